@@ -1,0 +1,140 @@
+#!/bin/sh
+# shakespeare.sh: train six memories on one text, twice each, and write a table.
+#
+#   sh bench/shakespeare.sh FILE          FILE: tiny Shakespeare, or any text in UTF-8
+#
+# linear-attention, gated-deltanet, titans, moneta, yaad and memora with the defaults of
+# `lm train` (width 128, 2 layers, 4 heads, 5000 steps, characters), in windows of 64 (batch 32) and
+# of 256 (batch 8), so that every step sees 2048 tokens. The last 10 % of the text is validation.
+# A run is skipped when its result exists in OUT, so an interrupted benchmark goes on where it was.
+#
+#   OUT      where runs are kept           bench/out
+#   JOBS     runs side by side, one thread each   2 if there are 2 cores, else 1
+#   STEPS    steps of a run                5000
+#   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32"
+#   RESULT   the table                     bench/results/shakespeare.md
+set -eu
+LC_ALL=C
+export LC_ALL
+
+if [ $# -ne 1 ] || [ ! -r "$1" ]; then
+  echo "shakespeare.sh: needs the text to train on: sh bench/shakespeare.sh FILE" >&2
+  exit 2
+fi
+case $1 in
+  /*) text=$1 ;;
+  *) text=$PWD/$1 ;;
+esac
+cd "$(dirname "$0")/.."
+
+cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+[ "$cores" -ge 2 ] && two=2 || two=1
+JOBS=${JOBS:-$two}
+OUT=${OUT:-bench/out}
+STEPS=${STEPS:-5000}
+MODELS=${MODELS:-linear-attention gated-deltanet titans moneta yaad memora}
+SHAPES=${SHAPES:-64x32 256x8}
+RESULT=${RESULT:-bench/results/shakespeare.md}
+CC=${CC:-cc}
+limit=650000
+
+mkdir -p "$OUT" "$(dirname "$RESULT")"
+$CC -O2 examples/lm.c -o "$OUT/lm" -lm
+
+# One run: MODEL CONTEXTxBATCH. The result line goes to its place only when it is complete.
+run() {
+  dir=$OUT/$1-$2
+  mkdir -p "$dir"
+  "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
+    --steps "$STEPS" --threads 1 --out "$dir/model.safetensors" >"$dir/log" 2>"$dir/progress" &
+  child=$!
+  if wait "$child" && grep '^result ' "$dir/log" >"$dir/result.tmp"; then
+    mv "$dir/result.tmp" "$dir/result"
+    echo "done  $1 $2"
+  else
+    echo "FAILED $1 $2: $(tail -n 1 "$dir/progress")" >&2
+    return 1
+  fi
+}
+
+# Every worker walks the whole list and takes what nobody has claimed; making a folder is the claim,
+# because only one can succeed.
+worker() {
+  child=
+  bad=0
+  trap 'kill $child 2>/dev/null; exit 143' TERM
+  for shape in $SHAPES; do
+    for model in $MODELS; do
+      mkdir "$OUT/$model-$shape.claim" 2>/dev/null || continue
+      if [ -s "$OUT/$model-$shape/result" ]; then
+        echo "kept  $model $shape"
+      else
+        run "$model" "$shape" || bad=1
+      fi
+    done
+  done
+  return $bad
+}
+
+rm -rf "$OUT"/*.claim
+pids=
+trap 'kill $pids 2>/dev/null; exit 130' INT TERM
+slot=0
+while [ "$slot" -lt "$JOBS" ]; do
+  worker &
+  pids="$pids $!"
+  slot=$((slot + 1))
+done
+failed=0
+for pid in $pids; do
+  wait "$pid" || failed=1
+done
+rm -rf "$OUT"/*.claim
+
+field() { # FILE NAME: the value of name=value
+  tr ' ' '\n' <"$1" | sed -n "s/^$2=//p"
+}
+
+cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)
+[ -n "$cpu" ] || cpu=$(sysctl -n machdep.cpu.brand_string 2>/dev/null || uname -m)
+
+{
+  echo "# Six memories on $(basename "$text")"
+  echo
+  echo "- machine: $cpu, $cores cores, $JOBS runs side by side, one thread each"
+  echo "- compiler: $($CC --version | head -n 1), \`-O2\`"
+  echo "- date: $(date -u +%Y-%m-%d)"
+  echo "- command: \`sh bench/shakespeare.sh $(basename "$text")\`"
+  echo "- width 128, 2 layers, 4 heads, characters, $STEPS steps of 2048 tokens, AdamW, 3e-3 to 5 %," \
+       "no dropout, seed 1"
+  echo
+  echo "Losses are nats per character on the last 10 % of the text, every character a target once:"
+  echo "in windows of the training length, each from an empty memory; and in one pass, the memory"
+  echo "carried from the first character to the last. Best is the lowest of the windowed losses"
+  echo "measured every 250 steps. Seconds include those measurements."
+  for shape in $SHAPES; do
+    echo
+    echo "## Windows of ${shape%x*}, batch ${shape#*x}"
+    echo
+    echo "| model | parameters | windows | one pass | best | tokens/s | seconds | peak MiB |"
+    echo "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for model in $MODELS; do
+      file=$OUT/$model-$shape/result
+      if [ ! -s "$file" ]; then
+        echo "| $model | | failed | | | | | |"
+        continue
+      fi
+      parameters=$(field "$file" parameters)
+      [ "$parameters" -le "$limit" ] || {
+        echo "shakespeare.sh: $model has $parameters parameters, more than $limit" >&2
+        failed=1
+      }
+      echo "| $model | $parameters | $(field "$file" val) | $(field "$file" stream) |" \
+           "$(field "$file" best) | $(field "$file" tokens_per_s) | $(field "$file" seconds) |" \
+           "$(field "$file" peak_mib) |"
+    done
+  done
+} >"$RESULT.tmp"
+mv "$RESULT.tmp" "$RESULT"
+cat "$RESULT"
+exit $failed

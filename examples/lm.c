@@ -1,0 +1,1001 @@
+/* lm.c: train a language model in C, on the CPU, in about a minute.
+ *
+ *     cc -O2 examples/lm.c -o lm -lm && ./lm        (older C libraries: add -pthread)
+ *
+ * Run it from the folder that holds miras.h. Without arguments it learns the bytes of miras.h and
+ * README.md for a minute on all cores, then leaves
+ *     model.safetensors, model.safetensors.vocab    the model and its vocabulary
+ *     loss.csv, loss.svg                            the losses of every step, and their chart
+ * and prints text of its own. With your own text:
+ *
+ *     ./lm train FILE --model titans --chars        train any row of the table
+ *     ./lm generate model.safetensors --prompt "The "
+ *     ./lm eval model.safetensors FILE              bits and nats per byte of a whole file
+ *     ./lm models                                   the rows of the table
+ *     ./lm --help                                   every option
+ *
+ * Ctrl-C finishes the step and saves what is needed to go on: the same command with --resume
+ * reaches the very bits that an uninterrupted run reaches. Exit status: 0 done, 1 a file or memory
+ * failed, 2 wrong arguments, 130 interrupted. */
+#define _XOPEN_SOURCE 700
+#if defined(__APPLE__)
+  #define _DARWIN_C_SOURCE
+#endif
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define UNKNOWN ((double)NAN) /* a loss that was not measured */
+
+#define MIRAS_IMPLEMENTATION
+#define MIRAS_PTHREADS
+#include "../miras.h"
+
+/* ---- small tools ----------------------------------------------------------------------------- */
+
+static int progress_open; /* a progress line without its newline is on the terminal */
+
+/* Say one sentence and leave. */
+static void die(int status, const char *format, ...) {
+  va_list list;
+  if (progress_open) fputc('\n', stderr);
+  fputs("lm: ", stderr);
+  va_start(list, format);
+  vfprintf(stderr, format, list);
+  va_end(list);
+  fputc('\n', stderr);
+  exit(status);
+}
+
+static void *grow(void *pointer, size_t count, size_t size) {
+  void *p = count > SIZE_MAX / size ? NULL : realloc(pointer, count * size + 1);
+  if (!p) die(1, "there is not enough memory for %lu items", (unsigned long)count);
+  return p;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double peak_mib(void) {
+  struct rusage u;
+  getrusage(RUSAGE_SELF, &u);
+#if defined(__APPLE__)
+  return (double)u.ru_maxrss / 1048576; /* bytes there, KiB elsewhere */
+#else
+  return (double)u.ru_maxrss / 1024;
+#endif
+}
+
+/* Number i of the stream seed, without any state to save (the finaliser of splitmix64, twice). */
+static uint64_t draw(uint64_t seed, uint64_t i) {
+  uint64_t x = seed * 0x9e3779b97f4a7c15u + i + 0x632be59bd9b4e019u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  return x ^ (x >> 31);
+}
+
+/* The whole file, with a zero behind it. Quiet: NULL when it cannot be opened. */
+static unsigned char *read_file(const char *path, size_t *count, int quiet) {
+  unsigned char *text = NULL;
+  size_t n = 0, room = 0, got;
+  FILE *f = fopen(path, "rb");
+  if (!f) {
+    if (quiet) return NULL;
+    die(1, "%s cannot be opened: %s", path, strerror(errno));
+  }
+  do {
+    if (n == room) {
+      room = room ? room * 2 : 65536;
+      text = (unsigned char *)grow(text, room, 1);
+    }
+    got = fread(text + n, 1, room - n, f);
+    n += got;
+  } while (got);
+  if (ferror(f)) die(1, "%s cannot be read: %s", path, strerror(errno));
+  fclose(f);
+  text[n] = 0;
+  *count = n;
+  return text;
+}
+
+static FILE *create(const char *path) {
+  FILE *f = fopen(path, "wb");
+  if (!f) die(1, "%s cannot be written: %s", path, strerror(errno));
+  return f;
+}
+
+static void finish(FILE *f, const char *path) {
+  int bad = ferror(f);
+  if (fclose(f) || bad) die(1, "%s cannot be written: the disk may be full", path);
+}
+
+/* head + tail; with folder set, only the folder part of head. */
+static char *join(const char *head, const char *tail, int folder) {
+  const char *slash = strrchr(head, '/');
+  size_t n = folder ? (slash ? (size_t)(slash - head) + 1 : 0) : strlen(head);
+  char *path = (char *)grow(NULL, n + strlen(tail) + 1, 1);
+  memcpy(path, head, n);
+  memcpy(path + n, tail, strlen(tail) + 1);
+  return path;
+}
+
+/* ---- vocabulary: the 256 bytes, or the characters of a text ---------------------------------- */
+
+typedef struct vocabulary {
+  int count;
+  int characters;          /* 0: a token is a byte; 1: token i is the character code[i] */
+  uint32_t *code;          /* Unicode, ascending */
+  int context;             /* that the model was trained with */
+} vocabulary;
+
+/* One UTF-8 character; its length, or 0 where the bytes are none. */
+static size_t utf8_get(const unsigned char *s, size_t n, uint32_t *code) {
+  static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+  size_t i, length = s[0] < 0x80         ? 1
+                     : s[0] >> 5 == 0x06 ? 2
+                     : s[0] >> 4 == 0x0e ? 3
+                     : s[0] >> 3 == 0x1e ? 4
+                                         : 0;
+  if (!length || length > n) return 0;
+  *code = length == 1 ? s[0] : s[0] & (0x7fu >> length);
+  for (i = 1; i < length; i++) {
+    if (s[i] >> 6 != 2) return 0;
+    *code = *code << 6 | (s[i] & 0x3fu);
+  }
+  if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000)) return 0;
+  return length;
+}
+
+static size_t utf8_put(unsigned char *s, uint32_t c) {
+  size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
+  for (i = length - 1; i > 0; i--, c >>= 6) s[i] = (unsigned char)(0x80 | (c & 0x3f));
+  s[0] = (unsigned char)(length == 1 ? c : (0xf00u >> length & 0xffu) | c);
+  return length;
+}
+
+static int by_code(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+static vocabulary make_vocabulary(const unsigned char *text, size_t n, int characters,
+                                  const char *name) {
+  vocabulary v = {256, 0, NULL, 64};
+  unsigned char *seen;
+  size_t i, length;
+  uint32_t c = 0;
+  if (!characters) return v;
+  v.characters = 1;
+  v.count = 0;
+  seen = (unsigned char *)grow(NULL, 0x110000, 1);
+  memset(seen, 0, 0x110000);
+  for (i = 0; i < n; i += length) {
+    length = utf8_get(text + i, n - i, &c);
+    if (!length)
+      die(2, "--chars needs UTF-8 text, and byte %lu of %s is none", (unsigned long)i, name);
+    seen[c] = 1;
+  }
+  for (c = 0; c < 0x110000; c++) v.count += seen[c];
+  v.code = (uint32_t *)grow(NULL, (size_t)v.count, sizeof *v.code);
+  for (c = 0, i = 0; c < 0x110000; c++)
+    if (seen[c]) v.code[i++] = c;
+  free(seen);
+  return v;
+}
+
+static int32_t *encode(const vocabulary *v, const unsigned char *text, size_t n, const char *name,
+                       size_t *count) {
+  int32_t *tokens = (int32_t *)grow(NULL, n, sizeof *tokens);
+  size_t i, length;
+  *count = 0;
+  for (i = 0; i < n; i += length) {
+    uint32_t c = text[i], *found = NULL;
+    length = 1;
+    if (v->characters) {
+      length = utf8_get(text + i, n - i, &c);
+      if (!length) die(2, "byte %lu of %s is not UTF-8 text", (unsigned long)i, name);
+      found = (uint32_t *)bsearch(&c, v->code, (size_t)v->count, sizeof c, by_code);
+      if (!found)
+        die(2, "the model does not know the character U+%04lX at byte %lu of %s", (unsigned long)c,
+            (unsigned long)i, name);
+      c = (uint32_t)(found - v->code);
+    }
+    tokens[(*count)++] = (int32_t)c;
+  }
+  return tokens;
+}
+
+static size_t token_text(const vocabulary *v, int32_t token, unsigned char out[4]) {
+  if (v->characters) return utf8_put(out, v->code[token]);
+  out[0] = (unsigned char)token;
+  return 1;
+}
+
+/* MODEL.vocab is a text file: "context 64", then "bytes", or "characters 65" and their codes. */
+static void save_vocabulary(const vocabulary *v, const char *model_path) {
+  char *path = join(model_path, ".vocab", 0);
+  FILE *f = create(path);
+  int i;
+  fprintf(f, "miras-lm 1\ncontext %d\n", v->context);
+  if (!v->characters) fprintf(f, "bytes\n");
+  else fprintf(f, "characters %d\n", v->count);
+  for (i = 0; v->characters && i < v->count; i++)
+    fprintf(f, "%lx%c", (unsigned long)v->code[i], i % 16 == 15 || i + 1 == v->count ? '\n' : ' ');
+  finish(f, path);
+  free(path);
+}
+
+static vocabulary load_vocabulary(const char *model_path, int vocab) {
+  vocabulary v = {256, 0, NULL, 64};
+  char *path = join(model_path, ".vocab", 0), word[16];
+  FILE *f = fopen(path, "r");
+  int i, good = 0;
+  if (!f) {
+    if (vocab == 256) return v; /* a model from elsewhere: bytes */
+    die(1, "%s is missing: it says which characters the %d tokens of the model are", path, vocab);
+  }
+  if (fscanf(f, "miras-lm 1 context %d %15s", &v.context, word) == 2 && v.context > 0) {
+    if (!strcmp(word, "bytes")) good = 1;
+    if (!strcmp(word, "characters") && fscanf(f, "%d", &v.count) == 1 && v.count > 0 &&
+        v.count <= 0x110000) {
+      v.characters = good = 1;
+      v.code = (uint32_t *)grow(NULL, (size_t)v.count, sizeof *v.code);
+      for (i = 0; i < v.count; i++) {
+        unsigned long c = 0;
+        good = good && fscanf(f, "%lx", &c) == 1 && c <= 0x10ffff && (!i || c > v.code[i - 1]);
+        v.code[i] = good ? (uint32_t)c : 0;
+      }
+    }
+  }
+  fclose(f);
+  if (!good) die(1, "%s is damaged", path);
+  if (v.count != vocab) die(1, "%s lists %d tokens, but the model has %d", path, v.count, vocab);
+  free(path);
+  return v;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+typedef struct options {
+  const char *model, *out, *prompt;
+  int dim, layers, heads, hidden, context, batch, chunk, steps, warmup, threads, eval_every;
+  int chars, resume, tokens, top_k, window;
+  double lr, dropout, val, minutes, temperature, top_p;
+  uint64_t seed;
+  int steps_given;
+  const char *file[2];     /* the arguments without a name */
+} options;
+
+typedef struct option {
+  const char *name;        /* without the dashes */
+  const char *commands;    /* t(rain), g(enerate), e(val) */
+  char type;               /* i(nt), u(int64), r(eal), s(tring), f(lag) */
+  void *value;
+  double low, high;
+  const char *help;
+} option;
+
+static const char usage[] =
+  "lm: train and run byte or character language models with miras.h\n"
+  "\n"
+  "  lm                                train on miras.h and README.md for a minute\n"
+  "  lm train FILE [options]           train on a text\n"
+  "  lm generate MODEL [options]       print text that a model writes\n"
+  "  lm eval MODEL FILE [options]      bits and nats per byte of a whole file\n"
+  "  lm models                         the memories to choose from\n";
+
+static const option *find_option(const option *table, const char *name, char command) {
+  for (; table->name; table++)
+    if (!strcmp(table->name, name) && strchr(table->commands, command)) return table;
+  return NULL;
+}
+
+static void print_help(const option *table) {
+  static const struct { char letter; const char *name; } part[] = {
+    {'t', "train"}, {'g', "generate"}, {'e', "eval"}};
+  int i;
+  fputs(usage, stdout);
+  for (i = 0; i < 3; i++) {
+    const option *o;
+    printf("\n%s\n", part[i].name);
+    for (o = table; o->name; o++) {
+      char left[40], value[32] = "";
+      double x;
+      if (!strchr(o->commands, part[i].letter)) continue;
+      snprintf(left, sizeof left, "--%s%s", o->name,
+               o->type == 'f' ? "" : o->type == 's' ? " TEXT" : o->type == 'r' ? " X" : " N");
+      x = o->type == 'i'   ? *(int *)o->value
+          : o->type == 'u' ? (double)*(uint64_t *)o->value
+          : o->type == 'r' ? *(double *)o->value
+                           : 0;
+      if (x > 0) snprintf(value, sizeof value, " (%g)", x);
+      printf("  %-18s %s%s\n", left, o->help, value);
+    }
+  }
+}
+
+static void parse(options *o, const option *table, int argc, char **argv, char command, int files) {
+  int i, got = 0;
+  for (i = 2; i < argc; i++) {
+    const option *p;
+    const char *text = argv[i];
+    char *end = NULL;
+    double x = 0;
+    if (strncmp(text, "--", 2) != 0) {
+      if (got == files) die(2, "%s is one argument too many; lm --help lists what is read", text);
+      o->file[got++] = text;
+      continue;
+    }
+    p = find_option(table, text + 2, command);
+    if (!p) die(2, "%s is no option of %s; lm --help lists them", text, argv[1]);
+    if (p->type == 'f') { *(int *)p->value = 1; continue; }
+    if (++i == argc) die(2, "%s needs a value behind it", text);
+    if (p->type == 's') { *(const char **)p->value = argv[i]; continue; }
+    errno = 0;
+    if (p->type == 'u') {
+      uint64_t u = strtoull(argv[i], &end, 10);
+      if (errno || *end || argv[i][0] < '0' || argv[i][0] > '9')
+        die(2, "%s is \"%s\"; it must be a whole number from 0 to 2^64 - 1", text, argv[i]);
+      *(uint64_t *)p->value = u;
+      continue;
+    }
+    if (p->type == 'i') x = (double)strtol(argv[i], &end, 10);
+    if (p->type == 'r') x = strtod(argv[i], &end);
+    if (errno || end == argv[i] || *end || !(x >= p->low && x <= p->high))
+      die(2, "%s is \"%s\"; it must be a %snumber from %.10g to %.10g", text, argv[i],
+          p->type == 'i' ? "whole " : "", p->low, p->high);
+    if (p->type == 'i') *(int *)p->value = (int)x;
+    if (p->type == 'r') *(double *)p->value = x;
+    if (p->value == &o->steps) o->steps_given = 1;
+  }
+  if (got < files) die(2, "%s needs %s", argv[1], command == 'e' ? "a model and a text file"
+                          : command == 't' ? "a text file to learn from" : "a model file");
+}
+
+/* ---- losses over a text ---------------------------------------------------------------------- */
+
+typedef struct score { double nats; size_t targets; } score;
+
+/* Windows of context tokens without overlap, each from the initial memory; every token but the
+ * first is a target once. With most set, about that many windows, spread evenly. */
+static score score_windows(miras_model *m, const int32_t *tokens, size_t n, size_t most) {
+  const miras_model_desc *d = miras_model_desc_of(m);
+  size_t T = (size_t)d->context, windows = n < 2 ? 0 : (n - 2) / T + 1, stride = 1, w = 0;
+  int32_t *x = (int32_t *)grow(NULL, 2 * T * (size_t)d->batch, sizeof *x);
+  int32_t *y = x + T * (size_t)d->batch;
+  score s = {0, 0};
+  if (most && windows > most) stride = (windows + most - 1) / most;
+  while (w < windows) {
+    int rows = 0;
+    size_t counted = 0, i;
+    float loss;
+    for (; rows < d->batch && w < windows; rows++, w += stride)
+      for (i = 0; i < T; i++) {
+        size_t at = w * T + i, to = (size_t)rows * T + i;
+        x[to] = at + 1 < n ? tokens[at] : 0;
+        y[to] = at + 1 < n ? tokens[at + 1] : -1;
+        counted += at + 1 < n;
+      }
+    loss = miras_model_loss(m, x, y, rows, (int)T, 0);
+    s.nats += (double)loss * (double)counted;
+    s.targets += counted;
+  }
+  free(x);
+  return s;
+}
+
+/* One pass from the first token to the last, the memory carried all the way. */
+static score score_stream(const miras_model *m, const int32_t *tokens, size_t n) {
+  score s = {0, n ? n - 1 : 0};
+  size_t i, piece = 4096;
+  miras_session *session = miras_session_open(m, NULL);
+  if (!session) die(1, "there is not enough memory for a session");
+  for (i = 0; i + 1 < n; i += piece)
+    s.nats += miras_session_score(session, tokens + i, tokens + i + 1,
+                                  n - 1 - i < piece ? n - 1 - i : piece);
+  miras_session_close(session);
+  return s;
+}
+
+static double mean(score s) { return s.targets ? s.nats / (double)s.targets : UNKNOWN; }
+
+/* ---- the record of a run: loss.csv and loss.svg ---------------------------------------------- */
+
+typedef struct record { float *loss, *val; size_t count, room; } record; /* NAN: not measured */
+
+static void record_add(record *r, size_t step, float loss, float val) {
+  while (r->room <= step) {
+    r->room = r->room ? r->room * 2 : 1024;
+    r->loss = (float *)grow(r->loss, r->room, sizeof(float));
+    r->val = (float *)grow(r->val, r->room, sizeof(float));
+  }
+  for (; r->count <= step; r->count++) r->loss[r->count] = r->val[r->count] = NAN;
+  if (!isnan(loss)) r->loss[step] = loss;
+  if (!isnan(val)) r->val[step] = val;
+}
+
+/* Mean training loss over steps from..to-1. */
+static double record_mean(const record *r, size_t from, size_t to) {
+  double sum = 0, n = 0;
+  for (; from < to; from++)
+    if (!isnan(r->loss[from])) sum += (double)r->loss[from], n++;
+  return n > 0 ? sum / n : UNKNOWN;
+}
+
+static void record_load(record *r, const char *path, size_t steps) {
+  char line[128];
+  FILE *f = fopen(path, "r");
+  while (f && fgets(line, sizeof line, f)) {
+    char *end;
+    unsigned long step = strtoul(line, &end, 10);
+    double loss, val = UNKNOWN;
+    if (end == line || *end != ',' || step == 0 || step > steps) continue;
+    loss = strtod(end + 1, &end);
+    if (*end == ',' && end[1] != '\n') val = strtod(end + 1, &end);
+    record_add(r, step - 1, (float)loss, (float)val);
+  }
+  if (f) fclose(f);
+}
+
+static void record_csv(const record *r, const char *path) {
+  FILE *f = create(path);
+  size_t i;
+  fprintf(f, "step,loss,validation\n");
+  for (i = 0; i < r->count; i++) {
+    if (isnan(r->loss[i])) continue;
+    fprintf(f, "%lu,%.9g,", (unsigned long)(i + 1), (double)r->loss[i]);
+    if (!isnan(r->val[i])) fprintf(f, "%.9g", (double)r->val[i]);
+    fputc('\n', f);
+  }
+  finish(f, path);
+}
+
+/* A round distance between ticks: about count of them in span. */
+static double tick(double span, int count) {
+  double raw = span / count, unit = pow(10, floor(log10(raw))), x = raw / unit;
+  return unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10);
+}
+
+static void record_svg(const record *r, const char *path, const char *title) {
+  const double left = 74, right = 776, top = 56, bottom = 392;
+  double low = HUGE_VAL, high = -HUGE_VAL, last_x = 0, last_y = 0, last_val = UNKNOWN, step, t;
+  size_t bins = r->count < 240 ? r->count : 240, i;
+  int decimals;
+  FILE *f;
+  if (r->count < 2) return;
+#define BIN(i) ((i) * r->count / bins)
+#define X(step) (left + (right - left) * (step) / (double)r->count)
+#define Y(loss) (bottom - (bottom - top) * ((loss) - low) / (high - low))
+  for (i = 0; i < bins; i++) {
+    double y = record_mean(r, BIN(i), BIN(i + 1));
+    if (y < low) low = y;
+    if (y > high) high = y;
+  }
+  for (i = 0; i < r->count; i++) {
+    if ((double)r->val[i] < low) low = (double)r->val[i];
+    if ((double)r->val[i] > high) high = (double)r->val[i];
+  }
+  if (!(high > low)) return;
+  step = tick(high - low, 6);
+  low = floor(low / step) * step;
+  high = ceil(high / step) * step;
+  decimals = step < 0.095 ? 2 : step < 0.95 ? 1 : 0;
+
+  f = create(path);
+  fprintf(f,
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 820 460\" width=\"820\" "
+    "height=\"460\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
+    "fill=\"#475569\">\n<rect width=\"820\" height=\"460\" fill=\"#ffffff\"/>\n"
+    "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">%s</text>\n",
+    left, title);
+  for (t = low; t < high + step / 2; t += step)
+    fprintf(f, "<path d=\"M%g %.1fH%g\" stroke=\"#e2e8f0\"/>"
+               "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.*f</text>\n",
+            left, Y(t), right, left - 10, Y(t) + 4.5, decimals, t);
+  step = tick((double)r->count, 7);
+  if (step < 1) step = 1;
+  for (t = 0; t < (double)r->count + step / 100; t += step)
+    fprintf(f, "<path d=\"M%.1f %gv6\" stroke=\"#94a3b8\"/>"
+               "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.0f</text>\n",
+            X(t), bottom, X(t), bottom + 23, t);
+  fprintf(f, "<path d=\"M%g %gV%gH%g\" fill=\"none\" stroke=\"#94a3b8\"/>\n", left, top, bottom,
+          right);
+  fprintf(f, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">step</text>\n", (left + right) / 2,
+          bottom + 48);
+  fprintf(f, "<text transform=\"translate(24 %g) rotate(-90)\" text-anchor=\"middle\">"
+             "loss (nats per token)</text>\n", (top + bottom) / 2);
+
+  fprintf(f, "<g fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\">\n");
+  fprintf(f, "<path stroke=\"#2563eb\" d=\"");
+  for (i = 0, t = 0; i < bins; i++) {
+    double x = ((double)BIN(i) + (double)BIN(i + 1)) / 2, y = record_mean(r, BIN(i), BIN(i + 1));
+    if (isnan(y)) continue;
+    fprintf(f, "%c%.1f %.1f", t > 0 ? 'L' : 'M', X(x), Y(y));
+    t = 1;
+  }
+  fprintf(f, "\"/>\n<path stroke=\"#ea580c\" d=\"");
+  for (i = 0, t = 0; i < r->count; i++) {
+    if (isnan(r->val[i])) continue;
+    last_x = X((double)i + 1);
+    last_val = (double)r->val[i];
+    last_y = Y(last_val);
+    fprintf(f, "%c%.1f %.1f", t > 0 ? 'L' : 'M', last_x, last_y);
+    t = 1;
+  }
+  fprintf(f, "\"/>\n</g>\n");
+  if (t > 0)
+    fprintf(f, "<g fill=\"#ea580c\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/><text x=\"%.1f\" "
+               "y=\"%.1f\" text-anchor=\"end\" font-weight=\"bold\">%.3f</text></g>\n",
+            last_x, last_y, last_x, last_y - 12, last_val);
+  fprintf(f,
+    "<path d=\"M590 76h26\" stroke=\"#2563eb\" stroke-width=\"3\"/>"
+    "<text x=\"626\" y=\"80\">training</text>\n"
+    "<path d=\"M590 98h26\" stroke=\"#ea580c\" stroke-width=\"3\"/>"
+    "<text x=\"626\" y=\"102\">validation</text>\n"
+    "</svg>\n");
+  finish(f, path);
+#undef BIN
+#undef X
+#undef Y
+}
+
+/* ---- train ----------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t stop_signal;
+static void on_signal(int number) { stop_signal = number; }
+
+typedef struct progress {
+  int live;                /* rewrite one line, or print a plain one now and then */
+  int colour;
+  double drawn;            /* when the last line went out */
+} progress;
+
+static void show(progress *p, size_t step, size_t steps, double loss, double val, double speed,
+                 double left, int force) {
+  const char *bold = p->colour ? "\033[1m" : "", *dim = p->colour ? "\033[2m" : "";
+  const char *off = p->colour ? "\033[0m" : "";
+  double t = now();
+  if (!force && t - p->drawn < (p->live ? 0.1 : 30)) return;
+  p->drawn = t;
+  if (p->live) fputs("\r", stderr);
+  fprintf(stderr, "%sstep%s %lu/%lu  %sloss%s %s%.3f%s  ", dim, off, (unsigned long)step,
+          (unsigned long)steps, dim, off, bold, loss, off);
+  if (!isnan(val)) fprintf(stderr, "%svalidation%s %s%.3f%s  ", dim, off, bold, val, off);
+  fprintf(stderr, "%s%.0f tokens/s  %d:%02d left%s", dim, speed, (int)left / 60, (int)left % 60,
+          off);
+  fputs(p->live ? "\033[K" : "\n", stderr);
+  fflush(stderr);
+  progress_open = p->live;
+}
+
+static void write_sample(const miras_model *m, const vocabulary *v, const int32_t *prompt, size_t n,
+                         int count, miras_sampling sampling) {
+  miras_session *s = miras_session_open(m, NULL);
+  const float *logits;
+  if (!s) die(1, "there is not enough memory for a session");
+  logits = miras_session_prefill(s, prompt, n);
+  while (count-- > 0 && logits) {
+    unsigned char text[4];
+    int32_t token = miras_sample(logits, v->count, &sampling);
+    fwrite(text, 1, token_text(v, token, text), stdout);
+    fflush(stdout);
+    logits = miras_session_step(s, token);
+  }
+  miras_session_close(s);
+}
+
+static void save_model(const miras_model *m, const vocabulary *v, const char *path, int flags) {
+  miras_result result = miras_model_save(m, path, flags);
+  if (result != MIRAS_OK) die(1, "%s cannot be saved: %s", path, miras_result_text(result));
+  save_vocabulary(v, path);
+}
+
+/* What the options ask for; leaves with a sentence if that is not a model. */
+static miras_model_desc describe(const options *o, int vocab) {
+  miras_model_desc d;
+  miras_kind kind = miras_kind_find(o->model);
+  char why[200] = "";
+  if (kind == MIRAS_KIND_COUNT) die(2, "--model is \"%s\"; lm models lists the names", o->model);
+  if (o->dim % o->heads)
+    die(2, "--dim is %d; it must be a multiple of --heads, %d", o->dim, o->heads);
+  if ((double)o->batch * o->context > 1e8)
+    die(2, "--batch times --context is more than 100 million tokens");
+  miras_model_preset(&d, kind);
+  d.memory.heads = o->heads;
+  d.memory.key_dim = o->dim / o->heads;
+  if (o->chunk) d.memory.chunk = o->chunk;
+  d.vocab = vocab;
+  d.width = o->dim;
+  d.layers = o->layers;
+  d.hidden = o->hidden;
+  d.dropout = (float)o->dropout;
+  d.batch = o->batch;
+  d.context = o->context;
+  d.seed = o->seed;
+  if (!miras_model_size(&d, why, sizeof why)) die(2, "%s", why);
+  return d;
+}
+
+/* The model in the file, if it is the one that the options describe. */
+static miras_model *resume(const options *o, const miras_model_desc *want) {
+  miras_result result = MIRAS_OK;
+  miras_model *m = miras_model_open_file(o->out, want, NULL, &result), *fresh;
+  const miras_model_desc *a, *b;
+  if (!m) die(1, "%s cannot be resumed: %s", o->out, miras_result_text(result));
+  fresh = miras_model_open(want, NULL);
+  if (!fresh) die(1, "there is not enough memory for the model");
+  a = miras_model_desc_of(m);
+  b = miras_model_desc_of(fresh);
+  if (a->memory.architecture != b->memory.architecture || a->memory.bias != b->memory.bias ||
+      a->memory.retention != b->memory.retention || a->memory.algorithm != b->memory.algorithm ||
+      a->memory.order != b->memory.order || a->memory.heads != b->memory.heads ||
+      a->memory.chunk != b->memory.chunk || a->memory.inner_norm != b->memory.inner_norm ||
+      a->width != b->width || a->layers != b->layers || a->hidden != b->hidden ||
+      a->vocab != b->vocab || a->seed != b->seed || a->dropout < b->dropout ||
+      a->dropout > b->dropout)
+    die(2, "%s holds another model than these options describe; --resume needs those of the start",
+        o->out);
+  miras_model_close(fresh);
+  if (miras_model_steps(m) == 0)
+    die(1, "%s holds no training state: a finished model is saved without it", o->out);
+  return m;
+}
+
+/* by_clock: plan for this many minutes, the schedule follows the clock. Otherwise o->steps steps,
+ * cut after o->minutes if that is set. */
+static int train(const options *o, const unsigned char *text, size_t n, const char *name) {
+  vocabulary v = make_vocabulary(text, n, o->chars, name);
+  size_t count, train_count, val_count, T = (size_t)o->context, rows = (size_t)o->batch;
+  int32_t *tokens = encode(&v, text, n, name, &count), *x, *y;
+  miras_model_desc d;
+  miras_model *m;
+  miras_pool *pool = NULL;
+  miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
+  record history = {NULL, NULL, 0, 0};
+  progress line = {0, 0, 0};
+  char *csv = join(o->out, "loss.csv", 1), *svg = join(o->out, "loss.svg", 1), title[160];
+  int by_clock = o->minutes > 0 && !o->steps_given, evaluations = 0, done = 0;
+  size_t step, planned = (size_t)o->steps, parameters, first;
+  double start, budget = o->minutes * 60, busy = 0, val = UNKNOWN, best = UNKNOWN;
+  double seconds, final, stream;
+  struct sigaction action;
+  const char *no_colour, *terminal, *folder = join(o->out, ".", 1);
+
+  v.context = o->context;
+  train_count = (size_t)((double)count * (1 - o->val));
+  val_count = count - train_count;
+  if (train_count < T + 1)
+    die(2, "%s has %lu tokens to learn from, and --context %d needs at least %lu", name,
+        (unsigned long)train_count, o->context, (unsigned long)T + 1);
+  if (o->val > 0 && val_count < 2)
+    die(2, "--val is %g; that leaves no two tokens of %s for validation", o->val, name);
+
+  if (access(folder, W_OK)) die(1, "%s cannot be written: %s", folder, strerror(errno));
+  if (v.count < 2) die(2, "%s has only one character; there is nothing to learn", name);
+  d = describe(o, v.count);
+  if (o->threads > 1) {
+    pool = miras_pool_open(o->threads, NULL);
+    if (!pool) die(1, "%d threads cannot be started", o->threads);
+    d.parallel = miras_pool_parallel(pool);
+  }
+  m = o->resume ? resume(o, &d) : miras_model_open(&d, NULL);
+  if (!m) die(1, "there is not enough memory for the model");
+  miras_model_params(m, &parameters);
+  first = (size_t)miras_model_steps(m);
+  if (o->resume) {
+    record_load(&history, csv, first);
+    for (step = 0; step < history.count; step++)
+      if (!isnan(history.val[step])) {
+        val = (double)history.val[step];
+        if (!(val > best)) best = val; /* also when best is unknown */
+      }
+  }
+  line.live = isatty(STDERR_FILENO);
+  no_colour = getenv("NO_COLOR");
+  terminal = getenv("TERM");
+  line.colour = line.live && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb");
+  fprintf(stderr, "%s: %lu parameters, %lu tokens to learn from, %lu to validate, %d thread%s, %s"
+                  "\n", o->model, (unsigned long)parameters, (unsigned long)train_count,
+          (unsigned long)val_count, o->threads, o->threads == 1 ? "" : "s", miras_isa());
+
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_signal;
+  action.sa_flags = (int)SA_RESETHAND; /* a second Ctrl-C ends the program at once */
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+
+  x = (int32_t *)grow(NULL, 2 * rows * T, sizeof *x);
+  y = x + rows * T;
+  start = now();
+  for (step = first; !done && !stop_signal; step++) {
+    double begun = now(), elapsed = begun - start;
+    size_t row;
+    float loss;
+    if (by_clock) {
+      /* The plan is what the speed so far promises; the first steps only guess at it. */
+      planned = step - first > 2 ? first + (size_t)((double)(step - first) * budget / elapsed) + 1
+                                 : first + 1000;
+      done = elapsed >= budget;
+    } else {
+      done = step >= planned || (o->minutes > 0 && elapsed >= budget);
+    }
+    if (done) break;
+    /* Which windows a step sees depends on the seed and the step alone. */
+    for (row = 0; row < rows; row++) {
+      size_t at = (size_t)(draw(o->seed, (uint64_t)step * rows + row) % (train_count - T));
+      memcpy(x + row * T, tokens + at, T * sizeof *x);
+      memcpy(y + row * T, tokens + at + 1, T * sizeof *y);
+    }
+    loss = miras_model_loss(m, x, y, (int)rows, (int)T, 1);
+    miras_model_backward(m);
+    miras_adamw(m, &adamw, miras_cosine(step, (uint64_t)o->warmup, planned, (float)o->lr, 0.05f));
+    record_add(&history, step, loss, NAN);
+    busy += now() - begun;
+    if (!isfinite(loss))
+      die(1, "the loss stopped being a number at step %lu; a smaller --lr may help",
+          (unsigned long)step + 1);
+
+    elapsed = now() - start;
+    if (val_count &&
+        (by_clock ? elapsed > budget * (evaluations + 1) / 20
+                  : o->eval_every && (step + 1) % (size_t)o->eval_every == 0 &&
+                      step + 1 < planned)) {
+      val = mean(score_windows(m, tokens + train_count, val_count, 1 + 131072 / T));
+      if (!(val > best)) best = val;
+      record_add(&history, step, loss, (float)val);
+      evaluations++;
+      if (!by_clock) {
+        save_model(m, &v, o->out, MIRAS_SAVE_TRAINING);
+        record_csv(&history, csv);
+      }
+    }
+    if (by_clock) seconds = budget - elapsed;
+    else {
+      seconds = elapsed / (double)(step + 1 - first) * (double)(planned - step - 1);
+      if (o->minutes > 0 && budget - elapsed < seconds) seconds = budget - elapsed;
+    }
+    show(&line, step + 1, planned, record_mean(&history, step < 20 ? 0 : step - 19, step + 1), val,
+         (double)((step + 1 - first) * rows * T) / busy, seconds > 0 ? seconds : 0,
+         step == first || (evaluations && !isnan(history.val[step])));
+  }
+  seconds = now() - start;
+  if (step == first && !stop_signal && by_clock)
+    die(2, "--minutes is %g; that leaves no time for a step", o->minutes);
+  if (progress_open) fputc('\n', stderr);
+  progress_open = 0;
+
+  if (stop_signal || (!by_clock && step < planned)) {
+    save_model(m, &v, o->out, MIRAS_SAVE_TRAINING);
+    record_csv(&history, csv);
+    fprintf(stderr, "stopped after %lu of %lu steps; %s holds all that --resume needs\n",
+            (unsigned long)step, (unsigned long)planned, o->out);
+    if (stop_signal) return 128 + (int)stop_signal;
+    return 0;
+  }
+
+  save_model(m, &v, o->out, 0);
+  final = mean(score_windows(m, tokens + train_count, val_count, 0));
+  if (!(final > best)) best = final;
+  if (step) record_add(&history, step - 1, NAN, (float)final);
+  stream = mean(score_stream(m, tokens + train_count, val_count));
+  snprintf(title, sizeof title, "%s, %lu parameters, %lu steps of %lu tokens", o->model,
+           (unsigned long)parameters, (unsigned long)step, (unsigned long)(rows * T));
+  record_csv(&history, csv);
+  record_svg(&history, svg, title);
+  if (val_count)
+    fprintf(stderr, "validation %.4f nats per token in windows of %d, %.4f in one pass\n", final,
+            o->context, stream);
+  fprintf(stderr, "wrote %s, %s and %s\n", o->out, csv, svg);
+
+  if (o->tokens > 0) {
+    miras_sampling sampling = {0.8f, 40, 0, 0};
+    int32_t prompt[32];
+    size_t k = 0, at = val_count > 32 ? train_count : 0;
+    sampling.seed = o->seed;
+    for (; k < 32 && at + k < count; k++) prompt[k] = tokens[at + k];
+    printf("\n---- a sample ----\n");
+    write_sample(m, &v, prompt, k, o->tokens, sampling);
+    printf("\n---- the end ----\n\n");
+  }
+  printf("result model=%s parameters=%lu context=%d batch=%d steps=%lu train=%.4f best=%.4f "
+         "val=%.4f stream=%.4f tokens_per_s=%.0f peak_mib=%.1f seconds=%.1f\n",
+         o->model, (unsigned long)parameters, o->context, o->batch, (unsigned long)step,
+         record_mean(&history, step < 100 ? 0 : step - 100, step), best, final, stream,
+         busy > 0 ? (double)((step - first) * rows * T) / busy : 0, peak_mib(), seconds);
+  miras_model_close(m);
+  miras_pool_close(pool);
+  return 0;
+}
+
+/* ---- generate, eval, models ------------------------------------------------------------------ */
+
+static miras_model *open_model(const char *path, const miras_model_desc *training) {
+  miras_result result = MIRAS_OK;
+  miras_model *m = miras_model_open_file(path, training, NULL, &result);
+  if (!m) die(1, "%s cannot be opened: %s", path, miras_result_text(result));
+  return m;
+}
+
+static int generate(const options *o) {
+  miras_model *m = open_model(o->file[0], NULL);
+  vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
+  miras_sampling sampling = {0, 0, 0, 0};
+  size_t n = 0;
+  int32_t *prompt =
+    encode(&v, (const unsigned char *)o->prompt, strlen(o->prompt), "the prompt", &n);
+  double start;
+  if (!n) die(2, "--prompt is empty; the model needs at least one character to continue");
+  sampling.temperature = (float)o->temperature;
+  sampling.top_k = o->top_k;
+  sampling.top_p = (float)o->top_p;
+  sampling.seed = o->seed;
+  fputs(o->prompt, stdout);
+  start = now();
+  write_sample(m, &v, prompt, n, o->tokens, sampling);
+  fputc('\n', stdout);
+  if (isatty(STDERR_FILENO)) fprintf(stderr, "%.0f tokens/s\n", o->tokens / (now() - start));
+  free(prompt);
+  miras_model_close(m);
+  return 0;
+}
+
+static int evaluate(const options *o) {
+  size_t n, count, i, bytes = 0;
+  unsigned char *text = read_file(o->file[1], &n, 0), unused[4];
+  miras_model_desc training;
+  miras_model *m = open_model(o->file[0], NULL);
+  vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
+  int32_t *tokens = encode(&v, text, n, o->file[1], &count);
+  score s;
+  if (count < 2) die(2, "%s is too short: it takes two tokens to predict one", o->file[1]);
+  for (i = 1; i < count; i++) bytes += token_text(&v, tokens[i], unused);
+  printf("%lu tokens, %lu bytes predicted       bits per byte  nats per byte  nats per token\n",
+         (unsigned long)(count - 1), (unsigned long)bytes);
+  s = score_stream(m, tokens, count);
+  printf("%-44s %13.4f  %13.4f  %14.4f\n", "one pass, memory carried to the end",
+         s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
+  miras_model_close(m);
+
+  memset(&training, 0, sizeof training);
+  training.batch = 8;
+  training.context = o->window ? o->window : v.context;
+  m = open_model(o->file[0], &training);
+  s = score_windows(m, tokens, count, 0);
+  printf("windows of %-33d %13.4f  %13.4f  %14.4f\n", training.context,
+         s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
+  miras_model_close(m);
+  return 0;
+}
+
+static int list_models(void) {
+  static const char *const architecture[] = {"matrix", "perceptron"};
+  static const char *const bias[] = {"dot product", "l2", "l_p", "l_p smooth", "Huber",
+                                     "Huber of the norm", "Huber mixture"};
+  static const char *const retention[] = {"none", "l2", "l_q", "l_q p-norm", "KL"};
+  static const char *const algorithm[] = {"gradient", "momentum"};
+  int i;
+  printf("%-18s %-11s %-18s %-10s %-9s %s\n", "name", "memory", "bias", "retention", "algorithm",
+         "chunk");
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    miras_model_desc d;
+    miras_model_preset(&d, (miras_kind)i);
+    printf("%-18s %-11s %-18s %-10s %-9s %d\n", miras_kind_name((miras_kind)i),
+           architecture[d.memory.architecture], bias[d.memory.bias], retention[d.memory.retention],
+           algorithm[d.memory.algorithm], d.memory.chunk ? d.memory.chunk : 1);
+  }
+  return 0;
+}
+
+/* The program as it comes: a minute on the files of the project. */
+static int demonstrate(options *o) {
+  static const char *const names[2] = {"miras.h", "README.md"};
+  unsigned char *text = NULL;
+  size_t n = 0;
+  int i;
+  for (i = 0; i < 2; i++) {
+    size_t more;
+    unsigned char *part = read_file(names[i], &more, 1);
+    if (!part)
+      die(2, "%s is not here: run lm in the folder that holds miras.h and README.md", names[i]);
+    text = (unsigned char *)grow(text, n + more, 1);
+    memcpy(text + n, part, more);
+    n += more;
+    free(part);
+  }
+  o->minutes = 1;
+  o->batch = 16;
+  return train(o, text, n, "miras.h and README.md");
+}
+
+int main(int argc, char **argv) {
+  options o;
+  option table[] = {
+    {"model", "t", 's', NULL, 0, 0, "a row of lm models (yaad)"},
+    {"chars", "t", 'f', NULL, 0, 0, "tokens are the file's characters, not bytes"},
+    {"dim", "t", 'i', NULL, 1, 65536, "width of the network"},
+    {"layers", "t", 'i', NULL, 1, 256, "blocks"},
+    {"heads", "t", 'i', NULL, 1, 4096, "memories per block"},
+    {"hidden", "t", 'i', NULL, 0, 1 << 20, "width of the MLP; 0: 8/3 of --dim"},
+    {"chunk", "t", 'i', NULL, 0, 1024, "tokens that share one anchor; 0: the model's own"},
+    {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
+    {"batch", "t", 'i', NULL, 1, 65536, "windows of a step"},
+    {"steps", "t", 'i', NULL, 1, INT_MAX, "steps to train"},
+    {"minutes", "t", 'r', NULL, 0, 1e6,
+     "train that long, schedule by the clock; with --steps: stop then, to be resumed"},
+    {"lr", "t", 'r', NULL, 1e-9, 10, "peak learning rate, then a cosine to 5 %"},
+    {"warmup", "t", 'i', NULL, 0, INT_MAX, "steps of linear warm-up"},
+    {"dropout", "t", 'r', NULL, 0, 0.9, "fraction dropped from every branch"},
+    {"val", "t", 'r', NULL, 0, 0.9, "last part of the file, kept for validation"},
+    {"eval-every", "t", 'i', NULL, 0, INT_MAX, "steps between validations and checkpoints"},
+    {"threads", "t", 'i', NULL, 1, 256, "cores to use"},
+    {"out", "t", 's', NULL, 0, 0, "the model (model.safetensors); loss.csv and .svg beside it"},
+    {"resume", "t", 'f', NULL, 0, 0, "go on from --out; give the options of the start"},
+    {"prompt", "g", 's', NULL, 0, 0, "text to continue (a newline)"},
+    {"tokens", "g", 'i', NULL, 0, INT_MAX, "how many to write"},
+    {"temperature", "g", 'r', NULL, 0, 100, "0: always the likeliest"},
+    {"top-k", "g", 'i', NULL, 0, INT_MAX, "only among the k likeliest; 0: all"},
+    {"top-p", "g", 'r', NULL, 0, 1, "only among the likeliest that sum to p; 0: all"},
+    {"window", "e", 'i', NULL, 1, 1 << 20, "length of the windows; else the context of training"},
+    {"seed", "tg", 'u', NULL, 0, 0, "of the parameters, windows and samples"},
+    {NULL, NULL, 0, NULL, 0, 0, NULL}};
+  void *value[sizeof table / sizeof *table - 1];
+  const char *command = argc > 1 ? argv[1] : NULL;
+  long cores = 1;
+  int status = 2, i, n = 0;
+
+  memset(&o, 0, sizeof o);
+  value[n++] = &o.model, value[n++] = &o.chars, value[n++] = &o.dim, value[n++] = &o.layers;
+  value[n++] = &o.heads, value[n++] = &o.hidden, value[n++] = &o.chunk, value[n++] = &o.context;
+  value[n++] = &o.batch, value[n++] = &o.steps, value[n++] = &o.minutes, value[n++] = &o.lr;
+  value[n++] = &o.warmup, value[n++] = &o.dropout, value[n++] = &o.val, value[n++] = &o.eval_every;
+  value[n++] = &o.threads, value[n++] = &o.out, value[n++] = &o.resume, value[n++] = &o.prompt;
+  value[n++] = &o.tokens, value[n++] = &o.temperature, value[n++] = &o.top_k, value[n++] = &o.top_p;
+  value[n++] = &o.window, value[n++] = &o.seed;
+  for (i = 0; i < n; i++) table[i].value = value[i];
+#ifdef _SC_NPROCESSORS_ONLN
+  cores = sysconf(_SC_NPROCESSORS_ONLN);
+#endif
+  o.model = "yaad";
+  o.out = "model.safetensors";
+  o.prompt = "\n";
+  o.dim = 128, o.layers = 2, o.heads = 4, o.context = 64, o.batch = 32, o.steps = 5000;
+  o.lr = 3e-3, o.warmup = 100, o.val = 0.1, o.eval_every = 250, o.seed = 1;
+  o.threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
+  o.tokens = 400, o.temperature = 0.8, o.top_k = 40;
+
+  for (i = 1; i < argc; i++)
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) command = "help";
+  if (!command) status = demonstrate(&o);
+  else if (!strcmp(command, "help")) { print_help(table); status = 0; }
+  else if (!strcmp(command, "models")) {
+    parse(&o, table, argc, argv, 'm', 0);
+    status = list_models();
+  } else if (!strcmp(command, "train")) {
+    unsigned char *text;
+    size_t length;
+    parse(&o, table, argc, argv, 't', 1);
+    text = read_file(o.file[0], &length, 0);
+    status = train(&o, text, length, o.file[0]);
+  } else if (!strcmp(command, "generate")) {
+    parse(&o, table, argc, argv, 'g', 1);
+    status = generate(&o);
+  } else if (!strcmp(command, "eval")) {
+    parse(&o, table, argc, argv, 'e', 2);
+    status = evaluate(&o);
+  } else die(2, "%s is no command; lm --help lists them", command);
+  if (fflush(stdout) || ferror(stdout)) die(1, "the output cannot be written: %s", strerror(errno));
+  return status;
+}

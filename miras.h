@@ -1,0 +1,7821 @@
+/* miras.h - v0.1.0 - memories that learn while the program runs; public domain or MIT
+
+   One header, C99 (or C++11), the C library only. It gives a program a memory that takes key/value
+   pairs, learns each by a step of gradient descent on itself, answers queries, forgets gracefully,
+   and costs the same time and bytes for the millionth pair as for the first. Networks built from
+   such memories are sequence models: linear attention, DeltaNet, Titans, Moneta, Yaad, Memora and
+   others are rows of one table here, and this file trains them and runs them.
+
+   Write this in exactly one source file, and the include alone in the others:
+
+       #define MIRAS_IMPLEMENTATION
+       #include "miras.h"
+
+   A whole program (cc example.c -lm; -O2 if you like):
+
+       #include <stdio.h>
+       #define MIRAS_IMPLEMENTATION
+       #include "miras.h"
+
+       static unsigned char bytes[1 << 17];              // all the memory it will ever use
+
+       int main(void) {
+         float key[8] = {0.6f, 0.8f}, value[2] = {0.5f, -0.25f}, out[2];
+         char why[160];
+         miras_memory *m;
+         miras_desc d;
+         int i;
+         miras_preset(&d, MIRAS_YAAD);                   // a row of the table; change what you like
+         d.key_dim = 8;
+         d.value_dim = 2;
+         if (!miras_memory_size(&d, why, sizeof why)) return puts(why), 1;
+         m = miras_memory_init(bytes, sizeof bytes, &d);
+         for (i = 0; i < 50; i++)
+           printf("surprise %g\n", (double)miras_write(m, key, value));
+         miras_read(m, key, out);
+         printf("recalled %g %g\n", (double)out[0], (double)out[1]);
+         return 0;
+       }
+
+   ROOMS. The file reads from the bottom of the building to its roof: nothing is used before it is
+   defined, there are no prototypes, and "needs" in a banner names the rooms below that it stands
+   on. Search for the @ and two digits to walk from this list to a room.
+
+   @01 Concepts                       what a memory is, shapes, the four choices, the recurrence
+   @02 Configuration and promises     macros, memory, threads, numerics, errors, files
+   @03 Recipes                        how to add a bias, a retention, a model, an instruction set
+   @05 Linkage and results
+   @06 Types
+   @07 Functions
+
+   WHERE DO I CHANGE ...?
+
+       a model's constants, or add a model      the table of published models: one row
+       a loss on the prediction error           attentional biases: value, error, adjoint
+       how a memory forgets                     retention links: the link and its adjoint
+       what a memory is made of                 memory architectures, and the plan for its sizes
+       a default, a range, a refusal            the plan: miras__desc_resolve
+       an inner loop                            level 1 or the matrix product; one text for all ISAs
+       what a block of the network does         layer kernels, then the model
+       the optimizer or the schedule            training
+       what is written to disk                  files; then raise the version that it writes
+       a public name                            @05 to @07, and the room that defines it */
+
+/* @01 CONCEPTS --------------------------------------------------------------------------------- */
+/*
+   A MEMORY is a small function M(W; x) with weights W. To write a pair (k, v) it asks itself for
+   M(W; k), measures how wrong the answer is, and moves W against the gradient of that error. To
+   read, it evaluates M(W; q). So learning is not a phase before use: it is what a write does. The
+   error before the write is returned as the surprise; a program can steer by it (store only what
+   surprises, raise an alarm, spend more steps).
+
+   SHAPES. Letters used everywhere: B batch, T time, H heads, dk key width, dv value width, C chunk,
+   P weights of one memory. All arrays are row-major, outermost index first: keys and queries are
+   [B, T, H, dk], values and outputs [B, T, H, dv], gates [B, T, H]. Weights are [in, out], so a
+   layer is z = x W. Heads and sequences are independent memories that share a descriptor; they
+   never mix.
+
+   THE FOUR CHOICES. Behrouz et al. ("It's All Connected", 2025) take a sequence model apart into
+   four decisions. Here they are four fields of miras_desc; everything else in it is a size, a
+   constant or a gate.
+
+     architecture   what M is. MIRAS_MATRIX is x S, a linear map. MIRAS_MLP is 1 to 4 layers with an
+                    activation between, with or without a layer norm and a residual around them. A
+                    perceptron stores more per byte and bends; a matrix is exact and cheap.
+     bias           the loss l(M(k), v) that a write descends. The dot product adds without asking
+                    what is stored already; L2 corrects the difference; L_p with p > 2 works on the
+                    largest errors first; the Huber family limits what one wild pair can do.
+     retention      how old content fades. None; decay; and decay with a link, where the state A
+                    lives in one space and the weights W = link(A) in another: an l_q norm (Moneta)
+                    or a softmax that keeps every slice on a simplex (Memora).
+     algorithm      gradient descent, or momentum: surprise that persists over several tokens.
+
+   A published model is a row that fixes the four and its constants. Mixing rows is the point:
+   take a preset, change a field, and ask miras_memory_size whether the result means something. It
+   refuses with a sentence rather than ignore a field.
+
+   THE RECURRENCE. For a token with key k, value v, query q and gates keep (alpha), step (eta),
+   momentum (theta), threshold (delta):
+
+       r   = M(W; k) - v
+       g   = gradient of l(r; delta) with respect to W
+       S_t = theta S_(t-1) - eta g            (without momentum: S_t = -eta g)
+       A_t = alpha A_(t-1) + S_t
+       W_t = link(A_t)
+       y   = M(W_t; q)                        a token reads after it has written
+
+   order = MIRAS_DECAY_FIRST (Gated DeltaNet) takes the error at alpha A instead of at A.
+
+   GATES. Each of the four is one constant of the descriptor, or one number per token and head
+   (MIRAS_GATE_HEAD), or for the decay of exact matrix memories one per key channel
+   (MIRAS_GATE_CHANNEL). Inside a model the network computes them from the token. Gates are not
+   checked per token: keep and momentum belong in 0..1, step and threshold above 0. Memories with an
+   inner norm want keep near 1 (0.98 and up on average): at 0.9 the weights shrink within tens of
+   tokens until the norm divides by almost nothing, and gradients become noise.
+
+   ENGINES. A matrix memory with the dot product or L2, without link and momentum, at chunk 1 is
+   linear in its state and is run exactly, token by token (room 50). Everything else runs in the
+   frozen-gradient engine (room 51): the C tokens of a chunk take their gradients at the weights of
+   the chunk's start, which turns the chunk into a few matrix products. Decay, momentum and step
+   still act token by token, and a link is applied when its chunk closes. For chunk 1 this is the
+   recurrence above, to the letter. For C > 1 the chunk is PART OF THE MODEL: a network trained
+   with chunk 16 must run with chunk 16, and does, because the state remembers the chunk's start and
+   where in the chunk it is. A memory on its own has chunk 1 and learns from its first write.
+
+   SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
+   later token never changes an earlier output.
+
+   GRADIENTS. miras_backward returns the exact derivative of what miras_forward computed, through
+   the memory's own learning steps: for keys, values, queries, gates, the initial memory, and the
+   state that came in. The adjoint of each formula stands directly below the formula. Where a
+   formula has a corner (Huber, L_p with p < 2), the derivative of the branch taken is used.
+
+   MODELS. miras_model is an embedding, then blocks, then a norm and the head, which shares the
+   embedding's matrix unless untied. One block, with h the RMS norm of its input x:
+
+       q, k, v = silu(causal convolution(h W_q, h W_k, h W_v)); q and k scaled to length 1 per head
+       gates   = sigmoid or softplus of a low-rank projection of h
+       y       = memory(k, v, q, gates)
+       x       = x + (norm per head(y) * silu(h W_gate)) W_o
+       x       = x + SwiGLU(norm(x))
+
+   The memory starts every sequence from learned initial weights. Parameters lie in one flat block,
+   gradients and the optimizer's moments in others of the same layout, with a table of named views:
+   clipping, checkpoints, a gradient check, or an all-reduce across machines are one loop each.
+
+   SESSIONS. A session is what one running sequence needs: a few kilobytes to megabytes, whatever
+   its length. Sessions share a model and do not know each other. Their state is flat: copy it out
+   to branch a text, copy it back to undo.
+
+   WHAT IT DOES NOT DO
+     - no GPU in this header, no half precision, no quantised weights: 32-bit floats on the CPU
+     - no softmax attention layer and no mixture of layer types within a model
+     - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
+     - no automatic differentiation of other networks: the gradients of what is here, nothing more
+     - no threads, no allocation, no printing, no files behind your back
+     - no protection from hostile data beyond memory safety: a file is checked for damage, not for
+       intent, and a memory will learn what it is given */
+
+/* @02 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
+/*
+   CONFIGURATION. Macros are defined before the include, in the file that holds the implementation;
+   MIRAS_STATIC, MIRAS_PTHREADS and MIRAS_NO_STDIO change declarations and must be the same wherever
+   the header is included.
+
+   MIRAS_IMPLEMENTATION   Compile the bodies here. In one source file per program. A second include
+     in the same file does no harm.
+
+   MIRAS_STATIC   Every function is static to its file, so that two libraries that each carry a
+     miras.h do not collide. Costs one copy of the code per file that implements.
+
+   MIRAS_PTHREADS   Adds miras_pool, a small thread pool over POSIX threads. Without it the header
+     knows no threads at all; you can still hand it your own job system (below).
+
+   MIRAS_NO_STDIO   Leaves out the calls that take paths, and <stdio.h>. Saving to and loading from
+     memory remain.
+
+   MIRAS_MALLOC(bytes), MIRAS_FREE(pointer)   Replace malloc and free for the *_open calls without
+     an allocator. Both or neither. The *_init calls use neither.
+
+   MIRAS_ASSERT(condition)   Checks of the library's own logic; default assert, so NDEBUG removes
+     them. Wrong arguments never end here: they get a result.
+
+   MIRAS_NO_SIMD   Only the portable kernels: plain C, one lane. For odd compilers, and to compare.
+
+   MIRAS_NO_SELF_INCLUDE   The header compiles its kernel rooms once per instruction set by
+     including itself. Where tools object to that (or glue files together), this compiles them
+     once, portably, in line.
+
+   MIRAS_SELF   The name by which the header includes itself, in quotes; default "miras.h". Define
+     it if you rename the file.
+
+   MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Then their
+     order of additions is that library's, and the promises on bits below hold only as far as its
+     own do.
+
+   MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
+     because an unoptimised vector kernel is slower than plain C. This leaves them unoptimised, to
+     step through.
+
+   Compile with any optimisation level and no -m flags: the instruction set is chosen when the
+   program runs. -ffast-math is refused, because it gives away NaN and the order of additions.
+
+   MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
+   alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
+   training step, not a token. Objects hold pointers into their buffer and must not be moved, but
+   their STATE is a flat block without pointers: memcpy takes a snapshot, memcpy brings it back. A
+   state of zeros is the state after a reset. It belongs to a descriptor, and for chunk > 1 to the
+   same build on a machine of the same byte order; use *_save to move it elsewhere.
+
+   THREADS. The header starts none. A model takes a miras_parallel, three fields that connect it to
+   your job system; miras_pool is one ready-made. Calls that only read an object (sessions reading
+   their model, miras_kind_name, the views) may run at the same time; calls that change an object
+   need it to themselves. Different sessions of one model may run on different threads while nobody
+   trains it. The only global is the cached choice of instruction set, an atomic that every thread
+   would set to the same value.
+
+   NUMERICS. What can be relied on:
+
+     Accumulation   Every element of a matrix product is ONE chain of fused multiply-adds in the
+       order of the inner index, in 32 bits. Blocking and packing are only a schedule. Sums and dot
+       products run in 16 virtual lanes (element i in lane i mod 16), folded 16, 8, 4, 2, 1. exp,
+       log, tanh and their relatives are this header's own polynomials, the same operations on every
+       instruction set; each states its error in units in the last place. Losses and norms over
+       whole tensors are summed in double precision.
+     Same bits      however a sequence is cut into calls; for any number of threads and any job
+       system; whatever neighbours are in the batch; in training and in decoding; on AVX2, AVX-512
+       and NEON alike. Contraction is pinned, so the optimisation level and -std do not matter.
+     Not the same   The portable kernels round twice where the others fuse, so they agree within a
+       tolerance, not to the bit. So does everything with MIRAS_USE_BLIS.
+     NaN, infinity  propagate where IEEE 754 and the formula say, and nowhere else: a NaN in a key
+       spoils its own memory from that token on, never an earlier output, another head, another
+       sequence. A surprise that is not finite tells you in time to roll back. Masked positions are
+       skipped, not multiplied by zero. Exponentials are arranged so that they do not overflow.
+     Denormals      are computed as such; the header does not touch the floating-point environment,
+       and it assumes rounding to nearest.
+
+   ERRORS. Calls return miras_result, or 0, NULL or NaN where that is clearer; miras_result_text
+   has the sentence. A descriptor is checked once, when a size is asked for or an object is built,
+   and the reason names the field, its value and what is allowed. Calls per token trust checked
+   objects and check only what can be seen from their arguments. After an error nothing has changed,
+   unless the call says otherwise.
+
+   FILES. A model is a safetensors file: little-endian 32-bit floats under the names of the views,
+   the descriptor and a checksum in __metadata__; other programs can read it as it is. With
+   MIRAS_SAVE_TRAINING the optimizer's moments and step count are in it, and training continues to
+   the bit. A memory or session is a block of its own with a checksum. Loading checks every size and
+   sum against the object before it writes the first byte, so damage is an error and never half a
+   model. Saving to a path writes a neighbour and renames it. */
+
+/* @03 RECIPES ---------------------------------------------------------------------------------- */
+/*
+   Every recipe ends with its tests: a row in tests/reference.h written from the formula in double
+   precision, without looking at this file, and the case lists of the tests that walk over it.
+
+   A MODEL (a new combination of existing choices)
+     1. @06   a name in miras_kind, before MIRAS_KIND_COUNT
+     2.       its row in the table of published models, at the same place
+     That is all: presets, names, files, training and examples/lm.c find it by themselves.
+
+   AN ATTENTIONAL BIAS
+     1. @06   a name in miras_bias; a field of miras_desc if it has a constant of its own
+     2. @14   miras__desc_resolve: the default and range of that field, and its refusal elsewhere
+     3. @40   a case in bias_fwd (the value and e = dl/dM) and, right below, in bias_bwd (J' times
+              a vector, and the derivative by the threshold if there is one)
+     The engines only call these two. If J is constant in r, say so as the dot product does.
+
+   A RETENTION
+     1. @06   a name in miras_retention, and a field for its constant
+     2. @14   as above; set linked if W is not A, so that the state keeps room for both
+     3. @42   a case in the link and in its adjoint; say what a chunk that is still open reads
+     Decay itself is alpha, and every retention has it.
+
+   AN ARCHITECTURE
+     1. @06, @14   a name; the layers' widths and where their weights lie
+     2. @41   the pass over the tokens of a chunk, its inner gradient as pairs (input row, error
+              row) per layer, and the adjoints of both. The frozen-gradient engine needs no more.
+
+   AN INSTRUCTION SET
+     1. @12   how to detect it, at compile time and at run time
+     2. @20   one more include of this file, inside its target region
+     3. @21   the vocabulary: about thirty operations on one vector type
+     4.       a line in the list of tables, best first
+     The kernels are written in the vocabulary and come by themselves. The tests compare every entry
+     of every table with the portable one.
+
+   A KERNEL
+     1. @20   a pointer in the table
+     2.       the function, in its room below
+     3.       its name in the initialiser that closes the kernel rooms
+     4.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
+              end at a guard page
+
+   REVISIONS
+     0.1.0   first slice: matrix and perceptron memories, seven biases, five retentions, momentum,
+             ten models, training, sessions, files. */
+
+/* @05 LINKAGE AND RESULTS ---------------------------------------------------------------------- */
+#ifndef MIRAS_H
+#define MIRAS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MIRAS_VERSION 100          /* 0.1.0: major * 10000 + minor * 100 + patch */
+#define MIRAS_VERSION_TEXT "0.1.0"
+
+#ifdef MIRAS_STATIC
+  #if defined(__GNUC__)
+    #define MIRAS_API static __attribute__((unused))
+  #else
+    #define MIRAS_API static
+  #endif
+#else
+  #define MIRAS_API extern
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Every result with its sentence; the enum and miras_result_text come from this one list. */
+#define MIRAS_RESULTS(X)                                                                  \
+  X(MIRAS_OK, "no error")                                                                 \
+  X(MIRAS_ERR_ARGUMENT, "an argument is null, negative or out of its documented range")   \
+  X(MIRAS_ERR_DESC, "the descriptor is not valid; the text beside it says which field")   \
+  X(MIRAS_ERR_ALLOC, "the allocator returned no memory")                                  \
+  X(MIRAS_ERR_SIZE, "the buffer is smaller than the size function asked for")             \
+  X(MIRAS_ERR_IO, "a file could not be opened, read or written")                          \
+  X(MIRAS_ERR_FORMAT, "the bytes are not a valid file of this kind, or are damaged")      \
+  X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another shape")         \
+  X(MIRAS_ERR_STATE, "the call is not possible at this point of the sequence")
+
+typedef enum miras_result {
+#define MIRAS_X(name, text) name,
+  MIRAS_RESULTS(MIRAS_X)
+#undef MIRAS_X
+  MIRAS_RESULT_COUNT
+} miras_result;
+
+/* The sentence that belongs to a result; never NULL, static storage. */
+MIRAS_API const char *miras_result_text(miras_result result);
+
+/* Name of the instruction set in use: "portable", "avx2", "avx512" or "neon". */
+MIRAS_API const char *miras_isa(void);
+
+/* @06 TYPES ------------------------------------------------------------------------------------ */
+
+/* Rows of the table of published models (room @60). */
+typedef enum miras_kind {
+  MIRAS_LINEAR_ATTENTION,  /* S += k v'                                    Katharopoulos 2020   */
+  MIRAS_RETNET,            /* fixed decay per head                         Sun 2023             */
+  MIRAS_DELTANET,          /* one delta-rule step per token                Schlag 2021          */
+  MIRAS_GATED_DELTANET,    /* decay, then a delta-rule step                Yang 2024            */
+  MIRAS_TTT_LINEAR,        /* matrix behind a layer norm, mini-batch steps Sun 2024             */
+  MIRAS_TTT_MLP,           /* two-layer perceptron, mini-batch steps       Sun 2024             */
+  MIRAS_TITANS,            /* perceptron, momentum, decay                  Behrouz 2025 (Titans)*/
+  MIRAS_MONETA,            /* perceptron, l_p bias, l_q retention          Behrouz 2025, eq. 25 */
+  MIRAS_YAAD,              /* perceptron, Huber bias, l2 retention         Behrouz 2025, eq. 26 */
+  MIRAS_MEMORA,            /* perceptron, l2 bias, KL retention            Behrouz 2025, eq. 27 */
+  MIRAS_KIND_COUNT
+} miras_kind;
+
+/* Choice 1: the memory architecture M(W; x). */
+typedef enum miras_architecture {
+  MIRAS_MATRIX,            /* M = x S, S [key_dim, value_dim]                                   */
+  MIRAS_MLP,               /* depth layers with an activation between                           */
+  MIRAS_ARCHITECTURE_COUNT
+} miras_architecture;
+
+/* Choice 2: the attentional bias l(M(k), v), with r = M(k) - v. RECURRENCE LETTERS: e = dl/dM.   */
+typedef enum miras_bias {
+  MIRAS_DOT,               /* -<M(k), v>                       e = -v                            */
+  MIRAS_L2,                /* 1/2 |r|^2                        e = r                             */
+  MIRAS_LP,                /* sum |r|^p, p >= 1                e = p sgn(r) |r|^(p-1)            */
+  MIRAS_LP_SMOOTH,         /* the same with tanh(nu r) for the sign and sqrt(r^2+1e-6) for |r|   */
+  MIRAS_HUBER,             /* per coordinate                   e = clamp(r, -delta, delta)       */
+  MIRAS_HUBER_NORM,        /* on |r|                           e = r min(1, delta/|r|)           */
+  MIRAS_HUBER_MIXTURE,     /* Yaad: e = r while |r| <= delta, else delta tanh(nu r)              */
+  MIRAS_BIAS_COUNT
+} miras_bias;
+
+/* Choice 3: the retention gate: how the dual state A decays and which link W = link(A) reads it. */
+typedef enum miras_retention {
+  MIRAS_RETAIN_ALL,        /* no decay, W = A                                                    */
+  MIRAS_RETAIN_L2,         /* decay alpha, W = A                                                 */
+  MIRAS_RETAIN_LQ,         /* decay alpha, W = A / ||A||_q^(q-2)         (Moneta, eq. 24)        */
+  MIRAS_RETAIN_LQ_PNORM,   /* decay alpha, W = sgn(A) |A|^(q-1) / ||A||_q^(q-2)                  */
+  MIRAS_RETAIN_KL,         /* decay alpha, W = c softmax(A) per channel  (Memora, eq. 27)        */
+  MIRAS_RETENTION_COUNT
+} miras_retention;
+
+/* Choice 4: the learning algorithm that turns gradients into updates. */
+typedef enum miras_algorithm {
+  MIRAS_GRADIENT_DESCENT,  /* u_t = eta_t g_t                                                    */
+  MIRAS_MOMENTUM,          /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t     */
+  MIRAS_ALGORITHM_COUNT
+} miras_algorithm;
+
+typedef enum miras_activation { MIRAS_GELU, MIRAS_SILU, MIRAS_IDENTITY, MIRAS_ACTIVATION_COUNT }
+  miras_activation;
+
+/* Is the error measured before or after the state has decayed? Matters with decay and L2 only.   */
+typedef enum miras_order {
+  MIRAS_ERROR_FIRST,       /* at A_(t-1): Titans and the MIRAS models                            */
+  MIRAS_DECAY_FIRST,       /* at alpha_t A_(t-1): Gated DeltaNet; matrix memories, chunk 1       */
+  MIRAS_ORDER_COUNT
+} miras_order;
+
+/* Where the value of a gate comes from. */
+typedef enum miras_gate {
+  MIRAS_GATE_CONSTANT,     /* the descriptor's number                                            */
+  MIRAS_GATE_HEAD,         /* one number per token and head: [batch, T, heads]                   */
+  MIRAS_GATE_CHANNEL,      /* one per token, head and key channel: [batch, T, heads, key_dim];
+                              retention of exact matrix memories only                            */
+  MIRAS_GATE_COUNT
+} miras_gate;
+
+/* One learning memory: the four choices, sizes and constants. Fill it with miras_preset, then
+ * change what you like; a zero field means the default that its comment names. */
+typedef struct miras_desc {
+  miras_architecture architecture;
+  miras_bias bias;
+  miras_retention retention;
+  miras_algorithm algorithm;
+  miras_order order;
+  int batch;               /* sequences side by side, each with its own state; 0 -> 1            */
+  int heads;               /* independent memories per sequence; 0 -> 1                          */
+  int key_dim;             /* width of keys and queries of one head, 1..4096; no default         */
+  int value_dim;           /* width of values and outputs of one head, 1..4096; 0 -> key_dim     */
+  int chunk;               /* tokens that share one anchor, 1..1024; 0 -> 1: every token's
+                              gradient is taken at its own weights. Part of the model when > 1   */
+  int depth;               /* MLP: layers, 1..4; 0 -> 2                                          */
+  int expansion;           /* MLP: hidden width = expansion * key_dim, 1..16; 0 -> 4             */
+  miras_activation activation; /* MLP: between the layers                                        */
+  int inner_norm;          /* MLP: 1 puts a layer norm (learned gain and bias) on the output     */
+  int inner_residual;      /* MLP: 1 adds the input; needs value_dim = key_dim                   */
+  miras_gate keep_gate;    /* alpha, what a step keeps of the state                              */
+  miras_gate step_gate;    /* eta, how far a step goes                                           */
+  miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
+  miras_gate threshold_gate;  /* delta of the Huber biases                                       */
+  float forget;            /* constant keep gate: alpha = 1 - forget, 0..1                       */
+  float forget_ratio;      /* head h forgets forget * forget_ratio^h, 0..1; 0 -> 1               */
+  float step;              /* constant step gate, > 0; 0 -> 1                                    */
+  float momentum;          /* constant momentum gate, 0..1                                       */
+  float threshold;         /* constant threshold, > 0; 0 -> 1                                    */
+  float p;                 /* exponent of the L_p biases, 1..8; 0 -> 3                           */
+  float q;                 /* exponent of the L_q retentions, 1..8; 0 -> 4                       */
+  float sharpness;         /* nu of tanh(nu r), 0.1..100; 0 -> 10                                */
+  float simplex;           /* c: each slice of a KL memory sums to it, > 0; 0 -> 1               */
+  int simplex_whole;       /* KL slices: 0 one per channel, 1 one per weight matrix              */
+  uint64_t seed;           /* of the initial memory                                              */
+} miras_desc;
+
+/* T tokens for every sequence and head. Row-major, outermost first:
+ *   key, query [batch, T, heads, key_dim]; value [batch, T, heads, value_dim];
+ *   gates [batch, T, heads] or [batch, T, heads, key_dim], NULL when the descriptor says constant.
+ * keep and momentum lie in 0..1, step and threshold are positive; nothing is checked per token. */
+typedef struct miras_tokens {
+  int length;                                          /* T >= 0                                 */
+  const float *key, *value, *query;
+  const float *keep, *step, *momentum, *threshold;
+} miras_tokens;
+
+/* Gradients in the shapes of miras_tokens; overwritten; NULL where not wanted. */
+typedef struct miras_token_grads {
+  float *key, *value, *query;
+  float *keep, *step, *momentum, *threshold;
+} miras_token_grads;
+
+/* Where memory comes from. free receives the size that alloc was asked for. alloc may return NULL.
+ * Memory must be aligned as malloc aligns it; the library aligns further by itself. */
+typedef struct miras_allocator {
+  void *(*alloc)(size_t bytes, void *user);
+  void (*free)(void *pointer, size_t bytes, void *user);
+  void *user;
+} miras_allocator;
+
+/* Your job system. run must call task(argument, index, worker) once for every index in 0..count-1,
+ * with worker in 0..workers-1 and no two calls at the same time with the same worker, and return
+ * when all are done. Results do not depend on workers, bit for bit. */
+typedef struct miras_parallel {
+  void (*run)(void *user, int count, void (*task)(void *argument, int index, int worker),
+              void *argument);
+  void *user;
+  int workers;                                         /* 1..256                                 */
+} miras_parallel;
+
+/* A whole language model. Fill it with miras_model_preset. */
+typedef struct miras_model_desc {
+  miras_desc memory;       /* of every block; batch and seed are set by the model. The learned
+                              gates are those that are not MIRAS_GATE_CONSTANT                   */
+  int vocab;               /* 2..2^24; no default                                                */
+  int width;               /* of the residual stream, 1..65536; no default                       */
+  int layers;              /* blocks, 1..256; no default                                         */
+  int hidden;              /* of the SwiGLU MLP; 0 -> 8/3 width, rounded up to a multiple of 8   */
+  int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
+  int gate_rank;           /* rank of the projections behind the memory's gates; 0 -> 32         */
+  int untied;              /* 1: the head has its own matrix instead of the embedding's          */
+  float dropout;           /* 0..0.9, on both residual branches and the embedding, training only */
+  int batch;               /* largest batch of a training step; 0: a model for inference only    */
+  int context;             /* longest sequence of a training step                                */
+  uint64_t seed;           /* of the initial parameters and of dropout                           */
+  const miras_parallel *parallel; /* NULL: one thread. Must outlive the model                    */
+} miras_model_desc;
+
+/* One named parameter inside the flat block. */
+typedef struct miras_view {
+  char name[56];           /* e.g. "blocks.0.q.weight"                                           */
+  size_t offset;           /* in floats                                                          */
+  size_t count;            /* in floats: the product of shape                                    */
+  int rank;                /* 1..3                                                               */
+  int shape[3];            /* row-major, outermost first; unused entries are 1                   */
+  int decay;               /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
+} miras_view;
+
+typedef struct miras_adamw_options {
+  float beta1;             /* 0 -> 0.9                                                           */
+  float beta2;             /* 0 -> 0.95                                                          */
+  float epsilon;           /* 0 -> 1e-8                                                          */
+  float decay;             /* decoupled weight decay: w -= lr * decay * w; 0 is none             */
+  float clip;              /* largest global gradient norm; 0 is no clipping                     */
+} miras_adamw_options;
+
+typedef struct miras_sampling {
+  float temperature;       /* 0: always the likeliest token                                      */
+  int top_k;               /* keep the k likeliest; 0: all                                       */
+  float top_p;             /* keep the likeliest whose probabilities sum to p; 0 or 1: all       */
+  uint64_t seed;           /* advanced by every draw; the same seed draws the same tokens        */
+} miras_sampling;
+
+typedef struct miras_memory miras_memory;
+typedef struct miras_model miras_model;
+typedef struct miras_session miras_session;
+
+/* @07 FUNCTIONS -------------------------------------------------------------------------------- */
+
+/* ---- the table ---- */
+
+/* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0. */
+MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
+/* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. */
+MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
+/* "yaad", "gated-deltanet", ...; NULL past the end. */
+MIRAS_API const char *miras_kind_name(miras_kind kind);
+/* The row of that name, or MIRAS_KIND_COUNT. */
+MIRAS_API miras_kind miras_kind_find(const char *name);
+
+/* ---- one memory ---- */
+
+/* Bytes that miras_memory_init needs, or 0 with a sentence in why (may be NULL) that names the
+ * field, its value and what is allowed. */
+MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_size);
+/* Build a memory in the caller's buffer (any alignment). NULL if d is wrong or bytes too few. */
+MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d);
+/* The same with one allocation (allocator NULL: MIRAS_MALLOC). NULL if d is wrong or it fails. */
+MIRAS_API miras_memory *miras_memory_open(const miras_desc *d, const miras_allocator *allocator);
+/* Of miras_memory_open only; NULL is fine. */
+MIRAS_API void miras_memory_close(miras_memory *m);
+/* The descriptor in use, every default filled in. */
+MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
+
+/* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim],
+ * value [batch, heads, value_dim]. Returns the surprise: the attentional bias before the write,
+ * averaged over batch and heads. Needs constant gates (else NaN, nothing written). */
+MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
+/* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
+MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
+/* miras_write, then miras_read. */
+MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
+                           const float *query, float *out);
+/* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten.
+ * tape: NULL, or miras_tape_size(m, T) floats that miras_backward will need; taping needs a
+ * position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a sequence into calls gives
+ * the same bits. */
+MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y, float *tape);
+/* Floats of a tape for T tokens; 0 if the count does not fit. */
+MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
+/* Exact gradient of what miras_forward computed. x and tape as in that call; dy like y.
+ * dx: overwritten. dparams: += in the layout of miras_memory_params, or NULL; receives the
+ * initial memory's part when the tape began at position 0.
+ * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights]: in, the gradient with
+ * respect to the state after the last token (which must lie on the chunk grid); out, with respect
+ * to the state before the first (zero if that was the initial memory). */
+MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, const float *tape,
+                                      const float *dy, const miras_token_grads *dx,
+                                      float *dparams, float *dstate);
+/* Floats of dstate above. */
+MIRAS_API size_t miras_dstate_size(const miras_memory *m);
+/* The outer parameters: initial memory [heads, weights], then (inner_norm) gain [heads, value_dim]
+ * and bias [heads, value_dim]. A change holds from the next miras_memory_reset on. */
+MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
+/* Forget everything: back to the initial memory. */
+MIRAS_API void miras_memory_reset(miras_memory *m);
+/* Tokens seen since the reset. */
+MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
+/* Euclidean norm of the weights now in use, over all sequences and heads. */
+MIRAS_API float miras_memory_norm(const miras_memory *m);
+/* The state as one flat block without pointers: copy it out for a snapshot, back in for a
+ * rollback. All zeros is the state after a reset. */
+MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
+
+/* ---- a language model ---- */
+
+MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size);
+MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d);
+MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
+                                        const miras_allocator *allocator);
+MIRAS_API void miras_model_close(miras_model *m);
+MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
+/* All parameters in one block, gradients in another of the same layout (NULL when batch is 0). */
+MIRAS_API float *miras_model_params(miras_model *m, size_t *count);
+MIRAS_API float *miras_model_grads(miras_model *m);
+MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
+/* Mean cross entropy in nats of targets [batch, T] given tokens [batch, T]; a target of -1 is left
+ * out. train 1 applies dropout and keeps what miras_model_backward needs. NaN if an argument is out
+ * of range. T may be any length up to context; sequences start from the initial memory. */
+MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const int32_t *targets,
+                                 int batch, int length, int train);
+/* Add the gradient of the last miras_model_loss with train 1 to miras_model_grads. */
+MIRAS_API miras_result miras_model_backward(miras_model *m);
+/* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero.
+ * Returns the gradient norm before clipping. */
+MIRAS_API float miras_adamw(miras_model *m, const miras_adamw_options *o, float learning_rate);
+/* AdamW steps taken so far; part of a saved training state. */
+MIRAS_API uint64_t miras_model_steps(const miras_model *m);
+/* Learning rate at step (0-based): linear warm-up to peak, then a cosine down to floor * peak. */
+MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
+                             float floor);
+
+/* ---- sessions: one sequence, token by token ---- */
+
+MIRAS_API size_t miras_session_size(const miras_model *m);
+MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m);
+MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_allocator *allocator);
+MIRAS_API void miras_session_close(miras_session *s);
+/* Feed one token; logits [vocab] for the next, valid until the next call. NULL if out of range. */
+MIRAS_API const float *miras_session_step(miras_session *s, int32_t token);
+/* Feed count tokens, many at a time; logits after the last. */
+MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *tokens, size_t count);
+/* Feed count tokens and return the summed cross entropy in nats of targets [count]. */
+MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
+                                     const int32_t *targets, size_t count);
+MIRAS_API void miras_session_reset(miras_session *s);
+MIRAS_API uint64_t miras_session_position(const miras_session *s);
+/* Flat, without pointers, as miras_memory_state. */
+MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
+/* Draw a token from logits [vocab]. */
+MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling);
+
+/* ---- files ----
+ * A model is a safetensors file: little-endian f32 tensors named as the views, the descriptor in
+ * __metadata__. A memory or a session state is a small block of its own with a checksum. Loading
+ * validates everything before it writes anything. The *_to and *_from forms work on memory;
+ * *_to returns the bytes needed and writes only when capacity suffices (0: more than size_t). */
+#define MIRAS_SAVE_TRAINING 1      /* AdamW's moments and step count too, to continue to the bit  */
+MIRAS_API size_t miras_model_save_to(const miras_model *m, int flags, void *buffer,
+                                     size_t capacity);
+MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
+/* Read the descriptor of a saved model; batch, context and parallel stay as they are in d. */
+MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
+MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
+MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
+MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size);
+#ifndef MIRAS_NO_STDIO
+/* Saving writes path.tmp and renames it, so path is always the old file or the whole new one. */
+MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags);
+MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
+/* Open the model that path describes, with the batch, context and parallel of training (may be
+ * NULL: inference). result may be NULL. */
+MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *training,
+                                             const miras_allocator *allocator,
+                                             miras_result *result);
+MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
+MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
+MIRAS_API miras_result miras_session_load(miras_session *s, const char *path);
+#endif
+
+#ifdef MIRAS_PTHREADS
+/* A small thread pool (POSIX threads). threads 1..256 counts the calling thread. NULL on failure.
+ * The pool is the caller's; miras_pool_parallel is valid until the pool is closed. */
+typedef struct miras_pool miras_pool;
+MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator);
+MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool);
+MIRAS_API void miras_pool_close(miras_pool *pool);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* MIRAS_H */
+#if defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED)
+/* @10 PLATFORM --------------------------------------------------------------------- needs 05 -- */
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#ifndef MIRAS_NO_STDIO
+  #include <stdio.h>
+#endif
+#ifndef MIRAS_ASSERT
+  #include <assert.h>
+  #define MIRAS_ASSERT(x) assert(x)
+#endif
+
+#ifdef __FAST_MATH__
+  #error "miras.h relies on NaN, infinities and the order of additions: no -ffast-math, please"
+#endif
+#if FLT_RADIX != 2 || FLT_MANT_DIG != 24 || FLT_MAX_EXP != 128
+  #error "miras.h needs float to be the 32-bit IEEE type"
+#endif
+
+#if defined(MIRAS_MALLOC) != defined(MIRAS_FREE)
+  #error "define both of MIRAS_MALLOC and MIRAS_FREE, or neither"
+#endif
+#ifndef MIRAS_MALLOC
+  #define MIRAS_MALLOC(bytes) malloc(bytes)
+  #define MIRAS_FREE(pointer) free(pointer)
+#endif
+
+#if defined(__GNUC__)
+  #define MIRAS__UNUSED __attribute__((unused))
+  #define MIRAS__INLINE static inline __attribute__((always_inline, unused))
+#else
+  #define MIRAS__UNUSED
+  #define MIRAS__INLINE static inline
+#endif
+
+#if defined(__GNUC__) || defined(_MSC_VER)
+  #define MIRAS__RESTRICT __restrict
+#elif defined(__cplusplus)
+  #define MIRAS__RESTRICT
+#else
+  #define MIRAS__RESTRICT restrict
+#endif
+
+/* Unroll the next loop fully: its trip count is a constant and its arrays should be registers. */
+#if defined(__clang__)
+  #define MIRAS__UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__) && __GNUC__ >= 8
+  #define MIRAS__UNROLL _Pragma("GCC unroll 16")
+#else
+  #define MIRAS__UNROLL
+#endif
+
+/* a * b + c rounds twice unless V_FMA says otherwise. Left to itself the compiler may fuse, and
+ * then bits depend on its version, its -std and its flags. Pinned from here to room 99. */
+#if defined(__clang__)
+  #pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+  #pragma GCC push_options
+  #pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+  #pragma fp_contract(off)
+#endif
+
+/* Which instruction sets to build. Decided here and nowhere else: inside a target region compilers
+ * disagree on whether __AVX2__ and its like are defined. Compilers that are not of the GNU family
+ * take the portable set. */
+#if !defined(MIRAS_NO_SIMD) && !defined(MIRAS_NO_SELF_INCLUDE) && defined(__GNUC__) && \
+    !defined(__TINYC__)
+  #if defined(__x86_64__)
+    #define MIRAS__X86 1
+  #elif defined(__aarch64__) && defined(__LITTLE_ENDIAN__) || \
+      defined(__aarch64__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    #define MIRAS__NEON 1
+  #endif
+#endif
+#ifndef MIRAS__X86
+  #define MIRAS__X86 0
+#endif
+#ifndef MIRAS__NEON
+  #define MIRAS__NEON 0
+#endif
+#if MIRAS__X86
+  #include <cpuid.h>
+  #include <immintrin.h>
+#endif
+#if MIRAS__NEON
+  #include <arm_neon.h>
+#endif
+
+/* Floats of scratch that a matrix product may need: a packed block of B and one of A. */
+#define MIRAS__PACK 16384
+
+/* Product and sum of sizes; 0 when the result does not fit. */
+static MIRAS__UNUSED int miras__mul(size_t a, size_t b, size_t *out) {
+  if (b != 0 && a > (size_t)-1 / b) return 0;
+  *out = a * b;
+  return 1;
+}
+
+static MIRAS__UNUSED int miras__add(size_t a, size_t b, size_t *out) {
+  if (a > (size_t)-1 - b) return 0;
+  *out = a + b;
+  return 1;
+}
+
+/* Append n characters; `at` keeps counting past the end so that truncation needs no special case. */
+static size_t miras__put(char *out, size_t size, size_t at, const char *text, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i++)
+    if (at + i + 1 < size) out[at + i] = text[i];
+  return at + n;
+}
+
+/* Digits of v, at least `width` of them. */
+static size_t miras__put_digits(char *out, size_t size, size_t at, uint64_t v, int width) {
+  char digits[24];
+  int n = 0;
+  do {
+    digits[23 - n++] = (char)('0' + (int)(v % 10));
+    v /= 10;
+  } while (v != 0 || n < width);
+  return miras__put(out, size, at, digits + 24 - n, (size_t)n);
+}
+
+/* Six significant digits, trailing zeros dropped, as %g writes numbers. */
+static size_t miras__put_real(char *out, size_t size, size_t at, double v) {
+  uint64_t digits, unit = 100000;
+  int exponent = 0, shift, i;
+  if (v != v) return miras__put(out, size, at, "nan", 3);
+  if (v < 0) {
+    at = miras__put(out, size, at, "-", 1);
+    v = -v;
+  }
+  if (v > DBL_MAX) return miras__put(out, size, at, "inf", 3);
+  if (v <= 0) return miras__put(out, size, at, "0", 1);
+  for (; v >= 10; exponent++) v /= 10;
+  for (; v < 1; exponent--) v *= 10;
+  digits = (uint64_t)(v * 1e5 + 0.5);
+  if (digits >= 1000000) {
+    digits = 100000;
+    exponent++;
+  }
+  shift = exponent >= -4 && exponent < 6 ? exponent : 0;
+  if (shift < 0) at = miras__put(out, size, at, "0.000", (size_t)(1 - shift));
+  for (i = 0; digits != 0 || i <= shift; i++) {
+    if (i > 0 && i == shift + 1) at = miras__put(out, size, at, ".", 1);
+    at = miras__put_digits(out, size, at, digits / unit, 1);
+    digits %= unit;
+    unit = unit > 1 ? unit / 10 : 1;
+  }
+  if (shift != exponent) {
+    at = miras__put(out, size, at, exponent < 0 ? "e-" : "e+", 2);
+    at = miras__put_digits(out, size, at, (uint64_t)(exponent < 0 ? -exponent : exponent), 2);
+  }
+  return at;
+}
+
+/* Write a sentence for a person into why[size]: %s, %d, %zu, %g and %% of printf, without stdio and
+ * without the locale. Always terminated; why may be NULL. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4), unused))
+#endif
+static void miras__say(char *why, size_t size, const char *format, ...) {
+  size_t at = 0;
+  va_list list;
+  if (why == NULL || size == 0) return;
+  va_start(list, format);
+  for (; *format != 0; format++) {
+    if (*format != '%') {
+      at = miras__put(why, size, at, format, 1);
+      continue;
+    }
+    format++;
+    if (*format == 's') {
+      const char *text = va_arg(list, const char *);
+      at = miras__put(why, size, at, text, strlen(text));
+    } else if (*format == 'd') {
+      int v = va_arg(list, int);
+      if (v < 0) at = miras__put(why, size, at, "-", 1);
+      at = miras__put_digits(why, size, at, v < 0 ? 0u - (unsigned)v : (unsigned)v, 1);
+    } else if (*format == 'z') {
+      at = miras__put_digits(why, size, at, va_arg(list, size_t), 1);
+      format++;
+    } else if (*format == 'g') {
+      at = miras__put_real(why, size, at, va_arg(list, double));
+    } else {
+      at = miras__put(why, size, at, format, 1);
+    }
+  }
+  va_end(list);
+  why[at < size ? at : size - 1] = 0;
+}
+
+/* @11 RANDOM NUMBERS --------------------------------------------------------------- needs 10 -- */
+
+/* The finaliser of splitmix64 (Steele, Lea and Flood 2014): a bijection that mixes all 64 bits. */
+static MIRAS__UNUSED uint64_t miras__hash(uint64_t x) {
+  x += UINT64_C(0x9e3779b97f4a7c15);
+  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return x ^ (x >> 31);
+}
+
+/* Number i of stream `seed`, uniform in (-1, 1) on the odd multiples of 2^-24: exact in float and
+ * never zero. Counter based, so any thread can draw any element. */
+static MIRAS__UNUSED float miras__uniform(uint64_t seed, uint64_t i) {
+  int32_t bits = (int32_t)(miras__hash(miras__hash(seed) + i) >> 40);   /* 24 bits */
+  return (float)(2 * bits + 1 - (1 << 24)) * (1.0f / (1 << 24));
+}
+
+/* @12 CPU DETECTION ---------------------------------------------------------------- needs 10 -- */
+
+/* Bits of miras__cpu. Asking the processor directly keeps the library free of compiler run-time
+ * helpers, and xgetbv tells what those helpers have at times forgotten: whether the operating
+ * system saves the wide registers. */
+enum { MIRAS__HAS_AVX2 = 1, MIRAS__HAS_AVX512 = 2 };
+
+static MIRAS__UNUSED int miras__cpu(void) {
+  int has = 0;
+#if MIRAS__X86
+  unsigned a, b, c, d, low, high;
+  const unsigned avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;   /* f, dq, bw, vl */
+  if (__get_cpuid_max(0, NULL) < 7) return 0;
+  __cpuid(1, a, b, c, d);
+  if (!(c & 1u << 12) || !(c & 1u << 27) || !(c & 1u << 28)) return 0;   /* fma, osxsave, avx */
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  if ((low & 0x06u) != 0x06u) return 0;
+  __cpuid_count(7, 0, a, b, c, d);
+  if (b & 1u << 5) {
+    has = MIRAS__HAS_AVX2;
+    if ((b & avx512) == avx512 && (low & 0xe6u) == 0xe6u) has |= MIRAS__HAS_AVX512;
+  }
+#endif
+  return has;
+}
+
+/* @13 ARENA ------------------------------------------------------------------------ needs 10 -- */
+
+/* One pass of takes lays a block out: with base NULL it only measures, with base set it hands the
+ * addresses out. Both passes run the same code, so they cannot disagree. base must be aligned to
+ * 64 bytes. ok turns 0 when a size does not fit in size_t. */
+typedef struct miras__arena {
+  unsigned char *base;
+  size_t used;
+  int ok;
+} miras__arena;
+
+/* count elements, starting on a 64-byte boundary. NULL while measuring. */
+static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t element) {
+  size_t bytes, at, end;
+  if (!miras__add(a->used, 63, &at) || !miras__mul(count, element, &bytes)) {
+    a->ok = 0;
+    return NULL;
+  }
+  at &= ~(size_t)63;
+  if (!miras__add(at, bytes, &end)) {
+    a->ok = 0;
+    return NULL;
+  }
+  a->used = end;
+  return a->base != NULL && a->ok ? a->base + at : NULL;
+}
+
+/* @14 PLAN ------------------------------------------------------------------- needs 10 11 13 -- */
+
+/* A descriptor that has been checked and resolved, with every size that follows from it. It holds
+ * no pointers, so it can be compared and copied freely. Letters: C chunk, L layers, P weights.
+ *
+ * State of one head, in floats (each part starts on a multiple of 16):
+ *   exact engine   S [key_dim, value_dim]
+ *   frozen engine  A [P] dual state, W [P] = link(A) unless the link is the identity, S [P]
+ *                  momentum, then the open chunk: per layer Y [C, in], D [C, out]; the last rows
+ *                  of the two coefficient matrices G [C], N [C]; and 16 scalars: coefficients a, f, h
+ *                  of the last row, and from 4 on 1/c_0 of an LQ link per layer. */
+typedef struct miras__plan {
+  miras_desc d;
+  int exact;               /* exact linear engine, else frozen-gradient engine                   */
+  int linked;              /* the link is not the identity                                       */
+  int layers;              /* 1 for a matrix                                                     */
+  int in[4], out[4];       /* layer l maps in[l] to out[l]                                       */
+  int widest;              /* largest in or out                                                  */
+  size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
+  size_t weights;          /* P                                                                  */
+  size_t params;           /* outer parameters of all heads                                      */
+  size_t at_w, at_s, at_open, at_g, at_n, at_scalars;   /* offsets in the state                  */
+  size_t at_y[4], at_d[4];
+  size_t head_state;       /* floats                                                             */
+  size_t sequence_state;   /* floats: header of 16, then the heads                               */
+  size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
+  int tape_tokens;         /* tokens that one tape_chunk covers                                  */
+  size_t scratch;          /* floats per worker                                                  */
+} miras__plan;
+
+#define MIRAS__BLOCK 16    /* tokens per stored state in the exact engine's tape                  */
+
+/* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
+ * gate means a constant. surprise may be NULL. */
+typedef struct miras__head_io {
+  int length;
+  const float *k, *v, *q;
+  size_t ldk, ldv, ldq;
+  const float *keep, *step, *momentum, *threshold;
+  size_t ld_keep, ld_step, ld_momentum, ld_threshold;
+  float *y;
+  size_t ldy;
+  float *surprise;
+} miras__head_io;
+
+/* Where the gradients of one head go; all overwritten, any pointer may be NULL. */
+typedef struct miras__head_grads {
+  float *k, *v, *q;
+  size_t ldk, ldv, ldq;
+  float *keep, *step, *momentum, *threshold;
+  size_t ld_keep, ld_step, ld_momentum, ld_threshold;
+} miras__head_grads;
+
+static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
+
+/* Shared scratch of the frozen engine; laid out by one function for sizing and for use. */
+typedef struct miras__work {
+  float *z[4];             /* [C, out] anchor pre-activations                                    */
+  float *x[4];             /* [C, in]  query inputs                                              */
+  float *zq[4];            /* [C, out] query pre-activations                                     */
+  float *kq[4];            /* [C, C]   x y'                                                      */
+  float *xh, *rstd;        /* [C, dv], [C] layer norm of the anchor pass                         */
+  float *xhq, *rstdq;      /* the same of the reads                                              */
+  float *r, *e;            /* [C, dv] residual and error                                         */
+  float *loss;             /* [C]                                                                */
+  float *g, *n;            /* [C, C] coefficients                                                */
+  float *ca, *cf, *ch;     /* [C] coefficients A, F, H                                           */
+  float *pq;               /* [C, C]                                                             */
+  float *t1, *t2;          /* [C, widest]                                                        */
+  float *inv;              /* [4] 1/c_0 of a scalar link per layer                               */
+  float *pack;
+  /* backward only */
+  float *y[4], *dd[4];     /* recomputed pairs: Y [C, in], D [C, out]                            */
+  float *w, *wc, *ac;      /* [P] anchor weights; closing weights and dual state                 */
+  float *back[4];          /* [C, out] (d_(l+1) W_(l+1)'), the anchor's gradient before act'     */
+  float *by[4], *bd[4];    /* cotangents of Y, D                                                 */
+  float *bz[4];            /* cotangents of z                                                    */
+  float *dx, *dz;          /* [C, widest]                                                        */
+  float *bg, *bn, *bp;     /* [C, C]                                                             */
+  float *ba, *bf, *bh;     /* [C]                                                                */
+  float *bw, *ba0, *bs0;   /* [P] cotangents of W_0, A_0, S_0                                    */
+  float *bwc;              /* [P] cotangent of the closing weights                               */
+  float *row;              /* [8 * max(widest, C)] rows for temporaries                          */
+} miras__work;
+
+static float *miras__lay(float *base, size_t *used, size_t n) {
+  float *at = base ? base + *used : base;
+  *used += miras__pad(n);
+  return at;
+}
+
+/* Floats of scratch, and the pointers when base is given. */
+static size_t miras__work_layout(const miras__plan *p, float *base, miras__work *w) {
+  size_t used = 0, c = (size_t)p->d.chunk, dv = (size_t)p->d.value_dim;
+  size_t wide = (size_t)p->widest, most = wide > c ? wide : c;
+  int l;
+  w->pack = miras__lay(base, &used, MIRAS__PACK);
+  for (l = 0; l < p->layers; l++) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    w->z[l] = miras__lay(base, &used, c * out);
+    w->x[l] = miras__lay(base, &used, c * in);
+    w->zq[l] = miras__lay(base, &used, c * out);
+    w->kq[l] = miras__lay(base, &used, c * c);
+    w->y[l] = miras__lay(base, &used, c * in);
+    w->dd[l] = miras__lay(base, &used, c * out);
+    w->back[l] = miras__lay(base, &used, c * out);
+    w->by[l] = miras__lay(base, &used, c * in);
+    w->bd[l] = miras__lay(base, &used, c * out);
+    w->bz[l] = miras__lay(base, &used, c * out);
+  }
+  w->xh = miras__lay(base, &used, c * dv);
+  w->rstd = miras__lay(base, &used, c);
+  w->xhq = miras__lay(base, &used, c * dv);
+  w->rstdq = miras__lay(base, &used, c);
+  w->r = miras__lay(base, &used, c * dv);
+  w->e = miras__lay(base, &used, c * dv);
+  w->loss = miras__lay(base, &used, c);
+  w->g = miras__lay(base, &used, c * c);
+  w->n = miras__lay(base, &used, c * c);
+  w->ca = miras__lay(base, &used, c);
+  w->cf = miras__lay(base, &used, c);
+  w->ch = miras__lay(base, &used, c);
+  w->pq = miras__lay(base, &used, c * c);
+  w->t1 = miras__lay(base, &used, c * wide);
+  w->t2 = miras__lay(base, &used, c * wide);
+  w->inv = miras__lay(base, &used, 4);
+  w->w = miras__lay(base, &used, p->weights);
+  w->wc = miras__lay(base, &used, p->weights);
+  w->ac = miras__lay(base, &used, p->weights);
+  w->dx = miras__lay(base, &used, c * wide);
+  w->dz = miras__lay(base, &used, c * wide);
+  w->bg = miras__lay(base, &used, c * c);
+  w->bn = miras__lay(base, &used, c * c);
+  w->bp = miras__lay(base, &used, c * c);
+  w->ba = miras__lay(base, &used, c);
+  w->bf = miras__lay(base, &used, c);
+  w->bh = miras__lay(base, &used, c);
+  w->bw = miras__lay(base, &used, p->weights);
+  w->ba0 = miras__lay(base, &used, p->weights);
+  w->bs0 = miras__lay(base, &used, p->weights);
+  w->bwc = miras__lay(base, &used, p->weights);
+  w->row = miras__lay(base, &used, 8 * most);
+  return used;
+}
+
+static int miras__whole(char *why, size_t size, const char *field, int value, int low, int high) {
+  if (value >= low && value <= high) return 1;
+  miras__say(why, size, "%s is %d; it must lie in %d..%d", field, value, low, high);
+  return 0;
+}
+
+static int miras__real(char *why, size_t size, const char *field, float value, double low,
+                       double high) {
+  if ((double)value >= low && (double)value <= high) return 1;
+  miras__say(why, size, "%s is %g; it must lie in %g..%g", field, (double)value, low, high);
+  return 0;
+}
+
+/* A field that the other choices leave without a meaning must be zero: nothing is ignored. */
+static int miras__unused(char *why, size_t size, const char *field, double value,
+                         const char *needs) {
+  if (value >= 0 && value <= 0) return 1;
+  miras__say(why, size, "%s is %g, but it has a meaning only with %s; set it to 0", field, value,
+             needs);
+  return 0;
+}
+
+static int miras__is_huber(miras_bias b) {
+  return b == MIRAS_HUBER || b == MIRAS_HUBER_NORM || b == MIRAS_HUBER_MIXTURE;
+}
+
+/* Replace zeros by defaults and refuse what is not meant. One sentence per refusal. */
+static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
+  int mlp = d->architecture == MIRAS_MLP, decays = d->retention != MIRAS_RETAIN_ALL;
+  int lp = d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH, huber = miras__is_huber(d->bias);
+  int smooth = d->bias == MIRAS_LP_SMOOTH || d->bias == MIRAS_HUBER_MIXTURE;
+  int lq = d->retention == MIRAS_RETAIN_LQ || d->retention == MIRAS_RETAIN_LQ_PNORM;
+  int kl = d->retention == MIRAS_RETAIN_KL, momentum = d->algorithm == MIRAS_MOMENTUM;
+  int exact;
+  if (!miras__whole(why, n, "architecture", (int)d->architecture, 0,
+                    MIRAS_ARCHITECTURE_COUNT - 1) ||
+      !miras__whole(why, n, "bias", (int)d->bias, 0, MIRAS_BIAS_COUNT - 1) ||
+      !miras__whole(why, n, "retention", (int)d->retention, 0, MIRAS_RETENTION_COUNT - 1) ||
+      !miras__whole(why, n, "algorithm", (int)d->algorithm, 0, MIRAS_ALGORITHM_COUNT - 1) ||
+      !miras__whole(why, n, "order", (int)d->order, 0, MIRAS_ORDER_COUNT - 1) ||
+      !miras__whole(why, n, "activation", (int)d->activation, 0, MIRAS_ACTIVATION_COUNT - 1) ||
+      !miras__whole(why, n, "keep_gate", (int)d->keep_gate, 0, MIRAS_GATE_COUNT - 1) ||
+      !miras__whole(why, n, "step_gate", (int)d->step_gate, 0, MIRAS_GATE_HEAD) ||
+      !miras__whole(why, n, "momentum_gate", (int)d->momentum_gate, 0, MIRAS_GATE_HEAD) ||
+      !miras__whole(why, n, "threshold_gate", (int)d->threshold_gate, 0, MIRAS_GATE_HEAD))
+    return MIRAS_ERR_DESC;
+  if (!d->batch) d->batch = 1;
+  if (!d->heads) d->heads = 1;
+  if (!d->value_dim) d->value_dim = d->key_dim;
+  if (!d->chunk) d->chunk = 1;
+  if (!miras__whole(why, n, "batch", d->batch, 1, 1 << 20) ||
+      !miras__whole(why, n, "heads", d->heads, 1, 65536) ||
+      !miras__whole(why, n, "key_dim", d->key_dim, 1, 4096) ||
+      !miras__whole(why, n, "value_dim", d->value_dim, 1, 4096) ||
+      !miras__whole(why, n, "chunk", d->chunk, 1, 1024))
+    return MIRAS_ERR_DESC;
+  if (mlp) {
+    if (!d->depth) d->depth = 2;
+    if (!miras__whole(why, n, "depth", d->depth, 1, 4)) return MIRAS_ERR_DESC;
+    if (d->depth == 1) {
+      if (!miras__unused(why, n, "expansion", d->expansion, "depth 2 or more") ||
+          !miras__unused(why, n, "activation", d->activation, "depth 2 or more"))
+        return MIRAS_ERR_DESC;
+    } else if (!d->expansion) {
+      d->expansion = 4;
+    }
+    if ((d->depth > 1 && !miras__whole(why, n, "expansion", d->expansion, 1, 16)) ||
+        !miras__whole(why, n, "inner_norm", d->inner_norm, 0, 1) ||
+        !miras__whole(why, n, "inner_residual", d->inner_residual, 0, 1))
+      return MIRAS_ERR_DESC;
+    if (d->inner_residual && d->value_dim != d->key_dim) {
+      miras__say(why, n, "inner_residual is 1 with key_dim %d and value_dim %d; it adds the input "
+                         "to the output, so the two must be equal", d->key_dim, d->value_dim);
+      return MIRAS_ERR_DESC;
+    }
+  } else if (!miras__unused(why, n, "depth", d->depth, "architecture MIRAS_MLP") ||
+             !miras__unused(why, n, "expansion", d->expansion, "architecture MIRAS_MLP") ||
+             !miras__unused(why, n, "activation", d->activation, "architecture MIRAS_MLP") ||
+             !miras__unused(why, n, "inner_norm", d->inner_norm, "architecture MIRAS_MLP") ||
+             !miras__unused(why, n, "inner_residual", d->inner_residual,
+                            "architecture MIRAS_MLP")) {
+    return MIRAS_ERR_DESC;
+  }
+  exact = !mlp && d->chunk == 1 && !momentum && (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
+          (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2);
+  if (d->order == MIRAS_DECAY_FIRST && !(exact && decays)) {
+    miras__say(why, n, "order is MIRAS_DECAY_FIRST (%d), which needs architecture MIRAS_MATRIX, "
+                       "bias MIRAS_DOT or MIRAS_L2, retention MIRAS_RETAIN_L2, gradient descent "
+                       "and chunk 1", (int)d->order);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->keep_gate == MIRAS_GATE_CHANNEL && !exact) {
+    miras__say(why, n, "keep_gate is MIRAS_GATE_CHANNEL (%d), which needs architecture "
+                       "MIRAS_MATRIX, bias MIRAS_DOT or MIRAS_L2, retention MIRAS_RETAIN_L2, "
+                       "gradient descent and chunk 1", (int)d->keep_gate);
+    return MIRAS_ERR_DESC;
+  }
+  if (!decays && (!miras__unused(why, n, "keep_gate", (double)d->keep_gate,
+                                 "a retention that decays (not MIRAS_RETAIN_ALL)") ||
+                  !miras__unused(why, n, "forget", (double)d->forget,
+                                 "a retention that decays (not MIRAS_RETAIN_ALL)") ||
+                  !miras__unused(why, n, "forget_ratio", (double)d->forget_ratio,
+                                 "a retention that decays (not MIRAS_RETAIN_ALL)")))
+    return MIRAS_ERR_DESC;
+  if (!momentum && (!miras__unused(why, n, "momentum_gate", (double)d->momentum_gate,
+                                   "algorithm MIRAS_MOMENTUM") ||
+                    !miras__unused(why, n, "momentum", (double)d->momentum,
+                                   "algorithm MIRAS_MOMENTUM")))
+    return MIRAS_ERR_DESC;
+  if (!huber && (!miras__unused(why, n, "threshold_gate", (double)d->threshold_gate,
+                                "a Huber bias") ||
+                 !miras__unused(why, n, "threshold", (double)d->threshold, "a Huber bias")))
+    return MIRAS_ERR_DESC;
+  if ((!lp && !miras__unused(why, n, "p", (double)d->p, "an L_p bias")) ||
+      (!lq && !miras__unused(why, n, "q", (double)d->q, "an L_q retention")) ||
+      (!smooth && !miras__unused(why, n, "sharpness", (double)d->sharpness,
+                                 "bias MIRAS_LP_SMOOTH or MIRAS_HUBER_MIXTURE")) ||
+      (!kl && (!miras__unused(why, n, "simplex", (double)d->simplex, "retention MIRAS_RETAIN_KL") ||
+               !miras__unused(why, n, "simplex_whole", d->simplex_whole,
+                              "retention MIRAS_RETAIN_KL"))))
+    return MIRAS_ERR_DESC;
+  if (decays && d->forget_ratio >= 0 && d->forget_ratio <= 0) d->forget_ratio = 1;
+  if (d->step >= 0 && d->step <= 0) d->step = 1;
+  if (huber && d->threshold >= 0 && d->threshold <= 0) d->threshold = 1;
+  if (lp && d->p >= 0 && d->p <= 0) d->p = 3;
+  if (lq && d->q >= 0 && d->q <= 0) d->q = 4;
+  if (smooth && d->sharpness >= 0 && d->sharpness <= 0) d->sharpness = 10;
+  if (kl && d->simplex >= 0 && d->simplex <= 0) d->simplex = 1;
+  if (!miras__real(why, n, "forget", d->forget, 0, 1) ||
+      (decays && !miras__real(why, n, "forget_ratio", d->forget_ratio, 0, 1)) ||
+      !miras__real(why, n, "step", d->step, 1e-8, 1e4) ||
+      !miras__real(why, n, "momentum", d->momentum, 0, 1) ||
+      (huber && !miras__real(why, n, "threshold", d->threshold, 1e-6, 1e30)) ||
+      (lp && !miras__real(why, n, "p", d->p, 1, 8)) ||
+      (lq && !miras__real(why, n, "q", d->q, 1, 8)) ||
+      (smooth && !miras__real(why, n, "sharpness", d->sharpness, 0.1, 100)) ||
+      (kl && (!miras__real(why, n, "simplex", d->simplex, 1e-3, 1e6) ||
+              !miras__whole(why, n, "simplex_whole", d->simplex_whole, 0, 1))))
+    return MIRAS_ERR_DESC;
+  return MIRAS_OK;
+}
+
+/* Every product below is checked once, here; inner loops rely on it. */
+static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
+  miras_result result;
+  miras__work work;
+  size_t c, state = 0, limit = (size_t)-1 / 64, total;
+  double floats = 0;
+  int l;
+  if (why && n) why[0] = 0;
+  if (!d) {
+    miras__say(why, n, "the descriptor is NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  memset(p, 0, sizeof *p);
+  p->d = *d;
+  result = miras__desc_resolve(&p->d, why, n);
+  if (result != MIRAS_OK) return result;
+  d = &p->d;
+  p->exact = d->architecture == MIRAS_MATRIX && d->chunk == 1 &&
+             d->algorithm == MIRAS_GRADIENT_DESCENT &&
+             (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
+             (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2);
+  p->linked = d->retention != MIRAS_RETAIN_ALL && d->retention != MIRAS_RETAIN_L2;
+  p->layers = d->architecture == MIRAS_MLP ? d->depth : 1;
+  c = (size_t)d->chunk;
+  for (l = 0; l < p->layers; l++) {
+    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
+    p->in[l] = l == 0 ? d->key_dim : hidden;
+    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
+    if (p->in[l] > p->widest) p->widest = p->in[l];
+    if (p->out[l] > p->widest) p->widest = p->out[l];
+    p->offset[l] = p->weights;
+    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
+    floats += (double)p->in[l] * (double)p->out[l];
+  }
+  /* A generous bound in floating point first: everything below is a small multiple of it. */
+  floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
+  floats *= (double)d->heads;
+  if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit) {
+    miras__say(why, n, "the memory needs about %g floats, more than this machine can address",
+               floats * (double)d->batch);
+    return MIRAS_ERR_DESC;
+  }
+  p->params = (size_t)d->heads * p->weights;
+  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
+  if (p->exact) {
+    state = p->weights;
+    p->tape_chunk = p->weights;
+    p->tape_tokens = MIRAS__BLOCK;
+    /* backward: a block's states, two more, two rows per token and some temporaries */
+    p->scratch = (MIRAS__BLOCK + 2) * miras__pad(p->weights) + 4 * miras__pad((size_t)d->key_dim) +
+                 (2 * MIRAS__BLOCK + 4) * miras__pad((size_t)d->value_dim);
+  } else {
+    size_t pad = miras__pad(p->weights);
+    state = pad;
+    if (p->linked) p->at_w = state, state += pad;
+    if (d->algorithm == MIRAS_MOMENTUM) p->at_s = state, state += pad;
+    p->at_open = state;
+    for (l = 0; l < p->layers; l++) {
+      p->at_y[l] = state, state += miras__pad(c * (size_t)p->in[l]);
+      p->at_d[l] = state, state += miras__pad(c * (size_t)p->out[l]);
+    }
+    p->at_g = state, state += miras__pad(c);
+    p->at_n = state, state += miras__pad(c);
+    p->at_scalars = state, state += 16;
+    p->tape_chunk = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
+    p->tape_tokens = d->chunk;
+    p->scratch = miras__work_layout(p, NULL, &work);
+  }
+  p->head_state = miras__pad(state);
+  if (!miras__mul(p->head_state, (size_t)d->heads, &total) || !miras__add(total, 16, &total)) {
+    miras__say(why, n, "the state is larger than this machine can address");
+    return MIRAS_ERR_DESC;
+  }
+  p->sequence_state = total;
+  return MIRAS_OK;
+}
+
+/* Slices of a KL memory's layer: 0 the whole layer is one, 1 each row, 2 each column (room @42). */
+static int miras__slice(const miras__plan *p, int layer) {
+  if (p->d.simplex_whole) return 0;
+  if (layer == p->layers - 1) return 2;
+  return layer == 0 ? 1 : 0;
+}
+
+/* Floats of tape for one head and T tokens; 0 when T is 0 or the size does not fit. */
+static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
+  size_t per = (size_t)p->tape_tokens, chunks = tokens / per + (tokens % per != 0), total;
+  return miras__mul(chunks, p->tape_chunk, &total) ? total : 0;
+}
+
+/* alpha of a constant keep gate for head h. */
+static float miras__constant_keep(const miras_desc *d, int head) {
+  float f = d->forget;
+  int h;
+  if (d->retention == MIRAS_RETAIN_ALL) return 1;
+  for (h = 0; h < head; h++) f *= d->forget_ratio;
+  return 1 - f;
+}
+
+/* Initial memories. Matrices start empty. Layers of a perceptron start with weights of variance
+ * 1/in; for a link the dual state is drawn so that the weights come out near that:
+ *   A/||A||_q^(q-2): entries s u with unit-variance u have norm s (P m)^(1/q), m = E|u|^q, so the
+ *   weights have deviation s^(3-q) / (P m)^((q-2)/q), which is solved for s (q = 3: any s will do);
+ *   the p-norm link has degree 1 and flattens or sharpens the entries only: s = 1/sqrt(in);
+ *   KL: logits of unit deviation, because a slice of equal weights would be a fixed point. */
+static void miras__plan_init_params(const miras__plan *p, float *params) {
+  const miras_desc *d = &p->d;
+  size_t h, i, heads = (size_t)d->heads, norm = heads * (size_t)d->value_dim;
+  int l;
+  memset(params, 0, p->params * sizeof *params);
+  for (h = 0; h < heads; h++) {
+    for (l = 0; l < p->layers; l++) {
+      size_t count = (size_t)p->in[l] * (size_t)p->out[l];
+      float *w = params + h * p->weights + p->offset[l];
+      uint64_t seed;
+      double deviation = 1 / sqrt((double)p->in[l]);
+      if (d->architecture == MIRAS_MATRIX && !p->linked) continue;
+      if (d->retention == MIRAS_RETAIN_KL) deviation = 1;
+      if (d->retention == MIRAS_RETAIN_LQ) {
+        double q = (double)d->q, m = pow(sqrt(3.0), q) / (q + 1), size = (double)count * m;
+        if (fabs(3 - q) > 0.25)
+          deviation = pow(deviation * pow(size, (q - 2) / q), 1 / (3 - q));
+      }
+      seed = d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1);
+      for (i = 0; i < count; i++)
+        w[i] = (float)(deviation * sqrt(3.0) * (double)miras__uniform(seed, (uint64_t)i));
+    }
+  }
+  if (d->inner_norm)
+    for (i = 0; i < norm; i++) params[heads * p->weights + i] = 1;
+}
+/* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
+
+enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
+
+/* Everything that is compiled once per instruction set. A public call fetches the table once and
+ * hands it down; a test may hand down any other. Plain floats cross this line, vectors never do:
+ * a vector type outside its target region is an error to clang. What each entry does is said at
+ * its definition in rooms 23 to 65. */
+typedef struct miras__kernels {
+  const char *name;
+  void (*gemm)(int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,
+               const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K,
+               ptrdiff_t causal, float *pack);
+  float (*dot)(const float *a, const float *b, size_t n);
+  float (*sum)(const float *a, size_t n);
+  void (*axpy)(float *y, float a, const float *x, size_t n);
+  void (*scale)(float *y, float a, const float *x, size_t n);
+  void (*add)(float *y, const float *x, size_t n);
+  void (*mul)(float *y, const float *a, const float *b, size_t n);
+  void (*muladd)(float *y, const float *a, const float *b, size_t n);
+  void (*fill)(float *y, float value, size_t n);
+  void (*map_exp)(float *y, const float *x, size_t n);
+  void (*map_sigmoid)(float *y, const float *x, size_t n);
+  void (*map_tanh)(float *y, const float *x, size_t n);
+  void (*map_log)(float *y, const float *x, size_t n);
+  void (*map_softplus)(float *y, const float *x, size_t n);
+  void (*act)(int kind, float *y, const float *z, size_t n);
+  void (*act_grad)(int kind, float *d, const float *z, const float *g, size_t n);
+  void (*act_grad2)(int kind, float *gbar, float *zbar, const float *z, const float *g,
+                    const float *dbar, size_t n);
+  void (*softmax)(float *y, const float *x, size_t n, float c);
+  void (*link)(const miras__plan *p, float *w, const float *a, float *inv);
+  void (*head_forward)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
+                       float *state, uint64_t position, const miras__head_io *io, float *tape,
+                       float *scratch);
+  void (*head_backward)(const miras__plan *p, const float *gain, const float *bias,
+                        const float *tape, uint64_t position, const miras__head_io *io,
+                        const float *dy, size_t lddy, const miras__head_grads *g, float *dw0,
+                        float *dgain, float *dbias, float *dstate, float *scratch);
+  void (*head_read)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
+                    float *state, uint64_t position, const float *q, float *o, float *scratch);
+  void (*rms_fwd)(float *y, size_t ldy, const float *x, size_t ldx, const float *gain, size_t rows,
+                  size_t n);
+  void (*rms_bwd)(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain, float *y,
+                  size_t ldy, const float *x, size_t ldx, const float *gain, const float *dy,
+                  size_t lddy, size_t rows, size_t n);
+  void (*gated_norm_fwd)(float *m, size_t ldm, const float *y, size_t ldy, const float *gain,
+                         const float *g, size_t ldg, size_t rows, size_t heads, size_t dim);
+  void (*gated_norm_bwd)(float *dy, size_t lddy, float *dg, size_t lddg, float *dgain, float *m,
+                         size_t ldm, const float *y, size_t ldy, const float *gain, const float *g,
+                         size_t ldg, float *dm, size_t lddm, size_t rows, size_t heads, size_t dim);
+  void (*swiglu_fwd)(float *s, size_t lds, const float *a, const float *b, size_t ld, size_t rows,
+                     size_t n);
+  void (*swiglu_bwd)(float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n);
+  void (*conv_fwd)(float *z, size_t ldz, const float *c, size_t ldc, const float *w, size_t ldw,
+                   size_t taps, size_t before, size_t rows, size_t n);
+  void (*conv_bwd)(float *dc, size_t lddc, float *dw, size_t lddw, float *dz, size_t lddz,
+                   const float *c, size_t ldc, const float *w, size_t ldw, size_t taps, size_t rows,
+                   size_t n);
+  void (*unit_fwd)(float *x, float *inverse, size_t rows, size_t n);
+  void (*unit_bwd)(float *dx, const float *x, const float *inverse, size_t rows, size_t n);
+  void (*gates_fwd)(float *y, float *g, size_t ld, const float *offset, const float *scale,
+                    size_t sigmoids, size_t rows, size_t n);
+  void (*gates_bwd)(float *dy, const float *g, size_t ld, float *doffset, const float *scale,
+                    size_t sigmoids, size_t rows, size_t n);
+  float (*cross_entropy)(float *x, size_t n, size_t target, float scale);
+  void (*dropout)(float *y, const float *base, const float *x, uint64_t key, uint32_t limit,
+                  float scale, size_t n);
+  void (*transpose)(float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t cols);
+  void (*adamw)(float *w, float *m, float *v, float *g, size_t n, const float *c);
+} miras__kernels;
+
+/* Bare cc means -O0, where vector code is slower than plain C at -O2. The kernels are therefore
+ * compiled with -O2 whatever the flags say; define MIRAS_DEBUG to step through them. GCC only. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE__) && !defined(MIRAS_DEBUG)
+  #define MIRAS__RAISE 1
+#else
+  #define MIRAS__RAISE 0
+#endif
+
+/* Compile the kernel rooms once per instruction set, by including this very file with MIRAS__ISA
+ * set: 1 portable, 2 AVX2, 3 AVX-512, 4 NEON. */
+#ifdef MIRAS_NO_SELF_INCLUDE
+  #define MIRAS__ISA 1
+#else
+  #ifndef MIRAS_SELF
+    #define MIRAS_SELF "miras.h"
+  #endif
+  #define MIRAS__KERNEL_PASS
+
+  #if defined(__GNUC__) && !defined(__clang__)
+    #pragma GCC push_options
+    #if MIRAS__RAISE
+      #pragma GCC optimize("O2")
+    #endif
+  #endif
+  #define MIRAS__ISA 1
+  #include MIRAS_SELF   /* not found? miras.h was renamed: define MIRAS_SELF as its name, in quotes */
+  #if defined(__GNUC__) && !defined(__clang__)
+    #pragma GCC pop_options
+  #endif
+
+  #if MIRAS__X86
+    #if defined(__clang__)
+      #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+    #else
+      #pragma GCC push_options
+      #pragma GCC target("avx2,fma")
+      #if MIRAS__RAISE
+        #pragma GCC optimize("O2")
+      #endif
+    #endif
+    #define MIRAS__ISA 2
+    #include MIRAS_SELF
+    #if defined(__clang__)
+      #pragma clang attribute pop
+      #pragma clang attribute push(__attribute__((target(                                  \
+          "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw"))), apply_to = function)
+    #else
+      #pragma GCC pop_options
+      #pragma GCC push_options
+      #pragma GCC target("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
+      /* GCC's own header trips these; the other sets compile the same kernels with them on. */
+      #pragma GCC diagnostic push
+      #pragma GCC diagnostic ignored "-Wsign-conversion"
+      #pragma GCC diagnostic ignored "-Wuninitialized"
+      #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+      #if MIRAS__RAISE
+        #pragma GCC optimize("O2")
+      #endif
+    #endif
+    #define MIRAS__ISA 3
+    #include MIRAS_SELF
+    #if defined(__clang__)
+      #pragma clang attribute pop
+    #else
+      #pragma GCC diagnostic pop
+      #pragma GCC pop_options
+    #endif
+  #endif
+
+  #if MIRAS__NEON
+    #if !defined(__clang__)
+      #pragma GCC push_options
+      #if MIRAS__RAISE
+        #pragma GCC optimize("O2")
+      #endif
+    #endif
+    #define MIRAS__ISA 4
+    #include MIRAS_SELF
+    #if !defined(__clang__)
+      #pragma GCC pop_options
+    #endif
+  #endif
+
+  #undef MIRAS__KERNEL_PASS
+#endif
+#endif   /* region A */
+
+#ifdef MIRAS__ISA
+/* @21 VECTOR VOCABULARY ------------------------------------------------------------ needs 20 -- */
+
+/* The only place with intrinsics. Kernels are written in these words:
+ *   vf, vm                  a vector of V_W floats, a mask of V_W lanes
+ *   V_R                     vectors in 16 lanes: reductions run over 16 lanes on every set
+ *   V_LOAD(p) V_STORE(p, v) any alignment
+ *   V_LOAD_N(p, n)          the first n lanes (all, when n >= V_W); the others read 0 and memory
+ *   V_STORE_N(p, v, n)      behind them is not touched
+ *   V_FMA(a, b, c)          a * b + c, rounded once (twice in the portable set)
+ *   V_FNMA(a, b, c)         c - a * b, likewise
+ *   V_MIN(a, b)             a < b ? a : b, so a NaN on either side gives b; V_MAX(a, b) alike
+ *   V_LT(a, b) V_LE(a, b)   masks, false for NaN; V_SELECT(m, a, b) is m ? a : b
+ *   V_COPYSIGN(m, s)        the size of m with the sign of s
+ *   V_ROUND(a)              to the nearest whole number
+ *   V_POW2(n)               2^n for whole n in -126..127
+ *   V_LOGB(x) V_FRACTION(x) x = fraction * 2^logb, fraction in [sqrt(1/2), sqrt(2)), x normal, > 0
+ *   V_TRANSPOSE4(d, ldd, s, lds)   d[k * ldd + j] = s[j * lds + k] for k < 4, j < V_W
+ *   fold(v[V_R])            the sum of 16 lanes: 16 -> 8 -> 4 -> 2 -> 1 by halves
+ *   fold_max(v[V_R])        their maximum
+ * Tiles of the matrix product are up to K_ROWS4 rows when they are 4 vectors wide,
+ * K_ROWS2 when 2, K_ROWS1 when 1: rows * width accumulators, one row of B and one element of A must
+ * fit the registers, and at least 8 accumulators hide the latency of the multiply-add.
+ * MIRAS__FN(f) is the name of f in this instruction set. */
+
+#if MIRAS__ISA == 1
+
+#define MIRAS__FN(name) miras__##name##_portable
+#define MIRAS__ISA_NAME "portable"
+typedef float MIRAS__FN(vf);
+typedef int MIRAS__FN(vm);
+#define V_W 1
+#define K_ROWS4 2
+#define K_ROWS2 4
+#define K_ROWS1 4
+
+static inline float MIRAS__FN(load_n)(const float *p, size_t n) { return n > 0 ? *p : 0.0f; }
+static inline void MIRAS__FN(store_n)(float *p, float v, size_t n) {
+  if (n > 0) *p = v;
+}
+static inline float MIRAS__FN(pow2)(float n) {
+  int32_t bits = ((int32_t)n + 127) * (1 << 23);
+  float v;
+  memcpy(&v, &bits, sizeof v);
+  return v;
+}
+static inline int32_t MIRAS__FN(logb)(float x) {
+  int32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (bits - 0x3f3504f3) >> 23;
+}
+static inline float MIRAS__FN(fraction)(float x) {
+  int32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits -= MIRAS__FN(logb)(x) * (1 << 23);
+  memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+static inline void MIRAS__FN(transpose4)(float *d, size_t ldd, const float *s, size_t lds) {
+  (void)lds;
+  d[0] = s[0];
+  d[ldd] = s[1];
+  d[2 * ldd] = s[2];
+  d[3 * ldd] = s[3];
+}
+static inline float MIRAS__FN(fold)(const float *v) {
+  float a[8];
+  int i;
+  for (i = 0; i < 8; i++) a[i] = v[i] + v[i + 8];
+  for (i = 0; i < 4; i++) a[i] += a[i + 4];
+  return (a[0] + a[2]) + (a[1] + a[3]);
+}
+static inline float MIRAS__FN(fold_max)(const float *v) {
+  float a = v[0];
+  int i;
+  for (i = 1; i < 16; i++) a = a < v[i] ? v[i] : a;
+  return a;
+}
+
+#define V_ZERO() 0.0f
+#define V_SET1(x) ((float)(x))
+#define V_LOAD(p) (*(const float *)(p))
+#define V_STORE(p, v) ((void)(*(p) = (v)))
+#define V_ADD(a, b) ((a) + (b))
+#define V_SUB(a, b) ((a) - (b))
+#define V_MUL(a, b) ((a) * (b))
+#define V_DIV(a, b) ((a) / (b))
+#define V_FMA(a, b, c) ((a) * (b) + (c))
+#define V_FNMA(a, b, c) ((c) - (a) * (b))
+#define V_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define V_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define V_ABS(a) fabsf(a)
+#define V_NEG(a) (-(a))
+#define V_SQRT(a) sqrtf(a)
+#define V_LT(a, b) ((a) < (b))
+#define V_LE(a, b) ((a) <= (b))
+#define V_SELECT(m, a, b) ((m) ? (a) : (b))
+#define V_COPYSIGN(m, s) copysignf(m, s)
+#define V_ROUND(a) rintf(a)
+#define V_LOGB(x) ((float)MIRAS__FN(logb)(x))
+
+#elif MIRAS__ISA == 2
+
+#define MIRAS__FN(name) miras__##name##_avx2
+#define MIRAS__ISA_NAME "avx2"
+typedef __m256 MIRAS__FN(vf);
+typedef __m256 MIRAS__FN(vm);
+#define V_W 8
+#define K_ROWS4 2   /* only for one or two rows: 6 x 2 + 2 + 1 is what 16 registers hold */
+#define K_ROWS2 6
+#define K_ROWS1 8
+
+static inline __m256i MIRAS__FN(first)(size_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 8 ? (int)n : 8),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline __m256 MIRAS__FN(load_n)(const float *p, size_t n) {
+  return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, MIRAS__FN(first)(n));
+}
+static inline void MIRAS__FN(store_n)(float *p, __m256 v, size_t n) {
+  if (n >= 8) _mm256_storeu_ps(p, v);
+  else _mm256_maskstore_ps(p, MIRAS__FN(first)(n), v);
+}
+static inline __m256 MIRAS__FN(pow2)(__m256 n) {
+  __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
+}
+static inline __m256i MIRAS__FN(logb)(__m256 x) {
+  return _mm256_srai_epi32(
+      _mm256_sub_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(0x3f3504f3)), 23);
+}
+static inline __m256 MIRAS__FN(fraction)(__m256 x) {
+  return _mm256_castsi256_ps(
+      _mm256_sub_epi32(_mm256_castps_si256(x), _mm256_slli_epi32(MIRAS__FN(logb)(x), 23)));
+}
+static inline __m256 MIRAS__FN(pair)(const float *low, const float *high) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+/* Rows j and j + 4 share a register, so the shuffles stay inside 128-bit lanes. */
+static inline void MIRAS__FN(transpose4)(float *d, size_t ldd, const float *s, size_t lds) {
+  __m256 a = MIRAS__FN(pair)(s, s + 4 * lds), b = MIRAS__FN(pair)(s + lds, s + 5 * lds);
+  __m256 c = MIRAS__FN(pair)(s + 2 * lds, s + 6 * lds), e = MIRAS__FN(pair)(s + 3 * lds, s + 7 * lds);
+  __m256 ab0 = _mm256_unpacklo_ps(a, b), ab1 = _mm256_unpackhi_ps(a, b);
+  __m256 ce0 = _mm256_unpacklo_ps(c, e), ce1 = _mm256_unpackhi_ps(c, e);
+  _mm256_storeu_ps(d, _mm256_shuffle_ps(ab0, ce0, 0x44));
+  _mm256_storeu_ps(d + ldd, _mm256_shuffle_ps(ab0, ce0, 0xee));
+  _mm256_storeu_ps(d + 2 * ldd, _mm256_shuffle_ps(ab1, ce1, 0x44));
+  _mm256_storeu_ps(d + 3 * ldd, _mm256_shuffle_ps(ab1, ce1, 0xee));
+}
+static inline float MIRAS__FN(fold)(const __m256 *v) {
+  __m256 a = _mm256_add_ps(v[0], v[1]);
+  __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+static inline float MIRAS__FN(fold_max)(const __m256 *v) {
+  __m256 a = _mm256_max_ps(v[0], v[1]);
+  __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+#define V_ZERO() _mm256_setzero_ps()
+#define V_SET1(x) _mm256_set1_ps(x)
+#define V_LOAD(p) _mm256_loadu_ps(p)
+#define V_STORE(p, v) _mm256_storeu_ps(p, v)
+#define V_ADD(a, b) _mm256_add_ps(a, b)
+#define V_SUB(a, b) _mm256_sub_ps(a, b)
+#define V_MUL(a, b) _mm256_mul_ps(a, b)
+#define V_DIV(a, b) _mm256_div_ps(a, b)
+#define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define V_FNMA(a, b, c) _mm256_fnmadd_ps(a, b, c)
+#define V_MIN(a, b) _mm256_min_ps(a, b)
+#define V_MAX(a, b) _mm256_max_ps(a, b)
+#define V_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
+#define V_NEG(a) _mm256_xor_ps(_mm256_set1_ps(-0.0f), a)
+#define V_SQRT(a) _mm256_sqrt_ps(a)
+#define V_LT(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
+#define V_LE(a, b) _mm256_cmp_ps(a, b, _CMP_LE_OQ)
+#define V_SELECT(m, a, b) _mm256_blendv_ps(b, a, m)
+#define V_COPYSIGN(m, s) _mm256_or_ps(V_ABS(m), _mm256_and_ps(_mm256_set1_ps(-0.0f), s))
+#define V_ROUND(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define V_LOGB(x) _mm256_cvtepi32_ps(MIRAS__FN(logb)(x))
+
+#elif MIRAS__ISA == 3
+
+#define MIRAS__FN(name) miras__##name##_avx512
+#define MIRAS__ISA_NAME "avx512"
+typedef __m512 MIRAS__FN(vf);
+typedef __mmask16 MIRAS__FN(vm);
+#define V_W 16
+#define K_ROWS4 6   /* 6 x 4 + 4 + 1 of 32 registers */
+#define K_ROWS2 8
+#define K_ROWS1 8
+
+static inline __mmask16 MIRAS__FN(first)(size_t n) {
+  return (__mmask16)(n < 16 ? (1u << n) - 1u : 0xffffu);
+}
+static inline __m512 MIRAS__FN(load_n)(const float *p, size_t n) {
+  return _mm512_maskz_loadu_ps(MIRAS__FN(first)(n), p);
+}
+static inline void MIRAS__FN(store_n)(float *p, __m512 v, size_t n) {
+  _mm512_mask_storeu_ps(p, MIRAS__FN(first)(n), v);
+}
+static inline __m512 MIRAS__FN(pow2)(__m512 n) {
+  __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(e, 23));
+}
+static inline __m512i MIRAS__FN(logb)(__m512 x) {
+  return _mm512_srai_epi32(
+      _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x3f3504f3)), 23);
+}
+static inline __m512 MIRAS__FN(fraction)(__m512 x) {
+  return _mm512_castsi512_ps(
+      _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_slli_epi32(MIRAS__FN(logb)(x), 23)));
+}
+/* Rows j, j + 4, j + 8 and j + 12 share a register: three masked broadcasts, which unlike shuffles
+ * run on either vector port, and then the shuffles stay inside 128-bit lanes. */
+static inline __m512 MIRAS__FN(quad)(const float *p, size_t lds) {
+  __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(p));
+  v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + 4 * lds));
+  v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 8 * lds));
+  return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 12 * lds));
+}
+static inline void MIRAS__FN(transpose4)(float *d, size_t ldd, const float *s, size_t lds) {
+  __m512 a = MIRAS__FN(quad)(s, lds), b = MIRAS__FN(quad)(s + lds, lds);
+  __m512 c = MIRAS__FN(quad)(s + 2 * lds, lds), e = MIRAS__FN(quad)(s + 3 * lds, lds);
+  __m512 ab0 = _mm512_unpacklo_ps(a, b), ab1 = _mm512_unpackhi_ps(a, b);
+  __m512 ce0 = _mm512_unpacklo_ps(c, e), ce1 = _mm512_unpackhi_ps(c, e);
+  _mm512_storeu_ps(d, _mm512_shuffle_ps(ab0, ce0, 0x44));
+  _mm512_storeu_ps(d + ldd, _mm512_shuffle_ps(ab0, ce0, 0xee));
+  _mm512_storeu_ps(d + 2 * ldd, _mm512_shuffle_ps(ab1, ce1, 0x44));
+  _mm512_storeu_ps(d + 3 * ldd, _mm512_shuffle_ps(ab1, ce1, 0xee));
+}
+static inline float MIRAS__FN(fold)(const __m512 *v) {
+  __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
+  __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+static inline float MIRAS__FN(fold_max)(const __m512 *v) {
+  __m256 a = _mm256_max_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
+  __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+#define V_ZERO() _mm512_setzero_ps()
+#define V_SET1(x) _mm512_set1_ps(x)
+#define V_LOAD(p) _mm512_loadu_ps(p)
+#define V_STORE(p, v) _mm512_storeu_ps(p, v)
+#define V_ADD(a, b) _mm512_add_ps(a, b)
+#define V_SUB(a, b) _mm512_sub_ps(a, b)
+#define V_MUL(a, b) _mm512_mul_ps(a, b)
+#define V_DIV(a, b) _mm512_div_ps(a, b)
+#define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define V_FNMA(a, b, c) _mm512_fnmadd_ps(a, b, c)
+#define V_MIN(a, b) _mm512_min_ps(a, b)
+#define V_MAX(a, b) _mm512_max_ps(a, b)
+#define V_ABS(a) _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a)
+#define V_NEG(a) _mm512_xor_ps(_mm512_set1_ps(-0.0f), a)
+#define V_SQRT(a) _mm512_sqrt_ps(a)
+#define V_LT(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
+#define V_LE(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)
+#define V_SELECT(m, a, b) _mm512_mask_blend_ps(m, b, a)
+#define V_COPYSIGN(m, s) _mm512_or_ps(V_ABS(m), _mm512_and_ps(_mm512_set1_ps(-0.0f), s))
+#define V_ROUND(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define V_LOGB(x) _mm512_cvtepi32_ps(MIRAS__FN(logb)(x))
+
+#elif MIRAS__ISA == 4
+
+#define MIRAS__FN(name) miras__##name##_neon
+#define MIRAS__ISA_NAME "neon"
+typedef float32x4_t MIRAS__FN(vf);
+typedef uint32x4_t MIRAS__FN(vm);
+#define V_W 4
+#define K_ROWS4 6   /* 6 x 4 + 4 + 1 of 32 registers */
+#define K_ROWS2 8
+#define K_ROWS1 8
+
+static inline float32x4_t MIRAS__FN(load_n)(const float *p, size_t n) {
+  float32x4_t v = vdupq_n_f32(0.0f);
+  if (n >= 4) return vld1q_f32(p);
+  if (n >= 2) v = vcombine_f32(vld1_f32(p), vdup_n_f32(0.0f));
+  if (n == 3) v = vld1q_lane_f32(p + 2, v, 2);
+  if (n == 1) v = vld1q_lane_f32(p, v, 0);
+  return v;
+}
+static inline void MIRAS__FN(store_n)(float *p, float32x4_t v, size_t n) {
+  if (n >= 4) {
+    vst1q_f32(p, v);
+    return;
+  }
+  if (n >= 2) vst1_f32(p, vget_low_f32(v));
+  if (n == 3) vst1q_lane_f32(p + 2, v, 2);
+  if (n == 1) vst1q_lane_f32(p, v, 0);
+}
+static inline float32x4_t MIRAS__FN(pow2)(float32x4_t n) {
+  return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
+}
+static inline int32x4_t MIRAS__FN(logb)(float32x4_t x) {
+  return vshrq_n_s32(vsubq_s32(vreinterpretq_s32_f32(x), vdupq_n_s32(0x3f3504f3)), 23);
+}
+static inline float32x4_t MIRAS__FN(fraction)(float32x4_t x) {
+  return vreinterpretq_f32_s32(
+      vsubq_s32(vreinterpretq_s32_f32(x), vshlq_n_s32(MIRAS__FN(logb)(x), 23)));
+}
+static inline void MIRAS__FN(transpose4)(float *d, size_t ldd, const float *s, size_t lds) {
+  float32x4x2_t ab = vtrnq_f32(vld1q_f32(s), vld1q_f32(s + lds));
+  float32x4x2_t ce = vtrnq_f32(vld1q_f32(s + 2 * lds), vld1q_f32(s + 3 * lds));
+  vst1q_f32(d, vcombine_f32(vget_low_f32(ab.val[0]), vget_low_f32(ce.val[0])));
+  vst1q_f32(d + ldd, vcombine_f32(vget_low_f32(ab.val[1]), vget_low_f32(ce.val[1])));
+  vst1q_f32(d + 2 * ldd, vcombine_f32(vget_high_f32(ab.val[0]), vget_high_f32(ce.val[0])));
+  vst1q_f32(d + 3 * ldd, vcombine_f32(vget_high_f32(ab.val[1]), vget_high_f32(ce.val[1])));
+}
+static inline float32x4_t MIRAS__FN(min)(float32x4_t a, float32x4_t b) {
+  return vbslq_f32(vcltq_f32(a, b), a, b);
+}
+static inline float32x4_t MIRAS__FN(max)(float32x4_t a, float32x4_t b) {
+  return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
+static inline float MIRAS__FN(fold)(const float32x4_t *v) {
+  float32x4_t a = vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3]));
+  float32x2_t b = vadd_f32(vget_low_f32(a), vget_high_f32(a));
+  return vget_lane_f32(b, 0) + vget_lane_f32(b, 1);
+}
+static inline float MIRAS__FN(fold_max)(const float32x4_t *v) {
+  return vmaxvq_f32(vmaxq_f32(vmaxq_f32(v[0], v[1]), vmaxq_f32(v[2], v[3])));
+}
+
+#define V_ZERO() vdupq_n_f32(0.0f)
+#define V_SET1(x) vdupq_n_f32(x)
+#define V_LOAD(p) vld1q_f32(p)
+#define V_STORE(p, v) vst1q_f32(p, v)
+#define V_ADD(a, b) vaddq_f32(a, b)
+#define V_SUB(a, b) vsubq_f32(a, b)
+#define V_MUL(a, b) vmulq_f32(a, b)
+#define V_DIV(a, b) vdivq_f32(a, b)
+#define V_FMA(a, b, c) vfmaq_f32(c, a, b)
+#define V_FNMA(a, b, c) vfmsq_f32(c, a, b)
+#define V_MIN(a, b) MIRAS__FN(min)(a, b)
+#define V_MAX(a, b) MIRAS__FN(max)(a, b)
+#define V_ABS(a) vabsq_f32(a)
+#define V_NEG(a) vnegq_f32(a)
+#define V_SQRT(a) vsqrtq_f32(a)
+#define V_LT(a, b) vcltq_f32(a, b)
+#define V_LE(a, b) vcleq_f32(a, b)
+#define V_SELECT(m, a, b) vbslq_f32(m, a, b)
+#define V_COPYSIGN(m, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, m)
+#define V_ROUND(a) vrndnq_f32(a)
+#define V_LOGB(x) vcvtq_f32_s32(MIRAS__FN(logb)(x))
+
+#endif
+
+#define vf MIRAS__FN(vf)
+#define vm MIRAS__FN(vm)
+#define V_R (16 / V_W)
+#define V_LOAD_N(p, n) MIRAS__FN(load_n)(p, n)
+#define V_STORE_N(p, v, n) MIRAS__FN(store_n)(p, v, n)
+#define V_POW2(n) MIRAS__FN(pow2)(n)
+#define V_FRACTION(x) MIRAS__FN(fraction)(x)
+#define V_TRANSPOSE4(d, ldd, s, lds) MIRAS__FN(transpose4)(d, ldd, s, lds)
+
+/* @22 VECTOR MATHS ----------------------------------------------------------------- needs 21 -- */
+
+/* Total functions: any float goes in; NaN comes out only where NaN went in or the logarithm of a
+ * negative number was asked for; overflow gives the limit. Every set runs the same operations in
+ * the same order, so the sets with fused multiply-add agree bit for bit. The polynomials are
+ * minimax fits of the stated relative error. Largest error measured over the floats of the range,
+ * in units in the last place of the result (fused / portable):
+ *   exp 1.0 / 1.0, log 0.9 / 0.9, tanh 2.1 / 2.1, sigmoid 2.0 / 2.0, softplus 2.0 / 2.0; gelu 1e-6
+ *   of the larger of |x| and 1, its derivatives likewise. tests/test_kernels.c holds them to it. */
+
+/* x = n ln 2 + r with |r| <= ln(2)/2; returns e^r - 1, relative error 3e-9 before rounding. */
+static inline vf MIRAS__FN(v_expm1_part)(vf x, vf *n) {
+  vf k = V_ROUND(V_MUL(x, V_SET1(1.44269504f))), r, q;
+  r = V_FNMA(k, V_SET1(0.693359375f), x);   /* 355/512: k times it is exact */
+  r = V_FNMA(k, V_SET1(-2.12194440e-4f), r);
+  q = V_SET1(1.3814537971e-3f);
+  q = V_FMA(q, r, V_SET1(8.3687450789e-3f));
+  q = V_FMA(q, r, V_SET1(4.1668390811e-2f));
+  q = V_FMA(q, r, V_SET1(1.6666520399e-1f));
+  q = V_FMA(q, r, V_SET1(4.9999993432e-1f));
+  *n = k;
+  return V_FMA(V_MUL(r, r), q, r);
+}
+
+/* e^x. The scale goes on in two halves, so that results below FLT_MIN are rounded once. */
+static inline vf MIRAS__FN(v_exp)(vf x) {
+  vf n, half, y;
+  y = MIRAS__FN(v_expm1_part)(V_MIN(V_MAX(x, V_SET1(-105.0f)), V_SET1(89.0f)), &n);
+  half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
+  y = V_MUL(V_ADD(V_SET1(1.0f), y), V_POW2(half));
+  y = V_MUL(y, V_POW2(V_SUB(n, half)));
+  return V_SELECT(V_LE(x, x), y, x);
+}
+
+/* e^a - 1 = 2^n (e^r - 1) + (2^n - 1) keeps its relative accuracy down to 0, and with it
+ * tanh |x| = m / (m + 2), m = e^(2|x|) - 1. */
+static inline vf MIRAS__FN(v_tanh)(vf x) {
+  vf n, m, scale, a = V_MIN(V_ABS(x), V_SET1(10.0f));
+  m = MIRAS__FN(v_expm1_part)(V_ADD(a, a), &n);
+  scale = V_POW2(n);
+  m = V_FMA(m, scale, V_SUB(scale, V_SET1(1.0f)));
+  m = V_DIV(m, V_ADD(m, V_SET1(2.0f)));
+  return V_SELECT(V_LE(x, x), V_COPYSIGN(m, x), x);
+}
+
+/* 1 / (1 + e^-x), from e^-|x|, which neither overflows nor cancels. */
+static inline vf MIRAS__FN(v_sigmoid)(vf x) {
+  vf e = MIRAS__FN(v_exp)(V_NEG(V_ABS(x)));
+  vf s = V_DIV(V_SET1(1.0f), V_ADD(V_SET1(1.0f), e));
+  return V_SELECT(V_LT(x, V_ZERO()), V_MUL(e, s), s);
+}
+
+/* n ln 2 + log(1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1]; relative error 6e-9 before rounding. */
+static inline vf MIRAS__FN(v_log_part)(vf f, vf n) {
+  vf p, square = V_MUL(f, f);
+  p = V_SET1(-7.6345019325e-2f);
+  p = V_FMA(p, f, V_SET1(1.2761579088e-1f));
+  p = V_FMA(p, f, V_SET1(-1.3160181262e-1f));
+  p = V_FMA(p, f, V_SET1(1.4201757207e-1f));
+  p = V_FMA(p, f, V_SET1(-1.6623357457e-1f));
+  p = V_FMA(p, f, V_SET1(2.0001226889e-1f));
+  p = V_FMA(p, f, V_SET1(-2.5000821030e-1f));
+  p = V_FMA(p, f, V_SET1(3.3333331707e-1f));
+  p = V_FMA(V_MUL(p, f), square, V_MUL(n, V_SET1(-2.12194440e-4f)));
+  p = V_FNMA(V_SET1(0.5f), square, p);
+  return V_FMA(n, V_SET1(0.693359375f), V_ADD(f, p));
+}
+
+/* log x; -infinity at 0, NaN below. */
+static inline vf MIRAS__FN(v_log)(vf x) {
+  vf y, n, a = V_MIN(V_MAX(x, V_SET1(1.40129846e-45f)), V_SET1(FLT_MAX));
+  vm low = V_LT(a, V_SET1(FLT_MIN));
+  a = V_SELECT(low, V_MUL(a, V_SET1(16777216.0f)), a);
+  n = V_SUB(V_LOGB(a), V_SELECT(low, V_SET1(24.0f), V_ZERO()));
+  y = MIRAS__FN(v_log_part)(V_SUB(V_FRACTION(a), V_SET1(1.0f)), n);
+  y = V_SELECT(V_LE(x, V_SET1(FLT_MAX)), y, x);
+  y = V_SELECT(V_LE(x, V_ZERO()), V_SET1(-HUGE_VALF), y);
+  return V_SELECT(V_LT(x, V_ZERO()), V_SET1(NAN), y);
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + t), t = e^-|x|; 1 + t is 2 (1 + f) with f = (t - 1)/2 when it
+ * is nearer to 2, and f = t loses nothing when t is small. */
+static inline vf MIRAS__FN(v_softplus)(vf x) {
+  vf t = MIRAS__FN(v_exp)(V_NEG(V_ABS(x))), one = V_SET1(1.0f), f;
+  vm upper = V_LT(V_SET1(0.414213562f), t);
+  f = V_SELECT(upper, V_MUL(V_SET1(0.5f), V_SUB(t, one)), t);
+  f = MIRAS__FN(v_log_part)(f, V_SELECT(upper, one, V_ZERO()));
+  return V_ADD(V_MAX(x, V_ZERO()), f);
+}
+
+/* silu(x) = x s, s = sigmoid(x). Beyond |x| = 110 the value is the limit in float; clamping there
+ * keeps infinity times zero out. */
+static inline vf MIRAS__FN(v_clamp)(vf x, float limit) {
+  return V_MIN(V_SET1(limit), V_MAX(V_SET1(-limit), x));   /* NaN stays: it is the second operand */
+}
+
+static inline vf MIRAS__FN(v_silu)(vf x) {
+  return V_MUL(V_MAX(V_SET1(-110.0f), x), MIRAS__FN(v_sigmoid)(x));
+}
+
+/* s + x s(1 - s); 1 - s is sigmoid(-x), from the same exponential. */
+static inline vf MIRAS__FN(v_silu_d)(vf x) {
+  vf one = V_SET1(1.0f), a = MIRAS__FN(v_clamp)(x, 110.0f);
+  vf e = MIRAS__FN(v_exp)(V_NEG(V_ABS(a))), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
+  return V_FMA(V_MUL(a, h), l, V_SELECT(V_LT(a, V_ZERO()), l, h));
+}
+
+/* s(1 - s) (2 + x (1 - 2s)); x (1 - 2s) is -|x| (h - l), h and l the larger and smaller of s, 1-s */
+static inline vf MIRAS__FN(v_silu_dd)(vf x) {
+  vf one = V_SET1(1.0f), a = V_ABS(MIRAS__FN(v_clamp)(x, 110.0f));
+  vf e = MIRAS__FN(v_exp)(V_NEG(a)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
+  return V_MUL(V_MUL(h, l), V_FNMA(a, V_SUB(h, l), V_SET1(2.0f)));
+}
+
+/* gelu(x) = x/2 (1 + tanh u) = x sigmoid(w), w = 2u = 2 sqrt(2/pi) (x + 0.044715 x^3). The second
+ * form keeps its relative accuracy in the left tail. */
+static inline vf MIRAS__FN(v_gelu_inner)(vf x) {
+  vf x2 = V_MUL(x, x);
+  return V_MUL(x, V_FMA(x2, V_SET1(0.0713548163f), V_SET1(1.59576912f)));
+}
+
+static inline vf MIRAS__FN(v_gelu)(vf x) {
+  vf w = MIRAS__FN(v_gelu_inner)(MIRAS__FN(v_clamp)(x, 20.0f));
+  return V_MUL(V_MAX(V_SET1(-20.0f), x), MIRAS__FN(v_sigmoid)(w));
+}
+
+/* s + x s(1 - s) w', s = sigmoid(w) */
+static inline vf MIRAS__FN(v_gelu_d)(vf x) {
+  vf one = V_SET1(1.0f), a = MIRAS__FN(v_clamp)(x, 20.0f), w = MIRAS__FN(v_gelu_inner)(a);
+  vf e = MIRAS__FN(v_exp)(V_NEG(V_ABS(w))), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
+  vf w1 = V_FMA(V_MUL(a, a), V_SET1(0.214064449f), V_SET1(1.59576912f));
+  return V_FMA(V_MUL(a, w1), V_MUL(h, l), V_SELECT(V_LT(a, V_ZERO()), l, h));
+}
+
+/* s(1 - s) (2 w' + x (w'' + (1 - 2s) w'^2)), an even function of x */
+static inline vf MIRAS__FN(v_gelu_dd)(vf x) {
+  vf one = V_SET1(1.0f), a = V_ABS(MIRAS__FN(v_clamp)(x, 20.0f)), w = MIRAS__FN(v_gelu_inner)(a);
+  vf e = MIRAS__FN(v_exp)(V_NEG(w)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h), t;
+  vf w1 = V_FMA(V_MUL(a, a), V_SET1(0.214064449f), V_SET1(1.59576912f));
+  t = V_FNMA(V_SUB(h, l), V_MUL(w1, w1), V_MUL(a, V_SET1(0.428128898f)));
+  return V_MUL(V_MUL(h, l), V_FMA(a, t, V_ADD(w1, w1)));
+}
+
+/* @23 LEVEL 1 ------------------------------------------------------------------- needs 06 22 -- */
+
+/* Vectors of n floats, no alignment asked for. Outputs first; an output may be the same vector as
+ * an input, but not overlap it in part. Tails go through V_LOAD_N: element i is computed the same
+ * way wherever it lies. Where one element is cheap the full vectors have a loop of their own; where
+ * it is a polynomial one loop does both. */
+
+/* sum_i a_i b_i: lane i mod 16 adds its products in order, then the lanes fold by halves. */
+static float MIRAS__FN(dot)(const float *a, const float *b, size_t n) {
+  vf lane[V_R];
+  size_t i = 0, r;
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  for (; i + 16 <= n; i += 16) {
+    MIRAS__UNROLL
+    for (r = 0; r < V_R; r++)
+      lane[r] = V_FMA(V_LOAD(a + i + r * V_W), V_LOAD(b + i + r * V_W), lane[r]);
+  }
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++)
+    if (i + r * V_W < n)
+      lane[r] = V_FMA(V_LOAD_N(a + i + r * V_W, n - i - r * V_W),
+                      V_LOAD_N(b + i + r * V_W, n - i - r * V_W), lane[r]);
+  return MIRAS__FN(fold)(lane);
+}
+
+/* sum_i a_i in the same order. */
+static float MIRAS__FN(sum)(const float *a, size_t n) {
+  vf lane[V_R];
+  size_t i = 0, r;
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  for (; i + 16 <= n; i += 16) {
+    MIRAS__UNROLL
+    for (r = 0; r < V_R; r++) lane[r] = V_ADD(lane[r], V_LOAD(a + i + r * V_W));
+  }
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++)
+    if (i + r * V_W < n)
+      lane[r] = V_ADD(lane[r], V_LOAD_N(a + i + r * V_W, n - i - r * V_W));
+  return MIRAS__FN(fold)(lane);
+}
+
+/* y += a x, fused */
+static void MIRAS__FN(axpy)(float *y, float a, const float *x, size_t n) {
+  vf s = V_SET1(a);
+  size_t i = 0;
+  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_FMA(s, V_LOAD(x + i), V_LOAD(y + i)));
+  if (i < n) V_STORE_N(y + i, V_FMA(s, V_LOAD_N(x + i, n - i), V_LOAD_N(y + i, n - i)), n - i);
+}
+
+/* y = a x */
+static void MIRAS__FN(scale)(float *y, float a, const float *x, size_t n) {
+  vf s = V_SET1(a);
+  size_t i = 0;
+  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_MUL(s, V_LOAD(x + i)));
+  if (i < n) V_STORE_N(y + i, V_MUL(s, V_LOAD_N(x + i, n - i)), n - i);
+}
+
+/* y += x */
+static void MIRAS__FN(add)(float *y, const float *x, size_t n) {
+  size_t i = 0;
+  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_ADD(V_LOAD(y + i), V_LOAD(x + i)));
+  if (i < n) V_STORE_N(y + i, V_ADD(V_LOAD_N(y + i, n - i), V_LOAD_N(x + i, n - i)), n - i);
+}
+
+/* y = a b */
+static void MIRAS__FN(mul)(float *y, const float *a, const float *b, size_t n) {
+  size_t i = 0;
+  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_MUL(V_LOAD(a + i), V_LOAD(b + i)));
+  if (i < n) V_STORE_N(y + i, V_MUL(V_LOAD_N(a + i, n - i), V_LOAD_N(b + i, n - i)), n - i);
+}
+
+/* y += a b, fused */
+static void MIRAS__FN(muladd)(float *y, const float *a, const float *b, size_t n) {
+  size_t i = 0;
+  for (; i + V_W <= n; i += V_W)
+    V_STORE(y + i, V_FMA(V_LOAD(a + i), V_LOAD(b + i), V_LOAD(y + i)));
+  if (i < n)
+    V_STORE_N(y + i, V_FMA(V_LOAD_N(a + i, n - i), V_LOAD_N(b + i, n - i), V_LOAD_N(y + i, n - i)),
+              n - i);
+}
+
+/* y = value */
+static void MIRAS__FN(fill)(float *y, float value, size_t n) {
+  vf s = V_SET1(value);
+  size_t i = 0;
+  for (; i + V_W <= n; i += V_W) V_STORE(y + i, s);
+  if (i < n) V_STORE_N(y + i, s, n - i);
+}
+
+/* y = f(x), element by element */
+static void MIRAS__FN(map_exp)(float *y, const float *x, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, MIRAS__FN(v_exp)(V_LOAD_N(x + i, n - i)), n - i);
+}
+
+static void MIRAS__FN(map_sigmoid)(float *y, const float *x, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i += V_W)
+    V_STORE_N(y + i, MIRAS__FN(v_sigmoid)(V_LOAD_N(x + i, n - i)), n - i);
+}
+
+static void MIRAS__FN(map_tanh)(float *y, const float *x, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, MIRAS__FN(v_tanh)(V_LOAD_N(x + i, n - i)), n - i);
+}
+
+static void MIRAS__FN(map_log)(float *y, const float *x, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, MIRAS__FN(v_log)(V_LOAD_N(x + i, n - i)), n - i);
+}
+
+static void MIRAS__FN(map_softplus)(float *y, const float *x, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i += V_W)
+    V_STORE_N(y + i, MIRAS__FN(v_softplus)(V_LOAD_N(x + i, n - i)), n - i);
+}
+
+/* y = act(z); kind is a miras_activation */
+static void MIRAS__FN(act)(int kind, float *y, const float *z, size_t n) {
+  size_t i;
+  if (kind == MIRAS_GELU) {
+    for (i = 0; i < n; i += V_W)
+      V_STORE_N(y + i, MIRAS__FN(v_gelu)(V_LOAD_N(z + i, n - i)), n - i);
+  } else if (kind == MIRAS_SILU) {
+    for (i = 0; i < n; i += V_W)
+      V_STORE_N(y + i, MIRAS__FN(v_silu)(V_LOAD_N(z + i, n - i)), n - i);
+  } else if (y != z && n > 0) {
+    memcpy(y, z, n * sizeof *y);
+  }
+}
+
+/* d = g act'(z) */
+static void MIRAS__FN(act_grad)(int kind, float *d, const float *z, const float *g, size_t n) {
+  size_t i;
+  if (kind == MIRAS_IDENTITY) {
+    if (d != g && n > 0) memcpy(d, g, n * sizeof *d);
+    return;
+  }
+  for (i = 0; i < n; i += V_W) {
+    vf x = V_LOAD_N(z + i, n - i);
+    vf s = kind == MIRAS_GELU ? MIRAS__FN(v_gelu_d)(x) : MIRAS__FN(v_silu_d)(x);
+    V_STORE_N(d + i, V_MUL(V_LOAD_N(g + i, n - i), s), n - i);
+  }
+}
+
+/* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
+static void MIRAS__FN(act_grad2)(int kind, float *gbar, float *zbar, const float *z,
+                                 const float *g, const float *dbar, size_t n) {
+  size_t i;
+  if (kind == MIRAS_IDENTITY) {
+    if (gbar != dbar && n > 0) memcpy(gbar, dbar, n * sizeof *gbar);
+    return;
+  }
+  for (i = 0; i < n; i += V_W) {
+    vf x = V_LOAD_N(z + i, n - i), b = V_LOAD_N(dbar + i, n - i);
+    vf s1 = kind == MIRAS_GELU ? MIRAS__FN(v_gelu_d)(x) : MIRAS__FN(v_silu_d)(x);
+    vf s2 = kind == MIRAS_GELU ? MIRAS__FN(v_gelu_dd)(x) : MIRAS__FN(v_silu_dd)(x);
+    vf bg = V_MUL(b, V_LOAD_N(g + i, n - i));
+    V_STORE_N(zbar + i, V_FMA(bg, s2, V_LOAD_N(zbar + i, n - i)), n - i);
+    V_STORE_N(gbar + i, V_MUL(b, s1), n - i);
+  }
+}
+
+/* y = c softmax(x), the maximum subtracted first; c must be finite. NaN anywhere gives NaN
+ * everywhere, as does +infinity or a vector of nothing but -infinity. */
+static void MIRAS__FN(softmax)(float *y, const float *x, size_t n, float c) {
+  vf lane[V_R], low = V_SET1(-HUGE_VALF), top;
+  size_t i = 0, r;
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) lane[r] = low;
+  for (; i + 16 <= n; i += 16) {
+    MIRAS__UNROLL
+    for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
+  }
+  top = V_SET1(MIRAS__FN(fold_max)(lane));
+  for (; i < n; i++) top = V_MAX(V_SET1(x[i]), top);
+  for (i = 0; i < n; i += V_W)
+    V_STORE_N(y + i, MIRAS__FN(v_exp)(V_SUB(V_LOAD_N(x + i, n - i), top)), n - i);
+  if (n > 0) MIRAS__FN(scale)(y, c / MIRAS__FN(sum)(y, n), y, n);
+}
+
+/* @25 MATRIX PRODUCT --------------------------------------------------------------- needs 21 -- */
+
+/* C[i,j] = sum_k A[i,k] B[k,j], every element one chain of fused multiply-adds in the order of k.
+ * Tiles, panels and blocks of k are a schedule: a chain that is interrupted continues from C, where
+ * it lies in full precision. The bits of an element therefore depend on its row of A and its column
+ * of B and on nothing else. (The other way round, several partial sums per element, is what other
+ * libraries do to fill long dot products; here rows and columns fill the pipeline.)
+ *
+ * One tile is m rows by nv vectors of C in registers. Per step of k it loads nv vectors of B and m
+ * scalars of A for m * nv multiply-adds; 6 x 4 with 32 registers and 6 x 2 with 16 are bound by
+ * arithmetic, not by loads. Matrices are read in place where that is possible and their rows do not
+ * lie so far apart that the caches suffer; otherwise blocks of them are packed first. */
+
+/* m and nv are constants at every call: the loops unroll and the arrays become registers. Row r
+ * takes part in the first `first + r` of `steps` steps of k. C -= AB runs on the negated sum, which
+ * rounds alike; 0 - x rather than -x at the end keeps a difference of equals at +0. */
+MIRAS__INLINE void MIRAS__FN(tile)(size_t m, size_t nv, int mode, float *C, size_t ldc,
+                                   const float *A, size_t ars, size_t acs, const float *B,
+                                   size_t brs, ptrdiff_t first, ptrdiff_t steps, size_t n) {
+  vf acc[8][4];
+  size_t r, j, last = n - (nv - 1) * V_W;   /* columns in the last vector */
+  ptrdiff_t k;
+  MIRAS__UNROLL
+  for (r = 0; r < m; r++) {
+    MIRAS__UNROLL
+    for (j = 0; j < nv; j++) {
+      vf c = V_ZERO();
+      if (mode != MIRAS__SET)
+        c = j + 1 < nv ? V_LOAD(C + r * ldc + j * V_W) : V_LOAD_N(C + r * ldc + j * V_W, last);
+      acc[r][j] = mode == MIRAS__SUB ? V_NEG(c) : c;
+    }
+  }
+  for (k = 0; k < first; k++) {
+    vf b[4];
+    MIRAS__UNROLL
+    for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
+    MIRAS__UNROLL
+    for (r = 0; r < m; r++) {
+      vf a = V_SET1(A[r * ars]);
+      MIRAS__UNROLL
+      for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, b[j], acc[r][j]);
+    }
+    A += acs;
+    B += brs;
+  }
+  for (; k < steps; k++) {
+    MIRAS__UNROLL
+    for (r = 0; r < m; r++)
+      if (k < first + (ptrdiff_t)r) {
+        vf a = V_SET1(A[r * ars]);
+        MIRAS__UNROLL
+        for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, V_LOAD(B + j * V_W), acc[r][j]);
+      }
+    A += acs;
+    B += brs;
+  }
+  MIRAS__UNROLL
+  for (r = 0; r < m; r++) {
+    MIRAS__UNROLL
+    for (j = 0; j < nv; j++) {
+      vf c = mode == MIRAS__SUB ? V_SUB(V_ZERO(), acc[r][j]) : acc[r][j];
+      if (j + 1 < nv) V_STORE(C + r * ldc + j * V_W, c);
+      else V_STORE_N(C + r * ldc + j * V_W, c, last);
+    }
+  }
+}
+
+static void MIRAS__FN(any_tile)(size_t m, size_t nv, int mode, float *C, size_t ldc,
+                                const float *A, size_t ars, size_t acs, const float *B,
+                                size_t brs, ptrdiff_t first, ptrdiff_t steps, size_t n) {
+#define K_TILE(m, nv)                                                                \
+  case (nv) * 16 + (m):                                                                   \
+    MIRAS__FN(tile)(m, nv, mode, C, ldc, A, ars, acs, B, brs, first, steps, n);           \
+    break;
+  switch (nv * 16 + m) {
+    K_TILE(1, 1) K_TILE(2, 1) K_TILE(3, 1) K_TILE(4, 1)
+    K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
+#if K_ROWS1 > 4
+    K_TILE(5, 1) K_TILE(6, 1) K_TILE(7, 1) K_TILE(8, 1)
+#endif
+#if K_ROWS2 > 4
+    K_TILE(5, 2) K_TILE(6, 2)
+#endif
+#if K_ROWS2 > 6
+    K_TILE(7, 2) K_TILE(8, 2)
+#endif
+#if K_ROWS4 > 0
+    K_TILE(1, 4) K_TILE(2, 4)
+#endif
+#if K_ROWS4 > 2
+    K_TILE(3, 4) K_TILE(4, 4) K_TILE(5, 4) K_TILE(6, 4)
+#endif
+    default: break;
+  }
+#undef K_TILE
+}
+
+/* to[k * width + j] = B[k, j] for j < n, 0 for the rest of the row. */
+static void MIRAS__FN(pack)(float *to, size_t width, const float *B, size_t brs, size_t bcs,
+                            size_t n, size_t K) {
+  size_t j, k, r;
+  if (bcs == 1) {
+    for (k = 0; k < K; k++)
+      for (j = 0; j < width; j += V_W)
+        V_STORE(to + k * width + j, j < n ? V_LOAD_N(B + k * brs + j, n - j) : V_ZERO());
+    return;
+  }
+  for (j = 0; j < width; j += V_W) {
+    k = 0;
+    if (brs == 1 && j + V_W <= n)
+      for (; k + 4 <= K; k += 4) V_TRANSPOSE4(to + k * width + j, width, B + j * bcs + k, bcs);
+    for (; k < K; k++)
+      for (r = j; r < j + V_W; r++)
+        to[k * width + r] = r < n ? B[k * brs + r * bcs] : 0.0f;
+  }
+}
+
+/* y[j] += sum_k a[k*acs] B[k*brs+j] over `count` rows of B, a constant. */
+MIRAS__INLINE void MIRAS__FN(row_part)(size_t count, float *y, const float *a, size_t acs,
+                                       const float *B, size_t brs, size_t N) {
+  vf s[4];
+  size_t j, k;
+  MIRAS__UNROLL
+  for (k = 0; k < count; k++) s[k] = V_SET1(a[k * acs]);
+  for (j = 0; j + V_W <= N; j += V_W) {
+    vf c = V_LOAD(y + j);
+    MIRAS__UNROLL
+    for (k = 0; k < count; k++) c = V_FMA(s[k], V_LOAD(B + k * brs + j), c);
+    V_STORE(y + j, c);
+  }
+  if (j < N) {
+    vf c = V_LOAD_N(y + j, N - j);
+    MIRAS__UNROLL
+    for (k = 0; k < count; k++) c = V_FMA(s[k], V_LOAD_N(B + k * brs + j, N - j), c);
+    V_STORE_N(y + j, c, N - j);
+  }
+}
+
+/* One row of C. Four rows of B pass through at a time from end to end: a large B streams from
+ * memory in long runs while y stays in cache (4096 x 1024: 25 GB/s, all that one core can read;
+ * column panels 25, and 30% less in the second-level cache). */
+static void MIRAS__FN(row)(int mode, float *y, const float *a, size_t acs, const float *B,
+                           size_t brs, size_t N, size_t K) {
+  size_t j, k = 0;
+  if (mode == MIRAS__SET) {
+    for (j = 0; j < N; j += V_W) V_STORE_N(y + j, V_ZERO(), N - j);
+  } else if (mode == MIRAS__SUB) {
+    for (j = 0; j < N; j += V_W) V_STORE_N(y + j, V_NEG(V_LOAD_N(y + j, N - j)), N - j);
+  }
+  for (; k + 4 <= K; k += 4) MIRAS__FN(row_part)(4, y, a + k * acs, acs, B + k * brs, brs, N);
+  for (; k < K; k++) MIRAS__FN(row_part)(1, y, a + k * acs, acs, B + k * brs, brs, N);
+  if (mode == MIRAS__SUB)
+    for (j = 0; j < N; j += V_W)
+      V_STORE_N(y + j, V_SUB(V_ZERO(), V_LOAD_N(y + j, N - j)), N - j);
+}
+
+/* C = / += / -= A B by mode, with C[i*ldc+j], A[i*ars+k*acs], B[k*brs+j*bcs], i < M, j < N, k < K.
+ * causal < 0: all of k. Otherwise row i stops at k = i + causal: what lies beyond in A may be
+ * anything, NaN too. C overlaps neither A nor B. pack: MIRAS__PACK floats.
+ *
+ * Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
+ * of columns; tiles of rows. */
+static void MIRAS__FN(gemm)(int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,
+                            const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K,
+                            ptrdiff_t causal, float *pack) {
+  const size_t part = 64, part_k = 128;   /* a packed block: 64 rows of A or columns of B, 128 of k */
+  float *const pack_a = pack + part * part_k;
+  /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level
+   * cache: packing takes 2048 x 512 x 512 from 80 to 150 GFLOP/s. Rows of B far apart exhaust the
+   * address translation: 1024^3 goes from 58 to 135. Nearer than that, packing costs 5%. */
+  const int wrap_a = acs != 1 && M >= 16 && N >= part && K >= part && K * acs > 16384;
+  const int wrap_b = !wrap_a && M >= 32 && K * brs > 262144;
+  /* Rows of A that stay in the second-level cache while the panels of B pass by: 1 MiB of them. */
+  const size_t most = wrap_a ? part : K < 262144 / part ? 262144 / (K + 1) : part;
+  const size_t deep = wrap_a || wrap_b || bcs != 1 || N % V_W != 0 ? part_k : K;
+  const size_t group = wrap_a ? N : part;
+  size_t i0, i, j0, j, k, m, n, rows, depth;
+  if (M == 1 && bcs == 1) {
+    if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
+    MIRAS__FN(row)(mode, C, A, acs, B, brs, N, K);
+    return;
+  }
+  for (i0 = 0; i0 < M; i0 += rows) {
+    /* Narrower than 4 vectors where the registers do not hold enough rows of them. */
+    const size_t widest = K_ROWS4 > 4 || M <= K_ROWS4 ? 4 : 2;
+    rows = M - i0 < most ? M - i0 : most;
+    for (j0 = 0; j0 < N; j0 += group) {
+      const size_t end = N - j0 < group ? N : j0 + group;
+      k = 0;
+      do {
+        const int stage = mode == MIRAS__SET && k > 0 ? MIRAS__ADD : mode;
+        const float *a = A + i0 * ars + k * acs;
+        depth = K - k < deep ? K - k : deep;
+        if (wrap_a) MIRAS__FN(pack)(pack_a, part, a, acs, ars, rows, depth);
+        for (j = j0; j < end; j += n) {
+          size_t nv = widest == 4 && end - j > 2 * V_W ? 4 : end - j > V_W ? 2 : 1;
+          size_t width, tiles, tile, side, bstep = brs;
+          const float *b = B + k * brs + j * bcs;
+          if (nv > 1 && end - j < nv * V_W && bcs == 1) nv >>= 1;   /* whole vectors first */
+          width = nv * V_W;
+          n = end - j < width ? end - j : width;
+          if (wrap_b || bcs != 1 || n < width) {
+            MIRAS__FN(pack)(pack, width, b, brs, bcs, n, depth);
+            b = pack;
+            bstep = width;
+          }
+          side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
+          tiles = (rows + side - 1) / side;
+          for (tile = 0, i = 0; tile < tiles; tile++, i += m) {
+            ptrdiff_t steps = (ptrdiff_t)depth, first = steps;
+            m = rows / tiles + (tile < rows % tiles);   /* tiles of nearly equal height */
+            if (causal >= 0) {
+              first = (ptrdiff_t)(i0 + i) + 1 + causal - (ptrdiff_t)k;
+              if (first > steps) first = steps;
+              if (first + (ptrdiff_t)m - 1 < steps) steps = first + (ptrdiff_t)m - 1;
+            }
+            if (wrap_a)
+              MIRAS__FN(any_tile)(m, nv, stage, C + (i0 + i) * ldc + j, ldc, pack_a + i, 1, part,
+                                  b, bstep, first, steps, n);
+            else
+              MIRAS__FN(any_tile)(m, nv, stage, C + (i0 + i) * ldc + j, ldc, a + i * ars, ars, acs,
+                                  b, bstep, first, steps, n);
+          }
+        }
+        k += depth;
+      } while (k < K);
+    }
+  }
+}
+
+/* @40 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
+
+/* x^a for x >= 0 and one exponent for all lanes: small whole exponents by multiplication, so that
+ * the common p = 2, 3, 4 are exact; others through exp and log with x kept off zero. */
+static vf MIRAS__FN(v_power)(vf x, float a) {
+  int whole = (int)a;
+  if (!((float)whole < a) && !((float)whole > a) && whole >= 0) {
+    vf y = V_SET1(1.0f);
+    for (; whole > 0; whole--) y = V_MUL(y, x);
+    return y;
+  }
+  return MIRAS__FN(v_exp)(V_MUL(V_SET1(a), MIRAS__FN(v_log)(V_MAX(x, V_SET1(1e-30f)))));
+}
+
+/* One row: e = dl/dM for the residual r = M(k) - v; returns the value l of the bias.
+ *   dot         e = -v                            l = -<M, v>
+ *   L2          e = r                             l = 1/2 |r|^2
+ *   L_p         e = p sgn(r) |r|^(p-1)            l = sum |r|^p
+ *   smooth      e = p tanh(nu r) s^(p-1)          l = sum s^p,  s = sqrt(r^2 + 1e-6)
+ *   Huber       e = clamp(r, -delta, delta)       l = sum H(r)
+ *   on the norm e = r min(1, delta/|r|)           l = H(|r|)
+ *   mixture     e = r, or delta tanh(nu r) when |r| > delta;  l = 1/2 |r|^2 or delta sum |r| */
+static float MIRAS__FN(bias_fwd)(const miras_desc *d, float *e, const float *r, const float *v,
+                                 float delta, size_t n) {
+  const vf vdelta = V_SET1(delta), nu = V_SET1(d->sharpness);
+  float square, length;
+  size_t j;
+  switch (d->bias) {
+    case MIRAS_DOT:
+      MIRAS__FN(scale)(e, -1.0f, v, n);
+      return -MIRAS__FN(dot)(r, v, n) - MIRAS__FN(dot)(v, v, n);
+    case MIRAS_LP:
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j), a = V_ABS(x);
+        vf m = V_MUL(V_SET1(d->p), MIRAS__FN(v_power)(a, d->p - 1));
+        V_STORE_N(e + j, V_SELECT(V_LT(V_ZERO(), a), V_COPYSIGN(m, x), x), n - j);
+      }
+      return MIRAS__FN(dot)(e, r, n) / d->p;
+    case MIRAS_LP_SMOOTH: {
+      float sum = 0;
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j), s = V_SQRT(V_FMA(x, x, V_SET1(1e-6f)));
+        vf m = V_MUL(V_SET1(d->p), MIRAS__FN(v_power)(s, d->p - 1));
+        V_STORE_N(e + j, V_MUL(m, s), n - j);
+      }
+      sum = MIRAS__FN(sum)(e, n) / d->p;
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j), s = V_SQRT(V_FMA(x, x, V_SET1(1e-6f)));
+        vf m = V_MUL(V_SET1(d->p), MIRAS__FN(v_power)(s, d->p - 1));
+        V_STORE_N(e + j, V_MUL(m, MIRAS__FN(v_tanh)(V_MUL(nu, x))), n - j);
+      }
+      return sum;
+    }
+    case MIRAS_HUBER: {
+      /* l = sum c (r - c/2) with c the clamped residual */
+      float inner;
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j);   /* a select, not min and max: NaN must stay NaN */
+        x = V_SELECT(V_LT(vdelta, V_ABS(x)), V_COPYSIGN(vdelta, x), x);
+        V_STORE_N(e + j, x, n - j);
+      }
+      inner = MIRAS__FN(dot)(e, e, n);
+      return MIRAS__FN(dot)(e, r, n) - 0.5f * inner;
+    }
+    case MIRAS_HUBER_NORM:
+      length = sqrtf(MIRAS__FN(dot)(r, r, n) + 1e-12f);
+      MIRAS__FN(scale)(e, length > delta ? delta / length : 1.0f, r, n);
+      return length > delta ? delta * (length - 0.5f * delta) : 0.5f * length * length;
+    case MIRAS_HUBER_MIXTURE:
+      square = MIRAS__FN(dot)(r, r, n);
+      if (!(sqrtf(square) > delta)) break;
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j);
+        V_STORE_N(e + j, V_ABS(x), n - j);
+      }
+      length = delta * MIRAS__FN(sum)(e, n);
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j);
+        V_STORE_N(e + j, V_MUL(vdelta, MIRAS__FN(v_tanh)(V_MUL(nu, x))), n - j);
+      }
+      return length;
+    default: break;
+  }
+  square = MIRAS__FN(dot)(r, r, n);
+  memcpy(e, r, n * sizeof *e);
+  return 0.5f * square;
+}
+
+/* One row of the adjoint: br = J' be with J = de/dr; returns the cotangent of delta. The dot
+ * product has J = 0; its value receives -be directly, which the caller adds. br may be be. row: n
+ * floats for temporaries. */
+static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, const float *be, const float *r,
+                                 float delta, float *row, size_t n) {
+  const vf one = V_SET1(1.0f), nu = V_SET1(d->sharpness), vdelta = V_SET1(delta);
+  const float p = d->p;
+  float length, along;
+  size_t j;
+  switch (d->bias) {
+    case MIRAS_DOT:
+      memset(br, 0, n * sizeof *br);
+      return 0;
+    case MIRAS_LP:
+      /* J = p (p-1) |r|^(p-2); for p < 2 it is unbounded at 0, where |r| is kept off zero */
+      for (j = 0; j < n; j += V_W) {
+        vf a = V_ABS(V_LOAD_N(r + j, n - j)), b = V_LOAD_N(be + j, n - j), m;
+        if (p < 2) a = V_MAX(a, V_SET1(1e-6f));
+        m = p > 1 ? MIRAS__FN(v_power)(a, p - 2) : V_ZERO();
+        V_STORE_N(br + j, V_MUL(b, V_MUL(V_SET1(p * (p - 1)), m)), n - j);
+      }
+      return 0;
+    case MIRAS_LP_SMOOTH:
+      /* J = p [ nu (1 - t^2) s^(p-1) + t (p-1) r s^(p-3) ],  t = tanh(nu r) */
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j), b = V_LOAD_N(be + j, n - j);
+        vf s = V_SQRT(V_FMA(x, x, V_SET1(1e-6f))), t = MIRAS__FN(v_tanh)(V_MUL(nu, x));
+        vf m = V_MUL(V_SET1(p), MIRAS__FN(v_power)(s, p - 1));
+        vf u = V_MUL(nu, V_FNMA(t, t, one));
+        u = V_FMA(V_MUL(V_SET1(p - 1), t), V_DIV(x, V_MUL(s, s)), u);
+        V_STORE_N(br + j, V_MUL(b, V_MUL(m, u)), n - j);
+      }
+      return 0;
+    case MIRAS_HUBER:
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j), b = V_LOAD_N(be + j, n - j);
+        vm outside = V_LT(vdelta, V_ABS(x));
+        V_STORE_N(row + j, V_SELECT(outside, V_MUL(b, V_COPYSIGN(one, x)), V_ZERO()), n - j);
+        V_STORE_N(br + j, V_SELECT(outside, V_ZERO(), b), n - j);
+      }
+      return MIRAS__FN(sum)(row, n);
+    case MIRAS_HUBER_NORM:
+      length = sqrtf(MIRAS__FN(dot)(r, r, n) + 1e-12f);
+      if (!(length > delta)) break;
+      /* J = (delta/|r|)(I - r r'/|r|^2), de/ddelta = r/|r| */
+      along = MIRAS__FN(dot)(r, be, n);
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j), b = V_LOAD_N(be + j, n - j);
+        b = V_FNMA(V_SET1(along / (length * length)), x, b);
+        V_STORE_N(br + j, V_MUL(V_SET1(delta / length), b), n - j);
+      }
+      return along / length;
+    case MIRAS_HUBER_MIXTURE:
+      if (!(sqrtf(MIRAS__FN(dot)(r, r, n)) > delta)) break;
+      for (j = 0; j < n; j += V_W) {
+        vf x = V_LOAD_N(r + j, n - j), b = V_LOAD_N(be + j, n - j);
+        vf t = MIRAS__FN(v_tanh)(V_MUL(nu, x));
+        V_STORE_N(row + j, V_MUL(b, t), n - j);
+        V_STORE_N(br + j, V_MUL(b, V_MUL(vdelta, V_MUL(nu, V_FNMA(t, t, one)))), n - j);
+      }
+      return MIRAS__FN(sum)(row, n);
+    default: break;
+  }
+  if (br != be) memcpy(br, be, n * sizeof *br);
+  return 0;
+}
+/* @41 MEMORY ARCHITECTURES --------------------------------------------- needs 14 21 23 25 40 -- */
+
+/* M(W; x) with weights [in, out] and tokens as rows:
+ *   x_1 = x,  z_l = x_l W_l,  x_(l+1) = act(z_l),  M = [gain LN(z_L) + bias | z_L] [+ x]
+ *   LN: mu = mean z, s = sqrt(mean (z - mu)^2 + 1e-5), xh = (z - mu)/s
+ * Below, P y = y - mean y - xh mean(y xh): the projection in every derivative of the layer norm. */
+
+/* xh [n] and 1/s of one row; y = gain xh + bias. */
+static float MIRAS__FN(norm_fwd)(float *y, float *xh, const float *z, const float *gain,
+                                 const float *bias, size_t n) {
+  float mean = MIRAS__FN(sum)(z, n) / (float)n, r;
+  size_t j;
+  for (j = 0; j < n; j += V_W)
+    V_STORE_N(xh + j, V_SUB(V_LOAD_N(z + j, n - j), V_SET1(mean)), n - j);
+  r = 1.0f / sqrtf(MIRAS__FN(dot)(xh, xh, n) / (float)n + 1e-5f);
+  for (j = 0; j < n; j += V_W) {
+    vf x = V_MUL(V_LOAD_N(xh + j, n - j), V_SET1(r));
+    V_STORE_N(xh + j, x, n - j);
+    V_STORE_N(y + j, V_FMA(V_LOAD_N(gain + j, n - j), x, V_LOAD_N(bias + j, n - j)), n - j);
+  }
+  return r;
+}
+
+/* out = scale * P y; may be in place. */
+static void MIRAS__FN(norm_project)(float *out, const float *y, const float *xh, float scale,
+                                    size_t n) {
+  float mean = MIRAS__FN(sum)(y, n) / (float)n, along = MIRAS__FN(dot)(y, xh, n) / (float)n;
+  size_t j;
+  for (j = 0; j < n; j += V_W) {
+    vf x = V_SUB(V_LOAD_N(y + j, n - j), V_SET1(mean));
+    x = V_FNMA(V_SET1(along), V_LOAD_N(xh + j, n - j), x);
+    V_STORE_N(out + j, V_MUL(x, V_SET1(scale)), n - j);
+  }
+}
+
+/* The anchor pass over m new tokens: pairs y_l (rows of y[l]), d_l = dl/dz_l (rows of d[l]) at the
+ * weights w, residuals in k->r, errors in k->e, values of the bias in k->loss. Rows of y and d
+ * start at the first new token; rows of k's arrays at 0. t is the first token of the call.
+ *   d_L = P(gain e)/s (or e),  b_l = d_(l+1) W_(l+1)',  d_l = b_l act'(z_l) */
+static void MIRAS__FN(anchor_fwd)(const miras__plan *p, miras__work *k, const float *w,
+                                  const float *gain, const float *bias, const miras__head_io *io,
+                                  size_t t, size_t m, float *const *y, float *const *d) {
+  size_t i, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  int l, last = p->layers - 1;
+  for (i = 0; i < m; i++) memcpy(y[0] + i * dk, io->k + (t + i) * io->ldk, dk * sizeof(float));
+  for (l = 0; l <= last; l++) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    MIRAS__FN(gemm)(MIRAS__SET, k->z[l], out, y[l], in, 1, w + p->offset[l], out, 1, m, out, in, -1,
+                    k->pack);
+    if (l < last) MIRAS__FN(act)((int)p->d.activation, y[l + 1], k->z[l], m * out);
+  }
+  for (i = 0; i < m; i++) {
+    float *r = k->r + i * dv, *e = k->e + i * dv, *dl = d[last] + i * dv;
+    const float *v = io->v + (t + i) * io->ldv;
+    float delta = io->threshold ? io->threshold[(t + i) * io->ld_threshold] : 0;
+    if (p->d.inner_norm)
+      k->rstd[i] = MIRAS__FN(norm_fwd)(r, k->xh + i * dv, k->z[last] + i * dv, gain, bias, dv);
+    else
+      memcpy(r, k->z[last] + i * dv, dv * sizeof *r);
+    if (p->d.inner_residual) MIRAS__FN(add)(r, y[0] + i * dk, dv);
+    MIRAS__FN(axpy)(r, -1.0f, v, dv);
+    k->loss[i] = MIRAS__FN(bias_fwd)(&p->d, e, r, v, delta, dv);
+    if (p->d.inner_norm) {
+      MIRAS__FN(mul)(dl, gain, e, dv);
+      MIRAS__FN(norm_project)(dl, dl, k->xh + i * dv, k->rstd[i], dv);
+    } else {
+      memcpy(dl, e, dv * sizeof *dl);
+    }
+  }
+  for (l = last - 1; l >= 0; l--) {
+    size_t mid = (size_t)p->out[l], out = (size_t)p->out[l + 1];
+    MIRAS__FN(gemm)(MIRAS__SET, k->back[l], mid, d[l + 1], out, 1, w + p->offset[l + 1], 1, out, m,
+                    mid, out, -1, k->pack);
+    MIRAS__FN(act_grad)((int)p->d.activation, d[l], k->z[l], k->back[l], m * mid);
+  }
+}
+
+/* Adjoint of the anchor pass over the m tokens of a chunk (all of k's rows are theirs).
+ * In: cotangents k->by[l], k->bd[l] of the pairs. Out: dk, dv, dthreshold of the tokens, bw += for
+ * the weights, dgain, dbias +=. The chain of d is undone first (it was computed last), then the
+ * forward chain:
+ *   bb_l = bd_l act'(z_l),  bz_l = bd_l b_l act''(z_l)
+ *   bd_(l+1) += bb_l W_(l+1),  bW_(l+1) += bb_l' d_(l+1)
+ *   layer norm of the error, D = bd_L, a = gain e:
+ *     ba = P D / s,  bxh = -(mean(a xh) D + a mean(D xh)) / s,  bs = -(D . d_L) / s
+ *     be = gain ba,  bgain += e ba;   br = J' be;   bxh += gain br,  bgain += xh br,  bbias += br
+ *     bz_L = P bxh / s + bs xh / n
+ *   bW_l += y_l' bz_l,  by_l += bz_l W_l',  bz_(l-1) += by_l act'(z_(l-1))
+ *   dk = by_1 [+ br],  dv = -br */
+static void MIRAS__FN(anchor_bwd)(const miras__plan *p, miras__work *k, const float *w,
+                                  const float *gain, const miras__head_io *io, size_t t, size_t m,
+                                  const miras__head_grads *g, float *bw, float *dgain,
+                                  float *dbias) {
+  size_t i, j, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  int l, last = p->layers - 1;
+  float *a = k->row, *ba = k->row + dv, *bxh = k->row + 2 * dv, *tmp = k->row + 3 * dv;
+  for (l = 0; l < last; l++) {
+    size_t mid = (size_t)p->out[l], out = (size_t)p->out[l + 1];
+    const float *w_next = w + p->offset[l + 1];
+    memset(k->bz[l], 0, m * mid * sizeof(float));
+    MIRAS__FN(act_grad2)((int)p->d.activation, k->t1, k->bz[l], k->z[l], k->back[l], k->bd[l],
+                         m * mid);
+    MIRAS__FN(gemm)(MIRAS__ADD, k->bd[l + 1], out, k->t1, mid, 1, w_next, out, 1, m, out, mid, -1,
+                    k->pack);
+    MIRAS__FN(gemm)(MIRAS__ADD, bw + p->offset[l + 1], out, k->t1, 1, mid, k->dd[l + 1], out, 1,
+                    mid, out, m, -1, k->pack);
+  }
+  for (i = 0; i < m; i++) {
+    float *bz = k->bz[last] + i * dv, *D = k->bd[last] + i * dv, delta = 0, bdelta;
+    const float *xh = k->xh + i * dv, *e = k->e + i * dv, *r = k->r + i * dv;
+    float rstd = k->rstd[i];
+    if (io->threshold) delta = io->threshold[(t + i) * io->ld_threshold];
+    if (p->d.inner_norm) {
+      float m2, along = MIRAS__FN(dot)(D, xh, dv) / (float)dv;
+      float bs = -MIRAS__FN(dot)(D, k->dd[last] + i * dv, dv) * rstd;
+      MIRAS__FN(mul)(a, gain, e, dv);
+      m2 = MIRAS__FN(dot)(a, xh, dv) / (float)dv;
+      MIRAS__FN(norm_project)(ba, D, xh, rstd, dv);
+      MIRAS__FN(scale)(bxh, -m2 * rstd, D, dv);
+      MIRAS__FN(axpy)(bxh, -along * rstd, a, dv);
+      MIRAS__FN(muladd)(dgain, e, ba, dv);
+      MIRAS__FN(mul)(ba, gain, ba, dv);                         /* be */
+      if (p->d.bias == MIRAS_DOT) memcpy(a, ba, dv * sizeof *a);
+      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, ba, r, delta, tmp, dv);
+      MIRAS__FN(muladd)(bxh, gain, ba, dv);
+      MIRAS__FN(muladd)(dgain, xh, ba, dv);
+      MIRAS__FN(add)(dbias, ba, dv);
+      MIRAS__FN(norm_project)(bz, bxh, xh, rstd, dv);
+      MIRAS__FN(axpy)(bz, bs / (float)dv, xh, dv);
+    } else {
+      memcpy(a, D, dv * sizeof *a);
+      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, D, r, delta, tmp, dv);
+      memcpy(bz, ba, dv * sizeof *bz);
+    }
+    if (g->threshold) g->threshold[(t + i) * g->ld_threshold] = bdelta;
+    if (p->d.inner_residual) MIRAS__FN(add)(k->by[0] + i * dk, ba, dv);
+    if (g->v) {
+      float *out = g->v + (t + i) * g->ldv;
+      MIRAS__FN(scale)(out, -1.0f, p->d.bias == MIRAS_DOT ? a : ba, dv);
+    }
+  }
+  for (l = last; l >= 0; l--) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    MIRAS__FN(gemm)(MIRAS__ADD, bw + p->offset[l], out, k->y[l], 1, in, k->bz[l], out, 1, in, out,
+                    m, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__ADD, k->by[l], in, k->bz[l], out, 1, w + p->offset[l], 1, out, m, in,
+                    out, -1, k->pack);
+    if (l > 0) {
+      MIRAS__FN(act_grad)((int)p->d.activation, k->t1, k->z[l - 1], k->by[l], m * in);
+      MIRAS__FN(add)(k->bz[l - 1], k->t1, m * in);
+    }
+  }
+  if (g->k)
+    for (i = 0; i < m; i++) {
+      float *out = g->k + (t + i) * g->ldk;
+      for (j = 0; j < dk; j++) out[j] = k->by[0][i * dk + j];
+    }
+}
+/* @42 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 40 -- */
+
+/* W = link(A) for each layer [in, out].
+ *   LQ        W = A inv,  inv = N^(2-q),  N = max(||A||_q, 1e-6) over the layer
+ *   p-norm    W = B inv,  B = sgn(A) |A|^(q-1)
+ *   KL        W = c softmax(A) per slice. A slice belongs to one of the d channels: the first
+ *             layer's rows (inputs) when the memory is deeper than one, the last layer's columns
+ *             (outputs); layers between have no such channel and are one slice, as is every layer
+ *             on request. */
+
+/* ||A||_q with the largest entry taken out first, so that no power overflows or underflows. */
+static float MIRAS__FN(norm_q)(const float *a, float q, size_t n) {
+  float row[256], most = 0;
+  double total = 0;
+  size_t i, j;
+  vf top = V_ZERO();
+  for (i = 0; i < n; i += V_W) top = V_MAX(top, V_ABS(V_LOAD_N(a + i, n - i)));
+  V_STORE(row, top);
+  for (i = 0; i < V_W; i++) most = row[i] > most ? row[i] : most;
+  if (!(most > 1e-20f)) return 0;      /* far below the clamp, and 1 / most must stay finite */
+  for (i = 0; i < n; i += 256) {
+    size_t m = n - i < 256 ? n - i : 256;
+    for (j = 0; j < m; j += V_W) {
+      vf x = V_MUL(V_ABS(V_LOAD_N(a + i + j, m - j)), V_SET1(1 / most));
+      V_STORE_N(row + j, MIRAS__FN(v_power)(x, q), m - j);
+    }
+    total += (double)MIRAS__FN(sum)(row, m);
+  }
+  return most * (float)pow(total, 1.0 / (double)q);
+}
+
+/* c softmax over the columns of a [rows, cols], each column a slice. */
+static void MIRAS__FN(softmax_columns)(float *w, const float *a, size_t rows, size_t cols,
+                                       float c) {
+  size_t i, j;
+  for (j = 0; j < cols; j += V_W) {
+    size_t n = cols - j;
+    vf top = V_LOAD_N(a + j, n), sum = V_ZERO();
+    for (i = 1; i < rows; i++) top = V_MAX(top, V_LOAD_N(a + i * cols + j, n));
+    for (i = 0; i < rows; i++) {
+      vf x = MIRAS__FN(v_exp)(V_SUB(V_LOAD_N(a + i * cols + j, n), top));
+      sum = V_ADD(sum, x);
+      V_STORE_N(w + i * cols + j, x, n);
+    }
+    sum = V_DIV(V_SET1(c), sum);
+    for (i = 0; i < rows; i++)
+      V_STORE_N(w + i * cols + j, V_MUL(V_LOAD_N(w + i * cols + j, n), sum), n);
+  }
+}
+
+/* inv [layers] receives N^(2-q) of LQ (1 otherwise): in an open chunk its reads use A_t inv. */
+static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, float *inv) {
+  const float q = p->d.q, c = p->d.simplex;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    size_t rows = (size_t)p->in[l], cols = (size_t)p->out[l], n = rows * cols, i;
+    const float *from = a + p->offset[l];
+    float *to = w + p->offset[l], norm;
+    inv[l] = 1;
+    switch (p->d.retention) {
+      case MIRAS_RETAIN_LQ:
+      case MIRAS_RETAIN_LQ_PNORM:
+        norm = MIRAS__FN(norm_q)(from, q, n);
+        inv[l] = (float)pow((double)(norm < 1e-6f ? 1e-6f : norm), 2.0 - (double)q);
+        if (p->d.retention == MIRAS_RETAIN_LQ) {
+          MIRAS__FN(scale)(to, inv[l], from, n);
+        } else {
+          for (i = 0; i < n; i += V_W) {
+            vf x = V_LOAD_N(from + i, n - i), b = MIRAS__FN(v_power)(V_ABS(x), q - 1);
+            V_STORE_N(to + i, V_MUL(V_COPYSIGN(b, x), V_SET1(inv[l])), n - i);
+          }
+          inv[l] = 1;
+        }
+        break;
+      case MIRAS_RETAIN_KL:
+        if (miras__slice(p, l) == 2) {
+          MIRAS__FN(softmax_columns)(to, from, rows, cols, c);
+        } else if (miras__slice(p, l) == 1) {
+          for (i = 0; i < rows; i++) MIRAS__FN(softmax)(to + i * cols, from + i * cols, cols, c);
+        } else {
+          MIRAS__FN(softmax)(to, from, n, c);
+        }
+        break;
+      default:
+        if (to != from) memcpy(to, from, n * sizeof *to);
+        break;
+    }
+  }
+}
+
+/* ba += link'(A)' bw.  w = link(a) as computed; binv [layers] (NULL: none) is the cotangent that
+ * the open chunk's reads left on inv. With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q):
+ *   LQ        ba = bw N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw
+ *   p-norm    ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw, Pw> N^(2-2q) Pw
+ *   KL        ba = w (bw - <bw, w>/c) per slice
+ * Powers of A/N, never of N alone: N^(2-2q) leaves the range of float long before A does. */
+static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw, const float *a,
+                                const float *w, const float *binv) {
+  const float q = p->d.q, c = p->d.simplex;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    size_t rows = (size_t)p->in[l], cols = (size_t)p->out[l], n = rows * cols, i, j;
+    const float *from = a + p->offset[l], *bfrom = bw + p->offset[l], *wl = w + p->offset[l];
+    float *to = ba + p->offset[l], norm;
+    switch (p->d.retention) {
+      case MIRAS_RETAIN_LQ:
+      case MIRAS_RETAIN_LQ_PNORM: {
+        int pnorm = p->d.retention == MIRAS_RETAIN_LQ_PNORM, clamped;
+        float inner, inv;
+        norm = MIRAS__FN(norm_q)(from, q, n);
+        clamped = norm < 1e-6f;
+        if (clamped) norm = 1e-6f;
+        inv = (float)pow((double)norm, 2.0 - (double)q);
+        if (pnorm) {
+          /* <bw, Pw> N^(2-2q) Pw = <bw, w>/N (A/N)^(q-1), because w = Pw N^(2-q) */
+          inner = MIRAS__FN(dot)(bfrom, wl, n) / norm;
+        } else {
+          /* (<bw, A> + binv) N^(2-2q) Pw = (<bw, A> + binv) N^(1-q) (A/N)^(q-1) */
+          inner = (MIRAS__FN(dot)(bfrom, from, n) + (binv ? binv[l] : 0)) * inv / norm;
+        }
+        inner = clamped ? 0 : inner * (2 - q);
+        for (i = 0; i < n; i += V_W) {
+          vf x = V_LOAD_N(from + i, n - i), b = V_LOAD_N(bfrom + i, n - i), u;
+          vf s = MIRAS__FN(v_power)(V_MUL(V_ABS(x), V_SET1(1 / norm)), q - 1);
+          vf old = V_LOAD_N(to + i, n - i);
+          u = V_SET1(inv);
+          if (pnorm) {
+            vf small = q < 2 ? V_MAX(V_ABS(x), V_SET1(1e-6f)) : V_ABS(x);
+            u = V_MUL(u, V_MUL(V_SET1(q - 1), q > 1 ? MIRAS__FN(v_power)(small, q - 2) : V_ZERO()));
+          }
+          old = V_FMA(b, u, old);
+          V_STORE_N(to + i, V_FMA(V_SET1(inner), V_COPYSIGN(s, x), old), n - i);
+        }
+        break;
+      }
+      case MIRAS_RETAIN_KL:
+        if (miras__slice(p, l) == 2) {
+          for (j = 0; j < cols; j += V_W) {
+            vf inner = V_ZERO();
+            for (i = 0; i < rows; i++)
+              inner = V_FMA(V_LOAD_N(bfrom + i * cols + j, cols - j),
+                            V_LOAD_N(wl + i * cols + j, cols - j), inner);
+            inner = V_DIV(inner, V_SET1(c));
+            for (i = 0; i < rows; i++) {
+              vf b = V_SUB(V_LOAD_N(bfrom + i * cols + j, cols - j), inner);
+              vf old = V_LOAD_N(to + i * cols + j, cols - j);
+              V_STORE_N(to + i * cols + j, V_FMA(V_LOAD_N(wl + i * cols + j, cols - j), b, old),
+                        cols - j);
+            }
+          }
+        } else {
+          size_t slices = miras__slice(p, l) == 1 ? rows : 1, m = n / slices;
+          for (i = 0; i < slices; i++) {
+            const float *b = bfrom + i * m, *s = wl + i * m;
+            float inner = MIRAS__FN(dot)(b, s, m) / c;
+            MIRAS__FN(muladd)(to + i * m, s, b, m);
+            MIRAS__FN(axpy)(to + i * m, -inner, s, m);
+          }
+        }
+        break;
+      default:
+        MIRAS__FN(add)(to, bfrom, n);
+        break;
+    }
+  }
+}
+/* @50 EXACT LINEAR ENGINE ------------------------------------------------ needs 14 21 22 23 -- */
+
+/* Matrix memories whose update is linear in the state S [dk, dv], token by token:
+ *   decay first:  R = diag(alpha) S_(t-1)      error first:  R = S_(t-1)
+ *   e = v - R' k   (dot product: e = v)        u = eta e
+ *   S_t = diag(alpha) S_(t-1) + k u'           y = S_t' q
+ * One pass over the state per token: the write of token t-1 is carried out while token t reads,
+ *   S <- diag(alpha_t) (S + k_(t-1) u_(t-1)'),   a = R' k_t,   b = (diag(alpha_t) S_(t-1))' q_t,
+ *   y_t = b + (k_t . q_t) u_t,
+ * so each row of S is loaded and stored once. The pending pair is written when a call ends. */
+
+/* The fused pass. kp, up: pending write (up NULL: none). alpha: dk numbers or one (stride 0). */
+static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *kp, const float *up,
+                                   const float *alpha, size_t alpha_stride, int decay_first,
+                                   const float *k, const float *q, size_t dk, size_t dv) {
+  size_t i, j;
+  for (j = 0; j < dv; j += V_W) {
+    size_t n = dv - j;
+    vf u = up ? V_LOAD_N(up + j, n) : V_ZERO(), va = V_ZERO(), vb = V_ZERO();
+    float *row = s + j;
+    for (i = 0; i < dk; i++, row += dv) {
+      vf x = V_LOAD_N(row, n);
+      if (up) x = V_FMA(V_SET1(kp[i]), u, x);
+      if (!decay_first) va = V_FMA(V_SET1(k[i]), x, va);
+      x = V_MUL(V_SET1(alpha[i * alpha_stride]), x);
+      if (decay_first) va = V_FMA(V_SET1(k[i]), x, va);
+      vb = V_FMA(V_SET1(q[i]), x, vb);
+      V_STORE_N(row, x, n);
+    }
+    V_STORE_N(a + j, va, n);
+    V_STORE_N(b + j, vb, n);
+  }
+}
+
+/* s += k u' */
+static void MIRAS__FN(rank_one)(float *s, const float *k, const float *u, size_t dk, size_t dv) {
+  size_t i;
+  for (i = 0; i < dk; i++) MIRAS__FN(axpy)(s + i * dv, k[i], u, dv);
+}
+
+static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *w0, float *state,
+                                      uint64_t position, const miras__head_io *io, float *tape,
+                                      float *scratch) {
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, j;
+  int t, decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
+  size_t alpha_stride = p->d.keep_gate == MIRAS_GATE_CHANNEL ? 1 : 0;
+  float *a = scratch, *b = a + miras__pad(dv), *u = b + miras__pad(dv);
+  const float *kp = NULL;
+  if (position == 0) memcpy(state, w0, p->weights * sizeof *state);
+  for (t = 0; t < io->length; t++) {
+    size_t T = (size_t)t;
+    const float *k = io->k + T * io->ldk, *v = io->v + T * io->ldv;
+    const float *q = io->q ? io->q + T * io->ldq : k;
+    float eta = io->step[T * io->ld_step], kq = MIRAS__FN(dot)(k, q, dk);
+    float *y = io->q ? io->y + T * io->ldy : NULL;
+    if (tape && t % MIRAS__BLOCK == 0) {
+      if (kp) MIRAS__FN(rank_one)(state, kp, u, dk, dv), kp = NULL;
+      memcpy(tape + (T / MIRAS__BLOCK) * p->tape_chunk, state, p->weights * sizeof *state);
+    }
+    MIRAS__FN(linear_pass)(state, a, b, kp, kp ? u : NULL, io->keep + T * io->ld_keep, alpha_stride,
+                           decay_first, k, q, dk, dv);
+    if (io->surprise)
+      io->surprise[t] = dot ? -MIRAS__FN(dot)(a, v, dv) : 0;
+    for (j = 0; j < dv; j += V_W) {
+      vf e = V_LOAD_N(v + j, dv - j), x;
+      if (!dot) e = V_SUB(e, V_LOAD_N(a + j, dv - j));
+      V_STORE_N(a + j, e, dv - j);
+      x = V_MUL(V_SET1(eta), e);
+      V_STORE_N(u + j, x, dv - j);
+      if (y) V_STORE_N(y + j, V_FMA(V_SET1(kq), x, V_LOAD_N(b + j, dv - j)), dv - j);
+    }
+    if (io->surprise && !dot) io->surprise[t] = 0.5f * MIRAS__FN(dot)(a, a, dv);
+    kp = k;
+  }
+  if (kp) MIRAS__FN(rank_one)(state, kp, u, dk, dv);
+}
+
+/* Adjoint, from the last token to the first; D is the cotangent of the state after token t.
+ *   y = S_t' q:            dq = S_t dy,  D += q dy'
+ *   S_t = alpha S + k u':  du = D' k,  dk = D u
+ *   u = eta e:             deta = du . e,  de = eta du,  dv = de
+ *   L2, a = R' k, e = v - a:   dk -= R de;  D_R -= k de'  (decay first: before, else after decay)
+ *   decay:                 dalpha_i = S_(t-1)[i] . D[i],  D <- diag(alpha) D
+ * States inside a block are recomputed from the block's first. */
+static void MIRAS__FN(linear_backward)(const miras__plan *p, const float *tape, uint64_t position,
+                                       const miras__head_io *io, const float *dy, size_t lddy,
+                                       const miras__head_grads *g, float *dw0, float *dstate,
+                                       float *scratch) {
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, size = p->weights, i, j;
+  size_t padded = miras__pad(size), wide = miras__pad(dv);
+  int decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
+  int channel = p->d.keep_gate == MIRAS_GATE_CHANNEL;
+  size_t alpha_stride = channel ? 1 : 0;
+  float *states = scratch, *D = states + (MIRAS__BLOCK + 1) * padded;
+  float *e = D + padded, *u = e + MIRAS__BLOCK * wide;
+  float *a = u + MIRAS__BLOCK * wide, *b = a + wide, *de = b + wide, *du = de + wide;
+  float *bk = du + wide, *bq = bk + miras__pad(dk), *nk = bq + miras__pad(dk);
+  float *zero = nk + miras__pad(dk);
+  int block, blocks = (io->length + MIRAS__BLOCK - 1) / MIRAS__BLOCK;
+  if (dstate) memcpy(D, dstate, size * sizeof *D);
+  else memset(D, 0, size * sizeof *D);
+  memset(zero, 0, dk * sizeof *zero);
+  for (block = blocks - 1; block >= 0; block--) {
+    int first = block * MIRAS__BLOCK, n = io->length - first, r;
+    if (n > MIRAS__BLOCK) n = MIRAS__BLOCK;
+    memcpy(states, tape + (size_t)block * p->tape_chunk, size * sizeof *states);
+    for (r = 0; r < n; r++) {
+      size_t T = (size_t)(first + r);
+      const float *k = io->k + T * io->ldk, *v = io->v + T * io->ldv;
+      float *s = states + (size_t)(r + 1) * padded, *er = e + (size_t)r * wide;
+      float *ur = u + (size_t)r * wide;
+      memcpy(s, s - padded, size * sizeof *s);
+      MIRAS__FN(linear_pass)(s, a, b, NULL, NULL, io->keep + T * io->ld_keep, alpha_stride,
+                             decay_first, k, zero, dk, dv);
+      for (j = 0; j < dv; j++) er[j] = dot ? v[j] : v[j] - a[j];
+      MIRAS__FN(scale)(ur, io->step[T * io->ld_step], er, dv);
+      MIRAS__FN(rank_one)(s, k, ur, dk, dv);
+    }
+    for (r = n - 1; r >= 0; r--) {
+      size_t T = (size_t)(first + r);
+      const float *k = io->k + T * io->ldk, *q = io->q + T * io->ldq, *g_y = dy + T * lddy;
+      const float *alpha = io->keep + T * io->ld_keep, *er = e + (size_t)r * wide;
+      const float *ur = u + (size_t)r * wide;
+      const float *after = states + (size_t)(r + 1) * padded, *before = after - padded;
+      float eta = io->step[T * io->ld_step];
+      for (j = 0; j < dv; j += V_W) {
+        vf w = V_LOAD_N(g_y + j, dv - j), sum = V_ZERO();
+        for (i = 0; i < dk; i++) {
+          vf x = V_FMA(V_SET1(q[i]), w, V_LOAD_N(D + i * dv + j, dv - j));
+          V_STORE_N(D + i * dv + j, x, dv - j);
+          sum = V_FMA(V_SET1(k[i]), x, sum);
+        }
+        V_STORE_N(du + j, sum, dv - j);
+      }
+      if (g->step) g->step[T * g->ld_step] = MIRAS__FN(dot)(du, er, dv);
+      MIRAS__FN(scale)(de, eta, du, dv);
+      if (g->v) memcpy(g->v + T * g->ldv, de, dv * sizeof *de);
+      for (i = 0; i < dk; i++) {
+        bq[i] = MIRAS__FN(dot)(after + i * dv, g_y, dv);
+        bk[i] = MIRAS__FN(dot)(D + i * dv, ur, dv);
+        if (!dot) {
+          float erase = MIRAS__FN(dot)(before + i * dv, de, dv);
+          bk[i] -= decay_first ? alpha[i * alpha_stride] * erase : erase;
+        }
+        nk[i] = -k[i];
+      }
+      if (!dot && decay_first) MIRAS__FN(rank_one)(D, nk, de, dk, dv);
+      if (channel) {
+        for (i = 0; i < dk; i++) {
+          if (g->keep)
+            g->keep[T * g->ld_keep + i] = MIRAS__FN(dot)(before + i * dv, D + i * dv, dv);
+          MIRAS__FN(scale)(D + i * dv, alpha[i], D + i * dv, dv);
+        }
+      } else {
+        if (g->keep) g->keep[T * g->ld_keep] = MIRAS__FN(dot)(before, D, size);
+        MIRAS__FN(scale)(D, alpha[0], D, size);
+      }
+      if (!dot && !decay_first) MIRAS__FN(rank_one)(D, nk, de, dk, dv);
+      if (g->k) memcpy(g->k + T * g->ldk, bk, dk * sizeof *bk);
+      if (g->q) memcpy(g->q + T * g->ldq, bq, dk * sizeof *bq);
+    }
+  }
+  if (position == 0) {
+    MIRAS__FN(add)(dw0, D, size);
+    memset(D, 0, size * sizeof *D);
+  }
+  if (dstate) memcpy(dstate, D, size * sizeof *D);
+}
+/* @51 FROZEN-GRADIENT ENGINE ---------------------------------- needs 14 21 22 23 25 40 41 42 -- */
+
+/* Inside a chunk of C tokens every gradient is taken at the weights W_0 of the chunk's start. The
+ * gradient of token j is rank one in every layer, y_j d_j', so with the per-token gates
+ *   S_t = theta_t S_(t-1) - eta_t g_t,   A_t = alpha_t A_(t-1) + S_t
+ * the dual state is, with t counted inside the chunk from 1,
+ *   A_t = a_t A_0 + f_t S_0 - sum_(j<=t) G_tj y_j d_j'     S_t = h_t S_0 - sum_(j<=t) N_tj y_j d_j'
+ *   N_tt = eta_t, N_tj = theta_t N_(t-1)j     G_tt = N_tt, G_tj = alpha_t G_(t-1)j + N_tj
+ *   a_t = alpha_t a_(t-1)     h_t = theta_t h_(t-1)     f_t = alpha_t f_(t-1) + h_t
+ * computed by recursion, so that gates of exactly 0 and 1 need no care. Reads never form A_t:
+ *   x A_t = a_t x A_0 + f_t x S_0 - sum_(j<=t) G_tj (x . y_j) d_j
+ * The link is applied when the chunk closes, before its closing token reads; the other tokens of a
+ * chunk read along A_t (no link), along A_t inv (LQ), or at the anchor (other links).
+ *
+ * Every row's result is a chain of operations that does not depend on how many rows are computed in
+ * one go, so any split of a sequence into calls gives the same bits. */
+
+/* Coefficients of rows r0..r0+m-1 of the chunk into k->g, k->n [m, C], k->ca, cf, ch. before_g and
+ * before_n are row r0-1, scalars = { a, f, h } of that row; both are left alone. */
+static void MIRAS__FN(coefficients)(const miras__plan *p, miras__work *k, const miras__head_io *io,
+                                    size_t t, size_t r0, size_t m, const float *before_g,
+                                    const float *before_n, const float *scalars) {
+  size_t c = (size_t)p->d.chunk, i;
+  int momentum = p->d.algorithm == MIRAS_MOMENTUM;
+  float a = r0 ? scalars[0] : 1, f = r0 ? scalars[1] : 0, h = r0 ? scalars[2] : 1;
+  for (i = 0; i < m; i++) {
+    size_t row = r0 + i, token = t + i;
+    float alpha = io->keep[token * io->ld_keep], eta = io->step[token * io->ld_step];
+    float *g = k->g + i * c, *n = k->n + i * c;
+    if (momentum) {
+      float theta = io->momentum[token * io->ld_momentum];
+      MIRAS__FN(scale)(n, theta, before_n, row);
+      n[row] = eta;
+      memcpy(g, n, row * sizeof *g);
+      MIRAS__FN(axpy)(g, alpha, before_g, row);
+      h *= theta;
+      f = alpha * f + h;
+    } else {
+      MIRAS__FN(scale)(g, alpha, before_g, row);
+    }
+    g[row] = eta;
+    a *= alpha;
+    k->ca[i] = a;
+    k->cf[i] = f;
+    k->ch[i] = h;
+    before_g = g;
+    before_n = n;
+  }
+}
+
+/* Adjoint of the above for a whole chunk of m rows: k->bg, bn, ba, bf, bh are consumed.
+ *   bh_t += bf_t,  bN_tj += bG_tj
+ *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
+ *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          beta_t = bN_tt
+ *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1. */
+static void MIRAS__FN(coefficients_bwd)(const miras__plan *p, miras__work *k,
+                                        const miras__head_io *io, size_t t, size_t m,
+                                        const miras__head_grads *out) {
+  size_t c = (size_t)p->d.chunk, i;
+  int momentum = p->d.algorithm == MIRAS_MOMENTUM;
+  for (i = m; i-- > 0;) {
+    size_t token = t + i;
+    float alpha = io->keep[token * io->ld_keep], theta = 0, dalpha, dtheta = 0;
+    const float *g = i ? k->g + (i - 1) * c : NULL, *n = i ? k->n + (i - 1) * c : NULL;
+    float *bg = k->bg + i * c, *bn = k->bn + i * c;
+    dalpha = (i ? k->ca[i - 1] : 1) * k->ba[i] + (i ? k->cf[i - 1] : 0) * k->bf[i];
+    if (i) dalpha += MIRAS__FN(dot)(g, bg, i);
+    if (momentum) {
+      theta = io->momentum[token * io->ld_momentum];
+      k->bh[i] += k->bf[i];
+      MIRAS__FN(add)(bn, bg, i + 1);
+      dtheta = (i ? k->ch[i - 1] : 1) * k->bh[i];
+      if (i) dtheta += MIRAS__FN(dot)(n, bn, i);
+    }
+    if (out->keep) out->keep[token * out->ld_keep] = dalpha;
+    if (out->momentum) out->momentum[token * out->ld_momentum] = dtheta;
+    if (out->step) out->step[token * out->ld_step] = momentum ? bn[i] : bg[i];
+    if (!i) continue;
+    MIRAS__FN(axpy)(bg - c, alpha, bg, i);
+    k->ba[i - 1] += alpha * k->ba[i];
+    k->bf[i - 1] += alpha * k->bf[i];
+    if (momentum) {
+      MIRAS__FN(axpy)(bn - c, theta, bn, i);
+      k->bh[i - 1] += theta * k->bh[i];
+    }
+  }
+}
+
+/* Do the reads of an open chunk follow A_t? (Else they use the anchor.) */
+#define MIRAS__FOLLOWS(p) ((p)->d.retention <= MIRAS_RETAIN_LQ)
+
+/* Read m rows of queries. follow: along A_t with the coefficient rows k->g, ca, cf; the rows are
+ * r0..r0+m-1 of the chunk and see pairs y, d of rows 0 up to their own. Otherwise: plain M(w; q).
+ * s: momentum S_0 or NULL. at: row of k's query arrays where results go (backward keeps them). */
+static void MIRAS__FN(read_rows)(const miras__plan *p, miras__work *k, const float *w,
+                                 const float *s, const float *gain, const float *bias,
+                                 const float *const *y, const float *const *d, int follow,
+                                 const float *g, const float *ca, const float *cf, size_t r0,
+                                 size_t m, const float *q, size_t ldq, float *o, size_t ldo,
+                                 size_t at) {
+  size_t i, c = (size_t)p->d.chunk, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  int l, last = p->layers - 1;
+  for (i = 0; i < m; i++) memcpy(k->x[0] + (at + i) * dk, q + i * ldq, dk * sizeof(float));
+  for (l = 0; l <= last; l++) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    float *x = k->x[l] + at * in, *z = k->zq[l] + at * out, *kq = k->kq[l] + at * c;
+    MIRAS__FN(gemm)(MIRAS__SET, z, out, x, in, 1, w + p->offset[l], out, 1, m, out, in, -1,
+                    k->pack);
+    if (follow) {
+      for (i = 0; i < m; i++) MIRAS__FN(scale)(z + i * out, ca[i], z + i * out, out);
+      if (s) {
+        MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, x, in, 1, s + p->offset[l], out, 1, m, out, in, -1,
+                        k->pack);
+        for (i = 0; i < m; i++)
+          MIRAS__FN(axpy)(z + i * out, cf[i] * k->inv[l], k->t1 + i * out, out);
+      }
+      MIRAS__FN(gemm)(MIRAS__SET, kq, c, x, in, 1, y[l], 1, in, m, r0 + m, in, -1, k->pack);
+      for (i = 0; i < m; i++) {
+        float *pq = k->pq + i * c;
+        MIRAS__FN(mul)(pq, g + i * c, kq + i * c, r0 + i + 1);
+        if (p->linked) MIRAS__FN(scale)(pq, k->inv[l], pq, r0 + i + 1);
+      }
+      MIRAS__FN(gemm)(MIRAS__SUB, z, out, k->pq, c, 1, d[l], out, 1, m, out, r0 + m, (ptrdiff_t)r0,
+                      k->pack);
+    }
+    if (l < last) MIRAS__FN(act)((int)p->d.activation, k->x[l + 1] + at * out, z, m * out);
+  }
+  for (i = 0; i < m; i++) {
+    const float *z = k->zq[last] + (at + i) * dv;
+    float *to = o + i * ldo;
+    if (p->d.inner_norm)
+      k->rstdq[at + i] = MIRAS__FN(norm_fwd)(to, k->xhq + (at + i) * dv, z, gain, bias, dv);
+    else
+      memcpy(to, z, dv * sizeof *to);
+    if (p->d.inner_residual) MIRAS__FN(add)(to, q + i * ldq, dv);
+  }
+}
+
+/* A_C, S_C from A_0, S_0 (in place) and the chunk's C pairs; coefficients of the last token. */
+static void MIRAS__FN(close_chunk)(const miras__plan *p, miras__work *k, float *a, float *s,
+                                   const float *const *y, const float *const *d, const float *g,
+                                   const float *n, float ca, float cf, float ch) {
+  size_t c = (size_t)p->d.chunk, i;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l], size = in * out;
+    float *al = a + p->offset[l], *sl = s ? s + p->offset[l] : NULL;
+    for (i = 0; i < c; i++) MIRAS__FN(scale)(k->t1 + i * in, g[i], y[l] + i * in, in);
+    MIRAS__FN(scale)(al, ca, al, size);
+    if (sl) MIRAS__FN(axpy)(al, cf, sl, size);
+    MIRAS__FN(gemm)(MIRAS__SUB, al, out, k->t1, 1, in, d[l], out, 1, in, out, c, -1, k->pack);
+    if (sl) {
+      for (i = 0; i < c; i++) MIRAS__FN(scale)(k->t1 + i * in, n[i], y[l] + i * in, in);
+      MIRAS__FN(scale)(sl, ch, sl, size);
+      MIRAS__FN(gemm)(MIRAS__SUB, sl, out, k->t1, 1, in, d[l], out, 1, in, out, c, -1, k->pack);
+    }
+  }
+}
+
+/* Views into one head's state. */
+typedef struct MIRAS__FN(parts) {
+  float *a, *w, *s, *g, *n, *scalars, *y[4], *d[4];
+} MIRAS__FN(parts);
+
+static void MIRAS__FN(open_state)(const miras__plan *p, float *state, MIRAS__FN(parts) *v) {
+  int l;
+  v->a = state;
+  v->w = p->linked ? state + p->at_w : state;
+  v->s = p->d.algorithm == MIRAS_MOMENTUM ? state + p->at_s : NULL;
+  v->g = state + p->at_g;
+  v->n = state + p->at_n;
+  v->scalars = state + p->at_scalars;
+  for (l = 0; l < p->layers; l++) {
+    v->y[l] = state + p->at_y[l];
+    v->d[l] = state + p->at_d[l];
+  }
+}
+
+/* Bring a state to position 0: A_0 is the initial memory, no momentum. The normaliser of an LQ link
+ * is kept in scalars[4 + layer] for the reads of the open chunk. */
+static void MIRAS__FN(begin)(const miras__plan *p, MIRAS__FN(parts) *v, const float *w0) {
+  memcpy(v->a, w0, p->weights * sizeof *v->a);
+  if (v->s) memset(v->s, 0, p->weights * sizeof *v->s);
+  if (p->linked) MIRAS__FN(link_fwd)(p, v->w, v->a, v->scalars + 4);
+}
+
+static void MIRAS__FN(load_inv)(const miras__plan *p, miras__work *k, const float *inv) {
+  int l;
+  for (l = 0; l < p->layers; l++) k->inv[l] = p->linked ? inv[l] : 1;
+}
+
+static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, const float *gain,
+                                      const float *bias, float *state, uint64_t position,
+                                      const miras__head_io *io, float *tape, float *scratch) {
+  miras__work work, *k = &work;
+  MIRAS__FN(parts) v;
+  size_t c = (size_t)p->d.chunk, t = 0, length = (size_t)io->length, i;
+  miras__work_layout(p, scratch, k);
+  MIRAS__FN(open_state)(p, state, &v);
+  if (position == 0 && length) MIRAS__FN(begin)(p, &v, w0);
+  while (t < length) {
+    size_t r0 = (size_t)((position + t) % c), m = c - r0, reads;
+    float *y[4], *d[4];
+    const float *all_y[4], *all_d[4];
+    int closes, l;
+    if (m > length - t) m = length - t;
+    closes = r0 + m == c;
+    if (tape && r0 == 0) {
+      float *to = tape + t / c * p->tape_chunk;
+      memcpy(to, v.a, p->weights * sizeof *to);
+      if (v.s) memcpy(to + p->weights, v.s, p->weights * sizeof *to);
+    }
+    for (l = 0; l < p->layers; l++) {
+      y[l] = v.y[l] + r0 * (size_t)p->in[l];
+      d[l] = v.d[l] + r0 * (size_t)p->out[l];
+      all_y[l] = v.y[l];
+      all_d[l] = v.d[l];
+    }
+    MIRAS__FN(load_inv)(p, k, v.scalars + 4);
+    MIRAS__FN(anchor_fwd)(p, k, v.w, gain, bias, io, t, m, y, d);
+    if (io->surprise) memcpy(io->surprise + t, k->loss, m * sizeof *k->loss);
+    MIRAS__FN(coefficients)(p, k, io, t, r0, m, v.g, v.n, v.scalars);
+    reads = !io->q ? 0 : closes && p->linked ? m - 1 : m;
+    if (reads)
+      MIRAS__FN(read_rows)(p, k, v.w, v.s, gain, bias, all_y, all_d, MIRAS__FOLLOWS(p), k->g, k->ca,
+                           k->cf, r0, reads, io->q + t * io->ldq, io->ldq,
+                           io->y + t * io->ldy, io->ldy, 0);
+    i = m - 1;
+    if (closes) {
+      MIRAS__FN(close_chunk)(p, k, v.a, v.s, all_y, all_d, k->g + i * c, k->n + i * c, k->ca[i],
+                             k->cf[i], k->ch[i]);
+      if (p->linked) {
+        MIRAS__FN(link_fwd)(p, v.w, v.a, v.scalars + 4);
+        if (io->q)
+          MIRAS__FN(read_rows)(p, k, v.w, NULL, gain, bias, all_y, all_d, 0, NULL, NULL, NULL, 0,
+                               1, io->q + (t + i) * io->ldq, io->ldq, io->y + (t + i) * io->ldy,
+                               io->ldy, 0);
+      }
+    } else {
+      memcpy(v.g, k->g + i * c, (r0 + m) * sizeof *v.g);
+      if (v.s) memcpy(v.n, k->n + i * c, (r0 + m) * sizeof *v.n);
+      v.scalars[0] = k->ca[i];
+      v.scalars[1] = k->cf[i];
+      v.scalars[2] = k->ch[i];
+    }
+    t += m;
+  }
+}
+
+/* Adjoint of read_rows. bo: cotangents of the outputs, rows of ldo. Adds to bw, bs (S_0; NULL
+ * without momentum), dgain, dbias; dq is overwritten (or NULL). With follow, also to k->by, bd, bg,
+ * ba, bf and binv [layers]. Uses k->x, zq, kq, xhq, rstdq at row `at`. With P = G (.) (x y'):
+ *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
+ *   T1 = bz W',  ba_t += T1_t . x_t,  bx = a_t T1
+ *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2
+ *   bx += b(x y') y,  by += b(x y')' x,  bW += x' (a_t bz),  bS += x' (f_t inv bz)
+ *   binv = sum_t f_t T2_t . x_t + sum_tj (bP/inv) (x y') G */
+static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const float *w,
+                                     const float *s, const float *gain, int follow, size_t m,
+                                     const float *bo, size_t ldo, float *dq, size_t lddq, float *bw,
+                                     float *bs, float *dgain, float *dbias, float *binv,
+                                     size_t at) {
+  size_t i, j, c = (size_t)p->d.chunk, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  int l, last = p->layers - 1;
+  float *bz = k->dz, *bx = k->dx;
+  if (!m) return;
+  for (i = 0; i < m; i++) {
+    const float *b = bo + i * ldo, *xh = k->xhq + (at + i) * dv;
+    float *to = bz + i * dv;
+    if (p->d.inner_norm) {
+      MIRAS__FN(muladd)(dgain, xh, b, dv);
+      MIRAS__FN(add)(dbias, b, dv);
+      MIRAS__FN(mul)(to, gain, b, dv);
+      MIRAS__FN(norm_project)(to, to, xh, k->rstdq[at + i], dv);
+    } else {
+      memcpy(to, b, dv * sizeof *to);
+    }
+  }
+  for (l = last; l >= 0; l--) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    const float *x = k->x[l] + at * in, *kq = k->kq[l] + at * c, inv = k->inv[l];
+    MIRAS__FN(gemm)(MIRAS__SET, bx, in, bz, out, 1, w + p->offset[l], 1, out, m, in, out, -1,
+                    k->pack);
+    if (follow) {
+      float *bp = k->bp, *pq = k->pq;
+      for (i = 0; i < m; i++) {
+        k->ba[i] += MIRAS__FN(dot)(bx + i * in, x + i * in, in);
+        MIRAS__FN(scale)(bx + i * in, k->ca[i], bx + i * in, in);
+      }
+      if (s) {
+        MIRAS__FN(gemm)(MIRAS__SET, k->t1, in, bz, out, 1, s + p->offset[l], 1, out, m, in, out, -1,
+                        k->pack);
+        for (i = 0; i < m; i++) {
+          float along = MIRAS__FN(dot)(k->t1 + i * in, x + i * in, in);
+          k->bf[i] += inv * along;
+          binv[l] += k->cf[i] * along;
+          MIRAS__FN(axpy)(bx + i * in, k->cf[i] * inv, k->t1 + i * in, in);
+        }
+      }
+      MIRAS__FN(gemm)(MIRAS__SET, bp, c, bz, out, 1, k->dd[l], 1, out, m, m, out, -1, k->pack);
+      for (i = 0; i < m; i++) {                   /* lower triangle; zeros above it */
+        float *bpi = bp + i * c, *pqi = pq + i * c, *bgi = k->bg + i * c;
+        const float *gi = k->g + i * c, *kqi = kq + i * c;
+        for (j = 0; j <= i; j++) {
+          float b = -bpi[j], cross = gi[j] * kqi[j];
+          binv[l] += b * cross;
+          bgi[j] += inv * b * kqi[j];
+          bpi[j] = inv * b * gi[j];
+          pqi[j] = inv * cross;
+        }
+        for (; j < m; j++) bpi[j] = pqi[j] = 0;
+      }
+      MIRAS__FN(gemm)(MIRAS__SUB, k->bd[l], out, pq, 1, c, bz, out, 1, m, out, m, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__ADD, bx, in, bp, c, 1, k->y[l], in, 1, m, in, m, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__ADD, k->by[l], in, bp, 1, c, x, in, 1, m, in, m, -1, k->pack);
+      if (s) {
+        for (i = 0; i < m; i++)
+          MIRAS__FN(scale)(k->t2 + i * out, k->cf[i] * inv, bz + i * out, out);
+        MIRAS__FN(gemm)(MIRAS__ADD, bs + p->offset[l], out, x, 1, in, k->t2, out, 1, in, out, m, -1,
+                        k->pack);
+      }
+      for (i = 0; i < m; i++) MIRAS__FN(scale)(bz + i * out, k->ca[i], bz + i * out, out);
+    }
+    MIRAS__FN(gemm)(MIRAS__ADD, bw + p->offset[l], out, x, 1, in, bz, out, 1, in, out, m, -1,
+                    k->pack);
+    if (l > 0)
+      MIRAS__FN(act_grad)((int)p->d.activation, bz, k->zq[l - 1] + at * in, bx, m * in);
+  }
+  if (dq)
+    for (i = 0; i < m; i++) {
+      memcpy(dq + i * lddq, bx + i * dk, dk * sizeof *dq);
+      if (p->d.inner_residual) MIRAS__FN(add)(dq + i * lddq, bo + i * ldo, dk);
+    }
+}
+
+/* Adjoint of close_chunk, given the cotangents ca of A_C and cs of S_C (in place they become those
+ * of A_0 and S_0):
+ *   bG_Cj -= d_j . (ca' y_j),  bd_j -= G_Cj ca' y_j,  by_j -= G_Cj ca d_j,  the same with N and cs
+ *   ba_C += <A_0, ca>,  bf_C += <S_0, ca>,  bh_C += <S_0, cs>
+ *   A_0 receives a_C ca,  S_0 receives f_C ca + h_C cs */
+static void MIRAS__FN(close_chunk_bwd)(const miras__plan *p, miras__work *k, const float *a,
+                                       const float *s, float *ca, float *cs) {
+  size_t c = (size_t)p->d.chunk, last = c - 1, i;
+  int l, pass;
+  for (l = 0; l < p->layers; l++) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l], size = in * out;
+    for (pass = 0; pass < (s ? 2 : 1); pass++) {
+      const float *cot = (pass ? cs : ca) + p->offset[l];
+      const float *row = (pass ? k->n : k->g) + last * c;
+      float *brow = (pass ? k->bn : k->bg) + last * c;
+      MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, k->y[l], in, 1, cot, out, 1, c, out, in, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__SET, k->t2, in, k->dd[l], out, 1, cot, 1, out, c, in, out, -1,
+                      k->pack);
+      for (i = 0; i < c; i++) {
+        brow[i] -= MIRAS__FN(dot)(k->dd[l] + i * out, k->t1 + i * out, out);
+        MIRAS__FN(axpy)(k->bd[l] + i * out, -row[i], k->t1 + i * out, out);
+        MIRAS__FN(axpy)(k->by[l] + i * in, -row[i], k->t2 + i * in, in);
+      }
+    }
+    k->ba[last] += MIRAS__FN(dot)(a + p->offset[l], ca + p->offset[l], size);
+    if (s) {
+      k->bf[last] += MIRAS__FN(dot)(s + p->offset[l], ca + p->offset[l], size);
+      k->bh[last] += MIRAS__FN(dot)(s + p->offset[l], cs + p->offset[l], size);
+    }
+  }
+  if (s) {
+    MIRAS__FN(scale)(cs, k->ch[last], cs, p->weights);
+    MIRAS__FN(axpy)(cs, k->cf[last], ca, p->weights);
+  }
+  MIRAS__FN(scale)(ca, k->ca[last], ca, p->weights);
+}
+
+static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, const float *bias,
+                                       const float *tape, uint64_t position,
+                                       const miras__head_io *io, const float *dy, size_t lddy,
+                                       const miras__head_grads *g, float *dw0, float *dgain,
+                                       float *dbias, float *dstate, float *scratch) {
+  miras__work work, *k = &work;
+  size_t c = (size_t)p->d.chunk, length = (size_t)io->length, size = p->weights, chunk;
+  size_t chunks = length / c + (length % c != 0);
+  int momentum = p->d.algorithm == MIRAS_MOMENTUM, l;
+  float *ca, *cs;
+  miras__work_layout(p, scratch, k);
+  ca = k->ba0;
+  cs = momentum ? k->bs0 : NULL;
+  memset(ca, 0, size * sizeof *ca);
+  if (momentum) memset(cs, 0, size * sizeof *cs);
+  if (dstate) {
+    memcpy(ca, dstate, size * sizeof *ca);
+    if (momentum) memcpy(cs, dstate + size, size * sizeof *cs);
+  }
+  for (chunk = chunks; chunk-- > 0;) {
+    size_t t = chunk * c, m = length - t < c ? length - t : c, reads;
+    const float *a = tape + chunk * p->tape_chunk, *s = momentum ? a + size : NULL, *w = a;
+    const float *y[4], *d[4], *q = io->q + t * io->ldq;
+    float *o = k->r, *bw, binv[4] = {0, 0, 0, 0}, inv[4] = {1, 1, 1, 1}, inv_c[4];
+    int closes = m == c;
+    /* forward again: anchor, coefficients, reads, and the closing weights of a link */
+    if (p->linked) {
+      MIRAS__FN(link_fwd)(p, k->w, a, inv);
+      w = k->w;
+    }
+    MIRAS__FN(load_inv)(p, k, inv);
+    MIRAS__FN(anchor_fwd)(p, k, w, gain, bias, io, t, m, k->y, k->dd);
+    for (l = 0; l < p->layers; l++) {
+      y[l] = k->y[l];
+      d[l] = k->dd[l];
+    }
+    MIRAS__FN(coefficients)(p, k, io, t, 0, m, NULL, NULL, NULL);
+    reads = closes && p->linked ? m - 1 : m;
+    o = k->bz[p->layers - 1];                    /* outputs are not needed: any free [C, dv] */
+    MIRAS__FN(read_rows)(p, k, w, s, gain, bias, y, d, MIRAS__FOLLOWS(p), k->g, k->ca, k->cf, 0,
+                         reads, q, io->ldq, o, (size_t)p->d.value_dim, 0);
+    /* cotangents of everything inside the chunk start at zero */
+    for (l = 0; l < p->layers; l++) {
+      memset(k->by[l], 0, m * (size_t)p->in[l] * sizeof(float));
+      memset(k->bd[l], 0, m * (size_t)p->out[l] * sizeof(float));
+    }
+    memset(k->bg, 0, m * c * sizeof(float));
+    memset(k->bn, 0, m * c * sizeof(float));
+    memset(k->ba, 0, m * sizeof(float));
+    memset(k->bf, 0, m * sizeof(float));
+    memset(k->bh, 0, m * sizeof(float));
+    if (closes && p->linked) {                   /* the closing read goes through W_C = link(A_C) */
+      const float *closing = q + (m - 1) * io->ldq;
+      memcpy(k->ac, a, size * sizeof(float));
+      if (momentum) memcpy(k->bw, s, size * sizeof(float));
+      MIRAS__FN(close_chunk)(p, k, k->ac, momentum ? k->bw : NULL, y, d, k->g + (m - 1) * c,
+                             k->n + (m - 1) * c, k->ca[m - 1], k->cf[m - 1], k->ch[m - 1]);
+      MIRAS__FN(link_fwd)(p, k->wc, k->ac, inv_c);
+      MIRAS__FN(read_rows)(p, k, k->wc, NULL, gain, bias, y, d, 0, NULL, NULL, NULL, 0, 1, closing,
+                           io->ldq, o, (size_t)p->d.value_dim, m - 1);
+      memset(k->bwc, 0, size * sizeof(float));
+      MIRAS__FN(read_rows_bwd)(p, k, k->wc, NULL, gain, 0, 1, dy + (t + m - 1) * lddy, lddy,
+                               g->q ? g->q + (t + m - 1) * g->ldq : NULL, g->ldq, k->bwc, NULL,
+                               dgain, dbias, binv, m - 1);
+      MIRAS__FN(link_bwd)(p, ca, k->bwc, k->ac, k->wc, NULL);
+    }
+    /* The fold comes first: it turns ca, cs into what A_0 and S_0 receive, and reads add to that.
+     * Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
+    if (closes) MIRAS__FN(close_chunk_bwd)(p, k, a, s, ca, cs);
+    bw = ca;
+    if (p->linked) {
+      bw = k->bw;
+      memset(bw, 0, size * sizeof(float));
+    }
+    MIRAS__FN(read_rows_bwd)(p, k, w, s, gain, MIRAS__FOLLOWS(p), reads, dy + t * lddy, lddy,
+                             g->q ? g->q + t * g->ldq : NULL, g->ldq, bw, cs, dgain, dbias, binv,
+                             0);
+    MIRAS__FN(coefficients_bwd)(p, k, io, t, m, g);
+    MIRAS__FN(anchor_bwd)(p, k, w, gain, io, t, m, g, bw, dgain, dbias);
+    if (p->linked) MIRAS__FN(link_bwd)(p, ca, bw, a, w, binv);
+  }
+  if (position == 0) {
+    MIRAS__FN(add)(dw0, ca, size);
+    if (dstate) memset(dstate, 0, (momentum ? 2 : 1) * size * sizeof *dstate);
+  } else if (dstate) {
+    memcpy(dstate, ca, size * sizeof *dstate);
+    if (momentum) memcpy(dstate + size, cs, size * sizeof *dstate);
+  }
+}
+
+/* @52 ONE HEAD ----------------------------------------------------------------- needs 50 51 -- */
+
+/* Run one head of one sequence over io->length tokens. w0 [weights] initial memory, gain and bias
+ * [value_dim] of the inner norm, state of this head, position of the first token. q NULL: no reads.
+ * tape: NULL or miras__plan_tape floats, then position must lie on the chunk grid. */
+static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const float *gain,
+                                    const float *bias, float *state, uint64_t position,
+                                    const miras__head_io *io, float *tape, float *scratch) {
+  if (p->exact)
+    MIRAS__FN(linear_forward)(p, w0, state, position, io, tape, scratch);
+  else
+    MIRAS__FN(frozen_forward)(p, w0, gain, bias, state, position, io, tape, scratch);
+}
+
+/* The gradient of head_forward; position as in that call. Gradients of tokens are overwritten,
+ * dw0 (only from position 0), dgain, dbias are added to; dstate as in miras_backward. */
+static void MIRAS__FN(head_backward)(const miras__plan *p, const float *gain, const float *bias,
+                                     const float *tape, uint64_t position,
+                                     const miras__head_io *io, const float *dy, size_t lddy,
+                                     const miras__head_grads *g, float *dw0, float *dgain,
+                                     float *dbias, float *dstate, float *scratch) {
+  if (p->exact)
+    MIRAS__FN(linear_backward)(p, tape, position, io, dy, lddy, g, dw0, dstate, scratch);
+  else
+    MIRAS__FN(frozen_backward)(p, gain, bias, tape, position, io, dy, lddy, g, dw0, dgain, dbias,
+                               dstate, scratch);
+}
+
+/* One read between tokens: what a query at this point of the sequence would see. */
+static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const float *gain,
+                                 const float *bias, float *state, uint64_t position, const float *q,
+                                 float *o, float *scratch) {
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  if (p->exact) {
+    MIRAS__FN(gemm)(MIRAS__SET, o, dv, q, dk, 1, position ? state : w0, dv, 1, 1, dv, dk, -1,
+                    scratch);
+  } else {
+    miras__work work, *k = &work;
+    MIRAS__FN(parts) v;
+    const float *y[4], *d[4];
+    size_t r = (size_t)(position % (uint64_t)p->d.chunk);
+    int l;
+    miras__work_layout(p, scratch, k);
+    MIRAS__FN(open_state)(p, state, &v);
+    if (position == 0) MIRAS__FN(begin)(p, &v, w0);
+    MIRAS__FN(load_inv)(p, k, v.scalars + 4);
+    for (l = 0; l < p->layers; l++) {
+      y[l] = v.y[l];
+      d[l] = v.d[l];
+    }
+    MIRAS__FN(read_rows)(p, k, v.w, v.s, gain, bias, y, d, r && MIRAS__FOLLOWS(p), v.g, v.scalars,
+                         v.scalars + 1, r ? r - 1 : 0, 1, q, dk, o, dv, 0);
+  }
+}
+/* @65 LAYER KERNELS --------------------------------------------------------- needs 20 21 22 23 -- */
+
+/* What a layer does between its matrix products, over rows of tokens. A row's result depends on that
+ * row alone and on n, never on how many rows a call has: one token and sixty-four give the same bits.
+ * Arguments: outputs, inputs (each with its floats between rows), sizes. */
+
+#define MIRAS__NORM_EPS 1e-5f      /* of the root mean squares                                    */
+#define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
+
+/* sum a b c, over 16 lanes as dot. */
+static float MIRAS__FN(dot3)(const float *a, const float *b, const float *c, size_t n) {
+  vf acc[V_R];
+  size_t i, r;
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) acc[r] = V_ZERO();
+  for (i = 0; i + 16 <= n; i += 16) {
+    MIRAS__UNROLL
+    for (r = 0; r < V_R; r++) {
+      size_t at = i + r * V_W;
+      acc[r] = V_FMA(V_MUL(V_LOAD(a + at), V_LOAD(b + at)), V_LOAD(c + at), acc[r]);
+    }
+  }
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) {
+    size_t at = i + r * V_W;
+    if (at < n)
+      acc[r] = V_FMA(V_MUL(V_LOAD_N(a + at, n - at), V_LOAD_N(b + at, n - at)),
+                     V_LOAD_N(c + at, n - at), acc[r]);
+  }
+  return MIRAS__FN(fold)(acc);
+}
+
+static float MIRAS__FN(rms_inverse)(const float *x, size_t n) {
+  return 1.0f / sqrtf(MIRAS__FN(dot)(x, x, n) / (float)n + MIRAS__NORM_EPS);
+}
+
+/* y = x r gain, r = 1 / sqrt(mean x^2 + eps). */
+static void MIRAS__FN(rms_fwd)(float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
+                               size_t rows, size_t n) {
+  size_t t, i;
+  for (t = 0; t < rows; t++, y += ldy, x += ldx) {
+    vf r = V_SET1(MIRAS__FN(rms_inverse)(x, n));
+    for (i = 0; i < n; i += V_W)
+      V_STORE_N(y + i, V_MUL(V_MUL(V_LOAD_N(x + i, n - i), r), V_LOAD_N(gain + i, n - i)), n - i);
+  }
+}
+
+/* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
+ * dx. y, when wanted, receives the forward output again. */
+static void MIRAS__FN(rms_bwd)(float *dx, size_t lddx, const float *base, size_t ldbase,
+                               float *dgain, float *y, size_t ldy, const float *x, size_t ldx,
+                               const float *gain, const float *dy, size_t lddy, size_t rows,
+                               size_t n) {
+  size_t t, i;
+  for (t = 0; t < rows; t++, dx += lddx, x += ldx, dy += lddy) {
+    float r1 = MIRAS__FN(rms_inverse)(x, n);
+    float s1 = MIRAS__FN(dot3)(dy, gain, x, n) / (float)n * r1 * r1 * r1;
+    vf r = V_SET1(r1), s = V_SET1(s1);
+    for (i = 0; i < n; i += V_W) {
+      size_t left = n - i;
+      vf vx = V_LOAD_N(x + i, left), vg = V_LOAD_N(gain + i, left), vd = V_LOAD_N(dy + i, left);
+      vf xr = V_MUL(vx, r), d = base ? V_LOAD_N(base + i, left) : V_ZERO();
+      V_STORE_N(dgain + i, V_FMA(vd, xr, V_LOAD_N(dgain + i, left)), left);
+      if (y) V_STORE_N(y + i, V_MUL(xr, vg), left);
+      d = V_FMA(V_MUL(vd, vg), r, d);
+      V_STORE_N(dx + i, V_FNMA(vx, s, d), left);
+    }
+    if (base) base += ldbase;
+    if (y) y += ldy;
+  }
+}
+
+/* m = (y r) gain silu(g), with one r per head of dim channels. */
+static void MIRAS__FN(gated_norm_fwd)(float *m, size_t ldm, const float *y, size_t ldy,
+                                      const float *gain, const float *g, size_t ldg, size_t rows,
+                                      size_t heads, size_t dim) {
+  size_t t, h, i;
+  for (t = 0; t < rows; t++, m += ldm, y += ldy, g += ldg) {
+    for (h = 0; h < heads; h++) {
+      const float *yh = y + h * dim, *gh = g + h * dim, *gain_h = gain + h * dim;
+      vf r = V_SET1(MIRAS__FN(rms_inverse)(yh, dim));
+      for (i = 0; i < dim; i += V_W) {
+        size_t left = dim - i;
+        vf vg = V_LOAD_N(gh + i, left), silu = V_MUL(vg, MIRAS__FN(v_sigmoid)(vg));
+        vf x = V_MUL(V_MUL(V_LOAD_N(yh + i, left), r), V_LOAD_N(gain_h + i, left));
+        V_STORE_N(m + h * dim + i, V_MUL(x, silu), left);
+      }
+    }
+  }
+}
+
+/* Gradients of the above; dgain +=, m again. dm is used up. */
+static void MIRAS__FN(gated_norm_bwd)(float *dy, size_t lddy, float *dg, size_t lddg, float *dgain,
+                                      float *m, size_t ldm, const float *y, size_t ldy,
+                                      const float *gain, const float *g, size_t ldg, float *dm,
+                                      size_t lddm, size_t rows, size_t heads, size_t dim) {
+  size_t t, h, i;
+  for (t = 0; t < rows; t++, dy += lddy, dg += lddg, m += ldm, y += ldy, g += ldg, dm += lddm) {
+    for (h = 0; h < heads; h++) {
+      size_t at = h * dim;
+      float r1 = MIRAS__FN(rms_inverse)(y + at, dim), s1;
+      vf r = V_SET1(r1), s, one = V_SET1(1.0f);
+      for (i = at; i < at + dim; i += V_W) {
+        size_t left = at + dim - i;
+        vf vg = V_LOAD_N(g + i, left), sig = MIRAS__FN(v_sigmoid)(vg), silu = V_MUL(vg, sig);
+        vf w = V_LOAD_N(gain + i, left), d = V_LOAD_N(dm + i, left);
+        vf xr = V_MUL(V_LOAD_N(y + i, left), r), x = V_MUL(xr, w), ds = V_MUL(d, silu);
+        vf slope = V_MUL(sig, V_FMA(vg, V_SUB(one, sig), one));
+        V_STORE_N(m + i, V_MUL(x, silu), left);
+        V_STORE_N(dg + i, V_MUL(V_MUL(d, x), slope), left);
+        V_STORE_N(dgain + i, V_FMA(ds, xr, V_LOAD_N(dgain + i, left)), left);
+        V_STORE_N(dm + i, V_MUL(ds, w), left);
+      }
+      s1 = MIRAS__FN(dot)(dm + at, y + at, dim) / (float)dim * r1 * r1 * r1;
+      s = V_SET1(s1);
+      for (i = at; i < at + dim; i += V_W) {
+        size_t left = at + dim - i;
+        V_STORE_N(dy + i, V_FNMA(V_LOAD_N(y + i, left), s, V_MUL(V_LOAD_N(dm + i, left), r)), left);
+      }
+    }
+  }
+}
+
+/* s = silu(a) b. */
+static void MIRAS__FN(swiglu_fwd)(float *s, size_t lds, const float *a, const float *b, size_t ld,
+                                  size_t rows, size_t n) {
+  size_t t, i;
+  for (t = 0; t < rows; t++, s += lds, a += ld, b += ld) {
+    for (i = 0; i < n; i += V_W) {
+      vf va = V_LOAD_N(a + i, n - i), silu = V_MUL(va, MIRAS__FN(v_sigmoid)(va));
+      V_STORE_N(s + i, V_MUL(silu, V_LOAD_N(b + i, n - i)), n - i);
+    }
+  }
+}
+
+/* In place: ds becomes s again, a becomes da, b becomes db. */
+static void MIRAS__FN(swiglu_bwd)(float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows,
+                                  size_t n) {
+  size_t t, i;
+  vf one = V_SET1(1.0f);
+  for (t = 0; t < rows; t++, ds += lds, a += ld, b += ld) {
+    for (i = 0; i < n; i += V_W) {
+      size_t left = n - i;
+      vf va = V_LOAD_N(a + i, left), vb = V_LOAD_N(b + i, left), d = V_LOAD_N(ds + i, left);
+      vf sig = MIRAS__FN(v_sigmoid)(va), silu = V_MUL(va, sig);
+      vf slope = V_MUL(sig, V_FMA(va, V_SUB(one, sig), one));
+      V_STORE_N(ds + i, V_MUL(silu, vb), left);
+      V_STORE_N(a + i, V_MUL(V_MUL(d, vb), slope), left);
+      V_STORE_N(b + i, V_MUL(d, silu), left);
+    }
+  }
+}
+
+/* z[t] = silu(sum_j w[j] c[t - taps + 1 + j]) per channel; before: rows of c that exist ahead of its
+ * first (0, or taps - 1), the others read as zero. */
+static void MIRAS__FN(conv_fwd)(float *z, size_t ldz, const float *c, size_t ldc, const float *w,
+                                size_t ldw, size_t taps, size_t before, size_t rows, size_t n) {
+  size_t t, i, j;
+  for (i = 0; i < n; i += V_W) {
+    size_t left = n - i;
+    for (t = 0; t < rows; t++) {
+      vf acc = V_ZERO();
+      const float *last = c + t * ldc + i;
+      for (j = t + before + 1 < taps ? taps - 1 - t - before : 0; j < taps; j++)
+        acc = V_FMA(V_LOAD_N(w + j * ldw + i, left), V_LOAD_N(last - (taps - 1 - j) * ldc, left),
+                    acc);
+      V_STORE_N(z + t * ldz + i, V_MUL(acc, MIRAS__FN(v_sigmoid)(acc)), left);
+    }
+  }
+}
+
+/* The gradient of a whole sequence (no rows before). dz becomes that of the sum. dc =, dw +=. */
+static void MIRAS__FN(conv_bwd)(float *dc, size_t lddc, float *dw, size_t lddw, float *dz,
+                                size_t lddz, const float *c, size_t ldc, const float *w, size_t ldw,
+                                size_t taps, size_t rows, size_t n) {
+  size_t t, i, j;
+  vf one = V_SET1(1.0f);
+  for (i = 0; i < n; i += V_W) {
+    size_t left = n - i;
+    for (t = 0; t < rows; t++) {
+      vf acc = V_ZERO(), sig;
+      const float *last = c + t * ldc + i;
+      for (j = t + 1 < taps ? taps - 1 - t : 0; j < taps; j++)
+        acc = V_FMA(V_LOAD_N(w + j * ldw + i, left), V_LOAD_N(last - (taps - 1 - j) * ldc, left),
+                    acc);
+      sig = MIRAS__FN(v_sigmoid)(acc);
+      acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
+      V_STORE_N(dz + t * lddz + i, V_MUL(V_LOAD_N(dz + t * lddz + i, left), acc), left);
+    }
+    for (j = 0; j < taps; j++) {
+      size_t back = taps - 1 - j;
+      vf acc = V_LOAD_N(dw + j * lddw + i, left);
+      for (t = back; t < rows; t++)
+        acc = V_FMA(V_LOAD_N(dz + t * lddz + i, left), V_LOAD_N(c + (t - back) * ldc + i, left),
+                    acc);
+      V_STORE_N(dw + j * lddw + i, acc, left);
+    }
+    for (t = 0; t < rows; t++) {
+      size_t ahead = rows - 1 - t < taps - 1 ? rows - 1 - t : taps - 1;
+      vf acc = V_ZERO();
+      for (j = 0; j <= ahead; j++)
+        acc = V_FMA(V_LOAD_N(w + (taps - 1 - j) * ldw + i, left),
+                    V_LOAD_N(dz + (t + j) * lddz + i, left), acc);
+      V_STORE_N(dc + t * lddc + i, acc, left);
+    }
+  }
+}
+
+/* Rows of n floats one behind the other: x becomes x r, r = 1 / sqrt(sum x^2 + eps), kept in
+ * inverse [rows] unless that is NULL. */
+static void MIRAS__FN(unit_fwd)(float *x, float *inverse, size_t rows, size_t n) {
+  size_t t;
+  for (t = 0; t < rows; t++, x += n) {
+    float r = 1.0f / sqrtf(MIRAS__FN(dot)(x, x, n) + MIRAS__UNIT_EPS);
+    MIRAS__FN(scale)(x, r, x, n);
+    if (inverse) inverse[t] = r;
+  }
+}
+
+/* dx = r (dx - x (x . dx)), where x is unit_fwd's output. */
+static void MIRAS__FN(unit_bwd)(float *dx, const float *x, const float *inverse, size_t rows,
+                                size_t n) {
+  size_t t, i;
+  for (t = 0; t < rows; t++, dx += n, x += n) {
+    vf s = V_SET1(MIRAS__FN(dot)(dx, x, n)), r = V_SET1(inverse[t]);
+    for (i = 0; i < n; i += V_W) {
+      vf d = V_FNMA(V_LOAD_N(x + i, n - i), s, V_LOAD_N(dx + i, n - i));
+      V_STORE_N(dx + i, V_MUL(r, d), n - i);
+    }
+  }
+}
+
+/* Gates: g += offset, then y = scale sigmoid(g) in the first `sigmoids` columns and scale softplus(g)
+ * in the rest. */
+static void MIRAS__FN(gates_fwd)(float *y, float *g, size_t ld, const float *offset,
+                                 const float *scale, size_t sigmoids, size_t rows, size_t n) {
+  size_t t, i;
+  for (t = 0; t < rows; t++, y += ld, g += ld) {
+    MIRAS__FN(add)(g, offset, n);
+    for (i = 0; i < sigmoids; i += V_W) {
+      size_t left = sigmoids - i;
+      vf x = MIRAS__FN(v_sigmoid)(V_LOAD_N(g + i, left));
+      V_STORE_N(y + i, V_MUL(V_LOAD_N(scale + i, left), x), left);
+    }
+    for (i = sigmoids; i < n; i += V_W) {
+      size_t left = n - i;
+      vf x = MIRAS__FN(v_softplus)(V_LOAD_N(g + i, left));
+      V_STORE_N(y + i, V_MUL(V_LOAD_N(scale + i, left), x), left);
+    }
+  }
+}
+
+/* dy becomes dg; doffset +=. */
+static void MIRAS__FN(gates_bwd)(float *dy, const float *g, size_t ld, float *doffset,
+                                 const float *scale, size_t sigmoids, size_t rows, size_t n) {
+  size_t t, i, left;
+  vf one = V_SET1(1.0f);
+  for (t = 0; t < rows; t++, dy += ld, g += ld) {
+    for (i = 0; i < n; i += left) {
+      vf s, d;
+      left = (i < sigmoids ? sigmoids : n) - i;
+      if (left > V_W) left = V_W;
+      s = MIRAS__FN(v_sigmoid)(V_LOAD_N(g + i, left));
+      if (i < sigmoids) s = V_MUL(s, V_SUB(one, s));
+      d = V_MUL(V_LOAD_N(dy + i, left), V_MUL(V_LOAD_N(scale + i, left), s));
+      V_STORE_N(dy + i, d, left);
+      V_STORE_N(doffset + i, V_ADD(V_LOAD_N(doffset + i, left), d), left);
+    }
+  }
+}
+
+/* One row of logits x [n]. Returns log(sum exp x) - x[target]; with scale other than 0 the row
+ * becomes its gradient, scale (softmax(x) - one at target). */
+static float MIRAS__FN(cross_entropy)(float *x, size_t n, size_t target, float scale) {
+  vf top[V_R], acc[V_R], m;
+  size_t i, r;
+  float most, total, at = x[target];
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) {
+    top[r] = V_SET1(x[0]);
+    acc[r] = V_ZERO();
+  }
+  for (i = 0; i + 16 <= n; i += 16) {
+    MIRAS__UNROLL
+    for (r = 0; r < V_R; r++) top[r] = V_MAX(V_LOAD(x + i + r * V_W), top[r]);
+  }
+  most = MIRAS__FN(fold_max)(top);
+  for (; i < n; i++) most = x[i] > most ? x[i] : most;
+  m = V_SET1(most);
+  for (i = 0; i + 16 <= n; i += 16) {
+    MIRAS__UNROLL
+    for (r = 0; r < V_R; r++) {
+      vf e = MIRAS__FN(v_exp)(V_SUB(V_LOAD(x + i + r * V_W), m));
+      acc[r] = V_ADD(acc[r], e);
+      if (scale > 0) V_STORE(x + i + r * V_W, e);
+    }
+  }
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) {
+    size_t k = i + r * V_W;
+    if (k < n) {
+      /* lanes behind the row read as the maximum's negative infinity: e = 0 */
+      float tail[V_W];
+      vf e;
+      size_t l;
+      for (l = 0; l < V_W; l++) tail[l] = k + l < n ? x[k + l] - most : -INFINITY;
+      e = MIRAS__FN(v_exp)(V_LOAD(tail));
+      acc[r] = V_ADD(acc[r], e);
+      if (scale > 0) V_STORE_N(x + k, e, n - k);
+    }
+  }
+  total = MIRAS__FN(fold)(acc);
+  if (scale > 0) {
+    MIRAS__FN(scale)(x, scale / total, x, n);
+    x[target] -= scale;
+  }
+  return logf(total) + most - at;
+}
+
+/* y = base + x mask / (1 - rate) per element (base NULL: zero, and may be y). Element i is kept when
+ * a 32-bit mix of key and i reaches limit = rate 2^32. */
+static void MIRAS__FN(dropout)(float *y, const float *base, const float *x, uint64_t key,
+                               uint32_t limit, float scale, size_t n) {
+  const uint32_t low = (uint32_t)key, high = (uint32_t)(key >> 32);
+  float mask[16];
+  size_t i, j;
+  for (i = 0; i < n; i += 16) {
+    const uint32_t first = (uint32_t)i;
+    for (j = 0; j < 16; j++) {
+      uint32_t u = (first + (uint32_t)j) * 0x9e3779b1u + low;
+      u = (u ^ (u >> 16)) * 0x7feb352du;
+      u = (u ^ high ^ (u >> 15)) * 0x846ca68bu;
+      u ^= u >> 16;
+      mask[j] = u >= limit ? scale : 0.0f;
+    }
+    for (j = 0; j < 16 && i + j < n; j += V_W) {
+      size_t at = i + j, left = n - at;
+      vf v = V_MUL(V_LOAD_N(x + at, left), V_LOAD(mask + j));
+      if (base) v = V_ADD(V_LOAD_N(base + at, left), v);
+      V_STORE_N(y + at, v, left);
+    }
+  }
+}
+
+/* y [cols, rows] = x' */
+static void MIRAS__FN(transpose)(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
+                                 size_t cols) {
+  size_t i, j, k;
+  for (i = 0; i < rows; i += V_W) {
+    size_t m = rows - i < V_W ? rows - i : V_W;
+    for (j = 0; j + 4 <= cols && m == V_W; j += 4)
+      V_TRANSPOSE4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
+    for (; j < cols; j++)
+      for (k = 0; k < m; k++) y[j * ldy + i + k] = x[(i + k) * ldx + j];
+  }
+}
+
+/* One step of Adam with decoupled decay (Loshchilov 2019). c: beta1, 1 - beta1, beta2, 1 - beta2,
+ * clip, lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), epsilon, 1 - lr decay. The gradient is zeroed. */
+static void MIRAS__FN(adamw)(float *w, float *m, float *v, float *g, size_t n, const float *c) {
+  const vf b1 = V_SET1(c[0]), a1 = V_SET1(c[1]), b2 = V_SET1(c[2]), a2 = V_SET1(c[3]);
+  const vf clip = V_SET1(c[4]), rate = V_SET1(c[5]), root = V_SET1(c[6]), eps = V_SET1(c[7]);
+  const vf keep = V_SET1(c[8]);
+  size_t i;
+  for (i = 0; i < n; i += V_W) {
+    size_t left = n - i;
+    vf d = V_MUL(V_LOAD_N(g + i, left), clip);
+    vf vm1 = V_FMA(b1, V_LOAD_N(m + i, left), V_MUL(a1, d));
+    vf vv1 = V_FMA(b2, V_LOAD_N(v + i, left), V_MUL(a2, V_MUL(d, d)));
+    vf step = V_DIV(V_MUL(rate, vm1), V_FMA(V_SQRT(vv1), root, eps));
+    V_STORE_N(m + i, vm1, left);
+    V_STORE_N(v + i, vv1, left);
+    V_STORE_N(w + i, V_SUB(V_MUL(keep, V_LOAD_N(w + i, left)), step), left);
+    V_STORE_N(g + i, V_ZERO(), left);
+  }
+}
+/* @69 TABLE OF THIS INSTRUCTION SET ------------------------------------------ needs 20 52 65 -- */
+
+static const miras__kernels MIRAS__FN(kernels) = {
+  MIRAS__ISA_NAME,
+  MIRAS__FN(gemm),
+  MIRAS__FN(dot),
+  MIRAS__FN(sum),
+  MIRAS__FN(axpy),
+  MIRAS__FN(scale),
+  MIRAS__FN(add),
+  MIRAS__FN(mul),
+  MIRAS__FN(muladd),
+  MIRAS__FN(fill),
+  MIRAS__FN(map_exp),
+  MIRAS__FN(map_sigmoid),
+  MIRAS__FN(map_tanh),
+  MIRAS__FN(map_log),
+  MIRAS__FN(map_softplus),
+  MIRAS__FN(act),
+  MIRAS__FN(act_grad),
+  MIRAS__FN(act_grad2),
+  MIRAS__FN(softmax),
+  MIRAS__FN(link_fwd),
+  MIRAS__FN(head_forward),
+  MIRAS__FN(head_backward),
+  MIRAS__FN(head_read),
+  MIRAS__FN(rms_fwd),
+  MIRAS__FN(rms_bwd),
+  MIRAS__FN(gated_norm_fwd),
+  MIRAS__FN(gated_norm_bwd),
+  MIRAS__FN(swiglu_fwd),
+  MIRAS__FN(swiglu_bwd),
+  MIRAS__FN(conv_fwd),
+  MIRAS__FN(conv_bwd),
+  MIRAS__FN(unit_fwd),
+  MIRAS__FN(unit_bwd),
+  MIRAS__FN(gates_fwd),
+  MIRAS__FN(gates_bwd),
+  MIRAS__FN(cross_entropy),
+  MIRAS__FN(dropout),
+  MIRAS__FN(transpose),
+  MIRAS__FN(adamw)
+};
+
+#undef MIRAS__FN
+#undef MIRAS__ISA_NAME
+#undef V_W
+#undef V_R
+#undef K_ROWS4
+#undef K_ROWS2
+#undef K_ROWS1
+#undef vf
+#undef vm
+#undef V_ZERO
+#undef V_SET1
+#undef V_LOAD
+#undef V_STORE
+#undef V_LOAD_N
+#undef V_STORE_N
+#undef V_ADD
+#undef V_SUB
+#undef V_MUL
+#undef V_DIV
+#undef V_FMA
+#undef V_FNMA
+#undef V_MIN
+#undef V_MAX
+#undef V_ABS
+#undef V_NEG
+#undef V_SQRT
+#undef V_LT
+#undef V_LE
+#undef V_SELECT
+#undef V_COPYSIGN
+#undef V_ROUND
+#undef V_POW2
+#undef V_LOGB
+#undef V_FRACTION
+#undef V_TRANSPOSE4
+#undef MIRAS__FOLLOWS
+#undef MIRAS__ISA
+#endif   /* region B */
+
+#if defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__KERNEL_PASS) && !defined(MIRAS__IMPLEMENTED)
+#define MIRAS__IMPLEMENTED
+/* @70 DISPATCH --------------------------------------------------------------- needs 12 20 69 -- */
+
+/* The tables of this build, best first. The first MIRAS__KERNEL_COUNT entries exist; whether the
+ * processor can run them is miras__kernels_usable's to say. */
+static const miras__kernels *const miras__kernel_list[] = {
+#if MIRAS__X86
+  &miras__kernels_avx512,
+  &miras__kernels_avx2,
+#endif
+#if MIRAS__NEON
+  &miras__kernels_neon,
+#endif
+  &miras__kernels_portable
+};
+
+enum { MIRAS__KERNEL_COUNT = sizeof miras__kernel_list / sizeof miras__kernel_list[0] };
+
+static int miras__kernels_usable(const miras__kernels *kern) {
+#if MIRAS__X86
+  if (kern == &miras__kernels_avx512) return (miras__cpu() & MIRAS__HAS_AVX512) != 0;
+  if (kern == &miras__kernels_avx2) return (miras__cpu() & MIRAS__HAS_AVX2) != 0;
+#endif
+  return kern != NULL;
+}
+
+/* The best table this processor can run. The choice is remembered: asking the processor can cost
+ * microseconds under a hypervisor. Threads that race here all store the same number. */
+static const miras__kernels *miras__kernels_best(void) {
+  static int cached;   /* 1 + index into the list; 0: not asked yet */
+  int at;
+#if defined(__GNUC__)
+  at = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+#else
+  at = cached;
+#endif
+  if (at == 0) {
+    while (!miras__kernels_usable(miras__kernel_list[at])) at++;
+    at++;
+#if defined(__GNUC__)
+    __atomic_store_n(&cached, at, __ATOMIC_RELAXED);
+#else
+    cached = at;
+#endif
+  }
+  return miras__kernel_list[at - 1];
+}
+
+MIRAS_API const char *miras_isa(void) { return miras__kernels_best()->name; }
+
+/* @71 LARGE PRODUCTS --------------------------------------------------------------- needs 70 -- */
+
+#ifdef MIRAS_USE_BLIS
+  #if defined(__has_include)
+    #if __has_include(<blis/blis.h>)
+      #include <blis/blis.h>
+    #else
+      #include <blis.h>
+    #endif
+  #else
+    #include <blis.h>
+  #endif
+  #ifndef MIRAS_BLIS_MIN
+    #define MIRAS_BLIS_MIN (64.0 * 64.0 * 64.0)   /* below it, the call costs more than it saves */
+  #endif
+#endif
+
+/* gemm of the table without a causal limit, or BLIS when the build asks for it and the product is
+ * large enough. BLIS sums in an order of its own, so its bits differ from the kernels'. */
+static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, float *C, size_t ldc,
+                                        const float *A, size_t ars, size_t acs, const float *B,
+                                        size_t brs, size_t bcs, size_t M, size_t N, size_t K,
+                                        float *pack) {
+#ifdef MIRAS_USE_BLIS
+  if ((double)M * (double)N * (double)K >= (double)(MIRAS_BLIS_MIN)) {
+    float alpha = mode == MIRAS__SUB ? -1.0f : 1.0f, beta = mode == MIRAS__SET ? 0.0f : 1.0f;
+    bli_sgemm(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, (dim_t)M, (dim_t)N, (dim_t)K, &alpha,
+              (float *)(uintptr_t)A, (inc_t)ars, (inc_t)acs, (float *)(uintptr_t)B, (inc_t)brs,
+              (inc_t)bcs, &beta, C, (inc_t)ldc, 1);
+    return;
+  }
+#endif
+  kern->gemm(mode, C, ldc, A, ars, acs, B, brs, bcs, M, N, K, -1, pack);
+}
+
+/* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
+
+MIRAS_API const char *miras_result_text(miras_result result) {
+  static const char *const texts[] = {
+#define MIRAS_X(name, text) text,
+    MIRAS_RESULTS(MIRAS_X)
+#undef MIRAS_X
+  };
+  return (int)result < 0 || result >= MIRAS_RESULT_COUNT ? "unknown result" : texts[result];
+}
+
+/* @73 THE TABLE OF PUBLISHED MODELS ------------------------------------------------ needs 10 -- */
+
+/* One row per model: its four choices, its chunk, the gates that a model's layer learns, and where
+ * those start. On its own a memory makes the same choices with constant gates, chunk 1, the last
+ * two columns instead of forget and step, and no inner norm, which would fix the size of what it
+ * can say; a KL memory keeps it, because positive weights alone cannot say anything negative. No
+ * engine knows a name. */
+typedef struct miras__row {
+  const char *name;
+  miras_architecture architecture;
+  miras_bias bias;
+  miras_retention retention;
+  miras_algorithm algorithm;
+  miras_order order;
+  int depth, norm;                  /* MLP layers; inner norm and residual                        */
+  int chunk;
+  miras_gate keep, step, momentum, threshold;       /* inside a model                             */
+  float p, q, simplex;
+  float forget, forget_ratio, rate, theta, delta;   /* inside a model                             */
+  float alone_forget, alone_rate;                   /* on its own                                 */
+} miras__row;
+
+#define MIRAS__C MIRAS_GATE_CONSTANT
+#define MIRAS__H MIRAS_GATE_HEAD
+static const miras__row miras__table[MIRAS_KIND_COUNT] = {
+  {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+   MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__C, MIRAS__C, MIRAS__C,
+   0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
+  {"retnet", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__C, MIRAS__C, MIRAS__C,
+   0, 0, 0, 0.03125f, 0.5f, 1, 0, 0, 0.03125f, 1},
+  {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+   MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
+   0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
+  {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   MIRAS_DECAY_FIRST, 0, 0, 1, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
+   0, 0, 0, 0.125f, 0.25f, 1, 0, 0, 0.001f, 1},
+  {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+   MIRAS_ERROR_FIRST, 1, 1, 16, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
+   0, 0, 0, 0, 0, 0.5f, 0, 0, 0, 1},
+  {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
+   0, 0, 0, 0, 0, 0.1f, 0, 0, 0, 0.2f},
+  {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
+   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__H, MIRAS__C,
+   0, 0, 0, 0.015625f, 0.5f, 0.1f, 0.5f, 0, 0.0005f, 0.1f},
+  {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
+   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
+   3, 4, 0, 0.015625f, 0.5f, 0.01f, 0, 0, 0.0005f, 0.02f},
+  {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__H,
+   0, 0, 0, 0.015625f, 0.5f, 0.1f, 0, 1, 0.0005f, 0.2f},
+  {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
+   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
+   0, 0, 64, 0.015625f, 0.5f, 1, 0, 0, 0.0005f, 0.1f},
+};
+#undef MIRAS__C
+#undef MIRAS__H
+
+static miras_result miras__preset(miras_desc *d, miras_kind kind, int inside) {
+  const miras__row *row;
+  if (!d || (int)kind < 0 || kind >= MIRAS_KIND_COUNT) return MIRAS_ERR_ARGUMENT;
+  row = &miras__table[kind];
+  memset(d, 0, sizeof *d);
+  d->architecture = row->architecture;
+  d->bias = row->bias;
+  d->retention = row->retention;
+  d->algorithm = row->algorithm;
+  d->order = row->order;
+  d->depth = row->depth;
+  d->p = row->p;
+  d->q = row->q;
+  d->simplex = row->simplex;
+  d->momentum = row->theta;
+  d->threshold = row->delta;
+  d->chunk = inside ? row->chunk : 1;
+  d->forget = inside ? row->forget : row->alone_forget;
+  d->forget_ratio = inside ? row->forget_ratio : 0;
+  d->step = inside ? row->rate : row->alone_rate;
+  d->inner_norm = inside ? row->norm : row->retention == MIRAS_RETAIN_KL;
+  if (inside) {
+    d->inner_residual = row->norm;
+    d->keep_gate = row->keep;
+    d->step_gate = row->step;
+    d->momentum_gate = row->momentum;
+    d->threshold_gate = row->threshold;
+  }
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind) {
+  return miras__preset(d, kind, 0);
+}
+
+MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) {
+  if (!d) return MIRAS_ERR_ARGUMENT;
+  memset(d, 0, sizeof *d);
+  return miras__preset(&d->memory, kind, 1);
+}
+
+MIRAS_API const char *miras_kind_name(miras_kind kind) {
+  return (int)kind < 0 || kind >= MIRAS_KIND_COUNT ? NULL : miras__table[kind].name;
+}
+
+MIRAS_API miras_kind miras_kind_find(const char *name) {
+  int i;
+  for (i = 0; name && i < MIRAS_KIND_COUNT; i++)
+    if (!strcmp(name, miras__table[i].name)) return (miras_kind)i;
+  return MIRAS_KIND_COUNT;
+}
+/* @74 ONE MEMORY ---------------------------------------------------------- needs 13 14 52 70 -- */
+
+static void *miras__default_alloc(size_t bytes, void *user) {
+  (void)user;
+  return MIRAS_MALLOC(bytes);
+}
+
+static void miras__default_free(void *pointer, size_t bytes, void *user) {
+  (void)bytes;
+  (void)user;
+  MIRAS_FREE(pointer);
+}
+
+static miras_allocator miras__allocator(const miras_allocator *allocator) {
+  miras_allocator standard;
+  if (allocator && allocator->alloc && allocator->free) return *allocator;
+  standard.alloc = miras__default_alloc;
+  standard.free = miras__default_free;
+  standard.user = NULL;
+  return standard;
+}
+
+struct miras_memory {
+  miras__plan plan;
+  miras_allocator allocator;         /* alloc NULL: not ours to free                             */
+  void *block;
+  size_t bytes;
+  float *params, *state, *scratch;
+  size_t state_bytes;
+  float *keep;                       /* [heads] constant keep gates                              */
+  float *spare;                      /* [weights + 2 value_dim] gradients that nobody asked for  */
+};
+
+/* Lay out a memory over a; with a->base NULL only the size is found. */
+static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__plan *p) {
+  size_t states = 0, spare = p->weights + 2 * (size_t)p->d.value_dim;
+  if (!miras__mul(p->sequence_state, (size_t)p->d.batch, &states)) a->ok = 0;
+  m->params = (float *)miras__take(a, p->params, sizeof(float));
+  m->state = (float *)miras__take(a, states, sizeof(float));
+  m->scratch = (float *)miras__take(a, p->scratch, sizeof(float));
+  m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
+  m->spare = (float *)miras__take(a, spare, sizeof(float));
+  m->state_bytes = states * sizeof(float);
+}
+
+static size_t miras__memory_bytes(const miras__plan *p, char *why, size_t why_size) {
+  miras__arena a;
+  miras_memory m;
+  memset(&a, 0, sizeof a);
+  a.ok = 1;
+  (void)miras__take(&a, 1, sizeof m);
+  miras__memory_layout(&m, &a, p);
+  /* 63 more, so that a buffer of any alignment can be rounded up */
+  if (!a.ok || !miras__add(a.used, 63, &a.used)) {
+    miras__say(why, why_size, "the memory is larger than this machine can address");
+    return 0;
+  }
+  return a.used;
+}
+
+static unsigned char *miras__align(void *pointer) {
+  return (unsigned char *)pointer + (64 - (uintptr_t)pointer % 64) % 64;
+}
+
+static miras_memory *miras__memory_build(void *buffer, const miras__plan *p) {
+  miras__arena a;
+  miras_memory *m;
+  int h;
+  memset(&a, 0, sizeof a);
+  a.ok = 1;
+  a.base = miras__align(buffer);
+  m = (miras_memory *)miras__take(&a, 1, sizeof *m);
+  memset(m, 0, sizeof *m);
+  m->plan = *p;
+  m->block = buffer;
+  miras__memory_layout(m, &a, p);
+  for (h = 0; h < p->d.heads; h++) m->keep[h] = miras__constant_keep(&p->d, h);
+  miras__plan_init_params(p, m->params);
+  memset(m->state, 0, m->state_bytes);
+  return m;
+}
+
+static int miras__constant_gates(const miras_desc *d) {
+  return d->keep_gate == MIRAS_GATE_CONSTANT && d->step_gate == MIRAS_GATE_CONSTANT &&
+         d->momentum_gate == MIRAS_GATE_CONSTANT && d->threshold_gate == MIRAS_GATE_CONSTANT;
+}
+
+/* The io of head h of sequence b. Gates that the algorithm or bias do not have are NULL. */
+static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
+                             miras__head_io *io) {
+  const miras_desc *d = &m->plan.d;
+  size_t heads = (size_t)d->heads, H = (size_t)h, T = (size_t)x->length, first = (size_t)b * T;
+  size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, at = first * heads + H;
+  size_t per = d->keep_gate == MIRAS_GATE_CHANNEL ? dk : 1;
+  memset(io, 0, sizeof *io);
+  io->length = x->length;
+  io->ldk = io->ldq = heads * dk;
+  io->ldv = io->ldy = heads * dv;
+  io->k = x->key + at * dk;
+  io->v = x->value + at * dv;
+  io->q = x->query ? x->query + at * dk : NULL;
+  io->keep = d->keep_gate ? x->keep + at * per : m->keep + H;
+  io->ld_keep = d->keep_gate ? heads * per : 0;
+  io->step = d->step_gate ? x->step + at : &d->step;
+  io->ld_step = d->step_gate ? heads : 0;
+  if (d->algorithm == MIRAS_MOMENTUM) {
+    io->momentum = d->momentum_gate ? x->momentum + at : &d->momentum;
+    io->ld_momentum = d->momentum_gate ? heads : 0;
+  }
+  if (miras__is_huber(d->bias)) {
+    io->threshold = d->threshold_gate ? x->threshold + at : &d->threshold;
+    io->ld_threshold = d->threshold_gate ? heads : 0;
+  }
+}
+
+/* Head h's gain of the inner norm; its bias lies heads * value_dim further. NULL without a norm. */
+static float *miras__gain(const miras__plan *p, float *params, size_t h) {
+  if (!p->d.inner_norm || !params) return NULL;
+  return params + (size_t)p->d.heads * p->weights + h * (size_t)p->d.value_dim;
+}
+
+static float *miras__bias_of(const miras__plan *p, float *gain) {
+  return gain ? gain + (size_t)p->d.heads * (size_t)p->d.value_dim : NULL;
+}
+
+static int miras__tokens_ok(const miras_desc *d, const miras_tokens *x) {
+  if (!x || x->length < 0) return 0;
+  if (x->length == 0) return 1;
+  return x->key && x->value && (!d->keep_gate || x->keep) && (!d->step_gate || x->step) &&
+         (!d->momentum_gate || x->momentum) && (!d->threshold_gate || x->threshold);
+}
+
+static uint64_t miras__position(const void *state) {
+  uint64_t position;
+  memcpy(&position, state, sizeof position);
+  return position;
+}
+
+/* All heads of all sequences; surprise NULL or the summed bias of a single token. */
+static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, float *tape,
+                              double *surprise) {
+  const miras__plan *p = &m->plan;
+  const miras__kernels *kernels = miras__kernels_best();
+  size_t per = miras__plan_tape(p, (size_t)x->length), heads = (size_t)p->d.heads;
+  int b, h;
+  for (b = 0; b < p->d.batch; b++) {
+    float *state = m->state + (size_t)b * p->sequence_state;
+    uint64_t position = miras__position(state);
+    for (h = 0; h < p->d.heads; h++) {
+      size_t index = (size_t)b * heads + (size_t)h;
+      float *gain = miras__gain(p, m->params, (size_t)h);
+      miras__head_io io;
+      float loss = 0;
+      miras__memory_io(m, x, b, h, &io);
+      if (y)
+        io.y = y + ((size_t)b * (size_t)x->length * heads + (size_t)h) * (size_t)p->d.value_dim;
+      if (surprise) io.surprise = &loss;
+      kernels->head_forward(p, m->params + (size_t)h * p->weights, gain,
+                            miras__bias_of(p, gain),
+                            state + 16 + (size_t)h * p->head_state, position, &io,
+                            tape ? tape + 16 + index * per : NULL, m->scratch);
+      if (surprise) *surprise += (double)loss;
+    }
+    position += (uint64_t)x->length;
+    memcpy(state, &position, sizeof position);
+  }
+}
+
+MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_size) {
+  miras__plan p;
+  if (miras__plan_make(&p, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__memory_bytes(&p, why, why_size);
+}
+
+MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d) {
+  miras__plan p;
+  miras_memory *m;
+  size_t need;
+  if (!buffer || miras__plan_make(&p, d, NULL, 0) != MIRAS_OK) return NULL;
+  need = miras__memory_bytes(&p, NULL, 0);
+  if (!need || bytes < need) return NULL;
+  m = miras__memory_build(buffer, &p);
+  m->bytes = need;
+  return m;
+}
+
+MIRAS_API miras_memory *miras_memory_open(const miras_desc *d, const miras_allocator *allocator) {
+  miras_allocator from = miras__allocator(allocator);
+  miras__plan p;
+  miras_memory *m;
+  size_t need;
+  void *buffer;
+  if (miras__plan_make(&p, d, NULL, 0) != MIRAS_OK) return NULL;
+  need = miras__memory_bytes(&p, NULL, 0);
+  buffer = need ? from.alloc(need, from.user) : NULL;
+  if (!buffer) return NULL;
+  m = miras__memory_build(buffer, &p);
+  m->bytes = need;
+  m->allocator = from;
+  return m;
+}
+
+MIRAS_API void miras_memory_close(miras_memory *m) {
+  miras_allocator from;
+  if (!m || !m->allocator.alloc) return;
+  from = m->allocator;
+  from.free(m->block, m->bytes, from.user);
+}
+
+MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m) {
+  return m ? &m->plan.d : NULL;
+}
+
+static float miras__step(miras_memory *m, const float *key, const float *value,
+                         const float *query, float *out) {
+  miras_tokens x;
+  double surprise = 0;
+  memset(&x, 0, sizeof x);
+  x.length = 1;
+  x.key = key;
+  x.value = value;
+  x.query = query;
+  if (!m || !key || !value || (query && !out) || !miras__constant_gates(&m->plan.d))
+    return (float)NAN;
+  miras__memory_run(m, &x, out, NULL, &surprise);
+  return (float)(surprise / ((double)m->plan.d.heads * (double)m->plan.d.batch));
+}
+
+MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value) {
+  return miras__step(m, key, value, NULL, NULL);
+}
+
+MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
+                           const float *query, float *out) {
+  return miras__step(m, key, value, query, out);
+}
+
+MIRAS_API void miras_read(miras_memory *m, const float *query, float *out) {
+  const miras__kernels *kernels = miras__kernels_best();
+  size_t heads, dk, dv, b, h;
+  if (!m || !query || !out) return;
+  heads = (size_t)m->plan.d.heads;
+  dk = (size_t)m->plan.d.key_dim;
+  dv = (size_t)m->plan.d.value_dim;
+  for (b = 0; b < (size_t)m->plan.d.batch; b++) {
+    float *state = m->state + b * m->plan.sequence_state;
+    for (h = 0; h < heads; h++) {
+      float *gain = miras__gain(&m->plan, m->params, h);
+      kernels->head_read(&m->plan, m->params + h * m->plan.weights, gain,
+                         miras__bias_of(&m->plan, gain),
+                         state + 16 + h * m->plan.head_state, miras__position(state),
+                         query + (b * heads + h) * dk, out + (b * heads + h) * dv, m->scratch);
+    }
+  }
+}
+
+/* A tape starts with 16 floats that hold the position and the length of its call. */
+static size_t miras__tape(const miras__plan *p, int length) {
+  size_t total = miras__plan_tape(p, (size_t)length), heads;
+  if (!total && length) return 0;
+  if (!miras__mul((size_t)p->d.heads, (size_t)p->d.batch, &heads) ||
+      !miras__mul(total, heads, &total) || !miras__add(total, 16, &total))
+    return 0;
+  return total;
+}
+
+MIRAS_API size_t miras_tape_size(const miras_memory *m, int length) {
+  return !m || length < 0 ? 0 : miras__tape(&m->plan, length);
+}
+
+MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y,
+                                     float *tape) {
+  uint64_t position;
+  if (!m || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
+  if (x->length && (!x->query || !y)) return MIRAS_ERR_ARGUMENT;
+  position = miras__position(m->state);
+  if (tape) {
+    uint64_t header[2];
+    if (position % (uint64_t)m->plan.d.chunk) return MIRAS_ERR_STATE;
+    if (!miras__tape(&m->plan, x->length)) return MIRAS_ERR_SIZE;
+    header[0] = position;
+    header[1] = (uint64_t)x->length;
+    memcpy(tape, header, sizeof header);
+  }
+  if (x->length) miras__memory_run(m, x, y, tape, NULL);
+  return MIRAS_OK;
+}
+
+MIRAS_API size_t miras_dstate_size(const miras_memory *m) {
+  if (!m) return 0;
+  return (size_t)m->plan.d.batch * (size_t)m->plan.d.heads * m->plan.weights *
+         (m->plan.d.algorithm == MIRAS_MOMENTUM ? 2 : 1);
+}
+
+MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, const float *tape,
+                                      const float *dy, const miras_token_grads *dx,
+                                      float *dparams, float *dstate) {
+  const miras__kernels *kernels = miras__kernels_best();
+  const miras__plan *p;
+  const miras_desc *d;
+  size_t heads, dk, dv, per, b, h, states;
+  uint64_t header[2];
+  if (!m || !tape || !dx || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
+  if (x->length && (!x->query || !dy)) return MIRAS_ERR_ARGUMENT;
+  p = &m->plan;
+  d = &p->d;
+  memcpy(header, tape, sizeof header);
+  if (header[1] != (uint64_t)x->length) return MIRAS_ERR_ARGUMENT;
+  if (dstate && (header[0] + header[1]) % (uint64_t)d->chunk) return MIRAS_ERR_STATE;
+  heads = (size_t)d->heads;
+  dk = (size_t)d->key_dim;
+  dv = (size_t)d->value_dim;
+  per = miras__plan_tape(p, (size_t)x->length);
+  states = p->weights * (d->algorithm == MIRAS_MOMENTUM ? 2 : 1);
+  for (b = 0; b < (size_t)d->batch; b++) {
+    for (h = 0; h < heads; h++) {
+      size_t at = b * (size_t)x->length * heads + h, index = b * heads + h;
+      size_t keeps = d->keep_gate == MIRAS_GATE_CHANNEL ? dk : 1;
+      float *gain = miras__gain(p, m->params, h), *dgain = miras__gain(p, dparams, h);
+      float *dbias = dgain ? miras__bias_of(p, dgain) : m->spare + p->weights + dv;
+      miras__head_io io;
+      miras__head_grads g;
+      memset(&g, 0, sizeof g);
+      miras__memory_io(m, x, (int)b, (int)h, &io);
+      g.ldk = g.ldq = heads * dk;
+      g.ldv = heads * dv;
+      g.ld_keep = heads * keeps;
+      g.ld_step = g.ld_momentum = g.ld_threshold = heads;
+      if (dx->key) g.k = dx->key + at * dk;
+      if (dx->query) g.q = dx->query + at * dk;
+      if (dx->value) g.v = dx->value + at * dv;
+      if (dx->keep && d->keep_gate) g.keep = dx->keep + at * keeps;
+      if (dx->step && d->step_gate) g.step = dx->step + at;
+      if (dx->momentum && d->momentum_gate) g.momentum = dx->momentum + at;
+      if (dx->threshold && d->threshold_gate) g.threshold = dx->threshold + at;
+      if (!dgain) dgain = m->spare + p->weights;
+      kernels->head_backward(p, gain, miras__bias_of(p, gain), tape + 16 + index * per, header[0],
+                             &io, dy ? dy + at * dv : NULL, heads * dv, &g,
+                             dparams ? dparams + h * p->weights : m->spare, dgain, dbias,
+                             dstate ? dstate + index * states : NULL, m->scratch);
+    }
+  }
+  return MIRAS_OK;
+}
+
+MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count) {
+  if (count) *count = m ? m->plan.params : 0;
+  return m ? m->params : NULL;
+}
+
+MIRAS_API void miras_memory_reset(miras_memory *m) {
+  if (m) memset(m->state, 0, m->state_bytes);
+}
+
+MIRAS_API uint64_t miras_memory_position(const miras_memory *m) {
+  return m ? miras__position(m->state) : 0;
+}
+
+MIRAS_API float miras_memory_norm(const miras_memory *m) {
+  const miras__kernels *kernels = miras__kernels_best();
+  double total = 0;
+  float inv[4];
+  size_t b, h;
+  if (!m) return 0;
+  for (b = 0; b < (size_t)m->plan.d.batch; b++) {
+    const float *state = m->state + b * m->plan.sequence_state;
+    for (h = 0; h < (size_t)m->plan.d.heads; h++) {
+      const float *w = state + 16 + h * m->plan.head_state + m->plan.at_w;
+      /* a fresh memory has not built its weights yet: build them in scratch */
+      if (miras__position(state) == 0) {
+        w = m->params + h * m->plan.weights;
+        if (m->plan.linked) {
+          kernels->link(&m->plan, m->scratch, w, inv);
+          w = m->scratch;
+        }
+      }
+      total += (double)kernels->dot(w, w, m->plan.weights);
+    }
+  }
+  return (float)sqrt(total);
+}
+
+MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
+  if (bytes) *bytes = m ? m->state_bytes : 0;
+  return m ? m->state : NULL;
+}
+/* @75 MODEL: SHAPES AND PARAMETERS ------------------------------------------- needs 13 14 70 -- */
+
+/* Letters of the rooms 75 to 78: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R rank
+ * behind the gates, N tokens of a step (all sequences), T tokens of one sequence. */
+
+#define MIRAS__TILE 64             /* rows of tokens that one task takes through a layer          */
+
+/* Sizes of a block, all in floats. Rows are padded to whole cache lines (ld_*). The projections of a
+ * token lie in one row: q, k, v [before the convolutions], the output gate, the gates' low rank. */
+typedef struct miras__shape {
+  size_t width, heads, dk, dv, key, value, hidden, taps, rank, vocab, layers;
+  size_t gates, sigmoids;          /* columns of learned gates; how many pass a sigmoid           */
+  size_t keep, step, momentum, threshold;   /* first column of each                               */
+  size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
+  size_t ld_x, ld_p, ld_g, ld_y, ld_f, ld_v;
+} miras__shape;
+
+/* Where the parameters of a block begin, counted from the block's first float. */
+typedef struct miras__slots {
+  size_t norm1, q, k, v, conv_q, conv_k, conv_v, gates_down, gates_up, gates_offset;
+  size_t memory, gain, bias, out_norm, out_gate, o, norm2, mlp_gate, mlp_up, mlp_down;
+} miras__slots;
+
+struct miras_model {
+  miras_model_desc desc;
+  miras__plan plan;                /* of the memory: batch 1                                      */
+  miras__shape s;
+  miras__slots at;
+  size_t first_block, block;       /* parameters of block l start at first_block + l block        */
+  size_t norm, head;               /* final gain; [V, W] of the head (the embedding's when tied)  */
+  miras_view *views;
+  int view_count;
+  size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
+  float *params, *grads, *moment1, *moment2;
+  uint64_t steps;
+  float *gate_scale;               /* [gates]                                                     */
+  float *keep;                     /* [H] constant keep gates                                     */
+  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
+  void *memory;
+  size_t bytes;
+
+  /* training only; "per layer" buffers are kept for the backward pass */
+  size_t rows;                     /* N at most                                                   */
+  size_t per_tape, per_qkv;        /* floats per sequence and head                                */
+  size_t group;                    /* tiles whose logits are held at a time                       */
+  size_t ld_part, scratch_size;
+  float *x;                        /* per layer and one more [N, W]: input of each block          */
+  float *mid;                      /* per layer [N, W]: between memory and MLP                    */
+  float *proj;                     /* per layer [N, proj]                                         */
+  float *g;                        /* per layer [N, gates] before their nonlinearity              */
+  float *y;                        /* per layer [N, value] what the memory said                   */
+  float *ab;                       /* per layer [N, 2 F] before the SwiGLU                        */
+  float *tape;                     /* per layer [B, H, per_tape]                                  */
+  float *gates, *qkv;              /* [N, gates]; [B, H, per_qkv]                                 */
+  float *last, *logits;            /* [N, W] after the final norm; [group, V]                     */
+  float *head_t;                   /* [W, V]                                                      */
+  float *dqkv, *inverse;           /* as qkv; [B, H, 2, context] lengths of unit rows             */
+  float *dproj, *dgates, *dy;      /* as proj, gates, y                                           */
+  float *h, *h2, *out, *s_;        /* forward values again: norm1, norm2, gated memory, SwiGLU    */
+  float *d[3];                     /* [N, W] gradient of the residual stream: after, mid, before  */
+  float *masked[2];                /* [N, W] the same behind dropout                              */
+  float *proj_t;                   /* [proj, W] transposed weights of one block ...               */
+  float *up_t, *o_t, *mlp_t;       /* [gates, R], [W, value], [2 F, W]                            */
+  float *down_t;                   /* [W, F]                                                      */
+  float *part;                     /* [tiles, ld_part] gradients of gains and offsets             */
+  float *part_conv;                /* [B, taps (2 key + value)]                                   */
+  float *part_memory;              /* [B, H weights]                                              */
+  float *part_gain, *part_bias;    /* [B, value]                                                  */
+  double *norms;                   /* per block of parameters                                     */
+  size_t *first_task;              /* [views + 1]                                                 */
+  float *losses;                   /* [N]                                                         */
+  int32_t *tokens, *targets;       /* [N] of the last loss                                        */
+  float *scratch;                  /* [workers, scratch_size]                                     */
+  int taped, batch, length;        /* the last loss with train 1 can still be differentiated      */
+  float unit;                      /* 1 / targets that count                                      */
+  uint64_t calls, call;            /* losses with train 1 since the last step; number of this one */
+};
+
+static void miras__model_shape(miras__shape *s, const miras_model_desc *d) {
+  const miras_desc *m = &d->memory;
+  memset(s, 0, sizeof *s);
+  s->width = (size_t)d->width;
+  s->heads = (size_t)m->heads;
+  s->dk = (size_t)m->key_dim;
+  s->dv = (size_t)m->value_dim;
+  s->key = s->heads * s->dk;
+  s->value = s->heads * s->dv;
+  s->hidden = (size_t)d->hidden;
+  s->taps = (size_t)d->conv;
+  s->vocab = (size_t)d->vocab;
+  s->layers = (size_t)d->layers;
+  s->keep = s->gates;
+  if (m->keep_gate) s->gates += m->keep_gate == MIRAS_GATE_CHANNEL ? s->key : s->heads;
+  s->step = s->gates;
+  if (m->step_gate) s->gates += s->heads;
+  s->momentum = s->gates;
+  if (m->momentum_gate) s->gates += s->heads;
+  s->sigmoids = s->threshold = s->gates;
+  if (m->threshold_gate) s->gates += s->heads;
+  s->rank = s->gates ? (size_t)d->gate_rank : 0;
+  s->at_k = s->key;
+  s->at_v = 2 * s->key;
+  s->at_out = s->at_v + s->value;
+  s->at_low = s->at_out + s->value;
+  s->proj = s->at_low + s->rank;
+  s->ld_x = miras__pad(s->width);
+  s->ld_p = miras__pad(s->proj);
+  s->ld_g = miras__pad(s->gates);
+  s->ld_y = miras__pad(s->value);
+  s->ld_f = miras__pad(s->hidden);
+  s->ld_v = miras__pad(s->vocab);
+}
+
+/* Append one parameter to the flat block. layer < 0: of the whole model. Returns its offset. */
+static size_t miras__model_view(miras_model *m, miras__arena *a, int layer, const char *name,
+                                int rank, size_t s0, size_t s1, int decay) {
+  size_t count = 0, offset = m->param_count;
+  if (!miras__mul(s0, s1, &count) || count > (size_t)-1 - 15 ||
+      !miras__add(offset, miras__pad(count), &m->param_count))
+    a->ok = 0;
+  if (m->views) {
+    miras_view *v = &m->views[m->view_count];
+    memset(v, 0, sizeof *v);
+    if (layer < 0) miras__say(v->name, sizeof v->name, "%s", name);
+    else miras__say(v->name, sizeof v->name, "blocks.%d.%s", layer, name);
+    v->offset = offset;
+    v->count = count;
+    v->rank = rank;
+    v->shape[0] = (int)s0;
+    v->shape[1] = (int)s1;
+    v->shape[2] = 1;
+    v->decay = decay;
+  }
+  m->view_count++;
+  return offset;
+}
+
+/* All parameters in order. Without m->views it counts; both passes fill the offsets. */
+static void miras__model_views(miras_model *m, miras__arena *a) {
+  const miras__shape *s = &m->s;
+  miras__slots *at = &m->at;
+  size_t w = s->width;
+  int l;
+  m->param_count = 0;
+  m->view_count = 0;
+  m->head = miras__model_view(m, a, -1, "embed.weight", 2, s->vocab, w, 1);
+  m->first_block = m->param_count;
+  for (l = 0; l < m->desc.layers; l++) {
+    size_t base = m->param_count;
+    at->norm1 = miras__model_view(m, a, l, "norm1.gain", 1, w, 1, 0) - base;
+    at->q = miras__model_view(m, a, l, "q.weight", 2, w, s->key, 1) - base;
+    at->k = miras__model_view(m, a, l, "k.weight", 2, w, s->key, 1) - base;
+    at->v = miras__model_view(m, a, l, "v.weight", 2, w, s->value, 1) - base;
+    at->conv_q = miras__model_view(m, a, l, "conv_q.weight", 2, s->taps, s->key, 0) - base;
+    at->conv_k = miras__model_view(m, a, l, "conv_k.weight", 2, s->taps, s->key, 0) - base;
+    at->conv_v = miras__model_view(m, a, l, "conv_v.weight", 2, s->taps, s->value, 0) - base;
+    if (s->gates) {
+      at->gates_down = miras__model_view(m, a, l, "gates.down", 2, w, s->rank, 1) - base;
+      at->gates_up = miras__model_view(m, a, l, "gates.up", 2, s->rank, s->gates, 1) - base;
+      at->gates_offset = miras__model_view(m, a, l, "gates.offset", 1, s->gates, 1, 0) - base;
+    }
+    at->memory = miras__model_view(m, a, l, "memory.init", 2, s->heads, m->plan.weights, 0) - base;
+    if (m->plan.d.inner_norm) {
+      at->gain = miras__model_view(m, a, l, "memory.gain", 2, s->heads, s->dv, 0) - base;
+      at->bias = miras__model_view(m, a, l, "memory.bias", 2, s->heads, s->dv, 0) - base;
+    }
+    at->out_norm = miras__model_view(m, a, l, "out_norm.gain", 1, s->value, 1, 0) - base;
+    at->out_gate = miras__model_view(m, a, l, "out_gate.weight", 2, w, s->value, 1) - base;
+    at->o = miras__model_view(m, a, l, "o.weight", 2, s->value, w, 1) - base;
+    at->norm2 = miras__model_view(m, a, l, "norm2.gain", 1, w, 1, 0) - base;
+    at->mlp_gate = miras__model_view(m, a, l, "mlp.gate", 2, w, s->hidden, 1) - base;
+    at->mlp_up = miras__model_view(m, a, l, "mlp.up", 2, w, s->hidden, 1) - base;
+    at->mlp_down = miras__model_view(m, a, l, "mlp.down", 2, s->hidden, w, 1) - base;
+    m->block = m->param_count - base;
+  }
+  m->norm = miras__model_view(m, a, -1, "norm.gain", 1, w, 1, 0);
+  if (m->desc.untied) m->head = miras__model_view(m, a, -1, "head.weight", 2, s->vocab, w, 1);
+}
+
+/* Replace zeros by defaults, refuse what is not meant, plan the memory. */
+static miras_result miras__model_resolve(miras_model *m, const miras_model_desc *from, char *why,
+                                         size_t n) {
+  miras_model_desc *d = &m->desc;
+  miras_result result;
+  if (why && n) why[0] = 0;
+  if (!from) {
+    miras__say(why, n, "the descriptor is NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  memset(m, 0, sizeof *m);
+  *d = *from;
+  if (!miras__whole(why, n, "vocab", d->vocab, 2, 1 << 24) ||
+      !miras__whole(why, n, "width", d->width, 1, 65536) ||
+      !miras__whole(why, n, "layers", d->layers, 1, 256))
+    return MIRAS_ERR_DESC;
+  if (!d->hidden) d->hidden = ((8 * d->width + 2) / 3 + 7) / 8 * 8;
+  if (!d->conv) d->conv = 4;
+  if (!d->gate_rank) d->gate_rank = 32;
+  if (!miras__whole(why, n, "hidden", d->hidden, 1, 1 << 20) ||
+      !miras__whole(why, n, "conv", d->conv, 1, 8) ||
+      !miras__whole(why, n, "gate_rank", d->gate_rank, 1, 4096) ||
+      !miras__whole(why, n, "untied", d->untied, 0, 1) ||
+      !miras__real(why, n, "dropout", d->dropout, 0, 0.9) ||
+      !miras__whole(why, n, "batch", d->batch, 0, 65536) ||
+      !miras__whole(why, n, "context", d->context, d->batch ? 1 : 0, 1 << 24))
+    return MIRAS_ERR_DESC;
+  if (d->parallel) {
+    if (!miras__whole(why, n, "parallel->workers", d->parallel->workers, 1, 256))
+      return MIRAS_ERR_DESC;
+    if (!d->parallel->run) {
+      miras__say(why, n, "parallel->run is NULL; it must be a function, or parallel itself NULL");
+      return MIRAS_ERR_DESC;
+    }
+  }
+  d->memory.batch = 1;
+  result = miras__plan_make(&m->plan, &d->memory, why, n);
+  if (result != MIRAS_OK) return result;
+  d->memory = m->plan.d;
+  if (m->plan.weights > (size_t)INT_MAX) {
+    miras__say(why, n, "a memory has %zu weights; a model allows up to %d per head", m->plan.weights,
+               INT_MAX);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->batch && (d->batch > INT_MAX / d->context || d->batch > INT_MAX / d->memory.heads)) {
+    miras__say(why, n, "batch is %d; with context %d and heads %d a step would be larger than 2^31 "
+                       "tokens or heads", d->batch, d->context, d->memory.heads);
+    return MIRAS_ERR_DESC;
+  }
+  miras__model_shape(&m->s, d);
+  return MIRAS_OK;
+}
+
+/* Floats that a layer's rows need beside the pack: the widest of what rooms 76 and 77 keep in it. */
+static size_t miras__row_scratch(const miras__shape *s) {
+  return MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f);
+}
+
+static float *miras__floats(miras__arena *a, size_t n0, size_t n1, size_t n2) {
+  size_t n = 0;
+  if (!miras__mul(n0, n1, &n) || !miras__mul(n, n2, &n)) a->ok = 0;
+  return (float *)miras__take(a, n, sizeof(float));
+}
+
+static size_t miras__tiles(size_t tokens) { return (tokens + MIRAS__TILE - 1) / MIRAS__TILE; }
+
+#define MIRAS__NORM_BLOCK 4096     /* gradients whose squares are summed in one piece             */
+#define MIRAS__ADAM_BLOCK 16384    /* parameters that one task updates                            */
+
+/* Lay everything out over a; with a->base NULL only the size is found. */
+static void miras__model_layout(miras_model *m, miras__arena *a) {
+  const miras__shape *s = &m->s;
+  size_t b = (size_t)m->desc.batch, t = (size_t)m->desc.context, n = b * t, per = s->layers;
+  size_t heads = b * s->heads, workers, hold, i;
+  m->views = NULL;
+  miras__model_views(m, a);
+  m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
+  m->params = miras__floats(a, m->param_count, 1, 1);
+  m->gate_scale = miras__floats(a, s->gates, 1, 1);
+  m->keep = miras__floats(a, s->heads, 1, 1);
+  if (!b) return;
+  m->grads = miras__floats(a, m->param_count, 1, 1);
+  m->moment1 = miras__floats(a, m->param_count, 1, 1);
+  m->moment2 = miras__floats(a, m->param_count, 1, 1);
+  m->rows = n;
+  m->per_tape = miras__plan_tape(&m->plan, t);
+  if (!m->per_tape || !miras__mul(t, 2 * s->dk + s->dv, &m->per_qkv)) a->ok = 0;
+  m->x = miras__floats(a, per + 1, n, s->ld_x);
+  m->mid = miras__floats(a, per, n, s->ld_x);
+  m->proj = miras__floats(a, per, n, s->ld_p);
+  m->g = miras__floats(a, per, n, s->ld_g);
+  m->y = miras__floats(a, per, n, s->ld_y);
+  m->ab = miras__floats(a, per, n, 2 * s->ld_f);
+  m->per_tape = m->per_tape > (size_t)-1 - 15 ? m->per_tape : miras__pad(m->per_tape);
+  m->per_qkv = m->per_qkv > (size_t)-1 - 15 ? m->per_qkv : miras__pad(m->per_qkv);
+  m->tape = miras__floats(a, per, heads, m->per_tape);
+  m->gates = miras__floats(a, 1, n, s->ld_g);
+  m->qkv = miras__floats(a, 1, heads, m->per_qkv);
+  m->last = miras__floats(a, 1, n, s->ld_x);
+  /* logits of many tokens and words at once would dwarf the model: past 2^25 floats they are made
+   * in groups of tiles, and once more for the backward pass */
+  hold = ((size_t)1 << 25) / s->ld_v / MIRAS__TILE;
+  m->group = hold ? hold : 1;
+  hold = m->group * MIRAS__TILE;
+  m->logits = miras__floats(a, 1, hold < n ? hold : n, s->ld_v);
+  m->head_t = miras__floats(a, 1, s->width, s->ld_v);
+  m->dqkv = miras__floats(a, 1, heads, m->per_qkv);
+  m->inverse = miras__floats(a, heads, 2, t);
+  m->dproj = miras__floats(a, 1, n, s->ld_p);
+  m->dgates = miras__floats(a, 1, n, s->ld_g);
+  m->dy = miras__floats(a, 1, n, s->ld_y);
+  m->h = miras__floats(a, 1, n, s->ld_x);
+  m->h2 = miras__floats(a, 1, n, s->ld_x);
+  m->out = miras__floats(a, 1, n, s->ld_y);
+  m->s_ = miras__floats(a, 1, n, s->ld_f);
+  for (i = 0; i < 3; i++) m->d[i] = miras__floats(a, 1, n, s->ld_x);
+  for (i = 0; i < 2 && m->desc.dropout > 0; i++) m->masked[i] = miras__floats(a, 1, n, s->ld_x);
+  m->proj_t = miras__floats(a, 1, s->proj, s->ld_x);
+  m->up_t = miras__floats(a, 1, s->gates, miras__pad(s->rank));
+  m->o_t = miras__floats(a, 1, s->width, s->ld_y);
+  m->mlp_t = miras__floats(a, 2, s->hidden, s->ld_x);
+  m->down_t = miras__floats(a, 1, s->width, s->ld_f);
+  m->ld_part = 3 * s->ld_x + s->ld_y + s->ld_g;
+  m->part = miras__floats(a, b, miras__tiles(t), m->ld_part);
+  m->part_conv = miras__floats(a, b, s->taps, 2 * s->key + s->value);
+  m->part_memory = miras__floats(a, b, s->heads, m->plan.weights);
+  m->part_gain = miras__floats(a, 1, b, s->value);
+  m->part_bias = miras__floats(a, 1, b, s->value);
+  m->norms = (double *)miras__take(a, m->param_count / MIRAS__NORM_BLOCK + 1, sizeof(double));
+  m->first_task = (size_t *)miras__take(a, (size_t)m->view_count + 1, sizeof(size_t));
+  m->losses = miras__floats(a, 1, 1, n);
+  m->tokens = (int32_t *)miras__take(a, n, sizeof(int32_t));
+  m->targets = (int32_t *)miras__take(a, n, sizeof(int32_t));
+  workers = m->desc.parallel ? (size_t)m->desc.parallel->workers : 1;
+  m->scratch_size = m->plan.head_state + m->plan.scratch;
+  if (m->scratch_size < miras__row_scratch(s)) m->scratch_size = miras__row_scratch(s);
+  m->scratch_size = miras__pad(m->scratch_size);
+  m->scratch = miras__floats(a, 1, workers, m->scratch_size);
+}
+
+/* Bytes of a resolved model, for a buffer of any alignment. */
+static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) {
+  miras__arena a;
+  memset(&a, 0, sizeof a);
+  a.ok = 1;
+  (void)miras__take(&a, 1, sizeof *m);
+  miras__model_layout(m, &a);
+  if (!a.ok || !miras__add(a.used, 63, &a.used)) {
+    miras__say(why, why_size, "the model is larger than this machine can address");
+    return 0;
+  }
+  return a.used;
+}
+
+/* w[i] = deviation sqrt(3) u, which has that deviation. */
+static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
+  size_t i;
+  for (i = 0; i < n; i++)
+    w[i] = (float)(deviation * 1.7320508075688772 * (double)miras__uniform(seed, (uint64_t)i));
+}
+
+static double miras__logit(double p) { return log(p / (1 - p)); }
+
+/* Where the gates start: forgetting as the descriptor's constants would, steps at half. */
+static void miras__draw_gates(const miras_model *m, float *offset) {
+  const miras_desc *d = &m->plan.d;
+  const miras__shape *s = &m->s;
+  double forget = d->forget > 0 ? (double)d->forget : 1.0 / 64, momentum = (double)d->momentum;
+  size_t h, i, each = d->keep_gate == MIRAS_GATE_CHANNEL ? s->dk : 1;
+  for (h = 0; h < s->heads; h++) {
+    double f = forget < 1e-4 ? 1e-4 : forget > 0.5 ? 0.5 : forget;
+    if (d->keep_gate)
+      for (i = 0; i < each; i++) offset[s->keep + h * each + i] = (float)miras__logit(1 - f);
+    if (d->step_gate) offset[s->step + h] = 0;
+    if (d->momentum_gate)
+      offset[s->momentum + h] =
+          (float)miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
+    if (d->threshold_gate) offset[s->threshold + h] = 0.5413f;   /* softplus of it is 1 */
+    forget *= d->forget_ratio > 0 ? (double)d->forget_ratio : 1;
+  }
+}
+
+/* Initial values. Deviation 1/sqrt(fan in); what writes to the residual stream is smaller, so that
+ * the stream does not grow with depth. */
+static void miras__model_draw(miras_model *m) {
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  uint64_t seed = miras__hash(m->desc.seed);
+  double in = 1 / sqrt((double)s->width), deep = 1 / sqrt(2.0 * (double)s->layers);
+  double tap = 1 / sqrt(3.0 * (double)s->taps);
+  size_t l, i;
+  miras__draw(m->params, s->vocab * s->width, seed, 0.02);
+  for (l = 0; l < s->layers; l++) {
+    float *w = m->params + m->first_block + l * m->block, *memory = w + at->memory;
+    uint64_t own = miras__hash(seed + l + 1);
+    miras__plan plan = m->plan;
+    for (i = 0; i < s->width; i++) w[at->norm1 + i] = w[at->norm2 + i] = 1;
+    miras__draw(w + at->q, s->width * s->key, own + 1, in);
+    miras__draw(w + at->k, s->width * s->key, own + 2, in);
+    miras__draw(w + at->v, s->width * s->value, own + 3, in);
+    miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
+    miras__draw(w + at->conv_k, s->taps * s->key, own + 5, tap);
+    miras__draw(w + at->conv_v, s->taps * s->value, own + 6, tap);
+    if (s->gates) {
+      miras__draw(w + at->gates_down, s->width * s->rank, own + 7, in);
+      miras__draw(w + at->gates_up, s->rank * s->gates, own + 8, 0.1 / sqrt((double)s->rank));
+      miras__draw_gates(m, w + at->gates_offset);
+    }
+    /* The memory's parameters come in one piece; gain and bias then move to their cache lines. What
+     * the piece covers beyond memory.init is set afterwards. */
+    plan.d.seed = miras__hash(own + 9);
+    miras__plan_init_params(&plan, memory);
+    if (plan.d.inner_norm) {
+      const float *gain = memory + s->heads * plan.weights;
+      memmove(w + at->bias, gain + s->value, s->value * sizeof(float));
+      memmove(w + at->gain, gain, s->value * sizeof(float));
+      for (i = at->gain + s->value; i < at->bias; i++) w[i] = 0;
+      for (i = at->memory + s->heads * plan.weights; i < at->gain; i++) w[i] = 0;
+    }
+    for (i = 0; i < s->value; i++) w[at->out_norm + i] = 1;
+    miras__draw(w + at->out_gate, s->width * s->value, own + 10, in);
+    miras__draw(w + at->o, s->value * s->width, own + 11, deep / sqrt((double)s->value));
+    miras__draw(w + at->mlp_gate, s->width * s->hidden, own + 12, in);
+    miras__draw(w + at->mlp_up, s->width * s->hidden, own + 13, in);
+    miras__draw(w + at->mlp_down, s->hidden * s->width, own + 14, deep / sqrt((double)s->hidden));
+  }
+  for (i = 0; i < s->width; i++) m->params[m->norm + i] = 1;
+  if (m->desc.untied) miras__draw(m->params + m->head, s->vocab * s->width, seed + 1, in);
+}
+
+/* Build a resolved model at buffer; every offset was checked by miras__model_bytes_of. */
+static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_model *resolved) {
+  miras__arena a;
+  miras_model *m;
+  size_t h, tasks = 0;
+  int i;
+  memset(&a, 0, sizeof a);
+  a.ok = 1;
+  a.base = miras__align(buffer);
+  m = (miras_model *)miras__take(&a, 1, sizeof *m);
+  *m = *resolved;
+  m->memory = buffer;
+  m->bytes = bytes;
+  miras__model_layout(m, &a);
+  miras__model_views(m, &a);
+  /* padding must be zero and stay so: sums over the whole block may then ignore it */
+  memset(m->params, 0, m->param_count * sizeof(float));
+  for (h = 0; h < m->s.heads; h++) m->keep[h] = miras__constant_keep(&m->plan.d, (int)h);
+  for (h = 0; h < m->s.gates; h++) m->gate_scale[h] = 1;
+  if (m->plan.d.step_gate)
+    for (h = 0; h < m->s.heads; h++) m->gate_scale[m->s.step + h] = m->plan.d.step;
+  if (m->plan.d.threshold_gate)
+    for (h = 0; h < m->s.heads; h++) m->gate_scale[m->s.threshold + h] = m->plan.d.threshold;
+  miras__model_draw(m);
+  if (m->desc.batch) {
+    memset(m->grads, 0, m->param_count * sizeof(float));
+    memset(m->moment1, 0, m->param_count * sizeof(float));
+    memset(m->moment2, 0, m->param_count * sizeof(float));
+    for (i = 0; i < m->view_count; i++) {
+      m->first_task[i] = tasks;
+      tasks += (m->views[i].count + MIRAS__ADAM_BLOCK - 1) / MIRAS__ADAM_BLOCK;
+    }
+    m->first_task[i] = tasks;
+  }
+  return m;
+}
+
+MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
+  miras_model m;
+  if (miras__model_resolve(&m, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__model_bytes_of(&m, why, why_size);
+}
+
+MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
+  miras_model m;
+  size_t need;
+  if (!buffer || miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return NULL;
+  need = miras__model_bytes_of(&m, NULL, 0);
+  return !need || bytes < need ? NULL : miras__model_build(buffer, need, &m);
+}
+
+MIRAS_API miras_model *miras_model_open(const miras_model_desc *d, const miras_allocator *allocator) {
+  miras_allocator from = miras__allocator(allocator);
+  miras_model m, *built;
+  size_t need;
+  void *buffer;
+  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return NULL;
+  need = miras__model_bytes_of(&m, NULL, 0);
+  buffer = need ? from.alloc(need, from.user) : NULL;
+  if (!buffer) return NULL;
+  built = miras__model_build(buffer, need, &m);
+  built->allocator = from;
+  return built;
+}
+
+MIRAS_API void miras_model_close(miras_model *m) {
+  miras_allocator from;
+  if (!m || !m->allocator.alloc) return;
+  from = m->allocator;
+  from.free(m->memory, m->bytes, from.user);
+}
+
+MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
+  return m ? &m->desc : NULL;
+}
+
+MIRAS_API float *miras_model_params(miras_model *m, size_t *count) {
+  if (count) *count = m ? m->param_count : 0;
+  return m ? m->params : NULL;
+}
+
+MIRAS_API float *miras_model_grads(miras_model *m) { return m ? m->grads : NULL; }
+
+MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count) {
+  if (count) *count = m ? m->view_count : 0;
+  return m ? m->views : NULL;
+}
+
+MIRAS_API uint64_t miras_model_steps(const miras_model *m) { return m ? m->steps : 0; }
+
+/* @76 LAYER: FORWARD OVER ROWS OF TOKENS ----------------------------------------- needs 65 75 -- */
+
+/* These functions are all that training, prefill and decoding run, so the three agree to the bit.
+ * w: the block's parameters; n <= MIRAS__TILE rows; scratch: miras__row_scratch floats. */
+
+/* Masks of one call: the key of a row follows from seed, step, call, site and row (dropout, @65). */
+typedef struct miras__drop {
+  uint64_t key;
+  uint32_t limit;
+  float scale;
+} miras__drop;
+
+static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, size_t site,
+                             size_t row, float *y, const float *base, const float *x, size_t ld,
+                             size_t rows, size_t n) {
+  uint64_t key = miras__hash(drop->key + (uint64_t)site);
+  size_t t;
+  for (t = 0; t < rows; t++)
+    k->dropout(y + t * ld, base ? base + t * ld : NULL, x + t * ld, miras__hash(key + row + t),
+               drop->limit, drop->scale, n);
+}
+
+/* x [n, W] -> proj [n, proj], g and gates [n, gates]. */
+static void miras__block_in(const miras_model *m, const miras__kernels *k, const float *w, size_t n,
+                            const float *x, float *proj, float *g, float *gates, float *scratch) {
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  float *pack = scratch, *h = scratch + MIRAS__PACK;
+  size_t width = s->width;
+  k->rms_fwd(h, s->ld_x, x, s->ld_x, w + at->norm1, n, width);
+  miras__matmul(k, MIRAS__SET, proj, s->ld_p, h, s->ld_x, 1, w + at->q, s->key, 1, n, s->key, width,
+                pack);
+  miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, h, s->ld_x, 1, w + at->k, s->key, 1, n,
+                s->key, width, pack);
+  miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, h, s->ld_x, 1, w + at->v, s->value, 1, n,
+                s->value, width, pack);
+  miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, h, s->ld_x, 1, w + at->out_gate, s->value,
+                1, n, s->value, width, pack);
+  if (!s->gates) return;
+  miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, h, s->ld_x, 1, w + at->gates_down, s->rank,
+                1, n, s->rank, width, pack);
+  miras__matmul(k, MIRAS__SET, g, s->ld_g, proj + s->at_low, s->ld_p, 1, w + at->gates_up, s->gates,
+                1, n, s->gates, s->rank, pack);
+  k->gates_fwd(gates, g, s->ld_g, w + at->gates_offset, m->gate_scale, s->sigmoids, n, s->gates);
+}
+
+/* What head h of the memory reads: convolved, activated, keys and queries of unit length.
+ * q, k_, v [n, dim] one row behind the other; before as in conv_fwd; inverse NULL or [2, n]. */
+static void miras__head_inputs(const miras_model *m, const miras__kernels *k, const float *w,
+                               size_t h, size_t n, const float *proj, size_t before, float *q,
+                               float *k_, float *v, float *inverse) {
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  size_t a = h * s->dk, b = h * s->dv;
+  k->conv_fwd(q, s->dk, proj + a, s->ld_p, w + at->conv_q + a, s->key, s->taps, before, n, s->dk);
+  k->conv_fwd(k_, s->dk, proj + s->at_k + a, s->ld_p, w + at->conv_k + a, s->key, s->taps, before, n,
+              s->dk);
+  k->conv_fwd(v, s->dv, proj + s->at_v + b, s->ld_p, w + at->conv_v + b, s->value, s->taps, before,
+              n, s->dv);
+  k->unit_fwd(q, inverse, n, s->dk);
+  k->unit_fwd(k_, inverse ? inverse + n : NULL, n, s->dk);
+}
+
+static void miras__head_io_of(const miras_model *m, size_t h, size_t n, const float *q,
+                              const float *k, const float *v, const float *gates, float *y,
+                              miras__head_io *io) {
+  const miras__shape *s = &m->s;
+  const miras_desc *d = &m->plan.d;
+  memset(io, 0, sizeof *io);
+  io->length = (int)n;
+  io->q = q;
+  io->k = k;
+  io->v = v;
+  io->ldq = io->ldk = s->dk;
+  io->ldv = s->dv;
+  io->keep = m->keep + h;
+  if (d->keep_gate) {
+    io->keep = gates + s->keep + h * (d->keep_gate == MIRAS_GATE_CHANNEL ? s->dk : 1);
+    io->ld_keep = s->ld_g;
+  }
+  io->step = d->step_gate ? gates + s->step + h : &d->step;
+  io->ld_step = d->step_gate ? s->ld_g : 0;
+  if (d->algorithm == MIRAS_MOMENTUM) {
+    io->momentum = d->momentum_gate ? gates + s->momentum + h : &d->momentum;
+    io->ld_momentum = d->momentum_gate ? s->ld_g : 0;
+  }
+  if (miras__is_huber(d->bias)) {
+    io->threshold = d->threshold_gate ? gates + s->threshold + h : &d->threshold;
+    io->ld_threshold = d->threshold_gate ? s->ld_g : 0;
+  }
+  io->y = y ? y + h * s->dv : NULL;
+  io->ldy = s->ld_y;
+}
+
+/* The memory of head h over n rows. */
+static void miras__head_run(const miras_model *m, const miras__kernels *k, const float *w, size_t h,
+                            const miras__head_io *io, float *state, uint64_t position, float *tape,
+                            float *scratch) {
+  const miras__slots *at = &m->at;
+  int norm = m->plan.d.inner_norm;
+  k->head_forward(&m->plan, w + at->memory + h * m->plan.weights,
+                  norm ? w + at->gain + h * m->s.dv : NULL,
+                  norm ? w + at->bias + h * m->s.dv : NULL, state, position, io, tape, scratch);
+}
+
+/* x, y and proj -> mid, ab, out. out may be x. drop NULL: none; else sites site and site + 1, and
+ * row is the index of the first row. */
+static void miras__block_out(const miras_model *m, const miras__kernels *k, const float *w, size_t n,
+                             const float *x, const float *y, const float *proj, float *mid,
+                             float *ab, float *out, const miras__drop *drop, size_t site, size_t row,
+                             float *scratch) {
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  float *pack = scratch, *h = scratch + MIRAS__PACK, *t = h + MIRAS__TILE * s->ld_x;
+  float *gated = t + MIRAS__TILE * s->ld_x, *act = gated + MIRAS__TILE * s->ld_y;
+  size_t width = s->width, f = s->hidden;
+  k->gated_norm_fwd(gated, s->ld_y, y, s->ld_y, w + at->out_norm, proj + s->at_out, s->ld_p, n,
+                    s->heads, s->dv);
+  if (drop) {
+    miras__matmul(k, MIRAS__SET, t, s->ld_x, gated, s->ld_y, 1, w + at->o, width, 1, n, width,
+                  s->value, pack);
+    miras__drop_rows(k, drop, site, row, mid, x, t, s->ld_x, n, width);
+  } else {
+    memcpy(mid, x, n * s->ld_x * sizeof(float));
+    miras__matmul(k, MIRAS__ADD, mid, s->ld_x, gated, s->ld_y, 1, w + at->o, width, 1, n, width,
+                  s->value, pack);
+  }
+  k->rms_fwd(h, s->ld_x, mid, s->ld_x, w + at->norm2, n, width);
+  miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_gate, f, 1, n, f, width,
+                pack);
+  miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_up, f, 1, n, f,
+                width, pack);
+  k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
+  if (drop) {
+    miras__matmul(k, MIRAS__SET, t, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n, width,
+                  f, pack);
+    miras__drop_rows(k, drop, site + 1, row, out, mid, t, s->ld_x, n, width);
+  } else {
+    memcpy(out, mid, n * s->ld_x * sizeof(float));
+    miras__matmul(k, MIRAS__ADD, out, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n, width,
+                  f, pack);
+  }
+}
+/* @77 TRAINING --------------------------------------------------------------- needs 65 70 75 76 -- */
+
+/* A step is a sequence of phases; a phase is a number of tasks that run in any order, on any worker:
+ *   tiles   up to MIRAS__TILE tokens of one sequence, through everything that works row by row
+ *   heads   one head of one sequence: convolutions, activations and the memory
+ *   jobs    blocks of weight gradients, of sums over tiles and of transposed weights
+ * No two tasks of a phase write the same float, and every sum has one order, fixed by batch and
+ * length alone: the number of workers cannot change a bit. */
+
+/* Phases that work on tokens. */
+typedef struct miras__phase {
+  miras_model *m;
+  const miras__kernels *k;
+  size_t length, per;      /* tokens and tiles of a sequence                                     */
+  size_t first;            /* tile of task 0                                                     */
+  size_t row0;             /* token whose logits come first in m->logits                         */
+  int in, out, end;        /* blocks to enter, to leave (-1: none), and whether to end           */
+  int train;
+  const miras__drop *drop; /* NULL: none                                                         */
+  float *after, *mid, *before;   /* backward: gradients of a block's output, middle and input    */
+  const float *after_in, *mid_in;   /* the same as the two branches saw them, behind dropout     */
+} miras__phase;
+
+static void miras__run(const miras_model *m, size_t count,
+                       void (*task)(void *argument, int index, int worker), void *argument) {
+  const miras_parallel *p = m->desc.parallel;
+  int i;
+  if (p && p->workers > 1 && count > 1) {
+    p->run(p->user, (int)count, task, argument);
+    return;
+  }
+  for (i = 0; i < (int)count; i++) task(argument, i, 0);
+}
+
+static const float *miras__weights(const miras_model *m, size_t layer) {
+  return m->params + m->first_block + layer * m->block;
+}
+
+/* Rows of tile `index`: tiles of a sequence are as equal as can be. */
+static size_t miras__tile_rows(const miras__phase *ph, size_t index, size_t *row) {
+  size_t b = index / ph->per, i = index % ph->per;
+  size_t from = i * ph->length / ph->per, to = (i + 1) * ph->length / ph->per;
+  *row = b * ph->length + from;
+  return to - from;
+}
+
+/* Final norm, logits, cross entropy; when training the logits become their gradient. */
+static void miras__tile_end(const miras__phase *ph, size_t row, size_t n, float *scratch) {
+  const miras_model *m = ph->m;
+  const miras__kernels *k = ph->k;
+  const miras__shape *s = &m->s;
+  const float *x = m->x + ((ph->train ? s->layers : 0) * m->rows + row) * s->ld_x;
+  float *last = m->last + row * s->ld_x, *logits = m->logits + (row - ph->row0) * s->ld_v;
+  size_t t;
+  k->rms_fwd(last, s->ld_x, x, s->ld_x, m->params + m->norm, n, s->width);
+  miras__matmul(k, MIRAS__SET, logits, s->ld_v, last, s->ld_x, 1, m->head_t, s->ld_v, 1, n, s->vocab,
+                s->width, scratch);
+  for (t = 0; t < n; t++, logits += s->ld_v) {
+    int32_t target = m->targets[row + t];
+    if (target < 0) {
+      m->losses[row + t] = 0;
+      if (ph->train) memset(logits, 0, s->vocab * sizeof(float));
+    } else {
+      m->losses[row + t] =
+          k->cross_entropy(logits, s->vocab, (size_t)target, ph->train ? m->unit : 0);
+    }
+  }
+}
+
+/* Forward over one tile: leave block ph->out, enter block ph->in, end. */
+static void miras__tile_fwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras_model *m = ph->m;
+  const miras__kernels *k = ph->k;
+  const miras__shape *s = &m->s;
+  float *scratch = m->scratch + (size_t)worker * m->scratch_size;
+  size_t row, n = miras__tile_rows(ph, ph->first + (size_t)index, &row), t, l;
+  if (ph->out >= 0) {
+    l = ph->train ? (size_t)ph->out : 0;
+    miras__block_out(m, k, miras__weights(m, (size_t)ph->out), n,
+                     m->x + (l * m->rows + row) * s->ld_x, m->y + (l * m->rows + row) * s->ld_y,
+                     m->proj + (l * m->rows + row) * s->ld_p, m->mid + (l * m->rows + row) * s->ld_x,
+                     m->ab + (l * m->rows + row) * 2 * s->ld_f,
+                     m->x + ((ph->train ? l + 1 : 0) * m->rows + row) * s->ld_x, ph->drop,
+                     1 + 2 * (size_t)ph->out, row, scratch);
+  }
+  if (ph->in >= 0) {
+    float *x;
+    l = ph->train ? (size_t)ph->in : 0;
+    x = m->x + (l * m->rows + row) * s->ld_x;
+    if (ph->in == 0) {
+      for (t = 0; t < n; t++)
+        memcpy(x + t * s->ld_x, m->params + (size_t)m->tokens[row + t] * s->width,
+               s->width * sizeof(float));
+      if (ph->drop) miras__drop_rows(k, ph->drop, 0, row, x, NULL, x, s->ld_x, n, s->width);
+    }
+    miras__block_in(m, k, miras__weights(m, (size_t)ph->in), n, x,
+                    m->proj + (l * m->rows + row) * s->ld_p, m->g + (l * m->rows + row) * s->ld_g,
+                    m->gates + row * s->ld_g, scratch);
+  }
+  if (ph->end) miras__tile_end(ph, row, n, scratch);
+}
+
+/* Forward of one head of one sequence in block ph->in. */
+static void miras__head_fwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras_model *m = ph->m;
+  const miras__shape *s = &m->s;
+  size_t at = (size_t)index, b = at / s->heads, h = at % s->heads, n = ph->length, row = b * n;
+  size_t l = ph->train ? (size_t)ph->in : 0, heads = (size_t)m->desc.batch * s->heads;
+  const float *w = miras__weights(m, (size_t)ph->in);
+  float *q = m->qkv + at * m->per_qkv, *k = q + n * s->dk, *v = k + n * s->dk;
+  float *state = m->scratch + (size_t)worker * m->scratch_size;
+  miras__head_io io;
+  miras__head_inputs(m, ph->k, w, h, n, m->proj + (l * m->rows + row) * s->ld_p, 0, q, k, v, NULL);
+  miras__head_io_of(m, h, n, q, k, v, m->gates + row * s->ld_g,
+                    m->y + (l * m->rows + row) * s->ld_y, &io);
+  memset(state, 0, m->plan.head_state * sizeof(float));
+  miras__head_run(m, ph->k, w, h, &io, state, 0,
+                  ph->train ? m->tape + (l * heads + at) * m->per_tape : NULL,
+                  state + m->plan.head_state);
+}
+
+/* Blocks of work on whole matrices; one list makes one phase. */
+typedef enum miras__job_kind { MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE } miras__job_kind;
+
+typedef struct miras__job {
+  miras__job_kind kind;        /* PRODUCT c [rows, cols] += a' b over depth; TRANSPOSE c = a';
+                              REDUCE c [cols] += the rows of a, in order                         */
+  const float *a, *b;
+  float *c;
+  size_t lda, ldb, ldc, rows, cols, depth;
+  size_t across;           /* blocks side by side                                                */
+  size_t first;            /* its first task                                                     */
+} miras__job;
+
+#define MIRAS__JOBS 48
+typedef struct miras__jobs {
+  const miras_model *m;
+  const miras__kernels *k;
+  size_t tasks;
+  int count;
+  miras__job job[MIRAS__JOBS];
+} miras__jobs;
+
+/* A block of a product: its slice of a (256 tokens x 64) and of b (256 x 256) and its part of c stay
+ * in the second-level cache together. */
+#define MIRAS__JOB_ROWS 64
+#define MIRAS__JOB_COLS 256
+#define MIRAS__JOB_DEPTH 256
+
+static void miras__job_add(miras__jobs *list, miras__job_kind kind, float *c, size_t ldc,
+                           const float *a, size_t lda, const float *b, size_t ldb, size_t rows,
+                           size_t cols, size_t depth) {
+  miras__job *j = &list->job[list->count++];
+  size_t down = kind == MIRAS__REDUCE ? 1 : (rows + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS;
+  MIRAS_ASSERT(list->count <= MIRAS__JOBS);
+  j->kind = kind;
+  j->a = a;
+  j->b = b;
+  j->c = c;
+  j->lda = lda;
+  j->ldb = ldb;
+  j->ldc = ldc;
+  j->rows = rows;
+  j->cols = cols;
+  j->depth = depth;
+  j->across = (cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
+  j->first = list->tasks;
+  list->tasks += down * j->across;
+}
+
+static void miras__job_task(void *argument, int index, int worker) {
+  const miras__jobs *list = (const miras__jobs *)argument;
+  const miras__kernels *k = list->k;
+  const miras__job *j = list->job + list->count - 1;
+  float *pack = list->m->scratch + (size_t)worker * list->m->scratch_size;
+  size_t at = (size_t)index, i, c, rows, cols, t;
+  while (j->first > at) j--;
+  at -= j->first;
+  i = at / j->across * MIRAS__JOB_ROWS;
+  c = at % j->across * MIRAS__JOB_COLS;
+  rows = j->rows - i < MIRAS__JOB_ROWS ? j->rows - i : MIRAS__JOB_ROWS;
+  cols = j->cols - c < MIRAS__JOB_COLS ? j->cols - c : MIRAS__JOB_COLS;
+  if (j->kind == MIRAS__PRODUCT) {
+    for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
+      miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc, j->a + t * j->lda + i, 1, j->lda,
+                    j->b + t * j->ldb + c, j->ldb, 1, rows, cols,
+                    j->depth - t < MIRAS__JOB_DEPTH ? j->depth - t : MIRAS__JOB_DEPTH, pack);
+  } else if (j->kind == MIRAS__TRANSPOSE) {
+    k->transpose(j->c + c * j->ldc + i, j->ldc, j->a + i * j->lda + c, j->lda, rows, cols);
+  } else {
+    for (t = 0; t < j->rows; t++) k->add(j->c + c, j->a + t * j->lda + c, cols);
+  }
+}
+
+static void miras__jobs_begin(miras__jobs *list, const miras_model *m, const miras__kernels *k) {
+  list->m = m;
+  list->k = k;
+  list->tasks = 0;
+  list->count = 0;
+}
+
+static void miras__jobs_run(miras__jobs *list) {
+  miras__run(list->m, list->tasks, miras__job_task, list);
+}
+
+/* The phase that all calls on the last loss's tokens start from. */
+static void miras__phase_begin(miras__phase *ph, miras_model *m, const miras__kernels *k, int train,
+                               miras__drop *drop) {
+  memset(ph, 0, sizeof *ph);
+  ph->m = m;
+  ph->k = k;
+  ph->length = (size_t)m->length;
+  ph->per = miras__tiles(ph->length);
+  ph->train = train;
+  ph->in = ph->out = -1;
+  if (train && m->desc.dropout > 0) {
+    drop->key = miras__hash(miras__hash(miras__hash(m->desc.seed + 1) + m->steps) + m->call);
+    drop->limit = (uint32_t)((double)m->desc.dropout * 4294967296.0);
+    drop->scale = 1.0f / (1.0f - m->desc.dropout);
+    ph->drop = drop;
+  }
+}
+
+/* The group of tiles from ph->first on whose logits are held together; runs miras__tile_fwd. */
+static size_t miras__group_run(miras__phase *ph, size_t first) {
+  size_t tiles = (size_t)ph->m->batch * ph->per, count = tiles - first;
+  if (count > ph->m->group) count = ph->m->group;
+  ph->first = first;
+  (void)miras__tile_rows(ph, first, &ph->row0);
+  miras__run(ph->m, count, miras__tile_fwd, ph);
+  return count;
+}
+
+MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const int32_t *targets,
+                                 int batch, int length, int train) {
+  const miras__kernels *k = miras__kernels_best();
+  miras__phase ph;
+  miras__jobs jobs;
+  miras__drop drop;
+  size_t n, i, tiles, counted = 0;
+  double total = 0;
+  int l;
+  if (!m || !m->desc.batch || !tokens || !targets || batch < 1 || batch > m->desc.batch ||
+      length < 1 || length > m->desc.context)
+    return (float)NAN;
+  n = (size_t)batch * (size_t)length;
+  for (i = 0; i < n; i++) {
+    if (tokens[i] < 0 || tokens[i] >= m->desc.vocab || targets[i] < -1 ||
+        targets[i] >= m->desc.vocab)
+      return (float)NAN;
+    counted += targets[i] >= 0;
+  }
+  memcpy(m->tokens, tokens, n * sizeof *tokens);
+  memcpy(m->targets, targets, n * sizeof *targets);
+  m->batch = batch;
+  m->length = length;
+  m->unit = counted ? 1.0f / (float)counted : 0;
+  m->taped = train != 0;
+  if (train) m->call = m->calls++;
+  miras__phase_begin(&ph, m, k, train != 0, &drop);
+  tiles = (size_t)batch * ph.per;
+  miras__jobs_begin(&jobs, m, k);
+  miras__job_add(&jobs, MIRAS__TRANSPOSE, m->head_t, m->s.ld_v, m->params + m->head, m->s.width, NULL,
+                 0, m->s.vocab, m->s.width, 0);
+  miras__jobs_run(&jobs);
+  for (l = 0; l < m->desc.layers; l++) {
+    ph.in = l;
+    miras__run(m, tiles, miras__tile_fwd, &ph);
+    miras__run(m, (size_t)batch * m->s.heads, miras__head_fwd, &ph);
+    ph.out = l;
+  }
+  ph.in = -1;
+  ph.end = 1;
+  for (i = 0; i < tiles;) i += miras__group_run(&ph, i);
+  for (i = 0; i < n; i++) total += (double)m->losses[i];
+  return counted ? (float)(total / (double)counted) : 0;
+}
+
+/* Backward of miras__tile_end from the logits' gradient: ph->before [N, W]. */
+static void miras__tile_end_bwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras_model *m = ph->m;
+  const miras__shape *s = &m->s;
+  float *pack = m->scratch + (size_t)worker * m->scratch_size, *t = pack + MIRAS__PACK;
+  size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
+  float *dgain = m->part + tile * m->ld_part + 2 * s->ld_x;
+  miras__matmul(ph->k, MIRAS__SET, t, s->ld_x, m->logits + (row - ph->row0) * s->ld_v, s->ld_v, 1,
+                m->params + m->head, s->width, 1, n, s->width, s->vocab, pack);
+  memset(dgain, 0, s->width * sizeof(float));
+  ph->k->rms_bwd(ph->before + row * s->ld_x, s->ld_x, NULL, 0, dgain, NULL, 0,
+                 m->x + (s->layers * m->rows + row) * s->ld_x, s->ld_x, m->params + m->norm, t,
+                 s->ld_x, n, s->width);
+}
+
+/* Backward of miras__block_out: ph->after -> ph->mid, m->dy and the output gate's part of m->dproj.
+ * Leaves what the weight gradients need in m->s_, m->ab, m->h2, m->out, and the gates in m->gates. */
+static void miras__tile_out_bwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras_model *m = ph->m;
+  const miras__kernels *k = ph->k;
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  size_t tile = (size_t)index, row, n = miras__tile_rows(ph, tile, &row), l = (size_t)ph->in;
+  size_t here = l * m->rows + row, x = row * s->ld_x;
+  const float *w = miras__weights(m, l);
+  float *part = m->part + tile * m->ld_part, *ab = m->ab + here * 2 * s->ld_f;
+  float *pack = m->scratch + (size_t)worker * m->scratch_size, *t = pack + MIRAS__PACK;
+  float *ds = m->s_ + row * s->ld_f;
+  memset(part, 0, m->ld_part * sizeof(float));
+  if (ph->drop)
+    miras__drop_rows(k, ph->drop, 2 + 2 * l, row, m->masked[0] + x, NULL, ph->after + x, s->ld_x, n,
+                     s->width);
+  miras__matmul(k, MIRAS__SET, ds, s->ld_f, ph->after_in + x, s->ld_x, 1, m->down_t, s->ld_f, 1, n,
+                s->hidden, s->width, pack);
+  k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, s->hidden);
+  miras__matmul(k, MIRAS__SET, t, s->ld_x, ab, 2 * s->ld_f, 1, m->mlp_t, s->ld_x, 1, n, s->width,
+                s->hidden, pack);
+  miras__matmul(k, MIRAS__ADD, t, s->ld_x, ab + s->ld_f, 2 * s->ld_f, 1,
+                m->mlp_t + s->hidden * s->ld_x, s->ld_x, 1, n, s->width, s->hidden, pack);
+  k->rms_bwd(ph->mid + x, s->ld_x, ph->after + x, s->ld_x, part + s->ld_x, m->h2 + x, s->ld_x,
+             m->mid + here * s->ld_x, s->ld_x, w + at->norm2, t, s->ld_x, n, s->width);
+  if (ph->drop)
+    miras__drop_rows(k, ph->drop, 1 + 2 * l, row, m->masked[1] + x, NULL, ph->mid + x, s->ld_x, n,
+                     s->width);
+  miras__matmul(k, MIRAS__SET, t, s->ld_y, ph->mid_in + x, s->ld_x, 1, m->o_t, s->ld_y, 1, n,
+                s->value, s->width, pack);
+  k->gated_norm_bwd(m->dy + row * s->ld_y, s->ld_y, m->dproj + row * s->ld_p + s->at_out, s->ld_p,
+                    part + 3 * s->ld_x, m->out + row * s->ld_y, s->ld_y, m->y + here * s->ld_y,
+                    s->ld_y, w + at->out_norm, m->proj + here * s->ld_p + s->at_out, s->ld_p, t,
+                    s->ld_y, n, s->heads, s->dv);
+  if (s->gates) {
+    /* the offsets are already in g: adding zeros (the part's cleared columns) changes nothing */
+    k->gates_fwd(m->gates + row * s->ld_g, m->g + here * s->ld_g, s->ld_g,
+                 part + 3 * s->ld_x + s->ld_y, m->gate_scale, s->sigmoids, n, s->gates);
+  }
+}
+
+/* Backward of one head: m->dy -> its columns of m->dproj and m->dgates, and its partial gradients. */
+static void miras__head_bwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras_model *m = ph->m;
+  const miras__kernels *k = ph->k;
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  const miras_desc *d = &m->plan.d;
+  size_t i = (size_t)index, b = i / s->heads, h = i % s->heads, n = ph->length, row = b * n;
+  size_t l = (size_t)ph->in, here = l * m->rows + row, heads = (size_t)m->desc.batch * s->heads, j;
+  const float *w = miras__weights(m, l), *proj = m->proj + here * s->ld_p;
+  float *q = m->qkv + i * m->per_qkv, *kk = q + n * s->dk, *v = kk + n * s->dk;
+  float *dq = m->dqkv + i * m->per_qkv, *dk = dq + n * s->dk, *dv = dk + n * s->dk;
+  float *inverse = m->inverse + i * 2 * (size_t)m->desc.context;
+  float *dproj = m->dproj + row * s->ld_p, *dgates = m->dgates + row * s->ld_g;
+  float *conv = m->part_conv + b * s->taps * (2 * s->key + s->value);
+  float *dw0 = m->part_memory + i * m->plan.weights;
+  float *dgain = m->part_gain + b * s->value + h * s->dv;
+  float *dbias = m->part_bias + b * s->value + h * s->dv;
+  size_t a = h * s->dk, c = h * s->dv, key_taps = s->taps * s->key;
+  miras__head_io io;
+  miras__head_grads g;
+  miras__head_inputs(m, k, w, h, n, proj, 0, q, kk, v, inverse);
+  miras__head_io_of(m, h, n, q, kk, v, m->gates + row * s->ld_g, NULL, &io);
+  memset(&g, 0, sizeof g);
+  g.q = dq;
+  g.k = dk;
+  g.v = dv;
+  g.ldq = g.ldk = s->dk;
+  g.ldv = s->dv;
+  g.ld_keep = g.ld_step = g.ld_momentum = g.ld_threshold = s->ld_g;
+  if (d->keep_gate)
+    g.keep = dgates + s->keep + h * (d->keep_gate == MIRAS_GATE_CHANNEL ? s->dk : 1);
+  if (d->step_gate) g.step = dgates + s->step + h;
+  if (d->momentum_gate) g.momentum = dgates + s->momentum + h;
+  if (d->threshold_gate) g.threshold = dgates + s->threshold + h;
+  memset(dw0, 0, m->plan.weights * sizeof(float));
+  memset(dgain, 0, s->dv * sizeof(float));
+  memset(dbias, 0, s->dv * sizeof(float));
+  k->head_backward(&m->plan, d->inner_norm ? w + at->gain + c : NULL,
+                   d->inner_norm ? w + at->bias + c : NULL, m->tape + (l * heads + i) * m->per_tape,
+                   0, &io, m->dy + row * s->ld_y + c, s->ld_y, &g, dw0, dgain, dbias, NULL,
+                   m->scratch + (size_t)worker * m->scratch_size);
+  k->unit_bwd(dq, q, inverse, n, s->dk);
+  k->unit_bwd(dk, kk, inverse + n, n, s->dk);
+  for (j = 0; j < s->taps; j++) {
+    memset(conv + j * s->key + a, 0, s->dk * sizeof(float));
+    memset(conv + key_taps + j * s->key + a, 0, s->dk * sizeof(float));
+    memset(conv + 2 * key_taps + j * s->value + c, 0, s->dv * sizeof(float));
+  }
+  k->conv_bwd(dproj + a, s->ld_p, conv + a, s->key, dq, s->dk, proj + a, s->ld_p,
+              w + at->conv_q + a, s->key, s->taps, n, s->dk);
+  k->conv_bwd(dproj + s->at_k + a, s->ld_p, conv + key_taps + a, s->key, dk, s->dk,
+              proj + s->at_k + a, s->ld_p, w + at->conv_k + a, s->key, s->taps, n, s->dk);
+  k->conv_bwd(dproj + s->at_v + c, s->ld_p, conv + 2 * key_taps + c, s->value, dv, s->dv,
+              proj + s->at_v + c, s->ld_p, w + at->conv_v + c, s->value, s->taps, n, s->dv);
+}
+
+/* Backward of miras__block_in: m->dproj, m->dgates and ph->mid -> ph->before; m->h for the weights. */
+static void miras__tile_in_bwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras_model *m = ph->m;
+  const miras__kernels *k = ph->k;
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  size_t tile = (size_t)index, row, n = miras__tile_rows(ph, tile, &row), l = (size_t)ph->in;
+  size_t here = l * m->rows + row, x = row * s->ld_x;
+  float *part = m->part + tile * m->ld_part, *dproj = m->dproj + row * s->ld_p;
+  float *pack = m->scratch + (size_t)worker * m->scratch_size, *t = pack + MIRAS__PACK;
+  if (s->gates) {
+    float *dg = m->dgates + row * s->ld_g;
+    k->gates_bwd(dg, m->g + here * s->ld_g, s->ld_g, part + 3 * s->ld_x + s->ld_y, m->gate_scale,
+                 s->sigmoids, n, s->gates);
+    miras__matmul(k, MIRAS__SET, dproj + s->at_low, s->ld_p, dg, s->ld_g, 1, m->up_t,
+                  miras__pad(s->rank), 1, n, s->rank, s->gates, pack);
+  }
+  miras__matmul(k, MIRAS__SET, t, s->ld_x, dproj, s->ld_p, 1, m->proj_t, s->ld_x, 1, n, s->width,
+                s->proj, pack);
+  k->rms_bwd(ph->before + x, s->ld_x, ph->mid + x, s->ld_x, part, m->h + x, s->ld_x,
+             m->x + here * s->ld_x, s->ld_x, miras__weights(m, l) + at->norm1, t, s->ld_x, n,
+             s->width);
+}
+
+/* Transposed weights of a block, for the products of its backward tiles. */
+static void miras__jobs_transpose(miras__jobs *list, size_t layer) {
+  const miras_model *m = list->m;
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  const float *w = miras__weights(m, layer);
+  size_t width = s->width, x = s->ld_x;
+  miras__job_add(list, MIRAS__TRANSPOSE, m->proj_t, x, w + at->q, s->key, NULL, 0, width, s->key, 0);
+  miras__job_add(list, MIRAS__TRANSPOSE, m->proj_t + s->at_k * x, x, w + at->k, s->key, NULL, 0, width,
+                 s->key, 0);
+  miras__job_add(list, MIRAS__TRANSPOSE, m->proj_t + s->at_v * x, x, w + at->v, s->value, NULL, 0,
+                 width, s->value, 0);
+  miras__job_add(list, MIRAS__TRANSPOSE, m->proj_t + s->at_out * x, x, w + at->out_gate, s->value,
+                 NULL, 0, width, s->value, 0);
+  if (s->gates) {
+    miras__job_add(list, MIRAS__TRANSPOSE, m->proj_t + s->at_low * x, x, w + at->gates_down, s->rank,
+                   NULL, 0, width, s->rank, 0);
+    miras__job_add(list, MIRAS__TRANSPOSE, m->up_t, miras__pad(s->rank), w + at->gates_up, s->gates,
+                   NULL, 0, s->rank, s->gates, 0);
+  }
+  miras__job_add(list, MIRAS__TRANSPOSE, m->o_t, s->ld_y, w + at->o, width, NULL, 0, s->value, width,
+                 0);
+  miras__job_add(list, MIRAS__TRANSPOSE, m->mlp_t, x, w + at->mlp_gate, s->hidden, NULL, 0, width,
+                 s->hidden, 0);
+  miras__job_add(list, MIRAS__TRANSPOSE, m->mlp_t + s->hidden * x, x, w + at->mlp_up, s->hidden, NULL,
+                 0, width, s->hidden, 0);
+  miras__job_add(list, MIRAS__TRANSPOSE, m->down_t, s->ld_f, w + at->mlp_down, width, NULL, 0,
+                 s->hidden, width, 0);
+}
+
+/* dw [rows, cols] += a' b over the tokens of the step. */
+static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
+                               const float *a, size_t lda, const float *b, size_t ldb) {
+  miras__job_add(list, MIRAS__PRODUCT, dw, cols, a, lda, b, ldb, rows, cols,
+                 (size_t)list->m->batch * (size_t)list->m->length);
+}
+
+/* dw [cols] += rows of a, ld apart. */
+static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const float *a, size_t ld,
+                              size_t rows) {
+  miras__job_add(list, MIRAS__REDUCE, dw, 0, a, ld, NULL, 0, rows, cols, 0);
+}
+
+/* Everything a block's weights receive. */
+static void miras__jobs_weights(miras__jobs *list, const miras__phase *ph) {
+  const miras_model *m = list->m;
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  size_t l = (size_t)ph->in, batch = (size_t)m->batch, tiles = batch * ph->per;
+  size_t width = s->width, f = s->hidden, conv = s->taps * (2 * s->key + s->value);
+  size_t key_taps = s->taps * s->key, memory = s->heads * m->plan.weights;
+  float *g = m->grads + m->first_block + l * m->block;
+  const float *ab = m->ab + l * m->rows * 2 * s->ld_f;
+  miras__job_product(list, g + at->mlp_gate, width, f, m->h2, s->ld_x, ab, 2 * s->ld_f);
+  miras__job_product(list, g + at->mlp_up, width, f, m->h2, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
+  miras__job_product(list, g + at->mlp_down, f, width, m->s_, s->ld_f, ph->after_in, s->ld_x);
+  miras__job_product(list, g + at->q, width, s->key, m->h, s->ld_x, m->dproj, s->ld_p);
+  miras__job_product(list, g + at->k, width, s->key, m->h, s->ld_x, m->dproj + s->at_k, s->ld_p);
+  miras__job_product(list, g + at->v, width, s->value, m->h, s->ld_x, m->dproj + s->at_v, s->ld_p);
+  miras__job_product(list, g + at->out_gate, width, s->value, m->h, s->ld_x, m->dproj + s->at_out,
+                     s->ld_p);
+  miras__job_product(list, g + at->o, s->value, width, m->out, s->ld_y, ph->mid_in, s->ld_x);
+  if (s->gates) {
+    miras__job_product(list, g + at->gates_down, width, s->rank, m->h, s->ld_x,
+                       m->dproj + s->at_low, s->ld_p);
+    miras__job_product(list, g + at->gates_up, s->rank, s->gates,
+                       m->proj + l * m->rows * s->ld_p + s->at_low, s->ld_p, m->dgates, s->ld_g);
+    miras__job_reduce(list, g + at->gates_offset, s->gates, m->part + 3 * s->ld_x + s->ld_y,
+                      m->ld_part, tiles);
+  }
+  miras__job_reduce(list, g + at->norm1, width, m->part, m->ld_part, tiles);
+  miras__job_reduce(list, g + at->norm2, width, m->part + s->ld_x, m->ld_part, tiles);
+  miras__job_reduce(list, g + at->out_norm, s->value, m->part + 3 * s->ld_x, m->ld_part, tiles);
+  miras__job_reduce(list, g + at->conv_q, key_taps, m->part_conv, conv, batch);
+  miras__job_reduce(list, g + at->conv_k, key_taps, m->part_conv + key_taps, conv, batch);
+  miras__job_reduce(list, g + at->conv_v, s->taps * s->value, m->part_conv + 2 * key_taps, conv,
+                    batch);
+  miras__job_reduce(list, g + at->memory, memory, m->part_memory, memory, batch);
+  if (m->plan.d.inner_norm) {
+    miras__job_reduce(list, g + at->gain, s->value, m->part_gain, s->value, batch);
+    miras__job_reduce(list, g + at->bias, s->value, m->part_bias, s->value, batch);
+  }
+}
+
+/* The embedding's rows: tasks share the vocabulary out, each walks the tokens in order. */
+#define MIRAS__EMBED_TASKS 8
+static void miras__embed_bwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras_model *m = ph->m;
+  const miras__shape *s = &m->s;
+  float *t = m->scratch + (size_t)worker * m->scratch_size + MIRAS__PACK;
+  size_t rows = (size_t)m->batch * ph->length, row;
+  for (row = 0; row < rows; row++) {
+    const float *d = ph->before + row * s->ld_x;
+    if (m->tokens[row] % MIRAS__EMBED_TASKS != index) continue;
+    if (ph->drop) {
+      miras__drop_rows(ph->k, ph->drop, 0, row, t, NULL, d, s->ld_x, 1, s->width);
+      d = t;
+    }
+    ph->k->add(m->grads + (size_t)m->tokens[row] * s->width, d, s->width);
+  }
+}
+
+MIRAS_API miras_result miras_model_backward(miras_model *m) {
+  const miras__kernels *k = miras__kernels_best();
+  const miras__shape *s;
+  miras__phase ph;
+  miras__jobs jobs;
+  miras__drop drop;
+  size_t tiles, i, turn = 0;
+  int l;
+  if (!m || !m->desc.batch) return MIRAS_ERR_ARGUMENT;
+  if (!m->taped) return MIRAS_ERR_STATE;
+  m->taped = 0;
+  s = &m->s;
+  miras__phase_begin(&ph, m, k, 1, &drop);
+  tiles = (size_t)m->batch * ph.per;
+  ph.before = m->d[0];
+  /* the head, group by group; a single group still has its logits' gradient from the loss */
+  for (i = 0; i < tiles;) {
+    size_t count = tiles, row0 = 0, row1 = (size_t)m->batch * ph.length;
+    if (tiles > m->group) {
+      ph.end = 1;
+      count = miras__group_run(&ph, i);
+      row0 = ph.row0;
+      if (i + count < tiles) (void)miras__tile_rows(&ph, i + count, &row1);
+    }
+    ph.first = i;
+    ph.row0 = row0;
+    miras__run(m, count, miras__tile_end_bwd, &ph);
+    miras__jobs_begin(&jobs, m, k);
+    miras__job_add(&jobs, MIRAS__PRODUCT, m->grads + m->head, s->width, m->logits, s->ld_v,
+                   m->last + row0 * s->ld_x, s->ld_x, s->vocab, s->width, row1 - row0);
+    i += count;
+    if (i == tiles) {
+      miras__job_reduce(&jobs, m->grads + m->norm, s->width, m->part + 2 * s->ld_x, m->ld_part,
+                        tiles);
+      miras__jobs_transpose(&jobs, s->layers - 1);
+    }
+    miras__jobs_run(&jobs);
+  }
+  for (l = m->desc.layers - 1; l >= 0; l--, turn = (turn + 2) % 3) {
+    ph.first = 0;
+    ph.in = l;
+    ph.after = m->d[turn];
+    ph.mid = m->d[(turn + 1) % 3];
+    ph.before = m->d[(turn + 2) % 3];
+    ph.after_in = ph.drop ? m->masked[0] : ph.after;
+    ph.mid_in = ph.drop ? m->masked[1] : ph.mid;
+    miras__run(m, tiles, miras__tile_out_bwd, &ph);
+    miras__run(m, (size_t)m->batch * s->heads, miras__head_bwd, &ph);
+    miras__run(m, tiles, miras__tile_in_bwd, &ph);
+    miras__jobs_begin(&jobs, m, k);
+    miras__jobs_weights(&jobs, &ph);
+    if (l > 0) miras__jobs_transpose(&jobs, (size_t)l - 1);
+    miras__jobs_run(&jobs);
+  }
+  miras__run(m, MIRAS__EMBED_TASKS, miras__embed_bwd, &ph);
+  return MIRAS_OK;
+}
+
+typedef struct miras__adam {
+  miras_model *m;
+  const miras__kernels *k;
+  float c[9], rate, decay; /* constants of the kernel; c[8] depends on the view                  */
+} miras__adam;
+
+static void miras__norm_task(void *argument, int index, int worker) {
+  const miras__adam *o = (const miras__adam *)argument;
+  const miras_model *m = o->m;
+  size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, n;
+  double total = 0;
+  (void)worker;
+  if (end > m->param_count) end = m->param_count;
+  for (; i < end; i += n) {
+    n = end - i < 256 ? end - i : 256;
+    total += (double)o->k->dot(m->grads + i, m->grads + i, n);
+  }
+  m->norms[index] = total;
+}
+
+static void miras__adam_task(void *argument, int index, int worker) {
+  const miras__adam *o = (const miras__adam *)argument;
+  const miras_model *m = o->m;
+  size_t task = (size_t)index, low = 0, high = (size_t)m->view_count, at, n;
+  float c[9];
+  (void)worker;
+  while (high - low > 1) {   /* the view that owns this task */
+    size_t middle = low + (high - low) / 2;
+    if (m->first_task[middle] <= task) low = middle;
+    else high = middle;
+  }
+  at = (task - m->first_task[low]) * MIRAS__ADAM_BLOCK;
+  n = m->views[low].count - at;
+  if (n > MIRAS__ADAM_BLOCK) n = MIRAS__ADAM_BLOCK;
+  at += m->views[low].offset;
+  memcpy(c, o->c, sizeof c);
+  c[8] = m->views[low].decay ? 1 - o->rate * o->decay : 1;
+  o->k->adamw(m->params + at, m->moment1 + at, m->moment2 + at, m->grads + at, n, c);
+}
+
+/* A gradient that is not finite would poison the moments for good: such a step changes no parameter
+ * and is not counted; the gradients are cleared and the caller sees the norm. */
+MIRAS_API float miras_adamw(miras_model *m, const miras_adamw_options *options,
+                            float learning_rate) {
+  miras_adamw_options o;
+  miras__adam a;
+  size_t i, blocks;
+  double total = 0, norm, t;
+  if (!m || !m->desc.batch) return (float)NAN;
+  memset(&o, 0, sizeof o);
+  if (options) o = *options;
+  if (!(o.beta1 > 0)) o.beta1 = 0.9f;
+  if (!(o.beta2 > 0)) o.beta2 = 0.95f;
+  if (!(o.epsilon > 0)) o.epsilon = 1e-8f;
+  a.m = m;
+  a.k = miras__kernels_best();
+  blocks = (m->param_count + MIRAS__NORM_BLOCK - 1) / MIRAS__NORM_BLOCK;
+  miras__run(m, blocks, miras__norm_task, &a);
+  for (i = 0; i < blocks; i++) total += m->norms[i];
+  norm = sqrt(total);
+  m->taped = 0;
+  if (!(norm <= (double)FLT_MAX)) {
+    memset(m->grads, 0, m->param_count * sizeof(float));
+    m->calls = 0;
+    return (float)norm;
+  }
+  m->steps++;
+  m->calls = 0;
+  t = (double)m->steps;
+  a.c[0] = o.beta1;
+  a.c[1] = 1 - o.beta1;
+  a.c[2] = o.beta2;
+  a.c[3] = 1 - o.beta2;
+  a.c[4] = o.clip > 0 && norm > (double)o.clip ? (float)((double)o.clip / norm) : 1;
+  a.c[5] = (float)((double)learning_rate / (1 - pow((double)o.beta1, t)));
+  a.c[6] = (float)(1 / sqrt(1 - pow((double)o.beta2, t)));
+  a.c[7] = o.epsilon;
+  a.c[8] = 1;
+  a.rate = learning_rate;
+  a.decay = o.decay;
+  miras__run(m, m->first_task[m->view_count], miras__adam_task, &a);
+  return (float)norm;
+}
+
+MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
+                             float lowest) {
+  double t, low = (double)lowest;
+  if (step < warmup) return (float)((double)peak * (double)(step + 1) / (double)warmup);
+  if (step >= steps) return peak * lowest;
+  t = (double)(step - warmup) / (double)(steps - warmup);
+  return (float)((double)peak * (low + (1 - low) * 0.5 * (1 + cos(3.14159265358979323846 * t))));
+}
+/* @78 SESSIONS --------------------------------------------------------------- needs 70 73 75 76 -- */
+
+/* State, in floats (each part starts on a multiple of 16): a header of 16 whose first eight bytes are
+ * the position, then per block the inputs of the convolutions of the last taps - 1 tokens
+ * [taps - 1, q k v] and the states of the heads. */
+struct miras_session {
+  const miras_model *model;
+  void *state;
+  size_t state_bytes;
+  size_t tail, block;              /* floats of the convolutions' part, of a whole block          */
+  size_t held;                     /* rows of logits                                              */
+  float *x, *mid, *last;           /* [tile, W]                                                   */
+  float *proj;                     /* [taps - 1 + tile, proj]                                     */
+  float *g, *gates, *y, *ab;       /* [tile, ...] as in training                                  */
+  float *qkv;                      /* [tile, 2 dk + dv] of one head                               */
+  float *logits;                   /* [held, V]                                                   */
+  float *scratch;
+  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
+  void *memory;
+  size_t bytes;
+};
+
+static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
+  const miras__shape *z = &m->s;
+  size_t states = 0, scratch = miras__row_scratch(z);
+  s->model = m;
+  s->tail = miras__pad((z->taps - 1) * z->at_out);
+  if (!miras__mul(m->plan.head_state, z->heads, &states) ||
+      !miras__add(states, s->tail, &s->block) || !miras__mul(s->block, z->layers, &states) ||
+      !miras__add(states, 16, &states) || states > (size_t)-1 / sizeof(float)) {
+    a->ok = 0;
+    return;
+  }
+  s->state_bytes = states * sizeof(float);
+  s->state = miras__take(a, states, sizeof(float));
+  s->held = ((size_t)1 << 18) / z->ld_v;
+  if (s->held < 1) s->held = 1;
+  if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
+  s->x = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->mid = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->last = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->proj = miras__floats(a, 1, MIRAS__TILE + z->taps - 1, z->ld_p);
+  s->g = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
+  s->gates = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
+  s->y = miras__floats(a, 1, MIRAS__TILE, z->ld_y);
+  s->ab = miras__floats(a, 2, MIRAS__TILE, z->ld_f);
+  s->qkv = miras__floats(a, 1, MIRAS__TILE, 2 * z->dk + z->dv);
+  s->logits = miras__floats(a, 1, s->held, z->ld_v);
+  s->scratch = miras__floats(a, 1, 1, m->plan.scratch > scratch ? m->plan.scratch : scratch);
+}
+
+static size_t miras__session_bytes(const miras_model *m) {
+  miras__arena a;
+  miras_session s;
+  memset(&a, 0, sizeof a);
+  memset(&s, 0, sizeof s);
+  a.ok = 1;
+  (void)miras__take(&a, 1, sizeof s);
+  miras__session_layout(&s, &a, m);
+  return a.ok && miras__add(a.used, 63, &a.used) ? a.used : 0;
+}
+
+static miras_session *miras__session_build(void *buffer, size_t bytes, const miras_model *m) {
+  miras__arena a;
+  miras_session *s;
+  memset(&a, 0, sizeof a);
+  a.ok = 1;
+  a.base = miras__align(buffer);
+  s = (miras_session *)miras__take(&a, 1, sizeof *s);
+  memset(s, 0, sizeof *s);
+  miras__session_layout(s, &a, m);
+  s->memory = buffer;
+  s->bytes = bytes;
+  memset(s->state, 0, s->state_bytes);
+  return s;
+}
+
+/* Run n <= MIRAS__TILE tokens through all blocks: s->x and the state. */
+static void miras__session_rows(miras_session *s, const miras__kernels *k, const int32_t *tokens,
+                                size_t n) {
+  const miras_model *m = s->model;
+  const miras__shape *z = &m->s;
+  float *state = (float *)s->state, *now = s->proj + (z->taps - 1) * z->ld_p;
+  uint64_t position = miras__position(s->state);
+  size_t l, h, t, before = z->taps - 1, wide = z->at_out;
+  for (t = 0; t < n; t++)
+    memcpy(s->x + t * z->ld_x, m->params + (size_t)tokens[t] * z->width, z->width * sizeof(float));
+  for (l = 0; l < z->layers; l++) {
+    const float *w = m->params + m->first_block + l * m->block;
+    float *tail = state + 16 + l * s->block, *q = s->qkv, *kk = q + n * z->dk, *v = kk + n * z->dk;
+    miras__block_in(m, k, w, n, s->x, now, s->g, s->gates, s->scratch);
+    for (t = 0; t < before; t++)
+      memcpy(s->proj + t * z->ld_p, tail + t * wide, wide * sizeof(float));
+    for (h = 0; h < z->heads; h++) {
+      miras__head_io io;
+      miras__head_inputs(m, k, w, h, n, now, before, q, kk, v, NULL);
+      miras__head_io_of(m, h, n, q, kk, v, s->gates, s->y, &io);
+      miras__head_run(m, k, w, h, &io, tail + s->tail + h * m->plan.head_state, position, NULL,
+                      s->scratch);
+    }
+    for (t = 0; t < before; t++)
+      memcpy(tail + t * wide, s->proj + (n + t) * z->ld_p, wide * sizeof(float));
+    miras__block_out(m, k, w, n, s->x, s->y, now, s->mid, s->ab, s->x, NULL, 0, 0, s->scratch);
+  }
+  position += n;
+  memcpy(s->state, &position, sizeof position);
+}
+
+/* Logits of rows from..from + n - 1 of the tile, n <= s->held. */
+static void miras__session_logits(miras_session *s, const miras__kernels *k, size_t from, size_t n) {
+  const miras_model *m = s->model;
+  const miras__shape *z = &m->s;
+  k->rms_fwd(s->last, z->ld_x, s->x + from * z->ld_x, z->ld_x, m->params + m->norm, n, z->width);
+  miras__matmul(k, MIRAS__SET, s->logits, z->ld_v, s->last, z->ld_x, 1, m->params + m->head, 1,
+                z->width, n, z->vocab, z->width, s->scratch);
+}
+
+/* Tokens of the next tile: up to the next multiple of MIRAS__TILE, so that long inputs are cut on the
+ * chunk grid wherever they start. */
+static size_t miras__session_next(const miras_session *s, size_t left) {
+  size_t room = MIRAS__TILE - (size_t)(miras__position(s->state) % MIRAS__TILE);
+  return left < room ? left : room;
+}
+
+static int miras__session_tokens_ok(const miras_session *s, const int32_t *tokens, size_t count,
+                                    int32_t least) {
+  size_t i;
+  for (i = 0; i < count; i++)
+    if (tokens[i] < least || tokens[i] >= s->model->desc.vocab) return 0;
+  return 1;
+}
+
+MIRAS_API size_t miras_session_size(const miras_model *m) { return m ? miras__session_bytes(m) : 0; }
+
+MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m) {
+  size_t need = m ? miras__session_bytes(m) : 0;
+  return !buffer || !need || bytes < need ? NULL : miras__session_build(buffer, need, m);
+}
+
+MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_allocator *allocator) {
+  miras_allocator from = miras__allocator(allocator);
+  size_t need = m ? miras__session_bytes(m) : 0;
+  void *buffer = need ? from.alloc(need, from.user) : NULL;
+  miras_session *s;
+  if (!buffer) return NULL;
+  s = miras__session_build(buffer, need, m);
+  s->allocator = from;
+  return s;
+}
+
+MIRAS_API void miras_session_close(miras_session *s) {
+  miras_allocator from;
+  if (!s || !s->allocator.alloc) return;
+  from = s->allocator;
+  from.free(s->memory, s->bytes, from.user);
+}
+
+static const float *miras__session_feed(miras_session *s, const int32_t *tokens, size_t count) {
+  const miras__kernels *k = miras__kernels_best();
+  size_t n = 0;
+  if (!s || !tokens || !count || !miras__session_tokens_ok(s, tokens, count, 0)) return NULL;
+  for (; count; tokens += n, count -= n) {
+    n = miras__session_next(s, count);
+    miras__session_rows(s, k, tokens, n);
+  }
+  miras__session_logits(s, k, n - 1, 1);
+  return s->logits;
+}
+
+MIRAS_API const float *miras_session_step(miras_session *s, int32_t token) {
+  return miras__session_feed(s, &token, 1);
+}
+
+MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *tokens,
+                                             size_t count) {
+  return miras__session_feed(s, tokens, count);
+}
+
+MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
+                                     const int32_t *targets, size_t count) {
+  const miras__kernels *k = miras__kernels_best();
+  double total = 0;
+  size_t n, i, t, rows;
+  if (!s || (count && (!tokens || !targets)) || !miras__session_tokens_ok(s, tokens, count, 0) ||
+      !miras__session_tokens_ok(s, targets, count, -1))
+    return (double)NAN;
+  for (; count; tokens += n, targets += n, count -= n) {
+    n = miras__session_next(s, count);
+    miras__session_rows(s, k, tokens, n);
+    for (i = 0; i < n; i += rows) {
+      rows = n - i < s->held ? n - i : s->held;
+      miras__session_logits(s, k, i, rows);
+      for (t = 0; t < rows; t++)
+        if (targets[i + t] >= 0)
+          total += (double)k->cross_entropy(s->logits + t * s->model->s.ld_v, s->model->s.vocab,
+                                            (size_t)targets[i + t], 0);
+    }
+  }
+  return total;
+}
+
+MIRAS_API void miras_session_reset(miras_session *s) {
+  if (s) memset(s->state, 0, s->state_bytes);
+}
+
+MIRAS_API uint64_t miras_session_position(const miras_session *s) {
+  return s ? miras__position(s->state) : 0;
+}
+
+MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes) {
+  if (bytes) *bytes = s ? s->state_bytes : 0;
+  return s ? s->state : NULL;
+}
+
+/* ---- sampling ---- */
+
+/* Tokens are ordered by logit, ties by the lower index first. What top_k and top_p keep is a prefix of
+ * that order: all logits above `key` and the first `ties` of those equal to it. The end of the prefix
+ * is found by radix: logits map to integers of the same order, and four passes settle eight bits
+ * each, so that no list of the vocabulary is ever sorted or stored. */
+typedef struct miras__prefix {
+  uint32_t key;
+  size_t ties;
+} miras__prefix;
+
+/* Larger logit, larger integer; 0 for NaN and -inf, which are never drawn. -0 and 0 are one. */
+static uint32_t miras__order(float x) {
+  uint32_t u;
+  if (!(x >= -FLT_MAX)) return 0;
+  x += 0.0f;
+  memcpy(&u, &x, sizeof u);
+  return u & 0x80000000u ? ~u : u | 0x80000000u;
+}
+
+static double miras__chance(float x, float most, double inverse) {
+  return exp(((double)x - (double)most) * inverse);
+}
+
+/* Is token i, whose key is u, in the prefix? seen counts the ties so far. */
+static int miras__prefix_has(const miras__prefix *p, uint32_t u, size_t *seen) {
+  if (u != p->key) return u > p->key;
+  return (*seen)++ < p->ties;
+}
+
+/* The shortest prefix whose weights reach `goal`: weights are 1 with inverse < 0, else chances. Only
+ * tokens of `within` count. */
+static miras__prefix miras__prefix_find(const float *logits, size_t n, float most, double inverse,
+                                        double goal, const miras__prefix *within) {
+  double bin[256], above = 0, each;
+  uint32_t fixed = 0, mask = 0;
+  miras__prefix p;
+  size_t i, seen, ties = 0;
+  int shift, b, at;
+  for (shift = 24; shift >= 0; shift -= 8) {
+    memset(bin, 0, sizeof bin);
+    for (i = 0, seen = 0; i < n; i++) {
+      uint32_t u = miras__order(logits[i]);
+      if (u && miras__prefix_has(within, u, &seen) && (u & mask) == fixed)
+        bin[u >> shift & 255] += inverse < 0 ? 1 : miras__chance(logits[i], most, inverse);
+    }
+    /* walk down until the goal is reached; where rounding leaves it short, the last bin in use */
+    for (b = 255, at = -1; b >= 0; b--) {
+      if (!(bin[b] > 0)) continue;
+      if (at >= 0) above += bin[at];
+      at = b;
+      if (above + bin[b] >= goal) break;
+    }
+    if (at < 0) return *within;
+    fixed |= (uint32_t)at << shift;
+    mask |= (uint32_t)255 << shift;
+  }
+  /* all keys of the last bin are equal */
+  for (i = 0, seen = 0; i < n; i++) {
+    uint32_t u = miras__order(logits[i]);
+    if (u == fixed && miras__prefix_has(within, u, &seen)) ties++;
+  }
+  each = bin[fixed & 255] / (double)ties;
+  p.key = fixed;
+  for (p.ties = 1; p.ties < ties && above + each * (double)p.ties < goal;) p.ties++;
+  return p;
+}
+
+/* Summed chances of a prefix; up to the first token where they pass `goal`, which *at receives. */
+static double miras__prefix_sum(const float *logits, size_t n, float most, double inverse,
+                                const miras__prefix *keep, double goal, size_t *at) {
+  double total = 0;
+  size_t i, seen = 0;
+  for (i = 0; i < n && total <= goal; i++) {
+    uint32_t u = miras__order(logits[i]);
+    if (!u || !miras__prefix_has(keep, u, &seen)) continue;
+    total += miras__chance(logits[i], most, inverse);
+    if (at && total > goal) *at = i;
+  }
+  return total;
+}
+
+MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling) {
+  miras__prefix keep;
+  size_t n = vocab > 0 ? (size_t)vocab : 0, i, best = 0;
+  double inverse, total, goal;
+  uint64_t bits;
+  uint32_t top = 0;
+  if (!logits || !n || !sampling) return -1;
+  sampling->seed = miras__hash(sampling->seed);
+  bits = miras__hash(sampling->seed ^ UINT64_C(0x5851f42d4c957f2d));
+  for (i = 0; i < n; i++) {
+    uint32_t u = miras__order(logits[i]);
+    if (u > top) {
+      top = u;
+      best = i;
+    }
+  }
+  /* nothing to weigh: no temperature, an infinite maximum, or no number at all */
+  if (!(sampling->temperature > 0) || !top || !(fabsf(logits[best]) <= FLT_MAX))
+    return (int32_t)best;
+  inverse = 1 / (double)sampling->temperature;
+  keep.key = 1;            /* everything that is a number */
+  keep.ties = n;
+  if (sampling->top_k > 0 && (size_t)sampling->top_k < n)
+    keep = miras__prefix_find(logits, n, logits[best], -1, (double)sampling->top_k, &keep);
+  total = miras__prefix_sum(logits, n, logits[best], inverse, &keep, DBL_MAX, NULL);
+  if (sampling->top_p > 0 && sampling->top_p < 1) {
+    goal = (double)sampling->top_p * total;
+    keep = miras__prefix_find(logits, n, logits[best], inverse, goal, &keep);
+    total = miras__prefix_sum(logits, n, logits[best], inverse, &keep, DBL_MAX, NULL);
+  }
+  goal = (double)(bits >> 11) * (1.0 / 9007199254740992.0) * total;
+  i = best;                /* goal < total, which is this very sum; rounding could make them equal */
+  (void)miras__prefix_sum(logits, n, logits[best], inverse, &keep, goal, &i);
+  return (int32_t)i;
+}
+/* @79 THREAD POOL ------------------------------------------------------------------ needs 10 73 -- */
+
+#ifdef MIRAS_PTHREADS
+#ifndef __GNUC__
+  #error "MIRAS_PTHREADS needs the atomics of GCC or Clang"
+#endif
+#include <pthread.h>
+#include <sched.h>
+
+/* Phases of a training step last from tens of microseconds up, so workers wait for the next one by
+ * spinning for a while before they sleep.
+ *
+ * All of a job's indices pass through one word: job number << 32 | indices left. Taking an index is a
+ * compare-and-swap that lowers it, so a worker that arrives late finds nothing left, or another job's
+ * word, and can never take an index of a job it has not read: job and count change only while nothing
+ * is left and nothing is running. `done` counts finished indices; the last one may wake the caller. */
+typedef struct miras__worker {
+  struct miras_pool *pool;
+  pthread_t thread;
+  int number;              /* 1..threads; the caller is 0                                         */
+} miras__worker;
+
+struct miras_pool {
+  miras_parallel parallel;
+  pthread_mutex_t busy;    /* held by the thread whose job runs                                   */
+  pthread_mutex_t lock;    /* of the two conditions                                               */
+  pthread_cond_t wake, finished;
+  uint64_t word;
+  void (*task)(void *argument, int index, int worker);
+  void *argument;
+  int count, done;
+  int asleep, waiting, stop;
+  int threads;             /* without the caller                                                  */
+  miras_allocator allocator;
+  miras__worker worker[255];
+};
+
+#define MIRAS__SPIN 4000
+
+static void miras__relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/* Run one index; 0 when none is left. */
+static int miras__pool_take(miras_pool *p, int worker) {
+  uint64_t word = __atomic_load_n(&p->word, __ATOMIC_ACQUIRE);
+  int index, count;
+  do {
+    if (!(uint32_t)word) return 0;
+  } while (!__atomic_compare_exchange_n(&p->word, &word, word - 1, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE));
+  count = p->count;
+  index = count - (int)(uint32_t)word;
+  p->task(p->argument, index, worker);
+  if (__atomic_add_fetch(&p->done, 1, __ATOMIC_SEQ_CST) == count &&
+      __atomic_load_n(&p->waiting, __ATOMIC_SEQ_CST)) {
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_signal(&p->finished);
+    pthread_mutex_unlock(&p->lock);
+  }
+  return 1;
+}
+
+static void *miras__pool_main(void *argument) {
+  miras__worker *me = (miras__worker *)argument;
+  miras_pool *p = me->pool;
+  int spin = 0;
+  for (;;) {
+    if (miras__pool_take(p, me->number)) {
+      spin = 0;
+    } else if (__atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
+      return NULL;
+    } else if (++spin < MIRAS__SPIN) {
+      miras__relax();
+    } else {
+      /* asleep is raised before the word is looked at again, and the caller writes the word before it
+       * looks at asleep: one of the two sees the other */
+      pthread_mutex_lock(&p->lock);
+      __atomic_add_fetch(&p->asleep, 1, __ATOMIC_SEQ_CST);
+      while (!(uint32_t)__atomic_load_n(&p->word, __ATOMIC_SEQ_CST) &&
+             !__atomic_load_n(&p->stop, __ATOMIC_RELAXED))
+        pthread_cond_wait(&p->wake, &p->lock);
+      __atomic_sub_fetch(&p->asleep, 1, __ATOMIC_SEQ_CST);
+      pthread_mutex_unlock(&p->lock);
+      spin = 0;
+    }
+  }
+}
+
+static void miras__pool_run(void *user, int count,
+                            void (*task)(void *argument, int index, int worker), void *argument) {
+  miras_pool *p = (miras_pool *)user;
+  uint64_t word;
+  int i;
+  if (count <= 0) return;
+  /* a job inside a job, or of a second thread, runs on its own thread */
+  if (pthread_mutex_trylock(&p->busy)) {
+    for (i = 0; i < count; i++) task(argument, i, 0);
+    return;
+  }
+  p->task = task;
+  p->argument = argument;
+  p->count = count;
+  __atomic_store_n(&p->done, 0, __ATOMIC_RELAXED);
+  word = __atomic_load_n(&p->word, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->word, ((word >> 32) + 1) << 32 | (uint32_t)count, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&p->asleep, __ATOMIC_SEQ_CST)) {
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+  }
+  while (miras__pool_take(p, 0)) {
+  }
+  for (i = 0; i < MIRAS__SPIN && __atomic_load_n(&p->done, __ATOMIC_ACQUIRE) != count; i++)
+    miras__relax();
+  if (i == MIRAS__SPIN) {
+    pthread_mutex_lock(&p->lock);
+    __atomic_store_n(&p->waiting, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&p->done, __ATOMIC_SEQ_CST) != count)
+      pthread_cond_wait(&p->finished, &p->lock);
+    __atomic_store_n(&p->waiting, 0, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&p->lock);
+  }
+  pthread_mutex_unlock(&p->busy);
+}
+
+MIRAS_API void miras_pool_close(miras_pool *pool) {
+  miras_allocator from;
+  int i;
+  if (!pool) return;
+  pthread_mutex_lock(&pool->lock);
+  __atomic_store_n(&pool->stop, 1, __ATOMIC_RELAXED);
+  pthread_cond_broadcast(&pool->wake);
+  pthread_mutex_unlock(&pool->lock);
+  for (i = 0; i < pool->threads; i++) pthread_join(pool->worker[i].thread, NULL);
+  pthread_cond_destroy(&pool->finished);
+  pthread_cond_destroy(&pool->wake);
+  pthread_mutex_destroy(&pool->lock);
+  pthread_mutex_destroy(&pool->busy);
+  from = pool->allocator;
+  from.free(pool, sizeof *pool, from.user);
+}
+
+MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator) {
+  miras_allocator from = miras__allocator(allocator);
+  miras_pool *p;
+  if (threads < 1 || threads > 256) return NULL;
+  p = (miras_pool *)from.alloc(sizeof *p, from.user);
+  if (!p) return NULL;
+  memset(p, 0, sizeof *p);
+  p->allocator = from;
+  if (pthread_mutex_init(&p->busy, NULL)) goto none;
+  if (pthread_mutex_init(&p->lock, NULL)) goto busy;
+  if (pthread_cond_init(&p->wake, NULL)) goto lock;
+  if (pthread_cond_init(&p->finished, NULL)) goto wake;
+  for (; p->threads < threads - 1; p->threads++) {
+    miras__worker *w = &p->worker[p->threads];
+    w->pool = p;
+    w->number = p->threads + 1;
+    if (pthread_create(&w->thread, NULL, miras__pool_main, w)) {
+      miras_pool_close(p);
+      return NULL;
+    }
+  }
+  p->parallel.run = miras__pool_run;
+  p->parallel.user = p;
+  p->parallel.workers = threads;
+  return p;
+wake:
+  pthread_cond_destroy(&p->wake);
+lock:
+  pthread_mutex_destroy(&p->lock);
+busy:
+  pthread_mutex_destroy(&p->busy);
+none:
+  from.free(p, sizeof *p, from.user);
+  return NULL;
+}
+
+MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool) {
+  return pool ? &pool->parallel : NULL;
+}
+#endif
+/* @84 BYTES AND TEXT ------------------------------------------------------------- needs 10 -- */
+
+/* ---- bytes, little-endian whatever the machine ---- */
+
+static int miras__little_endian(void) {
+  const uint32_t one = 1;
+  unsigned char first;
+  memcpy(&first, &one, 1);
+  return first == 1;
+}
+
+static uint32_t miras__get32(const unsigned char *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static uint64_t miras__get64(const unsigned char *p) {
+  return (uint64_t)miras__get32(p) | (uint64_t)miras__get32(p + 4) << 32;
+}
+
+static void miras__set32(unsigned char *p, uint32_t x) {
+  int i;
+  for (i = 0; i < 4; i++) p[i] = (unsigned char)(x >> 8 * i & 255);
+}
+
+static void miras__set64(unsigned char *p, uint64_t x) {
+  miras__set32(p, (uint32_t)(x & 0xffffffffu));
+  miras__set32(p + 4, (uint32_t)(x >> 32));
+}
+
+/* 32-bit words (float or integer, any type of object) from little-endian bytes. */
+static void miras__get_words(void *to, const unsigned char *from, size_t count) {
+  unsigned char *out = (unsigned char *)to;
+  size_t i;
+  if (miras__little_endian()) {
+    memcpy(out, from, count * 4);
+    return;
+  }
+  for (i = 0; i < count; i++) {
+    uint32_t word = miras__get32(from + 4 * i);
+    memcpy(out + 4 * i, &word, 4);
+  }
+}
+
+/* CRC-32C (Castagnoli), eight bytes at a time. The checksum of a byte is linear in its bits, so
+ * each row of eight constants (the checksums of the single bits, then of those followed by 1 to 7
+ * zero bytes) makes a table of 256 at compile time. */
+#define MIRAS__CRC_1(b, c0, c1, c2, c3, c4, c5, c6, c7)                                       \
+  (((b) & 1 ? c0 : 0u) ^ ((b) & 2 ? c1 : 0u) ^ ((b) & 4 ? c2 : 0u) ^ ((b) & 8 ? c3 : 0u) ^    \
+   ((b) & 16 ? c4 : 0u) ^ ((b) & 32 ? c5 : 0u) ^ ((b) & 64 ? c6 : 0u) ^ ((b) & 128 ? c7 : 0u))
+#define MIRAS__CRC_4(b, c0, c1, c2, c3, c4, c5, c6, c7)                                       \
+  MIRAS__CRC_1(b, c0, c1, c2, c3, c4, c5, c6, c7),                                            \
+  MIRAS__CRC_1((b) + 1, c0, c1, c2, c3, c4, c5, c6, c7),                                      \
+  MIRAS__CRC_1((b) + 2, c0, c1, c2, c3, c4, c5, c6, c7),                                      \
+  MIRAS__CRC_1((b) + 3, c0, c1, c2, c3, c4, c5, c6, c7)
+#define MIRAS__CRC_16(b, c0, c1, c2, c3, c4, c5, c6, c7)                                      \
+  MIRAS__CRC_4(b, c0, c1, c2, c3, c4, c5, c6, c7),                                            \
+  MIRAS__CRC_4((b) + 4, c0, c1, c2, c3, c4, c5, c6, c7),                                      \
+  MIRAS__CRC_4((b) + 8, c0, c1, c2, c3, c4, c5, c6, c7),                                      \
+  MIRAS__CRC_4((b) + 12, c0, c1, c2, c3, c4, c5, c6, c7)
+#define MIRAS__CRC_64(b, c0, c1, c2, c3, c4, c5, c6, c7)                                      \
+  MIRAS__CRC_16(b, c0, c1, c2, c3, c4, c5, c6, c7),                                           \
+  MIRAS__CRC_16((b) + 16, c0, c1, c2, c3, c4, c5, c6, c7),                                    \
+  MIRAS__CRC_16((b) + 32, c0, c1, c2, c3, c4, c5, c6, c7),                                    \
+  MIRAS__CRC_16((b) + 48, c0, c1, c2, c3, c4, c5, c6, c7)
+#define MIRAS__CRC_256(c0, c1, c2, c3, c4, c5, c6, c7)                                        \
+  { MIRAS__CRC_64(0, c0, c1, c2, c3, c4, c5, c6, c7),                                         \
+    MIRAS__CRC_64(64, c0, c1, c2, c3, c4, c5, c6, c7),                                        \
+    MIRAS__CRC_64(128, c0, c1, c2, c3, c4, c5, c6, c7),                                       \
+    MIRAS__CRC_64(192, c0, c1, c2, c3, c4, c5, c6, c7) }
+static const uint32_t miras__crc_table[8][256] = {
+  MIRAS__CRC_256(0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu,
+                 0x105ec76fu, 0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u),
+  MIRAS__CRC_256(0x13a29877u, 0x274530eeu, 0x4e8a61dcu, 0x9d14c3b8u,
+                 0x3fc5f181u, 0x7f8be302u, 0xff17c604u, 0xfbc3faf9u),
+  MIRAS__CRC_256(0xa541927eu, 0x4f6f520du, 0x9edea41au, 0x38513ec5u,
+                 0x70a27d8au, 0xe144fb14u, 0xc76580d9u, 0x8b277743u),
+  MIRAS__CRC_256(0xdd45aab8u, 0xbf672381u, 0x7b2231f3u, 0xf64463e6u,
+                 0xe964b13du, 0xd725148bu, 0xaba65fe7u, 0x52a0c93fu),
+  MIRAS__CRC_256(0x38116facu, 0x7022df58u, 0xe045beb0u, 0xc5670b91u,
+                 0x8f2261d3u, 0x1ba8b557u, 0x37516aaeu, 0x6ea2d55cu),
+  MIRAS__CRC_256(0xef306b19u, 0xdb8ca0c3u, 0xb2f53777u, 0x6006181fu,
+                 0xc00c303eu, 0x85f4168du, 0x0e045bebu, 0x1c08b7d6u),
+  MIRAS__CRC_256(0x68032cc8u, 0xd0065990u, 0xa5e0c5d1u, 0x4e2dfd53u,
+                 0x9c5bfaa6u, 0x3d5b83bdu, 0x7ab7077au, 0xf56e0ef4u),
+  MIRAS__CRC_256(0x493c7d27u, 0x9278fa4eu, 0x211d826du, 0x423b04dau,
+                 0x847609b4u, 0x0d006599u, 0x1a00cb32u, 0x34019664u)
+};
+#undef MIRAS__CRC_1
+#undef MIRAS__CRC_4
+#undef MIRAS__CRC_16
+#undef MIRAS__CRC_64
+#undef MIRAS__CRC_256
+
+/* Start with 0; pass the last result on to continue. */
+static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
+  const unsigned char *p = (const unsigned char *)bytes;
+  const uint32_t (*t)[256] = miras__crc_table;
+  crc = ~crc;
+  for (; n >= 8; n -= 8, p += 8) {
+    uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
+    crc = t[7][a & 255] ^ t[6][a >> 8 & 255] ^ t[5][a >> 16 & 255] ^ t[4][a >> 24] ^
+          t[3][b & 255] ^ t[2][b >> 8 & 255] ^ t[1][b >> 16 & 255] ^ t[0][b >> 24];
+  }
+  for (; n; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
+  return ~crc;
+}
+
+/* ---- where saved bytes go: counted and summed, then to memory, to a writer or nowhere ---- */
+
+typedef struct miras__sink {
+  size_t size;             /* bytes put so far                                                   */
+  uint32_t crc;            /* of them                                                            */
+  unsigned char *to;       /* NULL or as many bytes as will be put                               */
+  int (*write)(void *user, const void *bytes, size_t n);   /* NULL, or 1 on success              */
+  void *user;
+  int failed;
+} miras__sink;
+
+static void miras__out(miras__sink *s, const void *bytes, size_t n) {
+  s->crc = miras__crc32c(s->crc, bytes, n);
+  if (s->to) memcpy(s->to + s->size, bytes, n);
+  if (s->write && !s->failed && !s->write(s->user, bytes, n)) s->failed = 1;
+  s->size += n;
+}
+
+static void miras__out64(miras__sink *s, uint64_t x) {
+  unsigned char bytes[8];
+  miras__set64(bytes, x);
+  miras__out(s, bytes, 8);
+}
+
+static void miras__out_words(miras__sink *s, const void *from, size_t count) {
+  const unsigned char *in = (const unsigned char *)from;
+  if (miras__little_endian()) {
+    miras__out(s, in, count * 4);
+    return;
+  }
+  for (; count; count--, in += 4) {
+    unsigned char bytes[4];
+    uint32_t word;
+    memcpy(&word, in, 4);
+    miras__set32(bytes, word);
+    miras__out(s, bytes, 4);
+  }
+}
+
+static void miras__out_text(miras__sink *s, const char *text) { miras__out(s, text, strlen(text)); }
+
+static uint64_t miras__real_bits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static float miras__bits_real(uint64_t x) {
+  uint32_t bits = (uint32_t)x;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* ---- numbers as text; the C library's own would follow the locale ---- */
+
+static void miras__out_whole(miras__sink *s, uint64_t x) {
+  char text[20];
+  int i = 20;
+  do {
+    text[--i] = (char)('0' + (int)(x % 10));
+    x /= 10;
+  } while (x);
+  miras__out(s, text + i, (size_t)(20 - i));
+}
+
+/* The whole text as an unsigned number: digits only, no leading zero. 1 on success. */
+static int miras__read_whole(const char *text, uint64_t *x) {
+  uint64_t n = 0;
+  if (text[0] < '0' || text[0] > '9' || (text[0] == '0' && text[1])) return 0;
+  for (; *text; text++) {
+    unsigned digit = (unsigned)*text - '0';
+    if (digit > 9 || n > (UINT64_MAX - digit) / 10) return 0;
+    n = 10 * n + digit;
+  }
+  *x = n;
+  return 1;
+}
+
+/* The whole text as a finite float, JSON's grammar. Computed in double with an error far below half
+ * a float's last place, so that any float written with 9 digits or more comes back exactly. */
+static int miras__read_real(const char *text, float *x) {
+  uint64_t digits = 0;
+  double value, power = 1;
+  int minus = text[0] == '-', exponent = 0, places = 0, seen = 0;
+  if (minus) text++;
+  if (text[0] == '0' && text[1] >= '0' && text[1] <= '9') return 0;
+  for (; (*text >= '0' && *text <= '9') || (*text == '.' && !places && seen); text++) {
+    if (*text == '.') {
+      places = 1;
+      seen = 0;
+      continue;
+    }
+    seen = 1;
+    if (digits < UINT64_MAX / 10 - 1) {
+      digits = 10 * digits + (uint64_t)(*text - '0');
+      exponent -= places;
+    } else {
+      exponent += !places;
+    }
+  }
+  if (!seen) return 0;
+  if (*text == 'e' || *text == 'E') {
+    int down = text[1] == '-', shift = 0;
+    text += 1 + (text[1] == '-' || text[1] == '+');
+    if (*text < '0' || *text > '9') return 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+      if (shift < 1000) shift = 10 * shift + (*text - '0');
+    exponent += down ? -shift : shift;
+  }
+  if (*text) return 0;
+  value = (double)digits;
+  if (digits) {
+    int n = exponent < 0 ? -exponent : exponent;
+    for (n = n < 400 ? n : 400; n; n--) power *= 10;
+    value = exponent < 0 ? value / power : value * power;
+  }
+  /* halfway from FLT_MAX to 2^128: from here on the nearest float would be infinite */
+  if (!(value < 3.4028235677973366e38)) return 0;
+  *x = (float)(minus ? -value : value);
+  return 1;
+}
+
+/* The shortest text that reads back to the same bits: 1 to 9 digits. text holds 32 characters. x is
+ * finite, as every number of a checked descriptor. */
+static void miras__write_real(char *text, float x) {
+  double size = x < 0 ? -(double)x : (double)x;
+  int exponent = 0, count, i;
+  float back = 0;
+  MIRAS_ASSERT(size < 3.5e38);
+  while (size >= 10) size /= 10, exponent++;
+  while (size > 0 && size < 1) size *= 10, exponent--;
+  for (count = 1; count <= 9; count++) {
+    char digit[12], *at = text;
+    int point = exponent;   /* digits before the decimal point, less one */
+    double scaled = size;
+    uint32_t n;
+    for (i = 1; i < count; i++) scaled *= 10;
+    n = (uint32_t)(scaled + 0.5);
+    for (i = count; i >= 0; i--, n /= 10) digit[i] = (char)('0' + (int)(n % 10));
+    /* digit[0] is 1 if rounding carried into a new place, else 0 */
+    if (digit[0] == '1') point++;
+    else memmove(digit, digit + 1, (size_t)count);
+    if (miras__real_bits(x) >> 31) *at++ = '-';
+    if (point < 0 && point >= -5) {
+      *at++ = '0';
+      *at++ = '.';
+      for (i = -1; i > point; i--) *at++ = '0';
+      for (i = 0; i < count; i++) *at++ = digit[i];
+    } else {
+      int whole = point >= 0 && point < 9 ? point : 0;
+      for (i = 0; i < count || i <= whole; i++) {
+        if (i == whole + 1) *at++ = '.';
+        *at++ = i < count ? digit[i] : '0';
+      }
+      if (point != whole) {
+        int size10 = point < 0 ? -point : point;
+        *at++ = 'e';
+        *at++ = point < 0 ? '-' : '+';
+        *at++ = (char)('0' + size10 / 10);
+        *at++ = (char)('0' + size10 % 10);
+      }
+    }
+    *at = 0;
+    if (miras__read_real(text, &back) && memcmp(&back, &x, sizeof x) == 0) return;
+  }
+}
+
+/* ---- reading JSON: as much of it as safetensors uses ---- */
+
+/* A cursor. After a violation, bad is 1 and at is end, so every loop runs out. */
+typedef struct miras__text {
+  const unsigned char *at, *end;
+  int bad;
+} miras__text;
+
+#define MIRAS__NAME_SIZE 64   /* longer names and values than 63 are none that we know */
+
+static int miras__refuse(miras__text *t) {
+  t->bad = 1;
+  t->at = t->end;
+  return 0;
+}
+
+static void miras__skip_space(miras__text *t) {
+  while (t->at < t->end && (*t->at == ' ' || *t->at == '\n' || *t->at == '\t' || *t->at == '\r'))
+    t->at++;
+}
+
+/* After white space: skip c and return 1, or return 0 and leave it there. */
+static int miras__take_char(miras__text *t, int c) {
+  miras__skip_space(t);
+  if (t->at == t->end || *t->at != c) return 0;
+  t->at++;
+  return 1;
+}
+
+static int miras__need_char(miras__text *t, int c) {
+  return miras__take_char(t, c) || miras__refuse(t);
+}
+
+/* A string, decoded. What cannot be a name or value of ours (too long, not ASCII, a NUL inside)
+ * becomes "?", which is none either. Returns where the string began in the text. */
+static const unsigned char *miras__need_string(miras__text *t, char *out) {
+  const unsigned char *start;
+  size_t n = 0;
+  int known = 1;
+  out[0] = 0;
+  if (!miras__need_char(t, '"')) return t->end;
+  start = t->at;
+  for (;;) {
+    unsigned c;
+    if (t->at == t->end || *t->at < 0x20) {
+      miras__refuse(t);
+      return start;
+    }
+    c = *t->at++;
+    if (c == '"') break;
+    if (c == '\\') {
+      static const char from[] = "\"\\/bfnrtu", to[] = "\"\\/\b\f\n\r\t";
+      const char *escape = t->at < t->end && *t->at ? strchr(from, *t->at) : NULL;
+      if (!escape) {
+        miras__refuse(t);
+        return start;
+      }
+      t->at++;
+      c = (unsigned char)to[escape - from];
+      if (*escape == 'u') {
+        int i;
+        for (c = 0, i = 0; i < 4; i++) {
+          static const char hex[] = "0123456789abcdef0123456789ABCDEF";
+          const char *digit = t->at < t->end && *t->at ? strchr(hex, *t->at) : NULL;
+          if (!digit) {
+            miras__refuse(t);
+            return start;
+          }
+          t->at++;
+          c = c << 4 | (unsigned)((digit - hex) & 15);
+        }
+      }
+    }
+    if (c < 1 || c > 126 || n == MIRAS__NAME_SIZE - 1) known = 0;
+    else out[n++] = (char)c;
+  }
+  out[n] = 0;
+  if (!known) memcpy(out, "?", 2);
+  return start;
+}
+
+static uint64_t miras__need_whole(miras__text *t) {
+  char digits[24];
+  uint64_t x = 0;
+  size_t n = 0;
+  miras__skip_space(t);
+  while (t->at < t->end && n < 21 && *t->at >= '0' && *t->at <= '9') digits[n++] = (char)*t->at++;
+  digits[n] = 0;
+  if (!miras__read_whole(digits, &x)) miras__refuse(t);
+  return x;
+}
+
+/* @85 FILES ------------------------------------------------------ needs 10 11 14 65 70 80 84 -- */
+
+/* A saved model is a safetensors file: 8 bytes of header length, a JSON header, f32 tensors without
+ * gaps, everything little-endian. The header's __metadata__ holds the descriptor, field by field,
+ * and a CRC-32C of the whole file in which the eight digits of the checksum itself count as zeros;
+ * so no single changed byte goes unnoticed, be it in the header or in the numbers.
+ *
+ * A saved memory or session is, in this order, all little-endian:
+ *    0  "mirastat"   8  u32 version 1       12  u32 what: 1 memory, 2 session
+ *   16  u64 fingerprint of the descriptor   24  u64 floats of outer parameters (session: 0)
+ *   32  u64 bytes of state                  40  u64 position
+ *   48  u64 sequences   56  u32 CRC-32C of the payload   60  u32 CRC-32C of the 60 bytes before
+ *   64  the payload: the outer parameters as f32; then for each sequence its position as u64, the
+ *       same for all, and the rest of its state as 32-bit words.
+ *
+ * Loading checks everything first and writes second: after any error the destination is as it was.
+ * It needs no memory of its own. Two things are not checked. Values: a NaN or an infinity may be
+ * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
+ * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
+
+/* ---- the descriptor as a list of named 64-bit values ---- */
+
+/* kind of field, C type, field, names of an enum's values in order. batch and the memory's seed are
+ * not in it: the model sets them. */
+#define MIRAS__MEMORY_FIELDS(X)                                                               \
+  X(NAME, miras_architecture, architecture, "matrix mlp")                                     \
+  X(NAME, miras_bias, bias, "dot l2 lp lp-smooth huber huber-norm huber-mixture")             \
+  X(NAME, miras_retention, retention, "all l2 lq lq-pnorm kl")                                \
+  X(NAME, miras_algorithm, algorithm, "gradient-descent momentum")                            \
+  X(NAME, miras_order, order, "error-first decay-first")                                      \
+  X(WHOLE, int, heads, "")                                                                    \
+  X(WHOLE, int, key_dim, "")                                                                  \
+  X(WHOLE, int, value_dim, "")                                                                \
+  X(WHOLE, int, chunk, "")                                                                    \
+  X(WHOLE, int, depth, "")                                                                    \
+  X(WHOLE, int, expansion, "")                                                                \
+  X(NAME, miras_activation, activation, "gelu silu identity")                                 \
+  X(WHOLE, int, inner_norm, "")                                                               \
+  X(WHOLE, int, inner_residual, "")                                                           \
+  X(NAME, miras_gate, keep_gate, "constant head channel")                                     \
+  X(NAME, miras_gate, step_gate, "constant head channel")                                     \
+  X(NAME, miras_gate, momentum_gate, "constant head channel")                                 \
+  X(NAME, miras_gate, threshold_gate, "constant head channel")                                \
+  X(REAL, float, forget, "")                                                                  \
+  X(REAL, float, forget_ratio, "")                                                            \
+  X(REAL, float, step, "")                                                                    \
+  X(REAL, float, momentum, "")                                                                \
+  X(REAL, float, threshold, "")                                                               \
+  X(REAL, float, p, "")                                                                       \
+  X(REAL, float, q, "")                                                                       \
+  X(REAL, float, sharpness, "")                                                               \
+  X(REAL, float, simplex, "")                                                                 \
+  X(WHOLE, int, simplex_whole, "")
+/* dropout and seed come last: models that differ only there take each other's parameters. */
+#define MIRAS__MODEL_FIELDS(X)                                                                \
+  X(WHOLE, int, vocab, "")                                                                    \
+  X(WHOLE, int, width, "")                                                                    \
+  X(WHOLE, int, layers, "")                                                                   \
+  X(WHOLE, int, hidden, "")                                                                   \
+  X(WHOLE, int, conv, "")                                                                     \
+  X(WHOLE, int, gate_rank, "")                                                                \
+  X(WHOLE, int, untied, "")                                                                   \
+  X(REAL, float, dropout, "")                                                                 \
+  X(WIDE, uint64_t, seed, "")
+
+enum {
+#define MIRAS_X(kind, type, field, words) MIRAS__AT_MEMORY_##field,
+  MIRAS__MEMORY_FIELDS(MIRAS_X)
+#undef MIRAS_X
+  MIRAS__MEMORY_COUNT,
+  MIRAS__BEFORE_MODEL = MIRAS__MEMORY_COUNT - 1,
+#define MIRAS_X(kind, type, field, words) MIRAS__AT_MODEL_##field,
+  MIRAS__MODEL_FIELDS(MIRAS_X)
+#undef MIRAS_X
+  MIRAS__FIELD_COUNT,
+  MIRAS__SHAPE_COUNT = MIRAS__AT_MODEL_dropout,   /* fields that decide what parameters mean      */
+  /* what else __metadata__ holds */
+  MIRAS__AT_FORMAT = MIRAS__FIELD_COUNT, MIRAS__AT_VERSION, MIRAS__AT_WRITER, MIRAS__AT_CHECKSUM,
+  MIRAS__AT_STEPS, MIRAS__KEY_COUNT
+};
+
+enum { MIRAS__KEY_NAME, MIRAS__KEY_WHOLE, MIRAS__KEY_REAL, MIRAS__KEY_WIDE, MIRAS__KEY_TEXT };
+
+typedef struct miras__key {
+  const char *name;
+  int kind;
+  const char *words;       /* NAME: the values; TEXT: the only one, or "" for any                */
+} miras__key;
+
+static const miras__key miras__keys[MIRAS__KEY_COUNT] = {
+#define MIRAS_X(kind, type, field, words) { "memory." #field, MIRAS__KEY_##kind, words },
+  MIRAS__MEMORY_FIELDS(MIRAS_X)
+#undef MIRAS_X
+#define MIRAS_X(kind, type, field, words) { #field, MIRAS__KEY_##kind, words },
+  MIRAS__MODEL_FIELDS(MIRAS_X)
+#undef MIRAS_X
+  { "format", MIRAS__KEY_TEXT, "miras" },
+  { "version", MIRAS__KEY_TEXT, "1" },
+  { "writer", MIRAS__KEY_TEXT, "miras.h" },
+  { "checksum", MIRAS__KEY_TEXT, "" },
+  { "steps", MIRAS__KEY_WIDE, "" }
+};
+
+#define MIRAS__RAW_NAME(x) (uint64_t)(x)
+#define MIRAS__RAW_WHOLE(x) (uint64_t)(int64_t)(x)
+#define MIRAS__RAW_REAL(x) miras__real_bits(x)
+#define MIRAS__RAW_WIDE(x) (x)
+#define MIRAS__COOK_NAME(type, x) (type)(int)(x)
+#define MIRAS__COOK_WHOLE(type, x) (type)(int64_t)(x)
+#define MIRAS__COOK_REAL(type, x) miras__bits_real(x)
+#define MIRAS__COOK_WIDE(type, x) (x)
+
+static void miras__memory_raw(const miras_desc *d, uint64_t *raw) {
+#define MIRAS_X(kind, type, field, words) \
+  raw[MIRAS__AT_MEMORY_##field] = MIRAS__RAW_##kind(d->field);
+  MIRAS__MEMORY_FIELDS(MIRAS_X)
+#undef MIRAS_X
+}
+
+static void miras__model_raw(const miras_model_desc *d, uint64_t *raw) {
+  miras__memory_raw(&d->memory, raw);
+#define MIRAS_X(kind, type, field, words) \
+  raw[MIRAS__AT_MODEL_##field] = MIRAS__RAW_##kind(d->field);
+  MIRAS__MODEL_FIELDS(MIRAS_X)
+#undef MIRAS_X
+}
+
+static void miras__model_cook(miras_model_desc *d, const uint64_t *raw) {
+  miras_desc *memory = &d->memory;
+  memset(memory, 0, sizeof *memory);
+#define MIRAS_X(kind, type, field, words)                                                     \
+  memory->field = MIRAS__COOK_##kind(type, raw[MIRAS__AT_MEMORY_##field]);
+  MIRAS__MEMORY_FIELDS(MIRAS_X)
+#undef MIRAS_X
+#define MIRAS_X(kind, type, field, words)                                                     \
+  d->field = MIRAS__COOK_##kind(type, raw[MIRAS__AT_MODEL_##field]);
+  MIRAS__MODEL_FIELDS(MIRAS_X)
+#undef MIRAS_X
+}
+
+#undef MIRAS__RAW_NAME
+#undef MIRAS__RAW_WHOLE
+#undef MIRAS__RAW_REAL
+#undef MIRAS__RAW_WIDE
+#undef MIRAS__COOK_NAME
+#undef MIRAS__COOK_WHOLE
+#undef MIRAS__COOK_REAL
+#undef MIRAS__COOK_WIDE
+
+static uint64_t miras__fingerprint(const uint64_t *raw, int count, uint64_t start) {
+  int i;
+  for (i = 0; i < count; i++) start = miras__hash(start ^ raw[i]);
+  return start;
+}
+
+/* "key":"value" of a field. */
+static void miras__out_field(miras__sink *s, int at, uint64_t raw) {
+  const miras__key *key = &miras__keys[at];
+  char text[32];
+  miras__out_text(s, ",\"");
+  miras__out_text(s, key->name);
+  miras__out_text(s, "\":\"");
+  if (key->kind == MIRAS__KEY_NAME) {
+    const char *word = key->words;
+    size_t n = 0;
+    for (; raw && *word; word++) raw -= *word == ' ';
+    while (word[n] && word[n] != ' ') n++;
+    miras__out(s, word, n);
+  } else if (key->kind == MIRAS__KEY_REAL) {
+    miras__write_real(text, miras__bits_real(raw));
+    miras__out_text(s, text);
+  } else {
+    miras__out_whole(s, raw);   /* no field of a valid descriptor is negative */
+  }
+  miras__out_text(s, "\"");
+}
+
+/* The value of a field from its text. 1 on success. */
+static int miras__read_field(int at, const char *text, uint64_t *raw) {
+  const miras__key *key = &miras__keys[at];
+  if (key->kind == MIRAS__KEY_NAME) {
+    const char *word = key->words;
+    size_t n = strlen(text);
+    uint64_t index = 0;
+    for (;; index++) {
+      size_t length = 0;
+      while (word[length] && word[length] != ' ') length++;
+      if (n == length && memcmp(word, text, n) == 0) break;
+      if (!word[length]) return 0;
+      word += length + 1;
+    }
+    *raw = index;
+    return 1;
+  }
+  if (key->kind == MIRAS__KEY_REAL) {
+    float x;
+    if (!miras__read_real(text, &x)) return 0;
+    *raw = miras__real_bits(x);
+    return 1;
+  }
+  if (key->kind == MIRAS__KEY_TEXT) return !key->words[0] || strcmp(text, key->words) == 0;
+  return miras__read_whole(text, raw) && (key->kind == MIRAS__KEY_WIDE || *raw <= INT_MAX);
+}
+
+/* ---- writing a model ---- */
+
+static int miras__has_moments(const miras_model *m, int flags) {
+  return (flags & MIRAS_SAVE_TRAINING) && m->moment1 && m->moment2;
+}
+
+static void miras__out_tensor(miras__sink *s, const char *name, const int *shape, int rank,
+                              size_t count, uint64_t *offset) {
+  int i;
+  miras__out_text(s, ",\"");
+  miras__out_text(s, name);
+  miras__out_text(s, "\":{\"dtype\":\"F32\",\"shape\":[");
+  for (i = 0; i < rank; i++) {
+    if (i) miras__out_text(s, ",");
+    miras__out_whole(s, shape ? (uint64_t)shape[i] : (uint64_t)count);
+  }
+  miras__out_text(s, "],\"data_offsets\":[");
+  miras__out_whole(s, *offset);
+  *offset += 4 * (uint64_t)count;
+  miras__out_text(s, ",");
+  miras__out_whole(s, *offset);
+  miras__out_text(s, "]}");
+}
+
+static void miras__out_header(miras__sink *s, const miras_model *m, int flags, uint32_t checksum) {
+  uint64_t raw[MIRAS__FIELD_COUNT], offset = 0;
+  char digits[9];
+  int i;
+  for (i = 0; i < 8; i++) digits[i] = "0123456789abcdef"[checksum >> (28 - 4 * i) & 15];
+  digits[8] = 0;
+  miras__model_raw(&m->desc, raw);
+  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"version\":\"1\","
+                     "\"writer\":\"miras.h\",\"checksum\":\"");
+  miras__out_text(s, digits);
+  miras__out_text(s, "\"");
+  for (i = 0; i < MIRAS__FIELD_COUNT; i++) miras__out_field(s, i, raw[i]);
+  if (miras__has_moments(m, flags)) miras__out_field(s, MIRAS__AT_STEPS, m->steps);
+  miras__out_text(s, "}");
+  for (i = 0; i < m->view_count; i++) {
+    const miras_view *v = &m->views[i];
+    miras__out_tensor(s, v->name, v->shape, v->rank, v->count, &offset);
+  }
+  if (miras__has_moments(m, flags)) {
+    miras__out_tensor(s, "adamw.moment1", NULL, 1, m->param_count, &offset);
+    miras__out_tensor(s, "adamw.moment2", NULL, 1, m->param_count, &offset);
+  }
+  miras__out_text(s, "}");
+  while (s->size % 8) miras__out_text(s, " ");
+}
+
+static void miras__out_model(miras__sink *s, const miras_model *m, int flags, size_t header,
+                             uint32_t checksum) {
+  int i;
+  miras__out64(s, (uint64_t)header);
+  miras__out_header(s, m, flags, checksum);
+  for (i = 0; i < m->view_count; i++)
+    miras__out_words(s, m->params + m->views[i].offset, m->views[i].count);
+  if (miras__has_moments(m, flags)) {
+    miras__out_words(s, m->moment1, m->param_count);
+    miras__out_words(s, m->moment2, m->param_count);
+  }
+}
+
+/* Lengths of the header and of the whole file; the latter 0 if it does not fit. */
+static size_t miras__model_bytes(const miras_model *m, int flags, size_t *header) {
+  miras__sink count;
+  size_t floats = 0, bytes;
+  int i, fits = 1;
+  memset(&count, 0, sizeof count);
+  miras__out_header(&count, m, flags, 0);
+  *header = count.size;
+  for (i = 0; i < m->view_count; i++) fits = fits && miras__add(floats, m->views[i].count, &floats);
+  if (miras__has_moments(m, flags))
+    fits = fits && miras__add(floats, m->param_count, &floats) &&
+           miras__add(floats, m->param_count, &floats);
+  fits = fits && miras__mul(floats, 4, &bytes) && miras__add(bytes, 8 + count.size, &bytes);
+  return fits ? bytes : 0;
+}
+
+/* Everything that can be saved goes through one of these: emit the whole file into s and return its
+ * length, or only return the length when s is NULL. */
+typedef size_t (*miras__emit)(const void *object, int flags, miras__sink *s);
+
+static size_t miras__emit_model(const void *object, int flags, miras__sink *s) {
+  const miras_model *m = (const miras_model *)object;
+  size_t header, bytes = miras__model_bytes(m, flags, &header);
+  if (s && bytes) {
+    miras__sink sum;
+    memset(&sum, 0, sizeof sum);
+    miras__out_model(&sum, m, flags, header, 0);
+    miras__out_model(s, m, flags, header, sum.crc);
+  }
+  return bytes;
+}
+
+/* ---- reading a model ---- */
+
+#define MIRAS__MAX_HEADER 100000000u   /* the cap that safetensors itself sets */
+#define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 20 views         */
+
+typedef struct miras__metadata {
+  uint64_t raw[MIRAS__KEY_COUNT];
+  uint64_t seen;                     /* bit per key                                              */
+  const unsigned char *checksum;     /* its eight digits                                         */
+} miras__metadata;
+
+typedef struct miras__tensor {
+  char name[MIRAS__NAME_SIZE];
+  int rank;
+  uint64_t shape[3];
+  uint64_t begin, end;               /* bytes within the payload                                 */
+} miras__tensor;
+
+typedef struct miras__file {
+  const unsigned char *header, *payload;
+  size_t header_size, payload_size;
+} miras__file;
+
+static void miras__need_metadata(miras__text *t, miras__metadata *meta) {
+  char name[MIRAS__NAME_SIZE], value[MIRAS__NAME_SIZE];
+  int i;
+  if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
+  do {
+    const unsigned char *start;
+    miras__need_string(t, name);
+    miras__need_char(t, ':');
+    start = miras__need_string(t, value);
+    for (i = 0; i < MIRAS__KEY_COUNT && strcmp(name, miras__keys[i].name) != 0; i++) {}
+    if (t->bad || i == MIRAS__KEY_COUNT) continue;   /* other keys are other people's notes */
+    if ((meta->seen >> i & 1) || !miras__read_field(i, value, &meta->raw[i])) miras__refuse(t);
+    meta->seen |= (uint64_t)1 << i;
+    if (i == MIRAS__AT_CHECKSUM) {
+      meta->checksum = start;
+      if (t->bad || t->at - start != 9) miras__refuse(t);   /* eight plain digits and the quote */
+    }
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, '}');
+}
+
+static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload) {
+  char text[MIRAS__NAME_SIZE];
+  uint64_t bytes = 4;
+  int seen = 0, i;
+  x->rank = 0;
+  x->begin = x->end = 0;
+  miras__need_char(t, '{');
+  do {
+    int key;
+    miras__need_string(t, text);
+    miras__need_char(t, ':');
+    key = strcmp(text, "dtype") == 0 ? 1 : strcmp(text, "shape") == 0 ? 2
+        : strcmp(text, "data_offsets") == 0 ? 4 : 0;
+    if (!key || (seen & key)) {
+      miras__refuse(t);
+      return;
+    }
+    seen |= key;
+    if (key == 1) {
+      miras__need_string(t, text);
+      if (strcmp(text, "F32") != 0) miras__refuse(t);
+    } else if (key == 2) {
+      miras__need_char(t, '[');
+      do {
+        if (x->rank == 3) miras__refuse(t);
+        else x->shape[x->rank++] = miras__need_whole(t);
+      } while (miras__take_char(t, ','));
+      miras__need_char(t, ']');
+    } else {
+      miras__need_char(t, '[');
+      x->begin = miras__need_whole(t);
+      miras__need_char(t, ',');
+      x->end = miras__need_whole(t);
+      miras__need_char(t, ']');
+    }
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, '}');
+  if (t->bad || seen != 7 || x->end <= x->begin || x->end > payload) {
+    miras__refuse(t);
+    return;
+  }
+  /* begin < end, so a zero in the shape can never match */
+  for (i = 0; i < x->rank; i++) {
+    if (x->shape[i] && bytes > UINT64_MAX / x->shape[i]) {
+      miras__refuse(t);
+      return;
+    }
+    bytes *= x->shape[i];
+  }
+  if (bytes != x->end - x->begin) miras__refuse(t);
+}
+
+/* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
+ * it was read. __metadata__ may stand anywhere, once. */
+typedef struct miras__reader {
+  miras__text t;
+  size_t payload_size;
+  int members, metadata;             /* read so far                                              */
+} miras__reader;
+
+static void miras__rewind(miras__reader *r, const miras__file *f) {
+  r->t.at = f->header + 1;           /* the opening brace was checked                            */
+  r->t.end = f->header + f->header_size;
+  r->t.bad = 0;
+  r->payload_size = f->payload_size;
+  r->members = r->metadata = 0;
+}
+
+static int miras__next(miras__reader *r, miras__tensor *x, miras__metadata *meta) {
+  miras__text *t = &r->t;
+  while (!t->bad) {
+    if (miras__take_char(t, '}')) {
+      miras__skip_space(t);          /* the padding                                              */
+      return t->at == t->end ? 0 : miras__refuse(t);
+    }
+    if (r->members) miras__need_char(t, ',');
+    r->members = 1;
+    miras__need_string(t, x->name);
+    miras__need_char(t, ':');
+    if (strcmp(x->name, "__metadata__") != 0) {
+      miras__need_tensor(t, x, r->payload_size);
+      return !t->bad;
+    }
+    if (r->metadata) return miras__refuse(t);
+    r->metadata = 1;
+    memset(meta, 0, sizeof *meta);
+    miras__need_metadata(t, meta);
+  }
+  return 0;
+}
+
+/* Do the tensors, in whatever order the header lists them, cover the payload without a hole or an
+ * overlap? Exact and without memory: each round picks the 64 next ones by offset. */
+static int miras__covers(const miras__file *f, size_t count) {
+  struct { uint64_t begin, end; } next[64];
+  uint64_t at = 0;
+  size_t found = 0;
+  while (found < count) {
+    miras__metadata meta;
+    miras__tensor x;
+    miras__reader r;
+    int n = 0, i;
+    for (miras__rewind(&r, f); miras__next(&r, &x, &meta);) {
+      if (x.begin < at || (n == 64 && x.begin >= next[63].begin)) continue;
+      if (n < 64) n++;
+      for (i = n - 1; i > 0 && next[i - 1].begin > x.begin; i--) next[i] = next[i - 1];
+      next[i].begin = x.begin;
+      next[i].end = x.end;
+    }
+    for (i = 0; i < n; i++) {
+      if (next[i].begin != at) return 0;
+      at = next[i].end;
+    }
+    if (!n) return 0;
+    found += (size_t)n;
+  }
+  return at == f->payload_size && found == count;
+}
+
+/* All that can be said without a model: syntax, types, ranges, metadata, checksum, tiling. */
+static miras_result miras__check_file(miras__file *f, miras__metadata *meta, const void *bytes,
+                                      size_t size) {
+  const uint64_t fields = ((uint64_t)1 << MIRAS__AT_VERSION << 1) - 1;
+  const uint64_t proof = (uint64_t)1 << MIRAS__AT_WRITER | (uint64_t)1 << MIRAS__AT_CHECKSUM;
+  const unsigned char *base = (const unsigned char *)bytes;
+  miras__tensor x;
+  miras__reader r;
+  uint64_t length, at = 0;
+  size_t count = 0;
+  int in_order = 1;
+  if (size < 10) return MIRAS_ERR_FORMAT;
+  length = miras__get64(base);
+  if (length < 2 || length > MIRAS__MAX_HEADER || length > size - 8 || base[8] != '{')
+    return MIRAS_ERR_FORMAT;
+  f->header = base + 8;
+  f->header_size = (size_t)length;
+  f->payload = base + 8 + f->header_size;
+  f->payload_size = size - 8 - f->header_size;
+  memset(meta, 0, sizeof *meta);
+  for (miras__rewind(&r, f); miras__next(&r, &x, meta); count++) {
+    if (x.begin != at) in_order = 0;
+    at = x.end;
+  }
+  if (r.t.bad || (meta->seen & fields) != fields) return MIRAS_ERR_FORMAT;
+  /* Our files name their writer and carry a checksum. One without the other is damage. */
+  if ((meta->seen & proof) && (meta->seen & proof) != proof) return MIRAS_ERR_FORMAT;
+  if (meta->checksum) {
+    size_t before = (size_t)(meta->checksum - base);
+    uint32_t crc = miras__crc32c(0, base, before), said = 0;
+    int i;
+    crc = miras__crc32c(crc, "00000000", 8);
+    crc = miras__crc32c(crc, base + before + 8, size - before - 8);
+    for (i = 0; i < 8; i++) {
+      static const char hex[] = "0123456789abcdef";
+      const char *digit = (const char *)memchr(hex, meta->checksum[i], 16);
+      if (!digit) return MIRAS_ERR_FORMAT;
+      said = said << 4 | (uint32_t)(digit - hex);
+    }
+    if (crc != said) return MIRAS_ERR_FORMAT;
+  }
+  if (in_order ? at != f->payload_size : !miras__covers(f, count)) return MIRAS_ERR_FORMAT;
+  return MIRAS_OK;
+}
+
+/* Which tensor of m this is: a view, view_count or view_count + 1 for the moments, -1 for none.
+ * hint is where to look first. */
+static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int hint) {
+  const miras_view *v;
+  int i, n = m->view_count, k;
+  if (strcmp(x->name, "adamw.moment1") == 0 || strcmp(x->name, "adamw.moment2") == 0) {
+    if (x->rank != 1 || x->shape[0] != (uint64_t)m->param_count) return -1;
+    return n + (x->name[12] == '2');
+  }
+  for (i = 0; i < n; i++) {
+    v = &m->views[(hint + i) % n];
+    if (strcmp(v->name, x->name) != 0) continue;
+    if (x->rank != v->rank) return -1;
+    for (k = 0; k < v->rank; k++)
+      if (x->shape[k] != (uint64_t)v->shape[k]) return -1;
+    return (hint + i) % n;
+  }
+  return -1;
+}
+
+static miras_result miras__load_model(miras_model *m, const void *bytes, size_t size) {
+  unsigned char seen[MIRAS__MAX_TENSORS / 8];
+  uint64_t raw[MIRAS__FIELD_COUNT], steps;
+  miras__metadata meta;
+  miras__tensor x;
+  miras__reader r;
+  miras__file f;
+  miras_result result = miras__check_file(&f, &meta, bytes, size);
+  int count = 0, moments = 0, at = -1, i;
+  if (result != MIRAS_OK) return result;
+  miras__model_raw(&m->desc, raw);
+  for (i = 0; i < MIRAS__SHAPE_COUNT; i++)
+    if (raw[i] != meta.raw[i]) return MIRAS_ERR_MISMATCH;
+  MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 2);
+  memset(seen, 0, sizeof seen);
+  for (miras__rewind(&r, &f); miras__next(&r, &x, &meta); count++) {
+    at = miras__find_tensor(m, &x, at + 1);
+    if (at < 0 || (seen[at / 8] >> at % 8 & 1)) return MIRAS_ERR_FORMAT;
+    seen[at / 8] = (unsigned char)(seen[at / 8] | 1 << at % 8);
+    moments += at >= m->view_count;
+  }
+  /* All are known and distinct, so the right number of them means that none is missing. */
+  if (count - moments != m->view_count || moments == 1) return MIRAS_ERR_FORMAT;
+  steps = meta.raw[MIRAS__AT_STEPS];
+  if (moments && !(meta.seen >> MIRAS__AT_STEPS & 1)) return MIRAS_ERR_FORMAT;
+  /* From here on nothing can fail. */
+  for (miras__rewind(&r, &f); miras__next(&r, &x, &meta);) {
+    const unsigned char *from = f.payload + (size_t)x.begin;
+    size_t n = (size_t)(x.end - x.begin) / 4;
+    at = miras__find_tensor(m, &x, at + 1);
+    if (at < m->view_count) miras__get_words(m->params + m->views[at].offset, from, n);
+    else if (at == m->view_count && m->moment1) miras__get_words(m->moment1, from, n);
+    else if (at > m->view_count && m->moment2) miras__get_words(m->moment2, from, n);
+  }
+  if (!moments && m->moment1) memset(m->moment1, 0, m->param_count * sizeof(float));
+  if (!moments && m->moment2) memset(m->moment2, 0, m->param_count * sizeof(float));
+  if (m->grads) memset(m->grads, 0, m->param_count * sizeof(float));
+  m->steps = steps;
+  m->calls = 0;   /* as after a step: no gradient is pending */
+  m->taped = 0;
+  return MIRAS_OK;
+}
+
+/* ---- states ---- */
+
+/* What a state file says before its payload. */
+typedef struct miras__state_header {
+  uint32_t what;           /* 1 memory, 2 session                                                */
+  uint64_t fingerprint, params, bytes, sequences;
+} miras__state_header;
+
+static miras__state_header miras__memory_header(const miras_memory *m) {
+  uint64_t raw[MIRAS__MEMORY_COUNT];
+  miras__state_header h;
+  miras__memory_raw(&m->plan.d, raw);
+  h.what = 1;
+  h.fingerprint = miras__fingerprint(raw, MIRAS__MEMORY_COUNT, (uint64_t)m->plan.d.batch);
+  h.params = m->plan.params;
+  h.bytes = m->state_bytes;
+  h.sequences = (uint64_t)m->plan.d.batch;
+  return h;
+}
+
+static miras__state_header miras__session_header(const miras_session *s) {
+  uint64_t raw[MIRAS__FIELD_COUNT];
+  miras__state_header h;
+  miras__model_raw(&s->model->desc, raw);
+  h.what = 2;
+  h.fingerprint = miras__fingerprint(raw, MIRAS__SHAPE_COUNT, 0);
+  h.params = 0;
+  h.bytes = s->state_bytes;
+  h.sequences = 1;
+  return h;
+}
+
+static void miras__out_state(miras__sink *s, const miras__state_header *h, const float *params,
+                             const void *state) {
+  const unsigned char *at = (const unsigned char *)state;
+  size_t each = (size_t)(h->bytes / h->sequences);
+  uint64_t i, position;
+  if (h->params) miras__out_words(s, params, (size_t)h->params);
+  for (i = 0; i < h->sequences; i++, at += each) {
+    memcpy(&position, at, 8);
+    miras__out64(s, position);
+    miras__out_words(s, at + 8, each / 4 - 2);
+  }
+}
+
+static size_t miras__emit_state(const miras__state_header *h, const float *params,
+                                const void *state, miras__sink *s) {
+  size_t bytes;
+  if (!miras__mul((size_t)h->params, 4, &bytes) || !miras__add(bytes, 64, &bytes) ||
+      !miras__add(bytes, (size_t)h->bytes, &bytes))
+    return 0;
+  if (s) {
+    unsigned char head[64];
+    uint64_t position;
+    miras__sink sum;
+    memcpy(&position, state, 8);
+    memset(&sum, 0, sizeof sum);
+    miras__out_state(&sum, h, params, state);
+    memset(head, 0, sizeof head);
+    memcpy(head, "mirastat", 8);
+    miras__set32(head + 8, 1);
+    miras__set32(head + 12, h->what);
+    miras__set64(head + 16, h->fingerprint);
+    miras__set64(head + 24, h->params);
+    miras__set64(head + 32, h->bytes);
+    miras__set64(head + 40, position);
+    miras__set64(head + 48, h->sequences);
+    miras__set32(head + 56, sum.crc);
+    miras__set32(head + 60, miras__crc32c(0, head, 60));
+    miras__out(s, head, 64);
+    miras__out_state(s, h, params, state);
+  }
+  return bytes;
+}
+
+static size_t miras__emit_memory(const void *object, int flags, miras__sink *s) {
+  const miras_memory *m = (const miras_memory *)object;
+  miras__state_header h = miras__memory_header(m);
+  (void)flags;
+  return miras__emit_state(&h, m->params, m->state, s);
+}
+
+static size_t miras__emit_session(const void *object, int flags, miras__sink *s) {
+  const miras_session *session = (const miras_session *)object;
+  miras__state_header h = miras__session_header(session);
+  (void)flags;
+  return miras__emit_state(&h, NULL, session->state, s);
+}
+
+static miras_result miras__load_state(const miras__state_header *want, float *params, void *state,
+                                      const void *bytes, size_t size) {
+  const unsigned char *head = (const unsigned char *)bytes, *from = head + 64;
+  uint64_t count, state_bytes, position, i;
+  unsigned char *to = (unsigned char *)state;
+  size_t each;
+  if (size < 64 || size % 4 || memcmp(head, "mirastat", 8) != 0 || miras__get32(head + 8) != 1 ||
+      miras__crc32c(0, head, 60) != miras__get32(head + 60) ||
+      miras__crc32c(0, from, size - 64) != miras__get32(head + 56))
+    return MIRAS_ERR_FORMAT;
+  count = miras__get64(head + 24);
+  state_bytes = miras__get64(head + 32);
+  position = miras__get64(head + 40);
+  /* In this order nothing wraps, and a file of the wrong length is never called a mismatch. */
+  if (state_bytes > size - 64 || count != (size - 64 - state_bytes) / 4) return MIRAS_ERR_FORMAT;
+  if (miras__get32(head + 12) != want->what || miras__get64(head + 16) != want->fingerprint ||
+      count != want->params || state_bytes != want->bytes ||
+      miras__get64(head + 48) != want->sequences)
+    return MIRAS_ERR_MISMATCH;
+  /* Kernels rely on sequences that stand at the same place, and on counts that do not wrap. */
+  if (position >> 62) return MIRAS_ERR_FORMAT;
+  each = (size_t)(state_bytes / want->sequences);
+  from += 4 * (size_t)count;
+  for (i = 0; i < want->sequences; i++)
+    if (miras__get64(from + (size_t)i * each) != position) return MIRAS_ERR_FORMAT;
+  /* From here on nothing can fail. */
+  if (count) miras__get_words(params, head + 64, (size_t)count);
+  for (i = 0; i < want->sequences; i++, from += each, to += each) {
+    memcpy(to, &position, 8);
+    miras__get_words(to + 8, from + 8, each / 4 - 2);
+  }
+  return MIRAS_OK;
+}
+
+/* ---- the public forms on memory ---- */
+
+static size_t miras__save_to(miras__emit emit, const void *object, int flags, void *buffer,
+                             size_t capacity) {
+  size_t bytes = emit(object, flags, NULL);
+  if (buffer && bytes && bytes <= capacity) {
+    miras__sink s;
+    memset(&s, 0, sizeof s);
+    s.to = (unsigned char *)buffer;
+    emit(object, flags, &s);
+    MIRAS_ASSERT(s.size == bytes);
+  }
+  return bytes;
+}
+
+MIRAS_API size_t miras_model_save_to(const miras_model *m, int flags, void *buffer,
+                                     size_t capacity) {
+  if (!m || (flags & ~MIRAS_SAVE_TRAINING)) return 0;
+  return miras__save_to(miras__emit_model, m, flags, buffer, capacity);
+}
+
+MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
+  return m && bytes ? miras__load_model(m, bytes, size) : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size) {
+  miras__metadata meta;
+  miras__file f;
+  miras_result result;
+  if (!d || !bytes) return MIRAS_ERR_ARGUMENT;
+  result = miras__check_file(&f, &meta, bytes, size);
+  if (result == MIRAS_OK) miras__model_cook(d, meta.raw);
+  return result;
+}
+
+MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
+  return m ? miras__save_to(miras__emit_memory, m, 0, buffer, capacity) : 0;
+}
+
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
+  miras__state_header h;
+  if (!m || !bytes) return MIRAS_ERR_ARGUMENT;
+  h = miras__memory_header(m);
+  return miras__load_state(&h, m->params, m->state, bytes, size);
+}
+
+MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
+  return s ? miras__save_to(miras__emit_session, s, 0, buffer, capacity) : 0;
+}
+
+MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
+  miras__state_header h;
+  if (!s || !bytes) return MIRAS_ERR_ARGUMENT;
+  h = miras__session_header(s);
+  return miras__load_state(&h, NULL, s->state, bytes, size);
+}
+
+/* ---- the public forms on paths ---- */
+
+#ifndef MIRAS_NO_STDIO
+
+static int miras__write_file(void *user, const void *bytes, size_t n) {
+  return fwrite(bytes, 1, n, (FILE *)user) == n;
+}
+
+static miras_result miras__save_path(miras__emit emit, const void *object, int flags,
+                                     const char *path, const miras_allocator *allocator) {
+  miras_allocator from = miras__allocator(allocator);
+  size_t length = strlen(path), room;
+  char *part;
+  FILE *file;
+  int ok;
+  if (!emit(object, flags, NULL)) return MIRAS_ERR_SIZE;
+  if (!miras__add(length, 5, &room)) return MIRAS_ERR_SIZE;
+  part = (char *)from.alloc(room, from.user);
+  if (!part) return MIRAS_ERR_ALLOC;
+  memcpy(part, path, length);
+  memcpy(part + length, ".tmp", 5);
+  file = fopen(part, "wb");
+  ok = file != NULL;
+  if (file) {
+    miras__sink s;
+    memset(&s, 0, sizeof s);
+    s.write = miras__write_file;
+    s.user = file;
+    emit(object, flags, &s);
+    ok = !s.failed && fflush(file) == 0;
+    if (fclose(file) != 0) ok = 0;
+#ifdef _WIN32
+    /* There, rename does not replace a file. Between the two calls only path.tmp is whole. */
+    if (ok) remove(path);
+#endif
+    ok = ok && rename(part, path) == 0;
+    if (!ok) remove(part);
+  }
+  from.free(part, room, from.user);
+  return ok ? MIRAS_OK : MIRAS_ERR_IO;
+}
+
+/* A whole file in one allocation of its length and a byte. */
+typedef struct miras__content {
+  miras_allocator from;
+  unsigned char *bytes;
+  size_t size;
+} miras__content;
+
+static void miras__content_free(miras__content *c) {
+  if (c->bytes) c->from.free(c->bytes, c->size + 1, c->from.user);
+  c->bytes = NULL;
+}
+
+static miras_result miras__read_path(miras__content *c, const char *path,
+                                     const miras_allocator *allocator) {
+  miras_result result = MIRAS_ERR_IO;
+  FILE *file = fopen(path, "rb");
+  long end = -1;
+  c->from = miras__allocator(allocator);
+  c->bytes = NULL;
+  c->size = 0;
+  if (!file) return MIRAS_ERR_IO;
+  /* Reading a byte first finds out folders, which open and have an absurd length. */
+  if ((fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+  if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
+    c->size = (size_t)end;
+    c->bytes = (unsigned char *)c->from.alloc(c->size + 1, c->from.user);
+    if (!c->bytes) {
+      result = MIRAS_ERR_ALLOC;
+    } else if (fread(c->bytes, 1, c->size, file) == c->size && fgetc(file) == EOF &&
+               !ferror(file)) {
+      result = MIRAS_OK;
+    }
+  }
+  fclose(file);
+  if (result != MIRAS_OK) miras__content_free(c);
+  return result;
+}
+
+MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags) {
+  if (!m || !path || (flags & ~MIRAS_SAVE_TRAINING)) return MIRAS_ERR_ARGUMENT;
+  return miras__save_path(miras__emit_model, m, flags, path, &m->allocator);
+}
+
+MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
+  miras__content c;
+  miras_result result;
+  if (!m || !path) return MIRAS_ERR_ARGUMENT;
+  result = miras__read_path(&c, path, &m->allocator);
+  if (result != MIRAS_OK) return result;
+  result = miras__load_model(m, c.bytes, c.size);
+  miras__content_free(&c);
+  return result;
+}
+
+MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *training,
+                                             const miras_allocator *allocator,
+                                             miras_result *result) {
+  miras_result said = MIRAS_ERR_ARGUMENT;
+  miras_model *m = NULL;
+  miras_model_desc d;
+  miras__content c;
+  memset(&d, 0, sizeof d);
+  memset(&c, 0, sizeof c);
+  if (training) {
+    d.batch = training->batch;
+    d.context = training->context;
+    d.parallel = training->parallel;
+  }
+  if (path) said = miras__read_path(&c, path, allocator);
+  if (said == MIRAS_OK) said = miras_model_desc_from(&d, c.bytes, c.size);
+  if (said == MIRAS_OK && !miras_model_size(&d, NULL, 0)) said = MIRAS_ERR_DESC;
+  if (said == MIRAS_OK) {
+    m = miras_model_open(&d, allocator);
+    said = m ? miras__load_model(m, c.bytes, c.size) : MIRAS_ERR_ALLOC;
+    if (m && said != MIRAS_OK) {
+      miras_model_close(m);
+      m = NULL;
+    }
+  }
+  miras__content_free(&c);
+  if (result) *result = said;
+  return m;
+}
+
+MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
+  if (!m || !path) return MIRAS_ERR_ARGUMENT;
+  return miras__save_path(miras__emit_memory, m, 0, path, &m->allocator);
+}
+
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
+  miras__content c;
+  miras_result result;
+  if (!m || !path) return MIRAS_ERR_ARGUMENT;
+  result = miras__read_path(&c, path, &m->allocator);
+  if (result != MIRAS_OK) return result;
+  result = miras_memory_load_from(m, c.bytes, c.size);
+  miras__content_free(&c);
+  return result;
+}
+
+MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
+  if (!s || !path) return MIRAS_ERR_ARGUMENT;
+  return miras__save_path(miras__emit_session, s, 0, path, &s->allocator);
+}
+
+MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
+  miras__content c;
+  miras_result result;
+  if (!s || !path) return MIRAS_ERR_ARGUMENT;
+  result = miras__read_path(&c, path, &s->allocator);
+  if (result != MIRAS_OK) return result;
+  result = miras_session_load_from(s, c.bytes, c.size);
+  miras__content_free(&c);
+  return result;
+}
+
+#endif /* MIRAS_NO_STDIO */
+/* @99 LICENCE ---------------------------------------------------------------------------------- */
+
+/* Choose whichever of the two suits you.
+ *
+ * ALTERNATIVE A: public domain
+ *
+ * The authors give this work to the public. Anyone may copy, change, publish, use, compile, sell
+ * or distribute it, as source or as binary, for any purpose, commercial or not, by any means, and
+ * without naming anyone. Where the law knows a public domain, the authors place all of their
+ * copyright in this work there, for good, for everybody's benefit and to the detriment of their
+ * heirs. The work comes as it is, without warranty of any kind, express or implied, including
+ * those of merchantability, fitness for a purpose and non-infringement; the authors are not liable
+ * for any claim or damage that arises from it or its use.
+ *
+ * ALTERNATIVE B: MIT
+ *
+ * Copyright (c) the authors of miras.h
+ *
+ * Permission is hereby granted, free of charge, to any person obtaining a copy of this software
+ * and associated documentation files (the "Software"), to deal in the Software without
+ * restriction, including without limitation the rights to use, copy, modify, merge, publish,
+ * distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+ * Software is furnished to do so, subject to the following conditions:
+ *
+ * The above copyright notice and this permission notice shall be included in all copies or
+ * substantial portions of the Software.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+ * BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+ * NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+ * DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+ * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */
+
+/* Hand the compiler's settings back to the program that included this file. */
+#if defined(__clang__)
+  #pragma STDC FP_CONTRACT DEFAULT
+#elif defined(__GNUC__)
+  #pragma GCC pop_options
+#endif
+#endif   /* region C */

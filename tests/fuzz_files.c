@@ -1,0 +1,323 @@
+/* Fuzzing of everything that reads a file. Any bytes give an error, and then the object has not
+ * changed, or an object that saves, loads and runs.
+ *
+ *   clang -g -O1 -I. -DMIRAS_LIBFUZZER -fsanitize=fuzzer,address,undefined tests/fuzz_files.c -lm
+ *   ./a.out corpus                  libFuzzer; write its first corpus with the program below
+ *   cc -O2 -I. tests/fuzz_files.c -lm
+ *   ./a.out                         some thousand mutations from a fixed seed, for the default tests
+ *   ./a.out COUNT [SEED]            more of them
+ *   ./a.out --seeds FOLDER          write the first corpus
+ *   ./a.out FILE ...                replay
+ *
+ * The first byte of an input chooses the object (0 model, 1 memory, 2 session; modulo 3) and, with
+ * its bit 7, whether the checksums are made right first, so that what lies behind them is reached
+ * too. The rest is the file. */
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Loading must not allocate; allocation is counted to see that. */
+static long fuzz_calls;
+static void *fuzz_malloc(size_t n) {
+  fuzz_calls++;
+  return malloc(n);
+}
+#define MIRAS_MALLOC(n) fuzz_malloc(n)
+#define MIRAS_FREE(p) free(p)
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_KINDS };
+
+static miras_model *fuzz_model;
+static miras_memory *fuzz_memory;
+static miras_session *fuzz_session;
+static unsigned char *fuzz_base[FUZZ_KINDS];   /* a good file of each kind */
+static size_t fuzz_size[FUZZ_KINDS];
+static uint64_t fuzz_print[FUZZ_KINDS];        /* of the object that it came from */
+
+static void fuzz_check(int ok, const char *what) {
+  if (ok) return;
+  fprintf(stderr, "fuzz_files: %s\n", what);
+  abort();
+}
+
+static size_t fuzz_save(int kind, void *to, size_t capacity) {
+  return kind == FUZZ_MODEL ? miras_model_save_to(fuzz_model, MIRAS_SAVE_TRAINING, to, capacity)
+       : kind == FUZZ_MEMORY ? miras_memory_save_to(fuzz_memory, to, capacity)
+       : miras_session_save_to(fuzz_session, to, capacity);
+}
+
+static miras_result fuzz_load(int kind, const void *from, size_t n) {
+  return kind == FUZZ_MODEL ? miras_model_load_from(fuzz_model, from, n)
+       : kind == FUZZ_MEMORY ? miras_memory_load_from(fuzz_memory, from, n)
+       : miras_session_load_from(fuzz_session, from, n);
+}
+
+static uint64_t fuzz_look(int kind) {
+  size_t n = 0;
+  const void *state;
+  uint64_t h = 0;
+  if (kind == FUZZ_MODEL) {
+    n = 4 * fuzz_model->param_count;
+    h = miras__hash(fuzz_model->steps);
+    h = miras__hash(h ^ miras__crc32c(0, fuzz_model->params, n));
+    h = miras__hash(h ^ miras__crc32c(0, fuzz_model->moment1, n));
+    return miras__hash(h ^ miras__crc32c(0, fuzz_model->moment2, n));
+  }
+  state = kind == FUZZ_MEMORY ? miras_memory_state(fuzz_memory, &n)
+                              : miras_session_state(fuzz_session, &n);
+  h = miras__hash(miras__crc32c(0, state, n));
+  if (kind == FUZZ_SESSION) return h;
+  state = miras_memory_params(fuzz_memory, &n);
+  return miras__hash(h ^ miras__crc32c(0, state, 4 * n));
+}
+
+static void fuzz_start(void) {
+  int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 };
+  float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
+  miras_adamw_options adamw;
+  miras_model_desc d;
+  miras_desc one;
+  int i;
+  if (fuzz_model) return;
+  miras_model_preset(&d, MIRAS_TITANS);
+  d.memory.heads = 1;
+  d.memory.key_dim = 2;
+  d.memory.chunk = 2;
+  d.memory.expansion = 1;
+  d.vocab = 4;
+  d.width = 2;
+  d.layers = 1;
+  d.hidden = 2;
+  d.conv = 1;
+  d.gate_rank = 1;
+  d.batch = 1;
+  d.context = 8;
+  fuzz_model = miras_model_open(&d, NULL);
+  fuzz_check(fuzz_model != NULL, "no model");
+  memset(&adamw, 0, sizeof adamw);
+  (void)miras_model_loss(fuzz_model, tokens, tokens, 1, 8, 1);
+  miras_model_backward(fuzz_model);
+  (void)miras_adamw(fuzz_model, &adamw, 0.01f);
+  fuzz_session = miras_session_open(fuzz_model, NULL);
+  fuzz_check(fuzz_session != NULL, "no session");
+  miras_session_prefill(fuzz_session, tokens, 5);
+  miras_preset(&one, MIRAS_MEMORA);
+  one.heads = 1;
+  one.key_dim = 2;
+  one.expansion = 1;
+  one.chunk = 3;
+  one.batch = 2;
+  fuzz_memory = miras_memory_open(&one, NULL);
+  fuzz_check(fuzz_memory != NULL, "no memory");
+  for (i = 0; i < 5; i++) miras_step(fuzz_memory, x, x, x, y);
+  for (i = 0; i < FUZZ_KINDS; i++) {
+    fuzz_size[i] = fuzz_save(i, NULL, 0);
+    fuzz_base[i] = (unsigned char *)malloc(fuzz_size[i]);
+    fuzz_check(fuzz_base[i] && fuzz_save(i, fuzz_base[i], fuzz_size[i]) == fuzz_size[i], "no file");
+    fuzz_print[i] = fuzz_look(i);
+  }
+}
+
+/* Make the checksums of a file right, where it has any. */
+static void fuzz_mend(int kind, unsigned char *file, size_t n) {
+  if (kind == FUZZ_MODEL) {
+    static const char mark[] = "\"checksum\":\"";
+    size_t length = sizeof mark - 1, i, k;
+    for (i = 8; i + length + 8 <= n; i++) {
+      uint32_t crc;
+      if (memcmp(file + i, mark, length) != 0) continue;
+      memset(file + i + length, '0', 8);
+      crc = miras__crc32c(0, file, n);
+      for (k = 0; k < 8; k++)
+        file[i + length + k] = (unsigned char)"0123456789abcdef"[crc >> (28 - 4 * k) & 15];
+      return;
+    }
+  } else if (n >= 64) {
+    miras__set32(file + 56, miras__crc32c(0, file + 64, n - 64));
+    miras__set32(file + 60, miras__crc32c(0, file, 60));
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  unsigned char *file;
+  miras_result result;
+  size_t n;
+  int kind;
+  if (!size) return 0;
+  fuzz_start();
+  kind = (data[0] & 127) % FUZZ_KINDS;
+  n = size - 1;
+  file = (unsigned char *)malloc(n ? n : 1);   /* exactly as long, for the sanitizer */
+  fuzz_check(file != NULL, "no memory for an input");
+  memcpy(file, data + 1, n);
+  if (data[0] & 128) fuzz_mend(kind, file, n);
+  fuzz_calls = 0;
+  if (kind == FUZZ_MODEL) {
+    miras_model_desc d;
+    memset(&d, 0x5a, sizeof d);
+    d.parallel = NULL;
+    result = miras_model_desc_from(&d, file, n);
+    fuzz_check(result == MIRAS_OK || result == MIRAS_ERR_FORMAT, "desc_from: a strange result");
+    if (result == MIRAS_OK) {
+      char why[160];
+      d.batch = d.context = 0;
+      (void)miras_model_size(&d, why, sizeof why);   /* refuses or accepts, but stands it */
+    }
+  }
+  result = fuzz_load(kind, file, n);
+  fuzz_check(fuzz_calls == 0, "loading has allocated");
+  if (result != MIRAS_OK) {
+    fuzz_check(result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_MISMATCH, "a strange result");
+    fuzz_check(fuzz_look(kind) == fuzz_print[kind], "an error has changed the object");
+  } else {
+    uint64_t look = fuzz_look(kind);
+    size_t bytes = fuzz_save(kind, NULL, 0);
+    unsigned char *again = (unsigned char *)malloc(bytes);
+    int32_t tokens[3] = { 1, 2, 3 };
+    float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
+    fuzz_check(again && fuzz_save(kind, again, bytes) == bytes, "does not save");
+    fuzz_check(fuzz_load(kind, again, bytes) == MIRAS_OK, "does not load what it saved");
+    fuzz_check(fuzz_look(kind) == look, "a round trip has changed the object");
+    /* whatever was in it, it runs without a fault */
+    if (kind == FUZZ_MODEL) (void)miras_model_loss(fuzz_model, tokens, tokens, 1, 3, 0);
+    if (kind == FUZZ_MEMORY) (void)miras_step(fuzz_memory, x, x, x, y);
+    if (kind == FUZZ_SESSION) (void)miras_session_prefill(fuzz_session, tokens, 3);
+    free(again);
+    fuzz_check(fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK &&
+               fuzz_look(kind) == fuzz_print[kind], "the good file does not load any more");
+  }
+  free(file);
+  return 0;
+}
+
+#ifndef MIRAS_LIBFUZZER
+
+/* The good model file without its proof (writer and checksum), as another program would write it:
+ * input for the reader of JSON that needs no mending. */
+static size_t fuzz_foreign(unsigned char *to) {
+  static const char proof[] = "\"writer\":\"miras.h\",\"checksum\":\"12345678\",";
+  const unsigned char *base = fuzz_base[FUZZ_MODEL];
+  size_t n = fuzz_size[FUZZ_MODEL], cut = sizeof proof - 1, i;
+  for (i = 8; memcmp(base + i, proof, 10) != 0; i++) {}
+  memcpy(to, base, i);
+  memcpy(to + i, base + i + cut, n - i - cut);
+  miras__set64(to, miras__get64(base) - cut);
+  return n - cut;
+}
+
+/* One deterministic input: a good file with a few changes of the sorts that hurt readers. */
+static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
+  static const char *const words[] = { "\"", "{", "}", "[", "]", ",", ":", "\\", "\\u0000", "0", "-1",
+    "4294967296", "18446744073709551615", "18446744073709551616", "\"F32\"", "\"dtype\":\"F32\",",
+    "\"shape\":[1],", "\"data_offsets\":[0,4]", "\"__metadata__\":{},", "\"embed.weight\":", " ", "\n",
+    "\"vocab\":\"4\",", "1e99", "0.5", "[0,4]", "[[[[[[[[", "\"checksum\":\"00000000\",", "\x01", "\xff" };
+  uint64_t r = *seed = miras__hash(*seed);
+  int kind = (int)(r % 8), edits = (int)(r >> 8 & 7), i;
+  size_t n;
+  if (kind >= FUZZ_KINDS) kind = FUZZ_MODEL;   /* the one with most to get wrong */
+  to[0] = (unsigned char)((r >> 16 & 128) | (unsigned)kind);
+  if (kind == FUZZ_MODEL && (r >> 24 & 1)) {
+    n = fuzz_foreign(to + 1);
+  } else {
+    n = fuzz_size[kind];
+    memcpy(to + 1, fuzz_base[kind], n);
+  }
+  for (i = 0; i < edits; i++) {
+    size_t head = kind == FUZZ_MODEL && n > 8 ? (size_t)(miras__get64(to + 1) % n) : n, at, much;
+    const char *word;
+    r = *seed = miras__hash(*seed);
+    if (n < 2) break;
+    at = (size_t)(r >> 16) % (r & 1 || head < 2 ? n : head);   /* more often in the header */
+    much = (size_t)(r >> 8 & 31) + 1;
+    switch (r >> 1 & 7) {
+      case 0: to[1 + at] ^= (unsigned char)(1 << (r >> 60 & 7)); break;
+      case 1: to[1 + at] = (unsigned char)(r >> 56); break;
+      case 2: n = at; break;
+      case 3:   /* cut out */
+        if (much > n - at) much = n - at;
+        memmove(to + 1 + at, to + 1 + at + much, n - at - much);
+        n -= much;
+        break;
+      case 4:   /* repeat */
+        if (much > n - at) much = n - at;
+        if (1 + n + much > room) break;
+        memmove(to + 1 + at + much, to + 1 + at, n - at);
+        n += much;
+        break;
+      case 5: case 6:   /* insert or overwrite a word */
+        word = words[(r >> 40) % (sizeof words / sizeof *words)];
+        much = strlen(word);
+        if (1 + n + much > room) break;
+        if ((r >> 1 & 7) == 5) {
+          memmove(to + 1 + at + much, to + 1 + at, n - at);
+          n += much;
+        } else if (much > n - at) {
+          much = n - at;
+        }
+        memcpy(to + 1 + at, word, much);
+        break;
+      default:   /* a number somewhere becomes another */
+        while (at < n && (to[1 + at] < '0' || to[1 + at] > '9')) at++;
+        if (at < n) to[1 + at] = (unsigned char)('0' + (int)(r >> 50) % 10);
+    }
+    /* the length of the header follows, most of the time: else nothing behind it is seen */
+    if (kind == FUZZ_MODEL && n > 16 && (r >> 33 & 7)) {
+      size_t payload = fuzz_size[kind] - 8 - (size_t)miras__get64(fuzz_base[kind]);
+      miras__set64(to + 1, n > 8 + payload ? n - 8 - payload : n - 8);
+    }
+  }
+  return 1 + n;
+}
+
+static void fuzz_file(const char *path) {
+  static unsigned char bytes[1 << 20];
+  FILE *f = fopen(path, "rb");
+  size_t n;
+  fuzz_check(f != NULL, "no such file");
+  n = fread(bytes, 1, sizeof bytes, f);
+  fclose(f);
+  LLVMFuzzerTestOneInput(bytes, n);
+}
+
+static void fuzz_write(const char *folder, int number, const unsigned char *bytes, size_t n) {
+  char path[4096];
+  FILE *f;
+  sprintf(path, "%.4000s/seed-%03d", folder, number);
+  f = fopen(path, "wb");
+  fuzz_check(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0, "cannot write a seed");
+}
+
+int main(int argc, char **argv) {
+  uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+  long count = argc > 1 ? atol(argv[1]) : 20000, i;
+  size_t room;
+  unsigned char *input;
+  fuzz_start();
+  room = 2 * (fuzz_size[0] + fuzz_size[1] + fuzz_size[2]) + 4096;
+  input = (unsigned char *)malloc(room);
+  fuzz_check(input != NULL, "no memory");
+  if (argc > 2 && !strcmp(argv[1], "--seeds")) {
+    for (i = 0; i < FUZZ_KINDS; i++) {
+      input[0] = (unsigned char)i;
+      memcpy(input + 1, fuzz_base[i], fuzz_size[i]);
+      fuzz_write(argv[2], (int)i, input, 1 + fuzz_size[i]);
+    }
+    input[0] = 0;
+    fuzz_write(argv[2], 3, input, 1 + fuzz_foreign(input + 1));
+    for (seed = 1, i = 4; i < 64; i++) fuzz_write(argv[2], (int)i, input, fuzz_mutate(&seed, input, room));
+  } else if (argc > 1 && count <= 0) {
+    for (i = 1; i < argc; i++) fuzz_file(argv[i]);
+  } else {
+    for (i = 0; i < count; i++) LLVMFuzzerTestOneInput(input, fuzz_mutate(&seed, input, room));
+    printf("fuzz_files: %ld inputs, no fault\n", count);
+  }
+  free(input);
+  for (i = 0; i < FUZZ_KINDS; i++) free(fuzz_base[i]);
+  miras_session_close(fuzz_session);
+  miras_memory_close(fuzz_memory);
+  miras_model_close(fuzz_model);
+  return 0;
+}
+#endif

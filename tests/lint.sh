@@ -1,0 +1,198 @@
+#!/bin/sh
+# lint.sh: the rules of the house that a compiler does not check. Run from anywhere:
+#   sh tests/lint.sh          prints file:line: what, one line per finding; exit status 1 if any
+#   sh tests/lint.sh --toc    prints the table of contents that the banners of miras.h imply
+# Each pattern is written so that it does not match itself.
+# shellcheck disable=SC2129 # one block per rule reads better than one redirection
+set -u
+LC_ALL=C
+export LC_ALL
+cd "$(dirname "$0")/.." || exit 2
+header=miras.h
+findings=$(mktemp) || exit 2
+trap 'rm -f "$findings" "$findings.code"' EXIT
+trap 'exit 2' HUP INT TERM
+
+if [ ! -f "$header" ]; then
+  echo "$header: is missing"
+  exit 1
+fi
+
+if [ "${1:-}" = --toc ]; then
+  sed -n 's|^/\* \(@[0-9][0-9] .*[^ -]\) ---.*|  \1|p' "$header"
+  exit 0
+fi
+
+# The header and everything that is compiled or run by hand; names from git where there is one, so
+# that ignored build products do not count.
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+  all=$(git ls-files --cached --others --exclude-standard | sort -u)
+else
+  all=$(find . -type f | sed 's|^\./||' | grep -v '^\.git/')
+fi
+existing=
+for file in $all; do
+  [ -f "$file" ] && existing="$existing $file"
+done
+sources=
+for file in $existing; do
+  case $file in
+    *.c|*.h|*.cpp|*.cu|*.cuh|*.sh|*.py|.ci/run) sources="$sources $file" ;;
+  esac
+done
+
+# 1. The top level holds only what the design allows.
+for file in $existing; do
+  case $file in
+    miras.h|miras_cuda.cuh|LICENSE|README.md|tests/*|examples/*|bench/*|.*) ;;
+    *) echo "$file: is not one of the names allowed at the top level" ;;
+  esac
+done >>"$findings"
+
+# 2. Text: 100 columns, ASCII, no tabs, no trailing blanks, a newline at the end.
+for file in $sources; do
+  awk -v file="$file" '
+    function say(text) { printf "%s:%d: %s\n", file, FNR, text }
+    length($0) > 100 { say("is " length($0) " columns wide; 100 are allowed") }
+    /\t/             { say("holds a tab") }
+    /[^\t -~]/       { say("holds a character that is not printable ASCII") }
+    /[ \t]$/         { say("ends in a blank") }' "$file"
+  [ -z "$(tail -c 1 "$file")" ] || echo "$file: has no newline at its end"
+done >>"$findings"
+
+# 3. No left-overs, no paths of somebody's machine.
+for file in $existing; do
+  grep -nIE '(^|[^A-Za-z_])([T]ODO|[F]IXME|[X]XX|[H]ACK)([^A-Za-z_]|$)' "$file" |
+    sed "s|^\([0-9]*\):.*|$file:\1: open work belongs in the issue list|"
+  grep -nIE '(^|[^A-Za-z0-9_.])/([w]ork|[f]arm|[r]oot|[h]ome|[U]sers)/' "$file" |
+    sed "s|^\([0-9]*\):.*|$file:\1: names a path of one machine|"
+done >>"$findings"
+
+# 4. Banners of the header: form, ascending numbers, needs below the own number, table of contents.
+# A banner is "/* @NN TITLE --- needs a b -- */" at the start of a line; a line of the table of
+# contents is "@NN title" at the start of a line of the comment before the first banner, with the
+# description, if any, two blanks further on.
+awk -v file="$header" '
+  function say(line, text) { printf "%s:%d: %s\n", file, line, text }
+  function plain(text) {
+    gsub(/^ +| +$/, "", text)
+    return toupper(text)
+  }
+  /^\/\* @/ {
+    seen++
+    number = substr($0, 5, 2)
+    if ($0 !~ /^\/\* @[0-9][0-9] [^ ].* -+( needs( [0-9][0-9])+ -+)?( \*\/)?$/) {
+      say(FNR, "this banner is not of the form \"/* @NN TITLE --- needs NN NN -- */\"")
+      next
+    }
+    if (number in banner) say(FNR, "room @" number " has a second banner")
+    if (seen > 1 && number + 0 <= last + 0) say(FNR, "room @" number " comes after room @" last)
+    last = number
+    title = substr($0, 8)
+    sub(/ --+.*$/, "", title)
+    banner[number] = plain(title)
+    where[number] = FNR
+    order[++rooms] = number
+    if (match($0, / needs [0-9 ]+/)) {
+      count = split(substr($0, RSTART + 7, RLENGTH - 7), need, " ")
+      for (i = 1; i <= count; i++) {
+        if (need[i] + 0 >= number + 0)
+          say(FNR, "room @" number " needs @" need[i] ", which is not below it")
+        else if (!(need[i] in banner))
+          say(FNR, "room @" number " needs @" need[i] ", which has no banner")
+      }
+    }
+    next
+  }
+  !seen && /^[ *]*@[0-9][0-9] / {
+    line = $0
+    sub(/^[ *]*@/, "", line)
+    number = substr(line, 1, 2)
+    title = substr(line, 4)
+    sub(/^ +/, "", title)
+    sub(/  .*$/, "", title)
+    if (number in toc) say(FNR, "room @" number " is in the table of contents twice")
+    if (entries && number + 0 <= lasttoc + 0)
+      say(FNR, "the table of contents is not ascending at @" number)
+    lasttoc = number
+    entries++
+    toc[number] = plain(title)
+    tocline[number] = FNR
+  }
+  END {
+    if (!seen) say(1, "holds no banner")
+    if (!entries) say(1, "holds no table of contents")
+    for (i = 1; i <= rooms; i++) {
+      number = order[i]
+      if (entries && !(number in toc))
+        say(where[number], "room @" number " is not in the table of contents")
+      else if (entries && toc[number] != banner[number])
+        say(tocline[number], "@" number " is \"" toc[number] "\" here and \"" banner[number] \
+            "\" in its banner")
+    }
+    for (number in toc)
+      if (!(number in banner)) say(tocline[number], "room @" number " has no banner")
+  }' "$header" >>"$findings"
+
+# 5. What only some rooms may hold. Comments are blanked first; the lines keep their numbers and
+# "isa:" marks are kept as a character that occurs nowhere else.
+awk '
+  {
+    line = $0
+    marked = line ~ /\/\* isa: .*\*\//
+    out = ""
+    while (line != "") {
+      if (inside) {
+        at = index(line, "*/")
+        if (!at) { line = ""; break }
+        line = substr(line, at + 2)
+        inside = 0
+      } else {
+        at = index(line, "/*")
+        if (!at) { out = out line; line = ""; break }
+        out = out substr(line, 1, at - 1)
+        if ($0 ~ /^\/\* @[0-9][0-9] / && at == 1) out = out substr($0, 4, 3)
+        line = substr(line, at + 2)
+        inside = 1
+      }
+    }
+    print out (marked ? "`" : "")
+  }' "$header" >"$findings.code"
+awk -v file="$header" '
+  function say(line, text) { printf "%s:%d: %s\n", file, line, text }
+  /^@[0-9][0-9]$/ { room = substr($0, 2, 2) + 0; next }
+  BEGIN {
+    intrinsic = "(^|[^A-Za-z0-9_])(_mm[0-9]*_|__m(128|256|512|mask)|" \
+                "v[a-z]+(_n|_lane)?q?_[fsu](8|16|32|64)|(u?int|float)(8|16|32|64)x[0-9]+_t)"
+  }
+  room != 21 && !/`$/ && $0 ~ intrinsic {
+    say(FNR, "intrinsics belong in room @21, or on a line with an isa: comment")
+  }
+  room > 12 && /^ *# *(if|ifdef|ifndef|elif)/ && /__(AVX|SSE|FMA__|ARM_NEON|BMI)/ {
+    say(FNR, "instruction sets are tested in room @12 only")
+  }
+  room >= 10 && room < 70 && !/^ *#/ && !/MIRAS_API/ &&
+  /(^|[^A-Za-z0-9_])miras_[a-z0-9][a-z0-9_]*\(/ {
+    say(FNR, "an inner room calls a public function")
+  }
+  # A static prototype: from "static" to the first of ; { =, ending in ");". The file is bottom-up.
+  /^ *static / { start = FNR; text = "" ; open = 1 }
+  open {
+    text = text " " $0
+    if (match(text, /[;{=]/)) {
+      if (substr(text, RSTART, 1) == ";" && substr(text, 1, RSTART) ~ /\) *;$/ && text !~ /\(\*/)
+        say(start, "a static prototype; define the function above its first use instead")
+      open = 0
+    }
+  }
+  /(^|[^A-Za-z0-9_])(alloca|setjmp|longjmp|strcpy|strcat|sprintf|gets)\(/ {
+    say(FNR, "calls a function that the library does without")
+  }' "$findings.code" >>"$findings"
+
+if [ -s "$findings" ]; then
+  head -n 200 "$findings"
+  total=$(wc -l <"$findings")
+  echo "lint: $((total)) findings"
+  exit 1
+fi
+echo "lint: clean"

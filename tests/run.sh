@@ -1,0 +1,473 @@
+#!/bin/sh
+# run.sh: every test of the library. Run from anywhere:
+#   sh tests/run.sh           everything; about ten minutes on two cores
+#   sh tests/run.sh quick     one compiler, no sanitizers, no matrix: about a minute
+# One line per check, the log of what failed, and at the end "N passed, N failed, N skipped". The
+# exit status is 0 only if nothing failed. Missing packages are installed with apt-get where that is
+# possible without a password; where it is not, what needs them is skipped and counted.
+#   JOBS=n      jobs at a time (default: the number of processors)
+#   ONLY=text   only the checks whose name contains the text
+#   KEEP=1      keep the build folder and say where it is
+#   MIRAS_NO_INSTALL=1   install nothing
+set -u
+LC_ALL=C
+export LC_ALL
+
+# ---- one job: this script calls itself for each, so that xargs can run several at a time ----
+if [ "${1:-}" = --job ]; then
+  job=$2
+  read -r name <"$job"
+  start=$(date +%s)
+  sh "$job" >"$job.log" 2>&1
+  status=$?
+  seconds=$(($(date +%s) - start))
+  case $status in
+    0) word=pass ;;
+    77) word=skip ;;
+    *) word=FAIL ;;
+  esac
+  # xargs runs jobs side by side; one printf is one write, so that lines stay whole
+  if [ $word = FAIL ]; then
+    [ $status = 124 ] && echo "(killed after $MIRAS_TEST_LIMIT seconds)" >>"$job.log"
+    printf '%s  %s (%s s, status %s)\n%s\n' "$word" "${name#\# }" "$seconds" "$status" \
+      "$(tail -n 40 "$job.log" | sed 's/^/      | /')"
+  else
+    printf '%s  %s (%s s)\n' "$word" "${name#\# }" "$seconds"
+  fi
+  echo "$word" >"$job.result"
+  exit 0
+fi
+
+mode=${1:-all}
+case $mode in
+  all|quick) ;;
+  *) echo "usage: sh tests/run.sh [quick]" >&2; exit 2 ;;
+esac
+self=$(cd "$(dirname "$0")" && pwd)/run.sh
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root" || exit 2
+build=$(mktemp -d "${TMPDIR:-/tmp}/miras_tests.XXXXXX") || exit 2
+clean() { if [ -n "${KEEP:-}" ]; then echo "kept: $build"; else rm -rf "$build"; fi; }
+trap clean EXIT
+trap 'exit 130' HUP INT TERM
+mkdir "$build/jobs" "$build/bin"
+jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}
+MIRAS_TEST_LIMIT=900
+ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
+UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+TMPDIR=$build
+export MIRAS_TEST_LIMIT ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS TMPDIR
+limit=
+command -v timeout >/dev/null 2>&1 && limit="timeout $MIRAS_TEST_LIMIT"
+
+# ---- what this machine has, and what it can get ----
+
+has() { command -v "$1" >/dev/null 2>&1; }
+compiles() {   # compiler, flags...: a program that does nothing builds and runs
+  compiler=$1
+  shift
+  has "$compiler" && echo 'int main(void) { return 0; }' >"$build/try.c" &&
+    "$compiler" "$build/try.c" -o "$build/try" "$@" >/dev/null 2>&1 && "$build/try" >/dev/null 2>&1
+}
+
+wanted() {   # the packages that are missing, one per line
+  compiles gcc -lm || echo gcc libc6-dev
+  has cmp || echo diffutils
+  has nm || echo binutils
+  { has gcc && echo '#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+int main(void) { return 0; }' | gcc -x c - -o "$build/try" -lcmocka 2>/dev/null; } ||
+    echo libcmocka-dev
+  [ "$mode" = quick ] && { has g++ || echo g++; return; }
+  has g++ || echo g++
+  has clang || echo clang
+  compiles clang -fsanitize=address,undefined || echo libclang-rt-14-dev
+  compiles gcc -lblis || echo libblis-dev
+  { has aarch64-linux-gnu-gcc && echo 'int main(void) { return 0; }' |
+    aarch64-linux-gnu-gcc -x c - -static -o "$build/try" 2>/dev/null; } ||
+    echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  has qemu-aarch64 || has qemu-aarch64-static || echo qemu-user
+}
+
+missing=$(wanted | tr '\n' ' ')
+if [ -n "$missing" ] && [ -z "${MIRAS_NO_INSTALL:-}" ] && has apt-get; then
+  as_root=
+  if [ "$(id -u)" != 0 ]; then
+    if has sudo && sudo -n true 2>/dev/null; then as_root='sudo -n'; else as_root=no; fi
+  fi
+  if [ "$as_root" != no ]; then
+    echo "installing: $missing"
+    DEBIAN_FRONTEND=noninteractive
+    export DEBIAN_FRONTEND
+    $as_root apt-get update -q >"$build/apt.log" 2>&1
+    # shellcheck disable=SC2086 # the lists are meant to split
+    $as_root apt-get install -q -y --no-install-recommends $missing >>"$build/apt.log" 2>&1 ||
+      for package in $missing; do   # one of them may be unknown here: take the rest
+        $as_root apt-get install -q -y --no-install-recommends "$package" >>"$build/apt.log" 2>&1
+      done
+    missing=$(wanted | tr '\n' ' ')
+  fi
+fi
+[ -z "$missing" ] || echo "Missing here, so what needs them is skipped: $missing"
+
+gcc=
+clang=
+if compiles gcc -lm; then gcc=gcc; fi
+if [ "$mode" = all ] && compiles clang -lm; then clang=clang; fi
+if [ -z "$gcc" ] && compiles clang -lm; then gcc=clang; fi
+if [ -z "$gcc" ]; then
+  echo "No C compiler was found and none could be installed; nothing can be tested."
+  echo "0 passed, 1 failed"
+  exit 1
+fi
+
+# ---- collecting jobs ----
+
+count=0
+skipped=0
+job() {   # name, shell text
+  case $1 in
+    *"${ONLY:-}"*) ;;
+    *) return ;;
+  esac
+  count=$((count + 1))
+  printf '# %s\n%s\n' "$1" "$2" >"$build/jobs/$(printf %04d $count)"
+}
+skip() {   # name, reason
+  case $1 in
+    *"${ONLY:-}"*) ;;
+    *) return ;;
+  esac
+  skipped=$((skipped + 1))
+  echo "skip  $1: $2"
+}
+
+# -Wconversion of clang includes signs, that of gcc does not; the house leaves them out.
+c_warnings='-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Wdouble-promotion'
+strict="-Werror $c_warnings"
+strict_c="$strict -Wmissing-prototypes -Wstrict-prototypes"
+
+# Build tests/NAME.c and run it. A test that holds tests/check.h can do without cmocka.
+cmocka='-lcmocka'
+echo '#include <stddef.h>
+#include <stdint.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+int main(void) { return 0; }' >"$build/try.c"
+if ! $gcc "$build/try.c" -o "$build/try" -lcmocka 2>/dev/null; then
+  cmocka='-DMIRAS_TEST_NO_CMOCKA'
+  skip 'the runner of cmocka' 'it is not here; the plain one of tests/check.h is used'
+fi
+test_job() {   # compiler, test, label, flags
+  [ -f "tests/$2.c" ] || return 0
+  binary=$build/bin/$(echo "$2 $3" | tr -c 'A-Za-z0-9\n' _)
+  job "$2: $3" "$1 -std=c99 $strict_c $4 tests/$2.c -o '$binary' $cmocka -lm -lpthread &&
+$limit '$binary'"
+}
+
+tests='test_model test_memory test_kernels test_files test_api test_threads'
+for file in tests/test_*.c; do   # none is forgotten
+  name=$(basename "$file" .c)
+  case " $tests " in
+    *" $name "*) ;;
+    *) tests="$tests $name" ;;
+  esac
+done
+
+job lint 'sh tests/lint.sh'
+
+# The slowest first, so that no processor ends up waiting for the last one.
+if [ "$mode" = all ]; then
+  # address and undefined behaviour: clang where its run-time is here, else gcc
+  checker=
+  if [ -n "$clang" ] && compiles clang -fsanitize=address,undefined; then
+    checker=clang
+  elif compiles gcc -fsanitize=address,undefined; then
+    checker=gcc
+  fi
+  sane='-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
+  for name in $tests; do
+    if [ -n "$checker" ]; then
+      test_job "$checker" "$name" "$checker -O1, address and undefined sanitizers" "$sane"
+    else
+      skip "$name: address and undefined sanitizers" 'no compiler here has their run-time'
+    fi
+  done
+
+  # threads: some kernels place programs where the run-time does not expect them
+  races=
+  around=
+  for compiler in clang gcc; do
+    if [ -n "$races" ] || ! has $compiler; then continue; fi
+    echo 'int main(void) { return 0; }' >"$build/try.c"
+    $compiler -fsanitize=thread "$build/try.c" -o "$build/try" >/dev/null 2>&1 || continue
+    if "$build/try" >/dev/null 2>&1; then
+      races=$compiler
+    elif setarch -R "$build/try" >/dev/null 2>&1; then
+      races=$compiler
+      around='setarch -R'
+    fi
+  done
+  if [ -n "$races" ]; then
+    job "test_threads: $races -O1, thread sanitizer" "$races -std=c99 $strict_c -O1 -g1 \
+-fsanitize=thread tests/test_threads.c -o '$build/bin/tsan' $cmocka -lm -lpthread &&
+$limit $around '$build/bin/tsan'"
+  else
+    skip 'test_threads: thread sanitizer' 'it does not run on this machine'
+  fi
+
+  # the portable kernels everywhere; the kernel test tries every table in any build
+  for name in $tests; do
+    test_job "$gcc" "$name" "$gcc -O2 -DMIRAS_NO_SIMD" '-O2 -DMIRAS_NO_SIMD'
+  done
+
+  if compiles "$gcc" -lblis; then
+    test_job "$gcc" test_model "$gcc -O2 -DMIRAS_USE_BLIS" '-O2 -DMIRAS_USE_BLIS -lblis'
+    test_job "$gcc" test_api "$gcc -O2 -DMIRAS_USE_BLIS" '-O2 -DMIRAS_USE_BLIS -lblis'
+  else
+    skip 'test_model: -DMIRAS_USE_BLIS' 'BLIS is not installed'
+  fi
+fi
+for compiler in $gcc $clang; do
+  for name in $tests; do
+    test_job "$compiler" "$name" "$compiler -O2" -O2
+  done
+done
+
+# Damaged files, by the fuzzer where clang has it.
+if [ "$mode" = all ] && [ -f tests/fuzz_files.c ]; then
+  fuzz=
+  if [ -n "$clang" ]; then
+    printf '%s\n' '#include <stddef.h>' '#include <stdint.h>' \
+      'int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n) { return p && n > 1u << 30; }' \
+      >"$build/try.c"
+    clang -fsanitize=fuzzer "$build/try.c" -o "$build/try" >/dev/null 2>&1 && fuzz=yes
+  fi
+  if [ -n "$fuzz" ]; then
+    job 'fuzz_files: clang, 30 seconds' "mkdir '$build/corpus' &&
+clang -std=c99 $c_warnings -Werror -O1 -g1 -fsanitize=fuzzer,address,undefined \
+-fno-sanitize-recover=all tests/fuzz_files.c -o '$build/bin/fuzz' -lm &&
+$limit '$build/bin/fuzz' -max_total_time=30 -seed=1 -rss_limit_mb=2048 -timeout=10 '$build/corpus'"
+  else
+    skip 'fuzz_files' 'clang with its fuzzer is not installed'
+  fi
+fi
+
+# NEON, cross-compiled and emulated.
+if [ "$mode" = all ]; then
+  arm='aarch64-linux-gnu-gcc'
+  qemu=
+  for name in qemu-aarch64 qemu-aarch64-static; do
+    if [ -z "$qemu" ] && has "$name"; then qemu=$name; fi
+  done
+  if [ -n "$qemu" ] && has $arm; then
+    for name in test_kernels test_memory; do
+      [ -f "tests/$name.c" ] || continue
+      job "$name: $arm -O2, NEON under qemu" "$arm -std=c99 $strict_c -O2 -static \
+-DMIRAS_TEST_NO_CMOCKA -DMIRAS_TEST_EMULATED tests/$name.c -o '$build/bin/arm_$name' \
+-lm -lpthread &&
+$limit $qemu '$build/bin/arm_$name'"
+    done
+    job "smoke: $arm -O2, NEON under qemu" "$arm -std=c99 $strict_c -O2 -static tests/smoke.c \
+-o '$build/bin/smoke_arm' -lm && $limit $qemu '$build/bin/smoke_arm' >'$build/smoke_arm' &&
+cat '$build/smoke_arm' && grep -q 'isa neon' '$build/smoke_arm'"
+  else
+    skip 'test_kernels, test_memory, smoke: NEON' 'the cross compiler or qemu-user is not installed'
+  fi
+fi
+
+# The smoke program at every optimisation level; its fingerprints are compared at the end.
+smoke_job() {   # compiler, label, flags, source
+  job "smoke: $1 $2" "$1 $3 $4 -o '$build/bin/smoke_$count' -lm -lpthread &&
+$limit '$build/bin/smoke_$count' >'$build/smoke_$count.part' && cat '$build/smoke_$count.part' &&
+mv '$build/smoke_$count.part' '$build/smoke_$5$count'"
+}
+if [ "$mode" = all ]; then
+  for compiler in $gcc $clang; do
+    for level in -O0 -O1 -O2 -O3 -Og; do
+      smoke_job "$compiler" $level "-std=c99 $strict_c $level" tests/smoke.c simd_
+    done
+    smoke_job "$compiler" '-O3 -march=native -std=gnu17' "-std=gnu17 $strict_c -O3 -march=native" \
+      tests/smoke.c simd_
+    smoke_job "$compiler" '-O2 -DMIRAS_NO_SIMD' "-std=c99 $strict_c -O2 -DMIRAS_NO_SIMD" \
+      tests/smoke.c plain_
+    smoke_job "$compiler" '-O3 -DMIRAS_NO_SELF_INCLUDE' \
+      "-std=c11 $strict_c -O3 -DMIRAS_NO_SELF_INCLUDE" tests/smoke.c plain_
+  done
+  for compiler in g++ clang++; do
+    if has $compiler; then
+      smoke_job $compiler '-std=c++11 -O2' "-std=c++11 $strict -O2" tests/smoke.cpp simd_
+    else
+      skip "smoke: $compiler" 'it is not installed'
+    fi
+  done
+else
+  smoke_job "$gcc" -O0 "-std=c99 $strict_c -O0" tests/smoke.c simd_
+  smoke_job "$gcc" '-O2 -DMIRAS_NO_SIMD' "-std=c99 $strict_c -O2 -DMIRAS_NO_SIMD" \
+    tests/smoke.c plain_
+  has g++ && smoke_job g++ '-std=c++11 -O2' "-std=c++11 $strict -O2" tests/smoke.cpp simd_
+fi
+
+# Several files, one program.
+two() {   # label, flags, compiler of b, language of b
+  here=$build/two_$count
+  job "two files: $1" "$gcc -std=c99 $strict_c -O1 $2 -c tests/two_tu_a.c -o '$here.a.o' &&
+$3 $4 $strict -O1 $2 -c tests/two_tu_b.c -o '$here.b.o' &&
+$3 '$here.a.o' '$here.b.o' -o '$here' -lm -lpthread && '$here'"
+}
+two 'one implementation' -DMIRAS_NO_SIMD "$gcc" -std=c99
+two 'one implementation, MIRAS_PTHREADS' -DMIRAS_PTHREADS "$gcc" -std=gnu17
+two 'MIRAS_STATIC in both' '-DMIRAS_STATIC -DMIRAS_NO_SIMD' "$gcc" -std=c99
+if has g++ && [ "$gcc" = gcc ]; then
+  two 'C++ calls the C implementation' -DMIRAS_NO_SIMD g++ '-x c++ -std=c++11'
+fi
+
+# A copy under another name.
+job 'renamed header, MIRAS_SELF' "mkdir '$build/renamed' && cp miras.h '$build/renamed/other.h' &&
+printf '%s\n' '#define MIRAS_IMPLEMENTATION' '#include \"other.h\"' \
+'int main(void) { return miras_isa()[0] == 0; }' >'$build/renamed/a.c' &&
+$gcc -std=c99 -O1 -DMIRAS_SELF='\"other.h\"' '$build/renamed/a.c' -o '$build/renamed/a' -lm &&
+'$build/renamed/a'"
+
+# Symbols: only miras_ names leave the object, nothing mutable but the cached instruction set, and
+# with the allocator replaced and no stdio nothing of either is asked for.
+job 'symbols' "
+printf '%s\n' '#include <stddef.h>' 'void *mine(size_t); void yours(void *);' \
+'#define MIRAS_MALLOC(n) mine(n)' '#define MIRAS_FREE(p) yours(p)' '#define MIRAS_NO_STDIO' \
+'#define MIRAS_ASSERT(x) ((void)0)' '#define MIRAS_IMPLEMENTATION' '#include \"miras.h\"' \
+>'$build/symbols.c' &&
+$gcc -std=c99 -O2 -fno-pic -fno-stack-protector -U_FORTIFY_SOURCE -I. -c '$build/symbols.c' \
+-o '$build/symbols.o' || exit 1
+bad=0
+nm -g --defined-only '$build/symbols.o' | awk '{print \$3}' | grep -v '^miras_[a-z]' && {
+  echo 'these names should not leave the object'; bad=1; }
+nm '$build/symbols.o' | awk '\$2 ~ /^[bBdDcC]\$/ {print \$3}' | grep -v '^cached' && {
+  echo 'these are mutable and static'; bad=1; }
+nm -u '$build/symbols.o' | awk '{print \$2}' |
+  grep -E '^_*(malloc|calloc|realloc|free|f?open|f?read|f?write|v?s?n?f?printf(_chk)?|puts|exit|\
+abort|remove|rename|getenv|time|rand|pthread_.*|setlocale|strtod)\$' && {
+  echo 'the library should not call these'; bad=1; }
+exit \$bad"
+
+# What must not compile.
+refuse() {   # label, flags
+  job "refused: $1" "printf '%s\n' '#define MIRAS_IMPLEMENTATION' '#include \"miras.h\"' \
+>'$build/refuse_$count.c' && ! $gcc -std=c99 -fsyntax-only -I. $2 '$build/refuse_$count.c' \
+2>'$build/refuse_$count.log' && cat '$build/refuse_$count.log' &&
+grep -q '#error' '$build/refuse_$count.log'"
+}
+refuse '-ffast-math' -ffast-math
+refuse 'MIRAS_MALLOC without MIRAS_FREE' "'-DMIRAS_MALLOC(n)=malloc(n)'"
+refuse 'MIRAS_FREE without MIRAS_MALLOC' "'-DMIRAS_FREE(p)=free(p)'"
+
+# The matrix: dialect by configuration, syntax and warnings only. The builds above have covered the
+# warnings that need the optimiser.
+cell() {   # compiler, dialect, flags
+  case $1 in
+    *++) language='-x c++' extra=$strict ;;
+    *) language='-x c' extra=$strict_c ;;
+  esac
+  job "compiles: $1 -std=$2 $3" "printf '%s\n' '#include \"miras.h\"' \
+'#define MIRAS_IMPLEMENTATION' \
+'#include \"miras.h\"' '#include \"miras.h\"' 'int main(void) { return miras_isa()[0] == 0; }' |
+$1 $language -std=$2 $extra -fsyntax-only -I. $3 -"
+}
+if [ "$mode" = all ]; then
+  for pair in gcc:c99 clang:c99 g++:c++11 clang++:c++11; do
+    compiler=${pair%%:*}
+    dialect=${pair#*:}
+    if ! has "$compiler"; then
+      skip "compiles: $compiler, every configuration" 'it is not installed'
+      continue
+    fi
+    for flags in '' -DMIRAS_STATIC -DMIRAS_NO_STDIO -DMIRAS_NO_SIMD -DMIRAS_NO_SELF_INCLUDE \
+      '-DMIRAS_PTHREADS -DMIRAS_STATIC' '-DNDEBUG -DMIRAS_NO_SIMD -DMIRAS_NO_STDIO'; do
+      cell "$compiler" "$dialect" "$flags"
+    done
+  done
+  for pair in gcc:c11 gcc:gnu17 g++:c++17 clang:c11 clang:gnu17 clang++:c++17; do
+    has "${pair%%:*}" && cell "${pair%%:*}" "${pair#*:}" -DMIRAS_PTHREADS
+  done
+  has aarch64-linux-gnu-gcc && cell aarch64-linux-gnu-gcc c99 ''
+else
+  cell "$gcc" c11 -DMIRAS_PTHREADS
+  cell "$gcc" c99 -DMIRAS_NO_STDIO
+fi
+
+# Every example compiles with the one command that it promises.
+for file in examples/*.c; do
+  [ -f "$file" ] || continue
+  job "compiles: $file" "$gcc -O1 -Wall -Wextra -Werror '$file' \
+-o '$build/bin/example_$(basename "$file" .c)' -lm -lpthread"
+done
+
+# ---- running them ----
+
+if [ "$count" -gt 0 ]; then
+  find "$build/jobs" -type f | sort | xargs -P "$jobs" -n 1 sh "$self" --job
+fi
+
+# Fingerprints: the same for all compilers and levels, per kind of arithmetic; NEON adds its
+# memories, whose bits are promised to equal those of AVX2 and AVX-512.
+passed=0
+failed=0
+fingerprints() {   # name, field, files...
+  title=$1
+  field=$2
+  shift 2
+  [ $# -ge 2 ] || return 0
+  if [ "$(grep -h "^$field " "$@" | sort -u | wc -l)" = 1 ]; then
+    echo "pass  fingerprints: $title, $# builds agree"
+    passed=$((passed + 1))
+  else
+    echo "FAIL  fingerprints: $title differ"
+    grep "^$field \|^isa" "$@" | sed 's|^.*/|      |'
+    failed=$((failed + 1))
+  fi
+}
+set --
+for file in "$build"/smoke_simd_*; do [ -f "$file" ] && set -- "$@" "$file"; done
+if [ $# -ge 2 ]; then
+  fingerprints 'vector builds, memories' memories "$@"
+  fingerprints 'vector builds, models' models "$@"
+  if [ -f "$build/smoke_arm" ] && grep -q 'isa avx' "$1"; then
+    fingerprints 'NEON against AVX, memories' memories "$1" "$build/smoke_arm"
+  fi
+fi
+set --
+for file in "$build"/smoke_plain_*; do [ -f "$file" ] && set -- "$@" "$file"; done
+if [ $# -ge 2 ]; then
+  fingerprints 'portable builds, memories' memories "$@"
+  fingerprints 'portable builds, models' models "$@"
+fi
+
+for file in "$build"/jobs/*; do
+  case $file in
+    *.log|*.result) continue ;;
+  esac
+  [ -f "$file" ] || continue
+  word=FAIL   # no result: the job never came to its end
+  [ -f "$file.result" ] && read -r word <"$file.result"
+  case $word in
+    pass) passed=$((passed + 1)) ;;
+    skip) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+  esac
+done
+if [ "$failed" -gt 0 ]; then
+  echo "Failed:"
+  for file in "$build"/jobs/*.result; do
+    grep -q FAIL "$file" && sed -n '1s/^# /  /p' "${file%.result}"
+  done
+fi
+if [ "$skipped" -gt 0 ]; then
+  echo "$passed passed, $failed failed, $skipped skipped"
+else
+  echo "$passed passed, $failed failed"
+fi
+[ "$failed" = 0 ]

@@ -1,0 +1,131 @@
+/* smoke.c: a little of everything, without cmocka, as C and as C++. It prints one fingerprint of
+ * all bits that memories produce and one of a short training run; tests/run.sh compares them
+ * between compilers, optimisation levels and instruction sets.
+ *   cc -O2 tests/smoke.c -o smoke -lm && ./smoke */
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t hash_of(uint64_t h, const void *data, size_t n) {   /* FNV-1a */
+  const unsigned char *p = (const unsigned char *)data;
+  size_t i;
+  for (i = 0; i < n; i++) h = (h ^ p[i]) * 1099511628211u;
+  return h;
+}
+
+/* Thirds and their like: as far from few-bit numbers as floats are. */
+static void numbers(float *x, int n, int salt) {
+  int i;
+  for (i = 0; i < n; i++) x[i] = (float)((i * 29 + salt * 53) % 97 - 48) / 61.0f;
+}
+
+enum { B = 1, H = 2, D = 20, T = 21, N = B * T * H * D };
+
+static int one_memory(miras_kind kind, int chunk, uint64_t *h) {
+  static float k[N], v[N], q[N], y[N], dk[N], dv[N], dq[N];
+  miras_tokens x;
+  miras_token_grads g;
+  miras_memory *m;
+  miras_desc d;
+  float *tape, *dparams;
+  size_t count, bytes;
+  void *state;
+  if (miras_preset(&d, kind) != MIRAS_OK) return 1;
+  d.batch = B;
+  d.heads = H;
+  d.key_dim = D;
+  if (d.architecture == MIRAS_MLP) d.chunk = chunk;
+  m = miras_memory_open(&d, NULL);
+  if (!m) return 1;
+  numbers(k, N, 1);
+  numbers(v, N, 2);
+  numbers(q, N, 3);
+  memset(&x, 0, sizeof x);
+  x.length = T;
+  x.key = k;
+  x.value = v;
+  x.query = q;
+  memset(&g, 0, sizeof g);
+  g.key = dk;
+  g.value = dv;
+  g.query = dq;
+  (void)miras_memory_params(m, &count);
+  tape = (float *)malloc(miras_tape_size(m, T) * sizeof(float));
+  dparams = (float *)calloc(count, sizeof(float));
+  if (!tape || !dparams) return 1;
+  if (miras_forward(m, &x, y, tape) != MIRAS_OK) return 1;
+  *h = hash_of(*h, y, sizeof y);
+  state = miras_memory_state(m, &bytes);
+  *h = hash_of(*h, state, bytes);
+  if (miras_backward(m, &x, tape, v, &g, dparams, NULL) != MIRAS_OK) return 1;
+  *h = hash_of(*h, dk, sizeof dk);
+  *h = hash_of(*h, dv, sizeof dv);
+  *h = hash_of(*h, dq, sizeof dq);
+  *h = hash_of(*h, dparams, count * sizeof(float));
+  free(tape);
+  free(dparams);
+  miras_memory_close(m);
+  return 0;
+}
+
+static int one_model(miras_kind kind, uint64_t *h) {
+  static int32_t tokens[2 * 12 + 1];
+  miras_model_desc d;
+  miras_adamw_options o;
+  miras_model *m;
+  miras_session *s;
+  const float *logits;
+  float loss, *params;
+  size_t count;
+  int i;
+  if (miras_model_preset(&d, kind) != MIRAS_OK) return 1;
+  d.memory.heads = 2;
+  d.memory.key_dim = 8;
+  d.vocab = 13;
+  d.width = 24;
+  d.layers = 2;
+  d.batch = 2;
+  d.context = 12;
+  d.seed = 1;
+  m = miras_model_open(&d, NULL);
+  if (!m) return 1;
+  for (i = 0; i < 25; i++) tokens[i] = i * i % 13;
+  memset(&o, 0, sizeof o);
+  o.clip = 1;
+  for (i = 0; i < 3; i++) {
+    loss = miras_model_loss(m, tokens, tokens + 1, 2, 12, 1);
+    *h = hash_of(*h, &loss, sizeof loss);
+    if (!(loss > 0 && loss < 10) || miras_model_backward(m) != MIRAS_OK) return 1;
+    loss = miras_adamw(m, &o, miras_cosine((uint64_t)i, 1, 3, 0.01f, 0.1f));
+    *h = hash_of(*h, &loss, sizeof loss);
+  }
+  params = miras_model_params(m, &count);
+  *h = hash_of(*h, params, count * sizeof(float));
+  s = miras_session_open(m, NULL);
+  logits = s ? miras_session_prefill(s, tokens, 20) : NULL;
+  if (!logits) return 1;
+  *h = hash_of(*h, logits, 13 * sizeof(float));
+  miras_session_close(s);
+  miras_model_close(m);
+  return 0;
+}
+
+int main(void) {
+  uint64_t memories = 14695981039346656037u, models = 14695981039346656037u;
+  int i;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    if (one_memory((miras_kind)i, 1, &memories)) return 1;
+    if (one_memory((miras_kind)i, 8, &memories)) return 1;
+  }
+  for (i = 0; i < MIRAS_KIND_COUNT; i++)
+    if (one_model((miras_kind)i, &models)) return 1;
+  printf("isa %s\n", miras_isa());
+  printf("memories %08lx%08lx\n", (unsigned long)(memories >> 32),
+         (unsigned long)(memories & 0xffffffffu));
+  printf("models %08lx%08lx\n", (unsigned long)(models >> 32),
+         (unsigned long)(models & 0xffffffffu));
+  return 0;
+}

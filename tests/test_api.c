@@ -1,0 +1,1445 @@
+/* test_api.c: the promises of the public calls that do not concern numbers: wrong descriptors get a
+ * sentence, failing allocations a clean NULL, nothing allocates after set-up, buffers are exact, a
+ * state is a flat block, sampling and the schedule do what their comments say.
+ *   cc -std=c99 tests/test_api.c -o test_api -lcmocka -lm -lpthread && ./test_api */
+#define _POSIX_C_SOURCE 200809L
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "check.h"
+
+/* The default allocator of the library; forbidden while a test says so. */
+static int malloc_forbidden, malloc_count;
+static void *counted_malloc(size_t n) {
+  malloc_count++;
+  if (malloc_forbidden) abort();
+  return malloc(n);
+}
+static void counted_free(void *p) {
+  if (p) malloc_count--;
+  free(p);
+}
+
+#define MIRAS_MALLOC(n) counted_malloc(n)
+#define MIRAS_FREE(p) counted_free(p)
+#define MIRAS_PTHREADS
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+/* ---- helpers ---- */
+
+/* In double, where cmocka's own check rounds to float. */
+#define assert_near(a, b, bound) near_by((double)(a), (double)(b), (double)(bound), __LINE__)
+static void near_by(double a, double b, double bound, int line) {
+  if (!(fabs(a - b) <= bound)) fail_msg("line %d: %g is not within %g of %g", line, a, bound, b);
+}
+
+static float number(uint64_t *seed) {   /* in (-1, 1) */
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return (float)((double)(*seed >> 40) / 8388608.0 - 1.0);
+}
+
+static void numbers(float *out, size_t n, uint64_t seed) {
+  size_t i;
+  for (i = 0; i < n; i++) out[i] = number(&seed);
+}
+
+static void *grab(size_t n) {
+  void *p = malloc(n ? n : 1);
+  assert_non_null(p);
+  return p;
+}
+
+/* A row of the table with small sizes, for use on its own. */
+static miras_desc small_memory(miras_kind kind) {
+  miras_desc d;
+  assert_int_equal(miras_preset(&d, kind), MIRAS_OK);
+  d.batch = 2;
+  d.heads = 2;
+  d.key_dim = 6;
+  d.seed = 7;
+  return d;
+}
+
+static miras_model_desc small_model(miras_kind kind) {
+  miras_model_desc d;
+  assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
+  d.memory.heads = 2;
+  d.memory.key_dim = 8;
+  if (d.memory.chunk > 1) d.memory.chunk = 4;
+  d.vocab = 11;
+  d.width = 16;
+  d.layers = 2;
+  d.hidden = 24;
+  d.batch = 2;
+  d.context = 10;
+  d.seed = 3;
+  return d;
+}
+
+/* ---- names and texts ---- */
+
+static void names_round_trip(void **state) {
+  int i, j;
+  (void)state;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    const char *name = miras_kind_name((miras_kind)i);
+    assert_non_null(name);
+    assert_true(name[0] != 0);
+    assert_int_equal(miras_kind_find(name), i);
+    for (j = 0; j < i; j++) assert_string_not_equal(name, miras_kind_name((miras_kind)j));
+  }
+  assert_string_equal(miras_kind_name(MIRAS_YAAD), "yaad");
+  assert_string_equal(miras_kind_name(MIRAS_GATED_DELTANET), "gated-deltanet");
+  assert_null(miras_kind_name(MIRAS_KIND_COUNT));
+  assert_null(miras_kind_name((miras_kind)-1));
+  assert_int_equal(miras_kind_find("no such memory"), MIRAS_KIND_COUNT);
+  assert_int_equal(miras_kind_find(""), MIRAS_KIND_COUNT);
+  assert_int_equal(miras_kind_find("YAAD"), MIRAS_KIND_COUNT);
+  assert_int_equal(miras_kind_find(NULL), MIRAS_KIND_COUNT);
+}
+
+static void result_texts(void **state) {
+  int i, j;
+  (void)state;
+  assert_int_equal(MIRAS_OK, 0);
+  for (i = 0; i < MIRAS_RESULT_COUNT; i++) {
+    const char *text = miras_result_text((miras_result)i);
+    assert_non_null(text);
+    assert_true(strlen(text) > 5);
+    for (j = 0; j < i; j++) assert_string_not_equal(text, miras_result_text((miras_result)j));
+  }
+  assert_string_equal(miras_result_text(MIRAS_OK), "no error");
+  assert_non_null(miras_result_text(MIRAS_RESULT_COUNT));
+  assert_non_null(miras_result_text((miras_result)-1));
+  assert_non_null(miras_result_text((miras_result)12345));
+}
+
+static void isa_is_known(void **state) {
+  const char *isa = miras_isa();
+  (void)state;
+  assert_true(!strcmp(isa, "portable") || !strcmp(isa, "avx2") || !strcmp(isa, "avx512") ||
+              !strcmp(isa, "neon"));
+  assert_ptr_equal(isa, miras_isa());
+}
+
+static void version_agrees(void **state) {
+  char text[32];
+  (void)state;
+  snprintf(text, sizeof text, "%d.%d.%d", MIRAS_VERSION / 10000, MIRAS_VERSION / 100 % 100,
+           MIRAS_VERSION % 100);
+  assert_string_equal(text, MIRAS_VERSION_TEXT);
+}
+
+/* ---- the table ---- */
+
+static void presets_are_valid(void **state) {
+  int i;
+  (void)state;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    miras_desc d;
+    miras_model_desc md;
+    char why[200];
+    memset(&d, 0xff, sizeof d);
+    assert_int_equal(miras_preset(&d, (miras_kind)i), MIRAS_OK);
+    assert_int_equal(d.key_dim, 0);
+    assert_int_equal(d.value_dim, 0);
+    assert_int_equal(d.heads, 0);
+    assert_int_equal(d.batch, 0);
+    assert_true(d.chunk == 0 || d.chunk == 1);
+    assert_int_equal(d.keep_gate, MIRAS_GATE_CONSTANT);
+    assert_int_equal(d.step_gate, MIRAS_GATE_CONSTANT);
+    assert_int_equal(d.momentum_gate, MIRAS_GATE_CONSTANT);
+    assert_int_equal(d.threshold_gate, MIRAS_GATE_CONSTANT);
+    d.key_dim = 5;
+    if (!miras_memory_size(&d, why, sizeof why))
+      fail_msg("preset %s: %s", miras_kind_name((miras_kind)i), why);
+    assert_string_equal(why, "");
+    memset(&md, 0xff, sizeof md);
+    assert_int_equal(miras_model_preset(&md, (miras_kind)i), MIRAS_OK);
+    assert_int_equal(md.memory.key_dim, 0);
+    assert_int_equal(md.vocab, 0);
+    assert_int_equal(md.width, 0);
+    assert_int_equal(md.layers, 0);
+    assert_int_equal(md.batch, 0);
+    assert_null(md.parallel);
+    md.memory.key_dim = 8;
+    md.memory.heads = 2;
+    md.vocab = 17;
+    md.width = 16;
+    md.layers = 1;
+    if (!miras_model_size(&md, why, sizeof why))
+      fail_msg("model preset %s: %s", miras_kind_name((miras_kind)i), why);
+    md.batch = 1;
+    md.context = 9;
+    if (!miras_model_size(&md, why, sizeof why))
+      fail_msg("model preset %s, training: %s", miras_kind_name((miras_kind)i), why);
+  }
+  {
+    miras_desc d;
+    miras_model_desc md;
+    assert_int_equal(miras_preset(NULL, MIRAS_YAAD), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_preset(&d, MIRAS_KIND_COUNT), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_preset(&d, (miras_kind)-1), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_preset(NULL, MIRAS_YAAD), MIRAS_ERR_ARGUMENT);
+    assert_int_equal(miras_model_preset(&md, MIRAS_KIND_COUNT), MIRAS_ERR_ARGUMENT);
+  }
+}
+
+/* Every default is filled in, and the resolved descriptor is a fixed point. */
+static void defaults_are_filled_in(void **state) {
+  miras_desc d, again;
+  const miras_desc *r;
+  miras_memory *m;
+  (void)state;
+  memset(&d, 0, sizeof d);
+  d.architecture = MIRAS_MLP;
+  d.bias = MIRAS_LP_SMOOTH;
+  d.retention = MIRAS_RETAIN_LQ;
+  d.key_dim = 5;
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  r = miras_memory_desc(m);
+  assert_int_equal(r->batch, 1);
+  assert_int_equal(r->heads, 1);
+  assert_int_equal(r->value_dim, 5);
+  assert_int_equal(r->chunk, 1);
+  assert_int_equal(r->depth, 2);
+  assert_int_equal(r->expansion, 4);
+  assert_near(r->forget_ratio, 1, 0);
+  assert_near(r->step, 1, 0);
+  assert_near(r->p, 3, 0);
+  assert_near(r->q, 4, 0);
+  assert_near(r->sharpness, 10, 0);
+  again = *r;
+  assert_int_equal(miras_memory_size(&again, NULL, 0), miras_memory_size(&d, NULL, 0));
+  miras_memory_close(m);
+  m = miras_memory_open(&again, NULL);
+  assert_non_null(m);
+  assert_memory_equal(miras_memory_desc(m), &again, sizeof again);
+  miras_memory_close(m);
+
+  memset(&d, 0, sizeof d);
+  d.architecture = MIRAS_MATRIX;
+  d.bias = MIRAS_HUBER;
+  d.retention = MIRAS_RETAIN_KL;
+  d.key_dim = 3;
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  r = miras_memory_desc(m);
+  assert_near(r->threshold, 1, 0);
+  assert_near(r->simplex, 1, 0);
+  miras_memory_close(m);
+}
+
+/* ---- wrong descriptors ---- */
+
+enum base { EXACT, DECAY, MATRIX_MOMENTUM, MLP, TITANS, HUBER, LP, LQ, KL, BASES };
+
+static miras_desc base_desc(enum base base) {
+  miras_desc d;
+  memset(&d, 0, sizeof d);
+  d.key_dim = 4;
+  d.bias = MIRAS_L2;
+  switch (base) {
+    case EXACT: break;
+    case DECAY: d.retention = MIRAS_RETAIN_L2; break;
+    case MATRIX_MOMENTUM: d.algorithm = MIRAS_MOMENTUM; d.bias = MIRAS_DOT; break;
+    case MLP: d.architecture = MIRAS_MLP; break;
+    case TITANS:
+      d.architecture = MIRAS_MLP;
+      d.retention = MIRAS_RETAIN_L2;
+      d.algorithm = MIRAS_MOMENTUM;
+      break;
+    case HUBER: d.architecture = MIRAS_MLP; d.bias = MIRAS_HUBER_MIXTURE; break;
+    case LP: d.architecture = MIRAS_MLP; d.bias = MIRAS_LP_SMOOTH; break;
+    case LQ: d.architecture = MIRAS_MLP; d.retention = MIRAS_RETAIN_LQ; break;
+    case KL: d.architecture = MIRAS_MLP; d.retention = MIRAS_RETAIN_KL; break;
+    case BASES: break;
+  }
+  return d;
+}
+
+#define I(f) offsetof(miras_desc, f), 'i'
+#define F(f) offsetof(miras_desc, f), 'f'
+#define E(f) offsetof(miras_desc, f), 'e'     /* enums have the size of int on every ABI we test */
+#define MI(f) offsetof(miras_model_desc, f), 'i'
+#define MF(f) offsetof(miras_model_desc, f), 'f'
+
+typedef struct change { size_t offset; char type; double value; } change;
+typedef struct wrong { enum base base; const char *field, *value; change c[4]; } wrong;
+
+static void apply(void *d, const change *c) {
+  int i;
+  for (i = 0; i < 4 && c[i].type; i++) {
+    char *at = (char *)d + c[i].offset;
+    int whole = c[i].type == 'f' ? 0 : (int)c[i].value;
+    float real = (float)c[i].value;
+    if (c[i].type == 'f') memcpy(at, &real, sizeof real);
+    else memcpy(at, &whole, sizeof whole);
+  }
+}
+
+#define LARGE 2147483647.0
+
+static const wrong wrong_memories[] = {
+  /* every field by itself, out of its range */
+  { EXACT, "architecture", "-1", { { E(architecture), -1 } } },
+  { EXACT, "architecture", "2", { { E(architecture), MIRAS_ARCHITECTURE_COUNT } } },
+  { EXACT, "bias", "-1", { { E(bias), -1 } } },
+  { EXACT, "bias", "7", { { E(bias), MIRAS_BIAS_COUNT } } },
+  { EXACT, "retention", "-1", { { E(retention), -1 } } },
+  { EXACT, "retention", "5", { { E(retention), MIRAS_RETENTION_COUNT } } },
+  { EXACT, "algorithm", "-1", { { E(algorithm), -1 } } },
+  { EXACT, "algorithm", "2", { { E(algorithm), MIRAS_ALGORITHM_COUNT } } },
+  { DECAY, "order", "-1", { { E(order), -1 } } },
+  { DECAY, "order", "2", { { E(order), MIRAS_ORDER_COUNT } } },
+  { EXACT, "batch", "-1", { { I(batch), -1 } } },
+  { EXACT, "batch", "-2147483648", { { I(batch), -LARGE - 1 } } },
+  { EXACT, "heads", "-1", { { I(heads), -1 } } },
+  { EXACT, "heads", "2147483647", { { I(heads), LARGE } } },
+  { EXACT, "key_dim", "0", { { I(key_dim), 0 } } },
+  { EXACT, "key_dim", "-1", { { I(key_dim), -1 } } },
+  { EXACT, "key_dim", "4097", { { I(key_dim), 4097 } } },
+  { EXACT, "key_dim", "2147483647", { { I(key_dim), LARGE } } },
+  { EXACT, "value_dim", "-1", { { I(value_dim), -1 } } },
+  { EXACT, "value_dim", "4097", { { I(value_dim), 4097 } } },
+  { EXACT, "chunk", "-1", { { I(chunk), -1 } } },
+  { MLP, "chunk", "1025", { { I(chunk), 1025 } } },
+  { MLP, "depth", "-1", { { I(depth), -1 } } },
+  { MLP, "depth", "5", { { I(depth), 5 } } },
+  { MLP, "expansion", "-1", { { I(expansion), -1 } } },
+  { MLP, "expansion", "17", { { I(expansion), 17 } } },
+  { MLP, "activation", "-1", { { E(activation), -1 } } },
+  { MLP, "activation", "3", { { E(activation), MIRAS_ACTIVATION_COUNT } } },
+  { MLP, "inner_norm", "-1", { { I(inner_norm), -1 } } },
+  { MLP, "inner_norm", "2", { { I(inner_norm), 2 } } },
+  { MLP, "inner_residual", "-1", { { I(inner_residual), -1 } } },
+  { MLP, "inner_residual", "2", { { I(inner_residual), 2 } } },
+  { DECAY, "keep_gate", "-1", { { E(keep_gate), -1 } } },
+  { DECAY, "keep_gate", "3", { { E(keep_gate), MIRAS_GATE_COUNT } } },
+  { EXACT, "step_gate", "-1", { { E(step_gate), -1 } } },
+  { EXACT, "step_gate", "2", { { E(step_gate), MIRAS_GATE_CHANNEL } } },
+  { TITANS, "momentum_gate", "-1", { { E(momentum_gate), -1 } } },
+  { TITANS, "momentum_gate", "2", { { E(momentum_gate), MIRAS_GATE_CHANNEL } } },
+  { HUBER, "threshold_gate", "-1", { { E(threshold_gate), -1 } } },
+  { HUBER, "threshold_gate", "2", { { E(threshold_gate), MIRAS_GATE_CHANNEL } } },
+  { DECAY, "forget", "-0.25", { { F(forget), -0.25 } } },
+  { DECAY, "forget", "1.5", { { F(forget), 1.5 } } },
+  { DECAY, "forget", "nan", { { F(forget), (double)NAN } } },
+  { DECAY, "forget", "inf", { { F(forget), (double)INFINITY } } },
+  { DECAY, "forget_ratio", "-0.25", { { F(forget_ratio), -0.25 } } },
+  { DECAY, "forget_ratio", "1.5", { { F(forget_ratio), 1.5 } } },
+  { DECAY, "forget_ratio", "nan", { { F(forget_ratio), (double)NAN } } },
+  { EXACT, "step", "-0.5", { { F(step), -0.5 } } },
+  { EXACT, "step", "nan", { { F(step), (double)NAN } } },
+  { EXACT, "step", "inf", { { F(step), (double)INFINITY } } },
+  { TITANS, "momentum", "-0.25", { { F(momentum), -0.25 } } },
+  { TITANS, "momentum", "1.5", { { F(momentum), 1.5 } } },
+  { TITANS, "momentum", "nan", { { F(momentum), (double)NAN } } },
+  { HUBER, "threshold", "-0.5", { { F(threshold), -0.5 } } },
+  { HUBER, "threshold", "nan", { { F(threshold), (double)NAN } } },
+  { HUBER, "threshold", "inf", { { F(threshold), (double)INFINITY } } },
+  { LP, "p", "0.5", { { F(p), 0.5 } } },
+  { LP, "p", "-3", { { F(p), -3 } } },
+  { LP, "p", "8.5", { { F(p), 8.5 } } },
+  { LP, "p", "nan", { { F(p), (double)NAN } } },
+  { LQ, "q", "0.5", { { F(q), 0.5 } } },
+  { LQ, "q", "8.5", { { F(q), 8.5 } } },
+  { LQ, "q", "nan", { { F(q), (double)NAN } } },
+  { LP, "sharpness", "0.0625", { { F(sharpness), 0.0625 } } },
+  { HUBER, "sharpness", "101", { { F(sharpness), 101 } } },
+  { HUBER, "sharpness", "nan", { { F(sharpness), (double)NAN } } },
+  { KL, "simplex", "-1", { { F(simplex), -1 } } },
+  { KL, "simplex", "nan", { { F(simplex), (double)NAN } } },
+  { KL, "simplex", "inf", { { F(simplex), (double)INFINITY } } },
+  { KL, "simplex_whole", "-1", { { I(simplex_whole), -1 } } },
+  { KL, "simplex_whole", "2", { { I(simplex_whole), 2 } } },
+  /* choices that contradict each other */
+  { MLP, "inner_residual", "1", { { I(inner_residual), 1 }, { I(value_dim), 6 } } },
+  { MLP, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL },
+                             { E(retention), MIRAS_RETAIN_L2 } } },
+  { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { I(chunk), 4 } } },
+  { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL },
+                               { E(algorithm), MIRAS_MOMENTUM } } },
+  { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { E(bias), MIRAS_HUBER } } },
+  { EXACT, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL } } },
+  { EXACT, "keep_gate", "1", { { E(keep_gate), MIRAS_GATE_HEAD } } },
+  { EXACT, "forget", "0.25", { { F(forget), 0.25 } } },
+  { EXACT, "forget_ratio", "0.5", { { F(forget_ratio), 0.5 } } },
+  { MLP, "forget", "0.25", { { F(forget), 0.25 } } },
+  { MLP, "order", "1", { { E(order), MIRAS_DECAY_FIRST }, { E(retention), MIRAS_RETAIN_L2 } } },
+  { DECAY, "order", "1", { { E(order), MIRAS_DECAY_FIRST }, { I(chunk), 2 } } },
+  { DECAY, "order", "1", { { E(order), MIRAS_DECAY_FIRST }, { E(algorithm), MIRAS_MOMENTUM } } },
+  { DECAY, "momentum", "0.5", { { F(momentum), 0.5 } } },
+  { DECAY, "momentum_gate", "1", { { E(momentum_gate), MIRAS_GATE_HEAD } } },
+  { MLP, "threshold_gate", "1", { { E(threshold_gate), MIRAS_GATE_HEAD } } },
+  { LP, "threshold_gate", "1", { { E(threshold_gate), MIRAS_GATE_HEAD } } },
+  { MLP, "threshold", "0.5", { { F(threshold), 0.5 } } },
+  { MLP, "p", "3", { { F(p), 3 } } },
+  { MLP, "q", "4", { { F(q), 4 } } },
+  { MLP, "sharpness", "10", { { F(sharpness), 10 } } },
+  { MLP, "simplex", "1", { { F(simplex), 1 } } },
+  { MLP, "simplex_whole", "1", { { I(simplex_whole), 1 } } },
+  { EXACT, "forget", "nan", { { F(forget), (double)NAN } } },
+  { EXACT, "momentum", "nan", { { F(momentum), (double)NAN } } },
+  { MLP, "p", "nan", { { F(p), (double)NAN } } },
+  { EXACT, "depth", "2", { { I(depth), 2 } } },
+  { EXACT, "expansion", "4", { { I(expansion), 4 } } },
+  { EXACT, "activation", "1", { { E(activation), MIRAS_SILU } } },
+  { EXACT, "inner_norm", "1", { { I(inner_norm), 1 } } },
+  { EXACT, "inner_residual", "1", { { I(inner_residual), 1 } } },
+};
+
+static const wrong wrong_models[] = {
+  { BASES, "vocab", "0", { { MI(vocab), 0 } } },
+  { BASES, "vocab", "1", { { MI(vocab), 1 } } },
+  { BASES, "vocab", "-1", { { MI(vocab), -1 } } },
+  { BASES, "vocab", "16777217", { { MI(vocab), 16777217 } } },
+  { BASES, "width", "0", { { MI(width), 0 } } },
+  { BASES, "width", "-1", { { MI(width), -1 } } },
+  { BASES, "width", "65537", { { MI(width), 65537 } } },
+  { BASES, "layers", "0", { { MI(layers), 0 } } },
+  { BASES, "layers", "-1", { { MI(layers), -1 } } },
+  { BASES, "layers", "257", { { MI(layers), 257 } } },
+  { BASES, "hidden", "-1", { { MI(hidden), -1 } } },
+  { BASES, "hidden", "2147483647", { { MI(hidden), LARGE } } },
+  { BASES, "conv", "-1", { { MI(conv), -1 } } },
+  { BASES, "conv", "9", { { MI(conv), 9 } } },
+  { BASES, "gate_rank", "-1", { { MI(gate_rank), -1 } } },
+  { BASES, "gate_rank", "2147483647", { { MI(gate_rank), LARGE } } },
+  { BASES, "untied", "-1", { { MI(untied), -1 } } },
+  { BASES, "untied", "2", { { MI(untied), 2 } } },
+  { BASES, "dropout", "-0.25", { { MF(dropout), -0.25 } } },
+  { BASES, "dropout", "0.95", { { MF(dropout), 0.95 } } },
+  { BASES, "dropout", "nan", { { MF(dropout), (double)NAN } } },
+  { BASES, "batch", "-1", { { MI(batch), -1 } } },
+  { BASES, "context", "-1", { { MI(context), -1 } } },
+  { BASES, "context", "0", { { MI(context), 0 } } },
+  { BASES, "key_dim", "0", { { MI(memory.key_dim), 0 } } },
+  { BASES, "heads", "-2", { { MI(memory.heads), -2 } } },
+  { BASES, "chunk", "1025", { { MI(memory.chunk), 1025 } } },
+  { BASES, "bias", "7", { { MI(memory.bias), MIRAS_BIAS_COUNT } } },
+  { BASES, "momentum", "1.5", { { MF(memory.momentum), 1.5 } } },
+};
+
+/* The sentence must name the field as a word and hold the value. */
+static int names(const char *why, const char *word) {
+  const char *at = why;
+  size_t n = strlen(word);
+  for (; (at = strstr(at, word)) != NULL; at++) {
+    int before = at == why ? ' ' : (unsigned char)at[-1], after = (unsigned char)at[n];
+    if (strchr("abcdefghijklmnopqrstuvwxyz_0123456789", before) && before) continue;
+    if (strchr("abcdefghijklmnopqrstuvwxyz_0123456789", after) && after) continue;
+    return 1;
+  }
+  return 0;
+}
+
+static void refuse(size_t got, const char *why, const char *field, const char *value, size_t row) {
+  if (got) fail_msg("row %u (%s = %s) was accepted", (unsigned)row, field, value);
+  if (!names(why, field) || !names(why, value))
+    fail_msg("row %u: no %s and %s in the sentence \"%s\"", (unsigned)row, field, value, why);
+  if (strlen(why) > 220) fail_msg("row %u: the sentence is too long: %s", (unsigned)row, why);
+}
+
+static void wrong_memories_are_refused(void **state) {
+  size_t i;
+  static unsigned char buffer[1 << 16];
+  (void)state;
+  for (i = 0; i < BASES; i++) {
+    miras_desc d = base_desc((enum base)i);
+    char why[256];
+    if (!miras_memory_size(&d, why, sizeof why)) fail_msg("base %u: %s", (unsigned)i, why);
+  }
+  for (i = 0; i < sizeof wrong_memories / sizeof wrong_memories[0]; i++) {
+    const wrong *w = &wrong_memories[i];
+    miras_desc d = base_desc(w->base);
+    char why[256] = "nothing was written";
+    apply(&d, w->c);
+    refuse(miras_memory_size(&d, why, sizeof why), why, w->field, w->value, i);
+    assert_int_equal(miras_memory_size(&d, NULL, 0), 0);
+    assert_null(miras_memory_init(buffer, sizeof buffer, &d));
+    assert_null(miras_memory_open(&d, NULL));
+  }
+  assert_int_equal(malloc_count, 0);
+}
+
+static void wrong_models_are_refused(void **state) {
+  size_t i;
+  static unsigned char buffer[64];
+  (void)state;
+  for (i = 0; i < sizeof wrong_models / sizeof wrong_models[0]; i++) {
+    const wrong *w = &wrong_models[i];
+    miras_model_desc d = small_model(MIRAS_TITANS);
+    char why[256] = "nothing was written";
+    apply(&d, w->c);
+    refuse(miras_model_size(&d, why, sizeof why), why, w->field, w->value, i);
+    assert_int_equal(miras_model_size(&d, NULL, 0), 0);
+    assert_null(miras_model_init(buffer, sizeof buffer, &d));
+    assert_null(miras_model_open(&d, NULL));
+  }
+  assert_int_equal(malloc_count, 0);
+}
+
+static void no_run(void *user, int count, void (*task)(void *, int, int), void *argument) {
+  int i;
+  (void)user;
+  for (i = 0; i < count; i++) task(argument, i, 0);
+}
+
+static void wrong_parallel_is_refused(void **state) {
+  static const int workers[] = { 0, -1, 257, INT_MAX };
+  miras_parallel parallel;
+  char why[256];
+  int i;
+  (void)state;
+  parallel.run = no_run;
+  parallel.user = NULL;
+  for (i = 0; i < 4; i++) {
+    miras_model_desc d = small_model(MIRAS_DELTANET);
+    char value[16];
+    parallel.workers = workers[i];
+    d.parallel = &parallel;
+    snprintf(value, sizeof value, "%d", workers[i]);
+    refuse(miras_model_size(&d, why, sizeof why), why, "workers", value, (size_t)i);
+  }
+  {
+    miras_model_desc d = small_model(MIRAS_DELTANET);
+    parallel.run = NULL;
+    parallel.workers = 1;
+    d.parallel = &parallel;
+    assert_int_equal(miras_model_size(&d, why, sizeof why), 0);
+    assert_true(names(why, "run"));
+  }
+}
+
+/* Sizes that do not fit this machine are refused with a sentence, not wrapped around. */
+static void sizes_that_do_not_fit_are_refused(void **state) {
+  miras_desc d;
+  miras_model_desc md;
+  char why[256] = "";
+  (void)state;
+  memset(&d, 0, sizeof d);
+  d.architecture = MIRAS_MLP;
+  d.bias = MIRAS_L2;
+  d.depth = 4;
+  d.expansion = 16;
+  d.key_dim = 4096;
+  d.value_dim = 4096;
+  d.chunk = 1024;
+  d.heads = 65536;
+  d.batch = 1 << 20;
+  assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
+  assert_true(strlen(why) > 10);
+  d.heads = 0x7fffffff;
+  d.batch = 0x7fffffff;
+  assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
+  assert_true(strlen(why) > 10);
+
+  md = small_model(MIRAS_TITANS);
+  md.memory.key_dim = 4096;
+  md.memory.heads = 65536;
+  md.memory.expansion = 16;
+  md.memory.depth = 4;
+  md.memory.chunk = 1024;
+  md.vocab = 1 << 24;
+  md.width = 65536;
+  md.layers = 256;
+  md.hidden = 65536;
+  md.batch = 1 << 20;
+  md.context = INT_MAX;
+  why[0] = 0;
+  assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
+  assert_true(strlen(why) > 10);
+  md.context = 1 << 20;
+  md.memory.heads = 64;
+  assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
+  assert_true(strlen(why) > 10);
+}
+
+/* The sentence is cut to the room it has, always ends, and never runs over. */
+static void sentences_fit_their_buffer(void **state) {
+  miras_desc d;
+  char whole[300];
+  size_t n;
+  (void)state;
+  memset(&d, 0, sizeof d);
+  d.key_dim = 5000;
+  assert_int_equal(miras_memory_size(&d, whole, sizeof whole), 0);
+  for (n = 0; n < strlen(whole) + 3; n++) {
+    char why[310];
+    memset(why, '#', sizeof why);
+    assert_int_equal(miras_memory_size(&d, why, n), 0);
+    if (n) {
+      assert_true(memchr(why, 0, n) != NULL);
+      assert_memory_equal(why, whole, strlen(why));
+      assert_int_equal(strlen(why), strlen(whole) < n ? strlen(whole) : n - 1);
+    }
+    assert_int_equal(why[n], '#');
+    assert_int_equal(why[n + 1], '#');
+  }
+}
+
+/* ---- NULL and other wrong arguments ---- */
+
+static void null_arguments(void **state) {
+  unsigned char buffer[64];
+  char why[200];
+  miras_desc d = small_memory(MIRAS_TITANS);
+  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_memory *m = miras_memory_open(&d, NULL);
+  miras_model *model = miras_model_open(&md, NULL);
+  miras_session *s = miras_session_open(model, NULL);
+  float x[64] = { 0 };
+  miras_tokens t;
+  miras_token_grads g;
+  miras_result result;
+  int32_t tokens[4] = { 0, 1, 2, 3 };
+  (void)state;
+  assert_non_null(m);
+  assert_non_null(model);
+  assert_non_null(s);
+  memset(&t, 0, sizeof t);
+  memset(&g, 0, sizeof g);
+
+  assert_int_equal(miras_memory_size(NULL, why, sizeof why), 0);
+  assert_true(strlen(why) > 5);
+  assert_int_equal(miras_memory_size(NULL, NULL, 0), 0);
+  assert_null(miras_memory_init(NULL, 1000000, &d));
+  assert_null(miras_memory_init(buffer, sizeof buffer, NULL));
+  assert_null(miras_memory_init(buffer, 0, &d));
+  assert_null(miras_memory_open(NULL, NULL));
+  miras_memory_close(NULL);
+
+  t.length = 2;   /* with key, value and query missing */
+  assert_int_equal(miras_forward(m, &t, x, NULL), MIRAS_ERR_ARGUMENT);
+  t.key = t.value = t.query = x;
+  assert_int_equal(miras_forward(m, &t, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_forward(m, NULL, x, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_forward(NULL, &t, x, NULL), MIRAS_ERR_ARGUMENT);
+  t.length = -1;
+  assert_int_equal(miras_forward(m, &t, x, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_position(m), 0);
+  t.length = 0;
+  assert_int_equal(miras_forward(m, &t, x, NULL), MIRAS_OK);
+  assert_int_equal(miras_memory_position(m), 0);
+  assert_int_equal(miras_tape_size(m, -1), 0);
+  t.length = 1;
+  assert_int_equal(miras_backward(NULL, &t, x, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_backward(m, NULL, x, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_backward(m, &t, NULL, x, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_backward(m, &t, x, NULL, &g, NULL, NULL), MIRAS_ERR_ARGUMENT);
+  assert_true(isnan(miras_write(m, NULL, x)));
+  assert_true(isnan(miras_write(m, x, NULL)));
+  assert_int_equal(miras_memory_position(m), 0);
+
+  assert_int_equal(miras_model_size(NULL, why, sizeof why), 0);
+  assert_true(strlen(why) > 5);
+  assert_null(miras_model_init(NULL, 100000000, &md));
+  assert_null(miras_model_init(buffer, sizeof buffer, NULL));
+  assert_null(miras_model_open(NULL, NULL));
+  miras_model_close(NULL);
+  assert_true(isnan(miras_model_loss(NULL, tokens, tokens, 1, 4, 0)));
+  assert_true(isnan(miras_model_loss(model, NULL, tokens, 1, 4, 0)));
+  assert_true(isnan(miras_model_loss(model, tokens, NULL, 1, 4, 0)));
+  assert_true(isnan(miras_model_loss(model, tokens, tokens, 0, 4, 0)));
+  assert_true(isnan(miras_model_loss(model, tokens, tokens, -1, 4, 0)));
+  assert_true(isnan(miras_model_loss(model, tokens, tokens, 3, 1, 0)));
+  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, 0, 0)));
+  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, -4, 0)));
+  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, 11, 0)));
+  tokens[2] = 11;
+  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, 4, 0)));
+  tokens[2] = -1;   /* allowed as a target, not as a token */
+  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, 4, 0)));
+  tokens[2] = 2;
+  assert_int_equal(miras_model_backward(NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_not_equal(miras_model_backward(model), MIRAS_OK);   /* no training loss before */
+
+  assert_int_equal(miras_session_size(NULL), 0);
+  assert_null(miras_session_init(NULL, 100000000, model));
+  assert_null(miras_session_init(buffer, sizeof buffer, NULL));
+  assert_null(miras_session_init(buffer, sizeof buffer, model));
+  assert_null(miras_session_open(NULL, NULL));
+  miras_session_close(NULL);
+  assert_null(miras_session_step(NULL, 0));
+  assert_null(miras_session_step(s, -1));
+  assert_null(miras_session_step(s, 11));
+  assert_null(miras_session_step(s, INT32_MAX));
+  assert_null(miras_session_prefill(s, NULL, 3));
+  tokens[3] = 11;
+  assert_null(miras_session_prefill(s, tokens, 4));
+  assert_int_equal(miras_session_position(s), 0);   /* a refused call leaves no trace */
+  tokens[3] = 3;
+  assert_non_null(miras_session_prefill(s, tokens, 4));
+  assert_int_equal(miras_session_position(s), 4);
+
+  assert_int_equal(miras_model_load_from(model, NULL, 100), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_from(&md, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load_from(m, NULL, 100), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load_from(s, NULL, 100), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_save(NULL, "x", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_save(model, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load(model, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_save(m, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load(m, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_save(s, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load(s, NULL), MIRAS_ERR_ARGUMENT);
+  assert_null(miras_model_open_file(NULL, NULL, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_ARGUMENT);
+  assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_IO);
+  assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, NULL));
+  miras_pool_close(NULL);
+
+  miras_session_close(s);
+  miras_model_close(model);
+  miras_memory_close(m);
+  assert_int_equal(malloc_count, 0);
+}
+
+/* A memory that waits for gates per token cannot be written one pair at a time. */
+static void write_needs_constant_gates(void **state) {
+  miras_desc d = small_memory(MIRAS_TITANS);
+  float x[24] = { 0 }, out[24];
+  miras_memory *m;
+  miras_tokens t;
+  (void)state;
+  d.step_gate = MIRAS_GATE_HEAD;
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  assert_true(isnan(miras_write(m, x, x)));
+  assert_true(isnan(miras_step(m, x, x, x, out)));
+  assert_int_equal(miras_memory_position(m), 0);
+  memset(&t, 0, sizeof t);
+  t.length = 1;
+  t.key = t.value = t.query = x;
+  assert_int_equal(miras_forward(m, &t, out, NULL), MIRAS_ERR_ARGUMENT);   /* step is missing */
+  miras_memory_close(m);
+}
+
+/* ---- allocations ---- */
+
+typedef struct meter {
+  long calls, live, fail_at;   /* the fail_at-th call fails, counted from 1; 0: none             */
+  int forever;                 /* and every later one                                            */
+  size_t bytes;
+  int mismatch;                /* free was told another size than alloc                          */
+} meter;
+
+static void *meter_alloc(size_t bytes, void *user) {
+  meter *a = (meter *)user;
+  unsigned char *p;
+  a->calls++;
+  if (a->fail_at && (a->calls == a->fail_at || (a->forever && a->calls > a->fail_at))) return NULL;
+  p = (unsigned char *)malloc(bytes + 16);
+  if (!p) return NULL;
+  memcpy(p, &bytes, sizeof bytes);
+  memset(p + 16, 0xa5, bytes);   /* fresh memory is not zero */
+  a->live++;
+  a->bytes += bytes;
+  return p + 16;
+}
+
+static void meter_free(void *pointer, size_t bytes, void *user) {
+  meter *a = (meter *)user;
+  unsigned char *p = (unsigned char *)pointer - 16;
+  size_t was;
+  memcpy(&was, p, sizeof was);
+  if (was != bytes) a->mismatch = 1;
+  a->live--;
+  a->bytes -= bytes;
+  free(p);
+}
+
+typedef struct world {   /* what the things under test are opened from */
+  miras_desc d;
+  miras_model_desc md;
+  miras_model *model;
+  char path[256];
+} world;
+
+typedef void *(*opener)(const world *w, const miras_allocator *a);
+
+static void *open_memory(const world *w, const miras_allocator *a) {
+  return miras_memory_open(&w->d, a);
+}
+static void *open_model(const world *w, const miras_allocator *a) {
+  return miras_model_open(&w->md, a);
+}
+static void *open_session(const world *w, const miras_allocator *a) {
+  return miras_session_open(w->model, a);
+}
+static void *open_pool(const world *w, const miras_allocator *a) {
+  (void)w;
+  return miras_pool_open(3, a);
+}
+static void *open_file(const world *w, const miras_allocator *a) {
+  miras_result result = MIRAS_OK;
+  void *p = miras_model_open_file(w->path, &w->md, a, &result);
+  assert_int_equal(result, p ? MIRAS_OK : MIRAS_ERR_ALLOC);
+  return p;
+}
+static void close_memory(void *p) { miras_memory_close((miras_memory *)p); }
+static void close_model(void *p) { miras_model_close((miras_model *)p); }
+static void close_session(void *p) { miras_session_close((miras_session *)p); }
+static void close_pool(void *p) { miras_pool_close((miras_pool *)p); }
+
+static void each_allocation_fails(const char *name, opener open, void (*close)(void *),
+                                  const world *w) {
+  long k, needed = 0;
+  int forever;
+  for (forever = 0; forever < 2; forever++) {
+    for (k = 1; k < 100; k++) {
+      meter a;
+      miras_allocator allocator;
+      void *p;
+      memset(&a, 0, sizeof a);
+      a.fail_at = k;
+      a.forever = forever;
+      allocator.alloc = meter_alloc;
+      allocator.free = meter_free;
+      allocator.user = &a;
+      p = open(w, &allocator);
+      if (a.calls < k) {   /* every call has had its turn: this one succeeded */
+        assert_non_null(p);
+        assert_true(a.live > 0);
+        needed = a.calls;
+        close(p);
+        assert_int_equal(a.live, 0);
+        assert_int_equal(a.bytes, 0);
+        assert_int_equal(a.mismatch, 0);
+        break;
+      }
+      if (p) {
+        print_error("%s: opened although allocation %ld failed\n", name, k);
+        close(p);
+        fail();
+      }
+      assert_int_equal(a.live, 0);
+      assert_int_equal(a.bytes, 0);
+      assert_int_equal(a.mismatch, 0);
+    }
+    assert_true(needed > 0 && k < 100);
+  }
+}
+
+static void make_path(char *path, size_t n, const char *name) {
+  const char *folder = getenv("TMPDIR");
+  snprintf(path, n, "%s/miras_test_api_%ld_%s", folder && folder[0] ? folder : "/tmp",
+           (long)getpid(), name);
+}
+
+static void failing_allocations(void **state) {
+  world w;
+  int i;
+  (void)state;
+  memset(&w, 0, sizeof w);
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    w.d = small_memory((miras_kind)i);
+    each_allocation_fails("memory", open_memory, close_memory, &w);
+    w.md = small_model((miras_kind)i);
+    each_allocation_fails("model", open_model, close_model, &w);
+  }
+  w.model = miras_model_open(&w.md, NULL);
+  assert_non_null(w.model);
+  each_allocation_fails("session", open_session, close_session, &w);
+  each_allocation_fails("pool", open_pool, close_pool, &w);
+  make_path(w.path, sizeof w.path, "model.safetensors");
+  assert_int_equal(miras_model_save(w.model, w.path, MIRAS_SAVE_TRAINING), MIRAS_OK);
+  each_allocation_fails("file", open_file, close_model, &w);
+  remove(w.path);
+  miras_model_close(w.model);
+  assert_int_equal(malloc_count, 0);
+}
+
+/* One allocation, as promised, and none afterwards, whatever is called. */
+static void no_allocation_after_init(void **state) {
+  meter a;
+  miras_allocator allocator;
+  int i;
+  (void)state;
+  memset(&a, 0, sizeof a);
+  allocator.alloc = meter_alloc;
+  allocator.free = meter_free;
+  allocator.user = &a;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    miras_desc d = small_memory((miras_kind)i);
+    miras_model_desc md = small_model((miras_kind)i);
+    enum { T = 9, N = 2 * T * 2 * 6 };
+    static float x[3][N], y[N], dx[3][N];
+    static const int32_t tokens[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
+    miras_tokens t;
+    miras_token_grads g;
+    miras_adamw_options o;
+    miras_sampling sampling;
+    miras_memory *m;
+    miras_model *model;
+    miras_session *s;
+    float *tape, *dparams, *dstate;
+    unsigned char *file;
+    size_t count, bytes;
+    long before;
+    m = miras_memory_open(&d, &allocator);
+    assert_non_null(m);
+    assert_int_equal(a.live, 1);
+    model = miras_model_open(&md, &allocator);
+    assert_non_null(model);
+    s = miras_session_open(model, &allocator);
+    assert_non_null(s);
+    tape = (float *)grab(miras_tape_size(m, T) * sizeof(float));
+    miras_memory_params(m, &count);
+    dparams = (float *)calloc(count, sizeof(float));
+    dstate = (float *)calloc(miras_dstate_size(m), sizeof(float));
+    assert_non_null(dparams);
+    assert_non_null(dstate);
+    bytes = miras_model_save_to(model, MIRAS_SAVE_TRAINING, NULL, 0);
+    file = (unsigned char *)grab(bytes + miras_memory_save_to(m, NULL, 0) +
+                                 miras_session_save_to(s, NULL, 0));
+    numbers(&x[0][0], 3 * N, 5);
+    memset(&t, 0, sizeof t);
+    t.length = T;
+    t.key = x[0];
+    t.value = x[1];
+    t.query = x[2];
+    memset(&g, 0, sizeof g);
+    g.key = dx[0];
+    g.value = dx[1];
+    g.query = dx[2];
+    memset(&o, 0, sizeof o);
+    o.clip = 1;
+    o.decay = 0.1f;
+    memset(&sampling, 0, sizeof sampling);
+    sampling.temperature = 1;
+    sampling.top_p = 0.9f;
+    sampling.top_k = 5;
+
+    before = a.calls;
+    malloc_forbidden = 1;
+    miras_write(m, x[0], x[1]);
+    miras_read(m, x[2], y);
+    miras_step(m, x[0], x[1], x[2], y);
+    miras_memory_norm(m);
+    miras_memory_reset(m);
+    assert_int_equal(miras_forward(m, &t, y, tape), MIRAS_OK);
+    assert_int_equal(miras_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
+    count = miras_memory_save_to(m, file, (size_t)-1 / 2);
+    assert_int_equal(miras_memory_load_from(m, file, count), MIRAS_OK);
+    assert_true(isfinite(miras_model_loss(model, tokens, tokens, 2, 5, 1)));
+    assert_int_equal(miras_model_backward(model), MIRAS_OK);
+    assert_true(isfinite(miras_adamw(model, &o, 0.01f)));
+    assert_int_equal(miras_model_save_to(model, MIRAS_SAVE_TRAINING, file, bytes), bytes);
+    assert_int_equal(miras_model_load_from(model, file, bytes), MIRAS_OK);
+    assert_non_null(miras_session_prefill(s, tokens, 10));
+    assert_int_not_equal(miras_sample(miras_session_step(s, 3), 11, &sampling), -1);
+    assert_true(isfinite(miras_session_score(s, tokens, tokens + 1, 9)));
+    count = miras_session_save_to(s, file, (size_t)-1 / 2);
+    assert_int_equal(miras_session_load_from(s, file, count), MIRAS_OK);
+    miras_session_reset(s);
+    malloc_forbidden = 0;
+    assert_int_equal(a.calls, before);
+    assert_int_equal(malloc_count, 0);
+
+    miras_session_close(s);
+    miras_model_close(model);
+    miras_memory_close(m);
+    free(tape);
+    free(dparams);
+    free(dstate);
+    free(file);
+    assert_int_equal(a.live, 0);
+    assert_int_equal(a.mismatch, 0);
+  }
+}
+
+/* allocator NULL means MIRAS_MALLOC, and its failure is a clean NULL as well. */
+static void default_allocator(void **state) {
+  miras_desc d = small_memory(MIRAS_MONETA);
+  miras_memory *m;
+  (void)state;
+  assert_int_equal(malloc_count, 0);
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  assert_int_equal(malloc_count, 1);
+  miras_memory_close(m);
+  assert_int_equal(malloc_count, 0);
+}
+
+/* ---- buffers ---- */
+
+static void run_memory(miras_memory *m, int tokens, uint64_t seed, float *y) {
+  const miras_desc *d = miras_memory_desc(m);
+  size_t rows = (size_t)d->batch * (size_t)d->heads;
+  size_t nk = rows * (size_t)d->key_dim, nv = rows * (size_t)d->value_dim;
+  float *k = (float *)grab((2 * nk + nv) * sizeof(float));
+  int t;
+  for (t = 0; t < tokens; t++) {
+    numbers(k, 2 * nk + nv, seed + (uint64_t)t);
+    miras_step(m, k, k + 2 * nk, k + nk, y + (size_t)t * nv);
+  }
+  free(k);
+}
+
+/* Exactly the bytes asked for, at every alignment, between guards; one byte less is refused. */
+static void buffers_are_exact(void **state) {
+  int i, shift;
+  (void)state;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    miras_desc d = small_memory((miras_kind)i);
+    miras_model_desc md = small_model((miras_kind)i);
+    size_t bytes = miras_memory_size(&d, NULL, 0), model_bytes = miras_model_size(&md, NULL, 0);
+    enum { T = 5, N = T * 2 * 2 * 6 };
+    static float first[N], y[N];
+    float first_loss = 0;
+    static const int32_t tokens[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
+    unsigned char *block;
+    assert_true(bytes > 0 && model_bytes > 0);
+    block = (unsigned char *)grab(bytes);
+    assert_null(miras_memory_init(block, bytes - 1, &d));
+    free(block);
+    block = (unsigned char *)grab(model_bytes);
+    assert_null(miras_model_init(block, model_bytes - 1, &md));
+    free(block);
+    for (shift = 0; shift < 66; shift += shift < 2 ? 1 : 21) {
+      unsigned char *at;
+      size_t n, guard;
+      miras_memory *m;
+      miras_model *model;
+      block = (unsigned char *)grab(bytes + 256);
+      memset(block, 0x5a, bytes + 256);
+      at = block + 64 + shift;
+      m = miras_memory_init(at, bytes, &d);
+      assert_non_null(m);
+      run_memory(m, T, 11, y);
+      if (!shift) memcpy(first, y, sizeof y);
+      assert_memory_equal(first, y, sizeof y);
+      for (n = 0; n < 64 + (size_t)shift; n++) assert_int_equal(block[n], 0x5a);
+      for (n = 64 + (size_t)shift + bytes; n < bytes + 256; n++) assert_int_equal(block[n], 0x5a);
+      free(block);
+
+      block = (unsigned char *)grab(model_bytes + 256);
+      memset(block, 0x5a, model_bytes + 256);
+      at = block + 64 + shift;
+      model = miras_model_init(at, model_bytes, &md);
+      assert_non_null(model);
+      {
+        float loss = miras_model_loss(model, tokens, tokens, 2, 5, 1);
+        assert_true(isfinite(loss));
+        assert_int_equal(miras_model_backward(model), MIRAS_OK);
+        miras_adamw(model, NULL, 0.01f);
+        loss = miras_model_loss(model, tokens, tokens, 1, 10, 0);
+        assert_true(isfinite(loss));
+        if (!shift) first_loss = loss;
+        assert_memory_equal(&first_loss, &loss, sizeof loss);
+      }
+      guard = 64 + (size_t)shift;
+      for (n = 0; n < guard; n++) assert_int_equal(block[n], 0x5a);
+      for (n = guard + model_bytes; n < model_bytes + 256; n++) assert_int_equal(block[n], 0x5a);
+      if (shift < 2) {
+        size_t session_bytes = miras_session_size(model);
+        unsigned char *inner = (unsigned char *)grab(session_bytes + 1);
+        const float *logits;
+        miras_session *s;
+        assert_null(miras_session_init(inner, session_bytes - 1, model));
+        s = miras_session_init(inner + shift, session_bytes, model);
+        assert_non_null(s);
+        logits = miras_session_prefill(s, tokens, 10);
+        assert_non_null(logits);
+        for (n = 0; n < 11; n++) assert_true(isfinite(logits[n]));
+        free(inner);
+      }
+      free(block);
+    }
+  }
+}
+
+/* ---- the state as a block ---- */
+
+static void snapshot_and_rollback(void **state) {
+  int i, learned;
+  (void)state;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    for (learned = 0; learned < 2; learned++) {
+      miras_desc d = small_memory((miras_kind)i);
+      enum { N = 2 * 2 * 6 };
+      float early[7 * N], late[5 * N], again[7 * N];
+      miras_memory *m, *other;
+      size_t bytes, bytes2;
+      unsigned char *state_block, *saved;
+      if (learned && d.architecture == MIRAS_MLP) d.chunk = 4;   /* a cut inside a chunk */
+      m = miras_memory_open(&d, NULL);
+      other = miras_memory_open(&d, NULL);
+      assert_non_null(m);
+      assert_non_null(other);
+      state_block = (unsigned char *)miras_memory_state(m, &bytes);
+      assert_non_null(state_block);
+      assert_true(bytes > 0);
+      saved = (unsigned char *)grab(bytes);
+      run_memory(m, 7, 21, early);
+      assert_int_equal(miras_memory_position(m), 7);
+      memcpy(saved, state_block, bytes);
+      run_memory(m, 5, 91, late);
+      assert_int_equal(miras_memory_position(m), 12);
+      memcpy(state_block, saved, bytes);   /* rollback */
+      assert_int_equal(miras_memory_position(m), 7);
+      run_memory(m, 5, 91, again);
+      assert_memory_equal(late, again, sizeof late);
+      /* no pointers inside: the block works in another memory of the same shape */
+      memcpy(miras_memory_state(other, &bytes2), saved, bytes);
+      assert_int_equal(bytes, bytes2);
+      run_memory(other, 5, 91, again);
+      assert_memory_equal(late, again, sizeof late);
+      /* zeros are the state after a reset */
+      memset(state_block, 0, bytes);
+      assert_int_equal(miras_memory_position(m), 0);
+      run_memory(m, 7, 21, again);
+      assert_memory_equal(early, again, sizeof early);
+      miras_memory_reset(other);
+      assert_int_equal(miras_memory_position(other), 0);
+      run_memory(other, 7, 21, again);
+      assert_memory_equal(early, again, sizeof early);
+      miras_memory_close(m);
+      miras_memory_close(other);
+      free(saved);
+    }
+  }
+}
+
+static void session_snapshot_and_rollback(void **state) {
+  static const int32_t tokens[16] = { 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2 };
+  int i;
+  (void)state;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    miras_model_desc md = small_model((miras_kind)i);
+    miras_model *model;
+    miras_session *s, *other;
+    float logits[11], first[11];
+    size_t bytes, bytes2;
+    void *block, *saved;
+    int t;
+    md.batch = md.context = 0;
+    model = miras_model_open(&md, NULL);
+    assert_non_null(model);
+    assert_null(miras_model_grads(model));
+    s = miras_session_open(model, NULL);
+    other = miras_session_open(model, NULL);
+    assert_non_null(s);
+    assert_non_null(other);
+    block = miras_session_state(s, &bytes);
+    saved = grab(bytes);
+    memcpy(first, miras_session_prefill(s, tokens, 6), sizeof first);
+    memcpy(saved, block, bytes);
+    for (t = 6; t < 16; t++) memcpy(logits, miras_session_step(s, tokens[t]), sizeof logits);
+    memcpy(block, saved, bytes);
+    assert_int_equal(miras_session_position(s), 6);
+    memcpy(miras_session_state(other, &bytes2), saved, bytes);
+    assert_int_equal(bytes, bytes2);
+    for (t = 6; t < 15; t++) {
+      miras_session_step(s, tokens[t]);
+      miras_session_step(other, tokens[t]);
+    }
+    assert_memory_equal(logits, miras_session_step(s, tokens[15]), sizeof logits);
+    assert_memory_equal(logits, miras_session_step(other, tokens[15]), sizeof logits);
+    memset(block, 0, bytes);
+    assert_int_equal(miras_session_position(s), 0);
+    assert_memory_equal(first, miras_session_prefill(s, tokens, 6), sizeof first);
+    miras_session_reset(other);
+    assert_memory_equal(first, miras_session_prefill(other, tokens, 6), sizeof first);
+    free(saved);
+    miras_session_close(s);
+    miras_session_close(other);
+    miras_model_close(model);
+  }
+}
+
+/* write then read is step; T steps are one forward, bit for bit, and so is any split of it. */
+static void calls_agree(void **state) {
+  int i, chunk;
+  (void)state;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    for (chunk = 1; chunk <= 4; chunk += 3) {
+      enum { B = 2, H = 2, D = 6, T = 11, R = H * D, N = B * T * R };
+      miras_desc d = small_memory((miras_kind)i);
+      static float k[N], v[N], q[N], whole[N], split[N];
+      float one[3][B * R], out[B * R], out2[B * R], out3[B * R];
+      miras_memory *m[4];
+      miras_tokens x;
+      size_t n;
+      int t, b, cut;
+      if (chunk > 1 && d.architecture != MIRAS_MLP) continue;
+      d.chunk = chunk;
+      for (n = 0; n < 4; n++) assert_non_null(m[n] = miras_memory_open(&d, NULL));
+      numbers(k, N, 1);
+      numbers(v, N, 2);
+      numbers(q, N, 3);
+      for (n = 0; n < N; n++) k[n] *= 0.4f;
+      memset(&x, 0, sizeof x);
+      x.length = T;
+      x.key = k;
+      x.value = v;
+      x.query = q;
+      assert_int_equal(miras_forward(m[0], &x, whole, NULL), MIRAS_OK);
+      for (n = 0; n < N; n++) assert_true(isfinite(whole[n]));
+      for (t = 0; t < T; t++) {
+        float s1, s2;
+        for (b = 0; b < B; b++) {
+          memcpy(one[0] + b * R, k + (b * T + t) * R, R * sizeof(float));
+          memcpy(one[1] + b * R, v + (b * T + t) * R, R * sizeof(float));
+          memcpy(one[2] + b * R, q + (b * T + t) * R, R * sizeof(float));
+        }
+        s1 = miras_step(m[1], one[0], one[1], one[2], out);
+        s2 = miras_write(m[2], one[0], one[1]);
+        miras_read(m[2], one[2], out2);
+        assert_true(isfinite(s1));
+        assert_memory_equal(&s1, &s2, sizeof s1);
+        /* a read of its own may add up in another order than the read that ends a step */
+        for (n = 0; n < B * R; n++) assert_near(out[n], out2[n], 4e-6);
+        miras_read(m[2], one[2], out3);   /* reading changes nothing */
+        assert_memory_equal(out2, out3, sizeof out2);
+        for (b = 0; b < B; b++)
+          assert_memory_equal(out + b * R, whole + (b * T + t) * R, R * sizeof(float));
+      }
+      for (cut = 0; cut <= T; cut++) {
+        float ck[N], cv[N], cq[N], cy[N];
+        int part;
+        miras_memory_reset(m[3]);
+        for (part = 0; part < 2; part++) {
+          int from = part ? cut : 0, length = part ? T - cut : cut;
+          for (b = 0; b < B; b++) {
+            size_t len = (size_t)(length * R) * sizeof(float);
+            memcpy(ck + b * length * R, k + (b * T + from) * R, len);
+            memcpy(cv + b * length * R, v + (b * T + from) * R, len);
+            memcpy(cq + b * length * R, q + (b * T + from) * R, len);
+          }
+          x.length = length;
+          x.key = ck;
+          x.value = cv;
+          x.query = cq;
+          assert_int_equal(miras_forward(m[3], &x, cy, NULL), MIRAS_OK);
+          for (b = 0; b < B; b++)
+            memcpy(split + (b * T + from) * R, cy + b * length * R,
+                   (size_t)(length * R) * sizeof(float));
+        }
+        assert_memory_equal(whole, split, sizeof whole);
+      }
+      {
+        float norm[4];
+        for (n = 0; n < 4; n++) {
+          assert_int_equal(miras_memory_position(m[n]), T);
+          norm[n] = miras_memory_norm(m[n]);
+          assert_true(isfinite(norm[n]) && norm[n] > 0);
+          assert_memory_equal(&norm[0], &norm[n], sizeof norm[0]);
+        }
+      }
+      for (n = 0; n < 4; n++) miras_memory_close(m[n]);
+    }
+  }
+}
+
+/* Changed outer parameters hold from the next reset on. */
+static void params_hold_from_reset(void **state) {
+  miras_desc d = small_memory(MIRAS_TTT_MLP);
+  enum { N = 3 * 2 * 2 * 6 };
+  float before[N], kept[N], after[N];
+  miras_memory *m = miras_memory_open(&d, NULL), *same = miras_memory_open(&d, NULL);
+  size_t count, i;
+  float *params;
+  (void)state;
+  assert_non_null(m);
+  assert_non_null(same);
+  run_memory(m, 3, 5, before);
+  run_memory(same, 3, 5, before);
+  params = miras_memory_params(m, &count);
+  assert_non_null(params);
+  assert_true(count > 0);
+  for (i = 0; i < (size_t)d.heads * 6; i++) params[i] += 0.25f;
+  miras_memory_reset(m);
+  run_memory(m, 3, 5, after);
+  assert_memory_not_equal(before, after, sizeof before);
+  miras_memory_reset(same);
+  run_memory(same, 3, 5, kept);
+  assert_memory_equal(before, kept, sizeof before);
+  miras_memory_close(m);
+  miras_memory_close(same);
+}
+
+/* ---- sampling ---- */
+
+static void sampling_greedy(void **state) {
+  float logits[50];
+  miras_sampling s;
+  int i, round;
+  (void)state;
+  for (round = 0; round < 50; round++) {
+    numbers(logits, 50, (uint64_t)round);
+    logits[round] = 3;
+    memset(&s, 0, sizeof s);
+    s.seed = (uint64_t)round;
+    for (i = 0; i < 3; i++) assert_int_equal(miras_sample(logits, 50, &s), round);
+    s.temperature = 1;
+    s.top_k = 1;
+    assert_int_equal(miras_sample(logits, 50, &s), round);
+    s.top_k = 0;
+    s.top_p = 1e-6f;
+    assert_int_equal(miras_sample(logits, 50, &s), round);
+    s.top_p = 0;
+    s.temperature = 1e-4f;
+    assert_int_equal(miras_sample(logits, 50, &s), round);
+  }
+  memset(&s, 0, sizeof s);
+  assert_int_equal(miras_sample(logits, 1, &s), 0);
+}
+
+#define DRAWS 20000
+
+static void draw(const float *logits, int vocab, miras_sampling *s, int *seen) {
+  int i;
+  memset(seen, 0, (size_t)vocab * sizeof *seen);
+  for (i = 0; i < DRAWS; i++) {
+    int32_t token = miras_sample(logits, vocab, s);
+    assert_true(token >= 0 && token < vocab);
+    seen[token]++;
+  }
+}
+
+static void sampling_follows_probabilities(void **state) {
+  static const double p[6] = { 0.1, 0.4, 0.05, 0.25, 0.15, 0.05 };
+  float logits[6];
+  int seen[6], i;
+  miras_sampling s;
+  (void)state;
+  for (i = 0; i < 6; i++) logits[i] = (float)(log(p[i]) + 7);
+  memset(&s, 0, sizeof s);
+  s.seed = 42;
+
+  s.temperature = 1;
+  draw(logits, 6, &s, seen);
+  for (i = 0; i < 6; i++)   /* five standard deviations */
+    assert_near((double)seen[i] / DRAWS, p[i], 5 * sqrt(p[i] * (1 - p[i]) / DRAWS));
+
+  s.temperature = 0.5f;     /* p^2, normalised by 0.2600 */
+  draw(logits, 6, &s, seen);
+  for (i = 0; i < 6; i++) assert_near((double)seen[i] / DRAWS, p[i] * p[i] / 0.26, 0.02);
+
+  s.temperature = 1;
+  s.top_k = 3;              /* tokens 1, 3, 4 */
+  draw(logits, 6, &s, seen);
+  assert_true(!seen[0] && !seen[2] && !seen[5]);
+  assert_near((double)seen[1] / DRAWS, 0.4 / 0.8, 0.02);
+  assert_near((double)seen[3] / DRAWS, 0.25 / 0.8, 0.02);
+  s.top_k = 100;            /* more than there are: all */
+  draw(logits, 6, &s, seen);
+  for (i = 0; i < 6; i++) assert_true(seen[i] > 0);
+
+  s.top_k = 0;
+  s.top_p = 0.6f;           /* 0.4 is not enough, 0.65 is */
+  draw(logits, 6, &s, seen);
+  assert_true(!seen[0] && !seen[2] && !seen[4] && !seen[5]);
+  assert_near((double)seen[1] / DRAWS, 0.4 / 0.65, 0.02);
+  s.top_p = 1;
+  draw(logits, 6, &s, seen);
+  for (i = 0; i < 6; i++) assert_true(seen[i] > 0);
+
+  s.top_p = 0.95f;          /* with top_k 2: the probabilities after top_k are what counts */
+  s.top_k = 2;
+  draw(logits, 6, &s, seen);
+  assert_int_equal(seen[1] + seen[3], DRAWS);
+  assert_true(seen[3] > 0);
+
+  s.top_k = 0;
+  s.top_p = 0;
+  logits[1] = -INFINITY;    /* forbidden by the caller */
+  draw(logits, 6, &s, seen);
+  assert_int_equal(seen[1], 0);
+}
+
+static void sampling_is_seeded(void **state) {
+  float logits[64];
+  miras_sampling a, b, c;
+  int i, same = 0;
+  (void)state;
+  numbers(logits, 64, 1);
+  memset(&a, 0, sizeof a);
+  a.temperature = 1;
+  a.seed = 5;
+  b = c = a;
+  c.seed = 6;
+  for (i = 0; i < 200; i++) {
+    uint64_t before = a.seed;
+    int32_t x = miras_sample(logits, 64, &a);
+    assert_int_equal(x, miras_sample(logits, 64, &b));
+    assert_true(a.seed != before);
+    assert_true(a.seed == b.seed);
+    same += x == miras_sample(logits, 64, &c);
+  }
+  assert_true(same < 30);   /* of 200, where chance gives about 4 */
+}
+
+/* ---- the schedule ---- */
+
+static void cosine_schedule(void **state) {
+  uint64_t i;
+  float last = 0, peak = 0.5f;
+  (void)state;
+  for (i = 0; i < 10; i++) {
+    float rate = miras_cosine(i, 10, 110, peak, 0.1f);
+    assert_true(rate >= 0 && rate <= peak);
+    assert_true(i == 0 || rate > last);
+    last = rate;
+  }
+  last = miras_cosine(10, 10, 110, peak, 0.1f);
+  assert_near(last, peak, 1e-6);
+  for (i = 11; i < 110; i++) {
+    float rate = miras_cosine(i, 10, 110, peak, 0.1f);
+    assert_true(rate < last);
+    last = rate;
+  }
+  assert_near(miras_cosine(60, 10, 110, peak, 0.1f), 0.5 * 1.1 / 2, 1e-3);
+  assert_near(miras_cosine(110, 10, 110, peak, 0.1f), 0.05, 1e-6);
+  assert_near(miras_cosine(100000, 10, 110, peak, 0.1f), 0.05, 1e-6);
+  assert_near(miras_cosine(0, 0, 100, peak, 0), peak, 1e-6);
+  assert_near(miras_cosine(100, 0, 100, peak, 0), 0, 1e-7);
+  assert_true(isfinite(miras_cosine(0, 0, 0, peak, 0.1f)));
+  assert_true(isfinite(miras_cosine(5, 10, 10, peak, 0.1f)));
+  assert_true(isfinite(miras_cosine(20, 10, 5, peak, 0.1f)));
+  assert_true(isfinite(miras_cosine(UINT64_MAX, 10, 100, peak, 0.1f)));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(names_round_trip),
+    cmocka_unit_test(result_texts),
+    cmocka_unit_test(isa_is_known),
+    cmocka_unit_test(version_agrees),
+    cmocka_unit_test(presets_are_valid),
+    cmocka_unit_test(defaults_are_filled_in),
+    cmocka_unit_test(wrong_memories_are_refused),
+    cmocka_unit_test(wrong_models_are_refused),
+    cmocka_unit_test(wrong_parallel_is_refused),
+    cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+    cmocka_unit_test(sentences_fit_their_buffer),
+    cmocka_unit_test(null_arguments),
+    cmocka_unit_test(write_needs_constant_gates),
+    cmocka_unit_test(failing_allocations),
+    cmocka_unit_test(no_allocation_after_init),
+    cmocka_unit_test(default_allocator),
+    cmocka_unit_test(buffers_are_exact),
+    cmocka_unit_test(snapshot_and_rollback),
+    cmocka_unit_test(session_snapshot_and_rollback),
+    cmocka_unit_test(calls_agree),
+    cmocka_unit_test(params_hold_from_reset),
+    cmocka_unit_test(sampling_greedy),
+    cmocka_unit_test(sampling_follows_probabilities),
+    cmocka_unit_test(sampling_is_seeded),
+    cmocka_unit_test(cosine_schedule),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1292 @@
+/* Files: what is saved comes back to the bit, what is damaged is refused without a trace.
+ * cc -std=c99 -O2 -I. tests/test_files.c -lcmocka -lm */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Every allocation of the library goes through here, so that any of them can be made to fail. */
+static long test_live, test_calls, test_fail_at;
+static void *test_malloc(size_t n) {
+  void *p = ++test_calls == test_fail_at ? NULL : malloc(n);
+  test_live += p != NULL;
+  return p;
+}
+static void test_free(void *p) {
+  test_live -= p != NULL;
+  free(p);
+}
+#define MIRAS_MALLOC(n) test_malloc(n)
+#define MIRAS_FREE(p) test_free(p)
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+#include "check.h"
+
+#if defined(__unix__)
+  #include <signal.h>
+  #include <sys/resource.h>
+  #include <sys/stat.h>
+  #include <unistd.h>
+#endif
+
+enum { VOCAB = 7, WIDTH = 8, BATCH = 2, LENGTH = 6 };
+
+/* ---- things to save ---- */
+
+typedef struct bytes {
+  unsigned char *at;
+  size_t n;
+} bytes;
+
+static void tiny(miras_model_desc *d, miras_kind kind, int training) {
+  assert_int_equal(miras_model_preset(d, kind), MIRAS_OK);
+  d->memory.heads = 2;
+  d->memory.key_dim = 4;
+  if (d->memory.chunk > 1) d->memory.chunk = 2;
+  if (d->memory.architecture == MIRAS_MLP && d->memory.depth > 1) d->memory.expansion = 1;
+  d->vocab = VOCAB;
+  d->width = WIDTH;
+  d->layers = 1;
+  d->hidden = 8;
+  d->conv = 2;
+  d->gate_rank = 2;
+  d->dropout = 0.1f;
+  d->seed = 1 + (uint64_t)kind;
+  d->batch = training ? BATCH : 0;
+  d->context = training ? LENGTH : 0;
+}
+
+static miras_model *open_model(const miras_model_desc *d) {
+  char why[200];
+  miras_model *m;
+  if (!miras_model_size(d, why, sizeof why)) fail_msg("%s", why);
+  m = miras_model_open(d, NULL);
+  assert_non_null(m);
+  return m;
+}
+
+static miras_model *tiny_model(miras_kind kind, int training) {
+  miras_model_desc d;
+  tiny(&d, kind, training);
+  return open_model(&d);
+}
+
+/* One training step on tokens that follow from its number; returns the loss. */
+static float train(miras_model *m, int step) {
+  int32_t tokens[BATCH * LENGTH], targets[BATCH * LENGTH];
+  miras_adamw_options o;
+  float loss;
+  int i;
+  for (i = 0; i < BATCH * LENGTH; i++) {
+    tokens[i] = (int32_t)(miras__hash((uint64_t)(100 * step + i)) % VOCAB);
+    targets[i] = (tokens[i] + 1) % VOCAB;
+  }
+  memset(&o, 0, sizeof o);
+  o.decay = 0.1f;
+  o.clip = 1;
+  loss = miras_model_loss(m, tokens, targets, BATCH, LENGTH, 1);
+  assert_true(loss > 0 && loss < 100);
+  assert_int_equal(miras_model_backward(m), MIRAS_OK);
+  (void)miras_adamw(m, &o, 0.01f);
+  return loss;
+}
+
+static miras_memory *tiny_memory(miras_kind kind, int batch) {
+  miras_desc d;
+  miras_memory *m;
+  assert_int_equal(miras_preset(&d, kind), MIRAS_OK);
+  d.batch = batch;
+  d.heads = 2;
+  d.key_dim = 3;
+  d.chunk = kind >= MIRAS_TTT_LINEAR ? 3 : 1;
+  d.seed = 5;
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  return m;
+}
+
+/* Feed tokens first .. last - 1; returns a hash of all that came out. */
+static uint64_t feed(miras_memory *m, int first, int last) {
+  float k[12], v[12], q[12], y[12];
+  uint64_t hash = 0;
+  int n = 6 * miras_memory_desc(m)->batch, t, i;
+  assert_true(n <= 12);
+  for (t = first; t < last; t++) {
+    for (i = 0; i < n; i++) {
+      k[i] = 0.5f * miras__uniform(1, (uint64_t)(50 * t + i));
+      v[i] = miras__uniform(2, (uint64_t)(50 * t + i));
+      q[i] = 0.5f * miras__uniform(3, (uint64_t)(50 * t + i));
+    }
+    miras_step(m, k, v, q, y);
+    hash = miras__hash(hash ^ miras__crc32c(0, y, (size_t)n * 4));
+  }
+  return hash;
+}
+
+static uint64_t prefill(miras_session *s, int first, int last) {
+  uint64_t hash = 0;
+  for (; first < last; first++) {
+    const float *logits = miras_session_step(s, first * 5 % VOCAB);
+    assert_non_null(logits);
+    hash = miras__hash(hash ^ miras__crc32c(0, logits, VOCAB * 4));
+  }
+  return hash;
+}
+
+/* One of the three kinds of object, so that every test of damage serves all of them. */
+typedef struct subject {
+  miras_model *model;
+  miras_memory *memory;
+  miras_session *session;
+} subject;
+
+static size_t save(const subject *s, int flags, void *to, size_t capacity) {
+  return s->session ? miras_session_save_to(s->session, to, capacity)
+       : s->memory ? miras_memory_save_to(s->memory, to, capacity)
+       : miras_model_save_to(s->model, flags, to, capacity);
+}
+
+static miras_result load(const subject *s, const void *from, size_t n) {
+  return s->session ? miras_session_load_from(s->session, from, n)
+       : s->memory ? miras_memory_load_from(s->memory, from, n)
+       : miras_model_load_from(s->model, from, n);
+}
+
+static bytes saved(const subject *s, int flags) {
+  bytes b;
+  b.n = save(s, flags, NULL, 0);
+  assert_true(b.n > 0);
+  b.at = (unsigned char *)malloc(b.n);
+  assert_non_null(b.at);
+  assert_int_equal(save(s, flags, b.at, b.n), b.n);
+  return b;
+}
+
+/* Everything in an object that a load may write, in one number. */
+static uint64_t print_of(const subject *s) {
+  uint64_t h = 0;
+  size_t n;
+  if (s->memory) {
+    const void *state = miras_memory_state(s->memory, &n);
+    h = miras__hash(h ^ miras__crc32c(0, state, n));
+    state = miras_memory_params(s->memory, &n);
+    h = miras__hash(h ^ miras__crc32c(0, state, n * 4));
+  } else if (s->session) {
+    const void *state = miras_session_state(s->session, &n);
+    h = miras__hash(h ^ miras__crc32c(0, state, n));
+  }
+  if (s->model) {
+    const miras_model *m = s->model;
+    n = m->param_count * 4;
+    h = miras__hash(h ^ miras__crc32c(0, m->params, n));
+    if (m->grads) h = miras__hash(h ^ miras__crc32c(0, m->grads, n));
+    if (m->moment1) h = miras__hash(h ^ miras__crc32c(0, m->moment1, n));
+    if (m->moment2) h = miras__hash(h ^ miras__crc32c(0, m->moment2, n));
+    h = miras__hash(h ^ m->steps);
+  }
+  return h;
+}
+
+static void close_subject(subject *s) {
+  miras_session_close(s->session);
+  miras_memory_close(s->memory);
+  miras_model_close(s->model);
+  memset(s, 0, sizeof *s);
+}
+
+/* ---- parts ---- */
+
+static void test_checksum(void **state) {
+  /* the check value of CRC-32C and RFC 3720's example of 32 ascending bytes */
+  unsigned char ascending[32], all[61];
+  size_t i, j;
+  (void)state;
+  for (i = 0; i < 32; i++) ascending[i] = (unsigned char)i;
+  assert_int_equal(miras__crc32c(0, "123456789", 9), 0xe3069283u);
+  assert_int_equal(miras__crc32c(0, ascending, 32), 0x46dd794eu);
+  /* bit by bit, at every length, and cut in two at every place */
+  for (i = 0; i < sizeof all; i++) all[i] = (unsigned char)(miras__hash(i) & 255);
+  for (i = 0; i <= sizeof all; i++) {
+    uint32_t crc = 0xffffffffu;
+    for (j = 0; j < i * 8; j++) {
+      uint32_t bit = (crc ^ (uint32_t)all[j / 8] >> j % 8) & 1;
+      crc = crc >> 1 ^ (bit ? 0x82f63b78u : 0);
+    }
+    assert_int_equal(miras__crc32c(0, all, i), ~crc);
+    for (j = 0; j <= i; j++)
+      assert_int_equal(miras__crc32c(miras__crc32c(0, all, j), all + j, i - j), (uint32_t)~crc);
+  }
+}
+
+static void test_numbers(void **state) {
+  static const char *const good[] = { "0", "-0", "1", "0.1", "1e3", "1E+3", "12.5e-1", "1e-60",
+    "340282346638528859811704183484516925440", "0.333333333333333333333333333333333333333333" };
+  static const char *const bad[] = { "", "-", "+1", ".5", "5.", "01", "-01", "1e", "1e+", "0x1", "nan",
+    "inf", "1e39", "-1e39", "1e999999999", "1 ", " 1", "1,5", "1..2", "1.2.3", "--1", "3.4028236e38" };
+  static const char *const not_whole[] = { "", "-1", "+1", "00", "01", "1.0", "1e1", " 1", "1 ",
+    "18446744073709551616", "99999999999999999999", "184467440737095516150" };
+  static const float some[] = { 0, 1, 0.1f, 1e-45f, 1.17549435e-38f, 3.40282347e38f, 0.03125f };
+  char text[32];
+  float back;
+  uint64_t whole, i;
+  (void)state;
+  for (i = 0; i < sizeof good / sizeof *good; i++) {
+    float want = strtof(good[i], NULL);
+    assert_true(miras__read_real(good[i], &back));
+    assert_memory_equal(&back, &want, 4);
+  }
+  for (i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(miras__read_real(bad[i], &back));
+  for (i = 0; i < 300000; i++) {
+    uint32_t bits = (uint32_t)(miras__hash(i) >> 32);
+    float x, libc;
+    memcpy(&x, &bits, 4);
+    if (i < sizeof some / sizeof *some) x = some[i];
+    if (!(fabsf(x) <= FLT_MAX)) continue;
+    miras__write_real(text, x);
+    assert_true(strlen(text) < 18 && miras__read_real(text, &back));
+    assert_memory_equal(&back, &x, 4);
+    libc = strtof(text, NULL);
+    assert_memory_equal(&libc, &x, 4);
+  }
+  miras__write_real(text, 0.1f);
+  assert_string_equal(text, "0.1");
+  for (i = 0; i < sizeof not_whole / sizeof *not_whole; i++)
+    assert_false(miras__read_whole(not_whole[i], &whole));
+  assert_true(miras__read_whole("18446744073709551615", &whole) && whole == UINT64_MAX);
+  assert_true(miras__read_whole("0", &whole) && whole == 0);
+}
+
+/* ---- round trips ---- */
+
+static void test_model_round_trip(void **state) {
+  int kind, flags, training;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    for (flags = 0; flags <= MIRAS_SAVE_TRAINING; flags++) {
+      subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+      bytes first;
+      a.model = tiny_model((miras_kind)kind, 1);
+      train(a.model, 0);
+      train(a.model, 1);
+      first = saved(&a, flags);
+      for (training = 0; training < 2; training++) {
+        const miras_model_desc *da = miras_model_desc_of(a.model), *db;
+        miras_model_desc d;
+        bytes second;
+        const float *pa, *pb;
+        size_t na, nb;
+        memset(&d, 0x55, sizeof d);
+        d.batch = training ? 3 : 0;
+        d.context = training ? 4 : 0;
+        d.parallel = NULL;
+        assert_int_equal(miras_model_desc_from(&d, first.at, first.n), MIRAS_OK);
+        assert_int_equal(d.batch, training ? 3 : 0);
+        assert_int_equal(d.context, training ? 4 : 0);
+        assert_int_equal(d.seed, da->seed);
+        assert_int_equal(d.memory.retention, da->memory.retention);
+        assert_memory_equal(&d.memory.forget, &da->memory.forget, 4);
+        d.seed += 1;   /* other initial parameters, so that loading must bring all of them */
+        d.dropout = 0;
+        b.model = open_model(&d);
+        test_calls = 0;
+        assert_int_equal(load(&b, first.at, first.n), MIRAS_OK);
+        assert_int_equal(test_calls, 0);
+        db = miras_model_desc_of(b.model);
+        assert_int_equal(db->memory.chunk, da->memory.chunk);
+        pa = miras_model_params(a.model, &na);
+        pb = miras_model_params(b.model, &nb);
+        assert_int_equal(na, nb);
+        assert_memory_equal(pa, pb, na * 4);
+        assert_int_equal(miras_model_steps(b.model), flags ? 2 : 0);
+        /* the header says seed and dropout, so compare with a model that has them */
+        b.model->desc.seed = da->seed;
+        b.model->desc.dropout = da->dropout;
+        second = saved(&b, training ? flags : 0);
+        if (training || !flags) {
+          assert_int_equal(first.n, second.n);
+          assert_memory_equal(first.at, second.at, first.n);
+        } else {
+          assert_true(second.n < first.n);
+        }
+        free(second.at);
+        close_subject(&b);
+      }
+      free(first.at);
+      close_subject(&a);
+    }
+  }
+  assert_int_equal(test_live, 0);
+}
+
+static void test_model_continues(void **state) {
+  int kind, i;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+    bytes half;
+    a.model = tiny_model((miras_kind)kind, 1);
+    b.model = tiny_model((miras_kind)kind, 1);
+    for (i = 0; i < 3; i++) train(a.model, i);
+    half = saved(&a, MIRAS_SAVE_TRAINING);
+    train(b.model, 77);   /* something to be overwritten */
+    assert_int_equal(load(&b, half.at, half.n), MIRAS_OK);
+    assert_int_equal(miras_model_steps(b.model), 3);
+    for (i = 3; i < 6; i++) {
+      float x = train(a.model, i), y = train(b.model, i);
+      assert_memory_equal(&x, &y, 4);
+    }
+    assert_true(print_of(&a) == print_of(&b));
+    free(half.at);
+    close_subject(&a);
+    close_subject(&b);
+  }
+}
+
+/* Moments that the file lacks become zeros; moments that the model lacks are skipped. */
+static void test_moments(void **state) {
+  subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+  bytes plain, full;
+  size_t i;
+  (void)state;
+  a.model = tiny_model(MIRAS_TITANS, 1);
+  train(a.model, 0);
+  plain = saved(&a, 0);
+  full = saved(&a, MIRAS_SAVE_TRAINING);
+  assert_int_equal(full.n / 4, (full.n - 4 * 2 * a.model->param_count) / 4 + 2 * a.model->param_count);
+  b.model = tiny_model(MIRAS_TITANS, 1);
+  train(b.model, 3);
+  train(b.model, 4);
+  assert_int_equal(load(&b, plain.at, plain.n), MIRAS_OK);
+  assert_int_equal(miras_model_steps(b.model), 0);
+  for (i = 0; i < b.model->param_count; i++) {
+    assert_true(!(b.model->moment1[i] > 0) && !(b.model->moment1[i] < 0));
+    assert_true(!(b.model->moment2[i] > 0) && !(b.model->moment2[i] < 0));
+  }
+  close_subject(&b);
+  b.model = tiny_model(MIRAS_TITANS, 0);
+  assert_int_equal(load(&b, full.at, full.n), MIRAS_OK);
+  free(full.at);
+  full = saved(&b, MIRAS_SAVE_TRAINING);   /* there are none to save */
+  assert_int_equal(full.n, plain.n);
+  assert_memory_equal(full.at, plain.at, plain.n);
+  free(full.at);
+  free(plain.at);
+  close_subject(&a);
+  close_subject(&b);
+}
+
+static void test_memory_round_trip(void **state) {
+  int kind, at;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    for (at = 0; at <= 7; at++) {   /* fresh, on and off the grid of chunks */
+      subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+      bytes first, second;
+      float *params;
+      size_t n, i;
+      a.memory = tiny_memory((miras_kind)kind, 2);
+      b.memory = tiny_memory((miras_kind)kind, 2);
+      params = miras_memory_params(a.memory, &n);
+      for (i = 0; i < n; i++) params[i] += 0.01f * miras__uniform(9, i);
+      feed(b.memory, 20, 24);
+      feed(a.memory, 0, at);
+      first = saved(&a, 0);
+      test_calls = 0;
+      assert_int_equal(load(&b, first.at, first.n), MIRAS_OK);
+      assert_int_equal(test_calls, 0);
+      assert_true(print_of(&a) == print_of(&b));
+      assert_int_equal(miras_memory_position(b.memory), at);
+      second = saved(&b, 0);
+      assert_int_equal(first.n, second.n);
+      assert_memory_equal(first.at, second.at, first.n);
+      assert_true(feed(a.memory, at, at + 5) == feed(b.memory, at, at + 5));
+      assert_true(print_of(&a) == print_of(&b));
+      miras_memory_reset(a.memory);   /* the initial memory came along */
+      miras_memory_reset(b.memory);
+      assert_true(feed(a.memory, 0, 3) == feed(b.memory, 0, 3));
+      free(first.at);
+      free(second.at);
+      close_subject(&a);
+      close_subject(&b);
+    }
+  }
+}
+
+static void test_session_round_trip(void **state) {
+  int kind, at;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    miras_model *m = tiny_model((miras_kind)kind, 0);
+    for (at = 0; at <= 5; at++) {
+      subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+      bytes first, second;
+      a.session = miras_session_open(m, NULL);
+      b.session = miras_session_open(m, NULL);
+      assert_true(a.session && b.session);
+      prefill(b.session, 9, 12);
+      prefill(a.session, 0, at);
+      first = saved(&a, 0);
+      test_calls = 0;
+      assert_int_equal(load(&b, first.at, first.n), MIRAS_OK);
+      assert_int_equal(test_calls, 0);
+      assert_int_equal(miras_session_position(b.session), at);
+      second = saved(&b, 0);
+      assert_int_equal(first.n, second.n);
+      assert_memory_equal(first.at, second.at, first.n);
+      assert_true(prefill(a.session, at, at + 5) == prefill(b.session, at, at + 5));
+      free(first.at);
+      free(second.at);
+      close_subject(&a);
+      close_subject(&b);
+    }
+    miras_model_close(m);
+  }
+}
+
+/* NaN and infinity are values like any other to a file. */
+static void test_values_are_not_judged(void **state) {
+  subject a = { NULL, NULL, NULL };
+  bytes b;
+  uint64_t print;
+  float *params;
+  (void)state;
+  a.memory = tiny_memory(MIRAS_YAAD, 1);
+  params = miras_memory_params(a.memory, NULL);
+  params[0] = (float)NAN;
+  params[1] = -(float)INFINITY;
+  params[2] = 1e-45f;
+  params[3] = -0.0f;
+  print = print_of(&a);
+  b = saved(&a, 0);
+  params[0] = params[1] = params[2] = params[3] = 1;
+  assert_int_equal(load(&a, b.at, b.n), MIRAS_OK);
+  assert_true(print_of(&a) == print);
+  free(b.at);
+  close_subject(&a);
+}
+
+/* ---- damage ---- */
+
+/* Every truncation, every kind of tail and every single flipped bit is refused as a damaged file,
+ * and the object does not change by a bit. Each file lies in a block of exactly its size, so that a
+ * sanitizer sees every byte read beyond it. */
+static void damage(const subject *s, int flags) {
+  bytes b = saved(s, flags);
+  uint64_t before;
+  size_t n, i;
+  miras_result result;
+  if (s->model) s->model->params[0] += 1;   /* so that a load would show */
+  if (s->memory) miras_memory_params(s->memory, NULL)[0] += 1;
+  if (s->session) prefill(s->session, 0, 1);
+  before = print_of(s);
+  for (n = 0; n <= b.n + 64; n += n < 256 || n + 64 > b.n ? 1 : 3) {
+    unsigned char *part;
+    if (n == b.n) continue;
+    part = (unsigned char *)malloc(n ? n : 1);
+    assert_non_null(part);
+    memcpy(part, b.at, n < b.n ? n : b.n);
+    if (n > b.n) memset(part + b.n, n % 2 ? 0 : ' ', n - b.n);
+    result = load(s, part, n);
+    free(part);
+    if (result != MIRAS_ERR_FORMAT) fail_msg("length %zu of %zu: %d", n, b.n, (int)result);
+  }
+  assert_true(print_of(s) == before);
+  for (i = 0; i < b.n * 8; i++) {
+    b.at[i / 8] ^= (unsigned char)(1 << i % 8);
+    result = load(s, b.at, b.n);
+    b.at[i / 8] ^= (unsigned char)(1 << i % 8);
+    if (result != MIRAS_ERR_FORMAT) fail_msg("bit %zu of byte %zu: %d", i % 8, i / 8, (int)result);
+    if (i % 64 == 0) assert_true(print_of(s) == before);
+  }
+  assert_true(print_of(s) == before);
+  /* any value in the header and around, where the text is */
+  for (i = 0; i < b.n && i < 400; i++) {
+    unsigned char was = b.at[i];
+    int c;
+    for (c = 0; c < 256; c++) {
+      if (c == was) continue;
+      b.at[i] = (unsigned char)c;
+      result = load(s, b.at, b.n);
+      if (result != MIRAS_ERR_FORMAT) fail_msg("byte %zu as %d: %d", i, c, (int)result);
+    }
+    b.at[i] = was;
+  }
+  assert_true(print_of(s) == before);
+  assert_int_equal(load(s, b.at, b.n), MIRAS_OK);
+  assert_true(print_of(s) != before);
+  free(b.at);
+}
+
+static void test_damage_model(void **state) {
+  subject s = { NULL, NULL, NULL };
+  (void)state;
+  s.model = tiny_model(MIRAS_RETNET, 1);
+  train(s.model, 0);
+  damage(&s, MIRAS_SAVE_TRAINING);
+  close_subject(&s);
+  s.model = tiny_model(MIRAS_MEMORA, 0);
+  damage(&s, 0);
+  close_subject(&s);
+}
+
+static void test_damage_states(void **state) {
+  static const miras_kind kinds[] = { MIRAS_GATED_DELTANET, MIRAS_TITANS, MIRAS_MONETA };
+  subject s = { NULL, NULL, NULL };
+  size_t i;
+  (void)state;
+  for (i = 0; i < 3; i++) {
+    miras_model *m = tiny_model(kinds[i], 0);
+    s.session = miras_session_open(m, NULL);
+    assert_non_null(s.session);
+    prefill(s.session, 0, 3);
+    damage(&s, 0);
+    close_subject(&s);
+    miras_model_close(m);
+    s.memory = tiny_memory(kinds[i], 2);
+    feed(s.memory, 0, 4);
+    damage(&s, 0);
+    close_subject(&s);
+  }
+}
+
+/* A buffer that is too small is not touched. */
+static void test_capacity(void **state) {
+  subject s[3];
+  int i;
+  (void)state;
+  memset(s, 0, sizeof s);
+  s[0].model = tiny_model(MIRAS_DELTANET, 1);
+  s[1].memory = tiny_memory(MIRAS_DELTANET, 1);
+  s[2].session = miras_session_open(s[0].model, NULL);
+  for (i = 0; i < 3; i++) {
+    size_t need = save(&s[i], 0, NULL, 0), cap, k;
+    unsigned char *buffer = (unsigned char *)malloc(need + 16);
+    assert_non_null(buffer);
+    memset(buffer, 0xa5, need + 16);
+    for (cap = 0; cap < need; cap += cap + 1 < need ? (need - cap) / 2 : 1) {
+      assert_int_equal(save(&s[i], 0, buffer, cap), need);
+      for (k = 0; k < need + 16; k++) assert_int_equal(buffer[k], 0xa5);
+      if (cap == need - 1) break;
+    }
+    assert_int_equal(save(&s[i], 0, buffer, need), need);
+    for (k = need; k < need + 16; k++) assert_int_equal(buffer[k], 0xa5);
+    assert_int_equal(save(&s[i], 0, NULL, need), need);
+    free(buffer);
+  }
+  close_subject(&s[2]);
+  close_subject(&s[1]);
+  close_subject(&s[0]);
+}
+
+static void test_arguments(void **state) {
+  subject s = { NULL, NULL, NULL };
+  miras_model_desc d;
+  miras_result result = MIRAS_OK;
+  (void)state;
+  s.model = tiny_model(MIRAS_RETNET, 0);
+  s.memory = tiny_memory(MIRAS_RETNET, 1);
+  s.session = miras_session_open(s.model, NULL);
+  assert_int_equal(miras_model_save_to(NULL, 0, NULL, 0), 0);
+  assert_int_equal(miras_model_save_to(s.model, 2, NULL, 0), 0);
+  assert_int_equal(miras_memory_save_to(NULL, NULL, 0), 0);
+  assert_int_equal(miras_session_save_to(NULL, NULL, 0), 0);
+  assert_int_equal(miras_model_load_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load_from(s.model, NULL, 9), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load_from(s.model, "", 0), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_model_desc_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_from(&d, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load_from(s.memory, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load_from(s.session, NULL, 0), MIRAS_ERR_ARGUMENT);
+#ifndef MIRAS_NO_STDIO
+  assert_int_equal(miras_model_save(NULL, "x", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_save(s.model, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_save(s.model, "x", 4), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load(NULL, "x"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_load(s.model, NULL), MIRAS_ERR_ARGUMENT);
+  assert_null(miras_model_open_file(NULL, NULL, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_save(s.memory, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_load(s.memory, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_save(s.session, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_session_load(s.session, NULL), MIRAS_ERR_ARGUMENT);
+#endif
+  (void)result;
+  close_subject(&s);
+}
+
+static void test_mismatch(void **state) {
+  subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+  bytes model, memory, session;
+  int i;
+  (void)state;
+  a.model = tiny_model(MIRAS_YAAD, 1);
+  model = saved(&a, MIRAS_SAVE_TRAINING);
+  a.session = miras_session_open(a.model, NULL);
+  session = saved(&a, 0);
+  close_subject(&a);
+  a.memory = tiny_memory(MIRAS_YAAD, 2);
+  memory = saved(&a, 0);
+  close_subject(&a);
+  for (i = 0; i < 14; i++) {
+    miras_model_desc d;
+    uint64_t before;
+    tiny(&d, i == 0 ? MIRAS_TTT_MLP : MIRAS_YAAD, i % 2);
+    if (i == 1) d.memory.key_dim = 8;
+    if (i == 2) d.memory.heads = 1;
+    if (i == 3) d.memory.chunk = 3;
+    if (i == 4) d.memory.sharpness = 9.5f;
+    if (i == 5) d.memory.forget = 0.01f;
+    if (i == 6) d.vocab = VOCAB + 1;
+    if (i == 7) d.width = 16;
+    if (i == 8) d.layers = 2;
+    if (i == 9) d.hidden = 16;
+    if (i == 10) d.conv = 3;
+    if (i == 11) d.gate_rank = 3;
+    if (i == 12) d.untied = 1;
+    if (i == 13) d.memory.inner_residual = 0;
+    b.model = open_model(&d);
+    before = print_of(&b);
+    assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_MISMATCH);
+    assert_true(print_of(&b) == before);
+    b.session = miras_session_open(b.model, NULL);
+    before = print_of(&b);
+    assert_int_equal(load(&b, session.at, session.n), MIRAS_ERR_MISMATCH);
+    assert_true(print_of(&b) == before);
+    close_subject(&b);
+  }
+  for (i = 0; i < 3; i++) {
+    uint64_t before;
+    b.memory = tiny_memory(i == 1 ? MIRAS_TTT_MLP : MIRAS_YAAD, i == 0 ? 1 : 2);
+    before = print_of(&b);
+    assert_int_equal(load(&b, i == 2 ? session.at : memory.at, i == 2 ? session.n : memory.n),
+                     MIRAS_ERR_MISMATCH);
+    assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_FORMAT);
+    assert_true(print_of(&b) == before);
+    close_subject(&b);
+  }
+  free(model.at);
+  free(memory.at);
+  free(session.at);
+}
+
+/* Sequences that stand at different places, or where a count could wrap, are refused even if the
+ * checksums are right. */
+static void test_positions(void **state) {
+  subject s = { NULL, NULL, NULL };
+  bytes b;
+  uint64_t before;
+  size_t half;
+  int i;
+  (void)state;
+  s.memory = tiny_memory(MIRAS_MEMORA, 2);
+  feed(s.memory, 0, 2);
+  b = saved(&s, 0);
+  before = print_of(&s);
+  half = s.memory->state_bytes / 2;
+  for (i = 0; i < 5; i++) {
+    unsigned char *copy = (unsigned char *)malloc(b.n), *first, *second;
+    assert_non_null(copy);
+    memcpy(copy, b.at, b.n);
+    second = copy + b.n - half;
+    first = second - half;
+    if (i == 1) second[0] = 1;
+    if (i == 2) first[0] = second[0] = 1;
+    if (i == 3) copy[40] = 1;
+    if (i == 4) copy[47] = first[7] = second[7] = 0x80;
+    miras__set32(copy + 56, miras__crc32c(0, copy + 64, b.n - 64));
+    miras__set32(copy + 60, miras__crc32c(0, copy, 60));
+    assert_int_equal(load(&s, copy, b.n), i == 0 ? MIRAS_OK : MIRAS_ERR_FORMAT);
+    assert_true(print_of(&s) == before);
+    free(copy);
+  }
+  free(b.at);
+  close_subject(&s);
+}
+
+/* ---- files of other writers ---- */
+
+typedef struct text {
+  char *at;
+  size_t n, room;
+} text;
+
+static void say(text *t, const char *format, ...) {
+  va_list list;
+  if (t->room - t->n < 4096) {
+    t->room = 2 * t->room + 8192;
+    t->at = (char *)realloc(t->at, t->room);
+    assert_non_null(t->at);
+  }
+  va_start(list, format);
+  t->n += (size_t)vsnprintf(t->at + t->n, t->room - t->n, format, list);
+  va_end(list);
+}
+
+enum {
+  SPACED = 1, REVERSED = 2, METADATA_LAST = 4, ESCAPED = 8, NOTES = 16, INNER = 32, SHUFFLED = 64,
+  MOMENTS = 128, STYLES = 256
+};
+
+static bytes with_header(const char *header, size_t length, const void *payload, size_t n) {
+  bytes b;
+  b.n = 8 + length + n;
+  b.at = (unsigned char *)malloc(b.n ? b.n : 1);
+  assert_non_null(b.at);
+  miras__set64(b.at, length);
+  memcpy(b.at + 8, header, length);
+  if (n) memcpy(b.at + 8 + length, payload, n);
+  return b;
+}
+
+/* m as another program might write it: any order of keys and of tensors, any white space, no
+ * checksum. *header_size receives the length of the header. */
+static bytes foreign(const miras_model *m, int style, size_t *header_size) {
+  subject s = { NULL, NULL, NULL };
+  const char *gap = style & SPACED ? " \t\r\n " : "";
+  int flags = style & MOMENTS ? MIRAS_SAVE_TRAINING : 0, total, i;
+  size_t *begin, payload_size, at = 0;
+  unsigned char *payload;
+  char *fields, *end;
+  text head = { NULL, 0, 0 };
+  bytes ours, out;
+  s.model = (miras_model *)m;
+  ours = saved(&s, flags);
+  /* the descriptor's fields: what stands between the checksum and the end of the metadata */
+  ours.at[8 + miras__get64(ours.at) - 1] = 0;
+  fields = strstr((char *)ours.at + 8, "\"checksum\":");
+  assert_non_null(fields);
+  fields += strlen("\"checksum\":\"12345678\",");
+  end = strchr(fields, '}');
+  assert_non_null(end);
+  *end = 0;
+  total = m->view_count + (flags ? 2 : 0);
+  begin = (size_t *)malloc((size_t)total * sizeof *begin);
+  payload_size = (size_t)(ours.n - 8 - miras__get64(ours.at));
+  payload = (unsigned char *)malloc(payload_size);
+  assert_true(begin && payload && total % 37 != 0);
+  for (i = 0; i < total; i++) {
+    int v = style & SHUFFLED ? (i * 37 + 5) % total : i;   /* total is no multiple of 37 */
+    const float *from = v < m->view_count ? m->params + m->views[v].offset
+                      : v == m->view_count ? m->moment1 : m->moment2;
+    size_t count = v < m->view_count ? m->views[v].count : m->param_count, k;
+    begin[v] = at;
+    for (k = 0; k < count; k++, at += 4) {
+      uint32_t bits;
+      memcpy(&bits, from + k, 4);
+      miras__set32(payload + at, bits);
+    }
+  }
+  assert_int_equal(at, payload_size);
+  say(&head, "{%s", gap);
+  for (i = 0; i <= total; i++) {
+    int v = style & REVERSED ? total - 1 - i : i;
+    if (style & METADATA_LAST ? i == total : i == 0) {
+      say(&head, "%s%s\"__metadata__\"%s:%s{%s\"format\"%s:%s\"miras\",%s\"version\":\"1\"", i ? "," : "",
+          gap, gap, gap, gap, gap, gap, gap);
+      if (style & NOTES)
+        say(&head, ",\"note\":\"a \\\"quoted\\\" \\u00e9 \\ud83d\\ude00 \xc3\xa9 %s\",\"empty\":\"\",\"\":\"\"",
+            "a long line of words that has more characters than any field of ours can hold");
+      say(&head, ",%s%s}%s", gap, fields, gap);
+      if (style & METADATA_LAST) break;
+      say(&head, ",%s", gap);
+    }
+    if (i == total) break;
+    if (style & METADATA_LAST && i) say(&head, "%s,", gap);
+    if (!(style & METADATA_LAST) && i) say(&head, "%s,", gap);
+    {
+      const char *name = v < m->view_count ? m->views[v].name
+                       : v == m->view_count ? "adamw.moment1" : "adamw.moment2";
+      size_t count = v < m->view_count ? m->views[v].count : m->param_count;
+      int rank = v < m->view_count ? m->views[v].rank : 1, k;
+      char shape[80], *p = shape;
+      for (k = 0; k < rank; k++)
+        p += sprintf(p, "%s%s%d%s", k ? "," : "", gap,
+                     v < m->view_count ? m->views[v].shape[k] : (int)m->param_count, gap);
+      if (style & ESCAPED) say(&head, "%s\"\\u00%02x%s\"%s:{%s", gap, (unsigned)name[0], name + 1, gap, gap);
+      else say(&head, "%s\"%s\"%s:%s{%s", gap, name, gap, gap, gap);
+      if (style & INNER)
+        say(&head, "\"data_offsets\":[%zu,%zu],%s\"shape\":[%s],\"dtype\":\"F32\"%s}", begin[v],
+            begin[v] + 4 * count, gap, shape, gap);
+      else
+        say(&head, "\"dtype\"%s:%s\"F32\",\"shape\":[%s]%s,\"data_offsets\":[%s%zu%s,%zu]}", gap, gap,
+            shape, gap, gap, begin[v], gap, begin[v] + 4 * count);
+    }
+  }
+  say(&head, "%s}%s", gap, style & SPACED ? "  \n" : "");
+  out = with_header(head.at, head.n, payload, payload_size);
+  if (header_size) *header_size = head.n;
+  free(head.at);
+  free(payload);
+  free(begin);
+  free(ours.at);
+  return out;
+}
+
+static void test_other_writers(void **state) {
+  int style, layers;
+  (void)state;
+  for (layers = 1; layers <= 5; layers += 4) {   /* 5 blocks: more tensors than fit one round */
+    miras_model_desc d;
+    subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+    tiny(&d, MIRAS_TITANS, 1);
+    d.layers = layers;
+    a.model = open_model(&d);
+    train(a.model, 0);
+    d.seed += 1;
+    for (style = 0; style < STYLES; style++) {
+      bytes f = foreign(a.model, style, NULL);
+      miras_model_desc back;
+      uint64_t before;
+      miras_result result;
+      b.model = open_model(&d);
+      train(b.model, 1);
+      result = load(&b, f.at, f.n);
+      if (result != MIRAS_OK) fail_msg("style %d is refused: %d", style, (int)result);
+      assert_memory_equal(a.model->params, b.model->params, a.model->param_count * 4);
+      if (style & MOMENTS) assert_true(print_of(&a) == print_of(&b));
+      memset(&back, 0, sizeof back);
+      assert_int_equal(miras_model_desc_from(&back, f.at, f.n), MIRAS_OK);
+      assert_int_equal(back.layers, layers);
+      /* one byte more or less, at the end */
+      before = print_of(&b);
+      assert_int_equal(load(&b, f.at, f.n - 1), MIRAS_ERR_FORMAT);
+      assert_int_equal(load(&b, f.at, f.n - 4), MIRAS_ERR_FORMAT);
+      assert_true(print_of(&b) == before);
+      free(f.at);
+      close_subject(&b);
+    }
+    close_subject(&a);
+  }
+}
+
+/* Replace the first `find` of a foreign file's header by `put`; `find` may be "" for the end. */
+static bytes edited(bytes f, size_t header, const char *find, const char *put, size_t put_size) {
+  char *copy = (char *)malloc(header + put_size + 1), *at;
+  size_t length = strlen(find), n;
+  bytes out;
+  assert_non_null(copy);
+  memcpy(copy, f.at + 8, header);
+  copy[header] = 0;
+  at = length ? strstr(copy, find) : copy + header;
+  if (!at) fail_msg("no %s in the header", find);
+  n = (size_t)(at - copy);
+  memmove(at + put_size, at + length, header - n - length);
+  memcpy(at, put, put_size);
+  out = with_header(copy, header - length + put_size, f.at + 8 + header, f.n - 8 - header);
+  free(copy);
+  return out;
+}
+
+static void test_hostile_headers(void **state) {
+  static const char *const edits[][2] = {
+    /* types */
+    { "\"F32\"", "\"F16\"" }, { "\"F32\"", "\"f32\"" }, { "\"F32\"", "F32" }, { "\"F32\"", "32" },
+    { "\"F32\"", "null" }, { "\"F32\"", "[\"F32\"]" }, { "\"F32\"", "{}" }, { "\"F32\"", "\"\"" },
+    { "\"F32\"", "\"F32\\u0000\"" }, { "\"F32\"", "\"F32" }, { "\"F32\"", "\"F\n32\"" },
+    { "\"F32\"", "\"\\x46\"" }, { "\"F32\"", "\"\\u00g0\"" }, { "\"F32\"", "\"\\" },
+    /* shapes; [7,8] is the first */
+    { "[7,8]", "[8,7]" }, { "[7,8]", "[56]" }, { "[7,8]", "[7,8,1]" }, { "[7,8]", "[1,1,7,8]" },
+    { "[7,8]", "[]" }, { "[7,8]", "[7,8,]" }, { "[7,8]", "[,7,8]" }, { "[7,8]", "[7,,8]" },
+    { "[7,8]", "[7 8]" }, { "[7,8]", "[7,8" }, { "[7,8]", "7,8]" }, { "[7,8]", "56" },
+    { "[7,8]", "\"7,8\"" }, { "[7,8]", "[[7],8]" }, { "[7,8]", "[{},8]" }, { "[7,8]", "[-7,-8]" },
+    { "[7,8]", "[+7,8]" }, { "[7,8]", "[7.0,8]" }, { "[7,8]", "[7e0,8]" }, { "[7,8]", "[07,8]" },
+    { "[7,8]", "[0x7,8]" }, { "[7,8]", "[null,8]" }, { "[7,8]", "[true,8]" }, { "[7,8]", "[0,8]" },
+    { "[7,8]", "[7,0]" },
+    /* products that wrap to the right number: 2 (2^61 + 28) 4 and 2^32 2^32 more */
+    { "[7,8]", "[2305843009213693980,2]" }, { "[7,8]", "[4294967296,4294967296]" },
+    { "[7,8]", "[18446744073709551615,18446744073709551615,18446744073709551615]" },
+    { "[7,8]", "[18446744073709551616,8]" }, { "[7,8]", "[18446744073709551623,8]" },
+    { "[7,8]", "[999999999999999999999999999999999999999999,8]" },
+    /* offsets; the first tensor has 224 bytes */
+    { "[0,224]", "[0,220]" }, { "[0,224]", "[0,228]" }, { "[0,224]", "[4,228]" },
+    { "[0,224]", "[224,0]" }, { "[0,224]", "[0,0]" }, { "[0,224]", "[0]" }, { "[0,224]", "[0,224,0]" },
+    { "[0,224]", "[]" }, { "[0,224]", "[-0,224]" }, { "[0,224]", "[0,-224]" },
+    { "[0,224]", "[0,224.0]" }, { "[0,224]", "[\"0\",224]" }, { "[0,224]", "0,224" },
+    { "[0,224]", "[18446744073709551392,18446744073709551616]" },
+    { "[0,224]", "[18446744073709551391,18446744073709551615]" },
+    { "[0,224]", "[9223372036854775808,9223372036854776032]" },
+    { "[0,224]", "[224,448]" },   /* overlaps the next, leaves a hole */
+    { "[224,", "[0," }, { "[224,", "[220," }, { "[224,", "[228," },
+    /* keys of a tensor */
+    { "\"dtype\"", "\"Dtype\"" }, { "\"dtype\"", "\"shape\"" }, { "\"dtype\"", "dtype" },
+    { "\"dtype\":\"F32\",", "" }, { "\"dtype\":\"F32\",", "\"dtype\":\"F32\",\"dtype\":\"F32\"," },
+    { "\"shape\":[7,8],", "" }, { "\"shape\":[7,8],", "\"shape\":[7,8],\"shape\":[7,8]," },
+    { ",\"data_offsets\":[0,224]", "" },
+    { ",\"data_offsets\":[0,224]", ",\"data_offsets\":[0,224],\"data_offsets\":[0,224]" },
+    { ",\"data_offsets\":[0,224]", ",\"data_offsets\":[0,224],\"more\":1" },
+    { ",\"data_offsets\":[0,224]", ",\"data_offsets\":[0,224]," },
+    { ",\"data_offsets\":[0,224]", ";\"data_offsets\":[0,224]" },
+    { "{\"dtype\":\"F32\",\"shape\":[7,8],\"data_offsets\":[0,224]}", "{}" },
+    { "{\"dtype\":\"F32\",\"shape\":[7,8],\"data_offsets\":[0,224]}", "[]" },
+    { "{\"dtype\":\"F32\",\"shape\":[7,8],\"data_offsets\":[0,224]}", "\"\"" },
+    /* names of tensors */
+    { "\"embed.weight\"", "\"embed.weighs\"" }, { "\"embed.weight\"", "\"\"" },
+    { "\"embed.weight\"", "\"norm.gain\"" }, { "\"embed.weight\"", "\"adamw.moment1\"" },
+    { "\"embed.weight\"", "\"embed.weight\\u0000\"" }, { "\"embed.weight\"", "embed.weight" },
+    { "\"embed.weight\":", "\"embed.weight\"" }, { "\"embed.weight\":", "\"embed.weight\"::" },
+    { "\"embed.weight\":", "" }, { "\"embed.weight\"", "\"embed.weight\",\"embed.weight\"" },
+    { "\"embed.weight\":", "\"embed.weight\":{\"dtype\":\"F32\",\"shape\":[7,8],"
+                           "\"data_offsets\":[0,224]},\"embed.weight\":" },
+    { "\"embed.weight\":{\"dtype\":\"F32\",\"shape\":[7,8],\"data_offsets\":[0,224]},", "" },
+    { "\"embed.weight\":", "\"x\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
+                           "\"embed.weight\":" },
+    /* metadata */
+    { "\"__metadata__\"", "\"__metadatb__\"" }, { "\"__metadata__\":{", "\"__metadata__\":[" },
+    { "\"__metadata__\":{", "\"__metadata__\":{}," }, { "\"__metadata__\":{", "\"__metadata__\":null," },
+    { "\"__metadata__\":{", "\"__metadata__\":{},\"__metadata__\":{" },
+    { "\"__metadata__\":{", "\"__metadata__\":{\"a\":\"b\"},\"__metadata__\":{" },
+    { "\"format\":\"miras\"", "\"format\":\"pt\"" }, { "\"format\":\"miras\",", "" },
+    { "\"format\":\"miras\"", "\"format\":{\"a\":\"miras\"}" }, { "\"format\":\"miras\"", "\"format\":1" },
+    { "\"format\":\"miras\"", "\"format\":\"miras\",\"format\":\"miras\"" },
+    { "\"format\":\"miras\"", "\"format\":\"miras\",\"f\\u006frmat\":\"miras\"" },
+    { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":{}" },
+    { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":[\"a\"]" },
+    { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":1" },
+    { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":\"\t\"" },
+    { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":\"\\ud8\"" },
+    { "\"format\":\"miras\"", "\"format\":\"miras\"," },
+    { "\"version\":\"1\"", "\"version\":\"2\"" }, { "\"version\":\"1\",", "" },
+    { "\"version\":\"1\"", "\"version\":1" },
+    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\"" },
+    { "\"version\":\"1\"", "\"version\":\"1\",\"checksum\":\"00000000\"" },
+    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\",\"checksum\":\"00000000\"" },
+    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\",\"checksum\":\"\"" },
+    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\",\"checksum\":\"0000000g\"" },
+    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\",\"checksum\":\"\\u00300\"" },
+    /* fields of the descriptor */
+    { "\"vocab\":\"7\",", "" }, { "\"vocab\":\"7\"", "\"vocab\":\"7\",\"vocab\":\"7\"" },
+    { "\"vocab\":\"7\"", "\"vocab\":7" }, { "\"vocab\":\"7\"", "\"vocab\":\"-7\"" },
+    { "\"vocab\":\"7\"", "\"vocab\":\"07\"" }, { "\"vocab\":\"7\"", "\"vocab\":\"7.0\"" },
+    { "\"vocab\":\"7\"", "\"vocab\":\"\"" }, { "\"vocab\":\"7\"", "\"vocab\":\"2147483648\"" },
+    { "\"vocab\":\"7\"", "\"vocab\":\"18446744073709551623\"" }, { "\"vocab\":\"7\"", "\"vocab\":\"7 \"" },
+    { "\"mlp\"", "\"ml\"" }, { "\"mlp\"", "\"mlp \"" }, { "\"mlp\"", "\"\"" }, { "\"mlp\"", "\"1\"" },
+    { "\"mlp\"", "\"matrix mlp\"" }, { "\"mlp\"", "\" mlp\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"nan\"" }, { "\"dropout\":\"0.1\"", "\"dropout\":\"inf\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"1e999\"" }, { "\"dropout\":\"0.1\"", "\"dropout\":\"0,1\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"0x1p-3\"" }, { "\"dropout\":\"0.1\"", "\"dropout\":\"\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":0.1" },
+    { "\"vocab\":\"7\"", "\"vocab\":\"7\",\"steps\":\"-1\"" },
+    { "\"vocab\":\"7\"", "\"vocab\":\"7\",\"steps\":\"18446744073709551616\"" },
+    /* the frame */
+    { "{\"__metadata__\"", " {\"__metadata__\"" }, { "{\"__metadata__\"", "[\"__metadata__\"" },
+    { "{\"__metadata__\"", "{,\"__metadata__\"" }, { "{\"__metadata__\"", "{{\"__metadata__\"" },
+    { "{\"__metadata__\"", "\"__metadata__\"" }, { "{\"__metadata__\"", "\xef\xbb\xbf{\"__metadata__\"" },
+    { "", "}" }, { "", "," }, { "", "x" }, { "", "{}" }, { "", "/**/" }, { "", "\v" }
+  };
+  static const char longer[] = "\"dropout\":\"0.100000001490116\",\"x\":\"y\"";
+  subject s = { NULL, NULL, NULL };
+  uint64_t before;
+  size_t header, i;
+  bytes f, g;
+  (void)state;
+  s.model = tiny_model(MIRAS_TITANS, 1);
+  f = foreign(s.model, 0, &header);
+  assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
+  before = print_of(&s);
+  for (i = 0; i < sizeof edits / sizeof *edits; i++) {
+    miras_result result;
+    g = edited(f, header, edits[i][0], edits[i][1], strlen(edits[i][1]));
+    result = load(&s, g.at, g.n);
+    if (result != MIRAS_ERR_FORMAT)
+      fail_msg("%s as %s: result %d", edits[i][0], edits[i][1], (int)result);
+    free(g.at);
+  }
+  /* what must stay allowed */
+  g = edited(f, header, "", "  \n\t\r ", 6);
+  assert_int_equal(load(&s, g.at, g.n), MIRAS_OK);
+  free(g.at);
+  g = edited(f, header, "\"dropout\":\"0.1\"", longer, strlen(longer));
+  assert_int_equal(load(&s, g.at, g.n), MIRAS_OK);
+  free(g.at);
+  /* a zero byte inside the text; nesting far beyond any stack */
+  g = edited(f, header, "\"F32\"", "\"F32\0\"", 6);
+  assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+  free(g.at);
+  for (i = 0; i < 3; i++) {
+    static const char *const find[] = { "[7,8]", "\"miras\"", "{\"dtype\"" };
+    char *deep = (char *)malloc(1000000);
+    assert_non_null(deep);
+    memset(deep, i == 1 ? '{' : '[', 1000000);
+    g = edited(f, header, find[i], deep, 1000000);
+    assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+    free(g.at);
+    free(deep);
+  }
+  /* every prefix of the header, with its length made to fit */
+  for (i = 0; i < header; i++) {
+    g = with_header((const char *)f.at + 8, i, f.at + 8 + header, f.n - 8 - header);
+    assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+    free(g.at);
+  }
+  assert_true(print_of(&s) == before);
+  free(f.at);
+  close_subject(&s);
+}
+
+static void test_hostile_lengths(void **state) {
+  static const uint64_t lengths[] = { 0, 1, 2, 100000000, 100000001, UINT64_C(1) << 31,
+    UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_MAX - 8, UINT64_MAX - 7, UINT64_MAX };
+  subject s = { NULL, NULL, NULL };
+  miras_model_desc d;
+  uint64_t before;
+  unsigned char *big;
+  size_t i, n;
+  bytes b;
+  (void)state;
+  s.model = tiny_model(MIRAS_DELTANET, 0);
+  b = saved(&s, 0);
+  before = print_of(&s);
+  for (i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    miras__set64(b.at, lengths[i]);
+    assert_int_equal(load(&s, b.at, b.n), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_model_desc_from(&d, b.at, b.n), MIRAS_ERR_FORMAT);
+  }
+  for (n = b.n - 9; n <= b.n + 9; n++) {
+    miras__set64(b.at, n - 8);
+    if (n > b.n) assert_int_equal(load(&s, b.at, b.n), MIRAS_ERR_FORMAT);
+  }
+  /* a file that really has a header above the cap */
+  n = 100000001;
+  big = (unsigned char *)malloc(n + 8);
+  if (big) {
+    memset(big, ' ', n + 8);
+    miras__set64(big, n);
+    big[8] = '{';
+    big[9] = '}';
+    assert_int_equal(load(&s, big, n + 8), MIRAS_ERR_FORMAT);
+    free(big);
+  }
+  assert_true(print_of(&s) == before);
+  free(b.at);
+  close_subject(&s);
+}
+
+/* ---- paths ---- */
+
+#if defined(__unix__) && !defined(MIRAS_NO_STDIO)
+
+static int exists(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0;
+}
+
+static void test_paths(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], part[90], nested[90];
+  subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+  miras_model_desc training;
+  miras_result result;
+  miras_model *m;
+  uint64_t before;
+  bytes want;
+  FILE *f;
+  long k;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x.safetensors", folder);
+  sprintf(part, "%s.tmp", path);
+  sprintf(nested, "%s/missing/x", folder);
+  a.model = tiny_model(MIRAS_MONETA, 1);
+  train(a.model, 0);
+  want = saved(&a, MIRAS_SAVE_TRAINING);
+
+  /* the file is the very bytes of the form in memory, and nothing is left beside it */
+  assert_int_equal(miras_model_save(a.model, path, 0), MIRAS_OK);
+  assert_int_equal(miras_model_save(a.model, path, MIRAS_SAVE_TRAINING), MIRAS_OK);
+  assert_false(exists(part));
+  {
+    unsigned char *got = (unsigned char *)malloc(want.n + 1);
+    f = fopen(path, "rb");
+    assert_true(f && got);
+    assert_int_equal(fread(got, 1, want.n + 1, f), want.n);
+    assert_memory_equal(got, want.at, want.n);
+    fclose(f);
+    free(got);
+  }
+  memset(&training, 0, sizeof training);
+  training.batch = BATCH;
+  training.context = LENGTH;
+  m = miras_model_open_file(path, &training, NULL, &result);
+  assert_non_null(m);
+  assert_int_equal(result, MIRAS_OK);
+  b.model = m;
+  assert_true(print_of(&a) == print_of(&b));
+  train(a.model, 1);
+  train(b.model, 1);
+  assert_true(print_of(&a) == print_of(&b));
+  assert_int_equal(miras_model_load(a.model, path), MIRAS_OK);
+  assert_int_equal(miras_model_steps(a.model), 1);
+  close_subject(&b);
+  b.model = miras_model_open_file(path, NULL, NULL, NULL);   /* for inference */
+  assert_non_null(b.model);
+  assert_null(miras_model_grads(b.model));
+  assert_memory_equal(a.model->params, b.model->params, a.model->param_count * 4);
+  close_subject(&b);
+
+  /* memory and session */
+  a.memory = tiny_memory(MIRAS_MONETA, 2);
+  b.memory = tiny_memory(MIRAS_MONETA, 2);
+  feed(a.memory, 0, 4);
+  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+  assert_int_equal(miras_memory_load(b.memory, path), MIRAS_OK);
+  assert_true(feed(a.memory, 4, 6) == feed(b.memory, 4, 6));
+  a.session = miras_session_open(a.model, NULL);
+  b.session = miras_session_open(a.model, NULL);
+  prefill(a.session, 0, 3);
+  assert_int_equal(miras_session_save(a.session, path), MIRAS_OK);
+  assert_int_equal(miras_session_load(b.session, path), MIRAS_OK);
+  assert_true(prefill(a.session, 3, 6) == prefill(b.session, 3, 6));
+
+  /* the wrong kind of file, an empty one, none, a folder */
+  before = print_of(&a);
+  assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_MISMATCH);
+  assert_int_equal(miras_model_load(a.model, path), MIRAS_ERR_FORMAT);
+  assert_null(miras_model_open_file(path, NULL, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_FORMAT);
+  f = fopen(path, "wb");
+  assert_non_null(f);
+  fclose(f);
+  assert_int_equal(miras_model_load(a.model, path), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_session_load(a.session, path), MIRAS_ERR_FORMAT);
+  assert_int_equal(miras_model_load(a.model, nested), MIRAS_ERR_IO);
+  assert_int_equal(miras_memory_load(a.memory, nested), MIRAS_ERR_IO);
+  assert_int_equal(miras_session_load(a.session, nested), MIRAS_ERR_IO);
+  assert_null(miras_model_open_file(nested, NULL, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_IO);
+  assert_int_equal(miras_model_load(a.model, folder), MIRAS_ERR_IO);
+  assert_true(print_of(&a) == before);
+
+  /* a descriptor that cannot be, and one that does not fit its tensors */
+  for (k = 0; k < 2; k++) {
+    long live = test_live;
+    size_t header;
+    bytes g, h = foreign(a.model, 0, &header);
+    g = k ? edited(h, header, "\"hidden\":\"8\"", "\"hidden\":\"9\"", 12)
+          : edited(h, header, "\"hidden\":\"8\"", "\"hidden\":\"2000000000\"", 21);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(g.at, 1, g.n, f), g.n);
+    assert_int_equal(fclose(f), 0);
+    assert_null(miras_model_open_file(path, &training, NULL, &result));
+    assert_int_equal(result, k ? MIRAS_ERR_FORMAT : MIRAS_ERR_DESC);
+    assert_int_equal(test_live, live);
+    free(g.at);
+    free(h.at);
+  }
+
+  /* a folder that is not there; a folder where the file should go */
+  assert_int_equal(miras_model_save(a.model, nested, 0), MIRAS_ERR_IO);
+  assert_int_equal(miras_memory_save(a.memory, nested), MIRAS_ERR_IO);
+  assert_int_equal(miras_session_save(a.session, nested), MIRAS_ERR_IO);
+  sprintf(nested, "%s/folder", folder);
+  assert_int_equal(mkdir(nested, 0700), 0);
+  assert_int_equal(miras_model_save(a.model, nested, 0), MIRAS_ERR_IO);
+  sprintf(part, "%s/folder.tmp", folder);
+  assert_false(exists(part));
+  assert_int_equal(rmdir(nested), 0);
+
+  /* every allocation fails in turn: a clean error, nothing lost, nothing changed */
+  assert_int_equal(miras_model_save(a.model, path, MIRAS_SAVE_TRAINING), MIRAS_OK);
+  before = print_of(&a);
+  for (k = 1; k < 100; k++) {
+    long live = test_live;
+    test_calls = 0;
+    test_fail_at = k;
+    m = miras_model_open_file(path, &training, NULL, &result);
+    test_fail_at = 0;
+    if (m) break;
+    assert_int_equal(result, MIRAS_ERR_ALLOC);
+    assert_int_equal(test_live, live);
+  }
+  assert_true(m && k > 1);
+  miras_model_close(m);
+  for (k = 0; k < 6; k++) {
+    long live = test_live;
+    test_calls = 0;
+    test_fail_at = 1;
+    assert_int_equal(k == 0 ? miras_model_load(a.model, path) : k == 1 ? miras_memory_load(a.memory, path)
+                     : k == 2 ? miras_session_load(a.session, path)
+                     : k == 3 ? miras_model_save(a.model, path, 0) : k == 4 ? miras_memory_save(a.memory, path)
+                     : miras_session_save(a.session, path), MIRAS_ERR_ALLOC);
+    test_fail_at = 0;
+    assert_int_equal(test_live, live);
+  }
+  assert_true(print_of(&a) == before);
+
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(rmdir(folder), 0);   /* which also shows that nothing was left in it */
+  free(want.at);
+  miras_session_close(b.session);
+  miras_memory_close(b.memory);
+  close_subject(&a);
+}
+
+/* A disk that fills up after any number of bytes: the old file stays whole, no part is left. */
+static void test_disk_full(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], part[90];
+  subject a = { NULL, NULL, NULL };
+  struct rlimit was, now;
+  size_t limit, step;
+  uint64_t before;
+  bytes old;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x", folder);
+  sprintf(part, "%s.tmp", path);
+  a.model = tiny_model(MIRAS_YAAD, 1);
+  assert_int_equal(miras_model_save(a.model, path, MIRAS_SAVE_TRAINING), MIRAS_OK);
+  old = saved(&a, MIRAS_SAVE_TRAINING);
+  before = print_of(&a);
+  train(a.model, 0);
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+  step = old.n / 97 + 1;
+  for (limit = 0; limit < old.n; limit += limit + step < old.n || limit == old.n - 1 ? step : old.n - 1 - limit) {
+    miras_result result;
+    now = was;
+    now.rlim_cur = (rlim_t)limit;
+    fflush(stdout);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+    result = miras_model_save(a.model, path, MIRAS_SAVE_TRAINING);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    assert_int_equal(result, MIRAS_ERR_IO);
+    assert_false(exists(part));
+  }
+  assert_int_equal(miras_model_load(a.model, path), MIRAS_OK);
+  assert_true(print_of(&a) == before);
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(rmdir(folder), 0);
+  free(old.at);
+  close_subject(&a);
+}
+
+#endif
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_checksum),
+    cmocka_unit_test(test_numbers),
+    cmocka_unit_test(test_model_round_trip),
+    cmocka_unit_test(test_model_continues),
+    cmocka_unit_test(test_moments),
+    cmocka_unit_test(test_memory_round_trip),
+    cmocka_unit_test(test_session_round_trip),
+    cmocka_unit_test(test_values_are_not_judged),
+    cmocka_unit_test(test_damage_model),
+    cmocka_unit_test(test_damage_states),
+    cmocka_unit_test(test_capacity),
+    cmocka_unit_test(test_arguments),
+    cmocka_unit_test(test_mismatch),
+    cmocka_unit_test(test_positions),
+    cmocka_unit_test(test_other_writers),
+    cmocka_unit_test(test_hostile_headers),
+    cmocka_unit_test(test_hostile_lengths),
+#if defined(__unix__) && !defined(MIRAS_NO_STDIO)
+    cmocka_unit_test(test_paths),
+    cmocka_unit_test(test_disk_full),
+#endif
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,351 @@
+/* test_threads.c: the pool runs every task exactly once, and no number of threads and no order of
+ * tasks changes a bit of what a model computes. Also built with -fsanitize=thread.
+ *   cc -std=c99 -O2 tests/test_threads.c -o test_threads -lcmocka -lm -lpthread */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "check.h"
+
+#define MIRAS_PTHREADS
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+/* ---- the pool by itself ---- */
+
+enum { MOST = 1000, WORKERS = 9 };
+
+/* Plain ints: if two calls ever shared a worker or an index at the same time, or if run returned
+ * early, the thread sanitizer would see the race and the counts below would be off. */
+typedef struct ledger {
+  int seen[MOST];
+  int by_worker[WORKERS];
+  int workers;
+} ledger;
+
+static void enter(void *argument, int index, int worker) {
+  ledger *l = (ledger *)argument;
+  l->seen[index]++;
+  if (worker >= 0 && worker < l->workers) l->by_worker[worker]++;
+}
+
+static void pool_runs_each_task_once(void **state) {
+  int threads;
+  (void)state;
+  for (threads = 1; threads <= 8; threads = threads < 4 ? threads + 1 : threads * 2) {
+    static const int counts[] = { 0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 100, MOST };
+    miras_pool *pool = miras_pool_open(threads, NULL);
+    const miras_parallel *p;
+    size_t c;
+    int round;
+    assert_non_null(pool);
+    p = miras_pool_parallel(pool);
+    assert_non_null(p);
+    assert_non_null(p->run);
+    assert_int_equal(p->workers, threads);
+    for (round = 0; round < 20; round++) {
+      for (c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        static ledger l;
+        int i, total = 0;
+        memset(&l, 0, sizeof l);
+        l.workers = threads;
+        p->run(p->user, counts[c], enter, &l);
+        for (i = 0; i < MOST; i++) assert_int_equal(l.seen[i], i < counts[c] ? 1 : 0);
+        for (i = 0; i < WORKERS; i++) total += l.by_worker[i];
+        assert_int_equal(total, counts[c]);
+      }
+    }
+    miras_pool_close(pool);
+  }
+}
+
+static void pool_survives_many_tiny_runs(void **state) {
+  miras_pool *pool = miras_pool_open(4, NULL);
+  const miras_parallel *p;
+  static ledger l;
+  int i;
+  (void)state;
+  assert_non_null(pool);
+  p = miras_pool_parallel(pool);
+  memset(&l, 0, sizeof l);
+  l.workers = 4;
+  for (i = 0; i < 20000; i++) p->run(p->user, i % 3, enter, &l);
+  assert_int_equal(l.seen[0], 13333);   /* in 2 of 3 rounds */
+  assert_int_equal(l.seen[1], 6666);    /* in 1 of 3 rounds */
+  miras_pool_close(pool);
+}
+
+static void pools_come_and_go(void **state) {
+  int i;
+  (void)state;
+  for (i = 0; i < 100; i++) {
+    miras_pool *a = miras_pool_open(1 + i % 4, NULL), *b = miras_pool_open(2, NULL);
+    assert_non_null(a);
+    assert_non_null(b);
+    if (i % 3 == 0) {
+      static ledger l;
+      const miras_parallel *p = miras_pool_parallel(a);
+      memset(&l, 0, sizeof l);
+      l.workers = p->workers;
+      p->run(p->user, 5, enter, &l);
+      assert_int_equal(l.seen[4], 1);
+    }
+    miras_pool_close(a);
+    miras_pool_close(b);
+  }
+}
+
+static void pool_refuses_wrong_counts(void **state) {
+  (void)state;
+  assert_null(miras_pool_open(0, NULL));
+  assert_null(miras_pool_open(-1, NULL));
+  assert_null(miras_pool_open(257, NULL));
+  miras_pool_close(NULL);
+}
+
+/* ---- bits ---- */
+
+static miras_model_desc model_desc(miras_kind kind, const miras_parallel *parallel) {
+  miras_model_desc d;
+  assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
+  d.memory.heads = 2;
+  d.memory.key_dim = 8;
+  if (d.memory.chunk > 1) d.memory.chunk = 4;
+  d.vocab = 31;
+  d.width = 24;
+  d.layers = 2;
+  d.hidden = 40;
+  d.batch = 3;
+  d.context = 19;
+  d.dropout = 0.1f;
+  d.seed = 9;
+  d.parallel = parallel;
+  return d;
+}
+
+enum { TOKENS = 3 * 19 + 1 };
+static int32_t text[TOKENS];
+
+static void make_text(void) {
+  int i;
+  for (i = 0; i < TOKENS; i++) text[i] = (int32_t)((i * i * 7 + i * 3) % 31);
+}
+
+/* What a short training run leaves behind: losses, norms, gradients of each step, parameters. */
+typedef struct trace {
+  float *bits;
+  size_t count;
+} trace;
+
+static trace train(miras_kind kind, const miras_parallel *parallel) {
+  miras_model_desc d = model_desc(kind, parallel);
+  miras_model *m = miras_model_open(&d, NULL);
+  miras_adamw_options o;
+  trace r;
+  size_t count, at = 0;
+  const float *params;
+  int step;
+  assert_non_null(m);
+  memset(&o, 0, sizeof o);
+  o.clip = 0.5f;
+  o.decay = 0.1f;
+  params = miras_model_params(m, &count);
+  r.count = 3 * (count + 3) + count;
+  r.bits = (float *)malloc(r.count * sizeof(float));
+  assert_non_null(r.bits);
+  for (step = 0; step < 3; step++) {
+    int length = step == 1 ? 10 : 19, batch = step == 2 ? 2 : 3;
+    r.bits[at++] = miras_model_loss(m, text, text + 1, batch, length, 1);
+    assert_int_equal(miras_model_backward(m), MIRAS_OK);
+    memcpy(r.bits + at, miras_model_grads(m), count * sizeof(float));
+    at += count;
+    r.bits[at++] = miras_adamw(m, &o, 0.01f);
+    r.bits[at++] = miras_model_loss(m, text, text + 1, batch, length, 0);
+  }
+  memcpy(r.bits + at, params, count * sizeof(float));
+  miras_model_close(m);
+  return r;
+}
+
+static void same_trace(const trace *a, const trace *b, miras_kind kind, int threads) {
+  size_t i;
+  assert_int_equal(a->count, b->count);
+  for (i = 0; i < a->count; i++)
+    if (memcmp(a->bits + i, b->bits + i, sizeof(float)) != 0)
+      fail_msg("%s with %d threads: float %u is %.9g and not %.9g", miras_kind_name(kind), threads,
+               (unsigned)i, (double)b->bits[i], (double)a->bits[i]);
+}
+
+static void any_number_of_threads_gives_the_same_bits(void **state) {
+  int kind, threads;
+  (void)state;
+  make_text();
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    trace alone = train((miras_kind)kind, NULL);
+    for (threads = 1; threads <= 4; threads++) {
+      miras_pool *pool = miras_pool_open(threads, NULL);
+      trace shared;
+      assert_non_null(pool);
+      shared = train((miras_kind)kind, miras_pool_parallel(pool));
+      same_trace(&alone, &shared, (miras_kind)kind, threads);
+      free(shared.bits);
+      miras_pool_close(pool);
+    }
+    free(alone.bits);
+  }
+}
+
+/* A job system that runs its tasks backwards, or all over the place, on workers of its choice. */
+typedef struct odd { uint64_t seed; int workers; } odd;
+
+static void odd_run(void *user, int count, void (*task)(void *, int, int), void *argument) {
+  odd *o = (odd *)user;
+  int *order = (int *)malloc((size_t)(count + 1) * sizeof(int)), i;
+  assert_non_null(order);
+  for (i = 0; i < count; i++) order[i] = count - 1 - i;
+  for (i = count - 1; i > 0 && o->seed; i--) {
+    int j, keep = order[i];
+    o->seed = o->seed * 6364136223846793005u + 1442695040888963407u;
+    j = (int)((o->seed >> 33) % (uint64_t)(i + 1));
+    order[i] = order[j];
+    order[j] = keep;
+  }
+  for (i = 0; i < count; i++) task(argument, order[i], (i * 7 + 3) % o->workers);
+  free(order);
+}
+
+static void any_order_of_tasks_gives_the_same_bits(void **state) {
+  static const miras_kind kinds[] = { MIRAS_GATED_DELTANET, MIRAS_TITANS, MIRAS_MEMORA };
+  size_t k;
+  int i;
+  (void)state;
+  make_text();
+  for (k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    trace alone = train(kinds[k], NULL);
+    for (i = 0; i < 4; i++) {
+      odd o;
+      miras_parallel parallel;
+      trace r;
+      o.seed = (uint64_t)i * 77;
+      o.workers = i == 3 ? 256 : i + 1;
+      parallel.run = odd_run;
+      parallel.user = &o;
+      parallel.workers = o.workers;
+      r = train(kinds[k], &parallel);
+      same_trace(&alone, &r, kinds[k], o.workers);
+      free(r.bits);
+    }
+    free(alone.bits);
+  }
+}
+
+/* ---- sessions side by side ---- */
+
+enum { SESSIONS = 4, ROUNDS = 60 };
+
+typedef struct reader {
+  const miras_model *model;
+  int first;
+  float logits[31];
+  double score;
+  int ok;
+} reader;
+
+static void *read_along(void *argument) {
+  reader *r = (reader *)argument;
+  miras_session *s = miras_session_open(r->model, NULL);
+  const float *logits;
+  int i;
+  r->ok = 0;
+  if (!s) return NULL;
+  logits = miras_session_prefill(s, text + r->first, 17);
+  for (i = 0; logits && i < ROUNDS; i++) logits = miras_session_step(s, (r->first + i * 5) % 31);
+  if (logits) {
+    memcpy(r->logits, logits, sizeof r->logits);
+    r->score = miras_session_score(s, text, text + 1, 12);
+    r->ok = 1;
+  }
+  miras_session_close(s);
+  return NULL;
+}
+
+static void sessions_share_a_model(void **state) {
+  static const miras_kind kinds[] = { MIRAS_DELTANET, MIRAS_YAAD };
+  size_t k;
+  (void)state;
+  make_text();
+  for (k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    miras_model_desc d = model_desc(kinds[k], NULL);
+    miras_model *m;
+    reader together[SESSIONS], alone;
+    pthread_t threads[SESSIONS];
+    int i;
+    d.batch = d.context = 0;
+    m = miras_model_open(&d, NULL);
+    assert_non_null(m);
+    memset(together, 0, sizeof together);
+    for (i = 0; i < SESSIONS; i++) {
+      together[i].model = m;
+      together[i].first = i * 3;
+      assert_int_equal(pthread_create(&threads[i], NULL, read_along, &together[i]), 0);
+    }
+    for (i = 0; i < SESSIONS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (i = 0; i < SESSIONS; i++) {
+      assert_true(together[i].ok);
+      memset(&alone, 0, sizeof alone);
+      alone.model = m;
+      alone.first = i * 3;
+      read_along(&alone);
+      assert_true(alone.ok);
+      assert_memory_equal(alone.logits, together[i].logits, sizeof alone.logits);
+      assert_memory_equal(&alone.score, &together[i].score, sizeof alone.score);
+    }
+    miras_model_close(m);
+  }
+}
+
+/* Memories of their own on threads of their own; the first thing they share is the choice of the
+ * instruction set. */
+static void *learn_along(void *argument) {
+  float *out = (float *)argument, x[12];
+  miras_desc d;
+  miras_memory *m;
+  int i, t;
+  if (miras_preset(&d, MIRAS_TITANS) != MIRAS_OK) return NULL;
+  d.key_dim = 4;
+  m = miras_memory_open(&d, NULL);
+  if (!m) return NULL;
+  for (t = 0; t < 50; t++) {
+    for (i = 0; i < 12; i++) x[i] = (float)((t * 31 + i * 17) % 23 - 11) / 23.0f;
+    miras_step(m, x, x + 4, x + 8, out);
+  }
+  miras_memory_close(m);
+  return NULL;
+}
+
+static void memories_on_their_own_threads(void **state) {
+  pthread_t threads[SESSIONS];
+  float out[SESSIONS][4];
+  int i;
+  (void)state;
+  memset(out, 0, sizeof out);
+  for (i = 0; i < SESSIONS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, learn_along, out[i]), 0);
+  for (i = 0; i < SESSIONS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  for (i = 1; i < SESSIONS; i++) assert_memory_equal(out[0], out[i], sizeof out[0]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(memories_on_their_own_threads),   /* first: before anything is cached */
+    cmocka_unit_test(pool_runs_each_task_once),
+    cmocka_unit_test(pool_survives_many_tiny_runs),
+    cmocka_unit_test(pools_come_and_go),
+    cmocka_unit_test(pool_refuses_wrong_counts),
+    cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+    cmocka_unit_test(any_order_of_tasks_gives_the_same_bits),
+    cmocka_unit_test(sessions_share_a_model),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

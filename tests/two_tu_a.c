@@ -1,0 +1,14 @@
+/* two_tu_a.c: the file of a program that holds the implementation. two_tu_b.c only includes the
+ * header; with MIRAS_STATIC both carry their own copy. */
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+#include "../miras.h"   /* a second include does no harm */
+
+float surprise_in_a(const miras_desc *d, const float *key, const float *value);
+
+float surprise_in_a(const miras_desc *d, const float *key, const float *value) {
+  miras_memory *m = miras_memory_open(d, NULL);
+  float surprise = miras_write(m, key, value);
+  miras_memory_close(m);
+  return surprise;
+}
