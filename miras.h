@@ -41,24 +41,55 @@
    defined, there are no prototypes, and "needs" in a banner names the rooms below that it stands
    on. Search for the @ and two digits to walk from this list to a room.
 
-   @01 Concepts                       what a memory is, shapes, the four choices, the recurrence
-   @02 Configuration and promises     macros, memory, threads, numerics, errors, files
-   @03 Recipes                        how to add a bias, a retention, a model, an instruction set
-   @05 Linkage and results
-   @06 Types
-   @07 Functions
+   @01 Concepts                            what a memory is, shapes, the four choices, models
+   @02 Configuration and promises          macros, memory, threads, numerics, errors, files
+   @03 Recipes                             adding a model, a bias, a retention, an ISA
+   @05 Linkage and results                 version, result codes and their sentences
+   @06 Types                               the descriptors: every field and its default
+   @07 Functions                           every public call, by level
+   @10 Platform                            compiler, allocator, checked sizes, sentences
+   @11 Random numbers                      counter-based, the same everywhere
+   @12 CPU detection                       which instruction sets this machine runs
+   @13 Arena                               one layout for asking and for giving memory
+   @14 Plan                                defaults, ranges, refusals; sizes of a memory
+   @20 Kernel table                        what is compiled once per instruction set
+   @21 Vector vocabulary                   thirty operations; the only intrinsics
+   @22 Vector maths                        exp, log, tanh, sigmoid, GELU, SiLU
+   @23 Level 1                             dot products, sums, maps over rows
+   @25 Matrix product                      one packed kernel for all shapes
+   @40 Attentional biases                  choice 2: value, error, adjoint
+   @41 Memory architectures                choice 1: answer, inner gradient, adjoints
+   @42 Retention links                     choice 3: from the dual state to the weights
+   @50 Exact linear engine                 matrix memories, token by token
+   @51 Frozen-gradient engine              all others, chunk by chunk; choice 4
+   @52 One head                            the engines behind one door
+   @65 Layer kernels                       norms, convolutions, gates, loss, optimizer
+   @69 Table of this instruction set       the kernel rooms end here
+   @70 Dispatch                            the best table for this machine
+   @71 Large products                      BLIS, when asked for
+   @72 Results                             the sentences
+   @73 The table of published models       one row each; presets
+   @74 One memory                          write, read, forward, backward, state
+   @75 Model: shapes and parameters        views, layout, initial values
+   @76 Layer: forward over rows of tokens  what training and sessions share
+   @77 Training                            loss, gradients, AdamW, schedule
+   @78 Sessions                            one sequence, token by token; sampling
+   @79 Thread pool                         POSIX threads, when asked for
+   @84 Bytes and text                      checksums, little-endian words, JSON
+   @85 Files                               safetensors; states of memories and sessions
+   @99 Licence
 
    WHERE DO I CHANGE ...?
 
-       a model's constants, or add a model      the table of published models: one row
-       a loss on the prediction error           attentional biases: value, error, adjoint
-       how a memory forgets                     retention links: the link and its adjoint
-       what a memory is made of                 memory architectures, and the plan for its sizes
-       a default, a range, a refusal            the plan: miras__desc_resolve
-       an inner loop                            level 1 or the matrix product; one text for all ISAs
-       what a block of the network does         layer kernels, then the model
-       the optimizer or the schedule            training
-       what is written to disk                  files; then raise the version that it writes
+       a model's constants, or add a model      @73: one row
+       a loss on the prediction error           @40: value, error, adjoint
+       how a memory forgets                     @42: the link and its adjoint
+       what a memory is made of                 @41, and @14 for its sizes
+       a default, a range, a refusal            @14: miras__desc_resolve
+       an inner loop                            @23 or @25: one text for all instruction sets
+       what a block of the network does         @76 forward, @77 backward, @65 their loops
+       the optimizer or the schedule            @77
+       what is written to disk                  @85, and raise the version that it writes
        a public name                            @05 to @07, and the room that defines it */
 
 /* @01 CONCEPTS --------------------------------------------------------------------------------- */
@@ -114,8 +145,8 @@
    tokens until the norm divides by almost nothing, and gradients become noise.
 
    ENGINES. A matrix memory with the dot product or L2, without link and momentum, at chunk 1 is
-   linear in its state and is run exactly, token by token (room 50). Everything else runs in the
-   frozen-gradient engine (room 51): the C tokens of a chunk take their gradients at the weights of
+   linear in its state and is run exactly, token by token (room @50). Everything else runs in the
+   frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
    the chunk's start, which turns the chunk into a few matrix products. Decay, momentum and step
    still act token by token, and a link is applied when its chunk closes. For chunk 1 this is the
    recurrence above, to the letter. For C > 1 the chunk is PART OF THE MODEL: a network trained
@@ -191,7 +222,7 @@
 
    MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Then their
      order of additions is that library's, and the promises on bits below hold only as far as its
-     own do.
+     own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large.
 
    MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
      because an unoptimised vector kernel is slower than plain C. This leaves them unoptimised, to
@@ -254,7 +285,7 @@
 
    A MODEL (a new combination of existing choices)
      1. @06   a name in miras_kind, before MIRAS_KIND_COUNT
-     2.       its row in the table of published models, at the same place
+     2. @73   its row, at the same place
      That is all: presets, names, files, training and examples/lm.c find it by themselves.
 
    AN ATTENTIONAL BIAS
@@ -279,14 +310,14 @@
      1. @12   how to detect it, at compile time and at run time
      2. @20   one more include of this file, inside its target region
      3. @21   the vocabulary: about thirty operations on one vector type
-     4.       a line in the list of tables, best first
+     4. @70   a line in the list of tables, best first
      The kernels are written in the vocabulary and come by themselves. The tests compare every entry
      of every table with the portable one.
 
    A KERNEL
      1. @20   a pointer in the table
      2.       the function, in its room below
-     3.       its name in the initialiser that closes the kernel rooms
+     3. @69   its name in the initialiser
      4.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
               end at a guard page
 
@@ -1430,11 +1461,12 @@ typedef struct miras__kernels {
   void (*swiglu_fwd)(float *s, size_t lds, const float *a, const float *b, size_t ld, size_t rows,
                      size_t n);
   void (*swiglu_bwd)(float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n);
-  void (*conv_fwd)(float *z, size_t ldz, const float *c, size_t ldc, const float *w, size_t ldw,
-                   size_t taps, size_t before, size_t rows, size_t n);
-  void (*conv_bwd)(float *dc, size_t lddc, float *dw, size_t lddw, float *dz, size_t lddz,
-                   const float *c, size_t ldc, const float *w, size_t ldw, size_t taps, size_t rows,
-                   size_t n);
+  void (*conv_fwd)(float *z, size_t per, const float *c, size_t ldc, const float *past,
+                   size_t ldpast, const float *w, size_t taps, size_t rows, size_t heads,
+                   size_t dim);
+  void (*conv_bwd)(float *dc, size_t lddc, float *dw, const float *dz, size_t per, const float *c,
+                   size_t ldc, const float *w, size_t taps, size_t before, size_t rows, size_t after,
+                   size_t heads, size_t dim, float *sum);
   void (*unit_fwd)(float *x, float *inverse, size_t rows, size_t n);
   void (*unit_bwd)(float *dx, const float *x, const float *inverse, size_t rows, size_t n);
   void (*gates_fwd)(float *y, float *g, size_t ld, const float *offset, const float *scale,
@@ -2341,24 +2373,16 @@ static void MIRAS__FN(pack)(float *to, size_t width, const float *B, size_t brs,
   }
 }
 
-/* y[j] += sum_k a[k*acs] B[k*brs+j] over `count` rows of B, a constant. */
-MIRAS__INLINE void MIRAS__FN(row_part)(size_t count, float *y, const float *a, size_t acs,
-                                       const float *B, size_t brs, size_t N) {
-  vf s[4];
-  size_t j, k;
-  MIRAS__UNROLL
-  for (k = 0; k < count; k++) s[k] = V_SET1(a[k * acs]);
+/* y[j] += sum_k a[k*acs] B[k*brs+j] over four rows of B, whole vectors of y only. */
+static void MIRAS__FN(row_part)(float *y, const float *a, size_t acs, const float *B, size_t brs,
+                                size_t N) {
+  const vf a0 = V_SET1(a[0]), a1 = V_SET1(a[acs]), a2 = V_SET1(a[2 * acs]), a3 = V_SET1(a[3 * acs]);
+  size_t j;
   for (j = 0; j + V_W <= N; j += V_W) {
-    vf c = V_LOAD(y + j);
-    MIRAS__UNROLL
-    for (k = 0; k < count; k++) c = V_FMA(s[k], V_LOAD(B + k * brs + j), c);
-    V_STORE(y + j, c);
-  }
-  if (j < N) {
-    vf c = V_LOAD_N(y + j, N - j);
-    MIRAS__UNROLL
-    for (k = 0; k < count; k++) c = V_FMA(s[k], V_LOAD_N(B + k * brs + j, N - j), c);
-    V_STORE_N(y + j, c, N - j);
+    vf c = V_FMA(a0, V_LOAD(B + j), V_LOAD(y + j));
+    c = V_FMA(a1, V_LOAD(B + brs + j), c);
+    c = V_FMA(a2, V_LOAD(B + 2 * brs + j), c);
+    V_STORE(y + j, V_FMA(a3, V_LOAD(B + 3 * brs + j), c));
   }
 }
 
@@ -2367,14 +2391,23 @@ MIRAS__INLINE void MIRAS__FN(row_part)(size_t count, float *y, const float *a, s
  * column panels 25, and 30% less in the second-level cache). */
 static void MIRAS__FN(row)(int mode, float *y, const float *a, size_t acs, const float *B,
                            size_t brs, size_t N, size_t K) {
+  const size_t whole = N - N % V_W;
   size_t j, k = 0;
   if (mode == MIRAS__SET) {
     for (j = 0; j < N; j += V_W) V_STORE_N(y + j, V_ZERO(), N - j);
   } else if (mode == MIRAS__SUB) {
     for (j = 0; j < N; j += V_W) V_STORE_N(y + j, V_NEG(V_LOAD_N(y + j, N - j)), N - j);
   }
-  for (; k + 4 <= K; k += 4) MIRAS__FN(row_part)(4, y, a + k * acs, acs, B + k * brs, brs, N);
-  for (; k < K; k++) MIRAS__FN(row_part)(1, y, a + k * acs, acs, B + k * brs, brs, N);
+  for (; k + 4 <= K; k += 4) MIRAS__FN(row_part)(y, a + k * acs, acs, B + k * brs, brs, N);
+  for (; k < K; k++)
+    for (j = 0; j < whole; j += V_W)
+      V_STORE(y + j, V_FMA(V_SET1(a[k * acs]), V_LOAD(B + k * brs + j), V_LOAD(y + j)));
+  if (whole < N) {
+    vf c = V_LOAD_N(y + whole, N - whole);
+    for (k = 0; k < K; k++)
+      c = V_FMA(V_SET1(a[k * acs]), V_LOAD_N(B + k * brs + whole, N - whole), c);
+    V_STORE_N(y + whole, c, N - whole);
+  }
   if (mode == MIRAS__SUB)
     for (j = 0; j < N; j += V_W)
       V_STORE_N(y + j, V_SUB(V_ZERO(), V_LOAD_N(y + j, N - j)), N - j);
@@ -2419,7 +2452,7 @@ static void MIRAS__FN(gemm)(int mode, float *C, size_t ldc, const float *A, size
         depth = K - k < deep ? K - k : deep;
         if (wrap_a) MIRAS__FN(pack)(pack_a, part, a, acs, ars, rows, depth);
         for (j = j0; j < end; j += n) {
-          size_t nv = widest == 4 && end - j > 2 * V_W ? 4 : end - j > V_W ? 2 : 1;
+          size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : end - j > V_W ? 2 : 1;
           size_t width, tiles, tile, side, bstep = brs;
           const float *b = B + k * brs + j * bcs;
           if (nv > 1 && end - j < nv * V_W && bcs == 1) nv >>= 1;   /* whole vectors first */
@@ -3769,57 +3802,79 @@ static void MIRAS__FN(swiglu_bwd)(float *ds, size_t lds, float *a, float *b, siz
   }
 }
 
-/* z[t] = silu(sum_j w[j] c[t - taps + 1 + j]) per channel; before: rows of c that exist ahead of its
- * first (0, or taps - 1), the others read as zero. */
-static void MIRAS__FN(conv_fwd)(float *z, size_t ldz, const float *c, size_t ldc, const float *w,
-                                size_t ldw, size_t taps, size_t before, size_t rows, size_t n) {
-  size_t t, i, j;
-  for (i = 0; i < n; i += V_W) {
-    size_t left = n - i;
-    for (t = 0; t < rows; t++) {
-      vf acc = V_ZERO();
-      const float *last = c + t * ldc + i;
-      for (j = t + before + 1 < taps ? taps - 1 - t - before : 0; j < taps; j++)
-        acc = V_FMA(V_LOAD_N(w + j * ldw + i, left), V_LOAD_N(last - (taps - 1 - j) * ldc, left),
-                    acc);
-      V_STORE_N(z + t * ldz + i, V_MUL(acc, MIRAS__FN(v_sigmoid)(acc)), left);
+/* z[t] = silu(sum_j w[j] c[t - taps + 1 + j]) per channel. past: the taps - 1 rows ahead of c, NULL
+ * for zeros. c has heads * dim channels; z has a block [rows, dim] per head, the blocks `per` apart.
+ * Rows outside: c is larger than the second-level cache and streams through once. */
+static void MIRAS__FN(conv_fwd)(float *z, size_t per, const float *c, size_t ldc, const float *past,
+                                size_t ldpast, const float *w, size_t taps, size_t rows,
+                                size_t heads, size_t dim) {
+  size_t t, h, i, j, back = taps - 1, ldw = heads * dim;
+  for (t = 0; t < rows; t++) {
+    /* tap j reads `from` row t + j - back: of past while that is negative */
+    size_t ahead = t < back ? back - t : 0, first = past ? 0 : ahead;
+    for (h = 0; h < heads; h++) {
+      const float *wh = w + h * dim, *ch = c + h * dim;
+      float *zh = z + h * per + t * dim;
+      for (i = 0; i < dim; i += V_W) {
+        size_t left = dim - i;
+        vf acc = V_ZERO();
+        for (j = first; j < ahead; j++)
+          acc = V_FMA(V_LOAD_N(wh + j * ldw + i, left),
+                      V_LOAD_N(past + (t + j) * ldpast + h * dim + i, left), acc);
+        for (j = ahead; j < taps; j++)
+          acc = V_FMA(V_LOAD_N(wh + j * ldw + i, left),
+                      V_LOAD_N(ch + (t + j - back) * ldc + i, left), acc);
+        V_STORE_N(zh + i, V_MUL(acc, MIRAS__FN(v_sigmoid)(acc)), left);
+      }
     }
   }
 }
 
-/* The gradient of a whole sequence (no rows before). dz becomes that of the sum. dc =, dw +=. */
-static void MIRAS__FN(conv_bwd)(float *dc, size_t lddc, float *dw, size_t lddw, float *dz,
-                                size_t lddz, const float *c, size_t ldc, const float *w, size_t ldw,
-                                size_t taps, size_t rows, size_t n) {
-  size_t t, i, j;
+/* The gradient for rows tokens of a sequence; c has `before` (at most taps - 1) rows ahead of its
+ * first, dz has `after` (likewise) behind its last. dc =, dw +=. sum: (rows + after) heads dim floats
+ * of scratch, the gradient before the activation. */
+static void MIRAS__FN(conv_bwd)(float *dc, size_t lddc, float *dw, const float *dz, size_t per,
+                                const float *c, size_t ldc, const float *w, size_t taps,
+                                size_t before, size_t rows, size_t after, size_t heads, size_t dim,
+                                float *sum) {
+  size_t t, h, i, j, back = taps - 1, n = heads * dim;
   vf one = V_SET1(1.0f);
-  for (i = 0; i < n; i += V_W) {
-    size_t left = n - i;
-    for (t = 0; t < rows; t++) {
-      vf acc = V_ZERO(), sig;
-      const float *last = c + t * ldc + i;
-      for (j = t + 1 < taps ? taps - 1 - t : 0; j < taps; j++)
-        acc = V_FMA(V_LOAD_N(w + j * ldw + i, left), V_LOAD_N(last - (taps - 1 - j) * ldc, left),
-                    acc);
-      sig = MIRAS__FN(v_sigmoid)(acc);
-      acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
-      V_STORE_N(dz + t * lddz + i, V_MUL(V_LOAD_N(dz + t * lddz + i, left), acc), left);
+  for (t = 0; t < rows + after; t++) {
+    size_t first = t + before < back ? back - t - before : 0;
+    const float *row = c + t * ldc;
+    for (h = 0; h < heads; h++) {
+      const float *dzh = dz + h * per + t * dim;
+      for (i = 0; i < dim; i += V_W) {
+        size_t left = dim - i, at = h * dim + i;
+        vf acc = V_ZERO(), sig;
+        for (j = first; j < taps; j++)
+          acc = V_FMA(V_LOAD_N(w + j * n + at, left), V_LOAD_N(row + at - (back - j) * ldc, left),
+                      acc);
+        sig = MIRAS__FN(v_sigmoid)(acc);
+        acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
+        V_STORE_N(sum + t * n + at, V_MUL(V_LOAD_N(dzh + i, left), acc), left);
+      }
     }
-    for (j = 0; j < taps; j++) {
-      size_t back = taps - 1 - j;
-      vf acc = V_LOAD_N(dw + j * lddw + i, left);
-      for (t = back; t < rows; t++)
-        acc = V_FMA(V_LOAD_N(dz + t * lddz + i, left), V_LOAD_N(c + (t - back) * ldc + i, left),
-                    acc);
-      V_STORE_N(dw + j * lddw + i, acc, left);
-    }
-    for (t = 0; t < rows; t++) {
-      size_t ahead = rows - 1 - t < taps - 1 ? rows - 1 - t : taps - 1;
+  }
+  for (t = 0; t < rows; t++) {
+    size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
+    for (i = 0; i < n; i += V_W) {
       vf acc = V_ZERO();
-      for (j = 0; j <= ahead; j++)
-        acc = V_FMA(V_LOAD_N(w + (taps - 1 - j) * ldw + i, left),
-                    V_LOAD_N(dz + (t + j) * lddz + i, left), acc);
-      V_STORE_N(dc + t * lddc + i, acc, left);
+      for (j = 0; j <= most; j++)
+        acc = V_FMA(V_LOAD_N(w + (back - j) * n + i, n - i),
+                    V_LOAD_N(sum + (t + j) * n + i, n - i), acc);
+      V_STORE_N(dc + t * lddc + i, acc, n - i);
+    }
+  }
+  /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
+  for (i = 0; i < n; i += V_W) {
+    for (j = 0; j < taps; j++) {
+      size_t far = back - j;
+      vf acc = V_LOAD_N(dw + j * n + i, n - i);
+      for (t = far > before ? far - before : 0; t < rows; t++)
+        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i), V_LOAD_N(c + t * ldc + i - far * ldc, n - i),
+                    acc);
+      V_STORE_N(dw + j * n + i, acc, n - i);
     }
   }
 }
@@ -4733,7 +4788,7 @@ struct miras_model {
   float *up_t, *o_t, *mlp_t;       /* [gates, R], [W, value], [2 F, W]                            */
   float *down_t;                   /* [W, F]                                                      */
   float *part;                     /* [tiles, ld_part] gradients of gains and offsets             */
-  float *part_conv;                /* [B, taps (2 key + value)]                                   */
+  float *part_conv;                /* [tiles, taps (2 key + value)]                               */
   float *part_memory;              /* [B, H weights]                                              */
   float *part_gain, *part_bias;    /* [B, value]                                                  */
   double *norms;                   /* per block of parameters                                     */
@@ -4900,9 +4955,10 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
   return MIRAS_OK;
 }
 
-/* Floats that a layer's rows need beside the pack: the widest of what rooms 76 and 77 keep in it. */
+/* Floats of scratch that rooms 76 and 77 need to take rows through a layer. */
 static size_t miras__row_scratch(const miras__shape *s) {
-  return MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f);
+  return MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
+         (MIRAS__TILE + 8) * s->ld_p;
 }
 
 static float *miras__floats(miras__arena *a, size_t n0, size_t n1, size_t n2) {
@@ -4971,7 +5027,7 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   m->down_t = miras__floats(a, 1, s->width, s->ld_f);
   m->ld_part = 3 * s->ld_x + s->ld_y + s->ld_g;
   m->part = miras__floats(a, b, miras__tiles(t), m->ld_part);
-  m->part_conv = miras__floats(a, b, s->taps, 2 * s->key + s->value);
+  m->part_conv = miras__floats(a, b * miras__tiles(t), s->taps, s->at_out);
   m->part_memory = miras__floats(a, b, s->heads, m->plan.weights);
   m->part_gain = miras__floats(a, 1, b, s->value);
   m->part_bias = miras__floats(a, 1, b, s->value);
@@ -5189,20 +5245,68 @@ static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, s
                drop->limit, drop->scale, n);
 }
 
-/* x [n, W] -> proj [n, proj], g and gates [n, gates]. */
-static void miras__block_in(const miras_model *m, const miras__kernels *k, const float *w, size_t n,
-                            const float *x, float *proj, float *g, float *gates, float *scratch) {
+/* Keys, queries and values of a sequence as its memories read them: per head, `per` floats apart,
+ * q [length, dk], k [length, dk], v [length, dv]. */
+typedef struct miras__qkv {
+  float *base;
+  size_t per, length;
+} miras__qkv;
+
+/* h [n, W] -> q, k, v before the convolutions */
+static void miras__project_qkv(const miras_model *m, const miras__kernels *k, const float *w,
+                               size_t n, const float *h, float *proj, float *pack) {
   const miras__shape *s = &m->s;
   const miras__slots *at = &m->at;
-  float *pack = scratch, *h = scratch + MIRAS__PACK;
   size_t width = s->width;
-  k->rms_fwd(h, s->ld_x, x, s->ld_x, w + at->norm1, n, width);
   miras__matmul(k, MIRAS__SET, proj, s->ld_p, h, s->ld_x, 1, w + at->q, s->key, 1, n, s->key, width,
                 pack);
   miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, h, s->ld_x, 1, w + at->k, s->key, 1, n,
                 s->key, width, pack);
   miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, h, s->ld_x, 1, w + at->v, s->value, 1, n,
                 s->value, width, pack);
+}
+
+/* Convolve, activate, and bring keys and queries to unit length: rows `first` on of to. past as in
+ * conv_fwd; inverse NULL or, per head, 2 * stride floats for the lengths of queries and keys. */
+static void miras__convolve(const miras_model *m, const miras__kernels *k, const float *w, size_t n,
+                            const float *proj, const float *past, size_t ldpast,
+                            const miras__qkv *to, size_t first, float *inverse, size_t stride) {
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  float *q = to->base + first * s->dk, *kk = q + to->length * s->dk;
+  float *v = to->base + 2 * to->length * s->dk + first * s->dv;
+  size_t h;
+  k->conv_fwd(q, to->per, proj, s->ld_p, past, ldpast, w + at->conv_q, s->taps, n, s->heads, s->dk);
+  k->conv_fwd(kk, to->per, proj + s->at_k, s->ld_p, past ? past + s->at_k : NULL, ldpast,
+              w + at->conv_k, s->taps, n, s->heads, s->dk);
+  k->conv_fwd(v, to->per, proj + s->at_v, s->ld_p, past ? past + s->at_v : NULL, ldpast,
+              w + at->conv_v, s->taps, n, s->heads, s->dv);
+  for (h = 0; h < s->heads; h++) {
+    float *r = inverse ? inverse + 2 * h * stride + first : NULL;
+    k->unit_fwd(q + h * to->per, r, n, s->dk);
+    k->unit_fwd(kk + h * to->per, r ? r + stride : NULL, n, s->dk);
+  }
+}
+
+/* x [n, W] -> proj [n, proj], g and gates [n, gates], rows `first` on of to. past: the projections
+ * of the taps - 1 tokens ahead, or NULL; with no past but first > 0 they are projected again from
+ * the rows ahead of x. */
+static void miras__block_in(const miras_model *m, const miras__kernels *k, const float *w, size_t n,
+                            const float *x, float *proj, float *g, float *gates, const float *past,
+                            size_t ldpast, const miras__qkv *to, size_t first, float *scratch) {
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  float *pack = scratch, *h = scratch + MIRAS__PACK, *again = h + MIRAS__TILE * s->ld_x;
+  size_t width = s->width, back = s->taps - 1;
+  if (!past && first > 0 && back > 0) {
+    k->rms_fwd(h, s->ld_x, x - back * s->ld_x, s->ld_x, w + at->norm1, back, width);
+    miras__project_qkv(m, k, w, back, h, again, pack);
+    past = again;
+    ldpast = s->ld_p;
+  }
+  k->rms_fwd(h, s->ld_x, x, s->ld_x, w + at->norm1, n, width);
+  miras__project_qkv(m, k, w, n, h, proj, pack);
+  miras__convolve(m, k, w, n, proj, past, ldpast, to, first, NULL, 0);
   miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, h, s->ld_x, 1, w + at->out_gate, s->value,
                 1, n, s->value, width, pack);
   if (!s->gates) return;
@@ -5213,33 +5317,16 @@ static void miras__block_in(const miras_model *m, const miras__kernels *k, const
   k->gates_fwd(gates, g, s->ld_g, w + at->gates_offset, m->gate_scale, s->sigmoids, n, s->gates);
 }
 
-/* What head h of the memory reads: convolved, activated, keys and queries of unit length.
- * q, k_, v [n, dim] one row behind the other; before as in conv_fwd; inverse NULL or [2, n]. */
-static void miras__head_inputs(const miras_model *m, const miras__kernels *k, const float *w,
-                               size_t h, size_t n, const float *proj, size_t before, float *q,
-                               float *k_, float *v, float *inverse) {
-  const miras__shape *s = &m->s;
-  const miras__slots *at = &m->at;
-  size_t a = h * s->dk, b = h * s->dv;
-  k->conv_fwd(q, s->dk, proj + a, s->ld_p, w + at->conv_q + a, s->key, s->taps, before, n, s->dk);
-  k->conv_fwd(k_, s->dk, proj + s->at_k + a, s->ld_p, w + at->conv_k + a, s->key, s->taps, before, n,
-              s->dk);
-  k->conv_fwd(v, s->dv, proj + s->at_v + b, s->ld_p, w + at->conv_v + b, s->value, s->taps, before,
-              n, s->dv);
-  k->unit_fwd(q, inverse, n, s->dk);
-  k->unit_fwd(k_, inverse ? inverse + n : NULL, n, s->dk);
-}
-
-static void miras__head_io_of(const miras_model *m, size_t h, size_t n, const float *q,
-                              const float *k, const float *v, const float *gates, float *y,
-                              miras__head_io *io) {
+/* What head h reads and writes over the first n rows of from, gates and y. */
+static void miras__head_io_of(const miras_model *m, size_t h, size_t n, const miras__qkv *from,
+                              const float *gates, float *y, miras__head_io *io) {
   const miras__shape *s = &m->s;
   const miras_desc *d = &m->plan.d;
   memset(io, 0, sizeof *io);
   io->length = (int)n;
-  io->q = q;
-  io->k = k;
-  io->v = v;
+  io->q = from->base + h * from->per;
+  io->k = io->q + from->length * s->dk;
+  io->v = io->k + from->length * s->dk;
   io->ldq = io->ldk = s->dk;
   io->ldv = s->dv;
   io->keep = m->keep + h;
@@ -5326,7 +5413,7 @@ typedef struct miras__phase {
   size_t length, per;      /* tokens and tiles of a sequence                                     */
   size_t first;            /* tile of task 0                                                     */
   size_t row0;             /* token whose logits come first in m->logits                         */
-  int in, out, end;        /* blocks to enter, to leave (-1: none), and whether to end           */
+  int embed, in, out, end; /* forward: what a tile does; blocks to enter and leave or -1         */
   int train;
   const miras__drop *drop; /* NULL: none                                                         */
   float *after, *mid, *before;   /* backward: gradients of a block's output, middle and input    */
@@ -5379,7 +5466,15 @@ static void miras__tile_end(const miras__phase *ph, size_t row, size_t n, float 
   }
 }
 
-/* Forward over one tile: leave block ph->out, enter block ph->in, end. */
+static miras__qkv miras__sequence_qkv(const miras__phase *ph, float *all, size_t b) {
+  miras__qkv of;
+  of.per = ph->m->per_qkv;
+  of.length = ph->length;
+  of.base = all + b * ph->m->s.heads * of.per;
+  return of;
+}
+
+/* Forward over one tile: embed, leave block ph->out, enter block ph->in, end. */
 static void miras__tile_fwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   miras_model *m = ph->m;
@@ -5396,19 +5491,19 @@ static void miras__tile_fwd(void *argument, int index, int worker) {
                      m->x + ((ph->train ? l + 1 : 0) * m->rows + row) * s->ld_x, ph->drop,
                      1 + 2 * (size_t)ph->out, row, scratch);
   }
+  if (ph->embed) {
+    float *x = m->x + row * s->ld_x;
+    for (t = 0; t < n; t++)
+      memcpy(x + t * s->ld_x, m->params + (size_t)m->tokens[row + t] * s->width,
+             s->width * sizeof(float));
+    if (ph->drop) miras__drop_rows(k, ph->drop, 0, row, x, NULL, x, s->ld_x, n, s->width);
+  }
   if (ph->in >= 0) {
-    float *x;
+    miras__qkv to = miras__sequence_qkv(ph, m->qkv, row / ph->length);
     l = ph->train ? (size_t)ph->in : 0;
-    x = m->x + (l * m->rows + row) * s->ld_x;
-    if (ph->in == 0) {
-      for (t = 0; t < n; t++)
-        memcpy(x + t * s->ld_x, m->params + (size_t)m->tokens[row + t] * s->width,
-               s->width * sizeof(float));
-      if (ph->drop) miras__drop_rows(k, ph->drop, 0, row, x, NULL, x, s->ld_x, n, s->width);
-    }
-    miras__block_in(m, k, miras__weights(m, (size_t)ph->in), n, x,
+    miras__block_in(m, k, miras__weights(m, (size_t)ph->in), n, m->x + (l * m->rows + row) * s->ld_x,
                     m->proj + (l * m->rows + row) * s->ld_p, m->g + (l * m->rows + row) * s->ld_g,
-                    m->gates + row * s->ld_g, scratch);
+                    m->gates + row * s->ld_g, NULL, 0, &to, row % ph->length, scratch);
   }
   if (ph->end) miras__tile_end(ph, row, n, scratch);
 }
@@ -5421,12 +5516,11 @@ static void miras__head_fwd(void *argument, int index, int worker) {
   size_t at = (size_t)index, b = at / s->heads, h = at % s->heads, n = ph->length, row = b * n;
   size_t l = ph->train ? (size_t)ph->in : 0, heads = (size_t)m->desc.batch * s->heads;
   const float *w = miras__weights(m, (size_t)ph->in);
-  float *q = m->qkv + at * m->per_qkv, *k = q + n * s->dk, *v = k + n * s->dk;
   float *state = m->scratch + (size_t)worker * m->scratch_size;
+  miras__qkv from = miras__sequence_qkv(ph, m->qkv, b);
   miras__head_io io;
-  miras__head_inputs(m, ph->k, w, h, n, m->proj + (l * m->rows + row) * s->ld_p, 0, q, k, v, NULL);
-  miras__head_io_of(m, h, n, q, k, v, m->gates + row * s->ld_g,
-                    m->y + (l * m->rows + row) * s->ld_y, &io);
+  miras__head_io_of(m, h, n, &from, m->gates + row * s->ld_g, m->y + (l * m->rows + row) * s->ld_y,
+                    &io);
   memset(state, 0, m->plan.head_state * sizeof(float));
   miras__head_run(m, ph->k, w, h, &io, state, 0,
                   ph->train ? m->tape + (l * heads + at) * m->per_tape : NULL,
@@ -5577,10 +5671,20 @@ MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const in
   miras__job_add(&jobs, MIRAS__TRANSPOSE, m->head_t, m->s.ld_v, m->params + m->head, m->s.width, NULL,
                  0, m->s.vocab, m->s.width, 0);
   miras__jobs_run(&jobs);
+  ph.embed = 1;
   for (l = 0; l < m->desc.layers; l++) {
+    /* a tile may enter a block as soon as it has left the last one, unless it needs rows of the tile
+     * before it for the convolutions */
+    if (ph.per > 1) {
+      ph.in = -1;
+      miras__run(m, tiles, miras__tile_fwd, &ph);
+      ph.embed = 0;
+      ph.out = -1;
+    }
     ph.in = l;
     miras__run(m, tiles, miras__tile_fwd, &ph);
     miras__run(m, (size_t)batch * m->s.heads, miras__head_fwd, &ph);
+    ph.embed = 0;
     ph.out = l;
   }
   ph.in = -1;
@@ -5607,7 +5711,8 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
 }
 
 /* Backward of miras__block_out: ph->after -> ph->mid, m->dy and the output gate's part of m->dproj.
- * Leaves what the weight gradients need in m->s_, m->ab, m->h2, m->out, and the gates in m->gates. */
+ * Leaves what the weight gradients need in m->s_, m->ab, m->h2, m->out; and makes what the memories
+ * read once more: m->gates, m->qkv. */
 static void miras__tile_out_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   miras_model *m = ph->m;
@@ -5620,6 +5725,8 @@ static void miras__tile_out_bwd(void *argument, int index, int worker) {
   float *part = m->part + tile * m->ld_part, *ab = m->ab + here * 2 * s->ld_f;
   float *pack = m->scratch + (size_t)worker * m->scratch_size, *t = pack + MIRAS__PACK;
   float *ds = m->s_ + row * s->ld_f;
+  miras__qkv to = miras__sequence_qkv(ph, m->qkv, row / ph->length);
+  size_t stride = (size_t)m->desc.context;
   memset(part, 0, m->ld_part * sizeof(float));
   if (ph->drop)
     miras__drop_rows(k, ph->drop, 2 + 2 * l, row, m->masked[0] + x, NULL, ph->after + x, s->ld_x, n,
@@ -5642,6 +5749,9 @@ static void miras__tile_out_bwd(void *argument, int index, int worker) {
                     part + 3 * s->ld_x, m->out + row * s->ld_y, s->ld_y, m->y + here * s->ld_y,
                     s->ld_y, w + at->out_norm, m->proj + here * s->ld_p + s->at_out, s->ld_p, t,
                     s->ld_y, n, s->heads, s->dv);
+  miras__convolve(m, k, w, n, m->proj + here * s->ld_p,
+                  row % ph->length ? m->proj + (here - (s->taps - 1)) * s->ld_p : NULL, s->ld_p, &to,
+                  row % ph->length, m->inverse + row / ph->length * s->heads * 2 * stride, stride);
   if (s->gates) {
     /* the offsets are already in g: adding zeros (the part's cleared columns) changes nothing */
     k->gates_fwd(m->gates + row * s->ld_g, m->g + here * s->ld_g, s->ld_g,
@@ -5649,7 +5759,7 @@ static void miras__tile_out_bwd(void *argument, int index, int worker) {
   }
 }
 
-/* Backward of one head: m->dy -> its columns of m->dproj and m->dgates, and its partial gradients. */
+/* Backward of one head of one sequence: m->dy -> m->dqkv, m->dgates, and its partial gradients. */
 static void miras__head_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   miras_model *m = ph->m;
@@ -5658,25 +5768,19 @@ static void miras__head_bwd(void *argument, int index, int worker) {
   const miras__slots *at = &m->at;
   const miras_desc *d = &m->plan.d;
   size_t i = (size_t)index, b = i / s->heads, h = i % s->heads, n = ph->length, row = b * n;
-  size_t l = (size_t)ph->in, here = l * m->rows + row, heads = (size_t)m->desc.batch * s->heads, j;
-  const float *w = miras__weights(m, l), *proj = m->proj + here * s->ld_p;
-  float *q = m->qkv + i * m->per_qkv, *kk = q + n * s->dk, *v = kk + n * s->dk;
-  float *dq = m->dqkv + i * m->per_qkv, *dk = dq + n * s->dk, *dv = dk + n * s->dk;
-  float *inverse = m->inverse + i * 2 * (size_t)m->desc.context;
-  float *dproj = m->dproj + row * s->ld_p, *dgates = m->dgates + row * s->ld_g;
-  float *conv = m->part_conv + b * s->taps * (2 * s->key + s->value);
-  float *dw0 = m->part_memory + i * m->plan.weights;
-  float *dgain = m->part_gain + b * s->value + h * s->dv;
-  float *dbias = m->part_bias + b * s->value + h * s->dv;
-  size_t a = h * s->dk, c = h * s->dv, key_taps = s->taps * s->key;
+  size_t l = (size_t)ph->in, heads = (size_t)m->desc.batch * s->heads, c = h * s->dv;
+  const float *w = miras__weights(m, l);
+  const float *inverse = m->inverse + i * 2 * (size_t)m->desc.context;
+  float *dgates = m->dgates + row * s->ld_g, *dw0 = m->part_memory + i * m->plan.weights;
+  float *dgain = m->part_gain + b * s->value + c, *dbias = m->part_bias + b * s->value + c;
+  miras__qkv from = miras__sequence_qkv(ph, m->qkv, b);
   miras__head_io io;
   miras__head_grads g;
-  miras__head_inputs(m, k, w, h, n, proj, 0, q, kk, v, inverse);
-  miras__head_io_of(m, h, n, q, kk, v, m->gates + row * s->ld_g, NULL, &io);
+  miras__head_io_of(m, h, n, &from, m->gates + row * s->ld_g, NULL, &io);
   memset(&g, 0, sizeof g);
-  g.q = dq;
-  g.k = dk;
-  g.v = dv;
+  g.q = m->dqkv + i * m->per_qkv;
+  g.k = g.q + n * s->dk;
+  g.v = g.k + n * s->dk;
   g.ldq = g.ldk = s->dk;
   g.ldv = s->dv;
   g.ld_keep = g.ld_step = g.ld_momentum = g.ld_threshold = s->ld_g;
@@ -5692,22 +5796,37 @@ static void miras__head_bwd(void *argument, int index, int worker) {
                    d->inner_norm ? w + at->bias + c : NULL, m->tape + (l * heads + i) * m->per_tape,
                    0, &io, m->dy + row * s->ld_y + c, s->ld_y, &g, dw0, dgain, dbias, NULL,
                    m->scratch + (size_t)worker * m->scratch_size);
-  k->unit_bwd(dq, q, inverse, n, s->dk);
-  k->unit_bwd(dk, kk, inverse + n, n, s->dk);
-  for (j = 0; j < s->taps; j++) {
-    memset(conv + j * s->key + a, 0, s->dk * sizeof(float));
-    memset(conv + key_taps + j * s->key + a, 0, s->dk * sizeof(float));
-    memset(conv + 2 * key_taps + j * s->value + c, 0, s->dv * sizeof(float));
-  }
-  k->conv_bwd(dproj + a, s->ld_p, conv + a, s->key, dq, s->dk, proj + a, s->ld_p,
-              w + at->conv_q + a, s->key, s->taps, n, s->dk);
-  k->conv_bwd(dproj + s->at_k + a, s->ld_p, conv + key_taps + a, s->key, dk, s->dk,
-              proj + s->at_k + a, s->ld_p, w + at->conv_k + a, s->key, s->taps, n, s->dk);
-  k->conv_bwd(dproj + s->at_v + c, s->ld_p, conv + 2 * key_taps + c, s->value, dv, s->dv,
-              proj + s->at_v + c, s->ld_p, w + at->conv_v + c, s->value, s->taps, n, s->dv);
+  k->unit_bwd(g.q, io.q, inverse, n, s->dk);
+  k->unit_bwd(g.k, io.k, inverse + m->desc.context, n, s->dk);
 }
 
-/* Backward of miras__block_in: m->dproj, m->dgates and ph->mid -> ph->before; m->h for the weights. */
+/* Backward of miras__convolve for rows first.. of sequence b, n of them: m->dqkv -> their q, k, v in
+ * m->dproj; part [taps (2 key + value)] = their share of the gradients of the weights. */
+static void miras__convolve_bwd(const miras__phase *ph, const float *w, size_t b, size_t first,
+                                size_t n, float *part, float *sum) {
+  const miras_model *m = ph->m;
+  const miras__kernels *k = ph->k;
+  const miras__shape *s = &m->s;
+  const miras__slots *at = &m->at;
+  miras__qkv of = miras__sequence_qkv(ph, m->dqkv, b);
+  size_t row = b * ph->length + first, back = s->taps - 1, rest = ph->length - first - n;
+  size_t before = first < back ? first : back, after = rest < back ? rest : back;
+  const float *proj = m->proj + ((size_t)ph->in * m->rows + row) * s->ld_p;
+  float *dproj = m->dproj + row * s->ld_p, *dw = part, *dw_k = dw + s->taps * s->key;
+  float *dw_v = dw_k + s->taps * s->key;
+  const float *dq = of.base + first * s->dk, *dk = dq + of.length * s->dk;
+  const float *dv = of.base + 2 * of.length * s->dk + first * s->dv;
+  memset(part, 0, s->taps * s->at_out * sizeof(float));
+  k->conv_bwd(dproj, s->ld_p, dw, dq, of.per, proj, s->ld_p, w + at->conv_q, s->taps, before, n,
+              after, s->heads, s->dk, sum);
+  k->conv_bwd(dproj + s->at_k, s->ld_p, dw_k, dk, of.per, proj + s->at_k, s->ld_p, w + at->conv_k,
+              s->taps, before, n, after, s->heads, s->dk, sum);
+  k->conv_bwd(dproj + s->at_v, s->ld_p, dw_v, dv, of.per, proj + s->at_v, s->ld_p, w + at->conv_v,
+              s->taps, before, n, after, s->heads, s->dv, sum);
+}
+
+/* Backward of miras__block_in: m->dqkv, m->dgates and ph->mid -> ph->before; m->h and m->dproj are
+ * left for the weights. */
 static void miras__tile_in_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   miras_model *m = ph->m;
@@ -5716,8 +5835,11 @@ static void miras__tile_in_bwd(void *argument, int index, int worker) {
   const miras__slots *at = &m->at;
   size_t tile = (size_t)index, row, n = miras__tile_rows(ph, tile, &row), l = (size_t)ph->in;
   size_t here = l * m->rows + row, x = row * s->ld_x;
+  const float *w = miras__weights(m, l);
   float *part = m->part + tile * m->ld_part, *dproj = m->dproj + row * s->ld_p;
   float *pack = m->scratch + (size_t)worker * m->scratch_size, *t = pack + MIRAS__PACK;
+  miras__convolve_bwd(ph, w, row / ph->length, row % ph->length, n,
+                      m->part_conv + tile * s->taps * s->at_out, t);
   if (s->gates) {
     float *dg = m->dgates + row * s->ld_g;
     k->gates_bwd(dg, m->g + here * s->ld_g, s->ld_g, part + 3 * s->ld_x + s->ld_y, m->gate_scale,
@@ -5728,8 +5850,7 @@ static void miras__tile_in_bwd(void *argument, int index, int worker) {
   miras__matmul(k, MIRAS__SET, t, s->ld_x, dproj, s->ld_p, 1, m->proj_t, s->ld_x, 1, n, s->width,
                 s->proj, pack);
   k->rms_bwd(ph->before + x, s->ld_x, ph->mid + x, s->ld_x, part, m->h + x, s->ld_x,
-             m->x + here * s->ld_x, s->ld_x, miras__weights(m, l) + at->norm1, t, s->ld_x, n,
-             s->width);
+             m->x + here * s->ld_x, s->ld_x, w + at->norm1, t, s->ld_x, n, s->width);
 }
 
 /* Transposed weights of a block, for the products of its backward tiles. */
@@ -5781,7 +5902,7 @@ static void miras__jobs_weights(miras__jobs *list, const miras__phase *ph) {
   const miras__shape *s = &m->s;
   const miras__slots *at = &m->at;
   size_t l = (size_t)ph->in, batch = (size_t)m->batch, tiles = batch * ph->per;
-  size_t width = s->width, f = s->hidden, conv = s->taps * (2 * s->key + s->value);
+  size_t width = s->width, f = s->hidden, conv = s->taps * s->at_out;
   size_t key_taps = s->taps * s->key, memory = s->heads * m->plan.weights;
   float *g = m->grads + m->first_block + l * m->block;
   const float *ab = m->ab + l * m->rows * 2 * s->ld_f;
@@ -5805,10 +5926,10 @@ static void miras__jobs_weights(miras__jobs *list, const miras__phase *ph) {
   miras__job_reduce(list, g + at->norm1, width, m->part, m->ld_part, tiles);
   miras__job_reduce(list, g + at->norm2, width, m->part + s->ld_x, m->ld_part, tiles);
   miras__job_reduce(list, g + at->out_norm, s->value, m->part + 3 * s->ld_x, m->ld_part, tiles);
-  miras__job_reduce(list, g + at->conv_q, key_taps, m->part_conv, conv, batch);
-  miras__job_reduce(list, g + at->conv_k, key_taps, m->part_conv + key_taps, conv, batch);
+  miras__job_reduce(list, g + at->conv_q, key_taps, m->part_conv, conv, tiles);
+  miras__job_reduce(list, g + at->conv_k, key_taps, m->part_conv + key_taps, conv, tiles);
   miras__job_reduce(list, g + at->conv_v, s->taps * s->value, m->part_conv + 2 * key_taps, conv,
-                    batch);
+                    tiles);
   miras__job_reduce(list, g + at->memory, memory, m->part_memory, memory, batch);
   if (m->plan.d.inner_norm) {
     miras__job_reduce(list, g + at->gain, s->value, m->part_gain, s->value, batch);
@@ -5997,9 +6118,9 @@ struct miras_session {
   size_t tail, block;              /* floats of the convolutions' part, of a whole block          */
   size_t held;                     /* rows of logits                                              */
   float *x, *mid, *last;           /* [tile, W]                                                   */
-  float *proj;                     /* [taps - 1 + tile, proj]                                     */
+  float *proj;                     /* [tile, proj]                                                */
   float *g, *gates, *y, *ab;       /* [tile, ...] as in training                                  */
-  float *qkv;                      /* [tile, 2 dk + dv] of one head                               */
+  float *qkv;                      /* [H, tile (2 dk + dv)]                                       */
   float *logits;                   /* [held, V]                                                   */
   float *scratch;
   miras_allocator allocator;       /* alloc NULL: not ours to free                                */
@@ -6026,12 +6147,12 @@ static void miras__session_layout(miras_session *s, miras__arena *a, const miras
   s->x = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
   s->mid = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
   s->last = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
-  s->proj = miras__floats(a, 1, MIRAS__TILE + z->taps - 1, z->ld_p);
+  s->proj = miras__floats(a, 1, MIRAS__TILE, z->ld_p);
   s->g = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
   s->gates = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
   s->y = miras__floats(a, 1, MIRAS__TILE, z->ld_y);
   s->ab = miras__floats(a, 2, MIRAS__TILE, z->ld_f);
-  s->qkv = miras__floats(a, 1, MIRAS__TILE, 2 * z->dk + z->dv);
+  s->qkv = miras__floats(a, z->heads, MIRAS__TILE, 2 * z->dk + z->dv);
   s->logits = miras__floats(a, 1, s->held, z->ld_v);
   s->scratch = miras__floats(a, 1, 1, m->plan.scratch > scratch ? m->plan.scratch : scratch);
 }
@@ -6067,27 +6188,29 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
                                 size_t n) {
   const miras_model *m = s->model;
   const miras__shape *z = &m->s;
-  float *state = (float *)s->state, *now = s->proj + (z->taps - 1) * z->ld_p;
+  float *state = (float *)s->state;
   uint64_t position = miras__position(s->state);
-  size_t l, h, t, before = z->taps - 1, wide = z->at_out;
+  size_t l, h, t, back = z->taps - 1, wide = z->at_out;
+  miras__qkv qkv;
+  qkv.base = s->qkv;
+  qkv.per = MIRAS__TILE * (2 * z->dk + z->dv);
+  qkv.length = n;
   for (t = 0; t < n; t++)
     memcpy(s->x + t * z->ld_x, m->params + (size_t)tokens[t] * z->width, z->width * sizeof(float));
   for (l = 0; l < z->layers; l++) {
     const float *w = m->params + m->first_block + l * m->block;
-    float *tail = state + 16 + l * s->block, *q = s->qkv, *kk = q + n * z->dk, *v = kk + n * z->dk;
-    miras__block_in(m, k, w, n, s->x, now, s->g, s->gates, s->scratch);
-    for (t = 0; t < before; t++)
-      memcpy(s->proj + t * z->ld_p, tail + t * wide, wide * sizeof(float));
+    float *tail = state + 16 + l * s->block;
+    miras__block_in(m, k, w, n, s->x, s->proj, s->g, s->gates, tail, wide, &qkv, 0, s->scratch);
     for (h = 0; h < z->heads; h++) {
       miras__head_io io;
-      miras__head_inputs(m, k, w, h, n, now, before, q, kk, v, NULL);
-      miras__head_io_of(m, h, n, q, kk, v, s->gates, s->y, &io);
+      miras__head_io_of(m, h, n, &qkv, s->gates, s->y, &io);
       miras__head_run(m, k, w, h, &io, tail + s->tail + h * m->plan.head_state, position, NULL,
                       s->scratch);
     }
-    for (t = 0; t < before; t++)
-      memcpy(tail + t * wide, s->proj + (n + t) * z->ld_p, wide * sizeof(float));
-    miras__block_out(m, k, w, n, s->x, s->y, now, s->mid, s->ab, s->x, NULL, 0, 0, s->scratch);
+    for (t = 0; t < back; t++)      /* the last taps - 1 of what was there and what came */
+      memcpy(tail + t * wide, t + n < back ? tail + (t + n) * wide : s->proj + (t + n - back) * z->ld_p,
+             wide * sizeof(float));
+    miras__block_out(m, k, w, n, s->x, s->y, s->proj, s->mid, s->ab, s->x, NULL, 0, 0, s->scratch);
   }
   position += n;
   memcpy(s->state, &position, sizeof position);
@@ -6870,7 +6993,7 @@ static uint64_t miras__need_whole(miras__text *t) {
   return x;
 }
 
-/* @85 FILES ------------------------------------------------------ needs 10 11 14 65 70 80 84 -- */
+/* @85 FILES ------------------------------------------------------ needs 10 11 14 74 75 78 84 -- */
 
 /* A saved model is a safetensors file: 8 bytes of header length, a JSON header, f32 tensors without
  * gaps, everything little-endian. The header's __metadata__ holds the descriptor, field by field,

@@ -104,9 +104,9 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
   echo "- machine: $cpu, $cores cores, $JOBS runs side by side, one thread each"
   echo "- compiler: $($CC --version | head -n 1), \`-O2\`"
   echo "- date: $(date -u +%Y-%m-%d)"
-  echo "- command: \`sh bench/shakespeare.sh $(basename "$text")\`"
-  echo "- width 128, 2 layers, 4 heads, characters, $STEPS steps of 2048 tokens, AdamW, 3e-3 to 5 %," \
-       "no dropout, seed 1"
+  echo "- command: \`STEPS=$STEPS JOBS=$JOBS sh bench/shakespeare.sh $(basename "$text")\`"
+  echo "- width 128, 2 layers, 4 heads, characters, $STEPS steps of 2048 tokens, no dropout," \
+       "seed 1; AdamW, 3e-3 with 100 steps of warm-up and a cosine to 5 %, decay 0.1, clipping 1"
   echo
   echo "Losses are nats per character on the last 10 % of the text, every character a target once:"
   echo "in windows of the training length, each from an empty memory; and in one pass, the memory"

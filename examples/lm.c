@@ -916,7 +916,7 @@ static int demonstrate(options *o) {
     free(part);
   }
   o->minutes = 1;
-  o->batch = 16;
+  o->batch = 8; /* many small steps learn most in a minute */
   return train(o, text, n, "miras.h and README.md");
 }
 

@@ -1,7 +1,7 @@
 /* check.h: cmocka, or a plain runner with the same names for machines that have no cmocka (the
- * cross-compiled tests). Define MIRAS_TEST_NO_CMOCKA for the plain one; include this file instead of
- * cmocka.h. Only the names that the tests use are here. A failed check prints its place and leaves
- * the test by longjmp, as cmocka does. */
+ * cross-compiled tests). Define MIRAS_TEST_NO_CMOCKA for the plain one; include this file instead
+ * of cmocka.h. Only the names that the tests use are here. A failed check prints its place and
+ * leaves the test by longjmp, as cmocka does. */
 #ifndef MIRAS_TEST_CHECK_H
 #define MIRAS_TEST_CHECK_H
 
@@ -47,8 +47,8 @@ CHECK__NORETURN static void check__skip(void) {
   longjmp(check__jump, 1);
 }
 
-CHECK__UNUSED static void check__equal(uintmax_t a, uintmax_t b, int same, const char *file, int line,
-                                       const char *what) {
+CHECK__UNUSED static void check__equal(uintmax_t a, uintmax_t b, int same, const char *file,
+                                       int line, const char *what) {
   if ((a == b) == same) return;
   printf("%#jx and %#jx; ", a, b);
   check__stop(file, line, what);
@@ -95,7 +95,8 @@ CHECK__UNUSED static int check__run(const char *group, const CMUnitTest *tests, 
     if (tests[i].teardown_func) tests[i].teardown_func(&state);
     if (check__skipped) skipped = skipped + 1;
     if (bad) failed = failed + 1;
-    printf("[ %s ] %s\n", bad ? " FAILED " : check__skipped ? "SKIPPED " : "      OK", tests[i].name);
+    printf("[ %s ] %s\n", bad ? " FAILED " : check__skipped ? "SKIPPED " : "      OK",
+           tests[i].name);
     fflush(stdout);
   }
   if (teardown) teardown(&shared);
@@ -135,7 +136,8 @@ CHECK__UNUSED static int check__run(const char *group, const CMUnitTest *tests, 
 #define assert_memory_equal(a, b, n) check__memory(a, b, n, 1, __FILE__, __LINE__, #a " == " #b)
 #define assert_memory_not_equal(a, b, n) check__memory(a, b, n, 0, __FILE__, __LINE__, #a " != " #b)
 #define fail() check__stop(__FILE__, __LINE__, "fail()")
-#define fail_msg(...) (printf(__VA_ARGS__), printf("\n"), check__stop(__FILE__, __LINE__, "fail_msg"))
+#define fail_msg(...) \
+  (printf(__VA_ARGS__), printf("\n"), check__stop(__FILE__, __LINE__, "fail_msg"))
 #define skip() check__skip()
 #define print_message printf
 #define print_error printf

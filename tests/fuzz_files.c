@@ -4,7 +4,7 @@
  *   clang -g -O1 -I. -DMIRAS_LIBFUZZER -fsanitize=fuzzer,address,undefined tests/fuzz_files.c -lm
  *   ./a.out corpus                  libFuzzer; write its first corpus with the program below
  *   cc -O2 -I. tests/fuzz_files.c -lm
- *   ./a.out                         some thousand mutations from a fixed seed, for the default tests
+ *   ./a.out                         20000 mutations from a fixed seed, for the default tests
  *   ./a.out COUNT [SEED]            more of them
  *   ./a.out --seeds FOLDER          write the first corpus
  *   ./a.out FILE ...                replay
@@ -209,10 +209,11 @@ static size_t fuzz_foreign(unsigned char *to) {
 
 /* One deterministic input: a good file with a few changes of the sorts that hurt readers. */
 static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
-  static const char *const words[] = { "\"", "{", "}", "[", "]", ",", ":", "\\", "\\u0000", "0", "-1",
-    "4294967296", "18446744073709551615", "18446744073709551616", "\"F32\"", "\"dtype\":\"F32\",",
-    "\"shape\":[1],", "\"data_offsets\":[0,4]", "\"__metadata__\":{},", "\"embed.weight\":", " ", "\n",
-    "\"vocab\":\"4\",", "1e99", "0.5", "[0,4]", "[[[[[[[[", "\"checksum\":\"00000000\",", "\x01", "\xff" };
+  static const char *const words[] = { "\"", "{", "}", "[", "]", ",", ":", "\\", "\\u0000", "0",
+    "-1", "4294967296", "18446744073709551615", "18446744073709551616", "\"F32\"", " ", "\n",
+    "\"dtype\":\"F32\",", "\"shape\":[1],", "\"data_offsets\":[0,4]", "\"__metadata__\":{},",
+    "\"embed.weight\":", "\"vocab\":\"4\",", "1e99", "0.5", "[0,4]", "[[[[[[[[",
+    "\"checksum\":\"00000000\",", "\x01", "\xff" };
   uint64_t r = *seed = miras__hash(*seed);
   int kind = (int)(r % 8), edits = (int)(r >> 8 & 7), i;
   size_t n;
@@ -306,7 +307,10 @@ int main(int argc, char **argv) {
     }
     input[0] = 0;
     fuzz_write(argv[2], 3, input, 1 + fuzz_foreign(input + 1));
-    for (seed = 1, i = 4; i < 64; i++) fuzz_write(argv[2], (int)i, input, fuzz_mutate(&seed, input, room));
+    for (seed = 1, i = 4; i < 64; i++) {
+      size_t n = fuzz_mutate(&seed, input, room);
+      fuzz_write(argv[2], (int)i, input, n);
+    }
   } else if (argc > 1 && count <= 0) {
     for (i = 1; i < argc; i++) fuzz_file(argv[i]);
   } else {

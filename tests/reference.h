@@ -133,6 +133,7 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, doubl
         const double r = m[i] - v[i];
         e[i] = p * tanh(nu * r) * pow(r * r + 1e-6, 0.5 * (p - 1.0));
         loss += pow(r * r + 1e-6, 0.5 * p);
+        if (p < 3.0) ref_branch(branches, 0, r / 10.0); /* smooth, but over a thousandth */
       }
       break;
     case MIRAS_HUBER:
@@ -583,7 +584,7 @@ REF void ref_convolve(double *y, const double *c, const double *w, int batch, in
       }
 }
 
-/* One memory layer up to the output projection: h [batch, T, width] -> out [batch, T, heads * dv] */
+/* One memory layer up to its output projection: h [batch, T, width], out [batch, T, heads * dv]. */
 REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch, int T, double *out,
                           ref_branches *branches) {
   const miras_model_desc *d = &m->d;

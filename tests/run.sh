@@ -239,8 +239,10 @@ for compiler in $gcc $clang; do
   done
 done
 
-# Damaged files, by the fuzzer where clang has it.
-if [ "$mode" = all ] && [ -f tests/fuzz_files.c ]; then
+# Damaged files: a fixed number of mutations everywhere, the fuzzer where clang has it.
+if [ -f tests/fuzz_files.c ]; then
+  job "fuzz_files: $gcc -O2" "$gcc -std=c99 $strict_c -O2 tests/fuzz_files.c \
+-o '$build/bin/damage' -lm && $limit '$build/bin/damage'"
   fuzz=
   if [ -n "$clang" ]; then
     printf '%s\n' '#include <stddef.h>' '#include <stdint.h>' \
@@ -249,12 +251,14 @@ if [ "$mode" = all ] && [ -f tests/fuzz_files.c ]; then
     clang -fsanitize=fuzzer "$build/try.c" -o "$build/try" >/dev/null 2>&1 && fuzz=yes
   fi
   if [ -n "$fuzz" ]; then
-    job 'fuzz_files: clang, 30 seconds' "mkdir '$build/corpus' &&
-clang -std=c99 $c_warnings -Werror -O1 -g1 -fsanitize=fuzzer,address,undefined \
+    job 'fuzz_files: clang, 30 seconds of libFuzzer' "mkdir '$build/corpus' &&
+$gcc -std=c99 -O1 -DMIRAS_NO_SIMD tests/fuzz_files.c -o '$build/bin/seeds' -lm &&
+'$build/bin/seeds' --seeds '$build/corpus' &&
+clang -std=c99 $strict -O1 -g1 -DMIRAS_LIBFUZZER -fsanitize=fuzzer,address,undefined \
 -fno-sanitize-recover=all tests/fuzz_files.c -o '$build/bin/fuzz' -lm &&
-$limit '$build/bin/fuzz' -max_total_time=30 -seed=1 -rss_limit_mb=2048 -timeout=10 '$build/corpus'"
-  else
-    skip 'fuzz_files' 'clang with its fuzzer is not installed'
+cd '$build' && $limit bin/fuzz -max_total_time=30 -seed=1 -rss_limit_mb=2048 -timeout=20 corpus"
+  elif [ "$mode" = all ]; then
+    skip 'fuzz_files: libFuzzer' 'clang with its fuzzer is not installed'
   fi
 fi
 

@@ -220,8 +220,9 @@ static void test_checksum(void **state) {
 static void test_numbers(void **state) {
   static const char *const good[] = { "0", "-0", "1", "0.1", "1e3", "1E+3", "12.5e-1", "1e-60",
     "340282346638528859811704183484516925440", "0.333333333333333333333333333333333333333333" };
-  static const char *const bad[] = { "", "-", "+1", ".5", "5.", "01", "-01", "1e", "1e+", "0x1", "nan",
-    "inf", "1e39", "-1e39", "1e999999999", "1 ", " 1", "1,5", "1..2", "1.2.3", "--1", "3.4028236e38" };
+  static const char *const bad[] = { "", "-", "+1", ".5", "5.", "01", "-01", "1e", "1e+", "0x1",
+    "nan", "inf", "1e39", "-1e39", "1e999999999", "1 ", " 1", "1,5", "1..2", "1.2.3", "--1",
+    "3.4028236e38" };
   static const char *const not_whole[] = { "", "-1", "+1", "00", "01", "1.0", "1e1", " 1", "1 ",
     "18446744073709551616", "99999999999999999999", "184467440737095516150" };
   static const float some[] = { 0, 1, 0.1f, 1e-45f, 1.17549435e-38f, 3.40282347e38f, 0.03125f };
@@ -351,7 +352,7 @@ static void test_moments(void **state) {
   train(a.model, 0);
   plain = saved(&a, 0);
   full = saved(&a, MIRAS_SAVE_TRAINING);
-  assert_int_equal(full.n / 4, (full.n - 4 * 2 * a.model->param_count) / 4 + 2 * a.model->param_count);
+  assert_true(full.n > plain.n + 8 * a.model->param_count);
   b.model = tiny_model(MIRAS_TITANS, 1);
   train(b.model, 3);
   train(b.model, 4);
@@ -783,10 +784,11 @@ static bytes foreign(const miras_model *m, int style, size_t *header_size) {
   for (i = 0; i <= total; i++) {
     int v = style & REVERSED ? total - 1 - i : i;
     if (style & METADATA_LAST ? i == total : i == 0) {
-      say(&head, "%s%s\"__metadata__\"%s:%s{%s\"format\"%s:%s\"miras\",%s\"version\":\"1\"", i ? "," : "",
-          gap, gap, gap, gap, gap, gap, gap);
+      say(&head, "%s%s\"__metadata__\"%s:%s{%s\"format\"%s:%s\"miras\",%s\"version\":\"1\"",
+          i ? "," : "", gap, gap, gap, gap, gap, gap, gap);
       if (style & NOTES)
-        say(&head, ",\"note\":\"a \\\"quoted\\\" \\u00e9 \\ud83d\\ude00 \xc3\xa9 %s\",\"empty\":\"\",\"\":\"\"",
+        say(&head, ",\"note\":\"a \\\"quoted\\\" \\u00e9 \\ud83d\\ude00 \xc3\xa9 %s\""
+                   ",\"empty\":\"\",\"\":\"\"",
             "a long line of words that has more characters than any field of ours can hold");
       say(&head, ",%s%s}%s", gap, fields, gap);
       if (style & METADATA_LAST) break;
@@ -804,14 +806,16 @@ static bytes foreign(const miras_model *m, int style, size_t *header_size) {
       for (k = 0; k < rank; k++)
         p += sprintf(p, "%s%s%d%s", k ? "," : "", gap,
                      v < m->view_count ? m->views[v].shape[k] : (int)m->param_count, gap);
-      if (style & ESCAPED) say(&head, "%s\"\\u00%02x%s\"%s:{%s", gap, (unsigned)name[0], name + 1, gap, gap);
-      else say(&head, "%s\"%s\"%s:%s{%s", gap, name, gap, gap, gap);
+      if (style & ESCAPED)
+        say(&head, "%s\"\\u00%02x%s\"%s:{%s", gap, (unsigned)name[0], name + 1, gap, gap);
+      else
+        say(&head, "%s\"%s\"%s:%s{%s", gap, name, gap, gap, gap);
       if (style & INNER)
         say(&head, "\"data_offsets\":[%zu,%zu],%s\"shape\":[%s],\"dtype\":\"F32\"%s}", begin[v],
             begin[v] + 4 * count, gap, shape, gap);
       else
-        say(&head, "\"dtype\"%s:%s\"F32\",\"shape\":[%s]%s,\"data_offsets\":[%s%zu%s,%zu]}", gap, gap,
-            shape, gap, gap, begin[v], gap, begin[v] + 4 * count);
+        say(&head, "\"dtype\"%s:%s\"F32\",\"shape\":[%s]%s,\"data_offsets\":[%s%zu%s,%zu]}",
+            gap, gap, shape, gap, gap, begin[v], gap, begin[v] + 4 * count);
     }
   }
   say(&head, "%s}%s", gap, style & SPACED ? "  \n" : "");
@@ -901,7 +905,8 @@ static void test_hostile_headers(void **state) {
     { "[7,8]", "[999999999999999999999999999999999999999999,8]" },
     /* offsets; the first tensor has 224 bytes */
     { "[0,224]", "[0,220]" }, { "[0,224]", "[0,228]" }, { "[0,224]", "[4,228]" },
-    { "[0,224]", "[224,0]" }, { "[0,224]", "[0,0]" }, { "[0,224]", "[0]" }, { "[0,224]", "[0,224,0]" },
+    { "[0,224]", "[224,0]" }, { "[0,224]", "[0,0]" }, { "[0,224]", "[0]" },
+    { "[0,224]", "[0,224,0]" },
     { "[0,224]", "[]" }, { "[0,224]", "[-0,224]" }, { "[0,224]", "[0,-224]" },
     { "[0,224]", "[0,224.0]" }, { "[0,224]", "[\"0\",224]" }, { "[0,224]", "0,224" },
     { "[0,224]", "[18446744073709551392,18446744073709551616]" },
@@ -934,11 +939,13 @@ static void test_hostile_headers(void **state) {
                            "\"embed.weight\":" },
     /* metadata */
     { "\"__metadata__\"", "\"__metadatb__\"" }, { "\"__metadata__\":{", "\"__metadata__\":[" },
-    { "\"__metadata__\":{", "\"__metadata__\":{}," }, { "\"__metadata__\":{", "\"__metadata__\":null," },
+    { "\"__metadata__\":{", "\"__metadata__\":{}," },
+    { "\"__metadata__\":{", "\"__metadata__\":null," },
     { "\"__metadata__\":{", "\"__metadata__\":{},\"__metadata__\":{" },
     { "\"__metadata__\":{", "\"__metadata__\":{\"a\":\"b\"},\"__metadata__\":{" },
     { "\"format\":\"miras\"", "\"format\":\"pt\"" }, { "\"format\":\"miras\",", "" },
-    { "\"format\":\"miras\"", "\"format\":{\"a\":\"miras\"}" }, { "\"format\":\"miras\"", "\"format\":1" },
+    { "\"format\":\"miras\"", "\"format\":{\"a\":\"miras\"}" },
+    { "\"format\":\"miras\"", "\"format\":1" },
     { "\"format\":\"miras\"", "\"format\":\"miras\",\"format\":\"miras\"" },
     { "\"format\":\"miras\"", "\"format\":\"miras\",\"f\\u006frmat\":\"miras\"" },
     { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":{}" },
@@ -960,19 +967,25 @@ static void test_hostile_headers(void **state) {
     { "\"vocab\":\"7\"", "\"vocab\":7" }, { "\"vocab\":\"7\"", "\"vocab\":\"-7\"" },
     { "\"vocab\":\"7\"", "\"vocab\":\"07\"" }, { "\"vocab\":\"7\"", "\"vocab\":\"7.0\"" },
     { "\"vocab\":\"7\"", "\"vocab\":\"\"" }, { "\"vocab\":\"7\"", "\"vocab\":\"2147483648\"" },
-    { "\"vocab\":\"7\"", "\"vocab\":\"18446744073709551623\"" }, { "\"vocab\":\"7\"", "\"vocab\":\"7 \"" },
-    { "\"mlp\"", "\"ml\"" }, { "\"mlp\"", "\"mlp \"" }, { "\"mlp\"", "\"\"" }, { "\"mlp\"", "\"1\"" },
+    { "\"vocab\":\"7\"", "\"vocab\":\"18446744073709551623\"" },
+    { "\"vocab\":\"7\"", "\"vocab\":\"7 \"" },
+    { "\"mlp\"", "\"ml\"" }, { "\"mlp\"", "\"mlp \"" }, { "\"mlp\"", "\"\"" },
+    { "\"mlp\"", "\"1\"" },
     { "\"mlp\"", "\"matrix mlp\"" }, { "\"mlp\"", "\" mlp\"" },
-    { "\"dropout\":\"0.1\"", "\"dropout\":\"nan\"" }, { "\"dropout\":\"0.1\"", "\"dropout\":\"inf\"" },
-    { "\"dropout\":\"0.1\"", "\"dropout\":\"1e999\"" }, { "\"dropout\":\"0.1\"", "\"dropout\":\"0,1\"" },
-    { "\"dropout\":\"0.1\"", "\"dropout\":\"0x1p-3\"" }, { "\"dropout\":\"0.1\"", "\"dropout\":\"\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"nan\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"inf\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"1e999\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"0,1\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"0x1p-3\"" },
+    { "\"dropout\":\"0.1\"", "\"dropout\":\"\"" },
     { "\"dropout\":\"0.1\"", "\"dropout\":0.1" },
     { "\"vocab\":\"7\"", "\"vocab\":\"7\",\"steps\":\"-1\"" },
     { "\"vocab\":\"7\"", "\"vocab\":\"7\",\"steps\":\"18446744073709551616\"" },
     /* the frame */
     { "{\"__metadata__\"", " {\"__metadata__\"" }, { "{\"__metadata__\"", "[\"__metadata__\"" },
     { "{\"__metadata__\"", "{,\"__metadata__\"" }, { "{\"__metadata__\"", "{{\"__metadata__\"" },
-    { "{\"__metadata__\"", "\"__metadata__\"" }, { "{\"__metadata__\"", "\xef\xbb\xbf{\"__metadata__\"" },
+    { "{\"__metadata__\"", "\"__metadata__\"" },
+    { "{\"__metadata__\"", "\xef\xbb\xbf{\"__metadata__\"" },
     { "", "}" }, { "", "," }, { "", "x" }, { "", "{}" }, { "", "/**/" }, { "", "\v" }
   };
   static const char longer[] = "\"dropout\":\"0.100000001490116\",\"x\":\"y\"";
@@ -1206,11 +1219,14 @@ static void test_paths(void **state) {
     long live = test_live;
     test_calls = 0;
     test_fail_at = 1;
-    assert_int_equal(k == 0 ? miras_model_load(a.model, path) : k == 1 ? miras_memory_load(a.memory, path)
-                     : k == 2 ? miras_session_load(a.session, path)
-                     : k == 3 ? miras_model_save(a.model, path, 0) : k == 4 ? miras_memory_save(a.memory, path)
-                     : miras_session_save(a.session, path), MIRAS_ERR_ALLOC);
+    result = k == 0 ? miras_model_load(a.model, path)
+           : k == 1 ? miras_memory_load(a.memory, path)
+           : k == 2 ? miras_session_load(a.session, path)
+           : k == 3 ? miras_model_save(a.model, path, 0)
+           : k == 4 ? miras_memory_save(a.memory, path)
+           : miras_session_save(a.session, path);
     test_fail_at = 0;
+    assert_int_equal(result, MIRAS_ERR_ALLOC);
     assert_int_equal(test_live, live);
   }
   assert_true(print_of(&a) == before);
@@ -1243,7 +1259,7 @@ static void test_disk_full(void **state) {
   signal(SIGXFSZ, SIG_IGN);
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
   step = old.n / 97 + 1;
-  for (limit = 0; limit < old.n; limit += limit + step < old.n || limit == old.n - 1 ? step : old.n - 1 - limit) {
+  for (limit = (old.n - 1) % step; limit < old.n; limit += step) {   /* the last: one byte short */
     miras_result result;
     now = was;
     now.rlim_cur = (rlim_t)limit;

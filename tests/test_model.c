@@ -197,7 +197,7 @@ static void settle(miras_model *m, const miras_model_desc *d, int T, wide *w) {
 /* ---- loss and logits ---- */
 
 static void test_forward(void **state) {
-  double worst_loss = 0.0, worst_logits = 0.0;
+  double worst_loss = 0.0, worst_logits = 0.0, worst_slack = 0.0;
   (void)state;
   start();
   for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++)
@@ -211,14 +211,28 @@ static void test_forward(void **state) {
       if (m == NULL) continue;
       settle(m, &d, 13, &w);
       for (int T = 1; T <= 13; T++) {
-        double *logits = (double *)ref_zeros((size_t)BATCH * (size_t)T * VOCAB), loss, error;
+        double *logits = (double *)ref_zeros((size_t)BATCH * (size_t)T * VOCAB), loss = 0.0, error;
+        double *shaken = (double *)ref_zeros((size_t)BATCH * (size_t)T * VOCAB);
+        double slack = 0.0;
         float is;
         ref_branches corners;
-        do { /* text that keeps clear of the corners */
+        /* text that keeps clear of corners and of chaos; what parameters that differ by 1e-6 would
+         * do is allowed on top of the bound */
+        for (int attempt = 0; attempt < 60; attempt++) {
           draw_text(T);
           ref_branches_clear(&corners);
           loss = ref_model_loss(&w.r, tokens, targets, BATCH, T, logits, &corners);
-        } while (!(corners.margin > 1e-4));
+          for (size_t i = 0; i < w.count; i++) w.params[i] *= 1.0 + (double)uniform(-1e-6f, 1e-6f);
+          ref_model_loss(&w.r, tokens, targets, BATCH, T, shaken, NULL);
+          for (size_t i = 0; i < w.count; i++) w.params[i] = (double)miras_model_params(m, NULL)[i];
+          slack = 0.0;
+          for (int i = 0; i < BATCH * T * VOCAB; i++)
+            if (fabs(shaken[i] - logits[i]) > slack) slack = fabs(shaken[i] - logits[i]);
+          if (corners.margin > 1e-4 && slack <= 5e-4) break;
+        }
+        if (!(corners.margin > 1e-4 && slack <= 5e-4))
+          failed("%s chunk %d T %d: no settled text", name, chunk, T);
+        if (slack > worst_slack) worst_slack = slack;
         is = miras_model_loss(m, tokens, targets, BATCH, T, 0);
         error = fabs((double)is - loss) / fabs(loss);
         if (error > worst_loss) worst_loss = error;
@@ -241,7 +255,7 @@ static void test_forward(void **state) {
             row = miras_session_step(s, tokens[b * T + t]);
             error = row == NULL ? HUGE_VAL : error_of(row, expected, VOCAB);
             if (error > worst_logits) worst_logits = error;
-            if (!(error <= FORWARD * 2.0))
+            if (!(error <= FORWARD * 2.0 + slack))
               failed("%s chunk %d: logits off by %.2e at %d of %d", name, chunk, error, t, T);
             if (targets[b * T + t] >= 0) {
               double top = expected[0], total = 0.0;
@@ -253,16 +267,18 @@ static void test_forward(void **state) {
           }
           miras_session_reset(s);
           sum = miras_session_score(s, tokens + b * T, targets + b * T, (size_t)T);
-          if (!(fabs(sum - score) <= FORWARD * (score + 1.0)))
+          if (!(fabs(sum - score) <= FORWARD * (score + 1.0) + slack * T))
             failed("%s chunk %d T %d: score %.8g, not %.8g", name, chunk, T, sum, score);
           miras_session_close(s);
         }
         free(logits);
+        free(shaken);
       }
       free(w.params);
       miras_model_close(m);
     }
-  printf("  largest error: loss %.2e, logits %.2e\n", worst_loss, worst_logits);
+  printf("  largest error: loss %.2e, logits %.2e; largest slack %.2e\n", worst_loss, worst_logits,
+         worst_slack);
   finish();
 }
 
@@ -620,7 +636,7 @@ static void test_threads(void **state) {
       row = session == NULL ? NULL : miras_session_prefill(session, tokens, 19);
       if (row == NULL) failed("%s, way %d: no prefill", name, way);
       miras_session_close(session);
-      if (way >= 1 && way <= 4 && s.calls == 0) failed("%s: the job system was not asked", name);
+      if (way >= 2 && way <= 4 && s.calls == 0) failed("%s: the job system was not asked", name);
       miras_model_close(m);
       if (pool != NULL) miras_pool_close(pool);
     }

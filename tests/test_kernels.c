@@ -1,0 +1,747 @@
+/* Rooms 10 to 25 and 70: platform, vector maths, level 1, the matrix product, dispatch.
+ *
+ *   cc -O2 tests/test_kernels.c -o test_kernels -lcmocka -lm && ./test_kernels
+ *
+ * Every kernel runs on every instruction set of this processor, against references in double (the
+ * matrix product against a chain of fmaf, to the bit), with operands that end or begin at a page
+ * that faults, and the sets with fused multiply-add must agree with each other bit for bit.
+ * -DMIRAS_TEST_PRINT prints the largest errors that room 22 states. */
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* MAP_ANONYMOUS under -std=c99 */
+#endif
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define EPS 5.9604645e-8 /* half a unit in the last place of 1 */
+
+/* ---- operands between two pages that fault ---- */
+
+enum { SLOTS = 6, SLOT_BYTES = 1 << 20 };
+
+static unsigned char *slot_base[SLOTS];
+
+static int map_slots(void **state) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  int i;
+  (void)state;
+  for (i = 0; i < SLOTS; i++) {
+    unsigned char *p = (unsigned char *)mmap(NULL, SLOT_BYTES + 2 * page, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || mprotect(p, page, PROT_NONE) != 0 ||
+        mprotect(p + page + SLOT_BYTES, page, PROT_NONE) != 0)
+      return -1;
+    slot_base[i] = p + page;
+  }
+  return 0;
+}
+
+/* n floats in slot i: side 0 ends at the upper page, side 1 begins at the lower one (and so is
+ * aligned), side 2 begins 1, 2, ... floats behind it. */
+static float *place(int i, size_t n, int side) {
+  unsigned char *p = slot_base[i];
+  if (n * sizeof(float) + 64 > SLOT_BYTES) abort();
+  if (side == 0) p += SLOT_BYTES - n * sizeof(float);
+  if (side == 2) p += sizeof(float) * (1 + ((size_t)i * 3 + n) % 15);
+  return (float *)(void *)p;
+}
+
+/* ---- numbers ---- */
+
+enum { UNIFORM, LOGNORMAL, TINY, HUGE_, DENORMAL, SPECIAL, FAMILIES };
+
+static const char *const family_names[] = { "uniform", "lognormal", "tiny",
+                                            "huge",    "denormal",  "special" };
+
+static float draw(int family, uint64_t seed, uint64_t i) {
+  float u = miras__uniform(seed, i);
+  static const float special[] = { 0.0f, -0.0f, 1.0f, -1.0f, 1e-40f, FLT_MAX, -FLT_MAX, FLT_MIN };
+  switch (family) {
+    case LOGNORMAL: return (u < 0 ? -1.0f : 1.0f) * (float)exp(3.0 * (double)miras__uniform(~seed, i));
+    case TINY: return u * 1e-30f;
+    case HUGE_: return u * 1e30f;
+    case DENORMAL: return u * 1e-38f;
+    case SPECIAL: {
+      uint64_t pick = miras__hash(seed ^ miras__hash(i)) % 24;
+      if (pick == 8) return NAN;
+      if (pick == 9) return INFINITY;
+      if (pick == 10) return -INFINITY;
+      return pick < 8 ? special[pick] : u;
+    }
+    default: return u;
+  }
+}
+
+static void draw_all(float *p, size_t n, int family, uint64_t seed) {
+  size_t i;
+  for (i = 0; i < n; i++) p[i] = draw(family, seed, i);
+}
+
+/* Units in the last place of float at v. */
+static double ulp_of(double v) {
+  int e;
+  v = fabs(v);
+  if (v < (double)FLT_MIN) return ldexp(1.0, -149);
+  if (v > (double)FLT_MAX) v = (double)FLT_MAX;
+  (void)frexp(v, &e);
+  return ldexp(1.0, e - 24);
+}
+
+/* What double holds but float cannot is infinite in float. */
+static double as_float(double v) {
+  if (fabs(v) >= (double)FLT_MAX * (1.0 + EPS / 2)) return v > 0 ? (double)INFINITY : -(double)INFINITY;
+  return v;
+}
+
+static int near(float got, double want, double bound) {
+  want = as_float(want);
+  if (isnan(want)) return isnan(got);
+  if (isinf(want)) return isinf(got) ? (got > 0) == (want > 0) : fabs((double)got) + bound >= (double)FLT_MAX;
+  if (isnan(got)) return 0;
+  if (isinf(got)) return fabs(want) + bound >= (double)FLT_MAX;
+  return fabs((double)got - want) <= bound;
+}
+
+static int same_bits(const float *a, const float *b, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i++)   /* the sign and payload of a NaN mean nothing */
+    if (!(isnan(a[i]) && isnan(b[i])) && memcmp(a + i, b + i, sizeof *a) != 0) return 0;
+  return 1;
+}
+
+static int fused(const miras__kernels *kern) { return strcmp(kern->name, "portable") != 0; }
+
+/* ---- references ---- */
+
+static double ref_sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
+
+static double ref_softplus(double x) { return (x > 0 ? x : 0) + (isnan(x) ? x : log1p(exp(-fabs(x)))); }
+
+/* value (order 0), first and second derivative of an activation */
+static double ref_act(int kind, int order, double x) {
+  const double c = 2 * 0.79788456080286535588, k = 0.044715;
+  double w, w1, w2, s, t;
+  if (isnan(x)) return x;
+  if (kind == MIRAS_IDENTITY) return order == 0 ? x : order == 1 ? 1 : 0;
+  if (fabs(x) > 1000) return order == 0 ? (x > 0 ? x : 0) : order == 1 ? (x > 0) : 0;
+  w = kind == MIRAS_GELU ? c * (x + k * x * x * x) : x;
+  w1 = kind == MIRAS_GELU ? c * (1 + 3 * k * x * x) : 1;
+  w2 = kind == MIRAS_GELU ? c * 6 * k * x : 0;
+  s = ref_sigmoid(w);
+  t = ref_sigmoid(-w);
+  if (order == 0) return x * s;
+  if (order == 1) return s + x * s * t * w1;
+  return s * t * (2 * w1 + x * (w2 + (t - s) * w1 * w1));
+}
+
+/* ---- level 1 ---- */
+
+enum {
+  DOT, SUM, AXPY, SCALE, ADD, MUL, MULADD, FILL, EXP, SIGMOID, TANH, LOG, SOFTPLUS, ACT, ACT_GRAD,
+  ACT_GRAD2, SOFTMAX, OPS
+};
+
+static const char *const op_names[] = {
+  "dot", "sum", "axpy", "scale", "add", "mul", "muladd", "fill", "exp", "sigmoid", "tanh", "log",
+  "softplus", "act", "act_grad", "act_grad2", "softmax"
+};
+
+/* Run op: y and y2 are outputs (also inputs where the kernel adds), a, b, c inputs. */
+static void run_op(const miras__kernels *k, int op, int kind, float *y, float *y2, const float *a,
+                   const float *b, const float *c, float s, size_t n, float *scalar) {
+  switch (op) {
+    case DOT: *scalar = k->dot(a, b, n); break;
+    case SUM: *scalar = k->sum(a, n); break;
+    case AXPY: k->axpy(y, s, a, n); break;
+    case SCALE: k->scale(y, s, a, n); break;
+    case ADD: k->add(y, a, n); break;
+    case MUL: k->mul(y, a, b, n); break;
+    case MULADD: k->muladd(y, a, b, n); break;
+    case FILL: k->fill(y, s, n); break;
+    case EXP: k->map_exp(y, a, n); break;
+    case SIGMOID: k->map_sigmoid(y, a, n); break;
+    case TANH: k->map_tanh(y, a, n); break;
+    case LOG: k->map_log(y, a, n); break;
+    case SOFTPLUS: k->map_softplus(y, a, n); break;
+    case ACT: k->act(kind, y, a, n); break;
+    case ACT_GRAD: k->act_grad(kind, y, a, b, n); break;
+    case ACT_GRAD2: k->act_grad2(kind, y, y2, a, b, c, n); break;
+    default: k->softmax(y, a, n, s); break;
+  }
+}
+
+/* Element i of the result in double, and how far float may be off. y0 and z0 are the outputs
+ * before the call. */
+static double ref_op(int op, int kind, double y0, double a, double b, double s, double *bound) {
+  double v, scale;
+  switch (op) {
+    case AXPY: v = y0 + s * a; scale = fabs(y0) + 2 * fabs(s * a); break;
+    case SCALE: v = s * a; scale = fabs(v); break;
+    case ADD: v = y0 + a; scale = fabs(v); break;
+    case MUL: v = a * b; scale = fabs(v); break;
+    case MULADD: v = y0 + a * b; scale = fabs(y0) + 2 * fabs(a * b); break;
+    case FILL: v = s; scale = 0; break;
+    case EXP: v = exp(a); scale = 3 * fabs(v); break;
+    case SIGMOID: v = ref_sigmoid(a); scale = 5 * fabs(v); break;
+    case TANH: v = tanh(a); scale = 5 * fabs(v); break;
+    case LOG: v = log(a); scale = 3 * fabs(v); break;
+    case SOFTPLUS: v = ref_softplus(a); scale = 5 * fabs(v); break;
+    case ACT: v = ref_act(kind, 0, a); scale = kind == MIRAS_IDENTITY ? 0 : 8 * fmax(fabs(v), 1); break;
+    default:
+      v = kind == MIRAS_IDENTITY ? b : b * ref_act(kind, 1, a);
+      scale = kind == MIRAS_IDENTITY ? 0 : 16 * fmax(fabs(v), fabs(b));
+      break;
+  }
+  *bound = isfinite(scale) ? EPS * scale * 1.01 + 1.5e-45 : 0;
+  return v;
+}
+
+static void check_op(const miras__kernels *k, int op, int kind, int family, int side, size_t n) {
+  float *y = place(0, n, side), *y2 = place(1, n, side), *a = place(2, n, side);
+  float *b = place(3, n, side), *c = place(4, n, side), y0[96], z0[96], again[96], s, scalar = 0;
+  const uint64_t seed = (uint64_t)(op * 100 + kind * 10 + family);
+  double sum = 0, size = 0, top = -(double)INFINITY;
+  size_t i;
+  int bad = 0;
+  draw_all(a, n, family, seed);
+  draw_all(b, n, family == HUGE_ ? UNIFORM : family, seed + 1000);
+  draw_all(c, n, UNIFORM, seed + 2000);
+  draw_all(y, n, op == ACT_GRAD2 || family == HUGE_ ? UNIFORM : family, seed + 3000);
+  draw_all(y2, n, UNIFORM, seed + 4000);
+  s = draw(UNIFORM, seed, 7);
+  if (op >= EXP && op <= SOFTPLUS && family == UNIFORM)
+    for (i = 0; i < n; i++) a[i] *= 12.0f;
+  if (op == LOG && family != SPECIAL)
+    for (i = 0; i < n; i++) a[i] = fabsf(a[i]);
+  memcpy(y0, y, n * sizeof *y);
+  memcpy(z0, y2, n * sizeof *y);
+  run_op(k, op, kind, y, y2, a, b, c, s, n, &scalar);
+  if (op == DOT || op == SUM) {
+    for (i = 0; i < n; i++) {
+      double t = op == DOT ? (double)a[i] * (double)b[i] : (double)a[i];
+      sum += t;
+      size += fabs(t);
+    }
+    if (family == SPECIAL) bad = !isnan(scalar) && !isinf(scalar) && !isfinite(sum);
+    else bad = !near(scalar, sum, EPS * size * 8 + 1.5e-45 * (double)n);
+  } else if (op == SOFTMAX) {
+    for (i = 0; i < n; i++) {
+      if (isnan(a[i]) || (double)a[i] > top) top = (double)a[i];
+      if (isnan(a[i])) break;
+    }
+    for (i = 0; i < n; i++) sum += exp((double)a[i] - top);
+    for (i = 0; i < n; i++) {
+      double v = (double)s * exp((double)a[i] - top) / sum;
+      /* the difference to the maximum is rounded before exp sees it */
+      double off = isfinite(v) ? fabs(v) * EPS * (12 + fmin(fabs((double)a[i] - top), 200)) : 0;
+      if (!near(y[i], v, off + 1.5e-45)) bad = 1;
+    }
+  } else {
+    for (i = 0; i < n; i++) {
+      double bound, v;
+      if (op == ACT_GRAD2) {
+        double g2 = ref_act(kind, 2, (double)a[i]), v2;
+        v = (double)c[i] * (kind == MIRAS_IDENTITY ? 1 : ref_act(kind, 1, (double)a[i]));
+        if (!near(y[i], v, 16 * EPS * fabs((double)c[i]))) bad = 1;
+        v2 = (double)z0[i] + (double)c[i] * (double)b[i] * g2;
+        if (kind == MIRAS_IDENTITY) v2 = (double)z0[i];
+        bound = EPS * (fabs((double)z0[i]) + 16 * fabs((double)c[i] * (double)b[i]));
+        /* infinity times a derivative of zero */
+        if (isfinite(b[i]) && !near(y2[i], v2, isfinite(bound) ? bound + 1.5e-45 : 0)) bad = 1;
+        continue;
+      }
+      v = ref_op(op, kind, (double)y0[i], (double)a[i], (double)b[i], (double)s, &bound);
+      if (op == AXPY || op == MULADD) {   /* an infinite product and an infinite sum */
+        if (isinf(y0[i]) || fabs((double)y0[i]) >= (double)FLT_MAX) continue;
+      }
+      if (op == ACT_GRAD && !isfinite(b[i]) && kind != MIRAS_IDENTITY) continue;
+      if (!near(y[i], v, bound)) {
+        print_error("element %d: %a gives %.9g, not %.9g\n", (int)i, (double)a[i], (double)y[i], v);
+        bad = 1;
+      }
+    }
+  }
+  if (bad)
+    fail_msg("%s of %s, kind %d, %s, side %d, n %d", op_names[op], k->name, kind,
+             family_names[family], side, (int)n);
+  /* in place: the same bits */
+  if (op == SCALE || op == MUL || (op >= EXP && op <= ACT_GRAD) || op == SOFTMAX) {
+    memcpy(again, y, n * sizeof *y);
+    run_op(k, op, kind, a, y2, a, b, c, s, n, &scalar);
+    if (!same_bits(a, again, n)) fail_msg("%s of %s in place, n %d", op_names[op], k->name, (int)n);
+  }
+}
+
+static void test_level1(void **state) {
+  int t, op, kind, family, side;
+  size_t n;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    if (!miras__kernels_usable(miras__kernel_list[t])) continue;
+    for (op = 0; op < OPS; op++)
+      for (kind = 0; kind < (op >= ACT && op <= ACT_GRAD2 ? MIRAS_ACTIVATION_COUNT : 1); kind++)
+        for (family = 0; family < FAMILIES; family++)
+          for (side = 0; side < 3; side++)
+            for (n = 0; n <= 4 * 16 + 3; n++)
+              check_op(miras__kernel_list[t], op, kind, family, side, n);
+  }
+}
+
+/* What is written past n would be written over something else. */
+static void test_level1_bounds(void **state) {
+  int t, op;
+  size_t n, i;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    if (!miras__kernels_usable(miras__kernel_list[t])) continue;
+    for (op = 0; op < OPS; op++)
+      for (n = 0; n <= 67; n++) {
+        float y[128], y2[128], a[128], scalar;
+        for (i = 0; i < 128; i++) y[i] = y2[i] = a[i] = 0.5f;
+        run_op(miras__kernel_list[t], op, MIRAS_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f, n, &scalar);
+        for (i = 0; i < 128; i++)
+          if (i < 5 || i >= 5 + n) {
+            assert_true(y[i] == 0.5f);
+            assert_true(y2[i] == 0.5f);
+          }
+      }
+  }
+}
+
+/* The sets with fused multiply-add agree to the bit. */
+static void test_level1_same(void **state) {
+  const miras__kernels *first = NULL;
+  int t, op, kind, family;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k) || !fused(k)) continue;
+    if (first == NULL) {
+      first = k;
+      continue;
+    }
+    for (op = 0; op < OPS; op++)
+      for (kind = 0; kind < (op >= ACT && op <= ACT_GRAD2 ? MIRAS_ACTIVATION_COUNT : 1); kind++)
+        for (family = 0; family < FAMILIES; family++) {
+          size_t n;
+          for (n = 0; n <= 1000; n = n < 67 ? n + 1 : n + 311) {
+            static float in[3][1001], y[2][1001], y2[2][1001];
+            float scalar[2] = { 0, 0 };
+            int i;
+            for (i = 0; i < 3; i++) draw_all(in[i], n, family, (uint64_t)(i + op));
+            for (i = 0; i < 2; i++) {
+              draw_all(y[i], n, family, 99);
+              draw_all(y2[i], n, family, 98);
+              run_op(i ? k : first, op, kind, y[i], y2[i], in[0], in[1], in[2], 0.75f, n, &scalar[i]);
+            }
+            if (!same_bits(y[0], y[1], n) || !same_bits(y2[0], y2[1], n) ||
+                !same_bits(&scalar[0], &scalar[1], 1))
+              fail_msg("%s: %s and %s differ, kind %d, %s, n %d", op_names[op], first->name, k->name,
+                       kind, family_names[family], (int)n);
+          }
+        }
+  }
+}
+
+/* ---- accuracy over the floats ---- */
+
+enum { FUNCTIONS = 11, BLOCK = 4096 };
+
+static const struct {
+  const char *name;
+  int op, kind;
+  double limit;   /* units in the last place, or for the activations of max(1, |result|) */
+} functions[FUNCTIONS] = {
+  { "exp", EXP, 0, 1.1 },
+  { "log", LOG, 0, 1.0 },
+  { "tanh", TANH, 0, 2.5 },
+  { "sigmoid", SIGMOID, 0, 2.5 },
+  { "softplus", SOFTPLUS, 0, 2.5 },
+  { "gelu", ACT, MIRAS_GELU, 3.0 },
+  { "gelu'", ACT_GRAD, MIRAS_GELU, 8.0 },
+  { "gelu''", ACT_GRAD2, MIRAS_GELU, 8.0 },
+  { "silu", ACT, MIRAS_SILU, 3.0 },
+  { "silu'", ACT_GRAD, MIRAS_SILU, 4.0 },
+  { "silu''", ACT_GRAD2, MIRAS_SILU, 4.0 }
+};
+
+static void test_accuracy(void **state) {
+  static float x[BLOCK], y[BLOCK], one[BLOCK], z[BLOCK];
+  static double want[BLOCK];
+  double worst[MIRAS__KERNEL_COUNT][FUNCTIONS];
+  float where[MIRAS__KERNEL_COUNT][FUNCTIONS];
+  const uint32_t stride = 4099;   /* a million floats of every size and sign */
+  uint64_t bits = 0;
+  int t, f, i;
+  (void)state;
+  memset(worst, 0, sizeof worst);
+  memset(where, 0, sizeof where);
+  for (i = 0; i < BLOCK; i++) one[i] = 1.0f;
+  while (bits < UINT64_C(1) << 32) {
+    for (i = 0; i < BLOCK; i++) {
+      uint32_t word = (uint32_t)bits;
+      memcpy(&x[i], &word, sizeof word);
+      bits += stride;
+    }
+    for (f = 0; f < FUNCTIONS; f++) {
+      const int op = functions[f].op, kind = functions[f].kind;
+      double bound;
+      for (i = 0; i < BLOCK; i++)
+        want[i] = op == ACT_GRAD2 ? ref_act(kind, 2, (double)x[i])
+                                  : as_float(ref_op(op, kind, 0, (double)x[i], 1, 0, &bound));
+      for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+        float scalar;
+        if (!miras__kernels_usable(miras__kernel_list[t])) continue;
+        if (op == ACT_GRAD2) {
+          memset(z, 0, sizeof z);
+          run_op(miras__kernel_list[t], op, kind, y, z, x, one, one, 0, BLOCK, &scalar);
+          memcpy(y, z, sizeof y);
+        } else {
+          run_op(miras__kernel_list[t], op, kind, y, z, x, one, NULL, 0, BLOCK, &scalar);
+        }
+        for (i = 0; i < BLOCK; i++) {
+          double error;
+          if (isnan(want[i])) {
+            if (!isnan(y[i])) fail_msg("%s(%a) is not NaN", functions[f].name, (double)x[i]);
+            continue;
+          }
+          if (isnan(y[i])) fail_msg("%s(%a) is NaN", functions[f].name, (double)x[i]);
+          if (isinf(want[i]) || isinf(y[i])) {
+            if ((double)y[i] != want[i] && fabs(want[i]) < (double)FLT_MAX * (1 - 4 * EPS))
+              fail_msg("%s(%a) is infinite", functions[f].name, (double)x[i]);
+            continue;
+          }
+          error = fabs((double)y[i] - want[i]) / ulp_of(op >= ACT ? fmax(fabs(want[i]), 1) : want[i]);
+          if (error > worst[t][f]) {
+            worst[t][f] = error;
+            where[t][f] = x[i];
+          }
+        }
+      }
+    }
+  }
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++)
+    for (f = 0; f < FUNCTIONS; f++) {
+#ifdef MIRAS_TEST_PRINT
+      print_message("%-9s %-9s %.2f at %g\n", miras__kernel_list[t]->name, functions[f].name,
+                    worst[t][f], (double)where[t][f]);
+#endif
+      if (worst[t][f] > functions[f].limit)
+        fail_msg("%s of %s is off by %g at %a", functions[f].name, miras__kernel_list[t]->name,
+                 worst[t][f], (double)where[t][f]);
+    }
+}
+
+static void test_limits(void **state) {
+  static const float x[] = { INFINITY, -INFINITY, 0.0f, 1e-45f, -1e-45f, 100.0f, -100.0f, 1e38f, -1e38f };
+  float y[9];
+  int t;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k)) continue;
+    k->map_exp(y, x, 9);
+    assert_true(isinf(y[0]) && y[1] == 0 && y[2] == 1 && y[3] == 1 && isinf(y[5]) && y[6] > 0);
+    k->map_tanh(y, x, 9);
+    assert_true(y[0] == 1 && y[1] == -1 && y[2] == 0 && y[3] == x[3] && y[4] == x[4] && y[8] == -1);
+    k->map_sigmoid(y, x, 9);
+    assert_true(y[0] == 1 && y[1] == 0 && y[2] == 0.5f && y[5] == 1 && y[6] > 0 && y[8] == 0);
+    k->map_log(y, x, 9);
+    assert_true(isinf(y[0]) && isnan(y[1]) && isinf(y[2]) && y[2] < 0 && near(y[3], log((double)x[3]), 2e-5));
+    k->map_softplus(y, x, 9);
+    assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[6] > 0 && y[8] == 0);
+    k->act(MIRAS_GELU, y, x, 9);
+    assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[6] == 0 && y[7] == 1e38f && y[8] == 0);
+    k->act(MIRAS_SILU, y, x, 9);
+    assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[7] == 1e38f && y[8] == 0);
+  }
+}
+
+/* ---- the matrix product ---- */
+
+/* A large enough to be packed and small enough to be quick. */
+static float *gemm_room(size_t n) {
+  float *p = (float *)malloc((n + 1) * sizeof *p);
+  assert_non_null(p);
+  return p;
+}
+
+typedef struct matrix {
+  float *p;
+  size_t rs, cs, size;   /* row and column strides, floats */
+} matrix;
+
+/* layout 0: rows contiguous, 1: columns contiguous, 2: neither; pad > 0 leaves gaps. */
+static matrix matrix_make(int slot, int side, int layout, size_t pad, size_t rows, size_t cols) {
+  matrix m;
+  m.rs = layout == 0 ? cols + pad : layout == 1 ? 1 : 2 * cols + pad;
+  m.cs = layout == 0 ? 1 : layout == 1 ? rows + pad : 2;
+  m.size = rows && cols ? (rows - 1) * m.rs + (cols - 1) * m.cs + 1 : 0;
+  m.p = m.size * sizeof(float) + 64 <= SLOT_BYTES ? place(slot, m.size, side) : NULL;
+  return m;
+}
+
+/* One product against chains of fmaf, to the bit; gaps of C must not change. */
+static void check_gemm(const miras__kernels *k, int mode, int la, int lb, size_t pad, size_t M,
+                       size_t N, size_t K, ptrdiff_t causal, int side) {
+  matrix A = matrix_make(0, side, la, pad, M, K), B = matrix_make(1, side, lb, pad, K, N);
+  matrix C = matrix_make(2, side, 0, pad, M, N);
+  float *pack = place(3, MIRAS__PACK, side);
+  float *own_a = NULL, *own_b = NULL, *before;
+  size_t i, j, l;
+  if (A.p == NULL) A.p = own_a = gemm_room(A.size);
+  if (B.p == NULL) B.p = own_b = gemm_room(B.size);
+  before = gemm_room(C.size);
+  draw_all(A.p, A.size, UNIFORM, 1);
+  draw_all(B.p, B.size, UNIFORM, 2);
+  draw_all(C.p, C.size, UNIFORM, 3);
+  for (i = 0; causal >= 0 && i < M; i++)
+    for (l = i + 1 + (size_t)causal; l < K; l++) A.p[i * A.rs + l * A.cs] = NAN;
+  memcpy(before, C.p, C.size * sizeof *before);
+  k->gemm(mode, C.p, C.rs, A.p, A.rs, A.cs, B.p, B.rs, B.cs, M, N, K, causal, pack);
+  for (i = 0; i < M; i++) {
+    size_t limit = causal < 0 || i + 1 + (size_t)causal > K ? K : i + 1 + (size_t)causal;
+    for (j = 0; j < N; j++) {
+      float v = mode == MIRAS__SET ? 0.0f : before[i * C.rs + j];
+      for (l = 0; l < limit; l++) {
+        float a = A.p[i * A.rs + l * A.cs], b = B.p[l * B.rs + j * B.cs];
+        if (mode == MIRAS__SUB) a = -a;
+        if (fused(k)) {
+          v = fmaf(a, b, v);
+        } else {
+          volatile float product = a * b;   /* rounded, whatever the compiler would like */
+          v = product + v;
+        }
+      }
+      if (!(C.p[i * C.rs + j] == v))
+        fail_msg("gemm of %s, mode %d, layouts %d %d, pad %d, %dx%dx%d, causal %d, side %d: C[%d,%d] "
+                 "is %a, not %a", k->name, mode, la, lb, (int)pad, (int)M, (int)N, (int)K,
+                 (int)causal, side, (int)i, (int)j, (double)C.p[i * C.rs + j], (double)v);
+    }
+    for (j = N; i + 1 < M && j < C.rs; j++) assert_true(C.p[i * C.rs + j] == before[i * C.rs + j]);
+  }
+  free(own_a);
+  free(own_b);
+  free(before);
+}
+
+static void test_gemm_small(void **state) {
+  static const size_t sides[] = { 1, 2, 3, 5, 6, 7, 8, 9, 13, 16, 17, 31, 33, 48, 65 };
+  static const size_t depths[] = { 0, 1, 2, 5, 16, 33 };
+  size_t m, n, k;
+  int t, count = 0;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    if (!miras__kernels_usable(miras__kernel_list[t])) continue;
+    for (m = 0; m < sizeof sides / sizeof *sides; m++)
+      for (n = 0; n < sizeof sides / sizeof *sides; n++)
+        for (k = 0; k < sizeof depths / sizeof *depths; k++) {
+          /* every combination of the rest in turn, rather than all at every shape */
+          int c;
+          for (c = 0; c < 3; c++) {
+            const int pick = count++ % 27, mode = pick % 3, la = pick / 3 % 3, lb = pick / 9;
+            check_gemm(miras__kernel_list[t], mode, la, lb, (size_t)(count / 27 % 2) * 3, sides[m],
+                       sides[n], depths[k], count % 4 == 0 ? count % 5 : -1, count % 3);
+          }
+        }
+  }
+}
+
+static void test_gemm_all_cases(void **state) {
+  static const size_t shapes[][3] = { { 7, 21, 9 }, { 16, 16, 16 }, { 1, 37, 12 }, { 19, 70, 23 } };
+  int t, mode, la, lb, side;
+  size_t s, pad;
+  ptrdiff_t causal;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    if (!miras__kernels_usable(miras__kernel_list[t])) continue;
+    for (s = 0; s < sizeof shapes / sizeof *shapes; s++)
+      for (mode = MIRAS__SET; mode <= MIRAS__SUB; mode++)
+        for (la = 0; la < 3; la++)
+          for (lb = 0; lb < 3; lb++)
+            for (pad = 0; pad <= 5; pad += 5)
+              for (causal = -1; causal <= 3; causal += 2)
+                for (side = 0; side < 3; side++)
+                  check_gemm(miras__kernel_list[t], mode, la, lb, pad, shapes[s][0], shapes[s][1],
+                             shapes[s][2], causal, side);
+  }
+}
+
+/* Shapes at which blocks of k, of rows, and the packing of either operand set in. */
+static void test_gemm_large(void **state) {
+  static const size_t shapes[][3] = {
+    { 16, 128, 32 }, { 16, 32, 128 }, { 128, 32, 16 }, { 32, 128, 16 },
+    { 70, 130, 300 }, { 40, 90, 530 }, { 3, 200, 300 }, { 1, 150, 270 }, { 130, 66, 129 }
+  };
+  int t, mode, la, lb;
+  size_t s;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    if (!miras__kernels_usable(miras__kernel_list[t])) continue;
+    for (s = 0; s < sizeof shapes / sizeof *shapes; s++)
+      for (mode = MIRAS__SET; mode <= MIRAS__SUB; mode++)
+        for (la = 0; la < 2; la++)
+          for (lb = 0; lb < 2; lb++) {
+            const size_t pad = mode == MIRAS__ADD ? 700 : 1;   /* far apart, so B is packed */
+            check_gemm(miras__kernel_list[t], mode, la, lb, pad, shapes[s][0], shapes[s][1],
+                       shapes[s][2], mode == MIRAS__SUB ? 200 : -1, 0);
+          }
+  }
+}
+
+/* The bits of a row do not depend on the rows and columns beside it. (The comparison with fmaf says
+ * so too; this one also holds for zeros and for infinities.) */
+static void test_gemm_rows(void **state) {
+  enum { M = 45, N = 100, K = 50 };
+  static float A[M * K], B[K * N], C[M * N], D[M * N], pack[MIRAS__PACK];
+  int t, mode, i, j;
+  (void)state;
+  draw_all(A, M * K, LOGNORMAL, 1);
+  draw_all(B, K * N, LOGNORMAL, 2);
+  for (i = 0; i < M * K; i += 7) A[i] = 0;
+  for (i = 0; i < K * N; i += 5) B[i] = -0.0f;
+  for (i = 0; i < K; i++) A[20 * K + i] = 0;   /* a row of nothing but zeros */
+  A[3 * K] = INFINITY;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k)) continue;
+    for (mode = MIRAS__SET; mode <= MIRAS__SUB; mode++) {
+      draw_all(C, M * N, UNIFORM, 3);
+      for (i = 0; i < M * N; i += 3) C[i] = -0.0f;
+      memcpy(D, C, sizeof C);
+      k->gemm(mode, C, N, A, K, 1, B, N, 1, M, N, K, -1, pack);
+      for (i = 0; i < M; i++) {
+        const int left = 1 + i % 30, right = 20 + i % 50;   /* three parts of the row */
+        float *d = D + i * N;
+        k->gemm(mode, d, N, A + i * K, K, 1, B, N, 1, 1, (size_t)left, K, -1, pack);
+        k->gemm(mode, d + left, N, A + i * K, K, 1, B + left, N, 1, 1, (size_t)right, K, -1, pack);
+        j = left + right;
+        k->gemm(mode, d + j, N, A + i * K, 1, 1, B + j, N, 1, 1, (size_t)(N - j), K, -1, pack);
+        if (!same_bits(d, C + i * N, N))
+          fail_msg("row %d of %s depends on its neighbours, mode %d", i, k->name, mode);
+      }
+    }
+  }
+}
+
+static void test_matmul(void **state) {
+  enum { M = 70, N = 80, K = 90 };
+  static float A[M * K], B[K * N], C[M * N], pack[MIRAS__PACK];
+  static double want[M * N];
+  int mode, i, j, k;
+  (void)state;
+  draw_all(A, M * K, UNIFORM, 1);
+  draw_all(B, K * N, UNIFORM, 2);
+  for (mode = MIRAS__SET; mode <= MIRAS__SUB; mode++) {
+    draw_all(C, M * N, UNIFORM, 3);
+    for (i = 0; i < M; i++)
+      for (j = 0; j < N; j++) {
+        double s = 0;
+        for (k = 0; k < K; k++) s += (double)A[k * M + i] * (double)B[j * K + k];
+        want[i * N + j] = (mode == MIRAS__SET ? 0 : (double)C[i * N + j]) + (mode == MIRAS__SUB ? -s : s);
+      }
+    miras__matmul(miras__kernels_best(), mode, C, N, A, 1, M, B, 1, K, M, N, K, pack);
+    for (i = 0; i < M * N; i++) assert_true(near(C[i], want[i], 1e-5));
+  }
+}
+
+/* ---- platform and dispatch ---- */
+
+static void test_platform(void **state) {
+  const size_t most = (size_t)-1;
+  size_t v = 0;
+  miras__arena a;
+  char text[80];
+  int i;
+  (void)state;
+  assert_true(miras__mul(most, 1, &v) && v == most);
+  assert_true(miras__mul(most, 0, &v) && v == 0);
+  assert_true(!miras__mul(most / 2 + 1, 2, &v));
+  assert_true(miras__add(most, 0, &v) && v == most);
+  assert_true(!miras__add(most, 1, &v));
+
+  memset(&a, 0, sizeof a);
+  a.ok = 1;
+  assert_null(miras__take(&a, 3, 4));
+  assert_null(miras__take(&a, 100, 1));
+  assert_true(a.ok && a.used == 164);
+  assert_null(miras__take(&a, most / 2, 4));
+  assert_false(a.ok);
+  a.base = (unsigned char *)text;
+  a.used = 0;
+  a.ok = 1;
+  assert_true(miras__take(&a, 3, 4) == (void *)text);
+  assert_true(miras__take(&a, 3, 4) == (void *)(text + 64));
+
+  miras__say(text, sizeof text, "%s is %d, %g or %zu%%", "it", -42, 0.25, (size_t)7);
+  assert_string_equal(text, "it is -42, 0.25 or 7%");
+  miras__say(text, 6, "%s", "truncated");
+  assert_string_equal(text, "trunc");
+  miras__say(NULL, 6, "%s", "nowhere");
+  for (i = 0; i < 400; i++) {   /* numbers as printf writes them */
+    double x = (double)miras__uniform(5, (uint64_t)i) * pow(10, i % 40 - 20);
+    char expect[40];
+    if (i < 30) x = (double)((i - 15) * (i % 4 == 0 ? 1000 : 1)) / (i % 3 == 0 ? 8.0 : 1.0);
+    (void)snprintf(expect, sizeof expect, "%g", x);
+    miras__say(text, sizeof text, "%g", x);
+    assert_string_equal(text, expect);
+  }
+  miras__say(text, sizeof text, "%g %g %d", (double)INFINITY, (double)NAN, INT_MIN);
+  assert_string_equal(text, "inf nan -2147483648");
+}
+
+static void test_random(void **state) {
+  double sum = 0, square = 0;
+  int i;
+  (void)state;
+  assert_true(miras__hash(0) == UINT64_C(0xe220a8397b1dcdaf));   /* the published first output */
+  for (i = 0; i < 100000; i++) {
+    float u = miras__uniform(1, (uint64_t)i);
+    assert_true(u > -1 && u < 1 && u != 0);
+    sum += (double)u;
+    square += (double)u * (double)u;
+  }
+  assert_true(fabs(sum / 100000) < 0.01 && fabs(square / 100000 - 1.0 / 3) < 0.01);
+}
+
+static void test_dispatch(void **state) {
+  const miras__kernels *best = miras__kernels_best();
+  int t, seen = 0;
+  (void)state;
+  assert_ptr_equal(best, miras__kernels_best());
+  assert_string_equal(best->name, miras_isa());
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (k == best) seen = 1;
+    if (!seen) assert_false(miras__kernels_usable(k));
+#ifdef MIRAS_TEST_PRINT
+    print_message("%s: %s\n", k->name, miras__kernels_usable(k) ? "usable" : "not on this processor");
+#endif
+  }
+  assert_true(seen);
+  assert_true(miras__kernels_usable(miras__kernel_list[MIRAS__KERNEL_COUNT - 1]));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_platform),      cmocka_unit_test(test_random),
+    cmocka_unit_test(test_dispatch),      cmocka_unit_test(test_level1),
+    cmocka_unit_test(test_level1_bounds), cmocka_unit_test(test_level1_same),
+    cmocka_unit_test(test_limits),        cmocka_unit_test(test_accuracy),
+    cmocka_unit_test(test_gemm_small),    cmocka_unit_test(test_gemm_all_cases),
+    cmocka_unit_test(test_gemm_large),    cmocka_unit_test(test_gemm_rows),
+    cmocka_unit_test(test_matmul)
+  };
+  return cmocka_run_group_tests(tests, map_slots, NULL);
+}
