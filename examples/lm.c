@@ -667,12 +667,13 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   record history = {NULL, NULL, 0, 0};
   progress line = {0, 0, 0};
   char *csv = join(o->out, "loss.csv", 1), *svg = join(o->out, "loss.svg", 1), title[160];
-  int by_clock = o->minutes > 0 && !o->steps_given, evaluations = 0, done = 0;
+  int by_clock = o->minutes > 0 && !o->steps_given, evaluations = 0, done = 0, status = 0;
   size_t step, planned = (size_t)o->steps, parameters, first;
   double start, budget = o->minutes * 60, busy = 0, val = UNKNOWN, best = UNKNOWN;
   double seconds, final, stream;
   struct sigaction action;
-  const char *no_colour, *terminal, *folder = join(o->out, ".", 1);
+  const char *no_colour, *terminal;
+  char *folder = join(o->out, ".", 1);
 
   v.context = o->context;
   train_count = (size_t)((double)count * (1 - o->val));
@@ -782,8 +783,8 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
     record_csv(&history, csv);
     fprintf(stderr, "stopped after %lu of %lu steps; %s holds all that --resume needs\n",
             (unsigned long)step, (unsigned long)planned, o->out);
-    if (stop_signal) return 128 + (int)stop_signal;
-    return 0;
+    status = stop_signal ? 128 + (int)stop_signal : 0;
+    goto close;
   }
 
   save_model(m, &v, o->out, 0);
@@ -815,9 +816,12 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
          o->model, (unsigned long)parameters, o->context, o->batch, (unsigned long)step,
          record_mean(&history, step < 100 ? 0 : step - 100, step), best, final, stream,
          busy > 0 ? (double)((step - first) * rows * T) / busy : 0, peak_mib(), seconds);
+close:
   miras_model_close(m);
   miras_pool_close(pool);
-  return 0;
+  free(tokens), free(x), free(history.loss), free(history.val), free(v.code);
+  free(csv), free(svg), free(folder);
+  return status;
 }
 
 /* ---- generate, eval, models ------------------------------------------------------------------ */
@@ -847,7 +851,7 @@ static int generate(const options *o) {
   write_sample(m, &v, prompt, n, o->tokens, sampling);
   fputc('\n', stdout);
   if (isatty(STDERR_FILENO)) fprintf(stderr, "%.0f tokens/s\n", o->tokens / (now() - start));
-  free(prompt);
+  free(prompt), free(v.code);
   miras_model_close(m);
   return 0;
 }
@@ -877,6 +881,7 @@ static int evaluate(const options *o) {
   printf("windows of %-33d %13.4f  %13.4f  %14.4f\n", training.context,
          s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
   miras_model_close(m);
+  free(text), free(tokens), free(v.code);
   return 0;
 }
 
@@ -917,7 +922,9 @@ static int demonstrate(options *o) {
   }
   o->minutes = 1;
   o->batch = 8; /* many small steps learn most in a minute */
-  return train(o, text, n, "miras.h and README.md");
+  i = train(o, text, n, "miras.h and README.md");
+  free(text);
+  return i;
 }
 
 int main(int argc, char **argv) {
@@ -989,6 +996,7 @@ int main(int argc, char **argv) {
     parse(&o, table, argc, argv, 't', 1);
     text = read_file(o.file[0], &length, 0);
     status = train(&o, text, length, o.file[0]);
+    free(text);
   } else if (!strcmp(command, "generate")) {
     parse(&o, table, argc, argv, 'g', 1);
     status = generate(&o);

@@ -61,7 +61,7 @@ static float error_of(miras_memory *m) {
 }
 
 int main(void) {
-  static unsigned char yaad_bytes[1 << 17], plain_bytes[1 << 17], snapshot[1 << 17];
+  static unsigned char yaad_bytes[1 << 18], plain_bytes[1 << 18], snapshot[1 << 18];
   static const float nonsense[3] = {10, -8, 9}; /* where 0..1 is meant */
   const char *file = "colours.memory";
   float key[KEY], out[3], before[2], after[2], undone, restored;

@@ -399,8 +399,8 @@ static void shake(data *x, ref_memory *m, float by) {
 
 /* Draw data until the reference keeps its distance from every corner and the recurrence is calm:
  * inputs changed by 1e-6 must not change the outputs by more than thirty times as much, or the test
- * would measure chaos; and an inner norm must not divide by less than a fortieth of what
- * it subtracts from, for there go the digits of a float. Memories that stay wild learn more slowly and
+ * would measure chaos; and an inner norm must not divide by less than a fortieth of what it
+ * subtracts from, for there go the digits of a float. Memories that stay wild learn more slowly and
  * begin with larger logits. 0: no such data was found. */
 static int data_settled(data *x, const miras_desc *given, int T, uint64_t seed, double margin) {
   miras_desc d = *given;
