@@ -11,6 +11,7 @@
 #   OUT      where runs are kept           bench/out
 #   JOBS     runs side by side, one thread each   2 if there are 2 cores, else 1
 #   STEPS    steps of a run                5000
+#   OPTIONS  of every run                  --hidden 480 --dropout 0.1
 #   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32"
 #   RESULT   the table                     bench/results/shakespeare.md
 set -eu
@@ -32,6 +33,7 @@ cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 JOBS=${JOBS:-$two}
 OUT=${OUT:-bench/out}
 STEPS=${STEPS:-5000}
+OPTIONS=${OPTIONS---hidden 480 --dropout 0.1}
 MODELS=${MODELS:-linear-attention gated-deltanet titans moneta yaad memora}
 SHAPES=${SHAPES:-64x32 256x8}
 RESULT=${RESULT:-bench/results/shakespeare.md}
@@ -45,8 +47,9 @@ $CC -O2 examples/lm.c -o "$OUT/lm" -lm
 run() {
   dir=$OUT/$1-$2
   mkdir -p "$dir"
+  # shellcheck disable=SC2086  # OPTIONS is a list of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 --out "$dir/model.safetensors" >"$dir/log" 2>"$dir/progress" &
+    --steps "$STEPS" --threads 1 $OPTIONS --out "$dir/model.safetensors" >"$dir/log" 2>"$dir/progress" &
   child=$!
   if wait "$child" && grep '^result ' "$dir/log" >"$dir/result.tmp"; then
     mv "$dir/result.tmp" "$dir/result"
@@ -105,8 +108,8 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
   echo "- compiler: $($CC --version | head -n 1), \`-O2\`"
   echo "- date: $(date -u +%Y-%m-%d)"
   echo "- command: \`STEPS=$STEPS JOBS=$JOBS sh bench/shakespeare.sh $(basename "$text")\`"
-  echo "- width 128, 2 layers, 4 heads, characters, $STEPS steps of 2048 tokens, no dropout," \
-       "seed 1; AdamW, 3e-3 with 100 steps of warm-up and a cosine to 5 %, decay 0.1, clipping 1"
+  echo "- width 128, 2 layers, 4 heads, characters, $STEPS steps of 2048 tokens," \
+       "\`$OPTIONS\`, seed 1; AdamW, 3e-3 with 100 steps of warm-up and a cosine to 5 %, decay 0.1, clipping 1"
   echo
   echo "Losses are nats per character on the last 10 % of the text, every character a target once:"
   echo "in windows of the training length, each from an empty memory; and in one pass, the memory"
