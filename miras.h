@@ -601,8 +601,8 @@ MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value
                            const float *query, float *out);
 /* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten.
  * tape: NULL, or miras_tape_size(m, T) floats that miras_backward will need (states, and room to
- * work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a sequence into calls gives
- * the same bits. */
+ * work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a
+ * sequence into calls gives the same bits. */
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y, float *tape);
 /* Floats of a tape for T tokens; 0 if the count does not fit. */
 MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
@@ -998,8 +998,8 @@ static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t ele
  *   exact engine   S [key_dim, value_dim]
  *   frozen engine  A [P] dual state, W [P] = link(A) unless the link is the identity, S [P]
  *                  momentum, then the open chunk: per layer Y [C, in], D [C, out]; the last rows
- *                  of the two coefficient matrices G [C], N [C]; and 16 scalars: coefficients a, f, h
- *                  of the last row, and from 4 on 1/c_0 of an LQ link per layer. */
+ *                  of the two coefficient matrices G [C], N [C]; and 16 scalars: coefficients a,
+ *                  f, h of the last row, and from 4 on 1/c_0 of an LQ link per layer. */
 typedef struct miras__plan {
   miras_desc d;
   int exact;               /* exact linear engine, else frozen-gradient engine                   */
@@ -1081,7 +1081,7 @@ static float *miras__lay(float *base, size_t *used, size_t n) {
   return at;
 }
 
-/* Floats of scratch, and the pointers when base is given; what only the adjoint needs comes last. */
+/* Floats of scratch, and the pointers when base is given; what only the adjoint needs is last. */
 static size_t miras__work_layout(const miras__plan *p, float *base, int backward, miras__work *w) {
   size_t used = 0, c = (size_t)p->d.chunk, dv = (size_t)p->d.value_dim;
   size_t wide = (size_t)p->widest, most = wide > c ? wide : c;

@@ -49,7 +49,8 @@ run() {
   mkdir -p "$dir"
   # shellcheck disable=SC2086  # OPTIONS is a list of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 $OPTIONS --out "$dir/model.safetensors" >"$dir/log" 2>"$dir/progress" &
+    --steps "$STEPS" --threads 1 $OPTIONS --out "$dir/model.safetensors" \
+    >"$dir/log" 2>"$dir/progress" &
   child=$!
   if wait "$child" && grep '^result ' "$dir/log" >"$dir/result.tmp"; then
     mv "$dir/result.tmp" "$dir/result"
@@ -109,7 +110,8 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
   echo "- date: $(date -u +%Y-%m-%d)"
   echo "- command: \`STEPS=$STEPS JOBS=$JOBS sh bench/shakespeare.sh $(basename "$text")\`"
   echo "- width 128, 2 layers, 4 heads, characters, $STEPS steps of 2048 tokens," \
-       "\`$OPTIONS\`, seed 1; AdamW, 3e-3 with 100 steps of warm-up and a cosine to 5 %, decay 0.1, clipping 1"
+       "\`$OPTIONS\`, seed 1;" \
+       "AdamW, 3e-3 with 100 steps of warm-up and a cosine to 5 %, decay 0.1, clipping 1"
   echo
   echo "Losses are nats per character on the last 10 % of the text, every character a target once:"
   echo "in windows of the training length, each from an empty memory; and in one pass, the memory"
