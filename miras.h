@@ -596,7 +596,7 @@ MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
 MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
-/* miras_write, then miras_read. */
+/* miras_write and miras_read in one pass (the last bits may differ from the two calls'). */
 MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
                            const float *query, float *out);
 /* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten.
@@ -624,7 +624,8 @@ MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 MIRAS_API void miras_memory_reset(miras_memory *m);
 /* Tokens seen since the reset. */
 MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
-/* Euclidean norm of the weights now in use, over all sequences and heads. */
+/* Euclidean norm of the weights over all sequences and heads; in an open chunk, of those at its
+ * start. */
 MIRAS_API float miras_memory_norm(const miras_memory *m);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
  * rollback. All zeros is the state after a reset. */
@@ -647,7 +648,8 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
  * of range. T may be any length up to context; sequences start from the initial memory. */
 MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const int32_t *targets,
                                  int batch, int length, int train);
-/* Add the gradient of the last miras_model_loss with train 1 to miras_model_grads. */
+/* Add the gradient of the last miras_model_loss with train 1 to miras_model_grads. Once per such
+ * call, and before any other: MIRAS_ERR_STATE otherwise. */
 MIRAS_API miras_result miras_model_backward(miras_model *m);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero.
  * Returns the gradient norm before clipping. */
@@ -4273,8 +4275,8 @@ typedef struct miras__row {
   int depth, norm;                  /* MLP layers; inner norm and residual                        */
   int chunk;
   miras_gate keep, step, momentum, threshold;       /* inside a model                             */
-  float p, q, simplex;
-  float forget, forget_ratio, rate, theta, delta;   /* inside a model                             */
+  float p, q, simplex, sharpness;
+  float forget, forget_ratio, rate, theta, delta;   /* inside a model, as sharpness               */
   float alone_forget, alone_rate;                   /* on its own                                 */
 } miras__row;
 
@@ -4283,34 +4285,34 @@ typedef struct miras__row {
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__C, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
+   0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
   {"retnet", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__C, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0.03125f, 0.5f, 1, 0, 0, 0.03125f, 1},
+   0, 0, 0, 0, 0.03125f, 0.5f, 1, 0, 0, 0.03125f, 1},
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
+   0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    MIRAS_DECAY_FIRST, 0, 0, 1, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0.125f, 0.25f, 1, 0, 0, 0.001f, 1},
+   0, 0, 0, 0, 0.125f, 0.25f, 1, 0, 0, 0.001f, 1},
   {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    MIRAS_ERROR_FIRST, 1, 1, 16, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0, 0.5f, 0, 0, 0, 1},
+   0, 0, 0, 0, 0, 0, 0.5f, 0, 0, 0, 1},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0, 0.1f, 0, 0, 0, 0.2f},
+   0, 0, 0, 0, 0, 0, 0.1f, 0, 0, 0, 0.2f},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__H, MIRAS__C,
-   0, 0, 0, 0.015625f, 0.5f, 0.1f, 0.5f, 0, 0.0005f, 0.1f},
+   0, 0, 0, 0, 0.015625f, 0.5f, 0.1f, 0.5f, 0, 0.0005f, 0.1f},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
-   3, 4, 0, 0.015625f, 0.5f, 0.01f, 0, 0, 0.0005f, 0.02f},
+   3, 4, 0, 0, 0.015625f, 0.5f, 0.01f, 0, 0, 0.0005f, 0.02f},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__H,
-   0, 0, 0, 0.015625f, 0.5f, 0.1f, 0, 1, 0.0005f, 0.2f},
+   0, 0, 0, 2, 0.015625f, 0.5f, 0.1f, 0, 1, 0.0005f, 0.2f},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 64, 0.015625f, 0.5f, 1, 0, 0, 0.0005f, 0.1f},
+   0, 0, 64, 0, 0.015625f, 0.5f, 1, 0, 0, 0.0005f, 0.1f},
 };
 #undef MIRAS__C
 #undef MIRAS__H
@@ -4333,11 +4335,12 @@ static miras_result miras__preset(miras_desc *d, miras_kind kind, int inside) {
   d->threshold = row->delta;
   d->chunk = inside ? row->chunk : 1;
   d->forget = inside ? row->forget : row->alone_forget;
-  d->forget_ratio = inside ? row->forget_ratio : 0;
+  d->forget_ratio = row->forget_ratio;
   d->step = inside ? row->rate : row->alone_rate;
   d->inner_norm = inside ? row->norm : row->retention == MIRAS_RETAIN_KL;
   if (inside) {
     d->inner_residual = row->norm;
+    d->sharpness = row->sharpness;
     d->keep_gate = row->keep;
     d->step_gate = row->step;
     d->momentum_gate = row->momentum;
