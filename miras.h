@@ -213,6 +213,9 @@
 
    MIRAS_NO_SIMD   Only the portable kernels: plain C, one lane. For odd compilers, and to compare.
 
+   MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
+     AVX2 at up to half the speed.
+
    MIRAS_NO_SELF_INCLUDE   The header compiles its kernel rooms once per instruction set by
      including itself. Where tools object to that (or glue files together), this compiles them
      once, portably, in line.
@@ -1536,10 +1539,16 @@ typedef struct miras__kernels {
     #include MIRAS_SELF
     #if defined(__clang__)
       #pragma clang attribute pop
+    #else
+      #pragma GCC pop_options
+    #endif
+  #endif
+
+  #if MIRAS__X86 && !defined(MIRAS_NO_AVX512)
+    #if defined(__clang__)
       #pragma clang attribute push(__attribute__((target(                                  \
           "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw"))), apply_to = function)
     #else
-      #pragma GCC pop_options
       #pragma GCC push_options
       #pragma GCC target("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
       /* GCC's own header trips these; the other sets compile the same kernels with them on. */
@@ -4169,7 +4178,9 @@ static const miras__kernels MIRAS__FN(kernels) = {
  * processor can run them is miras__kernels_usable's to say. */
 static const miras__kernels *const miras__kernel_list[] = {
 #if MIRAS__X86
+  #ifndef MIRAS_NO_AVX512
   &miras__kernels_avx512,
+  #endif
   &miras__kernels_avx2,
 #endif
 #if MIRAS__NEON
@@ -4182,7 +4193,9 @@ enum { MIRAS__KERNEL_COUNT = sizeof miras__kernel_list / sizeof miras__kernel_li
 
 static int miras__kernels_usable(const miras__kernels *kern) {
 #if MIRAS__X86
+  #ifndef MIRAS_NO_AVX512
   if (kern == &miras__kernels_avx512) return (miras__cpu() & MIRAS__HAS_AVX512) != 0;
+  #endif
   if (kern == &miras__kernels_avx2) return (miras__cpu() & MIRAS__HAS_AVX2) != 0;
 #endif
   return kern != NULL;

@@ -312,6 +312,8 @@ if [ "$mode" = all ]; then
     done
     smoke_job "$compiler" '-O3 -march=native -std=gnu17' "-std=gnu17 $strict_c -O3 -march=native" \
       tests/smoke.c simd_
+    smoke_job "$compiler" '-O2 -DMIRAS_NO_AVX512' "-std=c99 $strict_c -O2 -DMIRAS_NO_AVX512" \
+      tests/smoke.c simd_
     smoke_job "$compiler" '-O2 -DMIRAS_NO_SIMD' "-std=c99 $strict_c -O2 -DMIRAS_NO_SIMD" \
       tests/smoke.c plain_
     smoke_job "$compiler" '-O3 -DMIRAS_NO_SELF_INCLUDE' \
@@ -403,7 +405,8 @@ if [ "$mode" = all ]; then
       skip "compiles: $compiler, every configuration" 'it is not installed'
       continue
     fi
-    for flags in '' -DMIRAS_STATIC -DMIRAS_NO_STDIO -DMIRAS_NO_SIMD -DMIRAS_NO_SELF_INCLUDE \
+    for flags in '' -DMIRAS_STATIC -DMIRAS_NO_STDIO -DMIRAS_NO_SIMD -DMIRAS_NO_AVX512 \
+      -DMIRAS_NO_SELF_INCLUDE \
       '-DMIRAS_PTHREADS -DMIRAS_STATIC' '-DNDEBUG -DMIRAS_NO_SIMD -DMIRAS_NO_STDIO'; do
       cell "$compiler" "$dialect" "$flags"
     done
