@@ -225,7 +225,8 @@
 
    MIRAS_USE_BLIS   Hands large matrix products of layers to BLIS (link with -lblis). Then their
      order of additions is that library's, and the promises on bits below hold only as far as its
-     own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large.
+     own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large. BLIS's
+     own header needs POSIX: compile without -std, or with a GNU dialect such as -std=gnu99.
 
    MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
      because an unoptimised vector kernel is slower than plain C. This leaves them unoptimised, to
