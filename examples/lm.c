@@ -271,9 +271,9 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 
 typedef struct options {
   const char *model, *out, *prompt;
-  int dim, layers, heads, hidden, context, batch, chunk, steps, warmup, threads, eval_every;
+  int dim, layers, heads, hidden, conv, context, batch, chunk, steps, warmup, threads, eval_every;
   int chars, resume, tokens, top_k, window;
-  double lr, dropout, val, minutes, temperature, top_p;
+  double lr, decay, dropout, val, minutes, temperature, top_p;
   uint64_t seed;
   int steps_given;
   const char *file[2];     /* the arguments without a name */
@@ -621,6 +621,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.width = o->dim;
   d.layers = o->layers;
   d.hidden = o->hidden;
+  d.conv = o->conv;
   d.dropout = (float)o->dropout;
   d.batch = o->batch;
   d.context = o->context;
@@ -644,7 +645,7 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
       a->memory.order != b->memory.order || a->memory.heads != b->memory.heads ||
       a->memory.chunk != b->memory.chunk || a->memory.inner_norm != b->memory.inner_norm ||
       a->width != b->width || a->layers != b->layers || a->hidden != b->hidden ||
-      a->vocab != b->vocab || a->seed != b->seed || a->dropout < b->dropout ||
+      a->conv != b->conv || a->vocab != b->vocab || a->seed != b->seed || a->dropout < b->dropout ||
       a->dropout > b->dropout)
     die(2, "%s holds another model than these options describe; --resume needs those of the start",
         o->out);
@@ -663,7 +664,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   miras_model_desc d;
   miras_model *m;
   miras_pool *pool = NULL;
-  miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
+  miras_adamw_options adamw = {0, 0, 0, (float)o->decay, 1.0f};
   record history = {NULL, NULL, 0, 0};
   progress line = {0, 0, 0};
   char *csv = join(o->out, "loss.csv", 1), *svg = join(o->out, "loss.svg", 1), title[160];
@@ -938,6 +939,7 @@ int main(int argc, char **argv) {
     {"layers", "t", 'i', NULL, 1, 256, "blocks"},
     {"heads", "t", 'i', NULL, 1, 4096, "memories per block"},
     {"hidden", "t", 'i', NULL, 0, 1 << 20, "width of the MLP; 0: 8/3 of --dim"},
+    {"conv", "t", 'i', NULL, 1, 8, "taps of the causal convolutions"},
     {"chunk", "t", 'i', NULL, 0, 1024, "tokens that share one anchor; 0: the model's own"},
     {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
     {"batch", "t", 'i', NULL, 1, 65536, "windows of a step"},
@@ -946,6 +948,7 @@ int main(int argc, char **argv) {
      "train that long, schedule by the clock; with --steps: stop then, to be resumed"},
     {"lr", "t", 'r', NULL, 1e-9, 10, "peak learning rate, then a cosine to 5 %"},
     {"warmup", "t", 'i', NULL, 0, INT_MAX, "steps of linear warm-up"},
+    {"decay", "t", 'r', NULL, 0, 1, "weight decay of the matrices"},
     {"dropout", "t", 'r', NULL, 0, 0.9, "fraction dropped from every branch"},
     {"val", "t", 'r', NULL, 0, 0.9, "last part of the file, kept for validation"},
     {"eval-every", "t", 'i', NULL, 0, INT_MAX, "steps between validations and checkpoints"},
@@ -967,9 +970,10 @@ int main(int argc, char **argv) {
 
   memset(&o, 0, sizeof o);
   value[n++] = &o.model, value[n++] = &o.chars, value[n++] = &o.dim, value[n++] = &o.layers;
-  value[n++] = &o.heads, value[n++] = &o.hidden, value[n++] = &o.chunk, value[n++] = &o.context;
-  value[n++] = &o.batch, value[n++] = &o.steps, value[n++] = &o.minutes, value[n++] = &o.lr;
-  value[n++] = &o.warmup, value[n++] = &o.dropout, value[n++] = &o.val, value[n++] = &o.eval_every;
+  value[n++] = &o.heads, value[n++] = &o.hidden, value[n++] = &o.conv, value[n++] = &o.chunk;
+  value[n++] = &o.context, value[n++] = &o.batch, value[n++] = &o.steps, value[n++] = &o.minutes;
+  value[n++] = &o.lr, value[n++] = &o.warmup, value[n++] = &o.decay, value[n++] = &o.dropout;
+  value[n++] = &o.val, value[n++] = &o.eval_every;
   value[n++] = &o.threads, value[n++] = &o.out, value[n++] = &o.resume, value[n++] = &o.prompt;
   value[n++] = &o.tokens, value[n++] = &o.temperature, value[n++] = &o.top_k, value[n++] = &o.top_p;
   value[n++] = &o.window, value[n++] = &o.seed;
@@ -981,7 +985,7 @@ int main(int argc, char **argv) {
   o.out = "model.safetensors";
   o.prompt = "\n";
   o.dim = 128, o.layers = 2, o.heads = 4, o.context = 64, o.batch = 32, o.steps = 5000;
-  o.lr = 3e-3, o.warmup = 100, o.val = 0.1, o.eval_every = 250, o.seed = 1;
+  o.conv = 4, o.lr = 3e-3, o.decay = 0.1, o.warmup = 100, o.val = 0.1, o.eval_every = 250, o.seed = 1;
   o.threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
   o.tokens = 400, o.temperature = 0.8, o.top_k = 40;
 
