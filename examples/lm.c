@@ -271,7 +271,7 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 
 typedef struct options {
   const char *model, *out, *prompt;
-  int dim, layers, heads, hidden, conv, context, batch, chunk, steps, warmup, threads, eval_every;
+  int dim, layers, heads, hidden, parameters, conv, context, batch, chunk, steps, warmup, threads, eval_every;
   int chars, resume, tokens, top_k, window;
   double lr, decay, dropout, val, minutes, temperature, top_p;
   uint64_t seed;
@@ -603,6 +603,21 @@ static void save_model(const miras_model *m, const vocabulary *v, const char *pa
   save_vocabulary(v, path);
 }
 
+/* Floats that a model of this descriptor learns. */
+static double count_parameters(miras_model_desc d) {
+  miras_model *m;
+  const miras_view *views;
+  double total = 0;
+  int i, n;
+  d.batch = d.context = 0;
+  m = miras_model_open(&d, NULL);
+  if (!m) die(1, "there is not enough memory for the model");
+  views = miras_model_views(m, &n);
+  for (i = 0; i < n; i++) total += (double)views[i].count;
+  miras_model_close(m);
+  return total;
+}
+
 /* What the options ask for; leaves with a sentence if that is not a model. */
 static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
@@ -626,6 +641,18 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.batch = o->batch;
   d.context = o->context;
   d.seed = o->seed;
+  if (o->parameters) {   /* the width of the MLP that comes nearest from below */
+    double at[2];
+    int i;
+    for (i = 0; i < 2; i++) {
+      d.hidden = 1 + i;
+      if (!miras_model_size(&d, why, sizeof why)) die(2, "%s", why);
+      at[i] = count_parameters(d);
+    }
+    if (at[0] > o->parameters)
+      die(2, "--parameters is %d; without an MLP the model has %.0f", o->parameters, at[0]);
+    d.hidden = 1 + (int)((o->parameters - at[0]) / (at[1] - at[0]));
+  }
   if (!miras_model_size(&d, why, sizeof why)) die(2, "%s", why);
   return d;
 }
@@ -653,6 +680,16 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
   if (miras_model_steps(m) == 0)
     die(1, "%s holds no training state: a finished model is saved without it", o->out);
   return m;
+}
+
+/* What a running text needs per block, in KiB. */
+static double state_kib(const miras_model *m) {
+  miras_session *s = miras_session_open(m, NULL);
+  size_t bytes;
+  if (!s) die(1, "there is not enough memory for a session");
+  (void)miras_session_state(s, &bytes);
+  miras_session_close(s);
+  return (double)bytes / 1024 / miras_model_desc_of(m)->layers;
 }
 
 /* by_clock: plan for this many minutes, the schedule follows the clock. Otherwise o->steps steps,
@@ -815,10 +852,11 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
     printf("\n---- the end ----\n\n");
   }
   printf("result model=%s parameters=%lu context=%d batch=%d steps=%lu train=%.4f best=%.4f "
-         "val=%.4f stream=%.4f tokens_per_s=%.0f peak_mib=%.1f seconds=%.1f\n",
+         "val=%.4f stream=%.4f tokens_per_s=%.0f state_kib=%.1f peak_mib=%.1f seconds=%.1f\n",
          o->model, (unsigned long)parameters, o->context, o->batch, (unsigned long)step,
          record_mean(&history, step < 100 ? 0 : step - 100, step), best, final, stream,
-         busy > 0 ? (double)((step - first) * rows * T) / busy : 0, peak_mib(), seconds);
+         busy > 0 ? (double)((step - first) * rows * T) / busy : 0, state_kib(m),
+         peak_mib(), seconds);
 close:
   miras_model_close(m);
   miras_pool_close(pool);
@@ -939,6 +977,7 @@ int main(int argc, char **argv) {
     {"layers", "t", 'i', NULL, 1, 256, "blocks"},
     {"heads", "t", 'i', NULL, 1, 4096, "memories per block"},
     {"hidden", "t", 'i', NULL, 0, 1 << 20, "width of the MLP; 0: 8/3 of --dim"},
+    {"parameters", "t", 'i', NULL, 0, INT_MAX, "choose --hidden for at most so many; 0: do not"},
     {"conv", "t", 'i', NULL, 1, 8, "taps of the causal convolutions"},
     {"chunk", "t", 'i', NULL, 0, 1024, "tokens that share one anchor; 0: the model's own"},
     {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
@@ -970,7 +1009,8 @@ int main(int argc, char **argv) {
 
   memset(&o, 0, sizeof o);
   value[n++] = &o.model, value[n++] = &o.chars, value[n++] = &o.dim, value[n++] = &o.layers;
-  value[n++] = &o.heads, value[n++] = &o.hidden, value[n++] = &o.conv, value[n++] = &o.chunk;
+  value[n++] = &o.heads, value[n++] = &o.hidden, value[n++] = &o.parameters;
+  value[n++] = &o.conv, value[n++] = &o.chunk;
   value[n++] = &o.context, value[n++] = &o.batch, value[n++] = &o.steps, value[n++] = &o.minutes;
   value[n++] = &o.lr, value[n++] = &o.warmup, value[n++] = &o.decay, value[n++] = &o.dropout;
   value[n++] = &o.val, value[n++] = &o.eval_every;
