@@ -271,8 +271,8 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 
 typedef struct options {
   const char *model, *out, *prompt;
-  int dim, layers, heads, hidden, parameters, conv, context, batch, chunk, steps, warmup, threads, eval_every;
-  int chars, resume, tokens, top_k, window;
+  int dim, layers, heads, hidden, parameters, conv, context, batch, chunk;
+  int steps, warmup, threads, eval_every, chars, resume, tokens, top_k, window;
   double lr, decay, dropout, val, minutes, temperature, top_p;
   uint64_t seed;
   int steps_given;
@@ -1025,7 +1025,8 @@ int main(int argc, char **argv) {
   o.out = "model.safetensors";
   o.prompt = "\n";
   o.dim = 128, o.layers = 2, o.heads = 4, o.context = 64, o.batch = 32, o.steps = 5000;
-  o.conv = 4, o.lr = 3e-3, o.decay = 0.1, o.warmup = 100, o.val = 0.1, o.eval_every = 250, o.seed = 1;
+  o.conv = 4, o.lr = 3e-3, o.decay = 0.1, o.warmup = 100, o.val = 0.1, o.eval_every = 250;
+  o.seed = 1;
   o.threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
   o.tokens = 400, o.temperature = 0.8, o.top_k = 40;
 
