@@ -271,8 +271,8 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 
 typedef struct options {
   const char *model, *out, *prompt;
-  int dim, layers, heads, hidden, parameters, conv, context, batch, chunk;
-  int steps, warmup, threads, eval_every, chars, resume, tokens, top_k, window;
+  int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
+  int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
   double lr, decay, dropout, val, minutes, temperature, top_p;
   uint64_t seed;
   int steps_given;
@@ -624,13 +624,15 @@ static miras_model_desc describe(const options *o, int vocab) {
   miras_kind kind = miras_kind_find(o->model);
   char why[200] = "";
   if (kind == MIRAS_KIND_COUNT) die(2, "--model is \"%s\"; lm models lists the names", o->model);
-  if (o->dim % o->heads)
-    die(2, "--dim is %d; it must be a multiple of --heads, %d", o->dim, o->heads);
+  if (o->dim % o->heads && !o->key_dim)
+    die(2, "--dim is %d; without --key-dim it must be a multiple of --heads, %d", o->dim, o->heads);
   if ((double)o->batch * o->context > 1e8)
     die(2, "--batch times --context is more than 100 million tokens");
   miras_model_preset(&d, kind);
   d.memory.heads = o->heads;
-  d.memory.key_dim = o->dim / o->heads;
+  d.memory.key_dim = o->key_dim ? o->key_dim : o->dim / o->heads;
+  d.memory.value_dim = o->value_dim;
+  d.untied = o->untied;
   if (o->chunk) d.memory.chunk = o->chunk;
   d.vocab = vocab;
   d.width = o->dim;
@@ -670,6 +672,8 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
   if (a->memory.architecture != b->memory.architecture || a->memory.bias != b->memory.bias ||
       a->memory.retention != b->memory.retention || a->memory.algorithm != b->memory.algorithm ||
       a->memory.order != b->memory.order || a->memory.heads != b->memory.heads ||
+      a->memory.key_dim != b->memory.key_dim || a->memory.value_dim != b->memory.value_dim ||
+      a->untied != b->untied ||
       a->memory.chunk != b->memory.chunk || a->memory.inner_norm != b->memory.inner_norm ||
       a->width != b->width || a->layers != b->layers || a->hidden != b->hidden ||
       a->conv != b->conv || a->vocab != b->vocab || a->seed != b->seed || a->dropout < b->dropout ||
@@ -976,8 +980,11 @@ int main(int argc, char **argv) {
     {"dim", "t", 'i', NULL, 1, 65536, "width of the network"},
     {"layers", "t", 'i', NULL, 1, 256, "blocks"},
     {"heads", "t", 'i', NULL, 1, 4096, "memories per block"},
+    {"key-dim", "t", 'i', NULL, 0, 4096, "width of a memory's keys; 0: --dim / --heads"},
+    {"value-dim", "t", 'i', NULL, 0, 4096, "width of a memory's values; 0: that of its keys"},
     {"hidden", "t", 'i', NULL, 0, 1 << 20, "width of the MLP; 0: 8/3 of --dim"},
     {"parameters", "t", 'i', NULL, 0, INT_MAX, "choose --hidden for at most so many; 0: do not"},
+    {"untied", "t", 'f', NULL, 0, 0, "a matrix of its own for the head"},
     {"conv", "t", 'i', NULL, 1, 8, "taps of the causal convolutions"},
     {"chunk", "t", 'i', NULL, 0, 1024, "tokens that share one anchor; 0: the model's own"},
     {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
@@ -1009,7 +1016,8 @@ int main(int argc, char **argv) {
 
   memset(&o, 0, sizeof o);
   value[n++] = &o.model, value[n++] = &o.chars, value[n++] = &o.dim, value[n++] = &o.layers;
-  value[n++] = &o.heads, value[n++] = &o.hidden, value[n++] = &o.parameters;
+  value[n++] = &o.heads, value[n++] = &o.key_dim, value[n++] = &o.value_dim;
+  value[n++] = &o.hidden, value[n++] = &o.parameters, value[n++] = &o.untied;
   value[n++] = &o.conv, value[n++] = &o.chunk;
   value[n++] = &o.context, value[n++] = &o.batch, value[n++] = &o.steps, value[n++] = &o.minutes;
   value[n++] = &o.lr, value[n++] = &o.warmup, value[n++] = &o.decay, value[n++] = &o.dropout;
