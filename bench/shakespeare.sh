@@ -3,16 +3,18 @@
 #
 #   sh bench/shakespeare.sh FILE          FILE: tiny Shakespeare, or any text in UTF-8
 #
-# linear-attention, gated-deltanet, titans, moneta, yaad and memora with the defaults of
-# `lm train` (width 128, 2 layers, 4 heads, 5000 steps, characters), in windows of 64 (batch 32) and
-# of 256 (batch 8), so that every step sees 2048 tokens. The last 10 % of the text is validation.
+# linear-attention, gated-deltanet, titans, moneta, yaad and memora at equal parameter count with
+# the defaults of `lm train` (width 128, 2 layers, 5000 steps, characters), in windows of 64 (batch
+# 32) and of 256 (batch 8), so that every step sees 2048 tokens. Perceptron memories have 4 heads,
+# matrices 2, a matrix of the same width holds less. The last 10 % of the text is validation.
 # A run is skipped when its result exists in OUT, so an interrupted benchmark goes on where it was.
 #
 #   OUT      where runs are kept           bench/out
 #   JOBS     runs side by side, one thread each   2 if there are 2 cores, else 1
 #   STEPS    steps of a run                5000
-#   OPTIONS  of every run                  --hidden 480 --dropout 0.1
-#   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32"
+#   OPTIONS  of every run                  --parameters 643400 --lr 0.002 --eval-every 1000
+#   DROP64, DROP256  dropout of the two shapes    0.05, 0.1
+#   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32"; MODELS=all
 #   RESULT   the table                     bench/results/shakespeare.md
 set -eu
 LC_ALL=C
@@ -33,7 +35,9 @@ cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 JOBS=${JOBS:-$two}
 OUT=${OUT:-bench/out}
 STEPS=${STEPS:-5000}
-OPTIONS=${OPTIONS---hidden 480 --dropout 0.1}
+OPTIONS=${OPTIONS---parameters 643400 --lr 0.002 --eval-every 1000}
+DROP64=${DROP64:-0.05}
+DROP256=${DROP256:-0.1}
 MODELS=${MODELS:-linear-attention gated-deltanet titans moneta yaad memora}
 SHAPES=${SHAPES:-64x32 256x8}
 RESULT=${RESULT:-bench/results/shakespeare.md}
@@ -42,14 +46,27 @@ limit=650000
 
 mkdir -p "$OUT" "$(dirname "$RESULT")"
 $CC -O2 examples/lm.c -o "$OUT/lm" -lm
+[ "$MODELS" != all ] || MODELS=$("$OUT/lm" models | awk 'NR > 1 || $1 != "name" {print $1}')
+
+# What a run has beside OPTIONS: MODEL CONTEXTxBATCH.
+own() {
+  case $1 in
+    ttt-*|titans|moneta|yaad|memora) echo "--heads 4" ;;
+    *) echo "--heads 2" ;;
+  esac
+  case $2 in
+    64x*) echo "--dropout $DROP64" ;;
+    *) echo "--dropout $DROP256" ;;
+  esac
+}
 
 # One run: MODEL CONTEXTxBATCH. The result line goes to its place only when it is complete.
 run() {
   dir=$OUT/$1-$2
   mkdir -p "$dir"
-  # shellcheck disable=SC2086  # OPTIONS is a list of words
+  # shellcheck disable=SC2046,SC2086  # lists of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 $OPTIONS --out "$dir/model.safetensors" \
+    --steps "$STEPS" --threads 1 $OPTIONS $(own "$1" "$2") --out "$dir/model.safetensors" \
     >"$dir/log" 2>"$dir/progress" &
   child=$!
   if wait "$child" && grep '^result ' "$dir/log" >"$dir/result.tmp"; then
@@ -103,30 +120,32 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
 [ -n "$cpu" ] || cpu=$(sysctl -n machdep.cpu.brand_string 2>/dev/null || uname -m)
 
 {
-  echo "# Six memories on $(basename "$text")"
+  echo "# Memories on $(basename "$text")"
   echo
   echo "- machine: $cpu, $cores cores, $JOBS runs side by side, one thread each"
   echo "- compiler: $($CC --version | head -n 1), \`-O2\`"
   echo "- date: $(date -u +%Y-%m-%d)"
   echo "- command: \`STEPS=$STEPS JOBS=$JOBS sh bench/shakespeare.sh $(basename "$text")\`"
-  echo "- width 128, 2 layers, 4 heads, characters, $STEPS steps of 2048 tokens," \
-       "\`$OPTIONS\`, seed 1;" \
-       "AdamW, 3e-3 with 100 steps of warm-up and a cosine to 5 %, decay 0.1, clipping 1"
+  echo "- width 128, 2 layers, characters, $STEPS steps of 2048 tokens, \`$OPTIONS\`;" \
+       "4 heads for perceptron memories, 2 for matrices; seed 1; AdamW with 100 steps of warm-up" \
+       "and a cosine to 5 %, decay 0.1, clipping 1"
   echo
   echo "Losses are nats per character on the last 10 % of the text, every character a target once:"
   echo "in windows of the training length, each from an empty memory; and in one pass, the memory"
   echo "carried from the first character to the last. Best is the lowest of the windowed losses"
-  echo "measured every 250 steps. Seconds include those measurements."
+  echo "measured on the way. State is what a running text needs per block. Seconds include the"
+  echo "measurements."
   for shape in $SHAPES; do
     echo
-    echo "## Windows of ${shape%x*}, batch ${shape#*x}"
+    echo "## Windows of ${shape%x*}, batch ${shape#*x}, \`$(own x "$shape" | tail -n 1)\`"
     echo
-    echo "| model | parameters | windows | one pass | best | tokens/s | seconds | peak MiB |"
-    echo "|---|--:|--:|--:|--:|--:|--:|--:|"
+    echo "| model | parameters | windows | one pass | best | tokens/s | state KiB | seconds |" \
+         "peak MiB |"
+    echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     for model in $MODELS; do
       file=$OUT/$model-$shape/result
       if [ ! -s "$file" ]; then
-        echo "| $model | | failed | | | | | |"
+        echo "| $model | | failed | | | | | | |"
         continue
       fi
       parameters=$(field "$file" parameters)
@@ -135,8 +154,8 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
         failed=1
       }
       echo "| $model | $parameters | $(field "$file" val) | $(field "$file" stream) |" \
-           "$(field "$file" best) | $(field "$file" tokens_per_s) | $(field "$file" seconds) |" \
-           "$(field "$file" peak_mib) |"
+           "$(field "$file" best) | $(field "$file" tokens_per_s) | $(field "$file" state_kib) |" \
+           "$(field "$file" seconds) | $(field "$file" peak_mib) |"
     done
   done
 } >"$RESULT.tmp"
