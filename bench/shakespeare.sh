@@ -12,8 +12,7 @@
 #   OUT      where runs are kept           bench/out
 #   JOBS     runs side by side, one thread each   2 if there are 2 cores, else 1
 #   STEPS    steps of a run                5000
-#   OPTIONS  of every run                  --parameters 643400 --lr 0.002 --eval-every 1000
-#   DROP64, DROP256  dropout of the two shapes    0.05, 0.1
+#   OPTIONS  of every run   --parameters 643400 --dropout 0.05 --lr 0.002 --eval-every 1000
 #   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32"; MODELS=all
 #   RESULT   the table                     bench/results/shakespeare.md
 set -eu
@@ -35,9 +34,7 @@ cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 JOBS=${JOBS:-$two}
 OUT=${OUT:-bench/out}
 STEPS=${STEPS:-5000}
-OPTIONS=${OPTIONS---parameters 643400 --lr 0.002 --eval-every 1000}
-DROP64=${DROP64:-0.05}
-DROP256=${DROP256:-0.1}
+OPTIONS=${OPTIONS---parameters 643400 --dropout 0.05 --lr 0.002 --eval-every 1000}
 MODELS=${MODELS:-linear-attention gated-deltanet titans moneta yaad memora}
 SHAPES=${SHAPES:-64x32 256x8}
 RESULT=${RESULT:-bench/results/shakespeare.md}
@@ -48,15 +45,10 @@ mkdir -p "$OUT" "$(dirname "$RESULT")"
 $CC -O2 examples/lm.c -o "$OUT/lm" -lm
 [ "$MODELS" != all ] || MODELS=$("$OUT/lm" models | awk 'NR > 1 || $1 != "name" {print $1}')
 
-# What a run has beside OPTIONS: MODEL CONTEXTxBATCH.
-own() {
+heads() { # MODEL
   case $1 in
-    ttt-*|titans|moneta|yaad|memora) echo "--heads 4" ;;
-    *) echo "--heads 2" ;;
-  esac
-  case $2 in
-    64x*) echo "--dropout $DROP64" ;;
-    *) echo "--dropout $DROP256" ;;
+    ttt-*|titans|moneta|yaad|memora) echo 4 ;;
+    *) echo 2 ;;
   esac
 }
 
@@ -64,9 +56,9 @@ own() {
 run() {
   dir=$OUT/$1-$2
   mkdir -p "$dir"
-  # shellcheck disable=SC2046,SC2086  # lists of words
+  # shellcheck disable=SC2086  # OPTIONS is a list of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 $OPTIONS $(own "$1" "$2") --out "$dir/model.safetensors" \
+    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS --out "$dir/model.safetensors" \
     >"$dir/log" 2>"$dir/progress" &
   child=$!
   if wait "$child" && grep '^result ' "$dir/log" >"$dir/result.tmp"; then
@@ -137,7 +129,7 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
   echo "measurements."
   for shape in $SHAPES; do
     echo
-    echo "## Windows of ${shape%x*}, batch ${shape#*x}, \`$(own x "$shape" | tail -n 1)\`"
+    echo "## Windows of ${shape%x*}, batch ${shape#*x}"
     echo
     echo "| model | parameters | windows | one pass | best | tokens/s | state KiB | seconds |" \
          "peak MiB |"
