@@ -1,4 +1,4 @@
-/* miras.h - v0.1.0 - memories that learn while the program runs; public domain or MIT
+/* miras.h - v0.2.0 - memories that learn while the program runs; public domain or MIT
 
    One header, C99 (or C++11), the C library only. It gives a program a memory that takes key/value
    pairs, learns each by a step of gradient descent on itself, answers queries, forgets gracefully,
@@ -57,12 +57,16 @@
    @22 Vector maths                        exp, log, tanh, sigmoid, GELU, SiLU
    @23 Level 1                             dot products, sums, maps over rows
    @25 Matrix product                      one packed kernel for all shapes
+   @26 Feature maps                        keys and queries before a matrix memory
    @40 Attentional biases                  choice 2: value, error, adjoint
    @41 Memory architectures                choice 1: answer, inner gradient, adjoints
    @42 Retention links                     choice 3: from the dual state to the weights
-   @50 Exact linear engine                 matrix memories, token by token
+   @44 Channel products                    decays of one number per channel
+   @50 Exact linear engine                 matrix memories, any chunk
    @51 Frozen-gradient engine              all others, chunk by chunk; choice 4
-   @52 One head                            the engines behind one door
+   @53 Mesa engine                         matrix, L2, solved by conjugate gradients
+   @54 Attention engine                    the pairs themselves, read by softmax
+   @56 One head                            the engines behind one door
    @65 Layer kernels                       norms, convolutions, gates, loss, optimizer
    @69 Table of this instruction set       the kernel rooms end here
    @70 Dispatch                            the best table for this machine
@@ -110,16 +114,21 @@
    four decisions. Here they are four fields of miras_desc; everything else in it is a size, a
    constant or a gate.
 
-     architecture   what M is. MIRAS_MATRIX is x S, a linear map. MIRAS_MLP is 1 to 4 layers with an
-                    activation between, with or without a layer norm and a residual around them. A
+     architecture   what M is. MIRAS_MATRIX is phi(x) S, a linear map of the key or of a feature
+                    map of it. MIRAS_MLP is 1 to 4 layers with an activation between, with or
+                    without a layer norm and a residual around them; MIRAS_GATED_MLP multiplies
+                    two first layers; MIRAS_VECTOR scales its input; MIRAS_PAIRS keeps the pairs. A
                     perceptron stores more per byte and bends; a matrix is exact and cheap.
      bias           the loss l(M(k), v) that a write descends. The dot product adds without asking
                     what is stored already; L2 corrects the difference; L_p with p > 2 works on the
                     largest errors first; the Huber family limits what one wild pair can do.
      retention      how old content fades. None; decay; and decay with a link, where the state A
-                    lives in one space and the weights W = link(A) in another: an l_q norm (Moneta)
-                    or a softmax that keeps every slice on a simplex (Memora).
-     algorithm      gradient descent, or momentum: surprise that persists over several tokens.
+                    lives in one space and the weights W = link(A) in another: an l_q norm
+                    (Moneta), a softmax that keeps every slice on a simplex (Memora), a sigmoid, a
+                    threshold (elastic nets), f-divergences, or a link of your own.
+     algorithm      gradient descent, once or several times per token; momentum: surprise that
+                    persists over several tokens; the implicit step; or no steps at all: the exact
+                    minimiser over all pairs so far (MIRAS_NEWTON).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
    take a preset, change a field, and ask miras_memory_size whether the result means something. It
@@ -138,20 +147,28 @@
    order = MIRAS_DECAY_FIRST (Gated DeltaNet) takes the error at alpha A instead of at A.
 
    GATES. Each of the four is one constant of the descriptor, or one number per token and head
-   (MIRAS_GATE_HEAD), or for the decay of exact matrix memories one per key channel
-   (MIRAS_GATE_CHANNEL). Inside a model the network computes them from the token. Gates are not
-   checked per token: keep and momentum belong in 0..1, step and threshold above 0. Memories with an
-   inner norm want keep near 1 (0.98 and up on average): at 0.9 the weights shrink within tens of
-   tokens until the norm divides by almost nothing, and gradients become noise.
+   (MIRAS_GATE_HEAD), or one per channel (MIRAS_GATE_CHANNEL): of the key for the decay of exact
+   matrix memories, of the value for vectors and perceptrons. Inside a model the network computes
+   them from the token. Gates are not checked per token: keep and momentum belong in 0..1, step and
+   threshold above 0. Memories with an inner norm want keep near 1 (0.98 and up on average): at 0.9
+   the weights shrink within tens of tokens until the norm divides by almost nothing, and gradients
+   become noise.
 
-   ENGINES. A matrix memory with the dot product or L2, without link and momentum, at chunk 1 is
-   linear in its state and is run exactly, token by token (room @50). Everything else runs in the
-   frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
-   the chunk's start, which turns the chunk into a few matrix products. Decay, momentum and step
-   still act token by token, and a link is applied when its chunk closes. For chunk 1 this is the
-   recurrence above, to the letter. For C > 1 the chunk is PART OF THE MODEL: a network trained
-   with chunk 16 must run with chunk 16, and does, because the state remembers the chunk's start and
-   where in the chunk it is. A memory on its own has chunk 1 and learns from its first write.
+   ENGINES. A matrix memory with the dot product or L2, without link and momentum, is linear in its
+   state and is run exactly, chunk by chunk (room @50): the chunk is only a schedule, which turns
+   its tokens into matrix products. Everything else runs in the frozen-gradient engine (room @51):
+   the C tokens of a chunk take their gradients at the weights of the chunk's start, which again
+   turns the chunk into a few matrix products. Decay, momentum and step still act token by token,
+   and a link is applied when its chunk closes. For chunk 1 this is the recurrence above, to the
+   letter. For C > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with
+   chunk 16, and does, because the state remembers the chunk's start and where in the chunk it is.
+   (A matrix whose chunk shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its
+   own has chunk 1 and learns from its first write.
+
+   Two choices have engines of their own. MIRAS_NEWTON (room @53) keeps the sums of eta k k' and of
+   eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
+   conjugate gradients. MIRAS_PAIRS (room @54) keeps the last `window` pairs and reads them by
+   softmax attention. For both, as for exact matrix memories, the chunk is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
    later token never changes an earlier output.
@@ -165,12 +182,13 @@
    embedding's matrix unless untied. One block, with h the RMS norm of its input x:
 
        q, k, v = silu(causal convolution(h W_q, h W_k, h W_v)); q and k scaled to length 1 per head
-       gates   = sigmoid or softplus of a low-rank projection of h
+       gates   = sigmoid, softplus, ... of a low-rank projection of h
        y       = memory(k, v, q, gates)
        x       = x + (norm per head(y) * silu(h W_gate)) W_o
        x       = x + SwiGLU(norm(x))
 
-   The memory starts every sequence from learned initial weights. Parameters lie in one flat block,
+   Some rows of the table make their keys or decays otherwise: miras_keys, miras_keep. The memory
+   starts every sequence from learned initial weights. Parameters lie in one flat block,
    gradients and the optimizer's moments in others of the same layout, with a table of named views:
    clipping, checkpoints, a gradient check, or an all-reduce across machines are one loop each.
 
@@ -180,7 +198,8 @@
 
    WHAT IT DOES NOT DO
      - no GPU in this header, no half precision, no quantised weights: 32-bit floats on the CPU
-     - no softmax attention layer and no mixture of layer types within a model
+     - no mixture of layer types within a model, and of a published layer only what its memory is:
+       no rotary positions, no token shift, no output norm or gate but the ones above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
      - no threads, no allocation, no printing, no files behind your back
@@ -301,9 +320,11 @@
 
    A RETENTION
      1. @06   a name in miras_retention, and a field for its constant
-     2. @14   as above; set linked if W is not A, so that the state keeps room for both
-     3. @42   a case in the link and in its adjoint; say what a chunk that is still open reads
-     Decay itself is alpha, and every retention has it.
+     2. @14   as above; does it have a keep gate (miras__decays)? Set linked if W is not A, so that
+              the state keeps room for both, or settles if a closing chunk changes A itself; say
+              in follows what a chunk that is still open reads
+     3. @42   a case in the link and in its adjoint, or in the closing step and its adjoint
+     Decay itself is alpha, and nothing of it is written anew.
 
    AN ARCHITECTURE
      1. @06, @14   a name; the layers' widths and where their weights lie
@@ -326,6 +347,9 @@
               end at a guard page
 
    REVISIONS
+     0.2.0   the whole framework: 23 models, exact matrix memories in chunks, Newton and attention
+             engines, all biases, retentions and algorithms of the paper, callbacks; files of
+             version 2.
      0.1.0   first slice: matrix and perceptron memories, seven biases, five retentions, momentum,
              ten models, training, sessions, files. */
 
@@ -336,8 +360,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MIRAS_VERSION 100          /* 0.1.0: major * 10000 + minor * 100 + patch */
-#define MIRAS_VERSION_TEXT "0.1.0"
+#define MIRAS_VERSION 200          /* 0.2.0: major * 10000 + minor * 100 + patch */
+#define MIRAS_VERSION_TEXT "0.2.0"
 
 #ifdef MIRAS_STATIC
   #if defined(__GNUC__)
@@ -383,9 +407,22 @@ MIRAS_API const char *miras_isa(void);
 /* Rows of the table of published models (room @73). */
 typedef enum miras_kind {
   MIRAS_LINEAR_ATTENTION,  /* S += k v'                                    Katharopoulos 2020   */
+  MIRAS_DFW,               /* decay per key and per value channel          Mao 2022             */
   MIRAS_RETNET,            /* fixed decay per head                         Sun 2023             */
+  MIRAS_LIGHTNING,         /* fixed decay per head and layer               Qin 2024             */
+  MIRAS_GLA,               /* decay per key channel                        Yang 2023            */
+  MIRAS_MAMBA2,            /* decay and step from one gate                 Dao and Gu 2024      */
+  MIRAS_HGRN2,             /* the key is what the decay forgets            Qin 2024             */
   MIRAS_DELTANET,          /* one delta-rule step per token                Schlag 2021          */
+  MIRAS_LONGHORN,          /* implicit step                                Liu 2024             */
   MIRAS_GATED_DELTANET,    /* decay, then a delta-rule step                Yang 2024            */
+  MIRAS_DELTAPRODUCT,      /* two delta-rule steps per token               Siems 2025           */
+  MIRAS_GATED_DELTAPRODUCT,/* decay, then two steps                        Siems 2025           */
+  MIRAS_KDA,               /* decay per key channel, then a step           Kimi Team 2025       */
+  MIRAS_RWKV7,             /* erases and writes with different keys        Peng 2025            */
+  MIRAS_MESA,              /* least squares over all pairs, exactly        von Oswald 2025      */
+  MIRAS_SOFTMAX_ATTENTION, /* the pairs themselves                         Vaswani 2017         */
+  MIRAS_SLIDING_WINDOW,    /* the last 64 pairs                            Beltagy 2020         */
   MIRAS_TTT_LINEAR,        /* matrix behind a layer norm, mini-batch steps Sun 2024             */
   MIRAS_TTT_MLP,           /* two-layer perceptron, mini-batch steps       Sun 2024             */
   MIRAS_TITANS,            /* perceptron, momentum, decay                  Behrouz 2025 (Titans)*/
@@ -397,8 +434,12 @@ typedef enum miras_kind {
 
 /* Choice 1: the memory architecture M(W; x). */
 typedef enum miras_architecture {
-  MIRAS_MATRIX,            /* M = x S, S [key_dim, value_dim]                                   */
+  MIRAS_MATRIX,            /* M = phi(x) S, S [features, value_dim]                              */
   MIRAS_MLP,               /* depth layers with an activation between                           */
+  MIRAS_GATED_MLP,         /* (act(x W_1) (.) x W_2) W_3, hidden width expansion * key_dim       */
+  MIRAS_VECTOR,            /* M = x (.) w, w [key_dim]; value_dim = key_dim                      */
+  MIRAS_PAIRS,             /* nonparametric: the last `window` pairs themselves, read by softmax
+                              attention, sum_i s_i v_i / sum_i s_i, s = exp(k_i q / sqrt key_dim) */
   MIRAS_ARCHITECTURE_COUNT
 } miras_architecture;
 
@@ -407,10 +448,15 @@ typedef enum miras_bias {
   MIRAS_DOT,               /* -<M(k), v>                       e = -v                            */
   MIRAS_L2,                /* 1/2 |r|^2                        e = r                             */
   MIRAS_LP,                /* sum |r|^p, p >= 1                e = p sgn(r) |r|^(p-1)            */
-  MIRAS_LP_SMOOTH,         /* the same with tanh(nu r) for the sign and sqrt(r^2+1e-6) for |r|   */
+  MIRAS_LP_SMOOTH,         /* the same with tanh(nu r) for the sign and sqrt(r^2+1e-6) for |r|;
+                              p = 1 is the value-less memory (MIRAS eq. 12): e = tanh(nu r)      */
   MIRAS_HUBER,             /* per coordinate                   e = clamp(r, -delta, delta)       */
   MIRAS_HUBER_NORM,        /* on |r|                           e = r min(1, delta/|r|)           */
   MIRAS_HUBER_MIXTURE,     /* Yaad: e = r while |r| <= delta, else delta tanh(nu r)              */
+  MIRAS_PSEUDO_HUBER,      /* delta^2 (s - 1), s = sqrt(1 + |r|^2/delta^2)       e = r / s       */
+  MIRAS_SHIFT_ROBUST,      /* worst case over |dv| <= delta of L2 to v + dv (MIRAS eq. 17), with
+                              n = sqrt(|r|^2 + 1e-6)                     e = (1 + delta/n) r     */
+  MIRAS_CUSTOM_BIAS,       /* the caller's: miras_custom                                         */
   MIRAS_BIAS_COUNT
 } miras_bias;
 
@@ -420,7 +466,21 @@ typedef enum miras_retention {
   MIRAS_RETAIN_L2,         /* decay alpha, W = A                                                 */
   MIRAS_RETAIN_LQ,         /* decay alpha, W = A / ||A||_q^(q-2)         (Moneta, eq. 24)        */
   MIRAS_RETAIN_LQ_PNORM,   /* decay alpha, W = sgn(A) |A|^(q-1) / ||A||_q^(q-2)                  */
-  MIRAS_RETAIN_KL,         /* decay alpha, W = c softmax(A) per channel  (Memora, eq. 27)        */
+  MIRAS_RETAIN_KL,         /* decay alpha, W = c softmax(A) per channel  (Memora, eq. 27). With
+                              keep = 1 it is the f-divergence below of f(t) = t log t, whose zeta
+                              needs no search. For chunk > 1 see simplex_logits                  */
+  MIRAS_RETAIN_L2_BOTH,    /* local and global L2 as derived together: with beta = `balance` and
+                              the step gate eta, alpha = beta/(beta + eta) and the step alpha eta */
+  MIRAS_RETAIN_ELASTIC,    /* decay alpha, and when a chunk closes A <- shrink(A; gamma), gamma =
+                              sum_t `sparsity` eta_t prod_(s>t) alpha_s; W = A   (MIRAS eq. 22) */
+  MIRAS_RETAIN_ELASTIC_FTRL, /* no decay, W = shrink(A; sparsity)                    (eq. 23)   */
+  MIRAS_RETAIN_SIGMOID,    /* decay alpha, W = sigmoid(A): Bregman divergence of the logit       */
+  MIRAS_RETAIN_CHI2,       /* f-divergence on the scaled simplex, f(t) = (t-1)^2/2: when a chunk
+                              closes W <- W (.) ginv(-zeta - sum eta g), ginv = (f')^-1, zeta
+                              such that every slice sums to c; no decay   (MIRAS eq. 18)         */
+  MIRAS_RETAIN_REVERSE_KL, /* the same with f(t) = -log t                                        */
+  MIRAS_RETAIN_HELLINGER,  /* the same with f(t) = (sqrt t - 1)^2                                */
+  MIRAS_CUSTOM_RETENTION,  /* decay alpha and the caller's link: miras_custom                    */
   MIRAS_RETENTION_COUNT
 } miras_retention;
 
@@ -428,16 +488,32 @@ typedef enum miras_retention {
 typedef enum miras_algorithm {
   MIRAS_GRADIENT_DESCENT,  /* u_t = eta_t g_t                                                    */
   MIRAS_MOMENTUM,          /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t     */
+  MIRAS_IMPLICIT,          /* exact minimiser of |S - S'|^2 + eta l(S): for L2 on a matrix the step
+                              eta / (1 + eta k.k) (Longhorn)                                     */
+  MIRAS_NEWTON,            /* exact minimiser over all pairs so far, by conjugate gradients: matrix
+                              and L2 (Mesa layer)                                                */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
 
 typedef enum miras_activation { MIRAS_GELU, MIRAS_SILU, MIRAS_IDENTITY, MIRAS_ACTIVATION_COUNT }
   miras_activation;
 
+/* Map of keys and queries before a matrix memory sees them; its width is "features". */
+typedef enum miras_feature {
+  MIRAS_FEATURE_IDENTITY,
+  MIRAS_FEATURE_ELU,       /* elu(x) + 1: x + 1 for x > 0, else exp(x)                           */
+  MIRAS_FEATURE_RELU,
+  MIRAS_FEATURE_RELU2,     /* max(x, 0)^2                                                        */
+  MIRAS_FEATURE_SOFTMAX,   /* over the key's entries                                             */
+  MIRAS_FEATURE_POLY2,     /* [1, x, x_i x_j (i <= j)] with sqrt(1, 1, 1/2 (i = j) or 1), so that
+                              phi(q).phi(k) = 1 + q.k + (q.k)^2/2; width 1 + d + d(d+1)/2        */
+  MIRAS_FEATURE_COUNT
+} miras_feature;
+
 /* Is the error measured before or after the state has decayed? Matters with decay and L2 only.   */
 typedef enum miras_order {
   MIRAS_ERROR_FIRST,       /* at A_(t-1): Titans and the MIRAS models                            */
-  MIRAS_DECAY_FIRST,       /* at alpha_t A_(t-1): Gated DeltaNet; matrix memories, chunk 1       */
+  MIRAS_DECAY_FIRST,       /* at alpha_t A_(t-1): Gated DeltaNet; memories that run exactly      */
   MIRAS_ORDER_COUNT
 } miras_order;
 
@@ -445,10 +521,40 @@ typedef enum miras_order {
 typedef enum miras_gate {
   MIRAS_GATE_CONSTANT,     /* the descriptor's number                                            */
   MIRAS_GATE_HEAD,         /* one number per token and head: [batch, T, heads]                   */
-  MIRAS_GATE_CHANNEL,      /* one per token, head and key channel: [batch, T, heads, key_dim];
-                              retention of exact matrix memories only                            */
+  MIRAS_GATE_CHANNEL,      /* one per token, head and channel. Matrix memories that run exactly:
+                              keep only, per feature of the key, [batch, T, heads, features].
+                              Vector and perceptron memories (up to two layers, or gated): per
+                              channel of the value, [batch, T, heads, value_dim], acting on the
+                              outputs of the last layer and, when deeper than one, on the inputs
+                              of the first, which needs key_dim = value_dim                      */
   MIRAS_GATE_COUNT
 } miras_gate;
+
+/* An attentional bias or a retention link of your own. The functions are called from any thread and
+ * must not keep anything between calls; dv is value_dim, n the weights of one layer. */
+typedef struct miras_custom {
+  /* error[dv] = dl/dM for residual r = M(k) - v and value v; returns l. */
+  float (*bias)(void *user, float *error, const float *r, const float *value, float threshold,
+                int dv);
+  /* dr[dv] = J' be, J = d error/dr; dvalue[dv] = (d error/d value)' be with r held (may be left
+   * zero when error depends on r alone); returns the derivative by the threshold. */
+  float (*bias_adjoint)(void *user, float *dr, float *dvalue, const float *be, const float *r,
+                        const float *value, float threshold, int dv);
+  /* w[n] = link(a[n]) of a layer [in, out]. */
+  void (*link)(void *user, float *w, const float *a, int in, int out);
+  /* da[n] += link'(a)' dw[n]; w is link(a). */
+  void (*link_adjoint)(void *user, float *da, const float *dw, const float *a, const float *w,
+                       int in, int out);
+  void *user;
+} miras_custom;
+
+/* Constant keep gates of head h of H in layer l of L. */
+typedef enum miras_slopes {
+  MIRAS_SLOPES_RATIO,      /* 1 - forget * forget_ratio^h (RetNet: 1/32, 1/2)                    */
+  MIRAS_SLOPES_LIGHTNING,  /* exp(-(8/H) (1 - l/L) h): Lightning attention as first released     */
+  MIRAS_SLOPES_MINIMAX,    /* exp(-2^(-8 (h+1)/H) (1 - l/(L - 1 + 1e-5) + 1e-5)): MiniMax-01     */
+  MIRAS_SLOPES_COUNT
+} miras_slopes;
 
 /* One learning memory: the four choices, sizes and constants. Fill it with miras_preset, then
  * change what you like; a zero field means the default that its comment names. */
@@ -462,44 +568,89 @@ typedef struct miras_desc {
   int heads;               /* independent memories per sequence; 0 -> 1                          */
   int key_dim;             /* width of keys and queries of one head, 1..4096; no default         */
   int value_dim;           /* width of values and outputs of one head, 1..4096; 0 -> key_dim     */
-  int chunk;               /* tokens that share one anchor, 1..1024; 0 -> 1: every token's
-                              gradient is taken at its own weights. Part of the model when > 1   */
+  int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (matrix, dot or L2, no
+                              link, no momentum; pairs; Newton): only a schedule, how many tokens
+                              are
+                              worked on together. All others: tokens that share one anchor, and
+                              part of the model; 1: every gradient is taken at its own weights   */
   int depth;               /* MLP: layers, 1..4; 0 -> 2                                          */
   int expansion;           /* MLP: hidden width = expansion * key_dim, 1..16; 0 -> 4             */
   miras_activation activation; /* MLP: between the layers                                        */
   int inner_norm;          /* MLP: 1 puts a layer norm (learned gain and bias) on the output     */
   int inner_residual;      /* MLP: 1 adds the input; needs value_dim = key_dim                   */
+  int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); they do
+                              not decay                                                          */
+  miras_feature feature;   /* matrix memories: the map of keys and queries                       */
+  int normalise;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
+                              1e-10, decayed and stepped alike; needs a feature map that is not
+                              negative (ELU, RELU, RELU2, SOFTMAX)                               */
+  int steps;               /* descents per token, 1..8; 0 -> 1. Every token has `steps` pairs:
+                              key [batch, T, heads, steps, key_dim], value likewise, step gate
+                              [batch, T, heads, steps]; the other gates act before the first and
+                              the read follows the last (DeltaProduct)                           */
+  int separate_erase;      /* matrix, L2: 1 takes what is erased and where from tokens.erase (a) and
+                              tokens.replace (b) instead of the key: S_t = diag(alpha) S_(t-1) +
+                              b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate)       */
+  int diagonal;            /* matrix, implicit: 1 keeps only the diagonal of the erase, as the code
+                              released with Longhorn: S <- diag(1 - D k^2) S + D k v',
+                              D = eta/(1 + eta k.k)                                              */
+  int row_rates;           /* 1 scales the steps of a chunk as its token t (0-based) sees them by
+                              max(1/(t+1) + rho_t, 0), with rho [chunk] an outer parameter (TTT) */
+  int window;              /* pairs: how many the memory holds, 1..2^20; 0 -> 1024               */
+  int iterations;          /* Newton: most steps of conjugate gradients, 1..256; 0 -> 30         */
+  float tolerance;         /* Newton: stop when |residual|^2 <= tolerance |query|^2; 0 -> 1e-12  */
+  float ridge;             /* Newton: initial value of the outer parameter lambda [heads, features]
+                              on the diagonal, > 0; 0 -> 1                                       */
   miras_gate keep_gate;    /* alpha, what a step keeps of the state                              */
   miras_gate step_gate;    /* eta, how far a step goes                                           */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
-  miras_gate threshold_gate;  /* delta of the Huber biases                                       */
+  miras_gate threshold_gate;  /* delta of the Huber family                                       */
+  miras_gate value_gate;   /* matrix, dot product: MIRAS_GATE_CHANNEL decays the value channels too:
+                              S <- diag(keep) S diag(value_keep) (DFW); else 0                   */
   float forget;            /* constant keep gate: alpha = 1 - forget, 0..1                       */
   float forget_ratio;      /* head h forgets forget * forget_ratio^h, 0..1; 0 -> 1               */
+  miras_slopes slopes;     /* other published families of constant keep gates                    */
+  int layer, layers;       /* slopes: which layer of how many the memory is, 0-based; layers 0 -> 1.
+                              A model sets them                                                  */
   float step;              /* constant step gate, > 0; 0 -> 1                                    */
   float momentum;          /* constant momentum gate, 0..1                                       */
   float threshold;         /* constant threshold, > 0; 0 -> 1                                    */
   float p;                 /* exponent of the L_p biases, 1..8; 0 -> 3                           */
   float q;                 /* exponent of the L_q retentions, 1..8; 0 -> 4                       */
   float sharpness;         /* nu of tanh(nu r), 0.1..100; 0 -> 10                                */
-  float simplex;           /* c: each slice of a KL memory sums to it, > 0; 0 -> 1               */
-  int simplex_whole;       /* KL slices: 0 one per channel, 1 one per weight matrix              */
+  float simplex;           /* c: slices of KL and f-divergence memories sum to it, > 0; 0 -> 1   */
+  int simplex_whole;       /* simplex slices: 0 one per channel, 1 one per weight matrix         */
+  int simplex_logits;      /* KL, chunk > 1: 0 as in the paper, the first token of a chunk exactly
+                              and the others linear in W (eq. 30-32); 1 linear in the logits. At
+                              chunk 1 both are the same                                          */
+  float balance;           /* beta of MIRAS_RETAIN_L2_BOTH, 1e-6..1e6; 0 -> 1                    */
+  float sparsity;          /* of the elastic nets, 1e-8..1e4; 0 -> 1e-3                          */
+  int smooth_shrink;       /* elastic nets: 0 soft threshold sgn(a) max(|a| - gamma, 0); 1 smooth,
+                              a atan(2 |a| / (pi gamma)) / (pi/2), of the same asymptote         */
+  const miras_custom *custom;   /* of the custom choices; must outlive the memory                */
   uint64_t seed;           /* of the initial memory                                              */
 } miras_desc;
 
 /* T tokens for every sequence and head. Row-major, outermost first:
  *   key, query [batch, T, heads, key_dim]; value [batch, T, heads, value_dim];
- *   gates [batch, T, heads] or [batch, T, heads, key_dim], NULL when the descriptor says constant.
+ *   gates [batch, T, heads] or [batch, T, heads, channels], NULL when the descriptor says constant.
+ *   With steps > 1: key [batch, T, heads, steps, key_dim], value [batch, T, heads, steps,
+ *   value_dim], step [batch, T, heads, steps]; queries and other gates as without.
+ *   value_keep, erase, replace: where the descriptor asks for them, else NULL.
  * keep and momentum lie in 0..1, step and threshold are positive; nothing is checked per token. */
 typedef struct miras_tokens {
   int length;                                          /* T >= 0                                 */
   const float *key, *value, *query;
   const float *keep, *step, *momentum, *threshold;
+  const float *value_keep;                             /* [batch, T, heads, value_dim]           */
+  const float *erase, *replace;                        /* [batch, T, heads, key_dim]             */
 } miras_tokens;
 
 /* Gradients in the shapes of miras_tokens; overwritten; NULL where not wanted. */
 typedef struct miras_token_grads {
   float *key, *value, *query;
   float *keep, *step, *momentum, *threshold;
+  float *value_keep, *erase, *replace;
 } miras_token_grads;
 
 /* Where memory comes from. free receives the size that alloc was asked for. alloc may return NULL.
@@ -520,6 +671,29 @@ typedef struct miras_parallel {
   int workers;                                         /* 1..256                                 */
 } miras_parallel;
 
+/* What a layer of a model makes of keys and queries after their convolutions. */
+typedef enum miras_keys {
+  MIRAS_KEYS_UNIT,         /* both scaled to length 1 per head                                   */
+  MIRAS_KEYS_RMS,          /* both scaled to length sqrt(key_dim): attention                     */
+  MIRAS_KEYS_FREE,         /* both as they are                                                   */
+  MIRAS_KEYS_COMPLEMENT,   /* query as it is, key = 1 - keep gate, without a projection of its own;
+                              needs keep_gate MIRAS_GATE_CHANNEL               (HGRN2)           */
+  MIRAS_KEYS_ERASE,        /* for separate_erase (RWKV-7): with a learned gate rate in 0..1 per
+                              channel and kappa = the key times a learned scale, of length 1 per
+                              head: erase = -kappa, replace = kappa (.) rate, and the key times
+                              1 + (rate - 1) (.) a learned mix; query as it is                   */
+  MIRAS_KEYS_COUNT
+} miras_keys;
+
+/* How a model makes a learned keep gate alpha from the number g of its projection. */
+typedef enum miras_keep {
+  MIRAS_KEEP_SIGMOID,      /* sigmoid(g)                                                         */
+  MIRAS_KEEP_ROOT,         /* sigmoid(g)^(1/16)                                (GLA)             */
+  MIRAS_KEEP_RATE,         /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)    */
+  MIRAS_KEEP_BOUNDED,      /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)          */
+  MIRAS_KEEP_COUNT
+} miras_keep;
+
 /* A whole language model. Fill it with miras_model_preset. */
 typedef struct miras_model_desc {
   miras_desc memory;       /* of every block; batch and seed are set by the model. The learned
@@ -530,6 +704,10 @@ typedef struct miras_model_desc {
   int hidden;              /* of the SwiGLU MLP; 0 -> 8/3 width, rounded up to a multiple of 8   */
   int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
   int gate_rank;           /* rank of the projections behind the memory's gates; 0 -> 32         */
+  miras_keys keys;         /* what keys and queries are                                          */
+  miras_keep keep;         /* how a learned keep gate is made; 0 when it is a constant           */
+  int tied_step;           /* 1: the step gate is step * softplus(g) of the keep gate's own g (dt of
+                              Mamba-2); needs MIRAS_KEEP_RATE and both gates per head            */
   int untied;              /* 1: the head has its own matrix instead of the embedding's          */
   float dropout;           /* 0..0.9, on both residual branches and the embedding, training only */
   int batch;               /* largest batch of a training step; 0: a model for inference only    */
@@ -595,8 +773,10 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
 
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim],
- * value [batch, heads, value_dim]. Returns the surprise: the attentional bias before the write,
- * averaged over batch and heads. Needs constant gates (else NaN, nothing written). */
+ * value [batch, heads, value_dim]; with steps > 1 a token's pairs, key [batch, heads, steps,
+ * key_dim] and value likewise. Returns the surprise: the attentional bias before the write (before
+ * the first of the steps), averaged over batch and heads. Needs constant gates, no value_gate and
+ * no separate_erase, which take tokens (else NaN, nothing written). */
 MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
@@ -613,23 +793,32 @@ MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
 /* Exact gradient of what miras_forward computed. x and tape as in that call; dy like y.
  * dx: overwritten. dparams: += in the layout of miras_memory_params, or NULL; receives the
  * initial memory's part when the tape began at position 0.
- * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights]: in, the gradient with
- * respect to the state after the last token (which must lie on the chunk grid); out, with respect
- * to the state before the first (zero if that was the initial memory). */
+ * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
+ * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
+ * with respect to the state after the last token (which must lie on the chunk grid); out, with
+ * respect to the state before the first (zero if that was the initial memory). Per sequence and
+ * head it is for Newton H [features, features], made symmetric, then G [features, value_dim]; for
+ * pairs the keys [window, key_dim], then the values [window, value_dim], token t in row t % window
+ * (rows that hold no token are 0). */
 MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
                                       const float *dy, const miras_token_grads *dx,
                                       float *dparams, float *dstate);
 /* Floats of dstate above. */
 MIRAS_API size_t miras_dstate_size(const miras_memory *m);
 /* The outer parameters: initial memory [heads, weights], then (inner_norm) gain [heads, value_dim]
- * and bias [heads, value_dim]. A change holds from the next miras_memory_reset on. */
+ * and bias [heads, value_dim], then (row_rates) rho [chunk]. The weights are the layers [in, out],
+ * one after the other, with inner_bias each followed by its bias [out]; a gated perceptron has W_1,
+ * W_2, W_3, a vector memory w [key_dim]. Newton: the initial G [heads, features, value_dim] (H
+ * begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no optimizer can
+ * make negative. Pairs: none, count is 0. A change holds from the next miras_memory_reset on. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
 MIRAS_API void miras_memory_reset(miras_memory *m);
 /* Tokens seen since the reset. */
 MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
-/* Euclidean norm of the weights over all sequences and heads; in an open chunk, of those at its
- * start. */
+/* Euclidean norm of the weights over all sequences and heads (with normalise, of its sums too). In
+ * an open chunk: of the live weights where a memory runs exactly, else of those at its start.
+ * Newton: of G at the chunk's start. Pairs: of all keys and values held. */
 MIRAS_API float miras_memory_norm(const miras_memory *m);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
  * rollback. All zeros is the state after a reset. */
@@ -1001,55 +1190,138 @@ static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t ele
  * no pointers, so it can be compared and copied freely. Letters: C chunk, L layers, P weights.
  *
  * State of one head, in floats (each part starts on a multiple of 16):
- *   exact engine   S [key_dim, value_dim]
- *   frozen engine  A [P] dual state, W [P] = link(A) unless the link is the identity, S [P]
- *                  momentum, then the open chunk: per layer Y [C, in], D [C, out]; the last rows
- *                  of the two coefficient matrices G [C], N [C]; and 16 scalars: coefficients a,
- *                  f, h of the last row, and from 4 on 1/c_0 of an LQ link per layer. */
+ *   exact engine   S [features, value_dim], then with `normalise` z [features] (at once, unpadded);
+ *                  for chunk > 1 the open block, miras__open
+ *   frozen engine  A [P] dual state (f-divergences and Memora's paper form: the weights
+ *                  themselves), W [P] = link(A) unless the link is the identity, S [P]
+ *                  momentum, then the open chunk (C its pairs, steps per token): per layer
+ *                  Y [C, in], D [C, out]; the last rows of the two coefficient matrices G [C],
+ *                  N [C]; and 16 scalars: coefficients a, f, h of the last row, and from 4 on
+ *                  1/c_0 of an LQ link per layer. With gates per channel a is [value_dim], and
+ *                  the rows that carry the channels (D of the last layer, Y of the first if there
+ *                  are more) are kept times their G.
+ *   Mesa engine    H [n, n], G [n, value_dim] at the open chunk's start, n features of a key; its
+ *                  keys [C, n] and values [C, value_dim]; the last row of coefficients N [C]; and
+ *                  16 scalars, of which the first is B.
+ *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window */
+enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_NEWTON, MIRAS__RUN_PAIRS };
+
 typedef struct miras__plan {
   miras_desc d;
-  int exact;               /* exact linear engine, else frozen-gradient engine                   */
-  int linked;              /* the link is not the identity                                       */
-  int layers;              /* 1 for a matrix                                                     */
-  int in[4], out[4];       /* layer l maps in[l] to out[l]                                       */
+  int engine;              /* which of the above runs a head                                     */
+  int exact;               /* it is the exact linear engine                                      */
+  int delta;               /* exact: the write depends on an error                               */
+  int channels;            /* exact: decays are one number per feature                           */
+  int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
+  size_t features;         /* width of phi(k): rows of a matrix                                  */
+  int linked;              /* the state keeps weights W = link(A) beside A                       */
+  int mapped;              /* the first weights are link(initial memory), linked or not          */
+  int settles;             /* closing a chunk does more to W than the recursion of A             */
+  int lag;                 /* Memora's paper form: a chunk's first token is exact                */
+  int follows;             /* reads of an open chunk follow A_t; else they use the anchor        */
+  int channel;             /* frozen engine: keep or step is one number per channel              */
+  int layers;              /* weight matrices: 1 of a matrix or vector, 3 of a gated perceptron  */
+  int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
+  int in[4], out[4];       /* layer l maps in[l], ones included, to out[l]                       */
+  int from[4];             /* the layer whose input layer l reads: l, or 0 where two share it    */
   int widest;              /* largest in or out                                                  */
+  size_t span;             /* pairs that share an anchor: chunk * steps, and 1 for chunk 1       */
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t weights;          /* P                                                                  */
   size_t params;           /* outer parameters of all heads                                      */
-  size_t at_w, at_s, at_open, at_g, at_n, at_scalars;   /* offsets in the state                  */
+  size_t at_rho;           /* of row_rates' rho [chunk] among them                               */
+  size_t at_w, at_s, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state            */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
+  size_t head_dstate;      /* floats of a head in miras_dstate_size                              */
   size_t sequence_state;   /* floats: header of 16, then the heads                               */
   size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
+  size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
   int tape_tokens;         /* tokens that one tape_chunk covers                                  */
+  size_t tape_once;        /* floats per head and call, before its chunks                        */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
   size_t scratch_backward; /* for head_backward too; never less                                  */
 } miras__plan;
 
-#define MIRAS__BLOCK 16    /* tokens per stored state in the exact engine's tape                  */
+#define MIRAS__BLOCK 16    /* fewest tokens per stored state in the exact engine's tape           */
 
 /* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
- * gate means a constant. surprise may be NULL. */
+ * gate means a constant. Keys, values and steps of the descents of a token lie side by side.
+ * surprise may be NULL. */
 typedef struct miras__head_io {
   int length;
   const float *k, *v, *q;
   size_t ldk, ldv, ldq;
   const float *keep, *step, *momentum, *threshold;
   size_t ld_keep, ld_step, ld_momentum, ld_threshold;
+  const float *value_keep, *erase, *replace;           /* NULL unless the descriptor asks        */
+  size_t ld_value_keep, ld_erase, ld_replace;
+  const float *rho;                                    /* [chunk] of row_rates; NULL: zeros      */
   float *y;
   size_t ldy;
   float *surprise;
 } miras__head_io;
 
-/* Where the gradients of one head go; all overwritten, any pointer may be NULL. */
+/* Where the gradients of one head go; all overwritten but rho, which is added to; any pointer may
+ * be NULL. */
 typedef struct miras__head_grads {
   float *k, *v, *q;
   size_t ldk, ldv, ldq;
   float *keep, *step, *momentum, *threshold;
   size_t ld_keep, ld_step, ld_momentum, ld_threshold;
+  float *value_keep, *erase, *replace;
+  size_t ld_value_keep, ld_erase, ld_replace;
+  float *rho;
 } miras__head_grads;
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
+
+/* The frozen engine counts pairs: pair i of a call is descent i % steps of token i / steps. Its key
+ * and value are its own, its step too; the other gates are its token's. */
+static const float *miras__key_at(const miras__plan *p, const miras__head_io *io, size_t i) {
+  size_t steps = (size_t)p->d.steps;
+  return io->k + i / steps * io->ldk + i % steps * (size_t)p->d.key_dim;
+}
+
+static const float *miras__value_at(const miras__plan *p, const miras__head_io *io, size_t i) {
+  size_t steps = (size_t)p->d.steps;
+  return io->v + i / steps * io->ldv + i % steps * (size_t)p->d.value_dim;
+}
+
+static const float *miras__threshold_at(const miras__plan *p, const miras__head_io *io, size_t i) {
+  return io->threshold + i / (size_t)p->d.steps * io->ld_threshold;
+}
+
+/* Rows under decays of one number per channel (room @44, which has the letters). Rows x, eta,
+ * alpha, z, a belong to the new tokens r0..r0+m-1 of a block; q, p to every `every`-th of them. */
+typedef struct miras__channels {
+  size_t n;                /* channels                                                           */
+  size_t every;            /* row i is queried when (i + 1) % every == 0; r0 is a multiple       */
+  int after;               /* z meets the older rows after (1) or before (0) its row's decay     */
+  const float *x, *eta, *alpha, *q, *z;                /* eta, q, z may be NULL                  */
+  size_t ld_x, ld_eta, ld_alpha, ld_q, ld_z;
+  float *p, *a;            /* [.., rows] per query, per z: scores, or mixing weights             */
+  size_t ld_p;
+  float *live;             /* [rows, n] all rows of the block so far, decayed up to the newest   */
+} miras__channels;
+
+/* Cotangents of x, eta, alpha, q, z in the same shapes; added to; all but x and alpha may be NULL.
+ * live: cotangent of the rows after the block's last token, or NULL. */
+typedef struct miras__channel_grads {
+  float *x, *eta, *alpha, *q, *z;
+  size_t ld_x, ld_eta, ld_alpha, ld_q, ld_z;
+  const float *live;
+} miras__channel_grads;
+
+/* Retentions by kind: an f-divergence on the simplex; one whose state decays by a keep gate. */
+static int miras__divergence(miras_retention r) {
+  return r == MIRAS_RETAIN_CHI2 || r == MIRAS_RETAIN_REVERSE_KL || r == MIRAS_RETAIN_HELLINGER;
+}
+
+static int miras__decays(miras_retention r) {
+  return r != MIRAS_RETAIN_ALL && r != MIRAS_RETAIN_L2_BOTH && r != MIRAS_RETAIN_ELASTIC_FTRL &&
+         !miras__divergence(r);
+}
 
 /* Shared scratch of the frozen engine; laid out by one function for sizing and for use. */
 typedef struct miras__work {
@@ -1057,16 +1329,21 @@ typedef struct miras__work {
   float *x[4];             /* [C, in]  query inputs                                              */
   float *zq[4];            /* [C, out] query pre-activations                                     */
   float *kq[4];            /* [C, C]   x y'                                                      */
-  float *xh, *rstd;        /* [C, dv], [C] layer norm of the anchor pass                         */
+  float *xh, *rstd;        /* [C, dv], [C] layer norm of the anchor pass; or a vector's keys     */
   float *xhq, *rstdq;      /* the same of the reads                                              */
   float *r, *e;            /* [C, dv] residual and error                                         */
   float *loss;             /* [C]                                                                */
   float *g, *n;            /* [C, C] coefficients                                                */
-  float *ca, *cf, *ch;     /* [C] coefficients A, F, H                                           */
+  float *ca, *cf, *ch;     /* [C] coefficients A, F, H; A [C, dv] with gates per channel         */
   float *pq;               /* [C, C]                                                             */
   float *t1, *t2;          /* [C, widest]                                                        */
   float *inv;              /* [4] 1/c_0 of a scalar link per layer                               */
+  float *u;                /* [P] of an f-divergence: minus the chunk's summed steps             */
   float *pack;
+  /* gates per channel only (room @44): new rows of Y_1 and D_L, and those of the chunk times G */
+  float *new_y, *new_d, *live_y, *live_d;
+  float *alpha, *eta;      /* [C, dv] of the new rows                                            */
+  size_t rows;             /* backward: rows of the chunk                                        */
   /* backward only */
   float *y[4], *dd[4];     /* recomputed pairs: Y [C, in], D [C, out]                            */
   float *w, *wc, *ac;      /* [P] anchor weights; closing weights and dual state                 */
@@ -1074,11 +1351,13 @@ typedef struct miras__work {
   float *by[4], *bd[4];    /* cotangents of Y, D                                                 */
   float *bz[4];            /* cotangents of z                                                    */
   float *dx, *dz;          /* [C, widest]                                                        */
+  float *dx2, *dz2;        /* the same of the second half of a gated layer                       */
   float *bg, *bn, *bp;     /* [C, C]                                                             */
-  float *ba, *bf, *bh;     /* [C]                                                                */
+  float *ba, *bf, *bh;     /* [C], as ca, cf, ch                                                 */
   float *bw, *ba0, *bs0;   /* [P] cotangents of W_0, A_0, S_0                                    */
   float *bwc;              /* [P] cotangent of the closing weights                               */
   float *row;              /* [8 * max(widest, C)] rows for temporaries                          */
+  float *live, *balpha, *beta, *blive_y, *blive_d, *history;   /* gates per channel only         */
 } miras__work;
 
 static float *miras__lay(float *base, size_t *used, size_t n) {
@@ -1087,9 +1366,122 @@ static float *miras__lay(float *base, size_t *used, size_t n) {
   return at;
 }
 
+/* What the exact engine keeps of a block of rows: a token's pair is one row, or `steps` rows. */
+typedef struct miras__open {
+  float *x, *u;            /* the pairs: [features, ld], a column per row; [rows, dv]. Where decays
+                              are per channel, x [rows, features] and u of a value gate are as
+                              they are now, decayed up to the newest row                         */
+  float *xb, *t;           /* separate erase: the same of replace and what was read at erase     */
+  float *eta;              /* normalise: [rows]                                                  */
+  float *l;                /* [rows] what is left of each row; none with channels                */
+  float *c;                /* what is left of S_0: one number, or [features]                     */
+  float *cv;               /* value gate: [dv]                                                   */
+} miras__open;
+
+static size_t miras__open_layout(const miras__plan *p, float *base, size_t rows, miras__open *o) {
+  size_t used = 0, n = p->features, dv = (size_t)p->d.value_dim;
+  size_t pairs = p->d.separate_erase ? rows : 0;
+  o->x = miras__lay(base, &used, (p->channels ? rows : miras__pad(rows)) * n);
+  o->u = miras__lay(base, &used, rows * dv);
+  o->xb = miras__lay(base, &used, (p->channels ? pairs : miras__pad(pairs)) * n);
+  o->t = miras__lay(base, &used, pairs * dv);
+  o->eta = miras__lay(base, &used, p->d.normalise ? rows : 0);
+  o->l = miras__lay(base, &used, p->channels ? 0 : rows);
+  o->c = miras__lay(base, &used, p->channels ? n : 1);
+  o->cv = miras__lay(base, &used, p->d.value_gate ? dv : 0);
+  return used;
+}
+
+/* Shared scratch of the exact engine. R is the rows of a block, padded where scores lie; a stack is
+ * the rows that read the state for an error (R of them, where there are errors) and then those of
+ * the queries. */
+typedef struct miras__block {
+  size_t ld;               /* padded R: the distance between rows of scores                      */
+  miras__open open;        /* where the state holds no open block                                */
+  float *pack;
+  float *x, *xb;           /* [R, features] phi(k), replace                                      */
+  float *alpha;            /* [R] or [R, features]                                               */
+  float *beta, *u, *raw;   /* value gate: [R, dv] gates, rows u, answers of S_0 before cv        */
+  float *eta, *den;        /* [R] steps in use, normalisers                                      */
+  float *zq, *zc;          /* [stack, features] rows that read; times what is left of S_0        */
+  float *ss;               /* [stack, dv] what they read                                         */
+  float *kx, *kb;          /* [stack, R] products with x, xb                                     */
+  float *p, *pb;           /* [stack, R] the same times what is left of the row                  */
+  float *l;                /* [R + 1, R] coefficients of rows                                    */
+  float *c, *cv;           /* [R + 1] or [R + 1, features]; [R + 1, dv]                          */
+  float *row;              /* [max(features, dv)]                                                */
+  /* backward only: cotangents, named after what they belong to */
+  float *r;                /* [stack, dv] of what was read                                       */
+  float *bu, *bt;          /* [R, dv]                                                            */
+  float *bx, *bxb;         /* [R, features]                                                      */
+  float *xe, *xeb;         /* [R, features] of the decayed rows at the block's end               */
+  float *bz;               /* [stack, features]                                                  */
+  float *bm, *bmb;         /* [stack, R] of p, pb                                                */
+  float *bl, *bc, *bcv;    /* as l, c, cv                                                        */
+  float *ba, *bb;          /* [R, features], [R, dv] of alpha and beta per channel               */
+  float *bstep, *bden;     /* [R]                                                                */
+  float *history;          /* [16 R]                                                             */
+  float *bs;               /* [weights] of the state                                             */
+} miras__block;
+
+static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows, int backward,
+                                  miras__block *k) {
+  size_t used = 0, n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
+  size_t stack = (p->delta ? rows : 0) + rows / (size_t)p->d.steps;
+  size_t room = stack > rows ? stack : rows, deep = wide > rows ? wide : rows;
+  size_t erase = p->d.separate_erase ? 1 : 0, value = p->d.value_gate ? 1 : 0;
+  size_t scalar = p->channels ? 0 : 1, per = p->channels ? n : 1, ld = miras__pad(rows);
+  if (deep > 128) deep = 128;
+  /* with blocks this short gemm packs no more than one panel of 64 columns, 128 deep (room @25) */
+  k->pack = miras__lay(base, &used, rows < 32 ? 64 * deep : MIRAS__PACK);
+  k->ld = ld;
+  used += miras__open_layout(p, base ? base + used : base,
+                             backward || p->d.chunk == 1 ? rows : 0, &k->open);
+  k->x = miras__lay(base, &used, rows * n);
+  k->xb = miras__lay(base, &used, erase * rows * n);
+  k->alpha = miras__lay(base, &used, rows * per);
+  k->beta = miras__lay(base, &used, value * rows * dv);
+  k->u = miras__lay(base, &used, value * rows * dv);
+  k->raw = miras__lay(base, &used, value * rows * dv);
+  k->eta = miras__lay(base, &used, rows);
+  k->den = miras__lay(base, &used, rows);
+  k->zq = miras__lay(base, &used, room * n);
+  k->zc = miras__lay(base, &used, (room > ld ? room : ld) * n);
+  k->ss = miras__lay(base, &used, room * dv);
+  k->kx = miras__lay(base, &used, scalar * stack * ld);
+  k->kb = miras__lay(base, &used, scalar * erase * stack * ld);
+  k->p = miras__lay(base, &used, stack * ld);
+  k->pb = miras__lay(base, &used, erase * stack * ld);
+  k->l = miras__lay(base, &used, scalar * (rows + 1) * ld);
+  k->c = miras__lay(base, &used, (rows + 1) * per);
+  k->cv = miras__lay(base, &used, value * (rows + 1) * dv);
+  k->row = miras__lay(base, &used, wide);
+  if (!backward) return used;
+  k->r = miras__lay(base, &used, stack * dv);
+  k->bu = miras__lay(base, &used, rows * dv);
+  k->bt = miras__lay(base, &used, (erase + value) * rows * dv);
+  k->bx = miras__lay(base, &used, rows * n);
+  k->bxb = miras__lay(base, &used, erase * rows * n);
+  k->xe = miras__lay(base, &used, rows * n);
+  k->xeb = miras__lay(base, &used, erase * rows * n);
+  k->bz = miras__lay(base, &used, room * n);
+  k->bm = miras__lay(base, &used, stack * ld);
+  k->bmb = miras__lay(base, &used, erase * stack * ld);
+  k->bl = miras__lay(base, &used, scalar * (rows + 1) * ld);
+  k->bc = miras__lay(base, &used, (rows + 1) * per);
+  k->bcv = miras__lay(base, &used, value * (rows + 1) * dv);
+  k->ba = miras__lay(base, &used, p->channels ? rows * n : 0);
+  k->bb = miras__lay(base, &used, value * rows * dv);
+  k->bstep = miras__lay(base, &used, rows);
+  k->bden = miras__lay(base, &used, rows);
+  k->history = miras__lay(base, &used, p->channels || value ? 16 * rows : 0);
+  k->bs = miras__lay(base, &used, p->weights);
+  return used;
+}
+
 /* Floats of scratch, and the pointers when base is given; what only the adjoint needs is last. */
 static size_t miras__work_layout(const miras__plan *p, float *base, int backward, miras__work *w) {
-  size_t used = 0, c = (size_t)p->d.chunk, dv = (size_t)p->d.value_dim;
+  size_t used = 0, c = p->span, dv = (size_t)p->d.value_dim;
   size_t wide = (size_t)p->widest, most = wide > c ? wide : c;
   size_t deep = most < 128 ? most : 128;
   int l;
@@ -1097,11 +1489,12 @@ static size_t miras__work_layout(const miras__plan *p, float *base, int backward
   w->pack = miras__lay(base, &used, c < 16 ? 64 * deep : MIRAS__PACK);
   for (l = 0; l < p->layers; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    int own = p->from[l] == l;
     w->z[l] = miras__lay(base, &used, c * out);
     w->back[l] = miras__lay(base, &used, c * out);
-    w->x[l] = miras__lay(base, &used, c * in);
+    w->x[l] = own ? miras__lay(base, &used, c * in) : w->x[p->from[l]];
     w->zq[l] = miras__lay(base, &used, c * out);
-    w->kq[l] = miras__lay(base, &used, c * c);
+    w->kq[l] = own ? miras__lay(base, &used, c * c) : w->kq[p->from[l]];
   }
   w->xh = miras__lay(base, &used, c * dv);
   w->rstd = miras__lay(base, &used, c);
@@ -1112,18 +1505,26 @@ static size_t miras__work_layout(const miras__plan *p, float *base, int backward
   w->loss = miras__lay(base, &used, c);
   w->g = miras__lay(base, &used, c * c);
   w->n = miras__lay(base, &used, c * c);
-  w->ca = miras__lay(base, &used, c);
+  w->ca = miras__lay(base, &used, p->channel ? c * dv : c);
   w->cf = miras__lay(base, &used, c);
   w->ch = miras__lay(base, &used, c);
   w->pq = miras__lay(base, &used, c * c);
   w->t1 = miras__lay(base, &used, c * wide);
   w->inv = miras__lay(base, &used, 4);
+  w->u = miras__lay(base, &used, miras__divergence(p->d.retention) ? p->weights : 0);
+  w->new_y = miras__lay(base, &used, p->channel ? c * (size_t)p->in[0] : 0);
+  w->new_d = miras__lay(base, &used, p->channel ? c * dv : 0);
+  w->alpha = miras__lay(base, &used, p->channel ? c * dv : 0);
+  w->eta = miras__lay(base, &used, p->channel ? c * dv : 0);
+  w->live_y = w->live_d = NULL;
+  w->rows = 0;
   if (!backward) return used;
   for (l = 0; l < p->layers; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
-    w->y[l] = miras__lay(base, &used, c * in);
+    int own = p->from[l] == l;
+    w->y[l] = own ? miras__lay(base, &used, c * in) : w->y[p->from[l]];
     w->dd[l] = miras__lay(base, &used, c * out);
-    w->by[l] = miras__lay(base, &used, c * in);
+    w->by[l] = own ? miras__lay(base, &used, c * in) : w->by[p->from[l]];
     w->bd[l] = miras__lay(base, &used, c * out);
     w->bz[l] = miras__lay(base, &used, c * out);
   }
@@ -1133,10 +1534,12 @@ static size_t miras__work_layout(const miras__plan *p, float *base, int backward
   w->t2 = miras__lay(base, &used, c * wide);
   w->dx = miras__lay(base, &used, c * wide);
   w->dz = miras__lay(base, &used, c * wide);
+  w->dx2 = miras__lay(base, &used, p->d.architecture == MIRAS_GATED_MLP ? c * wide : 0);
+  w->dz2 = miras__lay(base, &used, p->d.architecture == MIRAS_GATED_MLP ? c * wide : 0);
   w->bg = miras__lay(base, &used, c * c);
   w->bn = miras__lay(base, &used, c * c);
   w->bp = miras__lay(base, &used, c * c);
-  w->ba = miras__lay(base, &used, c);
+  w->ba = miras__lay(base, &used, p->channel ? c * dv : c);
   w->bf = miras__lay(base, &used, c);
   w->bh = miras__lay(base, &used, c);
   w->bw = miras__lay(base, &used, p->weights);
@@ -1144,6 +1547,112 @@ static size_t miras__work_layout(const miras__plan *p, float *base, int backward
   w->bs0 = miras__lay(base, &used, p->weights);
   w->bwc = miras__lay(base, &used, p->weights);
   w->row = miras__lay(base, &used, 8 * most);
+  if (!p->channel) return used;
+  w->live_y = miras__lay(base, &used, c * (size_t)p->in[0]);
+  w->live_d = miras__lay(base, &used, c * dv);
+  w->live = miras__lay(base, &used, c * dv);
+  w->balpha = miras__lay(base, &used, c * dv);
+  w->beta = miras__lay(base, &used, c * dv);
+  w->blive_y = miras__lay(base, &used, c * (size_t)p->in[0]);
+  w->blive_d = miras__lay(base, &used, c * dv);
+  w->history = miras__lay(base, &used, 16 * c);
+  return used;
+}
+
+/* Scratch of the Mesa engine (room @53), laid out like that of the frozen engine. */
+typedef struct miras__newton_work {
+  float *pack;
+  float *lambda;           /* [n]                                                                */
+  float *n, *b;            /* [C + 1, C], [C + 1] coefficients; row 0 is the one before          */
+  float *kt;               /* [n, C] keys, transposed                                            */
+  float *x;                /* [C, n] solutions                                                   */
+  float *r, *s, *u;        /* [C, n] residuals, directions, A times directions                   */
+  float *w;                /* [C, C] products with keys                                          */
+  float *rr, *limit;       /* [C] |r|^2, negative once a row is done; where it may stop          */
+  float *row;              /* [dv]                                                               */
+  /* backward only */
+  float *k, *v;            /* [C, n], [C, dv]                                                    */
+  float *z, *t;            /* [C, n] second solutions; do G_0', then z H_0                       */
+  float *xk, *zk, *vo;     /* [C, C] x k', z k', do v'                                           */
+  float *bn, *bb;          /* [C, C], [C] cotangents of N, B                                     */
+  float *bk, *bv, *o;      /* [C, n], [C, dv] cotangents of k, v; [C, dv]                        */
+  float *bh, *bg;          /* [n, n], [n, dv] cotangents of H, G                                 */
+  float *square;           /* [n, n]                                                             */
+  float *blambda;          /* [n]                                                                */
+} miras__newton_work;
+
+static size_t miras__newton_layout(const miras__plan *p, float *base, int backward,
+                                   miras__newton_work *w) {
+  size_t used = 0, c = (size_t)p->d.chunk, n = (size_t)p->in[0], dv = (size_t)p->d.value_dim;
+  w->pack = miras__lay(base, &used, MIRAS__PACK);
+  w->lambda = miras__lay(base, &used, n);
+  w->n = miras__lay(base, &used, (c + 1) * c);
+  w->b = miras__lay(base, &used, c + 1);
+  w->kt = miras__lay(base, &used, n * c);
+  w->x = miras__lay(base, &used, c * n);
+  w->r = miras__lay(base, &used, c * n);
+  w->s = miras__lay(base, &used, c * n);
+  w->u = miras__lay(base, &used, c * n);
+  w->w = miras__lay(base, &used, c * c);
+  w->rr = miras__lay(base, &used, c);
+  w->limit = miras__lay(base, &used, c);
+  w->row = miras__lay(base, &used, dv);
+  if (!backward) return used;
+  w->k = miras__lay(base, &used, c * n);
+  w->v = miras__lay(base, &used, c * dv);
+  w->z = miras__lay(base, &used, c * n);
+  w->t = miras__lay(base, &used, c * n);
+  w->xk = miras__lay(base, &used, c * c);
+  w->zk = miras__lay(base, &used, c * c);
+  w->vo = miras__lay(base, &used, c * c);
+  w->bn = miras__lay(base, &used, c * c);
+  w->bb = miras__lay(base, &used, c);
+  w->bk = miras__lay(base, &used, c * n);
+  w->bv = miras__lay(base, &used, c * dv);
+  w->o = miras__lay(base, &used, c * dv);
+  w->bh = miras__lay(base, &used, n * n);
+  w->bg = miras__lay(base, &used, n * dv);
+  w->square = miras__lay(base, &used, n * n);
+  w->blambda = miras__lay(base, &used, n);
+  return used;
+}
+
+#define MIRAS__KEYS 64     /* pairs that attention takes in between two looks at the maximum     */
+
+/* Scratch of the attention engine (room @54) for blocks of C queries, C = chunk up to 64. */
+typedef struct miras__pairs_work {
+  float *pack;
+  float *qt;               /* [dk, C] queries / sqrt(dk), transposed                             */
+  float *s;                /* [KEYS, C] scores, then weights                                     */
+  float *o;                /* [C, dv]                                                            */
+  float *top, *sum, *fade; /* [C] maximum; sum of weights; what the last block left of them      */
+  float *k, *v;            /* [KEYS, dk], [KEYS, dv] pairs that do not lie together              */
+  /* backward only */
+  float *q, *bq;           /* [C, dk] queries / sqrt(dk); their cotangents                       */
+  float *bot;              /* [dv, C] cotangents of the outputs, transposed                      */
+  float *bs;               /* [KEYS, C] cotangents of weights, then of scores                    */
+  float *along;            /* [C] bo . o                                                         */
+} miras__pairs_work;
+
+static size_t miras__pairs_layout(const miras__plan *p, float *base, int backward,
+                                  miras__pairs_work *w) {
+  size_t used = 0, c = p->d.chunk < MIRAS__KEYS ? (size_t)p->d.chunk : MIRAS__KEYS;
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  w->pack = miras__lay(base, &used, MIRAS__PACK);
+  w->qt = miras__lay(base, &used, dk * c);
+  w->s = miras__lay(base, &used, MIRAS__KEYS * c);
+  w->o = miras__lay(base, &used, c * dv);
+  w->top = miras__lay(base, &used, c);
+  w->sum = miras__lay(base, &used, c);
+  w->fade = miras__lay(base, &used, c);
+  w->k = miras__lay(base, &used, MIRAS__KEYS * dk);
+  w->v = miras__lay(base, &used, MIRAS__KEYS * dv);
+  if (!backward) return used;
+  w->q = miras__lay(base, &used, c * dk);
+  w->bq = miras__lay(base, &used, c * dk);
+  w->bot = miras__lay(base, &used, dv * c);
+  w->bs = miras__lay(base, &used, MIRAS__KEYS * c);
+  w->along = miras__lay(base, &used, c);
   return used;
 }
 
@@ -1155,7 +1664,7 @@ static int miras__whole(char *why, size_t size, const char *field, int value, in
 
 static int miras__real(char *why, size_t size, const char *field, float value, double low,
                        double high) {
-  if ((double)value >= low && (double)value <= high) return 1;
+  if (value >= (float)low && value <= (float)high) return 1;   /* 1e-8f lies below 1e-8 */
   miras__say(why, size, "%s is %g; it must lie in %g..%g", field, (double)value, low, high);
   return 0;
 }
@@ -1169,18 +1678,170 @@ static int miras__unused(char *why, size_t size, const char *field, double value
   return 0;
 }
 
-static int miras__is_huber(miras_bias b) {
-  return b == MIRAS_HUBER || b == MIRAS_HUBER_NORM || b == MIRAS_HUBER_MIXTURE;
+/* Width of phi(k). */
+static int miras__features(const miras_desc *d) {
+  return d->feature == MIRAS_FEATURE_POLY2 ? 1 + d->key_dim + d->key_dim * (d->key_dim + 1) / 2
+                                           : d->key_dim;
+}
+
+/* The biases with a threshold: the Huber family, the shift, the caller's. */
+static int miras__has_threshold(miras_bias b) {
+  return b >= MIRAS_HUBER && b <= MIRAS_CUSTOM_BIAS;
+}
+
+/* Numbers per token, head and descent of a gate that is not constant, else 0. A channel is an entry
+ * of the key as an exact matrix memory sees it, and of the value elsewhere. */
+static size_t miras__lanes(const miras_desc *d, miras_gate gate) {
+  if (gate != MIRAS_GATE_CHANNEL) return gate == MIRAS_GATE_HEAD;
+  return d->architecture == MIRAS_MATRIX ? (size_t)miras__features(d) : (size_t)d->value_dim;
+}
+
+/* Gates of one number per channel: where they mean something. */
+static int miras__channel_gates(const miras_desc *d, int exact, char *why, size_t n) {
+  int keep = d->keep_gate == MIRAS_GATE_CHANNEL, step = d->step_gate == MIRAS_GATE_CHANNEL;
+  int threshold = d->threshold_gate == MIRAS_GATE_CHANNEL, deep;
+  const char *field = keep && !exact ? "keep_gate" : step ? "step_gate" : "threshold_gate";
+  if (!(keep && !exact) && !step && !threshold) return 1;
+  deep = d->architecture == MIRAS_GATED_MLP || (d->architecture == MIRAS_MLP && d->depth > 1);
+  if (d->architecture == MIRAS_MATRIX || (d->architecture == MIRAS_MLP && d->depth > 2)) {
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d), which needs architecture MIRAS_VECTOR, "
+                       "MIRAS_GATED_MLP or MIRAS_MLP of depth 1 or 2%s", field,
+               (int)MIRAS_GATE_CHANNEL,
+               keep && !exact ? "; or a matrix memory that runs exactly" : "");
+  } else if (threshold && d->bias == MIRAS_CUSTOM_BIAS) {
+    miras__say(why, n, "threshold_gate is MIRAS_GATE_CHANNEL (%d) with bias MIRAS_CUSTOM_BIAS "
+                       "(%d), whose functions take one threshold", (int)MIRAS_GATE_CHANNEL,
+               (int)d->bias);
+  } else if ((keep || step) && d->algorithm != MIRAS_GRADIENT_DESCENT) {
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with algorithm %d; it needs "
+                       "MIRAS_GRADIENT_DESCENT", field, (int)MIRAS_GATE_CHANNEL,
+               (int)d->algorithm);
+  } else if ((keep || step) && deep && d->key_dim != d->value_dim) {
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with key_dim %d and value_dim %d; deeper "
+                       "than one layer a channel is an input and an output, so the two must be "
+                       "equal",
+               field, (int)MIRAS_GATE_CHANNEL, d->key_dim, d->value_dim);
+  } else if (step && d->row_rates) {
+    miras__say(why, n, "step_gate is MIRAS_GATE_CHANNEL (%d) with row_rates 1; rates of rows need "
+                       "a step per token", (int)MIRAS_GATE_CHANNEL);
+  } else if (step && deep && d->inner_bias) {
+    miras__say(why, n, "step_gate is MIRAS_GATE_CHANNEL (%d) with inner_bias 1 and depth %d; the "
+                       "bias of the first layer belongs to no channel", (int)MIRAS_GATE_CHANNEL,
+               d->depth);
+  } else if ((keep || step) && d->retention == MIRAS_RETAIN_ELASTIC) {
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with retention MIRAS_RETAIN_ELASTIC (%d); "
+                       "the threshold of its closing chunk is one number, so gates must be too",
+               field, (int)MIRAS_GATE_CHANNEL, (int)d->retention);
+  } else if ((keep || step) && d->retention == MIRAS_RETAIN_KL && d->chunk > 1 &&
+             !d->simplex_logits) {
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with simplex_logits 0 and chunk %d; the "
+                       "paper's form needs gates per head: set simplex_logits to 1", field,
+               (int)MIRAS_GATE_CHANNEL, d->chunk);
+  } else if (keep && d->simplex_whole) {
+    miras__say(why, n, "keep_gate is MIRAS_GATE_CHANNEL (%d) with simplex_whole %d; a slice has "
+                       "one decay, so slices must be channels: set it to 0",
+               (int)MIRAS_GATE_CHANNEL, d->simplex_whole);
+  } else {
+    return 1;
+  }
+  return 0;
+}
+
+/* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
+static int miras__is_exact(const miras_desc *d) {
+  return d->architecture == MIRAS_MATRIX && (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
+         (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2) &&
+         (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_IMPLICIT);
+}
+
+/* One of the four choices must have this value beside another choice. */
+static int miras__needs(char *why, size_t size, const char *choice, const char *field, int value,
+                        int needed, const char *name) {
+  if (value == needed) return 1;
+  miras__say(why, size, "%s needs %s %s; %s is %d", choice, field, name, field, value);
+  return 0;
+}
+
+/* MIRAS_NEWTON: what it goes with, and its own fields. */
+static int miras__resolve_newton(miras_desc *d, char *why, size_t n) {
+  static const char newton[] = "algorithm MIRAS_NEWTON";
+  if (d->algorithm != MIRAS_NEWTON)
+    return miras__unused(why, n, "iterations", d->iterations, newton) &&
+           miras__unused(why, n, "tolerance", (double)d->tolerance, newton) &&
+           miras__unused(why, n, "ridge", (double)d->ridge, newton);
+  if (!miras__needs(why, n, newton, "architecture", (int)d->architecture, MIRAS_MATRIX,
+                    "MIRAS_MATRIX") ||
+      !miras__needs(why, n, newton, "bias", (int)d->bias, MIRAS_L2, "MIRAS_L2") ||
+      !miras__needs(why, n, newton, "order", (int)d->order, MIRAS_ERROR_FIRST,
+                    "MIRAS_ERROR_FIRST") ||
+      !miras__whole(why, n, "feature", (int)d->feature, 0, MIRAS_FEATURE_COUNT - 1) ||
+      !miras__needs(why, n, newton, "normalise", d->normalise, 0, "0") ||
+      !miras__needs(why, n, newton, "separate_erase", d->separate_erase, 0, "0") ||
+      !miras__needs(why, n, newton, "diagonal", d->diagonal, 0, "0") ||
+      !miras__needs(why, n, newton, "row_rates", d->row_rates, 0, "0") ||
+      !miras__needs(why, n, newton, "value_gate", (int)d->value_gate, 0, "MIRAS_GATE_CONSTANT"))
+    return 0;
+  if (d->retention != MIRAS_RETAIN_ALL && d->retention != MIRAS_RETAIN_L2) {
+    miras__say(why, n, "retention is %d; algorithm MIRAS_NEWTON needs MIRAS_RETAIN_ALL or "
+                       "MIRAS_RETAIN_L2", (int)d->retention);
+    return 0;
+  }
+  if (d->keep_gate == MIRAS_GATE_CHANNEL) {
+    miras__say(why, n, "keep_gate is MIRAS_GATE_CHANNEL (%d); algorithm MIRAS_NEWTON needs "
+                       "MIRAS_GATE_CONSTANT or MIRAS_GATE_HEAD", (int)d->keep_gate);
+    return 0;
+  }
+  if (!miras__whole(why, n, "steps", d->steps, 0, 1)) return 0;
+  if (!d->iterations) d->iterations = 30;
+  if (d->tolerance >= 0 && d->tolerance <= 0) d->tolerance = 1e-12f;
+  if (d->ridge >= 0 && d->ridge <= 0) d->ridge = 1;
+  return miras__whole(why, n, "iterations", d->iterations, 1, 256) &&
+         miras__real(why, n, "tolerance", d->tolerance, 1e-14, 1) &&
+         miras__real(why, n, "ridge", d->ridge, 1e-6, 1e6);
+}
+
+/* MIRAS_PAIRS: what it goes with, and its own field. Nothing is learned step by step, so there are
+ * no gates. */
+static int miras__resolve_pairs(miras_desc *d, char *why, size_t n) {
+  static const char pairs[] = "architecture MIRAS_PAIRS", other[] = "another architecture";
+  if (d->architecture != MIRAS_PAIRS) return miras__unused(why, n, "window", d->window, pairs);
+  if (!miras__needs(why, n, pairs, "bias", (int)d->bias, MIRAS_L2, "MIRAS_L2") ||
+      !miras__needs(why, n, pairs, "retention", (int)d->retention, MIRAS_RETAIN_ALL,
+                    "MIRAS_RETAIN_ALL") ||
+      !miras__needs(why, n, pairs, "algorithm", (int)d->algorithm, MIRAS_GRADIENT_DESCENT,
+                    "MIRAS_GRADIENT_DESCENT") ||
+      !miras__needs(why, n, pairs, "order", (int)d->order, MIRAS_ERROR_FIRST,
+                    "MIRAS_ERROR_FIRST") ||
+      !miras__needs(why, n, pairs, "feature", (int)d->feature, MIRAS_FEATURE_IDENTITY,
+                    "MIRAS_FEATURE_IDENTITY") ||
+      !miras__unused(why, n, "step_gate", (double)d->step_gate, other) ||
+      !miras__unused(why, n, "value_gate", (double)d->value_gate, other) ||
+      !miras__unused(why, n, "step", (double)d->step, other) ||
+      !miras__unused(why, n, "normalise", d->normalise, other) ||
+      !miras__unused(why, n, "separate_erase", d->separate_erase, other) ||
+      !miras__unused(why, n, "diagonal", d->diagonal, other) ||
+      !miras__unused(why, n, "row_rates", d->row_rates, other) ||
+      !miras__whole(why, n, "steps", d->steps, 0, 1))
+    return 0;
+  if (!d->window) d->window = 1024;
+  return miras__whole(why, n, "window", d->window, 1, 1 << 20);
 }
 
 /* Replace zeros by defaults and refuse what is not meant. One sentence per refusal. */
 static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
-  int mlp = d->architecture == MIRAS_MLP, decays = d->retention != MIRAS_RETAIN_ALL;
-  int lp = d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH, huber = miras__is_huber(d->bias);
+  const char *keeps = "a retention that has a keep gate (MIRAS_RETAIN_L2, LQ, LQ_PNORM, KL, "
+                      "ELASTIC, SIGMOID or MIRAS_CUSTOM_RETENTION)";
+  int mlp = d->architecture == MIRAS_MLP, gated = d->architecture == MIRAS_GATED_MLP;
+  int decays = miras__decays(d->retention), bounded = miras__has_threshold(d->bias);
+  int lp = d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH;
   int smooth = d->bias == MIRAS_LP_SMOOTH || d->bias == MIRAS_HUBER_MIXTURE;
   int lq = d->retention == MIRAS_RETAIN_LQ || d->retention == MIRAS_RETAIN_LQ_PNORM;
   int kl = d->retention == MIRAS_RETAIN_KL, momentum = d->algorithm == MIRAS_MOMENTUM;
-  int exact;
+  int exact = miras__is_exact(d), matrix = d->architecture == MIRAS_MATRIX;
+  int simplex = kl || miras__divergence(d->retention), elastic = d->retention ==
+      MIRAS_RETAIN_ELASTIC || d->retention == MIRAS_RETAIN_ELASTIC_FTRL;
+  int both = d->retention == MIRAS_RETAIN_L2_BOTH;
+  int pairs = d->architecture == MIRAS_PAIRS;
   if (!miras__whole(why, n, "architecture", (int)d->architecture, 0,
                     MIRAS_ARCHITECTURE_COUNT - 1) ||
       !miras__whole(why, n, "bias", (int)d->bias, 0, MIRAS_BIAS_COUNT - 1) ||
@@ -1189,32 +1850,44 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
       !miras__whole(why, n, "order", (int)d->order, 0, MIRAS_ORDER_COUNT - 1) ||
       !miras__whole(why, n, "activation", (int)d->activation, 0, MIRAS_ACTIVATION_COUNT - 1) ||
       !miras__whole(why, n, "keep_gate", (int)d->keep_gate, 0, MIRAS_GATE_COUNT - 1) ||
-      !miras__whole(why, n, "step_gate", (int)d->step_gate, 0, MIRAS_GATE_HEAD) ||
+      !miras__whole(why, n, "step_gate", (int)d->step_gate, 0, MIRAS_GATE_COUNT - 1) ||
       !miras__whole(why, n, "momentum_gate", (int)d->momentum_gate, 0, MIRAS_GATE_HEAD) ||
-      !miras__whole(why, n, "threshold_gate", (int)d->threshold_gate, 0, MIRAS_GATE_HEAD))
+      !miras__whole(why, n, "threshold_gate", (int)d->threshold_gate, 0, MIRAS_GATE_COUNT - 1) ||
+      !miras__whole(why, n, "slopes", (int)d->slopes, 0, MIRAS_SLOPES_COUNT - 1) ||
+      !miras__whole(why, n, "feature", (int)d->feature, 0, MIRAS_FEATURE_COUNT - 1) ||
+      !miras__whole(why, n, "normalise", d->normalise, 0, 1) ||
+      !miras__whole(why, n, "separate_erase", d->separate_erase, 0, 1) ||
+      !miras__whole(why, n, "diagonal", d->diagonal, 0, 1))
     return MIRAS_ERR_DESC;
+  if (!miras__resolve_newton(d, why, n) || !miras__resolve_pairs(d, why, n)) return MIRAS_ERR_DESC;
   if (!d->batch) d->batch = 1;
   if (!d->heads) d->heads = 1;
   if (!d->value_dim) d->value_dim = d->key_dim;
   if (!d->chunk) d->chunk = 1;
+  if (!d->steps) d->steps = 1;
   if (!miras__whole(why, n, "batch", d->batch, 1, 1 << 20) ||
       !miras__whole(why, n, "heads", d->heads, 1, 65536) ||
       !miras__whole(why, n, "key_dim", d->key_dim, 1, 4096) ||
       !miras__whole(why, n, "value_dim", d->value_dim, 1, 4096) ||
-      !miras__whole(why, n, "chunk", d->chunk, 1, 1024))
+      !miras__whole(why, n, "chunk", d->chunk, 1, 1024) ||
+      !miras__whole(why, n, "steps", d->steps, 1, 8) ||
+      !miras__whole(why, n, "row_rates", d->row_rates, 0, 1))
     return MIRAS_ERR_DESC;
-  if (mlp) {
-    if (!d->depth) d->depth = 2;
-    if (!miras__whole(why, n, "depth", d->depth, 1, 4)) return MIRAS_ERR_DESC;
-    if (d->depth == 1) {
-      if (!miras__unused(why, n, "expansion", d->expansion, "depth 2 or more") ||
-          !miras__unused(why, n, "activation", d->activation, "depth 2 or more"))
-        return MIRAS_ERR_DESC;
-    } else if (!d->expansion) {
-      d->expansion = 4;
-    }
-    if ((d->depth > 1 && !miras__whole(why, n, "expansion", d->expansion, 1, 16)) ||
-        !miras__whole(why, n, "inner_norm", d->inner_norm, 0, 1) ||
+  if (mlp && !d->depth) d->depth = 2;
+  if (mlp ? !miras__whole(why, n, "depth", d->depth, 1, 4)
+          : !miras__unused(why, n, "depth", d->depth, "architecture MIRAS_MLP"))
+    return MIRAS_ERR_DESC;
+  if (gated || (mlp && d->depth > 1)) {
+    if (!d->expansion) d->expansion = 4;
+    if (!miras__whole(why, n, "expansion", d->expansion, 1, 16)) return MIRAS_ERR_DESC;
+  } else if (!miras__unused(why, n, "expansion", d->expansion,
+                            "architecture MIRAS_GATED_MLP, or MIRAS_MLP of depth 2 or more") ||
+             !miras__unused(why, n, "activation", d->activation,
+                            "architecture MIRAS_GATED_MLP, or MIRAS_MLP of depth 2 or more")) {
+    return MIRAS_ERR_DESC;
+  }
+  if (mlp || gated) {
+    if (!miras__whole(why, n, "inner_norm", d->inner_norm, 0, 1) ||
         !miras__whole(why, n, "inner_residual", d->inner_residual, 0, 1))
       return MIRAS_ERR_DESC;
     if (d->inner_residual && d->value_dim != d->key_dim) {
@@ -1222,69 +1895,193 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
                          "to the output, so the two must be equal", d->key_dim, d->value_dim);
       return MIRAS_ERR_DESC;
     }
-  } else if (!miras__unused(why, n, "depth", d->depth, "architecture MIRAS_MLP") ||
-             !miras__unused(why, n, "expansion", d->expansion, "architecture MIRAS_MLP") ||
-             !miras__unused(why, n, "activation", d->activation, "architecture MIRAS_MLP") ||
-             !miras__unused(why, n, "inner_norm", d->inner_norm, "architecture MIRAS_MLP") ||
+  } else if (!miras__unused(why, n, "inner_norm", d->inner_norm,
+                            "architecture MIRAS_MLP or MIRAS_GATED_MLP") ||
              !miras__unused(why, n, "inner_residual", d->inner_residual,
-                            "architecture MIRAS_MLP")) {
+                            "architecture MIRAS_MLP or MIRAS_GATED_MLP")) {
     return MIRAS_ERR_DESC;
   }
-  exact = !mlp && d->chunk == 1 && !momentum && (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
-          (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2);
+  if (mlp ? !miras__whole(why, n, "inner_bias", d->inner_bias, 0, 1)
+          : !miras__unused(why, n, "inner_bias", d->inner_bias, "architecture MIRAS_MLP"))
+    return MIRAS_ERR_DESC;
+  if (d->inner_bias && d->retention != MIRAS_RETAIN_ALL) {
+    miras__say(why, n, "inner_bias is 1 with retention %d; learned biases do not decay, so it "
+                       "needs MIRAS_RETAIN_ALL (0)", (int)d->retention);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->architecture == MIRAS_VECTOR && d->value_dim != d->key_dim) {
+    miras__say(why, n, "value_dim is %d with key_dim %d; architecture MIRAS_VECTOR scales its "
+                       "input, so the two must be equal", d->value_dim, d->key_dim);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->algorithm == MIRAS_IMPLICIT && !(exact && d->bias == MIRAS_L2)) {
+    miras__say(why, n, "algorithm is MIRAS_IMPLICIT (%d), which needs architecture MIRAS_MATRIX, "
+                       "bias MIRAS_L2 and retention MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2",
+               (int)d->algorithm);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->row_rates && (exact || pairs || d->retention != MIRAS_RETAIN_ALL ||
+                       d->algorithm != MIRAS_GRADIENT_DESCENT)) {
+    miras__say(why, n, "row_rates is 1, which needs retention MIRAS_RETAIN_ALL, algorithm "
+                       "MIRAS_GRADIENT_DESCENT and a memory that does not run exactly (a matrix "
+                       "with bias MIRAS_DOT or MIRAS_L2 does; TTT-Linear is MIRAS_MLP of depth 1)");
+    return MIRAS_ERR_DESC;
+  }
   if (d->order == MIRAS_DECAY_FIRST && !(exact && decays)) {
     miras__say(why, n, "order is MIRAS_DECAY_FIRST (%d), which needs architecture MIRAS_MATRIX, "
-                       "bias MIRAS_DOT or MIRAS_L2, retention MIRAS_RETAIN_L2, gradient descent "
-                       "and chunk 1", (int)d->order);
+                       "bias MIRAS_DOT or MIRAS_L2, retention MIRAS_RETAIN_L2 and gradient descent "
+                       "or the implicit step", (int)d->order);
     return MIRAS_ERR_DESC;
   }
-  if (d->keep_gate == MIRAS_GATE_CHANNEL && !exact) {
-    miras__say(why, n, "keep_gate is MIRAS_GATE_CHANNEL (%d), which needs architecture "
-                       "MIRAS_MATRIX, bias MIRAS_DOT or MIRAS_L2, retention MIRAS_RETAIN_L2, "
-                       "gradient descent and chunk 1", (int)d->keep_gate);
+  if (!miras__channel_gates(d, exact, why, n)) return MIRAS_ERR_DESC;
+  if (!matrix && !miras__unused(why, n, "feature", (double)d->feature,
+                                "architecture MIRAS_MATRIX"))
+    return MIRAS_ERR_DESC;
+  if (d->steps > 1 && d->separate_erase) {
+    miras__say(why, n, "steps is %d with separate_erase 1; tokens.erase and tokens.replace are one "
+                       "per token, so steps must be 1", d->steps);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->normalise &&
+      !(exact && d->bias == MIRAS_DOT && d->feature >= MIRAS_FEATURE_ELU &&
+        d->feature <= MIRAS_FEATURE_SOFTMAX)) {
+    miras__say(why, n, "normalise is 1, which needs architecture MIRAS_MATRIX, bias MIRAS_DOT, "
+                       "retention MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2, gradient descent and a "
+                       "feature map that is not negative: ELU, RELU, RELU2 or SOFTMAX");
+    return MIRAS_ERR_DESC;
+  }
+  if (d->separate_erase &&
+      !(exact && d->bias == MIRAS_L2 && d->algorithm == MIRAS_GRADIENT_DESCENT &&
+        d->order == MIRAS_ERROR_FIRST && d->feature == MIRAS_FEATURE_IDENTITY)) {
+    miras__say(why, n, "separate_erase is 1, which needs architecture MIRAS_MATRIX, bias MIRAS_L2, "
+                       "retention MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2, gradient descent, order "
+                       "MIRAS_ERROR_FIRST and no feature map");
+    return MIRAS_ERR_DESC;
+  }
+  if (d->algorithm != MIRAS_IMPLICIT &&
+      !miras__unused(why, n, "diagonal", d->diagonal, "algorithm MIRAS_IMPLICIT"))
+    return MIRAS_ERR_DESC;
+  if (d->value_gate != MIRAS_GATE_CONSTANT &&
+      !(d->value_gate == MIRAS_GATE_CHANNEL && exact && decays && d->bias == MIRAS_DOT &&
+        !d->normalise)) {
+    miras__say(why, n, "value_gate is %d; it must be MIRAS_GATE_CONSTANT (0), or "
+                       "MIRAS_GATE_CHANNEL (2) with architecture MIRAS_MATRIX, bias MIRAS_DOT, "
+                       "retention MIRAS_RETAIN_L2, gradient descent and normalise 0",
+               (int)d->value_gate);
     return MIRAS_ERR_DESC;
   }
   if (!decays && (!miras__unused(why, n, "keep_gate", (double)d->keep_gate,
-                                 "a retention that decays (not MIRAS_RETAIN_ALL)") ||
+                                 keeps) ||
                   !miras__unused(why, n, "forget", (double)d->forget,
-                                 "a retention that decays (not MIRAS_RETAIN_ALL)") ||
+                                 keeps) ||
                   !miras__unused(why, n, "forget_ratio", (double)d->forget_ratio,
-                                 "a retention that decays (not MIRAS_RETAIN_ALL)")))
+                                 keeps)))
     return MIRAS_ERR_DESC;
   if (!momentum && (!miras__unused(why, n, "momentum_gate", (double)d->momentum_gate,
                                    "algorithm MIRAS_MOMENTUM") ||
                     !miras__unused(why, n, "momentum", (double)d->momentum,
                                    "algorithm MIRAS_MOMENTUM")))
     return MIRAS_ERR_DESC;
-  if (!huber && (!miras__unused(why, n, "threshold_gate", (double)d->threshold_gate,
-                                "a Huber bias") ||
-                 !miras__unused(why, n, "threshold", (double)d->threshold, "a Huber bias")))
+  if (!bounded && (!miras__unused(why, n, "threshold_gate", (double)d->threshold_gate,
+                                  "a bias that has a threshold") ||
+                   !miras__unused(why, n, "threshold", (double)d->threshold,
+                                  "a bias that has a threshold")))
     return MIRAS_ERR_DESC;
+  if (d->bias == MIRAS_CUSTOM_BIAS &&
+      (!d->custom || !d->custom->bias || !d->custom->bias_adjoint)) {
+    miras__say(why, n, "bias is MIRAS_CUSTOM_BIAS (%d), but %s is NULL; it needs both functions",
+               (int)d->bias, !d->custom ? "custom" : d->custom->bias ? "custom->bias_adjoint"
+                                                                     : "custom->bias");
+    return MIRAS_ERR_DESC;
+  }
+  if (d->custom && d->bias != MIRAS_CUSTOM_BIAS && d->retention != MIRAS_CUSTOM_RETENTION) {
+    miras__say(why, n, "custom is set, but it has a meaning only with bias MIRAS_CUSTOM_BIAS or "
+                       "retention MIRAS_CUSTOM_RETENTION; set it to NULL");
+    return MIRAS_ERR_DESC;
+  }
   if ((!lp && !miras__unused(why, n, "p", (double)d->p, "an L_p bias")) ||
       (!lq && !miras__unused(why, n, "q", (double)d->q, "an L_q retention")) ||
       (!smooth && !miras__unused(why, n, "sharpness", (double)d->sharpness,
                                  "bias MIRAS_LP_SMOOTH or MIRAS_HUBER_MIXTURE")) ||
-      (!kl && (!miras__unused(why, n, "simplex", (double)d->simplex, "retention MIRAS_RETAIN_KL") ||
-               !miras__unused(why, n, "simplex_whole", d->simplex_whole,
-                              "retention MIRAS_RETAIN_KL"))))
+      (!simplex && (!miras__unused(why, n, "simplex", (double)d->simplex,
+                                   "retention MIRAS_RETAIN_KL or an f-divergence") ||
+                    !miras__unused(why, n, "simplex_whole", d->simplex_whole,
+                                   "retention MIRAS_RETAIN_KL or an f-divergence"))) ||
+      (!kl && !miras__unused(why, n, "simplex_logits", d->simplex_logits,
+                             "retention MIRAS_RETAIN_KL")) ||
+      (!both && !miras__unused(why, n, "balance", (double)d->balance,
+                               "retention MIRAS_RETAIN_L2_BOTH")) ||
+      (!elastic && (!miras__unused(why, n, "sparsity", (double)d->sparsity,
+                                   "retention MIRAS_RETAIN_ELASTIC or MIRAS_RETAIN_ELASTIC_FTRL") ||
+                    !miras__unused(why, n, "smooth_shrink", d->smooth_shrink,
+                                   "retention MIRAS_RETAIN_ELASTIC or "
+                                   "MIRAS_RETAIN_ELASTIC_FTRL"))))
     return MIRAS_ERR_DESC;
-  if (decays && d->forget_ratio >= 0 && d->forget_ratio <= 0) d->forget_ratio = 1;
-  if (d->step >= 0 && d->step <= 0) d->step = 1;
-  if (huber && d->threshold >= 0 && d->threshold <= 0) d->threshold = 1;
+  if (momentum && (d->retention == MIRAS_RETAIN_ELASTIC || miras__divergence(d->retention))) {
+    miras__say(why, n, "algorithm is MIRAS_MOMENTUM (%d) with retention %d; the learning-retaining "
+                       "elastic net and the f-divergences take plain steps, so it must be 0",
+               (int)d->algorithm, (int)d->retention);
+    return MIRAS_ERR_DESC;
+  }
+  if (kl && d->chunk > 1 && !d->simplex_logits && (momentum || d->steps > 1)) {
+    miras__say(why, n, "simplex_logits is 0 with chunk %d and %s; the paper's form takes one plain "
+                       "step for a chunk's first token: set simplex_logits to 1", d->chunk,
+               momentum ? "algorithm MIRAS_MOMENTUM" : "several steps per token");
+    return MIRAS_ERR_DESC;
+  }
+  if (d->architecture == MIRAS_VECTOR && simplex && d->simplex_whole != 1) {
+    miras__say(why, n, "simplex_whole is %d with architecture MIRAS_VECTOR; a channel of it is a "
+                       "single weight, so a slice must be the whole: set it to 1",
+               d->simplex_whole);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->retention == MIRAS_CUSTOM_RETENTION &&
+      (!d->custom || !d->custom->link || !d->custom->link_adjoint)) {
+    miras__say(why, n, "custom is %s, but retention MIRAS_CUSTOM_RETENTION needs link and "
+                       "link_adjoint of it", d->custom ? "incomplete" : "NULL");
+    return MIRAS_ERR_DESC;
+  }
+  if (d->slopes) {
+    static const char *const needs = "slopes MIRAS_SLOPES_RATIO";
+    if (!decays || d->keep_gate) {
+      miras__say(why, n, "slopes is %d, which needs a retention that decays and keep_gate "
+                         "MIRAS_GATE_CONSTANT (0)", (int)d->slopes);
+      return MIRAS_ERR_DESC;
+    }
+    if (!d->layers) d->layers = 1;
+    if (!miras__unused(why, n, "forget", (double)d->forget, needs) ||
+        !miras__unused(why, n, "forget_ratio", (double)d->forget_ratio, needs) ||
+        !miras__whole(why, n, "layers", d->layers, 1, 65536) ||
+        !miras__whole(why, n, "layer", d->layer, 0, d->layers - 1))
+      return MIRAS_ERR_DESC;
+  } else {
+    if (!miras__unused(why, n, "layer", d->layer, "slopes other than MIRAS_SLOPES_RATIO") ||
+        !miras__unused(why, n, "layers", d->layers, "slopes other than MIRAS_SLOPES_RATIO"))
+      return MIRAS_ERR_DESC;
+    if (decays && d->forget_ratio >= 0 && d->forget_ratio <= 0) d->forget_ratio = 1;
+  }
+  if (d->step >= 0 && d->step <= 0 && !pairs) d->step = 1;
+  if (bounded && d->threshold >= 0 && d->threshold <= 0) d->threshold = 1;
   if (lp && d->p >= 0 && d->p <= 0) d->p = 3;
   if (lq && d->q >= 0 && d->q <= 0) d->q = 4;
   if (smooth && d->sharpness >= 0 && d->sharpness <= 0) d->sharpness = 10;
-  if (kl && d->simplex >= 0 && d->simplex <= 0) d->simplex = 1;
+  if (simplex && d->simplex >= 0 && d->simplex <= 0) d->simplex = 1;
+  if (both && d->balance >= 0 && d->balance <= 0) d->balance = 1;
+  if (elastic && d->sparsity >= 0 && d->sparsity <= 0) d->sparsity = 1e-3f;
   if (!miras__real(why, n, "forget", d->forget, 0, 1) ||
-      (decays && !miras__real(why, n, "forget_ratio", d->forget_ratio, 0, 1)) ||
-      !miras__real(why, n, "step", d->step, 1e-8, 1e4) ||
+      (decays && !d->slopes && !miras__real(why, n, "forget_ratio", d->forget_ratio, 0, 1)) ||
+      (!pairs && !miras__real(why, n, "step", d->step, 1e-8, 1e4)) ||
       !miras__real(why, n, "momentum", d->momentum, 0, 1) ||
-      (huber && !miras__real(why, n, "threshold", d->threshold, 1e-6, 1e30)) ||
+      (bounded && !miras__real(why, n, "threshold", d->threshold, 1e-6, 1e30)) ||
       (lp && !miras__real(why, n, "p", d->p, 1, 8)) ||
       (lq && !miras__real(why, n, "q", d->q, 1, 8)) ||
       (smooth && !miras__real(why, n, "sharpness", d->sharpness, 0.1, 100)) ||
-      (kl && (!miras__real(why, n, "simplex", d->simplex, 1e-3, 1e6) ||
-              !miras__whole(why, n, "simplex_whole", d->simplex_whole, 0, 1))))
+      (simplex && (!miras__real(why, n, "simplex", d->simplex, 1e-3, 1e6) ||
+                   !miras__whole(why, n, "simplex_whole", d->simplex_whole, 0, 1))) ||
+      (kl && !miras__whole(why, n, "simplex_logits", d->simplex_logits, 0, 1)) ||
+      (both && !miras__real(why, n, "balance", d->balance, 1e-6, 1e6)) ||
+      (elastic && (!miras__real(why, n, "sparsity", d->sparsity, 1e-8, 1e4) ||
+                   !miras__whole(why, n, "smooth_shrink", d->smooth_shrink, 0, 1))))
     return MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
@@ -1293,6 +2090,10 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
 static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
   miras_result result;
   miras__work work;
+  miras__block part;
+  miras__open open;
+  miras__newton_work newton;
+  miras__pairs_work pairs;
   size_t c, state = 0, limit = (size_t)-1 / 64, total;
   double floats = 0;
   int l;
@@ -1306,16 +2107,41 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   result = miras__desc_resolve(&p->d, why, n);
   if (result != MIRAS_OK) return result;
   d = &p->d;
-  p->exact = d->architecture == MIRAS_MATRIX && d->chunk == 1 &&
-             d->algorithm == MIRAS_GRADIENT_DESCENT &&
-             (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
-             (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2);
-  p->linked = d->retention != MIRAS_RETAIN_ALL && d->retention != MIRAS_RETAIN_L2;
-  p->layers = d->architecture == MIRAS_MLP ? d->depth : 1;
-  c = (size_t)d->chunk;
+  p->exact = miras__is_exact(d);
+  p->delta = p->exact && d->bias == MIRAS_L2 && !d->diagonal;
+  p->channels = p->exact && (d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal);
+  p->fused = p->exact && d->chunk == 1 && d->steps == 1 && !d->separate_erase && !d->diagonal &&
+             !d->normalise && d->value_gate == MIRAS_GATE_CONSTANT;
+  p->features = (size_t)miras__features(d);
+  p->lag = d->retention == MIRAS_RETAIN_KL && d->chunk > 1 && !d->simplex_logits;
+  p->linked = d->retention == MIRAS_RETAIN_LQ || d->retention == MIRAS_RETAIN_LQ_PNORM ||
+              (d->retention == MIRAS_RETAIN_KL && !p->lag) ||
+              d->retention == MIRAS_RETAIN_ELASTIC_FTRL || d->retention == MIRAS_RETAIN_SIGMOID ||
+              d->retention == MIRAS_CUSTOM_RETENTION;
+  p->mapped = p->linked || p->lag || miras__divergence(d->retention);
+  p->settles = p->linked || d->retention == MIRAS_RETAIN_ELASTIC ||
+               miras__divergence(d->retention);
+  p->follows = p->linked ? d->retention == MIRAS_RETAIN_LQ ||
+                           d->retention == MIRAS_RETAIN_ELASTIC_FTRL
+                         : !miras__divergence(d->retention);
+  p->engine = p->exact ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
+  if (d->algorithm == MIRAS_NEWTON) p->engine = MIRAS__RUN_NEWTON;
+  if (d->architecture == MIRAS_PAIRS) p->engine = MIRAS__RUN_PAIRS;
+  p->channel = p->engine == MIRAS__RUN_FROZEN && (d->keep_gate == MIRAS_GATE_CHANNEL ||
+                                                  d->step_gate == MIRAS_GATE_CHANNEL);
+  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
+   * layer without other inputs, whose answer w the key then scales. */
+  p->ones = d->inner_bias || d->architecture == MIRAS_VECTOR;
+  p->layers = d->architecture == MIRAS_MLP ? d->depth : d->architecture == MIRAS_GATED_MLP ? 3 :
+              d->architecture == MIRAS_PAIRS ? 0 : 1;
+  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
+  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->steps;
   for (l = 0; l < p->layers; l++) {
     int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
-    p->in[l] = l == 0 ? d->key_dim : hidden;
+    p->from[l] = d->architecture == MIRAS_GATED_MLP && l == 1 ? 0 : l;
+    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
+    if (d->architecture == MIRAS_VECTOR) p->in[l] = 0;
+    p->in[l] += p->ones;
     p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
     if (p->in[l] > p->widest) p->widest = p->in[l];
     if (p->out[l] > p->widest) p->widest = p->out[l];
@@ -1323,7 +2149,13 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
     p->weights += (size_t)p->in[l] * (size_t)p->out[l];
     floats += (double)p->in[l] * (double)p->out[l];
   }
+  if (d->normalise) p->weights += p->features;
+  if (p->engine == MIRAS__RUN_NEWTON) floats += (double)p->in[0] * (double)p->in[0];
+  if (p->engine == MIRAS__RUN_PAIRS)
+    floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
   /* A generous bound in floating point first: everything below is a small multiple of it. */
+  if (p->exact)
+    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->steps;
   floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
   floats *= (double)d->heads;
   if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit) {
@@ -1333,15 +2165,45 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   }
   p->params = (size_t)d->heads * p->weights;
   if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
-  if (p->exact) {
-    state = p->weights;
+  p->at_rho = p->params;
+  if (d->row_rates) p->params += (size_t)d->chunk;
+  p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
+  if (p->engine == MIRAS__RUN_NEWTON) {
+    size_t wide = (size_t)p->in[0], square = wide * wide;
+    p->params += (size_t)d->heads * wide;
+    p->at_w = miras__pad(square);
+    p->at_open = state = p->at_w + miras__pad(p->weights);
+    p->at_y[0] = state, state += miras__pad(c * wide);
+    p->at_d[0] = state, state += miras__pad(c * (size_t)d->value_dim);
+    p->at_n = state, state += miras__pad(c);
+    p->at_scalars = state, state += 16;
+    p->head_dstate = square + p->weights;
+    p->tape_chunk = p->head_dstate + c * wide;   /* and the solutions of the chunk's reads */
+    p->tape_tokens = d->chunk;
+    p->scratch = miras__newton_layout(p, NULL, 0, &newton);
+    p->scratch_backward = miras__newton_layout(p, NULL, 1, &newton);
+  } else if (p->engine == MIRAS__RUN_PAIRS) {
+    size_t window = (size_t)d->window, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
+    p->at_d[0] = miras__pad(window * dk);
+    state = p->at_d[0] + miras__pad(window * dv);
+    p->head_dstate = window * (dk + dv);
+    p->tape_once = p->head_dstate;
+    p->tape_chunk = dv + 2;                /* answer, base of its scores, 1 / sum of weights   */
+    p->tape_tokens = 1;
+    p->scratch = miras__pairs_layout(p, NULL, 0, &pairs);
+    p->scratch_backward = miras__pairs_layout(p, NULL, 1, &pairs);
+  } else if (p->exact) {
+    size_t steps = (size_t)d->steps, least;
+    c = (size_t)d->chunk;
+    state = miras__pad(p->weights);
+    p->at_open = state;
+    if (c > 1) state += miras__open_layout(p, NULL, c * steps, &open);
     p->tape_chunk = p->weights;
-    p->tape_tokens = MIRAS__BLOCK;
-    /* forward: three rows; backward: a block's states, two more, two rows per token, temporaries */
-    p->scratch = 4 * miras__pad((size_t)d->value_dim);
-    p->scratch_backward = (MIRAS__BLOCK + 2) * miras__pad(p->weights) +
-                          4 * miras__pad((size_t)d->key_dim) +
-                          (2 * MIRAS__BLOCK + 4) * miras__pad((size_t)d->value_dim);
+    p->tape_tokens = d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
+    p->scratch = 3 * (miras__pad((size_t)d->value_dim) + miras__pad(p->features));
+    if (!p->fused) p->scratch = miras__block_layout(p, NULL, c * steps, 0, &part);
+    least = miras__block_layout(p, NULL, (size_t)p->tape_tokens * steps, 1, &part);
+    p->scratch_backward = least > p->scratch ? least : p->scratch;
   } else {
     size_t pad = miras__pad(p->weights);
     state = pad;
@@ -1349,13 +2211,17 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
     if (d->algorithm == MIRAS_MOMENTUM) p->at_s = state, state += pad;
     p->at_open = state;
     for (l = 0; l < p->layers; l++) {
-      p->at_y[l] = state, state += miras__pad(c * (size_t)p->in[l]);
+      p->at_y[l] = p->at_y[p->from[l]];
+      if (p->from[l] == l) p->at_y[l] = state, state += miras__pad(c * (size_t)p->in[l]);
       p->at_d[l] = state, state += miras__pad(c * (size_t)p->out[l]);
     }
     p->at_g = state, state += miras__pad(c);
     p->at_n = state, state += miras__pad(c);
+    p->at_a = state;
+    if (p->channel) state += miras__pad((size_t)d->value_dim);
     p->at_scalars = state, state += 16;
-    p->tape_chunk = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
+    p->tape_state = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
+    p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->steps / c);
     p->tape_tokens = d->chunk;
     p->scratch = miras__work_layout(p, NULL, 0, &work);
     p->scratch_backward = miras__work_layout(p, NULL, 1, &work);
@@ -1369,34 +2235,44 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   return MIRAS_OK;
 }
 
-/* Slices of a KL memory's layer: 0 the whole layer is one, 1 each row, 2 each column (room @42). */
+/* Slices of a layer on the simplex: 0 the whole layer is one, 1 each row, 2 each column (@42). */
 static int miras__slice(const miras__plan *p, int layer) {
   if (p->d.simplex_whole) return 0;
   if (layer == p->layers - 1) return 2;
-  return layer == 0 ? 1 : 0;
+  return p->from[layer] == 0 ? 1 : 0;
 }
 
-/* Floats of tape for one head and T tokens; 0 when T is 0 or the size does not fit. */
+/* Floats of tape for one head and T tokens; 0 when there is nothing to keep or it does not fit. */
 static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   size_t per = (size_t)p->tape_tokens, chunks = tokens / per + (tokens % per != 0), total;
-  return miras__mul(chunks, p->tape_chunk, &total) ? total : 0;
+  if (!tokens || !miras__mul(chunks, p->tape_chunk, &total)) return 0;
+  return miras__add(total, p->tape_once, &total) ? total : 0;
 }
 
-/* alpha of a constant keep gate for head h. */
-static float miras__constant_keep(const miras_desc *d, int head) {
+/* alpha of a constant keep gate for head h of layer l. */
+static float miras__constant_keep(const miras_desc *d, int head, int layer) {
+  double heads = (double)d->heads, layers = (double)(d->layers ? d->layers : 1);
   float f = d->forget;
   int h;
-  if (d->retention == MIRAS_RETAIN_ALL) return 1;
+  if (!miras__decays(d->retention)) return 1;
+  if (d->slopes == MIRAS_SLOPES_LIGHTNING)
+    return (float)exp(-8 / heads * (1 - layer / layers) * head);
+  if (d->slopes == MIRAS_SLOPES_MINIMAX)
+    return (float)exp(-pow(2, -8 * (head + 1) / heads) *
+                      (1 - layer / (layers - 1 + 1e-5) + 1e-5));
   for (h = 0; h < head; h++) f *= d->forget_ratio;
   return 1 - f;
 }
 
-/* Initial memories. Matrices start empty. Layers of a perceptron start with weights of variance
- * 1/in; for a link the dual state is drawn so that the weights come out near that:
+/* Initial memories. Matrices, vectors and biases start empty. Layers of a perceptron start with
+ * weights of variance 1/in; for a link the dual state is drawn so that the weights come out near
+ * that:
  *   A/||A||_q^(q-2): entries s u with unit-variance u have norm s (P m)^(1/q), m = E|u|^q, so the
  *   weights have deviation s^(3-q) / (P m)^((q-2)/q), which is solved for s (q = 3: any s will do);
  *   the p-norm link has degree 1 and flattens or sharpens the entries only: s = 1/sqrt(in);
- *   KL: logits of unit deviation, because a slice of equal weights would be a fixed point. */
+ *   KL, f-divergences, sigmoid: logits of unit deviation, because a slice of equal weights would
+ *   be a fixed point;
+ *   a threshold leaves what is well above it alone: as without a link. */
 static void miras__plan_init_params(const miras__plan *p, float *params) {
   const miras_desc *d = &p->d;
   size_t h, i, heads = (size_t)d->heads, norm = heads * (size_t)d->value_dim;
@@ -1404,12 +2280,17 @@ static void miras__plan_init_params(const miras__plan *p, float *params) {
   memset(params, 0, p->params * sizeof *params);
   for (h = 0; h < heads; h++) {
     for (l = 0; l < p->layers; l++) {
-      size_t count = (size_t)p->in[l] * (size_t)p->out[l];
+      int in = p->in[l] - d->inner_bias;
+      size_t count = (size_t)in * (size_t)p->out[l];
       float *w = params + h * p->weights + p->offset[l];
       uint64_t seed;
-      double deviation = 1 / sqrt((double)p->in[l]);
-      if (d->architecture == MIRAS_MATRIX && !p->linked) continue;
-      if (d->retention == MIRAS_RETAIN_KL) deviation = 1;
+      double deviation = 1 / sqrt((double)in);
+      if ((d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
+          (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL))
+        continue;
+      if (d->retention == MIRAS_RETAIN_KL || d->retention == MIRAS_RETAIN_SIGMOID ||
+          miras__divergence(d->retention))
+        deviation = 1;
       if (d->retention == MIRAS_RETAIN_LQ) {
         double q = (double)d->q, m = pow(sqrt(3.0), q) / (q + 1), size = (double)count * m;
         if (fabs(3 - q) > 0.25)
@@ -1422,10 +2303,21 @@ static void miras__plan_init_params(const miras__plan *p, float *params) {
   }
   if (d->inner_norm)
     for (i = 0; i < norm; i++) params[heads * p->weights + i] = 1;
+  if (p->engine == MIRAS__RUN_NEWTON) {
+    double ridge = (double)d->ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
+    for (i = 0; i < heads * (size_t)p->in[0]; i++) params[heads * p->weights + i] = (float)raw;
+  }
 }
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
 
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
+
+/* Forms of learned gates (room @65). The first four without SOFTPLUS follow miras_keep. */
+enum {
+  MIRAS__GATE_SIGMOID = MIRAS_KEEP_SIGMOID, MIRAS__GATE_ROOT = MIRAS_KEEP_ROOT,
+  MIRAS__GATE_RATE = MIRAS_KEEP_RATE, MIRAS__GATE_BOUNDED = MIRAS_KEEP_BOUNDED,
+  MIRAS__GATE_SOFTPLUS = MIRAS_KEEP_COUNT
+};
 
 /* Everything that is compiled once per instruction set. A public call fetches the table once and
  * hands it down; a test may hand down any other. Plain floats cross this line, vectors never do:
@@ -1464,6 +2356,8 @@ typedef struct miras__kernels {
                         float *dgain, float *dbias, float *dstate, float *scratch);
   void (*head_read)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
                     float *state, uint64_t position, const float *q, float *o, float *scratch);
+  void (*head_weights)(const miras__plan *p, float *w, float *state, uint64_t position,
+                       float *scratch);
   void (*rms_fwd)(float *y, size_t ldy, const float *x, size_t ldx, const float *gain, size_t rows,
                   size_t n);
   void (*rms_bwd)(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain, float *y,
@@ -1483,12 +2377,19 @@ typedef struct miras__kernels {
   void (*conv_bwd)(float *dc, size_t lddc, float *dw, const float *dz, size_t per, const float *c,
                    size_t ldc, const float *w, size_t taps, size_t before, size_t rows,
                    size_t after, size_t heads, size_t dim, float *sum);
-  void (*unit_fwd)(float *x, float *inverse, size_t rows, size_t n);
-  void (*unit_bwd)(float *dx, const float *x, const float *inverse, size_t rows, size_t n);
-  void (*gates_fwd)(float *y, float *g, size_t ld, const float *offset, const float *scale,
-                    size_t sigmoids, size_t rows, size_t n);
-  void (*gates_bwd)(float *dy, const float *g, size_t ld, float *doffset, const float *scale,
-                    size_t sigmoids, size_t rows, size_t n);
+  void (*unit_fwd)(float *x, float *inverse, float length, size_t rows, size_t n);
+  void (*unit_bwd)(float *dx, const float *x, const float *inverse, float length, size_t rows,
+                   size_t n);
+  void (*erase_fwd)(float *key, float *erase, float *replace, const float *x, const float *rate,
+                    size_t ldr, const float *a, const float *b, size_t rows, size_t n);
+  void (*erase_bwd)(float *dkey, float *derase, const float *dreplace, float *drate, size_t ldd,
+                    const float *x, const float *erase, const float *rate, size_t ldr,
+                    const float *a, const float *b, float *da, float *db, float *row, size_t rows,
+                    size_t n);
+  void (*gates_fwd)(int form, float *y, float *g, size_t ld, const float *offset, const float *c,
+                    size_t rows, size_t n);
+  void (*gates_bwd)(int form, float *dy, const float *g, size_t ld, float *doffset, float *dc,
+                    const float *c, size_t rows, size_t n);
   float (*cross_entropy)(float *x, size_t n, size_t target, float scale);
   void (*dropout)(float *y, const float *base, const float *x, uint64_t key, uint32_t limit,
                   float scale, size_t n);
@@ -2520,6 +3421,86 @@ static void MIRAS__FN(gemm)(int mode, float *C, size_t ldc, const float *A, size
   }
 }
 
+/* @26 FEATURE MAPS ----------------------------------------------------------- needs 06 22 23 -- */
+
+/* f = phi(x), x [n], f [miras__features]. f does not overlap x, except for the identity.
+ *   ELU      x + 1 for x > 0, else e^x
+ *   RELU     max(x, 0)
+ *   RELU2    max(x, 0)^2
+ *   SOFTMAX  e^x / sum e^x
+ *   POLY2    1; x; then for i, for j >= i: x_i x_j, times sqrt(1/2) where j = i */
+static void MIRAS__FN(feature_fwd)(int kind, float *f, const float *x, size_t n) {
+  size_t i;
+  switch (kind) {
+    case MIRAS_FEATURE_ELU:
+      for (i = 0; i < n; i += V_W) {
+        vf v = V_LOAD_N(x + i, n - i);
+        v = V_SELECT(V_LT(V_ZERO(), v), V_ADD(v, V_SET1(1.0f)), MIRAS__FN(v_exp)(v));
+        V_STORE_N(f + i, v, n - i);
+      }
+      return;
+    case MIRAS_FEATURE_RELU:
+    case MIRAS_FEATURE_RELU2:
+      for (i = 0; i < n; i += V_W) {
+        vf v = V_MAX(V_ZERO(), V_LOAD_N(x + i, n - i));   /* NaN stays: it is the second operand */
+        V_STORE_N(f + i, kind == MIRAS_FEATURE_RELU ? v : V_MUL(v, v), n - i);
+      }
+      return;
+    case MIRAS_FEATURE_SOFTMAX: MIRAS__FN(softmax)(f, x, n, 1.0f); return;
+    case MIRAS_FEATURE_POLY2:
+      *f++ = 1;
+      memcpy(f, x, n * sizeof *f);
+      f += n;
+      for (i = 0; i < n; f += n - i, i++) {
+        MIRAS__FN(scale)(f, x[i], x + i, n - i);
+        f[0] *= 0.707106781f;
+      }
+      return;
+    default:
+      if (f != x) memcpy(f, x, n * sizeof *f);
+      return;
+  }
+}
+
+/* dx = phi'(x)' df; f = phi(x) as computed. dx may be df, except for POLY2, where the pairs give
+ *   dx_i += sum_(j>i) df_ij x_j + sqrt(2) df_ii x_i,   dx_j += df_ij x_i  (j > i) */
+static void MIRAS__FN(feature_bwd)(int kind, float *dx, const float *df, const float *x,
+                                   const float *f, size_t n) {
+  float along;
+  size_t i;
+  switch (kind) {
+    case MIRAS_FEATURE_ELU:
+    case MIRAS_FEATURE_RELU:
+    case MIRAS_FEATURE_RELU2:
+      for (i = 0; i < n; i += V_W) {
+        vf v = V_LOAD_N(x + i, n - i), d = V_LOAD_N(df + i, n - i), low = V_ZERO();
+        vm upper = V_LT(V_ZERO(), v);
+        if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_LOAD_N(f + i, n - i));
+        if (kind == MIRAS_FEATURE_RELU2) d = V_MUL(d, V_ADD(v, v));
+        V_STORE_N(dx + i, V_SELECT(upper, d, low), n - i);
+      }
+      return;
+    case MIRAS_FEATURE_SOFTMAX:
+      along = MIRAS__FN(dot)(f, df, n);
+      for (i = 0; i < n; i += V_W) {
+        vf v = V_SUB(V_LOAD_N(df + i, n - i), V_SET1(along));
+        V_STORE_N(dx + i, V_MUL(V_LOAD_N(f + i, n - i), v), n - i);
+      }
+      return;
+    case MIRAS_FEATURE_POLY2:
+      memcpy(dx, df + 1, n * sizeof *dx);
+      df += 1 + n;
+      for (i = 0; i < n; df += n - i, i++) {
+        dx[i] += 1.41421356f * df[0] * x[i] + MIRAS__FN(dot)(df + 1, x + i + 1, n - i - 1);
+        MIRAS__FN(axpy)(dx + i + 1, x[i], df + 1, n - i - 1);
+      }
+      return;
+    default:
+      if (dx != df) memcpy(dx, df, n * sizeof *dx);
+      return;
+  }
+}
+
 /* @40 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
 /* x^a for x >= 0 and one exponent for all lanes: small whole exponents by multiplication, so that
@@ -2534,6 +3515,112 @@ static vf MIRAS__FN(v_power)(vf x, float a) {
   return MIRAS__FN(v_exp)(V_MUL(V_SET1(a), MIRAS__FN(v_log)(V_MAX(x, V_SET1(1e-30f)))));
 }
 
+/* 1 - tanh^2 x = 4 e^-2|x| / (1 + e^-2|x|)^2, which keeps its digits where tanh has run into 1. */
+static vf MIRAS__FN(v_sech2)(vf x) {
+  vf e = MIRAS__FN(v_exp)(V_MUL(V_SET1(-2.0f), V_ABS(x))), one = V_ADD(V_SET1(1.0f), e);
+  return V_DIV(V_MUL(V_SET1(4.0f), e), V_MUL(one, one));
+}
+
+/* sqrt(a^2 + b^2) for a, b >= 0 without leaving the range of float; NaN in b stays NaN. */
+static float MIRAS__FN(hypotenuse)(float a, float b) {
+  float most = b > a ? b : a, least = b > a ? a : b;
+  if (!(most > 0)) return least;
+  least /= most;
+  return most * sqrtf(1 + least * least);
+}
+
+/* The biases on |r| with a threshold of its own for every coordinate (MIRAS_GATE_CHANNEL): each
+ * e_i is that of its delta_i. n = |r|, of the shift and on the norm with their epsilon.
+ *   on the norm e_i = r_i min(1, delta_i/n)
+ *   mixture     e_i = r_i, or delta_i tanh(nu r_i) when n > delta_i
+ *   pseudo      e_i = r_i delta_i/h_i,  h_i = sqrt(delta_i^2 + n^2)
+ *   shift       e_i = (1 + delta_i/n) r_i */
+static void MIRAS__FN(bias_each)(const miras_desc *d, float *e, const float *r,
+                                 const float *deltas, size_t n) {
+  const float square = MIRAS__FN(dot)(r, r, n);
+  const vf one = V_SET1(1.0f), nu = V_SET1(d->sharpness);
+  vf norm = V_SET1(sqrtf(square));
+  size_t j;
+  if (d->bias == MIRAS_HUBER_NORM) norm = V_SET1(sqrtf(square + 1e-12f));
+  if (d->bias == MIRAS_SHIFT_ROBUST) norm = V_SET1(sqrtf(square + 1e-6f));
+  for (j = 0; j < n; j += V_W) {
+    vf x = V_LOAD_N(r + j, n - j), at = V_LOAD_N(deltas + j, n - j);
+    vm outside = V_LT(at, norm);
+    if (d->bias == MIRAS_HUBER_NORM) {
+      x = V_MUL(x, V_SELECT(outside, V_DIV(at, norm), one));
+    } else if (d->bias == MIRAS_HUBER_MIXTURE) {
+      x = V_SELECT(outside, V_MUL(at, MIRAS__FN(v_tanh)(V_MUL(nu, x))), x);
+    } else if (d->bias == MIRAS_PSEUDO_HUBER) {
+      vf most = V_SELECT(outside, norm, at), ratio = V_DIV(V_SELECT(outside, at, norm), most);
+      vf h = V_MUL(most, V_SQRT(V_FMA(ratio, ratio, one)));
+      x = V_MUL(x, V_DIV(at, h));
+    } else {
+      x = V_MUL(x, V_ADD(one, V_DIV(at, norm)));
+    }
+    V_STORE_N(e + j, x, n - j);
+  }
+}
+
+/* Its adjoint: br = J' be, row = the cotangents of deltas; br may be be.
+ *   on the norm, outside   br_i = be_i delta_i/n - r_i s,      s = sum_outside be_i r_i delta_i/n^3
+ *                          row_i = be_i r_i/n
+ *   mixture, outside       br_i = be_i delta_i nu (1 - tanh^2 nu r_i),    row_i = be_i tanh nu r_i
+ *   pseudo                 br_i = be_i delta_i/h_i - r_i s,    s = sum be_i r_i delta_i/h_i^3
+ *                          row_i = be_i r_i n^2/h_i^3
+ *   shift                  br_i = be_i (1 + delta_i/n) - r_i s,    s = sum be_i r_i delta_i/n^3
+ *                          row_i = be_i r_i/n */
+static void MIRAS__FN(bias_each_bwd)(const miras_desc *d, float *br, const float *be,
+                                     const float *r, const float *deltas, float *row, size_t n) {
+  const float square = MIRAS__FN(dot)(r, r, n);
+  const vf one = V_SET1(1.0f), nu = V_SET1(d->sharpness);
+  vf norm = V_SET1(sqrtf(square)), along = V_ZERO();
+  float s;
+  size_t j;
+  if (d->bias == MIRAS_HUBER_NORM) norm = V_SET1(sqrtf(square + 1e-12f));
+  if (d->bias == MIRAS_SHIFT_ROBUST) norm = V_SET1(sqrtf(square + 1e-6f));
+  for (j = 0; j < n; j += V_W) {   /* row = what s sums, first */
+    vf x = V_LOAD_N(r + j, n - j), at = V_LOAD_N(deltas + j, n - j), b = V_LOAD_N(be + j, n - j);
+    vm outside = V_LT(at, norm);
+    if (d->bias == MIRAS_PSEUDO_HUBER) {
+      vf most = V_SELECT(outside, norm, at), ratio = V_DIV(V_SELECT(outside, at, norm), most);
+      vf h = V_MUL(most, V_SQRT(V_FMA(ratio, ratio, one)));
+      b = V_MUL(V_DIV(V_MUL(b, x), h), V_MUL(V_DIV(at, h), V_DIV(one, h)));
+    } else {
+      b = V_MUL(V_DIV(V_MUL(b, x), norm), V_MUL(V_DIV(at, norm), V_DIV(one, norm)));
+      if (d->bias != MIRAS_SHIFT_ROBUST) b = V_SELECT(outside, b, V_ZERO());
+    }
+    V_STORE_N(row + j, b, n - j);
+  }
+  s = d->bias == MIRAS_HUBER_MIXTURE ? 0 : MIRAS__FN(sum)(row, n);
+  along = V_SET1(s);
+  for (j = 0; j < n; j += V_W) {
+    vf x = V_LOAD_N(r + j, n - j), at = V_LOAD_N(deltas + j, n - j), b = V_LOAD_N(be + j, n - j);
+    vf slope, down;
+    vm outside = V_LT(at, norm);
+    if (d->bias == MIRAS_HUBER_MIXTURE) {
+      slope = V_MUL(at, V_MUL(nu, MIRAS__FN(v_sech2)(V_MUL(nu, x))));
+      slope = V_SELECT(outside, slope, one);
+      down = V_SELECT(outside, MIRAS__FN(v_tanh)(V_MUL(nu, x)), V_ZERO());
+    } else if (d->bias == MIRAS_PSEUDO_HUBER) {
+      vf most = V_SELECT(outside, norm, at), ratio = V_DIV(V_SELECT(outside, at, norm), most);
+      vf h = V_MUL(most, V_SQRT(V_FMA(ratio, ratio, one)));
+      slope = V_DIV(at, h);
+      down = V_MUL(V_DIV(x, h), V_MUL(V_DIV(norm, h), V_DIV(norm, h)));
+    } else {
+      slope = V_DIV(at, norm);
+      down = V_DIV(x, norm);
+      if (d->bias == MIRAS_SHIFT_ROBUST) {
+        slope = V_ADD(one, slope);
+      } else {
+        slope = V_SELECT(outside, slope, one);
+        down = V_SELECT(outside, down, V_ZERO());
+      }
+    }
+    V_STORE_N(row + j, V_MUL(b, down), n - j);
+    V_STORE_N(br + j, V_FNMA(along, x, V_MUL(b, slope)), n - j);
+  }
+}
+
 /* One row: e = dl/dM for the residual r = M(k) - v; returns the value l of the bias.
  *   dot         e = -v                            l = -<M, v>
  *   L2          e = r                             l = 1/2 |r|^2
@@ -2541,10 +3628,17 @@ static vf MIRAS__FN(v_power)(vf x, float a) {
  *   smooth      e = p tanh(nu r) s^(p-1)          l = sum s^p,  s = sqrt(r^2 + 1e-6)
  *   Huber       e = clamp(r, -delta, delta)       l = sum H(r)
  *   on the norm e = r min(1, delta/|r|)           l = H(|r|)
- *   mixture     e = r, or delta tanh(nu r) when |r| > delta;  l = 1/2 |r|^2 or delta sum |r| */
-static float MIRAS__FN(bias_fwd)(const miras_desc *d, float *e, const float *r, const float *v,
-                                 float delta, size_t n) {
-  const vf vdelta = V_SET1(delta), nu = V_SET1(d->sharpness);
+ *   mixture     e = r, or delta tanh(nu r) when |r| > delta;  l = 1/2 |r|^2 or delta sum |r|
+ *   pseudo      e = r delta/h                     l = delta |r|^2/(h + delta)
+ *   shift       e = (1 + delta/n) r               l = (n + delta)^2/2,  n = sqrt(|r|^2 + 1e-6)
+ * The pseudo-Huber bias has h = delta s = sqrt(delta^2 + |r|^2), which needs no 1/delta. deltas is
+ * one threshold, or n of them (MIRAS_GATE_CHANNEL); of biases on |r| the value then is that of the
+ * first. */
+static float MIRAS__FN(bias_value)(const miras_desc *d, float *e, const float *r, const float *v,
+                                   const float *deltas, size_t n) {
+  const vf vdelta = V_SET1(deltas[0]), nu = V_SET1(d->sharpness);
+  const int each = d->threshold_gate == MIRAS_GATE_CHANNEL;
+  const float delta = deltas[0];
   float square, length;
   size_t j;
   switch (d->bias) {
@@ -2577,8 +3671,9 @@ static float MIRAS__FN(bias_fwd)(const miras_desc *d, float *e, const float *r, 
       /* l = sum c (r - c/2) with c the clamped residual */
       float inner;
       for (j = 0; j < n; j += V_W) {
-        vf x = V_LOAD_N(r + j, n - j);   /* a select, not min and max: NaN must stay NaN */
-        x = V_SELECT(V_LT(vdelta, V_ABS(x)), V_COPYSIGN(vdelta, x), x);
+        vf x = V_LOAD_N(r + j, n - j), at = each ? V_LOAD_N(deltas + j, n - j) : vdelta;
+        /* a select, not min and max: NaN must stay NaN */
+        x = V_SELECT(V_LT(at, V_ABS(x)), V_COPYSIGN(at, x), x);
         V_STORE_N(e + j, x, n - j);
       }
       inner = MIRAS__FN(dot)(e, e, n);
@@ -2601,6 +3696,19 @@ static float MIRAS__FN(bias_fwd)(const miras_desc *d, float *e, const float *r, 
         V_STORE_N(e + j, V_MUL(vdelta, MIRAS__FN(v_tanh)(V_MUL(nu, x))), n - j);
       }
       return length;
+    case MIRAS_PSEUDO_HUBER: {
+      float h;
+      length = sqrtf(MIRAS__FN(dot)(r, r, n));
+      h = MIRAS__FN(hypotenuse)(delta, length);
+      MIRAS__FN(scale)(e, h > 0 ? delta / h : h, r, n);
+      return h > 0 ? delta * (length / (h + delta)) * length : h;
+    }
+    case MIRAS_SHIFT_ROBUST:
+      length = sqrtf(MIRAS__FN(dot)(r, r, n) + 1e-6f);
+      MIRAS__FN(scale)(e, 1 + delta / length, r, n);
+      return 0.5f * (length + delta) * (length + delta);
+    case MIRAS_CUSTOM_BIAS:
+      return d->custom->bias(d->custom->user, e, r, v, delta, (int)n);
     default: break;
   }
   square = MIRAS__FN(dot)(r, r, n);
@@ -2608,17 +3716,33 @@ static float MIRAS__FN(bias_fwd)(const miras_desc *d, float *e, const float *r, 
   return 0.5f * square;
 }
 
-/* One row of the adjoint: br = J' be with J = de/dr; returns the cotangent of delta. The dot
- * product has J = 0; its value receives -be directly, which the caller adds. br may be be. row: n
- * floats for temporaries. */
-static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, const float *be, const float *r,
-                                 float delta, float *row, size_t n) {
-  const vf one = V_SET1(1.0f), nu = V_SET1(d->sharpness), vdelta = V_SET1(delta);
-  const float p = d->p;
+static float MIRAS__FN(bias_fwd)(const miras_desc *d, float *e, const float *r, const float *v,
+                                 const float *deltas, size_t n) {
+  float value = MIRAS__FN(bias_value)(d, e, r, v, deltas, n);
+  if (d->threshold_gate == MIRAS_GATE_CHANNEL && d->bias != MIRAS_HUBER)
+    MIRAS__FN(bias_each)(d, e, r, deltas, n);
+  return value;
+}
+
+/* One row of the adjoint: br = J' be with J = de/dr; bv = (de/dv)' be with r held, which is -be for
+ * the dot product and 0 for all others of this file; returns the cotangent of delta. br may be be.
+ * row [n]: temporaries, and the cotangents of deltas where there are n of them. */
+static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, float *bv, const float *be,
+                                 const float *r, const float *v, const float *deltas, float *row,
+                                 size_t n) {
+  const vf one = V_SET1(1.0f), nu = V_SET1(d->sharpness), vdelta = V_SET1(deltas[0]);
+  const int each = d->threshold_gate == MIRAS_GATE_CHANNEL;
+  const float p = d->p, delta = deltas[0];
   float length, along;
   size_t j;
+  memset(bv, 0, n * sizeof *bv);
+  if (each && d->bias != MIRAS_HUBER) {
+    MIRAS__FN(bias_each_bwd)(d, br, be, r, deltas, row, n);
+    return 0;
+  }
   switch (d->bias) {
     case MIRAS_DOT:
+      MIRAS__FN(scale)(bv, -1.0f, be, n);
       memset(br, 0, n * sizeof *br);
       return 0;
     case MIRAS_LP:
@@ -2636,7 +3760,7 @@ static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, const float *be
         vf x = V_LOAD_N(r + j, n - j), b = V_LOAD_N(be + j, n - j);
         vf s = V_SQRT(V_FMA(x, x, V_SET1(1e-6f))), t = MIRAS__FN(v_tanh)(V_MUL(nu, x));
         vf m = V_MUL(V_SET1(p), MIRAS__FN(v_power)(s, p - 1));
-        vf u = V_MUL(nu, V_FNMA(t, t, one));
+        vf u = V_MUL(nu, MIRAS__FN(v_sech2)(V_MUL(nu, x)));
         u = V_FMA(V_MUL(V_SET1(p - 1), t), V_DIV(x, V_MUL(s, s)), u);
         V_STORE_N(br + j, V_MUL(b, V_MUL(m, u)), n - j);
       }
@@ -2644,7 +3768,7 @@ static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, const float *be
     case MIRAS_HUBER:
       for (j = 0; j < n; j += V_W) {
         vf x = V_LOAD_N(r + j, n - j), b = V_LOAD_N(be + j, n - j);
-        vm outside = V_LT(vdelta, V_ABS(x));
+        vm outside = V_LT(each ? V_LOAD_N(deltas + j, n - j) : vdelta, V_ABS(x));
         V_STORE_N(row + j, V_SELECT(outside, V_MUL(b, V_COPYSIGN(one, x)), V_ZERO()), n - j);
         V_STORE_N(br + j, V_SELECT(outside, V_ZERO(), b), n - j);
       }
@@ -2664,22 +3788,132 @@ static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, const float *be
       if (!(sqrtf(MIRAS__FN(dot)(r, r, n)) > delta)) break;
       for (j = 0; j < n; j += V_W) {
         vf x = V_LOAD_N(r + j, n - j), b = V_LOAD_N(be + j, n - j);
-        vf t = MIRAS__FN(v_tanh)(V_MUL(nu, x));
-        V_STORE_N(row + j, V_MUL(b, t), n - j);
-        V_STORE_N(br + j, V_MUL(b, V_MUL(vdelta, V_MUL(nu, V_FNMA(t, t, one)))), n - j);
+        vf slope = V_MUL(nu, MIRAS__FN(v_sech2)(V_MUL(nu, x)));
+        V_STORE_N(row + j, V_MUL(b, MIRAS__FN(v_tanh)(V_MUL(nu, x))), n - j);
+        V_STORE_N(br + j, V_MUL(b, V_MUL(vdelta, slope)), n - j);
       }
       return MIRAS__FN(sum)(row, n);
+    case MIRAS_PSEUDO_HUBER: {
+      /* J = (delta/h)(I - r r'/h^2), de/ddelta = r |r|^2/h^3 */
+      float h;
+      length = sqrtf(MIRAS__FN(dot)(r, r, n));
+      h = MIRAS__FN(hypotenuse)(delta, length);
+      along = h > 0 ? MIRAS__FN(dot)(r, be, n) / h : h;
+      MIRAS__FN(scale)(br, h > 0 ? delta / h : h, be, n);
+      if (!(h > 0)) return along;
+      MIRAS__FN(axpy)(br, -(delta / h) * (along / h), r, n);
+      return along * (length / h) * (length / h);
+    }
+    case MIRAS_SHIFT_ROBUST: {
+      /* J = (1 + delta/n) I - (delta/n^3) r r', de/ddelta = r/n */
+      length = sqrtf(MIRAS__FN(dot)(r, r, n) + 1e-6f);
+      along = MIRAS__FN(dot)(r, be, n) / length;
+      MIRAS__FN(scale)(br, 1 + delta / length, be, n);
+      MIRAS__FN(axpy)(br, -(delta / length) * (along / length), r, n);
+      return along;
+    }
+    case MIRAS_CUSTOM_BIAS:
+      memset(row, 0, n * sizeof *row);
+      along = d->custom->bias_adjoint(d->custom->user, row, bv, be, r, v, delta, (int)n);
+      memcpy(br, row, n * sizeof *br);
+      return along;
     default: break;
   }
   if (br != be) memcpy(br, be, n * sizeof *br);
   return 0;
 }
-/* @41 MEMORY ARCHITECTURES --------------------------------------------- needs 14 21 23 25 40 -- */
+/* @41 MEMORY ARCHITECTURES ------------------------------------------ needs 14 21 23 25 26 40 -- */
 
 /* M(W; x) with weights [in, out] and tokens as rows:
  *   x_1 = x,  z_l = x_l W_l,  x_(l+1) = act(z_l),  M = [gain LN(z_L) + bias | z_L] [+ x]
+ *   gated:  z_1 = x W_1,  z_2 = x W_2,  x_3 = act(z_1) (.) z_2,  z_3 = x_3 W_3
+ *   vector: x_1 = 1, so z_1 = w,  M = x (.) z_1
  *   LN: mu = mean z, s = sqrt(mean (z - mu)^2 + 1e-5), xh = (z - mu)/s
- * Below, P y = y - mean y - xh mean(y xh): the projection in every derivative of the layer norm. */
+ * Rows of every x_l end in the constant 1 where the layers have biases (p->ones). Below,
+ * P y = y - mean y - xh mean(y xh): the projection in every derivative of the layer norm. */
+
+/* x_1 of one token: x, phi(x), or with a 1 behind. */
+static void MIRAS__FN(input_row)(const miras__plan *p, float *x, const float *from) {
+  size_t own = (size_t)(p->in[0] - p->ones);
+  if (p->d.feature) {
+    MIRAS__FN(feature_fwd)((int)p->d.feature, x, from, (size_t)p->d.key_dim);
+    return;
+  }
+  memcpy(x, from, own * sizeof *x);
+  if (p->ones) x[own] = 1;
+}
+
+/* df = phi'(from)' bx where the row is not a vector's; x = x_1 as computed. */
+static void MIRAS__FN(input_row_bwd)(const miras__plan *p, float *df, const float *bx,
+                                     const float *from, const float *x) {
+  size_t dk = (size_t)p->d.key_dim;
+  if (p->d.feature) MIRAS__FN(feature_bwd)((int)p->d.feature, df, bx, from, x, dk);
+  else memcpy(df, bx, dk * sizeof *df);
+}
+
+/* Does the input of layer l come from the layers below? (Else it is the memory's own input.) */
+#define MIRAS__HIDDEN(p, l) ((l) > 0 && (p)->from[l] == (l))
+
+/* m rows of x_l from z_(l-1); gated from z_1 and z_2. */
+static void MIRAS__FN(hidden_fwd)(const miras__plan *p, int l, float *x, float *const *z,
+                                  size_t m) {
+  size_t in = (size_t)p->in[l], out = in - (size_t)p->ones, i;
+  if (p->d.architecture == MIRAS_GATED_MLP) {
+    MIRAS__FN(act)((int)p->d.activation, x, z[0], m * out);
+    MIRAS__FN(mul)(x, x, z[1], m * out);
+  } else if (p->ones) {
+    for (i = 0; i < m; i++) {
+      MIRAS__FN(act)((int)p->d.activation, x + i * in, z[l - 1] + i * out, out);
+      x[i * in + out] = 1;
+    }
+  } else {
+    MIRAS__FN(act)((int)p->d.activation, x, z[l - 1], m * out);
+  }
+}
+
+/* The cotangents d of those z from b of x_l, rows of ldb:
+ *   d_(l-1) = b act'(z_(l-1));   gated  d_1 = b z_2 act'(z_1),  d_2 = b act(z_1) */
+static void MIRAS__FN(hidden_bwd)(const miras__plan *p, int l, float *const *d, float *const *z,
+                                  const float *b, size_t ldb, size_t m) {
+  size_t out = (size_t)(p->in[l] - p->ones), i;
+  int kind = (int)p->d.activation;
+  if (p->d.architecture == MIRAS_GATED_MLP) {
+    MIRAS__FN(act)(kind, d[1], z[0], m * out);
+    MIRAS__FN(mul)(d[1], d[1], b, m * out);
+    MIRAS__FN(mul)(d[0], b, z[1], m * out);
+    MIRAS__FN(act_grad)(kind, d[0], z[0], d[0], m * out);
+  } else if (ldb != out) {
+    for (i = 0; i < m; i++)
+      MIRAS__FN(act_grad)(kind, d[l - 1] + i * out, z[l - 1] + i * out, b + i * ldb, out);
+  } else {
+    MIRAS__FN(act_grad)(kind, d[l - 1], z[l - 1], b, m * out);
+  }
+}
+
+/* The adjoint of hidden_bwd: bb = of b, bz += of z, given bd of d. Rows of b, bb lie out apart.
+ *   bb = bd act'(z),  bz = bd b act''(z)
+ *   gated  bb = bd_1 z_2 act'(z_1) + bd_2 act(z_1),  bz_2 = bd_1 b act'(z_1)
+ *          bz_1 = bd_1 b z_2 act''(z_1) + bd_2 b act'(z_1)
+ * t1, t2: m rows for temporaries. */
+static void MIRAS__FN(hidden_bwd2)(const miras__plan *p, int l, float *bb, float *const *bz,
+                                   float *const *z, const float *b, float *const *bd, float *t1,
+                                   float *t2, size_t m) {
+  size_t n = m * (size_t)(p->in[l] - p->ones);
+  int kind = (int)p->d.activation;
+  if (p->d.architecture == MIRAS_GATED_MLP) {
+    MIRAS__FN(mul)(t1, b, z[1], n);
+    MIRAS__FN(act_grad2)(kind, bb, bz[0], z[0], t1, bd[0], n);
+    MIRAS__FN(muladd)(bz[1], bb, b, n);
+    MIRAS__FN(mul)(bb, bb, z[1], n);
+    MIRAS__FN(act)(kind, t1, z[0], n);
+    MIRAS__FN(muladd)(bb, bd[1], t1, n);
+    MIRAS__FN(mul)(t1, bd[1], b, n);
+    MIRAS__FN(act_grad)(kind, t2, z[0], t1, n);
+    MIRAS__FN(add)(bz[0], t2, n);
+  } else {
+    MIRAS__FN(act_grad2)(kind, bb, bz[l - 1], z[l - 1], b, bd[l - 1], n);
+  }
+}
 
 /* xh [n] and 1/s of one row; y = gain xh + bias. */
 static float MIRAS__FN(norm_fwd)(float *y, float *xh, const float *z, const float *gain,
@@ -2709,83 +3943,91 @@ static void MIRAS__FN(norm_project)(float *out, const float *y, const float *xh,
   }
 }
 
-/* The anchor pass over m new tokens: pairs y_l (rows of y[l]), d_l = dl/dz_l (rows of d[l]) at the
+/* The anchor pass over m new pairs: y_l (rows of y[l]), d_l = dl/dz_l (rows of d[l]) at the
  * weights w, residuals in k->r, errors in k->e, values of the bias in k->loss. Rows of y and d
- * start at the first new token; rows of k's arrays at 0. t is the first token of the call.
- *   d_L = P(gain e)/s (or e),  b_l = d_(l+1) W_(l+1)',  d_l = b_l act'(z_l) */
+ * start at the first new pair; rows of k's arrays at 0. t is the first pair of the call.
+ *   d_L = P(gain e)/s (or e; vector: k e),  b_l = d_(l+1) W_(l+1)',  d_l = b_l act'(z_l) */
 static void MIRAS__FN(anchor_fwd)(const miras__plan *p, miras__work *k, const float *w,
                                   const float *gain, const float *bias, const miras__head_io *io,
                                   size_t t, size_t m, float *const *y, float *const *d) {
-  size_t i, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  int l, last = p->layers - 1;
-  for (i = 0; i < m; i++) memcpy(y[0] + i * dk, io->k + (t + i) * io->ldk, dk * sizeof(float));
+  size_t i, dv = (size_t)p->d.value_dim;
+  int l, last = p->layers - 1, vector = p->d.architecture == MIRAS_VECTOR;
+  for (i = 0; i < m; i++)
+    MIRAS__FN(input_row)(p, y[0] + i * (size_t)p->in[0], miras__key_at(p, io, t + i));
   for (l = 0; l <= last; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    if (MIRAS__HIDDEN(p, l)) MIRAS__FN(hidden_fwd)(p, l, y[l], k->z, m);
     MIRAS__FN(gemm)(MIRAS__SET, k->z[l], out, y[l], in, 1, w + p->offset[l], out, 1, m, out, in, -1,
                     k->pack);
-    if (l < last) MIRAS__FN(act)((int)p->d.activation, y[l + 1], k->z[l], m * out);
   }
   for (i = 0; i < m; i++) {
     float *r = k->r + i * dv, *e = k->e + i * dv, *dl = d[last] + i * dv;
-    const float *v = io->v + (t + i) * io->ldv;
-    float delta = io->threshold ? io->threshold[(t + i) * io->ld_threshold] : 0;
-    if (p->d.inner_norm)
-      k->rstd[i] = MIRAS__FN(norm_fwd)(r, k->xh + i * dv, k->z[last] + i * dv, gain, bias, dv);
-    else
-      memcpy(r, k->z[last] + i * dv, dv * sizeof *r);
-    if (p->d.inner_residual) MIRAS__FN(add)(r, y[0] + i * dk, dv);
+    const float *key = miras__key_at(p, io, t + i), *v = miras__value_at(p, io, t + i);
+    const float *z = k->z[last] + i * dv;
+    const float none = 0, *delta = io->threshold ? miras__threshold_at(p, io, t + i) : &none;
+    if (p->d.inner_norm) k->rstd[i] = MIRAS__FN(norm_fwd)(r, k->xh + i * dv, z, gain, bias, dv);
+    else if (vector) MIRAS__FN(mul)(r, key, z, dv);
+    else memcpy(r, z, dv * sizeof *r);
+    if (p->d.inner_residual) MIRAS__FN(add)(r, key, dv);
     MIRAS__FN(axpy)(r, -1.0f, v, dv);
     k->loss[i] = MIRAS__FN(bias_fwd)(&p->d, e, r, v, delta, dv);
     if (p->d.inner_norm) {
       MIRAS__FN(mul)(dl, gain, e, dv);
       MIRAS__FN(norm_project)(dl, dl, k->xh + i * dv, k->rstd[i], dv);
+    } else if (vector) {
+      MIRAS__FN(mul)(dl, key, e, dv);
     } else {
       memcpy(dl, e, dv * sizeof *dl);
     }
   }
-  for (l = last - 1; l >= 0; l--) {
-    size_t mid = (size_t)p->out[l], out = (size_t)p->out[l + 1];
-    MIRAS__FN(gemm)(MIRAS__SET, k->back[l], mid, d[l + 1], out, 1, w + p->offset[l + 1], 1, out, m,
-                    mid, out, -1, k->pack);
-    MIRAS__FN(act_grad)((int)p->d.activation, d[l], k->z[l], k->back[l], m * mid);
+  for (l = last; l > 0; l--) {
+    size_t mid = (size_t)(p->in[l] - p->ones), out = (size_t)p->out[l];
+    if (!MIRAS__HIDDEN(p, l)) continue;
+    MIRAS__FN(gemm)(MIRAS__SET, k->back[l - 1], mid, d[l], out, 1, w + p->offset[l], 1, out, m, mid,
+                    out, -1, k->pack);
+    MIRAS__FN(hidden_bwd)(p, l, d, k->z, k->back[l - 1], mid, m);
   }
 }
 
-/* Adjoint of the anchor pass over the m tokens of a chunk (all of k's rows are theirs).
- * In: cotangents k->by[l], k->bd[l] of the pairs. Out: dk, dv, dthreshold of the tokens, bw += for
- * the weights, dgain, dbias +=. The chain of d is undone first (it was computed last), then the
- * forward chain:
+/* Adjoint of the anchor pass over the m pairs of a chunk (all of k's rows are theirs).
+ * In: cotangents k->by[l], k->bd[l] of the pairs. Out: dk, dv of the pairs, dthreshold += of their
+ * tokens, bw += for the weights, dgain, dbias +=. The chain of d is undone first (it was computed
+ * last), then the forward chain:
  *   bb_l = bd_l act'(z_l),  bz_l = bd_l b_l act''(z_l)
  *   bd_(l+1) += bb_l W_(l+1),  bW_(l+1) += bb_l' d_(l+1)
  *   layer norm of the error, D = bd_L, a = gain e:
  *     ba = P D / s,  bxh = -(mean(a xh) D + a mean(D xh)) / s,  bs = -(D . d_L) / s
  *     be = gain ba,  bgain += e ba;   br = J' be;   bxh += gain br,  bgain += xh br,  bbias += br
  *     bz_L = P bxh / s + bs xh / n
+ *   vector: be = k D,  bk += e D;   bz_1 = k br,  bk += z_1 br
  *   bW_l += y_l' bz_l,  by_l += bz_l W_l',  bz_(l-1) += by_l act'(z_(l-1))
- *   dk = by_1 [+ br],  dv = -br */
+ *   dk = phi'(by_1) [+ br],  dv = -br + (de/dv)' be */
 static void MIRAS__FN(anchor_bwd)(const miras__plan *p, miras__work *k, const float *w,
                                   const float *gain, const miras__head_io *io, size_t t, size_t m,
                                   const miras__head_grads *g, float *bw, float *dgain,
                                   float *dbias) {
-  size_t i, j, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  int l, last = p->layers - 1;
+  size_t i, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, steps = (size_t)p->d.steps;
+  int l, last = p->layers - 1, vector = p->d.architecture == MIRAS_VECTOR;
   float *a = k->row, *ba = k->row + dv, *bxh = k->row + 2 * dv, *tmp = k->row + 3 * dv;
-  for (l = 0; l < last; l++) {
-    size_t mid = (size_t)p->out[l], out = (size_t)p->out[l + 1];
-    const float *w_next = w + p->offset[l + 1];
-    memset(k->bz[l], 0, m * mid * sizeof(float));
-    MIRAS__FN(act_grad2)((int)p->d.activation, k->t1, k->bz[l], k->z[l], k->back[l], k->bd[l],
-                         m * mid);
-    MIRAS__FN(gemm)(MIRAS__ADD, k->bd[l + 1], out, k->t1, mid, 1, w_next, out, 1, m, out, mid, -1,
-                    k->pack);
-    MIRAS__FN(gemm)(MIRAS__ADD, bw + p->offset[l + 1], out, k->t1, 1, mid, k->dd[l + 1], out, 1,
-                    mid, out, m, -1, k->pack);
+  float *bv = k->row + 4 * dv;
+  for (l = 1; l <= last; l++) {
+    size_t mid = (size_t)(p->in[l] - p->ones), out = (size_t)p->out[l];
+    const float *wl = w + p->offset[l];
+    if (!MIRAS__HIDDEN(p, l)) continue;
+    memset(k->bz[l - 1], 0, m * mid * sizeof(float));
+    if (p->from[l - 1] != l - 1) memset(k->bz[l - 2], 0, m * mid * sizeof(float));
+    MIRAS__FN(hidden_bwd2)(p, l, k->t1, k->bz, k->z, k->back[l - 1], k->bd, k->t2, k->dx, m);
+    MIRAS__FN(gemm)(MIRAS__ADD, k->bd[l], out, k->t1, mid, 1, wl, out, 1, m, out, mid, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__ADD, bw + p->offset[l], out, k->t1, 1, mid, k->dd[l], out, 1, mid, out,
+                    m, -1, k->pack);
   }
   for (i = 0; i < m; i++) {
-    float *bz = k->bz[last] + i * dv, *D = k->bd[last] + i * dv, delta = 0, bdelta;
+    float *bz = k->bz[last] + i * dv, *D = k->bd[last] + i * dv, bdelta;
+    const float none = 0, *delta = io->threshold ? miras__threshold_at(p, io, t + i) : &none;
     const float *xh = k->xh + i * dv, *e = k->e + i * dv, *r = k->r + i * dv;
+    const float *key = miras__key_at(p, io, t + i), *v = miras__value_at(p, io, t + i);
+    float *out_k = g->k ? g->k + (t + i) / steps * g->ldk + (t + i) % steps * dk : NULL;
     float rstd = k->rstd[i];
-    if (io->threshold) delta = io->threshold[(t + i) * io->ld_threshold];
     if (p->d.inner_norm) {
       float m2, along = MIRAS__FN(dot)(D, xh, dv) / (float)dv;
       float bs = -MIRAS__FN(dot)(D, k->dd[last] + i * dv, dv) * rstd;
@@ -2796,41 +4038,56 @@ static void MIRAS__FN(anchor_bwd)(const miras__plan *p, miras__work *k, const fl
       MIRAS__FN(axpy)(bxh, -along * rstd, a, dv);
       MIRAS__FN(muladd)(dgain, e, ba, dv);
       MIRAS__FN(mul)(ba, gain, ba, dv);                         /* be */
-      if (p->d.bias == MIRAS_DOT) memcpy(a, ba, dv * sizeof *a);
-      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, ba, r, delta, tmp, dv);
+      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, bv, ba, r, v, delta, tmp, dv);
       MIRAS__FN(muladd)(bxh, gain, ba, dv);
       MIRAS__FN(muladd)(dgain, xh, ba, dv);
       MIRAS__FN(add)(dbias, ba, dv);
       MIRAS__FN(norm_project)(bz, bxh, xh, rstd, dv);
       MIRAS__FN(axpy)(bz, bs / (float)dv, xh, dv);
+    } else if (vector) {
+      MIRAS__FN(mul)(ba, key, D, dv);
+      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, bv, ba, r, v, delta, tmp, dv);
+      MIRAS__FN(mul)(bz, key, ba, dv);
+      if (out_k) {
+        MIRAS__FN(mul)(out_k, e, D, dv);
+        MIRAS__FN(muladd)(out_k, k->z[last] + i * dv, ba, dv);
+      }
     } else {
-      memcpy(a, D, dv * sizeof *a);
-      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, D, r, delta, tmp, dv);
+      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, bv, D, r, v, delta, tmp, dv);
       memcpy(bz, ba, dv * sizeof *bz);
     }
-    if (g->threshold) g->threshold[(t + i) * g->ld_threshold] = bdelta;
-    if (p->d.inner_residual) MIRAS__FN(add)(k->by[0] + i * dk, ba, dv);
+    if (g->threshold) {
+      float *out = g->threshold + (t + i) / steps * g->ld_threshold;
+      if (p->d.threshold_gate == MIRAS_GATE_CHANNEL) MIRAS__FN(add)(out, tmp, dv);
+      else *out += bdelta;
+    }
+    if (p->d.inner_residual) MIRAS__FN(add)(k->by[0] + i * (size_t)p->in[0], ba, dv);
     if (g->v) {
-      float *out = g->v + (t + i) * g->ldv;
-      MIRAS__FN(scale)(out, -1.0f, p->d.bias == MIRAS_DOT ? a : ba, dv);
+      float *out = g->v + (t + i) / steps * g->ldv + (t + i) % steps * dv;
+      memcpy(out, bv, dv * sizeof *out);
+      MIRAS__FN(axpy)(out, -1.0f, ba, dv);
     }
   }
   for (l = last; l >= 0; l--) {
-    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l], mid = in - (size_t)p->ones;
     MIRAS__FN(gemm)(MIRAS__ADD, bw + p->offset[l], out, k->y[l], 1, in, k->bz[l], out, 1, in, out,
                     m, -1, k->pack);
     MIRAS__FN(gemm)(MIRAS__ADD, k->by[l], in, k->bz[l], out, 1, w + p->offset[l], 1, out, m, in,
                     out, -1, k->pack);
-    if (l > 0) {
-      MIRAS__FN(act_grad)((int)p->d.activation, k->t1, k->z[l - 1], k->by[l], m * in);
-      MIRAS__FN(add)(k->bz[l - 1], k->t1, m * in);
+    if (MIRAS__HIDDEN(p, l)) {
+      float *d[4] = {k->t1, k->t1, k->t1, k->t1};
+      int gated = p->from[l - 1] != l - 1;
+      if (gated) d[l - 2] = k->t2;
+      MIRAS__FN(hidden_bwd)(p, l, d, k->z, k->by[l], in, m);
+      MIRAS__FN(add)(k->bz[l - 1], k->t1, m * mid);
+      if (gated) MIRAS__FN(add)(k->bz[l - 2], k->t2, m * mid);
     }
   }
-  if (g->k)
-    for (i = 0; i < m; i++) {
-      float *out = g->k + (t + i) * g->ldk;
-      for (j = 0; j < dk; j++) out[j] = k->by[0][i * dk + j];
-    }
+  if (g->k && !vector)
+    for (i = 0; i < m; i++)
+      MIRAS__FN(input_row_bwd)(p, g->k + (t + i) / steps * g->ldk + (t + i) % steps * dk,
+                               k->by[0] + i * (size_t)p->in[0], miras__key_at(p, io, t + i),
+                               k->y[0] + i * (size_t)p->in[0]);
 }
 /* @42 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 40 -- */
 
@@ -2840,7 +4097,13 @@ static void MIRAS__FN(anchor_bwd)(const miras__plan *p, miras__work *k, const fl
  *   KL        W = c softmax(A) per slice. A slice belongs to one of the d channels: the first
  *             layer's rows (inputs) when the memory is deeper than one, the last layer's columns
  *             (outputs); layers between have no such channel and are one slice, as is every layer
- *             on request. */
+ *             on request. f-divergences and Memora's paper form map the initial memory so and
+ *             keep W from there on
+ *   FTRL      W = shrink(A; gamma), gamma = sparsity
+ *   sigmoid   W = 1 / (1 + exp -A)
+ *   custom    the caller's
+ * Further down: what a closing chunk does beyond a link, the f-divergence step and the logarithm
+ * of Memora's exact token. */
 
 /* ||A||_q with the largest entry taken out first, so that no power overflows or underflows. */
 static float MIRAS__FN(norm_q)(const float *a, float q, size_t n) {
@@ -2882,12 +4145,157 @@ static void MIRAS__FN(softmax_columns)(float *w, const float *a, size_t rows, si
   }
 }
 
+/* Slices of a layer: slice i has n entries, the first at i * hop, then every stride. */
+typedef struct MIRAS__FN(slices) {
+  size_t count, n, stride, hop;
+} MIRAS__FN(slices);
+
+static MIRAS__FN(slices) MIRAS__FN(slices_of)(const miras__plan *p, int l) {
+  MIRAS__FN(slices) s;
+  int kind = miras__slice(p, l);
+  size_t rows = (size_t)p->in[l], cols = (size_t)p->out[l];
+  s.count = kind == 2 ? cols : kind == 1 ? rows : 1;
+  s.n = rows * cols / s.count;
+  s.stride = kind == 2 ? cols : 1;
+  s.hop = kind == 2 ? 1 : s.n;
+  return s;
+}
+
+/* w = c softmax(a) on every slice of layer l; may be in place. */
+static void MIRAS__FN(simplex_fwd)(const miras__plan *p, int l, float *w, const float *a) {
+  MIRAS__FN(slices) s = MIRAS__FN(slices_of)(p, l);
+  size_t i;
+  if (s.stride > 1) {
+    MIRAS__FN(softmax_columns)(w, a, s.n, s.count, p->d.simplex);
+  } else {
+    for (i = 0; i < s.count; i++)
+      MIRAS__FN(softmax)(w + i * s.hop, a + i * s.hop, s.n, p->d.simplex);
+  }
+}
+
+/* ba += w (bw - <bw, w>/c) per slice */
+static void MIRAS__FN(simplex_bwd)(const miras__plan *p, int l, float *ba, const float *bw,
+                                   const float *w) {
+  MIRAS__FN(slices) s = MIRAS__FN(slices_of)(p, l);
+  const float c = p->d.simplex;
+  size_t i, j, cols = s.count;
+  if (s.stride > 1) {
+    for (j = 0; j < cols; j += V_W) {
+      vf inner = V_ZERO();
+      for (i = 0; i < s.n; i++)
+        inner = V_FMA(V_LOAD_N(bw + i * cols + j, cols - j), V_LOAD_N(w + i * cols + j, cols - j),
+                      inner);
+      inner = V_DIV(inner, V_SET1(c));
+      for (i = 0; i < s.n; i++) {
+        vf b = V_SUB(V_LOAD_N(bw + i * cols + j, cols - j), inner);
+        vf old = V_LOAD_N(ba + i * cols + j, cols - j);
+        V_STORE_N(ba + i * cols + j, V_FMA(V_LOAD_N(w + i * cols + j, cols - j), b, old),
+                  cols - j);
+      }
+    }
+  } else {
+    for (i = 0; i < s.count; i++) {
+      const float *b = bw + i * s.hop, *x = w + i * s.hop;
+      float inner = MIRAS__FN(dot)(b, x, s.n) / c;
+      MIRAS__FN(muladd)(ba + i * s.hop, x, b, s.n);
+      MIRAS__FN(axpy)(ba + i * s.hop, -inner, x, s.n);
+    }
+  }
+}
+
+/* atan x for 0 <= x <= 1, relative error 2e-8 before rounding: above tan(pi/8) it is
+ * pi/4 + atan((x - 1)/(x + 1)). */
+static inline vf MIRAS__FN(v_atan_part)(vf x) {
+  vf one = V_SET1(1.0f), t, s, y;
+  vm upper = V_LT(V_SET1(0.414213562f), x);
+  t = V_SELECT(upper, V_DIV(V_SUB(x, one), V_ADD(x, one)), x);
+  s = V_MUL(t, t);
+  y = V_SET1(8.0537227104e-2f);
+  y = V_FMA(y, s, V_SET1(-1.3877678740e-1f));
+  y = V_FMA(y, s, V_SET1(1.9977710026e-1f));
+  y = V_FMA(y, s, V_SET1(-3.3332949139e-1f));
+  y = V_FMA(V_MUL(y, s), t, t);
+  return V_SELECT(upper, V_ADD(V_SET1(0.785398163f), y), y);
+}
+
+/* w = shrink(a; gamma); may be in place.
+ *   soft    sgn(a) max(|a| - gamma, 0)
+ *   smooth  a atan(u) / (pi/2), u = 2 |a| / (pi gamma): also |a| - gamma + O(gamma^2/|a|) far out
+ * Half of the arctangents come from atan u = pi/2 - atan(1/u), so that neither tiny nor zero gamma
+ * divides. At gamma = 0 both are the identity. */
+static void MIRAS__FN(shrink)(const miras_desc *d, float *w, const float *a, float gamma,
+                              size_t n) {
+  const vf half_pi = V_SET1(1.57079633f), tiny = V_SET1(FLT_MIN), edge = V_SET1(gamma);
+  size_t i;
+  if (gamma <= 0) {
+    if (w != a) memcpy(w, a, n * sizeof *w);
+    return;
+  }
+  for (i = 0; i < n; i += V_W) {
+    vf x = V_LOAD_N(a + i, n - i), size = V_ABS(x), y;
+    if (d->smooth_shrink) {
+      vf g = V_MUL(half_pi, edge), at;
+      vm far_out = V_LT(g, size);
+      vf ratio = V_DIV(V_SELECT(far_out, g, size), V_MAX(tiny, V_SELECT(far_out, size, g)));
+      at = MIRAS__FN(v_atan_part)(ratio);
+      at = V_SELECT(far_out, V_SUB(half_pi, at), at);
+      y = V_MUL(x, V_MUL(at, V_SET1(0.636619772f)));
+    } else {
+      y = V_SUB(size, edge);
+      y = V_SELECT(V_LE(y, V_ZERO()), V_ZERO(), V_COPYSIGN(y, x));   /* NaN stays */
+    }
+    V_STORE_N(w + i, y, n - i);
+  }
+}
+
+/* ba = [ba +] dshrink/da bw (add: keep what was there; ba may be bw otherwise); returns the
+ * cotangent of gamma. With v the smaller of u and 1/u:
+ *   soft    dw/da = 1[|a| > gamma],                      dw/dgamma = -sgn(a) 1[|a| > gamma]
+ *   smooth  dw/da = (atan u + v/(1 + v^2)) / (pi/2),     dw/dgamma = -sgn(a) min(u, 1) v/(v + v^3)
+ * that is 1/(1 + v^2) beyond u = 1 and v^2/(1 + v^2) before. */
+static float MIRAS__FN(shrink_bwd)(const miras_desc *d, float *ba, int add, const float *bw,
+                                   const float *a, float gamma, size_t n) {
+  const vf half_pi = V_SET1(1.57079633f), tiny = V_SET1(FLT_MIN), edge = V_SET1(gamma);
+  const vf one = V_SET1(1.0f);
+  float row[256];
+  double total = 0;
+  size_t i, j;
+  for (i = 0; i < n; i += 256) {
+    size_t m = n - i < 256 ? n - i : 256;
+    for (j = 0; j < m; j += V_W) {
+      vf x = V_LOAD_N(a + i + j, m - j), b = V_LOAD_N(bw + i + j, m - j), size = V_ABS(x);
+      vf slope = one, down = one;
+      if (gamma <= 0) {
+        down = V_SELECT(V_LE(size, V_ZERO()), V_ZERO(), one);
+      } else if (d->smooth_shrink) {
+        vf g = V_MUL(half_pi, edge), at, v, r;
+        vm far_out = V_LT(g, size);
+        v = V_DIV(V_SELECT(far_out, g, size), V_MAX(tiny, V_SELECT(far_out, size, g)));
+        at = MIRAS__FN(v_atan_part)(v);
+        at = V_SELECT(far_out, V_SUB(half_pi, at), at);
+        r = V_DIV(one, V_FMA(v, v, one));
+        slope = V_MUL(V_FMA(v, r, at), V_SET1(0.636619772f));
+        down = V_SELECT(far_out, r, V_MUL(V_MUL(v, v), r));
+      } else {
+        slope = V_SELECT(V_LE(V_SUB(size, edge), V_ZERO()), V_ZERO(), one);
+        down = slope;
+      }
+      V_STORE_N(row + j, V_NEG(V_MUL(b, V_COPYSIGN(down, x))), m - j);
+      b = V_MUL(b, slope);
+      if (add) b = V_ADD(b, V_LOAD_N(ba + i + j, m - j));
+      V_STORE_N(ba + i + j, b, m - j);
+    }
+    total += (double)MIRAS__FN(sum)(row, m);
+  }
+  return (float)total;
+}
+
 /* inv [layers] receives N^(2-q) of LQ (1 otherwise): in an open chunk its reads use A_t inv. */
 static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, float *inv) {
-  const float q = p->d.q, c = p->d.simplex;
+  const float q = p->d.q;
   int l;
   for (l = 0; l < p->layers; l++) {
-    size_t rows = (size_t)p->in[l], cols = (size_t)p->out[l], n = rows * cols, i;
+    size_t n = (size_t)p->in[l] * (size_t)p->out[l], i;
     const float *from = a + p->offset[l];
     float *to = w + p->offset[l], norm;
     inv[l] = 1;
@@ -2907,13 +4315,19 @@ static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, 
         }
         break;
       case MIRAS_RETAIN_KL:
-        if (miras__slice(p, l) == 2) {
-          MIRAS__FN(softmax_columns)(to, from, rows, cols, c);
-        } else if (miras__slice(p, l) == 1) {
-          for (i = 0; i < rows; i++) MIRAS__FN(softmax)(to + i * cols, from + i * cols, cols, c);
-        } else {
-          MIRAS__FN(softmax)(to, from, n, c);
-        }
+      case MIRAS_RETAIN_CHI2:
+      case MIRAS_RETAIN_REVERSE_KL:
+      case MIRAS_RETAIN_HELLINGER:
+        MIRAS__FN(simplex_fwd)(p, l, to, from);
+        break;
+      case MIRAS_RETAIN_ELASTIC_FTRL:
+        MIRAS__FN(shrink)(&p->d, to, from, p->d.sparsity, n);
+        break;
+      case MIRAS_RETAIN_SIGMOID:
+        MIRAS__FN(map_sigmoid)(to, from, n);
+        break;
+      case MIRAS_CUSTOM_RETENTION:
+        p->d.custom->link(p->d.custom->user, to, from, p->in[l], p->out[l]);
         break;
       default:
         if (to != from) memcpy(to, from, n * sizeof *to);
@@ -2927,14 +4341,16 @@ static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, 
  *   LQ        ba = bw N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw
  *   p-norm    ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw, Pw> N^(2-2q) Pw
  *   KL        ba = w (bw - <bw, w>/c) per slice
+ *   sigmoid   ba = bw w (1 - w), the smaller of w and 1 - w from e^-|A|
  * Powers of A/N, never of N alone: N^(2-2q) leaves the range of float long before A does. */
 static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw, const float *a,
                                 const float *w, const float *binv) {
-  const float q = p->d.q, c = p->d.simplex;
+  const float q = p->d.q;
   int l;
   for (l = 0; l < p->layers; l++) {
-    size_t rows = (size_t)p->in[l], cols = (size_t)p->out[l], n = rows * cols, i, j;
-    const float *from = a + p->offset[l], *bfrom = bw + p->offset[l], *wl = w + p->offset[l];
+    size_t n = (size_t)p->in[l] * (size_t)p->out[l], i;
+    const float *bfrom = bw + p->offset[l], *wl = w + p->offset[l];
+    const float *from = a ? a + p->offset[l] : NULL;   /* simplexes do without */
     float *to = ba + p->offset[l], norm;
     switch (p->d.retention) {
       case MIRAS_RETAIN_LQ:
@@ -2968,29 +4384,23 @@ static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw
         break;
       }
       case MIRAS_RETAIN_KL:
-        if (miras__slice(p, l) == 2) {
-          for (j = 0; j < cols; j += V_W) {
-            vf inner = V_ZERO();
-            for (i = 0; i < rows; i++)
-              inner = V_FMA(V_LOAD_N(bfrom + i * cols + j, cols - j),
-                            V_LOAD_N(wl + i * cols + j, cols - j), inner);
-            inner = V_DIV(inner, V_SET1(c));
-            for (i = 0; i < rows; i++) {
-              vf b = V_SUB(V_LOAD_N(bfrom + i * cols + j, cols - j), inner);
-              vf old = V_LOAD_N(to + i * cols + j, cols - j);
-              V_STORE_N(to + i * cols + j, V_FMA(V_LOAD_N(wl + i * cols + j, cols - j), b, old),
-                        cols - j);
-            }
-          }
-        } else {
-          size_t slices = miras__slice(p, l) == 1 ? rows : 1, m = n / slices;
-          for (i = 0; i < slices; i++) {
-            const float *b = bfrom + i * m, *s = wl + i * m;
-            float inner = MIRAS__FN(dot)(b, s, m) / c;
-            MIRAS__FN(muladd)(to + i * m, s, b, m);
-            MIRAS__FN(axpy)(to + i * m, -inner, s, m);
-          }
+      case MIRAS_RETAIN_CHI2:
+      case MIRAS_RETAIN_REVERSE_KL:
+      case MIRAS_RETAIN_HELLINGER:
+        MIRAS__FN(simplex_bwd)(p, l, to, bfrom, wl);
+        break;
+      case MIRAS_RETAIN_ELASTIC_FTRL:
+        (void)MIRAS__FN(shrink_bwd)(&p->d, to, 1, bfrom, from, p->d.sparsity, n);
+        break;
+      case MIRAS_RETAIN_SIGMOID:
+        for (i = 0; i < n; i += V_W) {
+          vf e = MIRAS__FN(v_exp)(V_NEG(V_ABS(V_LOAD_N(from + i, n - i)))), one = V_SET1(1.0f);
+          vf high = V_DIV(one, V_ADD(one, e)), b = V_LOAD_N(bfrom + i, n - i);
+          V_STORE_N(to + i, V_FMA(b, V_MUL(high, V_MUL(e, high)), V_LOAD_N(to + i, n - i)), n - i);
         }
+        break;
+      case MIRAS_CUSTOM_RETENTION:
+        p->d.custom->link_adjoint(p->d.custom->user, to, bfrom, from, wl, p->in[l], p->out[l]);
         break;
       default:
         MIRAS__FN(add)(to, bfrom, n);
@@ -2998,175 +4408,1344 @@ static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw
     }
   }
 }
-/* @50 EXACT LINEAR ENGINE ------------------------------------------------ needs 14 21 22 23 -- */
 
-/* Matrix memories whose update is linear in the state S [dk, dv], token by token:
- *   decay first:  R = diag(alpha) S_(t-1)      error first:  R = S_(t-1)
- *   e = v - R' k   (dot product: e = v)        u = eta e
- *   S_t = diag(alpha) S_(t-1) + k u'           y = S_t' q
- * One pass over the state per token: the write of token t-1 is carried out while token t reads,
- *   S <- diag(alpha_t) (S + k_(t-1) u_(t-1)'),   a = R' k_t,   b = (diag(alpha_t) S_(t-1))' q_t,
- *   y_t = b + (k_t . q_t) u_t,
+/* The step of an f-divergence, sum W' f(W/W') on a slice of the simplex, from W' over the summed
+ * steps U = -a (MIRAS eq. 18): W = W' (.) ginv(y), y = a - zeta, ginv = (f')^-1, sum W = c. With x
+ * the distance of y from the edge of ginv's domain:
+ *   chi^2        ginv = 1 + y, 0 from -1 down    x = 1 + y    ginv = x
+ *   reverse KL   ginv = -1/y                     x = -y       ginv = 1/x
+ *   Hellinger    ginv = (1 - y)^-2               x = 1 - y    ginv = 1/x^2
+ * sum W falls with zeta and is convex. No entry can exceed c, which gives each a zeta left of the
+ * root; the largest of these lies inside the domain. Where y <= f'(1) everywhere nothing has grown,
+ * which gives a zeta on the right. From the left Newton never crosses the root, for the poles on
+ * (sum W)^-1 and (sum W)^-1/2, which are straight for a single entry; bisection stands by for
+ * roundings. zeta is kept as a distance from the entry that gave the left end, x = (that entry's a
+ * - a) + root (chi^2: the opposite), so that tiny weights cost no digits. All in double and
+ * uncontracted, the same everywhere; 16 columns go side by side, because one alone would wait for
+ * memory. */
+
+/* ginv and its slope dginv/dy at x; 0 outside the domain, where only entries of 0 can lie. */
+static double MIRAS__FN(divergence_map)(miras_retention f, double x, double *slope) {
+  double r = 1 / x;
+  *slope = 0;
+  if (x <= 0) return 0;
+  *slope = f == MIRAS_RETAIN_CHI2 ? 1 : f == MIRAS_RETAIN_REVERSE_KL ? r * r : 2 * r * r * r;
+  return f == MIRAS_RETAIN_CHI2 ? x : f == MIRAS_RETAIN_REVERSE_KL ? r : r * r;
+}
+
+/* The roots of slices side by side. */
+typedef struct MIRAS__FN(roots) {
+  double root[16], base[16], sign;
+} MIRAS__FN(roots);
+
+static void MIRAS__FN(divergence_root)(miras_retention f, MIRAS__FN(roots) *z, const float *w,
+                                       const float *a, MIRAS__FN(slices) s, size_t lanes,
+                                       double c) {
+  double low[16], high[16], sum[16], fall[16], slope;
+  int open[16], pass, left = 1;
+  size_t i, j;
+  z->sign = f == MIRAS_RETAIN_CHI2 ? -1 : 1;
+  for (j = 0; j < lanes; j++) {
+    low[j] = high[j] = -HUGE_VAL;
+    z->base[j] = z->root[j] = 0;
+    open[j] = 1;
+  }
+  for (i = 0; i < s.n; i++)
+    for (j = 0; j < lanes; j++) {
+      double x = (double)w[i * s.stride + j * s.hop], y = (double)a[i * s.stride + j * s.hop], at;
+      if (!(x > 0)) continue;
+      if (y > high[j]) high[j] = y;
+      at = f == MIRAS_RETAIN_CHI2 ? -c / x : f == MIRAS_RETAIN_REVERSE_KL ? x / c : sqrt(x / c);
+      if (!(y + at > low[j])) continue;
+      low[j] = y + at;
+      z->base[j] = y;
+      z->root[j] = at;
+    }
+  for (j = 0; j < lanes; j++) {
+    low[j] = z->root[j];
+    high[j] += z->sign - z->base[j] + 1e-3;   /* the sum of W' is c only up to its roundings */
+  }
+  for (pass = 0; pass < 128 && left; pass++) {
+    for (j = 0; j < lanes; j++) sum[j] = fall[j] = 0;
+    for (i = 0; i < s.n; i++)
+      for (j = 0; j < lanes; j++) {
+        double x = (double)w[i * s.stride + j * s.hop], y = (double)a[i * s.stride + j * s.hop];
+        if (x <= 0) continue;
+        sum[j] += x * MIRAS__FN(divergence_map)(f, z->sign * (z->base[j] - y + z->root[j]), &slope);
+        fall[j] += x * slope;
+      }
+    left = 0;
+    for (j = 0; j < lanes; j++) {
+      double over = sum[j] / c, step, next;
+      if (!open[j]) continue;
+      if (!(fabs(over - 1) > 1e-13)) {         /* found, or not a number */
+        if (!(over >= 0)) z->root[j] = (double)NAN;
+        open[j] = 0;
+        continue;
+      }
+      if (over > 1) low[j] = z->root[j];
+      else high[j] = z->root[j];
+      if (f == MIRAS_RETAIN_CHI2) step = sum[j] - c;
+      else if (f == MIRAS_RETAIN_REVERSE_KL) step = sum[j] * (over - 1);
+      else step = 2 * sum[j] * (sqrt(over) - 1);
+      next = z->root[j] + step / fall[j];
+      if (!(next > low[j] && next < high[j])) next = 0.5 * (low[j] + high[j]);
+      if (next >= z->root[j] && next <= z->root[j]) {
+        open[j] = 0;
+        continue;
+      }
+      z->root[j] = next;
+      left = 1;
+    }
+  }
+}
+
+/* ginv of entry a of slice j */
+static double MIRAS__FN(divergence_at)(miras_retention f, const MIRAS__FN(roots) *z, size_t j,
+                                       float a, double *slope) {
+  return MIRAS__FN(divergence_map)(f, z->sign * (z->base[j] - (double)a + z->root[j]), slope);
+}
+
+/* w = W from w0 = W' and a = -U, layer by layer; w may be w0. */
+static void MIRAS__FN(divergence_fwd)(const miras__plan *p, float *w, const float *w0,
+                                      const float *a) {
+  miras_retention f = p->d.retention;
+  MIRAS__FN(roots) z;
+  double slope;
+  size_t i, j, t;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    MIRAS__FN(slices) s = MIRAS__FN(slices_of)(p, l);
+    size_t most = s.hop == 1 ? 16 : 1;
+    for (t = 0; t < s.count; t += most) {
+      size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
+      MIRAS__FN(divergence_root)(f, &z, w0 + at, a + at, s, lanes, (double)p->d.simplex);
+      for (i = 0; i < s.n; i++)
+        for (j = 0; j < lanes; j++) {
+          size_t e = at + i * s.stride + j * s.hop;
+          double g = MIRAS__FN(divergence_at)(f, &z, j, a[e], &slope);
+          w[e] = w0[e] <= 0 ? 0 : (float)((double)w0[e] * g);
+        }
+    }
+  }
+}
+
+/* Adjoint: bw comes in as the cotangent of W and leaves as that of W'; ba = that of a.
+ *   y = a - zeta,  x1 = W' (.) ginv'(y),  mean = <bw, x1> / sum x1
+ *   ba = x1 (.) (bw - mean),  bW' = ginv(y) (.) (bw - mean) */
+static void MIRAS__FN(divergence_bwd)(const miras__plan *p, float *bw, float *ba, const float *w0,
+                                      const float *a) {
+  miras_retention f = p->d.retention;
+  MIRAS__FN(roots) z;
+  double total[16], along[16], slope;
+  size_t i, j, t;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    MIRAS__FN(slices) s = MIRAS__FN(slices_of)(p, l);
+    size_t most = s.hop == 1 ? 16 : 1;
+    for (t = 0; t < s.count; t += most) {
+      size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
+      MIRAS__FN(divergence_root)(f, &z, w0 + at, a + at, s, lanes, (double)p->d.simplex);
+      for (j = 0; j < lanes; j++) total[j] = along[j] = 0;
+      for (i = 0; i < s.n; i++)
+        for (j = 0; j < lanes; j++) {
+          size_t e = at + i * s.stride + j * s.hop;
+          (void)MIRAS__FN(divergence_at)(f, &z, j, a[e], &slope);
+          slope *= (double)w0[e];
+          total[j] += slope;
+          along[j] += slope * (double)bw[e];
+        }
+      for (i = 0; i < s.n; i++)
+        for (j = 0; j < lanes; j++) {
+          size_t e = at + i * s.stride + j * s.hop;
+          double g = MIRAS__FN(divergence_at)(f, &z, j, a[e], &slope);
+          double b = (double)bw[e] - along[j] / total[j];
+          ba[e] = (float)((double)w0[e] * slope * b);
+          bw[e] = (float)(g * b);
+        }
+    }
+  }
+}
+
+/* Memora's exact token starts from log max(W, 1e-8): what was linear in W may have left the
+ * simplex. In place or not; no gradient passes the clamp. */
+static void MIRAS__FN(log_weights)(float *a, const float *w, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i += V_W) {
+    vf x = V_LOAD_N(w + i, n - i);
+    x = V_SELECT(V_LE(x, V_SET1(1e-8f)), V_SET1(1e-8f), x);
+    V_STORE_N(a + i, MIRAS__FN(v_log)(x), n - i);
+  }
+}
+
+/* b <- b / w where w > 1e-8, else 0 */
+static void MIRAS__FN(log_weights_bwd)(float *b, const float *w, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i += V_W) {
+    vf x = V_LOAD_N(w + i, n - i), low = V_SET1(1e-8f);
+    vf y = V_DIV(V_LOAD_N(b + i, n - i), V_SELECT(V_LE(x, low), low, x));
+    V_STORE_N(b + i, V_SELECT(V_LE(x, low), V_ZERO(), y), n - i);
+  }
+}
+/* @44 CHANNEL PRODUCTS ------------------------------------------------------- needs 14 21 23 -- */
+
+/* Where a decay is one number per channel, the weight of row j in what row i sees is a vector, and
+ * the products of a block are no matrix products. Row j of a block enters as x_j, scaled by a step
+ * of its own if it has one, and every later row's decay multiplies it:
+ *   D_jj = eta_j (.) x_j      D_ij = alpha_i (.) D_(i-1)j
+ *   scores  P_ij = q_i . D_ij  (j <= i)      A_ij = z_i . D_ij or z_i . D_(i-1)j  (j < i)
+ *   mixes   o_i += sum_(j<=i) P_ij (.) D_ij
+ * What is carried from row to row is D itself (`live`), a running product: decays of exactly 0 and
+ * 1 need no care, nothing is divided and no logarithm is taken. When a block closes, live holds
+ * D_(last)j, which is all that the state needs. Scores over channels of the input and mixes over
+ * channels of the output are adjoint to each other: with cotangents bo of o,
+ *   bP_ij = bo_i . D_ij is a score of bo,      bq_i = sum_j bP_ij D_ij is a mix,
+ * and both have the same cotangents of x, eta and alpha, so one adjoint serves the two. */
+
+/* a_i = alpha_i (.) a_(i-1): what is left of the state at the block's start. a_(-1) = before, or
+ * ones for NULL. */
+static void MIRAS__FN(channel_decay)(float *a, const float *before, const float *alpha,
+                                     size_t ld_alpha, size_t m, size_t n) {
+  size_t i;
+  for (i = 0; i < m; i++) {
+    if (before) MIRAS__FN(mul)(a, alpha, before, n);
+    else memcpy(a, alpha, n * sizeof *a);
+    before = a;
+    a += n;
+    alpha += ld_alpha;
+  }
+}
+
+/* Its adjoint from the block's first row on, before = NULL; ba is consumed:
+ * dalpha_i += ba_i (.) a_(i-1),  ba_(i-1) += alpha_i (.) ba_i. */
+static void MIRAS__FN(channel_decay_bwd)(float *dalpha, size_t ld_dalpha, float *ba, const float *a,
+                                         const float *alpha, size_t ld_alpha, size_t m, size_t n) {
+  size_t i;
+  for (i = m; i-- > 0;) {
+    if (i == 0) {
+      MIRAS__FN(add)(dalpha, ba, n);
+      return;
+    }
+    MIRAS__FN(muladd)(dalpha + i * ld_dalpha, ba + i * n, a + (i - 1) * n, n);
+    MIRAS__FN(muladd)(ba + (i - 1) * n, alpha + i * ld_alpha, ba + i * n, n);
+  }
+}
+
+/* One row of D goes one token further: d = alpha (.) d, p = q . d, a = z . d before or after. Which
+ * of the two are asked for is a constant at every call. The sums run in 16 lanes as in dot. */
+MIRAS__INLINE void MIRAS__FN(channel_step)(int with_q, int with_z, int after, float *d,
+                                           const float *alpha, const float *q, float *p,
+                                           const float *z, float *a, size_t n) {
+  vf lane_q[V_R], lane_z[V_R];
+  size_t i = 0, r;
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) lane_q[r] = lane_z[r] = V_ZERO();
+  for (; i + 16 <= n; i += 16) {
+    MIRAS__UNROLL
+    for (r = 0; r < V_R; r++) {
+      const size_t at = i + r * V_W;
+      vf x = V_LOAD(d + at);
+      if (with_z && !after) lane_z[r] = V_FMA(V_LOAD(z + at), x, lane_z[r]);
+      x = V_MUL(V_LOAD(alpha + at), x);
+      V_STORE(d + at, x);
+      if (with_z && after) lane_z[r] = V_FMA(V_LOAD(z + at), x, lane_z[r]);
+      if (with_q) lane_q[r] = V_FMA(V_LOAD(q + at), x, lane_q[r]);
+    }
+  }
+  MIRAS__UNROLL
+  for (r = 0; r < V_R; r++) {
+    const size_t at = i + r * V_W;
+    if (at < n) {
+      const size_t rest = n - at;
+      vf x = V_LOAD_N(d + at, rest);
+      if (with_z && !after) lane_z[r] = V_FMA(V_LOAD_N(z + at, rest), x, lane_z[r]);
+      x = V_MUL(V_LOAD_N(alpha + at, rest), x);
+      V_STORE_N(d + at, x, rest);
+      if (with_z && after) lane_z[r] = V_FMA(V_LOAD_N(z + at, rest), x, lane_z[r]);
+      if (with_q) lane_q[r] = V_FMA(V_LOAD_N(q + at, rest), x, lane_q[r]);
+    }
+  }
+  if (with_q) *p = MIRAS__FN(fold)(lane_q);
+  if (with_z) *a = MIRAS__FN(fold)(lane_z);
+}
+
+/* live_r = eta (.) x of a row that enters. */
+static void MIRAS__FN(channel_enter)(const miras__channels *c, size_t r0, size_t i) {
+  float *d = c->live + (r0 + i) * c->n;
+  const float *x = c->x + i * c->ld_x;
+  if (c->eta) MIRAS__FN(mul)(d, c->eta + i * c->ld_eta, x, c->n);
+  else memcpy(d, x, c->n * sizeof *d);
+}
+
+/* Scores of rows r0..r0+m-1 against all rows of the block up to their own; live advances to row
+ * r0+m-1. Row i of p and a is written up to its own j. */
+static void MIRAS__FN(channel_scores)(const miras__channels *c, size_t r0, size_t m) {
+  const size_t n = c->n;
+  size_t i, j;
+  for (i = 0; i < m; i++) {
+    const size_t row = r0 + i;
+    const int reads = c->q && (i + 1) % c->every == 0;
+    const float *alpha = c->alpha + i * c->ld_alpha, *z = c->z ? c->z + i * c->ld_z : NULL;
+    const float *q = reads ? c->q + i / c->every * c->ld_q : NULL;
+    float *p = reads ? c->p + i / c->every * c->ld_p : NULL, *a = z ? c->a + i * c->ld_p : NULL;
+    float *d = c->live;
+    switch ((reads ? 1 : 0) + (z ? 2 : 0) + (z && c->after ? 4 : 0)) {
+      case 0:
+        for (j = 0; j < row; j++) MIRAS__FN(mul)(d + j * n, alpha, d + j * n, n);
+        break;
+      case 1:
+        for (j = 0; j < row; j++, d += n)
+          MIRAS__FN(channel_step)(1, 0, 0, d, alpha, q, p + j, NULL, NULL, n);
+        break;
+      case 2:
+        for (j = 0; j < row; j++, d += n)
+          MIRAS__FN(channel_step)(0, 1, 0, d, alpha, NULL, NULL, z, a + j, n);
+        break;
+      case 3:
+        for (j = 0; j < row; j++, d += n)
+          MIRAS__FN(channel_step)(1, 1, 0, d, alpha, q, p + j, z, a + j, n);
+        break;
+      case 6:
+        for (j = 0; j < row; j++, d += n)
+          MIRAS__FN(channel_step)(0, 1, 1, d, alpha, NULL, NULL, z, a + j, n);
+        break;
+      default:
+        for (j = 0; j < row; j++, d += n)
+          MIRAS__FN(channel_step)(1, 1, 1, d, alpha, q, p + j, z, a + j, n);
+        break;
+    }
+    MIRAS__FN(channel_enter)(c, r0, i);
+    if (reads) p[row] = MIRAS__FN(dot)(q, c->live + row * n, n);
+  }
+}
+
+/* o [queried rows, n] += sum_(j<=i) p_ij D_ij over rows r0..r0+m-1; live advances. o NULL: it only
+ * advances. The sum of an element is one chain in the order of j. */
+static void MIRAS__FN(channel_mixes)(const miras__channels *c, float *o, size_t ldo, size_t r0,
+                                     size_t m) {
+  const size_t n = c->n;
+  size_t i, j, x;
+  for (i = 0; i < m; i++) {
+    const size_t row = r0 + i;
+    const float *alpha = c->alpha + i * c->ld_alpha, *p;
+    float *to;
+    if (!o || (i + 1) % c->every) {
+      for (j = 0; j < row; j++) MIRAS__FN(mul)(c->live + j * n, alpha, c->live + j * n, n);
+      MIRAS__FN(channel_enter)(c, r0, i);
+      continue;
+    }
+    MIRAS__FN(channel_enter)(c, r0, i);
+    p = c->p + i / c->every * c->ld_p;
+    to = o + i / c->every * ldo;
+    for (x = 0; x < n; x += V_W) {
+      const size_t rest = n - x;
+      const vf al = V_LOAD_N(alpha + x, rest);
+      vf sum = V_LOAD_N(to + x, rest);
+      float *d = c->live + x;
+      for (j = 0; j < row; j++, d += n) {
+        vf v = V_MUL(al, V_LOAD_N(d, rest));
+        V_STORE_N(d, v, rest);
+        sum = V_FMA(V_SET1(p[j]), v, sum);
+      }
+      sum = V_FMA(V_SET1(p[row]), V_LOAD_N(d, rest), sum);
+      V_STORE_N(to + x, sum, rest);
+    }
+  }
+}
+
+/* The adjoint of both over a whole block of m rows (r0 = 0). For scores c->p, c->a hold their
+ * cotangents bP, bA; for mixes c->p holds P, c->q the cotangents of o, and g->q is NULL. With B the
+ * cotangent of D_ij, from B = g->live_j at the last row, for each j and i = m-1 down to j:
+ *   B += bP_ij q_i,  bq_i += bP_ij D_ij       if i is queried
+ *   B += bA_ij z_i,  bz_i += bA_ij D_ij       here if after, else one row lower, with D_(i-1)j
+ *   balpha_i += B (.) D_(i-1)j,  B <- alpha_i (.) B             (i > j)
+ *   and at i = j:  bx_j += eta_j (.) B,  beta_j += x_j (.) B
+ * One vector of channels at a time: the history of its D_ij over i is all that has to be kept.
+ * history: 16 m floats. */
+static void MIRAS__FN(channel_bwd)(const miras__channels *c, const miras__channel_grads *g,
+                                   size_t m, float *history) {
+  const size_t n = c->n, every = c->every;
+  size_t i, j, x;
+  for (x = 0; x < n; x += V_W) {
+    const size_t rest = n - x;
+    for (j = 0; j < m; j++) {
+      vf first = V_LOAD_N(c->x + j * c->ld_x + x, rest), b, v;
+      if (c->eta) first = V_MUL(V_LOAD_N(c->eta + j * c->ld_eta + x, rest), first);
+      v = first;
+      V_STORE(history, v);
+      for (i = j + 1; i < m; i++) {
+        v = V_MUL(V_LOAD_N(c->alpha + i * c->ld_alpha + x, rest), v);
+        V_STORE(history + (i - j) * V_W, v);
+      }
+      b = g->live ? V_LOAD_N(g->live + j * n + x, rest) : V_ZERO();
+      for (i = m; i-- > j;) {
+        const size_t row = i / every;
+        v = V_LOAD(history + (i - j) * V_W);
+        if (c->q && (i + 1) % every == 0) {
+          vf bp = V_SET1(c->p[row * c->ld_p + j]);
+          b = V_FMA(bp, V_LOAD_N(c->q + row * c->ld_q + x, rest), b);
+          if (g->q) {
+            float *to = g->q + row * g->ld_q + x;
+            V_STORE_N(to, V_FMA(bp, v, V_LOAD_N(to, rest)), rest);
+          }
+        }
+        if (i > j) {
+          vf older = V_LOAD(history + (i - 1 - j) * V_W), ba = V_ZERO();
+          float *to = g->alpha + i * g->ld_alpha + x;
+          if (c->z) {
+            float *bz = g->z + i * g->ld_z + x;
+            ba = V_SET1(c->a[i * c->ld_p + j]);
+            V_STORE_N(bz, V_FMA(ba, c->after ? v : older, V_LOAD_N(bz, rest)), rest);
+            ba = V_MUL(ba, V_LOAD_N(c->z + i * c->ld_z + x, rest));
+            if (c->after) b = V_ADD(b, ba);
+          }
+          V_STORE_N(to, V_FMA(b, older, V_LOAD_N(to, rest)), rest);
+          b = V_MUL(V_LOAD_N(c->alpha + i * c->ld_alpha + x, rest), b);
+          if (c->z && !c->after) b = V_ADD(b, ba);
+        }
+      }
+      {
+        float *to = g->x + j * g->ld_x + x;
+        vf raw = b;
+        if (c->eta) b = V_MUL(V_LOAD_N(c->eta + j * c->ld_eta + x, rest), b);
+        V_STORE_N(to, V_ADD(V_LOAD_N(to, rest), b), rest);
+        if (c->eta && g->eta) {
+          to = g->eta + j * g->ld_eta + x;
+          V_STORE_N(to, V_FMA(V_LOAD_N(c->x + j * c->ld_x + x, rest), raw, V_LOAD_N(to, rest)),
+                    rest);
+        }
+      }
+    }
+  }
+}
+
+/* @50 EXACT LINEAR ENGINE ---------------------------------------- needs 14 21 22 23 25 26 44 -- */
+
+/* Matrix memories whose update is linear in the state S [features, dv]. A token is one row of a
+ * block, or `steps` rows; the keep gates act on a token's first row and are 1 on the others. Row i
+ * with x_i = phi(k_i) does
+ *   R_i = S_(i-1) (error first) or diag(alpha_i) S_(i-1) (decay first)
+ *   S_i = diag(alpha_i) S_(i-1) diag(bstepi) + x_i u_i' [+ b_i t_i']        y_i = S_i' phi(q_i)
+ *   dot product      u_i = eta_i v_i
+ *   L2               u_i = eta_i e_i,  e_i = v_i - R_i' x_i;  implicit: eta <- eta/(1 + eta x.x)
+ *   separate erase   u_i = eta_i v_i,  t_i = R_i' a_i
+ *   diagonal         u_i = eta_i v_i,  alpha_i -= eta_i x_i^2 [decay first: alpha_i eta_i x_i^2]
+ *   normalise        z_i = alpha_i z_(i-1) + eta_i x_i is one more column; y_i /= z_i . phi(q_i)
+ * beta is 1 except with a value gate. How many rows are worked on together is only a schedule: with
+ * S_0 the state at the block's start, c_i = prod_(s<=i) alpha_s and L_ij = prod_(j<s<=i) alpha_s,
+ *   S_i = diag(c_i) S_0 + sum_(j<=i) (L_ij x_j) u_j' [+ (L_ij b_j) t_j']
+ * so with z_i the row that reads the error (x_i or a_i), E_ij, ce_i = L_ij, c_i at decay first and
+ * L_(i-1)j, c_(i-1) at error first,
+ *   A_ij = E_ij z_i . x_j  (j < i)           P_ij = L_ij phi(q_i) . x_j  (j <= i)
+ *   R_i' z_i = ce_i z_i S_0 + sum_(j<i) A_ij u_j [+ Ab_ij t_j]     by substitution, row after row
+ *   y_i      = c_i phi(q_i) S_0 + sum_(j<=i) P_ij u_j [+ Pb_ij t_j]
+ * With a scalar alpha, c and L are numbers by recursion; with one per channel, room @44 carries the
+ * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j in the same way.
+ *
+ * A block that is still open keeps its rows in the state, and each row's results are chains that do
+ * not depend on how many rows are computed in one go: any split into calls gives the same bits. In
+ * blocks of one token nothing stays open. */
+
+/* Decays of one row: keep is the token's gate, NULL for 1. */
+static void MIRAS__FN(exact_decay)(const miras__plan *p, float *alpha, const float *keep,
+                                   const float *x, float rate) {
+  size_t n = p->features, i;
+  if (!p->channels) {
+    *alpha = keep ? *keep : 1;
+    return;
+  }
+  if (keep && p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(alpha, keep, n * sizeof *alpha);
+  else MIRAS__FN(fill)(alpha, keep ? *keep : 1, n);
+  if (!p->d.diagonal) return;
+  for (i = 0; i < n; i += V_W) {
+    vf v = V_LOAD_N(x + i, n - i), a = V_LOAD_N(alpha + i, n - i);
+    v = V_MUL(V_SET1(rate), V_MUL(v, v));
+    if (p->d.order == MIRAS_DECAY_FIRST) v = V_MUL(a, v);
+    V_STORE_N(alpha + i, V_SUB(a, v), n - i);
+  }
+}
+
+/* Substitution over rows r0..r0+m-1, nv vectors of columns at once, tail > 0: one vector of that
+ * many. h, eta: rows relative to r0; u, w: all rows of the block.
+ *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i h_i
+ *   else     u_i = h_i + sum_(j<i) W_ij w_j + sum_(j<i) A_ij u_j */
+MIRAS__INLINE void MIRAS__FN(exact_strip)(size_t nv, size_t tail, float *h, float *u,
+                                          const float *w, size_t dv, const float *a,
+                                          const float *aw, size_t lda, const float *eta, size_t r0,
+                                          size_t m) {
+  size_t i, j, r;
+  for (i = 0; i < m; i++, h += dv, a += lda) {
+    const float *uj = u, *wj = w;
+    float *to = u + (r0 + i) * dv;
+    vf acc[4];
+    MIRAS__UNROLL
+    for (r = 0; r < nv; r++) acc[r] = tail ? V_LOAD_N(h, tail) : V_LOAD(h + r * V_W);
+    if (w) {
+      for (j = 0; j < r0 + i; j++, wj += dv) {
+        const vf s = V_SET1(aw[j]);
+        MIRAS__UNROLL
+        for (r = 0; r < nv; r++)
+          acc[r] = V_FMA(s, tail ? V_LOAD_N(wj, tail) : V_LOAD(wj + r * V_W), acc[r]);
+      }
+      aw += lda;
+    }
+    for (j = 0; j < r0 + i; j++, uj += dv) {
+      const vf s = V_SET1(a[j]);
+      MIRAS__UNROLL
+      for (r = 0; r < nv; r++) {
+        const vf x = tail ? V_LOAD_N(uj, tail) : V_LOAD(uj + r * V_W);
+        acc[r] = w ? V_FMA(s, x, acc[r]) : V_FNMA(s, x, acc[r]);
+      }
+    }
+    MIRAS__UNROLL
+    for (r = 0; r < nv; r++) {
+      vf x = acc[r];
+      if (!w) {
+        if (tail) V_STORE_N(h, x, tail);
+        else V_STORE(h + r * V_W, x);
+        x = V_MUL(V_SET1(eta[i]), x);
+      }
+      if (tail) V_STORE_N(to, x, tail);
+      else V_STORE(to + r * V_W, x);
+    }
+  }
+}
+
+static void MIRAS__FN(exact_solve)(float *h, float *u, const float *w, size_t dv, const float *a,
+                                   const float *aw, size_t lda, const float *eta, size_t r0,
+                                   size_t m) {
+  size_t x = 0;
+  for (; x + 4 * V_W <= dv; x += 4 * V_W)
+    MIRAS__FN(exact_strip)(4, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+  for (; x + V_W <= dv; x += V_W)
+    MIRAS__FN(exact_strip)(1, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+  if (x < dv)
+    MIRAS__FN(exact_strip)(1, dv - x, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+}
+
+/* Its transpose over a whole block of m rows, from the last: bu_j += sum_(i>j) A_ij r_i and
+ * r_j = -eta_j bu_j, or bu_j for eta NULL: the cotangent of R_j' z_j. */
+MIRAS__INLINE void MIRAS__FN(exact_strip_bwd)(size_t nv, size_t tail, float *bu, float *r,
+                                              size_t dv, const float *a, size_t lda,
+                                              const float *eta, size_t m) {
+  size_t i, j, v;
+  for (j = m; j-- > 0;) {
+    float *at = bu + j * dv, *to = r + j * dv;
+    const float *ri = to + dv, *aij = a + (j + 1) * lda + j;
+    vf acc[4];
+    MIRAS__UNROLL
+    for (v = 0; v < nv; v++) acc[v] = tail ? V_LOAD_N(at, tail) : V_LOAD(at + v * V_W);
+    for (i = j + 1; i < m; i++, ri += dv, aij += lda) {
+      const vf s = V_SET1(*aij);
+      MIRAS__UNROLL
+      for (v = 0; v < nv; v++)
+        acc[v] = V_FMA(s, tail ? V_LOAD_N(ri, tail) : V_LOAD(ri + v * V_W), acc[v]);
+    }
+    MIRAS__UNROLL
+    for (v = 0; v < nv; v++) {
+      const vf x = eta ? V_MUL(V_SET1(-eta[j]), acc[v]) : acc[v];
+      if (tail) {
+        V_STORE_N(at, acc[v], tail);
+        V_STORE_N(to, x, tail);
+      } else {
+        V_STORE(at + v * V_W, acc[v]);
+        V_STORE(to + v * V_W, x);
+      }
+    }
+  }
+}
+
+static void MIRAS__FN(exact_solve_bwd)(float *bu, float *r, size_t dv, const float *a, size_t lda,
+                                       const float *eta, size_t m) {
+  size_t x = 0;
+  for (; x + 4 * V_W <= dv; x += 4 * V_W)
+    MIRAS__FN(exact_strip_bwd)(4, 0, bu + x, r + x, dv, a, lda, eta, m);
+  for (; x + V_W <= dv; x += V_W)
+    MIRAS__FN(exact_strip_bwd)(1, 0, bu + x, r + x, dv, a, lda, eta, m);
+  if (x < dv) MIRAS__FN(exact_strip_bwd)(1, dv - x, bu + x, r + x, dv, a, lda, eta, m);
+}
+
+/* to [n, ld] <- the m rows of x [m, n] as columns */
+static void MIRAS__FN(exact_columns)(float *to, size_t ld, const float *x, size_t n, size_t m) {
+  size_t i, j;
+  for (j = 0; j + V_W <= m; j += V_W) {
+    for (i = 0; i + 4 <= n; i += 4) V_TRANSPOSE4(to + i * ld + j, ld, x + j * n + i, n);
+    for (; i < n; i++) {
+      size_t r;
+      for (r = j; r < j + V_W; r++) to[i * ld + r] = x[r * n + i];
+    }
+  }
+  for (; j < m; j++)
+    for (i = 0; i < n; i++) to[i * ld + j] = x[j * n + i];
+}
+
+/* Everything of m rows from row r0 of a block on; t is the call's token of the first. Leaves: in o
+ * the rows and coefficients up to r0+m; k->x, eta, alpha; k->zq the rows that read (errors first,
+ * then queries), k->ss what they read, with e_i of L2 in the error's place; k->den of queries. */
+static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const miras__open *o,
+                                  const float *s0, const miras__head_io *io, size_t t, size_t r0,
+                                  size_t m) {
+  const miras_desc *d = &p->d;
+  const size_t n = p->features, dv = (size_t)d->value_dim, dk = (size_t)d->key_dim, N = k->ld;
+  const size_t steps = (size_t)d->steps, reads = io->q ? m / steps : 0, nz = p->delta ? m : 0;
+  const size_t after = d->order == MIRAS_DECAY_FIRST, rows = nz + reads, so_far = r0 + m;
+  const int erase = d->separate_erase, value = d->value_gate != MIRAS_GATE_CONSTANT;
+  float *q = k->zq + nz * n, *sq = k->ss + nz * dv, *pq = k->p + nz * N, *pqb = k->pb + nz * N;
+  size_t i, j;
+  for (i = 0; i < m; i++) {
+    const size_t token = t + i / steps, s = i % steps;
+    float *x = k->x + i * n, rate = io->step[token * io->ld_step + (io->ld_step ? s : 0)];
+    MIRAS__FN(feature_fwd)((int)d->feature, x, io->k + token * io->ldk + s * dk, dk);
+    if (d->algorithm == MIRAS_IMPLICIT) rate = rate / (1 + rate * MIRAS__FN(dot)(x, x, n));
+    k->eta[i] = rate;
+    MIRAS__FN(exact_decay)(p, k->alpha + i * (p->channels ? n : 1),
+                           s ? NULL : io->keep + token * io->ld_keep, x, rate);
+    if (nz) memcpy(k->zq + i * n, erase ? io->erase + token * io->ld_erase : x, n * sizeof *x);
+    if (erase)
+      memcpy(k->xb + i * n, io->replace + token * io->ld_replace, n * sizeof *x);
+    if (value && s) MIRAS__FN(fill)(k->beta + i * dv, 1, dv);
+    if (value && !s)
+      memcpy(k->beta + i * dv, io->value_keep + token * io->ld_value_keep, dv * sizeof *x);
+    if (d->normalise) o->eta[r0 + i] = rate;
+  }
+  for (i = 0; i < reads; i++)
+    MIRAS__FN(feature_fwd)((int)d->feature, q + i * n, io->q + (t + i) * io->ldq, dk);
+
+  /* coefficients; row i + 1 of c, l, cv belongs to row i, row 0 to what came before */
+  if (p->channels) {
+    if (r0) memcpy(k->c, o->c, n * sizeof *k->c);
+    else MIRAS__FN(fill)(k->c, 1, n);
+    MIRAS__FN(channel_decay)(k->c + n, k->c, k->alpha, n, m, n);
+    memcpy(o->c, k->c + m * n, n * sizeof *k->c);
+  } else {
+    k->c[0] = r0 ? o->c[0] : 1;
+    memcpy(k->l, o->l, r0 * sizeof *k->l);
+    for (i = 0; i < m; i++) {
+      k->c[i + 1] = k->alpha[i] * k->c[i];
+      MIRAS__FN(scale)(k->l + (i + 1) * N, k->alpha[i], k->l + i * N, r0 + i);
+      k->l[(i + 1) * N + r0 + i] = 1;
+    }
+    o->c[0] = k->c[m];
+    memcpy(o->l, k->l + m * N, so_far * sizeof *k->l);
+  }
+  if (value) {
+    if (r0) memcpy(k->cv, o->cv, dv * sizeof *k->cv);
+    else MIRAS__FN(fill)(k->cv, 1, dv);
+    MIRAS__FN(channel_decay)(k->cv + dv, k->cv, k->beta, dv, m, dv);
+    memcpy(o->cv, k->cv + m * dv, dv * sizeof *k->cv);
+  }
+
+  /* what the rows read of S_0, and the scores against the rows of the block */
+  if (p->channels) {
+    miras__channels c;
+    memset(&c, 0, sizeof c);
+    c.n = c.ld_x = c.ld_alpha = c.ld_q = c.ld_z = n;
+    c.every = steps;
+    c.after = (int)after;
+    c.alpha = k->alpha;
+    c.q = reads ? q : NULL;
+    c.z = nz ? k->zq : NULL;
+    c.ld_p = N;
+    c.x = k->x;
+    c.live = o->x;
+    c.p = pq;
+    c.a = k->p;
+    MIRAS__FN(channel_scores)(&c, r0, m);
+    if (erase) {
+      c.x = k->xb;
+      c.live = o->xb;
+      c.p = pqb;
+      c.a = k->pb;
+      MIRAS__FN(channel_scores)(&c, r0, m);
+    }
+    for (i = 0; i < rows; i++) {
+      const size_t at = i < nz ? i + after : (i - nz + 1) * steps;
+      MIRAS__FN(mul)(k->zc + i * n, k->zq + i * n, k->c + at * n, n);
+    }
+    MIRAS__FN(gemm)(MIRAS__SET, k->ss, dv, k->zc, n, 1, s0, dv, 1, rows, dv, n, -1, k->pack);
+  } else {
+    /* Products with whole vectors of columns, because gemm packs what ends inside one. What stands
+     * behind the last row is not looked at. */
+    const size_t whole = miras__pad(so_far);
+    MIRAS__FN(exact_columns)(o->x + r0, N, k->x, n, m);
+    if (erase) MIRAS__FN(exact_columns)(o->xb + r0, N, k->xb, n, m);
+    MIRAS__FN(gemm)(MIRAS__SET, k->ss, dv, k->zq, n, 1, s0, dv, 1, rows, dv, n, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SET, k->kx, N, k->zq, n, 1, o->x, N, 1, rows, whole, n, -1, k->pack);
+    if (erase)
+      MIRAS__FN(gemm)(MIRAS__SET, k->kb, N, k->zq, n, 1, o->xb, N, 1, rows, whole, n, -1, k->pack);
+    for (i = 0; i < rows; i++) {
+      const size_t at = i < nz ? i + after : (i - nz + 1) * steps;
+      const size_t seen = r0 + (i < nz ? i : at);
+      MIRAS__FN(scale)(k->ss + i * dv, k->c[at], k->ss + i * dv, dv);
+      MIRAS__FN(mul)(k->p + i * N, k->l + at * N, k->kx + i * N, seen);
+      if (erase) MIRAS__FN(mul)(k->pb + i * N, k->l + at * N, k->kb + i * N, seen);
+    }
+  }
+
+  /* the rows' own u, t */
+  for (i = 0; i < m; i++) {
+    const float *v = io->v + (t + i / steps) * io->ldv + i % steps * dv;
+    float *u = value ? k->u + i * dv : o->u + (r0 + i) * dv;
+    if (erase || !p->delta) {
+      MIRAS__FN(scale)(u, k->eta[i], v, dv);
+    } else {
+      float *e = k->ss + i * dv;
+      for (j = 0; j < dv; j += V_W)
+        V_STORE_N(e + j, V_SUB(V_LOAD_N(v + j, dv - j), V_LOAD_N(e + j, dv - j)), dv - j);
+    }
+  }
+  if (erase)
+    MIRAS__FN(exact_solve)(k->ss, o->t, o->u, dv, k->pb, k->p, N, NULL, r0, m);
+  else if (p->delta)
+    MIRAS__FN(exact_solve)(k->ss, o->u, NULL, dv, k->p, NULL, N, k->eta, r0, m);
+
+  /* answers */
+  if (value) {
+    miras__channels c;
+    memset(&c, 0, sizeof c);
+    c.n = c.ld_x = c.ld_alpha = dv;
+    c.every = steps;
+    c.x = k->u;
+    c.alpha = k->beta;
+    c.p = pq;
+    c.ld_p = N;
+    c.live = o->u;
+    memcpy(k->raw, sq, reads * dv * sizeof *sq);
+    for (i = 0; i < reads; i++)
+      MIRAS__FN(mul)(sq + i * dv, k->cv + (i + 1) * steps * dv, sq + i * dv, dv);
+    MIRAS__FN(channel_mixes)(&c, reads ? sq : NULL, dv, r0, m);
+  } else if (steps == 1 && reads) {
+    MIRAS__FN(gemm)(MIRAS__ADD, sq, dv, pq, N, 1, o->u, dv, 1, reads, dv, so_far, (ptrdiff_t)r0,
+                    k->pack);
+    if (erase)
+      MIRAS__FN(gemm)(MIRAS__ADD, sq, dv, pqb, N, 1, o->t, dv, 1, reads, dv, so_far,
+                      (ptrdiff_t)r0, k->pack);
+  } else {
+    for (i = 0; i < reads; i++)
+      MIRAS__FN(gemm)(MIRAS__ADD, sq + i * dv, dv, pq + i * N, N, 1, o->u, dv, 1, 1, dv,
+                      r0 + (i + 1) * steps, -1, k->pack);
+  }
+  if (d->normalise)
+    for (i = 0; i < reads; i++) {
+      const float *z0 = s0 + n * dv;
+      float state = p->channels ? MIRAS__FN(dot)(k->zc + (nz + i) * n, z0, n)
+                                : k->c[(i + 1) * steps] * MIRAS__FN(dot)(q + i * n, z0, n);
+      k->den[i] = state + MIRAS__FN(dot)(pq + i * N, o->eta, r0 + (i + 1) * steps) + 1e-10f;
+    }
+}
+
+/* What a row x sees of the rows of an open block: p_j = x . D_j. */
+static void MIRAS__FN(exact_weights)(const miras__plan *p, miras__block *k, const miras__open *o,
+                                     float *to, const float *x, const float *d, size_t rows) {
+  size_t j, n = p->features;
+  if (p->channels) {
+    for (j = 0; j < rows; j++) to[j] = MIRAS__FN(dot)(x, d + j * n, n);
+    return;
+  }
+  MIRAS__FN(gemm)(MIRAS__SET, to, rows, x, n, 1, d, k->ld, 1, 1, rows, n, -1, k->pack);
+  MIRAS__FN(mul)(to, o->l, to, rows);
+}
+
+/* out [dv] = x S of the state after `rows` rows of an open block; x is a row of features. */
+static void MIRAS__FN(exact_read)(const miras__plan *p, miras__block *k, const miras__open *o,
+                                  const float *s0, size_t rows, const float *x, float *out) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  const float *from = x, *z0 = s0 + n * dv;
+  if (rows && p->channels) {
+    MIRAS__FN(mul)(k->row, x, o->c, n);
+    from = k->row;
+  }
+  MIRAS__FN(gemm)(MIRAS__SET, out, dv, from, n, 1, s0, dv, 1, 1, dv, n, -1, k->pack);
+  if (p->d.normalise) k->den[0] = MIRAS__FN(dot)(from, z0, n);
+  if (rows) {
+    if (!p->channels) MIRAS__FN(scale)(out, o->c[0], out, dv);
+    if (p->d.value_gate) MIRAS__FN(mul)(out, o->cv, out, dv);
+    MIRAS__FN(exact_weights)(p, k, o, k->p, x, o->x, rows);
+    MIRAS__FN(gemm)(MIRAS__ADD, out, dv, k->p, rows, 1, o->u, dv, 1, 1, dv, rows, -1, k->pack);
+    if (p->d.normalise) {
+      if (!p->channels) k->den[0] *= o->c[0];
+      k->den[0] += MIRAS__FN(dot)(k->p, o->eta, rows);
+    }
+    if (p->d.separate_erase) {
+      MIRAS__FN(exact_weights)(p, k, o, k->pb, x, o->xb, rows);
+      MIRAS__FN(gemm)(MIRAS__ADD, out, dv, k->pb, rows, 1, o->t, dv, 1, 1, dv, rows, -1, k->pack);
+    }
+  }
+  if (p->d.normalise) k->den[0] += 1e-10f;
+}
+
+/* s <- diag(c) s + sum_r x_r u_r' for a few pairs in one pass over the state; c has stride ld_c. */
+MIRAS__INLINE void MIRAS__FN(exact_fold_few)(size_t pairs, float *s, const float *c, size_t ld_c,
+                                             const float *const *x, const float *const *u,
+                                             size_t n, size_t dv) {
+  size_t i, j, r;
+  for (j = 0; j < dv; j += V_W) {
+    const size_t rest = dv - j;
+    float *row = s + j;
+    vf w[4];
+    MIRAS__UNROLL
+    for (r = 0; r < pairs; r++) w[r] = V_LOAD_N(u[r] + j, rest);
+    for (i = 0; i < n; i++, row += dv) {
+      vf v = V_MUL(V_SET1(c[i * ld_c]), V_LOAD_N(row, rest));
+      MIRAS__UNROLL
+      for (r = 0; r < pairs; r++) v = V_FMA(V_SET1(x[r][i]), w[r], v);
+      V_STORE_N(row, v, rest);
+    }
+  }
+}
+
+/* s [weights]: from S_0 to the state after the block's `rows` rows, in place. */
+static void MIRAS__FN(exact_fold)(const miras__plan *p, miras__block *k, const miras__open *o,
+                                  float *s, size_t rows) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, ld = k->ld;
+  const size_t of = p->channels ? 1 : ld, by = p->channels ? n : 1;   /* x_j[i] is x[i of + j by] */
+  const int erase = p->d.separate_erase, value = p->d.value_gate != MIRAS_GATE_CONSTANT;
+  float *z = s + n * dv;
+  size_t i, j;
+  if (p->d.normalise) {
+    /* eta_j l_j, then z_i = c_i z_i + sum_j eta_j l_j x_j[i] */
+    memcpy(k->p, o->eta, rows * sizeof *z);
+    if (!p->channels) MIRAS__FN(mul)(k->p, o->l, k->p, rows);
+    if (p->channels) MIRAS__FN(mul)(z, o->c, z, n);
+    else MIRAS__FN(scale)(z, o->c[0], z, n);
+    for (i = 0; i < n; i++)
+      for (j = 0; j < rows; j++) z[i] += k->p[j] * o->x[i * of + j * by];
+  }
+  if (rows <= 2 && !value) {
+    const float *x[4], *u[4];
+    const size_t ld_c = p->channels ? 1 : 0, pairs = erase ? 2 * rows : rows;
+    for (j = 0; j < pairs; j++) {
+      const size_t r = j % rows;
+      x[j] = (j < rows ? o->x : o->xb) + r * by;
+      u[j] = (j < rows ? o->u : o->t) + r * dv;
+      if (!p->channels) {
+        for (i = 0; i < n; i++) k->zc[j * n + i] = o->l[r] * x[j][i * of];
+        x[j] = k->zc + j * n;
+      }
+    }
+    if (pairs == 1) MIRAS__FN(exact_fold_few)(1, s, o->c, ld_c, x, u, n, dv);
+    else if (pairs == 2) MIRAS__FN(exact_fold_few)(2, s, o->c, ld_c, x, u, n, dv);
+    else MIRAS__FN(exact_fold_few)(4, s, o->c, ld_c, x, u, n, dv);
+    return;
+  }
+  for (i = 0; i < n; i++) {
+    MIRAS__FN(scale)(s + i * dv, o->c[p->channels ? i : 0], s + i * dv, dv);
+    if (value) MIRAS__FN(mul)(s + i * dv, o->cv, s + i * dv, dv);
+  }
+  for (j = 0; j < (erase ? 2u : 1u); j++) {
+    const float *x = j ? o->xb : o->x, *u = j ? o->t : o->u;
+    if (!p->channels) {
+      for (i = 0; i < n; i++) MIRAS__FN(mul)(k->zc + i * ld, o->l, x + i * ld, rows);
+      x = k->zc;
+    }
+    MIRAS__FN(gemm)(MIRAS__ADD, s, dv, x, of, by, u, dv, 1, n, dv, rows, -1, k->pack);
+  }
+}
+
+/* ---- one token at a time ----
+ *
+ * With blocks of one token and nothing unusual, one pass over the state per token is the least
+ * traffic: the write of token t-1 is carried out while token t reads,
+ *   S <- diag(alpha_t) (S + x_(t-1) u_(t-1)'),   a = R' x_t,   b = (diag(alpha_t) S_(t-1))' q_t,
+ *   y_t = b + (x_t . q_t) u_t,
  * so each row of S is loaded and stored once. The pending pair is written when a call ends. */
 
-/* The fused pass. kp, up: pending write (up NULL: none). alpha: dk numbers or one (stride 0). */
-static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *kp, const float *up,
+/* The fused pass. xp, up: pending write (up NULL: none). alpha: features numbers or one (stride
+ * 0). */
+static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *xp, const float *up,
                                    const float *alpha, size_t alpha_stride, int decay_first,
-                                   const float *k, const float *q, size_t dk, size_t dv) {
+                                   const float *x, const float *q, size_t n, size_t dv) {
   size_t i, j;
   for (j = 0; j < dv; j += V_W) {
-    size_t n = dv - j;
-    vf u = up ? V_LOAD_N(up + j, n) : V_ZERO(), va = V_ZERO(), vb = V_ZERO();
+    size_t rest = dv - j;
+    vf u = up ? V_LOAD_N(up + j, rest) : V_ZERO(), va = V_ZERO(), vb = V_ZERO();
     float *row = s + j;
-    for (i = 0; i < dk; i++, row += dv) {
-      vf x = V_LOAD_N(row, n);
-      if (up) x = V_FMA(V_SET1(kp[i]), u, x);
-      if (!decay_first) va = V_FMA(V_SET1(k[i]), x, va);
-      x = V_MUL(V_SET1(alpha[i * alpha_stride]), x);
-      if (decay_first) va = V_FMA(V_SET1(k[i]), x, va);
-      vb = V_FMA(V_SET1(q[i]), x, vb);
-      V_STORE_N(row, x, n);
+    for (i = 0; i < n; i++, row += dv) {
+      vf v = V_LOAD_N(row, rest);
+      if (up) v = V_FMA(V_SET1(xp[i]), u, v);
+      if (!decay_first) va = V_FMA(V_SET1(x[i]), v, va);
+      v = V_MUL(V_SET1(alpha[i * alpha_stride]), v);
+      if (decay_first) va = V_FMA(V_SET1(x[i]), v, va);
+      vb = V_FMA(V_SET1(q[i]), v, vb);
+      V_STORE_N(row, v, rest);
     }
-    V_STORE_N(a + j, va, n);
-    V_STORE_N(b + j, vb, n);
+    V_STORE_N(a + j, va, rest);
+    V_STORE_N(b + j, vb, rest);
   }
 }
 
-/* s += k u' */
-static void MIRAS__FN(rank_one)(float *s, const float *k, const float *u, size_t dk, size_t dv) {
+/* s += x u' */
+static void MIRAS__FN(rank_one)(float *s, const float *x, const float *u, size_t n, size_t dv) {
   size_t i;
-  for (i = 0; i < dk; i++) MIRAS__FN(axpy)(s + i * dv, k[i], u, dv);
+  for (i = 0; i < n; i++) MIRAS__FN(axpy)(s + i * dv, x[i], u, dv);
 }
 
-static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *w0, float *state,
-                                      uint64_t position, const miras__head_io *io, float *tape,
-                                      float *scratch) {
-  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, j;
-  int t, decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
+static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const miras__head_io *io,
+                                      float *tape, float *scratch) {
+  size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, j, t;
+  int decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
+  int mapped = p->d.feature != MIRAS_FEATURE_IDENTITY;
   size_t alpha_stride = p->d.keep_gate == MIRAS_GATE_CHANNEL ? 1 : 0;
-  float *a = scratch, *b = a + miras__pad(dv), *u = b + miras__pad(dv);
-  const float *kp = NULL;
-  if (position == 0) memcpy(state, w0, p->weights * sizeof *state);
-  for (t = 0; t < io->length; t++) {
-    size_t T = (size_t)t;
-    const float *k = io->k + T * io->ldk, *v = io->v + T * io->ldv;
-    const float *q = io->q ? io->q + T * io->ldq : k;
-    float eta = io->step[T * io->ld_step], kq = MIRAS__FN(dot)(k, q, dk);
-    float *y = io->q ? io->y + T * io->ldy : NULL;
-    if (tape && t % MIRAS__BLOCK == 0) {
-      if (kp) MIRAS__FN(rank_one)(state, kp, u, dk, dv), kp = NULL;
-      memcpy(tape + (T / MIRAS__BLOCK) * p->tape_chunk, state, p->weights * sizeof *state);
+  float *a = scratch, *b = a + miras__pad(dv), *u = b + miras__pad(dv), *rows = u + miras__pad(dv);
+  const float *xp = NULL;
+  for (t = 0; t < (size_t)io->length; t++) {
+    const float *x = io->k + t * io->ldk, *v = io->v + t * io->ldv;
+    const float *q = io->q ? io->q + t * io->ldq : x;
+    float eta = io->step[t * io->ld_step], xq;
+    float *y = io->q ? io->y + t * io->ldy : NULL;
+    if (mapped) {
+      float *fx = rows + t % 2 * miras__pad(n), *fq = rows + 2 * miras__pad(n);
+      MIRAS__FN(feature_fwd)((int)p->d.feature, fx, x, dk);
+      MIRAS__FN(feature_fwd)((int)p->d.feature, fq, q, dk);
+      x = fx;
+      q = fq;
     }
-    MIRAS__FN(linear_pass)(state, a, b, kp, kp ? u : NULL, io->keep + T * io->ld_keep, alpha_stride,
-                           decay_first, k, q, dk, dv);
-    if (io->surprise)
-      io->surprise[t] = dot ? -MIRAS__FN(dot)(a, v, dv) : 0;
+    xq = MIRAS__FN(dot)(x, q, n);
+    if (p->d.algorithm == MIRAS_IMPLICIT) eta = eta / (1 + eta * MIRAS__FN(dot)(x, x, n));
+    if (tape && t % (size_t)p->tape_tokens == 0) {
+      if (xp) MIRAS__FN(rank_one)(state, xp, u, n, dv), xp = NULL;
+      memcpy(tape + t / (size_t)p->tape_tokens * p->tape_chunk, state, p->weights * sizeof *state);
+    }
+    MIRAS__FN(linear_pass)(state, a, b, xp, xp ? u : NULL, io->keep + t * io->ld_keep,
+                           alpha_stride, decay_first, x, q, n, dv);
+    if (io->surprise) io->surprise[t] = dot ? -MIRAS__FN(dot)(a, v, dv) : 0;
     for (j = 0; j < dv; j += V_W) {
-      vf e = V_LOAD_N(v + j, dv - j), x;
+      vf e = V_LOAD_N(v + j, dv - j), w;
       if (!dot) e = V_SUB(e, V_LOAD_N(a + j, dv - j));
       V_STORE_N(a + j, e, dv - j);
-      x = V_MUL(V_SET1(eta), e);
-      V_STORE_N(u + j, x, dv - j);
-      if (y) V_STORE_N(y + j, V_FMA(V_SET1(kq), x, V_LOAD_N(b + j, dv - j)), dv - j);
+      w = V_MUL(V_SET1(eta), e);
+      V_STORE_N(u + j, w, dv - j);
+      if (y) V_STORE_N(y + j, V_FMA(V_SET1(xq), w, V_LOAD_N(b + j, dv - j)), dv - j);
     }
     if (io->surprise && !dot) io->surprise[t] = 0.5f * MIRAS__FN(dot)(a, a, dv);
-    kp = k;
+    xp = x;
   }
-  if (kp) MIRAS__FN(rank_one)(state, kp, u, dk, dv);
+  if (xp) MIRAS__FN(rank_one)(state, xp, u, n, dv);
 }
 
-/* Adjoint, from the last token to the first; D is the cotangent of the state after token t.
- *   y = S_t' q:            dq = S_t dy,  D += q dy'
- *   S_t = alpha S + k u':  du = D' k,  dk = D u
- *   u = eta e:             deta = du . e,  de = eta du,  dv = de
- *   L2, a = R' k, e = v - a:   dk -= R de;  D_R -= k de'  (decay first: before, else after decay)
- *   decay:                 dalpha_i = S_(t-1)[i] . D[i],  D <- diag(alpha) D
- * States inside a block are recomputed from the block's first. */
-static void MIRAS__FN(linear_backward)(const miras__plan *p, const float *tape, uint64_t position,
-                                       const miras__head_io *io, const float *dy, size_t lddy,
-                                       const miras__head_grads *g, float *dw0, float *dstate,
-                                       float *scratch) {
-  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, size = p->weights, i, j;
-  size_t padded = miras__pad(size), wide = miras__pad(dv);
-  int decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
-  int channel = p->d.keep_gate == MIRAS_GATE_CHANNEL;
-  size_t alpha_stride = channel ? 1 : 0;
-  float *states = scratch, *D = states + (MIRAS__BLOCK + 1) * padded;
-  float *e = D + padded, *u = e + MIRAS__BLOCK * wide;
-  float *a = u + MIRAS__BLOCK * wide, *b = a + wide, *de = b + wide, *du = de + wide;
-  float *bk = du + wide, *bq = bk + miras__pad(dk), *nk = bq + miras__pad(dk);
-  float *zero = nk + miras__pad(dk);
-  int block, blocks = (io->length + MIRAS__BLOCK - 1) / MIRAS__BLOCK;
-  if (dstate) memcpy(D, dstate, size * sizeof *D);
-  else memset(D, 0, size * sizeof *D);
-  memset(zero, 0, dk * sizeof *zero);
-  for (block = blocks - 1; block >= 0; block--) {
-    int first = block * MIRAS__BLOCK, n = io->length - first, r;
-    if (n > MIRAS__BLOCK) n = MIRAS__BLOCK;
-    memcpy(states, tape + (size_t)block * p->tape_chunk, size * sizeof *states);
-    for (r = 0; r < n; r++) {
-      size_t T = (size_t)(first + r);
-      const float *k = io->k + T * io->ldk, *v = io->v + T * io->ldv;
-      float *s = states + (size_t)(r + 1) * padded, *er = e + (size_t)r * wide;
-      float *ur = u + (size_t)r * wide;
-      memcpy(s, s - padded, size * sizeof *s);
-      MIRAS__FN(linear_pass)(s, a, b, NULL, NULL, io->keep + T * io->ld_keep, alpha_stride,
-                             decay_first, k, zero, dk, dv);
-      for (j = 0; j < dv; j++) er[j] = dot ? v[j] : v[j] - a[j];
-      MIRAS__FN(scale)(ur, io->step[T * io->ld_step], er, dv);
-      MIRAS__FN(rank_one)(s, k, ur, dk, dv);
+/* ---- block by block ---- */
+
+/* The bias of token t at R, before it is written, where the rows do not compute that themselves.
+ * Separate erase: 1/2 |v - S'k|^2. k->zq, k->ss: a row each. */
+static float MIRAS__FN(exact_surprise)(const miras__plan *p, miras__block *k, const miras__open *o,
+                                       const float *s0, const miras__head_io *io, size_t t,
+                                       size_t rows) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  const float *keep = io->keep + t * io->ld_keep, *v = io->v + t * io->ldv;
+  float *x = k->zq, *m = k->ss;
+  MIRAS__FN(feature_fwd)((int)p->d.feature, x, io->k + t * io->ldk, (size_t)p->d.key_dim);
+  if (p->d.order == MIRAS_DECAY_FIRST) {
+    if (p->d.keep_gate == MIRAS_GATE_CHANNEL) MIRAS__FN(mul)(x, keep, x, n);
+    else MIRAS__FN(scale)(x, *keep, x, n);
+    if (p->d.value_gate) {
+      MIRAS__FN(mul)(k->raw, io->value_keep + t * io->ld_value_keep, v, dv);
+      v = k->raw;
     }
-    for (r = n - 1; r >= 0; r--) {
-      size_t T = (size_t)(first + r);
-      const float *k = io->k + T * io->ldk, *q = io->q + T * io->ldq, *g_y = dy + T * lddy;
-      const float *alpha = io->keep + T * io->ld_keep, *er = e + (size_t)r * wide;
-      const float *ur = u + (size_t)r * wide;
-      const float *after = states + (size_t)(r + 1) * padded, *before = after - padded;
-      float eta = io->step[T * io->ld_step];
-      for (j = 0; j < dv; j += V_W) {
-        vf w = V_LOAD_N(g_y + j, dv - j), sum = V_ZERO();
-        for (i = 0; i < dk; i++) {
-          vf x = V_FMA(V_SET1(q[i]), w, V_LOAD_N(D + i * dv + j, dv - j));
-          V_STORE_N(D + i * dv + j, x, dv - j);
-          sum = V_FMA(V_SET1(k[i]), x, sum);
-        }
-        V_STORE_N(du + j, sum, dv - j);
+  }
+  MIRAS__FN(exact_read)(p, k, o, s0, rows, x, m);
+  if (p->d.bias == MIRAS_DOT) return -MIRAS__FN(dot)(m, v, dv);
+  MIRAS__FN(axpy)(m, -1, v, dv);
+  return 0.5f * MIRAS__FN(dot)(m, m, dv);
+}
+
+static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, float *state,
+                                     uint64_t position, const miras__head_io *io, float *tape,
+                                     float *scratch) {
+  const size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, length = (size_t)io->length;
+  const size_t dv = (size_t)p->d.value_dim, nz = p->delta ? 1 : 0;
+  const int alone = io->surprise && (!p->delta || p->d.separate_erase);
+  miras__block work, *k = &work;
+  miras__open o;
+  size_t t = 0, i, m;
+  if (position == 0 && length) memcpy(state, w0, p->weights * sizeof *state);
+  if (p->fused) {
+    MIRAS__FN(linear_forward)(p, state, io, tape, scratch);
+    return;
+  }
+  miras__block_layout(p, scratch, chunk * steps, 0, k);
+  o = k->open;
+  if (chunk > 1) miras__open_layout(p, state + p->at_open, chunk * steps, &o);
+  for (; t < length; t += m) {
+    const size_t r0 = (size_t)((position + t) % chunk);
+    m = chunk - r0 < length - t ? chunk - r0 : length - t;
+    if (tape && t % (size_t)p->tape_tokens == 0)
+      memcpy(tape + t / (size_t)p->tape_tokens * p->tape_chunk, state, p->weights * sizeof *state);
+    if (alone) {
+      m = 1;
+      io->surprise[t] = MIRAS__FN(exact_surprise)(p, k, &o, state, io, t, r0 * steps);
+    }
+    MIRAS__FN(exact_rows)(p, k, &o, state, io, t, r0 * steps, m * steps);
+    for (i = 0; i < m; i++) {
+      if (io->surprise && !alone) {
+        const float *e = k->ss + i * steps * dv;
+        io->surprise[t + i] = 0.5f * MIRAS__FN(dot)(e, e, dv);
       }
-      if (g->step) g->step[T * g->ld_step] = MIRAS__FN(dot)(du, er, dv);
-      MIRAS__FN(scale)(de, eta, du, dv);
-      if (g->v) memcpy(g->v + T * g->ldv, de, dv * sizeof *de);
-      for (i = 0; i < dk; i++) {
-        bq[i] = MIRAS__FN(dot)(after + i * dv, g_y, dv);
-        bk[i] = MIRAS__FN(dot)(D + i * dv, ur, dv);
-        if (!dot) {
-          float erase = MIRAS__FN(dot)(before + i * dv, de, dv);
-          bk[i] -= decay_first ? alpha[i * alpha_stride] * erase : erase;
-        }
-        nk[i] = -k[i];
+      if (io->q) {
+        float *y = io->y + (t + i) * io->ldy;
+        const float *from = k->ss + (nz * m * steps + i) * dv;
+        if (p->d.normalise) MIRAS__FN(scale)(y, 1 / k->den[i], from, dv);
+        else memcpy(y, from, dv * sizeof *y);
       }
-      if (!dot && decay_first) MIRAS__FN(rank_one)(D, nk, de, dk, dv);
-      if (channel) {
-        for (i = 0; i < dk; i++) {
-          if (g->keep)
-            g->keep[T * g->ld_keep + i] = MIRAS__FN(dot)(before + i * dv, D + i * dv, dv);
-          MIRAS__FN(scale)(D + i * dv, alpha[i], D + i * dv, dv);
-        }
+    }
+    if (r0 + m == chunk) MIRAS__FN(exact_fold)(p, k, &o, state, chunk * steps);
+  }
+}
+
+/* The adjoint of L_ij (.) (z_i . x_j) for scalar decays: bM [rows, m] cotangents of A and P.
+ *   bL_ij += bM_ij z_i . x_j,   bz_i += sum_j bM_ij L_ij x_j,   bx_j += sum_i bM_ij L_ij z_i
+ * bl NULL: the decays' cotangents are not wanted. bm is consumed. */
+static void MIRAS__FN(exact_scores_bwd)(const miras__plan *p, miras__block *k, float *bm,
+                                        const float *kx, const float *x, float *bx, float *bl,
+                                        size_t nz, size_t rows, size_t m) {
+  const size_t n = p->features, N = k->ld, steps = (size_t)p->d.steps;
+  const size_t after = p->d.order == MIRAS_DECAY_FIRST;
+  size_t i;
+  for (i = 0; i < rows; i++) {
+    const size_t at = i < nz ? i + after : (i - nz + 1) * steps, seen = i < nz ? i : at;
+    float *b = bm + i * N;
+    if (bl) MIRAS__FN(muladd)(bl + at * N, b, kx + i * N, seen);
+    MIRAS__FN(mul)(b, b, k->l + at * N, seen);
+    memset(b + seen, 0, (m - seen) * sizeof *b);
+  }
+  MIRAS__FN(gemm)(MIRAS__ADD, k->bz, n, bm, N, 1, x, n, 1, rows, n, m, -1, k->pack);
+  MIRAS__FN(gemm)(MIRAS__ADD, bx, n, bm, 1, N, k->zq, n, 1, m, n, rows, -1, k->pack);
+}
+
+/* From the cotangent Z of the state after a block of m rows to those of its rows (k->bu, bt, and
+ * bx, bxb or, with channels, xe, xeb), of its coefficients, and, in place, of S_0:
+ *   bu_j = (L_mj x_j) Z,  xe_j = Z u_j = cotangent of L_mj x_j,  bc_m = rows of <S_0, Z> */
+static void MIRAS__FN(exact_fold_bwd)(const miras__plan *p, miras__block *k, const float *s0,
+                                      float *Z, float *bl, size_t m) {
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, N = k->ld;
+  const miras__open *o = &k->open;
+  const float *l = k->l + m * N, *c = k->c + m * (p->channels ? n : 1), *cv = k->cv + m * dv;
+  float *zc = Z + n * dv;
+  size_t i;
+  int pass;
+  for (pass = 0; pass < (p->d.separate_erase ? 2 : 1); pass++) {
+    const float *x = pass ? k->xb : k->x, *decayed = pass ? o->xb : o->x;
+    const float *u = pass ? o->t : o->u;
+    float *xe = pass ? k->xeb : k->xe, *bx = pass ? k->bxb : k->bx;
+    if (!p->channels) {
+      for (i = 0; i < m; i++) MIRAS__FN(scale)(k->bz + i * n, l[i], x + i * n, n);
+      decayed = k->bz;
+    }
+    MIRAS__FN(gemm)(MIRAS__SET, pass ? k->bt : k->bu, dv, decayed, n, 1, Z, dv, 1, m, dv, n, -1,
+                    k->pack);
+    MIRAS__FN(gemm)(MIRAS__SET, xe, n, u, dv, 1, Z, 1, dv, m, n, dv, -1, k->pack);
+    if (p->d.normalise)
+      for (i = 0; i < m; i++) {
+        k->bstep[i] += MIRAS__FN(dot)(decayed + i * n, zc, n);
+        MIRAS__FN(axpy)(xe + i * n, k->eta[i], zc, n);
+      }
+    if (p->channels) continue;
+    for (i = 0; i < m; i++) {
+      if (bl) bl[m * N + i] += MIRAS__FN(dot)(x + i * n, xe + i * n, n);
+      MIRAS__FN(axpy)(bx + i * n, l[i], xe + i * n, n);
+    }
+  }
+  if (!p->channels && !p->d.value_gate) {
+    if (bl) k->bc[m] += MIRAS__FN(dot)(s0, Z, p->weights);
+    MIRAS__FN(scale)(Z, c[0], Z, p->weights);
+    return;
+  }
+  for (i = 0; i < n; i++) {
+    float *z = Z + i * dv, a = c[p->channels ? i : 0], bc;
+    if (p->d.value_gate) {
+      MIRAS__FN(scale)(k->row, a, s0 + i * dv, dv);
+      MIRAS__FN(muladd)(k->bcv + m * dv, k->row, z, dv);
+      MIRAS__FN(mul)(z, cv, z, dv);
+    }
+    bc = MIRAS__FN(dot)(s0 + i * dv, z, dv);
+    if (p->d.normalise) {
+      bc += s0[n * dv + i] * zc[i];
+      zc[i] *= a;
+    }
+    k->bc[p->channels ? m * n + i : m] += bc;
+    MIRAS__FN(scale)(z, a, z, dv);
+  }
+}
+
+/* Gradients of row i's pair and gates, from the cotangents of x (k->bx), of the step in use
+ * (k->bstep) and, with channels, of its decays (k->ba); diagonal, with w = keep at decay first and
+ * 1 otherwise:
+ *   bx -= 2 eta w ba (.) x,  beta -= sum w ba x^2,  bkeep = ba, at decay first ba (1 - eta x^2)
+ * and then implicit, with D = eta/(1 + eta x.x) in use for eta:
+ *   bx -= 2 D^2 bD x,  beta = bD (D/eta)^2 */
+static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
+                                     const miras__head_io *io, const miras__head_grads *g,
+                                     size_t t, size_t i) {
+  const miras_desc *d = &p->d;
+  const size_t n = p->features, dk = (size_t)d->key_dim, steps = (size_t)d->steps;
+  const size_t token = t + i / steps, s = i % steps;
+  const int after = d->order == MIRAS_DECAY_FIRST, vector = d->keep_gate == MIRAS_GATE_CHANNEL;
+  const float *x = k->x + i * n, *keep = s ? NULL : io->keep + token * io->ld_keep;
+  float *bx = k->bx + i * n, *ba = k->ba + i * n, eta = k->eta[i], *w = k->row;
+  if (d->diagonal) {
+    MIRAS__FN(mul)(w, ba, x, n);
+    if (after && keep && vector) MIRAS__FN(mul)(w, w, keep, n);
+    if (after && keep && !vector) MIRAS__FN(scale)(w, *keep, w, n);
+    k->bstep[i] -= MIRAS__FN(dot)(w, x, n);
+    MIRAS__FN(axpy)(bx, -2 * eta, w, n);
+    if (after) {
+      MIRAS__FN(mul)(w, ba, x, n);
+      MIRAS__FN(mul)(w, w, x, n);
+      MIRAS__FN(axpy)(ba, -eta, w, n);
+    }
+  }
+  if (d->algorithm == MIRAS_IMPLICIT) {
+    float rate = io->step[token * io->ld_step + (io->ld_step ? s : 0)];
+    float part = 1 / (1 + rate * MIRAS__FN(dot)(x, x, n));
+    MIRAS__FN(axpy)(bx, -2 * eta * eta * k->bstep[i], x, n);
+    k->bstep[i] *= part * part;
+  }
+  if (g->step) g->step[token * g->ld_step + s] = k->bstep[i];
+  if (g->k)
+    MIRAS__FN(feature_bwd)((int)d->feature, g->k + token * g->ldk + s * dk, bx,
+                           io->k + token * io->ldk + s * dk, x, dk);
+  if (g->keep && p->channels && !s) {
+    if (vector) memcpy(g->keep + token * g->ld_keep, ba, n * sizeof *ba);
+    else g->keep[token * g->ld_keep] = MIRAS__FN(sum)(ba, n);
+  }
+}
+
+/* Adjoint of exact_forward, from the last block of the tape to the first; Z is the cotangent of the
+ * state after the block. A block is computed again, then undone. With dy the cotangents of the
+ * answers, r_i of R_i' z_i, and [r; dy] one stack of rows against [z; phi(q)]:
+ *   fold       as in exact_fold_bwd
+ *   answers    bu += P' dy [bt += Pb' dy];  normalise: dy <- dy/den, bden = -y . dy
+ *   solve      L2: bu_j += sum_(i>j) A_ij r_i, r_i = -eta_i bu_i;   separate erase: the same over t
+ *              with r_i = bt_i, then bu += A' r
+ *   pair       L2: beta = bu . e, else bu . v;  bv = eta bu
+ *   scores     bM = [r; dy] [u]' (lower)
+ *   S_0        b[z; q] = c (.) [r; dy] S_0',  bc = [z; q] (.) ([r; dy] S_0'),
+ *              Z += (c (.) [z; q])' [r; dy]
+ *   decays     balpha_i = c_(i-1) bc_i + sum_(j<i) L_(i-1)j bL_ij, and alpha_i bc_i, alpha_i bL_ij
+ *              go to row i-1; with channels in room @44 */
+static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *tape, uint64_t position,
+                                      const miras__head_io *io, const float *dy, size_t lddy,
+                                      const miras__head_grads *g, float *dw0, float *dstate,
+                                      float *scratch) {
+  const miras_desc *d = &p->d;
+  const size_t n = p->features, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
+  const size_t steps = (size_t)d->steps, per = (size_t)p->tape_tokens;
+  const size_t after = d->order == MIRAS_DECAY_FIRST, length = (size_t)io->length;
+  const int erase = d->separate_erase, value = d->value_gate != MIRAS_GATE_CONSTANT;
+  const int norm = d->normalise;
+  size_t block, blocks = (length + per - 1) / per, N, i, j;
+  miras__block work, *k = &work;
+  const miras__open *o = &k->open;
+  float *Z;
+  int live = dstate != NULL;
+  miras__block_layout(p, scratch, per * steps, 1, k);
+  N = k->ld;
+  Z = k->bs;
+  if (dstate) memcpy(Z, dstate, p->weights * sizeof *Z);
+  else memset(Z, 0, p->weights * sizeof *Z);
+  for (block = blocks; block-- > 0; live = 1) {
+    const size_t t = block * per, m = (length - t < per ? length - t : per) * steps;
+    const size_t reads = m / steps, nz = p->delta ? m : 0, rows = nz + reads;
+    const float *s0 = tape + block * p->tape_chunk, *q = k->zq + nz * n, *z0 = s0 + n * dv;
+    float *r = k->r, *Y = r + nz * dv, *pq = k->p + nz * N, *pqb = k->pb + nz * N;
+    float *bq = k->bz + nz * n, *bmq = k->bm + nz * N, *zc = Z + n * dv;
+    float *bl = !p->channels && g->keep ? k->bl : NULL;
+    MIRAS__FN(exact_rows)(p, k, o, s0, io, t, 0, m);
+    memset(k->bx, 0, m * n * sizeof *Z);
+    if (erase) memset(k->bxb, 0, m * n * sizeof *Z);
+    memset(k->bstep, 0, m * sizeof *Z);
+    memset(k->bc, 0, (m + 1) * (p->channels ? n : 1) * sizeof *Z);
+    if (p->channels) memset(k->ba, 0, m * n * sizeof *Z);
+    if (bl) memset(bl, 0, (m + 1) * N * sizeof *Z);
+    if (value) {
+      memset(k->bcv, 0, (m + 1) * dv * sizeof *Z);
+      memset(k->bb, 0, m * dv * sizeof *Z);
+    }
+    for (i = 0; i < reads; i++) {
+      const float *from = dy + (t + i) * lddy, *answer = k->ss + (nz + i) * dv;
+      const size_t seen = (i + 1) * steps;
+      if (norm) {
+        const float inverse = 1 / k->den[i];
+        MIRAS__FN(scale)(Y + i * dv, inverse, from, dv);
+        k->bden[i] = -inverse * inverse * MIRAS__FN(dot)(from, answer, dv);
+        MIRAS__FN(axpy)(k->bstep, k->bden[i], pq + i * N, seen);
       } else {
-        if (g->keep) g->keep[T * g->ld_keep] = MIRAS__FN(dot)(before, D, size);
-        MIRAS__FN(scale)(D, alpha[0], D, size);
+        memcpy(Y + i * dv, from, dv * sizeof *Y);
       }
-      if (!dot && !decay_first) MIRAS__FN(rank_one)(D, nk, de, dk, dv);
-      if (g->k) memcpy(g->k + T * g->ldk, bk, dk * sizeof *bk);
-      if (g->q) memcpy(g->q + T * g->ldq, bq, dk * sizeof *bq);
+      memset(pq + i * N + seen, 0, (m - seen) * sizeof *pq);
+      if (erase) memset(pqb + i * N + seen, 0, (m - seen) * sizeof *pq);
     }
+
+    if (live) {
+      MIRAS__FN(exact_fold_bwd)(p, k, s0, Z, bl, m);
+    } else {
+      memset(k->bu, 0, m * dv * sizeof *Z);
+      if (erase) memset(k->bt, 0, m * dv * sizeof *Z);
+    }
+
+    if (value) {
+      miras__channels c;
+      miras__channel_grads cg;
+      memset(&c, 0, sizeof c);
+      memset(&cg, 0, sizeof cg);
+      c.n = c.ld_x = c.ld_alpha = c.ld_q = dv;
+      c.every = steps;
+      c.x = k->u;
+      c.alpha = k->beta;
+      c.q = Y;
+      c.p = bmq;
+      c.ld_p = N;
+      c.live = o->u;
+      MIRAS__FN(channel_scores)(&c, 0, m);
+      c.p = pq;
+      cg.x = k->bt;
+      cg.alpha = k->bb;
+      cg.ld_x = cg.ld_alpha = dv;
+      cg.live = k->bu;
+      memset(k->bt, 0, m * dv * sizeof *Z);
+      MIRAS__FN(channel_bwd)(&c, &cg, m, k->history);
+      memcpy(k->bu, k->bt, m * dv * sizeof *Z);
+      for (i = 0; i < reads; i++) {
+        const size_t at = (i + 1) * steps * dv;
+        MIRAS__FN(muladd)(k->bcv + at, Y + i * dv, k->raw + i * dv, dv);
+        MIRAS__FN(mul)(Y + i * dv, k->cv + at, Y + i * dv, dv);
+      }
+      MIRAS__FN(channel_decay_bwd)(k->bb, dv, k->bcv + dv, k->cv + dv, k->beta, dv, m, dv);
+    } else {
+      MIRAS__FN(gemm)(MIRAS__ADD, k->bu, dv, pq, 1, N, Y, dv, 1, m, dv, reads, -1, k->pack);
+      if (erase)
+        MIRAS__FN(gemm)(MIRAS__ADD, k->bt, dv, pqb, 1, N, Y, dv, 1, m, dv, reads, -1, k->pack);
+    }
+
+    if (erase) {
+      MIRAS__FN(exact_solve_bwd)(k->bt, r, dv, k->pb, N, NULL, m);
+      for (i = 0; i < m; i++) memset(k->p + i * N + i, 0, (m - i) * sizeof *pq);
+      MIRAS__FN(gemm)(MIRAS__ADD, k->bu, dv, k->p, 1, N, r, dv, 1, m, dv, m, -1, k->pack);
+    } else if (p->delta) {
+      MIRAS__FN(exact_solve_bwd)(k->bu, r, dv, k->p, N, k->eta, m);
+    }
+    for (i = 0; i < m; i++) {
+      const size_t token = t + i / steps, at = i % steps * dv;
+      const float *along = nz && !erase ? k->ss + i * dv : io->v + token * io->ldv + at;
+      k->bstep[i] += MIRAS__FN(dot)(k->bu + i * dv, along, dv);
+      if (g->v) MIRAS__FN(scale)(g->v + token * g->ldv + at, k->eta[i], k->bu + i * dv, dv);
+    }
+
+    if (!value)
+      MIRAS__FN(gemm)(MIRAS__SET, k->bm, N, r, dv, 1, o->u, 1, dv, rows, m, dv, -1, k->pack);
+    if (erase)
+      MIRAS__FN(gemm)(MIRAS__SET, k->bmb, N, r, dv, 1, o->t, 1, dv, rows, m, dv, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SET, k->bz, n, r, dv, 1, s0, 1, dv, rows, n, dv, -1, k->pack);
+    if (norm)
+      for (i = 0; i < reads; i++) {
+        MIRAS__FN(axpy)(bmq + i * N, k->bden[i], k->eta, (i + 1) * steps);
+        MIRAS__FN(axpy)(bq + i * n, k->bden[i], z0, n);
+      }
+    for (i = 0; i < rows; i++) {
+      const size_t at = i < nz ? i + after : (i - nz + 1) * steps;
+      float *b = k->bz + i * n, *x = k->zq + i * n;
+      if (p->channels) {
+        MIRAS__FN(muladd)(k->bc + at * n, b, x, n);
+        MIRAS__FN(mul)(b, b, k->c + at * n, n);
+      } else {
+        if (bl) k->bc[at] += MIRAS__FN(dot)(b, x, n);
+        MIRAS__FN(scale)(k->zc + i * n, k->c[at], x, n);
+        MIRAS__FN(scale)(b, k->c[at], b, n);
+      }
+    }
+    MIRAS__FN(gemm)(MIRAS__ADD, Z, dv, k->zc, 1, n, r, dv, 1, n, dv, rows, -1, k->pack);
+    if (norm)
+      for (i = 0; i < reads; i++) MIRAS__FN(axpy)(zc, k->bden[i], k->zc + (nz + i) * n, n);
+
+    if (p->channels) {
+      miras__channels c;
+      miras__channel_grads cg;
+      memset(&c, 0, sizeof c);
+      memset(&cg, 0, sizeof cg);
+      c.n = c.ld_x = c.ld_alpha = c.ld_q = c.ld_z = n;
+      cg.ld_x = cg.ld_alpha = cg.ld_q = cg.ld_z = n;
+      c.every = steps;
+      c.after = (int)after;
+      c.alpha = k->alpha;
+      c.q = q;
+      c.z = nz ? k->zq : NULL;
+      c.ld_p = N;
+      cg.alpha = k->ba;
+      cg.q = bq;
+      cg.z = k->bz;
+      c.x = k->x;
+      c.p = bmq;
+      c.a = k->bm;
+      cg.x = k->bx;
+      cg.live = live ? k->xe : NULL;
+      MIRAS__FN(channel_bwd)(&c, &cg, m, k->history);
+      if (erase) {
+        c.x = k->xb;
+        c.p = k->bmb + nz * N;
+        c.a = k->bmb;
+        cg.x = k->bxb;
+        cg.live = live ? k->xeb : NULL;
+        MIRAS__FN(channel_bwd)(&c, &cg, m, k->history);
+      }
+      MIRAS__FN(channel_decay_bwd)(k->ba, n, k->bc + n, k->c + n, k->alpha, n, m, n);
+    } else {
+      MIRAS__FN(exact_scores_bwd)(p, k, k->bm, k->kx, k->x, k->bx, bl, nz, rows, m);
+      if (erase) MIRAS__FN(exact_scores_bwd)(p, k, k->bmb, k->kb, k->xb, k->bxb, bl, nz, rows, m);
+    }
+    if (bl)
+      for (i = m; i-- > 0;) {
+        float *b = bl + (i + 1) * N, *before = bl + i * N;
+        float dalpha = k->c[i] * k->bc[i + 1] + MIRAS__FN(dot)(k->l + i * N, b, i);
+        if (i % steps == 0) g->keep[(t + i / steps) * g->ld_keep] = dalpha;
+        MIRAS__FN(axpy)(before, k->alpha[i], b, i);
+        k->bc[i] += k->alpha[i] * k->bc[i + 1];
+      }
+
+    for (i = 0; i < m; i++) {
+      const size_t token = t + i / steps;
+      if (nz && !erase) MIRAS__FN(add)(k->bx + i * n, k->bz + i * n, n);
+      if (erase && g->erase)
+        memcpy(g->erase + token * g->ld_erase, k->bz + i * n, n * sizeof *Z);
+      if (erase && g->replace)
+        memcpy(g->replace + token * g->ld_replace, k->bxb + i * n, n * sizeof *Z);
+      MIRAS__FN(exact_outputs)(p, k, io, g, t, i);
+      if (value && g->value_keep && i % steps == 0)
+        memcpy(g->value_keep + token * g->ld_value_keep, k->bb + i * dv, dv * sizeof *Z);
+    }
+    if (g->q)
+      for (j = 0; j < reads; j++)
+        MIRAS__FN(feature_bwd)((int)d->feature, g->q + (t + j) * g->ldq, bq + j * n,
+                               io->q + (t + j) * io->ldq, q + j * n, dk);
   }
   if (position == 0) {
-    MIRAS__FN(add)(dw0, D, size);
-    memset(D, 0, size * sizeof *D);
+    MIRAS__FN(add)(dw0, Z, p->weights);
+    memset(Z, 0, p->weights * sizeof *Z);
   }
-  if (dstate) memcpy(dstate, D, size * sizeof *D);
+  if (dstate) memcpy(dstate, Z, p->weights * sizeof *Z);
 }
-/* @51 FROZEN-GRADIENT ENGINE ---------------------------------- needs 14 21 22 23 25 40 41 42 -- */
+
+/* One read between tokens. */
+static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, float *state,
+                                     uint64_t position, const float *q, float *o, float *scratch) {
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, i;
+  miras__block work, *k = &work;
+  miras__open open;
+  if (p->fused) {
+    MIRAS__FN(feature_fwd)((int)p->d.feature, scratch, q, dk);
+    memset(o, 0, dv * sizeof *o);   /* the chains of gemm, which would want room to pack */
+    for (i = 0; i < p->features; i++)
+      MIRAS__FN(axpy)(o, scratch[i], (position ? state : w0) + i * dv, dv);
+    return;
+  }
+  miras__block_layout(p, scratch, chunk * steps, 0, k);
+  miras__open_layout(p, state + p->at_open, chunk > 1 ? chunk * steps : 0, &open);
+  MIRAS__FN(feature_fwd)((int)p->d.feature, k->zq, q, dk);
+  MIRAS__FN(exact_read)(p, k, &open, position ? state : w0,
+                        (size_t)(position % (uint64_t)chunk) * steps, k->zq, o);
+  if (p->d.normalise) MIRAS__FN(scale)(o, 1 / k->den[0], o, dv);
+}
+
+/* @51 FROZEN-GRADIENT ENGINE ------------------------------- needs 14 21 22 23 25 40 41 42 44 -- */
 
 /* Inside a chunk of C tokens every gradient is taken at the weights W_0 of the chunk's start. The
  * gradient of token j is rank one in every layer, y_j d_j', so with the per-token gates
@@ -3177,36 +5756,83 @@ static void MIRAS__FN(linear_backward)(const miras__plan *p, const float *tape, 
  *   a_t = alpha_t a_(t-1)     h_t = theta_t h_(t-1)     f_t = alpha_t f_(t-1) + h_t
  * computed by recursion, so that gates of exactly 0 and 1 need no care. Reads never form A_t:
  *   x A_t = a_t x A_0 + f_t x S_0 - sum_(j<=t) G_tj (x . y_j) d_j
+ * With row_rates G_tj = rate_t N_tj, rate_t = max(1/(t+1) + rho_t, 0), and theta = 1 in N.
+ * With several descents per token, t counts pairs: a chunk has C * steps of them. S_t and A_t are
+ * those of a token whose step is the sum over its descents: alpha and theta act before the first,
+ * and the others add to both, N_tj = N_(t-1)j, G_tj = G_(t-1)j, h_t = h_(t-1), f_t = f_(t-1). delta
+ * is the token's at each, and a token reads after its last. Chunk 1 stays the recurrence: the
+ * anchor moves after every descent. Under L2 both each descent has the alpha of its own step.
+ *
+ * With gates per channel (no momentum) the channels are the outputs of the last layer and, where
+ * there are more, the inputs of the first: a, alpha, eta and G_tj are vectors there, in
+ *   last:   x A_t = a_t (.) (x A_0) - sum_j (x . y_j) (G_tj (.) d_j)
+ *   first:  x A_t = (a_t (.) x) A_0 - sum_j (x . (G_tj (.) y_j)) d_j
+ * Room @44 has the sums. The rows G_tj (.) d_j and G_tj (.) y_j of the newest t are the state; new
+ * rows enter them when their reads are done.
  * The link is applied when the chunk closes, before its closing token reads; the other tokens of a
- * chunk read along A_t (no link), along A_t inv (LQ), or at the anchor (other links).
+ * chunk read along A_t (no link, elastic nets before their threshold), along A_t inv (LQ), or at
+ * the anchor (other links).
+ *
+ * What else closing does, from A_C to W_C:
+ *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj
+ *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j' (no decay), and W_C
+ *                  is their step from W_0 (room @42)
+ *   Memora         (KL, chunk > 1, eq. 30-32) A holds W. The first token of a chunk is a chunk of
+ *                  its own: W_1 = c softmax(alpha_1 log max(W_0, 1e-8) - eta_1 g(W_0)). The others
+ *                  are linear in W with their gradients at W_1; nothing happens when they close.
  *
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
+
+/* rate of row_rates for pair `row` of a chunk; *open is 0 where it is held at 0. */
+static float MIRAS__FN(row_rate)(const miras__plan *p, const miras__head_io *io, size_t row,
+                                 int *open) {
+  size_t t = row / (size_t)p->d.steps;
+  float rate = 1.0f / (float)(t + 1) + (io->rho ? io->rho[t] : 0);
+  *open = !(rate < 0);
+  return *open ? rate : 0;
+}
 
 /* Coefficients of rows r0..r0+m-1 of the chunk into k->g, k->n [m, C], k->ca, cf, ch. before_g and
  * before_n are row r0-1, scalars = { a, f, h } of that row; both are left alone. */
 static void MIRAS__FN(coefficients)(const miras__plan *p, miras__work *k, const miras__head_io *io,
                                     size_t t, size_t r0, size_t m, const float *before_g,
                                     const float *before_n, const float *scalars) {
-  size_t c = (size_t)p->d.chunk, i;
-  int momentum = p->d.algorithm == MIRAS_MOMENTUM;
+  size_t c = p->span, steps = (size_t)p->d.steps, i;
+  int momentum = p->d.algorithm == MIRAS_MOMENTUM, both = p->d.retention == MIRAS_RETAIN_L2_BOTH;
+  int open;
   float a = r0 ? scalars[0] : 1, f = r0 ? scalars[1] : 0, h = r0 ? scalars[2] : 1;
   for (i = 0; i < m; i++) {
-    size_t row = r0 + i, token = t + i;
-    float alpha = io->keep[token * io->ld_keep], eta = io->step[token * io->ld_step];
+    size_t row = r0 + i, token = (t + i) / steps, descent = (t + i) % steps;
+    float alpha = descent ? 1 : io->keep[token * io->ld_keep];
+    float eta = io->step[token * io->ld_step + (io->ld_step ? descent : 0)];
     float *g = k->g + i * c, *n = k->n + i * c;
-    if (momentum) {
+    if (both) {                                  /* RECURRENCES 8.0: the step decides the decay */
+      alpha = p->d.balance / (p->d.balance + eta);
+      eta *= alpha;
+    }
+    if (momentum && descent) {
+      if (row) memcpy(n, before_n, row * sizeof *n);
+      MIRAS__FN(scale)(g, alpha, before_g, row);
+      g[row] = n[row] = eta;
+      f *= alpha;
+    } else if (momentum) {
       float theta = io->momentum[token * io->ld_momentum];
       MIRAS__FN(scale)(n, theta, before_n, row);
       n[row] = eta;
       memcpy(g, n, row * sizeof *g);
       MIRAS__FN(axpy)(g, alpha, before_g, row);
+      g[row] = eta;
       h *= theta;
       f = alpha * f + h;
+    } else if (p->d.row_rates) {
+      if (row) memcpy(n, before_n, row * sizeof *n);
+      n[row] = eta;
+      MIRAS__FN(scale)(g, MIRAS__FN(row_rate)(p, io, row, &open), n, row + 1);
     } else {
       MIRAS__FN(scale)(g, alpha, before_g, row);
+      g[row] = eta;
     }
-    g[row] = eta;
     a *= alpha;
     k->ca[i] = a;
     k->cf[i] = f;
@@ -3220,30 +5846,52 @@ static void MIRAS__FN(coefficients)(const miras__plan *p, miras__work *k, const 
  *   bh_t += bf_t,  bN_tj += bG_tj
  *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
  *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          beta_t = bN_tt
- *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1. */
+ *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
+ *   row_rates: brho_t = sum_(j<=t) N_tj bG_tj,  bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj
+ *   L2 both, alpha = beta/(beta + eta), step alpha eta:  beta = alpha^2 (bN_tt - balpha/beta) */
 static void MIRAS__FN(coefficients_bwd)(const miras__plan *p, miras__work *k,
                                         const miras__head_io *io, size_t t, size_t m,
                                         const miras__head_grads *out) {
-  size_t c = (size_t)p->d.chunk, i;
-  int momentum = p->d.algorithm == MIRAS_MOMENTUM;
+  size_t c = p->span, steps = (size_t)p->d.steps, i;
+  int momentum = p->d.algorithm == MIRAS_MOMENTUM, rates = p->d.row_rates, open;
+  int both = p->d.retention == MIRAS_RETAIN_L2_BOTH;
   for (i = m; i-- > 0;) {
-    size_t token = t + i;
-    float alpha = io->keep[token * io->ld_keep], theta = 0, dalpha, dtheta = 0;
+    size_t token = (t + i) / steps, descent = (t + i) % steps;
+    float alpha = descent ? 1 : io->keep[token * io->ld_keep], theta = 0, dalpha, dtheta = 0;
     const float *g = i ? k->g + (i - 1) * c : NULL, *n = i ? k->n + (i - 1) * c : NULL;
     float *bg = k->bg + i * c, *bn = k->bn + i * c;
+    if (both) {
+      float eta = io->step[token * io->ld_step + (io->ld_step ? descent : 0)];
+      alpha = p->d.balance / (p->d.balance + eta);
+    }
     dalpha = (i ? k->ca[i - 1] : 1) * k->ba[i] + (i ? k->cf[i - 1] : 0) * k->bf[i];
     if (i) dalpha += MIRAS__FN(dot)(g, bg, i);
-    if (momentum) {
+    if (momentum && descent) {
+      theta = 1;
+      bn[i] += bg[i];
+    } else if (momentum) {
       theta = io->momentum[token * io->ld_momentum];
       k->bh[i] += k->bf[i];
       MIRAS__FN(add)(bn, bg, i + 1);
       dtheta = (i ? k->ch[i - 1] : 1) * k->bh[i];
       if (i) dtheta += MIRAS__FN(dot)(n, bn, i);
+    } else if (rates) {
+      float rate = MIRAS__FN(row_rate)(p, io, i, &open);
+      if (out->rho && open) out->rho[i / steps] += MIRAS__FN(dot)(k->n + i * c, bg, i + 1);
+      MIRAS__FN(axpy)(bn, rate, bg, i + 1);
     }
-    if (out->keep) out->keep[token * out->ld_keep] = dalpha;
-    if (out->momentum) out->momentum[token * out->ld_momentum] = dtheta;
-    if (out->step) out->step[token * out->ld_step] = momentum ? bn[i] : bg[i];
+    if (out->keep && !descent) out->keep[token * out->ld_keep] = dalpha;
+    if (out->momentum && !descent) out->momentum[token * out->ld_momentum] = dtheta;
+    if (out->step) {
+      float deta = momentum || rates ? bn[i] : bg[i];
+      if (both) deta = alpha * alpha * (deta - dalpha / p->d.balance);
+      out->step[token * out->ld_step + descent] = deta;
+    }
     if (!i) continue;
+    if (rates) {
+      MIRAS__FN(add)(bn - c, bn, i);
+      continue;
+    }
     MIRAS__FN(axpy)(bg - c, alpha, bg, i);
     k->ba[i - 1] += alpha * k->ba[i];
     k->bf[i - 1] += alpha * k->bf[i];
@@ -3254,65 +5902,225 @@ static void MIRAS__FN(coefficients_bwd)(const miras__plan *p, miras__work *k,
   }
 }
 
-/* Do the reads of an open chunk follow A_t? (Else they use the anchor.) */
-#define MIRAS__FOLLOWS(p) ((p)->d.retention <= MIRAS_RETAIN_LQ)
+/* Does the layer carry the channels on its inputs? (Else on its outputs.) */
+#define MIRAS__BY_INPUT(p, l) ((p)->channel && (l) < (p)->layers - 1)
 
-/* Read m rows of queries. follow: along A_t with the coefficient rows k->g, ca, cf; the rows are
- * r0..r0+m-1 of the chunk and see pairs y, d of rows 0 up to their own. Otherwise: plain M(w; q).
- * s: momentum S_0 or NULL. at: row of k's query arrays where results go (backward keeps them). */
+/* Room @44's view of the chunk's rows of one side from new row `from` on: Y_1 or D_L. */
+static void MIRAS__FN(channel_view)(const miras__plan *p, const miras__work *k, int by_input,
+                                    size_t from, miras__channels *c) {
+  size_t n = (size_t)p->d.value_dim;
+  memset(c, 0, sizeof *c);
+  c->n = c->ld_x = c->ld_eta = c->ld_alpha = n;
+  c->every = p->span == 1 ? 1 : (size_t)p->d.steps;
+  c->x = (by_input ? k->new_y : k->new_d) + from * n;
+  c->eta = k->eta + from * n;
+  c->alpha = k->alpha + from * n;
+  c->ld_p = p->span;
+  c->live = by_input ? k->live_y : k->live_d;
+}
+
+/* The rows after the last that was read, from new row `from` to m, enter the live ones. */
+static void MIRAS__FN(channel_advance)(const miras__plan *p, const miras__work *k, size_t r0,
+                                       size_t from, size_t m) {
+  miras__channels c;
+  int side;
+  for (side = p->layers > 1; side >= 0; side--) {
+    MIRAS__FN(channel_view)(p, k, side, from, &c);
+    MIRAS__FN(channel_scores)(&c, r0 + from, m - from);
+  }
+}
+
+/* alpha, eta and a of new rows into k->alpha, eta, ca [m, dv]; before: a of the row before, or
+ * NULL. L2 both: alpha and the step come from the step gate, as in coefficients. */
+static void MIRAS__FN(channel_coefficients)(const miras__plan *p, miras__work *k,
+                                            const miras__head_io *io, size_t t, size_t m,
+                                            const float *before) {
+  size_t n = (size_t)p->d.value_dim, steps = (size_t)p->d.steps, i, j;
+  for (i = 0; i < m; i++) {
+    size_t token = (t + i) / steps, descent = (t + i) % steps;
+    const float *keep = io->keep + token * io->ld_keep, *step = io->step + token * io->ld_step;
+    float *alpha = k->alpha + i * n, *eta = k->eta + i * n;
+    if (descent) MIRAS__FN(fill)(alpha, 1, n);
+    else if (p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(alpha, keep, n * sizeof *alpha);
+    else MIRAS__FN(fill)(alpha, *keep, n);
+    if (p->d.step_gate == MIRAS_GATE_CHANNEL) memcpy(eta, step + descent * n, n * sizeof *eta);
+    else MIRAS__FN(fill)(eta, step[io->ld_step ? descent : 0], n);
+    for (j = 0; p->d.retention == MIRAS_RETAIN_L2_BOTH && j < n; j += V_W) {
+      vf beta = V_SET1(p->d.balance), x = V_LOAD_N(eta + j, n - j), a = V_DIV(beta, V_ADD(beta, x));
+      V_STORE_N(alpha + j, a, n - j);
+      V_STORE_N(eta + j, V_MUL(x, a), n - j);
+    }
+  }
+  MIRAS__FN(channel_decay)(k->ca, before, k->alpha, n, m, n);
+}
+
+/* Its adjoint for a whole chunk of m rows: k->ba, balpha, beta are consumed. */
+static void MIRAS__FN(channel_coefficients_bwd)(const miras__plan *p, miras__work *k, size_t t,
+                                                size_t m, const miras__head_grads *out) {
+  size_t n = (size_t)p->d.value_dim, steps = (size_t)p->d.steps, i, j;
+  MIRAS__FN(channel_decay_bwd)(k->balpha, n, k->ba, k->ca, k->alpha, n, m, n);
+  for (i = 0; i < m; i++) {
+    size_t token = (t + i) / steps, descent = (t + i) % steps;
+    const float *balpha = k->balpha + i * n, *alpha = k->alpha + i * n;
+    float *beta = k->beta + i * n;
+    for (j = 0; p->d.retention == MIRAS_RETAIN_L2_BOTH && j < n; j += V_W) {
+      vf a = V_LOAD_N(alpha + j, n - j), b = V_LOAD_N(balpha + j, n - j);
+      b = V_SUB(V_LOAD_N(beta + j, n - j), V_DIV(b, V_SET1(p->d.balance)));
+      V_STORE_N(beta + j, V_MUL(V_MUL(a, a), b), n - j);
+    }
+    if (out->keep && !descent) {
+      float *to = out->keep + token * out->ld_keep;
+      if (p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(to, balpha, n * sizeof *to);
+      else *to = MIRAS__FN(sum)(balpha, n);
+    }
+    if (out->step) {
+      float *to = out->step + token * out->ld_step;
+      if (p->d.step_gate == MIRAS_GATE_CHANNEL) memcpy(to + descent * n, beta, n * sizeof *to);
+      else to[descent] = MIRAS__FN(sum)(beta, n);
+    }
+  }
+}
+
+/* The adjoint of one side's rows of the chunk. reads > 0: b and q [reads] are what room @44 calls p
+ * and q, dq += the cotangents of the queries (by output: NULL). live: of the closed chunk's rows.
+ * to += those of Y_1 or D_L. The last token of a chunk may have read elsewhere; its b and q are
+ * zero. */
+static void MIRAS__FN(channel_rows_bwd)(const miras__plan *p, miras__work *k, int by_input,
+                                        size_t reads, float *b, float *q, float *dq,
+                                        const float *live, float *to) {
+  miras__channels c;
+  miras__channel_grads g;
+  memset(&g, 0, sizeof g);
+  MIRAS__FN(channel_view)(p, k, by_input, 0, &c);
+  if (reads && reads < k->rows / c.every) {
+    memset(b + reads * c.ld_p, 0, c.ld_p * sizeof *b);
+    memset(q + reads * c.n, 0, c.n * sizeof *q);
+    if (dq) memset(dq + reads * c.n, 0, c.n * sizeof *dq);
+  }
+  c.q = reads ? q : NULL;
+  c.p = b;
+  c.ld_q = g.ld_x = g.ld_eta = g.ld_alpha = g.ld_q = c.n;
+  g.q = dq;
+  g.x = to;
+  g.eta = k->beta;
+  g.alpha = k->balpha;
+  g.live = live;
+  MIRAS__FN(channel_bwd)(&c, &g, k->rows, k->history);
+}
+
+/* Do the reads of an open chunk follow A_t? (Else they use the anchor.) And from which weights:
+ * a threshold would cut the anchor off A_0, whose course they follow. */
+#define MIRAS__FOLLOWS(p) ((p)->follows)
+#define MIRAS__READS(p, a, w) ((p)->d.retention == MIRAS_RETAIN_ELASTIC_FTRL ? (a) : (w))
+
+/* Read m rows of queries. follow: along A_t with the coefficient rows g, ca, cf of the last pair of
+ * each token (steps rows apart); the first query sees the chunk's first `seen` pairs y, d, each of
+ * the others steps more. Otherwise: plain M(w; q). s: momentum S_0 or NULL. at: row of k's query
+ * arrays where results go (backward keeps them). With gates per channel ca is [.., dv], y and d
+ * hold the live rows, and the pairs up to the last query's enter them here (unless k->live_d is
+ * NULL: they have). */
 static void MIRAS__FN(read_rows)(const miras__plan *p, miras__work *k, const float *w,
                                  const float *s, const float *gain, const float *bias,
                                  const float *const *y, const float *const *d, int follow,
-                                 const float *g, const float *ca, const float *cf, size_t r0,
+                                 const float *g, const float *ca, const float *cf, size_t seen,
                                  size_t m, const float *q, size_t ldq, float *o, size_t ldo,
                                  size_t at) {
-  size_t i, c = (size_t)p->d.chunk, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  int l, last = p->layers - 1;
-  for (i = 0; i < m; i++) memcpy(k->x[0] + (at + i) * dk, q + i * ldq, dk * sizeof(float));
+  size_t i, phase, c = p->span, dv = (size_t)p->d.value_dim, steps = (size_t)p->d.steps;
+  size_t pairs = seen + (m - 1) * steps, wide = p->channel ? dv : 1;
+  float *z[4];
+  miras__channels rows;
+  int l, last = p->layers - 1, vector = p->d.architecture == MIRAS_VECTOR;
+  int fresh = p->channel && k->live_d;
+  for (l = 0; l <= last; l++) z[l] = k->zq[l] + at * (size_t)p->out[l];
+  for (i = 0; i < m; i++)
+    MIRAS__FN(input_row)(p, k->x[0] + (at + i) * (size_t)p->in[0], q + i * ldq);
   for (l = 0; l <= last; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
-    float *x = k->x[l] + at * in, *z = k->zq[l] + at * out, *kq = k->kq[l] + at * c;
-    MIRAS__FN(gemm)(MIRAS__SET, z, out, x, in, 1, w + p->offset[l], out, 1, m, out, in, -1,
-                    k->pack);
-    if (follow) {
-      for (i = 0; i < m; i++) MIRAS__FN(scale)(z + i * out, ca[i], z + i * out, out);
-      if (s) {
-        MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, x, in, 1, s + p->offset[l], out, 1, m, out, in, -1,
-                        k->pack);
-        for (i = 0; i < m; i++)
-          MIRAS__FN(axpy)(z + i * out, cf[i] * k->inv[l], k->t1 + i * out, out);
-      }
-      MIRAS__FN(gemm)(MIRAS__SET, kq, c, x, in, 1, y[l], 1, in, m, r0 + m, in, -1, k->pack);
-      for (i = 0; i < m; i++) {
-        float *pq = k->pq + i * c;
-        MIRAS__FN(mul)(pq, g + i * c, kq + i * c, r0 + i + 1);
-        if (p->linked) MIRAS__FN(scale)(pq, k->inv[l], pq, r0 + i + 1);
-      }
-      MIRAS__FN(gemm)(MIRAS__SUB, z, out, k->pq, c, 1, d[l], out, 1, m, out, r0 + m, (ptrdiff_t)r0,
-                      k->pack);
+    float *x = k->x[l] + at * in, *zl = z[l], *kq = k->kq[l] + at * c;
+    const float *scaled = x;
+    if (MIRAS__HIDDEN(p, l)) MIRAS__FN(hidden_fwd)(p, l, x, z, m);
+    if (follow && MIRAS__BY_INPUT(p, l)) {
+      for (i = 0; i < m; i++)
+        MIRAS__FN(mul)(k->t1 + i * in, ca + i * steps * wide, x + i * in, in);
+      scaled = k->t1;
     }
-    if (l < last) MIRAS__FN(act)((int)p->d.activation, k->x[l + 1] + at * out, z, m * out);
+    MIRAS__FN(gemm)(MIRAS__SET, zl, out, scaled, in, 1, w + p->offset[l], out, 1, m, out, in, -1,
+                    k->pack);
+    if (!follow) continue;
+    for (i = 0; i < m && scaled == x; i++) {
+      if (p->channel) MIRAS__FN(mul)(zl + i * out, ca + i * steps * wide, zl + i * out, out);
+      else MIRAS__FN(scale)(zl + i * out, ca[i * steps], zl + i * out, out);
+    }
+    if (s) {
+      MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, x, in, 1, s + p->offset[l], out, 1, m, out, in, -1,
+                      k->pack);
+      for (i = 0; i < m; i++)
+        MIRAS__FN(axpy)(zl + i * out, cf[i * steps] * k->inv[l], k->t1 + i * out, out);
+    }
+    if (fresh) MIRAS__FN(channel_view)(p, k, scaled != x, 0, &rows);
+    if (p->from[l] == l && fresh && scaled != x) {
+      rows.q = x;
+      rows.ld_q = in;
+      rows.p = kq;
+      MIRAS__FN(channel_scores)(&rows, seen - rows.every, m * rows.every);
+    } else if (p->from[l] == l) {
+      MIRAS__FN(gemm)(MIRAS__SET, kq, c, x, in, 1, y[l], 1, in, m, pairs, in, -1, k->pack);
+    }
+    for (i = 0; i < m; i++) {
+      float *pq = k->pq + i * c;
+      const float *gi = p->channel ? NULL : g + i * steps * c;
+      float inv = fresh && scaled == x ? -k->inv[l] : k->inv[l];
+      if (gi) MIRAS__FN(mul)(pq, gi, kq + i * c, seen + i * steps);
+      if (p->linked || !gi) MIRAS__FN(scale)(pq, inv, gi ? pq : kq + i * c, seen + i * steps);
+    }
+    if (fresh && scaled == x) {
+      rows.p = k->pq;
+      MIRAS__FN(channel_mixes)(&rows, zl, out, seen - rows.every, m * rows.every);
+      continue;
+    }
+    /* A row must not meet a later token's pair, not even times zero: the first descents of all
+     * tokens, then the second ones, and so on, each a product that stops at the diagonal. */
+    for (phase = 0; phase < steps && phase < pairs; phase++)
+      MIRAS__FN(gemm)(MIRAS__SUB, zl, out, k->pq + phase, c, steps, d[l] + phase * out, steps * out,
+                      1, m, out, (pairs - phase + steps - 1) / steps,
+                      (ptrdiff_t)((seen - 1) / steps), k->pack);
   }
   for (i = 0; i < m; i++) {
-    const float *z = k->zq[last] + (at + i) * dv;
-    float *to = o + i * ldo;
-    if (p->d.inner_norm)
-      k->rstdq[at + i] = MIRAS__FN(norm_fwd)(to, k->xhq + (at + i) * dv, z, gain, bias, dv);
-    else
-      memcpy(to, z, dv * sizeof *to);
+    const float *zl = z[last] + i * dv;
+    float *to = o + i * ldo, *xh = k->xhq + (at + i) * dv;
+    if (p->d.inner_norm) {
+      k->rstdq[at + i] = MIRAS__FN(norm_fwd)(to, xh, zl, gain, bias, dv);
+    } else if (vector) {
+      memcpy(xh, q + i * ldq, dv * sizeof *xh);
+      MIRAS__FN(mul)(to, xh, zl, dv);
+    } else {
+      memcpy(to, zl, dv * sizeof *to);
+    }
     if (p->d.inner_residual) MIRAS__FN(add)(to, q + i * ldq, dv);
   }
 }
 
-/* A_C, S_C from A_0, S_0 (in place) and the chunk's C pairs; coefficients of the last token. */
+/* A_C, S_C from A_0, S_0 (in place) and c pairs, live ones with gates per channel; coefficients of
+ * the last pair, which lie in row `last` of k's. */
 static void MIRAS__FN(close_chunk)(const miras__plan *p, miras__work *k, float *a, float *s,
-                                   const float *const *y, const float *const *d, const float *g,
-                                   const float *n, float ca, float cf, float ch) {
-  size_t c = (size_t)p->d.chunk, i;
+                                   const float *const *y, const float *const *d, size_t last,
+                                   size_t c) {
+  const float *g = k->g + last * p->span, *n = k->n + last * p->span;
+  size_t i;
+  float ca = k->ca[last], cf = k->cf[last], ch = k->ch[last];
   int l;
   for (l = 0; l < p->layers; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l], size = in * out;
     float *al = a + p->offset[l], *sl = s ? s + p->offset[l] : NULL;
+    if (p->channel) {
+      const float *row = k->ca + last * (size_t)p->d.value_dim;
+      for (i = 0; i < in; i++) {
+        if (MIRAS__BY_INPUT(p, l)) MIRAS__FN(scale)(al + i * out, row[i], al + i * out, out);
+        else MIRAS__FN(mul)(al + i * out, row, al + i * out, out);
+      }
+      MIRAS__FN(gemm)(MIRAS__SUB, al, out, y[l], 1, in, d[l], out, 1, in, out, c, -1, k->pack);
+      continue;
+    }
     for (i = 0; i < c; i++) MIRAS__FN(scale)(k->t1 + i * in, g[i], y[l] + i * in, in);
     MIRAS__FN(scale)(al, ca, al, size);
     if (sl) MIRAS__FN(axpy)(al, cf, sl, size);
@@ -3325,9 +6133,42 @@ static void MIRAS__FN(close_chunk)(const miras__plan *p, miras__work *k, float *
   }
 }
 
+/* The recursion up to the closing pair, row `last` of coefficients, into `to`, from A_0 = a (may
+ * be the same block); s is moved in place. lag: the exact first token of a Memora chunk, from the
+ * logarithm of W_0. For an f-divergence `to` receives -U. */
+static void MIRAS__FN(settle_sum)(const miras__plan *p, miras__work *k, int lag, float *to,
+                                  const float *a, float *s, const float *const *y,
+                                  const float *const *d, size_t last) {
+  if (lag) MIRAS__FN(log_weights)(to, a, p->weights);
+  else if (miras__divergence(p->d.retention)) memset(to, 0, p->weights * sizeof *to);
+  else if (to != a) memcpy(to, a, p->weights * sizeof *to);
+  MIRAS__FN(close_chunk)(p, k, to, s, y, d, last, lag ? 1 : p->span);
+}
+
+/* gamma of a closing elastic net; g is the last row of G. */
+static float MIRAS__FN(settle_gamma)(const miras__plan *p, const float *g) {
+  return p->d.sparsity * MIRAS__FN(sum)(g, p->span);
+}
+
+/* W_C from what settle_sum left in `sum`; w0 is W_0 and g as before. w may be sum, or w0. */
+static void MIRAS__FN(settle_map)(const miras__plan *p, int lag, float *w, const float *sum,
+                                  const float *w0, const float *g, float *inv) {
+  int l;
+  if (lag) {
+    for (l = 0; l < p->layers; l++)
+      MIRAS__FN(simplex_fwd)(p, l, w + p->offset[l], sum + p->offset[l]);
+  } else if (p->linked) {
+    MIRAS__FN(link_fwd)(p, w, sum, inv);
+  } else if (p->d.retention == MIRAS_RETAIN_ELASTIC) {
+    MIRAS__FN(shrink)(&p->d, w, sum, MIRAS__FN(settle_gamma)(p, g), p->weights);
+  } else if (miras__divergence(p->d.retention)) {
+    MIRAS__FN(divergence_fwd)(p, w, w0, sum);
+  }
+}
+
 /* Views into one head's state. */
 typedef struct MIRAS__FN(parts) {
-  float *a, *w, *s, *g, *n, *scalars, *y[4], *d[4];
+  float *a, *w, *s, *g, *n, *ca, *scalars, *y[4], *d[4];
 } MIRAS__FN(parts);
 
 static void MIRAS__FN(open_state)(const miras__plan *p, float *state, MIRAS__FN(parts) *v) {
@@ -3337,6 +6178,7 @@ static void MIRAS__FN(open_state)(const miras__plan *p, float *state, MIRAS__FN(
   v->s = p->d.algorithm == MIRAS_MOMENTUM ? state + p->at_s : NULL;
   v->g = state + p->at_g;
   v->n = state + p->at_n;
+  v->ca = p->channel ? state + p->at_a : state + p->at_scalars;
   v->scalars = state + p->at_scalars;
   for (l = 0; l < p->layers; l++) {
     v->y[l] = state + p->at_y[l];
@@ -3345,11 +6187,17 @@ static void MIRAS__FN(open_state)(const miras__plan *p, float *state, MIRAS__FN(
 }
 
 /* Bring a state to position 0: A_0 is the initial memory, no momentum. The normaliser of an LQ link
- * is kept in scalars[4 + layer] for the reads of the open chunk. */
+ * is kept in scalars[4 + layer] for the reads of the open chunk. Where A holds weights, the initial
+ * memory is their logits. */
 static void MIRAS__FN(begin)(const miras__plan *p, MIRAS__FN(parts) *v, const float *w0) {
   memcpy(v->a, w0, p->weights * sizeof *v->a);
   if (v->s) memset(v->s, 0, p->weights * sizeof *v->s);
-  if (p->linked) MIRAS__FN(link_fwd)(p, v->w, v->a, v->scalars + 4);
+  if (p->linked) {
+    MIRAS__FN(link_fwd)(p, v->w, v->a, v->scalars + 4);
+  } else if (p->mapped) {
+    float inv[4];
+    MIRAS__FN(link_fwd)(p, v->a, v->a, inv);
+  }
 }
 
 static void MIRAS__FN(load_inv)(const miras__plan *p, miras__work *k, const float *inv) {
@@ -3362,19 +6210,25 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
                                       const miras__head_io *io, float *tape, float *scratch) {
   miras__work work, *k = &work;
   MIRAS__FN(parts) v;
-  size_t c = (size_t)p->d.chunk, t = 0, length = (size_t)io->length, i;
+  size_t c = p->span, steps = (size_t)p->d.steps, t = 0, length = (size_t)io->length * steps, i;
+  size_t wide = p->channel ? (size_t)p->d.value_dim : 1;
   miras__work_layout(p, scratch, 0, k);
   MIRAS__FN(open_state)(p, state, &v);
   if (position == 0 && length) MIRAS__FN(begin)(p, &v, w0);
+  position = position % (uint64_t)p->d.chunk * (uint64_t)steps;      /* pairs in the open chunk */
   while (t < length) {
-    size_t r0 = (size_t)((position + t) % c), m = c - r0, reads;
+    size_t r0 = (size_t)((position + t) % c), m = c - r0;
+    /* the first pair from t on that a read follows, the token of it, how many there are */
+    size_t first = steps - 1 - t % steps, token = (t + first) / steps, reads;
     float *y[4], *d[4];
     const float *all_y[4], *all_d[4];
-    int closes, l;
+    int closes, closing, l, lag = p->lag && r0 == 0, settles;
+    if (lag) m = 1;
     if (m > length - t) m = length - t;
     closes = r0 + m == c;
+    settles = lag || (closes && p->settles);
     if (tape && r0 == 0) {
-      float *to = tape + t / c * p->tape_chunk;
+      float *to = tape + t / c * p->tape_state;
       memcpy(to, v.a, p->weights * sizeof *to);
       if (v.s) memcpy(to + p->weights, v.s, p->weights * sizeof *to);
     }
@@ -3384,33 +6238,52 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
       all_y[l] = v.y[l];
       all_d[l] = v.d[l];
     }
+    if (p->channel) {
+      k->live_y = v.y[0];
+      k->live_d = v.d[p->layers - 1];
+      d[p->layers - 1] = k->new_d;
+      for (l = 0; l < p->layers - 1; l++)
+        if (p->from[l] == 0) y[l] = k->new_y;
+    }
     MIRAS__FN(load_inv)(p, k, v.scalars + 4);
     MIRAS__FN(anchor_fwd)(p, k, v.w, gain, bias, io, t, m, y, d);
-    if (io->surprise) memcpy(io->surprise + t, k->loss, m * sizeof *k->loss);
-    MIRAS__FN(coefficients)(p, k, io, t, r0, m, v.g, v.n, v.scalars);
-    reads = !io->q ? 0 : closes && p->linked ? m - 1 : m;
+    if (io->surprise)                            /* of a token: before its first descent */
+      for (i = (steps - t % steps) % steps; i < m; i += steps)
+        io->surprise[(t + i) / steps] = k->loss[i];
+    if (p->channel) MIRAS__FN(channel_coefficients)(p, k, io, t, m, r0 ? v.ca : NULL);
+    else MIRAS__FN(coefficients)(p, k, io, t, r0, m, v.g, v.n, v.scalars);
+    reads = io->q && m > first ? (m - first - 1) / steps + 1 : 0;
+    closing = settles && reads;
+    if (closing) reads--;
     if (reads)
-      MIRAS__FN(read_rows)(p, k, v.w, v.s, gain, bias, all_y, all_d, MIRAS__FOLLOWS(p), k->g, k->ca,
-                           k->cf, r0, reads, io->q + t * io->ldq, io->ldq,
-                           io->y + t * io->ldy, io->ldy, 0);
+      MIRAS__FN(read_rows)(p, k, MIRAS__READS(p, v.a, v.w), v.s, gain, bias, all_y, all_d,
+                           MIRAS__FOLLOWS(p), k->g + first * c, k->ca + first * wide,
+                           k->cf + first, r0 + first + 1, reads, io->q + token * io->ldq, io->ldq,
+                           io->y + token * io->ldy, io->ldy, 0);
+    if (p->channel) {
+      int follows = reads && MIRAS__FOLLOWS(p);
+      MIRAS__FN(channel_advance)(p, k, r0, follows ? first + 1 + (reads - 1) * steps : 0, m);
+    }
     i = m - 1;
-    if (closes) {
-      MIRAS__FN(close_chunk)(p, k, v.a, v.s, all_y, all_d, k->g + i * c, k->n + i * c, k->ca[i],
-                             k->cf[i], k->ch[i]);
+    if (closes || lag) {
+      float *sum = miras__divergence(p->d.retention) ? k->u : v.a;
+      MIRAS__FN(settle_sum)(p, k, lag, sum, v.a, v.s, all_y, all_d, i);
+      MIRAS__FN(settle_map)(p, lag, v.w, sum, v.a, k->g + i * c, v.scalars + 4);
       /* nothing of a closed chunk stays behind: how calls were cut must not show in the state */
       memset(v.g, 0, c * sizeof *v.g);
       memset(v.n, 0, c * sizeof *v.n);
       memset(v.scalars, 0, 4 * sizeof *v.scalars);
-      if (p->linked) {
-        MIRAS__FN(link_fwd)(p, v.w, v.a, v.scalars + 4);
-        if (io->q)
-          MIRAS__FN(read_rows)(p, k, v.w, NULL, gain, bias, all_y, all_d, 0, NULL, NULL, NULL, 0,
-                               1, io->q + (t + i) * io->ldq, io->ldq, io->y + (t + i) * io->ldy,
-                               io->ldy, 0);
-      }
+      if (p->channel) memset(v.ca, 0, wide * sizeof *v.ca);
+      if (lag) v.scalars[0] = v.scalars[2] = 1;   /* token 1 is in W_1: its coefficient is 0 */
+      token += reads;
+      if (closing)
+        MIRAS__FN(read_rows)(p, k, v.w, NULL, gain, bias, all_y, all_d, 0, NULL, NULL, NULL, 1, 1,
+                             io->q + token * io->ldq, io->ldq, io->y + token * io->ldy, io->ldy, 0);
+    } else if (p->channel) {
+      memcpy(v.ca, k->ca + i * wide, wide * sizeof *v.ca);
     } else {
       memcpy(v.g, k->g + i * c, (r0 + m) * sizeof *v.g);
-      if (v.s) memcpy(v.n, k->n + i * c, (r0 + m) * sizeof *v.n);
+      if (v.s || p->d.row_rates) memcpy(v.n, k->n + i * c, (r0 + m) * sizeof *v.n);
       v.scalars[0] = k->ca[i];
       v.scalars[1] = k->cf[i];
       v.scalars[2] = k->ch[i];
@@ -3419,31 +6292,103 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
   }
 }
 
-/* Adjoint of read_rows. bo: cotangents of the outputs, rows of ldo. Adds to bw, bs (S_0; NULL
- * without momentum), dgain, dbias; dq is overwritten (or NULL). With follow, also to k->by, bd, bg,
- * ba, bf and binv [layers]. Uses k->x, zq, kq, xhq, rstdq at row `at`. With P = G (.) (x y'):
+/* One layer of read_rows_bwd with gates per channel: k->dx from bz, and all that is said there.
+ *   by output, z = a (.) (x W) - inv P (G (.) d), P = x y':
+ *     ba_t += bz_t (.) (x_t W),  bx = (a (.) bz) W',  bW += x' (a (.) bz)
+ *     bP_tj = -inv bz_t . (G_tj (.) d_j),  bx += bP y,  by += bP' x,  bd and G in room @44
+ *   by input, z = (a (.) x) W - inv P d, P_tj = x_t . (G_tj (.) y_j):
+ *     bu = bz W',  ba_t += bu_t (.) x_t,  bx = a (.) bu,  bW += (a (.) x)' bz
+ *     bP = -inv bz d',  bd -= inv P' bz,  bx, by and G in room @44
+ *   binv = sum bP P / inv */
+static void MIRAS__FN(read_channel_bwd)(const miras__plan *p, miras__work *k, const float *w, int l,
+                                        size_t first, size_t m, float *bz, float *bw,
+                                        float *binv) {
+  size_t in = (size_t)p->in[l], out = (size_t)p->out[l], c = p->span, i, j;
+  size_t dv = (size_t)p->d.value_dim, steps = (size_t)p->d.steps;
+  size_t pairs = first + (m - 1) * steps + 1;
+  float *x = k->x[l], *kq = k->kq[l], *bx = k->dx, *bp = k->bp, *pq = k->pq, inv = k->inv[l];
+  int by_input = MIRAS__BY_INPUT(p, l);
+  miras__channels rows;
+  MIRAS__FN(channel_view)(p, k, by_input, 0, &rows);
+  if (by_input) {
+    MIRAS__FN(gemm)(MIRAS__SET, bx, in, bz, out, 1, w, 1, out, m, in, out, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SET, bp, c, bz, out, 1, k->dd[l], 1, out, m, pairs, out, -1, k->pack);
+  } else {
+    MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, x, in, 1, w, out, 1, m, out, in, -1, k->pack);
+    rows.q = bz;
+    rows.ld_q = out;
+    rows.p = bp;
+    rows.live = k->live;
+    MIRAS__FN(channel_scores)(&rows, 0, m * rows.every);
+  }
+  for (i = 0; i < m; i++) {
+    size_t row = first + i * steps;
+    const float *a = k->ca + row * dv;
+    float *bpi = bp + i * c, *pqi = pq + i * c, *kqi = kq + i * c;
+    if (by_input) {
+      MIRAS__FN(muladd)(k->ba + row * dv, bx + i * in, x + i * in, in);
+      MIRAS__FN(mul)(bx + i * in, a, bx + i * in, in);
+      MIRAS__FN(mul)(k->t1 + i * in, a, x + i * in, in);
+    } else {
+      MIRAS__FN(muladd)(k->ba + row * dv, bz + i * out, k->t1 + i * out, out);
+      MIRAS__FN(mul)(k->t2 + i * out, a, bz + i * out, out);
+    }
+    for (j = 0; j <= row; j++) {
+      binv[l] -= bpi[j] * kqi[j];
+      bpi[j] *= -inv;
+      pqi[j] = by_input ? inv * kqi[j] : -inv * kqi[j];
+    }
+    for (; j < pairs; j++) bpi[j] = pqi[j] = 0;
+  }
+  if (by_input) {
+    MIRAS__FN(gemm)(MIRAS__ADD, bw, out, k->t1, 1, in, bz, out, 1, in, out, m, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SUB, k->bd[l], out, pq, 1, c, bz, out, 1, pairs, out, m, -1, k->pack);
+    MIRAS__FN(channel_rows_bwd)(p, k, 1, m, bp, x, bx, p->from[l] == l ? k->blive_y : NULL,
+                                k->by[l]);
+  } else {
+    MIRAS__FN(gemm)(MIRAS__SET, bx, in, k->t2, out, 1, w, 1, out, m, in, out, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__ADD, bw, out, x, 1, in, k->t2, out, 1, in, out, m, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__ADD, bx, in, bp, c, 1, k->y[l], in, 1, m, in, pairs, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__ADD, k->by[l], in, bp, 1, c, x, in, 1, pairs, in, m, -1, k->pack);
+    MIRAS__FN(channel_rows_bwd)(p, k, 0, m, pq, bz, NULL, k->blive_d, k->bd[l]);
+  }
+}
+
+/* Adjoint of read_rows. q: the queries; bo: cotangents of the outputs, rows of ldo. Adds to bw, bs
+ * (S_0; NULL without momentum), dgain, dbias; dq is overwritten (or NULL). With follow, also to
+ * k->by, bd, bg, ba, bf and binv [layers]; query i reads after pair first + i * steps of the chunk.
+ * Uses k->x, zq, kq, xhq, rstdq at row `at`. With P = G (.) (x y'):
  *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
  *   T1 = bz W',  ba_t += T1_t . x_t,  bx = a_t T1
  *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2
  *   bx += b(x y') y,  by += b(x y')' x,  bW += x' (a_t bz),  bS += x' (f_t inv bz)
- *   binv = sum_t f_t T2_t . x_t + sum_tj (bP/inv) (x y') G */
+ *   binv = sum_t f_t T2_t . x_t + sum_tj (bP/inv) (x y') G
+ *   vector, o = q (.) z:  bz = q bo,  bq = z bo */
 static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const float *w,
-                                     const float *s, const float *gain, int follow, size_t m,
-                                     const float *bo, size_t ldo, float *dq, size_t lddq, float *bw,
-                                     float *bs, float *dgain, float *dbias, float *binv,
-                                     size_t at) {
-  size_t i, j, c = (size_t)p->d.chunk, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  int l, last = p->layers - 1;
-  float *bz = k->dz, *bx = k->dx;
+                                     const float *s, const float *gain, int follow, size_t first,
+                                     size_t m, const float *q, size_t ldq, const float *bo,
+                                     size_t ldo, float *dq, size_t lddq, float *bw, float *bs,
+                                     float *dgain, float *dbias, float *binv, size_t at) {
+  size_t i, j, c = p->span, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  size_t steps = (size_t)p->d.steps, pairs = m ? first + (m - 1) * steps + 1 : 0;
+  int l, last = p->layers - 1, vector = p->d.architecture == MIRAS_VECTOR;
+  float *bx = k->dx, *bzs[4], *z[4];
   if (!m) return;
+  for (l = 0; l <= last; l++) {
+    /* the second half of a gated layer comes first and waits for the first half's cotangent */
+    bzs[l] = l < last && p->from[l + 1] == l ? k->dz2 : k->dz;
+    z[l] = k->zq[l] + at * (size_t)p->out[l];
+  }
   for (i = 0; i < m; i++) {
     const float *b = bo + i * ldo, *xh = k->xhq + (at + i) * dv;
-    float *to = bz + i * dv;
+    float *to = k->dz + i * dv;
     if (p->d.inner_norm) {
       MIRAS__FN(muladd)(dgain, xh, b, dv);
       MIRAS__FN(add)(dbias, b, dv);
       MIRAS__FN(mul)(to, gain, b, dv);
       MIRAS__FN(norm_project)(to, to, xh, k->rstdq[at + i], dv);
+    } else if (vector) {
+      MIRAS__FN(mul)(to, xh, b, dv);
     } else {
       memcpy(to, b, dv * sizeof *to);
     }
@@ -3451,58 +6396,103 @@ static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const
   for (l = last; l >= 0; l--) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
     const float *x = k->x[l] + at * in, *kq = k->kq[l] + at * c, inv = k->inv[l];
-    MIRAS__FN(gemm)(MIRAS__SET, bx, in, bz, out, 1, w + p->offset[l], 1, out, m, in, out, -1,
-                    k->pack);
-    if (follow) {
+    float *bz = bzs[l];
+    if (follow && p->channel) {
+      MIRAS__FN(read_channel_bwd)(p, k, w + p->offset[l], l, first, m, bz, bw + p->offset[l], binv);
+    } else {
+      MIRAS__FN(gemm)(MIRAS__SET, bx, in, bz, out, 1, w + p->offset[l], 1, out, m, in, out, -1,
+                      k->pack);
+    }
+    if (follow && !p->channel) {
       float *bp = k->bp, *pq = k->pq;
       for (i = 0; i < m; i++) {
-        k->ba[i] += MIRAS__FN(dot)(bx + i * in, x + i * in, in);
-        MIRAS__FN(scale)(bx + i * in, k->ca[i], bx + i * in, in);
+        size_t row = first + i * steps;
+        k->ba[row] += MIRAS__FN(dot)(bx + i * in, x + i * in, in);
+        MIRAS__FN(scale)(bx + i * in, k->ca[row], bx + i * in, in);
       }
       if (s) {
         MIRAS__FN(gemm)(MIRAS__SET, k->t1, in, bz, out, 1, s + p->offset[l], 1, out, m, in, out, -1,
                         k->pack);
         for (i = 0; i < m; i++) {
+          size_t row = first + i * steps;
           float along = MIRAS__FN(dot)(k->t1 + i * in, x + i * in, in);
-          k->bf[i] += inv * along;
-          binv[l] += k->cf[i] * along;
-          MIRAS__FN(axpy)(bx + i * in, k->cf[i] * inv, k->t1 + i * in, in);
+          k->bf[row] += inv * along;
+          binv[l] += k->cf[row] * along;
+          MIRAS__FN(axpy)(bx + i * in, k->cf[row] * inv, k->t1 + i * in, in);
         }
       }
-      MIRAS__FN(gemm)(MIRAS__SET, bp, c, bz, out, 1, k->dd[l], 1, out, m, m, out, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__SET, bp, c, bz, out, 1, k->dd[l], 1, out, m, pairs, out, -1, k->pack);
       for (i = 0; i < m; i++) {                   /* lower triangle; zeros above it */
-        float *bpi = bp + i * c, *pqi = pq + i * c, *bgi = k->bg + i * c;
-        const float *gi = k->g + i * c, *kqi = kq + i * c;
-        for (j = 0; j <= i; j++) {
+        size_t row = first + i * steps;
+        float *bpi = bp + i * c, *pqi = pq + i * c, *bgi = k->bg + row * c;
+        const float *gi = k->g + row * c, *kqi = kq + i * c;
+        for (j = 0; j <= row; j++) {
           float b = -bpi[j], cross = gi[j] * kqi[j];
           binv[l] += b * cross;
           bgi[j] += inv * b * kqi[j];
           bpi[j] = inv * b * gi[j];
           pqi[j] = inv * cross;
         }
-        for (; j < m; j++) bpi[j] = pqi[j] = 0;
+        for (; j < pairs; j++) bpi[j] = pqi[j] = 0;
       }
-      MIRAS__FN(gemm)(MIRAS__SUB, k->bd[l], out, pq, 1, c, bz, out, 1, m, out, m, -1, k->pack);
-      MIRAS__FN(gemm)(MIRAS__ADD, bx, in, bp, c, 1, k->y[l], in, 1, m, in, m, -1, k->pack);
-      MIRAS__FN(gemm)(MIRAS__ADD, k->by[l], in, bp, 1, c, x, in, 1, m, in, m, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__SUB, k->bd[l], out, pq, 1, c, bz, out, 1, pairs, out, m, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__ADD, bx, in, bp, c, 1, k->y[l], in, 1, m, in, pairs, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__ADD, k->by[l], in, bp, 1, c, x, in, 1, pairs, in, m, -1, k->pack);
       if (s) {
         for (i = 0; i < m; i++)
-          MIRAS__FN(scale)(k->t2 + i * out, k->cf[i] * inv, bz + i * out, out);
+          MIRAS__FN(scale)(k->t2 + i * out, k->cf[first + i * steps] * inv, bz + i * out, out);
         MIRAS__FN(gemm)(MIRAS__ADD, bs + p->offset[l], out, x, 1, in, k->t2, out, 1, in, out, m, -1,
                         k->pack);
       }
-      for (i = 0; i < m; i++) MIRAS__FN(scale)(bz + i * out, k->ca[i], bz + i * out, out);
+      for (i = 0; i < m; i++)
+        MIRAS__FN(scale)(bz + i * out, k->ca[first + i * steps], bz + i * out, out);
     }
-    MIRAS__FN(gemm)(MIRAS__ADD, bw + p->offset[l], out, x, 1, in, bz, out, 1, in, out, m, -1,
-                    k->pack);
-    if (l > 0)
-      MIRAS__FN(act_grad)((int)p->d.activation, bz, k->zq[l - 1] + at * in, bx, m * in);
+    if (!(follow && p->channel))
+      MIRAS__FN(gemm)(MIRAS__ADD, bw + p->offset[l], out, x, 1, in, bz, out, 1, in, out, m, -1,
+                      k->pack);
+    if (MIRAS__HIDDEN(p, l)) MIRAS__FN(hidden_bwd)(p, l, bzs, z, bx, in, m);
+    else if (l > 0) memcpy(k->dx2, bx, m * in * sizeof *bx);
+    else if (p->layers > 1 && p->from[1] == 0) MIRAS__FN(add)(bx, k->dx2, m * in);
   }
   if (dq)
     for (i = 0; i < m; i++) {
-      memcpy(dq + i * lddq, bx + i * dk, dk * sizeof *dq);
-      if (p->d.inner_residual) MIRAS__FN(add)(dq + i * lddq, bo + i * ldo, dk);
+      size_t in = (size_t)p->in[0];
+      float *to = dq + i * lddq;
+      if (vector) MIRAS__FN(mul)(to, z[0] + i * dv, bo + i * ldo, dv);
+      else MIRAS__FN(input_row_bwd)(p, to, bx + i * in, q + i * ldq, k->x[0] + (at + i) * in);
+      if (p->d.inner_residual) MIRAS__FN(add)(to, bo + i * ldo, dk);
     }
+}
+
+/* One layer of close_chunk_bwd with gates per channel, a_C on the side that carries them:
+ *   by output, A_C = A_0 diag(a_C) - y' (G (.) d):
+ *     the cotangent of G (.) d is -y ca,   by -= (G (.) d) ca'
+ *   by input,  A_C = diag(a_C) A_0 - (G (.) y)' d:
+ *     the cotangent of G (.) y is -d ca',  bd -= (G (.) y) ca
+ *   ba_C += A_0 (.) ca summed over the other side;  A_0 receives a_C (.) ca */
+static void MIRAS__FN(close_channel_bwd)(const miras__plan *p, miras__work *k, const float *a,
+                                         float *ca, int l) {
+  size_t in = (size_t)p->in[l], out = (size_t)p->out[l], c = p->span, i;
+  size_t at = (c - 1) * (size_t)p->d.value_dim;
+  if (MIRAS__BY_INPUT(p, l)) {
+    MIRAS__FN(gemm)(MIRAS__SUB, k->blive_y, in, k->dd[l], out, 1, ca, 1, out, c, in, out, -1,
+                    k->pack);
+    MIRAS__FN(gemm)(MIRAS__SUB, k->bd[l], out, k->live_y, in, 1, ca, out, 1, c, out, in, -1,
+                    k->pack);
+    for (i = 0; i < in; i++) {
+      k->ba[at + i] += MIRAS__FN(dot)(a + i * out, ca + i * out, out);
+      MIRAS__FN(scale)(ca + i * out, k->ca[at + i], ca + i * out, out);
+    }
+  } else {
+    MIRAS__FN(gemm)(MIRAS__SUB, k->blive_d, out, k->y[l], in, 1, ca, out, 1, c, out, in, -1,
+                    k->pack);
+    MIRAS__FN(gemm)(MIRAS__SUB, k->by[l], in, k->live_d, out, 1, ca, 1, out, c, in, out, -1,
+                    k->pack);
+    for (i = 0; i < in; i++) {
+      MIRAS__FN(muladd)(k->ba + at, a + i * out, ca + i * out, out);
+      MIRAS__FN(mul)(ca + i * out, k->ca + at, ca + i * out, out);
+    }
+  }
 }
 
 /* Adjoint of close_chunk, given the cotangents ca of A_C and cs of S_C (in place they become those
@@ -3511,19 +6501,24 @@ static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const
  *   ba_C += <A_0, ca>,  bf_C += <S_0, ca>,  bh_C += <S_0, cs>
  *   A_0 receives a_C ca,  S_0 receives f_C ca + h_C cs */
 static void MIRAS__FN(close_chunk_bwd)(const miras__plan *p, miras__work *k, const float *a,
-                                       const float *s, float *ca, float *cs) {
-  size_t c = (size_t)p->d.chunk, last = c - 1, i;
+                                       const float *s, float *ca, float *cs, size_t pairs) {
+  size_t c = p->span, last = pairs - 1, i;
   int l, pass;
   for (l = 0; l < p->layers; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l], size = in * out;
+    if (p->channel) {
+      MIRAS__FN(close_channel_bwd)(p, k, a + p->offset[l], ca + p->offset[l], l);
+      continue;
+    }
     for (pass = 0; pass < (s ? 2 : 1); pass++) {
       const float *cot = (pass ? cs : ca) + p->offset[l];
       const float *row = (pass ? k->n : k->g) + last * c;
       float *brow = (pass ? k->bn : k->bg) + last * c;
-      MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, k->y[l], in, 1, cot, out, 1, c, out, in, -1, k->pack);
-      MIRAS__FN(gemm)(MIRAS__SET, k->t2, in, k->dd[l], out, 1, cot, 1, out, c, in, out, -1,
+      MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, k->y[l], in, 1, cot, out, 1, pairs, out, in, -1,
                       k->pack);
-      for (i = 0; i < c; i++) {
+      MIRAS__FN(gemm)(MIRAS__SET, k->t2, in, k->dd[l], out, 1, cot, 1, out, pairs, in, out, -1,
+                      k->pack);
+      for (i = 0; i < pairs; i++) {
         brow[i] -= MIRAS__FN(dot)(k->dd[l] + i * out, k->t1 + i * out, out);
         MIRAS__FN(axpy)(k->bd[l] + i * out, -row[i], k->t1 + i * out, out);
         MIRAS__FN(axpy)(k->by[l] + i * in, -row[i], k->t2 + i * in, in);
@@ -3535,11 +6530,41 @@ static void MIRAS__FN(close_chunk_bwd)(const miras__plan *p, miras__work *k, con
       k->bh[last] += MIRAS__FN(dot)(s + p->offset[l], cs + p->offset[l], size);
     }
   }
+  if (p->channel) return;
   if (s) {
     MIRAS__FN(scale)(cs, k->ch[last], cs, p->weights);
     MIRAS__FN(axpy)(cs, k->cf[last], ca, p->weights);
   }
   MIRAS__FN(scale)(ca, k->ca[last], ca, p->weights);
+}
+
+/* Adjoint of settle_map. ca comes in as the cotangent of what the state carries over the close, bw
+ * as what the closing read adds to W_C; sum and w = W_C as computed, w0 = W_0.
+ * Out: ca, the cotangent of A_C (f-divergence: of W_0, and bw that of the sum), and what gamma
+ * leaves in the last row of bG, bG_Cj += sparsity bgamma. */
+static void MIRAS__FN(settle_map_bwd)(const miras__plan *p, miras__work *k, int lag, float *ca,
+                                      float *bw, const float *sum, const float *w,
+                                      const float *w0) {
+  size_t c = p->span, i;
+  int l;
+  if (!lag && p->linked) {
+    MIRAS__FN(link_bwd)(p, ca, bw, sum, w, NULL);
+    return;
+  }
+  MIRAS__FN(add)(bw, ca, p->weights);
+  if (lag) {
+    memset(ca, 0, p->weights * sizeof *ca);
+    for (l = 0; l < p->layers; l++)
+      MIRAS__FN(simplex_bwd)(p, l, ca + p->offset[l], bw + p->offset[l], w + p->offset[l]);
+  } else if (p->d.retention == MIRAS_RETAIN_ELASTIC) {
+    float *brow = k->bg + (c - 1) * c;
+    float gamma = MIRAS__FN(settle_gamma)(p, k->g + (c - 1) * c);
+    gamma = MIRAS__FN(shrink_bwd)(&p->d, ca, 0, bw, sum, gamma, p->weights);
+    for (i = 0; i < c; i++) brow[i] += p->d.sparsity * gamma;
+  } else {
+    memcpy(ca, bw, p->weights * sizeof *ca);
+    MIRAS__FN(divergence_bwd)(p, ca, bw, w0, sum);
+  }
 }
 
 static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, const float *bias,
@@ -3548,10 +6573,11 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, 
                                        const miras__head_grads *g, float *dw0, float *dgain,
                                        float *dbias, float *dstate, float *scratch) {
   miras__work work, *k = &work;
-  size_t c = (size_t)p->d.chunk, length = (size_t)io->length, size = p->weights, chunk;
-  size_t chunks = length / c + (length % c != 0);
+  size_t c = p->span, steps = (size_t)p->d.steps, length = (size_t)io->length * steps;
+  size_t size = p->weights, chunks = length / c + (length % c != 0), i;
+  size_t wide = p->channel ? (size_t)p->d.value_dim : 1, piece, pieces = p->lag ? 2 : 1;
   int momentum = p->d.algorithm == MIRAS_MOMENTUM, l;
-  float *ca, *cs;
+  float *ca, *cs, inv_c[4];
   miras__work_layout(p, scratch, 1, k);
   ca = k->ba0;
   cs = momentum ? k->bs0 : NULL;
@@ -3561,12 +6587,41 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, 
     memcpy(ca, dstate, size * sizeof *ca);
     if (momentum) memcpy(cs, dstate + size, size * sizeof *cs);
   }
-  for (chunk = chunks; chunk-- > 0;) {
-    size_t t = chunk * c, m = length - t < c ? length - t : c, reads;
-    const float *a = tape + chunk * p->tape_chunk, *s = momentum ? a + size : NULL, *w = a;
-    const float *y[4], *d[4], *q = io->q + t * io->ldq;
-    float *o = k->r, *bw, binv[4] = {0, 0, 0, 0}, inv[4] = {1, 1, 1, 1}, inv_c[4];
-    int closes = m == c;
+  for (i = 0; g->threshold && i < (size_t)io->length; i++) {   /* its descents add to a token's */
+    size_t many = p->d.threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)p->d.value_dim : 1;
+    memset(g->threshold + i * g->ld_threshold, 0, many * sizeof(float));
+  }
+  /* Memora's chunks are two pieces: their first token, and the others from its W_1. */
+  for (piece = chunks * pieces; piece-- > 0;) {
+    size_t t = piece / pieces * c, m = length - t < c ? length - t : c, first, token, reads, end;
+    const float *a = tape + piece / pieces * p->tape_state, *s = momentum ? a + size : NULL, *w;
+    const float *y[4], *d[4];
+    float *o = k->r, *bw, binv[4] = {0, 0, 0, 0}, inv[4] = {1, 1, 1, 1};
+    int lag = p->lag && piece % 2 == 0, closes = !lag && m == c, settles, closing, follows;
+    settles = lag || (closes && p->settles);
+    for (l = 0; l < p->layers; l++) {
+      y[l] = k->y[l];
+      d[l] = k->dd[l];
+    }
+    MIRAS__FN(load_inv)(p, k, inv);
+    if (lag) {
+      m = 1;
+    } else if (p->lag) {
+      if (m == 1) continue;
+      MIRAS__FN(anchor_fwd)(p, k, a, gain, bias, io, t, 1, k->y, k->dd);
+      MIRAS__FN(coefficients)(p, k, io, t, 0, 1, NULL, NULL, NULL);
+      MIRAS__FN(settle_sum)(p, k, 1, k->w, a, NULL, y, d, 0);
+      MIRAS__FN(settle_map)(p, 1, k->w, k->w, a, k->g, inv_c);
+      a = k->w;
+      t++;
+      m--;
+    }
+    first = steps - 1 - t % steps;               /* as in the forward */
+    token = (t + first) / steps;
+    reads = m > first ? (m - first - 1) / steps + 1 : 0;
+    end = token + reads - 1;
+    closing = settles && reads;
+    w = a;
     /* forward again: anchor, coefficients, reads, and the closing weights of a link */
     if (p->linked) {
       MIRAS__FN(link_fwd)(p, k->w, a, inv);
@@ -3574,15 +6629,31 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, 
     }
     MIRAS__FN(load_inv)(p, k, inv);
     MIRAS__FN(anchor_fwd)(p, k, w, gain, bias, io, t, m, k->y, k->dd);
-    for (l = 0; l < p->layers; l++) {
-      y[l] = k->y[l];
-      d[l] = k->dd[l];
+    if (p->channel) {
+      d[p->layers - 1] = k->live_d;
+      for (l = 0; l < p->layers - 1; l++)
+        if (p->from[l] == 0) y[l] = k->live_y;
+      k->new_y = k->y[0];
+      k->new_d = k->dd[p->layers - 1];
+      k->rows = m;
+      MIRAS__FN(channel_coefficients)(p, k, io, t, m, NULL);
+    } else {
+      MIRAS__FN(coefficients)(p, k, io, t, 0, m, NULL, NULL, NULL);
     }
-    MIRAS__FN(coefficients)(p, k, io, t, 0, m, NULL, NULL, NULL);
-    reads = closes && p->linked ? m - 1 : m;
+    if (closing) reads--;
     o = k->bz[p->layers - 1];                    /* outputs are not needed: any free [C, dv] */
-    MIRAS__FN(read_rows)(p, k, w, s, gain, bias, y, d, MIRAS__FOLLOWS(p), k->g, k->ca, k->cf, 0,
-                         reads, q, io->ldq, o, (size_t)p->d.value_dim, 0);
+    if (reads)
+      MIRAS__FN(read_rows)(p, k, MIRAS__READS(p, a, w), s, gain, bias, y, d, MIRAS__FOLLOWS(p),
+                           k->g + first * c, k->ca + first * wide, k->cf + first, first + 1, reads,
+                           io->q + token * io->ldq, io->ldq, o, (size_t)p->d.value_dim, 0);
+    follows = reads && MIRAS__FOLLOWS(p);
+    if (p->channel) {
+      MIRAS__FN(channel_advance)(p, k, 0, follows ? first + 1 + (reads - 1) * steps : 0, m);
+      memset(k->balpha, 0, m * wide * sizeof(float));
+      memset(k->beta, 0, m * wide * sizeof(float));
+      memset(k->blive_y, 0, m * (size_t)p->in[0] * sizeof(float));
+      memset(k->blive_d, 0, m * wide * sizeof(float));
+    }
     /* cotangents of everything inside the chunk start at zero */
     for (l = 0; l < p->layers; l++) {
       memset(k->by[l], 0, m * (size_t)p->in[l] * sizeof(float));
@@ -3590,41 +6661,62 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, 
     }
     memset(k->bg, 0, m * c * sizeof(float));
     memset(k->bn, 0, m * c * sizeof(float));
-    memset(k->ba, 0, m * sizeof(float));
+    memset(k->ba, 0, m * wide * sizeof(float));
     memset(k->bf, 0, m * sizeof(float));
     memset(k->bh, 0, m * sizeof(float));
-    if (closes && p->linked) {                   /* the closing read goes through W_C = link(A_C) */
-      const float *closing = q + (m - 1) * io->ldq;
-      memcpy(k->ac, a, size * sizeof(float));
+    if (closing || (settles && !p->linked)) {    /* the closing read goes through W_C */
       if (momentum) memcpy(k->bw, s, size * sizeof(float));
-      MIRAS__FN(close_chunk)(p, k, k->ac, momentum ? k->bw : NULL, y, d, k->g + (m - 1) * c,
-                             k->n + (m - 1) * c, k->ca[m - 1], k->cf[m - 1], k->ch[m - 1]);
-      MIRAS__FN(link_fwd)(p, k->wc, k->ac, inv_c);
-      MIRAS__FN(read_rows)(p, k, k->wc, NULL, gain, bias, y, d, 0, NULL, NULL, NULL, 0, 1, closing,
-                           io->ldq, o, (size_t)p->d.value_dim, m - 1);
+      MIRAS__FN(settle_sum)(p, k, lag, k->ac, a, momentum ? k->bw : NULL, y, d, m - 1);
+      MIRAS__FN(settle_map)(p, lag, k->wc, k->ac, a, k->g + (m - 1) * c, inv_c);
       memset(k->bwc, 0, size * sizeof(float));
-      MIRAS__FN(read_rows_bwd)(p, k, k->wc, NULL, gain, 0, 1, dy + (t + m - 1) * lddy, lddy,
-                               g->q ? g->q + (t + m - 1) * g->ldq : NULL, g->ldq, k->bwc, NULL,
-                               dgain, dbias, binv, m - 1);
-      MIRAS__FN(link_bwd)(p, ca, k->bwc, k->ac, k->wc, NULL);
+      if (closing) {
+        const float *q = io->q + end * io->ldq;
+        MIRAS__FN(read_rows)(p, k, k->wc, NULL, gain, bias, y, d, 0, NULL, NULL, NULL, 1, 1, q,
+                             io->ldq, o, (size_t)p->d.value_dim, m - 1);
+        MIRAS__FN(read_rows_bwd)(p, k, k->wc, NULL, gain, 0, 0, 1, q, io->ldq, dy + end * lddy,
+                                 lddy, g->q ? g->q + end * g->ldq : NULL, g->ldq, k->bwc, NULL,
+                                 dgain, dbias, binv, m - 1);
+      }
+      MIRAS__FN(settle_map_bwd)(p, k, lag, ca, k->bwc, k->ac, k->wc, a);
     }
     /* The fold comes first: it turns ca, cs into what A_0 and S_0 receive, and reads add to that.
      * Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
-    if (closes) MIRAS__FN(close_chunk_bwd)(p, k, a, s, ca, cs);
+    if (lag) {
+      MIRAS__FN(log_weights)(k->ac, a, size);
+      MIRAS__FN(close_chunk_bwd)(p, k, k->ac, NULL, ca, NULL, 1);
+      MIRAS__FN(log_weights_bwd)(ca, a, size);
+    } else if (closes && miras__divergence(p->d.retention)) {
+      memset(k->ac, 0, size * sizeof(float));    /* the sum starts from nothing */
+      MIRAS__FN(close_chunk_bwd)(p, k, k->ac, NULL, k->bwc, NULL, m);
+    } else if (closes) {
+      MIRAS__FN(close_chunk_bwd)(p, k, a, s, ca, cs, m);
+    }
     bw = ca;
     if (p->linked) {
       bw = k->bw;
       memset(bw, 0, size * sizeof(float));
     }
-    MIRAS__FN(read_rows_bwd)(p, k, w, s, gain, MIRAS__FOLLOWS(p), reads, dy + t * lddy, lddy,
-                             g->q ? g->q + t * g->ldq : NULL, g->ldq, bw, cs, dgain, dbias, binv,
-                             0);
-    MIRAS__FN(coefficients_bwd)(p, k, io, t, m, g);
+    MIRAS__FN(read_rows_bwd)(p, k, MIRAS__READS(p, a, w), s, gain, MIRAS__FOLLOWS(p), first, reads,
+                             io->q + token * io->ldq, io->ldq, dy + token * lddy, lddy,
+                             g->q ? g->q + token * g->ldq : NULL, g->ldq, MIRAS__READS(p, ca, bw),
+                             cs, dgain, dbias, binv, 0);
+    if (p->channel) {
+      if (!follows) {                            /* only the fold has used the rows */
+        MIRAS__FN(channel_rows_bwd)(p, k, 0, 0, NULL, NULL, NULL, k->blive_d,
+                                    k->bd[p->layers - 1]);
+        if (p->layers > 1)
+          MIRAS__FN(channel_rows_bwd)(p, k, 1, 0, NULL, NULL, NULL, k->blive_y, k->by[0]);
+      }
+      MIRAS__FN(channel_coefficients_bwd)(p, k, t, m, g);
+    } else {
+      MIRAS__FN(coefficients_bwd)(p, k, io, t, m, g);
+    }
     MIRAS__FN(anchor_bwd)(p, k, w, gain, io, t, m, g, bw, dgain, dbias);
     if (p->linked) MIRAS__FN(link_bwd)(p, ca, bw, a, w, binv);
   }
   if (position == 0) {
-    MIRAS__FN(add)(dw0, ca, size);
+    if (p->mapped && !p->linked && chunks) MIRAS__FN(link_bwd)(p, dw0, ca, NULL, tape, NULL);
+    else MIRAS__FN(add)(dw0, ca, size);
     if (dstate) memset(dstate, 0, (momentum ? 2 : 1) * size * sizeof *dstate);
   } else if (dstate) {
     memcpy(dstate, ca, size * sizeof *dstate);
@@ -3632,18 +6724,769 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, 
   }
 }
 
-/* @52 ONE HEAD ----------------------------------------------------------------- needs 50 51 -- */
+/* One read between tokens. */
+static void MIRAS__FN(frozen_read)(const miras__plan *p, const float *w0, const float *gain,
+                                   const float *bias, float *state, uint64_t position,
+                                   const float *q, float *o, float *scratch) {
+  miras__work work, *k = &work;
+  MIRAS__FN(parts) v;
+  const float *y[4], *d[4];
+  size_t r = (size_t)(position % (uint64_t)p->d.chunk) * (size_t)p->d.steps;
+  int l;
+  miras__work_layout(p, scratch, 0, k);
+  MIRAS__FN(open_state)(p, state, &v);
+  if (position == 0) MIRAS__FN(begin)(p, &v, w0);
+  MIRAS__FN(load_inv)(p, k, v.scalars + 4);
+  for (l = 0; l < p->layers; l++) {
+    y[l] = v.y[l];
+    d[l] = v.d[l];
+  }
+  MIRAS__FN(read_rows)(p, k, r ? MIRAS__READS(p, v.a, v.w) : v.w, v.s, gain, bias, y, d,
+                       r && MIRAS__FOLLOWS(p), v.g, v.ca, v.scalars + 1, r, 1, q,
+                       (size_t)p->d.key_dim, o, (size_t)p->d.value_dim, 0);
+}
+
+/* @53 MESA ENGINE ----------------------------------------------------- needs 14 22 23 25 26 -- */
+
+/* Matrix memories whose weights are the exact minimiser over all pairs so far (von Oswald 2023,
+ * MesaNet 2025). k and q stand for phi(k) and phi(q), n features wide; Lambda = diag(lambda):
+ *   H_t = alpha_t H_(t-1) + eta_t k_t k_t'     G_t = alpha_t G_(t-1) + eta_t k_t v_t'
+ *   x_t = (H_t + Lambda)^-1 q_t                y_t = G_t' x_t
+ * H starts at 0 and G at the initial memory. Inside a chunk, t counted from 1,
+ *   H_t = B_t H_0 + sum_(j<=t) N_tj k_j k_j'   N_tt = eta_t, N_tj = alpha_t N_(t-1)j
+ *   G_t = B_t G_0 + sum_(j<=t) N_tj k_j v_j'   B_t = alpha_t B_(t-1)
+ * by recursion, so that gates of exactly 0 and 1 need no care, and a product with H_t never forms
+ * it: H_t s = B_t H_0 s + sum_j N_tj k_j (k_j . s). Any chunk length gives the same memory.
+ *
+ * The solutions of all tokens of a chunk are found together by conjugate gradients, each row by its
+ * own chain of operations: how many rows run side by side, and when the others stop, changes no
+ * bit. A row stops when |r|^2 <= tolerance |q|^2. No guard is added to the quotients: r = 0 stops
+ * first, and the usual 1e-5 would stall the solve long before that. */
+
+/* Rows of coefficients for tokens t..t+m-1, r0.. of the chunk, into rows 1.. of k->n, k->b; row 0
+ * is the one before: its r0 coefficients `before` and B `scale`. */
+static void MIRAS__FN(newton_rows)(const miras__plan *p, miras__newton_work *k,
+                                   const miras__head_io *io, size_t t, size_t r0, size_t m,
+                                   const float *before, float scale) {
+  size_t c = (size_t)p->d.chunk, i;
+  if (r0) memcpy(k->n, before, r0 * sizeof *k->n);
+  k->b[0] = r0 ? scale : 1;
+  for (i = 0; i < m; i++) {
+    float alpha = io->keep[(t + i) * io->ld_keep];
+    MIRAS__FN(scale)(k->n + (i + 1) * c, alpha, k->n + i * c, r0 + i);
+    k->n[(i + 1) * c + r0 + i] = io->step[(t + i) * io->ld_step];
+    k->b[i + 1] = alpha * k->b[i];
+  }
+}
+
+/* k->kt = the transpose of `rows` keys [rows, n]. */
+static void MIRAS__FN(newton_transpose)(const miras__plan *p, miras__newton_work *k,
+                                        const float *keys, size_t rows) {
+  size_t c = (size_t)p->d.chunk, n = (size_t)p->in[0], i, j;
+  for (j = 0; j < rows; j++)
+    for (i = 0; i < n; i++) k->kt[i * c + j] = keys[j * n + i];
+}
+
+/* x [m, n] = (H_i + Lambda)^-1 phi(q_i), where H_i has coefficients b[i] and row i of cn [m, C] and
+ * sees the first n0 + i keys. phi: a miras_feature of q's width. */
+static void MIRAS__FN(newton_solve)(const miras__plan *p, miras__newton_work *k, const float *h,
+                                    const float *keys, const float *cn, const float *b, size_t n0,
+                                    size_t m, int phi, const float *q, size_t ldq, float *x) {
+  size_t c = (size_t)p->d.chunk, n = (size_t)p->in[0], from = 0, to = m, i, count;
+  size_t wide = phi == MIRAS_FEATURE_IDENTITY ? n : (size_t)p->d.key_dim;
+  int step;
+  for (i = 0; i < m; i++) {
+    float *r = k->r + i * n, size;
+    MIRAS__FN(feature_fwd)(phi, r, q + i * ldq, wide);
+    memcpy(k->s + i * n, r, n * sizeof *r);
+    memset(x + i * n, 0, n * sizeof *x);
+    size = MIRAS__FN(dot)(r, r, n);
+    k->limit[i] = p->d.tolerance * size;
+    k->rr[i] = size <= 0 ? -1 : size;              /* NaN goes on, once, to spoil its own row */
+  }
+  for (step = 0; step < p->d.iterations; step++) {
+    float *s, *u, *w;
+    while (from < to && k->rr[from] < 0) from++;
+    while (from < to && k->rr[to - 1] < 0) to--;
+    if (from == to) break;
+    s = k->s + from * n;
+    u = k->u + from * n;
+    w = k->w + from * c;
+    count = n0 + to - 1;
+    MIRAS__FN(gemm)(MIRAS__SET, u, n, s, n, 1, h, n, 1, to - from, n, n, -1, k->pack);
+    for (i = from; i < to; i++) MIRAS__FN(scale)(k->u + i * n, b[i], k->u + i * n, n);
+    if (count) {
+      MIRAS__FN(gemm)(MIRAS__SET, w, c, s, n, 1, k->kt, c, 1, to - from, count, n, -1, k->pack);
+      for (i = from; i < to; i++)
+        MIRAS__FN(mul)(k->w + i * c, cn + i * c, k->w + i * c, n0 + i);
+      MIRAS__FN(gemm)(MIRAS__ADD, u, n, w, c, 1, keys, n, 1, to - from, n, count,
+                      (ptrdiff_t)(n0 + from) - 1, k->pack);
+    }
+    for (i = from; i < to; i++) {
+      float *si = k->s + i * n, *ui = k->u + i * n, *ri = k->r + i * n, along, length, next;
+      if (k->rr[i] < 0) continue;
+      MIRAS__FN(muladd)(ui, k->lambda, si, n);
+      along = MIRAS__FN(dot)(si, ui, n);
+      if (along <= 0) {                            /* only when the squares have vanished */
+        k->rr[i] = -1;
+        continue;
+      }
+      length = k->rr[i] / along;
+      MIRAS__FN(axpy)(x + i * n, length, si, n);
+      MIRAS__FN(axpy)(ri, -length, ui, n);
+      next = MIRAS__FN(dot)(ri, ri, n);
+      if (next > k->limit[i]) {
+        MIRAS__FN(scale)(si, next / k->rr[i], si, n);
+        MIRAS__FN(add)(si, ri, n);
+        k->rr[i] = next;
+      } else {
+        k->rr[i] = -1;
+      }
+    }
+  }
+}
+
+/* y [m, dv] = G_i' x_i with the letters of newton_solve. */
+static void MIRAS__FN(newton_answer)(const miras__plan *p, miras__newton_work *k, const float *g,
+                                     const float *values, const float *cn, const float *b,
+                                     size_t n0, size_t m, const float *x, float *y, size_t ldy) {
+  size_t c = (size_t)p->d.chunk, n = (size_t)p->in[0], dv = (size_t)p->d.value_dim, i;
+  size_t count = n0 + m - 1;
+  MIRAS__FN(gemm)(MIRAS__SET, y, ldy, x, n, 1, g, dv, 1, m, dv, n, -1, k->pack);
+  for (i = 0; i < m; i++) MIRAS__FN(scale)(y + i * ldy, b[i], y + i * ldy, dv);
+  if (!count) return;
+  MIRAS__FN(gemm)(MIRAS__SET, k->w, c, x, n, 1, k->kt, c, 1, m, count, n, -1, k->pack);
+  for (i = 0; i < m; i++) MIRAS__FN(mul)(k->w + i * c, cn + i * c, k->w + i * c, n0 + i);
+  MIRAS__FN(gemm)(MIRAS__ADD, y, ldy, k->w, c, 1, values, dv, 1, m, dv, count, (ptrdiff_t)n0 - 1,
+                  k->pack);
+}
+
+static void MIRAS__FN(newton_forward)(const miras__plan *p, const float *w0, const float *raw,
+                                      float *state, uint64_t position, const miras__head_io *io,
+                                      float *tape, float *scratch) {
+  miras__newton_work work, *k = &work;
+  size_t c = (size_t)p->d.chunk, n = (size_t)p->in[0], dv = (size_t)p->d.value_dim;
+  size_t dk = (size_t)p->d.key_dim, t = 0, length = (size_t)io->length, i;
+  int phi = (int)p->d.feature;
+  float *h = state, *g = state + p->at_w, *keys = state + p->at_y[0], *values = state + p->at_d[0];
+  float *open = state + p->at_n, *scale = state + p->at_scalars;
+  miras__newton_layout(p, scratch, 0, k);
+  MIRAS__FN(map_softplus)(k->lambda, raw, n);
+  if (position == 0 && length) {
+    memset(h, 0, n * n * sizeof *h);
+    memcpy(g, w0, p->weights * sizeof *g);
+  }
+  while (t < length) {
+    size_t r0 = (size_t)((position + t) % c), m = c - r0;
+    float *kept = NULL, *x = k->x;
+    if (m > length - t) m = length - t;
+    if (tape) {
+      kept = tape + t / c * p->tape_chunk;
+      memcpy(kept, h, n * n * sizeof *kept);
+      memcpy(kept + n * n, g, p->weights * sizeof *kept);
+      x = kept + n * n + p->weights;
+    }
+    for (i = 0; i < m; i++) {
+      MIRAS__FN(feature_fwd)(phi, keys + (r0 + i) * n, io->k + (t + i) * io->ldk, dk);
+      memcpy(values + (r0 + i) * dv, io->v + (t + i) * io->ldv, dv * sizeof *values);
+    }
+    MIRAS__FN(newton_rows)(p, k, io, t, r0, m, open, scale[0]);
+    MIRAS__FN(newton_transpose)(p, k, keys, r0 + m);
+    if (io->surprise)                              /* 1/2 |v - M(k)|^2 before each write */
+      for (i = 0; i < m; i++) {
+        const float *cn = k->n + i * c, *b = k->b + i;
+        MIRAS__FN(newton_solve)(p, k, h, keys, cn, b, r0 + i, 1, MIRAS_FEATURE_IDENTITY,
+                                keys + (r0 + i) * n, n, k->x);
+        MIRAS__FN(newton_answer)(p, k, g, values, cn, b, r0 + i, 1, k->x, k->row, dv);
+        MIRAS__FN(axpy)(k->row, -1, values + (r0 + i) * dv, dv);
+        io->surprise[t + i] = 0.5f * MIRAS__FN(dot)(k->row, k->row, dv);
+      }
+    if (io->q) {
+      MIRAS__FN(newton_solve)(p, k, h, keys, k->n + c, k->b + 1, r0 + 1, m, phi,
+                              io->q + t * io->ldq, io->ldq, x);
+      MIRAS__FN(newton_answer)(p, k, g, values, k->n + c, k->b + 1, r0 + 1, m, x,
+                               io->y + t * io->ldy, io->ldy);
+    }
+    if (r0 + m == c) {
+      for (i = 0; i < c; i++)
+        MIRAS__FN(scale)(k->u + i * n, k->n[m * c + i], keys + i * n, n);
+      MIRAS__FN(scale)(h, k->b[m], h, n * n);
+      MIRAS__FN(scale)(g, k->b[m], g, p->weights);
+      MIRAS__FN(gemm)(MIRAS__ADD, h, n, k->u, 1, n, keys, n, 1, n, n, c, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__ADD, g, dv, k->u, 1, n, values, dv, 1, n, dv, c, -1, k->pack);
+      /* nothing of a closed chunk stays behind: how calls were cut must not show in the state */
+      memset(open, 0, c * sizeof *open);
+      scale[0] = 0;
+    } else {
+      memcpy(open, k->n + m * c, (r0 + m) * sizeof *open);
+      scale[0] = k->b[m];
+    }
+    t += m;
+  }
+}
+
+/* One read between tokens. */
+static void MIRAS__FN(newton_read)(const miras__plan *p, const float *w0, const float *raw,
+                                   float *state, uint64_t position, const float *q, float *o,
+                                   float *scratch) {
+  miras__newton_work work, *k = &work;
+  size_t n = (size_t)p->in[0], r = (size_t)(position % (uint64_t)p->d.chunk);
+  const float *g = position ? state + p->at_w : w0, *keys = state + p->at_y[0];
+  const float *open = state + p->at_n;
+  float b = r ? state[p->at_scalars] : 1;
+  miras__newton_layout(p, scratch, 0, k);
+  MIRAS__FN(map_softplus)(k->lambda, raw, n);
+  MIRAS__FN(newton_transpose)(p, k, keys, r);
+  MIRAS__FN(newton_solve)(p, k, state, keys, open, &b, r, 1, (int)p->d.feature, q, n, k->x);
+  MIRAS__FN(newton_answer)(p, k, g, state + p->at_d[0], open, &b, r, 1, k->x, o,
+                           (size_t)p->d.value_dim);
+}
+
+/* Adjoint, chunk by chunk from the last; bo the cotangents of y, a leading b those of the rest.
+ *   bx_t = G_t bo_t                z_t = (H_t + Lambda)^-1 bx_t, solved like x     bq_t = z_t
+ *   blambda = -sum_t z_t (.) x_t   bG_t = x_t bo_t'     bH_t = -(z_t x_t' + x_t z_t')/2
+ * This is the derivative of the exact solution; that of the truncated one differs by the residual,
+ * which is why both solves stop at the same tolerance. H is symmetric, and its adjoint is kept so.
+ * Through the sums of the chunk, all j <= t:
+ *   bN_tj = (k_j.x_t) (v_j.bo_t - k_j.z_t)     bB_t = x_t.(G_0 bo_t) - x_t.(H_0 z_t)
+ *   bk_j = sum_t N_tj ((v_j.bo_t - k_j.z_t) x_t - (k_j.x_t) z_t)
+ *   bv_j = sum_t N_tj (k_j.x_t) bo_t
+ *   bG_0 = sum_t B_t x_t bo_t'                 bH_0 = -sum_t B_t (z_t x_t' + x_t z_t')/2
+ * and from the cotangents bH, bG of the state that a full chunk leaves, N, B being its last row's,
+ *   bk_j += N_j (2 bH k_j + bG v_j)   bv_j += N_j bG' k_j   bN_j += k_j.(bH k_j) + k_j.(bG v_j)
+ *   bB += <bH, H_0> + <bG, G_0>       bH_0 += B bH           bG_0 += B bG
+ * Coefficients, from the last token to the first:
+ *   balpha_t = B_(t-1) bB_t + sum_(j<t) N_(t-1)j bN_tj       beta_t = bN_tt
+ *   and alpha_t times the cotangents of row t go to row t-1. */
+static void MIRAS__FN(newton_backward)(const miras__plan *p, const float *raw, const float *tape,
+                                       uint64_t position, const miras__head_io *io,
+                                       const float *dy, size_t lddy, const miras__head_grads *out,
+                                       float *dw0, float *draw, float *dstate, float *scratch) {
+  miras__newton_work work, *k = &work;
+  size_t c = (size_t)p->d.chunk, n = (size_t)p->in[0], dv = (size_t)p->d.value_dim;
+  size_t length = (size_t)io->length, square = n * n, chunk = length / c + (length % c != 0), i, j;
+  size_t dk = (size_t)p->d.key_dim;
+  int phi = (int)p->d.feature;
+  const float *cn, *cb;
+  miras__newton_layout(p, scratch, 1, k);
+  MIRAS__FN(map_softplus)(k->lambda, raw, n);
+  memset(k->blambda, 0, n * sizeof(float));
+  memset(k->bh, 0, square * sizeof(float));
+  memset(k->bg, 0, p->weights * sizeof(float));
+  if (dstate) {
+    for (i = 0; i < n; i++)
+      for (j = 0; j < n; j++) k->bh[i * n + j] = 0.5f * (dstate[i * n + j] + dstate[j * n + i]);
+    memcpy(k->bg, dstate + square, p->weights * sizeof(float));
+  }
+  cn = k->n + c;                                   /* the rows of the chunk's own tokens */
+  cb = k->b + 1;
+  while (chunk-- > 0) {
+    size_t t = chunk * c, m = length - t < c ? length - t : c;
+    const float *h = tape + chunk * p->tape_chunk, *g = h + square, *x = g + p->weights;
+    const float *bo = dy + t * lddy;
+    for (i = 0; i < m; i++) {
+      MIRAS__FN(feature_fwd)(phi, k->k + i * n, io->k + (t + i) * io->ldk, dk);
+      memcpy(k->v + i * dv, io->v + (t + i) * io->ldv, dv * sizeof(float));
+    }
+    MIRAS__FN(newton_rows)(p, k, io, t, 0, m, NULL, 1);
+    MIRAS__FN(newton_transpose)(p, k, k->k, m);
+    memset(k->bn, 0, m * c * sizeof(float));
+    memset(k->bb, 0, m * sizeof(float));
+    memset(k->bk, 0, m * n * sizeof(float));
+    memset(k->bv, 0, m * dv * sizeof(float));
+    if (m == c) {                                  /* the state that the chunk leaves */
+      const float *last = cn + (m - 1) * c;
+      float *bn = k->bn + (m - 1) * c;
+      MIRAS__FN(gemm)(MIRAS__SET, k->u, n, k->k, n, 1, k->bh, n, 1, m, n, n, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__SET, k->s, n, k->v, dv, 1, k->bg, 1, dv, m, n, dv, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__SET, k->bv, dv, k->k, n, 1, k->bg, dv, 1, m, dv, n, -1, k->pack);
+      for (i = 0; i < m; i++) {
+        float *u = k->u + i * n, *s = k->s + i * n;
+        MIRAS__FN(add)(s, u, n);
+        bn[i] = MIRAS__FN(dot)(k->k + i * n, s, n);
+        MIRAS__FN(add)(s, u, n);
+        MIRAS__FN(scale)(k->bk + i * n, last[i], s, n);
+        MIRAS__FN(scale)(k->bv + i * dv, last[i], k->bv + i * dv, dv);
+      }
+      k->bb[m - 1] = MIRAS__FN(dot)(k->bh, h, square) + MIRAS__FN(dot)(k->bg, g, p->weights);
+      MIRAS__FN(scale)(k->bh, cb[m - 1], k->bh, square);
+      MIRAS__FN(scale)(k->bg, cb[m - 1], k->bg, p->weights);
+    }
+    /* bx, z */
+    MIRAS__FN(gemm)(MIRAS__SET, k->vo, c, bo, lddy, 1, k->v, 1, dv, m, m, dv, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SET, k->t, n, bo, lddy, 1, g, 1, dv, m, n, dv, -1, k->pack);
+    for (i = 0; i < m; i++) {
+      k->bb[i] += MIRAS__FN(dot)(x + i * n, k->t + i * n, n);
+      MIRAS__FN(scale)(k->t + i * n, cb[i], k->t + i * n, n);
+      MIRAS__FN(mul)(k->w + i * c, cn + i * c, k->vo + i * c, i + 1);
+    }
+    MIRAS__FN(gemm)(MIRAS__ADD, k->t, n, k->w, c, 1, k->k, n, 1, m, n, m, 0, k->pack);
+    MIRAS__FN(newton_solve)(p, k, h, k->k, cn, cb, 1, m, MIRAS_FEATURE_IDENTITY, k->t, n, k->z);
+    /* everything else */
+    MIRAS__FN(gemm)(MIRAS__SET, k->xk, c, x, n, 1, k->kt, c, 1, m, m, n, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SET, k->zk, c, k->z, n, 1, k->kt, c, 1, m, m, n, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SET, k->t, n, k->z, n, 1, h, n, 1, m, n, n, -1, k->pack);
+    for (i = 0; i < m; i++) {
+      const float *row = cn + i * c;
+      float *xk = k->xk + i * c, *zk = k->zk + i * c, *vo = k->vo + i * c, *bn = k->bn + i * c;
+      k->bb[i] -= MIRAS__FN(dot)(x + i * n, k->t + i * n, n);
+      for (j = 0; j <= i; j++) {
+        float b = vo[j] - zk[j];
+        bn[j] += xk[j] * b;
+        vo[j] = row[j] * b;                        /* of x_t in bk_j */
+        xk[j] *= row[j];
+      }
+      for (; j < m; j++) vo[j] = xk[j] = 0;
+      for (j = 0; j < n; j++) k->blambda[j] -= k->z[i * n + j] * x[i * n + j];
+      if (out->q) {
+        const float *q = io->q + (t + i) * io->ldq;
+        MIRAS__FN(feature_fwd)(phi, k->u, q, dk);
+        MIRAS__FN(feature_bwd)(phi, out->q + (t + i) * out->ldq, k->z + i * n, q, k->u, dk);
+      }
+    }
+    MIRAS__FN(gemm)(MIRAS__ADD, k->bk, n, k->vo, 1, c, x, n, 1, m, n, m, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SUB, k->bk, n, k->xk, 1, c, k->z, n, 1, m, n, m, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__ADD, k->bv, dv, k->xk, 1, c, bo, lddy, 1, m, dv, m, -1, k->pack);
+    for (i = 0; i < m; i++) {
+      if (out->k)
+        MIRAS__FN(feature_bwd)(phi, out->k + (t + i) * out->ldk, k->bk + i * n,
+                               io->k + (t + i) * io->ldk, k->k + i * n, dk);
+      if (out->v) memcpy(out->v + (t + i) * out->ldv, k->bv + i * dv, dv * sizeof(float));
+      MIRAS__FN(scale)(k->u + i * n, cb[i], x + i * n, n);
+      MIRAS__FN(scale)(k->o + i * dv, cb[i], bo + i * lddy, dv);
+    }
+    MIRAS__FN(gemm)(MIRAS__ADD, k->bg, dv, x, 1, n, k->o, dv, 1, n, dv, m, -1, k->pack);
+    MIRAS__FN(gemm)(MIRAS__SET, k->square, n, k->z, 1, n, k->u, n, 1, n, n, m, -1, k->pack);
+    for (i = 0; i < n; i++)
+      for (j = 0; j < n; j++)
+        k->bh[i * n + j] -= 0.5f * (k->square[i * n + j] + k->square[j * n + i]);
+    /* gates */
+    for (i = m; i-- > 0;) {
+      float *bn = k->bn + i * c, alpha = io->keep[(t + i) * io->ld_keep], dalpha;
+      dalpha = k->b[i] * k->bb[i];
+      if (i) dalpha += MIRAS__FN(dot)(k->n + i * c, bn, i);
+      if (out->keep) out->keep[(t + i) * out->ld_keep] = dalpha;
+      if (out->step) out->step[(t + i) * out->ld_step] = bn[i];
+      if (!i) continue;
+      MIRAS__FN(axpy)(bn - c, alpha, bn, i);
+      k->bb[i - 1] += alpha * k->bb[i];
+    }
+  }
+  MIRAS__FN(map_sigmoid)(k->u, raw, n);
+  MIRAS__FN(muladd)(draw, k->blambda, k->u, n);
+  if (position == 0) {
+    MIRAS__FN(add)(dw0, k->bg, p->weights);
+    if (dstate) memset(dstate, 0, p->head_dstate * sizeof *dstate);
+  } else if (dstate) {
+    memcpy(dstate, k->bh, square * sizeof *dstate);
+    memcpy(dstate + square, k->bg, p->weights * sizeof *dstate);
+  }
+}
+
+/* @54 ATTENTION ENGINE --------------------------------------------------- needs 14 22 23 25 -- */
+
+/* The nonparametric memory: the last `window` pairs themselves (w of them), and an answer that
+ * minimises sum_i s_i 1/2 |v_i - y|^2 over y, which is softmax attention (Nadaraya and Watson):
+ *   y_t = sum_i s_i v_i / sum_i s_i     s_i = exp(k_i . q_t / sqrt(dk))     t - w < i <= t
+ * Pairs are taken in by blocks that lie on a grid counted from the start of the sequence, with the
+ * running maximum of the scores and the running sum of weights (Milakov 2018, Dao 2022). So what a
+ * token reads is one chain of operations over its own pairs, whether it came alone or among others.
+ *
+ * Scores are held transposed, S' = K Q' [pairs, queries]: then neither product repacks K or V, the
+ * softmax runs across queries without a horizontal step, and a single query costs no more than its
+ * reads of memory. Pairs outside a query's window are left out of its sums, not multiplied by 0. */
+
+/* C [M, N] += A B over those k in 0..K-1 with lo <= k - i < hi: a band of A [M, K]. Each element
+ * adds in the order of k, strips of rows are only a schedule. */
+static void MIRAS__FN(band)(float *C, size_t ldc, const float *A, size_t ars, size_t acs,
+                            const float *B, size_t brs, size_t M, size_t N, size_t K, ptrdiff_t lo,
+                            ptrdiff_t hi, float *pack) {
+  ptrdiff_t rows = (ptrdiff_t)M, depth = (ptrdiff_t)K, i, m, r;
+  if (lo + rows - 1 <= 0) {
+    i = hi < 1 ? 1 - hi : 0;                       /* rows before have nothing */
+    if (i < rows)
+      MIRAS__FN(gemm)(MIRAS__ADD, C + (size_t)i * ldc, ldc, A + (size_t)i * ars, ars, acs, B, brs,
+                      1, M - (size_t)i, N, K, hi >= depth ? -1 : hi - 1 + i, pack);
+    return;
+  }
+  for (i = 0; i < rows; i += m) {
+    ptrdiff_t from, to, part;
+    m = rows - i < 8 ? rows - i : 8;
+    from = i + m - 1 + lo > 0 ? i + m - 1 + lo : 0;     /* from..to is common to the strip */
+    to = i + hi < depth ? i + hi : depth;
+    if (from > to) from = to = depth;                   /* nothing is: all of it is before */
+    for (part = 0; part < 3; part++) {
+      if (part == 1) {
+        if (from < to)
+          MIRAS__FN(gemm)(MIRAS__ADD, C + (size_t)i * ldc, ldc,
+                          A + (size_t)i * ars + (size_t)from * acs, ars, acs,
+                          B + (size_t)from * brs, brs, 1, (size_t)m, N, (size_t)(to - from), -1,
+                          pack);
+        continue;
+      }
+      for (r = i; r < i + m; r++) {
+        ptrdiff_t a = r + lo > 0 ? r + lo : 0, b = r + hi < depth ? r + hi : depth;
+        if (part == 0 && b > from) b = from;
+        if (part == 2 && a < to) a = to;
+        if (a < b)
+          MIRAS__FN(gemm)(MIRAS__ADD, C + (size_t)r * ldc, ldc,
+                          A + (size_t)r * ars + (size_t)a * acs, ars, acs, B + (size_t)a * brs,
+                          brs, 1, 1, N, (size_t)(b - a), -1, pack);
+      }
+    }
+  }
+}
+
+/* The pairs of one head: of the call's tokens from 0 on, and before them those of the ring. */
+typedef struct MIRAS__FN(held) {
+  const float *ring_k, *ring_v, *k, *v;
+  size_t ldk, ldv, dk, dv, window;
+  uint64_t position;
+} MIRAS__FN(held);
+
+static void MIRAS__FN(hold)(const miras__plan *p, MIRAS__FN(held) *h, const float *ring_k,
+                            const float *ring_v, uint64_t position, const miras__head_io *io) {
+  h->ring_k = ring_k;
+  h->ring_v = ring_v;
+  h->k = io ? io->k : NULL;
+  h->v = io ? io->v : NULL;
+  h->ldk = io ? io->ldk : 0;
+  h->ldv = io ? io->ldv : 0;
+  h->dk = (size_t)p->d.key_dim;
+  h->dv = (size_t)p->d.value_dim;
+  h->window = (size_t)p->d.window;
+  h->position = position;
+}
+
+/* Row of the ring that token j < 0 lies in. */
+static size_t MIRAS__FN(slot)(const MIRAS__FN(held) *h, ptrdiff_t j) {
+  return (size_t)((h->position - (uint64_t)-j) % h->window);
+}
+
+/* How many of the pairs j.. (at most count) lie together; where, and how far apart. */
+static size_t MIRAS__FN(together)(const MIRAS__FN(held) *h, ptrdiff_t j, size_t count,
+                                  const float **k, size_t *ldk, const float **v, size_t *ldv) {
+  size_t row, most;
+  if (j >= 0) {
+    *k = h->k + (size_t)j * h->ldk;
+    *v = h->v + (size_t)j * h->ldv;
+    *ldk = h->ldk;
+    *ldv = h->ldv;
+    return count;
+  }
+  row = MIRAS__FN(slot)(h, j);
+  *k = h->ring_k + row * h->dk;
+  *v = h->ring_v + row * h->dv;
+  *ldk = h->dk;
+  *ldv = h->dv;
+  most = h->window - row < (size_t)-j ? h->window - row : (size_t)-j;
+  return count < most ? count : most;
+}
+
+/* Pairs j..j+count-1, copied to spare_k, spare_v [KEYS, ...] where they do not lie together. */
+static void MIRAS__FN(fetch)(const MIRAS__FN(held) *h, ptrdiff_t j, size_t count, float *spare_k,
+                             float *spare_v, const float **k, size_t *ldk, const float **v,
+                             size_t *ldv) {
+  size_t done = MIRAS__FN(together)(h, j, count, k, ldk, v, ldv), at = 0, i;
+  if (done == count) return;
+  for (;;) {
+    for (i = 0; i < done; i++) {
+      memcpy(spare_k + (at + i) * h->dk, *k + i * *ldk, h->dk * sizeof(float));
+      memcpy(spare_v + (at + i) * h->dv, *v + i * *ldv, h->dv * sizeof(float));
+    }
+    at += done;
+    if (at == count) break;
+    done = MIRAS__FN(together)(h, j + (ptrdiff_t)at, count - at, k, ldk, v, ldv);
+  }
+  *k = spare_k;
+  *v = spare_v;
+  *ldk = h->dk;
+  *ldv = h->dv;
+}
+
+/* The first pair of the sequence or of a window that starts at j, whichever is later. */
+static ptrdiff_t MIRAS__FN(oldest)(const MIRAS__FN(held) *h, ptrdiff_t j) {
+  return j < 0 && (uint64_t)-j > h->position ? -(ptrdiff_t)h->position : j;
+}
+
+/* One past the last pair of j's block on the grid. */
+static ptrdiff_t MIRAS__FN(block_end)(const MIRAS__FN(held) *h, ptrdiff_t j) {
+  uint64_t at = j < 0 ? h->position - (uint64_t)-j : h->position + (uint64_t)j;
+  return j + MIRAS__KEYS - (ptrdiff_t)(at % MIRAS__KEYS);
+}
+
+/* y [n, ld] = the transpose of x [rows, ldx], scaled, rows of y `rows` apart. */
+static void MIRAS__FN(flip)(float *y, const float *x, size_t ldx, size_t rows, size_t n,
+                            float factor) {
+  size_t i, j;
+  for (i = 0; i < rows; i++)
+    for (j = 0; j < n; j++) y[j * rows + i] = factor * x[i * ldx + j];
+}
+
+/* Take in a block of scores s [count, m], a column per query: the new maximum, what is left of the
+ * old sums (fade), the weights in place of the scores, the new sums of weights. A query whose
+ * scores were all -infinity so far keeps sums of 0. */
+static void MIRAS__FN(take_in)(float *s, float *top, float *sum, float *fade, size_t count,
+                               size_t m) {
+  const vf low = V_SET1(-FLT_MAX);
+  size_t i, j;
+  for (i = 0; i < m; i += V_W) {
+    vf old = V_LOAD_N(top + i, m - i), most = old, base, left, total;
+    for (j = 0; j < count; j++) most = V_MAX(V_LOAD_N(s + j * m + i, m - i), most);
+    base = V_SELECT(V_LT(most, low), V_ZERO(), most);
+    left = MIRAS__FN(v_exp)(V_SUB(old, base));
+    total = V_MUL(V_LOAD_N(sum + i, m - i), left);
+    for (j = 0; j < count; j++) {
+      vf e = MIRAS__FN(v_exp)(V_SUB(V_LOAD_N(s + j * m + i, m - i), base));
+      total = V_ADD(total, e);
+      V_STORE_N(s + j * m + i, e, m - i);
+    }
+    V_STORE_N(top + i, most, m - i);
+    V_STORE_N(fade + i, left, m - i);
+    V_STORE_N(sum + i, total, m - i);
+  }
+}
+
+/* The same for a single query, the same operations with vectors of pairs: 0.4 us per 1024 scores
+ * instead of 25. */
+static void MIRAS__FN(take_in_one)(float *s, float *top, float *sum, float *fade, size_t count) {
+  float most = *top, total = *sum, base;
+  size_t j;
+  for (j = 0; j < count; j++) most = s[j] > most ? s[j] : most;
+  base = most < -FLT_MAX ? 0 : most;
+  V_STORE_N(fade, MIRAS__FN(v_exp)(V_SET1(*top - base)), 1);
+  total *= *fade;
+  for (j = 0; j < count; j += V_W) {
+    vf e = MIRAS__FN(v_exp)(V_SUB(V_LOAD_N(s + j, count - j), V_SET1(base)));
+    V_STORE_N(s + j, e, count - j);
+  }
+  for (j = 0; j < count; j++) total += s[j];
+  *top = most;
+  *sum = total;
+}
+
+/* Answers k->o [m, dv] to queries q, those of tokens t.. delayed by `delay`: query i reads pairs
+ * t + i - delay - w < j <= t + i - delay. Leaves the base of the scores in k->top and 1 / sum in
+ * k->sum. */
+static void MIRAS__FN(pairs_attend)(const MIRAS__FN(held) *h, miras__pairs_work *k,
+                                    const float *q, size_t ldq, ptrdiff_t t, size_t m,
+                                    ptrdiff_t delay) {
+  size_t dk = h->dk, dv = h->dv, i;
+  ptrdiff_t w = (ptrdiff_t)h->window, rows = (ptrdiff_t)m, last = t + rows - delay, j, end;
+  MIRAS__FN(flip)(k->qt, q, ldq, m, dk, 1 / sqrtf((float)dk));
+  MIRAS__FN(fill)(k->top, -HUGE_VALF, m);
+  memset(k->sum, 0, m * sizeof *k->sum);
+  memset(k->o, 0, m * dv * sizeof *k->o);
+  for (j = MIRAS__FN(oldest)(h, t - delay - w + 1); j < last; j = end) {
+    ptrdiff_t hi = t - delay - j + 1, lo = hi - w, x;   /* query i reads i + lo <= x < i + hi */
+    size_t count, ldk, ldv;
+    const float *keys, *values;
+    end = MIRAS__FN(block_end)(h, j);
+    if (end > last) end = last;
+    count = (size_t)(end - j);
+    MIRAS__FN(fetch)(h, j, count, k->k, k->v, &keys, &ldk, &values, &ldv);
+    if (m == 1)                                    /* S is a row as well; 6 us per 1024, not 20 */
+      MIRAS__FN(gemm)(MIRAS__SET, k->s, count, k->qt, dk, 1, keys, 1, ldk, 1, count, dk, -1,
+                      k->pack);
+    else
+      MIRAS__FN(gemm)(MIRAS__SET, k->s, m, keys, ldk, 1, k->qt, m, 1, count, m, dk, -1, k->pack);
+    for (x = 0; x < end - j; x++) {
+      ptrdiff_t before = x - hi + 1, after = x - lo + 1;
+      float *row = k->s + (size_t)x * m;
+      if (before > 0)
+        MIRAS__FN(fill)(row, -HUGE_VALF, before < rows ? (size_t)before : m);
+      if (after < rows)
+        MIRAS__FN(fill)(row + (after > 0 ? after : 0), -HUGE_VALF,
+                        (size_t)(after > 0 ? rows - after : rows));
+    }
+    if (m == 1) MIRAS__FN(take_in_one)(k->s, k->top, k->sum, k->fade, count);
+    else MIRAS__FN(take_in)(k->s, k->top, k->sum, k->fade, count, m);
+    for (i = 0; i < m; i++)
+      if (!(k->fade[i] >= 1)) MIRAS__FN(scale)(k->o + i * dv, k->fade[i], k->o + i * dv, dv);
+    MIRAS__FN(band)(k->o, dv, k->s, 1, m, values, ldv, m, dv, count, lo, hi, k->pack);
+  }
+  for (i = 0; i < m; i++) {
+    if (MIRAS__FN(oldest)(h, t - delay - w + 1) > t + (ptrdiff_t)i - delay) continue;   /* empty */
+    k->sum[i] = 1 / k->sum[i];
+    if (k->top[i] < -FLT_MAX) k->top[i] = 0;
+    MIRAS__FN(scale)(k->o + i * dv, k->sum[i], k->o + i * dv, dv);
+  }
+}
+
+static void MIRAS__FN(pairs_forward)(const miras__plan *p, float *state, uint64_t position,
+                                     const miras__head_io *io, float *tape, float *scratch) {
+  miras__pairs_work work, *k = &work;
+  MIRAS__FN(held) h;
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, w = (size_t)p->d.window;
+  size_t block = p->d.chunk < MIRAS__KEYS ? (size_t)p->d.chunk : MIRAS__KEYS;
+  size_t length = (size_t)io->length, t, m, i;
+  float *ring_k = state, *ring_v = state + p->at_d[0];
+  miras__pairs_layout(p, scratch, 0, k);
+  MIRAS__FN(hold)(p, &h, ring_k, ring_v, position, io);
+  if (tape && position) {
+    memcpy(tape, ring_k, w * dk * sizeof *tape);
+    memcpy(tape + w * dk, ring_v, w * dv * sizeof *tape);
+  }
+  for (t = 0; t < length; t += m) {
+    m = length - t < block ? length - t : block;
+    if (io->surprise) {                            /* 1/2 |v - M(k)|^2 before each write */
+      MIRAS__FN(pairs_attend)(&h, k, io->k + t * io->ldk, io->ldk, (ptrdiff_t)t, m, 1);
+      for (i = 0; i < m; i++) {
+        MIRAS__FN(axpy)(k->o + i * dv, -1, io->v + (t + i) * io->ldv, dv);
+        io->surprise[t + i] = 0.5f * MIRAS__FN(dot)(k->o + i * dv, k->o + i * dv, dv);
+      }
+    }
+    if (!io->q) continue;
+    MIRAS__FN(pairs_attend)(&h, k, io->q + t * io->ldq, io->ldq, (ptrdiff_t)t, m, 0);
+    for (i = 0; i < m; i++) {
+      memcpy(io->y + (t + i) * io->ldy, k->o + i * dv, dv * sizeof *io->y);
+      if (tape) {
+        float *kept = tape + p->tape_once + (t + i) * p->tape_chunk;
+        memcpy(kept, k->o + i * dv, dv * sizeof *kept);
+        kept[dv] = k->top[i];
+        kept[dv + 1] = k->sum[i];
+      }
+    }
+  }
+  for (t = length > w ? length - w : 0; t < length; t++) {   /* after all reads of the old rows */
+    size_t row = (size_t)((position + t) % w);
+    memcpy(ring_k + row * dk, io->k + t * io->ldk, dk * sizeof *ring_k);
+    memcpy(ring_v + row * dv, io->v + t * io->ldv, dv * sizeof *ring_v);
+  }
+}
+
+/* One read between tokens: as the last token would have read. */
+static void MIRAS__FN(pairs_read)(const miras__plan *p, float *state, uint64_t position,
+                                  const float *q, float *o, float *scratch) {
+  miras__pairs_work work, *k = &work;
+  MIRAS__FN(held) h;
+  miras__pairs_layout(p, scratch, 0, k);
+  MIRAS__FN(hold)(p, &h, state, state + p->at_d[0], position, NULL);
+  MIRAS__FN(pairs_attend)(&h, k, q, (size_t)p->d.key_dim, 0, 1, 1);
+  memcpy(o, k->o, (size_t)p->d.value_dim * sizeof *o);
+}
+
+/* Adjoint, with the weights p_ti = s_i / sum again from the scores, their base and 1 / sum:
+ *   bp_ti = bo_t . v_i     bs_ti = p_ti (bp_ti - bo_t . o_t)
+ *   bq_t = sum_i bs_ti k_i / sqrt(dk)    bk_i = sum_t bs_ti q_t / sqrt(dk)
+ *   bv_i = sum_t p_ti bo_t
+ * The tape holds the ring before the call, and o, base and 1 / sum of each token. dstate, rows of
+ * the ring: what came in for pairs of this call goes to their tokens, what remains belongs to pairs
+ * that were there before. */
+static void MIRAS__FN(pairs_backward)(const miras__plan *p, const float *tape, uint64_t position,
+                                      const miras__head_io *io, const float *dy, size_t lddy,
+                                      const miras__head_grads *g, float *dstate, float *scratch) {
+  miras__pairs_work work, *k = &work;
+  MIRAS__FN(held) h;
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, window = (size_t)p->d.window;
+  size_t block = p->d.chunk < MIRAS__KEYS ? (size_t)p->d.chunk : MIRAS__KEYS;
+  size_t length = (size_t)io->length, t, m, i, x;
+  ptrdiff_t w = (ptrdiff_t)window;
+  const float root = 1 / sqrtf((float)dk);
+  float *ring_bk = dstate, *ring_bv = dstate ? dstate + window * dk : NULL;
+  miras__pairs_layout(p, scratch, 1, k);
+  MIRAS__FN(hold)(p, &h, tape, tape + window * dk, position, io);
+  for (t = 0; t < length; t++) {
+    if (g->k) memset(g->k + t * g->ldk, 0, dk * sizeof *g->k);
+    if (g->v) memset(g->v + t * g->ldv, 0, dv * sizeof *g->v);
+  }
+  if (dstate) {
+    for (t = length > window ? length - window : 0; t < length; t++) {
+      size_t row = (size_t)((position + t) % window);
+      if (g->k) memcpy(g->k + t * g->ldk, ring_bk + row * dk, dk * sizeof *g->k);
+      if (g->v) memcpy(g->v + t * g->ldv, ring_bv + row * dv, dv * sizeof *g->v);
+      memset(ring_bk + row * dk, 0, dk * sizeof *ring_bk);
+      memset(ring_bv + row * dv, 0, dv * sizeof *ring_bv);
+    }
+    if (position < window) {                       /* rows that held nothing before the call */
+      i = (size_t)position;
+      memset(ring_bk + i * dk, 0, (window - i) * dk * sizeof *ring_bk);
+      memset(ring_bv + i * dv, 0, (window - i) * dv * sizeof *ring_bv);
+    }
+  }
+  for (t = 0; t < length; t += m) {
+    const float *bo = dy + t * lddy, *kept = tape + p->tape_once + t * p->tape_chunk;
+    ptrdiff_t last, j, end;
+    m = length - t < block ? length - t : block;
+    MIRAS__FN(flip)(k->qt, io->q + t * io->ldq, io->ldq, m, dk, root);
+    MIRAS__FN(flip)(k->bot, bo, lddy, m, dv, 1);
+    memset(k->bq, 0, m * dk * sizeof *k->bq);
+    for (i = 0; i < m; i++) {
+      const float *o = kept + i * p->tape_chunk;
+      MIRAS__FN(scale)(k->q + i * dk, root, io->q + (t + i) * io->ldq, dk);
+      k->along[i] = MIRAS__FN(dot)(bo + i * lddy, o, dv);
+      k->top[i] = o[dv];
+      k->sum[i] = o[dv + 1];
+    }
+    last = (ptrdiff_t)(t + m);
+    for (j = MIRAS__FN(oldest)(&h, (ptrdiff_t)t - w + 1); j < last; j = end) {
+      ptrdiff_t hi = (ptrdiff_t)t - j + 1, lo = hi - w;
+      size_t count, ldk, ldv, ldbk, ldbv;
+      const float *keys, *values;
+      float *bk, *bv;
+      end = MIRAS__FN(block_end)(&h, j);
+      if (end > last) end = last;
+      count = MIRAS__FN(together)(&h, j, (size_t)(end - j), &keys, &ldk, &values, &ldv);
+      end = j + (ptrdiff_t)count;
+      if (j >= 0) {
+        bk = g->k ? g->k + (size_t)j * g->ldk : NULL;
+        bv = g->v ? g->v + (size_t)j * g->ldv : NULL;
+        ldbk = g->ldk;
+        ldbv = g->ldv;
+      } else {
+        bk = dstate ? ring_bk + MIRAS__FN(slot)(&h, j) * dk : NULL;
+        bv = dstate ? ring_bv + MIRAS__FN(slot)(&h, j) * dv : NULL;
+        ldbk = dk;
+        ldbv = dv;
+      }
+      MIRAS__FN(gemm)(MIRAS__SET, k->s, m, keys, ldk, 1, k->qt, m, 1, count, m, dk, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__SET, k->bs, m, values, ldv, 1, k->bot, m, 1, count, m, dv, -1,
+                      k->pack);
+      for (i = 0; i < m; i += V_W) {
+        vf top = V_LOAD_N(k->top + i, m - i), sum = V_LOAD_N(k->sum + i, m - i);
+        vf along = V_LOAD_N(k->along + i, m - i);
+        for (x = 0; x < count; x++) {
+          float *s = k->s + x * m + i, *bs = k->bs + x * m + i;
+          vf e = V_MUL(MIRAS__FN(v_exp)(V_SUB(V_LOAD_N(s, m - i), top)), sum);
+          V_STORE_N(bs, V_MUL(e, V_SUB(V_LOAD_N(bs, m - i), along)), m - i);
+          V_STORE_N(s, e, m - i);
+        }
+      }
+      if (g->q)
+        MIRAS__FN(band)(k->bq, dk, k->bs, 1, m, keys, ldk, m, dk, count, lo, hi, k->pack);
+      if (bk)
+        MIRAS__FN(band)(bk, ldbk, k->bs, m, 1, k->q, dk, count, dk, m, 1 - hi, 1 - lo, k->pack);
+      if (bv)
+        MIRAS__FN(band)(bv, ldbv, k->s, m, 1, bo, lddy, count, dv, m, 1 - hi, 1 - lo, k->pack);
+    }
+    for (i = 0; i < m && g->q; i++)
+      MIRAS__FN(scale)(g->q + (t + i) * g->ldq, root, k->bq + i * dk, dk);
+  }
+}
+
+/* @56 ONE HEAD ----------------------------------------------------------- needs 50 51 53 54 -- */
 
 /* Run one head of one sequence over io->length tokens. w0 [weights] initial memory, gain and bias
- * [value_dim] of the inner norm, state of this head, position of the first token. q NULL: no reads.
- * tape: NULL or miras__plan_tape floats, then position must lie on the chunk grid. */
+ * [value_dim] of the inner norm (Newton: gain is the raw ridge [features]), state of this head,
+ * position of the first token. q NULL: no reads. tape: NULL or miras__plan_tape floats, then
+ * position must lie on the chunk grid. */
 static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const float *gain,
                                     const float *bias, float *state, uint64_t position,
                                     const miras__head_io *io, float *tape, float *scratch) {
-  if (p->exact)
-    MIRAS__FN(linear_forward)(p, w0, state, position, io, tape, scratch);
-  else
-    MIRAS__FN(frozen_forward)(p, w0, gain, bias, state, position, io, tape, scratch);
+  switch (p->engine) {
+    case MIRAS__RUN_EXACT:
+      MIRAS__FN(exact_forward)(p, w0, state, position, io, tape, scratch);
+      break;
+    case MIRAS__RUN_NEWTON:
+      MIRAS__FN(newton_forward)(p, w0, gain, state, position, io, tape, scratch);
+      break;
+    case MIRAS__RUN_PAIRS:
+      MIRAS__FN(pairs_forward)(p, state, position, io, tape, scratch);
+      break;
+    default:
+      MIRAS__FN(frozen_forward)(p, w0, gain, bias, state, position, io, tape, scratch);
+      break;
+  }
 }
 
 /* The gradient of head_forward; position as in that call. Gradients of tokens are overwritten,
@@ -3653,39 +7496,57 @@ static void MIRAS__FN(head_backward)(const miras__plan *p, const float *gain, co
                                      const miras__head_io *io, const float *dy, size_t lddy,
                                      const miras__head_grads *g, float *dw0, float *dgain,
                                      float *dbias, float *dstate, float *scratch) {
-  if (p->exact)
-    MIRAS__FN(linear_backward)(p, tape, position, io, dy, lddy, g, dw0, dstate, scratch);
-  else
-    MIRAS__FN(frozen_backward)(p, gain, bias, tape, position, io, dy, lddy, g, dw0, dgain, dbias,
-                               dstate, scratch);
+  switch (p->engine) {
+    case MIRAS__RUN_EXACT:
+      MIRAS__FN(exact_backward)(p, tape, position, io, dy, lddy, g, dw0, dstate, scratch);
+      break;
+    case MIRAS__RUN_NEWTON:
+      MIRAS__FN(newton_backward)(p, gain, tape, position, io, dy, lddy, g, dw0, dgain, dstate,
+                                 scratch);
+      break;
+    case MIRAS__RUN_PAIRS:
+      MIRAS__FN(pairs_backward)(p, tape, position, io, dy, lddy, g, dstate, scratch);
+      break;
+    default:
+      MIRAS__FN(frozen_backward)(p, gain, bias, tape, position, io, dy, lddy, g, dw0, dgain, dbias,
+                                 dstate, scratch);
+      break;
+  }
 }
 
 /* One read between tokens: what a query at this point of the sequence would see. */
 static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const float *gain,
                                  const float *bias, float *state, uint64_t position, const float *q,
                                  float *o, float *scratch) {
-  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  if (p->exact) {
-    MIRAS__FN(gemm)(MIRAS__SET, o, dv, q, dk, 1, position ? state : w0, dv, 1, 1, dv, dk, -1,
-                    scratch);
-  } else {
-    miras__work work, *k = &work;
-    MIRAS__FN(parts) v;
-    const float *y[4], *d[4];
-    size_t r = (size_t)(position % (uint64_t)p->d.chunk);
-    int l;
-    miras__work_layout(p, scratch, 0, k);
-    MIRAS__FN(open_state)(p, state, &v);
-    if (position == 0) MIRAS__FN(begin)(p, &v, w0);
-    MIRAS__FN(load_inv)(p, k, v.scalars + 4);
-    for (l = 0; l < p->layers; l++) {
-      y[l] = v.y[l];
-      d[l] = v.d[l];
-    }
-    MIRAS__FN(read_rows)(p, k, v.w, v.s, gain, bias, y, d, r && MIRAS__FOLLOWS(p), v.g, v.scalars,
-                         v.scalars + 1, r ? r - 1 : 0, 1, q, dk, o, dv, 0);
+  switch (p->engine) {
+    case MIRAS__RUN_EXACT:
+      MIRAS__FN(exact_read_at)(p, w0, state, position, q, o, scratch);
+      break;
+    case MIRAS__RUN_NEWTON:
+      MIRAS__FN(newton_read)(p, w0, gain, state, position, q, o, scratch);
+      break;
+    case MIRAS__RUN_PAIRS:
+      MIRAS__FN(pairs_read)(p, state, position, q, o, scratch);
+      break;
+    default:
+      MIRAS__FN(frozen_read)(p, w0, gain, bias, state, position, q, o, scratch);
+      break;
   }
 }
+/* w [weights] of the exact engine: what head_read would see at a position past 0. */
+static void MIRAS__FN(head_weights)(const miras__plan *p, float *w, float *state,
+                                    uint64_t position, float *scratch) {
+  size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps;
+  size_t rows = (size_t)(position % (uint64_t)chunk) * steps;
+  miras__block work;
+  miras__open open;
+  memcpy(w, state, p->weights * sizeof *w);
+  if (!rows) return;
+  miras__block_layout(p, scratch, chunk * steps, 0, &work);
+  miras__open_layout(p, state + p->at_open, chunk * steps, &open);
+  MIRAS__FN(exact_fold)(p, &work, &open, w, rows);
+}
+
 /* @65 LAYER KERNELS ------------------------------------------------------- needs 20 21 22 23 -- */
 
 /* What a layer does between its matrix products, over rows of tokens. A row's result depends on
@@ -3916,23 +7777,23 @@ static void MIRAS__FN(conv_bwd)(float *dc, size_t lddc, float *dw, const float *
   }
 }
 
-/* Rows of n floats one behind the other: x becomes x r, r = 1 / sqrt(sum x^2 + eps), kept in
- * inverse [rows] unless that is NULL. */
-static void MIRAS__FN(unit_fwd)(float *x, float *inverse, size_t rows, size_t n) {
+/* Rows of n floats one behind the other: x becomes x r, r = length / sqrt(sum x^2 + eps), kept
+ * in inverse [rows] unless that is NULL. */
+static void MIRAS__FN(unit_fwd)(float *x, float *inverse, float length, size_t rows, size_t n) {
   size_t t;
   for (t = 0; t < rows; t++, x += n) {
-    float r = 1.0f / sqrtf(MIRAS__FN(dot)(x, x, n) + MIRAS__UNIT_EPS);
+    float r = length / sqrtf(MIRAS__FN(dot)(x, x, n) + MIRAS__UNIT_EPS);
     MIRAS__FN(scale)(x, r, x, n);
     if (inverse) inverse[t] = r;
   }
 }
 
-/* dx = r (dx - x (x . dx)), where x is unit_fwd's output. */
-static void MIRAS__FN(unit_bwd)(float *dx, const float *x, const float *inverse, size_t rows,
-                                size_t n) {
+/* dx = r (dx - x (x . dx) / length^2), where x is unit_fwd's output and r what it left. */
+static void MIRAS__FN(unit_bwd)(float *dx, const float *x, const float *inverse, float length,
+                                size_t rows, size_t n) {
   size_t t, i;
   for (t = 0; t < rows; t++, dx += n, x += n) {
-    vf s = V_SET1(MIRAS__FN(dot)(dx, x, n)), r = V_SET1(inverse[t]);
+    vf s = V_SET1(MIRAS__FN(dot)(dx, x, n) / (length * length)), r = V_SET1(inverse[t]);
     for (i = 0; i < n; i += V_W) {
       vf d = V_FNMA(V_LOAD_N(x + i, n - i), s, V_LOAD_N(dx + i, n - i));
       V_STORE_N(dx + i, V_MUL(r, d), n - i);
@@ -3940,44 +7801,150 @@ static void MIRAS__FN(unit_bwd)(float *dx, const float *x, const float *inverse,
   }
 }
 
-/* Gates: g += offset, then y = scale sigmoid(g) in the first `sigmoids` columns and scale
- * softplus(g) in the rest. */
-static void MIRAS__FN(gates_fwd)(float *y, float *g, size_t ld, const float *offset,
-                                 const float *scale, size_t sigmoids, size_t rows, size_t n) {
+/* Keys of a memory that erases apart from them (RWKV-7), row by row, with gains a (scale) and b
+ * (mix) [n] and the gate c (rate):
+ *   u = x (.) a,  kappa = u / sqrt(|u|^2 + eps),  erase = -kappa,  replace = kappa (.) c
+ *   key = x (.) (1 + (c - 1) (.) b) */
+static void MIRAS__FN(erase_fwd)(float *key, float *erase, float *replace, const float *x,
+                                 const float *rate, size_t ldr, const float *a, const float *b,
+                                 size_t rows, size_t n) {
+  const vf one = V_SET1(1.0f);
   size_t t, i;
-  for (t = 0; t < rows; t++, y += ld, g += ld) {
-    MIRAS__FN(add)(g, offset, n);
-    for (i = 0; i < sigmoids; i += V_W) {
-      size_t left = sigmoids - i;
-      vf x = MIRAS__FN(v_sigmoid)(V_LOAD_N(g + i, left));
-      V_STORE_N(y + i, V_MUL(V_LOAD_N(scale + i, left), x), left);
-    }
-    for (i = sigmoids; i < n; i += V_W) {
+  for (t = 0; t < rows; t++, key += n, erase += n, replace += n, x += n, rate += ldr) {
+    vf r;
+    MIRAS__FN(mul)(erase, x, a, n);
+    r = V_SET1(-1.0f / sqrtf(MIRAS__FN(dot)(erase, erase, n) + MIRAS__UNIT_EPS));
+    for (i = 0; i < n; i += V_W) {
       size_t left = n - i;
-      vf x = MIRAS__FN(v_softplus)(V_LOAD_N(g + i, left));
-      V_STORE_N(y + i, V_MUL(V_LOAD_N(scale + i, left), x), left);
+      vf c = V_LOAD_N(rate + i, left), e = V_MUL(r, V_LOAD_N(erase + i, left));
+      vf m = V_FMA(V_SUB(c, one), V_LOAD_N(b + i, left), one);
+      V_STORE_N(erase + i, e, left);
+      V_STORE_N(replace + i, V_NEG(V_MUL(e, c)), left);
+      V_STORE_N(key + i, V_MUL(V_LOAD_N(x + i, left), m), left);
     }
   }
 }
 
-/* dy becomes dg; doffset +=. */
-static void MIRAS__FN(gates_bwd)(float *dy, const float *g, size_t ld, float *doffset,
-                                 const float *scale, size_t sigmoids, size_t rows, size_t n) {
-  size_t t, i, left;
-  vf one = V_SET1(1.0f);
+/* Its adjoint: dkey becomes dx; drate is overwritten, da and db are added to. derase and dreplace
+ * are consumed.
+ *   dkappa = dreplace (.) c - derase,  du = (dkappa - kappa (kappa . dkappa)) / |u|
+ *   dx = dkey (.) (1 + (c - 1) (.) b) + du (.) a,  da += du (.) x,  db += dkey (.) x (.) (c - 1)
+ *   dc = dkey (.) x (.) b + dreplace (.) kappa */
+static void MIRAS__FN(erase_bwd)(float *dkey, float *derase, const float *dreplace, float *drate,
+                                 size_t ldd, const float *x, const float *erase, const float *rate,
+                                 size_t ldr, const float *a, const float *b, float *da, float *db,
+                                 float *row, size_t rows, size_t n) {
+  const vf one = V_SET1(1.0f);
+  size_t t, i;
+  for (t = 0; t < rows; t++, dkey += n, derase += n, dreplace += n, drate += ldd, x += n,
+      erase += n, rate += ldr) {
+    vf along, r;
+    MIRAS__FN(mul)(row, x, a, n);
+    r = V_SET1(1.0f / sqrtf(MIRAS__FN(dot)(row, row, n) + MIRAS__UNIT_EPS));
+    for (i = 0; i < n; i += V_W) {
+      size_t left = n - i;
+      vf d = V_MUL(V_LOAD_N(dreplace + i, left), V_LOAD_N(rate + i, left));
+      V_STORE_N(derase + i, V_SUB(d, V_LOAD_N(derase + i, left)), left);   /* dkappa */
+    }
+    along = V_SET1(MIRAS__FN(dot)(derase, erase, n));
+    for (i = 0; i < n; i += V_W) {
+      size_t left = n - i;
+      vf vx = V_LOAD_N(x + i, left), c = V_SUB(V_LOAD_N(rate + i, left), one);
+      vf va = V_LOAD_N(a + i, left), vb = V_LOAD_N(b + i, left), dk = V_LOAD_N(dkey + i, left);
+      vf e = V_LOAD_N(erase + i, left), du = V_FNMA(e, along, V_LOAD_N(derase + i, left));
+      vf kx = V_MUL(dk, vx);
+      du = V_MUL(r, du);
+      V_STORE_N(da + i, V_FMA(du, vx, V_LOAD_N(da + i, left)), left);
+      V_STORE_N(db + i, V_FMA(kx, c, V_LOAD_N(db + i, left)), left);
+      V_STORE_N(drate + i, V_FNMA(V_LOAD_N(dreplace + i, left), e, V_MUL(kx, vb)), left);
+      V_STORE_N(dkey + i, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))), left);
+    }
+  }
+}
+
+/* One group of gates, n columns: g += offset (NULL: nothing), then, with a number c per column,
+ *   SIGMOID    y = c sigmoid(g)                dy/dg = c s (1 - s)              s = sigmoid(g)
+ *   SOFTPLUS   y = c softplus(g)               dy/dg = c s
+ *   ROOT       y = exp(-softplus(-g)/16)       dy/dg = y (1 - s)/16             c is not used
+ *   RATE       y = exp(-exp(c) softplus(g))    dy/dg = -y exp(c) s,  dy/dc = -y exp(c) softplus(g)
+ *   BOUNDED    y = exp(-exp(-1/2) s)           dy/dg = -y exp(-1/2) s (1 - s)   c is not used */
+#define MIRAS__HALF_ROOT 0.60653066f   /* exp(-1/2) */
+
+static void MIRAS__FN(gates_fwd)(int form, float *y, float *g, size_t ld, const float *offset,
+                                 const float *c, size_t rows, size_t n) {
+  const vf minus = V_SET1(-1.0f);
+  size_t t, i;
+  for (t = 0; t < rows; t++, y += ld, g += ld) {
+    if (offset) MIRAS__FN(add)(g, offset, n);
+    for (i = 0; i < n; i += V_W) {
+      size_t left = n - i;
+      vf x = V_LOAD_N(g + i, left), v;
+      switch (form) {
+        case MIRAS__GATE_SIGMOID:
+          v = V_MUL(V_LOAD_N(c + i, left), MIRAS__FN(v_sigmoid)(x));
+          break;
+        case MIRAS__GATE_SOFTPLUS:
+          v = V_MUL(V_LOAD_N(c + i, left), MIRAS__FN(v_softplus)(x));
+          break;
+        case MIRAS__GATE_ROOT:
+          v = MIRAS__FN(v_softplus)(V_MUL(minus, x));
+          v = MIRAS__FN(v_exp)(V_MUL(V_SET1(-0.0625f), v));
+          break;
+        case MIRAS__GATE_RATE:
+          v = V_MUL(MIRAS__FN(v_exp)(V_LOAD_N(c + i, left)), MIRAS__FN(v_softplus)(x));
+          v = MIRAS__FN(v_exp)(V_MUL(minus, v));
+          break;
+        default:
+          v = V_MUL(V_SET1(-MIRAS__HALF_ROOT), MIRAS__FN(v_sigmoid)(x));
+          v = MIRAS__FN(v_exp)(v);
+          break;
+      }
+      V_STORE_N(y + i, v, left);
+    }
+  }
+}
+
+/* dy becomes dg; doffset +=, dc += (RATE only). */
+static void MIRAS__FN(gates_bwd)(int form, float *dy, const float *g, size_t ld, float *doffset,
+                                 float *dc, const float *c, size_t rows, size_t n) {
+  const vf one = V_SET1(1.0f), minus = V_SET1(-1.0f);
+  size_t t, i;
   for (t = 0; t < rows; t++, dy += ld, g += ld) {
-    for (i = 0; i < n; i += left) {
-      vf s, d;
-      left = (i < sigmoids ? sigmoids : n) - i;
-      if (left > V_W) left = V_W;
-      s = MIRAS__FN(v_sigmoid)(V_LOAD_N(g + i, left));
-      if (i < sigmoids) s = V_MUL(s, V_SUB(one, s));
-      d = V_MUL(V_LOAD_N(dy + i, left), V_MUL(V_LOAD_N(scale + i, left), s));
+    for (i = 0; i < n; i += V_W) {
+      size_t left = n - i;
+      vf x = V_LOAD_N(g + i, left), d = V_LOAD_N(dy + i, left), v;
+      vf s = MIRAS__FN(v_sigmoid)(x);
+      switch (form) {
+        case MIRAS__GATE_SIGMOID:
+          d = V_MUL(d, V_MUL(V_LOAD_N(c + i, left), V_MUL(s, V_SUB(one, s))));
+          break;
+        case MIRAS__GATE_SOFTPLUS:
+          d = V_MUL(d, V_MUL(V_LOAD_N(c + i, left), s));
+          break;
+        case MIRAS__GATE_ROOT:
+          v = MIRAS__FN(v_softplus)(V_MUL(minus, x));
+          v = MIRAS__FN(v_exp)(V_MUL(V_SET1(-0.0625f), v));
+          d = V_MUL(d, V_MUL(V_MUL(V_SET1(0.0625f), v), V_SUB(one, s)));
+          break;
+        case MIRAS__GATE_RATE: {
+          vf rate = MIRAS__FN(v_exp)(V_LOAD_N(c + i, left)), soft = MIRAS__FN(v_softplus)(x);
+          v = V_MUL(minus, V_MUL(rate, soft));
+          d = V_MUL(d, MIRAS__FN(v_exp)(v));
+          V_STORE_N(dc + i, V_FMA(d, v, V_LOAD_N(dc + i, left)), left);
+          d = V_MUL(d, V_MUL(V_MUL(minus, rate), s));
+          break;
+        }
+        default:
+          v = MIRAS__FN(v_exp)(V_MUL(V_SET1(-MIRAS__HALF_ROOT), s));
+          d = V_MUL(d, V_MUL(V_MUL(V_SET1(-MIRAS__HALF_ROOT), v), V_MUL(s, V_SUB(one, s))));
+          break;
+      }
       V_STORE_N(dy + i, d, left);
       V_STORE_N(doffset + i, V_ADD(V_LOAD_N(doffset + i, left), d), left);
     }
   }
 }
+#undef MIRAS__HALF_ROOT
 
 /* One row of logits x [n]. Returns log(sum exp x) - x[target]; with scale other than 0 the row
  * becomes its gradient, scale (softmax(x) - one at target). */
@@ -4084,7 +8051,7 @@ static void MIRAS__FN(adamw)(float *w, float *m, float *v, float *g, size_t n, c
     V_STORE_N(g + i, V_ZERO(), left);
   }
 }
-/* @69 TABLE OF THIS INSTRUCTION SET ------------------------------------------ needs 20 52 65 -- */
+/* @69 TABLE OF THIS INSTRUCTION SET ------------------------------------------ needs 20 56 65 -- */
 
 static const miras__kernels MIRAS__FN(kernels) = {
   MIRAS__ISA_NAME,
@@ -4110,6 +8077,7 @@ static const miras__kernels MIRAS__FN(kernels) = {
   MIRAS__FN(head_forward),
   MIRAS__FN(head_backward),
   MIRAS__FN(head_read),
+  MIRAS__FN(head_weights),
   MIRAS__FN(rms_fwd),
   MIRAS__FN(rms_bwd),
   MIRAS__FN(gated_norm_fwd),
@@ -4120,6 +8088,8 @@ static const miras__kernels MIRAS__FN(kernels) = {
   MIRAS__FN(conv_bwd),
   MIRAS__FN(unit_fwd),
   MIRAS__FN(unit_bwd),
+  MIRAS__FN(erase_fwd),
+  MIRAS__FN(erase_bwd),
   MIRAS__FN(gates_fwd),
   MIRAS__FN(gates_bwd),
   MIRAS__FN(cross_entropy),
@@ -4168,6 +8138,7 @@ static const miras__kernels MIRAS__FN(kernels) = {
 #undef V_FRACTION
 #undef V_TRANSPOSE4
 #undef MIRAS__FOLLOWS
+#undef MIRAS__READS
 #undef MIRAS__ISA
 #endif   /* region B */
 
@@ -4274,103 +8245,199 @@ MIRAS_API const char *miras_result_text(miras_result result) {
 
 /* @73 THE TABLE OF PUBLISHED MODELS ------------------------------------------------ needs 10 -- */
 
-/* One row per model: its four choices, its chunk, the gates that a model's layer learns, and where
- * those start. On its own a memory makes the same choices with constant gates, chunk 1, the last
- * two columns instead of forget and step, and no inner norm, which would fix the size of what it
- * can say; a KL memory keeps it, because positive weights alone cannot say anything negative. No
- * engine knows a name. */
+/* One row per model: its four choices; then the fields that follow from it always, those of a layer
+ * inside a model, and those of a memory on its own. Inside a model gates are learned and the chunk
+ * is that of the paper; alone they are constants and the chunk is 1. Alone there is no inner norm,
+ * which would fix the size of what the memory can say; a KL memory keeps it, because positive
+ * weights alone cannot say anything negative. No engine knows a name. */
+typedef struct miras__setting {
+  size_t at, size;                  /* of a field of miras_model_desc; at 0 ends a list           */
+  int real;                         /* a float, else an int or an enum                            */
+  float value;
+} miras__setting;
+
 typedef struct miras__row {
   const char *name;
   miras_architecture architecture;
   miras_bias bias;
   miras_retention retention;
   miras_algorithm algorithm;
-  miras_order order;
-  int depth, norm;                  /* MLP layers; inner norm and residual                        */
-  int chunk;
-  miras_gate keep, step, momentum, threshold;       /* inside a model                             */
-  float p, q, simplex, sharpness;
-  float forget, forget_ratio, rate, theta, delta;   /* inside a model, as sharpness               */
-  float alone_forget, alone_rate;                   /* on its own                                 */
+  miras__setting always[6], inside[12], alone[4];
 } miras__row;
 
-#define MIRAS__C MIRAS_GATE_CONSTANT
-#define MIRAS__H MIRAS_GATE_HEAD
+#define MIRAS__FIELD(field, real, value) \
+  {offsetof(miras_model_desc, field), sizeof(((miras_model_desc *)0)->field), real, (float)(value)}
+#define MIRAS__W(field, value) MIRAS__FIELD(memory.field, 0, value)   /* whole number or enum */
+#define MIRAS__R(field, value) MIRAS__FIELD(memory.field, 1, value)   /* real */
+#define MIRAS__L(field, value) MIRAS__FIELD(field, 0, value)          /* of the layer */
+#define MIRAS__END {0, 0, 0, 0}
+/* What runs exactly is free to choose its schedule. One token at a time is the quickest up to keys
+ * of about 128 where room @50 has a single pass for it, and keeps the least; the others take 16. */
+#define MIRAS__BLOCKS MIRAS__W(chunk, 16)
+#define MIRAS__KEEP_HEAD MIRAS__W(keep_gate, MIRAS_GATE_HEAD)
+#define MIRAS__KEEP_CHANNEL MIRAS__W(keep_gate, MIRAS_GATE_CHANNEL)
+#define MIRAS__STEP_HEAD MIRAS__W(step_gate, MIRAS_GATE_HEAD)
+#define MIRAS__FORGET(f, ratio) MIRAS__R(forget, f), MIRAS__R(forget_ratio, ratio)
+#define MIRAS__NORM MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1)
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
-   MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__C, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
+   {MIRAS__END},
+   {MIRAS__END},
+   {MIRAS__END}},
+  {"dfw", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__END},
+   {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_gate, MIRAS_GATE_CHANNEL),
+    MIRAS__FORGET(0.0625f, 0.5f)},
+   {MIRAS__R(forget, 0.03125f)}},
   {"retnet", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__C, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0.03125f, 0.5f, 1, 0, 0, 0.03125f, 1},
+   {MIRAS__FORGET(0.03125f, 0.5f)},
+   {MIRAS__END},
+   {MIRAS__END}},
+  {"lightning", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(slopes, MIRAS_SLOPES_LIGHTNING)},
+   {MIRAS__END},
+   {MIRAS__END}},
+  {"gla", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__END},
+   {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_ROOT), MIRAS__L(keys, MIRAS_KEYS_FREE)},
+   {MIRAS__R(forget, 0.03125f)}},
+  {"mamba2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__END},
+   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1), MIRAS__L(keys, MIRAS_KEYS_FREE)},
+   {MIRAS__R(forget, 0.03125f)}},
+  {"hgrn2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__END},
+   {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keys, MIRAS_KEYS_COMPLEMENT)},
+   {MIRAS__R(forget, 0.03125f)}},
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
-   MIRAS_ERROR_FIRST, 0, 0, 1, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
+   {MIRAS__END},
+   {MIRAS__STEP_HEAD},
+   {MIRAS__END}},
+  {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
+   {MIRAS__END},
+   {MIRAS__STEP_HEAD, MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   {MIRAS__R(step, 4)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   MIRAS_DECAY_FIRST, 0, 0, 1, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0.125f, 0.25f, 1, 0, 0, 0.001f, 1},
+   {MIRAS__W(order, MIRAS_DECAY_FIRST)},
+   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
+   {MIRAS__R(forget, 0.001f)}},
+  {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(steps, 2)},
+   {MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2)},
+   {MIRAS__END}},
+  {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
+   {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
+    MIRAS__FORGET(0.125f, 0.25f)},
+   {MIRAS__R(forget, 0.001f)}},
+  {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(order, MIRAS_DECAY_FIRST)},
+   {MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE)},
+   {MIRAS__R(forget, 0.001f)}},
+  {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(separate_erase, 1)},
+   {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_BOUNDED), MIRAS__L(keys, MIRAS_KEYS_ERASE)},
+   {MIRAS__R(forget, 0.001f)}},
+  {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON,
+   {MIRAS__END},
+   {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
+   {MIRAS__R(forget, 0.001f)}},
+  {"softmax-attention", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(window, 1024)},
+   {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   {MIRAS__END}},
+  {"sliding-window", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(window, 64)},
+   {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   {MIRAS__END}},
   {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
-   MIRAS_ERROR_FIRST, 1, 1, 16, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0, 0, 0.5f, 0, 0, 0, 1},
+   {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1)},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 1),
+    MIRAS__R(step, 2)},
+   {MIRAS__R(step, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
-   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__C, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 0, 0, 0, 0, 0.1f, 0, 0, 0, 0.2f},
+   {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1)},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 1),
+    MIRAS__R(step, 0.5f)},
+   {MIRAS__R(step, 0.1f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
-   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__H, MIRAS__C,
-   0, 0, 0, 0, 0.015625f, 0.5f, 0.1f, 0.5f, 0, 0.0005f, 0.1f},
+   {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f)},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.015625f, 0.5f),
+    MIRAS__R(step, 0.1f)},
+   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
-   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
-   3, 4, 0, 0, 0.015625f, 0.5f, 0.01f, 0, 0, 0.0005f, 0.02f},
+   {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 4)},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f)},
+   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.02f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__H,
-   0, 0, 0, 2, 0.015625f, 0.5f, 0.1f, 0, 1, 0.0005f, 0.2f},
+   {MIRAS__W(depth, 2), MIRAS__R(threshold, 1)},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(threshold_gate, MIRAS_GATE_HEAD), MIRAS__R(sharpness, 2),
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.1f)},
+   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.2f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
-   MIRAS_ERROR_FIRST, 2, 1, 16, MIRAS__H, MIRAS__H, MIRAS__C, MIRAS__C,
-   0, 0, 64, 0, 0.015625f, 0.5f, 1, 0, 0, 0.0005f, 0.1f},
+   {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__W(inner_norm, 1)},
+   {MIRAS__W(chunk, 16), MIRAS__W(inner_residual, 1), MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 1)},
+   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
 };
-#undef MIRAS__C
-#undef MIRAS__H
+#undef MIRAS__FIELD
+#undef MIRAS__W
+#undef MIRAS__R
+#undef MIRAS__L
+#undef MIRAS__END
+#undef MIRAS__BLOCKS
+#undef MIRAS__KEEP_HEAD
+#undef MIRAS__KEEP_CHANNEL
+#undef MIRAS__STEP_HEAD
+#undef MIRAS__FORGET
+#undef MIRAS__NORM
 
-static miras_result miras__preset(miras_desc *d, miras_kind kind, int inside) {
+static void miras__apply(miras_model_desc *d, const miras__setting *list, int most) {
+  int i;
+  for (i = 0; i < most && list[i].at; i++) {
+    unsigned char *to = (unsigned char *)d + list[i].at;
+    int whole = (int)list[i].value;
+    uint16_t two = (uint16_t)whole;     /* compilers for small machines shorten enums */
+    if (list[i].real) memcpy(to, &list[i].value, sizeof list[i].value);
+    else if (list[i].size == sizeof whole) memcpy(to, &whole, sizeof whole);
+    else if (list[i].size == sizeof two) memcpy(to, &two, sizeof two);
+    else *to = (unsigned char)whole;
+  }
+}
+
+static miras_result miras__preset(miras_model_desc *d, miras_kind kind, int inside) {
   const miras__row *row;
   if (!d || (int)kind < 0 || kind >= MIRAS_KIND_COUNT) return MIRAS_ERR_ARGUMENT;
   row = &miras__table[kind];
   memset(d, 0, sizeof *d);
-  d->architecture = row->architecture;
-  d->bias = row->bias;
-  d->retention = row->retention;
-  d->algorithm = row->algorithm;
-  d->order = row->order;
-  d->depth = row->depth;
-  d->p = row->p;
-  d->q = row->q;
-  d->simplex = row->simplex;
-  d->momentum = row->theta;
-  d->threshold = row->delta;
-  d->chunk = inside ? row->chunk : 1;
-  d->forget = inside ? row->forget : row->alone_forget;
-  d->forget_ratio = row->forget_ratio;
-  d->step = inside ? row->rate : row->alone_rate;
-  d->inner_norm = inside ? row->norm : row->retention == MIRAS_RETAIN_KL;
-  if (inside) {
-    d->inner_residual = row->norm;
-    d->sharpness = row->sharpness;
-    d->keep_gate = row->keep;
-    d->step_gate = row->step;
-    d->momentum_gate = row->momentum;
-    d->threshold_gate = row->threshold;
-  }
+  d->memory.architecture = row->architecture;
+  d->memory.bias = row->bias;
+  d->memory.retention = row->retention;
+  d->memory.algorithm = row->algorithm;
+  d->memory.chunk = 1;
+  miras__apply(d, row->always, (int)(sizeof row->always / sizeof row->always[0]));
+  if (inside) miras__apply(d, row->inside, (int)(sizeof row->inside / sizeof row->inside[0]));
+  else miras__apply(d, row->alone, (int)(sizeof row->alone / sizeof row->alone[0]));
   return MIRAS_OK;
 }
 
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind) {
-  return miras__preset(d, kind, 0);
+  miras_model_desc whole;
+  miras_result result = d ? miras__preset(&whole, kind, 0) : MIRAS_ERR_ARGUMENT;
+  if (result == MIRAS_OK) *d = whole.memory;
+  return result;
 }
 
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) {
-  if (!d) return MIRAS_ERR_ARGUMENT;
-  memset(d, 0, sizeof *d);
-  return miras__preset(&d->memory, kind, 1);
+  return miras__preset(d, kind, 1);
 }
 
 MIRAS_API const char *miras_kind_name(miras_kind kind) {
@@ -4383,7 +8450,7 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
     if (!strcmp(name, miras__table[i].name)) return (miras_kind)i;
   return MIRAS_KIND_COUNT;
 }
-/* @74 ONE MEMORY ---------------------------------------------------------- needs 13 14 52 70 -- */
+/* @74 ONE MEMORY ---------------------------------------------------------- needs 13 14 56 70 -- */
 
 static void *miras__default_alloc(size_t bytes, void *user) {
   (void)user;
@@ -4413,7 +8480,7 @@ struct miras_memory {
   float *params, *state, *scratch;
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
-  float *spare;                      /* [weights] of a link: miras_memory_norm builds W there    */
+  float *spare;                      /* [weights] where miras_memory_norm builds them            */
 };
 
 /* Lay out a memory over a; with a->base NULL only the size is found. */
@@ -4424,7 +8491,8 @@ static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__
   m->state = (float *)miras__take(a, states, sizeof(float));
   m->scratch = (float *)miras__take(a, p->scratch, sizeof(float));
   m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
-  m->spare = (float *)miras__take(a, p->linked ? p->weights : 0, sizeof(float));
+  m->spare = (float *)miras__take(a, p->mapped || (p->exact && p->d.chunk > 1) ? p->weights : 0,
+                                  sizeof(float));
   m->state_bytes = states * sizeof(float);
 }
 
@@ -4459,14 +8527,15 @@ static miras_memory *miras__memory_build(void *buffer, const miras__plan *p) {
   m->plan = *p;
   m->block = buffer;
   miras__memory_layout(m, &a, p);
-  for (h = 0; h < p->d.heads; h++) m->keep[h] = miras__constant_keep(&p->d, h);
+  for (h = 0; h < p->d.heads; h++) m->keep[h] = miras__constant_keep(&p->d, h, p->d.layer);
   miras__plan_init_params(p, m->params);
   memset(m->state, 0, m->state_bytes);
   return m;
 }
 
 static int miras__constant_gates(const miras_desc *d) {
-  return d->keep_gate == MIRAS_GATE_CONSTANT && d->step_gate == MIRAS_GATE_CONSTANT &&
+  return !d->separate_erase && d->value_gate == MIRAS_GATE_CONSTANT &&
+         d->keep_gate == MIRAS_GATE_CONSTANT && d->step_gate == MIRAS_GATE_CONSTANT &&
          d->momentum_gate == MIRAS_GATE_CONSTANT && d->threshold_gate == MIRAS_GATE_CONSTANT;
 }
 
@@ -4476,43 +8545,61 @@ static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b
   const miras_desc *d = &m->plan.d;
   size_t heads = (size_t)d->heads, H = (size_t)h, T = (size_t)x->length, first = (size_t)b * T;
   size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, at = first * heads + H;
-  size_t per = d->keep_gate == MIRAS_GATE_CHANNEL ? dk : 1;
+  size_t keeps = miras__lanes(d, d->keep_gate), steps = (size_t)d->steps;
+  size_t rates = steps * miras__lanes(d, d->step_gate);
+  size_t bounds = miras__lanes(d, d->threshold_gate);
   memset(io, 0, sizeof *io);
   io->length = x->length;
-  io->ldk = io->ldq = heads * dk;
-  io->ldv = io->ldy = heads * dv;
-  io->k = x->key + at * dk;
-  io->v = x->value + at * dv;
+  io->ldq = heads * dk;
+  io->ldy = heads * dv;
+  io->ldk = heads * steps * dk;
+  io->ldv = heads * steps * dv;
+  io->k = x->key + at * steps * dk;
+  io->v = x->value + at * steps * dv;
   io->q = x->query ? x->query + at * dk : NULL;
-  io->keep = d->keep_gate ? x->keep + at * per : m->keep + H;
-  io->ld_keep = d->keep_gate ? heads * per : 0;
-  io->step = d->step_gate ? x->step + at : &d->step;
-  io->ld_step = d->step_gate ? heads : 0;
+  io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
+  io->keep = d->keep_gate ? x->keep + at * keeps : m->keep + H;
+  io->ld_keep = d->keep_gate ? heads * keeps : 0;
+  io->step = d->step_gate ? x->step + at * rates : &d->step;
+  io->ld_step = d->step_gate ? heads * rates : 0;
+  if (d->value_gate) {
+    io->value_keep = x->value_keep + at * dv;
+    io->ld_value_keep = heads * dv;
+  }
+  if (d->separate_erase) {
+    io->erase = x->erase + at * dk;
+    io->replace = x->replace + at * dk;
+    io->ld_erase = io->ld_replace = heads * dk;
+  }
   if (d->algorithm == MIRAS_MOMENTUM) {
     io->momentum = d->momentum_gate ? x->momentum + at : &d->momentum;
     io->ld_momentum = d->momentum_gate ? heads : 0;
   }
-  if (miras__is_huber(d->bias)) {
-    io->threshold = d->threshold_gate ? x->threshold + at : &d->threshold;
-    io->ld_threshold = d->threshold_gate ? heads : 0;
+  if (miras__has_threshold(d->bias)) {
+    io->threshold = d->threshold_gate ? x->threshold + at * bounds : &d->threshold;
+    io->ld_threshold = d->threshold_gate ? heads * bounds : 0;
   }
 }
 
-/* Head h's gain of the inner norm; its bias lies heads * value_dim further. NULL without a norm. */
+/* Head h's gain of the inner norm; its bias lies heads * value_dim further. NULL without a norm.
+ * Newton: the raw ridge. */
 static float *miras__gain(const miras__plan *p, float *params, size_t h) {
+  if (p->engine == MIRAS__RUN_NEWTON && params)
+    return params + (size_t)p->d.heads * p->weights + h * (size_t)p->in[0];
   if (!p->d.inner_norm || !params) return NULL;
   return params + (size_t)p->d.heads * p->weights + h * (size_t)p->d.value_dim;
 }
 
 static float *miras__bias_of(const miras__plan *p, float *gain) {
-  return gain ? gain + (size_t)p->d.heads * (size_t)p->d.value_dim : NULL;
+  return gain && p->d.inner_norm ? gain + (size_t)p->d.heads * (size_t)p->d.value_dim : NULL;
 }
 
 static int miras__tokens_ok(const miras_desc *d, const miras_tokens *x) {
   if (!x || x->length < 0) return 0;
   if (x->length == 0) return 1;
   return x->key && x->value && (!d->keep_gate || x->keep) && (!d->step_gate || x->step) &&
-         (!d->momentum_gate || x->momentum) && (!d->threshold_gate || x->threshold);
+         (!d->momentum_gate || x->momentum) && (!d->threshold_gate || x->threshold) &&
+         (!d->value_gate || x->value_keep) && (!d->separate_erase || (x->erase && x->replace));
 }
 
 static uint64_t miras__position(const void *state) {
@@ -4647,7 +8734,7 @@ static size_t miras__tape(const miras__plan *p, int length) {
   if (!miras__mul((size_t)p->d.heads, (size_t)p->d.batch, &heads) ||
       !miras__mul(total, heads, &total) ||
       !miras__add(total, 16 + p->scratch_backward, &total) ||
-      !miras__add(total, p->weights + 2 * (size_t)p->d.value_dim, &total))
+      !miras__add(total, p->weights + 2 * (size_t)p->widest, &total))
     return 0;
   return total;
 }
@@ -4676,8 +8763,7 @@ MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, flo
 
 MIRAS_API size_t miras_dstate_size(const miras_memory *m) {
   if (!m) return 0;
-  return (size_t)m->plan.d.batch * (size_t)m->plan.d.heads * m->plan.weights *
-         (m->plan.d.algorithm == MIRAS_MOMENTUM ? 2 : 1);
+  return (size_t)m->plan.d.batch * (size_t)m->plan.d.heads * m->plan.head_dstate;
 }
 
 MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
@@ -4686,7 +8772,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   const miras__kernels *kernels = miras__kernels_best();
   const miras__plan *p;
   const miras_desc *d;
-  size_t heads, dk, dv, per, b, h, states;
+  size_t heads, dk, dv, per, b, h;
   float *scratch, *spare;
   uint64_t header[2];
   if (!m || !tape || !dx || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
@@ -4700,35 +8786,45 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   dk = (size_t)d->key_dim;
   dv = (size_t)d->value_dim;
   per = miras__plan_tape(p, (size_t)x->length);
-  states = p->weights * (d->algorithm == MIRAS_MOMENTUM ? 2 : 1);
   scratch = tape + 16 + (size_t)d->batch * heads * per;
   spare = scratch + p->scratch_backward;
   for (b = 0; b < (size_t)d->batch; b++) {
     for (h = 0; h < heads; h++) {
       size_t at = b * (size_t)x->length * heads + h, index = b * heads + h;
-      size_t keeps = d->keep_gate == MIRAS_GATE_CHANNEL ? dk : 1;
+      size_t keeps = miras__lanes(d, d->keep_gate), steps = (size_t)d->steps;
+      size_t rates = steps * miras__lanes(d, d->step_gate);
+      size_t bounds = miras__lanes(d, d->threshold_gate);
       float *gain = miras__gain(p, m->params, h), *dgain = miras__gain(p, dparams, h);
-      float *dbias = dgain ? miras__bias_of(p, dgain) : spare + p->weights + dv;
+      float *dbias = dgain ? miras__bias_of(p, dgain) : spare + p->weights + (size_t)p->widest;
       miras__head_io io;
       miras__head_grads g;
       memset(&g, 0, sizeof g);
       miras__memory_io(m, x, (int)b, (int)h, &io);
-      g.ldk = g.ldq = heads * dk;
-      g.ldv = heads * dv;
+      g.ldq = heads * dk;
+      g.ldk = heads * steps * dk;
+      g.ldv = heads * steps * dv;
       g.ld_keep = heads * keeps;
-      g.ld_step = g.ld_momentum = g.ld_threshold = heads;
-      if (dx->key) g.k = dx->key + at * dk;
+      g.ld_step = heads * rates;
+      g.ld_momentum = heads;
+      g.ld_threshold = heads * bounds;
+      g.ld_value_keep = heads * dv;
+      g.ld_erase = g.ld_replace = heads * dk;
+      if (dx->key) g.k = dx->key + at * steps * dk;
       if (dx->query) g.q = dx->query + at * dk;
-      if (dx->value) g.v = dx->value + at * dv;
+      if (dx->value) g.v = dx->value + at * steps * dv;
+      if (dx->value_keep && d->value_gate) g.value_keep = dx->value_keep + at * dv;
+      if (dx->erase && d->separate_erase) g.erase = dx->erase + at * dk;
+      if (dx->replace && d->separate_erase) g.replace = dx->replace + at * dk;
+      if (dparams && d->row_rates) g.rho = dparams + p->at_rho;
       if (dx->keep && d->keep_gate) g.keep = dx->keep + at * keeps;
-      if (dx->step && d->step_gate) g.step = dx->step + at;
+      if (dx->step && d->step_gate) g.step = dx->step + at * rates;
       if (dx->momentum && d->momentum_gate) g.momentum = dx->momentum + at;
-      if (dx->threshold && d->threshold_gate) g.threshold = dx->threshold + at;
+      if (dx->threshold && d->threshold_gate) g.threshold = dx->threshold + at * bounds;
       if (!dgain) dgain = spare + p->weights;
       kernels->head_backward(p, gain, miras__bias_of(p, gain), tape + 16 + index * per, header[0],
                              &io, dy ? dy + at * dv : NULL, heads * dv, &g,
                              dparams ? dparams + h * p->weights : spare, dgain, dbias,
-                             dstate ? dstate + index * states : NULL, scratch);
+                             dstate ? dstate + index * p->head_dstate : NULL, scratch);
     }
   }
   return MIRAS_OK;
@@ -4751,21 +8847,27 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
   const miras__kernels *kernels = miras__kernels_best();
   double total = 0;
   float inv[4];
-  size_t b, h;
+  size_t b, h, count;
   if (!m) return 0;
+  /* attention: all it holds; rows that hold nothing yet, and what pads them, are 0 */
+  count = m->plan.engine == MIRAS__RUN_PAIRS ? m->plan.head_state : m->plan.weights;
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
-    const float *state = m->state + b * m->plan.sequence_state;
+    float *state = m->state + b * m->plan.sequence_state;
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
-      const float *w = state + 16 + h * m->plan.head_state + m->plan.at_w;
+      float *head = state + 16 + h * m->plan.head_state;
+      const float *w = head + m->plan.at_w;
       /* a fresh memory has not built its weights yet */
-      if (miras__position(state) == 0) {
+      if (miras__position(state) == 0 && m->plan.engine != MIRAS__RUN_PAIRS) {
         w = m->params + h * m->plan.weights;
-        if (m->plan.linked) {
+        if (m->plan.mapped) {
           kernels->link(&m->plan, m->spare, w, inv);
           w = m->spare;
         }
+      } else if (m->plan.exact && m->plan.d.chunk > 1) {
+        kernels->head_weights(&m->plan, m->spare, head, miras__position(state), m->scratch);
+        w = m->spare;
       }
-      total += (double)kernels->dot(w, w, m->plan.weights);
+      total += (double)kernels->dot(w, w, count);
     }
   }
   return (float)sqrt(total);
@@ -4782,21 +8884,37 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
 
 #define MIRAS__TILE 64             /* rows of tokens that one task takes through a layer          */
 
+/* A group of learned gates: columns first..first + count - 1, each head's together. Its numbers g
+ * are made from columns `from`, its own unless the group is tied. */
+typedef struct miras__gates {
+  size_t first, from, count;
+  int form;
+} miras__gates;
+
+enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
+       MIRAS__GATE_GROUPS };
+
 /* Sizes of a block, all in floats. Rows are padded to whole cache lines (ld_*). The projections
  * of a token lie in one row: q, k, v [before the convolutions], the output gate, the gates' low
- * rank. */
+ * rank. Of one head and token the memory reads dk numbers as query, kc as keys (dk per descent), vc
+ * as values; the layer may project none of its keys (kp = 0, else kc). */
 typedef struct miras__shape {
-  size_t width, heads, dk, dv, key, value, hidden, taps, rank, vocab, layers;
-  size_t gates, sigmoids;          /* columns of learned gates; how many pass a sigmoid           */
-  size_t keep, step, momentum, threshold;   /* first column of each                               */
+  size_t width, heads, dk, dv, key, value, hidden, taps, rank, vocab, layers, steps;
+  size_t kc, vc, kp;
+  size_t gain;                     /* of one memory: inner norm's gains, Newton's ridges, or 0    */
+  size_t erase, replace, own;      /* columns of a head's rows: offsets after q, k, v, 0: none    */
+  size_t per_token;                /* floats of q, k, v and what follows, of one head and token   */
+  size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
+  miras__gates group[MIRAS__GATE_GROUPS];
   size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
   size_t ld_x, ld_p, ld_g, ld_y, ld_f, ld_v;
 } miras__shape;
 
 /* Where the parameters of a block begin, counted from the block's first float. */
 typedef struct miras__slots {
-  size_t norm1, q, k, v, conv_q, conv_k, conv_v, gates_down, gates_up, gates_offset;
-  size_t memory, gain, bias, out_norm, out_gate, o, norm2, mlp_gate, mlp_up, mlp_down;
+  size_t norm1, q, k, v, conv_q, conv_k, conv_v, gates_down, gates_up, gates_offset, gates_rate;
+  size_t erase_scale, erase_mix, memory, gain, bias, rates, out_norm, out_gate, o;
+  size_t norm2, mlp_gate, mlp_up, mlp_down;
 } miras__slots;
 
 struct miras_model {
@@ -4811,8 +8929,8 @@ struct miras_model {
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
   float *params, *grads, *moment1, *moment2;
   uint64_t steps;
-  float *gate_scale;               /* [gates]                                                     */
-  float *keep;                     /* [H] constant keep gates                                     */
+  float *gate_scale;               /* [outs]                                                      */
+  float *keep;                     /* [layers, H] constant keep gates                             */
   miras_allocator allocator;       /* alloc NULL: not ours to free                                */
   void *memory;
   size_t bytes;
@@ -4832,7 +8950,7 @@ struct miras_model {
   float *gates, *qkv;              /* [N, gates]; [B, H, per_qkv]                                 */
   float *last, *logits;            /* [N, W] after the final norm; [group, V]                     */
   float *head_t;                   /* [W, V]                                                      */
-  float *dqkv, *inverse;           /* as qkv; [B, H, 2, context] lengths of unit rows             */
+  float *dqkv, *inverse;           /* as qkv; [B, H, (1 + steps) context] lengths of unit rows    */
   float *dproj, *dgates, *dy;      /* as proj, gates, y                                           */
   float *h, *h2, *out, *s_;        /* forward values again: norm1, norm2, gated memory, SwiGLU    */
   float *d[3];                     /* [N, W] gradient of the residual stream: after, mid, before  */
@@ -4841,9 +8959,11 @@ struct miras_model {
   float *up_t, *o_t, *mlp_t;       /* [gates, R], [W, value], [2 F, W]                            */
   float *down_t;                   /* [W, F]                                                      */
   float *part;                     /* [tiles, ld_part] gradients of gains and offsets             */
-  float *part_conv;                /* [tiles, taps (2 key + value)]                               */
+  float *part_conv;                /* [tiles, taps, columns of q, k, v]                           */
+  float *part_erase;               /* [B, 2, key] of scale and mix                                */
   float *part_memory;              /* [B, H weights]                                              */
-  float *part_gain, *part_bias;    /* [B, value]                                                  */
+  float *part_gain, *part_bias;    /* [B, H gain], [B, value]                                     */
+  float *part_rates;               /* [B, H, chunk]                                               */
   double *norms;                   /* per block of parameters                                     */
   size_t *first_task;              /* [views + 1]                                                 */
   float *losses;                   /* [N]                                                         */
@@ -4856,34 +8976,61 @@ struct miras_model {
 
 static void miras__model_shape(miras__shape *s, const miras_model_desc *d) {
   const miras_desc *m = &d->memory;
+  miras__gates *group = s->group;
+  int i;
   memset(s, 0, sizeof *s);
   s->width = (size_t)d->width;
   s->heads = (size_t)m->heads;
   s->dk = (size_t)m->key_dim;
   s->dv = (size_t)m->value_dim;
-  s->key = s->heads * s->dk;
-  s->value = s->heads * s->dv;
   s->hidden = (size_t)d->hidden;
   s->taps = (size_t)d->conv;
   s->vocab = (size_t)d->vocab;
   s->layers = (size_t)d->layers;
-  s->keep = s->gates;
-  if (m->keep_gate) s->gates += m->keep_gate == MIRAS_GATE_CHANNEL ? s->key : s->heads;
-  s->step = s->gates;
-  if (m->step_gate) s->gates += s->heads;
-  s->momentum = s->gates;
-  if (m->momentum_gate) s->gates += s->heads;
-  s->sigmoids = s->threshold = s->gates;
-  if (m->threshold_gate) s->gates += s->heads;
+  s->key = s->heads * s->dk;
+  s->value = s->heads * s->dv;
+  s->steps = (size_t)m->steps;
+  s->kc = s->steps * s->dk;
+  s->vc = s->steps * s->dv;
+  s->kp = d->keys == MIRAS_KEYS_COMPLEMENT ? 0 : s->kc;
+  if (m->inner_norm) s->gain = s->dv;
+  if (m->algorithm == MIRAS_NEWTON) s->gain = (size_t)miras__features(m);
+  s->per_token = s->dk + s->kc + s->vc;
+  if (m->separate_erase) {
+    s->own = s->per_token;         /* the key before it was split                                 */
+    s->erase = s->own + s->dk;
+    s->replace = s->erase + s->dk;
+    s->per_token = s->replace + s->dk;
+  }
+  group[MIRAS__KEEP].count = miras__lanes(m, m->keep_gate);
+  group[MIRAS__KEEP].form = (int)d->keep;
+  group[MIRAS__STEP].count = miras__lanes(m, m->step_gate) * s->steps;
+  group[MIRAS__STEP].form = d->tied_step ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
+  group[MIRAS__MOMENTUM].count = miras__lanes(m, m->momentum_gate);
+  group[MIRAS__THRESHOLD].count = miras__lanes(m, m->threshold_gate);
+  group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
+  group[MIRAS__VALUE_KEEP].count = m->value_gate ? s->dv : 0;
+  group[MIRAS__ERASE].count = d->keys == MIRAS_KEYS_ERASE ? s->dk : 0;
+  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
+    group[i].count *= s->heads;
+    group[i].first = group[i].from = s->gates;
+    if (i != MIRAS__STEP || !d->tied_step) s->gates += group[i].count;
+  }
+  s->outs = s->gates;
+  if (d->tied_step) {
+    group[MIRAS__STEP].first = s->outs;
+    group[MIRAS__STEP].from = group[MIRAS__KEEP].first;
+    s->outs += group[MIRAS__STEP].count;
+  }
   s->rank = s->gates ? (size_t)d->gate_rank : 0;
   s->at_k = s->key;
-  s->at_v = 2 * s->key;
-  s->at_out = s->at_v + s->value;
+  s->at_v = s->at_k + s->heads * s->kp;
+  s->at_out = s->at_v + s->heads * s->vc;
   s->at_low = s->at_out + s->value;
   s->proj = s->at_low + s->rank;
   s->ld_x = miras__pad(s->width);
   s->ld_p = miras__pad(s->proj);
-  s->ld_g = miras__pad(s->gates);
+  s->ld_g = miras__pad(s->outs);
   s->ld_y = miras__pad(s->value);
   s->ld_f = miras__pad(s->hidden);
   s->ld_v = miras__pad(s->vocab);
@@ -4917,8 +9064,10 @@ static size_t miras__model_view(miras_model *m, miras__arena *a, int layer, cons
 static void miras__model_views(miras_model *m, miras__arena *a) {
   const miras__shape *s = &m->s;
   miras__slots *at = &m->at;
-  size_t w = s->width;
-  int l;
+  const miras__gates *keep = &s->group[MIRAS__KEEP];
+  size_t w = s->width, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
+  size_t chunk = (size_t)m->plan.d.chunk;
+  int l, norm = m->plan.d.inner_norm;
   m->param_count = 0;
   m->view_count = 0;
   m->head = miras__model_view(m, a, -1, "embed.weight", 2, s->vocab, w, 1);
@@ -4927,21 +9076,32 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
     size_t base = m->param_count;
     at->norm1 = miras__model_view(m, a, l, "norm1.gain", 1, w, 1, 0) - base;
     at->q = miras__model_view(m, a, l, "q.weight", 2, w, s->key, 1) - base;
-    at->k = miras__model_view(m, a, l, "k.weight", 2, w, s->key, 1) - base;
-    at->v = miras__model_view(m, a, l, "v.weight", 2, w, s->value, 1) - base;
+    if (kcols) at->k = miras__model_view(m, a, l, "k.weight", 2, w, kcols, 1) - base;
+    at->v = miras__model_view(m, a, l, "v.weight", 2, w, vcols, 1) - base;
     at->conv_q = miras__model_view(m, a, l, "conv_q.weight", 2, s->taps, s->key, 0) - base;
-    at->conv_k = miras__model_view(m, a, l, "conv_k.weight", 2, s->taps, s->key, 0) - base;
-    at->conv_v = miras__model_view(m, a, l, "conv_v.weight", 2, s->taps, s->value, 0) - base;
+    if (kcols)
+      at->conv_k = miras__model_view(m, a, l, "conv_k.weight", 2, s->taps, kcols, 0) - base;
+    at->conv_v = miras__model_view(m, a, l, "conv_v.weight", 2, s->taps, vcols, 0) - base;
     if (s->gates) {
       at->gates_down = miras__model_view(m, a, l, "gates.down", 2, w, s->rank, 1) - base;
       at->gates_up = miras__model_view(m, a, l, "gates.up", 2, s->rank, s->gates, 1) - base;
       at->gates_offset = miras__model_view(m, a, l, "gates.offset", 1, s->gates, 1, 0) - base;
     }
-    at->memory = miras__model_view(m, a, l, "memory.init", 2, s->heads, m->plan.weights, 0) - base;
-    if (m->plan.d.inner_norm) {
-      at->gain = miras__model_view(m, a, l, "memory.gain", 2, s->heads, s->dv, 0) - base;
-      at->bias = miras__model_view(m, a, l, "memory.bias", 2, s->heads, s->dv, 0) - base;
+    if (keep->count && keep->form == MIRAS__GATE_RATE)
+      at->gates_rate = miras__model_view(m, a, l, "gates.rate", 1, keep->count, 1, 0) - base;
+    if (s->group[MIRAS__ERASE].count) {
+      at->erase_scale = miras__model_view(m, a, l, "erase.scale", 1, s->key, 1, 0) - base;
+      at->erase_mix = miras__model_view(m, a, l, "erase.mix", 1, s->key, 1, 0) - base;
     }
+    if (m->plan.weights)
+      at->memory =
+          miras__model_view(m, a, l, "memory.init", 2, s->heads, m->plan.weights, 0) - base;
+    if (s->gain)
+      at->gain = miras__model_view(m, a, l, norm ? "memory.gain" : "memory.ridge", 2, s->heads,
+                                   s->gain, 0) - base;
+    if (norm) at->bias = miras__model_view(m, a, l, "memory.bias", 2, s->heads, s->dv, 0) - base;
+    if (m->plan.d.row_rates)
+      at->rates = miras__model_view(m, a, l, "memory.rates", 1, chunk, 1, 0) - base;
     at->out_norm = miras__model_view(m, a, l, "out_norm.gain", 1, s->value, 1, 0) - base;
     at->out_gate = miras__model_view(m, a, l, "out_gate.weight", 2, w, s->value, 1) - base;
     at->o = miras__model_view(m, a, l, "o.weight", 2, s->value, w, 1) - base;
@@ -4953,6 +9113,38 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
   }
   m->norm = miras__model_view(m, a, -1, "norm.gain", 1, w, 1, 0);
   if (m->desc.untied) m->head = miras__model_view(m, a, -1, "head.weight", 2, s->vocab, w, 1);
+}
+
+/* Refuse what a layer around the resolved memory cannot mean. */
+static miras_result miras__layer_resolve(const miras_model_desc *d, char *why, size_t n) {
+  const miras_desc *m = &d->memory;
+  if ((d->keys == MIRAS_KEYS_ERASE) != (m->separate_erase != 0)) {
+    miras__say(why, n, "keys is %d with memory.separate_erase %d; MIRAS_KEYS_ERASE (%d) and "
+                       "separate_erase 1 need each other", (int)d->keys, m->separate_erase,
+               (int)MIRAS_KEYS_ERASE);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->keys == MIRAS_KEYS_COMPLEMENT &&
+      (m->keep_gate != MIRAS_GATE_CHANNEL || m->steps != 1 ||
+       miras__lanes(m, m->keep_gate) != (size_t)m->key_dim)) {
+    miras__say(why, n, "keys is MIRAS_KEYS_COMPLEMENT (%d), which needs memory.keep_gate "
+                       "MIRAS_GATE_CHANNEL with a gate per entry of the key, and memory.steps 1",
+               (int)d->keys);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->keep && !m->keep_gate) {
+    miras__say(why, n, "keep is %d, but it has a meaning only with a learned memory.keep_gate; set "
+                       "it to 0", (int)d->keep);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->tied_step && (d->keep != MIRAS_KEEP_RATE || m->keep_gate != MIRAS_GATE_HEAD ||
+                       m->step_gate != MIRAS_GATE_HEAD || m->steps != 1)) {
+    miras__say(why, n, "tied_step is 1, which needs keep MIRAS_KEEP_RATE (%d), memory.keep_gate "
+                       "and memory.step_gate MIRAS_GATE_HEAD and memory.steps 1",
+               (int)MIRAS_KEEP_RATE);
+    return MIRAS_ERR_DESC;
+  }
+  return MIRAS_OK;
 }
 
 /* Replace zeros by defaults, refuse what is not meant, plan the memory. */
@@ -4977,6 +9169,9 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
   if (!miras__whole(why, n, "hidden", d->hidden, 1, 1 << 20) ||
       !miras__whole(why, n, "conv", d->conv, 1, 8) ||
       !miras__whole(why, n, "gate_rank", d->gate_rank, 1, 4096) ||
+      !miras__whole(why, n, "keys", (int)d->keys, 0, MIRAS_KEYS_COUNT - 1) ||
+      !miras__whole(why, n, "keep", (int)d->keep, 0, MIRAS_KEEP_COUNT - 1) ||
+      !miras__whole(why, n, "tied_step", d->tied_step, 0, 1) ||
       !miras__whole(why, n, "untied", d->untied, 0, 1) ||
       !miras__real(why, n, "dropout", d->dropout, 0, 0.9) ||
       !miras__whole(why, n, "batch", d->batch, 0, 65536) ||
@@ -4991,9 +9186,15 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
     }
   }
   d->memory.batch = 1;
+  if (d->memory.slopes) {
+    d->memory.layer = 0;
+    d->memory.layers = d->layers;
+  }
   result = miras__plan_make(&m->plan, &d->memory, why, n);
   if (result != MIRAS_OK) return result;
   d->memory = m->plan.d;
+  result = miras__layer_resolve(d, why, n);
+  if (result != MIRAS_OK) return result;
   if (m->plan.weights > (size_t)INT_MAX) {
     miras__say(why, n, "a memory has %zu weights; a model allows up to %d per head",
                m->plan.weights, INT_MAX);
@@ -5034,15 +9235,15 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   miras__model_views(m, a);
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
   m->params = miras__floats(a, m->param_count, 1, 1);
-  m->gate_scale = miras__floats(a, s->gates, 1, 1);
-  m->keep = miras__floats(a, s->heads, 1, 1);
+  m->gate_scale = miras__floats(a, s->outs, 1, 1);
+  m->keep = miras__floats(a, s->layers, s->heads, 1);
   if (!b) return;
   m->grads = miras__floats(a, m->param_count, 1, 1);
   m->moment1 = miras__floats(a, m->param_count, 1, 1);
   m->moment2 = miras__floats(a, m->param_count, 1, 1);
   m->rows = n;
   m->per_tape = miras__plan_tape(&m->plan, t);
-  if (!m->per_tape || !miras__mul(t, 2 * s->dk + s->dv, &m->per_qkv)) a->ok = 0;
+  if (!m->per_tape || !miras__mul(t, s->per_token, &m->per_qkv)) a->ok = 0;
   m->x = miras__floats(a, per + 1, n, s->ld_x);
   m->mid = miras__floats(a, per, n, s->ld_x);
   m->proj = miras__floats(a, per, n, s->ld_p);
@@ -5063,7 +9264,7 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   m->logits = miras__floats(a, 1, hold < n ? hold : n, s->ld_v);
   m->head_t = miras__floats(a, 1, s->width, s->ld_v);
   m->dqkv = miras__floats(a, 1, heads, m->per_qkv);
-  m->inverse = miras__floats(a, heads, 2, t);
+  m->inverse = miras__floats(a, heads, 1 + s->steps, t);
   m->dproj = miras__floats(a, 1, n, s->ld_p);
   m->dgates = miras__floats(a, 1, n, s->ld_g);
   m->dy = miras__floats(a, 1, n, s->ld_y);
@@ -5078,12 +9279,14 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   m->o_t = miras__floats(a, 1, s->width, s->ld_y);
   m->mlp_t = miras__floats(a, 2, s->hidden, s->ld_x);
   m->down_t = miras__floats(a, 1, s->width, s->ld_f);
-  m->ld_part = 3 * s->ld_x + s->ld_y + s->ld_g;
+  m->ld_part = 3 * s->ld_x + s->ld_y + 2 * s->ld_g;
   m->part = miras__floats(a, b, miras__tiles(t), m->ld_part);
   m->part_conv = miras__floats(a, b * miras__tiles(t), s->taps, s->at_out);
+  m->part_erase = miras__floats(a, b, s->group[MIRAS__ERASE].count ? 2 : 0, s->key);
   m->part_memory = miras__floats(a, b, s->heads, m->plan.weights);
-  m->part_gain = miras__floats(a, 1, b, s->value);
+  m->part_gain = miras__floats(a, b, s->heads, s->gain > s->dv ? s->gain : s->dv);
   m->part_bias = miras__floats(a, 1, b, s->value);
+  m->part_rates = miras__floats(a, b, s->heads, m->plan.d.row_rates ? (size_t)m->plan.d.chunk : 0);
   m->norms = (double *)miras__take(a, m->param_count / MIRAS__NORM_BLOCK + 1, sizeof(double));
   m->first_task = (size_t *)miras__take(a, (size_t)m->view_count + 1, sizeof(size_t));
   m->losses = miras__floats(a, 1, 1, n);
@@ -5119,23 +9322,51 @@ static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
 
 static double miras__logit(double p) { return log(p / (1 - p)); }
 
-/* Where the gates start: forgetting as the descriptor's constants would, steps at half. */
-static void miras__draw_gates(const miras_model *m, float *offset) {
+/* The g that makes a keep gate 1 - f, by the formulas of room @65; rate receives c of RATE. */
+static double miras__keep_start(const miras_model *m, double f, double *rate) {
+  double loss, g;
+  if (f < 1e-4) f = 1e-4;
+  if (f > 0.5) f = 0.5;
+  loss = -log(1 - f);
+  *rate = 0;
+  switch (m->desc.keep) {
+    case MIRAS_KEEP_ROOT: return miras__logit(exp(-16 * loss));
+    case MIRAS_KEEP_RATE:
+      /* a tied step starts at softplus(g) = 0.1; otherwise the loss is softplus(g) itself */
+      g = m->desc.tied_step ? 0.1 : loss;
+      *rate = log(loss / g);
+      return log(expm1(g));
+    case MIRAS_KEEP_BOUNDED:
+      g = loss / 0.60653066;
+      return miras__logit(g < 0.95 ? g : 0.95);
+    default: return miras__logit(1 - f);
+  }
+}
+
+/* Where the gates start: forgetting as the descriptor's constants would, steps at half. rate: of
+ * the keep gates, or NULL. */
+static void miras__draw_gates(const miras_model *m, float *offset, float *rate) {
   const miras_desc *d = &m->plan.d;
   const miras__shape *s = &m->s;
+  const miras__gates *g = s->group;
   double forget = d->forget > 0 ? (double)d->forget : 1.0 / 64, momentum = (double)d->momentum;
-  size_t h, i, each = d->keep_gate == MIRAS_GATE_CHANNEL ? s->dk : 1;
+  size_t h, i, each = g[MIRAS__KEEP].count / s->heads;
+  for (i = 0; i < s->gates; i++) offset[i] = 0;
   for (h = 0; h < s->heads; h++) {
-    double f = forget < 1e-4 ? 1e-4 : forget > 0.5 ? 0.5 : forget;
-    if (d->keep_gate)
-      for (i = 0; i < each; i++) offset[s->keep + h * each + i] = (float)miras__logit(1 - f);
-    if (d->step_gate) offset[s->step + h] = 0;
-    if (d->momentum_gate)
-      offset[s->momentum + h] =
-          (float)miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
-    if (d->threshold_gate) offset[s->threshold + h] = 0.5413f;   /* softplus of it is 1 */
+    double c, start = miras__keep_start(m, forget, &c);
+    for (i = 0; i < each; i++) {
+      offset[g[MIRAS__KEEP].first + h * each + i] = (float)start;
+      if (rate) rate[h * each + i] = (float)c;
+    }
     forget *= d->forget_ratio > 0 ? (double)d->forget_ratio : 1;
   }
+  for (i = 0; i < g[MIRAS__MOMENTUM].count; i++)
+    offset[g[MIRAS__MOMENTUM].first + i] =
+        (float)miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
+  for (i = 0; i < g[MIRAS__THRESHOLD].count; i++)
+    offset[g[MIRAS__THRESHOLD].first + i] = 0.5413f;   /* softplus of it is 1 */
+  for (i = 0; i < g[MIRAS__VALUE_KEEP].count; i++)
+    offset[g[MIRAS__VALUE_KEEP].first + i] = (float)miras__logit(63.0 / 64);
 }
 
 /* Initial values. Deviation 1/sqrt(fan in); what writes to the residual stream is smaller, so that
@@ -5146,34 +9377,45 @@ static void miras__model_draw(miras_model *m) {
   uint64_t seed = miras__hash(m->desc.seed);
   double in = 1 / sqrt((double)s->width), deep = 1 / sqrt(2.0 * (double)s->layers);
   double tap = 1 / sqrt(3.0 * (double)s->taps);
-  size_t l, i;
+  const miras__gates *keep = &s->group[MIRAS__KEEP];
+  size_t l, i, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
   miras__draw(m->params, s->vocab * s->width, seed, 0.02);
   for (l = 0; l < s->layers; l++) {
     float *w = m->params + m->first_block + l * m->block, *memory = w + at->memory;
     uint64_t own = miras__hash(seed + l + 1);
     miras__plan plan = m->plan;
+    size_t to[3], many[3], end;
     for (i = 0; i < s->width; i++) w[at->norm1 + i] = w[at->norm2 + i] = 1;
     miras__draw(w + at->q, s->width * s->key, own + 1, in);
-    miras__draw(w + at->k, s->width * s->key, own + 2, in);
-    miras__draw(w + at->v, s->width * s->value, own + 3, in);
+    miras__draw(w + at->k, s->width * kcols, own + 2, in);
+    miras__draw(w + at->v, s->width * vcols, own + 3, in);
     miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
-    miras__draw(w + at->conv_k, s->taps * s->key, own + 5, tap);
-    miras__draw(w + at->conv_v, s->taps * s->value, own + 6, tap);
+    miras__draw(w + at->conv_k, s->taps * kcols, own + 5, tap);
+    miras__draw(w + at->conv_v, s->taps * vcols, own + 6, tap);
     if (s->gates) {
       miras__draw(w + at->gates_down, s->width * s->rank, own + 7, in);
       miras__draw(w + at->gates_up, s->rank * s->gates, own + 8, 0.1 / sqrt((double)s->rank));
-      miras__draw_gates(m, w + at->gates_offset);
+      miras__draw_gates(m, w + at->gates_offset,
+                        keep->count && keep->form == MIRAS__GATE_RATE ? w + at->gates_rate : NULL);
     }
-    /* The memory's parameters come in one piece; gain and bias then move to their cache lines. What
-     * the piece covers beyond memory.init is set afterwards. */
+    for (i = 0; i < s->group[MIRAS__ERASE].count; i++)
+      w[at->erase_scale + i] = w[at->erase_mix + i] = 1;
+    /* The memory's parameters come in one piece, which starts at memory.init; the others then move
+     * to their cache lines, the last first, and what is left between them is cleared. */
     plan.d.seed = miras__hash(own + 9);
-    miras__plan_init_params(&plan, memory);
-    if (plan.d.inner_norm) {
-      const float *gain = memory + s->heads * plan.weights;
-      memmove(w + at->bias, gain + s->value, s->value * sizeof(float));
-      memmove(w + at->gain, gain, s->value * sizeof(float));
-      for (i = at->gain + s->value; i < at->bias; i++) w[i] = 0;
-      for (i = at->memory + s->heads * plan.weights; i < at->gain; i++) w[i] = 0;
+    if (plan.params) miras__plan_init_params(&plan, memory);
+    to[0] = at->gain, many[0] = s->heads * s->gain;
+    to[1] = at->bias, many[1] = plan.d.inner_norm ? s->value : 0;
+    to[2] = at->rates, many[2] = plan.d.row_rates ? (size_t)plan.d.chunk : 0;
+    for (i = 0, end = s->heads * plan.weights; i < 3; i++) end += many[i];
+    for (i = 3; i-- > 0;) {
+      end -= many[i];
+      if (many[i]) memmove(w + to[i], memory + end, many[i] * sizeof(float));
+    }
+    for (i = 0, end = at->memory + s->heads * plan.weights; i < 3; i++) {
+      if (!many[i]) continue;
+      while (end < to[i]) w[end++] = 0;
+      end = to[i] + many[i];
     }
     for (i = 0; i < s->value; i++) w[at->out_norm + i] = 1;
     miras__draw(w + at->out_gate, s->width * s->value, own + 10, in);
@@ -5190,6 +9432,7 @@ static void miras__model_draw(miras_model *m) {
 static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_model *resolved) {
   miras__arena a;
   miras_model *m;
+  const miras__gates *group;
   size_t h, tasks = 0;
   int i;
   memset(&a, 0, sizeof a);
@@ -5199,16 +9442,18 @@ static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_m
   *m = *resolved;
   m->memory = buffer;
   m->bytes = bytes;
+  group = m->s.group;
   miras__model_layout(m, &a);
   miras__model_views(m, &a);
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
-  for (h = 0; h < m->s.heads; h++) m->keep[h] = miras__constant_keep(&m->plan.d, (int)h);
-  for (h = 0; h < m->s.gates; h++) m->gate_scale[h] = 1;
-  if (m->plan.d.step_gate)
-    for (h = 0; h < m->s.heads; h++) m->gate_scale[m->s.step + h] = m->plan.d.step;
-  if (m->plan.d.threshold_gate)
-    for (h = 0; h < m->s.heads; h++) m->gate_scale[m->s.threshold + h] = m->plan.d.threshold;
+  for (h = 0; h < m->s.heads * m->s.layers; h++)
+    m->keep[h] = miras__constant_keep(&m->plan.d, (int)(h % m->s.heads), (int)(h / m->s.heads));
+  for (h = 0; h < m->s.outs; h++) m->gate_scale[h] = 1;
+  for (h = 0; h < group[MIRAS__STEP].count; h++)
+    m->gate_scale[group[MIRAS__STEP].first + h] = m->plan.d.step;
+  for (h = 0; h < group[MIRAS__THRESHOLD].count; h++)
+    m->gate_scale[group[MIRAS__THRESHOLD].first + h] = m->plan.d.threshold;
   miras__model_draw(m);
   if (m->desc.batch) {
     memset(m->grads, 0, m->param_count * sizeof(float));
@@ -5301,11 +9546,17 @@ static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, s
 }
 
 /* Keys, queries and values of a sequence as its memories read them: per head, `per` floats apart,
- * q [length, dk], k [length, dk], v [length, dv]. */
+ * q [length, dk], k [length, kc], v [length, vc] and, with separate_erase, the key before it was
+ * split, erase and replace, [length, dk] each. */
 typedef struct miras__qkv {
   float *base;
   size_t per, length;
 } miras__qkv;
+
+/* Row `row` of the part that starts `at` floats into a token's and is n wide. */
+static float *miras__part(const miras__qkv *of, size_t at, size_t n, size_t row) {
+  return of->base + at * of->length + row * n;
+}
 
 /* h [n, W] -> q, k, v before the convolutions */
 static void miras__project_qkv(const miras_model *m, const miras__kernels *k, const float *w,
@@ -5315,31 +9566,85 @@ static void miras__project_qkv(const miras_model *m, const miras__kernels *k, co
   size_t width = s->width;
   miras__matmul(k, MIRAS__SET, proj, s->ld_p, h, s->ld_x, 1, w + at->q, s->key, 1, n, s->key, width,
                 pack);
-  miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, h, s->ld_x, 1, w + at->k, s->key, 1, n,
-                s->key, width, pack);
-  miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, h, s->ld_x, 1, w + at->v, s->value, 1, n,
-                s->value, width, pack);
+  if (s->kp)
+    miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, h, s->ld_x, 1, w + at->k,
+                  s->heads * s->kp, 1, n, s->heads * s->kp, width, pack);
+  miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, h, s->ld_x, 1, w + at->v,
+                s->heads * s->vc, 1, n, s->heads * s->vc, width, pack);
 }
 
-/* Convolve, activate, and bring keys and queries to unit length: rows `first` on of to. past as in
- * conv_fwd; inverse NULL or, per head, 2 * stride floats for the lengths of queries and keys. */
+/* Length that the layer gives keys and queries; 0: their own. */
+static float miras__key_length(const miras_model *m) {
+  if (m->desc.keys == MIRAS_KEYS_UNIT) return 1;
+  return m->desc.keys == MIRAS_KEYS_RMS ? (float)sqrt((double)m->s.dk) : 0;
+}
+
+/* Convolve, activate, and bring keys and queries to their length: rows `first` on of to. past as
+ * in conv_fwd; inverse NULL or, per head, (1 + steps) stride floats for lengths of q, k. */
 static void miras__convolve(const miras_model *m, const miras__kernels *k, const float *w, size_t n,
                             const float *proj, const float *past, size_t ldpast,
                             const miras__qkv *to, size_t first, float *inverse, size_t stride) {
   const miras__shape *s = &m->s;
   const miras__slots *at = &m->at;
-  float *q = to->base + first * s->dk, *kk = q + to->length * s->dk;
-  float *v = to->base + 2 * to->length * s->dk + first * s->dv;
+  float *q = miras__part(to, 0, s->dk, first), *v = miras__part(to, s->dk + s->kc, s->vc, first);
+  float *kk = s->own ? miras__part(to, s->own, s->dk, first)
+                     : miras__part(to, s->dk, s->kc, first);
+  float length = miras__key_length(m);
   size_t h;
   k->conv_fwd(q, to->per, proj, s->ld_p, past, ldpast, w + at->conv_q, s->taps, n, s->heads, s->dk);
-  k->conv_fwd(kk, to->per, proj + s->at_k, s->ld_p, past ? past + s->at_k : NULL, ldpast,
-              w + at->conv_k, s->taps, n, s->heads, s->dk);
+  if (s->kp)
+    k->conv_fwd(kk, to->per, proj + s->at_k, s->ld_p, past ? past + s->at_k : NULL, ldpast,
+                w + at->conv_k, s->taps, n, s->heads, s->kp);
   k->conv_fwd(v, to->per, proj + s->at_v, s->ld_p, past ? past + s->at_v : NULL, ldpast,
-              w + at->conv_v, s->taps, n, s->heads, s->dv);
-  for (h = 0; h < s->heads; h++) {
-    float *r = inverse ? inverse + 2 * h * stride + first : NULL;
-    k->unit_fwd(q + h * to->per, r, n, s->dk);
-    k->unit_fwd(kk + h * to->per, r ? r + stride : NULL, n, s->dk);
+              w + at->conv_v, s->taps, n, s->heads, s->vc);
+  for (h = 0; length > 0 && h < s->heads; h++) {
+    float *r = inverse ? inverse + h * (1 + s->steps) * stride : NULL;
+    k->unit_fwd(q + h * to->per, r ? r + first : NULL, length, n, s->dk);
+    k->unit_fwd(kk + h * to->per, r ? r + stride + first * s->steps : NULL, length, n * s->steps,
+                s->dk);
+  }
+}
+
+/* g [n, gates] -> gates [n, outs]. offset NULL: g holds it already. */
+static void miras__make_gates(const miras_model *m, const miras__kernels *k, const float *w,
+                              size_t n, float *g, float *gates, const float *offset) {
+  const miras__shape *s = &m->s;
+  int i;
+  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
+    const miras__gates *group = &s->group[i];
+    int tied = group->from != group->first;
+    if (group->count)
+      k->gates_fwd(group->form, gates + group->first, g + group->from, s->ld_g,
+                   offset && !tied ? offset + group->from : NULL,
+                   group->form == MIRAS__GATE_RATE ? w + m->at.gates_rate
+                                                   : m->gate_scale + group->first,
+                   n, group->count);
+  }
+}
+
+/* Keys that the layer makes with the help of gates: rows `first` on of to. */
+static void miras__make_keys(const miras_model *m, const miras__kernels *k, const float *w,
+                             size_t n, const float *gates, const miras__qkv *to, size_t first) {
+  const miras__shape *s = &m->s;
+  size_t h, t, i;
+  if (m->desc.keys == MIRAS_KEYS_COMPLEMENT) {
+    gates += s->group[MIRAS__KEEP].first;
+    for (h = 0; h < s->heads; h++)
+      for (t = 0; t < n; t++) {
+        float *key = miras__part(to, s->dk, s->dk, first + t) + h * to->per;
+        const float *keep = gates + t * s->ld_g + h * s->dk;
+        for (i = 0; i < s->dk; i++) key[i] = 1 - keep[i];
+      }
+  } else if (m->desc.keys == MIRAS_KEYS_ERASE) {
+    gates += s->group[MIRAS__ERASE].first;
+    for (h = 0; h < s->heads; h++) {
+      size_t c = h * s->dk, p = h * to->per;
+      k->erase_fwd(miras__part(to, s->dk, s->dk, first) + p,
+                   miras__part(to, s->erase, s->dk, first) + p,
+                   miras__part(to, s->replace, s->dk, first) + p,
+                   miras__part(to, s->own, s->dk, first) + p, gates + c, s->ld_g,
+                   w + m->at.erase_scale + c, w + m->at.erase_mix + c, n, s->dk);
+    }
   }
 }
 
@@ -5364,41 +9669,56 @@ static void miras__block_in(const miras_model *m, const miras__kernels *k, const
   miras__convolve(m, k, w, n, proj, past, ldpast, to, first, NULL, 0);
   miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, h, s->ld_x, 1, w + at->out_gate, s->value,
                 1, n, s->value, width, pack);
-  if (!s->gates) return;
-  miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, h, s->ld_x, 1, w + at->gates_down,
-                s->rank, 1, n, s->rank, width, pack);
-  miras__matmul(k, MIRAS__SET, g, s->ld_g, proj + s->at_low, s->ld_p, 1, w + at->gates_up, s->gates,
-                1, n, s->gates, s->rank, pack);
-  k->gates_fwd(gates, g, s->ld_g, w + at->gates_offset, m->gate_scale, s->sigmoids, n, s->gates);
+  if (s->gates) {
+    miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, h, s->ld_x, 1, w + at->gates_down,
+                  s->rank, 1, n, s->rank, width, pack);
+    miras__matmul(k, MIRAS__SET, g, s->ld_g, proj + s->at_low, s->ld_p, 1, w + at->gates_up,
+                  s->gates, 1, n, s->gates, s->rank, pack);
+    miras__make_gates(m, k, w, n, g, gates, w + at->gates_offset);
+  }
+  miras__make_keys(m, k, w, n, gates, to, first);
 }
 
-/* What head h reads and writes over the first n rows of from, gates and y. */
-static void miras__head_io_of(const miras_model *m, size_t h, size_t n, const miras__qkv *from,
-                              const float *gates, float *y, miras__head_io *io) {
+/* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
+static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *gates) {
+  const miras__gates *group = &s->group[which];
+  return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
+}
+
+/* What head h of block l reads and writes over the first n rows of from, gates and y. */
+static void miras__head_io_of(const miras_model *m, size_t l, size_t h, size_t n,
+                              const miras__qkv *from, float *gates, float *y,
+                              miras__head_io *io) {
   const miras__shape *s = &m->s;
   const miras_desc *d = &m->plan.d;
   memset(io, 0, sizeof *io);
   io->length = (int)n;
   io->q = from->base + h * from->per;
-  io->k = io->q + from->length * s->dk;
-  io->v = io->k + from->length * s->dk;
-  io->ldq = io->ldk = s->dk;
-  io->ldv = s->dv;
-  io->keep = m->keep + h;
-  if (d->keep_gate) {
-    io->keep = gates + s->keep + h * (d->keep_gate == MIRAS_GATE_CHANNEL ? s->dk : 1);
-    io->ld_keep = s->ld_g;
+  io->k = miras__part(from, s->dk, s->kc, 0) + h * from->per;
+  io->v = miras__part(from, s->dk + s->kc, s->vc, 0) + h * from->per;
+  io->ldq = s->dk;
+  io->ldk = s->kc;
+  io->ldv = s->vc;
+  if (s->erase) {
+    io->erase = miras__part(from, s->erase, s->dk, 0) + h * from->per;
+    io->replace = miras__part(from, s->replace, s->dk, 0) + h * from->per;
+    io->ld_erase = io->ld_replace = s->dk;
   }
-  io->step = d->step_gate ? gates + s->step + h : &d->step;
-  io->ld_step = d->step_gate ? s->ld_g : 0;
-  if (d->algorithm == MIRAS_MOMENTUM) {
-    io->momentum = d->momentum_gate ? gates + s->momentum + h : &d->momentum;
-    io->ld_momentum = d->momentum_gate ? s->ld_g : 0;
-  }
-  if (miras__is_huber(d->bias)) {
-    io->threshold = d->threshold_gate ? gates + s->threshold + h : &d->threshold;
-    io->ld_threshold = d->threshold_gate ? s->ld_g : 0;
-  }
+  io->keep = miras__gate_of(s, MIRAS__KEEP, h, gates);
+  if (io->keep) io->ld_keep = s->ld_g;
+  else io->keep = m->keep + l * s->heads + h;
+  io->step = miras__gate_of(s, MIRAS__STEP, h, gates);
+  if (io->step) io->ld_step = s->ld_g;
+  else io->step = &d->step;
+  io->momentum = miras__gate_of(s, MIRAS__MOMENTUM, h, gates);
+  if (io->momentum) io->ld_momentum = s->ld_g;
+  else if (d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
+  io->threshold = miras__gate_of(s, MIRAS__THRESHOLD, h, gates);
+  if (io->threshold) io->ld_threshold = s->ld_g;
+  else if (miras__has_threshold(d->bias)) io->threshold = &d->threshold;
+  io->value_keep = miras__gate_of(s, MIRAS__VALUE_KEEP, h, gates);
+  if (io->value_keep) io->ld_value_keep = s->ld_g;
+  if (d->row_rates) io->rho = m->params + m->first_block + l * m->block + m->at.rates;
   io->y = y ? y + h * s->dv : NULL;
   io->ldy = s->ld_y;
 }
@@ -5408,10 +9728,10 @@ static void miras__head_run(const miras_model *m, const miras__kernels *k, const
                             const miras__head_io *io, float *state, uint64_t position, float *tape,
                             float *scratch) {
   const miras__slots *at = &m->at;
-  int norm = m->plan.d.inner_norm;
   k->head_forward(&m->plan, w + at->memory + h * m->plan.weights,
-                  norm ? w + at->gain + h * m->s.dv : NULL,
-                  norm ? w + at->bias + h * m->s.dv : NULL, state, position, io, tape, scratch);
+                  m->s.gain ? w + at->gain + h * m->s.gain : NULL,
+                  m->plan.d.inner_norm ? w + at->bias + h * m->s.dv : NULL, state, position, io,
+                  tape, scratch);
 }
 
 /* x, y and proj -> mid, ab, out. out may be x. drop NULL: none; else sites site and site + 1, and
@@ -5575,8 +9895,8 @@ static void miras__head_fwd(void *argument, int index, int worker) {
   float *state = m->scratch + (size_t)worker * m->scratch_size;
   miras__qkv from = miras__sequence_qkv(ph, m->qkv, b);
   miras__head_io io;
-  miras__head_io_of(m, h, n, &from, m->gates + row * s->ld_g, m->y + (l * m->rows + row) * s->ld_y,
-                    &io);
+  miras__head_io_of(m, (size_t)ph->in, h, n, &from, m->gates + row * s->ld_g,
+                    m->y + (l * m->rows + row) * s->ld_y, &io);
   memset(state, 0, m->plan.head_state * sizeof(float));
   miras__head_run(m, ph->k, w, h, &io, state, 0,
                   ph->train ? m->tape + (l * heads + at) * m->per_tape : NULL,
@@ -5807,12 +10127,10 @@ static void miras__tile_out_bwd(void *argument, int index, int worker) {
                     s->ld_y, n, s->heads, s->dv);
   miras__convolve(m, k, w, n, m->proj + here * s->ld_p,
                   first ? m->proj + (here - (s->taps - 1)) * s->ld_p : NULL, s->ld_p, &to, first,
-                  m->inverse + row / ph->length * s->heads * 2 * stride, stride);
-  if (s->gates) {
-    /* the offsets are already in g: adding zeros (the part's cleared columns) changes nothing */
-    k->gates_fwd(m->gates + row * s->ld_g, m->g + here * s->ld_g, s->ld_g,
-                 part + 3 * s->ld_x + s->ld_y, m->gate_scale, s->sigmoids, n, s->gates);
-  }
+                  m->inverse + row / ph->length * s->heads * (1 + s->steps) * stride, stride);
+  if (s->gates)
+    miras__make_gates(m, k, w, n, m->g + here * s->ld_g, m->gates + row * s->ld_g, NULL);
+  miras__make_keys(m, k, w, n, m->gates + row * s->ld_g, &to, first);
 }
 
 /* Backward of one head of one sequence: m->dy -> m->dqkv, m->dgates, and its partial gradients. */
@@ -5824,36 +10142,66 @@ static void miras__head_bwd(void *argument, int index, int worker) {
   const miras__slots *at = &m->at;
   const miras_desc *d = &m->plan.d;
   size_t i = (size_t)index, b = i / s->heads, h = i % s->heads, n = ph->length, row = b * n;
-  size_t l = (size_t)ph->in, heads = (size_t)m->desc.batch * s->heads, c = h * s->dv;
+  size_t l = (size_t)ph->in, heads = (size_t)m->desc.batch * s->heads, c = h * s->dv, t, j;
   const float *w = miras__weights(m, l);
-  const float *inverse = m->inverse + i * 2 * (size_t)m->desc.context;
+  const float *inverse = m->inverse + i * (1 + s->steps) * (size_t)m->desc.context;
   float *dgates = m->dgates + row * s->ld_g, *dw0 = m->part_memory + i * m->plan.weights;
-  float *dgain = m->part_gain + b * s->value + c, *dbias = m->part_bias + b * s->value + c;
-  miras__qkv from = miras__sequence_qkv(ph, m->qkv, b);
+  size_t wide = s->gain ? s->gain : s->dv;
+  float *dgain = m->part_gain + i * wide, *dbias = m->part_bias + b * s->value + c;
+  float *scratch = m->scratch + (size_t)worker * m->scratch_size, length = miras__key_length(m);
+  miras__qkv from = miras__sequence_qkv(ph, m->qkv, b), to;
   miras__head_io io;
   miras__head_grads g;
-  miras__head_io_of(m, h, n, &from, m->gates + row * s->ld_g, NULL, &io);
+  miras__head_io_of(m, l, h, n, &from, m->gates + row * s->ld_g, NULL, &io);
   memset(&g, 0, sizeof g);
-  g.q = m->dqkv + i * m->per_qkv;
-  g.k = g.q + n * s->dk;
-  g.v = g.k + n * s->dk;
-  g.ldq = g.ldk = s->dk;
-  g.ldv = s->dv;
-  g.ld_keep = g.ld_step = g.ld_momentum = g.ld_threshold = s->ld_g;
-  if (d->keep_gate)
-    g.keep = dgates + s->keep + h * (d->keep_gate == MIRAS_GATE_CHANNEL ? s->dk : 1);
-  if (d->step_gate) g.step = dgates + s->step + h;
-  if (d->momentum_gate) g.momentum = dgates + s->momentum + h;
-  if (d->threshold_gate) g.threshold = dgates + s->threshold + h;
+  to.base = m->dqkv + i * m->per_qkv;
+  to.per = 0;
+  to.length = n;
+  g.q = to.base;
+  g.k = miras__part(&to, s->dk, s->kc, 0);
+  g.v = miras__part(&to, s->dk + s->kc, s->vc, 0);
+  if (s->erase) {
+    g.erase = miras__part(&to, s->erase, s->dk, 0);
+    g.replace = miras__part(&to, s->replace, s->dk, 0);
+  }
+  g.ldq = io.ldq;
+  g.ldk = io.ldk;
+  g.ldv = io.ldv;
+  g.ld_erase = g.ld_replace = s->dk;
+  g.ld_keep = g.ld_step = g.ld_momentum = g.ld_threshold = g.ld_value_keep = s->ld_g;
+  g.keep = miras__gate_of(s, MIRAS__KEEP, h, dgates);
+  g.step = miras__gate_of(s, MIRAS__STEP, h, dgates);
+  g.momentum = miras__gate_of(s, MIRAS__MOMENTUM, h, dgates);
+  g.threshold = miras__gate_of(s, MIRAS__THRESHOLD, h, dgates);
+  g.value_keep = miras__gate_of(s, MIRAS__VALUE_KEEP, h, dgates);
   memset(dw0, 0, m->plan.weights * sizeof(float));
-  memset(dgain, 0, s->dv * sizeof(float));
+  memset(dgain, 0, wide * sizeof(float));
   memset(dbias, 0, s->dv * sizeof(float));
-  k->head_backward(&m->plan, d->inner_norm ? w + at->gain + c : NULL,
+  if (d->row_rates) {
+    g.rho = m->part_rates + i * (size_t)d->chunk;
+    memset(g.rho, 0, (size_t)d->chunk * sizeof *g.rho);
+  }
+  k->head_backward(&m->plan, s->gain ? w + at->gain + h * s->gain : NULL,
                    d->inner_norm ? w + at->bias + c : NULL, m->tape + (l * heads + i) * m->per_tape,
                    0, &io, m->dy + row * s->ld_y + c, s->ld_y, &g, dw0, dgain, dbias, NULL,
-                   m->scratch + (size_t)worker * m->scratch_size);
-  k->unit_bwd(g.q, io.q, inverse, n, s->dk);
-  k->unit_bwd(g.k, io.k, inverse + m->desc.context, n, s->dk);
+                   scratch);
+  if (length > 0) {
+    k->unit_bwd(g.q, io.q, inverse, length, n, s->dk);
+    k->unit_bwd(g.k, io.k, inverse + m->desc.context, length, n * s->steps, s->dk);
+  }
+  if (m->desc.keys == MIRAS_KEYS_COMPLEMENT)
+    for (t = 0; t < n; t++)
+      for (j = 0; j < s->dk; j++) g.keep[t * s->ld_g + j] -= g.k[t * s->dk + j];
+  if (m->desc.keys == MIRAS_KEYS_ERASE) {
+    size_t x = h * s->dk;
+    float *da = m->part_erase + b * 2 * s->key + x, *db = da + s->key;
+    memset(da, 0, s->dk * sizeof *da);
+    memset(db, 0, s->dk * sizeof *db);
+    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, dgates), s->ld_g,
+                 miras__part(&from, s->own, s->dk, 0) + h * from.per, io.erase,
+                 miras__gate_of(s, MIRAS__ERASE, h, m->gates + row * s->ld_g), s->ld_g,
+                 w + at->erase_scale + x, w + at->erase_mix + x, da, db, scratch, n, s->dk);
+  }
 }
 
 /* Backward of miras__convolve for rows first.. of sequence b, n of them: m->dqkv -> their q, k, v
@@ -5869,16 +10217,17 @@ static void miras__convolve_bwd(const miras__phase *ph, const float *w, size_t b
   size_t before = first < back ? first : back, after = rest < back ? rest : back;
   const float *proj = m->proj + ((size_t)ph->in * m->rows + row) * s->ld_p;
   float *dproj = m->dproj + row * s->ld_p, *dw = part, *dw_k = dw + s->taps * s->key;
-  float *dw_v = dw_k + s->taps * s->key;
-  const float *dq = of.base + first * s->dk, *dk = dq + of.length * s->dk;
-  const float *dv = of.base + 2 * of.length * s->dk + first * s->dv;
+  float *dw_v = dw_k + s->taps * s->heads * s->kp;
+  const float *dq = miras__part(&of, 0, s->dk, first), *dk = miras__part(&of, s->dk, s->kc, first);
+  const float *dv = miras__part(&of, s->dk + s->kc, s->vc, first);
   memset(part, 0, s->taps * s->at_out * sizeof(float));
   k->conv_bwd(dproj, s->ld_p, dw, dq, of.per, proj, s->ld_p, w + at->conv_q, s->taps, before, n,
               after, s->heads, s->dk, sum);
-  k->conv_bwd(dproj + s->at_k, s->ld_p, dw_k, dk, of.per, proj + s->at_k, s->ld_p, w + at->conv_k,
-              s->taps, before, n, after, s->heads, s->dk, sum);
+  if (s->kp)
+    k->conv_bwd(dproj + s->at_k, s->ld_p, dw_k, dk, of.per, proj + s->at_k, s->ld_p, w + at->conv_k,
+                s->taps, before, n, after, s->heads, s->kp, sum);
   k->conv_bwd(dproj + s->at_v, s->ld_p, dw_v, dv, of.per, proj + s->at_v, s->ld_p, w + at->conv_v,
-              s->taps, before, n, after, s->heads, s->dv, sum);
+              s->taps, before, n, after, s->heads, s->vc, sum);
 }
 
 /* Backward of miras__block_in: m->dqkv, m->dgates and ph->mid -> ph->before; m->h and m->dproj are
@@ -5892,14 +10241,26 @@ static void miras__tile_in_bwd(void *argument, int index, int worker) {
   size_t tile = (size_t)index, row, n = miras__tile_rows(ph, tile, &row), l = (size_t)ph->in;
   size_t here = l * m->rows + row, x = row * s->ld_x;
   const float *w = miras__weights(m, l);
+  size_t j;
+  int i;
   float *part = m->part + tile * m->ld_part, *dproj = m->dproj + row * s->ld_p;
   float *pack = m->scratch + (size_t)worker * m->scratch_size, *t = pack + MIRAS__PACK;
   miras__convolve_bwd(ph, w, row / ph->length, row % ph->length, n,
                       m->part_conv + tile * s->taps * s->at_out, t);
   if (s->gates) {
-    float *dg = m->dgates + row * s->ld_g;
-    k->gates_bwd(dg, m->g + here * s->ld_g, s->ld_g, part + 3 * s->ld_x + s->ld_y, m->gate_scale,
-                 s->sigmoids, n, s->gates);
+    float *dg = m->dgates + row * s->ld_g, *doffset = part + 3 * s->ld_x + s->ld_y;
+    for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
+      const miras__gates *group = &s->group[i];
+      if (!group->count) continue;
+      k->gates_bwd(group->form, dg + group->first, m->g + here * s->ld_g + group->from, s->ld_g,
+                   doffset + group->from, doffset + s->ld_g,
+                   group->form == MIRAS__GATE_RATE ? w + at->gates_rate
+                                                   : m->gate_scale + group->first,
+                   n, group->count);
+      if (group->from != group->first)           /* tied: its source has been there before */
+        for (j = 0; j < n; j++)
+          k->add(dg + j * s->ld_g + group->from, dg + j * s->ld_g + group->first, group->count);
+    }
     miras__matmul(k, MIRAS__SET, dproj + s->at_low, s->ld_p, dg, s->ld_g, 1, m->up_t,
                   miras__pad(s->rank), 1, n, s->rank, s->gates, pack);
   }
@@ -5924,8 +10285,8 @@ static void miras__jobs_transpose(miras__jobs *list, size_t layer) {
   size_t width = s->width, x = s->ld_x;
   float *to = m->proj_t;
   miras__job_transpose(list, to, x, w + at->q, width, s->key);
-  miras__job_transpose(list, to + s->at_k * x, x, w + at->k, width, s->key);
-  miras__job_transpose(list, to + s->at_v * x, x, w + at->v, width, s->value);
+  if (s->kp) miras__job_transpose(list, to + s->at_k * x, x, w + at->k, width, s->heads * s->kp);
+  miras__job_transpose(list, to + s->at_v * x, x, w + at->v, width, s->heads * s->vc);
   miras__job_transpose(list, to + s->at_out * x, x, w + at->out_gate, width, s->value);
   if (s->gates) {
     miras__job_transpose(list, to + s->at_low * x, x, w + at->gates_down, width, s->rank);
@@ -5957,15 +10318,18 @@ static void miras__jobs_weights(miras__jobs *list, const miras__phase *ph) {
   const miras__slots *at = &m->at;
   size_t l = (size_t)ph->in, batch = (size_t)m->batch, tiles = batch * ph->per;
   size_t width = s->width, f = s->hidden, conv = s->taps * s->at_out;
-  size_t key_taps = s->taps * s->key, memory = s->heads * m->plan.weights;
+  size_t kcols = s->heads * s->kp, vcols = s->heads * s->vc, memory = s->heads * m->plan.weights;
+  const float *dconv = m->part_conv;
+  const miras__gates *keep = &s->group[MIRAS__KEEP];
   float *g = m->grads + m->first_block + l * m->block;
   const float *ab = m->ab + l * m->rows * 2 * s->ld_f;
   miras__job_product(list, g + at->mlp_gate, width, f, m->h2, s->ld_x, ab, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_up, width, f, m->h2, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_down, f, width, m->s_, s->ld_f, ph->after_in, s->ld_x);
   miras__job_product(list, g + at->q, width, s->key, m->h, s->ld_x, m->dproj, s->ld_p);
-  miras__job_product(list, g + at->k, width, s->key, m->h, s->ld_x, m->dproj + s->at_k, s->ld_p);
-  miras__job_product(list, g + at->v, width, s->value, m->h, s->ld_x, m->dproj + s->at_v, s->ld_p);
+  if (kcols)
+    miras__job_product(list, g + at->k, width, kcols, m->h, s->ld_x, m->dproj + s->at_k, s->ld_p);
+  miras__job_product(list, g + at->v, width, vcols, m->h, s->ld_x, m->dproj + s->at_v, s->ld_p);
   miras__job_product(list, g + at->out_gate, width, s->value, m->h, s->ld_x, m->dproj + s->at_out,
                      s->ld_p);
   miras__job_product(list, g + at->o, s->value, width, m->out, s->ld_y, ph->mid_in, s->ld_x);
@@ -5980,14 +10344,28 @@ static void miras__jobs_weights(miras__jobs *list, const miras__phase *ph) {
   miras__job_reduce(list, g + at->norm1, width, m->part, m->ld_part, tiles);
   miras__job_reduce(list, g + at->norm2, width, m->part + s->ld_x, m->ld_part, tiles);
   miras__job_reduce(list, g + at->out_norm, s->value, m->part + 3 * s->ld_x, m->ld_part, tiles);
-  miras__job_reduce(list, g + at->conv_q, key_taps, m->part_conv, conv, tiles);
-  miras__job_reduce(list, g + at->conv_k, key_taps, m->part_conv + key_taps, conv, tiles);
-  miras__job_reduce(list, g + at->conv_v, s->taps * s->value, m->part_conv + 2 * key_taps, conv,
-                    tiles);
-  miras__job_reduce(list, g + at->memory, memory, m->part_memory, memory, batch);
-  if (m->plan.d.inner_norm) {
-    miras__job_reduce(list, g + at->gain, s->value, m->part_gain, s->value, batch);
+  miras__job_reduce(list, g + at->conv_q, s->taps * s->key, dconv, conv, tiles);
+  dconv += s->taps * s->key;
+  if (kcols) miras__job_reduce(list, g + at->conv_k, s->taps * kcols, dconv, conv, tiles);
+  dconv += s->taps * kcols;
+  miras__job_reduce(list, g + at->conv_v, s->taps * vcols, dconv, conv, tiles);
+  if (keep->count && keep->form == MIRAS__GATE_RATE)
+    miras__job_reduce(list, g + at->gates_rate, keep->count,
+                      m->part + 3 * s->ld_x + s->ld_y + s->ld_g, m->ld_part, tiles);
+  if (s->group[MIRAS__ERASE].count) {
+    miras__job_reduce(list, g + at->erase_scale, s->key, m->part_erase, 2 * s->key, batch);
+    miras__job_reduce(list, g + at->erase_mix, s->key, m->part_erase + s->key, 2 * s->key, batch);
+  }
+  if (memory) miras__job_reduce(list, g + at->memory, memory, m->part_memory, memory, batch);
+  if (s->gain) {
+    size_t n = s->heads * s->gain;
+    miras__job_reduce(list, g + at->gain, n, m->part_gain, n, batch);
+  }
+  if (m->plan.d.inner_norm)
     miras__job_reduce(list, g + at->bias, s->value, m->part_bias, s->value, batch);
+  if (m->plan.d.row_rates) {
+    size_t n = (size_t)m->plan.d.chunk;
+    miras__job_reduce(list, g + at->rates, n, m->part_rates, n, batch * s->heads);
   }
 }
 
@@ -6174,7 +10552,7 @@ struct miras_session {
   float *x, *mid, *last;           /* [tile, W]                                                   */
   float *proj;                     /* [tile, proj]                                                */
   float *g, *gates, *y, *ab;       /* [tile, ...] as in training                                  */
-  float *qkv;                      /* [H, tile (2 dk + dv)]                                       */
+  float *qkv;                      /* [H, tile, per token]                                        */
   float *logits;                   /* [held, V]                                                   */
   float *scratch;
   miras_allocator allocator;       /* alloc NULL: not ours to free                                */
@@ -6206,7 +10584,7 @@ static void miras__session_layout(miras_session *s, miras__arena *a, const miras
   s->gates = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
   s->y = miras__floats(a, 1, MIRAS__TILE, z->ld_y);
   s->ab = miras__floats(a, 2, MIRAS__TILE, z->ld_f);
-  s->qkv = miras__floats(a, z->heads, MIRAS__TILE, 2 * z->dk + z->dv);
+  s->qkv = miras__floats(a, z->heads, MIRAS__TILE, z->per_token);
   s->logits = miras__floats(a, 1, s->held, z->ld_v);
   s->scratch = miras__floats(a, 1, 1, m->plan.scratch > scratch ? m->plan.scratch : scratch);
 }
@@ -6247,7 +10625,7 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
   size_t l, h, t, back = z->taps - 1, wide = z->at_out;
   miras__qkv qkv;
   qkv.base = s->qkv;
-  qkv.per = MIRAS__TILE * (2 * z->dk + z->dv);
+  qkv.per = MIRAS__TILE * z->per_token;
   qkv.length = n;
   for (t = 0; t < n; t++)
     memcpy(s->x + t * z->ld_x, m->params + (size_t)tokens[t] * z->width, z->width * sizeof(float));
@@ -6257,7 +10635,7 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
     miras__block_in(m, k, w, n, s->x, s->proj, s->g, s->gates, tail, wide, &qkv, 0, s->scratch);
     for (h = 0; h < z->heads; h++) {
       miras__head_io io;
-      miras__head_io_of(m, h, n, &qkv, s->gates, s->y, &io);
+      miras__head_io_of(m, l, h, n, &qkv, s->gates, s->y, &io);
       miras__head_run(m, k, w, h, &io, tail + s->tail + h * m->plan.head_state, position, NULL,
                       s->scratch);
     }
@@ -7078,10 +11456,12 @@ static uint64_t miras__need_whole(miras__text *t) {
 /* kind of field, C type, field, names of an enum's values in order. batch and the memory's seed are
  * not in it: the model sets them. */
 #define MIRAS__MEMORY_FIELDS(X)                                                               \
-  X(NAME, miras_architecture, architecture, "matrix mlp")                                     \
-  X(NAME, miras_bias, bias, "dot l2 lp lp-smooth huber huber-norm huber-mixture")             \
-  X(NAME, miras_retention, retention, "all l2 lq lq-pnorm kl")                                \
-  X(NAME, miras_algorithm, algorithm, "gradient-descent momentum")                            \
+  X(NAME, miras_architecture, architecture, "matrix mlp gated-mlp vector pairs")              \
+  X(NAME, miras_bias, bias, "dot l2 lp lp-smooth huber huber-norm huber-mixture "             \
+    "pseudo-huber shift-robust custom")                                                       \
+  X(NAME, miras_retention, retention, "all l2 lq lq-pnorm kl l2-both elastic elastic-ftrl "    \
+    "sigmoid chi2 reverse-kl hellinger custom")                                               \
+  X(NAME, miras_algorithm, algorithm, "gradient-descent momentum implicit newton")            \
   X(NAME, miras_order, order, "error-first decay-first")                                      \
   X(WHOLE, int, heads, "")                                                                    \
   X(WHOLE, int, key_dim, "")                                                                  \
@@ -7092,12 +11472,27 @@ static uint64_t miras__need_whole(miras__text *t) {
   X(NAME, miras_activation, activation, "gelu silu identity")                                 \
   X(WHOLE, int, inner_norm, "")                                                               \
   X(WHOLE, int, inner_residual, "")                                                           \
+  X(WHOLE, int, inner_bias, "")                                                               \
+  X(NAME, miras_feature, feature, "identity elu relu relu2 softmax poly2")                    \
+  X(WHOLE, int, normalise, "")                                                                \
+  X(WHOLE, int, steps, "")                                                                    \
+  X(WHOLE, int, separate_erase, "")                                                           \
+  X(WHOLE, int, diagonal, "")                                                                 \
+  X(WHOLE, int, row_rates, "")                                                                \
+  X(WHOLE, int, window, "")                                                                   \
+  X(WHOLE, int, iterations, "")                                                               \
+  X(REAL, float, tolerance, "")                                                               \
+  X(REAL, float, ridge, "")                                                                   \
   X(NAME, miras_gate, keep_gate, "constant head channel")                                     \
   X(NAME, miras_gate, step_gate, "constant head channel")                                     \
   X(NAME, miras_gate, momentum_gate, "constant head channel")                                 \
   X(NAME, miras_gate, threshold_gate, "constant head channel")                                \
+  X(NAME, miras_gate, value_gate, "constant head channel")                                    \
   X(REAL, float, forget, "")                                                                  \
   X(REAL, float, forget_ratio, "")                                                            \
+  X(NAME, miras_slopes, slopes, "ratio lightning minimax")                                    \
+  X(WHOLE, int, layer, "")                                                                    \
+  X(WHOLE, int, layers, "")                                                                   \
   X(REAL, float, step, "")                                                                    \
   X(REAL, float, momentum, "")                                                                \
   X(REAL, float, threshold, "")                                                               \
@@ -7105,7 +11500,11 @@ static uint64_t miras__need_whole(miras__text *t) {
   X(REAL, float, q, "")                                                                       \
   X(REAL, float, sharpness, "")                                                               \
   X(REAL, float, simplex, "")                                                                 \
-  X(WHOLE, int, simplex_whole, "")
+  X(WHOLE, int, simplex_whole, "")                                                            \
+  X(WHOLE, int, simplex_logits, "")                                                           \
+  X(REAL, float, balance, "")                                                                 \
+  X(REAL, float, sparsity, "")                                                                \
+  X(WHOLE, int, smooth_shrink, "")
 /* dropout and seed come last: models that differ only there take each other's parameters. */
 #define MIRAS__MODEL_FIELDS(X)                                                                \
   X(WHOLE, int, vocab, "")                                                                    \
@@ -7114,6 +11513,9 @@ static uint64_t miras__need_whole(miras__text *t) {
   X(WHOLE, int, hidden, "")                                                                   \
   X(WHOLE, int, conv, "")                                                                     \
   X(WHOLE, int, gate_rank, "")                                                                \
+  X(NAME, miras_keys, keys, "unit rms free complement erase")                                 \
+  X(NAME, miras_keep, keep, "sigmoid root rate bounded")                                      \
+  X(WHOLE, int, tied_step, "")                                                                \
   X(WHOLE, int, untied, "")                                                                   \
   X(REAL, float, dropout, "")                                                                 \
   X(WIDE, uint64_t, seed, "")
@@ -7142,6 +11544,9 @@ typedef struct miras__key {
   const char *words;       /* NAME: the values; TEXT: the only one, or "" for any                */
 } miras__key;
 
+/* One bit each in miras__metadata.seen. */
+typedef char miras__keys_fit[MIRAS__KEY_COUNT <= 64 ? 1 : -1];
+
 static const miras__key miras__keys[MIRAS__KEY_COUNT] = {
 #define MIRAS_X(kind, type, field, words) { "memory." #field, MIRAS__KEY_##kind, words },
   MIRAS__MEMORY_FIELDS(MIRAS_X)
@@ -7150,7 +11555,7 @@ static const miras__key miras__keys[MIRAS__KEY_COUNT] = {
   MIRAS__MODEL_FIELDS(MIRAS_X)
 #undef MIRAS_X
   { "format", MIRAS__KEY_TEXT, "miras" },
-  { "version", MIRAS__KEY_TEXT, "1" },
+  { "version", MIRAS__KEY_TEXT, "2" },
   { "writer", MIRAS__KEY_TEXT, "miras.h" },
   { "checksum", MIRAS__KEY_TEXT, "" },
   { "steps", MIRAS__KEY_WIDE, "" }
@@ -7288,7 +11693,7 @@ static void miras__out_header(miras__sink *s, const miras_model *m, int flags, u
   for (i = 0; i < 8; i++) digits[i] = "0123456789abcdef"[checksum >> (28 - 4 * i) & 15];
   digits[8] = 0;
   miras__model_raw(&m->desc, raw);
-  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"version\":\"1\","
+  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"version\":\"2\","
                      "\"writer\":\"miras.h\",\"checksum\":\"");
   miras__out_text(s, digits);
   miras__out_text(s, "\"");
