@@ -55,6 +55,58 @@ REF void *ref_zeros(size_t count) {
 
 /* ---- the descriptor ---- */
 
+/* Biases that know a threshold. */
+REF int ref_has_threshold(const miras_desc *d) {
+  return d->bias == MIRAS_HUBER || d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE ||
+         d->bias == MIRAS_PSEUDO_HUBER || d->bias == MIRAS_SHIFT_ROBUST ||
+         d->bias == MIRAS_CUSTOM_BIAS;
+}
+
+/* MIRAS eq. 18: one multiplicative step per chunk, no decay. */
+REF int ref_is_divergence(const miras_desc *d) {
+  return d->retention == MIRAS_RETAIN_CHI2 || d->retention == MIRAS_RETAIN_REVERSE_KL ||
+         d->retention == MIRAS_RETAIN_HELLINGER;
+}
+
+/* Slices that sum to c. */
+REF int ref_is_simplex(const miras_desc *d) {
+  return d->retention == MIRAS_RETAIN_KL || ref_is_divergence(d);
+}
+
+/* Retentions whose alpha is the keep gate. */
+REF int ref_decays(const miras_desc *d) {
+  return !(d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2_BOTH ||
+           d->retention == MIRAS_RETAIN_ELASTIC_FTRL || ref_is_divergence(d));
+}
+
+/* Chunks are only a schedule: the update is linear in the state (or the state is everything). */
+REF int ref_exact(const miras_desc *d) {
+  if (d->architecture == MIRAS_PAIRS || d->algorithm == MIRAS_NEWTON) return 1;
+  return d->architecture == MIRAS_MATRIX && (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
+         (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2) &&
+         (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_IMPLICIT) &&
+         !d->row_rates;
+}
+
+/* Memora as in the paper: the first token of a chunk exactly, the others linear in W. The state is
+ * then W itself and no longer its logits. */
+REF int ref_lags(const miras_desc *d) {
+  return d->retention == MIRAS_RETAIN_KL && d->chunk > 1 && !d->simplex_logits && !ref_exact(d);
+}
+
+/* Width of what a matrix memory sees of a key. */
+REF int ref_features(const miras_desc *d) {
+  const int n = d->key_dim;
+  return d->feature == MIRAS_FEATURE_POLY2 ? 1 + n + n * (n + 1) / 2 : n;
+}
+
+/* Numbers per token and head of a gate of granularity MIRAS_GATE_CHANNEL. */
+REF int ref_channels(const miras_desc *d) { return ref_exact(d) ? ref_features(d) : d->value_dim; }
+
+REF int ref_gate_width(const miras_desc *d, miras_gate gate) {
+  return gate == MIRAS_GATE_CHANNEL ? ref_channels(d) : gate == MIRAS_GATE_HEAD ? 1 : 0;
+}
+
 /* The defaults that the comments in miras_desc promise. */
 REF miras_desc ref_resolve(const miras_desc *given) {
   miras_desc d = *given;
@@ -64,6 +116,13 @@ REF miras_desc ref_resolve(const miras_desc *given) {
   if (d.chunk == 0) d.chunk = 1;
   if (d.depth == 0) d.depth = 2;
   if (d.expansion == 0) d.expansion = 4;
+  if (d.steps == 0) d.steps = 1;
+  if (d.window == 0) d.window = 1024;
+  if (d.iterations == 0) d.iterations = 30;
+  if (!(d.tolerance > 0.0f)) d.tolerance = 1e-12f;
+  if (!(d.ridge > 0.0f)) d.ridge = 1.0f;
+  if (!(d.balance > 0.0f)) d.balance = 1.0f;
+  if (!(d.sparsity > 0.0f)) d.sparsity = 1e-3f;
   if (!(d.forget_ratio > 0.0f)) d.forget_ratio = 1.0f;
   if (!(d.step > 0.0f)) d.step = 1.0f;
   if (!(d.threshold > 0.0f)) d.threshold = 1.0f;
@@ -74,7 +133,8 @@ REF miras_desc ref_resolve(const miras_desc *given) {
   return d;
 }
 
-/* Layer l holds a matrix [in, out] at at[l]: z = y W. */
+/* Layer l holds a matrix [in, out] at at[l]: z = y W; with inner_bias its biases [out] follow it.
+ * Gated: W_1, W_2 (both see the input), W_3. A vector is a layer [1, key_dim]. */
 typedef struct ref_shape {
   int layers, in[REF_LAYERS], out[REF_LAYERS], widest;
   size_t at[REF_LAYERS], weights;
@@ -82,29 +142,107 @@ typedef struct ref_shape {
 
 REF ref_shape ref_shape_of(const miras_desc *d) {
   ref_shape s;
-  int hidden = d->expansion * d->key_dim;
+  const int hidden = d->expansion * d->key_dim, gated = d->architecture == MIRAS_GATED_MLP;
   memset(&s, 0, sizeof s);
-  s.layers = d->architecture == MIRAS_MATRIX ? 1 : d->depth;
+  s.layers = d->architecture == MIRAS_MLP ? d->depth : gated ? 3 : 1;
+  if (d->architecture == MIRAS_PAIRS) s.layers = 0;
+  s.widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
   for (int l = 0; l < s.layers; l++) {
-    s.in[l] = l == 0 ? d->key_dim : hidden;
+    s.in[l] = l == 0 || (gated && l == 1) ? ref_features(d) : hidden;
+    if (d->architecture == MIRAS_VECTOR) s.in[l] = 1;
     s.out[l] = l == s.layers - 1 ? d->value_dim : hidden;
     s.at[l] = s.weights;
     s.weights += (size_t)s.in[l] * (size_t)s.out[l];
+    if (d->inner_bias) s.weights += (size_t)s.out[l];
     if (s.in[l] > s.widest) s.widest = s.in[l];
     if (s.out[l] > s.widest) s.widest = s.out[l];
   }
+  if (d->normalise) s.weights += (size_t)ref_features(d); /* the sum of phi(k), after S */
   return s;
+}
+
+/* Slice n of layer l's matrix: entries first, first + stride, ..., count of them. 0: no more.
+ * A slice is a channel: a row of a first layer, a column of a last one (a single layer is a last
+ * one); a vector, a layer between, and every layer of a whole simplex, is one slice. */
+REF int ref_slice(const miras_desc *d, const ref_shape *s, int l, size_t n, size_t *first,
+                  size_t *stride, size_t *count) {
+  const size_t rows = (size_t)s->in[l], columns = (size_t)s->out[l];
+  const int takes_input = l == 0 || (d->architecture == MIRAS_GATED_MLP && l == 1);
+  if (d->simplex_whole || d->architecture == MIRAS_VECTOR ||
+      (!takes_input && l < s->layers - 1)) {
+    *first = s->at[l];
+    *stride = 1;
+    *count = rows * columns;
+    return n < 1;
+  }
+  if (l == s->layers - 1) {
+    *first = s->at[l] + n;
+    *stride = columns;
+    *count = rows;
+    return n < columns;
+  }
+  *first = s->at[l] + n * columns;
+  *stride = 1;
+  *count = columns;
+  return n < rows;
+}
+
+/* ---- the custom choices: what the callbacks of miras_custom compute, in double ---- */
+
+typedef struct ref_custom {
+  double (*bias)(double *error, const double *r, const double *value, double threshold, int dv);
+  void (*link)(double *w, const double *a, int in, int out);
+} ref_custom;
+
+static ref_custom ref_hooks;
+
+/* ---- feature maps ---- */
+
+REF void ref_map(const miras_desc *d, const double *x, double *phi, ref_branches *branches) {
+  const int n = d->key_dim;
+  double top = x[0], sum = 0.0;
+  int at = 0;
+  for (int i = 0; i < n; i++)
+    if (x[i] > top) top = x[i];
+  for (int i = 0; i < n; i++) sum += exp(x[i] - top);
+  switch (d->feature) {
+    case MIRAS_FEATURE_ELU:
+      for (int i = 0; i < n; i++) phi[i] = x[i] > 0.0 ? x[i] + 1.0 : exp(x[i]);
+      break;
+    case MIRAS_FEATURE_RELU:
+      for (int i = 0; i < n; i++) {
+        phi[i] = x[i] > 0.0 ? x[i] : 0.0;
+        ref_branch(branches, x[i] > 0.0, x[i]);
+      }
+      break;
+    case MIRAS_FEATURE_RELU2:
+      for (int i = 0; i < n; i++) phi[i] = x[i] > 0.0 ? x[i] * x[i] : 0.0;
+      break;
+    case MIRAS_FEATURE_SOFTMAX:
+      for (int i = 0; i < n; i++) phi[i] = exp(x[i] - top) / sum;
+      break;
+    case MIRAS_FEATURE_POLY2:
+      phi[at++] = 1.0;
+      for (int i = 0; i < n; i++) phi[at++] = x[i];
+      for (int i = 0; i < n; i++)
+        for (int j = i; j < n; j++) phi[at++] = (i == j ? sqrt(0.5) : 1.0) * x[i] * x[j];
+      break;
+    default:
+      for (int i = 0; i < n; i++) phi[i] = x[i];
+      break;
+  }
 }
 
 /* ---- attentional bias: e = dl/dM at M = m, returns l ---- */
 
 REF double ref_sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }
 
-REF double ref_bias(const miras_desc *d, const double *m, const double *v, double delta, double *e,
-                    ref_branches *branches) {
+/* delta [value_dim]: equal entries, but for a threshold per channel; l is that of delta[0]. */
+REF double ref_bias(const miras_desc *d, const double *m, const double *v, const double *delta,
+                    double *e, ref_branches *branches) {
   const int n = d->value_dim;
   const double p = (double)d->p, nu = (double)d->sharpness;
-  double loss = 0.0, square = 0.0, absolute = 0.0, norm;
+  double loss = 0.0, square = 0.0, absolute = 0.0, norm, *r;
   for (int i = 0; i < n; i++) {
     square += (m[i] - v[i]) * (m[i] - v[i]);
     absolute += fabs(m[i] - v[i]);
@@ -122,43 +260,60 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, doubl
       break;
     case MIRAS_LP:
       for (int i = 0; i < n; i++) {
-        const double r = m[i] - v[i];
-        e[i] = p * ref_sign(r) * pow(fabs(r), p - 1.0);
-        loss += pow(fabs(r), p);
-        if (p < 2.0) ref_branch(branches, r > 0.0, r);
+        const double x = m[i] - v[i];
+        e[i] = p * ref_sign(x) * pow(fabs(x), p - 1.0);
+        loss += pow(fabs(x), p);
+        if (p < 2.0) ref_branch(branches, x > 0.0, x);
       }
       break;
     case MIRAS_LP_SMOOTH:
       for (int i = 0; i < n; i++) {
-        const double r = m[i] - v[i];
-        e[i] = p * tanh(nu * r) * pow(r * r + 1e-6, 0.5 * (p - 1.0));
-        loss += pow(r * r + 1e-6, 0.5 * p);
-        if (p < 3.0) ref_branch(branches, 0, r / 10.0); /* smooth, but over a thousandth */
+        const double x = m[i] - v[i];
+        e[i] = p * tanh(nu * x) * pow(x * x + 1e-6, 0.5 * (p - 1.0));
+        loss += pow(x * x + 1e-6, 0.5 * p);
+        if (p < 3.0) ref_branch(branches, 0, x / 10.0); /* smooth, but over a thousandth */
       }
       break;
     case MIRAS_HUBER:
       for (int i = 0; i < n; i++) {
-        const double r = m[i] - v[i];
-        const int inside = fabs(r) <= delta;
-        e[i] = inside ? r : delta * ref_sign(r);
-        loss += inside ? 0.5 * r * r : delta * (fabs(r) - 0.5 * delta);
-        ref_branch(branches, inside, fabs(r) - delta);
+        const double x = m[i] - v[i];
+        const int inside = fabs(x) <= delta[i];
+        e[i] = inside ? x : delta[i] * ref_sign(x);
+        loss += inside ? 0.5 * x * x : delta[i] * (fabs(x) - 0.5 * delta[i]);
+        ref_branch(branches, inside, fabs(x) - delta[i]);
       }
       break;
     case MIRAS_HUBER_NORM:
       norm = sqrt(square + 1e-12);
-      for (int i = 0; i < n; i++) e[i] = (m[i] - v[i]) * (norm <= delta ? 1.0 : delta / norm);
-      loss = norm <= delta ? 0.5 * square : delta * (norm - 0.5 * delta);
-      ref_branch(branches, norm <= delta, norm - delta);
+      for (int i = 0; i < n; i++) {
+        e[i] = (m[i] - v[i]) * (norm <= delta[i] ? 1.0 : delta[i] / norm);
+        ref_branch(branches, norm <= delta[i], norm - delta[i]);
+      }
+      loss = norm <= delta[0] ? 0.5 * square : delta[0] * (norm - 0.5 * delta[0]);
       break;
     case MIRAS_HUBER_MIXTURE:
       norm = sqrt(square);
       for (int i = 0; i < n; i++) {
-        const double r = m[i] - v[i];
-        e[i] = norm <= delta ? r : delta * tanh(nu * r);
+        e[i] = norm <= delta[i] ? m[i] - v[i] : delta[i] * tanh(nu * (m[i] - v[i]));
+        ref_branch(branches, norm <= delta[i], norm - delta[i]);
       }
-      loss = norm <= delta ? 0.5 * square : delta * absolute;
-      ref_branch(branches, norm <= delta, norm - delta);
+      loss = norm <= delta[0] ? 0.5 * square : delta[0] * absolute;
+      break;
+    case MIRAS_PSEUDO_HUBER:
+      for (int i = 0; i < n; i++) e[i] = (m[i] - v[i]) / sqrt(1.0 + square / (delta[i] * delta[i]));
+      loss = delta[0] * delta[0] * (sqrt(1.0 + square / (delta[0] * delta[0])) - 1.0);
+      break;
+    case MIRAS_SHIFT_ROBUST:
+      norm = sqrt(square + 1e-6);
+      for (int i = 0; i < n; i++) e[i] = (1.0 + delta[i] / norm) * (m[i] - v[i]);
+      loss = 0.5 * (norm + delta[0]) * (norm + delta[0]);
+      ref_branch(branches, 0, sqrt(square) / 10.0); /* smooth, but over a thousandth */
+      break;
+    case MIRAS_CUSTOM_BIAS:
+      r = (double *)ref_zeros((size_t)n);
+      for (int i = 0; i < n; i++) r[i] = m[i] - v[i];
+      loss = ref_hooks.bias(e, r, v, delta[0], n);
+      free(r);
       break;
     default: abort();
   }
@@ -213,21 +368,44 @@ REF void ref_trace_close(ref_trace *r) {
   free(r->out);
 }
 
+/* z = y W (+ b) of one layer. */
+REF void ref_layer(const miras_desc *d, const ref_shape *s, int l, const double *W, const double *y,
+                   double *z) {
+  const size_t rows = (size_t)s->in[l], columns = (size_t)s->out[l];
+  const double *w = W + s->at[l];
+  for (size_t o = 0; o < columns; o++) {
+    double sum = d->inner_bias ? w[rows * columns + o] : 0.0;
+    if (d->architecture == MIRAS_VECTOR) {
+      sum += y[o] * w[o];
+    } else {
+      for (size_t i = 0; i < rows; i++) sum += y[i] * w[i * columns + o];
+    }
+    z[o] = sum;
+  }
+}
+
+/* x: what the memory sees, of ref_features entries for a matrix. */
 REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, const double *gain,
                    const double *offset, const double *x, ref_trace *r) {
-  const int last = s->layers - 1, n = d->value_dim, mlp = d->architecture == MIRAS_MLP;
-  for (int l = 0; l <= last; l++) {
-    for (int i = 0; i < s->in[l]; i++)
-      r->y[l][i] = l == 0 ? x[i] : ref_activation(d->activation, r->z[l - 1][i]);
-    for (int o = 0; o < s->out[l]; o++) {
-      double sum = 0.0;
+  const int last = s->layers - 1, n = d->value_dim;
+  const int inputs = d->architecture == MIRAS_VECTOR ? d->key_dim : s->in[0];
+  for (int i = 0; i < inputs; i++) r->y[0][i] = x[i];
+  ref_layer(d, s, 0, W, r->y[0], r->z[0]);
+  if (d->architecture == MIRAS_GATED_MLP) {
+    for (int i = 0; i < inputs; i++) r->y[1][i] = x[i];
+    ref_layer(d, s, 1, W, r->y[1], r->z[1]);
+    for (int i = 0; i < s->in[2]; i++)
+      r->y[2][i] = ref_activation(d->activation, r->z[0][i]) * r->z[1][i];
+    ref_layer(d, s, 2, W, r->y[2], r->z[2]);
+  } else {
+    for (int l = 1; l <= last; l++) {
       for (int i = 0; i < s->in[l]; i++)
-        sum += r->y[l][i] * W[s->at[l] + (size_t)i * (size_t)s->out[l] + (size_t)o];
-      r->z[l][o] = sum;
+        r->y[l][i] = ref_activation(d->activation, r->z[l - 1][i]);
+      ref_layer(d, s, l, W, r->y[l], r->z[l]);
     }
   }
   for (int o = 0; o < n; o++) r->out[o] = r->z[last][o];
-  if (mlp && d->inner_norm) {
+  if (d->inner_norm) {
     double mean = 0.0, variance = 0.0;
     for (int o = 0; o < n; o++) mean += r->z[last][o] / n;
     for (int o = 0; o < n; o++) variance += (r->z[last][o] - mean) * (r->z[last][o] - mean) / n;
@@ -239,18 +417,40 @@ REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, con
       r->out[o] = gain[o] * r->normal[o] + offset[o];
     }
   }
-  if (mlp && d->inner_residual)
+  if (d->inner_residual)
     for (int o = 0; o < n; o++) r->out[o] += x[o];
 }
 
-/* g = (dM/dW)' e, every weight matrix in full. */
+/* Gradient of layer l's weights from dz, and dy = dz W'. */
+REF void ref_layer_gradient(const miras_desc *d, const ref_shape *s, int l, const double *W,
+                            const double *y, const double *dz, double *g, double *dy) {
+  const size_t rows = (size_t)s->in[l], columns = (size_t)s->out[l];
+  const double *w = W + s->at[l];
+  double *to = g + s->at[l];
+  if (d->inner_bias)
+    for (size_t o = 0; o < columns; o++) to[rows * columns + o] = dz[o];
+  if (d->architecture == MIRAS_VECTOR) {
+    for (size_t o = 0; o < columns; o++) to[o] = y[o] * dz[o];
+    return;
+  }
+  for (size_t i = 0; i < rows; i++) {
+    dy[i] = 0.0;
+    for (size_t o = 0; o < columns; o++) {
+      to[i * columns + o] = y[i] * dz[o];
+      dy[i] += w[i * columns + o] * dz[o];
+    }
+  }
+}
+
+/* g = (dM/dW)' e, every weight in full. */
 REF void ref_gradient(const miras_desc *d, const ref_shape *s, const double *W, const double *gain,
                       const ref_trace *r, const double *e, double *g) {
   const int last = s->layers - 1, n = d->value_dim;
   double *dz = (double *)ref_zeros((size_t)s->widest);
   double *dy = (double *)ref_zeros((size_t)s->widest);
+  double *other = (double *)ref_zeros((size_t)s->widest);
   for (int o = 0; o < n; o++) dz[o] = e[o];
-  if (d->architecture == MIRAS_MLP && d->inner_norm) {
+  if (d->inner_norm) {
     double mean = 0.0, along = 0.0;
     for (int o = 0; o < n; o++) {
       mean += gain[o] * e[o] / n;
@@ -259,24 +459,28 @@ REF void ref_gradient(const miras_desc *d, const ref_shape *s, const double *W, 
     for (int o = 0; o < n; o++)
       dz[o] = (gain[o] * e[o] - mean - r->normal[o] * along) / r->deviation;
   }
-  for (int l = last; l >= 0; l--) {
-    for (int i = 0; i < s->in[l]; i++) {
-      dy[i] = 0.0;
-      for (int o = 0; o < s->out[l]; o++) {
-        const size_t at = s->at[l] + (size_t)i * (size_t)s->out[l] + (size_t)o;
-        g[at] = r->y[l][i] * dz[o];
-        dy[i] += W[at] * dz[o];
-      }
+  if (d->architecture == MIRAS_GATED_MLP) { /* y_3 = act(z_1) (.) z_2 */
+    ref_layer_gradient(d, s, 2, W, r->y[2], dz, g, dy);
+    for (int i = 0; i < s->in[2]; i++) {
+      dz[i] = dy[i] * ref_activation_slope(d->activation, r->z[0][i]) * r->z[1][i];
+      other[i] = dy[i] * ref_activation(d->activation, r->z[0][i]);
     }
-    if (l > 0)
-      for (int i = 0; i < s->in[l]; i++)
-        dz[i] = dy[i] * ref_activation_slope(d->activation, r->z[l - 1][i]);
+    ref_layer_gradient(d, s, 1, W, r->y[1], other, g, dy);
+    ref_layer_gradient(d, s, 0, W, r->y[0], dz, g, dy);
+  } else {
+    for (int l = last; l >= 0; l--) {
+      ref_layer_gradient(d, s, l, W, r->y[l], dz, g, dy);
+      if (l > 0)
+        for (int i = 0; i < s->in[l]; i++)
+          dz[i] = dy[i] * ref_activation_slope(d->activation, r->z[l - 1][i]);
+    }
   }
   free(dz);
   free(dy);
+  free(other);
 }
 
-/* ---- retention: the link from the dual state A to the weights W ---- */
+/* ---- retention ---- */
 
 REF double ref_norm_q(const double *a, size_t count, double q) {
   double sum = 0.0, norm;
@@ -296,39 +500,108 @@ REF void ref_softmax(const double *a, double *w, size_t first, size_t stride, si
     w[first + i * stride] = c * exp(a[first + i * stride] - top) / sum;
 }
 
-/* c[l] receives ||A_l||_q^(q-2) of each weight matrix: what an open chunk of an L_q memory divides
- * by. Signs matter to the L_q links where their power is not differentiable at 0. */
+/* w = c softmax(a) slice by slice; biases as they are. */
+REF void ref_simplex(const miras_desc *d, const ref_shape *s, const double *a, double *w) {
+  size_t first, stride, count;
+  for (size_t i = 0; i < s->weights; i++) w[i] = a[i];
+  for (int l = 0; l < s->layers; l++)
+    for (size_t n = 0; ref_slice(d, s, l, n, &first, &stride, &count); n++)
+      ref_softmax(a, w, first, stride, count, (double)d->simplex);
+}
+
+/* Elastic nets. The corner is continuous: a hundred thousandth is distance enough. */
+REF double ref_shrink(const miras_desc *d, double a, double gamma, ref_branches *branches) {
+  const double pi = 3.14159265358979323846;
+  if (!(gamma > 0.0)) return a;
+  if (d->smooth_shrink) return a * atan(2.0 * fabs(a) / (pi * gamma)) / (0.5 * pi);
+  ref_branch(branches, fabs(a) > gamma, 10.0 * (fabs(a) - gamma));
+  return fabs(a) > gamma ? ref_sign(a) * (fabs(a) - gamma) : 0.0;
+}
+
+/* ginv = (f')^-1 of the f-divergences at y. */
+REF double ref_ginv(miras_retention kind, double y) {
+  if (kind == MIRAS_RETAIN_CHI2) return y > -1.0 ? 1.0 + y : 0.0;
+  if (kind == MIRAS_RETAIN_REVERSE_KL) return -1.0 / y;
+  return 1.0 / ((1.0 - y) * (1.0 - y));
+}
+
+/* W <- W (.) ginv(F - zeta) of one slice, F = -sum eta g, zeta such that the slice sums to c: the
+ * sum falls as zeta grows, so bisection finds it. */
+REF void ref_divergence(const miras_desc *d, double *W, const double *F, size_t first,
+                        size_t stride, size_t count, ref_branches *branches) {
+  const double c = (double)d->simplex;
+  double top = F[first], low, high, zeta;
+  for (size_t i = 0; i < count; i++)
+    if (F[first + i * stride] > top) top = F[first + i * stride];
+  low = top + (d->retention == MIRAS_RETAIN_REVERSE_KL ? 0.0 : -1.0); /* the pole of the domain */
+  if (d->retention == MIRAS_RETAIN_CHI2) { /* no pole: go down until the sum is large enough */
+    for (double by = 1.0;; by *= 2.0) {
+      double sum = 0.0;
+      low = top - by;
+      for (size_t i = 0; i < count; i++)
+        sum += W[first + i * stride] * ref_ginv(d->retention, F[first + i * stride] - low);
+      if (sum > c) break;
+    }
+  }
+  for (double by = 1.0;; by *= 2.0) {
+    double sum = 0.0;
+    high = low + by;
+    for (size_t i = 0; i < count; i++)
+      sum += W[first + i * stride] * ref_ginv(d->retention, F[first + i * stride] - high);
+    if (sum < c) break;
+  }
+  for (int n = 0; n < 200; n++) {
+    double sum = 0.0;
+    zeta = 0.5 * (low + high);
+    if (!(zeta > low && zeta < high)) break;
+    for (size_t i = 0; i < count; i++)
+      sum += W[first + i * stride] * ref_ginv(d->retention, F[first + i * stride] - zeta);
+    if (sum > c)
+      low = zeta;
+    else
+      high = zeta;
+  }
+  zeta = 0.5 * (low + high);
+  for (size_t i = 0; i < count; i++) {
+    const double y = F[first + i * stride] - zeta;
+    if (d->retention == MIRAS_RETAIN_CHI2 && W[first + i * stride] > 0.0)
+      ref_branch(branches, y > -1.0, 10.0 * (y + 1.0));
+    W[first + i * stride] *= ref_ginv(d->retention, y);
+  }
+}
+
+/* W = link(A). c[l] receives ||A_l||_q^(q-2) of each weight matrix: what an open chunk of an L_q
+ * memory divides by. Signs matter to the L_q links where their power is not differentiable at 0.
+ * Where the state is W itself the link is the identity. Biases of layers have no link. */
 REF void ref_link(const miras_desc *d, const ref_shape *s, const double *A, double *W, double *c,
                   ref_branches *branches) {
   const double q = (double)d->q;
+  for (size_t i = 0; i < s->weights; i++) W[i] = A[i];
   for (int l = 0; l < s->layers; l++) {
-    const size_t rows = (size_t)s->in[l], columns = (size_t)s->out[l], count = rows * columns;
+    const size_t count = (size_t)s->in[l] * (size_t)s->out[l];
     const double *a = A + s->at[l];
     double *w = W + s->at[l];
     c[l] = 1.0;
     if (d->retention == MIRAS_RETAIN_LQ || d->retention == MIRAS_RETAIN_LQ_PNORM)
       c[l] = pow(ref_norm_q(a, count, q), q - 2.0);
-    for (size_t i = 0; i < count; i++) {
-      w[i] = a[i] / c[l];
-      if (d->retention == MIRAS_RETAIN_LQ_PNORM) {
-        w[i] = ref_sign(a[i]) * pow(fabs(a[i]), q - 1.0) / c[l];
-        if (q < 2.0) ref_branch(branches, a[i] > 0.0, a[i]);
+    if (d->retention == MIRAS_CUSTOM_RETENTION) ref_hooks.link(w, a, s->in[l], s->out[l]);
+    for (size_t i = 0; i < count; i++) switch (d->retention) {
+        case MIRAS_RETAIN_LQ:
+          w[i] = a[i] / c[l];
+          if (q <= 1.0) ref_branch(branches, a[i] > 0.0, a[i]);
+          break;
+        case MIRAS_RETAIN_LQ_PNORM:
+          w[i] = ref_sign(a[i]) * pow(fabs(a[i]), q - 1.0) / c[l];
+          if (q < 2.0) ref_branch(branches, a[i] > 0.0, a[i]);
+          break;
+        case MIRAS_RETAIN_ELASTIC_FTRL:
+          w[i] = ref_shrink(d, a[i], (double)d->sparsity, branches);
+          break;
+        case MIRAS_RETAIN_SIGMOID: w[i] = 1.0 / (1.0 + exp(-a[i])); break;
+        default: break;
       }
-      if (d->retention == MIRAS_RETAIN_LQ && q <= 1.0) ref_branch(branches, a[i] > 0.0, a[i]);
-    }
-    if (d->retention == MIRAS_RETAIN_KL) {
-      const int first = l == 0, last = l == s->layers - 1;
-      if (d->simplex_whole || (!first && !last)) {
-        ref_softmax(a, w, 0, 1, count, (double)d->simplex);
-      } else if (last) { /* a channel of the output: a column; a single layer is a last one */
-        for (size_t o = 0; o < columns; o++)
-          ref_softmax(a, w, o, columns, rows, (double)d->simplex);
-      } else { /* a channel of the input: a row */
-        for (size_t i = 0; i < rows; i++)
-          ref_softmax(a, w, i * columns, 1, columns, (double)d->simplex);
-      }
-    }
   }
+  if (d->retention == MIRAS_RETAIN_KL && !ref_lags(d)) ref_simplex(d, s, A, W);
 }
 
 /* ---- a memory ---- */
@@ -336,36 +609,74 @@ REF void ref_link(const miras_desc *d, const ref_shape *s, const double *A, doub
 typedef struct ref_tokens {
   int length;
   const double *key, *value, *query, *keep, *step, *momentum, *threshold;
+  const double *value_keep, *erase, *replace;
 } ref_tokens;
 
+/* One token of one head, every gate spelled out. */
+typedef struct ref_token {
+  const double *key, *value, *query; /* [steps, key_dim], [steps, value_dim], [key_dim] or NULL */
+  const double *erase, *replace;     /* [key_dim] */
+  double *keep, *value_keep;         /* [channels], [value_dim] */
+  double *step, *threshold;          /* [steps, channels], [value_dim] */
+  double momentum;
+} ref_token;
+
+/* State of a head after a closed chunk: A [weights] and momentum S [weights]; then Newton's H
+ * [features, features], or pairs [window, key_dim + value_dim] from the
+ * oldest and how many there are. */
 typedef struct ref_memory {
   miras_desc d;
   ref_shape s;
-  double *params; /* initial A [heads, weights], gain [heads, dv], bias [heads, dv] */
-  double *A, *S;  /* dual state and momentum [batch, heads, weights] */
-  double *anchor; /* weights of the chunk's start [batch, heads, weights] */
-  double *c;      /* normalisers of the chunk's start [batch, heads, REF_LAYERS] */
+  int features, channels;
+  int *layer, *channel, *is_bias; /* of each weight; channel: which entry of a gate acts on it */
+  double *params; /* in the layout of miras_memory_params */
+  double *state;  /* [batch, heads, per_head] */
+  size_t per_head, at_s, at_more;
+  double *open; /* of the open chunk [batch, heads, 7, weights]: OPEN_... below */
+  double *c;    /* normalisers of the chunk's start [batch, heads, REF_LAYERS] */
   uint64_t position;
   ref_branches *branches; /* NULL, or what was decided */
   ref_trace trace;
-  double *e, *g, *W;
+  double *e, *g, *x;
 } ref_memory;
+
+enum {
+  OPEN_ANCHOR,   /* weights at which gradients are taken */
+  OPEN_BASE,     /* what the chunk's own steps are added to, decayed */
+  OPEN_OWN,      /* sum of the chunk's own steps, decayed */
+  OPEN_S_BASE,   /* momentum from before the chunk, decayed */
+  OPEN_S_OWN,    /* momentum of the chunk's own steps */
+  OPEN_SPARSITY, /* gamma of the elastic net, per weight */
+  OPEN_READ,     /* weights that a query is answered with */
+  OPEN_COUNT
+};
 
 REF size_t ref_params_count(const miras_desc *given) {
   const miras_desc d = ref_resolve(given);
   const ref_shape s = ref_shape_of(&d);
   size_t count = (size_t)d.heads * s.weights;
-  if (d.architecture == MIRAS_MLP && d.inner_norm)
-    count += 2 * (size_t)d.heads * (size_t)d.value_dim;
+  if (d.inner_norm) count += 2 * (size_t)d.heads * (size_t)d.value_dim;
+  if (d.row_rates) count += (size_t)d.chunk;
+  if (d.algorithm == MIRAS_NEWTON) count += (size_t)d.heads * (size_t)ref_features(&d);
   return count;
 }
 
+REF double *ref_head_state(const ref_memory *m, int b, int h) {
+  return m->state + ((size_t)b * (size_t)m->d.heads + (size_t)h) * m->per_head;
+}
+
+REF double *ref_head_open(const ref_memory *m, int b, int h, int which) {
+  const size_t head = (size_t)b * (size_t)m->d.heads + (size_t)h;
+  return m->open + (head * OPEN_COUNT + (size_t)which) * m->s.weights;
+}
+
 REF void ref_reset_head(ref_memory *m, int b, int h) {
-  const size_t P = m->s.weights, at = ((size_t)b * (size_t)m->d.heads + (size_t)h) * P;
-  for (size_t i = 0; i < P; i++) {
-    m->A[at + i] = m->params[(size_t)h * P + i];
-    m->S[at + i] = 0.0;
-  }
+  const size_t P = m->s.weights;
+  const double *init = m->params + (size_t)h * P;
+  double *state = ref_head_state(m, b, h), c[REF_LAYERS];
+  for (size_t i = 0; i < m->per_head; i++) state[i] = i < P ? init[i] : 0.0;
+  if (ref_is_divergence(&m->d) || ref_lags(&m->d)) ref_simplex(&m->d, &m->s, init, state);
+  ref_link(&m->d, &m->s, state, ref_head_open(m, b, h, OPEN_READ), c, NULL);
 }
 
 REF void ref_reset(ref_memory *m) {
@@ -374,34 +685,68 @@ REF void ref_reset(ref_memory *m) {
   m->position = 0;
 }
 
+/* Exact memories read their gates by feature. All others have the channels of the value, which are
+ * the outputs of the last layer and the inputs of a first one (where gates are one number, their
+ * entries are equal). A bias follows the matrix of its layer. */
+REF void ref_entries(ref_memory *m) {
+  const size_t P = m->s.weights;
+  m->layer = (int *)ref_zeros(P);
+  m->channel = (int *)ref_zeros(P);
+  m->is_bias = (int *)ref_zeros(P);
+  for (int l = 0; l < m->s.layers; l++) {
+    const size_t rows = (size_t)m->s.in[l] + (m->d.inner_bias ? 1 : 0);
+    for (size_t i = 0; i < rows; i++)
+      for (size_t o = 0; o < (size_t)m->s.out[l]; o++) {
+        const size_t at = m->s.at[l] + i * (size_t)m->s.out[l] + o;
+        m->layer[at] = l;
+        m->is_bias[at] = i == (size_t)m->s.in[l];
+        if (l == m->s.layers - 1)
+          m->channel[at] = ref_exact(&m->d) ? 0 : (int)o;
+        else if (i < (size_t)m->channels)
+          m->channel[at] = (int)i;
+      }
+  }
+}
+
 REF void ref_open(ref_memory *m, const miras_desc *given, const double *params) {
-  size_t heads, count = ref_params_count(given);
+  size_t heads, count = ref_params_count(given), F, P;
   memset(m, 0, sizeof *m);
   m->d = ref_resolve(given);
   m->s = ref_shape_of(&m->d);
+  m->features = ref_features(&m->d);
+  m->channels = ref_channels(&m->d);
+  F = (size_t)m->features;
+  P = m->s.weights;
   heads = (size_t)m->d.batch * (size_t)m->d.heads;
+  m->at_s = P;
+  m->at_more = m->per_head = 2 * P;
+  if (m->d.algorithm == MIRAS_NEWTON) m->per_head += F * F;
+  if (m->d.architecture == MIRAS_PAIRS)
+    m->per_head += 1 + (size_t)m->d.window * (size_t)(m->d.key_dim + m->d.value_dim);
+  ref_entries(m);
   m->params = (double *)ref_zeros(count);
   for (size_t i = 0; i < count; i++) m->params[i] = params[i];
-  m->A = (double *)ref_zeros(heads * m->s.weights);
-  m->S = (double *)ref_zeros(heads * m->s.weights);
-  m->anchor = (double *)ref_zeros(heads * m->s.weights);
+  m->state = (double *)ref_zeros(heads * m->per_head);
+  m->open = (double *)ref_zeros(heads * OPEN_COUNT * P);
   m->c = (double *)ref_zeros(heads * REF_LAYERS);
   m->e = (double *)ref_zeros((size_t)m->d.value_dim);
-  m->g = (double *)ref_zeros(m->s.weights);
-  m->W = (double *)ref_zeros(m->s.weights);
+  m->g = (double *)ref_zeros(P);
+  m->x = (double *)ref_zeros(F);
   ref_trace_open(&m->trace, &m->s);
   ref_reset(m);
 }
 
 REF void ref_close(ref_memory *m) {
+  free(m->layer);
+  free(m->channel);
+  free(m->is_bias);
   free(m->params);
-  free(m->A);
-  free(m->S);
-  free(m->anchor);
+  free(m->state);
+  free(m->open);
   free(m->c);
   free(m->e);
   free(m->g);
-  free(m->W);
+  free(m->x);
   ref_trace_close(&m->trace);
 }
 
@@ -410,60 +755,317 @@ REF const double *ref_gain(const ref_memory *m, int h, int which) {
   return m->params + heads * m->s.weights + ((size_t)which * heads + (size_t)h) * dv;
 }
 
-/* The weights that a query after `position` tokens is answered with. */
-REF void ref_weights(ref_memory *m, int b, int h, uint64_t position, double *W) {
-  const size_t head = (size_t)b * (size_t)m->d.heads + (size_t)h, P = m->s.weights;
-  const double *A = m->A + head * P;
-  double c[REF_LAYERS];
-  if (position % (uint64_t)m->d.chunk == 0) { /* the chunk is closed: W = link(A) */
-    ref_link(&m->d, &m->s, A, W, c, m->branches);
-    return;
-  }
-  for (int l = 0; l < m->s.layers; l++)
-    for (size_t i = m->s.at[l]; i < m->s.at[l] + (size_t)m->s.in[l] * (size_t)m->s.out[l]; i++) {
-      switch (m->d.retention) {
-        case MIRAS_RETAIN_LQ: W[i] = A[i] / m->c[head * REF_LAYERS + (size_t)l]; break;
-        case MIRAS_RETAIN_LQ_PNORM:
-        case MIRAS_RETAIN_KL: W[i] = m->anchor[head * P + i]; break;
-        default: W[i] = A[i]; break;
+/* rate_t of row t of a chunk. */
+REF double ref_rate(const ref_memory *m, uint64_t t) {
+  const size_t heads = (size_t)m->d.heads;
+  const double *rho = m->params + heads * m->s.weights;
+  double rate;
+  if (!m->d.row_rates) return 1.0;
+  if (m->d.inner_norm) rho += 2 * heads * (size_t)m->d.value_dim;
+  rate = 1.0 / ((double)t + 1.0) + rho[t];
+  ref_branch(m->branches, rate > 0.0, rate);
+  return rate > 0.0 ? rate : 0.0;
+}
+
+/* The exact linear memory: S [features, value_dim] = A.
+ *   S~ = diag(keep) S diag(value_keep)
+ *   error first:    S <- S~ - eta k (S' k - v)'       decay first: the error is that of S~
+ *   implicit:       eta / (1 + eta k.k) for eta; diagonal: k^2 (.) S for k k' S
+ *   separate erase: S <- S~ + b (a' S) + eta k v'
+ * with k = phi(key); of several descents the first decays. Normalised, z adds phi(key) as S does.
+ * Returns the loss before the first descent. */
+REF double ref_write_exact(ref_memory *m, double *state, const ref_token *x) {
+  const miras_desc *d = &m->d;
+  const size_t F = (size_t)m->features, dv = (size_t)d->value_dim, P = F * dv;
+  double *S = state, *z = state + P, loss = 0.0, one;
+  double *before = (double *)ref_zeros(P), *answer = (double *)ref_zeros(dv);
+  double *k = m->x, *erased = (double *)ref_zeros(dv);
+  for (int j = 0; j < d->steps; j++) {
+    const double *v = x->value + (size_t)j * dv;
+    double eta = x->step[(size_t)j * (size_t)m->channels], kk = 0.0;
+    ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, k, m->branches);
+    for (size_t i = 0; i < P; i++) before[i] = S[i];
+    for (size_t i = 0; i < P && j == 0; i++) S[i] *= x->keep[i / dv] * x->value_keep[i % dv];
+    for (size_t i = 0; i < F && j == 0 && d->normalise; i++) z[i] *= x->keep[i];
+    if (d->order == MIRAS_DECAY_FIRST)
+      for (size_t i = 0; i < P; i++) before[i] = S[i];
+    for (size_t o = 0; o < dv; o++) {
+      answer[o] = erased[o] = 0.0;
+      for (size_t i = 0; i < F; i++) answer[o] += before[i * dv + o] * k[i];
+      for (size_t i = 0; i < F && d->separate_erase; i++)
+        erased[o] += before[i * dv + o] * x->erase[i];
+    }
+    for (size_t i = 0; i < F; i++) kk += k[i] * k[i];
+    one = ref_bias(d, answer, v, x->threshold, m->e, m->branches);
+    if (j == 0) loss = one;
+    if (d->algorithm == MIRAS_IMPLICIT && d->bias == MIRAS_L2) eta = eta / (1.0 + eta * kk);
+    for (size_t i = 0; i < F; i++) {
+      if (d->normalise) z[i] += eta * k[i];
+      for (size_t o = 0; o < dv; o++) {
+        if (d->separate_erase)
+          S[i * dv + o] += x->replace[i] * erased[o] + eta * k[i] * v[o];
+        else if (d->diagonal)
+          S[i * dv + o] -= eta * (k[i] * k[i] * before[i * dv + o] - k[i] * v[o]);
+        else
+          S[i * dv + o] -= eta * k[i] * m->e[o];
       }
     }
-}
-
-REF void ref_read_head(ref_memory *m, int b, int h, uint64_t position, const double *query,
-                       double *out) {
-  ref_weights(m, b, h, position, m->W);
-  ref_apply(&m->d, &m->s, m->W, ref_gain(m, h, 0), ref_gain(m, h, 1), query, &m->trace);
-  for (int o = 0; o < m->d.value_dim; o++) out[o] = m->trace.out[o];
-}
-
-/* One token of one head: learn, then read. keep has key_dim entries. Returns the surprise. */
-REF double ref_token(ref_memory *m, int b, int h, uint64_t position, const double *key,
-                     const double *value, const double *query, const double *keep, double step,
-                     double momentum, double threshold, double *out) {
-  const miras_desc *d = &m->d;
-  const size_t head = (size_t)b * (size_t)d->heads + (size_t)h, P = m->s.weights;
-  const int first = d->order == MIRAS_DECAY_FIRST && d->architecture == MIRAS_MATRIX;
-  double *A = m->A + head * P, *S = m->S + head * P, *W0 = m->anchor + head * P;
-  double surprise;
-  if (first) /* S~ = alpha S before anything looks at it */
-    for (size_t i = 0; i < P; i++) A[i] *= keep[i / (size_t)d->value_dim];
-  if (position % (uint64_t)d->chunk == 0)
-    ref_link(d, &m->s, A, W0, m->c + head * REF_LAYERS, m->branches);
-
-  ref_apply(d, &m->s, W0, ref_gain(m, h, 0), ref_gain(m, h, 1), key, &m->trace);
-  surprise = ref_bias(d, m->trace.out, value, threshold, m->e, m->branches);
-  ref_gradient(d, &m->s, W0, ref_gain(m, h, 0), &m->trace, m->e, m->g);
-
-  for (size_t i = 0; i < P; i++) {
-    double alpha = keep[0];
-    if (d->keep_gate == MIRAS_GATE_CHANNEL) alpha = keep[i / (size_t)d->value_dim];
-    if (first) alpha = 1.0;
-    S[i] = (d->algorithm == MIRAS_MOMENTUM ? momentum * S[i] : 0.0) - step * m->g[i];
-    A[i] = alpha * A[i] + S[i];
   }
-  if (out != NULL) ref_read_head(m, b, h, position + 1, query, out);
-  return surprise;
+  free(before);
+  free(answer);
+  free(erased);
+  return loss;
+}
+
+/* y = S' phi(q), divided by phi(q).z + 1e-10 where the memory is normalised. */
+REF void ref_read_exact(ref_memory *m, const double *state, const double *query, double *out) {
+  const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim;
+  double by = 1e-10;
+  ref_map(&m->d, query, m->x, m->branches);
+  for (size_t i = 0; i < F && m->d.normalise; i++) by += m->x[i] * state[F * dv + i];
+  for (size_t o = 0; o < dv; o++) {
+    out[o] = 0.0;
+    for (size_t i = 0; i < F; i++) out[o] += state[i * dv + o] * m->x[i];
+    if (m->d.normalise) out[o] /= by;
+  }
+}
+
+/* Mesa: H <- keep H + eta k k', G <- keep G + eta k v', k = phi(key); G is A.
+ * A query is answered with G' x, (H + diag(lambda)) x = phi(q), by elimination. */
+REF void ref_read_newton(ref_memory *m, const double *state, int h, const double *query,
+                         double *out) {
+  const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim, wide = F + 1;
+  const double *G = state, *H = state + m->at_more;
+  const double *raw = m->params + (size_t)m->d.heads * m->s.weights + (size_t)h * F;
+  double *M = (double *)ref_zeros(F * wide);
+  ref_map(&m->d, query, m->x, m->branches);
+  for (size_t i = 0; i < F; i++) {
+    for (size_t j = 0; j < F; j++) M[i * wide + j] = H[i * F + j];
+    M[i * wide + i] += log1p(exp(-fabs(raw[i]))) + (raw[i] > 0.0 ? raw[i] : 0.0);
+    M[i * wide + F] = m->x[i];
+  }
+  for (size_t n = 0; n < F; n++) {
+    size_t pivot = n;
+    for (size_t i = n; i < F; i++)
+      if (fabs(M[i * wide + n]) > fabs(M[pivot * wide + n])) pivot = i;
+    for (size_t j = 0; j < wide; j++) {
+      const double swap = M[n * wide + j];
+      M[n * wide + j] = M[pivot * wide + j];
+      M[pivot * wide + j] = swap;
+    }
+    for (size_t i = 0; i < F; i++) {
+      const double by = M[i * wide + n] / M[n * wide + n];
+      if (i == n) continue;
+      for (size_t j = n; j < wide; j++) M[i * wide + j] -= by * M[n * wide + j];
+    }
+  }
+  for (size_t o = 0; o < dv; o++) {
+    out[o] = 0.0;
+    for (size_t i = 0; i < F; i++) out[o] += G[i * dv + o] * M[i * wide + F] / M[i * wide + i];
+  }
+  free(M);
+}
+
+REF double ref_write_newton(ref_memory *m, double *state, int h, const ref_token *x) {
+  const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim;
+  double *G = state, *H = state + m->at_more, loss = 0.0;
+  double *answer = (double *)ref_zeros(dv);
+  for (int j = 0; j < m->d.steps; j++) {
+    const double *key = x->key + (size_t)j * (size_t)m->d.key_dim, *v = x->value + (size_t)j * dv;
+    const double eta = x->step[(size_t)j * (size_t)m->channels], keep = j == 0 ? x->keep[0] : 1.0;
+    ref_read_newton(m, state, h, key, answer);
+    for (size_t o = 0; o < dv && j == 0; o++)
+      loss += 0.5 * (v[o] - answer[o]) * (v[o] - answer[o]);
+    ref_map(&m->d, key, m->x, m->branches);
+    for (size_t i = 0; i < F; i++) {
+      for (size_t n = 0; n < F; n++) H[i * F + n] = keep * H[i * F + n] + eta * m->x[i] * m->x[n];
+      for (size_t o = 0; o < dv; o++) G[i * dv + o] = keep * G[i * dv + o] + eta * m->x[i] * v[o];
+    }
+  }
+  free(answer);
+  return loss;
+}
+
+/* Softmax attention over the pairs that are there; 0 when there are none. */
+REF void ref_read_pairs(const ref_memory *m, const double *state, const double *query,
+                        double *out) {
+  const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
+  const double *more = state + m->at_more;
+  const size_t n = (size_t)more[0];
+  double top = -1e300, sum = 0.0;
+  for (size_t o = 0; o < dv; o++) out[o] = 0.0;
+  for (int pass = 0; pass < 2; pass++)
+    for (size_t i = 0; i < n; i++) {
+      const double *pair = more + 1 + i * (dk + dv);
+      double score = 0.0;
+      for (size_t j = 0; j < dk; j++) score += pair[j] * query[j] / sqrt((double)dk);
+      if (pass == 0) {
+        if (score > top) top = score;
+        continue;
+      }
+      sum += exp(score - top);
+      for (size_t o = 0; o < dv; o++) out[o] += exp(score - top) * pair[dk + o];
+    }
+  for (size_t o = 0; o < dv && n > 0; o++) out[o] /= sum;
+}
+
+REF double ref_write_pairs(ref_memory *m, double *state, const ref_token *x) {
+  const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim, pair = dk + dv;
+  double *more = state + m->at_more, *answer = (double *)ref_zeros(dv), loss = 0.0;
+  for (int j = 0; j < m->d.steps; j++) {
+    const double *k = x->key + (size_t)j * dk, *v = x->value + (size_t)j * dv;
+    ref_read_pairs(m, state, k, answer);
+    for (size_t o = 0; o < dv && j == 0; o++)
+      loss += 0.5 * (v[o] - answer[o]) * (v[o] - answer[o]);
+    if ((int)more[0] == m->d.window) { /* the oldest goes */
+      memmove(more + 1, more + 1 + pair, ((size_t)m->d.window - 1) * pair * sizeof(double));
+      more[0] -= 1.0;
+    }
+    memcpy(more + 1 + (size_t)more[0] * pair, k, dk * sizeof(double));
+    memcpy(more + 1 + (size_t)more[0] * pair + dk, v, dv * sizeof(double));
+    more[0] += 1.0;
+  }
+  free(answer);
+  return loss;
+}
+
+/* Everything else: gradients at the weights of the chunk's start. With chunk 1 every descent is a
+ * chunk of its own. With g_j the gradient of descent j of a token:
+ *   before the first   base <- alpha base + s, s <- theta s        (s from before the chunk)
+ *                      own  <- alpha own + so, so <- theta so      (so of this chunk)
+ *   each               so <- so - eta_j g_j, own <- own - eta_j g_j
+ *   then               A = base + rate own     S = s + rate so when the chunk closes
+ * rate is 1 but for row_rates. Biases do not decay. */
+REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
+  const miras_desc *d = &m->d;
+  const size_t P = m->s.weights, head = (size_t)b * (size_t)d->heads + (size_t)h;
+  const uint64_t C = (uint64_t)d->chunk, row = position % C;
+  double *A = ref_head_state(m, b, h), *S = A + m->at_s, *c = m->c + head * REF_LAYERS;
+  double *anchor = ref_head_open(m, b, h, OPEN_ANCHOR), *base = ref_head_open(m, b, h, OPEN_BASE);
+  double *own = ref_head_open(m, b, h, OPEN_OWN), *s = ref_head_open(m, b, h, OPEN_S_BASE);
+  double *so = ref_head_open(m, b, h, OPEN_S_OWN), *gamma = ref_head_open(m, b, h, OPEN_SPARSITY);
+  double *read = ref_head_open(m, b, h, OPEN_READ), *F = (double *)ref_zeros(P), loss = 0.0, one;
+  const double rate = ref_rate(m, row);
+  int closes = 0;
+  for (int j = 0; j < d->steps; j++) {
+    if (j == 0 && d->order == MIRAS_DECAY_FIRST) /* chunk 1 only */
+      for (size_t i = 0; i < P; i++) A[i] *= x->keep[m->channel[i]];
+    if (j == 0 ? row == 0 : C == 1) { /* a chunk opens */
+      ref_link(d, &m->s, A, anchor, c, m->branches);
+      for (size_t i = 0; i < P; i++) {
+        base[i] = ref_is_divergence(d) ? 0.0 : A[i];
+        if (ref_lags(d) && !m->is_bias[i]) {
+          base[i] = log(A[i] > 1e-8 ? A[i] : 1e-8);
+          ref_branch(m->branches, A[i] > 1e-8, A[i] - 1e-8);
+        }
+        s[i] = S[i];
+        own[i] = so[i] = gamma[i] = 0.0;
+      }
+    }
+    ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, m->x, m->branches);
+    ref_apply(d, &m->s, anchor, ref_gain(m, h, 0), ref_gain(m, h, 1), m->x, &m->trace);
+    one = ref_bias(d, m->trace.out, x->value + (size_t)j * (size_t)d->value_dim, x->threshold, m->e,
+                   m->branches);
+    if (j == 0) loss = one;
+    ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
+    for (size_t i = 0; i < P; i++) {
+      double eta = x->step[(size_t)j * (size_t)m->channels + (size_t)m->channel[i]];
+      double alpha = x->keep[m->channel[i]];
+      const double theta = d->algorithm == MIRAS_MOMENTUM ? x->momentum : 0.0;
+      if (j > 0 || d->order == MIRAS_DECAY_FIRST) alpha = 1.0;
+      if (d->retention == MIRAS_RETAIN_L2_BOTH) {
+        alpha = (double)d->balance / ((double)d->balance + eta);
+        eta *= alpha;
+      }
+      if (m->is_bias[i] || ref_is_divergence(d)) alpha = 1.0;
+      gamma[i] = alpha * gamma[i] + (double)d->sparsity * eta;
+      if (j == 0) {
+        s[i] *= theta;
+        so[i] *= theta;
+      }
+      base[i] = alpha * base[i] + (j == 0 ? s[i] : 0.0);
+      own[i] = alpha * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
+      so[i] -= eta * m->g[i];
+    }
+    closes = C == 1 || (j == d->steps - 1 && row == C - 1);
+    for (size_t i = 0; i < P; i++) {
+      F[i] = base[i] + rate * own[i];
+      S[i] = s[i] + rate * so[i];
+      if (!ref_is_divergence(d)) A[i] = F[i];
+    }
+    if (closes && d->retention == MIRAS_RETAIN_ELASTIC)
+      for (size_t i = 0; i < P; i++)
+        if (!m->is_bias[i]) A[i] = ref_shrink(d, A[i], rate * gamma[i], m->branches);
+    if (closes && ref_is_divergence(d))
+      for (int l = 0; l < m->s.layers; l++) {
+        size_t first, stride, count;
+        const size_t bias = m->s.at[l] + (size_t)m->s.in[l] * (size_t)m->s.out[l];
+        for (size_t n = 0; ref_slice(d, &m->s, l, n, &first, &stride, &count); n++)
+          ref_divergence(d, A, F, first, stride, count, m->branches);
+        for (size_t i = bias; d->inner_bias && i < bias + (size_t)m->s.out[l]; i++) A[i] += F[i];
+      }
+  }
+  if (row == 0 && ref_lags(d)) { /* the lag token is exact; the others start from its weights */
+    ref_simplex(d, &m->s, F, A);
+    for (size_t i = 0; i < P; i++) {
+      anchor[i] = base[i] = A[i];
+      own[i] = 0.0;
+      s[i] = S[i];
+      so[i] = 0.0;
+    }
+  }
+
+  if (closes) {
+    double closing[REF_LAYERS];
+    ref_link(d, &m->s, A, read, closing, m->branches);
+  } else {
+    for (size_t i = 0; i < P; i++)
+      switch (d->retention) {
+        case MIRAS_RETAIN_ALL:
+        case MIRAS_RETAIN_L2:
+        case MIRAS_RETAIN_L2_BOTH:
+        case MIRAS_RETAIN_ELASTIC:
+        case MIRAS_RETAIN_ELASTIC_FTRL: read[i] = A[i]; break;
+        case MIRAS_RETAIN_LQ: read[i] = m->is_bias[i] ? A[i] : A[i] / c[m->layer[i]]; break;
+        case MIRAS_RETAIN_KL: read[i] = ref_lags(d) ? A[i] : anchor[i]; break;
+        default: read[i] = anchor[i]; break;
+      }
+  }
+  free(F);
+  return loss;
+}
+
+REF void ref_read_head(ref_memory *m, int b, int h, const double *query, double *out) {
+  const double *state = ref_head_state(m, b, h);
+  if (m->d.architecture == MIRAS_PAIRS) {
+    ref_read_pairs(m, state, query, out);
+  } else if (m->d.algorithm == MIRAS_NEWTON) {
+    ref_read_newton(m, state, h, query, out);
+  } else if (ref_exact(&m->d)) {
+    ref_read_exact(m, state, query, out);
+  } else {
+    ref_map(&m->d, query, m->x, m->branches);
+    ref_apply(&m->d, &m->s, ref_head_open(m, b, h, OPEN_READ), ref_gain(m, h, 0),
+              ref_gain(m, h, 1), m->x, &m->trace);
+    for (int o = 0; o < m->d.value_dim; o++) out[o] = m->trace.out[o];
+  }
+}
+
+REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
+  double *state = ref_head_state(m, b, h);
+  if (m->d.architecture == MIRAS_PAIRS) return ref_write_pairs(m, state, x);
+  if (m->d.algorithm == MIRAS_NEWTON) return ref_write_newton(m, state, h, x);
+  if (ref_exact(&m->d)) return ref_write_exact(m, state, x);
+  return ref_write_frozen(m, b, h, position, x);
+}
+
+/* alpha of head h where it is a constant. */
+REF double ref_constant_keep(const miras_desc *d, int h) {
+  const double H = (double)d->heads, l = (double)d->layer, L = d->layers ? (double)d->layers : 1.0;
+  if (d->slopes == MIRAS_SLOPES_LIGHTNING) return exp(-(8.0 / H) * (1.0 - l / L) * h);
+  if (d->slopes == MIRAS_SLOPES_MINIMAX)
+    return exp(-pow(2.0, -8.0 * (h + 1) / H) * (1.0 - l / (L - 1.0 + 1e-5) + 1e-5));
+  return 1.0 - (double)d->forget * pow((double)d->forget_ratio, (double)h);
 }
 
 /* The tokens of one head, starting at m->position, which stays. y and surprise may be NULL. */
@@ -471,26 +1073,49 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
                           double *surprise) {
   const miras_desc *d = &m->d;
   const size_t H = (size_t)d->heads, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
-  double *keep = (double *)ref_zeros(dk);
+  const size_t steps = (size_t)d->steps, n = (size_t)m->channels;
+  ref_token token;
+  memset(&token, 0, sizeof token);
+  token.keep = (double *)ref_zeros(n);
+  token.value_keep = (double *)ref_zeros(dv);
+  token.step = (double *)ref_zeros(n * steps);
+  token.threshold = (double *)ref_zeros(dv);
   for (int t = 0; t < x->length; t++) {
     const size_t at = ((size_t)b * (size_t)x->length + (size_t)t) * H + (size_t)h;
-    double step = (double)d->step, momentum = (double)d->momentum;
-    double threshold = (double)d->threshold, s;
-    for (size_t i = 0; i < dk; i++) {
-      keep[i] = 1.0 - (double)d->forget * pow((double)d->forget_ratio, (double)h);
-      if (d->keep_gate == MIRAS_GATE_HEAD) keep[i] = x->keep[at];
-      if (d->keep_gate == MIRAS_GATE_CHANNEL) keep[i] = x->keep[at * dk + i];
-      if (d->retention == MIRAS_RETAIN_ALL) keep[i] = 1.0;
+    double s;
+    for (size_t i = 0; i < n; i++) {
+      token.keep[i] = ref_constant_keep(d, h);
+      if (d->keep_gate == MIRAS_GATE_HEAD) token.keep[i] = x->keep[at];
+      if (d->keep_gate == MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
+      if (!ref_decays(d)) token.keep[i] = 1.0;
+      for (size_t j = 0; j < steps; j++) {
+        double *step = token.step + j * n + i;
+        *step = (double)d->step;
+        if (d->step_gate == MIRAS_GATE_HEAD) *step = x->step[at * steps + j];
+        if (d->step_gate == MIRAS_GATE_CHANNEL) *step = x->step[(at * steps + j) * n + i];
+      }
     }
-    if (d->step_gate != MIRAS_GATE_CONSTANT) step = x->step[at];
-    if (d->momentum_gate != MIRAS_GATE_CONSTANT) momentum = x->momentum[at];
-    if (d->threshold_gate != MIRAS_GATE_CONSTANT) threshold = x->threshold[at];
-    s = ref_token(m, b, h, m->position + (uint64_t)t, x->key + at * dk, x->value + at * dv,
-                  x->query == NULL ? NULL : x->query + at * dk, keep, step, momentum, threshold,
-                  y == NULL ? NULL : y + at * dv);
+    for (size_t o = 0; o < dv; o++) {
+      token.value_keep[o] = d->value_gate == MIRAS_GATE_CHANNEL ? x->value_keep[at * dv + o] : 1.0;
+      token.threshold[o] = (double)d->threshold;
+      if (d->threshold_gate == MIRAS_GATE_HEAD) token.threshold[o] = x->threshold[at];
+      if (d->threshold_gate == MIRAS_GATE_CHANNEL) token.threshold[o] = x->threshold[at * dv + o];
+    }
+    token.momentum = d->momentum_gate != MIRAS_GATE_CONSTANT ? x->momentum[at]
+                                                             : (double)d->momentum;
+    token.key = x->key + at * steps * dk;
+    token.value = x->value + at * steps * dv;
+    token.query = x->query == NULL ? NULL : x->query + at * dk;
+    token.erase = x->erase == NULL ? NULL : x->erase + at * dk;
+    token.replace = x->replace == NULL ? NULL : x->replace + at * dk;
+    s = ref_write_head(m, b, h, m->position + (uint64_t)t, &token);
     if (surprise != NULL) surprise[at] = s;
+    if (y != NULL) ref_read_head(m, b, h, token.query, y + at * dv);
   }
-  free(keep);
+  free(token.keep);
+  free(token.value_keep);
+  free(token.step);
+  free(token.threshold);
 }
 
 /* As miras_forward; surprise [batch, T, heads] or NULL. */
@@ -502,13 +1127,19 @@ REF void ref_forward(ref_memory *m, const ref_tokens *x, double *y, double *surp
   m->position += (uint64_t)x->length;
 }
 
-/* As miras_memory_norm. */
+/* As miras_memory_norm after a closed chunk. */
 REF double ref_norm(ref_memory *m) {
   double sum = 0.0;
   for (int b = 0; b < m->d.batch; b++)
     for (int h = 0; h < m->d.heads; h++) {
-      ref_weights(m, b, h, m->position, m->W);
-      for (size_t i = 0; i < m->s.weights; i++) sum += m->W[i] * m->W[i];
+      const double *W = ref_exact(&m->d) ? ref_head_state(m, b, h)
+                                         : ref_head_open(m, b, h, OPEN_READ);
+      for (size_t i = 0; i < m->s.weights; i++) sum += W[i] * W[i];
+      if (m->d.architecture == MIRAS_PAIRS) { /* all keys and values held */
+        const double *more = ref_head_state(m, b, h) + m->at_more;
+        const size_t n = (size_t)more[0] * (size_t)(m->d.key_dim + m->d.value_dim);
+        for (size_t i = 0; i < n; i++) sum += more[1 + i] * more[1 + i];
+      }
     }
   return sqrt(sum);
 }
@@ -584,116 +1215,222 @@ REF void ref_convolve(double *y, const double *c, const double *w, int batch, in
       }
 }
 
+/* log(1 + exp(x)) */
+REF double ref_softplus(double x) { return log1p(exp(-fabs(x))) + (x > 0.0 ? x : 0.0); }
+
+/* Rows of n to the given length, 1e-6 in the root; length 0: left as they are. */
+REF void ref_lengthen(double *x, size_t rows, size_t n, double length) {
+  for (size_t r = 0; r < rows && length > 0.0; r++) {
+    double sum = 1e-6;
+    for (size_t i = 0; i < n; i++) sum += x[r * n + i] * x[r * n + i];
+    for (size_t i = 0; i < n; i++) x[r * n + i] *= length / sqrt(sum);
+  }
+}
+
+/* silu(convolution(h W)) of the weights NAME.weight and conv_NAME.weight: [tokens, columns]. */
+REF double *ref_mixed(const ref_model *m, int l, const char *name, const double *h, int batch,
+                      int T, size_t columns) {
+  const size_t N = (size_t)batch * (size_t)T;
+  const int taps = m->d.conv == 0 ? 4 : m->d.conv;
+  double *c = (double *)ref_zeros(N * columns), *y = (double *)ref_zeros(N * columns);
+  char full[40];
+  snprintf(full, sizeof full, "%s.weight", name);
+  ref_project(c, h, ref_param(m, l, full), N, (size_t)m->d.width, columns);
+  snprintf(full, sizeof full, "conv_%s.weight", name);
+  ref_convolve(y, c, ref_param(m, l, full), batch, T, columns, taps);
+  free(c);
+  return y;
+}
+
+/* The learned gates of a layer, in the order of their columns. */
+enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE, REF_GATES };
+
+/* Columns per head. A tied step has none: it is read off the keep gate's. */
+REF size_t ref_gate_columns(const miras_model_desc *d, const miras_desc *md, int which) {
+  switch (which) {
+    case REF_KEEP: return (size_t)ref_gate_width(md, md->keep_gate);
+    case REF_STEP:
+      return d->tied_step ? 0 : (size_t)ref_gate_width(md, md->step_gate) * (size_t)md->steps;
+    case REF_MOMENTUM: return md->momentum_gate != MIRAS_GATE_CONSTANT ? 1 : 0;
+    case REF_THRESHOLD:
+      if (md->threshold_gate == MIRAS_GATE_CHANNEL) return (size_t)md->value_dim;
+      return md->threshold_gate == MIRAS_GATE_HEAD ? 1 : 0;
+    case REF_VALUE_KEEP:
+      return md->value_gate != MIRAS_GATE_CONSTANT ? (size_t)md->value_dim : 0;
+    default: return d->keys == MIRAS_KEYS_ERASE ? (size_t)md->key_dim : 0;
+  }
+}
+
+/* What a gate is when its projection says g; a: the learned rate of MIRAS_KEEP_RATE. */
+REF double ref_gate(const miras_model_desc *d, const miras_desc *md, int which, double g,
+                    double a) {
+  switch (which) {
+    case REF_KEEP:
+      if (d->keep == MIRAS_KEEP_ROOT) return pow(ref_sigmoid(g), 1.0 / 16.0);
+      if (d->keep == MIRAS_KEEP_RATE) return exp(-exp(a) * ref_softplus(g));
+      if (d->keep == MIRAS_KEEP_BOUNDED) return exp(-exp(-0.5) * ref_sigmoid(g));
+      return ref_sigmoid(g);
+    case REF_STEP:
+      return (double)md->step * (d->tied_step ? ref_softplus(g) : ref_sigmoid(g));
+    case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
+    default: return ref_sigmoid(g);
+  }
+}
+
+/* gate[which] [tokens, heads, columns], NULL where nothing is learned. */
+REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double *h, size_t N,
+                   double *gate[REF_GATES]) {
+  const miras_model_desc *d = &m->d;
+  const size_t H = (size_t)md->heads;
+  size_t columns = 0, before = 0, rank;
+  const double *offset, *rate = NULL;
+  double *low, *raw;
+  char name[80];
+  for (int i = 0; i < REF_GATES; i++) {
+    gate[i] = NULL;
+    columns += H * ref_gate_columns(d, md, i);
+  }
+  if (columns == 0) return;
+  snprintf(name, sizeof name, "blocks.%d.gates.down", l);
+  ref_param(m, l, "gates.down");
+  rank = (size_t)ref_find(m, name)->shape[1];
+  low = (double *)ref_zeros(N * rank);
+  raw = (double *)ref_zeros(N * columns);
+  ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)d->width, rank);
+  ref_project(raw, low, ref_param(m, l, "gates.up"), N, rank, columns);
+  offset = ref_param(m, l, "gates.offset");
+  for (size_t r = 0; r < N; r++)
+    for (size_t j = 0; j < columns; j++) raw[r * columns + j] += offset[j];
+  if (md->keep_gate != MIRAS_GATE_CONSTANT && d->keep == MIRAS_KEEP_RATE)
+    rate = ref_param(m, l, "gates.rate");
+  for (int i = 0; i < REF_GATES; i++) {
+    const size_t n = H * ref_gate_columns(d, md, i);
+    if (n > 0) gate[i] = (double *)ref_zeros(N * n);
+    for (size_t r = 0; r < N; r++)
+      for (size_t j = 0; j < n; j++)
+        gate[i][r * n + j] = ref_gate(d, md, i, raw[r * columns + before + j],
+                                      rate != NULL && i == REF_KEEP ? rate[j] : 0.0);
+    before += n;
+  }
+  if (d->tied_step) { /* one per head, of the keep gate's numbers: the first columns */
+    gate[REF_STEP] = (double *)ref_zeros(N * H);
+    for (size_t r = 0; r < N; r++)
+      for (size_t j = 0; j < H; j++)
+        gate[REF_STEP][r * H + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
+  }
+  free(low);
+  free(raw);
+}
+
+/* exp(-s) of MIRAS_SLOPES_LIGHTNING and MIRAS_SLOPES_MINIMAX. */
+REF double ref_slope(miras_slopes slopes, int h, int heads, int l, int layers) {
+  const double H = (double)heads, L = (double)layers;
+  if (slopes == MIRAS_SLOPES_LIGHTNING) return exp(-(8.0 / H) * (1.0 - l / L) * h);
+  return exp(-pow(2.0, -8.0 * (h + 1) / H) * (1.0 - l / (L - 1.0 + 1e-5) + 1e-5));
+}
+
+/* The outer parameters of a layer's memory in the layout of miras_memory_params. */
+REF double *ref_memory_params(const ref_model *m, const miras_desc *md, int l) {
+  const size_t H = (size_t)md->heads, dv = (size_t)md->value_dim;
+  const char *const names[5] = {"memory.init", "memory.gain", "memory.bias", "memory.rates",
+                                "memory.ridge"};
+  size_t count[5] = {0, 0, 0, 0, 0}, at = 0;
+  double *params = (double *)ref_zeros(ref_params_count(md));
+  count[0] = H * ref_shape_of(md).weights;
+  if (md->inner_norm) count[1] = count[2] = H * dv;
+  if (md->row_rates) count[3] = (size_t)md->chunk;
+  if (md->algorithm == MIRAS_NEWTON) count[4] = H * (size_t)ref_features(md);
+  for (int i = 0; i < 5; i++) {
+    const double *from;
+    char full[80];
+    snprintf(full, sizeof full, "blocks.%d.%s", l, names[i]);
+    if (count[i] == 0) continue;
+    /* rates and lambda that are not learned are what the descriptor says */
+    from = i < 3 || ref_find(m, full) != NULL ? ref_param(m, l, names[i]) : NULL;
+    for (size_t j = 0; j < count[i]; j++)
+      params[at++] = from != NULL ? from[j] : i == 3 ? 0.0 : log(expm1((double)md->ridge));
+  }
+  return params;
+}
+
 /* One memory layer up to its output projection: h [batch, T, width], out [batch, T, heads * dv]. */
 REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch, int T, double *out,
                           ref_branches *branches) {
   const miras_model_desc *d = &m->d;
   miras_desc md = ref_resolve(&d->memory);
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
-  const size_t N = (size_t)batch * (size_t)T, width = (size_t)d->width;
-  const int taps = d->conv == 0 ? 4 : d->conv;
-  const miras_gate kind[4] = {md.keep_gate, md.step_gate, md.momentum_gate, md.threshold_gate};
-  double *c = (double *)ref_zeros(N * H * (dk > dv ? dk : dv));
-  double *q = (double *)ref_zeros(N * H * dk), *k = (double *)ref_zeros(N * H * dk);
-  double *v = (double *)ref_zeros(N * H * dv), *y = (double *)ref_zeros(N * H * dv);
-  double *gate[4] = {NULL, NULL, NULL, NULL};
-  double *params;
-  size_t columns = 0, before = 0;
+  const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.steps;
+  const double length = d->keys == MIRAS_KEYS_UNIT  ? 1.0
+                        : d->keys == MIRAS_KEYS_RMS ? sqrt((double)dk)
+                                                    : 0.0;
+  double *q, *k, *v, *g, *y = (double *)ref_zeros(N * H * dv);
+  double *erase = NULL, *replace = NULL, *gate[REF_GATES], *params;
   ref_memory memory;
   ref_tokens x;
 
-  ref_project(c, h, ref_param(m, l, "q.weight"), N, width, H * dk);
-  ref_convolve(q, c, ref_param(m, l, "conv_q.weight"), batch, T, H * dk, taps);
-  ref_project(c, h, ref_param(m, l, "k.weight"), N, width, H * dk);
-  ref_convolve(k, c, ref_param(m, l, "conv_k.weight"), batch, T, H * dk, taps);
-  ref_project(c, h, ref_param(m, l, "v.weight"), N, width, H * dv);
-  ref_convolve(v, c, ref_param(m, l, "conv_v.weight"), batch, T, H * dv, taps);
-  for (size_t r = 0; r < N * H; r++) {
-    double qq = 1e-6, kk = 1e-6;
-    for (size_t i = 0; i < dk; i++) {
-      qq += q[r * dk + i] * q[r * dk + i];
-      kk += k[r * dk + i] * k[r * dk + i];
-    }
-    for (size_t i = 0; i < dk; i++) {
-      q[r * dk + i] /= sqrt(qq);
-      k[r * dk + i] /= sqrt(kk);
+  ref_gates(m, &md, l, h, N, gate);
+  q = ref_mixed(m, l, "q", h, batch, T, H * dk);
+  v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
+  if (d->keys == MIRAS_KEYS_COMPLEMENT) {
+    k = (double *)ref_zeros(N * H * dk);
+    for (size_t i = 0; i < N * H * dk; i++) k[i] = 1.0 - gate[REF_KEEP][i];
+  } else {
+    k = ref_mixed(m, l, "k", h, batch, T, H * steps * dk);
+  }
+  ref_lengthen(q, N * H, dk, length);
+  ref_lengthen(k, N * H * steps, dk, length);
+  if (d->keys == MIRAS_KEYS_ERASE) {
+    const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
+    erase = (double *)ref_zeros(N * H * dk);
+    replace = (double *)ref_zeros(N * H * dk);
+    for (size_t i = 0; i < N * H * dk; i++) replace[i] = k[i] * scale[i % (H * dk)]; /* kappa */
+    ref_lengthen(replace, N * H, dk, 1.0);
+    for (size_t i = 0; i < N * H * dk; i++) {
+      const double rate = gate[REF_RATE][i];
+      erase[i] = -replace[i];
+      replace[i] *= rate;
+      k[i] *= 1.0 + (rate - 1.0) * mix[i % (H * dk)];
     }
   }
-
-  for (int i = 0; i < 4; i++)
-    columns += kind[i] == MIRAS_GATE_CHANNEL ? H * dk : kind[i] == MIRAS_GATE_HEAD ? H : 0;
-  if (columns > 0) {
-    char name[80];
-    const miras_view *down;
-    size_t rank;
-    double *low, *raw;
-    const double *offset = ref_param(m, l, "gates.offset");
-    snprintf(name, sizeof name, "blocks.%d.gates.down", l);
-    down = ref_find(m, name);
-    rank = (size_t)down->shape[1];
-    low = (double *)ref_zeros(N * rank);
-    raw = (double *)ref_zeros(N * columns);
-    ref_project(low, h, ref_param(m, l, "gates.down"), N, width, rank);
-    ref_project(raw, low, ref_param(m, l, "gates.up"), N, rank, columns);
-    for (int i = 0; i < 4; i++) {
-      const size_t n = kind[i] == MIRAS_GATE_CHANNEL ? H * dk : kind[i] == MIRAS_GATE_HEAD ? H : 0;
-      if (n == 0) continue;
-      gate[i] = (double *)ref_zeros(N * n);
-      for (size_t r = 0; r < N; r++)
-        for (size_t j = 0; j < n; j++) {
-          const double g = raw[r * columns + before + j] + offset[before + j];
-          double value = ref_sigmoid(g);
-          if (i == 1) value *= (double)md.step;
-          if (i == 3) value = (double)md.threshold * (log1p(exp(-fabs(g))) + (g > 0.0 ? g : 0.0));
-          gate[i][r * n + j] = value;
-        }
-      before += n;
-    }
-    free(low);
-    free(raw);
+  if (md.slopes != MIRAS_SLOPES_RATIO) { /* the memory is handed what it would make itself */
+    gate[REF_KEEP] = (double *)ref_zeros(N * H);
+    for (size_t i = 0; i < N * H; i++)
+      gate[REF_KEEP][i] = ref_slope(md.slopes, (int)(i % H), md.heads, l, d->layers);
+    md.keep_gate = MIRAS_GATE_HEAD;
+    md.slopes = MIRAS_SLOPES_RATIO;
   }
 
   md.batch = batch;
-  params = (double *)ref_zeros(ref_params_count(&md));
-  {
-    const size_t P = ref_shape_of(&md).weights;
-    const double *init = ref_param(m, l, "memory.init");
-    for (size_t i = 0; i < H * P; i++) params[i] = init[i];
-    if (md.architecture == MIRAS_MLP && md.inner_norm) {
-      const double *gain = ref_param(m, l, "memory.gain"), *bias = ref_param(m, l, "memory.bias");
-      for (size_t i = 0; i < H * dv; i++) {
-        params[H * P + i] = gain[i];
-        params[H * P + H * dv + i] = bias[i];
-      }
-    }
-  }
+  params = ref_memory_params(m, &md, l);
   memset(&x, 0, sizeof x);
   x.length = T;
   x.key = k;
   x.value = v;
   x.query = q;
-  x.keep = gate[0];
-  x.step = gate[1];
-  x.momentum = gate[2];
-  x.threshold = gate[3];
+  x.keep = gate[REF_KEEP];
+  x.step = gate[REF_STEP];
+  x.momentum = gate[REF_MOMENTUM];
+  x.threshold = gate[REF_THRESHOLD];
+  x.value_keep = gate[REF_VALUE_KEEP];
+  x.erase = erase;
+  x.replace = replace;
   ref_open(&memory, &md, params);
   memory.branches = branches;
   ref_forward(&memory, &x, y, NULL);
   ref_close(&memory);
 
   ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H, dv, H);
-  {
-    double *g = (double *)ref_zeros(N * H * dv);
-    ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, width, H * dv);
-    for (size_t i = 0; i < N * H * dv; i++) out[i] *= g[i] * ref_sigmoid(g[i]);
-    free(g);
-  }
+  g = (double *)ref_zeros(N * H * dv);
+  ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)d->width, H * dv);
+  for (size_t i = 0; i < N * H * dv; i++) out[i] *= g[i] * ref_sigmoid(g[i]);
+  for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
-  for (int i = 0; i < 4; i++) free(gate[i]);
-  free(c);
+  free(erase);
+  free(replace);
   free(q);
   free(k);
   free(v);
+  free(g);
   free(y);
 }
 

@@ -25,7 +25,8 @@ static void numbers(float *x, int n, int salt) {
 enum { B = 1, H = 2, D = 20, T = 21, N = B * T * H * D };
 
 static int one_memory(miras_kind kind, int chunk, uint64_t *h) {
-  static float k[N], v[N], q[N], y[N], dk[N], dv[N], dq[N];
+  static float k[2 * N], v[2 * N], q[N], y[N], dk[2 * N], dv[2 * N], dq[N];   /* steps up to 2 */
+  static float erase[N], replace[N];
   miras_tokens x;
   miras_token_grads g;
   miras_memory *m;
@@ -37,24 +38,28 @@ static int one_memory(miras_kind kind, int chunk, uint64_t *h) {
   d.batch = B;
   d.heads = H;
   d.key_dim = D;
-  if (d.architecture == MIRAS_MLP) d.chunk = chunk;
+  d.chunk = chunk;
   m = miras_memory_open(&d, NULL);
   if (!m) return 1;
-  numbers(k, N, 1);
-  numbers(v, N, 2);
+  numbers(k, 2 * N, 1);
+  numbers(v, 2 * N, 2);
   numbers(q, N, 3);
+  numbers(erase, N, 4);
+  numbers(replace, N, 5);
   memset(&x, 0, sizeof x);
   x.length = T;
   x.key = k;
   x.value = v;
   x.query = q;
+  x.erase = erase;
+  x.replace = replace;
   memset(&g, 0, sizeof g);
   g.key = dk;
   g.value = dv;
   g.query = dq;
   (void)miras_memory_params(m, &count);
   tape = (float *)malloc(miras_tape_size(m, T) * sizeof(float));
-  dparams = (float *)calloc(count, sizeof(float));
+  dparams = (float *)calloc(count + 1, sizeof(float));
   if (!tape || !dparams) return 1;
   if (miras_forward(m, &x, y, tape) != MIRAS_OK) return 1;
   *h = hash_of(*h, y, sizeof y);

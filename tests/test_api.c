@@ -64,6 +64,15 @@ static miras_desc small_memory(miras_kind kind) {
   return d;
 }
 
+/* The same where tokens are a key, a value and a query and nothing else. */
+static miras_desc small_pairs(miras_kind kind) {
+  miras_desc d = small_memory(kind);
+  d.steps = 1;
+  d.separate_erase = 0;
+  d.value_gate = MIRAS_GATE_CONSTANT;
+  return d;
+}
+
 static miras_model_desc small_model(miras_kind kind) {
   miras_model_desc d;
   assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
@@ -288,13 +297,13 @@ static void apply(void *d, const change *c) {
 static const wrong wrong_memories[] = {
   /* every field by itself, out of its range */
   { EXACT, "architecture", "-1", { { E(architecture), -1 } } },
-  { EXACT, "architecture", "2", { { E(architecture), MIRAS_ARCHITECTURE_COUNT } } },
+  { EXACT, "architecture", "5", { { E(architecture), MIRAS_ARCHITECTURE_COUNT } } },
   { EXACT, "bias", "-1", { { E(bias), -1 } } },
-  { EXACT, "bias", "7", { { E(bias), MIRAS_BIAS_COUNT } } },
+  { EXACT, "bias", "10", { { E(bias), MIRAS_BIAS_COUNT } } },
   { EXACT, "retention", "-1", { { E(retention), -1 } } },
-  { EXACT, "retention", "5", { { E(retention), MIRAS_RETENTION_COUNT } } },
+  { EXACT, "retention", "13", { { E(retention), MIRAS_RETENTION_COUNT } } },
   { EXACT, "algorithm", "-1", { { E(algorithm), -1 } } },
-  { EXACT, "algorithm", "2", { { E(algorithm), MIRAS_ALGORITHM_COUNT } } },
+  { EXACT, "algorithm", "4", { { E(algorithm), MIRAS_ALGORITHM_COUNT } } },
   { DECAY, "order", "-1", { { E(order), -1 } } },
   { DECAY, "order", "2", { { E(order), MIRAS_ORDER_COUNT } } },
   { EXACT, "batch", "-1", { { I(batch), -1 } } },
@@ -326,7 +335,7 @@ static const wrong wrong_memories[] = {
   { TITANS, "momentum_gate", "-1", { { E(momentum_gate), -1 } } },
   { TITANS, "momentum_gate", "2", { { E(momentum_gate), MIRAS_GATE_CHANNEL } } },
   { HUBER, "threshold_gate", "-1", { { E(threshold_gate), -1 } } },
-  { HUBER, "threshold_gate", "2", { { E(threshold_gate), MIRAS_GATE_CHANNEL } } },
+  { HUBER, "threshold_gate", "3", { { E(threshold_gate), MIRAS_GATE_COUNT } } },
   { DECAY, "forget", "-0.25", { { F(forget), -0.25 } } },
   { DECAY, "forget", "1.5", { { F(forget), 1.5 } } },
   { DECAY, "forget", "nan", { { F(forget), (double)NAN } } },
@@ -361,8 +370,24 @@ static const wrong wrong_memories[] = {
   /* choices that contradict each other */
   { MLP, "inner_residual", "1", { { I(inner_residual), 1 }, { I(value_dim), 6 } } },
   { MLP, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL },
-                             { E(retention), MIRAS_RETAIN_L2 } } },
-  { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { I(chunk), 4 } } },
+                             { E(retention), MIRAS_RETAIN_L2 }, { I(depth), 3 } } },
+  { MLP, "step_gate", "2", { { E(step_gate), MIRAS_GATE_CHANNEL }, { I(value_dim), 6 } } },
+  { MLP, "step_gate", "2", { { E(step_gate), MIRAS_GATE_CHANNEL },
+                             { E(retention), MIRAS_RETAIN_ELASTIC } } },
+  { TITANS, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL } } },
+  { KL, "simplex_logits", "4", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { I(chunk), 4 } } },
+  { KL, "simplex_logits", "4", { { I(steps), 2 }, { I(chunk), 4 } } },
+  { KL, "simplex_logits", "4", { { E(algorithm), MIRAS_MOMENTUM }, { I(chunk), 4 } } },
+  { KL, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { I(simplex_whole), 1 } } },
+  { KL, "simplex_whole", "0", { { E(architecture), MIRAS_VECTOR } } },
+  { EXACT, "value_dim", "6", { { E(architecture), MIRAS_VECTOR }, { I(value_dim), 6 } } },
+  { EXACT, "steps", "2", { { I(separate_erase), 1 }, { I(steps), 2 } } },
+  { MLP, "row_rates", "1", { { I(row_rates), 1 }, { E(retention), MIRAS_RETAIN_L2 } } },
+  { EXACT, "row_rates", "1", { { I(row_rates), 1 } } },
+  { MLP, "inner_bias", "1", { { I(inner_bias), 1 }, { E(retention), MIRAS_RETAIN_L2 } } },
+  { EXACT, "inner_bias", "1", { { I(inner_bias), 1 } } },
+  { MLP, "bias", "9", { { E(bias), MIRAS_CUSTOM_BIAS } } },
+  { MLP, "custom", "NULL", { { E(retention), MIRAS_CUSTOM_RETENTION } } },
   { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL },
                                { E(algorithm), MIRAS_MOMENTUM } } },
   { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { E(bias), MIRAS_HUBER } } },
@@ -372,7 +397,6 @@ static const wrong wrong_memories[] = {
   { EXACT, "forget_ratio", "0.5", { { F(forget_ratio), 0.5 } } },
   { MLP, "forget", "0.25", { { F(forget), 0.25 } } },
   { MLP, "order", "1", { { E(order), MIRAS_DECAY_FIRST }, { E(retention), MIRAS_RETAIN_L2 } } },
-  { DECAY, "order", "1", { { E(order), MIRAS_DECAY_FIRST }, { I(chunk), 2 } } },
   { DECAY, "order", "1", { { E(order), MIRAS_DECAY_FIRST }, { E(algorithm), MIRAS_MOMENTUM } } },
   { DECAY, "momentum", "0.5", { { F(momentum), 0.5 } } },
   { DECAY, "momentum_gate", "1", { { E(momentum_gate), MIRAS_GATE_HEAD } } },
@@ -392,6 +416,33 @@ static const wrong wrong_memories[] = {
   { EXACT, "activation", "1", { { E(activation), MIRAS_SILU } } },
   { EXACT, "inner_norm", "1", { { I(inner_norm), 1 } } },
   { EXACT, "inner_residual", "1", { { I(inner_residual), 1 } } },
+  { EXACT, "inner_bias", "1", { { I(inner_bias), 1 } } },
+  { MLP, "inner_bias", "2", { { I(inner_bias), 2 } } },
+  { EXACT, "feature", "-1", { { E(feature), -1 } } },
+  { EXACT, "feature", "6", { { E(feature), MIRAS_FEATURE_COUNT } } },
+  { MLP, "feature", "1", { { E(feature), MIRAS_FEATURE_ELU } } },
+  { EXACT, "normalise", "1", { { I(normalise), 1 } } },
+  { EXACT, "normalise", "2", { { I(normalise), 2 } } },
+  { EXACT, "steps", "-1", { { I(steps), -1 } } },
+  { EXACT, "steps", "9", { { I(steps), 9 } } },
+  { EXACT, "separate_erase", "2", { { I(separate_erase), 2 } } },
+  { MLP, "separate_erase", "1", { { I(separate_erase), 1 } } },
+  { EXACT, "diagonal", "1", { { I(diagonal), 1 } } },
+  { EXACT, "row_rates", "1", { { I(row_rates), 1 } } },
+  { MLP, "row_rates", "2", { { I(row_rates), 2 } } },
+  { EXACT, "window", "5", { { I(window), 5 } } },
+  { EXACT, "iterations", "5", { { I(iterations), 5 } } },
+  { EXACT, "tolerance", "0.5", { { F(tolerance), 0.5 } } },
+  { EXACT, "ridge", "0.5", { { F(ridge), 0.5 } } },
+  { EXACT, "value_gate", "2", { { E(value_gate), MIRAS_GATE_CHANNEL } } },
+  { EXACT, "balance", "0.5", { { F(balance), 0.5 } } },
+  { EXACT, "sparsity", "0.5", { { F(sparsity), 0.5 } } },
+  { EXACT, "smooth_shrink", "1", { { I(smooth_shrink), 1 } } },
+  { EXACT, "simplex_logits", "1", { { I(simplex_logits), 1 } } },
+  { EXACT, "slopes", "3", { { E(slopes), MIRAS_SLOPES_COUNT } } },
+  { EXACT, "slopes", "1", { { E(slopes), MIRAS_SLOPES_LIGHTNING } } },
+  { DECAY, "layer", "1", { { I(layer), 1 } } },
+  { DECAY, "layers", "2", { { I(layers), 2 } } },
 };
 
 static const wrong wrong_models[] = {
@@ -422,7 +473,7 @@ static const wrong wrong_models[] = {
   { BASES, "key_dim", "0", { { MI(memory.key_dim), 0 } } },
   { BASES, "heads", "-2", { { MI(memory.heads), -2 } } },
   { BASES, "chunk", "1025", { { MI(memory.chunk), 1025 } } },
-  { BASES, "bias", "7", { { MI(memory.bias), MIRAS_BIAS_COUNT } } },
+  { BASES, "bias", "10", { { MI(memory.bias), MIRAS_BIAS_COUNT } } },
   { BASES, "momentum", "1.5", { { MF(memory.momentum), 1.5 } } },
 };
 
@@ -872,7 +923,7 @@ static void no_allocation_after_init(void **state) {
   allocator.free = meter_free;
   allocator.user = &a;
   for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    miras_desc d = small_memory((miras_kind)i);
+    miras_desc d = small_pairs((miras_kind)i);
     miras_model_desc md = small_model((miras_kind)i);
     enum { T = 9, N = 2 * T * 2 * 6 };
     static float x[3][N], y[N], dx[3][N];
@@ -978,12 +1029,23 @@ static void default_allocator(void **state) {
 static void run_memory(miras_memory *m, int tokens, uint64_t seed, float *y) {
   const miras_desc *d = miras_memory_desc(m);
   size_t rows = (size_t)d->batch * (size_t)d->heads;
-  size_t nk = rows * (size_t)d->key_dim, nv = rows * (size_t)d->value_dim;
-  float *k = (float *)grab((2 * nk + nv) * sizeof(float));
+  size_t steps = (size_t)d->steps, nq = rows * (size_t)d->key_dim, nk = steps * nq;
+  size_t nv = rows * (size_t)d->value_dim, all = nk + nq + steps * nv;
+  float *k = (float *)grab(all * sizeof(float));
   int t;
   for (t = 0; t < tokens; t++) {
-    numbers(k, 2 * nk + nv, seed + (uint64_t)t);
-    miras_step(m, k, k + 2 * nk, k + nk, y + (size_t)t * nv);
+    numbers(k, all, seed + (uint64_t)t);
+    if (d->separate_erase || d->value_gate) {      /* a step takes pairs alone */
+      miras_tokens one;
+      memset(&one, 0, sizeof one);
+      one.length = 1;
+      one.key = one.erase = one.replace = k;
+      one.query = k + nk;
+      one.value = one.value_keep = k + nk + nq;
+      assert_int_equal(miras_forward(m, &one, y + (size_t)t * nv, NULL), MIRAS_OK);
+    } else {
+      miras_step(m, k, k + nk + nq, k + nk, y + (size_t)t * nv);
+    }
   }
   free(k);
 }
@@ -1167,7 +1229,7 @@ static void calls_agree(void **state) {
   for (i = 0; i < MIRAS_KIND_COUNT; i++) {
     for (chunk = 1; chunk <= 4; chunk += 3) {
       enum { B = 2, H = 2, D = 6, T = 11, R = H * D, N = B * T * R };
-      miras_desc d = small_memory((miras_kind)i);
+      miras_desc d = small_pairs((miras_kind)i);
       static float k[N], v[N], q[N], whole[N], split[N];
       float one[3][B * R], out[B * R], out2[B * R], out3[B * R];
       miras_memory *m[4];

@@ -106,17 +106,29 @@ static miras_memory *tiny_memory(miras_kind kind, int batch) {
 
 /* Feed tokens first .. last - 1; returns a hash of all that came out. */
 static uint64_t feed(miras_memory *m, int first, int last) {
-  float k[12], v[12], q[12], y[12];
+  float k[24], v[24], q[12], erase[12], replace[12], y[12];
   uint64_t hash = 0;
-  int n = 6 * miras_memory_desc(m)->batch, t, i;
-  assert_true(n <= 12);
+  int n = 6 * miras_memory_desc(m)->batch, steps = miras_memory_desc(m)->steps, t, i;
+  assert_true(n <= 12 && steps <= 2);
   for (t = first; t < last; t++) {
-    for (i = 0; i < n; i++) {
+    miras_tokens x;
+    for (i = 0; i < n * steps; i++) {
       k[i] = 0.5f * miras__uniform(1, (uint64_t)(50 * t + i));
       v[i] = miras__uniform(2, (uint64_t)(50 * t + i));
-      q[i] = 0.5f * miras__uniform(3, (uint64_t)(50 * t + i));
     }
-    miras_step(m, k, v, q, y);
+    for (i = 0; i < n; i++) {
+      q[i] = 0.5f * miras__uniform(3, (uint64_t)(50 * t + i));
+      erase[i] = -0.5f * miras__uniform(4, (uint64_t)(50 * t + i));
+      replace[i] = -0.5f * erase[i];
+    }
+    memset(&x, 0, sizeof x);
+    x.length = 1;
+    x.key = k;
+    x.value = v;
+    x.query = q;
+    x.erase = erase;
+    x.replace = replace;
+    assert_int_equal(miras_forward(m, &x, y, NULL), MIRAS_OK);
     hash = miras__hash(hash ^ miras__crc32c(0, y, (size_t)n * 4));
   }
   return hash;
@@ -316,6 +328,39 @@ static void test_model_round_trip(void **state) {
     }
   }
   assert_int_equal(test_live, 0);
+}
+
+/* Every byte of a descriptor that a file must keep is in one of the saved values: all but what the
+ * model sets or the caller brings, and what the compiler leaves between fields. */
+static void test_every_field(void **state) {
+#define FIELD(field) \
+  { offsetof(miras_model_desc, field), \
+    offsetof(miras_model_desc, field) + sizeof(((miras_model_desc *)0)->field) }
+#define BETWEEN(a, b) \
+  { offsetof(miras_model_desc, a) + sizeof(((miras_model_desc *)0)->a), \
+    offsetof(miras_model_desc, b) }
+  static const size_t not_kept[][2] = {
+    FIELD(memory.batch), FIELD(memory.seed), FIELD(memory.custom), FIELD(batch), FIELD(context),
+    FIELD(parallel), BETWEEN(memory.smooth_shrink, memory.custom), BETWEEN(context, seed)
+  };
+#undef FIELD
+#undef BETWEEN
+  miras_model_desc d;
+  uint64_t plain[MIRAS__FIELD_COUNT], other[MIRAS__FIELD_COUNT];
+  size_t i, j;
+  (void)state;
+  memset(&d, 0, sizeof d);
+  miras__model_raw(&d, plain);
+  for (i = 0; i < sizeof d; i++) {
+    int expected = 1;
+    for (j = 0; j < sizeof not_kept / sizeof *not_kept; j++)
+      if (i >= not_kept[j][0] && i < not_kept[j][1]) expected = 0;
+    ((unsigned char *)&d)[i] = 1;
+    miras__model_raw(&d, other);
+    ((unsigned char *)&d)[i] = 0;
+    if ((memcmp(plain, other, sizeof plain) != 0) != expected)
+      fail_msg("byte %d of miras_model_desc is%s saved", (int)i, expected ? " not" : "");
+  }
 }
 
 static void test_model_continues(void **state) {
@@ -630,7 +675,7 @@ static void test_mismatch(void **state) {
   a.memory = tiny_memory(MIRAS_YAAD, 2);
   memory = saved(&a, 0);
   close_subject(&a);
-  for (i = 0; i < 14; i++) {
+  for (i = 0; i < 18; i++) {
     miras_model_desc d;
     uint64_t before;
     tiny(&d, i == 0 ? MIRAS_TTT_MLP : MIRAS_YAAD, i % 2);
@@ -647,6 +692,10 @@ static void test_mismatch(void **state) {
     if (i == 11) d.gate_rank = 3;
     if (i == 12) d.untied = 1;
     if (i == 13) d.memory.inner_residual = 0;
+    if (i == 14) d.keys = MIRAS_KEYS_FREE;
+    if (i == 15) d.keep = MIRAS_KEEP_ROOT;
+    if (i == 16) d.keep = MIRAS_KEEP_RATE;
+    if (i == 17) d.memory.step_gate = MIRAS_GATE_CONSTANT;
     b.model = open_model(&d);
     before = print_of(&b);
     assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_MISMATCH);
@@ -784,7 +833,7 @@ static bytes foreign(const miras_model *m, int style, size_t *header_size) {
   for (i = 0; i <= total; i++) {
     int v = style & REVERSED ? total - 1 - i : i;
     if (style & METADATA_LAST ? i == total : i == 0) {
-      say(&head, "%s%s\"__metadata__\"%s:%s{%s\"format\"%s:%s\"miras\",%s\"version\":\"1\"",
+      say(&head, "%s%s\"__metadata__\"%s:%s{%s\"format\"%s:%s\"miras\",%s\"version\":\"2\"",
           i ? "," : "", gap, gap, gap, gap, gap, gap, gap);
       if (style & NOTES)
         say(&head, ",\"note\":\"a \\\"quoted\\\" \\u00e9 \\ud83d\\ude00 \xc3\xa9 %s\""
@@ -954,14 +1003,15 @@ static void test_hostile_headers(void **state) {
     { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":\"\t\"" },
     { "\"format\":\"miras\"", "\"format\":\"miras\",\"note\":\"\\ud8\"" },
     { "\"format\":\"miras\"", "\"format\":\"miras\"," },
-    { "\"version\":\"1\"", "\"version\":\"2\"" }, { "\"version\":\"1\",", "" },
-    { "\"version\":\"1\"", "\"version\":1" },
-    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\"" },
-    { "\"version\":\"1\"", "\"version\":\"1\",\"checksum\":\"00000000\"" },
-    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\",\"checksum\":\"00000000\"" },
-    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\",\"checksum\":\"\"" },
-    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\",\"checksum\":\"0000000g\"" },
-    { "\"version\":\"1\"", "\"version\":\"1\",\"writer\":\"miras.h\",\"checksum\":\"\\u00300\"" },
+    { "\"version\":\"2\"", "\"version\":\"1\"" }, { "\"version\":\"2\"", "\"version\":\"3\"" },
+    { "\"version\":\"2\",", "" },
+    { "\"version\":\"2\"", "\"version\":2" },
+    { "\"version\":\"2\"", "\"version\":\"2\",\"writer\":\"miras.h\"" },
+    { "\"version\":\"2\"", "\"version\":\"2\",\"checksum\":\"00000000\"" },
+    { "\"version\":\"2\"", "\"version\":\"2\",\"writer\":\"miras.h\",\"checksum\":\"00000000\"" },
+    { "\"version\":\"2\"", "\"version\":\"2\",\"writer\":\"miras.h\",\"checksum\":\"\"" },
+    { "\"version\":\"2\"", "\"version\":\"2\",\"writer\":\"miras.h\",\"checksum\":\"0000000g\"" },
+    { "\"version\":\"2\"", "\"version\":\"2\",\"writer\":\"miras.h\",\"checksum\":\"\\u00300\"" },
     /* fields of the descriptor */
     { "\"vocab\":\"7\",", "" }, { "\"vocab\":\"7\"", "\"vocab\":\"7\",\"vocab\":\"7\"" },
     { "\"vocab\":\"7\"", "\"vocab\":7" }, { "\"vocab\":\"7\"", "\"vocab\":\"-7\"" },
@@ -1285,6 +1335,7 @@ int main(void) {
     cmocka_unit_test(test_checksum),
     cmocka_unit_test(test_numbers),
     cmocka_unit_test(test_model_round_trip),
+    cmocka_unit_test(test_every_field),
     cmocka_unit_test(test_model_continues),
     cmocka_unit_test(test_moments),
     cmocka_unit_test(test_memory_round_trip),

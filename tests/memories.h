@@ -1,0 +1,918 @@
+/* memories.h: what the tests of single memories share: descriptors from every corner of the
+ * framework, random data for them in both precisions, and the search for data that float can
+ * follow. Include miras.h (with its implementation), check.h and reference.h first.
+ */
+#ifndef MIRAS_TEST_MEMORIES_H
+#define MIRAS_TEST_MEMORIES_H
+
+#if defined(__GNUC__)
+  #define HELP static __attribute__((unused))
+#else
+  #define HELP static
+#endif
+
+#define FORWARD  2e-5
+#define GRADIENT 1e-4
+#define NOISE    3e-9 /* of a central difference in double */
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* ---- a report that goes on after a failure, so that one run shows all of them ---- */
+
+#ifndef SHOWN
+  #define SHOWN 25 /* failures printed per test */
+#endif
+
+HELP int failures;
+HELP int settled, unsettled; /* searches for data, and those without a result */
+HELP int excused; /* beyond the bound, yet within a few times what no float can avoid */
+
+HELP void start(void) { failures = excused = settled = unsettled = 0; }
+
+HELP void failed(const char *format, ...) {
+  va_list list;
+  failures++;
+  if (failures > SHOWN) return;
+  va_start(list, format);
+  fprintf(stderr, "  ");
+  vfprintf(stderr, format, list);
+  fprintf(stderr, "\n");
+  va_end(list);
+}
+
+HELP void finish(void) {
+  if (unsettled * 50 > settled) failed("no settled data for %d of %d", unsettled, settled);
+  if (failures > 0) fail_msg("%d checks failed", failures);
+}
+
+/* Grids are walked in full by default. Where a run is many times slower (sanitizers, an emulated
+ * processor) about one case in MIRAS_TEST_SHARE is checked; run.sh says where. */
+#ifndef MIRAS_TEST_SHARE
+  #define MIRAS_TEST_SHARE 1
+#endif
+
+HELP int my_share(void) {
+  static uint32_t turn;
+  return (turn++ * 2654435761u >> 16) % MIRAS_TEST_SHARE == 0; /* in no step with any grid */
+}
+
+/* ---- random data ---- */
+
+HELP uint64_t random_state;
+
+HELP uint64_t draw(void) {
+  uint64_t z = (random_state += 0x9E3779B97F4A7C15u);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+HELP float uniform(float low, float high) {
+  return low + (high - low) * (float)(draw() >> 40) / 16777216.0f;
+}
+
+HELP int below(int n) { return (int)(draw() % (uint64_t)n); }
+
+/* The same numbers in both precisions. */
+typedef struct tensor {
+  size_t count;
+  float *f;
+  double *d;
+} tensor;
+
+HELP void *zeros(size_t count, size_t size) {
+  void *p = calloc(count > 0 ? count : 1, size);
+  if (p == NULL) abort();
+  return p;
+}
+
+HELP tensor tensor_new(size_t count, float low, float high) {
+  tensor t;
+  t.count = count;
+  t.f = (float *)zeros(count, sizeof(float));
+  t.d = (double *)zeros(count, sizeof(double));
+  for (size_t i = 0; i < count; i++) t.d[i] = (double)(t.f[i] = uniform(low, high));
+  return t;
+}
+
+HELP void tensor_free(tensor *t) {
+  free(t->f);
+  free(t->d);
+}
+
+HELP void unit_rows(tensor *t, size_t n) {
+  for (size_t r = 0; r + n <= t->count; r += n) {
+    double sum = 1e-9;
+    for (size_t i = 0; i < n; i++) sum += t->d[r + i] * t->d[r + i];
+    for (size_t i = 0; i < n; i++)
+      t->d[r + i] = (double)(t->f[r + i] = (float)(t->d[r + i] / sqrt(sum)));
+  }
+}
+
+enum {
+  KEY, VALUE, QUERY, KEEP, STEP, MOMENTUM, THRESHOLD, VALUE_KEEP, ERASE, REPLACE, INPUTS
+};
+static const char *const input_names[INPUTS] = {"key",       "value",      "query", "keep",
+                                                "step",      "momentum",   "threshold",
+                                                "value keep", "erase",     "replace"};
+
+/* T tokens for a descriptor, the initial memory, and the weights dy of a linear functional of y. */
+typedef struct data {
+  miras_desc given, d; /* as the library is asked, and with the defaults filled in */
+  int T;
+  tensor in[INPUTS];  /* count 0 where the gate is a constant */
+  size_t per[INPUTS]; /* entries per sequence, token and head */
+  size_t out;         /* the same of y */
+  tensor params, dy;
+} data;
+
+HELP void data_shape(data *x, const miras_desc *d) {
+  x->given = *d;
+  x->d = ref_resolve(d);
+  x->out = (size_t)x->d.value_dim;
+  x->per[KEY] = (size_t)(x->d.key_dim * x->d.steps);
+  x->per[QUERY] = (size_t)x->d.key_dim;
+  x->per[VALUE] = (size_t)(x->d.value_dim * x->d.steps);
+  x->per[KEEP] = (size_t)ref_gate_width(&x->d, x->d.keep_gate);
+  x->per[STEP] = (size_t)(ref_gate_width(&x->d, x->d.step_gate) * x->d.steps);
+  x->per[MOMENTUM] = x->d.momentum_gate == MIRAS_GATE_CONSTANT ? 0 : 1;
+  x->per[THRESHOLD] = (size_t)ref_gate_width(&x->d, x->d.threshold_gate);
+  x->per[VALUE_KEEP] = x->d.value_gate == MIRAS_GATE_CONSTANT ? 0 : x->out;
+  x->per[ERASE] = x->per[REPLACE] = x->d.separate_erase ? x->per[QUERY] : 0;
+}
+
+/* Memories that strong forgetting makes chaotic: a layer norm divides by what is left of the
+ * weights, and Moneta's link turns a smaller A into a larger W. */
+HELP int fragile(const miras_desc *d) { return d->inner_norm || d->retention == MIRAS_RETAIN_LQ; }
+
+/* Initial memories that are given as logits. */
+HELP int has_logits(const miras_desc *d) {
+  return ref_is_simplex(d) || d->retention == MIRAS_RETAIN_SIGMOID;
+}
+
+static float logit_spread = 1.5f; /* of those */
+
+HELP void tensor_set(tensor *t, size_t i, float value) { t->d[i] = (double)(t->f[i] = value); }
+
+/* Parameters after the initial memory: gain and bias of the inner norm, row rates, and the raw
+ * diagonal of Newton. */
+HELP size_t params_gain(const data *x) {
+  return (size_t)x->d.heads * ref_shape_of(&x->d).weights;
+}
+
+HELP size_t params_rho(const data *x) {
+  return params_gain(x) + (x->d.inner_norm ? 2 * (size_t)x->d.heads * x->out : 0);
+}
+
+HELP void data_new(data *x, const miras_desc *given, int T, uint64_t seed) {
+  const miras_desc d = ref_resolve(given);
+  const ref_shape s = ref_shape_of(&d);
+  const size_t rows = (size_t)d.batch * (size_t)T * (size_t)d.heads, n = (size_t)d.key_dim;
+  const float keep = fragile(&d) ? 0.98f : 0.9f;
+  const float lowest = d.normalise ? 0.1f : -1.0f; /* so that the divisor keeps away from 0 */
+  random_state = seed * 77777u + 1;
+  memset(x, 0, sizeof *x);
+  x->T = T;
+  data_shape(x, given);
+  x->in[KEY] = tensor_new(rows * x->per[KEY], lowest, 1.0f);
+  x->in[QUERY] = tensor_new(rows * x->per[QUERY], lowest, 1.0f);
+  unit_rows(&x->in[KEY], n);
+  unit_rows(&x->in[QUERY], n);
+  x->in[VALUE] = tensor_new(rows * x->per[VALUE], -1.0f, 1.0f);
+  x->in[KEEP] = tensor_new(rows * x->per[KEEP], keep, 1.0f);
+  x->in[STEP] = tensor_new(rows * x->per[STEP], 0.3f * d.step, d.step);
+  x->in[MOMENTUM] = tensor_new(rows * x->per[MOMENTUM], 0.1f, 0.7f);
+  x->in[THRESHOLD] = tensor_new(rows * x->per[THRESHOLD], 0.6f * d.threshold, 1.4f * d.threshold);
+  x->in[VALUE_KEEP] = tensor_new(rows * x->per[VALUE_KEEP], keep, 1.0f);
+  x->in[ERASE] = tensor_new(rows * x->per[ERASE], -1.0f, 1.0f);
+  x->in[REPLACE] = tensor_new(rows * x->per[REPLACE], -0.2f, 0.2f);
+  unit_rows(&x->in[ERASE], n); /* a = -u; b = rate u and a little else: I + b a' stays calm */
+  for (size_t r = 0; r < x->in[ERASE].count; r += n) {
+    const float rate = uniform(0.2f, 0.8f);
+    for (size_t i = r; i < r + n; i++)
+      tensor_set(&x->in[REPLACE], i, x->in[REPLACE].f[i] - rate * x->in[ERASE].f[i]);
+  }
+  x->params = tensor_new(ref_params_count(&d), -1.0f, 1.0f);
+  for (int h = 0; h < d.heads; h++)
+    for (int l = 0; l < s.layers; l++)
+      for (size_t i = 0; i < (size_t)s.in[l] * (size_t)s.out[l]; i++) {
+        const size_t at = (size_t)h * s.weights + s.at[l] + i;
+        float w = x->params.f[at];
+        if (d.retention == MIRAS_RETAIN_KL && !ref_lags(&d))
+          w *= logit_spread;
+        else if (d.retention == MIRAS_RETAIN_SIGMOID) /* all weights are positive: small ones */
+          w = 0.6f * logit_spread * w - logf((float)s.in[l]);
+        else if (has_logits(&d)) /* these take the logarithm of weights, or divide by them */
+          w *= 0.6f * logit_spread;
+        else
+          w *= 1.6f / sqrtf((float)s.in[l]);
+        if (d.retention == MIRAS_RETAIN_LQ_PNORM || d.retention == MIRAS_RETAIN_LQ)
+          w += w < 0.0f ? -0.2f : 0.2f; /* away from the sign change of the link */
+        tensor_set(&x->params, at, w);
+      }
+  for (int h = 0; d.normalise && h < d.heads; h++) /* sums of what is never negative */
+    for (size_t i = 0; i < (size_t)ref_features(&d); i++) {
+      const size_t at = (size_t)(h + 1) * s.weights - 1 - i;
+      tensor_set(&x->params, at, 0.2f + fabsf(x->params.f[at]));
+    }
+  if (d.inner_norm) /* gain near 1 */
+    for (size_t i = 0; i < (size_t)d.heads * x->out; i++)
+      tensor_set(&x->params, params_gain(x) + i, 1.0f + 0.3f * x->params.f[params_gain(x) + i]);
+  for (int t = 0; d.row_rates && t < d.chunk; t++)
+    tensor_set(&x->params, params_rho(x) + (size_t)t,
+               0.3f * x->params.f[params_rho(x) + (size_t)t]);
+  x->dy = tensor_new(rows * x->out, -1.0f, 1.0f);
+}
+
+HELP void data_free(data *x) {
+  for (int i = 0; i < INPUTS; i++) tensor_free(&x->in[i]);
+  tensor_free(&x->params);
+  tensor_free(&x->dy);
+}
+
+HELP miras_tokens data_tokens(const data *x) {
+  miras_tokens t;
+  memset(&t, 0, sizeof t);
+  t.length = x->T;
+  t.key = x->in[KEY].f;
+  t.value = x->in[VALUE].f;
+  t.query = x->in[QUERY].f;
+  t.keep = x->per[KEEP] ? x->in[KEEP].f : NULL;
+  t.step = x->per[STEP] ? x->in[STEP].f : NULL;
+  t.momentum = x->per[MOMENTUM] ? x->in[MOMENTUM].f : NULL;
+  t.threshold = x->per[THRESHOLD] ? x->in[THRESHOLD].f : NULL;
+  t.value_keep = x->per[VALUE_KEEP] ? x->in[VALUE_KEEP].f : NULL;
+  t.erase = x->per[ERASE] ? x->in[ERASE].f : NULL;
+  t.replace = x->per[REPLACE] ? x->in[REPLACE].f : NULL;
+  return t;
+}
+
+HELP ref_tokens data_reference(const data *x) {
+  ref_tokens t;
+  memset(&t, 0, sizeof t);
+  t.length = x->T;
+  t.key = x->in[KEY].d;
+  t.value = x->in[VALUE].d;
+  t.query = x->in[QUERY].d;
+  t.keep = x->in[KEEP].d;
+  t.step = x->in[STEP].d;
+  t.momentum = x->in[MOMENTUM].d;
+  t.threshold = x->in[THRESHOLD].d;
+  t.value_keep = x->in[VALUE_KEEP].d;
+  t.erase = x->in[ERASE].d;
+  t.replace = x->in[REPLACE].d;
+  return t;
+}
+
+/* Where miras_backward puts the gradients of x's inputs. */
+HELP miras_token_grads data_grads(const data *x, float *const *dx) {
+  miras_token_grads g;
+  memset(&g, 0, sizeof g);
+  g.key = dx[KEY];
+  g.value = dx[VALUE];
+  g.query = dx[QUERY];
+  g.keep = x->per[KEEP] ? dx[KEEP] : NULL;
+  g.step = x->per[STEP] ? dx[STEP] : NULL;
+  g.momentum = x->per[MOMENTUM] ? dx[MOMENTUM] : NULL;
+  g.threshold = x->per[THRESHOLD] ? dx[THRESHOLD] : NULL;
+  g.value_keep = x->per[VALUE_KEEP] ? dx[VALUE_KEEP] : NULL;
+  g.erase = x->per[ERASE] ? dx[ERASE] : NULL;
+  g.replace = x->per[REPLACE] ? dx[REPLACE] : NULL;
+  return g;
+}
+
+/* Tokens from..to-1 of [batch, T, per] and back. */
+HELP void cut_rows(float *to, const float *from, int batch, int T, size_t per, int a, int b) {
+  for (int n = 0; n < batch; n++)
+    for (size_t i = 0; i < (size_t)(b - a) * per; i++)
+      to[(size_t)n * (size_t)(b - a) * per + i] =
+        from[((size_t)n * (size_t)T + (size_t)a) * per + i];
+}
+
+HELP void paste_rows(float *to, const float *from, int batch, int T, size_t per, int a, int b) {
+  for (int n = 0; n < batch; n++)
+    for (size_t i = 0; i < (size_t)(b - a) * per; i++)
+      to[((size_t)n * (size_t)T + (size_t)a) * per + i] =
+        from[(size_t)n * (size_t)(b - a) * per + i];
+}
+
+HELP tensor tensor_cut(const tensor *from, int batch, int T, size_t per, int a, int b) {
+  tensor t = tensor_new((size_t)batch * (size_t)(b - a) * per, 0.0f, 0.0f);
+  cut_rows(t.f, from->f, batch, T, per, a, b);
+  for (size_t i = 0; i < t.count; i++) t.d[i] = (double)t.f[i];
+  return t;
+}
+
+/* Tokens a..b-1 as data of their own. */
+HELP data data_cut(const data *x, int a, int b) {
+  data y;
+  const size_t H = (size_t)x->d.heads;
+  memset(&y, 0, sizeof y);
+  data_shape(&y, &x->given);
+  y.T = b - a;
+  for (int i = 0; i < INPUTS; i++)
+    y.in[i] = tensor_cut(&x->in[i], x->d.batch, x->T, H * x->per[i], a, b);
+  y.dy = tensor_cut(&x->dy, x->d.batch, x->T, H * x->out, a, b);
+  y.params = tensor_cut(&x->params, 1, 1, x->params.count, 0, 1);
+  return y;
+}
+
+/* ---- the custom choices ----
+ * l = sum (1 + v^2/4) delta^2 log cosh(r/delta), and W = A / sqrt(1 + mean A^2). */
+
+HELP float custom_bias(void *user, float *error, const float *r, const float *value,
+                       float threshold, int dv) {
+  float loss = 0.0f;
+  (void)user;
+  for (int i = 0; i < dv; i++) {
+    const float more = 1.0f + 0.25f * value[i] * value[i];
+    error[i] = more * threshold * tanhf(r[i] / threshold);
+    loss += more * threshold * threshold * logf(coshf(r[i] / threshold));
+  }
+  return loss;
+}
+
+HELP float custom_bias_adjoint(void *user, float *dr, float *dvalue, const float *be,
+                               const float *r, const float *value, float threshold, int dv) {
+  float dthreshold = 0.0f;
+  (void)user;
+  for (int i = 0; i < dv; i++) {
+    const float more = 1.0f + 0.25f * value[i] * value[i], z = r[i] / threshold, t = tanhf(z);
+    dr[i] = be[i] * more * (1.0f - t * t);
+    dvalue[i] = be[i] * 0.5f * value[i] * threshold * t;
+    dthreshold += be[i] * more * (t - z * (1.0f - t * t));
+  }
+  return dthreshold;
+}
+
+HELP void custom_link(void *user, float *w, const float *a, int in, int out) {
+  double sum = 0.0;
+  const int n = in * out;
+  (void)user;
+  for (int i = 0; i < n; i++) sum += (double)a[i] * (double)a[i];
+  for (int i = 0; i < n; i++) w[i] = (float)((double)a[i] / sqrt(1.0 + sum / n));
+}
+
+HELP void custom_link_adjoint(void *user, float *da, const float *dw, const float *a,
+                              const float *w, int in, int out) {
+  double sum = 0.0, along = 0.0, by;
+  const int n = in * out;
+  (void)user;
+  (void)w;
+  for (int i = 0; i < n; i++) {
+    sum += (double)a[i] * (double)a[i];
+    along += (double)a[i] * (double)dw[i];
+  }
+  by = sqrt(1.0 + sum / n);
+  for (int i = 0; i < n; i++)
+    da[i] += (float)((double)dw[i] / by - (double)a[i] * along / (n * by * by * by));
+}
+
+HELP double custom_bias_double(double *error, const double *r, const double *value,
+                               double threshold, int dv) {
+  double loss = 0.0;
+  for (int i = 0; i < dv; i++) {
+    const double more = 1.0 + 0.25 * value[i] * value[i];
+    error[i] = more * threshold * tanh(r[i] / threshold);
+    loss += more * threshold * threshold * log(cosh(r[i] / threshold));
+  }
+  return loss;
+}
+
+HELP void custom_link_double(double *w, const double *a, int in, int out) {
+  double sum = 0.0;
+  const int n = in * out;
+  for (int i = 0; i < n; i++) sum += a[i] * a[i];
+  for (int i = 0; i < n; i++) w[i] = a[i] / sqrt(1.0 + sum / n);
+}
+
+static const miras_custom custom_choices = {custom_bias, custom_bias_adjoint, custom_link,
+                                            custom_link_adjoint, NULL};
+
+HELP void custom_install(void) {
+  ref_hooks.bias = custom_bias_double;
+  ref_hooks.link = custom_link_double;
+}
+
+/* ---- descriptors ---- */
+
+static const char *const architecture_names[] = {"matrix", "mlp", "gated mlp", "vector", "pairs"};
+static const char *const bias_names[] = {
+  "dot",        "l2",           "lp",           "lp-smooth",    "huber",
+  "huber-norm", "huber-mixture", "pseudo-huber", "shift-robust", "custom"};
+static const char *const retention_names[] = {
+  "all",  "l2",         "lq",         "lq-pnorm", "kl",
+  "l2-both", "elastic", "elastic-ftrl", "sigmoid", "chi2",
+  "reverse-kl", "hellinger", "custom"};
+static const char *const algorithm_names[] = {"gd", "momentum", "implicit", "newton"};
+
+/* Everything that is not zero, in the order of miras_desc. */
+HELP const char *label(const miras_desc *d) {
+  static char text[900];
+  size_t n;
+#define LABEL_INT(field) \
+  if (d->field) n += (size_t)snprintf(text + n, sizeof text - n, " " #field " %d", (int)d->field)
+#define LABEL_REAL(field)                                                                  \
+  if (d->field < 0.0f || d->field > 0.0f)                                                  \
+  n += (size_t)snprintf(text + n, sizeof text - n, " " #field " %.9g", (double)d->field)
+  n = (size_t)snprintf(text, sizeof text, "%s | %s | %s | %s |",
+                       architecture_names[d->architecture], bias_names[d->bias],
+                       retention_names[d->retention], algorithm_names[d->algorithm]);
+  LABEL_INT(order);
+  LABEL_INT(batch);
+  LABEL_INT(heads);
+  LABEL_INT(key_dim);
+  LABEL_INT(value_dim);
+  LABEL_INT(chunk);
+  LABEL_INT(depth);
+  LABEL_INT(expansion);
+  LABEL_INT(activation);
+  LABEL_INT(inner_norm);
+  LABEL_INT(inner_residual);
+  LABEL_INT(inner_bias);
+  LABEL_INT(feature);
+  LABEL_INT(normalise);
+  LABEL_INT(steps);
+  LABEL_INT(separate_erase);
+  LABEL_INT(diagonal);
+  LABEL_INT(row_rates);
+  LABEL_INT(window);
+  LABEL_INT(keep_gate);
+  LABEL_INT(step_gate);
+  LABEL_INT(momentum_gate);
+  LABEL_INT(threshold_gate);
+  LABEL_INT(value_gate);
+  LABEL_INT(slopes);
+  LABEL_INT(layer);
+  LABEL_INT(layers);
+  LABEL_REAL(forget);
+  LABEL_REAL(forget_ratio);
+  LABEL_REAL(step);
+  LABEL_REAL(momentum);
+  LABEL_REAL(threshold);
+  LABEL_REAL(p);
+  LABEL_REAL(q);
+  LABEL_REAL(sharpness);
+  LABEL_REAL(simplex);
+  LABEL_INT(simplex_whole);
+  LABEL_INT(simplex_logits);
+  LABEL_REAL(balance);
+  LABEL_REAL(sparsity);
+  LABEL_INT(smooth_shrink);
+#undef LABEL_INT
+#undef LABEL_REAL
+  return text;
+}
+
+/* A setting that has no meaning for the other choices is refused: leave only those that have. */
+HELP miras_desc tidy(miras_desc d) {
+  const int matrix = d.architecture == MIRAS_MATRIX, pairs = d.architecture == MIRAS_PAIRS;
+  const int perceptron = d.architecture == MIRAS_MLP || d.architecture == MIRAS_GATED_MLP;
+  const int elastic =
+    d.retention == MIRAS_RETAIN_ELASTIC || d.retention == MIRAS_RETAIN_ELASTIC_FTRL;
+  const int newton = d.algorithm == MIRAS_NEWTON;
+  if (!perceptron) { d.inner_norm = d.inner_residual = d.inner_bias = 0; }
+  if (d.architecture != MIRAS_MLP) d.depth = 0;
+  if (!perceptron || d.depth == 1) {
+    d.expansion = 0;
+    d.activation = MIRAS_GELU;
+  }
+  if (!matrix) d.feature = MIRAS_FEATURE_IDENTITY;
+  if (!matrix || d.bias != MIRAS_DOT || !ref_exact(&d)) {
+    d.normalise = 0;
+    d.value_gate = MIRAS_GATE_CONSTANT;
+  }
+  if (!matrix || d.bias != MIRAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
+  if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ERROR_FIRST;
+  if (d.algorithm != MIRAS_IMPLICIT) d.diagonal = 0;
+  if (!pairs) d.window = 0;
+  if (!newton) {
+    d.iterations = 0;
+    d.tolerance = d.ridge = 0.0f;
+  }
+  if (pairs) {
+    d.step = 0.0f;
+    d.step_gate = MIRAS_GATE_CONSTANT;
+  }
+  if (d.bias != MIRAS_LP && d.bias != MIRAS_LP_SMOOTH) d.p = 0.0f;
+  if (d.bias != MIRAS_LP_SMOOTH && d.bias != MIRAS_HUBER_MIXTURE) d.sharpness = 0.0f;
+  if (!ref_has_threshold(&d)) {
+    d.threshold = 0.0f;
+    d.threshold_gate = MIRAS_GATE_CONSTANT;
+  }
+  if (d.retention != MIRAS_RETAIN_LQ && d.retention != MIRAS_RETAIN_LQ_PNORM) d.q = 0.0f;
+  /* weights |A|^(q-1) of three layers or more vanish, and with them what a gradient could show */
+  if (d.retention == MIRAS_RETAIN_LQ_PNORM && d.depth > 2 && !d.inner_norm && d.q > 3.0f)
+    d.q = 3.0f;
+  if (!ref_is_simplex(&d)) {
+    d.simplex = 0.0f;
+    d.simplex_whole = 0;
+  }
+  if (d.retention != MIRAS_RETAIN_KL || d.chunk < 2) d.simplex_logits = 0;
+  if (d.retention != MIRAS_RETAIN_L2_BOTH) d.balance = 0.0f;
+  if (!elastic) {
+    d.sparsity = 0.0f;
+    d.smooth_shrink = 0;
+  }
+  if (!ref_decays(&d) || d.keep_gate != MIRAS_GATE_CONSTANT) {
+    d.slopes = MIRAS_SLOPES_RATIO;
+    d.layer = d.layers = 0;
+  }
+  if (!ref_decays(&d)) {
+    d.forget = d.forget_ratio = 0.0f;
+    d.keep_gate = MIRAS_GATE_CONSTANT;
+    d.order = MIRAS_ERROR_FIRST;
+  }
+  if (d.algorithm != MIRAS_MOMENTUM) {
+    d.momentum = 0.0f;
+    d.momentum_gate = MIRAS_GATE_CONSTANT;
+  }
+  d.custom = d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION ? &custom_choices
+                                                                                  : NULL;
+  return d;
+}
+
+/* Shapes of a memory: a matrix, perceptrons of 1 to 4 layers, and the other architectures. */
+enum { SHAPE_MATRIX, SHAPE_DEEPEST = 4, SHAPE_GATED, SHAPE_VECTOR, SHAPE_PAIRS, SHAPES };
+
+/* Only what the first version of the library had: never refused. */
+HELP int basic(const miras_desc *d) {
+  return (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_MLP) &&
+         d->bias <= MIRAS_HUBER_MIXTURE && d->retention <= MIRAS_RETAIN_KL &&
+         (d->algorithm == MIRAS_GRADIENT_DESCENT ||
+          (d->algorithm == MIRAS_MOMENTUM && !ref_lags(d))) &&
+         d->steps <= 1 && !d->feature && !d->normalise && !d->separate_erase && !d->row_rates &&
+         !d->inner_bias && d->keep_gate < MIRAS_GATE_CHANNEL &&
+         d->step_gate < MIRAS_GATE_CHANNEL && d->threshold_gate < MIRAS_GATE_CHANNEL &&
+         !d->value_gate && !d->order && !d->simplex_logits;
+}
+
+static int plain_cells; /* 1: no extras, all gates constant */
+
+/* One cell of the grid; what is not one of the arguments follows from `variant`, so that a walk
+ * over the grid also walks over gates, norms, sizes and constants. */
+HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
+                     miras_algorithm algorithm, int chunk, uint64_t variant) {
+  static const float ps[] = {3.0f, 2.0f, 1.5f, 4.0f, 2.5f, 1.0f};
+  static const float qs[] = {4.0f, 3.0f, 2.0f, 2.5f, 5.0f};
+  static const int windows[] = {0, 1, 3, 7, 20};
+  const uint64_t saved = random_state;
+  const int layered = shape >= 1 && shape <= SHAPE_GATED;
+  const int deep = shape >= 3 && shape <= SHAPE_DEEPEST; /* channels have no meaning between */
+  miras_desc d;
+  memset(&d, 0, sizeof d);
+  custom_install();
+  random_state = variant * 1000003u + 12345u;
+  d.architecture = shape == SHAPE_MATRIX   ? MIRAS_MATRIX
+                   : shape == SHAPE_GATED  ? MIRAS_GATED_MLP
+                   : shape == SHAPE_VECTOR ? MIRAS_VECTOR
+                   : shape == SHAPE_PAIRS  ? MIRAS_PAIRS
+                                           : MIRAS_MLP;
+  d.bias = bias;
+  d.retention = retention;
+  d.algorithm = algorithm;
+  d.chunk = chunk;
+  d.batch = 2;
+  d.heads = 2;
+  d.key_dim = 3 + below(3);
+  d.value_dim = 3 + below(3);
+  d.p = ps[below(COUNT(ps))];
+  d.q = qs[below(COUNT(qs))];
+  d.sharpness = uniform(3.0f, 10.0f);
+  d.simplex_whole = below(4) == 0;
+  d.simplex_logits = below(2);
+  d.window = windows[below(COUNT(windows))];
+  d.depth = layered && shape <= SHAPE_DEEPEST ? shape : 0;
+  if (layered) {
+    d.expansion = 1 + below(shape == SHAPE_GATED ? 3 : 4);
+    d.activation = (miras_activation)below(3);
+    d.inner_norm = below(2);
+    d.inner_residual = below(2);
+    if (d.inner_residual) d.value_dim = d.key_dim;
+  }
+  if (shape == SHAPE_VECTOR) d.value_dim = d.key_dim;
+  d.simplex = uniform(0.7f, 3.0f); /* larger where it is shared by a whole matrix */
+  if (d.simplex_whole || deep || shape == SHAPE_VECTOR)
+    d.simplex *= 0.4f * (float)(layered && shape > 1 ? d.expansion * d.key_dim : d.key_dim);
+  if (retention != MIRAS_RETAIN_ALL && below(3) > 0) d.keep_gate = MIRAS_GATE_HEAD;
+  if (below(3) > 0) d.step_gate = MIRAS_GATE_HEAD;
+  if (algorithm == MIRAS_MOMENTUM && below(3) > 0) d.momentum_gate = MIRAS_GATE_HEAD;
+  if (below(3) > 0) d.threshold_gate = MIRAS_GATE_HEAD;
+  d.forget = fragile(&d) ? 0.02f : 0.08f;
+  d.forget_ratio = 0.5f;
+  d.step = layered ? 0.25f : 0.5f;
+  if (bias == MIRAS_LP || bias == MIRAS_LP_SMOOTH) d.step /= 2.0f * d.p;
+  if (bias == MIRAS_SHIFT_ROBUST) d.step *= 0.5f;
+  if (algorithm == MIRAS_MOMENTUM) d.step *= 0.5f;
+  if (algorithm == MIRAS_IMPLICIT) d.step *= 3.0f;
+  d.momentum = 0.4f;
+  d.threshold = bias == MIRAS_HUBER          ? 0.5f
+                : bias == MIRAS_SHIFT_ROBUST ? 0.3f
+                                             : 0.55f * sqrtf((float)d.value_dim);
+  d.balance = fragile(&d) ? uniform(20.0f, 40.0f) : uniform(3.0f, 8.0f);
+  d.sparsity = retention == MIRAS_RETAIN_ELASTIC_FTRL ? uniform(0.05f, 0.25f)
+                                                      : uniform(0.02f, 0.1f);
+  d.smooth_shrink = below(2);
+  if (retention == MIRAS_RETAIN_SIGMOID) d.step *= 2.0f;
+
+  if (plain_cells)
+    d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+  /* what some memories have and others have not; half of all cells stay plain */
+  if (!plain_cells && below(2) == 0) {
+    const int extra = below(6);
+    if (shape == SHAPE_MATRIX && ref_exact(&d) && algorithm != MIRAS_NEWTON) {
+      if (below(3) == 0 && retention != MIRAS_RETAIN_ALL) d.keep_gate = MIRAS_GATE_CHANNEL;
+      if (below(2) == 0) d.order = MIRAS_DECAY_FIRST;
+      if (extra == 0) d.steps = 2 + below(2);
+      if (extra == 1) d.separate_erase = algorithm == MIRAS_GRADIENT_DESCENT;
+      if (extra == 2) d.diagonal = 1;
+      if (extra == 3) {
+        d.normalise = 1;
+        d.feature = (miras_feature)(1 + below(4));
+        d.order = MIRAS_ERROR_FIRST;
+      } else if (extra == 4) {
+        d.value_gate = MIRAS_GATE_CHANNEL;
+      } else if (!d.separate_erase) {
+        d.feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
+      }
+    } else if (shape == SHAPE_MATRIX) {
+      d.feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
+      if (extra == 0) d.steps = 2;
+    } else if (shape != SHAPE_PAIRS) {
+      if (extra == 0) d.steps = 2 + below(2);
+      if (extra == 1) d.inner_bias = 1;
+      if (extra == 2 && retention == MIRAS_RETAIN_ALL) d.row_rates = 1;
+      if (extra >= 3 && !deep && !d.simplex_whole) {
+        if (below(2) == 0 && retention != MIRAS_RETAIN_ALL) d.keep_gate = MIRAS_GATE_CHANNEL;
+        if (below(2) == 0) d.step_gate = MIRAS_GATE_CHANNEL;
+        if (below(2) == 0 && bias != MIRAS_CUSTOM_BIAS) d.threshold_gate = MIRAS_GATE_CHANNEL;
+        d.value_dim = d.key_dim;
+      }
+    }
+    /* |phi(k)|^2 is larger than |k|^2 */
+    if (d.feature == MIRAS_FEATURE_ELU) d.step /= (float)d.key_dim;
+    if (d.feature == MIRAS_FEATURE_POLY2) d.step /= 2.5f;
+    if (d.steps > 1) d.step /= (float)d.steps;
+  }
+  if (shape == SHAPE_VECTOR) d.simplex_whole = 1; /* its channels are single weights */
+  random_state = saved;
+  return tidy(d);
+}
+
+/* Exact memories: delta rules, dot products, the implicit step, Newton, pairs. */
+HELP miras_desc exact_cell(int kind, int chunk, uint64_t variant) {
+  static const miras_bias biases[] = {MIRAS_L2, MIRAS_DOT, MIRAS_L2, MIRAS_L2, MIRAS_L2, MIRAS_L2};
+  static const miras_algorithm algorithms[] = {MIRAS_GRADIENT_DESCENT, MIRAS_GRADIENT_DESCENT,
+                                               MIRAS_GRADIENT_DESCENT, MIRAS_IMPLICIT,
+                                               MIRAS_NEWTON,           MIRAS_GRADIENT_DESCENT};
+  return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
+              kind == 5 || variant % 3 == 0 ? MIRAS_RETAIN_ALL : MIRAS_RETAIN_L2, algorithms[kind],
+              chunk, variant);
+}
+
+/* ---- dstate of miras_backward ---- */
+
+#define NOWHERE ((size_t)-1)
+
+/* Floats of dstate per sequence and head. */
+HELP size_t state_size(const miras_desc *d) {
+  const size_t P = ref_shape_of(d).weights, F = (size_t)ref_features(d);
+  const size_t pair = (size_t)(d->key_dim + d->value_dim);
+  if (d->architecture == MIRAS_PAIRS) return (size_t)d->window * pair;
+  if (d->algorithm == MIRAS_NEWTON) return F * F + P;
+  return d->algorithm == MIRAS_MOMENTUM ? 2 * P : P;
+}
+
+/* Where the reference keeps entry i of dstate after `position` tokens. Newton: H, then G. Pairs:
+ * the keys, then the values, token t in row t % window. */
+HELP size_t state_entry(const ref_memory *m, size_t i, uint64_t position) {
+  const size_t F = (size_t)m->features, P = m->s.weights, window = (size_t)m->d.window;
+  const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
+  if (m->d.algorithm == MIRAS_NEWTON) return i < F * F ? m->at_more + i : i - F * F;
+  if (m->d.architecture == MIRAS_PAIRS) {
+    const size_t row = i < window * dk ? i / dk : (i - window * dk) / dv;
+    const size_t column = i < window * dk ? i % dk : dk + (i - window * dk) % dv;
+    const size_t end = (size_t)position, held = end < window ? end : window;
+    for (size_t t = end - held; t < end; t++)
+      if (t % window == row) return m->at_more + 1 + (t - (end - held)) * (dk + dv) + column;
+    return NOWHERE;
+  }
+  return i < P ? i : m->at_s + i - P;
+}
+
+/* H is symmetric, and so is its gradient: a single entry off the diagonal cannot be moved alone. */
+HELP int twin_entry(const ref_memory *m, size_t i) {
+  const size_t F = (size_t)m->features;
+  return m->d.algorithm == MIRAS_NEWTON && i < F * F && i / F != i % F;
+}
+
+/* A memory of x's descriptor whose initial memory is x's. */
+HELP miras_memory *open_memory(const data *x) {
+  miras_memory *m = miras_memory_open(&x->given, NULL);
+  size_t count = 0;
+  float *params;
+  if (m == NULL) return NULL;
+  params = miras_memory_params(m, &count);
+  if (count != x->params.count) {
+    failed("%zu outer parameters, not %zu: %s", count, x->params.count, label(&x->d));
+    miras_memory_close(m);
+    return NULL;
+  }
+  memcpy(params, x->params.f, count * sizeof(float));
+  miras_memory_reset(m);
+  return m;
+}
+
+/* Largest difference relative to the largest entry; infinite if anything is not a number. */
+HELP double error_of(const float *a, const double *b, size_t count) {
+  double worst = 0.0, top = 1e-30;
+  for (size_t i = 0; i < count; i++) {
+    if (!(fabs((double)a[i] - b[i]) < 1e30)) return HUGE_VAL;
+    if (fabs((double)a[i] - b[i]) > worst) worst = fabs((double)a[i] - b[i]);
+    if (fabs(b[i]) > top) top = fabs(b[i]);
+  }
+  return worst / top;
+}
+
+/* The largest entry. */
+HELP double top_of(const double *b, size_t count) {
+  double top = 1e-30;
+  for (size_t i = 0; i < count; i++)
+    if (fabs(b[i]) > top) top = fabs(b[i]);
+  return top;
+}
+
+HELP int same_bits(const float *a, const float *b, size_t count) {
+  return memcmp(a, b, count * sizeof(float)) == 0;
+}
+
+/* Change every input and parameter of the reference by a part in 1 / by; and back. */
+HELP void shake(data *x, ref_memory *m, float by) {
+  for (int i = 0; i < INPUTS; i++)
+    for (size_t j = 0; j < x->in[i].count; j++)
+      x->in[i].d[j] = (double)x->in[i].f[j] * (1.0 + (double)uniform(-by, by));
+  for (size_t j = 0; j < x->params.count; j++) {
+    const double u = (double)uniform(-by, by);
+    /* of a logit the exponential counts: a small one moves as much as a large one */
+    x->params.d[j] = (double)x->params.f[j] * (1.0 + u);
+    if (has_logits(&x->d)) x->params.d[j] += u;
+    if (m != NULL) m->params[j] = x->params.d[j];
+  }
+}
+
+/* Draw data until the reference keeps its distance from every corner and the recurrence is calm:
+ * inputs changed by 1e-6 must not change the outputs by more than thirty times as much, or the test
+ * would measure chaos; and an inner norm must not divide by less than a fortieth of what it
+ * subtracts from, for there go the digits of a float. Memories that stay wild learn more slowly and
+ * begin with larger logits. 0: no such data was found. */
+HELP int data_settled(data *x, const miras_desc *given, int T, uint64_t seed, double margin) {
+  miras_desc d = *given;
+  for (int attempt = 0; attempt < 60; attempt++) {
+    double *y[2], worst = 0.0, top = 1e-30, margin_seen = 0.0;
+    if (attempt % 8 == 7) d.step *= 0.5f;
+    logit_spread = 1.5f + 0.1f * (float)attempt;
+    data_new(x, &d, T, seed + (uint64_t)attempt * 1000u);
+    for (int pass = 0; pass < 2; pass++) {
+      ref_memory m;
+      ref_branches b;
+      const ref_tokens t = data_reference(x);
+      ref_branches_clear(&b);
+      ref_open(&m, &x->d, x->params.d);
+      m.branches = &b;
+      y[pass] = (double *)ref_zeros(x->dy.count);
+      ref_forward(&m, &t, y[pass], NULL);
+      ref_close(&m);
+      if (pass > 0) continue;
+      margin_seen = b.cancellation < 40.0 ? b.margin : 0.0;
+      shake(x, NULL, 1e-6f);
+    }
+    shake(x, NULL, 0.0f);
+    for (size_t i = 0; i < x->dy.count; i++) {
+      if (!(fabs(y[0][i]) < 50.0)) worst = HUGE_VAL;
+      if (fabs(y[0][i] - y[1][i]) > worst) worst = fabs(y[0][i] - y[1][i]);
+      if (fabs(y[0][i]) > top) top = fabs(y[0][i]);
+    }
+    free(y[0]);
+    free(y[1]);
+    if (margin_seen > margin && worst < HUGE_VAL && worst <= 3e-5 * top) {
+      settled++;
+      return 1;
+    }
+    data_free(x);
+  }
+  unsettled++;
+  return 0;
+}
+
+/* How far outputs of tokens a..b-1 move, relative to the largest, when the inputs change by a few
+ * units in the last place, and what cancels in an inner norm: what no float can be expected to
+ * beat. A plain float version of the reference is as far off. */
+#define ULPS 2e-7f
+
+HELP double unavoidable(data *x, int a, int b) {
+  double worst = 0.0, top = 1e-30, *y[2];
+  ref_branches branches;
+  const size_t row = (size_t)x->d.heads * x->out;
+  ref_branches_clear(&branches);
+  for (int pass = 0; pass <= 6; pass++) {
+    ref_memory m;
+    const ref_tokens t = data_reference(x);
+    if (pass > 0) shake(x, NULL, ULPS);
+    ref_open(&m, &x->d, x->params.d);
+    m.branches = &branches;
+    y[pass > 0] = (double *)ref_zeros(x->dy.count);
+    ref_forward(&m, &t, y[pass > 0], NULL);
+    ref_close(&m);
+    for (size_t i = 0; i < x->dy.count; i++) {
+      const int token = (int)(i / row % (size_t)x->T);
+      if (token < a || token >= b) continue;
+      if (pass == 0 && fabs(y[0][i]) > top) top = fabs(y[0][i]);
+      if (pass > 0 && fabs(y[1][i] - y[0][i]) > worst) worst = fabs(y[1][i] - y[0][i]);
+    }
+    if (pass > 0) free(y[1]);
+  }
+  shake(x, NULL, 0.0f);
+  free(y[0]);
+  return worst / top + 0.5 * (double)ULPS * branches.cancellation;
+}
+
+/* ---- central differences of the reference ---- */
+
+/* The functional: dy.y plus, per head, pull.(A, S) after the last token. */
+typedef struct functional {
+  data *x;
+  ref_memory *m;
+  double *state;      /* to start from, as the reference's; NULL: a reset */
+  const double *pull; /* [batch, heads, state_size] or NULL */
+  double *y;
+} functional;
+
+HELP double functional_head(const functional *f, int b, int h, ref_branches *branches) {
+  const data *x = f->x;
+  ref_memory *m = f->m;
+  const ref_tokens tokens = data_reference(x);
+  const size_t head = (size_t)b * (size_t)x->d.heads + (size_t)h, dv = x->out;
+  const size_t states = state_size(&x->d);
+  double *now = ref_head_state(m, b, h);
+  double sum = 0.0;
+  m->branches = branches;
+  ref_reset_head(m, b, h);
+  if (f->state != NULL)
+    memcpy(now, f->state + head * m->per_head, m->per_head * sizeof(double));
+  ref_forward_head(m, &tokens, b, h, f->y, NULL);
+  for (int t = 0; t < x->T; t++) {
+    const size_t at =
+      (((size_t)b * (size_t)x->T + (size_t)t) * (size_t)x->d.heads + (size_t)h) * dv;
+    for (size_t i = 0; i < dv; i++) sum += x->dy.d[at + i] * f->y[at + i];
+  }
+  if (f->pull != NULL)
+    for (size_t i = 0; i < states; i++) {
+      const size_t at = state_entry(m, i, m->position + (uint64_t)x->T);
+      if (at != NOWHERE) sum += f->pull[head * states + i] * now[at];
+    }
+  return sum;
+}
+
+/* Central difference in *value; b < 0: over all sequences, h < 0: over all heads. 0 when a corner
+ * lies between. */
+HELP int difference(const functional *f, double *value, int b, int h, double *derivative) {
+  const double h0 = 2e-6, middle = *value;
+  double sum[2] = {0.0, 0.0};
+  ref_branches branches[2];
+  for (int side = 0; side < 2; side++) {
+    ref_branches_clear(&branches[side]);
+    *value = middle + (side ? h0 : -h0);
+    for (int n = 0; n < f->x->d.batch; n++)
+      for (int k = 0; k < f->x->d.heads; k++)
+        if ((b < 0 || n == b) && (h < 0 || k == h))
+          sum[side] += functional_head(f, n, k, &branches[side]);
+  }
+  *value = middle;
+  *derivative = (sum[1] - sum[0]) / (2.0 * h0);
+  return branches[0].decisions == branches[1].decisions;
+}
+
+/* How far that derivative moves when the inputs change by a few units in the last place. */
+HELP double unavoidable_difference(const functional *f, double *value, int b, int h) {
+  const size_t n = (size_t)f->x->d.batch * (size_t)f->x->d.heads * f->m->per_head;
+  double exact, other, worst = 0.0, *before = NULL;
+  difference(f, value, b, h, &exact);
+  if (f->state != NULL) {
+    before = (double *)ref_zeros(n);
+    memcpy(before, f->state, n * sizeof(double));
+  }
+  for (int pass = 0; pass < 6; pass++) {
+    shake(f->x, f->m, ULPS);
+    if (f->state != NULL && f->x->d.architecture != MIRAS_PAIRS) /* with roundings of its own */
+      for (size_t i = 0; i < n; i++)
+        f->state[i] = before[i] * (1.0 + 5.0 * (double)uniform(-ULPS, ULPS));
+    difference(f, value, b, h, &other);
+    if (fabs(other - exact) > worst) worst = fabs(other - exact);
+  }
+  shake(f->x, f->m, 0.0f);
+  if (f->state != NULL) memcpy(f->state, before, n * sizeof(double));
+  free(before);
+  return worst;
+}
+
+#endif /* MIRAS_TEST_MEMORIES_H */

@@ -1,0 +1,94 @@
+/* peers.c: prints where the fields of the public structures lie and what the constants are, for
+ * tests/peers.py, which calls miras.h from Python. One line each:
+ *   size STRUCT BYTES     field STRUCT.NAME OFFSET BYTES KIND     constant NAME VALUE
+ * KIND is w for whole numbers and enums, r for floats, p for pointers. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../miras.h"
+
+static miras_desc desc;
+
+/* 1 / 2 tells whole numbers from floats without naming the type of the field here */
+#define NUMBER(f)                                                                \
+  desc.f = 1, printf("field desc.%s %u %u %c\n", #f, (unsigned)offsetof(miras_desc, f), \
+                     (unsigned)sizeof desc.f, (double)(desc.f / 2) > 0 ? 'r' : 'w')
+#define POINTER(s, f)                                                                \
+  printf("field %s.%s %u %u p\n", #s, #f, (unsigned)offsetof(miras_##s, f), \
+         (unsigned)sizeof(((miras_##s *)0)->f))
+#define STRUCT(s) printf("size %s %u\n", #s, (unsigned)sizeof(miras_##s))
+#define CONSTANT(c) printf("constant %s %d\n", #c, (int)(c))
+
+int main(void) {
+  memset(&desc, 0, sizeof desc);
+  STRUCT(desc);
+  NUMBER(architecture);
+  NUMBER(bias);
+  NUMBER(retention);
+  NUMBER(algorithm);
+  NUMBER(order);
+  NUMBER(batch);
+  NUMBER(heads);
+  NUMBER(key_dim);
+  NUMBER(value_dim);
+  NUMBER(chunk);
+  NUMBER(depth);
+  NUMBER(inner_norm);
+  NUMBER(inner_residual);
+  NUMBER(inner_bias);
+  NUMBER(feature);
+  NUMBER(normalise);
+  NUMBER(steps);
+  NUMBER(separate_erase);
+  NUMBER(row_rates);
+  NUMBER(window);
+  NUMBER(keep_gate);
+  NUMBER(step_gate);
+  NUMBER(momentum_gate);
+  NUMBER(threshold_gate);
+  NUMBER(value_gate);
+  NUMBER(forget);
+  NUMBER(forget_ratio);
+  NUMBER(slopes);
+  NUMBER(layer);
+  NUMBER(layers);
+  NUMBER(step);
+  NUMBER(momentum);
+  NUMBER(threshold);
+  NUMBER(sharpness);
+  NUMBER(simplex);
+  NUMBER(simplex_logits);
+  STRUCT(tokens);
+  printf("field tokens.length %u %u w\n", (unsigned)offsetof(miras_tokens, length),
+         (unsigned)sizeof(int));
+  POINTER(tokens, key);
+  POINTER(tokens, value);
+  POINTER(tokens, query);
+  POINTER(tokens, keep);
+  POINTER(tokens, step);
+  POINTER(tokens, momentum);
+  POINTER(tokens, threshold);
+  POINTER(tokens, value_keep);
+  POINTER(tokens, erase);
+  POINTER(tokens, replace);
+  STRUCT(token_grads);
+  POINTER(token_grads, key);
+  POINTER(token_grads, value);
+  POINTER(token_grads, query);
+  POINTER(token_grads, keep);
+  POINTER(token_grads, step);
+  POINTER(token_grads, momentum);
+  POINTER(token_grads, threshold);
+  POINTER(token_grads, value_keep);
+  POINTER(token_grads, erase);
+  POINTER(token_grads, replace);
+  CONSTANT(MIRAS_VECTOR);
+  CONSTANT(MIRAS_DOT);
+  CONSTANT(MIRAS_RETAIN_L2);
+  CONSTANT(MIRAS_FEATURE_ELU);
+  CONSTANT(MIRAS_FEATURE_POLY2);
+  CONSTANT(MIRAS_GATE_HEAD);
+  CONSTANT(MIRAS_GATE_CHANNEL);
+  return 0;
+}

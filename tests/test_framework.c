@@ -1,0 +1,1363 @@
+/* The framework as a whole: every combination of the four choices either works or is refused with a
+ * sentence; the table of the README, made from the same answers; and the theorems that tie one
+ * memory to another.
+ *
+ *   cc -O2 tests/test_framework.c -o test_framework -lcmocka -lm && ./test_framework
+ *   ./test_framework --table     prints the table in Markdown
+ *
+ * Bounds are those of memories.h.
+ */
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "reference.h"
+#include "memories.h"
+
+/* ---- one combination ---- */
+
+typedef struct form { /* an architecture, and how deep */
+  const char *name;
+  int shape;
+} form;
+
+static const form forms[] = {{"matrix", SHAPE_MATRIX}, {"perceptron, 1 layer", 1},
+                             {"perceptron, 2 layers", 2}, {"gated perceptron", SHAPE_GATED},
+                             {"vector", SHAPE_VECTOR}, {"pairs", SHAPE_PAIRS}};
+
+/* gates 0: constants; 1: a number per token and head wherever the memory has a gate; 2: the same,
+ * and the keep gate per channel. */
+static miras_desc combination(int f, int bias, int retention, int algorithm, int gates,
+                              int chunk) {
+  miras_desc d;
+  plain_cells = 1;
+  d = cell(forms[f].shape, (miras_bias)bias, (miras_retention)retention,
+           (miras_algorithm)algorithm, chunk, (uint64_t)(f + 1));
+  plain_cells = 0;
+  d.batch = d.heads = 1;
+  d.key_dim = 4;
+  d.value_dim = forms[f].shape >= 2 && forms[f].shape <= SHAPE_VECTOR ? 4 : 3;
+  d.inner_norm = d.inner_residual = d.simplex_logits = d.smooth_shrink = 0;
+  /* a vector is a single slice, and has to say so */
+  d.simplex_whole = forms[f].shape == SHAPE_VECTOR && ref_is_simplex(&d);
+  if (d.expansion) d.expansion = 2;
+  if (gates > 0) {
+    d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_HEAD;
+    d = tidy(d);
+  }
+  if (gates == 2) d.keep_gate = MIRAS_GATE_CHANNEL;
+  return d;
+}
+
+/* Fields of miras_desc that a sentence names, each once. */
+static int named(const char *sentence) {
+  static const char *const fields[] = {
+    "architecture", "bias",          "retention",      "algorithm",      "order",
+    "batch",        "heads",         "key_dim",        "value_dim",      "chunk",
+    "depth",        "expansion",     "activation",     "inner_norm",     "inner_residual",
+    "inner_bias",   "feature",       "normalise",      "steps",          "separate_erase",
+    "diagonal",     "row_rates",     "window",         "iterations",     "tolerance",
+    "ridge",        "keep_gate",     "step_gate",      "momentum_gate",  "threshold_gate",
+    "value_gate",   "forget",        "momentum",       "threshold",      "sharpness",
+    "simplex",      "balance",       "sparsity",       "smooth_shrink",  "custom"};
+  int n = 0;
+  for (int i = 0; i < COUNT(fields); i++) n += strstr(sentence, fields[i]) != NULL;
+  return n;
+}
+
+static int works, refusals, vague;
+static double worst_forward, worst_gradient;
+
+/* Tokens a..b-1 of x through m, into the same place of y. */
+static void run_part(miras_memory *m, const data *x, int a, int b, float *y) {
+  data part = data_cut(x, a, b);
+  float *py = (float *)zeros(part.dy.count, sizeof(float));
+  const miras_tokens t = data_tokens(&part);
+  if (miras_forward(m, &t, py, NULL) != MIRAS_OK) failed("forward: %s", label(&x->given));
+  paste_rows(y, py, x->d.batch, x->T, (size_t)x->d.heads * x->out, a, b);
+  free(py);
+  data_free(&part);
+}
+
+/* A few coordinates of miras_backward, each of a tensor of its own drawing. */
+static void check_coordinates(const data *given, miras_memory *m) {
+  data x = *given; /* the reference perturbs its numbers in place and puts them back */
+  float *tape = (float *)zeros(miras_tape_size(m, x.T), sizeof(float));
+  float *y = (float *)zeros(x.dy.count, sizeof(float)), *dx[INPUTS];
+  float *dparams = (float *)zeros(x.params.count, sizeof(float));
+  const miras_tokens tokens = data_tokens(&x);
+  miras_token_grads grads;
+  ref_memory r;
+  functional f;
+  for (int i = 0; i < INPUTS; i++) dx[i] = (float *)zeros(x.in[i].count, sizeof(float));
+  grads = data_grads(&x, dx);
+  miras_memory_reset(m);
+  if (miras_forward(m, &tokens, y, tape) != MIRAS_OK) failed("taping: %s", label(&x.given));
+  if (miras_backward(m, &tokens, tape, x.dy.f, &grads, dparams, NULL) != MIRAS_OK)
+    failed("backward: %s", label(&x.given));
+  ref_open(&r, &x.d, x.params.d);
+  f.x = &x;
+  f.m = &r;
+  f.state = NULL;
+  f.pull = NULL;
+  f.y = (double *)ref_zeros(x.dy.count);
+  for (int n = 0; n < 4; n++) {
+    const int kind = n == 0 ? INPUTS : below(INPUTS + 1);
+    const float *grad = kind < INPUTS ? dx[kind] : dparams;
+    const size_t count = kind < INPUTS ? x.in[kind].count : x.params.count;
+    double *values = kind < INPUTS ? x.in[kind].d : r.params;
+    double top = 0.0, derivative;
+    size_t at;
+    if (count == 0) continue;
+    at = (size_t)(draw() % count);
+    if (!difference(&f, values + at, -1, -1, &derivative)) continue;
+    for (size_t i = 0; i < count; i++)
+      if (fabs((double)grad[i]) > top || isnan(grad[i])) top = fabs((double)grad[i]);
+    if (fabs(derivative) > top) top = fabs(derivative);
+    if (fabs((double)grad[at] - derivative) <= GRADIENT * top + NOISE) {
+      if (top > 1e-6 && fabs((double)grad[at] - derivative) / top > worst_gradient)
+        worst_gradient = fabs((double)grad[at] - derivative) / top;
+    } else if (fabs((double)grad[at] - derivative) <=
+               8.0 * unavoidable_difference(&f, values + at, -1, -1)) {
+      excused++;
+    } else {
+      failed("gradient of %s off by %.2e (entry %zu: %g, not %g): %s",
+             kind < INPUTS ? input_names[kind] : "the parameters",
+             fabs((double)grad[at] - derivative) / top, at, (double)grad[at], derivative,
+             label(&x.given));
+    }
+  }
+  for (int i = 0; i < INPUTS; i++) free(dx[i]);
+  free(f.y);
+  free(tape);
+  free(y);
+  free(dparams);
+  ref_close(&r);
+}
+
+static void check_combination(const miras_desc *d, uint64_t seed) {
+  char why[240] = "";
+  const int T = d->chunk == 16 ? 18 : 9, cut = 1 + below(T - 1);
+  data x;
+  miras_memory *m;
+  ref_memory r;
+  ref_tokens reference;
+  float *whole, *y;
+  double *expected, error;
+  if (!my_share()) return;
+  if (miras_memory_size(d, why, sizeof why) == 0) {
+    refusals++;
+    vague += named(why) < 2;
+    if (named(why) < 1) failed("refused with \"%s\": %s", why, label(d));
+    m = miras_memory_open(d, NULL);
+    if (m != NULL) failed("refused, yet opened: %s", label(d));
+    miras_memory_close(m);
+    return;
+  }
+  works++;
+  if (!data_settled(&x, d, T, seed, 1e-4)) return;
+  m = open_memory(&x);
+  if (m == NULL) {
+    failed("not opened: %s", label(d));
+    data_free(&x);
+    return;
+  }
+  whole = (float *)zeros(x.dy.count, sizeof(float));
+  y = (float *)zeros(x.dy.count, sizeof(float));
+  expected = (double *)ref_zeros(x.dy.count);
+  run_part(m, &x, 0, T, whole);
+  for (size_t i = 0; i < x.dy.count; i++)
+    if (!isfinite(whole[i])) {
+      failed("y is not finite: %s", label(d));
+      break;
+    }
+  ref_open(&r, &x.d, x.params.d);
+  reference = data_reference(&x);
+  ref_forward(&r, &reference, expected, NULL);
+  ref_close(&r);
+  error = error_of(whole, expected, x.dy.count);
+  if (error <= FORWARD) {
+    if (error > worst_forward) worst_forward = error;
+  } else if (error <= 8.0 * unavoidable(&x, 0, T)) {
+    excused++;
+  } else {
+    failed("y off by %.2e: %s", error, label(d));
+  }
+  miras_memory_reset(m);
+  run_part(m, &x, 0, cut, y);
+  run_part(m, &x, cut, T, y);
+  if (!same_bits(y, whole, x.dy.count)) failed("a cut at %d changes y: %s", cut, label(d));
+  miras_memory_reset(m);
+  for (int t = 0; t < T; t++) run_part(m, &x, t, t + 1, y);
+  if (!same_bits(y, whole, x.dy.count)) failed("token by token y differs: %s", label(d));
+  check_coordinates(&x, m);
+  free(whole);
+  free(y);
+  free(expected);
+  miras_memory_close(m);
+  data_free(&x);
+}
+
+static const int lengths[] = {1, 4, 16};
+
+static void test_combinations(void **state) {
+  uint64_t seed = 0;
+  (void)state;
+  start();
+  random_state = 21;
+  for (int f = 0; f < COUNT(forms); f++)
+    for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
+      for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
+        for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int gates = 0; gates < 3; gates++)
+            for (int c = 0; c < COUNT(lengths); c++) {
+              const miras_desc d = combination(f, bias, retention, algorithm, gates, lengths[c]);
+              check_combination(&d, ++seed);
+            }
+  printf("  combinations: %d work, %d are refused (%d in a sentence that names one field); largest "
+         "error %.2e, of a gradient %.2e; %d excused, %d without settled data\n",
+         works, refusals, vague, worst_forward, worst_gradient, excused, unsettled);
+  if (excused * 50 > works) failed("too many are excused");
+  finish();
+}
+
+/* What the framework promises: these must not be refused. */
+static void test_promises(void **state) {
+  miras_desc d;
+  (void)state;
+  start();
+#define PROMISED(what)                                                                  \
+  do {                                                                                  \
+    char why_[240] = "";                                                                \
+    if (miras_memory_size(&d, why_, sizeof why_) == 0)                                  \
+      failed("line %d, %s: refused (%s): %s", __LINE__, what, why_, label(&d));         \
+  } while (0)
+  for (int c = 0; c < COUNT(lengths); c++) {
+    for (int f = 1; f < COUNT(forms) - 1; f++) { /* whatever is descended step by step */
+      for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
+        for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
+          d = combination(f, bias, retention, MIRAS_GRADIENT_DESCENT, c % 2, lengths[c]);
+          PROMISED("gradient descent");
+        }
+      for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
+        d = combination(f, MIRAS_L2, retention, MIRAS_MOMENTUM, 1, lengths[c]);
+        PROMISED("momentum");
+      }
+      d = combination(f, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2,
+                      lengths[c]);
+      PROMISED("a keep gate per channel");
+      d.step_gate = MIRAS_GATE_CHANNEL;
+      d.threshold_gate = MIRAS_GATE_CHANNEL;
+      PROMISED("every gate per channel");
+      d = combination(f, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
+      d.steps = 2;
+      PROMISED("two descents");
+      if (forms[f].shape == 1 || forms[f].shape == 2) {
+        d = combination(f, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
+        d.inner_norm = d.inner_bias = d.row_rates = d.inner_residual = 1;
+        d.value_dim = d.key_dim;
+        PROMISED("test-time training as in its paper");
+      }
+    }
+    for (int bias = 0; bias <= MIRAS_L2; bias++)
+      for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
+        d = combination(0, bias, retention, MIRAS_GRADIENT_DESCENT, retention ? 2 : 1, lengths[c]);
+        PROMISED("an exact matrix");
+        for (int feature = 0; feature < MIRAS_FEATURE_COUNT; feature++) {
+          d.feature = (miras_feature)feature;
+          PROMISED("a feature map");
+        }
+        d.feature = MIRAS_FEATURE_IDENTITY;
+        d.steps = 3;
+        PROMISED("several descents");
+        if (retention == MIRAS_RETAIN_L2) {
+          d.order = MIRAS_DECAY_FIRST;
+          PROMISED("decay first");
+        }
+      }
+    for (int bias = MIRAS_LP; bias < MIRAS_BIAS_COUNT; bias++)
+      for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
+        d = combination(0, bias, retention, MIRAS_GRADIENT_DESCENT, c % 2, lengths[c]);
+        PROMISED("a matrix that is descended");
+      }
+    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, lengths[c]);
+    d.separate_erase = 1;
+    PROMISED("RWKV-7");
+    d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, lengths[c]);
+    d.value_gate = MIRAS_GATE_CHANNEL;
+    PROMISED("DFW");
+    d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
+    d.normalise = 1;
+    for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++) {
+      d.feature = (miras_feature)feature;
+      PROMISED("a normalised memory");
+    }
+    for (int diagonal = 0; diagonal < 2; diagonal++) {
+      d = combination(0, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT, 1, lengths[c]);
+      d.diagonal = diagonal;
+      PROMISED("Longhorn");
+    }
+    for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
+      d = combination(0, MIRAS_L2, retention, MIRAS_NEWTON, 1, lengths[c]);
+      PROMISED("the Mesa layer");
+    }
+    d = combination(COUNT(forms) - 1, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 0,
+                    lengths[c]);
+    PROMISED("attention");
+  }
+  finish();
+}
+
+/* ---- theorems ---- */
+
+/* y of a memory of d that reads x's tokens; NULL when it is refused. count: parameters of x. */
+static float *answers(const miras_desc *d, const miras_tokens *tokens, const float *params,
+                      size_t count, size_t outputs) {
+  char why[240] = "";
+  float *y = (float *)zeros(outputs, sizeof(float)), *to;
+  size_t n = 0;
+  miras_memory *m = miras_memory_open(d, NULL);
+  if (m == NULL) {
+    miras_memory_size(d, why, sizeof why);
+    failed("refused (%s): %s", why, label(d));
+    free(y);
+    return NULL;
+  }
+  to = miras_memory_params(m, &n);
+  if (n != count) {
+    failed("%zu parameters, not %zu: %s", n, count, label(d));
+    miras_memory_close(m);
+    free(y);
+    return NULL;
+  }
+  if (count > 0) memcpy(to, params, count * sizeof(float));
+  miras_memory_reset(m);
+  if (miras_forward(m, tokens, y, NULL) != MIRAS_OK) failed("forward: %s", label(d));
+  miras_memory_close(m);
+  return y;
+}
+
+/* Compare and free. */
+static void equal(int line, const char *what, float *a, float *b, size_t count, double bound) {
+  if (a != NULL && b != NULL) {
+    double *wide = (double *)ref_zeros(count), error;
+    for (size_t i = 0; i < count; i++) wide[i] = (double)a[i];
+    error = error_of(b, wide, count);
+    if (!(error <= bound)) failed("line %d, %s: differ by %.2e", line, what, error);
+    free(wide);
+  }
+  free(a);
+  free(b);
+}
+
+#define CLOSE 1e-5
+
+/* The same tokens and parameters through two descriptors. */
+static void same(int line, const char *what, const miras_desc *a, const miras_desc *b, int T,
+                 double bound) {
+  data x;
+  miras_tokens t;
+  data_new(&x, a, T, (uint64_t)line);
+  t = data_tokens(&x);
+  equal(line, what, answers(a, &t, x.params.f, x.params.count, x.dy.count),
+        answers(b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, bound);
+  data_free(&x);
+}
+#define SAME(what, a, b) same(__LINE__, what, &(a), &(b), 21, CLOSE)
+
+static miras_desc matrix(miras_bias bias, miras_retention retention, miras_gate keep,
+                         miras_order order, int chunk) {
+  miras_desc d;
+  memset(&d, 0, sizeof d);
+  custom_install();
+  d.bias = bias;
+  d.retention = retention;
+  d.keep_gate = keep;
+  d.order = order;
+  d.chunk = chunk;
+  d.key_dim = 4;
+  d.value_dim = 5;
+  d.batch = d.heads = 2;
+  d.step = 0.6f;
+  d.step_gate = MIRAS_GATE_HEAD;
+  return d;
+}
+
+static miras_desc layers(int depth, miras_bias bias, miras_retention retention, int chunk) {
+  miras_desc d = matrix(bias, retention, MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST, chunk);
+  d.architecture = MIRAS_MLP;
+  d.depth = depth;
+  d.expansion = depth > 1 ? 2 : 0;
+  d.value_dim = d.key_dim;
+  d.step = 0.3f;
+  return d;
+}
+
+/* Each number of from, `times` over: a gate per head as a gate per channel. */
+static float *repeated(const tensor *from, size_t times) {
+  float *to = (float *)zeros(from->count * times, sizeof(float));
+  for (size_t i = 0; i < from->count * times; i++) to[i] = from->f[i / times];
+  return to;
+}
+
+/* KDA with equal channels is Gated DeltaNet; that without forgetting, DeltaNet. */
+static void test_delta_rules(void **state) {
+  (void)state;
+  start();
+  for (int c = 0; c < COUNT(lengths); c++) {
+    const int C = lengths[c], T = 37;
+    miras_desc gdn = matrix(MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GATE_HEAD, MIRAS_DECAY_FIRST, C);
+    miras_desc kda = matrix(MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GATE_CHANNEL, MIRAS_DECAY_FIRST, C);
+    miras_desc delta =
+      matrix(MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST, C);
+    data x;
+    miras_tokens t, u;
+    float *wide;
+    data_new(&x, &gdn, T, 31);
+    t = u = data_tokens(&x);
+    wide = repeated(&x.in[KEEP], 4);
+    u.keep = wide;
+    equal(__LINE__, "KDA of equal channels and Gated DeltaNet",
+          answers(&gdn, &t, x.params.f, x.params.count, x.dy.count),
+          answers(&kda, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+    free(wide);
+    for (size_t i = 0; i < x.in[KEEP].count; i++) x.in[KEEP].f[i] = 1.0f;
+    u = t;
+    u.keep = NULL;
+    equal(__LINE__, "Gated DeltaNet that keeps all and DeltaNet",
+          answers(&gdn, &t, x.params.f, x.params.count, x.dy.count),
+          answers(&delta, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+    data_free(&x);
+  }
+  finish();
+}
+
+/* A linear Yaad (one layer, or a matrix that is descended) whose threshold is never reached, with
+ * chunk 1, is DeltaNet; and so are its smooth relatives. */
+static void test_linear_yaad(void **state) {
+  static const miras_bias biases[] = {MIRAS_HUBER, MIRAS_HUBER_NORM, MIRAS_HUBER_MIXTURE,
+                                      MIRAS_PSEUDO_HUBER};
+  (void)state;
+  start();
+  for (int i = 0; i < COUNT(biases); i++)
+    for (int chunk = 1; chunk <= 4; chunk += 3) {
+      miras_desc a = layers(1, MIRAS_L2, MIRAS_RETAIN_ALL, chunk), b = a, c;
+      b.bias = biases[i];
+      b.threshold = 1e5f;
+      SAME("L2 and a threshold that is never reached", a, b);
+      c = b;
+      c.architecture = MIRAS_MATRIX;
+      c.depth = 0;
+      SAME("a layer and a matrix", b, c);
+      a.architecture = MIRAS_MATRIX;
+      a.depth = 0;
+      if (chunk == 1) SAME("DeltaNet and a linear Yaad", a, b);
+      b.architecture = MIRAS_VECTOR;
+      b.depth = 0;
+      c = b;
+      c.bias = MIRAS_L2;
+      c.threshold = 0.0f;
+      SAME("vectors", c, b);
+    }
+  finish();
+}
+
+/* The implicit step is a delta rule of step eta / (1 + eta k.k); keys of any length. */
+static void test_longhorn(void **state) {
+  (void)state;
+  start();
+  for (int c = 0; c < COUNT(lengths); c++)
+    for (int keep = 0; keep < 2; keep++) {
+      miras_desc a = matrix(MIRAS_L2, keep ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_ALL,
+                            keep ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST,
+                            lengths[c]);
+      miras_desc b = a;
+      data x;
+      miras_tokens t, u;
+      float *step;
+      const size_t n = 4;
+      b.algorithm = MIRAS_IMPLICIT;
+      a.step = b.step = 2.0f;
+      data_new(&x, &a, 37, 32);
+      step = (float *)zeros(x.in[STEP].count, sizeof(float));
+      for (size_t r = 0; r < x.in[STEP].count; r++) {
+        double kk = 0.0;
+        const float length = uniform(0.2f, 2.0f);
+        for (size_t i = r * n; i < (r + 1) * n; i++) {
+          x.in[KEY].f[i] *= length;
+          kk += (double)x.in[KEY].f[i] * (double)x.in[KEY].f[i];
+        }
+        step[r] = (float)(x.in[STEP].d[r] / (1.0 + x.in[STEP].d[r] * kk));
+      }
+      t = u = data_tokens(&x);
+      u.step = step;
+      equal(__LINE__, "Longhorn and DeltaNet",
+            answers(&a, &u, x.params.f, x.params.count, x.dy.count),
+            answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      free(step);
+      data_free(&x);
+    }
+  finish();
+}
+
+/* n descents of one token are n tokens that keep everything in between and are not asked until the
+ * last. One descent is none in particular. */
+static void test_delta_product(void **state) {
+  const int T = 11, n = 3;
+  (void)state;
+  start();
+  for (int kind = 0; kind < 7; kind++)
+    for (int c = 0; c < COUNT(lengths); c++) {
+      miras_desc a, b;
+      data x;
+      miras_tokens t, u;
+      tensor query, keep;
+      float *threshold = NULL, *y[2];
+      size_t rows, dk, out;
+      const int exact = kind < 3;
+      if (!exact && c > 0) continue; /* part of the model */
+      a = matrix(kind == 2 ? MIRAS_DOT : MIRAS_L2, MIRAS_RETAIN_L2,
+                 kind == 1 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
+                 kind == 0 ? MIRAS_ERROR_FIRST : MIRAS_DECAY_FIRST, lengths[c]);
+      if (!exact) {
+        a = layers(kind == 3 ? 1 : 2, kind == 4 ? MIRAS_LP : MIRAS_HUBER_NORM,
+                   kind == 5   ? MIRAS_RETAIN_ELASTIC
+                   : kind == 6 ? MIRAS_RETAIN_SIGMOID
+                               : MIRAS_RETAIN_L2,
+                   1);
+        a.keep_gate = MIRAS_GATE_HEAD;
+        if (kind == 4) {
+          a.p = 3.0f;
+          a.step = 0.05f;
+        } else {
+          a.threshold_gate = MIRAS_GATE_HEAD;
+        }
+        if (kind == 5) a.sparsity = 0.05f;
+      }
+      a.heads = a.batch = 1; /* so that rows of tokens stay rows of tokens */
+      b = a;
+      a.steps = 1;
+      SAME("one descent", a, b);
+      a.steps = n;
+      data_new(&x, &a, T, 33);
+      rows = (size_t)T;
+      dk = (size_t)a.key_dim;
+      out = x.out;
+      t = u = data_tokens(&x);
+      query = tensor_new(rows * (size_t)n * dk, -1.0f, 1.0f);
+      keep = tensor_new(rows * (size_t)n * x.per[KEEP], 1.0f, 1.0f);
+      for (size_t r = 0; r < rows; r++) {
+        memcpy(query.f + (r * (size_t)n + (size_t)n - 1) * dk, x.in[QUERY].f + r * dk,
+               dk * sizeof(float));
+        memcpy(keep.f + r * (size_t)n * x.per[KEEP], x.in[KEEP].f + r * x.per[KEEP],
+               x.per[KEEP] * sizeof(float));
+      }
+      if (x.per[THRESHOLD]) threshold = repeated(&x.in[THRESHOLD], (size_t)n);
+      u.length = T * n;
+      u.query = query.f;
+      u.keep = keep.f;
+      u.threshold = threshold;
+      y[0] = answers(&a, &t, x.params.f, x.params.count, rows * out);
+      y[1] = answers(&b, &u, x.params.f, x.params.count, rows * (size_t)n * out);
+      for (size_t r = 0; y[1] != NULL && r < rows; r++)
+        memmove(y[1] + r * out, y[1] + (r * (size_t)n + (size_t)n - 1) * out, out * sizeof(float));
+      equal(__LINE__, "several descents and as many tokens", y[0], y[1], rows * out, CLOSE);
+      free(threshold);
+      tensor_free(&query);
+      tensor_free(&keep);
+      data_free(&x);
+    }
+  finish();
+}
+
+/* KDA in the general form, S = diag(alpha) S + b (a' S) + eta k v' with a = k (.) alpha and
+ * b = -eta k; and RWKV-7 from its definition, a = -kk, b = kk (.) rate. */
+static void test_separate_erase(void **state) {
+  (void)state;
+  start();
+  for (int c = 0; c < COUNT(lengths); c++) {
+    miras_desc kda = matrix(MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GATE_CHANNEL, MIRAS_DECAY_FIRST,
+                            lengths[c]);
+    miras_desc general = kda;
+    data x;
+    miras_tokens t;
+    const int T = 37;
+    const size_t n = 4, dv = 5;
+    float *y;
+    double *S, *expected;
+    general.order = MIRAS_ERROR_FIRST;
+    general.separate_erase = 1;
+    data_new(&x, &general, T, 34);
+    for (size_t i = 0; i < x.in[KEY].count; i++) {
+      x.in[ERASE].f[i] = x.in[KEY].f[i] * x.in[KEEP].f[i];
+      x.in[REPLACE].f[i] = -x.in[STEP].f[i / n] * x.in[KEY].f[i];
+    }
+    t = data_tokens(&x);
+    {
+      miras_tokens u = t;
+      u.erase = u.replace = NULL;
+      equal(__LINE__, "KDA and its general form",
+            answers(&kda, &u, x.params.f, x.params.count, x.dy.count),
+            answers(&general, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+    }
+    for (size_t r = 0; r < x.in[KEY].count; r += n) { /* RWKV-7: rate per channel, k its own */
+      float kk[4], square = 0.0f;
+      for (size_t i = 0; i < n; i++) {
+        kk[i] = uniform(-1.0f, 1.0f);
+        square += kk[i] * kk[i];
+      }
+      for (size_t i = 0; i < n; i++) {
+        const float rate = uniform(0.0f, 1.0f);
+        tensor_set(&x.in[ERASE], r + i, -kk[i] / sqrtf(square));
+        tensor_set(&x.in[REPLACE], r + i, kk[i] / sqrtf(square) * rate);
+        tensor_set(&x.in[KEEP], r + i, uniform(0.55f, 1.0f));
+      }
+    }
+    y = answers(&general, &t, x.params.f, x.params.count, x.dy.count);
+    expected = (double *)ref_zeros(x.dy.count);
+    S = (double *)ref_zeros(n * dv);
+    for (size_t b = 0; b < 2; b++)
+      for (size_t h = 0; h < 2; h++) {
+        for (size_t i = 0; i < n * dv; i++) S[i] = (double)x.params.f[h * n * dv + i];
+        for (size_t s = 0; s < (size_t)T; s++) {
+          const size_t at = (b * (size_t)T + s) * 2 + h;
+          const double *k = x.in[KEY].d + at * n, *v = x.in[VALUE].d + at * dv;
+          for (size_t o = 0; o < dv; o++) { /* one column of the state at a time */
+            double sa = 0.0;
+            for (size_t i = 0; i < n; i++) sa += x.in[ERASE].d[at * n + i] * S[i * dv + o];
+            for (size_t i = 0; i < n; i++) {
+              S[i * dv + o] = x.in[KEEP].d[at * n + i] * S[i * dv + o] +
+                              x.in[REPLACE].d[at * n + i] * sa +
+                              x.in[STEP].d[at] * k[i] * v[o];
+              expected[at * dv + o] += x.in[QUERY].d[at * n + i] * S[i * dv + o];
+            }
+          }
+        }
+      }
+    if (y != NULL && !(error_of(y, expected, x.dy.count) <= FORWARD))
+      failed("RWKV-7 with chunk %d is off by %.2e", lengths[c],
+             error_of(y, expected, x.dy.count));
+    free(y);
+    free(S);
+    free(expected);
+    data_free(&x);
+  }
+  finish();
+}
+
+/* The elastic nets. Without sparsity there is no net: both are gradient descent. In general the two
+ * views of MIRAS differ: learning-retaining shrinks what has been shrunk, FTRL the sum of gradients
+ * (Proposition 3.2 needs a retention that is the Bregman divergence of the regulariser, and |W|_1
+ * has none). They agree where shrinking commutes with the steps: in one step from an empty memory,
+ * in one chunk from an empty memory, and for the dot product with everything positive. */
+static void test_elastic(void **state) {
+  (void)state;
+  start();
+  for (int kind = 0; kind < 3; kind++)
+    for (int chunk = 1; chunk <= 4; chunk += 3) {
+      miras_desc a = layers(kind == 0 ? 1 : 2, MIRAS_L2, MIRAS_RETAIN_ALL, chunk), b = a;
+      if (kind == 2) {
+        a.architecture = b.architecture = MIRAS_GATED_MLP;
+        a.depth = b.depth = 0;
+      }
+      b.retention = MIRAS_RETAIN_ELASTIC;
+      b.sparsity = 1e-8f; /* the least there is */
+      SAME("no sparsity", a, b);
+      b.retention = MIRAS_RETAIN_ELASTIC_FTRL;
+      SAME("no sparsity, FTRL", a, b);
+      b.smooth_shrink = 1;
+      SAME("no sparsity, smooth", a, b);
+      a.retention = MIRAS_RETAIN_L2;
+      a.forget = 0.05f;
+      b = a;
+      b.retention = MIRAS_RETAIN_ELASTIC;
+      b.sparsity = 1e-8f;
+      SAME("no sparsity, with decay", a, b);
+    }
+  for (int T = 1; T <= 9; T += 4)
+    for (int chunk = 1; chunk <= T; chunk += T - 1 > 0 ? T - 1 : 1) {
+      miras_desc a = layers(1, MIRAS_DOT, MIRAS_RETAIN_ELASTIC, chunk), b = a;
+      data x;
+      miras_tokens t;
+      float *y[2];
+      size_t last;
+      a.batch = a.heads = b.batch = b.heads = 1;
+      a.step_gate = b.step_gate = MIRAS_GATE_CONSTANT;
+      a.sparsity = 0.02f;
+      b.retention = MIRAS_RETAIN_ELASTIC_FTRL;
+      b.sparsity = (float)T * a.sparsity * a.step;
+      data_new(&x, &a, T, 35);
+      memset(x.params.f, 0, x.params.count * sizeof(float));
+      if (chunk == 1) /* every write passes the threshold */
+        for (size_t i = 0; i < x.in[KEY].count; i++) {
+          x.in[KEY].f[i] = 0.5f + 0.5f * fabsf(x.in[KEY].f[i]);
+          x.in[VALUE].f[i] = 0.5f + 0.5f * fabsf(x.in[VALUE].f[i]);
+        }
+      t = data_tokens(&x);
+      y[0] = answers(&a, &t, x.params.f, x.params.count, x.dy.count);
+      y[1] = answers(&b, &t, x.params.f, x.params.count, x.dy.count);
+      last = (size_t)(T - 1) * x.out;
+      for (int i = 0; i < 2 && y[0] != NULL && y[1] != NULL; i++)
+        memmove(y[i], y[i] + last, x.out * sizeof(float));
+      equal(__LINE__, "the two elastic nets", y[0], y[1], x.out, CLOSE);
+      data_free(&x);
+    }
+  finish();
+}
+
+/* Local and global L2 together are decay and step gates that belong to each other. */
+static void test_l2_both(void **state) {
+  (void)state;
+  start();
+  for (int kind = 0; kind < 5; kind++)
+    for (int chunk = 1; chunk <= 4; chunk += 3) {
+      miras_desc a = layers(kind < 2 ? kind + 1 : 1, kind == 4 ? MIRAS_LP : MIRAS_L2,
+                            MIRAS_RETAIN_L2_BOTH, chunk);
+      miras_desc b;
+      data x;
+      miras_tokens t, u;
+      float *keep, *step;
+      if (kind == 2) a.architecture = MIRAS_VECTOR;
+      if (kind == 3) {
+        a.architecture = MIRAS_GATED_MLP;
+        a.expansion = 2;
+      }
+      if (kind == 4) a.architecture = MIRAS_MATRIX;
+      if (a.architecture != MIRAS_MLP) a.depth = 0;
+      if (kind == 4) a.step = 0.1f;
+      a.balance = 4.0f;
+      b = a;
+      b.retention = MIRAS_RETAIN_L2;
+      b.balance = 0.0f;
+      b.keep_gate = MIRAS_GATE_HEAD;
+      data_new(&x, &a, 21, 36);
+      keep = (float *)zeros(x.in[STEP].count, sizeof(float));
+      step = (float *)zeros(x.in[STEP].count, sizeof(float));
+      for (size_t i = 0; i < x.in[STEP].count; i++) {
+        keep[i] = (float)(4.0 / (4.0 + x.in[STEP].d[i]));
+        step[i] = (float)(4.0 / (4.0 + x.in[STEP].d[i]) * x.in[STEP].d[i]);
+      }
+      t = u = data_tokens(&x);
+      u.keep = keep;
+      u.step = step;
+      equal(__LINE__, "L2 twice", answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+            answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      free(keep);
+      free(step);
+      data_free(&x);
+    }
+  finish();
+}
+
+/* Attention by its definition; a window that is never full is as good as any larger one. */
+static void test_attention(void **state) {
+  static const int windows[] = {1, 2, 5, 16, 40, 41, 0};
+  const int T = 40;
+  float *first = NULL;
+  (void)state;
+  start();
+  for (int w = 0; w < COUNT(windows); w++)
+    for (int c = 0; c < COUNT(lengths); c++) {
+      miras_desc d =
+        combination(COUNT(forms) - 1, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 0,
+                    lengths[c]);
+      data x;
+      miras_tokens t;
+      float *y;
+      double *expected;
+      const size_t dk = (size_t)d.key_dim, dv = (size_t)d.value_dim;
+      d.window = windows[w];
+      data_new(&x, &d, T, 37);
+      for (size_t i = 0; i < x.in[KEY].count; i++)
+        tensor_set(&x.in[KEY], i, 3.0f * x.in[KEY].f[i]);
+      t = data_tokens(&x);
+      y = answers(&d, &t, x.params.f, x.params.count, x.dy.count);
+      expected = (double *)ref_zeros(x.dy.count);
+      for (int i = 0; i < T; i++) {
+        double sum = 0.0;
+        for (int j = windows[w] ? i - windows[w] + 1 : 0; j <= i; j++) {
+          double score = 0.0;
+          if (j < 0) continue;
+          for (size_t n = 0; n < dk; n++)
+            score += x.in[KEY].d[(size_t)j * dk + n] * x.in[QUERY].d[(size_t)i * dk + n];
+          score = exp(score / sqrt((double)dk));
+          sum += score;
+          for (size_t n = 0; n < dv; n++)
+            expected[(size_t)i * dv + n] += score * x.in[VALUE].d[(size_t)j * dv + n];
+        }
+        for (size_t n = 0; n < dv; n++) expected[(size_t)i * dv + n] /= sum;
+      }
+      if (y != NULL && !(error_of(y, expected, x.dy.count) <= FORWARD))
+        failed("attention over %d of %d pairs with chunk %d is off by %.2e", windows[w], T,
+               lengths[c], error_of(y, expected, x.dy.count));
+      if (y != NULL && windows[w] == T && first == NULL) {
+        first = (float *)zeros(x.dy.count, sizeof(float));
+        memcpy(first, y, x.dy.count * sizeof(float));
+      }
+      if (y != NULL && first != NULL && !same_bits(first, y, x.dy.count))
+        failed("a window of %d (chunk %d) changes bits", windows[w], lengths[c]);
+      free(y);
+      free(expected);
+      data_free(&x);
+    }
+  free(first);
+  finish();
+}
+
+/* Memories that run exactly: any chunk gives the same. */
+static void test_schedules(void **state) {
+  (void)state;
+  start();
+  random_state = 22;
+  for (int kind = 0; kind < 6; kind++)
+    for (uint64_t n = 0; n < 30; n++) {
+      static const int chunks[] = {3, 4, 16, 21, 64};
+      miras_desc a = exact_cell(kind, 1, 300000 + n), b = a;
+      data x;
+      miras_tokens t;
+      if (miras_memory_size(&a, NULL, 0) == 0) continue;
+      if (!data_settled(&x, &a, 50, n, 1e-5)) continue;
+      t = data_tokens(&x);
+      for (int c = 0; c < COUNT(chunks); c++) {
+        b.chunk = chunks[c];
+        equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+              answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      }
+      data_free(&x);
+    }
+  finish();
+}
+
+/* A feature map inside is the same map outside. */
+static void test_features(void **state) {
+  (void)state;
+  start();
+  for (int feature = 1; feature < MIRAS_FEATURE_COUNT; feature++)
+    for (int kind = 0; kind < 5; kind++)
+      for (int c = 0; c < COUNT(lengths); c++) {
+        miras_desc a = matrix(kind == 0   ? MIRAS_DOT
+                              : kind == 3 ? MIRAS_PSEUDO_HUBER
+                                          : MIRAS_L2,
+                              MIRAS_RETAIN_L2, kind == 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
+                              kind == 1 ? MIRAS_DECAY_FIRST : MIRAS_ERROR_FIRST, lengths[c]);
+        miras_desc b;
+        data x;
+        miras_tokens t, u;
+        tensor mapped[2];
+        size_t F;
+        a.step = feature == MIRAS_FEATURE_ELU || feature == MIRAS_FEATURE_POLY2 ? 0.2f : 0.6f;
+        if (kind == 4) a.algorithm = MIRAS_NEWTON;
+        a.feature = (miras_feature)feature;
+        F = (size_t)ref_features(&a);
+        b = a;
+        b.feature = MIRAS_FEATURE_IDENTITY;
+        b.key_dim = (int)F;
+        data_new(&x, &a, 37, 38);
+        t = u = data_tokens(&x);
+        for (int k = 0; k < 2; k++) {
+          const tensor *from = &x.in[k == 0 ? KEY : QUERY];
+          const size_t rows = from->count / 4;
+          mapped[k] = tensor_new(rows * F, 0.0f, 0.0f);
+          for (size_t r = 0; r < rows; r++) {
+            ref_map(&a, from->d + r * 4, mapped[k].d + r * F, NULL);
+            for (size_t i = 0; i < F; i++) mapped[k].f[r * F + i] = (float)mapped[k].d[r * F + i];
+          }
+        }
+        u.key = mapped[0].f;
+        u.query = mapped[1].f;
+        equal(__LINE__, label(&a), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+              answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+        for (int k = 0; k < 2; k++) tensor_free(&mapped[k]);
+        data_free(&x);
+      }
+  { /* phi(q).phi(k) = 1 + q.k + (q.k)^2 / 2 */
+    miras_desc d = matrix(MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST, 1);
+    data x;
+    miras_tokens t;
+    float *y;
+    d.feature = MIRAS_FEATURE_POLY2;
+    d.batch = d.heads = 1;
+    data_new(&x, &d, 1, 39);
+    memset(x.params.f, 0, x.params.count * sizeof(float));
+    t = data_tokens(&x);
+    y = answers(&d, &t, x.params.f, x.params.count, x.dy.count);
+    if (y != NULL) {
+      double qk = 0.0, expected[5];
+      for (size_t i = 0; i < 4; i++) qk += x.in[KEY].d[i] * x.in[QUERY].d[i];
+      for (size_t o = 0; o < 5; o++)
+        expected[o] = x.in[STEP].d[0] * (1.0 + qk + 0.5 * qk * qk) * x.in[VALUE].d[o];
+      if (!(error_of(y, expected, 5) <= FORWARD)) failed("the kernel of POLY2");
+    }
+    free(y);
+    data_free(&x);
+  }
+  finish();
+}
+
+/* A normalised memory is the quotient of two: one of the values, one of ones. */
+static void test_normalised(void **state) {
+  (void)state;
+  start();
+  for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++)
+    for (int keep = 0; keep < 3; keep++)
+      for (int c = 0; c < COUNT(lengths); c++) {
+        miras_desc a = matrix(MIRAS_DOT, keep ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_ALL,
+                              (miras_gate)keep, MIRAS_ERROR_FIRST, lengths[c]);
+        miras_desc top, bottom;
+        data x;
+        miras_tokens t, u;
+        float *y, *number, *ones, *zero;
+        size_t rows;
+        a.feature = (miras_feature)feature;
+        top = bottom = a;
+        bottom.value_dim = 1;
+        a.normalise = 1;
+        data_new(&x, &a, 37, 40);
+        memset(x.params.f, 0, x.params.count * sizeof(float));
+        rows = x.dy.count / x.out;
+        ones = (float *)zeros(rows, sizeof(float));
+        zero = (float *)zeros(x.params.count, sizeof(float));
+        for (size_t r = 0; r < rows; r++) ones[r] = 1.0f;
+        t = u = data_tokens(&x);
+        u.value = ones;
+        y = answers(&top, &t, zero, (size_t)(a.heads * ref_features(&a)) * x.out, x.dy.count);
+        number = answers(&bottom, &u, zero, (size_t)(a.heads * ref_features(&a)), rows);
+        for (size_t i = 0; y != NULL && number != NULL && i < x.dy.count; i++)
+          y[i] = (float)((double)y[i] / ((double)number[i / x.out] + 1e-10));
+        equal(__LINE__, "a quotient of two memories", y,
+              answers(&a, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+        free(number);
+        free(ones);
+        free(zero);
+        data_free(&x);
+      }
+  finish();
+}
+
+/* Gates per channel whose channels agree are gates per head; and a value gate of ones is none. */
+static void test_channels(void **state) {
+  (void)state;
+  start();
+  for (int f = 0; f < COUNT(forms) - 1; f++)
+    for (int gates = 1; gates < 8; gates++)
+      for (int c = 0; c < 2; c++) {
+        miras_desc a, b;
+        data x;
+        miras_tokens t, u;
+        float *wide[3];
+        size_t n;
+        a = combination(f, f == 0 ? MIRAS_L2 : MIRAS_HUBER_NORM,
+                        c && f ? MIRAS_RETAIN_LQ : MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1,
+                        lengths[c]);
+        if (f == 0 && gates != 1) continue;
+        b = a;
+        if (gates & 1) b.keep_gate = MIRAS_GATE_CHANNEL;
+        if (gates & 2) b.step_gate = MIRAS_GATE_CHANNEL;
+        if (gates & 4) b.threshold_gate = MIRAS_GATE_CHANNEL;
+        n = (size_t)ref_channels(&a);
+        data_new(&x, &a, 21, 41);
+        t = u = data_tokens(&x);
+        wide[0] = repeated(&x.in[KEEP], n);
+        wide[1] = repeated(&x.in[STEP], n);
+        wide[2] = repeated(&x.in[THRESHOLD], n);
+        if (gates & 1) u.keep = wide[0];
+        if (gates & 2) u.step = wide[1];
+        if (gates & 4) u.threshold = wide[2];
+        equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+              answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+        for (int i = 0; i < 3; i++) free(wide[i]);
+        data_free(&x);
+      }
+  for (int c = 0; c < COUNT(lengths); c++) {
+    miras_desc a = matrix(MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GATE_CHANNEL, MIRAS_ERROR_FIRST,
+                          lengths[c]);
+    miras_desc b = a;
+    data x;
+    miras_tokens t, u;
+    float *ones;
+    b.value_gate = MIRAS_GATE_CHANNEL;
+    data_new(&x, &a, 37, 42);
+    ones = (float *)zeros(x.dy.count, sizeof(float));
+    for (size_t i = 0; i < x.dy.count; i++) ones[i] = 1.0f;
+    t = u = data_tokens(&x);
+    u.value_keep = ones;
+    equal(__LINE__, "a value gate of ones",
+          answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+          answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+    free(ones);
+    data_free(&x);
+  }
+  finish();
+}
+
+/* A vector memory is a matrix of one number per channel. */
+static void test_vectors(void **state) {
+  static const miras_bias biases[] = {MIRAS_DOT, MIRAS_L2, MIRAS_LP, MIRAS_HUBER, MIRAS_LP_SMOOTH};
+  (void)state;
+  start();
+  for (int i = 0; i < COUNT(biases); i++)
+    for (int chunk = 1; chunk <= 4; chunk += 3)
+      for (int algorithm = 0; algorithm < 2; algorithm++) {
+        miras_desc a = layers(1, biases[i], MIRAS_RETAIN_L2, chunk), b;
+        a.architecture = MIRAS_VECTOR;
+        a.depth = 0;
+        a.algorithm = (miras_algorithm)algorithm;
+        a.step_gate = MIRAS_GATE_CONSTANT;
+        a.forget = 0.05f;
+        a.momentum = algorithm ? 0.4f : 0.0f;
+        a.step = biases[i] == MIRAS_LP || biases[i] == MIRAS_LP_SMOOTH ? 0.05f : 0.3f;
+        a.heads = 1;
+        b = a;
+        b.architecture = MIRAS_MLP;
+        b.depth = 1;
+        b.heads = a.key_dim;
+        b.key_dim = b.value_dim = 1;
+        same(__LINE__, "a vector and its channels", &a, &b, 21, CLOSE);
+      }
+  finish();
+}
+
+/* A bias of a layer is the weight of an input that is always 1. */
+static void test_biases(void **state) {
+  (void)state;
+  start();
+  for (int chunk = 1; chunk <= 4; chunk += 3)
+    for (int momentum = 0; momentum < 2; momentum++) {
+      miras_desc a = layers(1, MIRAS_L2, MIRAS_RETAIN_ALL, chunk), b;
+      data x;
+      miras_tokens t, u;
+      tensor wide[2];
+      const size_t n = (size_t)a.key_dim;
+      a.inner_bias = 1;
+      a.algorithm = momentum ? MIRAS_MOMENTUM : MIRAS_GRADIENT_DESCENT;
+      a.momentum = momentum ? 0.3f : 0.0f;
+      b = a;
+      b.inner_bias = 0;
+      b.key_dim++;
+      data_new(&x, &a, 21, 43);
+      t = u = data_tokens(&x);
+      for (int k = 0; k < 2; k++) {
+        const tensor *from = &x.in[k == 0 ? KEY : QUERY];
+        wide[k] = tensor_new(from->count / n * (n + 1), 1.0f, 1.0f);
+        for (size_t i = 0; i < from->count; i++) wide[k].f[i / n * (n + 1) + i % n] = from->f[i];
+      }
+      u.key = wide[0].f;
+      u.query = wide[1].f;
+      equal(__LINE__, "a bias and an input of 1",
+            answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+            answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      for (int k = 0; k < 2; k++) tensor_free(&wide[k]);
+      data_free(&x);
+    }
+  finish();
+}
+
+/* Row rates of 1 are none. */
+static void test_rows(void **state) {
+  (void)state;
+  start();
+  for (int depth = 1; depth <= 2; depth++)
+    for (int c = 0; c < COUNT(lengths); c++) {
+      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_ALL, lengths[c]), b = a;
+      data x;
+      miras_tokens t;
+      b.row_rates = 1;
+      data_new(&x, &b, 37, 44);
+      for (int r = 0; r < lengths[c]; r++)
+        x.params.f[params_rho(&x) + (size_t)r] = 1.0f - 1.0f / (float)(r + 1);
+      t = data_tokens(&x);
+      equal(__LINE__, "row rates of 1",
+            answers(&a, &t, x.params.f, x.params.count - (size_t)lengths[c], x.dy.count),
+            answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      data_free(&x);
+    }
+  finish();
+}
+
+/* Memora: the first token of the first chunk is exact, and with chunk 1 all are. */
+static void test_memora(void **state) {
+  (void)state;
+  start();
+  for (int depth = 1; depth <= 2; depth++)
+    for (int chunk = 2; chunk <= 16; chunk += 7) {
+      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_KL, 1), b = a;
+      a.forget = b.forget = 0.1f;
+      a.simplex = b.simplex = 2.0f;
+      b.chunk = chunk;
+      same(__LINE__, "the lag token", &a, &b, 1, CLOSE);
+    }
+  finish();
+}
+
+/* The caller's choices can be the library's. */
+static float custom_l2(void *user, float *error, const float *r, const float *value,
+                       float threshold, int dv) {
+  float loss = 0.0f;
+  (void)user;
+  (void)value;
+  (void)threshold;
+  for (int i = 0; i < dv; i++) {
+    error[i] = r[i];
+    loss += 0.5f * r[i] * r[i];
+  }
+  return loss;
+}
+
+static float custom_l2_adjoint(void *user, float *dr, float *dvalue, const float *be,
+                               const float *r, const float *value, float threshold, int dv) {
+  (void)user;
+  (void)r;
+  (void)value;
+  (void)threshold;
+  for (int i = 0; i < dv; i++) {
+    dr[i] = be[i];
+    dvalue[i] = 0.0f;
+  }
+  return 0.0f;
+}
+
+static void custom_sigmoid(void *user, float *w, const float *a, int in, int out) {
+  (void)user;
+  for (int i = 0; i < in * out; i++) w[i] = 1.0f / (1.0f + expf(-a[i]));
+}
+
+static void custom_sigmoid_adjoint(void *user, float *da, const float *dw, const float *a,
+                                   const float *w, int in, int out) {
+  (void)user;
+  (void)a;
+  for (int i = 0; i < in * out; i++) da[i] += dw[i] * w[i] * (1.0f - w[i]);
+}
+
+static void test_custom(void **state) {
+  static const miras_custom own = {custom_l2, custom_l2_adjoint, custom_sigmoid,
+                                   custom_sigmoid_adjoint, NULL};
+  (void)state;
+  start();
+  for (int depth = 1; depth <= 2; depth++)
+    for (int chunk = 1; chunk <= 4; chunk += 3) {
+      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_SIGMOID, chunk), b = a;
+      a.forget = b.forget = 0.1f;
+      b.custom = &own;
+      b.retention = MIRAS_CUSTOM_RETENTION;
+      SAME("a link of one's own", a, b);
+      b.retention = MIRAS_RETAIN_SIGMOID;
+      b.bias = MIRAS_CUSTOM_BIAS;
+      SAME("a bias of one's own", a, b);
+      b.retention = MIRAS_CUSTOM_RETENTION;
+      SAME("both of one's own", a, b);
+      b.custom = NULL;
+      if (miras_memory_size(&b, NULL, 0) != 0) failed("custom choices without functions");
+    }
+  finish();
+}
+
+/* Mesa: what orthogonal keys hold comes back as v eta / (eta + lambda), whatever came between. */
+static void test_mesa(void **state) {
+  (void)state;
+  start();
+  for (int c = 0; c < COUNT(lengths); c++) {
+    miras_desc d = matrix(MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GATE_CONSTANT, MIRAS_ERROR_FIRST,
+                          lengths[c]);
+    data x;
+    miras_tokens t;
+    float *y;
+    double *expected;
+    const size_t n = 4, dv = 5, T = 8;
+    d.algorithm = MIRAS_NEWTON;
+    d.batch = d.heads = 1;
+    data_new(&x, &d, (int)T, 45);
+    for (size_t i = 0; i < n * dv; i++) x.params.f[i] = 0.0f;
+    for (size_t i = 0; i < T * n; i++) { /* tokens 0..3 write the axes, 4..7 nothing new */
+      tensor_set(&x.in[KEY], i, i % n == i / n % n ? 1.0f : 0.0f);
+      tensor_set(&x.in[QUERY], i, i % n == i / n % n ? 1.0f : 0.0f);
+    }
+    for (size_t i = 0; i < n * dv; i++) tensor_set(&x.in[VALUE], n * dv + i, x.in[VALUE].f[i]);
+    t = data_tokens(&x);
+    y = answers(&d, &t, x.params.f, x.params.count, x.dy.count);
+    expected = (double *)ref_zeros(x.dy.count);
+    for (size_t s = 0; s < T; s++) {
+      const double raw = (double)x.params.f[n * dv + s % n], lambda = log1p(exp(raw));
+      const double eta = x.in[STEP].d[s] + (s < n ? 0.0 : x.in[STEP].d[s - n]);
+      for (size_t o = 0; o < dv; o++)
+        expected[s * dv + o] = x.in[VALUE].d[s * dv + o] * eta / (eta + lambda);
+    }
+    if (y != NULL && !(error_of(y, expected, x.dy.count) <= FORWARD))
+      failed("Mesa with chunk %d is off by %.2e", lengths[c], error_of(y, expected, x.dy.count));
+    free(y);
+    free(expected);
+    data_free(&x);
+  }
+  finish();
+}
+
+/* ---- the table ---- */
+
+/* What can be added to a memory that is descended, or changed in it. */
+enum {
+  PLAIN, MOMENTUM_ROW, IMPLICIT, DIAGONAL, NEWTON, DECAY_FIRST, STEPS, KEEP_CHANNEL, STEP_CHANNEL,
+  THRESHOLD_CHANNEL, VALUE_CHANNEL, FEATURES, NORMALISE, SEPARATE_ERASE, ROW_RATES, INNER_BIAS,
+  OPTIONS
+};
+static const char *const option_names[OPTIONS] = {
+  "gradient descent",         "momentum",
+  "implicit step",            "implicit step, diagonal",
+  "Newton",                   "order: decay first",
+  "steps > 1",                "keep_gate per channel",
+  "step_gate per channel",    "threshold_gate per channel",
+  "value_gate per channel",   "feature maps",
+  "normalise",                "separate_erase",
+  "row_rates",                "inner_bias"};
+
+static int answer(int f, int bias, int retention, int option, int chunk) {
+  const int algorithm = option == MOMENTUM_ROW                       ? MIRAS_MOMENTUM
+                        : option == IMPLICIT || option == DIAGONAL ? MIRAS_IMPLICIT
+                        : option == NEWTON                           ? MIRAS_NEWTON
+                                                                     : MIRAS_GRADIENT_DESCENT;
+  miras_desc d = combination(f, bias, retention, algorithm, 0, chunk);
+  if (option == DIAGONAL) d.diagonal = 1;
+  if (option == DECAY_FIRST) d.order = MIRAS_DECAY_FIRST;
+  if (option == STEPS) d.steps = 2;
+  if (option == KEEP_CHANNEL) d.keep_gate = MIRAS_GATE_CHANNEL;
+  if (option == STEP_CHANNEL) d.step_gate = MIRAS_GATE_CHANNEL;
+  if (option == THRESHOLD_CHANNEL) d.threshold_gate = MIRAS_GATE_CHANNEL;
+  if (option == VALUE_CHANNEL) d.value_gate = MIRAS_GATE_CHANNEL;
+  if (option == FEATURES || option == NORMALISE) d.feature = MIRAS_FEATURE_ELU;
+  if (option == NORMALISE) d.normalise = 1;
+  if (option == SEPARATE_ERASE) d.separate_erase = 1;
+  if (option == ROW_RATES) d.row_rates = 1;
+  if (option == INNER_BIAS) d.inner_bias = 1;
+  return miras_memory_size(&d, NULL, 0) > 0;
+}
+
+/* The names of a set of `count`: "all", "-", "all but a, b", or "a, b". */
+static const char *names(unsigned set, const char *const *from, int count) {
+  static char text[8][240];
+  static int turn;
+  char *to = text[turn++ % 8];
+  const unsigned all = (1u << count) - 1u;
+  unsigned show = set;
+  int members = 0;
+  size_t n = 0;
+  if ((set & all) == all) return "all";
+  if ((set & all) == 0) return "-";
+  for (int i = 0; i < count; i++) members += (int)(set >> i & 1u);
+  to[0] = '\0';
+  if (2 * members > count) {
+    show = all & ~set;
+    n = (size_t)snprintf(to, sizeof text[0], "all but ");
+  }
+  for (int i = 0, first = 1; i < count; i++)
+    if (show >> i & 1u) {
+      n += (size_t)snprintf(to + n, sizeof text[0] - n, "%s%s", first ? "" : ", ", from[i]);
+      first = 0;
+    }
+  return to;
+}
+
+static void table_header(const char *corner) {
+  printf("| %s |", corner);
+  for (int f = 0; f < COUNT(forms); f++) printf(" %s |", forms[f].name);
+  printf("\n|---|");
+  for (int f = 0; f < COUNT(forms); f++) printf("---|");
+  printf("\n");
+}
+
+static void print_table(void) {
+  static const int chunk = 16;
+  int differ = 0;
+  printf("Attentional biases that work with gradient descent, by retention and architecture:\n\n");
+  table_header("retention");
+  for (int r = 0; r < MIRAS_RETENTION_COUNT; r++) {
+    printf("| %s |", retention_names[r]);
+    for (int f = 0; f < COUNT(forms); f++) {
+      unsigned set = 0;
+      for (int b = 0; b < MIRAS_BIAS_COUNT; b++)
+        set |= (unsigned)answer(f, b, r, PLAIN, 1) << b;
+      printf(" %s |", names(set, bias_names, MIRAS_BIAS_COUNT));
+    }
+    printf("\n");
+  }
+  printf("\nWith what else they work: the biases; then the retentions (*: not every pair of "
+         "the two).\n\n");
+  table_header("");
+  for (int option = 1; option < OPTIONS; option++) {
+    printf("| %s |", option_names[option]);
+    for (int f = 0; f < COUNT(forms); f++) {
+      unsigned biases = 0, retentions = 0;
+      int pairs = 0, lists = 0;
+      for (int b = 0; b < MIRAS_BIAS_COUNT; b++)
+        for (int r = 0; r < MIRAS_RETENTION_COUNT; r++)
+          if (answer(f, b, r, option, 1)) {
+            biases |= 1u << b;
+            retentions |= 1u << r;
+            pairs++;
+          }
+      for (int b = 0; b < MIRAS_BIAS_COUNT; b++)
+        for (int r = 0; r < MIRAS_RETENTION_COUNT; r++)
+          lists += (int)(biases >> b & retentions >> r & 1u);
+      if (pairs == 0)
+        printf(" - |");
+      else
+        printf(" %s; %s%s |", names(biases, bias_names, MIRAS_BIAS_COUNT),
+               names(retentions, retention_names, MIRAS_RETENTION_COUNT),
+               pairs == lists ? "" : " *");
+    }
+    printf("\n");
+  }
+  printf("\n");
+  for (int f = 0; f < COUNT(forms); f++) /* what the length of the chunk changes */
+    for (int option = 0; option < OPTIONS; option++) {
+      unsigned retentions = 0, biases = 0;
+      for (int b = 0; b < MIRAS_BIAS_COUNT; b++)
+        for (int r = 0; r < MIRAS_RETENTION_COUNT; r++)
+          if (answer(f, b, r, option, 1) != answer(f, b, r, option, chunk)) {
+            retentions |= 1u << r;
+            biases |= 1u << b;
+          }
+      if (retentions == 0) continue;
+      if (!differ++) printf("Not with every chunk:\n\n");
+      printf("- %s, %s: %s; %s\n", forms[f].name, option_names[option],
+             names(biases, bias_names, MIRAS_BIAS_COUNT),
+             names(retentions, retention_names, MIRAS_RETENTION_COUNT));
+    }
+  if (!differ) printf("The length of the chunk changes none of this.\n");
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_promises),
+    cmocka_unit_test(test_combinations),
+    cmocka_unit_test(test_delta_rules),
+    cmocka_unit_test(test_linear_yaad),
+    cmocka_unit_test(test_longhorn),
+    cmocka_unit_test(test_delta_product),
+    cmocka_unit_test(test_separate_erase),
+    cmocka_unit_test(test_elastic),
+    cmocka_unit_test(test_l2_both),
+    cmocka_unit_test(test_attention),
+    cmocka_unit_test(test_schedules),
+    cmocka_unit_test(test_features),
+    cmocka_unit_test(test_normalised),
+    cmocka_unit_test(test_channels),
+    cmocka_unit_test(test_vectors),
+    cmocka_unit_test(test_biases),
+    cmocka_unit_test(test_rows),
+    cmocka_unit_test(test_memora),
+    cmocka_unit_test(test_custom),
+    cmocka_unit_test(test_mesa),
+  };
+  if (argc > 1 && strcmp(argv[1], "--table") == 0) {
+    print_table();
+    return 0;
+  }
+  printf("instruction set: %s\n", miras_isa());
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
