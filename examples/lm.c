@@ -632,6 +632,8 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.memory.heads = o->heads;
   d.memory.key_dim = o->key_dim ? o->key_dim : o->dim / o->heads;
   d.memory.value_dim = o->value_dim;
+  /* attention to everything: a window that holds the longest training text */
+  if (kind == MIRAS_SOFTMAX_ATTENTION && d.memory.window < o->context) d.memory.window = o->context;
   d.untied = o->untied;
   if (o->chunk) d.memory.chunk = o->chunk;
   d.vocab = vocab;
@@ -669,17 +671,19 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
   if (!fresh) die(1, "there is not enough memory for the model");
   a = miras_model_desc_of(m);
   b = miras_model_desc_of(fresh);
-  if (a->memory.architecture != b->memory.architecture || a->memory.bias != b->memory.bias ||
-      a->memory.retention != b->memory.retention || a->memory.algorithm != b->memory.algorithm ||
-      a->memory.order != b->memory.order || a->memory.heads != b->memory.heads ||
-      a->memory.key_dim != b->memory.key_dim || a->memory.value_dim != b->memory.value_dim ||
-      a->untied != b->untied ||
-      a->memory.chunk != b->memory.chunk || a->memory.inner_norm != b->memory.inner_norm ||
-      a->width != b->width || a->layers != b->layers || a->hidden != b->hidden ||
-      a->conv != b->conv || a->vocab != b->vocab || a->seed != b->seed || a->dropout < b->dropout ||
-      a->dropout > b->dropout)
+#define SAME(field) (a->field <= b->field && a->field >= b->field)
+  if (!SAME(memory.architecture) || !SAME(memory.bias) || !SAME(memory.retention) ||
+      !SAME(memory.algorithm) || !SAME(memory.order) || !SAME(memory.heads) ||
+      !SAME(memory.key_dim) || !SAME(memory.value_dim) || !SAME(memory.chunk) ||
+      !SAME(memory.depth) || !SAME(memory.inner_norm) || !SAME(memory.inner_bias) ||
+      !SAME(memory.steps) || !SAME(memory.separate_erase) || !SAME(memory.slopes) ||
+      !SAME(memory.keep_gate) || !SAME(memory.value_gate) || !SAME(memory.window) ||
+      !SAME(keys) || !SAME(keep) || !SAME(tied_step) || !SAME(untied) || !SAME(width) ||
+      !SAME(layers) || !SAME(hidden) || !SAME(conv) || !SAME(vocab) || !SAME(seed) ||
+      !SAME(dropout))
     die(2, "%s holds another model than these options describe; --resume needs those of the start",
         o->out);
+#undef SAME
   miras_model_close(fresh);
   if (miras_model_steps(m) == 0)
     die(1, "%s holds no training state: a finished model is saved without it", o->out);
@@ -931,20 +935,23 @@ static int evaluate(const options *o) {
 }
 
 static int list_models(void) {
-  static const char *const architecture[] = {"matrix", "perceptron"};
+  static const char *const architecture[] = {"matrix", "perceptron", "gated", "vector", "pairs"};
   static const char *const bias[] = {"dot product", "l2", "l_p", "l_p smooth", "Huber",
-                                     "Huber of the norm", "Huber mixture"};
-  static const char *const retention[] = {"none", "l2", "l_q", "l_q p-norm", "KL"};
-  static const char *const algorithm[] = {"gradient", "momentum"};
+                                     "Huber of the norm", "Huber mixture", "pseudo-Huber",
+                                     "shift robust", "custom"};
+  static const char *const retention[] = {"none", "l2", "l_q", "l_q p-norm", "KL", "l2 both",
+                                          "elastic", "elastic FTRL", "sigmoid", "chi2",
+                                          "reverse KL", "Hellinger", "custom"};
+  static const char *const algorithm[] = {"gradient", "momentum", "implicit", "Newton"};
   int i;
-  printf("%-18s %-11s %-18s %-10s %-9s %s\n", "name", "memory", "bias", "retention", "algorithm",
+  printf("%-19s %-11s %-14s %-9s %-9s %s\n", "name", "memory", "bias", "retention", "algorithm",
          "chunk");
   for (i = 0; i < MIRAS_KIND_COUNT; i++) {
     miras_model_desc d;
     miras_model_preset(&d, (miras_kind)i);
-    printf("%-18s %-11s %-18s %-10s %-9s %d\n", miras_kind_name((miras_kind)i),
+    printf("%-19s %-11s %-14s %-9s %-9s %d\n", miras_kind_name((miras_kind)i),
            architecture[d.memory.architecture], bias[d.memory.bias], retention[d.memory.retention],
-           algorithm[d.memory.algorithm], d.memory.chunk ? d.memory.chunk : 1);
+           algorithm[d.memory.algorithm], d.memory.chunk);
   }
   return 0;
 }
