@@ -570,9 +570,8 @@ typedef struct miras_desc {
   int value_dim;           /* width of values and outputs of one head, 1..4096; 0 -> key_dim     */
   int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (matrix, dot or L2, no
                               link, no momentum; pairs; Newton): only a schedule, how many tokens
-                              are
-                              worked on together. All others: tokens that share one anchor, and
-                              part of the model; 1: every gradient is taken at its own weights   */
+                              are worked on together. All others: tokens that share one anchor,
+                              and part of the model; 1: every gradient at its own weights        */
   int depth;               /* MLP: layers, 1..4; 0 -> 2                                          */
   int expansion;           /* MLP: hidden width = expansion * key_dim, 1..16; 0 -> 4             */
   miras_activation activation; /* MLP: between the layers                                        */
@@ -1209,7 +1208,6 @@ enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_NEWTON, MIRAS__RUN_PAIRS 
 typedef struct miras__plan {
   miras_desc d;
   int engine;              /* which of the above runs a head                                     */
-  int exact;               /* it is the exact linear engine                                      */
   int delta;               /* exact: the write depends on an error                               */
   int channels;            /* exact: decays are one number per feature                           */
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
@@ -1970,12 +1968,9 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
                (int)d->value_gate);
     return MIRAS_ERR_DESC;
   }
-  if (!decays && (!miras__unused(why, n, "keep_gate", (double)d->keep_gate,
-                                 keeps) ||
-                  !miras__unused(why, n, "forget", (double)d->forget,
-                                 keeps) ||
-                  !miras__unused(why, n, "forget_ratio", (double)d->forget_ratio,
-                                 keeps)))
+  if (!decays && (!miras__unused(why, n, "keep_gate", (double)d->keep_gate, keeps) ||
+                  !miras__unused(why, n, "forget", (double)d->forget, keeps) ||
+                  !miras__unused(why, n, "forget_ratio", (double)d->forget_ratio, keeps)))
     return MIRAS_ERR_DESC;
   if (!momentum && (!miras__unused(why, n, "momentum_gate", (double)d->momentum_gate,
                                    "algorithm MIRAS_MOMENTUM") ||
@@ -2096,7 +2091,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   miras__pairs_work pairs;
   size_t c, state = 0, limit = (size_t)-1 / 64, total;
   double floats = 0;
-  int l;
+  int l, exact;
   if (why && n) why[0] = 0;
   if (!d) {
     miras__say(why, n, "the descriptor is NULL");
@@ -2107,10 +2102,13 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   result = miras__desc_resolve(&p->d, why, n);
   if (result != MIRAS_OK) return result;
   d = &p->d;
-  p->exact = miras__is_exact(d);
-  p->delta = p->exact && d->bias == MIRAS_L2 && !d->diagonal;
-  p->channels = p->exact && (d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal);
-  p->fused = p->exact && d->chunk == 1 && d->steps == 1 && !d->separate_erase && !d->diagonal &&
+  p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_PAIRS :
+              d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_NEWTON :
+              miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
+  exact = p->engine == MIRAS__RUN_EXACT;
+  p->delta = exact && d->bias == MIRAS_L2 && !d->diagonal;
+  p->channels = exact && (d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal);
+  p->fused = exact && d->chunk == 1 && d->steps == 1 && !d->separate_erase && !d->diagonal &&
              !d->normalise && d->value_gate == MIRAS_GATE_CONSTANT;
   p->features = (size_t)miras__features(d);
   p->lag = d->retention == MIRAS_RETAIN_KL && d->chunk > 1 && !d->simplex_logits;
@@ -2124,9 +2122,6 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   p->follows = p->linked ? d->retention == MIRAS_RETAIN_LQ ||
                            d->retention == MIRAS_RETAIN_ELASTIC_FTRL
                          : !miras__divergence(d->retention);
-  p->engine = p->exact ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
-  if (d->algorithm == MIRAS_NEWTON) p->engine = MIRAS__RUN_NEWTON;
-  if (d->architecture == MIRAS_PAIRS) p->engine = MIRAS__RUN_PAIRS;
   p->channel = p->engine == MIRAS__RUN_FROZEN && (d->keep_gate == MIRAS_GATE_CHANNEL ||
                                                   d->step_gate == MIRAS_GATE_CHANNEL);
   /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
@@ -2154,7 +2149,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   if (p->engine == MIRAS__RUN_PAIRS)
     floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
   /* A generous bound in floating point first: everything below is a small multiple of it. */
-  if (p->exact)
+  if (exact)
     c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->steps;
   floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
   floats *= (double)d->heads;
@@ -2192,7 +2187,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
     p->tape_tokens = 1;
     p->scratch = miras__pairs_layout(p, NULL, 0, &pairs);
     p->scratch_backward = miras__pairs_layout(p, NULL, 1, &pairs);
-  } else if (p->exact) {
+  } else if (exact) {
     size_t steps = (size_t)d->steps, least;
     c = (size_t)d->chunk;
     state = miras__pad(p->weights);
@@ -2312,7 +2307,7 @@ static void miras__plan_init_params(const miras__plan *p, float *params) {
 
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
 
-/* Forms of learned gates (room @65). The first four without SOFTPLUS follow miras_keep. */
+/* Forms of learned gates (room @65): those of keep gates, and one of steps and thresholds. */
 enum {
   MIRAS__GATE_SIGMOID = MIRAS_KEEP_SIGMOID, MIRAS__GATE_ROOT = MIRAS_KEEP_ROOT,
   MIRAS__GATE_RATE = MIRAS_KEEP_RATE, MIRAS__GATE_BOUNDED = MIRAS_KEEP_BOUNDED,
@@ -6008,9 +6003,8 @@ static void MIRAS__FN(channel_rows_bwd)(const miras__plan *p, miras__work *k, in
   MIRAS__FN(channel_bwd)(&c, &g, k->rows, k->history);
 }
 
-/* Do the reads of an open chunk follow A_t? (Else they use the anchor.) And from which weights:
- * a threshold would cut the anchor off A_0, whose course they follow. */
-#define MIRAS__FOLLOWS(p) ((p)->follows)
+/* The weights from which the reads of an open chunk start. A threshold would cut the anchor off
+ * A_0, whose course they follow. */
 #define MIRAS__READS(p, a, w) ((p)->d.retention == MIRAS_RETAIN_ELASTIC_FTRL ? (a) : (w))
 
 /* Read m rows of queries. follow: along A_t with the coefficient rows g, ca, cf of the last pair of
@@ -6257,11 +6251,11 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
     if (closing) reads--;
     if (reads)
       MIRAS__FN(read_rows)(p, k, MIRAS__READS(p, v.a, v.w), v.s, gain, bias, all_y, all_d,
-                           MIRAS__FOLLOWS(p), k->g + first * c, k->ca + first * wide,
+                           p->follows, k->g + first * c, k->ca + first * wide,
                            k->cf + first, r0 + first + 1, reads, io->q + token * io->ldq, io->ldq,
                            io->y + token * io->ldy, io->ldy, 0);
     if (p->channel) {
-      int follows = reads && MIRAS__FOLLOWS(p);
+      int follows = reads && p->follows;
       MIRAS__FN(channel_advance)(p, k, r0, follows ? first + 1 + (reads - 1) * steps : 0, m);
     }
     i = m - 1;
@@ -6643,10 +6637,10 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, 
     if (closing) reads--;
     o = k->bz[p->layers - 1];                    /* outputs are not needed: any free [C, dv] */
     if (reads)
-      MIRAS__FN(read_rows)(p, k, MIRAS__READS(p, a, w), s, gain, bias, y, d, MIRAS__FOLLOWS(p),
+      MIRAS__FN(read_rows)(p, k, MIRAS__READS(p, a, w), s, gain, bias, y, d, p->follows,
                            k->g + first * c, k->ca + first * wide, k->cf + first, first + 1, reads,
                            io->q + token * io->ldq, io->ldq, o, (size_t)p->d.value_dim, 0);
-    follows = reads && MIRAS__FOLLOWS(p);
+    follows = reads && p->follows;
     if (p->channel) {
       MIRAS__FN(channel_advance)(p, k, 0, follows ? first + 1 + (reads - 1) * steps : 0, m);
       memset(k->balpha, 0, m * wide * sizeof(float));
@@ -6696,7 +6690,7 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, 
       bw = k->bw;
       memset(bw, 0, size * sizeof(float));
     }
-    MIRAS__FN(read_rows_bwd)(p, k, MIRAS__READS(p, a, w), s, gain, MIRAS__FOLLOWS(p), first, reads,
+    MIRAS__FN(read_rows_bwd)(p, k, MIRAS__READS(p, a, w), s, gain, p->follows, first, reads,
                              io->q + token * io->ldq, io->ldq, dy + token * lddy, lddy,
                              g->q ? g->q + token * g->ldq : NULL, g->ldq, MIRAS__READS(p, ca, bw),
                              cs, dgain, dbias, binv, 0);
@@ -6742,7 +6736,7 @@ static void MIRAS__FN(frozen_read)(const miras__plan *p, const float *w0, const 
     d[l] = v.d[l];
   }
   MIRAS__FN(read_rows)(p, k, r ? MIRAS__READS(p, v.a, v.w) : v.w, v.s, gain, bias, y, d,
-                       r && MIRAS__FOLLOWS(p), v.g, v.ca, v.scalars + 1, r, 1, q,
+                       r && p->follows, v.g, v.ca, v.scalars + 1, r, 1, q,
                        (size_t)p->d.key_dim, o, (size_t)p->d.value_dim, 0);
 }
 
@@ -7874,32 +7868,29 @@ static void MIRAS__FN(gates_fwd)(int form, float *y, float *g, size_t ld, const 
                                  const float *c, size_t rows, size_t n) {
   const vf minus = V_SET1(-1.0f);
   size_t t, i;
-  for (t = 0; t < rows; t++, y += ld, g += ld) {
-    if (offset) MIRAS__FN(add)(g, offset, n);
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf x = V_LOAD_N(g + i, left), v;
+  for (i = 0; i < n; i += V_W) {
+    size_t left = n - i, at = i;
+    vf scale = V_LOAD_N(c + i, left);
+    if (form == MIRAS__GATE_RATE) scale = V_MUL(minus, MIRAS__FN(v_exp)(scale));
+    for (t = 0; t < rows; t++, at += ld) {
+      vf x = V_LOAD_N(g + at, left), v;
+      if (offset) x = V_ADD(x, V_LOAD_N(offset + i, left)), V_STORE_N(g + at, x, left);
       switch (form) {
-        case MIRAS__GATE_SIGMOID:
-          v = V_MUL(V_LOAD_N(c + i, left), MIRAS__FN(v_sigmoid)(x));
-          break;
-        case MIRAS__GATE_SOFTPLUS:
-          v = V_MUL(V_LOAD_N(c + i, left), MIRAS__FN(v_softplus)(x));
-          break;
+        case MIRAS__GATE_SIGMOID: v = V_MUL(scale, MIRAS__FN(v_sigmoid)(x)); break;
+        case MIRAS__GATE_SOFTPLUS: v = V_MUL(scale, MIRAS__FN(v_softplus)(x)); break;
         case MIRAS__GATE_ROOT:
           v = MIRAS__FN(v_softplus)(V_MUL(minus, x));
           v = MIRAS__FN(v_exp)(V_MUL(V_SET1(-0.0625f), v));
           break;
         case MIRAS__GATE_RATE:
-          v = V_MUL(MIRAS__FN(v_exp)(V_LOAD_N(c + i, left)), MIRAS__FN(v_softplus)(x));
-          v = MIRAS__FN(v_exp)(V_MUL(minus, v));
+          v = MIRAS__FN(v_exp)(V_MUL(scale, MIRAS__FN(v_softplus)(x)));
           break;
         default:
           v = V_MUL(V_SET1(-MIRAS__HALF_ROOT), MIRAS__FN(v_sigmoid)(x));
           v = MIRAS__FN(v_exp)(v);
           break;
       }
-      V_STORE_N(y + i, v, left);
+      V_STORE_N(y + at, v, left);
     }
   }
 }
@@ -7909,39 +7900,44 @@ static void MIRAS__FN(gates_bwd)(int form, float *dy, const float *g, size_t ld,
                                  float *dc, const float *c, size_t rows, size_t n) {
   const vf one = V_SET1(1.0f), minus = V_SET1(-1.0f);
   size_t t, i;
-  for (t = 0; t < rows; t++, dy += ld, g += ld) {
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf x = V_LOAD_N(g + i, left), d = V_LOAD_N(dy + i, left), v;
+  for (i = 0; i < n; i += V_W) {
+    size_t left = n - i, at = i;
+    vf scale = V_LOAD_N(c + i, left), sum = V_LOAD_N(doffset + i, left), sum_c = V_SET1(0.0f);
+    if (form == MIRAS__GATE_RATE) {
+      scale = V_MUL(minus, MIRAS__FN(v_exp)(scale));
+      sum_c = V_LOAD_N(dc + i, left);
+    }
+    for (t = 0; t < rows; t++, at += ld) {
+      vf x = V_LOAD_N(g + at, left), d = V_LOAD_N(dy + at, left), v;
       vf s = MIRAS__FN(v_sigmoid)(x);
       switch (form) {
         case MIRAS__GATE_SIGMOID:
-          d = V_MUL(d, V_MUL(V_LOAD_N(c + i, left), V_MUL(s, V_SUB(one, s))));
+          d = V_MUL(d, V_MUL(scale, V_MUL(s, V_SUB(one, s))));
           break;
         case MIRAS__GATE_SOFTPLUS:
-          d = V_MUL(d, V_MUL(V_LOAD_N(c + i, left), s));
+          d = V_MUL(d, V_MUL(scale, s));
           break;
         case MIRAS__GATE_ROOT:
           v = MIRAS__FN(v_softplus)(V_MUL(minus, x));
           v = MIRAS__FN(v_exp)(V_MUL(V_SET1(-0.0625f), v));
           d = V_MUL(d, V_MUL(V_MUL(V_SET1(0.0625f), v), V_SUB(one, s)));
           break;
-        case MIRAS__GATE_RATE: {
-          vf rate = MIRAS__FN(v_exp)(V_LOAD_N(c + i, left)), soft = MIRAS__FN(v_softplus)(x);
-          v = V_MUL(minus, V_MUL(rate, soft));
+        case MIRAS__GATE_RATE:
+          v = V_MUL(scale, MIRAS__FN(v_softplus)(x));
           d = V_MUL(d, MIRAS__FN(v_exp)(v));
-          V_STORE_N(dc + i, V_FMA(d, v, V_LOAD_N(dc + i, left)), left);
-          d = V_MUL(d, V_MUL(V_MUL(minus, rate), s));
+          sum_c = V_FMA(d, v, sum_c);
+          d = V_MUL(d, V_MUL(scale, s));
           break;
-        }
         default:
           v = MIRAS__FN(v_exp)(V_MUL(V_SET1(-MIRAS__HALF_ROOT), s));
           d = V_MUL(d, V_MUL(V_MUL(V_SET1(-MIRAS__HALF_ROOT), v), V_MUL(s, V_SUB(one, s))));
           break;
       }
-      V_STORE_N(dy + i, d, left);
-      V_STORE_N(doffset + i, V_ADD(V_LOAD_N(doffset + i, left), d), left);
+      V_STORE_N(dy + at, d, left);
+      sum = V_ADD(sum, d);
     }
+    V_STORE_N(doffset + i, sum, left);
+    if (form == MIRAS__GATE_RATE) V_STORE_N(dc + i, sum_c, left);
   }
 }
 #undef MIRAS__HALF_ROOT
@@ -8137,7 +8133,6 @@ static const miras__kernels MIRAS__FN(kernels) = {
 #undef V_LOGB
 #undef V_FRACTION
 #undef V_TRANSPOSE4
-#undef MIRAS__FOLLOWS
 #undef MIRAS__READS
 #undef MIRAS__ISA
 #endif   /* region B */
@@ -8358,34 +8353,34 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1)},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 1),
-    MIRAS__R(step, 2)},
+    MIRAS__R(step, 0.2f)},
    {MIRAS__R(step, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1)},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 1),
-    MIRAS__R(step, 0.5f)},
+    MIRAS__R(step, 0.05f)},
    {MIRAS__R(step, 0.1f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f)},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.015625f, 0.5f),
-    MIRAS__R(step, 0.1f)},
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.00390625f, 0.5f),
+    MIRAS__R(step, 0.01f)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 4)},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f)},
+    MIRAS__FORGET(0.00390625f, 0.5f), MIRAS__R(step, 0.001f)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.02f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(threshold, 1)},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(threshold_gate, MIRAS_GATE_HEAD), MIRAS__R(sharpness, 2),
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.1f)},
+    MIRAS__FORGET(0.00390625f, 0.5f), MIRAS__R(step, 0.005f)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.2f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__W(inner_norm, 1)},
    {MIRAS__W(chunk, 16), MIRAS__W(inner_residual, 1), MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 1)},
+    MIRAS__FORGET(0.00390625f, 0.5f), MIRAS__R(step, 0.05f)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
 };
 #undef MIRAS__FIELD
@@ -8486,13 +8481,14 @@ struct miras_memory {
 /* Lay out a memory over a; with a->base NULL only the size is found. */
 static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__plan *p) {
   size_t states = 0;
+  int spare;
   if (!miras__mul(p->sequence_state, (size_t)p->d.batch, &states)) a->ok = 0;
   m->params = (float *)miras__take(a, p->params, sizeof(float));
   m->state = (float *)miras__take(a, states, sizeof(float));
   m->scratch = (float *)miras__take(a, p->scratch, sizeof(float));
   m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
-  m->spare = (float *)miras__take(a, p->mapped || (p->exact && p->d.chunk > 1) ? p->weights : 0,
-                                  sizeof(float));
+  spare = p->mapped || (p->engine == MIRAS__RUN_EXACT && p->d.chunk > 1);
+  m->spare = (float *)miras__take(a, spare ? p->weights : 0, sizeof(float));
   m->state_bytes = states * sizeof(float);
 }
 
@@ -8863,7 +8859,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
           kernels->link(&m->plan, m->spare, w, inv);
           w = m->spare;
         }
-      } else if (m->plan.exact && m->plan.d.chunk > 1) {
+      } else if (m->plan.engine == MIRAS__RUN_EXACT && m->plan.d.chunk > 1) {
         kernels->head_weights(&m->plan, m->spare, head, miras__position(state), m->scratch);
         w = m->spare;
       }

@@ -6,7 +6,7 @@
 # linear-attention, gated-deltanet, titans, moneta, yaad and memora at equal parameter count with
 # the defaults of `lm train` (width 128, 2 layers, 5000 steps, characters), in windows of 64 (batch
 # 32) and of 256 (batch 8), so that every step sees 2048 tokens. Perceptron memories have 4 heads,
-# matrices 2, a matrix of the same width holds less. The last 10 % of the text is validation.
+# others 2, because a matrix of the same width holds less. The last 10 % of the text is validation.
 # A run is skipped when its result exists in OUT, so an interrupted benchmark goes on where it was.
 #
 #   OUT      where runs are kept           bench/out
@@ -43,7 +43,7 @@ limit=650000
 
 mkdir -p "$OUT" "$(dirname "$RESULT")"
 $CC -O2 examples/lm.c -o "$OUT/lm" -lm
-[ "$MODELS" != all ] || MODELS=$("$OUT/lm" models | awk 'NR > 1 || $1 != "name" {print $1}')
+[ "$MODELS" != all ] || MODELS=$("$OUT/lm" models | awk 'NR > 1 {print $1}')
 
 heads() { # MODEL
   case $1 in
