@@ -153,7 +153,16 @@ HELP int has_logits(const miras_desc *d) {
 
 static float logit_spread = 1.5f; /* of those */
 
+/* Draw decays from the ends of their range too: 0, numbers too small for a normal float, 1. */
+static int edge_decays;
+
 HELP void tensor_set(tensor *t, size_t i, float value) { t->d[i] = (double)(t->f[i] = value); }
+
+HELP void draw_edges(tensor *t) {
+  static const float ends[] = {0.0f, 1e-45f, 1e-39f, 1e-20f, 0.5f, 1.0f, 1.0f};
+  for (size_t i = 0; i < t->count; i++)
+    if (below(4) == 0) tensor_set(t, i, ends[below((int)(sizeof ends / sizeof *ends))]);
+}
 
 /* Parameters after the initial memory: gain and bias of the inner norm, row rates, and the raw
  * diagonal of Newton. */
@@ -185,6 +194,11 @@ HELP void data_new(data *x, const miras_desc *given, int T, uint64_t seed) {
   x->in[MOMENTUM] = tensor_new(rows * x->per[MOMENTUM], 0.1f, 0.7f);
   x->in[THRESHOLD] = tensor_new(rows * x->per[THRESHOLD], 0.6f * d.threshold, 1.4f * d.threshold);
   x->in[VALUE_KEEP] = tensor_new(rows * x->per[VALUE_KEEP], keep, 1.0f);
+  if (edge_decays) {
+    draw_edges(&x->in[KEEP]);
+    draw_edges(&x->in[VALUE_KEEP]);
+    draw_edges(&x->in[MOMENTUM]);
+  }
   x->in[ERASE] = tensor_new(rows * x->per[ERASE], -1.0f, 1.0f);
   x->in[REPLACE] = tensor_new(rows * x->per[REPLACE], -0.2f, 0.2f);
   unit_rows(&x->in[ERASE], n); /* a = -u; b = rate u and a little else: I + b a' stays calm */

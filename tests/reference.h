@@ -540,7 +540,7 @@ REF void ref_divergence(const miras_desc *d, double *W, const double *F, size_t 
       low = top - by;
       for (size_t i = 0; i < count; i++)
         sum += W[first + i * stride] * ref_ginv(d->retention, F[first + i * stride] - low);
-      if (sum > c) break;
+      if (!(sum <= c)) break; /* also when it is not a number */
     }
   }
   for (double by = 1.0;; by *= 2.0) {
@@ -548,7 +548,7 @@ REF void ref_divergence(const miras_desc *d, double *W, const double *F, size_t 
     high = low + by;
     for (size_t i = 0; i < count; i++)
       sum += W[first + i * stride] * ref_ginv(d->retention, F[first + i * stride] - high);
-    if (sum < c) break;
+    if (!(sum >= c)) break;
   }
   for (int n = 0; n < 200; n++) {
     double sum = 0.0;

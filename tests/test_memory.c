@@ -644,6 +644,145 @@ static void test_gradient_exact(void **state) {
   gradient_finish();
 }
 
+/* Gates that keep nothing, everything, or less than a normal float can say: forward and gradients,
+ * with every gate its own number. Momentum has a gate like them. */
+static void test_decays(void **state) {
+  static const int shapes[] = {1, 2, SHAPE_GATED, SHAPE_VECTOR};
+  uint64_t variant = 400000;
+  (void)state;
+  gradient_start();
+  refused = accepted = 0;
+  worst_forward = 0.0;
+  edge_decays = 1;
+  for (int kind = 0; kind < 5; kind++)
+    for (int c = 0; c < COUNT(chunks); c++)
+      for (int n = 0; n < 12; n++) {
+        miras_desc d = exact_cell(kind, chunks[c], variant += variant % 3 == 2 ? 2 : 1);
+        if (d.retention == MIRAS_RETAIN_ALL || d.value_gate) continue;
+        if (!d.keep_gate) d.keep_gate = n % 2 && kind != 4 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+        d = tidy(d);
+        check_forward(&d, 3 * chunks[c] + 2, variant);
+        check_gradient(&d, 0, chunks[c] + 4, variant, 8);
+      }
+  for (int s = 0; s < COUNT(shapes); s++)
+    for (int retention = MIRAS_RETAIN_L2; retention < MIRAS_RETENTION_COUNT; retention++)
+      for (int c = 0; c < 2; c++)
+        for (int algorithm = 0; algorithm < 2; algorithm++) {
+          miras_desc d = cell(shapes[s], MIRAS_L2, (miras_retention)retention,
+                              (miras_algorithm)algorithm, chunks[c], ++variant);
+          if (retention == MIRAS_RETAIN_LQ || retention == MIRAS_RETAIN_LQ_PNORM)
+            continue; /* they divide by the norm of what is kept */
+          d.inner_norm = 0;
+          if (!d.keep_gate) d.keep_gate = MIRAS_GATE_HEAD;
+          if (algorithm == MIRAS_MOMENTUM) d.momentum_gate = MIRAS_GATE_HEAD;
+          d = tidy(d);
+          check_forward(&d, 2 * chunks[c] + 3, variant);
+          check_gradient(&d, 0, chunks[c] + 4, variant, 6);
+        }
+  edge_decays = 0;
+  printf("  decays of 0, denormals and 1: %d descriptors, forward %.2e\n", accepted, worst_forward);
+  if (accepted < 100 / MIRAS_TEST_SHARE) failed("only %d descriptors", accepted);
+  gradient_finish();
+}
+
+/* More tokens in a call than 16 bits can count: every row of the table, one call against two that
+ * are cut where such a count would turn over, outputs to the bit and gradients; what is exact also
+ * against the reference. */
+static void test_long(void **state) {
+  const int T = 65600, cut = 65536;
+  double worst = 0.0;
+  (void)state;
+  start();
+  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    data x, part[2];
+    miras_desc d;
+    miras_memory *m;
+    miras_tokens tokens;
+    miras_token_grads g;
+    float *y[2], *tape[3], *dparams[2], *dstate, *dx[2][INPUTS];
+    miras_preset(&d, (miras_kind)kind);
+    d.key_dim = d.value_dim = 4;
+    d.chunk = 16;
+    if (d.architecture == MIRAS_PAIRS) d.window = 32;
+    if (kind % 2) d.chunk = d.architecture == MIRAS_MLP ? 4 : 1;
+    if (d.retention == MIRAS_RETAIN_LQ) d.forget = 0.0f; /* what forgets A for so long blows W up */
+    if (d.retention == MIRAS_RETAIN_LQ) d.forget = 0.0f; /* W grows as A is forgotten */
+    if (!my_share()) continue;
+    data_new(&x, &d, T, 600 + (uint64_t)kind);
+    m = open_memory(&x);
+    if (m == NULL) {
+      failed("not opened: %s", label(&d));
+      data_free(&x);
+      continue;
+    }
+    part[0] = data_cut(&x, 0, cut);
+    part[1] = data_cut(&x, cut, T);
+    for (int i = 0; i < 2; i++) {
+      y[i] = (float *)zeros(x.dy.count, sizeof(float));
+      dparams[i] = (float *)zeros(x.params.count, sizeof(float));
+      for (int j = 0; j < INPUTS; j++) dx[i][j] = (float *)zeros(x.in[j].count, sizeof(float));
+    }
+    dstate = (float *)zeros(miras_dstate_size(m), sizeof(float));
+    tape[0] = (float *)zeros(miras_tape_size(m, T), sizeof(float));
+    tape[1] = (float *)zeros(miras_tape_size(m, cut), sizeof(float));
+    tape[2] = (float *)zeros(miras_tape_size(m, T - cut), sizeof(float));
+    tokens = data_tokens(&x);
+    if (miras_forward(m, &tokens, y[0], tape[0]) != MIRAS_OK) failed("forward: %s", label(&d));
+    g = data_grads(&x, dx[0]);
+    if (miras_backward(m, &tokens, tape[0], x.dy.f, &g, dparams[0], NULL) != MIRAS_OK)
+      failed("backward: %s", label(&d));
+    miras_memory_reset(m);
+    for (int i = 0; i < 2; i++) {
+      tokens = data_tokens(&part[i]);
+      miras_forward(m, &tokens, y[1] + (i ? (size_t)cut * x.out : 0), tape[1 + i]);
+    }
+    for (int i = 1; i >= 0; i--) {
+      float *at[INPUTS];
+      tokens = data_tokens(&part[i]);
+      for (int j = 0; j < INPUTS; j++) at[j] = dx[1][j] + (i ? (size_t)cut * x.per[j] : 0);
+      g = data_grads(&x, at);
+      miras_backward(m, &tokens, tape[1 + i], part[i].dy.f, &g, dparams[1], dstate);
+    }
+    if (!same_bits(y[0], y[1], x.dy.count)) failed("two calls say something else: %s", label(&d));
+    for (int i = 0; i <= INPUTS; i++) {
+      const float *one = i < INPUTS ? dx[0][i] : dparams[0];
+      const float *two = i < INPUTS ? dx[1][i] : dparams[1];
+      const size_t count = i < INPUTS ? x.in[i].count : x.params.count;
+      double *wide = (double *)ref_zeros(count), error;
+      for (size_t j = 0; j < count; j++) wide[j] = (double)one[j];
+      error = error_of(two, wide, count);
+      if (!(error <= 1e-5))
+        failed("two calls give another gradient of %s, by %.2e: %s",
+               i < INPUTS ? input_names[i] : "the parameters", error, label(&d));
+      free(wide);
+    }
+    if (ref_exact(&x.d)) {
+      ref_memory r;
+      const ref_tokens reference = data_reference(&x);
+      double *expected = (double *)ref_zeros(x.dy.count), error;
+      ref_open(&r, &x.d, x.params.d);
+      ref_forward(&r, &reference, expected, NULL);
+      error = error_of(y[0], expected, x.dy.count);
+      if (error > worst) worst = error;
+      if (!(error <= FORWARD)) failed("y off by %.2e: %s", error, label(&d));
+      ref_close(&r);
+      free(expected);
+    }
+    for (int i = 0; i < 2; i++) {
+      for (int j = 0; j < INPUTS; j++) free(dx[i][j]);
+      free(y[i]);
+      free(dparams[i]);
+      data_free(&part[i]);
+    }
+    for (int i = 0; i < 3; i++) free(tape[i]);
+    free(dstate);
+    miras_memory_close(m);
+    data_free(&x);
+  }
+  printf("  %d tokens in a call: largest error of the exact rows %.2e\n", T, worst);
+  finish();
+}
+
 /* With a gradient flowing in from later calls and out to earlier ones. */
 static void test_gradient_state(void **state) {
   uint64_t variant = 0;
@@ -1216,6 +1355,8 @@ int main(void) {
     cmocka_unit_test(test_step),
     cmocka_unit_test(test_gradient_grid),
     cmocka_unit_test(test_gradient_exact),
+    cmocka_unit_test(test_decays),
+    cmocka_unit_test(test_long),
     cmocka_unit_test(test_gradient_state),
     cmocka_unit_test(test_gradient_more),
     cmocka_unit_test(test_gradient_chained),
