@@ -10,6 +10,7 @@
 # largest entry, and at the end "N passed, N failed"; the exit status is 0 only if nothing failed.
 #   ONLY=text   only the rows whose name contains the text
 #   CC=cc       the compiler of miras.h
+#   PROGRAM=tests/peers.py   what to run there; bench/peers.sh says another
 #   PYTHON=     the Python of the environment, 3.10 or later (default: python3)
 set -u
 LC_ALL=C
@@ -57,5 +58,5 @@ printf '%s\n' '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' |
   "$cc" -O2 -shared -fPIC -x c -I "$root" - -o "$folder/libmiras.so" -lm || exit 2
 "$cc" "$root/tests/peers.c" -o "$folder/layout" && "$folder/layout" >"$folder/layout.txt" || exit 2
 
-exec "$venv/bin/python" -B "$root/tests/peers.py" "$folder/libmiras.so" "$folder/layout.txt" \
-  "$("$cc" --version | head -n 1), -O2"
+exec "$venv/bin/python" -B "$root/${PROGRAM:-tests/peers.py}" "$folder/libmiras.so" \
+  "$folder/layout.txt" "$("$cc" --version | head -n 1), -O2"

@@ -437,8 +437,8 @@ else
   cell "$gcc" c99 -DMIRAS_NO_STDIO
 fi
 
-# Every example compiles with the one command that it promises.
-for file in examples/*.c; do
+# Every example and benchmark compiles with the one command that it promises.
+for file in examples/*.c bench/*.c; do
   [ -f "$file" ] || continue
   job "compiles: $file" "$gcc -O1 -Wall -Wextra -Werror '$file' \
 -o '$build/bin/example_$(basename "$file" .c)' -lm -lpthread"
