@@ -21,7 +21,7 @@
 
        int main(void) {
          float key[8] = {0.6f, 0.8f}, value[2] = {0.5f, -0.25f}, out[2];
-         char why[160];
+         char why[256];
          miras_memory *m;
          miras_desc d;
          int i;
@@ -127,12 +127,13 @@
                     (Moneta), a softmax that keeps every slice on a simplex (Memora), a sigmoid, a
                     threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
-                    persists over several tokens; the implicit step; or no steps at all: the exact
+                    persists over several tokens; the implicit step; or no steps at all: the
                     minimiser over all pairs so far (MIRAS_NEWTON).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
    take a preset, change a field, and ask miras_memory_size whether the result means something. It
-   refuses with a sentence rather than ignore a field.
+   refuses with a sentence rather than ignore a field. (One kind of field may rest: the constant of
+   a gate that comes with the tokens. Inside a model it says where that gate begins.)
 
    THE RECURRENCE. For a token with key k, value v, query q and gates keep (alpha), step (eta),
    momentum (theta), threshold (delta):
@@ -147,23 +148,26 @@
    order = MIRAS_DECAY_FIRST (Gated DeltaNet) takes the error at alpha A instead of at A.
 
    GATES. Each of the four is one constant of the descriptor, or one number per token and head
-   (MIRAS_GATE_HEAD), or one per channel (MIRAS_GATE_CHANNEL): of the key for the decay of exact
-   matrix memories, of the value for vectors and perceptrons. Inside a model the network computes
-   them from the token. Gates are not checked per token: keep and momentum belong in 0..1, step and
-   threshold above 0. Memories with an inner norm want keep near 1 (0.98 and up on average): at 0.9
-   the weights shrink within tens of tokens until the norm divides by almost nothing, and gradients
-   become noise.
+   (MIRAS_GATE_HEAD). All but momentum can be one per channel (MIRAS_GATE_CHANNEL): of the key for
+   the decay of exact matrix memories, of the value for vectors and perceptrons. Inside a model the
+   network computes them from the token. Gates are not checked per token: keep and momentum belong
+   in 0..1, step and threshold above 0. Memories with an inner norm want keep near 1 (0.98 and up on
+   average): at 0.9 the weights shrink within tens of tokens until the norm divides by almost
+   nothing, and gradients become noise.
 
-   ENGINES. A matrix memory with the dot product or L2, without link and momentum, is linear in its
-   state and is run exactly, chunk by chunk (room @50): the chunk is only a schedule, which turns
-   its tokens into matrix products. Everything else runs in the frozen-gradient engine (room @51):
-   the C tokens of a chunk take their gradients at the weights of the chunk's start, which again
-   turns the chunk into a few matrix products. Decay, momentum and step still act token by token,
-   and a link is applied when its chunk closes. For chunk 1 this is the recurrence above, to the
-   letter. For C > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with
-   chunk 16, and does, because the state remembers the chunk's start and where in the chunk it is.
-   (A matrix whose chunk shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its
-   own has chunk 1 and learns from its first write.
+   ENGINES. A matrix memory with the dot product or L2, MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2 and no
+   momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk is only
+   a schedule, which turns its tokens into matrix products. Everything else runs in the
+   frozen-gradient engine (room @51): the C tokens of a chunk take their gradients at the weights of
+   the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
+   step still act token by token, and a link is applied when its chunk closes. Until then a read
+   sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will be A
+   less a threshold; of other links (p-norm, softmax in logits, sigmoid, f-divergences, custom) it
+   sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For C > 1 the
+   chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and does,
+   because the state remembers the chunk's start and where in the chunk it is. (A matrix whose chunk
+   shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its own has chunk 1 and
+   learns from its first write.
 
    Two choices have engines of their own. MIRAS_NEWTON (room @53) keeps the sums of eta k k' and of
    eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
@@ -177,6 +181,8 @@
    the memory's own learning steps: for keys, values, queries, gates, the initial memory, and the
    state that came in. The adjoint of each formula stands directly below the formula. Where a
    formula has a corner (Huber, L_p with p < 2), the derivative of the branch taken is used.
+   MIRAS_NEWTON has the derivative of the minimiser itself, which is that of its output as far as
+   the iterations have converged: a small ridge under many keys alike needs more of them.
 
    MODELS. miras_model is an embedding, then blocks, then a norm and the head, which shares the
    embedding's matrix unless untied. One block, with h the RMS norm of its input x:
@@ -199,7 +205,8 @@
    WHAT IT DOES NOT DO
      - no GPU in this header, no half precision, no quantised weights: 32-bit floats on the CPU
      - no mixture of layer types within a model, and of a published layer only what its memory is:
-       no rotary positions, no token shift, no output norm or gate but the ones above
+       no rotary positions, no token shift, no grouped heads, no persistent tokens, no output norm
+       or gate but the ones above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
      - no threads, no allocation, no printing, no files behind your back
@@ -225,7 +232,8 @@
      memory remain.
 
    MIRAS_MALLOC(bytes), MIRAS_FREE(pointer)   Replace malloc and free for the *_open calls without
-     an allocator. Both or neither. The *_init calls use neither.
+     an allocator, and for the calls with paths on objects that have none. Both or neither. The
+     *_init calls use neither.
 
    MIRAS_ASSERT(condition)   Checks of the library's own logic; default assert, so NDEBUG removes
      them. Wrong arguments never end here: they get a result.
@@ -256,17 +264,19 @@
 
    MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
    alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
-   training step, not a token. Objects hold pointers into their buffer and must not be moved, but
-   their STATE is a flat block without pointers: memcpy takes a snapshot, memcpy brings it back. A
-   state of zeros is the state after a reset. It belongs to a descriptor, and for chunk > 1 to the
+   training step, not a token. (Loading from and saving to a path borrow room while they run; the
+   *_from and *_to forms need none.) Objects hold pointers into their buffer and must not be moved,
+   but their STATE is a flat block without pointers: memcpy takes a snapshot, memcpy brings it back.
+   A state of zeros is the state after a reset. It belongs to a descriptor, and for chunk > 1 to the
    same build on a machine of the same byte order; use *_save to move it elsewhere.
 
    THREADS. The header starts none. A model takes a miras_parallel, three fields that connect it to
    your job system; miras_pool is one ready-made. Calls that only read an object (sessions reading
    their model, miras_kind_name, the views) may run at the same time; calls that change an object
-   need it to themselves. Different sessions of one model may run on different threads while nobody
-   trains it. The only global is the cached choice of instruction set, an atomic that every thread
-   would set to the same value.
+   need it to themselves, and so do miras_read and miras_memory_norm, which work in its scratch.
+   Different sessions of one model may run on different threads while nobody trains it. The only
+   global is the cached choice of instruction set, an atomic that every thread would set to the same
+   value.
 
    NUMERICS. What can be relied on:
 
@@ -297,9 +307,11 @@
    FILES. A model is a safetensors file: little-endian 32-bit floats under the names of the views,
    the descriptor and a checksum in __metadata__; other programs can read it as it is. With
    MIRAS_SAVE_TRAINING the optimizer's moments and step count are in it, and training continues to
-   the bit. A memory or session is a block of its own with a checksum. Loading checks every size and
-   sum against the object before it writes the first byte, so damage is an error and never half a
-   model. Saving to a path writes a neighbour and renames it. */
+   the bit: from a save between two steps, with the same seed and dropout, which
+   miras_model_open_file takes from the file. A memory (outer parameters and state) or a session
+   (state) is a block of its own with a checksum. Loading checks every size and sum against the
+   object before it writes the first byte, so damage is an error and never half a model. Saving to
+   a path writes a neighbour and renames it; nothing is forced out to the disk. */
 
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -386,7 +398,7 @@ extern "C" {
   X(MIRAS_ERR_SIZE, "the buffer is smaller than the size function asked for")             \
   X(MIRAS_ERR_IO, "a file could not be opened, read or written")                          \
   X(MIRAS_ERR_FORMAT, "the bytes are not a valid file of this kind, or are damaged")      \
-  X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another shape")         \
+  X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another descriptor")         \
   X(MIRAS_ERR_STATE, "the call is not possible at this point of the sequence")
 
 typedef enum miras_result {
@@ -421,7 +433,7 @@ typedef enum miras_kind {
   MIRAS_KDA,               /* decay per key channel, then a step           Kimi Team 2025       */
   MIRAS_RWKV7,             /* erases and writes with different keys        Peng 2025            */
   MIRAS_MESA,              /* least squares over all pairs, exactly        von Oswald 2025      */
-  MIRAS_SOFTMAX_ATTENTION, /* the pairs themselves                         Vaswani 2017         */
+  MIRAS_SOFTMAX_ATTENTION, /* the last 1024 pairs: see `window`            Vaswani 2017         */
   MIRAS_SLIDING_WINDOW,    /* the last 64 pairs                            Beltagy 2020         */
   MIRAS_TTT_LINEAR,        /* matrix behind a layer norm, mini-batch steps Sun 2024             */
   MIRAS_TTT_MLP,           /* two-layer perceptron, mini-batch steps       Sun 2024             */
@@ -488,8 +500,8 @@ typedef enum miras_retention {
 typedef enum miras_algorithm {
   MIRAS_GRADIENT_DESCENT,  /* u_t = eta_t g_t                                                    */
   MIRAS_MOMENTUM,          /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t     */
-  MIRAS_IMPLICIT,          /* exact minimiser of |S - S'|^2 + eta l(S): for L2 on a matrix the step
-                              eta / (1 + eta k.k) (Longhorn)                                     */
+  MIRAS_IMPLICIT,          /* exact minimiser of 1/2 |S - S'|^2 + eta l(S): for L2 on a matrix the
+                              step eta / (1 + eta k.k) (Longhorn)                                */
   MIRAS_NEWTON,            /* exact minimiser over all pairs so far, by conjugate gradients: matrix
                               and L2 (Mesa layer)                                                */
   MIRAS_ALGORITHM_COUNT
@@ -523,10 +535,12 @@ typedef enum miras_gate {
   MIRAS_GATE_HEAD,         /* one number per token and head: [batch, T, heads]                   */
   MIRAS_GATE_CHANNEL,      /* one per token, head and channel. Matrix memories that run exactly:
                               keep only, per feature of the key, [batch, T, heads, features].
-                              Vector and perceptron memories (up to two layers, or gated): per
-                              channel of the value, [batch, T, heads, value_dim], acting on the
-                              outputs of the last layer and, when deeper than one, on the inputs
-                              of the first, which needs key_dim = value_dim                      */
+                              Vector and perceptron memories (up to two layers, or gated), by
+                              plain gradient descent: keep and step per channel of the value,
+                              [batch, T, heads, value_dim], acting on the outputs of the last
+                              layer and, when deeper than one, on the inputs of the first, which
+                              needs key_dim = value_dim; the threshold of every coordinate of the
+                              error. Momentum has none                                           */
   MIRAS_GATE_COUNT
 } miras_gate;
 
@@ -564,21 +578,23 @@ typedef struct miras_desc {
   miras_retention retention;
   miras_algorithm algorithm;
   miras_order order;
-  int batch;               /* sequences side by side, each with its own state; 0 -> 1            */
-  int heads;               /* independent memories per sequence; 0 -> 1                          */
+  int batch;               /* sequences side by side, each with its own state, 1..2^20; 0 -> 1   */
+  int heads;               /* independent memories per sequence, 1..65536; 0 -> 1                */
   int key_dim;             /* width of keys and queries of one head, 1..4096; no default         */
   int value_dim;           /* width of values and outputs of one head, 1..4096; 0 -> key_dim     */
-  int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (matrix, dot or L2, no
-                              link, no momentum; pairs; Newton): only a schedule, how many tokens
-                              are worked on together. All others: tokens that share one anchor,
+  int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (ENGINES in room @01; pairs
+                              and Newton too): only a schedule, how many tokens are worked on
+                              together. All others: tokens that share one anchor,
                               and part of the model; 1: every gradient at its own weights        */
   int depth;               /* MLP: layers, 1..4; 0 -> 2                                          */
-  int expansion;           /* MLP: hidden width = expansion * key_dim, 1..16; 0 -> 4             */
-  miras_activation activation; /* MLP: between the layers                                        */
-  int inner_norm;          /* MLP: 1 puts a layer norm (learned gain and bias) on the output     */
-  int inner_residual;      /* MLP: 1 adds the input; needs value_dim = key_dim                   */
-  int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); they do
-                              not decay                                                          */
+  int expansion;           /* MLP of 2 to 4 layers, gated MLP: hidden width = expansion * key_dim,
+                              1..16; 0 -> 4                                                      */
+  miras_activation activation; /* of those: between the layers                                   */
+  int inner_norm;          /* MLP, gated MLP: 1 puts a layer norm (learned gain and bias) on the
+                              output                                                             */
+  int inner_residual;      /* MLP, gated MLP: 1 adds the input; needs value_dim = key_dim        */
+  int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); needs
+                              MIRAS_RETAIN_ALL                                                   */
   miras_feature feature;   /* matrix memories: the map of keys and queries                       */
   int normalise;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
@@ -589,36 +605,43 @@ typedef struct miras_desc {
                               the read follows the last (DeltaProduct)                           */
   int separate_erase;      /* matrix, L2: 1 takes what is erased and where from tokens.erase (a) and
                               tokens.replace (b) instead of the key: S_t = diag(alpha) S_(t-1) +
-                              b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate)       */
+                              b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate); needs
+                              gradient descent, steps 1, no feature map, MIRAS_ERROR_FIRST       */
   int diagonal;            /* matrix, implicit: 1 keeps only the diagonal of the erase, as the code
-                              released with Longhorn: S <- diag(1 - D k^2) S + D k v',
-                              D = eta/(1 + eta k.k)                                              */
+                              released with Longhorn (there with an eta per channel): S <-
+                              diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k)                  */
   int row_rates;           /* 1 scales the steps of a chunk as its token t (0-based) sees them by
-                              max(1/(t+1) + rho_t, 0), with rho [chunk] an outer parameter (TTT) */
-  int window;              /* pairs: how many the memory holds, 1..2^20; 0 -> 1024               */
+                              max(1/(t+1) + rho_t, 0), with rho [chunk] an outer parameter (TTT);
+                              needs MIRAS_RETAIN_ALL, gradient descent and the frozen engine     */
+  int window;              /* pairs: how many the memory holds, 1..2^20; 0 -> 1024. As many as the
+                              longest sequence make it full attention                            */
   int iterations;          /* Newton: most steps of conjugate gradients, 1..256; 0 -> 30         */
-  float tolerance;         /* Newton: stop when |residual|^2 <= tolerance |query|^2; 0 -> 1e-12  */
+  float tolerance;         /* Newton: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
+                              0 -> 1e-12                                                         */
   float ridge;             /* Newton: initial value of the outer parameter lambda [heads, features]
-                              on the diagonal, > 0; 0 -> 1                                       */
+                              on the diagonal, 1e-6..1e6; 0 -> 1                                 */
   miras_gate keep_gate;    /* alpha, what a step keeps of the state                              */
   miras_gate step_gate;    /* eta, how far a step goes                                           */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
-  miras_gate threshold_gate;  /* delta of the Huber family                                       */
-  miras_gate value_gate;   /* matrix, dot product: MIRAS_GATE_CHANNEL decays the value channels too:
-                              S <- diag(keep) S diag(value_keep) (DFW); else 0                   */
+  miras_gate threshold_gate;  /* delta of the Huber family, shift-robust and custom biases       */
+  miras_gate value_gate;   /* matrix, dot product, MIRAS_RETAIN_L2: MIRAS_GATE_CHANNEL decays the
+                              value channels too: S <- diag(keep) S diag(value_keep) (DFW)       */
   float forget;            /* constant keep gate: alpha = 1 - forget, 0..1                       */
   float forget_ratio;      /* head h forgets forget * forget_ratio^h, 0..1; 0 -> 1               */
   miras_slopes slopes;     /* other published families of constant keep gates                    */
-  int layer, layers;       /* slopes: which layer of how many the memory is, 0-based; layers 0 -> 1.
-                              A model sets them                                                  */
-  float step;              /* constant step gate, > 0; 0 -> 1                                    */
+  int layer, layers;       /* slopes: which layer of how many (1..65536) the memory is, 0-based;
+                              layers 0 -> 1. A model sets them                                   */
+  float step;              /* constant step gate, 1e-8..1e4; 0 -> 1                              */
   float momentum;          /* constant momentum gate, 0..1                                       */
-  float threshold;         /* constant threshold, > 0; 0 -> 1                                    */
+  float threshold;         /* constant threshold, 1e-6..1e30; 0 -> 1                             */
   float p;                 /* exponent of the L_p biases, 1..8; 0 -> 3                           */
   float q;                 /* exponent of the L_q retentions, 1..8; 0 -> 4                       */
   float sharpness;         /* nu of tanh(nu r), 0.1..100; 0 -> 10                                */
-  float simplex;           /* c: slices of KL and f-divergence memories sum to it, > 0; 0 -> 1   */
-  int simplex_whole;       /* simplex slices: 0 one per channel, 1 one per weight matrix         */
+  float simplex;           /* c: slices of KL and f-divergence memories sum to it, 1e-3..1e6;
+                              0 -> 1                                                             */
+  int simplex_whole;       /* simplex slices: 0 one per channel (of the key for first layers, of the
+                              value for last ones; layers between are one), 1 one per weight
+                              matrix; vectors need 1                                             */
   int simplex_logits;      /* KL, chunk > 1: 0 as in the paper, the first token of a chunk exactly
                               and the others linear in W (eq. 30-32); 1 linear in the logits. At
                               chunk 1 both are the same                                          */
@@ -634,7 +657,8 @@ typedef struct miras_desc {
  *   key, query [batch, T, heads, key_dim]; value [batch, T, heads, value_dim];
  *   gates [batch, T, heads] or [batch, T, heads, channels], NULL when the descriptor says constant.
  *   With steps > 1: key [batch, T, heads, steps, key_dim], value [batch, T, heads, steps,
- *   value_dim], step [batch, T, heads, steps]; queries and other gates as without.
+ *   value_dim], step [batch, T, heads, steps] or [.., steps, channels]; queries and other gates as
+ *   without.
  *   value_keep, erase, replace: where the descriptor asks for them, else NULL.
  * keep and momentum lie in 0..1, step and threshold are positive; nothing is checked per token. */
 typedef struct miras_tokens {
@@ -645,15 +669,16 @@ typedef struct miras_tokens {
   const float *erase, *replace;                        /* [batch, T, heads, key_dim]             */
 } miras_tokens;
 
-/* Gradients in the shapes of miras_tokens; overwritten; NULL where not wanted. */
+/* Gradients in the shapes of miras_tokens; overwritten; a member is NULL where not wanted. */
 typedef struct miras_token_grads {
   float *key, *value, *query;
   float *keep, *step, *momentum, *threshold;
   float *value_keep, *erase, *replace;
 } miras_token_grads;
 
-/* Where memory comes from. free receives the size that alloc was asked for. alloc may return NULL.
- * Memory must be aligned as malloc aligns it; the library aligns further by itself. */
+/* Where memory comes from. free receives the size that alloc was asked for; NULL frees nothing, as
+ * an arena would have it. alloc may return NULL. Memory must be aligned as malloc aligns it; the
+ * library aligns further by itself. */
 typedef struct miras_allocator {
   void *(*alloc)(size_t bytes, void *user);
   void (*free)(void *pointer, size_t bytes, void *user);
@@ -673,7 +698,7 @@ typedef struct miras_parallel {
 /* What a layer of a model makes of keys and queries after their convolutions. */
 typedef enum miras_keys {
   MIRAS_KEYS_UNIT,         /* both scaled to length 1 per head                                   */
-  MIRAS_KEYS_RMS,          /* both scaled to length sqrt(key_dim): attention                     */
+  MIRAS_KEYS_RMS,          /* both scaled to length sqrt(key_dim): attention, Longhorn           */
   MIRAS_KEYS_FREE,         /* both as they are                                                   */
   MIRAS_KEYS_COMPLEMENT,   /* query as it is, key = 1 - keep gate, without a projection of its own;
                               needs keep_gate MIRAS_GATE_CHANNEL               (HGRN2)           */
@@ -693,24 +718,32 @@ typedef enum miras_keep {
   MIRAS_KEEP_COUNT
 } miras_keep;
 
-/* A whole language model. Fill it with miras_model_preset. */
+/* A whole language model. Fill it with miras_model_preset. The learned gates are those of memory
+ * that are not MIRAS_GATE_CONSTANT. Each is made from a number g of a projection, whose offset lets
+ * it begin at the constant of the descriptor:
+ *   step        step sigmoid(g): begins at half of step, which it cannot exceed
+ *   threshold   threshold softplus(g), begins at threshold
+ *   keep        see miras_keep; begins at 1 - f, where f = forget * forget_ratio^h for head h, kept
+ *               in 1e-4..0.5; 1/64 if forget is 0
+ *   momentum    sigmoid(g), begins at momentum in 0.05..0.95
+ *   value keep  sigmoid(g), begins at 63/64 */
 typedef struct miras_model_desc {
-  miras_desc memory;       /* of every block; batch and seed are set by the model. The learned
-                              gates are those that are not MIRAS_GATE_CONSTANT                   */
+  miras_desc memory;       /* of every block; batch and seed are set by the model                */
   int vocab;               /* 2..2^24; no default                                                */
   int width;               /* of the residual stream, 1..65536; no default                       */
   int layers;              /* blocks, 1..256; no default                                         */
-  int hidden;              /* of the SwiGLU MLP; 0 -> 8/3 width, rounded up to a multiple of 8   */
+  int hidden;              /* of the SwiGLU MLP, 1..2^20; 0 -> 8/3 width, rounded up to a
+                              multiple of 8                                                      */
   int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
-  int gate_rank;           /* rank of the projections behind the memory's gates; 0 -> 32         */
+  int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32         */
   miras_keys keys;         /* what keys and queries are                                          */
   miras_keep keep;         /* how a learned keep gate is made; 0 when it is a constant           */
   int tied_step;           /* 1: the step gate is step * softplus(g) of the keep gate's own g (dt of
                               Mamba-2); needs MIRAS_KEEP_RATE and both gates per head            */
   int untied;              /* 1: the head has its own matrix instead of the embedding's          */
   float dropout;           /* 0..0.9, on both residual branches and the embedding, training only */
-  int batch;               /* largest batch of a training step; 0: a model for inference only    */
-  int context;             /* longest sequence of a training step                                */
+  int batch;               /* largest batch of a training step, 0..65536; 0: inference only      */
+  int context;             /* longest sequence of a training step, 1..2^24 with a batch          */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the model                    */
 } miras_model_desc;
@@ -748,7 +781,9 @@ typedef struct miras_session miras_session;
 
 /* ---- the table ---- */
 
-/* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0. */
+/* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0. Two
+ * rows have two pairs per token (steps 2: the DeltaProducts), and one takes tokens with erase and
+ * replace (RWKV-7), so not miras_write. */
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
@@ -760,7 +795,7 @@ MIRAS_API miras_kind miras_kind_find(const char *name);
 /* ---- one memory ---- */
 
 /* Bytes that miras_memory_init needs, or 0 with a sentence in why (may be NULL) that names the
- * field, its value and what is allowed. */
+ * field, its value and what is allowed, cut to why_size; 256 bytes hold every sentence. */
 MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_size);
 /* Build a memory in the caller's buffer (any alignment). NULL if d is wrong or bytes too few. */
 MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d);
@@ -771,27 +806,29 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
 
-/* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim],
- * value [batch, heads, value_dim]; with steps > 1 a token's pairs, key [batch, heads, steps,
- * key_dim] and value likewise. Returns the surprise: the attentional bias before the write (before
- * the first of the steps), averaged over batch and heads. Needs constant gates, no value_gate and
- * no separate_erase, which take tokens (else NaN, nothing written). */
+/* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
+ * [batch, heads, value_dim]; with steps > 1 a token's pairs, key [batch, heads, steps, key_dim] and
+ * value likewise. Returns the surprise: the attentional bias before the write (before the first of
+ * the steps), averaged over batch and heads; with normalise of the answer before it is divided, and
+ * where the chunk is part of the model at the chunk's start. Needs constant gates, no value_gate
+ * and no separate_erase, which take tokens (else NaN, nothing written). */
 MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
 /* miras_write and miras_read in one pass (the last bits may differ from the two calls'). */
 MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
                            const float *query, float *out);
-/* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten.
+/* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten. Key,
+ * value, query, y and what the descriptor asks for must be there when T > 0.
  * tape: NULL, or miras_tape_size(m, T) floats that miras_backward will need (states, and room to
  * work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a
  * sequence into calls gives the same bits. */
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y, float *tape);
-/* Floats of a tape for T tokens; 0 if the count does not fit. */
+/* Floats of a tape for T tokens; 0 if they do not fit into memory's addresses. */
 MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
 /* Exact gradient of what miras_forward computed. x and tape as in that call; dy like y.
- * dx: overwritten. dparams: += in the layout of miras_memory_params, or NULL; receives the
- * initial memory's part when the tape began at position 0.
+ * dx: overwritten, not NULL itself. dparams: += in the layout of miras_memory_params, or NULL;
+ * receives the initial memory's part when the tape began at position 0.
  * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
  * with respect to the state after the last token (which must lie on the chunk grid); out, with
@@ -809,7 +846,11 @@ MIRAS_API size_t miras_dstate_size(const miras_memory *m);
  * one after the other, with inner_bias each followed by its bias [out]; a gated perceptron has W_1,
  * W_2, W_3, a vector memory w [key_dim]. Newton: the initial G [heads, features, value_dim] (H
  * begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no optimizer can
- * make negative. Pairs: none, count is 0. A change holds from the next miras_memory_reset on. */
+ * make negative. Pairs: none, count is 0. With normalise the initial sum of phi(k) [features]
+ * follows each head's S, here and in dstate. Where there is a link these are the A that it maps; of
+ * f-divergences and of KL they are logits. At first matrices and vectors without a link are 0, and
+ * all else is random, perceptrons with variance 1/in. A change of the initial memory holds from the
+ * next miras_memory_reset on, of the others at once. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
 MIRAS_API void miras_memory_reset(miras_memory *m);
@@ -831,20 +872,24 @@ MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator);
 MIRAS_API void miras_model_close(miras_model *m);
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
-/* All parameters in one block, gradients in another of the same layout (NULL when batch is 0). */
+/* All parameters in one block, gradients in another of the same layout (NULL when batch is 0).
+ * count is the block's floats: between the views lie zeros that must stay so; what is learned is
+ * the sum of the views' counts. */
 MIRAS_API float *miras_model_params(miras_model *m, size_t *count);
 MIRAS_API float *miras_model_grads(miras_model *m);
 MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
 /* Mean cross entropy in nats of targets [batch, T] given tokens [batch, T]; a target of -1 is left
- * out. train 1 applies dropout and keeps what miras_model_backward needs. NaN if an argument is out
- * of range. T may be any length up to context; sequences start from the initial memory. */
+ * out, and the mean of none is 0. train 1 applies dropout and keeps what miras_model_backward
+ * needs. NaN if an argument is out of range. T may be any length up to context; sequences start
+ * from the initial memory. */
 MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const int32_t *targets,
                                  int batch, int length, int train);
 /* Add the gradient of the last miras_model_loss with train 1 to miras_model_grads. Once per such
  * call, and before any other: MIRAS_ERR_STATE otherwise. */
 MIRAS_API miras_result miras_model_backward(miras_model *m);
-/* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero.
- * Returns the gradient norm before clipping. */
+/* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
+ * the defaults, no decay, no clipping. Returns the gradient norm before clipping; if that is not
+ * finite only the gradients change, and no step is counted. NaN for a model without a batch. */
 MIRAS_API float miras_adamw(miras_model *m, const miras_adamw_options *o, float learning_rate);
 /* AdamW steps taken so far; part of a saved training state. */
 MIRAS_API uint64_t miras_model_steps(const miras_model *m);
@@ -860,39 +905,45 @@ MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_al
 MIRAS_API void miras_session_close(miras_session *s);
 /* Feed one token; logits [vocab] for the next, valid until the next call. NULL if out of range. */
 MIRAS_API const float *miras_session_step(miras_session *s, int32_t token);
-/* Feed count tokens, many at a time; logits after the last. */
+/* Feed count tokens, many at a time; logits after the last; NULL for none. */
 MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *tokens, size_t count);
-/* Feed count tokens and return the summed cross entropy in nats of targets [count]. */
+/* Feed count tokens and return the summed cross entropy in nats of targets [count], -1 left out;
+ * NaN if a token or target is out of range. */
 MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
                                      const int32_t *targets, size_t count);
 MIRAS_API void miras_session_reset(miras_session *s);
 MIRAS_API uint64_t miras_session_position(const miras_session *s);
 /* Flat, without pointers, as miras_memory_state. */
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
-/* Draw a token from logits [vocab]. */
+/* Draw a token from logits [vocab]; -1 if an argument is out of range. */
 MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling);
 
 /* ---- files ----
  * A model is a safetensors file: little-endian f32 tensors named as the views, the descriptor in
- * __metadata__. A memory or a session state is a small block of its own with a checksum. Loading
- * validates everything before it writes anything. The *_to and *_from forms work on memory;
+ * __metadata__. A memory's parameters and state, or a session's state (not its model), are a block
+ * of their own with a checksum. Loading validates everything before it writes anything, and takes
+ * a file only if the descriptors agree, in every constant and in the chunk, or it says
+ * MIRAS_ERR_MISMATCH; batch, context, seed and dropout of a model and the seed of a memory may
+ * differ. Callbacks are not in files. The *_to and *_from forms work on memory;
  * *_to returns the bytes needed and writes only when capacity suffices (0: more than size_t). */
 #define MIRAS_SAVE_TRAINING 1      /* AdamW's moments and step count too, to continue to the bit  */
 MIRAS_API size_t miras_model_save_to(const miras_model *m, int flags, void *buffer,
                                      size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
-/* Read the descriptor of a saved model; batch, context and parallel stay as they are in d. */
+/* Read the descriptor of a saved model; batch, context and parallel stay as they are in d, and
+ * memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size);
 #ifndef MIRAS_NO_STDIO
-/* Saving writes path.tmp and renames it, so path is always the old file or the whole new one. */
+/* Saving writes path.tmp and renames it, so path is always the old file or the whole new one (on
+ * Windows, if it is interrupted between the two, path.tmp). */
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
-/* Open the model that path describes, with the batch, context and parallel of training (may be
- * NULL: inference). result may be NULL. */
+/* Open the model that path describes, with the batch, context, parallel and memory.custom of
+ * training (may be NULL: inference, no callbacks). result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *training,
                                              const miras_allocator *allocator,
                                              miras_result *result);
@@ -2244,19 +2295,22 @@ static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   return miras__add(total, p->tape_once, &total) ? total : 0;
 }
 
-/* alpha of a constant keep gate for head h of layer l. */
-static float miras__constant_keep(const miras_desc *d, int head, int layer) {
+/* alpha of the constant keep gates of a layer: keep [heads]. */
+static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
   double heads = (double)d->heads, layers = (double)(d->layers ? d->layers : 1);
   float f = d->forget;
   int h;
-  if (!miras__decays(d->retention)) return 1;
-  if (d->slopes == MIRAS_SLOPES_LIGHTNING)
-    return (float)exp(-8 / heads * (1 - layer / layers) * head);
-  if (d->slopes == MIRAS_SLOPES_MINIMAX)
-    return (float)exp(-pow(2, -8 * (head + 1) / heads) *
-                      (1 - layer / (layers - 1 + 1e-5) + 1e-5));
-  for (h = 0; h < head; h++) f *= d->forget_ratio;
-  return 1 - f;
+  for (h = 0; h < d->heads; h++, f *= d->forget_ratio) {
+    if (!miras__decays(d->retention))
+      keep[h] = 1;
+    else if (d->slopes == MIRAS_SLOPES_LIGHTNING)
+      keep[h] = (float)exp(-8 / heads * (1 - layer / layers) * h);
+    else if (d->slopes == MIRAS_SLOPES_MINIMAX)
+      keep[h] = (float)exp(-pow(2, -8 * (h + 1) / heads) *
+                           (1 - layer / (layers - 1 + 1e-5) + 1e-5));
+    else
+      keep[h] = 1 - f;
+  }
 }
 
 /* Initial memories. Matrices, vectors and biases start empty. Layers of a perceptron start with
@@ -2385,6 +2439,8 @@ typedef struct miras__kernels {
                     size_t rows, size_t n);
   void (*gates_bwd)(int form, float *dy, const float *g, size_t ld, float *doffset, float *dc,
                     const float *c, size_t rows, size_t n);
+  void (*complement)(int form, float *key, const float *gate, const float *g, size_t ld,
+                     size_t rows, size_t n);
   float (*cross_entropy)(float *x, size_t n, size_t target, float scale);
   void (*dropout)(float *y, const float *base, const float *x, uint64_t key, uint32_t limit,
                   float scale, size_t n);
@@ -7895,6 +7951,22 @@ static void MIRAS__FN(gates_fwd)(int form, float *y, float *g, size_t ld, const 
   }
 }
 
+/* Keys that are what gates forget (HGRN2): 1 - gate. Of a sigmoid that is sigmoid(-g), which keeps
+ * the digits that 1 - sigmoid(g) loses when g is large. */
+static void MIRAS__FN(complement)(int form, float *key, const float *gate, const float *g,
+                                  size_t ld, size_t rows, size_t n) {
+  size_t t, i;
+  for (t = 0; t < rows; t++, key += n, gate += ld, g += ld) {
+    for (i = 0; i < n; i += V_W) {
+      size_t left = n - i;
+      vf v = form == MIRAS__GATE_SIGMOID
+               ? MIRAS__FN(v_sigmoid)(V_MUL(V_SET1(-1.0f), V_LOAD_N(g + i, left)))
+               : V_SUB(V_SET1(1.0f), V_LOAD_N(gate + i, left));
+      V_STORE_N(key + i, v, left);
+    }
+  }
+}
+
 /* dy becomes dg; doffset +=, dc += (RATE only). */
 static void MIRAS__FN(gates_bwd)(int form, float *dy, const float *g, size_t ld, float *doffset,
                                  float *dc, const float *c, size_t rows, size_t n) {
@@ -8088,6 +8160,7 @@ static const miras__kernels MIRAS__FN(kernels) = {
   MIRAS__FN(erase_bwd),
   MIRAS__FN(gates_fwd),
   MIRAS__FN(gates_bwd),
+  MIRAS__FN(complement),
   MIRAS__FN(cross_entropy),
   MIRAS__FN(dropout),
   MIRAS__FN(transpose),
@@ -8241,10 +8314,17 @@ MIRAS_API const char *miras_result_text(miras_result result) {
 /* @73 THE TABLE OF PUBLISHED MODELS ------------------------------------------------ needs 10 -- */
 
 /* One row per model: its four choices; then the fields that follow from it always, those of a layer
- * inside a model, and those of a memory on its own. Inside a model gates are learned and the chunk
- * is that of the paper; alone they are constants and the chunk is 1. Alone there is no inner norm,
- * which would fix the size of what the memory can say; a KL memory keeps it, because positive
- * weights alone cannot say anything negative. No engine knows a name. */
+ * inside a model, and those of a memory on its own. Inside a model gates are learned, and
+ * perceptrons take chunks of 16; alone gates are constants and the chunk is 1. Alone there is no
+ * inner norm, which would fix the size of what the memory can say; a KL memory keeps it, because
+ * positive weights alone cannot say anything negative. No engine knows a name.
+ *
+ * Where a row is not its paper's to the letter: Moneta, Yaad, Memora and Longhorn have one step
+ * (and decay and threshold) per head instead of per channel; Titans gets the MIRAS models' layer
+ * norm and residual; TTT's keys have length 1, so its steps are larger; a softened Huber corner
+ * (sharpness 2); HGRN2 without lower bounds that grow with the layer; linear attention with the
+ * identity as feature map and no normaliser. All but HGRN2's are fields to change. The first steps
+ * of a perceptron inside a model are small because its norm divides by little at first. */
 typedef struct miras__setting {
   size_t at, size;                  /* of a field of miras_model_desc; at 0 ends a list           */
   int real;                         /* a float, else an int or an enum                            */
@@ -8317,7 +8397,8 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__R(step, 4)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
+   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE)},
    {MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2)},
@@ -8326,7 +8407,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
-    MIRAS__FORGET(0.125f, 0.25f)},
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE)},
    {MIRAS__R(forget, 0.001f)}},
   {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
@@ -8458,9 +8539,19 @@ static void miras__default_free(void *pointer, size_t bytes, void *user) {
   MIRAS_FREE(pointer);
 }
 
+static void miras__keep_all(void *pointer, size_t bytes, void *user) {
+  (void)pointer;
+  (void)bytes;
+  (void)user;
+}
+
 static miras_allocator miras__allocator(const miras_allocator *allocator) {
   miras_allocator standard;
-  if (allocator && allocator->alloc && allocator->free) return *allocator;
+  if (allocator && allocator->alloc) {
+    standard = *allocator;
+    if (!standard.free) standard.free = miras__keep_all;
+    return standard;
+  }
   standard.alloc = miras__default_alloc;
   standard.free = miras__default_free;
   standard.user = NULL;
@@ -8514,7 +8605,6 @@ static unsigned char *miras__align(void *pointer) {
 static miras_memory *miras__memory_build(void *buffer, const miras__plan *p) {
   miras__arena a;
   miras_memory *m;
-  int h;
   memset(&a, 0, sizeof a);
   a.ok = 1;
   a.base = miras__align(buffer);
@@ -8523,7 +8613,7 @@ static miras_memory *miras__memory_build(void *buffer, const miras__plan *p) {
   m->plan = *p;
   m->block = buffer;
   miras__memory_layout(m, &a, p);
-  for (h = 0; h < p->d.heads; h++) m->keep[h] = miras__constant_keep(&p->d, h, p->d.layer);
+  miras__constant_keeps(&p->d, p->d.layer, m->keep);
   miras__plan_init_params(p, m->params);
   memset(m->state, 0, m->state_bytes);
   return m;
@@ -8534,6 +8624,9 @@ static int miras__constant_gates(const miras_desc *d) {
          d->keep_gate == MIRAS_GATE_CONSTANT && d->step_gate == MIRAS_GATE_CONSTANT &&
          d->momentum_gate == MIRAS_GATE_CONSTANT && d->threshold_gate == MIRAS_GATE_CONSTANT;
 }
+
+/* Of what may be absent: without tokens every pointer may be NULL. */
+static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
 
 /* The io of head h of sequence b. Gates that the algorithm or bias do not have are NULL. */
 static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
@@ -8550,29 +8643,29 @@ static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b
   io->ldy = heads * dv;
   io->ldk = heads * steps * dk;
   io->ldv = heads * steps * dv;
-  io->k = x->key + at * steps * dk;
-  io->v = x->value + at * steps * dv;
-  io->q = x->query ? x->query + at * dk : NULL;
+  io->k = miras__at(x->key, at * steps * dk);
+  io->v = miras__at(x->value, at * steps * dv);
+  io->q = miras__at(x->query, at * dk);
   io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
-  io->keep = d->keep_gate ? x->keep + at * keeps : m->keep + H;
+  io->keep = d->keep_gate ? miras__at(x->keep, at * keeps) : m->keep + H;
   io->ld_keep = d->keep_gate ? heads * keeps : 0;
-  io->step = d->step_gate ? x->step + at * rates : &d->step;
+  io->step = d->step_gate ? miras__at(x->step, at * rates) : &d->step;
   io->ld_step = d->step_gate ? heads * rates : 0;
   if (d->value_gate) {
-    io->value_keep = x->value_keep + at * dv;
+    io->value_keep = miras__at(x->value_keep, at * dv);
     io->ld_value_keep = heads * dv;
   }
   if (d->separate_erase) {
-    io->erase = x->erase + at * dk;
-    io->replace = x->replace + at * dk;
+    io->erase = miras__at(x->erase, at * dk);
+    io->replace = miras__at(x->replace, at * dk);
     io->ld_erase = io->ld_replace = heads * dk;
   }
   if (d->algorithm == MIRAS_MOMENTUM) {
-    io->momentum = d->momentum_gate ? x->momentum + at : &d->momentum;
+    io->momentum = d->momentum_gate ? miras__at(x->momentum, at) : &d->momentum;
     io->ld_momentum = d->momentum_gate ? heads : 0;
   }
   if (miras__has_threshold(d->bias)) {
-    io->threshold = d->threshold_gate ? x->threshold + at * bounds : &d->threshold;
+    io->threshold = d->threshold_gate ? miras__at(x->threshold, at * bounds) : &d->threshold;
     io->ld_threshold = d->threshold_gate ? heads * bounds : 0;
   }
 }
@@ -8730,7 +8823,8 @@ static size_t miras__tape(const miras__plan *p, int length) {
   if (!miras__mul((size_t)p->d.heads, (size_t)p->d.batch, &heads) ||
       !miras__mul(total, heads, &total) ||
       !miras__add(total, 16 + p->scratch_backward, &total) ||
-      !miras__add(total, p->weights + 2 * (size_t)p->widest, &total))
+      !miras__add(total, p->weights + 2 * (size_t)p->widest, &total) ||
+      total > (size_t)-1 / sizeof(float))
     return 0;
   return total;
 }
@@ -8784,6 +8878,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   per = miras__plan_tape(p, (size_t)x->length);
   scratch = tape + 16 + (size_t)d->batch * heads * per;
   spare = scratch + p->scratch_backward;
+  memset(spare, 0, (p->weights + 2 * (size_t)p->widest) * sizeof *spare);
   for (b = 0; b < (size_t)d->batch; b++) {
     for (h = 0; h < heads; h++) {
       size_t at = b * (size_t)x->length * heads + h, index = b * heads + h;
@@ -8923,6 +9018,7 @@ struct miras_model {
   miras_view *views;
   int view_count;
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
+  size_t learned;                  /* floats of all views                                         */
   float *params, *grads, *moment1, *moment2;
   uint64_t steps;
   float *gate_scale;               /* [outs]                                                      */
@@ -9037,7 +9133,8 @@ static size_t miras__model_view(miras_model *m, miras__arena *a, int layer, cons
                                 int rank, size_t s0, size_t s1, int decay) {
   size_t count = 0, offset = m->param_count;
   if (!miras__mul(s0, s1, &count) || count > (size_t)-1 - 15 ||
-      !miras__add(offset, miras__pad(count), &m->param_count))
+      !miras__add(offset, miras__pad(count), &m->param_count) ||
+      !miras__add(m->learned, count, &m->learned))
     a->ok = 0;
   if (m->views) {
     miras_view *v = &m->views[m->view_count];
@@ -9064,7 +9161,7 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
   size_t w = s->width, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
   size_t chunk = (size_t)m->plan.d.chunk;
   int l, norm = m->plan.d.inner_norm;
-  m->param_count = 0;
+  m->param_count = m->learned = 0;
   m->view_count = 0;
   m->head = miras__model_view(m, a, -1, "embed.weight", 2, s->vocab, w, 1);
   m->first_block = m->param_count;
@@ -9202,6 +9299,11 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
     return MIRAS_ERR_DESC;
   }
   miras__model_shape(&m->s, d);
+  if (m->s.proj > (size_t)INT_MAX || m->s.outs > (size_t)INT_MAX) {
+    miras__say(why, n, "heads, key_dim, value_dim, steps and gates make %zu numbers per token; a "
+                       "model allows up to %d", m->s.proj + m->s.outs, INT_MAX);
+    return MIRAS_ERR_DESC;
+  }
   return MIRAS_OK;
 }
 
@@ -9443,8 +9545,8 @@ static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_m
   miras__model_views(m, &a);
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
-  for (h = 0; h < m->s.heads * m->s.layers; h++)
-    m->keep[h] = miras__constant_keep(&m->plan.d, (int)(h % m->s.heads), (int)(h / m->s.heads));
+  for (i = 0; i < m->desc.layers; i++)
+    miras__constant_keeps(&m->plan.d, i, m->keep + (size_t)i * m->s.heads);
   for (h = 0; h < m->s.outs; h++) m->gate_scale[h] = 1;
   for (h = 0; h < group[MIRAS__STEP].count; h++)
     m->gate_scale[group[MIRAS__STEP].first + h] = m->plan.d.step;
@@ -9620,17 +9722,15 @@ static void miras__make_gates(const miras_model *m, const miras__kernels *k, con
 
 /* Keys that the layer makes with the help of gates: rows `first` on of to. */
 static void miras__make_keys(const miras_model *m, const miras__kernels *k, const float *w,
-                             size_t n, const float *gates, const miras__qkv *to, size_t first) {
+                             size_t n, const float *g, const float *gates, const miras__qkv *to,
+                             size_t first) {
   const miras__shape *s = &m->s;
-  size_t h, t, i;
+  size_t h;
   if (m->desc.keys == MIRAS_KEYS_COMPLEMENT) {
-    gates += s->group[MIRAS__KEEP].first;
+    const miras__gates *keep = &s->group[MIRAS__KEEP];
     for (h = 0; h < s->heads; h++)
-      for (t = 0; t < n; t++) {
-        float *key = miras__part(to, s->dk, s->dk, first + t) + h * to->per;
-        const float *keep = gates + t * s->ld_g + h * s->dk;
-        for (i = 0; i < s->dk; i++) key[i] = 1 - keep[i];
-      }
+      k->complement(keep->form, miras__part(to, s->dk, s->dk, first) + h * to->per,
+                    gates + keep->first + h * s->dk, g + keep->from + h * s->dk, s->ld_g, n, s->dk);
   } else if (m->desc.keys == MIRAS_KEYS_ERASE) {
     gates += s->group[MIRAS__ERASE].first;
     for (h = 0; h < s->heads; h++) {
@@ -9672,7 +9772,7 @@ static void miras__block_in(const miras_model *m, const miras__kernels *k, const
                   s->gates, 1, n, s->gates, s->rank, pack);
     miras__make_gates(m, k, w, n, g, gates, w + at->gates_offset);
   }
-  miras__make_keys(m, k, w, n, gates, to, first);
+  miras__make_keys(m, k, w, n, g, gates, to, first);
 }
 
 /* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
@@ -10126,7 +10226,7 @@ static void miras__tile_out_bwd(void *argument, int index, int worker) {
                   m->inverse + row / ph->length * s->heads * (1 + s->steps) * stride, stride);
   if (s->gates)
     miras__make_gates(m, k, w, n, m->g + here * s->ld_g, m->gates + row * s->ld_g, NULL);
-  miras__make_keys(m, k, w, n, m->gates + row * s->ld_g, &to, first);
+  miras__make_keys(m, k, w, n, m->g + here * s->ld_g, m->gates + row * s->ld_g, &to, first);
 }
 
 /* Backward of one head of one sequence: m->dy -> m->dqkv, m->dgates, and its partial gradients. */
@@ -11937,6 +12037,7 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
   f->payload_size = size - 8 - f->header_size;
   memset(meta, 0, sizeof *meta);
   for (miras__rewind(&r, f); miras__next(&r, &x, meta); count++) {
+    if (count == MIRAS__MAX_TENSORS) return MIRAS_ERR_FORMAT;
     if (x.begin != at) in_order = 0;
     at = x.end;
   }
@@ -11981,6 +12082,22 @@ static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int 
   return -1;
 }
 
+/* Can the payload be that of a model of this descriptor, by its size? Asked before anything is
+ * allocated, so that a small file cannot ask for a large model. */
+static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
+  miras__arena a;
+  miras_model m;
+  uint64_t bytes, moments;
+  memset(&a, 0, sizeof a);
+  a.ok = 1;
+  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+  miras__model_views(&m, &a);
+  bytes = 4 * (uint64_t)m.learned;
+  moments = 8 * (uint64_t)m.param_count;
+  return f->payload_size == bytes || f->payload_size - bytes == moments ? MIRAS_OK
+                                                                        : MIRAS_ERR_FORMAT;
+}
+
 static miras_result miras__load_model(miras_model *m, const void *bytes, size_t size) {
   unsigned char seen[MIRAS__MAX_TENSORS / 8];
   uint64_t raw[MIRAS__FIELD_COUNT], steps;
@@ -12004,8 +12121,8 @@ static miras_result miras__load_model(miras_model *m, const void *bytes, size_t 
   }
   /* All are known and distinct, so the right number of them means that none is missing. */
   if (count - moments != m->view_count || moments == 1) return MIRAS_ERR_FORMAT;
-  steps = meta.raw[MIRAS__AT_STEPS];
-  if (moments && !(meta.seen >> MIRAS__AT_STEPS & 1)) return MIRAS_ERR_FORMAT;
+  steps = moments ? meta.raw[MIRAS__AT_STEPS] : 0;
+  if ((moments && !(meta.seen >> MIRAS__AT_STEPS & 1)) || steps >> 62) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
   for (miras__rewind(&r, &f); miras__next(&r, &x, &meta);) {
     const unsigned char *from = f.payload + (size_t)x.begin;
@@ -12307,6 +12424,8 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   miras_model *m = NULL;
   miras_model_desc d;
   miras__content c;
+  miras__metadata meta;
+  miras__file f;
   memset(&d, 0, sizeof d);
   memset(&c, 0, sizeof c);
   if (training) {
@@ -12315,8 +12434,14 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
     d.parallel = training->parallel;
   }
   if (path) said = miras__read_path(&c, path, allocator);
-  if (said == MIRAS_OK) said = miras_model_desc_from(&d, c.bytes, c.size);
-  if (said == MIRAS_OK && !miras_model_size(&d, NULL, 0)) said = MIRAS_ERR_DESC;
+  if (said == MIRAS_OK) said = miras__check_file(&f, &meta, c.bytes, c.size);
+  if (said == MIRAS_OK) {
+    miras__model_cook(&d, meta.raw);
+    if (training && (d.memory.bias == MIRAS_CUSTOM_BIAS ||
+                     d.memory.retention == MIRAS_CUSTOM_RETENTION))
+      d.memory.custom = training->memory.custom;
+    said = miras_model_size(&d, NULL, 0) ? miras__payload_fits(&d, &f) : MIRAS_ERR_DESC;
+  }
   if (said == MIRAS_OK) {
     m = miras_model_open(&d, allocator);
     said = m ? miras__load_model(m, c.bytes, c.size) : MIRAS_ERR_ALLOC;

@@ -622,7 +622,7 @@ static double count_parameters(miras_model_desc d) {
 static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
   miras_kind kind = miras_kind_find(o->model);
-  char why[200] = "";
+  char why[256] = "";
   if (kind == MIRAS_KIND_COUNT) die(2, "--model is \"%s\"; lm models lists the names", o->model);
   if (o->dim % o->heads && !o->key_dim)
     die(2, "--dim is %d; without --key-dim it must be a multiple of --heads, %d", o->dim, o->heads);

@@ -67,7 +67,7 @@ int main(void) {
   float key[KEY], out[3], before[2], after[2], undone, restored;
   miras_memory *yaad, *plain, *copy;
   miras_desc d;
-  char why[160];
+  char why[256];
   size_t state_bytes;
   void *state;
   int i;

@@ -612,6 +612,33 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
   assert_true(strlen(why) > 10);
 }
 
+/* A view's dimension is an int, and a tape is asked for in floats but taken in bytes. */
+static void counts_that_do_not_fit_are_refused(void **state) {
+  miras_model_desc md = small_model(MIRAS_DELTANET);
+  char why[256] = "";
+  miras_desc d;
+  miras_memory *m;
+  (void)state;
+  md.memory.heads = 65536;
+  md.memory.key_dim = 4096;
+  md.memory.value_dim = 1;
+  md.memory.steps = 8;
+  md.memory.chunk = 1;
+  md.batch = 0;
+  assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
+  assert_non_null(strstr(why, "heads"));
+  if (sizeof(size_t) < 8) return;
+  miras_preset(&d, MIRAS_TITANS);
+  d.depth = 1;
+  d.key_dim = 1024;
+  d.heads = 4;
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  assert_true(miras_tape_size(m, INT_MAX) <= SIZE_MAX / sizeof(float));
+  assert_true(miras_tape_size(m, 1) > 0);
+  miras_memory_close(m);
+}
+
 /* The sentence is cut to the room it has, always ends, and never runs over. */
 static void sentences_fit_their_buffer(void **state) {
   miras_desc d;
@@ -1022,6 +1049,59 @@ static void default_allocator(void **state) {
   assert_int_equal(malloc_count, 1);
   miras_memory_close(m);
   assert_int_equal(malloc_count, 0);
+}
+
+static void *arena_alloc(size_t bytes, void *user) {
+  unsigned char **at = (unsigned char **)user;
+  void *p = *at;
+  *at += (bytes + 15) / 16 * 16;
+  return p;
+}
+
+/* An allocator without free is an arena: used, and nothing is given back. */
+static void arena_allocator(void **state) {
+  miras_desc d = small_memory(MIRAS_MONETA);
+  size_t bytes = miras_memory_size(&d, NULL, 0);
+  unsigned char *room = (unsigned char *)grab(bytes + 32), *at = room;
+  miras_allocator allocator;
+  miras_memory *m;
+  (void)state;
+  allocator.alloc = arena_alloc;
+  allocator.free = NULL;
+  allocator.user = &at;
+  m = miras_memory_open(&d, &allocator);
+  assert_non_null(m);
+  assert_true(at > room);
+  assert_int_equal(malloc_count, 0);
+  miras_memory_close(m);
+  free(room);
+}
+
+/* No tokens: every pointer may be NULL, and only the state's gradient passes. */
+static void no_tokens(void **state) {
+  int kind;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    miras_desc d = small_memory((miras_kind)kind);
+    miras_memory *m = miras_memory_open(&d, NULL);
+    miras_tokens x;
+    miras_token_grads g;
+    float *tape, *dstate;
+    size_t n, i;
+    assert_non_null(m);
+    memset(&x, 0, sizeof x);
+    memset(&g, 0, sizeof g);
+    n = miras_dstate_size(m);
+    tape = (float *)grab(miras_tape_size(m, 0) * sizeof(float));
+    dstate = (float *)grab(n * sizeof(float));
+    for (i = 0; i < n; i++) dstate[i] = 1;
+    assert_int_equal(miras_forward(m, &x, NULL, tape), MIRAS_OK);
+    assert_int_equal(miras_backward(m, &x, tape, NULL, &g, NULL, dstate), MIRAS_OK);
+    for (i = 0; i < n; i++) assert_true(dstate[i] == 0);   /* it was the initial memory */
+    free(dstate);
+    free(tape);
+    miras_memory_close(m);
+  }
 }
 
 /* ---- buffers ---- */
@@ -1487,12 +1567,15 @@ int main(void) {
     cmocka_unit_test(wrong_models_are_refused),
     cmocka_unit_test(wrong_parallel_is_refused),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+    cmocka_unit_test(counts_that_do_not_fit_are_refused),
     cmocka_unit_test(sentences_fit_their_buffer),
     cmocka_unit_test(null_arguments),
     cmocka_unit_test(write_needs_constant_gates),
     cmocka_unit_test(failing_allocations),
     cmocka_unit_test(no_allocation_after_init),
     cmocka_unit_test(default_allocator),
+    cmocka_unit_test(arena_allocator),
+    cmocka_unit_test(no_tokens),
     cmocka_unit_test(buffers_are_exact),
     cmocka_unit_test(snapshot_and_rollback),
     cmocka_unit_test(session_snapshot_and_rollback),

@@ -6,8 +6,10 @@
 
 /* Every allocation of the library goes through here, so that any of them can be made to fail. */
 static long test_live, test_calls, test_fail_at;
+static size_t test_largest;
 static void *test_malloc(size_t n) {
   void *p = ++test_calls == test_fail_at ? NULL : malloc(n);
+  if (n > test_largest) test_largest = n;
   test_live += p != NULL;
   return p;
 }
@@ -1088,6 +1090,74 @@ static void test_hostile_headers(void **state) {
   close_subject(&s);
 }
 
+/* So many tensors that sorting them by their place would take for ever, the last first: refused for
+ * their number, and some hundreds are not. */
+static void test_hostile_crowds(void **state) {
+  static const int crowds[] = { 500, 8300, 100000 };
+  subject s = { NULL, NULL, NULL };
+  size_t header, payload, i;
+  bytes f;
+  (void)state;
+  s.model = tiny_model(MIRAS_DELTANET, 0);
+  f = foreign(s.model, 0, &header);
+  payload = f.n - 8 - header;
+  for (i = 0; i < sizeof crowds / sizeof *crowds; i++) {
+    text head = { NULL, 0, 0 };
+    miras_model_desc d;
+    unsigned char *rest;
+    int k;
+    bytes g;
+    memset(&d, 0, sizeof d);
+    say(&head, "{");
+    for (k = crowds[i] - 1; k >= 0; k--)
+      say(&head, "\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[%zu,%zu]},",
+          payload + 4 * (size_t)k, payload + 4 * (size_t)k + 4);
+    head.at = (char *)realloc(head.at, head.n + header);
+    rest = (unsigned char *)calloc(1, payload + 4 * (size_t)crowds[i]);
+    assert_true(head.at && rest);
+    memcpy(head.at + head.n, f.at + 9, header - 1);
+    memcpy(rest, f.at + 8 + header, payload);
+    g = with_header(head.at, head.n + header - 1, rest, payload + 4 * (size_t)crowds[i]);
+    assert_int_equal(miras_model_desc_from(&d, g.at, g.n), i ? MIRAS_ERR_FORMAT : MIRAS_OK);
+    assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+    free(g.at);
+    free(rest);
+    free(head.at);
+  }
+  free(f.at);
+  close_subject(&s);
+}
+
+/* The optimizer's step count: of a file with moments only, never so large that it could wrap. */
+static void test_hostile_steps(void **state) {
+  static const char *const counts[] = { "4611686018427387904", "18446744073709551615" };
+  subject s = { NULL, NULL, NULL };
+  size_t header, i;
+  char old[40], now[60];
+  bytes f, g;
+  (void)state;
+  s.model = tiny_model(MIRAS_DELTANET, 1);
+  train(s.model, 0);
+  snprintf(old, sizeof old, "\"steps\":\"1\"");
+  f = foreign(s.model, MOMENTS, &header);
+  for (i = 0; i < 2; i++) {
+    snprintf(now, sizeof now, "\"steps\":\"%s\"", counts[i]);
+    g = edited(f, header, old, now, strlen(now));
+    assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_model_steps(s.model), 1);
+    free(g.at);
+  }
+  free(f.at);
+  f = foreign(s.model, 0, &header);
+  snprintf(now, sizeof now, "\"vocab\":\"7\",\"steps\":\"%s\"", counts[1]);
+  g = edited(f, header, "\"vocab\":\"7\"", now, strlen(now));
+  assert_int_equal(load(&s, g.at, g.n), MIRAS_OK);
+  assert_int_equal(miras_model_steps(s.model), 0);
+  free(g.at);
+  free(f.at);
+  close_subject(&s);
+}
+
 static void test_hostile_lengths(void **state) {
   static const uint64_t lengths[] = { 0, 1, 2, 100000000, 100000001, UINT64_C(1) << 31,
     UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_MAX - 8, UINT64_MAX - 7, UINT64_MAX };
@@ -1133,6 +1203,115 @@ static void test_hostile_lengths(void **state) {
 static int exists(const char *path) {
   struct stat st;
   return stat(path, &st) == 0;
+}
+
+static void write_file(const char *path, bytes b) {
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(b.at, 1, b.n, f), b.n);
+  fclose(f);
+}
+
+/* A small file that describes a large model is refused before anything large is asked for. */
+static void test_hostile_sizes(void **state) {
+  static const char *const edits[][2] = {
+    { "\"vocab\":\"7\"", "\"vocab\":\"16777216\"" },
+    { "\"width\":\"8\"", "\"width\":\"65536\"" },
+    { "\"hidden\":\"8\"", "\"hidden\":\"1048576\"" },
+    { "\"layers\":\"1\"", "\"layers\":\"256\"" }
+  };
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  subject s = { NULL, NULL, NULL };
+  miras_result result;
+  size_t header, i;
+  bytes f, g;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x.safetensors", folder);
+  s.model = tiny_model(MIRAS_DELTANET, 0);
+  f = foreign(s.model, 0, &header);
+  for (i = 0; i < sizeof edits / sizeof *edits; i++) {
+    g = edited(f, header, edits[i][0], edits[i][1], strlen(edits[i][1]));
+    write_file(path, g);
+    test_largest = 0;
+    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_int_equal(result, MIRAS_ERR_FORMAT);
+    assert_true(test_largest <= g.n + 64);
+    free(g.at);
+  }
+  write_file(path, f);
+  close_subject(&s);
+  s.model = miras_model_open_file(path, NULL, NULL, &result);
+  assert_int_equal(result, MIRAS_OK);
+  remove(path);
+  rmdir(folder);
+  free(f.at);
+  close_subject(&s);
+}
+
+static float square(void *user, float *error, const float *r, const float *value, float threshold,
+                    int dv) {
+  float loss = 0;
+  int i;
+  (void)user;
+  (void)value;
+  (void)threshold;
+  for (i = 0; i < dv; i++) loss += 0.5f * r[i] * r[i], error[i] = r[i];
+  return loss;
+}
+
+static float square_adjoint(void *user, float *dr, float *dvalue, const float *be, const float *r,
+                            const float *value, float threshold, int dv) {
+  (void)user;
+  (void)dvalue;
+  (void)r;
+  (void)value;
+  (void)threshold;
+  memcpy(dr, be, (size_t)dv * sizeof *dr);
+  return 0;
+}
+
+/* Callbacks are not in a file: the caller brings them when the model is opened again. */
+static void test_custom_path(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+  miras_custom custom;
+  miras_model_desc d, training;
+  miras_result result;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x.safetensors", folder);
+  memset(&custom, 0, sizeof custom);
+  custom.bias = square;
+  custom.bias_adjoint = square_adjoint;
+  tiny(&d, MIRAS_TTT_MLP, 1);
+  d.memory.bias = MIRAS_CUSTOM_BIAS;
+  d.memory.custom = &custom;
+  a.model = open_model(&d);
+  train(a.model, 0);
+  assert_int_equal(miras_model_save(a.model, path, MIRAS_SAVE_TRAINING), MIRAS_OK);
+  assert_null(miras_model_open_file(path, NULL, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_DESC);
+  memset(&training, 0, sizeof training);
+  training.batch = BATCH;
+  training.context = LENGTH;
+  training.memory.custom = &custom;
+  b.model = miras_model_open_file(path, &training, NULL, &result);
+  assert_int_equal(result, MIRAS_OK);
+  train(a.model, 1);
+  train(b.model, 1);
+  assert_true(print_of(&a) == print_of(&b));
+  close_subject(&b);
+  close_subject(&a);
+  /* a model without custom choices does not mind callbacks that wait */
+  a.model = tiny_model(MIRAS_DELTANET, 1);
+  assert_int_equal(miras_model_save(a.model, path, 0), MIRAS_OK);
+  b.model = miras_model_open_file(path, &training, NULL, &result);
+  assert_int_equal(result, MIRAS_OK);
+  close_subject(&b);
+  close_subject(&a);
+  remove(path);
+  rmdir(folder);
 }
 
 static void test_paths(void **state) {
@@ -1349,8 +1528,12 @@ int main(void) {
     cmocka_unit_test(test_positions),
     cmocka_unit_test(test_other_writers),
     cmocka_unit_test(test_hostile_headers),
+    cmocka_unit_test(test_hostile_crowds),
+    cmocka_unit_test(test_hostile_steps),
     cmocka_unit_test(test_hostile_lengths),
 #if defined(__unix__) && !defined(MIRAS_NO_STDIO)
+    cmocka_unit_test(test_hostile_sizes),
+    cmocka_unit_test(test_custom_path),
     cmocka_unit_test(test_paths),
     cmocka_unit_test(test_disk_full),
 #endif

@@ -727,6 +727,31 @@ static void test_random(void **state) {
   assert_true(fabs(sum / 100000) < 0.01 && fabs(square / 100000 - 1.0 / 3) < 0.01);
 }
 
+/* A key that is what a sigmoid forgets keeps its digits where the sigmoid is 1 to a float. */
+static void test_complement(void **state) {
+  enum { ROWS = 3, N = 37, LD = 41 };
+  static float g[ROWS * LD], gate[ROWS * LD], key[ROWS * N + 1];
+  int t, i, j;
+  (void)state;
+  for (i = 0; i < ROWS * LD; i++) g[i] = 60.0f * (float)i / (ROWS * LD) - 25.0f;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k)) continue;
+    for (i = 0; i < ROWS * LD; i++) gate[i] = (float)(1 / (1 + exp(-(double)g[i])));
+    key[ROWS * N] = 7;
+    k->complement(MIRAS__GATE_SIGMOID, key, gate, g, LD, ROWS, N);
+    for (i = 0; i < ROWS; i++)
+      for (j = 0; j < N; j++) {
+        double want = 1 / (1 + exp((double)g[i * LD + j]));
+        assert_true(fabs((double)key[i * N + j] - want) <= 1e-6 * want);
+      }
+    k->complement(MIRAS__GATE_ROOT, key, gate, g, LD, ROWS, N);
+    for (i = 0; i < ROWS; i++)
+      for (j = 0; j < N; j++) assert_true(key[i * N + j] == 1 - gate[i * LD + j]);
+    assert_true(key[ROWS * N] == 7);
+  }
+}
+
 static void test_dispatch(void **state) {
   const miras__kernels *best = miras__kernels_best();
   int t, seen = 0;
@@ -754,7 +779,7 @@ int main(void) {
     cmocka_unit_test(test_limits),        cmocka_unit_test(test_accuracy),
     cmocka_unit_test(test_gemm_small),    cmocka_unit_test(test_gemm_all_cases),
     cmocka_unit_test(test_gemm_large),    cmocka_unit_test(test_gemm_rows),
-    cmocka_unit_test(test_matmul)
+    cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement)
   };
   return cmocka_run_group_tests(tests, map_slots, NULL);
 }

@@ -1332,7 +1332,8 @@ static void refused(const miras_model_desc *d, const char *field) {
 
 static void test_layer_refusals(void) {
   miras_model_desc d = describe(MIRAS_GATED_DELTANET, 1);
-  d.tied_step = 1; /* and keep is a sigmoid */
+  d.tied_step = 1;
+  d.keep = MIRAS_KEEP_SIGMOID;
   refused(&d, "tied_step");
   d = describe(MIRAS_MAMBA2, 1);
   d.memory.step_gate = MIRAS_GATE_CONSTANT;
