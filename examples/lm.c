@@ -603,18 +603,12 @@ static void save_model(const miras_model *m, const vocabulary *v, const char *pa
   save_vocabulary(v, path);
 }
 
-/* Floats that a model of this descriptor learns. */
-static double count_parameters(miras_model_desc d) {
-  miras_model *m;
-  const miras_view *views;
-  double total = 0;
+/* Floats that a model learns. */
+static size_t count_parameters(const miras_model *m) {
   int i, n;
-  d.batch = d.context = 0;
-  m = miras_model_open(&d, NULL);
-  if (!m) die(1, "there is not enough memory for the model");
-  views = miras_model_views(m, &n);
-  for (i = 0; i < n; i++) total += (double)views[i].count;
-  miras_model_close(m);
+  const miras_view *views = miras_model_views(m, &n);
+  size_t total = 0;
+  for (i = 0; i < n; i++) total += views[i].count;
   return total;
 }
 
@@ -649,9 +643,15 @@ static miras_model_desc describe(const options *o, int vocab) {
     double at[2];
     int i;
     for (i = 0; i < 2; i++) {
-      d.hidden = 1 + i;
-      if (!miras_model_size(&d, why, sizeof why)) die(2, "%s", why);
-      at[i] = count_parameters(d);
+      miras_model_desc small = d;
+      miras_model *m;
+      small.hidden = 1 + i;
+      small.batch = small.context = 0;
+      if (!miras_model_size(&small, why, sizeof why)) die(2, "%s", why);
+      m = miras_model_open(&small, NULL);
+      if (!m) die(1, "there is not enough memory for the model");
+      at[i] = (double)count_parameters(m);
+      miras_model_close(m);
     }
     if (at[0] > o->parameters)
       die(2, "--parameters is %d; without an MLP the model has %.0f", o->parameters, at[0]);
@@ -741,7 +741,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   }
   m = o->resume ? resume(o, &d) : miras_model_open(&d, NULL);
   if (!m) die(1, "there is not enough memory for the model");
-  miras_model_params(m, &parameters);
+  parameters = count_parameters(m);
   first = (size_t)miras_model_steps(m);
   if (o->resume) {
     record_load(&history, csv, first);
