@@ -151,9 +151,9 @@
    (MIRAS_GATE_HEAD). All but momentum can be one per channel (MIRAS_GATE_CHANNEL): of the key for
    the decay of exact matrix memories, of the value for vectors and perceptrons. Inside a model the
    network computes them from the token. Gates are not checked per token: keep and momentum belong
-   in 0..1, step and threshold above 0. Memories with an inner norm want keep near 1 (0.98 and up on
-   average): at 0.9 the weights shrink within tens of tokens until the norm divides by almost
-   nothing, and gradients become noise.
+   in 0..1, step and threshold above 0. Memories with an inner norm want keep near 1, and the nearer
+   the longer the sequences: what a whole sequence forgets of the weights is missing from what the
+   norm divides by, and gradients through many such steps explode.
 
    ENGINES. A matrix memory with the dot product or L2, MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2 and no
    momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk is only
