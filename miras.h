@@ -12085,22 +12085,6 @@ static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int 
   return -1;
 }
 
-/* Can the payload be that of a model of this descriptor, by its size? Asked before anything is
- * allocated, so that a small file cannot ask for a large model. */
-static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
-  miras__arena a;
-  miras_model m;
-  uint64_t bytes, moments;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
-  miras__model_views(&m, &a);
-  bytes = 4 * (uint64_t)m.learned;
-  moments = 8 * (uint64_t)m.param_count;
-  return f->payload_size == bytes || f->payload_size - bytes == moments ? MIRAS_OK
-                                                                        : MIRAS_ERR_FORMAT;
-}
-
 static miras_result miras__load_model(miras_model *m, const void *bytes, size_t size) {
   unsigned char seen[MIRAS__MAX_TENSORS / 8];
   uint64_t raw[MIRAS__FIELD_COUNT], steps;
@@ -12418,6 +12402,22 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
   result = miras__load_model(m, c.bytes, c.size);
   miras__content_free(&c);
   return result;
+}
+
+/* Can the payload be that of a model of this descriptor, by its size? Asked before anything is
+ * allocated, so that a small file cannot ask for a large model. */
+static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
+  miras__arena a;
+  miras_model m;
+  uint64_t bytes, moments;
+  memset(&a, 0, sizeof a);
+  a.ok = 1;
+  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+  miras__model_views(&m, &a);
+  bytes = 4 * (uint64_t)m.learned;
+  moments = 8 * (uint64_t)m.param_count;
+  return f->payload_size == bytes || f->payload_size - bytes == moments ? MIRAS_OK
+                                                                        : MIRAS_ERR_FORMAT;
 }
 
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *training,

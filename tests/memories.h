@@ -777,7 +777,7 @@ HELP void shake(data *x, ref_memory *m, float by) {
 
 /* Draw data until the reference keeps its distance from every corner and the recurrence is calm:
  * inputs changed by 1e-6 must not change the outputs by more than thirty times as much, or the test
- * would measure chaos; and an inner norm must not divide by less than a fortieth of what it
+ * would measure chaos; and an inner norm must not divide by less than a twelfth of what it
  * subtracts from, for there go the digits of a float. Memories that stay wild learn more slowly and
  * begin with larger logits. 0: no such data was found. */
 HELP int data_settled(data *x, const miras_desc *given, int T, uint64_t seed, double margin) {
@@ -798,7 +798,7 @@ HELP int data_settled(data *x, const miras_desc *given, int T, uint64_t seed, do
       ref_forward(&m, &t, y[pass], NULL);
       ref_close(&m);
       if (pass > 0) continue;
-      margin_seen = b.cancellation < 40.0 ? b.margin : 0.0;
+      margin_seen = b.cancellation < 12.0 ? b.margin : 0.0;
       shake(x, NULL, 1e-6f);
     }
     shake(x, NULL, 0.0f);
