@@ -713,7 +713,7 @@ typedef enum miras_keys {
 typedef enum miras_keep {
   MIRAS_KEEP_SIGMOID,      /* sigmoid(g)                                                         */
   MIRAS_KEEP_ROOT,         /* sigmoid(g)^(1/16)                                (GLA)             */
-  MIRAS_KEEP_RATE,         /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, KDA)    */
+  MIRAS_KEEP_RATE,         /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)    */
   MIRAS_KEEP_BOUNDED,      /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)          */
   MIRAS_KEEP_COUNT
 } miras_keep;
@@ -8322,10 +8322,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * Where a row is not its paper's to the letter: Moneta, Yaad, Memora and Longhorn have one step
  * (and decay and threshold) per head instead of per channel; Titans gets the MIRAS models' layer
  * norm and residual; TTT's keys have length 1, so its steps are larger; a softened Huber corner
- * (sharpness 2); Gated DeltaNet decays by a plain sigmoid, which was 0.01 nats better on
- * Shakespeare than its exp(-A softplus) (MIRAS_KEEP_RATE); HGRN2 without lower bounds that grow
- * with the layer; linear attention with the identity as feature map and no normaliser. All but
- * HGRN2's are fields to change.
+ * (sharpness 2); HGRN2 without lower bounds that grow with the layer; linear attention with the
+ * identity as feature map and no normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with small steps and little forgetting. Their norm divides by a
  * tenth or less at first, and by less the more is forgotten, so that larger ones make gradients
@@ -8402,7 +8400,8 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__R(step, 4)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
+   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE)},
    {MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2)},
