@@ -398,7 +398,7 @@ extern "C" {
   X(MIRAS_ERR_SIZE, "the buffer is smaller than the size function asked for")             \
   X(MIRAS_ERR_IO, "a file could not be opened, read or written")                          \
   X(MIRAS_ERR_FORMAT, "the bytes are not a valid file of this kind, or are damaged")      \
-  X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another descriptor")         \
+  X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another descriptor")    \
   X(MIRAS_ERR_STATE, "the call is not possible at this point of the sequence")
 
 typedef enum miras_result {
@@ -12404,16 +12404,13 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
   return result;
 }
 
-/* Can the payload be that of a model of this descriptor, by its size? Asked before anything is
+/* Is this a model, and can the payload be its parameters, by its size? Asked before anything is
  * allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
-  miras__arena a;
   miras_model m;
   uint64_t bytes, moments;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
-  miras__model_views(&m, &a);
+  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK || !miras__model_bytes_of(&m, NULL, 0))
+    return MIRAS_ERR_DESC;
   bytes = 4 * (uint64_t)m.learned;
   moments = 8 * (uint64_t)m.param_count;
   return f->payload_size == bytes || f->payload_size - bytes == moments ? MIRAS_OK
@@ -12443,7 +12440,7 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
     if (training && (d.memory.bias == MIRAS_CUSTOM_BIAS ||
                      d.memory.retention == MIRAS_CUSTOM_RETENTION))
       d.memory.custom = training->memory.custom;
-    said = miras_model_size(&d, NULL, 0) ? miras__payload_fits(&d, &f) : MIRAS_ERR_DESC;
+    said = miras__payload_fits(&d, &f);
   }
   if (said == MIRAS_OK) {
     m = miras_model_open(&d, allocator);

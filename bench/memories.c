@@ -157,28 +157,21 @@ static int plain(bench *b, int T, int H, int n) {
 
 /* ---- one row ---- */
 
-/* Floats of a gate per head: one, one per channel, or none where it is a constant. */
-static size_t lanes(const miras_desc *d, miras_gate gate) {
-  if (gate == MIRAS_GATE_CONSTANT) return 0;
-  if (gate == MIRAS_GATE_HEAD) return 1;
-  return (size_t)(d->architecture == MIRAS_MATRIX ? d->key_dim : d->value_dim);
-}
-
 static void fill(float *p, size_t n, float low, float high) {
   for (size_t i = 0; i < n; i++) p[i] = uniform(low, high);
 }
 
-static void unit_rows(float *p, size_t rows, size_t n, float length) {
+static void unit_rows(float *p, size_t rows, size_t n) {
   for (size_t r = 0; r < rows; r++) {
     float sum = 1e-9f;
     for (size_t i = 0; i < n; i++) sum += p[r * n + i] * p[r * n + i];
-    for (size_t i = 0; i < n; i++) p[r * n + i] *= length / sqrtf(sum);
+    for (size_t i = 0; i < n; i++) p[r * n + i] /= sqrtf(sum);
   }
 }
 
 static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
   miras_model_desc whole;
-  char why[200];
+  char why[256];
   size_t rows = (size_t)T * (size_t)H, steps, count;
   memset(b, 0, sizeof *b);
   miras_model_preset(&whole, kind);
@@ -199,10 +192,10 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
   steps = (size_t)b->d.steps;
   b->per[KEY] = b->per[VALUE] = steps * (size_t)n;
   b->per[QUERY] = (size_t)n;
-  b->per[KEEP] = lanes(&b->d, b->d.keep_gate);
-  b->per[STEP] = lanes(&b->d, b->d.step_gate) * steps;
-  b->per[MOMENTUM] = lanes(&b->d, b->d.momentum_gate);
-  b->per[THRESHOLD] = lanes(&b->d, b->d.threshold_gate);
+  b->per[KEEP] = miras__lanes(&b->d, b->d.keep_gate);
+  b->per[STEP] = miras__lanes(&b->d, b->d.step_gate) * steps;
+  b->per[MOMENTUM] = miras__lanes(&b->d, b->d.momentum_gate);
+  b->per[THRESHOLD] = miras__lanes(&b->d, b->d.threshold_gate);
   b->per[VALUE_KEEP] = b->d.value_gate ? (size_t)n : 0;
   b->per[ERASE] = b->per[REPLACE] = b->d.separate_erase ? (size_t)n : 0;
   for (int i = 0; i < INPUTS; i++) {
@@ -210,15 +203,15 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
     b->gradient[i] = floats(rows * b->per[i]);
     fill(b->in[i], rows * b->per[i], -1.0f, 1.0f);
   }
-  unit_rows(b->in[KEY], rows * steps, (size_t)n, 1.0f);
-  unit_rows(b->in[QUERY], rows, (size_t)n, 1.0f);
+  unit_rows(b->in[KEY], rows * steps, (size_t)n);
+  unit_rows(b->in[QUERY], rows, (size_t)n);
   fill(b->in[KEEP], rows * b->per[KEEP], 0.98f, 1.0f);
   fill(b->in[VALUE_KEEP], rows * b->per[VALUE_KEEP], 0.98f, 1.0f);
   fill(b->in[STEP], rows * b->per[STEP], 0.2f * b->d.step, 0.5f * b->d.step);
   fill(b->in[MOMENTUM], rows * b->per[MOMENTUM], 0.2f, 0.6f);
   fill(b->in[THRESHOLD], rows * b->per[THRESHOLD], 0.5f, 1.5f);
   if (b->d.separate_erase) {   /* erase = -u, replace = u / 2 */
-    unit_rows(b->in[ERASE], rows, (size_t)n, 1.0f);
+    unit_rows(b->in[ERASE], rows, (size_t)n);
     for (size_t i = 0; i < rows * (size_t)n; i++) b->in[REPLACE][i] = -0.5f * b->in[ERASE][i];
   }
   b->x.length = T;

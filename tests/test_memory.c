@@ -689,6 +689,76 @@ static void test_decays(void **state) {
   gradient_finish();
 }
 
+/* One call against two that are cut at `cut`, a multiple of the chunk: the same outputs to the bit,
+ * and the gradients of one call, the second's reaching the first through dstate. Leaves the outputs
+ * in y; returns the largest difference of a gradient. */
+static double check_cut(const data *x, miras_memory *m, int cut, float *y) {
+  const miras_desc *d = &x->given;
+  const int T = x->T, from[] = {0, cut, T};
+  const size_t row = (size_t)x->d.heads;
+  data part[2] = {data_cut(x, 0, cut), data_cut(x, cut, T)};
+  miras_tokens tokens = data_tokens(x);
+  miras_token_grads g;
+  float *dx[2][INPUTS], *dparams[2], *dstate, *tape[3], *again;
+  double worst = 0.0;
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < INPUTS; i++) dx[k][i] = (float *)zeros(x->in[i].count, sizeof(float));
+    dparams[k] = (float *)zeros(x->params.count, sizeof(float));
+  }
+  dstate = (float *)zeros(miras_dstate_size(m), sizeof(float));
+  again = (float *)zeros(x->dy.count, sizeof(float));
+  tape[2] = (float *)zeros(miras_tape_size(m, T), sizeof(float));
+  if (miras_forward(m, &tokens, y, tape[2]) != MIRAS_OK) failed("forward: %s", label(d));
+  g = data_grads(x, dx[0]);
+  if (miras_backward(m, &tokens, tape[2], x->dy.f, &g, dparams[0], NULL) != MIRAS_OK)
+    failed("backward: %s", label(d));
+  miras_memory_reset(m);
+  for (int k = 0; k < 2; k++) {
+    float *part_y = (float *)zeros(part[k].dy.count, sizeof(float));
+    tokens = data_tokens(&part[k]);
+    tape[k] = (float *)zeros(miras_tape_size(m, part[k].T), sizeof(float));
+    if (miras_forward(m, &tokens, part_y, tape[k]) != MIRAS_OK) failed("forward: %s", label(d));
+    paste_rows(again, part_y, x->d.batch, T, row * x->out, from[k], from[k + 1]);
+    free(part_y);
+  }
+  for (int k = 1; k >= 0; k--) {
+    float *part_grads[INPUTS];
+    for (int i = 0; i < INPUTS; i++)
+      part_grads[i] = (float *)zeros(part[k].in[i].count, sizeof(float));
+    tokens = data_tokens(&part[k]);
+    g = data_grads(x, part_grads);
+    if (miras_backward(m, &tokens, tape[k], part[k].dy.f, &g, dparams[1], dstate) != MIRAS_OK)
+      failed("backward of part %d: %s", k, label(d));
+    for (int i = 0; i < INPUTS; i++) {
+      paste_rows(dx[1][i], part_grads[i], x->d.batch, T, row * x->per[i], from[k], from[k + 1]);
+      free(part_grads[i]);
+    }
+  }
+  if (!same_bits(y, again, x->dy.count)) failed("two calls say something else: %s", label(d));
+  for (int i = 0; i <= INPUTS; i++) {
+    const float *one = i < INPUTS ? dx[0][i] : dparams[0];
+    const float *two = i < INPUTS ? dx[1][i] : dparams[1];
+    const size_t count = i < INPUTS ? x->in[i].count : x->params.count;
+    double *wide = (double *)ref_zeros(count), error;
+    for (size_t j = 0; j < count; j++) wide[j] = (double)one[j];
+    error = error_of(two, wide, count);
+    if (error > worst) worst = error;
+    if (!(error <= 1e-5))
+      failed("two calls give another gradient of %s, by %.2e: %s",
+             i < INPUTS ? input_names[i] : "the parameters", error, label(d));
+    free(wide);
+  }
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < INPUTS; i++) free(dx[k][i]);
+    free(dparams[k]);
+    data_free(&part[k]);
+  }
+  for (int k = 0; k < 3; k++) free(tape[k]);
+  free(dstate);
+  free(again);
+  return worst;
+}
+
 /* More tokens in a call than 16 bits can count: every row of the table, one call against two that
  * are cut where such a count would turn over, outputs to the bit and gradients; what is exact also
  * against the reference. */
@@ -698,12 +768,10 @@ static void test_long(void **state) {
   (void)state;
   start();
   for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    data x, part[2];
+    data x;
     miras_desc d;
     miras_memory *m;
-    miras_tokens tokens;
-    miras_token_grads g;
-    float *y[2], *tape[3], *dparams[2], *dstate, *dx[2][INPUTS];
+    float *y;
     miras_preset(&d, (miras_kind)kind);
     d.key_dim = d.value_dim = 4;
     d.chunk = 16;
@@ -719,67 +787,21 @@ static void test_long(void **state) {
       data_free(&x);
       continue;
     }
-    part[0] = data_cut(&x, 0, cut);
-    part[1] = data_cut(&x, cut, T);
-    for (int i = 0; i < 2; i++) {
-      y[i] = (float *)zeros(x.dy.count, sizeof(float));
-      dparams[i] = (float *)zeros(x.params.count, sizeof(float));
-      for (int j = 0; j < INPUTS; j++) dx[i][j] = (float *)zeros(x.in[j].count, sizeof(float));
-    }
-    dstate = (float *)zeros(miras_dstate_size(m), sizeof(float));
-    tape[0] = (float *)zeros(miras_tape_size(m, T), sizeof(float));
-    tape[1] = (float *)zeros(miras_tape_size(m, cut), sizeof(float));
-    tape[2] = (float *)zeros(miras_tape_size(m, T - cut), sizeof(float));
-    tokens = data_tokens(&x);
-    if (miras_forward(m, &tokens, y[0], tape[0]) != MIRAS_OK) failed("forward: %s", label(&d));
-    g = data_grads(&x, dx[0]);
-    if (miras_backward(m, &tokens, tape[0], x.dy.f, &g, dparams[0], NULL) != MIRAS_OK)
-      failed("backward: %s", label(&d));
-    miras_memory_reset(m);
-    for (int i = 0; i < 2; i++) {
-      tokens = data_tokens(&part[i]);
-      miras_forward(m, &tokens, y[1] + (i ? (size_t)cut * x.out : 0), tape[1 + i]);
-    }
-    for (int i = 1; i >= 0; i--) {
-      float *at[INPUTS];
-      tokens = data_tokens(&part[i]);
-      for (int j = 0; j < INPUTS; j++) at[j] = dx[1][j] + (i ? (size_t)cut * x.per[j] : 0);
-      g = data_grads(&x, at);
-      miras_backward(m, &tokens, tape[1 + i], part[i].dy.f, &g, dparams[1], dstate);
-    }
-    if (!same_bits(y[0], y[1], x.dy.count)) failed("two calls say something else: %s", label(&d));
-    for (int i = 0; i <= INPUTS; i++) {
-      const float *one = i < INPUTS ? dx[0][i] : dparams[0];
-      const float *two = i < INPUTS ? dx[1][i] : dparams[1];
-      const size_t count = i < INPUTS ? x.in[i].count : x.params.count;
-      double *wide = (double *)ref_zeros(count), error;
-      for (size_t j = 0; j < count; j++) wide[j] = (double)one[j];
-      error = error_of(two, wide, count);
-      if (!(error <= 1e-5))
-        failed("two calls give another gradient of %s, by %.2e: %s",
-               i < INPUTS ? input_names[i] : "the parameters", error, label(&d));
-      free(wide);
-    }
+    y = (float *)zeros(x.dy.count, sizeof(float));
+    check_cut(&x, m, cut, y);
     if (ref_exact(&x.d)) {
       ref_memory r;
       const ref_tokens reference = data_reference(&x);
       double *expected = (double *)ref_zeros(x.dy.count), error;
       ref_open(&r, &x.d, x.params.d);
       ref_forward(&r, &reference, expected, NULL);
-      error = error_of(y[0], expected, x.dy.count);
+      error = error_of(y, expected, x.dy.count);
       if (error > worst) worst = error;
       if (!(error <= FORWARD)) failed("y off by %.2e: %s", error, label(&d));
       ref_close(&r);
       free(expected);
     }
-    for (int i = 0; i < 2; i++) {
-      for (int j = 0; j < INPUTS; j++) free(dx[i][j]);
-      free(y[i]);
-      free(dparams[i]);
-      data_free(&part[i]);
-    }
-    for (int i = 0; i < 3; i++) free(tape[i]);
-    free(dstate);
+    free(y);
     miras_memory_close(m);
     data_free(&x);
   }
@@ -856,11 +878,10 @@ static void test_gradient_chained(void **state) {
                                     (miras_retention)retention, (miras_algorithm)algorithm,
                                     chunks[c % 2], ++variant + 60000u);
           const int T = 3 * chunks[c % 2], cut = chunks[c % 2] * 2;
-          data x, part[2];
+          data x;
           miras_memory *m;
-          float *dx[2][INPUTS], *dparams[2], *dstate, *tape[2], *y;
-          miras_tokens tokens, halves[2];
-          miras_token_grads g;
+          float *y;
+          double error;
           if (c > 1 && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) continue;
           if (miras_memory_size(&d, NULL, 0) == 0) {
             if (basic(&d)) failed("refused: %s", label(&d));
@@ -873,61 +894,9 @@ static void test_gradient_chained(void **state) {
             data_free(&x);
             continue;
           }
-          part[0] = data_cut(&x, 0, cut);
-          part[1] = data_cut(&x, cut, T);
-          for (int k = 0; k < 2; k++) {
-            for (int i = 0; i < INPUTS; i++)
-              dx[k][i] = (float *)zeros(x.in[i].count, sizeof(float));
-            dparams[k] = (float *)zeros(x.params.count, sizeof(float));
-          }
-          dstate = (float *)zeros(miras_dstate_size(m), sizeof(float));
           y = (float *)zeros(x.dy.count, sizeof(float));
-          tape[0] = (float *)zeros(miras_tape_size(m, T), sizeof(float));
-          tape[1] = (float *)zeros(miras_tape_size(m, T), sizeof(float));
-          tokens = data_tokens(&x);
-          miras_forward(m, &tokens, y, tape[0]);
-          g = data_grads(&x, dx[0]);
-          miras_backward(m, &tokens, tape[0], x.dy.f, &g, dparams[0], NULL);
-          miras_memory_reset(m);
-          for (int k = 0; k < 2; k++) {
-            halves[k] = data_tokens(&part[k]);
-            if (miras_forward(m, &halves[k], y, tape[k]) != MIRAS_OK)
-              failed("forward: %s", label(&d));
-          }
-          for (int k = 1; k >= 0; k--) {
-            float *part_grads[INPUTS];
-            for (int i = 0; i < INPUTS; i++)
-              part_grads[i] = (float *)zeros(part[k].in[i].count, sizeof(float));
-            g = data_grads(&x, part_grads);
-            if (miras_backward(m, &halves[k], tape[k], part[k].dy.f, &g, dparams[1], dstate) !=
-                MIRAS_OK)
-              failed("backward of part %d: %s", k, label(&d));
-            for (int i = 0; i < INPUTS; i++) {
-              paste_rows(dx[1][i], part_grads[i], x.d.batch, T, (size_t)x.d.heads * x.per[i],
-                         k == 0 ? 0 : cut, k == 0 ? cut : T);
-              free(part_grads[i]);
-            }
-          }
-          for (int i = 0; i <= INPUTS; i++) {
-            const float *a = i < INPUTS ? dx[0][i] : dparams[0],
-                        *b = i < INPUTS ? dx[1][i] : dparams[1];
-            const size_t count = i < INPUTS ? x.in[i].count : x.params.count;
-            double *wide = (double *)ref_zeros(count), error;
-            for (size_t j = 0; j < count; j++) wide[j] = (double)a[j];
-            error = error_of(b, wide, count);
-            if (error > worst) worst = error;
-            if (!(error <= 1e-5))
-              failed("two calls give another gradient of %s, by %.2e: %s",
-                     i < INPUTS ? input_names[i] : "the parameters", error, label(&d));
-            free(wide);
-          }
-          for (int k = 0; k < 2; k++) {
-            for (int i = 0; i < INPUTS; i++) free(dx[k][i]);
-            free(dparams[k]);
-            free(tape[k]);
-            data_free(&part[k]);
-          }
-          free(dstate);
+          error = check_cut(&x, m, cut, y);
+          if (error > worst) worst = error;
           free(y);
           miras_memory_close(m);
           data_free(&x);
