@@ -496,6 +496,14 @@ typedef enum miras_retention {
   MIRAS_RETENTION_COUNT
 } miras_retention;
 
+/* Where a decay leads: what is left of a memory that is written no more. */
+typedef enum miras_toward {
+  MIRAS_TOWARD_NOTHING,    /* A_t = alpha A_(t-1) + ...: a dual state of zeros                   */
+  MIRAS_TOWARD_INITIAL,    /* A_t = A_0 + alpha (A_(t-1) - A_0) + ..., A_0 the initial memory,
+                              which then is trained by every position of a sequence              */
+  MIRAS_TOWARD_COUNT
+} miras_toward;
+
 /* Choice 4: the learning algorithm that turns gradients into updates. */
 typedef enum miras_algorithm {
   MIRAS_GRADIENT_DESCENT,  /* u_t = eta_t g_t                                                    */
@@ -534,7 +542,8 @@ typedef enum miras_gate {
   MIRAS_GATE_CONSTANT,     /* the descriptor's number                                            */
   MIRAS_GATE_HEAD,         /* one number per token and head: [batch, T, heads]                   */
   MIRAS_GATE_CHANNEL,      /* one per token, head and channel. Matrix memories that run exactly:
-                              keep only, per feature of the key, [batch, T, heads, features].
+                              keep per feature of the key, [batch, T, heads, features], and step
+                              per entry of the value, [batch, T, heads, value_dim] (Longhorn).
                               Vector and perceptron memories (up to two layers, or gated), by
                               plain gradient descent: keep and step per channel of the value,
                               [batch, T, heads, value_dim], acting on the outputs of the last
@@ -543,6 +552,14 @@ typedef enum miras_gate {
                               error. Momentum has none                                           */
   MIRAS_GATE_COUNT
 } miras_gate;
+
+/* The length that keys and queries are brought to before a memory sees them. */
+typedef enum miras_length {
+  MIRAS_LENGTH_FREE,       /* their own                                                          */
+  MIRAS_LENGTH_UNIT,       /* 1: x / sqrt(|x|^2 + 1e-12), so that zeros stay zeros               */
+  MIRAS_LENGTH_ROOT,       /* sqrt(key_dim): entries of size 1                                   */
+  MIRAS_LENGTH_COUNT
+} miras_length;
 
 /* An attentional bias or a retention link of your own. The functions are called from any thread and
  * must not keep anything between calls; dv is value_dim, n the weights of one layer. */
@@ -594,7 +611,9 @@ typedef struct miras_desc {
                               output                                                             */
   int inner_residual;      /* MLP, gated MLP: 1 adds the input; needs value_dim = key_dim        */
   int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); needs
-                              MIRAS_RETAIN_ALL                                                   */
+                              MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 or L2_BOTH and
+                              MIRAS_TOWARD_INITIAL                                               */
+  miras_length key_length; /* not of pairs, and not inside a model, whose `keys` say it          */
   miras_feature feature;   /* matrix memories: the map of keys and queries                       */
   int normalise;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
@@ -610,9 +629,13 @@ typedef struct miras_desc {
   int diagonal;            /* matrix, implicit: 1 keeps only the diagonal of the erase, as the code
                               released with Longhorn (there with an eta per channel): S <-
                               diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k)                  */
-  int row_rates;           /* 1 scales the steps of a chunk as its token t (0-based) sees them by
-                              max(1/(t+1) + rho_t, 0), with rho [chunk] an outer parameter (TTT);
-                              needs MIRAS_RETAIN_ALL, gradient descent and the frozen engine     */
+  int row_rates;           /* 1 and 2 scale the steps of a chunk as its token t (0-based) sees them
+                              by a rate, with rho [chunk] an outer parameter: 1 is TTT's max(1/(t+1)
+                              + rho_t, 0); 2 is log(1 + exp(rho_t) (exp(1/(t+1)) - 1)), the same at
+                              rho = 0, which training cannot drive to a standstill. They need
+                              gradient descent, the frozen engine, one step per token and head, and
+                              MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 and MIRAS_TOWARD_INITIAL, whose
+                              keep gate (not per channel) then acts on what the chunk found      */
   int window;              /* pairs: how many the memory holds, 1..2^20; 0 -> 1024. As many as the
                               longest sequence make it full attention                            */
   int iterations;          /* Newton: most steps of conjugate gradients, 1..256; 0 -> 30         */
@@ -626,12 +649,27 @@ typedef struct miras_desc {
   miras_gate threshold_gate;  /* delta of the Huber family, shift-robust and custom biases       */
   miras_gate value_gate;   /* matrix, dot product, MIRAS_RETAIN_L2: MIRAS_GATE_CHANNEL decays the
                               value channels too: S <- diag(keep) S diag(value_keep) (DFW)       */
+  miras_toward toward;     /* where the decay leads. For retentions with a keep gate, L2 both and
+                              FTRL (W = A_0 + shrink(A - A_0)); it also gives f-divergences a keep
+                              gate. Not with `diagonal` and Newton                               */
   float forget;            /* constant keep gate: alpha = 1 - forget, 0..1                       */
   float forget_ratio;      /* head h forgets forget * forget_ratio^h, 0..1; 0 -> 1               */
   miras_slopes slopes;     /* other published families of constant keep gates                    */
   int layer, layers;       /* slopes: which layer of how many (1..65536) the memory is, 0-based;
                               layers 0 -> 1. A model sets them                                   */
+  int reset_every;         /* 0, or tokens after which a head starts anew from the initial memory;
+                              a multiple of chunk and at least 16, or of the first multiple of
+                              chunk from 16 on. Heads take turns: head h of H at tokens t with
+                              (t + h reset_every / H, rounded down to that grid) mod
+                              reset_every = 0, before the write                                  */
   float step;              /* constant step gate, 1e-8..1e4; 0 -> 1                              */
+  int bounded_step;        /* 1: no write overshoots its own pair. With r = M(k) - v, e = dl/dM and
+                              g = dl/dA, the step is eta e.r / (e.r + c eta g.Jg): the implicit
+                              step to first order, on matrices with L2 exactly Longhorn's eta / (1 +
+                              eta k.k). J: how far weights move with A, 1 without a link, of
+                              others see room @42; c: p - 1 of the L_p biases with p > 2, else 1.
+                              Needs a bias with a residual of its own (not the dot product, not a
+                              custom one), and not separate_erase, Newton or the implicit step   */
   float momentum;          /* constant momentum gate, 0..1                                       */
   float threshold;         /* constant threshold, 1e-6..1e30; 0 -> 1                             */
   float p;                 /* exponent of the L_p biases, 1..8; 0 -> 3                           */
@@ -642,6 +680,10 @@ typedef struct miras_desc {
   int simplex_whole;       /* simplex slices: 0 one per channel (of the key for first layers, of the
                               value for last ones; layers between are one), 1 one per weight
                               matrix; vectors need 1                                             */
+  int simplex_signed;      /* KL with chunk 1 or simplex_logits 1: 1 keeps every weight as the
+                              difference of two positive ones of the slice, W = c sinh(A) / sum
+                              cosh(A), the softmax over A and -A: |W| sums to less than c, and
+                              weights can say something negative                                 */
   int simplex_logits;      /* KL, chunk > 1: 0 as in the paper, the first token of a chunk exactly
                               and the others linear in W (eq. 30-32); 1 linear in the logits. At
                               chunk 1 both are the same                                          */
@@ -718,13 +760,20 @@ typedef enum miras_keep {
   MIRAS_KEEP_COUNT
 } miras_keep;
 
+/* For miras_model_desc.fixed_gates. */
+#define MIRAS_FIXED_KEEP       1
+#define MIRAS_FIXED_STEP       2
+#define MIRAS_FIXED_MOMENTUM   4
+#define MIRAS_FIXED_THRESHOLD  8
+#define MIRAS_FIXED_VALUE_KEEP 16
+
 /* A whole language model. Fill it with miras_model_preset. The learned gates are those of memory
  * that are not MIRAS_GATE_CONSTANT. Each is made from a number g of a projection, whose offset lets
  * it begin at the constant of the descriptor:
  *   step        step sigmoid(g): begins at half of step, which it cannot exceed
  *   threshold   threshold softplus(g), begins at threshold
- *   keep        see miras_keep; begins at 1 - f, where f = forget * forget_ratio^h for head h, kept
- *               in 1e-4..0.5; 1/64 if forget is 0
+ *   keep        see miras_keep, times 1 - 1/horizon where there is one; begins at 1 - f, where f =
+ *               forget * forget_ratio^h for head h, kept in 1e-4..0.5; 1/64 if forget is 0
  *   momentum    sigmoid(g), begins at momentum in 0.05..0.95
  *   value keep  sigmoid(g), begins at 63/64 */
 typedef struct miras_model_desc {
@@ -740,11 +789,18 @@ typedef struct miras_model_desc {
   miras_keep keep;         /* how a learned keep gate is made; 0 when it is a constant           */
   int tied_step;           /* 1: the step gate is step * softplus(g) of the keep gate's own g (dt of
                               Mamba-2); needs MIRAS_KEEP_RATE and both gates per head            */
+  int fixed_gates;         /* which learned gates do not depend on the token but are one learned
+                              number each: a sum of MIRAS_FIXED_...                              */
+  int horizon;             /* 0, or the tokens that learned keep gates may at most look back:
+                              alpha is held to 1 - 1/horizon, 2..2^30                            */
   int untied;              /* 1: the head has its own matrix instead of the embedding's          */
   float dropout;           /* 0..0.9, on both residual branches and the embedding, training only */
   int batch;               /* largest batch of a training step, 0..65536; 0: inference only      */
+  int streams;             /* texts whose states miras_model_loss_streams carries, 0..2^20       */
   int context;             /* longest sequence of a training step, 1..2^24 with a batch          */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
+  uint64_t limit;          /* 0, or most bytes that the model, or one of its sessions, may take: more
+                              is refused, also when a file asks for it                           */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the model                    */
 } miras_model_desc;
 
@@ -1263,6 +1319,7 @@ typedef struct miras__plan {
   int channels;            /* exact: decays are one number per feature                           */
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
+  int map;                 /* what keys and queries go through (room @26)                        */
   int linked;              /* the state keeps weights W = link(A) beside A                       */
   int mapped;              /* the first weights are link(initial memory), linked or not          */
   int settles;             /* closing a chunk does more to W than the recursion of A             */
@@ -1367,9 +1424,10 @@ static int miras__divergence(miras_retention r) {
   return r == MIRAS_RETAIN_CHI2 || r == MIRAS_RETAIN_REVERSE_KL || r == MIRAS_RETAIN_HELLINGER;
 }
 
-static int miras__decays(miras_retention r) {
-  return r != MIRAS_RETAIN_ALL && r != MIRAS_RETAIN_L2_BOTH && r != MIRAS_RETAIN_ELASTIC_FTRL &&
-         !miras__divergence(r);
+static int miras__decays(const miras_desc *d) {
+  if (miras__divergence(d->retention)) return d->toward == MIRAS_TOWARD_INITIAL;
+  return d->retention != MIRAS_RETAIN_ALL && d->retention != MIRAS_RETAIN_L2_BOTH &&
+         d->retention != MIRAS_RETAIN_ELASTIC_FTRL;
 }
 
 /* Shared scratch of the frozen engine; laid out by one function for sizing and for use. */
@@ -1739,10 +1797,14 @@ static int miras__has_threshold(miras_bias b) {
 }
 
 /* Numbers per token, head and descent of a gate that is not constant, else 0. A channel is an entry
- * of the key as an exact matrix memory sees it, and of the value elsewhere. */
+ * of the value, but for the keep gate of a matrix memory: there, of the key as the memory sees it. */
 static size_t miras__lanes(const miras_desc *d, miras_gate gate) {
-  if (gate != MIRAS_GATE_CHANNEL) return gate == MIRAS_GATE_HEAD;
-  return d->architecture == MIRAS_MATRIX ? (size_t)miras__features(d) : (size_t)d->value_dim;
+  return gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
+}
+
+static size_t miras__keep_lanes(const miras_desc *d) {
+  return d->keep_gate == MIRAS_GATE_CHANNEL && d->architecture == MIRAS_MATRIX
+           ? (size_t)miras__features(d) : miras__lanes(d, d->keep_gate);
 }
 
 /* Gates of one number per channel: where they mean something. */
@@ -1750,13 +1812,20 @@ static int miras__channel_gates(const miras_desc *d, int exact, char *why, size_
   int keep = d->keep_gate == MIRAS_GATE_CHANNEL, step = d->step_gate == MIRAS_GATE_CHANNEL;
   int threshold = d->threshold_gate == MIRAS_GATE_CHANNEL, deep;
   const char *field = keep && !exact ? "keep_gate" : step ? "step_gate" : "threshold_gate";
-  if (!(keep && !exact) && !step && !threshold) return 1;
+  if (exact && step && (d->normalise || d->diagonal)) {
+    miras__say(why, n, "step_gate is MIRAS_GATE_CHANNEL (%d) with normalise %d and diagonal %d; both "
+                       "need one step per token", (int)MIRAS_GATE_CHANNEL, d->normalise,
+               d->diagonal);
+    return 0;
+  }
+  if (exact && !threshold) return 1;
+  if (!keep && !step && !threshold) return 1;
   deep = d->architecture == MIRAS_GATED_MLP || (d->architecture == MIRAS_MLP && d->depth > 1);
   if (d->architecture == MIRAS_MATRIX || (d->architecture == MIRAS_MLP && d->depth > 2)) {
     miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d), which needs architecture MIRAS_VECTOR, "
                        "MIRAS_GATED_MLP or MIRAS_MLP of depth 1 or 2%s", field,
                (int)MIRAS_GATE_CHANNEL,
-               keep && !exact ? "; or a matrix memory that runs exactly" : "");
+               keep || step ? "; or a matrix memory that runs exactly" : "");
   } else if (threshold && d->bias == MIRAS_CUSTOM_BIAS) {
     miras__say(why, n, "threshold_gate is MIRAS_GATE_CHANNEL (%d) with bias MIRAS_CUSTOM_BIAS "
                        "(%d), whose functions take one threshold", (int)MIRAS_GATE_CHANNEL,
@@ -1770,22 +1839,17 @@ static int miras__channel_gates(const miras_desc *d, int exact, char *why, size_
                        "than one layer a channel is an input and an output, so the two must be "
                        "equal",
                field, (int)MIRAS_GATE_CHANNEL, d->key_dim, d->value_dim);
-  } else if (step && d->row_rates) {
-    miras__say(why, n, "step_gate is MIRAS_GATE_CHANNEL (%d) with row_rates 1; rates of rows need "
-                       "a step per token", (int)MIRAS_GATE_CHANNEL);
-  } else if (step && deep && d->inner_bias) {
-    miras__say(why, n, "step_gate is MIRAS_GATE_CHANNEL (%d) with inner_bias 1 and depth %d; the "
-                       "bias of the first layer belongs to no channel", (int)MIRAS_GATE_CHANNEL,
+  } else if ((keep || step) && d->row_rates) {
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with row_rates %d; rates of rows need one gate "
+                       "per token", field, (int)MIRAS_GATE_CHANNEL, d->row_rates);
+  } else if ((keep || step) && deep && d->inner_bias) {
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with inner_bias 1 and depth %d; the bias of "
+                       "the first layer belongs to no channel", field, (int)MIRAS_GATE_CHANNEL,
                d->depth);
   } else if ((keep || step) && d->retention == MIRAS_RETAIN_ELASTIC) {
     miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with retention MIRAS_RETAIN_ELASTIC (%d); "
                        "the threshold of its closing chunk is one number, so gates must be too",
                field, (int)MIRAS_GATE_CHANNEL, (int)d->retention);
-  } else if ((keep || step) && d->retention == MIRAS_RETAIN_KL && d->chunk > 1 &&
-             !d->simplex_logits) {
-    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with simplex_logits 0 and chunk %d; the "
-                       "paper's form needs gates per head: set simplex_logits to 1", field,
-               (int)MIRAS_GATE_CHANNEL, d->chunk);
   } else if (keep && d->simplex_whole) {
     miras__say(why, n, "keep_gate is MIRAS_GATE_CHANNEL (%d) with simplex_whole %d; a slice has "
                        "one decay, so slices must be channels: set it to 0",
@@ -1794,6 +1858,11 @@ static int miras__channel_gates(const miras_desc *d, int exact, char *why, size_
     return 1;
   }
   return 0;
+}
+
+/* Tokens between two places where a memory can start anew: those between two states of a tape. */
+static int miras__reset_grid(const miras_desc *d) {
+  return d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
 }
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
@@ -1828,6 +1897,8 @@ static int miras__resolve_newton(miras_desc *d, char *why, size_t n) {
       !miras__needs(why, n, newton, "separate_erase", d->separate_erase, 0, "0") ||
       !miras__needs(why, n, newton, "diagonal", d->diagonal, 0, "0") ||
       !miras__needs(why, n, newton, "row_rates", d->row_rates, 0, "0") ||
+      !miras__needs(why, n, newton, "toward", (int)d->toward, 0, "MIRAS_TOWARD_NOTHING") ||
+      !miras__needs(why, n, newton, "bounded_step", d->bounded_step, 0, "0") ||
       !miras__needs(why, n, newton, "value_gate", (int)d->value_gate, 0, "MIRAS_GATE_CONSTANT"))
     return 0;
   if (d->retention != MIRAS_RETAIN_ALL && d->retention != MIRAS_RETAIN_L2) {
@@ -1835,9 +1906,11 @@ static int miras__resolve_newton(miras_desc *d, char *why, size_t n) {
                        "MIRAS_RETAIN_L2", (int)d->retention);
     return 0;
   }
-  if (d->keep_gate == MIRAS_GATE_CHANNEL) {
-    miras__say(why, n, "keep_gate is MIRAS_GATE_CHANNEL (%d); algorithm MIRAS_NEWTON needs "
-                       "MIRAS_GATE_CONSTANT or MIRAS_GATE_HEAD", (int)d->keep_gate);
+  if (d->keep_gate == MIRAS_GATE_CHANNEL || d->step_gate == MIRAS_GATE_CHANNEL) {
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d); algorithm MIRAS_NEWTON needs "
+                       "MIRAS_GATE_CONSTANT or MIRAS_GATE_HEAD",
+               d->keep_gate == MIRAS_GATE_CHANNEL ? "keep_gate" : "step_gate",
+               (int)MIRAS_GATE_CHANNEL);
     return 0;
   }
   if (!miras__whole(why, n, "steps", d->steps, 0, 1)) return 0;
@@ -1870,6 +1943,8 @@ static int miras__resolve_pairs(miras_desc *d, char *why, size_t n) {
       !miras__unused(why, n, "separate_erase", d->separate_erase, other) ||
       !miras__unused(why, n, "diagonal", d->diagonal, other) ||
       !miras__unused(why, n, "row_rates", d->row_rates, other) ||
+      !miras__unused(why, n, "bounded_step", d->bounded_step, other) ||
+      !miras__unused(why, n, "key_length", (double)d->key_length, other) ||
       !miras__whole(why, n, "steps", d->steps, 0, 1))
     return 0;
   if (!d->window) d->window = 1024;
@@ -1879,9 +1954,9 @@ static int miras__resolve_pairs(miras_desc *d, char *why, size_t n) {
 /* Replace zeros by defaults and refuse what is not meant. One sentence per refusal. */
 static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
   const char *keeps = "a retention that has a keep gate (MIRAS_RETAIN_L2, LQ, LQ_PNORM, KL, "
-                      "ELASTIC, SIGMOID or MIRAS_CUSTOM_RETENTION)";
+                      "ELASTIC, SIGMOID, CUSTOM, or an f-divergence with toward)";
   int mlp = d->architecture == MIRAS_MLP, gated = d->architecture == MIRAS_GATED_MLP;
-  int decays = miras__decays(d->retention), bounded = miras__has_threshold(d->bias);
+  int decays = miras__decays(d), bounded = miras__has_threshold(d->bias), grid;
   int lp = d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH;
   int smooth = d->bias == MIRAS_LP_SMOOTH || d->bias == MIRAS_HUBER_MIXTURE;
   int lq = d->retention == MIRAS_RETAIN_LQ || d->retention == MIRAS_RETAIN_LQ_PNORM;
@@ -1903,6 +1978,9 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
       !miras__whole(why, n, "momentum_gate", (int)d->momentum_gate, 0, MIRAS_GATE_HEAD) ||
       !miras__whole(why, n, "threshold_gate", (int)d->threshold_gate, 0, MIRAS_GATE_COUNT - 1) ||
       !miras__whole(why, n, "slopes", (int)d->slopes, 0, MIRAS_SLOPES_COUNT - 1) ||
+      !miras__whole(why, n, "toward", (int)d->toward, 0, MIRAS_TOWARD_COUNT - 1) ||
+      !miras__whole(why, n, "key_length", (int)d->key_length, 0, MIRAS_LENGTH_COUNT - 1) ||
+      !miras__whole(why, n, "bounded_step", d->bounded_step, 0, 1) ||
       !miras__whole(why, n, "feature", (int)d->feature, 0, MIRAS_FEATURE_COUNT - 1) ||
       !miras__whole(why, n, "normalise", d->normalise, 0, 1) ||
       !miras__whole(why, n, "separate_erase", d->separate_erase, 0, 1) ||
@@ -1920,8 +1998,32 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
       !miras__whole(why, n, "value_dim", d->value_dim, 1, 4096) ||
       !miras__whole(why, n, "chunk", d->chunk, 1, 1024) ||
       !miras__whole(why, n, "steps", d->steps, 1, 8) ||
-      !miras__whole(why, n, "row_rates", d->row_rates, 0, 1))
+      !miras__whole(why, n, "row_rates", d->row_rates, 0, 2))
     return MIRAS_ERR_DESC;
+  grid = miras__reset_grid(d);
+  if (d->reset_every < 0 || d->reset_every % grid) {
+    miras__say(why, n, "reset_every is %d; with chunk %d it must be 0 or a positive multiple of %d",
+               d->reset_every, d->chunk, grid);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->toward && !decays && !both && d->retention != MIRAS_RETAIN_ELASTIC_FTRL) {
+    miras__say(why, n, "toward is MIRAS_TOWARD_INITIAL (%d) with retention %d; it has a meaning only "
+                       "with a retention that decays, L2 both or FTRL: set it to 0",
+               (int)d->toward, (int)d->retention);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->toward && d->diagonal) {
+    miras__say(why, n, "toward is MIRAS_TOWARD_INITIAL (%d) with diagonal 1; what the diagonal erases "
+                       "it cannot lead back: set one of them to 0", (int)d->toward);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->bounded_step && (d->bias == MIRAS_DOT || d->bias == MIRAS_CUSTOM_BIAS ||
+                          d->separate_erase || d->algorithm == MIRAS_IMPLICIT)) {
+    miras__say(why, n, "bounded_step is 1 with bias %d, separate_erase %d and algorithm %d; it needs "
+                       "a bias with a residual of its own, and no other rule for the step: set it "
+                       "to 0", (int)d->bias, d->separate_erase, (int)d->algorithm);
+    return MIRAS_ERR_DESC;
+  }
   if (mlp && !d->depth) d->depth = 2;
   if (mlp ? !miras__whole(why, n, "depth", d->depth, 1, 4)
           : !miras__unused(why, n, "depth", d->depth, "architecture MIRAS_MLP"))
@@ -1953,9 +2055,11 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
   if (mlp ? !miras__whole(why, n, "inner_bias", d->inner_bias, 0, 1)
           : !miras__unused(why, n, "inner_bias", d->inner_bias, "architecture MIRAS_MLP"))
     return MIRAS_ERR_DESC;
-  if (d->inner_bias && d->retention != MIRAS_RETAIN_ALL) {
-    miras__say(why, n, "inner_bias is 1 with retention %d; learned biases do not decay, so it "
-                       "needs MIRAS_RETAIN_ALL (0)", (int)d->retention);
+  if (d->inner_bias && d->retention != MIRAS_RETAIN_ALL &&
+      !(d->toward && (d->retention == MIRAS_RETAIN_L2 || both))) {
+    miras__say(why, n, "inner_bias is 1 with retention %d and toward %d; learned biases do not fade, "
+                       "so it needs MIRAS_RETAIN_ALL (0), or MIRAS_RETAIN_L2 or L2_BOTH with toward "
+                       "MIRAS_TOWARD_INITIAL", (int)d->retention, (int)d->toward);
     return MIRAS_ERR_DESC;
   }
   if (d->architecture == MIRAS_VECTOR && d->value_dim != d->key_dim) {
@@ -1969,11 +2073,13 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
                (int)d->algorithm);
     return MIRAS_ERR_DESC;
   }
-  if (d->row_rates && (exact || pairs || d->retention != MIRAS_RETAIN_ALL ||
-                       d->algorithm != MIRAS_GRADIENT_DESCENT)) {
-    miras__say(why, n, "row_rates is 1, which needs retention MIRAS_RETAIN_ALL, algorithm "
-                       "MIRAS_GRADIENT_DESCENT and a memory that does not run exactly (a matrix "
-                       "with bias MIRAS_DOT or MIRAS_L2 does; TTT-Linear is MIRAS_MLP of depth 1)");
+  if (d->row_rates && (exact || pairs || d->algorithm != MIRAS_GRADIENT_DESCENT ||
+                       (d->retention != MIRAS_RETAIN_ALL &&
+                        !(d->toward && d->retention == MIRAS_RETAIN_L2)))) {
+    miras__say(why, n, "row_rates is %d, which needs retention MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 "
+                       "and toward MIRAS_TOWARD_INITIAL, gradient descent and a memory that does "
+                       "not run exactly (matrices with DOT or L2 do; TTT-Linear is MIRAS_MLP of "
+                       "depth 1)", d->row_rates);
     return MIRAS_ERR_DESC;
   }
   if (d->order == MIRAS_DECAY_FIRST && !(exact && decays)) {
@@ -2053,8 +2159,10 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
                                    "retention MIRAS_RETAIN_KL or an f-divergence") ||
                     !miras__unused(why, n, "simplex_whole", d->simplex_whole,
                                    "retention MIRAS_RETAIN_KL or an f-divergence"))) ||
-      (!kl && !miras__unused(why, n, "simplex_logits", d->simplex_logits,
-                             "retention MIRAS_RETAIN_KL")) ||
+      (!kl && (!miras__unused(why, n, "simplex_logits", d->simplex_logits,
+                              "retention MIRAS_RETAIN_KL") ||
+               !miras__unused(why, n, "simplex_signed", d->simplex_signed,
+                              "retention MIRAS_RETAIN_KL"))) ||
       (!both && !miras__unused(why, n, "balance", (double)d->balance,
                                "retention MIRAS_RETAIN_L2_BOTH")) ||
       (!elastic && (!miras__unused(why, n, "sparsity", (double)d->sparsity,
@@ -2073,6 +2181,12 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
     miras__say(why, n, "simplex_logits is 0 with chunk %d and %s; the paper's form takes one plain "
                        "step for a chunk's first token: set simplex_logits to 1", d->chunk,
                momentum ? "algorithm MIRAS_MOMENTUM" : "several steps per token");
+    return MIRAS_ERR_DESC;
+  }
+  if (kl && d->chunk > 1 && !d->simplex_logits && d->simplex_signed) {
+    miras__say(why, n, "simplex_signed is %d with simplex_logits 0 and chunk %d; the paper's form "
+                       "takes the logarithm of weights, which must be positive: set simplex_logits "
+                       "to 1", d->simplex_signed, d->chunk);
     return MIRAS_ERR_DESC;
   }
   if (d->architecture == MIRAS_VECTOR && simplex && d->simplex_whole != 1) {
@@ -2124,7 +2238,8 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
       (smooth && !miras__real(why, n, "sharpness", d->sharpness, 0.1, 100)) ||
       (simplex && (!miras__real(why, n, "simplex", d->simplex, 1e-3, 1e6) ||
                    !miras__whole(why, n, "simplex_whole", d->simplex_whole, 0, 1))) ||
-      (kl && !miras__whole(why, n, "simplex_logits", d->simplex_logits, 0, 1)) ||
+      (kl && (!miras__whole(why, n, "simplex_logits", d->simplex_logits, 0, 1) ||
+              !miras__whole(why, n, "simplex_signed", d->simplex_signed, 0, 1))) ||
       (both && !miras__real(why, n, "balance", d->balance, 1e-6, 1e6)) ||
       (elastic && (!miras__real(why, n, "sparsity", d->sparsity, 1e-8, 1e4) ||
                    !miras__whole(why, n, "smooth_shrink", d->smooth_shrink, 0, 1))))
@@ -2162,6 +2277,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   p->fused = exact && d->chunk == 1 && d->steps == 1 && !d->separate_erase && !d->diagonal &&
              !d->normalise && d->value_gate == MIRAS_GATE_CONSTANT;
   p->features = (size_t)miras__features(d);
+  p->map = (int)d->feature + 16 * (int)d->key_length;
   p->lag = d->retention == MIRAS_RETAIN_KL && d->chunk > 1 && !d->simplex_logits;
   p->linked = d->retention == MIRAS_RETAIN_LQ || d->retention == MIRAS_RETAIN_LQ_PNORM ||
               (d->retention == MIRAS_RETAIN_KL && !p->lag) ||
@@ -2245,7 +2361,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
     p->at_open = state;
     if (c > 1) state += miras__open_layout(p, NULL, c * steps, &open);
     p->tape_chunk = p->weights;
-    p->tape_tokens = d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
+    p->tape_tokens = miras__reset_grid(d);
     p->scratch = 3 * (miras__pad((size_t)d->value_dim) + miras__pad(p->features));
     if (!p->fused) p->scratch = miras__block_layout(p, NULL, c * steps, 0, &part);
     least = miras__block_layout(p, NULL, (size_t)p->tape_tokens * steps, 1, &part);
@@ -2301,7 +2417,7 @@ static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
   float f = d->forget;
   int h;
   for (h = 0; h < d->heads; h++, f *= d->forget_ratio) {
-    if (!miras__decays(d->retention))
+    if (!miras__decays(d))
       keep[h] = 1;
     else if (d->slopes == MIRAS_SLOPES_LIGHTNING)
       keep[h] = (float)exp(-8 / heads * (1 - layer / layers) * h);
@@ -2399,8 +2515,8 @@ typedef struct miras__kernels {
   void (*head_forward)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
                        float *state, uint64_t position, const miras__head_io *io, float *tape,
                        float *scratch);
-  void (*head_backward)(const miras__plan *p, const float *gain, const float *bias,
-                        const float *tape, uint64_t position, const miras__head_io *io,
+  void (*head_backward)(const miras__plan *p, const float *w0, const float *gain,
+                        const float *bias, const float *tape, uint64_t position, const miras__head_io *io,
                         const float *dy, size_t lddy, const miras__head_grads *g, float *dw0,
                         float *dgain, float *dbias, float *dstate, float *scratch);
   void (*head_read)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
@@ -3474,14 +3590,29 @@ static void MIRAS__FN(gemm)(int mode, float *C, size_t ldc, const float *A, size
 
 /* @26 FEATURE MAPS ----------------------------------------------------------- needs 06 22 23 -- */
 
-/* f = phi(x), x [n], f [miras__features]. f does not overlap x, except for the identity.
- *   ELU      x + 1 for x > 0, else e^x
- *   RELU     max(x, 0)
- *   RELU2    max(x, 0)^2
- *   SOFTMAX  e^x / sum e^x
- *   POLY2    1; x; then for i, for j >= i: x_i x_j, times sqrt(1/2) where j = i */
-static void MIRAS__FN(feature_fwd)(int kind, float *f, const float *x, size_t n) {
+/* What a memory makes of keys and queries: map = feature + 16 * length, from miras__plan.map. First
+ * the length, u = r x with r = length / sqrt(|x|^2 + 1e-12), or u = x; then f = phi(u), x [n],
+ * f [miras__features]. f does not overlap x, except for the identity.
+ *   ELU      u + 1 for u > 0, else e^u
+ *   RELU     max(u, 0)
+ *   RELU2    max(u, 0)^2
+ *   SOFTMAX  e^u / sum e^u
+ *   POLY2    1; u; then for i, for j >= i: u_i u_j, times sqrt(1/2) where j = i */
+#define MIRAS__LENGTH_EPS 1e-12f
+
+static float MIRAS__FN(length_factor)(int map, const float *x, size_t n) {
+  float length = map / 16 == MIRAS_LENGTH_ROOT ? sqrtf((float)n) : 1;
+  return map < 16 ? 1 : length / sqrtf(MIRAS__FN(dot)(x, x, n) + MIRAS__LENGTH_EPS);
+}
+
+static void MIRAS__FN(feature_fwd)(int map, float *f, const float *x, size_t n) {
+  int kind = map % 16;
   size_t i;
+  if (map >= 16) {
+    float *u = kind == MIRAS_FEATURE_POLY2 ? f + 1 : f;
+    MIRAS__FN(scale)(u, MIRAS__FN(length_factor)(map, x, n), x, n);
+    x = u;
+  }
   switch (kind) {
     case MIRAS_FEATURE_ELU:
       for (i = 0; i < n; i += V_W) {
@@ -3500,7 +3631,8 @@ static void MIRAS__FN(feature_fwd)(int kind, float *f, const float *x, size_t n)
     case MIRAS_FEATURE_SOFTMAX: MIRAS__FN(softmax)(f, x, n, 1.0f); return;
     case MIRAS_FEATURE_POLY2:
       *f++ = 1;
-      memcpy(f, x, n * sizeof *f);
+      if (f != x) memcpy(f, x, n * sizeof *f);
+      x = f;
       f += n;
       for (i = 0; i < n; f += n - i, i++) {
         MIRAS__FN(scale)(f, x[i], x + i, n - i);
@@ -3513,10 +3645,14 @@ static void MIRAS__FN(feature_fwd)(int kind, float *f, const float *x, size_t n)
   }
 }
 
-/* dx = phi'(x)' df; f = phi(x) as computed. dx may be df, except for POLY2, where the pairs give
- *   dx_i += sum_(j>i) df_ij x_j + sqrt(2) df_ii x_i,   dx_j += df_ij x_i  (j > i) */
-static void MIRAS__FN(feature_bwd)(int kind, float *dx, const float *df, const float *x,
+/* dx = (d phi/dx)' df; f = phi as computed. dx may be df, except for POLY2, where the pairs give
+ *   du_i += sum_(j>i) df_ij u_j + sqrt(2) df_ii u_i,   du_j += df_ij u_i  (j > i)
+ * and the length  dx = r (du - x (x . du) / (|x|^2 + eps)). */
+static void MIRAS__FN(feature_bwd)(int map, float *dx, const float *df, const float *x,
                                    const float *f, size_t n) {
+  const int kind = map % 16;
+  const float r = MIRAS__FN(length_factor)(map, x, n);
+  const vf factor = V_SET1(r);
   float along;
   size_t i;
   switch (kind) {
@@ -3526,30 +3662,36 @@ static void MIRAS__FN(feature_bwd)(int kind, float *dx, const float *df, const f
       for (i = 0; i < n; i += V_W) {
         vf v = V_LOAD_N(x + i, n - i), d = V_LOAD_N(df + i, n - i), low = V_ZERO();
         vm upper = V_LT(V_ZERO(), v);
+        v = V_MUL(factor, v);
         if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_LOAD_N(f + i, n - i));
         if (kind == MIRAS_FEATURE_RELU2) d = V_MUL(d, V_ADD(v, v));
         V_STORE_N(dx + i, V_SELECT(upper, d, low), n - i);
       }
-      return;
+      break;
     case MIRAS_FEATURE_SOFTMAX:
       along = MIRAS__FN(dot)(f, df, n);
       for (i = 0; i < n; i += V_W) {
         vf v = V_SUB(V_LOAD_N(df + i, n - i), V_SET1(along));
         V_STORE_N(dx + i, V_MUL(V_LOAD_N(f + i, n - i), v), n - i);
       }
-      return;
+      break;
     case MIRAS_FEATURE_POLY2:
       memcpy(dx, df + 1, n * sizeof *dx);
       df += 1 + n;
       for (i = 0; i < n; df += n - i, i++) {
-        dx[i] += 1.41421356f * df[0] * x[i] + MIRAS__FN(dot)(df + 1, x + i + 1, n - i - 1);
-        MIRAS__FN(axpy)(dx + i + 1, x[i], df + 1, n - i - 1);
+        const float *u = f + 1 + i;
+        dx[i] += 1.41421356f * df[0] * u[0] + MIRAS__FN(dot)(df + 1, u + 1, n - i - 1);
+        MIRAS__FN(axpy)(dx + i + 1, u[0], df + 1, n - i - 1);
       }
-      return;
+      break;
     default:
       if (dx != df) memcpy(dx, df, n * sizeof *dx);
-      return;
+      break;
   }
+  if (map < 16) return;
+  along = MIRAS__FN(dot)(x, dx, n) / (MIRAS__FN(dot)(x, x, n) + MIRAS__LENGTH_EPS);
+  MIRAS__FN(axpy)(dx, -along, x, n);
+  MIRAS__FN(scale)(dx, r, dx, n);
 }
 
 /* @40 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
@@ -3887,7 +4029,7 @@ static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, float *bv, cons
 static void MIRAS__FN(input_row)(const miras__plan *p, float *x, const float *from) {
   size_t own = (size_t)(p->in[0] - p->ones);
   if (p->d.feature) {
-    MIRAS__FN(feature_fwd)((int)p->d.feature, x, from, (size_t)p->d.key_dim);
+    MIRAS__FN(feature_fwd)(p->map, x, from, (size_t)p->d.key_dim);
     return;
   }
   memcpy(x, from, own * sizeof *x);
@@ -3898,7 +4040,7 @@ static void MIRAS__FN(input_row)(const miras__plan *p, float *x, const float *fr
 static void MIRAS__FN(input_row_bwd)(const miras__plan *p, float *df, const float *bx,
                                      const float *from, const float *x) {
   size_t dk = (size_t)p->d.key_dim;
-  if (p->d.feature) MIRAS__FN(feature_bwd)((int)p->d.feature, df, bx, from, x, dk);
+  if (p->d.feature) MIRAS__FN(feature_bwd)(p->map, df, bx, from, x, dk);
   else memcpy(df, bx, dk * sizeof *df);
 }
 
@@ -5046,7 +5188,7 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
   for (i = 0; i < m; i++) {
     const size_t token = t + i / steps, s = i % steps;
     float *x = k->x + i * n, rate = io->step[token * io->ld_step + (io->ld_step ? s : 0)];
-    MIRAS__FN(feature_fwd)((int)d->feature, x, io->k + token * io->ldk + s * dk, dk);
+    MIRAS__FN(feature_fwd)(p->map, x, io->k + token * io->ldk + s * dk, dk);
     if (d->algorithm == MIRAS_IMPLICIT) rate = rate / (1 + rate * MIRAS__FN(dot)(x, x, n));
     k->eta[i] = rate;
     MIRAS__FN(exact_decay)(p, k->alpha + i * (p->channels ? n : 1),
@@ -5060,7 +5202,7 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
     if (d->normalise) o->eta[r0 + i] = rate;
   }
   for (i = 0; i < reads; i++)
-    MIRAS__FN(feature_fwd)((int)d->feature, q + i * n, io->q + (t + i) * io->ldq, dk);
+    MIRAS__FN(feature_fwd)(p->map, q + i * n, io->q + (t + i) * io->ldq, dk);
 
   /* coefficients; row i + 1 of c, l, cv belongs to row i, row 0 to what came before */
   if (p->channels) {
@@ -5335,7 +5477,7 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const 
                                       float *tape, float *scratch) {
   size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, j, t;
   int decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
-  int mapped = p->d.feature != MIRAS_FEATURE_IDENTITY;
+  int mapped = p->map != 0;
   size_t alpha_stride = p->d.keep_gate == MIRAS_GATE_CHANNEL ? 1 : 0;
   float *a = scratch, *b = a + miras__pad(dv), *u = b + miras__pad(dv), *rows = u + miras__pad(dv);
   const float *xp = NULL;
@@ -5346,8 +5488,8 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const 
     float *y = io->q ? io->y + t * io->ldy : NULL;
     if (mapped) {
       float *fx = rows + t % 2 * miras__pad(n), *fq = rows + 2 * miras__pad(n);
-      MIRAS__FN(feature_fwd)((int)p->d.feature, fx, x, dk);
-      MIRAS__FN(feature_fwd)((int)p->d.feature, fq, q, dk);
+      MIRAS__FN(feature_fwd)(p->map, fx, x, dk);
+      MIRAS__FN(feature_fwd)(p->map, fq, q, dk);
       x = fx;
       q = fq;
     }
@@ -5384,7 +5526,7 @@ static float MIRAS__FN(exact_surprise)(const miras__plan *p, miras__block *k, co
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
   const float *keep = io->keep + t * io->ld_keep, *v = io->v + t * io->ldv;
   float *x = k->zq, *m = k->ss;
-  MIRAS__FN(feature_fwd)((int)p->d.feature, x, io->k + t * io->ldk, (size_t)p->d.key_dim);
+  MIRAS__FN(feature_fwd)(p->map, x, io->k + t * io->ldk, (size_t)p->d.key_dim);
   if (p->d.order == MIRAS_DECAY_FIRST) {
     if (p->d.keep_gate == MIRAS_GATE_CHANNEL) MIRAS__FN(mul)(x, keep, x, n);
     else MIRAS__FN(scale)(x, *keep, x, n);
@@ -5552,7 +5694,7 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
   }
   if (g->step) g->step[token * g->ld_step + s] = k->bstep[i];
   if (g->k)
-    MIRAS__FN(feature_bwd)((int)d->feature, g->k + token * g->ldk + s * dk, bx,
+    MIRAS__FN(feature_bwd)(p->map, g->k + token * g->ldk + s * dk, bx,
                            io->k + token * io->ldk + s * dk, x, dk);
   if (g->keep && p->channels && !s) {
     if (vector) memcpy(g->keep + token * g->ld_keep, ba, n * sizeof *ba);
@@ -5573,8 +5715,8 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
  *              Z += (c (.) [z; q])' [r; dy]
  *   decays     balpha_i = c_(i-1) bc_i + sum_(j<i) L_(i-1)j bL_ij, and alpha_i bc_i, alpha_i bL_ij
  *              go to row i-1; with channels in room @44 */
-static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *tape, uint64_t position,
-                                      const miras__head_io *io, const float *dy, size_t lddy,
+static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, const float *tape,
+                                      uint64_t position, const miras__head_io *io, const float *dy, size_t lddy,
                                       const miras__head_grads *g, float *dw0, float *dstate,
                                       float *scratch) {
   const miras_desc *d = &p->d;
@@ -5764,7 +5906,7 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *tape, u
     }
     if (g->q)
       for (j = 0; j < reads; j++)
-        MIRAS__FN(feature_bwd)((int)d->feature, g->q + (t + j) * g->ldq, bq + j * n,
+        MIRAS__FN(feature_bwd)(p->map, g->q + (t + j) * g->ldq, bq + j * n,
                                io->q + (t + j) * io->ldq, q + j * n, dk);
   }
   if (position == 0) {
@@ -5782,7 +5924,7 @@ static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, floa
   miras__block work, *k = &work;
   miras__open open;
   if (p->fused) {
-    MIRAS__FN(feature_fwd)((int)p->d.feature, scratch, q, dk);
+    MIRAS__FN(feature_fwd)(p->map, scratch, q, dk);
     memset(o, 0, dv * sizeof *o);   /* the chains of gemm, which would want room to pack */
     for (i = 0; i < p->features; i++)
       MIRAS__FN(axpy)(o, scratch[i], (position ? state : w0) + i * dv, dv);
@@ -5790,7 +5932,7 @@ static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, floa
   }
   miras__block_layout(p, scratch, chunk * steps, 0, k);
   miras__open_layout(p, state + p->at_open, chunk > 1 ? chunk * steps : 0, &open);
-  MIRAS__FN(feature_fwd)((int)p->d.feature, k->zq, q, dk);
+  MIRAS__FN(feature_fwd)(p->map, k->zq, q, dk);
   MIRAS__FN(exact_read)(p, k, &open, position ? state : w0,
                         (size_t)(position % (uint64_t)chunk) * steps, k->zq, o);
   if (p->d.normalise) MIRAS__FN(scale)(o, 1 / k->den[0], o, dv);
@@ -6617,8 +6759,8 @@ static void MIRAS__FN(settle_map_bwd)(const miras__plan *p, miras__work *k, int 
   }
 }
 
-static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *gain, const float *bias,
-                                       const float *tape, uint64_t position,
+static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *w0, const float *gain,
+                                       const float *bias, const float *tape, uint64_t position,
                                        const miras__head_io *io, const float *dy, size_t lddy,
                                        const miras__head_grads *g, float *dw0, float *dgain,
                                        float *dbias, float *dstate, float *scratch) {
@@ -6917,7 +7059,7 @@ static void MIRAS__FN(newton_forward)(const miras__plan *p, const float *w0, con
   miras__newton_work work, *k = &work;
   size_t c = (size_t)p->d.chunk, n = (size_t)p->in[0], dv = (size_t)p->d.value_dim;
   size_t dk = (size_t)p->d.key_dim, t = 0, length = (size_t)io->length, i;
-  int phi = (int)p->d.feature;
+  int phi = p->map;
   float *h = state, *g = state + p->at_w, *keys = state + p->at_y[0], *values = state + p->at_d[0];
   float *open = state + p->at_n, *scale = state + p->at_scalars;
   miras__newton_layout(p, scratch, 0, k);
@@ -6987,7 +7129,7 @@ static void MIRAS__FN(newton_read)(const miras__plan *p, const float *w0, const 
   miras__newton_layout(p, scratch, 0, k);
   MIRAS__FN(map_softplus)(k->lambda, raw, n);
   MIRAS__FN(newton_transpose)(p, k, keys, r);
-  MIRAS__FN(newton_solve)(p, k, state, keys, open, &b, r, 1, (int)p->d.feature, q, n, k->x);
+  MIRAS__FN(newton_solve)(p, k, state, keys, open, &b, r, 1, p->map, q, n, k->x);
   MIRAS__FN(newton_answer)(p, k, g, state + p->at_d[0], open, &b, r, 1, k->x, o,
                            (size_t)p->d.value_dim);
 }
@@ -7016,7 +7158,7 @@ static void MIRAS__FN(newton_backward)(const miras__plan *p, const float *raw, c
   size_t c = (size_t)p->d.chunk, n = (size_t)p->in[0], dv = (size_t)p->d.value_dim;
   size_t length = (size_t)io->length, square = n * n, chunk = length / c + (length % c != 0), i, j;
   size_t dk = (size_t)p->d.key_dim;
-  int phi = (int)p->d.feature;
+  int phi = p->map;
   const float *cn, *cb;
   miras__newton_layout(p, scratch, 1, k);
   MIRAS__FN(map_softplus)(k->lambda, raw, n);
@@ -7539,16 +7681,17 @@ static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const
   }
 }
 
-/* The gradient of head_forward; position as in that call. Gradients of tokens are overwritten,
- * dw0 (only from position 0), dgain, dbias are added to; dstate as in miras_backward. */
-static void MIRAS__FN(head_backward)(const miras__plan *p, const float *gain, const float *bias,
-                                     const float *tape, uint64_t position,
+/* The gradient of head_forward; w0 and position as in that call. Gradients of tokens are
+ * overwritten, dw0, dgain, dbias are added to; dstate as in miras_backward. dw0 receives what the
+ * initial memory did at position 0, and where decays lead towards it what it did since. */
+static void MIRAS__FN(head_backward)(const miras__plan *p, const float *w0, const float *gain,
+                                     const float *bias, const float *tape, uint64_t position,
                                      const miras__head_io *io, const float *dy, size_t lddy,
                                      const miras__head_grads *g, float *dw0, float *dgain,
                                      float *dbias, float *dstate, float *scratch) {
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
-      MIRAS__FN(exact_backward)(p, tape, position, io, dy, lddy, g, dw0, dstate, scratch);
+      MIRAS__FN(exact_backward)(p, w0, tape, position, io, dy, lddy, g, dw0, dstate, scratch);
       break;
     case MIRAS__RUN_NEWTON:
       MIRAS__FN(newton_backward)(p, gain, tape, position, io, dy, lddy, g, dw0, dgain, dstate,
@@ -7558,8 +7701,8 @@ static void MIRAS__FN(head_backward)(const miras__plan *p, const float *gain, co
       MIRAS__FN(pairs_backward)(p, tape, position, io, dy, lddy, g, dstate, scratch);
       break;
     default:
-      MIRAS__FN(frozen_backward)(p, gain, bias, tape, position, io, dy, lddy, g, dw0, dgain, dbias,
-                                 dstate, scratch);
+      MIRAS__FN(frozen_backward)(p, w0, gain, bias, tape, position, io, dy, lddy, g, dw0, dgain,
+                                 dbias, dstate, scratch);
       break;
   }
 }
@@ -8637,7 +8780,7 @@ static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b
   const miras_desc *d = &m->plan.d;
   size_t heads = (size_t)d->heads, H = (size_t)h, T = (size_t)x->length, first = (size_t)b * T;
   size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, at = first * heads + H;
-  size_t keeps = miras__lanes(d, d->keep_gate), steps = (size_t)d->steps;
+  size_t keeps = miras__keep_lanes(d), steps = (size_t)d->steps;
   size_t rates = steps * miras__lanes(d, d->step_gate);
   size_t bounds = miras__lanes(d, d->threshold_gate);
   memset(io, 0, sizeof *io);
@@ -8885,7 +9028,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   for (b = 0; b < (size_t)d->batch; b++) {
     for (h = 0; h < heads; h++) {
       size_t at = b * (size_t)x->length * heads + h, index = b * heads + h;
-      size_t keeps = miras__lanes(d, d->keep_gate), steps = (size_t)d->steps;
+      size_t keeps = miras__keep_lanes(d), steps = (size_t)d->steps;
       size_t rates = steps * miras__lanes(d, d->step_gate);
       size_t bounds = miras__lanes(d, d->threshold_gate);
       float *gain = miras__gain(p, m->params, h), *dgain = miras__gain(p, dparams, h);
@@ -8915,8 +9058,8 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
       if (dx->momentum && d->momentum_gate) g.momentum = dx->momentum + at;
       if (dx->threshold && d->threshold_gate) g.threshold = dx->threshold + at * bounds;
       if (!dgain) dgain = spare + p->weights;
-      kernels->head_backward(p, gain, miras__bias_of(p, gain), tape + 16 + index * per, header[0],
-                             &io, dy ? dy + at * dv : NULL, heads * dv, &g,
+      kernels->head_backward(p, m->params + h * p->weights, gain, miras__bias_of(p, gain),
+                             tape + 16 + index * per, header[0], &io, dy ? dy + at * dv : NULL, heads * dv, &g,
                              dparams ? dparams + h * p->weights : spare, dgain, dbias,
                              dstate ? dstate + index * p->head_dstate : NULL, scratch);
     }
@@ -9097,7 +9240,7 @@ static void miras__model_shape(miras__shape *s, const miras_model_desc *d) {
     s->replace = s->erase + s->dk;
     s->per_token = s->replace + s->dk;
   }
-  group[MIRAS__KEEP].count = miras__lanes(m, m->keep_gate);
+  group[MIRAS__KEEP].count = miras__keep_lanes(m);
   group[MIRAS__KEEP].form = (int)d->keep;
   group[MIRAS__STEP].count = miras__lanes(m, m->step_gate) * s->steps;
   group[MIRAS__STEP].form = d->tied_step ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
@@ -9222,7 +9365,7 @@ static miras_result miras__layer_resolve(const miras_model_desc *d, char *why, s
   }
   if (d->keys == MIRAS_KEYS_COMPLEMENT &&
       (m->keep_gate != MIRAS_GATE_CHANNEL || m->steps != 1 ||
-       miras__lanes(m, m->keep_gate) != (size_t)m->key_dim)) {
+       miras__keep_lanes(m) != (size_t)m->key_dim)) {
     miras__say(why, n, "keys is MIRAS_KEYS_COMPLEMENT (%d), which needs memory.keep_gate "
                        "MIRAS_GATE_CHANNEL with a gate per entry of the key, and memory.steps 1",
                (int)d->keys);
@@ -9268,7 +9411,10 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
       !miras__whole(why, n, "keys", (int)d->keys, 0, MIRAS_KEYS_COUNT - 1) ||
       !miras__whole(why, n, "keep", (int)d->keep, 0, MIRAS_KEEP_COUNT - 1) ||
       !miras__whole(why, n, "tied_step", d->tied_step, 0, 1) ||
+      !miras__whole(why, n, "fixed_gates", d->fixed_gates, 0, 31) ||
+      !miras__whole(why, n, "horizon", d->horizon, 0, 1 << 30) ||
       !miras__whole(why, n, "untied", d->untied, 0, 1) ||
+      !miras__whole(why, n, "streams", d->streams, 0, d->batch ? 1 << 20 : 0) ||
       !miras__real(why, n, "dropout", d->dropout, 0, 0.9) ||
       !miras__whole(why, n, "batch", d->batch, 0, 65536) ||
       !miras__whole(why, n, "context", d->context, d->batch ? 1 : 0, 1 << 24))
@@ -10280,7 +10426,8 @@ static void miras__head_bwd(void *argument, int index, int worker) {
     g.rho = m->part_rates + i * (size_t)d->chunk;
     memset(g.rho, 0, (size_t)d->chunk * sizeof *g.rho);
   }
-  k->head_backward(&m->plan, s->gain ? w + at->gain + h * s->gain : NULL,
+  k->head_backward(&m->plan, w + at->memory + h * m->plan.weights,
+                   s->gain ? w + at->gain + h * s->gain : NULL,
                    d->inner_norm ? w + at->bias + c : NULL, m->tape + (l * heads + i) * m->per_tape,
                    0, &io, m->dy + row * s->ld_y + c, s->ld_y, &g, dw0, dgain, dbias, NULL,
                    scratch);
@@ -11619,6 +11766,17 @@ static uint64_t miras__need_whole(miras__text *t) {
   X(REAL, float, dropout, "")                                                                 \
   X(WIDE, uint64_t, seed, "")
 
+/* Fields of version 3. A file in which all of them are 0 says that it is of version 2, and is. */
+#define MIRAS__MEMORY_LATER(X)                                                                \
+  X(NAME, miras_length, key_length, "free unit root")                                         \
+  X(NAME, miras_toward, toward, "nothing initial")                                            \
+  X(WHOLE, int, reset_every, "")                                                              \
+  X(WHOLE, int, bounded_step, "")                                                             \
+  X(WHOLE, int, simplex_signed, "")
+#define MIRAS__MODEL_LATER(X)                                                                 \
+  X(WHOLE, int, fixed_gates, "")                                                              \
+  X(WHOLE, int, horizon, "")
+
 enum {
 #define MIRAS_X(kind, type, field, words) MIRAS__AT_MEMORY_##field,
   MIRAS__MEMORY_FIELDS(MIRAS_X)
@@ -11628,8 +11786,19 @@ enum {
 #define MIRAS_X(kind, type, field, words) MIRAS__AT_MODEL_##field,
   MIRAS__MODEL_FIELDS(MIRAS_X)
 #undef MIRAS_X
+  MIRAS__FIRST_COUNT,                             /* fields of every version                      */
+  MIRAS__SHAPE_COUNT = MIRAS__AT_MODEL_dropout,   /* fields that decide what parameters mean; all
+                                                     later ones do                                */
+  MIRAS__BEFORE_LATER = MIRAS__FIRST_COUNT - 1,
+#define MIRAS_X(kind, type, field, words) MIRAS__AT_MEMORY_##field,
+  MIRAS__MEMORY_LATER(MIRAS_X)
+#undef MIRAS_X
+  MIRAS__MEMORY_END,
+  MIRAS__BEFORE_MODEL_LATER = MIRAS__MEMORY_END - 1,
+#define MIRAS_X(kind, type, field, words) MIRAS__AT_MODEL_##field,
+  MIRAS__MODEL_LATER(MIRAS_X)
+#undef MIRAS_X
   MIRAS__FIELD_COUNT,
-  MIRAS__SHAPE_COUNT = MIRAS__AT_MODEL_dropout,   /* fields that decide what parameters mean      */
   /* what else __metadata__ holds */
   MIRAS__AT_FORMAT = MIRAS__FIELD_COUNT, MIRAS__AT_VERSION, MIRAS__AT_WRITER, MIRAS__AT_CHECKSUM,
   MIRAS__AT_STEPS, MIRAS__KEY_COUNT
@@ -11643,9 +11812,6 @@ typedef struct miras__key {
   const char *words;       /* NAME: the values; TEXT: the only one, or "" for any                */
 } miras__key;
 
-/* One bit each in miras__metadata.seen. */
-typedef char miras__keys_fit[MIRAS__KEY_COUNT <= 64 ? 1 : -1];
-
 static const miras__key miras__keys[MIRAS__KEY_COUNT] = {
 #define MIRAS_X(kind, type, field, words) { "memory." #field, MIRAS__KEY_##kind, words },
   MIRAS__MEMORY_FIELDS(MIRAS_X)
@@ -11653,8 +11819,14 @@ static const miras__key miras__keys[MIRAS__KEY_COUNT] = {
 #define MIRAS_X(kind, type, field, words) { #field, MIRAS__KEY_##kind, words },
   MIRAS__MODEL_FIELDS(MIRAS_X)
 #undef MIRAS_X
+#define MIRAS_X(kind, type, field, words) { "memory." #field, MIRAS__KEY_##kind, words },
+  MIRAS__MEMORY_LATER(MIRAS_X)
+#undef MIRAS_X
+#define MIRAS_X(kind, type, field, words) { #field, MIRAS__KEY_##kind, words },
+  MIRAS__MODEL_LATER(MIRAS_X)
+#undef MIRAS_X
   { "format", MIRAS__KEY_TEXT, "miras" },
-  { "version", MIRAS__KEY_TEXT, "2" },
+  { "version", MIRAS__KEY_NAME, "2 3" },
   { "writer", MIRAS__KEY_TEXT, "miras.h" },
   { "checksum", MIRAS__KEY_TEXT, "" },
   { "steps", MIRAS__KEY_WIDE, "" }
@@ -11673,6 +11845,7 @@ static void miras__memory_raw(const miras_desc *d, uint64_t *raw) {
 #define MIRAS_X(kind, type, field, words) \
   raw[MIRAS__AT_MEMORY_##field] = MIRAS__RAW_##kind(d->field);
   MIRAS__MEMORY_FIELDS(MIRAS_X)
+  MIRAS__MEMORY_LATER(MIRAS_X)
 #undef MIRAS_X
 }
 
@@ -11681,6 +11854,7 @@ static void miras__model_raw(const miras_model_desc *d, uint64_t *raw) {
 #define MIRAS_X(kind, type, field, words) \
   raw[MIRAS__AT_MODEL_##field] = MIRAS__RAW_##kind(d->field);
   MIRAS__MODEL_FIELDS(MIRAS_X)
+  MIRAS__MODEL_LATER(MIRAS_X)
 #undef MIRAS_X
 }
 
@@ -11690,10 +11864,12 @@ static void miras__model_cook(miras_model_desc *d, const uint64_t *raw) {
 #define MIRAS_X(kind, type, field, words)                                                     \
   memory->field = MIRAS__COOK_##kind(type, raw[MIRAS__AT_MEMORY_##field]);
   MIRAS__MEMORY_FIELDS(MIRAS_X)
+  MIRAS__MEMORY_LATER(MIRAS_X)
 #undef MIRAS_X
 #define MIRAS_X(kind, type, field, words)                                                     \
   d->field = MIRAS__COOK_##kind(type, raw[MIRAS__AT_MODEL_##field]);
   MIRAS__MODEL_FIELDS(MIRAS_X)
+  MIRAS__MODEL_LATER(MIRAS_X)
 #undef MIRAS_X
 }
 
@@ -11706,9 +11882,13 @@ static void miras__model_cook(miras_model_desc *d, const uint64_t *raw) {
 #undef MIRAS__COOK_REAL
 #undef MIRAS__COOK_WIDE
 
-static uint64_t miras__fingerprint(const uint64_t *raw, int count, uint64_t start) {
+/* Of the first `count` fields, and of the later ones before `end` that are not 0: states of version
+ * 0.2 keep theirs. */
+static uint64_t miras__fingerprint(const uint64_t *raw, int count, int end, uint64_t start) {
   int i;
   for (i = 0; i < count; i++) start = miras__hash(start ^ raw[i]);
+  for (i = MIRAS__FIRST_COUNT; i < end; i++)
+    if (raw[i]) start = miras__hash(miras__hash(start ^ (uint64_t)i) ^ raw[i]);
   return start;
 }
 
@@ -11719,7 +11899,7 @@ static void miras__out_field(miras__sink *s, int at, uint64_t raw) {
   miras__out_text(s, ",\"");
   miras__out_text(s, key->name);
   miras__out_text(s, "\":\"");
-  if (key->kind == MIRAS__KEY_NAME) {
+  if (key->kind == MIRAS__KEY_NAME) {   /* the word of that number */
     const char *word = key->words;
     size_t n = 0;
     for (; raw && *word; word++) raw -= *word == ' ';
@@ -11786,17 +11966,20 @@ static void miras__out_tensor(miras__sink *s, const char *name, const int *shape
 }
 
 static void miras__out_header(miras__sink *s, const miras_model *m, int flags, uint32_t checksum) {
-  uint64_t raw[MIRAS__FIELD_COUNT], offset = 0;
+  uint64_t raw[MIRAS__FIELD_COUNT], offset = 0, later = 0;
   char digits[9];
-  int i;
+  int i, fields = MIRAS__FIRST_COUNT;
   for (i = 0; i < 8; i++) digits[i] = "0123456789abcdef"[checksum >> (28 - 4 * i) & 15];
   digits[8] = 0;
   miras__model_raw(&m->desc, raw);
-  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"version\":\"2\","
-                     "\"writer\":\"miras.h\",\"checksum\":\"");
+  for (i = fields; i < MIRAS__FIELD_COUNT; i++) later |= raw[i];
+  if (later) fields = MIRAS__FIELD_COUNT;
+  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\","
+                     "\"checksum\":\"");
   miras__out_text(s, digits);
   miras__out_text(s, "\"");
-  for (i = 0; i < MIRAS__FIELD_COUNT; i++) miras__out_field(s, i, raw[i]);
+  miras__out_field(s, MIRAS__AT_VERSION, later != 0);
+  for (i = 0; i < fields; i++) miras__out_field(s, i, raw[i]);
   if (miras__has_moments(m, flags)) miras__out_field(s, MIRAS__AT_STEPS, m->steps);
   miras__out_text(s, "}");
   for (i = 0; i < m->view_count; i++) {
@@ -11862,8 +12045,8 @@ static size_t miras__emit_model(const void *object, int flags, miras__sink *s) {
 #define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 20 views         */
 
 typedef struct miras__metadata {
-  uint64_t raw[MIRAS__KEY_COUNT];
-  uint64_t seen;                     /* bit per key                                              */
+  uint64_t raw[MIRAS__KEY_COUNT];    /* 0 where the file does not say                            */
+  unsigned char seen[MIRAS__KEY_COUNT];
   const unsigned char *checksum;     /* its eight digits                                         */
 } miras__metadata;
 
@@ -11890,8 +12073,8 @@ static void miras__need_metadata(miras__text *t, miras__metadata *meta) {
     start = miras__need_string(t, value);
     for (i = 0; i < MIRAS__KEY_COUNT && strcmp(name, miras__keys[i].name) != 0; i++) {}
     if (t->bad || i == MIRAS__KEY_COUNT) continue;   /* other keys are other people's notes */
-    if ((meta->seen >> i & 1) || !miras__read_field(i, value, &meta->raw[i])) miras__refuse(t);
-    meta->seen |= (uint64_t)1 << i;
+    if (meta->seen[i] || !miras__read_field(i, value, &meta->raw[i])) miras__refuse(t);
+    meta->seen[i] = 1;
     if (i == MIRAS__AT_CHECKSUM) {
       meta->checksum = start;
       if (t->bad || t->at - start != 9) miras__refuse(t);   /* eight plain digits and the quote */
@@ -12022,14 +12205,12 @@ static int miras__covers(const miras__file *f, size_t count) {
 /* All that can be said without a model: syntax, types, ranges, metadata, checksum, tiling. */
 static miras_result miras__check_file(miras__file *f, miras__metadata *meta, const void *bytes,
                                       size_t size) {
-  const uint64_t fields = ((uint64_t)1 << MIRAS__AT_VERSION << 1) - 1;
-  const uint64_t proof = (uint64_t)1 << MIRAS__AT_WRITER | (uint64_t)1 << MIRAS__AT_CHECKSUM;
   const unsigned char *base = (const unsigned char *)bytes;
   miras__tensor x;
   miras__reader r;
   uint64_t length, at = 0;
   size_t count = 0;
-  int in_order = 1;
+  int in_order = 1, i;
   if (size < 10) return MIRAS_ERR_FORMAT;
   length = miras__get64(base);
   if (length < 2 || length > MIRAS__MAX_HEADER || length > size - 8 || base[8] != '{')
@@ -12044,13 +12225,17 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
     if (x.begin != at) in_order = 0;
     at = x.end;
   }
-  if (r.t.bad || (meta->seen & fields) != fields) return MIRAS_ERR_FORMAT;
+  if (r.t.bad || !meta->seen[MIRAS__AT_FORMAT] || !meta->seen[MIRAS__AT_VERSION])
+    return MIRAS_ERR_FORMAT;
+  /* every field of its version, and none of a later one */
+  for (i = 0; i < MIRAS__FIELD_COUNT; i++)
+    if (meta->seen[i] != (i < MIRAS__FIRST_COUNT || meta->raw[MIRAS__AT_VERSION]))
+      return MIRAS_ERR_FORMAT;
   /* Our files name their writer and carry a checksum. One without the other is damage. */
-  if ((meta->seen & proof) && (meta->seen & proof) != proof) return MIRAS_ERR_FORMAT;
+  if (meta->seen[MIRAS__AT_WRITER] != meta->seen[MIRAS__AT_CHECKSUM]) return MIRAS_ERR_FORMAT;
   if (meta->checksum) {
     size_t before = (size_t)(meta->checksum - base);
     uint32_t crc = miras__crc32c(0, base, before), said = 0;
-    int i;
     crc = miras__crc32c(crc, "00000000", 8);
     crc = miras__crc32c(crc, base + before + 8, size - before - 8);
     for (i = 0; i < 8; i++) {
@@ -12096,8 +12281,9 @@ static miras_result miras__load_model(miras_model *m, const void *bytes, size_t 
   int count = 0, moments = 0, at = -1, i;
   if (result != MIRAS_OK) return result;
   miras__model_raw(&m->desc, raw);
-  for (i = 0; i < MIRAS__SHAPE_COUNT; i++)
-    if (raw[i] != meta.raw[i]) return MIRAS_ERR_MISMATCH;
+  for (i = 0; i < MIRAS__FIELD_COUNT; i++)
+    if ((i < MIRAS__SHAPE_COUNT || i >= MIRAS__FIRST_COUNT) && raw[i] != meta.raw[i])
+      return MIRAS_ERR_MISMATCH;
   MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 2);
   memset(seen, 0, sizeof seen);
   for (miras__rewind(&r, &f); miras__next(&r, &x, &meta); count++) {
@@ -12109,7 +12295,7 @@ static miras_result miras__load_model(miras_model *m, const void *bytes, size_t 
   /* All are known and distinct, so the right number of them means that none is missing. */
   if (count - moments != m->view_count || moments == 1) return MIRAS_ERR_FORMAT;
   steps = moments ? meta.raw[MIRAS__AT_STEPS] : 0;
-  if ((moments && !(meta.seen >> MIRAS__AT_STEPS & 1)) || steps >> 62) return MIRAS_ERR_FORMAT;
+  if ((moments && !meta.seen[MIRAS__AT_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
   for (miras__rewind(&r, &f); miras__next(&r, &x, &meta);) {
     const unsigned char *from = f.payload + (size_t)x.begin;
@@ -12137,11 +12323,12 @@ typedef struct miras__state_header {
 } miras__state_header;
 
 static miras__state_header miras__memory_header(const miras_memory *m) {
-  uint64_t raw[MIRAS__MEMORY_COUNT];
+  uint64_t raw[MIRAS__FIELD_COUNT];
   miras__state_header h;
   miras__memory_raw(&m->plan.d, raw);
   h.what = 1;
-  h.fingerprint = miras__fingerprint(raw, MIRAS__MEMORY_COUNT, (uint64_t)m->plan.d.batch);
+  h.fingerprint = miras__fingerprint(raw, MIRAS__MEMORY_COUNT, MIRAS__MEMORY_END,
+                                     (uint64_t)m->plan.d.batch);
   h.params = m->plan.params;
   h.bytes = m->state_bytes;
   h.sequences = (uint64_t)m->plan.d.batch;
@@ -12153,7 +12340,7 @@ static miras__state_header miras__session_header(const miras_session *s) {
   miras__state_header h;
   miras__model_raw(&s->model->desc, raw);
   h.what = 2;
-  h.fingerprint = miras__fingerprint(raw, MIRAS__SHAPE_COUNT, 0);
+  h.fingerprint = miras__fingerprint(raw, MIRAS__SHAPE_COUNT, MIRAS__FIELD_COUNT, 0);
   h.params = 0;
   h.bytes = s->state_bytes;
   h.sequences = 1;
