@@ -1300,7 +1300,8 @@ static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t ele
  *                  for chunk > 1 the open block, miras__open
  *   frozen engine  A [P] dual state (f-divergences and Memora's paper form: the weights
  *                  themselves), W [P] = link(A) unless the link is the identity, S [P]
- *                  momentum, then the open chunk (C its pairs, steps per token): per layer
+ *                  momentum, W_B [P] the weights that retention leads to where W is kept and B
+ *                  are its logits, then the open chunk (C its pairs, steps per token): per layer
  *                  Y [C, in], D [C, out]; the last rows of the two coefficient matrices G [C],
  *                  N [C]; and 16 scalars: coefficients a, f, h of the last row, and from 4 on
  *                  1/c_0 of an LQ link per layer. With gates per channel a is [value_dim], and
@@ -1326,6 +1327,8 @@ typedef struct miras__plan {
   int lag;                 /* Memora's paper form: a chunk's first token is exact                */
   int follows;             /* reads of an open chunk follow A_t; else they use the anchor        */
   int channel;             /* frozen engine: keep or step is one number per channel              */
+  int pulls;               /* frozen engine: (1 - a) B is part of A_t                            */
+  int holds;               /* frozen engine: the state keeps the weights W_B of B                */
   int layers;              /* weight matrices: 1 of a matrix or vector, 3 of a gated perceptron  */
   int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
   int in[4], out[4];       /* layer l maps in[l], ones included, to out[l]                       */
@@ -1336,7 +1339,7 @@ typedef struct miras__plan {
   size_t weights;          /* P                                                                  */
   size_t params;           /* outer parameters of all heads                                      */
   size_t at_rho;           /* of row_rates' rho [chunk] among them                               */
-  size_t at_w, at_s, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state            */
+  size_t at_w, at_s, at_home, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
   size_t head_dstate;      /* floats of a head in miras_dstate_size                              */
@@ -1443,13 +1446,19 @@ typedef struct miras__work {
   float *g, *n;            /* [C, C] coefficients                                                */
   float *ca, *cf, *ch;     /* [C] coefficients A, F, H; A [C, dv] with gates per channel         */
   float *pq;               /* [C, C]                                                             */
-  float *t1, *t2;          /* [C, widest]                                                        */
+  float *t1, *t2, *t3, *t4;   /* [C, widest]; t3, t4 [widest]                                    */
   float *inv;              /* [4] 1/c_0 of a scalar link per layer                               */
-  float *u;                /* [P] of an f-divergence: minus the chunk's summed steps             */
+  float *u, *mix;          /* [P] of an f-divergence: minus the chunk's summed steps; what they
+                              start from when decays lead to W_B                                 */
   float *pack;
+  float *alpha, *eta;      /* [C] of the new pairs, [C, dv] with gates per channel               */
+  const float *b, *wb;     /* the initial dual state; its weights (p->holds)                     */
+  const float *home;       /* where the recursion leads: b, wb, or NULL for nothing              */
+  float *along, *spent;    /* bounded steps: [C] e.r and Q                                       */
+  float *share;            /* bounded steps: [C] eta' / eta                                      */
+  float *metric;           /* bounded steps: [P] J where it is neither a number nor W            */
   /* gates per channel only (room @44): new rows of Y_1 and D_L, and those of the chunk times G */
   float *new_y, *new_d, *live_y, *live_d;
-  float *alpha, *eta;      /* [C, dv] of the new rows                                            */
   size_t rows;             /* backward: rows of the chunk                                        */
   /* backward only */
   float *y[4], *dd[4];     /* recomputed pairs: Y [C, in], D [C, out]                            */
@@ -1464,7 +1473,12 @@ typedef struct miras__work {
   float *bw, *ba0, *bs0;   /* [P] cotangents of W_0, A_0, S_0                                    */
   float *bwc;              /* [P] cotangent of the closing weights                               */
   float *row;              /* [8 * max(widest, C)] rows for temporaries                          */
-  float *live, *balpha, *beta, *blive_y, *blive_d, *history;   /* gates per channel only         */
+  float *balpha, *beta;    /* as alpha, eta                                                      */
+  float *bhome, *bwb;      /* of home (b's are dw0); [P] of wb                                   */
+  float *again;            /* [P] wb                                                             */
+  float *balong;           /* bounded steps: [C] of e.r                                          */
+  float *bmetric;          /* bounded steps: [P] of J                                            */
+  float *live, *blive_y, *blive_d, *history;           /* gates per channel only                 */
 } miras__work;
 
 static float *miras__lay(float *base, size_t *used, size_t n) {
@@ -1617,12 +1631,21 @@ static size_t miras__work_layout(const miras__plan *p, float *base, int backward
   w->ch = miras__lay(base, &used, c);
   w->pq = miras__lay(base, &used, c * c);
   w->t1 = miras__lay(base, &used, c * wide);
+  w->t3 = miras__lay(base, &used, wide);
+  w->t4 = miras__lay(base, &used, wide);
   w->inv = miras__lay(base, &used, 4);
   w->u = miras__lay(base, &used, miras__divergence(p->d.retention) ? p->weights : 0);
+  w->mix = miras__lay(base, &used, miras__divergence(p->d.retention) && p->holds ? p->weights : 0);
+  w->alpha = miras__lay(base, &used, p->channel ? c * dv : c);
+  w->eta = miras__lay(base, &used, p->channel ? c * dv : c);
+  w->b = w->wb = w->home = NULL;
+  w->along = miras__lay(base, &used, p->d.bounded_step ? c : 0);
+  w->spent = miras__lay(base, &used, p->d.bounded_step ? c : 0);
+  w->share = miras__lay(base, &used, p->d.bounded_step ? c : 0);
+  w->metric = miras__lay(base, &used, p->d.simplex_signed ||
+                         (p->d.bounded_step && p->mapped) ? p->weights : 0);
   w->new_y = miras__lay(base, &used, p->channel ? c * (size_t)p->in[0] : 0);
   w->new_d = miras__lay(base, &used, p->channel ? c * dv : 0);
-  w->alpha = miras__lay(base, &used, p->channel ? c * dv : 0);
-  w->eta = miras__lay(base, &used, p->channel ? c * dv : 0);
   w->live_y = w->live_d = NULL;
   w->rows = 0;
   if (!backward) return used;
@@ -1654,12 +1677,17 @@ static size_t miras__work_layout(const miras__plan *p, float *base, int backward
   w->bs0 = miras__lay(base, &used, p->weights);
   w->bwc = miras__lay(base, &used, p->weights);
   w->row = miras__lay(base, &used, 8 * most);
+  w->balpha = miras__lay(base, &used, p->channel ? c * dv : c);
+  w->beta = miras__lay(base, &used, p->channel ? c * dv : c);
+  w->bhome = NULL;
+  w->bwb = miras__lay(base, &used, p->holds ? p->weights : 0);
+  w->again = miras__lay(base, &used, p->holds ? p->weights : 0);
+  w->balong = miras__lay(base, &used, p->d.bounded_step ? c : 0);
+  w->bmetric = miras__lay(base, &used, p->d.bounded_step && p->mapped ? p->weights : 0);
   if (!p->channel) return used;
   w->live_y = miras__lay(base, &used, c * (size_t)p->in[0]);
   w->live_d = miras__lay(base, &used, c * dv);
   w->live = miras__lay(base, &used, c * dv);
-  w->balpha = miras__lay(base, &used, c * dv);
-  w->beta = miras__lay(base, &used, c * dv);
   w->blive_y = miras__lay(base, &used, c * (size_t)p->in[0]);
   w->blive_d = miras__lay(base, &used, c * dv);
   w->history = miras__lay(base, &used, 16 * c);
@@ -2017,6 +2045,12 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
                        "it cannot lead back: set one of them to 0", (int)d->toward);
     return MIRAS_ERR_DESC;
   }
+  if (d->bounded_step && (d->retention == MIRAS_RETAIN_LQ_PNORM ||
+                          d->retention == MIRAS_CUSTOM_RETENTION)) {
+    miras__say(why, n, "bounded_step is 1 with retention %d; how far weights move is not known of the "
+                       "p-norm and custom links: set it to 0", (int)d->retention);
+    return MIRAS_ERR_DESC;
+  }
   if (d->bounded_step && (d->bias == MIRAS_DOT || d->bias == MIRAS_CUSTOM_BIAS ||
                           d->separate_erase || d->algorithm == MIRAS_IMPLICIT)) {
     miras__say(why, n, "bounded_step is 1 with bias %d, separate_erase %d and algorithm %d; it needs "
@@ -2291,6 +2325,9 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
                          : !miras__divergence(d->retention);
   p->channel = p->engine == MIRAS__RUN_FROZEN && (d->keep_gate == MIRAS_GATE_CHANNEL ||
                                                   d->step_gate == MIRAS_GATE_CHANNEL);
+  p->pulls = d->toward && p->engine == MIRAS__RUN_FROZEN &&
+             d->retention != MIRAS_RETAIN_ELASTIC_FTRL && !miras__divergence(d->retention);
+  p->holds = d->toward && (p->lag || miras__divergence(d->retention));
   /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
    * layer without other inputs, whose answer w the key then scales. */
   p->ones = d->inner_bias || d->architecture == MIRAS_VECTOR;
@@ -2371,6 +2408,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
     state = pad;
     if (p->linked) p->at_w = state, state += pad;
     if (d->algorithm == MIRAS_MOMENTUM) p->at_s = state, state += pad;
+    if (p->holds) p->at_home = state, state += pad;
     p->at_open = state;
     for (l = 0; l < p->layers; l++) {
       p->at_y[l] = p->at_y[p->from[l]];
@@ -2436,7 +2474,7 @@ static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
  *   weights have deviation s^(3-q) / (P m)^((q-2)/q), which is solved for s (q = 3: any s will do);
  *   the p-norm link has degree 1 and flattens or sharpens the entries only: s = 1/sqrt(in);
  *   KL, f-divergences, sigmoid: logits of unit deviation, because a slice of equal weights would
- *   be a fixed point;
+ *   be a fixed point; signed slices of n small logits have weights near c/n times them;
  *   a threshold leaves what is well above it alone: as without a link. */
 static void miras__plan_init_params(const miras__plan *p, float *params) {
   const miras_desc *d = &p->d;
@@ -2456,6 +2494,12 @@ static void miras__plan_init_params(const miras__plan *p, float *params) {
       if (d->retention == MIRAS_RETAIN_KL || d->retention == MIRAS_RETAIN_SIGMOID ||
           miras__divergence(d->retention))
         deviation = 1;
+      if (d->simplex_signed) {
+        int slice = miras__slice(p, l);
+        double n = slice == 2 ? (double)p->in[l] : slice == 1 ? (double)p->out[l] : (double)count;
+        double small = n / ((double)d->simplex * sqrt((double)in));
+        if (small < 1) deviation = small;
+      }
       if (d->retention == MIRAS_RETAIN_LQ) {
         double q = (double)d->q, m = pow(sqrt(3.0), q) / (q + 1), size = (double)count * m;
         if (fabs(3 - q) > 0.25)
@@ -2511,7 +2555,7 @@ typedef struct miras__kernels {
   void (*act_grad2)(int kind, float *gbar, float *zbar, const float *z, const float *g,
                     const float *dbar, size_t n);
   void (*softmax)(float *y, const float *x, size_t n, float c);
-  void (*link)(const miras__plan *p, float *w, const float *a, float *inv);
+  void (*link)(const miras__plan *p, float *w, const float *a, const float *b, float *inv);
   void (*head_forward)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
                        float *state, uint64_t position, const miras__head_io *io, float *tape,
                        float *scratch);
@@ -4017,7 +4061,7 @@ static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, float *bv, cons
 }
 /* @41 MEMORY ARCHITECTURES ------------------------------------------ needs 14 21 23 25 26 40 -- */
 
-/* M(W; x) with weights [in, out] and tokens as rows:
+/* M(W; x) with weights [in, out] and tokens as rows (x at its length, @26):
  *   x_1 = x,  z_l = x_l W_l,  x_(l+1) = act(z_l),  M = [gain LN(z_L) + bias | z_L] [+ x]
  *   gated:  z_1 = x W_1,  z_2 = x W_2,  x_3 = act(z_1) (.) z_2,  z_3 = x_3 W_3
  *   vector: x_1 = 1, so z_1 = w,  M = x (.) z_1
@@ -4028,11 +4072,8 @@ static float MIRAS__FN(bias_bwd)(const miras_desc *d, float *br, float *bv, cons
 /* x_1 of one token: x, phi(x), or with a 1 behind. */
 static void MIRAS__FN(input_row)(const miras__plan *p, float *x, const float *from) {
   size_t own = (size_t)(p->in[0] - p->ones);
-  if (p->d.feature) {
-    MIRAS__FN(feature_fwd)(p->map, x, from, (size_t)p->d.key_dim);
-    return;
-  }
-  memcpy(x, from, own * sizeof *x);
+  if (p->map && own) MIRAS__FN(feature_fwd)(p->map, x, from, (size_t)p->d.key_dim);
+  else memcpy(x, from, own * sizeof *x);
   if (p->ones) x[own] = 1;
 }
 
@@ -4040,7 +4081,7 @@ static void MIRAS__FN(input_row)(const miras__plan *p, float *x, const float *fr
 static void MIRAS__FN(input_row_bwd)(const miras__plan *p, float *df, const float *bx,
                                      const float *from, const float *x) {
   size_t dk = (size_t)p->d.key_dim;
-  if (p->d.feature) MIRAS__FN(feature_bwd)(p->map, df, bx, from, x, dk);
+  if (p->map) MIRAS__FN(feature_bwd)(p->map, df, bx, from, x, dk);
   else memcpy(df, bx, dk * sizeof *df);
 }
 
@@ -4154,21 +4195,21 @@ static void MIRAS__FN(anchor_fwd)(const miras__plan *p, miras__work *k, const fl
                     k->pack);
   }
   for (i = 0; i < m; i++) {
-    float *r = k->r + i * dv, *e = k->e + i * dv, *dl = d[last] + i * dv;
-    const float *key = miras__key_at(p, io, t + i), *v = miras__value_at(p, io, t + i);
-    const float *z = k->z[last] + i * dv;
+    float *r = k->r + i * dv, *e = k->e + i * dv, *dl = d[last] + i * dv, *xh = k->xh + i * dv;
+    const float *v = miras__value_at(p, io, t + i), *z = k->z[last] + i * dv;
     const float none = 0, *delta = io->threshold ? miras__threshold_at(p, io, t + i) : &none;
-    if (p->d.inner_norm) k->rstd[i] = MIRAS__FN(norm_fwd)(r, k->xh + i * dv, z, gain, bias, dv);
-    else if (vector) MIRAS__FN(mul)(r, key, z, dv);
+    if (vector) MIRAS__FN(feature_fwd)(p->map, xh, miras__key_at(p, io, t + i), dv);
+    if (p->d.inner_norm) k->rstd[i] = MIRAS__FN(norm_fwd)(r, xh, z, gain, bias, dv);
+    else if (vector) MIRAS__FN(mul)(r, xh, z, dv);
     else memcpy(r, z, dv * sizeof *r);
-    if (p->d.inner_residual) MIRAS__FN(add)(r, key, dv);
+    if (p->d.inner_residual) MIRAS__FN(add)(r, y[0] + i * (size_t)p->in[0], dv);
     MIRAS__FN(axpy)(r, -1.0f, v, dv);
     k->loss[i] = MIRAS__FN(bias_fwd)(&p->d, e, r, v, delta, dv);
     if (p->d.inner_norm) {
       MIRAS__FN(mul)(dl, gain, e, dv);
-      MIRAS__FN(norm_project)(dl, dl, k->xh + i * dv, k->rstd[i], dv);
+      MIRAS__FN(norm_project)(dl, dl, xh, k->rstd[i], dv);
     } else if (vector) {
-      MIRAS__FN(mul)(dl, key, e, dv);
+      MIRAS__FN(mul)(dl, xh, e, dv);
     } else {
       memcpy(dl, e, dv * sizeof *dl);
     }
@@ -4182,15 +4223,27 @@ static void MIRAS__FN(anchor_fwd)(const miras__plan *p, miras__work *k, const fl
   }
 }
 
+/* b comes in as the cotangent of e and leaves as that of r; the rest as in bias_bwd. */
+static float MIRAS__FN(error_bwd)(const miras__plan *p, float *b, float *bv, float balong,
+                                  const float *e, const float *r, const float *v,
+                                  const float *deltas, float *row, size_t n) {
+  float bdelta;
+  if (p->d.bounded_step) MIRAS__FN(axpy)(b, balong, r, n);
+  bdelta = MIRAS__FN(bias_bwd)(&p->d, b, bv, b, r, v, deltas, row, n);
+  if (p->d.bounded_step) MIRAS__FN(axpy)(b, balong, e, n);
+  return bdelta;
+}
+
 /* Adjoint of the anchor pass over the m pairs of a chunk (all of k's rows are theirs).
- * In: cotangents k->by[l], k->bd[l] of the pairs. Out: dk, dv of the pairs, dthreshold += of their
- * tokens, bw += for the weights, dgain, dbias +=. The chain of d is undone first (it was computed
- * last), then the forward chain:
+ * In: cotangents k->by[l], k->bd[l] of the pairs, and k->balong of e.r where steps are bounded.
+ * Out: dk, dv of the pairs, dthreshold += of their tokens, bw += for the weights, dgain, dbias +=.
+ * The chain of d is undone first (it was computed last), then the forward chain:
  *   bb_l = bd_l act'(z_l),  bz_l = bd_l b_l act''(z_l)
  *   bd_(l+1) += bb_l W_(l+1),  bW_(l+1) += bb_l' d_(l+1)
  *   layer norm of the error, D = bd_L, a = gain e:
  *     ba = P D / s,  bxh = -(mean(a xh) D + a mean(D xh)) / s,  bs = -(D . d_L) / s
- *     be = gain ba,  bgain += e ba;   br = J' be;   bxh += gain br,  bgain += xh br,  bbias += br
+ *     be = gain ba [+ b(e.r) r],  bgain += e ba;   br = J' be [+ b(e.r) e];
+ *     bxh += gain br,  bgain += xh br,  bbias += br
  *     bz_L = P bxh / s + bs xh / n
  *   vector: be = k D,  bk += e D;   bz_1 = k br,  bk += z_1 br
  *   bW_l += y_l' bz_l,  by_l += bz_l W_l',  bz_(l-1) += by_l act'(z_(l-1))
@@ -4218,7 +4271,8 @@ static void MIRAS__FN(anchor_bwd)(const miras__plan *p, miras__work *k, const fl
     float *bz = k->bz[last] + i * dv, *D = k->bd[last] + i * dv, bdelta;
     const float none = 0, *delta = io->threshold ? miras__threshold_at(p, io, t + i) : &none;
     const float *xh = k->xh + i * dv, *e = k->e + i * dv, *r = k->r + i * dv;
-    const float *key = miras__key_at(p, io, t + i), *v = miras__value_at(p, io, t + i);
+    const float *v = miras__value_at(p, io, t + i);
+    const float balong = p->d.bounded_step ? k->balong[i] : 0;
     float *out_k = g->k ? g->k + (t + i) / steps * g->ldk + (t + i) % steps * dk : NULL;
     float rstd = k->rstd[i];
     if (p->d.inner_norm) {
@@ -4231,22 +4285,24 @@ static void MIRAS__FN(anchor_bwd)(const miras__plan *p, miras__work *k, const fl
       MIRAS__FN(axpy)(bxh, -along * rstd, a, dv);
       MIRAS__FN(muladd)(dgain, e, ba, dv);
       MIRAS__FN(mul)(ba, gain, ba, dv);                         /* be */
-      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, bv, ba, r, v, delta, tmp, dv);
+      bdelta = MIRAS__FN(error_bwd)(p, ba, bv, balong, e, r, v, delta, tmp, dv);
       MIRAS__FN(muladd)(bxh, gain, ba, dv);
       MIRAS__FN(muladd)(dgain, xh, ba, dv);
       MIRAS__FN(add)(dbias, ba, dv);
       MIRAS__FN(norm_project)(bz, bxh, xh, rstd, dv);
       MIRAS__FN(axpy)(bz, bs / (float)dv, xh, dv);
     } else if (vector) {
-      MIRAS__FN(mul)(ba, key, D, dv);
-      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, bv, ba, r, v, delta, tmp, dv);
-      MIRAS__FN(mul)(bz, key, ba, dv);
+      MIRAS__FN(mul)(ba, xh, D, dv);
+      bdelta = MIRAS__FN(error_bwd)(p, ba, bv, balong, e, r, v, delta, tmp, dv);
+      MIRAS__FN(mul)(bz, xh, ba, dv);
       if (out_k) {
         MIRAS__FN(mul)(out_k, e, D, dv);
         MIRAS__FN(muladd)(out_k, k->z[last] + i * dv, ba, dv);
+        MIRAS__FN(feature_bwd)(p->map, out_k, out_k, miras__key_at(p, io, t + i), xh, dv);
       }
     } else {
-      bdelta = MIRAS__FN(bias_bwd)(&p->d, ba, bv, D, r, v, delta, tmp, dv);
+      memcpy(ba, D, dv * sizeof *ba);
+      bdelta = MIRAS__FN(error_bwd)(p, ba, bv, balong, e, r, v, delta, tmp, dv);
       memcpy(bz, ba, dv * sizeof *bz);
     }
     if (g->threshold) {
@@ -4284,16 +4340,19 @@ static void MIRAS__FN(anchor_bwd)(const miras__plan *p, miras__work *k, const fl
 }
 /* @42 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 40 -- */
 
-/* W = link(A) for each layer [in, out].
- *   LQ        W = A inv,  inv = N^(2-q),  N = max(||A||_q, 1e-6) over the layer
- *   p-norm    W = B inv,  B = sgn(A) |A|^(q-1)
- *   KL        W = c softmax(A) per slice. A slice belongs to one of the d channels: the first
+/* W = link(A) for each layer [in, out]; J, how far a weight moves with its A, is what a bounded step
+ * asks for (room @51):
+ *   LQ        W = A inv,  inv = N^(2-q),  N = max(||A||_q, 1e-6) over the layer;  J = inv
+ *   p-norm    W = P inv,  P = sgn(A) |A|^(q-1)
+ *   KL        W = c softmax(A) per slice, J = W; signed W = c sinh(A) / sum cosh(A), the difference
+ *             of the two halves of a softmax over A and -A, J = c cosh(A) / sum cosh(A). A slice belongs to one of the d channels: the first
  *             layer's rows (inputs) when the memory is deeper than one, the last layer's columns
  *             (outputs); layers between have no such channel and are one slice, as is every layer
  *             on request. f-divergences and Memora's paper form map the initial memory so and
  *             keep W from there on
- *   FTRL      W = shrink(A; gamma), gamma = sparsity
- *   sigmoid   W = 1 / (1 + exp -A)
+ *   FTRL      W = shrink(A; gamma), gamma = sparsity; towards the initial memory B, W = B +
+ *             shrink(A - B; gamma)
+ *   sigmoid   W = 1 / (1 + exp -A),  J = W (1 - W)
  *   custom    the caller's
  * Further down: what a closing chunk does beyond a link, the f-divergence step and the logarithm
  * of Memora's exact token. */
@@ -4354,11 +4413,112 @@ static MIRAS__FN(slices) MIRAS__FN(slices_of)(const miras__plan *p, int l) {
   return s;
 }
 
-/* w = c softmax(a) on every slice of layer l; may be in place. */
+/* 2 e^-top sinh a and 2 e^-top cosh a for |a| <= top; low is 2 e^-top. Small sines come from their
+ * series, because a difference of exponentials loses their digits. */
+static inline vf MIRAS__FN(v_hyperbolic)(vf a, vf top, vf low, vf *cosine) {
+  vf up = MIRAS__FN(v_exp)(V_SUB(a, top)), down = MIRAS__FN(v_exp)(V_SUB(V_NEG(a), top));
+  vf square = V_MUL(a, a), sine = V_SET1(1.9841270e-4f);
+  sine = V_FMA(sine, square, V_SET1(8.3333333e-3f));
+  sine = V_FMA(sine, square, V_SET1(0.16666667f));
+  sine = V_FMA(V_MUL(sine, square), a, a);
+  *cosine = V_ADD(up, down);
+  return V_SELECT(V_LT(V_ABS(a), V_SET1(0.5f)), V_MUL(low, sine), V_SUB(up, down));
+}
+
+/* Signed slices of layer l: w = c sinh(a) / sum cosh(a) and mass = c cosh(a) / sum cosh(a). Either
+ * may be NULL, and w may be a. */
+static void MIRAS__FN(signed_fwd)(const miras__plan *p, int l, float *w, float *mass,
+                                  const float *a) {
+  const MIRAS__FN(slices) s = MIRAS__FN(slices_of)(p, l);
+  const int columns = s.stride > 1;                /* a vector of slices, row by row; else one   */
+  const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
+  const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
+  const vf one = V_SET1(1.0f);
+  size_t i, j, r;
+  for (j = 0; j < s.count; j += each) {
+    vf top = V_ZERO(), low, sum = V_ZERO(), sine, cosine;
+    float lane[16];
+    for (r = 0; r < turns; r++) {
+      size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+      top = V_MAX(top, V_ABS(V_LOAD_N(a + at, n)));
+    }
+    if (!columns) {
+      V_STORE(lane, top);
+      for (i = 1; i < V_W; i++) lane[0] = lane[i] > lane[0] ? lane[i] : lane[0];
+      top = V_SET1(lane[0]);
+    }
+    low = V_MUL(V_ADD(one, one), MIRAS__FN(v_exp)(V_NEG(top)));
+    if (columns) {
+      for (r = 0; r < turns; r++) {
+        (void)MIRAS__FN(v_hyperbolic)(V_LOAD_N(a + j + r * hop, s.count - j), top, low, &cosine);
+        sum = V_ADD(sum, cosine);
+      }
+      sum = V_DIV(V_SET1(p->d.simplex), sum);
+    } else {
+      float row[256], total = 0;
+      for (r = 0; r < s.n; r += 256) {
+        const size_t m = s.n - r < 256 ? s.n - r : 256;
+        for (i = 0; i < m; i += V_W) {
+          vf x = V_LOAD_N(a + j * s.hop + r + i, m - i);
+          (void)MIRAS__FN(v_hyperbolic)(x, top, low, &cosine);
+          V_STORE_N(row + i, cosine, m - i);
+        }
+        total += MIRAS__FN(sum)(row, m);
+      }
+      sum = V_SET1(p->d.simplex / total);
+    }
+    for (r = 0; r < turns; r++) {
+      size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+      sine = MIRAS__FN(v_hyperbolic)(V_LOAD_N(a + at, n), top, low, &cosine);
+      if (w) V_STORE_N(w + at, V_MUL(sine, sum), n);
+      if (mass) V_STORE_N(mass + at, V_MUL(cosine, sum), n);
+    }
+  }
+}
+
+/* ba += the adjoint of signed_fwd, with t the mass and bt its cotangent (NULL: none):
+ *   dw_i/da_j = t_i [i = j] - w_i w_j / c      ba += t (.) bw - w <bw, w>/c
+ *   dt_i/da_j = w_i [i = j] - t_i w_j / c      ba += w (.) bt - w <bt, t>/c */
+static void MIRAS__FN(signed_bwd)(const miras__plan *p, int l, float *ba, const float *bw,
+                                  const float *bt, const float *w, const float *mass) {
+  const MIRAS__FN(slices) s = MIRAS__FN(slices_of)(p, l);
+  const int columns = s.stride > 1;
+  const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
+  const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
+  const vf c = V_SET1(p->d.simplex);
+  size_t j, r;
+  for (j = 0; j < s.count; j += each) {
+    const size_t first = j * s.hop;
+    vf inner = V_ZERO();
+    if (columns) {
+      for (r = 0; r < turns; r++) {
+        const size_t at = first + r * hop, n = s.count - j;
+        inner = V_FMA(V_LOAD_N(bw + at, n), V_LOAD_N(w + at, n), inner);
+        if (bt) inner = V_FMA(V_LOAD_N(bt + at, n), V_LOAD_N(mass + at, n), inner);
+      }
+    } else {
+      float total = MIRAS__FN(dot)(bw + first, w + first, s.n);
+      if (bt) total += MIRAS__FN(dot)(bt + first, mass + first, s.n);
+      inner = V_SET1(total);
+    }
+    inner = V_DIV(inner, c);
+    for (r = 0; r < turns; r++) {
+      const size_t at = first + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+      vf b = V_NEG(inner), old = V_LOAD_N(ba + at, n);
+      if (bt) b = V_ADD(b, V_LOAD_N(bt + at, n));
+      old = V_FMA(V_LOAD_N(mass + at, n), V_LOAD_N(bw + at, n), old);
+      V_STORE_N(ba + at, V_FMA(V_LOAD_N(w + at, n), b, old), n);
+    }
+  }
+}
+
+/* w = c softmax(a) on every slice of layer l, or the signed slices; may be in place. */
 static void MIRAS__FN(simplex_fwd)(const miras__plan *p, int l, float *w, const float *a) {
   MIRAS__FN(slices) s = MIRAS__FN(slices_of)(p, l);
   size_t i;
-  if (s.stride > 1) {
+  if (p->d.simplex_signed) {
+    MIRAS__FN(signed_fwd)(p, l, w, NULL, a);
+  } else if (s.stride > 1) {
     MIRAS__FN(softmax_columns)(w, a, s.n, s.count, p->d.simplex);
   } else {
     for (i = 0; i < s.count; i++)
@@ -4483,8 +4643,45 @@ static float MIRAS__FN(shrink_bwd)(const miras_desc *d, float *ba, int add, cons
   return (float)total;
 }
 
-/* inv [layers] receives N^(2-q) of LQ (1 otherwise): in an open chunk its reads use A_t inv. */
-static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, float *inv) {
+/* w = b + shrink(a - b; gamma), or shrink(a; gamma) for b NULL; w may be a. */
+static void MIRAS__FN(shrink_from)(const miras__plan *p, float *w, const float *a, const float *b,
+                                   float gamma, size_t n) {
+  if (!b) {
+    MIRAS__FN(shrink)(&p->d, w, a, gamma, n);
+    return;
+  }
+  if (w != a) memcpy(w, a, n * sizeof *w);
+  MIRAS__FN(axpy)(w, -1, b, n);
+  MIRAS__FN(shrink)(&p->d, w, w, gamma, n);
+  MIRAS__FN(add)(w, b, n);
+}
+
+/* Its adjoint: ba = [ba +] m (.) bw with m = shrink', bb += bw - m (.) bw (b NULL: none); bw may be
+ * ba if it is not to be kept and nothing is added. Returns the cotangent of gamma. */
+static float MIRAS__FN(shrink_from_bwd)(const miras__plan *p, float *ba, int add, const float *bw,
+                                        const float *a, const float *b, float *bb, float gamma,
+                                        size_t n) {
+  float row[256], part[256];
+  double total = 0;
+  size_t i, m;
+  if (!b) return MIRAS__FN(shrink_bwd)(&p->d, ba, add, bw, a, gamma, n);
+  for (i = 0; i < n; i += m) {
+    m = n - i < 256 ? n - i : 256;
+    memcpy(row, a + i, m * sizeof *row);
+    MIRAS__FN(axpy)(row, -1, b + i, m);
+    MIRAS__FN(add)(bb + i, bw + i, m);
+    total += (double)MIRAS__FN(shrink_bwd)(&p->d, part, 0, bw + i, row, gamma, m);
+    MIRAS__FN(axpy)(bb + i, -1, part, m);
+    if (add) MIRAS__FN(add)(ba + i, part, m);
+    else memcpy(ba + i, part, m * sizeof *part);
+  }
+  return (float)total;
+}
+
+/* b: the initial dual state, where decays lead to it (FTRL), or NULL. inv [layers] receives N^(2-q)
+ * of LQ (1 otherwise): in an open chunk its reads use A_t inv. */
+static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, const float *b,
+                                float *inv) {
   const float q = p->d.q;
   int l;
   for (l = 0; l < p->layers; l++) {
@@ -4514,7 +4711,7 @@ static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, 
         MIRAS__FN(simplex_fwd)(p, l, to, from);
         break;
       case MIRAS_RETAIN_ELASTIC_FTRL:
-        MIRAS__FN(shrink)(&p->d, to, from, p->d.sparsity, n);
+        MIRAS__FN(shrink_from)(p, to, from, b ? b + p->offset[l] : NULL, p->d.sparsity, n);
         break;
       case MIRAS_RETAIN_SIGMOID:
         MIRAS__FN(map_sigmoid)(to, from, n);
@@ -4530,14 +4727,17 @@ static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, 
 }
 
 /* ba += link'(A)' bw.  w = link(a) as computed; binv [layers] (NULL: none) is the cotangent that
- * the open chunk's reads left on inv. With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q):
+ * the open chunk's reads left on inv. b as in link_fwd, bb += its cotangent. Signed slices: mass [P]
+ * is room for their masses, bmass the cotangent of these or NULL. With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q):
  *   LQ        ba = bw N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw
  *   p-norm    ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw, Pw> N^(2-2q) Pw
- *   KL        ba = w (bw - <bw, w>/c) per slice
+ *   KL        ba = w (bw - <bw, w>/c) per slice; signed slices as in signed_bwd
+ *   FTRL      bb += what the shrinking takes from bw
  *   sigmoid   ba = bw w (1 - w), the smaller of w and 1 - w from e^-|A|
  * Powers of A/N, never of N alone: N^(2-2q) leaves the range of float long before A does. */
 static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw, const float *a,
-                                const float *w, const float *binv) {
+                                const float *w, const float *binv, const float *b, float *bb,
+                                float *mass, const float *bmass) {
   const float q = p->d.q;
   int l;
   for (l = 0; l < p->layers; l++) {
@@ -4580,10 +4780,17 @@ static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw
       case MIRAS_RETAIN_CHI2:
       case MIRAS_RETAIN_REVERSE_KL:
       case MIRAS_RETAIN_HELLINGER:
-        MIRAS__FN(simplex_bwd)(p, l, to, bfrom, wl);
+        if (p->d.simplex_signed) {
+          MIRAS__FN(signed_fwd)(p, l, NULL, mass + p->offset[l], from);
+          MIRAS__FN(signed_bwd)(p, l, to, bfrom, bmass ? bmass + p->offset[l] : NULL, wl,
+                                mass + p->offset[l]);
+        } else {
+          MIRAS__FN(simplex_bwd)(p, l, to, bfrom, wl);
+        }
         break;
       case MIRAS_RETAIN_ELASTIC_FTRL:
-        (void)MIRAS__FN(shrink_bwd)(&p->d, to, 1, bfrom, from, p->d.sparsity, n);
+        (void)MIRAS__FN(shrink_from_bwd)(p, to, 1, bfrom, from, b ? b + p->offset[l] : NULL,
+                                         b ? bb + p->offset[l] : NULL, p->d.sparsity, n);
         break;
       case MIRAS_RETAIN_SIGMOID:
         for (i = 0; i < n; i += V_W) {
@@ -5945,11 +6152,12 @@ static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, floa
  *   S_t = theta_t S_(t-1) - eta_t g_t,   A_t = alpha_t A_(t-1) + S_t
  * the dual state is, with t counted inside the chunk from 1,
  *   A_t = a_t A_0 + f_t S_0 - sum_(j<=t) G_tj y_j d_j'     S_t = h_t S_0 - sum_(j<=t) N_tj y_j d_j'
+ *   towards the initial dual state B, A_t = B + alpha_t (A_(t-1) - B) + S_t: A_t gains (1 - a_t) B
  *   N_tt = eta_t, N_tj = theta_t N_(t-1)j     G_tt = N_tt, G_tj = alpha_t G_(t-1)j + N_tj
  *   a_t = alpha_t a_(t-1)     h_t = theta_t h_(t-1)     f_t = alpha_t f_(t-1) + h_t
  * computed by recursion, so that gates of exactly 0 and 1 need no care. Reads never form A_t:
- *   x A_t = a_t x A_0 + f_t x S_0 - sum_(j<=t) G_tj (x . y_j) d_j
- * With row_rates G_tj = rate_t N_tj, rate_t = max(1/(t+1) + rho_t, 0), and theta = 1 in N.
+ *   x A_t = a_t x A_0 [+ (1 - a_t) x B] + f_t x S_0 - sum_(j<=t) G_tj (x . y_j) d_j
+ * With row_rates G_tj = rate_t N_tj and theta = 1 in N; a decay then acts on what the chunk found.
  * With several descents per token, t counts pairs: a chunk has C * steps of them. S_t and A_t are
  * those of a token whose step is the sum over its descents: alpha and theta act before the first,
  * and the others add to both, N_tj = N_(t-1)j, G_tj = G_(t-1)j, h_t = h_(t-1), f_t = f_(t-1). delta
@@ -5958,8 +6166,8 @@ static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, floa
  *
  * With gates per channel (no momentum) the channels are the outputs of the last layer and, where
  * there are more, the inputs of the first: a, alpha, eta and G_tj are vectors there, in
- *   last:   x A_t = a_t (.) (x A_0) - sum_j (x . y_j) (G_tj (.) d_j)
- *   first:  x A_t = (a_t (.) x) A_0 - sum_j (x . (G_tj (.) y_j)) d_j
+ *   last:   x A_t = a_t (.) (x A_0) - sum_j (x . y_j) (G_tj (.) d_j)   [+ (1 - a_t) (.) (x B)]
+ *   first:  x A_t = (a_t (.) x) A_0 - sum_j (x . (G_tj (.) y_j)) d_j   [+ ((1 - a_t) (.) x) B]
  * Room @44 has the sums. The rows G_tj (.) d_j and G_tj (.) y_j of the newest t are the state; new
  * rows enter them when their reads are done.
  * The link is applied when the chunk closes, before its closing token reads; the other tokens of a
@@ -5967,23 +6175,142 @@ static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, floa
  * the anchor (other links).
  *
  * What else closing does, from A_C to W_C:
- *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj
- *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j' (no decay), and W_C
- *                  is their step from W_0 (room @42)
+ *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; towards B, what is shrunk
+ *                  is A_C - B
+ *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j', and W_C is their
+ *                  step (room @42) from W_0; towards B, with W_B = c softmax(B), from a_C W_0 + (1 -
+ *                  a_C) W_B, and only then there is a decay
  *   Memora         (KL, chunk > 1, eq. 30-32) A holds W. The first token of a chunk is a chunk of
- *                  its own: W_1 = c softmax(alpha_1 log max(W_0, 1e-8) - eta_1 g(W_0)). The others
- *                  are linear in W with their gradients at W_1; nothing happens when they close.
+ *                  its own: W_1 = c softmax(alpha_1 log max(W_0, 1e-8) [+ (1 - alpha_1) B] -
+ *                  eta_1 g(W_0)). The others are linear in W with their gradients at W_1, and with
+ *                  W_B for B; nothing happens when they close.
+ *
+ * A bounded step is eta' = s eta, one s for each pair:
+ *   s = e.r / (e.r + c Q),   Q = sum over all weights of J eta g^2,   c = max(p - 1, 1) of L_p, else 1
+ * Its own write moves the answer by -eta' Q/(eta |e|) along e, to first order, so it never goes
+ * beyond what is nearest to the value on its line; c is how much faster than the error its slope
+ * grows. J is how far weights move with A (room @42). With y_j d_j' in each layer
+ *   Q_j = sum_l (y_j^2) (J_l (.) eta) (d_j^2)',   for J = lambda, a number:  lambda eta |y_j|^2 |d_j|^2
+ * and 1e-20 is added to both e.r, so that a perfect answer divides nothing by nothing.
  *
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
 
-/* rate of row_rates for pair `row` of a chunk; *open is 0 where it is held at 0. */
+/* rate of row_rates for pair `row` of a chunk, and its slope by rho:
+ *   1   max(1/(t+1) + rho, 0)
+ *   2   log(1 + u), u = exp(rho) (exp(1/(t+1)) - 1)      slope u / (1 + u) */
 static float MIRAS__FN(row_rate)(const miras__plan *p, const miras__head_io *io, size_t row,
-                                 int *open) {
+                                 float *slope) {
   size_t t = row / (size_t)p->d.steps;
-  float rate = 1.0f / (float)(t + 1) + (io->rho ? io->rho[t] : 0);
-  *open = !(rate < 0);
-  return *open ? rate : 0;
+  float rho = io->rho ? io->rho[t] : 0, rate = 1.0f / (float)(t + 1) + rho;
+  if (p->d.row_rates == 2) {
+    double u = exp((double)rho) * expm1(1.0 / (double)(t + 1));
+    *slope = (float)(u / (1 + u));
+    return (float)log1p(u);
+  }
+  *slope = rate < 0 ? 0.0f : 1.0f;
+  return rate < 0 ? 0 : rate;
+}
+
+/* Floats of a gate in k->alpha and k->eta: one, or one per channel. */
+#define MIRAS__WIDE(p) ((p)->channel ? (size_t)(p)->d.value_dim : 1)
+
+/* Does the layer carry the channels on its inputs? (Else on its outputs.) */
+#define MIRAS__BY_INPUT(p, l) ((p)->channel && (l) < (p)->layers - 1)
+
+/* Where a bounded step reads J of layer l: a matrix, or NULL for the number *number. lag: of a chunk
+ * in the paper's form of KL, its first token. */
+static const float *MIRAS__FN(bound_metric)(const miras__plan *p, const miras__work *k, int lag,
+                                            const float *w, int l, float *number) {
+  *number = k->inv[l];
+  if (p->d.retention == MIRAS_RETAIN_HELLINGER) *number = 2;
+  if (p->d.simplex_signed || p->d.retention == MIRAS_RETAIN_SIGMOID) return k->metric + p->offset[l];
+  if (miras__divergence(p->d.retention) || (p->d.retention == MIRAS_RETAIN_KL && (lag || !p->lag)))
+    return w + p->offset[l];
+  return NULL;
+}
+
+/* Q, e.r and s of m new pairs, k->eta as it is; then k->eta times s. y, d: their rows. a, w: the
+ * anchor, before and after the link. Uses k->x and k->zq. */
+static void MIRAS__FN(bound_fwd)(const miras__plan *p, miras__work *k, int lag, const float *a,
+                                 const float *w, float *const *y, float *const *d, size_t m) {
+  const size_t dv = (size_t)p->d.value_dim, wide = MIRAS__WIDE(p);
+  const int lp = p->d.bias == MIRAS_LP || p->d.bias == MIRAS_LP_SMOOTH;
+  const float c = lp && p->d.p > 2 ? p->d.p - 1 : 1;
+  size_t i, j;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    size_t at = p->offset[l], n = (size_t)p->in[l] * (size_t)p->out[l];
+    if (p->d.simplex_signed) MIRAS__FN(signed_fwd)(p, l, NULL, k->metric + at, a + at);
+    for (i = 0; p->d.retention == MIRAS_RETAIN_SIGMOID && i < n; i += V_W) {
+      vf x = V_LOAD_N(w + at + i, n - i);
+      V_STORE_N(k->metric + at + i, V_MUL(x, V_SUB(V_SET1(1.0f), x)), n - i);
+    }
+  }
+  for (i = 0; i < m; i++) {
+    k->along[i] = MIRAS__FN(dot)(k->e + i * dv, k->r + i * dv, dv) + 1e-20f;
+    k->spent[i] = 0;
+  }
+  for (l = 0; l < p->layers; l++) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    float number, *x = k->x[l], *z = k->zq[l];
+    const float *metric = MIRAS__FN(bound_metric)(p, k, lag, w, l, &number);
+    const int by_input = MIRAS__BY_INPUT(p, l);
+    for (i = 0; i < m; i++) {
+      const float *yi = y[l] + i * in, *eta = k->eta + i * wide;
+      MIRAS__FN(mul)(x + i * in, yi, yi, in);
+      if (by_input) MIRAS__FN(mul)(x + i * in, eta, x + i * in, in);
+      if (!p->channel) MIRAS__FN(scale)(x + i * in, *eta, x + i * in, in);
+    }
+    if (metric)
+      MIRAS__FN(gemm)(MIRAS__SET, z, out, x, in, 1, metric, out, 1, m, out, in, -1, k->pack);
+    for (i = 0; i < m; i++) {
+      const float *di = d[l] + i * out, *eta = k->eta + i * wide;
+      float *zi = z + i * out, q;
+      if (metric) {
+        MIRAS__FN(mul)(zi, zi, di, out);
+        if (p->channel && !by_input) MIRAS__FN(mul)(zi, eta, zi, out);
+        q = MIRAS__FN(dot)(zi, di, out) * (p->d.retention == MIRAS_RETAIN_HELLINGER ? 2.0f : 1.0f);
+      } else {
+        if (p->channel && !by_input) MIRAS__FN(mul)(zi, eta, di, out);
+        else memcpy(zi, di, out * sizeof *zi);
+        q = number * MIRAS__FN(sum)(x + i * in, in) * MIRAS__FN(dot)(zi, di, out);
+      }
+      k->spent[i] += q;
+    }
+  }
+  for (i = 0; i < m; i++) {
+    k->share[i] = k->along[i] / (k->along[i] + c * k->spent[i]);
+    for (j = 0; j < wide; j++) k->eta[i * wide + j] *= k->share[i];
+  }
+}
+
+/* k->alpha and k->eta [m, wide] of m new pairs as the recursion uses them. A descent after a
+ * token's first has no decay. L2 both (RECURRENCES 8.0): the step decides the decay, alpha =
+ * beta/(beta + eta), and is then alpha eta. Bounded steps: s eta; the rest as in bound_fwd. */
+static void MIRAS__FN(pair_gates)(const miras__plan *p, miras__work *k, const miras__head_io *io,
+                                  size_t t, int lag, const float *a, const float *w,
+                                  float *const *y, float *const *d, size_t m) {
+  size_t n = MIRAS__WIDE(p), steps = (size_t)p->d.steps, i, j;
+  for (i = 0; i < m; i++) {
+    size_t token = (t + i) / steps, descent = (t + i) % steps;
+    const float *keep = io->keep + token * io->ld_keep, *step = io->step + token * io->ld_step;
+    float *alpha = k->alpha + i * n, *eta = k->eta + i * n;
+    if (descent) MIRAS__FN(fill)(alpha, 1, n);
+    else if (p->channel && p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(alpha, keep, n * sizeof *eta);
+    else MIRAS__FN(fill)(alpha, *keep, n);
+    if (p->channel && p->d.step_gate == MIRAS_GATE_CHANNEL)
+      memcpy(eta, step + descent * n, n * sizeof *eta);
+    else
+      MIRAS__FN(fill)(eta, step[io->ld_step ? descent : 0], n);
+    for (j = 0; p->d.retention == MIRAS_RETAIN_L2_BOTH && j < n; j += V_W) {
+      vf beta = V_SET1(p->d.balance), x = V_LOAD_N(eta + j, n - j), part;
+      part = V_DIV(beta, V_ADD(beta, x));
+      V_STORE_N(alpha + j, part, n - j);
+      V_STORE_N(eta + j, V_MUL(x, part), n - j);
+    }
+  }
+  if (p->d.bounded_step) MIRAS__FN(bound_fwd)(p, k, lag, a, w, y, d, m);
 }
 
 /* Coefficients of rows r0..r0+m-1 of the chunk into k->g, k->n [m, C], k->ca, cf, ch. before_g and
@@ -5992,18 +6319,12 @@ static void MIRAS__FN(coefficients)(const miras__plan *p, miras__work *k, const 
                                     size_t t, size_t r0, size_t m, const float *before_g,
                                     const float *before_n, const float *scalars) {
   size_t c = p->span, steps = (size_t)p->d.steps, i;
-  int momentum = p->d.algorithm == MIRAS_MOMENTUM, both = p->d.retention == MIRAS_RETAIN_L2_BOTH;
-  int open;
-  float a = r0 ? scalars[0] : 1, f = r0 ? scalars[1] : 0, h = r0 ? scalars[2] : 1;
+  int momentum = p->d.algorithm == MIRAS_MOMENTUM;
+  float a = r0 ? scalars[0] : 1, f = r0 ? scalars[1] : 0, h = r0 ? scalars[2] : 1, slope;
   for (i = 0; i < m; i++) {
     size_t row = r0 + i, token = (t + i) / steps, descent = (t + i) % steps;
-    float alpha = descent ? 1 : io->keep[token * io->ld_keep];
-    float eta = io->step[token * io->ld_step + (io->ld_step ? descent : 0)];
+    float alpha = k->alpha[i], eta = k->eta[i];
     float *g = k->g + i * c, *n = k->n + i * c;
-    if (both) {                                  /* RECURRENCES 8.0: the step decides the decay */
-      alpha = p->d.balance / (p->d.balance + eta);
-      eta *= alpha;
-    }
     if (momentum && descent) {
       if (row) memcpy(n, before_n, row * sizeof *n);
       MIRAS__FN(scale)(g, alpha, before_g, row);
@@ -6021,7 +6342,7 @@ static void MIRAS__FN(coefficients)(const miras__plan *p, miras__work *k, const 
     } else if (p->d.row_rates) {
       if (row) memcpy(n, before_n, row * sizeof *n);
       n[row] = eta;
-      MIRAS__FN(scale)(g, MIRAS__FN(row_rate)(p, io, row, &open), n, row + 1);
+      MIRAS__FN(scale)(g, MIRAS__FN(row_rate)(p, io, row, &slope), n, row + 1);
     } else {
       MIRAS__FN(scale)(g, alpha, before_g, row);
       g[row] = eta;
@@ -6035,30 +6356,26 @@ static void MIRAS__FN(coefficients)(const miras__plan *p, miras__work *k, const 
   }
 }
 
-/* Adjoint of the above for a whole chunk of m rows: k->bg, bn, ba, bf, bh are consumed.
+/* Adjoint of the above for a whole chunk of m rows: k->bg, bn, ba, bf, bh are consumed; k->balpha
+ * and k->beta receive the cotangents of k->alpha and k->eta.
  *   bh_t += bf_t,  bN_tj += bG_tj
  *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
  *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          beta_t = bN_tt
  *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
- *   row_rates: brho_t = sum_(j<=t) N_tj bG_tj,  bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj
- *   L2 both, alpha = beta/(beta + eta), step alpha eta:  beta = alpha^2 (bN_tt - balpha/beta) */
+ *   row_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
+ *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
 static void MIRAS__FN(coefficients_bwd)(const miras__plan *p, miras__work *k,
                                         const miras__head_io *io, size_t t, size_t m,
                                         const miras__head_grads *out) {
   size_t c = p->span, steps = (size_t)p->d.steps, i;
-  int momentum = p->d.algorithm == MIRAS_MOMENTUM, rates = p->d.row_rates, open;
-  int both = p->d.retention == MIRAS_RETAIN_L2_BOTH;
+  int momentum = p->d.algorithm == MIRAS_MOMENTUM, rates = p->d.row_rates != 0;
   for (i = m; i-- > 0;) {
     size_t token = (t + i) / steps, descent = (t + i) % steps;
-    float alpha = descent ? 1 : io->keep[token * io->ld_keep], theta = 0, dalpha, dtheta = 0;
+    float alpha = k->alpha[i], theta = 0, dalpha, dtheta = 0, slope;
     const float *g = i ? k->g + (i - 1) * c : NULL, *n = i ? k->n + (i - 1) * c : NULL;
     float *bg = k->bg + i * c, *bn = k->bn + i * c;
-    if (both) {
-      float eta = io->step[token * io->ld_step + (io->ld_step ? descent : 0)];
-      alpha = p->d.balance / (p->d.balance + eta);
-    }
     dalpha = (i ? k->ca[i - 1] : 1) * k->ba[i] + (i ? k->cf[i - 1] : 0) * k->bf[i];
-    if (i) dalpha += MIRAS__FN(dot)(g, bg, i);
+    if (i && !rates) dalpha += MIRAS__FN(dot)(g, bg, i);
     if (momentum && descent) {
       theta = 1;
       bn[i] += bg[i];
@@ -6069,24 +6386,21 @@ static void MIRAS__FN(coefficients_bwd)(const miras__plan *p, miras__work *k,
       dtheta = (i ? k->ch[i - 1] : 1) * k->bh[i];
       if (i) dtheta += MIRAS__FN(dot)(n, bn, i);
     } else if (rates) {
-      float rate = MIRAS__FN(row_rate)(p, io, i, &open);
-      if (out->rho && open) out->rho[i / steps] += MIRAS__FN(dot)(k->n + i * c, bg, i + 1);
+      float rate = MIRAS__FN(row_rate)(p, io, i, &slope);
+      if (out->rho && slope > 0)
+        out->rho[i / steps] += slope * MIRAS__FN(dot)(k->n + i * c, bg, i + 1);
       MIRAS__FN(axpy)(bn, rate, bg, i + 1);
     }
-    if (out->keep && !descent) out->keep[token * out->ld_keep] = dalpha;
     if (out->momentum && !descent) out->momentum[token * out->ld_momentum] = dtheta;
-    if (out->step) {
-      float deta = momentum || rates ? bn[i] : bg[i];
-      if (both) deta = alpha * alpha * (deta - dalpha / p->d.balance);
-      out->step[token * out->ld_step + descent] = deta;
-    }
+    k->balpha[i] = dalpha;
+    k->beta[i] = momentum || rates ? bn[i] : bg[i];
     if (!i) continue;
+    k->ba[i - 1] += alpha * k->ba[i];
     if (rates) {
       MIRAS__FN(add)(bn - c, bn, i);
       continue;
     }
     MIRAS__FN(axpy)(bg - c, alpha, bg, i);
-    k->ba[i - 1] += alpha * k->ba[i];
     k->bf[i - 1] += alpha * k->bf[i];
     if (momentum) {
       MIRAS__FN(axpy)(bn - c, theta, bn, i);
@@ -6095,8 +6409,132 @@ static void MIRAS__FN(coefficients_bwd)(const miras__plan *p, miras__work *k,
   }
 }
 
-/* Does the layer carry the channels on its inputs? (Else on its outputs.) */
-#define MIRAS__BY_INPUT(p, l) ((p)->channel && (l) < (p)->layers - 1)
+/* Adjoint of bound_fwd over a chunk of m pairs: k->beta comes in as the cotangent of eta' and leaves
+ * as that of eta; adds to k->by, k->bd, bw and, by layer, binv; leaves k->balong, and k->bmetric of
+ * signed slices. Uses k->x, k->zq, k->t1, k->t2. With D = e.r + c Q:
+ *   bs = sum over channels of beta' eta,   b(e.r) = bs c Q/D^2,   bQ = -bs c (e.r)/D^2
+ *   beta = s beta' + bQ dQ/deta
+ *   u = (eta (.)) y^2, v = (eta (.)) d^2, where the layer carries no channel it is eta u v, in all
+ *   b(y^2) = bQ v J', b(d^2) = bQ u J, bJ = u' (bQ v);   by += 2 y (.) b(y^2),  bd += 2 d (.) b(d^2)
+ *   J = lambda:  b(y^2) = bQ lambda sum v,  b(d^2) = bQ lambda sum u,  blambda = bQ (sum u) (sum v) */
+static void MIRAS__FN(bound_bwd)(const miras__plan *p, miras__work *k, int lag, const float *w,
+                                 size_t m, float *bw, float *binv) {
+  const size_t wide = MIRAS__WIDE(p);
+  const int lp = p->d.bias == MIRAS_LP || p->d.bias == MIRAS_LP_SMOOTH;
+  const float c = lp && p->d.p > 2 ? p->d.p - 1 : 1;
+  float *bq = k->row;
+  size_t i, j;
+  int l;
+  for (i = 0; i < m; i++) {
+    float s = k->share[i], all = k->along[i] + c * k->spent[i], bs = 0;
+    float *eta = k->eta + i * wide, *beta = k->beta + i * wide;
+    for (j = 0; j < wide; j++) {                 /* eta again, as it was before it was bounded */
+      eta[j] /= s;
+      bs += beta[j] * eta[j];
+      beta[j] *= s;
+    }
+    k->balong[i] = bs * (c * k->spent[i] / all) / all;
+    bq[i] = -bs * c * s / all;
+  }
+  if (p->d.simplex_signed) memset(k->bmetric, 0, p->weights * sizeof *k->bmetric);
+  for (l = 0; l < p->layers; l++) {
+    size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+    float number, *u = k->x[l], *v = k->zq[l], *bj;
+    const float *metric = MIRAS__FN(bound_metric)(p, k, lag, w, l, &number);
+    const int by_input = MIRAS__BY_INPUT(p, l);
+    for (i = 0; i < m; i++) {                    /* eta goes with u, or with v */
+      const float *yi = k->y[l] + i * in, *di = k->dd[l] + i * out, *eta = k->eta + i * wide;
+      MIRAS__FN(mul)(u + i * in, yi, yi, in);
+      MIRAS__FN(mul)(v + i * out, di, di, out);
+      if (by_input) MIRAS__FN(mul)(u + i * in, eta, u + i * in, in);
+      else if (p->channel) MIRAS__FN(mul)(v + i * out, eta, v + i * out, out);
+      else MIRAS__FN(scale)(u + i * in, *eta, u + i * in, in);
+    }
+    if (metric) {                                /* t1 = b(y^2), t2 = b(d^2), but for their eta */
+      float both = p->d.retention == MIRAS_RETAIN_HELLINGER ? 2.0f : 1.0f;
+      MIRAS__FN(gemm)(MIRAS__SET, k->t2, out, u, in, 1, metric, out, 1, m, out, in, -1, k->pack);
+      for (i = 0; i < m; i++) {
+        MIRAS__FN(scale)(v + i * out, both * bq[i], v + i * out, out);
+        MIRAS__FN(scale)(k->t2 + i * out, both * bq[i], k->t2 + i * out, out);
+      }
+      MIRAS__FN(gemm)(MIRAS__SET, k->t1, in, v, out, 1, metric, 1, out, m, in, out, -1, k->pack);
+      bj = p->d.simplex_signed ? k->bmetric + p->offset[l] : bw + p->offset[l];
+      if (p->d.retention == MIRAS_RETAIN_SIGMOID) {
+        float *row = k->dx;                      /* J = W (1 - W), so bW = (1 - 2 W) bJ, row by row */
+        const float *wl = w + p->offset[l];
+        for (j = 0; j < in; j++) {
+          MIRAS__FN(gemm)(MIRAS__SET, row, out, u + j, 1, in, v, out, 1, 1, out, m, -1, k->pack);
+          MIRAS__FN(add)(bj + j * out, row, out);
+          MIRAS__FN(mul)(row, row, wl + j * out, out);
+          MIRAS__FN(axpy)(bj + j * out, -2, row, out);
+        }
+      } else {
+        MIRAS__FN(gemm)(MIRAS__ADD, bj, out, u, 1, in, v, out, 1, in, out, m, -1, k->pack);
+      }
+    } else {
+      for (i = 0; i < m; i++) {
+        float su = MIRAS__FN(sum)(u + i * in, in), sv = MIRAS__FN(sum)(v + i * out, out);
+        binv[l] += bq[i] * su * sv;
+        MIRAS__FN(fill)(k->t1 + i * in, bq[i] * number * sv, in);
+        MIRAS__FN(fill)(k->t2 + i * out, bq[i] * number * su, out);
+      }
+    }
+    for (i = 0; i < m; i++) {
+      const float *yi = k->y[l] + i * in, *di = k->dd[l] + i * out, *eta = k->eta + i * wide;
+      float *beta = k->beta + i * wide, *b1 = k->t1 + i * in, *b2 = k->t2 + i * out;
+      float *row = k->dz;
+      /* b1, b2 belong to u and v: what stands beside eta there is its slope */
+      if (by_input) {
+        MIRAS__FN(mul)(row, yi, yi, in);
+        MIRAS__FN(muladd)(beta, row, b1, in);
+        MIRAS__FN(mul)(b1, eta, b1, in);
+      } else if (p->channel) {
+        MIRAS__FN(mul)(row, di, di, out);
+        MIRAS__FN(muladd)(beta, row, b2, out);
+        MIRAS__FN(mul)(b2, eta, b2, out);
+      } else {
+        MIRAS__FN(mul)(row, yi, yi, in);
+        *beta += MIRAS__FN(dot)(row, b1, in);
+        MIRAS__FN(scale)(b1, *eta, b1, in);
+      }
+      MIRAS__FN(mul)(b1, b1, yi, in);
+      MIRAS__FN(axpy)(k->by[l] + i * in, 2, b1, in);
+      MIRAS__FN(mul)(b2, b2, di, out);
+      MIRAS__FN(axpy)(k->bd[l] + i * out, 2, b2, out);
+    }
+  }
+}
+
+/* Adjoint of pair_gates: from k->balpha and k->beta to the tokens' gates.
+ *   L2 both, alpha = beta/(beta + eta), step alpha eta:  beta = alpha^2 (bstep - balpha/beta) */
+static void MIRAS__FN(pair_gates_bwd)(const miras__plan *p, miras__work *k, size_t t, int lag,
+                                      const float *w, size_t m, const miras__head_grads *out,
+                                      float *bw, float *binv) {
+  size_t n = MIRAS__WIDE(p), steps = (size_t)p->d.steps, i, j;
+  if (p->d.bounded_step) MIRAS__FN(bound_bwd)(p, k, lag, w, m, bw, binv);
+  for (i = 0; i < m; i++) {
+    size_t token = (t + i) / steps, descent = (t + i) % steps;
+    const float *balpha = k->balpha + i * n, *alpha = k->alpha + i * n;
+    float *beta = k->beta + i * n;
+    for (j = 0; p->d.retention == MIRAS_RETAIN_L2_BOTH && j < n; j += V_W) {
+      vf a = V_LOAD_N(alpha + j, n - j), b = V_LOAD_N(balpha + j, n - j);
+      b = V_SUB(V_LOAD_N(beta + j, n - j), V_DIV(b, V_SET1(p->d.balance)));
+      V_STORE_N(beta + j, V_MUL(V_MUL(a, a), b), n - j);
+    }
+    if (out->keep && !descent) {
+      float *to = out->keep + token * out->ld_keep;
+      if (p->channel && p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(to, balpha, n * sizeof *to);
+      else *to = MIRAS__FN(sum)(balpha, n);
+    }
+    if (out->step) {
+      float *to = out->step + token * out->ld_step;
+      if (p->channel && p->d.step_gate == MIRAS_GATE_CHANNEL)
+        memcpy(to + descent * n, beta, n * sizeof *to);
+      else
+        to[descent] = MIRAS__FN(sum)(beta, n);
+    }
+  }
+}
 
 /* Room @44's view of the chunk's rows of one side from new row `from` on: Y_1 or D_L. */
 static void MIRAS__FN(channel_view)(const miras__plan *p, const miras__work *k, int by_input,
@@ -6120,57 +6558,6 @@ static void MIRAS__FN(channel_advance)(const miras__plan *p, const miras__work *
   for (side = p->layers > 1; side >= 0; side--) {
     MIRAS__FN(channel_view)(p, k, side, from, &c);
     MIRAS__FN(channel_scores)(&c, r0 + from, m - from);
-  }
-}
-
-/* alpha, eta and a of new rows into k->alpha, eta, ca [m, dv]; before: a of the row before, or
- * NULL. L2 both: alpha and the step come from the step gate, as in coefficients. */
-static void MIRAS__FN(channel_coefficients)(const miras__plan *p, miras__work *k,
-                                            const miras__head_io *io, size_t t, size_t m,
-                                            const float *before) {
-  size_t n = (size_t)p->d.value_dim, steps = (size_t)p->d.steps, i, j;
-  for (i = 0; i < m; i++) {
-    size_t token = (t + i) / steps, descent = (t + i) % steps;
-    const float *keep = io->keep + token * io->ld_keep, *step = io->step + token * io->ld_step;
-    float *alpha = k->alpha + i * n, *eta = k->eta + i * n;
-    if (descent) MIRAS__FN(fill)(alpha, 1, n);
-    else if (p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(alpha, keep, n * sizeof *alpha);
-    else MIRAS__FN(fill)(alpha, *keep, n);
-    if (p->d.step_gate == MIRAS_GATE_CHANNEL) memcpy(eta, step + descent * n, n * sizeof *eta);
-    else MIRAS__FN(fill)(eta, step[io->ld_step ? descent : 0], n);
-    for (j = 0; p->d.retention == MIRAS_RETAIN_L2_BOTH && j < n; j += V_W) {
-      vf beta = V_SET1(p->d.balance), x = V_LOAD_N(eta + j, n - j), a = V_DIV(beta, V_ADD(beta, x));
-      V_STORE_N(alpha + j, a, n - j);
-      V_STORE_N(eta + j, V_MUL(x, a), n - j);
-    }
-  }
-  MIRAS__FN(channel_decay)(k->ca, before, k->alpha, n, m, n);
-}
-
-/* Its adjoint for a whole chunk of m rows: k->ba, balpha, beta are consumed. */
-static void MIRAS__FN(channel_coefficients_bwd)(const miras__plan *p, miras__work *k, size_t t,
-                                                size_t m, const miras__head_grads *out) {
-  size_t n = (size_t)p->d.value_dim, steps = (size_t)p->d.steps, i, j;
-  MIRAS__FN(channel_decay_bwd)(k->balpha, n, k->ba, k->ca, k->alpha, n, m, n);
-  for (i = 0; i < m; i++) {
-    size_t token = (t + i) / steps, descent = (t + i) % steps;
-    const float *balpha = k->balpha + i * n, *alpha = k->alpha + i * n;
-    float *beta = k->beta + i * n;
-    for (j = 0; p->d.retention == MIRAS_RETAIN_L2_BOTH && j < n; j += V_W) {
-      vf a = V_LOAD_N(alpha + j, n - j), b = V_LOAD_N(balpha + j, n - j);
-      b = V_SUB(V_LOAD_N(beta + j, n - j), V_DIV(b, V_SET1(p->d.balance)));
-      V_STORE_N(beta + j, V_MUL(V_MUL(a, a), b), n - j);
-    }
-    if (out->keep && !descent) {
-      float *to = out->keep + token * out->ld_keep;
-      if (p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(to, balpha, n * sizeof *to);
-      else *to = MIRAS__FN(sum)(balpha, n);
-    }
-    if (out->step) {
-      float *to = out->step + token * out->ld_step;
-      if (p->d.step_gate == MIRAS_GATE_CHANNEL) memcpy(to + descent * n, beta, n * sizeof *to);
-      else to[descent] = MIRAS__FN(sum)(beta, n);
-    }
   }
 }
 
@@ -6201,6 +6588,13 @@ static void MIRAS__FN(channel_rows_bwd)(const miras__plan *p, miras__work *k, in
   MIRAS__FN(channel_bwd)(&c, &g, k->rows, k->history);
 }
 
+/* y = (1 - a) scale */
+static void MIRAS__FN(rest)(float *y, const float *a, float scale, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i += V_W)
+    V_STORE_N(y + i, V_MUL(V_SUB(V_SET1(1.0f), V_LOAD_N(a + i, n - i)), V_SET1(scale)), n - i);
+}
+
 /* The weights from which the reads of an open chunk start. A threshold would cut the anchor off
  * A_0, whose course they follow. */
 #define MIRAS__READS(p, a, w) ((p)->d.retention == MIRAS_RETAIN_ELASTIC_FTRL ? (a) : (w))
@@ -6229,7 +6623,7 @@ static void MIRAS__FN(read_rows)(const miras__plan *p, miras__work *k, const flo
   for (l = 0; l <= last; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
     float *x = k->x[l] + at * in, *zl = z[l], *kq = k->kq[l] + at * c;
-    const float *scaled = x;
+    const float *scaled = x, *home = follow && k->home ? k->home + p->offset[l] : NULL;
     if (MIRAS__HIDDEN(p, l)) MIRAS__FN(hidden_fwd)(p, l, x, z, m);
     if (follow && MIRAS__BY_INPUT(p, l)) {
       for (i = 0; i < m; i++)
@@ -6239,9 +6633,29 @@ static void MIRAS__FN(read_rows)(const miras__plan *p, miras__work *k, const flo
     MIRAS__FN(gemm)(MIRAS__SET, zl, out, scaled, in, 1, w + p->offset[l], out, 1, m, out, in, -1,
                     k->pack);
     if (!follow) continue;
+    if (home && scaled != x) {                   /* ((1 - a) (.) x) B */
+      for (i = 0; i < m; i++) {
+        MIRAS__FN(rest)(k->t1 + i * in, ca + i * steps * wide, k->inv[l], in);
+        MIRAS__FN(mul)(k->t1 + i * in, k->t1 + i * in, x + i * in, in);
+      }
+      MIRAS__FN(gemm)(MIRAS__ADD, zl, out, k->t1, in, 1, home, out, 1, m, out, in, -1, k->pack);
+    }
     for (i = 0; i < m && scaled == x; i++) {
       if (p->channel) MIRAS__FN(mul)(zl + i * out, ca + i * steps * wide, zl + i * out, out);
       else MIRAS__FN(scale)(zl + i * out, ca[i * steps], zl + i * out, out);
+    }
+    if (home && scaled == x) {                   /* (1 - a) (.) (x B) */
+      MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, x, in, 1, home, out, 1, m, out, in, -1, k->pack);
+      for (i = 0; i < m; i++) {
+        const float *a = ca + i * steps * wide;
+        float *row = k->t3;
+        if (!p->channel) {
+          MIRAS__FN(axpy)(zl + i * out, (1 - *a) * k->inv[l], k->t1 + i * out, out);
+        } else {
+          MIRAS__FN(rest)(row, a, k->inv[l], out);
+          MIRAS__FN(muladd)(zl + i * out, row, k->t1 + i * out, out);
+        }
+      }
     }
     if (s) {
       MIRAS__FN(gemm)(MIRAS__SET, k->t1, out, x, in, 1, s + p->offset[l], out, 1, m, out, in, -1,
@@ -6283,12 +6697,72 @@ static void MIRAS__FN(read_rows)(const miras__plan *p, miras__work *k, const flo
     if (p->d.inner_norm) {
       k->rstdq[at + i] = MIRAS__FN(norm_fwd)(to, xh, zl, gain, bias, dv);
     } else if (vector) {
-      memcpy(xh, q + i * ldq, dv * sizeof *xh);
+      MIRAS__FN(feature_fwd)(p->map, xh, q + i * ldq, dv);
       MIRAS__FN(mul)(to, xh, zl, dv);
     } else {
       memcpy(to, zl, dv * sizeof *to);
     }
-    if (p->d.inner_residual) MIRAS__FN(add)(to, q + i * ldq, dv);
+    if (p->d.inner_residual) MIRAS__FN(add)(to, k->x[0] + (at + i) * (size_t)p->in[0], dv);
+  }
+}
+
+/* to = a (.) to [+ (1 - a) (.) home] for layer l, a of row `last`. home: of the whole memory. */
+static void MIRAS__FN(fade)(const miras__plan *p, const miras__work *k, int l, float *to,
+                            const float *home, size_t last) {
+  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+  const float *a = k->ca + last * MIRAS__WIDE(p), *h = home ? home + p->offset[l] : NULL;
+  size_t i;
+  if (!p->channel) {
+    MIRAS__FN(scale)(to, *a, to, in * out);
+    if (h) MIRAS__FN(axpy)(to, 1 - *a, h, in * out);
+    return;
+  }
+  if (!MIRAS__BY_INPUT(p, l) && h) MIRAS__FN(rest)(k->t3, a, 1, out);
+  for (i = 0; i < in; i++) {
+    if (MIRAS__BY_INPUT(p, l)) {
+      MIRAS__FN(scale)(to + i * out, a[i], to + i * out, out);
+      if (h) MIRAS__FN(axpy)(to + i * out, 1 - a[i], h + i * out, out);
+    } else {
+      MIRAS__FN(mul)(to + i * out, a, to + i * out, out);
+      if (h) MIRAS__FN(muladd)(to + i * out, k->t3, h + i * out, out);
+    }
+  }
+}
+
+/* Its adjoint, from = what `to` was: b, the cotangent of the result, becomes that of `from`.
+ *   ba += <from - home, b>,  bhome += (1 - a) (.) b,  b <- a (.) b
+ * each over the channel that a number of a belongs to. */
+static void MIRAS__FN(fade_bwd)(const miras__plan *p, miras__work *k, int l, float *b,
+                                const float *from, const float *home, float *bhome, size_t last) {
+  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], size = in * out;
+  const float *a = k->ca + last * MIRAS__WIDE(p), *h = home ? home + p->offset[l] : NULL;
+  float *ba = k->ba + last * MIRAS__WIDE(p), *bh = home ? bhome + p->offset[l] : NULL;
+  size_t i;
+  if (!p->channel) {
+    *ba += MIRAS__FN(dot)(from, b, size);
+    if (h) *ba -= MIRAS__FN(dot)(h, b, size);
+    if (h) MIRAS__FN(axpy)(bh, 1 - *a, b, size);
+    MIRAS__FN(scale)(b, *a, b, size);
+    return;
+  }
+  if (!MIRAS__BY_INPUT(p, l) && h) MIRAS__FN(rest)(k->t3, a, 1, out);
+  for (i = 0; i < in; i++) {
+    float *bi = b + i * out;
+    if (MIRAS__BY_INPUT(p, l)) {
+      ba[i] += MIRAS__FN(dot)(from + i * out, bi, out);
+      if (h) ba[i] -= MIRAS__FN(dot)(h + i * out, bi, out);
+      if (h) MIRAS__FN(axpy)(bh + i * out, 1 - a[i], bi, out);
+      MIRAS__FN(scale)(bi, a[i], bi, out);
+    } else {
+      MIRAS__FN(muladd)(ba, from + i * out, bi, out);
+      if (h) {
+        float *row = k->t2;
+        MIRAS__FN(mul)(row, h + i * out, bi, out);
+        MIRAS__FN(axpy)(ba, -1, row, out);
+        MIRAS__FN(muladd)(bh + i * out, k->t3, bi, out);
+      }
+      MIRAS__FN(mul)(bi, a, bi, out);
+    }
   }
 }
 
@@ -6298,23 +6772,18 @@ static void MIRAS__FN(close_chunk)(const miras__plan *p, miras__work *k, float *
                                    const float *const *y, const float *const *d, size_t last,
                                    size_t c) {
   const float *g = k->g + last * p->span, *n = k->n + last * p->span;
+  float cf = k->cf[last], ch = k->ch[last];
   size_t i;
-  float ca = k->ca[last], cf = k->cf[last], ch = k->ch[last];
   int l;
   for (l = 0; l < p->layers; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l], size = in * out;
     float *al = a + p->offset[l], *sl = s ? s + p->offset[l] : NULL;
+    MIRAS__FN(fade)(p, k, l, al, k->home, last);
     if (p->channel) {
-      const float *row = k->ca + last * (size_t)p->d.value_dim;
-      for (i = 0; i < in; i++) {
-        if (MIRAS__BY_INPUT(p, l)) MIRAS__FN(scale)(al + i * out, row[i], al + i * out, out);
-        else MIRAS__FN(mul)(al + i * out, row, al + i * out, out);
-      }
       MIRAS__FN(gemm)(MIRAS__SUB, al, out, y[l], 1, in, d[l], out, 1, in, out, c, -1, k->pack);
       continue;
     }
     for (i = 0; i < c; i++) MIRAS__FN(scale)(k->t1 + i * in, g[i], y[l] + i * in, in);
-    MIRAS__FN(scale)(al, ca, al, size);
     if (sl) MIRAS__FN(axpy)(al, cf, sl, size);
     MIRAS__FN(gemm)(MIRAS__SUB, al, out, k->t1, 1, in, d[l], out, 1, in, out, c, -1, k->pack);
     if (sl) {
@@ -6342,25 +6811,33 @@ static float MIRAS__FN(settle_gamma)(const miras__plan *p, const float *g) {
   return p->d.sparsity * MIRAS__FN(sum)(g, p->span);
 }
 
-/* W_C from what settle_sum left in `sum`; w0 is W_0 and g as before. w may be sum, or w0. */
-static void MIRAS__FN(settle_map)(const miras__plan *p, int lag, float *w, const float *sum,
-                                  const float *w0, const float *g, float *inv) {
+/* W_C from what settle_sum left in `sum`; w0 is W_0, g as before, row `last` of coefficients. w may
+ * be sum, or w0. */
+static void MIRAS__FN(settle_map)(const miras__plan *p, miras__work *k, int lag, float *w,
+                                  const float *sum, const float *w0, const float *g, size_t last,
+                                  float *inv) {
   int l;
   if (lag) {
     for (l = 0; l < p->layers; l++)
       MIRAS__FN(simplex_fwd)(p, l, w + p->offset[l], sum + p->offset[l]);
   } else if (p->linked) {
-    MIRAS__FN(link_fwd)(p, w, sum, inv);
+    MIRAS__FN(link_fwd)(p, w, sum, k->b, inv);
   } else if (p->d.retention == MIRAS_RETAIN_ELASTIC) {
-    MIRAS__FN(shrink)(&p->d, w, sum, MIRAS__FN(settle_gamma)(p, g), p->weights);
+    MIRAS__FN(shrink_from)(p, w, sum, k->b, MIRAS__FN(settle_gamma)(p, g), p->weights);
   } else if (miras__divergence(p->d.retention)) {
+    if (k->wb) {
+      memcpy(k->mix, w0, p->weights * sizeof *k->mix);
+      for (l = 0; l < p->layers; l++)
+        MIRAS__FN(fade)(p, k, l, k->mix + p->offset[l], k->wb, last);
+      w0 = k->mix;
+    }
     MIRAS__FN(divergence_fwd)(p, w, w0, sum);
   }
 }
 
 /* Views into one head's state. */
 typedef struct MIRAS__FN(parts) {
-  float *a, *w, *s, *g, *n, *ca, *scalars, *y[4], *d[4];
+  float *a, *w, *s, *home, *g, *n, *ca, *scalars, *y[4], *d[4];
 } MIRAS__FN(parts);
 
 static void MIRAS__FN(open_state)(const miras__plan *p, float *state, MIRAS__FN(parts) *v) {
@@ -6368,6 +6845,7 @@ static void MIRAS__FN(open_state)(const miras__plan *p, float *state, MIRAS__FN(
   v->a = state;
   v->w = p->linked ? state + p->at_w : state;
   v->s = p->d.algorithm == MIRAS_MOMENTUM ? state + p->at_s : NULL;
+  v->home = p->holds ? state + p->at_home : NULL;
   v->g = state + p->at_g;
   v->n = state + p->at_n;
   v->ca = p->channel ? state + p->at_a : state + p->at_scalars;
@@ -6385,11 +6863,20 @@ static void MIRAS__FN(begin)(const miras__plan *p, MIRAS__FN(parts) *v, const fl
   memcpy(v->a, w0, p->weights * sizeof *v->a);
   if (v->s) memset(v->s, 0, p->weights * sizeof *v->s);
   if (p->linked) {
-    MIRAS__FN(link_fwd)(p, v->w, v->a, v->scalars + 4);
+    MIRAS__FN(link_fwd)(p, v->w, v->a, p->d.toward ? w0 : NULL, v->scalars + 4);
   } else if (p->mapped) {
     float inv[4];
-    MIRAS__FN(link_fwd)(p, v->a, v->a, inv);
+    MIRAS__FN(link_fwd)(p, v->a, v->a, NULL, inv);
+    if (v->home) memcpy(v->home, v->a, p->weights * sizeof *v->home);
   }
+}
+
+/* Where decays lead: k->b from w0 and k->wb where weights are kept, for the next chunk k->home. */
+static void MIRAS__FN(lead)(const miras__plan *p, miras__work *k, const float *w0,
+                            const float *wb) {
+  k->b = p->d.toward ? w0 : NULL;
+  k->wb = wb;
+  k->home = p->pulls ? (p->lag ? wb : w0) : NULL;
 }
 
 static void MIRAS__FN(load_inv)(const miras__plan *p, miras__work *k, const float *inv) {
@@ -6403,10 +6890,15 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
   miras__work work, *k = &work;
   MIRAS__FN(parts) v;
   size_t c = p->span, steps = (size_t)p->d.steps, t = 0, length = (size_t)io->length * steps, i;
-  size_t wide = p->channel ? (size_t)p->d.value_dim : 1;
+  size_t wide = MIRAS__WIDE(p);
   miras__work_layout(p, scratch, 0, k);
   MIRAS__FN(open_state)(p, state, &v);
-  if (position == 0 && length) MIRAS__FN(begin)(p, &v, w0);
+  if (position == 0 && length) {
+    MIRAS__FN(begin)(p, &v, w0);
+  } else if (v.home && tape && length) {           /* training may have moved the initial memory */
+    float inv[4];
+    MIRAS__FN(link_fwd)(p, v.home, w0, NULL, inv);
+  }
   position = position % (uint64_t)p->d.chunk * (uint64_t)steps;      /* pairs in the open chunk */
   while (t < length) {
     size_t r0 = (size_t)((position + t) % c), m = c - r0;
@@ -6438,11 +6930,14 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
         if (p->from[l] == 0) y[l] = k->new_y;
     }
     MIRAS__FN(load_inv)(p, k, v.scalars + 4);
+    MIRAS__FN(lead)(p, k, w0, v.home);
+    if (lag && p->pulls) k->home = w0;
     MIRAS__FN(anchor_fwd)(p, k, v.w, gain, bias, io, t, m, y, d);
     if (io->surprise)                            /* of a token: before its first descent */
       for (i = (steps - t % steps) % steps; i < m; i += steps)
         io->surprise[(t + i) / steps] = k->loss[i];
-    if (p->channel) MIRAS__FN(channel_coefficients)(p, k, io, t, m, r0 ? v.ca : NULL);
+    MIRAS__FN(pair_gates)(p, k, io, t, lag, v.a, v.w, y, d, m);
+    if (p->channel) MIRAS__FN(channel_decay)(k->ca, r0 ? v.ca : NULL, k->alpha, wide, m, wide);
     else MIRAS__FN(coefficients)(p, k, io, t, r0, m, v.g, v.n, v.scalars);
     reads = io->q && m > first ? (m - first - 1) / steps + 1 : 0;
     closing = settles && reads;
@@ -6460,13 +6955,18 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
     if (closes || lag) {
       float *sum = miras__divergence(p->d.retention) ? k->u : v.a;
       MIRAS__FN(settle_sum)(p, k, lag, sum, v.a, v.s, all_y, all_d, i);
-      MIRAS__FN(settle_map)(p, lag, v.w, sum, v.a, k->g + i * c, v.scalars + 4);
+      MIRAS__FN(settle_map)(p, k, lag, v.w, sum, v.a, k->g + i * c, i, v.scalars + 4);
       /* nothing of a closed chunk stays behind: how calls were cut must not show in the state */
       memset(v.g, 0, c * sizeof *v.g);
       memset(v.n, 0, c * sizeof *v.n);
       memset(v.scalars, 0, 4 * sizeof *v.scalars);
       if (p->channel) memset(v.ca, 0, wide * sizeof *v.ca);
       if (lag) v.scalars[0] = v.scalars[2] = 1;   /* token 1 is in W_1: its coefficient is 0 */
+      if (lag && p->channel) {
+        MIRAS__FN(fill)(v.ca, 1, wide);
+        memset(k->live_y, 0, (size_t)p->in[0] * sizeof *k->live_y);
+        memset(k->live_d, 0, wide * sizeof *k->live_d);
+      }
       token += reads;
       if (closing)
         MIRAS__FN(read_rows)(p, k, v.w, NULL, gain, bias, all_y, all_d, 0, NULL, NULL, NULL, 1, 1,
@@ -6491,10 +6991,17 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
  *   by input, z = (a (.) x) W - inv P d, P_tj = x_t . (G_tj (.) y_j):
  *     bu = bz W',  ba_t += bu_t (.) x_t,  bx = a (.) bu,  bW += (a (.) x)' bz
  *     bP = -inv bz d',  bd -= inv P' bz,  bx, by and G in room @44
- *   binv = sum bP P / inv */
+ *   binv = sum bP P / inv
+ * and of what home adds, with h = (1 - a) inv:
+ *   by output, h (.) (x B):  bt = h (.) bz, bx += bt B', bB += x' bt; with u = x B, ba -= inv bz (.) u,
+ *                            binv += sum bz (.) (1 - a) (.) u
+ *   by input, (h (.) x) B:   bu = bz B', bx += h (.) bu, bB += (h (.) x)' bz; ba -= inv bu (.) x,
+ *                            binv += sum bu (.) (1 - a) (.) x */
 static void MIRAS__FN(read_channel_bwd)(const miras__plan *p, miras__work *k, const float *w, int l,
                                         size_t first, size_t m, float *bz, float *bw,
                                         float *binv) {
+  const float *home = k->home ? k->home + p->offset[l] : NULL;
+  float *bhome = home ? k->bhome + p->offset[l] : NULL;
   size_t in = (size_t)p->in[l], out = (size_t)p->out[l], c = p->span, i, j;
   size_t dv = (size_t)p->d.value_dim, steps = (size_t)p->d.steps;
   size_t pairs = first + (m - 1) * steps + 1;
@@ -6532,13 +7039,43 @@ static void MIRAS__FN(read_channel_bwd)(const miras__plan *p, miras__work *k, co
     }
     for (; j < pairs; j++) bpi[j] = pqi[j] = 0;
   }
+  if (home) {
+    size_t n = by_input ? in : out;
+    float *row = k->t3, *u = k->bz[l], *h = k->t4;   /* bz: not in use yet */
+    if (by_input) {
+      MIRAS__FN(gemm)(MIRAS__ADD, bw, out, k->t1, 1, in, bz, out, 1, in, out, m, -1, k->pack);
+      MIRAS__FN(gemm)(MIRAS__SET, k->t2, in, bz, out, 1, home, 1, out, m, in, out, -1, k->pack);
+    } else {
+      MIRAS__FN(gemm)(MIRAS__SET, u, out, x, in, 1, home, out, 1, m, out, in, -1, k->pack);
+    }
+    for (i = 0; i < m; i++) {
+      float *ba = k->ba + (first + i * steps) * dv, *to = k->t1 + i * n;
+      const float *a = k->ca + (first + i * steps) * dv;
+      const float *one = by_input ? k->t2 + i * in : bz + i * out;
+      const float *other = by_input ? x + i * in : u + i * out;
+      MIRAS__FN(mul)(row, one, other, n);
+      MIRAS__FN(axpy)(ba, -inv, row, n);
+      MIRAS__FN(rest)(h, a, 1, n);
+      binv[l] += MIRAS__FN(dot)(h, row, n);
+      MIRAS__FN(scale)(h, inv, h, n);
+      if (by_input) MIRAS__FN(muladd)(bx + i * in, h, one, in);
+      MIRAS__FN(mul)(to, h, by_input ? other : one, n);
+    }
+    if (by_input)
+      MIRAS__FN(gemm)(MIRAS__ADD, bhome, out, k->t1, 1, in, bz, out, 1, in, out, m, -1, k->pack);
+    else
+      MIRAS__FN(gemm)(MIRAS__ADD, bhome, out, x, 1, in, k->t1, out, 1, in, out, m, -1, k->pack);
+  }
   if (by_input) {
-    MIRAS__FN(gemm)(MIRAS__ADD, bw, out, k->t1, 1, in, bz, out, 1, in, out, m, -1, k->pack);
+    if (!home)
+      MIRAS__FN(gemm)(MIRAS__ADD, bw, out, k->t1, 1, in, bz, out, 1, in, out, m, -1, k->pack);
     MIRAS__FN(gemm)(MIRAS__SUB, k->bd[l], out, pq, 1, c, bz, out, 1, pairs, out, m, -1, k->pack);
     MIRAS__FN(channel_rows_bwd)(p, k, 1, m, bp, x, bx, p->from[l] == l ? k->blive_y : NULL,
                                 k->by[l]);
   } else {
     MIRAS__FN(gemm)(MIRAS__SET, bx, in, k->t2, out, 1, w, 1, out, m, in, out, -1, k->pack);
+    if (home)
+      MIRAS__FN(gemm)(MIRAS__ADD, bx, in, k->t1, out, 1, home, 1, out, m, in, out, -1, k->pack);
     MIRAS__FN(gemm)(MIRAS__ADD, bw, out, x, 1, in, k->t2, out, 1, in, out, m, -1, k->pack);
     MIRAS__FN(gemm)(MIRAS__ADD, bx, in, bp, c, 1, k->y[l], in, 1, m, in, pairs, -1, k->pack);
     MIRAS__FN(gemm)(MIRAS__ADD, k->by[l], in, bp, 1, c, x, in, 1, pairs, in, m, -1, k->pack);
@@ -6552,9 +7089,10 @@ static void MIRAS__FN(read_channel_bwd)(const miras__plan *p, miras__work *k, co
  * Uses k->x, zq, kq, xhq, rstdq at row `at`. With P = G (.) (x y'):
  *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
  *   T1 = bz W',  ba_t += T1_t . x_t,  bx = a_t T1
+ *   home: T3 = bz B',  ba_t -= inv T3_t . x_t,  bx += (1 - a_t) inv T3,  bB += x' ((1 - a_t) inv bz)
  *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2
  *   bx += b(x y') y,  by += b(x y')' x,  bW += x' (a_t bz),  bS += x' (f_t inv bz)
- *   binv = sum_t f_t T2_t . x_t + sum_tj (bP/inv) (x y') G
+ *   binv = sum_t (f_t T2_t + (1 - a_t) T3_t) . x_t + sum_tj (bP/inv) (x y') G
  *   vector, o = q (.) z:  bz = q bo,  bq = z bo */
 static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const float *w,
                                      const float *s, const float *gain, int follow, size_t first,
@@ -6601,6 +7139,20 @@ static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const
         size_t row = first + i * steps;
         k->ba[row] += MIRAS__FN(dot)(bx + i * in, x + i * in, in);
         MIRAS__FN(scale)(bx + i * in, k->ca[row], bx + i * in, in);
+      }
+      if (k->home) {
+        MIRAS__FN(gemm)(MIRAS__SET, k->t1, in, bz, out, 1, k->home + p->offset[l], 1, out, m, in,
+                        out, -1, k->pack);
+        for (i = 0; i < m; i++) {
+          size_t row = first + i * steps;
+          float along = MIRAS__FN(dot)(k->t1 + i * in, x + i * in, in), left = 1 - k->ca[row];
+          k->ba[row] -= inv * along;
+          binv[l] += left * along;
+          MIRAS__FN(axpy)(bx + i * in, left * inv, k->t1 + i * in, in);
+          MIRAS__FN(scale)(k->t2 + i * out, left * inv, bz + i * out, out);
+        }
+        MIRAS__FN(gemm)(MIRAS__ADD, k->bhome + p->offset[l], out, x, 1, in, k->t2, out, 1, in, out,
+                        m, -1, k->pack);
       }
       if (s) {
         MIRAS__FN(gemm)(MIRAS__SET, k->t1, in, bz, out, 1, s + p->offset[l], 1, out, m, in, out, -1,
@@ -6650,56 +7202,52 @@ static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const
     for (i = 0; i < m; i++) {
       size_t in = (size_t)p->in[0];
       float *to = dq + i * lddq;
-      if (vector) MIRAS__FN(mul)(to, z[0] + i * dv, bo + i * ldo, dv);
-      else MIRAS__FN(input_row_bwd)(p, to, bx + i * in, q + i * ldq, k->x[0] + (at + i) * in);
-      if (p->d.inner_residual) MIRAS__FN(add)(to, bo + i * ldo, dk);
+      if (vector) {
+        MIRAS__FN(mul)(to, z[0] + i * dv, bo + i * ldo, dv);
+        MIRAS__FN(feature_bwd)(p->map, to, to, q + i * ldq, k->xhq + (at + i) * dv, dv);
+      } else {
+        if (p->d.inner_residual) MIRAS__FN(add)(bx + i * in, bo + i * ldo, dk);
+        MIRAS__FN(input_row_bwd)(p, to, bx + i * in, q + i * ldq, k->x[0] + (at + i) * in);
+      }
     }
 }
 
-/* One layer of close_chunk_bwd with gates per channel, a_C on the side that carries them:
+/* One layer of close_chunk_bwd with gates per channel, over the chunk's pairs:
  *   by output, A_C = A_0 diag(a_C) - y' (G (.) d):
  *     the cotangent of G (.) d is -y ca,   by -= (G (.) d) ca'
  *   by input,  A_C = diag(a_C) A_0 - (G (.) y)' d:
- *     the cotangent of G (.) y is -d ca',  bd -= (G (.) y) ca
- *   ba_C += A_0 (.) ca summed over the other side;  A_0 receives a_C (.) ca */
-static void MIRAS__FN(close_channel_bwd)(const miras__plan *p, miras__work *k, const float *a,
-                                         float *ca, int l) {
-  size_t in = (size_t)p->in[l], out = (size_t)p->out[l], c = p->span, i;
-  size_t at = (c - 1) * (size_t)p->d.value_dim;
+ *     the cotangent of G (.) y is -d ca',  bd -= (G (.) y) ca */
+static void MIRAS__FN(close_channel_bwd)(const miras__plan *p, miras__work *k, float *ca, int l,
+                                         size_t pairs) {
+  size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
   if (MIRAS__BY_INPUT(p, l)) {
-    MIRAS__FN(gemm)(MIRAS__SUB, k->blive_y, in, k->dd[l], out, 1, ca, 1, out, c, in, out, -1,
+    MIRAS__FN(gemm)(MIRAS__SUB, k->blive_y, in, k->dd[l], out, 1, ca, 1, out, pairs, in, out, -1,
                     k->pack);
-    MIRAS__FN(gemm)(MIRAS__SUB, k->bd[l], out, k->live_y, in, 1, ca, out, 1, c, out, in, -1,
+    MIRAS__FN(gemm)(MIRAS__SUB, k->bd[l], out, k->live_y, in, 1, ca, out, 1, pairs, out, in, -1,
                     k->pack);
-    for (i = 0; i < in; i++) {
-      k->ba[at + i] += MIRAS__FN(dot)(a + i * out, ca + i * out, out);
-      MIRAS__FN(scale)(ca + i * out, k->ca[at + i], ca + i * out, out);
-    }
   } else {
-    MIRAS__FN(gemm)(MIRAS__SUB, k->blive_d, out, k->y[l], in, 1, ca, out, 1, c, out, in, -1,
+    MIRAS__FN(gemm)(MIRAS__SUB, k->blive_d, out, k->y[l], in, 1, ca, out, 1, pairs, out, in, -1,
                     k->pack);
-    MIRAS__FN(gemm)(MIRAS__SUB, k->by[l], in, k->live_d, out, 1, ca, 1, out, c, in, out, -1,
+    MIRAS__FN(gemm)(MIRAS__SUB, k->by[l], in, k->live_d, out, 1, ca, 1, out, pairs, in, out, -1,
                     k->pack);
-    for (i = 0; i < in; i++) {
-      MIRAS__FN(muladd)(k->ba + at, a + i * out, ca + i * out, out);
-      MIRAS__FN(mul)(ca + i * out, k->ca + at, ca + i * out, out);
-    }
   }
 }
 
 /* Adjoint of close_chunk, given the cotangents ca of A_C and cs of S_C (in place they become those
  * of A_0 and S_0):
  *   bG_Cj -= d_j . (ca' y_j),  bd_j -= G_Cj ca' y_j,  by_j -= G_Cj ca d_j,  the same with N and cs
- *   ba_C += <A_0, ca>,  bf_C += <S_0, ca>,  bh_C += <S_0, cs>
- *   A_0 receives a_C ca,  S_0 receives f_C ca + h_C cs */
+ *   bf_C += <S_0, ca>,  bh_C += <S_0, cs>,  S_0 receives f_C ca + h_C cs
+ *   and, as in fade_bwd, ba_C += <A_0 - B, ca>,  bB += (1 - a_C) ca,  A_0 receives a_C ca */
 static void MIRAS__FN(close_chunk_bwd)(const miras__plan *p, miras__work *k, const float *a,
                                        const float *s, float *ca, float *cs, size_t pairs) {
   size_t c = p->span, last = pairs - 1, i;
   int l, pass;
   for (l = 0; l < p->layers; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l], size = in * out;
+    float *cal = ca + p->offset[l];
     if (p->channel) {
-      MIRAS__FN(close_channel_bwd)(p, k, a + p->offset[l], ca + p->offset[l], l);
+      MIRAS__FN(close_channel_bwd)(p, k, cal, l, pairs);
+      MIRAS__FN(fade_bwd)(p, k, l, cal, a + p->offset[l], k->home, k->bhome, last);
       continue;
     }
     for (pass = 0; pass < (s ? 2 : 1); pass++) {
@@ -6716,31 +7264,28 @@ static void MIRAS__FN(close_chunk_bwd)(const miras__plan *p, miras__work *k, con
         MIRAS__FN(axpy)(k->by[l] + i * in, -row[i], k->t2 + i * in, in);
       }
     }
-    k->ba[last] += MIRAS__FN(dot)(a + p->offset[l], ca + p->offset[l], size);
     if (s) {
-      k->bf[last] += MIRAS__FN(dot)(s + p->offset[l], ca + p->offset[l], size);
-      k->bh[last] += MIRAS__FN(dot)(s + p->offset[l], cs + p->offset[l], size);
+      float *csl = cs + p->offset[l];
+      k->bf[last] += MIRAS__FN(dot)(s + p->offset[l], cal, size);
+      k->bh[last] += MIRAS__FN(dot)(s + p->offset[l], csl, size);
+      MIRAS__FN(scale)(csl, k->ch[last], csl, size);
+      MIRAS__FN(axpy)(csl, k->cf[last], cal, size);
     }
+    MIRAS__FN(fade_bwd)(p, k, l, cal, a + p->offset[l], k->home, k->bhome, last);
   }
-  if (p->channel) return;
-  if (s) {
-    MIRAS__FN(scale)(cs, k->ch[last], cs, p->weights);
-    MIRAS__FN(axpy)(cs, k->cf[last], ca, p->weights);
-  }
-  MIRAS__FN(scale)(ca, k->ca[last], ca, p->weights);
 }
 
 /* Adjoint of settle_map. ca comes in as the cotangent of what the state carries over the close, bw
- * as what the closing read adds to W_C; sum and w = W_C as computed, w0 = W_0.
- * Out: ca, the cotangent of A_C (f-divergence: of W_0, and bw that of the sum), and what gamma
- * leaves in the last row of bG, bG_Cj += sparsity bgamma. */
+ * as what the closing read adds to W_C; sum and w = W_C as computed, w0 = W_0, row `last`.
+ * Out: ca, the cotangent of A_C (f-divergence: of W_0, and bw that of the sum), what gamma leaves in
+ * the last row of bG, bG_Cj += sparsity bgamma, and += dw0 and k->bwb for where decays lead. */
 static void MIRAS__FN(settle_map_bwd)(const miras__plan *p, miras__work *k, int lag, float *ca,
                                       float *bw, const float *sum, const float *w,
-                                      const float *w0) {
+                                      const float *w0, size_t last, float *dw0) {
   size_t c = p->span, i;
   int l;
   if (!lag && p->linked) {
-    MIRAS__FN(link_bwd)(p, ca, bw, sum, w, NULL);
+    MIRAS__FN(link_bwd)(p, ca, bw, sum, w, NULL, k->b, dw0, k->metric, NULL);
     return;
   }
   MIRAS__FN(add)(bw, ca, p->weights);
@@ -6751,12 +7296,24 @@ static void MIRAS__FN(settle_map_bwd)(const miras__plan *p, miras__work *k, int 
   } else if (p->d.retention == MIRAS_RETAIN_ELASTIC) {
     float *brow = k->bg + (c - 1) * c;
     float gamma = MIRAS__FN(settle_gamma)(p, k->g + (c - 1) * c);
-    gamma = MIRAS__FN(shrink_bwd)(&p->d, ca, 0, bw, sum, gamma, p->weights);
+    gamma = MIRAS__FN(shrink_from_bwd)(p, ca, 0, bw, sum, k->b, dw0, gamma, p->weights);
     for (i = 0; i < c; i++) brow[i] += p->d.sparsity * gamma;
   } else {
+    const float *from = k->wb ? k->mix : w0;       /* as settle_map left it */
     memcpy(ca, bw, p->weights * sizeof *ca);
-    MIRAS__FN(divergence_bwd)(p, ca, bw, w0, sum);
+    MIRAS__FN(divergence_bwd)(p, ca, bw, from, sum);
+    for (l = 0; k->wb && l < p->layers; l++)
+      MIRAS__FN(fade_bwd)(p, k, l, ca + p->offset[l], w0 + p->offset[l], k->wb, k->bwb, last);
   }
+}
+
+/* Gates and coefficients of a whole chunk, or of its lag token, again for the adjoint. */
+static void MIRAS__FN(chunk_gates)(const miras__plan *p, miras__work *k, const miras__head_io *io,
+                                   size_t t, int lag, const float *a, const float *w, size_t m) {
+  const size_t wide = MIRAS__WIDE(p);
+  MIRAS__FN(pair_gates)(p, k, io, t, lag, a, w, k->y, k->dd, m);
+  if (p->channel) MIRAS__FN(channel_decay)(k->ca, NULL, k->alpha, wide, m, wide);
+  else MIRAS__FN(coefficients)(p, k, io, t, 0, m, NULL, NULL, NULL);
 }
 
 static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *w0, const float *gain,
@@ -6767,10 +7324,14 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *w0, co
   miras__work work, *k = &work;
   size_t c = p->span, steps = (size_t)p->d.steps, length = (size_t)io->length * steps;
   size_t size = p->weights, chunks = length / c + (length % c != 0), i;
-  size_t wide = p->channel ? (size_t)p->d.value_dim : 1, piece, pieces = p->lag ? 2 : 1;
+  size_t wide = MIRAS__WIDE(p), piece, pieces = p->lag ? 2 : 1;
   int momentum = p->d.algorithm == MIRAS_MOMENTUM, l;
   float *ca, *cs, inv_c[4];
   miras__work_layout(p, scratch, 1, k);
+  if (p->holds) {
+    MIRAS__FN(link_fwd)(p, k->again, w0, NULL, inv_c);
+    memset(k->bwb, 0, size * sizeof *k->bwb);
+  }
   ca = k->ba0;
   cs = momentum ? k->bs0 : NULL;
   memset(ca, 0, size * sizeof *ca);
@@ -6796,18 +7357,30 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *w0, co
       d[l] = k->dd[l];
     }
     MIRAS__FN(load_inv)(p, k, inv);
+    MIRAS__FN(lead)(p, k, w0, p->holds ? k->again : NULL);
+    if (p->channel) {                            /* rows times their coefficients stand for rows */
+      d[p->layers - 1] = k->live_d;
+      for (l = 0; l < p->layers - 1; l++)
+        if (p->from[l] == 0) y[l] = k->live_y;
+      k->new_y = k->y[0];
+      k->new_d = k->dd[p->layers - 1];
+    }
     if (lag) {
       m = 1;
     } else if (p->lag) {
       if (m == 1) continue;
+      if (p->pulls) k->home = w0;
       MIRAS__FN(anchor_fwd)(p, k, a, gain, bias, io, t, 1, k->y, k->dd);
-      MIRAS__FN(coefficients)(p, k, io, t, 0, 1, NULL, NULL, NULL);
+      MIRAS__FN(chunk_gates)(p, k, io, t, 1, a, a, 1);
+      if (p->channel) MIRAS__FN(channel_advance)(p, k, 0, 0, 1);
       MIRAS__FN(settle_sum)(p, k, 1, k->w, a, NULL, y, d, 0);
-      MIRAS__FN(settle_map)(p, 1, k->w, k->w, a, k->g, inv_c);
+      MIRAS__FN(settle_map)(p, k, 1, k->w, k->w, a, k->g, 0, inv_c);
       a = k->w;
       t++;
       m--;
     }
+    k->home = p->pulls ? (p->lag && !lag ? k->wb : w0) : NULL;
+    k->bhome = p->lag && !lag ? k->bwb : dw0;
     first = steps - 1 - t % steps;               /* as in the forward */
     token = (t + first) / steps;
     reads = m > first ? (m - first - 1) / steps + 1 : 0;
@@ -6816,22 +7389,13 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *w0, co
     w = a;
     /* forward again: anchor, coefficients, reads, and the closing weights of a link */
     if (p->linked) {
-      MIRAS__FN(link_fwd)(p, k->w, a, inv);
+      MIRAS__FN(link_fwd)(p, k->w, a, k->b, inv);
       w = k->w;
     }
     MIRAS__FN(load_inv)(p, k, inv);
     MIRAS__FN(anchor_fwd)(p, k, w, gain, bias, io, t, m, k->y, k->dd);
-    if (p->channel) {
-      d[p->layers - 1] = k->live_d;
-      for (l = 0; l < p->layers - 1; l++)
-        if (p->from[l] == 0) y[l] = k->live_y;
-      k->new_y = k->y[0];
-      k->new_d = k->dd[p->layers - 1];
-      k->rows = m;
-      MIRAS__FN(channel_coefficients)(p, k, io, t, m, NULL);
-    } else {
-      MIRAS__FN(coefficients)(p, k, io, t, 0, m, NULL, NULL, NULL);
-    }
+    MIRAS__FN(chunk_gates)(p, k, io, t, lag, a, w, m);
+    k->rows = m;
     if (closing) reads--;
     o = k->bz[p->layers - 1];                    /* outputs are not needed: any free [C, dv] */
     if (reads)
@@ -6859,7 +7423,7 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *w0, co
     if (closing || (settles && !p->linked)) {    /* the closing read goes through W_C */
       if (momentum) memcpy(k->bw, s, size * sizeof(float));
       MIRAS__FN(settle_sum)(p, k, lag, k->ac, a, momentum ? k->bw : NULL, y, d, m - 1);
-      MIRAS__FN(settle_map)(p, lag, k->wc, k->ac, a, k->g + (m - 1) * c, inv_c);
+      MIRAS__FN(settle_map)(p, k, lag, k->wc, k->ac, a, k->g + (m - 1) * c, m - 1, inv_c);
       memset(k->bwc, 0, size * sizeof(float));
       if (closing) {
         const float *q = io->q + end * io->ldq;
@@ -6869,7 +7433,7 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *w0, co
                                  lddy, g->q ? g->q + end * g->ldq : NULL, g->ldq, k->bwc, NULL,
                                  dgain, dbias, binv, m - 1);
       }
-      MIRAS__FN(settle_map_bwd)(p, k, lag, ca, k->bwc, k->ac, k->wc, a);
+      MIRAS__FN(settle_map_bwd)(p, k, lag, ca, k->bwc, k->ac, k->wc, a, m - 1, dw0);
     }
     /* The fold comes first: it turns ca, cs into what A_0 and S_0 receive, and reads add to that.
      * Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
@@ -6899,15 +7463,23 @@ static void MIRAS__FN(frozen_backward)(const miras__plan *p, const float *w0, co
         if (p->layers > 1)
           MIRAS__FN(channel_rows_bwd)(p, k, 1, 0, NULL, NULL, NULL, k->blive_y, k->by[0]);
       }
-      MIRAS__FN(channel_coefficients_bwd)(p, k, t, m, g);
+      MIRAS__FN(channel_decay_bwd)(k->balpha, wide, k->ba, k->ca, k->alpha, wide, m, wide);
     } else {
       MIRAS__FN(coefficients_bwd)(p, k, io, t, m, g);
     }
+    MIRAS__FN(pair_gates_bwd)(p, k, t, lag, w, m, g, bw, binv);
     MIRAS__FN(anchor_bwd)(p, k, w, gain, io, t, m, g, bw, dgain, dbias);
-    if (p->linked) MIRAS__FN(link_bwd)(p, ca, bw, a, w, binv);
+    if (p->linked)
+      MIRAS__FN(link_bwd)(p, ca, bw, a, w, binv, k->b, dw0, k->metric,
+                          p->d.bounded_step ? k->bmetric : NULL);
   }
+  if (p->holds)                                  /* W_B is a map of its logits */
+    for (l = 0; l < p->layers; l++)
+      MIRAS__FN(simplex_bwd)(p, l, dw0 + p->offset[l], k->bwb + p->offset[l],
+                             k->again + p->offset[l]);
   if (position == 0) {
-    if (p->mapped && !p->linked && chunks) MIRAS__FN(link_bwd)(p, dw0, ca, NULL, tape, NULL);
+    if (p->mapped && !p->linked && chunks)
+      MIRAS__FN(link_bwd)(p, dw0, ca, NULL, tape, NULL, NULL, NULL, NULL, NULL);
     else MIRAS__FN(add)(dw0, ca, size);
     if (dstate) memset(dstate, 0, (momentum ? 2 : 1) * size * sizeof *dstate);
   } else if (dstate) {
@@ -6929,6 +7501,7 @@ static void MIRAS__FN(frozen_read)(const miras__plan *p, const float *w0, const 
   MIRAS__FN(open_state)(p, state, &v);
   if (position == 0) MIRAS__FN(begin)(p, &v, w0);
   MIRAS__FN(load_inv)(p, k, v.scalars + 4);
+  MIRAS__FN(lead)(p, k, w0, v.home);
   for (l = 0; l < p->layers; l++) {
     y[l] = v.y[l];
     d[l] = v.d[l];
@@ -9097,7 +9670,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
       if (miras__position(state) == 0 && m->plan.engine != MIRAS__RUN_PAIRS) {
         w = m->params + h * m->plan.weights;
         if (m->plan.mapped) {
-          kernels->link(&m->plan, m->spare, w, inv);
+          kernels->link(&m->plan, m->spare, w, m->plan.d.toward ? w : NULL, inv);
           w = m->spare;
         }
       } else if (m->plan.engine == MIRAS__RUN_EXACT && m->plan.d.chunk > 1) {
