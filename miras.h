@@ -940,8 +940,17 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
  * from the initial memory. */
 MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const int32_t *targets,
                                  int batch, int length, int train);
-/* Add the gradient of the last miras_model_loss with train 1 to miras_model_grads. Once per such
- * call, and before any other: MIRAS_ERR_STATE otherwise. */
+/* The same with train 1 on running texts (truncated back-propagation): row b goes on where stream
+ * stream[b] stood, memories and convolutions both, and leaves it at the window's end; gradients stop
+ * at its start, but reach what every window shares, the initial memory too where decays lead to it.
+ * stream[b] is one of desc.streams, no two alike, or -1 for a window of its own; fresh[b] not 0
+ * starts the stream anew. fresh NULL: none is. length must be a multiple of memory.chunk. Streams
+ * are part of a saved training state. */
+MIRAS_API float miras_model_loss_streams(miras_model *m, const int32_t *tokens,
+                                         const int32_t *targets, int batch, int length,
+                                         const int32_t *stream, const unsigned char *fresh);
+/* Add the gradient of the last miras_model_loss with train 1 (or miras_model_loss_streams) to
+ * miras_model_grads. Once per such call, and before any other: MIRAS_ERR_STATE otherwise. */
 MIRAS_API miras_result miras_model_backward(miras_model *m);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
  * the defaults, no decay, no clipping. Returns the gradient norm before clipping; if that is not
@@ -2584,8 +2593,8 @@ typedef struct miras__kernels {
                    size_t ldpast, const float *w, size_t taps, size_t rows, size_t heads,
                    size_t dim);
   void (*conv_bwd)(float *dc, size_t lddc, float *dw, const float *dz, size_t per, const float *c,
-                   size_t ldc, const float *w, size_t taps, size_t before, size_t rows,
-                   size_t after, size_t heads, size_t dim, float *sum);
+                   size_t ldc, const float *past, size_t ldpast, const float *w, size_t taps,
+                   size_t rows, size_t after, size_t heads, size_t dim, float *sum);
   void (*unit_fwd)(float *x, float *inverse, float length, size_t rows, size_t n);
   void (*unit_bwd)(float *dx, const float *x, const float *inverse, float length, size_t rows,
                    size_t n);
@@ -2595,11 +2604,11 @@ typedef struct miras__kernels {
                     const float *x, const float *erase, const float *rate, size_t ldr,
                     const float *a, const float *b, float *da, float *db, float *row, size_t rows,
                     size_t n);
-  void (*gates_fwd)(int form, float *y, float *g, size_t ld, const float *offset, const float *c,
+  void (*gates_fwd)(int form, float cap, float *y, float *g, size_t ld, const float *offset, const float *c,
                     size_t rows, size_t n);
-  void (*gates_bwd)(int form, float *dy, const float *g, size_t ld, float *doffset, float *dc,
+  void (*gates_bwd)(int form, float cap, float *dy, const float *g, size_t ld, float *doffset, float *dc,
                     const float *c, size_t rows, size_t n);
-  void (*complement)(int form, float *key, const float *gate, const float *g, size_t ld,
+  void (*complement)(int form, float cap, float *key, const float *gate, const float *g, size_t ld,
                      size_t rows, size_t n);
   float (*cross_entropy)(float *x, size_t n, size_t target, float scale);
   void (*dropout)(float *y, const float *base, const float *x, uint64_t key, uint32_t limit,
@@ -8494,26 +8503,28 @@ static void MIRAS__FN(conv_fwd)(float *z, size_t per, const float *c, size_t ldc
   }
 }
 
-/* The gradient for rows tokens of a sequence; c has `before` (at most taps - 1) rows ahead of its
- * first, dz has `after` (likewise) behind its last. dc =, dw +=. sum: (rows + after) heads dim
- * floats of scratch, the gradient before the activation. */
+/* The gradient for rows tokens of a sequence; past as in conv_fwd; dz has `after` (at most taps - 1)
+ * rows behind its last. dc =, dw +=. sum: (rows + after) heads dim floats of scratch, the gradient
+ * before the activation. */
 static void MIRAS__FN(conv_bwd)(float *dc, size_t lddc, float *dw, const float *dz, size_t per,
-                                const float *c, size_t ldc, const float *w, size_t taps,
-                                size_t before, size_t rows, size_t after, size_t heads, size_t dim,
-                                float *sum) {
+                                const float *c, size_t ldc, const float *past, size_t ldpast,
+                                const float *w, size_t taps, size_t rows, size_t after,
+                                size_t heads, size_t dim, float *sum) {
   size_t t, h, i, j, back = taps - 1, n = heads * dim;
   vf one = V_SET1(1.0f);
   for (t = 0; t < rows + after; t++) {
-    size_t first = t + before < back ? back - t - before : 0;
-    const float *row = c + t * ldc;
+    size_t ahead = t < back ? back - t : 0, first = past ? 0 : ahead;
     for (h = 0; h < heads; h++) {
       const float *dzh = dz + h * per + t * dim;
       for (i = 0; i < dim; i += V_W) {
         size_t left = dim - i, at = h * dim + i;
         vf acc = V_ZERO(), sig;
-        for (j = first; j < taps; j++)
-          acc = V_FMA(V_LOAD_N(w + j * n + at, left), V_LOAD_N(row + at - (back - j) * ldc, left),
+        for (j = first; j < ahead; j++)
+          acc = V_FMA(V_LOAD_N(w + j * n + at, left), V_LOAD_N(past + (t + j) * ldpast + at, left),
                       acc);
+        for (j = ahead; j < taps; j++)
+          acc = V_FMA(V_LOAD_N(w + j * n + at, left),
+                      V_LOAD_N(c + (t + j - back) * ldc + at, left), acc);
         sig = MIRAS__FN(v_sigmoid)(acc);
         acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
         V_STORE_N(sum + t * n + at, V_MUL(V_LOAD_N(dzh + i, left), acc), left);
@@ -8535,8 +8546,11 @@ static void MIRAS__FN(conv_bwd)(float *dc, size_t lddc, float *dw, const float *
     for (j = 0; j < taps; j++) {
       size_t far = back - j;
       vf acc = V_LOAD_N(dw + j * n + i, n - i);
-      for (t = far > before ? far - before : 0; t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i), V_LOAD_N(c + t * ldc + i - far * ldc, n - i),
+      for (t = 0; past && t < far && t < rows; t++)
+        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i), V_LOAD_N(past + (t + j) * ldpast + i, n - i),
+                    acc);
+      for (t = far; t < rows; t++)
+        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i), V_LOAD_N(c + (t - far) * ldc + i, n - i),
                     acc);
       V_STORE_N(dw + j * n + i, acc, n - i);
     }
@@ -8628,7 +8642,8 @@ static void MIRAS__FN(erase_bwd)(float *dkey, float *derase, const float *drepla
   }
 }
 
-/* One group of gates, n columns: g += offset (NULL: nothing), then, with a number c per column,
+/* One group of gates, n columns: g += offset (NULL: nothing), then, with a number c per column, y =
+ * cap times
  *   SIGMOID    y = c sigmoid(g)                dy/dg = c s (1 - s)              s = sigmoid(g)
  *   SOFTPLUS   y = c softplus(g)               dy/dg = c s
  *   ROOT       y = exp(-softplus(-g)/16)       dy/dg = y (1 - s)/16             c is not used
@@ -8636,8 +8651,8 @@ static void MIRAS__FN(erase_bwd)(float *dkey, float *derase, const float *drepla
  *   BOUNDED    y = exp(-exp(-1/2) s)           dy/dg = -y exp(-1/2) s (1 - s)   c is not used */
 #define MIRAS__HALF_ROOT 0.60653066f   /* exp(-1/2) */
 
-static void MIRAS__FN(gates_fwd)(int form, float *y, float *g, size_t ld, const float *offset,
-                                 const float *c, size_t rows, size_t n) {
+static void MIRAS__FN(gates_fwd)(int form, float cap, float *y, float *g, size_t ld,
+                                 const float *offset, const float *c, size_t rows, size_t n) {
   const vf minus = V_SET1(-1.0f);
   size_t t, i;
   for (i = 0; i < n; i += V_W) {
@@ -8662,21 +8677,23 @@ static void MIRAS__FN(gates_fwd)(int form, float *y, float *g, size_t ld, const 
           v = MIRAS__FN(v_exp)(v);
           break;
       }
-      V_STORE_N(y + at, v, left);
+      V_STORE_N(y + at, V_MUL(V_SET1(cap), v), left);
     }
   }
 }
 
-/* Keys that are what gates forget (HGRN2): 1 - gate. Of a sigmoid that is sigmoid(-g), which keeps
- * the digits that 1 - sigmoid(g) loses when g is large. */
-static void MIRAS__FN(complement)(int form, float *key, const float *gate, const float *g,
+/* Keys that are what gates forget (HGRN2): 1 - gate. Of a sigmoid that is (1 - cap) + cap
+ * sigmoid(-g), which keeps the digits that 1 - sigmoid(g) loses when g is large. */
+static void MIRAS__FN(complement)(int form, float cap, float *key, const float *gate, const float *g,
                                   size_t ld, size_t rows, size_t n) {
   size_t t, i;
   for (t = 0; t < rows; t++, key += n, gate += ld, g += ld) {
     for (i = 0; i < n; i += V_W) {
       size_t left = n - i;
       vf v = form == MIRAS__GATE_SIGMOID
-               ? MIRAS__FN(v_sigmoid)(V_MUL(V_SET1(-1.0f), V_LOAD_N(g + i, left)))
+               ? V_FMA(V_SET1(cap),
+                       MIRAS__FN(v_sigmoid)(V_MUL(V_SET1(-1.0f), V_LOAD_N(g + i, left))),
+                       V_SET1(1 - cap))
                : V_SUB(V_SET1(1.0f), V_LOAD_N(gate + i, left));
       V_STORE_N(key + i, v, left);
     }
@@ -8684,8 +8701,9 @@ static void MIRAS__FN(complement)(int form, float *key, const float *gate, const
 }
 
 /* dy becomes dg; doffset +=, dc += (RATE only). */
-static void MIRAS__FN(gates_bwd)(int form, float *dy, const float *g, size_t ld, float *doffset,
-                                 float *dc, const float *c, size_t rows, size_t n) {
+static void MIRAS__FN(gates_bwd)(int form, float cap, float *dy, const float *g, size_t ld,
+                                 float *doffset, float *dc, const float *c, size_t rows,
+                                 size_t n) {
   const vf one = V_SET1(1.0f), minus = V_SET1(-1.0f);
   size_t t, i;
   for (i = 0; i < n; i += V_W) {
@@ -8696,7 +8714,7 @@ static void MIRAS__FN(gates_bwd)(int form, float *dy, const float *g, size_t ld,
       sum_c = V_LOAD_N(dc + i, left);
     }
     for (t = 0; t < rows; t++, at += ld) {
-      vf x = V_LOAD_N(g + at, left), d = V_LOAD_N(dy + at, left), v;
+      vf x = V_LOAD_N(g + at, left), d = V_MUL(V_SET1(cap), V_LOAD_N(dy + at, left)), v;
       vf s = MIRAS__FN(v_sigmoid)(x);
       switch (form) {
         case MIRAS__GATE_SIGMOID:
@@ -9699,6 +9717,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
 typedef struct miras__gates {
   size_t first, from, count;
   int form;
+  float cap;                       /* of keep gates: 1 - 1/horizon; else 1                        */
 } miras__gates;
 
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
@@ -9715,6 +9734,7 @@ typedef struct miras__shape {
   size_t erase, replace, own;      /* columns of a head's rows: offsets after q, k, v, 0: none    */
   size_t per_token;                /* floats of q, k, v and what follows, of one head and token   */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
+  size_t moving;                   /* the first of g's, which depend on the token                 */
   miras__gates group[MIRAS__GATE_GROUPS];
   size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
   size_t ld_x, ld_p, ld_g, ld_y, ld_f, ld_v;
@@ -9733,6 +9753,8 @@ struct miras_model {
   miras__shape s;
   miras__slots at;
   size_t first_block, block;       /* parameters of block l start at first_block + l block        */
+  size_t tail, run_block, run;     /* floats of a running text: inputs of the convolutions of the
+                                      last taps - 1 tokens; with the states of heads; in all      */
   size_t norm, head;               /* final gain; [V, W] of the head (the embedding's when tied)  */
   miras_view *views;
   int view_count;
@@ -9780,6 +9802,10 @@ struct miras_model {
   float *losses;                   /* [N]                                                         */
   int32_t *tokens, *targets;       /* [N] of the last loss                                        */
   float *scratch;                  /* [workers, scratch_size]                                     */
+  float *streams;                  /* [streams, run] running texts                                */
+  float *tails;                    /* per layer [B, tail]: where the rows of the last loss began  */
+  float **runs;                    /* [B] the stream of a row of the last loss, or NULL           */
+  uint64_t *starts;                /* [B] its position then                                       */
   int taped, batch, length;        /* the last loss with train 1 can still be differentiated      */
   float unit;                      /* 1 / targets that count                                      */
   uint64_t calls, call;            /* losses with train 1 since the last step; number of this one */
@@ -9822,10 +9848,14 @@ static void miras__model_shape(miras__shape *s, const miras_model_desc *d) {
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__VALUE_KEEP].count = m->value_gate ? s->dv : 0;
   group[MIRAS__ERASE].count = d->keys == MIRAS_KEYS_ERASE ? s->dk : 0;
-  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
-    group[i].count *= s->heads;
-    group[i].first = group[i].from = s->gates;
-    if (i != MIRAS__STEP || !d->tied_step) s->gates += group[i].count;
+  for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
+    int at = i % MIRAS__GATE_GROUPS, fixed = d->fixed_gates >> at & 1;
+    if (i == MIRAS__GATE_GROUPS) s->moving = s->gates;
+    if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
+    group[at].cap = at == MIRAS__KEEP && d->horizon ? 1 - 1 / (float)d->horizon : 1;
+    group[at].count *= s->heads;
+    group[at].first = group[at].from = s->gates;
+    if (at != MIRAS__STEP || !d->tied_step) s->gates += group[at].count;
   }
   s->outs = s->gates;
   if (d->tied_step) {
@@ -9833,7 +9863,7 @@ static void miras__model_shape(miras__shape *s, const miras_model_desc *d) {
     group[MIRAS__STEP].from = group[MIRAS__KEEP].first;
     s->outs += group[MIRAS__STEP].count;
   }
-  s->rank = s->gates ? (size_t)d->gate_rank : 0;
+  s->rank = s->moving ? (size_t)d->gate_rank : 0;
   s->at_k = s->key;
   s->at_v = s->at_k + s->heads * s->kp;
   s->at_out = s->at_v + s->heads * s->vc;
@@ -9894,11 +9924,12 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
     if (kcols)
       at->conv_k = miras__model_view(m, a, l, "conv_k.weight", 2, s->taps, kcols, 0) - base;
     at->conv_v = miras__model_view(m, a, l, "conv_v.weight", 2, s->taps, vcols, 0) - base;
-    if (s->gates) {
+    if (s->moving) {
       at->gates_down = miras__model_view(m, a, l, "gates.down", 2, w, s->rank, 1) - base;
-      at->gates_up = miras__model_view(m, a, l, "gates.up", 2, s->rank, s->gates, 1) - base;
-      at->gates_offset = miras__model_view(m, a, l, "gates.offset", 1, s->gates, 1, 0) - base;
+      at->gates_up = miras__model_view(m, a, l, "gates.up", 2, s->rank, s->moving, 1) - base;
     }
+    if (s->gates)
+      at->gates_offset = miras__model_view(m, a, l, "gates.offset", 1, s->gates, 1, 0) - base;
     if (keep->count && keep->form == MIRAS__GATE_RATE)
       at->gates_rate = miras__model_view(m, a, l, "gates.rate", 1, keep->count, 1, 0) - base;
     if (s->group[MIRAS__ERASE].count) {
@@ -9949,6 +9980,25 @@ static miras_result miras__layer_resolve(const miras_model_desc *d, char *why, s
                        "it to 0", (int)d->keep);
     return MIRAS_ERR_DESC;
   }
+  if (m->key_length) {
+    miras__say(why, n, "memory.key_length is %d; inside a model the field keys says how long keys are: "
+                       "set it to 0", (int)m->key_length);
+    return MIRAS_ERR_DESC;
+  }
+  if ((d->fixed_gates & MIRAS_FIXED_KEEP && !m->keep_gate) ||
+      (d->fixed_gates & MIRAS_FIXED_STEP && (!m->step_gate || d->tied_step)) ||
+      (d->fixed_gates & MIRAS_FIXED_MOMENTUM && !m->momentum_gate) ||
+      (d->fixed_gates & MIRAS_FIXED_THRESHOLD && !m->threshold_gate) ||
+      (d->fixed_gates & MIRAS_FIXED_VALUE_KEEP && !m->value_gate)) {
+    miras__say(why, n, "fixed_gates is %d, but not all of these gates are learned here, or one is tied "
+                       "to another; leave such gates out", d->fixed_gates);
+    return MIRAS_ERR_DESC;
+  }
+  if (d->horizon && (!m->keep_gate || d->horizon < 2)) {
+    miras__say(why, n, "horizon is %d; it must be 0, or from 2 on with a learned memory.keep_gate",
+               d->horizon);
+    return MIRAS_ERR_DESC;
+  }
   if (d->tied_step && (d->keep != MIRAS_KEEP_RATE || m->keep_gate != MIRAS_GATE_HEAD ||
                        m->step_gate != MIRAS_GATE_HEAD || m->steps != 1)) {
     miras__say(why, n, "tied_step is 1, which needs keep MIRAS_KEEP_RATE (%d), memory.keep_gate "
@@ -9957,6 +10007,18 @@ static miras_result miras__layer_resolve(const miras_model_desc *d, char *why, s
     return MIRAS_ERR_DESC;
   }
   return MIRAS_OK;
+}
+
+/* Sizes of the state of one running text, in floats (each part starts on a multiple of 16): a header
+ * of 16 whose first eight bytes are the position, then per block the inputs of the convolutions of
+ * the last taps - 1 tokens (q k v, one row each) and the states of the heads. 0: too large. */
+static int miras__run_size(miras_model *m) {
+  const miras__shape *s = &m->s;
+  size_t states = 0;
+  m->tail = miras__pad((s->taps - 1) * s->at_out);
+  return miras__mul(m->plan.head_state, s->heads, &states) &&
+         miras__add(states, m->tail, &m->run_block) && miras__mul(m->run_block, s->layers, &m->run) &&
+         miras__add(m->run, 16, &m->run) && m->run <= (size_t)-1 / sizeof(float);
 }
 
 /* Replace zeros by defaults, refuse what is not meant, plan the memory. */
@@ -10021,6 +10083,10 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
     return MIRAS_ERR_DESC;
   }
   miras__model_shape(&m->s, d);
+  if (!miras__run_size(m)) {
+    miras__say(why, n, "the state of a running text is larger than this machine can address");
+    return MIRAS_ERR_DESC;
+  }
   if (m->s.proj > (size_t)INT_MAX || m->s.outs > (size_t)INT_MAX) {
     miras__say(why, n, "heads, key_dim, value_dim, steps and gates make %zu numbers per token; a "
                        "model allows up to %d", m->s.proj + m->s.outs, INT_MAX);
@@ -10061,6 +10127,10 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   m->grads = miras__floats(a, m->param_count, 1, 1);
   m->moment1 = miras__floats(a, m->param_count, 1, 1);
   m->moment2 = miras__floats(a, m->param_count, 1, 1);
+  m->streams = miras__floats(a, 1, (size_t)m->desc.streams, m->run);
+  m->tails = miras__floats(a, m->desc.streams ? per : 0, b, m->tail);
+  m->runs = (float **)miras__take(a, b, sizeof(float *));
+  m->starts = (uint64_t *)miras__take(a, b, sizeof(uint64_t));
   m->rows = n;
   m->per_tape = miras__plan_tape(&m->plan, t);
   if (!m->per_tape || !miras__mul(t, s->per_token, &m->per_qkv)) a->ok = 0;
@@ -10095,7 +10165,7 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   for (i = 0; i < 3; i++) m->d[i] = miras__floats(a, 1, n, s->ld_x);
   for (i = 0; i < 2 && m->desc.dropout > 0; i++) m->masked[i] = miras__floats(a, 1, n, s->ld_x);
   m->proj_t = miras__floats(a, 1, s->proj, s->ld_x);
-  m->up_t = miras__floats(a, 1, s->gates, miras__pad(s->rank));
+  m->up_t = miras__floats(a, 1, s->moving, miras__pad(s->rank));
   m->o_t = miras__floats(a, 1, s->width, s->ld_y);
   m->mlp_t = miras__floats(a, 2, s->hidden, s->ld_x);
   m->down_t = miras__floats(a, 1, s->width, s->ld_f);
@@ -10145,6 +10215,7 @@ static double miras__logit(double p) { return log(p / (1 - p)); }
 /* The g that makes a keep gate 1 - f, by the formulas of room @65; rate receives c of RATE. */
 static double miras__keep_start(const miras_model *m, double f, double *rate) {
   double loss, g;
+  f = 1 - (1 - f) / (double)m->s.group[MIRAS__KEEP].cap;
   if (f < 1e-4) f = 1e-4;
   if (f > 0.5) f = 0.5;
   loss = -log(1 - f);
@@ -10212,12 +10283,13 @@ static void miras__model_draw(miras_model *m) {
     miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
     miras__draw(w + at->conv_k, s->taps * kcols, own + 5, tap);
     miras__draw(w + at->conv_v, s->taps * vcols, own + 6, tap);
-    if (s->gates) {
+    if (s->moving) {
       miras__draw(w + at->gates_down, s->width * s->rank, own + 7, in);
-      miras__draw(w + at->gates_up, s->rank * s->gates, own + 8, 0.1 / sqrt((double)s->rank));
+      miras__draw(w + at->gates_up, s->rank * s->moving, own + 8, 0.1 / sqrt((double)s->rank));
+    }
+    if (s->gates)
       miras__draw_gates(m, w + at->gates_offset,
                         keep->count && keep->form == MIRAS__GATE_RATE ? w + at->gates_rate : NULL);
-    }
     for (i = 0; i < s->group[MIRAS__ERASE].count; i++)
       w[at->erase_scale + i] = w[at->erase_mix + i] = 1;
     /* The memory's parameters come in one piece, which starts at memory.init; the others then move
@@ -10279,6 +10351,7 @@ static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_m
     memset(m->grads, 0, m->param_count * sizeof(float));
     memset(m->moment1, 0, m->param_count * sizeof(float));
     memset(m->moment2, 0, m->param_count * sizeof(float));
+    memset(m->streams, 0, (size_t)m->desc.streams * m->run * sizeof(float));
     for (i = 0; i < m->view_count; i++) {
       m->first_task[i] = tasks;
       tasks += (m->views[i].count + MIRAS__ADAM_BLOCK - 1) / MIRAS__ADAM_BLOCK;
@@ -10434,7 +10507,7 @@ static void miras__make_gates(const miras_model *m, const miras__kernels *k, con
     const miras__gates *group = &s->group[i];
     int tied = group->from != group->first;
     if (group->count)
-      k->gates_fwd(group->form, gates + group->first, g + group->from, s->ld_g,
+      k->gates_fwd(group->form, group->cap, gates + group->first, g + group->from, s->ld_g,
                    offset && !tied ? offset + group->from : NULL,
                    group->form == MIRAS__GATE_RATE ? w + m->at.gates_rate
                                                    : m->gate_scale + group->first,
@@ -10451,7 +10524,7 @@ static void miras__make_keys(const miras_model *m, const miras__kernels *k, cons
   if (m->desc.keys == MIRAS_KEYS_COMPLEMENT) {
     const miras__gates *keep = &s->group[MIRAS__KEEP];
     for (h = 0; h < s->heads; h++)
-      k->complement(keep->form, miras__part(to, s->dk, s->dk, first) + h * to->per,
+      k->complement(keep->form, keep->cap, miras__part(to, s->dk, s->dk, first) + h * to->per,
                     gates + keep->first + h * s->dk, g + keep->from + h * s->dk, s->ld_g, n, s->dk);
   } else if (m->desc.keys == MIRAS_KEYS_ERASE) {
     gates += s->group[MIRAS__ERASE].first;
@@ -10475,7 +10548,7 @@ static void miras__block_in(const miras_model *m, const miras__kernels *k, const
   const miras__shape *s = &m->s;
   const miras__slots *at = &m->at;
   float *pack = scratch, *h = scratch + MIRAS__PACK, *again = h + MIRAS__TILE * s->ld_x;
-  size_t width = s->width, back = s->taps - 1;
+  size_t width = s->width, back = s->taps - 1, t;
   if (!past && first > 0 && back > 0) {
     k->rms_fwd(h, s->ld_x, x - back * s->ld_x, s->ld_x, w + at->norm1, back, width);
     miras__project_qkv(m, k, w, back, h, again, pack);
@@ -10487,13 +10560,15 @@ static void miras__block_in(const miras_model *m, const miras__kernels *k, const
   miras__convolve(m, k, w, n, proj, past, ldpast, to, first, NULL, 0);
   miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, h, s->ld_x, 1, w + at->out_gate, s->value,
                 1, n, s->value, width, pack);
-  if (s->gates) {
+  if (s->moving) {
     miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, h, s->ld_x, 1, w + at->gates_down,
                   s->rank, 1, n, s->rank, width, pack);
     miras__matmul(k, MIRAS__SET, g, s->ld_g, proj + s->at_low, s->ld_p, 1, w + at->gates_up,
-                  s->gates, 1, n, s->gates, s->rank, pack);
-    miras__make_gates(m, k, w, n, g, gates, w + at->gates_offset);
+                  s->moving, 1, n, s->moving, s->rank, pack);
   }
+  for (t = 0; s->gates > s->moving && t < n; t++)
+    memset(g + t * s->ld_g + s->moving, 0, (s->gates - s->moving) * sizeof *g);
+  if (s->gates) miras__make_gates(m, k, w, n, g, gates, w + at->gates_offset);
   miras__make_keys(m, k, w, n, g, gates, to, first);
 }
 
@@ -10668,6 +10743,15 @@ static miras__qkv miras__sequence_qkv(const miras__phase *ph, float *all, size_t
   return of;
 }
 
+/* What lay ahead of row `first` of sequence b in the convolutions of block l, and how far its rows are
+ * apart: nothing (NULL) at the start of a text; its last rows, where it goes on; rows of m->proj. */
+static const float *miras__past(const miras_model *m, size_t l, size_t b, size_t first,
+                                const float *proj, size_t *ld) {
+  *ld = first ? m->s.ld_p : m->s.at_out;
+  if (first) return proj - (m->s.taps - 1) * m->s.ld_p;
+  return m->runs[b] ? m->tails + (l * (size_t)m->desc.batch + b) * m->tail : NULL;
+}
+
 /* Forward over one tile: embed, leave block ph->out, enter block ph->in, end. */
 static void miras__tile_fwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
@@ -10693,11 +10777,14 @@ static void miras__tile_fwd(void *argument, int index, int worker) {
     if (ph->drop) miras__drop_rows(k, ph->drop, 0, row, x, NULL, x, s->ld_x, n, s->width);
   }
   if (ph->in >= 0) {
-    miras__qkv to = miras__sequence_qkv(ph, m->qkv, row / ph->length);
+    size_t b = row / ph->length, first = row % ph->length, ldpast = 0;
+    miras__qkv to = miras__sequence_qkv(ph, m->qkv, b);
+    const float *past = NULL;
     here = (ph->train ? (size_t)ph->in : 0) * m->rows + row;
+    if (!first) past = miras__past(m, (size_t)ph->in, b, 0, NULL, &ldpast);
     miras__block_in(m, k, miras__weights(m, (size_t)ph->in), n, m->x + here * s->ld_x,
                     m->proj + here * s->ld_p, m->g + here * s->ld_g, m->gates + row * s->ld_g,
-                    NULL, 0, &to, row % ph->length, scratch);
+                    past, ldpast, &to, first, scratch);
   }
   if (ph->end) miras__tile_end(ph, row, n, scratch);
 }
@@ -10710,15 +10797,16 @@ static void miras__head_fwd(void *argument, int index, int worker) {
   size_t at = (size_t)index, b = at / s->heads, h = at % s->heads, n = ph->length, row = b * n;
   size_t l = ph->train ? (size_t)ph->in : 0, heads = (size_t)m->desc.batch * s->heads;
   const float *w = miras__weights(m, (size_t)ph->in);
-  float *state = m->scratch + (size_t)worker * m->scratch_size;
+  float *state = m->scratch + (size_t)worker * m->scratch_size, *work = state + m->plan.head_state;
   miras__qkv from = miras__sequence_qkv(ph, m->qkv, b);
   miras__head_io io;
   miras__head_io_of(m, (size_t)ph->in, h, n, &from, m->gates + row * s->ld_g,
                     m->y + (l * m->rows + row) * s->ld_y, &io);
-  memset(state, 0, m->plan.head_state * sizeof(float));
-  miras__head_run(m, ph->k, w, h, &io, state, 0,
-                  ph->train ? m->tape + (l * heads + at) * m->per_tape : NULL,
-                  state + m->plan.head_state);
+  if (m->runs[b])
+    state = m->runs[b] + 16 + (size_t)ph->in * m->run_block + m->tail + h * m->plan.head_state;
+  else memset(state, 0, m->plan.head_state * sizeof(float));
+  miras__head_run(m, ph->k, w, h, &io, state, m->starts[b],
+                  ph->train ? m->tape + (l * heads + at) * m->per_tape : NULL, work);
 }
 
 /* Blocks of work on whole matrices; one list makes one phase. */
@@ -10833,8 +10921,54 @@ static size_t miras__group_run(miras__phase *ph, size_t first) {
   return count;
 }
 
-MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const int32_t *targets,
-                                 int batch, int length, int train) {
+/* Rows that go on: streams are taken up before the forward pass ... */
+static int miras__streams_take(miras_model *m, int batch, int length, const int32_t *stream,
+                               const unsigned char *fresh) {
+  size_t b, l;
+  for (b = 0; b < (size_t)batch; b++) {
+    size_t other;
+    m->runs[b] = NULL;
+    m->starts[b] = 0;
+    if (!stream) continue;
+    if (stream[b] < -1 || stream[b] >= m->desc.streams || length % m->plan.d.chunk) return 0;
+    for (other = 0; stream[b] >= 0 && other < b; other++)
+      if (stream[other] == stream[b]) return 0;
+  }
+  for (b = 0; stream && b < (size_t)batch; b++) {
+    float *run = stream[b] < 0 ? NULL : m->streams + (size_t)stream[b] * m->run;
+    if (!run) continue;
+    if (fresh && fresh[b]) memset(run, 0, m->run * sizeof *run);
+    m->runs[b] = run;
+    memcpy(&m->starts[b], run, sizeof m->starts[b]);
+    for (l = 0; l < m->s.layers; l++)
+      memcpy(m->tails + (l * (size_t)m->desc.batch + b) * m->tail, run + 16 + l * m->run_block,
+             m->tail * sizeof *run);
+  }
+  return 1;
+}
+
+/* ... and left at the window's end after it: the heads have done so. */
+static void miras__streams_leave(miras_model *m) {
+  const miras__shape *s = &m->s;
+  size_t b, l, t, n = (size_t)m->length, back = s->taps - 1, wide = s->at_out;
+  for (b = 0; b < (size_t)m->batch; b++) {
+    uint64_t position = m->starts[b] + n;
+    if (!m->runs[b]) continue;
+    memcpy(m->runs[b], &position, sizeof position);
+    for (l = 0; l < s->layers; l++) {
+      float *tail = m->runs[b] + 16 + l * m->run_block;
+      const float *proj = m->proj + (l * m->rows + b * n) * s->ld_p;
+      for (t = 0; t < back; t++)      /* the last taps - 1 of what was there and what came */
+        memcpy(tail + t * wide,
+               t + n < back ? tail + (t + n) * wide : proj + (t + n - back) * s->ld_p,
+               wide * sizeof(float));
+    }
+  }
+}
+
+static float miras__loss(miras_model *m, const int32_t *tokens, const int32_t *targets, int batch,
+                         int length, int train, const int32_t *stream,
+                         const unsigned char *fresh) {
   const miras__kernels *k = miras__kernels_best();
   miras__phase ph;
   miras__jobs jobs;
@@ -10852,6 +10986,8 @@ MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const in
       return (float)NAN;
     counted += targets[i] >= 0;
   }
+  m->taped = 0;
+  if (!miras__streams_take(m, batch, length, stream, fresh)) return (float)NAN;
   memcpy(m->tokens, tokens, n * sizeof *tokens);
   memcpy(m->targets, targets, n * sizeof *targets);
   m->batch = batch;
@@ -10885,7 +11021,19 @@ MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const in
   ph.end = 1;
   for (i = 0; i < tiles;) i += miras__group_run(&ph, i);
   for (i = 0; i < n; i++) total += (double)m->losses[i];
+  miras__streams_leave(m);
   return counted ? (float)(total / (double)counted) : 0;
+}
+
+MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const int32_t *targets,
+                                 int batch, int length, int train) {
+  return miras__loss(m, tokens, targets, batch, length, train, NULL, NULL);
+}
+
+MIRAS_API float miras_model_loss_streams(miras_model *m, const int32_t *tokens,
+                                         const int32_t *targets, int batch, int length,
+                                         const int32_t *stream, const unsigned char *fresh) {
+  return stream ? miras__loss(m, tokens, targets, batch, length, 1, stream, fresh) : (float)NAN;
 }
 
 /* Backward of miras__tile_end from the logits' gradient: ph->before [N, W]. */
@@ -10920,7 +11068,8 @@ static void miras__tile_out_bwd(void *argument, int index, int worker) {
   float *pack = m->scratch + (size_t)worker * m->scratch_size, *t = pack + MIRAS__PACK;
   float *ds = m->s_ + row * s->ld_f;
   miras__qkv to = miras__sequence_qkv(ph, m->qkv, row / ph->length);
-  size_t stride = (size_t)m->desc.context, first = row % ph->length;
+  size_t stride = (size_t)m->desc.context, first = row % ph->length, ldpast;
+  const float *past = miras__past(m, l, row / ph->length, first, m->proj + here * s->ld_p, &ldpast);
   memset(part, 0, m->ld_part * sizeof(float));
   if (ph->drop)
     miras__drop_rows(k, ph->drop, 2 + 2 * l, row, m->masked[0] + x, NULL, ph->after + x, s->ld_x, n,
@@ -10943,8 +11092,7 @@ static void miras__tile_out_bwd(void *argument, int index, int worker) {
                     part + 3 * s->ld_x, m->out + row * s->ld_y, s->ld_y, m->y + here * s->ld_y,
                     s->ld_y, w + at->out_norm, m->proj + here * s->ld_p + s->at_out, s->ld_p, t,
                     s->ld_y, n, s->heads, s->dv);
-  miras__convolve(m, k, w, n, m->proj + here * s->ld_p,
-                  first ? m->proj + (here - (s->taps - 1)) * s->ld_p : NULL, s->ld_p, &to, first,
+  miras__convolve(m, k, w, n, m->proj + here * s->ld_p, past, ldpast, &to, first,
                   m->inverse + row / ph->length * s->heads * (1 + s->steps) * stride, stride);
   if (s->gates)
     miras__make_gates(m, k, w, n, m->g + here * s->ld_g, m->gates + row * s->ld_g, NULL);
@@ -11002,7 +11150,7 @@ static void miras__head_bwd(void *argument, int index, int worker) {
   k->head_backward(&m->plan, w + at->memory + h * m->plan.weights,
                    s->gain ? w + at->gain + h * s->gain : NULL,
                    d->inner_norm ? w + at->bias + c : NULL, m->tape + (l * heads + i) * m->per_tape,
-                   0, &io, m->dy + row * s->ld_y + c, s->ld_y, &g, dw0, dgain, dbias, NULL,
+                   m->starts[b], &io, m->dy + row * s->ld_y + c, s->ld_y, &g, dw0, dgain, dbias, NULL,
                    scratch);
   if (length > 0) {
     k->unit_bwd(g.q, io.q, inverse, length, n, s->dk);
@@ -11032,21 +11180,24 @@ static void miras__convolve_bwd(const miras__phase *ph, const float *w, size_t b
   const miras__shape *s = &m->s;
   const miras__slots *at = &m->at;
   miras__qkv of = miras__sequence_qkv(ph, m->dqkv, b);
-  size_t row = b * ph->length + first, back = s->taps - 1, rest = ph->length - first - n;
-  size_t before = first < back ? first : back, after = rest < back ? rest : back;
+  size_t row = b * ph->length + first, back = s->taps - 1, rest = ph->length - first - n, ldpast;
+  size_t after = rest < back ? rest : back;
   const float *proj = m->proj + ((size_t)ph->in * m->rows + row) * s->ld_p;
+  const float *past = miras__past(m, (size_t)ph->in, b, first, proj, &ldpast);
   float *dproj = m->dproj + row * s->ld_p, *dw = part, *dw_k = dw + s->taps * s->key;
   float *dw_v = dw_k + s->taps * s->heads * s->kp;
   const float *dq = miras__part(&of, 0, s->dk, first), *dk = miras__part(&of, s->dk, s->kc, first);
   const float *dv = miras__part(&of, s->dk + s->kc, s->vc, first);
   memset(part, 0, s->taps * s->at_out * sizeof(float));
-  k->conv_bwd(dproj, s->ld_p, dw, dq, of.per, proj, s->ld_p, w + at->conv_q, s->taps, before, n,
-              after, s->heads, s->dk, sum);
+  k->conv_bwd(dproj, s->ld_p, dw, dq, of.per, proj, s->ld_p, past, ldpast, w + at->conv_q, s->taps,
+              n, after, s->heads, s->dk, sum);
   if (s->kp)
-    k->conv_bwd(dproj + s->at_k, s->ld_p, dw_k, dk, of.per, proj + s->at_k, s->ld_p, w + at->conv_k,
-                s->taps, before, n, after, s->heads, s->kp, sum);
-  k->conv_bwd(dproj + s->at_v, s->ld_p, dw_v, dv, of.per, proj + s->at_v, s->ld_p, w + at->conv_v,
-              s->taps, before, n, after, s->heads, s->vc, sum);
+    k->conv_bwd(dproj + s->at_k, s->ld_p, dw_k, dk, of.per, proj + s->at_k, s->ld_p,
+                past ? past + s->at_k : NULL, ldpast, w + at->conv_k, s->taps, n, after, s->heads,
+                s->kp, sum);
+  k->conv_bwd(dproj + s->at_v, s->ld_p, dw_v, dv, of.per, proj + s->at_v, s->ld_p,
+              past ? past + s->at_v : NULL, ldpast, w + at->conv_v, s->taps, n, after, s->heads,
+              s->vc, sum);
 }
 
 /* Backward of miras__block_in: m->dqkv, m->dgates and ph->mid -> ph->before; m->h and m->dproj are
@@ -11071,7 +11222,7 @@ static void miras__tile_in_bwd(void *argument, int index, int worker) {
     for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
       const miras__gates *group = &s->group[i];
       if (!group->count) continue;
-      k->gates_bwd(group->form, dg + group->first, m->g + here * s->ld_g + group->from, s->ld_g,
+      k->gates_bwd(group->form, group->cap, dg + group->first, m->g + here * s->ld_g + group->from, s->ld_g,
                    doffset + group->from, doffset + s->ld_g,
                    group->form == MIRAS__GATE_RATE ? w + at->gates_rate
                                                    : m->gate_scale + group->first,
@@ -11080,8 +11231,9 @@ static void miras__tile_in_bwd(void *argument, int index, int worker) {
         for (j = 0; j < n; j++)
           k->add(dg + j * s->ld_g + group->from, dg + j * s->ld_g + group->first, group->count);
     }
-    miras__matmul(k, MIRAS__SET, dproj + s->at_low, s->ld_p, dg, s->ld_g, 1, m->up_t,
-                  miras__pad(s->rank), 1, n, s->rank, s->gates, pack);
+    if (s->moving)
+      miras__matmul(k, MIRAS__SET, dproj + s->at_low, s->ld_p, dg, s->ld_g, 1, m->up_t,
+                    miras__pad(s->rank), 1, n, s->rank, s->moving, pack);
   }
   miras__matmul(k, MIRAS__SET, t, s->ld_x, dproj, s->ld_p, 1, m->proj_t, s->ld_x, 1, n, s->width,
                 s->proj, pack);
@@ -11107,9 +11259,9 @@ static void miras__jobs_transpose(miras__jobs *list, size_t layer) {
   if (s->kp) miras__job_transpose(list, to + s->at_k * x, x, w + at->k, width, s->heads * s->kp);
   miras__job_transpose(list, to + s->at_v * x, x, w + at->v, width, s->heads * s->vc);
   miras__job_transpose(list, to + s->at_out * x, x, w + at->out_gate, width, s->value);
-  if (s->gates) {
+  if (s->moving) {
     miras__job_transpose(list, to + s->at_low * x, x, w + at->gates_down, width, s->rank);
-    miras__job_transpose(list, m->up_t, miras__pad(s->rank), w + at->gates_up, s->rank, s->gates);
+    miras__job_transpose(list, m->up_t, miras__pad(s->rank), w + at->gates_up, s->rank, s->moving);
   }
   miras__job_transpose(list, m->o_t, s->ld_y, w + at->o, s->value, width);
   miras__job_transpose(list, m->mlp_t, x, w + at->mlp_gate, width, s->hidden);
@@ -11152,14 +11304,15 @@ static void miras__jobs_weights(miras__jobs *list, const miras__phase *ph) {
   miras__job_product(list, g + at->out_gate, width, s->value, m->h, s->ld_x, m->dproj + s->at_out,
                      s->ld_p);
   miras__job_product(list, g + at->o, s->value, width, m->out, s->ld_y, ph->mid_in, s->ld_x);
-  if (s->gates) {
+  if (s->moving) {
     miras__job_product(list, g + at->gates_down, width, s->rank, m->h, s->ld_x,
                        m->dproj + s->at_low, s->ld_p);
-    miras__job_product(list, g + at->gates_up, s->rank, s->gates,
+    miras__job_product(list, g + at->gates_up, s->rank, s->moving,
                        m->proj + l * m->rows * s->ld_p + s->at_low, s->ld_p, m->dgates, s->ld_g);
+  }
+  if (s->gates)
     miras__job_reduce(list, g + at->gates_offset, s->gates, m->part + 3 * s->ld_x + s->ld_y,
                       m->ld_part, tiles);
-  }
   miras__job_reduce(list, g + at->norm1, width, m->part, m->ld_part, tiles);
   miras__job_reduce(list, g + at->norm2, width, m->part + s->ld_x, m->ld_part, tiles);
   miras__job_reduce(list, g + at->out_norm, s->value, m->part + 3 * s->ld_x, m->ld_part, tiles);
@@ -11359,14 +11512,11 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
 }
 /* @78 SESSIONS ------------------------------------------------------------ needs 70 74 75 76 -- */
 
-/* State, in floats (each part starts on a multiple of 16): a header of 16 whose first eight bytes
- * are the position, then per block the inputs of the convolutions of the last taps - 1 tokens
- * (q k v, one row each) and the states of the heads. */
+/* A session's state is that of a running text (room @75). */
 struct miras_session {
   const miras_model *model;
   void *state;
   size_t state_bytes;
-  size_t tail, block;              /* floats of the convolutions' part, of a whole block          */
   size_t held;                     /* rows of logits                                              */
   float *x, *mid, *last;           /* [tile, W]                                                   */
   float *proj;                     /* [tile, proj]                                                */
@@ -11381,17 +11531,10 @@ struct miras_session {
 
 static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
   const miras__shape *z = &m->s;
-  size_t states = 0, scratch = miras__row_scratch(z);
+  size_t scratch = miras__row_scratch(z);
   s->model = m;
-  s->tail = miras__pad((z->taps - 1) * z->at_out);
-  if (!miras__mul(m->plan.head_state, z->heads, &states) ||
-      !miras__add(states, s->tail, &s->block) || !miras__mul(s->block, z->layers, &states) ||
-      !miras__add(states, 16, &states) || states > (size_t)-1 / sizeof(float)) {
-    a->ok = 0;
-    return;
-  }
-  s->state_bytes = states * sizeof(float);
-  s->state = miras__take(a, states, sizeof(float));
+  s->state_bytes = m->run * sizeof(float);
+  s->state = miras__take(a, m->run, sizeof(float));
   s->held = ((size_t)1 << 18) / z->ld_v;
   if (s->held < 1) s->held = 1;
   if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
@@ -11450,12 +11593,12 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
     memcpy(s->x + t * z->ld_x, m->params + (size_t)tokens[t] * z->width, z->width * sizeof(float));
   for (l = 0; l < z->layers; l++) {
     const float *w = m->params + m->first_block + l * m->block;
-    float *tail = state + 16 + l * s->block;
+    float *tail = state + 16 + l * m->run_block;
     miras__block_in(m, k, w, n, s->x, s->proj, s->g, s->gates, tail, wide, &qkv, 0, s->scratch);
     for (h = 0; h < z->heads; h++) {
       miras__head_io io;
       miras__head_io_of(m, l, h, n, &qkv, s->gates, s->y, &io);
-      miras__head_run(m, k, w, h, &io, tail + s->tail + h * m->plan.head_state, position, NULL,
+      miras__head_run(m, k, w, h, &io, tail + m->tail + h * m->plan.head_state, position, NULL,
                       s->scratch);
     }
     for (t = 0; t < back; t++)      /* the last taps - 1 of what was there and what came */
