@@ -799,8 +799,8 @@ typedef struct miras_model_desc {
   int streams;             /* texts whose states miras_model_loss_streams carries, 0..2^20       */
   int context;             /* longest sequence of a training step, 1..2^24 with a batch          */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
-  uint64_t limit;          /* 0, or most bytes that the model, or one of its sessions, may take: more
-                              is refused, also when a file asks for it                           */
+  uint64_t limit;          /* 0, or most bytes that the model, or one of its sessions, may take:
+                              more is refused, also when a file asks for it                      */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the model                    */
 } miras_model_desc;
 
@@ -941,11 +941,11 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
 MIRAS_API float miras_model_loss(miras_model *m, const int32_t *tokens, const int32_t *targets,
                                  int batch, int length, int train);
 /* The same with train 1 on running texts (truncated back-propagation): row b goes on where stream
- * stream[b] stood, memories and convolutions both, and leaves it at the window's end; gradients stop
- * at its start, but reach what every window shares, the initial memory too where decays lead to it.
- * stream[b] is one of desc.streams, no two alike, or -1 for a window of its own; fresh[b] not 0
- * starts the stream anew. fresh NULL: none is. length must be a multiple of memory.chunk. Streams
- * are part of a saved training state. */
+ * stream[b] stood, memories and convolutions both, and leaves it at the window's end; gradients
+ * stop at its start, but reach what every window shares, the initial memory too where decays lead
+ * to it. stream[b] is one of desc.streams, no two alike, or -1 for a window of its own; fresh[b]
+ * not 0 starts the stream anew. fresh NULL: none is. length must be a multiple of memory.chunk.
+ * Streams are part of a saved training state. */
 MIRAS_API float miras_model_loss_streams(miras_model *m, const int32_t *tokens,
                                          const int32_t *targets, int batch, int length,
                                          const int32_t *stream, const unsigned char *fresh);
@@ -1834,7 +1834,7 @@ static int miras__has_threshold(miras_bias b) {
 }
 
 /* Numbers per token, head and descent of a gate that is not constant, else 0. A channel is an entry
- * of the value, but for the keep gate of a matrix memory: there, of the key as the memory sees it. */
+ * of the value, but for the keep gate of a matrix memory: there, of the key as it is seen. */
 static size_t miras__lanes(const miras_desc *d, miras_gate gate) {
   return gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
@@ -1850,8 +1850,8 @@ static int miras__channel_gates(const miras_desc *d, int exact, char *why, size_
   int threshold = d->threshold_gate == MIRAS_GATE_CHANNEL, deep;
   const char *field = keep && !exact ? "keep_gate" : step ? "step_gate" : "threshold_gate";
   if (exact && step && (d->normalise || d->diagonal)) {
-    miras__say(why, n, "step_gate is MIRAS_GATE_CHANNEL (%d) with normalise %d and diagonal %d; both "
-                       "need one step per token", (int)MIRAS_GATE_CHANNEL, d->normalise,
+    miras__say(why, n, "step_gate is MIRAS_GATE_CHANNEL (%d) with normalise %d and diagonal %d; "
+                       "both need one step per token", (int)MIRAS_GATE_CHANNEL, d->normalise,
                d->diagonal);
     return 0;
   }
@@ -1877,8 +1877,8 @@ static int miras__channel_gates(const miras_desc *d, int exact, char *why, size_
                        "equal",
                field, (int)MIRAS_GATE_CHANNEL, d->key_dim, d->value_dim);
   } else if ((keep || step) && d->row_rates) {
-    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with row_rates %d; rates of rows need one gate "
-                       "per token", field, (int)MIRAS_GATE_CHANNEL, d->row_rates);
+    miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with row_rates %d; rates of rows need one "
+                       "gate per token", field, (int)MIRAS_GATE_CHANNEL, d->row_rates);
   } else if ((keep || step) && deep && d->inner_bias) {
     miras__say(why, n, "%s is MIRAS_GATE_CHANNEL (%d) with inner_bias 1 and depth %d; the bias of "
                        "the first layer belongs to no channel", field, (int)MIRAS_GATE_CHANNEL,
@@ -2044,27 +2044,27 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
     return MIRAS_ERR_DESC;
   }
   if (d->toward && !decays && !both && d->retention != MIRAS_RETAIN_ELASTIC_FTRL) {
-    miras__say(why, n, "toward is MIRAS_TOWARD_INITIAL (%d) with retention %d; it has a meaning only "
-                       "with a retention that decays, L2 both or FTRL: set it to 0",
+    miras__say(why, n, "toward is MIRAS_TOWARD_INITIAL (%d) with retention %d; it has a meaning "
+                       "only with a retention that decays, L2 both or FTRL: set it to 0",
                (int)d->toward, (int)d->retention);
     return MIRAS_ERR_DESC;
   }
   if (d->toward && d->diagonal) {
-    miras__say(why, n, "toward is MIRAS_TOWARD_INITIAL (%d) with diagonal 1; what the diagonal erases "
-                       "it cannot lead back: set one of them to 0", (int)d->toward);
+    miras__say(why, n, "toward is MIRAS_TOWARD_INITIAL (%d) with diagonal 1; what the diagonal "
+                       "erases it cannot lead back: set one of them to 0", (int)d->toward);
     return MIRAS_ERR_DESC;
   }
   if (d->bounded_step && (d->retention == MIRAS_RETAIN_LQ_PNORM ||
                           d->retention == MIRAS_CUSTOM_RETENTION)) {
-    miras__say(why, n, "bounded_step is 1 with retention %d; how far weights move is not known of the "
-                       "p-norm and custom links: set it to 0", (int)d->retention);
+    miras__say(why, n, "bounded_step is 1 with retention %d; how far weights move is not known "
+                       "of the p-norm and custom links: set it to 0", (int)d->retention);
     return MIRAS_ERR_DESC;
   }
   if (d->bounded_step && (d->bias == MIRAS_DOT || d->bias == MIRAS_CUSTOM_BIAS ||
                           d->separate_erase || d->algorithm == MIRAS_IMPLICIT)) {
-    miras__say(why, n, "bounded_step is 1 with bias %d, separate_erase %d and algorithm %d; it needs "
-                       "a bias with a residual of its own, and no other rule for the step: set it "
-                       "to 0", (int)d->bias, d->separate_erase, (int)d->algorithm);
+    miras__say(why, n, "bounded_step is 1 with bias %d, separate_erase %d and algorithm %d; it "
+                       "needs a bias with a residual of its own, and no other rule for the step: "
+                       "set it to 0", (int)d->bias, d->separate_erase, (int)d->algorithm);
     return MIRAS_ERR_DESC;
   }
   if (mlp && !d->depth) d->depth = 2;
@@ -2100,9 +2100,9 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
     return MIRAS_ERR_DESC;
   if (d->inner_bias && d->retention != MIRAS_RETAIN_ALL &&
       !(d->toward && (d->retention == MIRAS_RETAIN_L2 || both))) {
-    miras__say(why, n, "inner_bias is 1 with retention %d and toward %d; learned biases do not fade, "
-                       "so it needs MIRAS_RETAIN_ALL (0), or MIRAS_RETAIN_L2 or L2_BOTH with toward "
-                       "MIRAS_TOWARD_INITIAL", (int)d->retention, (int)d->toward);
+    miras__say(why, n, "inner_bias is 1 with retention %d and toward %d; learned biases do not "
+                       "fade, so it needs MIRAS_RETAIN_ALL (0), or MIRAS_RETAIN_L2 or L2_BOTH "
+                       "with toward MIRAS_TOWARD_INITIAL", (int)d->retention, (int)d->toward);
     return MIRAS_ERR_DESC;
   }
   if (d->architecture == MIRAS_VECTOR && d->value_dim != d->key_dim) {
@@ -2119,10 +2119,10 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
   if (d->row_rates && (exact || pairs || d->algorithm != MIRAS_GRADIENT_DESCENT ||
                        (d->retention != MIRAS_RETAIN_ALL &&
                         !(d->toward && d->retention == MIRAS_RETAIN_L2)))) {
-    miras__say(why, n, "row_rates is %d, which needs retention MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 "
-                       "and toward MIRAS_TOWARD_INITIAL, gradient descent and a memory that does "
-                       "not run exactly (matrices with DOT or L2 do; TTT-Linear is MIRAS_MLP of "
-                       "depth 1)", d->row_rates);
+    miras__say(why, n, "row_rates is %d, which needs retention MIRAS_RETAIN_ALL, or "
+                       "MIRAS_RETAIN_L2 and toward MIRAS_TOWARD_INITIAL, gradient descent and a "
+                       "memory that does not run exactly (matrices with DOT or L2 do; TTT-Linear "
+                       "is MIRAS_MLP of depth 1)", d->row_rates);
     return MIRAS_ERR_DESC;
   }
   if (d->order == MIRAS_DECAY_FIRST && !(exact && decays)) {
@@ -2569,9 +2569,10 @@ typedef struct miras__kernels {
                        float *state, uint64_t position, const miras__head_io *io, float *tape,
                        float *scratch);
   void (*head_backward)(const miras__plan *p, const float *w0, const float *gain,
-                        const float *bias, const float *tape, uint64_t position, const miras__head_io *io,
-                        const float *dy, size_t lddy, const miras__head_grads *g, float *dw0,
-                        float *dgain, float *dbias, float *dstate, float *scratch);
+                        const float *bias, const float *tape, uint64_t position,
+                        const miras__head_io *io, const float *dy, size_t lddy,
+                        const miras__head_grads *g, float *dw0, float *dgain, float *dbias,
+                        float *dstate, float *scratch);
   void (*head_read)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
                     float *state, uint64_t position, const float *q, float *o, float *scratch);
   void (*head_weights)(const miras__plan *p, float *w, float *state, uint64_t position,
@@ -2604,10 +2605,10 @@ typedef struct miras__kernels {
                     const float *x, const float *erase, const float *rate, size_t ldr,
                     const float *a, const float *b, float *da, float *db, float *row, size_t rows,
                     size_t n);
-  void (*gates_fwd)(int form, float cap, float *y, float *g, size_t ld, const float *offset, const float *c,
-                    size_t rows, size_t n);
-  void (*gates_bwd)(int form, float cap, float *dy, const float *g, size_t ld, float *doffset, float *dc,
+  void (*gates_fwd)(int form, float cap, float *y, float *g, size_t ld, const float *offset,
                     const float *c, size_t rows, size_t n);
+  void (*gates_bwd)(int form, float cap, float *dy, const float *g, size_t ld, float *doffset,
+                    float *dc, const float *c, size_t rows, size_t n);
   void (*complement)(int form, float cap, float *key, const float *gate, const float *g, size_t ld,
                      size_t rows, size_t n);
   float (*cross_entropy)(float *x, size_t n, size_t target, float scale);
@@ -4349,16 +4350,16 @@ static void MIRAS__FN(anchor_bwd)(const miras__plan *p, miras__work *k, const fl
 }
 /* @42 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 40 -- */
 
-/* W = link(A) for each layer [in, out]; J, how far a weight moves with its A, is what a bounded step
- * asks for (room @51):
+/* W = link(A) for each layer [in, out]; J, how far a weight moves with its A, is what a bounded
+ * step asks for (room @51):
  *   LQ        W = A inv,  inv = N^(2-q),  N = max(||A||_q, 1e-6) over the layer;  J = inv
  *   p-norm    W = P inv,  P = sgn(A) |A|^(q-1)
  *   KL        W = c softmax(A) per slice, J = W; signed W = c sinh(A) / sum cosh(A), the difference
- *             of the two halves of a softmax over A and -A, J = c cosh(A) / sum cosh(A). A slice belongs to one of the d channels: the first
- *             layer's rows (inputs) when the memory is deeper than one, the last layer's columns
- *             (outputs); layers between have no such channel and are one slice, as is every layer
- *             on request. f-divergences and Memora's paper form map the initial memory so and
- *             keep W from there on
+ *             of the two halves of a softmax over A and -A, J = c cosh(A) / sum cosh(A). A slice
+ *             belongs to one of the d channels: the first layer's rows (inputs) when the memory is
+ *             deeper than one, the last layer's columns (outputs); layers between have no such
+ *             channel and are one slice, as is every layer on request. f-divergences and Memora's
+ *             paper form map the initial memory so and keep W from there on
  *   FTRL      W = shrink(A; gamma), gamma = sparsity; towards the initial memory B, W = B +
  *             shrink(A - B; gamma)
  *   sigmoid   W = 1 / (1 + exp -A),  J = W (1 - W)
@@ -4736,8 +4737,9 @@ static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, 
 }
 
 /* ba += link'(A)' bw.  w = link(a) as computed; binv [layers] (NULL: none) is the cotangent that
- * the open chunk's reads left on inv. b as in link_fwd, bb += its cotangent. Signed slices: mass [P]
- * is room for their masses, bmass the cotangent of these or NULL. With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q):
+ * the open chunk's reads left on inv. b as in link_fwd, bb += its cotangent. Signed slices: mass
+ * [P] is room for their masses, bmass the cotangent of these or NULL. With Pw = sgn(A) |A|^(q-1),
+ * dN/dA = Pw N^(1-q):
  *   LQ        ba = bw N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw
  *   p-norm    ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw, Pw> N^(2-2q) Pw
  *   KL        ba = w (bw - <bw, w>/c) per slice; signed slices as in signed_bwd
@@ -5932,9 +5934,9 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
  *   decays     balpha_i = c_(i-1) bc_i + sum_(j<i) L_(i-1)j bL_ij, and alpha_i bc_i, alpha_i bL_ij
  *              go to row i-1; with channels in room @44 */
 static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, const float *tape,
-                                      uint64_t position, const miras__head_io *io, const float *dy, size_t lddy,
-                                      const miras__head_grads *g, float *dw0, float *dstate,
-                                      float *scratch) {
+                                      uint64_t position, const miras__head_io *io,
+                                      const float *dy, size_t lddy, const miras__head_grads *g,
+                                      float *dw0, float *dstate, float *scratch) {
   const miras_desc *d = &p->d;
   const size_t n = p->features, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
   const size_t steps = (size_t)d->steps, per = (size_t)p->tape_tokens;
@@ -6184,22 +6186,22 @@ static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, floa
  * the anchor (other links).
  *
  * What else closing does, from A_C to W_C:
- *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; towards B, what is shrunk
- *                  is A_C - B
+ *   elastic net    A_C <- shrink(A_C; gamma), gamma = sparsity sum_j G_Cj; towards B, A_C - B is
+ *                  shrunk
  *   f-divergence   A holds W. The chunk's steps sum to U = sum_j G_Cj y_j d_j', and W_C is their
- *                  step (room @42) from W_0; towards B, with W_B = c softmax(B), from a_C W_0 + (1 -
- *                  a_C) W_B, and only then there is a decay
+ *                  step (room @42) from W_0; towards B, with W_B = c softmax(B), from
+ *                  a_C W_0 + (1 - a_C) W_B, and only then there is a decay
  *   Memora         (KL, chunk > 1, eq. 30-32) A holds W. The first token of a chunk is a chunk of
  *                  its own: W_1 = c softmax(alpha_1 log max(W_0, 1e-8) [+ (1 - alpha_1) B] -
  *                  eta_1 g(W_0)). The others are linear in W with their gradients at W_1, and with
  *                  W_B for B; nothing happens when they close.
  *
  * A bounded step is eta' = s eta, one s for each pair:
- *   s = e.r / (e.r + c Q),   Q = sum over all weights of J eta g^2,   c = max(p - 1, 1) of L_p, else 1
+ *   s = e.r / (e.r + c Q),  Q = sum over all weights of J eta g^2,  c = max(p - 1, 1) of L_p or 1
  * Its own write moves the answer by -eta' Q/(eta |e|) along e, to first order, so it never goes
  * beyond what is nearest to the value on its line; c is how much faster than the error its slope
  * grows. J is how far weights move with A (room @42). With y_j d_j' in each layer
- *   Q_j = sum_l (y_j^2) (J_l (.) eta) (d_j^2)',   for J = lambda, a number:  lambda eta |y_j|^2 |d_j|^2
+ *   Q_j = sum_l (y_j^2) (J_l (.) eta) (d_j^2)',  for a number J = lambda eta lambda |y_j|^2 |d_j|^2
  * and 1e-20 is added to both e.r, so that a perfect answer divides nothing by nothing.
  *
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
@@ -6227,13 +6229,14 @@ static float MIRAS__FN(row_rate)(const miras__plan *p, const miras__head_io *io,
 /* Does the layer carry the channels on its inputs? (Else on its outputs.) */
 #define MIRAS__BY_INPUT(p, l) ((p)->channel && (l) < (p)->layers - 1)
 
-/* Where a bounded step reads J of layer l: a matrix, or NULL for the number *number. lag: of a chunk
- * in the paper's form of KL, its first token. */
+/* Where a bounded step reads J of layer l: a matrix, or NULL for the number *number. lag: of a
+ * chunk in the paper's form of KL, its first token. */
 static const float *MIRAS__FN(bound_metric)(const miras__plan *p, const miras__work *k, int lag,
                                             const float *w, int l, float *number) {
   *number = k->inv[l];
   if (p->d.retention == MIRAS_RETAIN_HELLINGER) *number = 2;
-  if (p->d.simplex_signed || p->d.retention == MIRAS_RETAIN_SIGMOID) return k->metric + p->offset[l];
+  if (p->d.simplex_signed || p->d.retention == MIRAS_RETAIN_SIGMOID)
+    return k->metric + p->offset[l];
   if (miras__divergence(p->d.retention) || (p->d.retention == MIRAS_RETAIN_KL && (lag || !p->lag)))
     return w + p->offset[l];
   return NULL;
@@ -6306,12 +6309,10 @@ static void MIRAS__FN(pair_gates)(const miras__plan *p, miras__work *k, const mi
     const float *keep = io->keep + token * io->ld_keep, *step = io->step + token * io->ld_step;
     float *alpha = k->alpha + i * n, *eta = k->eta + i * n;
     if (descent) MIRAS__FN(fill)(alpha, 1, n);
-    else if (p->channel && p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(alpha, keep, n * sizeof *eta);
+    else if (p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(alpha, keep, n * sizeof *eta);
     else MIRAS__FN(fill)(alpha, *keep, n);
-    if (p->channel && p->d.step_gate == MIRAS_GATE_CHANNEL)
-      memcpy(eta, step + descent * n, n * sizeof *eta);
-    else
-      MIRAS__FN(fill)(eta, step[io->ld_step ? descent : 0], n);
+    if (p->d.step_gate == MIRAS_GATE_CHANNEL) memcpy(eta, step + descent * n, n * sizeof *eta);
+    else MIRAS__FN(fill)(eta, step[io->ld_step ? descent : 0], n);
     for (j = 0; p->d.retention == MIRAS_RETAIN_L2_BOTH && j < n; j += V_W) {
       vf beta = V_SET1(p->d.balance), x = V_LOAD_N(eta + j, n - j), part;
       part = V_DIV(beta, V_ADD(beta, x));
@@ -6418,14 +6419,14 @@ static void MIRAS__FN(coefficients_bwd)(const miras__plan *p, miras__work *k,
   }
 }
 
-/* Adjoint of bound_fwd over a chunk of m pairs: k->beta comes in as the cotangent of eta' and leaves
- * as that of eta; adds to k->by, k->bd, bw and, by layer, binv; leaves k->balong, and k->bmetric of
- * signed slices. Uses k->x, k->zq, k->t1, k->t2. With D = e.r + c Q:
+/* Adjoint of bound_fwd over a chunk of m pairs: k->beta comes in as the cotangent of eta' and
+ * leaves as that of eta; adds to k->by, k->bd, bw and, by layer, binv; leaves k->balong, and
+ * k->bmetric of signed slices. Uses k->x, k->zq, k->t1, k->t2. With D = e.r + c Q:
  *   bs = sum over channels of beta' eta,   b(e.r) = bs c Q/D^2,   bQ = -bs c (e.r)/D^2
  *   beta = s beta' + bQ dQ/deta
  *   u = (eta (.)) y^2, v = (eta (.)) d^2, where the layer carries no channel it is eta u v, in all
- *   b(y^2) = bQ v J', b(d^2) = bQ u J, bJ = u' (bQ v);   by += 2 y (.) b(y^2),  bd += 2 d (.) b(d^2)
- *   J = lambda:  b(y^2) = bQ lambda sum v,  b(d^2) = bQ lambda sum u,  blambda = bQ (sum u) (sum v) */
+ *   b(y^2) = bQ v J', b(d^2) = bQ u J, bJ = u' (bQ v),  by += 2 y b(y^2),  bd += 2 d b(d^2)
+ *   J = lambda:  b(y^2) = bQ lambda sum v,  b(d^2) = bQ lambda sum u,  blambda = bQ sum u sum v */
 static void MIRAS__FN(bound_bwd)(const miras__plan *p, miras__work *k, int lag, const float *w,
                                  size_t m, float *bw, float *binv) {
   const size_t wide = MIRAS__WIDE(p);
@@ -6469,7 +6470,7 @@ static void MIRAS__FN(bound_bwd)(const miras__plan *p, miras__work *k, int lag, 
       MIRAS__FN(gemm)(MIRAS__SET, k->t1, in, v, out, 1, metric, 1, out, m, in, out, -1, k->pack);
       bj = p->d.simplex_signed ? k->bmetric + p->offset[l] : bw + p->offset[l];
       if (p->d.retention == MIRAS_RETAIN_SIGMOID) {
-        float *row = k->dx;                      /* J = W (1 - W), so bW = (1 - 2 W) bJ, row by row */
+        float *row = k->dx;                      /* J = W (1 - W): bW = (1 - 2 W) bJ, row by row */
         const float *wl = w + p->offset[l];
         for (j = 0; j < in; j++) {
           MIRAS__FN(gemm)(MIRAS__SET, row, out, u + j, 1, in, v, out, 1, 1, out, m, -1, k->pack);
@@ -6532,15 +6533,13 @@ static void MIRAS__FN(pair_gates_bwd)(const miras__plan *p, miras__work *k, size
     }
     if (out->keep && !descent) {
       float *to = out->keep + token * out->ld_keep;
-      if (p->channel && p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(to, balpha, n * sizeof *to);
+      if (p->d.keep_gate == MIRAS_GATE_CHANNEL) memcpy(to, balpha, n * sizeof *to);
       else *to = MIRAS__FN(sum)(balpha, n);
     }
     if (out->step) {
       float *to = out->step + token * out->ld_step;
-      if (p->channel && p->d.step_gate == MIRAS_GATE_CHANNEL)
-        memcpy(to + descent * n, beta, n * sizeof *to);
-      else
-        to[descent] = MIRAS__FN(sum)(beta, n);
+      if (p->d.step_gate == MIRAS_GATE_CHANNEL) memcpy(to + descent * n, beta, n * sizeof *to);
+      else to[descent] = MIRAS__FN(sum)(beta, n);
     }
   }
 }
@@ -7002,7 +7001,7 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
  *     bP = -inv bz d',  bd -= inv P' bz,  bx, by and G in room @44
  *   binv = sum bP P / inv
  * and of what home adds, with h = (1 - a) inv:
- *   by output, h (.) (x B):  bt = h (.) bz, bx += bt B', bB += x' bt; with u = x B, ba -= inv bz (.) u,
+ *   by output, h (.) (x B):  bt = h (.) bz, bx += bt B', bB += x' bt; u = x B: ba -= inv bz (.) u,
  *                            binv += sum bz (.) (1 - a) (.) u
  *   by input, (h (.) x) B:   bu = bz B', bx += h (.) bu, bB += (h (.) x)' bz; ba -= inv bu (.) x,
  *                            binv += sum bu (.) (1 - a) (.) x */
@@ -7098,7 +7097,7 @@ static void MIRAS__FN(read_channel_bwd)(const miras__plan *p, miras__work *k, co
  * Uses k->x, zq, kq, xhq, rstdq at row `at`. With P = G (.) (x y'):
  *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
  *   T1 = bz W',  ba_t += T1_t . x_t,  bx = a_t T1
- *   home: T3 = bz B',  ba_t -= inv T3_t . x_t,  bx += (1 - a_t) inv T3,  bB += x' ((1 - a_t) inv bz)
+ *   home: T3 = bz B', h = (1 - a_t) inv:  ba_t -= inv T3_t . x_t,  bx += h T3,  bB += x' (h bz)
  *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2
  *   bx += b(x y') y,  by += b(x y')' x,  bW += x' (a_t bz),  bS += x' (f_t inv bz)
  *   binv = sum_t (f_t T2_t + (1 - a_t) T3_t) . x_t + sum_tj (bP/inv) (x y') G
@@ -7286,8 +7285,8 @@ static void MIRAS__FN(close_chunk_bwd)(const miras__plan *p, miras__work *k, con
 
 /* Adjoint of settle_map. ca comes in as the cotangent of what the state carries over the close, bw
  * as what the closing read adds to W_C; sum and w = W_C as computed, w0 = W_0, row `last`.
- * Out: ca, the cotangent of A_C (f-divergence: of W_0, and bw that of the sum), what gamma leaves in
- * the last row of bG, bG_Cj += sparsity bgamma, and += dw0 and k->bwb for where decays lead. */
+ * Out: ca, the cotangent of A_C (f-divergence: of W_0, and bw that of the sum), what gamma leaves
+ * in the last row of bG, bG_Cj += sparsity bgamma, and += dw0 and k->bwb for where decays lead. */
 static void MIRAS__FN(settle_map_bwd)(const miras__plan *p, miras__work *k, int lag, float *ca,
                                       float *bw, const float *sum, const float *w,
                                       const float *w0, size_t last, float *dw0) {
@@ -8503,9 +8502,9 @@ static void MIRAS__FN(conv_fwd)(float *z, size_t per, const float *c, size_t ldc
   }
 }
 
-/* The gradient for rows tokens of a sequence; past as in conv_fwd; dz has `after` (at most taps - 1)
- * rows behind its last. dc =, dw +=. sum: (rows + after) heads dim floats of scratch, the gradient
- * before the activation. */
+/* The gradient for rows tokens of a sequence; past as in conv_fwd; dz has `after` (at most taps -
+ * 1) rows behind its last. dc =, dw +=. sum: (rows + after) heads dim floats of scratch, the
+ * gradient before the activation. */
 static void MIRAS__FN(conv_bwd)(float *dc, size_t lddc, float *dw, const float *dz, size_t per,
                                 const float *c, size_t ldc, const float *past, size_t ldpast,
                                 const float *w, size_t taps, size_t rows, size_t after,
@@ -8684,8 +8683,8 @@ static void MIRAS__FN(gates_fwd)(int form, float cap, float *y, float *g, size_t
 
 /* Keys that are what gates forget (HGRN2): 1 - gate. Of a sigmoid that is (1 - cap) + cap
  * sigmoid(-g), which keeps the digits that 1 - sigmoid(g) loses when g is large. */
-static void MIRAS__FN(complement)(int form, float cap, float *key, const float *gate, const float *g,
-                                  size_t ld, size_t rows, size_t n) {
+static void MIRAS__FN(complement)(int form, float cap, float *key, const float *gate,
+                                  const float *g, size_t ld, size_t rows, size_t n) {
   size_t t, i;
   for (t = 0; t < rows; t++, key += n, gate += ld, g += ld) {
     for (i = 0; i < n; i += V_W) {
@@ -9650,9 +9649,9 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
       if (dx->threshold && d->threshold_gate) g.threshold = dx->threshold + at * bounds;
       if (!dgain) dgain = spare + p->weights;
       kernels->head_backward(p, m->params + h * p->weights, gain, miras__bias_of(p, gain),
-                             tape + 16 + index * per, header[0], &io, dy ? dy + at * dv : NULL, heads * dv, &g,
-                             dparams ? dparams + h * p->weights : spare, dgain, dbias,
-                             dstate ? dstate + index * p->head_dstate : NULL, scratch);
+                             tape + 16 + index * per, header[0], &io, dy ? dy + at * dv : NULL,
+                             heads * dv, &g, dparams ? dparams + h * p->weights : spare, dgain,
+                             dbias, dstate ? dstate + index * p->head_dstate : NULL, scratch);
     }
   }
   return MIRAS_OK;
@@ -9981,8 +9980,8 @@ static miras_result miras__layer_resolve(const miras_model_desc *d, char *why, s
     return MIRAS_ERR_DESC;
   }
   if (m->key_length) {
-    miras__say(why, n, "memory.key_length is %d; inside a model the field keys says how long keys are: "
-                       "set it to 0", (int)m->key_length);
+    miras__say(why, n, "memory.key_length is %d; inside a model the field keys says how long "
+                       "keys are: set it to 0", (int)m->key_length);
     return MIRAS_ERR_DESC;
   }
   if ((d->fixed_gates & MIRAS_FIXED_KEEP && !m->keep_gate) ||
@@ -9990,8 +9989,8 @@ static miras_result miras__layer_resolve(const miras_model_desc *d, char *why, s
       (d->fixed_gates & MIRAS_FIXED_MOMENTUM && !m->momentum_gate) ||
       (d->fixed_gates & MIRAS_FIXED_THRESHOLD && !m->threshold_gate) ||
       (d->fixed_gates & MIRAS_FIXED_VALUE_KEEP && !m->value_gate)) {
-    miras__say(why, n, "fixed_gates is %d, but not all of these gates are learned here, or one is tied "
-                       "to another; leave such gates out", d->fixed_gates);
+    miras__say(why, n, "fixed_gates is %d, but not all of these gates are learned here, or one "
+                       "is tied to another; leave such gates out", d->fixed_gates);
     return MIRAS_ERR_DESC;
   }
   if (d->horizon && (!m->keep_gate || d->horizon < 2)) {
@@ -10009,16 +10008,18 @@ static miras_result miras__layer_resolve(const miras_model_desc *d, char *why, s
   return MIRAS_OK;
 }
 
-/* Sizes of the state of one running text, in floats (each part starts on a multiple of 16): a header
- * of 16 whose first eight bytes are the position, then per block the inputs of the convolutions of
- * the last taps - 1 tokens (q k v, one row each) and the states of the heads. 0: too large. */
+/* Sizes of the state of one running text, in floats (each part starts on a multiple of 16): a
+ * header of 16 whose first eight bytes are the position, then per block the inputs of the
+ * convolutions of the last taps - 1 tokens (q k v, one row each) and the states of the heads. 0:
+ * too large. */
 static int miras__run_size(miras_model *m) {
   const miras__shape *s = &m->s;
   size_t states = 0;
   m->tail = miras__pad((s->taps - 1) * s->at_out);
   return miras__mul(m->plan.head_state, s->heads, &states) &&
-         miras__add(states, m->tail, &m->run_block) && miras__mul(m->run_block, s->layers, &m->run) &&
-         miras__add(m->run, 16, &m->run) && m->run <= (size_t)-1 / sizeof(float);
+         miras__add(states, m->tail, &m->run_block) &&
+         miras__mul(m->run_block, s->layers, &m->run) && miras__add(m->run, 16, &m->run) &&
+         m->run <= (size_t)-1 / sizeof(float);
 }
 
 /* Replace zeros by defaults, refuse what is not meant, plan the memory. */
@@ -10743,8 +10744,9 @@ static miras__qkv miras__sequence_qkv(const miras__phase *ph, float *all, size_t
   return of;
 }
 
-/* What lay ahead of row `first` of sequence b in the convolutions of block l, and how far its rows are
- * apart: nothing (NULL) at the start of a text; its last rows, where it goes on; rows of m->proj. */
+/* What lay ahead of row `first` of sequence b in the convolutions of block l, and how far its rows
+ * are apart: nothing (NULL) at the start of a text; its last rows, where it goes on; rows of
+ * m->proj. */
 static const float *miras__past(const miras_model *m, size_t l, size_t b, size_t first,
                                 const float *proj, size_t *ld) {
   *ld = first ? m->s.ld_p : m->s.at_out;
@@ -11150,8 +11152,8 @@ static void miras__head_bwd(void *argument, int index, int worker) {
   k->head_backward(&m->plan, w + at->memory + h * m->plan.weights,
                    s->gain ? w + at->gain + h * s->gain : NULL,
                    d->inner_norm ? w + at->bias + c : NULL, m->tape + (l * heads + i) * m->per_tape,
-                   m->starts[b], &io, m->dy + row * s->ld_y + c, s->ld_y, &g, dw0, dgain, dbias, NULL,
-                   scratch);
+                   m->starts[b], &io, m->dy + row * s->ld_y + c, s->ld_y, &g, dw0, dgain, dbias,
+                   NULL, scratch);
   if (length > 0) {
     k->unit_bwd(g.q, io.q, inverse, length, n, s->dk);
     k->unit_bwd(g.k, io.k, inverse + m->desc.context, length, n * s->steps, s->dk);
@@ -11222,8 +11224,9 @@ static void miras__tile_in_bwd(void *argument, int index, int worker) {
     for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
       const miras__gates *group = &s->group[i];
       if (!group->count) continue;
-      k->gates_bwd(group->form, group->cap, dg + group->first, m->g + here * s->ld_g + group->from, s->ld_g,
-                   doffset + group->from, doffset + s->ld_g,
+      k->gates_bwd(group->form, group->cap, dg + group->first,
+                   m->g + here * s->ld_g + group->from, s->ld_g, doffset + group->from,
+                   doffset + s->ld_g,
                    group->form == MIRAS__GATE_RATE ? w + at->gates_rate
                                                    : m->gate_scale + group->first,
                    n, group->count);
