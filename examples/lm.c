@@ -270,10 +270,11 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *out, *prompt;
+  const char *model, *out, *prompt, *svg;
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
-  double lr, decay, dropout, val, minutes, temperature, top_p;
+  int streams, horizon, reset;
+  double lr, decay, dropout, val, minutes, temperature, top_p, carry, step;
   uint64_t seed;
   int steps_given;
   const char *file[2];     /* the arguments without a name */
@@ -412,6 +413,34 @@ static score score_stream(const miras_model *m, const int32_t *tokens, size_t n)
 
 static double mean(score s) { return s.targets ? s.nats / (double)s.targets : UNKNOWN; }
 
+/* Losses by position: bin 0 is the first token, bin i has those from 2^(i-1) up to 2^i. */
+enum { BINS = 40 };
+
+/* A stretch of at most length tokens by a session as it comes; its first token's position is 0. */
+static void score_positions(miras_session *session, const int32_t *tokens, size_t length,
+                            score bins[BINS]) {
+  size_t at = 0, end = 1, piece;
+  int i;
+  miras_session_reset(session);
+  for (i = 0; i < BINS && at < length; i++, end *= 2)
+    for (; at < end && at < length; at += piece) {
+      piece = (end < length ? end : length) - at;
+      if (piece > 4096) piece = 4096;
+      bins[i].nats += miras_session_score(session, tokens + at, tokens + at + 1, piece);
+      bins[i].targets += piece;
+    }
+}
+
+static score score_all(const score bins[BINS]) {
+  score all = {0, 0};
+  int i;
+  for (i = 0; i < BINS; i++) {
+    all.nats += bins[i].nats;
+    all.targets += bins[i].targets;
+  }
+  return all;
+}
+
 /* ---- the record of a run: loss.csv and loss.svg ---------------------------------------------- */
 
 typedef struct record { float *loss, *val; size_t count, room; } record; /* NAN: not measured */
@@ -469,16 +498,66 @@ static double tick(double span, int count) {
   return unit * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10);
 }
 
+/* A chart of losses: its frame, and losses from low to high inside. */
+static const double left = 74, right = 776, top = 56, bottom = 392;
+typedef struct chart { double low, high; } chart;
+
+static double chart_y(const chart *c, double loss) {
+  return bottom - (bottom - top) * (loss - c->low) / (c->high - c->low);
+}
+
+/* The file, its title, the grid of losses and both axes; c is widened to round numbers. */
+static FILE *chart_open(chart *c, const char *path, const char *title, const char *across) {
+  double step = tick(c->high - c->low, 6), t;
+  int decimals = step < 0.095 ? 2 : step < 0.95 ? 1 : 0;
+  FILE *f = create(path);
+  c->low = floor(c->low / step) * step;
+  c->high = ceil(c->high / step) * step;
+  fprintf(f,
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 820 460\" width=\"820\" "
+    "height=\"460\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
+    "fill=\"#475569\">\n<rect width=\"820\" height=\"460\" fill=\"#ffffff\"/>\n"
+    "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">%s</text>\n",
+    left, title);
+  for (t = c->low; t < c->high + step / 2; t += step)
+    fprintf(f, "<path d=\"M%g %.1fH%g\" stroke=\"#e2e8f0\"/>"
+               "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.*f</text>\n",
+            left, chart_y(c, t), right, left - 10, chart_y(c, t) + 4.5, decimals, t);
+  fprintf(f, "<path d=\"M%g %gV%gH%g\" fill=\"none\" stroke=\"#94a3b8\"/>\n", left, top, bottom,
+          right);
+  fprintf(f, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", (left + right) / 2,
+          bottom + 48, across);
+  fprintf(f, "<text transform=\"translate(24 %g) rotate(-90)\" text-anchor=\"middle\">"
+             "loss (nats per token)</text>\n", (top + bottom) / 2);
+  return f;
+}
+
+/* A mark below the horizontal axis. */
+static void chart_tick(FILE *f, double x, const char *text) {
+  fprintf(f, "<path d=\"M%.1f %gv6\" stroke=\"#94a3b8\"/>"
+             "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
+          x, bottom, x, bottom + 23, text);
+}
+
+static void chart_close(FILE *f, const char *path, const char *blue, const char *orange) {
+  fprintf(f,
+    "<path d=\"M590 76h26\" stroke=\"#2563eb\" stroke-width=\"3\"/>"
+    "<text x=\"626\" y=\"80\">%s</text>\n"
+    "<path d=\"M590 98h26\" stroke=\"#ea580c\" stroke-width=\"3\"/>"
+    "<text x=\"626\" y=\"102\">%s</text>\n</svg>\n", blue, orange);
+  finish(f, path);
+}
+
 static void record_svg(const record *r, const char *path, const char *title) {
-  const double left = 74, right = 776, top = 56, bottom = 392;
+  chart c;
   double low = HUGE_VAL, high = -HUGE_VAL, last_x = 0, last_y = 0, last_val = UNKNOWN, step, t;
   size_t bins = r->count < 240 ? r->count : 240, i;
-  int decimals;
+  char text[32];
   FILE *f;
   if (r->count < 2) return;
 #define BIN(i) ((i) * r->count / bins)
 #define X(step) (left + (right - left) * (step) / (double)r->count)
-#define Y(loss) (bottom - (bottom - top) * ((loss) - low) / (high - low))
+#define Y(loss) chart_y(&c, loss)
   for (i = 0; i < bins; i++) {
     double y = record_mean(r, BIN(i), BIN(i + 1));
     if (y < low) low = y;
@@ -489,34 +568,15 @@ static void record_svg(const record *r, const char *path, const char *title) {
     if ((double)r->val[i] > high) high = (double)r->val[i];
   }
   if (!(high > low)) return;
-  step = tick(high - low, 6);
-  low = floor(low / step) * step;
-  high = ceil(high / step) * step;
-  decimals = step < 0.095 ? 2 : step < 0.95 ? 1 : 0;
-
-  f = create(path);
-  fprintf(f,
-    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 820 460\" width=\"820\" "
-    "height=\"460\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
-    "fill=\"#475569\">\n<rect width=\"820\" height=\"460\" fill=\"#ffffff\"/>\n"
-    "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">%s</text>\n",
-    left, title);
-  for (t = low; t < high + step / 2; t += step)
-    fprintf(f, "<path d=\"M%g %.1fH%g\" stroke=\"#e2e8f0\"/>"
-               "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.*f</text>\n",
-            left, Y(t), right, left - 10, Y(t) + 4.5, decimals, t);
+  c.low = low;
+  c.high = high;
+  f = chart_open(&c, path, title, "step");
   step = tick((double)r->count, 7);
   if (step < 1) step = 1;
-  for (t = 0; t < (double)r->count + step / 100; t += step)
-    fprintf(f, "<path d=\"M%.1f %gv6\" stroke=\"#94a3b8\"/>"
-               "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.0f</text>\n",
-            X(t), bottom, X(t), bottom + 23, t);
-  fprintf(f, "<path d=\"M%g %gV%gH%g\" fill=\"none\" stroke=\"#94a3b8\"/>\n", left, top, bottom,
-          right);
-  fprintf(f, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">step</text>\n", (left + right) / 2,
-          bottom + 48);
-  fprintf(f, "<text transform=\"translate(24 %g) rotate(-90)\" text-anchor=\"middle\">"
-             "loss (nats per token)</text>\n", (top + bottom) / 2);
+  for (t = 0; t < (double)r->count + step / 100; t += step) {
+    snprintf(text, sizeof text, "%.0f", t);
+    chart_tick(f, X(t), text);
+  }
 
   fprintf(f, "<g fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\">\n");
   fprintf(f, "<path stroke=\"#2563eb\" d=\"");
@@ -540,16 +600,53 @@ static void record_svg(const record *r, const char *path, const char *title) {
     fprintf(f, "<g fill=\"#ea580c\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/><text x=\"%.1f\" "
                "y=\"%.1f\" text-anchor=\"end\" font-weight=\"bold\">%.3f</text></g>\n",
             last_x, last_y, last_x, last_y - 12, last_val);
-  fprintf(f,
-    "<path d=\"M590 76h26\" stroke=\"#2563eb\" stroke-width=\"3\"/>"
-    "<text x=\"626\" y=\"80\">training</text>\n"
-    "<path d=\"M590 98h26\" stroke=\"#ea580c\" stroke-width=\"3\"/>"
-    "<text x=\"626\" y=\"102\">validation</text>\n"
-    "</svg>\n");
-  finish(f, path);
+  chart_close(f, path, "training", "validation");
 #undef BIN
 #undef X
 #undef Y
+}
+
+/* Losses by position, in windows and in one pass, over the logarithm of the position. A bin of less
+ * than `few` tokens says nothing and is left out. */
+static void positions_svg(const score windows[BINS], const score stream[BINS], const char *path,
+                          const char *title) {
+  const score *line[2];
+  static const char *const colour[2] = {"#2563eb", "#ea580c"};
+  chart c = {HUGE_VAL, -HUGE_VAL};
+  const size_t few = 32;
+  int last = 0, i, k;
+  FILE *f;
+  line[0] = windows, line[1] = stream;
+  for (i = 0; i < BINS; i++)
+    for (k = 0; k < 2; k++) {
+      if (line[k][i].targets < few) continue;
+      last = i;
+      if (mean(line[k][i]) < c.low) c.low = mean(line[k][i]);
+      if (mean(line[k][i]) > c.high) c.high = mean(line[k][i]);
+    }
+  if (!(c.high > c.low)) return;
+#define X(i) (left + (right - left) * ((i) + 0.5) / (last + 1))
+  f = chart_open(&c, path, title, "position (tokens since the memory was empty)");
+  for (i = 0; i <= last; i += 2) {
+    char text[32];
+    double at = i ? pow(2, i - 1) : 0;
+    if (at < 1e4) snprintf(text, sizeof text, "%.0f", at);
+    else snprintf(text, sizeof text, "%.0fk", at / 1024);
+    chart_tick(f, X(i), text);
+  }
+  for (k = 0; k < 2; k++) {
+    char letter = 'M';
+    fprintf(f, "<path fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\" stroke=\"%s\" "
+               "d=\"", colour[k]);
+    for (i = 0; i <= last; i++) {
+      if (line[k][i].targets < few) continue;
+      fprintf(f, "%c%.1f %.1f", letter, X(i), chart_y(&c, mean(line[k][i])));
+      letter = 'L';
+    }
+    fprintf(f, "\"/>\n");
+  }
+#undef X
+  chart_close(f, path, "in windows", "in one pass");
 }
 
 /* ---- train ----------------------------------------------------------------------------------- */
@@ -630,6 +727,10 @@ static miras_model_desc describe(const options *o, int vocab) {
   if (kind == MIRAS_SOFTMAX_ATTENTION && d.memory.window < o->context) d.memory.window = o->context;
   d.untied = o->untied;
   if (o->chunk) d.memory.chunk = o->chunk;
+  if (o->step > 0) d.memory.step = (float)o->step;
+  d.memory.reset_every = o->reset;
+  d.horizon = o->horizon;
+  if (o->carry > 0) d.streams = o->streams > o->batch ? o->streams : o->batch;
   d.vocab = vocab;
   d.width = o->dim;
   d.layers = o->layers;
@@ -676,6 +777,7 @@ static miras_model *resume(const options *o, const miras_model_desc *want) {
       !SAME(memory.algorithm) || !SAME(memory.order) || !SAME(memory.heads) ||
       !SAME(memory.key_dim) || !SAME(memory.value_dim) || !SAME(memory.chunk) ||
       !SAME(memory.depth) || !SAME(memory.inner_norm) || !SAME(memory.inner_bias) ||
+      !SAME(memory.toward) || !SAME(memory.step) || !SAME(memory.reset_every) || !SAME(horizon) ||
       !SAME(memory.steps) || !SAME(memory.separate_erase) || !SAME(memory.slopes) ||
       !SAME(memory.keep_gate) || !SAME(memory.value_gate) || !SAME(memory.window) ||
       !SAME(keys) || !SAME(keep) || !SAME(tied_step) || !SAME(untied) || !SAME(width) ||
@@ -700,6 +802,44 @@ static double state_kib(const miras_model *m) {
   return (double)bytes / 1024 / miras_model_desc_of(m)->layers;
 }
 
+/* Running texts. A step takes the next --batch of --streams texts in turn. With the probability of
+ * --carry a row goes on where its text stood; otherwise, and at the end of the tokens, the text
+ * starts anew at a place drawn by chance. Where texts stand after so many steps follows from the
+ * options alone, so a resumed run finds its places again. */
+typedef struct texts {
+  size_t *at;              /* [streams] the next token; SIZE_MAX: not begun */
+  int32_t *stream;         /* [batch] of this step, -1 without --carry */
+  unsigned char *fresh;    /* [batch] */
+} texts;
+
+static void texts_open(texts *t, const options *o) {
+  size_t streams = (size_t)(o->streams > o->batch ? o->streams : o->batch), i;
+  t->at = (size_t *)grow(NULL, streams, sizeof *t->at);
+  t->stream = (int32_t *)grow(NULL, (size_t)o->batch, sizeof *t->stream);
+  t->fresh = (unsigned char *)grow(NULL, (size_t)o->batch, 1);
+  for (i = 0; i < streams; i++) t->at[i] = SIZE_MAX;
+}
+
+static void texts_close(texts *t) { free(t->at), free(t->stream), free(t->fresh); }
+
+/* Where row `row` of a step begins, in tokens[0..n-1]. */
+static size_t texts_next(texts *t, const options *o, size_t step, size_t row, size_t n) {
+  size_t rows = (size_t)o->batch, T = (size_t)o->context, i = step * rows + row, at;
+  size_t streams = (size_t)(o->streams > o->batch ? o->streams : o->batch);
+  double chance = (double)(draw(o->seed + 1, i) >> 11) / 9007199254740992.0;
+  at = (size_t)(draw(o->seed, i) % (n - T));
+  t->stream[row] = -1;
+  t->fresh[row] = 1;
+  if (!(o->carry > 0)) return at;
+  t->stream[row] = (int32_t)(i % streams);
+  if (t->at[i % streams] < n - T && chance < o->carry) {
+    at = t->at[i % streams];
+    t->fresh[row] = 0;
+  }
+  t->at[i % streams] = at + T;
+  return at;
+}
+
 /* by_clock: plan for this many minutes, the schedule follows the clock. Otherwise o->steps steps,
  * cut after o->minutes if that is set. */
 static int train(const options *o, const unsigned char *text, size_t n, const char *name) {
@@ -721,6 +861,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   struct sigaction action;
   const char *no_colour, *terminal;
   char *folder = join(o->out, ".", 1);
+  texts running;
 
   v.context = o->context;
   train_count = (size_t)((double)count * (1 - o->val));
@@ -767,6 +908,9 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
 
   x = (int32_t *)grow(NULL, 2 * rows * T, sizeof *x);
   y = x + rows * T;
+  texts_open(&running, o);
+  for (step = 0; step < first * rows; step++)
+    texts_next(&running, o, step / rows, step % rows, train_count);
   start = now();
   for (step = first; !done && !stop_signal; step++) {
     double begun = now(), elapsed = begun - start;
@@ -781,13 +925,15 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
       done = step >= planned || (o->minutes > 0 && elapsed >= budget);
     }
     if (done) break;
-    /* Which windows a step sees depends on the seed and the step alone. */
+    /* Which windows a step sees depends on the options and the step alone. */
     for (row = 0; row < rows; row++) {
-      size_t at = (size_t)(draw(o->seed, (uint64_t)step * rows + row) % (train_count - T));
+      size_t at = texts_next(&running, o, step, row, train_count);
       memcpy(x + row * T, tokens + at, T * sizeof *x);
       memcpy(y + row * T, tokens + at + 1, T * sizeof *y);
     }
-    loss = miras_model_loss(m, x, y, (int)rows, (int)T, 1);
+    loss = o->carry > 0 ? miras_model_loss_streams(m, x, y, (int)rows, (int)T, running.stream,
+                                                   running.fresh)
+                        : miras_model_loss(m, x, y, (int)rows, (int)T, 1);
     miras_model_backward(m);
     miras_adamw(m, &adamw, miras_cosine(step, (uint64_t)o->warmup, planned, (float)o->lr, 0.05f));
     record_add(&history, step, loss, NAN);
@@ -870,6 +1016,7 @@ close:
   miras_pool_close(pool);
   free(tokens), free(x), free(history.loss), free(history.val), free(v.code);
   free(csv), free(svg), free(folder);
+  texts_close(&running);
   return status;
 }
 
@@ -908,29 +1055,46 @@ static int generate(const options *o) {
 static int evaluate(const options *o) {
   size_t n, count, i, bytes = 0;
   unsigned char *text = read_file(o->file[1], &n, 0), unused[4];
-  miras_model_desc training;
   miras_model *m = open_model(o->file[0], NULL);
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
   int32_t *tokens = encode(&v, text, n, o->file[1], &count);
-  score s;
+  int window = o->window ? o->window : v.context;
+  score s, windows[BINS], stream[BINS];
+  miras_session *session;
+  char *svg = o->svg ? join(o->svg, "", 0) : join(o->file[0], "positions.svg", 1);
+  char title[160];
   if (count < 2) die(2, "%s is too short: it takes two tokens to predict one", o->file[1]);
   for (i = 1; i < count; i++) bytes += token_text(&v, tokens[i], unused);
   printf("%lu tokens, %lu bytes predicted       bits per byte  nats per byte  nats per token\n",
          (unsigned long)(count - 1), (unsigned long)bytes);
-  s = score_stream(m, tokens, count);
+  session = miras_session_open(m, NULL);
+  if (!session) die(1, "there is not enough memory for a session");
+  memset(windows, 0, sizeof windows);
+  memset(stream, 0, sizeof stream);
+  score_positions(session, tokens, count - 1, stream);
+  s = score_all(stream);
   printf("%-44s %13.4f  %13.4f  %14.4f\n", "one pass, memory carried to the end",
          s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
+  for (i = 0; i + 1 < count; i += (size_t)window)
+    score_positions(session, tokens + i, count - 1 - i < (size_t)window ? count - 1 - i
+                                                                        : (size_t)window, windows);
+  s = score_all(windows);
+  printf("windows of %-33d %13.4f  %13.4f  %14.4f\n", window, s.nats / log(2) / (double)bytes,
+         s.nats / (double)bytes, mean(s));
+  miras_session_close(session);
+  printf("\nnats per token by position    windows   one pass\n");
+  for (i = 0; i < BINS && stream[i].targets; i++) {
+    double from = i ? pow(2, (double)i - 1) : 0, to = pow(2, (double)i) - 1;
+    printf("%12.0f .. %-12.0f", from, to);
+    if (windows[i].targets) printf("%10.4f", mean(windows[i]));
+    else printf("%10s", "");
+    printf(" %10.4f\n", mean(stream[i]));
+  }
+  snprintf(title, sizeof title, "loss by position, windows of %d and one pass", window);
+  positions_svg(windows, stream, svg, title);
+  printf("\nwrote %s\n", svg);
   miras_model_close(m);
-
-  memset(&training, 0, sizeof training);
-  training.batch = 8;
-  training.context = o->window ? o->window : v.context;
-  m = open_model(o->file[0], &training);
-  s = score_windows(m, tokens, count, 0);
-  printf("windows of %-33d %13.4f  %13.4f  %14.4f\n", training.context,
-         s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
-  miras_model_close(m);
-  free(text), free(tokens), free(v.code);
+  free(text), free(tokens), free(v.code), free(svg);
   return 0;
 }
 
@@ -994,6 +1158,11 @@ int main(int argc, char **argv) {
     {"untied", "t", 'f', NULL, 0, 0, "a matrix of its own for the head"},
     {"conv", "t", 'i', NULL, 1, 8, "taps of the causal convolutions"},
     {"chunk", "t", 'i', NULL, 0, 1024, "tokens that share one anchor; 0: the model's own"},
+    {"step", "t", 'r', NULL, 0, 1e4, "the memory's learning step; 0: the model's own"},
+    {"horizon", "t", 'i', NULL, 0, 1 << 30, "tokens that keep gates may look back; 0: no limit"},
+    {"reset", "t", 'i', NULL, 0, 1 << 30, "tokens after which a head starts anew; 0: never"},
+    {"carry", "t", 'r', NULL, 0, 1, "how often a window goes on where its text stood"},
+    {"streams", "t", 'i', NULL, 1, 1 << 16, "running texts to choose from, with --carry"},
     {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
     {"batch", "t", 'i', NULL, 1, 65536, "windows of a step"},
     {"steps", "t", 'i', NULL, 1, INT_MAX, "steps to train"},
@@ -1014,6 +1183,7 @@ int main(int argc, char **argv) {
     {"top-k", "g", 'i', NULL, 0, INT_MAX, "only among the k likeliest; 0: all"},
     {"top-p", "g", 'r', NULL, 0, 1, "only among the likeliest that sum to p; 0: all"},
     {"window", "e", 'i', NULL, 1, 1 << 20, "length of the windows; else the context of training"},
+    {"svg", "e", 's', NULL, 0, 0, "chart of the losses by position (positions.svg by the model)"},
     {"seed", "tg", 'u', NULL, 0, 0, "of the parameters, windows and samples"},
     {NULL, NULL, 0, NULL, 0, 0, NULL}};
   void *value[sizeof table / sizeof *table - 1];
@@ -1025,13 +1195,14 @@ int main(int argc, char **argv) {
   value[n++] = &o.model, value[n++] = &o.chars, value[n++] = &o.dim, value[n++] = &o.layers;
   value[n++] = &o.heads, value[n++] = &o.key_dim, value[n++] = &o.value_dim;
   value[n++] = &o.hidden, value[n++] = &o.parameters, value[n++] = &o.untied;
-  value[n++] = &o.conv, value[n++] = &o.chunk;
+  value[n++] = &o.conv, value[n++] = &o.chunk, value[n++] = &o.step, value[n++] = &o.horizon;
+  value[n++] = &o.reset, value[n++] = &o.carry, value[n++] = &o.streams;
   value[n++] = &o.context, value[n++] = &o.batch, value[n++] = &o.steps, value[n++] = &o.minutes;
   value[n++] = &o.lr, value[n++] = &o.warmup, value[n++] = &o.decay, value[n++] = &o.dropout;
   value[n++] = &o.val, value[n++] = &o.eval_every;
   value[n++] = &o.threads, value[n++] = &o.out, value[n++] = &o.resume, value[n++] = &o.prompt;
   value[n++] = &o.tokens, value[n++] = &o.temperature, value[n++] = &o.top_k, value[n++] = &o.top_p;
-  value[n++] = &o.window, value[n++] = &o.seed;
+  value[n++] = &o.window, value[n++] = &o.svg, value[n++] = &o.seed;
   for (i = 0; i < n; i++) table[i].value = value[i];
 #ifdef _SC_NPROCESSORS_ONLN
   cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -1040,6 +1211,7 @@ int main(int argc, char **argv) {
   o.out = "model.safetensors";
   o.prompt = "\n";
   o.dim = 128, o.layers = 2, o.heads = 4, o.context = 64, o.batch = 32, o.steps = 5000;
+  o.streams = 128;
   o.conv = 4, o.lr = 3e-3, o.decay = 0.1, o.warmup = 100, o.val = 0.1, o.eval_every = 250;
   o.seed = 1;
   o.threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
