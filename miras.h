@@ -998,6 +998,11 @@ MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, 
 /* Read the descriptor of a saved model; batch, context and parallel stay as they are in d, and
  * memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
+/* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says: a
+ * number, or of an enum the word in files, such as "l2". Whether the whole means something is asked
+ * later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field or word. */
+MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
+                                            const char *value);
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
@@ -13190,6 +13195,22 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
   result = miras__check_file(&f, &meta, bytes, size);
   if (result == MIRAS_OK) miras__model_cook(d, meta.raw);
   return result;
+}
+
+MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
+                                            const char *value) {
+  uint64_t raw[MIRAS__FIELD_COUNT];
+  const miras_custom *custom;
+  int i;
+  if (!d || !field || !value) return MIRAS_ERR_ARGUMENT;
+  for (i = 0; i < MIRAS__FIELD_COUNT && strcmp(field, miras__keys[i].name) != 0; i++) {}
+  if (i == MIRAS__FIELD_COUNT) return MIRAS_ERR_ARGUMENT;
+  miras__model_raw(d, raw);
+  if (!miras__read_field(i, value, &raw[i])) return MIRAS_ERR_ARGUMENT;
+  custom = d->memory.custom;
+  miras__model_cook(d, raw);
+  d->memory.custom = custom;
+  return MIRAS_OK;
 }
 
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {

@@ -270,7 +270,7 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *out, *prompt, *svg;
+  const char *model, *out, *prompt, *svg, *set[16];
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
   int streams, horizon, reset;
@@ -283,7 +283,7 @@ typedef struct options {
 typedef struct option {
   const char *name;        /* without the dashes */
   const char *commands;    /* t(rain), g(enerate), e(val) */
-  char type;               /* i(nt), u(int64), r(eal), s(tring), f(lag) */
+  char type;               /* i(nt), u(int64), r(eal), s(tring), l(ist of 16 of them), f(lag) */
   void *value;
   double low, high;
   const char *help;
@@ -317,7 +317,7 @@ static void print_help(const option *table) {
       double x;
       if (!strchr(o->commands, part[i].letter)) continue;
       snprintf(left, sizeof left, "--%s%s", o->name,
-               o->type == 'f' ? "" : o->type == 's' ? " TEXT" : o->type == 'r' ? " X" : " N");
+               o->type == 'f' ? "" : strchr("sl", o->type) ? " TEXT" : o->type == 'r' ? " X" : " N");
       x = o->type == 'i'   ? *(int *)o->value
           : o->type == 'u' ? (double)*(uint64_t *)o->value
           : o->type == 'r' ? *(double *)o->value
@@ -329,7 +329,7 @@ static void print_help(const option *table) {
 }
 
 static void parse(options *o, const option *table, int argc, char **argv, char command, int files) {
-  int i, got = 0;
+  int i, got = 0, got_list;
   for (i = 2; i < argc; i++) {
     const option *p;
     const char *text = argv[i];
@@ -345,6 +345,13 @@ static void parse(options *o, const option *table, int argc, char **argv, char c
     if (p->type == 'f') { *(int *)p->value = 1; continue; }
     if (++i == argc) die(2, "%s needs a value behind it", text);
     if (p->type == 's') { *(const char **)p->value = argv[i]; continue; }
+    if (p->type == 'l') {
+      const char **list = (const char **)p->value;
+      for (got_list = 0; got_list < 15 && list[got_list]; got_list++) {}
+      if (list[got_list]) die(2, "%s: fifteen of them are enough", text);
+      list[got_list] = argv[i];
+      continue;
+    }
     errno = 0;
     if (p->type == 'u') {
       uint64_t u = strtoull(argv[i], &end, 10);
@@ -714,6 +721,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
   miras_kind kind = miras_kind_find(o->model);
   char why[256] = "";
+  int k;
   if (kind == MIRAS_KIND_COUNT) die(2, "--model is \"%s\"; lm models lists the names", o->model);
   if (o->dim % o->heads && !o->key_dim)
     die(2, "--dim is %d; without --key-dim it must be a multiple of --heads, %d", o->dim, o->heads);
@@ -740,6 +748,14 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.batch = o->batch;
   d.context = o->context;
   d.seed = o->seed;
+  for (k = 0; k < 16 && o->set[k]; k++) {
+    const char *equals = strchr(o->set[k], '=');
+    char field[64];
+    snprintf(field, sizeof field, "%.*s", equals ? (int)(equals - o->set[k]) : 0, o->set[k]);
+    if (!equals || miras_model_desc_set(&d, field, equals + 1) != MIRAS_OK)
+      die(2, "--set is \"%s\"; it must be FIELD=VALUE with a field and value of the model's "
+             "descriptor, such as memory.step=0.02 or memory.retention=l2", o->set[k]);
+  }
   if (o->parameters) {   /* the width of the MLP that comes nearest from below */
     double at[2];
     int i;
@@ -1163,6 +1179,7 @@ int main(int argc, char **argv) {
     {"reset", "t", 'i', NULL, 0, 1 << 30, "tokens after which a head starts anew; 0: never"},
     {"carry", "t", 'r', NULL, 0, 1, "how often a window goes on where its text stood"},
     {"streams", "t", 'i', NULL, 1, 1 << 16, "running texts to choose from, with --carry"},
+    {"set", "t", 'l', NULL, 0, 0, "FIELD=VALUE of the model's descriptor, such as memory.p=4"},
     {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
     {"batch", "t", 'i', NULL, 1, 65536, "windows of a step"},
     {"steps", "t", 'i', NULL, 1, INT_MAX, "steps to train"},
@@ -1196,7 +1213,7 @@ int main(int argc, char **argv) {
   value[n++] = &o.heads, value[n++] = &o.key_dim, value[n++] = &o.value_dim;
   value[n++] = &o.hidden, value[n++] = &o.parameters, value[n++] = &o.untied;
   value[n++] = &o.conv, value[n++] = &o.chunk, value[n++] = &o.step, value[n++] = &o.horizon;
-  value[n++] = &o.reset, value[n++] = &o.carry, value[n++] = &o.streams;
+  value[n++] = &o.reset, value[n++] = &o.carry, value[n++] = &o.streams, value[n++] = o.set;
   value[n++] = &o.context, value[n++] = &o.batch, value[n++] = &o.steps, value[n++] = &o.minutes;
   value[n++] = &o.lr, value[n++] = &o.warmup, value[n++] = &o.decay, value[n++] = &o.dropout;
   value[n++] = &o.val, value[n++] = &o.eval_every;
