@@ -1517,6 +1517,7 @@ typedef struct miras__block {
   float *l;                /* [R + 1, R] coefficients of rows                                    */
   float *c, *cv;           /* [R + 1] or [R + 1, features]; [R + 1, dv]                          */
   float *row;              /* [max(features, dv)]                                                */
+  float *f;                /* toward the initial memory: [weights] S_0 less that                 */
   /* backward only: cotangents, named after what they belong to */
   float *r;                /* [stack, dv] of what was read                                       */
   float *bu, *bt;          /* [R, dv]                                                            */
@@ -1563,6 +1564,7 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   k->c = miras__lay(base, &used, (rows + 1) * per);
   k->cv = miras__lay(base, &used, value * (rows + 1) * dv);
   k->row = miras__lay(base, &used, wide);
+  k->f = miras__lay(base, &used, p->d.toward ? p->weights : 0);
   if (!backward) return used;
   k->r = miras__lay(base, &used, stack * dv);
   k->bu = miras__lay(base, &used, rows * dv);
@@ -2521,8 +2523,8 @@ typedef struct miras__kernels {
                         float *dgain, float *dbias, float *dstate, float *scratch);
   void (*head_read)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
                     float *state, uint64_t position, const float *q, float *o, float *scratch);
-  void (*head_weights)(const miras__plan *p, float *w, float *state, uint64_t position,
-                       float *scratch);
+  void (*head_weights)(const miras__plan *p, const float *w0, float *w, float *state,
+                       uint64_t position, float *scratch);
   void (*rms_fwd)(float *y, size_t ldy, const float *x, size_t ldx, const float *gain, size_t rows,
                   size_t n);
   void (*rms_bwd)(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain, float *y,
@@ -5035,6 +5037,14 @@ static void MIRAS__FN(channel_bwd)(const miras__channels *c, const miras__channe
  * With a scalar alpha, c and L are numbers by recursion; with one per channel, room @44 carries the
  * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j in the same way.
  *
+ * toward = MIRAS_TOWARD_INITIAL: decays lead to the initial memory B (and z to B's z),
+ *   R_i = S_(i-1) or B + diag(alpha_i) (S_(i-1) - B)
+ *   S_i = B + diag(alpha_i) (S_(i-1) - B) diag(beta_i) + x_i u_i' [+ b_i t_i']
+ * so F_i = S_i - B obeys the recurrence above. A block works on F_0 = S_0 - B in the place of S_0,
+ * every row that reads adds its own product with B,
+ *   R_i' z_i = z_i B + (as above)     y_i = phi(q_i) B + (as above)     S_m = B + F_m
+ * and the state keeps S itself. Where B is all zeros F is S, and nothing more is done.
+ *
  * A block that is still open keeps its rows in the state, and each row's results are chains that do
  * not depend on how many rows are computed in one go: any split into calls gives the same bits. In
  * blocks of one token nothing stays open. */
@@ -5056,6 +5066,34 @@ static void MIRAS__FN(exact_decay)(const miras__plan *p, float *alpha, const flo
     if (p->d.order == MIRAS_DECAY_FIRST) v = V_MUL(a, v);
     V_STORE_N(alpha + i, V_SUB(a, v), n - i);
   }
+}
+
+/* B, where decays lead to it and it is anything but zeros; else NULL. */
+static const float *MIRAS__FN(exact_base)(const miras__plan *p, const float *w0) {
+  const size_t n = p->weights;
+  float lane[V_W];
+  size_t i = 0, r;
+  if (!p->d.toward) return NULL;
+  while (i < n) {
+    const size_t end = n - i < 512 ? n : i + 512;
+    vf any = V_ZERO();
+    for (; i < end; i += V_W) any = V_ADD(any, V_ABS(V_LOAD_N(w0 + i, end - i)));
+    V_STORE(lane, any);
+    for (r = 0; r < V_W; r++)
+      if (!(lane[r] <= 0)) return w0;
+  }
+  return NULL;
+}
+
+/* F = S - B in k->f; S itself where there is no B. */
+static const float *MIRAS__FN(exact_beyond)(const miras__plan *p, miras__block *k, const float *s,
+                                            const float *base) {
+  const size_t n = p->weights;
+  size_t i;
+  if (!base) return s;
+  for (i = 0; i < n; i += V_W)
+    V_STORE_N(k->f + i, V_SUB(V_LOAD_N(s + i, n - i), V_LOAD_N(base + i, n - i)), n - i);
+  return k->f;
 }
 
 /* Substitution over rows r0..r0+m-1, nv vectors of columns at once, tail > 0: one vector of that
@@ -5172,12 +5210,13 @@ static void MIRAS__FN(exact_columns)(float *to, size_t ld, const float *x, size_
     for (i = 0; i < n; i++) to[i * ld + j] = x[j * n + i];
 }
 
-/* Everything of m rows from row r0 of a block on; t is the call's token of the first. Leaves: in o
- * the rows and coefficients up to r0+m; k->x, eta, alpha; k->zq the rows that read (errors first,
- * then queries), k->ss what they read, with e_i of L2 in the error's place; k->den of queries. */
+/* Everything of m rows from row r0 of a block on; t is the call's token of the first. s0 is S_0, or
+ * F_0 and then base is B. Leaves: in o the rows and coefficients up to r0+m; k->x, eta, alpha; k->zq
+ * the rows that read (errors first, then queries), k->ss what they read, with e_i of L2 in the
+ * error's place; k->raw what queries read of s0 before a value gate; k->den of queries. */
 static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const miras__open *o,
-                                  const float *s0, const miras__head_io *io, size_t t, size_t r0,
-                                  size_t m) {
+                                  const float *s0, const float *base, const miras__head_io *io,
+                                  size_t t, size_t r0, size_t m) {
   const miras_desc *d = &p->d;
   const size_t n = p->features, dv = (size_t)d->value_dim, dk = (size_t)d->key_dim, N = k->ld;
   const size_t steps = (size_t)d->steps, reads = io->q ? m / steps : 0, nz = p->delta ? m : 0;
@@ -5274,6 +5313,13 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
       if (erase) MIRAS__FN(mul)(k->pb + i * N, k->l + at * N, k->kb + i * N, seen);
     }
   }
+  if (value) {
+    memcpy(k->raw, sq, reads * dv * sizeof *sq);
+    for (i = 0; i < reads; i++)
+      MIRAS__FN(mul)(sq + i * dv, k->cv + (i + 1) * steps * dv, sq + i * dv, dv);
+  }
+  if (base && rows)
+    MIRAS__FN(gemm)(MIRAS__ADD, k->ss, dv, k->zq, n, 1, base, dv, 1, rows, dv, n, -1, k->pack);
 
   /* the rows' own u, t */
   for (i = 0; i < m; i++) {
@@ -5303,9 +5349,6 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
     c.p = pq;
     c.ld_p = N;
     c.live = o->u;
-    memcpy(k->raw, sq, reads * dv * sizeof *sq);
-    for (i = 0; i < reads; i++)
-      MIRAS__FN(mul)(sq + i * dv, k->cv + (i + 1) * steps * dv, sq + i * dv, dv);
     MIRAS__FN(channel_mixes)(&c, reads ? sq : NULL, dv, r0, m);
   } else if (steps == 1 && reads) {
     MIRAS__FN(gemm)(MIRAS__ADD, sq, dv, pq, N, 1, o->u, dv, 1, reads, dv, so_far, (ptrdiff_t)r0,
@@ -5323,6 +5366,7 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
       const float *z0 = s0 + n * dv;
       float state = p->channels ? MIRAS__FN(dot)(k->zc + (nz + i) * n, z0, n)
                                 : k->c[(i + 1) * steps] * MIRAS__FN(dot)(q + i * n, z0, n);
+      if (base) state += MIRAS__FN(dot)(q + i * n, base + n * dv, n);
       k->den[i] = state + MIRAS__FN(dot)(pq + i * N, o->eta, r0 + (i + 1) * steps) + 1e-10f;
     }
 }
@@ -5339,7 +5383,8 @@ static void MIRAS__FN(exact_weights)(const miras__plan *p, miras__block *k, cons
   MIRAS__FN(mul)(to, o->l, to, rows);
 }
 
-/* out [dv] = x S of the state after `rows` rows of an open block; x is a row of features. */
+/* out [dv] = x S of the state after `rows` rows of an open block; x is a row of features. Given F_0
+ * for s0 it is x F, and what x reads of B is the caller's to add. */
 static void MIRAS__FN(exact_read)(const miras__plan *p, miras__block *k, const miras__open *o,
                                   const float *s0, size_t rows, const float *x, float *out) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
@@ -5435,19 +5480,32 @@ static void MIRAS__FN(exact_fold)(const miras__plan *p, miras__block *k, const m
   }
 }
 
+/* The same from F_0 in k->f where there is a B. */
+static void MIRAS__FN(exact_close)(const miras__plan *p, miras__block *k, const miras__open *o,
+                                   float *s, const float *base, size_t rows) {
+  const size_t n = p->weights;
+  size_t i;
+  MIRAS__FN(exact_fold)(p, k, o, base ? k->f : s, rows);
+  if (!base) return;
+  for (i = 0; i < n; i += V_W)
+    V_STORE_N(s + i, V_ADD(V_LOAD_N(base + i, n - i), V_LOAD_N(k->f + i, n - i)), n - i);
+}
+
 /* ---- one token at a time ----
  *
  * With blocks of one token and nothing unusual, one pass over the state per token is the least
  * traffic: the write of token t-1 is carried out while token t reads,
  *   S <- diag(alpha_t) (S + x_(t-1) u_(t-1)'),   a = R' x_t,   b = (diag(alpha_t) S_(t-1))' q_t,
  *   y_t = b + (x_t . q_t) u_t,
- * so each row of S is loaded and stored once. The pending pair is written when a call ends. */
+ * so each row of S is loaded and stored once. The pending pair is written when a call ends. Where
+ * decays lead to a B, (1 - alpha_t) B is added to what they leave; S is not taken apart. */
 
 /* The fused pass. xp, up: pending write (up NULL: none). alpha: features numbers or one (stride
- * 0). */
-static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *xp, const float *up,
-                                   const float *alpha, size_t alpha_stride, int decay_first,
-                                   const float *x, const float *q, size_t n, size_t dv) {
+ * 0). base: B or NULL; home, base != NULL, and decay_first are constants at every call. */
+MIRAS__INLINE void MIRAS__FN(linear_row)(int home, int decay_first, float *s, const float *base,
+                                         float *a, float *b, const float *xp, const float *up,
+                                         const float *alpha, size_t alpha_stride, const float *x,
+                                         const float *q, size_t n, size_t dv) {
   size_t i, j;
   for (j = 0; j < dv; j += V_W) {
     size_t rest = dv - j;
@@ -5458,6 +5516,8 @@ static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *xp
       if (up) v = V_FMA(V_SET1(xp[i]), u, v);
       if (!decay_first) va = V_FMA(V_SET1(x[i]), v, va);
       v = V_MUL(V_SET1(alpha[i * alpha_stride]), v);
+      if (home)
+        v = V_FMA(V_SET1(1 - alpha[i * alpha_stride]), V_LOAD_N(base + i * dv + j, rest), v);
       if (decay_first) va = V_FMA(V_SET1(x[i]), v, va);
       vb = V_FMA(V_SET1(q[i]), v, vb);
       V_STORE_N(row, v, rest);
@@ -5467,14 +5527,34 @@ static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *xp
   }
 }
 
+static void MIRAS__FN(linear_pass)(float *s, const float *base, float *a, float *b, const float *xp,
+                                   const float *up, const float *alpha, size_t alpha_stride,
+                                   int decay_first, const float *x, const float *q, size_t n,
+                                   size_t dv) {
+  switch ((base ? 2 : 0) + (decay_first ? 1 : 0)) {
+    case 0:
+      MIRAS__FN(linear_row)(0, 0, s, NULL, a, b, xp, up, alpha, alpha_stride, x, q, n, dv);
+      break;
+    case 1:
+      MIRAS__FN(linear_row)(0, 1, s, NULL, a, b, xp, up, alpha, alpha_stride, x, q, n, dv);
+      break;
+    case 2:
+      MIRAS__FN(linear_row)(1, 0, s, base, a, b, xp, up, alpha, alpha_stride, x, q, n, dv);
+      break;
+    default:
+      MIRAS__FN(linear_row)(1, 1, s, base, a, b, xp, up, alpha, alpha_stride, x, q, n, dv);
+      break;
+  }
+}
+
 /* s += x u' */
 static void MIRAS__FN(rank_one)(float *s, const float *x, const float *u, size_t n, size_t dv) {
   size_t i;
   for (i = 0; i < n; i++) MIRAS__FN(axpy)(s + i * dv, x[i], u, dv);
 }
 
-static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const miras__head_io *io,
-                                      float *tape, float *scratch) {
+static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *base, float *state,
+                                      const miras__head_io *io, float *tape, float *scratch) {
   size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, j, t;
   int decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
   int mapped = p->map != 0;
@@ -5499,7 +5579,7 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const 
       if (xp) MIRAS__FN(rank_one)(state, xp, u, n, dv), xp = NULL;
       memcpy(tape + t / (size_t)p->tape_tokens * p->tape_chunk, state, p->weights * sizeof *state);
     }
-    MIRAS__FN(linear_pass)(state, a, b, xp, xp ? u : NULL, io->keep + t * io->ld_keep,
+    MIRAS__FN(linear_pass)(state, base, a, b, xp, xp ? u : NULL, io->keep + t * io->ld_keep,
                            alpha_stride, decay_first, x, q, n, dv);
     if (io->surprise) io->surprise[t] = dot ? -MIRAS__FN(dot)(a, v, dv) : 0;
     for (j = 0; j < dv; j += V_W) {
@@ -5519,14 +5599,18 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const 
 /* ---- block by block ---- */
 
 /* The bias of token t at R, before it is written, where the rows do not compute that themselves.
- * Separate erase: 1/2 |v - S'k|^2. k->zq, k->ss: a row each. */
+ * Separate erase: 1/2 |v - S'k|^2. s0, base as for exact_rows. k->zq, k->ss: a row each. */
 static float MIRAS__FN(exact_surprise)(const miras__plan *p, miras__block *k, const miras__open *o,
-                                       const float *s0, const miras__head_io *io, size_t t,
-                                       size_t rows) {
+                                       const float *s0, const float *base,
+                                       const miras__head_io *io, size_t t, size_t rows) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
   const float *keep = io->keep + t * io->ld_keep, *v = io->v + t * io->ldv;
-  float *x = k->zq, *m = k->ss;
+  float *x = k->zq, *m = k->ss, home = 0;
   MIRAS__FN(feature_fwd)(p->map, x, io->k + t * io->ldk, (size_t)p->d.key_dim);
+  if (base && p->d.bias == MIRAS_DOT) {            /* what decay first leaves alone */
+    MIRAS__FN(gemm)(MIRAS__SET, m, dv, x, n, 1, base, dv, 1, 1, dv, n, -1, k->pack);
+    home = MIRAS__FN(dot)(m, v, dv);
+  }
   if (p->d.order == MIRAS_DECAY_FIRST) {
     if (p->d.keep_gate == MIRAS_GATE_CHANNEL) MIRAS__FN(mul)(x, keep, x, n);
     else MIRAS__FN(scale)(x, *keep, x, n);
@@ -5536,7 +5620,8 @@ static float MIRAS__FN(exact_surprise)(const miras__plan *p, miras__block *k, co
     }
   }
   MIRAS__FN(exact_read)(p, k, o, s0, rows, x, m);
-  if (p->d.bias == MIRAS_DOT) return -MIRAS__FN(dot)(m, v, dv);
+  if (p->d.bias == MIRAS_DOT) return -MIRAS__FN(dot)(m, v, dv) - home;
+  if (base) MIRAS__FN(gemm)(MIRAS__ADD, m, dv, x, n, 1, base, dv, 1, 1, dv, n, -1, k->pack);
   MIRAS__FN(axpy)(m, -1, v, dv);
   return 0.5f * MIRAS__FN(dot)(m, m, dv);
 }
@@ -5547,12 +5632,13 @@ static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, floa
   const size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, length = (size_t)io->length;
   const size_t dv = (size_t)p->d.value_dim, nz = p->delta ? 1 : 0;
   const int alone = io->surprise && (!p->delta || p->d.separate_erase);
+  const float *base = MIRAS__FN(exact_base)(p, w0), *s0 = NULL;
   miras__block work, *k = &work;
   miras__open o;
   size_t t = 0, i, m;
   if (position == 0 && length) memcpy(state, w0, p->weights * sizeof *state);
   if (p->fused) {
-    MIRAS__FN(linear_forward)(p, state, io, tape, scratch);
+    MIRAS__FN(linear_forward)(p, base, state, io, tape, scratch);
     return;
   }
   miras__block_layout(p, scratch, chunk * steps, 0, k);
@@ -5563,11 +5649,12 @@ static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, floa
     m = chunk - r0 < length - t ? chunk - r0 : length - t;
     if (tape && t % (size_t)p->tape_tokens == 0)
       memcpy(tape + t / (size_t)p->tape_tokens * p->tape_chunk, state, p->weights * sizeof *state);
+    if (!s0 || !r0) s0 = MIRAS__FN(exact_beyond)(p, k, state, base);
     if (alone) {
       m = 1;
-      io->surprise[t] = MIRAS__FN(exact_surprise)(p, k, &o, state, io, t, r0 * steps);
+      io->surprise[t] = MIRAS__FN(exact_surprise)(p, k, &o, s0, base, io, t, r0 * steps);
     }
-    MIRAS__FN(exact_rows)(p, k, &o, state, io, t, r0 * steps, m * steps);
+    MIRAS__FN(exact_rows)(p, k, &o, s0, base, io, t, r0 * steps, m * steps);
     for (i = 0; i < m; i++) {
       if (io->surprise && !alone) {
         const float *e = k->ss + i * steps * dv;
@@ -5580,7 +5667,7 @@ static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, floa
         else memcpy(y, from, dv * sizeof *y);
       }
     }
-    if (r0 + m == chunk) MIRAS__FN(exact_fold)(p, k, &o, state, chunk * steps);
+    if (r0 + m == chunk) MIRAS__FN(exact_close)(p, k, &o, state, base, chunk * steps);
   }
 }
 
@@ -5714,7 +5801,12 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
  *   S_0        b[z; q] = c (.) [r; dy] S_0',  bc = [z; q] (.) ([r; dy] S_0'),
  *              Z += (c (.) [z; q])' [r; dy]
  *   decays     balpha_i = c_(i-1) bc_i + sum_(j<i) L_(i-1)j bL_ij, and alpha_i bc_i, alpha_i bL_ij
- *              go to row i-1; with channels in room @44 */
+ *              go to row i-1; with channels in room @44
+ *   toward B   all of this with F_0 for S_0. Z passes S_m = B + F_m and F_0 = S_0 - B unchanged; with
+ *              Z_m, Z_0 for it at the block's end and start, and dy as before a value gate,
+ *              bB += Z_m - Z_0 + [z; q]' [r; dy],  b[z; q] += [r; dy] B'
+ * The differences of a call's blocks add up to the last Z less the first, and the first comes back
+ * at position 0, where S_0 = B. */
 static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, const float *tape,
                                       uint64_t position, const miras__head_io *io, const float *dy, size_t lddy,
                                       const miras__head_grads *g, float *dw0, float *dstate,
@@ -5725,6 +5817,7 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
   const size_t after = d->order == MIRAS_DECAY_FIRST, length = (size_t)io->length;
   const int erase = d->separate_erase, value = d->value_gate != MIRAS_GATE_CONSTANT;
   const int norm = d->normalise;
+  const float *base = MIRAS__FN(exact_base)(p, w0);
   size_t block, blocks = (length + per - 1) / per, N, i, j;
   miras__block work, *k = &work;
   const miras__open *o = &k->open;
@@ -5735,14 +5828,16 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
   Z = k->bs;
   if (dstate) memcpy(Z, dstate, p->weights * sizeof *Z);
   else memset(Z, 0, p->weights * sizeof *Z);
+  if (d->toward && dstate) MIRAS__FN(add)(dw0, Z, p->weights);
   for (block = blocks; block-- > 0; live = 1) {
     const size_t t = block * per, m = (length - t < per ? length - t : per) * steps;
     const size_t reads = m / steps, nz = p->delta ? m : 0, rows = nz + reads;
-    const float *s0 = tape + block * p->tape_chunk, *q = k->zq + nz * n, *z0 = s0 + n * dv;
+    const float *s0 = MIRAS__FN(exact_beyond)(p, k, tape + block * p->tape_chunk, base);
+    const float *q = k->zq + nz * n, *z0 = s0 + n * dv;
     float *r = k->r, *Y = r + nz * dv, *pq = k->p + nz * N, *pqb = k->pb + nz * N;
     float *bq = k->bz + nz * n, *bmq = k->bm + nz * N, *zc = Z + n * dv;
     float *bl = !p->channels && g->keep ? k->bl : NULL;
-    MIRAS__FN(exact_rows)(p, k, o, s0, io, t, 0, m);
+    MIRAS__FN(exact_rows)(p, k, o, s0, base, io, t, 0, m);
     memset(k->bx, 0, m * n * sizeof *Z);
     if (erase) memset(k->bxb, 0, m * n * sizeof *Z);
     memset(k->bstep, 0, m * sizeof *Z);
@@ -5848,6 +5943,17 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
     MIRAS__FN(gemm)(MIRAS__ADD, Z, dv, k->zc, 1, n, r, dv, 1, n, dv, rows, -1, k->pack);
     if (norm)
       for (i = 0; i < reads; i++) MIRAS__FN(axpy)(zc, k->bden[i], k->zc + (nz + i) * n, n);
+    if (d->toward) {
+      const float *br = value ? dy + t * lddy : r;
+      const size_t ldr = value ? lddy : dv;
+      MIRAS__FN(gemm)(MIRAS__ADD, dw0, dv, k->zq, 1, n, br, ldr, 1, n, dv, rows, -1, k->pack);
+      if (base)
+        MIRAS__FN(gemm)(MIRAS__ADD, k->bz, n, br, ldr, 1, base, 1, dv, rows, n, dv, -1, k->pack);
+      for (i = 0; norm && i < reads; i++) {
+        MIRAS__FN(axpy)(dw0 + n * dv, k->bden[i], q + i * n, n);
+        if (base) MIRAS__FN(axpy)(bq + i * n, k->bden[i], base + n * dv, n);
+      }
+    }
 
     if (p->channels) {
       miras__channels c;
@@ -5909,8 +6015,9 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
         MIRAS__FN(feature_bwd)(p->map, g->q + (t + j) * g->ldq, bq + j * n,
                                io->q + (t + j) * io->ldq, q + j * n, dk);
   }
+  if (position && d->toward) MIRAS__FN(axpy)(dw0, -1, Z, p->weights);
   if (position == 0) {
-    MIRAS__FN(add)(dw0, Z, p->weights);
+    if (!d->toward) MIRAS__FN(add)(dw0, Z, p->weights);
     memset(Z, 0, p->weights * sizeof *Z);
   }
   if (dstate) memcpy(dstate, Z, p->weights * sizeof *Z);
@@ -5919,22 +6026,29 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
 /* One read between tokens. */
 static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, float *state,
                                      uint64_t position, const float *q, float *o, float *scratch) {
-  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, i;
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, n = p->features;
+  size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, rows, i;
+  const float *base, *s0;
   miras__block work, *k = &work;
   miras__open open;
   if (p->fused) {
     MIRAS__FN(feature_fwd)(p->map, scratch, q, dk);
     memset(o, 0, dv * sizeof *o);   /* the chains of gemm, which would want room to pack */
-    for (i = 0; i < p->features; i++)
+    for (i = 0; i < n; i++)
       MIRAS__FN(axpy)(o, scratch[i], (position ? state : w0) + i * dv, dv);
     return;
   }
   miras__block_layout(p, scratch, chunk * steps, 0, k);
   miras__open_layout(p, state + p->at_open, chunk > 1 ? chunk * steps : 0, &open);
+  rows = (size_t)(position % (uint64_t)chunk) * steps;
+  base = rows ? MIRAS__FN(exact_base)(p, w0) : NULL;  /* without open rows S says it all */
   MIRAS__FN(feature_fwd)(p->map, k->zq, q, dk);
-  MIRAS__FN(exact_read)(p, k, &open, position ? state : w0,
-                        (size_t)(position % (uint64_t)chunk) * steps, k->zq, o);
+  s0 = MIRAS__FN(exact_beyond)(p, k, position ? state : w0, base);
+  MIRAS__FN(exact_read)(p, k, &open, s0, rows, k->zq, o);
+  if (base) {
+    MIRAS__FN(gemm)(MIRAS__ADD, o, dv, k->zq, n, 1, base, dv, 1, 1, dv, n, -1, k->pack);
+    if (p->d.normalise) k->den[0] += MIRAS__FN(dot)(k->zq, base + n * dv, n);
+  }
   if (p->d.normalise) MIRAS__FN(scale)(o, 1 / k->den[0], o, dv);
 }
 
@@ -7727,17 +7841,20 @@ static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const fl
   }
 }
 /* w [weights] of the exact engine: what head_read would see at a position past 0. */
-static void MIRAS__FN(head_weights)(const miras__plan *p, float *w, float *state,
+static void MIRAS__FN(head_weights)(const miras__plan *p, const float *w0, float *w, float *state,
                                     uint64_t position, float *scratch) {
   size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps;
   size_t rows = (size_t)(position % (uint64_t)chunk) * steps;
+  const float *base;
   miras__block work;
   miras__open open;
   memcpy(w, state, p->weights * sizeof *w);
   if (!rows) return;
   miras__block_layout(p, scratch, chunk * steps, 0, &work);
   miras__open_layout(p, state + p->at_open, chunk * steps, &open);
-  MIRAS__FN(exact_fold)(p, &work, &open, w, rows);
+  base = MIRAS__FN(exact_base)(p, w0);
+  (void)MIRAS__FN(exact_beyond)(p, &work, state, base);
+  MIRAS__FN(exact_close)(p, &work, &open, w, base, rows);
 }
 
 /* @65 LAYER KERNELS ------------------------------------------------------- needs 20 21 22 23 -- */
@@ -9101,7 +9218,8 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
           w = m->spare;
         }
       } else if (m->plan.engine == MIRAS__RUN_EXACT && m->plan.d.chunk > 1) {
-        kernels->head_weights(&m->plan, m->spare, head, miras__position(state), m->scratch);
+        kernels->head_weights(&m->plan, m->params + h * m->plan.weights, m->spare, head,
+                              miras__position(state), m->scratch);
         w = m->spare;
       }
       total += (double)kernels->dot(w, w, count);
