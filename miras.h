@@ -1317,6 +1317,8 @@ typedef struct miras__plan {
   int engine;              /* which of the above runs a head                                     */
   int delta;               /* exact: the write depends on an error                               */
   int channels;            /* exact: decays are one number per feature                           */
+  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k))                     */
+  size_t rates;            /* exact: steps of a row, 1 or value_dim                              */
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
   int map;                 /* what keys and queries go through (room @26)                        */
@@ -1509,7 +1511,7 @@ typedef struct miras__block {
   float *x, *xb;           /* [R, features] phi(k), replace                                      */
   float *alpha;            /* [R] or [R, features]                                               */
   float *beta, *u, *raw;   /* value gate: [R, dv] gates, rows u, answers of S_0 before cv        */
-  float *eta, *den;        /* [R] steps in use, normalisers                                      */
+  float *eta, *den;        /* [R, rates] steps in use; [R] normalisers                           */
   float *zq, *zc;          /* [stack, features] rows that read; times what is left of S_0        */
   float *ss;               /* [stack, dv] what they read                                         */
   float *kx, *kb;          /* [stack, R] products with x, xb                                     */
@@ -1527,7 +1529,7 @@ typedef struct miras__block {
   float *bm, *bmb;         /* [stack, R] of p, pb                                                */
   float *bl, *bc, *bcv;    /* as l, c, cv                                                        */
   float *ba, *bb;          /* [R, features], [R, dv] of alpha and beta per channel               */
-  float *bstep, *bden;     /* [R]                                                                */
+  float *bstep, *bden;     /* as eta, den                                                        */
   float *history;          /* [16 R]                                                             */
   float *bs;               /* [weights] of the state                                             */
 } miras__block;
@@ -1551,7 +1553,7 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   k->beta = miras__lay(base, &used, value * rows * dv);
   k->u = miras__lay(base, &used, value * rows * dv);
   k->raw = miras__lay(base, &used, value * rows * dv);
-  k->eta = miras__lay(base, &used, rows);
+  k->eta = miras__lay(base, &used, rows * p->rates);
   k->den = miras__lay(base, &used, rows);
   k->zq = miras__lay(base, &used, room * n);
   k->zc = miras__lay(base, &used, (room > ld ? room : ld) * n);
@@ -1581,7 +1583,7 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   k->bcv = miras__lay(base, &used, value * (rows + 1) * dv);
   k->ba = miras__lay(base, &used, p->channels ? rows * n : 0);
   k->bb = miras__lay(base, &used, value * rows * dv);
-  k->bstep = miras__lay(base, &used, rows);
+  k->bstep = miras__lay(base, &used, rows * p->rates);
   k->bden = miras__lay(base, &used, rows);
   k->history = miras__lay(base, &used, p->channels || value ? 16 * rows : 0);
   k->bs = miras__lay(base, &used, p->weights);
@@ -2276,6 +2278,8 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   exact = p->engine == MIRAS__RUN_EXACT;
   p->delta = exact && d->bias == MIRAS_L2 && !d->diagonal;
   p->channels = exact && (d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal);
+  p->implicit = exact && (d->algorithm == MIRAS_IMPLICIT || d->bounded_step);
+  p->rates = exact && d->step_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
   p->fused = exact && d->chunk == 1 && d->steps == 1 && !d->separate_erase && !d->diagonal &&
              !d->normalise && d->value_gate == MIRAS_GATE_CONSTANT;
   p->features = (size_t)miras__features(d);
@@ -5022,11 +5026,13 @@ static void MIRAS__FN(channel_bwd)(const miras__channels *c, const miras__channe
  *   R_i = S_(i-1) (error first) or diag(alpha_i) S_(i-1) (decay first)
  *   S_i = diag(alpha_i) S_(i-1) diag(bstepi) + x_i u_i' [+ b_i t_i']        y_i = S_i' phi(q_i)
  *   dot product      u_i = eta_i v_i
- *   L2               u_i = eta_i e_i,  e_i = v_i - R_i' x_i;  implicit: eta <- eta/(1 + eta x.x)
+ *   L2               u_i = eta_i e_i,  e_i = v_i - R_i' x_i
+ *   implicit         the same with D_i = eta_i/(1 + eta_i x_i.x_i) for eta_i; so is a bounded step
  *   separate erase   u_i = eta_i v_i,  t_i = R_i' a_i
- *   diagonal         u_i = eta_i v_i,  alpha_i -= eta_i x_i^2 [decay first: alpha_i eta_i x_i^2]
+ *   diagonal         u_i = D_i v_i,  alpha_i -= D_i x_i^2 [decay first: alpha_i D_i x_i^2]
  *   normalise        z_i = alpha_i z_(i-1) + eta_i x_i is one more column; y_i /= z_i . phi(q_i)
- * beta is 1 except with a value gate. How many rows are worked on together is only a schedule: with
+ * beta is 1 except with a value gate. eta may be one number per entry of the value: eta_i (.) v_i,
+ * and D_i of each by itself. How many rows are worked on together is only a schedule: with
  * S_0 the state at the block's start, c_i = prod_(s<=i) alpha_s and L_ij = prod_(j<s<=i) alpha_s,
  *   S_i = diag(c_i) S_0 + sum_(j<=i) (L_ij x_j) u_j' [+ (L_ij b_j) t_j']
  * so with z_i the row that reads the error (x_i or a_i), E_ij, ce_i = L_ij, c_i at decay first and
@@ -5068,6 +5074,28 @@ static void MIRAS__FN(exact_decay)(const miras__plan *p, float *alpha, const flo
   }
 }
 
+/* Steps in use of one row, from the gate's and x.x. */
+static void MIRAS__FN(exact_step)(const miras__plan *p, float *eta, const float *rate, float xx) {
+  size_t i;
+  if (p->rates == 1) {
+    *eta = p->implicit ? *rate / (1 + *rate * xx) : *rate;
+    return;
+  }
+  for (i = 0; i < p->rates; i += V_W) {
+    vf r = V_LOAD_N(rate + i, p->rates - i);
+    if (p->implicit) r = V_DIV(r, V_ADD(V_SET1(1.0f), V_MUL(r, V_SET1(xx))));
+    V_STORE_N(eta + i, r, p->rates - i);
+  }
+}
+
+/* to = eta (.) v */
+static void MIRAS__FN(exact_times)(const miras__plan *p, float *to, const float *eta,
+                                   const float *v) {
+  const size_t dv = (size_t)p->d.value_dim;
+  if (p->rates > 1) MIRAS__FN(mul)(to, eta, v, dv);
+  else MIRAS__FN(scale)(to, *eta, v, dv);
+}
+
 /* B, where decays lead to it and it is anything but zeros; else NULL. */
 static const float *MIRAS__FN(exact_base)(const miras__plan *p, const float *w0) {
   const size_t n = p->weights;
@@ -5097,15 +5125,15 @@ static const float *MIRAS__FN(exact_beyond)(const miras__plan *p, miras__block *
 }
 
 /* Substitution over rows r0..r0+m-1, nv vectors of columns at once, tail > 0: one vector of that
- * many. h, eta: rows relative to r0; u, w: all rows of the block.
- *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i h_i
+ * many. h, eta: rows relative to r0, eta of one number or of rates; u, w: all rows of the block.
+ *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i (.) h_i
  *   else     u_i = h_i + sum_(j<i) W_ij w_j + sum_(j<i) A_ij u_j */
 MIRAS__INLINE void MIRAS__FN(exact_strip)(size_t nv, size_t tail, float *h, float *u,
                                           const float *w, size_t dv, const float *a,
-                                          const float *aw, size_t lda, const float *eta, size_t r0,
-                                          size_t m) {
+                                          const float *aw, size_t lda, const float *eta,
+                                          size_t rates, size_t r0, size_t m) {
   size_t i, j, r;
-  for (i = 0; i < m; i++, h += dv, a += lda) {
+  for (i = 0; i < m; i++, h += dv, a += lda, eta += rates) {
     const float *uj = u, *wj = w;
     float *to = u + (r0 + i) * dv;
     vf acc[4];
@@ -5134,7 +5162,8 @@ MIRAS__INLINE void MIRAS__FN(exact_strip)(size_t nv, size_t tail, float *h, floa
       if (!w) {
         if (tail) V_STORE_N(h, x, tail);
         else V_STORE(h + r * V_W, x);
-        x = V_MUL(V_SET1(eta[i]), x);
+        if (rates == 1) x = V_MUL(V_SET1(*eta), x);
+        else x = V_MUL(tail ? V_LOAD_N(eta, tail) : V_LOAD(eta + r * V_W), x);
       }
       if (tail) V_STORE_N(to, x, tail);
       else V_STORE(to + r * V_W, x);
@@ -5143,22 +5172,26 @@ MIRAS__INLINE void MIRAS__FN(exact_strip)(size_t nv, size_t tail, float *h, floa
 }
 
 static void MIRAS__FN(exact_solve)(float *h, float *u, const float *w, size_t dv, const float *a,
-                                   const float *aw, size_t lda, const float *eta, size_t r0,
-                                   size_t m) {
+                                   const float *aw, size_t lda, const float *eta, size_t rates,
+                                   size_t r0, size_t m) {
+  const size_t across = rates > 1 ? 1 : 0;   /* eta moves along with the columns */
   size_t x = 0;
   for (; x + 4 * V_W <= dv; x += 4 * V_W)
-    MIRAS__FN(exact_strip)(4, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+    MIRAS__FN(exact_strip)(4, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta + across * x,
+                           rates, r0, m);
   for (; x + V_W <= dv; x += V_W)
-    MIRAS__FN(exact_strip)(1, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+    MIRAS__FN(exact_strip)(1, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta + across * x,
+                           rates, r0, m);
   if (x < dv)
-    MIRAS__FN(exact_strip)(1, dv - x, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+    MIRAS__FN(exact_strip)(1, dv - x, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda,
+                           eta + across * x, rates, r0, m);
 }
 
 /* Its transpose over a whole block of m rows, from the last: bu_j += sum_(i>j) A_ij r_i and
- * r_j = -eta_j bu_j, or bu_j for eta NULL: the cotangent of R_j' z_j. */
+ * r_j = -eta_j (.) bu_j, or bu_j for eta NULL: the cotangent of R_j' z_j. */
 MIRAS__INLINE void MIRAS__FN(exact_strip_bwd)(size_t nv, size_t tail, float *bu, float *r,
                                               size_t dv, const float *a, size_t lda,
-                                              const float *eta, size_t m) {
+                                              const float *eta, size_t rates, size_t m) {
   size_t i, j, v;
   for (j = m; j-- > 0;) {
     float *at = bu + j * dv, *to = r + j * dv;
@@ -5174,7 +5207,13 @@ MIRAS__INLINE void MIRAS__FN(exact_strip_bwd)(size_t nv, size_t tail, float *bu,
     }
     MIRAS__UNROLL
     for (v = 0; v < nv; v++) {
-      const vf x = eta ? V_MUL(V_SET1(-eta[j]), acc[v]) : acc[v];
+      vf x = acc[v];
+      if (eta && rates == 1) {
+        x = V_MUL(V_SET1(-eta[j]), x);
+      } else if (eta) {
+        const float *step = eta + j * rates;
+        x = V_MUL(V_NEG(tail ? V_LOAD_N(step, tail) : V_LOAD(step + v * V_W)), x);
+      }
       if (tail) {
         V_STORE_N(at, acc[v], tail);
         V_STORE_N(to, x, tail);
@@ -5187,13 +5226,18 @@ MIRAS__INLINE void MIRAS__FN(exact_strip_bwd)(size_t nv, size_t tail, float *bu,
 }
 
 static void MIRAS__FN(exact_solve_bwd)(float *bu, float *r, size_t dv, const float *a, size_t lda,
-                                       const float *eta, size_t m) {
+                                       const float *eta, size_t rates, size_t m) {
+  const size_t across = rates > 1 ? 1 : 0;
   size_t x = 0;
-  for (; x + 4 * V_W <= dv; x += 4 * V_W)
-    MIRAS__FN(exact_strip_bwd)(4, 0, bu + x, r + x, dv, a, lda, eta, m);
-  for (; x + V_W <= dv; x += V_W)
-    MIRAS__FN(exact_strip_bwd)(1, 0, bu + x, r + x, dv, a, lda, eta, m);
-  if (x < dv) MIRAS__FN(exact_strip_bwd)(1, dv - x, bu + x, r + x, dv, a, lda, eta, m);
+  for (; x < dv; x += dv - x >= 4 * V_W ? 4 * V_W : V_W) {
+    const float *step = eta ? eta + across * x : NULL;
+    if (dv - x >= 4 * V_W)
+      MIRAS__FN(exact_strip_bwd)(4, 0, bu + x, r + x, dv, a, lda, step, rates, m);
+    else if (dv - x >= V_W)
+      MIRAS__FN(exact_strip_bwd)(1, 0, bu + x, r + x, dv, a, lda, step, rates, m);
+    else
+      MIRAS__FN(exact_strip_bwd)(1, dv - x, bu + x, r + x, dv, a, lda, step, rates, m);
+  }
 }
 
 /* to [n, ld] <- the m rows of x [m, n] as columns */
@@ -5221,24 +5265,25 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
   const size_t n = p->features, dv = (size_t)d->value_dim, dk = (size_t)d->key_dim, N = k->ld;
   const size_t steps = (size_t)d->steps, reads = io->q ? m / steps : 0, nz = p->delta ? m : 0;
   const size_t after = d->order == MIRAS_DECAY_FIRST, rows = nz + reads, so_far = r0 + m;
+  const size_t rates = p->rates;
   const int erase = d->separate_erase, value = d->value_gate != MIRAS_GATE_CONSTANT;
   float *q = k->zq + nz * n, *sq = k->ss + nz * dv, *pq = k->p + nz * N, *pqb = k->pb + nz * N;
   size_t i, j;
   for (i = 0; i < m; i++) {
     const size_t token = t + i / steps, s = i % steps;
-    float *x = k->x + i * n, rate = io->step[token * io->ld_step + (io->ld_step ? s : 0)];
+    const float *rate = io->step + token * io->ld_step + (io->ld_step ? s * rates : 0);
+    float *x = k->x + i * n, *eta = k->eta + i * rates;
     MIRAS__FN(feature_fwd)(p->map, x, io->k + token * io->ldk + s * dk, dk);
-    if (d->algorithm == MIRAS_IMPLICIT) rate = rate / (1 + rate * MIRAS__FN(dot)(x, x, n));
-    k->eta[i] = rate;
+    MIRAS__FN(exact_step)(p, eta, rate, p->implicit ? MIRAS__FN(dot)(x, x, n) : 0);
     MIRAS__FN(exact_decay)(p, k->alpha + i * (p->channels ? n : 1),
-                           s ? NULL : io->keep + token * io->ld_keep, x, rate);
+                           s ? NULL : io->keep + token * io->ld_keep, x, *eta);
     if (nz) memcpy(k->zq + i * n, erase ? io->erase + token * io->ld_erase : x, n * sizeof *x);
     if (erase)
       memcpy(k->xb + i * n, io->replace + token * io->ld_replace, n * sizeof *x);
     if (value && s) MIRAS__FN(fill)(k->beta + i * dv, 1, dv);
     if (value && !s)
       memcpy(k->beta + i * dv, io->value_keep + token * io->ld_value_keep, dv * sizeof *x);
-    if (d->normalise) o->eta[r0 + i] = rate;
+    if (d->normalise) o->eta[r0 + i] = *eta;
   }
   for (i = 0; i < reads; i++)
     MIRAS__FN(feature_fwd)(p->map, q + i * n, io->q + (t + i) * io->ldq, dk);
@@ -5326,7 +5371,7 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
     const float *v = io->v + (t + i / steps) * io->ldv + i % steps * dv;
     float *u = value ? k->u + i * dv : o->u + (r0 + i) * dv;
     if (erase || !p->delta) {
-      MIRAS__FN(scale)(u, k->eta[i], v, dv);
+      MIRAS__FN(exact_times)(p, u, k->eta + i * rates, v);
     } else {
       float *e = k->ss + i * dv;
       for (j = 0; j < dv; j += V_W)
@@ -5334,9 +5379,9 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
     }
   }
   if (erase)
-    MIRAS__FN(exact_solve)(k->ss, o->t, o->u, dv, k->pb, k->p, N, NULL, r0, m);
+    MIRAS__FN(exact_solve)(k->ss, o->t, o->u, dv, k->pb, k->p, N, k->eta, rates, r0, m);
   else if (p->delta)
-    MIRAS__FN(exact_solve)(k->ss, o->u, NULL, dv, k->p, NULL, N, k->eta, r0, m);
+    MIRAS__FN(exact_solve)(k->ss, o->u, NULL, dv, k->p, NULL, N, k->eta, rates, r0, m);
 
   /* answers */
   if (value) {
@@ -5564,7 +5609,8 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *base, f
   for (t = 0; t < (size_t)io->length; t++) {
     const float *x = io->k + t * io->ldk, *v = io->v + t * io->ldv;
     const float *q = io->q ? io->q + t * io->ldq : x;
-    float eta = io->step[t * io->ld_step], xq;
+    const float *rate = io->step + t * io->ld_step;
+    float eta = *rate, xx = 0, xq;
     float *y = io->q ? io->y + t * io->ldy : NULL;
     if (mapped) {
       float *fx = rows + t % 2 * miras__pad(n), *fq = rows + 2 * miras__pad(n);
@@ -5574,7 +5620,10 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *base, f
       q = fq;
     }
     xq = MIRAS__FN(dot)(x, q, n);
-    if (p->d.algorithm == MIRAS_IMPLICIT) eta = eta / (1 + eta * MIRAS__FN(dot)(x, x, n));
+    if (p->implicit) {
+      xx = MIRAS__FN(dot)(x, x, n);
+      eta = eta / (1 + eta * xx);
+    }
     if (tape && t % (size_t)p->tape_tokens == 0) {
       if (xp) MIRAS__FN(rank_one)(state, xp, u, n, dv), xp = NULL;
       memcpy(tape + t / (size_t)p->tape_tokens * p->tape_chunk, state, p->weights * sizeof *state);
@@ -5586,7 +5635,13 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *base, f
       vf e = V_LOAD_N(v + j, dv - j), w;
       if (!dot) e = V_SUB(e, V_LOAD_N(a + j, dv - j));
       V_STORE_N(a + j, e, dv - j);
-      w = V_MUL(V_SET1(eta), e);
+      if (p->rates == 1) {
+        w = V_MUL(V_SET1(eta), e);
+      } else {
+        vf step = V_LOAD_N(rate + j, dv - j);
+        if (p->implicit) step = V_DIV(step, V_ADD(V_SET1(1.0f), V_MUL(step, V_SET1(xx))));
+        w = V_MUL(step, e);
+      }
       V_STORE_N(u + j, w, dv - j);
       if (y) V_STORE_N(y + j, V_FMA(V_SET1(xq), w, V_LOAD_N(b + j, dv - j)), dv - j);
     }
@@ -5750,8 +5805,8 @@ static void MIRAS__FN(exact_fold_bwd)(const miras__plan *p, miras__block *k, con
  * (k->bstep) and, with channels, of its decays (k->ba); diagonal, with w = keep at decay first and
  * 1 otherwise:
  *   bx -= 2 eta w ba (.) x,  beta -= sum w ba x^2,  bkeep = ba, at decay first ba (1 - eta x^2)
- * and then implicit, with D = eta/(1 + eta x.x) in use for eta:
- *   bx -= 2 D^2 bD x,  beta = bD (D/eta)^2 */
+ * and then implicit, with D = eta/(1 + eta x.x) in use for eta (sum over a row's steps):
+ *   bx -= 2 (sum D^2 bD) x,  beta = bD (D/eta)^2 = bD/(1 + eta x.x)^2 */
 static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
                                      const miras__head_io *io, const miras__head_grads *g,
                                      size_t t, size_t i) {
@@ -5760,26 +5815,33 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
   const size_t token = t + i / steps, s = i % steps;
   const int after = d->order == MIRAS_DECAY_FIRST, vector = d->keep_gate == MIRAS_GATE_CHANNEL;
   const float *x = k->x + i * n, *keep = s ? NULL : io->keep + token * io->ld_keep;
-  float *bx = k->bx + i * n, *ba = k->ba + i * n, eta = k->eta[i], *w = k->row;
+  const float *eta = k->eta + i * p->rates;
+  float *bx = k->bx + i * n, *ba = k->ba + i * n, *bstep = k->bstep + i * p->rates, *w = k->row;
+  size_t j;
   if (d->diagonal) {
     MIRAS__FN(mul)(w, ba, x, n);
     if (after && keep && vector) MIRAS__FN(mul)(w, w, keep, n);
     if (after && keep && !vector) MIRAS__FN(scale)(w, *keep, w, n);
-    k->bstep[i] -= MIRAS__FN(dot)(w, x, n);
-    MIRAS__FN(axpy)(bx, -2 * eta, w, n);
+    *bstep -= MIRAS__FN(dot)(w, x, n);
+    MIRAS__FN(axpy)(bx, -2 * *eta, w, n);
     if (after) {
       MIRAS__FN(mul)(w, ba, x, n);
       MIRAS__FN(mul)(w, w, x, n);
-      MIRAS__FN(axpy)(ba, -eta, w, n);
+      MIRAS__FN(axpy)(ba, -*eta, w, n);
     }
   }
-  if (d->algorithm == MIRAS_IMPLICIT) {
-    float rate = io->step[token * io->ld_step + (io->ld_step ? s : 0)];
-    float part = 1 / (1 + rate * MIRAS__FN(dot)(x, x, n));
-    MIRAS__FN(axpy)(bx, -2 * eta * eta * k->bstep[i], x, n);
-    k->bstep[i] *= part * part;
+  if (p->implicit) {
+    const float *rate = io->step + token * io->ld_step + (io->ld_step ? s * p->rates : 0);
+    float xx = MIRAS__FN(dot)(x, x, n), sum = 0;
+    for (j = 0; j < p->rates; j++) {
+      float part = 1 / (1 + rate[j] * xx);
+      sum += eta[j] * eta[j] * bstep[j];
+      bstep[j] *= part * part;
+    }
+    MIRAS__FN(axpy)(bx, -2 * sum, x, n);
   }
-  if (g->step) g->step[token * g->ld_step + s] = k->bstep[i];
+  if (g->step)
+    memcpy(g->step + token * g->ld_step + s * p->rates, bstep, p->rates * sizeof *bstep);
   if (g->k)
     MIRAS__FN(feature_bwd)(p->map, g->k + token * g->ldk + s * dk, bx,
                            io->k + token * io->ldk + s * dk, x, dk);
@@ -5796,7 +5858,7 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
  *   answers    bu += P' dy [bt += Pb' dy];  normalise: dy <- dy/den, bden = -y . dy
  *   solve      L2: bu_j += sum_(i>j) A_ij r_i, r_i = -eta_i bu_i;   separate erase: the same over t
  *              with r_i = bt_i, then bu += A' r
- *   pair       L2: beta = bu . e, else bu . v;  bv = eta bu
+ *   pair       L2: beta = bu . e, else bu . v (per channel: not summed);  bv = eta (.) bu
  *   scores     bM = [r; dy] [u]' (lower)
  *   S_0        b[z; q] = c (.) [r; dy] S_0',  bc = [z; q] (.) ([r; dy] S_0'),
  *              Z += (c (.) [z; q])' [r; dy]
@@ -5817,6 +5879,7 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
   const size_t after = d->order == MIRAS_DECAY_FIRST, length = (size_t)io->length;
   const int erase = d->separate_erase, value = d->value_gate != MIRAS_GATE_CONSTANT;
   const int norm = d->normalise;
+  const size_t rates = p->rates;
   const float *base = MIRAS__FN(exact_base)(p, w0);
   size_t block, blocks = (length + per - 1) / per, N, i, j;
   miras__block work, *k = &work;
@@ -5840,7 +5903,7 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
     MIRAS__FN(exact_rows)(p, k, o, s0, base, io, t, 0, m);
     memset(k->bx, 0, m * n * sizeof *Z);
     if (erase) memset(k->bxb, 0, m * n * sizeof *Z);
-    memset(k->bstep, 0, m * sizeof *Z);
+    memset(k->bstep, 0, m * rates * sizeof *Z);
     memset(k->bc, 0, (m + 1) * (p->channels ? n : 1) * sizeof *Z);
     if (p->channels) memset(k->ba, 0, m * n * sizeof *Z);
     if (bl) memset(bl, 0, (m + 1) * N * sizeof *Z);
@@ -5905,17 +5968,19 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
     }
 
     if (erase) {
-      MIRAS__FN(exact_solve_bwd)(k->bt, r, dv, k->pb, N, NULL, m);
+      MIRAS__FN(exact_solve_bwd)(k->bt, r, dv, k->pb, N, NULL, 1, m);
       for (i = 0; i < m; i++) memset(k->p + i * N + i, 0, (m - i) * sizeof *pq);
       MIRAS__FN(gemm)(MIRAS__ADD, k->bu, dv, k->p, 1, N, r, dv, 1, m, dv, m, -1, k->pack);
     } else if (p->delta) {
-      MIRAS__FN(exact_solve_bwd)(k->bu, r, dv, k->p, N, k->eta, m);
+      MIRAS__FN(exact_solve_bwd)(k->bu, r, dv, k->p, N, k->eta, rates, m);
     }
     for (i = 0; i < m; i++) {
       const size_t token = t + i / steps, at = i % steps * dv;
       const float *along = nz && !erase ? k->ss + i * dv : io->v + token * io->ldv + at;
-      k->bstep[i] += MIRAS__FN(dot)(k->bu + i * dv, along, dv);
-      if (g->v) MIRAS__FN(scale)(g->v + token * g->ldv + at, k->eta[i], k->bu + i * dv, dv);
+      if (rates > 1) MIRAS__FN(mul)(k->bstep + i * dv, k->bu + i * dv, along, dv);
+      else k->bstep[i] += MIRAS__FN(dot)(k->bu + i * dv, along, dv);
+      if (g->v)
+        MIRAS__FN(exact_times)(p, g->v + token * g->ldv + at, k->eta + i * rates, k->bu + i * dv);
     }
 
     if (!value)
