@@ -1358,6 +1358,7 @@ typedef struct miras__plan {
  * surprise may be NULL. */
 typedef struct miras__head_io {
   int length;
+  size_t head;                                         /* which of the heads it is               */
   const float *k, *v, *q;
   size_t ldk, ldv, ldq;
   const float *keep, *step, *momentum, *threshold;
@@ -1381,6 +1382,44 @@ typedef struct miras__head_grads {
   size_t ld_value_keep, ld_erase, ld_replace;
   float *rho;
 } miras__head_grads;
+
+/* Of what may be absent. */
+static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
+static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
+
+/* `length` tokens from token t on. */
+static miras__head_io miras__io_part(const miras__head_io *io, size_t t, size_t length) {
+  miras__head_io part = *io;
+  part.length = (int)length;
+  part.k = miras__at(io->k, t * io->ldk);
+  part.v = miras__at(io->v, t * io->ldv);
+  part.q = miras__at(io->q, t * io->ldq);
+  part.keep = miras__at(io->keep, t * io->ld_keep);
+  part.step = miras__at(io->step, t * io->ld_step);
+  part.momentum = miras__at(io->momentum, t * io->ld_momentum);
+  part.threshold = miras__at(io->threshold, t * io->ld_threshold);
+  part.value_keep = miras__at(io->value_keep, t * io->ld_value_keep);
+  part.erase = miras__at(io->erase, t * io->ld_erase);
+  part.replace = miras__at(io->replace, t * io->ld_replace);
+  part.y = miras__to(io->y, t * io->ldy);
+  part.surprise = miras__to(io->surprise, t);
+  return part;
+}
+
+static miras__head_grads miras__grads_part(const miras__head_grads *g, size_t t) {
+  miras__head_grads part = *g;
+  part.k = miras__to(g->k, t * g->ldk);
+  part.v = miras__to(g->v, t * g->ldv);
+  part.q = miras__to(g->q, t * g->ldq);
+  part.keep = miras__to(g->keep, t * g->ld_keep);
+  part.step = miras__to(g->step, t * g->ld_step);
+  part.momentum = miras__to(g->momentum, t * g->ld_momentum);
+  part.threshold = miras__to(g->threshold, t * g->ld_threshold);
+  part.value_keep = miras__to(g->value_keep, t * g->ld_value_keep);
+  part.erase = miras__to(g->erase, t * g->ld_erase);
+  part.replace = miras__to(g->replace, t * g->ld_replace);
+  return part;
+}
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
@@ -1867,6 +1906,25 @@ static int miras__channel_gates(const miras_desc *d, int exact, char *why, size_
 /* Tokens between two places where a memory can start anew: those between two states of a tape. */
 static int miras__reset_grid(const miras_desc *d) {
   return d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
+}
+
+/* Head h of H starts anew at tokens t > 0 with (t + o) mod R = 0, where R is reset_every and o is
+ * h R / H rounded down to the grid above. Tokens since then, when `position` tokens have passed: */
+static uint64_t miras__since(const miras_desc *d, size_t head, uint64_t position) {
+  const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
+  uint64_t offset;
+  if (!every) return position;
+  offset = (uint64_t)head * every / (uint64_t)d->heads / grid * grid;
+  return position + offset < every ? position : (position + offset) % every;
+}
+
+/* How many of the next `length` tokens come before it starts anew. */
+static size_t miras__stretch(const miras_desc *d, size_t head, uint64_t position, size_t length) {
+  const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
+  uint64_t left;
+  if (!every) return length;
+  left = every - (position + (uint64_t)head * every / (uint64_t)d->heads / grid * grid) % every;
+  return left < (uint64_t)length ? (size_t)left : length;
 }
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
@@ -2410,11 +2468,25 @@ static int miras__slice(const miras__plan *p, int layer) {
   return p->from[layer] == 0 ? 1 : 0;
 }
 
-/* Floats of tape for one head and T tokens; 0 when there is nothing to keep or it does not fit. */
+/* Floats of tape for one head and T tokens between two resets, wherever they begin. */
+static size_t miras__stretch_tape(const miras__plan *p, size_t tokens) {
+  const size_t per = (size_t)p->tape_tokens;
+  return p->tape_once + (tokens / per + (tokens % per != 0)) * p->tape_chunk;
+}
+
+/* Floats of tape for one head and T tokens; 0 when there is nothing to keep or it does not fit. A
+ * stretch of it ends where the head starts anew: there are no more of them than `parts`, and all but
+ * the first and the last are whole. A tape may begin anywhere on the grid of chunks, which is finer
+ * than that of the exact engine's blocks, so that both ends may hold a part of one. */
 static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   size_t per = (size_t)p->tape_tokens, chunks = tokens / per + (tokens % per != 0), total;
-  if (!tokens || !miras__mul(chunks, p->tape_chunk, &total)) return 0;
-  return miras__add(total, p->tape_once, &total) ? total : 0;
+  size_t every = (size_t)p->d.reset_every, parts = 1, once;
+  if (!tokens) return 0;
+  if (every) parts += (tokens - 1) / every + ((tokens - 1) % every != 0);
+  if (parts > 1 && p->tape_tokens > p->d.chunk) chunks++;
+  if (!miras__mul(chunks, p->tape_chunk, &total) || !miras__mul(parts, p->tape_once, &once))
+    return 0;
+  return miras__add(total, once, &total) ? total : 0;
 }
 
 /* alpha of the constant keep gates of a layer: keep [heads]. */
@@ -2526,9 +2598,10 @@ typedef struct miras__kernels {
                         const float *dy, size_t lddy, const miras__head_grads *g, float *dw0,
                         float *dgain, float *dbias, float *dstate, float *scratch);
   void (*head_read)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
-                    float *state, uint64_t position, const float *q, float *o, float *scratch);
+                    float *state, uint64_t position, size_t head, const float *q, float *o,
+                    float *scratch);
   void (*head_weights)(const miras__plan *p, const float *w0, float *w, float *state,
-                       uint64_t position, float *scratch);
+                       uint64_t position, size_t head, float *scratch);
   void (*rms_fwd)(float *y, size_t ldy, const float *x, size_t ldx, const float *gain, size_t rows,
                   size_t n);
   void (*rms_bwd)(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain, float *y,
@@ -7159,7 +7232,7 @@ static void MIRAS__FN(newton_transpose)(const miras__plan *p, miras__newton_work
 }
 
 /* x [m, n] = (H_i + Lambda)^-1 phi(q_i), where H_i has coefficients b[i] and row i of cn [m, C] and
- * sees the first n0 + i keys. phi: a miras_feature of q's width. */
+ * sees the first n0 + i keys. h NULL: zeros. phi: a miras_feature of q's width. */
 static void MIRAS__FN(newton_solve)(const miras__plan *p, miras__newton_work *k, const float *h,
                                     const float *keys, const float *cn, const float *b, size_t n0,
                                     size_t m, int phi, const float *q, size_t ldq, float *x) {
@@ -7184,7 +7257,8 @@ static void MIRAS__FN(newton_solve)(const miras__plan *p, miras__newton_work *k,
     u = k->u + from * n;
     w = k->w + from * c;
     count = n0 + to - 1;
-    MIRAS__FN(gemm)(MIRAS__SET, u, n, s, n, 1, h, n, 1, to - from, n, n, -1, k->pack);
+    if (h) MIRAS__FN(gemm)(MIRAS__SET, u, n, s, n, 1, h, n, 1, to - from, n, n, -1, k->pack);
+    else memset(u, 0, (to - from) * n * sizeof *u);
     for (i = from; i < to; i++) MIRAS__FN(scale)(k->u + i * n, b[i], k->u + i * n, n);
     if (count) {
       MIRAS__FN(gemm)(MIRAS__SET, w, c, s, n, 1, k->kt, c, 1, to - from, count, n, -1, k->pack);
@@ -7308,7 +7382,7 @@ static void MIRAS__FN(newton_read)(const miras__plan *p, const float *w0, const 
   miras__newton_layout(p, scratch, 0, k);
   MIRAS__FN(map_softplus)(k->lambda, raw, n);
   MIRAS__FN(newton_transpose)(p, k, keys, r);
-  MIRAS__FN(newton_solve)(p, k, state, keys, open, &b, r, 1, p->map, q, n, k->x);
+  MIRAS__FN(newton_solve)(p, k, position ? state : NULL, keys, open, &b, r, 1, p->map, q, n, k->x);
   MIRAS__FN(newton_answer)(p, k, g, state + p->at_d[0], open, &b, r, 1, k->x, o,
                            (size_t)p->d.value_dim);
 }
@@ -7837,13 +7911,12 @@ static void MIRAS__FN(pairs_backward)(const miras__plan *p, const float *tape, u
 
 /* @56 ONE HEAD ----------------------------------------------------------- needs 50 51 53 54 -- */
 
-/* Run one head of one sequence over io->length tokens. w0 [weights] initial memory, gain and bias
- * [value_dim] of the inner norm (Newton: gain is the raw ridge [features]), state of this head,
- * position of the first token. q NULL: no reads. tape: NULL or miras__plan_tape floats, then
- * position must lie on the chunk grid. */
-static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const float *gain,
-                                    const float *bias, float *state, uint64_t position,
-                                    const miras__head_io *io, float *tape, float *scratch) {
+/* The engines know nothing of resets: they begin at position 0, and that is what a head does when
+ * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
+
+static void MIRAS__FN(stretch_forward)(const miras__plan *p, const float *w0, const float *gain,
+                                       const float *bias, float *state, uint64_t position,
+                                       const miras__head_io *io, float *tape, float *scratch) {
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_forward)(p, w0, state, position, io, tape, scratch);
@@ -7860,14 +7933,35 @@ static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const
   }
 }
 
-/* The gradient of head_forward; w0 and position as in that call. Gradients of tokens are
- * overwritten, dw0, dgain, dbias are added to; dstate as in miras_backward. dw0 receives what the
- * initial memory did at position 0, and where decays lead towards it what it did since. */
-static void MIRAS__FN(head_backward)(const miras__plan *p, const float *w0, const float *gain,
-                                     const float *bias, const float *tape, uint64_t position,
-                                     const miras__head_io *io, const float *dy, size_t lddy,
-                                     const miras__head_grads *g, float *dw0, float *dgain,
-                                     float *dbias, float *dstate, float *scratch) {
+/* Run one head of one sequence over io->length tokens. w0 [weights] initial memory, gain and bias
+ * [value_dim] of the inner norm (Newton: gain is the raw ridge [features]), state of this head,
+ * position of the first token in the sequence. q NULL: no reads. tape: NULL or miras__plan_tape
+ * floats, then position must lie on the chunk grid. */
+static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const float *gain,
+                                    const float *bias, float *state, uint64_t position,
+                                    const miras__head_io *io, float *tape, float *scratch) {
+  const size_t length = (size_t)io->length;
+  size_t t, count;
+  if (!p->d.reset_every) {
+    MIRAS__FN(stretch_forward)(p, w0, gain, bias, state, position, io, tape, scratch);
+    return;
+  }
+  for (t = 0; t < length; t += count) {
+    const uint64_t here = position + (uint64_t)t;
+    miras__head_io part;
+    count = miras__stretch(&p->d, io->head, here, length - t);
+    part = miras__io_part(io, t, count);
+    MIRAS__FN(stretch_forward)(p, w0, gain, bias, state, miras__since(&p->d, io->head, here), &part,
+                               tape, scratch);
+    if (tape) tape += miras__stretch_tape(p, count);
+  }
+}
+
+static void MIRAS__FN(stretch_backward)(const miras__plan *p, const float *w0, const float *gain,
+                                        const float *bias, const float *tape, uint64_t position,
+                                        const miras__head_io *io, const float *dy, size_t lddy,
+                                        const miras__head_grads *g, float *dw0, float *dgain,
+                                        float *dbias, float *dstate, float *scratch) {
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_backward)(p, w0, tape, position, io, dy, lddy, g, dw0, dstate, scratch);
@@ -7886,10 +7980,44 @@ static void MIRAS__FN(head_backward)(const miras__plan *p, const float *w0, cons
   }
 }
 
+/* The gradient of head_forward; w0 and position as in that call. Gradients of tokens are
+ * overwritten, dw0, dgain, dbias are added to; dstate as in miras_backward. dw0 receives what the
+ * initial memory did at position 0, and where decays lead towards it what it did since. Stretches
+ * come in reverse. One that begins at a reset leaves dstate at zeros, because its part went to dw0,
+ * and with these the stretch before it begins. */
+static void MIRAS__FN(head_backward)(const miras__plan *p, const float *w0, const float *gain,
+                                     const float *bias, const float *tape, uint64_t position,
+                                     const miras__head_io *io, const float *dy, size_t lddy,
+                                     const miras__head_grads *g, float *dw0, float *dgain,
+                                     float *dbias, float *dstate, float *scratch) {
+  const size_t length = (size_t)io->length, every = (size_t)p->d.reset_every;
+  const size_t first = miras__stretch(&p->d, io->head, position, length);
+  size_t t = first < length ? first + (length - first - 1) / every * every : 0, end = length;
+  if (!every) {
+    MIRAS__FN(stretch_backward)(p, w0, gain, bias, tape, position, io, dy, lddy, g, dw0, dgain,
+                                dbias, dstate, scratch);
+    return;
+  }
+  for (;;) {
+    const uint64_t since = miras__since(&p->d, io->head, position + (uint64_t)t);
+    const miras__head_io part = miras__io_part(io, t, end - t);
+    const miras__head_grads grads = miras__grads_part(g, t);
+    const float *kept = tape;
+    if (t) kept += miras__stretch_tape(p, first);
+    if (t > first) kept += (t - first) / every * miras__stretch_tape(p, every);
+    MIRAS__FN(stretch_backward)(p, w0, gain, bias, kept, since, &part, miras__at(dy, t * lddy),
+                                lddy, &grads, dw0, dgain, dbias, dstate, scratch);
+    if (!t) break;
+    end = t;
+    t = t > first ? t - every : 0;
+  }
+}
+
 /* One read between tokens: what a query at this point of the sequence would see. */
 static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const float *gain,
-                                 const float *bias, float *state, uint64_t position, const float *q,
-                                 float *o, float *scratch) {
+                                 const float *bias, float *state, uint64_t position, size_t head,
+                                 const float *q, float *o, float *scratch) {
+  position = miras__since(&p->d, head, position);
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_read_at)(p, w0, state, position, q, o, scratch);
@@ -7905,11 +8033,12 @@ static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const fl
       break;
   }
 }
-/* w [weights] of the exact engine: what head_read would see at a position past 0. */
+
+/* w [weights] of the exact engine: what head_read would see, unless the head has just begun. */
 static void MIRAS__FN(head_weights)(const miras__plan *p, const float *w0, float *w, float *state,
-                                    uint64_t position, float *scratch) {
+                                    uint64_t position, size_t head, float *scratch) {
   size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps;
-  size_t rows = (size_t)(position % (uint64_t)chunk) * steps;
+  size_t rows = (size_t)(miras__since(&p->d, head, position) % (uint64_t)chunk) * steps;
   const float *base;
   miras__block work;
   miras__open open;
@@ -8953,10 +9082,8 @@ static int miras__constant_gates(const miras_desc *d) {
          d->momentum_gate == MIRAS_GATE_CONSTANT && d->threshold_gate == MIRAS_GATE_CONSTANT;
 }
 
-/* Of what may be absent: without tokens every pointer may be NULL. */
-static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
-
-/* The io of head h of sequence b. Gates that the algorithm or bias do not have are NULL. */
+/* The io of head h of sequence b. Gates that the algorithm or bias do not have are NULL; without
+ * tokens every pointer may be. */
 static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
                              miras__head_io *io) {
   const miras_desc *d = &m->plan.d;
@@ -8967,6 +9094,7 @@ static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b
   size_t bounds = miras__lanes(d, d->threshold_gate);
   memset(io, 0, sizeof *io);
   io->length = x->length;
+  io->head = H;
   io->ldq = heads * dk;
   io->ldy = heads * dv;
   io->ldk = heads * steps * dk;
@@ -9137,7 +9265,7 @@ MIRAS_API void miras_read(miras_memory *m, const float *query, float *out) {
       float *gain = miras__gain(&m->plan, m->params, h);
       kernels->head_read(&m->plan, m->params + h * m->plan.weights, gain,
                          miras__bias_of(&m->plan, gain),
-                         state + 16 + h * m->plan.head_state, miras__position(state),
+                         state + 16 + h * m->plan.head_state, miras__position(state), h,
                          query + (b * heads + h) * dk, out + (b * heads + h) * dv, m->scratch);
     }
   }
@@ -9268,15 +9396,23 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
   float inv[4];
   size_t b, h, count;
   if (!m) return 0;
-  /* attention: all it holds; rows that hold nothing yet, and what pads them, are 0 */
-  count = m->plan.engine == MIRAS__RUN_PAIRS ? m->plan.head_state : m->plan.weights;
+  count = m->plan.weights;
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
     float *state = m->state + b * m->plan.sequence_state;
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
       float *head = state + 16 + h * m->plan.head_state;
       const float *w = head + m->plan.at_w;
+      const uint64_t since = miras__since(&m->plan.d, h, miras__position(state));
+      if (m->plan.engine == MIRAS__RUN_PAIRS) {        /* the rows that hold pairs */
+        size_t held = (size_t)m->plan.d.window;
+        if (since < (uint64_t)held) held = (size_t)since;
+        total += (double)kernels->dot(w, w, held * (size_t)m->plan.d.key_dim);
+        w = head + m->plan.at_d[0];
+        total += (double)kernels->dot(w, w, held * (size_t)m->plan.d.value_dim);
+        continue;
+      }
       /* a fresh memory has not built its weights yet */
-      if (miras__position(state) == 0 && m->plan.engine != MIRAS__RUN_PAIRS) {
+      if (since == 0) {
         w = m->params + h * m->plan.weights;
         if (m->plan.mapped) {
           kernels->link(&m->plan, m->spare, w, inv);
@@ -9284,7 +9420,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
         }
       } else if (m->plan.engine == MIRAS__RUN_EXACT && m->plan.d.chunk > 1) {
         kernels->head_weights(&m->plan, m->params + h * m->plan.weights, m->spare, head,
-                              miras__position(state), m->scratch);
+                              miras__position(state), h, m->scratch);
         w = m->spare;
       }
       total += (double)kernels->dot(w, w, count);
@@ -10121,6 +10257,7 @@ static void miras__head_io_of(const miras_model *m, size_t l, size_t h, size_t n
   const miras_desc *d = &m->plan.d;
   memset(io, 0, sizeof *io);
   io->length = (int)n;
+  io->head = h;
   io->q = from->base + h * from->per;
   io->k = miras__part(from, s->dk, s->kc, 0) + h * from->per;
   io->v = miras__part(from, s->dk + s->kc, s->vc, 0) + h * from->per;
