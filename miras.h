@@ -1332,6 +1332,8 @@ typedef struct miras__plan {
   int engine;              /* which of the above runs a head                                     */
   int delta;               /* exact: the write depends on an error                               */
   int channels;            /* exact: decays are one number per feature                           */
+  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k))                     */
+  size_t rates;            /* exact: steps of a row, 1 or value_dim                              */
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
   int map;                 /* what keys and queries go through (room @26)                        */
@@ -1373,6 +1375,7 @@ typedef struct miras__plan {
  * surprise may be NULL. */
 typedef struct miras__head_io {
   int length;
+  size_t head;                                         /* which of the heads it is               */
   const float *k, *v, *q;
   size_t ldk, ldv, ldq;
   const float *keep, *step, *momentum, *threshold;
@@ -1396,6 +1399,44 @@ typedef struct miras__head_grads {
   size_t ld_value_keep, ld_erase, ld_replace;
   float *rho;
 } miras__head_grads;
+
+/* Of what may be absent. */
+static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
+static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
+
+/* `length` tokens from token t on. */
+static miras__head_io miras__io_part(const miras__head_io *io, size_t t, size_t length) {
+  miras__head_io part = *io;
+  part.length = (int)length;
+  part.k = miras__at(io->k, t * io->ldk);
+  part.v = miras__at(io->v, t * io->ldv);
+  part.q = miras__at(io->q, t * io->ldq);
+  part.keep = miras__at(io->keep, t * io->ld_keep);
+  part.step = miras__at(io->step, t * io->ld_step);
+  part.momentum = miras__at(io->momentum, t * io->ld_momentum);
+  part.threshold = miras__at(io->threshold, t * io->ld_threshold);
+  part.value_keep = miras__at(io->value_keep, t * io->ld_value_keep);
+  part.erase = miras__at(io->erase, t * io->ld_erase);
+  part.replace = miras__at(io->replace, t * io->ld_replace);
+  part.y = miras__to(io->y, t * io->ldy);
+  part.surprise = miras__to(io->surprise, t);
+  return part;
+}
+
+static miras__head_grads miras__grads_part(const miras__head_grads *g, size_t t) {
+  miras__head_grads part = *g;
+  part.k = miras__to(g->k, t * g->ldk);
+  part.v = miras__to(g->v, t * g->ldv);
+  part.q = miras__to(g->q, t * g->ldq);
+  part.keep = miras__to(g->keep, t * g->ld_keep);
+  part.step = miras__to(g->step, t * g->ld_step);
+  part.momentum = miras__to(g->momentum, t * g->ld_momentum);
+  part.threshold = miras__to(g->threshold, t * g->ld_threshold);
+  part.value_keep = miras__to(g->value_keep, t * g->ld_value_keep);
+  part.erase = miras__to(g->erase, t * g->ld_erase);
+  part.replace = miras__to(g->replace, t * g->ld_replace);
+  return part;
+}
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
@@ -1537,7 +1578,7 @@ typedef struct miras__block {
   float *x, *xb;           /* [R, features] phi(k), replace                                      */
   float *alpha;            /* [R] or [R, features]                                               */
   float *beta, *u, *raw;   /* value gate: [R, dv] gates, rows u, answers of S_0 before cv        */
-  float *eta, *den;        /* [R] steps in use, normalisers                                      */
+  float *eta, *den;        /* [R, rates] steps in use; [R] normalisers                           */
   float *zq, *zc;          /* [stack, features] rows that read; times what is left of S_0        */
   float *ss;               /* [stack, dv] what they read                                         */
   float *kx, *kb;          /* [stack, R] products with x, xb                                     */
@@ -1545,6 +1586,7 @@ typedef struct miras__block {
   float *l;                /* [R + 1, R] coefficients of rows                                    */
   float *c, *cv;           /* [R + 1] or [R + 1, features]; [R + 1, dv]                          */
   float *row;              /* [max(features, dv)]                                                */
+  float *f;                /* toward the initial memory: [weights] S_0 less that                 */
   /* backward only: cotangents, named after what they belong to */
   float *r;                /* [stack, dv] of what was read                                       */
   float *bu, *bt;          /* [R, dv]                                                            */
@@ -1554,7 +1596,7 @@ typedef struct miras__block {
   float *bm, *bmb;         /* [stack, R] of p, pb                                                */
   float *bl, *bc, *bcv;    /* as l, c, cv                                                        */
   float *ba, *bb;          /* [R, features], [R, dv] of alpha and beta per channel               */
-  float *bstep, *bden;     /* [R]                                                                */
+  float *bstep, *bden;     /* as eta, den                                                        */
   float *history;          /* [16 R]                                                             */
   float *bs;               /* [weights] of the state                                             */
 } miras__block;
@@ -1578,7 +1620,7 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   k->beta = miras__lay(base, &used, value * rows * dv);
   k->u = miras__lay(base, &used, value * rows * dv);
   k->raw = miras__lay(base, &used, value * rows * dv);
-  k->eta = miras__lay(base, &used, rows);
+  k->eta = miras__lay(base, &used, rows * p->rates);
   k->den = miras__lay(base, &used, rows);
   k->zq = miras__lay(base, &used, room * n);
   k->zc = miras__lay(base, &used, (room > ld ? room : ld) * n);
@@ -1591,6 +1633,7 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   k->c = miras__lay(base, &used, (rows + 1) * per);
   k->cv = miras__lay(base, &used, value * (rows + 1) * dv);
   k->row = miras__lay(base, &used, wide);
+  k->f = miras__lay(base, &used, p->d.toward ? p->weights : 0);
   if (!backward) return used;
   k->r = miras__lay(base, &used, stack * dv);
   k->bu = miras__lay(base, &used, rows * dv);
@@ -1607,7 +1650,7 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   k->bcv = miras__lay(base, &used, value * (rows + 1) * dv);
   k->ba = miras__lay(base, &used, p->channels ? rows * n : 0);
   k->bb = miras__lay(base, &used, value * rows * dv);
-  k->bstep = miras__lay(base, &used, rows);
+  k->bstep = miras__lay(base, &used, rows * p->rates);
   k->bden = miras__lay(base, &used, rows);
   k->history = miras__lay(base, &used, p->channels || value ? 16 * rows : 0);
   k->bs = miras__lay(base, &used, p->weights);
@@ -1905,6 +1948,25 @@ static int miras__channel_gates(const miras_desc *d, int exact, char *why, size_
 /* Tokens between two places where a memory can start anew: those between two states of a tape. */
 static int miras__reset_grid(const miras_desc *d) {
   return d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
+}
+
+/* Head h of H starts anew at tokens t > 0 with (t + o) mod R = 0, where R is reset_every and o is
+ * h R / H rounded down to the grid above. Tokens since then, when `position` tokens have passed: */
+static uint64_t miras__since(const miras_desc *d, size_t head, uint64_t position) {
+  const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
+  uint64_t offset;
+  if (!every) return position;
+  offset = (uint64_t)head * every / (uint64_t)d->heads / grid * grid;
+  return position + offset < every ? position : (position + offset) % every;
+}
+
+/* How many of the next `length` tokens come before it starts anew. */
+static size_t miras__stretch(const miras_desc *d, size_t head, uint64_t position, size_t length) {
+  const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
+  uint64_t left;
+  if (!every) return length;
+  left = every - (position + (uint64_t)head * every / (uint64_t)d->heads / grid * grid) % every;
+  return left < (uint64_t)length ? (size_t)left : length;
 }
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
@@ -2322,6 +2384,8 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   exact = p->engine == MIRAS__RUN_EXACT;
   p->delta = exact && d->bias == MIRAS_L2 && !d->diagonal;
   p->channels = exact && (d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal);
+  p->implicit = exact && (d->algorithm == MIRAS_IMPLICIT || d->bounded_step);
+  p->rates = exact && d->step_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
   p->fused = exact && d->chunk == 1 && d->steps == 1 && !d->separate_erase && !d->diagonal &&
              !d->normalise && d->value_gate == MIRAS_GATE_CONSTANT;
   p->features = (size_t)miras__features(d);
@@ -2456,11 +2520,25 @@ static int miras__slice(const miras__plan *p, int layer) {
   return p->from[layer] == 0 ? 1 : 0;
 }
 
-/* Floats of tape for one head and T tokens; 0 when there is nothing to keep or it does not fit. */
+/* Floats of tape for one head and T tokens between two resets, wherever they begin. */
+static size_t miras__stretch_tape(const miras__plan *p, size_t tokens) {
+  const size_t per = (size_t)p->tape_tokens;
+  return p->tape_once + (tokens / per + (tokens % per != 0)) * p->tape_chunk;
+}
+
+/* Floats of tape for one head and T tokens; 0 when there is nothing to keep or it does not fit. A
+ * stretch of it ends where the head starts anew: there are no more of them than `parts`, and all but
+ * the first and the last are whole. A tape may begin anywhere on the grid of chunks, which is finer
+ * than that of the exact engine's blocks, so that both ends may hold a part of one. */
 static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   size_t per = (size_t)p->tape_tokens, chunks = tokens / per + (tokens % per != 0), total;
-  if (!tokens || !miras__mul(chunks, p->tape_chunk, &total)) return 0;
-  return miras__add(total, p->tape_once, &total) ? total : 0;
+  size_t every = (size_t)p->d.reset_every, parts = 1, once;
+  if (!tokens) return 0;
+  if (every) parts += (tokens - 1) / every + ((tokens - 1) % every != 0);
+  if (parts > 1 && p->tape_tokens > p->d.chunk) chunks++;
+  if (!miras__mul(chunks, p->tape_chunk, &total) || !miras__mul(parts, p->tape_once, &once))
+    return 0;
+  return miras__add(total, once, &total) ? total : 0;
 }
 
 /* alpha of the constant keep gates of a layer: keep [heads]. */
@@ -2579,9 +2657,10 @@ typedef struct miras__kernels {
                         const miras__head_grads *g, float *dw0, float *dgain, float *dbias,
                         float *dstate, float *scratch);
   void (*head_read)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
-                    float *state, uint64_t position, const float *q, float *o, float *scratch);
-  void (*head_weights)(const miras__plan *p, float *w, float *state, uint64_t position,
-                       float *scratch);
+                    float *state, uint64_t position, size_t head, const float *q, float *o,
+                    float *scratch);
+  void (*head_weights)(const miras__plan *p, const float *w0, float *w, float *state,
+                       uint64_t position, size_t head, float *scratch);
   void (*rms_fwd)(float *y, size_t ldy, const float *x, size_t ldx, const float *gain, size_t rows,
                   size_t n);
   void (*rms_bwd)(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain, float *y,
@@ -5243,11 +5322,13 @@ static void MIRAS__FN(channel_bwd)(const miras__channels *c, const miras__channe
  *   R_i = S_(i-1) (error first) or diag(alpha_i) S_(i-1) (decay first)
  *   S_i = diag(alpha_i) S_(i-1) diag(bstepi) + x_i u_i' [+ b_i t_i']        y_i = S_i' phi(q_i)
  *   dot product      u_i = eta_i v_i
- *   L2               u_i = eta_i e_i,  e_i = v_i - R_i' x_i;  implicit: eta <- eta/(1 + eta x.x)
+ *   L2               u_i = eta_i e_i,  e_i = v_i - R_i' x_i
+ *   implicit         the same with D_i = eta_i/(1 + eta_i x_i.x_i) for eta_i; so is a bounded step
  *   separate erase   u_i = eta_i v_i,  t_i = R_i' a_i
- *   diagonal         u_i = eta_i v_i,  alpha_i -= eta_i x_i^2 [decay first: alpha_i eta_i x_i^2]
+ *   diagonal         u_i = D_i v_i,  alpha_i -= D_i x_i^2 [decay first: alpha_i D_i x_i^2]
  *   normalise        z_i = alpha_i z_(i-1) + eta_i x_i is one more column; y_i /= z_i . phi(q_i)
- * beta is 1 except with a value gate. How many rows are worked on together is only a schedule: with
+ * beta is 1 except with a value gate. eta may be one number per entry of the value: eta_i (.) v_i,
+ * and D_i of each by itself. How many rows are worked on together is only a schedule: with
  * S_0 the state at the block's start, c_i = prod_(s<=i) alpha_s and L_ij = prod_(j<s<=i) alpha_s,
  *   S_i = diag(c_i) S_0 + sum_(j<=i) (L_ij x_j) u_j' [+ (L_ij b_j) t_j']
  * so with z_i the row that reads the error (x_i or a_i), E_ij, ce_i = L_ij, c_i at decay first and
@@ -5257,6 +5338,14 @@ static void MIRAS__FN(channel_bwd)(const miras__channels *c, const miras__channe
  *   y_i      = c_i phi(q_i) S_0 + sum_(j<=i) P_ij u_j [+ Pb_ij t_j]
  * With a scalar alpha, c and L are numbers by recursion; with one per channel, room @44 carries the
  * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j in the same way.
+ *
+ * toward = MIRAS_TOWARD_INITIAL: decays lead to the initial memory B (and z to B's z),
+ *   R_i = S_(i-1) or B + diag(alpha_i) (S_(i-1) - B)
+ *   S_i = B + diag(alpha_i) (S_(i-1) - B) diag(beta_i) + x_i u_i' [+ b_i t_i']
+ * so F_i = S_i - B obeys the recurrence above. A block works on F_0 = S_0 - B in the place of S_0,
+ * every row that reads adds its own product with B,
+ *   R_i' z_i = z_i B + (as above)     y_i = phi(q_i) B + (as above)     S_m = B + F_m
+ * and the state keeps S itself. Where B is all zeros F is S, and nothing more is done.
  *
  * A block that is still open keeps its rows in the state, and each row's results are chains that do
  * not depend on how many rows are computed in one go: any split into calls gives the same bits. In
@@ -5281,16 +5370,66 @@ static void MIRAS__FN(exact_decay)(const miras__plan *p, float *alpha, const flo
   }
 }
 
+/* Steps in use of one row, from the gate's and x.x. */
+static void MIRAS__FN(exact_step)(const miras__plan *p, float *eta, const float *rate, float xx) {
+  size_t i;
+  if (p->rates == 1) {
+    *eta = p->implicit ? *rate / (1 + *rate * xx) : *rate;
+    return;
+  }
+  for (i = 0; i < p->rates; i += V_W) {
+    vf r = V_LOAD_N(rate + i, p->rates - i);
+    if (p->implicit) r = V_DIV(r, V_ADD(V_SET1(1.0f), V_MUL(r, V_SET1(xx))));
+    V_STORE_N(eta + i, r, p->rates - i);
+  }
+}
+
+/* to = eta (.) v */
+static void MIRAS__FN(exact_times)(const miras__plan *p, float *to, const float *eta,
+                                   const float *v) {
+  const size_t dv = (size_t)p->d.value_dim;
+  if (p->rates > 1) MIRAS__FN(mul)(to, eta, v, dv);
+  else MIRAS__FN(scale)(to, *eta, v, dv);
+}
+
+/* B, where decays lead to it and it is anything but zeros; else NULL. */
+static const float *MIRAS__FN(exact_base)(const miras__plan *p, const float *w0) {
+  const size_t n = p->weights;
+  float lane[V_W];
+  size_t i = 0, r;
+  if (!p->d.toward) return NULL;
+  while (i < n) {
+    const size_t end = n - i < 512 ? n : i + 512;
+    vf any = V_ZERO();
+    for (; i < end; i += V_W) any = V_ADD(any, V_ABS(V_LOAD_N(w0 + i, end - i)));
+    V_STORE(lane, any);
+    for (r = 0; r < V_W; r++)
+      if (!(lane[r] <= 0)) return w0;
+  }
+  return NULL;
+}
+
+/* F = S - B in k->f; S itself where there is no B. */
+static const float *MIRAS__FN(exact_beyond)(const miras__plan *p, miras__block *k, const float *s,
+                                            const float *base) {
+  const size_t n = p->weights;
+  size_t i;
+  if (!base) return s;
+  for (i = 0; i < n; i += V_W)
+    V_STORE_N(k->f + i, V_SUB(V_LOAD_N(s + i, n - i), V_LOAD_N(base + i, n - i)), n - i);
+  return k->f;
+}
+
 /* Substitution over rows r0..r0+m-1, nv vectors of columns at once, tail > 0: one vector of that
- * many. h, eta: rows relative to r0; u, w: all rows of the block.
- *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i h_i
+ * many. h, eta: rows relative to r0, eta of one number or of rates; u, w: all rows of the block.
+ *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i (.) h_i
  *   else     u_i = h_i + sum_(j<i) W_ij w_j + sum_(j<i) A_ij u_j */
 MIRAS__INLINE void MIRAS__FN(exact_strip)(size_t nv, size_t tail, float *h, float *u,
                                           const float *w, size_t dv, const float *a,
-                                          const float *aw, size_t lda, const float *eta, size_t r0,
-                                          size_t m) {
+                                          const float *aw, size_t lda, const float *eta,
+                                          size_t rates, size_t r0, size_t m) {
   size_t i, j, r;
-  for (i = 0; i < m; i++, h += dv, a += lda) {
+  for (i = 0; i < m; i++, h += dv, a += lda, eta += rates) {
     const float *uj = u, *wj = w;
     float *to = u + (r0 + i) * dv;
     vf acc[4];
@@ -5319,7 +5458,8 @@ MIRAS__INLINE void MIRAS__FN(exact_strip)(size_t nv, size_t tail, float *h, floa
       if (!w) {
         if (tail) V_STORE_N(h, x, tail);
         else V_STORE(h + r * V_W, x);
-        x = V_MUL(V_SET1(eta[i]), x);
+        if (rates == 1) x = V_MUL(V_SET1(*eta), x);
+        else x = V_MUL(tail ? V_LOAD_N(eta, tail) : V_LOAD(eta + r * V_W), x);
       }
       if (tail) V_STORE_N(to, x, tail);
       else V_STORE(to + r * V_W, x);
@@ -5328,22 +5468,26 @@ MIRAS__INLINE void MIRAS__FN(exact_strip)(size_t nv, size_t tail, float *h, floa
 }
 
 static void MIRAS__FN(exact_solve)(float *h, float *u, const float *w, size_t dv, const float *a,
-                                   const float *aw, size_t lda, const float *eta, size_t r0,
-                                   size_t m) {
+                                   const float *aw, size_t lda, const float *eta, size_t rates,
+                                   size_t r0, size_t m) {
+  const size_t across = rates > 1 ? 1 : 0;   /* eta moves along with the columns */
   size_t x = 0;
   for (; x + 4 * V_W <= dv; x += 4 * V_W)
-    MIRAS__FN(exact_strip)(4, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+    MIRAS__FN(exact_strip)(4, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta + across * x,
+                           rates, r0, m);
   for (; x + V_W <= dv; x += V_W)
-    MIRAS__FN(exact_strip)(1, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+    MIRAS__FN(exact_strip)(1, 0, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta + across * x,
+                           rates, r0, m);
   if (x < dv)
-    MIRAS__FN(exact_strip)(1, dv - x, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda, eta, r0, m);
+    MIRAS__FN(exact_strip)(1, dv - x, h + x, u + x, w ? w + x : NULL, dv, a, aw, lda,
+                           eta + across * x, rates, r0, m);
 }
 
 /* Its transpose over a whole block of m rows, from the last: bu_j += sum_(i>j) A_ij r_i and
- * r_j = -eta_j bu_j, or bu_j for eta NULL: the cotangent of R_j' z_j. */
+ * r_j = -eta_j (.) bu_j, or bu_j for eta NULL: the cotangent of R_j' z_j. */
 MIRAS__INLINE void MIRAS__FN(exact_strip_bwd)(size_t nv, size_t tail, float *bu, float *r,
                                               size_t dv, const float *a, size_t lda,
-                                              const float *eta, size_t m) {
+                                              const float *eta, size_t rates, size_t m) {
   size_t i, j, v;
   for (j = m; j-- > 0;) {
     float *at = bu + j * dv, *to = r + j * dv;
@@ -5359,7 +5503,13 @@ MIRAS__INLINE void MIRAS__FN(exact_strip_bwd)(size_t nv, size_t tail, float *bu,
     }
     MIRAS__UNROLL
     for (v = 0; v < nv; v++) {
-      const vf x = eta ? V_MUL(V_SET1(-eta[j]), acc[v]) : acc[v];
+      vf x = acc[v];
+      if (eta && rates == 1) {
+        x = V_MUL(V_SET1(-eta[j]), x);
+      } else if (eta) {
+        const float *step = eta + j * rates;
+        x = V_MUL(V_NEG(tail ? V_LOAD_N(step, tail) : V_LOAD(step + v * V_W)), x);
+      }
       if (tail) {
         V_STORE_N(at, acc[v], tail);
         V_STORE_N(to, x, tail);
@@ -5372,13 +5522,18 @@ MIRAS__INLINE void MIRAS__FN(exact_strip_bwd)(size_t nv, size_t tail, float *bu,
 }
 
 static void MIRAS__FN(exact_solve_bwd)(float *bu, float *r, size_t dv, const float *a, size_t lda,
-                                       const float *eta, size_t m) {
+                                       const float *eta, size_t rates, size_t m) {
+  const size_t across = rates > 1 ? 1 : 0;
   size_t x = 0;
-  for (; x + 4 * V_W <= dv; x += 4 * V_W)
-    MIRAS__FN(exact_strip_bwd)(4, 0, bu + x, r + x, dv, a, lda, eta, m);
-  for (; x + V_W <= dv; x += V_W)
-    MIRAS__FN(exact_strip_bwd)(1, 0, bu + x, r + x, dv, a, lda, eta, m);
-  if (x < dv) MIRAS__FN(exact_strip_bwd)(1, dv - x, bu + x, r + x, dv, a, lda, eta, m);
+  for (; x < dv; x += dv - x >= 4 * V_W ? 4 * V_W : V_W) {
+    const float *step = eta ? eta + across * x : NULL;
+    if (dv - x >= 4 * V_W)
+      MIRAS__FN(exact_strip_bwd)(4, 0, bu + x, r + x, dv, a, lda, step, rates, m);
+    else if (dv - x >= V_W)
+      MIRAS__FN(exact_strip_bwd)(1, 0, bu + x, r + x, dv, a, lda, step, rates, m);
+    else
+      MIRAS__FN(exact_strip_bwd)(1, dv - x, bu + x, r + x, dv, a, lda, step, rates, m);
+  }
 }
 
 /* to [n, ld] <- the m rows of x [m, n] as columns */
@@ -5395,34 +5550,36 @@ static void MIRAS__FN(exact_columns)(float *to, size_t ld, const float *x, size_
     for (i = 0; i < n; i++) to[i * ld + j] = x[j * n + i];
 }
 
-/* Everything of m rows from row r0 of a block on; t is the call's token of the first. Leaves: in o
- * the rows and coefficients up to r0+m; k->x, eta, alpha; k->zq the rows that read (errors first,
- * then queries), k->ss what they read, with e_i of L2 in the error's place; k->den of queries. */
+/* Everything of m rows from row r0 of a block on; t is the call's token of the first. s0 is S_0, or
+ * F_0 and then base is B. Leaves: in o the rows and coefficients up to r0+m; k->x, eta, alpha; k->zq
+ * the rows that read (errors first, then queries), k->ss what they read, with e_i of L2 in the
+ * error's place; k->raw what queries read of s0 before a value gate; k->den of queries. */
 static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const miras__open *o,
-                                  const float *s0, const miras__head_io *io, size_t t, size_t r0,
-                                  size_t m) {
+                                  const float *s0, const float *base, const miras__head_io *io,
+                                  size_t t, size_t r0, size_t m) {
   const miras_desc *d = &p->d;
   const size_t n = p->features, dv = (size_t)d->value_dim, dk = (size_t)d->key_dim, N = k->ld;
   const size_t steps = (size_t)d->steps, reads = io->q ? m / steps : 0, nz = p->delta ? m : 0;
   const size_t after = d->order == MIRAS_DECAY_FIRST, rows = nz + reads, so_far = r0 + m;
+  const size_t rates = p->rates;
   const int erase = d->separate_erase, value = d->value_gate != MIRAS_GATE_CONSTANT;
   float *q = k->zq + nz * n, *sq = k->ss + nz * dv, *pq = k->p + nz * N, *pqb = k->pb + nz * N;
   size_t i, j;
   for (i = 0; i < m; i++) {
     const size_t token = t + i / steps, s = i % steps;
-    float *x = k->x + i * n, rate = io->step[token * io->ld_step + (io->ld_step ? s : 0)];
+    const float *rate = io->step + token * io->ld_step + (io->ld_step ? s * rates : 0);
+    float *x = k->x + i * n, *eta = k->eta + i * rates;
     MIRAS__FN(feature_fwd)(p->map, x, io->k + token * io->ldk + s * dk, dk);
-    if (d->algorithm == MIRAS_IMPLICIT) rate = rate / (1 + rate * MIRAS__FN(dot)(x, x, n));
-    k->eta[i] = rate;
+    MIRAS__FN(exact_step)(p, eta, rate, p->implicit ? MIRAS__FN(dot)(x, x, n) : 0);
     MIRAS__FN(exact_decay)(p, k->alpha + i * (p->channels ? n : 1),
-                           s ? NULL : io->keep + token * io->ld_keep, x, rate);
+                           s ? NULL : io->keep + token * io->ld_keep, x, *eta);
     if (nz) memcpy(k->zq + i * n, erase ? io->erase + token * io->ld_erase : x, n * sizeof *x);
     if (erase)
       memcpy(k->xb + i * n, io->replace + token * io->ld_replace, n * sizeof *x);
     if (value && s) MIRAS__FN(fill)(k->beta + i * dv, 1, dv);
     if (value && !s)
       memcpy(k->beta + i * dv, io->value_keep + token * io->ld_value_keep, dv * sizeof *x);
-    if (d->normalise) o->eta[r0 + i] = rate;
+    if (d->normalise) o->eta[r0 + i] = *eta;
   }
   for (i = 0; i < reads; i++)
     MIRAS__FN(feature_fwd)(p->map, q + i * n, io->q + (t + i) * io->ldq, dk);
@@ -5497,13 +5654,20 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
       if (erase) MIRAS__FN(mul)(k->pb + i * N, k->l + at * N, k->kb + i * N, seen);
     }
   }
+  if (value) {
+    memcpy(k->raw, sq, reads * dv * sizeof *sq);
+    for (i = 0; i < reads; i++)
+      MIRAS__FN(mul)(sq + i * dv, k->cv + (i + 1) * steps * dv, sq + i * dv, dv);
+  }
+  if (base && rows)
+    MIRAS__FN(gemm)(MIRAS__ADD, k->ss, dv, k->zq, n, 1, base, dv, 1, rows, dv, n, -1, k->pack);
 
   /* the rows' own u, t */
   for (i = 0; i < m; i++) {
     const float *v = io->v + (t + i / steps) * io->ldv + i % steps * dv;
     float *u = value ? k->u + i * dv : o->u + (r0 + i) * dv;
     if (erase || !p->delta) {
-      MIRAS__FN(scale)(u, k->eta[i], v, dv);
+      MIRAS__FN(exact_times)(p, u, k->eta + i * rates, v);
     } else {
       float *e = k->ss + i * dv;
       for (j = 0; j < dv; j += V_W)
@@ -5511,9 +5675,9 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
     }
   }
   if (erase)
-    MIRAS__FN(exact_solve)(k->ss, o->t, o->u, dv, k->pb, k->p, N, NULL, r0, m);
+    MIRAS__FN(exact_solve)(k->ss, o->t, o->u, dv, k->pb, k->p, N, k->eta, rates, r0, m);
   else if (p->delta)
-    MIRAS__FN(exact_solve)(k->ss, o->u, NULL, dv, k->p, NULL, N, k->eta, r0, m);
+    MIRAS__FN(exact_solve)(k->ss, o->u, NULL, dv, k->p, NULL, N, k->eta, rates, r0, m);
 
   /* answers */
   if (value) {
@@ -5526,9 +5690,6 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
     c.p = pq;
     c.ld_p = N;
     c.live = o->u;
-    memcpy(k->raw, sq, reads * dv * sizeof *sq);
-    for (i = 0; i < reads; i++)
-      MIRAS__FN(mul)(sq + i * dv, k->cv + (i + 1) * steps * dv, sq + i * dv, dv);
     MIRAS__FN(channel_mixes)(&c, reads ? sq : NULL, dv, r0, m);
   } else if (steps == 1 && reads) {
     MIRAS__FN(gemm)(MIRAS__ADD, sq, dv, pq, N, 1, o->u, dv, 1, reads, dv, so_far, (ptrdiff_t)r0,
@@ -5546,6 +5707,7 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
       const float *z0 = s0 + n * dv;
       float state = p->channels ? MIRAS__FN(dot)(k->zc + (nz + i) * n, z0, n)
                                 : k->c[(i + 1) * steps] * MIRAS__FN(dot)(q + i * n, z0, n);
+      if (base) state += MIRAS__FN(dot)(q + i * n, base + n * dv, n);
       k->den[i] = state + MIRAS__FN(dot)(pq + i * N, o->eta, r0 + (i + 1) * steps) + 1e-10f;
     }
 }
@@ -5562,7 +5724,8 @@ static void MIRAS__FN(exact_weights)(const miras__plan *p, miras__block *k, cons
   MIRAS__FN(mul)(to, o->l, to, rows);
 }
 
-/* out [dv] = x S of the state after `rows` rows of an open block; x is a row of features. */
+/* out [dv] = x S of the state after `rows` rows of an open block; x is a row of features. Given F_0
+ * for s0 it is x F, and what x reads of B is the caller's to add. */
 static void MIRAS__FN(exact_read)(const miras__plan *p, miras__block *k, const miras__open *o,
                                   const float *s0, size_t rows, const float *x, float *out) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
@@ -5658,19 +5821,32 @@ static void MIRAS__FN(exact_fold)(const miras__plan *p, miras__block *k, const m
   }
 }
 
+/* The same from F_0 in k->f where there is a B. */
+static void MIRAS__FN(exact_close)(const miras__plan *p, miras__block *k, const miras__open *o,
+                                   float *s, const float *base, size_t rows) {
+  const size_t n = p->weights;
+  size_t i;
+  MIRAS__FN(exact_fold)(p, k, o, base ? k->f : s, rows);
+  if (!base) return;
+  for (i = 0; i < n; i += V_W)
+    V_STORE_N(s + i, V_ADD(V_LOAD_N(base + i, n - i), V_LOAD_N(k->f + i, n - i)), n - i);
+}
+
 /* ---- one token at a time ----
  *
  * With blocks of one token and nothing unusual, one pass over the state per token is the least
  * traffic: the write of token t-1 is carried out while token t reads,
  *   S <- diag(alpha_t) (S + x_(t-1) u_(t-1)'),   a = R' x_t,   b = (diag(alpha_t) S_(t-1))' q_t,
  *   y_t = b + (x_t . q_t) u_t,
- * so each row of S is loaded and stored once. The pending pair is written when a call ends. */
+ * so each row of S is loaded and stored once. The pending pair is written when a call ends. Where
+ * decays lead to a B, (1 - alpha_t) B is added to what they leave; S is not taken apart. */
 
 /* The fused pass. xp, up: pending write (up NULL: none). alpha: features numbers or one (stride
- * 0). */
-static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *xp, const float *up,
-                                   const float *alpha, size_t alpha_stride, int decay_first,
-                                   const float *x, const float *q, size_t n, size_t dv) {
+ * 0). base: B or NULL; home, base != NULL, and decay_first are constants at every call. */
+MIRAS__INLINE void MIRAS__FN(linear_row)(int home, int decay_first, float *s, const float *base,
+                                         float *a, float *b, const float *xp, const float *up,
+                                         const float *alpha, size_t alpha_stride, const float *x,
+                                         const float *q, size_t n, size_t dv) {
   size_t i, j;
   for (j = 0; j < dv; j += V_W) {
     size_t rest = dv - j;
@@ -5681,6 +5857,8 @@ static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *xp
       if (up) v = V_FMA(V_SET1(xp[i]), u, v);
       if (!decay_first) va = V_FMA(V_SET1(x[i]), v, va);
       v = V_MUL(V_SET1(alpha[i * alpha_stride]), v);
+      if (home)
+        v = V_FMA(V_SET1(1 - alpha[i * alpha_stride]), V_LOAD_N(base + i * dv + j, rest), v);
       if (decay_first) va = V_FMA(V_SET1(x[i]), v, va);
       vb = V_FMA(V_SET1(q[i]), v, vb);
       V_STORE_N(row, v, rest);
@@ -5690,14 +5868,34 @@ static void MIRAS__FN(linear_pass)(float *s, float *a, float *b, const float *xp
   }
 }
 
+static void MIRAS__FN(linear_pass)(float *s, const float *base, float *a, float *b, const float *xp,
+                                   const float *up, const float *alpha, size_t alpha_stride,
+                                   int decay_first, const float *x, const float *q, size_t n,
+                                   size_t dv) {
+  switch ((base ? 2 : 0) + (decay_first ? 1 : 0)) {
+    case 0:
+      MIRAS__FN(linear_row)(0, 0, s, NULL, a, b, xp, up, alpha, alpha_stride, x, q, n, dv);
+      break;
+    case 1:
+      MIRAS__FN(linear_row)(0, 1, s, NULL, a, b, xp, up, alpha, alpha_stride, x, q, n, dv);
+      break;
+    case 2:
+      MIRAS__FN(linear_row)(1, 0, s, base, a, b, xp, up, alpha, alpha_stride, x, q, n, dv);
+      break;
+    default:
+      MIRAS__FN(linear_row)(1, 1, s, base, a, b, xp, up, alpha, alpha_stride, x, q, n, dv);
+      break;
+  }
+}
+
 /* s += x u' */
 static void MIRAS__FN(rank_one)(float *s, const float *x, const float *u, size_t n, size_t dv) {
   size_t i;
   for (i = 0; i < n; i++) MIRAS__FN(axpy)(s + i * dv, x[i], u, dv);
 }
 
-static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const miras__head_io *io,
-                                      float *tape, float *scratch) {
+static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *base, float *state,
+                                      const miras__head_io *io, float *tape, float *scratch) {
   size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, j, t;
   int decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
   int mapped = p->map != 0;
@@ -5707,7 +5905,8 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const 
   for (t = 0; t < (size_t)io->length; t++) {
     const float *x = io->k + t * io->ldk, *v = io->v + t * io->ldv;
     const float *q = io->q ? io->q + t * io->ldq : x;
-    float eta = io->step[t * io->ld_step], xq;
+    const float *rate = io->step + t * io->ld_step;
+    float eta = *rate, xx = 0, xq;
     float *y = io->q ? io->y + t * io->ldy : NULL;
     if (mapped) {
       float *fx = rows + t % 2 * miras__pad(n), *fq = rows + 2 * miras__pad(n);
@@ -5717,19 +5916,28 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const 
       q = fq;
     }
     xq = MIRAS__FN(dot)(x, q, n);
-    if (p->d.algorithm == MIRAS_IMPLICIT) eta = eta / (1 + eta * MIRAS__FN(dot)(x, x, n));
+    if (p->implicit) {
+      xx = MIRAS__FN(dot)(x, x, n);
+      eta = eta / (1 + eta * xx);
+    }
     if (tape && t % (size_t)p->tape_tokens == 0) {
       if (xp) MIRAS__FN(rank_one)(state, xp, u, n, dv), xp = NULL;
       memcpy(tape + t / (size_t)p->tape_tokens * p->tape_chunk, state, p->weights * sizeof *state);
     }
-    MIRAS__FN(linear_pass)(state, a, b, xp, xp ? u : NULL, io->keep + t * io->ld_keep,
+    MIRAS__FN(linear_pass)(state, base, a, b, xp, xp ? u : NULL, io->keep + t * io->ld_keep,
                            alpha_stride, decay_first, x, q, n, dv);
     if (io->surprise) io->surprise[t] = dot ? -MIRAS__FN(dot)(a, v, dv) : 0;
     for (j = 0; j < dv; j += V_W) {
       vf e = V_LOAD_N(v + j, dv - j), w;
       if (!dot) e = V_SUB(e, V_LOAD_N(a + j, dv - j));
       V_STORE_N(a + j, e, dv - j);
-      w = V_MUL(V_SET1(eta), e);
+      if (p->rates == 1) {
+        w = V_MUL(V_SET1(eta), e);
+      } else {
+        vf step = V_LOAD_N(rate + j, dv - j);
+        if (p->implicit) step = V_DIV(step, V_ADD(V_SET1(1.0f), V_MUL(step, V_SET1(xx))));
+        w = V_MUL(step, e);
+      }
       V_STORE_N(u + j, w, dv - j);
       if (y) V_STORE_N(y + j, V_FMA(V_SET1(xq), w, V_LOAD_N(b + j, dv - j)), dv - j);
     }
@@ -5742,14 +5950,18 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, float *state, const 
 /* ---- block by block ---- */
 
 /* The bias of token t at R, before it is written, where the rows do not compute that themselves.
- * Separate erase: 1/2 |v - S'k|^2. k->zq, k->ss: a row each. */
+ * Separate erase: 1/2 |v - S'k|^2. s0, base as for exact_rows. k->zq, k->ss: a row each. */
 static float MIRAS__FN(exact_surprise)(const miras__plan *p, miras__block *k, const miras__open *o,
-                                       const float *s0, const miras__head_io *io, size_t t,
-                                       size_t rows) {
+                                       const float *s0, const float *base,
+                                       const miras__head_io *io, size_t t, size_t rows) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
   const float *keep = io->keep + t * io->ld_keep, *v = io->v + t * io->ldv;
-  float *x = k->zq, *m = k->ss;
+  float *x = k->zq, *m = k->ss, home = 0;
   MIRAS__FN(feature_fwd)(p->map, x, io->k + t * io->ldk, (size_t)p->d.key_dim);
+  if (base && p->d.bias == MIRAS_DOT) {            /* what decay first leaves alone */
+    MIRAS__FN(gemm)(MIRAS__SET, m, dv, x, n, 1, base, dv, 1, 1, dv, n, -1, k->pack);
+    home = MIRAS__FN(dot)(m, v, dv);
+  }
   if (p->d.order == MIRAS_DECAY_FIRST) {
     if (p->d.keep_gate == MIRAS_GATE_CHANNEL) MIRAS__FN(mul)(x, keep, x, n);
     else MIRAS__FN(scale)(x, *keep, x, n);
@@ -5759,7 +5971,8 @@ static float MIRAS__FN(exact_surprise)(const miras__plan *p, miras__block *k, co
     }
   }
   MIRAS__FN(exact_read)(p, k, o, s0, rows, x, m);
-  if (p->d.bias == MIRAS_DOT) return -MIRAS__FN(dot)(m, v, dv);
+  if (p->d.bias == MIRAS_DOT) return -MIRAS__FN(dot)(m, v, dv) - home;
+  if (base) MIRAS__FN(gemm)(MIRAS__ADD, m, dv, x, n, 1, base, dv, 1, 1, dv, n, -1, k->pack);
   MIRAS__FN(axpy)(m, -1, v, dv);
   return 0.5f * MIRAS__FN(dot)(m, m, dv);
 }
@@ -5770,12 +5983,13 @@ static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, floa
   const size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, length = (size_t)io->length;
   const size_t dv = (size_t)p->d.value_dim, nz = p->delta ? 1 : 0;
   const int alone = io->surprise && (!p->delta || p->d.separate_erase);
+  const float *base = MIRAS__FN(exact_base)(p, w0), *s0 = NULL;
   miras__block work, *k = &work;
   miras__open o;
   size_t t = 0, i, m;
   if (position == 0 && length) memcpy(state, w0, p->weights * sizeof *state);
   if (p->fused) {
-    MIRAS__FN(linear_forward)(p, state, io, tape, scratch);
+    MIRAS__FN(linear_forward)(p, base, state, io, tape, scratch);
     return;
   }
   miras__block_layout(p, scratch, chunk * steps, 0, k);
@@ -5786,11 +6000,12 @@ static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, floa
     m = chunk - r0 < length - t ? chunk - r0 : length - t;
     if (tape && t % (size_t)p->tape_tokens == 0)
       memcpy(tape + t / (size_t)p->tape_tokens * p->tape_chunk, state, p->weights * sizeof *state);
+    if (!s0 || !r0) s0 = MIRAS__FN(exact_beyond)(p, k, state, base);
     if (alone) {
       m = 1;
-      io->surprise[t] = MIRAS__FN(exact_surprise)(p, k, &o, state, io, t, r0 * steps);
+      io->surprise[t] = MIRAS__FN(exact_surprise)(p, k, &o, s0, base, io, t, r0 * steps);
     }
-    MIRAS__FN(exact_rows)(p, k, &o, state, io, t, r0 * steps, m * steps);
+    MIRAS__FN(exact_rows)(p, k, &o, s0, base, io, t, r0 * steps, m * steps);
     for (i = 0; i < m; i++) {
       if (io->surprise && !alone) {
         const float *e = k->ss + i * steps * dv;
@@ -5803,7 +6018,7 @@ static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, floa
         else memcpy(y, from, dv * sizeof *y);
       }
     }
-    if (r0 + m == chunk) MIRAS__FN(exact_fold)(p, k, &o, state, chunk * steps);
+    if (r0 + m == chunk) MIRAS__FN(exact_close)(p, k, &o, state, base, chunk * steps);
   }
 }
 
@@ -5886,8 +6101,8 @@ static void MIRAS__FN(exact_fold_bwd)(const miras__plan *p, miras__block *k, con
  * (k->bstep) and, with channels, of its decays (k->ba); diagonal, with w = keep at decay first and
  * 1 otherwise:
  *   bx -= 2 eta w ba (.) x,  beta -= sum w ba x^2,  bkeep = ba, at decay first ba (1 - eta x^2)
- * and then implicit, with D = eta/(1 + eta x.x) in use for eta:
- *   bx -= 2 D^2 bD x,  beta = bD (D/eta)^2 */
+ * and then implicit, with D = eta/(1 + eta x.x) in use for eta (sum over a row's steps):
+ *   bx -= 2 (sum D^2 bD) x,  beta = bD (D/eta)^2 = bD/(1 + eta x.x)^2 */
 static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
                                      const miras__head_io *io, const miras__head_grads *g,
                                      size_t t, size_t i) {
@@ -5896,26 +6111,33 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
   const size_t token = t + i / steps, s = i % steps;
   const int after = d->order == MIRAS_DECAY_FIRST, vector = d->keep_gate == MIRAS_GATE_CHANNEL;
   const float *x = k->x + i * n, *keep = s ? NULL : io->keep + token * io->ld_keep;
-  float *bx = k->bx + i * n, *ba = k->ba + i * n, eta = k->eta[i], *w = k->row;
+  const float *eta = k->eta + i * p->rates;
+  float *bx = k->bx + i * n, *ba = k->ba + i * n, *bstep = k->bstep + i * p->rates, *w = k->row;
+  size_t j;
   if (d->diagonal) {
     MIRAS__FN(mul)(w, ba, x, n);
     if (after && keep && vector) MIRAS__FN(mul)(w, w, keep, n);
     if (after && keep && !vector) MIRAS__FN(scale)(w, *keep, w, n);
-    k->bstep[i] -= MIRAS__FN(dot)(w, x, n);
-    MIRAS__FN(axpy)(bx, -2 * eta, w, n);
+    *bstep -= MIRAS__FN(dot)(w, x, n);
+    MIRAS__FN(axpy)(bx, -2 * *eta, w, n);
     if (after) {
       MIRAS__FN(mul)(w, ba, x, n);
       MIRAS__FN(mul)(w, w, x, n);
-      MIRAS__FN(axpy)(ba, -eta, w, n);
+      MIRAS__FN(axpy)(ba, -*eta, w, n);
     }
   }
-  if (d->algorithm == MIRAS_IMPLICIT) {
-    float rate = io->step[token * io->ld_step + (io->ld_step ? s : 0)];
-    float part = 1 / (1 + rate * MIRAS__FN(dot)(x, x, n));
-    MIRAS__FN(axpy)(bx, -2 * eta * eta * k->bstep[i], x, n);
-    k->bstep[i] *= part * part;
+  if (p->implicit) {
+    const float *rate = io->step + token * io->ld_step + (io->ld_step ? s * p->rates : 0);
+    float xx = MIRAS__FN(dot)(x, x, n), sum = 0;
+    for (j = 0; j < p->rates; j++) {
+      float part = 1 / (1 + rate[j] * xx);
+      sum += eta[j] * eta[j] * bstep[j];
+      bstep[j] *= part * part;
+    }
+    MIRAS__FN(axpy)(bx, -2 * sum, x, n);
   }
-  if (g->step) g->step[token * g->ld_step + s] = k->bstep[i];
+  if (g->step)
+    memcpy(g->step + token * g->ld_step + s * p->rates, bstep, p->rates * sizeof *bstep);
   if (g->k)
     MIRAS__FN(feature_bwd)(p->map, g->k + token * g->ldk + s * dk, bx,
                            io->k + token * io->ldk + s * dk, x, dk);
@@ -5932,12 +6154,17 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
  *   answers    bu += P' dy [bt += Pb' dy];  normalise: dy <- dy/den, bden = -y . dy
  *   solve      L2: bu_j += sum_(i>j) A_ij r_i, r_i = -eta_i bu_i;   separate erase: the same over t
  *              with r_i = bt_i, then bu += A' r
- *   pair       L2: beta = bu . e, else bu . v;  bv = eta bu
+ *   pair       L2: beta = bu . e, else bu . v (per channel: not summed);  bv = eta (.) bu
  *   scores     bM = [r; dy] [u]' (lower)
  *   S_0        b[z; q] = c (.) [r; dy] S_0',  bc = [z; q] (.) ([r; dy] S_0'),
  *              Z += (c (.) [z; q])' [r; dy]
  *   decays     balpha_i = c_(i-1) bc_i + sum_(j<i) L_(i-1)j bL_ij, and alpha_i bc_i, alpha_i bL_ij
- *              go to row i-1; with channels in room @44 */
+ *              go to row i-1; with channels in room @44
+ *   toward B   all of this with F_0 for S_0. Z passes S_m = B + F_m and F_0 = S_0 - B unchanged; with
+ *              Z_m, Z_0 for it at the block's end and start, and dy as before a value gate,
+ *              bB += Z_m - Z_0 + [z; q]' [r; dy],  b[z; q] += [r; dy] B'
+ * The differences of a call's blocks add up to the last Z less the first, and the first comes back
+ * at position 0, where S_0 = B. */
 static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, const float *tape,
                                       uint64_t position, const miras__head_io *io,
                                       const float *dy, size_t lddy, const miras__head_grads *g,
@@ -5948,6 +6175,8 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
   const size_t after = d->order == MIRAS_DECAY_FIRST, length = (size_t)io->length;
   const int erase = d->separate_erase, value = d->value_gate != MIRAS_GATE_CONSTANT;
   const int norm = d->normalise;
+  const size_t rates = p->rates;
+  const float *base = MIRAS__FN(exact_base)(p, w0);
   size_t block, blocks = (length + per - 1) / per, N, i, j;
   miras__block work, *k = &work;
   const miras__open *o = &k->open;
@@ -5958,17 +6187,19 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
   Z = k->bs;
   if (dstate) memcpy(Z, dstate, p->weights * sizeof *Z);
   else memset(Z, 0, p->weights * sizeof *Z);
+  if (d->toward && dstate) MIRAS__FN(add)(dw0, Z, p->weights);
   for (block = blocks; block-- > 0; live = 1) {
     const size_t t = block * per, m = (length - t < per ? length - t : per) * steps;
     const size_t reads = m / steps, nz = p->delta ? m : 0, rows = nz + reads;
-    const float *s0 = tape + block * p->tape_chunk, *q = k->zq + nz * n, *z0 = s0 + n * dv;
+    const float *s0 = MIRAS__FN(exact_beyond)(p, k, tape + block * p->tape_chunk, base);
+    const float *q = k->zq + nz * n, *z0 = s0 + n * dv;
     float *r = k->r, *Y = r + nz * dv, *pq = k->p + nz * N, *pqb = k->pb + nz * N;
     float *bq = k->bz + nz * n, *bmq = k->bm + nz * N, *zc = Z + n * dv;
     float *bl = !p->channels && g->keep ? k->bl : NULL;
-    MIRAS__FN(exact_rows)(p, k, o, s0, io, t, 0, m);
+    MIRAS__FN(exact_rows)(p, k, o, s0, base, io, t, 0, m);
     memset(k->bx, 0, m * n * sizeof *Z);
     if (erase) memset(k->bxb, 0, m * n * sizeof *Z);
-    memset(k->bstep, 0, m * sizeof *Z);
+    memset(k->bstep, 0, m * rates * sizeof *Z);
     memset(k->bc, 0, (m + 1) * (p->channels ? n : 1) * sizeof *Z);
     if (p->channels) memset(k->ba, 0, m * n * sizeof *Z);
     if (bl) memset(bl, 0, (m + 1) * N * sizeof *Z);
@@ -6033,17 +6264,19 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
     }
 
     if (erase) {
-      MIRAS__FN(exact_solve_bwd)(k->bt, r, dv, k->pb, N, NULL, m);
+      MIRAS__FN(exact_solve_bwd)(k->bt, r, dv, k->pb, N, NULL, 1, m);
       for (i = 0; i < m; i++) memset(k->p + i * N + i, 0, (m - i) * sizeof *pq);
       MIRAS__FN(gemm)(MIRAS__ADD, k->bu, dv, k->p, 1, N, r, dv, 1, m, dv, m, -1, k->pack);
     } else if (p->delta) {
-      MIRAS__FN(exact_solve_bwd)(k->bu, r, dv, k->p, N, k->eta, m);
+      MIRAS__FN(exact_solve_bwd)(k->bu, r, dv, k->p, N, k->eta, rates, m);
     }
     for (i = 0; i < m; i++) {
       const size_t token = t + i / steps, at = i % steps * dv;
       const float *along = nz && !erase ? k->ss + i * dv : io->v + token * io->ldv + at;
-      k->bstep[i] += MIRAS__FN(dot)(k->bu + i * dv, along, dv);
-      if (g->v) MIRAS__FN(scale)(g->v + token * g->ldv + at, k->eta[i], k->bu + i * dv, dv);
+      if (rates > 1) MIRAS__FN(mul)(k->bstep + i * dv, k->bu + i * dv, along, dv);
+      else k->bstep[i] += MIRAS__FN(dot)(k->bu + i * dv, along, dv);
+      if (g->v)
+        MIRAS__FN(exact_times)(p, g->v + token * g->ldv + at, k->eta + i * rates, k->bu + i * dv);
     }
 
     if (!value)
@@ -6071,6 +6304,17 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
     MIRAS__FN(gemm)(MIRAS__ADD, Z, dv, k->zc, 1, n, r, dv, 1, n, dv, rows, -1, k->pack);
     if (norm)
       for (i = 0; i < reads; i++) MIRAS__FN(axpy)(zc, k->bden[i], k->zc + (nz + i) * n, n);
+    if (d->toward) {
+      const float *br = value ? dy + t * lddy : r;
+      const size_t ldr = value ? lddy : dv;
+      MIRAS__FN(gemm)(MIRAS__ADD, dw0, dv, k->zq, 1, n, br, ldr, 1, n, dv, rows, -1, k->pack);
+      if (base)
+        MIRAS__FN(gemm)(MIRAS__ADD, k->bz, n, br, ldr, 1, base, 1, dv, rows, n, dv, -1, k->pack);
+      for (i = 0; norm && i < reads; i++) {
+        MIRAS__FN(axpy)(dw0 + n * dv, k->bden[i], q + i * n, n);
+        if (base) MIRAS__FN(axpy)(bq + i * n, k->bden[i], base + n * dv, n);
+      }
+    }
 
     if (p->channels) {
       miras__channels c;
@@ -6132,8 +6376,9 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
         MIRAS__FN(feature_bwd)(p->map, g->q + (t + j) * g->ldq, bq + j * n,
                                io->q + (t + j) * io->ldq, q + j * n, dk);
   }
+  if (position && d->toward) MIRAS__FN(axpy)(dw0, -1, Z, p->weights);
   if (position == 0) {
-    MIRAS__FN(add)(dw0, Z, p->weights);
+    if (!d->toward) MIRAS__FN(add)(dw0, Z, p->weights);
     memset(Z, 0, p->weights * sizeof *Z);
   }
   if (dstate) memcpy(dstate, Z, p->weights * sizeof *Z);
@@ -6142,22 +6387,29 @@ static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, con
 /* One read between tokens. */
 static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, float *state,
                                      uint64_t position, const float *q, float *o, float *scratch) {
-  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, i;
+  size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, n = p->features;
+  size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, rows, i;
+  const float *base, *s0;
   miras__block work, *k = &work;
   miras__open open;
   if (p->fused) {
     MIRAS__FN(feature_fwd)(p->map, scratch, q, dk);
     memset(o, 0, dv * sizeof *o);   /* the chains of gemm, which would want room to pack */
-    for (i = 0; i < p->features; i++)
+    for (i = 0; i < n; i++)
       MIRAS__FN(axpy)(o, scratch[i], (position ? state : w0) + i * dv, dv);
     return;
   }
   miras__block_layout(p, scratch, chunk * steps, 0, k);
   miras__open_layout(p, state + p->at_open, chunk > 1 ? chunk * steps : 0, &open);
+  rows = (size_t)(position % (uint64_t)chunk) * steps;
+  base = rows ? MIRAS__FN(exact_base)(p, w0) : NULL;  /* without open rows S says it all */
   MIRAS__FN(feature_fwd)(p->map, k->zq, q, dk);
-  MIRAS__FN(exact_read)(p, k, &open, position ? state : w0,
-                        (size_t)(position % (uint64_t)chunk) * steps, k->zq, o);
+  s0 = MIRAS__FN(exact_beyond)(p, k, position ? state : w0, base);
+  MIRAS__FN(exact_read)(p, k, &open, s0, rows, k->zq, o);
+  if (base) {
+    MIRAS__FN(gemm)(MIRAS__ADD, o, dv, k->zq, n, 1, base, dv, 1, 1, dv, n, -1, k->pack);
+    if (p->d.normalise) k->den[0] += MIRAS__FN(dot)(k->zq, base + n * dv, n);
+  }
   if (p->d.normalise) MIRAS__FN(scale)(o, 1 / k->den[0], o, dv);
 }
 
@@ -7566,7 +7818,7 @@ static void MIRAS__FN(newton_transpose)(const miras__plan *p, miras__newton_work
 }
 
 /* x [m, n] = (H_i + Lambda)^-1 phi(q_i), where H_i has coefficients b[i] and row i of cn [m, C] and
- * sees the first n0 + i keys. phi: a miras_feature of q's width. */
+ * sees the first n0 + i keys. h NULL: zeros. phi: a miras_feature of q's width. */
 static void MIRAS__FN(newton_solve)(const miras__plan *p, miras__newton_work *k, const float *h,
                                     const float *keys, const float *cn, const float *b, size_t n0,
                                     size_t m, int phi, const float *q, size_t ldq, float *x) {
@@ -7591,7 +7843,8 @@ static void MIRAS__FN(newton_solve)(const miras__plan *p, miras__newton_work *k,
     u = k->u + from * n;
     w = k->w + from * c;
     count = n0 + to - 1;
-    MIRAS__FN(gemm)(MIRAS__SET, u, n, s, n, 1, h, n, 1, to - from, n, n, -1, k->pack);
+    if (h) MIRAS__FN(gemm)(MIRAS__SET, u, n, s, n, 1, h, n, 1, to - from, n, n, -1, k->pack);
+    else memset(u, 0, (to - from) * n * sizeof *u);
     for (i = from; i < to; i++) MIRAS__FN(scale)(k->u + i * n, b[i], k->u + i * n, n);
     if (count) {
       MIRAS__FN(gemm)(MIRAS__SET, w, c, s, n, 1, k->kt, c, 1, to - from, count, n, -1, k->pack);
@@ -7715,7 +7968,7 @@ static void MIRAS__FN(newton_read)(const miras__plan *p, const float *w0, const 
   miras__newton_layout(p, scratch, 0, k);
   MIRAS__FN(map_softplus)(k->lambda, raw, n);
   MIRAS__FN(newton_transpose)(p, k, keys, r);
-  MIRAS__FN(newton_solve)(p, k, state, keys, open, &b, r, 1, p->map, q, n, k->x);
+  MIRAS__FN(newton_solve)(p, k, position ? state : NULL, keys, open, &b, r, 1, p->map, q, n, k->x);
   MIRAS__FN(newton_answer)(p, k, g, state + p->at_d[0], open, &b, r, 1, k->x, o,
                            (size_t)p->d.value_dim);
 }
@@ -8244,13 +8497,12 @@ static void MIRAS__FN(pairs_backward)(const miras__plan *p, const float *tape, u
 
 /* @56 ONE HEAD ----------------------------------------------------------- needs 50 51 53 54 -- */
 
-/* Run one head of one sequence over io->length tokens. w0 [weights] initial memory, gain and bias
- * [value_dim] of the inner norm (Newton: gain is the raw ridge [features]), state of this head,
- * position of the first token. q NULL: no reads. tape: NULL or miras__plan_tape floats, then
- * position must lie on the chunk grid. */
-static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const float *gain,
-                                    const float *bias, float *state, uint64_t position,
-                                    const miras__head_io *io, float *tape, float *scratch) {
+/* The engines know nothing of resets: they begin at position 0, and that is what a head does when
+ * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
+
+static void MIRAS__FN(stretch_forward)(const miras__plan *p, const float *w0, const float *gain,
+                                       const float *bias, float *state, uint64_t position,
+                                       const miras__head_io *io, float *tape, float *scratch) {
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_forward)(p, w0, state, position, io, tape, scratch);
@@ -8267,14 +8519,35 @@ static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const
   }
 }
 
-/* The gradient of head_forward; w0 and position as in that call. Gradients of tokens are
- * overwritten, dw0, dgain, dbias are added to; dstate as in miras_backward. dw0 receives what the
- * initial memory did at position 0, and where decays lead towards it what it did since. */
-static void MIRAS__FN(head_backward)(const miras__plan *p, const float *w0, const float *gain,
-                                     const float *bias, const float *tape, uint64_t position,
-                                     const miras__head_io *io, const float *dy, size_t lddy,
-                                     const miras__head_grads *g, float *dw0, float *dgain,
-                                     float *dbias, float *dstate, float *scratch) {
+/* Run one head of one sequence over io->length tokens. w0 [weights] initial memory, gain and bias
+ * [value_dim] of the inner norm (Newton: gain is the raw ridge [features]), state of this head,
+ * position of the first token in the sequence. q NULL: no reads. tape: NULL or miras__plan_tape
+ * floats, then position must lie on the chunk grid. */
+static void MIRAS__FN(head_forward)(const miras__plan *p, const float *w0, const float *gain,
+                                    const float *bias, float *state, uint64_t position,
+                                    const miras__head_io *io, float *tape, float *scratch) {
+  const size_t length = (size_t)io->length;
+  size_t t, count;
+  if (!p->d.reset_every) {
+    MIRAS__FN(stretch_forward)(p, w0, gain, bias, state, position, io, tape, scratch);
+    return;
+  }
+  for (t = 0; t < length; t += count) {
+    const uint64_t here = position + (uint64_t)t;
+    miras__head_io part;
+    count = miras__stretch(&p->d, io->head, here, length - t);
+    part = miras__io_part(io, t, count);
+    MIRAS__FN(stretch_forward)(p, w0, gain, bias, state, miras__since(&p->d, io->head, here), &part,
+                               tape, scratch);
+    if (tape) tape += miras__stretch_tape(p, count);
+  }
+}
+
+static void MIRAS__FN(stretch_backward)(const miras__plan *p, const float *w0, const float *gain,
+                                        const float *bias, const float *tape, uint64_t position,
+                                        const miras__head_io *io, const float *dy, size_t lddy,
+                                        const miras__head_grads *g, float *dw0, float *dgain,
+                                        float *dbias, float *dstate, float *scratch) {
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_backward)(p, w0, tape, position, io, dy, lddy, g, dw0, dstate, scratch);
@@ -8293,10 +8566,44 @@ static void MIRAS__FN(head_backward)(const miras__plan *p, const float *w0, cons
   }
 }
 
+/* The gradient of head_forward; w0 and position as in that call. Gradients of tokens are
+ * overwritten, dw0, dgain, dbias are added to; dstate as in miras_backward. dw0 receives what the
+ * initial memory did at position 0, and where decays lead towards it what it did since. Stretches
+ * come in reverse. One that begins at a reset leaves dstate at zeros, because its part went to dw0,
+ * and with these the stretch before it begins. */
+static void MIRAS__FN(head_backward)(const miras__plan *p, const float *w0, const float *gain,
+                                     const float *bias, const float *tape, uint64_t position,
+                                     const miras__head_io *io, const float *dy, size_t lddy,
+                                     const miras__head_grads *g, float *dw0, float *dgain,
+                                     float *dbias, float *dstate, float *scratch) {
+  const size_t length = (size_t)io->length, every = (size_t)p->d.reset_every;
+  const size_t first = miras__stretch(&p->d, io->head, position, length);
+  size_t t = first < length ? first + (length - first - 1) / every * every : 0, end = length;
+  if (!every) {
+    MIRAS__FN(stretch_backward)(p, w0, gain, bias, tape, position, io, dy, lddy, g, dw0, dgain,
+                                dbias, dstate, scratch);
+    return;
+  }
+  for (;;) {
+    const uint64_t since = miras__since(&p->d, io->head, position + (uint64_t)t);
+    const miras__head_io part = miras__io_part(io, t, end - t);
+    const miras__head_grads grads = miras__grads_part(g, t);
+    const float *kept = tape;
+    if (t) kept += miras__stretch_tape(p, first);
+    if (t > first) kept += (t - first) / every * miras__stretch_tape(p, every);
+    MIRAS__FN(stretch_backward)(p, w0, gain, bias, kept, since, &part, miras__at(dy, t * lddy),
+                                lddy, &grads, dw0, dgain, dbias, dstate, scratch);
+    if (!t) break;
+    end = t;
+    t = t > first ? t - every : 0;
+  }
+}
+
 /* One read between tokens: what a query at this point of the sequence would see. */
 static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const float *gain,
-                                 const float *bias, float *state, uint64_t position, const float *q,
-                                 float *o, float *scratch) {
+                                 const float *bias, float *state, uint64_t position, size_t head,
+                                 const float *q, float *o, float *scratch) {
+  position = miras__since(&p->d, head, position);
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_read_at)(p, w0, state, position, q, o, scratch);
@@ -8312,18 +8619,22 @@ static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const fl
       break;
   }
 }
-/* w [weights] of the exact engine: what head_read would see at a position past 0. */
-static void MIRAS__FN(head_weights)(const miras__plan *p, float *w, float *state,
-                                    uint64_t position, float *scratch) {
+
+/* w [weights] of the exact engine: what head_read would see, unless the head has just begun. */
+static void MIRAS__FN(head_weights)(const miras__plan *p, const float *w0, float *w, float *state,
+                                    uint64_t position, size_t head, float *scratch) {
   size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps;
-  size_t rows = (size_t)(position % (uint64_t)chunk) * steps;
+  size_t rows = (size_t)(miras__since(&p->d, head, position) % (uint64_t)chunk) * steps;
+  const float *base;
   miras__block work;
   miras__open open;
   memcpy(w, state, p->weights * sizeof *w);
   if (!rows) return;
   miras__block_layout(p, scratch, chunk * steps, 0, &work);
   miras__open_layout(p, state + p->at_open, chunk * steps, &open);
-  MIRAS__FN(exact_fold)(p, &work, &open, w, rows);
+  base = MIRAS__FN(exact_base)(p, w0);
+  (void)MIRAS__FN(exact_beyond)(p, &work, state, base);
+  MIRAS__FN(exact_close)(p, &work, &open, w, base, rows);
 }
 
 /* @65 LAYER KERNELS ------------------------------------------------------- needs 20 21 22 23 -- */
@@ -9366,10 +9677,8 @@ static int miras__constant_gates(const miras_desc *d) {
          d->momentum_gate == MIRAS_GATE_CONSTANT && d->threshold_gate == MIRAS_GATE_CONSTANT;
 }
 
-/* Of what may be absent: without tokens every pointer may be NULL. */
-static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
-
-/* The io of head h of sequence b. Gates that the algorithm or bias do not have are NULL. */
+/* The io of head h of sequence b. Gates that the algorithm or bias do not have are NULL; without
+ * tokens every pointer may be. */
 static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
                              miras__head_io *io) {
   const miras_desc *d = &m->plan.d;
@@ -9380,6 +9689,7 @@ static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b
   size_t bounds = miras__lanes(d, d->threshold_gate);
   memset(io, 0, sizeof *io);
   io->length = x->length;
+  io->head = H;
   io->ldq = heads * dk;
   io->ldy = heads * dv;
   io->ldk = heads * steps * dk;
@@ -9550,7 +9860,7 @@ MIRAS_API void miras_read(miras_memory *m, const float *query, float *out) {
       float *gain = miras__gain(&m->plan, m->params, h);
       kernels->head_read(&m->plan, m->params + h * m->plan.weights, gain,
                          miras__bias_of(&m->plan, gain),
-                         state + 16 + h * m->plan.head_state, miras__position(state),
+                         state + 16 + h * m->plan.head_state, miras__position(state), h,
                          query + (b * heads + h) * dk, out + (b * heads + h) * dv, m->scratch);
     }
   }
@@ -9681,22 +9991,31 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
   float inv[4];
   size_t b, h, count;
   if (!m) return 0;
-  /* attention: all it holds; rows that hold nothing yet, and what pads them, are 0 */
-  count = m->plan.engine == MIRAS__RUN_PAIRS ? m->plan.head_state : m->plan.weights;
+  count = m->plan.weights;
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
     float *state = m->state + b * m->plan.sequence_state;
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
       float *head = state + 16 + h * m->plan.head_state;
       const float *w = head + m->plan.at_w;
+      const uint64_t since = miras__since(&m->plan.d, h, miras__position(state));
+      if (m->plan.engine == MIRAS__RUN_PAIRS) {        /* the rows that hold pairs */
+        size_t held = (size_t)m->plan.d.window;
+        if (since < (uint64_t)held) held = (size_t)since;
+        total += (double)kernels->dot(w, w, held * (size_t)m->plan.d.key_dim);
+        w = head + m->plan.at_d[0];
+        total += (double)kernels->dot(w, w, held * (size_t)m->plan.d.value_dim);
+        continue;
+      }
       /* a fresh memory has not built its weights yet */
-      if (miras__position(state) == 0 && m->plan.engine != MIRAS__RUN_PAIRS) {
+      if (since == 0) {
         w = m->params + h * m->plan.weights;
         if (m->plan.mapped) {
           kernels->link(&m->plan, m->spare, w, m->plan.d.toward ? w : NULL, inv);
           w = m->spare;
         }
       } else if (m->plan.engine == MIRAS__RUN_EXACT && m->plan.d.chunk > 1) {
-        kernels->head_weights(&m->plan, m->spare, head, miras__position(state), m->scratch);
+        kernels->head_weights(&m->plan, m->params + h * m->plan.weights, m->spare, head,
+                              miras__position(state), h, m->scratch);
         w = m->spare;
       }
       total += (double)kernels->dot(w, w, count);
@@ -10592,6 +10911,7 @@ static void miras__head_io_of(const miras_model *m, size_t l, size_t h, size_t n
   const miras_desc *d = &m->plan.d;
   memset(io, 0, sizeof *io);
   io->length = (int)n;
+  io->head = h;
   io->q = from->base + h * from->per;
   io->k = miras__part(from, s->dk, s->kc, 0) + h * from->per;
   io->v = miras__part(from, s->dk + s->kc, s->vc, 0) + h * from->per;
