@@ -7550,7 +7550,8 @@ static void MIRAS__FN(settle_map_bwd)(const miras__plan *p, miras__work *k, int 
   size_t c = p->span, i;
   int l;
   if (!lag && p->linked) {
-    MIRAS__FN(link_bwd)(p, ca, bw, sum, w, NULL, k->b, dw0, k->metric, NULL);
+    MIRAS__FN(link_bwd)(p, ca, bw, sum, w, NULL, k->b, dw0,
+                        p->d.bounded_step ? k->bmetric : k->metric, NULL);
     return;
   }
   MIRAS__FN(add)(bw, ca, p->weights);

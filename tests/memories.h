@@ -992,10 +992,11 @@ HELP double functional_head(const functional *f, int b, int h, ref_branches *bra
   return sum;
 }
 
-/* Central difference in *value; b < 0: over all sequences, h < 0: over all heads. 0 when a corner
- * lies between. */
-HELP int difference(const functional *f, double *value, int b, int h, double *derivative) {
-  const double h0 = 2e-6, middle = *value;
+/* Central difference in *value over twice h0; b < 0: over all sequences, h < 0: over all heads. 0
+ * when a corner lies between. */
+HELP int difference_over(const functional *f, double *value, int b, int h, double h0,
+                         double *derivative) {
+  const double middle = *value;
   double sum[2] = {0.0, 0.0};
   ref_branches branches[2];
   for (int side = 0; side < 2; side++) {
@@ -1009,6 +1010,19 @@ HELP int difference(const functional *f, double *value, int b, int h, double *de
   *value = middle;
   *derivative = (sum[1] - sum[0]) / (2.0 * h0);
   return branches[0].decisions == branches[1].decisions;
+}
+
+HELP int difference(const functional *f, double *value, int b, int h, double *derivative) {
+  return difference_over(f, value, b, h, 2e-6, derivative);
+}
+
+/* The same in an entry of the state. One that is a weight of a simplex can be small: it is moved by
+ * a thousandth at most. */
+HELP int state_difference(const functional *f, double *value, int b, int h, double *derivative) {
+  double h0 = 2e-6;
+  if ((ref_is_divergence(&f->m->d) || ref_lags(&f->m->d)) && 1e-3 * fabs(*value) < h0)
+    h0 = 1e-3 * fabs(*value) + 1e-9;
+  return difference_over(f, value, b, h, h0, derivative);
 }
 
 /* How far that derivative moves when the inputs change by a few units in the last place. */

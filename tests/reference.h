@@ -1185,6 +1185,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
       }
   }
   free(F);
+  free(B);
   return loss;
 }
 

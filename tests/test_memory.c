@@ -549,7 +549,7 @@ static void check_gradient(const miras_desc *given, int before, int T, uint64_t 
           const size_t at = state_entry(&r, h, i, (uint64_t)before);
           double derivative;
           if (at == NOWHERE || twin_entry(&r, i) ||
-              !difference(&f, from + at, (int)(head / (size_t)x.d.heads), h, &derivative))
+              !state_difference(&f, from + at, (int)(head / (size_t)x.d.heads), h, &derivative))
             continue;
           checked_coordinates++;
           if (fabs(derivative - (double)grad[i]) > worst) {
@@ -659,6 +659,41 @@ static void test_gradient_exact(void **state) {
         const int before = n % 4 == 3 ? 2 * chunks[c] : 0;
         check_gradient(&d, before, n % 2 ? 2 * chunks[c] : chunks[c] + 4, variant, 8);
       }
+  gradient_finish();
+}
+
+/* Keep and step gates per channel, with every retention and wherever its decay leads. */
+static void test_channels(void **state) {
+  static const int shapes[] = {1, 2, SHAPE_GATED, SHAPE_VECTOR};
+  uint64_t variant = 600000;
+  (void)state;
+  gradient_start();
+  refused = accepted = 0;
+  worst_forward = 0.0;
+  for (int s = 0; s < COUNT(shapes); s++)
+    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
+      for (int c = 0; c < 3; c++)
+        for (int toward = 0; toward < 2; toward++) {
+          miras_desc d = cell(shapes[s], (miras_bias)(variant % MIRAS_BIAS_COUNT),
+                              (miras_retention)retention, MIRAS_GRADIENT_DESCENT, chunks[c],
+                              variant);
+          variant++;
+          d.toward = (miras_toward)toward;
+          d.bounded_step = variant % 3 == 0;
+          d.simplex_logits = c == 1;
+          d.simplex_whole = shapes[s] == SHAPE_VECTOR;
+          d.inner_bias = d.row_rates = 0;
+          if (has_logits(&d)) d.inner_norm = 0; /* calm data would be hard to find */
+          d.steps = c == 2 && retention == MIRAS_RETAIN_KL ? 1 : d.steps;
+          d.value_dim = d.key_dim;
+          d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
+          d = tidy(d);
+          check_forward(&d, 2 * chunks[c] + 3, variant);
+          check_gradient(&d, toward ? 2 * chunks[c] : 0, chunks[c] * (c == 0 ? 4 : 2), variant, 6);
+        }
+  printf("  gates per channel: %d descriptors, %d refused, forward %.2e\n", accepted, refused,
+         worst_forward);
+  if (refused * 20 > accepted) failed("%d descriptors are refused", refused);
   gradient_finish();
 }
 
@@ -1351,6 +1386,7 @@ int main(void) {
     cmocka_unit_test(test_step),
     cmocka_unit_test(test_gradient_grid),
     cmocka_unit_test(test_gradient_exact),
+    cmocka_unit_test(test_channels),
     cmocka_unit_test(test_decays),
     cmocka_unit_test(test_long),
     cmocka_unit_test(test_gradient_state),
