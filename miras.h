@@ -7002,31 +7002,31 @@ static void MIRAS__FN(fade_bwd)(const miras__plan *p, miras__work *k, int l, flo
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], size = in * out;
   const float *a = k->ca + last * MIRAS__WIDE(p), *h = home ? home + p->offset[l] : NULL;
   float *ba = k->ba + last * MIRAS__WIDE(p), *bh = home ? bhome + p->offset[l] : NULL;
+  const int by_input = MIRAS__BY_INPUT(p, l);
   size_t i;
-  if (!p->channel) {
+  if (!p->channel && !h) {
     *ba += MIRAS__FN(dot)(from, b, size);
-    if (h) *ba -= MIRAS__FN(dot)(h, b, size);
-    if (h) MIRAS__FN(axpy)(bh, 1 - *a, b, size);
     MIRAS__FN(scale)(b, *a, b, size);
     return;
   }
-  if (!MIRAS__BY_INPUT(p, l) && h) MIRAS__FN(rest)(k->t3, a, 1, out);
+  if (p->channel && !by_input && h) MIRAS__FN(rest)(k->t3, a, 1, out);
   for (i = 0; i < in; i++) {
+    const float *row = from + i * out;
     float *bi = b + i * out;
-    if (MIRAS__BY_INPUT(p, l)) {
-      ba[i] += MIRAS__FN(dot)(from + i * out, bi, out);
-      if (h) ba[i] -= MIRAS__FN(dot)(h + i * out, bi, out);
-      if (h) MIRAS__FN(axpy)(bh + i * out, 1 - a[i], bi, out);
-      MIRAS__FN(scale)(bi, a[i], bi, out);
-    } else {
-      MIRAS__FN(muladd)(ba, from + i * out, bi, out);
-      if (h) {
-        float *row = k->t2;
-        MIRAS__FN(mul)(row, h + i * out, bi, out);
-        MIRAS__FN(axpy)(ba, -1, row, out);
-        MIRAS__FN(muladd)(bh + i * out, k->t3, bi, out);
-      }
+    if (h) {                                     /* a small difference of large numbers: first */
+      memcpy(k->t4, row, out * sizeof *row);
+      MIRAS__FN(axpy)(k->t4, -1, h + i * out, out);
+      row = k->t4;
+    }
+    if (p->channel && !by_input) {
+      MIRAS__FN(muladd)(ba, row, bi, out);
+      if (h) MIRAS__FN(muladd)(bh + i * out, k->t3, bi, out);
       MIRAS__FN(mul)(bi, a, bi, out);
+    } else {
+      const size_t at = by_input ? i : 0;
+      ba[at] += MIRAS__FN(dot)(row, bi, out);
+      if (h) MIRAS__FN(axpy)(bh + i * out, 1 - a[at], bi, out);
+      MIRAS__FN(scale)(bi, a[at], bi, out);
     }
   }
 }
@@ -7402,6 +7402,7 @@ static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const
       float *bp = k->bp, *pq = k->pq;
       for (i = 0; i < m; i++) {
         size_t row = first + i * steps;
+        if (k->home) continue;
         k->ba[row] += MIRAS__FN(dot)(bx + i * in, x + i * in, in);
         MIRAS__FN(scale)(bx + i * in, k->ca[row], bx + i * in, in);
       }
@@ -7410,10 +7411,12 @@ static void MIRAS__FN(read_rows_bwd)(const miras__plan *p, miras__work *k, const
                         out, -1, k->pack);
         for (i = 0; i < m; i++) {
           size_t row = first + i * steps;
-          float along = MIRAS__FN(dot)(k->t1 + i * in, x + i * in, in), left = 1 - k->ca[row];
-          k->ba[row] -= inv * along;
-          binv[l] += left * along;
-          MIRAS__FN(axpy)(bx + i * in, left * inv, k->t1 + i * in, in);
+          float *b = bx + i * in, *t = k->t1 + i * in, left = 1 - k->ca[row];
+          binv[l] += left * MIRAS__FN(dot)(t, x + i * in, in);
+          MIRAS__FN(axpy)(b, -inv, t, in);       /* T1 - inv T3, and a_t of that on top of inv T3 */
+          k->ba[row] += MIRAS__FN(dot)(b, x + i * in, in);
+          MIRAS__FN(scale)(b, k->ca[row], b, in);
+          MIRAS__FN(axpy)(b, inv, t, in);
           MIRAS__FN(scale)(k->t2 + i * out, left * inv, bz + i * out, out);
         }
         MIRAS__FN(gemm)(MIRAS__ADD, k->bhome + p->offset[l], out, x, 1, in, k->t2, out, 1, in, out,
