@@ -10043,6 +10043,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
  * are made from columns `from`, its own unless the group is tied. */
 typedef struct miras__gates {
   size_t first, from, count;
+  size_t offset;                   /* among gates.offset, which has the groups in their order     */
   int form;
   float cap;                       /* of keep gates: 1 - 1/horizon; else 1                        */
 } miras__gates;
@@ -10175,12 +10176,16 @@ static void miras__model_shape(miras__shape *s, const miras_model_desc *d) {
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__VALUE_KEEP].count = m->value_gate ? s->dv : 0;
   group[MIRAS__ERASE].count = d->keys == MIRAS_KEYS_ERASE ? s->dk : 0;
+  for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
+    group[i].count *= s->heads;
+    group[i].cap = i == MIRAS__KEEP && d->horizon ? 1 - 1 / (float)d->horizon : 1;
+    group[i].offset = s->outs;
+    if (i != MIRAS__STEP || !d->tied_step) s->outs += group[i].count;
+  }
   for (i = 0; i < 2 * MIRAS__GATE_GROUPS; i++) {     /* fixed ones last */
     int at = i % MIRAS__GATE_GROUPS, fixed = d->fixed_gates >> at & 1;
     if (i == MIRAS__GATE_GROUPS) s->moving = s->gates;
     if (fixed != (i >= MIRAS__GATE_GROUPS)) continue;
-    group[at].cap = at == MIRAS__KEEP && d->horizon ? 1 - 1 / (float)d->horizon : 1;
-    group[at].count *= s->heads;
     group[at].first = group[at].from = s->gates;
     if (at != MIRAS__STEP || !d->tied_step) s->gates += group[at].count;
   }
@@ -10188,6 +10193,7 @@ static void miras__model_shape(miras__shape *s, const miras_model_desc *d) {
   if (d->tied_step) {
     group[MIRAS__STEP].first = s->outs;
     group[MIRAS__STEP].from = group[MIRAS__KEEP].first;
+    group[MIRAS__STEP].offset = group[MIRAS__KEEP].offset;
     s->outs += group[MIRAS__STEP].count;
   }
   s->rank = s->moving ? (size_t)d->gate_rank : 0;
@@ -10575,18 +10581,18 @@ static void miras__draw_gates(const miras_model *m, float *offset, float *rate) 
   for (h = 0; h < s->heads; h++) {
     double c, start = miras__keep_start(m, forget, &c);
     for (i = 0; i < each; i++) {
-      offset[g[MIRAS__KEEP].first + h * each + i] = (float)start;
+      offset[g[MIRAS__KEEP].offset + h * each + i] = (float)start;
       if (rate) rate[h * each + i] = (float)c;
     }
     forget *= d->forget_ratio > 0 ? (double)d->forget_ratio : 1;
   }
   for (i = 0; i < g[MIRAS__MOMENTUM].count; i++)
-    offset[g[MIRAS__MOMENTUM].first + i] =
+    offset[g[MIRAS__MOMENTUM].offset + i] =
         (float)miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
   for (i = 0; i < g[MIRAS__THRESHOLD].count; i++)
-    offset[g[MIRAS__THRESHOLD].first + i] = 0.5413f;   /* softplus of it is 1 */
+    offset[g[MIRAS__THRESHOLD].offset + i] = 0.5413f;   /* softplus of it is 1 */
   for (i = 0; i < g[MIRAS__VALUE_KEEP].count; i++)
-    offset[g[MIRAS__VALUE_KEEP].first + i] = (float)miras__logit(63.0 / 64);
+    offset[g[MIRAS__VALUE_KEEP].offset + i] = (float)miras__logit(63.0 / 64);
 }
 
 /* Initial values. Deviation 1/sqrt(fan in); what writes to the residual stream is smaller, so that
@@ -10837,7 +10843,7 @@ static void miras__make_gates(const miras_model *m, const miras__kernels *k, con
     int tied = group->from != group->first;
     if (group->count)
       k->gates_fwd(group->form, group->cap, gates + group->first, g + group->from, s->ld_g,
-                   offset && !tied ? offset + group->from : NULL,
+                   offset && !tied ? offset + group->offset : NULL,
                    group->form == MIRAS__GATE_RATE ? w + m->at.gates_rate
                                                    : m->gate_scale + group->first,
                    n, group->count);
@@ -11554,7 +11560,7 @@ static void miras__tile_in_bwd(void *argument, int index, int worker) {
       const miras__gates *group = &s->group[i];
       if (!group->count) continue;
       k->gates_bwd(group->form, group->cap, dg + group->first,
-                   m->g + here * s->ld_g + group->from, s->ld_g, doffset + group->from,
+                   m->g + here * s->ld_g + group->from, s->ld_g, doffset + group->offset,
                    doffset + s->ld_g,
                    group->form == MIRAS__GATE_RATE ? w + at->gates_rate
                                                    : m->gate_scale + group->first,

@@ -73,7 +73,7 @@ static miras_model_desc describe(miras_kind kind, int chunk) { return row(kind, 
 
 /* Forms of keys and gates around memories that come with others in the table; several descents;
  * slopes; and one memory for each choice that no row makes. */
-enum { OPTIONS = 34 };
+enum { OPTIONS = 43 };
 
 static subject option(int n) {
   subject s;
@@ -293,6 +293,58 @@ static subject option(int n) {
       m->order = MIRAS_ERROR_FIRST;
       m->separate_erase = 1;
       d->keys = MIRAS_KEYS_ERASE;
+      break;
+    case 34:
+      OPTION(MIRAS_TITANS, 4, "titans, keep and momentum fixed, horizon");
+      d->fixed_gates = MIRAS_FIXED_KEEP | MIRAS_FIXED_MOMENTUM;
+      d->horizon = 20;
+      break;
+    case 35:
+      OPTION(MIRAS_HGRN2, 4, "hgrn2, horizon");
+      d->horizon = 10;
+      break;
+    case 36:
+      OPTION(MIRAS_MAMBA2, 4, "mamba2, all gates fixed, horizon, towards the initial memory");
+      d->fixed_gates = MIRAS_FIXED_KEEP;
+      d->horizon = 12;
+      m->toward = MIRAS_TOWARD_INITIAL;
+      break;
+    case 37:
+      OPTION(MIRAS_YAAD, 4, "yaad, gates per channel, step and threshold fixed");
+      m->keep_gate = m->step_gate = m->threshold_gate = MIRAS_GATE_CHANNEL;
+      d->fixed_gates = MIRAS_FIXED_STEP | MIRAS_FIXED_THRESHOLD;
+      m->toward = MIRAS_TOWARD_INITIAL;
+      break;
+    case 38:
+      OPTION(MIRAS_DFW, 4, "dfw, value decay fixed, horizon, resets");
+      d->fixed_gates = MIRAS_FIXED_VALUE_KEEP;
+      d->horizon = 9;
+      m->reset_every = 16;
+      break;
+    case 39:
+      OPTION(MIRAS_MEMORA, 4, "memora, the paper's form with gates per channel");
+      m->keep_gate = m->step_gate = MIRAS_GATE_CHANNEL;
+      m->toward = MIRAS_TOWARD_INITIAL;
+      break;
+    case 40:
+      OPTION(MIRAS_MEMORA, 4, "memora, signed slices, bounded steps");
+      m->simplex_signed = m->simplex_logits = 1;
+      m->bounded_step = 1;
+      m->simplex = 8.0f;
+      m->toward = MIRAS_TOWARD_INITIAL;
+      break;
+    case 41:
+      OPTION(MIRAS_LONGHORN, 4, "longhorn, a step per channel, resets");
+      m->step_gate = MIRAS_GATE_CHANNEL;
+      m->reset_every = 16;
+      break;
+    case 42:
+      OPTION(MIRAS_TTT_MLP, 4, "ttt-mlp, towards the initial memory, rates that cannot die");
+      m->retention = MIRAS_RETAIN_L2;
+      m->toward = MIRAS_TOWARD_INITIAL;
+      m->keep_gate = MIRAS_GATE_HEAD;
+      m->forget = 0.05f;
+      m->row_rates = 2;
       break;
     default: break;
   }
