@@ -316,9 +316,8 @@ static subject option(int n) {
       m->toward = MIRAS_TOWARD_INITIAL;
       break;
     case 38:
-      OPTION(MIRAS_DFW, 4, "dfw, value decay fixed, horizon, resets");
-      d->fixed_gates = MIRAS_FIXED_VALUE_KEEP;
-      d->horizon = 9;
+      OPTION(MIRAS_DFW, 4, "dfw, both decays fixed, resets");
+      d->fixed_gates = MIRAS_FIXED_KEEP | MIRAS_FIXED_VALUE_KEEP;
       m->reset_every = 16;
       break;
     case 39:
