@@ -9393,7 +9393,7 @@ typedef struct miras__row {
   miras_bias bias;
   miras_retention retention;
   miras_algorithm algorithm;
-  miras__setting always[6], inside[12], alone[4];
+  miras__setting always[6], inside[16], alone[8];
 } miras__row;
 
 #define MIRAS__FIELD(field, real, value) \
@@ -9410,6 +9410,8 @@ typedef struct miras__row {
 #define MIRAS__STEP_HEAD MIRAS__W(step_gate, MIRAS_GATE_HEAD)
 #define MIRAS__FORGET(f, ratio) MIRAS__R(forget, f), MIRAS__R(forget_ratio, ratio)
 #define MIRAS__NORM MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1)
+#define MIRAS__HOME MIRAS__W(toward, MIRAS_TOWARD_INITIAL)
+#define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(step_gate, MIRAS_GATE_CHANNEL)
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
@@ -9487,37 +9489,37 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(window, 64)},
    {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
    {MIRAS__END}},
-  {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1)},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 1),
-    MIRAS__R(step, 0.2f)},
-   {MIRAS__R(step, 0.5f)}},
-  {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1)},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 1),
-    MIRAS__R(step, 0.05f)},
-   {MIRAS__R(step, 0.1f)}},
+  {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.2f)},
+   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.5f)}},
+  {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
+   {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.05f)},
+   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
-   {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f)},
+   {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.000244140625f, 0.5f),
-    MIRAS__R(step, 0.001f)},
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.015625f, 0.5f),
+    MIRAS__R(step, 0.02f)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 4)},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__FORGET(0.000244140625f, 0.5f), MIRAS__R(step, 0.0005f)},
+   {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 4), MIRAS__HOME},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.02f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 2), MIRAS__R(threshold, 1)},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__W(threshold_gate, MIRAS_GATE_HEAD), MIRAS__R(sharpness, 2),
-    MIRAS__FORGET(0.000244140625f, 0.5f), MIRAS__R(step, 0.001f)},
+   {MIRAS__W(depth, 2), MIRAS__HOME},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
+    MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(threshold, 6), MIRAS__R(sharpness, 2),
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.02f)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.2f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__W(inner_norm, 1)},
-   {MIRAS__W(chunk, 16), MIRAS__W(inner_residual, 1), MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__FORGET(0.000244140625f, 0.5f), MIRAS__R(step, 0.05f)},
+   {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__W(inner_norm, 1), MIRAS__HOME},
+   {MIRAS__W(chunk, 16), MIRAS__W(inner_residual, 1), MIRAS__CHANNELS,
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 2)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
 };
 #undef MIRAS__FIELD
@@ -9531,6 +9533,8 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
 #undef MIRAS__STEP_HEAD
 #undef MIRAS__FORGET
 #undef MIRAS__NORM
+#undef MIRAS__HOME
+#undef MIRAS__CHANNELS
 
 static void miras__apply(miras_model_desc *d, const miras__setting *list, int most) {
   int i;
