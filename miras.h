@@ -7786,14 +7786,14 @@ static void MIRAS__FN(take_in_one)(float *s, float *top, float *sum, float *fade
 static void MIRAS__FN(pairs_attend)(const MIRAS__FN(held) *h, miras__pairs_work *k,
                                     const float *q, size_t ldq, ptrdiff_t t, size_t m,
                                     ptrdiff_t delay) {
-  size_t dk = h->dk, dv = h->dv, i;
+  size_t dk = h->dk, dv = h->dv, i, x;
   ptrdiff_t w = (ptrdiff_t)h->window, rows = (ptrdiff_t)m, last = t + rows - delay, j, end;
   MIRAS__FN(flip)(k->qt, q, ldq, m, dk, 1 / sqrtf((float)dk));
   MIRAS__FN(fill)(k->top, -HUGE_VALF, m);
   memset(k->sum, 0, m * sizeof *k->sum);
   memset(k->o, 0, m * dv * sizeof *k->o);
   for (j = MIRAS__FN(oldest)(h, t - delay - w + 1); j < last; j = end) {
-    ptrdiff_t hi = t - delay - j + 1, lo = hi - w, x;   /* query i reads i + lo <= x < i + hi */
+    ptrdiff_t hi = t - delay - j + 1, lo = hi - w, at;   /* query i reads i + lo <= at < i + hi */
     size_t count, ldk, ldv;
     const float *keys, *values;
     end = MIRAS__FN(block_end)(h, j);
@@ -7805,9 +7805,9 @@ static void MIRAS__FN(pairs_attend)(const MIRAS__FN(held) *h, miras__pairs_work 
                       k->pack);
     else
       MIRAS__FN(gemm)(MIRAS__SET, k->s, m, keys, ldk, 1, k->qt, m, 1, count, m, dk, -1, k->pack);
-    for (x = 0; x < end - j; x++) {
-      ptrdiff_t before = x - hi + 1, after = x - lo + 1;
-      float *row = k->s + (size_t)x * m;
+    for (at = 0; at < end - j; at++) {
+      ptrdiff_t before = at - hi + 1, after = at - lo + 1;
+      float *row = k->s + (size_t)at * m;
       if (before > 0)
         MIRAS__FN(fill)(row, -HUGE_VALF, before < rows ? (size_t)before : m);
       if (after < rows)
@@ -7821,7 +7821,14 @@ static void MIRAS__FN(pairs_attend)(const MIRAS__FN(held) *h, miras__pairs_work 
     MIRAS__FN(band)(k->o, dv, k->s, 1, m, values, ldv, m, dv, count, lo, hi, k->pack);
   }
   for (i = 0; i < m; i++) {
-    if (MIRAS__FN(oldest)(h, t - delay - w + 1) > t + (ptrdiff_t)i - delay) continue;   /* empty */
+    if (MIRAS__FN(oldest)(h, t - delay - w + 1) > t + (ptrdiff_t)i - delay) {
+      /* No pairs to read: 0, but NaN for a query that any pair would have answered so. A NaN key is
+       * to show in the surprise of the first write too. */
+      float none = 0;
+      for (x = 0; x < dk; x++) none += 0 * q[i * ldq + x];
+      MIRAS__FN(fill)(k->o + i * dv, none, dv);
+      continue;
+    }
     k->sum[i] = 1 / k->sum[i];
     if (k->top[i] < -FLT_MAX) k->top[i] = 0;
     MIRAS__FN(scale)(k->o + i * dv, k->sum[i], k->o + i * dv, dv);
@@ -7984,9 +7991,10 @@ static void MIRAS__FN(pairs_backward)(const miras__plan *p, const float *tape, u
 /* The engines know nothing of resets: they begin at position 0, and that is what a head does when
  * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
 
-static void MIRAS__FN(stretch_forward)(const miras__plan *p, const float *w0, const float *gain,
-                                       const float *bias, float *state, uint64_t position,
-                                       const miras__head_io *io, float *tape, float *scratch) {
+MIRAS__INLINE void MIRAS__FN(stretch_forward)(const miras__plan *p, const float *w0,
+                                              const float *gain, const float *bias, float *state,
+                                              uint64_t position, const miras__head_io *io,
+                                              float *tape, float *scratch) {
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_forward)(p, w0, state, position, io, tape, scratch);
