@@ -134,17 +134,20 @@ HELP void data_shape(data *x, const miras_desc *d) {
   x->per[KEY] = (size_t)(x->d.key_dim * x->d.steps);
   x->per[QUERY] = (size_t)x->d.key_dim;
   x->per[VALUE] = (size_t)(x->d.value_dim * x->d.steps);
-  x->per[KEEP] = (size_t)ref_gate_width(&x->d, x->d.keep_gate);
-  x->per[STEP] = (size_t)(ref_gate_width(&x->d, x->d.step_gate) * x->d.steps);
+  x->per[KEEP] = (size_t)ref_keep_width(&x->d);
+  x->per[STEP] = (size_t)(ref_gate_width(x->d.step_gate, x->d.value_dim) * x->d.steps);
   x->per[MOMENTUM] = x->d.momentum_gate == MIRAS_GATE_CONSTANT ? 0 : 1;
-  x->per[THRESHOLD] = (size_t)ref_gate_width(&x->d, x->d.threshold_gate);
+  x->per[THRESHOLD] = (size_t)ref_gate_width(x->d.threshold_gate, x->d.value_dim);
   x->per[VALUE_KEEP] = x->d.value_gate == MIRAS_GATE_CONSTANT ? 0 : x->out;
   x->per[ERASE] = x->per[REPLACE] = x->d.separate_erase ? x->per[QUERY] : 0;
 }
 
 /* Memories that strong forgetting makes chaotic: a layer norm divides by what is left of the
- * weights, and Moneta's link turns a smaller A into a larger W. */
-HELP int fragile(const miras_desc *d) { return d->inner_norm || d->retention == MIRAS_RETAIN_LQ; }
+ * weights, and Moneta's link turns a smaller A into a larger W. What returns to its initial memory
+ * may forget as fast as it likes. */
+HELP int fragile(const miras_desc *d) {
+  return (d->inner_norm || d->retention == MIRAS_RETAIN_LQ) && !d->toward;
+}
 
 /* Initial memories that are given as logits. */
 HELP int has_logits(const miras_desc *d) {
@@ -157,6 +160,13 @@ static float logit_spread = 1.5f; /* of those */
 static int edge_decays;
 
 HELP void tensor_set(tensor *t, size_t i, float value) { t->d[i] = (double)(t->f[i] = value); }
+
+HELP void other_lengths(tensor *t, size_t n) {
+  for (size_t r = 0; r + n <= t->count; r += n) {
+    const float by = uniform(0.3f, 3.0f);
+    for (size_t i = r; i < r + n; i++) tensor_set(t, i, by * t->f[i]);
+  }
+}
 
 HELP void draw_edges(tensor *t) {
   static const float ends[] = {0.0f, 1e-45f, 1e-39f, 1e-20f, 0.5f, 1.0f, 1.0f};
@@ -178,7 +188,7 @@ HELP void data_new(data *x, const miras_desc *given, int T, uint64_t seed) {
   const miras_desc d = ref_resolve(given);
   const ref_shape s = ref_shape_of(&d);
   const size_t rows = (size_t)d.batch * (size_t)T * (size_t)d.heads, n = (size_t)d.key_dim;
-  const float keep = fragile(&d) ? 0.98f : 0.9f;
+  const float keep = fragile(&d) ? 0.98f : d.toward ? 0.7f : 0.9f;
   const float lowest = d.normalise ? 0.1f : -1.0f; /* so that the divisor keeps away from 0 */
   random_state = seed * 77777u + 1;
   memset(x, 0, sizeof *x);
@@ -188,6 +198,10 @@ HELP void data_new(data *x, const miras_desc *given, int T, uint64_t seed) {
   x->in[QUERY] = tensor_new(rows * x->per[QUERY], lowest, 1.0f);
   unit_rows(&x->in[KEY], n);
   unit_rows(&x->in[QUERY], n);
+  if (d.key_length) { /* what the memory brings to a length has another */
+    other_lengths(&x->in[KEY], n);
+    other_lengths(&x->in[QUERY], n);
+  }
   x->in[VALUE] = tensor_new(rows * x->per[VALUE], -1.0f, 1.0f);
   x->in[KEEP] = tensor_new(rows * x->per[KEEP], keep, 1.0f);
   x->in[STEP] = tensor_new(rows * x->per[STEP], 0.3f * d.step, d.step);
@@ -423,7 +437,7 @@ static const char *const algorithm_names[] = {"gd", "momentum", "implicit", "new
 
 /* Everything that is not zero, in the order of miras_desc. */
 HELP const char *label(const miras_desc *d) {
-  static char text[900];
+  static char text[1400];
   size_t n;
 #define LABEL_INT(field) \
   if (d->field) n += (size_t)snprintf(text + n, sizeof text - n, " " #field " %d", (int)d->field)
@@ -445,6 +459,7 @@ HELP const char *label(const miras_desc *d) {
   LABEL_INT(inner_norm);
   LABEL_INT(inner_residual);
   LABEL_INT(inner_bias);
+  LABEL_INT(key_length);
   LABEL_INT(feature);
   LABEL_INT(normalise);
   LABEL_INT(steps);
@@ -457,12 +472,15 @@ HELP const char *label(const miras_desc *d) {
   LABEL_INT(momentum_gate);
   LABEL_INT(threshold_gate);
   LABEL_INT(value_gate);
+  LABEL_INT(toward);
+  LABEL_REAL(forget);
+  LABEL_REAL(forget_ratio);
   LABEL_INT(slopes);
   LABEL_INT(layer);
   LABEL_INT(layers);
-  LABEL_REAL(forget);
-  LABEL_REAL(forget_ratio);
+  LABEL_INT(reset_every);
   LABEL_REAL(step);
+  LABEL_INT(bounded_step);
   LABEL_REAL(momentum);
   LABEL_REAL(threshold);
   LABEL_REAL(p);
@@ -470,6 +488,7 @@ HELP const char *label(const miras_desc *d) {
   LABEL_REAL(sharpness);
   LABEL_REAL(simplex);
   LABEL_INT(simplex_whole);
+  LABEL_INT(simplex_signed);
   LABEL_INT(simplex_logits);
   LABEL_REAL(balance);
   LABEL_REAL(sparsity);
@@ -477,6 +496,30 @@ HELP const char *label(const miras_desc *d) {
 #undef LABEL_INT
 #undef LABEL_REAL
   return text;
+}
+
+/* Does a decay, if there is one, have an initial memory to lead to? */
+HELP int may_return(const miras_desc *d) {
+  miras_desc with = *d;
+  with.toward = MIRAS_TOWARD_INITIAL;
+  return (ref_decays(&with) || d->retention == MIRAS_RETAIN_L2_BOTH ||
+          d->retention == MIRAS_RETAIN_ELASTIC_FTRL) && !d->diagonal &&
+         d->algorithm != MIRAS_NEWTON;
+}
+
+/* Can steps be bounded by what they do to their own pair? */
+HELP int may_bound(const miras_desc *d) {
+  return d->architecture != MIRAS_PAIRS && !d->separate_erase && d->bias != MIRAS_DOT &&
+         d->bias != MIRAS_CUSTOM_BIAS && d->retention != MIRAS_RETAIN_LQ_PNORM &&
+         d->retention != MIRAS_CUSTOM_RETENTION &&
+         (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_MOMENTUM);
+}
+
+/* Can steps be scaled by rates of rows? */
+HELP int may_rate(const miras_desc *d) {
+  return d->architecture != MIRAS_PAIRS && d->algorithm == MIRAS_GRADIENT_DESCENT &&
+         !(d->architecture == MIRAS_MATRIX && d->bias <= MIRAS_L2) &&
+         (d->retention == MIRAS_RETAIN_ALL || (d->retention == MIRAS_RETAIN_L2 && d->toward));
 }
 
 /* A setting that has no meaning for the other choices is refused: leave only those that have. */
@@ -500,6 +543,18 @@ HELP miras_desc tidy(miras_desc d) {
   if (!matrix || d.bias != MIRAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ERROR_FIRST;
   if (d.algorithm != MIRAS_IMPLICIT) d.diagonal = 0;
+  if (!may_return(&d)) d.toward = MIRAS_TOWARD_NOTHING;
+  if (!may_bound(&d)) d.bounded_step = 0;
+  if (!may_rate(&d)) d.row_rates = 0;
+  if (pairs) d.key_length = MIRAS_LENGTH_FREE;
+  if (d.architecture != MIRAS_MLP ||
+      (d.retention != MIRAS_RETAIN_ALL &&
+       !(d.toward && (d.retention == MIRAS_RETAIN_L2 || d.retention == MIRAS_RETAIN_L2_BOTH))))
+    d.inner_bias = 0;
+  if (d.reset_every > 0) { /* the next multiple */
+    const int grid = ref_reset_grid(&d);
+    d.reset_every = (d.reset_every + grid - 1) / grid * grid;
+  }
   if (!pairs) d.window = 0;
   if (!newton) {
     d.iterations = 0;
@@ -524,6 +579,7 @@ HELP miras_desc tidy(miras_desc d) {
     d.simplex_whole = 0;
   }
   if (d.retention != MIRAS_RETAIN_KL || d.chunk < 2) d.simplex_logits = 0;
+  if (d.retention != MIRAS_RETAIN_KL || ref_lags(&d)) d.simplex_signed = 0;
   if (d.retention != MIRAS_RETAIN_L2_BOTH) d.balance = 0.0f;
   if (!elastic) {
     d.sparsity = 0.0f;
@@ -537,6 +593,18 @@ HELP miras_desc tidy(miras_desc d) {
     d.forget = d.forget_ratio = 0.0f;
     d.keep_gate = MIRAS_GATE_CONSTANT;
     d.order = MIRAS_ERROR_FIRST;
+  }
+  if (d.keep_gate == MIRAS_GATE_CHANNEL && d.simplex_whole) d.keep_gate = MIRAS_GATE_HEAD;
+  if (d.retention == MIRAS_RETAIN_ELASTIC) { /* its threshold is one number */
+    if (d.keep_gate == MIRAS_GATE_CHANNEL) d.keep_gate = MIRAS_GATE_HEAD;
+    if (d.step_gate == MIRAS_GATE_CHANNEL) d.step_gate = MIRAS_GATE_HEAD;
+  }
+  if (matrix && d.step_gate == MIRAS_GATE_CHANNEL &&
+      (!ref_exact(&d) || d.normalise || d.diagonal || newton))
+    d.step_gate = MIRAS_GATE_HEAD;
+  if (!ref_exact(&d) && (d.algorithm == MIRAS_MOMENTUM || d.row_rates)) {
+    if (d.keep_gate == MIRAS_GATE_CHANNEL) d.keep_gate = MIRAS_GATE_HEAD;
+    if (d.step_gate == MIRAS_GATE_CHANNEL) d.step_gate = MIRAS_GATE_HEAD;
   }
   if (d.algorithm != MIRAS_MOMENTUM) {
     d.momentum = 0.0f;
@@ -559,10 +627,42 @@ HELP int basic(const miras_desc *d) {
          d->steps <= 1 && !d->feature && !d->normalise && !d->separate_erase && !d->row_rates &&
          !d->inner_bias && d->keep_gate < MIRAS_GATE_CHANNEL &&
          d->step_gate < MIRAS_GATE_CHANNEL && d->threshold_gate < MIRAS_GATE_CHANNEL &&
-         !d->value_gate && !d->order && !d->simplex_logits;
+         !d->value_gate && !d->order && !d->simplex_logits && !d->toward && !d->bounded_step &&
+         !d->key_length && !d->reset_every && !d->simplex_signed;
 }
 
 static int plain_cells; /* 1: no extras, all gates constant */
+
+/* Where decays lead, how far steps may go, how long keys are: half, a quarter and a quarter of the
+ * cells in which they mean something. A few start anew. Memora's paper form has channels more often
+ * than others, for there are few of it. Drawn after all else, so that what else a cell is does not
+ * depend on them. */
+HELP void late_extras(miras_desc *d) {
+  const int perceptron = d->architecture != MIRAS_MATRIX && d->architecture != MIRAS_PAIRS;
+  if (may_return(d) && below(2) == 0) {
+    d->toward = MIRAS_TOWARD_INITIAL;
+    d->forget = 0.15f;
+    if (d->retention == MIRAS_RETAIN_ELASTIC_FTRL) d->sparsity *= 0.1f; /* only what was written */
+    if (d->retention == MIRAS_RETAIN_L2_BOTH) d->balance = uniform(1.0f, 8.0f);
+  }
+  if (below(4) == 0) {
+    d->bounded_step = 1;
+    if (may_bound(d)) d->step *= 2.0f; /* or little would be bounded */
+  }
+  if (below(4) == 0) {
+    d->key_length = (miras_length)(1 + below(2));
+    if (d->key_length == MIRAS_LENGTH_ROOT) d->step /= (float)d->key_dim;
+  }
+  if (below(2) == 0) d->simplex_signed = 1;
+  if (below(16) == 0) d->reset_every = ref_reset_grid(d) * (1 + below(2));
+  if (!perceptron && below(3) == 0) d->step_gate = MIRAS_GATE_CHANNEL;
+  if (d->row_rates || (may_rate(d) && below(4) == 0)) d->row_rates = 1 + below(2);
+  if (ref_lags(d) && (d->architecture == MIRAS_GATED_MLP || d->architecture == MIRAS_MLP) &&
+      d->depth <= 2 && (d->depth == 1 || d->key_dim == d->value_dim) && below(2) == 0) {
+    d->keep_gate = MIRAS_GATE_CHANNEL;
+    if (below(2) == 0) d->step_gate = MIRAS_GATE_CHANNEL;
+  }
+}
 
 /* One cell of the grid; what is not one of the arguments follows from `variant`, so that a walk
  * over the grid also walks over gates, norms, sizes and constants. */
@@ -640,7 +740,7 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
       if (below(2) == 0) d.order = MIRAS_DECAY_FIRST;
       if (extra == 0) d.steps = 2 + below(2);
       if (extra == 1) d.separate_erase = algorithm == MIRAS_GRADIENT_DESCENT;
-      if (extra == 2) d.diagonal = 1;
+      if (extra == 2) d.diagonal = algorithm == MIRAS_IMPLICIT;
       if (extra == 3) {
         d.normalise = 1;
         d.feature = (miras_feature)(1 + below(4));
@@ -670,9 +770,13 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
     if (d.steps > 1) d.step /= (float)d.steps;
   }
   if (shape == SHAPE_VECTOR) d.simplex_whole = 1; /* its channels are single weights */
+  if (!plain_cells) late_extras(&d);
   random_state = saved;
   return tidy(d);
 }
+
+/* T tokens, or so many more that every head starts anew on the way. */
+HELP int lasting(const miras_desc *d, int T) { return T + d->reset_every; }
 
 /* Exact memories: delta rules, dot products, the implicit step, Newton, pairs. */
 HELP miras_desc exact_cell(int kind, int chunk, uint64_t variant) {
@@ -698,16 +802,16 @@ HELP size_t state_size(const miras_desc *d) {
   return d->algorithm == MIRAS_MOMENTUM ? 2 * P : P;
 }
 
-/* Where the reference keeps entry i of dstate after `position` tokens. Newton: H, then G. Pairs:
- * the keys, then the values, token t in row t % window. */
-HELP size_t state_entry(const ref_memory *m, size_t i, uint64_t position) {
+/* Where the reference keeps entry i of dstate of head h after `position` tokens. Newton: H, then G.
+ * Pairs: the keys, then the values, token t since the head's last reset in row t % window. */
+HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position) {
   const size_t F = (size_t)m->features, P = m->s.weights, window = (size_t)m->d.window;
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
   if (m->d.algorithm == MIRAS_NEWTON) return i < F * F ? m->at_more + i : i - F * F;
   if (m->d.architecture == MIRAS_PAIRS) {
     const size_t row = i < window * dk ? i / dk : (i - window * dk) / dv;
     const size_t column = i < window * dk ? i % dk : dk + (i - window * dk) % dv;
-    const size_t end = (size_t)position, held = end < window ? end : window;
+    const size_t end = (size_t)ref_age(&m->d, h, position), held = end < window ? end : window;
     for (size_t t = end - held; t < end; t++)
       if (t % window == row) return m->at_more + 1 + (t - (end - held)) * (dk + dv) + column;
     return NOWHERE;
@@ -882,16 +986,17 @@ HELP double functional_head(const functional *f, int b, int h, ref_branches *bra
   }
   if (f->pull != NULL)
     for (size_t i = 0; i < states; i++) {
-      const size_t at = state_entry(m, i, m->position + (uint64_t)x->T);
+      const size_t at = state_entry(m, h, i, m->position + (uint64_t)x->T);
       if (at != NOWHERE) sum += f->pull[head * states + i] * now[at];
     }
   return sum;
 }
 
-/* Central difference in *value; b < 0: over all sequences, h < 0: over all heads. 0 when a corner
- * lies between. */
-HELP int difference(const functional *f, double *value, int b, int h, double *derivative) {
-  const double h0 = 2e-6, middle = *value;
+/* Central difference in *value over twice h0; b < 0: over all sequences, h < 0: over all heads. 0
+ * when a corner lies between. */
+HELP int difference_over(const functional *f, double *value, int b, int h, double h0,
+                         double *derivative) {
+  const double middle = *value;
   double sum[2] = {0.0, 0.0};
   ref_branches branches[2];
   for (int side = 0; side < 2; side++) {
@@ -905,6 +1010,19 @@ HELP int difference(const functional *f, double *value, int b, int h, double *de
   *value = middle;
   *derivative = (sum[1] - sum[0]) / (2.0 * h0);
   return branches[0].decisions == branches[1].decisions;
+}
+
+HELP int difference(const functional *f, double *value, int b, int h, double *derivative) {
+  return difference_over(f, value, b, h, 2e-6, derivative);
+}
+
+/* The same in an entry of the state. One that is a weight of a simplex can be small: it is moved by
+ * a thousandth at most. */
+HELP int state_difference(const functional *f, double *value, int b, int h, double *derivative) {
+  double h0 = 2e-6;
+  if ((ref_is_divergence(&f->m->d) || ref_lags(&f->m->d)) && 1e-3 * fabs(*value) < h0)
+    h0 = 1e-3 * fabs(*value) + 1e-9;
+  return difference_over(f, value, b, h, h0, derivative);
 }
 
 /* How far that derivative moves when the inputs change by a few units in the last place. */

@@ -62,7 +62,7 @@ REF int ref_has_threshold(const miras_desc *d) {
          d->bias == MIRAS_CUSTOM_BIAS;
 }
 
-/* MIRAS eq. 18: one multiplicative step per chunk, no decay. */
+/* MIRAS eq. 18: one multiplicative step per chunk; no decay but one towards the initial memory. */
 REF int ref_is_divergence(const miras_desc *d) {
   return d->retention == MIRAS_RETAIN_CHI2 || d->retention == MIRAS_RETAIN_REVERSE_KL ||
          d->retention == MIRAS_RETAIN_HELLINGER;
@@ -76,7 +76,7 @@ REF int ref_is_simplex(const miras_desc *d) {
 /* Retentions whose alpha is the keep gate. */
 REF int ref_decays(const miras_desc *d) {
   return !(d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2_BOTH ||
-           d->retention == MIRAS_RETAIN_ELASTIC_FTRL || ref_is_divergence(d));
+           d->retention == MIRAS_RETAIN_ELASTIC_FTRL || (ref_is_divergence(d) && !d->toward));
 }
 
 /* Chunks are only a schedule: the update is linear in the state (or the state is everything). */
@@ -100,11 +100,43 @@ REF int ref_features(const miras_desc *d) {
   return d->feature == MIRAS_FEATURE_POLY2 ? 1 + n + n * (n + 1) / 2 : n;
 }
 
-/* Numbers per token and head of a gate of granularity MIRAS_GATE_CHANNEL. */
-REF int ref_channels(const miras_desc *d) { return ref_exact(d) ? ref_features(d) : d->value_dim; }
+/* Channels of the keep gate: features of an exact matrix, else entries of the value, as those of
+ * all other gates are. */
+REF int ref_keep_channels(const miras_desc *d) {
+  return ref_exact(d) ? ref_features(d) : d->value_dim;
+}
 
-REF int ref_gate_width(const miras_desc *d, miras_gate gate) {
-  return gate == MIRAS_GATE_CHANNEL ? ref_channels(d) : gate == MIRAS_GATE_HEAD ? 1 : 0;
+/* Numbers per token and head of a gate that has `channels`, and of the keep gate. */
+REF int ref_gate_width(miras_gate gate, int channels) {
+  return gate == MIRAS_GATE_CHANNEL ? channels : gate == MIRAS_GATE_HEAD ? 1 : 0;
+}
+
+REF int ref_keep_width(const miras_desc *d) {
+  return ref_gate_width(d->keep_gate, ref_keep_channels(d));
+}
+
+/* ---- heads that start anew ---- */
+
+/* Resets lie on multiples of this many tokens. */
+REF int ref_reset_grid(const miras_desc *d) { return d->chunk * ((16 + d->chunk - 1) / d->chunk); }
+
+/* Heads take turns: h starts anew this many tokens before every multiple of reset_every. */
+REF uint64_t ref_reset_offset(const miras_desc *d, int h) {
+  const uint64_t grid = (uint64_t)ref_reset_grid(d), R = (uint64_t)d->reset_every;
+  return (uint64_t)h * R / ((uint64_t)d->heads * grid) * grid;
+}
+
+/* Does head h start anew before it writes token t? */
+REF int ref_restarts(const miras_desc *d, int h, uint64_t t) {
+  if (d->reset_every == 0 || t == 0) return 0;
+  return (t + ref_reset_offset(d, h)) % (uint64_t)d->reset_every == 0;
+}
+
+/* Tokens that head h has written since it last started, when t are written in all. */
+REF uint64_t ref_age(const miras_desc *d, int h, uint64_t t) {
+  uint64_t age = 0;
+  while (age < t && (age == 0 || !ref_restarts(d, h, t - age))) age++;
+  return age;
 }
 
 /* The defaults that the comments in miras_desc promise. */
@@ -196,12 +228,17 @@ typedef struct ref_custom {
 
 static ref_custom ref_hooks;
 
-/* ---- feature maps ---- */
+/* ---- what a memory sees of a key: its length, then its feature map ---- */
 
-REF void ref_map(const miras_desc *d, const double *x, double *phi, ref_branches *branches) {
+REF void ref_map(const miras_desc *d, const double *given, double *phi, ref_branches *branches) {
   const int n = d->key_dim;
-  double top = x[0], sum = 0.0;
+  double *x = (double *)ref_zeros((size_t)n), square = 0.0, length = 1.0, top, sum = 0.0;
   int at = 0;
+  for (int i = 0; i < n; i++) square += given[i] * given[i];
+  if (d->key_length != MIRAS_LENGTH_FREE) length = sqrt(square + 1e-12);
+  if (d->key_length == MIRAS_LENGTH_ROOT) length /= sqrt((double)n);
+  for (int i = 0; i < n; i++) x[i] = given[i] / length;
+  top = x[0];
   for (int i = 0; i < n; i++)
     if (x[i] > top) top = x[i];
   for (int i = 0; i < n; i++) sum += exp(x[i] - top);
@@ -231,6 +268,7 @@ REF void ref_map(const miras_desc *d, const double *x, double *phi, ref_branches
       for (int i = 0; i < n; i++) phi[i] = x[i];
       break;
   }
+  free(x);
 }
 
 /* ---- attentional bias: e = dl/dM at M = m, returns l ---- */
@@ -500,13 +538,33 @@ REF void ref_softmax(const double *a, double *w, size_t first, size_t stride, si
     w[first + i * stride] = c * exp(a[first + i * stride] - top) / sum;
 }
 
-/* w = c softmax(a) slice by slice; biases as they are. */
+/* w = c softmax(a) slice by slice. */
 REF void ref_simplex(const miras_desc *d, const ref_shape *s, const double *a, double *w) {
   size_t first, stride, count;
-  for (size_t i = 0; i < s->weights; i++) w[i] = a[i];
   for (int l = 0; l < s->layers; l++)
     for (size_t n = 0; ref_slice(d, s, l, n, &first, &stride, &count); n++)
       ref_softmax(a, w, first, stride, count, (double)d->simplex);
+}
+
+/* Slice by slice w = c sinh(a) / sum cosh(a) and, not NULL, its slope c cosh(a) / sum cosh(a). */
+REF void ref_signed_simplex(const miras_desc *d, const ref_shape *s, const double *a, double *w,
+                            double *slope) {
+  const double c = (double)d->simplex;
+  size_t first, stride, count;
+  for (int l = 0; l < s->layers; l++)
+    for (size_t n = 0; ref_slice(d, s, l, n, &first, &stride, &count); n++) {
+      double top = 0.0, sum = 0.0; /* every exponential is divided by that of top */
+      for (size_t i = 0; i < count; i++)
+        if (fabs(a[first + i * stride]) > top) top = fabs(a[first + i * stride]);
+      for (size_t i = 0; i < count; i++)
+        sum += exp(a[first + i * stride] - top) + exp(-a[first + i * stride] - top);
+      for (size_t i = 0; i < count; i++) {
+        const size_t at = first + i * stride;
+        const double plus = exp(a[at] - top), minus = exp(-a[at] - top);
+        w[at] = c * (plus - minus) / sum;
+        if (slope != NULL) slope[at] = c * (plus + minus) / sum;
+      }
+    }
 }
 
 /* Elastic nets. The corner is continuous: a hundred thousandth is distance enough. */
@@ -518,6 +576,12 @@ REF double ref_shrink(const miras_desc *d, double a, double gamma, ref_branches 
   return fabs(a) > gamma ? ref_sign(a) * (fabs(a) - gamma) : 0.0;
 }
 
+/* What is left of a when its distance from `from` is shrunk. */
+REF double ref_shrink_from(const miras_desc *d, double from, double a, double gamma,
+                           ref_branches *branches) {
+  return from + ref_shrink(d, a - from, gamma, branches);
+}
+
 /* ginv = (f')^-1 of the f-divergences at y. */
 REF double ref_ginv(miras_retention kind, double y) {
   if (kind == MIRAS_RETAIN_CHI2) return y > -1.0 ? 1.0 + y : 0.0;
@@ -525,8 +589,8 @@ REF double ref_ginv(miras_retention kind, double y) {
   return 1.0 / ((1.0 - y) * (1.0 - y));
 }
 
-/* W <- W (.) ginv(F - zeta) of one slice, F = -sum eta g, zeta such that the slice sums to c: the
- * sum falls as zeta grows, so bisection finds it. */
+/* W <- W (.) ginv(F - zeta) of one slice, F = -sum eta g decayed, zeta such that the slice sums to
+ * c: the sum falls as zeta grows, so bisection finds it. */
 REF void ref_divergence(const miras_desc *d, double *W, const double *F, size_t first,
                         size_t stride, size_t count, ref_branches *branches) {
   const double c = (double)d->simplex;
@@ -570,11 +634,12 @@ REF void ref_divergence(const miras_desc *d, double *W, const double *F, size_t 
   }
 }
 
-/* W = link(A). c[l] receives ||A_l||_q^(q-2) of each weight matrix: what an open chunk of an L_q
- * memory divides by. Signs matter to the L_q links where their power is not differentiable at 0.
- * Where the state is W itself the link is the identity. Biases of layers have no link. */
-REF void ref_link(const miras_desc *d, const ref_shape *s, const double *A, double *W, double *c,
-                  ref_branches *branches) {
+/* W = link(A), given the initial memory B. c[l] receives ||A_l||_q^(q-2) of each weight matrix:
+ * what an open chunk of an L_q memory divides by. Signs matter to the L_q links where their power
+ * is not differentiable at 0. Where the state is W itself the link is the identity. Biases of
+ * layers have no link. */
+REF void ref_link(const miras_desc *d, const ref_shape *s, const double *B, const double *A,
+                  double *W, double *c, ref_branches *branches) {
   const double q = (double)d->q;
   for (size_t i = 0; i < s->weights; i++) W[i] = A[i];
   for (int l = 0; l < s->layers; l++) {
@@ -595,13 +660,46 @@ REF void ref_link(const miras_desc *d, const ref_shape *s, const double *A, doub
           if (q < 2.0) ref_branch(branches, a[i] > 0.0, a[i]);
           break;
         case MIRAS_RETAIN_ELASTIC_FTRL:
-          w[i] = ref_shrink(d, a[i], (double)d->sparsity, branches);
+          w[i] = ref_shrink_from(d, d->toward ? B[s->at[l] + i] : 0.0, a[i], (double)d->sparsity,
+                                 branches);
           break;
         case MIRAS_RETAIN_SIGMOID: w[i] = 1.0 / (1.0 + exp(-a[i])); break;
         default: break;
       }
   }
-  if (d->retention == MIRAS_RETAIN_KL && !ref_lags(d)) ref_simplex(d, s, A, W);
+  if (d->retention == MIRAS_RETAIN_KL && !ref_lags(d)) {
+    if (d->simplex_signed)
+      ref_signed_simplex(d, s, A, W, NULL);
+    else
+      ref_simplex(d, s, A, W);
+  }
+}
+
+/* J of the bounded step: how far each weight W moves with its own entry of the dual state A, the
+ * norms and sums of its layer held. first: of a chunk's first token (Memora's paper form). */
+REF void ref_slopes(const miras_desc *d, const ref_shape *s, const double *A, const double *W,
+                    const double *c, int first, double *J) {
+  for (size_t i = 0; i < s->weights; i++) J[i] = 1.0;
+  for (int l = 0; l < s->layers; l++)
+    for (size_t n = 0; n < (size_t)s->in[l] * (size_t)s->out[l]; n++) {
+      const size_t i = s->at[l] + n;
+      switch (d->retention) {
+        case MIRAS_RETAIN_LQ: J[i] = 1.0 / c[l]; break;
+        case MIRAS_RETAIN_KL:
+          if (!ref_lags(d) || first) J[i] = W[i];
+          break;
+        case MIRAS_RETAIN_SIGMOID: J[i] = W[i] * (1.0 - W[i]); break;
+        case MIRAS_RETAIN_CHI2:
+        case MIRAS_RETAIN_REVERSE_KL: J[i] = W[i]; break;
+        case MIRAS_RETAIN_HELLINGER: J[i] = 2.0 * W[i]; break;
+        default: break;
+      }
+    }
+  if (d->simplex_signed) {
+    double *unused = (double *)ref_zeros(s->weights);
+    ref_signed_simplex(d, s, A, unused, J);
+    free(unused);
+  }
 }
 
 /* ---- a memory ---- */
@@ -616,8 +714,8 @@ typedef struct ref_tokens {
 typedef struct ref_token {
   const double *key, *value, *query; /* [steps, key_dim], [steps, value_dim], [key_dim] or NULL */
   const double *erase, *replace;     /* [key_dim] */
-  double *keep, *value_keep;         /* [channels], [value_dim] */
-  double *step, *threshold;          /* [steps, channels], [value_dim] */
+  double *keep, *value_keep;         /* [keep_channels], [value_dim] */
+  double *step, *threshold;          /* [steps, value_dim], [value_dim] */
   double momentum;
 } ref_token;
 
@@ -627,12 +725,12 @@ typedef struct ref_token {
 typedef struct ref_memory {
   miras_desc d;
   ref_shape s;
-  int features, channels;
+  int features, keep_channels;
   int *layer, *channel, *is_bias; /* of each weight; channel: which entry of a gate acts on it */
   double *params; /* in the layout of miras_memory_params */
   double *state;  /* [batch, heads, per_head] */
   size_t per_head, at_s, at_more;
-  double *open; /* of the open chunk [batch, heads, 7, weights]: OPEN_... below */
+  double *open; /* of the open chunk [batch, heads, OPEN_COUNT, weights]: OPEN_... below */
   double *c;    /* normalisers of the chunk's start [batch, heads, REF_LAYERS] */
   uint64_t position;
   ref_branches *branches; /* NULL, or what was decided */
@@ -641,7 +739,9 @@ typedef struct ref_memory {
 } ref_memory;
 
 enum {
+  OPEN_HOME,     /* the state that a reset leaves, where decays towards the initial memory lead */
   OPEN_ANCHOR,   /* weights at which gradients are taken */
+  OPEN_SLOPE,    /* J there */
   OPEN_BASE,     /* what the chunk's own steps are added to, decayed */
   OPEN_OWN,      /* sum of the chunk's own steps, decayed */
   OPEN_S_BASE,   /* momentum from before the chunk, decayed */
@@ -670,13 +770,20 @@ REF double *ref_head_open(const ref_memory *m, int b, int h, int which) {
   return m->open + (head * OPEN_COUNT + (size_t)which) * m->s.weights;
 }
 
+/* The initial memory of head h as the parameters have it: dual state, or logits. */
+REF const double *ref_init(const ref_memory *m, int h) {
+  return m->params + (size_t)h * m->s.weights;
+}
+
 REF void ref_reset_head(ref_memory *m, int b, int h) {
   const size_t P = m->s.weights;
-  const double *init = m->params + (size_t)h * P;
-  double *state = ref_head_state(m, b, h), c[REF_LAYERS];
+  const double *init = ref_init(m, h);
+  double *state = ref_head_state(m, b, h), *home = ref_head_open(m, b, h, OPEN_HOME);
+  double c[REF_LAYERS];
   for (size_t i = 0; i < m->per_head; i++) state[i] = i < P ? init[i] : 0.0;
   if (ref_is_divergence(&m->d) || ref_lags(&m->d)) ref_simplex(&m->d, &m->s, init, state);
-  ref_link(&m->d, &m->s, state, ref_head_open(m, b, h, OPEN_READ), c, NULL);
+  for (size_t i = 0; i < P; i++) home[i] = state[i];
+  ref_link(&m->d, &m->s, home, state, ref_head_open(m, b, h, OPEN_READ), c, NULL);
 }
 
 REF void ref_reset(ref_memory *m) {
@@ -685,9 +792,9 @@ REF void ref_reset(ref_memory *m) {
   m->position = 0;
 }
 
-/* Exact memories read their gates by feature. All others have the channels of the value, which are
- * the outputs of the last layer and the inputs of a first one (where gates are one number, their
- * entries are equal). A bias follows the matrix of its layer. */
+/* Of memories that are descended: they have the channels of the value, which are the outputs of the
+ * last layer and the inputs of a first one (where gates are one number, their entries are equal). A
+ * bias follows the matrix of its layer. */
 REF void ref_entries(ref_memory *m) {
   const size_t P = m->s.weights;
   m->layer = (int *)ref_zeros(P);
@@ -701,8 +808,8 @@ REF void ref_entries(ref_memory *m) {
         m->layer[at] = l;
         m->is_bias[at] = i == (size_t)m->s.in[l];
         if (l == m->s.layers - 1)
-          m->channel[at] = ref_exact(&m->d) ? 0 : (int)o;
-        else if (i < (size_t)m->channels)
+          m->channel[at] = (int)o;
+        else if (i < (size_t)m->d.value_dim)
           m->channel[at] = (int)i;
       }
   }
@@ -714,7 +821,7 @@ REF void ref_open(ref_memory *m, const miras_desc *given, const double *params) 
   m->d = ref_resolve(given);
   m->s = ref_shape_of(&m->d);
   m->features = ref_features(&m->d);
-  m->channels = ref_channels(&m->d);
+  m->keep_channels = ref_keep_channels(&m->d);
   F = (size_t)m->features;
   P = m->s.weights;
   heads = (size_t)m->d.batch * (size_t)m->d.heads;
@@ -759,34 +866,44 @@ REF const double *ref_gain(const ref_memory *m, int h, int which) {
 REF double ref_rate(const ref_memory *m, uint64_t t) {
   const size_t heads = (size_t)m->d.heads;
   const double *rho = m->params + heads * m->s.weights;
-  double rate;
+  double rate = 1.0 / ((double)t + 1.0);
   if (!m->d.row_rates) return 1.0;
   if (m->d.inner_norm) rho += 2 * heads * (size_t)m->d.value_dim;
-  rate = 1.0 / ((double)t + 1.0) + rho[t];
+  if (m->d.row_rates == 2) return log(1.0 + exp(rho[t]) * (exp(rate) - 1.0));
+  rate += rho[t];
   ref_branch(m->branches, rate > 0.0, rate);
   return rate > 0.0 ? rate : 0.0;
 }
 
-/* The exact linear memory: S [features, value_dim] = A.
- *   S~ = diag(keep) S diag(value_keep)
- *   error first:    S <- S~ - eta k (S' k - v)'       decay first: the error is that of S~
- *   implicit:       eta / (1 + eta k.k) for eta; diagonal: k^2 (.) S for k k' S
- *   separate erase: S <- S~ + b (a' S) + eta k v'
- * with k = phi(key); of several descents the first decays. Normalised, z adds phi(key) as S does.
- * Returns the loss before the first descent. */
-REF double ref_write_exact(ref_memory *m, double *state, const ref_token *x) {
+/* The exact linear memory: S [features, value_dim] = A, with initial memory B.
+ *   S~ = B + diag(keep) (S - B) diag(value_keep), or the same with 0 for B
+ *   error first:    S <- S~ - k (eta (.) (S' k - v))'   decay first: the error is that of S~
+ *   implicit:       eta / (1 + eta k.k) for eta, and so when steps are bounded; diagonal: k^2 (.) S
+ *                   for k k' S
+ *   separate erase: S <- S~ + b (a' S) + k (eta (.) v)'
+ * with k = phi(key) and an eta for every entry of the value; of several descents the first decays.
+ * Normalised, z adds phi(key) as S does. Returns the loss before the first descent. */
+REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token *x) {
   const miras_desc *d = &m->d;
   const size_t F = (size_t)m->features, dv = (size_t)d->value_dim, P = F * dv;
+  const int implicit = d->bias == MIRAS_L2 && (d->algorithm == MIRAS_IMPLICIT || d->bounded_step);
+  const double *B = ref_init(m, h);
   double *S = state, *z = state + P, loss = 0.0, one;
   double *before = (double *)ref_zeros(P), *answer = (double *)ref_zeros(dv);
-  double *k = m->x, *erased = (double *)ref_zeros(dv);
+  double *k = m->x, *erased = (double *)ref_zeros(dv), *eta = (double *)ref_zeros(dv);
   for (int j = 0; j < d->steps; j++) {
     const double *v = x->value + (size_t)j * dv;
-    double eta = x->step[(size_t)j * (size_t)m->channels], kk = 0.0;
+    double kk = 0.0;
     ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, k, m->branches);
     for (size_t i = 0; i < P; i++) before[i] = S[i];
-    for (size_t i = 0; i < P && j == 0; i++) S[i] *= x->keep[i / dv] * x->value_keep[i % dv];
-    for (size_t i = 0; i < F && j == 0 && d->normalise; i++) z[i] *= x->keep[i];
+    for (size_t i = 0; i < P && j == 0; i++) {
+      const double to = d->toward ? B[i] : 0.0;
+      S[i] = to + x->keep[i / dv] * (S[i] - to) * x->value_keep[i % dv];
+    }
+    for (size_t i = 0; i < F && j == 0 && d->normalise; i++) {
+      const double to = d->toward ? B[P + i] : 0.0;
+      z[i] = to + x->keep[i] * (z[i] - to);
+    }
     if (d->order == MIRAS_DECAY_FIRST)
       for (size_t i = 0; i < P; i++) before[i] = S[i];
     for (size_t o = 0; o < dv; o++) {
@@ -798,22 +915,26 @@ REF double ref_write_exact(ref_memory *m, double *state, const ref_token *x) {
     for (size_t i = 0; i < F; i++) kk += k[i] * k[i];
     one = ref_bias(d, answer, v, x->threshold, m->e, m->branches);
     if (j == 0) loss = one;
-    if (d->algorithm == MIRAS_IMPLICIT && d->bias == MIRAS_L2) eta = eta / (1.0 + eta * kk);
+    for (size_t o = 0; o < dv; o++) {
+      eta[o] = x->step[(size_t)j * dv + o];
+      if (implicit) eta[o] = eta[o] / (1.0 + eta[o] * kk);
+    }
     for (size_t i = 0; i < F; i++) {
-      if (d->normalise) z[i] += eta * k[i];
+      if (d->normalise) z[i] += eta[0] * k[i];
       for (size_t o = 0; o < dv; o++) {
         if (d->separate_erase)
-          S[i * dv + o] += x->replace[i] * erased[o] + eta * k[i] * v[o];
+          S[i * dv + o] += x->replace[i] * erased[o] + eta[o] * k[i] * v[o];
         else if (d->diagonal)
-          S[i * dv + o] -= eta * (k[i] * k[i] * before[i * dv + o] - k[i] * v[o]);
+          S[i * dv + o] -= eta[o] * (k[i] * k[i] * before[i * dv + o] - k[i] * v[o]);
         else
-          S[i * dv + o] -= eta * k[i] * m->e[o];
+          S[i * dv + o] -= eta[o] * k[i] * m->e[o];
       }
     }
   }
   free(before);
   free(answer);
   free(erased);
+  free(eta);
   return loss;
 }
 
@@ -872,7 +993,7 @@ REF double ref_write_newton(ref_memory *m, double *state, int h, const ref_token
   double *answer = (double *)ref_zeros(dv);
   for (int j = 0; j < m->d.steps; j++) {
     const double *key = x->key + (size_t)j * (size_t)m->d.key_dim, *v = x->value + (size_t)j * dv;
-    const double eta = x->step[(size_t)j * (size_t)m->channels], keep = j == 0 ? x->keep[0] : 1.0;
+    const double eta = x->step[(size_t)j * dv], keep = j == 0 ? x->keep[0] : 1.0;
     ref_read_newton(m, state, h, key, answer);
     for (size_t o = 0; o < dv && j == 0; o++)
       loss += 0.5 * (v[o] - answer[o]) * (v[o] - answer[o]);
@@ -929,32 +1050,68 @@ REF double ref_write_pairs(ref_memory *m, double *state, const ref_token *x) {
   return loss;
 }
 
+/* eta of descent j as the step gate has it for weight i, and alpha: the keep gate's, before the
+ * first descent of a token. L2_BOTH: the alpha that goes with eta, and alpha eta. */
+REF double ref_step(const ref_memory *m, const ref_token *x, int j, size_t i, double *alpha) {
+  const double eta = x->step[(size_t)j * (size_t)m->d.value_dim + (size_t)m->channel[i]];
+  *alpha = j == 0 ? x->keep[m->channel[i]] : 1.0;
+  if (m->d.retention != MIRAS_RETAIN_L2_BOTH) return eta;
+  *alpha = (double)m->d.balance / ((double)m->d.balance + eta);
+  return *alpha * eta;
+}
+
+/* The bounded step of descent j: what every eta is multiplied by. With r = M(k) - v, e = dl/dM,
+ * f = 1e-20, and c = p - 1 of the L_p biases with p > 2, else 1:
+ *   s = (e.r + f) / (e.r + f + c sum J eta g^2) */
+REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const double *J) {
+  const miras_desc *d = &m->d;
+  const int lp = d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH;
+  const double *v = x->value + (size_t)j * (size_t)d->value_dim;
+  const double c = lp && d->p > 2.0f ? (double)d->p - 1.0 : 1.0;
+  double er = 1e-20, Q = 0.0, rr = 0.0, alpha;
+  if (!d->bounded_step) return 1.0;
+  for (int o = 0; o < d->value_dim; o++) {
+    const double r = m->trace.out[o] - v[o];
+    er += m->e[o] * r;
+    rr += r * r;
+  }
+  for (size_t i = 0; i < m->s.weights; i++)
+    Q += J[i] * ref_step(m, x, j, i, &alpha) * m->g[i] * m->g[i];
+  ref_branch(m->branches, 0, sqrt(rr) / 10.0); /* smooth, but knows the direction of r alone */
+  return er / (er + c * Q);
+}
+
 /* Everything else: gradients at the weights of the chunk's start. With chunk 1 every descent is a
- * chunk of its own. With g_j the gradient of descent j of a token:
- *   before the first   base <- alpha base + s, s <- theta s        (s from before the chunk)
- *                      own  <- alpha own + so, so <- theta so      (so of this chunk)
+ * chunk of its own. With g_j the gradient of descent j of a token, and B the initial memory or 0:
+ *   before the first   base <- B + alpha (base - B) + s, s <- theta s   (s from before the chunk)
+ *                      own  <- alpha own + so, so <- theta so           (so of this chunk)
  *   each               so <- so - eta_j g_j, own <- own - eta_j g_j
  *   then               A = base + rate own     S = s + rate so when the chunk closes
- * rate is 1 but for row_rates. Biases do not decay. */
+ * rate is 1 but for row_rates, which leave own as it is: alpha is for what the chunk found. An
+ * f-divergence keeps A until the chunk closes, and then moves base by own. */
 REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
   const miras_desc *d = &m->d;
   const size_t P = m->s.weights, head = (size_t)b * (size_t)d->heads + (size_t)h;
   const uint64_t C = (uint64_t)d->chunk, row = position % C;
+  const int divergence = ref_is_divergence(d), exactly = row == 0 && ref_lags(d);
   double *A = ref_head_state(m, b, h), *S = A + m->at_s, *c = m->c + head * REF_LAYERS;
   double *anchor = ref_head_open(m, b, h, OPEN_ANCHOR), *base = ref_head_open(m, b, h, OPEN_BASE);
   double *own = ref_head_open(m, b, h, OPEN_OWN), *s = ref_head_open(m, b, h, OPEN_S_BASE);
   double *so = ref_head_open(m, b, h, OPEN_S_OWN), *gamma = ref_head_open(m, b, h, OPEN_SPARSITY);
-  double *read = ref_head_open(m, b, h, OPEN_READ), *F = (double *)ref_zeros(P), loss = 0.0, one;
+  double *read = ref_head_open(m, b, h, OPEN_READ), *J = ref_head_open(m, b, h, OPEN_SLOPE);
+  double *F = (double *)ref_zeros(P), *B = (double *)ref_zeros(P), loss = 0.0, one;
   const double rate = ref_rate(m, row);
   int closes = 0;
+  for (size_t i = 0; i < P && d->toward; i++) /* the exact token of Memora adds logarithms */
+    B[i] = exactly ? ref_init(m, h)[i] : ref_head_open(m, b, h, OPEN_HOME)[i];
   for (int j = 0; j < d->steps; j++) {
-    if (j == 0 && d->order == MIRAS_DECAY_FIRST) /* chunk 1 only */
-      for (size_t i = 0; i < P; i++) A[i] *= x->keep[m->channel[i]];
+    double bound;
     if (j == 0 ? row == 0 : C == 1) { /* a chunk opens */
-      ref_link(d, &m->s, A, anchor, c, m->branches);
+      ref_link(d, &m->s, B, A, anchor, c, m->branches);
+      ref_slopes(d, &m->s, A, anchor, c, 1, J);
       for (size_t i = 0; i < P; i++) {
-        base[i] = ref_is_divergence(d) ? 0.0 : A[i];
-        if (ref_lags(d) && !m->is_bias[i]) {
+        base[i] = A[i];
+        if (exactly) {
           base[i] = log(A[i] > 1e-8 ? A[i] : 1e-8);
           ref_branch(m->branches, A[i] > 1e-8, A[i] - 1e-8);
         }
@@ -968,44 +1125,39 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
                    m->branches);
     if (j == 0) loss = one;
     ref_gradient(d, &m->s, anchor, ref_gain(m, h, 0), &m->trace, m->e, m->g);
+    bound = ref_bound(m, x, j, J);
     for (size_t i = 0; i < P; i++) {
-      double eta = x->step[(size_t)j * (size_t)m->channels + (size_t)m->channel[i]];
-      double alpha = x->keep[m->channel[i]];
       const double theta = d->algorithm == MIRAS_MOMENTUM ? x->momentum : 0.0;
-      if (j > 0 || d->order == MIRAS_DECAY_FIRST) alpha = 1.0;
-      if (d->retention == MIRAS_RETAIN_L2_BOTH) {
-        alpha = (double)d->balance / ((double)d->balance + eta);
-        eta *= alpha;
-      }
-      if (m->is_bias[i] || ref_is_divergence(d)) alpha = 1.0;
+      double alpha, eta = ref_step(m, x, j, i, &alpha);
+      eta *= bound;
       gamma[i] = alpha * gamma[i] + (double)d->sparsity * eta;
       if (j == 0) {
         s[i] *= theta;
         so[i] *= theta;
       }
-      base[i] = alpha * base[i] + (j == 0 ? s[i] : 0.0);
-      own[i] = alpha * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
+      base[i] = B[i] + alpha * (base[i] - B[i]) + (j == 0 ? s[i] : 0.0);
+      own[i] = (d->row_rates ? 1.0 : alpha) * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
       so[i] -= eta * m->g[i];
     }
     closes = C == 1 || (j == d->steps - 1 && row == C - 1);
     for (size_t i = 0; i < P; i++) {
       F[i] = base[i] + rate * own[i];
       S[i] = s[i] + rate * so[i];
-      if (!ref_is_divergence(d)) A[i] = F[i];
+      if (!divergence) A[i] = F[i];
     }
     if (closes && d->retention == MIRAS_RETAIN_ELASTIC)
       for (size_t i = 0; i < P; i++)
-        if (!m->is_bias[i]) A[i] = ref_shrink(d, A[i], rate * gamma[i], m->branches);
-    if (closes && ref_is_divergence(d))
+        A[i] = ref_shrink_from(d, B[i], A[i], rate * gamma[i], m->branches);
+    if (closes && divergence) {
+      memcpy(A, base, P * sizeof(double));
       for (int l = 0; l < m->s.layers; l++) {
         size_t first, stride, count;
-        const size_t bias = m->s.at[l] + (size_t)m->s.in[l] * (size_t)m->s.out[l];
         for (size_t n = 0; ref_slice(d, &m->s, l, n, &first, &stride, &count); n++)
-          ref_divergence(d, A, F, first, stride, count, m->branches);
-        for (size_t i = bias; d->inner_bias && i < bias + (size_t)m->s.out[l]; i++) A[i] += F[i];
+          ref_divergence(d, A, own, first, stride, count, m->branches);
       }
+    }
   }
-  if (row == 0 && ref_lags(d)) { /* the lag token is exact; the others start from its weights */
+  if (exactly) { /* the others start from the weights of this token */
     ref_simplex(d, &m->s, F, A);
     for (size_t i = 0; i < P; i++) {
       anchor[i] = base[i] = A[i];
@@ -1013,11 +1165,12 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
       s[i] = S[i];
       so[i] = 0.0;
     }
+    ref_slopes(d, &m->s, A, anchor, c, 0, J);
   }
 
   if (closes) {
     double closing[REF_LAYERS];
-    ref_link(d, &m->s, A, read, closing, m->branches);
+    ref_link(d, &m->s, B, A, read, closing, m->branches);
   } else {
     for (size_t i = 0; i < P; i++)
       switch (d->retention) {
@@ -1032,6 +1185,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
       }
   }
   free(F);
+  free(B);
   return loss;
 }
 
@@ -1053,9 +1207,10 @@ REF void ref_read_head(ref_memory *m, int b, int h, const double *query, double 
 
 REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
   double *state = ref_head_state(m, b, h);
+  if (ref_restarts(&m->d, h, position)) ref_reset_head(m, b, h);
   if (m->d.architecture == MIRAS_PAIRS) return ref_write_pairs(m, state, x);
   if (m->d.algorithm == MIRAS_NEWTON) return ref_write_newton(m, state, h, x);
-  if (ref_exact(&m->d)) return ref_write_exact(m, state, x);
+  if (ref_exact(&m->d)) return ref_write_exact(m, state, h, x);
   return ref_write_frozen(m, b, h, position, x);
 }
 
@@ -1073,12 +1228,12 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
                           double *surprise) {
   const miras_desc *d = &m->d;
   const size_t H = (size_t)d->heads, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
-  const size_t steps = (size_t)d->steps, n = (size_t)m->channels;
+  const size_t steps = (size_t)d->steps, n = (size_t)m->keep_channels;
   ref_token token;
   memset(&token, 0, sizeof token);
   token.keep = (double *)ref_zeros(n);
   token.value_keep = (double *)ref_zeros(dv);
-  token.step = (double *)ref_zeros(n * steps);
+  token.step = (double *)ref_zeros(dv * steps);
   token.threshold = (double *)ref_zeros(dv);
   for (int t = 0; t < x->length; t++) {
     const size_t at = ((size_t)b * (size_t)x->length + (size_t)t) * H + (size_t)h;
@@ -1088,13 +1243,14 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
       if (d->keep_gate == MIRAS_GATE_HEAD) token.keep[i] = x->keep[at];
       if (d->keep_gate == MIRAS_GATE_CHANNEL) token.keep[i] = x->keep[at * n + i];
       if (!ref_decays(d)) token.keep[i] = 1.0;
-      for (size_t j = 0; j < steps; j++) {
-        double *step = token.step + j * n + i;
+    }
+    for (size_t j = 0; j < steps; j++)
+      for (size_t o = 0; o < dv; o++) {
+        double *step = token.step + j * dv + o;
         *step = (double)d->step;
         if (d->step_gate == MIRAS_GATE_HEAD) *step = x->step[at * steps + j];
-        if (d->step_gate == MIRAS_GATE_CHANNEL) *step = x->step[(at * steps + j) * n + i];
+        if (d->step_gate == MIRAS_GATE_CHANNEL) *step = x->step[(at * steps + j) * dv + o];
       }
-    }
     for (size_t o = 0; o < dv; o++) {
       token.value_keep[o] = d->value_gate == MIRAS_GATE_CHANNEL ? x->value_keep[at * dv + o] : 1.0;
       token.threshold[o] = (double)d->threshold;
@@ -1248,9 +1404,10 @@ enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE
 /* Columns per head. A tied step has none: it is read off the keep gate's. */
 REF size_t ref_gate_columns(const miras_model_desc *d, const miras_desc *md, int which) {
   switch (which) {
-    case REF_KEEP: return (size_t)ref_gate_width(md, md->keep_gate);
+    case REF_KEEP: return (size_t)ref_keep_width(md);
     case REF_STEP:
-      return d->tied_step ? 0 : (size_t)ref_gate_width(md, md->step_gate) * (size_t)md->steps;
+      if (d->tied_step) return 0;
+      return (size_t)ref_gate_width(md->step_gate, md->value_dim) * (size_t)md->steps;
     case REF_MOMENTUM: return md->momentum_gate != MIRAS_GATE_CONSTANT ? 1 : 0;
     case REF_THRESHOLD:
       if (md->threshold_gate == MIRAS_GATE_CHANNEL) return (size_t)md->value_dim;
@@ -1261,15 +1418,24 @@ REF size_t ref_gate_columns(const miras_model_desc *d, const miras_desc *md, int
   }
 }
 
+/* Of those the columns of the projection itself: a fixed gate has only its offset. */
+REF size_t ref_gate_projected(const miras_model_desc *d, const miras_desc *md, int which) {
+  static const int fixed[REF_GATES] = {MIRAS_FIXED_KEEP,      MIRAS_FIXED_STEP,
+                                       MIRAS_FIXED_MOMENTUM,  MIRAS_FIXED_THRESHOLD,
+                                       MIRAS_FIXED_VALUE_KEEP, 0};
+  return d->fixed_gates & fixed[which] ? 0 : ref_gate_columns(d, md, which);
+}
+
 /* What a gate is when its projection says g; a: the learned rate of MIRAS_KEEP_RATE. */
 REF double ref_gate(const miras_model_desc *d, const miras_desc *md, int which, double g,
                     double a) {
+  const double most = d->horizon > 0 ? 1.0 - 1.0 / (double)d->horizon : 1.0; /* of alpha */
   switch (which) {
     case REF_KEEP:
-      if (d->keep == MIRAS_KEEP_ROOT) return pow(ref_sigmoid(g), 1.0 / 16.0);
-      if (d->keep == MIRAS_KEEP_RATE) return exp(-exp(a) * ref_softplus(g));
-      if (d->keep == MIRAS_KEEP_BOUNDED) return exp(-exp(-0.5) * ref_sigmoid(g));
-      return ref_sigmoid(g);
+      if (d->keep == MIRAS_KEEP_ROOT) return most * pow(ref_sigmoid(g), 1.0 / 16.0);
+      if (d->keep == MIRAS_KEEP_RATE) return most * exp(-exp(a) * ref_softplus(g));
+      if (d->keep == MIRAS_KEEP_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
+      return most * ref_sigmoid(g);
     case REF_STEP:
       return (double)md->step * (d->tied_step ? ref_softplus(g) : ref_sigmoid(g));
     case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
@@ -1282,25 +1448,42 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
                    double *gate[REF_GATES]) {
   const miras_model_desc *d = &m->d;
   const size_t H = (size_t)md->heads;
-  size_t columns = 0, before = 0, rank;
+  size_t columns = 0, projected = 0, before = 0, from = 0;
   const double *offset, *rate = NULL;
-  double *low, *raw;
-  char name[80];
+  double *raw;
   for (int i = 0; i < REF_GATES; i++) {
     gate[i] = NULL;
     columns += H * ref_gate_columns(d, md, i);
+    projected += H * ref_gate_projected(d, md, i);
   }
   if (columns == 0) return;
-  snprintf(name, sizeof name, "blocks.%d.gates.down", l);
-  ref_param(m, l, "gates.down");
-  rank = (size_t)ref_find(m, name)->shape[1];
-  low = (double *)ref_zeros(N * rank);
   raw = (double *)ref_zeros(N * columns);
-  ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)d->width, rank);
-  ref_project(raw, low, ref_param(m, l, "gates.up"), N, rank, columns);
   offset = ref_param(m, l, "gates.offset");
   for (size_t r = 0; r < N; r++)
-    for (size_t j = 0; j < columns; j++) raw[r * columns + j] += offset[j];
+    for (size_t j = 0; j < columns; j++) raw[r * columns + j] = offset[j];
+  if (projected > 0) { /* the columns of fixed gates are left out */
+    char name[80];
+    size_t rank;
+    double *low, *up;
+    snprintf(name, sizeof name, "blocks.%d.gates.down", l);
+    ref_param(m, l, "gates.down");
+    rank = (size_t)ref_find(m, name)->shape[1];
+    low = (double *)ref_zeros(N * rank);
+    up = (double *)ref_zeros(N * projected);
+    ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)d->width, rank);
+    ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
+    for (int i = 0; i < REF_GATES; i++) {
+      const size_t n = H * ref_gate_projected(d, md, i);
+      for (size_t r = 0; r < N; r++)
+        for (size_t j = 0; j < n; j++)
+          raw[r * columns + before + j] += up[r * projected + from + j];
+      before += H * ref_gate_columns(d, md, i);
+      from += n;
+    }
+    before = 0;
+    free(low);
+    free(up);
+  }
   if (md->keep_gate != MIRAS_GATE_CONSTANT && d->keep == MIRAS_KEEP_RATE)
     rate = ref_param(m, l, "gates.rate");
   for (int i = 0; i < REF_GATES; i++) {
@@ -1318,7 +1501,6 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
       for (size_t j = 0; j < H; j++)
         gate[REF_STEP][r * H + j] = ref_gate(d, md, REF_STEP, raw[r * columns + j], 0.0);
   }
-  free(low);
   free(raw);
 }
 

@@ -63,14 +63,37 @@ static int named(const char *sentence) {
     "architecture", "bias",          "retention",      "algorithm",      "order",
     "batch",        "heads",         "key_dim",        "value_dim",      "chunk",
     "depth",        "expansion",     "activation",     "inner_norm",     "inner_residual",
-    "inner_bias",   "feature",       "normalise",      "steps",          "separate_erase",
-    "diagonal",     "row_rates",     "window",         "iterations",     "tolerance",
-    "ridge",        "keep_gate",     "step_gate",      "momentum_gate",  "threshold_gate",
-    "value_gate",   "forget",        "momentum",       "threshold",      "sharpness",
-    "simplex",      "balance",       "sparsity",       "smooth_shrink",  "custom"};
+    "inner_bias",   "key_length",    "feature",        "normalise",      "steps",
+    "separate_erase", "diagonal",    "row_rates",      "window",         "iterations",
+    "tolerance",    "ridge",         "keep_gate",      "step_gate",      "momentum_gate",
+    "threshold_gate", "value_gate",  "toward",         "forget",         "reset_every",
+    "bounded_step", "momentum",      "threshold",      "sharpness",      "simplex",
+    "simplex_signed", "simplex_logits", "balance",     "sparsity",       "smooth_shrink",
+    "custom"};
   int n = 0;
   for (int i = 0; i < COUNT(fields); i++) n += strstr(sentence, fields[i]) != NULL;
   return n;
+}
+
+/* Where the decay leads, bounded steps, lengths of keys, resets and signs: now and then, mostly
+ * where they mean something. gates: as combination has them, for what thereby has a keep gate. */
+static void vary(miras_desc *d, int gates) {
+  const int anywhere = below(12) == 0;
+  if (below(2) == 0 && (anywhere || may_return(d))) {
+    d->toward = MIRAS_TOWARD_INITIAL;
+    if (ref_is_divergence(d)) {
+      d->forget = 0.1f;
+      d->keep_gate = (miras_gate)gates;
+    }
+    if (d->retention == MIRAS_RETAIN_ELASTIC_FTRL) d->sparsity *= 0.1f;
+  }
+  if (below(3) == 0 && (anywhere || may_bound(d))) d->bounded_step = 1;
+  if (below(4) == 0 && (anywhere || d->architecture != MIRAS_PAIRS))
+    d->key_length = (miras_length)(1 + below(2));
+  if (d->key_length == MIRAS_LENGTH_ROOT && d->architecture != MIRAS_PAIRS) d->step *= 0.25f;
+  if (below(2) == 0 && (anywhere || (d->retention == MIRAS_RETAIN_KL && !ref_lags(d))))
+    d->simplex_signed = 1;
+  if (below(16) == 0) d->reset_every = 16 + anywhere;
 }
 
 static int works, refusals, vague;
@@ -145,7 +168,7 @@ static void check_coordinates(const data *given, miras_memory *m) {
 
 static void check_combination(const miras_desc *d, uint64_t seed) {
   char why[240] = "";
-  const int T = d->chunk == 16 ? 18 : 9, cut = 1 + below(T - 1);
+  const int T = lasting(d, d->chunk == 16 ? 18 : 9), cut = 1 + below(T - 1);
   data x;
   miras_memory *m;
   ref_memory r;
@@ -219,7 +242,8 @@ static void test_combinations(void **state) {
         for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
           for (int gates = 0; gates < 3; gates++)
             for (int c = 0; c < COUNT(lengths); c++) {
-              const miras_desc d = combination(f, bias, retention, algorithm, gates, lengths[c]);
+              miras_desc d = combination(f, bias, retention, algorithm, gates, lengths[c]);
+              vary(&d, gates);
               check_combination(&d, ++seed);
             }
   printf("  combinations: %d work, %d are refused (%d in a sentence that names one field); largest "
@@ -246,7 +270,29 @@ static void test_promises(void **state) {
         for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
           d = combination(f, bias, retention, MIRAS_GRADIENT_DESCENT, c % 2, lengths[c]);
           PROMISED("gradient descent");
+          d.key_length = MIRAS_LENGTH_UNIT;
+          PROMISED("keys of length 1");
+          d.reset_every = 32;
+          PROMISED("resets");
+          d.bounded_step = may_bound(&d);
+          PROMISED("a bounded step");
+          if (may_return(&d)) d.toward = MIRAS_TOWARD_INITIAL;
+          PROMISED("a return to the initial memory");
+          if (d.toward && ref_decays(&d) && d.retention != MIRAS_RETAIN_ELASTIC &&
+              !d.simplex_whole) {
+            d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
+            PROMISED("a return by channels");
+          }
         }
+      for (int logits = 0; logits < 2; logits++) {
+        d = combination(f, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT, 2, lengths[c]);
+        if (forms[f].shape == SHAPE_VECTOR) d.keep_gate = MIRAS_GATE_HEAD;
+        d.step_gate = MIRAS_GATE_CHANNEL;
+        d.simplex_logits = logits && lengths[c] > 1;
+        PROMISED("Memora by channels, in the paper's form too");
+        d.simplex_signed = logits || lengths[c] == 1;
+        PROMISED("weights of both signs");
+      }
       for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
         d = combination(f, MIRAS_L2, retention, MIRAS_MOMENTUM, 1, lengths[c]);
         PROMISED("momentum");
@@ -265,6 +311,16 @@ static void test_promises(void **state) {
         d.inner_norm = d.inner_bias = d.row_rates = d.inner_residual = 1;
         d.value_dim = d.key_dim;
         PROMISED("test-time training as in its paper");
+        d.row_rates = 2;
+        PROMISED("rates that do not die");
+        d.retention = MIRAS_RETAIN_L2;
+        d.toward = MIRAS_TOWARD_INITIAL;
+        d.keep_gate = MIRAS_GATE_HEAD;
+        PROMISED("test-time training with a keep gate");
+        d.row_rates = 0;
+        d.keep_gate = MIRAS_GATE_CONSTANT;
+        d.retention = MIRAS_RETAIN_L2_BOTH;
+        PROMISED("biases that return");
       }
     }
     for (int bias = 0; bias <= MIRAS_L2; bias++)
@@ -278,10 +334,19 @@ static void test_promises(void **state) {
         d.feature = MIRAS_FEATURE_IDENTITY;
         d.steps = 3;
         PROMISED("several descents");
+        d.step_gate = MIRAS_GATE_CHANNEL;
+        PROMISED("steps by channels");
+        d.reset_every = 48 * lengths[c];
+        d.key_length = MIRAS_LENGTH_ROOT;
+        PROMISED("resets and keys of a length");
         if (retention == MIRAS_RETAIN_L2) {
           d.order = MIRAS_DECAY_FIRST;
           PROMISED("decay first");
+          d.toward = MIRAS_TOWARD_INITIAL;
+          PROMISED("a return");
         }
+        d.bounded_step = bias == MIRAS_L2;
+        PROMISED("a bounded step");
       }
     for (int bias = MIRAS_LP; bias < MIRAS_BIAS_COUNT; bias++)
       for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
@@ -291,27 +356,129 @@ static void test_promises(void **state) {
     d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, lengths[c]);
     d.separate_erase = 1;
     PROMISED("RWKV-7");
+    d.toward = MIRAS_TOWARD_INITIAL;
+    d.step_gate = MIRAS_GATE_CHANNEL;
+    PROMISED("RWKV-7 that returns, with steps by channels");
     d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, lengths[c]);
     d.value_gate = MIRAS_GATE_CHANNEL;
     PROMISED("DFW");
+    d.toward = MIRAS_TOWARD_INITIAL;
+    PROMISED("DFW that returns");
     d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
     d.normalise = 1;
     for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++) {
       d.feature = (miras_feature)feature;
+      d.toward = feature % 2 ? MIRAS_TOWARD_INITIAL : MIRAS_TOWARD_NOTHING;
       PROMISED("a normalised memory");
     }
     for (int diagonal = 0; diagonal < 2; diagonal++) {
       d = combination(0, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT, 1, lengths[c]);
       d.diagonal = diagonal;
       PROMISED("Longhorn");
+      d.step_gate = diagonal ? MIRAS_GATE_HEAD : MIRAS_GATE_CHANNEL;
+      d.key_length = MIRAS_LENGTH_ROOT;
+      PROMISED("Longhorn, its step by channels");
     }
     for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
       d = combination(0, MIRAS_L2, retention, MIRAS_NEWTON, 1, lengths[c]);
       PROMISED("the Mesa layer");
+      d.key_length = MIRAS_LENGTH_UNIT;
+      d.reset_every = 64;
+      PROMISED("the Mesa layer, of unit keys, with resets");
     }
     d = combination(COUNT(forms) - 1, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 0,
                     lengths[c]);
     PROMISED("attention");
+    d.reset_every = 64;
+    PROMISED("attention that starts anew");
+  }
+  finish();
+}
+
+/* What means nothing is refused, in a sentence that names the field. */
+static void test_meaningless(void **state) {
+  miras_desc d;
+  (void)state;
+  start();
+#define MEANINGLESS(field)                                                             \
+  do {                                                                                 \
+    char why_[240] = "";                                                               \
+    if (miras_memory_size(&d, why_, sizeof why_) != 0)                                 \
+      failed("line %d: accepted: %s", __LINE__, label(&d));                            \
+    else if (strstr(why_, field) == NULL)                                              \
+      failed("line %d: \"%s\" does not name " field ": %s", __LINE__, why_, label(&d)); \
+  } while (0)
+  for (int c = 0; c < COUNT(lengths); c++) {
+    for (int f = 0; f < COUNT(forms); f++) {
+      d = combination(f, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 0, lengths[c]);
+      d.toward = MIRAS_TOWARD_INITIAL;
+      MEANINGLESS("toward");
+      d.toward = MIRAS_TOWARD_NOTHING;
+      d.simplex_signed = 1;
+      MEANINGLESS("simplex_signed");
+      d.simplex_signed = 0;
+      d.reset_every = 24;
+      MEANINGLESS("reset_every");
+      d.reset_every = 0;
+      d.bounded_step = 1;
+      if (forms[f].shape == SHAPE_PAIRS) {
+        MEANINGLESS("bounded_step");
+        d.bounded_step = 0;
+        d.key_length = MIRAS_LENGTH_UNIT;
+        MEANINGLESS("key_length");
+        continue;
+      }
+      d.bias = MIRAS_DOT;
+      MEANINGLESS("bounded_step");
+      d.bias = MIRAS_CUSTOM_BIAS;
+      d = tidy(d);
+      d.bounded_step = 1;
+      MEANINGLESS("bounded_step");
+      d.bias = MIRAS_L2;
+      d.retention = MIRAS_RETAIN_LQ_PNORM;
+      d = tidy(d);
+      d.bounded_step = 1;
+      MEANINGLESS("bounded_step");
+      d.retention = MIRAS_CUSTOM_RETENTION;
+      d = tidy(d);
+      d.bounded_step = 1;
+      MEANINGLESS("bounded_step");
+      if (forms[f].shape == 1 || forms[f].shape == 2) {
+        d = combination(f, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 0, lengths[c]);
+        d.inner_bias = 1;
+        MEANINGLESS("inner_bias");
+        d.inner_bias = 0;
+        d.row_rates = 2;
+        MEANINGLESS("row_rates");
+      }
+      d = combination(f, MIRAS_LP, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT, 0, lengths[c]);
+      d.simplex_signed = 1;
+      if (lengths[c] > 1) MEANINGLESS("simplex_signed");
+    }
+    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_IMPLICIT, 1, lengths[c]);
+    d.bounded_step = 1;
+    MEANINGLESS("bounded_step");
+    d.bounded_step = 0;
+    d.diagonal = 1;
+    d.toward = MIRAS_TOWARD_INITIAL;
+    MEANINGLESS("toward");
+    d.toward = MIRAS_TOWARD_NOTHING;
+    d.step_gate = MIRAS_GATE_CHANNEL;
+    MEANINGLESS("step_gate");
+    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
+    d.separate_erase = d.bounded_step = 1;
+    MEANINGLESS("bounded_step");
+    d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
+    d.feature = MIRAS_FEATURE_RELU;
+    d.normalise = 1;
+    d.step_gate = MIRAS_GATE_CHANNEL;
+    MEANINGLESS("step_gate");
+    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON, 1, lengths[c]);
+    d.toward = MIRAS_TOWARD_INITIAL;
+    MEANINGLESS("toward");
+    d.toward = MIRAS_TOWARD_NOTHING;
+    d.bounded_step = 1;
+    MEANINGLESS("bounded_step");
   }
   finish();
 }
@@ -827,7 +994,11 @@ static void test_schedules(void **state) {
       if (!data_settled(&x, &a, 50, n, 1e-5)) continue;
       t = data_tokens(&x);
       for (int c = 0; c < COUNT(chunks); c++) {
+        int turns = a.reset_every == 0; /* heads take turns on the grid of the chunk */
         b.chunk = chunks[c];
+        if (!turns && a.reset_every % ref_reset_grid(&b) == 0)
+          turns = ref_reset_offset(&a, 1) == ref_reset_offset(&b, 1);
+        if (!turns) continue;
         equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
               answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
       }
@@ -953,21 +1124,21 @@ static void test_channels(void **state) {
         data x;
         miras_tokens t, u;
         float *wide[3];
-        size_t n;
         a = combination(f, f == 0 ? MIRAS_L2 : MIRAS_HUBER_NORM,
                         c && f ? MIRAS_RETAIN_LQ : MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1,
                         lengths[c]);
-        if (f == 0 && gates != 1) continue;
+        if (f == 0 && gates >= 4) continue;
+        if (gates % 2) a.toward = MIRAS_TOWARD_INITIAL;
+        a.bounded_step = gates / 2 % 2;
         b = a;
         if (gates & 1) b.keep_gate = MIRAS_GATE_CHANNEL;
         if (gates & 2) b.step_gate = MIRAS_GATE_CHANNEL;
         if (gates & 4) b.threshold_gate = MIRAS_GATE_CHANNEL;
-        n = (size_t)ref_channels(&a);
         data_new(&x, &a, 21, 41);
         t = u = data_tokens(&x);
-        wide[0] = repeated(&x.in[KEEP], n);
-        wide[1] = repeated(&x.in[STEP], n);
-        wide[2] = repeated(&x.in[THRESHOLD], n);
+        wide[0] = repeated(&x.in[KEEP], (size_t)ref_keep_channels(&a));
+        wide[1] = repeated(&x.in[STEP], x.out);
+        wide[2] = repeated(&x.in[THRESHOLD], x.out);
         if (gates & 1) u.keep = wide[0];
         if (gates & 2) u.step = wide[1];
         if (gates & 4) u.threshold = wide[2];
@@ -1025,18 +1196,25 @@ static void test_vectors(void **state) {
   finish();
 }
 
-/* A bias of a layer is the weight of an input that is always 1. */
+/* A bias of a layer is the weight of an input that is always 1, also where both return. */
 static void test_biases(void **state) {
   (void)state;
   start();
   for (int chunk = 1; chunk <= 4; chunk += 3)
-    for (int momentum = 0; momentum < 2; momentum++) {
+    for (int n = 0; n < 6; n++) {
+      const int momentum = n % 2, returns = n / 2;
       miras_desc a = layers(1, MIRAS_L2, MIRAS_RETAIN_ALL, chunk), b;
       data x;
       miras_tokens t, u;
       tensor wide[2];
-      const size_t n = (size_t)a.key_dim;
+      const size_t dk = (size_t)a.key_dim;
       a.inner_bias = 1;
+      if (returns) {
+        a.toward = MIRAS_TOWARD_INITIAL;
+        a.retention = returns == 1 ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_L2_BOTH;
+        if (returns == 1) a.forget = 0.2f;
+        a.bounded_step = returns == 2;
+      }
       a.algorithm = momentum ? MIRAS_MOMENTUM : MIRAS_GRADIENT_DESCENT;
       a.momentum = momentum ? 0.3f : 0.0f;
       b = a;
@@ -1046,8 +1224,9 @@ static void test_biases(void **state) {
       t = u = data_tokens(&x);
       for (int k = 0; k < 2; k++) {
         const tensor *from = &x.in[k == 0 ? KEY : QUERY];
-        wide[k] = tensor_new(from->count / n * (n + 1), 1.0f, 1.0f);
-        for (size_t i = 0; i < from->count; i++) wide[k].f[i / n * (n + 1) + i % n] = from->f[i];
+        wide[k] = tensor_new(from->count / dk * (dk + 1), 1.0f, 1.0f);
+        for (size_t i = 0; i < from->count; i++)
+          wide[k].f[i / dk * (dk + 1) + i % dk] = from->f[i];
       }
       u.key = wide[0].f;
       u.query = wide[1].f;
@@ -1060,7 +1239,8 @@ static void test_biases(void **state) {
   finish();
 }
 
-/* Row rates of 1 are none. */
+/* Row rates of 1 are none, and those of the two forms begin alike. With a keep gate they leave
+ * alone what a chunk writes: at chunk 1 there is nothing of that. */
 static void test_rows(void **state) {
   (void)state;
   start();
@@ -1077,6 +1257,22 @@ static void test_rows(void **state) {
       equal(__LINE__, "row rates of 1",
             answers(&a, &t, x.params.f, x.params.count - (size_t)lengths[c], x.dy.count),
             answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      for (int r = 0; r < lengths[c]; r++) x.params.f[params_rho(&x) + (size_t)r] = 0.0f;
+      a = b;
+      b.row_rates = 2;
+      equal(__LINE__, "the two forms of row rates",
+            answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+            answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      for (int kind = 1; kind <= 2 && lengths[c] == 1; kind++) {
+        a = layers(depth, MIRAS_L2, MIRAS_RETAIN_L2, 1);
+        a.toward = MIRAS_TOWARD_INITIAL;
+        a.forget = 0.2f;
+        b = a;
+        b.row_rates = kind;
+        equal(__LINE__, "row rates and a keep gate",
+              answers(&a, &t, x.params.f, x.params.count - 1, x.dy.count),
+              answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      }
       data_free(&x);
     }
   finish();
@@ -1093,6 +1289,432 @@ static void test_memora(void **state) {
       a.simplex = b.simplex = 2.0f;
       b.chunk = chunk;
       same(__LINE__, "the lag token", &a, &b, 1, CLOSE);
+    }
+  finish();
+}
+
+/* ---- the return to the initial memory ---- */
+
+/* A combination whose decay leads to the initial memory; 0: it has none, or is refused anyway. */
+static int returning(int f, int retention, int algorithm, int chunk, miras_desc *d) {
+  static int turn;
+  const int bias = f == 0 ? turn++ % 2 : turn++ % MIRAS_BIAS_COUNT;
+  *d = combination(f, bias, retention, algorithm, 1, chunk);
+  if (!may_return(d)) return 0;
+  d->toward = MIRAS_TOWARD_INITIAL;
+  if (ref_is_divergence(d)) d->keep_gate = MIRAS_GATE_HEAD;
+  *d = tidy(*d);
+  return miras_memory_size(d, NULL, 0) > 0;
+}
+
+/* Where nothing is forgotten it does not matter where forgetting leads (but for the elastic net,
+ * which shrinks to there as well). */
+static void test_keeping_all(void **state) {
+  int compared = 0;
+  (void)state;
+  start();
+  random_state = 23;
+  for (int f = 0; f < COUNT(forms); f++)
+    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
+      for (int algorithm = 0; algorithm < 3; algorithm++)
+        for (int c = 0; c < COUNT(lengths); c++) {
+          miras_desc a, b;
+          data x;
+          miras_tokens t, u;
+          if (!returning(f, retention, algorithm, lengths[c], &a) || !ref_decays(&a) ||
+              retention == MIRAS_RETAIN_ELASTIC || !data_settled(&x, &a, 21, 46, 1e-4))
+            continue;
+          compared++;
+          for (size_t i = 0; i < x.in[KEEP].count; i++) tensor_set(&x.in[KEEP], i, 1.0f);
+          a = b = x.given;
+          b.toward = MIRAS_TOWARD_NOTHING;
+          t = u = data_tokens(&x);
+          if (ref_is_divergence(&b)) { /* it has no keep gate then */
+            b = tidy(b);
+            u.keep = NULL;
+          }
+          equal(__LINE__, label(&a), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+                answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+          data_free(&x);
+        }
+  if (compared < 100) failed("only %d were compared", compared);
+  finish();
+}
+
+/* A chunk whose last token keeps nothing and writes nothing ends as a fresh memory. */
+static void test_forgetting_all(void **state) {
+  int compared = 0;
+  (void)state;
+  start();
+  random_state = 24;
+  for (int f = 0; f < COUNT(forms); f++)
+    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
+      for (int algorithm = 0; algorithm < 3; algorithm++)
+        for (int c = 0; c < COUNT(lengths); c++) {
+          const int from = lengths[c] == 1 ? 5 : 2 * lengths[c], T = from + lengths[c] + 4;
+          miras_desc d;
+          data x, rest;
+          miras_tokens t, u;
+          float *y[2];
+          if (!returning(f, retention, algorithm, lengths[c], &d) || !ref_decays(&d) ||
+              !data_settled(&x, &d, T, 47, 1e-4))
+            continue;
+          compared++;
+          tensor_set(&x.in[KEEP], (size_t)from - 1, 0.0f);
+          tensor_set(&x.in[STEP], (size_t)from - 1, 1e-30f);
+          if (x.per[MOMENTUM]) tensor_set(&x.in[MOMENTUM], (size_t)from - 1, 0.0f);
+          rest = data_cut(&x, from, T);
+          t = data_tokens(&x);
+          u = data_tokens(&rest);
+          y[0] = answers(&x.given, &t, x.params.f, x.params.count, x.dy.count);
+          y[1] = answers(&x.given, &u, x.params.f, x.params.count, rest.dy.count);
+          if (y[0] != NULL)
+            memmove(y[0], y[0] + (size_t)from * x.out, rest.dy.count * sizeof(float));
+          equal(__LINE__, label(&d), y[0], y[1], rest.dy.count, CLOSE);
+          data_free(&rest);
+          data_free(&x);
+        }
+  if (compared < 100) failed("only %d were compared", compared);
+  finish();
+}
+
+/* Silence gives back the answers that a memory began with: zero keys and values, for long. */
+static void test_silence(void **state) {
+  static const int written = 16, silent = 256;
+  int compared = 0;
+  (void)state;
+  start();
+  random_state = 25;
+  for (int f = 0; f < COUNT(forms); f++)
+    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
+      for (int algorithm = 0; algorithm < 3; algorithm++)
+        for (int c = 0; c < COUNT(lengths); c++)
+          for (int bounded = 0; bounded < 2; bounded++) {
+            miras_desc d;
+            data x;
+            miras_memory *m;
+            float first[4], last[4], *zero;
+            double wide[4];
+            size_t n;
+            if (!returning(f, retention, algorithm, lengths[c], &d) ||
+                retention == MIRAS_RETAIN_ELASTIC_FTRL)
+              continue; /* which forgets nothing */
+            d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+            if (ref_decays(&d)) d.forget = 0.1f;
+            if (retention == MIRAS_RETAIN_L2_BOTH) d.balance = 4.0f * d.step;
+            if (bounded && !may_bound(&d)) continue;
+            d.bounded_step = bounded;
+            d.key_length = bounded ? MIRAS_LENGTH_UNIT : MIRAS_LENGTH_FREE;
+            if (!data_settled(&x, &d, written, 48, 1e-4)) continue;
+            m = open_memory(&x);
+            if (m == NULL) {
+              failed("not opened: %s", label(&d));
+              data_free(&x);
+              continue;
+            }
+            compared++;
+            n = x.per[KEY] > x.out ? x.per[KEY] : x.out;
+            zero = (float *)zeros(n, sizeof(float));
+            miras_read(m, x.in[QUERY].f, first);
+            for (int t = 0; t < written; t++)
+              miras_write(m, x.in[KEY].f + (size_t)t * x.per[KEY],
+                          x.in[VALUE].f + (size_t)t * x.out);
+            for (int t = 0; t < silent; t++) miras_write(m, zero, zero);
+            miras_read(m, x.in[QUERY].f, last);
+            for (size_t i = 0; i < x.out; i++) wide[i] = (double)first[i];
+            if (!(error_of(last, wide, x.out) <= CLOSE))
+              failed("silence leaves a difference of %.2e: %s", error_of(last, wide, x.out),
+                     label(&d));
+            free(zero);
+            miras_memory_close(m);
+            data_free(&x);
+          }
+  if (compared < 200) failed("only %d were compared", compared);
+  finish();
+}
+
+/* What a linear memory with initial memory B learns of v is what an empty one learns of v - B'k. */
+static void test_deviations(void **state) {
+  (void)state;
+  start();
+  for (int kind = 0; kind < 8; kind++)
+    for (int c = 0; c < COUNT(lengths); c++) {
+      miras_desc a = matrix(kind == 2 ? MIRAS_DOT : MIRAS_L2, MIRAS_RETAIN_L2,
+                            kind == 1 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD,
+                            kind == 3 ? MIRAS_DECAY_FIRST : MIRAS_ERROR_FIRST, lengths[c]);
+      data x;
+      miras_tokens t, u;
+      float *value, *zero, *y[2];
+      size_t rows, dk, dv;
+      miras_desc b;
+      if (kind == 4) a.algorithm = MIRAS_IMPLICIT;
+      if (kind == 5) a.bounded_step = 1;
+      if (kind >= 6) {
+        a = layers(1, MIRAS_L2, kind == 6 ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_L2_BOTH, lengths[c]);
+        if (kind == 6) a.keep_gate = MIRAS_GATE_HEAD;
+        a.algorithm = MIRAS_MOMENTUM;
+        a.momentum_gate = MIRAS_GATE_HEAD;
+        if (kind == 7) a.balance = 3.0f;
+      }
+      a.batch = 1;
+      b = a;
+      b.toward = MIRAS_TOWARD_INITIAL;
+      data_new(&x, &b, 37, 49);
+      dk = x.per[KEY];
+      dv = x.out;
+      rows = x.dy.count / dv;
+      value = (float *)zeros(x.dy.count, sizeof(float));
+      zero = (float *)zeros(x.params.count, sizeof(float));
+      for (size_t i = 0; i < x.dy.count; i++) {
+        const double *B = x.params.d + i / dv % (size_t)a.heads * dk * dv + i % dv;
+        double v = x.in[VALUE].d[i];
+        for (size_t n = 0; n < dk && a.bias == MIRAS_L2; n++)
+          v -= B[n * dv] * x.in[KEY].d[i / dv * dk + n];
+        value[i] = (float)v;
+      }
+      t = u = data_tokens(&x);
+      u.value = value;
+      y[0] = answers(&b, &t, x.params.f, x.params.count, x.dy.count);
+      y[1] = answers(&a, &u, zero, x.params.count, x.dy.count);
+      for (size_t r = 0; r < rows && y[1] != NULL; r++)
+        for (size_t o = 0; o < dv; o++) {
+          const double *B = x.params.d + r % (size_t)a.heads * dk * dv + o;
+          double sum = (double)y[1][r * dv + o];
+          for (size_t n = 0; n < dk; n++) sum += B[n * dv] * x.in[QUERY].d[r * dk + n];
+          y[1][r * dv + o] = (float)sum;
+        }
+      equal(__LINE__, label(&b), y[0], y[1], x.dy.count, CLOSE);
+      free(value);
+      free(zero);
+      data_free(&x);
+      if (kind != 0 || lengths[c] > 1) continue; /* a matrix is a perceptron of one layer */
+      a = layers(1, MIRAS_L2, MIRAS_RETAIN_L2, 1);
+      a.toward = MIRAS_TOWARD_INITIAL;
+      a.keep_gate = MIRAS_GATE_HEAD;
+      b = a;
+      b.architecture = MIRAS_MATRIX;
+      b.depth = 0;
+      SAME("a layer and a matrix that return", a, b);
+    }
+  finish();
+}
+
+/* ---- steps that are bounded ---- */
+
+/* On a matrix with L2 a bounded step is the implicit one, for every entry of the value by itself,
+ * and on a layer at chunk 1, whose bound is one number, if the step is. Keys have any length. */
+static void test_bounded(void **state) {
+  (void)state;
+  start();
+  for (int c = 0; c < COUNT(lengths); c++)
+    for (int n = 0; n < 16; n++) {
+      const int decays = n % 4 > 0;
+      miras_desc a = matrix(MIRAS_L2, decays ? MIRAS_RETAIN_L2 : MIRAS_RETAIN_ALL,
+                            decays ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT,
+                            n % 4 == 2 ? MIRAS_DECAY_FIRST : MIRAS_ERROR_FIRST, lengths[c]);
+      miras_desc b;
+      data x;
+      miras_tokens t;
+      a.step = n < 12 ? 2.0f : 1e4f;
+      a.step_gate = n / 4 % 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+      if (n % 4 == 3) a.toward = MIRAS_TOWARD_INITIAL;
+      a.steps = n < 8 ? 1 : 2;
+      b = a;
+      a.algorithm = MIRAS_IMPLICIT;
+      b.bounded_step = 1;
+      data_new(&x, &a, 37, 50);
+      other_lengths(&x.in[KEY], (size_t)a.key_dim);
+      t = data_tokens(&x);
+      equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+            answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      if (lengths[c] == 1 && n % 4 != 2 && a.step_gate == MIRAS_GATE_HEAD) {
+        b.architecture = MIRAS_MLP;
+        b.depth = 1;
+        equal(__LINE__, label(&b), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+              answers(&b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+      }
+      data_free(&x);
+    }
+  finish();
+}
+
+/* ---- weights of both signs ---- */
+
+/* Logits of zero are weights of zero; and in general a signed simplex is the simplex over every key
+ * and its negative, whose logits are each other's negatives. */
+static void test_signed(void **state) {
+  (void)state;
+  start();
+  for (int f = 1; f < COUNT(forms) - 1; f++)
+    for (int c = 0; c < COUNT(lengths); c++) {
+      miras_desc d = combination(f, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT, 0,
+                                 lengths[c]);
+      data x;
+      miras_memory *m;
+      float y[4];
+      d.simplex_signed = 1;
+      d.simplex_logits = lengths[c] > 1;
+      data_new(&x, &d, 1, 51);
+      memset(x.params.f, 0, x.params.count * sizeof(float));
+      m = open_memory(&x);
+      if (m != NULL) {
+        miras_read(m, x.in[QUERY].f, y);
+        for (size_t i = 0; i < x.out; i++)
+          if (fabsf(y[i]) > 0.0f) failed("zero logits answer %g: %s", (double)y[i], label(&d));
+      } else {
+        failed("not opened: %s", label(&d));
+      }
+      miras_memory_close(m);
+      data_free(&x);
+    }
+  for (int n = 0; n < 8; n++)
+    for (int c = 0; c < COUNT(lengths); c++) {
+      miras_desc a = layers(1, n % 2 ? MIRAS_HUBER_NORM : MIRAS_L2, MIRAS_RETAIN_KL, lengths[c]);
+      miras_desc b;
+      data x;
+      miras_tokens t, u;
+      tensor wide[2], params;
+      const size_t dk = (size_t)a.key_dim, P = dk * dk;
+      a.keep_gate = MIRAS_GATE_HEAD;
+      a.simplex_signed = 1;
+      a.simplex_logits = lengths[c] > 1;
+      a.simplex = 2.0f;
+      a.bounded_step = n / 4;
+      if (n / 2 % 2) a.toward = MIRAS_TOWARD_INITIAL;
+      b = a;
+      b.simplex_signed = 0;
+      b.key_dim *= 2;
+      data_new(&x, &a, 37, 52);
+      t = u = data_tokens(&x);
+      for (int k = 0; k < 2; k++) {
+        const tensor *from = &x.in[k == 0 ? KEY : QUERY];
+        wide[k] = tensor_new(2 * from->count, 0.0f, 0.0f);
+        for (size_t i = 0; i < from->count; i++) {
+          wide[k].f[i / dk * 2 * dk + i % dk] = from->f[i];
+          wide[k].f[i / dk * 2 * dk + dk + i % dk] = -from->f[i];
+        }
+      }
+      params = tensor_new(2 * x.params.count, 0.0f, 0.0f);
+      for (size_t i = 0; i < x.params.count; i++) {
+        params.f[i / P * 2 * P + i % P] = x.params.f[i];
+        params.f[i / P * 2 * P + P + i % P] = -x.params.f[i];
+      }
+      u.key = wide[0].f;
+      u.query = wide[1].f;
+      equal(__LINE__, label(&a), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+            answers(&b, &u, params.f, params.count, x.dy.count), x.dy.count, CLOSE);
+      for (int k = 0; k < 2; k++) tensor_free(&wide[k]);
+      tensor_free(&params);
+      data_free(&x);
+    }
+  finish();
+}
+
+/* ---- lengths and resets ---- */
+
+/* Keys and queries that a memory brings to a length, and those that have it; a zero stays one. */
+static void test_key_lengths(void **state) {
+  (void)state;
+  start();
+  for (int f = 0; f < COUNT(forms) - 1; f++)
+    for (int kind = 0; kind < (f == 0 ? 4 : 2); kind++)
+      for (int root = 0; root < 2; root++)
+        for (int c = 0; c < COUNT(lengths); c++) {
+          miras_desc a = combination(f, MIRAS_L2, f && kind ? MIRAS_RETAIN_LQ : MIRAS_RETAIN_L2,
+                                     kind == 3 ? MIRAS_NEWTON : MIRAS_GRADIENT_DESCENT, 1,
+                                     lengths[c]);
+          miras_desc b;
+          data x, z;
+          miras_tokens t, u;
+          if (f == 0 && kind > 0)
+            a.feature = kind == 1 ? MIRAS_FEATURE_SOFTMAX : MIRAS_FEATURE_POLY2;
+          if (f > 0 && forms[f].shape != SHAPE_VECTOR) {
+            a.value_dim = a.key_dim;
+            a.inner_residual = kind;
+          }
+          a.step *= root ? 0.1f : 0.3f;
+          b = a;
+          a.key_length = root ? MIRAS_LENGTH_ROOT : MIRAS_LENGTH_UNIT;
+          data_new(&x, &a, 21, 53);
+          for (size_t i = 0; i < (size_t)a.key_dim; i++) {
+            tensor_set(&x.in[KEY], i, 0.0f);
+            tensor_set(&x.in[QUERY], i, 0.0f);
+          }
+          z = data_cut(&x, 0, x.T);
+          unit_rows(&z.in[KEY], (size_t)a.key_dim);
+          unit_rows(&z.in[QUERY], (size_t)a.key_dim);
+          for (int k = 0; k < 2 && root; k++) {
+            tensor *to = &z.in[k == 0 ? KEY : QUERY];
+            for (size_t i = 0; i < to->count; i++)
+              tensor_set(to, i, sqrtf((float)a.key_dim) * to->f[i]);
+          }
+          t = data_tokens(&x);
+          u = data_tokens(&z);
+          equal(__LINE__, label(&a), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+                answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+          data_free(&z);
+          data_free(&x);
+        }
+  finish();
+}
+
+/* A head that starts anew is a fresh memory of the tokens from there, and until then has not heard
+ * of it. Heads take turns. */
+static void test_resets(void **state) {
+  (void)state;
+  start();
+  random_state = 26;
+  for (int kind = 0; kind < 10; kind++)
+    for (int c = 0; c < COUNT(lengths); c++) {
+      miras_desc a = kind < 6 ? exact_cell(kind, lengths[c], 500000)
+                              : layers(kind % 2 + 1, MIRAS_L2, kind < 8 ? MIRAS_RETAIN_L2
+                                                                        : MIRAS_RETAIN_KL,
+                                       lengths[c]);
+      miras_desc b;
+      const int grid = ref_reset_grid(&a), R = 2 * grid, T = R + 7;
+      data x;
+      miras_tokens t;
+      float *y[2];
+      size_t row;
+      a.batch = 2;
+      a.heads = 3;
+      a.reset_every = 0;
+      if (kind >= 6 && kind < 8) a.algorithm = MIRAS_MOMENTUM;
+      if (kind >= 6 && kind < 8) a.momentum = 0.4f;
+      if (kind >= 6) a.forget = 0.1f;
+      a.toward = kind % 3 == 0 && may_return(&a) ? MIRAS_TOWARD_INITIAL : MIRAS_TOWARD_NOTHING;
+      b = a;
+      b.reset_every = R;
+      data_new(&x, &a, T, 54);
+      t = data_tokens(&x);
+      row = x.out;
+      y[0] = answers(&a, &t, x.params.f, x.params.count, x.dy.count);
+      y[1] = answers(&b, &t, x.params.f, x.params.count, x.dy.count);
+      for (int h = 0; h < a.heads; h++) {
+        const int start_at = h == 2 ? grid : R; /* the last begins one grid early */
+        data rest = data_cut(&x, start_at, T);
+        const miras_tokens u = data_tokens(&rest);
+        float *fresh = answers(&a, &u, x.params.f, x.params.count, rest.dy.count);
+        for (int s = 0; s < a.batch && y[0] != NULL && y[1] != NULL && fresh != NULL; s++)
+          for (int i = 0; i < T; i++) {
+            const size_t at = (((size_t)s * (size_t)T + (size_t)i) * 3 + (size_t)h) * row;
+            const size_t now =
+              (((size_t)s * (size_t)(T - start_at) + (size_t)(i - start_at)) * 3 + (size_t)h) * row;
+            double wide[16];
+            for (size_t o = 0; o < row; o++)
+              wide[o] = (double)(i < start_at ? y[0][at + o] : fresh[now + o]);
+            if (error_of(y[1] + at, wide, row) > 1e-4) {
+              failed("head %d starts anew at %d; token %d is off by %.2e: %s", h, start_at, i,
+                     error_of(y[1] + at, wide, row), label(&b));
+              break;
+            }
+          }
+        free(fresh);
+        data_free(&rest);
+      }
+      free(y[0]);
+      free(y[1]);
+      data_free(&x);
     }
   finish();
 }
@@ -1204,7 +1826,7 @@ static void test_mesa(void **state) {
 enum {
   PLAIN, MOMENTUM_ROW, IMPLICIT, DIAGONAL, NEWTON, DECAY_FIRST, STEPS, KEEP_CHANNEL, STEP_CHANNEL,
   THRESHOLD_CHANNEL, VALUE_CHANNEL, FEATURES, NORMALISE, SEPARATE_ERASE, ROW_RATES, INNER_BIAS,
-  OPTIONS
+  TOWARD, BOUNDED, SIGNED, KEY_LENGTH, RESETS, OPTIONS
 };
 static const char *const option_names[OPTIONS] = {
   "gradient descent",         "momentum",
@@ -1214,7 +1836,10 @@ static const char *const option_names[OPTIONS] = {
   "step_gate per channel",    "threshold_gate per channel",
   "value_gate per channel",   "feature maps",
   "normalise",                "separate_erase",
-  "row_rates",                "inner_bias"};
+  "row_rates",                "inner_bias",
+  "toward",                   "bounded_step",
+  "simplex_signed",           "key_length",
+  "reset_every"};
 
 static int answer(int f, int bias, int retention, int option, int chunk) {
   const int algorithm = option == MOMENTUM_ROW                       ? MIRAS_MOMENTUM
@@ -1234,6 +1859,15 @@ static int answer(int f, int bias, int retention, int option, int chunk) {
   if (option == SEPARATE_ERASE) d.separate_erase = 1;
   if (option == ROW_RATES) d.row_rates = 1;
   if (option == INNER_BIAS) d.inner_bias = 1;
+  if (option == TOWARD) d.toward = MIRAS_TOWARD_INITIAL;
+  if (option == BOUNDED) d.bounded_step = 1;
+  if (option == SIGNED) d.simplex_signed = 1;
+  if (option == KEY_LENGTH) d.key_length = MIRAS_LENGTH_UNIT;
+  if (option == RESETS) d.reset_every = 16;
+  if (miras_memory_size(&d, NULL, 0) > 0) return 1;
+  /* some things need a decay towards the initial memory, or biases that return */
+  if (option == TOWARD || option == PLAIN) return 0;
+  d.toward = MIRAS_TOWARD_INITIAL;
   return miras_memory_size(&d, NULL, 0) > 0;
 }
 
@@ -1285,8 +1919,8 @@ static void print_table(void) {
     }
     printf("\n");
   }
-  printf("\nWith what else they work: the biases; then the retentions (*: not every pair of "
-         "the two).\n\n");
+  printf("\nWith what else they work, without `toward` or with it: the biases; then the retentions "
+         "(*: not every pair of the two).\n\n");
   table_header("");
   for (int option = 1; option < OPTIONS; option++) {
     printf("| %s |", option_names[option]);
@@ -1334,6 +1968,7 @@ static void print_table(void) {
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_promises),
+    cmocka_unit_test(test_meaningless),
     cmocka_unit_test(test_combinations),
     cmocka_unit_test(test_delta_rules),
     cmocka_unit_test(test_linear_yaad),
@@ -1351,6 +1986,14 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_biases),
     cmocka_unit_test(test_rows),
     cmocka_unit_test(test_memora),
+    cmocka_unit_test(test_keeping_all),
+    cmocka_unit_test(test_forgetting_all),
+    cmocka_unit_test(test_silence),
+    cmocka_unit_test(test_deviations),
+    cmocka_unit_test(test_bounded),
+    cmocka_unit_test(test_signed),
+    cmocka_unit_test(test_key_lengths),
+    cmocka_unit_test(test_resets),
     cmocka_unit_test(test_custom),
     cmocka_unit_test(test_mesa),
   };

@@ -39,6 +39,7 @@ static void check_forward(const miras_desc *d, int T, uint64_t seed) {
   ref_memory r;
   int at;
   if (!my_share()) return;
+  T = lasting(d, T);
   if (bytes == 0) {
     refused++;
     if (why[0] == '\0') failed("refused without a sentence: %s", label(d));
@@ -203,7 +204,7 @@ static void test_forward_gates(void **state) {
               char why[200] = "";
               if (shapes[s] > 0 && (keep + s + mask + bias) % 2) continue;
               d.value_dim = d.key_dim;
-              d.inner_bias = 0;
+              d.inner_bias = d.row_rates = 0;
               d.simplex_whole = 0;
               d.keep_gate = (miras_gate)keep;
               d.step_gate = (miras_gate)(mask % 3);
@@ -236,9 +237,9 @@ static void test_step(void **state) {
     for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
       for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
         for (int c = 0; c < 2; c++) {
-          const int T = 2 * chunks[c] + 5;
           miras_desc d = cell(shape, (miras_bias)bias, (miras_retention)retention,
                               (miras_algorithm)(variant / 2 % 2), chunks[c], variant + 9000u);
+          const int T = lasting(&d, 2 * chunks[c] + 5);
           data x;
           miras_memory *m, *whole;
           ref_memory r;
@@ -423,7 +424,9 @@ static void check_tensor(const functional *f, const char *name, double *values, 
 }
 
 /* All gradients of one descriptor. before: tokens, a multiple of the chunk, run without a tape
- * ahead of the T that are taped. A pull on the final state is added when it lies on the grid. */
+ * ahead of the T that are taped. A pull on the final state is added when it lies on the grid. The
+ * initial memory has a gradient if the tape begins with it, if decays lead there, and if a head
+ * starts anew. */
 static void check_gradient(const miras_desc *given, int before, int T, uint64_t seed,
                            int coordinates) {
   data whole, x;
@@ -438,6 +441,8 @@ static void check_gradient(const miras_desc *given, int before, int T, uint64_t 
   miras_result result;
   char why[200] = "";
   if (!my_share()) return;
+  T = lasting(given, T);
+  if (given->reset_every > 0 && coordinates > 4) coordinates = 4; /* of many more tokens each */
   if (miras_memory_size(given, why, sizeof why) == 0) {
     if (basic(given)) failed("refused (%s): %s", why, label(given));
     return;
@@ -493,11 +498,11 @@ static void check_gradient(const miras_desc *given, int before, int T, uint64_t 
     dx[i] = (float *)zeros(x.in[i].count, sizeof(float));
     for (size_t j = 0; j < x.in[i].count; j++) dx[i][j] = 1e6f; /* must be overwritten */
   }
-  for (size_t i = 0; i < x.params.count; i++) dparams[i] = 1.0f; /* must be added to */
+  for (size_t i = 0; i < x.params.count; i++) dparams[i] = 1.0f / 1024; /* must be added to */
   grads = data_grads(&x, dx);
   result = miras_backward(m, &tokens, tape, x.dy.f, &grads, dparams, dstate);
   if (result != MIRAS_OK) failed("backward: %s: %s", miras_result_text(result), label(given));
-  for (size_t i = 0; i < x.params.count; i++) dparams[i] -= 1.0f;
+  for (size_t i = 0; i < x.params.count; i++) dparams[i] -= 1.0f / 1024;
 
   f.x = &x;
   f.m = &r;
@@ -512,13 +517,17 @@ static void check_gradient(const miras_desc *given, int before, int T, uint64_t 
     if (i == THRESHOLD) may_vanish = 1;
     if (x.d.architecture == MIRAS_PAIRS && (x.d.window == 1 || T == 1)) /* y is the one value */
       may_vanish = 1;
+    if ((i == KEEP || i == VALUE_KEEP) && x.d.toward && before == 0 && T <= x.d.chunk)
+      may_vanish = 1; /* where the memory is still what the decay leads to */
     check_tensor(&f, input_names[i], x.in[i].d, dx[i], x.in[i].count, x.per[i], 0, may_vanish,
                  coordinates);
     if (i == THRESHOLD)
       for (size_t j = 0; j < x.in[i].count; j++) threshold_reached += dx[i][j] != 0.0f;
   }
-  if (before == 0) {
-    check_tensor(&f, "initial memory", r.params, dparams, (size_t)x.d.heads * P, 0, P, 0,
+  if (before == 0 || x.d.toward || x.d.reset_every) {
+    /* A beyond the soft threshold around the initial memory: W is A and the threshold */
+    const int may_vanish = before > 0 && x.d.retention == MIRAS_RETAIN_ELASTIC_FTRL;
+    check_tensor(&f, "initial memory", r.params, dparams, (size_t)x.d.heads * P, 0, P, may_vanish,
                  coordinates);
   } else {
     for (size_t i = 0; i < (size_t)x.d.heads * P; i++)
@@ -527,18 +536,20 @@ static void check_gradient(const miras_desc *given, int before, int T, uint64_t 
                label(given));
         break;
       }
+  }
+  if (before > 0) {
     if (dstate != NULL) {
       for (size_t head = 0; head < heads; head++) {
+        const int h = (int)(head % (size_t)x.d.heads);
         const float *grad = dstate + head * per_state;
         double *from = before_state + head * r.per_head, top = 1e-12, worst = 0.0;
         size_t worst_at = 0;
         for (size_t j = 0; j < (per_state < 12 ? per_state : 12); j++) {
           const size_t i = per_state < 12 ? j : (size_t)(draw() % per_state);
-          const size_t at = state_entry(&r, i, (uint64_t)before);
+          const size_t at = state_entry(&r, h, i, (uint64_t)before);
           double derivative;
           if (at == NOWHERE || twin_entry(&r, i) ||
-              !difference(&f, from + at, (int)(head / (size_t)x.d.heads),
-                          (int)(head % (size_t)x.d.heads), &derivative))
+              !state_difference(&f, from + at, (int)(head / (size_t)x.d.heads), h, &derivative))
             continue;
           checked_coordinates++;
           if (fabs(derivative - (double)grad[i]) > worst) {
@@ -548,12 +559,15 @@ static void check_gradient(const miras_desc *given, int before, int T, uint64_t 
         }
         for (size_t i = 0; i < per_state; i++)
           if (fabs((double)grad[i]) > top) top = fabs((double)grad[i]);
-        if (top <= 1e-7 && x.d.architecture != MIRAS_PAIRS)
+        if (ref_restarts(&x.d, h, (uint64_t)before)) { /* nobody reads that state any more */
+          if (top > 1e-12) failed("a state that is given up has a gradient: %s", label(given));
+        } else if (top <= 1e-7 && x.d.architecture != MIRAS_PAIRS) {
           failed("gradient of the state before is zero: %s", label(given));
+        }
         if (worst > gradient_bound(given) * top + NOISE &&
             worst <= gradient_excuse(&x.d) *
                        unavoidable_difference(&f, from + worst_at, (int)(head / (size_t)x.d.heads),
-                                              (int)(head % (size_t)x.d.heads))) {
+                                              h)) {
           excused++;
           continue;
         }
@@ -648,6 +662,41 @@ static void test_gradient_exact(void **state) {
   gradient_finish();
 }
 
+/* Keep and step gates per channel, with every retention and wherever its decay leads. */
+static void test_channels(void **state) {
+  static const int shapes[] = {1, 2, SHAPE_GATED, SHAPE_VECTOR};
+  uint64_t variant = 600000;
+  (void)state;
+  gradient_start();
+  refused = accepted = 0;
+  worst_forward = 0.0;
+  for (int s = 0; s < COUNT(shapes); s++)
+    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
+      for (int c = 0; c < 3; c++)
+        for (int toward = 0; toward < 2; toward++) {
+          miras_desc d = cell(shapes[s], (miras_bias)(variant % MIRAS_BIAS_COUNT),
+                              (miras_retention)retention, MIRAS_GRADIENT_DESCENT, chunks[c],
+                              variant);
+          variant++;
+          d.toward = (miras_toward)toward;
+          d.bounded_step = variant % 3 == 0;
+          d.simplex_logits = c == 1;
+          d.simplex_whole = shapes[s] == SHAPE_VECTOR;
+          d.inner_bias = d.row_rates = 0;
+          if (has_logits(&d)) d.inner_norm = 0; /* calm data would be hard to find */
+          d.steps = c == 2 && retention == MIRAS_RETAIN_KL ? 1 : d.steps;
+          d.value_dim = d.key_dim;
+          d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
+          d = tidy(d);
+          check_forward(&d, 2 * chunks[c] + 3, variant);
+          check_gradient(&d, toward ? 2 * chunks[c] : 0, chunks[c] * (c == 0 ? 4 : 2), variant, 6);
+        }
+  printf("  gates per channel: %d descriptors, %d refused, forward %.2e\n", accepted, refused,
+         worst_forward);
+  if (refused * 20 > accepted) failed("%d descriptors are refused", refused);
+  gradient_finish();
+}
+
 /* Gates that keep nothing, everything, or less than a normal float can say: forward and gradients,
  * with every gate its own number. Momentum has a gate like them. */
 static void test_decays(void **state) {
@@ -674,7 +723,7 @@ static void test_decays(void **state) {
         for (int algorithm = 0; algorithm < 2; algorithm++) {
           miras_desc d = cell(shapes[s], MIRAS_L2, (miras_retention)retention,
                               (miras_algorithm)algorithm, chunks[c], ++variant);
-          if (retention == MIRAS_RETAIN_LQ || retention == MIRAS_RETAIN_LQ_PNORM)
+          if ((retention == MIRAS_RETAIN_LQ || retention == MIRAS_RETAIN_LQ_PNORM) && !d.toward)
             continue; /* they divide by the norm of what is kept */
           d.inner_norm = 0;
           if (!d.keep_gate) d.keep_gate = MIRAS_GATE_HEAD;
@@ -877,7 +926,8 @@ static void test_gradient_chained(void **state) {
           const miras_desc d = cell(shape, c % 4 == 3 ? MIRAS_DOT : MIRAS_L2,
                                     (miras_retention)retention, (miras_algorithm)algorithm,
                                     chunks[c % 2], ++variant + 60000u);
-          const int T = 3 * chunks[c % 2], cut = chunks[c % 2] * 2;
+          const int T = lasting(&d, 3 * chunks[c % 2]);
+          const int cut = d.reset_every && c ? d.reset_every : chunks[c % 2] * 2;
           data x;
           miras_memory *m;
           float *y;
@@ -918,6 +968,7 @@ static void check_bits(const miras_desc *d, int T, uint64_t variant) {
   unsigned char *kept;
   size_t bytes = 0, row, H;
   if (!my_share()) return;
+  T = lasting(d, T);
   data_new(&x, d, T, variant);
   m = open_memory(&x);
   if (m == NULL) {
@@ -1289,6 +1340,13 @@ static void test_refusals(void **state) {
   REFUSED(bias, (miras_bias)77);
   REFUSED(retention, (miras_retention)77);
   REFUSED(order, MIRAS_DECAY_FIRST);
+  REFUSED(toward, MIRAS_TOWARD_COUNT);
+  REFUSED(key_length, MIRAS_LENGTH_COUNT);
+  REFUSED(bounded_step, 2);
+  REFUSED(reset_every, 17);
+  REFUSED(reset_every, -16);
+  REFUSED(row_rates, 3);
+  REFUSED(simplex_signed, 1);
 
   d = preset(MIRAS_YAAD);
   d.chunk = 4;
@@ -1328,6 +1386,7 @@ int main(void) {
     cmocka_unit_test(test_step),
     cmocka_unit_test(test_gradient_grid),
     cmocka_unit_test(test_gradient_exact),
+    cmocka_unit_test(test_channels),
     cmocka_unit_test(test_decays),
     cmocka_unit_test(test_long),
     cmocka_unit_test(test_gradient_state),

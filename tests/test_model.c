@@ -652,13 +652,16 @@ static void test_views(void **state) {
     const int H = md.heads, keys = H * md.key_dim, values = H * md.value_dim;
     const int P = (int)ref_shape_of(&md).weights, taps = d->conv > 0 ? d->conv : 4;
     const int own_keys = d->keys == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.steps;
-    int count = 0, at = 0, columns = 0;
+    int count = 0, at = 0, columns = 0, projected = 0;
     const miras_view *views;
     miras_model *m = open_model(d, of.name);
     size_t total = 0, sum = 0;
     if (m == NULL) continue;
     views = miras_model_views(m, &count);
-    for (int i = 0; i < REF_GATES; i++) columns += H * (int)ref_gate_columns(d, &md, i);
+    for (int i = 0; i < REF_GATES; i++) {
+      columns += H * (int)ref_gate_columns(d, &md, i);
+      projected += H * (int)ref_gate_projected(d, &md, i);
+    }
 #define NEXT(...) next_view(views, count, &at, of.name, __VA_ARGS__)
     NEXT("embed.weight", 2, VOCAB, WIDTH, 1, 1);
     for (int l = 0; l < d->layers; l++) {
@@ -672,11 +675,11 @@ static void test_views(void **state) {
       if (own_keys > 0)
         NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
       NEXT(NAME("conv_v.weight"), 2, taps, values * md.steps, 1, 0);
-      if (columns > 0) {
+      if (projected > 0) { /* fixed gates have no more than an offset */
         NEXT(NAME("gates.down"), 2, WIDTH, d->gate_rank, 1, 1);
-        NEXT(NAME("gates.up"), 2, d->gate_rank, columns, 1, 1);
-        NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
+        NEXT(NAME("gates.up"), 2, d->gate_rank, projected, 1, 1);
       }
+      if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
       if (d->keep == MIRAS_KEEP_RATE)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(d, &md, REF_KEEP), 1, 1, 0);
       if (d->keys == MIRAS_KEYS_ERASE) {
