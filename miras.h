@@ -296,7 +296,10 @@
        sequence. A surprise that is not finite tells you in time to roll back. Masked positions are
        skipped, not multiplied by zero. Exponentials are arranged so that they do not overflow.
      Denormals      are computed as such; the header does not touch the floating-point environment,
-       and it assumes rounding to nearest.
+       and it assumes rounding to nearest. What decays would end among them and stay there, at a
+       hundred times the usual cost. So content of a memory below 1e-30 becomes 0 whenever as many
+       chunks have passed as fit into 64 tokens, at least one, and coefficients of decay below
+       1e-30 do so at once. The gradient takes no notice.
 
    ERRORS. Calls return miras_result, or 0, NULL or NaN where that is clearer; miras_result_text
    has the sentence. A descriptor is checked once, when a size is asked for or an object is built,
@@ -1369,6 +1372,7 @@ typedef struct miras__plan {
 } miras__plan;
 
 #define MIRAS__BLOCK 16    /* fewest tokens per stored state in the exact engine's tape           */
+#define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
 
 /* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
  * gate means a constant. Keys, values and steps of the descents of a token lie side by side.
@@ -1967,6 +1971,13 @@ static size_t miras__stretch(const miras_desc *d, size_t head, uint64_t position
   if (!every) return length;
   left = every - (position + (uint64_t)head * every / (uint64_t)d->heads / grid * grid) % every;
   return left < (uint64_t)length ? (size_t)left : length;
+}
+
+/* Is the state swept now that a chunk has closed, `position` tokens after the memory's start? On
+ * this grid and not at the end of a call, so that calls may be cut anywhere. */
+static int miras__sweeps(const miras_desc *d, uint64_t position) {
+  const uint64_t chunk = (uint64_t)d->chunk;
+  return position % (chunk < MIRAS__SWEEP ? MIRAS__SWEEP / chunk * chunk : chunk) == 0;
 }
 
 /* Is the update linear in the state? Then a chunk is only a schedule (room @50). */
@@ -2637,6 +2648,7 @@ typedef struct miras__kernels {
   void (*mul)(float *y, const float *a, const float *b, size_t n);
   void (*muladd)(float *y, const float *a, const float *b, size_t n);
   void (*fill)(float *y, float value, size_t n);
+  void (*flush)(float *y, const float *x, size_t n);
   void (*map_exp)(float *y, const float *x, size_t n);
   void (*map_sigmoid)(float *y, const float *x, size_t n);
   void (*map_tanh)(float *y, const float *x, size_t n);
@@ -3401,6 +3413,25 @@ static void MIRAS__FN(fill)(float *y, float value, size_t n) {
   size_t i = 0;
   for (; i + V_W <= n; i += V_W) V_STORE(y + i, s);
   if (i < n) V_STORE_N(y + i, s, n - i);
+}
+
+/* y = |x| < 1e-30 ? 0 : x; NaN stays. What decays by alpha > 1/2 per token does not end at 0 but at
+ * the denormal that alpha times itself rounds to, and every operation on that costs a hundredfold:
+ * matrices of 64 x 64 that fell silent took 120 us per token where 0.4 are usual. 1e-30 leaves a
+ * factor of 1e8 for decays between two sweeps. */
+#define MIRAS__FADED 1e-30f
+
+static void MIRAS__FN(flush)(float *y, const float *x, size_t n) {
+  const vf least = V_SET1(MIRAS__FADED), zero = V_ZERO();
+  size_t i = 0;
+  for (; i + V_W <= n; i += V_W) {
+    vf v = V_LOAD(x + i);
+    V_STORE(y + i, V_SELECT(V_LT(V_ABS(v), least), zero, v));
+  }
+  if (i < n) {
+    vf v = V_LOAD_N(x + i, n - i);
+    V_STORE_N(y + i, V_SELECT(V_LT(V_ABS(v), least), zero, v), n - i);
+  }
 }
 
 /* y = f(x), element by element */
@@ -5092,7 +5123,8 @@ static void MIRAS__FN(log_weights_bwd)(float *b, const float *w, size_t n) {
  *   mixes   o_i += sum_(j<=i) P_ij (.) D_ij
  * What is carried from row to row is D itself (`live`), a running product: decays of exactly 0 and
  * 1 need no care, nothing is divided and no logarithm is taken. When a block closes, live holds
- * D_(last)j, which is all that the state needs. Scores over channels of the input and mixes over
+ * D_(last)j, which is all that the state needs. Every MIRAS__SWEEP rows what has faded becomes
+ * 0 there, of which the adjoint takes no notice. Scores over channels of the input and mixes over
  * channels of the output are adjoint to each other: with cotangents bo of o,
  *   bP_ij = bo_i . D_ij is a score of bo,      bq_i = sum_j bP_ij D_ij is a mix,
  * and both have the same cotangents of x, eta and alpha, so one adjoint serves the two. */
@@ -5184,6 +5216,7 @@ static void MIRAS__FN(channel_scores)(const miras__channels *c, size_t r0, size_
     const float *q = reads ? c->q + i / c->every * c->ld_q : NULL;
     float *p = reads ? c->p + i / c->every * c->ld_p : NULL, *a = z ? c->a + i * c->ld_p : NULL;
     float *d = c->live;
+    if (row % MIRAS__SWEEP == 0) MIRAS__FN(flush)(d, d, row * n);
     switch ((reads ? 1 : 0) + (z ? 2 : 0) + (z && c->after ? 4 : 0)) {
       case 0:
         for (j = 0; j < row; j++) MIRAS__FN(mul)(d + j * n, alpha, d + j * n, n);
@@ -5224,6 +5257,7 @@ static void MIRAS__FN(channel_mixes)(const miras__channels *c, float *o, size_t 
     const size_t row = r0 + i;
     const float *alpha = c->alpha + i * c->ld_alpha, *p;
     float *to;
+    if (row % MIRAS__SWEEP == 0) MIRAS__FN(flush)(c->live, c->live, row * n);
     if (!o || (i + 1) % c->every) {
       for (j = 0; j < row; j++) MIRAS__FN(mul)(c->live + j * n, alpha, c->live + j * n, n);
       MIRAS__FN(channel_enter)(c, r0, i);
@@ -5349,7 +5383,8 @@ static void MIRAS__FN(channel_bwd)(const miras__channels *c, const miras__channe
  *
  * A block that is still open keeps its rows in the state, and each row's results are chains that do
  * not depend on how many rows are computed in one go: any split into calls gives the same bits. In
- * blocks of one token nothing stays open. */
+ * blocks of one token nothing stays open. What has faded below 1e-30 becomes 0: coefficients at
+ * once, S every MIRAS__SWEEP tokens. For the adjoint that has not happened. */
 
 /* Decays of one row: keep is the token's gate, NULL for 1. */
 static void MIRAS__FN(exact_decay)(const miras__plan *p, float *alpha, const float *keep,
@@ -5536,6 +5571,18 @@ static void MIRAS__FN(exact_solve_bwd)(float *bu, float *r, size_t dv, const flo
   }
 }
 
+/* Rows 1..m of c: what is left of S_0 after rows r0..r0+m-1 of a block, row 0 being what was left
+ * before. Swept on a grid of rows. */
+static void MIRAS__FN(exact_left)(float *c, const float *alpha, size_t n, size_t r0, size_t m) {
+  size_t part;
+  for (; m; m -= part, r0 += part, alpha += part * n, c += part * n) {
+    part = MIRAS__SWEEP - r0 % MIRAS__SWEEP;
+    if (part > m) part = m;
+    MIRAS__FN(channel_decay)(c + n, c, alpha, n, part, n);
+    if ((r0 + part) % MIRAS__SWEEP == 0) MIRAS__FN(flush)(c + part * n, c + part * n, n);
+  }
+}
+
 /* to [n, ld] <- the m rows of x [m, n] as columns */
 static void MIRAS__FN(exact_columns)(float *to, size_t ld, const float *x, size_t n, size_t m) {
   size_t i, j;
@@ -5588,15 +5635,20 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
   if (p->channels) {
     if (r0) memcpy(k->c, o->c, n * sizeof *k->c);
     else MIRAS__FN(fill)(k->c, 1, n);
-    MIRAS__FN(channel_decay)(k->c + n, k->c, k->alpha, n, m, n);
+    MIRAS__FN(exact_left)(k->c, k->alpha, n, r0, m);
     memcpy(o->c, k->c + m * n, n * sizeof *k->c);
   } else {
     k->c[0] = r0 ? o->c[0] : 1;
     memcpy(k->l, o->l, r0 * sizeof *k->l);
     for (i = 0; i < m; i++) {
-      k->c[i + 1] = k->alpha[i] * k->c[i];
-      MIRAS__FN(scale)(k->l + (i + 1) * N, k->alpha[i], k->l + i * N, r0 + i);
-      k->l[(i + 1) * N + r0 + i] = 1;
+      float *l = k->l + (i + 1) * N, left = k->alpha[i] * k->c[i];
+      MIRAS__FN(scale)(l, k->alpha[i], l - N, r0 + i);
+      if (!(left >= MIRAS__FADED)) {               /* no L_ij is less than c_i */
+        MIRAS__FN(flush)(l, l, r0 + i);
+        MIRAS__FN(flush)(&left, &left, 1);
+      }
+      k->c[i + 1] = left;
+      l[r0 + i] = 1;
     }
     o->c[0] = k->c[m];
     memcpy(o->l, k->l + m * N, so_far * sizeof *k->l);
@@ -5604,7 +5656,7 @@ static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const m
   if (value) {
     if (r0) memcpy(k->cv, o->cv, dv * sizeof *k->cv);
     else MIRAS__FN(fill)(k->cv, 1, dv);
-    MIRAS__FN(channel_decay)(k->cv + dv, k->cv, k->beta, dv, m, dv);
+    MIRAS__FN(exact_left)(k->cv, k->beta, dv, r0, m);
     memcpy(o->cv, k->cv + m * dv, dv * sizeof *k->cv);
   }
 
@@ -5895,7 +5947,8 @@ static void MIRAS__FN(rank_one)(float *s, const float *x, const float *u, size_t
 }
 
 static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *base, float *state,
-                                      const miras__head_io *io, float *tape, float *scratch) {
+                                      uint64_t position, const miras__head_io *io, float *tape,
+                                      float *scratch) {
   size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, j, t;
   int decay_first = p->d.order == MIRAS_DECAY_FIRST, dot = p->d.bias == MIRAS_DOT;
   int mapped = p->map != 0;
@@ -5943,6 +5996,11 @@ static void MIRAS__FN(linear_forward)(const miras__plan *p, const float *base, f
     }
     if (io->surprise && !dot) io->surprise[t] = 0.5f * MIRAS__FN(dot)(a, a, dv);
     xp = x;
+    if ((position + (uint64_t)t + 1) % MIRAS__SWEEP == 0) {
+      MIRAS__FN(rank_one)(state, xp, u, n, dv);
+      MIRAS__FN(flush)(state, state, p->weights);
+      xp = NULL;
+    }
   }
   if (xp) MIRAS__FN(rank_one)(state, xp, u, n, dv);
 }
@@ -5989,7 +6047,7 @@ static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, floa
   size_t t = 0, i, m;
   if (position == 0 && length) memcpy(state, w0, p->weights * sizeof *state);
   if (p->fused) {
-    MIRAS__FN(linear_forward)(p, base, state, io, tape, scratch);
+    MIRAS__FN(linear_forward)(p, base, state, position, io, tape, scratch);
     return;
   }
   miras__block_layout(p, scratch, chunk * steps, 0, k);
@@ -6018,7 +6076,11 @@ static void MIRAS__FN(exact_forward)(const miras__plan *p, const float *w0, floa
         else memcpy(y, from, dv * sizeof *y);
       }
     }
-    if (r0 + m == chunk) MIRAS__FN(exact_close)(p, k, &o, state, base, chunk * steps);
+    if (r0 + m == chunk) {
+      MIRAS__FN(exact_close)(p, k, &o, state, base, chunk * steps);
+      if (miras__sweeps(&p->d, position + (uint64_t)(t + m)))
+        MIRAS__FN(flush)(state, state, p->weights);
+    }
   }
 }
 
@@ -7806,10 +7868,14 @@ static void MIRAS__FN(newton_rows)(const miras__plan *p, miras__newton_work *k,
   if (r0) memcpy(k->n, before, r0 * sizeof *k->n);
   k->b[0] = r0 ? scale : 1;
   for (i = 0; i < m; i++) {
-    float alpha = io->keep[(t + i) * io->ld_keep];
-    MIRAS__FN(scale)(k->n + (i + 1) * c, alpha, k->n + i * c, r0 + i);
-    k->n[(i + 1) * c + r0 + i] = io->step[(t + i) * io->ld_step];
-    k->b[i + 1] = alpha * k->b[i];
+    float alpha = io->keep[(t + i) * io->ld_keep], *n = k->n + (i + 1) * c, b = alpha * k->b[i];
+    MIRAS__FN(scale)(n, alpha, n - c, r0 + i);
+    if (!(b >= MIRAS__FADED)) {                    /* as in room @50 */
+      MIRAS__FN(flush)(n, n, r0 + i);
+      MIRAS__FN(flush)(&b, &b, 1);
+    }
+    n[r0 + i] = io->step[(t + i) * io->ld_step];
+    k->b[i + 1] = b;
   }
 }
 
@@ -7949,6 +8015,10 @@ static void MIRAS__FN(newton_forward)(const miras__plan *p, const float *w0, con
       MIRAS__FN(scale)(g, k->b[m], g, p->weights);
       MIRAS__FN(gemm)(MIRAS__ADD, h, n, k->u, 1, n, keys, n, 1, n, n, c, -1, k->pack);
       MIRAS__FN(gemm)(MIRAS__ADD, g, dv, k->u, 1, n, values, dv, 1, n, dv, c, -1, k->pack);
+      if (miras__sweeps(&p->d, position + (uint64_t)(t + m))) {
+        MIRAS__FN(flush)(h, h, n * n);
+        MIRAS__FN(flush)(g, g, p->weights);
+      }
       /* nothing of a closed chunk stays behind: how calls were cut must not show in the state */
       memset(open, 0, c * sizeof *open);
       scale[0] = 0;
@@ -8306,14 +8376,14 @@ static void MIRAS__FN(take_in_one)(float *s, float *top, float *sum, float *fade
 static void MIRAS__FN(pairs_attend)(const MIRAS__FN(held) *h, miras__pairs_work *k,
                                     const float *q, size_t ldq, ptrdiff_t t, size_t m,
                                     ptrdiff_t delay) {
-  size_t dk = h->dk, dv = h->dv, i;
+  size_t dk = h->dk, dv = h->dv, i, x;
   ptrdiff_t w = (ptrdiff_t)h->window, rows = (ptrdiff_t)m, last = t + rows - delay, j, end;
   MIRAS__FN(flip)(k->qt, q, ldq, m, dk, 1 / sqrtf((float)dk));
   MIRAS__FN(fill)(k->top, -HUGE_VALF, m);
   memset(k->sum, 0, m * sizeof *k->sum);
   memset(k->o, 0, m * dv * sizeof *k->o);
   for (j = MIRAS__FN(oldest)(h, t - delay - w + 1); j < last; j = end) {
-    ptrdiff_t hi = t - delay - j + 1, lo = hi - w, x;   /* query i reads i + lo <= x < i + hi */
+    ptrdiff_t hi = t - delay - j + 1, lo = hi - w, at;   /* query i reads i + lo <= at < i + hi */
     size_t count, ldk, ldv;
     const float *keys, *values;
     end = MIRAS__FN(block_end)(h, j);
@@ -8325,9 +8395,9 @@ static void MIRAS__FN(pairs_attend)(const MIRAS__FN(held) *h, miras__pairs_work 
                       k->pack);
     else
       MIRAS__FN(gemm)(MIRAS__SET, k->s, m, keys, ldk, 1, k->qt, m, 1, count, m, dk, -1, k->pack);
-    for (x = 0; x < end - j; x++) {
-      ptrdiff_t before = x - hi + 1, after = x - lo + 1;
-      float *row = k->s + (size_t)x * m;
+    for (at = 0; at < end - j; at++) {
+      ptrdiff_t before = at - hi + 1, after = at - lo + 1;
+      float *row = k->s + (size_t)at * m;
       if (before > 0)
         MIRAS__FN(fill)(row, -HUGE_VALF, before < rows ? (size_t)before : m);
       if (after < rows)
@@ -8341,7 +8411,14 @@ static void MIRAS__FN(pairs_attend)(const MIRAS__FN(held) *h, miras__pairs_work 
     MIRAS__FN(band)(k->o, dv, k->s, 1, m, values, ldv, m, dv, count, lo, hi, k->pack);
   }
   for (i = 0; i < m; i++) {
-    if (MIRAS__FN(oldest)(h, t - delay - w + 1) > t + (ptrdiff_t)i - delay) continue;   /* empty */
+    if (MIRAS__FN(oldest)(h, t - delay - w + 1) > t + (ptrdiff_t)i - delay) {
+      /* No pairs to read: 0, but NaN for a query that any pair would have answered so. A NaN key is
+       * to show in the surprise of the first write too. */
+      float none = 0;
+      for (x = 0; x < dk; x++) none += 0 * q[i * ldq + x];
+      MIRAS__FN(fill)(k->o + i * dv, none, dv);
+      continue;
+    }
     k->sum[i] = 1 / k->sum[i];
     if (k->top[i] < -FLT_MAX) k->top[i] = 0;
     MIRAS__FN(scale)(k->o + i * dv, k->sum[i], k->o + i * dv, dv);
@@ -8504,9 +8581,10 @@ static void MIRAS__FN(pairs_backward)(const miras__plan *p, const float *tape, u
 /* The engines know nothing of resets: they begin at position 0, and that is what a head does when
  * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
 
-static void MIRAS__FN(stretch_forward)(const miras__plan *p, const float *w0, const float *gain,
-                                       const float *bias, float *state, uint64_t position,
-                                       const miras__head_io *io, float *tape, float *scratch) {
+MIRAS__INLINE void MIRAS__FN(stretch_forward)(const miras__plan *p, const float *w0,
+                                              const float *gain, const float *bias, float *state,
+                                              uint64_t position, const miras__head_io *io,
+                                              float *tape, float *scratch) {
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_forward)(p, w0, state, position, io, tape, scratch);
@@ -9185,6 +9263,7 @@ static const miras__kernels MIRAS__FN(kernels) = {
   MIRAS__FN(mul),
   MIRAS__FN(muladd),
   MIRAS__FN(fill),
+  MIRAS__FN(flush),
   MIRAS__FN(map_exp),
   MIRAS__FN(map_sigmoid),
   MIRAS__FN(map_tanh),

@@ -152,13 +152,13 @@ static double ref_act(int kind, int order, double x) {
 /* ---- level 1 ---- */
 
 enum {
-  DOT, SUM, AXPY, SCALE, ADD, MUL, MULADD, FILL, EXP, SIGMOID, TANH, LOG, SOFTPLUS, ACT, ACT_GRAD,
-  ACT_GRAD2, SOFTMAX, OPS
+  DOT, SUM, AXPY, SCALE, ADD, MUL, MULADD, FILL, FLUSH, EXP, SIGMOID, TANH, LOG, SOFTPLUS, ACT,
+  ACT_GRAD, ACT_GRAD2, SOFTMAX, OPS
 };
 
 static const char *const op_names[] = {
-  "dot", "sum", "axpy", "scale", "add", "mul", "muladd", "fill", "exp", "sigmoid", "tanh", "log",
-  "softplus", "act", "act_grad", "act_grad2", "softmax"
+  "dot", "sum", "axpy", "scale", "add", "mul", "muladd", "fill", "flush", "exp", "sigmoid", "tanh",
+  "log", "softplus", "act", "act_grad", "act_grad2", "softmax"
 };
 
 /* Run op: y and y2 are outputs (also inputs where the kernel adds), a, b, c inputs. */
@@ -173,6 +173,7 @@ static void run_op(const miras__kernels *k, int op, int kind, float *y, float *y
     case MUL: k->mul(y, a, b, n); break;
     case MULADD: k->muladd(y, a, b, n); break;
     case FILL: k->fill(y, s, n); break;
+    case FLUSH: k->flush(y, a, n); break;
     case EXP: k->map_exp(y, a, n); break;
     case SIGMOID: k->map_sigmoid(y, a, n); break;
     case TANH: k->map_tanh(y, a, n); break;
@@ -196,6 +197,7 @@ static double ref_op(int op, int kind, double y0, double a, double b, double s, 
     case MUL: v = a * b; scale = fabs(v); break;
     case MULADD: v = y0 + a * b; scale = fabs(y0) + 2 * fabs(a * b); break;
     case FILL: v = s; scale = 0; break;
+    case FLUSH: v = fabs(a) < (double)1e-30f ? 0 : a; scale = 0; break;
     case EXP: v = exp(a); scale = 3 * fabs(v); break;
     case SIGMOID: v = ref_sigmoid(a); scale = 5 * fabs(v); break;
     case TANH: v = tanh(a); scale = 5 * fabs(v); break;
@@ -229,6 +231,8 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
   s = draw(UNIFORM, seed, 7);
   if (op >= EXP && op <= SOFTPLUS && family == UNIFORM)
     for (i = 0; i < n; i++) a[i] *= 12.0f;
+  if (op == FLUSH && family == TINY)   /* on both sides of the limit, and on it */
+    for (i = 0; i < n; i++) a[i] = i % 5 == 0 ? 1e-30f : 2.0f * a[i];
   if (op == LOG && family != SPECIAL)
     for (i = 0; i < n; i++) a[i] = fabsf(a[i]);
   memcpy(y0, y, n * sizeof *y);
@@ -283,7 +287,7 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
     fail_msg("%s of %s, kind %d, %s, side %d, n %d", op_names[op], k->name, kind,
              family_names[family], side, (int)n);
   /* in place: the same bits */
-  if (op == SCALE || op == MUL || (op >= EXP && op <= ACT_GRAD) || op == SOFTMAX) {
+  if (op == SCALE || op == MUL || op == FLUSH || (op >= EXP && op <= ACT_GRAD) || op == SOFTMAX) {
     memcpy(again, y, n * sizeof *y);
     run_op(k, op, kind, a, y2, a, b, c, s, n, &scalar);
     if (!same_bits(a, again, n)) fail_msg("%s of %s in place, n %d", op_names[op], k->name, (int)n);
