@@ -1,0 +1,689 @@
+/* recall.c: can a network of memories look up what it was told? Multi-query associative recall, for
+ * any row of the table.
+ *
+ *   cc -O2 bench/recall.c -o recall -lm         (older C libraries: add -pthread)
+ *   ./recall                                    yaad and gated-deltanet, 8 pairs
+ *   ./recall --model all --pairs 8,16 --seeds 3 --lr 1e-3,3e-3 --svg recall.svg
+ *   ./recall --model yaad --set toward=1 --step 0.02
+ *   ./recall --help                             every option
+ *
+ * A sequence of n pairs shows n different keys, each followed by a value, both drawn at random for
+ * this sequence alone; then the n keys once more in another order, each followed by its value. Only
+ * what the network says at those last keys counts: there, and nowhere else, the next token can be
+ * known. So the loss and the accuracy are over n answers, and a guess is right once in --symbols
+ * times. A key and its value are one token apart, so the convolutions of a block can bring them
+ * together, but only the memory can carry them to the query.
+ *
+ * Every run prints a line when it ends; then a Markdown table has, for every model and number of
+ * pairs, the learning rate of the best median accuracy and medians over its seeds. Accuracy on the
+ * way (--svg, --csv, "reached" and --stop) is over --curve-sequences, always the same ones; at the
+ * end over --sequences others. The same options give the same bits, for any number of threads; a
+ * run of 8 pairs takes a matrix memory about a minute of one core and a perceptron about two.
+ *
+ * --set changes a field of miras_model_desc or of its memory by number, enums too, after the preset
+ * has filled it in; a row that refuses is reported and left out. --quick is a check of seconds: 2
+ * pairs of 16 keys and values in one layer, which a memory that learns reaches within 1,000 steps
+ * and one that hardly does (yaad with --step 0.001) does not; it sets --bar, below which no run may
+ * end. Exit status: 0 done, 1 below the bar, refused or out of memory, 2 wrong arguments. */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIRAS_IMPLEMENTATION
+#define MIRAS_PTHREADS
+#include "../miras.h"
+
+/* ---- small tools ---- */
+
+enum { MOST = 64 }; /* entries of a list of options */
+
+static int progress_open; /* a progress line without its newline is on the terminal */
+
+/* Say one sentence and leave. */
+static void die(int status, const char *format, ...) {
+  va_list list;
+  if (progress_open) fputc('\n', stderr);
+  fputs("recall: ", stderr);
+  va_start(list, format);
+  vfprintf(stderr, format, list);
+  va_end(list);
+  fputc('\n', stderr);
+  exit(status);
+}
+
+static void *grow(void *pointer, size_t count, size_t size) {
+  void *p = count > SIZE_MAX / size ? NULL : realloc(pointer, count * size + 1);
+  if (!p) die(1, "there is not enough memory for %lu items", (unsigned long)count);
+  return p;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* splitmix64 */
+static uint64_t next(uint64_t *state) {
+  uint64_t x = *state += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+static int below(uint64_t *state, int n) { return (int)((next(state) >> 32) * (uint64_t)n >> 32); }
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Of x[n], which it sorts; infinity counts as what has not been reached. */
+static double median(double *x, int n) {
+  qsort(x, (size_t)n, sizeof *x, by_size);
+  return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+/* ---- the task ---- */
+
+enum { TRAINING, CURVE, FINAL }; /* streams of sequences that share none */
+
+/* Sequence number i of a stream: tokens[4n] and targets[4n]. Keys are 0..symbols-1, values
+ * symbols..2 symbols-1. What it holds depends on the arguments alone. */
+static void sequence(int32_t *tokens, int32_t *targets, int n, int symbols, uint64_t seed,
+                     int stream, uint64_t i, int32_t *key) {
+  uint64_t s = seed * 3 + (uint64_t)stream;
+  int j;
+  s = next(&s) + i;
+  s = next(&s);
+  for (j = 0; j < symbols; j++) key[j] = j;
+  for (j = 0; j < n; j++) {            /* n of them, without repetition */
+    int other = j + below(&s, symbols - j);
+    int32_t k = key[other];
+    key[other] = key[j];
+    key[j] = k;
+    tokens[2 * j] = tokens[2 * (n + j)] = k;
+    tokens[2 * j + 1] = tokens[2 * (n + j) + 1] = symbols + below(&s, symbols);
+  }
+  for (j = n - 1; j > 0; j--) {        /* the queries in another order */
+    int other = below(&s, j + 1), c;
+    for (c = 0; c < 2; c++) {
+      int32_t *a = tokens + 2 * (n + j) + c, *b = tokens + 2 * (n + other) + c, t = *a;
+      *a = *b;
+      *b = t;
+    }
+  }
+  for (j = 0; j < 4 * n; j++) targets[j] = -1;
+  for (j = 2 * n; j < 4 * n; j += 2) targets[j] = tokens[j + 1];
+}
+
+/* What counts of count sequences: one session per worker, which is fed up to each query and asked
+ * for the logits there. Parts are summed in their order, so that threads change nothing. */
+enum { PART = 32 };                    /* sequences of a part */
+typedef struct judge {
+  miras_session *session[256];         /* one per worker */
+  int32_t *room;                       /* per worker: tokens, targets, keys */
+  int pairs, symbols, stream, sequences;
+  uint64_t seed;
+  double *loss;                        /* per part: nats over all its answers */
+  int *right;
+} judge;
+
+static void judge_part(void *argument, int part, int worker) {
+  judge *a = (judge *)argument;
+  const int n = a->pairs, vocab = 2 * a->symbols;
+  int32_t *tokens = a->room + (size_t)worker * (size_t)(8 * n + a->symbols), *targets;
+  miras_session *s = a->session[worker];
+  int i, j, v;
+  targets = tokens + 4 * n;
+  a->loss[part] = 0;
+  a->right[part] = 0;
+  for (i = part * PART; i < (part + 1) * PART && i < a->sequences; i++) {
+    sequence(tokens, targets, n, a->symbols, a->seed, a->stream, (uint64_t)i, targets + 4 * n);
+    miras_session_reset(s);
+    for (j = 0; j < n; j++) {
+      const int at = 2 * (n + j);
+      const float *logits = j ? miras_session_prefill(s, tokens + at - 1, 2)
+                              : miras_session_prefill(s, tokens, (size_t)at + 1);
+      double sum = 0;
+      int best = 0;
+      for (v = 1; v < vocab; v++)
+        if (logits[v] > logits[best]) best = v;
+      for (v = 0; v < vocab; v++) sum += exp((double)logits[v] - (double)logits[best]);
+      a->loss[part] += log(sum) + (double)logits[best] - (double)logits[targets[at]];
+      a->right[part] += best == targets[at];
+    }
+  }
+}
+
+typedef struct score { double accuracy, loss; } score;
+
+static score measure(const miras_model *m, judge *a, const miras_parallel *parallel, int stream,
+                     int sequences) {
+  int parts = (sequences + PART - 1) / PART, workers = parallel ? parallel->workers : 1, i;
+  score s = {0, 0};
+  a->stream = stream;
+  a->sequences = sequences;
+  a->loss = (double *)grow(NULL, (size_t)parts, sizeof *a->loss);
+  a->right = (int *)grow(NULL, (size_t)parts, sizeof *a->right);
+  a->room = (int32_t *)grow(NULL, (size_t)workers * (size_t)(8 * a->pairs + a->symbols),
+                            sizeof *a->room);
+  for (i = 0; i < workers; i++) {
+    a->session[i] = miras_session_open(m, NULL);
+    if (!a->session[i]) die(1, "there is not enough memory for a session");
+  }
+  if (parallel) parallel->run(parallel->user, parts, judge_part, a);
+  else
+    for (i = 0; i < parts; i++) judge_part(a, i, 0);
+  for (i = 0; i < parts; i++) s.loss += a->loss[i], s.accuracy += a->right[i];
+  for (i = 0; i < workers; i++) miras_session_close(a->session[i]);
+  free(a->loss), free(a->right), free(a->room);
+  s.loss /= (double)sequences * a->pairs;
+  s.accuracy /= (double)sequences * a->pairs;
+  return s;
+}
+
+/* ---- options ---- */
+
+/* Fields that --set knows, all by number. */
+typedef struct field {
+  const char *name;
+  size_t at;               /* in miras_model_desc */
+  int real;                /* a float, else an int or an enum */
+} field;
+
+#define MEMORY(name, real) {#name, offsetof(miras_model_desc, memory.name), real}
+#define LAYER(name, real) {#name, offsetof(miras_model_desc, name), real}
+static const field fields[] = {
+  MEMORY(architecture, 0), MEMORY(bias, 0), MEMORY(retention, 0), MEMORY(algorithm, 0),
+  MEMORY(order, 0), MEMORY(chunk, 0), MEMORY(depth, 0), MEMORY(expansion, 0), MEMORY(activation, 0),
+  MEMORY(inner_norm, 0), MEMORY(inner_residual, 0), MEMORY(inner_bias, 0), MEMORY(feature, 0),
+  MEMORY(normalise, 0), MEMORY(steps, 0), MEMORY(diagonal, 0), MEMORY(row_rates, 0),
+  MEMORY(window, 0), MEMORY(iterations, 0), MEMORY(tolerance, 1), MEMORY(ridge, 1),
+  MEMORY(keep_gate, 0), MEMORY(step_gate, 0), MEMORY(momentum_gate, 0), MEMORY(threshold_gate, 0),
+  MEMORY(value_gate, 0), MEMORY(toward, 0), MEMORY(forget, 1), MEMORY(forget_ratio, 1),
+  MEMORY(slopes, 0), MEMORY(reset_every, 0), MEMORY(step, 1), MEMORY(bounded_step, 0),
+  MEMORY(momentum, 1), MEMORY(threshold, 1), MEMORY(p, 1), MEMORY(q, 1), MEMORY(sharpness, 1),
+  MEMORY(simplex, 1), MEMORY(simplex_whole, 0), MEMORY(simplex_signed, 0),
+  MEMORY(simplex_logits, 0), MEMORY(balance, 1), MEMORY(sparsity, 1), MEMORY(smooth_shrink, 0),
+  LAYER(hidden, 0), LAYER(conv, 0), LAYER(gate_rank, 0), LAYER(keys, 0), LAYER(keep, 0),
+  LAYER(tied_step, 0), LAYER(fixed_gates, 0), LAYER(horizon, 0), LAYER(untied, 0),
+  LAYER(dropout, 1), {NULL, 0, 0}};
+#undef MEMORY
+#undef LAYER
+
+typedef struct options {
+  const char *model, *pairs, *lr, *seeds, *svg, *csv;
+  int symbols, width, layers, heads, batch, steps, warmup, sequences, curve_sequences, every;
+  int threads, quick;
+  double decay, stop, bar;
+  const field *set[MOST];              /* the changes of --set and its relatives, in their order */
+  double set_to[MOST];
+  int sets;
+} options;
+
+typedef struct option {
+  const char *name;        /* without the dashes */
+  char type;               /* i(nt), r(eal), s(tring), f(lag), = (a field of --set) */
+  void *value;
+  double low, high;
+  const char *help;
+} option;
+
+static void print_help(const option *o) {
+  const field *f;
+  int column = 0;
+  puts("recall: how well a network of memories looks up what it was told\n");
+  for (; o->name; o++) {
+    char left[40], value[32] = "";
+    double x = o->type == 'i' ? *(int *)o->value : o->type == 'r' ? *(double *)o->value : 0;
+    snprintf(left, sizeof left, "--%s%s", o->name,
+             o->type == 'f' ? "" : o->type == 's' ? " TEXT" : o->type == 'i' ? " N" : " X");
+    if (x > 0) snprintf(value, sizeof value, " (%g)", x);
+    printf("  %-22s %s%s\n", left, o->help, value);
+  }
+  puts("\nFields that --set FIELD=NUMBER changes:");
+  for (f = fields; f->name; f++) {
+    if (column + (int)strlen(f->name) > 92) column = 0, puts(",");
+    column += printf("%s%s", column ? ", " : "  ", f->name);
+  }
+  putchar('\n');
+}
+
+static double number(const char *name, const char *text, char type, double low, double high) {
+  char *end = NULL;
+  double x;
+  errno = 0;
+  x = type == 'i' ? (double)strtol(text, &end, 10) : strtod(text, &end);
+  if (errno || end == text || *end || !(x >= low && x <= high))
+    die(2, "%s is \"%s\"; it must be a %snumber from %.10g to %.10g", name, text,
+        type == 'i' ? "whole " : "", low, high);
+  return x;
+}
+
+static void set(options *o, const char *name, size_t length, const char *text) {
+  const field *f = fields;
+  while (f->name && (strlen(f->name) != length || strncmp(f->name, name, length))) f++;
+  if (!f->name)
+    die(2, "--set does not know %.*s; recall --help lists the fields", (int)length, name);
+  if (o->sets == MOST) die(2, "%d fields are the most that --set takes", MOST);
+  o->set[o->sets] = f;
+  o->set_to[o->sets++] = number(f->name, text, f->real ? 'r' : 'i', -1e30, 1e30);
+}
+
+static void parse(options *o, const option *table, int argc, char **argv) {
+  int i;
+  for (i = 1; i < argc; i++) {
+    const option *p = table;
+    const char *text = argv[i];
+    while (p->name && (strncmp(text, "--", 2) || strcmp(p->name, text + 2))) p++;
+    if (!p->name) die(2, "%s is no option; recall --help lists them", text);
+    if (p->type == 'f') { *(int *)p->value = 1; continue; }
+    if (++i == argc) die(2, "%s needs a value behind it", text);
+    if (p->type == 's') *(const char **)p->value = argv[i];
+    else if (p->type == 'i') *(int *)p->value = (int)number(text, argv[i], 'i', p->low, p->high);
+    else if (p->type == 'r') *(double *)p->value = number(text, argv[i], 'r', p->low, p->high);
+    else if (p->value) set(o, (const char *)p->value, strlen((const char *)p->value), argv[i]);
+    else {
+      const char *equals = strchr(argv[i], '=');
+      if (!equals) die(2, "--set is \"%s\"; it must be FIELD=NUMBER", argv[i]);
+      set(o, argv[i], (size_t)(equals - argv[i]), equals + 1);
+    }
+  }
+}
+
+/* Numbers with commas between into x; how many. */
+static int list(const char *name, const char *text, char type, double low, double high, double *x) {
+  int n = 0;
+  char word[64];
+  while (*text) {
+    size_t length = strcspn(text, ",");
+    if (n == MOST) die(2, "%s holds more than %d numbers", name, MOST);
+    snprintf(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), text);
+    x[n++] = number(name, word, type, low, high);
+    text += length + (text[length] == ',');
+  }
+  if (!n) die(2, "%s is empty", name);
+  return n;
+}
+
+/* ---- runs ---- */
+
+typedef struct point { int step; double accuracy, loss, training; } point;
+
+typedef struct run {
+  miras_kind kind;
+  int pairs;
+  double lr;
+  int seed;
+  int steps;               /* taken */
+  score end;
+  double reached;          /* first measured step with 0.9 or more, or infinity */
+  double seconds;
+  point *curve;
+  int points;
+} run;
+
+static void write_field(miras_model_desc *d, const field *f, double x) {
+  unsigned char *to = (unsigned char *)d + f->at;
+  float real = (float)x;
+  int whole = (int)x;
+  if (f->real) memcpy(to, &real, sizeof real);
+  else memcpy(to, &whole, sizeof whole); /* enums are ints on every machine with a C library */
+}
+
+static miras_model_desc describe(const options *o, miras_kind kind, int pairs, int seed,
+                                 const miras_parallel *parallel) {
+  miras_model_desc d;
+  int i;
+  miras_model_preset(&d, kind);
+  d.memory.heads = o->heads;
+  d.memory.key_dim = o->width / o->heads;
+  d.vocab = 2 * o->symbols;
+  d.width = o->width;
+  d.layers = o->layers;
+  d.batch = o->batch;
+  d.context = 4 * pairs;
+  d.seed = (uint64_t)seed;
+  d.parallel = parallel;
+  /* attention to everything: a window that holds the whole sequence */
+  if (kind == MIRAS_SOFTMAX_ATTENTION && d.memory.window < d.context) d.memory.window = d.context;
+  for (i = 0; i < o->sets; i++) write_field(&d, o->set[i], o->set_to[i]);
+  return d;
+}
+
+static void train(const options *o, run *r, const miras_parallel *parallel) {
+  miras_model_desc d = describe(o, r->kind, r->pairs, r->seed, parallel);
+  miras_model *m = miras_model_open(&d, NULL);
+  miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
+  const size_t T = (size_t)d.context, rows = (size_t)o->batch;
+  int32_t *x = (int32_t *)grow(NULL, 2 * rows * T + (size_t)o->symbols, sizeof *x);
+  int32_t *y = x + rows * T, *keys = y + rows * T;
+  double start = now(), training = 0;
+  judge a;
+  int step, measured = 0, live = isatty(STDERR_FILENO);
+  if (!m) die(1, "there is not enough memory for the model");
+  memset(&a, 0, sizeof a);
+  adamw.decay = (float)o->decay;
+  a.pairs = r->pairs;
+  a.symbols = o->symbols;
+  a.seed = (uint64_t)r->seed;
+  r->reached = HUGE_VAL;
+  for (step = 1; step <= o->steps; step++) {
+    size_t row;
+    float loss;
+    for (row = 0; row < rows; row++)
+      sequence(x + row * T, y + row * T, r->pairs, o->symbols, (uint64_t)r->seed, TRAINING,
+               (uint64_t)(step - 1) * rows + row, keys);
+    loss = miras_model_loss(m, x, y, (int)rows, (int)T, 1);
+    miras_model_backward(m);
+    miras_adamw(m, &adamw, miras_cosine((uint64_t)step - 1, (uint64_t)o->warmup,
+                                        (uint64_t)o->steps, (float)r->lr, 0.05f));
+    r->steps = step;
+    training += (double)loss;
+    if (step % o->every == 0 || step == o->steps || !isfinite(loss)) {
+      score s = measure(m, &a, parallel, CURVE, o->curve_sequences);
+      point *p;
+      r->curve = (point *)grow(r->curve, (size_t)r->points + 1, sizeof *r->curve);
+      p = &r->curve[r->points++];
+      p->step = step;
+      p->accuracy = s.accuracy;
+      p->loss = s.loss;
+      p->training = training / (step - measured);
+      training = 0;
+      measured = step;
+      if (s.accuracy >= 0.9 && isinf(r->reached)) r->reached = step;
+      if (live) {
+        fprintf(stderr, "\r%s, %d pairs, lr %g, seed %d: step %d of %d, accuracy %.3f\033[K",
+                miras_kind_name(r->kind), r->pairs, r->lr, r->seed, step, o->steps, s.accuracy);
+        progress_open = 1;
+      }
+      if (!isfinite(loss)) break;      /* nothing can be learned from here on */
+      if (o->stop > 0 && s.accuracy >= o->stop && r->points > 1 &&
+          r->curve[r->points - 2].accuracy >= o->stop)
+        break;
+    }
+  }
+  r->end = measure(m, &a, parallel, FINAL, o->sequences);
+  if (isnan(r->end.loss)) r->end.loss = HUGE_VAL; /* which can be sorted */
+  r->seconds = now() - start;
+  if (live) fputs("\r\033[K", stderr);
+  progress_open = 0;
+  miras_model_close(m);
+  free(x);
+}
+
+/* ---- what is left behind ---- */
+
+static FILE *create(const char *path) {
+  FILE *f = fopen(path, "w");
+  if (!f) die(1, "%s cannot be written: %s", path, strerror(errno));
+  return f;
+}
+
+static void finish(FILE *f, const char *path) {
+  int bad = ferror(f);
+  if (fclose(f) || bad) die(1, "%s cannot be written: the disk may be full", path);
+}
+
+static void write_csv(const char *path, const run *r, int count) {
+  FILE *f = create(path);
+  int i, j;
+  fprintf(f, "model,pairs,lr,seed,step,accuracy,loss,training_loss\n");
+  for (i = 0; i < count; i++)
+    for (j = 0; j < r[i].points; j++) {
+      const point *p = &r[i].curve[j];
+      fprintf(f, "%s,%d,%g,%d,%d,%.6f,%.6g,%.6g\n", miras_kind_name(r[i].kind), r[i].pairs, r[i].lr,
+              r[i].seed, p->step, p->accuracy, p->loss, p->training);
+    }
+  finish(f, path);
+}
+
+/* Accuracy by step: one line per run, one colour per model, number of pairs and learning rate. */
+static void write_svg(const char *path, const run *r, int count, const options *o,
+                      int several_pairs, int several_rates) {
+  static const char *const colour[10] = {"#2563eb", "#ea580c", "#16a34a", "#db2777", "#7c3aed",
+                                         "#0891b2", "#ca8a04", "#dc2626", "#475569", "#65a30d"};
+  static const char *const dash[3] = {"", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""};
+  const double left = 74, right = 776, top = 56, bottom = 392;
+  int i, j, groups = 0, last = 1, height, *group = (int *)grow(NULL, (size_t)count, sizeof(int));
+  double t, unit, raw;
+  FILE *f;
+  for (i = 0; i < count; i++) {
+    for (j = 0; j < i; j++)
+      if (r[j].kind == r[i].kind && r[j].pairs == r[i].pairs &&
+          r[j].lr >= r[i].lr && r[j].lr <= r[i].lr) break;
+    group[i] = j < i ? group[j] : groups++;
+    if (r[i].points && r[i].curve[r[i].points - 1].step > last)
+      last = r[i].curve[r[i].points - 1].step;
+  }
+#define X(step) (left + (right - left) * (step) / (double)last)
+#define Y(accuracy) (bottom - (bottom - top) * (accuracy))
+  height = 76 + 20 * groups > 460 ? 76 + 20 * groups : 460;
+  f = create(path);
+  fprintf(f,
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1040 %d\" width=\"1040\" "
+    "height=\"%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
+    "fill=\"#475569\">\n<rect width=\"1040\" height=\"%d\" fill=\"#ffffff\"/>\n"
+    "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#0f172a\">"
+    "Recall of %s pairs of %d keys and %d values, width %d</text>\n",
+    height, height, height, left, o->pairs, o->symbols, o->symbols, o->width);
+  for (i = 0; i <= 5; i++)
+    fprintf(f, "<path d=\"M%g %.1fH%g\" stroke=\"#e2e8f0\"/>"
+               "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.1f</text>\n",
+            left, Y(i / 5.0), right, left - 10, Y(i / 5.0) + 4.5, i / 5.0);
+  unit = pow(10, floor(log10(last / 7.0)));
+  raw = last / 7.0 / unit;
+  unit *= raw < 1.5 ? 1 : raw < 3.5 ? 2 : raw < 7.5 ? 5 : 10;
+  if (unit < 1) unit = 1;
+  for (t = 0; t < last + unit / 100; t += unit)
+    fprintf(f, "<path d=\"M%.1f %gv6\" stroke=\"#94a3b8\"/>"
+               "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.0f</text>\n",
+            X(t), bottom, X(t), bottom + 23, t);
+  fprintf(f, "<path d=\"M%g %gV%gH%g\" fill=\"none\" stroke=\"#94a3b8\"/>\n", left, top, bottom,
+          right);
+  fprintf(f, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">step</text>\n", (left + right) / 2,
+          bottom + 48);
+  fprintf(f, "<text transform=\"translate(24 %g) rotate(-90)\" text-anchor=\"middle\">"
+             "accuracy</text>\n", (top + bottom) / 2);
+  fprintf(f, "<g fill=\"none\" stroke-width=\"2\" stroke-linejoin=\"round\">\n");
+  for (i = 0; i < count; i++) {
+    fprintf(f, "<path stroke=\"%s\"%s d=\"M%g %.1f", colour[group[i] % 10],
+            dash[group[i] / 10 % 3], left, Y(0.5 / o->symbols));
+    for (j = 0; j < r[i].points; j++)
+      fprintf(f, "L%.1f %.1f", X(r[i].curve[j].step), Y(r[i].curve[j].accuracy));
+    fprintf(f, "\"/>\n");
+  }
+  fprintf(f, "</g>\n");
+  for (i = 0, groups = 0; i < count; i++) {
+    if (group[i] < groups) continue;   /* only the first run of a group has a line in the legend */
+    fprintf(f, "<path d=\"M796 %dh26\" stroke=\"%s\"%s stroke-width=\"3\"/>"
+               "<text x=\"832\" y=\"%d\">%s", 66 + 20 * groups, colour[groups % 10],
+            dash[groups / 10 % 3], 70 + 20 * groups, miras_kind_name(r[i].kind));
+    if (several_pairs) fprintf(f, ", %d pairs", r[i].pairs);
+    if (several_rates) fprintf(f, ", %g", r[i].lr);
+    fprintf(f, "</text>\n");
+    groups++;
+  }
+  fprintf(f, "</svg>\n");
+  finish(f, path);
+  free(group);
+#undef X
+#undef Y
+}
+
+/* One line of the table: the runs of a model and a number of pairs, seeds innermost. */
+static void print_row(const run *r, int rates, int seeds) {
+  double accuracy[MOST], loss[MOST], reached[MOST], seconds[MOST], best = -1, best_loss = HUGE_VAL;
+  const run *chosen = r;
+  int i, j;
+  for (i = 0; i < rates; i++) {
+    double a, l;
+    for (j = 0; j < seeds; j++) {
+      accuracy[j] = r[i * seeds + j].end.accuracy;
+      loss[j] = r[i * seeds + j].end.loss;
+    }
+    a = median(accuracy, seeds);
+    l = median(loss, seeds);
+    if (a > best || (a >= best && l < best_loss)) {
+      best = a;
+      best_loss = l;
+      chosen = r + i * seeds;
+    }
+  }
+  for (j = 0; j < seeds; j++) {
+    accuracy[j] = chosen[j].end.accuracy;
+    loss[j] = chosen[j].end.loss;
+    reached[j] = chosen[j].reached;
+    seconds[j] = chosen[j].seconds;
+  }
+  median(accuracy, seeds);             /* sorts */
+  printf("| %s | %d | %g | %.3f | %.3f | %.3f | %.3f |", miras_kind_name(chosen->kind),
+         chosen->pairs, chosen->lr, best, accuracy[0], accuracy[seeds - 1], median(loss, seeds));
+  best = median(reached, seeds);
+  if (isinf(best)) printf(" |");
+  else printf(" %.0f |", best);
+  printf(" %.0f |\n", median(seconds, seeds));
+}
+
+int main(int argc, char **argv) {
+  options o;
+  const option table[] = {
+    {"model", 's', &o.model, 0, 0, "rows of the table with commas between, or all "
+                                   "(yaad,gated-deltanet)"},
+    {"pairs", 's', &o.pairs, 0, 0, "of a sequence, a list (8)"},
+    {"seeds", 's', &o.seeds, 0, 0, "N: 1 to N; a list, such as 4,7 or 4,: these (1)"},
+    {"lr", 's', &o.lr, 0, 0, "peak learning rate, a list: the table has the best (3e-3)"},
+    {"steps", 'i', &o.steps, 1, 1e9, "of training, 100 of them to warm up, a cosine to 5 %"},
+    {"batch", 'i', &o.batch, 1, 65536, "sequences of a step"},
+    {"symbols", 'i', &o.symbols, 1, 1e6, "keys, and as many values"},
+    {"width", 'i', &o.width, 1, 65536, "of the network"},
+    {"layers", 'i', &o.layers, 1, 256, "blocks"},
+    {"heads", 'i', &o.heads, 1, 4096, "memories of a block; keys are width / heads wide"},
+    {"decay", 'r', &o.decay, 0, 1, "weight decay of the matrices"},
+    {"warmup", 'i', &o.warmup, 0, 1e9, "steps of linear warm-up"},
+    {"step", '=', "step", 0, 0, "of the memory: --set step=X"},
+    {"threshold", '=', "threshold", 0, 0, "of the memory"},
+    {"forget", '=', "forget", 0, 0, "of the memory"},
+    {"forget-ratio", '=', "forget_ratio", 0, 0, "of the memory"},
+    {"chunk", '=', "chunk", 0, 0, "of the memory"},
+    {"set", '=', NULL, 0, 0, "FIELD=NUMBER, as often as you like"},
+    {"sequences", 'i', &o.sequences, 1, 1e9, "to measure the end with"},
+    {"curve-sequences", 'i', &o.curve_sequences, 1, 1e9, "to measure the curve with"},
+    {"every", 'i', &o.every, 1, 1e9, "steps between two points of the curve"},
+    {"stop", 'r', &o.stop, 0, 1, "stop a run when two points in turn reach this accuracy; 0: no"},
+    {"bar", 'r', &o.bar, 0, 1, "exit status 1 if a run ends below this accuracy"},
+    {"threads", 'i', &o.threads, 1, 256, "cores to use"},
+    {"svg", 's', &o.svg, 0, 0, "draw the curves into this file"},
+    {"csv", 's', &o.csv, 0, 0, "write the curves into this file"},
+    {"quick", 'f', &o.quick, 0, 0, "small numbers and a bar, for what is not set itself"},
+    {NULL, 0, NULL, 0, 0, NULL}};
+  double pairs[MOST], rates[MOST], seeds[MOST];
+  int kinds[MIRAS_KIND_COUNT], n_kinds = 0, n_pairs, n_rates, n_seeds;
+  int i, k, p, l, s, count = 0, table_rows = 0, status = 0;
+  run *runs;
+  int *row_start;
+  miras_pool *pool = NULL;
+  const miras_parallel *parallel = NULL;
+  const char *text;
+
+  memset(&o, 0, sizeof o);
+  o.model = "yaad,gated-deltanet", o.pairs = "8", o.seeds = "1", o.lr = "3e-3";
+  o.steps = 2500, o.batch = 32, o.symbols = 64, o.width = 64, o.layers = 2, o.heads = 2;
+  o.decay = 0.1, o.warmup = 100, o.sequences = 1024, o.curve_sequences = 128, o.every = 100;
+  o.threads = 1;
+  for (i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return print_help(table), 0;
+    if (!strcmp(argv[i], "--quick")) { /* other defaults; what is given still counts */
+      o.pairs = "2", o.symbols = 16, o.width = 32, o.layers = 1, o.heads = 1, o.steps = 1000;
+      o.lr = "1e-2", o.warmup = 20, o.sequences = 256, o.curve_sequences = 64, o.every = 50;
+      o.stop = 0.97, o.bar = 0.95;
+    }
+  }
+  parse(&o, table, argc, argv);
+  if (o.width % o.heads)
+    die(2, "--width is %d; it must be a multiple of --heads, %d", o.width, o.heads);
+  n_pairs = list("--pairs", o.pairs, 'i', 1, o.symbols, pairs);
+  n_rates = list("--lr", o.lr, 'r', 1e-9, 10, rates);
+  n_seeds = list("--seeds", o.seeds, 'i', 0, 1e9, seeds);
+  if (!strchr(o.seeds, ',')) {
+    if (!(seeds[0] >= 1 && seeds[0] <= MOST))
+      die(2, "--seeds is %s; it must be 1 to %d, or a list with a comma", o.seeds, MOST);
+    n_seeds = (int)seeds[0];
+    for (i = 0; i < n_seeds; i++) seeds[i] = i + 1;
+  }
+  if (!strcmp(o.model, "all"))
+    for (; n_kinds < MIRAS_KIND_COUNT; n_kinds++) kinds[n_kinds] = n_kinds;
+  for (text = o.model; n_kinds < MIRAS_KIND_COUNT && *text;) {
+    size_t length = strcspn(text, ",");
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), text);
+    kinds[n_kinds] = (int)miras_kind_find(word);
+    if (kinds[n_kinds++] == MIRAS_KIND_COUNT)
+      die(2, "--model holds \"%s\"; lm models lists the rows", word);
+    text += length + (text[length] == ',');
+  }
+  if (!n_kinds) die(2, "--model is empty");
+  if (o.threads > 1) {
+    pool = miras_pool_open(o.threads, NULL);
+    if (!pool) die(1, "%d threads cannot be started", o.threads);
+    parallel = miras_pool_parallel(pool);
+  }
+
+  printf("- width %d, %d layer%s, %d head%s of %d, %d keys and %d values, batch %d, %d steps; "
+         "%d thread%s, %s\n", o.width, o.layers, o.layers == 1 ? "" : "s", o.heads,
+         o.heads == 1 ? "" : "s", o.width / o.heads, o.symbols, o.symbols, o.batch, o.steps,
+         o.threads, o.threads == 1 ? "" : "s", miras_isa());
+  for (i = 0; i < o.sets; i++) printf("- %s = %g\n", o.set[i]->name, o.set_to[i]);
+  runs = (run *)grow(NULL, (size_t)n_kinds * (size_t)n_pairs * (size_t)n_rates * (size_t)n_seeds,
+                     sizeof *runs);
+  row_start = (int *)grow(NULL, (size_t)n_kinds * (size_t)n_pairs, sizeof *row_start);
+  for (k = 0; k < n_kinds; k++)
+    for (p = 0; p < n_pairs; p++) {
+      char why[256];
+      miras_model_desc d =
+        describe(&o, (miras_kind)kinds[k], (int)pairs[p], (int)seeds[0], parallel);
+      if (!miras_model_size(&d, why, sizeof why)) {
+        printf("refused model=%s pairs=%g: %s\n", miras_kind_name((miras_kind)kinds[k]), pairs[p],
+               why);
+        status = 1;
+        continue;
+      }
+      row_start[table_rows++] = count;
+      for (l = 0; l < n_rates; l++)
+        for (s = 0; s < n_seeds; s++) {
+          run *r = &runs[count++];
+          memset(r, 0, sizeof *r);
+          r->kind = (miras_kind)kinds[k];
+          r->pairs = (int)pairs[p];
+          r->lr = rates[l];
+          r->seed = (int)seeds[s];
+          train(&o, r, parallel);
+          printf("result model=%s pairs=%d lr=%g seed=%d steps=%d accuracy=%.4f loss=%.4f reached=",
+                 miras_kind_name(r->kind), r->pairs, r->lr, r->seed, r->steps, r->end.accuracy,
+                 r->end.loss);
+          if (isinf(r->reached)) printf("never");
+          else printf("%.0f", r->reached);
+          printf(" seconds=%.1f\n", r->seconds);
+          fflush(stdout);
+          if (!(r->end.accuracy >= o.bar)) status = 1;
+          if (o.csv) write_csv(o.csv, runs, count);
+          if (o.svg) write_svg(o.svg, runs, count, &o, n_pairs > 1, n_rates > 1);
+        }
+    }
+  printf("\n| model | pairs | learning rate | accuracy | lowest | highest | loss | 0.9 at step | "
+         "seconds |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  for (i = 0; i < table_rows; i++) print_row(runs + row_start[i], n_rates, n_seeds);
+  if (o.bar > 0 && status) printf("\nNot every run reached %g.\n", o.bar);
+  for (i = 0; i < count; i++) free(runs[i].curve);
+  free(runs), free(row_start);
+  miras_pool_close(pool);
+  if (fflush(stdout) || ferror(stdout)) die(1, "the output cannot be written: %s", strerror(errno));
+  return status;
+}

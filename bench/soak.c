@@ -1,0 +1,663 @@
+/* soak.c: what a million writes do to a memory on its own, for every row of the table.
+ *
+ *   cc -O2 bench/soak.c -o soak -lm && ./soak         every row and input: half an hour of one core
+ *   ./soak --rows yaad,mesa --inputs silent,spikes    some of them
+ *   ./soak --writes 100000 --dim 32                   fewer, smaller
+ *   ./soak --counts                                   instructions too; needs valgrind
+ *   ./soak --quick                                    10^4 writes: 20 seconds
+ *
+ * A row is miras_preset as it comes, one head, key_dim and value_dim 64. The inputs, their entries
+ * uniform in -1..1 where nothing else is said:
+ *   random      a new pair every time
+ *   recurring   32 pairs in turn
+ *   constant    one pair
+ *   silent      256 random pairs, then zeros
+ *   small       random, times 0.001
+ *   large       random, times 1000
+ *   spikes      random, and one pair in 1000 times 10,000
+ *   drifting    a random walk: each entry moves by up to 0.01 and is reflected at -1 and 1
+ * A row with two pairs per token (the DeltaProducts) takes the next two for every write. RWKV-7
+ * takes tokens instead of writes: with u the key at length 1, erase = -u, replace = key = u / 2,
+ * query = u, which makes its update a delta rule of step 1/2.
+ *
+ * The columns, and the BARS that make the exit status 1:
+ *   finite      every surprise, and every output and norm looked at (outputs of the key just
+ *               written and of a random one, after every 61st write; norms every 1024th). BAR: yes.
+ *               A run that is no longer finite ends there; the table has the write.
+ *   output      largest |output| / largest |value| written so far. BAR: 1000, or 1000 times what
+ *               the memory answered before its first write, where its values are smaller than that.
+ *               Rows that descend the dot product are sums by definition and grow with what they
+ *               are given, so their bar is the largest such sum: the writes they remember times
+ *               |key| |query|.
+ *   error       |output - value| / |value|, median of 32 pairs. recurring: right after the last
+ *               round. silent: of the last 32 pairs before silence, at the end. Else of the last 32
+ *               writes, each asked for at once. BAR, recurring and keys of 64 or more: 0.1 for rows
+ *               that correct their errors, which are all but the dot product, the pairs (attention
+ *               averages) and RWKV-7.
+ *   surprise    mean of the first and of the last 32 writes (RWKV-7: none)
+ *   us          microseconds per write at the start, which is after 1024 writes, when every window
+ *               is full, or up to 1000 more so that spikes are as far away as at the end; and at
+ *               the end. BAR: end / start at most 1.2, and, because denormals can make a row slow
+ *               from the first write on, each / start of random at most 2.4 (not for Mesa, which
+ *               iterates as long as its pairs need). --quick: 2 and 4, for use in tests. Both
+ *               moments are kept, states and the inputs of 128 writes, and run again in turns; the
+ *               best of the rounds counts, in processor time, so that what else the machine does
+ *               weighs on both alike.
+ *   count       thousands of instructions per write at the same two moments, with --counts; the
+ *               same bar. valgrind's callgrind counts them in a process of its own, into which the
+ *               kept state and inputs are loaded, inside the one function that does the writes:
+ *               that needs no privilege and no hardware counters, which virtual machines often
+ *               hide, and says the same every time. Valgrind knows no AVX-512, so the counts are of
+ *               AVX2. Instructions cannot show denormal arithmetic, which costs time and no counts:
+ *   denormal    per cent of the state's floats that are denormal at the end
+ * At the end a small table has every row and input: ok, or the bars that failed. Exit status: 0 all
+ * held, 1 some bar failed or a file did, 2 wrong arguments. */
+#define _XOPEN_SOURCE 700
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+enum { RANDOM, RECURRING, CONSTANT, SILENT, SMALL, LARGE, SPIKES, DRIFTING, INPUTS };
+static const char *const input_name[INPUTS] = {"random", "recurring", "constant", "silent",
+                                               "small",  "large",     "spikes",   "drifting"};
+enum {
+  PAIRS = 32,              /* that recur, and over which errors and surprises are taken */
+  TIMED = 128,             /* writes of a kept moment */
+  COUNTED = 32,            /* of those, how many are counted */
+  SETTLED = 1024,          /* writes before the first moment */
+  LOUD = 256,              /* writes before silence */
+  LOOK = 61,               /* writes between two looks at outputs; a prime, so that it meets all */
+  SPIKE = 1000             /* one write in so many */
+};
+
+/* Bars that a cell of the table can fail. */
+enum { FINITE = 1, OUTPUT = 2, ERROR = 4, TIME = 8, COUNT = 16 };
+
+static void die(int status, const char *format, ...) {
+  va_list list;
+  fputs("soak: ", stderr);
+  va_start(list, format);
+  vfprintf(stderr, format, list);
+  va_end(list);
+  fputc('\n', stderr);
+  exit(status);
+}
+
+static void *room(size_t count, size_t size) {
+  void *p = calloc(count ? count : 1, size);
+  if (!p) die(1, "there is not enough memory for %lu items", (unsigned long)count);
+  return p;
+}
+
+/* Of the processor, not of the wall: others may be using the machine too. */
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double norm(const float *x, int n) {
+  double sum = 0;
+  int i;
+  for (i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+  return sqrt(sum);
+}
+
+/* ---- inputs ---- */
+
+typedef struct source {
+  int input, dk, dv;
+  uint64_t state;          /* of the random numbers */
+  uint64_t taken;          /* pairs so far */
+  float *keys, *values;    /* what recurs [PAIRS], is constant [1] or walks [1] */
+} source;
+
+/* splitmix64 */
+static uint64_t next(uint64_t *state) {
+  uint64_t x = *state += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/* n entries uniform in -scale..scale: 24 bits each, two of a draw. */
+static void uniform(uint64_t *state, float *x, int n, float scale) {
+  int i;
+  for (i = 0; i < n; i += 2) {
+    uint64_t bits = next(state);
+    x[i] = scale * ((float)(bits >> 40) / 8388608.0f - 1.0f);
+    if (i + 1 < n) x[i + 1] = scale * ((float)(bits >> 8 & 0xffffffu) / 8388608.0f - 1.0f);
+  }
+}
+
+static void walk(uint64_t *state, float *x, int n, float *move) {
+  int i;
+  uniform(state, move, n, 0.01f);
+  for (i = 0; i < n; i++) {
+    x[i] += move[i];
+    if (x[i] > 1.0f) x[i] = 2.0f - x[i];
+    if (x[i] < -1.0f) x[i] = -2.0f - x[i];
+  }
+}
+
+static float scale_of(int input) {
+  return input == SMALL ? 1e-3f : input == LARGE ? 1e3f : 1.0f;
+}
+
+static void source_open(source *s, int input, int dk, int dv, uint64_t seed) {
+  memset(s, 0, sizeof *s);
+  s->input = input;
+  s->dk = dk;
+  s->dv = dv;
+  s->state = seed * 0x2545f4914f6cdd1du;
+  s->keys = (float *)room((size_t)PAIRS * (size_t)dk, sizeof(float));
+  s->values = (float *)room((size_t)PAIRS * (size_t)dv, sizeof(float));
+  uniform(&s->state, s->keys, PAIRS * dk, 1.0f);
+  uniform(&s->state, s->values, PAIRS * dv, 1.0f);
+}
+
+static void source_close(source *s) { free(s->keys), free(s->values); }
+
+static void source_next(source *s, float *key, float *value) {
+  const size_t at = s->input == RECURRING ? (size_t)(s->taken % PAIRS) : 0;
+  const size_t dk = (size_t)s->dk, dv = (size_t)s->dv;
+  switch (s->input) {
+    case DRIFTING:
+      walk(&s->state, s->keys, s->dk, key);
+      walk(&s->state, s->values, s->dv, value);
+      /* fall through */
+    case RECURRING:
+    case CONSTANT:
+      memcpy(key, s->keys + at * dk, dk * sizeof *key);
+      memcpy(value, s->values + at * dv, dv * sizeof *value);
+      break;
+    default: {
+      float scale = scale_of(s->input);
+      if (s->input == SPIKES && s->taken % SPIKE == SPIKE / 2) scale = 1e4f;
+      if (s->input == SILENT && s->taken >= LOUD) scale = 0.0f;
+      uniform(&s->state, key, s->dk, scale);
+      uniform(&s->state, value, s->dv, scale);
+    }
+  }
+  s->taken++;
+}
+
+/* ---- a row under test ---- */
+
+typedef struct row {
+  miras_kind kind;
+  miras_desc d;
+  miras_memory *m;
+  int dk, dv, steps;
+  int tokens;              /* driven by miras_forward: RWKV-7 */
+  float *unit, *half, *erase, *y;
+} row;
+
+static void row_open(row *r, miras_kind kind, int dim) {
+  char why[256] = "";
+  memset(r, 0, sizeof *r);
+  r->kind = kind;
+  miras_preset(&r->d, kind);
+  r->d.key_dim = dim;
+  if (!miras_memory_size(&r->d, why, sizeof why)) die(1, "%s: %s", miras_kind_name(kind), why);
+  r->m = miras_memory_open(&r->d, NULL);
+  if (!r->m) die(1, "there is not enough memory for %s", miras_kind_name(kind));
+  r->d = *miras_memory_desc(r->m);
+  r->dk = r->d.key_dim;
+  r->dv = r->d.value_dim;
+  r->steps = r->d.steps;
+  r->tokens = r->d.separate_erase;
+  r->unit = (float *)room((size_t)r->dk, sizeof(float));
+  r->half = (float *)room((size_t)r->dk, sizeof(float));
+  r->erase = (float *)room((size_t)r->dk, sizeof(float));
+  r->y = (float *)room((size_t)r->dv, sizeof(float));
+}
+
+static void row_close(row *r) {
+  miras_memory_close(r->m);
+  free(r->unit), free(r->half), free(r->erase), free(r->y);
+}
+
+static void to_unit(float *out, const float *x, int n) {
+  double length = norm(x, n);
+  int i;
+  for (i = 0; i < n; i++) out[i] = length > 0 ? (float)((double)x[i] / length) : 0.0f;
+}
+
+/* One token: steps pairs. The surprise, or zero where there is none. */
+static float row_write(row *r, const float *key, const float *value) {
+  miras_tokens x;
+  int i;
+  if (!r->tokens) return miras_write(r->m, key, value);
+  memset(&x, 0, sizeof x);
+  to_unit(r->unit, key, r->dk);
+  for (i = 0; i < r->dk; i++) {
+    r->half[i] = 0.5f * r->unit[i];
+    r->erase[i] = -r->unit[i];
+  }
+  x.length = 1;
+  x.key = x.replace = r->half;
+  x.erase = r->erase;
+  x.query = r->unit;
+  x.value = value;
+  if (miras_forward(r->m, &x, r->y, NULL) != MIRAS_OK)
+    die(1, "%s does not take these tokens", miras_kind_name(r->kind));
+  return norm(r->y, r->dv) < HUGE_VAL ? 0.0f : (float)NAN;
+}
+
+static void row_read(row *r, const float *query, float *out) {
+  if (r->tokens) to_unit(r->unit, query, r->dk);
+  miras_read(r->m, r->tokens ? r->unit : query, out);
+}
+
+static int corrects(const row *r) {
+  return r->d.bias != MIRAS_DOT && r->d.architecture != MIRAS_PAIRS && !r->tokens;
+}
+
+/* ---- a moment: a state and what came next ---- */
+
+typedef struct moment {
+  void *state;
+  size_t bytes;
+  float *keys, *values;    /* of TIMED writes */
+} moment;
+
+static void moment_open(moment *o, const row *r) {
+  miras_memory_state(r->m, &o->bytes);
+  o->state = room(o->bytes, 1);
+  o->keys = (float *)room((size_t)(TIMED * r->steps * r->dk), sizeof(float));
+  o->values = (float *)room((size_t)(TIMED * r->steps * r->dv), sizeof(float));
+}
+
+static void moment_close(moment *o) { free(o->state), free(o->keys), free(o->values); }
+
+static void writes(row *r, const moment *o, int count) {
+  int i;
+  for (i = 0; i < count; i++)
+    row_write(r, o->keys + (size_t)(i * r->steps * r->dk),
+              o->values + (size_t)(i * r->steps * r->dv));
+}
+
+/* What callgrind watches by its name; through a pointer that the compiler cannot follow, so that it
+ * stays a function. */
+static void soak_counted_writes(row *r, const moment *o, int count) { writes(r, o, count); }
+static void (*volatile counted)(row *, const moment *, int) = soak_counted_writes;
+
+static void restore(row *r, const moment *o) {
+  size_t bytes;
+  memcpy(miras_memory_state(r->m, &bytes), o->state, o->bytes);
+}
+
+static double seconds(row *r, const moment *o) {
+  double start;
+  restore(r, o);
+  start = now();
+  writes(r, o, TIMED);
+  return (now() - start) / TIMED;
+}
+
+/* Seconds per write of two moments: five rounds, and for quick rows ten milliseconds of them; ten
+ * times that before a ratio counts as over the bar. */
+static void time_moments(row *r, const moment o[2], double best[2], double bar) {
+  double spent = 0;
+  int i, j;
+  best[0] = best[1] = HUGE_VAL;
+  for (i = 0; i < 5 || spent < 0.01 ||
+              (best[1] > bar * best[0] && (i < 50 || spent < 0.1)); i++)
+    for (j = 0; j < 2; j++) {
+      double s = seconds(r, &o[j]);
+      if (s < best[j]) best[j] = s;
+      spent += s * TIMED;
+    }
+}
+
+/* Instructions per write, or 0 if they cannot be counted. */
+static double count_moment(const row *r, const moment *o, const char *self) {
+  const char *folder = getenv("TMPDIR");
+  char path[512], line[1024];
+  int32_t head[2];
+  unsigned long long total = 0;
+  size_t keys = (size_t)(TIMED * r->steps * r->dk), values = (size_t)(TIMED * r->steps * r->dv);
+  int handle;
+  FILE *f;
+  snprintf(path, sizeof path, "%s/soak.XXXXXX", folder && *folder ? folder : "/tmp");
+  handle = mkstemp(path);
+  f = handle < 0 ? NULL : fdopen(handle, "wb");
+  if (!f) die(1, "%s cannot be written: %s", path, strerror(errno));
+  head[0] = (int32_t)r->kind;
+  head[1] = (int32_t)r->dk;
+  if (fwrite(head, sizeof head, 1, f) != 1 || fwrite(o->state, 1, o->bytes, f) != o->bytes ||
+      fwrite(o->keys, sizeof(float), keys, f) != keys ||
+      fwrite(o->values, sizeof(float), values, f) != values || fclose(f))
+    die(1, "%s cannot be written: the disk may be full", path);
+  snprintf(line, sizeof line,
+           "valgrind --tool=callgrind --callgrind-out-file=/dev/null "
+           "--toggle-collect='soak_counted_writes*' '%s' --child '%s' 2>&1", self, path);
+  f = popen(line, "r");
+  while (f && fgets(line, sizeof line, f)) {
+    const char *at = strstr(line, "Collected : ");
+    if (at) total = strtoull(at + 12, NULL, 10);
+  }
+  if (f) pclose(f);
+  remove(path);
+  return (double)total / COUNTED;
+}
+
+/* The process that callgrind watches. */
+static int child(const char *path) {
+  int32_t head[2] = {0, 0};
+  FILE *f = fopen(path, "rb");
+  moment o;
+  row r;
+  size_t keys, values;
+  if (!f || fread(head, sizeof head, 1, f) != 1) die(1, "%s cannot be read", path);
+  row_open(&r, (miras_kind)head[0], (int)head[1]);
+  moment_open(&o, &r);
+  keys = (size_t)(TIMED * r.steps * r.dk);
+  values = (size_t)(TIMED * r.steps * r.dv);
+  if (fread(o.state, 1, o.bytes, f) != o.bytes || fread(o.keys, sizeof(float), keys, f) != keys ||
+      fread(o.values, sizeof(float), values, f) != values)
+    die(1, "%s is too short", path);
+  fclose(f);
+  restore(&r, &o);
+  counted(&r, &o, COUNTED);
+  moment_close(&o);
+  row_close(&r);
+  return 0;
+}
+
+/* ---- one cell: a row and an input ---- */
+
+typedef struct cell {
+  uint64_t end;            /* writes done; fewer than asked for if it is no longer finite */
+  double output, most;     /* largest output, and its bar */
+  double error;            /* or -1 where there is none */
+  double surprise[2];
+  double time[2], count[2];
+  double denormal;
+  int failed;
+} cell;
+
+/* Keeps the largest output over the largest value; 0 if it is not finite. */
+static int look(row *r, cell *c, const float *query, double largest, double *largest_query,
+                float *out) {
+  double y, q = norm(query, r->dk);
+  row_read(r, query, out);
+  y = norm(out, r->dv);
+  if (q > *largest_query) *largest_query = q;
+  if (!(y < HUGE_VAL)) return 0;
+  if (largest > 0 && y / largest > c->output) c->output = y / largest;
+  return 1;
+}
+
+static double difference(const float *a, const float *b, int n) {
+  double sum = 0;
+  int i;
+  for (i = 0; i < n; i++) {
+    const double e = (double)a[i] - (double)b[i];
+    sum += e * e;
+  }
+  return sqrt(sum);
+}
+
+static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, const char *self,
+                 cell *c) {
+  const size_t dk = (size_t)r->dk, dv = (size_t)r->dv, steps = (size_t)r->steps;
+  const int at_once = input != RECURRING && input != SILENT; /* how errors are taken */
+  source s;
+  moment o[2];
+  float *key = (float *)room(steps * dk, sizeof *key), *out = (float *)room(dv, sizeof *out);
+  float *value = (float *)room(steps * dv, sizeof *value), *probe;
+  float *last_key = (float *)room(PAIRS * dk, sizeof *key);   /* the last that were not zero */
+  float *last_value = (float *)room(PAIRS * dv, sizeof *value);
+  double error[PAIRS], largest = 0, largest_key = 0, largest_query = 0, remembered, before = 0;
+  uint64_t i, from[2], heard = 0, other = ~seed;
+  size_t j, floats, bytes, denormal = 0;
+  int errors = 0, k, sound = 1;
+  const unsigned char *state;
+
+  memset(c, 0, sizeof *c);
+  c->error = -1;
+  miras_memory_reset(r->m);
+  source_open(&s, input, r->dk, r->dv, seed);
+  for (k = 0; k < 2; k++) moment_open(&o[k], r);
+  probe = (float *)room(dk, sizeof *probe);
+  from[1] = count - TIMED;
+  from[0] = from[1] < SETTLED + SPIKE ? 0 : SETTLED + (from[1] - SETTLED) % SPIKE;
+  for (i = 0; i < count && sound; i++) {
+    float surprise;
+    for (j = 0; j < steps; j++) {
+      double length, size;
+      source_next(&s, key + j * dk, value + j * dv);
+      length = norm(value + j * dv, r->dv);
+      size = norm(key + j * dk, r->dk);
+      if (length > largest) largest = length;
+      if (size > largest_key) largest_key = size;
+      if (length > 0) {
+        memcpy(last_key + (size_t)(heard % PAIRS) * dk, key + j * dk, dk * sizeof *key);
+        memcpy(last_value + (size_t)(heard % PAIRS) * dv, value + j * dv, dv * sizeof *value);
+        heard++;
+      }
+    }
+    for (k = 0; k < 2; k++)
+      if (i >= from[k] && i < from[k] + TIMED) {
+        const size_t t = (size_t)(i - from[k]);
+        if (t == 0) memcpy(o[k].state, miras_memory_state(r->m, &bytes), o[k].bytes);
+        memcpy(o[k].keys + t * steps * dk, key, steps * dk * sizeof *key);
+        memcpy(o[k].values + t * steps * dv, value, steps * dv * sizeof *value);
+      }
+    if (i == 0) {
+      uniform(&other, probe, r->dk, scale_of(input));
+      row_read(r, probe, out);
+      before = norm(out, r->dv);
+    }
+    surprise = row_write(r, key, value);
+    if (i < PAIRS) c->surprise[0] += (double)surprise / PAIRS;
+    if (i >= count - PAIRS) c->surprise[1] += (double)surprise / PAIRS;
+    if (!isfinite(surprise)) sound = 0;
+    if (i % LOOK == 0 || i + 1 == count) {
+      uniform(&other, probe, r->dk, scale_of(input));
+      sound = sound && look(r, c, key + (steps - 1) * dk, largest, &largest_query, out) &&
+              look(r, c, probe, largest, &largest_query, out);
+    }
+    if (i % 1024 == 0 || i + 1 == count) sound = sound && isfinite(miras_memory_norm(r->m));
+    if (sound && at_once && i >= count - PAIRS) {
+      const float *v = value + (steps - 1) * dv;
+      sound = look(r, c, key + (steps - 1) * dk, largest, &largest_query, out);
+      error[errors++] = difference(out, v, r->dv) / norm(v, r->dv);
+    }
+  }
+  c->end = i;
+  for (k = 0; sound && !at_once && k < PAIRS; k++) {
+    const float *v = last_value + (size_t)k * dv;
+    sound = look(r, c, last_key + (size_t)k * dk, largest, &largest_query, out);
+    error[errors++] = difference(out, v, r->dv) / norm(v, r->dv);
+  }
+  remembered = r->d.retention == MIRAS_RETAIN_ALL || !(r->d.forget > 0)
+                 ? (double)i * r->steps : fmin((double)i * r->steps, 1 / (double)r->d.forget);
+  c->most = r->d.bias == MIRAS_DOT
+              ? 1.01 * remembered * (double)r->d.step * largest_key * largest_query
+              : 1000 * fmax(1, before / largest);
+  if (!sound) {
+    c->failed = FINITE;
+  } else {
+    qsort(error, PAIRS, sizeof *error, by_size);
+    c->error = (error[PAIRS / 2 - 1] + error[PAIRS / 2]) / 2;
+    state = (const unsigned char *)miras_memory_state(r->m, &bytes);
+    floats = bytes / sizeof(float);
+    for (j = 0; j < floats; j++) {
+      uint32_t bits;
+      memcpy(&bits, state + j * sizeof bits, sizeof bits);
+      denormal += !(bits & 0x7f800000u) && bits & 0x007fffffu;
+    }
+    c->denormal = 100.0 * (double)denormal / (double)floats;
+    time_moments(r, o, c->time, bar);
+    if (self)
+      for (k = 0; k < 2; k++) c->count[k] = count_moment(r, &o[k], self);
+    if (!(c->output <= c->most)) c->failed |= OUTPUT;
+    if (input == RECURRING && corrects(r) && r->dk >= 2 * PAIRS && !(c->error <= 0.1))
+      c->failed |= ERROR;
+    if (!(c->time[1] <= bar * c->time[0])) c->failed |= TIME;
+    if (!(c->count[1] <= 1.2 * c->count[0])) c->failed |= COUNT;
+  }
+  source_close(&s);
+  for (k = 0; k < 2; k++) moment_close(&o[k]);
+  free(key), free(value), free(out), free(probe), free(last_key), free(last_value);
+}
+
+/* ---- tables ---- */
+
+/* The bars that failed, in words. */
+static const char *verdict(int failed) {
+  static char text[64];
+  static const char *const name[] = {"finite", "output", "error", "time", "count"};
+  int i;
+  text[0] = 0;
+  for (i = 0; i < 5; i++)
+    if (failed >> i & 1) {
+      if (text[0]) strcat(text, ", ");
+      strcat(text, name[i]);
+    }
+  return failed ? text : "ok";
+}
+
+static void print_cell(const row *r, int input, const cell *c, int counts) {
+  printf("| %s | %s |", miras_kind_name(r->kind), input_name[input]);
+  if (c->failed & FINITE) printf(" until %lu |", (unsigned long)c->end);
+  else printf(" yes |");
+  printf(" %.3g%s |", c->output, r->d.bias == MIRAS_DOT ? " (sum)" : "");
+  if (c->failed & FINITE) {
+    printf(" | | | | | |%s **%s** |\n", counts ? " | | |" : "", verdict(c->failed));
+    return;
+  }
+  printf(" %.2g |", c->error);
+  if (r->tokens) printf(" | |");
+  else printf(" %.3g | %.3g |", c->surprise[0], c->surprise[1]);
+  printf(" %.2f | %.2f | %.2f |", c->time[0] * 1e6, c->time[1] * 1e6, c->time[1] / c->time[0]);
+  if (counts) {
+    if (c->count[0] > 0 && c->count[1] > 0)
+      printf(" %.1f | %.1f | %.2f |", c->count[0] / 1e3, c->count[1] / 1e3,
+             c->count[1] / c->count[0]);
+    else printf(" | | |");
+  }
+  printf(" %.0f |", c->denormal);
+  printf(c->failed ? " **%s** |\n" : " %s |\n", verdict(c->failed));
+}
+
+static double number(const char *name, const char *text, double low, double high) {
+  char *end = NULL;
+  double x = strtod(text, &end);
+  if (end == text || *end || !(x >= low && x <= high) || x > floor(x))
+    die(2, "%s is \"%s\"; it must be a whole number from %g to %g", name, text, low, high);
+  return x;
+}
+
+/* Sets chosen[i] for every name in a list with commas; name(i) is the i-th there is. */
+static void choose(const char *option, const char *list, int *chosen, int most,
+                   const char *(*name)(int)) {
+  int i;
+  memset(chosen, 0, (size_t)most * sizeof *chosen);
+  while (*list) {
+    size_t length = strcspn(list, ",");
+    for (i = 0; i < most; i++)
+      if (strlen(name(i)) == length && !strncmp(name(i), list, length)) break;
+    if (i == most) die(2, "%s: there is no \"%.*s\"", option, (int)length, list);
+    chosen[i] = 1;
+    list += length + (list[length] == ',');
+  }
+}
+
+static const char *name_of_input(int i) { return input_name[i]; }
+static const char *name_of_kind(int i) { return miras_kind_name((miras_kind)i); }
+
+int main(int argc, char **argv) {
+  static cell cells[MIRAS_KIND_COUNT][INPUTS];
+  int kinds[MIRAS_KIND_COUNT], inputs[INPUTS], dim = 64, counts = 0, i, k, failed = 0;
+  uint64_t count = 1000000, seed = 1;
+  double bar = 1.2;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) kinds[i] = 1;
+  for (i = 0; i < INPUTS; i++) inputs[i] = 1;
+  for (i = 1; i < argc; i++) {
+    const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+    if (!strcmp(argv[i], "--counts")) { counts = 1; continue; }
+    if (!strcmp(argv[i], "--quick")) { count = 10000, bar = 2; continue; }
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+      puts("soak: what many writes do to a memory on its own, for every row of the table\n\n"
+           "  --rows A,B,...     these rows (all)\n"
+           "  --inputs A,B,...   these inputs (random,recurring,constant,silent,small,large,spikes,"
+           "drifting)\n"
+           "  --writes N         of each (1000000), rounded up to whole rounds of what recurs\n"
+           "  --quick            10000 writes, and wider bars for times\n"
+           "  --dim N            width of keys and values (64)\n"
+           "  --seed N           of the inputs (1)\n"
+           "  --counts           instructions per write, by valgrind");
+      return 0;
+    }
+    if (!value) die(2, "%s is no option, or needs a value; soak --help lists them", argv[i]);
+    if (!strcmp(argv[i], "--rows")) choose(argv[i], value, kinds, MIRAS_KIND_COUNT, name_of_kind);
+    else if (!strcmp(argv[i], "--inputs")) choose(argv[i], value, inputs, INPUTS, name_of_input);
+    else if (!strcmp(argv[i], "--writes")) count = (uint64_t)number(argv[i], value, 512, 1e12);
+    else if (!strcmp(argv[i], "--dim")) dim = (int)number(argv[i], value, 2, 4096);
+    else if (!strcmp(argv[i], "--seed")) seed = (uint64_t)number(argv[i], value, 0, 1e15);
+    else if (!strcmp(argv[i], "--child")) return child(value);
+    else die(2, "%s is no option; soak --help lists them", argv[i]);
+    i++;
+  }
+  count = (count + PAIRS - 1) / PAIRS * PAIRS;
+  if (counts && system("valgrind --version >/dev/null 2>&1"))
+    die(2, "--counts needs valgrind, which is not here");
+
+  printf("- %lu writes, keys and values of %d, seed %lu, %s\n- **bold**: a bar that failed\n\n",
+         (unsigned long)count, dim, (unsigned long)seed, miras_isa());
+  printf("| row | input | finite | output / value | error | first surprise | last | us start | end "
+         "| ratio |%s denormal %% | bars |\n", counts ? " 1000 instructions start | end | ratio |"
+                                                     : "");
+  printf("|---|---|---|--:|--:|--:|--:|--:|--:|--:|%s--:|---|\n", counts ? "--:|--:|--:|" : "");
+  for (k = 0; k < MIRAS_KIND_COUNT; k++) {
+    row r;
+    if (!kinds[k]) continue;
+    row_open(&r, (miras_kind)k, dim);
+    for (i = 0; i < INPUTS; i++) {
+      cell *c = &cells[k][i];
+      if (!inputs[i]) continue;
+      soak(&r, i, count, seed, bar, counts ? argv[0] : NULL, c);
+      /* random comes first */
+      if (cells[k][RANDOM].time[0] > 0 && r.d.algorithm != MIRAS_NEWTON &&
+          !(fmax(c->time[0], c->time[1]) <= 2 * bar * cells[k][RANDOM].time[0]))
+        c->failed |= TIME;
+      print_cell(&r, i, c, counts);
+      fflush(stdout);
+      if (c->failed) failed = 1;
+    }
+    row_close(&r);
+  }
+
+  printf("\n| row |");
+  for (i = 0; i < INPUTS; i++)
+    if (inputs[i]) printf(" %s |", input_name[i]);
+  printf("\n|---|");
+  for (i = 0; i < INPUTS; i++)
+    if (inputs[i]) printf("---|");
+  for (k = 0; k < MIRAS_KIND_COUNT; k++) {
+    if (!kinds[k]) continue;
+    printf("\n| %s |", miras_kind_name((miras_kind)k));
+    for (i = 0; i < INPUTS; i++)
+      if (inputs[i]) printf(" %s |", verdict(cells[k][i].failed));
+  }
+  printf("\n");
+  if (fflush(stdout) || ferror(stdout)) die(1, "the output cannot be written");
+  return failed;
+}
