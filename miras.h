@@ -12936,13 +12936,16 @@ static void miras__model_cook(miras_model_desc *d, const uint64_t *raw) {
 #undef MIRAS__COOK_REAL
 #undef MIRAS__COOK_WIDE
 
-/* Of the first `count` fields, and of the later ones before `end` that are not 0: states of version
- * 0.2 keep theirs. */
+/* Of the first `count` fields, and by name of the later ones before `end` that are not 0: states of
+ * version 0.2 keep theirs, and all do when fields are added. */
 static uint64_t miras__fingerprint(const uint64_t *raw, int count, int end, uint64_t start) {
   int i;
   for (i = 0; i < count; i++) start = miras__hash(start ^ raw[i]);
-  for (i = MIRAS__FIRST_COUNT; i < end; i++)
-    if (raw[i]) start = miras__hash(miras__hash(start ^ (uint64_t)i) ^ raw[i]);
+  for (i = MIRAS__FIRST_COUNT; i < end; i++) {
+    const char *name = miras__keys[i].name;
+    if (raw[i])
+      start = miras__hash(miras__hash(start ^ miras__crc32c(0, name, strlen(name))) ^ raw[i]);
+  }
   return start;
 }
 

@@ -292,10 +292,14 @@ static void test_model_round_trip(void **state) {
         memset(&d, 0x55, sizeof d);
         d.batch = training ? 3 : 0;
         d.context = training ? 4 : 0;
+        d.streams = 0;
+        d.limit = 1 << 24;
         d.parallel = NULL;
         assert_int_equal(miras_model_desc_from(&d, first.at, first.n), MIRAS_OK);
         assert_int_equal(d.batch, training ? 3 : 0);
         assert_int_equal(d.context, training ? 4 : 0);
+        assert_int_equal(d.streams, 0);
+        assert_int_equal(d.limit, 1 << 24);
         assert_int_equal(d.seed, da->seed);
         assert_int_equal(d.memory.retention, da->memory.retention);
         assert_memory_equal(&d.memory.forget, &da->memory.forget, 4);
@@ -343,7 +347,8 @@ static void test_every_field(void **state) {
     offsetof(miras_model_desc, b) }
   static const size_t not_kept[][2] = {
     FIELD(memory.batch), FIELD(memory.seed), FIELD(memory.custom), FIELD(batch), FIELD(context),
-    FIELD(parallel), BETWEEN(memory.smooth_shrink, memory.custom), BETWEEN(context, seed)
+    FIELD(streams), FIELD(limit), FIELD(parallel), BETWEEN(memory.smooth_shrink, memory.custom),
+    BETWEEN(context, seed)
   };
 #undef FIELD
 #undef BETWEEN
@@ -757,6 +762,37 @@ static void test_positions(void **state) {
   close_subject(&s);
 }
 
+/* Fields that came with version 3, as values that are not 0. Whether a descriptor with one of them
+ * runs does not matter here: it is put into a model that is built already. */
+static const struct { const char *name, *text; size_t at; int value; } later[] = {
+  { "memory.key_length", "root", offsetof(miras_model_desc, memory.key_length),
+    MIRAS_LENGTH_ROOT },
+  { "memory.toward", "initial", offsetof(miras_model_desc, memory.toward),
+    MIRAS_TOWARD_INITIAL },
+  { "memory.reset_every", "64", offsetof(miras_model_desc, memory.reset_every), 64 },
+  { "memory.bounded_step", "1", offsetof(miras_model_desc, memory.bounded_step), 1 },
+  { "memory.simplex_signed", "1", offsetof(miras_model_desc, memory.simplex_signed), 1 },
+  { "fixed_gates", "31", offsetof(miras_model_desc, fixed_gates), 31 },
+  { "horizon", "1073741824", offsetof(miras_model_desc, horizon), 1 << 30 }
+};
+enum { LATER = sizeof later / sizeof *later };
+
+static void set_later(miras_model_desc *d, int i, int value) {
+  memcpy((char *)d + later[i].at, &value, sizeof value);
+}
+
+static int later_of(const miras_model_desc *d, int i) {
+  int value;
+  memcpy(&value, (const char *)d + later[i].at, sizeof value);
+  return value;
+}
+
+/* Make m's descriptor one of version 2, whatever its preset says. */
+static void version_2(miras_model *m) {
+  int i;
+  for (i = 0; i < LATER; i++) set_later(&m->desc, i, 0);
+}
+
 /* ---- files of other writers ---- */
 
 typedef struct text {
@@ -805,7 +841,7 @@ static bytes foreign(const miras_model *m, int style, size_t *header_size) {
   bytes ours, out;
   s.model = (miras_model *)m;
   ours = saved(&s, flags);
-  /* the descriptor's fields: what stands between the checksum and the end of the metadata */
+  /* version and descriptor: what stands between the checksum and the end of the metadata */
   ours.at[8 + miras__get64(ours.at) - 1] = 0;
   fields = strstr((char *)ours.at + 8, "\"checksum\":");
   assert_non_null(fields);
@@ -835,8 +871,8 @@ static bytes foreign(const miras_model *m, int style, size_t *header_size) {
   for (i = 0; i <= total; i++) {
     int v = style & REVERSED ? total - 1 - i : i;
     if (style & METADATA_LAST ? i == total : i == 0) {
-      say(&head, "%s%s\"__metadata__\"%s:%s{%s\"format\"%s:%s\"miras\",%s\"version\":\"2\"",
-          i ? "," : "", gap, gap, gap, gap, gap, gap, gap);
+      say(&head, "%s%s\"__metadata__\"%s:%s{%s\"format\"%s:%s\"miras\"", i ? "," : "", gap, gap,
+          gap, gap, gap, gap);
       if (style & NOTES)
         say(&head, ",\"note\":\"a \\\"quoted\\\" \\u00e9 \\ud83d\\ude00 \xc3\xa9 %s\""
                    ",\"empty\":\"\",\"\":\"\"",
@@ -1047,6 +1083,7 @@ static void test_hostile_headers(void **state) {
   bytes f, g;
   (void)state;
   s.model = tiny_model(MIRAS_TITANS, 1);
+  version_2(s.model);
   f = foreign(s.model, 0, &header);
   assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
   before = print_of(&s);
@@ -1154,6 +1191,152 @@ static void test_hostile_steps(void **state) {
   assert_int_equal(load(&s, g.at, g.n), MIRAS_OK);
   assert_int_equal(miras_model_steps(s.model), 0);
   free(g.at);
+  free(f.at);
+  close_subject(&s);
+}
+
+/* Is this text in the header of the file? */
+static int holds(bytes b, const char *words) {
+  size_t n = strlen(words), end = 8 + (size_t)miras__get64(b.at), i;
+  for (i = 8; i + n <= end; i++)
+    if (memcmp(b.at + i, words, n) == 0) return 1;
+  return 0;
+}
+
+/* Files that use a later field say so and bring it back; the others stay of version 2. */
+static void test_later_fields(void **state) {
+  subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+  int i, k;
+  (void)state;
+  assert_int_equal(LATER, MIRAS__FIELD_COUNT - MIRAS__FIRST_COUNT);   /* all of them are here */
+  for (i = -1; i < LATER; i++) {
+    char words[80];
+    miras_model_desc d;
+    bytes f, plain;
+    a.model = tiny_model(MIRAS_DELTANET, 1);
+    b.model = tiny_model(MIRAS_DELTANET, 1);
+    version_2(a.model);
+    version_2(b.model);
+    plain = saved(&b, 0);
+    if (i >= 0) set_later(&a.model->desc, i, later[i].value);
+    train(a.model, 0);
+    f = saved(&a, MIRAS_SAVE_TRAINING);
+    assert_int_equal(holds(f, "\"version\":\"2\""), i < 0);
+    assert_int_equal(holds(f, "\"version\":\"3\""), i >= 0);
+    for (k = 0; k < LATER; k++) {
+      snprintf(words, sizeof words, "\"%s\":\"", later[k].name);
+      assert_int_equal(holds(f, words), i >= 0);
+    }
+    if (i >= 0) snprintf(words, sizeof words, "\"%s\":\"%s\"", later[i].name, later[i].text);
+    assert_true(i < 0 || holds(f, words));
+    memset(&d, 0x55, sizeof d);
+    assert_int_equal(miras_model_desc_from(&d, f.at, f.n), MIRAS_OK);
+    for (k = 0; k < LATER; k++) assert_int_equal(later_of(&d, k), later_of(&a.model->desc, k));
+    /* another value is another model, in both directions */
+    if (i >= 0) {
+      assert_int_equal(load(&b, f.at, f.n), MIRAS_ERR_MISMATCH);
+      assert_int_equal(load(&a, plain.at, plain.n), MIRAS_ERR_MISMATCH);
+      set_later(&b.model->desc, i, later[i].value);
+    }
+    assert_int_equal(load(&b, f.at, f.n), MIRAS_OK);
+    assert_true(print_of(&a) == print_of(&b));
+    free(f.at);
+    free(plain.at);
+    close_subject(&a);
+    close_subject(&b);
+  }
+}
+
+/* The same for states, whose files hold no fields but a fingerprint of them. */
+static void test_later_states(void **state) {
+  subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
+  miras_model_desc d;
+  int i, of_memory;
+  (void)state;
+  for (of_memory = 0; of_memory < 2; of_memory++) {
+    for (i = 0; i < LATER; i++) {
+      bytes f, g;
+      if (of_memory && later[i].at >= sizeof(miras_desc)) continue;
+      if (of_memory) {
+        a.memory = tiny_memory(MIRAS_TITANS, 2);
+        b.memory = tiny_memory(MIRAS_TITANS, 2);
+        feed(a.memory, 0, 3);
+        memset(&d, 0, sizeof d);
+        d.memory = b.memory->plan.d;
+        set_later(&d, i, later_of(&d, i) ? 0 : later[i].value);
+        b.memory->plan.d = d.memory;
+      } else {
+        a.model = tiny_model(MIRAS_TITANS, 0);
+        b.model = tiny_model(MIRAS_TITANS, 0);
+        a.session = miras_session_open(a.model, NULL);
+        b.session = miras_session_open(b.model, NULL);
+        assert_true(a.session && b.session);
+        prefill(a.session, 0, 3);
+        set_later(&b.model->desc, i, later_of(&b.model->desc, i) ? 0 : later[i].value);
+      }
+      f = saved(&a, 0);
+      g = saved(&b, 0);
+      assert_int_equal(load(&a, g.at, g.n), MIRAS_ERR_MISMATCH);
+      assert_int_equal(load(&b, f.at, f.n), MIRAS_ERR_MISMATCH);
+      assert_int_equal(load(&a, f.at, f.n), MIRAS_OK);
+      assert_int_equal(load(&b, g.at, g.n), MIRAS_OK);
+      free(f.at);
+      free(g.at);
+      close_subject(&a);
+      close_subject(&b);
+    }
+  }
+}
+
+/* A file holds every field of the version that it names, and none of a later one. */
+static void test_hostile_versions(void **state) {
+  static const char old[] = "\"version\":\"2\"", new[] = "\"version\":\"3\"";
+  static const char *const others[] = { "0", "1", "4", "03", "3 ", "2 3", "", "33" };
+  subject s = { NULL, NULL, NULL };
+  size_t header, i;
+  char words[100];
+  bytes f, g, all;
+  (void)state;
+  s.model = tiny_model(MIRAS_DELTANET, 0);
+  version_2(s.model);
+  f = foreign(s.model, 0, &header);
+  assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
+  g = edited(f, header, old, new, strlen(new));
+  assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+  free(g.at);
+  for (i = 0; i < LATER; i++) {
+    snprintf(words, sizeof words, "%s,\"%s\":\"%s\"", old, later[i].name,
+             i < 2 ? i ? "nothing" : "free" : "0");
+    g = edited(f, header, old, words, strlen(words));
+    assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+    free(g.at);
+  }
+  free(f.at);
+  set_later(&s.model->desc, LATER - 1, 2);
+  f = foreign(s.model, 0, &header);
+  assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
+  for (i = 0; i < sizeof others / sizeof *others; i++) {
+    snprintf(words, sizeof words, "\"version\":\"%s\"", others[i]);
+    g = edited(f, header, new, words, strlen(words));
+    assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+    free(g.at);
+  }
+  g = edited(f, header, new, old, strlen(old));
+  assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+  free(g.at);
+  for (i = 0; i < LATER; i++) {
+    snprintf(words, sizeof words, ",\"%s\":\"%s\"", later[i].name,
+             i < 2 ? i ? "nothing" : "free" : i == LATER - 1 ? "2" : "0");
+    g = edited(f, header, words, "", 0);
+    assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+    free(g.at);
+  }
+  /* another writer may name all of them and use none */
+  all = edited(f, header, "\"horizon\":\"2\"", "\"horizon\":\"0\"", 13);
+  assert_int_equal(load(&s, all.at, all.n), MIRAS_ERR_MISMATCH);
+  set_later(&s.model->desc, LATER - 1, 0);
+  assert_int_equal(load(&s, all.at, all.n), MIRAS_OK);
+  free(all.at);
   free(f.at);
   close_subject(&s);
 }
@@ -1530,6 +1713,9 @@ int main(void) {
     cmocka_unit_test(test_hostile_headers),
     cmocka_unit_test(test_hostile_crowds),
     cmocka_unit_test(test_hostile_steps),
+    cmocka_unit_test(test_later_fields),
+    cmocka_unit_test(test_later_states),
+    cmocka_unit_test(test_hostile_versions),
     cmocka_unit_test(test_hostile_lengths),
 #if defined(__unix__) && !defined(MIRAS_NO_STDIO)
     cmocka_unit_test(test_hostile_sizes),
