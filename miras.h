@@ -228,8 +228,8 @@
    MIRAS_PTHREADS   Adds miras_pool, a small thread pool over POSIX threads. Without it the header
      knows no threads at all; you can still hand it your own job system (below).
 
-   MIRAS_NO_STDIO   Leaves out the calls that take paths, and <stdio.h>. Saving to and loading from
-     memory remain.
+   MIRAS_NO_STDIO   Leaves out the calls that take paths, <stdio.h> and <time.h>. Saving to and
+     loading from memory remain.
 
    MIRAS_MALLOC(bytes), MIRAS_FREE(pointer)   Replace malloc and free for the *_open calls without
      an allocator, and for the calls with paths on objects that have none. Both or neither. The
@@ -311,7 +311,9 @@
    miras_model_open_file takes from the file. A memory (outer parameters and state) or a session
    (state) is a block of its own with a checksum. Loading checks every size and sum against the
    object before it writes the first byte, so damage is an error and never half a model. Saving to
-   a path writes a neighbour and renames it; nothing is forced out to the disk. */
+   a path writes a new neighbour and renames it, so that readers find the old file or the new one,
+   whole, also while several save at once: the last to end stays. Nothing is forced out to the
+   disk. */
 
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -1008,8 +1010,9 @@ MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size);
 #ifndef MIRAS_NO_STDIO
-/* Saving writes path.tmp and renames it, so path is always the old file or the whole new one (on
- * Windows, if it is interrupted between the two, path.tmp). */
+/* Saving writes a new file beside path, path.tmp- and eight letters, and renames it: path is always
+ * the old file or the whole new one, however many save to it (on Windows it is missing between two
+ * steps). A link at path is replaced, not followed. A save that is killed leaves its part behind. */
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
 /* Open the model that path describes, with the batch, context, parallel and memory.custom of
@@ -1047,6 +1050,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #include <string.h>
 #ifndef MIRAS_NO_STDIO
   #include <stdio.h>
+  #include <time.h>
 #endif
 #ifndef MIRAS_ASSERT
   #include <assert.h>
@@ -13576,20 +13580,44 @@ static int miras__write_file(void *user, const void *bytes, size_t n) {
   return fwrite(bytes, 1, n, (FILE *)user) == n;
 }
 
+/* "x" asks fopen for a file that is not there yet, not even as a link. C11 has it; the run-time
+ * decides and not -std: glibc, musl, bionic and the BSDs with macOS know it. Of Windows only new
+ * versions do, and older ones end the program over it: there an unlikely name must do. */
+#ifdef _WIN32
+  #define MIRAS__NEW_FILE "wb"
+#else
+  #define MIRAS__NEW_FILE "wbx"
+#endif
+
+/* Create the file that part[length] continues to, with a name that no other call should choose:
+ * part has room for 14 more characters. What differs between calls: a place on the stack between
+ * threads and processes, the time, and the attempt where all else is equal. */
+static FILE *miras__new_file(char *part, size_t length) {
+  uint64_t name = (uint64_t)(uintptr_t)&name ^ miras__hash((uint64_t)time(NULL));
+  FILE *file = NULL;
+  int tries, i;
+  memcpy(part + length, ".tmp-", 5);
+  part[length + 13] = 0;
+  for (tries = 0; !file && tries < 100; tries++) {
+    name = miras__hash(name ^ (uint64_t)clock());
+    for (i = 0; i < 8; i++) part[length + 5 + (size_t)i] = (char)('a' + (int)(name >> 4 * i & 15));
+    file = fopen(part, MIRAS__NEW_FILE);
+  }
+  return file;
+}
+
 static miras_result miras__save_path(miras__emit emit, const void *object, int flags,
                                      const char *path, const miras_allocator *allocator) {
   miras_allocator from = miras__allocator(allocator);
   size_t length = strlen(path), room;
   char *part;
   FILE *file;
-  int ok;
-  if (!emit(object, flags, NULL)) return MIRAS_ERR_SIZE;
-  if (!miras__add(length, 5, &room)) return MIRAS_ERR_SIZE;
+  int ok, gone = 0;
+  if (!emit(object, flags, NULL) || !miras__add(length, 14, &room)) return MIRAS_ERR_SIZE;
   part = (char *)from.alloc(room, from.user);
   if (!part) return MIRAS_ERR_ALLOC;
   memcpy(part, path, length);
-  memcpy(part + length, ".tmp", 5);
-  file = fopen(part, "wb");
+  file = miras__new_file(part, length);
   ok = file != NULL;
   if (file) {
     miras__sink s;
@@ -13600,11 +13628,16 @@ static miras_result miras__save_path(miras__emit emit, const void *object, int f
     ok = !s.failed && fflush(file) == 0;
     if (fclose(file) != 0) ok = 0;
 #ifdef _WIN32
-    /* There, rename does not replace a file. Between the two calls only path.tmp is whole. */
-    if (ok) remove(path);
-#endif
+    /* There, rename does not replace a file, and another writer may come between the two calls. */
+    if (ok && rename(part, path) != 0) {
+      int tries = 0;
+      do gone |= remove(path) == 0;
+      while (!(ok = rename(part, path) == 0) && ++tries < 100);
+    }
+#else
     ok = ok && rename(part, path) == 0;
-    if (!ok) remove(part);
+#endif
+    if (!ok && !gone) remove(part);   /* never the only one that is left */
   }
   from.free(part, room, from.user);
   return ok ? MIRAS_OK : MIRAS_ERR_IO;

@@ -17,6 +17,12 @@ static void test_free(void *p) {
   test_live -= p != NULL;
   free(p);
 }
+/* Somebody who knows every name that a save is about to create, and has put a link there before:
+ * the first test_plants times. */
+static const char *test_victim;
+static long test_plants;
+static FILE *test_fopen(const char *path, const char *mode);
+#define fopen(path, mode) test_fopen(path, mode)
 #define MIRAS_MALLOC(n) test_malloc(n)
 #define MIRAS_FREE(p) test_free(p)
 #define MIRAS_IMPLEMENTATION
@@ -24,11 +30,23 @@ static void test_free(void *p) {
 #include "check.h"
 
 #if defined(__unix__)
+  #include <dirent.h>
   #include <signal.h>
   #include <sys/resource.h>
   #include <sys/stat.h>
+  #include <sys/wait.h>
   #include <unistd.h>
 #endif
+
+static FILE *test_fopen(const char *path, const char *mode) {
+#if defined(__unix__)
+  if (mode[0] == 'w' && test_plants > 0) {
+    test_plants--;
+    assert_int_equal(symlink(test_victim, path), 0);
+  }
+#endif
+  return (fopen)(path, mode);
+}
 
 enum { VOCAB = 7, WIDTH = 8, BATCH = 2, LENGTH = 6 };
 
@@ -1383,9 +1401,16 @@ static void test_hostile_lengths(void **state) {
 
 #if defined(__unix__) && !defined(MIRAS_NO_STDIO)
 
-static int exists(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0;
+/* How many names a folder holds. */
+static int names_in(const char *folder) {
+  DIR *open = opendir(folder);
+  struct dirent *entry;
+  int n = 0;
+  assert_non_null(open);
+  while ((entry = readdir(open)) != NULL)
+    n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+  closedir(open);
+  return n;
 }
 
 static void write_file(const char *path, bytes b) {
@@ -1498,7 +1523,7 @@ static void test_custom_path(void **state) {
 }
 
 static void test_paths(void **state) {
-  char folder[] = "/tmp/miras_files_XXXXXX", path[80], part[90], nested[90];
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], nested[90];
   subject a = { NULL, NULL, NULL }, b = { NULL, NULL, NULL };
   miras_model_desc training;
   miras_result result;
@@ -1510,7 +1535,6 @@ static void test_paths(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x.safetensors", folder);
-  sprintf(part, "%s.tmp", path);
   sprintf(nested, "%s/missing/x", folder);
   a.model = tiny_model(MIRAS_MONETA, 1);
   train(a.model, 0);
@@ -1519,7 +1543,7 @@ static void test_paths(void **state) {
   /* the file is the very bytes of the form in memory, and nothing is left beside it */
   assert_int_equal(miras_model_save(a.model, path, 0), MIRAS_OK);
   assert_int_equal(miras_model_save(a.model, path, MIRAS_SAVE_TRAINING), MIRAS_OK);
-  assert_false(exists(part));
+  assert_int_equal(names_in(folder), 1);
   {
     unsigned char *got = (unsigned char *)malloc(want.n + 1);
     f = fopen(path, "rb");
@@ -1608,8 +1632,7 @@ static void test_paths(void **state) {
   sprintf(nested, "%s/folder", folder);
   assert_int_equal(mkdir(nested, 0700), 0);
   assert_int_equal(miras_model_save(a.model, nested, 0), MIRAS_ERR_IO);
-  sprintf(part, "%s/folder.tmp", folder);
-  assert_false(exists(part));
+  assert_int_equal(names_in(folder), 2);
   assert_int_equal(rmdir(nested), 0);
 
   /* every allocation fails in turn: a clean error, nothing lost, nothing changed */
@@ -1653,7 +1676,7 @@ static void test_paths(void **state) {
 
 /* A disk that fills up after any number of bytes: the old file stays whole, no part is left. */
 static void test_disk_full(void **state) {
-  char folder[] = "/tmp/miras_files_XXXXXX", path[80], part[90];
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
   subject a = { NULL, NULL, NULL };
   struct rlimit was, now;
   size_t limit, step;
@@ -1662,7 +1685,6 @@ static void test_disk_full(void **state) {
   (void)state;
   assert_non_null(mkdtemp(folder));
   sprintf(path, "%s/x", folder);
-  sprintf(part, "%s.tmp", path);
   a.model = tiny_model(MIRAS_YAAD, 1);
   assert_int_equal(miras_model_save(a.model, path, MIRAS_SAVE_TRAINING), MIRAS_OK);
   old = saved(&a, MIRAS_SAVE_TRAINING);
@@ -1680,7 +1702,7 @@ static void test_disk_full(void **state) {
     result = miras_model_save(a.model, path, MIRAS_SAVE_TRAINING);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
     assert_int_equal(result, MIRAS_ERR_IO);
-    assert_false(exists(part));
+    assert_int_equal(names_in(folder), 1);
   }
   assert_int_equal(miras_model_load(a.model, path), MIRAS_OK);
   assert_true(print_of(&a) == before);
@@ -1688,6 +1710,120 @@ static void test_disk_full(void **state) {
   assert_int_equal(rmdir(folder), 0);
   free(old.at);
   close_subject(&a);
+}
+
+/* Save n times in a process of its own. */
+static pid_t writer(const miras_model *m, const char *path, int n) {
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child) return child;
+  for (; n; n--)
+    if (miras_model_save(m, path, MIRAS_SAVE_TRAINING) != MIRAS_OK) _exit(1);
+  _exit(0);
+}
+
+/* Several writers on one path: every save succeeds, every load meanwhile finds one of the models
+ * whole, and nothing else is left. The processes begin as copies of each other, so that the names
+ * which they choose for their parts are as alike as they can be. */
+static void test_writers(void **state) {
+  enum { WRITERS = 4 };
+  static const miras_kind kinds[2] = { MIRAS_YAAD, MIRAS_DELTANET };
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  miras_model_desc training;
+  subject s[2];
+  uint64_t print[2];
+  pid_t child[WRITERS];
+  int i, running, loads = 0, seen[2] = { 0, 0 };
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x", folder);
+  memset(s, 0, sizeof s);
+  memset(&training, 0, sizeof training);
+  training.batch = BATCH;
+  training.context = LENGTH;
+  for (i = 0; i < 2; i++) {
+    s[i].model = tiny_model(kinds[i], 1);
+    train(s[i].model, i);
+    print[i] = print_of(&s[i]);
+  }
+  assert_int_equal(miras_model_save(s[0].model, path, MIRAS_SAVE_TRAINING), MIRAS_OK);
+  fflush(stdout);
+  for (i = 0; i < WRITERS; i++) child[i] = writer(s[i % 2].model, path, 300);
+  for (running = WRITERS; running;) {
+    subject back = { NULL, NULL, NULL };
+    miras_result result;
+    uint64_t found;
+    back.model = miras_model_open_file(path, &training, NULL, &result);
+    if (result != MIRAS_OK) fail_msg("load %d: %s", loads, miras_result_text(result));
+    found = print_of(&back);
+    assert_true(found == print[0] || found == print[1]);
+    seen[found == print[1]]++;
+    loads++;
+    close_subject(&back);
+    for (i = 0; i < WRITERS; i++) {
+      int status;
+      if (!child[i] || waitpid(child[i], &status, WNOHANG) != child[i]) continue;
+      assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+      child[i] = 0;
+      running--;
+    }
+  }
+  print_message("             %d loads, %d of one model and %d of the other\n", loads, seen[0],
+                seen[1]);
+  assert_int_equal(names_in(folder), 1);
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(rmdir(folder), 0);
+  close_subject(&s[0]);
+  close_subject(&s[1]);
+}
+
+/* A save writes to no file but its own: not through links that wait at the names which it chooses,
+ * however many, and not through a link at the path, which it replaces. */
+static void test_links(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], victim[80], word[8] = "";
+  subject a = { NULL, NULL, NULL };
+  bytes precious;
+  struct stat st;
+  FILE *f;
+  int i;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x", folder);
+  sprintf(victim, "%s/victim", folder);
+  test_victim = victim;
+  precious.at = (unsigned char *)"gold";
+  precious.n = 4;
+  write_file(victim, precious);
+  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  for (i = 0; i < 5; i++) {
+    long planted = i == 4 ? LONG_MAX : i;
+    if (i == 3) assert_true(remove(path) == 0 && symlink(victim, path) == 0);
+    test_plants = planted;
+    assert_int_equal(miras_memory_save(a.memory, path), i == 4 ? MIRAS_ERR_IO : MIRAS_OK);
+    planted -= test_plants;
+    test_plants = 0;
+    assert_true(planted == i || (i == 4 && planted < 1000));
+    f = fopen(victim, "rb");
+    assert_true(f && fread(word, 1, 7, f) == 4);
+    fclose(f);
+    assert_string_equal(word, "gold");
+    assert_true(lstat(path, &st) == 0 && S_ISREG(st.st_mode));
+    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_OK);
+    assert_int_equal(names_in(folder), 2 + (i < 4 ? i * (i + 1) / 2 : 6 + planted));
+  }
+  close_subject(&a);
+  {   /* away with the links */
+    DIR *open = opendir(folder);
+    struct dirent *entry;
+    assert_non_null(open);
+    while ((entry = readdir(open)) != NULL) {
+      char name[400];
+      snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+      if (entry->d_name[0] != '.') assert_int_equal(remove(name), 0);
+    }
+    closedir(open);
+  }
+  assert_int_equal(rmdir(folder), 0);
 }
 
 #endif
@@ -1722,6 +1858,8 @@ int main(void) {
     cmocka_unit_test(test_custom_path),
     cmocka_unit_test(test_paths),
     cmocka_unit_test(test_disk_full),
+    cmocka_unit_test(test_writers),
+    cmocka_unit_test(test_links),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
