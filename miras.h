@@ -74,7 +74,7 @@
    @72 Results                             the sentences
    @73 The table of published models       one row each; presets
    @74 One memory                          write, read, forward, backward, state
-   @75 Model: shapes and parameters        views, layout, initial values
+   @75 Model: shapes and parameters        views, layouts (of sessions too), initial values
    @76 Layer: forward over rows of tokens  what training and sessions share
    @77 Training                            loss, gradients, AdamW, schedule
    @78 Sessions                            one sequence, token by token; sampling
@@ -10036,7 +10036,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
   if (bytes) *bytes = m ? m->state_bytes : 0;
   return m ? m->state : NULL;
 }
-/* @75 MODEL: SHAPES AND PARAMETERS ------------------------------------------- needs 13 14 70 -- */
+/* @75 MODEL: SHAPES AND PARAMETERS ---------------------------------------- needs 13 14 70 74 -- */
 
 /* Letters of the rooms 75 to 78: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
  * rank behind the gates, N tokens of a step (all sequences), T tokens of one sequence. */
@@ -10526,6 +10526,56 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   if (m->scratch_size < miras__row_scratch(s)) m->scratch_size = miras__row_scratch(s);
   m->scratch_size = miras__pad(m->scratch_size);
   m->scratch = miras__floats(a, 1, workers, m->scratch_size);
+}
+
+/* A session's state is that of a running text. */
+struct miras_session {
+  const miras_model *model;
+  void *state;
+  size_t state_bytes;
+  size_t held;                     /* rows of logits                                              */
+  float *x, *mid, *last;           /* [tile, W]                                                   */
+  float *proj;                     /* [tile, proj]                                                */
+  float *g, *gates, *y, *ab;       /* [tile, ...] as in training                                  */
+  float *qkv;                      /* [H, tile, per token]                                        */
+  float *logits;                   /* [held, V]                                                   */
+  float *scratch;
+  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
+  void *memory;
+  size_t bytes;
+};
+
+static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
+  const miras__shape *z = &m->s;
+  size_t scratch = miras__row_scratch(z);
+  s->model = m;
+  s->state_bytes = m->run * sizeof(float);
+  s->state = miras__take(a, m->run, sizeof(float));
+  s->held = ((size_t)1 << 18) / z->ld_v;
+  if (s->held < 1) s->held = 1;
+  if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
+  s->x = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->mid = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->last = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->proj = miras__floats(a, 1, MIRAS__TILE, z->ld_p);
+  s->g = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
+  s->gates = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
+  s->y = miras__floats(a, 1, MIRAS__TILE, z->ld_y);
+  s->ab = miras__floats(a, 2, MIRAS__TILE, z->ld_f);
+  s->qkv = miras__floats(a, z->heads, MIRAS__TILE, z->per_token);
+  s->logits = miras__floats(a, 1, s->held, z->ld_v);
+  s->scratch = miras__floats(a, 1, 1, m->plan.scratch > scratch ? m->plan.scratch : scratch);
+}
+
+static size_t miras__session_bytes(const miras_model *m) {
+  miras__arena a;
+  miras_session s;
+  memset(&a, 0, sizeof a);
+  memset(&s, 0, sizeof s);
+  a.ok = 1;
+  (void)miras__take(&a, 1, sizeof s);
+  miras__session_layout(&s, &a, m);
+  return a.ok && miras__add(a.used, 63, &a.used) ? a.used : 0;
 }
 
 /* Bytes of a resolved model, for a buffer of any alignment. */
@@ -11853,56 +11903,6 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
   return (float)((double)peak * (low + (1 - low) * 0.5 * (1 + cos(3.14159265358979323846 * t))));
 }
 /* @78 SESSIONS ------------------------------------------------------------ needs 70 74 75 76 -- */
-
-/* A session's state is that of a running text (room @75). */
-struct miras_session {
-  const miras_model *model;
-  void *state;
-  size_t state_bytes;
-  size_t held;                     /* rows of logits                                              */
-  float *x, *mid, *last;           /* [tile, W]                                                   */
-  float *proj;                     /* [tile, proj]                                                */
-  float *g, *gates, *y, *ab;       /* [tile, ...] as in training                                  */
-  float *qkv;                      /* [H, tile, per token]                                        */
-  float *logits;                   /* [held, V]                                                   */
-  float *scratch;
-  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
-  void *memory;
-  size_t bytes;
-};
-
-static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
-  const miras__shape *z = &m->s;
-  size_t scratch = miras__row_scratch(z);
-  s->model = m;
-  s->state_bytes = m->run * sizeof(float);
-  s->state = miras__take(a, m->run, sizeof(float));
-  s->held = ((size_t)1 << 18) / z->ld_v;
-  if (s->held < 1) s->held = 1;
-  if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
-  s->x = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
-  s->mid = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
-  s->last = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
-  s->proj = miras__floats(a, 1, MIRAS__TILE, z->ld_p);
-  s->g = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
-  s->gates = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
-  s->y = miras__floats(a, 1, MIRAS__TILE, z->ld_y);
-  s->ab = miras__floats(a, 2, MIRAS__TILE, z->ld_f);
-  s->qkv = miras__floats(a, z->heads, MIRAS__TILE, z->per_token);
-  s->logits = miras__floats(a, 1, s->held, z->ld_v);
-  s->scratch = miras__floats(a, 1, 1, m->plan.scratch > scratch ? m->plan.scratch : scratch);
-}
-
-static size_t miras__session_bytes(const miras_model *m) {
-  miras__arena a;
-  miras_session s;
-  memset(&a, 0, sizeof a);
-  memset(&s, 0, sizeof s);
-  a.ok = 1;
-  (void)miras__take(&a, 1, sizeof s);
-  miras__session_layout(&s, &a, m);
-  return a.ok && miras__add(a.used, 63, &a.used) ? a.used : 0;
-}
 
 static miras_session *miras__session_build(void *buffer, size_t bytes, const miras_model *m) {
   miras__arena a;
