@@ -210,8 +210,8 @@
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
      - no threads, no allocation, no printing, no files behind your back
-     - no protection from hostile data beyond memory safety: a file is checked for damage, not for
-       intent, and a memory will learn what it is given */
+     - no protection from hostile data beyond memory safety and the limit of miras_model_desc: a file
+       is checked for damage, not for intent, and a memory will learn what it is given */
 
 /* @02 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
 /*
@@ -397,7 +397,7 @@ extern "C" {
   X(MIRAS_ERR_ARGUMENT, "an argument is null, negative or out of its documented range")   \
   X(MIRAS_ERR_DESC, "the descriptor is not valid; the text beside it says which field")   \
   X(MIRAS_ERR_ALLOC, "the allocator returned no memory")                                  \
-  X(MIRAS_ERR_SIZE, "the buffer is smaller than the size function asked for")             \
+  X(MIRAS_ERR_SIZE, "the size does not fit: into the buffer, the limit or this machine")  \
   X(MIRAS_ERR_IO, "a file could not be opened, read or written")                          \
   X(MIRAS_ERR_FORMAT, "the bytes are not a valid file of this kind, or are damaged")      \
   X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another descriptor")    \
@@ -801,8 +801,8 @@ typedef struct miras_model_desc {
   int streams;             /* texts whose states miras_model_loss_streams carries, 0..2^20       */
   int context;             /* longest sequence of a training step, 1..2^24 with a batch          */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
-  uint64_t limit;          /* 0, or most bytes that the model, or one of its sessions, may take:
-                              more is refused, also when a file asks for it                      */
+  uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
+                              refused, also when a file asks for it; 0: no limit                 */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the model                    */
 } miras_model_desc;
 
@@ -924,6 +924,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
 
 /* ---- a language model ---- */
 
+/* As the calls of one memory. */
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size);
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d);
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
@@ -966,6 +967,7 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
 
 /* ---- sessions: one sequence, token by token ---- */
 
+/* 0 if it does not fit into memory's addresses. */
 MIRAS_API size_t miras_session_size(const miras_model *m);
 MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m);
 MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_allocator *allocator);
@@ -997,8 +999,8 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
 MIRAS_API size_t miras_model_save_to(const miras_model *m, int flags, void *buffer,
                                      size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
-/* Read the descriptor of a saved model; batch, context and parallel stay as they are in d, and
- * memory.custom becomes NULL. */
+/* Read the descriptor of a saved model; batch, streams, context, limit and parallel stay as they are
+ * in d, and memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says: a
  * number, or of an enum the word in files, such as "l2". Whether the whole means something is asked
@@ -1015,8 +1017,10 @@ MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *byt
  * steps). A link at path is replaced, not followed. A save that is killed leaves its part behind. */
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
-/* Open the model that path describes, with the batch, context, parallel and memory.custom of
- * training (may be NULL: inference, no callbacks). result may be NULL. */
+/* Open the model that path describes, with the batch, streams, context, limit, parallel and
+ * memory.custom of training (may be NULL: inference, no limit, no callbacks). A few kilobytes can
+ * describe a model whose sessions take gigabytes: set a limit for files from elsewhere. What is
+ * beyond it is MIRAS_ERR_SIZE before it is allocated. result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *training,
                                              const miras_allocator *allocator,
                                              miras_result *result);
@@ -10578,8 +10582,11 @@ static size_t miras__session_bytes(const miras_model *m) {
   return a.ok && miras__add(a.used, 63, &a.used) ? a.used : 0;
 }
 
-/* Bytes of a resolved model, for a buffer of any alignment. */
+/* Bytes of a resolved model, for a buffer of any alignment; 0 if that, or what a session of it would
+ * need, is too much. */
 static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) {
+  const uint64_t limit = m->desc.limit;
+  size_t session = miras__session_bytes(m);
   miras__arena a;
   memset(&a, 0, sizeof a);
   a.ok = 1;
@@ -10587,6 +10594,12 @@ static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) 
   miras__model_layout(m, &a);
   if (!a.ok || !miras__add(a.used, 63, &a.used)) {
     miras__say(why, why_size, "the model is larger than this machine can address");
+    return 0;
+  }
+  if (!session) session = (size_t)-1;   /* more than that */
+  if (limit && (a.used > limit || session > limit)) {
+    miras__say(why, why_size, "limit is %zu bytes; the model takes %zu and a session of it %zu",
+               (size_t)limit, a.used, session);
     return 0;
   }
   return a.used;
@@ -13655,8 +13668,11 @@ static void miras__content_free(miras__content *c) {
   c->bytes = NULL;
 }
 
-static miras_result miras__read_path(miras__content *c, const char *path,
+/* limit: of the model that the file holds, or 0. Its payload, with both moments, is at most three
+ * times that. */
+static miras_result miras__read_path(miras__content *c, const char *path, uint64_t limit,
                                      const miras_allocator *allocator) {
+  const long most_header = 8 + (long)MIRAS__MAX_HEADER;
   miras_result result = MIRAS_ERR_IO;
   FILE *file = fopen(path, "rb");
   long end = -1;
@@ -13666,7 +13682,9 @@ static miras_result miras__read_path(miras__content *c, const char *path,
   if (!file) return MIRAS_ERR_IO;
   /* Reading a byte first finds out folders, which open and have an absurd length. */
   if ((fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-  if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
+  if (limit && end > most_header && (uint64_t)(end - most_header - 1) / 3 >= limit) {
+    result = MIRAS_ERR_SIZE;
+  } else if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
     c->size = (size_t)end;
     c->bytes = (unsigned char *)c->from.alloc(c->size + 1, c->from.user);
     if (!c->bytes) {
@@ -13690,20 +13708,20 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
   miras__content c;
   miras_result result;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, &m->allocator);
+  result = miras__read_path(&c, path, m->desc.limit, &m->allocator);
   if (result != MIRAS_OK) return result;
   result = miras__load_model(m, c.bytes, c.size);
   miras__content_free(&c);
   return result;
 }
 
-/* Is this a model, and can the payload be its parameters, by its size? Asked before anything is
- * allocated, so that a small file cannot ask for a large model. */
+/* Is this a model within its limit, and can the payload be its parameters, by its size? Asked before
+ * anything is allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
   miras_model m;
   uint64_t bytes, moments;
-  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK || !miras__model_bytes_of(&m, NULL, 0))
-    return MIRAS_ERR_DESC;
+  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+  if (!miras__model_bytes_of(&m, NULL, 0)) return MIRAS_ERR_SIZE;
   bytes = 4 * (uint64_t)m.learned;
   moments = 8 * (uint64_t)m.param_count;
   return f->payload_size == bytes || f->payload_size - bytes == moments ? MIRAS_OK
@@ -13723,10 +13741,12 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   memset(&c, 0, sizeof c);
   if (training) {
     d.batch = training->batch;
+    d.streams = training->streams;
     d.context = training->context;
+    d.limit = training->limit;
     d.parallel = training->parallel;
   }
-  if (path) said = miras__read_path(&c, path, allocator);
+  if (path) said = miras__read_path(&c, path, d.limit, allocator);
   if (said == MIRAS_OK) said = miras__check_file(&f, &meta, c.bytes, c.size);
   if (said == MIRAS_OK) {
     miras__model_cook(&d, meta.raw);
@@ -13757,7 +13777,7 @@ MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
   miras__content c;
   miras_result result;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, &m->allocator);
+  result = miras__read_path(&c, path, 0, &m->allocator);
   if (result != MIRAS_OK) return result;
   result = miras_memory_load_from(m, c.bytes, c.size);
   miras__content_free(&c);
@@ -13773,7 +13793,7 @@ MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
   miras__content c;
   miras_result result;
   if (!s || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, &s->allocator);
+  result = miras__read_path(&c, path, 0, &s->allocator);
   if (result != MIRAS_OK) return result;
   result = miras_session_load_from(s, c.bytes, c.size);
   miras__content_free(&c);

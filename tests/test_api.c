@@ -612,6 +612,56 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
   assert_true(strlen(why) > 10);
 }
 
+/* A limit holds for the model and for its sessions, to the byte, before anything is allocated. */
+static void limits_are_kept(void **state) {
+  int i, training, below;
+  (void)state;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    for (training = 0; training < 2; training++) {
+      miras_model_desc d = small_model((miras_kind)i);
+      size_t need, session;
+      miras_model *m;
+      if (!training) d.batch = d.context = 0;
+      m = miras_model_open(&d, NULL);
+      assert_non_null(m);
+      need = miras_model_size(&d, NULL, 0);
+      session = miras_session_size(m);
+      miras_model_close(m);
+      for (below = 0; below < 2; below++) {
+        char why[256] = "nothing was written", value[24];
+        void *buffer = grab(need);
+        d.limit = (need > session ? need : session) - (size_t)below;
+        snprintf(value, sizeof value, "%llu", (unsigned long long)d.limit);
+        if (below) refuse(miras_model_size(&d, why, sizeof why), why, "limit", value, (size_t)i);
+        else assert_int_equal(miras_model_size(&d, why, sizeof why), need);
+        assert_true((miras_model_init(buffer, need, &d) == NULL) == below);
+        malloc_forbidden = below;
+        m = miras_model_open(&d, NULL);
+        malloc_forbidden = 0;
+        assert_true((m == NULL) == below);
+        if (m) assert_true(miras_model_desc_of(m)->limit == d.limit);
+        miras_model_close(m);
+        free(buffer);
+      }
+      d.limit = UINT64_MAX;
+      assert_int_equal(miras_model_size(&d, NULL, 0), need);
+    }
+  }
+  if (sizeof(size_t) >= 8) {   /* a session that no machine can hold */
+    miras_model_desc d = small_model(MIRAS_SOFTMAX_ATTENTION);
+    char why[256];
+    d.memory.heads = 65536;
+    d.memory.key_dim = 4096;
+    d.memory.value_dim = 1;
+    d.memory.window = 1 << 20;
+    d.layers = 256;
+    d.batch = d.context = 0;
+    d.limit = UINT64_C(1) << 50;
+    refuse(miras_model_size(&d, why, sizeof why), why, "limit", "1125899906842624", 0);
+  }
+  assert_int_equal(malloc_count, 0);
+}
+
 /* A view's dimension is an int, and a tape is asked for in floats but taken in bytes. */
 static void counts_that_do_not_fit_are_refused(void **state) {
   miras_model_desc md = small_model(MIRAS_DELTANET);
@@ -1567,6 +1617,7 @@ int main(void) {
     cmocka_unit_test(wrong_models_are_refused),
     cmocka_unit_test(wrong_parallel_is_refused),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+    cmocka_unit_test(limits_are_kept),
     cmocka_unit_test(counts_that_do_not_fit_are_refused),
     cmocka_unit_test(sentences_fit_their_buffer),
     cmocka_unit_test(null_arguments),

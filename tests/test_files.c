@@ -1457,6 +1457,77 @@ static void test_hostile_sizes(void **state) {
   close_subject(&s);
 }
 
+/* A small file that describes a small model can still ask for large sessions, or with the caller's
+ * batch for a large training step: the caller's limit is checked before any of it is allocated. */
+static void test_limits(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  subject s = { NULL, NULL, NULL };
+  miras_model_desc d, training;
+  miras_result result;
+  size_t need, session;
+  int i;
+  bytes b;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x.safetensors", folder);
+  tiny(&d, MIRAS_SOFTMAX_ATTENTION, 0);
+  d.memory.window = 1 << 20;
+  s.model = open_model(&d);
+  assert_int_equal(miras_model_save(s.model, path, 0), MIRAS_OK);
+  b = saved(&s, 0);
+  assert_true(b.n < 8000);
+  free(b.at);
+  need = miras_model_size(&d, NULL, 0);
+  session = miras_session_size(s.model);
+  assert_true(need < 20000 && session > 60000000);
+  close_subject(&s);
+  memset(&training, 0, sizeof training);
+  for (i = 0; i < 4; i++) {   /* none, enough, and one byte too few */
+    training.limit = i == 1 ? session : i == 2 ? session - 1 : i == 3 ? 1 : 0;
+    test_largest = 0;
+    s.model = miras_model_open_file(path, i ? &training : NULL, NULL, &result);
+    assert_int_equal(result, i < 2 ? MIRAS_OK : MIRAS_ERR_SIZE);
+    assert_true((s.model == NULL) == (i >= 2) && test_largest < 20000);
+    if (i == 1) {
+      assert_int_equal(miras_model_desc_of(s.model)->limit, session);
+      s.session = miras_session_open(s.model, NULL);
+      assert_non_null(s.session);
+      prefill(s.session, 0, 3);
+    }
+    close_subject(&s);
+  }
+  /* a training step of the caller's size */
+  tiny(&d, MIRAS_DELTANET, 0);
+  s.model = open_model(&d);
+  assert_int_equal(miras_model_save(s.model, path, 0), MIRAS_OK);
+  close_subject(&s);
+  training.batch = 512;
+  training.context = 512;
+  training.limit = 1 << 20;
+  test_largest = 0;
+  assert_null(miras_model_open_file(path, &training, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_SIZE);
+  assert_true(test_largest < 20000);
+  /* a file that is longer than any model within the limit is not even read */
+  training.batch = training.context = 0;
+  assert_int_equal(truncate(path, 8 + 100000000 + 3 * (1 << 20) + 1), 0);
+  test_largest = 0;
+  assert_null(miras_model_open_file(path, &training, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_SIZE);
+  assert_int_equal(test_largest, 0);
+  s.model = open_model(&d);
+  assert_int_equal(miras_model_load(s.model, path), MIRAS_ERR_FORMAT);
+  close_subject(&s);
+  d.limit = 1 << 20;
+  s.model = open_model(&d);
+  test_largest = 0;
+  assert_int_equal(miras_model_load(s.model, path), MIRAS_ERR_SIZE);
+  assert_int_equal(test_largest, 0);
+  close_subject(&s);
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(rmdir(folder), 0);
+}
+
 static float square(void *user, float *error, const float *r, const float *value, float threshold,
                     int dv) {
   float loss = 0;
@@ -1855,6 +1926,7 @@ int main(void) {
     cmocka_unit_test(test_hostile_lengths),
 #if defined(__unix__) && !defined(MIRAS_NO_STDIO)
     cmocka_unit_test(test_hostile_sizes),
+    cmocka_unit_test(test_limits),
     cmocka_unit_test(test_custom_path),
     cmocka_unit_test(test_paths),
     cmocka_unit_test(test_disk_full),
