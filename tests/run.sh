@@ -444,6 +444,9 @@ for file in examples/*.c bench/*.c; do
 -o '$build/bin/example_$(basename "$file" .c)' -lm -lpthread"
 done
 
+job 'examples/lm.c: its files' "$gcc -O1 -DMIRAS_NO_SIMD examples/lm.c -o '$build/bin/lm' -lm \
+-lpthread && sh tests/test_lm.sh '$build/bin/lm'"
+
 # ---- running them ----
 
 if [ "$count" -gt 0 ]; then
