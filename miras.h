@@ -210,8 +210,8 @@
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
      - no threads, no allocation, no printing, no files behind your back
-     - no protection from hostile data beyond memory safety and the limit of miras_model_desc: a file
-       is checked for damage, not for intent, and a memory will learn what it is given */
+     - no protection from hostile data beyond memory safety and the limit of miras_model_desc: a
+       file is checked for damage, not for intent, and a memory will learn what it is given */
 
 /* @02 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
 /*
@@ -999,8 +999,8 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
 MIRAS_API size_t miras_model_save_to(const miras_model *m, int flags, void *buffer,
                                      size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
-/* Read the descriptor of a saved model; batch, streams, context, limit and parallel stay as they are
- * in d, and memory.custom becomes NULL. */
+/* Read the descriptor of a saved model; batch, streams, context, limit and parallel stay as they
+ * are in d, and memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says: a
  * number, or of an enum the word in files, such as "l2". Whether the whole means something is asked
@@ -1014,7 +1014,7 @@ MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *byt
 #ifndef MIRAS_NO_STDIO
 /* Saving writes a new file beside path, path.tmp- and eight letters, and renames it: path is always
  * the old file or the whole new one, however many save to it (on Windows it is missing between two
- * steps). A link at path is replaced, not followed. A save that is killed leaves its part behind. */
+ * steps). A link at path is replaced, not followed. A killed save leaves its new file behind. */
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
 /* Open the model that path describes, with the batch, streams, context, limit, parallel and
@@ -10582,8 +10582,8 @@ static size_t miras__session_bytes(const miras_model *m) {
   return a.ok && miras__add(a.used, 63, &a.used) ? a.used : 0;
 }
 
-/* Bytes of a resolved model, for a buffer of any alignment; 0 if that, or what a session of it would
- * need, is too much. */
+/* Bytes of a resolved model, for a buffer of any alignment; 0 if that, or what a session of it
+ * would need, is too much. */
 static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) {
   const uint64_t limit = m->desc.limit;
   size_t session = miras__session_bytes(m);
@@ -13715,8 +13715,8 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
   return result;
 }
 
-/* Is this a model within its limit, and can the payload be its parameters, by its size? Asked before
- * anything is allocated, so that a small file cannot ask for a large model. */
+/* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
+ * before anything is allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
   miras_model m;
   uint64_t bytes, moments;
@@ -13758,6 +13758,8 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   if (said == MIRAS_OK) {
     m = miras_model_open(&d, allocator);
     said = m ? miras__load_model(m, c.bytes, c.size) : MIRAS_ERR_ALLOC;
+    /* a 0 where the descriptor, with its defaults, has another number: no file of ours */
+    if (said == MIRAS_ERR_MISMATCH) said = MIRAS_ERR_FORMAT;
     if (m && said != MIRAS_OK) {
       miras_model_close(m);
       m = NULL;
