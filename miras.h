@@ -8362,7 +8362,7 @@ static void MIRAS__FN(pairs_forward)(const miras__plan *p, float *state, uint64_
   MIRAS__FN(held) h;
   size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, w = (size_t)p->d.window;
   size_t block = p->d.chunk < MIRAS__KEYS ? (size_t)p->d.chunk : MIRAS__KEYS;
-  size_t length = (size_t)io->length, t, m, i;
+  size_t length = (size_t)io->length, t, m, i, j;
   float *ring_k = state, *ring_v = state + p->at_d[0];
   miras__pairs_layout(p, scratch, 0, k);
   MIRAS__FN(hold)(p, &h, ring_k, ring_v, position, io);
@@ -8375,8 +8375,14 @@ static void MIRAS__FN(pairs_forward)(const miras__plan *p, float *state, uint64_
     if (io->surprise) {                            /* 1/2 |v - M(k)|^2 before each write */
       MIRAS__FN(pairs_attend)(&h, k, io->k + t * io->ldk, io->ldk, (ptrdiff_t)t, m, 1);
       for (i = 0; i < m; i++) {
+        const float *key = io->k + (t + i) * io->ldk;
+        ptrdiff_t token = (ptrdiff_t)(t + i);
+        float none = 0;
         MIRAS__FN(axpy)(k->o + i * dv, -1, io->v + (t + i) * io->ldv, dv);
-        io->surprise[t + i] = 0.5f * MIRAS__FN(dot)(k->o + i * dv, k->o + i * dv, dv);
+        /* an empty memory answers 0 whatever the key; one that is no number must still show */
+        if (MIRAS__FN(oldest)(&h, token - (ptrdiff_t)w) >= token)
+          for (j = 0; j < dk; j++) none += 0 * key[j];
+        io->surprise[t + i] = none + 0.5f * MIRAS__FN(dot)(k->o + i * dv, k->o + i * dv, dv);
       }
     }
     if (!io->q) continue;
