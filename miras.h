@@ -12756,10 +12756,10 @@ static uint64_t miras__need_whole(miras__text *t) {
 
 /* @85 FILES ------------------------------------------------------ needs 10 11 14 74 75 78 84 -- */
 
-/* A saved model is a safetensors file: 8 bytes of header length, a JSON header, f32 tensors without
- * gaps, everything little-endian. The header's __metadata__ holds the descriptor, field by field,
- * and a CRC-32C of the whole file in which the eight digits of the checksum itself count as zeros;
- * so no single changed byte goes unnoticed, be it in the header or in the numbers.
+/* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 4 MiB, f32
+ * tensors without gaps, everything little-endian. The header's __metadata__ holds the descriptor,
+ * field by field, and a CRC-32C of the whole file in which the eight digits of the checksum itself
+ * count as zeros; so no single changed byte goes unnoticed, be it in the header or in the numbers.
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 1       12  u32 what: 1 memory, 2 session
@@ -13121,8 +13121,8 @@ static size_t miras__emit_model(const void *object, int flags, miras__sink *s) {
 
 /* ---- reading a model ---- */
 
-#define MIRAS__MAX_HEADER 100000000u   /* the cap that safetensors itself sets */
-#define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 20 views         */
+#define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
+#define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 25 views                          */
 
 typedef struct miras__metadata {
   uint64_t raw[MIRAS__KEY_COUNT];    /* 0 where the file does not say                            */
@@ -13140,6 +13140,7 @@ typedef struct miras__tensor {
 typedef struct miras__file {
   const unsigned char *header, *payload;
   size_t header_size, payload_size;
+  const unsigned char *past;         /* the end of __metadata__ once it was read                 */
 } miras__file;
 
 static void miras__need_metadata(miras__text *t, miras__metadata *meta) {
@@ -13216,14 +13217,16 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
 }
 
 /* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
- * it was read. __metadata__ may stand anywhere, once. */
+ * it was read. __metadata__ may stand anywhere, once, and is read the first time only. */
 typedef struct miras__reader {
   miras__text t;
   size_t payload_size;
+  const unsigned char *past;
   int members, metadata;             /* read so far                                              */
 } miras__reader;
 
 static void miras__rewind(miras__reader *r, const miras__file *f) {
+  r->past = f->past;
   r->t.at = f->header + 1;           /* the opening brace was checked                            */
   r->t.end = f->header + f->header_size;
   r->t.bad = 0;
@@ -13248,26 +13251,28 @@ static int miras__next(miras__reader *r, miras__tensor *x, miras__metadata *meta
     }
     if (r->metadata) return miras__refuse(t);
     r->metadata = 1;
-    memset(meta, 0, sizeof *meta);
-    miras__need_metadata(t, meta);
+    if (!r->past) {
+      miras__need_metadata(t, meta);
+      r->past = t->at;
+    }
+    t->at = r->past;
   }
   return 0;
 }
 
 /* Do the tensors, in whatever order the header lists them, cover the payload without a hole or an
- * overlap? Exact and without memory: each round picks the 64 next ones by offset. */
+ * overlap? Exact and without memory: each round picks the 256 next ones by offset. */
 static int miras__covers(const miras__file *f, size_t count) {
-  struct { uint64_t begin, end; } next[64];
+  struct { uint64_t begin, end; } next[256];
   uint64_t at = 0;
   size_t found = 0;
   while (found < count) {
-    miras__metadata meta;
     miras__tensor x;
     miras__reader r;
     int n = 0, i;
-    for (miras__rewind(&r, f); miras__next(&r, &x, &meta);) {
-      if (x.begin < at || (n == 64 && x.begin >= next[63].begin)) continue;
-      if (n < 64) n++;
+    for (miras__rewind(&r, f); miras__next(&r, &x, NULL);) {
+      if (x.begin < at || (n == 256 && x.begin >= next[255].begin)) continue;
+      if (n < 256) n++;
       for (i = n - 1; i > 0 && next[i - 1].begin > x.begin; i--) next[i] = next[i - 1];
       next[i].begin = x.begin;
       next[i].end = x.end;
@@ -13299,12 +13304,14 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
   f->header_size = (size_t)length;
   f->payload = base + 8 + f->header_size;
   f->payload_size = size - 8 - f->header_size;
+  f->past = NULL;
   memset(meta, 0, sizeof *meta);
   for (miras__rewind(&r, f); miras__next(&r, &x, meta); count++) {
     if (count == MIRAS__MAX_TENSORS) return MIRAS_ERR_FORMAT;
     if (x.begin != at) in_order = 0;
     at = x.end;
   }
+  f->past = r.past;
   if (r.t.bad || !meta->seen[MIRAS__AT_FORMAT] || !meta->seen[MIRAS__AT_VERSION])
     return MIRAS_ERR_FORMAT;
   /* every field of its version, and none of a later one */
@@ -13366,7 +13373,7 @@ static miras_result miras__load_model(miras_model *m, const void *bytes, size_t 
       return MIRAS_ERR_MISMATCH;
   MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 2);
   memset(seen, 0, sizeof seen);
-  for (miras__rewind(&r, &f); miras__next(&r, &x, &meta); count++) {
+  for (miras__rewind(&r, &f); miras__next(&r, &x, NULL); count++) {
     at = miras__find_tensor(m, &x, at + 1);
     if (at < 0 || (seen[at / 8] >> at % 8 & 1)) return MIRAS_ERR_FORMAT;
     seen[at / 8] = (unsigned char)(seen[at / 8] | 1 << at % 8);
@@ -13377,7 +13384,7 @@ static miras_result miras__load_model(miras_model *m, const void *bytes, size_t 
   steps = moments ? meta.raw[MIRAS__AT_STEPS] : 0;
   if ((moments && !meta.seen[MIRAS__AT_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
-  for (miras__rewind(&r, &f); miras__next(&r, &x, &meta);) {
+  for (miras__rewind(&r, &f); miras__next(&r, &x, NULL);) {
     const unsigned char *from = f.payload + (size_t)x.begin;
     size_t n = (size_t)(x.end - x.begin) / 4;
     at = miras__find_tensor(m, &x, at + 1);

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* Every allocation of the library goes through here, so that any of them can be made to fail. */
 static long test_live, test_calls, test_fail_at;
@@ -1145,6 +1146,46 @@ static void test_hostile_headers(void **state) {
   close_subject(&s);
 }
 
+/* The longest header there may be, with as many tensors as there may be in the worst order, and the
+ * rest of it notes: what is read again and again while they are sorted. It is read at once. */
+static void test_hostile_patience(void **state) {
+  enum { CROWD = MIRAS__MAX_TENSORS - 40 };
+  subject s = { NULL, NULL, NULL };
+  miras_model_desc d;
+  size_t header, own, i;
+  text head = { NULL, 0, 0 };
+  unsigned char *payload;
+  clock_t start;
+  bytes f, g;
+  (void)state;
+  s.model = tiny_model(MIRAS_DELTANET, 0);
+  f = foreign(s.model, METADATA_LAST, &header);
+  own = f.n - 8 - header;
+  payload = (unsigned char *)calloc(1, own + 4 * CROWD);
+  assert_non_null(payload);
+  say(&head, "{");
+  for (i = CROWD; i-- > 0;)
+    say(&head, "\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[%zu,%zu]},", own + 4 * i,
+        own + 4 * i + 4);
+  assert_memory_equal(f.at + 8 + header - 2, "}}", 2);
+  for (i = 9; i < 8 + header - 2; i += 1000)   /* all but the first brace and the last two */
+    say(&head, "%.*s", (int)(8 + header - 2 - i < 1000 ? 8 + header - 2 - i : 1000),
+        (const char *)f.at + i);
+  while (head.n < MIRAS__MAX_HEADER - 16) say(&head, ",\"a\":\"\"");
+  say(&head, "}}");
+  memcpy(payload, f.at + 8 + header, own);
+  g = with_header(head.at, head.n, payload, own + 4 * CROWD);
+  memset(&d, 0, sizeof d);
+  start = clock();
+  assert_int_equal(miras_model_desc_from(&d, g.at, g.n), MIRAS_OK);
+  assert_true((double)(clock() - start) < 5.0 * CLOCKS_PER_SEC);
+  free(head.at);
+  free(payload);
+  free(f.at);
+  free(g.at);
+  close_subject(&s);
+}
+
 /* So many tensors that sorting them by their place would take for ever, the last first: refused for
  * their number, and some hundreds are not. */
 static void test_hostile_crowds(void **state) {
@@ -1365,8 +1406,8 @@ static void test_hostile_lengths(void **state) {
   subject s = { NULL, NULL, NULL };
   miras_model_desc d;
   uint64_t before;
-  unsigned char *big;
-  size_t i, n;
+  size_t header, i, n;
+  char *blanks;
   bytes b;
   (void)state;
   s.model = tiny_model(MIRAS_DELTANET, 0);
@@ -1381,17 +1422,18 @@ static void test_hostile_lengths(void **state) {
     miras__set64(b.at, n - 8);
     if (n > b.n) assert_int_equal(load(&s, b.at, b.n), MIRAS_ERR_FORMAT);
   }
-  /* a file that really has a header above the cap */
-  n = 100000001;
-  big = (unsigned char *)malloc(n + 8);
-  if (big) {
-    memset(big, ' ', n + 8);
-    miras__set64(big, n);
-    big[8] = '{';
-    big[9] = '}';
-    assert_int_equal(load(&s, big, n + 8), MIRAS_ERR_FORMAT);
-    free(big);
+  free(b.at);
+  /* files that really have headers up to the cap and one above */
+  b = foreign(s.model, 0, &header);
+  blanks = (char *)malloc(MIRAS__MAX_HEADER);
+  assert_non_null(blanks);
+  memset(blanks, ' ', MIRAS__MAX_HEADER);
+  for (i = 0; i < 2; i++) {
+    bytes big = edited(b, header, "", blanks, MIRAS__MAX_HEADER - header + i);
+    assert_int_equal(load(&s, big.at, big.n), i ? MIRAS_ERR_FORMAT : MIRAS_OK);
+    free(big.at);
   }
+  free(blanks);
   assert_true(print_of(&s) == before);
   free(b.at);
   close_subject(&s);
@@ -1447,6 +1489,12 @@ static void test_hostile_sizes(void **state) {
     assert_true(test_largest <= g.n + 64);
     free(g.at);
   }
+  /* a 0 that stands for a default: nothing that the library writes */
+  g = edited(f, header, "\"memory.chunk\":\"1\"", "\"memory.chunk\":\"0\"", 18);
+  write_file(path, g);
+  assert_null(miras_model_open_file(path, NULL, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_FORMAT);
+  free(g.at);
   write_file(path, f);
   close_subject(&s);
   s.model = miras_model_open_file(path, NULL, NULL, &result);
@@ -1510,7 +1558,7 @@ static void test_limits(void **state) {
   assert_true(test_largest < 20000);
   /* a file that is longer than any model within the limit is not even read */
   training.batch = training.context = 0;
-  assert_int_equal(truncate(path, 8 + 100000000 + 3 * (1 << 20) + 1), 0);
+  assert_int_equal(truncate(path, 8 + (off_t)MIRAS__MAX_HEADER + 3 * (1 << 20) + 1), 0);
   test_largest = 0;
   assert_null(miras_model_open_file(path, &training, NULL, &result));
   assert_int_equal(result, MIRAS_ERR_SIZE);
@@ -1919,6 +1967,7 @@ int main(void) {
     cmocka_unit_test(test_other_writers),
     cmocka_unit_test(test_hostile_headers),
     cmocka_unit_test(test_hostile_crowds),
+    cmocka_unit_test(test_hostile_patience),
     cmocka_unit_test(test_hostile_steps),
     cmocka_unit_test(test_later_fields),
     cmocka_unit_test(test_later_states),
