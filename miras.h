@@ -1014,7 +1014,8 @@ MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *byt
 #ifndef MIRAS_NO_STDIO
 /* Saving writes a new file beside path, path.tmp- and eight letters, and renames it: path is always
  * the old file or the whole new one, however many save to it (on Windows it is missing between two
- * steps). A link at path is replaced, not followed. A killed save leaves its new file behind. */
+ * steps). A link at path is replaced, not followed. A killed save leaves its new file behind. Where
+ * long has 32 bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
 /* Open the model that path describes, with the batch, streams, context, limit, parallel and

@@ -122,8 +122,8 @@ static char *join(const char *head, const char *tail, int folder) {
   return path;
 }
 
-/* A file is written under a name of its own beside its place, and renamed when it is whole. Only one
- * is written at a time, and this is its name. */
+/* A file is written under a name of its own beside its place, and renamed when it is whole. Only
+ * one is written at a time, and this is its name. */
 static char *part;
 
 static FILE *create(const char *path) {
