@@ -74,7 +74,7 @@
    @72 Results                             the sentences
    @73 The table of published models       one row each; presets
    @74 One memory                          write, read, forward, backward, state
-   @75 Model: shapes and parameters        views, layout, initial values
+   @75 Model: shapes and parameters        views, layouts (of sessions too), initial values
    @76 Layer: forward over rows of tokens  what training and sessions share
    @77 Training                            loss, gradients, AdamW, schedule
    @78 Sessions                            one sequence, token by token; sampling
@@ -210,8 +210,8 @@
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
      - no threads, no allocation, no printing, no files behind your back
-     - no protection from hostile data beyond memory safety: a file is checked for damage, not for
-       intent, and a memory will learn what it is given */
+     - no protection from hostile data beyond memory safety and the limit of miras_model_desc: a
+       file is checked for damage, not for intent, and a memory will learn what it is given */
 
 /* @02 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
 /*
@@ -228,8 +228,8 @@
    MIRAS_PTHREADS   Adds miras_pool, a small thread pool over POSIX threads. Without it the header
      knows no threads at all; you can still hand it your own job system (below).
 
-   MIRAS_NO_STDIO   Leaves out the calls that take paths, and <stdio.h>. Saving to and loading from
-     memory remain.
+   MIRAS_NO_STDIO   Leaves out the calls that take paths, <stdio.h> and <time.h>. Saving to and
+     loading from memory remain.
 
    MIRAS_MALLOC(bytes), MIRAS_FREE(pointer)   Replace malloc and free for the *_open calls without
      an allocator, and for the calls with paths on objects that have none. Both or neither. The
@@ -314,7 +314,9 @@
    miras_model_open_file takes from the file. A memory (outer parameters and state) or a session
    (state) is a block of its own with a checksum. Loading checks every size and sum against the
    object before it writes the first byte, so damage is an error and never half a model. Saving to
-   a path writes a neighbour and renames it; nothing is forced out to the disk. */
+   a path writes a new neighbour and renames it, so that readers find the old file or the new one,
+   whole, also while several save at once: the last to end stays. Nothing is forced out to the
+   disk. */
 
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -398,7 +400,7 @@ extern "C" {
   X(MIRAS_ERR_ARGUMENT, "an argument is null, negative or out of its documented range")   \
   X(MIRAS_ERR_DESC, "the descriptor is not valid; the text beside it says which field")   \
   X(MIRAS_ERR_ALLOC, "the allocator returned no memory")                                  \
-  X(MIRAS_ERR_SIZE, "the buffer is smaller than the size function asked for")             \
+  X(MIRAS_ERR_SIZE, "the size does not fit: into the buffer, the limit or this machine")  \
   X(MIRAS_ERR_IO, "a file could not be opened, read or written")                          \
   X(MIRAS_ERR_FORMAT, "the bytes are not a valid file of this kind, or are damaged")      \
   X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another descriptor")    \
@@ -802,8 +804,8 @@ typedef struct miras_model_desc {
   int streams;             /* texts whose states miras_model_loss_streams carries, 0..2^20       */
   int context;             /* longest sequence of a training step, 1..2^24 with a batch          */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
-  uint64_t limit;          /* 0, or most bytes that the model, or one of its sessions, may take:
-                              more is refused, also when a file asks for it                      */
+  uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
+                              refused, also when a file asks for it; 0: no limit                 */
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the model                    */
 } miras_model_desc;
 
@@ -925,6 +927,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
 
 /* ---- a language model ---- */
 
+/* As the calls of one memory. */
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size);
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d);
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
@@ -967,6 +970,7 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
 
 /* ---- sessions: one sequence, token by token ---- */
 
+/* 0 if it does not fit into memory's addresses. */
 MIRAS_API size_t miras_session_size(const miras_model *m);
 MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m);
 MIRAS_API miras_session *miras_session_open(const miras_model *m, const miras_allocator *allocator);
@@ -998,8 +1002,8 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
 MIRAS_API size_t miras_model_save_to(const miras_model *m, int flags, void *buffer,
                                      size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
-/* Read the descriptor of a saved model; batch, context and parallel stay as they are in d, and
- * memory.custom becomes NULL. */
+/* Read the descriptor of a saved model; batch, streams, context, limit and parallel stay as they
+ * are in d, and memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says: a
  * number, or of an enum the word in files, such as "l2". Whether the whole means something is asked
@@ -1011,12 +1015,16 @@ MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size);
 #ifndef MIRAS_NO_STDIO
-/* Saving writes path.tmp and renames it, so path is always the old file or the whole new one (on
- * Windows, if it is interrupted between the two, path.tmp). */
+/* Saving writes a new file beside path, path.tmp- and eight letters, and renames it: path is always
+ * the old file or the whole new one, however many save to it (on Windows it is missing between two
+ * steps). A link at path is replaced, not followed. A killed save leaves its new file behind. Where
+ * long has 32 bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
-/* Open the model that path describes, with the batch, context, parallel and memory.custom of
- * training (may be NULL: inference, no callbacks). result may be NULL. */
+/* Open the model that path describes, with the batch, streams, context, limit, parallel and
+ * memory.custom of training (may be NULL: inference, no limit, no callbacks). A few kilobytes can
+ * describe a model whose sessions take gigabytes: set a limit for files from elsewhere. What is
+ * beyond it is MIRAS_ERR_SIZE before it is allocated. result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *training,
                                              const miras_allocator *allocator,
                                              miras_result *result);
@@ -1050,6 +1058,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #include <string.h>
 #ifndef MIRAS_NO_STDIO
   #include <stdio.h>
+  #include <time.h>
 #endif
 #ifndef MIRAS_ASSERT
   #include <assert.h>
@@ -8431,7 +8440,7 @@ static void MIRAS__FN(pairs_forward)(const miras__plan *p, float *state, uint64_
   MIRAS__FN(held) h;
   size_t dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, w = (size_t)p->d.window;
   size_t block = p->d.chunk < MIRAS__KEYS ? (size_t)p->d.chunk : MIRAS__KEYS;
-  size_t length = (size_t)io->length, t, m, i;
+  size_t length = (size_t)io->length, t, m, i, j;
   float *ring_k = state, *ring_v = state + p->at_d[0];
   miras__pairs_layout(p, scratch, 0, k);
   MIRAS__FN(hold)(p, &h, ring_k, ring_v, position, io);
@@ -8444,8 +8453,14 @@ static void MIRAS__FN(pairs_forward)(const miras__plan *p, float *state, uint64_
     if (io->surprise) {                            /* 1/2 |v - M(k)|^2 before each write */
       MIRAS__FN(pairs_attend)(&h, k, io->k + t * io->ldk, io->ldk, (ptrdiff_t)t, m, 1);
       for (i = 0; i < m; i++) {
+        const float *key = io->k + (t + i) * io->ldk;
+        ptrdiff_t token = (ptrdiff_t)(t + i);
+        float none = 0;
         MIRAS__FN(axpy)(k->o + i * dv, -1, io->v + (t + i) * io->ldv, dv);
-        io->surprise[t + i] = 0.5f * MIRAS__FN(dot)(k->o + i * dv, k->o + i * dv, dv);
+        /* an empty memory answers 0 whatever the key; one that is no number must still show */
+        if (MIRAS__FN(oldest)(&h, token - (ptrdiff_t)w) >= token)
+          for (j = 0; j < dk; j++) none += 0 * key[j];
+        io->surprise[t + i] = none + 0.5f * MIRAS__FN(dot)(k->o + i * dv, k->o + i * dv, dv);
       }
     }
     if (!io->q) continue;
@@ -10115,7 +10130,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
   if (bytes) *bytes = m ? m->state_bytes : 0;
   return m ? m->state : NULL;
 }
-/* @75 MODEL: SHAPES AND PARAMETERS ------------------------------------------- needs 13 14 70 -- */
+/* @75 MODEL: SHAPES AND PARAMETERS ---------------------------------------- needs 13 14 70 74 -- */
 
 /* Letters of the rooms 75 to 78: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
  * rank behind the gates, N tokens of a step (all sequences), T tokens of one sequence. */
@@ -10607,8 +10622,61 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   m->scratch = miras__floats(a, 1, workers, m->scratch_size);
 }
 
-/* Bytes of a resolved model, for a buffer of any alignment. */
+/* A session's state is that of a running text. */
+struct miras_session {
+  const miras_model *model;
+  void *state;
+  size_t state_bytes;
+  size_t held;                     /* rows of logits                                              */
+  float *x, *mid, *last;           /* [tile, W]                                                   */
+  float *proj;                     /* [tile, proj]                                                */
+  float *g, *gates, *y, *ab;       /* [tile, ...] as in training                                  */
+  float *qkv;                      /* [H, tile, per token]                                        */
+  float *logits;                   /* [held, V]                                                   */
+  float *scratch;
+  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
+  void *memory;
+  size_t bytes;
+};
+
+static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
+  const miras__shape *z = &m->s;
+  size_t scratch = miras__row_scratch(z);
+  s->model = m;
+  s->state_bytes = m->run * sizeof(float);
+  s->state = miras__take(a, m->run, sizeof(float));
+  s->held = ((size_t)1 << 18) / z->ld_v;
+  if (s->held < 1) s->held = 1;
+  if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
+  s->x = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->mid = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->last = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
+  s->proj = miras__floats(a, 1, MIRAS__TILE, z->ld_p);
+  s->g = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
+  s->gates = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
+  s->y = miras__floats(a, 1, MIRAS__TILE, z->ld_y);
+  s->ab = miras__floats(a, 2, MIRAS__TILE, z->ld_f);
+  s->qkv = miras__floats(a, z->heads, MIRAS__TILE, z->per_token);
+  s->logits = miras__floats(a, 1, s->held, z->ld_v);
+  s->scratch = miras__floats(a, 1, 1, m->plan.scratch > scratch ? m->plan.scratch : scratch);
+}
+
+static size_t miras__session_bytes(const miras_model *m) {
+  miras__arena a;
+  miras_session s;
+  memset(&a, 0, sizeof a);
+  memset(&s, 0, sizeof s);
+  a.ok = 1;
+  (void)miras__take(&a, 1, sizeof s);
+  miras__session_layout(&s, &a, m);
+  return a.ok && miras__add(a.used, 63, &a.used) ? a.used : 0;
+}
+
+/* Bytes of a resolved model, for a buffer of any alignment; 0 if that, or what a session of it
+ * would need, is too much. */
 static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) {
+  const uint64_t limit = m->desc.limit;
+  size_t session = miras__session_bytes(m);
   miras__arena a;
   memset(&a, 0, sizeof a);
   a.ok = 1;
@@ -10616,6 +10684,12 @@ static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) 
   miras__model_layout(m, &a);
   if (!a.ok || !miras__add(a.used, 63, &a.used)) {
     miras__say(why, why_size, "the model is larger than this machine can address");
+    return 0;
+  }
+  if (!session) session = (size_t)-1;   /* more than that */
+  if (limit && (a.used > limit || session > limit)) {
+    miras__say(why, why_size, "limit is %zu bytes; the model takes %zu and a session of it %zu",
+               (size_t)limit, a.used, session);
     return 0;
   }
   return a.used;
@@ -11933,56 +12007,6 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
 }
 /* @78 SESSIONS ------------------------------------------------------------ needs 70 74 75 76 -- */
 
-/* A session's state is that of a running text (room @75). */
-struct miras_session {
-  const miras_model *model;
-  void *state;
-  size_t state_bytes;
-  size_t held;                     /* rows of logits                                              */
-  float *x, *mid, *last;           /* [tile, W]                                                   */
-  float *proj;                     /* [tile, proj]                                                */
-  float *g, *gates, *y, *ab;       /* [tile, ...] as in training                                  */
-  float *qkv;                      /* [H, tile, per token]                                        */
-  float *logits;                   /* [held, V]                                                   */
-  float *scratch;
-  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
-  void *memory;
-  size_t bytes;
-};
-
-static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
-  const miras__shape *z = &m->s;
-  size_t scratch = miras__row_scratch(z);
-  s->model = m;
-  s->state_bytes = m->run * sizeof(float);
-  s->state = miras__take(a, m->run, sizeof(float));
-  s->held = ((size_t)1 << 18) / z->ld_v;
-  if (s->held < 1) s->held = 1;
-  if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
-  s->x = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
-  s->mid = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
-  s->last = miras__floats(a, 1, MIRAS__TILE, z->ld_x);
-  s->proj = miras__floats(a, 1, MIRAS__TILE, z->ld_p);
-  s->g = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
-  s->gates = miras__floats(a, 1, MIRAS__TILE, z->ld_g);
-  s->y = miras__floats(a, 1, MIRAS__TILE, z->ld_y);
-  s->ab = miras__floats(a, 2, MIRAS__TILE, z->ld_f);
-  s->qkv = miras__floats(a, z->heads, MIRAS__TILE, z->per_token);
-  s->logits = miras__floats(a, 1, s->held, z->ld_v);
-  s->scratch = miras__floats(a, 1, 1, m->plan.scratch > scratch ? m->plan.scratch : scratch);
-}
-
-static size_t miras__session_bytes(const miras_model *m) {
-  miras__arena a;
-  miras_session s;
-  memset(&a, 0, sizeof a);
-  memset(&s, 0, sizeof s);
-  a.ok = 1;
-  (void)miras__take(&a, 1, sizeof s);
-  miras__session_layout(&s, &a, m);
-  return a.ok && miras__add(a.used, 63, &a.used) ? a.used : 0;
-}
-
 static miras_session *miras__session_build(void *buffer, size_t bytes, const miras_model *m) {
   miras__arena a;
   miras_session *s;
@@ -12816,10 +12840,10 @@ static uint64_t miras__need_whole(miras__text *t) {
 
 /* @85 FILES ------------------------------------------------------ needs 10 11 14 74 75 78 84 -- */
 
-/* A saved model is a safetensors file: 8 bytes of header length, a JSON header, f32 tensors without
- * gaps, everything little-endian. The header's __metadata__ holds the descriptor, field by field,
- * and a CRC-32C of the whole file in which the eight digits of the checksum itself count as zeros;
- * so no single changed byte goes unnoticed, be it in the header or in the numbers.
+/* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 4 MiB, f32
+ * tensors without gaps, everything little-endian. The header's __metadata__ holds the descriptor,
+ * field by field, and a CRC-32C of the whole file in which the eight digits of the checksum itself
+ * count as zeros; so no single changed byte goes unnoticed, be it in the header or in the numbers.
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 1       12  u32 what: 1 memory, 2 session
@@ -13019,13 +13043,16 @@ static void miras__model_cook(miras_model_desc *d, const uint64_t *raw) {
 #undef MIRAS__COOK_REAL
 #undef MIRAS__COOK_WIDE
 
-/* Of the first `count` fields, and of the later ones before `end` that are not 0: states of version
- * 0.2 keep theirs. */
+/* Of the first `count` fields, and by name of the later ones before `end` that are not 0: states of
+ * version 0.2 keep theirs, and all do when fields are added. */
 static uint64_t miras__fingerprint(const uint64_t *raw, int count, int end, uint64_t start) {
   int i;
   for (i = 0; i < count; i++) start = miras__hash(start ^ raw[i]);
-  for (i = MIRAS__FIRST_COUNT; i < end; i++)
-    if (raw[i]) start = miras__hash(miras__hash(start ^ (uint64_t)i) ^ raw[i]);
+  for (i = MIRAS__FIRST_COUNT; i < end; i++) {
+    const char *name = miras__keys[i].name;
+    if (raw[i])
+      start = miras__hash(miras__hash(start ^ miras__crc32c(0, name, strlen(name))) ^ raw[i]);
+  }
   return start;
 }
 
@@ -13178,8 +13205,8 @@ static size_t miras__emit_model(const void *object, int flags, miras__sink *s) {
 
 /* ---- reading a model ---- */
 
-#define MIRAS__MAX_HEADER 100000000u   /* the cap that safetensors itself sets */
-#define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 20 views         */
+#define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
+#define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 25 views                          */
 
 typedef struct miras__metadata {
   uint64_t raw[MIRAS__KEY_COUNT];    /* 0 where the file does not say                            */
@@ -13197,6 +13224,7 @@ typedef struct miras__tensor {
 typedef struct miras__file {
   const unsigned char *header, *payload;
   size_t header_size, payload_size;
+  const unsigned char *past;         /* the end of __metadata__ once it was read                 */
 } miras__file;
 
 static void miras__need_metadata(miras__text *t, miras__metadata *meta) {
@@ -13273,14 +13301,16 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
 }
 
 /* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
- * it was read. __metadata__ may stand anywhere, once. */
+ * it was read. __metadata__ may stand anywhere, once, and is read the first time only. */
 typedef struct miras__reader {
   miras__text t;
   size_t payload_size;
+  const unsigned char *past;
   int members, metadata;             /* read so far                                              */
 } miras__reader;
 
 static void miras__rewind(miras__reader *r, const miras__file *f) {
+  r->past = f->past;
   r->t.at = f->header + 1;           /* the opening brace was checked                            */
   r->t.end = f->header + f->header_size;
   r->t.bad = 0;
@@ -13305,26 +13335,28 @@ static int miras__next(miras__reader *r, miras__tensor *x, miras__metadata *meta
     }
     if (r->metadata) return miras__refuse(t);
     r->metadata = 1;
-    memset(meta, 0, sizeof *meta);
-    miras__need_metadata(t, meta);
+    if (!r->past) {
+      miras__need_metadata(t, meta);
+      r->past = t->at;
+    }
+    t->at = r->past;
   }
   return 0;
 }
 
 /* Do the tensors, in whatever order the header lists them, cover the payload without a hole or an
- * overlap? Exact and without memory: each round picks the 64 next ones by offset. */
+ * overlap? Exact and without memory: each round picks the 256 next ones by offset. */
 static int miras__covers(const miras__file *f, size_t count) {
-  struct { uint64_t begin, end; } next[64];
+  struct { uint64_t begin, end; } next[256];
   uint64_t at = 0;
   size_t found = 0;
   while (found < count) {
-    miras__metadata meta;
     miras__tensor x;
     miras__reader r;
     int n = 0, i;
-    for (miras__rewind(&r, f); miras__next(&r, &x, &meta);) {
-      if (x.begin < at || (n == 64 && x.begin >= next[63].begin)) continue;
-      if (n < 64) n++;
+    for (miras__rewind(&r, f); miras__next(&r, &x, NULL);) {
+      if (x.begin < at || (n == 256 && x.begin >= next[255].begin)) continue;
+      if (n < 256) n++;
       for (i = n - 1; i > 0 && next[i - 1].begin > x.begin; i--) next[i] = next[i - 1];
       next[i].begin = x.begin;
       next[i].end = x.end;
@@ -13356,12 +13388,14 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
   f->header_size = (size_t)length;
   f->payload = base + 8 + f->header_size;
   f->payload_size = size - 8 - f->header_size;
+  f->past = NULL;
   memset(meta, 0, sizeof *meta);
   for (miras__rewind(&r, f); miras__next(&r, &x, meta); count++) {
     if (count == MIRAS__MAX_TENSORS) return MIRAS_ERR_FORMAT;
     if (x.begin != at) in_order = 0;
     at = x.end;
   }
+  f->past = r.past;
   if (r.t.bad || !meta->seen[MIRAS__AT_FORMAT] || !meta->seen[MIRAS__AT_VERSION])
     return MIRAS_ERR_FORMAT;
   /* every field of its version, and none of a later one */
@@ -13423,7 +13457,7 @@ static miras_result miras__load_model(miras_model *m, const void *bytes, size_t 
       return MIRAS_ERR_MISMATCH;
   MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 2);
   memset(seen, 0, sizeof seen);
-  for (miras__rewind(&r, &f); miras__next(&r, &x, &meta); count++) {
+  for (miras__rewind(&r, &f); miras__next(&r, &x, NULL); count++) {
     at = miras__find_tensor(m, &x, at + 1);
     if (at < 0 || (seen[at / 8] >> at % 8 & 1)) return MIRAS_ERR_FORMAT;
     seen[at / 8] = (unsigned char)(seen[at / 8] | 1 << at % 8);
@@ -13434,7 +13468,7 @@ static miras_result miras__load_model(miras_model *m, const void *bytes, size_t 
   steps = moments ? meta.raw[MIRAS__AT_STEPS] : 0;
   if ((moments && !meta.seen[MIRAS__AT_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
-  for (miras__rewind(&r, &f); miras__next(&r, &x, &meta);) {
+  for (miras__rewind(&r, &f); miras__next(&r, &x, NULL);) {
     const unsigned char *from = f.payload + (size_t)x.begin;
     size_t n = (size_t)(x.end - x.begin) / 4;
     at = miras__find_tensor(m, &x, at + 1);
@@ -13656,20 +13690,44 @@ static int miras__write_file(void *user, const void *bytes, size_t n) {
   return fwrite(bytes, 1, n, (FILE *)user) == n;
 }
 
+/* "x" asks fopen for a file that is not there yet, not even as a link. C11 has it; the run-time
+ * decides and not -std: glibc, musl, bionic and the BSDs with macOS know it. Of Windows only new
+ * versions do, and older ones end the program over it: there an unlikely name must do. */
+#ifdef _WIN32
+  #define MIRAS__NEW_FILE "wb"
+#else
+  #define MIRAS__NEW_FILE "wbx"
+#endif
+
+/* Create the file that part[length] continues to, with a name that no other call should choose:
+ * part has room for 14 more characters. What differs between calls: a place on the stack between
+ * threads and processes, the time, and the attempt where all else is equal. */
+static FILE *miras__new_file(char *part, size_t length) {
+  uint64_t name = (uint64_t)(uintptr_t)&name ^ miras__hash((uint64_t)time(NULL));
+  FILE *file = NULL;
+  int tries, i;
+  memcpy(part + length, ".tmp-", 5);
+  part[length + 13] = 0;
+  for (tries = 0; !file && tries < 100; tries++) {
+    name = miras__hash(name ^ (uint64_t)clock());
+    for (i = 0; i < 8; i++) part[length + 5 + (size_t)i] = (char)('a' + (int)(name >> 4 * i & 15));
+    file = fopen(part, MIRAS__NEW_FILE);
+  }
+  return file;
+}
+
 static miras_result miras__save_path(miras__emit emit, const void *object, int flags,
                                      const char *path, const miras_allocator *allocator) {
   miras_allocator from = miras__allocator(allocator);
   size_t length = strlen(path), room;
   char *part;
   FILE *file;
-  int ok;
-  if (!emit(object, flags, NULL)) return MIRAS_ERR_SIZE;
-  if (!miras__add(length, 5, &room)) return MIRAS_ERR_SIZE;
+  int ok, gone = 0;
+  if (!emit(object, flags, NULL) || !miras__add(length, 14, &room)) return MIRAS_ERR_SIZE;
   part = (char *)from.alloc(room, from.user);
   if (!part) return MIRAS_ERR_ALLOC;
   memcpy(part, path, length);
-  memcpy(part + length, ".tmp", 5);
-  file = fopen(part, "wb");
+  file = miras__new_file(part, length);
   ok = file != NULL;
   if (file) {
     miras__sink s;
@@ -13680,11 +13738,16 @@ static miras_result miras__save_path(miras__emit emit, const void *object, int f
     ok = !s.failed && fflush(file) == 0;
     if (fclose(file) != 0) ok = 0;
 #ifdef _WIN32
-    /* There, rename does not replace a file. Between the two calls only path.tmp is whole. */
-    if (ok) remove(path);
-#endif
+    /* There, rename does not replace a file, and another writer may come between the two calls. */
+    if (ok && rename(part, path) != 0) {
+      int tries = 0;
+      do gone |= remove(path) == 0;
+      while (!(ok = rename(part, path) == 0) && ++tries < 100);
+    }
+#else
     ok = ok && rename(part, path) == 0;
-    if (!ok) remove(part);
+#endif
+    if (!ok && !gone) remove(part);   /* never the only one that is left */
   }
   from.free(part, room, from.user);
   return ok ? MIRAS_OK : MIRAS_ERR_IO;
@@ -13702,8 +13765,11 @@ static void miras__content_free(miras__content *c) {
   c->bytes = NULL;
 }
 
-static miras_result miras__read_path(miras__content *c, const char *path,
+/* limit: of the model that the file holds, or 0. Its payload, with both moments, is at most three
+ * times that. */
+static miras_result miras__read_path(miras__content *c, const char *path, uint64_t limit,
                                      const miras_allocator *allocator) {
+  const long most_header = 8 + (long)MIRAS__MAX_HEADER;
   miras_result result = MIRAS_ERR_IO;
   FILE *file = fopen(path, "rb");
   long end = -1;
@@ -13713,7 +13779,9 @@ static miras_result miras__read_path(miras__content *c, const char *path,
   if (!file) return MIRAS_ERR_IO;
   /* Reading a byte first finds out folders, which open and have an absurd length. */
   if ((fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-  if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
+  if (limit && end > most_header && (uint64_t)(end - most_header - 1) / 3 >= limit) {
+    result = MIRAS_ERR_SIZE;
+  } else if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
     c->size = (size_t)end;
     c->bytes = (unsigned char *)c->from.alloc(c->size + 1, c->from.user);
     if (!c->bytes) {
@@ -13737,20 +13805,20 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
   miras__content c;
   miras_result result;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, &m->allocator);
+  result = miras__read_path(&c, path, m->desc.limit, &m->allocator);
   if (result != MIRAS_OK) return result;
   result = miras__load_model(m, c.bytes, c.size);
   miras__content_free(&c);
   return result;
 }
 
-/* Is this a model, and can the payload be its parameters, by its size? Asked before anything is
- * allocated, so that a small file cannot ask for a large model. */
+/* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
+ * before anything is allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
   miras_model m;
   uint64_t bytes, moments;
-  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK || !miras__model_bytes_of(&m, NULL, 0))
-    return MIRAS_ERR_DESC;
+  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+  if (!miras__model_bytes_of(&m, NULL, 0)) return MIRAS_ERR_SIZE;
   bytes = 4 * (uint64_t)m.learned;
   moments = 8 * (uint64_t)m.param_count;
   return f->payload_size == bytes || f->payload_size - bytes == moments ? MIRAS_OK
@@ -13770,10 +13838,12 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   memset(&c, 0, sizeof c);
   if (training) {
     d.batch = training->batch;
+    d.streams = training->streams;
     d.context = training->context;
+    d.limit = training->limit;
     d.parallel = training->parallel;
   }
-  if (path) said = miras__read_path(&c, path, allocator);
+  if (path) said = miras__read_path(&c, path, d.limit, allocator);
   if (said == MIRAS_OK) said = miras__check_file(&f, &meta, c.bytes, c.size);
   if (said == MIRAS_OK) {
     miras__model_cook(&d, meta.raw);
@@ -13785,6 +13855,8 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   if (said == MIRAS_OK) {
     m = miras_model_open(&d, allocator);
     said = m ? miras__load_model(m, c.bytes, c.size) : MIRAS_ERR_ALLOC;
+    /* a 0 where the descriptor, with its defaults, has another number: no file of ours */
+    if (said == MIRAS_ERR_MISMATCH) said = MIRAS_ERR_FORMAT;
     if (m && said != MIRAS_OK) {
       miras_model_close(m);
       m = NULL;
@@ -13804,7 +13876,7 @@ MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
   miras__content c;
   miras_result result;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, &m->allocator);
+  result = miras__read_path(&c, path, 0, &m->allocator);
   if (result != MIRAS_OK) return result;
   result = miras_memory_load_from(m, c.bytes, c.size);
   miras__content_free(&c);
@@ -13820,7 +13892,7 @@ MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
   miras__content c;
   miras_result result;
   if (!s || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, &s->allocator);
+  result = miras__read_path(&c, path, 0, &s->allocator);
   if (result != MIRAS_OK) return result;
   result = miras_session_load_from(s, c.bytes, c.size);
   miras__content_free(&c);

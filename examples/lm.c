@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,17 +112,6 @@ static unsigned char *read_file(const char *path, size_t *count, int quiet) {
   return text;
 }
 
-static FILE *create(const char *path) {
-  FILE *f = fopen(path, "wb");
-  if (!f) die(1, "%s cannot be written: %s", path, strerror(errno));
-  return f;
-}
-
-static void finish(FILE *f, const char *path) {
-  int bad = ferror(f);
-  if (fclose(f) || bad) die(1, "%s cannot be written: the disk may be full", path);
-}
-
 /* head + tail; with folder set, only the folder part of head. */
 static char *join(const char *head, const char *tail, int folder) {
   const char *slash = strrchr(head, '/');
@@ -130,6 +120,43 @@ static char *join(const char *head, const char *tail, int folder) {
   memcpy(path, head, n);
   memcpy(path + n, tail, strlen(tail) + 1);
   return path;
+}
+
+/* A file is written under a name of its own beside its place, and renamed when it is whole. Only
+ * one is written at a time, and this is its name. */
+static char *part;
+
+static FILE *create(const char *path) {
+  FILE *f = NULL;
+  int i;
+  for (i = 0; !f && i < 100; i++) {
+    char end[64];
+    snprintf(end, sizeof end, ".tmp-%ld-%d", (long)getpid(), i);
+    free(part);
+    part = join(path, end, 0);
+    f = fopen(part, "wbx"); /* x: not one that is there, be it a link */
+    if (!f && errno != EEXIST) break;
+  }
+  if (!f) die(1, "%s cannot be written: %s", path, strerror(errno));
+  return f;
+}
+
+static void finish(FILE *f, const char *path) {
+  int bad = ferror(f);
+  if (fclose(f) || bad || rename(part, path)) {
+    remove(part);
+    die(1, "%s cannot be written: the disk may be full", path);
+  }
+}
+
+/* Leave now, and not after hours, if no file can be written here. */
+static void try_output(const char *path) {
+  struct stat st;
+  if (!*path) die(2, "--out is empty; it must name a file");
+  if (!stat(path, &st) && S_ISDIR(st.st_mode))
+    die(2, "--out needs a file at %s, which is a folder", path);
+  fclose(create(path));
+  remove(part);
 }
 
 /* ---- vocabulary: the 256 bytes, or the characters of a text ---------------------------------- */
@@ -273,7 +300,7 @@ typedef struct options {
   const char *model, *out, *prompt, *svg, *set[16];
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
-  int streams, horizon, reset;
+  int streams, horizon, reset, limit;
   double lr, decay, dropout, val, minutes, temperature, top_p, carry, step;
   uint64_t seed;
   int steps_given;
@@ -869,6 +896,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   record history = {NULL, NULL, 0, 0};
   progress line = {0, 0, 0};
   char *csv = join(o->out, "loss.csv", 1), *svg = join(o->out, "loss.svg", 1), title[160];
+  char *vocab = join(o->out, ".vocab", 0);
   int by_clock = o->minutes > 0 && !o->steps_given, evaluations = 0, done = 0, status = 0;
   size_t step, planned = (size_t)o->steps, parameters, first;
   size_t most = by_clock ? 8192 : 131072; /* tokens of a validation on the way */
@@ -876,7 +904,6 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   double val = UNKNOWN, best = UNKNOWN, final, stream;
   struct sigaction action;
   const char *no_colour, *terminal;
-  char *folder = join(o->out, ".", 1);
   texts running;
 
   v.context = o->context;
@@ -888,7 +915,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   if (o->val > 0 && val_count < 2)
     die(2, "--val is %g; that leaves no two tokens of %s for validation", o->val, name);
 
-  if (access(folder, W_OK)) die(1, "%s cannot be written: %s", folder, strerror(errno));
+  try_output(o->out), try_output(vocab), try_output(csv), try_output(svg);
   if (v.count < 2) die(2, "%s has only one character; there is nothing to learn", name);
   d = describe(o, v.count);
   if (o->threads > 1) {
@@ -1031,22 +1058,29 @@ close:
   miras_model_close(m);
   miras_pool_close(pool);
   free(tokens), free(x), free(history.loss), free(history.val), free(v.code);
-  free(csv), free(svg), free(folder);
+  free(csv), free(svg), free(vocab);
   texts_close(&running);
   return status;
 }
 
 /* ---- generate, eval, models ------------------------------------------------------------------ */
 
-static miras_model *open_model(const char *path, const miras_model_desc *training) {
+/* A file may come from anywhere and ask for any amount of memory: --limit bounds that. */
+static miras_model *open_model(const options *o) {
   miras_result result = MIRAS_OK;
-  miras_model *m = miras_model_open_file(path, training, NULL, &result);
-  if (!m) die(1, "%s cannot be opened: %s", path, miras_result_text(result));
+  miras_model_desc bounds;
+  miras_model *m;
+  memset(&bounds, 0, sizeof bounds);
+  bounds.limit = (uint64_t)o->limit << 20;
+  m = miras_model_open_file(o->file[0], &bounds, NULL, &result);
+  if (result == MIRAS_ERR_SIZE)
+    die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
+  if (!m) die(1, "%s cannot be opened: %s", o->file[0], miras_result_text(result));
   return m;
 }
 
 static int generate(const options *o) {
-  miras_model *m = open_model(o->file[0], NULL);
+  miras_model *m = open_model(o);
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
   miras_sampling sampling = {0, 0, 0, 0};
   size_t n = 0;
@@ -1071,7 +1105,7 @@ static int generate(const options *o) {
 static int evaluate(const options *o) {
   size_t n, count, i, bytes = 0;
   unsigned char *text = read_file(o->file[1], &n, 0), unused[4];
-  miras_model *m = open_model(o->file[0], NULL);
+  miras_model *m = open_model(o);
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
   int32_t *tokens = encode(&v, text, n, o->file[1], &count);
   int window = o->window ? o->window : v.context;
@@ -1200,6 +1234,7 @@ int main(int argc, char **argv) {
     {"top-k", "g", 'i', NULL, 0, INT_MAX, "only among the k likeliest; 0: all"},
     {"top-p", "g", 'r', NULL, 0, 1, "only among the likeliest that sum to p; 0: all"},
     {"window", "e", 'i', NULL, 1, 1 << 20, "length of the windows; else the context of training"},
+    {"limit", "ge", 'i', NULL, 1, INT_MAX, "MiB that the model or a text's state may take"},
     {"svg", "e", 's', NULL, 0, 0, "chart of the losses by position (positions.svg by the model)"},
     {"seed", "tg", 'u', NULL, 0, 0, "of the parameters, windows and samples"},
     {NULL, NULL, 0, NULL, 0, 0, NULL}};
@@ -1219,7 +1254,7 @@ int main(int argc, char **argv) {
   value[n++] = &o.val, value[n++] = &o.eval_every;
   value[n++] = &o.threads, value[n++] = &o.out, value[n++] = &o.resume, value[n++] = &o.prompt;
   value[n++] = &o.tokens, value[n++] = &o.temperature, value[n++] = &o.top_k, value[n++] = &o.top_p;
-  value[n++] = &o.window, value[n++] = &o.svg, value[n++] = &o.seed;
+  value[n++] = &o.window, value[n++] = &o.limit, value[n++] = &o.svg, value[n++] = &o.seed;
   for (i = 0; i < n; i++) table[i].value = value[i];
 #ifdef _SC_NPROCESSORS_ONLN
   cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -1232,7 +1267,7 @@ int main(int argc, char **argv) {
   o.conv = 4, o.lr = 3e-3, o.decay = 0.1, o.warmup = 100, o.val = 0.1, o.eval_every = 250;
   o.seed = 1;
   o.threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
-  o.tokens = 400, o.temperature = 0.8, o.top_k = 40;
+  o.tokens = 400, o.temperature = 0.8, o.top_k = 40, o.limit = 1024;
 
   for (i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) command = "help";

@@ -1,5 +1,6 @@
 /* Fuzzing of everything that reads a file. Any bytes give an error, and then the object has not
- * changed, or an object that saves, loads and runs.
+ * changed, or an object that saves, loads and runs. Files of models are opened too, as models of
+ * whatever they describe within a limit, which then run and learn.
  *
  *   clang -g -O1 -I. -DMIRAS_LIBFUZZER -fsanitize=fuzzer,address,undefined tests/fuzz_files.c -lm
  *   ./a.out corpus                  libFuzzer; write its first corpus with the program below
@@ -12,27 +13,40 @@
  * The first byte of an input chooses the object (0 model, 1 memory, 2 session; modulo 3) and, with
  * its bit 7, whether the checksums are made right first, so that what lies behind them is reached
  * too. The rest is the file. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Loading must not allocate; allocation is counted to see that. */
+/* Loading must not allocate, and opening not more than its limit; both is counted. */
 static long fuzz_calls;
+static size_t fuzz_largest;
 static void *fuzz_malloc(size_t n) {
   fuzz_calls++;
+  if (n > fuzz_largest) fuzz_largest = n;
   return malloc(n);
 }
+/* The library opens paths; here they name no file but the input itself. */
+static unsigned char *fuzz_input;
+static size_t fuzz_length;
+static FILE *fuzz_fopen(const char *path, const char *mode) {
+  return path[0] ? (fopen)(path, mode) : fmemopen(fuzz_input, fuzz_length, mode);
+}
+#define fopen(path, mode) fuzz_fopen(path, mode)
 #define MIRAS_MALLOC(n) fuzz_malloc(n)
 #define MIRAS_FREE(p) free(p)
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
 enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_KINDS };
+enum { FUZZ_LIMIT = 1 << 20, FUZZ_FILES = FUZZ_KINDS + 2 * MIRAS_KIND_COUNT };
 
 static miras_model *fuzz_model;
 static miras_memory *fuzz_memory;
 static miras_session *fuzz_session;
-static unsigned char *fuzz_base[FUZZ_KINDS];   /* a good file of each kind */
-static size_t fuzz_size[FUZZ_KINDS];
+/* A good file of each kind, then models of every row, as it comes and with later fields. */
+static unsigned char *fuzz_base[FUZZ_FILES];
+static size_t fuzz_size[FUZZ_FILES];
+static int fuzz_files;
 static uint64_t fuzz_print[FUZZ_KINDS];        /* of the object that it came from */
 
 static void fuzz_check(int ok, const char *what) {
@@ -72,6 +86,47 @@ static uint64_t fuzz_look(int kind) {
   return miras__hash(h ^ miras__crc32c(0, state, 4 * n));
 }
 
+static void fuzz_describe(miras_model_desc *d, miras_kind kind) {
+  miras_model_preset(d, kind);
+  d->memory.heads = 1;
+  d->memory.key_dim = 2;
+  if (d->memory.chunk > 2) d->memory.chunk = 2;
+  if (d->memory.architecture == MIRAS_MLP && d->memory.depth != 1) d->memory.expansion = 1;
+  d->vocab = 4;
+  d->width = 2;
+  d->layers = 1;
+  d->hidden = 2;
+  d->conv = 1;
+  d->gate_rank = 1;
+}
+
+/* Two files of every row of the table, where the second descriptor means something. */
+static void fuzz_rows(void) {
+  int i;
+  for (i = 0; i < 2 * MIRAS_KIND_COUNT; i++) {
+    miras_model_desc d;
+    miras_model *m;
+    fuzz_describe(&d, (miras_kind)(i / 2));
+    if (i % 2) {
+      d.horizon = d.memory.keep_gate ? 64 : 0;
+      d.memory.toward = MIRAS_TOWARD_INITIAL;
+      if (!miras_model_size(&d, NULL, 0)) d.memory.toward = MIRAS_TOWARD_NOTHING;
+      d.memory.bounded_step = 1;
+      if (!miras_model_size(&d, NULL, 0)) d.memory.bounded_step = 0;
+      d.memory.reset_every = 32;
+      if (!miras_model_size(&d, NULL, 0)) d.memory.reset_every = 0;
+    }
+    m = miras_model_open(&d, NULL);
+    fuzz_check(m != NULL, "no model of a row");
+    fuzz_size[fuzz_files] = miras_model_save_to(m, 0, NULL, 0);
+    fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
+    fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
+    miras_model_save_to(m, 0, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
+    fuzz_files++;
+    miras_model_close(m);
+  }
+}
+
 static void fuzz_start(void) {
   int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 };
   float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
@@ -80,17 +135,7 @@ static void fuzz_start(void) {
   miras_desc one;
   int i;
   if (fuzz_model) return;
-  miras_model_preset(&d, MIRAS_TITANS);
-  d.memory.heads = 1;
-  d.memory.key_dim = 2;
-  d.memory.chunk = 2;
-  d.memory.expansion = 1;
-  d.vocab = 4;
-  d.width = 2;
-  d.layers = 1;
-  d.hidden = 2;
-  d.conv = 1;
-  d.gate_rank = 1;
+  fuzz_describe(&d, MIRAS_TITANS);
   d.batch = 1;
   d.context = 8;
   fuzz_model = miras_model_open(&d, NULL);
@@ -117,6 +162,8 @@ static void fuzz_start(void) {
     fuzz_check(fuzz_base[i] && fuzz_save(i, fuzz_base[i], fuzz_size[i]) == fuzz_size[i], "no file");
     fuzz_print[i] = fuzz_look(i);
   }
+  fuzz_files = FUZZ_KINDS;
+  fuzz_rows();
 }
 
 /* Make the checksums of a file right, where it has any. */
@@ -137,6 +184,41 @@ static void fuzz_mend(int kind, unsigned char *file, size_t n) {
     miras__set32(file + 56, miras__crc32c(0, file + 64, n - 64));
     miras__set32(file + 60, miras__crc32c(0, file, 60));
   }
+}
+
+/* Open a model of whatever the bytes describe, run it and train it. */
+static void fuzz_open(unsigned char *file, size_t n) {
+  static const int32_t tokens[6] = { 0, 1, 1, 0, 1, 0 };
+  miras_result result = MIRAS_OK;
+  miras_adamw_options adamw;
+  miras_model_desc training;
+  miras_session *s;
+  miras_model *m;
+  memset(&training, 0, sizeof training);
+  memset(&adamw, 0, sizeof adamw);
+  training.limit = FUZZ_LIMIT;
+  training.batch = 1;
+  training.context = 4;
+  fuzz_input = file;
+  fuzz_length = n;
+  fuzz_largest = 0;
+  m = miras_model_open_file("", &training, NULL, &result);
+  fuzz_check((m != NULL) == (result == MIRAS_OK), "a model and an error, or neither");
+  fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
+             result == MIRAS_ERR_SIZE, "open_file: a strange result");
+  if (m) {
+    s = miras_session_open(m, NULL);
+    fuzz_check(s != NULL, "a model within the limit has no session");
+    fuzz_check(miras_session_prefill(s, tokens, 5) != NULL, "prefill refuses");
+    fuzz_check(miras_session_step(s, 1) != NULL, "step refuses");
+    (void)miras_session_score(s, tokens, tokens, 3);
+    miras_session_close(s);
+    (void)miras_model_loss(m, tokens, tokens + 1, 1, 4, 1);
+    fuzz_check(miras_model_backward(m) == MIRAS_OK, "backward refuses");
+    (void)miras_adamw(m, &adamw, 0.01f);
+    miras_model_close(m);
+  }
+  fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -168,6 +250,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   result = fuzz_load(kind, file, n);
   fuzz_check(fuzz_calls == 0, "loading has allocated");
+  if (kind == FUZZ_MODEL && n) fuzz_open(file, n);
   if (result != MIRAS_OK) {
     fuzz_check(result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_MISMATCH, "a strange result");
     fuzz_check(fuzz_look(kind) == fuzz_print[kind], "an error has changed the object");
@@ -194,12 +277,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 #ifndef MIRAS_LIBFUZZER
 
-/* The good model file without its proof (writer and checksum), as another program would write it:
+/* A good model file without its proof (writer and checksum), as another program would write it:
  * input for the reader of JSON that needs no mending. */
-static size_t fuzz_foreign(unsigned char *to) {
+static size_t fuzz_foreign(unsigned char *to, int which) {
   static const char proof[] = "\"writer\":\"miras.h\",\"checksum\":\"12345678\",";
-  const unsigned char *base = fuzz_base[FUZZ_MODEL];
-  size_t n = fuzz_size[FUZZ_MODEL], cut = sizeof proof - 1, i;
+  const unsigned char *base = fuzz_base[which];
+  size_t n = fuzz_size[which], cut = sizeof proof - 1, i;
   for (i = 8; memcmp(base + i, proof, 10) != 0; i++) {}
   memcpy(to, base, i);
   memcpy(to + i, base + i + cut, n - i - cut);
@@ -215,15 +298,18 @@ static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
     "\"embed.weight\":", "\"vocab\":\"4\",", "1e99", "0.5", "[0,4]", "[[[[[[[[",
     "\"checksum\":\"00000000\",", "\x01", "\xff" };
   uint64_t r = *seed = miras__hash(*seed);
-  int kind = (int)(r % 8), edits = (int)(r >> 8 & 7), i;
+  int kind = (int)(r % 8), edits = (int)(r >> 8 & 7), which, i;
   size_t n;
   if (kind >= FUZZ_KINDS) kind = FUZZ_MODEL;   /* the one with most to get wrong */
+  which = kind;
+  if (kind == FUZZ_MODEL && (r >> 25 & 1))     /* of another row */
+    which = FUZZ_KINDS + (int)((r >> 32) % (uint64_t)(fuzz_files - FUZZ_KINDS));
   to[0] = (unsigned char)((r >> 16 & 128) | (unsigned)kind);
   if (kind == FUZZ_MODEL && (r >> 24 & 1)) {
-    n = fuzz_foreign(to + 1);
+    n = fuzz_foreign(to + 1, which);
   } else {
-    n = fuzz_size[kind];
-    memcpy(to + 1, fuzz_base[kind], n);
+    n = fuzz_size[which];
+    memcpy(to + 1, fuzz_base[which], n);
   }
   for (i = 0; i < edits; i++) {
     size_t head = kind == FUZZ_MODEL && n > 8 ? (size_t)(miras__get64(to + 1) % n) : n, at, much;
@@ -265,7 +351,7 @@ static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
     }
     /* the length of the header follows, most of the time: else nothing behind it is seen */
     if (kind == FUZZ_MODEL && n > 16 && (r >> 33 & 7)) {
-      size_t payload = fuzz_size[kind] - 8 - (size_t)miras__get64(fuzz_base[kind]);
+      size_t payload = fuzz_size[which] - 8 - (size_t)miras__get64(fuzz_base[which]);
       miras__set64(to + 1, n > 8 + payload ? n - 8 - payload : n - 8);
     }
   }
@@ -296,18 +382,18 @@ int main(int argc, char **argv) {
   size_t room;
   unsigned char *input;
   fuzz_start();
-  room = 2 * (fuzz_size[0] + fuzz_size[1] + fuzz_size[2]) + 4096;
+  for (room = 4096, i = 0; i < fuzz_files; i++) room += fuzz_size[i];
   input = (unsigned char *)malloc(room);
   fuzz_check(input != NULL, "no memory");
   if (argc > 2 && !strcmp(argv[1], "--seeds")) {
-    for (i = 0; i < FUZZ_KINDS; i++) {
-      input[0] = (unsigned char)i;
+    for (i = 0; i < fuzz_files; i++) {
+      input[0] = (unsigned char)(i < FUZZ_KINDS ? i : FUZZ_MODEL);
       memcpy(input + 1, fuzz_base[i], fuzz_size[i]);
       fuzz_write(argv[2], (int)i, input, 1 + fuzz_size[i]);
     }
-    input[0] = 0;
-    fuzz_write(argv[2], 3, input, 1 + fuzz_foreign(input + 1));
-    for (seed = 1, i = 4; i < 64; i++) {
+    input[0] = FUZZ_MODEL;
+    fuzz_write(argv[2], fuzz_files, input, 1 + fuzz_foreign(input + 1, FUZZ_MODEL));
+    for (seed = 1, i = fuzz_files + 1; i < 128; i++) {
       size_t n = fuzz_mutate(&seed, input, room);
       fuzz_write(argv[2], (int)i, input, n);
     }
@@ -318,7 +404,7 @@ int main(int argc, char **argv) {
     printf("fuzz_files: %ld inputs, no fault\n", count);
   }
   free(input);
-  for (i = 0; i < FUZZ_KINDS; i++) free(fuzz_base[i]);
+  for (i = 0; i < fuzz_files; i++) free(fuzz_base[i]);
   miras_session_close(fuzz_session);
   miras_memory_close(fuzz_memory);
   miras_model_close(fuzz_model);

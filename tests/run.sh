@@ -452,6 +452,8 @@ job 'recall: small networks look pairs up' "$gcc -O1 -DMIRAS_NO_AVX512 bench/rec
 -o '$build/bin/recall' -lm -lpthread && $limit '$build/bin/recall' --quick --model $recall_rows"
 job 'soak: 10^4 writes of every kind' "$gcc -O1 -DMIRAS_NO_AVX512 bench/soak.c \
 -o '$build/bin/soak' -lm && $limit '$build/bin/soak' --quick --rows $soak_rows"
+job 'examples/lm.c: its files' "$gcc -O1 -DMIRAS_NO_SIMD examples/lm.c -o '$build/bin/lm' -lm \
+-lpthread && sh tests/test_lm.sh '$build/bin/lm'"
 
 # ---- running them ----
 

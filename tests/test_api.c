@@ -612,6 +612,56 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
   assert_true(strlen(why) > 10);
 }
 
+/* A limit holds for the model and for its sessions, to the byte, before anything is allocated. */
+static void limits_are_kept(void **state) {
+  int i, training, below;
+  (void)state;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    for (training = 0; training < 2; training++) {
+      miras_model_desc d = small_model((miras_kind)i);
+      size_t need, session;
+      miras_model *m;
+      if (!training) d.batch = d.context = 0;
+      m = miras_model_open(&d, NULL);
+      assert_non_null(m);
+      need = miras_model_size(&d, NULL, 0);
+      session = miras_session_size(m);
+      miras_model_close(m);
+      for (below = 0; below < 2; below++) {
+        char why[256] = "nothing was written", value[24];
+        void *buffer = grab(need);
+        d.limit = (need > session ? need : session) - (size_t)below;
+        snprintf(value, sizeof value, "%llu", (unsigned long long)d.limit);
+        if (below) refuse(miras_model_size(&d, why, sizeof why), why, "limit", value, (size_t)i);
+        else assert_int_equal(miras_model_size(&d, why, sizeof why), need);
+        assert_true((miras_model_init(buffer, need, &d) == NULL) == below);
+        malloc_forbidden = below;
+        m = miras_model_open(&d, NULL);
+        malloc_forbidden = 0;
+        assert_true((m == NULL) == below);
+        if (m) assert_true(miras_model_desc_of(m)->limit == d.limit);
+        miras_model_close(m);
+        free(buffer);
+      }
+      d.limit = UINT64_MAX;
+      assert_int_equal(miras_model_size(&d, NULL, 0), need);
+    }
+  }
+  if (sizeof(size_t) >= 8) {   /* a session that no machine can hold */
+    miras_model_desc d = small_model(MIRAS_SOFTMAX_ATTENTION);
+    char why[256];
+    d.memory.heads = 65536;
+    d.memory.key_dim = 4096;
+    d.memory.value_dim = 1;
+    d.memory.window = 1 << 20;
+    d.layers = 256;
+    d.batch = d.context = 0;
+    d.limit = UINT64_C(1) << 50;
+    refuse(miras_model_size(&d, why, sizeof why), why, "limit", "1125899906842624", 0);
+  }
+  assert_int_equal(malloc_count, 0);
+}
+
 /* A view's dimension is an int, and a tape is asked for in floats but taken in bytes. */
 static void counts_that_do_not_fit_are_refused(void **state) {
   miras_model_desc md = small_model(MIRAS_DELTANET);
@@ -802,6 +852,34 @@ static void write_needs_constant_gates(void **state) {
   t.key = t.value = t.query = x;
   assert_int_equal(miras_forward(m, &t, out, NULL), MIRAS_ERR_ARGUMENT);   /* step is missing */
   miras_memory_close(m);
+}
+
+/* A write that spoils a memory says so at once: NaN in the key or the value, first or later. */
+static void surprise_tells_of_nan(void **state) {
+  int kind, at, value, t;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    for (at = 0; at < 3; at++) {
+      for (value = 0; value < 2; value++) {
+        miras_desc d = small_pairs((miras_kind)kind);
+        miras_memory *m = miras_memory_open(&d, NULL);
+        float k[24], v[24];
+        assert_non_null(m);
+        for (t = 0; t <= at; t++) {
+          float surprise;
+          numbers(k, 24, (uint64_t)t + 1);
+          numbers(v, 24, (uint64_t)t + 9);
+          if (t == at) (value ? v : k)[13] = (float)NAN;
+          surprise = miras_write(m, k, v);
+          if (isfinite(surprise) != (t < at))
+            fail_msg("%s, %s %d of %d: %g", miras_kind_name((miras_kind)kind),
+                     value ? "value" : "key", t, at, (double)surprise);
+        }
+        miras_memory_close(m);
+      }
+    }
+  }
+  assert_int_equal(malloc_count, 0);
 }
 
 /* ---- allocations ---- */
@@ -1567,10 +1645,12 @@ int main(void) {
     cmocka_unit_test(wrong_models_are_refused),
     cmocka_unit_test(wrong_parallel_is_refused),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+    cmocka_unit_test(limits_are_kept),
     cmocka_unit_test(counts_that_do_not_fit_are_refused),
     cmocka_unit_test(sentences_fit_their_buffer),
     cmocka_unit_test(null_arguments),
     cmocka_unit_test(write_needs_constant_gates),
+    cmocka_unit_test(surprise_tells_of_nan),
     cmocka_unit_test(failing_allocations),
     cmocka_unit_test(no_allocation_after_init),
     cmocka_unit_test(default_allocator),

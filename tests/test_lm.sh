@@ -1,0 +1,68 @@
+#!/bin/sh
+# test_lm.sh LM: what examples/lm.c does with files. LM is the program; run where miras.h lies.
+#   cc -O2 examples/lm.c -o lm -lm -lpthread && sh tests/test_lm.sh ./lm
+set -u
+case $1 in /*) lm=$1 ;; *) lm=$PWD/$1 ;; esac
+folder=$(mktemp -d "${TMPDIR:-/tmp}/miras_lm.XXXXXX") || exit 2
+trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
+head -c 6000 miras.h >"$folder/text" || exit 2
+head -c 9000 miras.h | tail -c 3000 | tr 'a-f' 'A-F' >"$folder/other"
+cd "$folder" || exit 2
+bad=0
+
+say() { echo "test_lm.sh: $*"; bad=1; }
+train() {   # text, options...
+  text=$1
+  shift
+  "$lm" train "$text" --dim 8 --heads 2 --layers 1 --hidden 8 --context 8 --batch 2 --steps 4 \
+    --eval-every 2 --threads 1 "$@" >log 2>&1
+}
+expect() {   # status, words, got
+  [ "$3" = "$1" ] || say "status $3 and not $1: $(cat log)"
+  grep -q "$2" log || say "no \"$2\" in: $(cat log)"
+}
+
+# A place that can hold no file is refused before the first step.
+mkdir out out/loss.svg
+train text --out out; expect 2 'folder' $?
+train text --out out/; expect 2 'folder' $?
+train text --out out/x; expect 2 'loss.svg, which is a folder' $?
+train text --out ''; expect 2 'must name a file' $?
+train text --out missing/x; expect 1 'cannot be written' $?
+train text --out text/x; expect 1 'cannot be written' $?
+[ -z "$(ls out | grep -v loss.svg)" ] || say "left behind: $(ls out)"
+grep -q step log && say 'a step was taken'
+rmdir out/loss.svg
+if [ "$(id -u)" != 0 ]; then   # to root everything is writable
+  chmod a-w out
+  train text --out out/x; expect 1 'cannot be written' $?
+  chmod u+w out
+fi
+
+# Every file is replaced in one step: what else has the name of the old one keeps it whole.
+train text --out out/x --chars; expect 0 'wrote' $?
+mkdir kept old
+for file in x x.vocab loss.csv loss.svg; do
+  ln out/$file kept/$file && cp out/$file old/$file
+done
+train other --out out/x --chars --seed 2; expect 0 'wrote' $?
+for file in x x.vocab loss.csv loss.svg; do
+  cmp -s kept/$file old/$file || say "$file was written in place"
+  cmp -s out/$file old/$file && say "$file was not written"
+done
+[ "$(ls out | wc -l)" = 4 ] || say "left behind: $(ls out)"
+
+# Stopped and resumed, the model is the one of an uninterrupted run.
+train text --out out/y --chars; expect 0 'wrote' $?
+train text --out out/z --chars --minutes 0.0000001; expect 0 'stopped' $?
+train text --out out/z --chars --resume; expect 0 'wrote' $?
+cmp -s out/y out/z || say 'a resumed run ends elsewhere'
+
+# A model whose sessions are large is refused, unless the limit allows it.
+train text --out out/w --model softmax-attention --dim 128 --context 2000 --batch 1 --steps 1
+expect 0 'wrote' $?
+"$lm" generate out/w --limit 1 --tokens 3 >log 2>&1; expect 1 'limit' $?
+"$lm" eval out/w text --limit 1 >log 2>&1; expect 1 'limit' $?
+"$lm" generate out/w --tokens 3 >log 2>&1; expect 0 '' $?
+"$lm" eval out/w text >log 2>&1; expect 0 'windows of 2000' $?
+exit $bad

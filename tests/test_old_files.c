@@ -1,0 +1,261 @@
+/* Files of earlier releases: they load, and what they hold computes what it computed when they were
+ * saved. The files lie in tests/data; run from the folder that holds miras.h.
+ * cc -std=c99 -O2 tests/test_old_files.c -lcmocka -lm
+ *
+ * They were written by this program, built beside the header of the commit that `table` names:
+ *     git worktree add /tmp/old 6e90c1b && cp tests/test_old_files.c tests/check.h /tmp/old/tests
+ *     cc -O2 /tmp/old/tests/test_old_files.c -o write -lcmocka -lm && ./write --write
+ * which also prints the table. A new release adds rows and changes none. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+#include "check.h"
+
+enum { VOCAB = 16, BATCH = 2, LENGTH = 8, STEPS = 40, MEMORIES = 2 };
+
+typedef struct old {
+  const char *name;        /* of tests/data/NAME.safetensors, NAME.training and NAME.session     */
+  int kind;                /* the row of the table when it was written                           */
+  double logits;           /* sums of what it says: see say                                      */
+  double session;          /* the same, going on from the saved session                          */
+  double loss[2];          /* of the training steps that follow                                  */
+} old;
+
+static const old models[] = {
+  /* 6e90c1b, version 0.2.0 */
+  { "0.2-gated-deltanet", MIRAS_GATED_DELTANET, 38.6377786, 30.3588039,
+    { 2.32330847, 1.90003872 } },
+  { "0.2-yaad", MIRAS_YAAD, 2.95763874, 3.90060318, { 1.76958156, 2.27121186 } },
+};
+
+/* Memories on their own: the sum of their outputs, going on and after a reset. */
+static const struct { const char *name; double on, again; } memories[MEMORIES] = {
+  { "0.2-matrix", 0.471303826, -0.0785818364 },
+  { "0.2-perceptron", -0.958878199, -5.68177683 },
+};
+
+static const char *path_of(const char *name, const char *end) {
+  static char path[100];
+  snprintf(path, sizeof path, "tests/data/%s.%s", name, end);
+  return path;
+}
+
+/* x[i] summed with signs that no mistake in the order or a row would keep; *size gets sum |x|. */
+static double say(const float *x, size_t n, double *size) {
+  double sum = 0;
+  size_t i;
+  for (i = 0; i < n; i++) {
+    sum += (i * 7 % 5 < 2 ? 1 : -0.5) * (double)x[i];
+    *size += fabs((double)x[i]);
+  }
+  return sum;
+}
+
+static void near_by(double got, double want, const double *size, const char *name) {
+  if (!(fabs(got - want) <= 1e-5 * *size)) fail_msg("%s: %.9g is not %.9g", name, got, want);
+}
+
+static double run(miras_session *s, int from, int to, double *size) {
+  double sum = 0;
+  for (; from < to; from++) {
+    const float *logits = miras_session_step(s, from * from * 5 % VOCAB);
+    assert_non_null(logits);
+    sum += say(logits, VOCAB, size);
+  }
+  return sum;
+}
+
+/* One step on a text of a simple rule; its loss. */
+static double train(miras_model *m, int step) {
+  int32_t tokens[BATCH * LENGTH], targets[BATCH * LENGTH];
+  miras_adamw_options o;
+  float loss;
+  int i;
+  for (i = 0; i < BATCH * LENGTH; i++) {
+    tokens[i] = (int32_t)((step * 11 + i * i) % VOCAB);
+    targets[i] = (tokens[i] * 3 + 1) % VOCAB;
+  }
+  memset(&o, 0, sizeof o);
+  o.beta1 = 0.9f;
+  o.beta2 = 0.95f;
+  o.epsilon = 1e-8f;
+  o.clip = 1;
+  loss = miras_model_loss(m, tokens, targets, BATCH, LENGTH, 1);
+  assert_int_equal(miras_model_backward(m), MIRAS_OK);
+  (void)miras_adamw(m, &o, 0.02f);
+  return (double)loss;
+}
+
+/* Every field that matters is set, because defaults may change. */
+static miras_memory *memory(int which) {
+  miras_memory *m;
+  miras_desc d;
+  memset(&d, 0, sizeof d);
+  d.batch = 2;
+  d.heads = 2;
+  d.key_dim = d.value_dim = 4;
+  d.bias = MIRAS_L2;
+  d.retention = MIRAS_RETAIN_L2;
+  d.forget = 0.03125f;
+  d.forget_ratio = 0.5f;
+  d.seed = 3;
+  if (which == 0) {
+    d.order = MIRAS_DECAY_FIRST;
+    d.chunk = 1;
+    d.step = 0.5f;
+  } else {
+    d.architecture = MIRAS_MLP;
+    d.depth = 2;
+    d.expansion = 2;
+    d.inner_norm = d.inner_residual = 1;
+    d.bias = MIRAS_HUBER_MIXTURE;
+    d.threshold = 0.75f;
+    d.sharpness = 10;
+    d.step = 0.0625f;
+    d.chunk = 3;
+  }
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  return m;
+}
+
+static double feed(miras_memory *m, int from, int to, double *size) {
+  double sum = 0;
+  for (; from < to; from++) {
+    float x[3][16], y[16];
+    int i;
+    for (i = 0; i < 48; i++) x[i / 16][i % 16] = (float)((from * 17 + i * i * 5) % 13 - 6) / 12;
+    assert_true(miras_step(m, x[0], x[1], x[2], y) >= 0);
+    sum += say(y, 16, size);
+  }
+  return sum;
+}
+
+static void old_models(void **state) {
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof models / sizeof *models; i++) {
+    const old *o = &models[i];
+    miras_result result;
+    double size = 0;
+    int k;
+    miras_model *m = miras_model_open_file(path_of(o->name, "safetensors"), NULL, NULL, &result);
+    miras_session *s;
+    miras_model_desc training;
+    assert_int_equal(result, MIRAS_OK);
+    s = miras_session_open(m, NULL);
+    assert_non_null(s);
+    near_by(run(s, 0, 24, &size), o->logits, &size, o->name);
+    assert_int_equal(miras_session_load(s, path_of(o->name, "session")), MIRAS_OK);
+    assert_int_equal(miras_session_position(s), 5);
+    size = 0;
+    near_by(run(s, 5, 24, &size), o->session, &size, o->name);
+    miras_session_close(s);
+    miras_model_close(m);
+
+    memset(&training, 0, sizeof training);
+    training.batch = BATCH;
+    training.context = LENGTH;
+    m = miras_model_open_file(path_of(o->name, "training"), &training, NULL, &result);
+    assert_int_equal(result, MIRAS_OK);
+    assert_int_equal(miras_model_steps(m), STEPS);
+    for (k = 0; k < 2; k++) {
+      double loss = train(m, STEPS + k);
+      near_by(loss, o->loss[k], &loss, o->name);
+    }
+    miras_model_close(m);
+  }
+}
+
+static void old_memories(void **state) {
+  int i;
+  (void)state;
+  for (i = 0; i < MEMORIES; i++) {
+    miras_memory *m = memory(i);
+    double size = 0;
+    assert_int_equal(miras_memory_load(m, path_of(memories[i].name, "memory")), MIRAS_OK);
+    assert_int_equal(miras_memory_position(m), 7);
+    near_by(feed(m, 7, 20, &size), memories[i].on, &size, memories[i].name);
+    miras_memory_reset(m);
+    size = 0;
+    near_by(feed(m, 0, 9, &size), memories[i].again, &size, memories[i].name);
+    miras_memory_close(m);
+  }
+}
+
+static void write_models(void) {
+  size_t i;
+  for (i = 0; i < sizeof models / sizeof *models; i++) {
+    const char *name = models[i].name;
+    miras_model_desc d;
+    miras_model *m;
+    miras_session *s;
+    double logits, session, loss[2], size = 0;
+    int k;
+    miras_model_preset(&d, (miras_kind)models[i].kind);
+    d.memory.heads = 2;
+    d.memory.key_dim = 4;
+    d.memory.chunk = 4;
+    if (d.memory.architecture == MIRAS_MLP) d.memory.expansion = 1, d.memory.step = 0.25f;
+    d.vocab = VOCAB;
+    d.width = 8;
+    d.layers = 1;
+    d.hidden = 8;
+    d.conv = 2;
+    d.gate_rank = 2;
+    d.dropout = 0.0625f;
+    d.batch = BATCH;
+    d.context = LENGTH;
+    d.seed = 7;
+    m = miras_model_open(&d, NULL);
+    assert_non_null(m);
+    for (k = 0; k < STEPS; k++) (void)train(m, k);
+    assert_int_equal(miras_model_save(m, path_of(name, "safetensors"), 0), MIRAS_OK);
+    assert_int_equal(miras_model_save(m, path_of(name, "training"), MIRAS_SAVE_TRAINING), MIRAS_OK);
+    s = miras_session_open(m, NULL);
+    assert_non_null(s);
+    logits = run(s, 0, 24, &size);
+    miras_session_reset(s);
+    (void)run(s, 0, 5, &size);
+    assert_int_equal(miras_session_save(s, path_of(name, "session")), MIRAS_OK);
+    session = run(s, 5, 24, &size);
+    for (k = 0; k < 2; k++) loss[k] = train(m, STEPS + k);
+    printf("  { \"%s\", %.9g, %.9g, { %.9g, %.9g } },\n", name, logits, session, loss[0],
+           loss[1]);
+    miras_session_close(s);
+    miras_model_close(m);
+  }
+}
+
+static void write_memories(void) {
+  int i;
+  for (i = 0; i < MEMORIES; i++) {
+    miras_memory *m = memory(i);
+    double on, size = 0;
+    size_t n, k;
+    float *params = miras_memory_params(m, &n);
+    for (k = 0; k < n; k++) params[k] += 0.125f * (float)((int)(k * k % 7) - 3);
+    (void)feed(m, 0, 7, &size);
+    assert_int_equal(miras_memory_save(m, path_of(memories[i].name, "memory")), MIRAS_OK);
+    on = feed(m, 7, 20, &size);
+    miras_memory_reset(m);
+    printf("  { \"%s\", %.9g, %.9g },\n", memories[i].name, on, feed(m, 0, 9, &size));
+    miras_memory_close(m);
+  }
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(old_models),
+    cmocka_unit_test(old_memories),
+  };
+  if (argc > 1 && strcmp(argv[1], "--write") == 0) {
+    write_models();
+    write_memories();
+    return 0;
+  }
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
