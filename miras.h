@@ -636,8 +636,8 @@ typedef struct miras_desc {
                               diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k)                  */
   int row_rates;           /* 1 and 2 scale the steps of a chunk as its token t (0-based) sees them
                               by a rate, with rho [chunk] an outer parameter: 1 is TTT's max(1/(t+1)
-                              + rho_t, 0); 2 is log(1 + exp(rho_t) (exp(1/(t+1)) - 1)), the same at
-                              rho = 0, which training cannot drive to a standstill. They need
+                              + rho_t, 0); 2 is log(1 + exp(16 rho_t) (exp(16/(t+1)) - 1)) / 16,
+                              nearly the same, but training can take it back from 0. They need
                               gradient descent, the frozen engine, one step per token and head, and
                               MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 and MIRAS_TOWARD_INITIAL, whose
                               keep gate (not per channel) then acts on what the chunk found      */
@@ -1005,7 +1005,8 @@ MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, 
 /* Read the descriptor of a saved model; batch, streams, context, limit and parallel stay as they
  * are in d, and memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
-/* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says: a
+/* Set one field of d by its name in files, such as "memory.step",
+               or "dropout", to what value says: a
  * number, or of an enum the word in files, such as "l2". Whether the whole means something is asked
  * later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field or word. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
@@ -2547,9 +2548,9 @@ static size_t miras__stretch_tape(const miras__plan *p, size_t tokens) {
 }
 
 /* Floats of tape for one head and T tokens; 0 when there is nothing to keep or it does not fit. A
- * stretch of it ends where the head starts anew: there are no more of them than `parts`, and all but
- * the first and the last are whole. A tape may begin anywhere on the grid of chunks, which is finer
- * than that of the exact engine's blocks, so that both ends may hold a part of one. */
+ * stretch of it ends where the head starts anew: there are no more of them than `parts`, and all
+ * but the first and the last are whole. A tape may begin anywhere on the grid of chunks, which is
+ * finer than that of the exact engine's blocks, so that both ends may hold a part of one. */
 static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   size_t per = (size_t)p->tape_tokens, chunks = tokens / per + (tokens % per != 0), total;
   size_t every = (size_t)p->d.reset_every, parts = 1, once;
@@ -5607,9 +5608,9 @@ static void MIRAS__FN(exact_columns)(float *to, size_t ld, const float *x, size_
 }
 
 /* Everything of m rows from row r0 of a block on; t is the call's token of the first. s0 is S_0, or
- * F_0 and then base is B. Leaves: in o the rows and coefficients up to r0+m; k->x, eta, alpha; k->zq
- * the rows that read (errors first, then queries), k->ss what they read, with e_i of L2 in the
- * error's place; k->raw what queries read of s0 before a value gate; k->den of queries. */
+ * F_0 and then base is B. Leaves: in o the rows and coefficients up to r0+m; k->x, eta, alpha;
+ * k->zq the rows that read (errors first, then queries), k->ss what they read, with e_i of L2 in
+ * the error's place; k->raw what queries read of s0 before a value gate; k->den of queries. */
 static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const miras__open *o,
                                   const float *s0, const float *base, const miras__head_io *io,
                                   size_t t, size_t r0, size_t m) {
@@ -6231,7 +6232,8 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
  *              Z += (c (.) [z; q])' [r; dy]
  *   decays     balpha_i = c_(i-1) bc_i + sum_(j<i) L_(i-1)j bL_ij, and alpha_i bc_i, alpha_i bL_ij
  *              go to row i-1; with channels in room @44
- *   toward B   all of this with F_0 for S_0. Z passes S_m = B + F_m and F_0 = S_0 - B unchanged; with
+ *   toward B   all of this with F_0 for S_0. Z passes S_m = B + F_m and F_0 = S_0 - B unchanged;
+ *   with
  *              Z_m, Z_0 for it at the block's end and start, and dy as before a value gate,
  *              bB += Z_m - Z_0 + [z; q]' [r; dy],  b[z; q] += [r; dy] B'
  * The differences of a call's blocks add up to the last Z less the first, and the first comes back
@@ -6537,15 +6539,15 @@ static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, floa
 
 /* rate of row_rates for pair `row` of a chunk, and its slope by rho:
  *   1   max(1/(t+1) + rho, 0)
- *   2   log(1 + u), u = exp(rho) (exp(1/(t+1)) - 1)      slope u / (1 + u) */
+ *   2   log(1 + u) / 16, u = exp(16 rho) (exp(16/(t+1)) - 1)      slope u / (1 + u) */
 static float MIRAS__FN(row_rate)(const miras__plan *p, const miras__head_io *io, size_t row,
                                  float *slope) {
   size_t t = row / (size_t)p->d.steps;
   float rho = io->rho ? io->rho[t] : 0, rate = 1.0f / (float)(t + 1) + rho;
   if (p->d.row_rates == 2) {
-    double u = exp((double)rho) * expm1(1.0 / (double)(t + 1));
-    *slope = (float)(u / (1 + u));
-    return (float)log1p(u);
+    double x = 16 * (double)rho + log(expm1(16.0 / (double)(t + 1))), u = exp(-fabs(x));
+    *slope = (float)(x > 0 ? 1 / (1 + u) : u / (1 + u));
+    return (float)((log1p(u) + (x > 0 ? x : 0)) / 16);
   }
   *slope = rate < 0 ? 0.0f : 1.0f;
   return rate < 0 ? 0 : rate;

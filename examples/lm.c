@@ -344,7 +344,10 @@ static void print_help(const option *table) {
       double x;
       if (!strchr(o->commands, part[i].letter)) continue;
       snprintf(left, sizeof left, "--%s%s", o->name,
-               o->type == 'f' ? "" : strchr("sl", o->type) ? " TEXT" : o->type == 'r' ? " X" : " N");
+               o->type == 'f'            ? ""
+               : strchr("sl", o->type)   ? " TEXT"
+               : o->type == 'r'          ? " X"
+                                         : " N");
       x = o->type == 'i'   ? *(int *)o->value
           : o->type == 'u' ? (double)*(uint64_t *)o->value
           : o->type == 'r' ? *(double *)o->value

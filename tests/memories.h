@@ -1035,9 +1035,10 @@ HELP int state_difference(const functional *f, double *value, int b, int h, doub
   return difference_over(f, value, b, h, h0, derivative);
 }
 
-/* How far that derivative moves when the inputs change by a few units in the last place. Where decays
- * lead to the initial memory, what counts is the state's distance from it, which a float that holds
- * the state itself does not have to all digits: the state is moved apart from the memory. */
+/* How far that derivative moves when the inputs change by a few units in the last place. Where
+ * decays lead to the initial memory, what counts is the state's distance from it, which a float
+ * that holds the state itself does not have to all digits: the state is moved apart from the
+ * memory. */
 HELP double unavoidable_difference(const functional *f, double *value, int b, int h) {
   const size_t n = (size_t)f->x->d.batch * (size_t)f->x->d.heads * f->m->per_head;
   double exact, other, worst = 0.0, *before = NULL;

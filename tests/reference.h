@@ -869,7 +869,8 @@ REF double ref_rate(const ref_memory *m, uint64_t t) {
   double rate = 1.0 / ((double)t + 1.0);
   if (!m->d.row_rates) return 1.0;
   if (m->d.inner_norm) rho += 2 * heads * (size_t)m->d.value_dim;
-  if (m->d.row_rates == 2) return log(1.0 + exp(rho[t]) * (exp(rate) - 1.0));
+  if (m->d.row_rates == 2)
+    return log(1.0 + exp(16.0 * rho[t]) * (exp(16.0 * rate) - 1.0)) / 16.0;
   rate += rho[t];
   ref_branch(m->branches, rate > 0.0, rate);
   return rate > 0.0 ? rate : 0.0;

@@ -743,13 +743,13 @@ static void test_complement(void **state) {
     if (!miras__kernels_usable(k)) continue;
     for (i = 0; i < ROWS * LD; i++) gate[i] = (float)(1 / (1 + exp(-(double)g[i])));
     key[ROWS * N] = 7;
-    k->complement(MIRAS__GATE_SIGMOID, key, gate, g, LD, ROWS, N);
+    k->complement(MIRAS__GATE_SIGMOID, 1, key, gate, g, LD, ROWS, N);
     for (i = 0; i < ROWS; i++)
       for (j = 0; j < N; j++) {
         double want = 1 / (1 + exp((double)g[i * LD + j]));
         assert_true(fabs((double)key[i * N + j] - want) <= 1e-6 * want);
       }
-    k->complement(MIRAS__GATE_ROOT, key, gate, g, LD, ROWS, N);
+    k->complement(MIRAS__GATE_ROOT, 1, key, gate, g, LD, ROWS, N);
     for (i = 0; i < ROWS; i++)
       for (j = 0; j < N; j++) assert_true(key[i * N + j] == 1 - gate[i * LD + j]);
     assert_true(key[ROWS * N] == 7);
