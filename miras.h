@@ -2207,10 +2207,9 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
   if (d->row_rates && (exact || pairs || d->algorithm != MIRAS_GRADIENT_DESCENT ||
                        (d->retention != MIRAS_RETAIN_ALL &&
                         !(d->toward && d->retention == MIRAS_RETAIN_L2)))) {
-    miras__say(why, n, "row_rates is %d, which needs retention MIRAS_RETAIN_ALL, or "
-                       "MIRAS_RETAIN_L2 and toward MIRAS_TOWARD_INITIAL, gradient descent and a "
-                       "memory that does not run exactly (matrices with DOT or L2 do; TTT-Linear "
-                       "is MIRAS_MLP of depth 1)", d->row_rates);
+    miras__say(why, n, "row_rates is %d, which needs MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 and "
+                       "toward MIRAS_TOWARD_INITIAL, gradient descent and a memory that does not "
+                       "run exactly (TTT-Linear is MIRAS_MLP of depth 1)", d->row_rates);
     return MIRAS_ERR_DESC;
   }
   if (d->order == MIRAS_DECAY_FIRST && !(exact && decays)) {
@@ -5042,9 +5041,11 @@ static double MIRAS__FN(divergence_at)(miras_retention f, const MIRAS__FN(roots)
   return MIRAS__FN(divergence_map)(f, z->sign * (z->base[j] - (double)a + z->root[j]), slope);
 }
 
-/* w = W from w0 = W' and a = -U, layer by layer; w may be w0. */
+/* w = W from w0 = W' and a = -U, layer by layer; w may be w0. Weights below 1e-30 become 0 with
+ * chi^2, which knows zeros, and stay at 1e-30 with the others, which would lose them for good. */
 static void MIRAS__FN(divergence_fwd)(const miras__plan *p, float *w, const float *w0,
                                       const float *a) {
+  const double least = (double)MIRAS__FADED;
   miras_retention f = p->d.retention;
   MIRAS__FN(roots) z;
   double slope;
@@ -5059,8 +5060,9 @@ static void MIRAS__FN(divergence_fwd)(const miras__plan *p, float *w, const floa
       for (i = 0; i < s.n; i++)
         for (j = 0; j < lanes; j++) {
           size_t e = at + i * s.stride + j * s.hop;
-          double g = MIRAS__FN(divergence_at)(f, &z, j, a[e], &slope);
-          w[e] = w0[e] <= 0 ? 0 : (float)((double)w0[e] * g);
+          double g = MIRAS__FN(divergence_at)(f, &z, j, a[e], &slope) * (double)w0[e];
+          w[e] = w0[e] <= 0 || (f == MIRAS_RETAIN_CHI2 && g < least) ? 0
+                 : g < least ? MIRAS__FADED : (float)g;
         }
     }
   }
@@ -6691,6 +6693,16 @@ static void MIRAS__FN(coefficients)(const miras__plan *p, miras__work *k, const 
     k->ca[i] = a;
     k->cf[i] = f;
     k->ch[i] = h;
+    if ((row + 1) % MIRAS__SWEEP == 0) {         /* what has faded (room @23) */
+      MIRAS__FN(flush)(g, g, row + 1);
+      MIRAS__FN(flush)(n, n, momentum ? row + 1 : 0);
+      MIRAS__FN(flush)(k->ca + i, k->ca + i, 1);
+      MIRAS__FN(flush)(k->cf + i, k->cf + i, 1);
+      MIRAS__FN(flush)(k->ch + i, k->ch + i, 1);
+      a = k->ca[i];
+      f = k->cf[i];
+      h = k->ch[i];
+    }
     before_g = g;
     before_n = n;
   }
@@ -7227,6 +7239,7 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
                                       const miras__head_io *io, float *tape, float *scratch) {
   miras__work work, *k = &work;
   MIRAS__FN(parts) v;
+  uint64_t start;
   size_t c = p->span, steps = (size_t)p->d.steps, t = 0, length = (size_t)io->length * steps, i;
   size_t wide = MIRAS__WIDE(p);
   miras__work_layout(p, scratch, 0, k);
@@ -7237,6 +7250,7 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
     float inv[4];
     MIRAS__FN(link_fwd)(p, v.home, w0, NULL, inv);
   }
+  start = position;
   position = position % (uint64_t)p->d.chunk * (uint64_t)steps;      /* pairs in the open chunk */
   while (t < length) {
     size_t r0 = (size_t)((position + t) % c), m = c - r0;
@@ -7293,6 +7307,11 @@ static void MIRAS__FN(frozen_forward)(const miras__plan *p, const float *w0, con
     if (closes || lag) {
       float *sum = miras__divergence(p->d.retention) ? k->u : v.a;
       MIRAS__FN(settle_sum)(p, k, lag, sum, v.a, v.s, all_y, all_d, i);
+      if (closes && (t + m) % steps == 0 && !miras__divergence(p->d.retention) &&
+          miras__sweeps(&p->d, start + (uint64_t)((t + m) / steps))) {
+        MIRAS__FN(flush)(sum, sum, p->weights);
+        if (v.s) MIRAS__FN(flush)(v.s, v.s, p->weights);
+      }
       MIRAS__FN(settle_map)(p, k, lag, v.w, sum, v.a, k->g + i * c, i, v.scalars + 4);
       /* nothing of a closed chunk stays behind: how calls were cut must not show in the state */
       memset(v.g, 0, c * sizeof *v.g);
