@@ -2486,9 +2486,9 @@ static size_t miras__stretch_tape(const miras__plan *p, size_t tokens) {
 }
 
 /* Floats of tape for one head and T tokens; 0 when there is nothing to keep or it does not fit. A
- * stretch of it ends where the head starts anew: there are no more of them than `parts`, and all but
- * the first and the last are whole. A tape may begin anywhere on the grid of chunks, which is finer
- * than that of the exact engine's blocks, so that both ends may hold a part of one. */
+ * stretch of it ends where the head starts anew: there are no more of them than `parts`, and all
+ * but the first and the last are whole. A tape may begin anywhere on the grid of chunks, which is
+ * finer than that of the exact engine's blocks, so that both ends may hold a part of one. */
 static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
   size_t per = (size_t)p->tape_tokens, chunks = tokens / per + (tokens % per != 0), total;
   size_t every = (size_t)p->d.reset_every, parts = 1, once;
@@ -2606,9 +2606,10 @@ typedef struct miras__kernels {
                        float *state, uint64_t position, const miras__head_io *io, float *tape,
                        float *scratch);
   void (*head_backward)(const miras__plan *p, const float *w0, const float *gain,
-                        const float *bias, const float *tape, uint64_t position, const miras__head_io *io,
-                        const float *dy, size_t lddy, const miras__head_grads *g, float *dw0,
-                        float *dgain, float *dbias, float *dstate, float *scratch);
+                        const float *bias, const float *tape, uint64_t position,
+                        const miras__head_io *io, const float *dy, size_t lddy,
+                        const miras__head_grads *g, float *dw0, float *dgain, float *dbias,
+                        float *dstate, float *scratch);
   void (*head_read)(const miras__plan *p, const float *w0, const float *gain, const float *bias,
                     float *state, uint64_t position, size_t head, const float *q, float *o,
                     float *scratch);
@@ -5375,9 +5376,9 @@ static void MIRAS__FN(exact_columns)(float *to, size_t ld, const float *x, size_
 }
 
 /* Everything of m rows from row r0 of a block on; t is the call's token of the first. s0 is S_0, or
- * F_0 and then base is B. Leaves: in o the rows and coefficients up to r0+m; k->x, eta, alpha; k->zq
- * the rows that read (errors first, then queries), k->ss what they read, with e_i of L2 in the
- * error's place; k->raw what queries read of s0 before a value gate; k->den of queries. */
+ * F_0 and then base is B. Leaves: in o the rows and coefficients up to r0+m; k->x, eta, alpha;
+ * k->zq the rows that read (errors first, then queries), k->ss what they read, with e_i of L2 in
+ * the error's place; k->raw what queries read of s0 before a value gate; k->den of queries. */
 static void MIRAS__FN(exact_rows)(const miras__plan *p, miras__block *k, const miras__open *o,
                                   const float *s0, const float *base, const miras__head_io *io,
                                   size_t t, size_t r0, size_t m) {
@@ -5999,15 +6000,15 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
  *              Z += (c (.) [z; q])' [r; dy]
  *   decays     balpha_i = c_(i-1) bc_i + sum_(j<i) L_(i-1)j bL_ij, and alpha_i bc_i, alpha_i bL_ij
  *              go to row i-1; with channels in room @44
- *   toward B   all of this with F_0 for S_0. Z passes S_m = B + F_m and F_0 = S_0 - B unchanged; with
- *              Z_m, Z_0 for it at the block's end and start, and dy as before a value gate,
+ *   toward B   all of this with F_0 for S_0. Z passes S_m = B + F_m and F_0 = S_0 - B unchanged;
+ *              with Z_m, Z_0 for it at the block's end and start, and dy as before a value gate,
  *              bB += Z_m - Z_0 + [z; q]' [r; dy],  b[z; q] += [r; dy] B'
  * The differences of a call's blocks add up to the last Z less the first, and the first comes back
  * at position 0, where S_0 = B. */
 static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, const float *tape,
-                                      uint64_t position, const miras__head_io *io, const float *dy, size_t lddy,
-                                      const miras__head_grads *g, float *dw0, float *dstate,
-                                      float *scratch) {
+                                      uint64_t position, const miras__head_io *io, const float *dy,
+                                      size_t lddy, const miras__head_grads *g, float *dw0,
+                                      float *dstate, float *scratch) {
   const miras_desc *d = &p->d;
   const size_t n = p->features, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
   const size_t steps = (size_t)d->steps, per = (size_t)p->tape_tokens;
@@ -9448,9 +9449,9 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
       if (dx->threshold && d->threshold_gate) g.threshold = dx->threshold + at * bounds;
       if (!dgain) dgain = spare + p->weights;
       kernels->head_backward(p, m->params + h * p->weights, gain, miras__bias_of(p, gain),
-                             tape + 16 + index * per, header[0], &io, dy ? dy + at * dv : NULL, heads * dv, &g,
-                             dparams ? dparams + h * p->weights : spare, dgain, dbias,
-                             dstate ? dstate + index * p->head_dstate : NULL, scratch);
+                             tape + 16 + index * per, header[0], &io, miras__at(dy, at * dv),
+                             heads * dv, &g, dparams ? dparams + h * p->weights : spare, dgain,
+                             dbias, dstate ? dstate + index * p->head_dstate : NULL, scratch);
     }
   }
   return MIRAS_OK;
