@@ -6235,15 +6235,14 @@ static void MIRAS__FN(exact_outputs)(const miras__plan *p, miras__block *k,
  *   decays     balpha_i = c_(i-1) bc_i + sum_(j<i) L_(i-1)j bL_ij, and alpha_i bc_i, alpha_i bL_ij
  *              go to row i-1; with channels in room @44
  *   toward B   all of this with F_0 for S_0. Z passes S_m = B + F_m and F_0 = S_0 - B unchanged;
- *   with
- *              Z_m, Z_0 for it at the block's end and start, and dy as before a value gate,
+ *              with Z_m, Z_0 for it at the block's end and start, and dy as before a value gate,
  *              bB += Z_m - Z_0 + [z; q]' [r; dy],  b[z; q] += [r; dy] B'
  * The differences of a call's blocks add up to the last Z less the first, and the first comes back
  * at position 0, where S_0 = B. */
 static void MIRAS__FN(exact_backward)(const miras__plan *p, const float *w0, const float *tape,
-                                      uint64_t position, const miras__head_io *io,
-                                      const float *dy, size_t lddy, const miras__head_grads *g,
-                                      float *dw0, float *dstate, float *scratch) {
+                                      uint64_t position, const miras__head_io *io, const float *dy,
+                                      size_t lddy, const miras__head_grads *g, float *dw0,
+                                      float *dstate, float *scratch) {
   const miras_desc *d = &p->d;
   const size_t n = p->features, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
   const size_t steps = (size_t)d->steps, per = (size_t)p->tape_tokens;
@@ -10087,7 +10086,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
       if (dx->threshold && d->threshold_gate) g.threshold = dx->threshold + at * bounds;
       if (!dgain) dgain = spare + p->weights;
       kernels->head_backward(p, m->params + h * p->weights, gain, miras__bias_of(p, gain),
-                             tape + 16 + index * per, header[0], &io, dy ? dy + at * dv : NULL,
+                             tape + 16 + index * per, header[0], &io, miras__at(dy, at * dv),
                              heads * dv, &g, dparams ? dparams + h * p->weights : spare, dgain,
                              dbias, dstate ? dstate + index * p->head_dstate : NULL, scratch);
     }
