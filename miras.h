@@ -1974,6 +1974,12 @@ static uint64_t miras__since(const miras_desc *d, size_t head, uint64_t position
   return position + offset < every ? position : (position + offset) % every;
 }
 
+/* The same for a read between two tokens: a head starts anew with the write that follows, so what
+ * is read before it is still the old memory. */
+static uint64_t miras__since_read(const miras_desc *d, size_t head, uint64_t position) {
+  return position ? miras__since(d, head, position - 1) + 1 : 0;
+}
+
 /* How many of the next `length` tokens come before it starts anew. */
 static size_t miras__stretch(const miras_desc *d, size_t head, uint64_t position, size_t length) {
   const uint64_t every = (uint64_t)d->reset_every, grid = (uint64_t)miras__reset_grid(d);
@@ -8720,7 +8726,7 @@ static void MIRAS__FN(head_backward)(const miras__plan *p, const float *w0, cons
 static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const float *gain,
                                  const float *bias, float *state, uint64_t position, size_t head,
                                  const float *q, float *o, float *scratch) {
-  position = miras__since(&p->d, head, position);
+  position = miras__since_read(&p->d, head, position);
   switch (p->engine) {
     case MIRAS__RUN_EXACT:
       MIRAS__FN(exact_read_at)(p, w0, state, position, q, o, scratch);
@@ -8741,7 +8747,7 @@ static void MIRAS__FN(head_read)(const miras__plan *p, const float *w0, const fl
 static void MIRAS__FN(head_weights)(const miras__plan *p, const float *w0, float *w, float *state,
                                     uint64_t position, size_t head, float *scratch) {
   size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps;
-  size_t rows = (size_t)(miras__since(&p->d, head, position) % (uint64_t)chunk) * steps;
+  size_t rows = (size_t)(miras__since_read(&p->d, head, position) % (uint64_t)chunk) * steps;
   const float *base;
   miras__block work;
   miras__open open;
@@ -10119,7 +10125,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
       float *head = state + 16 + h * m->plan.head_state;
       const float *w = head + m->plan.at_w;
-      const uint64_t since = miras__since(&m->plan.d, h, miras__position(state));
+      const uint64_t since = miras__since_read(&m->plan.d, h, miras__position(state));
       if (m->plan.engine == MIRAS__RUN_PAIRS) {        /* the rows that hold pairs */
         size_t held = (size_t)m->plan.d.window;
         if (since < (uint64_t)held) held = (size_t)since;

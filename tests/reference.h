@@ -1284,15 +1284,13 @@ REF void ref_forward(ref_memory *m, const ref_tokens *x, double *y, double *surp
   m->position += (uint64_t)x->length;
 }
 
-/* As miras_memory_norm after a closed chunk. A head that starts anew with the next token already
- * counts as it will be then. */
+/* As miras_memory_norm after a closed chunk. */
 REF double ref_norm(ref_memory *m) {
   double sum = 0.0;
   for (int b = 0; b < m->d.batch; b++)
     for (int h = 0; h < m->d.heads; h++) {
       const double *W = ref_exact(&m->d) ? ref_head_state(m, b, h)
                                          : ref_head_open(m, b, h, OPEN_READ);
-      if (ref_restarts(&m->d, h, m->position)) ref_reset_head(m, b, h);
       for (size_t i = 0; i < m->s.weights; i++) sum += W[i] * W[i];
       if (m->d.architecture == MIRAS_PAIRS) { /* all keys and values held */
         const double *more = ref_head_state(m, b, h) + m->at_more;
