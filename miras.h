@@ -4838,8 +4838,8 @@ static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, 
           MIRAS__FN(scale)(to, inv[l], from, n);
         } else {
           for (i = 0; i < n; i += V_W) {
-            vf x = V_LOAD_N(from + i, n - i), b = MIRAS__FN(v_power)(V_ABS(x), q - 1);
-            V_STORE_N(to + i, V_MUL(V_COPYSIGN(b, x), V_SET1(inv[l])), n - i);
+            vf x = V_LOAD_N(from + i, n - i), y = MIRAS__FN(v_power)(V_ABS(x), q - 1);
+            V_STORE_N(to + i, V_MUL(V_COPYSIGN(y, x), V_SET1(inv[l])), n - i);
           }
           inv[l] = 1;
         }
@@ -4904,7 +4904,7 @@ static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw
         }
         inner = clamped ? 0 : inner * (2 - q);
         for (i = 0; i < n; i += V_W) {
-          vf x = V_LOAD_N(from + i, n - i), b = V_LOAD_N(bfrom + i, n - i), u;
+          vf x = V_LOAD_N(from + i, n - i), by = V_LOAD_N(bfrom + i, n - i), u;
           vf s = MIRAS__FN(v_power)(V_MUL(V_ABS(x), V_SET1(1 / norm)), q - 1);
           vf old = V_LOAD_N(to + i, n - i);
           u = V_SET1(inv);
@@ -4912,7 +4912,7 @@ static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw
             vf small = q < 2 ? V_MAX(V_ABS(x), V_SET1(1e-6f)) : V_ABS(x);
             u = V_MUL(u, V_MUL(V_SET1(q - 1), q > 1 ? MIRAS__FN(v_power)(small, q - 2) : V_ZERO()));
           }
-          old = V_FMA(b, u, old);
+          old = V_FMA(by, u, old);
           V_STORE_N(to + i, V_FMA(V_SET1(inner), V_COPYSIGN(s, x), old), n - i);
         }
         break;
@@ -4936,8 +4936,8 @@ static void MIRAS__FN(link_bwd)(const miras__plan *p, float *ba, const float *bw
       case MIRAS_RETAIN_SIGMOID:
         for (i = 0; i < n; i += V_W) {
           vf e = MIRAS__FN(v_exp)(V_NEG(V_ABS(V_LOAD_N(from + i, n - i)))), one = V_SET1(1.0f);
-          vf high = V_DIV(one, V_ADD(one, e)), b = V_LOAD_N(bfrom + i, n - i);
-          V_STORE_N(to + i, V_FMA(b, V_MUL(high, V_MUL(e, high)), V_LOAD_N(to + i, n - i)), n - i);
+          vf high = V_DIV(one, V_ADD(one, e)), by = V_LOAD_N(bfrom + i, n - i);
+          V_STORE_N(to + i, V_FMA(by, V_MUL(high, V_MUL(e, high)), V_LOAD_N(to + i, n - i)), n - i);
         }
         break;
       case MIRAS_CUSTOM_RETENTION:
