@@ -676,7 +676,8 @@ typedef struct miras_desc {
                               Needs a bias with a residual of its own (not the dot product, not a
                               custom one), and not separate_erase, Newton or the implicit step   */
   float momentum;          /* constant momentum gate, 0..1                                       */
-  float threshold;         /* constant threshold, 1e-6..1e30; 0 -> 1                             */
+  float threshold;         /* constant threshold, 1e-6..1e30; 0 -> sqrt(value_dim), where |r| is at
+                              first, for a bias on |r| behind an inner norm, else 1              */
   float p;                 /* exponent of the L_p biases, 1..8; 0 -> 3                           */
   float q;                 /* exponent of the L_q retentions, 1..8; 0 -> 4                       */
   float sharpness;         /* nu of tanh(nu r), 0.1..100; 0 -> 10                                */
@@ -2357,7 +2358,10 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
     if (decays && d->forget_ratio >= 0 && d->forget_ratio <= 0) d->forget_ratio = 1;
   }
   if (d->step >= 0 && d->step <= 0 && !pairs) d->step = 1;
-  if (bounded && d->threshold >= 0 && d->threshold <= 0) d->threshold = 1;
+  if (bounded && d->threshold >= 0 && d->threshold <= 0) {
+    const int norms = d->bias == MIRAS_HUBER_MIXTURE || d->bias == MIRAS_HUBER_NORM;
+    d->threshold = norms && d->inner_norm ? (float)sqrt((double)d->value_dim) : 1.0f;
+  }
   if (lp && d->p >= 0 && d->p <= 0) d->p = 3;
   if (lq && d->q >= 0 && d->q <= 0) d->q = 4;
   if (smooth && d->sharpness >= 0 && d->sharpness <= 0) d->sharpness = 10;
@@ -9633,7 +9637,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
-    MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(threshold, 6), MIRAS__R(sharpness, 2),
+    MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.02f)},
    {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.2f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,

@@ -157,7 +157,11 @@ REF miras_desc ref_resolve(const miras_desc *given) {
   if (!(d.sparsity > 0.0f)) d.sparsity = 1e-3f;
   if (!(d.forget_ratio > 0.0f)) d.forget_ratio = 1.0f;
   if (!(d.step > 0.0f)) d.step = 1.0f;
-  if (!(d.threshold > 0.0f)) d.threshold = 1.0f;
+  if (!(d.threshold > 0.0f)) {
+    d.threshold = 1.0f;
+    if (d.inner_norm && (d.bias == MIRAS_HUBER_NORM || d.bias == MIRAS_HUBER_MIXTURE))
+      d.threshold = (float)sqrt((double)d.value_dim);
+  }
   if (!(d.p > 0.0f)) d.p = 3.0f;
   if (!(d.q > 0.0f)) d.q = 4.0f;
   if (!(d.sharpness > 0.0f)) d.sharpness = 10.0f;

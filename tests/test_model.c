@@ -1191,10 +1191,13 @@ static void test_dropout(void **state) {
   for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
     miras_model_desc d = describe((miras_kind)kind, 4);
     const char *name = miras_kind_name((miras_kind)kind);
-    miras_model *plain = open_model(&d, name), *m;
+    miras_model *plain, *m;
     float a, b, *params, *moved, *g;
     double square = 0.0, along, h, error = HUGE_VAL;
     size_t count = 0;
+    /* Yaad's error jumps where |r| passes the threshold: not where these residuals are */
+    if (d.memory.bias == MIRAS_HUBER_MIXTURE) d.memory.threshold = 0.5f;
+    plain = open_model(&d, name);
     if (plain == NULL) continue;
     d.dropout = 0.3f;
     m = open_model(&d, name);
