@@ -1356,6 +1356,7 @@ typedef struct miras__plan {
 
 #define MIRAS__BLOCK 16    /* fewest tokens per stored state in the exact engine's tape           */
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
+#define MIRAS__FADED 1e-30f   /* below this                                                       */
 
 /* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
  * gate means a constant. Keys, values and steps of the descents of a token lie side by side.
@@ -3361,8 +3362,6 @@ static void MIRAS__FN(fill)(float *y, float value, size_t n) {
  * the denormal that alpha times itself rounds to, and every operation on that costs a hundredfold:
  * matrices of 64 x 64 that fell silent took 120 us per token where 0.4 are usual. 1e-30 leaves a
  * factor of 1e8 for decays between two sweeps. */
-#define MIRAS__FADED 1e-30f
-
 static void MIRAS__FN(flush)(float *y, const float *x, size_t n) {
   const vf least = V_SET1(MIRAS__FADED), zero = V_ZERO();
   size_t i = 0;
