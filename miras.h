@@ -890,11 +890,13 @@ MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, flo
 MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
 /* Exact gradient of what miras_forward computed. x and tape as in that call; dy like y.
  * dx: overwritten, not NULL itself. dparams: += in the layout of miras_memory_params, or NULL;
- * receives the initial memory's part when the tape began at position 0.
+ * receives the initial memory's part where a memory begins, at position 0 and at its resets, and
+ * with MIRAS_TOWARD_INITIAL at every position.
  * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
  * with respect to the state after the last token (which must lie on the chunk grid); out, with
- * respect to the state before the first (zero if that was the initial memory). Per sequence and
+ * respect to the state before the first (zero if that was the initial memory, and of heads that
+ * started anew in between). Per sequence and
  * head it is for Newton H [features, features], made symmetric, then G [features, value_dim]; for
  * pairs the keys [window, key_dim], then the values [window, value_dim], token t in row t % window
  * (rows that hold no token are 0). */
@@ -912,7 +914,8 @@ MIRAS_API size_t miras_dstate_size(const miras_memory *m);
  * follows each head's S, here and in dstate. Where there is a link these are the A that it maps; of
  * f-divergences and of KL they are logits. At first matrices and vectors without a link are 0, and
  * all else is random, perceptrons with variance 1/in. A change of the initial memory holds from the
- * next miras_memory_reset on, of the others at once. */
+ * next miras_memory_reset on (as what MIRAS_TOWARD_INITIAL leads to at once), of the others at
+ * once. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
 MIRAS_API void miras_memory_reset(miras_memory *m);
@@ -920,7 +923,8 @@ MIRAS_API void miras_memory_reset(miras_memory *m);
 MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
 /* Euclidean norm of the weights over all sequences and heads (with normalise, of its sums too). In
  * an open chunk: of the live weights where a memory runs exactly, else of those at its start.
- * Newton: of G at the chunk's start. Pairs: of all keys and values held. */
+ * Newton: of G at the chunk's start. Pairs: of all keys and values held. A head that starts anew
+ * with the next token counts as the initial memory. */
 MIRAS_API float miras_memory_norm(const miras_memory *m);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
  * rollback. All zeros is the state after a reset. */
@@ -1384,6 +1388,7 @@ typedef struct miras__plan {
 
 #define MIRAS__BLOCK 16    /* fewest tokens per stored state in the exact engine's tape           */
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
+#define MIRAS__FADED 1e-30f   /* below this                                                       */
 
 /* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
  * gate means a constant. Keys, values and steps of the descents of a token lie side by side.
@@ -3438,8 +3443,6 @@ static void MIRAS__FN(fill)(float *y, float value, size_t n) {
  * the denormal that alpha times itself rounds to, and every operation on that costs a hundredfold:
  * matrices of 64 x 64 that fell silent took 120 us per token where 0.4 are usual. 1e-30 leaves a
  * factor of 1e8 for decays between two sweeps. */
-#define MIRAS__FADED 1e-30f
-
 static void MIRAS__FN(flush)(float *y, const float *x, size_t n) {
   const vf least = V_SET1(MIRAS__FADED), zero = V_ZERO();
   size_t i = 0;

@@ -1342,6 +1342,60 @@ static void test_nan(void **state) {
   finish();
 }
 
+/* What fades does not stay behind as denormals, which would cost a hundred times as much. Silence
+ * is tokens of zeros: chunks of 1, 5 and 16 are swept every 64, 60 and 64 tokens. */
+static void test_faded(void **state) {
+  static const miras_kind kinds[] = {MIRAS_DFW,  MIRAS_RETNET, MIRAS_GATED_DELTANET, MIRAS_KDA,
+                                     MIRAS_RWKV7, MIRAS_MESA};
+  enum { N = 6, LOUD = 16, T = 2048 };
+  float *in = (float *)zeros(T * N, sizeof(float)), *y = (float *)zeros(T * N, sizeof(float));
+  float *keep = (float *)zeros(T * N, sizeof(float));
+  (void)state;
+  start();
+  random_state = 12;
+  for (int i = 0; i < LOUD * N; i++) in[i] = uniform(-0.5f, 0.5f);
+  for (int i = 0; i < T * N; i++) keep[i] = uniform(0.6f, 0.9f);
+  for (int k = 0; k < COUNT(kinds); k++)
+    for (int c = 0; c < 4; c++)
+      for (int toward = 0; toward < 2; toward++) {
+        miras_desc d = preset(kinds[k]);
+        miras_memory *m;
+        miras_tokens x;
+        size_t bytes, count, tiny = 0, left = 0;
+        const float *held;
+        float *params;
+        d.key_dim = d.value_dim = N;
+        d.heads = d.batch = 1;
+        d.chunk = chunks[c];
+        if (d.algorithm != MIRAS_NEWTON) d.toward = (miras_toward)toward;
+        if (d.keep_gate == MIRAS_GATE_CONSTANT) d.forget = 0.2f, d.forget_ratio = 1.0f;
+        m = miras_memory_open(&d, NULL);
+        assert_non_null(m);
+        params = miras_memory_params(m, &count);
+        for (int i = 0; toward && i < N; i++) params[i] = 0.25f;
+        memset(&x, 0, sizeof x);
+        x.length = T;
+        x.key = x.value = x.query = in;
+        if (d.keep_gate) x.keep = keep;
+        if (d.value_gate) x.value_keep = keep;
+        if (d.separate_erase) x.erase = x.replace = in;
+        assert_int_equal(miras_forward(m, &x, y, NULL), MIRAS_OK);
+        held = (const float *)miras_memory_state(m, &bytes) + 16; /* behind the position */
+        for (size_t i = 0; i + 16 < bytes / sizeof(float); i++) {
+          if (fabsf(held[i]) > 0.0f && fabsf(held[i]) < FLT_MIN) tiny++;
+          if (i < N * N && fabsf(held[i]) > 0.0f) left++;
+        }
+        if (tiny > 0) failed("%d denormals after silence: %s", (int)tiny, label(&d));
+        if (left != (toward && d.toward ? (size_t)N : 0))
+          failed("%d weights are left after silence: %s", (int)left, label(&d));
+        miras_memory_close(m);
+      }
+  free(in);
+  free(y);
+  free(keep);
+  finish();
+}
+
 #define REFUSED(field, value)                                                      \
   do {                                                                             \
     miras_desc d_ = preset(MIRAS_YAAD);                                            \
@@ -1443,6 +1497,7 @@ int main(void) {
     cmocka_unit_test(test_linear_attention),
     cmocka_unit_test(test_presets),
     cmocka_unit_test(test_nan),
+    cmocka_unit_test(test_faded),
     cmocka_unit_test(test_refusals),
   };
   printf("instruction set: %s\n", miras_isa());
