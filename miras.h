@@ -1003,7 +1003,9 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
  * MIRAS_ERR_MISMATCH; batch, context, seed and dropout of a model and the seed of a memory may
  * differ. Callbacks are not in files. The *_to and *_from forms work on memory;
  * *_to returns the bytes needed and writes only when capacity suffices (0: more than size_t). */
-#define MIRAS_SAVE_TRAINING 1      /* AdamW's moments and step count too, to continue to the bit  */
+#define MIRAS_SAVE_TRAINING 1      /* AdamW's moments and steps and running texts too, to go on to
+                                      the bit. A model with another number of streams takes the
+                                      rest and begins its own anew                               */
 MIRAS_API size_t miras_model_save_to(const miras_model *m, int flags, void *buffer,
                                      size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
@@ -10553,6 +10555,11 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
     miras__say(why, n, "the state of a running text is larger than this machine can address");
     return MIRAS_ERR_DESC;
   }
+  if (d->streams && m->run > (size_t)INT_MAX) {
+    miras__say(why, n, "streams is %d; each has %zu numbers, and up to %d are allowed", d->streams,
+               m->run, INT_MAX);
+    return MIRAS_ERR_DESC;
+  }
   if (m->s.proj > (size_t)INT_MAX || m->s.outs > (size_t)INT_MAX) {
     miras__say(why, n, "heads, key_dim, value_dim, steps and gates make %zu numbers per token; a "
                        "model allows up to %d", m->s.proj + m->s.outs, INT_MAX);
@@ -13144,6 +13151,11 @@ static int miras__has_moments(const miras_model *m, int flags) {
   return (flags & MIRAS_SAVE_TRAINING) && m->moment1 && m->moment2;
 }
 
+/* Running texts are part of training. */
+static int miras__has_streams(const miras_model *m, int flags) {
+  return m->desc.streams && miras__has_moments(m, flags);
+}
+
 static void miras__out_tensor(miras__sink *s, const char *name, const int *shape, int rank,
                               size_t count, uint64_t *offset) {
   int i;
@@ -13187,6 +13199,12 @@ static void miras__out_header(miras__sink *s, const miras_model *m, int flags, u
     miras__out_tensor(s, "adamw.moment1", NULL, 1, m->param_count, &offset);
     miras__out_tensor(s, "adamw.moment2", NULL, 1, m->param_count, &offset);
   }
+  if (miras__has_streams(m, flags)) {
+    int shape[2];
+    shape[0] = m->desc.streams;
+    shape[1] = (int)m->run;
+    miras__out_tensor(s, "streams", shape, 2, (size_t)shape[0] * m->run, &offset);
+  }
   miras__out_text(s, "}");
   while (s->size % 8) miras__out_text(s, " ");
 }
@@ -13202,6 +13220,13 @@ static void miras__out_model(miras__sink *s, const miras_model *m, int flags, si
     miras__out_words(s, m->moment1, m->param_count);
     miras__out_words(s, m->moment2, m->param_count);
   }
+  for (i = 0; miras__has_streams(m, flags) && i < m->desc.streams; i++) {
+    const float *run = m->streams + (size_t)i * m->run;
+    uint64_t position;
+    memcpy(&position, run, sizeof position);
+    miras__out64(s, position);
+    miras__out_words(s, run + 2, m->run - 2);
+  }
 }
 
 /* Lengths of the header and of the whole file; the latter 0 if it does not fit. */
@@ -13216,6 +13241,8 @@ static size_t miras__model_bytes(const miras_model *m, int flags, size_t *header
   if (miras__has_moments(m, flags))
     fits = fits && miras__add(floats, m->param_count, &floats) &&
            miras__add(floats, m->param_count, &floats);
+  if (miras__has_streams(m, flags))
+    fits = fits && miras__add(floats, (size_t)m->desc.streams * m->run, &floats);
   fits = fits && miras__mul(floats, 4, &bytes) && miras__add(bytes, 8 + count.size, &bytes);
   return fits ? bytes : 0;
 }
@@ -13454,8 +13481,8 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
   return MIRAS_OK;
 }
 
-/* Which tensor of m this is: a view, view_count or view_count + 1 for the moments, -1 for none.
- * hint is where to look first. */
+/* Which tensor of m this is: a view, view_count or view_count + 1 for the moments, view_count + 2
+ * for running texts, however many; -1 for none. hint is where to look first. */
 static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int hint) {
   const miras_view *v;
   int i, n = m->view_count, k;
@@ -13463,6 +13490,8 @@ static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int 
     if (x->rank != 1 || x->shape[0] != (uint64_t)m->param_count) return -1;
     return n + (x->name[12] == '2');
   }
+  if (strcmp(x->name, "streams") == 0)
+    return x->rank == 2 && x->shape[1] == (uint64_t)m->run ? n + 2 : -1;
   for (i = 0; i < n; i++) {
     v = &m->views[(hint + i) % n];
     if (strcmp(v->name, x->name) != 0) continue;
@@ -13476,38 +13505,55 @@ static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int 
 
 static miras_result miras__load_model(miras_model *m, const void *bytes, size_t size) {
   unsigned char seen[MIRAS__MAX_TENSORS / 8];
-  uint64_t raw[MIRAS__FIELD_COUNT], steps;
+  uint64_t raw[MIRAS__FIELD_COUNT], steps, k;
   miras__metadata meta;
   miras__tensor x;
   miras__reader r;
   miras__file f;
   miras_result result = miras__check_file(&f, &meta, bytes, size);
-  int count = 0, moments = 0, at = -1, i;
+  int count = 0, moments = 0, streams = 0, at = -1, i;
   if (result != MIRAS_OK) return result;
   miras__model_raw(&m->desc, raw);
   for (i = 0; i < MIRAS__FIELD_COUNT; i++)
     if ((i < MIRAS__SHAPE_COUNT || i >= MIRAS__FIRST_COUNT) && raw[i] != meta.raw[i])
       return MIRAS_ERR_MISMATCH;
-  MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 2);
+  MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 3);
   memset(seen, 0, sizeof seen);
   for (miras__rewind(&r, &f); miras__next(&r, &x, NULL); count++) {
     at = miras__find_tensor(m, &x, at + 1);
     if (at < 0 || (seen[at / 8] >> at % 8 & 1)) return MIRAS_ERR_FORMAT;
     seen[at / 8] = (unsigned char)(seen[at / 8] | 1 << at % 8);
-    moments += at >= m->view_count;
+    if (at < m->view_count) continue;
+    if (at < m->view_count + 2) {
+      moments++;
+      continue;
+    }
+    for (streams = 1, k = 0; k < x.shape[0]; k++) {   /* kernels rely on counts and whole chunks */
+      uint64_t position = miras__get64(f.payload + (size_t)x.begin + (size_t)k * 4 * m->run);
+      if (position >> 62 || position % (uint64_t)m->plan.d.chunk) return MIRAS_ERR_FORMAT;
+    }
   }
   /* All are known and distinct, so the right number of them means that none is missing. */
-  if (count - moments != m->view_count || moments == 1) return MIRAS_ERR_FORMAT;
+  if (count - moments - streams != m->view_count || moments == 1 || (streams && !moments))
+    return MIRAS_ERR_FORMAT;
   steps = moments ? meta.raw[MIRAS__AT_STEPS] : 0;
   if ((moments && !meta.seen[MIRAS__AT_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
+  if (m->streams) memset(m->streams, 0, (size_t)m->desc.streams * m->run * sizeof(float));
   for (miras__rewind(&r, &f); miras__next(&r, &x, NULL);) {
     const unsigned char *from = f.payload + (size_t)x.begin;
     size_t n = (size_t)(x.end - x.begin) / 4;
     at = miras__find_tensor(m, &x, at + 1);
     if (at < m->view_count) miras__get_words(m->params + m->views[at].offset, from, n);
     else if (at == m->view_count && m->moment1) miras__get_words(m->moment1, from, n);
-    else if (at > m->view_count && m->moment2) miras__get_words(m->moment2, from, n);
+    else if (at == m->view_count + 1 && m->moment2) miras__get_words(m->moment2, from, n);
+    if (at < m->view_count + 2 || x.shape[0] != (uint64_t)m->desc.streams) continue;
+    for (k = 0; k < x.shape[0]; k++, from += 4 * m->run) {
+      float *run = m->streams + (size_t)k * m->run;
+      uint64_t position = miras__get64(from);
+      memcpy(run, &position, sizeof position);
+      miras__get_words(run + 2, from + 8, m->run - 2);
+    }
   }
   if (!moments && m->moment1) memset(m->moment1, 0, m->param_count * sizeof(float));
   if (!moments && m->moment2) memset(m->moment2, 0, m->param_count * sizeof(float));
@@ -13799,7 +13845,7 @@ static void miras__content_free(miras__content *c) {
 }
 
 /* limit: of the model that the file holds, or 0. Its payload, with both moments, is at most three
- * times that. */
+ * times that; a file whose running texts make it longer is refused as well. */
 static miras_result miras__read_path(miras__content *c, const char *path, uint64_t limit,
                                      const miras_allocator *allocator) {
   const long most_header = 8 + (long)MIRAS__MAX_HEADER;
@@ -13854,8 +13900,10 @@ static miras_result miras__payload_fits(const miras_model_desc *d, const miras__
   if (!miras__model_bytes_of(&m, NULL, 0)) return MIRAS_ERR_SIZE;
   bytes = 4 * (uint64_t)m.learned;
   moments = 8 * (uint64_t)m.param_count;
-  return f->payload_size == bytes || f->payload_size - bytes == moments ? MIRAS_OK
-                                                                        : MIRAS_ERR_FORMAT;
+  if (f->payload_size == bytes) return MIRAS_OK;
+  if (f->payload_size < bytes || f->payload_size - bytes < moments) return MIRAS_ERR_FORMAT;
+  return (f->payload_size - bytes - moments) % (4 * (uint64_t)m.run) ? MIRAS_ERR_FORMAT
+                                                                     : MIRAS_OK;
 }
 
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *training,

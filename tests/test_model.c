@@ -1321,6 +1321,7 @@ static void test_resume(void **state) {
     float logits[VOCAB];
     const float *is;
     d.dropout = 0.1f;
+    d.streams = 3;
     m[0] = open_model(&d, name);
     if (m[0] == NULL) continue;
     m[1] = open_model(&d, name);
@@ -1332,9 +1333,11 @@ static void test_resume(void **state) {
         o.clip = 0.5f;
         o.decay = 0.1f;
         random_state = 31 + (uint64_t)half;
-        for (int step = 0; step < 3; step++) {
-          draw_text(18);
-          miras_model_loss(m[which], tokens, targets, BATCH, 18, 1);
+        for (int step = 0; step < 4; step++) { /* of a running text and one of its own in turn */
+          const int32_t stream[2] = {step % 3, step % 2 ? (step + 1) % 3 : -1};
+          draw_text(16);
+          miras_model_loss_streams(m[which], tokens, targets, BATCH, 16, stream,
+                                   NULL);
           miras_model_backward(m[which]);
           miras_adamw(m[which], &o, 3e-3f);
         }
@@ -1469,6 +1472,175 @@ static void test_refusals(void **state) {
   finish();
 }
 
+/* Saved with moments and running texts; the caller frees. */
+static unsigned char *saved(const miras_model *m, size_t *bytes) {
+  unsigned char *file;
+  *bytes = miras_model_save_to(m, MIRAS_SAVE_TRAINING, NULL, 0);
+  file = (unsigned char *)zeros(*bytes, 1);
+  assert_int_equal(miras_model_save_to(m, MIRAS_SAVE_TRAINING, file, *bytes), *bytes);
+  return file;
+}
+
+/* WINDOWS windows of BATCH running texts of T tokens each are those texts whole: what sessions say
+ * of them. Rows and texts may trade places, a row that does not run is a window of its own, and a
+ * text that starts anew forgets. The gradient is that of the loss with the state that came in. */
+enum { WINDOWS = 3 };
+
+static void check_streams(subject *s) {
+  const int chunk = s->d.memory.chunk, T = chunk > 8 ? chunk : 8, all = WINDOWS * T;
+  static const int32_t own[2] = {-1, -1}, there[2] = {2, 0}, back[2] = {0, 2};
+  static const unsigned char anew[2] = {1, 1};
+  int32_t window[2][BATCH * CONTEXT];
+  miras_model *m, *other, *moved;
+  unsigned char *file[2];
+  size_t bytes, count = 0;
+  double expected = 0.0, sum = 0.0, square = 0.0, error = HUGE_VAL;
+  float first = 0.0f, loss = 0.0f, again, *params, *g;
+  int counted = 0;
+  /* as in test_dropout */
+  if (s->d.memory.bias == MIRAS_HUBER_MIXTURE) s->d.memory.threshold = 0.5f;
+  s->d.streams = 3;
+  m = open_model(&s->d, s->name);
+  if (m == NULL) return;
+  other = open_model(&s->d, s->name);
+  moved = open_model(&s->d, s->name);
+  disturb(m, 7);
+  disturb(other, 7);
+  for (int i = 0; i < BATCH * all; i++) {
+    tokens[i] = (int32_t)(draw() % VOCAB);
+    targets[i] = draw() % 5 == 0 ? -1 : (int32_t)(draw() % VOCAB);
+  }
+  for (int b = 0; b < BATCH; b++) {
+    miras_session *session = miras_session_open(m, NULL);
+    assert_non_null(session);
+    expected += miras_session_score(session, tokens + b * all, targets + b * all, (size_t)all);
+    miras_session_close(session);
+  }
+  params = miras_model_params(m, &count);
+  g = (float *)zeros(count, sizeof(float));
+  for (int n = 0; n < WINDOWS; n++) {
+    int here = 0;
+    for (int b = 0; b < BATCH; b++) {
+      memcpy(window[0] + b * T, tokens + b * all + n * T, (size_t)T * sizeof **window);
+      memcpy(window[1] + b * T, targets + b * all + n * T, (size_t)T * sizeof **window);
+      for (int t = 0; t < T; t++) here += window[1][b * T + t] >= 0;
+    }
+    file[0] = saved(m, &bytes); /* what the last window finds */
+    loss = miras_model_loss_streams(m, window[0], window[1], BATCH, T, there, NULL);
+    sum += (double)loss * here;
+    counted += here;
+    if (n == 0) first = loss;
+    /* the same with its rows the other way round */
+    for (int t = 0; t < T; t++) {
+      int32_t a = window[0][t];
+      window[0][t] = window[0][T + t], window[0][T + t] = a;
+    }
+    miras_model_loss_streams(other, window[0], window[1], BATCH, T, back, NULL);
+    if (n + 1 < WINDOWS) free(file[0]);
+  }
+  for (int t = 0; t < T; t++) { /* and back */
+    int32_t a = window[0][t];
+    window[0][t] = window[0][T + t], window[0][T + t] = a;
+  }
+  if (!(fabs(sum - expected) <= 1e-5 * counted))
+    failed("%s: windows of running texts %.7f, the texts %.7f", s->name, sum / counted,
+           expected / counted);
+  file[1] = saved(m, &bytes);
+  {
+    unsigned char *swapped = saved(other, &bytes);
+    if (memcmp(file[1], swapped, bytes) != 0) failed("%s: neighbours change a text", s->name);
+    free(swapped);
+  }
+  /* along its gradient the loss of the last window changes by its squared length */
+  assert_int_equal(miras_model_load_from(other, file[0], bytes), MIRAS_OK);
+  again = miras_model_loss_streams(other, window[0], window[1], BATCH, T, there, NULL);
+  if (memcmp(&again, &loss, sizeof loss) != 0) failed("%s: the same window, twice", s->name);
+  miras_model_backward(other);
+  memcpy(g, miras_model_grads(other), count * sizeof(float));
+  for (size_t i = 0; i < count; i++) square += (double)g[i] * (double)g[i];
+  for (double by = 4e-3; by > 4e-4 / fmax(1.0, sqrt(square)) && !(error <= 0.005); by *= 0.5) {
+    const double h = by / sqrt(square);
+    float side[2];
+    for (int n = 0; n < 2; n++) {
+      float *to = miras_model_params(moved, NULL);
+      assert_int_equal(miras_model_load_from(moved, file[0], bytes), MIRAS_OK);
+      for (size_t i = 0; i < count; i++) to[i] = params[i] + (float)(n ? h : -h) * g[i];
+      side[n] = miras_model_loss_streams(moved, window[0], window[1], BATCH, T, there, NULL);
+    }
+    error = fabs(((double)side[1] - (double)side[0]) / (2.0 * h) - square) / square;
+  }
+  if (!(error <= 0.005)) failed("%s: along the gradient %g off, of %g", s->name, error, square);
+  /* rows of their own; texts that start anew */
+  loss = miras_model_loss(m, window[0], window[1], BATCH, T, 1);
+  again = miras_model_loss_streams(m, window[0], window[1], BATCH, T, own, NULL);
+  if (memcmp(&again, &loss, sizeof loss) != 0) failed("%s: rows of their own", s->name);
+  for (int b = 0; b < BATCH; b++) {
+    memcpy(window[0] + b * T, tokens + b * all, (size_t)T * sizeof **window);
+    memcpy(window[1] + b * T, targets + b * all, (size_t)T * sizeof **window);
+  }
+  {
+    unsigned char *same = saved(m, &bytes);
+    if (memcmp(same, file[1], bytes) != 0) failed("%s: other losses move the texts", s->name);
+    free(same);
+  }
+  loss = miras_model_loss_streams(m, window[0], window[1], BATCH, T, there, anew);
+  if (memcmp(&first, &loss, sizeof loss) != 0) failed("%s: a text that starts anew", s->name);
+  free(file[0]);
+  free(file[1]);
+  free(g);
+  miras_model_close(m);
+  miras_model_close(other);
+  miras_model_close(moved);
+}
+
+static void test_streams(void **state) {
+  static const int32_t wrong[][2] = {{0, 0}, {0, 3}, {-2, 0}}, right[2] = {1, -1};
+  miras_model_desc d;
+  miras_model *m;
+  unsigned char *file;
+  size_t bytes;
+  float a, b;
+  (void)state;
+  start();
+  random_state = 51;
+  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    subject s = row((miras_kind)kind, kind % 2 ? 4 : 8);
+    check_streams(&s);
+  }
+  for (int n = 0; n < OPTIONS; n++) {
+    subject s = option(n);
+    check_streams(&s);
+  }
+  d = describe(MIRAS_YAAD, 4);
+  d.streams = 3;
+  m = open_model(&d, "yaad");
+  assert_non_null(m);
+  draw_text(8);
+  for (int i = 0; i < 3; i++)
+    if (!isnan(miras_model_loss_streams(m, tokens, targets, BATCH, 8, wrong[i], NULL)))
+      failed("streams %d and %d of 3", (int)wrong[i][0], (int)wrong[i][1]);
+  if (!isnan(miras_model_loss_streams(m, tokens, targets, BATCH, 7, right, NULL)))
+    failed("7 tokens with chunk 4");
+  if (!isnan(miras_model_loss_streams(m, tokens, targets, BATCH, 8, NULL, NULL)))
+    failed("no streams");
+  /* a model with another number of streams takes the file, and begins its own anew */
+  a = miras_model_loss_streams(m, tokens, targets, BATCH, 8, right, NULL);
+  miras_model_loss_streams(m, tokens, targets, BATCH, 8, right, NULL);
+  file = saved(m, &bytes);
+  miras_model_close(m);
+  for (d.streams = 0; d.streams < 6; d.streams += 2) {
+    m = open_model(&d, "yaad");
+    assert_non_null(m);
+    if (d.streams) miras_model_loss_streams(m, tokens, targets, BATCH, 8, right, NULL);
+    assert_int_equal(miras_model_load_from(m, file, bytes), MIRAS_OK);
+    b = d.streams ? miras_model_loss_streams(m, tokens, targets, BATCH, 8, right, NULL) : a;
+    if (memcmp(&a, &b, sizeof a) != 0) failed("%d streams are not new", d.streams);
+    miras_model_close(m);
+  }
+  free(file);
+  finish();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_views),
@@ -1481,6 +1653,7 @@ int main(void) {
     cmocka_unit_test(test_training),
     cmocka_unit_test(test_learns),
     cmocka_unit_test(test_resume),
+    cmocka_unit_test(test_streams),
     cmocka_unit_test(test_adamw),
     cmocka_unit_test(test_dropout),
     cmocka_unit_test(test_refusals),
