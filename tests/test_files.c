@@ -989,6 +989,85 @@ static bytes edited(bytes f, size_t header, const char *find, const char *put, s
   return out;
 }
 
+/* Is this text in the header of the file? */
+static int holds(bytes b, const char *words) {
+  size_t n = strlen(words), end = 8 + (size_t)miras__get64(b.at), i;
+  for (i = 8; i + n <= end; i++)
+    if (memcmp(b.at + i, words, n) == 0) return 1;
+  return 0;
+}
+
+/* Give a model's file the checksum of what it holds now. */
+static void sign(bytes b) {
+  char *at = strstr((char *)b.at + 8, "\"checksum\":\""), digits[9];
+  assert_non_null(at);
+  at += strlen("\"checksum\":\"");
+  memcpy(at, "00000000", 8);
+  snprintf(digits, sizeof digits, "%08x", (unsigned)miras__crc32c(0, b.at, b.n));
+  memcpy(at, digits, 8);
+}
+
+/* Running texts are in training files; texts that stand within a chunk, or where a count could
+ * wrap, are refused, and so are texts of another size and those without moments. */
+static void test_streams(void **state) {
+  static const int32_t stream[BATCH] = { 1, 2 };
+  static const struct { const char *find, *put; } edits[] = {
+    { "adamw.moment1", "adamw.moment3" }, { "\"streams\":{", "\"strings\":{" },
+    { "\"shape\":[3,", "\"shape\":[1,3," } };
+  int32_t tokens[BATCH * LENGTH], targets[BATCH * LENGTH];
+  subject s = { NULL, NULL, NULL }, plain = { NULL, NULL, NULL };
+  miras_model_desc d;
+  bytes b, c;
+  size_t texts, i;
+  uint64_t before;
+  (void)state;
+  tiny(&d, MIRAS_YAAD, 1);
+  d.streams = 3;
+  s.model = open_model(&d);
+  for (i = 0; i < BATCH * LENGTH; i++) tokens[i] = targets[i] = (int32_t)(i % VOCAB);
+  assert_true(miras_model_loss_streams(s.model, tokens, targets, BATCH, LENGTH, stream, NULL) > 0);
+  c = saved(&s, 0);
+  b = saved(&s, MIRAS_SAVE_TRAINING);
+  texts = 3 * 4 * s.model->run;
+  assert_true(holds(b, "\"streams\":{\"dtype\":\"F32\",\"shape\":[3,"));
+  assert_false(holds(c, "\"streams\":{"));
+  assert_true(b.n > c.n + 8 * s.model->param_count + texts);
+  assert_true(miras__get64(b.at + b.n - texts) == 0);
+  assert_true(miras__get64(b.at + b.n - texts / 3) == LENGTH);
+  assert_int_equal(load(&s, c.at, c.n), MIRAS_OK);   /* texts that the file lacks begin anew */
+  free(c.at);
+  c = saved(&s, MIRAS_SAVE_TRAINING);
+  assert_true(miras__get64(c.at + c.n - texts / 3) == 0);
+  free(c.at);
+  assert_int_equal(load(&s, b.at, b.n), MIRAS_OK);
+  c = saved(&s, MIRAS_SAVE_TRAINING);
+  assert_int_equal(b.n, c.n);
+  assert_memory_equal(b.at, c.at, b.n);
+  before = print_of(&s);
+  for (i = 0; i < 3; i++) {
+    memcpy(c.at, b.at, b.n);
+    c.at[c.n - texts / 3] = (unsigned char)(i == 0 ? LENGTH + 1 : LENGTH);
+    if (i == 1) c.at[c.n - texts + 7] = 0x40;
+    sign(c);
+    assert_int_equal(load(&s, c.at, c.n), i == 2 ? MIRAS_OK : MIRAS_ERR_FORMAT);
+    assert_true(print_of(&s) == before);
+  }
+  for (i = 0; i < sizeof edits / sizeof *edits; i++) {
+    size_t header = (size_t)miras__get64(b.at);
+    bytes e = edited(b, header, edits[i].find, edits[i].put, strlen(edits[i].put));
+    sign(e);
+    assert_int_equal(load(&s, e.at, e.n), MIRAS_ERR_FORMAT);
+    assert_true(print_of(&s) == before);
+    free(e.at);
+  }
+  plain.model = tiny_model(MIRAS_YAAD, 0);   /* without training they are skipped */
+  assert_int_equal(load(&plain, b.at, b.n), MIRAS_OK);
+  close_subject(&plain);
+  free(b.at);
+  free(c.at);
+  close_subject(&s);
+}
+
 static void test_hostile_headers(void **state) {
   static const char *const edits[][2] = {
     /* types */
@@ -1252,14 +1331,6 @@ static void test_hostile_steps(void **state) {
   free(g.at);
   free(f.at);
   close_subject(&s);
-}
-
-/* Is this text in the header of the file? */
-static int holds(bytes b, const char *words) {
-  size_t n = strlen(words), end = 8 + (size_t)miras__get64(b.at), i;
-  for (i = 8; i + n <= end; i++)
-    if (memcmp(b.at + i, words, n) == 0) return 1;
-  return 0;
 }
 
 /* Files that use a later field say so and bring it back; the others stay of version 2. */
@@ -1965,6 +2036,7 @@ int main(void) {
     cmocka_unit_test(test_mismatch),
     cmocka_unit_test(test_positions),
     cmocka_unit_test(test_other_writers),
+    cmocka_unit_test(test_streams),
     cmocka_unit_test(test_hostile_headers),
     cmocka_unit_test(test_hostile_crowds),
     cmocka_unit_test(test_hostile_patience),
