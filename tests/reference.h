@@ -30,12 +30,13 @@ typedef struct ref_branches {
   uint64_t decisions;
   double margin;
   double cancellation; /* largest |z| / deviation of an inner norm: digits that a float loses */
+  double terms;        /* the same of what z is summed from, |x| |W_1| |W_2| .. */
 } ref_branches;
 
 REF void ref_branches_clear(ref_branches *b) {
   b->decisions = 1469598103934665603u;
   b->margin = 1e30;
-  b->cancellation = 0.0;
+  b->cancellation = b->terms = 0.0;
 }
 
 REF void ref_branch(ref_branches *b, int side, double distance) {
@@ -386,7 +387,9 @@ typedef struct ref_trace {
   double *z[REF_LAYERS]; /* its product with the weights */
   double *normal;        /* of the inner norm: (z - mean) / deviation */
   double deviation;
+  double *sum[2];      /* |x| |W_1| .. |W_l|, of two layers in turn */
   double cancellation; /* largest so far: |z| / deviation */
+  double terms;        /* and that sum over the deviation */
   double *out;         /* M(W; x) */
 } ref_trace;
 
@@ -395,10 +398,11 @@ REF void ref_trace_open(ref_trace *r, const ref_shape *s) {
     r->y[l] = (double *)ref_zeros((size_t)s->widest);
     r->z[l] = (double *)ref_zeros((size_t)s->widest);
   }
+  for (int i = 0; i < 2; i++) r->sum[i] = (double *)ref_zeros((size_t)s->widest);
   r->normal = (double *)ref_zeros((size_t)s->widest);
   r->out = (double *)ref_zeros((size_t)s->widest);
   r->deviation = 1.0;
-  r->cancellation = 0.0;
+  r->cancellation = r->terms = 0.0;
 }
 
 REF void ref_trace_close(ref_trace *r) {
@@ -406,6 +410,8 @@ REF void ref_trace_close(ref_trace *r) {
     free(r->y[l]);
     free(r->z[l]);
   }
+  free(r->sum[0]);
+  free(r->sum[1]);
   free(r->normal);
   free(r->out);
 }
@@ -424,6 +430,24 @@ REF void ref_layer(const miras_desc *d, const ref_shape *s, int l, const double 
     }
     z[o] = sum;
   }
+}
+
+/* What the roundings of z are relative to in a chain of layers: their terms, all taken positive. No
+ * activation here has a slope above 1.2. Returns the largest. */
+REF double ref_terms(const ref_shape *s, const double *W, ref_trace *r) {
+  double most = 0.0;
+  for (int i = 0; i < s->in[0]; i++) r->sum[0][i] = fabs(r->y[0][i]);
+  for (int l = 0; l < s->layers; l++) {
+    const double *from = r->sum[l % 2];
+    double *to = r->sum[1 - l % 2];
+    for (int o = 0; o < s->out[l]; o++) {
+      to[o] = 0.0;
+      for (int i = 0; i < s->in[l]; i++)
+        to[o] += from[i] * fabs(W[s->at[l] + (size_t)(i * s->out[l] + o)]);
+      if (l == s->layers - 1 && to[o] > most) most = to[o];
+    }
+  }
+  return most;
 }
 
 /* x: what the memory sees, of ref_features entries for a matrix. */
@@ -452,6 +476,10 @@ REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, con
     for (int o = 0; o < n; o++) mean += r->z[last][o] / n;
     for (int o = 0; o < n; o++) variance += (r->z[last][o] - mean) * (r->z[last][o] - mean) / n;
     r->deviation = sqrt(variance + 1e-5);
+    if (d->architecture == MIRAS_MLP) {
+      const double terms = ref_terms(s, W, r) / r->deviation;
+      if (terms > r->terms) r->terms = terms;
+    }
     for (int o = 0; o < n; o++) {
       if (fabs(r->z[last][o]) / r->deviation > r->cancellation)
         r->cancellation = fabs(r->z[last][o]) / r->deviation;
@@ -1285,6 +1313,8 @@ REF void ref_forward(ref_memory *m, const ref_tokens *x, double *y, double *surp
     for (int h = 0; h < m->d.heads; h++) ref_forward_head(m, x, b, h, y, surprise);
   if (m->branches != NULL && m->trace.cancellation > m->branches->cancellation)
     m->branches->cancellation = m->trace.cancellation;
+  if (m->branches != NULL && m->trace.terms > m->branches->terms)
+    m->branches->terms = m->trace.terms;
   m->position += (uint64_t)x->length;
 }
 
