@@ -76,7 +76,9 @@ static uint64_t fuzz_look(int kind) {
     h = miras__hash(fuzz_model->steps);
     h = miras__hash(h ^ miras__crc32c(0, fuzz_model->params, n));
     h = miras__hash(h ^ miras__crc32c(0, fuzz_model->moment1, n));
-    return miras__hash(h ^ miras__crc32c(0, fuzz_model->moment2, n));
+    h = miras__hash(h ^ miras__crc32c(0, fuzz_model->moment2, n));
+    n = 4 * fuzz_model->run * (size_t)fuzz_model->desc.streams;
+    return miras__hash(h ^ miras__crc32c(0, fuzz_model->streams, n));
   }
   state = kind == FUZZ_MEMORY ? miras_memory_state(fuzz_memory, &n)
                               : miras_session_state(fuzz_session, &n);
@@ -128,7 +130,7 @@ static void fuzz_rows(void) {
 }
 
 static void fuzz_start(void) {
-  int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 };
+  int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 }, stream = 1;
   float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
   miras_adamw_options adamw;
   miras_model_desc d;
@@ -138,10 +140,11 @@ static void fuzz_start(void) {
   fuzz_describe(&d, MIRAS_TITANS);
   d.batch = 1;
   d.context = 8;
+  d.streams = 2;
   fuzz_model = miras_model_open(&d, NULL);
   fuzz_check(fuzz_model != NULL, "no model");
   memset(&adamw, 0, sizeof adamw);
-  (void)miras_model_loss(fuzz_model, tokens, tokens, 1, 8, 1);
+  (void)miras_model_loss_streams(fuzz_model, tokens, tokens, 1, 8, &stream, NULL);
   miras_model_backward(fuzz_model);
   (void)miras_adamw(fuzz_model, &adamw, 0.01f);
   fuzz_session = miras_session_open(fuzz_model, NULL);
@@ -264,7 +267,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_check(fuzz_load(kind, again, bytes) == MIRAS_OK, "does not load what it saved");
     fuzz_check(fuzz_look(kind) == look, "a round trip has changed the object");
     /* whatever was in it, it runs without a fault */
-    if (kind == FUZZ_MODEL) (void)miras_model_loss(fuzz_model, tokens, tokens, 1, 3, 0);
+    if (kind == FUZZ_MODEL) {
+      int32_t stream = 1;
+      (void)miras_model_loss(fuzz_model, tokens, tokens, 1, 3, 0);
+      (void)miras_model_loss_streams(fuzz_model, tokens, tokens, 1, 2, &stream, NULL);
+    }
     if (kind == FUZZ_MEMORY) (void)miras_step(fuzz_memory, x, x, x, y);
     if (kind == FUZZ_SESSION) (void)miras_session_prefill(fuzz_session, tokens, 3);
     free(again);
