@@ -145,15 +145,40 @@
        W_t = link(A_t)
        y   = M(W_t; q)                        a token reads after it has written
 
-   order = MIRAS_DECAY_FIRST (Gated DeltaNet) takes the error at alpha A instead of at A.
+   toward = MIRAS_TOWARD_INITIAL decays what was written and not the initial memory A_0:
+
+       A_t = A_0 + alpha (A_(t-1) - A_0) + S_t
+
+   order = MIRAS_DECAY_FIRST (Gated DeltaNet) takes the error at the decayed A instead of at A.
+   bounded_step = 1 shortens eta so that no write overshoots its own pair.
 
    GATES. Each of the four is one constant of the descriptor, or one number per token and head
    (MIRAS_GATE_HEAD). All but momentum can be one per channel (MIRAS_GATE_CHANNEL): of the key for
    the decay of exact matrix memories, of the value for vectors and perceptrons. Inside a model the
-   network computes them from the token. Gates are not checked per token: keep and momentum belong
-   in 0..1, step and threshold above 0. Memories with an inner norm want keep near 1, and the nearer
-   the longer the sequences: what a whole sequence forgets of the weights is missing from what the
-   norm divides by, and gradients through many such steps explode.
+   network computes them from the token, or learns one number for each (fixed_gates). Gates are not
+   checked per token: keep and momentum belong in 0..1, step and threshold above 0. A memory with an
+   inner norm whose decay leads towards 0 wants keep near 1, and the nearer the longer the
+   sequences: what is forgotten of the weights is missing from what the norm divides by.
+
+   A LONG LIFE. A network is trained in windows and then runs for as long as its text. Two things
+   that no window shows end it there: writes that nothing forgets fill a memory up, and a decay
+   towards 0 takes the initial weights away that training chose. Four fields and calls against them:
+
+     toward         MIRAS_TOWARD_INITIAL. What was written fades, what was trained stays, silence
+                    returns the memory to A_0. It costs one more product per layer and no state,
+                    and must be trained with. The presets of perceptrons inside a model have it.
+     horizon        of a model: a learned alpha stays below 1 - 1/horizon, so that a memory never
+                    holds more of its past than a horizon. Take the window that is trained with, or
+                    less.
+     streams        miras_model_loss_streams carries states from window to window: training then
+                    meets memories as full as they become later. Draw from a pool of texts much
+                    larger than the batch (128 for 8), or consecutive steps see too much of the
+                    same, and start a text anew now and then (one in four), or nothing trains the
+                    start. examples/lm.c: --streams 128 --carry 0.75.
+     reset_every    heads begin anew every so many tokens, in turn, so that one of them always
+                    remembers. The remedy for rows that keep everything by definition (linear
+                    attention, DeltaNet, Longhorn) and for models that were trained without the
+                    others. Where a head begins anew depends on chunk: resets fall on its grid.
 
    ENGINES. A matrix memory with the dot product or L2, MIRAS_RETAIN_ALL or MIRAS_RETAIN_L2 and no
    momentum is linear in its state and is run exactly, chunk by chunk (room @50): the chunk is only

@@ -204,7 +204,7 @@ if [ "$mode" = all ]; then
     for name in test_kernels test_memory; do
       [ -f "tests/$name.c" ] || continue
       job "$name: $arm -O2, NEON under qemu" "$arm -std=c99 $strict_c -O2 -static \
-$(share $name 4) -DMIRAS_TEST_NO_CMOCKA tests/$name.c -o '$build/bin/arm_$name' \
+$(share $name 7) -DMIRAS_TEST_NO_CMOCKA tests/$name.c -o '$build/bin/arm_$name' \
 -lm -lpthread &&
 $limit $qemu '$build/bin/arm_$name'"
     done
