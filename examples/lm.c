@@ -6,7 +6,11 @@
  * README.md for a minute on all cores, then leaves
  *     model.safetensors, model.safetensors.vocab    the model and its vocabulary
  *     loss.csv, loss.svg                            the losses of every step, and their chart
- * and prints text of its own. With your own text:
+ * and prints text of its own, after two losses of the last tenth, which it did not learn from: in
+ * windows of the length that it trained with, and in one pass from the first token to the last. The
+ * second should not be the higher one: then the memory lasts.
+ *
+ * With your own text:
  *
  *     ./lm train FILE --model titans --chars        train any row of the table
  *     ./lm generate model.safetensors --prompt "The "
@@ -1039,6 +1043,11 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   if (val_count)
     fprintf(stderr, "validation %.4f nats per token in windows of %d, %.4f in one pass\n", final,
             o->context, stream);
+  if (val_count && stream <= final)
+    fprintf(stderr, "it lives longer than its windows: %lu tokens in one pass cost it nothing\n",
+            (unsigned long)val_count);
+  else if (val_count && stream > final + 0.01)
+    fprintf(stderr, "its memory does not outlive its windows: try --carry, --horizon, --reset\n");
   fprintf(stderr, "wrote %s, %s and %s\n", o->out, csv, svg);
 
   if (o->tokens > 0) {
