@@ -14,6 +14,7 @@
 #   STEPS    steps of a run                5000
 #   OPTIONS  of every run   --parameters 643400 --dropout 0.05 --lr 0.002 --eval-every 1000
 #   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32"; MODELS=all
+#   LIFE     none: no help for rows that do not outlive their windows (see life below)
 #   RESULT   the table                     bench/results/shakespeare.md
 set -eu
 LC_ALL=C
@@ -52,13 +53,25 @@ heads() { # MODEL
   esac
 }
 
+# What lets a row that keeps everything by definition, or decays too little by itself, outlive its
+# windows: states carried from window to window, heads that begin anew in turn, a shorter horizon.
+# LIFE=none leaves it out.
+life() { # MODEL
+  [ "${LIFE:-}" != none ] || return 0
+  case $1 in
+    linear-attention|lightning|deltanet|longhorn|deltaproduct) echo '--carry 0.75 --reset 1024' ;;
+    softmax-attention) echo '--carry 0.75 --reset 256' ;;
+    mamba2|mesa) echo '--carry 0.75 --horizon 64' ;;
+  esac
+}
+
 # One run: MODEL CONTEXTxBATCH. The result line goes to its place only when it is complete.
 run() {
   dir=$OUT/$1-$2
   mkdir -p "$dir"
-  # shellcheck disable=SC2086  # OPTIONS is a list of words
+  # shellcheck disable=SC2046,SC2086  # OPTIONS and life print lists of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS --out "$dir/model.safetensors" \
+    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS $(life "$1") --out "$dir/model.safetensors" \
     >"$dir/log" 2>"$dir/progress" &
   child=$!
   if wait "$child" && grep '^result ' "$dir/log" >"$dir/result.tmp"; then
@@ -132,12 +145,12 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
     echo "## Windows of ${shape%x*}, batch ${shape#*x}"
     echo
     echo "| model | parameters | windows | one pass | best | tokens/s | state KiB | seconds |" \
-         "peak MiB |"
-    echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+         "peak MiB | with |"
+    echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"
     for model in $MODELS; do
       file=$OUT/$model-$shape/result
       if [ ! -s "$file" ]; then
-        echo "| $model | | failed | | | | | | |"
+        echo "| $model | | failed | | | | | | | |"
         continue
       fi
       parameters=$(field "$file" parameters)
@@ -147,7 +160,7 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
       }
       echo "| $model | $parameters | $(field "$file" val) | $(field "$file" stream) |" \
            "$(field "$file" best) | $(field "$file" tokens_per_s) | $(field "$file" state_kib) |" \
-           "$(field "$file" seconds) | $(field "$file" peak_mib) |"
+           "$(field "$file" seconds) | $(field "$file" peak_mib) | $(life "$model") |"
     done
   done
 } >"$RESULT.tmp"
