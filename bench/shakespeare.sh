@@ -71,7 +71,8 @@ run() {
   mkdir -p "$dir"
   # shellcheck disable=SC2046,SC2086  # OPTIONS and life print lists of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS $(life "$1") --out "$dir/model.safetensors" \
+    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS $(life "$1") \
+    --out "$dir/model.safetensors" \
     >"$dir/log" 2>"$dir/progress" &
   child=$!
   if wait "$child" && grep '^result ' "$dir/log" >"$dir/result.tmp"; then
