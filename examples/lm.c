@@ -797,7 +797,7 @@ static miras_model_desc describe(const options *o, int vocab) {
       miras_model_desc small = d;
       miras_model *m;
       small.hidden = 1 + i;
-      small.batch = small.context = 0;
+      small.batch = small.context = small.streams = 0;
       if (!miras_model_size(&small, why, sizeof why)) die(2, "%s", why);
       m = miras_model_open(&small, NULL);
       if (!m) die(1, "there is not enough memory for the model");

@@ -57,10 +57,10 @@ train text --out out/y --chars; expect 0 'wrote' $?
 train text --out out/z --chars --minutes 0.0000001; expect 0 'stopped' $?
 train text --out out/z --chars --resume; expect 0 'wrote' $?
 cmp -s out/y out/z || say 'a resumed run ends elsewhere'
-train text --out out/r --carry 0.9 --streams 3 --context 16; expect 0 'wrote' $?
-train text --out out/s --carry 0.9 --streams 3 --context 16 --minutes 0.0000001
+train text --out out/r --carry 0.9 --streams 3 --parameters 9000 --context 16; expect 0 'wrote' $?
+train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 --minutes 0.0000001
 expect 0 'stopped' $?
-train text --out out/s --carry 0.9 --streams 3 --context 16 --resume; expect 0 'wrote' $?
+train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 --resume; expect 0 'wrote' $?
 cmp -s out/r out/s || say 'resumed running texts end elsewhere'
 
 # A model whose sessions are large is refused, unless the limit allows it.
