@@ -1025,8 +1025,8 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
  * __metadata__. A memory's parameters and state, or a session's state (not its model), are a block
  * of their own with a checksum. Loading validates everything before it writes anything, and takes
  * a file only if the descriptors agree, in every constant and in the chunk, or it says
- * MIRAS_ERR_MISMATCH; batch, context, seed and dropout of a model and the seed of a memory may
- * differ. Callbacks are not in files. The *_to and *_from forms work on memory;
+ * MIRAS_ERR_MISMATCH; batch, context, seed, dropout and memory.reset_every of a model and the seed
+ * of a memory may differ. Callbacks are not in files. The *_to and *_from forms work on memory;
  * *_to returns the bytes needed and writes only when capacity suffices (0: more than size_t). */
 #define MIRAS_SAVE_TRAINING 1      /* AdamW's moments and steps and running texts too, to go on to
                                       the bit. A model with another number of streams takes the
@@ -1037,10 +1037,9 @@ MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, 
 /* Read the descriptor of a saved model; batch, streams, context, limit and parallel stay as they
  * are in d, and memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
-/* Set one field of d by its name in files, such as "memory.step",
-               or "dropout", to what value says: a
- * number, or of an enum the word in files, such as "l2". Whether the whole means something is asked
- * later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field or word. */
+/* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says:
+ * a number, or of an enum the word in files, such as "l2". Whether the whole means something is
+ * asked later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field or word. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
@@ -1055,9 +1054,10 @@ MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *byt
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path, int flags);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
 /* Open the model that path describes, with the batch, streams, context, limit, parallel and
- * memory.custom of training (may be NULL: inference, no limit, no callbacks). A few kilobytes can
- * describe a model whose sessions take gigabytes: set a limit for files from elsewhere. What is
- * beyond it is MIRAS_ERR_SIZE before it is allocated. result may be NULL. */
+ * memory.custom of training (may be NULL: inference, no limit, no callbacks), and its
+ * memory.reset_every where that is not 0: a model that does not last as it was trained can be given
+ * resets. A few kilobytes can describe a model whose sessions take gigabytes: set a limit for files
+ * from others. What is beyond it is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *training,
                                              const miras_allocator *allocator,
                                              miras_result *result);
@@ -13013,8 +13013,8 @@ enum {
   MIRAS__MODEL_FIELDS(MIRAS_X)
 #undef MIRAS_X
   MIRAS__FIRST_COUNT,                             /* fields of every version                      */
-  MIRAS__SHAPE_COUNT = MIRAS__AT_MODEL_dropout,   /* fields that decide what parameters mean; all
-                                                     later ones do                                */
+  MIRAS__SHAPE_COUNT = MIRAS__AT_MODEL_dropout,   /* fields that decide what parameters mean; later
+                                                     ones do, but for reset_every                 */
   MIRAS__BEFORE_LATER = MIRAS__FIRST_COUNT - 1,
 #define MIRAS_X(kind, type, field, words) MIRAS__AT_MEMORY_##field,
   MIRAS__MEMORY_LATER(MIRAS_X)
@@ -13540,7 +13540,8 @@ static miras_result miras__load_model(miras_model *m, const void *bytes, size_t 
   if (result != MIRAS_OK) return result;
   miras__model_raw(&m->desc, raw);
   for (i = 0; i < MIRAS__FIELD_COUNT; i++)
-    if ((i < MIRAS__SHAPE_COUNT || i >= MIRAS__FIRST_COUNT) && raw[i] != meta.raw[i])
+    if ((i < MIRAS__SHAPE_COUNT || i >= MIRAS__FIRST_COUNT) && i != MIRAS__AT_MEMORY_reset_every &&
+        raw[i] != meta.raw[i])
       return MIRAS_ERR_MISMATCH;
   MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 3);
   memset(seen, 0, sizeof seen);
@@ -13940,6 +13941,7 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   miras__content c;
   miras__metadata meta;
   miras__file f;
+  int every = 0;
   memset(&d, 0, sizeof d);
   memset(&c, 0, sizeof c);
   if (training) {
@@ -13948,11 +13950,13 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
     d.context = training->context;
     d.limit = training->limit;
     d.parallel = training->parallel;
+    every = training->memory.reset_every;
   }
   if (path) said = miras__read_path(&c, path, d.limit, allocator);
   if (said == MIRAS_OK) said = miras__check_file(&f, &meta, c.bytes, c.size);
   if (said == MIRAS_OK) {
     miras__model_cook(&d, meta.raw);
+    if (every) d.memory.reset_every = every;
     if (training && (d.memory.bias == MIRAS_CUSTOM_BIAS ||
                      d.memory.retention == MIRAS_CUSTOM_RETENTION))
       d.memory.custom = training->memory.custom;

@@ -1084,6 +1084,7 @@ static miras_model *open_model(const options *o) {
   miras_model *m;
   memset(&bounds, 0, sizeof bounds);
   bounds.limit = (uint64_t)o->limit << 20;
+  bounds.memory.reset_every = o->reset;
   m = miras_model_open_file(o->file[0], &bounds, NULL, &result);
   if (result == MIRAS_ERR_SIZE)
     die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
@@ -1222,7 +1223,7 @@ int main(int argc, char **argv) {
     {"chunk", "t", 'i', NULL, 0, 1024, "tokens that share one anchor; 0: the model's own"},
     {"step", "t", 'r', NULL, 0, 1e4, "the memory's learning step; 0: the model's own"},
     {"horizon", "t", 'i', NULL, 0, 1 << 30, "tokens that keep gates may look back; 0: no limit"},
-    {"reset", "t", 'i', NULL, 0, 1 << 30, "tokens after which a head starts anew; 0: never"},
+    {"reset", "tge", 'i', NULL, 0, 1 << 30, "tokens after which a head starts anew; 0: never"},
     {"carry", "t", 'r', NULL, 0, 1, "how often a window goes on where its text stood"},
     {"streams", "t", 'i', NULL, 1, 1 << 16, "running texts to choose from, with --carry"},
     {"set", "t", 'l', NULL, 0, 0, "FIELD=VALUE of the model's descriptor, such as memory.p=4"},

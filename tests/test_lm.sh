@@ -58,10 +58,18 @@ train text --out out/z --chars --minutes 0.0000001; expect 0 'stopped' $?
 train text --out out/z --chars --resume; expect 0 'wrote' $?
 cmp -s out/y out/z || say 'a resumed run ends elsewhere'
 train text --out out/r --carry 0.9 --streams 3 --parameters 9000 --context 16; expect 0 'wrote' $?
-train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 --minutes 0.0000001
+train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 \
+  --minutes 0.0000001
 expect 0 'stopped' $?
-train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 --resume; expect 0 'wrote' $?
+train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 --resume
+expect 0 'wrote' $?
 cmp -s out/r out/s || say 'resumed running texts end elsewhere'
+
+# A finished model can be given resets; not every number is one.
+"$lm" eval out/y other --reset 64 --svg with.svg >log 2>&1; expect 0 'one pass' $?
+"$lm" eval out/y other --reset 64 >with; "$lm" eval out/y other >without
+cmp -s with without && say '--reset changes nothing'
+"$lm" eval out/y other --reset 63 >log 2>&1; expect 1 'opened' $?
 
 # A model whose sessions are large is refused, unless the limit allows it.
 train text --out out/w --model softmax-attention --dim 128 --context 2000 --batch 1 --steps 1
