@@ -9497,19 +9497,41 @@ MIRAS_API const char *miras_result_text(miras_result result) {
 
 /* One row per model: its four choices; then the fields that follow from it always, those of a layer
  * inside a model, and those of a memory on its own. Inside a model gates are learned, and
- * perceptrons take chunks of 16; alone gates are constants and the chunk is 1. Alone there is no
- * inner norm, which would fix the size of what the memory can say; a KL memory keeps it, because
- * positive weights alone cannot say anything negative. No engine knows a name.
+ * perceptrons take chunks of 16; alone gates are constants and the chunk is 1. No engine knows a
+ * name.
  *
- * Where a row is not its paper's to the letter: Moneta, Yaad, Memora and Longhorn have one step
- * (and decay and threshold) per head instead of per channel; Titans gets the MIRAS models' layer
+ * Where a row inside a model is not its paper's to the letter: Titans gets the MIRAS models' layer
  * norm and residual; TTT's keys have length 1, so its steps are larger; a softened Huber corner
  * (sharpness 2); HGRN2 without lower bounds that grow with the layer; linear attention with the
  * identity as feature map and no normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with small steps and little forgetting. Their norm divides by a
  * tenth or less at first, and by less the more is forgotten, so that larger ones make gradients
- * explode; these are calm in windows of 4096 tokens, at widths of 32 and chunks of 16. */
+ * explode; these are calm in windows of 4096 tokens, at widths of 32 and chunks of 16.
+ *
+ * Alone nothing has been trained to be kind, so the rows differ from their papers' layers so that
+ * any ordinary pair can be stored and none does harm (what they hold then: room @01):
+ *   keys         have length 1, because the largest step that does not overshoot goes with 1/|k|^2.
+ *                Not of attention, whose scores would flatten, nor of RWKV-7, where the length of
+ *                key, erase and replace is what says how much
+ *   steps        are bounded, and but for Titans and Yaad so large that the bound rules: a write
+ *                nearly stores its pair. Yaad's is small, because it is what one wild pair can do:
+ *                beyond its threshold the error has the size of the threshold. Titans' is smaller
+ *                yet than the bound would allow, and its momentum 1/4 instead of 1/2: what follows
+ *                a write adds 1/(1 - momentum) of it
+ *   inner norm   none, which would fix the size of what the memory can say
+ *   decay        leads to the initial memory. TTT has none in its paper; here it takes 10,000 writes
+ *   Moneta       q = 2.5 instead of 4: W = A / ||A||_q^(q-2) has degree 3 - q in A, so with 4 every
+ *                write shrinks W, with 3 its size cannot change, and below 3 it follows. Nearer to 2
+ *                it would be Titans'. The gradient of |r|^3 vanishes as r^2, which the step of 1000
+ *                makes up for; each write goes half the way (p - 1 = 2)
+ *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
+ *                without a norm behind them, and the simplex must be far larger than what is stored
+ *                or the slices saturate. 4096 leaves values of length 1000 room
+ *   Mesa         ridge 0.01, a hundredth of one pair
+ *   linear       squares of positive entries as features and a normaliser: an average of values
+ *   attention    instead of a sum that grows with every write
+ *   Lightning    the decay of MiniMax-01: a single head of the first has none */
 typedef struct miras__setting {
   size_t at, size;                  /* of a field of miras_model_desc; at 0 ends a list           */
   int real;                         /* a float, else an int or an enum                            */
@@ -9540,76 +9562,78 @@ typedef struct miras__row {
 #define MIRAS__FORGET(f, ratio) MIRAS__R(forget, f), MIRAS__R(forget_ratio, ratio)
 #define MIRAS__NORM MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1)
 #define MIRAS__HOME MIRAS__W(toward, MIRAS_TOWARD_INITIAL)
+#define MIRAS__UNIT MIRAS__W(key_length, MIRAS_LENGTH_UNIT)
+#define MIRAS__BOUND(most) MIRAS__UNIT, MIRAS__W(bounded_step, 1), MIRAS__R(step, most)
 #define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(step_gate, MIRAS_GATE_CHANNEL)
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__END},
-   {MIRAS__END}},
+   {MIRAS__UNIT, MIRAS__W(feature, MIRAS_FEATURE_RELU2), MIRAS__W(normalise, 1)}},
   {"dfw", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_gate, MIRAS_GATE_CHANNEL),
     MIRAS__FORGET(0.0625f, 0.5f)},
-   {MIRAS__R(forget, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"retnet", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__FORGET(0.03125f, 0.5f)},
    {MIRAS__END},
-   {MIRAS__END}},
+   {MIRAS__UNIT, MIRAS__HOME}},
   {"lightning", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(slopes, MIRAS_SLOPES_LIGHTNING)},
    {MIRAS__END},
-   {MIRAS__END}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__W(slopes, MIRAS_SLOPES_MINIMAX)}},
   {"gla", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_ROOT), MIRAS__L(keys, MIRAS_KEYS_FREE)},
-   {MIRAS__R(forget, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"mamba2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1), MIRAS__L(keys, MIRAS_KEYS_FREE)},
-   {MIRAS__R(forget, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"hgrn2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keys, MIRAS_KEYS_COMPLEMENT)},
-   {MIRAS__R(forget, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__STEP_HEAD},
-   {MIRAS__END}},
+   {MIRAS__BOUND(16)}},
   {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
    {MIRAS__END},
    {MIRAS__STEP_HEAD, MIRAS__L(keys, MIRAS_KEYS_RMS)},
-   {MIRAS__R(step, 4)}},
+   {MIRAS__UNIT, MIRAS__R(step, 16)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2)},
    {MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2)},
-   {MIRAS__END}},
+   {MIRAS__BOUND(16)}},
   {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(separate_erase, 1)},
    {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_BOUNDED), MIRAS__L(keys, MIRAS_KEYS_ERASE)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON,
    {MIRAS__END},
    {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__R(forget, 0.001f), MIRAS__R(ridge, 0.01f)}},
   {"softmax-attention", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 1024)},
    {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
@@ -9622,34 +9646,35 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.2f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.5f)}},
+   {MIRAS__BOUND(16), MIRAS__FORGET(0.0001f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.05f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
+   {MIRAS__BOUND(4), MIRAS__FORGET(0.0001f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.015625f, 0.5f),
     MIRAS__R(step, 0.02f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
+   {MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 4), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.02f)}},
+   {MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(q, 2.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.02f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.2f)}},
+   {MIRAS__BOUND(0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__W(inner_norm, 1), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__W(inner_residual, 1), MIRAS__CHANNELS,
+   {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__HOME},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 2)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
+   {MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 4096),
+    MIRAS__W(simplex_signed, 1)}},
 };
 #undef MIRAS__FIELD
 #undef MIRAS__W
@@ -9663,6 +9688,8 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
 #undef MIRAS__FORGET
 #undef MIRAS__NORM
 #undef MIRAS__HOME
+#undef MIRAS__UNIT
+#undef MIRAS__BOUND
 #undef MIRAS__CHANNELS
 
 static void miras__apply(miras_model_desc *d, const miras__setting *list, int most) {
