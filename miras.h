@@ -9500,37 +9500,39 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * perceptrons take chunks of 16; alone gates are constants and the chunk is 1. No engine knows a
  * name.
  *
- * Where a row inside a model is not its paper's to the letter: Titans gets the MIRAS models' layer
- * norm and residual; TTT's keys have length 1, so its steps are larger; a softened Huber corner
- * (sharpness 2); HGRN2 without lower bounds that grow with the layer; linear attention with the
- * identity as feature map and no normaliser. All but HGRN2's are fields to change.
+ * Where a row inside a model is not its paper's to the letter: Longhorn has one step per head
+ * instead of per channel; Titans gets the MIRAS models' layer norm and residual; TTT's keys have
+ * length 1, so its steps are larger; a softened Huber corner (sharpness 2); HGRN2 without lower
+ * bounds that grow with the layer; linear attention with the identity as feature map and no
+ * normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with small steps and little forgetting. Their norm divides by a
  * tenth or less at first, and by less the more is forgotten, so that larger ones make gradients
  * explode; these are calm in windows of 4096 tokens, at widths of 32 and chunks of 16.
  *
- * Alone nothing has been trained to be kind, so the rows differ from their papers' layers so that
- * any ordinary pair can be stored and none does harm (what they hold then: room @01):
+ * Alone no network has learned to feed a memory what suits it. There the rows leave their papers'
+ * layers where that is what it takes to store any ordinary pair and to survive the others (room
+ * @01 has what they hold):
  *   keys         have length 1, because the largest step that does not overshoot goes with 1/|k|^2.
  *                Not of attention, whose scores would flatten, nor of RWKV-7, where the length of
  *                key, erase and replace is what says how much
- *   steps        are bounded, and but for Titans and Yaad so large that the bound rules: a write
- *                nearly stores its pair. Yaad's is small, because it is what one wild pair can do:
- *                beyond its threshold the error has the size of the threshold. Titans' is smaller
- *                yet than the bound would allow, and its momentum 1/4 instead of 1/2: what follows
- *                a write adds 1/(1 - momentum) of it
+ *   steps        are bounded, and mostly so large that the bound rules: a write nearly stores its
+ *                pair. Yaad's is small, because beyond its threshold the step is what a single wild
+ *                pair can do. So is Titans', whose momentum makes 1/(1 - momentum) of every write,
+ *                and is 1/4 instead of 1/2: with a half it would swing for ten writes
  *   inner norm   none, which would fix the size of what the memory can say
- *   decay        leads to the initial memory. TTT has none in its paper; here it takes 10,000 writes
- *   Moneta       q = 2.5 instead of 4: W = A / ||A||_q^(q-2) has degree 3 - q in A, so with 4 every
- *                write shrinks W, with 3 its size cannot change, and below 3 it follows. Nearer to 2
- *                it would be Titans'. The gradient of |r|^3 vanishes as r^2, which the step of 1000
- *                makes up for; each write goes half the way (p - 1 = 2)
+ *   decay        leads to the initial memory. TTT has none in its paper; here it has one of 10,000
+ *                writes
+ *   Moneta       q = 2.5 instead of 4: W = A / ||A||_q^(q-2) has degree 3 - q in A, so with 4 what
+ *                writing adds to A shrinks W, with 3 its size cannot change, and below 3 it can
+ *                follow; at 2 the link is gone. The gradient of |r|^3 vanishes as r^2, which the
+ *                step of 1000 makes up for; the bound of p = 3 halves a write
  *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
  *                without a norm behind them, and the simplex must be far larger than what is stored
- *                or the slices saturate. 4096 leaves values of length 1000 room
+ *                or the slices saturate. 4096 leaves room for values of length 100
  *   Mesa         ridge 0.01, a hundredth of one pair
- *   linear       squares of positive entries as features and a normaliser: an average of values
- *   attention    instead of a sum that grows with every write
+ *   linear attention   squares of positive entries as features and a normaliser: an average of
+ *                values instead of a sum that grows with every write
  *   Lightning    the decay of MiniMax-01: a single head of the first has none */
 typedef struct miras__setting {
   size_t at, size;                  /* of a field of miras_model_desc; at 0 ends a list           */
@@ -9674,7 +9676,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 2)},
    {MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 4096),
-    MIRAS__W(simplex_signed, 1)}},
+    MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1)}},
 };
 #undef MIRAS__FIELD
 #undef MIRAS__W
