@@ -9514,15 +9514,17 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * layers where that is what it takes to store any ordinary pair and to survive the others (room
  * @01 has what they hold):
  *   keys         have length 1, because the largest step that does not overshoot goes with 1/|k|^2.
- *                Not of attention, whose scores would flatten, nor of RWKV-7, where the length of
- *                key, erase and replace is what says how much
+ *                TTT's have entries of size 1, beside its biases' input of 1: at length 1 half of
+ *                every write would go to the biases, which all keys share. Not of attention, whose
+ *                scores would flatten, nor of RWKV-7, where the length of key, erase and replace is
+ *                what says how much
  *   steps        are bounded, and mostly so large that the bound rules: a write nearly stores its
  *                pair. Yaad's is small, because beyond its threshold the step is what a single wild
  *                pair can do. So is Titans', whose momentum makes 1/(1 - momentum) of every write,
  *                and is 1/4 instead of 1/2: with a half it would swing for ten writes
  *   inner norm   none, which would fix the size of what the memory can say
- *   decay        leads to the initial memory. TTT has none in its paper; here it has one of 10,000
- *                writes
+ *   decay        leads to the initial memory. TTT has none in its paper; here it has that of the
+ *                other perceptrons, because a deep memory that forgets nothing fills up
  *   Moneta       q = 2.5 instead of 4: W = A / ||A||_q^(q-2) has degree 3 - q in A, so with 4 what
  *                writing adds to A shrinks W, with 3 its size cannot change, and below 3 it can
  *                follow; at 2 the link is gone. The gradient of |r|^3 vanishes as r^2, which the
@@ -9565,6 +9567,7 @@ typedef struct miras__row {
 #define MIRAS__NORM MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1)
 #define MIRAS__HOME MIRAS__W(toward, MIRAS_TOWARD_INITIAL)
 #define MIRAS__UNIT MIRAS__W(key_length, MIRAS_LENGTH_UNIT)
+#define MIRAS__ROOT MIRAS__W(key_length, MIRAS_LENGTH_ROOT)   /* after another, the last counts */
 #define MIRAS__BOUND(most) MIRAS__UNIT, MIRAS__W(bounded_step, 1), MIRAS__R(step, most)
 #define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(step_gate, MIRAS_GATE_CHANNEL)
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
@@ -9648,12 +9651,12 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.2f)},
-   {MIRAS__BOUND(16), MIRAS__FORGET(0.0001f, 0.5f)}},
+   {MIRAS__BOUND(1), MIRAS__ROOT, MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.05f)},
-   {MIRAS__BOUND(4), MIRAS__FORGET(0.0001f, 0.5f)}},
+   {MIRAS__BOUND(1), MIRAS__ROOT, MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
@@ -9691,6 +9694,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
 #undef MIRAS__NORM
 #undef MIRAS__HOME
 #undef MIRAS__UNIT
+#undef MIRAS__ROOT
 #undef MIRAS__BOUND
 #undef MIRAS__CHANNELS
 

@@ -1236,7 +1236,8 @@ static void test_equalities(void **state) {
     EQUAL(a, b);
   }
 
-  a = bare(MIRAS_RETNET); /* a dot product's gradient knows no weights: chunks are only a schedule */
+  /* a dot product's gradient knows no weights: chunks are only a schedule */
+  a = bare(MIRAS_RETNET);
   b = a;
   b.chunk = 8;
   EQUAL(a, b);
