@@ -202,6 +202,67 @@
    its length. Sessions share a model and do not know each other. Their state is flat: copy it out
    to branch a text, copy it back to undo.
 
+   ON ITS OWN. miras_preset makes a memory that takes what comes, unlike a layer, whose network
+   learns to feed it what suits it: keys and queries are brought to one length, no write overshoots
+   its own pair (bounded_step), and decay leads back to the memory that was given. Room @73 says
+   where a row leaves its paper for that; every field of it can be set back.
+
+     Keys     of any length but zero: only their direction counts. A key of zeros writes nothing
+       but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
+       directions drawn at random are the best. Attention sees keys as they are and is as sharp as
+       they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
+       query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
+     Values   of any size for matrices and attention, which are linear in them. For perceptrons,
+       entries from about 0.1 to 10, whatever their mean: a pair of such sizes is within 0.1 of |v|
+       after 20 writes, mostly after five. Smaller ones drown at first in what an untrained memory
+       answers (about 0.5 in length; TTT's entries are of size 1), and larger ones overshoot at
+       first, by up to 20 |v| where |v| is some hundreds: the bound knows slopes, not curvature.
+     Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
+       half way in 0.69 / forget writes, and for head h in forget_ratio^-h times that.
+
+   What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
+   |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
+   16 on: a pair written three times, after 16 new ones. Half: writes of silence until half of it
+   is gone.
+
+     row                       32    64  16 on   half  good for
+     deltanet, longhorn      0.00  0.25   0.57  never  few pairs exactly, in 1 us a write
+     deltaproduct            0.00  0.25   0.76  never  the same, two pairs a write
+     gated-deltanet, kda     0.05  0.39   0.56    690  the same where pairs grow old
+     gated-deltaproduct      0.03  0.33   0.75    690
+     mesa                    0.01  0.20   0.50    690  weighs all its pairs alike, new and old
+     rwkv7                   0.10                 690  as a layer, rather
+     ttt-linear              0.03  0.33   0.58   1390  values with a mean of their own
+     ttt-mlp                 0.03  0.07   0.48   1390  the same, and more pairs
+     titans                  0.02  0.05   0.55   1390  more pairs than key entries
+     moneta                  0.06  0.15   0.46   1390  largest errors first; slow: 80 us
+     yaad                    0.03  0.08   0.47   1390  more pairs, and a wild one does little
+     memora                  0.02  0.07   0.65   1390  more pairs; slow: 180 us
+     softmax-attention       0.71                      the last 1024 pairs, with longer queries
+     sliding-window          0.71                      the last 64 pairs, likewise
+     dfw, retnet, gla,
+       mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
+     lightning               8.5                  177  sums of the last 256 writes
+     linear-attention        0.91                never  an average of all values, by likeness
+
+   So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
+   many; and where new pairs never end any of them has the last dozen or two, because what is new is
+   written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000 times as
+   large as the others leaves a matrix by 1/key_dim of itself a write. With one in 1000 (spikes of
+   bench/soak), and 500 writes after the last, pairs just written come back at so much of |v|
+   wrong: 0.2 TTT-Linear, 0.6 to 1 DeltaNet's relatives, 7 TTT-MLP, 40 Mesa, 80 Titans; Yaad as
+   without.
+
+   SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
+   of one row and one size of values compare:
+     L2 (matrices, TTT, Titans, Memora, Mesa, attention)  |r|^2 / 2: about |v|^2 / 2 for a pair
+       never seen, 0 for one that is known; more than |v|^2 / 2 where memory contradicts it
+     L_p (Moneta)        sum |r_i|^p, p = 3: falls faster as a pair is learned
+     Huber (Yaad)        |r|^2 / 2 up to the threshold, then threshold sum |r_i|: a wild pair counts
+       once, not squared
+     dot product         -<M(k), v>: 0 for what is new, the more below it the better it is known,
+       and above it for a contradiction
+
    WHAT IT DOES NOT DO
      - no GPU in this header, no half precision, no quantised weights: 32-bit floats on the CPU
      - no mixture of layer types within a model, and of a published layer only what its memory is:
@@ -9532,7 +9593,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
  *                without a norm behind them, and the simplex must be far larger than what is stored
  *                or the slices saturate. 4096 leaves room for values of length 100
- *   Mesa         ridge 0.01, a hundredth of one pair
+ *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
+ *                the answers of keys that are nearly alike
  *   linear attention   squares of positive entries as features and a normaliser: an average of
  *                values instead of a sum that grows with every write
  *   Lightning    the decay of MiniMax-01: a single head of the first has none */
@@ -9638,7 +9700,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON,
    {MIRAS__END},
    {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
-   {MIRAS__UNIT, MIRAS__R(forget, 0.001f), MIRAS__R(ridge, 0.01f)}},
+   {MIRAS__UNIT, MIRAS__R(forget, 0.001f), MIRAS__R(ridge, 0.1f)}},
   {"softmax-attention", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 1024)},
    {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},

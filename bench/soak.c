@@ -1,10 +1,10 @@
 /* soak.c: what a million writes do to a memory on its own, for every row of the table.
  *
- *   cc -O2 bench/soak.c -o soak -lm && ./soak         every row and input: half an hour of one core
+ *   cc -O2 bench/soak.c -o soak -lm && ./soak         every row and input: an hour of one core
  *   ./soak --rows yaad,mesa --inputs silent,spikes    some of them
  *   ./soak --writes 100000 --dim 32                   fewer, smaller
  *   ./soak --counts                                   instructions too; needs valgrind
- *   ./soak --quick                                    10^4 writes: 20 seconds
+ *   ./soak --quick                                    10^4 writes: a minute
  *
  * A row is miras_preset as it comes, one head, key_dim and value_dim 64. The inputs, their entries
  * uniform in -1..1 where nothing else is said:
