@@ -904,9 +904,9 @@ typedef struct miras_session miras_session;
 
 /* ---- the table ---- */
 
-/* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0. Two
- * rows have two pairs per token (steps 2: the DeltaProducts), and one takes tokens with erase and
- * replace (RWKV-7), so not miras_write. */
+/* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0; what it
+ * then takes and holds is told in room @01, ON ITS OWN. Two rows have two pairs per token (steps 2:
+ * the DeltaProducts), and one takes tokens with erase and replace (RWKV-7), so not miras_write. */
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
