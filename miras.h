@@ -9592,7 +9592,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                step of 1000 makes up for; the bound of p = 3 halves a write
  *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
  *                without a norm behind them, and the simplex must be far larger than what is stored
- *                or the slices saturate. 4096 leaves room for values of length 100
+ *                or the slices saturate: with 4096, one of 300 values 10,000 times as large
+ *                as the others made answers 5,000 times larger still; with 65536, 60
  *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
  *                the answers of keys that are nearly alike
  *   linear attention   squares of positive entries as features and a normaliser: an average of
@@ -9740,7 +9741,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 2)},
-   {MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 4096),
+   {MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536),
     MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1)}},
 };
 #undef MIRAS__FIELD
