@@ -227,6 +227,67 @@
    its length. Sessions share a model and do not know each other. Their state is flat: copy it out
    to branch a text, copy it back to undo.
 
+   ON ITS OWN. miras_preset makes a memory that takes what comes, unlike a layer, whose network
+   learns to feed it what suits it: keys and queries are brought to one length, no write overshoots
+   its own pair (bounded_step), and decay leads back to the memory that was given. Room @73 says
+   where a row leaves its paper for that; every field of it can be set back.
+
+     Keys     of any length but zero: only their direction counts. A key of zeros writes nothing
+       but TTT's biases. Two pairs disturb each other as far as their keys point the same way, so
+       directions drawn at random are the best. Attention sees keys as they are and is as sharp as
+       they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
+       query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
+     Values   of any size for matrices and attention, which are linear in them. For perceptrons,
+       entries from about 0.1 to 10, whatever their mean: a pair of such sizes is within 0.1 of |v|
+       after 20 writes, mostly after five. Smaller ones drown at first in what an untrained memory
+       answers (about 0.5 in length; TTT's entries are of size 1), and larger ones overshoot at
+       first, by up to 20 |v| where |v| is some hundreds: the bound knows slopes, not curvature.
+     Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
+       half way in 0.69 / forget writes, and for head h in forget_ratio^-h times that.
+
+   What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
+   |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
+   16 on: a pair written three times, after 16 new ones. Half: writes of silence until half of it
+   is gone.
+
+     row                       32    64  16 on   half  good for
+     deltanet, longhorn      0.00  0.25   0.57  never  few pairs exactly, in 1 us a write
+     deltaproduct            0.00  0.25   0.76  never  the same, two pairs a write
+     gated-deltanet, kda     0.05  0.39   0.56    690  the same where pairs grow old
+     gated-deltaproduct      0.03  0.33   0.75    690
+     mesa                    0.01  0.20   0.50    690  weighs all its pairs alike, new and old
+     rwkv7                   0.10                 690  as a layer, rather
+     ttt-linear              0.03  0.33   0.58   1390  values with a mean of their own
+     ttt-mlp                 0.03  0.07   0.48   1390  the same, and more pairs
+     titans                  0.02  0.05   0.55   1390  more pairs than key entries
+     moneta                  0.06  0.15   0.46   1390  largest errors first; slow: 80 us
+     yaad                    0.03  0.08   0.47   1390  more pairs, and a wild one does little
+     memora                  0.02  0.07   0.65   1390  more pairs; slow: 180 us
+     softmax-attention       0.71                      the last 1024 pairs, with longer queries
+     sliding-window          0.71                      the last 64 pairs, likewise
+     dfw, retnet, gla,
+       mamba2, hgrn2         0.74                  22  sums of the last 32 writes, as layers
+     lightning               8.5                  177  sums of the last 256 writes
+     linear-attention        0.91                never  an average of all values, by likeness
+
+   So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
+   many; and where new pairs never end any of them has the last dozen or two, because what is new is
+   written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000 times as
+   large as the others leaves a matrix by 1/key_dim of itself a write. With one in 1000 (spikes of
+   bench/soak), and 500 writes after the last, pairs just written come back at so much of |v|
+   wrong: 0.2 TTT-Linear, 0.6 to 1 DeltaNet's relatives, 7 TTT-MLP, 40 Mesa, 80 Titans; Yaad as
+   without.
+
+   SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
+   of one row and one size of values compare:
+     L2 (matrices, TTT, Titans, Memora, Mesa, attention)  |r|^2 / 2: about |v|^2 / 2 for a pair
+       never seen, 0 for one that is known; more than |v|^2 / 2 where memory contradicts it
+     L_p (Moneta)        sum |r_i|^p, p = 3: falls faster as a pair is learned
+     Huber (Yaad)        |r|^2 / 2 up to the threshold, then threshold sum |r_i|: a wild pair counts
+       once, not squared
+     dot product         -<M(k), v>: 0 for what is new, the more below it the better it is known,
+       and above it for a contradiction
+
    WHAT IT DOES NOT DO
      - no GPU in this header, no half precision, no quantised weights: 32-bit floats on the CPU
      - no mixture of layer types within a model, and of a published layer only what its memory is:
@@ -868,9 +929,9 @@ typedef struct miras_session miras_session;
 
 /* ---- the table ---- */
 
-/* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0. Two
- * rows have two pairs per token (steps 2: the DeltaProducts), and one takes tokens with erase and
- * replace (RWKV-7), so not miras_write. */
+/* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0; what it
+ * then takes and holds is told in room @01, ON ITS OWN. Two rows have two pairs per token (steps 2:
+ * the DeltaProducts), and one takes tokens with erase and replace (RWKV-7), so not miras_write. */
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
@@ -9522,19 +9583,47 @@ MIRAS_API const char *miras_result_text(miras_result result) {
 
 /* One row per model: its four choices; then the fields that follow from it always, those of a layer
  * inside a model, and those of a memory on its own. Inside a model gates are learned, and
- * perceptrons take chunks of 16; alone gates are constants and the chunk is 1. Alone there is no
- * inner norm, which would fix the size of what the memory can say; a KL memory keeps it, because
- * positive weights alone cannot say anything negative. No engine knows a name.
+ * perceptrons take chunks of 16; alone gates are constants and the chunk is 1. No engine knows a
+ * name.
  *
- * Where a row is not its paper's to the letter: Moneta, Yaad, Memora and Longhorn have one step
- * (and decay and threshold) per head instead of per channel; Titans gets the MIRAS models' layer
- * norm and residual; TTT's keys have length 1, so its steps are larger; a softened Huber corner
- * (sharpness 2); HGRN2 without lower bounds that grow with the layer; linear attention with the
- * identity as feature map and no normaliser. All but HGRN2's are fields to change.
+ * Where a row inside a model is not its paper's to the letter: Longhorn has one step per head
+ * instead of per channel; Titans gets the MIRAS models' layer norm and residual; TTT's keys have
+ * length 1, so its steps are larger; a softened Huber corner (sharpness 2); HGRN2 without lower
+ * bounds that grow with the layer; linear attention with the identity as feature map and no
+ * normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with small steps and little forgetting. Their norm divides by a
  * tenth or less at first, and by less the more is forgotten, so that larger ones make gradients
- * explode; these are calm in windows of 4096 tokens, at widths of 32 and chunks of 16. */
+ * explode; these are calm in windows of 4096 tokens, at widths of 32 and chunks of 16.
+ *
+ * Alone no network has learned to feed a memory what suits it. There the rows leave their papers'
+ * layers where that is what it takes to store any ordinary pair and to survive the others (room
+ * @01 has what they hold):
+ *   keys         have length 1, because the largest step that does not overshoot goes with 1/|k|^2.
+ *                TTT's have entries of size 1, beside its biases' input of 1: at length 1 half of
+ *                every write would go to the biases, which all keys share. Not of attention, whose
+ *                scores would flatten, nor of RWKV-7, where the length of key, erase and replace is
+ *                what says how much
+ *   steps        are bounded, and mostly so large that the bound rules: a write nearly stores its
+ *                pair. Yaad's is small, because beyond its threshold the step is what a single wild
+ *                pair can do. So is Titans', whose momentum makes 1/(1 - momentum) of every write,
+ *                and is 1/4 instead of 1/2: with a half it would swing for ten writes
+ *   inner norm   none, which would fix the size of what the memory can say
+ *   decay        leads to the initial memory. TTT has none in its paper; here it has that of the
+ *                other perceptrons, because a deep memory that forgets nothing fills up
+ *   Moneta       q = 2.5 instead of 4: W = A / ||A||_q^(q-2) has degree 3 - q in A, so with 4 what
+ *                writing adds to A shrinks W, with 3 its size cannot change, and below 3 it can
+ *                follow; at 2 the link is gone. The gradient of |r|^3 vanishes as r^2, which the
+ *                step of 1000 makes up for; the bound of p = 3 halves a write
+ *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
+ *                without a norm behind them, and the simplex must be far larger than what is stored
+ *                or the slices saturate: with 4096, one of 300 values 10,000 times as large
+ *                as the others made answers 5,000 times larger still; with 65536, 60
+ *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
+ *                the answers of keys that are nearly alike
+ *   linear attention   squares of positive entries as features and a normaliser: an average of
+ *                values instead of a sum that grows with every write
+ *   Lightning    the decay of MiniMax-01: a single head of the first has none */
 typedef struct miras__setting {
   size_t at, size;                  /* of a field of miras_model_desc; at 0 ends a list           */
   int real;                         /* a float, else an int or an enum                            */
@@ -9565,76 +9654,79 @@ typedef struct miras__row {
 #define MIRAS__FORGET(f, ratio) MIRAS__R(forget, f), MIRAS__R(forget_ratio, ratio)
 #define MIRAS__NORM MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1)
 #define MIRAS__HOME MIRAS__W(toward, MIRAS_TOWARD_INITIAL)
+#define MIRAS__UNIT MIRAS__W(key_length, MIRAS_LENGTH_UNIT)
+#define MIRAS__ROOT MIRAS__W(key_length, MIRAS_LENGTH_ROOT)   /* after another, the last counts */
+#define MIRAS__BOUND(most) MIRAS__UNIT, MIRAS__W(bounded_step, 1), MIRAS__R(step, most)
 #define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(step_gate, MIRAS_GATE_CHANNEL)
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__END},
-   {MIRAS__END}},
+   {MIRAS__UNIT, MIRAS__W(feature, MIRAS_FEATURE_RELU2), MIRAS__W(normalise, 1)}},
   {"dfw", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_gate, MIRAS_GATE_CHANNEL),
     MIRAS__FORGET(0.0625f, 0.5f)},
-   {MIRAS__R(forget, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"retnet", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__FORGET(0.03125f, 0.5f)},
    {MIRAS__END},
-   {MIRAS__END}},
+   {MIRAS__UNIT, MIRAS__HOME}},
   {"lightning", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(slopes, MIRAS_SLOPES_LIGHTNING)},
    {MIRAS__END},
-   {MIRAS__END}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__W(slopes, MIRAS_SLOPES_MINIMAX)}},
   {"gla", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_ROOT), MIRAS__L(keys, MIRAS_KEYS_FREE)},
-   {MIRAS__R(forget, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"mamba2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1), MIRAS__L(keys, MIRAS_KEYS_FREE)},
-   {MIRAS__R(forget, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"hgrn2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keys, MIRAS_KEYS_COMPLEMENT)},
-   {MIRAS__R(forget, 0.03125f)}},
+   {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__STEP_HEAD},
-   {MIRAS__END}},
+   {MIRAS__BOUND(16)}},
   {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
    {MIRAS__END},
    {MIRAS__STEP_HEAD, MIRAS__L(keys, MIRAS_KEYS_RMS)},
-   {MIRAS__R(step, 4)}},
+   {MIRAS__UNIT, MIRAS__R(step, 16)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2)},
    {MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2)},
-   {MIRAS__END}},
+   {MIRAS__BOUND(16)}},
   {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(separate_erase, 1)},
    {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_BOUNDED), MIRAS__L(keys, MIRAS_KEYS_ERASE)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON,
    {MIRAS__END},
    {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
-   {MIRAS__R(forget, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__R(forget, 0.001f), MIRAS__R(ridge, 0.1f)}},
   {"softmax-attention", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 1024)},
    {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
@@ -9647,34 +9739,35 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.2f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.5f)}},
+   {MIRAS__BOUND(1), MIRAS__ROOT, MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.05f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
+   {MIRAS__BOUND(1), MIRAS__ROOT, MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.015625f, 0.5f),
     MIRAS__R(step, 0.02f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
+   {MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 4), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.02f)}},
+   {MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(q, 2.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.02f)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.2f)}},
+   {MIRAS__BOUND(0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__W(inner_norm, 1), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__W(inner_residual, 1), MIRAS__CHANNELS,
+   {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__HOME},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 2)},
-   {MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(step, 0.1f)}},
+   {MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536),
+    MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1)}},
 };
 #undef MIRAS__FIELD
 #undef MIRAS__W
@@ -9688,6 +9781,9 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
 #undef MIRAS__FORGET
 #undef MIRAS__NORM
 #undef MIRAS__HOME
+#undef MIRAS__UNIT
+#undef MIRAS__ROOT
+#undef MIRAS__BOUND
 #undef MIRAS__CHANNELS
 
 static void miras__apply(miras_model_desc *d, const miras__setting *list, int most) {

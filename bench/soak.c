@@ -1,10 +1,10 @@
 /* soak.c: what a million writes do to a memory on its own, for every row of the table.
  *
- *   cc -O2 bench/soak.c -o soak -lm && ./soak         every row and input: half an hour of one core
+ *   cc -O2 bench/soak.c -o soak -lm && ./soak         every row and input: an hour of one core
  *   ./soak --rows yaad,mesa --inputs silent,spikes    some of them
  *   ./soak --writes 100000 --dim 32                   fewer, smaller
  *   ./soak --counts                                   instructions too; needs valgrind
- *   ./soak --quick                                    10^4 writes: 20 seconds
+ *   ./soak --quick                                    10^4 writes: a minute
  *
  * A row is miras_preset as it comes, one head, key_dim and value_dim 64. The inputs, their entries
  * uniform in -1..1 where nothing else is said:
@@ -26,9 +26,9 @@
  *               A run that is no longer finite ends there; the table has the write.
  *   output      largest |output| / largest |value| written so far. BAR: 1000, or 1000 times what
  *               the memory answered before its first write, where its values are smaller than that.
- *               Rows that descend the dot product are sums by definition and grow with what they
- *               are given, so their bar is the largest such sum: the writes they remember times
- *               |key| |query|.
+ *               Rows that descend the dot product and do not divide by a sum of their own are sums
+ *               by definition and grow with what they are given, so their bar is the largest such
+ *               sum: the writes they remember times |key| |query|, at their lengths in the memory.
  *   error       |output - value| / |value|, median of 32 pairs. recurring: right after the last
  *               round. silent: of the last 32 pairs before silence, at the end. Else of the last 32
  *               writes, each asked for at once. BAR, recurring and keys of 64 or more: 0.1 for rows
@@ -267,6 +267,9 @@ static int corrects(const row *r) {
   return r->d.bias != MIRAS_DOT && r->d.architecture != MIRAS_PAIRS && !r->tokens;
 }
 
+/* Does an answer grow with what it was given? */
+static int sums(const row *r) { return r->d.bias == MIRAS_DOT && !r->d.normalise; }
+
 /* ---- a moment: a state and what came next ---- */
 
 typedef struct moment {
@@ -488,9 +491,9 @@ static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, c
   }
   remembered = r->d.retention == MIRAS_RETAIN_ALL || !(r->d.forget > 0)
                  ? (double)i * r->steps : fmin((double)i * r->steps, 1 / (double)r->d.forget);
-  c->most = r->d.bias == MIRAS_DOT
-              ? 1.01 * remembered * (double)r->d.step * largest_key * largest_query
-              : 1000 * fmax(1, before / largest);
+  if (r->d.key_length == MIRAS_LENGTH_UNIT) largest_key = largest_query = 1;
+  c->most = sums(r) ? 1.01 * remembered * (double)r->d.step * largest_key * largest_query
+                    : 1000 * fmax(1, before / largest);
   if (!sound) {
     c->failed = FINITE;
   } else {
@@ -538,7 +541,7 @@ static void print_cell(const row *r, int input, const cell *c, int counts) {
   printf("| %s | %s |", miras_kind_name(r->kind), input_name[input]);
   if (c->failed & FINITE) printf(" until %lu |", (unsigned long)c->end);
   else printf(" yes |");
-  printf(" %.3g%s |", c->output, r->d.bias == MIRAS_DOT ? " (sum)" : "");
+  printf(" %.3g%s |", c->output, sums(r) ? " (sum)" : "");
   if (c->failed & FINITE) {
     printf(" | | | | | |%s **%s** |\n", counts ? " | | |" : "", verdict(c->failed));
     return;

@@ -1394,7 +1394,8 @@ static void calls_agree(void **state) {
         assert_true(isfinite(s1));
         assert_memory_equal(&s1, &s2, sizeof s1);
         /* a read of its own may add up in another order than the read that ends a step */
-        for (n = 0; n < B * R; n++) assert_near(out[n], out2[n], 4e-6);
+        for (n = 0; n < B * R; n++)       /* or be solved to another last digit */
+          assert_near(out[n], out2[n], d.algorithm == MIRAS_NEWTON ? 4e-5 : 4e-6);
         miras_read(m[2], one[2], out3);   /* reading changes nothing */
         assert_memory_equal(out2, out3, sizeof out2);
         for (b = 0; b < B; b++)

@@ -832,8 +832,10 @@ static void test_long(void **state) {
     d.chunk = 16;
     if (d.architecture == MIRAS_PAIRS) d.window = 32;
     if (kind % 2) d.chunk = d.architecture == MIRAS_MLP ? 4 : 1;
-    if (d.retention == MIRAS_RETAIN_LQ) d.forget = 0.0f; /* W grows as A is forgotten */
-    if (d.architecture == MIRAS_MLP) d.step /= (float)d.chunk; /* steps from one anchor add up */
+    if (d.architecture == MIRAS_MLP) { /* bounded steps from one anchor add up */
+      d.step = 0.05f / (float)d.chunk;
+      if (d.retention == MIRAS_RETAIN_KL) d.simplex = 64.0f;
+    }
     if (!my_share()) continue;
     data_new(&x, &d, T, 600 + (uint64_t)kind);
     m = open_memory(&x);
@@ -1163,6 +1165,17 @@ static miras_desc preset(miras_kind kind) {
   return d;
 }
 
+/* The same without what makes a memory on its own safe: relations hold between bare recurrences. */
+static miras_desc bare(miras_kind kind) {
+  miras_desc d = preset(kind);
+  d.key_length = MIRAS_LENGTH_FREE;
+  d.feature = MIRAS_FEATURE_IDENTITY;
+  d.toward = MIRAS_TOWARD_NOTHING;
+  d.normalise = d.bounded_step = 0;
+  if (d.step > 1.0f) d.step = 1.0f;
+  return d;
+}
+
 #define EQUAL(a, b)                                                             \
   do {                                                                          \
     const double error_ = distance(&(a), &(b), 23);                             \
@@ -1174,13 +1187,13 @@ static void test_equalities(void **state) {
   (void)state;
   start();
 
-  a = preset(MIRAS_GATED_DELTANET); /* without forgetting: DeltaNet */
-  b = preset(MIRAS_DELTANET);
+  a = bare(MIRAS_GATED_DELTANET); /* without forgetting: DeltaNet */
+  b = bare(MIRAS_DELTANET);
   a.forget = 0.0f;
   b.step = a.step = 0.7f;
   EQUAL(a, b);
 
-  a = preset(MIRAS_DELTANET); /* a mixture whose threshold is never reached: DeltaNet */
+  a = bare(MIRAS_DELTANET); /* a mixture whose threshold is never reached: DeltaNet */
   a.step = 0.6f;
   b = a;
   b.bias = MIRAS_HUBER_MIXTURE;
@@ -1193,8 +1206,9 @@ static void test_equalities(void **state) {
   EQUAL(a, b);
 
   for (int chunk = 1; chunk <= 4; chunk += 3) {
-    a = preset(MIRAS_TITANS); /* without momentum: gradient descent */
+    a = bare(MIRAS_TITANS); /* without momentum: gradient descent */
     a.chunk = chunk;
+    a.step = 0.1f;
     a.momentum = 0.0f;
     b = a;
     b.algorithm = MIRAS_GRADIENT_DESCENT;
@@ -1222,13 +1236,13 @@ static void test_equalities(void **state) {
     EQUAL(a, b);
   }
 
-  a = preset(
-    MIRAS_RETNET); /* a dot product's gradient knows no weights: chunks are only a schedule */
+  /* a dot product's gradient knows no weights: chunks are only a schedule */
+  a = bare(MIRAS_RETNET);
   b = a;
   b.chunk = 8;
   EQUAL(a, b);
-  a = preset(MIRAS_LINEAR_ATTENTION);
-  b = preset(MIRAS_RETNET);
+  a = bare(MIRAS_LINEAR_ATTENTION);
+  b = bare(MIRAS_RETNET);
   b.forget = b.forget_ratio = 0.0f;
   b.step = a.step = 0.3f;
   EQUAL(a, b);
@@ -1237,7 +1251,7 @@ static void test_equalities(void **state) {
 
 /* The oldest row, from its definition: y_t = sum over s <= t of (k_s . q_t) v_s. */
 static void test_linear_attention(void **state) {
-  miras_desc d = preset(MIRAS_LINEAR_ATTENTION);
+  miras_desc d = bare(MIRAS_LINEAR_ATTENTION);
   data x;
   miras_memory *m;
   miras_tokens tokens;
@@ -1299,6 +1313,166 @@ static void test_presets(void **state) {
   }
   assert_null(miras_kind_name(MIRAS_KIND_COUNT));
   assert_int_equal(miras_kind_find("nobody"), MIRAS_KIND_COUNT);
+  finish();
+}
+
+/* ---- presets on their own: ordinary pairs, any number of them, and silence ---- */
+
+enum { WIDE = 64 };
+
+/* A row as it comes, one head; NULL where it takes tokens. */
+static miras_memory *alone(int kind, int dim, float forget) {
+  miras_memory *m;
+  miras_desc d;
+  assert_int_equal(miras_preset(&d, (miras_kind)kind), MIRAS_OK);
+  if (d.separate_erase) return NULL;
+  d.key_dim = dim;
+  if (forget > 0.0f) {
+    d.slopes = MIRAS_SLOPES_RATIO;
+    d.forget = forget;
+  }
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  return m;
+}
+
+static void fill(float *x, int count) {
+  for (int i = 0; i < count; i++) x[i] = uniform(-1.0f, 1.0f);
+}
+
+static double length_of(const float *a, const float *b, int count) {
+  double sum = 0.0;
+  for (int i = 0; i < count; i++) {
+    const double x = (double)a[i] - (b ? (double)b[i] : 0.0);
+    sum += x * x;
+  }
+  return sqrt(sum);
+}
+
+/* Any row lives through keys that nobody brought to length 1, and answers no more than the values'
+ * size (sums, and what was there before the first write, apart). */
+static void test_alone_lives(void **state) {
+  float key[2 * WIDE], value[2 * WIDE], out[WIDE];
+  (void)state;
+  start();
+  random_state = 21;
+  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    miras_memory *m = alone(kind, WIDE, 0.0f);
+    if (m == NULL) continue;
+    for (int t = 0; t < 600; t++) {
+      float surprise;
+      fill(key, 2 * WIDE);
+      fill(value, 2 * WIDE);
+      surprise = miras_write(m, key, value);
+      miras_read(m, key, out);
+      if (!isfinite(surprise) || !(length_of(out, NULL, WIDE) < 10.0 * sqrt(WIDE))) {
+        failed("%s: surprise %g, |y| %g after %d writes", miras_kind_name((miras_kind)kind),
+               (double)surprise, length_of(out, NULL, WIDE), t + 1);
+        break;
+      }
+    }
+    miras_memory_close(m);
+  }
+  finish();
+}
+
+/* What corrects its errors holds pairs that recur: a few after thirty rounds, and one of any
+ * ordinary size (mean, spread) after twenty writes. */
+static void test_alone_stores(void **state) {
+  enum { DIM = 32, PAIRS = 8 };
+  static const float sizes[][2] = {{0.0f, 0.1f}, {0.0f, 1.0f}, {0.5f, 0.1f}, {5.0f, 1.0f},
+                                   {0.0f, 10.0f}};
+  float key[PAIRS * DIM], value[PAIRS * DIM], out[DIM], twice[2][2 * DIM];
+  (void)state;
+  start();
+  random_state = 22;
+  fill(key, PAIRS * DIM);
+  fill(value, PAIRS * DIM);
+  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    miras_memory *m = alone(kind, DIM, 0.0f);
+    const miras_desc *d = miras_memory_desc(m);
+    if (m == NULL) continue;
+    if (d->bias == MIRAS_DOT || d->architecture == MIRAS_PAIRS) {
+      miras_memory_close(m);
+      continue;
+    }
+    for (int t = 0; t < 30 * PAIRS; t += d->steps)
+      miras_write(m, key + t % PAIRS * DIM, value + t % PAIRS * DIM);
+    for (int i = 0; i < PAIRS; i++) {
+      double error;
+      miras_read(m, key + i * DIM, out);
+      error = length_of(out, value + i * DIM, DIM) / length_of(value + i * DIM, NULL, DIM);
+      if (!(error <= 0.05))
+        failed("%s: pair %d is off by %.2g of |v|", miras_kind_name((miras_kind)kind), i, error);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      double error;
+      for (int j = 0; j < 2 * DIM; j++) {
+        twice[0][j] = key[j % DIM];
+        twice[1][j] = sizes[i][0] + sizes[i][1] * value[j % DIM];
+      }
+      miras_memory_reset(m);
+      for (int t = 0; t < 20; t++) miras_write(m, twice[0], twice[1]);
+      miras_read(m, key, out);
+      error = length_of(out, twice[1], DIM) / length_of(twice[1], NULL, DIM);
+      if (!(error <= 0.1))
+        failed("%s: a value %g +- %g is off by %.2g of |v|", miras_kind_name((miras_kind)kind),
+               (double)sizes[i][0], (double)sizes[i][1], error);
+    }
+    miras_memory_close(m);
+  }
+  finish();
+}
+
+/* Silence: what decays comes back to the memory that it was given, and never says more than it did
+ * when silence began (momentum carries a last write on) or before its first write. */
+static void test_alone_silence(void **state) {
+  enum { DIM = 16 };
+  float key[2 * DIM], value[2 * DIM], silent[2 * DIM], fresh[DIM], out[DIM];
+  (void)state;
+  start();
+  memset(silent, 0, sizeof silent);
+  random_state = 23;
+  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+    for (int quick = 0; quick < 2; quick++) {
+      double most = 0.0, y = 0.0;
+      size_t count;
+      miras_memory *m = alone(kind, DIM, 0.0f);
+      float *params;
+      const miras_desc *d = miras_memory_desc(m);
+      const int returns = m != NULL && d->toward == MIRAS_TOWARD_INITIAL;
+      miras_memory_close(m);
+      if (!returns) continue;
+      m = alone(kind, DIM, quick ? 0.05f : 0.0f);
+      d = miras_memory_desc(m);
+      params = miras_memory_params(m, &count);
+      if (d->architecture == MIRAS_MATRIX) /* which begins at zero */
+        for (size_t i = 0; i < count; i++) params[i] = uniform(-0.3f, 0.3f);
+      miras_memory_reset(m);
+      fill(key, 2 * DIM);
+      miras_read(m, key, fresh);
+      for (int t = 0; t < 50; t++) {
+        fill(value, 2 * DIM);
+        miras_write(m, key, value);
+      }
+      miras_read(m, key, out);
+      most = fmax(length_of(out, NULL, DIM), length_of(fresh, NULL, DIM));
+      for (int t = 0; t < 600; t++) {
+        miras_write(m, silent, silent);
+        miras_read(m, key, out);
+        y = length_of(out, NULL, DIM);
+        if (!(y <= (d->algorithm == MIRAS_MOMENTUM ? 1.3 : 1.05) * most)) {
+          failed("%s: |y| %g after %d writes of zeros, %g at most before",
+                 miras_kind_name((miras_kind)kind), y, t + 1, most);
+          break;
+        }
+      }
+      y = length_of(out, fresh, DIM);
+      if (quick && !(y <= 1e-4 * length_of(fresh, NULL, DIM)))
+        failed("%s: after silence off by %g from the initial memory",
+               miras_kind_name((miras_kind)kind), y);
+      miras_memory_close(m);
+    }
   finish();
 }
 
@@ -1496,6 +1670,9 @@ int main(void) {
     cmocka_unit_test(test_equalities),
     cmocka_unit_test(test_linear_attention),
     cmocka_unit_test(test_presets),
+    cmocka_unit_test(test_alone_lives),
+    cmocka_unit_test(test_alone_stores),
+    cmocka_unit_test(test_alone_silence),
     cmocka_unit_test(test_nan),
     cmocka_unit_test(test_faded),
     cmocka_unit_test(test_refusals),
