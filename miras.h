@@ -384,8 +384,8 @@
      Denormals      are computed as such; the header does not touch the floating-point environment,
        and it assumes rounding to nearest. What decays would end among them and stay there, at a
        hundred times the usual cost. So content of a memory below 1e-30 becomes 0 whenever as many
-       chunks have passed as fit into 64 tokens, at least one, and coefficients of decay below
-       1e-30 do so at once. The gradient takes no notice.
+       chunks have passed as fit into 64 tokens, at least one, and coefficients of decay and
+       weights of a simplex or a sigmoid below 1e-30 do so at once. The gradient takes no notice.
 
    ERRORS. Calls return miras_result, or 0, NULL or NaN where that is clearer; miras_result_text
    has the sentence. A descriptor is checked once, when a size is asked for or an object is built,
@@ -4759,6 +4759,7 @@ static void MIRAS__FN(simplex_fwd)(const miras__plan *p, int l, float *w, const 
     for (i = 0; i < s.count; i++)
       MIRAS__FN(softmax)(w + i * s.hop, a + i * s.hop, s.n, p->d.simplex);
   }
+  MIRAS__FN(flush)(w, w, s.count * s.n);
 }
 
 /* ba += w (bw - <bw, w>/c) per slice */
@@ -4950,6 +4951,7 @@ static void MIRAS__FN(link_fwd)(const miras__plan *p, float *w, const float *a, 
         break;
       case MIRAS_RETAIN_SIGMOID:
         MIRAS__FN(map_sigmoid)(to, from, n);
+        MIRAS__FN(flush)(to, to, n);
         break;
       case MIRAS_CUSTOM_RETENTION:
         p->d.custom->link(p->d.custom->user, to, from, p->in[l], p->out[l]);
