@@ -53,15 +53,13 @@ heads() { # MODEL
   esac
 }
 
-# What lets a row that keeps everything by definition, or decays too little by itself, outlive its
-# windows: states carried from window to window, heads that begin anew in turn, a shorter horizon.
-# LIFE=none leaves it out.
-life() { # MODEL
+# What lets a row outlive its windows that keeps everything by definition, or decays too little by
+# itself: heads that begin anew in turn, every two windows. Windows do not see it.
+life() { # MODEL CONTEXTxBATCH
   [ "${LIFE:-}" != none ] || return 0
   case $1 in
-    linear-attention|lightning|deltanet|longhorn|deltaproduct) echo '--carry 0.75 --reset 1024' ;;
-    softmax-attention) echo '--carry 0.75 --reset 256' ;;
-    mamba2|mesa) echo '--carry 0.75 --horizon 64' ;;
+    linear-attention|lightning|mamba2|deltanet|longhorn|deltaproduct|mesa|softmax-attention)
+      echo "--reset $((2 * ${2%x*}))" ;;
   esac
 }
 
@@ -71,7 +69,7 @@ run() {
   mkdir -p "$dir"
   # shellcheck disable=SC2046,SC2086  # OPTIONS and life print lists of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS $(life "$1") \
+    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS $(life "$1" "$2") \
     --out "$dir/model.safetensors" \
     >"$dir/log" 2>"$dir/progress" &
   child=$!
@@ -161,7 +159,7 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
       }
       echo "| $model | $parameters | $(field "$file" val) | $(field "$file" stream) |" \
            "$(field "$file" best) | $(field "$file" tokens_per_s) | $(field "$file" state_kib) |" \
-           "$(field "$file" seconds) | $(field "$file" peak_mib) | $(life "$model") |"
+           "$(field "$file" seconds) | $(field "$file" peak_mib) | $(life "$model" "$shape") |"
     done
   done
 } >"$RESULT.tmp"
