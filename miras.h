@@ -9772,7 +9772,8 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 2)},
+    MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1),
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
    {MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536),
     MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1)}},
 };
