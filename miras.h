@@ -1,4 +1,4 @@
-/* miras.h - v0.2.0 - memories that learn while the program runs; public domain or MIT
+/* miras.h - v0.3.0 - memories that learn while the program runs; public domain or MIT
 
    One header, C99 (or C++11), the C library only. It gives a program a memory that takes key/value
    pairs, learns each by a step of gradient descent on itself, answers queries, forgets gracefully,
@@ -450,6 +450,11 @@
               end at a guard page
 
    REVISIONS
+     0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
+             bounded steps and keys of one length for memories on their own; gates per channel,
+             signed simplices, row rates that training can take back; nothing stays denormal; other
+             presets (models and memories of 0.2.0 load as they were); files of version 3 where a
+             new field is used.
      0.2.0   the whole framework: 23 models, exact matrix memories in chunks, Newton and attention
              engines, all biases, retentions and algorithms of the paper, callbacks; files of
              version 2.
@@ -463,8 +468,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MIRAS_VERSION 200          /* 0.2.0: major * 10000 + minor * 100 + patch */
-#define MIRAS_VERSION_TEXT "0.2.0"
+#define MIRAS_VERSION 300          /* 0.3.0: major * 10000 + minor * 100 + patch */
+#define MIRAS_VERSION_TEXT "0.3.0"
 
 #ifdef MIRAS_STATIC
   #if defined(__GNUC__)
