@@ -261,6 +261,7 @@ static void test_step(void **state) {
             if (basic(&d)) failed("refused: %s", label(&d));
             continue;
           }
+          if (!my_share()) continue;
           if (!data_settled(&x, &d, T, variant, 1e-4)) continue;
           m = open_memory(&x);
           whole = open_memory(&x);
