@@ -220,12 +220,13 @@ static subject option(int n) {
       m->keep_gate = m->step_gate = MIRAS_GATE_CONSTANT;
       break;
     case 23:
-      OPTION(MIRAS_MEMORA, 4, "memora, linear in the logits");
-      m->simplex_logits = 1;
+      OPTION(MIRAS_MEMORA, 4, "memora, positive weights, linear in the logits");
+      m->simplex_signed = 0;
       break;
     case 24:
       OPTION(MIRAS_MEMORA, 4, "memora, Hellinger");
       m->retention = MIRAS_RETAIN_HELLINGER;
+      m->simplex_signed = m->simplex_logits = 0;
       m->keep_gate = MIRAS_GATE_CONSTANT;
       m->forget = m->forget_ratio = 0.0f;
       break;
@@ -322,6 +323,7 @@ static subject option(int n) {
       break;
     case 39:
       OPTION(MIRAS_MEMORA, 4, "memora, the paper's form with gates per channel");
+      m->simplex_signed = m->simplex_logits = 0;
       m->keep_gate = m->step_gate = MIRAS_GATE_CHANNEL;
       m->toward = MIRAS_TOWARD_INITIAL;
       break;
