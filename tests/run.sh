@@ -178,7 +178,7 @@ $limit '$binary'"
 share() {   # test, times
   case $1 in
     test_memory) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
-    test_framework) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
+    test_framework|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
   esac
 }
 
