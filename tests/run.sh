@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh: every test of the library. Run from anywhere:
-#   sh tests/run.sh           everything; about thirteen minutes on two cores
+#   sh tests/run.sh           everything; about twenty minutes on two cores
 #   sh tests/run.sh quick     one compiler, no sanitizers, no matrix: about a minute
 # One line per check, the log of what failed, and at the end "N passed, N failed, N skipped". The
 # exit status is 0 only if nothing failed. Missing packages are installed with apt-get where that is
