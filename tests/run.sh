@@ -177,8 +177,8 @@ $limit '$binary'"
 # Some tests walk long grids: where a run is slower, one case in so many.
 share() {   # test, times
   case $1 in
-    test_memory) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
-    test_framework|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
+    test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
+    test_framework) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
   esac
 }
 
@@ -273,7 +273,8 @@ $limit $around '$build/bin/tsan'"
 
   if compiles "$gcc" -lblis; then
     for name in test_model test_api; do   # gnu99: blis.h asks for pthread_barrier_t
-      test_job "$gcc" $name "$gcc -O2 -DMIRAS_USE_BLIS" '-std=gnu99 -O2 -DMIRAS_USE_BLIS' -lblis
+      test_job "$gcc" $name "$gcc -O2 -DMIRAS_USE_BLIS" \
+        "-std=gnu99 -O2 -DMIRAS_USE_BLIS $(share $name 2)" -lblis
     done
   else
     skip 'test_model: -DMIRAS_USE_BLIS' 'BLIS is not installed'
@@ -281,7 +282,7 @@ $limit $around '$build/bin/tsan'"
 fi
 for name in $tests; do
   test_job "$gcc" "$name" "$gcc -O2" "-O2 $(share "$name" 1)"
-  [ -z "$clang" ] || test_job clang "$name" 'clang -O2' "-O2 $(share "$name" 1)"
+  [ -z "$clang" ] || test_job clang "$name" 'clang -O2' "-O2 $(share "$name" 2)"
 done
 
 # What combines is the library's to say: the README holds the answer of this program.
