@@ -9709,7 +9709,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__BOUND(16)}},
   {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
    {MIRAS__END},
-   {MIRAS__STEP_HEAD, MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   {MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(keys, MIRAS_KEYS_RMS)},
    {MIRAS__UNIT, MIRAS__R(step, 16)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},

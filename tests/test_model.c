@@ -182,6 +182,7 @@ static subject option(int n) {
     case 16:
       OPTION(MIRAS_LONGHORN, 4, "longhorn, diagonal, free keys");
       d->keys = MIRAS_KEYS_FREE;
+      m->step_gate = MIRAS_GATE_HEAD; /* a diagonal has one */
       m->diagonal = 1;
       break;
     case 17:
