@@ -9599,14 +9599,14 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * is; keys of length sqrt(key_dim) for Moneta, Yaad and Memora: at length 1 what reaches the
  * activation is so small that a perceptron is a straight line, and Moneta, whose link fixes the
  * size of its weights, does not leave that (8 pairs recalled: 0.34 after 2,500 steps, 0.99 after
- * 600 with the longer keys); signed weights for Memora and logits in its chunks, because positive
- * ones learn to recall four times as slowly; HGRN2 without lower bounds that grow with the layer;
- * linear attention with the identity as feature map and no normaliser. All but HGRN2's are fields
- * to change.
+ * 600 with the longer keys); signed weights for Memora and logits in its chunks (0.9 of 8 pairs
+ * recalled after 400 to 800 steps, with positive ones after 1,500); HGRN2 without lower bounds that
+ * grow with the layer; linear attention with the identity as feature map and no normaliser. All but
+ * HGRN2's are fields to change.
  *
- * Perceptrons inside a model begin with steps at which they remember and with a horizon of 64
- * tokens, and decay leads to the initial memory, which is trained: so what they hold stays as full
- * as windows have shown it, however long the text.
+ * Perceptrons inside a model begin with steps at which they remember and with horizons from 64
+ * tokens on, and decay leads to the initial memory, which is trained: so what they hold stays as
+ * full as windows have shown it, however long the text.
  *
  * Alone no network has learned to feed a memory what suits it. There the rows leave their papers'
  * layers where that is what it takes to store any ordinary pair and to survive the others (room
@@ -9667,8 +9667,8 @@ typedef struct miras__row {
 #define MIRAS__NORM MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1)
 #define MIRAS__HOME MIRAS__W(toward, MIRAS_TOWARD_INITIAL)
 #define MIRAS__UNIT MIRAS__W(key_length, MIRAS_LENGTH_UNIT)
-#define MIRAS__ROOT MIRAS__W(key_length, MIRAS_LENGTH_ROOT)   /* after another, the last counts */
-#define MIRAS__BOUND(most) MIRAS__UNIT, MIRAS__W(bounded_step, 1), MIRAS__R(step, most)
+#define MIRAS__ROOT MIRAS__W(key_length, MIRAS_LENGTH_ROOT)
+#define MIRAS__BOUND(most) MIRAS__W(bounded_step, 1), MIRAS__R(step, most)
 #define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(step_gate, MIRAS_GATE_CHANNEL)
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
@@ -9706,7 +9706,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__STEP_HEAD},
-   {MIRAS__BOUND(16)}},
+   {MIRAS__UNIT, MIRAS__BOUND(16)}},
   {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
    {MIRAS__END},
    {MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(keys, MIRAS_KEYS_RMS)},
@@ -9715,21 +9715,21 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2)},
    {MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2)},
-   {MIRAS__BOUND(16)}},
+   {MIRAS__UNIT, MIRAS__BOUND(16)}},
   {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(separate_erase, 1)},
    {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
@@ -9751,36 +9751,34 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.2f)},
-   {MIRAS__BOUND(1), MIRAS__ROOT, MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__ROOT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.05f)},
-   {MIRAS__BOUND(1), MIRAS__ROOT, MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__ROOT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.015625f, 0.5f),
     MIRAS__R(step, 0.02f)},
-   {MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 4), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
-   {MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(q, 2.5f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(q, 2.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
-   {MIRAS__BOUND(0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 2), MIRAS__R(simplex, 64), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
-    MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1),
+   {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS, MIRAS__R(simplex, 64),
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
-   {MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536),
-    MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1)}},
+   {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__FIELD
 #undef MIRAS__W
@@ -14050,7 +14048,6 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   miras__content c;
   miras__metadata meta;
   miras__file f;
-  int every = 0;
   memset(&d, 0, sizeof d);
   memset(&c, 0, sizeof c);
   if (training) {
@@ -14059,13 +14056,13 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
     d.context = training->context;
     d.limit = training->limit;
     d.parallel = training->parallel;
-    every = training->memory.reset_every;
   }
   if (path) said = miras__read_path(&c, path, d.limit, allocator);
   if (said == MIRAS_OK) said = miras__check_file(&f, &meta, c.bytes, c.size);
   if (said == MIRAS_OK) {
     miras__model_cook(&d, meta.raw);
-    if (every) d.memory.reset_every = every;
+    if (training && training->memory.reset_every)
+      d.memory.reset_every = training->memory.reset_every;
     if (training && (d.memory.bias == MIRAS_CUSTOM_BIAS ||
                      d.memory.retention == MIRAS_CUSTOM_RETENTION))
       d.memory.custom = training->memory.custom;

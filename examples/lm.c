@@ -815,8 +815,11 @@ static miras_model_desc describe(const options *o, int vocab) {
 /* The model in the file, if it is the one that the options describe. */
 static miras_model *resume(const options *o, const miras_model_desc *want) {
   miras_result result = MIRAS_OK;
-  miras_model *m = miras_model_open_file(o->out, want, NULL, &result), *fresh;
+  miras_model_desc training = *want;
+  miras_model *m, *fresh;
   const miras_model_desc *a, *b;
+  training.memory.reset_every = 0;   /* that of the file, to be compared */
+  m = miras_model_open_file(o->out, &training, NULL, &result);
   if (!m) die(1, "%s cannot be resumed: %s", o->out, miras_result_text(result));
   fresh = miras_model_open(want, NULL);
   if (!fresh) die(1, "there is not enough memory for the model");
@@ -1040,14 +1043,15 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
            (unsigned long)parameters, (unsigned long)step, (unsigned long)(rows * T));
   record_csv(&history, csv);
   record_svg(&history, svg, title);
-  if (val_count)
+  if (val_count) {
     fprintf(stderr, "validation %.4f nats per token in windows of %d, %.4f in one pass\n", final,
             o->context, stream);
-  if (val_count && stream <= final)
-    fprintf(stderr, "it lives longer than its windows: %lu tokens in one pass cost it nothing\n",
-            (unsigned long)val_count);
-  else if (val_count && stream > final + 0.01)
-    fprintf(stderr, "its memory does not outlive its windows: try --carry, --horizon, --reset\n");
+    if (stream <= final)
+      fprintf(stderr, "it lives longer than its windows: %lu tokens in one pass cost it nothing\n",
+              (unsigned long)val_count);
+    else if (stream > final + 0.01)
+      fputs("its memory does not outlive its windows: try --carry, --horizon, --reset\n", stderr);
+  }
   fprintf(stderr, "wrote %s, %s and %s\n", o->out, csv, svg);
 
   if (o->tokens > 0) {

@@ -45,6 +45,12 @@ REF void ref_branch(ref_branches *b, int side, double distance) {
   if (fabs(distance) < b->margin) b->margin = fabs(distance);
 }
 
+/* Logits so far apart that a softmax is all or nothing: its slope is what a float rounds away. */
+REF void ref_branch_logits(ref_branches *b, const double *a, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (fabs(a[i]) > 1e3) ref_branch(b, 1, 0.0);
+}
+
 REF void *ref_zeros(size_t count) {
   void *p = calloc(count > 0 ? count : 1, sizeof(double));
   if (p == NULL) {
@@ -476,10 +482,8 @@ REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, con
     for (int o = 0; o < n; o++) mean += r->z[last][o] / n;
     for (int o = 0; o < n; o++) variance += (r->z[last][o] - mean) * (r->z[last][o] - mean) / n;
     r->deviation = sqrt(variance + 1e-5);
-    if (d->architecture == MIRAS_MLP) {
-      const double terms = ref_terms(s, W, r) / r->deviation;
-      if (terms > r->terms) r->terms = terms;
-    }
+    if (d->architecture == MIRAS_MLP)
+      r->terms = fmax(r->terms, ref_terms(s, W, r) / r->deviation);
     for (int o = 0; o < n; o++) {
       if (fabs(r->z[last][o]) / r->deviation > r->cancellation)
         r->cancellation = fabs(r->z[last][o]) / r->deviation;
@@ -700,6 +704,7 @@ REF void ref_link(const miras_desc *d, const ref_shape *s, const double *B, cons
       }
   }
   if (d->retention == MIRAS_RETAIN_KL && !ref_lags(d)) {
+    ref_branch_logits(branches, A, s->weights);
     if (d->simplex_signed)
       ref_signed_simplex(d, s, A, W, NULL);
     else
@@ -1191,6 +1196,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
     }
   }
   if (exactly) { /* the others start from the weights of this token */
+    ref_branch_logits(m->branches, F, P);
     ref_simplex(d, &m->s, F, A);
     for (size_t i = 0; i < P; i++) {
       anchor[i] = base[i] = A[i];
@@ -1311,10 +1317,10 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
 REF void ref_forward(ref_memory *m, const ref_tokens *x, double *y, double *surprise) {
   for (int b = 0; b < m->d.batch; b++)
     for (int h = 0; h < m->d.heads; h++) ref_forward_head(m, x, b, h, y, surprise);
-  if (m->branches != NULL && m->trace.cancellation > m->branches->cancellation)
-    m->branches->cancellation = m->trace.cancellation;
-  if (m->branches != NULL && m->trace.terms > m->branches->terms)
-    m->branches->terms = m->trace.terms;
+  if (m->branches != NULL) {
+    m->branches->cancellation = fmax(m->branches->cancellation, m->trace.cancellation);
+    m->branches->terms = fmax(m->branches->terms, m->trace.terms);
+  }
   m->position += (uint64_t)x->length;
 }
 

@@ -174,7 +174,8 @@ test_job() {   # compiler, test, label, flags, libraries
 $limit '$binary'"
 }
 
-# Some tests walk long grids: where a run is slower, one case in so many.
+# Some tests walk long grids. gcc walks them whole, with vectors and without; what is slower, or
+# compiles the same text again, one case in so many.
 share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;

@@ -57,6 +57,8 @@ train text --out out/y --chars; expect 0 'wrote' $?
 train text --out out/z --chars --minutes 0.0000001; expect 0 'stopped' $?
 train text --out out/z --chars --resume; expect 0 'wrote' $?
 cmp -s out/y out/z || say 'a resumed run ends elsewhere'
+train text --out out/q --chars --minutes 0.0000001; expect 0 'stopped' $?
+train text --out out/q --chars --resume --reset 64; expect 2 'another model' $?
 train text --out out/r --carry 0.9 --streams 3 --parameters 9000 --context 16; expect 0 'wrote' $?
 train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 \
   --minutes 0.0000001

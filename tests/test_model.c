@@ -1484,6 +1484,14 @@ static unsigned char *saved(const miras_model *m, size_t *bytes) {
   return file;
 }
 
+static void trade_rows(int32_t *text, int T) {
+  for (int t = 0; t < T; t++) {
+    const int32_t first = text[t];
+    text[t] = text[T + t];
+    text[T + t] = first;
+  }
+}
+
 /* WINDOWS windows of BATCH running texts of T tokens each are those texts whole: what sessions say
  * of them. Rows and texts may trade places, a row that does not run is a window of its own, and a
  * text that starts anew forgets. The gradient is that of the loss with the state that came in. */
@@ -1534,17 +1542,11 @@ static void check_streams(subject *s) {
     counted += here;
     if (n == 0) first = loss;
     /* the same with its rows the other way round */
-    for (int t = 0; t < T; t++) {
-      int32_t a = window[0][t];
-      window[0][t] = window[0][T + t], window[0][T + t] = a;
-    }
+    trade_rows(window[0], T);
     miras_model_loss_streams(other, window[0], window[1], BATCH, T, back, NULL);
     if (n + 1 < WINDOWS) free(file[0]);
   }
-  for (int t = 0; t < T; t++) { /* and back */
-    int32_t a = window[0][t];
-    window[0][t] = window[0][T + t], window[0][T + t] = a;
-  }
+  trade_rows(window[0], T); /* and back */
   if (!(fabs(sum - expected) <= 1e-5 * counted))
     failed("%s: windows of running texts %.7f, the texts %.7f", s->name, sum / counted,
            expected / counted);
