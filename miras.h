@@ -9596,13 +9596,15 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * Where a row inside a model is not its paper's to the letter: Titans gets the MIRAS models' layer
  * norm and residual; TTT's keys have length 1, so its steps are larger, and it has a keep gate,
  * without which it fills up; a softened Huber corner (sharpness 2), at sqrt(value_dim), where |r|
- * is; keys of length sqrt(key_dim) for Moneta, Yaad and Memora: at length 1 what reaches the
- * activation is so small that a perceptron is a straight line, and Moneta, whose link fixes the
- * size of its weights, does not leave that (8 pairs recalled: 0.34 after 2,500 steps, 0.99 after
- * 600 with the longer keys); signed weights for Memora and logits in its chunks (0.9 of 8 pairs
- * recalled after 400 to 800 steps, with positive ones after 1,500); HGRN2 without lower bounds that
- * grow with the layer; linear attention with the identity as feature map and no normaliser. All but
- * HGRN2's are fields to change.
+ * is; keys of length sqrt(key_dim) for Moneta, Yaad and Memora, because at length 1 what reaches
+ * the activation is so small that a perceptron is a straight line; q = 2.5 instead of 4 for Moneta:
+ * W = A / ||A||_q^(q-2) has degree 3 - q in A, so with 4 what writing adds to A shrinks W, with 3
+ * its size cannot change, and below 3 it can follow (16 pairs recalled: 0.99 after 800 steps, with
+ * q = 4 0.43 after 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its
+ * chunks (0.9 of 8 pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so
+ * large that what windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of
+ * 256 0.14); HGRN2 without lower bounds that grow with the layer; linear attention with the identity
+ * as feature map and no normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with steps at which they remember and with horizons from 64
  * tokens on, and decay leads to the initial memory, which is trained: so what they hold stays as
@@ -9623,10 +9625,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *   inner norm   none, which would fix the size of what the memory can say
  *   decay        leads to the initial memory. TTT has none in its paper; here it has that of the
  *                other perceptrons, because a deep memory that forgets nothing fills up
- *   Moneta       q = 2.5 instead of 4: W = A / ||A||_q^(q-2) has degree 3 - q in A, so with 4 what
- *                writing adds to A shrinks W, with 3 its size cannot change, and below 3 it can
- *                follow; at 2 the link is gone. The gradient of |r|^3 vanishes as r^2, which the
- *                step of 1000 makes up for; the bound of p = 3 halves a write
+ *   Moneta       the gradient of |r|^3 vanishes as r^2, which the step of 1000 makes up for; the
+ *                bound of p = 3 halves a write
  *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
  *                without a norm behind them, and the simplex must be far larger than what is stored
  *                or the slices saturate: with 4096, one of 300 values 10,000 times as large
@@ -9764,10 +9764,10 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
     MIRAS__R(step, 0.02f)},
    {MIRAS__UNIT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 4), MIRAS__HOME},
+   {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
-   {MIRAS__UNIT, MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(q, 2.5f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
@@ -9776,8 +9776,8 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__UNIT, MIRAS__BOUND(0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS, MIRAS__R(simplex, 64),
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
+    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
    {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__FIELD
