@@ -9603,8 +9603,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * q = 4 0.43 after 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its
  * chunks (0.9 of 8 pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so
  * large that what windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of
- * 256 0.14); HGRN2 without lower bounds that grow with the layer; linear attention with the identity
- * as feature map and no normaliser. All but HGRN2's are fields to change.
+ * 256 0.14); HGRN2 without lower bounds that grow with the layer; linear attention with the
+ * identity as feature map and no normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with steps at which they remember and with horizons from 64
  * tokens on, and decay leads to the initial memory, which is trained: so what they hold stays as
