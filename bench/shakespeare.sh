@@ -13,8 +13,8 @@
 #   JOBS     runs side by side, one thread each   2 if there are 2 cores, else 1
 #   STEPS    steps of a run                5000
 #   OPTIONS  of every run   --parameters 643400 --dropout 0.05 --lr 0.002 --eval-every 1000
+#            (with --reset 0 no row is given resets to outlive its windows)
 #   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32"; MODELS=all
-#   LIFE     none: no help for rows that do not outlive their windows (see life below)
 #   RESULT   the table                     bench/results/shakespeare.md
 set -eu
 LC_ALL=C
@@ -53,23 +53,13 @@ heads() { # MODEL
   esac
 }
 
-# What lets a row outlive its windows that keeps everything by definition, or decays too little by
-# itself: heads that begin anew in turn, every two windows. Windows do not see it.
-life() { # MODEL CONTEXTxBATCH
-  [ "${LIFE:-}" != none ] || return 0
-  case $1 in
-    linear-attention|lightning|mamba2|deltanet|longhorn|deltaproduct|mesa|softmax-attention)
-      echo "--reset $((2 * ${2%x*}))" ;;
-  esac
-}
-
 # One run: MODEL CONTEXTxBATCH. The result line goes to its place only when it is complete.
 run() {
   dir=$OUT/$1-$2
   mkdir -p "$dir"
-  # shellcheck disable=SC2046,SC2086  # OPTIONS and life print lists of words
+  # shellcheck disable=SC2086  # OPTIONS is a list of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS $(life "$1" "$2") \
+    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS \
     --out "$dir/model.safetensors" \
     >"$dir/log" 2>"$dir/progress" &
   child=$!
@@ -138,14 +128,14 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
   echo "in windows of the training length, each from an empty memory; and in one pass, the memory"
   echo "carried from the first character to the last. Best is the lowest of the windowed losses"
   echo "measured on the way. State is what a running text needs per block. Seconds include the"
-  echo "measurements."
+  echo "measurements. Reset: tokens after which a head begins anew, which windows do not see."
   for shape in $SHAPES; do
     echo
     echo "## Windows of ${shape%x*}, batch ${shape#*x}"
     echo
     echo "| model | parameters | windows | one pass | best | tokens/s | state KiB | seconds |" \
-         "peak MiB | with |"
-    echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"
+         "peak MiB | reset |"
+    echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for model in $MODELS; do
       file=$OUT/$model-$shape/result
       if [ ! -s "$file" ]; then
@@ -159,7 +149,7 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
       }
       echo "| $model | $parameters | $(field "$file" val) | $(field "$file" stream) |" \
            "$(field "$file" best) | $(field "$file" tokens_per_s) | $(field "$file" state_kib) |" \
-           "$(field "$file" seconds) | $(field "$file" peak_mib) | $(life "$model" "$shape") |"
+           "$(field "$file" seconds) | $(field "$file" peak_mib) | $(field "$file" reset) |"
     done
   done
 } >"$RESULT.tmp"

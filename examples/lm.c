@@ -304,7 +304,7 @@ typedef struct options {
   const char *model, *out, *prompt, *svg, *set[16];
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
-  int streams, horizon, reset, limit;
+  int streams, horizon, reset, anew, limit;
   double lr, decay, dropout, val, minutes, temperature, top_p, carry, step;
   uint64_t seed;
   int steps_given;
@@ -750,6 +750,15 @@ static size_t count_parameters(const miras_model *m) {
   return total;
 }
 
+/* May a memory of this model hold more than a window has shown it? Decay that leads to the initial
+ * memory, a horizon, carried states and a window of pairs see to that; decay alone is learned, and
+ * windows do not teach to forget what came before them. */
+static int lives_on(const miras_model_desc *d) {
+  const miras_desc *m = &d->memory;
+  if (m->toward || d->horizon || d->streams || m->reset_every) return 0;
+  return m->architecture != MIRAS_PAIRS || m->window > d->context;
+}
+
 /* What the options ask for; leaves with a sentence if that is not a model. */
 static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
@@ -770,7 +779,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.untied = o->untied;
   if (o->chunk) d.memory.chunk = o->chunk;
   if (o->step > 0) d.memory.step = (float)o->step;
-  d.memory.reset_every = o->reset;
+  if (o->reset > 0) d.memory.reset_every = o->reset;
   d.horizon = o->horizon;
   if (o->carry > 0) d.streams = o->streams > o->batch ? o->streams : o->batch;
   d.vocab = vocab;
@@ -789,6 +798,10 @@ static miras_model_desc describe(const options *o, int vocab) {
     if (!equals || miras_model_desc_set(&d, field, equals + 1) != MIRAS_OK)
       die(2, "--set is \"%s\"; it must be FIELD=VALUE with a field and value of the model's "
              "descriptor, such as memory.step=0.02 or memory.retention=l2", o->set[k]);
+  }
+  if (o->reset < 0 && lives_on(&d)) {   /* on the grid of resets: whole chunks, 16 tokens or more */
+    const int chunk = d.memory.chunk > 0 ? d.memory.chunk : 1, grid = (15 + chunk) / chunk * chunk;
+    d.memory.reset_every = (2 * o->context + grid - 1) / grid * grid;
   }
   if (o->parameters) {   /* the width of the MLP that comes nearest from below */
     double at[2];
@@ -952,6 +965,9 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   fprintf(stderr, "%s: %lu parameters, %lu tokens to learn from, %lu to validate, %d thread%s, %s"
                   "\n", o->model, (unsigned long)parameters, (unsigned long)train_count,
           (unsigned long)val_count, o->threads, o->threads == 1 ? "" : "s", miras_isa());
+  if (d.memory.reset_every)
+    fprintf(stderr, "to outlive windows, heads of its memory begin anew after %d tokens, in turn\n",
+            d.memory.reset_every);
 
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
@@ -1065,11 +1081,12 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
     printf("\n---- the end ----\n\n");
   }
   printf("result model=%s parameters=%lu context=%d batch=%d steps=%lu train=%.4f best=%.4f "
-         "val=%.4f stream=%.4f tokens_per_s=%.0f state_kib=%.1f peak_mib=%.1f seconds=%.1f\n",
+         "val=%.4f stream=%.4f tokens_per_s=%.0f state_kib=%.1f reset=%d peak_mib=%.1f "
+         "seconds=%.1f\n",
          o->model, (unsigned long)parameters, o->context, o->batch, (unsigned long)step,
          record_mean(&history, step < 100 ? 0 : step - 100, step), best, final, stream,
          busy > 0 ? (double)((step - first) * rows * T) / busy : 0, state_kib(m),
-         peak_mib(), seconds);
+         d.memory.reset_every, peak_mib(), seconds);
 close:
   miras_model_close(m);
   miras_pool_close(pool);
@@ -1088,7 +1105,7 @@ static miras_model *open_model(const options *o) {
   miras_model *m;
   memset(&bounds, 0, sizeof bounds);
   bounds.limit = (uint64_t)o->limit << 20;
-  bounds.memory.reset_every = o->reset;
+  bounds.memory.reset_every = o->anew;
   m = miras_model_open_file(o->file[0], &bounds, NULL, &result);
   if (result == MIRAS_ERR_SIZE)
     die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
@@ -1227,7 +1244,8 @@ int main(int argc, char **argv) {
     {"chunk", "t", 'i', NULL, 0, 1024, "tokens that share one anchor; 0: the model's own"},
     {"step", "t", 'r', NULL, 0, 1e4, "the memory's learning step; 0: the model's own"},
     {"horizon", "t", 'i', NULL, 0, 1 << 30, "tokens that keep gates may look back; 0: no limit"},
-    {"reset", "tge", 'i', NULL, 0, 1 << 30, "tokens after which a head starts anew; 0: never"},
+    {"reset", "t", 'i', NULL, -1, 1 << 30,
+     "tokens after which a head starts anew; 0: never (two windows, if nothing else ends it)"},
     {"carry", "t", 'r', NULL, 0, 1, "how often a window goes on where its text stood"},
     {"streams", "t", 'i', NULL, 1, 1 << 16, "running texts to choose from, with --carry"},
     {"set", "t", 'l', NULL, 0, 0, "FIELD=VALUE of the model's descriptor, such as memory.p=4"},
@@ -1251,6 +1269,7 @@ int main(int argc, char **argv) {
     {"top-k", "g", 'i', NULL, 0, INT_MAX, "only among the k likeliest; 0: all"},
     {"top-p", "g", 'r', NULL, 0, 1, "only among the likeliest that sum to p; 0: all"},
     {"window", "e", 'i', NULL, 1, 1 << 20, "length of the windows; else the context of training"},
+    {"reset", "ge", 'i', NULL, 0, 1 << 30, "tokens after which a head starts anew; 0: as trained"},
     {"limit", "ge", 'i', NULL, 1, INT_MAX, "MiB that the model or a text's state may take"},
     {"svg", "e", 's', NULL, 0, 0, "chart of the losses by position (positions.svg by the model)"},
     {"seed", "tg", 'u', NULL, 0, 0, "of the parameters, windows and samples"},
@@ -1271,7 +1290,8 @@ int main(int argc, char **argv) {
   value[n++] = &o.val, value[n++] = &o.eval_every;
   value[n++] = &o.threads, value[n++] = &o.out, value[n++] = &o.resume, value[n++] = &o.prompt;
   value[n++] = &o.tokens, value[n++] = &o.temperature, value[n++] = &o.top_k, value[n++] = &o.top_p;
-  value[n++] = &o.window, value[n++] = &o.limit, value[n++] = &o.svg, value[n++] = &o.seed;
+  value[n++] = &o.window, value[n++] = &o.anew, value[n++] = &o.limit, value[n++] = &o.svg;
+  value[n++] = &o.seed;
   for (i = 0; i < n; i++) table[i].value = value[i];
 #ifdef _SC_NPROCESSORS_ONLN
   cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -1280,7 +1300,7 @@ int main(int argc, char **argv) {
   o.out = "model.safetensors";
   o.prompt = "\n";
   o.dim = 128, o.layers = 2, o.heads = 4, o.context = 64, o.batch = 32, o.steps = 5000;
-  o.streams = 128;
+  o.streams = 128, o.reset = -1;
   o.conv = 4, o.lr = 3e-3, o.decay = 0.1, o.warmup = 100, o.val = 0.1, o.eval_every = 250;
   o.seed = 1;
   o.threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;

@@ -67,6 +67,13 @@ train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 --
 expect 0 'wrote' $?
 cmp -s out/r out/s || say 'resumed running texts end elsewhere'
 
+# What has no remedy of its own begins anew after two windows.
+train text --out out/v --chars --model gated-deltanet; expect 0 ' reset=16 ' $?
+train text --out out/v --chars --model gated-deltanet --horizon 8; expect 0 ' reset=0 ' $?
+train text --out out/v --chars --model gated-deltanet --reset 0; expect 0 ' reset=0 ' $?
+train text --out out/v --chars --model sliding-window; expect 0 ' reset=16 ' $?
+train text --out out/v --chars --model titans; expect 0 ' reset=0 ' $?
+
 # A finished model can be given resets; not every number is one.
 "$lm" eval out/y other --reset 64 --svg with.svg >log 2>&1; expect 0 'one pass' $?
 "$lm" eval out/y other --reset 64 >with; "$lm" eval out/y other >without
