@@ -485,8 +485,7 @@ REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, con
     if (d->architecture == MIRAS_MLP)
       r->terms = fmax(r->terms, ref_terms(s, W, r) / r->deviation);
     for (int o = 0; o < n; o++) {
-      if (fabs(r->z[last][o]) / r->deviation > r->cancellation)
-        r->cancellation = fabs(r->z[last][o]) / r->deviation;
+      r->cancellation = fmax(r->cancellation, fabs(r->z[last][o]) / r->deviation);
       r->normal[o] = (r->z[last][o] - mean) / r->deviation;
       r->out[o] = gain[o] * r->normal[o] + offset[o];
     }
