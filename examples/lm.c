@@ -457,18 +457,23 @@ static double mean(score s) { return s.targets ? s.nats / (double)s.targets : UN
 /* Losses by position: bin 0 is the first token, bin i has those from 2^(i-1) up to 2^i. */
 enum { BINS = 40 };
 
-/* A stretch of at most length tokens by a session as it comes; its first token's position is 0. */
+/* length tokens by a session as it comes; the first one's position is 0. tenths: losses of each
+ * tenth of the stretch; NULL: not asked for. */
 static void score_positions(miras_session *session, const int32_t *tokens, size_t length,
-                            score bins[BINS]) {
-  size_t at = 0, end = 1, piece;
+                            score bins[BINS], score tenths[10]) {
+  size_t at = 0, end = 1, tenth = 0, next = 0, piece;
   int i;
   miras_session_reset(session);
   for (i = 0; i < BINS && at < length; i++, end *= 2)
     for (; at < end && at < length; at += piece) {
-      piece = (end < length ? end : length) - at;
+      double nats;
+      while (at >= next && tenth++ < 10)
+        next = length / 10 * tenth + length % 10 * tenth / 10;
+      piece = (end < next ? end : next) - at;
       if (piece > 4096) piece = 4096;
-      bins[i].nats += miras_session_score(session, tokens + at, tokens + at + 1, piece);
-      bins[i].targets += piece;
+      nats = miras_session_score(session, tokens + at, tokens + at + 1, piece);
+      bins[i].nats += nats, bins[i].targets += piece;
+      if (tenths) tenths[tenth - 1].nats += nats, tenths[tenth - 1].targets += piece;
     }
 }
 
@@ -1143,7 +1148,7 @@ static int evaluate(const options *o) {
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
   int32_t *tokens = encode(&v, text, n, o->file[1], &count);
   int window = o->window ? o->window : v.context;
-  score s, windows[BINS], stream[BINS];
+  score s, windows[BINS], stream[BINS], tenths[10];
   miras_session *session;
   char *svg = o->svg ? join(o->svg, "", 0) : join(o->file[0], "positions.svg", 1);
   char title[160];
@@ -1155,17 +1160,24 @@ static int evaluate(const options *o) {
   if (!session) die(1, "there is not enough memory for a session");
   memset(windows, 0, sizeof windows);
   memset(stream, 0, sizeof stream);
-  score_positions(session, tokens, count - 1, stream);
+  memset(tenths, 0, sizeof tenths);
+  score_positions(session, tokens, count - 1, stream, tenths);
   s = score_all(stream);
   printf("%-44s %13.4f  %13.4f  %14.4f\n", "one pass, memory carried to the end",
          s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
   for (i = 0; i + 1 < count; i += (size_t)window)
     score_positions(session, tokens + i, count - 1 - i < (size_t)window ? count - 1 - i
-                                                                        : (size_t)window, windows);
+                                                                        : (size_t)window,
+                    windows, NULL);
   s = score_all(windows);
   printf("windows of %-33d %13.4f  %13.4f  %14.4f\n", window, s.nats / log(2) / (double)bytes,
          s.nats / (double)bytes, mean(s));
   miras_session_close(session);
+  if (count > 1000) {
+    printf("one pass, tenth after tenth:");
+    for (i = 0; i < 10; i++) printf(i ? " %.4f" : "\n  %.4f", mean(tenths[i]));
+    printf("\n");
+  }
   printf("\nnats per token by position    windows   one pass\n");
   for (i = 0; i < BINS && stream[i].targets; i++) {
     double from = i ? pow(2, (double)i - 1) : 0, to = pow(2, (double)i) - 1;

@@ -78,6 +78,10 @@ train text --out out/v --chars --model titans; expect 0 ' reset=0 ' $?
 "$lm" eval out/y other --reset 64 --svg with.svg >log 2>&1; expect 0 'one pass' $?
 "$lm" eval out/y other --reset 64 >with; "$lm" eval out/y other >without
 cmp -s with without && say '--reset changes nothing'
+awk '/^one pass, memory/ {all = $NF}
+     /tenth/ {getline; for (i = 1; i <= NF; i++) sum += $i / 10; n = NF}
+     END {d = sum - all; exit !(n == 10 && d < 0.01 && d > -0.01)}' with ||
+  say 'the tenths of one pass are not its loss'
 "$lm" eval out/y other --reset 63 >log 2>&1; expect 1 'opened' $?
 
 # A model whose sessions are large is refused, unless the limit allows it.
