@@ -467,8 +467,7 @@ static void score_positions(miras_session *session, const int32_t *tokens, size_
   for (i = 0; i < BINS && at < length; i++, end *= 2)
     for (; at < end && at < length; at += piece) {
       double nats;
-      while (at >= next && tenth++ < 10)
-        next = length / 10 * tenth + length % 10 * tenth / 10;
+      for (; at >= next; next = length / 10 * tenth + length % 10 * tenth / 10) tenth++;
       piece = (end < next ? end : next) - at;
       if (piece > 4096) piece = 4096;
       nats = miras_session_score(session, tokens + at, tokens + at + 1, piece);
@@ -1173,7 +1172,7 @@ static int evaluate(const options *o) {
   printf("windows of %-33d %13.4f  %13.4f  %14.4f\n", window, s.nats / log(2) / (double)bytes,
          s.nats / (double)bytes, mean(s));
   miras_session_close(session);
-  if (count > 1000) {
+  if (count > 1000) {   /* of less, a tenth says nothing */
     printf("one pass, tenth after tenth:");
     for (i = 0; i < 10; i++) printf(i ? " %.4f" : "\n  %.4f", mean(tenths[i]));
     printf("\n");
