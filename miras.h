@@ -767,8 +767,8 @@ typedef struct miras_desc {
                               Needs a bias with a residual of its own (not the dot product, not a
                               custom one), and not separate_erase, Newton or the implicit step   */
   float momentum;          /* constant momentum gate, 0..1                                       */
-  float threshold;         /* constant threshold, 1e-6..1e30; 0 -> sqrt(value_dim), where |r| is at
-                              first, for a bias on |r| behind an inner norm, else 1              */
+  float threshold;         /* constant threshold, 1e-6..1e30; 0 -> 3 sqrt(value_dim), twice what |r|
+                              is at first, for a bias on |r| behind an inner norm, else 1        */
   float p;                 /* exponent of the L_p biases, 1..8; 0 -> 3                           */
   float q;                 /* exponent of the L_q retentions, 1..8; 0 -> 4                       */
   float sharpness;         /* nu of tanh(nu r), 0.1..100; 0 -> 10                                */
@@ -2458,7 +2458,7 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
   if (d->step >= 0 && d->step <= 0 && !pairs) d->step = 1;
   if (bounded && d->threshold >= 0 && d->threshold <= 0) {
     const int norms = d->bias == MIRAS_HUBER_MIXTURE || d->bias == MIRAS_HUBER_NORM;
-    d->threshold = norms && d->inner_norm ? (float)sqrt((double)d->value_dim) : 1.0f;
+    d->threshold = norms && d->inner_norm ? (float)(3 * sqrt((double)d->value_dim)) : 1.0f;
   }
   if (lp && d->p >= 0 && d->p <= 0) d->p = 3;
   if (lq && d->q >= 0 && d->q <= 0) d->q = 4;
@@ -9595,18 +9595,18 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *
  * Where a row inside a model is not its paper's to the letter: Titans gets the MIRAS models' layer
  * norm and residual; TTT's keys have length 1, so its steps are larger, and it has a keep gate,
- * without which it fills up; a softened Huber corner (sharpness 2), at sqrt(value_dim), where |r|
- * is; keys of length sqrt(key_dim) for Moneta, Yaad and Memora, because at length 1 what reaches
- * the activation is so small that a perceptron is a straight line; q = 2.5 instead of 4 for Moneta:
- * W = A / ||A||_q^(q-2) has degree 3 - q in A, so with 4 what writing adds to A shrinks W, with 3
- * its size cannot change, and below 3 it can follow (16 pairs recalled: 0.99 after 800 steps, with
- * q = 4 0.43 after 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its
- * chunks (0.9 of 8 pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so
- * large that what windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of
- * 256 0.14); HGRN2 without lower bounds that grow with the layer; linear attention with the
- * identity as feature map and no normaliser. All but HGRN2's are fields to change.
+ * without which it fills up; a softened Huber corner (sharpness 2), which begins at
+ * 3 sqrt(value_dim), above what |r| is, because beyond it the mixture writes sqrt(value_dim) times
+ * as much; keys of length sqrt(key_dim) and q = 2.5 instead of 4 for Moneta: W = A / ||A||_q^(q-2)
+ * has degree 3 - q in A, so with 4 what writing adds to A shrinks W, with 3 its size cannot
+ * change, and below 3 it can follow (16 pairs recalled: 0.99 after 800 steps, with q = 4 0.43
+ * after 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its chunks (0.9 of
+ * 8 pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so large that
+ * what windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14);
+ * HGRN2 without lower bounds that grow with the layer; linear attention with the identity as
+ * feature map and no normaliser. All but HGRN2's are fields to change.
  *
- * Perceptrons inside a model begin with steps at which they remember and with horizons from 64
+ * Perceptrons inside a model begin with steps at which they remember and with horizons from 128
  * tokens on, and decay leads to the initial memory, which is trained: so what they hold stays as
  * full as windows have shown it, however long the text.
  *
@@ -9750,34 +9750,34 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.2f)},
+    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.2f)},
    {MIRAS__ROOT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.05f)},
+    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.05f)},
    {MIRAS__ROOT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.015625f, 0.5f),
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.0078125f, 0.5f),
     MIRAS__R(step, 0.02f)},
    {MIRAS__UNIT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
+    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
    {MIRAS__UNIT, MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
     MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
+    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.04f)},
    {MIRAS__UNIT, MIRAS__BOUND(0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
    {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
-    MIRAS__FORGET(0.015625f, 0.5f), MIRAS__R(step, 0.01f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
+    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.01f)},
    {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__FIELD
@@ -10924,8 +10924,19 @@ static void miras__draw_gates(const miras_model *m, float *offset, float *rate) 
     offset[g[MIRAS__VALUE_KEEP].offset + i] = (float)miras__logit(63.0 / 64);
 }
 
-/* Initial values. Deviation 1/sqrt(fan in); what writes to the residual stream is smaller, so that
- * the stream does not grow with depth. */
+/* q[rows, heads, key_dim]: of k[rows, heads, steps, key_dim] the keys of the first of a token's
+ * descents. */
+static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, const float *k) {
+  size_t i;
+  for (i = 0; i < rows * s->heads; i++) memcpy(q + i * s->dk, k + i * s->kp, s->dk * sizeof *q);
+}
+
+/* Initial values. Deviation 1/sqrt(fan in), with these exceptions:
+ *   what writes to the residual stream is smaller, so that the stream does not grow with depth
+ *   queries start as the keys, projection and convolution: a new network then finds what it wrote
+ *                 (Trockman et al. 2024); learning first that both must agree takes it long
+ *   values        have three times the deviation in front of an inner norm: convolution and SiLU
+ *                 shrink them, and answers, whose size the norm fixes, would hide them in |r| */
 static void miras__model_draw(miras_model *m) {
   const miras__shape *s = &m->s;
   const miras__slots *at = &m->at;
@@ -10941,11 +10952,16 @@ static void miras__model_draw(miras_model *m) {
     miras__plan plan = m->plan;
     size_t to[3], many[3], end;
     for (i = 0; i < s->width; i++) w[at->norm1 + i] = w[at->norm2 + i] = 1;
-    miras__draw(w + at->q, s->width * s->key, own + 1, in);
-    miras__draw(w + at->k, s->width * kcols, own + 2, in);
-    miras__draw(w + at->v, s->width * vcols, own + 3, in);
-    miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
-    miras__draw(w + at->conv_k, s->taps * kcols, own + 5, tap);
+    if (kcols) {
+      miras__draw(w + at->k, s->width * kcols, own + 1, in);
+      miras__draw(w + at->conv_k, s->taps * kcols, own + 4, tap);
+      miras__query_as_key(s, s->width, w + at->q, w + at->k);
+      miras__query_as_key(s, s->taps, w + at->conv_q, w + at->conv_k);
+    } else {
+      miras__draw(w + at->q, s->width * s->key, own + 1, in);
+      miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
+    }
+    miras__draw(w + at->v, s->width * vcols, own + 3, m->plan.d.inner_norm ? 3 * in : in);
     miras__draw(w + at->conv_v, s->taps * vcols, own + 6, tap);
     if (s->moving) {
       miras__draw(w + at->gates_down, s->width * s->rank, own + 7, in);

@@ -167,7 +167,7 @@ REF miras_desc ref_resolve(const miras_desc *given) {
   if (!(d.threshold > 0.0f)) {
     d.threshold = 1.0f;
     if (d.inner_norm && (d.bias == MIRAS_HUBER_NORM || d.bias == MIRAS_HUBER_MIXTURE))
-      d.threshold = (float)sqrt((double)d.value_dim);
+      d.threshold = (float)(3 * sqrt((double)d.value_dim));
   }
   if (!(d.p > 0.0f)) d.p = 3.0f;
   if (!(d.q > 0.0f)) d.q = 4.0f;

@@ -773,6 +773,49 @@ static void test_views(void **state) {
   finish();
 }
 
+/* A new model asks as it writes: its queries are the keys of the first of a token's descents. And
+ * its values are as large as its row needs them. */
+static void test_first_values(void **state) {
+  subject of;
+  (void)state;
+  start();
+  for (int n = 0; subject_at(n, &of); n++) {
+    const miras_desc md = ref_resolve(&of.d.memory);
+    const size_t dk = (size_t)md.key_dim, keys = dk * (size_t)md.steps;
+    miras_model *m = open_model(&of.d, of.name);
+    const miras_view *views;
+    const float *params;
+    size_t query[2] = {0, 0};
+    int count = 0;
+    if (m == NULL) continue;
+    views = miras_model_views(m, &count);
+    params = miras_model_params(m, NULL);
+    for (int v = 0; v < count; v++) {
+      const char *name = strrchr(views[v].name, '.') - 1;
+      const float *x = params + views[v].offset;
+      const int conv = strstr(views[v].name, ".conv_") != NULL;
+      if (strstr(views[v].name, "q.weight") != NULL) query[conv] = views[v].offset;
+      if (strstr(views[v].name, "k.weight") != NULL)
+        for (size_t i = 0; i < views[v].count; i++) {
+          const size_t of_head = i % keys;
+          if (of_head < dk && x[i] != params[query[conv] + i / keys * dk + of_head]) {
+            failed("%s: %s: key %zu is not the query's", of.name, views[v].name, i);
+            break;
+          }
+        }
+      if (*name == 'v' && !conv) {
+        double square = 0;
+        for (size_t i = 0; i < views[v].count; i++) square += (double)x[i] * (double)x[i];
+        square *= WIDTH / (double)views[v].count / (md.inner_norm ? 9 : 1);
+        if (!(square > 0.8 && square < 1.25))
+          failed("%s: %s: mean square %g of what it should be", of.name, views[v].name, square);
+      }
+    }
+    miras_model_close(m);
+  }
+  finish();
+}
+
 /* ---- sessions ---- */
 
 /* Step, prefill and every cut of a prefill: the same logits and the same state, to the bit. */
@@ -1649,6 +1692,7 @@ static void test_streams(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_views),
+    cmocka_unit_test(test_first_values),
     cmocka_unit_test(test_forward),
     cmocka_unit_test(test_gradient),
     cmocka_unit_test(test_session_bits),
