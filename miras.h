@@ -219,9 +219,10 @@
        x       = x + SwiGLU(norm(x))
 
    Some rows of the table make their keys or decays otherwise: miras_keys, miras_keep. The memory
-   starts every sequence from learned initial weights. Parameters lie in one flat block,
-   gradients and the optimizer's moments in others of the same layout, with a table of named views:
-   clipping, checkpoints, a gradient check, or an all-reduce across machines are one loop each.
+   starts every sequence from learned initial weights. In a new model W_q and its convolution equal
+   those of the keys, so that it finds what it wrote. Parameters lie in one flat block, gradients
+   and the optimizer's moments in others of the same layout, with a table of named views: clipping,
+   checkpoints, a gradient check, or an all-reduce across machines are one loop each.
 
    SESSIONS. A session is what one running sequence needs: a few kilobytes to megabytes, whatever
    its length. Sessions share a model and do not know each other. Their state is flat: copy it out
