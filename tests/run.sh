@@ -448,10 +448,10 @@ for file in examples/*.c bench/*.c; do
 done
 
 # The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
-# every row passes; of recall those are listed that do (Yaad and Memora need the long form).
+# every row passes; of recall those are listed that do (Memora needs the long form).
 recall_rows=linear-attention,dfw,retnet,lightning,gla,mamba2,hgrn2,deltanet,longhorn,gated-deltanet
 recall_rows=$recall_rows,deltaproduct,gated-deltaproduct,kda,rwkv7,mesa,softmax-attention
-recall_rows=$recall_rows,sliding-window,ttt-linear,ttt-mlp,titans,moneta
+recall_rows=$recall_rows,sliding-window,ttt-linear,ttt-mlp,titans,moneta,yaad
 quick='-O1 -Wall -Wextra -Werror -DMIRAS_NO_AVX512'
 job 'recall: small networks look pairs up' "$gcc $quick bench/recall.c \
 -o '$build/bin/recall' -lm -lpthread && $limit '$build/bin/recall' --quick --model $recall_rows"
