@@ -9666,7 +9666,10 @@ typedef struct miras__row {
 #define MIRAS__KEEP_CHANNEL MIRAS__W(keep_gate, MIRAS_GATE_CHANNEL)
 #define MIRAS__STEP_HEAD MIRAS__W(step_gate, MIRAS_GATE_HEAD)
 #define MIRAS__FORGET(f, ratio) MIRAS__R(forget, f), MIRAS__R(forget_ratio, ratio)
-#define MIRAS__NORM MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1)
+/* of every perceptron inside a model */
+#define MIRAS__PERCEPTRON \
+  MIRAS__W(chunk, 16), MIRAS__W(inner_norm, 1), MIRAS__W(inner_residual, 1), \
+  MIRAS__FORGET(0.0078125f, 0.5f)
 #define MIRAS__HOME MIRAS__W(toward, MIRAS_TOWARD_INITIAL)
 #define MIRAS__UNIT MIRAS__W(key_length, MIRAS_LENGTH_UNIT)
 #define MIRAS__ROOT MIRAS__W(key_length, MIRAS_LENGTH_ROOT)
@@ -9751,35 +9754,34 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__END}},
   {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.2f)},
+   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
+    MIRAS__R(step, 0.2f)},
    {MIRAS__ROOT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.05f)},
+   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
+    MIRAS__R(step, 0.05f)},
    {MIRAS__ROOT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__FORGET(0.0078125f, 0.5f),
-    MIRAS__R(step, 0.02f)},
+   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(step, 0.02f)},
    {MIRAS__UNIT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
-    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   {MIRAS__PERCEPTRON, MIRAS__CHANNELS,
+    MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
    {MIRAS__UNIT, MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS,
+   {MIRAS__PERCEPTRON, MIRAS__CHANNELS,
     MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
-    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.04f)},
+    MIRAS__R(step, 0.04f)},
    {MIRAS__UNIT, MIRAS__BOUND(0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
-   {MIRAS__W(chunk, 16), MIRAS__NORM, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
-    MIRAS__FORGET(0.0078125f, 0.5f), MIRAS__R(step, 0.01f)},
+   {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
+    MIRAS__R(step, 0.01f)},
    {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__FIELD
@@ -9792,7 +9794,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
 #undef MIRAS__KEEP_CHANNEL
 #undef MIRAS__STEP_HEAD
 #undef MIRAS__FORGET
-#undef MIRAS__NORM
+#undef MIRAS__PERCEPTRON
 #undef MIRAS__HOME
 #undef MIRAS__UNIT
 #undef MIRAS__ROOT
