@@ -219,11 +219,11 @@
        x       = x + SwiGLU(norm(x))
 
    Some rows of the table make their keys or decays otherwise: miras_keys, miras_keep. The memory
-   starts every sequence from learned initial weights. In a new model with inner norms W_q and
-   its convolution equal those of the keys, so that it finds what it wrote. Parameters lie in one
-   flat block, gradients and the optimizer's moments in others of the same layout, with a table of
-   named views: clipping, checkpoints, a gradient check, or an all-reduce across machines are one
-   loop each.
+   starts every sequence from learned initial weights. In a new model with inner norms and keys of
+   length 1, W_q and its convolution equal those of the keys, so that it finds what it wrote.
+   Parameters lie in one flat block, gradients and the optimizer's moments in others of the same
+   layout, with a table of named views: clipping, checkpoints, a gradient check, or an all-reduce
+   across machines are one loop each.
 
    SESSIONS. A session is what one running sequence needs: a few kilobytes to megabytes, whatever
    its length. Sessions share a model and do not know each other. Their state is flat: copy it out
@@ -10936,12 +10936,13 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
 }
 
 /* Initial values. Deviation 1/sqrt(fan in); what writes to the residual stream is smaller, so that
- * the stream does not grow with depth. In front of an inner norm
+ * the stream does not grow with depth. With an inner norm and keys of length 1
  *   queries start as the keys, projection and convolution: a new network then finds what it wrote
  *           (Trockman et al. 2024), and need not learn first that both must agree
  *   values  have three times the deviation: convolution and SiLU shrink them, and answers, whose
  *           size the norm fixes, would hide them in the residual
- * Matrices, which are linear in the value, learn to look up sooner without either. */
+ * Matrices, which are linear in the value, learn to look up sooner without either, and so does
+ * Moneta, whose longer keys bring other activations to their bends. */
 static void miras__model_draw(miras_model *m) {
   const miras__shape *s = &m->s;
   const miras__slots *at = &m->at;
@@ -10949,7 +10950,7 @@ static void miras__model_draw(miras_model *m) {
   double in = 1 / sqrt((double)s->width), deep = 1 / sqrt(2.0 * (double)s->layers);
   double tap = 1 / sqrt(3.0 * (double)s->taps);
   const miras__gates *keep = &s->group[MIRAS__KEEP];
-  const int normed = m->plan.d.inner_norm;
+  const int found = m->plan.d.inner_norm && m->desc.keys == MIRAS_KEYS_UNIT;
   size_t l, i, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
   miras__draw(m->params, s->vocab * s->width, seed, 0.02);
   for (l = 0; l < s->layers; l++) {
@@ -10960,10 +10961,10 @@ static void miras__model_draw(miras_model *m) {
     for (i = 0; i < s->width; i++) w[at->norm1 + i] = w[at->norm2 + i] = 1;
     miras__draw(w + at->q, s->width * s->key, own + 1, in);
     miras__draw(w + at->k, s->width * kcols, own + 2, in);
-    miras__draw(w + at->v, s->width * vcols, own + 3, normed ? 3 * in : in);
+    miras__draw(w + at->v, s->width * vcols, own + 3, found ? 3 * in : in);
     miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
     miras__draw(w + at->conv_k, s->taps * kcols, own + 5, tap);
-    if (normed && kcols) {
+    if (found && kcols) {
       miras__query_as_key(s, s->width, w + at->q, w + at->k);
       miras__query_as_key(s, s->taps, w + at->conv_q, w + at->conv_k);
     }
