@@ -911,6 +911,8 @@ typedef struct miras_view {
   int rank;                /* 1..3                                                               */
   int shape[3];            /* row-major, outermost first; unused entries are 1                   */
   int decay;               /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
+  float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
+                              MIRAS_RETAIN_LQ the first size of its entries over that of weights */
 } miras_view;
 
 typedef struct miras_adamw_options {
@@ -2689,15 +2691,51 @@ static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
   }
 }
 
-/* Initial memories. Matrices, vectors and biases start empty. Layers of a perceptron start with
- * weights of variance 1/in; for a link the dual state is drawn so that the weights come out near
- * that:
+/* Deviation of layer l of an initial memory. Matrices, vectors and biases start empty. Layers of a
+ * perceptron start with weights of variance 1/in; for a link the dual state is drawn so that the
+ * weights come out near that:
  *   A/||A||_q^(q-2): entries s u with unit-variance u have norm s (P m)^(1/q), m = E|u|^q, so the
  *   weights have deviation s^(3-q) / (P m)^((q-2)/q), which is solved for s (q = 3: any s will do);
  *   the p-norm link has degree 1 and flattens or sharpens the entries only: s = 1/sqrt(in);
  *   KL, f-divergences, sigmoid: logits of unit deviation, because a slice of equal weights would
  *   be a fixed point; signed slices of n small logits have weights near c/n times them;
  *   a threshold leaves what is well above it alone: as without a link. */
+static double miras__deviation(const miras__plan *p, int l) {
+  const miras_desc *d = &p->d;
+  int in = p->in[l] - d->inner_bias, slice = miras__slice(p, l);
+  double count = (double)in * (double)p->out[l], deviation = 1 / sqrt((double)in);
+  if (d->simplex_signed) {
+    double n = slice == 2 ? (double)p->in[l] : slice == 1 ? (double)p->out[l] : count;
+    double small = n / ((double)d->simplex * sqrt((double)in));
+    return small < 1 ? small : 1;
+  }
+  if (d->retention == MIRAS_RETAIN_KL || d->retention == MIRAS_RETAIN_SIGMOID ||
+      miras__divergence(d->retention))
+    return 1;
+  if (d->retention == MIRAS_RETAIN_LQ && fabs(3 - (double)d->q) > 0.25) {
+    double q = (double)d->q, m = pow(sqrt(3.0), q) / (q + 1);
+    return pow(deviation * pow(count * m, (q - 2) / q), 1 / (3 - q));
+  }
+  return deviation;
+}
+
+/* Learning rate of initial memories over that of weights. A / ||A||_q^(q-2) has entries of another
+ * size than A (q = 2.5, layers of 32 x 128: A is 5 times as large), and AdamW, whose steps do not
+ * know it, would move these weights by a fifth of what it moves others. */
+static double miras__init_rate(const miras__plan *p) {
+  double dual = 0, weights = 0;
+  int l;
+  if (p->d.retention != MIRAS_RETAIN_LQ) return 1;
+  for (l = 0; l < p->layers; l++) {
+    double in = (double)(p->in[l] - p->d.inner_bias), count = in * (double)p->out[l];
+    double deviation = miras__deviation(p, l);
+    dual += count * deviation * deviation;
+    weights += count / in;
+  }
+  return sqrt(dual / weights);
+}
+
+/* Every head's initial memory, then the gains of the inner norm or Mesa's ridge. */
 static void miras__plan_init_params(const miras__plan *p, float *params) {
   const miras_desc *d = &p->d;
   size_t h, i, heads = (size_t)d->heads, norm = heads * (size_t)d->value_dim;
@@ -2708,25 +2746,11 @@ static void miras__plan_init_params(const miras__plan *p, float *params) {
       int in = p->in[l] - d->inner_bias;
       size_t count = (size_t)in * (size_t)p->out[l];
       float *w = params + h * p->weights + p->offset[l];
+      double deviation = miras__deviation(p, l);
       uint64_t seed;
-      double deviation = 1 / sqrt((double)in);
       if ((d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
           (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL))
         continue;
-      if (d->retention == MIRAS_RETAIN_KL || d->retention == MIRAS_RETAIN_SIGMOID ||
-          miras__divergence(d->retention))
-        deviation = 1;
-      if (d->simplex_signed) {
-        int slice = miras__slice(p, l);
-        double n = slice == 2 ? (double)p->in[l] : slice == 1 ? (double)p->out[l] : (double)count;
-        double small = n / ((double)d->simplex * sqrt((double)in));
-        if (small < 1) deviation = small;
-      }
-      if (d->retention == MIRAS_RETAIN_LQ) {
-        double q = (double)d->q, m = pow(sqrt(3.0), q) / (q + 1), size = (double)count * m;
-        if (fabs(3 - q) > 0.25)
-          deviation = pow(deviation * pow(size, (q - 2) / q), 1 / (3 - q));
-      }
       seed = d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1);
       for (i = 0; i < count; i++)
         w[i] = (float)(deviation * sqrt(3.0) * (double)miras__uniform(seed, (uint64_t)i));
@@ -9599,14 +9623,14 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  * norm and residual; TTT's keys have length 1, so its steps are larger, and it has a keep gate,
  * without which it fills up; a softened Huber corner (sharpness 2), which begins at
  * 3 sqrt(value_dim), above what |r| is, because beyond it the mixture writes sqrt(value_dim) times
- * as much; keys of length sqrt(key_dim) and q = 2.5 instead of 4 for Moneta: W = A / ||A||_q^(q-2)
- * has degree 3 - q in A, so with 4 what writing adds to A shrinks W, with 3 its size cannot
- * change, and below 3 it can follow (16 pairs recalled: 0.99 after 800 steps, with q = 4 0.43
- * after 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its chunks (0.9 of
- * 8 pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so large that
- * what windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14);
- * HGRN2 without lower bounds that grow with the layer; linear attention with the identity as
- * feature map and no normaliser. All but HGRN2's are fields to change.
+ * as much; q = 2.5 instead of 4 for Moneta: W = A / ||A||_q^(q-2) has degree 3 - q in A, so with
+ * 4 what writing adds to A shrinks W, with 3 its size cannot change, and below 3 it can follow
+ * (16 pairs, keys of length sqrt(key_dim): recalled 0.99 after 800 steps, with q = 4 0.43 after
+ * 6,000, q = 3 0.04 after 1,400); signed weights for Memora and logits in its chunks (0.9 of 8
+ * pairs recalled after 400 steps, with positive ones after 1,500), on a simplex so large that what
+ * windows write leaves room (16 pairs: 0.99 after 1,400 steps, with 64 instead of 256 0.14); HGRN2
+ * without lower bounds that grow with the layer; linear attention with the identity as feature map
+ * and no normaliser. All but HGRN2's are fields to change.
  *
  * Perceptrons inside a model begin with steps at which they remember and with horizons from 128
  * tokens on, and decay leads to the initial memory, which is trained: so what they hold stays as
@@ -9769,8 +9793,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__UNIT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__CHANNELS,
-    MIRAS__R(step, 0.005f), MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(step, 0.01f)},
    {MIRAS__UNIT, MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
@@ -10499,6 +10522,7 @@ static size_t miras__model_view(miras_model *m, miras__arena *a, int layer, cons
     v->shape[1] = (int)s1;
     v->shape[2] = 1;
     v->decay = decay;
+    v->rate = 1;
   }
   m->view_count++;
   return offset;
@@ -10538,9 +10562,11 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
       at->erase_scale = miras__model_view(m, a, l, "erase.scale", 1, s->key, 1, 0) - base;
       at->erase_mix = miras__model_view(m, a, l, "erase.mix", 1, s->key, 1, 0) - base;
     }
-    if (m->plan.weights)
+    if (m->plan.weights) {
       at->memory =
           miras__model_view(m, a, l, "memory.init", 2, s->heads, m->plan.weights, 0) - base;
+      if (m->views) m->views[m->view_count - 1].rate = (float)miras__init_rate(&m->plan);
+    }
     if (s->gain)
       at->gain = miras__model_view(m, a, l, norm ? "memory.gain" : "memory.ridge", 2, s->heads,
                                    s->gain, 0) - base;
@@ -10941,8 +10967,8 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
  *           (Trockman et al. 2024), and need not learn first that both must agree
  *   values  have three times the deviation: convolution and SiLU shrink them, and answers, whose
  *           size the norm fixes, would hide them in the residual
- * Matrices, which are linear in the value, learn to look up sooner without either, and so does
- * Moneta, whose longer keys bring other activations to their bends. */
+ * Matrices, which are linear in the value, learn to look up sooner without either, and so do
+ * perceptrons with longer keys, which reach the bends of their activations. */
 static void miras__model_draw(miras_model *m) {
   const miras__shape *s = &m->s;
   const miras__slots *at = &m->at;
@@ -12110,7 +12136,7 @@ MIRAS_API miras_result miras_model_backward(miras_model *m) {
 typedef struct miras__adam {
   miras_model *m;
   const miras__kernels *k;
-  float c[9], rate, decay; /* constants of the kernel; c[8] depends on the view                  */
+  float c[9], rate, decay; /* constants of the kernel; c[5] and c[8] depend on the view           */
 } miras__adam;
 
 static void miras__norm_task(void *argument, int index, int worker) {
@@ -12143,6 +12169,7 @@ static void miras__adam_task(void *argument, int index, int worker) {
   if (n > MIRAS__ADAM_BLOCK) n = MIRAS__ADAM_BLOCK;
   at += m->views[low].offset;
   memcpy(c, o->c, sizeof c);
+  c[5] *= m->views[low].rate;
   c[8] = m->views[low].decay ? 1 - o->rate * o->decay : 1;
   o->k->adamw(m->params + at, m->moment1 + at, m->moment2 + at, m->grads + at, n, c);
 }

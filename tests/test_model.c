@@ -806,6 +806,20 @@ static void test_first_values(void **state) {
         if (alike != (found ? queries : 0))
           failed("%s: %s: %zu of %zu as in the queries", of.name, views[v].name, alike, queries);
       }
+      if (strstr(views[v].name, "memory.init") != NULL && md.architecture == MIRAS_MLP &&
+          md.depth == 2 && md.retention == MIRAS_RETAIN_LQ) {
+        /* two layers, key_dim x hidden and hidden x value_dim */
+        const double all = (double)(views[v].count / (size_t)md.heads);
+        const double hidden = all / (double)(md.key_dim + md.value_dim);
+        double square = 0;
+        for (size_t i = 0; i < views[v].count; i++) square += (double)x[i] * (double)x[i];
+        square /= (double)views[v].count * (hidden + (double)md.value_dim) / all;
+        if (!(fabs((double)views[v].rate / sqrt(square) - 1.0) < 0.1))
+          failed("%s: %s: rate %g, entries %g times as large as weights", of.name, views[v].name,
+                 (double)views[v].rate, sqrt(square));
+      } else if (fabs((double)views[v].rate - 1.0) > 0.0) {
+        failed("%s: %s: rate %g", of.name, views[v].name, (double)views[v].rate);
+      }
       if (*name == 'v' && !conv) {
         double square = 0;
         for (size_t i = 0; i < views[v].count; i++) square += (double)x[i] * (double)x[i];
@@ -1120,9 +1134,10 @@ static void test_training(void **state) {
   finish();
 }
 
-/* Three steps of AdamW against the textbook, in double; gradients add up and are cleared. */
+/* Three steps of AdamW against the textbook, in double, every view at its own rate; gradients add
+ * up and are cleared. */
 static void test_adamw(void **state) {
-  miras_model_desc d = describe(MIRAS_YAAD, 4);
+  miras_model_desc d = describe(MIRAS_MONETA, 4);
   miras_model *m;
   miras_adamw_options o;
   double *w, *m1, *m2;
@@ -1143,7 +1158,7 @@ static void test_adamw(void **state) {
   o.decay = 0.1f;
   random_state = 12;
   for (int step = 1; step <= 3; step++) {
-    const double rate = 1e-3 * step, b1 = (double)0.8f, b2 = 0.95, eps = 1e-8;
+    const double peak = 1e-3 * step, b1 = (double)0.8f, b2 = 0.95, eps = 1e-8;
     double norm = 0.0, scale = 1.0;
     float is;
     const float *g = miras_model_grads(m);
@@ -1170,20 +1185,20 @@ static void test_adamw(void **state) {
     if (o.clip > 0.0f && norm > (double)o.clip) scale = (double)o.clip / norm;
     for (int v = 0; v < view_count; v++)
       for (size_t i = views[v].offset; i < views[v].offset + views[v].count; i++) {
-        const double gi = (double)g[i] * scale;
+        const double gi = (double)g[i] * scale, rate = peak * (double)views[v].rate;
         m1[i] = b1 * m1[i] + (1.0 - b1) * gi;
         m2[i] = b2 * m2[i] + (1.0 - b2) * gi * gi;
         if (views[v].decay) w[i] -= rate * (double)o.decay * w[i];
         w[i] -=
           rate * (m1[i] / (1.0 - pow(b1, step))) / (sqrt(m2[i] / (1.0 - pow(b2, step))) + eps);
       }
-    is = miras_adamw(m, &o, (float)rate);
+    is = miras_adamw(m, &o, (float)peak);
     if (!(fabs((double)is - norm) <= 1e-5 * norm)) failed("norm %g, not %g", (double)is, norm);
     for (int v = 0; v < view_count; v++)
       for (size_t i = views[v].offset; i < views[v].offset + views[v].count; i++) {
         /* a gradient near epsilon makes the quotient a matter of the last bits */
         if (fabs((double)g[i]) > 0.0) failed("the gradient is not cleared");
-        if (!(fabs((double)miras_model_params(m, NULL)[i] - w[i]) <= 1e-6 + 1e-3 * rate)) {
+        if (!(fabs((double)miras_model_params(m, NULL)[i] - w[i]) <= 1e-6 + 1e-3 * peak)) {
           failed("step %d: %s[%zu] is %.9g, not %.9g", step, views[v].name, i - views[v].offset,
                  (double)miras_model_params(m, NULL)[i], w[i]);
           break;
