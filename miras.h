@@ -10985,14 +10985,15 @@ static void miras__model_draw(miras_model *m) {
     miras__plan plan = m->plan;
     size_t to[3], many[3], end;
     for (i = 0; i < s->width; i++) w[at->norm1 + i] = w[at->norm2 + i] = 1;
-    miras__draw(w + at->q, s->width * s->key, own + 1, in);
     miras__draw(w + at->k, s->width * kcols, own + 2, in);
     miras__draw(w + at->v, s->width * vcols, own + 3, found ? 3 * in : in);
-    miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
     miras__draw(w + at->conv_k, s->taps * kcols, own + 5, tap);
-    if (found && kcols) {
+    if (found) {
       miras__query_as_key(s, s->width, w + at->q, w + at->k);
       miras__query_as_key(s, s->taps, w + at->conv_q, w + at->conv_k);
+    } else {
+      miras__draw(w + at->q, s->width * s->key, own + 1, in);
+      miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
     }
     miras__draw(w + at->conv_v, s->taps * vcols, own + 6, tap);
     if (s->moving) {
@@ -12170,7 +12171,7 @@ static void miras__adam_task(void *argument, int index, int worker) {
   at += m->views[low].offset;
   memcpy(c, o->c, sizeof c);
   c[5] *= m->views[low].rate;
-  c[8] = m->views[low].decay ? 1 - o->rate * o->decay : 1;
+  c[8] = m->views[low].decay ? 1 - o->rate * m->views[low].rate * o->decay : 1;
   o->k->adamw(m->params + at, m->moment1 + at, m->moment2 + at, m->grads + at, n, c);
 }
 

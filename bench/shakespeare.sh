@@ -123,7 +123,7 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
   echo "- command: \`STEPS=$STEPS JOBS=$JOBS sh bench/shakespeare.sh $(basename "$text")\`"
   echo "- width 128, 2 layers, characters, $STEPS steps of 2048 tokens, \`$OPTIONS\`;" \
        "4 heads for perceptron memories, 2 for matrices; seed 1; AdamW with 100 steps of warm-up" \
-       "and a cosine to 5 %, decay 0.1, clipping 1"
+       "and a cosine to 5 %, decay 0.1 unless said, clipping 1"
   echo
   echo "Losses are nats per character on the last 10 % of the text, every character a target once:"
   echo "in windows of the training length, each from an empty memory; and in one pass, the memory"

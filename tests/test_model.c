@@ -798,6 +798,9 @@ static void test_first_values(void **state) {
       const char *name = strrchr(views[v].name, '.') - 1;
       const float *x = params + views[v].offset;
       const int conv = strstr(views[v].name, ".conv_") != NULL;
+      double square = 0; /* the mean of all entries' */
+      for (size_t i = 0; i < views[v].count; i++) square += (double)x[i] * (double)x[i];
+      square /= (double)views[v].count;
       if (strstr(views[v].name, "q.weight") != NULL) query[conv] = views[v].offset;
       if (strstr(views[v].name, "k.weight") != NULL) {
         size_t alike = 0, queries = views[v].count / (size_t)md.steps;
@@ -811,9 +814,7 @@ static void test_first_values(void **state) {
         /* two layers, key_dim x hidden and hidden x value_dim */
         const double all = (double)(views[v].count / (size_t)md.heads);
         const double hidden = all / (double)(md.key_dim + md.value_dim);
-        double square = 0;
-        for (size_t i = 0; i < views[v].count; i++) square += (double)x[i] * (double)x[i];
-        square /= (double)views[v].count * (hidden + (double)md.value_dim) / all;
+        square /= (hidden + (double)md.value_dim) / all;
         if (!(fabs((double)views[v].rate / sqrt(square) - 1.0) < 0.1))
           failed("%s: %s: rate %g, entries %g times as large as weights", of.name, views[v].name,
                  (double)views[v].rate, sqrt(square));
@@ -821,9 +822,7 @@ static void test_first_values(void **state) {
         failed("%s: %s: rate %g", of.name, views[v].name, (double)views[v].rate);
       }
       if (*name == 'v' && !conv) {
-        double square = 0;
-        for (size_t i = 0; i < views[v].count; i++) square += (double)x[i] * (double)x[i];
-        square *= WIDTH / (double)views[v].count / (found ? 9 : 1);
+        square *= WIDTH / (found ? 9.0 : 1.0);
         if (!(square > 0.8 && square < 1.25))
           failed("%s: %s: mean square %g of what it should be", of.name, views[v].name, square);
       }
