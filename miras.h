@@ -10965,8 +10965,10 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
  * the stream does not grow with depth. With an inner norm and keys of length 1
  *   queries start as the keys, projection and convolution: a new network then finds what it wrote
  *           (Trockman et al. 2024), and need not learn first that both must agree
- *   values  have three times the deviation: convolution and SiLU shrink them, and answers, whose
- *           size the norm fixes, would hide them in the residual
+ *   values  of the first half of the heads have three times the deviation: convolution and SiLU
+ *           shrink them, and answers, whose size the norm fixes, would hide them in the residual.
+ *           The other heads begin as functions of the token that the memory scarcely changes, which
+ *           short texts have more use for
  * Matrices, which are linear in the value, learn to look up sooner without either, and so do
  * perceptrons with longer keys, which reach the bends of their activations. */
 static void miras__model_draw(miras_model *m) {
@@ -10977,7 +10979,7 @@ static void miras__model_draw(miras_model *m) {
   double tap = 1 / sqrt(3.0 * (double)s->taps);
   const miras__gates *keep = &s->group[MIRAS__KEEP];
   const int found = m->plan.d.inner_norm && m->desc.keys == MIRAS_KEYS_UNIT;
-  size_t l, i, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
+  size_t l, i, column, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
   miras__draw(m->params, s->vocab * s->width, seed, 0.02);
   for (l = 0; l < s->layers; l++) {
     float *w = m->params + m->first_block + l * m->block, *memory = w + at->memory;
@@ -10986,11 +10988,14 @@ static void miras__model_draw(miras_model *m) {
     size_t to[3], many[3], end;
     for (i = 0; i < s->width; i++) w[at->norm1 + i] = w[at->norm2 + i] = 1;
     miras__draw(w + at->k, s->width * kcols, own + 2, in);
-    miras__draw(w + at->v, s->width * vcols, own + 3, found ? 3 * in : in);
+    miras__draw(w + at->v, s->width * vcols, own + 3, in);
     miras__draw(w + at->conv_k, s->taps * kcols, own + 5, tap);
     if (found) {
       miras__query_as_key(s, s->width, w + at->q, w + at->k);
       miras__query_as_key(s, s->taps, w + at->conv_q, w + at->conv_k);
+      for (i = 0; i < s->width; i++)
+        for (column = 0; column < (s->heads + 1) / 2 * s->vc; column++)
+          w[at->v + i * vcols + column] *= 3;
     } else {
       miras__draw(w + at->q, s->width * s->key, own + 1, in);
       miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
@@ -12157,6 +12162,7 @@ static void miras__norm_task(void *argument, int index, int worker) {
 static void miras__adam_task(void *argument, int index, int worker) {
   const miras__adam *o = (const miras__adam *)argument;
   const miras_model *m = o->m;
+  const miras_view *view;
   size_t task = (size_t)index, low = 0, high = (size_t)m->view_count, at, n;
   float c[9];
   (void)worker;
@@ -12166,12 +12172,13 @@ static void miras__adam_task(void *argument, int index, int worker) {
     else high = middle;
   }
   at = (task - m->first_task[low]) * MIRAS__ADAM_BLOCK;
-  n = m->views[low].count - at;
+  view = &m->views[low];
+  n = view->count - at;
   if (n > MIRAS__ADAM_BLOCK) n = MIRAS__ADAM_BLOCK;
-  at += m->views[low].offset;
+  at += view->offset;
   memcpy(c, o->c, sizeof c);
-  c[5] *= m->views[low].rate;
-  c[8] = m->views[low].decay ? 1 - o->rate * m->views[low].rate * o->decay : 1;
+  c[5] *= view->rate;
+  c[8] = view->decay ? 1 - o->rate * view->rate * o->decay : 1;
   o->k->adamw(m->params + at, m->moment1 + at, m->moment2 + at, m->grads + at, n, c);
 }
 
