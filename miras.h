@@ -10968,7 +10968,8 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
  *   values  of the first half of the heads have three times the deviation: convolution and SiLU
  *           shrink them, and answers, whose size the norm fixes, would hide them in the residual.
  *           The other heads begin as functions of the token that the memory scarcely changes, which
- *           short texts have more use for
+ *           short texts have more use for. Under L_p all values are large: there an answer larger
+ *           than its value has a gradient of its own, which L2 has not behind the norm
  * Matrices, which are linear in the value, learn to look up sooner without either, and so do
  * perceptrons with longer keys, which reach the bends of their activations. */
 static void miras__model_draw(miras_model *m) {
@@ -10980,6 +10981,7 @@ static void miras__model_draw(miras_model *m) {
   const miras__gates *keep = &s->group[MIRAS__KEEP];
   const int found = m->plan.d.inner_norm && m->desc.keys == MIRAS_KEYS_UNIT;
   size_t l, i, column, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
+  size_t large = (m->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
   miras__draw(m->params, s->vocab * s->width, seed, 0.02);
   for (l = 0; l < s->layers; l++) {
     float *w = m->params + m->first_block + l * m->block, *memory = w + at->memory;
@@ -10994,8 +10996,7 @@ static void miras__model_draw(miras_model *m) {
       miras__query_as_key(s, s->width, w + at->q, w + at->k);
       miras__query_as_key(s, s->taps, w + at->conv_q, w + at->conv_k);
       for (i = 0; i < s->width; i++)
-        for (column = 0; column < (s->heads + 1) / 2 * s->vc; column++)
-          w[at->v + i * vcols + column] *= 3;
+        for (column = 0; column < large; column++) w[at->v + i * vcols + column] *= 3;
     } else {
       miras__draw(w + at->q, s->width * s->key, own + 1, in);
       miras__draw(w + at->conv_q, s->taps * s->key, own + 4, tap);
