@@ -832,7 +832,7 @@ static void test_first_values(void **state) {
         mean[0] /= (double)large * (found ? 9.0 : 1.0);
         if (large < columns) mean[1] /= (double)(columns - large);
         else mean[1] = 1;
-        if (!(mean[0] > 0.7 && mean[0] < 1.4 && mean[1] > 0.7 && mean[1] < 1.4))
+        if (!(mean[0] > 0.8 && mean[0] < 1.25 && mean[1] > 0.8 && mean[1] < 1.25))
           failed("%s: %s: mean squares %g and %g of what they should be", of.name, views[v].name,
                  mean[0], mean[1]);
       }
