@@ -150,7 +150,7 @@
        A_t = A_0 + alpha (A_(t-1) - A_0) + S_t
 
    order = MIRAS_DECAY_FIRST (Gated DeltaNet) takes the error at the decayed A instead of at A.
-   bounded_step = 1 shortens eta so that no write overshoots its own pair.
+   bounded_step shortens eta so that no write overshoots its own pair.
 
    GATES. Each of the four is one constant of the descriptor, or one number per token and head
    (MIRAS_GATE_HEAD). All but momentum can be one per channel (MIRAS_GATE_CHANNEL): of the key for
@@ -240,31 +240,33 @@
        they are long: 32 pairs with keys uniform in -1..1 come back at 0.71 of |v| wrong, with the
        query times 4 at 0.003. RWKV-7 takes tokens, not writes, and lengths are the caller's.
      Values   of any size for matrices and attention, which are linear in them. For perceptrons,
-       entries from about 0.1 to 10, whatever their mean: a pair of such sizes is within 0.1 of |v|
-       after 20 writes, mostly after five. Smaller ones drown at first in what an untrained memory
-       answers (about 0.5 in length; TTT's entries are of size 1), and larger ones overshoot at
-       first, by up to 20 |v| where |v| is some hundreds: the bound knows slopes, not curvature.
+       entries from about 0.1 up, whatever their mean: a pair is within 0.1 of |v| after 20 writes,
+       mostly after five. Smaller ones drown at first in what an untrained memory answers (about
+       0.5 in length; TTT's entries are of size 1). Far larger ones take a few writes more, in which
+       the memory grows to their size, and none goes beyond them by more than a quarter of |v|
+       (Titans, whose momentum carries on, by half): bounded_step 2, without which values in the
+       hundreds come back ten times as large at first, and in the thousands sixty times.
      Silence  (zeros, or nothing to learn) leads back to the initial memory where there is a decay:
        half way in 0.69 / forget writes, and for head h in forget_ratio^-h times that.
 
    What each is good for, measured with keys and values of 64 entries uniform in -1..1 as
    |answer - value| / |value|. 32: bench/soak, 32 pairs that recur. 64: as many pairs, 60 rounds.
-   16 on: a pair written three times, after 16 new ones. Half: writes of silence until half of it
-   is gone.
+   16 on: a pair written three times amid new ones, after 16 more. Half: writes of silence until
+   half of it is gone.
 
      row                       32    64  16 on   half  good for
-     deltanet, longhorn      0.00  0.25   0.57  never  few pairs exactly; quickest to write
-     deltaproduct            0.00  0.25   0.76  never  the same, two pairs a write
-     gated-deltanet, kda     0.05  0.39   0.56    690  the same where pairs grow old
-     gated-deltaproduct      0.03  0.33   0.75    690
-     mesa                    0.01  0.20   0.50    690  weighs all its pairs alike, new and old
+     deltanet, longhorn      0.00  0.25   0.61  never  few pairs exactly; quickest to write
+     deltaproduct            0.00  0.25   0.60  never  the same, two pairs a write
+     gated-deltanet, kda     0.05  0.39   0.59    690  the same where pairs grow old
+     gated-deltaproduct      0.03  0.33   0.59    690
+     mesa                    0.01  0.20   0.84    690  weighs all its pairs alike, new and old
      rwkv7                   0.10                 690  as a layer, rather
-     ttt-linear              0.03  0.33   0.58   1390  values with a mean of their own
-     ttt-mlp                 0.03  0.07   0.48   1390  the same, and more pairs
-     titans                  0.02  0.05   0.55   1390  more pairs than key entries
-     moneta                  0.06  0.15   0.46   1390  largest errors first; 80 times slower
-     yaad                    0.03  0.08   0.47   1390  more pairs, and a wild one does little
-     memora                  0.02  0.07   0.65   1390  more pairs; 180 times slower
+     ttt-linear              0.03  0.33   0.63   1390  values with a mean of their own
+     ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
+     titans                  0.02  0.05   0.48   1390  more pairs than key entries
+     moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
+     yaad                    0.03  0.08   0.52   1390  more pairs, and a wild one does little
+     memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
      softmax-attention       0.71                      the last 1024 pairs, with longer queries
      sliding-window          0.71                      the last 64 pairs, likewise
      dfw, retnet, gla,
@@ -275,10 +277,10 @@
    So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
    many; and where new pairs never end any of them has the last dozen or two, because what is new is
    written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000 times as
-   large as the others leaves a matrix by 1/key_dim of itself a write. With one in 1000 (spikes of
-   bench/soak), and 500 writes after the last, pairs just written come back at so much of |v|
-   wrong: 0.2 TTT-Linear, 0.6 to 1 DeltaNet's relatives, 7 TTT-MLP, 40 Mesa, 80 Titans; Yaad as
-   without.
+   large as the others leaves a matrix by 1/key_dim of itself a write; a perceptron of two layers
+   takes no more of it than it can unlearn as soon. With one in 1000 (spikes of bench/soak), and 500
+   writes after the last, pairs just written come back at so much of |v| wrong: 0.2 TTT-Linear, 0.6
+   to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
 
    SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
    of one row and one size of values compare:
@@ -761,11 +763,14 @@ typedef struct miras_desc {
                               (t + h reset_every / H, rounded down to that grid) mod
                               reset_every = 0, before the write                                  */
   float step;              /* constant step gate, 1e-8..1e4; 0 -> 1                              */
-  int bounded_step;        /* 1: no write overshoots its own pair. With r = M(k) - v, e = dl/dM and
+  int bounded_step;        /* 1, 2: no write overshoots its own pair. With r = M(k) - v, e = dl/dM,
                               g = dl/dA, the step is eta e.r / (e.r + c eta g.Jg): the implicit
                               step to first order, on matrices with L2 exactly Longhorn's eta / (1 +
                               eta k.k). J: how far weights move with A, 1 without a link, of
                               others see room @42; c: p - 1 of the L_p biases with p > 2, else 1.
+                              2: nor does it where layers move together, which slopes do not see: no
+                              layer below the last gains more than about four times what it says
+                              (room @51); the same as 1 where there is one layer.
                               Needs a bias with a residual of its own (not the dot product, not a
                               custom one), and not separate_erase, Newton or the implicit step   */
   float momentum;          /* constant momentum gate, 0..1                                       */
@@ -1627,6 +1632,7 @@ typedef struct miras__work {
   const float *b, *wb;     /* the initial dual state; its weights (p->holds)                     */
   const float *home;       /* where the recursion leads: b, wb, or NULL for nothing              */
   float *along, *spent;    /* bounded steps: [C] e.r and Q                                       */
+  float *strain;           /* bounded steps: [C] F                                               */
   float *share;            /* bounded steps: [C] eta' / eta                                      */
   float *metric;           /* bounded steps: [P] J where it is neither a number nor W            */
   /* gates per channel only (room @44): new rows of Y_1 and D_L, and those of the chunk times G */
@@ -1649,6 +1655,7 @@ typedef struct miras__work {
   float *bhome, *bwb;      /* of home (b's are dw0); [P] of wb                                   */
   float *again;            /* [P] wb                                                             */
   float *balong;           /* bounded steps: [C] of e.r                                          */
+  float *bspent, *bstrain; /* bounded steps: [C] of Q and F                                      */
   float *bmetric;          /* bounded steps: [P] of J                                            */
   float *live, *blive_y, *blive_d, *history;           /* gates per channel only                 */
 } miras__work;
@@ -1815,6 +1822,7 @@ static size_t miras__work_layout(const miras__plan *p, float *base, int backward
   w->b = w->wb = w->home = NULL;
   w->along = miras__lay(base, &used, p->d.bounded_step ? c : 0);
   w->spent = miras__lay(base, &used, p->d.bounded_step ? c : 0);
+  w->strain = miras__lay(base, &used, p->d.bounded_step ? c : 0);
   w->share = miras__lay(base, &used, p->d.bounded_step ? c : 0);
   w->metric = miras__lay(base, &used, p->d.simplex_signed ||
                          (p->d.bounded_step && p->mapped) ? p->weights : 0);
@@ -1857,6 +1865,8 @@ static size_t miras__work_layout(const miras__plan *p, float *base, int backward
   w->bwb = miras__lay(base, &used, p->holds ? p->weights : 0);
   w->again = miras__lay(base, &used, p->holds ? p->weights : 0);
   w->balong = miras__lay(base, &used, p->d.bounded_step ? c : 0);
+  w->bspent = miras__lay(base, &used, p->d.bounded_step ? c : 0);
+  w->bstrain = miras__lay(base, &used, p->d.bounded_step ? c : 0);
   w->bmetric = miras__lay(base, &used, p->d.bounded_step && p->mapped ? p->weights : 0);
   if (!p->channel) return used;
   w->live_y = miras__lay(base, &used, c * (size_t)p->in[0]);
@@ -2214,7 +2224,7 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
       !miras__whole(why, n, "slopes", (int)d->slopes, 0, MIRAS_SLOPES_COUNT - 1) ||
       !miras__whole(why, n, "toward", (int)d->toward, 0, MIRAS_TOWARD_COUNT - 1) ||
       !miras__whole(why, n, "key_length", (int)d->key_length, 0, MIRAS_LENGTH_COUNT - 1) ||
-      !miras__whole(why, n, "bounded_step", d->bounded_step, 0, 1) ||
+      !miras__whole(why, n, "bounded_step", d->bounded_step, 0, 2) ||
       !miras__whole(why, n, "feature", (int)d->feature, 0, MIRAS_FEATURE_COUNT - 1) ||
       !miras__whole(why, n, "normalise", d->normalise, 0, 1) ||
       !miras__whole(why, n, "separate_erase", d->separate_erase, 0, 1) ||
@@ -2253,15 +2263,17 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
   }
   if (d->bounded_step && (d->retention == MIRAS_RETAIN_LQ_PNORM ||
                           d->retention == MIRAS_CUSTOM_RETENTION)) {
-    miras__say(why, n, "bounded_step is 1 with retention %d; how far weights move is not known "
-                       "of the p-norm and custom links: set it to 0", (int)d->retention);
+    miras__say(why, n, "bounded_step is %d with retention %d; how far weights move is not known "
+                       "of the p-norm and custom links: set it to 0", d->bounded_step,
+               (int)d->retention);
     return MIRAS_ERR_DESC;
   }
   if (d->bounded_step && (d->bias == MIRAS_DOT || d->bias == MIRAS_CUSTOM_BIAS ||
                           d->separate_erase || d->algorithm == MIRAS_IMPLICIT)) {
-    miras__say(why, n, "bounded_step is 1 with bias %d, separate_erase %d and algorithm %d; it "
+    miras__say(why, n, "bounded_step is %d with bias %d, separate_erase %d and algorithm %d; it "
                        "needs a bias with a residual of its own, and no other rule for the step: "
-                       "set it to 0", (int)d->bias, d->separate_erase, (int)d->algorithm);
+                       "set it to 0", d->bounded_step, (int)d->bias, d->separate_erase,
+               (int)d->algorithm);
     return MIRAS_ERR_DESC;
   }
   if (mlp && !d->depth) d->depth = 2;
@@ -6666,8 +6678,15 @@ static void MIRAS__FN(exact_read_at)(const miras__plan *p, const float *w0, floa
  * Its own write moves the answer by -eta' Q/(eta |e|) along e, to first order, so it never goes
  * beyond what is nearest to the value on its line; c is how much faster than the error its slope
  * grows. J is how far weights move with A (room @42). With y_j d_j' in each layer
- *   Q_j = sum_l (y_j^2) (J_l (.) eta) (d_j^2)',  for a number J = lambda eta lambda |y_j|^2 |d_j|^2
+ *   Q_j = sum_l Q_lj,  Q_lj = (y_lj^2) (J_l (.) eta) (d_lj^2)'; for a number J = lambda it is
+ *   eta lambda |y_lj|^2 |d_lj|^2
  * and 1e-20 is added to both e.r, so that a perfect answer divides nothing by nothing.
+ * Layers move together, and what one adds the next multiplies: an error a hundred times as large as
+ * the answer would overshoot by its square. bounded_step = 2 therefore also holds what the layers
+ * below the last one say, Q_lj/|d_lj| for a step of 1, near what the layer above now hears, y:
+ *   s = e.r / (e.r (1 + F/4) + c Q),  F_j = sum_(l below the last) Q_lj / (|d_lj| |y_(fed by l)j|)
+ * (with the 1 of an inner bias), so that s F < 4: no write adds to them more than about four times
+ * what they were, and a memory grows to values of any size in a few writes per digit.
  *
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
@@ -6694,6 +6713,10 @@ static float MIRAS__FN(row_rate)(const miras__plan *p, const miras__head_io *io,
 /* Does the layer carry the channels on its inputs? (Else on its outputs.) */
 #define MIRAS__BY_INPUT(p, l) ((p)->channel && (l) < (p)->layers - 1)
 
+/* Does layer l of a bounded step count in F? And which layer it feeds. */
+#define MIRAS__STRAINS(p, l) ((p)->d.bounded_step == 2 && (l) < (p)->layers - 1)
+#define MIRAS__FED(p, l) ((p)->d.architecture == MIRAS_GATED_MLP ? (p)->layers - 1 : (l) + 1)
+
 /* Where a bounded step reads J of layer l: a matrix, or NULL for the number *number. lag: of a
  * chunk in the paper's form of KL, its first token. */
 static const float *MIRAS__FN(bound_metric)(const miras__plan *p, const miras__work *k, int lag,
@@ -6707,7 +6730,7 @@ static const float *MIRAS__FN(bound_metric)(const miras__plan *p, const miras__w
   return NULL;
 }
 
-/* Q, e.r and s of m new pairs, k->eta as it is; then k->eta times s. y, d: their rows. a, w: the
+/* Q, F, e.r and s of m new pairs, k->eta as it is; then k->eta times s. y, d: their rows. a, w: the
  * anchor, before and after the link. Uses k->x and k->zq. */
 static void MIRAS__FN(bound_fwd)(const miras__plan *p, miras__work *k, int lag, const float *a,
                                  const float *w, float *const *y, float *const *d, size_t m) {
@@ -6726,7 +6749,7 @@ static void MIRAS__FN(bound_fwd)(const miras__plan *p, miras__work *k, int lag, 
   }
   for (i = 0; i < m; i++) {
     k->along[i] = MIRAS__FN(dot)(k->e + i * dv, k->r + i * dv, dv) + 1e-20f;
-    k->spent[i] = 0;
+    k->spent[i] = k->strain[i] = 0;
   }
   for (l = 0; l < p->layers; l++) {
     size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
@@ -6754,10 +6777,17 @@ static void MIRAS__FN(bound_fwd)(const miras__plan *p, miras__work *k, int lag, 
         q = number * MIRAS__FN(sum)(x + i * in, in) * MIRAS__FN(dot)(zi, di, out);
       }
       k->spent[i] += q;
+      if (MIRAS__STRAINS(p, l)) {
+        const int fed = MIRAS__FED(p, l);
+        const size_t hears = (size_t)p->in[fed];
+        const float *yf = y[fed] + i * hears;
+        const float said = sqrtf(MIRAS__FN(dot)(di, di, out));
+        k->strain[i] += q / (said * sqrtf(MIRAS__FN(dot)(yf, yf, hears)) + 1e-20f);
+      }
     }
   }
   for (i = 0; i < m; i++) {
-    k->share[i] = k->along[i] / (k->along[i] + c * k->spent[i]);
+    k->share[i] = k->along[i] / (k->along[i] * (1 + k->strain[i] / 4) + c * k->spent[i]);
     for (j = 0; j < wide; j++) k->eta[i * wide + j] *= k->share[i];
   }
 }
@@ -6896,9 +6926,11 @@ static void MIRAS__FN(coefficients_bwd)(const miras__plan *p, miras__work *k,
 
 /* Adjoint of bound_fwd over a chunk of m pairs: k->beta comes in as the cotangent of eta' and
  * leaves as that of eta; adds to k->by, k->bd, bw and, by layer, binv; leaves k->balong, and
- * k->bmetric of signed slices. Uses k->x, k->zq, k->t1, k->t2. With D = e.r + c Q:
+ * k->bmetric of signed slices. Uses k->x, k->zq, k->t1, k->t2. With D = e.r (1 + F/4) + c Q:
  *   bs = sum over channels of beta' eta,   b(e.r) = bs c Q/D^2,   bQ = -bs c (e.r)/D^2
- *   beta = s beta' + bQ dQ/deta
+ *   bF = -bs s^2/4,   with n = |d| |y|, y what layer l feeds, b(Q_l) = bQ + bF/n, called bQ below,
+ *   bd += -bF Q_l/n^2 |y| d/|d|,   by += -bF Q_l/n^2 |d| y/|y|
+ *   beta = s beta' + sum over layers of bQ dQ/deta
  *   u = (eta (.)) y^2, v = (eta (.)) d^2, where the layer carries no channel it is eta u v, in all
  *   b(y^2) = bQ v J', b(d^2) = bQ u J, bJ = u' (bQ v),  by += 2 y b(y^2),  bd += 2 d b(d^2)
  *   J = lambda:  b(y^2) = bQ lambda sum v,  b(d^2) = bQ lambda sum u,  blambda = bQ sum u sum v */
@@ -6911,7 +6943,8 @@ static void MIRAS__FN(bound_bwd)(const miras__plan *p, miras__work *k, int lag, 
   size_t i, j;
   int l;
   for (i = 0; i < m; i++) {
-    float s = k->share[i], all = k->along[i] + c * k->spent[i], bs = 0;
+    float s = k->share[i], bs = 0;
+    float all = k->along[i] * (1 + k->strain[i] / 4) + c * k->spent[i];
     float *eta = k->eta + i * wide, *beta = k->beta + i * wide;
     for (j = 0; j < wide; j++) {                 /* eta again, as it was before it was bounded */
       eta[j] /= s;
@@ -6919,7 +6952,8 @@ static void MIRAS__FN(bound_bwd)(const miras__plan *p, miras__work *k, int lag, 
       beta[j] *= s;
     }
     k->balong[i] = bs * (c * k->spent[i] / all) / all;
-    bq[i] = -bs * c * s / all;
+    k->bspent[i] = -bs * c * s / all;
+    k->bstrain[i] = -bs * s * s / 4;
   }
   if (p->d.simplex_signed) memset(k->bmetric, 0, p->weights * sizeof *k->bmetric);
   for (l = 0; l < p->layers; l++) {
@@ -6935,9 +6969,27 @@ static void MIRAS__FN(bound_bwd)(const miras__plan *p, miras__work *k, int lag, 
       else if (p->channel) MIRAS__FN(mul)(v + i * out, eta, v + i * out, out);
       else MIRAS__FN(scale)(u + i * in, *eta, u + i * in, in);
     }
+    if (metric)
+      MIRAS__FN(gemm)(MIRAS__SET, k->t2, out, u, in, 1, metric, out, 1, m, out, in, -1, k->pack);
+    for (i = 0; i < m; i++) {
+      bq[i] = k->bspent[i];
+      if (MIRAS__STRAINS(p, l)) {
+        const int fed = MIRAS__FED(p, l);
+        const size_t hears = (size_t)p->in[fed];
+        const float *di = k->dd[l] + i * out, *yf = k->y[fed] + i * hears, *vi = v + i * out;
+        const float said = sqrtf(MIRAS__FN(dot)(di, di, out));
+        const float heard = sqrtf(MIRAS__FN(dot)(yf, yf, hears)), n = said * heard + 1e-20f;
+        float q = metric ? MIRAS__FN(dot)(k->t2 + i * out, vi, out)
+                         : MIRAS__FN(sum)(u + i * in, in) * MIRAS__FN(sum)(vi, out);
+        q *= metric ? (p->d.retention == MIRAS_RETAIN_HELLINGER ? 2.0f : 1.0f) : number;
+        q *= -k->bstrain[i] / n / n;
+        if (said > 0) MIRAS__FN(axpy)(k->bd[l] + i * out, q * heard / said, di, out);
+        if (heard > 0) MIRAS__FN(axpy)(k->by[fed] + i * hears, q * said / heard, yf, hears);
+        bq[i] += k->bstrain[i] / n;
+      }
+    }
     if (metric) {                                /* t1 = b(y^2), t2 = b(d^2), but for their eta */
       float both = p->d.retention == MIRAS_RETAIN_HELLINGER ? 2.0f : 1.0f;
-      MIRAS__FN(gemm)(MIRAS__SET, k->t2, out, u, in, 1, metric, out, 1, m, out, in, -1, k->pack);
       for (i = 0; i < m; i++) {
         MIRAS__FN(scale)(v + i * out, both * bq[i], v + i * out, out);
         MIRAS__FN(scale)(k->t2 + i * out, both * bq[i], k->t2 + i * out, out);
@@ -9655,8 +9707,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                bound of p = 3 halves a write
  *   Memora       signed weights: positive ones that sum to a constant cannot say anything negative
  *                without a norm behind them, and the simplex must be far larger than what is stored
- *                or the slices saturate: with 4096, one of 300 values 10,000 times as large
- *                as the others made answers 5,000 times larger still; with 65536, 60
+ *                or the slices saturate
  *   Mesa         ridge 0.1: one write of a pair recalls 1 of 1.1 of it. With less, rounding is in
  *                the answers of keys that are nearly alike
  *   linear attention   squares of positive entries as features and a normaliser: an average of
@@ -9697,7 +9748,7 @@ typedef struct miras__row {
 #define MIRAS__HOME MIRAS__W(toward, MIRAS_TOWARD_INITIAL)
 #define MIRAS__UNIT MIRAS__W(key_length, MIRAS_LENGTH_UNIT)
 #define MIRAS__ROOT MIRAS__W(key_length, MIRAS_LENGTH_ROOT)
-#define MIRAS__BOUND(most) MIRAS__W(bounded_step, 1), MIRAS__R(step, most)
+#define MIRAS__BOUND(how, most) MIRAS__W(bounded_step, how), MIRAS__R(step, most)
 #define MIRAS__CHANNELS MIRAS__KEEP_CHANNEL, MIRAS__W(step_gate, MIRAS_GATE_CHANNEL)
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
@@ -9735,7 +9786,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    {MIRAS__STEP_HEAD},
-   {MIRAS__UNIT, MIRAS__BOUND(16)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
   {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
    {MIRAS__END},
    {MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(keys, MIRAS_KEYS_RMS)},
@@ -9744,21 +9795,21 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2)},
    {MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2)},
-   {MIRAS__UNIT, MIRAS__BOUND(16)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
   {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
     MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    {MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
     MIRAS__L(keep, MIRAS_KEEP_RATE)},
-   {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(separate_erase, 1)},
    {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
@@ -9780,32 +9831,32 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__R(step, 0.2f)},
-   {MIRAS__ROOT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__ROOT, MIRAS__BOUND(1, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
    {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
     MIRAS__R(step, 0.05f)},
-   {MIRAS__ROOT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__ROOT, MIRAS__BOUND(2, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
    {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
     MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(step, 0.02f)},
-   {MIRAS__UNIT, MIRAS__BOUND(1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(2, 1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
    {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(step, 0.01f)},
-   {MIRAS__UNIT, MIRAS__BOUND(1000), MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(2, 1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
    {MIRAS__PERCEPTRON, MIRAS__CHANNELS,
     MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
     MIRAS__R(step, 0.04f)},
-   {MIRAS__UNIT, MIRAS__BOUND(0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(2, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
    {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
     MIRAS__R(step, 0.01f)},
-   {MIRAS__UNIT, MIRAS__BOUND(16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
+   {MIRAS__UNIT, MIRAS__BOUND(2, 16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__FIELD
 #undef MIRAS__W

@@ -646,7 +646,7 @@ HELP void late_extras(miras_desc *d) {
     if (d->retention == MIRAS_RETAIN_L2_BOTH) d->balance = uniform(1.0f, 8.0f);
   }
   if (below(4) == 0) {
-    d->bounded_step = 1;
+    d->bounded_step = 1 + below(2);
     if (may_bound(d)) d->step *= 2.0f; /* or little would be bounded */
   }
   if (below(4) == 0) {

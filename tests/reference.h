@@ -1099,13 +1099,17 @@ REF double ref_step(const ref_memory *m, const ref_token *x, int j, size_t i, do
 
 /* The bounded step of descent j: what every eta is multiplied by. With r = M(k) - v, e = dl/dM,
  * f = 1e-20, and c = p - 1 of the L_p biases with p > 2, else 1:
- *   s = (e.r + f) / (e.r + f + c sum J eta g^2) */
+ *   s = (e.r + f) / (e.r + f + c sum J eta g^2)
+ * bounded_step = 2: one more term in the divisor, (e.r + f) F / 4. A layer l below the last turns
+ * its input x into act(x W_l), or with others into y, which the next one hears. Its gradient is
+ * x d', so that |d| = |g_l| / |x|, and F sums (J eta g^2) / (|d| |y|) over these layers. With
+ * inner biases x and y have a 1 more. */
 REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const double *J) {
   const miras_desc *d = &m->d;
   const int lp = d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH;
   const double *v = x->value + (size_t)j * (size_t)d->value_dim;
   const double c = lp && d->p > 2.0f ? (double)d->p - 1.0 : 1.0;
-  double er = 1e-20, Q = 0.0, rr = 0.0, alpha;
+  double er = 1e-20, Q = 0.0, F = 0.0, rr = 0.0, alpha;
   if (!d->bounded_step) return 1.0;
   for (int o = 0; o < d->value_dim; o++) {
     const double r = m->trace.out[o] - v[o];
@@ -1114,8 +1118,20 @@ REF double ref_bound(const ref_memory *m, const ref_token *x, int j, const doubl
   }
   for (size_t i = 0; i < m->s.weights; i++)
     Q += J[i] * ref_step(m, x, j, i, &alpha) * m->g[i] * m->g[i];
+  for (int l = 0; d->bounded_step == 2 && l + 1 < m->s.layers; l++) {
+    const int next = d->architecture == MIRAS_GATED_MLP ? 2 : l + 1;
+    const size_t rows = (size_t)m->s.in[l] + (d->inner_bias ? 1 : 0);
+    double heard = d->inner_bias, input = d->inner_bias, gg = 0.0, part = 0.0;
+    for (int o = 0; o < m->s.in[next]; o++) heard += m->trace.y[next][o] * m->trace.y[next][o];
+    for (int o = 0; o < m->s.in[l]; o++) input += m->trace.y[l][o] * m->trace.y[l][o];
+    for (size_t i = m->s.at[l]; i < m->s.at[l] + rows * (size_t)m->s.out[l]; i++) {
+      part += J[i] * ref_step(m, x, j, i, &alpha) * m->g[i] * m->g[i];
+      gg += m->g[i] * m->g[i];
+    }
+    if (gg > 0.0) F += part / sqrt(gg / input * heard);
+  }
   ref_branch(m->branches, 0, sqrt(rr) / 10.0); /* smooth, but knows the direction of r alone */
-  return er / (er + c * Q);
+  return er / (er + er * F / 4.0 + c * Q);
 }
 
 /* Everything else: gradients at the weights of the chunk's start. With chunk 1 every descent is a

@@ -87,7 +87,7 @@ static void vary(miras_desc *d, int gates) {
     }
     if (d->retention == MIRAS_RETAIN_ELASTIC_FTRL) d->sparsity *= 0.1f;
   }
-  if (below(3) == 0 && (anywhere || may_bound(d))) d->bounded_step = 1;
+  if (below(3) == 0 && (anywhere || may_bound(d))) d->bounded_step = 1 + below(2);
   if (below(4) == 0 && (anywhere || d->architecture != MIRAS_PAIRS))
     d->key_length = (miras_length)(1 + below(2));
   if (d->key_length == MIRAS_LENGTH_ROOT && d->architecture != MIRAS_PAIRS) d->step *= 0.25f;
@@ -1403,7 +1403,7 @@ static void test_silence(void **state) {
             if (ref_decays(&d)) d.forget = 0.1f;
             if (retention == MIRAS_RETAIN_L2_BOTH) d.balance = 4.0f * d.step;
             if (bounded && !may_bound(&d)) continue;
-            d.bounded_step = bounded;
+            d.bounded_step = bounded * 2;
             d.key_length = bounded ? MIRAS_LENGTH_UNIT : MIRAS_LENGTH_FREE;
             if (!data_settled(&x, &d, written, 48, 1e-4)) continue;
             m = open_memory(&x);
@@ -1521,7 +1521,7 @@ static void test_bounded(void **state) {
       a.steps = n < 8 ? 1 : 2;
       b = a;
       a.algorithm = MIRAS_IMPLICIT;
-      b.bounded_step = 1;
+      b.bounded_step = 1 + n % 2;
       data_new(&x, &a, 37, 50);
       other_lengths(&x.in[KEY], (size_t)a.key_dim);
       t = data_tokens(&x);

@@ -331,7 +331,7 @@ static subject option(int n) {
     case 40:
       OPTION(MIRAS_MEMORA, 4, "memora, signed slices, bounded steps");
       m->simplex_signed = m->simplex_logits = 1;
-      m->bounded_step = 1;
+      m->bounded_step = 2;
       m->simplex = 8.0f;
       m->toward = MIRAS_TOWARD_INITIAL;
       break;
