@@ -265,7 +265,7 @@
      ttt-mlp                 0.03  0.07   0.35   1390  the same, and more pairs
      titans                  0.02  0.05   0.48   1390  more pairs than key entries
      moneta                  0.06  0.16   0.50   1390  largest errors first; 80 times slower
-     yaad                    0.03  0.08   0.52   1390  more pairs, and a wild one does little
+     yaad                    0.03  0.08   0.54   1390  more pairs, and a wild one does little
      memora                  0.02  0.07   0.52   1390  more pairs; 180 times slower
      softmax-attention       0.71                      the last 1024 pairs, with longer queries
      sliding-window          0.71                      the last 64 pairs, likewise
@@ -9700,6 +9700,8 @@ MIRAS_API const char *miras_result_text(miras_result result) {
  *                pair. Yaad's is small, because beyond its threshold the step is what a single wild
  *                pair can do. So is Titans', whose momentum makes 1/(1 - momentum) of every write,
  *                and is 1/4 instead of 1/2: with a half it would swing for ten writes
+ *                (bounded_step 2 where two layers move freely; Yaad's threshold does as much, and
+ *                with 1 what it has just written amid new pairs is at 0.76 of |v| instead of 0.85)
  *   inner norm   none, which would fix the size of what the memory can say
  *   decay        leads to the initial memory. TTT has none in its paper; here it has that of the
  *                other perceptrons, because a deep memory that forgets nothing fills up
@@ -9851,7 +9853,7 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__PERCEPTRON, MIRAS__CHANNELS,
     MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
     MIRAS__R(step, 0.04f)},
-   {MIRAS__UNIT, MIRAS__BOUND(2, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
+   {MIRAS__UNIT, MIRAS__BOUND(1, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
    {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
