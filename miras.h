@@ -275,12 +275,12 @@
      linear-attention        0.91                never  an average of all values, by likeness
 
    So a memory holds about as many pairs as a key has entries, a deep perceptron about twice as
-   many; and where new pairs never end any of them has the last dozen or two, because what is new is
-   written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000 times as
-   large as the others leaves a matrix by 1/key_dim of itself a write; a perceptron of two layers
-   takes no more of it than it can unlearn as soon. With one in 1000 (spikes of bench/soak), and 500
-   writes after the last, pairs just written come back at so much of |v| wrong: 0.2 TTT-Linear, 0.6
-   to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
+   many; and where new pairs never end any of them but Mesa has the last dozen or two, because what
+   is new is written over what is old. No decay makes that longer; wider keys do. A wild pair 10,000
+   times as large as the others leaves a matrix by 1/key_dim of itself a write; a perceptron of two
+   layers takes no more of it than it can unlearn as soon. With one in 1000 (spikes of bench/soak),
+   and 500 writes after the last, pairs just written come back at so much of |v| wrong: 0.2
+   TTT-Linear, 0.6 to 1 DeltaNet's relatives, 40 Mesa; deep perceptrons as without.
 
    SURPRISE is the loss of the pair before its write, so its scale is the bias's, and only numbers
    of one row and one size of values compare:
