@@ -686,7 +686,7 @@ static void test_channels(void **state) {
                               variant);
           variant++;
           d.toward = (miras_toward)toward;
-          d.bounded_step = variant % 3;
+          d.bounded_step = (int)(variant % 3);
           d.simplex_logits = c == 1;
           d.simplex_whole = shapes[s] == SHAPE_VECTOR;
           d.inner_bias = d.row_rates = 0;
