@@ -6713,12 +6713,22 @@ static float MIRAS__FN(row_rate)(const miras__plan *p, const miras__head_io *io,
 /* Does the layer carry the channels on its inputs? (Else on its outputs.) */
 #define MIRAS__BY_INPUT(p, l) ((p)->channel && (l) < (p)->layers - 1)
 
-/* Does layer l of a bounded step count in F? And which layer it feeds. */
+/* Does layer l of a bounded step count in F? */
 #define MIRAS__STRAINS(p, l) ((p)->d.bounded_step == 2 && (l) < (p)->layers - 1)
-#define MIRAS__FED(p, l) ((p)->d.architecture == MIRAS_GATED_MLP ? (p)->layers - 1 : (l) + 1)
 
-/* Where a bounded step reads J of layer l: a matrix, or NULL for the number *number. lag: of a
- * chunk in the paper's form of KL, its first token. */
+/* The layer that layer l feeds, of pair i what it hears, y, and *said = |d|, *heard = |y| of F. */
+static int MIRAS__FN(bound_fed)(const miras__plan *p, int l, float *const *y, const float *di,
+                                size_t i, const float **yi, float *said, float *heard) {
+  const int fed = p->d.architecture == MIRAS_GATED_MLP ? p->layers - 1 : l + 1;
+  const size_t n = (size_t)p->in[fed];
+  *yi = y[fed] + i * n;
+  *said = sqrtf(MIRAS__FN(dot)(di, di, (size_t)p->out[l]));
+  *heard = sqrtf(MIRAS__FN(dot)(*yi, *yi, n));
+  return fed;
+}
+
+/* Where a bounded step reads J of layer l: *number times a matrix, or times ones where it is NULL.
+ * lag: of a chunk in the paper's form of KL, its first token. */
 static const float *MIRAS__FN(bound_metric)(const miras__plan *p, const miras__work *k, int lag,
                                             const float *w, int l, float *number) {
   *number = k->inv[l];
@@ -6770,7 +6780,7 @@ static void MIRAS__FN(bound_fwd)(const miras__plan *p, miras__work *k, int lag, 
       if (metric) {
         MIRAS__FN(mul)(zi, zi, di, out);
         if (p->channel && !by_input) MIRAS__FN(mul)(zi, eta, zi, out);
-        q = MIRAS__FN(dot)(zi, di, out) * (p->d.retention == MIRAS_RETAIN_HELLINGER ? 2.0f : 1.0f);
+        q = number * MIRAS__FN(dot)(zi, di, out);
       } else {
         if (p->channel && !by_input) MIRAS__FN(mul)(zi, eta, di, out);
         else memcpy(zi, di, out * sizeof *zi);
@@ -6778,11 +6788,10 @@ static void MIRAS__FN(bound_fwd)(const miras__plan *p, miras__work *k, int lag, 
       }
       k->spent[i] += q;
       if (MIRAS__STRAINS(p, l)) {
-        const int fed = MIRAS__FED(p, l);
-        const size_t hears = (size_t)p->in[fed];
-        const float *yf = y[fed] + i * hears;
-        const float said = sqrtf(MIRAS__FN(dot)(di, di, out));
-        k->strain[i] += q / (said * sqrtf(MIRAS__FN(dot)(yf, yf, hears)) + 1e-20f);
+        const float *yf;
+        float said, heard;
+        MIRAS__FN(bound_fed)(p, l, y, di, i, &yf, &said, &heard);
+        k->strain[i] += q / (said * heard + 1e-20f);
       }
     }
   }
@@ -6974,25 +6983,22 @@ static void MIRAS__FN(bound_bwd)(const miras__plan *p, miras__work *k, int lag, 
     for (i = 0; i < m; i++) {
       bq[i] = k->bspent[i];
       if (MIRAS__STRAINS(p, l)) {
-        const int fed = MIRAS__FED(p, l);
+        const float *di = k->dd[l] + i * out, *vi = v + i * out, *yf;
+        float said, heard, n, q = metric ? MIRAS__FN(dot)(k->t2 + i * out, vi, out)
+                                         : MIRAS__FN(sum)(u + i * in, in) * MIRAS__FN(sum)(vi, out);
+        const int fed = MIRAS__FN(bound_fed)(p, l, k->y, di, i, &yf, &said, &heard);
         const size_t hears = (size_t)p->in[fed];
-        const float *di = k->dd[l] + i * out, *yf = k->y[fed] + i * hears, *vi = v + i * out;
-        const float said = sqrtf(MIRAS__FN(dot)(di, di, out));
-        const float heard = sqrtf(MIRAS__FN(dot)(yf, yf, hears)), n = said * heard + 1e-20f;
-        float q = metric ? MIRAS__FN(dot)(k->t2 + i * out, vi, out)
-                         : MIRAS__FN(sum)(u + i * in, in) * MIRAS__FN(sum)(vi, out);
-        q *= metric ? (p->d.retention == MIRAS_RETAIN_HELLINGER ? 2.0f : 1.0f) : number;
-        q *= -k->bstrain[i] / n / n;
+        n = said * heard + 1e-20f;
+        q *= -number * k->bstrain[i] / n / n;
         if (said > 0) MIRAS__FN(axpy)(k->bd[l] + i * out, q * heard / said, di, out);
         if (heard > 0) MIRAS__FN(axpy)(k->by[fed] + i * hears, q * said / heard, yf, hears);
         bq[i] += k->bstrain[i] / n;
       }
     }
     if (metric) {                                /* t1 = b(y^2), t2 = b(d^2), but for their eta */
-      float both = p->d.retention == MIRAS_RETAIN_HELLINGER ? 2.0f : 1.0f;
       for (i = 0; i < m; i++) {
-        MIRAS__FN(scale)(v + i * out, both * bq[i], v + i * out, out);
-        MIRAS__FN(scale)(k->t2 + i * out, both * bq[i], k->t2 + i * out, out);
+        MIRAS__FN(scale)(v + i * out, number * bq[i], v + i * out, out);
+        MIRAS__FN(scale)(k->t2 + i * out, number * bq[i], k->t2 + i * out, out);
       }
       MIRAS__FN(gemm)(MIRAS__SET, k->t1, in, v, out, 1, metric, 1, out, m, in, out, -1, k->pack);
       bj = p->d.simplex_signed ? k->bmetric + p->offset[l] : bw + p->offset[l];
