@@ -176,7 +176,7 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
   memset(b, 0, sizeof *b);
   miras_model_preset(&whole, kind);
   b->kind = kind;
-  b->d = whole.memory;
+  b->d = whole.layer[0].memory;
   b->d.heads = H;
   b->d.key_dim = n;
   if (!miras_memory_size(&b->d, why, sizeof why)) {

@@ -198,8 +198,9 @@ typedef struct field {
   int real;                /* a float, else an int or an enum */
 } field;
 
-#define MEMORY(name, real) {#name, offsetof(miras_model_desc, memory.name), real}
-#define LAYER(name, real) {#name, offsetof(miras_model_desc, name), real}
+#define MEMORY(name, real) {#name, offsetof(miras_model_desc, layer[0].memory.name), real}
+#define LAYER(name, real) {#name, offsetof(miras_model_desc, layer[0].name), real}
+#define MODEL(name, real) {#name, offsetof(miras_model_desc, name), real}
 static const field fields[] = {
   MEMORY(architecture, 0), MEMORY(bias, 0), MEMORY(retention, 0), MEMORY(algorithm, 0),
   MEMORY(order, 0), MEMORY(chunk, 0), MEMORY(depth, 0), MEMORY(expansion, 0), MEMORY(activation, 0),
@@ -213,10 +214,11 @@ static const field fields[] = {
   MEMORY(simplex, 1), MEMORY(simplex_whole, 0), MEMORY(simplex_signed, 0),
   MEMORY(simplex_logits, 0), MEMORY(balance, 1), MEMORY(sparsity, 1), MEMORY(smooth_shrink, 0),
   LAYER(hidden, 0), LAYER(conv, 0), LAYER(gate_rank, 0), LAYER(keys, 0), LAYER(keep, 0),
-  LAYER(tied_step, 0), LAYER(fixed_gates, 0), LAYER(horizon, 0), LAYER(untied, 0),
-  LAYER(dropout, 1), {NULL, 0, 0}};
+  LAYER(tied_step, 0), LAYER(fixed_gates, 0), LAYER(horizon, 0), MODEL(untied, 0),
+  MODEL(dropout, 1), {NULL, 0, 0}};
 #undef MEMORY
 #undef LAYER
+#undef MODEL
 
 typedef struct options {
   const char *model, *pairs, *lr, *seeds, *svg, *csv;
@@ -338,37 +340,36 @@ static void write_field(miras_model_desc *d, const field *f, double x) {
   else memcpy(to, &whole, sizeof whole); /* enums are ints on every machine with a C library */
 }
 
-static miras_model_desc describe(const options *o, miras_kind kind, int pairs, int seed,
-                                 const miras_parallel *parallel) {
+static miras_model_desc describe(const options *o, miras_kind kind, int pairs, int seed) {
   miras_model_desc d;
   int i;
   miras_model_preset(&d, kind);
-  d.memory.heads = o->heads;
-  d.memory.key_dim = o->width / o->heads;
+  d.layer[0].memory.heads = o->heads;
+  d.layer[0].memory.key_dim = o->width / o->heads;
   d.vocab = 2 * o->symbols;
   d.width = o->width;
   d.layers = o->layers;
-  d.batch = o->batch;
-  d.context = 4 * pairs;
   d.seed = (uint64_t)seed;
-  d.parallel = parallel;
   /* attention to everything: a window that holds the whole sequence */
-  if (kind == MIRAS_SOFTMAX_ATTENTION && d.memory.window < d.context) d.memory.window = d.context;
+  if (kind == MIRAS_SOFTMAX_ATTENTION && d.layer[0].memory.window < 4 * pairs)
+    d.layer[0].memory.window = 4 * pairs;
   for (i = 0; i < o->sets; i++) write_field(&d, o->set[i], o->set_to[i]);
   return d;
 }
 
 static void train(const options *o, run *r, const miras_parallel *parallel) {
-  miras_model_desc d = describe(o, r->kind, r->pairs, r->seed, parallel);
+  miras_model_desc d = describe(o, r->kind, r->pairs, r->seed);
+  const miras_trainer_desc room = {o->batch, 4 * r->pairs, 0, 0, parallel};
   miras_model *m = miras_model_open(&d, NULL);
+  miras_trainer *t = miras_trainer_open(m, &room, NULL);
   miras_adamw_options adamw = {0, 0, 0, 0.1f, 1.0f};
-  const size_t T = (size_t)d.context, rows = (size_t)o->batch;
+  const size_t T = (size_t)room.context, rows = (size_t)o->batch;
   int32_t *x = (int32_t *)grow(NULL, 2 * rows * T + (size_t)o->symbols, sizeof *x);
   int32_t *y = x + rows * T, *keys = y + rows * T;
   double start = now(), training = 0;
   judge a;
   int step, measured = 0, live = isatty(STDERR_FILENO);
-  if (!m) die(1, "there is not enough memory for the model");
+  if (!t) die(1, "there is not enough memory for the model");
   memset(&a, 0, sizeof a);
   adamw.decay = (float)o->decay;
   a.pairs = r->pairs;
@@ -381,10 +382,10 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
     for (row = 0; row < rows; row++)
       sequence(x + row * T, y + row * T, r->pairs, o->symbols, (uint64_t)r->seed, TRAINING,
                (uint64_t)(step - 1) * rows + row, keys);
-    loss = miras_model_loss(m, x, y, (int)rows, (int)T, 1);
-    miras_model_backward(m);
-    miras_adamw(m, &adamw, miras_cosine((uint64_t)step - 1, (uint64_t)o->warmup,
-                                        (uint64_t)o->steps, (float)r->lr, 0.05f));
+    loss = miras_trainer_loss(t, x, y, (int)rows, (int)T, 1);
+    miras_trainer_backward(t);
+    miras_trainer_step(t, &adamw, miras_cosine((uint64_t)step - 1, (uint64_t)o->warmup,
+                                               (uint64_t)o->steps, (float)r->lr, 0.05f));
     r->steps = step;
     training += (double)loss;
     if (step % o->every == 0 || step == o->steps || !isfinite(loss)) {
@@ -415,6 +416,7 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
   r->seconds = now() - start;
   if (live) fputs("\r\033[K", stderr);
   progress_open = 0;
+  miras_trainer_close(t);
   miras_model_close(m);
   free(x);
 }
@@ -647,8 +649,7 @@ int main(int argc, char **argv) {
   for (k = 0; k < n_kinds; k++)
     for (p = 0; p < n_pairs; p++) {
       char why[256];
-      miras_model_desc d =
-        describe(&o, (miras_kind)kinds[k], (int)pairs[p], (int)seeds[0], parallel);
+      miras_model_desc d = describe(&o, (miras_kind)kinds[k], (int)pairs[p], (int)seeds[0]);
       if (!miras_model_size(&d, why, sizeof why)) {
         printf("refused model=%s pairs=%g: %s\n", miras_kind_name((miras_kind)kinds[k]), pairs[p],
                why);

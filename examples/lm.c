@@ -301,7 +301,7 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *out, *prompt, *svg, *set[16];
+  const char *model, *pattern, *out, *prompt, *svg, *set[16];
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
   int streams, horizon, reset, anew, limit;
@@ -327,7 +327,8 @@ static const char usage[] =
   "  lm train FILE [options]           train on a text\n"
   "  lm generate MODEL [options]       print text that a model writes\n"
   "  lm eval MODEL FILE [options]      bits and nats per byte of a whole file\n"
-  "  lm models                         the memories to choose from\n";
+  "  lm models                         the memories to choose from\n"
+  "  lm models NAME                    the fields of one, as --set takes them\n";
 
 static const option *find_option(const option *table, const char *name, char command) {
   for (; table->name; table++)
@@ -413,8 +414,8 @@ typedef struct score { double nats; size_t targets; } score;
 
 /* Windows of context tokens without overlap, each from the initial memory; every token but the
  * first is a target once. With most set, about that many windows, spread evenly. */
-static score score_windows(miras_model *m, const int32_t *tokens, size_t n, size_t most) {
-  const miras_model_desc *d = miras_model_desc_of(m);
+static score score_windows(miras_trainer *t, const int32_t *tokens, size_t n, size_t most) {
+  const miras_trainer_desc *d = miras_trainer_desc_of(t);
   size_t T = (size_t)d->context, windows = n < 2 ? 0 : (n - 2) / T + 1, stride = 1, w = 0;
   int32_t *x = (int32_t *)grow(NULL, 2 * T * (size_t)d->batch, sizeof *x);
   int32_t *y = x + T * (size_t)d->batch;
@@ -431,7 +432,7 @@ static score score_windows(miras_model *m, const int32_t *tokens, size_t n, size
         y[to] = at + 1 < n ? tokens[at + 1] : -1;
         counted += at + 1 < n;
       }
-    loss = miras_model_loss(m, x, y, rows, (int)T, 0);
+    loss = miras_trainer_loss(t, x, y, rows, (int)T, 0);
     s.nats += (double)loss * (double)counted;
     s.targets += counted;
   }
@@ -739,8 +740,10 @@ static void write_sample(const miras_model *m, const vocabulary *v, const int32_
   miras_session_close(s);
 }
 
-static void save_model(const miras_model *m, const vocabulary *v, const char *path, int flags) {
-  miras_result result = miras_model_save(m, path, flags);
+/* The model, with all that training needs to go on where t is its trainer and not NULL. */
+static void save_model(const miras_model *m, const miras_trainer *t, const vocabulary *v,
+                       const char *path) {
+  miras_result result = t ? miras_trainer_save(t, path) : miras_model_save(m, path);
   if (result != MIRAS_OK) die(1, "%s cannot be saved: %s", path, miras_result_text(result));
   save_vocabulary(v, path);
 }
@@ -757,16 +760,18 @@ static size_t count_parameters(const miras_model *m) {
 /* May a memory of this model hold more than a window has shown it? Decay that leads to the initial
  * memory, a horizon, carried states and a window of pairs see to that; decay alone is learned, and
  * windows do not teach to forget what came before them. */
-static int lives_on(const miras_model_desc *d) {
-  const miras_desc *m = &d->memory;
-  if (m->toward || d->horizon || d->streams || m->reset_every) return 0;
-  return m->architecture != MIRAS_PAIRS || m->window > d->context;
+static int lives_on(const options *o, const miras_model_desc *d) {
+  const miras_desc *m = &d->layer[0].memory;
+  if (d->pattern[0] && !strchr(d->pattern, 'm')) return 0;
+  if (m->toward || d->layer[0].horizon || o->carry > 0 || m->reset_every) return 0;
+  return m->architecture != MIRAS_PAIRS || m->window > o->context;
 }
 
 /* What the options ask for; leaves with a sentence if that is not a model. */
 static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
-  miras_kind kind = miras_kind_find(o->model);
+  const int transformer = !strcmp(o->model, "transformer");
+  miras_kind kind = transformer ? MIRAS_YAAD : miras_kind_find(o->model);
   char why[256] = "";
   int k;
   if (kind == MIRAS_KIND_COUNT) die(2, "--model is \"%s\"; lm models lists the names", o->model);
@@ -775,25 +780,31 @@ static miras_model_desc describe(const options *o, int vocab) {
   if ((double)o->batch * o->context > 1e8)
     die(2, "--batch times --context is more than 100 million tokens");
   miras_model_preset(&d, kind);
-  d.memory.heads = o->heads;
-  d.memory.key_dim = o->key_dim ? o->key_dim : o->dim / o->heads;
-  d.memory.value_dim = o->value_dim;
+  d.heads = o->heads;
+  d.layer[0].memory.key_dim = o->key_dim;
+  d.layer[0].memory.value_dim = o->value_dim;
   /* attention to everything: a window that holds the longest training text */
-  if (kind == MIRAS_SOFTMAX_ATTENTION && d.memory.window < o->context) d.memory.window = o->context;
+  if (kind == MIRAS_SOFTMAX_ATTENTION && d.layer[0].memory.window < o->context)
+    d.layer[0].memory.window = o->context;
+  if (d.layer[2].window < o->context) d.layer[2].window = o->context;
+  for (k = 0; k < 3; k++) {
+    d.layer[k].hidden = o->hidden;
+    if (k) d.layer[k].head_dim = o->key_dim;
+  }
+  if (o->pattern && strlen(o->pattern) >= sizeof d.pattern)
+    die(2, "--pattern is longer than %d characters", (int)sizeof d.pattern - 1);
+  if (o->pattern) snprintf(d.pattern, sizeof d.pattern, "%s", o->pattern);
+  else if (transformer) snprintf(d.pattern, sizeof d.pattern, "a*%d", o->layers);
   d.untied = o->untied;
-  if (o->chunk) d.memory.chunk = o->chunk;
-  if (o->step > 0) d.memory.step = (float)o->step;
-  if (o->reset > 0) d.memory.reset_every = o->reset;
-  d.horizon = o->horizon;
-  if (o->carry > 0) d.streams = o->streams > o->batch ? o->streams : o->batch;
+  if (o->chunk) d.layer[0].memory.chunk = o->chunk;
+  if (o->step > 0) d.layer[0].memory.step = (float)o->step;
+  if (o->reset > 0) d.layer[0].memory.reset_every = o->reset;
+  d.layer[0].horizon = o->horizon;
   d.vocab = vocab;
   d.width = o->dim;
-  d.layers = o->layers;
-  d.hidden = o->hidden;
-  d.conv = o->conv;
+  d.layers = o->pattern ? 0 : o->layers;
+  d.layer[0].conv = o->conv;
   d.dropout = (float)o->dropout;
-  d.batch = o->batch;
-  d.context = o->context;
   d.seed = o->seed;
   for (k = 0; k < 16 && o->set[k]; k++) {
     const char *equals = strchr(o->set[k], '=');
@@ -803,9 +814,10 @@ static miras_model_desc describe(const options *o, int vocab) {
       die(2, "--set is \"%s\"; it must be FIELD=VALUE with a field and value of the model's "
              "descriptor, such as memory.step=0.02 or memory.retention=l2", o->set[k]);
   }
-  if (o->reset < 0 && lives_on(&d)) {   /* on the grid of resets: whole chunks, 16 tokens or more */
-    const int chunk = d.memory.chunk > 0 ? d.memory.chunk : 1, grid = (15 + chunk) / chunk * chunk;
-    d.memory.reset_every = (2 * o->context + grid - 1) / grid * grid;
+  if (o->reset < 0 && lives_on(o, &d)) {   /* on the grid of resets: whole chunks, from 16 on */
+    const int chunk = d.layer[0].memory.chunk > 0 ? d.layer[0].memory.chunk : 1;
+    const int grid = (15 + chunk) / chunk * chunk;
+    d.layer[0].memory.reset_every = (2 * o->context + grid - 1) / grid * grid;
   }
   if (o->parameters) {   /* the width of the MLP that comes nearest from below */
     double at[2];
@@ -813,8 +825,7 @@ static miras_model_desc describe(const options *o, int vocab) {
     for (i = 0; i < 2; i++) {
       miras_model_desc small = d;
       miras_model *m;
-      small.hidden = 1 + i;
-      small.batch = small.context = small.streams = 0;
+      for (k = 0; k < 3; k++) small.layer[k].hidden = 1 + i;
       if (!miras_model_size(&small, why, sizeof why)) die(2, "%s", why);
       m = miras_model_open(&small, NULL);
       if (!m) die(1, "there is not enough memory for the model");
@@ -823,7 +834,8 @@ static miras_model_desc describe(const options *o, int vocab) {
     }
     if (at[0] > o->parameters)
       die(2, "--parameters is %d; without an MLP the model has %.0f", o->parameters, at[0]);
-    d.hidden = 1 + (int)((o->parameters - at[0]) / (at[1] - at[0]));
+    for (k = 0; k < 3; k++)
+      d.layer[k].hidden = 1 + (int)((o->parameters - at[0]) / (at[1] - at[0]));
   }
   if (!miras_model_size(&d, why, sizeof why)) die(2, "%s", why);
   return d;
@@ -832,34 +844,44 @@ static miras_model_desc describe(const options *o, int vocab) {
 /* The model in the file, if it is the one that the options describe. */
 static miras_model *resume(const options *o, const miras_model_desc *want) {
   miras_result result = MIRAS_OK;
-  miras_model_desc training = *want;
   miras_model *m, *fresh;
   const miras_model_desc *a, *b;
-  training.memory.reset_every = 0;   /* that of the file, to be compared */
-  m = miras_model_open_file(o->out, &training, NULL, &result);
+  int i;
+  m = miras_model_open_file(o->out, NULL, NULL, &result);
   if (!m) die(1, "%s cannot be resumed: %s", o->out, miras_result_text(result));
   fresh = miras_model_open(want, NULL);
   if (!fresh) die(1, "there is not enough memory for the model");
   a = miras_model_desc_of(m);
   b = miras_model_desc_of(fresh);
-#define SAME(field) (a->field <= b->field && a->field >= b->field)
-  if (!SAME(memory.architecture) || !SAME(memory.bias) || !SAME(memory.retention) ||
-      !SAME(memory.algorithm) || !SAME(memory.order) || !SAME(memory.heads) ||
-      !SAME(memory.key_dim) || !SAME(memory.value_dim) || !SAME(memory.chunk) ||
-      !SAME(memory.depth) || !SAME(memory.inner_norm) || !SAME(memory.inner_bias) ||
-      !SAME(memory.toward) || !SAME(memory.step) || !SAME(memory.reset_every) || !SAME(horizon) ||
-      !SAME(memory.steps) || !SAME(memory.separate_erase) || !SAME(memory.slopes) ||
-      !SAME(memory.keep_gate) || !SAME(memory.value_gate) || !SAME(memory.window) ||
-      !SAME(keys) || !SAME(keep) || !SAME(tied_step) || !SAME(untied) || !SAME(width) ||
-      !SAME(layers) || !SAME(hidden) || !SAME(conv) || !SAME(vocab) || !SAME(seed) ||
-      !SAME(dropout))
-    die(2, "%s holds another model than these options describe; --resume needs those of the start",
-        o->out);
-#undef SAME
+  for (i = 0; miras_model_desc_field(i) != NULL; i++) {
+    const char *name = miras_model_desc_field(i);
+    char here[32], there[32];
+    miras_model_desc_get(a, name, there, sizeof there);
+    miras_model_desc_get(b, name, here, sizeof here);
+    if (strcmp(here, there) != 0)
+      die(2, "%s holds another model than these options describe, %s is %s and not %s; --resume "
+             "needs those of the start", o->out, name, there, here);
+  }
   miras_model_close(fresh);
-  if (miras_model_steps(m) == 0)
-    die(1, "%s holds no training state: a finished model is saved without it", o->out);
   return m;
+}
+
+/* A trainer for m; with --resume it goes on where the file ends. */
+static miras_trainer *open_trainer(const options *o, miras_model *m, const miras_pool *pool) {
+  miras_trainer_desc d = {0, 0, 0, 0, NULL};
+  miras_trainer *t;
+  miras_result result;
+  d.batch = o->batch;
+  d.context = o->context;
+  if (o->carry > 0) d.streams = o->streams > o->batch ? o->streams : o->batch;
+  if (pool) d.parallel = miras_pool_parallel(pool);
+  t = miras_trainer_open(m, &d, NULL);
+  if (!t) die(1, "there is not enough memory to train the model");
+  result = o->resume ? miras_trainer_load(t, o->out) : MIRAS_OK;
+  if (result != MIRAS_OK) die(1, "%s cannot be resumed: %s", o->out, miras_result_text(result));
+  if (o->resume && miras_trainer_steps(t) == 0)
+    die(1, "%s holds no training state: a finished model is saved without it", o->out);
+  return t;
 }
 
 /* What a running text needs per block, in KiB. */
@@ -918,6 +940,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   int32_t *tokens = encode(&v, text, n, name, &count), *x, *y;
   miras_model_desc d;
   miras_model *m;
+  miras_trainer *t;
   miras_pool *pool = NULL;
   miras_adamw_options adamw = {0, 0, 0, (float)o->decay, 1.0f};
   record history = {NULL, NULL, 0, 0};
@@ -948,12 +971,12 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   if (o->threads > 1) {
     pool = miras_pool_open(o->threads, NULL);
     if (!pool) die(1, "%d threads cannot be started", o->threads);
-    d.parallel = miras_pool_parallel(pool);
   }
   m = o->resume ? resume(o, &d) : miras_model_open(&d, NULL);
   if (!m) die(1, "there is not enough memory for the model");
+  t = open_trainer(o, m, pool);
   parameters = count_parameters(m);
-  first = (size_t)miras_model_steps(m);
+  first = (size_t)miras_trainer_steps(t);
   if (o->resume) {
     record_load(&history, csv, first);
     for (step = 0; step < history.count; step++)
@@ -969,9 +992,9 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   fprintf(stderr, "%s: %lu parameters, %lu tokens to learn from, %lu to validate, %d thread%s, %s"
                   "\n", o->model, (unsigned long)parameters, (unsigned long)train_count,
           (unsigned long)val_count, o->threads, o->threads == 1 ? "" : "s", miras_isa());
-  if (d.memory.reset_every)
+  if (d.layer[0].memory.reset_every)
     fprintf(stderr, "to outlive windows, heads of its memory begin anew after %d tokens, in turn\n",
-            d.memory.reset_every);
+            d.layer[0].memory.reset_every);
 
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
@@ -1004,11 +1027,12 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
       memcpy(x + row * T, tokens + at, T * sizeof *x);
       memcpy(y + row * T, tokens + at + 1, T * sizeof *y);
     }
-    loss = o->carry > 0 ? miras_model_loss_streams(m, x, y, (int)rows, (int)T, running.stream,
-                                                   running.fresh)
-                        : miras_model_loss(m, x, y, (int)rows, (int)T, 1);
-    miras_model_backward(m);
-    miras_adamw(m, &adamw, miras_cosine(step, (uint64_t)o->warmup, planned, (float)o->lr, 0.05f));
+    loss = o->carry > 0 ? miras_trainer_loss_streams(t, x, y, (int)rows, (int)T, running.stream,
+                                                     running.fresh)
+                        : miras_trainer_loss(t, x, y, (int)rows, (int)T, 1);
+    miras_trainer_backward(t);
+    miras_trainer_step(t, &adamw, miras_cosine(step, (uint64_t)o->warmup, planned, (float)o->lr,
+                                               0.05f));
     record_add(&history, step, loss, NAN);
     busy += now() - begun;
     if (!isfinite(loss))
@@ -1019,14 +1043,14 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
     if (val_count && (by_clock ? elapsed > next
                                : o->eval_every && (step + 1) % (size_t)o->eval_every == 0 &&
                                    step + 1 < planned)) {
-      val = mean(score_windows(m, tokens + train_count, val_count, 1 + most / T));
+      val = mean(score_windows(t, tokens + train_count, val_count, 1 + most / T));
       /* by the clock: twenty times in all, and at most a tenth of the time */
       next = now() - start + fmax(budget / 20, 9 * (now() - start - elapsed));
       if (!(val > best)) best = val;
       record_add(&history, step, loss, (float)val);
       evaluations++;
       if (!by_clock) {
-        save_model(m, &v, o->out, MIRAS_SAVE_TRAINING);
+        save_model(m, t, &v, o->out);
         record_csv(&history, csv);
       }
     }
@@ -1046,7 +1070,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   progress_open = 0;
 
   if (stop_signal || (!by_clock && step < planned)) {
-    save_model(m, &v, o->out, MIRAS_SAVE_TRAINING);
+    save_model(m, t, &v, o->out);
     record_csv(&history, csv);
     fprintf(stderr, "stopped after %lu of %lu steps; %s holds all that --resume needs\n",
             (unsigned long)step, (unsigned long)planned, o->out);
@@ -1054,8 +1078,8 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
     goto close;
   }
 
-  save_model(m, &v, o->out, 0);
-  final = mean(score_windows(m, tokens + train_count, val_count, 0));
+  save_model(m, NULL, &v, o->out);
+  final = mean(score_windows(t, tokens + train_count, val_count, 0));
   if (!(final > best)) best = final;
   if (step) record_add(&history, step - 1, NAN, (float)final);
   stream = mean(score_stream(m, tokens + train_count, val_count));
@@ -1090,8 +1114,9 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
          o->model, (unsigned long)parameters, o->context, o->batch, (unsigned long)step,
          record_mean(&history, step < 100 ? 0 : step - 100, step), best, final, stream,
          busy > 0 ? (double)((step - first) * rows * T) / busy : 0, state_kib(m),
-         d.memory.reset_every, peak_mib(), seconds);
+         d.layer[0].memory.reset_every, peak_mib(), seconds);
 close:
+  miras_trainer_close(t);
   miras_model_close(m);
   miras_pool_close(pool);
   free(tokens), free(x), free(history.loss), free(history.val), free(v.code);
@@ -1109,7 +1134,7 @@ static miras_model *open_model(const options *o) {
   miras_model *m;
   memset(&bounds, 0, sizeof bounds);
   bounds.limit = (uint64_t)o->limit << 20;
-  bounds.memory.reset_every = o->anew;
+  bounds.layer[0].memory.reset_every = o->anew;
   m = miras_model_open_file(o->file[0], &bounds, NULL, &result);
   if (result == MIRAS_ERR_SIZE)
     die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
@@ -1193,25 +1218,32 @@ static int evaluate(const options *o) {
   return 0;
 }
 
-static int list_models(void) {
-  static const char *const architecture[] = {"matrix", "perceptron", "gated", "vector", "pairs"};
-  static const char *const bias[] = {"dot product", "l2", "l_p", "l_p smooth", "Huber",
-                                     "Huber of the norm", "Huber mixture", "pseudo-Huber",
-                                     "shift robust", "custom"};
-  static const char *const retention[] = {"none", "l2", "l_q", "l_q p-norm", "KL", "l2 both",
-                                          "elastic", "elastic FTRL", "sigmoid", "chi2",
-                                          "reverse KL", "Hellinger", "custom"};
-  static const char *const algorithm[] = {"gradient", "momentum", "implicit", "Newton"};
-  int i;
-  printf("%-19s %-11s %-14s %-9s %-9s %s\n", "name", "memory", "bias", "retention", "algorithm",
-         "chunk");
+static int list_models(const char *only) {
+  static const char *const field[] = {"memory.architecture", "memory.bias", "memory.retention",
+                                      "memory.algorithm", "memory.chunk"};
+  static const int width[] = {13, 15, 11, 18, 0};
+  int i, k;
+  if (only) {
+    miras_model_desc d;
+    char value[32];
+    if (miras_model_preset(&d, miras_kind_find(only)) != MIRAS_OK)
+      die(2, "there is no row \"%s\"; lm models lists the names", only);
+    for (i = 0; miras_model_desc_field(i) != NULL; i++)
+      printf("%s=%s\n", miras_model_desc_field(i),
+             miras_model_desc_get(&d, miras_model_desc_field(i), value, sizeof value));
+    return 0;
+  }
+  printf("%-20s", "name");
+  for (k = 0; k < 5; k++) printf("%-*s", width[k], strchr(field[k], '.') + 1);
   for (i = 0; i < MIRAS_KIND_COUNT; i++) {
     miras_model_desc d;
+    char value[32];
     miras_model_preset(&d, (miras_kind)i);
-    printf("%-19s %-11s %-14s %-9s %-9s %d\n", miras_kind_name((miras_kind)i),
-           architecture[d.memory.architecture], bias[d.memory.bias], retention[d.memory.retention],
-           algorithm[d.memory.algorithm], d.memory.chunk);
+    printf("\n%-20s", miras_kind_name((miras_kind)i));
+    for (k = 0; k < 5; k++)
+      printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }
+  printf("\n");
   return 0;
 }
 
@@ -1241,11 +1273,13 @@ static int demonstrate(options *o) {
 int main(int argc, char **argv) {
   options o;
   option table[] = {
-    {"model", "t", 's', NULL, 0, 0, "a row of lm models (yaad)"},
+    {"model", "t", 's', NULL, 0, 0, "a row of lm models, or transformer (yaad)"},
+    {"pattern", "t", 's', NULL, 0, 0,
+     "layers: m --model, w window of 64, a attention; \"mmwm\", \"(mw)*2\" (--layers times m)"},
     {"chars", "t", 'f', NULL, 0, 0, "tokens are the file's characters, not bytes"},
     {"dim", "t", 'i', NULL, 1, 65536, "width of the network"},
-    {"layers", "t", 'i', NULL, 1, 256, "blocks"},
-    {"heads", "t", 'i', NULL, 1, 4096, "memories per block"},
+    {"layers", "t", 'i', NULL, 1, 256, "how many, without --pattern"},
+    {"heads", "t", 'i', NULL, 1, 4096, "memories per layer"},
     {"key-dim", "t", 'i', NULL, 0, 4096, "width of a memory's keys; 0: --dim / --heads"},
     {"value-dim", "t", 'i', NULL, 0, 4096, "width of a memory's values; 0: that of its keys"},
     {"hidden", "t", 'i', NULL, 0, 1 << 20, "width of the MLP; 0: 8/3 of --dim"},
@@ -1291,7 +1325,8 @@ int main(int argc, char **argv) {
   int status = 2, i, n = 0;
 
   memset(&o, 0, sizeof o);
-  value[n++] = &o.model, value[n++] = &o.chars, value[n++] = &o.dim, value[n++] = &o.layers;
+  value[n++] = &o.model, value[n++] = &o.pattern, value[n++] = &o.chars, value[n++] = &o.dim;
+  value[n++] = &o.layers;
   value[n++] = &o.heads, value[n++] = &o.key_dim, value[n++] = &o.value_dim;
   value[n++] = &o.hidden, value[n++] = &o.parameters, value[n++] = &o.untied;
   value[n++] = &o.conv, value[n++] = &o.chunk, value[n++] = &o.step, value[n++] = &o.horizon;
@@ -1322,8 +1357,8 @@ int main(int argc, char **argv) {
   if (!command) status = demonstrate(&o);
   else if (!strcmp(command, "help")) { print_help(table); status = 0; }
   else if (!strcmp(command, "models")) {
-    parse(&o, table, argc, argv, 'm', 0);
-    status = list_models();
+    parse(&o, table, argc, argv, 'm', argc > 2);
+    status = list_models(o.file[0]);
   } else if (!strcmp(command, "train")) {
     unsigned char *text;
     size_t length;

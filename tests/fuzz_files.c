@@ -41,6 +41,7 @@ enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_KINDS };
 enum { FUZZ_LIMIT = 1 << 20, FUZZ_FILES = FUZZ_KINDS + 2 * MIRAS_KIND_COUNT };
 
 static miras_model *fuzz_model;
+static miras_trainer *fuzz_trainer;
 static miras_memory *fuzz_memory;
 static miras_session *fuzz_session;
 /* A good file of each kind, then models of every row, as it comes and with later fields. */
@@ -56,13 +57,13 @@ static void fuzz_check(int ok, const char *what) {
 }
 
 static size_t fuzz_save(int kind, void *to, size_t capacity) {
-  return kind == FUZZ_MODEL ? miras_model_save_to(fuzz_model, MIRAS_SAVE_TRAINING, to, capacity)
+  return kind == FUZZ_MODEL ? miras_trainer_save_to(fuzz_trainer, to, capacity)
        : kind == FUZZ_MEMORY ? miras_memory_save_to(fuzz_memory, to, capacity)
        : miras_session_save_to(fuzz_session, to, capacity);
 }
 
 static miras_result fuzz_load(int kind, const void *from, size_t n) {
-  return kind == FUZZ_MODEL ? miras_model_load_from(fuzz_model, from, n)
+  return kind == FUZZ_MODEL ? miras_trainer_load_from(fuzz_trainer, from, n)
        : kind == FUZZ_MEMORY ? miras_memory_load_from(fuzz_memory, from, n)
        : miras_session_load_from(fuzz_session, from, n);
 }
@@ -73,12 +74,12 @@ static uint64_t fuzz_look(int kind) {
   uint64_t h = 0;
   if (kind == FUZZ_MODEL) {
     n = 4 * fuzz_model->param_count;
-    h = miras__hash(fuzz_model->steps);
+    h = miras__hash(fuzz_trainer->steps);
     h = miras__hash(h ^ miras__crc32c(0, fuzz_model->params, n));
-    h = miras__hash(h ^ miras__crc32c(0, fuzz_model->moment1, n));
-    h = miras__hash(h ^ miras__crc32c(0, fuzz_model->moment2, n));
-    n = 4 * fuzz_model->run * (size_t)fuzz_model->desc.streams;
-    return miras__hash(h ^ miras__crc32c(0, fuzz_model->streams, n));
+    h = miras__hash(h ^ miras__crc32c(0, fuzz_trainer->moment1, n));
+    h = miras__hash(h ^ miras__crc32c(0, fuzz_trainer->moment2, n));
+    n = 4 * fuzz_model->run * (size_t)fuzz_trainer->desc.streams;
+    return miras__hash(h ^ miras__crc32c(0, fuzz_trainer->streams, n));
   }
   state = kind == FUZZ_MEMORY ? miras_memory_state(fuzz_memory, &n)
                               : miras_session_state(fuzz_session, &n);
@@ -90,16 +91,17 @@ static uint64_t fuzz_look(int kind) {
 
 static void fuzz_describe(miras_model_desc *d, miras_kind kind) {
   miras_model_preset(d, kind);
-  d->memory.heads = 1;
-  d->memory.key_dim = 2;
-  if (d->memory.chunk > 2) d->memory.chunk = 2;
-  if (d->memory.architecture == MIRAS_MLP && d->memory.depth != 1) d->memory.expansion = 1;
+  d->layer[0].memory.heads = 1;
+  d->layer[0].memory.key_dim = 2;
+  if (d->layer[0].memory.chunk > 2) d->layer[0].memory.chunk = 2;
+  if (d->layer[0].memory.architecture == MIRAS_MLP && d->layer[0].memory.depth != 1)
+    d->layer[0].memory.expansion = 1;
   d->vocab = 4;
   d->width = 2;
   d->layers = 1;
-  d->hidden = 2;
-  d->conv = 1;
-  d->gate_rank = 1;
+  d->layer[0].hidden = 2;
+  d->layer[0].conv = 1;
+  d->layer[0].gate_rank = 1;
 }
 
 /* Two files of every row of the table, where the second descriptor means something. */
@@ -110,20 +112,20 @@ static void fuzz_rows(void) {
     miras_model *m;
     fuzz_describe(&d, (miras_kind)(i / 2));
     if (i % 2) {
-      d.horizon = d.memory.keep_gate ? 64 : 0;
-      d.memory.toward = MIRAS_TOWARD_INITIAL;
-      if (!miras_model_size(&d, NULL, 0)) d.memory.toward = MIRAS_TOWARD_NOTHING;
-      d.memory.bounded_step = 1;
-      if (!miras_model_size(&d, NULL, 0)) d.memory.bounded_step = 0;
-      d.memory.reset_every = 32;
-      if (!miras_model_size(&d, NULL, 0)) d.memory.reset_every = 0;
+      d.layer[0].horizon = d.layer[0].memory.keep_gate ? 64 : 0;
+      d.layer[0].memory.toward = MIRAS_TOWARD_INITIAL;
+      if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.toward = MIRAS_TOWARD_NOTHING;
+      d.layer[0].memory.bounded_step = 1;
+      if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.bounded_step = 0;
+      d.layer[0].memory.reset_every = 32;
+      if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.reset_every = 0;
     }
     m = miras_model_open(&d, NULL);
     fuzz_check(m != NULL, "no model of a row");
-    fuzz_size[fuzz_files] = miras_model_save_to(m, 0, NULL, 0);
+    fuzz_size[fuzz_files] = miras_model_save_to(m, NULL, 0);
     fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
     fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
-    miras_model_save_to(m, 0, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
+    miras_model_save_to(m, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
     fuzz_files++;
     miras_model_close(m);
   }
@@ -132,21 +134,21 @@ static void fuzz_rows(void) {
 static void fuzz_start(void) {
   int32_t tokens[8] = { 1, 2, 3, 0, 1, 3, 2, 0 }, stream = 1;
   float x[4] = { 0.5f, -0.5f, 0.25f, 1 }, y[4];
+  static const miras_trainer_desc room = { 1, 8, 2, 0, NULL };
   miras_adamw_options adamw;
   miras_model_desc d;
   miras_desc one;
   int i;
   if (fuzz_model) return;
   fuzz_describe(&d, MIRAS_TITANS);
-  d.batch = 1;
-  d.context = 8;
-  d.streams = 2;
   fuzz_model = miras_model_open(&d, NULL);
   fuzz_check(fuzz_model != NULL, "no model");
+  fuzz_trainer = miras_trainer_open(fuzz_model, &room, NULL);
+  fuzz_check(fuzz_trainer != NULL, "no trainer");
   memset(&adamw, 0, sizeof adamw);
-  (void)miras_model_loss_streams(fuzz_model, tokens, tokens, 1, 8, &stream, NULL);
-  miras_model_backward(fuzz_model);
-  (void)miras_adamw(fuzz_model, &adamw, 0.01f);
+  (void)miras_trainer_loss_streams(fuzz_trainer, tokens, tokens, 1, 8, &stream, NULL);
+  miras_trainer_backward(fuzz_trainer);
+  (void)miras_trainer_step(fuzz_trainer, &adamw, 0.01f);
   fuzz_session = miras_session_open(fuzz_model, NULL);
   fuzz_check(fuzz_session != NULL, "no session");
   miras_session_prefill(fuzz_session, tokens, 5);
@@ -194,18 +196,18 @@ static void fuzz_open(unsigned char *file, size_t n) {
   static const int32_t tokens[6] = { 0, 1, 1, 0, 1, 0 };
   miras_result result = MIRAS_OK;
   miras_adamw_options adamw;
-  miras_model_desc training;
+  const miras_trainer_desc room = { 1, 4, 0, FUZZ_LIMIT, NULL };
+  miras_model_desc given;
   miras_session *s;
+  miras_trainer *t;
   miras_model *m;
-  memset(&training, 0, sizeof training);
+  memset(&given, 0, sizeof given);
   memset(&adamw, 0, sizeof adamw);
-  training.limit = FUZZ_LIMIT;
-  training.batch = 1;
-  training.context = 4;
+  given.limit = FUZZ_LIMIT;
   fuzz_input = file;
   fuzz_length = n;
   fuzz_largest = 0;
-  m = miras_model_open_file("", &training, NULL, &result);
+  m = miras_model_open_file("", &given, NULL, &result);
   fuzz_check((m != NULL) == (result == MIRAS_OK), "a model and an error, or neither");
   fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
              result == MIRAS_ERR_SIZE, "open_file: a strange result");
@@ -216,9 +218,15 @@ static void fuzz_open(unsigned char *file, size_t n) {
     fuzz_check(miras_session_step(s, 1) != NULL, "step refuses");
     (void)miras_session_score(s, tokens, tokens, 3);
     miras_session_close(s);
-    (void)miras_model_loss(m, tokens, tokens + 1, 1, 4, 1);
-    fuzz_check(miras_model_backward(m) == MIRAS_OK, "backward refuses");
-    (void)miras_adamw(m, &adamw, 0.01f);
+    t = miras_trainer_open(m, &room, NULL);
+    fuzz_check((t != NULL) == (miras_trainer_size(m, &room, NULL, 0) != 0), "no trainer");
+    if (t) {
+      fuzz_check(miras_trainer_load_from(t, file, n) == MIRAS_OK, "a trainer refuses its file");
+      (void)miras_trainer_loss(t, tokens, tokens + 1, 1, 4, 1);
+      fuzz_check(miras_trainer_backward(t) == MIRAS_OK, "backward refuses");
+      (void)miras_trainer_step(t, &adamw, 0.01f);
+    }
+    miras_trainer_close(t);
     miras_model_close(m);
   }
   fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
@@ -242,12 +250,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (kind == FUZZ_MODEL) {
     miras_model_desc d;
     memset(&d, 0x5a, sizeof d);
-    d.parallel = NULL;
     result = miras_model_desc_from(&d, file, n);
     fuzz_check(result == MIRAS_OK || result == MIRAS_ERR_FORMAT, "desc_from: a strange result");
     if (result == MIRAS_OK) {
       char why[160];
-      d.batch = d.context = 0;
       (void)miras_model_size(&d, why, sizeof why);   /* refuses or accepts, but stands it */
     }
   }
@@ -269,8 +275,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     /* whatever was in it, it runs without a fault */
     if (kind == FUZZ_MODEL) {
       int32_t stream = 1;
-      (void)miras_model_loss(fuzz_model, tokens, tokens, 1, 3, 0);
-      (void)miras_model_loss_streams(fuzz_model, tokens, tokens, 1, 2, &stream, NULL);
+      (void)miras_trainer_loss(fuzz_trainer, tokens, tokens, 1, 3, 0);
+      (void)miras_trainer_loss_streams(fuzz_trainer, tokens, tokens, 1, 2, &stream, NULL);
     }
     if (kind == FUZZ_MEMORY) (void)miras_step(fuzz_memory, x, x, x, y);
     if (kind == FUZZ_SESSION) (void)miras_session_prefill(fuzz_session, tokens, 3);

@@ -26,8 +26,12 @@
 HELP int failures;
 HELP int settled, unsettled; /* searches for data, and those without a result */
 HELP int excused; /* beyond the bound, yet within a few times what no float can avoid */
+HELP double worst_excuse; /* and the most times that were needed */
 
-HELP void start(void) { failures = excused = settled = unsettled = 0; }
+HELP void start(void) {
+  failures = excused = settled = unsettled = 0;
+  worst_excuse = 0.0;
+}
 
 HELP void failed(const char *format, ...) {
   va_list list;
@@ -425,76 +429,32 @@ HELP void custom_install(void) {
 
 /* ---- descriptors ---- */
 
-static const char *const architecture_names[] = {"matrix", "mlp", "gated mlp", "vector", "pairs"};
-static const char *const bias_names[] = {
-  "dot",        "l2",           "lp",           "lp-smooth",    "huber",
-  "huber-norm", "huber-mixture", "pseudo-huber", "shift-robust", "custom"};
-static const char *const retention_names[] = {
-  "all",  "l2",         "lq",         "lq-pnorm", "kl",
-  "l2-both", "elastic", "elastic-ftrl", "sigmoid", "chi2",
-  "reverse-kl", "hellinger", "custom"};
-static const char *const algorithm_names[] = {"gd", "momentum", "implicit", "newton"};
+/* Word i of a field, as in files. */
+HELP const char *word_of(const char *field, int i) {
+  static char words[8][32];
+  static int turn;
+  turn = (turn + 1) % 8;
+  return miras__word(words[turn], miras__named(field), i) ? words[turn] : "?";
+}
 
-/* Everything that is not zero, in the order of miras_desc. */
+/* The four choices, then everything that is not zero. */
 HELP const char *label(const miras_desc *d) {
-  static char text[1400];
-  size_t n;
-#define LABEL_INT(field) \
-  if (d->field) n += (size_t)snprintf(text + n, sizeof text - n, " " #field " %d", (int)d->field)
-#define LABEL_REAL(field)                                                                  \
-  if (d->field < 0.0f || d->field > 0.0f)                                                  \
-  n += (size_t)snprintf(text + n, sizeof text - n, " " #field " %.9g", (double)d->field)
-  n = (size_t)snprintf(text, sizeof text, "%s | %s | %s | %s |",
-                       architecture_names[d->architecture], bias_names[d->bias],
-                       retention_names[d->retention], algorithm_names[d->algorithm]);
-  LABEL_INT(order);
-  LABEL_INT(batch);
-  LABEL_INT(heads);
-  LABEL_INT(key_dim);
-  LABEL_INT(value_dim);
-  LABEL_INT(chunk);
-  LABEL_INT(depth);
-  LABEL_INT(expansion);
-  LABEL_INT(activation);
-  LABEL_INT(inner_norm);
-  LABEL_INT(inner_residual);
-  LABEL_INT(inner_bias);
-  LABEL_INT(key_length);
-  LABEL_INT(feature);
-  LABEL_INT(normalise);
-  LABEL_INT(steps);
-  LABEL_INT(separate_erase);
-  LABEL_INT(diagonal);
-  LABEL_INT(row_rates);
-  LABEL_INT(window);
-  LABEL_INT(keep_gate);
-  LABEL_INT(step_gate);
-  LABEL_INT(momentum_gate);
-  LABEL_INT(threshold_gate);
-  LABEL_INT(value_gate);
-  LABEL_INT(toward);
-  LABEL_REAL(forget);
-  LABEL_REAL(forget_ratio);
-  LABEL_INT(slopes);
-  LABEL_INT(layer);
-  LABEL_INT(layers);
-  LABEL_INT(reset_every);
-  LABEL_REAL(step);
-  LABEL_INT(bounded_step);
-  LABEL_REAL(momentum);
-  LABEL_REAL(threshold);
-  LABEL_REAL(p);
-  LABEL_REAL(q);
-  LABEL_REAL(sharpness);
-  LABEL_REAL(simplex);
-  LABEL_INT(simplex_whole);
-  LABEL_INT(simplex_signed);
-  LABEL_INT(simplex_logits);
-  LABEL_REAL(balance);
-  LABEL_REAL(sparsity);
-  LABEL_INT(smooth_shrink);
-#undef LABEL_INT
-#undef LABEL_REAL
+  static char text[1600];
+  miras_model_desc given, zero;
+  size_t n = 0;
+  memset(&given, 0, sizeof given);
+  memset(&zero, 0, sizeof zero);
+  given.layer[0].memory = *d;
+  for (int i = 0; miras_model_desc_field(i) != NULL; i++) {
+    const char *name = miras_model_desc_field(i);
+    char value[32], none[32];
+    miras_model_desc_get(&given, name, value, sizeof value);
+    miras_model_desc_get(&zero, name, none, sizeof none);
+    if (i < 4) n += (size_t)snprintf(text + n, sizeof text - n, "%s | ", value);
+    else if (strcmp(value, none) != 0)
+      n += (size_t)snprintf(text + n, sizeof text - n, "%s %s ", name + strlen("memory."), value);
+  }
+  snprintf(text + n, sizeof text - n, "batch %d", d->batch);
   return text;
 }
 
@@ -522,40 +482,47 @@ HELP int may_rate(const miras_desc *d) {
          (d->retention == MIRAS_RETAIN_ALL || (d->retention == MIRAS_RETAIN_L2 && d->toward));
 }
 
-/* A setting that has no meaning for the other choices is refused: leave only those that have. */
+/* Without the fields that have no meaning beside the others. */
+HELP miras_desc meaningful(miras_desc d) {
+  miras__case c;
+  memset(&c, 0, sizeof c);
+  c.l.memory = d;
+  miras__find_facts(&c);
+  for (int i = 0; i < MIRAS__FIELDS; i++)
+    if (miras__of_memory(&miras__fields[i]) && miras__unmet(&c, miras__fields[i].when) != NULL)
+      miras__set_bits(&c, miras__fields[i].at, miras__fields[i].size, 0);
+  return c.l.memory;
+}
+
+/* What means nothing for the other choices, or does not go with them, is refused: leave only what
+ * is not. */
 HELP miras_desc tidy(miras_desc d) {
-  const int matrix = d.architecture == MIRAS_MATRIX, pairs = d.architecture == MIRAS_PAIRS;
-  const int perceptron = d.architecture == MIRAS_MLP || d.architecture == MIRAS_GATED_MLP;
+  const int newton = d.algorithm == MIRAS_NEWTON, matrix = d.architecture == MIRAS_MATRIX;
+  const int pairs = d.architecture == MIRAS_PAIRS;
   const int elastic =
     d.retention == MIRAS_RETAIN_ELASTIC || d.retention == MIRAS_RETAIN_ELASTIC_FTRL;
-  const int newton = d.algorithm == MIRAS_NEWTON;
-  if (!perceptron) { d.inner_norm = d.inner_residual = d.inner_bias = 0; }
-  if (d.architecture != MIRAS_MLP) d.depth = 0;
-  if (!perceptron || d.depth == 1) {
-    d.expansion = 0;
-    d.activation = MIRAS_GELU;
-  }
-  if (!matrix) d.feature = MIRAS_FEATURE_IDENTITY;
-  if (!matrix || d.bias != MIRAS_DOT || !ref_exact(&d)) {
+  if (d.keep_gate != MIRAS_GATE_CONSTANT) d.slopes = MIRAS_SLOPES_RATIO;
+  d = meaningful(d);
+  if (d.bias != MIRAS_DOT) {
     d.normalise = 0;
     d.value_gate = MIRAS_GATE_CONSTANT;
   }
   if (!matrix || d.bias != MIRAS_L2 || !ref_exact(&d) || newton) d.separate_erase = 0;
   if (d.separate_erase || newton || !ref_exact(&d)) d.order = MIRAS_ERROR_FIRST;
+  if (d.retention != MIRAS_RETAIN_L2) d.value_gate = MIRAS_GATE_CONSTANT;
   if (d.algorithm != MIRAS_IMPLICIT) d.diagonal = 0;
   if (!may_return(&d)) d.toward = MIRAS_TOWARD_NOTHING;
   if (!may_bound(&d)) d.bounded_step = 0;
   if (!may_rate(&d)) d.row_rates = 0;
-  if (pairs) d.key_length = MIRAS_LENGTH_FREE;
-  if (d.architecture != MIRAS_MLP ||
-      (d.retention != MIRAS_RETAIN_ALL &&
-       !(d.toward && (d.retention == MIRAS_RETAIN_L2 || d.retention == MIRAS_RETAIN_L2_BOTH))))
+  if (d.retention != MIRAS_RETAIN_ALL &&
+      !(d.toward && (d.retention == MIRAS_RETAIN_L2 || d.retention == MIRAS_RETAIN_L2_BOTH)))
     d.inner_bias = 0;
   if (d.reset_every > 0) { /* the next multiple */
     const int grid = ref_reset_grid(&d);
     d.reset_every = (d.reset_every + grid - 1) / grid * grid;
   }
   if (!pairs) d.window = 0;
+  if ((newton || pairs) && d.steps > 1) d.steps = 0;
   if (!newton) {
     d.iterations = 0;
     d.tolerance = d.ridge = 0.0f;
@@ -570,6 +537,7 @@ HELP miras_desc tidy(miras_desc d) {
     d.threshold = 0.0f;
     d.threshold_gate = MIRAS_GATE_CONSTANT;
   }
+  if (d.bias == MIRAS_CUSTOM_BIAS && d.threshold_gate) d.threshold_gate = MIRAS_GATE_HEAD;
   if (d.retention != MIRAS_RETAIN_LQ && d.retention != MIRAS_RETAIN_LQ_PNORM) d.q = 0.0f;
   /* weights |A|^(q-1) of three layers or more vanish, and with them what a gradient could show */
   if (d.retention == MIRAS_RETAIN_LQ_PNORM && d.depth > 2 && !d.inner_norm && d.q > 3.0f)
@@ -578,7 +546,7 @@ HELP miras_desc tidy(miras_desc d) {
     d.simplex = 0.0f;
     d.simplex_whole = 0;
   }
-  if (d.retention != MIRAS_RETAIN_KL || d.chunk < 2) d.simplex_logits = 0;
+  if (d.retention != MIRAS_RETAIN_KL) d.simplex_logits = 0;
   if (d.retention != MIRAS_RETAIN_KL || ref_lags(&d)) d.simplex_signed = 0;
   if (d.retention != MIRAS_RETAIN_L2_BOTH) d.balance = 0.0f;
   if (!elastic) {
@@ -599,36 +567,42 @@ HELP miras_desc tidy(miras_desc d) {
     if (d.keep_gate == MIRAS_GATE_CHANNEL) d.keep_gate = MIRAS_GATE_HEAD;
     if (d.step_gate == MIRAS_GATE_CHANNEL) d.step_gate = MIRAS_GATE_HEAD;
   }
+  if (matrix || pairs || (d.architecture == MIRAS_MLP && d.depth > 2)) { /* no channels between */
+    if (d.threshold_gate) d.threshold_gate = MIRAS_GATE_HEAD;
+    if (d.keep_gate == MIRAS_GATE_CHANNEL && !ref_exact(&d)) d.keep_gate = MIRAS_GATE_HEAD;
+    if (d.step_gate == MIRAS_GATE_CHANNEL && !matrix) d.step_gate = MIRAS_GATE_HEAD;
+  }
   if (matrix && d.step_gate == MIRAS_GATE_CHANNEL &&
       (!ref_exact(&d) || d.normalise || d.diagonal || newton))
     d.step_gate = MIRAS_GATE_HEAD;
-  if (!ref_exact(&d) && (d.algorithm == MIRAS_MOMENTUM || d.row_rates)) {
+  if (d.retention == MIRAS_RETAIN_ELASTIC || /* its threshold is one number */
+      (!ref_exact(&d) && (d.algorithm == MIRAS_MOMENTUM || d.row_rates))) {
     if (d.keep_gate == MIRAS_GATE_CHANNEL) d.keep_gate = MIRAS_GATE_HEAD;
     if (d.step_gate == MIRAS_GATE_CHANNEL) d.step_gate = MIRAS_GATE_HEAD;
   }
-  if (d.algorithm != MIRAS_MOMENTUM) {
-    d.momentum = 0.0f;
-    d.momentum_gate = MIRAS_GATE_CONSTANT;
-  }
   d.custom = d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION ? &custom_choices
                                                                                   : NULL;
-  return d;
+  return meaningful(d);
 }
 
 /* Shapes of a memory: a matrix, perceptrons of 1 to 4 layers, and the other architectures. */
 enum { SHAPE_MATRIX, SHAPE_DEEPEST = 4, SHAPE_GATED, SHAPE_VECTOR, SHAPE_PAIRS, SHAPES };
 
-/* Only what the first version of the library had: never refused. */
-HELP int basic(const miras_desc *d) {
-  return (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_MLP) &&
-         d->bias <= MIRAS_HUBER_MIXTURE && d->retention <= MIRAS_RETAIN_KL &&
-         (d->algorithm == MIRAS_GRADIENT_DESCENT ||
-          (d->algorithm == MIRAS_MOMENTUM && !ref_lags(d))) &&
-         d->steps <= 1 && !d->feature && !d->normalise && !d->separate_erase && !d->row_rates &&
-         !d->inner_bias && d->keep_gate < MIRAS_GATE_CHANNEL &&
-         d->step_gate < MIRAS_GATE_CHANNEL && d->threshold_gate < MIRAS_GATE_CHANNEL &&
-         !d->value_gate && !d->order && !d->simplex_logits && !d->toward && !d->bounded_step &&
-         !d->key_length && !d->reset_every && !d->simplex_signed;
+/* Do the choices go together, and has every setting a meaning for them? What has is never refused,
+ * and what has not always is. */
+HELP int has_meaning(const miras_desc *d) {
+  const miras_desc tidied = tidy(*d);
+  const int plain = d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2;
+  char given[1400];
+  snprintf(given, sizeof given, "%s", label(d));
+  if (strcmp(given, label(&tidied)) != 0) return 0;
+  if (d->architecture == MIRAS_PAIRS)
+    return d->bias == MIRAS_L2 && d->retention == MIRAS_RETAIN_ALL &&
+           d->algorithm == MIRAS_GRADIENT_DESCENT;
+  if (d->algorithm == MIRAS_IMPLICIT || d->algorithm == MIRAS_NEWTON)
+    return d->architecture == MIRAS_MATRIX && d->bias == MIRAS_L2 && plain;
+  if (d->algorithm != MIRAS_MOMENTUM) return !(ref_lags(d) && d->steps > 1);
+  return !ref_lags(d) && d->retention != MIRAS_RETAIN_ELASTIC && !ref_is_divergence(d);
 }
 
 static int plain_cells; /* 1: no extras, all gates constant */
@@ -861,6 +835,35 @@ HELP double top_of(const double *b, size_t count) {
   return top;
 }
 
+/* The same for each sequence and head of [batch, T, heads, out], in the order of the state. */
+#define MOST_HEADS 16
+
+HELP size_t head_at(const data *x, size_t i, size_t count) {
+  const size_t sequence = count / (size_t)x->d.batch, H = (size_t)x->d.heads;
+  if ((size_t)x->d.batch * H > MOST_HEADS) abort();
+  return i / sequence * H + i / x->out % H;
+}
+
+HELP void head_tops(const data *x, const double *b, size_t count, double *top) {
+  for (int n = 0; n < MOST_HEADS; n++) top[n] = 1e-30;
+  for (size_t i = 0; i < count; i++) {
+    double *of = top + head_at(x, i, count);
+    if (fabs(b[i]) > *of) *of = fabs(b[i]);
+  }
+}
+
+/* The largest difference in each, relative to top; infinite if anything is not a number. */
+HELP void head_errors(const data *x, const float *a, const double *b, size_t count,
+                      const double *top, double *error) {
+  for (int n = 0; n < MOST_HEADS; n++) error[n] = 0.0;
+  for (size_t i = 0; i < count; i++) {
+    const size_t n = head_at(x, i, count);
+    const double is = fabs((double)a[i] - b[i]) / top[n];
+    if (!(is < 1e30)) error[n] = HUGE_VAL;
+    if (is > error[n]) error[n] = is;
+  }
+}
+
 HELP int same_bits(const float *a, const float *b, size_t count) {
   return memcmp(a, b, count * sizeof(float)) == 0;
 }
@@ -923,15 +926,18 @@ HELP int data_settled(data *x, const miras_desc *given, int T, uint64_t seed, do
   return 0;
 }
 
-/* How far outputs of tokens a..b-1 move, relative to the largest, when the inputs change by a few
- * units in the last place, and what cancels in an inner norm: what no float can be expected to
- * beat. A plain float version of the reference is as far off. */
+/* How far outputs of tokens a..b-1 of each head move when the inputs change by a few units in the
+ * last place, and the largest of them. Returns what cancels in an inner norm. */
 #define ULPS 2e-7f
 
-HELP double unavoidable(data *x, int a, int b) {
-  double worst = 0.0, top = 1e-30, *y[2];
+HELP double moved_heads(data *x, int a, int b, double *moved, double *top) {
+  double *y[2];
   ref_branches branches;
   const size_t row = (size_t)x->d.heads * x->out;
+  for (int n = 0; n < MOST_HEADS; n++) {
+    moved[n] = 0.0;
+    top[n] = 1e-30;
+  }
   ref_branches_clear(&branches);
   for (int pass = 0; pass <= 6; pass++) {
     ref_memory m;
@@ -944,15 +950,50 @@ HELP double unavoidable(data *x, int a, int b) {
     ref_close(&m);
     for (size_t i = 0; i < x->dy.count; i++) {
       const int token = (int)(i / row % (size_t)x->T);
+      const size_t n = head_at(x, i, x->dy.count);
       if (token < a || token >= b) continue;
-      if (pass == 0 && fabs(y[0][i]) > top) top = fabs(y[0][i]);
-      if (pass > 0 && fabs(y[1][i] - y[0][i]) > worst) worst = fabs(y[1][i] - y[0][i]);
+      if (pass == 0) top[n] = fmax(top[n], fabs(y[0][i]));
+      if (pass > 0) moved[n] = fmax(moved[n], fabs(y[1][i] - y[0][i]));
     }
     if (pass > 0) free(y[1]);
   }
   shake(x, NULL, 0.0f);
   free(y[0]);
-  return worst / top + 0.5 * (double)ULPS * fmax(branches.cancellation, branches.terms);
+  return 0.5 * (double)ULPS * fmax(branches.cancellation, branches.terms);
+}
+
+/* What no float can be expected to beat: that relative to the largest of all heads. A plain float
+ * version of the reference is as far off. */
+HELP double unavoidable(data *x, int a, int b) {
+  double moved[MOST_HEADS], top[MOST_HEADS];
+  const double cancelled = moved_heads(x, a, b, moved, top);
+  for (int n = 1; n < MOST_HEADS; n++) {
+    moved[0] = fmax(moved[0], moved[n]);
+    top[0] = fmax(top[0], top[n]);
+  }
+  return moved[0] / top[0] + cancelled;
+}
+
+/* Errors of heads in tokens a..b-1: those beyond FORWARD that are within `times` of what no float
+ * beats in that head are excused. Returns the largest of the others. */
+HELP double after_excuses(data *x, int a, int b, double times, const double *error) {
+  double moved[MOST_HEADS], top[MOST_HEADS], cancelled = 0.0, worst = 0.0;
+  int asked = 0, needed = 0;
+  for (int n = 0; n < MOST_HEADS; n++) {
+    if (error[n] > FORWARD) {
+      double limit;
+      if (!asked++) cancelled = moved_heads(x, a, b, moved, top);
+      limit = moved[n] / top[n] + cancelled;
+      if (error[n] <= times * limit) {
+        worst_excuse = fmax(worst_excuse, error[n] / limit);
+        needed = 1;
+        continue;
+      }
+    }
+    worst = fmax(worst, error[n]);
+  }
+  excused += needed;
+  return worst;
 }
 
 /* ---- central differences of the reference ---- */

@@ -1263,7 +1263,11 @@ REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const 
   double *state = ref_head_state(m, b, h);
   if (ref_restarts(&m->d, h, position)) ref_reset_head(m, b, h);
   if (m->d.architecture == MIRAS_PAIRS) return ref_write_pairs(m, state, x);
-  if (m->d.algorithm == MIRAS_NEWTON) return ref_write_newton(m, state, h, x);
+  if (m->d.algorithm == MIRAS_NEWTON) {
+    if (position % (uint64_t)m->d.chunk == 0)
+      memcpy(ref_head_open(m, b, h, OPEN_ANCHOR), state, m->s.weights * sizeof(double));
+    return ref_write_newton(m, state, h, x);
+  }
   if (ref_exact(&m->d)) return ref_write_exact(m, state, h, x);
   return ref_write_frozen(m, b, h, position, x);
 }
@@ -1339,13 +1343,20 @@ REF void ref_forward(ref_memory *m, const ref_tokens *x, double *y, double *surp
   m->position += (uint64_t)x->length;
 }
 
-/* As miras_memory_norm after a closed chunk. */
-REF double ref_norm(ref_memory *m) {
+/* The weights that miras_memory_norm counts: in an open chunk the live ones of a memory that runs
+ * exactly, else those at its start. */
+REF const double *ref_norm_weights(const ref_memory *m, int b, int h) {
+  const int open = m->position % (uint64_t)m->d.chunk != 0, newton = m->d.algorithm == MIRAS_NEWTON;
+  if (ref_exact(&m->d) && !(open && newton)) return ref_head_state(m, b, h);
+  return ref_head_open(m, b, h, open ? OPEN_ANCHOR : OPEN_READ);
+}
+
+/* As miras_memory_norm. */
+REF double ref_norm(const ref_memory *m) {
   double sum = 0.0;
   for (int b = 0; b < m->d.batch; b++)
     for (int h = 0; h < m->d.heads; h++) {
-      const double *W = ref_exact(&m->d) ? ref_head_state(m, b, h)
-                                         : ref_head_open(m, b, h, OPEN_READ);
+      const double *W = ref_norm_weights(m, b, h);
       for (size_t i = 0; i < m->s.weights; i++) sum += W[i] * W[i];
       if (m->d.architecture == MIRAS_PAIRS) { /* all keys and values held */
         const double *more = ref_head_state(m, b, h) + m->at_more;
@@ -1363,7 +1374,28 @@ typedef struct ref_model {
   const miras_view *views;
   int view_count;
   const double *params;
+  int dropped; /* 1: the masks of the first training loss of a new model */
 } ref_model;
+
+/* What dropout multiplies entry i of a token's row with. site: 0 the embedding, then two for each
+ * block, behind its memory and behind its perceptron. */
+REF uint64_t ref_hash(uint64_t z) {
+  z += 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+REF double ref_mask(const ref_model *m, size_t site, size_t row, size_t i) {
+  const uint64_t call = ref_hash(ref_hash(ref_hash(m->d.seed + 1) + 0) + 0); /* step 0, call 0 */
+  const uint64_t key = ref_hash(ref_hash(call + site) + row);
+  uint32_t u = (uint32_t)i * 0x9E3779B1u + (uint32_t)key;
+  if (!m->dropped) return 1.0;
+  u = (u ^ (u >> 16)) * 0x7FEB352Du;
+  u = (u ^ (uint32_t)(key >> 32) ^ (u >> 15)) * 0x846CA68Bu;
+  u ^= u >> 16;
+  return (double)u < (double)m->d.dropout * 4294967296.0 ? 0.0 : 1.0 / (1.0 - (double)m->d.dropout);
+}
 
 REF const miras_view *ref_find(const ref_model *m, const char *name) {
   for (int i = 0; i < m->view_count; i++)
@@ -1439,11 +1471,55 @@ REF void ref_lengthen(double *x, size_t rows, size_t n, double length) {
   }
 }
 
+/* Appends what a pattern says to letters[257], and returns where it stopped. */
+REF const char *ref_expand(const char *pattern, char *letters) {
+  while (*pattern != 0 && *pattern != ')') {
+    char item[257] = {0};
+    long times = 1;
+    if (*pattern == '(')
+      pattern = ref_expand(pattern + 1, item);
+    else
+      item[0] = *pattern;
+    pattern++;
+    if (*pattern == '*') {
+      char *end;
+      times = strtol(pattern + 1, &end, 10);
+      pattern = end;
+    }
+    while (times-- > 0) strcat(letters, item);
+  }
+  return pattern;
+}
+
+/* The descriptor of layer l. */
+REF const miras_layer_desc *ref_layer_of(const ref_model *m, int l) {
+  char letters[257] = {0};
+  int i = 0;
+  ref_expand(m->d.pattern, letters);
+  if (letters[0] == 0) return &m->d.layer[0];
+  while (i < MIRAS_LAYER_KINDS - 1 && m->d.layer[i].letter != letters[l]) i++;
+  return &m->d.layer[i];
+}
+
+REF int ref_layers(const ref_model *m) {
+  char letters[257] = {0};
+  ref_expand(m->d.pattern, letters);
+  return letters[0] == 0 ? m->d.layers : (int)strlen(letters);
+}
+
+/* Its memory, whose heads and key_dim may be the model's. */
+REF miras_desc ref_layer_memory(const ref_model *m, int l) {
+  miras_desc d = ref_layer_of(m, l)->memory;
+  if (d.heads == 0) d.heads = m->d.heads == 0 ? 1 : m->d.heads;
+  if (d.key_dim == 0) d.key_dim = m->d.width / d.heads;
+  return ref_resolve(&d);
+}
+
 /* silu(convolution(h W)) of the weights NAME.weight and conv_NAME.weight: [tokens, columns]. */
 REF double *ref_mixed(const ref_model *m, int l, const char *name, const double *h, int batch,
                       int T, size_t columns) {
   const size_t N = (size_t)batch * (size_t)T;
-  const int taps = m->d.conv == 0 ? 4 : m->d.conv;
+  const int taps = ref_layer_of(m, l)->conv == 0 ? 4 : ref_layer_of(m, l)->conv;
   double *c = (double *)ref_zeros(N * columns), *y = (double *)ref_zeros(N * columns);
   char full[40];
   snprintf(full, sizeof full, "%s.weight", name);
@@ -1458,7 +1534,7 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
 enum { REF_KEEP, REF_STEP, REF_MOMENTUM, REF_THRESHOLD, REF_VALUE_KEEP, REF_RATE, REF_GATES };
 
 /* Columns per head. A tied step has none: it is read off the keep gate's. */
-REF size_t ref_gate_columns(const miras_model_desc *d, const miras_desc *md, int which) {
+REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_desc *md, int which) {
   switch (which) {
     case REF_KEEP: return (size_t)ref_keep_width(md);
     case REF_STEP:
@@ -1475,7 +1551,7 @@ REF size_t ref_gate_columns(const miras_model_desc *d, const miras_desc *md, int
 }
 
 /* Of those the columns of the projection itself: a fixed gate has only its offset. */
-REF size_t ref_gate_projected(const miras_model_desc *d, const miras_desc *md, int which) {
+REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_desc *md, int which) {
   static const int fixed[REF_GATES] = {MIRAS_FIXED_KEEP,      MIRAS_FIXED_STEP,
                                        MIRAS_FIXED_MOMENTUM,  MIRAS_FIXED_THRESHOLD,
                                        MIRAS_FIXED_VALUE_KEEP, 0};
@@ -1483,7 +1559,7 @@ REF size_t ref_gate_projected(const miras_model_desc *d, const miras_desc *md, i
 }
 
 /* What a gate is when its projection says g; a: the learned rate of MIRAS_KEEP_RATE. */
-REF double ref_gate(const miras_model_desc *d, const miras_desc *md, int which, double g,
+REF double ref_gate(const miras_layer_desc *d, const miras_desc *md, int which, double g,
                     double a) {
   const double most = d->horizon > 0 ? 1.0 - 1.0 / (double)d->horizon : 1.0; /* of alpha */
   switch (which) {
@@ -1502,7 +1578,7 @@ REF double ref_gate(const miras_model_desc *d, const miras_desc *md, int which, 
 /* gate[which] [tokens, heads, columns], NULL where nothing is learned. */
 REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double *h, size_t N,
                    double *gate[REF_GATES]) {
-  const miras_model_desc *d = &m->d;
+  const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t H = (size_t)md->heads;
   size_t columns = 0, projected = 0, before = 0, from = 0;
   const double *offset, *rate = NULL;
@@ -1526,7 +1602,7 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
     rank = (size_t)ref_find(m, name)->shape[1];
     low = (double *)ref_zeros(N * rank);
     up = (double *)ref_zeros(N * projected);
-    ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)d->width, rank);
+    ref_project(low, h, ref_param(m, l, "gates.down"), N, (size_t)m->d.width, rank);
     ref_project(up, low, ref_param(m, l, "gates.up"), N, rank, projected);
     for (int i = 0; i < REF_GATES; i++) {
       const size_t n = H * ref_gate_projected(d, md, i);
@@ -1579,14 +1655,8 @@ REF double *ref_memory_params(const ref_model *m, const miras_desc *md, int l) {
   if (md->row_rates) count[3] = (size_t)md->chunk;
   if (md->algorithm == MIRAS_NEWTON) count[4] = H * (size_t)ref_features(md);
   for (int i = 0; i < 5; i++) {
-    const double *from;
-    char full[80];
-    snprintf(full, sizeof full, "blocks.%d.%s", l, names[i]);
-    if (count[i] == 0) continue;
-    /* rates and lambda that are not learned are what the descriptor says */
-    from = i < 3 || ref_find(m, full) != NULL ? ref_param(m, l, names[i]) : NULL;
-    for (size_t j = 0; j < count[i]; j++)
-      params[at++] = from != NULL ? from[j] : i == 3 ? 0.0 : log(expm1((double)md->ridge));
+    const double *from = count[i] > 0 ? ref_param(m, l, names[i]) : NULL;
+    for (size_t j = 0; j < count[i]; j++) params[at++] = from[j];
   }
   return params;
 }
@@ -1594,8 +1664,8 @@ REF double *ref_memory_params(const ref_model *m, const miras_desc *md, int l) {
 /* One memory layer up to its output projection: h [batch, T, width], out [batch, T, heads * dv]. */
 REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch, int T, double *out,
                           ref_branches *branches) {
-  const miras_model_desc *d = &m->d;
-  miras_desc md = ref_resolve(&d->memory);
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  miras_desc md = ref_layer_memory(m, l);
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
   const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.steps;
   const double length = d->keys == MIRAS_KEYS_UNIT  ? 1.0
@@ -1633,7 +1703,7 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   if (md.slopes != MIRAS_SLOPES_RATIO) { /* the memory is handed what it would make itself */
     gate[REF_KEEP] = (double *)ref_zeros(N * H);
     for (size_t i = 0; i < N * H; i++)
-      gate[REF_KEEP][i] = ref_slope(md.slopes, (int)(i % H), md.heads, l, d->layers);
+      gate[REF_KEEP][i] = ref_slope(md.slopes, (int)(i % H), md.heads, l, ref_layers(m));
     md.keep_gate = MIRAS_GATE_HEAD;
     md.slopes = MIRAS_SLOPES_RATIO;
   }
@@ -1659,7 +1729,7 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
 
   ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H, dv, H);
   g = (double *)ref_zeros(N * H * dv);
-  ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)d->width, H * dv);
+  ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
   for (size_t i = 0; i < N * H * dv; i++) out[i] *= g[i] * ref_sigmoid(g[i]);
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
@@ -1672,31 +1742,107 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   free(y);
 }
 
+/* y [heads, n] = x W for one row of x [from], W [from, heads * n], each head normed with a gain (or
+ * NULL) and then turned by its position, two entries as a complex number at a time. */
+REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
+                    const double *gain, double base, int position) {
+  for (int h = 0; h < heads; h++) {
+    double *head = y + h * n, square = 0.0;
+    for (int j = 0; j < n; j++) {
+      head[j] = 0.0;
+      for (size_t i = 0; i < from; i++)
+        head[j] += x[i] * W[i * (size_t)(heads * n) + (size_t)(h * n + j)];
+      square += head[j] * head[j];
+    }
+    for (int j = 0; j < n && gain != NULL; j++)
+      head[j] *= gain[j] / sqrt(square / (double)n + 1e-5);
+    for (int j = 0; j < n / 2; j++) {
+      const double angle = (double)position / exp(log(base) * 2.0 * (double)j / (double)n);
+      const double re = head[j], im = head[j + n / 2];
+      head[j] = re * cos(angle) - im * sin(angle);
+      head[j + n / 2] = re * sin(angle) + im * cos(angle);
+    }
+  }
+}
+
+/* An attention layer up to its output projection, query by query: out [batch, T, heads * dim]. */
+REF void ref_attention_layer(const ref_model *m, int l, const double *h, int batch, int T,
+                             double *out) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const int model = m->d.heads == 0 ? 1 : m->d.heads, heads = d->heads == 0 ? model : d->heads;
+  const int shared = d->kv_heads == 0 ? heads : d->kv_heads;
+  const int dim = d->head_dim == 0 ? m->d.width / heads : d->head_dim;
+  const int window = d->window == 0 ? 1024 : d->window;
+  const double base = d->rotary_base > 0.0f ? (double)d->rotary_base : 10000.0;
+  const double *Wq = ref_param(m, l, "q.weight"), *Wk = ref_param(m, l, "k.weight");
+  const double *Wv = ref_param(m, l, "v.weight");
+  const double *gq = d->qk_norm ? ref_param(m, l, "q_norm.gain") : NULL;
+  const double *gk = d->qk_norm ? ref_param(m, l, "k_norm.gain") : NULL;
+  const size_t width = (size_t)m->d.width;
+  double *q = (double *)ref_zeros((size_t)(heads * dim));
+  double *k = (double *)ref_zeros((size_t)(shared * dim));
+  for (int b = 0; b < batch; b++)
+    for (int t = 0; t < T; t++) {
+      double *y = out + (size_t)(b * T + t) * (size_t)(heads * dim);
+      double *sum = (double *)ref_zeros((size_t)heads);
+      memset(y, 0, (size_t)(heads * dim) * sizeof *y);
+      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq, base, t);
+      for (int i = t - window + 1 < 0 ? 0 : t - window + 1; i <= t; i++) {
+        const double *x = h + (size_t)(b * T + i) * width;
+        ref_turned(k, x, Wk, width, shared, dim, gk, base, i);
+        for (int a = 0; a < heads; a++) {
+          const int of = a * shared / heads;
+          double score = 0.0;
+          for (int j = 0; j < dim; j++) score += q[a * dim + j] * k[of * dim + j];
+          score = exp(score / sqrt((double)dim));
+          sum[a] += score;
+          for (int j = 0; j < dim; j++) {
+            double v = 0.0;
+            for (size_t c = 0; c < width; c++)
+              v += x[c] * Wv[c * (size_t)(shared * dim) + (size_t)(of * dim + j)];
+            y[a * dim + j] += score * v;
+          }
+        }
+      }
+      for (int j = 0; j < heads * dim; j++) y[j] /= sum[j / dim];
+      free(sum);
+    }
+  free(q);
+  free(k);
+}
+
 /* Mean cross entropy of targets [batch, T] (-1: left out) given tokens, without dropout.
  * logits [batch, T, vocab] or NULL. */
 REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32_t *targets,
                           int batch, int T, double *logits, ref_branches *branches) {
   const miras_model_desc *d = &m->d;
-  const miras_desc md = ref_resolve(&d->memory);
   const size_t N = (size_t)batch * (size_t)T, width = (size_t)d->width, vocab = (size_t)d->vocab;
-  const size_t inner = (size_t)md.heads * (size_t)md.value_dim;
   const double *embed = ref_param(m, -1, "embed.weight");
   const double *head = d->untied ? ref_param(m, -1, "head.weight") : embed;
   double *x = (double *)ref_zeros(N * width), *h = (double *)ref_zeros(N * width);
-  double *add = (double *)ref_zeros(N * width), *mem = (double *)ref_zeros(N * inner);
+  double *add = (double *)ref_zeros(N * width);
   double *row = (double *)ref_zeros(vocab);
   double loss = 0.0;
   size_t counted = 0;
   for (size_t t = 0; t < N; t++)
-    for (size_t i = 0; i < width; i++) x[t * width + i] = embed[(size_t)tokens[t] * width + i];
-  for (int l = 0; l < d->layers; l++) {
+    for (size_t i = 0; i < width; i++)
+      x[t * width + i] = embed[(size_t)tokens[t] * width + i] * ref_mask(m, 0, t, i);
+  for (int l = 0; l < ref_layers(m); l++) {
     char name[80];
-    size_t F;
-    double *up, *gate;
+    size_t F, inner;
+    double *up, *gate, *mem;
     ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1);
-    ref_memory_layer(m, l, h, batch, T, mem, branches);
+    snprintf(name, sizeof name, "blocks.%d.o.weight", l);
+    inner = (size_t)ref_find(m, name)->shape[0];
+    mem = (double *)ref_zeros(N * inner);
+    if (ref_layer_of(m, l)->type == MIRAS_LAYER_ATTENTION)
+      ref_attention_layer(m, l, h, batch, T, mem);
+    else
+      ref_memory_layer(m, l, h, batch, T, mem, branches);
     ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
-    for (size_t i = 0; i < N * width; i++) x[i] += add[i];
+    free(mem);
+    for (size_t i = 0; i < N * width; i++)
+      x[i] += add[i] * ref_mask(m, 1 + 2 * (size_t)l, i / width, i % width);
     ref_rms(h, x, ref_param(m, l, "norm2.gain"), N, width, 1);
     snprintf(name, sizeof name, "blocks.%d.mlp.up", l);
     F = (size_t)ref_find(m, name)->shape[1];
@@ -1706,7 +1852,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     ref_project(up, h, ref_param(m, l, "mlp.up"), N, width, F);
     for (size_t i = 0; i < N * F; i++) up[i] *= gate[i] * ref_sigmoid(gate[i]);
     ref_project(add, up, ref_param(m, l, "mlp.down"), N, F, width);
-    for (size_t i = 0; i < N * width; i++) x[i] += add[i];
+    for (size_t i = 0; i < N * width; i++)
+      x[i] += add[i] * ref_mask(m, 2 + 2 * (size_t)l, i / width, i % width);
     free(up);
     free(gate);
   }
@@ -1727,7 +1874,6 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
   free(x);
   free(h);
   free(add);
-  free(mem);
   free(row);
   return counted > 0 ? loss / (double)counted : 0.0;
 }

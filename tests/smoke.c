@@ -81,30 +81,34 @@ static int one_model(miras_kind kind, uint64_t *h) {
   miras_model_desc d;
   miras_adamw_options o;
   miras_model *m;
+  miras_trainer_desc room;
+  miras_trainer *t;
   miras_session *s;
   const float *logits;
   float loss, *params;
   size_t count;
   int i;
   if (miras_model_preset(&d, kind) != MIRAS_OK) return 1;
-  d.memory.heads = 2;
-  d.memory.key_dim = 8;
+  d.layer[0].memory.heads = 2;
+  d.layer[0].memory.key_dim = 8;
   d.vocab = 13;
   d.width = 24;
   d.layers = 2;
-  d.batch = 2;
-  d.context = 12;
   d.seed = 1;
   m = miras_model_open(&d, NULL);
-  if (!m) return 1;
+  memset(&room, 0, sizeof room);
+  room.batch = 2;
+  room.context = 12;
+  t = miras_trainer_open(m, &room, NULL);
+  if (!t) return 1;
   for (i = 0; i < 25; i++) tokens[i] = i * i % 13;
   memset(&o, 0, sizeof o);
   o.clip = 1;
   for (i = 0; i < 3; i++) {
-    loss = miras_model_loss(m, tokens, tokens + 1, 2, 12, 1);
+    loss = miras_trainer_loss(t, tokens, tokens + 1, 2, 12, 1);
     *h = hash_of(*h, &loss, sizeof loss);
-    if (!(loss > 0 && loss < 10) || miras_model_backward(m) != MIRAS_OK) return 1;
-    loss = miras_adamw(m, &o, miras_cosine((uint64_t)i, 1, 3, 0.01f, 0.1f));
+    if (!(loss > 0 && loss < 10) || miras_trainer_backward(t) != MIRAS_OK) return 1;
+    loss = miras_trainer_step(t, &o, miras_cosine((uint64_t)i, 1, 3, 0.01f, 0.1f));
     *h = hash_of(*h, &loss, sizeof loss);
   }
   params = miras_model_params(m, &count);
@@ -114,6 +118,7 @@ static int one_model(miras_kind kind, uint64_t *h) {
   if (!logits) return 1;
   *h = hash_of(*h, logits, 13 * sizeof(float));
   miras_session_close(s);
+  miras_trainer_close(t);
   miras_model_close(m);
   return 0;
 }

@@ -76,16 +76,22 @@ static miras_desc small_pairs(miras_kind kind) {
 static miras_model_desc small_model(miras_kind kind) {
   miras_model_desc d;
   assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
-  d.memory.heads = 2;
-  d.memory.key_dim = 8;
-  if (d.memory.chunk > 1) d.memory.chunk = 4;
+  d.layer[0].memory.heads = 2;
+  d.layer[0].memory.key_dim = 8;
+  if (d.layer[0].memory.chunk > 1) d.layer[0].memory.chunk = 4;
   d.vocab = 11;
   d.width = 16;
   d.layers = 2;
-  d.hidden = 24;
+  d.layer[0].hidden = 24;
+  d.seed = 3;
+  return d;
+}
+
+static miras_trainer_desc small_trainer(void) {
+  miras_trainer_desc d;
+  memset(&d, 0, sizeof d);
   d.batch = 2;
   d.context = 10;
-  d.seed = 3;
   return d;
 }
 
@@ -169,23 +175,25 @@ static void presets_are_valid(void **state) {
     assert_string_equal(why, "");
     memset(&md, 0xff, sizeof md);
     assert_int_equal(miras_model_preset(&md, (miras_kind)i), MIRAS_OK);
-    assert_int_equal(md.memory.key_dim, 0);
+    assert_int_equal(md.layer[0].memory.key_dim, 0);
     assert_int_equal(md.vocab, 0);
     assert_int_equal(md.width, 0);
     assert_int_equal(md.layers, 0);
-    assert_int_equal(md.batch, 0);
-    assert_null(md.parallel);
-    md.memory.key_dim = 8;
-    md.memory.heads = 2;
+    md.layer[0].memory.key_dim = 8;
+    md.layer[0].memory.heads = 2;
     md.vocab = 17;
     md.width = 16;
     md.layers = 1;
     if (!miras_model_size(&md, why, sizeof why))
       fail_msg("model preset %s: %s", miras_kind_name((miras_kind)i), why);
-    md.batch = 1;
-    md.context = 9;
-    if (!miras_model_size(&md, why, sizeof why))
-      fail_msg("model preset %s, training: %s", miras_kind_name((miras_kind)i), why);
+    {
+      miras_model *m = miras_model_open(&md, NULL);
+      miras_trainer_desc t = small_trainer();
+      assert_non_null(m);
+      if (!miras_trainer_size(m, &t, why, sizeof why))
+        fail_msg("model preset %s, training: %s", miras_kind_name((miras_kind)i), why);
+      miras_model_close(m);
+    }
   }
   {
     miras_desc d;
@@ -244,6 +252,119 @@ static void defaults_are_filled_in(void **state) {
   miras_memory_close(m);
 }
 
+/* ---- fields by name ---- */
+
+/* Every field has a name of its own, and what is read from it can be set. */
+static void fields_as_text(void **state) {
+  static const char *const wrong[][2] = {
+    { "memory.bias", "l3" }, { "memory.bias", "" }, { "memory.bias", "l2 lp" }, { "bias", "l2" },
+    { "memory.heads", "-1" }, { "memory.heads", "2147483648" }, { "memory.step", "1e" },
+    { "memory.batch", "1" }, { "memory.custom", "0" }, { "grid", "1" }, { "version", "3" },
+    { "", "1" }
+  };
+  miras_model_desc d, e;
+  char text[32], exact[8];
+  int kind, i, k;
+  (void)state;
+  for (i = 0; miras_model_desc_field(i) != NULL; i++)
+    for (k = 0; k < i; k++)
+      assert_string_not_equal(miras_model_desc_field(i), miras_model_desc_field(k));
+  assert_true(i > 60);
+  assert_null(miras_model_desc_field(-1));
+  assert_null(miras_model_desc_field(INT_MAX));
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    miras_model *m;
+    d = small_model((miras_kind)kind);
+    m = miras_model_open(&d, NULL);
+    assert_non_null(m);
+    d = *miras_model_desc_of(m);
+    d.seed = UINT64_MAX - (uint64_t)kind;
+    d.layer[0].memory.custom = (const miras_custom *)&d;
+    e = d;                             /* what these names do not reach: other kinds, patterns */
+    e.layer[0].hidden = 0;
+    memset(&e.layer[0].memory, 0, sizeof e.layer[0].memory);
+    e.layer[0].memory.batch = d.layer[0].memory.batch;
+    e.layer[0].memory.custom = d.layer[0].memory.custom;
+    e.layer[0].conv = e.layer[0].gate_rank = e.layer[0].tied_step = 0;
+    e.layer[0].fixed_gates = e.layer[0].horizon = 0;
+    e.layer[0].keys = (miras_keys)0;
+    e.layer[0].keep = (miras_keep)0;
+    e.vocab = e.width = e.layers = e.untied = 0;
+    e.dropout = 0;
+    e.seed = 0;
+    for (i = 0; miras_model_desc_field(i) != NULL; i++) {
+      const char *name = miras_model_desc_field(i);
+      assert_ptr_equal(miras_model_desc_get(&d, name, text, sizeof text), text);
+      assert_int_equal(miras_model_desc_set(&e, name, text), MIRAS_OK);
+    }
+    assert_memory_equal(&d, &e, sizeof d);
+    miras_model_close(m);
+  }
+  for (i = 0; i < (int)(sizeof wrong / sizeof *wrong); i++)
+    assert_int_equal(miras_model_desc_set(&d, wrong[i][0], wrong[i][1]), MIRAS_ERR_ARGUMENT);
+  assert_memory_equal(&d, &e, sizeof d);
+  assert_int_equal(miras_model_desc_set(NULL, "vocab", "1"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_set(&d, NULL, "1"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_set(&d, "vocab", NULL), MIRAS_ERR_ARGUMENT);
+  assert_null(miras_model_desc_get(NULL, "vocab", text, sizeof text));
+  assert_null(miras_model_desc_get(&d, NULL, text, sizeof text));
+  assert_null(miras_model_desc_get(&d, "vocab", NULL, sizeof text));
+  assert_null(miras_model_desc_get(&d, "memory.batch", text, sizeof text));
+  /* what is no valid value has a text too, and none is written past its room */
+  memset(&d, 0, sizeof d);
+  d.layer[0].memory.heads = INT_MIN;
+  d.layer[0].memory.forget = (float)NAN;
+  d.layer[0].memory.p = (float)-INFINITY;
+  d.layer[0].memory.feature = MIRAS_FEATURE_COUNT;
+  assert_string_equal(miras_model_desc_get(&d, "memory.heads", text, 12), "-2147483648");
+  assert_string_equal(miras_model_desc_get(&d, "memory.forget", text, 4), "nan");
+  assert_string_equal(miras_model_desc_get(&d, "memory.p", text, 5), "-inf");
+  assert_string_equal(miras_model_desc_get(&d, "memory.feature", text, 2), "6");
+  memset(exact, 1, sizeof exact);
+  assert_ptr_equal(miras_model_desc_get(&d, "memory.architecture", exact, 7), exact);
+  assert_string_equal(exact, "matrix");
+  assert_int_equal(exact[7], 1);
+  assert_null(miras_model_desc_get(&d, "memory.architecture", exact, 6));
+  assert_null(miras_model_desc_get(&d, "memory.architecture", exact, 0));
+}
+
+/* Conditions name fields, facts and words that exist; numbers in them have one digit. */
+static void check_condition(const char *text) {
+  while (*text) {
+    char word[32];
+    const miras__field *f;
+    miras__next_word(word, &text);
+    f = miras__named(word);
+    while (miras__next_word(word, &text)) {
+      if (strcmp(word, "not") == 0) continue;
+      assert_true(miras__meaning(f, word) >= 0 && miras__meaning(f, word) <= f->high);
+      assert_true(f->kind == MIRAS__WORD || word[1] == 0);
+    }
+    while (*text == ',' || *text == ' ') text++;
+  }
+}
+
+static void tables_are_right(void **state) {
+  size_t i;
+  (void)state;
+  for (i = 0; i < MIRAS__FIELDS; i++) {
+    const miras__field *f = &miras__fields[i];
+    char word[32];
+    int words = 0;
+    check_condition(f->when);
+    assert_true(f->low <= f->high && f->normal <= f->high);
+    if (f->kind != MIRAS__WORD) continue;
+    while (miras__word(word, f, words)) words++;
+    /* momentum has no gate per channel, but the word is known */
+    assert_true(words == (int)f->high + 1 + (strcmp(f->name, "memory.momentum_gate") == 0));
+  }
+  for (i = 0; i < sizeof miras__rules / sizeof *miras__rules; i++) {
+    check_condition(miras__rules[i].when);
+    check_condition(miras__rules[i].needs);
+    assert_true(miras__rules[i].needs[0] || miras__rules[i].because);
+  }
+}
+
 /* ---- wrong descriptors ---- */
 
 enum base { EXACT, DECAY, MATRIX_MOMENTUM, MLP, TITANS, HUBER, LP, LQ, KL, BASES };
@@ -277,6 +398,7 @@ static miras_desc base_desc(enum base base) {
 #define E(f) offsetof(miras_desc, f), 'e'     /* enums have the size of int on every ABI we test */
 #define MI(f) offsetof(miras_model_desc, f), 'i'
 #define MF(f) offsetof(miras_model_desc, f), 'f'
+#define TI(f) offsetof(miras_trainer_desc, f), 'i'
 
 typedef struct change { size_t offset; char type; double value; } change;
 typedef struct wrong { enum base base; const char *field, *value; change c[4]; } wrong;
@@ -457,25 +579,34 @@ static const wrong wrong_models[] = {
   { BASES, "layers", "0", { { MI(layers), 0 } } },
   { BASES, "layers", "-1", { { MI(layers), -1 } } },
   { BASES, "layers", "257", { { MI(layers), 257 } } },
-  { BASES, "hidden", "-1", { { MI(hidden), -1 } } },
-  { BASES, "hidden", "2147483647", { { MI(hidden), LARGE } } },
-  { BASES, "conv", "-1", { { MI(conv), -1 } } },
-  { BASES, "conv", "9", { { MI(conv), 9 } } },
-  { BASES, "gate_rank", "-1", { { MI(gate_rank), -1 } } },
-  { BASES, "gate_rank", "2147483647", { { MI(gate_rank), LARGE } } },
+  { BASES, "hidden", "-1", { { MI(layer[0].hidden), -1 } } },
+  { BASES, "hidden", "2147483647", { { MI(layer[0].hidden), LARGE } } },
+  { BASES, "conv", "-1", { { MI(layer[0].conv), -1 } } },
+  { BASES, "conv", "9", { { MI(layer[0].conv), 9 } } },
+  { BASES, "gate_rank", "-1", { { MI(layer[0].gate_rank), -1 } } },
+  { BASES, "gate_rank", "2147483647", { { MI(layer[0].gate_rank), LARGE } } },
   { BASES, "untied", "-1", { { MI(untied), -1 } } },
   { BASES, "untied", "2", { { MI(untied), 2 } } },
   { BASES, "dropout", "-0.25", { { MF(dropout), -0.25 } } },
   { BASES, "dropout", "0.95", { { MF(dropout), 0.95 } } },
   { BASES, "dropout", "nan", { { MF(dropout), (double)NAN } } },
-  { BASES, "batch", "-1", { { MI(batch), -1 } } },
-  { BASES, "context", "-1", { { MI(context), -1 } } },
-  { BASES, "context", "0", { { MI(context), 0 } } },
-  { BASES, "key_dim", "0", { { MI(memory.key_dim), 0 } } },
-  { BASES, "heads", "-2", { { MI(memory.heads), -2 } } },
-  { BASES, "chunk", "1025", { { MI(memory.chunk), 1025 } } },
-  { BASES, "bias", "10", { { MI(memory.bias), MIRAS_BIAS_COUNT } } },
-  { BASES, "momentum", "1.5", { { MF(memory.momentum), 1.5 } } },
+  { BASES, "key_dim", "0",
+    { { MI(layer[0].memory.key_dim), 0 }, { MI(layer[0].memory.heads), 7 } } },
+  { BASES, "heads", "-2", { { MI(layer[0].memory.heads), -2 } } },
+  { BASES, "chunk", "1025", { { MI(layer[0].memory.chunk), 1025 } } },
+  { BASES, "bias", "10", { { MI(layer[0].memory.bias), MIRAS_BIAS_COUNT } } },
+  { BASES, "momentum", "1.5", { { MF(layer[0].memory.momentum), 1.5 } } },
+};
+
+static const wrong wrong_trainers[] = {
+  { BASES, "batch", "-1", { { TI(batch), -1 } } },
+  { BASES, "batch", "65537", { { TI(batch), 65537 } } },
+  { BASES, "context", "-1", { { TI(context), -1 } } },
+  { BASES, "context", "0", { { TI(context), 0 } } },
+  { BASES, "context", "16777217", { { TI(context), 16777217 } } },
+  { BASES, "streams", "-1", { { TI(streams), -1 } } },
+  { BASES, "streams", "1048577", { { TI(streams), 1048577 } } },
+  { BASES, "batch", "65536", { { TI(batch), 65536 }, { TI(context), 1 << 15 } } },
 };
 
 /* The sentence must name the field as a word and hold the value. */
@@ -537,6 +668,35 @@ static void wrong_models_are_refused(void **state) {
   assert_int_equal(malloc_count, 0);
 }
 
+static void wrong_trainers_are_refused(void **state) {
+  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_model *m = miras_model_open(&md, NULL);
+  static unsigned char buffer[64];
+  miras_trainer_desc d = small_trainer();
+  char why[256] = "nothing was written";
+  size_t i;
+  (void)state;
+  assert_non_null(m);
+  for (i = 0; i < sizeof wrong_trainers / sizeof wrong_trainers[0]; i++) {
+    const wrong *w = &wrong_trainers[i];
+    d = small_trainer();
+    apply(&d, w->c);
+    refuse(miras_trainer_size(m, &d, why, sizeof why), why, w->field, w->value, i);
+    assert_int_equal(miras_trainer_size(m, &d, NULL, 0), 0);
+    assert_null(miras_trainer_init(buffer, sizeof buffer, m, &d));
+    assert_null(miras_trainer_open(m, &d, NULL));
+  }
+  d = small_trainer();
+  d.batch = 0;   /* 1 */
+  assert_true(miras_trainer_size(m, &d, why, sizeof why) > 0);
+  assert_int_equal(miras_trainer_size(NULL, &d, why, sizeof why), 0);
+  assert_true(names(why, "model"));
+  assert_int_equal(miras_trainer_size(m, NULL, why, sizeof why), 0);
+  assert_true(names(why, "descriptor"));
+  miras_model_close(m);
+  assert_int_equal(malloc_count, 0);
+}
+
 static void no_run(void *user, int count, void (*task)(void *, int, int), void *argument) {
   int i;
   (void)user;
@@ -545,28 +705,28 @@ static void no_run(void *user, int count, void (*task)(void *, int, int), void *
 
 static void wrong_parallel_is_refused(void **state) {
   static const int workers[] = { 0, -1, 257, INT_MAX };
+  miras_model_desc md = small_model(MIRAS_DELTANET);
+  miras_model *m = miras_model_open(&md, NULL);
+  miras_trainer_desc d = small_trainer();
   miras_parallel parallel;
   char why[256];
   int i;
   (void)state;
+  assert_non_null(m);
   parallel.run = no_run;
   parallel.user = NULL;
+  d.parallel = &parallel;
   for (i = 0; i < 4; i++) {
-    miras_model_desc d = small_model(MIRAS_DELTANET);
     char value[16];
     parallel.workers = workers[i];
-    d.parallel = &parallel;
     snprintf(value, sizeof value, "%d", workers[i]);
-    refuse(miras_model_size(&d, why, sizeof why), why, "workers", value, (size_t)i);
+    refuse(miras_trainer_size(m, &d, why, sizeof why), why, "workers", value, (size_t)i);
   }
-  {
-    miras_model_desc d = small_model(MIRAS_DELTANET);
-    parallel.run = NULL;
-    parallel.workers = 1;
-    d.parallel = &parallel;
-    assert_int_equal(miras_model_size(&d, why, sizeof why), 0);
-    assert_true(names(why, "run"));
-  }
+  parallel.run = NULL;
+  parallel.workers = 1;
+  assert_int_equal(miras_trainer_size(m, &d, why, sizeof why), 0);
+  assert_true(names(why, "run"));
+  miras_model_close(m);
 }
 
 /* Sizes that do not fit this machine are refused with a sentence, not wrapped around. */
@@ -593,70 +753,82 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
   assert_true(strlen(why) > 10);
 
   md = small_model(MIRAS_TITANS);
-  md.memory.key_dim = 4096;
-  md.memory.heads = 65536;
-  md.memory.expansion = 16;
-  md.memory.depth = 4;
-  md.memory.chunk = 1024;
+  md.layer[0].memory.key_dim = 4096;
+  md.layer[0].memory.heads = 65536;
+  md.layer[0].memory.expansion = 16;
+  md.layer[0].memory.depth = 4;
+  md.layer[0].memory.chunk = 1024;
   md.vocab = 1 << 24;
   md.width = 65536;
   md.layers = 256;
-  md.hidden = 65536;
-  md.batch = 1 << 20;
-  md.context = INT_MAX;
+  md.layer[0].hidden = 65536;
   why[0] = 0;
   assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
   assert_true(strlen(why) > 10);
-  md.context = 1 << 20;
-  md.memory.heads = 64;
+  md.layer[0].memory.heads = 64;
   assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
   assert_true(strlen(why) > 10);
 }
 
-/* A limit holds for the model and for its sessions, to the byte, before anything is allocated. */
+/* A limit holds for the model and for its sessions, and that of a trainer for it, to the byte,
+ * before anything is allocated. */
 static void limits_are_kept(void **state) {
-  int i, training, below;
+  int i, below;
   (void)state;
   for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    for (training = 0; training < 2; training++) {
-      miras_model_desc d = small_model((miras_kind)i);
-      size_t need, session;
-      miras_model *m;
-      if (!training) d.batch = d.context = 0;
+    miras_model_desc d = small_model((miras_kind)i);
+    miras_trainer_desc room = small_trainer();
+    size_t need, session;
+    miras_model *m = miras_model_open(&d, NULL);
+    miras_trainer *t;
+    assert_non_null(m);
+    need = miras_model_size(&d, NULL, 0);
+    session = miras_session_size(m);
+    miras_model_close(m);
+    for (below = 0; below < 2; below++) {
+      char why[256] = "nothing was written", value[24];
+      void *buffer = grab(need);
+      d.limit = (need > session ? need : session) - (size_t)below;
+      snprintf(value, sizeof value, "%llu", (unsigned long long)d.limit);
+      if (below) refuse(miras_model_size(&d, why, sizeof why), why, "limit", value, (size_t)i);
+      else assert_int_equal(miras_model_size(&d, why, sizeof why), need);
+      assert_true((miras_model_init(buffer, need, &d) == NULL) == below);
+      malloc_forbidden = below;
       m = miras_model_open(&d, NULL);
-      assert_non_null(m);
-      need = miras_model_size(&d, NULL, 0);
-      session = miras_session_size(m);
+      malloc_forbidden = 0;
+      assert_true((m == NULL) == below);
+      if (m) assert_true(miras_model_desc_of(m)->limit == d.limit);
       miras_model_close(m);
-      for (below = 0; below < 2; below++) {
-        char why[256] = "nothing was written", value[24];
-        void *buffer = grab(need);
-        d.limit = (need > session ? need : session) - (size_t)below;
-        snprintf(value, sizeof value, "%llu", (unsigned long long)d.limit);
-        if (below) refuse(miras_model_size(&d, why, sizeof why), why, "limit", value, (size_t)i);
-        else assert_int_equal(miras_model_size(&d, why, sizeof why), need);
-        assert_true((miras_model_init(buffer, need, &d) == NULL) == below);
-        malloc_forbidden = below;
-        m = miras_model_open(&d, NULL);
-        malloc_forbidden = 0;
-        assert_true((m == NULL) == below);
-        if (m) assert_true(miras_model_desc_of(m)->limit == d.limit);
-        miras_model_close(m);
-        free(buffer);
-      }
-      d.limit = UINT64_MAX;
-      assert_int_equal(miras_model_size(&d, NULL, 0), need);
+      free(buffer);
     }
+    d.limit = UINT64_MAX;
+    assert_int_equal(miras_model_size(&d, NULL, 0), need);
+    m = miras_model_open(&d, NULL);
+    assert_non_null(m);
+    need = miras_trainer_size(m, &room, NULL, 0);
+    for (below = 0; below < 2; below++) {
+      char why[256] = "nothing was written", value[24];
+      room.limit = need - (size_t)below;
+      snprintf(value, sizeof value, "%llu", (unsigned long long)room.limit);
+      if (below)
+        refuse(miras_trainer_size(m, &room, why, sizeof why), why, "limit", value, (size_t)i);
+      malloc_forbidden = below;
+      t = miras_trainer_open(m, &room, NULL);
+      malloc_forbidden = 0;
+      assert_true((t == NULL) == below);
+      if (t) assert_true(miras_trainer_desc_of(t)->limit == room.limit);
+      miras_trainer_close(t);
+    }
+    miras_model_close(m);
   }
   if (sizeof(size_t) >= 8) {   /* a session that no machine can hold */
     miras_model_desc d = small_model(MIRAS_SOFTMAX_ATTENTION);
     char why[256];
-    d.memory.heads = 65536;
-    d.memory.key_dim = 4096;
-    d.memory.value_dim = 1;
-    d.memory.window = 1 << 20;
+    d.layer[0].memory.heads = 65536;
+    d.layer[0].memory.key_dim = 4096;
+    d.layer[0].memory.value_dim = 1;
+    d.layer[0].memory.window = 1 << 20;
     d.layers = 256;
-    d.batch = d.context = 0;
     d.limit = UINT64_C(1) << 50;
     refuse(miras_model_size(&d, why, sizeof why), why, "limit", "1125899906842624", 0);
   }
@@ -670,12 +842,11 @@ static void counts_that_do_not_fit_are_refused(void **state) {
   miras_desc d;
   miras_memory *m;
   (void)state;
-  md.memory.heads = 65536;
-  md.memory.key_dim = 4096;
-  md.memory.value_dim = 1;
-  md.memory.steps = 8;
-  md.memory.chunk = 1;
-  md.batch = 0;
+  md.layer[0].memory.heads = 65536;
+  md.layer[0].memory.key_dim = 4096;
+  md.layer[0].memory.value_dim = 1;
+  md.layer[0].memory.steps = 8;
+  md.layer[0].memory.chunk = 1;
   assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
   assert_non_null(strstr(why, "heads"));
   if (sizeof(size_t) < 8) return;
@@ -721,7 +892,9 @@ static void null_arguments(void **state) {
   miras_desc d = small_memory(MIRAS_TITANS);
   miras_model_desc md = small_model(MIRAS_TITANS);
   miras_memory *m = miras_memory_open(&d, NULL);
+  miras_trainer_desc td = small_trainer();
   miras_model *model = miras_model_open(&md, NULL);
+  miras_trainer *tr = miras_trainer_open(model, &td, NULL);
   miras_session *s = miras_session_open(model, NULL);
   float x[64] = { 0 };
   miras_tokens t;
@@ -730,7 +903,7 @@ static void null_arguments(void **state) {
   int32_t tokens[4] = { 0, 1, 2, 3 };
   (void)state;
   assert_non_null(m);
-  assert_non_null(model);
+  assert_non_null(tr);
   assert_non_null(s);
   memset(&t, 0, sizeof t);
   memset(&g, 0, sizeof g);
@@ -772,22 +945,31 @@ static void null_arguments(void **state) {
   assert_null(miras_model_init(buffer, sizeof buffer, NULL));
   assert_null(miras_model_open(NULL, NULL));
   miras_model_close(NULL);
-  assert_true(isnan(miras_model_loss(NULL, tokens, tokens, 1, 4, 0)));
-  assert_true(isnan(miras_model_loss(model, NULL, tokens, 1, 4, 0)));
-  assert_true(isnan(miras_model_loss(model, tokens, NULL, 1, 4, 0)));
-  assert_true(isnan(miras_model_loss(model, tokens, tokens, 0, 4, 0)));
-  assert_true(isnan(miras_model_loss(model, tokens, tokens, -1, 4, 0)));
-  assert_true(isnan(miras_model_loss(model, tokens, tokens, 3, 1, 0)));
-  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, 0, 0)));
-  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, -4, 0)));
-  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, 11, 0)));
+  assert_null(miras_trainer_init(NULL, 100000000, model, &td));
+  assert_null(miras_trainer_init(buffer, sizeof buffer, model, &td));
+  assert_null(miras_trainer_init(buffer, sizeof buffer, NULL, &td));
+  assert_null(miras_trainer_open(NULL, &td, NULL));
+  assert_null(miras_trainer_open(model, NULL, NULL));
+  assert_null(miras_trainer_grads(NULL));
+  assert_int_equal(miras_trainer_steps(NULL), 0);
+  assert_true(isnan(miras_trainer_step(NULL, NULL, 0.01f)));
+  miras_trainer_close(NULL);
+  assert_true(isnan(miras_trainer_loss(NULL, tokens, tokens, 1, 4, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, NULL, tokens, 1, 4, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, NULL, 1, 4, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 0, 4, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, -1, 4, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 3, 1, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, 0, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, -4, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, 11, 0)));
   tokens[2] = 11;
-  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, 4, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, 4, 0)));
   tokens[2] = -1;   /* allowed as a target, not as a token */
-  assert_true(isnan(miras_model_loss(model, tokens, tokens, 1, 4, 0)));
+  assert_true(isnan(miras_trainer_loss(tr, tokens, tokens, 1, 4, 0)));
   tokens[2] = 2;
-  assert_int_equal(miras_model_backward(NULL), MIRAS_ERR_ARGUMENT);
-  assert_int_not_equal(miras_model_backward(model), MIRAS_OK);   /* no training loss before */
+  assert_int_equal(miras_trainer_backward(NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_not_equal(miras_trainer_backward(tr), MIRAS_OK);   /* no training loss before */
 
   assert_int_equal(miras_session_size(NULL), 0);
   assert_null(miras_session_init(NULL, 100000000, model));
@@ -815,8 +997,8 @@ static void null_arguments(void **state) {
   assert_int_equal(miras_memory_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_session_load_from(s, NULL, 100), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_session_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_save(NULL, "x", 0), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_save(model, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_save(NULL, "x"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_save(model, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_load(model, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_save(m, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_load(m, NULL), MIRAS_ERR_ARGUMENT);
@@ -830,6 +1012,7 @@ static void null_arguments(void **state) {
   miras_pool_close(NULL);
 
   miras_session_close(s);
+  miras_trainer_close(tr);
   miras_model_close(model);
   miras_memory_close(m);
   assert_int_equal(malloc_count, 0);
@@ -904,6 +1087,10 @@ static void *open_memory(const world *w, const miras_allocator *a) {
 static void *open_model(const world *w, const miras_allocator *a) {
   return miras_model_open(&w->md, a);
 }
+static void *open_trainer(const world *w, const miras_allocator *a) {
+  const miras_trainer_desc d = small_trainer();
+  return miras_trainer_open(w->model, &d, a);
+}
 static void *open_session(const world *w, const miras_allocator *a) {
   return miras_session_open(w->model, a);
 }
@@ -919,6 +1106,7 @@ static void *open_file(const world *w, const miras_allocator *a) {
 }
 static void close_memory(void *p) { miras_memory_close((miras_memory *)p); }
 static void close_model(void *p) { miras_model_close((miras_model *)p); }
+static void close_trainer(void *p) { miras_trainer_close((miras_trainer *)p); }
 static void close_session(void *p) { miras_session_close((miras_session *)p); }
 static void close_pool(void *p) { miras_pool_close((miras_pool *)p); }
 
@@ -980,10 +1168,11 @@ static void failing_allocations(void **state) {
   }
   w.model = miras_model_open(&w.md, NULL);
   assert_non_null(w.model);
+  each_allocation_fails("trainer", open_trainer, close_trainer, &w);
   each_allocation_fails("session", open_session, close_session, &w);
   each_allocation_fails("pool", open_pool, close_pool, &w);
   make_path(w.path, sizeof w.path, "model.safetensors");
-  assert_int_equal(miras_model_save(w.model, w.path, MIRAS_SAVE_TRAINING), MIRAS_OK);
+  assert_int_equal(miras_model_save(w.model, w.path), MIRAS_OK);
   each_allocation_fails("file", open_file, close_model, &w);
   remove(w.path);
   miras_model_close(w.model);
@@ -1011,7 +1200,9 @@ static void no_allocation_after_init(void **state) {
     miras_adamw_options o;
     miras_sampling sampling;
     miras_memory *m;
+    miras_trainer_desc td = small_trainer();
     miras_model *model;
+    miras_trainer *tr;
     miras_session *s;
     float *tape, *dparams, *dstate;
     unsigned char *file;
@@ -1022,6 +1213,9 @@ static void no_allocation_after_init(void **state) {
     assert_int_equal(a.live, 1);
     model = miras_model_open(&md, &allocator);
     assert_non_null(model);
+    tr = miras_trainer_open(model, &td, &allocator);
+    assert_non_null(tr);
+    assert_int_equal(a.live, 3);
     s = miras_session_open(model, &allocator);
     assert_non_null(s);
     tape = (float *)grab(miras_tape_size(m, T) * sizeof(float));
@@ -1030,7 +1224,7 @@ static void no_allocation_after_init(void **state) {
     dstate = (float *)calloc(miras_dstate_size(m), sizeof(float));
     assert_non_null(dparams);
     assert_non_null(dstate);
-    bytes = miras_model_save_to(model, MIRAS_SAVE_TRAINING, NULL, 0);
+    bytes = miras_trainer_save_to(tr, NULL, 0);
     file = (unsigned char *)grab(bytes + miras_memory_save_to(m, NULL, 0) +
                                  miras_session_save_to(s, NULL, 0));
     numbers(&x[0][0], 3 * N, 5);
@@ -1062,10 +1256,11 @@ static void no_allocation_after_init(void **state) {
     assert_int_equal(miras_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
     count = miras_memory_save_to(m, file, (size_t)-1 / 2);
     assert_int_equal(miras_memory_load_from(m, file, count), MIRAS_OK);
-    assert_true(isfinite(miras_model_loss(model, tokens, tokens, 2, 5, 1)));
-    assert_int_equal(miras_model_backward(model), MIRAS_OK);
-    assert_true(isfinite(miras_adamw(model, &o, 0.01f)));
-    assert_int_equal(miras_model_save_to(model, MIRAS_SAVE_TRAINING, file, bytes), bytes);
+    assert_true(isfinite(miras_trainer_loss(tr, tokens, tokens, 2, 5, 1)));
+    assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+    assert_true(isfinite(miras_trainer_step(tr, &o, 0.01f)));
+    assert_int_equal(miras_trainer_save_to(tr, file, bytes), bytes);
+    assert_int_equal(miras_trainer_load_from(tr, file, bytes), MIRAS_OK);
     assert_int_equal(miras_model_load_from(model, file, bytes), MIRAS_OK);
     assert_non_null(miras_session_prefill(s, tokens, 10));
     assert_int_not_equal(miras_sample(miras_session_step(s, 3), 11, &sampling), -1);
@@ -1078,6 +1273,7 @@ static void no_allocation_after_init(void **state) {
     assert_int_equal(malloc_count, 0);
 
     miras_session_close(s);
+    miras_trainer_close(tr);
     miras_model_close(model);
     miras_memory_close(m);
     free(tape);
@@ -1193,7 +1389,8 @@ static void buffers_are_exact(void **state) {
     static float first[N], y[N];
     float first_loss = 0;
     static const int32_t tokens[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
-    unsigned char *block;
+    const miras_trainer_desc td = small_trainer();
+    unsigned char *block, *beside;
     assert_true(bytes > 0 && model_bytes > 0);
     block = (unsigned char *)grab(bytes);
     assert_null(miras_memory_init(block, bytes - 1, &d));
@@ -1203,9 +1400,10 @@ static void buffers_are_exact(void **state) {
     free(block);
     for (shift = 0; shift < 66; shift += shift < 2 ? 1 : 21) {
       unsigned char *at;
-      size_t n, guard;
+      size_t n, guard, tr_bytes;
       miras_memory *m;
       miras_model *model;
+      miras_trainer *tr;
       block = (unsigned char *)grab(bytes + 256);
       memset(block, 0x5a, bytes + 256);
       at = block + 64 + shift;
@@ -1223,19 +1421,29 @@ static void buffers_are_exact(void **state) {
       at = block + 64 + shift;
       model = miras_model_init(at, model_bytes, &md);
       assert_non_null(model);
+      guard = 64 + (size_t)shift;
+      tr_bytes = miras_trainer_size(model, &td, NULL, 0);
+      assert_true(tr_bytes > 0);
+      beside = (unsigned char *)grab(tr_bytes + 256);
+      memset(beside, 0x5a, tr_bytes + 256);
+      assert_null(miras_trainer_init(beside + guard, tr_bytes - 1, model, &td));
+      tr = miras_trainer_init(beside + guard, tr_bytes, model, &td);
+      assert_non_null(tr);
       {
-        float loss = miras_model_loss(model, tokens, tokens, 2, 5, 1);
+        float loss = miras_trainer_loss(tr, tokens, tokens, 2, 5, 1);
         assert_true(isfinite(loss));
-        assert_int_equal(miras_model_backward(model), MIRAS_OK);
-        miras_adamw(model, NULL, 0.01f);
-        loss = miras_model_loss(model, tokens, tokens, 1, 10, 0);
+        assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+        miras_trainer_step(tr, NULL, 0.01f);
+        loss = miras_trainer_loss(tr, tokens, tokens, 1, 10, 0);
         assert_true(isfinite(loss));
         if (!shift) first_loss = loss;
         assert_memory_equal(&first_loss, &loss, sizeof loss);
       }
-      guard = 64 + (size_t)shift;
       for (n = 0; n < guard; n++) assert_int_equal(block[n], 0x5a);
       for (n = guard + model_bytes; n < model_bytes + 256; n++) assert_int_equal(block[n], 0x5a);
+      for (n = 0; n < guard; n++) assert_int_equal(beside[n], 0x5a);
+      for (n = guard + tr_bytes; n < tr_bytes + 256; n++) assert_int_equal(beside[n], 0x5a);
+      free(beside);
       if (shift < 2) {
         size_t session_bytes = miras_session_size(model);
         unsigned char *inner = (unsigned char *)grab(session_bytes + 1);
@@ -1318,10 +1526,8 @@ static void session_snapshot_and_rollback(void **state) {
     size_t bytes, bytes2;
     void *block, *saved;
     int t;
-    md.batch = md.context = 0;
     model = miras_model_open(&md, NULL);
     assert_non_null(model);
-    assert_null(miras_model_grads(model));
     s = miras_session_open(model, NULL);
     other = miras_session_open(model, NULL);
     assert_non_null(s);
@@ -1555,6 +1761,31 @@ static void sampling_follows_probabilities(void **state) {
   assert_int_equal(seen[1], 0);
 }
 
+/* The order of logits is that of floats, however near they are: top_k takes the largest, and of
+ * equal ones the first. */
+static void sampling_tells_near_logits_apart(void **state) {
+  static const float units[8] = { -3, 2, -0.0f, 7, 0, -8, 5, 1 };   /* of 1e-8; last digits of 16 */
+  static const int order[8] = { 3, 6, 1, 7, 2, 4, 0, 5 };
+  float logits[8];
+  int seen[8], i, k, far;
+  miras_sampling s;
+  (void)state;
+  memset(&s, 0, sizeof s);
+  s.seed = 5;
+  s.temperature = 1;
+  for (far = 0; far < 2; far++)
+    for (k = 1; k <= 8; k++) {
+      for (i = 0; i < 8; i++)
+        logits[i] = far ? 16 + units[i] * 1.9073486e-6f : units[i] * 1e-8f;
+      s.top_k = k;
+      draw(logits, 8, &s, seen);
+      for (i = 0; i < 8; i++)
+        if ((seen[order[i]] > 0) != (i < k))
+          fail_msg("top_k %d: token %d, number %d in order, is drawn %d times", k, order[i], i,
+                   seen[order[i]]);
+    }
+}
+
 static void sampling_is_seeded(void **state) {
   float logits[64];
   miras_sampling a, b, c;
@@ -1615,10 +1846,13 @@ int main(void) {
     cmocka_unit_test(version_agrees),
     cmocka_unit_test(presets_are_valid),
     cmocka_unit_test(defaults_are_filled_in),
+    cmocka_unit_test(fields_as_text),
+    cmocka_unit_test(tables_are_right),
     cmocka_unit_test(wrong_memories_are_refused),
     cmocka_unit_test(wrong_models_are_refused),
     cmocka_unit_test(wrong_parallel_is_refused),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+    cmocka_unit_test(wrong_trainers_are_refused),
     cmocka_unit_test(limits_are_kept),
     cmocka_unit_test(counts_that_do_not_fit_are_refused),
     cmocka_unit_test(sentences_fit_their_buffer),
@@ -1636,6 +1870,7 @@ int main(void) {
     cmocka_unit_test(params_hold_from_reset),
     cmocka_unit_test(sampling_greedy),
     cmocka_unit_test(sampling_follows_probabilities),
+    cmocka_unit_test(sampling_tells_near_logits_apart),
     cmocka_unit_test(sampling_is_seeded),
     cmocka_unit_test(cosine_schedule),
   };

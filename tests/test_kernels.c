@@ -1,10 +1,12 @@
-/* Rooms 10 to 25 and 70: platform, vector maths, level 1, the matrix product, dispatch.
+/* Rooms 10 to 25, 65 and 70: platform, vector maths, level 1, the matrix product, the kernels of
+ * layers, dispatch.
  *
  *   cc -O2 tests/test_kernels.c -o test_kernels -lcmocka -lm && ./test_kernels
  *
  * Every kernel runs on every instruction set of this processor, against references in double (the
- * matrix product against a chain of fmaf, to the bit), with operands that end or begin at a page
- * that faults, and the sets with fused multiply-add must agree with each other bit for bit.
+ * matrix product against a chain of fmaf, to the bit; the kernels of layers against the portable
+ * ones, which test_model compares with double), with operands that end or begin at a page that
+ * faults, and the sets with fused multiply-add must agree with each other bit for bit.
  * -DMIRAS_TEST_PRINT prints the largest errors that room 22 states. */
 #if defined(__linux__) && !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* MAP_ANONYMOUS under -std=c99 */
@@ -28,7 +30,7 @@
 
 /* ---- operands between two pages that fault ---- */
 
-enum { SLOTS = 6, SLOT_BYTES = 1 << 20 };
+enum { SLOTS = 12, SLOT_BYTES = 1 << 20 };
 
 static unsigned char *slot_base[SLOTS];
 
@@ -113,6 +115,16 @@ static int near(float got, double want, double bound) {
   if (isnan(got)) return 0;
   if (isinf(got)) return fabs(want) + bound >= (double)FLT_MAX;
   return fabs((double)got - want) <= bound;
+}
+
+/* A sum of n terms, the finite ones size in all: NaN stays, an infinity stays unless what overflows
+ * meets it, and a finite sum is near unless parts of it overflow. */
+static int near_sum(float got, double want, double size, size_t n) {
+  const int overflows = size >= (double)FLT_MAX;
+  if (isnan(want)) return isnan(got);
+  if (overflows && !isfinite(got)) return 1;
+  if (isinf(want)) return isinf(got) && (got > 0) == (want > 0);
+  return near(got, want, EPS * size * 8 + 1.5e-45 * (double)n);
 }
 
 static int same_bits(const float *a, const float *b, size_t n) {
@@ -242,10 +254,9 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
     for (i = 0; i < n; i++) {
       double t = op == DOT ? (double)a[i] * (double)b[i] : (double)a[i];
       sum += t;
-      size += fabs(t);
+      if (isfinite(t)) size += fabs(t);
     }
-    if (family == SPECIAL) bad = !isnan(scalar) && !isinf(scalar) && !isfinite(sum);
-    else bad = !near(scalar, sum, EPS * size * 8 + 1.5e-45 * (double)n);
+    bad = !near_sum(scalar, sum, size, n);
   } else if (op == SOFTMAX) {
     for (i = 0; i < n; i++) {
       if (isnan(a[i]) || (double)a[i] > top) top = (double)a[i];
@@ -672,6 +683,298 @@ static void test_matmul(void **state) {
   }
 }
 
+/* ---- the kernels of layers ---- */
+
+/* One function per kernel takes its operands, drawn and placed, and calls it. An operand's rows lie
+ * ld floats apart, and what is between them must not change. */
+typedef struct operand {
+  float *p;
+  size_t rows, cols, ld;
+} operand;
+
+typedef struct trial {
+  size_t rows, heads, dim, n, pad;   /* n = heads dim; pad: 0, or how far apart rows are at least */
+  size_t variant;                    /* picks forms, and what may be NULL */
+  int side, count;
+  operand of[SLOTS];
+} trial;
+
+/* Of size 1/4 to 3: both ends of the sigmoids, and no row so short that its norm is lost. */
+static float layer_value(int slot, size_t i) {
+  const float u = miras__uniform((uint64_t)slot + 50, (uint64_t)i);
+  return u < 0 ? 2.75f * u - 0.25f : 2.75f * u + 0.25f;
+}
+
+static operand take(trial *t, size_t rows, size_t cols, size_t ld) {
+  const size_t size = rows && cols ? (rows - 1) * ld + cols : 0;
+  operand *o = &t->of[t->count];
+  size_t i;
+  o->p = place(t->count, size, t->side);
+  o->rows = rows;
+  o->cols = cols;
+  o->ld = ld;
+  for (i = 0; i < size; i++) o->p[i] = layer_value(t->count, i);
+  t->count++;
+  return *o;
+}
+
+static operand packed(trial *t, size_t rows, size_t cols) { return take(t, rows, cols, cols); }
+
+/* No two operands of a trial are equally far apart. */
+static operand apart(trial *t, size_t rows, size_t cols) {
+  return take(t, rows, cols, cols + (t->pad ? t->pad + (size_t)t->count : 0));
+}
+
+static void layer_rms_fwd(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->rows, t->n), x = apart(t, t->rows, t->n), gain = packed(t, 1, t->n);
+  k->rms_fwd(y.p, y.ld, x.p, x.ld, gain.p, t->rows, t->n);
+}
+
+static void layer_rms_bwd(const miras__kernels *k, trial *t) {
+  operand dx = apart(t, t->rows, t->n), base = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n);
+  operand x = apart(t, t->rows, t->n), dy = apart(t, t->rows, t->n);
+  operand gain = packed(t, 1, t->n), dgain = packed(t, 1, t->n);
+  if (t->variant % 3 == 1) base = dx;
+  k->rms_bwd(dx.p, dx.ld, t->variant % 3 == 2 ? NULL : base.p, base.ld, dgain.p,
+             t->variant / 3 % 2 ? NULL : y.p, y.ld, x.p, x.ld, gain.p, dy.p, dy.ld, t->rows, t->n);
+}
+
+static void layer_gated_norm_fwd(const miras__kernels *k, trial *t) {
+  operand m = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n);
+  operand gain = packed(t, 1, t->n);
+  k->gated_norm_fwd(m.p, m.ld, y.p, y.ld, gain.p, g.p, g.ld, t->rows, t->heads, t->dim);
+}
+
+static void layer_gated_norm_bwd(const miras__kernels *k, trial *t) {
+  operand dy = apart(t, t->rows, t->n), dg = apart(t, t->rows, t->n), m = apart(t, t->rows, t->n);
+  operand y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n), dm = apart(t, t->rows, t->n);
+  operand gain = packed(t, 1, t->n), dgain = packed(t, 1, t->n);
+  k->gated_norm_bwd(dy.p, dy.ld, dg.p, dg.ld, dgain.p, m.p, m.ld, y.p, y.ld, gain.p, g.p, g.ld,
+                    dm.p, dm.ld, t->rows, t->heads, t->dim);
+}
+
+static void layer_swiglu_fwd(const miras__kernels *k, trial *t) {
+  operand s = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n);
+  operand b = take(t, t->rows, t->n, a.ld);
+  k->swiglu_fwd(s.p, s.ld, a.p, b.p, a.ld, t->rows, t->n);
+}
+
+static void layer_swiglu_bwd(const miras__kernels *k, trial *t) {
+  operand ds = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n);
+  operand b = take(t, t->rows, t->n, a.ld);
+  k->swiglu_bwd(ds.p, ds.ld, a.p, b.p, a.ld, t->rows, t->n);
+}
+
+static void layer_conv_fwd(const miras__kernels *k, trial *t) {
+  const size_t taps = 1 + t->variant % 5;
+  operand z = apart(t, t->heads, t->rows * t->dim), c = apart(t, t->rows, t->n);
+  operand past = apart(t, taps - 1, t->n), w = packed(t, taps, t->n);
+  k->conv_fwd(z.p, z.ld, c.p, c.ld, t->variant / 5 % 2 ? NULL : past.p, past.ld, w.p, taps, t->rows,
+              t->heads, t->dim);
+}
+
+static void layer_conv_bwd(const miras__kernels *k, trial *t) {
+  const size_t taps = 1 + t->variant % 5, after = t->variant / 10 % taps, all = t->rows + after;
+  operand dc = apart(t, t->rows, t->n), dw = packed(t, taps, t->n);
+  operand dz = apart(t, t->heads, all * t->dim), c = apart(t, all, t->n);
+  operand past = apart(t, taps - 1, t->n), w = packed(t, taps, t->n), sum = packed(t, all, t->n);
+  k->conv_bwd(dc.p, dc.ld, dw.p, dz.p, dz.ld, c.p, c.ld, t->variant / 5 % 2 ? NULL : past.p,
+              past.ld, w.p, taps, t->rows, after, t->heads, t->dim, sum.p);
+}
+
+static void layer_unit_fwd(const miras__kernels *k, trial *t) {
+  operand x = packed(t, t->rows, t->n), inverse = packed(t, 1, t->rows);
+  k->unit_fwd(x.p, t->variant % 2 ? NULL : inverse.p, 1.5f, t->rows, t->n);
+}
+
+static void layer_unit_bwd(const miras__kernels *k, trial *t) {
+  operand dx = packed(t, t->rows, t->n), x = packed(t, t->rows, t->n);
+  operand inverse = packed(t, 1, t->rows);
+  k->unit_bwd(dx.p, x.p, inverse.p, 1.5f, t->rows, t->n);
+}
+
+static void layer_erase_fwd(const miras__kernels *k, trial *t) {
+  operand key = packed(t, t->rows, t->n), erase = packed(t, t->rows, t->n);
+  operand replace = packed(t, t->rows, t->n), x = packed(t, t->rows, t->n);
+  operand rate = apart(t, t->rows, t->n), a = packed(t, 1, t->n), b = packed(t, 1, t->n);
+  k->erase_fwd(key.p, erase.p, replace.p, x.p, rate.p, rate.ld, a.p, b.p, t->rows, t->n);
+}
+
+static void layer_erase_bwd(const miras__kernels *k, trial *t) {
+  operand dkey = packed(t, t->rows, t->n), derase = packed(t, t->rows, t->n);
+  operand dreplace = packed(t, t->rows, t->n), drate = apart(t, t->rows, t->n);
+  operand x = packed(t, t->rows, t->n), erase = packed(t, t->rows, t->n);
+  operand rate = apart(t, t->rows, t->n), a = packed(t, 1, t->n), b = packed(t, 1, t->n);
+  operand da = packed(t, 1, t->n), db = packed(t, 1, t->n), row = packed(t, 1, t->n);
+  k->erase_bwd(dkey.p, derase.p, dreplace.p, drate.p, drate.ld, x.p, erase.p, rate.p, rate.ld, a.p,
+               b.p, da.p, db.p, row.p, t->rows, t->n);
+}
+
+static void layer_gates_fwd(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->rows, t->n), g = take(t, t->rows, t->n, y.ld);
+  operand offset = packed(t, 1, t->n), c = packed(t, 1, t->n);
+  k->gates_fwd((int)(t->variant % (MIRAS__GATE_SOFTPLUS + 1)), 0.75f, y.p, g.p, y.ld,
+               t->variant / 8 % 2 ? NULL : offset.p, c.p, t->rows, t->n);
+}
+
+static void layer_gates_bwd(const miras__kernels *k, trial *t) {
+  operand dy = apart(t, t->rows, t->n), g = take(t, t->rows, t->n, dy.ld);
+  operand doffset = packed(t, 1, t->n), dc = packed(t, 1, t->n), c = packed(t, 1, t->n);
+  const int form = (int)(t->variant % (MIRAS__GATE_SOFTPLUS + 1));
+  k->gates_bwd(form, 0.75f, dy.p, g.p, dy.ld, doffset.p, form == MIRAS__GATE_RATE ? dc.p : NULL,
+               c.p, t->rows, t->n);
+}
+
+static void layer_complement(const miras__kernels *k, trial *t) {
+  operand key = packed(t, t->rows, t->n), gate = apart(t, t->rows, t->n);
+  operand g = take(t, t->rows, t->n, gate.ld);
+  k->complement(t->variant % 2 ? MIRAS__GATE_ROOT : MIRAS__GATE_SIGMOID, 0.75f, key.p, gate.p, g.p,
+                g.ld, t->rows, t->n);
+}
+
+static void layer_cross_entropy(const miras__kernels *k, trial *t) {
+  operand loss = packed(t, 1, t->rows), x = apart(t, t->rows, t->n);
+  size_t i;
+  for (i = 0; i < t->rows && t->n; i++)
+    loss.p[i] = k->cross_entropy(x.p + i * x.ld, t->n, (t->variant + i) % t->n,
+                                 t->variant % 3 ? 0.25f : 0);
+}
+
+static void layer_dropout(const miras__kernels *k, trial *t) {
+  operand y = packed(t, 1, t->n), base = packed(t, 1, t->n), x = packed(t, 1, t->n);
+  if (t->variant % 3 == 1) base = y;
+  k->dropout(y.p, t->variant % 3 == 2 ? NULL : base.p, x.p, miras__hash(t->variant), 0x40000000u,
+             4.0f / 3, t->n);
+}
+
+static void layer_transpose(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->n, t->rows), x = apart(t, t->rows, t->n);
+  k->transpose(y.p, y.ld, x.p, x.ld, t->rows, t->n);
+}
+
+static void layer_adamw(const miras__kernels *k, trial *t) {
+  static const float rates[9] = { 0.9f, 0.1f, 0.95f, 0.05f, 0.5f, 0.01f, 1.5f, 1e-8f, 0.999f };
+  operand w = packed(t, 1, t->n), m = packed(t, 1, t->n), v = packed(t, 1, t->n);
+  operand g = packed(t, 1, t->n), c = packed(t, 1, 9);
+  size_t i;
+  memcpy(c.p, rates, sizeof rates);
+  for (i = 0; i < t->n; i++) v.p[i] *= v.p[i];
+  k->adamw(w.p, m.p, v.p, g.p, t->n, c.p);
+}
+
+/* The longest row and the most rows that tell more; bound: how far from the portable kernel,
+ * relative to an operand's largest entry, or to 1, the size of what goes in; about three times what
+ * was measured. */
+static const struct {
+  const char *name;
+  void (*run)(const miras__kernels *k, trial *t);
+  size_t rows, heads, dim;
+  double bound;
+} layer_kernels[] = {
+  { "rms_fwd", layer_rms_fwd, 3, 1, 67, 7e-7 },
+  { "rms_bwd", layer_rms_bwd, 3, 1, 67, 7e-7 },
+  { "gated_norm_fwd", layer_gated_norm_fwd, 3, 3, 35, 6e-7 },
+  { "gated_norm_bwd", layer_gated_norm_bwd, 3, 3, 35, 7e-7 },
+  { "swiglu_fwd", layer_swiglu_fwd, 3, 1, 67, 1e-7 },
+  { "swiglu_bwd", layer_swiglu_bwd, 3, 1, 67, 4e-7 },
+  { "conv_fwd", layer_conv_fwd, 6, 3, 35, 8e-7 },
+  { "conv_bwd", layer_conv_bwd, 6, 3, 35, 2.5e-6 },
+  { "unit_fwd", layer_unit_fwd, 3, 1, 67, 2e-7 },
+  { "unit_bwd", layer_unit_bwd, 3, 1, 67, 1.2e-6 },
+  { "erase_fwd", layer_erase_fwd, 3, 1, 67, 6e-7 },
+  { "erase_bwd", layer_erase_bwd, 3, 1, 67, 2e-6 },
+  { "gates_fwd", layer_gates_fwd, 3, 1, 67, 2e-7 },
+  { "gates_bwd", layer_gates_bwd, 3, 1, 67, 7e-7 },
+  { "complement", layer_complement, 3, 1, 67, 1e-7 },
+  { "cross_entropy", layer_cross_entropy, 3, 1, 67, 3e-7 },
+  { "dropout", layer_dropout, 1, 1, 67, 0 },
+  { "transpose", layer_transpose, 35, 1, 35, 0 },
+  { "adamw", layer_adamw, 1, 1, 67, 4e-7 }
+};
+
+enum { LAYER_KERNELS = sizeof layer_kernels / sizeof layer_kernels[0], ROOM = 4096 };
+
+/* What a run leaves in its operands; gaps as they were. */
+static void keep_layer(const miras__kernels *k, int op, const trial *t, float (*kept)[ROOM]) {
+  int slot;
+  size_t i, j;
+  for (slot = 0; slot < t->count; slot++) {
+    const operand *o = &t->of[slot];
+    if (o->rows * o->cols > ROOM) abort();
+    for (i = 0; i < o->rows; i++) {
+      memcpy(kept[slot] + i * o->cols, o->p + i * o->ld, o->cols * sizeof(float));
+      for (j = o->cols; j > 0 && i + 1 < o->rows && j < o->ld; j++) {
+        const float was = layer_value(slot, i * o->ld + j);
+        if (memcmp(&o->p[i * o->ld + j], &was, sizeof was) != 0)
+          fail_msg("%s of %s writes behind row %d of operand %d: rows %d, heads %d, dim %d",
+                   layer_kernels[op].name, k->name, (int)i, slot, (int)t->rows, (int)t->heads,
+                   (int)t->dim);
+      }
+    }
+  }
+}
+
+/* Every set on one choice of sizes: near the portable one, and the fused ones all alike. Returns
+ * the largest difference. */
+static double check_layer(int op, trial *t) {
+  static float portable[SLOTS][ROOM], first[SLOTS][ROOM], now[SLOTS][ROOM];
+  int at, slot, seen = 0;
+  double worst = 0;
+  size_t i;
+  t->n = t->heads * t->dim;
+  for (at = MIRAS__KERNEL_COUNT - 1; at >= 0; at--) {   /* the portable set is the last */
+    const miras__kernels *k = miras__kernel_list[at];
+    if (!miras__kernels_usable(k)) continue;
+    t->count = 0;
+    layer_kernels[op].run(k, t);
+    keep_layer(k, op, t, !fused(k) ? portable : seen ? now : first);
+    for (slot = 0; fused(k) && slot < t->count; slot++) {
+      const size_t size = t->of[slot].rows * t->of[slot].cols;
+      const float *is = seen ? now[slot] : first[slot];
+      double top = 1, error = 0;
+      for (i = 0; i < size; i++) {
+        top = fmax(top, fabs((double)portable[slot][i]));
+        error = fmax(error, fabs((double)is[i] - (double)portable[slot][i]));
+        if (!isfinite(is[i])) error = HUGE_VAL;
+      }
+      if (error / top > worst) worst = error / top;
+      if (!(error <= layer_kernels[op].bound * top))
+        fail_msg("%s of %s, operand %d: %.2e from the portable kernel; rows %d, heads %d, dim %d, "
+                 "pad %d, variant %d", layer_kernels[op].name, k->name, slot, error / top,
+                 (int)t->rows, (int)t->heads, (int)t->dim, (int)t->pad, (int)t->variant);
+      if (!same_bits(is, first[slot], size))
+        fail_msg("%s of %s, operand %d: other bits than another set; rows %d, heads %d, dim %d",
+                 layer_kernels[op].name, k->name, slot, (int)t->rows, (int)t->heads, (int)t->dim);
+    }
+    seen |= fused(k);
+  }
+  return worst;
+}
+
+static void test_layers(void **state) {
+  trial t;
+  int op;
+  uint64_t count = 0;
+  (void)state;
+  memset(&t, 0, sizeof t);
+  for (op = 0; op < LAYER_KERNELS; op++) {
+    double worst = 0;
+    for (t.heads = 1; t.heads <= layer_kernels[op].heads; t.heads++)
+      for (t.dim = 0; t.dim <= layer_kernels[op].dim; t.dim++)
+        for (t.rows = 0; t.rows <= layer_kernels[op].rows; t.rows++)
+          for (t.side = 2; t.side >= 0; t.side -= 2)   /* a gap says more than a page that faults */
+            for (t.pad = 0; t.pad <= 3; t.pad += 3) {
+              t.variant = (size_t)(miras__hash(count++) % 1000);
+              worst = fmax(worst, check_layer(op, &t));
+            }
+#ifdef MIRAS_TEST_PRINT
+    print_message("%-15s %.1e from the portable kernel\n", layer_kernels[op].name, worst);
+#else
+    (void)worst;
+#endif
+  }
+}
+
 /* ---- platform and dispatch ---- */
 
 static void test_platform(void **state) {
@@ -681,11 +984,11 @@ static void test_platform(void **state) {
   char text[80];
   int i;
   (void)state;
-  assert_true(miras__mul(most, 1, &v) && v == most);
-  assert_true(miras__mul(most, 0, &v) && v == 0);
-  assert_true(!miras__mul(most / 2 + 1, 2, &v));
-  assert_true(miras__add(most, 0, &v) && v == most);
-  assert_true(!miras__add(most, 1, &v));
+  assert_true(miras__size_mul(most, 1, &v) && v == most);
+  assert_true(miras__size_mul(most, 0, &v) && v == 0);
+  assert_true(!miras__size_mul(most / 2 + 1, 2, &v));
+  assert_true(miras__size_add(most, 0, &v) && v == most);
+  assert_true(!miras__size_add(most, 1, &v));
 
   memset(&a, 0, sizeof a);
   a.ok = 1;
@@ -700,9 +1003,14 @@ static void test_platform(void **state) {
   assert_true(miras__take(&a, 3, 4) == (void *)text);
   assert_true(miras__take(&a, 3, 4) == (void *)(text + 64));
 
-  miras__say(text, sizeof text, "%s is %d, %g or %zu%%", "it", -42, 0.25, (size_t)7);
+  text[0] = '\0';
+  miras__say(text, sizeof text, "%s is %d, ", "it", -42);
+  miras__say(text, sizeof text, "%g or %zu%%", 0.25, (size_t)7);
   assert_string_equal(text, "it is -42, 0.25 or 7%");
+  text[0] = '\0';
   miras__say(text, 6, "%s", "truncated");
+  assert_string_equal(text, "trunc");
+  miras__say(text, 6, "%s", "for good");
   assert_string_equal(text, "trunc");
   miras__say(NULL, 6, "%s", "nowhere");
   for (i = 0; i < 400; i++) {   /* numbers as printf writes them */
@@ -710,9 +1018,11 @@ static void test_platform(void **state) {
     char expect[40];
     if (i < 30) x = (double)((i - 15) * (i % 4 == 0 ? 1000 : 1)) / (i % 3 == 0 ? 8.0 : 1.0);
     (void)snprintf(expect, sizeof expect, "%g", x);
+    text[0] = '\0';
     miras__say(text, sizeof text, "%g", x);
     assert_string_equal(text, expect);
   }
+  text[0] = '\0';
   miras__say(text, sizeof text, "%g %g %d", (double)INFINITY, (double)NAN, INT_MIN);
   assert_string_equal(text, "inf nan -2147483648");
 }
@@ -756,6 +1066,45 @@ static void test_complement(void **state) {
   }
 }
 
+/* Rotary positions turn pairs (i, i + dim/2) of every head, the adjoint turns them back; nothing
+ * beyond the heads is written. */
+static void test_rotary(void **state) {
+  enum { ROWS = 3, HEADS = 3, MOST = 46, LD = HEADS * MOST + 3 };
+  static const int dims[] = {2, 6, 16, 34, 46};
+  static float x[ROWS * LD], y[ROWS * LD], back[ROWS * LD], angles[ROWS * MOST];
+  int t, i, j, h, n;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k)) continue;
+    for (n = 0; n < 5; n++) {
+      const int dim = dims[n], half = dim / 2;
+      for (i = 0; i < ROWS * LD; i++) x[i] = y[i] = miras__uniform(5, (uint64_t)i);
+      for (i = 0; i < ROWS; i++)
+        for (j = 0; j < half; j++) {
+          angles[i * dim + j] = cosf((float)(i * 7 + j));
+          angles[i * dim + half + j] = sinf((float)(i * 7 + j));
+        }
+      k->rotary(y, LD, x, LD, angles, 1, ROWS, HEADS, (size_t)dim);
+      memcpy(back, y, sizeof y);
+      k->rotary(back, LD, back, LD, angles, -1, ROWS, HEADS, (size_t)dim);
+      for (i = 0; i < ROWS; i++) {
+        for (h = 0; h < HEADS; h++)
+          for (j = 0; j < half; j++) {
+            const int re = i * LD + h * dim + j, im = re + half;
+            const double a = (double)x[re], b = (double)x[im], by = (double)(i * 7 + j);
+            assert_true(fabs((double)y[re] - (a * cos(by) - b * sin(by))) < 1e-6);
+            assert_true(fabs((double)y[im] - (a * sin(by) + b * cos(by))) < 1e-6);
+            assert_true(fabs((double)back[re] - a) < 1e-6);
+            assert_true(fabs((double)back[im] - b) < 1e-6);
+          }
+        for (j = i * LD + HEADS * dim; j < (i + 1) * LD; j++)
+          assert_true(memcmp(&y[j], &x[j], sizeof *x) == 0);
+      }
+    }
+  }
+}
+
 static void test_dispatch(void **state) {
   const miras__kernels *best = miras__kernels_best();
   int t, seen = 0;
@@ -783,7 +1132,9 @@ int main(void) {
     cmocka_unit_test(test_limits),        cmocka_unit_test(test_accuracy),
     cmocka_unit_test(test_gemm_small),    cmocka_unit_test(test_gemm_all_cases),
     cmocka_unit_test(test_gemm_large),    cmocka_unit_test(test_gemm_rows),
-    cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement)
+    cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),
+    cmocka_unit_test(test_rotary),
+    cmocka_unit_test(test_layers)
   };
   return cmocka_run_group_tests(tests, map_slots, NULL);
 }

@@ -3,7 +3,7 @@
  *
  *   cc -O2 tests/test_memory.c -o test_memory -lcmocka -lm && ./test_memory
  *
- * Bounds, all relative to the largest entry of the tensor:
+ * Bounds, all relative to the tensor's largest entry in the same sequence, head and layer:
  *   FORWARD   outputs, surprise, norm of float against double
  *   GRADIENT  miras_backward against central differences of the double reference
  * Where the reference comes near a corner of a bias or a link (a Huber threshold, the sign of l_1),
@@ -30,6 +30,11 @@
 static int refused, accepted;
 static double worst_forward;
 
+/* How many times what a last digit of the inputs does is excused. Measured portably and with AVX2:
+ * of outputs 4.2 times, one call in 150; token by token 5.0 times, one token in 700. */
+#define FORWARD_EXCUSE 8.0
+#define STEP_EXCUSE    10.0
+
 /* Outputs of two calls (the second starts anywhere) and the norm after each. */
 static void check_forward(const miras_desc *d, int T, uint64_t seed) {
   char why[200] = "";
@@ -43,10 +48,11 @@ static void check_forward(const miras_desc *d, int T, uint64_t seed) {
   if (bytes == 0) {
     refused++;
     if (why[0] == '\0') failed("refused without a sentence: %s", label(d));
-    if (basic(d)) failed("refused (%s): %s", why, label(d));
+    if (has_meaning(d)) failed("refused (%s): %s", why, label(d));
     return;
   }
   accepted++;
+  if (!has_meaning(d)) failed("not refused: %s", label(d));
   if (!data_settled(&x, d, T, seed, 1e-4)) return;
   m = open_memory(&x);
   if (m == NULL) {
@@ -63,20 +69,17 @@ static void check_forward(const miras_desc *d, int T, uint64_t seed) {
     const ref_tokens reference = data_reference(&part[i]);
     const size_t count = part[i].dy.count;
     float *y = (float *)zeros(count, sizeof(float));
-    double *expected = (double *)ref_zeros(count), error, norm;
+    double *expected = (double *)ref_zeros(count), top[MOST_HEADS], each[MOST_HEADS], error, norm;
     const miras_result result = miras_forward(m, &tokens, y, NULL);
     if (result != MIRAS_OK) failed("forward: %s: %s", miras_result_text(result), label(d));
     ref_forward(&r, &reference, expected, NULL);
-    error = error_of(y, expected, count);
-    if (error > FORWARD && error <= 8.0 * unavoidable(&x, i == 0 ? 0 : at, i == 0 ? at : T)) {
-      excused++;
-      error = 0.0;
-    }
+    head_tops(&x, expected, count, top);
+    head_errors(&x, y, expected, count, top, each);
+    error = after_excuses(&x, i == 0 ? 0 : at, i == 0 ? at : T, FORWARD_EXCUSE, each);
     if (error > worst_forward) worst_forward = error;
     if (!(error <= FORWARD))
       failed("y off by %.2e (call %d, T %d, cut %d): %s", error, i, T, at, label(d));
-    /* inside a chunk the weights in use are those of its start and the tokens since */
-    norm = r.position % (uint64_t)x.d.chunk == 0 ? ref_norm(&r) : (double)miras_memory_norm(m);
+    norm = ref_norm(&r);
     if (!(fabs((double)miras_memory_norm(m) - norm) <= FORWARD * (norm + 1e-9)))
       failed("norm %g, not %g, after %d tokens: %s", (double)miras_memory_norm(m), norm,
              (int)r.position, label(d));
@@ -93,8 +96,8 @@ static void check_forward(const miras_desc *d, int T, uint64_t seed) {
 static const int chunks[] = {1, 4, 5, 16};
 
 static void forward_finish(void) {
-  printf("  forward: %d descriptors, %d refused, largest error %.2e, %d excused\n", accepted,
-         refused, worst_forward, excused);
+  printf("  forward: %d descriptors, %d refused, largest error %.2e, %d excused (%.1f times)\n",
+         accepted, refused, worst_forward, excused, worst_excuse);
   if (excused > 2 && excused * 50 > accepted) failed("too many are excused");
   finish();
 }
@@ -224,143 +227,186 @@ static void test_forward_gates(void **state) {
   forward_finish();
 }
 
+/* ---- token by token ---- */
+
+static double worst_step;
+static int steps_taken;
+
+/* One memory that takes its tokens one by one, the same in double, and what one call said. */
+typedef struct walk {
+  data x;
+  miras_memory *m;
+  ref_memory r;
+  size_t heads;         /* times sequences */
+  double top[MOST_HEADS]; /* of the whole answer */
+  float *whole, *y, *again, *key, *value, *query;
+  double *expected, *surprises;
+} walk;
+
+/* 0: nothing to walk; what is wrong has been said. */
+static int walk_open(walk *w, const miras_desc *d, int T, uint64_t seed) {
+  miras_memory *whole;
+  miras_tokens all;
+  double *wide;
+  size_t H, batch;
+  if (miras_memory_size(d, NULL, 0) == 0) {
+    if (has_meaning(d)) failed("refused: %s", label(d));
+    return 0;
+  }
+  if (!my_share() || !data_settled(&w->x, d, T, seed, 1e-4)) return 0;
+  w->m = open_memory(&w->x);
+  whole = open_memory(&w->x);
+  if (w->m == NULL || whole == NULL) {
+    failed("not opened: %s", label(d));
+    data_free(&w->x);
+    return 0;
+  }
+  ref_open(&w->r, &w->x.d, w->x.params.d);
+  batch = (size_t)w->x.d.batch;
+  H = (size_t)w->x.d.heads;
+  w->heads = batch * H;
+  w->y = (float *)zeros(w->heads * w->x.out, sizeof(float));
+  w->again = (float *)zeros(w->heads * w->x.out, sizeof(float));
+  w->expected = (double *)ref_zeros(w->heads * w->x.out);
+  w->surprises = (double *)ref_zeros(w->heads);
+  w->key = (float *)zeros(w->heads * w->x.per[KEY], sizeof(float));
+  w->value = (float *)zeros(w->heads * w->x.per[VALUE], sizeof(float));
+  w->query = (float *)zeros(w->heads * w->x.per[QUERY], sizeof(float));
+  w->whole = (float *)zeros(w->x.dy.count, sizeof(float));
+  all = data_tokens(&w->x);
+  if (miras_forward(whole, &all, w->whole, NULL) != MIRAS_OK) failed("forward: %s", label(d));
+  miras_memory_close(whole);
+  wide = (double *)ref_zeros(w->x.dy.count);
+  for (size_t i = 0; i < w->x.dy.count; i++) wide[i] = (double)w->whole[i];
+  head_tops(&w->x, wide, w->x.dy.count, w->top);
+  free(wide);
+  return 1;
+}
+
+static void walk_close(walk *w) {
+  ref_close(&w->r);
+  miras_memory_close(w->m);
+  free(w->whole);
+  free(w->y);
+  free(w->again);
+  free(w->key);
+  free(w->value);
+  free(w->query);
+  free(w->expected);
+  free(w->surprises);
+  data_free(&w->x);
+}
+
+/* Token t of an input, [batch, heads, per]. */
+static void walk_token(const walk *w, float *to, const float *from, size_t per, int t) {
+  cut_rows(to, from, w->x.d.batch, w->x.T, (size_t)w->x.d.heads * per, t, t + 1);
+}
+
+/* The surprise is a mean over heads; a sum of |r|^p multiplies what r is off by with p. */
+static void check_surprise(walk *w, double is, int t) {
+  const double p = w->x.d.p > 2.0f ? (double)w->x.d.p : 2.0;
+  double mean = 0.0, scale = 0.1, bound = 5e-5, error;
+  for (size_t i = 0; i < w->heads; i++) {
+    mean += w->surprises[i] / (double)w->heads;
+    scale += fabs(w->surprises[i]) / (double)w->heads;
+  }
+  error = fabs(is - mean) / scale;
+  if (!(error <= bound)) {
+    excused++;
+    bound = STEP_EXCUSE * p * unavoidable(&w->x, t, t + 1);
+    worst_excuse = fmax(worst_excuse, STEP_EXCUSE * error / bound);
+  }
+  if (!(error <= bound))
+    failed("surprise %g, not %g, at token %d: %s", is, mean, t, label(&w->x.d));
+}
+
+/* What was read after token t, in each head relative to its largest answer of all tokens. */
+static void check_read(walk *w, const char *which, int t) {
+  double each[MOST_HEADS], error;
+  head_errors(&w->x, w->y, w->expected, w->heads * w->x.out, w->top, each);
+  error = after_excuses(&w->x, t, t + 1, STEP_EXCUSE, each);
+  if (error > worst_step) worst_step = error;
+  if (!(error <= FORWARD))
+    failed("the %s read is off by %.2e at token %d: %s", which, error, t, label(&w->x.d));
+}
+
+/* Even tokens by miras_step, odd ones by miras_write and miras_read; reads change nothing, however
+ * many. */
+static void check_token(walk *w, int t) {
+  const size_t count = w->heads * w->x.out;
+  data one = data_cut(&w->x, t, t + 1);
+  const ref_tokens token = data_reference(&one);
+  float surprise;
+  ref_forward(&w->r, &token, w->expected, w->surprises);
+  walk_token(w, w->key, w->x.in[KEY].f, w->x.per[KEY], t);
+  walk_token(w, w->value, w->x.in[VALUE].f, w->x.per[VALUE], t);
+  walk_token(w, w->query, w->x.in[QUERY].f, w->x.per[QUERY], t);
+  walk_token(w, w->again, w->whole, w->x.out, t);
+  if (t % 2 == 0) {
+    surprise = miras_step(w->m, w->key, w->value, w->query, w->y);
+    if (!same_bits(w->again, w->y, count))
+      failed("step and forward differ in bits at token %d: %s", t, label(&w->x.d));
+  } else {
+    surprise = miras_write(w->m, w->key, w->value);
+    miras_read(w->m, w->query, w->y);
+  }
+  check_surprise(w, (double)surprise, t);
+  check_read(w, "first", t);
+  miras_read(w->m, w->query, w->y);
+  check_read(w, "second", t);
+  miras_read(w->m, w->query, w->again);
+  if (!same_bits(w->again, w->y, count))
+    failed("a third read differs from the second at token %d: %s", t, label(&w->x.d));
+  steps_taken++;
+  data_free(&one);
+}
+
+static void check_steps(const miras_desc *d, int T, uint64_t seed) {
+  walk w;
+  if (!walk_open(&w, d, T, seed)) return;
+  for (int t = 0; t < T; t++) check_token(&w, t);
+  walk_close(&w);
+}
+
+/* What a token can be written with alone: all gates constant, no keys to erase with. */
+static miras_desc step_cell(int shape, int bias, int retention, int chunk, uint64_t variant) {
+  static const miras_algorithm others[] = {MIRAS_IMPLICIT, MIRAS_NEWTON};
+  miras_desc d = cell(shape, (miras_bias)bias, (miras_retention)retention,
+                      (miras_algorithm)(variant / 2 % 2), chunk, variant + 9000u);
+  if (variant % 4 == 3 && shape == SHAPE_MATRIX && bias == MIRAS_L2)
+    d.algorithm = others[(variant + 1) / 4 % 2];
+  d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+  d.value_gate = MIRAS_GATE_CONSTANT;
+  d.separate_erase = 0;
+  return tidy(d);
+}
+
 /* miras_write, miras_read and miras_step one token at a time: surprise and outputs against the
  * reference, and the same bits as miras_forward. */
 static void test_step(void **state) {
   uint64_t variant = 0;
-  double worst = 0.0;
-  int tokens = 0;
   (void)state;
   start();
   random_state = 4;
+  worst_step = 0.0;
+  steps_taken = 0;
   for (int shape = 0; shape < SHAPES; shape++)
     for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
       for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-        for (int c = 0; c < 2; c++) {
-          miras_desc d = cell(shape, (miras_bias)bias, (miras_retention)retention,
-                              (miras_algorithm)(variant / 2 % 2), chunks[c], variant + 9000u);
-          const int T = lasting(&d, 2 * chunks[c] + 5);
-          data x;
-          miras_memory *m, *whole;
-          ref_memory r;
-          miras_tokens all;
-          ref_tokens token;
-          size_t heads, kn, vn, qn;
-          float *y, *forward, *key, *value, *query;
-          double *expected, *surprises, top = 1e-30;
-          variant++;
-          if (variant % 4 == 0) {
-            static const miras_algorithm others[] = {MIRAS_IMPLICIT, MIRAS_NEWTON};
-            if (shape == SHAPE_MATRIX && bias == MIRAS_L2) d.algorithm = others[variant / 4 % 2];
-          }
-          d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
-          d.value_gate = MIRAS_GATE_CONSTANT;
-          d.separate_erase = 0;
-          d = tidy(d);
-          if (miras_memory_size(&d, NULL, 0) == 0) {
-            if (basic(&d)) failed("refused: %s", label(&d));
-            continue;
-          }
-          if (!my_share()) continue;
-          if (!data_settled(&x, &d, T, variant, 1e-4)) continue;
-          m = open_memory(&x);
-          whole = open_memory(&x);
-          if (m == NULL || whole == NULL) {
-            failed("not opened: %s", label(&d));
-            data_free(&x);
-            continue;
-          }
-          ref_open(&r, &x.d, x.params.d);
-          heads = (size_t)x.d.batch * (size_t)x.d.heads;
-          kn = (size_t)x.d.heads * x.per[KEY];
-          qn = (size_t)x.d.heads * x.per[QUERY];
-          vn = (size_t)x.d.heads * x.per[VALUE];
-          y = (float *)zeros(heads * x.out, sizeof(float));
-          forward = (float *)zeros(x.dy.count, sizeof(float));
-          expected = (double *)ref_zeros(heads * x.out);
-          surprises = (double *)ref_zeros(heads);
-          key = (float *)zeros((size_t)x.d.batch * kn, sizeof(float));
-          value = (float *)zeros((size_t)x.d.batch * vn, sizeof(float));
-          query = (float *)zeros((size_t)x.d.batch * qn, sizeof(float));
-          all = data_tokens(&x);
-          if (miras_forward(whole, &all, forward, NULL) != MIRAS_OK)
-            failed("forward: %s", label(&d));
-          for (size_t i = 0; i < x.dy.count; i++)
-            if (fabs((double)forward[i]) > top) top = fabs((double)forward[i]);
-          for (int t = 0; t < T; t++) {
-            double mean = 0.0, scale = 0.0, error, bound;
-            float surprise, *again;
-            data one = data_cut(&x, t, t + 1);
-            tokens++;
-            token = data_reference(&one);
-            ref_forward(&r, &token, expected, surprises);
-            for (size_t i = 0; i < heads; i++) {
-              mean += surprises[i] / (double)heads;
-              scale += fabs(surprises[i]) / (double)heads;
-            }
-            cut_rows(key, x.in[KEY].f, x.d.batch, T, kn, t, t + 1);
-            cut_rows(value, x.in[VALUE].f, x.d.batch, T, vn, t, t + 1);
-            cut_rows(query, x.in[QUERY].f, x.d.batch, T, qn, t, t + 1);
-            if (t % 2 == 0) {
-              surprise = miras_step(m, key, value, query, y);
-            } else {
-              surprise = miras_write(m, key, value);
-              miras_read(m, query, y);
-            }
-            /* a sum of |r|^p multiplies what r is off by with p */
-            bound = 5e-5;
-            if (!(fabs((double)surprise - mean) <= bound * (scale + 0.1))) {
-              excused++;
-              bound = 10.0 * (x.d.p > 2.0f ? (double)x.d.p : 2.0) * unavoidable(&x, t, t + 1);
-            }
-            if (!(fabs((double)surprise - mean) <= bound * (scale + 0.1)))
-              failed("surprise %g, not %g, at token %d: %s", (double)surprise, mean, t, label(&d));
-            /* like the rest relative to the largest of the tensor, not of a small token */
-            error = error_of(y, expected, heads * x.out) * top_of(expected, heads * x.out) / top;
-            bound = FORWARD;
-            if (error > FORWARD) {
-              excused++;
-              bound = 10.0 * unavoidable(&x, t, t + 1);
-            } else if (error > worst) {
-              worst = error;
-            }
-            if (!(error <= bound)) failed("read off by %.2e at token %d: %s", error, t, label(&d));
-            again = (float *)zeros(heads * x.out, sizeof(float));
-            cut_rows(again, forward, x.d.batch, T, (size_t)x.d.heads * x.out, t, t + 1);
-            if (t % 2 == 0 && !same_bits(again, y, heads * x.out))
-              failed("step and forward differ in bits at token %d: %s", t, label(&d));
-            /* reads change nothing, however many, and agree with the read of a step */
-            miras_read(m, query, y);
-            error = error_of(y, expected, heads * x.out) * top_of(expected, heads * x.out) / top;
-            if (!(error <= bound * 1.5))
-              failed("a second read is off by %.2e at token %d: %s", error, t, label(&d));
-            miras_read(m, query, again);
-            if (!same_bits(again, y, heads * x.out))
-              failed("a third read differs from the second at token %d: %s", t, label(&d));
-            free(again);
-            data_free(&one);
-          }
-          ref_close(&r);
-          miras_memory_close(m);
-          miras_memory_close(whole);
-          free(y);
-          free(forward);
-          free(expected);
-          free(surprises);
-          free(key);
-          free(value);
-          free(query);
-          data_free(&x);
+        for (int c = 0; c < 2; c++, variant++) {
+          const miras_desc d = step_cell(shape, bias, retention, chunks[c], variant);
+          check_steps(&d, lasting(&d, 2 * chunks[c] + 5), variant + 1);
         }
-  printf("  token by token: largest error %.2e, %d excused\n", worst, excused);
-  if (excused * 50 > tokens) failed("too many are excused");
+  printf("  %d tokens one by one: largest error %.2e, %d excused (%.1f times)\n", steps_taken,
+         worst_step, excused, worst_excuse);
+  if (excused > 2 && excused * 250 > steps_taken) failed("too many are excused");
   finish();
 }
 
 /* ---- gradients ---- */
 
 static double worst_gradient;
-static int skipped_coordinates, checked_coordinates, threshold_reached;
+static int skipped_coordinates, checked_coordinates, checked_gradients, threshold_reached;
 
 /* Weights that are all positive leave an inner norm behind several layers with little more than
  * what it subtracts. */
@@ -369,263 +415,342 @@ static double gradient_bound(const miras_desc *d) {
 }
 
 /* How many times what a last digit of the inputs does to a gradient is excused: every layer rounds
- * as well, on the way there and on the way back. */
-static double gradient_excuse(const miras_desc *d) { return 8.0 * (d->depth > 1 ? d->depth : 1); }
+ * as well, on the way there and on the way back. Measured portably and with AVX2: 0.4 with one
+ * layer, 4.2 with two, 12.2 with more. */
+static double gradient_excuse(const miras_desc *d) {
+  return d->depth > 2 ? 24.0 : d->depth > 1 ? 12.0 : 2.0;
+}
 
-/* Compare sampled coordinates of one gradient. values: what to perturb; per: entries per (b, t, h),
- * or 0: parameters, entries per head = count / heads; per_head 0: parameters of all heads. */
-static void check_tensor(const functional *f, const char *name, double *values, const float *grad,
-                         size_t count, size_t per, size_t per_head, int may_vanish,
-                         int coordinates) {
+/* One gradient: the numbers it belongs to and the library's answer. per: entries per (b, t, h);
+ * else per_head: parameters of a head; neither: parameters of all heads. */
+typedef struct gradient {
+  const char *name;
+  double *values;
+  const float *grad;
+  size_t count, per, per_head;
+  int may_vanish;
+} gradient;
+
+/* Where an entry belongs: a sequence, a head (-1: to all), and a layer of it. */
+typedef struct place {
+  int b, h, layer;
+} place;
+
+static place place_of(const functional *f, const gradient *g, size_t i) {
+  const ref_shape *s = &f->m->s;
+  const size_t H = (size_t)f->x->d.heads;
+  place at = {-1, -1, 0};
+  if (g->per > 0) {
+    at.b = (int)(i / g->per / H / (size_t)f->x->T);
+    at.h = (int)(i / g->per % H);
+  } else if (g->per_head > 0) {
+    at.h = (int)(i / g->per_head % H);
+    while (g->per_head == s->weights && at.layer + 1 < s->layers &&
+           i % g->per_head >= s->at[at.layer + 1])
+      at.layer++;
+  }
+  return at;
+}
+
+/* The largest entry of each place; REF_LAYERS of them for each sequence and head. */
+static double *top_of_place(const functional *f, double *tops, place at) {
+  const int H = f->x->d.heads, b = at.b < 0 ? 0 : at.b, h = at.h < 0 ? 0 : at.h;
+  if (f->x->d.batch * H > MOST_HEADS) abort();
+  return &tops[(b * H + h) * REF_LAYERS + at.layer];
+}
+
+/* Is one derivative as it should be, relative to the largest of its place? 2: it is excused. */
+static int near_enough(const functional *f, double *value, place at, double is, double should,
+                       double top) {
   const miras_desc *d = &f->x->d;
-  double top = 0.0, worst = 0.0, top_difference = 0.0;
-  size_t worst_at = 0, n = count;
-  double is = 0.0, should = 0.0, *worst_value = values;
-  int worst_b = 0, worst_h = 0;
-  if (count == 0) return;
-  for (size_t i = 0; i < count; i++) {
-    if (!(fabs((double)grad[i]) < 1e30)) {
-      failed("gradient of %s is not finite at %zu: %s", name, i, label(d));
+  const double error = fabs(is - should);
+  double limit;
+  if (error <= gradient_bound(d) * top + NOISE) {
+    if (error > NOISE) worst_gradient = fmax(worst_gradient, error / top);
+    return 1;
+  }
+  limit = unavoidable_difference(f, value, at.b, at.h);
+  if (!(error <= gradient_excuse(d) * limit)) return 0;
+  worst_excuse = fmax(worst_excuse, error / limit);
+  return 2;
+}
+
+/* Compare sampled coordinates of one gradient. */
+static void check_tensor(const functional *f, const gradient *g, int coordinates) {
+  enum { MOST = 32 };
+  const miras_desc *d = &f->x->d;
+  double tops[MOST_HEADS * REF_LAYERS] = {0.0}, largest = 0.0, should[MOST];
+  size_t at[MOST], n = 0;
+  int excuse = 0;
+  if (g->count == 0) return;
+  if (coordinates > MOST) abort();
+  for (size_t i = 0; i < g->count; i++) {
+    double *top = top_of_place(f, tops, place_of(f, g, i));
+    if (!(fabs((double)g->grad[i]) < 1e30)) {
+      failed("gradient of %s is not finite at %zu: %s", g->name, i, label(d));
       return;
     }
-    if (fabs((double)grad[i]) > top) top = fabs((double)grad[i]);
+    *top = fmax(*top, fabs((double)g->grad[i]));
   }
-  if (n > (size_t)coordinates) n = (size_t)coordinates;
-  for (size_t j = 0; j < n; j++) {
-    const size_t i = n == count ? j : (size_t)(draw() % count);
-    const int h = per > 0        ? (int)(i / per % (size_t)d->heads)
-                  : per_head > 0 ? (int)(i / per_head % (size_t)d->heads)
-                                 : -1;
-    const int b = per > 0 ? (int)(i / per / (size_t)d->heads / (size_t)f->x->T) : -1;
-    double derivative;
-    if (!difference(f, values + i, b, h, &derivative)) {
+  for (size_t j = 0; j < g->count && j < (size_t)coordinates; j++) {
+    const size_t i = g->count <= (size_t)coordinates ? j : (size_t)(draw() % g->count);
+    const place where = place_of(f, g, i);
+    double *top = top_of_place(f, tops, where);
+    if (!difference(f, g->values + i, where.b, where.h, &should[n])) {
       skipped_coordinates++;
       continue;
     }
     checked_coordinates++;
-    if (fabs(derivative) > top_difference) top_difference = fabs(derivative);
-    if (fabs(derivative - (double)grad[i]) > worst) {
-      worst = fabs(derivative - (double)grad[i]);
-      worst_at = i;
-      worst_value = values + i;
-      worst_b = b;
-      worst_h = h;
-      is = (double)grad[i];
-      should = derivative;
-    }
+    *top = fmax(*top, fabs(should[n]));
+    at[n++] = i;
   }
-  if (top_difference > top) top = top_difference;
-  if (top < 1e-7) {
-    if (!may_vanish) failed("gradient of %s is zero: %s", name, label(d));
+  for (int i = 0; i < COUNT(tops); i++) largest = fmax(largest, tops[i]);
+  if (largest < 1e-7) {
+    if (!g->may_vanish) failed("gradient of %s is zero: %s", g->name, label(d));
     return;
   }
-  if (worst > gradient_bound(d) * top + NOISE &&
-      worst <= gradient_excuse(d) * unavoidable_difference(f, worst_value, worst_b, worst_h)) {
-    excused++;
+  checked_gradients++;
+  for (size_t j = 0; j < n; j++) {
+    const place where = place_of(f, g, at[j]);
+    const double top = *top_of_place(f, tops, where), is = (double)g->grad[at[j]];
+    const int near = near_enough(f, g->values + at[j], where, is, should[j], top);
+    excuse |= near == 2;
+    if (near) continue;
+    failed("gradient of %s off by %.2e (entry %zu: %g, not %g; T %d): %s", g->name,
+           fabs(is - should[j]) / top, at[j], is, should[j], f->x->T, label(d));
     return;
   }
-  if (worst > NOISE && worst / top > worst_gradient) worst_gradient = worst / top;
-  if (!(worst <= gradient_bound(d) * top + NOISE))
-    failed("gradient of %s off by %.2e (entry %zu: %g, not %g; T %d): %s", name, worst / top,
-           worst_at, is, should, f->x->T, label(d));
+  excused += excuse;
 }
 
-/* All gradients of one descriptor. before: tokens, a multiple of the chunk, run without a tape
- * ahead of the T that are taped. A pull on the final state is added when it lies on the grid. The
- * initial memory has a gradient if the tape begins with it, if decays lead there, and if a head
- * starts anew. */
-static void check_gradient(const miras_desc *given, int before, int T, uint64_t seed,
-                           int coordinates) {
-  data whole, x;
+/* A taped call, its gradients, and the reference to compare them with. */
+typedef struct taping {
+  const miras_desc *given;
+  int before, T;
+  data x;                 /* of the taped tokens */
   miras_memory *m;
   ref_memory r;
   functional f;
-  miras_tokens tokens;
-  miras_token_grads grads;
-  float *y, *tape, *dparams, *dstate = NULL, *dx[INPUTS];
-  double *before_state = NULL, *pull = NULL;
-  size_t P, heads, per_state;
-  miras_result result;
-  char why[200] = "";
-  if (!my_share()) return;
-  T = lasting(given, T);
-  if (given->reset_every > 0 && coordinates > 4) coordinates = 4; /* of many more tokens each */
-  if (miras_memory_size(given, why, sizeof why) == 0) {
-    if (basic(given)) failed("refused (%s): %s", why, label(given));
-    return;
-  }
-  if (!data_settled(&whole, given, before + T, seed, 2e-4)) return;
-  m = open_memory(&whole);
-  if (m == NULL) {
-    failed("not opened: %s", label(given));
-    data_free(&whole);
-    return;
-  }
-  ref_open(&r, &whole.d, whole.params.d);
-  P = r.s.weights;
-  heads = (size_t)whole.d.batch * (size_t)whole.d.heads;
-  per_state = state_size(&whole.d);
-  if (miras_dstate_size(m) != heads * per_state)
-    failed("dstate has %zu floats, not %zu: %s", miras_dstate_size(m), heads * per_state,
-           label(given));
-  if (before > 0) {
-    data first = data_cut(&whole, 0, before);
-    miras_tokens t = data_tokens(&first);
-    ref_tokens rt = data_reference(&first);
-    double *ry = (double *)ref_zeros(first.dy.count);
-    y = (float *)zeros(first.dy.count, sizeof(float));
-    miras_forward(m, &t, y, NULL);
-    ref_forward(&r, &rt, ry, NULL);
-    free(y);
-    free(ry);
-    data_free(&first);
-    before_state = (double *)ref_zeros(heads * r.per_head);
-    memcpy(before_state, r.state, heads * r.per_head * sizeof(double));
-  }
-  x = data_cut(&whole, before, before + T);
-  dparams = (float *)zeros(x.params.count, sizeof(float));
-  if (T % x.d.chunk == 0 || before > 0) {
-    dstate = (float *)zeros(heads * per_state, sizeof(float));
-    if (T % x.d.chunk == 0) {
-      pull = (double *)ref_zeros(heads * per_state);
-      for (size_t i = 0; i < heads * per_state; i++)
-        pull[i] = (double)(dstate[i] = uniform(-0.5f, 0.5f));
-    } else {
-      free(dstate);
-      dstate = NULL;
-    }
-  }
-  y = (float *)zeros(x.dy.count, sizeof(float));
-  tape = (float *)zeros(miras_tape_size(m, T), sizeof(float));
-  if (miras_tape_size(m, T) == 0 && T > 0) failed("no tape for %d tokens: %s", T, label(given));
-  tokens = data_tokens(&x);
-  result = miras_forward(m, &tokens, y, tape);
-  if (result != MIRAS_OK) failed("taping: %s: %s", miras_result_text(result), label(given));
-  for (int i = 0; i < INPUTS; i++) {
-    dx[i] = (float *)zeros(x.in[i].count, sizeof(float));
-    for (size_t j = 0; j < x.in[i].count; j++) dx[i][j] = 1e6f; /* must be overwritten */
-  }
-  for (size_t i = 0; i < x.params.count; i++) dparams[i] = 1.0f / 1024; /* must be added to */
-  grads = data_grads(&x, dx);
-  result = miras_backward(m, &tokens, tape, x.dy.f, &grads, dparams, dstate);
-  if (result != MIRAS_OK) failed("backward: %s: %s", miras_result_text(result), label(given));
-  for (size_t i = 0; i < x.params.count; i++) dparams[i] -= 1.0f / 1024;
+  size_t heads, per_state; /* heads times sequences */
+  float *dx[INPUTS], *dparams, *dstate;
+  double *before_state, *pull;
+} taping;
 
-  f.x = &x;
-  f.m = &r;
-  f.state = before_state;
-  f.pull = pull;
-  f.y = (double *)ref_zeros(x.dy.count);
-  r.position = (uint64_t)before;
+/* Tokens ahead of the taped ones, without a tape. */
+static void taping_before(taping *t, const data *whole) {
+  data first = data_cut(whole, 0, t->before);
+  const miras_tokens tokens = data_tokens(&first);
+  const ref_tokens reference = data_reference(&first);
+  const size_t count = t->heads * t->r.per_head;
+  float *y = (float *)zeros(first.dy.count, sizeof(float));
+  miras_forward(t->m, &tokens, y, NULL);
+  ref_forward(&t->r, &reference, NULL, NULL);
+  t->before_state = (double *)ref_zeros(count);
+  memcpy(t->before_state, t->r.state, count * sizeof(double));
+  free(y);
+  data_free(&first);
+}
+
+/* The taped call and its adjoint. A pull on the final state is added when it lies on the grid. */
+static void taping_run(taping *t) {
+  const data *x = &t->x;
+  const size_t states = t->heads * t->per_state;
+  const miras_tokens tokens = data_tokens(x);
+  float *y = (float *)zeros(x->dy.count, sizeof(float));
+  float *tape = (float *)zeros(miras_tape_size(t->m, t->T), sizeof(float));
+  miras_token_grads grads;
+  miras_result result;
+  if (t->T % x->d.chunk == 0) {
+    t->dstate = (float *)zeros(states, sizeof(float));
+    t->pull = (double *)ref_zeros(states);
+    for (size_t i = 0; i < states; i++)
+      t->pull[i] = (double)(t->dstate[i] = uniform(-0.5f, 0.5f));
+  }
+  if (miras_tape_size(t->m, t->T) == 0 && t->T > 0)
+    failed("no tape for %d tokens: %s", t->T, label(t->given));
+  result = miras_forward(t->m, &tokens, y, tape);
+  if (result != MIRAS_OK) failed("taping: %s: %s", miras_result_text(result), label(t->given));
   for (int i = 0; i < INPUTS; i++) {
-    int may_vanish = 0;
-    if (i == VALUE && x.d.bias == MIRAS_LP && !(x.d.p > 1.0f)) may_vanish = 1;
-    if (i == VALUE && x.d.bias == MIRAS_HUBER) may_vanish = 1;
-    if (i == THRESHOLD) may_vanish = 1;
-    if (x.d.architecture == MIRAS_PAIRS && (x.d.window == 1 || T == 1)) /* y is the one value */
-      may_vanish = 1;
-    if ((i == KEEP || i == VALUE_KEEP) && x.d.toward && before == 0 && T <= x.d.chunk)
-      may_vanish = 1; /* where the memory is still what the decay leads to */
-    check_tensor(&f, input_names[i], x.in[i].d, dx[i], x.in[i].count, x.per[i], 0, may_vanish,
-                 coordinates);
-    if (i == THRESHOLD)
-      for (size_t j = 0; j < x.in[i].count; j++) threshold_reached += dx[i][j] != 0.0f;
+    t->dx[i] = (float *)zeros(x->in[i].count, sizeof(float));
+    for (size_t j = 0; j < x->in[i].count; j++) t->dx[i][j] = 1e6f; /* must be overwritten */
   }
-  if (before == 0 || x.d.toward || x.d.reset_every) {
-    /* A beyond the soft threshold around the initial memory: W is A and the threshold */
-    const int may_vanish = before > 0 && x.d.retention == MIRAS_RETAIN_ELASTIC_FTRL;
-    check_tensor(&f, "initial memory", r.params, dparams, (size_t)x.d.heads * P, 0, P, may_vanish,
-                 coordinates);
-  } else {
-    for (size_t i = 0; i < (size_t)x.d.heads * P; i++)
-      if (dparams[i] != 0.0f) {
-        failed("the initial memory receives a gradient from a tape that began later: %s",
-               label(given));
-        break;
-      }
-  }
-  if (before > 0) {
-    if (dstate != NULL) {
-      for (size_t head = 0; head < heads; head++) {
-        const int h = (int)(head % (size_t)x.d.heads);
-        const float *grad = dstate + head * per_state;
-        double *from = before_state + head * r.per_head, top = 1e-12, worst = 0.0;
-        size_t worst_at = 0;
-        for (size_t j = 0; j < (per_state < 12 ? per_state : 12); j++) {
-          const size_t i = per_state < 12 ? j : (size_t)(draw() % per_state);
-          const size_t at = state_entry(&r, h, i, (uint64_t)before);
-          double derivative;
-          if (at == NOWHERE || twin_entry(&r, i) ||
-              !state_difference(&f, from + at, (int)(head / (size_t)x.d.heads), h, &derivative))
-            continue;
-          checked_coordinates++;
-          if (fabs(derivative - (double)grad[i]) > worst) {
-            worst = fabs(derivative - (double)grad[i]);
-            worst_at = at;
-          }
-        }
-        for (size_t i = 0; i < per_state; i++)
-          if (fabs((double)grad[i]) > top) top = fabs((double)grad[i]);
-        if (ref_restarts(&x.d, h, (uint64_t)before)) { /* nobody reads that state any more */
-          if (top > 1e-12) failed("a state that is given up has a gradient: %s", label(given));
-        } else if (top <= 1e-7 && x.d.architecture != MIRAS_PAIRS) {
-          failed("gradient of the state before is zero: %s", label(given));
-        }
-        if (worst > gradient_bound(given) * top + NOISE &&
-            worst <= gradient_excuse(&x.d) *
-                       unavoidable_difference(&f, from + worst_at, (int)(head / (size_t)x.d.heads),
-                                              h)) {
-          excused++;
-          continue;
-        }
-        if (worst > NOISE && worst / top > worst_gradient) worst_gradient = worst / top;
-        if (!(worst <= gradient_bound(given) * top + NOISE))
-          failed("gradient of the state before off by %.2e: %s", worst / top, label(given));
-      }
-    }
-  }
-  if (before == 0 && dstate != NULL)
-    for (size_t i = 0; i < heads * per_state; i++)
-      if (dstate[i] != 0.0f) {
-        failed("dstate is not zero before the first token: %s", label(given));
-        break;
-      }
-  if (x.d.inner_norm) {
-    const size_t at = params_gain(&x), n = (size_t)x.d.heads * x.out;
-    check_tensor(&f, "gain", r.params + at, dparams + at, n, 0, x.out, 0, coordinates);
-    check_tensor(&f, "bias", r.params + at + n, dparams + at + n, n, 0, x.out, 0, coordinates);
-  }
-  if (x.d.row_rates)
-    check_tensor(&f, "rho", r.params + params_rho(&x), dparams + params_rho(&x),
-                 (size_t)x.d.chunk, 0, 0, 0, coordinates);
-  if (x.d.algorithm == MIRAS_NEWTON)
-    check_tensor(&f, "lambda", r.params + params_rho(&x), dparams + params_rho(&x),
-                 (size_t)(x.d.heads * r.features), 0, (size_t)r.features, 0, coordinates);
-  for (int i = 0; i < INPUTS; i++) free(dx[i]);
-  free(f.y);
+  t->dparams = (float *)zeros(x->params.count, sizeof(float));
+  for (size_t i = 0; i < x->params.count; i++) t->dparams[i] = 1.0f / 1024; /* must be added to */
+  grads = data_grads(x, t->dx);
+  result = miras_backward(t->m, &tokens, tape, x->dy.f, &grads, t->dparams, t->dstate);
+  if (result != MIRAS_OK) failed("backward: %s: %s", miras_result_text(result), label(t->given));
+  for (size_t i = 0; i < x->params.count; i++) t->dparams[i] -= 1.0f / 1024;
   free(y);
   free(tape);
-  free(dparams);
-  free(dstate);
-  free(before_state);
-  free(pull);
-  ref_close(&r);
-  miras_memory_close(m);
-  data_free(&x);
+}
+
+/* 0: nothing to compare; what is wrong has been said. */
+static int taping_open(taping *t, const miras_desc *given, int before, int T, uint64_t seed) {
+  data whole;
+  char why[200] = "";
+  memset(t, 0, sizeof *t);
+  t->given = given;
+  t->before = before;
+  t->T = T;
+  if (miras_memory_size(given, why, sizeof why) == 0) {
+    if (has_meaning(given)) failed("refused (%s): %s", why, label(given));
+    return 0;
+  }
+  if (!data_settled(&whole, given, before + T, seed, 2e-4)) return 0;
+  t->m = open_memory(&whole);
+  if (t->m == NULL) {
+    failed("not opened: %s", label(given));
+    data_free(&whole);
+    return 0;
+  }
+  ref_open(&t->r, &whole.d, whole.params.d);
+  t->heads = (size_t)whole.d.batch * (size_t)whole.d.heads;
+  t->per_state = state_size(&whole.d);
+  if (miras_dstate_size(t->m) != t->heads * t->per_state)
+    failed("dstate has %zu floats, not %zu: %s", miras_dstate_size(t->m), t->heads * t->per_state,
+           label(given));
+  if (before > 0) taping_before(t, &whole);
+  t->x = data_cut(&whole, before, before + T);
   data_free(&whole);
+  taping_run(t);
+  t->f.x = &t->x;
+  t->f.m = &t->r;
+  t->f.state = t->before_state;
+  t->f.pull = t->pull;
+  t->f.y = (double *)ref_zeros(t->x.dy.count);
+  t->r.position = (uint64_t)before;
+  return 1;
+}
+
+static void taping_close(taping *t) {
+  for (int i = 0; i < INPUTS; i++) free(t->dx[i]);
+  free(t->f.y);
+  free(t->dparams);
+  free(t->dstate);
+  free(t->before_state);
+  free(t->pull);
+  ref_close(&t->r);
+  miras_memory_close(t->m);
+  data_free(&t->x);
+}
+
+static void check_inputs(const taping *t, int coordinates) {
+  const miras_desc *d = &t->x.d;
+  for (int i = 0; i < INPUTS; i++) {
+    gradient g = {input_names[i], t->x.in[i].d, t->dx[i], t->x.in[i].count, t->x.per[i], 0, 0};
+    if (i == VALUE && d->bias == MIRAS_LP && !(d->p > 1.0f)) g.may_vanish = 1;
+    if (i == VALUE && d->bias == MIRAS_HUBER) g.may_vanish = 1;
+    if (i == THRESHOLD) g.may_vanish = 1;
+    if (d->architecture == MIRAS_PAIRS && (d->window == 1 || t->T == 1)) /* y is the one value */
+      g.may_vanish = 1;
+    if ((i == KEEP || i == VALUE_KEEP) && d->toward && t->before == 0 && t->T <= d->chunk)
+      g.may_vanish = 1; /* where the memory is still what the decay leads to */
+    check_tensor(&t->f, &g, coordinates);
+    for (size_t j = 0; i == THRESHOLD && j < g.count; j++) threshold_reached += g.grad[j] != 0.0f;
+  }
+}
+
+/* The initial memory has a gradient if the tape begins with it, if decays lead there, and if a head
+ * starts anew. What else belongs to a memory always has one. */
+static void check_params(const taping *t, int coordinates) {
+  const miras_desc *d = &t->x.d;
+  const size_t P = t->r.s.weights, H = (size_t)d->heads, n = H * t->x.out;
+  const size_t gain = params_gain(&t->x), rho = params_rho(&t->x), F = (size_t)t->r.features;
+  double *values = t->r.params;
+  const float *grad = t->dparams;
+  /* A beyond the soft threshold around the initial memory: W is A and the threshold, and little or
+   * nothing is left in some heads; then all of them count together */
+  const int fades = t->before > 0 && d->retention == MIRAS_RETAIN_ELASTIC_FTRL;
+  const gradient initial = {"initial memory", values, grad, H * P, 0, fades ? 0 : P, fades};
+  const gradient gains = {"gain", values + gain, grad + gain, n, 0, t->x.out, 0};
+  const gradient biases = {"bias", values + gain + n, grad + gain + n, n, 0, t->x.out, 0};
+  const gradient rates = {"rho", values + rho, grad + rho, (size_t)d->chunk, 0, 0, 0};
+  const gradient ridge = {"lambda", values + rho, grad + rho, H * F, 0, F, 0};
+  if (t->before == 0 || d->toward || d->reset_every) {
+    check_tensor(&t->f, &initial, coordinates);
+  } else {
+    for (size_t i = 0; i < H * P; i++)
+      if (grad[i] != 0.0f) {
+        failed("the initial memory receives a gradient from a tape that began later: %s",
+               label(t->given));
+        break;
+      }
+  }
+  if (d->inner_norm) {
+    check_tensor(&t->f, &gains, coordinates);
+    check_tensor(&t->f, &biases, coordinates);
+  }
+  if (d->row_rates) check_tensor(&t->f, &rates, coordinates);
+  if (d->algorithm == MIRAS_NEWTON) check_tensor(&t->f, &ridge, coordinates);
+}
+
+/* The state of one head before the taped tokens. */
+static void check_state(const taping *t, size_t head) {
+  const int H = t->x.d.heads, h = (int)head % H;
+  const place where = {(int)head / H, h, 0};
+  const size_t per = t->per_state;
+  const float *grad = t->dstate + head * per;
+  double *from = t->before_state + head * t->r.per_head, top = 1e-12;
+  int excuse = 0;
+  for (size_t i = 0; i < per; i++) top = fmax(top, fabs((double)grad[i]));
+  if (ref_restarts(&t->x.d, h, (uint64_t)t->before)) { /* nobody reads that state any more */
+    if (top > 1e-12) failed("a state that is given up has a gradient: %s", label(t->given));
+  } else if (top <= 1e-7 && t->x.d.architecture != MIRAS_PAIRS) {
+    failed("gradient of the state before is zero: %s", label(t->given));
+  }
+  for (size_t j = 0; j < per && j < 12; j++) {
+    const size_t i = per < 12 ? j : (size_t)(draw() % per);
+    const size_t at = state_entry(&t->r, h, i, (uint64_t)t->before);
+    double should;
+    int near;
+    if (at == NOWHERE || twin_entry(&t->r, i) ||
+        !state_difference(&t->f, from + at, where.b, h, &should))
+      continue;
+    checked_coordinates++;
+    near = near_enough(&t->f, from + at, where, (double)grad[i], should, top);
+    excuse |= near == 2;
+    if (near) continue;
+    failed("gradient of the state before off by %.2e: %s", fabs((double)grad[i] - should) / top,
+           label(t->given));
+    return;
+  }
+  checked_gradients++;
+  excused += excuse;
+}
+
+/* All gradients of one descriptor. before: tokens, a multiple of the chunk, run without a tape
+ * ahead of the T that are taped. */
+static void check_gradient(const miras_desc *given, int before, int T, uint64_t seed,
+                           int coordinates) {
+  taping t;
+  if (!my_share()) return;
+  if (given->reset_every > 0 && coordinates > 4) coordinates = 4; /* of many more tokens each */
+  if (!taping_open(&t, given, before, lasting(given, T), seed)) return;
+  check_inputs(&t, coordinates);
+  check_params(&t, coordinates);
+  for (size_t head = 0; before > 0 && t.dstate != NULL && head < t.heads; head++)
+    check_state(&t, head);
+  for (size_t i = 0; before == 0 && t.dstate != NULL && i < t.heads * t.per_state; i++)
+    if (t.dstate[i] != 0.0f) {
+      failed("dstate is not zero before the first token: %s", label(given));
+      break;
+    }
+  taping_close(&t);
 }
 
 static void gradient_start(void) {
   start();
   random_state = 5;
   worst_gradient = 0.0;
-  skipped_coordinates = checked_coordinates = threshold_reached = 0;
+  skipped_coordinates = checked_coordinates = checked_gradients = threshold_reached = 0;
 }
 
 static void gradient_finish(void) {
-  printf("  gradients: %d coordinates, %d skipped at a corner, largest error %.2e, %d excused\n",
-         checked_coordinates, skipped_coordinates, worst_gradient, excused);
-  if (excused > 2 && excused * 500 > checked_coordinates) failed("too many are excused");
+  printf("  %d gradients: %d coordinates, %d skipped at a corner, largest error %.2e, %d excused "
+         "(%.1f times)\n", checked_gradients, checked_coordinates, skipped_coordinates,
+         worst_gradient, excused, worst_excuse);
+  /* measured: at most one in 300 */
+  if (excused > 4 && excused * 100 > checked_gradients) failed("too many are excused");
   if (skipped_coordinates * 100 > checked_coordinates) failed("too many coordinates were skipped");
   finish();
 }
@@ -943,7 +1068,7 @@ static void test_gradient_chained(void **state) {
           double error;
           if (c > 1 && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) continue;
           if (miras_memory_size(&d, NULL, 0) == 0) {
-            if (basic(&d)) failed("refused: %s", label(&d));
+            if (has_meaning(&d)) failed("refused: %s", label(&d));
             continue;
           }
           if (!data_settled(&x, &d, T, variant, 1e-4)) continue;
@@ -981,7 +1106,7 @@ static void check_bits(const miras_desc *d, int T, uint64_t variant) {
   data_new(&x, d, T, variant);
   m = open_memory(&x);
   if (m == NULL) {
-    if (miras_memory_size(d, NULL, 0) > 0 || basic(d)) failed("not opened: %s", label(d));
+    if (miras_memory_size(d, NULL, 0) > 0 || has_meaning(d)) failed("not opened: %s", label(d));
     data_free(&x);
     return;
   }
@@ -1308,7 +1433,6 @@ static void test_presets(void **state) {
     d.heads = 3;
     for (int c = 0; c < 2; c++) {
       d.chunk = chunks[c];
-      if (d.order == MIRAS_DECAY_FIRST && c > 0) continue;
       check_forward(&d, 14, (uint64_t)kind);
     }
   }

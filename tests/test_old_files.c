@@ -69,7 +69,7 @@ static double run(miras_session *s, int from, int to, double *size) {
 }
 
 /* One step on a text of a simple rule; its loss. */
-static double train(miras_model *m, int step) {
+static double train(miras_trainer *t, int step) {
   int32_t tokens[BATCH * LENGTH], targets[BATCH * LENGTH];
   miras_adamw_options o;
   float loss;
@@ -83,10 +83,17 @@ static double train(miras_model *m, int step) {
   o.beta2 = 0.95f;
   o.epsilon = 1e-8f;
   o.clip = 1;
-  loss = miras_model_loss(m, tokens, targets, BATCH, LENGTH, 1);
-  assert_int_equal(miras_model_backward(m), MIRAS_OK);
-  (void)miras_adamw(m, &o, 0.02f);
+  loss = miras_trainer_loss(t, tokens, targets, BATCH, LENGTH, 1);
+  assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+  (void)miras_trainer_step(t, &o, 0.02f);
   return (double)loss;
+}
+
+static miras_trainer *trainer(miras_model *m) {
+  static const miras_trainer_desc room = {BATCH, LENGTH, 0, 0, NULL};
+  miras_trainer *t = miras_trainer_open(m, &room, NULL);
+  assert_non_null(t);
+  return t;
 }
 
 /* Every field that matters is set, because defaults may change. */
@@ -144,7 +151,7 @@ static void old_models(void **state) {
     int k;
     miras_model *m = miras_model_open_file(path_of(o->name, "safetensors"), NULL, NULL, &result);
     miras_session *s;
-    miras_model_desc training;
+    miras_trainer *t;
     assert_int_equal(result, MIRAS_OK);
     s = miras_session_open(m, NULL);
     assert_non_null(s);
@@ -156,16 +163,16 @@ static void old_models(void **state) {
     miras_session_close(s);
     miras_model_close(m);
 
-    memset(&training, 0, sizeof training);
-    training.batch = BATCH;
-    training.context = LENGTH;
-    m = miras_model_open_file(path_of(o->name, "training"), &training, NULL, &result);
+    m = miras_model_open_file(path_of(o->name, "training"), NULL, NULL, &result);
     assert_int_equal(result, MIRAS_OK);
-    assert_int_equal(miras_model_steps(m), STEPS);
+    t = trainer(m);
+    assert_int_equal(miras_trainer_load(t, path_of(o->name, "training")), MIRAS_OK);
+    assert_int_equal(miras_trainer_steps(t), STEPS);
     for (k = 0; k < 2; k++) {
-      double loss = train(m, STEPS + k);
+      double loss = train(t, STEPS + k);
       near_by(loss, o->loss[k], &loss, o->name);
     }
+    miras_trainer_close(t);
     miras_model_close(m);
   }
 }
@@ -192,29 +199,30 @@ static void write_models(void) {
     const char *name = models[i].name;
     miras_model_desc d;
     miras_model *m;
+    miras_trainer *t;
     miras_session *s;
     double logits, session, loss[2], size = 0;
     int k;
     miras_model_preset(&d, (miras_kind)models[i].kind);
-    d.memory.heads = 2;
-    d.memory.key_dim = 4;
-    d.memory.chunk = 4;
-    if (d.memory.architecture == MIRAS_MLP) d.memory.expansion = 1, d.memory.step = 0.25f;
+    d.layer[0].memory.heads = 2;
+    d.layer[0].memory.key_dim = 4;
+    d.layer[0].memory.chunk = 4;
+    if (d.layer[0].memory.architecture == MIRAS_MLP)
+      d.layer[0].memory.expansion = 1, d.layer[0].memory.step = 0.25f;
     d.vocab = VOCAB;
     d.width = 8;
     d.layers = 1;
-    d.hidden = 8;
-    d.conv = 2;
-    d.gate_rank = 2;
+    d.layer[0].hidden = 8;
+    d.layer[0].conv = 2;
+    d.layer[0].gate_rank = 2;
     d.dropout = 0.0625f;
-    d.batch = BATCH;
-    d.context = LENGTH;
     d.seed = 7;
     m = miras_model_open(&d, NULL);
     assert_non_null(m);
-    for (k = 0; k < STEPS; k++) (void)train(m, k);
-    assert_int_equal(miras_model_save(m, path_of(name, "safetensors"), 0), MIRAS_OK);
-    assert_int_equal(miras_model_save(m, path_of(name, "training"), MIRAS_SAVE_TRAINING), MIRAS_OK);
+    t = trainer(m);
+    for (k = 0; k < STEPS; k++) (void)train(t, k);
+    assert_int_equal(miras_model_save(m, path_of(name, "safetensors")), MIRAS_OK);
+    assert_int_equal(miras_trainer_save(t, path_of(name, "training")), MIRAS_OK);
     s = miras_session_open(m, NULL);
     assert_non_null(s);
     logits = run(s, 0, 24, &size);
@@ -222,10 +230,11 @@ static void write_models(void) {
     (void)run(s, 0, 5, &size);
     assert_int_equal(miras_session_save(s, path_of(name, "session")), MIRAS_OK);
     session = run(s, 5, 24, &size);
-    for (k = 0; k < 2; k++) loss[k] = train(m, STEPS + k);
+    for (k = 0; k < 2; k++) loss[k] = train(t, STEPS + k);
     printf("  { \"%s\", %.9g, %.9g, { %.9g, %.9g } },\n", name, logits, session, loss[0],
            loss[1]);
     miras_session_close(s);
+    miras_trainer_close(t);
     miras_model_close(m);
   }
 }

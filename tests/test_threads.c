@@ -106,21 +106,18 @@ static void pool_refuses_wrong_counts(void **state) {
 
 /* ---- bits ---- */
 
-static miras_model_desc model_desc(miras_kind kind, const miras_parallel *parallel) {
+static miras_model_desc model_desc(miras_kind kind) {
   miras_model_desc d;
   assert_int_equal(miras_model_preset(&d, kind), MIRAS_OK);
-  d.memory.heads = 2;
-  d.memory.key_dim = 8;
-  if (d.memory.chunk > 1) d.memory.chunk = 4;
+  d.layer[0].memory.heads = 2;
+  d.layer[0].memory.key_dim = 8;
+  if (d.layer[0].memory.chunk > 1) d.layer[0].memory.chunk = 4;
   d.vocab = 31;
   d.width = 24;
   d.layers = 2;
-  d.hidden = 40;
-  d.batch = 3;
-  d.context = 19;
+  d.layer[0].hidden = 40;
   d.dropout = 0.1f;
   d.seed = 9;
-  d.parallel = parallel;
   return d;
 }
 
@@ -139,14 +136,16 @@ typedef struct trace {
 } trace;
 
 static trace train(miras_kind kind, const miras_parallel *parallel) {
-  miras_model_desc d = model_desc(kind, parallel);
+  const miras_trainer_desc room = {3, 19, 0, 0, parallel};
+  miras_model_desc d = model_desc(kind);
   miras_model *m = miras_model_open(&d, NULL);
+  miras_trainer *t = miras_trainer_open(m, &room, NULL);
   miras_adamw_options o;
   trace r;
   size_t count, at = 0;
   const float *params;
   int step;
-  assert_non_null(m);
+  assert_non_null(t);
   memset(&o, 0, sizeof o);
   o.clip = 0.5f;
   o.decay = 0.1f;
@@ -156,14 +155,15 @@ static trace train(miras_kind kind, const miras_parallel *parallel) {
   assert_non_null(r.bits);
   for (step = 0; step < 3; step++) {
     int length = step == 1 ? 10 : 19, batch = step == 2 ? 2 : 3;
-    r.bits[at++] = miras_model_loss(m, text, text + 1, batch, length, 1);
-    assert_int_equal(miras_model_backward(m), MIRAS_OK);
-    memcpy(r.bits + at, miras_model_grads(m), count * sizeof(float));
+    r.bits[at++] = miras_trainer_loss(t, text, text + 1, batch, length, 1);
+    assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+    memcpy(r.bits + at, miras_trainer_grads(t), count * sizeof(float));
     at += count;
-    r.bits[at++] = miras_adamw(m, &o, 0.01f);
-    r.bits[at++] = miras_model_loss(m, text, text + 1, batch, length, 0);
+    r.bits[at++] = miras_trainer_step(t, &o, 0.01f);
+    r.bits[at++] = miras_trainer_loss(t, text, text + 1, batch, length, 0);
   }
   memcpy(r.bits + at, params, count * sizeof(float));
+  miras_trainer_close(t);
   miras_model_close(m);
   return r;
 }
@@ -240,6 +240,127 @@ static void any_order_of_tasks_gives_the_same_bits(void **state) {
   }
 }
 
+/* ---- one memory, whose heads and sequences are shared out ---- */
+
+enum { BATCH = 3, HEADS = 3, DIM = 10, LENGTH = 19, PAIRS = 2 * BATCH * LENGTH * HEADS * DIM };
+
+/* Everything that a memory of this row computes, in one block. */
+static float *memory_trace(miras_kind kind, const miras_parallel *parallel, size_t *count) {
+  static float x[6][PAIRS];
+  miras_tokens tokens;
+  miras_token_grads grads;
+  miras_memory *m;
+  miras_desc d;
+  size_t tape_size, params, dstate, state_bytes, n = PAIRS / 2, i, k;
+  float *all, *tape, *at;
+  void *memory;
+  assert_int_equal(miras_preset(&d, kind), MIRAS_OK);
+  d.batch = BATCH;
+  d.heads = HEADS;
+  d.key_dim = DIM;
+  d.chunk = LENGTH;                    /* ends on the chunk grid, so that states have gradients */
+  if (d.architecture == MIRAS_PAIRS) d.window = 8;
+  d.parallel = parallel;
+  m = miras_memory_open(&d, NULL);
+  assert_non_null(m);
+  for (k = 0; k < 6; k++)
+    for (i = 0; i < PAIRS; i++) x[k][i] = (float)((i * 37 + k * 53) % 101) / 101.0f - 0.5f;
+  memset(&tokens, 0, sizeof tokens);
+  tokens.length = LENGTH;
+  tokens.key = x[0];
+  tokens.value = x[1];
+  tokens.query = x[2];
+  tokens.erase = x[3];
+  tokens.replace = x[4];
+  (void)miras_memory_params(m, &params);
+  dstate = miras_dstate_size(m);
+  tape_size = miras_tape_size(m, LENGTH);
+  memory = miras_memory_state(m, &state_bytes);
+  *count = n + 2 * PAIRS + n + params + dstate + state_bytes / sizeof(float) + 1;
+  all = (float *)calloc(*count, sizeof(float));
+  tape = (float *)malloc(tape_size * sizeof(float));
+  assert_true(all && tape);
+  memset(&grads, 0, sizeof grads);
+  at = all;
+  assert_int_equal(miras_forward(m, &tokens, at, tape), MIRAS_OK);
+  at += n;
+  grads.key = at;
+  grads.value = at + PAIRS;
+  grads.query = at + 2 * PAIRS;
+  at += 2 * PAIRS + n;
+  assert_int_equal(miras_backward(m, &tokens, tape, x[5], &grads, at, at + params), MIRAS_OK);
+  at += params + dstate;
+  memcpy(at, memory, state_bytes);
+  at += state_bytes / sizeof(float);
+  *at = kind == MIRAS_RWKV7 ? 0 : miras_write(m, x[0], x[1]);
+  free(tape);
+  miras_memory_close(m);
+  return all;
+}
+
+static void a_memory_shares_its_heads_out(void **state) {
+  int kind, i;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    size_t count, again;
+    float *alone = memory_trace((miras_kind)kind, NULL, &count);
+    for (i = 0; i < 3; i++) {
+      odd o;
+      miras_parallel parallel;
+      float *r;
+      o.seed = (uint64_t)i * 77;
+      o.workers = i == 2 ? 256 : i + 1;
+      parallel.run = odd_run;
+      parallel.user = &o;
+      parallel.workers = o.workers;
+      r = memory_trace((miras_kind)kind, &parallel, &again);
+      assert_int_equal(count, again);
+      if (memcmp(alone, r, count * sizeof *r))
+        fail_msg("%s: %d workers change something", miras_kind_name((miras_kind)kind), o.workers);
+      free(r);
+    }
+    if (kind % 5 == 0) {               /* and threads that are real */
+      miras_pool *pool = miras_pool_open(3, NULL);
+      float *r;
+      assert_non_null(pool);
+      r = memory_trace((miras_kind)kind, miras_pool_parallel(pool), &again);
+      assert_memory_equal(alone, r, count * sizeof *r);
+      free(r);
+      miras_pool_close(pool);
+    }
+    free(alone);
+  }
+}
+
+static void a_job_system_is_checked(void **state) {
+  miras_parallel parallel;
+  miras_model_desc layer;
+  miras_desc d;
+  char why[256];
+  (void)state;
+  memset(&parallel, 0, sizeof parallel);
+  assert_int_equal(miras_preset(&d, MIRAS_TITANS), MIRAS_OK);
+  d.key_dim = 4;
+  d.parallel = &parallel;
+  assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
+  assert_non_null(strstr(why, "parallel->workers is 0"));
+  parallel.workers = 2;
+  assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
+  assert_non_null(strstr(why, "parallel->run is NULL"));
+  assert_null(miras_memory_open(&d, NULL));
+  parallel.run = odd_run;
+  assert_true(miras_memory_size(&d, why, sizeof why) > 0);
+  assert_int_equal(miras_model_preset(&layer, MIRAS_TITANS), MIRAS_OK);
+  layer.layer[0].memory.key_dim = 4;
+  layer.vocab = 5;
+  layer.width = 8;
+  layer.layers = 1;
+  assert_true(miras_model_size(&layer, why, sizeof why) > 0);
+  layer.layer[0].memory.parallel = &parallel;   /* a model has workers of its own */
+  assert_int_equal(miras_model_size(&layer, why, sizeof why), 0);
+  assert_non_null(strstr(why, "memory.parallel"));
+}
+
 /* ---- sessions side by side ---- */
 
 enum { SESSIONS = 4, ROUNDS = 60 };
@@ -276,12 +397,11 @@ static void sessions_share_a_model(void **state) {
   (void)state;
   make_text();
   for (k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-    miras_model_desc d = model_desc(kinds[k], NULL);
+    miras_model_desc d = model_desc(kinds[k]);
     miras_model *m;
     reader together[SESSIONS], alone;
     pthread_t threads[SESSIONS];
     int i;
-    d.batch = d.context = 0;
     m = miras_model_open(&d, NULL);
     assert_non_null(m);
     memset(together, 0, sizeof together);
@@ -345,6 +465,8 @@ int main(void) {
     cmocka_unit_test(pool_refuses_wrong_counts),
     cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
     cmocka_unit_test(any_order_of_tasks_gives_the_same_bits),
+    cmocka_unit_test(a_memory_shares_its_heads_out),
+    cmocka_unit_test(a_job_system_is_checked),
     cmocka_unit_test(sessions_share_a_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
