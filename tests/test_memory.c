@@ -532,8 +532,8 @@ static void check_tensor(const functional *f, const gradient *g, int coordinates
     at[n++] = i;
   }
   for (int i = 0; i < COUNT(tops); i++) largest = fmax(largest, tops[i]);
-  if (largest < 1e-7) {
-    if (!g->may_vanish) failed("gradient of %s is zero: %s", g->name, label(d));
+  if (largest < 1e-7) { /* too small for differences, but not zero */
+    if (!g->may_vanish && largest < 1e-10) failed("gradient of %s is zero: %s", g->name, label(d));
     return;
   }
   checked_gradients++;
