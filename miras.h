@@ -7596,11 +7596,8 @@ typedef struct miras__retention {
 
 static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
                                   const struct miras__retention *rule) {
-  miras__link x;
-  memset(&x, 0, sizeof x);
-  x.K = K;
-  x.p = p;
-  x.rule = rule;
+  const miras__link x = {K, p, rule, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                         NULL, NULL, NULL, NULL};
   return x;
 }
 
@@ -7630,7 +7627,7 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
 static void miras__link_lq(const miras__link *x) {
   const int pnorm = !x->rule->follows;
   const float inv = x->K->lq_fwd(x->w, x->a, x->p->d.q, pnorm, x->n);
-  if (!pnorm) *x->inv = inv;
+  if (!pnorm) x->K->fill(x->inv, inv, 1);
 }
 
 static void miras__link_lq_bwd(const miras__link *x) {
@@ -7892,6 +7889,20 @@ static miras__rows miras__rows_of(size_t in, float *x, float *v, float *alpha, f
   r.eta = eta;
   r.theta = r.delta = r.beta = r.erase = r.replace = r.q = NULL;
   return r;
+}
+
+/* A gate of one number per row, or (wide) one per entry: y = c (.) x over m rows of n, c ldc apart;
+ * and bc += its cotangent from that of y, b. */
+static void miras__gate(const miras__kernels *K, int wide, float *y, const float *c, size_t ldc,
+                        const float *x, size_t m, size_t n) {
+  if (wide) K->mul_rows(y, n, c, ldc, x, n, m, n);
+  else K->scale_rows(y, n, 1, c, ldc, x, n, m, n);
+}
+
+static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t ldc,
+                            const float *b, const float *x, size_t m, size_t n) {
+  if (wide) K->muladd_rows(bc, ldc, b, n, x, n, m, n);
+  else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
 }
 
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
@@ -8176,12 +8187,12 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   k->ld = ld;
   used += miras__open_layout(p, base ? base + used : base,
                              backward || p->d.chunk == 1 ? rows : 0, &k->open);
-  memset(&k->r, 0, sizeof k->r);
   k->z = miras__lay(base, &used, room * n);
   /* the rows that read errors are the keys, or the rows erase */
-  k->r.in = n;
-  k->r.x = k->x[0] = p->delta && p->streams == 1 ? k->z : miras__lay(base, &used, rows * n);
-  k->r.replace = k->x[1] = miras__lay(base, &used, (p->streams - 1) * rows * n);
+  k->x[0] = p->delta && p->streams == 1 ? k->z : miras__lay(base, &used, rows * n);
+  k->x[1] = miras__lay(base, &used, (p->streams - 1) * rows * n);
+  k->r = miras__rows_of(n, k->x[0], NULL, NULL, NULL);
+  k->r.replace = k->x[1];
   k->r.erase = p->streams > 1 ? k->z : NULL;
   k->r.v = miras__lay(base, &used, rows * dv);
   k->r.alpha = miras__lay(base, &used, rows * per);
@@ -8363,15 +8374,8 @@ static void miras__scalar_carry_bwd(miras__block *k, size_t s) {
 /* Room @28's view of the new rows x, of width n, that decay by alpha. */
 static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
                                              const float *alpha, float *live) {
-  miras__channels c;
-  memset(&c, 0, sizeof c);
-  c.n = c.ld_x = c.ld_alpha = c.ld_q = c.ld_z = n;
-  c.every = (size_t)k->p->d.steps;
-  c.after = k->p->after;
-  c.ld_p = k->ld;
-  c.x = x;
-  c.alpha = alpha;
-  c.live = live;
+  const miras__channels c = {n, (size_t)k->p->d.steps, k->p->after, x, NULL, alpha, NULL, NULL,
+                             n, 0, n, n, n, NULL, NULL, k->ld, live};
   return c;
 }
 
@@ -8427,18 +8431,12 @@ static void miras__feature_scores_bwd(miras__block *k, size_t s) {
   const size_t n = k->p->features;
   const miras__readers *e = &k->by[0], *q = &k->by[1];
   miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, NULL);
-  miras__channel_grads g;
-  memset(&g, 0, sizeof g);
-  g.ld_x = g.ld_alpha = g.ld_q = g.ld_z = n;
+  const miras__channel_grads g = {k->dx[s], NULL, k->d.alpha, k->dz + q->row * n, k->dz, n, 0, n,
+                                  n, n, k->live ? k->dlast[s] : NULL};
   c.q = k->z + q->row * n;
   c.z = e->count ? k->z : NULL;
   c.p = k->dscore[s] + q->row * k->ld;
   c.a = k->dscore[s];
-  g.x = k->dx[s];
-  g.alpha = k->d.alpha;
-  g.q = k->dz + q->row * n;
-  g.z = k->dz;
-  g.live = k->live ? k->dlast[s] : NULL;
   k->K->channel_bwd(&c, &g, k->m, k->history);
 }
 
@@ -8597,16 +8595,12 @@ static void miras__exact_mix_bwd(miras__block *k) {
   if (k->p->value_decay) {
     const size_t at = q->left * dv, by = q->step * dv;
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
-    miras__channel_grads g;
-    memset(&g, 0, sizeof g);
+    const miras__channel_grads g = {k->du[1], NULL, k->d.beta, NULL, NULL, dv, 0, dv, 0, 0,
+                                    k->du[0]};
     c.q = dread;
     c.p = k->dscore[0] + q->row * N;
     K->channel_scores(&c, 0, m);
     c.p = k->score[0] + q->row * N;
-    g.ld_x = g.ld_alpha = dv;
-    g.x = k->du[1];
-    g.alpha = k->d.beta;
-    g.live = k->du[0];
     K->channel_bwd(&c, &g, m, k->history);
     K->copy(k->du[0], k->du[1], m * dv);
     K->muladd_rows(k->dcv + at, by, dread, dv, k->raw, dv, q->count, dv);
@@ -9061,7 +9055,6 @@ typedef struct miras__chunk {
   const miras__call *call;
   const miras__kernels *K;
   const miras__plan *p;
-  const struct miras__gating *gates;
   miras__head_io io;       /* y: unused; ldy: between answers                                    */
   miras__net net;
   size_t wide;             /* numbers of a gate of a pair: 1, or one per channel                 */
@@ -9245,36 +9238,8 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
   }
 }
 
-/* ---- gates: of one number, and of one per channel ---- */
+/* ---- coefficients of the new rows ---- */
 
-/* Reads along A_t: rows of queries on their way, and the coefficients of the last pair of the first
- * read's token; those of the others lie steps rows apart. */
-typedef struct miras__look {
-  miras__pass pass;
-  miras__reads r;
-  const float *w, *s;      /* what they start from, S_0 or NULL                                  */
-  const float *g, *a, *f;
-  float *kq[4];
-} miras__look;
-
-/* The gates of a piece's pairs. What reads and closes works on layer l. */
-typedef struct miras__gating {
-  void (*coefficients)(miras__chunk *c);
-  void (*coefficients_bwd)(miras__chunk *c);
-  /* z_l of reads, from pass.x[l]; adjoint: dx from bz, which is used up; += bw, bs, bhome, binv and
-   * what pairs and coefficients receive */
-  void (*read)(miras__chunk *c, int l, const miras__look *x);
-  void (*read_bwd)(miras__chunk *c, int l, const miras__look *x, float *bz, float *bw, float *bs);
-  /* rows from new row `from` on that no read saw, where that matters */
-  void (*rest)(miras__chunk *c, size_t from);
-  void (*rest_bwd)(miras__chunk *c);
-  /* A_C and S_C from A_0 and S_0, in place, with `pairs` pairs, the last of them row `row`; the
-   * adjoint makes their cotangents ca, cs those of A_0 and S_0 */
-  void (*close)(miras__chunk *c, int l, float *a, float *s, size_t row, size_t pairs);
-  void (*close_bwd)(miras__chunk *c, int l, const float *a, float *ca, float *cs);
-} miras__gating;
-
-/* The coefficients of the new rows, on their way. */
 static miras__course miras__course_of(const miras__chunk *c) {
   const miras__plan *p = c->p;
   const size_t steps = (size_t)p->d.steps;
@@ -9284,239 +9249,58 @@ static miras__course miras__course_of(const miras__chunk *c) {
   return x;
 }
 
-static void miras__scalar_coefficients(miras__chunk *c) {
+static void miras__piece_course(miras__chunk *c) {
   const miras__course x = miras__course_of(c);
+  if (c->p->channel) {
+    c->K->channel_decay(c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->wide, c->m, c->wide);
+    return;
+  }
   if (x.rate)
     c->K->row_rates(c->p->d.row_rates, c->rate, c->slope, c->io.rho, c->r0, c->m, x.steps);
   c->K->coefficients(&x, c->last_g, c->last_n, c->last_a);
 }
 
-static void miras__scalar_coefficients_bwd(miras__chunk *c) {
+static void miras__piece_course_bwd(miras__chunk *c) {
   const miras__course x = miras__course_of(c);
   const miras__course_grads b = {c->bg, c->bn, c->ba, c->bf, c->bh, c->brows.alpha, c->brows.eta,
                                  c->brows.theta, c->slope, c->call->g->rho};
-  c->K->coefficients_bwd(&x, &b);
+  if (c->p->channel)
+    c->K->channel_decay_bwd(c->brows.alpha, c->wide, c->ba, c->ca, c->rows.alpha, c->wide, c->m,
+                            c->wide);
+  else c->K->coefficients_bwd(&x, &b);
 }
 
-/* z -= P d over the pairs that each read sees. A row must not meet a later token's pair, not even
- * times zero: the first descents of all tokens, then the second ones, and so on, each a product
- * that stops at the diagonal. */
-static void miras__read_pairs(miras__chunk *c, int l, const miras__look *x) {
-  const size_t out = (size_t)c->p->out[l], steps = x->r.steps;
-  size_t phase;
-  for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
-    c->K->gemm(MIRAS__SUB, x->pass.z[l], out, c->pq + phase, x->r.ld, steps, c->d[l] + phase * out,
-               steps * out, 1, x->r.m, out, (x->r.pairs - phase + steps - 1) / steps,
-               (ptrdiff_t)((x->r.seen - 1) / steps), c->net.pack);
-}
-
-/* z = a (x W) [+ (1 - a) inv (x B)] [+ f inv (x S)] - inv (G (.) x y') d */
-static void miras__scalar_read(miras__chunk *c, int l, const miras__look *x) {
-  const miras__kernels *K = c->K;
-  const miras__plan *p = c->p;
-  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-  const size_t m = x->r.m, steps = x->r.steps;
-  float *q = x->pass.x[l], *z = x->pass.z[l], *z2 = c->net.t1, inv = c->inv[l];
-  miras__nn(&c->net, MIRAS__SET, z, q, x->w + at, m, out, in);
-  K->scale_rows(z, out, 1, x->a, steps, z, out, m, out);
-  if (c->home) {
-    miras__nn(&c->net, MIRAS__SET, z2, q, c->home + at, m, out, in);
-    K->rest(c->left, x->a, inv, (m - 1) * steps + 1);
-    K->axpy_rows(z, out, 1, c->left, steps, z2, out, m, out);
-  }
-  if (x->s) {
-    miras__nn(&c->net, MIRAS__SET, z2, q, x->s + at, m, out, in);
-    K->axpy_rows(z, out, inv, x->f, steps, z2, out, m, out);
-  }
-  if (p->from[l] == l)
-    K->gemm(MIRAS__SET, x->kq[l], x->r.ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1,
-            c->net.pack);
-  K->triangle(c->pq, inv, x->g, steps * x->r.ld, x->kq[l], x->r.ld, x->r.seen, steps, m);
-  miras__read_pairs(c, l, x);
-}
-
-/* With P = G (.) (x y'):
- *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
- *   T1 = bz W',  ba_t += T1_t . x_t,  bx = a_t T1
- *   home: T3 = bz B', h = (1 - a_t) inv:  ba_t -= inv T3_t . x_t,  bx += h T3,  bB += x' (h bz)
- *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2
- *   bx += b(x y') y,  by += b(x y')' x,  bW += x' (a_t bz),  bS += x' (f_t inv bz)
- *   binv = sum_t (f_t T2_t + (1 - a_t) T3_t) . x_t + sum_tj (bP/inv) (x y') G */
-static void miras__scalar_read_bwd(miras__chunk *c, int l, const miras__look *x, float *bz,
-                                   float *bw, float *bs) {
-  const miras__kernels *K = c->K;
-  const miras__plan *p = c->p;
-  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l], ld = x->r.ld;
-  const size_t m = x->r.m, steps = x->r.steps, pairs = x->r.pairs, first = c->first;
-  const float *q = x->pass.x[l], inv = c->inv[l], *a = c->ca + first, *f = c->cf + first;
-  float *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack, *binv = c->binv + l;
-  miras__nt(&c->net, MIRAS__SET, bx, bz, x->w + at, m, in, out);
-  if (!c->home) {
-    K->dot_rows(1, c->ba + first, steps, bx, in, q, in, m, in);
-    K->scale_rows(bx, in, 1, a, steps, bx, in, m, in);
-  } else {
-    miras__nt(&c->net, MIRAS__SET, t, bz, c->home + at, m, in, out);
-    K->rest(c->left, a, 1, (m - 1) * steps + 1);
-    K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
-    K->dot_rows(1, binv, 0, c->left, steps, c->line, 1, m, 1);
-    K->axpy_rows(bx, in, -inv, NULL, 0, t, in, m, in);  /* T1 - inv T3, and a_t of that on top of */
-    K->dot_rows(1, c->ba + first, steps, bx, in, q, in, m, in);                      /* inv T3 */
-    K->scale_rows(bx, in, 1, a, steps, bx, in, m, in);
-    K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
-    K->scale_rows(u, out, inv, c->left, steps, bz, out, m, out);
-    miras__tn(&c->net, MIRAS__ADD, c->bhome + at, q, u, in, out, m);
-  }
-  if (bs) {
-    miras__nt(&c->net, MIRAS__SET, t, bz, x->s + at, m, in, out);
-    K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
-    K->dot_rows(1, binv, 0, f, steps, c->line, 1, m, 1);
-    K->scale(c->line, inv, c->line, m);
-    K->add_rows(c->bf + first, steps, c->line, 1, m, 1);
-    K->axpy_rows(bx, in, inv, f, steps, t, in, m, in);
-  }
-  K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, c->d[l], 1, out, m, pairs, out, -1, pack);
-  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, 1, c->g + first * ld, x->kq[l],
-                  &x->r);
-  K->gemm(MIRAS__SUB, c->net.bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
-  K->gemm(MIRAS__ADD, bx, in, c->bp, ld, 1, c->y[l], in, 1, m, in, pairs, -1, pack);
-  K->gemm(MIRAS__ADD, c->net.bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
-  if (bs) {
-    K->scale_rows(u, out, inv, f, steps, bz, out, m, out);
-    miras__tn(&c->net, MIRAS__ADD, bs + at, q, u, in, out, m);
-  }
-  K->scale_rows(bz, out, 1, a, steps, bz, out, m, out);
-  miras__tn(&c->net, MIRAS__ADD, bw + at, q, bz, in, out, m);
-}
-
-static void miras__scalar_close(miras__chunk *c, int l, float *a, float *s, size_t row,
-                                size_t pairs) {
-  const miras__kernels *K = c->K;
-  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const float *g = c->g + row * c->p->span, *n = c->n + row * c->p->span;
-  float *t = c->net.t1;
-  miras__layer_fade(c, l, a, c->home, row);
-  K->scale_rows(t, in, 1, g, 1, c->y[l], in, pairs, in);
-  if (s) K->axpy(a, c->cf[row], s, size);
-  miras__tn(&c->net, MIRAS__SUB, a, t, c->d[l], in, out, pairs);
-  if (!s) return;
-  K->scale_rows(t, in, 1, n, 1, c->y[l], in, pairs, in);
-  K->scale(s, c->ch[row], s, size);
-  miras__tn(&c->net, MIRAS__SUB, s, t, c->d[l], in, out, pairs);
-}
-
-/* bG_Cj -= d_j . (ca' y_j),  bd_j -= G_Cj ca' y_j,  by_j -= G_Cj ca d_j,  the same with N and cs
- * bf_C += <S_0, ca>,  bh_C += <S_0, cs>,  S_0 receives f_C ca + h_C cs
- * and, as in fade_bwd, ba_C += <A_0 - B, ca>,  bB += (1 - a_C) ca,  A_0 receives a_C ca */
-static void miras__scalar_close_bwd(miras__chunk *c, int l, const float *a, float *ca, float *cs) {
-  const miras__kernels *K = c->K;
-  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const size_t m = c->m, last = m - 1, at = last * c->p->span;
-  float *t = c->net.t1, *u = c->net.t2;
-  int pass;
-  for (pass = 0; pass < (cs ? 2 : 1); pass++) {
-    const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
-    float *brow = (pass ? c->bn : c->bg) + at;
-    miras__nn(&c->net, MIRAS__SET, t, c->y[l], b, m, out, in);
-    miras__nt(&c->net, MIRAS__SET, u, c->d[l], b, m, in, out);
-    K->dot_rows(0, c->line, 1, c->d[l], out, t, out, m, out);
-    K->sub(brow, brow, c->line, m);
-    K->axpy_rows(c->net.bd[l], out, -1, row, 1, t, out, m, out);
-    K->axpy_rows(c->net.bx[l], in, -1, row, 1, u, in, m, in);
-  }
-  if (cs) {
-    const float *s = c->s + c->p->offset[l];
-    K->dot_rows(1, c->bf + last, 1, s, size, ca, size, 1, size);
-    K->dot_rows(1, c->bh + last, 1, s, size, cs, size, 1, size);
-    K->scale(cs, c->ch[last], cs, size);
-    K->axpy(cs, c->cf[last], ca, size);
-  }
-  miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, last);
-}
-
-static const miras__gating miras__gates_scalar = {
-  miras__scalar_coefficients, miras__scalar_coefficients_bwd, miras__scalar_read,
-  miras__scalar_read_bwd, NULL, NULL, miras__scalar_close,
-  miras__scalar_close_bwd};
+/* ---- rows with gates per channel ---- */
 
 /* Room @28's view of the chunk's rows of one side from new row `from` on: Y_1 or D_L. */
 static miras__channels miras__channel_view(const miras__chunk *c, int by_input, size_t from) {
   const size_t n = c->wide;
-  miras__channels v;
-  memset(&v, 0, sizeof v);
-  v.n = v.ld_x = v.ld_eta = v.ld_alpha = n;
-  v.every = c->p->span == 1 ? 1 : (size_t)c->p->d.steps;
-  v.x = (by_input ? c->new_y : c->new_d) + from * n;
-  v.eta = c->rows.eta + from * n;
-  v.alpha = c->rows.alpha + from * n;
-  v.ld_p = c->p->span;
-  v.live = by_input ? c->live_y : c->live_d;
+  const miras__channels v = {n, c->p->span == 1 ? 1 : (size_t)c->p->d.steps, 0,
+                             (by_input ? c->new_y : c->new_d) + from * n, c->rows.eta + from * n,
+                             c->rows.alpha + from * n, NULL, NULL, n, n, n, n, 0, NULL, NULL,
+                             c->p->span, by_input ? c->live_y : c->live_d};
   return v;
 }
 
-static void miras__channel_coefficients(miras__chunk *c) {
-  c->K->channel_decay(c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->wide, c->m, c->wide);
-}
-
-static void miras__channel_coefficients_bwd(miras__chunk *c) {
-  c->K->channel_decay_bwd(c->brows.alpha, c->wide, c->ba, c->ca, c->rows.alpha, c->wide, c->m,
-                          c->wide);
-}
-
-/* by output, z = a (.) (x W) - inv P (G (.) d), P = x y' [+ (1 - a) inv (.) (x B)]
- * by input,  z = (a (.) x) W - inv P d, P_tj = x_t . (G_tj (.) y_j) [+ ((1 - a) inv (.) x) B]
- * The pairs up to the last read's enter the live rows (unless there are none: they have). */
-static void miras__channel_read(miras__chunk *c, int l, const miras__look *x) {
-  const miras__kernels *K = c->K;
-  const miras__plan *p = c->p;
-  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-  const size_t m = x->r.m, ld = x->r.ld, apart = x->r.steps * c->wide;
-  const int by_input = MIRAS__BY(p, l) == 1, fresh = c->live_d != NULL;
-  float *q = x->pass.x[l], *z = x->pass.z[l], *t = c->net.t1, *pack = c->net.pack;
-  miras__channels v = miras__channel_view(c, by_input, 0);
-  const size_t from = fresh ? x->r.seen - v.every : 0;
-  if (c->home) K->rest(c->left, x->a, c->inv[l], ((m - 1) * x->r.steps + 1) * c->wide);
-  if (by_input) {
-    K->mul_rows(t, in, x->a, apart, q, in, m, in);
-    miras__nn(&c->net, MIRAS__SET, z, t, x->w + at, m, out, in);
-    if (c->home) {
-      K->mul_rows(t, in, c->left, apart, q, in, m, in);
-      miras__nn(&c->net, MIRAS__ADD, z, t, c->home + at, m, out, in);
-    }
-  } else {
-    miras__nn(&c->net, MIRAS__SET, z, q, x->w + at, m, out, in);
-    K->mul_rows(z, out, x->a, apart, z, out, m, out);
-    if (c->home) {
-      miras__nn(&c->net, MIRAS__SET, t, q, c->home + at, m, out, in);
-      K->muladd_rows(z, out, c->left, apart, t, out, m, out);
-    }
-  }
-  if (p->from[l] == l && fresh && by_input) {
-    v.q = q;
-    v.ld_q = in;
-    v.p = x->kq[l];
-    K->channel_scores(&v, from, m * v.every);
-  } else if (p->from[l] == l) {
-    K->gemm(MIRAS__SET, x->kq[l], ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1, pack);
-  }
-  K->triangle(c->pq, fresh && !by_input ? -c->inv[l] : c->inv[l], NULL, 0, x->kq[l], ld, x->r.seen,
-              x->r.steps, m);
-  if (fresh && !by_input) {
-    v.p = c->pq;
-    K->channel_mixes(&v, z, out, from, m * v.every);
-  } else {
-    miras__read_pairs(c, l, x);
+/* Rows from new row `from` on that no read saw enter the live ones. */
+static void miras__channel_rest(miras__chunk *c, size_t from) {
+  int side;
+  for (side = c->p->layers > 1; side >= 0; side--) {
+    const miras__channels v = miras__channel_view(c, side, from);
+    c->K->channel_scores(&v, c->r0 + from, c->m - from);
   }
 }
 
 /* The adjoint of one side's rows of the chunk. reads > 0: b and q [reads] are what room @28 calls p
- * and q, dq += the cotangents of the queries (by output: NULL). live: of the closed chunk's rows.
- * The last token of a chunk may have read elsewhere; its b and q are zero. */
+ * and q, dq += the cotangents of the queries (by output: NULL). The last token of a chunk may have
+ * read elsewhere; its b and q are zero. */
 static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, float *q, float *dq,
                                     const float *live) {
   miras__channels v = miras__channel_view(c, by_input, 0);
-  miras__channel_grads g;
+  const miras__channel_grads g = {by_input ? c->net.bx[0] : c->net.bd[c->p->layers - 1],
+                                  c->brows.eta, c->brows.alpha, dq, NULL, v.n, v.n, v.n, v.n, 0,
+                                  live};
   const size_t reads = q ? c->reads : 0;
-  memset(&g, 0, sizeof g);
   if (reads && reads < c->m / v.every) {
     c->K->fill(b + reads * v.ld_p, 0, v.ld_p);
     c->K->fill(q + reads * v.n, 0, v.n);
@@ -9524,17 +9308,88 @@ static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, flo
   }
   v.q = q;
   v.p = b;
-  v.ld_q = g.ld_x = g.ld_eta = g.ld_alpha = g.ld_q = v.n;
-  g.q = dq;
-  g.x = by_input ? c->net.bx[0] : c->net.bd[c->p->layers - 1];
-  g.eta = c->brows.eta;
-  g.alpha = c->brows.alpha;
-  g.live = live;
   c->K->channel_bwd(&v, &g, c->m, c->history);
 }
 
-/* What home adds, with h = (1 - a) inv:
- *   by output, h (.) (x B):  bt = h (.) bz, bB += x' bt, left in b1; u = x B: ba -= inv bz (.) u,
+/* ---- reads along A_t ---- */
+
+/* Rows of queries on their way, and the coefficients of the last pair of the first read's token;
+ * those of the others lie steps rows apart. */
+typedef struct miras__look {
+  miras__pass pass;
+  miras__reads r;
+  const float *w, *s;      /* what they start from, S_0 or NULL                                  */
+  const float *g, *a, *f;  /* g: NULL with gates per channel                                     */
+  float *kq[4];
+} miras__look;
+
+/* z = (mode of gemm) x (a (.) W) in layer l, the coefficients a times `scale` where they are added
+ * and one number: their channels are the inputs, (a (.) x) W, or the outputs, a (.) (x W). */
+static void miras__look_term(const miras__chunk *c, int mode, int l, const miras__look *x,
+                             const float *a, float scale, const float *w) {
+  const miras__kernels *K = c->K;
+  const int by = MIRAS__BY(c->p, l), set = mode == MIRAS__SET;
+  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], m = x->r.m;
+  const size_t apart = x->r.steps * c->wide;
+  float *q = x->pass.x[l], *z = x->pass.z[l], *t = c->net.t1;
+  w += c->p->offset[l];
+  if (by == 1) {
+    K->mul_rows(t, in, a, apart, q, in, m, in);
+    miras__nn(&c->net, mode, z, t, w, m, out, in);
+    return;
+  }
+  miras__nn(&c->net, MIRAS__SET, set ? z : t, q, w, m, out, in);
+  if (set) miras__gate(K, by, z, a, apart, z, m, out);
+  else if (by) K->muladd_rows(z, out, a, apart, t, out, m, out);
+  else K->axpy_rows(z, out, scale, a, apart, t, out, m, out);
+}
+
+/* z_l of reads, from pass.x[l]:
+ *   z = x (a (.) W) [+ inv x ((1 - a) (.) B)] [+ inv f x S] - P d,  P = inv G (.) (x y')
+ * and per channel P (G (.) d), P = inv x y', by output, or P_tj = inv x_t . (G_tj (.) y_j) by input.
+ * There the pairs up to the last read's enter the live rows (unless there are none: they have). Of
+ * P d a row must not meet a later token's pair, not even times zero: the first descents of all
+ * tokens, then the second ones, and so on, each a product that stops at the diagonal. */
+static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
+  const miras__kernels *K = c->K;
+  const miras__plan *p = c->p;
+  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], ld = x->r.ld, m = x->r.m;
+  const size_t steps = x->r.steps;
+  const int by = MIRAS__BY(p, l), fresh = by && c->live_d;
+  float *q = x->pass.x[l], inv = c->inv[l];
+  miras__channels v = miras__channel_view(c, by == 1, 0);
+  const size_t from = fresh ? x->r.seen - v.every : 0;
+  size_t phase;
+  miras__look_term(c, MIRAS__SET, l, x, x->a, 1, x->w);
+  if (c->home) {
+    K->rest(c->left, x->a, inv, ((m - 1) * steps + 1) * c->wide);
+    miras__look_term(c, MIRAS__ADD, l, x, c->left, 1, c->home);
+  }
+  if (x->s) miras__look_term(c, MIRAS__ADD, l, x, x->f, inv, x->s);
+  if (p->from[l] == l && fresh && by == 1) {
+    v.q = q;
+    v.ld_q = in;
+    v.p = x->kq[l];
+    K->channel_scores(&v, from, m * v.every);
+  } else if (p->from[l] == l) {
+    K->gemm(MIRAS__SET, x->kq[l], ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1,
+            c->net.pack);
+  }
+  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, steps * ld, x->kq[l], ld, x->r.seen,
+              steps, m);
+  if (fresh && by == 2) {
+    v.p = c->pq;
+    K->channel_mixes(&v, x->pass.z[l], out, from, m * v.every);
+    return;
+  }
+  for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
+    K->gemm(MIRAS__SUB, x->pass.z[l], out, c->pq + phase, ld, steps, c->d[l] + phase * out,
+            steps * out, 1, m, out, (x->r.pairs - phase + steps - 1) / steps,
+            (ptrdiff_t)((x->r.seen - 1) / steps), c->net.pack);
+}
+
+/* What home adds per channel, with h = (1 - a) inv:
+ *   by output, h (.) (x B):  bt = h (.) bz, bB += x' bt, left in t1; u = x B: ba -= inv bz (.) u,
  *                            binv += sum bz (.) (1 - a) (.) u
  *   by input, (h (.) x) B:   bu = bz B', bx += h (.) bu, bB += (h (.) x)' bz; ba -= inv bu (.) x,
  *                            binv += sum bu (.) (1 - a) (.) x */
@@ -9558,108 +9413,144 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
   K->dot_rows(1, c->binv + l, 0, c->left, apart, c->mixed, n, m, n);
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
   if (by_input) K->muladd_rows(c->net.t3, in, c->left, apart, one, in, m, in);
-  K->mul_rows(t, n, c->left, apart, by_input ? other : one, n, m, n);
+  miras__gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
   if (by_input) miras__tn(&c->net, MIRAS__ADD, bhome, t, bz, in, out, m);
   else miras__tn(&c->net, MIRAS__ADD, bhome, q, t, in, out, m);
 }
 
-/* by output:  ba_t += bz_t (.) (x_t W),  bx = (a (.) bz) W',  bW += x' (a (.) bz)
- *   bP_tj = -inv bz_t . (G_tj (.) d_j),  bx += bP y,  by += bP' x,  bd and G in room @28
- * by input:   bu = bz W',  ba_t += bu_t (.) x_t,  bx = a (.) bu,  bW += (a (.) x)' bz
- *   bP = -inv bz d',  bd -= inv P' bz,  bx, by and G in room @28
- * binv = sum bP P / inv */
-static void miras__channel_read_bwd(miras__chunk *c, int l, const miras__look *x, float *bz,
-                                    float *bw, float *bs) {
+/* Adjoint of look_layer, bx in t3 from bz; += bw, bs, bhome, binv, what pairs and coefficients
+ * receive.
+ *   T1 = bz W' (by output T1 = bz, x = x W):  ba_t += T1_t . x_t, per channel (.);  bx = a (.) T1
+ *   bW += x' (a (.) bz), by input (a (.) x)' bz
+ *   home: T3 = bz B', h = (1 - a_t) inv:  ba_t -= inv T3_t . x_t,  bx += h T3,  bB += x' (h bz)
+ *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2,  bS += x' (f_t inv bz)
+ *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
+ *   bx += b(x y') y,  by += b(x y')' x
+ *   binv = sum_t (f_t T2_t + (1 - a_t) T3_t) . x_t + sum_tj (bP/inv) (x y') G
+ * and of the side that carries channels room @28 does what belongs to it and to G. */
+static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, float *bz,
+                                  float *bw, float *bs) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const miras__net *an = &c->net;
+  const int by = MIRAS__BY(p, l), scalar_home = !by && c->home;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l], ld = x->r.ld;
-  const size_t m = x->r.m, pairs = x->r.pairs, n = c->wide, apart = x->r.steps * n;
-  const int by_input = MIRAS__BY(p, l) == 1;
-  const float *w = x->w + at, *a = c->ca + c->first * n;
-  float *q = x->pass.x[l], *bx = c->net.t3, *ba = c->ba + c->first * n, *t = c->net.t1;
-  float *u = c->net.t2;
-  float *pack = c->net.pack;
-  miras__channels v = miras__channel_view(c, by_input, 0);
-  (void)bs;
-  if (by_input) {
-    miras__nt(&c->net, MIRAS__SET, bx, bz, w, m, in, out);
-    K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, an->d[l], 1, out, m, pairs, out, -1, pack);
-    K->muladd_rows(ba, apart, bx, in, q, in, m, in);
-    K->mul_rows(bx, in, a, apart, bx, in, m, in);
-    K->mul_rows(t, in, a, apart, q, in, m, in);
-  } else {
-    miras__nn(&c->net, MIRAS__SET, t, q, w, m, out, in);
+  const size_t m = x->r.m, steps = x->r.steps, pairs = x->r.pairs, first = c->first;
+  const size_t apart = steps * c->wide;
+  const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
+  float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
+  float *ba = c->ba + first * c->wide, *binv = c->binv + l;
+  miras__channels v = miras__channel_view(c, by == 1, 0);
+  if (by == 2) miras__nn(&c->net, MIRAS__SET, t, q, x->w + at, m, out, in);
+  else miras__nt(&c->net, MIRAS__SET, bx, bz, x->w + at, m, in, out);
+  if (scalar_home) {                             /* T1 - inv T3, and a_t of that on top of inv T3 */
+    miras__nt(&c->net, MIRAS__SET, t, bz, c->home + at, m, in, out);
+    K->rest(c->left, a, 1, (m - 1) * steps + 1);
+    K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
+    K->dot_rows(1, binv, 0, c->left, steps, c->line, 1, m, 1);
+    K->axpy_rows(bx, in, -inv, NULL, 0, t, in, m, in);
+  }
+  if (by == 2) miras__gate_bwd(K, by, ba, apart, bz, t, m, out);
+  else miras__gate_bwd(K, by, ba, apart, bx, q, m, in);
+  if (by != 2) miras__gate(K, by, bx, a, apart, bx, m, in);
+  if (scalar_home) {
+    K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
+    K->scale_rows(u, out, inv, c->left, steps, bz, out, m, out);
+    miras__tn(&c->net, MIRAS__ADD, c->bhome + at, q, u, in, out, m);
+  }
+  if (by == 1) miras__gate(K, by, t, a, apart, q, m, in);
+  else miras__gate(K, by, u, a, apart, bz, m, out);
+  if (by == 1) miras__tn(&c->net, MIRAS__ADD, bw + at, t, bz, in, out, m);
+  else miras__tn(&c->net, MIRAS__ADD, bw + at, q, u, in, out, m);
+  if (by == 2) miras__nt(&c->net, MIRAS__SET, bx, u, x->w + at, m, in, out);
+  if (bs) {
+    miras__nt(&c->net, MIRAS__SET, t, bz, x->s + at, m, in, out);
+    K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
+    K->dot_rows(1, binv, 0, f, steps, c->line, 1, m, 1);
+    K->scale(c->line, inv, c->line, m);
+    K->add_rows(c->bf + first, steps, c->line, 1, m, 1);
+    K->axpy_rows(bx, in, inv, f, steps, t, in, m, in);
+    K->scale_rows(u, out, inv, f, steps, bz, out, m, out);
+    miras__tn(&c->net, MIRAS__ADD, bs + at, q, u, in, out, m);
+  }
+  if (by == 2) {
     v.q = bz;
-    v.ld_q = out;
     v.p = c->bp;
     v.live = c->live;
     K->channel_scores(&v, 0, m * v.every);
-    K->muladd_rows(ba, apart, bz, out, t, out, m, out);
-    K->mul_rows(u, out, a, apart, bz, out, m, out);
-  }
-  K->triangle_bwd(c->bp, c->pq, NULL, c->binv + l, c->inv[l], by_input ? 1.0f : -1.0f, NULL,
-                  x->kq[l], &x->r);
-  if (by_input)
-    miras__tn(&c->net, MIRAS__ADD, bw + at, t, bz, in, out, m);
-  if (c->home) miras__channel_home_bwd(c, l, x, bz);
-  if (by_input) {
-    K->gemm(MIRAS__SUB, an->bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
-    miras__channel_rows_bwd(c, 1, c->bp, q, bx, p->from[l] == l ? c->blive_y : NULL);
   } else {
-    miras__nt(&c->net, MIRAS__SET, bx, u, w, m, in, out);
-    if (c->home)
-      miras__nt(&c->net, MIRAS__ADD, bx, t, c->home + at, m, in, out);
-    miras__tn(&c->net, MIRAS__ADD, bw + at, q, u, in, out, m);
+    K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, c->net.d[l], 1, out, m, pairs, out, -1, pack);
+  }
+  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by == 2 ? -1 : 1, x->g, x->kq[l],
+                  &x->r);
+  if (by && c->home) miras__channel_home_bwd(c, l, x, bz);
+  if (by == 2 && c->home) miras__nt(&c->net, MIRAS__ADD, bx, t, c->home + at, m, in, out);
+  if (by != 2)
+    K->gemm(MIRAS__SUB, c->net.bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
+  if (by != 1) {
     K->gemm(MIRAS__ADD, bx, in, c->bp, ld, 1, c->y[l], in, 1, m, in, pairs, -1, pack);
-    K->gemm(MIRAS__ADD, an->bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
+    K->gemm(MIRAS__ADD, c->net.bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
+  }
+  if (by == 1)
+    miras__channel_rows_bwd(c, 1, c->bp, q, bx, p->from[l] == l ? c->blive_y : NULL);
+  else if (by == 2)
     miras__channel_rows_bwd(c, 0, c->pq, bz, NULL, c->blive_d);
-  }
 }
 
-/* They enter the live ones. */
-static void miras__channel_rest(miras__chunk *c, size_t from) {
-  int side;
-  for (side = c->p->layers > 1; side >= 0; side--) {
-    const miras__channels v = miras__channel_view(c, side, from);
-    c->K->channel_scores(&v, c->r0 + from, c->m - from);
-  }
-}
+/* ---- the fold of a chunk's pairs ---- */
 
-/* Only the fold has used the rows. */
-static void miras__channel_rest_bwd(miras__chunk *c) {
-  miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
-  if (c->p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
-}
-
-static void miras__channel_close(miras__chunk *c, int l, float *a, float *s, size_t row,
-                                 size_t pairs) {
-  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l];
-  (void)s;
+/* A_C and S_C of layer l from A_0 and S_0, in place, with `pairs` pairs, the last of them row `row`.
+ * Per channel the rows bring their G along. */
+static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t row,
+                              size_t pairs) {
+  const miras__kernels *K = c->K;
+  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
+  const size_t at = row * c->p->span;
+  float *t = c->net.t1;
   miras__layer_fade(c, l, a, c->home, row);
-  miras__tn(&c->net, MIRAS__SUB, a, c->y[l], c->d[l], in, out, pairs);
+  if (!c->p->channel) K->scale_rows(t, in, 1, c->g + at, 1, c->y[l], in, pairs, in);
+  if (s) K->axpy(a, c->cf[row], s, size);
+  miras__tn(&c->net, MIRAS__SUB, a, c->p->channel ? c->y[l] : t, c->d[l], in, out, pairs);
+  if (!s) return;
+  K->scale_rows(t, in, 1, c->n + at, 1, c->y[l], in, pairs, in);
+  K->scale(s, c->ch[row], s, size);
+  miras__tn(&c->net, MIRAS__SUB, s, t, c->d[l], in, out, pairs);
 }
 
-/* by output, A_C = A_0 diag(a_C) - y' (G (.) d):
- *   the cotangent of G (.) d is -y ca,   by -= (G (.) d) ca'
- * by input,  A_C = diag(a_C) A_0 - (G (.) y)' d:
- *   the cotangent of G (.) y is -d ca',  bd -= (G (.) y) ca */
-static void miras__channel_close_bwd(miras__chunk *c, int l, const float *a, float *ca,
-                                     float *cs) {
-  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], m = c->m;
-  const int by_input = MIRAS__BY(c->p, l) == 1;
-  float *by = by_input ? c->blive_y : c->net.bx[l];
-  float *bd = by_input ? c->net.bd[l] : c->blive_d;
-  (void)cs;
-  miras__nt(&c->net, MIRAS__SUB, by, c->d[l], ca, m, in, out);
-  miras__nn(&c->net, MIRAS__SUB, bd, c->y[l], ca, m, out, in);
-  miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, m - 1);
+/* Its adjoint makes their cotangents ca, cs those of A_0 = a and S_0:
+ *   bG_Cj -= d_j . (ca' y_j),  bd_j -= G_Cj ca' y_j,  by_j -= G_Cj ca d_j,  the same with N and cs
+ *   bf_C += <S_0, ca>,  bh_C += <S_0, cs>,  S_0 receives f_C ca + h_C cs
+ *   and, as in fade_bwd, ba_C += <A_0 - B, ca>,  bB += (1 - a_C) ca,  A_0 receives a_C ca
+ * By output the cotangent of G (.) d is -y ca, by input that of G (.) y is -d ca'. */
+static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float *ca, float *cs) {
+  const miras__kernels *K = c->K;
+  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
+  const size_t m = c->m, last = m - 1, at = last * c->p->span;
+  const int by = MIRAS__BY(c->p, l);
+  float *t = c->net.t1, *u = c->net.t2;
+  int pass;
+  for (pass = 0; by == 0 && pass < (cs ? 2 : 1); pass++) {
+    const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
+    float *brow = (pass ? c->bn : c->bg) + at;
+    miras__nn(&c->net, MIRAS__SET, t, c->y[l], b, m, out, in);
+    miras__nt(&c->net, MIRAS__SET, u, c->d[l], b, m, in, out);
+    K->dot_rows(0, c->line, 1, c->d[l], out, t, out, m, out);
+    K->sub(brow, brow, c->line, m);
+    K->axpy_rows(c->net.bd[l], out, -1, row, 1, t, out, m, out);
+    K->axpy_rows(c->net.bx[l], in, -1, row, 1, u, in, m, in);
+  }
+  if (by) {
+    miras__nt(&c->net, MIRAS__SUB, by == 1 ? c->blive_y : c->net.bx[l], c->d[l], ca, m, in, out);
+    miras__nn(&c->net, MIRAS__SUB, by == 2 ? c->blive_d : c->net.bd[l], c->y[l], ca, m, out, in);
+  }
+  if (cs) {
+    const float *s = c->s + c->p->offset[l];
+    K->dot_rows(1, c->bf + last, 1, s, size, ca, size, 1, size);
+    K->dot_rows(1, c->bh + last, 1, s, size, cs, size, 1, size);
+    K->scale(cs, c->ch[last], cs, size);
+    K->axpy(cs, c->cf[last], ca, size);
+  }
+  miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, last);
 }
-
-static const miras__gating miras__gates_channel = {
-  miras__channel_coefficients, miras__channel_coefficients_bwd, miras__channel_read,
-  miras__channel_read_bwd, miras__channel_rest, miras__channel_rest_bwd, miras__channel_close,
-  miras__channel_close_bwd};
 
 /* ---- pieces ---- */
 
@@ -9675,7 +9566,6 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   c->net.dgain = call->dgain;
   c->net.dbias = call->dbias;
   miras__architecture(&c->net);
-  c->gates = p->channel ? &miras__gates_channel : &miras__gates_scalar;
   c->wide = p->rates;
   c->b = p->d.toward ? call->init : NULL;
   c->rows.v = c->net.v;
@@ -9742,7 +9632,7 @@ static miras__look miras__look_at(const miras__chunk *c, size_t row, size_t seen
   x.r.ld = c->p->span;
   x.w = c->rule->from_dual ? c->a : c->w;
   x.s = c->s;
-  x.g = c->g + row * x.r.ld;
+  x.g = c->p->channel ? NULL : c->g + row * x.r.ld;
   x.a = c->ca + row * c->wide;
   x.f = c->cf + row;
   for (l = 0; l < c->p->layers; l++) x.kq[l] = c->kq[l];
@@ -9760,7 +9650,7 @@ static void miras__read(miras__chunk *c, const miras__pass *s, const miras__look
   if (q != s->x[0]) c->K->fill(s->x[0], 1, s->m * (size_t)p->in[0]);
   for (l = 0; l < p->layers; l++) {
     if (MIRAS__HIDDEN(p, l)) c->net.hidden->fwd(&c->net, l, s->x[l], s->z, s->m);
-    if (x) c->gates->read(c, l, x);
+    if (x) miras__look_layer(c, l, x);
     else
       miras__nn(&c->net, MIRAS__SET, s->z[l], s->x[l], w + p->offset[l], s->m, (size_t)p->out[l],
                 (size_t)p->in[l]);
@@ -9792,7 +9682,7 @@ static void miras__read_bwd(miras__chunk *c, const miras__pass *s, const miras__
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     float *bz = bzs[l];
     if (x) {
-      c->gates->read_bwd(c, l, x, bz, bw, bs);
+      miras__look_layer_bwd(c, l, x, bz, bw, bs);
     } else {
       miras__nt(&c->net, MIRAS__SET, bx, bz, w + at, m, in, out);
       miras__tn(&c->net, MIRAS__ADD, bw + at, s->x[l], bz, in, out, m);
@@ -9820,7 +9710,7 @@ static void miras__piece_pairs(miras__chunk *c) {
   if (c->rows.x != s->x[0]) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
   miras__anchor_fwd(&c->net);
   if (p->d.bounded_step) miras__piece_bound(c);
-  c->gates->coefficients(c);
+  miras__piece_course(c);
 }
 
 /* All of a piece but its close. o: where the first answer goes. */
@@ -9831,8 +9721,8 @@ static void miras__piece_run(miras__chunk *c, float *o) {
     const miras__look x = miras__look_at(c, c->first, c->r0 + c->first + 1, c->reads);
     miras__read(c, &x.pass, follows ? &x : NULL, x.w, c->token, o);
   }
-  if (c->gates->rest)
-    c->gates->rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.steps : 0);
+  if (c->p->channel)
+    miras__channel_rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.steps : 0);
 }
 
 /* The recursion up to the closing pair into sum, from A_0 = a (may be the same block); s in place.
@@ -9842,7 +9732,8 @@ static void miras__piece_sum(miras__chunk *c, float *sum, const float *a, float 
   int l;
   c->rule->open(c->K, sum, a, p->weights);
   for (l = 0; l < p->layers; l++)
-    c->gates->close(c, l, sum + p->offset[l], s ? s + p->offset[l] : NULL, c->m - 1, c->r0 + c->m);
+    miras__fold_layer(c, l, sum + p->offset[l], miras__to(s, p->offset[l]), c->m - 1,
+                      c->r0 + c->m);
 }
 
 /* What closing takes, W_C = w from the sum and W_0 = w0. */
@@ -10103,8 +9994,8 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
     from = c->ac;
   }
   for (l = 0; l < p->layers; l++)
-    c->gates->close_bwd(c, l, from + p->offset[l], bsum + p->offset[l],
-                        cs ? cs + p->offset[l] : NULL);
+    miras__fold_layer_bwd(c, l, from + p->offset[l], bsum + p->offset[l],
+                          miras__to(cs, p->offset[l]));
   if (rule->open_bwd) rule->open_bwd(K, ca, c->a, p->weights);
 }
 
@@ -10123,8 +10014,11 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
     miras__read_bwd(c, &x.pass, follows ? &x : NULL, x.w, c->token, c->rule->from_dual ? ca : bw,
                     cs);
   }
-  if (!follows && c->gates->rest_bwd) c->gates->rest_bwd(c);
-  c->gates->coefficients_bwd(c);
+  if (!follows && p->channel) {                  /* only the fold has used the rows */
+    miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
+    if (p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
+  }
+  miras__piece_course_bwd(c);
   if (p->d.bounded_step) miras__piece_bound_bwd(c, bw);
   c->net.bw = bw;
   c->net.balong = p->d.bounded_step ? c->along : NULL;
@@ -10237,7 +10131,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   miras__piece_state(c);
   c->live_y = c->live_d = NULL;                  /* all rows of the chunk are in the state */
   x = miras__look_at(c, 0, seen, 1);
-  x.g = c->last_g;
+  if (x.g) x.g = c->last_g;
   x.a = c->last_a;
   x.f = c->scalars + 1;
   miras__read(c, &x.pass, follows ? &x : NULL, seen ? x.w : c->w, 0, o);
