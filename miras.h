@@ -8087,7 +8087,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
  *   R_i' z_i = ce_i z_i S_0 + sum_(j<i) A_ij u_j [+ Ab_ij t_j]     by substitution, row after row
  *   y_i      = c_i q_i S_0 + sum_(j<=i) P_ij u_j [+ Pb_ij t_j]
  * With a scalar alpha, c and L are numbers by recursion; with one per feature, room @28 carries the
- * rows D_ij = L_ij (.) x_j (two implementations of miras__decay). A value gate decays the rows u_j
+ * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j
  * in the same way.
  *
  * plan.pulls: decays lead to the initial memory B (and z to B's z),
@@ -8141,7 +8141,6 @@ typedef struct miras__readers {
 typedef struct miras__block {
   const miras__kernels *K;
   const miras__plan *p;
-  const struct miras__decay *decay;
   const float *base;       /* B, where decays lead to it and it is anything but zeros; else NULL */
   const float *s0;         /* S_0, or F_0 where there is a B                                     */
   size_t ld;               /* padded R: the distance between rows of scores                      */
@@ -8276,100 +8275,7 @@ static size_t miras__exact_plan(miras__plan *p) {
   return state;
 }
 
-/* ---- decays of one number, and of one per feature ---- */
-
-/* What the two differ in. s is a stream; of the adjoints, dread are the cotangents of read, dscore
- * of score. */
-typedef struct miras__decay {
-  void (*left)(miras__block *k);             /* coefficients of the new rows                     */
-  void (*left_bwd)(miras__block *k);
-  void (*reach)(miras__block *k);            /* read, den: what the stack sees of S_0            */
-  void (*reach_bwd)(miras__block *k);        /* from dz to dc, dz times what is left; zc         */
-  void (*scores)(miras__block *k, size_t s); /* the new rows enter; score of the stack           */
-  void (*scores_bwd)(miras__block *k, size_t s);
-  /* the stream's rows as decayed at the end, [rows, features], some in `to`; z: fold_column too */
-  const float *(*carry)(miras__block *k, size_t s, size_t rows, float *to, float *z);
-  void (*carry_bwd)(miras__block *k, size_t s);
-} miras__decay;
-
-static void miras__exact_scalar_coefficients(miras__block *k) {
-  k->K->scalar_left(k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
-}
-
-static void miras__exact_scalar_coefficients_bwd(miras__block *k) {
-  if (k->dl)
-    k->K->scalar_left_bwd(k->d.alpha, k->dc, k->dl, k->c, k->l, k->ld, k->r.alpha, k->m);
-}
-
-static void miras__scalar_reach(miras__block *k) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
-  const miras__readers *g, *q = &k->by[1];
-  K->gemm(MIRAS__SET, k->read, dv, k->z, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
-  for (g = k->by; g < k->by + 2; g++) {
-    float *read = k->read + g->row * dv;
-    K->scale_rows(read, dv, 1, k->c + g->left, g->step, read, dv, g->count, dv);
-  }
-  if (!k->p->d.normalise) return;
-  K->dot_rows(0, k->den, 1, k->z + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
-  K->mul_rows(k->den, 1, k->den, 1, k->c + q->left, q->step, q->count, 1);
-}
-
-static void miras__scalar_reach_bwd(miras__block *k) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features;
-  const miras__readers *g;
-  for (g = k->by; g < k->by + 2; g++) {
-    const float *c = k->c + g->left, *z = k->z + g->row * n;
-    float *dz = k->dz + g->row * n;
-    if (k->dl) K->dot_rows(1, k->dc + g->left, g->step, dz, n, z, n, g->count, n);
-    K->scale_rows(k->zc + g->row * n, n, 1, c, g->step, z, n, g->count, n);
-    K->scale_rows(dz, n, 1, c, g->step, dz, n, g->count, n);
-  }
-}
-
-/* Products with whole vectors of columns, because gemm packs what ends inside one. What stands
- * behind the last row is not looked at. */
-static void miras__scalar_scores(miras__block *k, size_t s) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features, N = k->ld, whole = miras__pad(k->r0 + k->m);
-  const miras__readers *g;
-  float *x = k->open.x[s];
-  K->transpose(x + k->r0, N, k->x[s], n, k->m, n);
-  K->gemm(MIRAS__SET, k->product[s], N, k->z, n, 1, x, N, 1, k->stack, whole, n, -1, k->pack);
-  for (g = k->by; g < k->by + 2; g++)
-    K->weigh(k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N, g->count,
-             g->seen, g->step);
-}
-
-/*   dL_ij += dM_ij z_i . x_j,   dz_i += sum_j dM_ij L_ij x_j,   dx_j += sum_i dM_ij L_ij z_i */
-static void miras__scalar_scores_bwd(miras__block *k, size_t s) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features, N = k->ld, m = k->m;
-  const miras__readers *g;
-  for (g = k->by; g < k->by + 2; g++)
-    K->weigh_bwd(k->dl ? k->dl + g->left * N : NULL, k->dscore[s] + g->row * N, k->l + g->left * N,
-                 k->product[s] + g->row * N, N, g->count, g->seen, g->step, m);
-  K->gemm(MIRAS__ADD, k->dz, n, k->dscore[s], N, 1, k->x[s], n, 1, k->stack, n, m, -1, k->pack);
-  K->gemm(MIRAS__ADD, k->dx[s], n, k->dscore[s], 1, N, k->z, n, 1, m, n, k->stack, -1, k->pack);
-}
-
-static const float *miras__scalar_carry(miras__block *k, size_t s, size_t rows, float *to,
-                                        float *z) {
-  const size_t n = k->p->features;
-  const miras__open *o = &k->open;
-  k->K->transpose(to, n, o->x[s], k->ld, n, rows);
-  if (z) k->K->fold_column(z, o->c, 0, o->eta, o->l, to, rows, n);
-  k->K->scale_rows(to, n, 1, o->l, 1, to, n, rows, n);
-  return to;
-}
-
-static void miras__scalar_carry_bwd(miras__block *k, size_t s) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features, m = k->m;
-  if (k->dl) K->dot_rows(1, k->dl + m * k->ld, 1, k->x[s], n, k->dlast[s], n, m, n);
-  K->axpy_rows(k->dx[s], n, 1, k->open.l, 1, k->dlast[s], n, m, n);
-}
+/* ---- coefficients and rows ---- */
 
 /* Room @28's view of the new rows x, of width n, that decay by alpha. */
 static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
@@ -8379,89 +8285,87 @@ static miras__channels miras__exact_channels(const miras__block *k, size_t n, co
   return c;
 }
 
-static void miras__feature_coefficients(miras__block *k) {
-  k->K->channel_left(k->open.c, k->c, k->r.alpha, k->p->features, k->r0, k->m);
+/* Coefficients of the new rows. */
+static void miras__exact_left(miras__block *k) {
+  const miras__plan *p = k->p;
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  if (p->per_feature) k->K->channel_left(k->open.c, k->c, k->r.alpha, n, k->r0, k->m);
+  else k->K->scalar_left(k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
+  if (p->value_decay) k->K->channel_left(k->open.cv, k->cv, k->r.beta, dv, k->r0, k->m);
 }
 
-static void miras__feature_coefficients_bwd(miras__block *k) {
+static void miras__exact_left_bwd(miras__block *k) {
   const size_t n = k->p->features;
-  k->K->channel_decay_bwd(k->d.alpha, n, k->dc + n, k->c + n, k->r.alpha, n, k->m, n);
+  if (k->p->per_feature)
+    k->K->channel_decay_bwd(k->d.alpha, n, k->dc + n, k->c + n, k->r.alpha, n, k->m, n);
+  else if (k->dl)
+    k->K->scalar_left_bwd(k->d.alpha, k->dc, k->dl, k->c, k->l, k->ld, k->r.alpha, k->m);
 }
 
-static void miras__feature_reach(miras__block *k) {
+/* The new rows of stream s enter: score of the stack. Products are with whole vectors of columns,
+ * because gemm packs what ends inside one; what stands behind the last row is not looked at. */
+static void miras__exact_scores(miras__block *k, size_t s) {
   const miras__kernels *K = k->K;
-  const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
-  const miras__readers *g, *q = &k->by[1];
-  for (g = k->by; g < k->by + 2; g++)
-    K->mul_rows(k->zc + g->row * n, n, k->z + g->row * n, n, k->c + g->left * n, g->step * n,
-                g->count, n);
-  K->gemm(MIRAS__SET, k->read, dv, k->zc, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
-  if (k->p->d.normalise)
-    K->dot_rows(0, k->den, 1, k->zc + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
-}
-
-static void miras__feature_reach_bwd(miras__block *k) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features;
-  const miras__readers *g;
-  for (g = k->by; g < k->by + 2; g++) {
-    const size_t at = g->left * n, by = g->step * n;
-    float *dz = k->dz + g->row * n;
-    K->muladd_rows(k->dc + at, by, dz, n, k->z + g->row * n, n, g->count, n);
-    K->mul_rows(dz, n, dz, n, k->c + at, by, g->count, n);
+  const size_t n = k->p->features, N = k->ld, whole = miras__pad(k->r0 + k->m);
+  const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
+  miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, k->open.x[s]);
+  if (!k->p->per_feature) {
+    K->transpose(c.live + k->r0, N, c.x, n, k->m, n);
+    K->gemm(MIRAS__SET, k->product[s], N, k->z, n, 1, c.live, N, 1, k->stack, whole, n, -1,
+            k->pack);
+    for (g = k->by; g < k->by + 2; g++)
+      K->weigh(k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N,
+               g->count, g->seen, g->step);
+  } else if (!k->m) {                        /* a look at the block as it is */
+    K->dot_rows(0, k->score[s], 1, k->z, 0, c.live, n, k->r0, n);
+  } else {
+    c.q = q->count ? k->z + q->row * n : NULL;
+    c.z = e->count ? k->z : NULL;
+    c.p = k->score[s] + q->row * N;
+    c.a = k->score[s];
+    K->channel_scores(&c, k->r0, k->m);
   }
 }
 
-static void miras__feature_scores(miras__block *k, size_t s) {
-  const size_t n = k->p->features;
-  const miras__readers *e = &k->by[0], *q = &k->by[1];
-  miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, k->open.x[s]);
-  if (!k->m) {                               /* a look at the block as it is */
-    k->K->dot_rows(0, k->score[s], 1, k->z, 0, c.live, n, k->r0, n);
+/*   dL_ij += dM_ij z_i . x_j,   dz_i += sum_j dM_ij L_ij x_j,   dx_j += sum_i dM_ij L_ij z_i
+ * with dM = dscore. Per feature room @28 takes dlast along. */
+static void miras__exact_scores_bwd(miras__block *k, size_t s) {
+  const miras__kernels *K = k->K;
+  const size_t n = k->p->features, N = k->ld, m = k->m;
+  const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
+  if (k->p->per_feature) {
+    miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, NULL);
+    const miras__channel_grads b = {k->dx[s], NULL, k->d.alpha, k->dz + q->row * n, k->dz, n, 0, n,
+                                    n, n, k->live ? k->dlast[s] : NULL};
+    c.q = k->z + q->row * n;
+    c.z = e->count ? k->z : NULL;
+    c.p = k->dscore[s] + q->row * N;
+    c.a = k->dscore[s];
+    K->channel_bwd(&c, &b, m, k->history);
     return;
   }
-  c.q = q->count ? k->z + q->row * n : NULL;
-  c.z = e->count ? k->z : NULL;
-  c.p = k->score[s] + q->row * k->ld;
-  c.a = k->score[s];
-  k->K->channel_scores(&c, k->r0, k->m);
+  for (g = k->by; g < k->by + 2; g++)
+    K->weigh_bwd(miras__to(k->dl, g->left * N), k->dscore[s] + g->row * N, k->l + g->left * N,
+                 k->product[s] + g->row * N, N, g->count, g->seen, g->step, m);
+  K->gemm(MIRAS__ADD, k->dz, n, k->dscore[s], N, 1, k->x[s], n, 1, k->stack, n, m, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->dx[s], n, k->dscore[s], 1, N, k->z, n, 1, m, n, k->stack, -1, k->pack);
 }
 
-static void miras__feature_scores_bwd(miras__block *k, size_t s) {
+/* The stream's rows as decayed at the end, [rows, features], some in `to`; z: fold_column too. */
+static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, float *to,
+                                       float *z) {
+  const miras__kernels *K = k->K;
   const size_t n = k->p->features;
-  const miras__readers *e = &k->by[0], *q = &k->by[1];
-  miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, NULL);
-  const miras__channel_grads g = {k->dx[s], NULL, k->d.alpha, k->dz + q->row * n, k->dz, n, 0, n,
-                                  n, n, k->live ? k->dlast[s] : NULL};
-  c.q = k->z + q->row * n;
-  c.z = e->count ? k->z : NULL;
-  c.p = k->dscore[s] + q->row * k->ld;
-  c.a = k->dscore[s];
-  k->K->channel_bwd(&c, &g, k->m, k->history);
-}
-
-static const float *miras__feature_carry(miras__block *k, size_t s, size_t rows, float *to,
-                                         float *z) {
   const miras__open *o = &k->open;
-  (void)to;
-  if (z) k->K->fold_column(z, o->c, 1, o->eta, NULL, o->x[s], rows, k->p->features);
-  return o->x[s];
+  if (k->p->per_feature) {
+    if (z) K->fold_column(z, o->c, 1, o->eta, NULL, o->x[s], rows, n);
+    return o->x[s];
+  }
+  K->transpose(to, n, o->x[s], k->ld, n, rows);
+  if (z) K->fold_column(z, o->c, 0, o->eta, o->l, to, rows, n);
+  K->scale_rows(to, n, 1, o->l, 1, to, n, rows, n);
+  return to;
 }
-
-/* Room @28 takes dlast along with the scores. */
-static void miras__feature_carry_bwd(miras__block *k, size_t s) {
-  (void)k;
-  (void)s;
-}
-
-static const miras__decay miras__decays_of[2] = {   /* by plan.per_feature */
-  {miras__exact_scalar_coefficients, miras__exact_scalar_coefficients_bwd, miras__scalar_reach,
-   miras__scalar_reach_bwd, miras__scalar_scores, miras__scalar_scores_bwd, miras__scalar_carry,
-   miras__scalar_carry_bwd},
-  {miras__feature_coefficients, miras__feature_coefficients_bwd, miras__feature_reach,
-   miras__feature_reach_bwd, miras__feature_scores, miras__feature_scores_bwd,
-   miras__feature_carry, miras__feature_carry_bwd}
-};
 
 /* ---- a block of rows ---- */
 
@@ -8473,7 +8377,6 @@ static void miras__exact_open(const miras__call *a, size_t rows, int backward, m
     miras__open_layout(p, a->state + p->at_open, rows, &k->open);
   k->K = a->K;
   k->p = p;
-  k->decay = &miras__decays_of[p->per_feature];
   k->base = p->pulls && a->K->any(a->init, p->weights) ? a->init : NULL;
 }
 
@@ -8504,13 +8407,6 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
   k->stack = e->count + reads;
 }
 
-/* y = eta (.) x in every new row */
-static void miras__exact_times(const miras__block *k, float *y, const float *x) {
-  const size_t dv = (size_t)k->p->d.value_dim, m = k->m;
-  if (k->p->rates > 1) k->K->mul_rows(y, dv, k->r.eta, dv, x, dv, m, dv);
-  else k->K->scale_rows(y, dv, 1, k->r.eta, 1, x, dv, m, dv);
-}
-
 /* The new rows' u, and t or e_i in the place of what was read for an error. */
 static void miras__exact_pairs(miras__block *k) {
   const miras__kernels *K = k->K;
@@ -8518,7 +8414,8 @@ static void miras__exact_pairs(miras__block *k) {
   const size_t dv = (size_t)p->d.value_dim, last = p->streams - 1;
   float *u = p->value_decay ? k->u : k->open.u[0] + k->r0 * dv;
   miras__solve s;
-  if (!p->delta || last) miras__exact_times(k, u, k->r.v);
+  if (!p->delta || last)
+    miras__gate(K, p->rates > 1, u, k->r.eta, p->rates, k->r.v, k->m, dv);
   else K->sub_rows(k->read, dv, k->r.v, dv, k->read, dv, k->m, dv);
   if (!p->delta) return;
   s.h = k->read;
@@ -8551,7 +8448,7 @@ static void miras__exact_pairs_bwd(miras__block *k) {
   }
   if (p->rates > 1) K->mul_rows(k->d.eta, dv, k->du[0], dv, along, dv, m, dv);
   else K->dot_rows(1, k->d.eta, 1, k->du[0], dv, along, dv, m, dv);
-  miras__exact_times(k, k->du[0], k->du[0]);
+  miras__gate(K, p->rates > 1, k->du[0], k->r.eta, p->rates, k->du[0], m, dv);
 }
 
 /* What the queries see of the block's rows is added to read. */
@@ -8609,18 +8506,31 @@ static void miras__exact_mix_bwd(miras__block *k) {
   }
 }
 
-/* What the stack reads of S_0, and its scores against the rows of the block. */
+/* What the stack reads of S_0, with what is left of it, and its scores against the rows of the
+ * block. One number of every row scales what was read, one per feature what reads (zc). */
 static void miras__exact_reach(miras__block *k) {
   const miras__kernels *K = k->K;
-  const size_t dv = (size_t)k->p->d.value_dim;
-  const miras__readers *q = &k->by[1];
+  const int per = k->p->per_feature;
+  const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
+  const miras__readers *g, *q = &k->by[1];
+  const float *z = per ? k->zc : k->z;
   float *read = k->read + q->row * dv;
   size_t s;
-  k->decay->reach(k);
-  for (s = 0; s < k->p->streams; s++) k->decay->scores(k, s);
+  for (g = k->by; per && g < k->by + 2; g++)
+    miras__gate(K, 1, k->zc + g->row * n, k->c + g->left * n, g->step * n, k->z + g->row * n,
+                g->count, n);
+  K->gemm(MIRAS__SET, k->read, dv, z, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
+  for (g = k->by; !per && g < k->by + 2; g++)
+    miras__gate(K, 0, k->read + g->row * dv, k->c + g->left, g->step, k->read + g->row * dv,
+                g->count, dv);
+  if (k->p->d.normalise) {
+    K->dot_rows(0, k->den, 1, z + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
+    if (!per) miras__gate(K, 1, k->den, k->c + q->left, q->step, k->den, q->count, 1);
+  }
+  for (s = 0; s < k->p->streams; s++) miras__exact_scores(k, s);
   if (!k->p->value_decay) return;
   K->copy_rows(k->raw, dv, read, dv, q->count, dv);
-  K->mul_rows(read, dv, read, dv, k->cv + q->left * dv, q->step * dv, q->count, dv);
+  miras__gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
 }
 
 /* What the stack reads of B is added to read, and to den. */
@@ -8641,7 +8551,8 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, N = k->ld, m = k->m, all = k->stack;
-  const miras__readers *q = &k->by[1];
+  const size_t per = p->per_feature ? n : 1;
+  const miras__readers *g, *q = &k->by[1];
   float *dq = k->dz + q->row * n;
   size_t s;
   for (s = 0; s < p->streams && !p->value_decay; s++)
@@ -8652,7 +8563,14 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     K->axpy_rows(k->dscore[0] + q->row * N, N, 1, k->dden, 1, k->r.eta, 0, q->count, m);
     K->axpy_rows(dq, n, 1, k->dden, 1, k->s0 + n * dv, 0, q->count, n);
   }
-  k->decay->reach_bwd(k);
+  for (g = k->by; g < k->by + 2; g++) {
+    const float *c = k->c + g->left * per, *z = k->z + g->row * n;
+    const size_t ld = g->step * per;
+    float *dz = k->dz + g->row * n;
+    if (k->dc) miras__gate_bwd(K, p->per_feature, k->dc + g->left * per, ld, dz, z, g->count, n);
+    if (!p->per_feature) miras__gate(K, 0, k->zc + g->row * n, c, ld, z, g->count, n);
+    miras__gate(K, p->per_feature, dz, c, ld, dz, g->count, n);
+  }
   K->gemm(MIRAS__ADD, k->ds, dv, k->zc, 1, n, k->dread, dv, 1, n, dv, all, -1, k->pack);
   if (p->d.normalise)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
@@ -8667,7 +8585,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
       if (k->base) K->axpy_rows(dq, n, 1, k->dden, 1, k->base + n * dv, 0, q->count, n);
     }
   }
-  for (s = 0; s < p->streams; s++) k->decay->scores_bwd(k, s);
+  for (s = 0; s < p->streams; s++) miras__exact_scores_bwd(k, s);
 }
 
 /* Everything of m rows from row r0 of a block on; t is the call's token of the first. Leaves in
@@ -8681,9 +8599,7 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
   miras__exact_stack(k, r0, m, io->q ? m / steps : 0);
   miras__rows_fwd(K, p, io, t * steps, m, &k->r);
   if (q->count) miras__rows_queries(K, p, io, t, q->count, k->r.q, n);
-  k->decay->left(k);
-  if (p->value_decay)
-    K->channel_left(k->open.cv, k->cv, k->r.beta, (size_t)p->d.value_dim, r0, m);
+  miras__exact_left(k);
   if (p->d.normalise) K->copy(k->open.eta + r0, k->r.eta, m);
   miras__exact_reach(k);
   miras__exact_home(k);
@@ -8704,8 +8620,8 @@ static void miras__exact_fold(miras__block *k, float *s, size_t rows) {
   const float *x[4], *u[4], *rows_of[2];
   size_t i, j, r;
   for (j = 0; j < p->streams; j++)
-    rows_of[j] = k->decay->carry(k, j, rows, k->zc + j * rows * n,
-                                 p->d.normalise ? s + n * dv : NULL);
+    rows_of[j] = miras__exact_carry(k, j, rows, k->zc + j * rows * n,
+                                    p->d.normalise ? s + n * dv : NULL);
   if (rows <= 2 && !p->value_decay) {              /* one pass over the state for a few pairs */
     for (j = i = 0; j < p->streams; j++) {
       for (r = 0; r < rows; r++, i++) x[i] = rows_of[j] + r * n, u[i] = o->u[j] + r * dv;
@@ -8730,14 +8646,16 @@ static void miras__exact_fold_bwd(miras__block *k) {
   const float *column = k->ds + n * dv;
   size_t s;
   for (s = 0; s < p->streams; s++) {
-    const float *x = k->decay->carry(k, s, m, k->zc, NULL);
+    const float *x = miras__exact_carry(k, s, m, k->zc, NULL);
     K->gemm(MIRAS__SET, k->du[s], dv, x, n, 1, k->ds, dv, 1, m, dv, n, -1, k->pack);
     K->gemm(MIRAS__SET, k->dlast[s], n, k->open.u[s], dv, 1, k->ds, 1, dv, m, n, dv, -1, k->pack);
     if (p->d.normalise) {
       K->dot_rows(1, k->d.eta, 1, x, n, column, 0, m, n);
       K->axpy_rows(k->dlast[s], n, 1, k->r.eta, 1, column, 0, m, n);
     }
-    k->decay->carry_bwd(k, s);
+    if (p->per_feature) continue;                /* room @28 takes dlast along with the scores */
+    if (k->dl) K->dot_rows(1, k->dl + m * k->ld, 1, k->x[s], n, k->dlast[s], n, m, n);
+    K->axpy_rows(k->dx[s], n, 1, k->open.l, 1, k->dlast[s], n, m, n);
   }
   K->left_bwd(k->ds, k->dc ? k->dc + m * per : NULL, p->value_decay ? k->dcv + m * dv : NULL,
               k->s0, k->c + m * per, (size_t)p->per_feature,
@@ -8909,7 +8827,7 @@ static void miras__exact_backward(const miras__call *a) {
     miras__exact_mix_bwd(k);
     miras__exact_pairs_bwd(k);
     miras__exact_reach_bwd(k, a->dinit, dy, a->lddy);
-    k->decay->left_bwd(k);
+    miras__exact_left_bwd(k);
     if (p->delta && p->streams == 1) K->add_rows(k->dx[0], n, k->dz, n, m, n);
     miras__rows_bwd(K, p, io, a->g, t * steps, m, &k->r, &k->d, k->row);
     miras__rows_queries_bwd(K, p, io, a->g, t, reads, k->dz + q->row * n, k->r.q, n);
@@ -9032,17 +8950,19 @@ static void miras__exact_weights(const miras__call *a, size_t rows, float *w) {
  *   own_w, wc, ac, again      anchor weights, W_C, A_C, W_B
  *   bw, ba0, bs0, bwc, bwb    of W_0, A_0, S_0, W_C, W_B
  *   dx2, dz, dz2              of x and z, and of the second half of a gated layer's */
-#define MIRAS__CHUNK_ARRAYS(X)                                                                    \
+#define MIRAS__CHUNK_PARTS(X)                                                                     \
   X(net.r, n * dv) X(net.e, n * dv) X(net.loss, n) X(net.v, n * dv) X(net.delta, n * p->bounds)   \
   X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n) X(query.xh, n * dv)                \
-  X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n) X(rate, n) X(slope, n)  \
-  X(g, n * n) X(n, n * n) X(ca, wide) X(cf, n) X(ch, n) X(pq, n * n) X(left, wide) X(line, n)     \
-  X(inv, 4) X(u, mine) X(mix, mine ? held : 0) X(along, bounded) X(spent, bounded)                \
-  X(strain, bounded) X(share, bounded) X(metric, own)                                             \
+  X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n)
+#define MIRAS__CHUNK_ARRAYS(X)                                                                    \
+  X(rate, n) X(slope, n) X(g, n * n) X(n, n * n) X(ca, wide) X(cf, n) X(ch, n) X(pq, n * n)       \
+  X(left, wide) X(line, n) X(inv, 4) X(u, mine) X(mix, mine ? held : 0) X(along, bounded)         \
+  X(spent, bounded) X(strain, bounded) X(share, bounded) X(metric, own)                           \
   X(new_y, channels * (size_t)p->in[0]) X(new_d, channels * dv)
-#define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
+#define MIRAS__CHUNK_PARTS_BWD(X)                                                                 \
   X(net.bv, n * dv) X(net.bdelta, n * p->bounds) X(net.bkey, n * dv) X(net.t2, tile)              \
-  X(net.t3, tile) X(net.row, 2 * most) X(brows.alpha, wide) X(brows.eta, wide) X(brows.theta, n)  \
+  X(net.t3, tile) X(net.row, 2 * most) X(brows.alpha, wide) X(brows.eta, wide) X(brows.theta, n)
+#define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
   X(own_w, all) X(wc, all) X(ac, all) X(again, held) X(dz, tile) X(dx2, two) X(dz2, two)          \
   X(bg, n * n) X(bn, n * n) X(bp, n * n) X(ba, wide) X(bf, n) X(bh, n) X(bw, all) X(ba0, all)     \
   X(bs0, all) X(bwc, all) X(bwb, held) X(binv, 4) X(bmetric, bounded && p->mapped ? all : 0)      \
@@ -9074,10 +8994,9 @@ typedef struct miras__chunk {
   miras__rows rows, brows; /* the new pairs as tokens in normal form                             */
   miras__pass query;
   float *kq[4];            /* [C, C] x y'                                                        */
-  float *g, *n, *ca, *cf, *ch, *rate, *slope, *pq, *left, *line, *inv, *u, *mix, *along, *spent;
-  float *strain, *share, *metric, *new_y, *new_d, *own_w, *wc, *ac, *again, *dz, *dx2, *dz2;
-  float *bg, *bn, *bp, *ba, *bf, *bh, *bw, *ba0, *bs0, *bwc, *bwb, *binv, *bmetric;
-  float *own_y, *own_d, *live, *blive_y, *blive_d, *mixed, *history;
+#define MIRAS_X(name, floats) float *name;
+  MIRAS__CHUNK_ARRAYS(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
 } miras__chunk;
 
 /* Floats of scratch, and the pointers when base is given. What only the adjoint needs is last. */
@@ -9092,7 +9011,6 @@ static size_t miras__chunk_layout(const miras__plan *p, float *base, int backwar
   miras__net *net = &c->net;
   size_t used = 0;
   int l;
-  memset(c, 0, sizeof *c);
   /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
   net->pack = miras__lay(base, &used, n < 16 ? 64 * (most < 128 ? most : 128) : MIRAS__PACK);
   for (l = 0; l < p->layers; l++) {
@@ -9105,9 +9023,9 @@ static size_t miras__chunk_layout(const miras__plan *p, float *base, int backwar
     c->kq[l] = shared < l ? c->kq[shared] : miras__lay(base, &used, n * n);
   }
 #define MIRAS_X(name, floats) c->name = miras__lay(base, &used, floats);
-  MIRAS__CHUNK_ARRAYS(MIRAS_X)
+  MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
   if (!backward) return used;
-  MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
 #undef MIRAS_X
   for (l = 0; l < p->layers; l++) {
     const size_t in = n * (size_t)p->in[l], out = n * (size_t)p->out[l];
@@ -9557,6 +9475,7 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
 /* What a call gives to all of its pieces. */
 static void miras__chunk_open(const miras__call *call, int backward, miras__chunk *c) {
   const miras__plan *p = call->p;
+  c->rows = c->brows = miras__rows_of(0, NULL, NULL, NULL, NULL);
   miras__chunk_layout(p, call->scratch, backward, c);
   c->call = call;
   c->K = c->net.K = call->K;
@@ -9568,6 +9487,7 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   miras__architecture(&c->net);
   c->wide = p->rates;
   c->b = p->d.toward ? call->init : NULL;
+  c->s = c->wb = c->live_y = c->live_d = NULL;
   c->rows.v = c->net.v;
   c->rows.delta = c->net.delta;
   if (!p->at_s) c->rows.theta = NULL;            /* no momentum */
@@ -10124,6 +10044,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   miras__look x;
   miras__chunk_open(call, 0, c);
   c->io.q = q;
+  c->io.ldq = c->io.ldy = c->r0 = 0;
   miras__chunk_state(c, call->state);
   if (call->position == 0) miras__begin(c);
   c->m = 1;
