@@ -73,7 +73,8 @@
    @51 Frozen-gradient engine              all others, chunk by chunk; choice 4
    @53 Mesa engine                         matrix, L2, solved by conjugate gradients
    @54 Attention engine                    the pairs themselves, read by softmax
-   @56 Engine table and plan               sizes; the engines behind one door
+   @56 Engine table                        the engines behind one door
+   @57 Making plans                        which engine runs a descriptor; sizes
    @72 Results                             the sentences
    @73 The table of published models       one row each; presets
    @74 One memory                          write, read, forward, backward, state
@@ -93,7 +94,7 @@
        a model's constants, or add a model      @73: one row
        a loss on the prediction error           @26: value, error, adjoint
        how a memory forgets                     @42: its record; @27: the kernels of its link
-       what a memory is made of                 @41, and @56 for its sizes
+       what a memory is made of                 @41, and @57 for its sizes
        a default, a range, a refusal            @14: miras__fields, miras__rules
        an inner loop                            @23 or @24: one text for all instruction sets
        what a layer of the network does         @76, @77, and @75 for how both end
@@ -459,7 +460,7 @@
      Decay itself is alpha, and nothing of it is written anew.
 
    AN ARCHITECTURE
-     1. @06, @14, @56   a name; its word; the layers' widths and where their weights lie
+     1. @06, @14, @57   a name; its word; the layers' widths and where their weights lie
      2. @41   how its hidden rows come about, or its answer, with the adjoint and the adjoint of
               the inner gradient. The frozen-gradient engine needs no more.
 
@@ -2105,6 +2106,7 @@ typedef struct miras__plan {
   int value_decay;         /* exact: entries of the value decay too                              */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
   int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k))                     */
+  int both;                /* steps and decays are those of L2 both                              */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
@@ -7768,9 +7770,9 @@ enum {
 
 #define MIRAS__PLAIN miras__open_dual, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 #define MIRAS__LINKED miras__open_dual, NULL, miras__close_link, miras__close_link_bwd
-#define MIRAS__SIMPLEX miras__link_simplex, miras__link_simplex_bwd, NULL, NULL
+#define MIRAS__TO_SIMPLEX miras__link_simplex, miras__link_simplex_bwd, NULL, NULL
 #define MIRAS__DIVERGENCE                                                                         \
-  miras__open_nothing, NULL, miras__close_divergence, miras__close_divergence_bwd, MIRAS__SIMPLEX
+  miras__open_nothing, NULL, miras__close_divergence, miras__close_divergence_bwd, MIRAS__TO_SIMPLEX
 
 static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
@@ -7779,7 +7781,7 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
    miras__link_lq, miras__link_lq_bwd, NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, miras__link_lq_bwd, NULL, NULL},
-  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__SIMPLEX},
+  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},                     /* L2 both */
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, miras__open_dual, NULL,
    miras__close_elastic, miras__close_elastic_bwd, NULL, NULL, NULL, NULL},
@@ -7795,9 +7797,9 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_signed, miras__link_signed_bwd, miras__signed_metric, NULL},
   {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log, miras__open_log_bwd,
-   miras__close_link, miras__close_exact_bwd, MIRAS__SIMPLEX},
+   miras__close_link, miras__close_exact_bwd, MIRAS__TO_SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, miras__open_dual, NULL, NULL, NULL,
-   MIRAS__SIMPLEX}
+   MIRAS__TO_SIMPLEX}
 };
 
 /* The plan's part: which records run a chunk and, where it has one of its own, its first token. */
@@ -7974,9 +7976,8 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
   }
   if (p->implicit) K->implicit_rows(r->eta, p->rates, r->x, in, m, in);
   for (i = 0; d->diagonal && i < m; i++)
-    K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, d->order == MIRAS_DECAY_FIRST,
-                in);
-  if (d->retention == MIRAS_RETAIN_L2_BOTH) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
+    K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, p->after, in);
+  if (p->both) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
 }
 
 /* For the bias of a token before its first pair is written: the key x, xr that reads what the decay
@@ -8008,18 +8009,16 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
   const miras_desc *d = &p->d;
   const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, steps = (size_t)d->steps;
   const size_t in = r->in, keeps = miras__keep_lanes(d), rates = miras__lanes(d, d->step_gate);
-  const int after = d->order == MIRAS_DECAY_FIRST;
   size_t i, n, token, s;
-  if (d->retention == MIRAS_RETAIN_L2_BOTH)
-    K->both_bwd(b->eta, b->alpha, r->alpha, d->balance, m * p->rates);
+  if (p->both) K->both_bwd(b->eta, b->alpha, r->alpha, d->balance, m * p->rates);
   for (i = 0; p->implicit && i < m; i++) {
     const float *step, *keep;
     (void)miras__rows_run(p, i0 + i, 1, &token, &s);
     step = io->step + token * io->ld_step + (io->ld_step ? s * rates : 0);
     keep = s ? NULL : io->keep + token * io->ld_keep;
     if (d->diagonal)
-      K->diagonal_bwd(b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in, after,
-                      keep, keeps > 1 ? keeps : 1, row, in);
+      K->diagonal_bwd(b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in,
+                      p->after, keep, keeps > 1 ? keeps : 1, row, in);
     K->implicit_bwd(b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates, step, p->rates,
                     r->x + i * in, in);
   }
@@ -8244,24 +8243,14 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   return used;
 }
 
-/* Its part of the plan: what it knows of the choices, where the state of a head has what, sizes of
- * tape and scratch. Returns the floats of a state. */
+/* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
+ * floats of a state. */
 static size_t miras__exact_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
   const size_t chunk = (size_t)d->chunk, steps = (size_t)d->steps;
   size_t state = miras__pad(p->weights), least;
   miras__block work;
   miras__open open;
-  p->square = d->bias == MIRAS_L2;
-  p->delta = p->square && !d->diagonal;
-  p->after = d->order == MIRAS_DECAY_FIRST;
-  p->implicit = d->algorithm == MIRAS_IMPLICIT || d->bounded_step;
-  p->per_feature = d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal;
-  p->value_decay = d->value_gate != MIRAS_GATE_CONSTANT;
-  p->pulls = d->toward != MIRAS_TOWARD_NOTHING;
-  p->streams = d->separate_erase ? 2 : 1;
-  if (p->per_feature) p->decays = p->features;
-  if (d->step_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
   p->fused = chunk == 1 && steps == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
              !p->value_decay;
   p->at_open = state;
@@ -9049,7 +9038,7 @@ static size_t miras__frozen_plan(miras__plan *p) {
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
   if (p->linked) p->at_w = state, state += pad;
-  if (d->algorithm == MIRAS_MOMENTUM) p->at_s = state, state += pad;
+  if (p->head_dstate > p->weights) p->at_s = state, state += pad;   /* of S too */
   if (p->holds) p->at_home = state, state += pad;
   p->at_open = state;
   for (l = 0; l < p->layers; l++) {
@@ -9264,7 +9253,8 @@ static void miras__look_term(const miras__chunk *c, int mode, int l, const miras
 
 /* z_l of reads, from pass.x[l]:
  *   z = x (a (.) W) [+ inv x ((1 - a) (.) B)] [+ inv f x S] - P d,  P = inv G (.) (x y')
- * and per channel P (G (.) d), P = inv x y', by output, or P_tj = inv x_t . (G_tj (.) y_j) by input.
+ * and per channel P (G (.) d), P = inv x y', by output, or P_tj = inv x_t . (G_tj (.) y_j) by
+ * input.
  * There the pairs up to the last read's enter the live rows (unless there are none: they have). Of
  * P d a row must not meet a later token's pair, not even times zero: the first descents of all
  * tokens, then the second ones, and so on, each a product that stops at the diagonal. */
@@ -9416,8 +9406,8 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
 
 /* ---- the fold of a chunk's pairs ---- */
 
-/* A_C and S_C of layer l from A_0 and S_0, in place, with `pairs` pairs, the last of them row `row`.
- * Per channel the rows bring their G along. */
+/* A_C and S_C of layer l from A_0 and S_0, in place, with `pairs` pairs, the last one row `row`. Per
+ * channel the rows bring their G along. */
 static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t row,
                               size_t pairs) {
   const miras__kernels *K = c->K;
@@ -10975,7 +10965,7 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
   miras__attention_look(&a, o);
 }
 
-/* @56 ENGINE TABLE AND PLAN ----------------------------------------------- needs 50 51 53 54 -- */
+/* @56 ENGINE TABLE -------------------------------------------------------- needs 50 51 53 54 -- */
 
 /* An engine: its part of a plan, a run over tokens, its adjoint, and a read between tokens. */
 typedef struct miras__engine {
@@ -10992,83 +10982,6 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
   {miras__attention_plan, miras__attention_forward, miras__attention_backward,
    miras__attention_read}
 };
-
-/* Every product below is checked once, here; inner loops rely on it. */
-static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
-  miras_result result;
-  size_t c, state = 0, limit = (size_t)-1 / 64, total;
-  double floats = 0;
-  int l, exact;
-  if (why && n) why[0] = 0;
-  if (!d) {
-    miras__say(why, n, "the descriptor is NULL");
-    return MIRAS_ERR_ARGUMENT;
-  }
-  memset(p, 0, sizeof *p);
-  p->d = *d;
-  result = miras__desc_resolve(&p->d, why, n);
-  if (result != MIRAS_OK) return result;
-  d = &p->d;
-  p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_ATTENTION :
-              d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_MESA :
-              miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
-  exact = p->engine == MIRAS__RUN_EXACT;
-  p->decays = p->rates = 1;
-  p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
-  p->features = (size_t)miras__features(d);
-  p->map = (int)d->feature + 16 * (int)d->key_length;
-  p->channel = p->engine == MIRAS__RUN_FROZEN && (d->keep_gate == MIRAS_GATE_CHANNEL ||
-                                                  d->step_gate == MIRAS_GATE_CHANNEL);
-  if (p->channel) p->decays = p->rates = (size_t)d->value_dim;
-  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
-   * layer without other inputs, whose answer w the key then scales. */
-  p->ones = d->inner_bias || d->architecture == MIRAS_VECTOR;
-  p->layers = d->architecture == MIRAS_MLP ? d->depth : d->architecture == MIRAS_GATED_MLP ? 3 :
-              d->architecture == MIRAS_PAIRS ? 0 : 1;
-  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
-  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->steps;
-  for (l = 0; l < p->layers; l++) {
-    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
-    p->from[l] = d->architecture == MIRAS_GATED_MLP && l == 1 ? 0 : l;
-    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
-    if (d->architecture == MIRAS_VECTOR) p->in[l] = 0;
-    p->in[l] += p->ones;
-    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
-    if (p->in[l] > p->widest) p->widest = p->in[l];
-    if (p->out[l] > p->widest) p->widest = p->out[l];
-    p->offset[l] = p->weights;
-    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
-    floats += (double)p->in[l] * (double)p->out[l];
-  }
-  if (d->normalise) p->weights += p->features;
-  if (p->engine == MIRAS__RUN_MESA) floats += (double)p->in[0] * (double)p->in[0];
-  if (p->engine == MIRAS__RUN_ATTENTION)
-    floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
-  /* A generous bound in floating point first: everything below is a small multiple of it. */
-  if (exact)
-    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->steps;
-  floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
-  floats *= (double)d->heads;
-  if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit) {
-    miras__say(why, n, "the memory needs about %g floats, more than this machine can address",
-               floats * (double)d->batch);
-    return MIRAS_ERR_DESC;
-  }
-  p->params = (size_t)d->heads * p->weights;
-  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
-  p->at_rho = p->params;
-  if (d->row_rates) p->params += (size_t)d->chunk;
-  p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
-  state = miras__engines[p->engine].plan(p);
-  p->head_state = miras__pad(state);
-  if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
-      !miras__size_add(total, 16, &total)) {
-    miras__say(why, n, "the state is larger than this machine can address");
-    return MIRAS_ERR_DESC;
-  }
-  p->sequence_state = total;
-  return MIRAS_OK;
-}
 
 /* ---- one head ----
  *
@@ -11143,6 +11056,105 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 static void miras__head_weights(const miras__call *a, size_t head, float *w) {
   const uint64_t since = miras__since_read(&a->p->d, head, a->position);
   miras__exact_weights(a, (size_t)(since % (uint64_t)a->p->d.chunk) * (size_t)a->p->d.steps, w);
+}
+
+/* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
+
+/* What the host alone does: which engine runs a descriptor, what its choices say of rows and
+ * layers, and every size. */
+
+/* What the exact engine knows of the choices. */
+static void miras__plan_exact(miras__plan *p) {
+  const miras_desc *d = &p->d;
+  p->square = d->bias == MIRAS_L2;
+  p->delta = p->square && !d->diagonal;
+  p->after = d->order == MIRAS_DECAY_FIRST;
+  p->implicit = d->algorithm == MIRAS_IMPLICIT || d->bounded_step;
+  p->per_feature = d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal;
+  p->value_decay = d->value_gate != MIRAS_GATE_CONSTANT;
+  p->pulls = d->toward != MIRAS_TOWARD_NOTHING;
+  p->streams = d->separate_erase ? 2 : 1;
+  if (p->per_feature) p->decays = p->features;
+  if (d->step_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
+}
+
+/* Every product below is checked once, here; inner loops rely on it. */
+static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
+  miras_result result;
+  size_t c, state = 0, limit = (size_t)-1 / 64, total;
+  double floats = 0;
+  int l, exact;
+  if (why && n) why[0] = 0;
+  if (!d) {
+    miras__say(why, n, "the descriptor is NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  memset(p, 0, sizeof *p);
+  p->d = *d;
+  result = miras__desc_resolve(&p->d, why, n);
+  if (result != MIRAS_OK) return result;
+  d = &p->d;
+  p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_ATTENTION :
+              d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_MESA :
+              miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
+  exact = p->engine == MIRAS__RUN_EXACT;
+  p->decays = p->rates = 1;
+  p->both = d->retention == MIRAS_RETAIN_L2_BOTH;
+  p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
+  p->features = (size_t)miras__features(d);
+  p->map = (int)d->feature + 16 * (int)d->key_length;
+  if (exact) miras__plan_exact(p);
+  p->channel = p->engine == MIRAS__RUN_FROZEN && (d->keep_gate == MIRAS_GATE_CHANNEL ||
+                                                  d->step_gate == MIRAS_GATE_CHANNEL);
+  if (p->channel) p->decays = p->rates = (size_t)d->value_dim;
+  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
+   * layer without other inputs, whose answer w the key then scales. */
+  p->ones = d->inner_bias || d->architecture == MIRAS_VECTOR;
+  p->layers = d->architecture == MIRAS_MLP ? d->depth : d->architecture == MIRAS_GATED_MLP ? 3 :
+              d->architecture == MIRAS_PAIRS ? 0 : 1;
+  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
+  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->steps;
+  for (l = 0; l < p->layers; l++) {
+    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
+    p->from[l] = d->architecture == MIRAS_GATED_MLP && l == 1 ? 0 : l;
+    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
+    if (d->architecture == MIRAS_VECTOR) p->in[l] = 0;
+    p->in[l] += p->ones;
+    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
+    if (p->in[l] > p->widest) p->widest = p->in[l];
+    if (p->out[l] > p->widest) p->widest = p->out[l];
+    p->offset[l] = p->weights;
+    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
+    floats += (double)p->in[l] * (double)p->out[l];
+  }
+  if (d->normalise) p->weights += p->features;
+  if (p->engine == MIRAS__RUN_MESA) floats += (double)p->in[0] * (double)p->in[0];
+  if (p->engine == MIRAS__RUN_ATTENTION)
+    floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
+  /* A generous bound in floating point first: everything below is a small multiple of it. */
+  if (exact)
+    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->steps;
+  floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
+  floats *= (double)d->heads;
+  if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit) {
+    miras__say(why, n, "the memory needs about %g floats, more than this machine can address",
+               floats * (double)d->batch);
+    return MIRAS_ERR_DESC;
+  }
+  p->params = (size_t)d->heads * p->weights;
+  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
+  p->at_rho = p->params;
+  if (d->row_rates) p->params += (size_t)d->chunk;
+  p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
+  state = miras__engines[p->engine].plan(p);
+  p->head_state = miras__pad(state);
+  if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
+      !miras__size_add(total, 16, &total)) {
+    miras__say(why, n, "the state is larger than this machine can address");
+    return MIRAS_ERR_DESC;
+  }
+  p->sequence_state = total;
+  return MIRAS_OK;
 }
 
 /* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
@@ -11428,7 +11440,7 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
     if (!strcmp(name, miras__table[i].name)) return (miras_kind)i;
   return MIRAS_KIND_COUNT;
 }
-/* @74 ONE MEMORY ---------------------------------------------------------- needs 13 14 31 56 -- */
+/* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
 
 static void *miras__default_alloc(size_t bytes, void *user) {
   (void)user;
@@ -12492,7 +12504,7 @@ static void miras__finish_weights(const miras__visit *a, const float *from, floa
   miras__job_reduce(list, g + at->norm2, width, work->part + s->ld_x, work->ld_part, list->tiles);
 }
 
-/* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 56 75 -- */
+/* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 57 75 -- */
 
 /* A memory per head, fed by convolutions and gates (MODELS in room @01). */
 
