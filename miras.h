@@ -3832,15 +3832,18 @@ static void miras__copy_rows(float *y, size_t ldy, const float *x, size_t ldx, s
   size_t r;
   if (n == 1) {
     for (r = 0; r < rows; r++) y[r * ldy] = x[r * ldx];
-    return;
+  } else if (rows == 1) {
+    miras__copy(y, x, n);
+  } else {
+    for (r = 0; r < rows; r++) miras__copy(y + r * ldy, x + r * ldx, n);
   }
-  for (r = 0; r < rows; r++) miras__copy(y + r * ldy, x + r * ldx, n);
 }
 
 /* y = value */
 static void miras__fill_rows(float *y, size_t ldy, float value, size_t rows, size_t n) {
   size_t r;
-  for (r = 0; r < rows; r++) miras__fill(y + r * ldy, value, n);
+  if (n == 1) for (r = 0; r < rows; r++) y[r * ldy] = value;
+  else for (r = 0; r < rows; r++) miras__fill(y + r * ldy, value, n);
 }
 
 /* y_i = s_i in every column */
@@ -3854,8 +3857,8 @@ static void miras__spread_rows(float *y, size_t ldy, const float *s, size_t lds,
 static void miras__add_rows(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                             size_t n) {
   size_t r;
-  if (ldy == n && ldx == n) n *= rows, rows = 1;
-  for (r = 0; r < rows; r++) miras__add(y + r * ldy, x + r * ldx, n);
+  if (rows == 1 || (ldy == n && ldx == n)) miras__add(y, x, n * rows);
+  else for (r = 0; r < rows; r++) miras__add(y + r * ldy, x + r * ldx, n);
 }
 
 /* y = a - b; y may be either. */
@@ -3870,8 +3873,8 @@ static void miras__sub_rows(float *y, size_t ldy, const float *a, size_t lda, co
 static void miras__mul_rows(float *y, size_t ldy, const float *a, size_t lda, const float *b,
                             size_t ldb, size_t rows, size_t n) {
   size_t r;
-  if (ldy == n && lda == n && ldb == n) n *= rows, rows = 1;
-  for (r = 0; r < rows; r++) miras__mul(y + r * ldy, a + r * lda, b + r * ldb, n);
+  if (rows == 1 || (ldy == n && lda == n && ldb == n)) miras__mul(y, a, b, n * rows);
+  else for (r = 0; r < rows; r++) miras__mul(y + r * ldy, a + r * lda, b + r * ldb, n);
 }
 
 /* y += a b, fused */
@@ -3886,16 +3889,16 @@ static void miras__muladd_rows(float *y, size_t ldy, const float *a, size_t lda,
 static void miras__scale_rows(float *y, size_t ldy, float c, const float *s, size_t lds,
                               const float *x, size_t ldx, size_t rows, size_t n) {
   size_t r;
-  for (r = 0; r < rows; r++)
-    miras__scale(y + r * ldy, s ? c * s[r * lds] : c, x + r * ldx, n);
+  if (rows == 1) miras__scale(y, s ? c * *s : c, x, n);
+  else for (r = 0; r < rows; r++) miras__scale(y + r * ldy, s ? c * s[r * lds] : c, x + r * ldx, n);
 }
 
 /* y_i += (c s_i) x_i, fused; s NULL: c x_i */
 static void miras__axpy_rows(float *y, size_t ldy, float c, const float *s, size_t lds,
                              const float *x, size_t ldx, size_t rows, size_t n) {
   size_t r;
-  for (r = 0; r < rows; r++)
-    miras__axpy(y + r * ldy, s ? c * s[r * lds] : c, x + r * ldx, n);
+  if (rows == 1) miras__axpy(y, s ? c * *s : c, x, n);
+  else for (r = 0; r < rows; r++) miras__axpy(y + r * ldy, s ? c * s[r * lds] : c, x + r * ldx, n);
 }
 
 /* s_i = a_i . b_i, or with add s_i += a_i . b_i */
@@ -4271,7 +4274,8 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
 static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, size_t ldx,
                                 size_t rows, size_t n) {
   size_t r;
-  for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
+  if (rows == 1) miras__feature_fwd(map, f, x, n);
+  else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
 }
 
 static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float *df,
@@ -7058,13 +7062,13 @@ static void miras__dropout(float *y, const float *base, const float *x, uint64_t
 /* y [cols, rows] = x' */
 static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                              size_t cols) {
-  size_t i, j, k;
+  size_t i, j, k, c;
   for (i = 0; i < rows; i += V_W) {
     size_t m = rows - i < V_W ? rows - i : V_W;
     for (j = 0; j + 4 <= cols && m == V_W; j += 4)
       V_TRANSPOSE4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
-    for (; j < cols; j++)
-      for (k = 0; k < m; k++) y[j * ldy + i + k] = x[(i + k) * ldx + j];
+    for (k = i; k < i + m; k++)
+      for (c = j; c < cols; c++) y[c * ldy + k] = x[k * ldx + c];
   }
 }
 
@@ -8128,47 +8132,64 @@ static size_t miras__open_layout(const miras__plan *p, float *base, size_t rows,
   return used;
 }
 
+/* A block at work: scratch and what is known of its newest rows. R is the rows of a block, ld
+ * padded R, where scores lie; the stack is the rows that read the state: errors (R of them, where
+ * there are errors), then queries. Of decays, per is 1 or one per feature, value R with a value
+ * gate; second 0 without a second stream. Scratch:
+ *   x                 [R, features] of the streams; the rows that read errors are the keys (z), or
+ *                     the rows erase
+ *   z, zc, read       [stack, features] rows that read; times what is left of S_0; what they read,
+ *                     [stack, dv], with e_i of L2 in the error's place
+ *   product, score    [stack, R] z . x of the streams; the same times what is left of the row
+ *   u, raw            value gate: rows u, answers of S_0 before cv
+ *   den, l, c, cv     normalisers, and in the end 1 / that; coefficients of rows, of S_0, of values
+ *   row, f            room; F, where decays lead to the initial memory
+ * and of the adjoint cotangents, named after what they belong to. Those that are added to, and
+ * begin at zero, lie together. dlast: of rows x as decayed at the block's end; ds: of the state. */
+#define MIRAS__BLOCK_PARTS(X)                                                                     \
+  X(x[0], alone * rows * n) X(x[1], second * rows * n) X(r.v, rows * dv) X(r.alpha, rows * per)   \
+  X(r.eta, rows * p->rates) X(score[0], stack * ld) X(score[1], second * stack * ld)              \
+  X(product[0], scalar * stack * ld) X(product[1], scalar * second * stack * ld)
+#define MIRAS__BLOCK_ARRAYS(X)                                                                    \
+  X(z, room * n) X(zc, (room > p->streams * rows ? room : p->streams * rows) * n)                 \
+  X(read, room * dv) X(u, value * dv) X(raw, value * dv) X(den, rows) X(row, wide)                \
+  X(l, scalar * (rows + 1) * ld) X(c, (rows + 1) * per) X(cv, value ? (value + 1) * dv : 0)       \
+  X(f, p->pulls ? p->weights : 0)
+#define MIRAS__BLOCK_ZEROS(X)                                                                     \
+  X(dx[0], rows * n) X(dx[1], second * rows * n) X(du[0], rows * dv)                              \
+  X(du[1], (second ? rows : value) * dv) X(d.alpha, rows * per) X(d.eta, rows * p->rates)         \
+  X(d.beta, value * dv) X(dl, scalar * (rows + 1) * ld) X(dc, (rows + 1) * per)                   \
+  X(dcv, value ? (value + 1) * dv : 0)
+#define MIRAS__BLOCK_PARTS_BWD(X)                                                                 \
+  X(dlast[0], rows * n) X(dlast[1], second * rows * n) X(dscore[0], stack * ld)                   \
+  X(dscore[1], second * stack * ld)
+#define MIRAS__BLOCK_ARRAYS_BWD(X)                                                                \
+  X(dz, room * n) X(dread, stack * dv) X(dden, rows) X(ds, p->weights)                            \
+  X(history, p->per_feature || value ? 16 * rows : 0)
+
 /* Some of the rows that read the state: of `count` rows from `row` of the stack on, row i meets the
  * state with what row left + i step of the coefficients leaves, and sees seen + i step rows. */
 typedef struct miras__readers {
   size_t row, count, left, step, seen;
 } miras__readers;
 
-/* A block at work: scratch and what is known of its newest rows. R is the rows of a block, padded
- * where scores lie; the stack is the rows that read the state: errors (R of them, where there are
- * errors), then queries. */
 typedef struct miras__block {
   const miras__kernels *K;
   const miras__plan *p;
   const float *base;       /* B, where decays lead to it and it is anything but zeros; else NULL */
   const float *s0;         /* S_0, or F_0 where there is a B                                     */
-  size_t ld;               /* padded R: the distance between rows of scores                      */
+  size_t ld;
   size_t r0, m, reads, stack;      /* the newest rows r0..r0+m-1, their queries, all that read   */
   miras__readers by[2];            /* errors, queries                                            */
   miras__open open;        /* in the state; in scratch where that holds no open block            */
-  float *pack;
-  miras__rows r;           /* the newest rows                                                    */
-  float *x[2];             /* [R, features] of the streams: r.x, r.replace                       */
-  float *u, *raw;          /* value gate: [R, dv] rows u, answers of S_0 before cv               */
-  float *den;              /* [R] normalisers, and in the end 1 / that                           */
-  float *z, *zc;           /* [stack, features] rows that read; times what is left of S_0        */
-  float *read;             /* [stack, dv] what they read, with e_i of L2 in the error's place    */
-  float *product[2];       /* [stack, R] z . x of the streams                                    */
-  float *score[2];         /* [stack, R] the same times what is left of the row                  */
-  float *l;                /* [R + 1, R] coefficients of rows                                    */
-  float *c, *cv;           /* [R + 1] or [R + 1, features]; [R + 1, dv]                          */
-  float *row;              /* [max(features, dv)]                                                */
-  float *f;                /* [weights] F, where decays lead to the initial memory               */
-  /* backward only: cotangents, named after what they belong to */
-  int live;                /* does anything follow the block?                                    */
-  miras__rows d;
-  float *dx[2], *du[2];
-  float *dlast[2];         /* [R, features] of the rows x as decayed at the block's end          */
-  float *dread, *dz, *dscore[2], *dl, *dc, *dcv, *dden;
-  float *zeros;            /* those that are added to, which begin at zero, lie together:        */
-  size_t many;             /* so many floats                                                     */
-  float *history;          /* [16 R]                                                             */
-  float *ds;               /* [weights] of the state                                             */
+  miras__rows r, d;        /* the newest rows and their cotangents                               */
+  int backward, live;      /* live: does anything follow the block?                              */
+  size_t many;             /* floats of those that begin at zero                                 */
+  float *pack, *zeros, *dl, *dc, *dcv;
+  float *x[2], *product[2], *score[2], *dx[2], *du[2], *dlast[2], *dscore[2];
+#define MIRAS_X(name, floats) float *name;
+  MIRAS__BLOCK_ARRAYS(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
 } miras__block;
 
 static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows, int backward,
@@ -8177,69 +8198,37 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
   const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.steps;
   const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
-  const size_t value = p->value_decay ? rows : 0;
-  size_t used = 0, deep = wide > rows ? wide : rows, s, many;
+  const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
+  const size_t alone = p->delta && !second ? 0 : 1;
+  size_t used = 0, deep = wide > rows ? wide : rows;
   if (deep > 128) deep = 128;
+  k->ld = ld;
+  k->backward = backward;
   /* with blocks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
   k->pack = miras__lay(base, &used, rows < 32 ? 64 * deep : MIRAS__PACK);
-  k->ld = ld;
-  used += miras__open_layout(p, base ? base + used : base,
-                             backward || p->d.chunk == 1 ? rows : 0, &k->open);
-  k->z = miras__lay(base, &used, room * n);
-  /* the rows that read errors are the keys, or the rows erase */
-  k->x[0] = p->delta && p->streams == 1 ? k->z : miras__lay(base, &used, rows * n);
-  k->x[1] = miras__lay(base, &used, (p->streams - 1) * rows * n);
-  k->r = miras__rows_of(n, k->x[0], NULL, NULL, NULL);
+  if (backward || p->d.chunk == 1)
+    used += miras__open_layout(p, base ? base + used : base, rows, &k->open);
+#define MIRAS_X(name, floats) k->name = miras__lay(base, &used, floats);
+  MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
+  if (!alone) k->x[0] = k->z;
+  k->r.in = n;
+  k->r.x = k->x[0];
   k->r.replace = k->x[1];
-  k->r.erase = p->streams > 1 ? k->z : NULL;
-  k->r.v = miras__lay(base, &used, rows * dv);
-  k->r.alpha = miras__lay(base, &used, rows * per);
-  k->r.eta = miras__lay(base, &used, rows * p->rates);
+  k->r.erase = second ? k->z : NULL;
   k->r.beta = value ? miras__lay(base, &used, value * dv) : NULL;
-  k->u = miras__lay(base, &used, value * dv);
-  k->raw = miras__lay(base, &used, value * dv);
-  k->den = miras__lay(base, &used, rows);
-  k->zc = miras__lay(base, &used, (room > p->streams * rows ? room : p->streams * rows) * n);
-  k->read = miras__lay(base, &used, room * dv);
-  for (s = 0; s < 2; s++) {
-    many = s < p->streams ? stack * ld : 0;
-    k->product[s] = miras__lay(base, &used, scalar * many);
-    k->score[s] = miras__lay(base, &used, many);
-  }
-  k->l = miras__lay(base, &used, scalar * (rows + 1) * ld);
-  k->c = miras__lay(base, &used, (rows + 1) * per);
-  k->cv = miras__lay(base, &used, value ? (value + 1) * dv : 0);
-  k->row = miras__lay(base, &used, wide);
-  k->f = miras__lay(base, &used, p->pulls ? p->weights : 0);
+  k->r.theta = k->r.delta = NULL;
   if (!backward) return used;
-  k->d = k->r;
   k->many = used;
-  k->zeros = base ? base + used : base;
-  for (s = 0; s < 2; s++) {
-    many = s < p->streams ? rows : 0;
-    k->dx[s] = miras__lay(base, &used, many * n);
-    k->du[s] = miras__lay(base, &used, (many ? many : value) * dv);
-  }
-  k->d.alpha = miras__lay(base, &used, rows * per);
-  k->d.eta = miras__lay(base, &used, rows * p->rates);
-  k->d.beta = miras__lay(base, &used, value * dv);
-  k->dl = miras__lay(base, &used, scalar * (rows + 1) * ld);
-  k->dc = miras__lay(base, &used, (rows + 1) * per);
-  k->dcv = miras__lay(base, &used, value ? (value + 1) * dv : 0);
+  k->zeros = miras__to(base, used);
+  MIRAS__BLOCK_ZEROS(MIRAS_X)
   k->many = used - k->many;
-  for (s = 0; s < 2; s++) {
-    many = s < p->streams ? stack * ld : 0;
-    k->dlast[s] = miras__lay(base, &used, many ? rows * n : 0);
-    k->dscore[s] = miras__lay(base, &used, many);
-  }
+  MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
+  k->d.in = n;
   k->d.x = k->dx[0];
   k->d.v = k->du[0];
   k->d.replace = k->dx[1];
-  k->d.erase = k->dz = miras__lay(base, &used, room * n);
-  k->dread = miras__lay(base, &used, stack * dv);
-  k->dden = miras__lay(base, &used, rows);
-  k->history = miras__lay(base, &used, p->per_feature || value ? 16 * rows : 0);
-  k->ds = miras__lay(base, &used, p->weights);
+  k->d.erase = k->dz;
   return used;
 }
 
@@ -8518,7 +8507,7 @@ static void miras__exact_reach(miras__block *k) {
   }
   for (s = 0; s < k->p->streams; s++) miras__exact_scores(k, s);
   if (!k->p->value_decay) return;
-  K->copy_rows(k->raw, dv, read, dv, q->count, dv);
+  if (k->backward) K->copy_rows(k->raw, dv, read, dv, q->count, dv);
   miras__gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
 }
 
@@ -9079,6 +9068,22 @@ static void miras__layer_fade_bwd(const miras__chunk *c, int l, float *b, const 
                  miras__at(home, p->offset[l]), c->net.row, (size_t)p->in[l], (size_t)p->out[l]);
 }
 
+/* The link between A_0 and the anchor, and of its adjoint where cotangents lie. */
+static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *ba) {
+  miras__link x = miras__link_of(c->K, c->p, c->rule);
+  x.a = c->a;
+  x.b = c->b;
+  x.w = c->w;
+  x.slope = c->metric;
+  if (!bw) return x;
+  x.binv = c->binv;
+  x.bslope = c->p->d.bounded_step ? c->bmetric : NULL;
+  x.bw = bw;
+  x.ba = ba;
+  x.bb = c->call->dinit;
+  return x;
+}
+
 /* ---- bounded steps ---- */
 
 /* Layer l of a bounded step, and the layer that hears what it says, where that counts in F. */
@@ -9102,10 +9107,7 @@ static void miras__piece_bound(miras__chunk *c) {
   const size_t m = c->m, dv = (size_t)p->d.value_dim;
   int l, fed;
   if (c->rule->metric_fwd) {
-    miras__link x = miras__link_of(K, p, c->rule);
-    x.a = c->a;
-    x.w = c->w;
-    x.slope = c->metric;
+    const miras__link x = miras__anchor_link(c, NULL, NULL);
     miras__links(&x, c->rule->metric_fwd);
   }
   K->fill(c->along, 1e-20f, m);
@@ -9137,10 +9139,7 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
     K->bound_bwd(&x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2, n->row);
   }
   if (c->rule->metric_bwd) {
-    miras__link x = miras__link_of(K, p, c->rule);
-    x.w = c->w;
-    x.bw = bw;
-    x.bslope = c->bmetric;
+    const miras__link x = miras__anchor_link(c, bw, NULL);
     miras__links(&x, c->rule->metric_bwd);
   }
 }
@@ -9227,7 +9226,6 @@ typedef struct miras__look {
   miras__reads r;
   const float *w, *s;      /* what they start from, S_0 or NULL                                  */
   const float *g, *a, *f;  /* g: NULL with gates per channel                                     */
-  float *kq[4];
 } miras__look;
 
 /* z = (mode of gemm) x (a (.) W) in layer l, the coefficients a times `scale` where they are added
@@ -9265,8 +9263,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   const size_t steps = x->r.steps;
   const int by = MIRAS__BY(p, l), fresh = by && c->live_d;
   float *q = x->pass.x[l], inv = c->inv[l];
-  miras__channels v = miras__channel_view(c, by == 1, 0);
-  const size_t from = fresh ? x->r.seen - v.every : 0;
+  const size_t every = p->span == 1 ? 1 : steps, from = x->r.seen - every;
   size_t phase;
   miras__look_term(c, MIRAS__SET, l, x, x->a, 1, x->w);
   if (c->home) {
@@ -9275,19 +9272,21 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   }
   if (x->s) miras__look_term(c, MIRAS__ADD, l, x, x->f, inv, x->s);
   if (p->from[l] == l && fresh && by == 1) {
+    miras__channels v = miras__channel_view(c, 1, 0);
     v.q = q;
     v.ld_q = in;
-    v.p = x->kq[l];
-    K->channel_scores(&v, from, m * v.every);
+    v.p = c->kq[l];
+    K->channel_scores(&v, from, m * every);
   } else if (p->from[l] == l) {
-    K->gemm(MIRAS__SET, x->kq[l], ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1,
+    K->gemm(MIRAS__SET, c->kq[l], ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1,
             c->net.pack);
   }
-  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, steps * ld, x->kq[l], ld, x->r.seen,
+  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, steps * ld, c->kq[l], ld, x->r.seen,
               steps, m);
   if (fresh && by == 2) {
+    miras__channels v = miras__channel_view(c, 0, 0);
     v.p = c->pq;
-    K->channel_mixes(&v, x->pass.z[l], out, from, m * v.every);
+    K->channel_mixes(&v, x->pass.z[l], out, from, m * every);
     return;
   }
   for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
@@ -9347,7 +9346,6 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
   float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
   float *ba = c->ba + first * c->wide, *binv = c->binv + l;
-  miras__channels v = miras__channel_view(c, by == 1, 0);
   if (by == 2) miras__nn(&c->net, MIRAS__SET, t, q, x->w + at, m, out, in);
   else miras__nt(&c->net, MIRAS__SET, bx, bz, x->w + at, m, in, out);
   if (scalar_home) {                             /* T1 - inv T3, and a_t of that on top of inv T3 */
@@ -9381,6 +9379,7 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
     miras__tn(&c->net, MIRAS__ADD, bs + at, q, u, in, out, m);
   }
   if (by == 2) {
+    miras__channels v = miras__channel_view(c, 0, 0);
     v.q = bz;
     v.p = c->bp;
     v.live = c->live;
@@ -9388,7 +9387,7 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   } else {
     K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, c->net.d[l], 1, out, m, pairs, out, -1, pack);
   }
-  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by == 2 ? -1 : 1, x->g, x->kq[l],
+  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by == 2 ? -1 : 1, x->g, c->kq[l],
                   &x->r);
   if (by && c->home) miras__channel_home_bwd(c, l, x, bz);
   if (by == 2 && c->home) miras__nt(&c->net, MIRAS__ADD, bx, t, c->home + at, m, in, out);
@@ -9406,8 +9405,8 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
 
 /* ---- the fold of a chunk's pairs ---- */
 
-/* A_C and S_C of layer l from A_0 and S_0, in place, with `pairs` pairs, the last one row `row`. Per
- * channel the rows bring their G along. */
+/* A_C and S_C of layer l from A_0 and S_0, in place, with `pairs` pairs, the last one row `row`.
+ * Per channel the rows bring their G along. */
 static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t row,
                               size_t pairs) {
   const miras__kernels *K = c->K;
@@ -9530,23 +9529,20 @@ static float *miras__asked(const miras__chunk *c, const miras__pass *s, size_t *
   return c->net.answer->keyed ? s->xh : s->x[0];
 }
 
-/* The reads along A_t from coefficient row `row` of g, a, f on; the first sees `seen` pairs. */
-static miras__look miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_t m) {
-  miras__look x;
-  int l;
-  x.pass = miras__query_at(c, 0, m);
-  x.r.m = m;
-  x.r.seen = seen;
-  x.r.steps = (size_t)c->p->d.steps;
-  x.r.pairs = m ? seen + (m - 1) * x.r.steps : 0;
-  x.r.ld = c->p->span;
-  x.w = c->rule->from_dual ? c->a : c->w;
-  x.s = c->s;
-  x.g = c->p->channel ? NULL : c->g + row * x.r.ld;
-  x.a = c->ca + row * c->wide;
-  x.f = c->cf + row;
-  for (l = 0; l < c->p->layers; l++) x.kq[l] = c->kq[l];
-  return x;
+/* The reads x along A_t from coefficient row `row` of g, a, f on; the first sees `seen` pairs. */
+static void miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_t m,
+                           miras__look *x) {
+  x->pass = c->query;
+  x->pass.m = x->r.m = m;
+  x->r.seen = seen;
+  x->r.steps = (size_t)c->p->d.steps;
+  x->r.pairs = m ? seen + (m - 1) * x->r.steps : 0;
+  x->r.ld = c->p->span;
+  x->w = c->rule->from_dual ? c->a : c->w;
+  x->s = c->s;
+  x->g = c->p->channel ? NULL : c->g + row * x->r.ld;
+  x->a = c->ca + row * c->wide;
+  x->f = c->cf + row;
 }
 
 /* Answers o to the queries from token `token` on: along A_t, or (x NULL) by the weights w. */
@@ -9628,7 +9624,8 @@ static void miras__piece_run(miras__chunk *c, float *o) {
   const int follows = c->reads && c->rule->follows;
   miras__piece_pairs(c);
   if (c->reads) {
-    const miras__look x = miras__look_at(c, c->first, c->r0 + c->first + 1, c->reads);
+    miras__look x;
+    miras__look_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
     miras__read(c, &x.pass, follows ? &x : NULL, x.w, c->token, o);
   }
   if (c->p->channel)
@@ -9916,14 +9913,12 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   const int follows = c->reads && c->rule->follows;
   /* Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
   float *bw = p->linked ? c->bw : ca;
+  miras__look x;
   miras__piece_zero(c);
   miras__piece_end_bwd(c, ca, cs);
   if (p->linked) K->fill(bw, 0, p->weights);
-  {
-    const miras__look x = miras__look_at(c, c->first, c->first + 1, c->reads);
-    miras__read_bwd(c, &x.pass, follows ? &x : NULL, x.w, c->token, c->rule->from_dual ? ca : bw,
-                    cs);
-  }
+  miras__look_at(c, c->first, c->first + 1, c->reads, &x);
+  miras__read_bwd(c, &x.pass, follows ? &x : NULL, x.w, c->token, c->rule->from_dual ? ca : bw, cs);
   if (!follows && p->channel) {                  /* only the fold has used the rows */
     miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
     if (p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
@@ -9936,17 +9931,8 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0];
   miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
   if (p->linked) {
-    miras__link x = miras__link_of(K, p, c->rule);
-    x.a = c->a;
-    x.w = c->w;
-    x.b = c->b;
-    x.bw = bw;
-    x.binv = c->binv;
-    x.ba = ca;
-    x.bb = c->call->dinit;
-    x.slope = c->metric;
-    x.bslope = p->d.bounded_step ? c->bmetric : NULL;
-    miras__links(&x, c->rule->link_bwd);
+    const miras__link link = miras__anchor_link(c, bw, ca);
+    miras__links(&link, c->rule->link_bwd);
   }
 }
 
@@ -10041,7 +10027,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   miras__piece_rule(c, p->rule);
   miras__piece_state(c);
   c->live_y = c->live_d = NULL;                  /* all rows of the chunk are in the state */
-  x = miras__look_at(c, 0, seen, 1);
+  miras__look_at(c, 0, seen, 1, &x);
   if (x.g) x.g = c->last_g;
   x.a = c->last_a;
   x.f = c->scalars + 1;
