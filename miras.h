@@ -8391,21 +8391,14 @@ static void miras__exact_pairs(miras__block *k) {
   const miras__plan *p = k->p;
   const size_t dv = (size_t)p->d.value_dim, last = p->streams - 1;
   float *u = p->value_decay ? k->u : k->open.u[0] + k->r0 * dv;
-  miras__solve s;
   if (!p->delta || last)
     miras__gate(K, p->rates > 1, u, k->r.eta, p->rates, k->r.v, k->m, dv);
-  else K->sub_rows(k->read, dv, k->r.v, dv, k->read, dv, k->m, dv);
-  if (!p->delta) return;
-  s.h = k->read;
-  s.u = k->open.u[last];
-  s.w = last ? k->open.u[0] : NULL;
-  s.a = k->score[last];
-  s.aw = k->score[0];
-  s.eta = k->r.eta;
-  s.dv = dv;
-  s.ld = k->ld;
-  s.rates = p->rates;
-  K->exact_solve(&s, k->r0, k->m);
+  else K->sub(k->read, k->r.v, k->read, k->m * dv);
+  if (p->delta) {
+    const miras__solve s = {k->read, k->open.u[last], last ? k->open.u[0] : NULL, k->score[last],
+                            k->score[0], k->r.eta, dv, k->ld, p->rates};
+    K->exact_solve(&s, k->r0, k->m);
+  }
 }
 
 /*   solve      L2: du_j += sum_(i>j) A_ij r_i, r_i = -eta_i du_i;   separate erase: the same over t
@@ -10980,12 +10973,13 @@ static void miras__head_forward(const miras__call *a) {
   const miras__engine *engine = &miras__engines[a->p->engine];
   const miras_desc *d = &a->p->d;
   const size_t length = (size_t)a->io->length, head = a->io->head;
-  miras__call run = *a;
+  miras__call run;
   size_t t, count;
   if (!d->reset_every) {
     engine->forward(a);
     return;
   }
+  run = *a;
   for (t = 0; t < length; t += count) {
     const uint64_t here = a->position + (uint64_t)t;
     miras__head_io part;
