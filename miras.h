@@ -2095,6 +2095,7 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
  *                  16 scalars, of which the first is B.
  *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window */
 enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION };
+#define MIRAS__ARRAYS 112  /* of an engine's scratch                                              */
 
 typedef struct miras__plan {
   miras_desc d;
@@ -2140,6 +2141,7 @@ typedef struct miras__plan {
   size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
   int tape_tokens;         /* tokens that one tape_chunk covers                                  */
   size_t tape_once;        /* floats per head and call, before its chunks                        */
+  size_t at[MIRAS__ARRAYS];   /* exact and frozen: offsets of the arrays of a call's scratch     */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
   size_t scratch_backward; /* for head_backward too; never less                                  */
 } miras__plan;
@@ -8117,21 +8119,6 @@ typedef struct miras__open {
   float *cv;               /* value gate: [dv]                                                   */
 } miras__open;
 
-static size_t miras__open_layout(const miras__plan *p, float *base, size_t rows, miras__open *o) {
-  const size_t n = p->features, dv = (size_t)p->d.value_dim;
-  size_t used = 0, s, many;
-  for (s = 0; s < 2; s++) {
-    many = s < p->streams ? rows : 0;
-    o->x[s] = miras__lay(base, &used, (p->per_feature ? many : miras__pad(many)) * n);
-    o->u[s] = miras__lay(base, &used, many * dv);
-  }
-  o->eta = miras__lay(base, &used, p->d.normalise ? rows : 0);
-  o->l = miras__lay(base, &used, p->per_feature ? 0 : rows);
-  o->c = miras__lay(base, &used, p->per_feature ? n : 1);
-  o->cv = miras__lay(base, &used, p->value_decay ? dv : 0);
-  return used;
-}
-
 /* A block at work: scratch and what is known of its newest rows. R is the rows of a block, ld
  * padded R, where scores lie; the stack is the rows that read the state: errors (R of them, where
  * there are errors), then queries. Of decays, per is 1 or one per feature, value R with a value
@@ -8146,7 +8133,12 @@ static size_t miras__open_layout(const miras__plan *p, float *base, size_t rows,
  *   row, f            room; F, where decays lead to the initial memory
  * and of the adjoint cotangents, named after what they belong to. Those that are added to, and
  * begin at zero, lie together. dlast: of rows x as decayed at the block's end; ds: of the state. */
+#define MIRAS__OPEN_PARTS(X)                                                                      \
+  X(open.x[0], many * n) X(open.u[0], rows * dv) X(open.x[1], second * many * n)                  \
+  X(open.u[1], second * rows * dv) X(open.eta, p->d.normalise ? rows : 0)                         \
+  X(open.l, scalar * rows) X(open.c, per) X(open.cv, p->value_decay ? dv : 0)
 #define MIRAS__BLOCK_PARTS(X)                                                                     \
+  X(pack, room_to_pack) X(r.beta, value * dv)                                                     \
   X(x[0], alone * rows * n) X(x[1], second * rows * n) X(r.v, rows * dv) X(r.alpha, rows * per)   \
   X(r.eta, rows * p->rates) X(score[0], stack * ld) X(score[1], second * stack * ld)              \
   X(product[0], scalar * stack * ld) X(product[1], scalar * second * stack * ld)
@@ -8192,44 +8184,59 @@ typedef struct miras__block {
 #undef MIRAS_X
 } miras__block;
 
-static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows, int backward,
-                                  miras__block *k) {
+/* Offsets of its scratch, how many floats that is (what only the adjoint needs is last), and the
+ * floats of an open block, which come first where they do not lie in the state. */
+static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backward, size_t *at,
+                                   size_t *open) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
   const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.steps;
   const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
   const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
-  const size_t alone = p->delta && !second ? 0 : 1;
-  size_t used = 0, deep = wide > rows ? wide : rows;
-  if (deep > 128) deep = 128;
-  k->ld = ld;
-  k->backward = backward;
+  const size_t alone = p->delta && !second ? 0 : 1, many = p->per_feature ? rows : ld;
+  const size_t deep = wide > rows ? wide : rows;
   /* with blocks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
-  k->pack = miras__lay(base, &used, rows < 32 ? 64 * deep : MIRAS__PACK);
-  if (backward || p->d.chunk == 1)
-    used += miras__open_layout(p, base ? base + used : base, rows, &k->open);
-#define MIRAS_X(name, floats) k->name = miras__lay(base, &used, floats);
+  const size_t room_to_pack = rows >= 32 ? MIRAS__PACK : 64 * (deep > 128 ? 128 : deep);
+  size_t used = 0;
+#define MIRAS_X(name, floats) *at++ = used, used += miras__pad(floats);
+  MIRAS__OPEN_PARTS(MIRAS_X)
+  *open = used;
+  if (!backward && p->d.chunk > 1) used = 0;
   MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
-  if (!alone) k->x[0] = k->z;
-  k->r.in = n;
-  k->r.x = k->x[0];
-  k->r.replace = k->x[1];
-  k->r.erase = second ? k->z : NULL;
-  k->r.beta = value ? miras__lay(base, &used, value * dv) : NULL;
-  k->r.theta = k->r.delta = NULL;
   if (!backward) return used;
-  k->many = used;
-  k->zeros = miras__to(base, used);
+  *at++ = used;
   MIRAS__BLOCK_ZEROS(MIRAS_X)
-  k->many = used - k->many;
+  *at++ = used;
   MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
 #undef MIRAS_X
-  k->d.in = n;
+  return used;
+}
+
+static void miras__block_place(const miras__plan *p, float *base, float *open, int backward,
+                               const size_t *at, miras__block *k) {
+#define MIRAS_X(name, floats) k->name = open + *at++;
+  MIRAS__OPEN_PARTS(MIRAS_X)
+#undef MIRAS_X
+#define MIRAS_X(name, floats) k->name = base + *at++;
+  MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
+  if (p->delta && p->streams == 1) k->x[0] = k->z;
+  if (!p->value_decay) k->r.beta = NULL;
+  k->r.in = p->features;
+  k->r.x = k->x[0];
+  k->r.replace = k->x[1];
+  k->r.erase = p->streams > 1 ? k->z : NULL;
+  k->r.theta = k->r.delta = NULL;
+  if (!backward) return;
+  k->zeros = base + *at++;
+  MIRAS__BLOCK_ZEROS(MIRAS_X)
+  k->many = (size_t)(base + *at++ - k->zeros);
+  MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
+  k->d.in = p->features;
   k->d.x = k->dx[0];
   k->d.v = k->du[0];
   k->d.replace = k->dx[1];
   k->d.erase = k->dz;
-  return used;
 }
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
@@ -8237,18 +8244,16 @@ static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows
 static size_t miras__exact_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
   const size_t chunk = (size_t)d->chunk, steps = (size_t)d->steps;
-  size_t state = miras__pad(p->weights), least;
-  miras__block work;
-  miras__open open;
+  size_t state = miras__pad(p->weights), open, least;
+  p->tape_chunk = p->weights;
+  p->tape_tokens = miras__reset_grid(d);
   p->fused = chunk == 1 && steps == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
              !p->value_decay;
   p->at_open = state;
-  if (chunk > 1) state += miras__open_layout(p, NULL, chunk * steps, &open);
-  p->tape_chunk = p->weights;
-  p->tape_tokens = miras__reset_grid(d);
+  least = miras__block_offsets(p, (size_t)p->tape_tokens * steps, 1, p->at, &open);
   p->scratch = 4 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
-  if (!p->fused) p->scratch = miras__block_layout(p, NULL, chunk * steps, 0, &work);
-  least = miras__block_layout(p, NULL, (size_t)p->tape_tokens * steps, 1, &work);
+  if (!p->fused) p->scratch = miras__block_offsets(p, chunk * steps, 0, p->at, &open);
+  if (chunk > 1) state += open;
   p->scratch_backward = least > p->scratch ? least : p->scratch;
   return state;
 }
@@ -8350,9 +8355,12 @@ static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, f
 /* A block of `rows` rows in the call's scratch, its open part in the state or there too. */
 static void miras__exact_open(const miras__call *a, size_t rows, int backward, miras__block *k) {
   const miras__plan *p = a->p;
-  miras__block_layout(p, a->scratch, rows, backward, k);
-  if (!backward && p->d.chunk > 1)
-    miras__open_layout(p, a->state + p->at_open, rows, &k->open);
+  float *open = backward || p->d.chunk == 1 ? a->scratch : a->state + p->at_open;
+  size_t at[MIRAS__ARRAYS], floats;
+  if (backward) (void)miras__block_offsets(p, rows, 1, at, &floats);
+  miras__block_place(p, a->scratch, open, backward, backward ? at : p->at, k);
+  k->ld = miras__pad(rows);
+  k->backward = backward;
   k->K = a->K;
   k->p = p;
   k->base = p->pulls && a->K->any(a->init, p->weights) ? a->init : NULL;
@@ -8921,7 +8929,13 @@ static void miras__exact_weights(const miras__call *a, size_t rows, float *w) {
  *   own_w, wc, ac, again      anchor weights, W_C, A_C, W_B
  *   bw, ba0, bs0, bwc, bwb    of W_0, A_0, S_0, W_C, W_B
  *   dx2, dz, dz2              of x and z, and of the second half of a gated layer's */
+#define MIRAS__CHUNK_LAYER(X)                                                                     \
+  X(net.pairs.z[l], out) X(net.back[l], out) X(query.z[l], out) X(query.x[l], in)                 \
+  X(kq[l], in ? n * n : 0)
+#define MIRAS__CHUNK_LAYER_BWD(X)                                                                 \
+  X(net.pairs.x[l], in) X(net.bx[l], in) X(net.d[l], out) X(net.bd[l], out) X(net.bz[l], out)
 #define MIRAS__CHUNK_PARTS(X)                                                                     \
+  X(net.pack, room_to_pack)                                                                       \
   X(net.r, n * dv) X(net.e, n * dv) X(net.loss, n) X(net.v, n * dv) X(net.delta, n * p->bounds)   \
   X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n) X(query.xh, n * dv)                \
   X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n)
@@ -8970,51 +8984,68 @@ typedef struct miras__chunk {
 #undef MIRAS_X
 } miras__chunk;
 
-/* Floats of scratch, and the pointers when base is given. What only the adjoint needs is last. */
-static size_t miras__chunk_layout(const miras__plan *p, float *base, int backward,
-                                  miras__chunk *c) {
+#define MIRAS_X(name, floats) + 1
+typedef char miras__chunk_fits[                        /* into plan.at                           */
+  4 * (0 MIRAS__CHUNK_LAYER(MIRAS_X) MIRAS__CHUNK_LAYER_BWD(MIRAS_X)) MIRAS__CHUNK_PARTS(MIRAS_X)
+  MIRAS__CHUNK_ARRAYS(MIRAS_X) MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  <= MIRAS__ARRAYS ? 1 : -1];
+#undef MIRAS_X
+
+/* Offsets of scratch, and how many floats; what only the adjoint needs is last. Layers that share
+ * their input share what belongs to it. */
+static void miras__chunk_offsets(miras__plan *p) {
   const miras__retention *rule = &miras__retentions[p->rule];
   const size_t n = p->span, dv = (size_t)p->d.value_dim, wide = n * p->rates, all = p->weights;
   const size_t most = (size_t)p->widest > n ? (size_t)p->widest : n, tile = n * (size_t)p->widest;
   const size_t two = p->layers > 1 && p->from[1] == 0 ? tile : 0, channels = p->channel ? n : 0;
   const size_t bounded = p->d.bounded_step ? n : 0, held = p->holds ? all : 0;
   const size_t mine = rule->apart ? all : 0, own = rule->metric == MIRAS__J_OWN ? all : 0;
-  miras__net *net = &c->net;
-  size_t used = 0;
-  int l;
   /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
-  net->pack = miras__lay(base, &used, n < 16 ? 64 * (most < 128 ? most : 128) : MIRAS__PACK);
-  for (l = 0; l < p->layers; l++) {
-    const size_t in = n * (size_t)p->in[l], out = n * (size_t)p->out[l];
-    const int shared = p->from[l];
-    net->pairs.z[l] = miras__lay(base, &used, out);
-    net->back[l] = miras__lay(base, &used, out);
-    c->query.z[l] = miras__lay(base, &used, out);
-    c->query.x[l] = shared < l ? c->query.x[shared] : miras__lay(base, &used, in);
-    c->kq[l] = shared < l ? c->kq[shared] : miras__lay(base, &used, n * n);
-  }
-#define MIRAS_X(name, floats) c->name = miras__lay(base, &used, floats);
+  const size_t room_to_pack = n >= 16 ? MIRAS__PACK : 64 * (most < 128 ? most : 128);
+  size_t used = 0, *at = p->at;
+  int l;
+#define MIRAS_X(name, floats) *at++ = used, used += miras__pad(floats);
   MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
-  if (!backward) return used;
-  MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
-#undef MIRAS_X
   for (l = 0; l < p->layers; l++) {
-    const size_t in = n * (size_t)p->in[l], out = n * (size_t)p->out[l];
-    const int shared = p->from[l];
-    net->pairs.x[l] = shared < l ? net->pairs.x[shared] : miras__lay(base, &used, in);
-    net->bx[l] = shared < l ? net->bx[shared] : miras__lay(base, &used, in);
-    net->d[l] = miras__lay(base, &used, out);
-    net->bd[l] = miras__lay(base, &used, out);
-    net->bz[l] = miras__lay(base, &used, out);
+    const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
+    MIRAS__CHUNK_LAYER(MIRAS_X)
   }
-  return used;
+  p->scratch = used;
+  MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  for (l = 0; l < p->layers; l++) {
+    const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
+    MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
+  }
+  p->scratch_backward = used;
+#undef MIRAS_X
+}
+
+static void miras__chunk_place(const miras__plan *p, float *base, int backward, miras__chunk *c) {
+  const size_t *at = p->at;
+  int l, first;
+#define MIRAS_X(name, floats) c->name = base + *at++;
+  MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
+  for (l = 0; l < p->layers; l++) {
+    MIRAS__CHUNK_LAYER(MIRAS_X)
+    first = p->from[l];
+    c->query.x[l] = c->query.x[first];
+    c->kq[l] = c->kq[first];
+  }
+  if (!backward) return;
+  MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  for (l = 0; l < p->layers; l++) {
+    MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
+    first = p->from[l];
+    c->net.pairs.x[l] = c->net.pairs.x[first];
+    c->net.bx[l] = c->net.bx[first];
+  }
+#undef MIRAS_X
 }
 
 /* Its part of the plan: where the state of a head has what (at_s: with momentum only), the sizes of
  * tape and scratch. Returns the floats of a state. */
 static size_t miras__frozen_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
-  miras__chunk work;
   size_t c = p->span, pad = miras__pad(p->weights), state = pad;
   int l;
   miras__retention_plan(p);
@@ -9036,8 +9067,7 @@ static size_t miras__frozen_plan(miras__plan *p) {
   p->tape_state = p->head_dstate;
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->steps / c);
   p->tape_tokens = d->chunk;
-  p->scratch = miras__chunk_layout(p, NULL, 0, &work);
-  p->scratch_backward = miras__chunk_layout(p, NULL, 1, &work);
+  miras__chunk_offsets(p);
   return state;
 }
 
@@ -9458,7 +9488,7 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
 static void miras__chunk_open(const miras__call *call, int backward, miras__chunk *c) {
   const miras__plan *p = call->p;
   c->rows = c->brows = miras__rows_of(0, NULL, NULL, NULL, NULL);
-  miras__chunk_layout(p, call->scratch, backward, c);
+  miras__chunk_place(p, call->scratch, backward, c);
   c->call = call;
   c->K = c->net.K = call->K;
   c->p = c->net.p = p;
