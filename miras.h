@@ -6140,10 +6140,12 @@ static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const
   size_t i, j;
   for (i = 0; i < rows; i++, y += ldy, xh += n, z += n) {
     const vf mean = V_SET1(miras__sum(z, n) / (float)n);
+    vf scale;
     for (j = 0; j < n; j += V_W) V_STORE_N(xh + j, V_SUB(V_LOAD_N(z + j, n - j), mean), n - j);
     rstd[i] = 1.0f / sqrtf(miras__dot(xh, xh, n) / (float)n + 1e-5f);
+    scale = V_SET1(rstd[i]);
     for (j = 0; j < n; j += V_W) {
-      vf x = V_MUL(V_LOAD_N(xh + j, n - j), V_SET1(rstd[i]));
+      vf x = V_MUL(V_LOAD_N(xh + j, n - j), scale);
       V_STORE_N(xh + j, x, n - j);
       V_STORE_N(y + j, V_FMA(V_LOAD_N(gain + j, n - j), x, V_LOAD_N(bias + j, n - j)), n - j);
     }
@@ -9487,7 +9489,7 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
 /* What a call gives to all of its pieces. */
 static void miras__chunk_open(const miras__call *call, int backward, miras__chunk *c) {
   const miras__plan *p = call->p;
-  c->rows = c->brows = miras__rows_of(0, NULL, NULL, NULL, NULL);
+  c->rows.beta = c->rows.erase = c->rows.replace = NULL;
   miras__chunk_place(p, call->scratch, backward, c);
   c->call = call;
   c->K = c->net.K = call->K;
@@ -9774,13 +9776,14 @@ static void miras__state_clear(const miras__chunk *c, int goes_on) {
 /* The coefficients of its last row wait for the next piece of the chunk. */
 static void miras__state_keep(const miras__chunk *c) {
   const miras__kernels *K = c->K;
-  const size_t last = c->m - 1, rows = c->r0 + c->m;
-  K->copy(c->last_a, c->ca + last * c->wide, c->wide);
-  if (c->live_y) return;
+  const size_t last = c->m - 1, rows = c->r0 + c->m, apart = (size_t)(c->cf - c->ca);
+  if (c->live_y) {
+    K->copy(c->last_a, c->ca + last * c->wide, c->wide);
+    return;
+  }
+  K->copy_rows(c->scalars, 1, c->ca + last, apart, 3, 1);      /* and f, h, as far apart */
   K->copy(c->last_g, c->g + last * c->p->span, rows);
   if (c->s || c->p->d.row_rates) K->copy(c->last_n, c->n + last * c->p->span, rows);
-  K->copy(c->scalars + 1, c->cf + last, 1);
-  K->copy(c->scalars + 2, c->ch + last, 1);
 }
 
 static void miras__frozen_forward(const miras__call *call) {
