@@ -73,7 +73,8 @@
    @51 Frozen-gradient engine              all others, chunk by chunk; choice 4
    @53 Mesa engine                         matrix, L2, solved by conjugate gradients
    @54 Attention engine                    the pairs themselves, read by softmax
-   @56 Engine table and plan               sizes; the engines behind one door
+   @56 Engine table                        the engines behind one door
+   @57 Making plans                        which engine runs a descriptor; sizes
    @72 Results                             the sentences
    @73 The table of published models       one row each; presets
    @74 One memory                          write, read, forward, backward, state
@@ -93,7 +94,7 @@
        a model's constants, or add a model      @73: one row
        a loss on the prediction error           @26: value, error, adjoint
        how a memory forgets                     @42: its record; @27: the kernels of its link
-       what a memory is made of                 @41, and @56 for its sizes
+       what a memory is made of                 @41, and @57 for its sizes
        a default, a range, a refusal            @14: miras__fields, miras__rules
        an inner loop                            @23 or @24: one text for all instruction sets
        what a layer of the network does         @76, @77, and @75 for how both end
@@ -459,7 +460,7 @@
      Decay itself is alpha, and nothing of it is written anew.
 
    AN ARCHITECTURE
-     1. @06, @14, @56   a name; its word; the layers' widths and where their weights lie
+     1. @06, @14, @57   a name; its word; the layers' widths and where their weights lie
      2. @41   how its hidden rows come about, or its answer, with the adjoint and the adjoint of
               the inner gradient. The frozen-gradient engine needs no more.
 
@@ -2094,6 +2095,7 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
  *                  16 scalars, of which the first is B.
  *   attention      keys [window, key_dim], values [window, value_dim]; token t in row t % window */
 enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTION };
+#define MIRAS__ARRAYS 112  /* of an engine's scratch                                              */
 
 typedef struct miras__plan {
   miras_desc d;
@@ -2105,6 +2107,7 @@ typedef struct miras__plan {
   int value_decay;         /* exact: entries of the value decay too                              */
   size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
   int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k))                     */
+  int both;                /* steps and decays are those of L2 both                              */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
@@ -2138,6 +2141,7 @@ typedef struct miras__plan {
   size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
   int tape_tokens;         /* tokens that one tape_chunk covers                                  */
   size_t tape_once;        /* floats per head and call, before its chunks                        */
+  size_t at[MIRAS__ARRAYS];   /* exact and frozen: offsets of the arrays of a call's scratch     */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
   size_t scratch_backward; /* for head_backward too; never less                                  */
 } miras__plan;
@@ -3830,15 +3834,18 @@ static void miras__copy_rows(float *y, size_t ldy, const float *x, size_t ldx, s
   size_t r;
   if (n == 1) {
     for (r = 0; r < rows; r++) y[r * ldy] = x[r * ldx];
-    return;
+  } else if (rows == 1) {
+    miras__copy(y, x, n);
+  } else {
+    for (r = 0; r < rows; r++) miras__copy(y + r * ldy, x + r * ldx, n);
   }
-  for (r = 0; r < rows; r++) miras__copy(y + r * ldy, x + r * ldx, n);
 }
 
 /* y = value */
 static void miras__fill_rows(float *y, size_t ldy, float value, size_t rows, size_t n) {
   size_t r;
-  for (r = 0; r < rows; r++) miras__fill(y + r * ldy, value, n);
+  if (n == 1) for (r = 0; r < rows; r++) y[r * ldy] = value;
+  else for (r = 0; r < rows; r++) miras__fill(y + r * ldy, value, n);
 }
 
 /* y_i = s_i in every column */
@@ -3852,8 +3859,8 @@ static void miras__spread_rows(float *y, size_t ldy, const float *s, size_t lds,
 static void miras__add_rows(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                             size_t n) {
   size_t r;
-  if (ldy == n && ldx == n) n *= rows, rows = 1;
-  for (r = 0; r < rows; r++) miras__add(y + r * ldy, x + r * ldx, n);
+  if (rows == 1 || (ldy == n && ldx == n)) miras__add(y, x, n * rows);
+  else for (r = 0; r < rows; r++) miras__add(y + r * ldy, x + r * ldx, n);
 }
 
 /* y = a - b; y may be either. */
@@ -3868,8 +3875,8 @@ static void miras__sub_rows(float *y, size_t ldy, const float *a, size_t lda, co
 static void miras__mul_rows(float *y, size_t ldy, const float *a, size_t lda, const float *b,
                             size_t ldb, size_t rows, size_t n) {
   size_t r;
-  if (ldy == n && lda == n && ldb == n) n *= rows, rows = 1;
-  for (r = 0; r < rows; r++) miras__mul(y + r * ldy, a + r * lda, b + r * ldb, n);
+  if (rows == 1 || (ldy == n && lda == n && ldb == n)) miras__mul(y, a, b, n * rows);
+  else for (r = 0; r < rows; r++) miras__mul(y + r * ldy, a + r * lda, b + r * ldb, n);
 }
 
 /* y += a b, fused */
@@ -3884,16 +3891,16 @@ static void miras__muladd_rows(float *y, size_t ldy, const float *a, size_t lda,
 static void miras__scale_rows(float *y, size_t ldy, float c, const float *s, size_t lds,
                               const float *x, size_t ldx, size_t rows, size_t n) {
   size_t r;
-  for (r = 0; r < rows; r++)
-    miras__scale(y + r * ldy, s ? c * s[r * lds] : c, x + r * ldx, n);
+  if (rows == 1) miras__scale(y, s ? c * *s : c, x, n);
+  else for (r = 0; r < rows; r++) miras__scale(y + r * ldy, s ? c * s[r * lds] : c, x + r * ldx, n);
 }
 
 /* y_i += (c s_i) x_i, fused; s NULL: c x_i */
 static void miras__axpy_rows(float *y, size_t ldy, float c, const float *s, size_t lds,
                              const float *x, size_t ldx, size_t rows, size_t n) {
   size_t r;
-  for (r = 0; r < rows; r++)
-    miras__axpy(y + r * ldy, s ? c * s[r * lds] : c, x + r * ldx, n);
+  if (rows == 1) miras__axpy(y, s ? c * *s : c, x, n);
+  else for (r = 0; r < rows; r++) miras__axpy(y + r * ldy, s ? c * s[r * lds] : c, x + r * ldx, n);
 }
 
 /* s_i = a_i . b_i, or with add s_i += a_i . b_i */
@@ -4269,7 +4276,8 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
 static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, size_t ldx,
                                 size_t rows, size_t n) {
   size_t r;
-  for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
+  if (rows == 1) miras__feature_fwd(map, f, x, n);
+  else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
 }
 
 static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float *df,
@@ -6132,10 +6140,12 @@ static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const
   size_t i, j;
   for (i = 0; i < rows; i++, y += ldy, xh += n, z += n) {
     const vf mean = V_SET1(miras__sum(z, n) / (float)n);
+    vf scale;
     for (j = 0; j < n; j += V_W) V_STORE_N(xh + j, V_SUB(V_LOAD_N(z + j, n - j), mean), n - j);
     rstd[i] = 1.0f / sqrtf(miras__dot(xh, xh, n) / (float)n + 1e-5f);
+    scale = V_SET1(rstd[i]);
     for (j = 0; j < n; j += V_W) {
-      vf x = V_MUL(V_LOAD_N(xh + j, n - j), V_SET1(rstd[i]));
+      vf x = V_MUL(V_LOAD_N(xh + j, n - j), scale);
       V_STORE_N(xh + j, x, n - j);
       V_STORE_N(y + j, V_FMA(V_LOAD_N(gain + j, n - j), x, V_LOAD_N(bias + j, n - j)), n - j);
     }
@@ -7056,13 +7066,13 @@ static void miras__dropout(float *y, const float *base, const float *x, uint64_t
 /* y [cols, rows] = x' */
 static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                              size_t cols) {
-  size_t i, j, k;
+  size_t i, j, k, c;
   for (i = 0; i < rows; i += V_W) {
     size_t m = rows - i < V_W ? rows - i : V_W;
     for (j = 0; j + 4 <= cols && m == V_W; j += 4)
       V_TRANSPOSE4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
-    for (; j < cols; j++)
-      for (k = 0; k < m; k++) y[j * ldy + i + k] = x[(i + k) * ldx + j];
+    for (k = i; k < i + m; k++)
+      for (c = j; c < cols; c++) y[c * ldy + k] = x[k * ldx + c];
   }
 }
 
@@ -7596,11 +7606,8 @@ typedef struct miras__retention {
 
 static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
                                   const struct miras__retention *rule) {
-  miras__link x;
-  memset(&x, 0, sizeof x);
-  x.K = K;
-  x.p = p;
-  x.rule = rule;
+  const miras__link x = {K, p, rule, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                         NULL, NULL, NULL, NULL};
   return x;
 }
 
@@ -7630,7 +7637,7 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
 static void miras__link_lq(const miras__link *x) {
   const int pnorm = !x->rule->follows;
   const float inv = x->K->lq_fwd(x->w, x->a, x->p->d.q, pnorm, x->n);
-  if (!pnorm) *x->inv = inv;
+  if (!pnorm) x->K->fill(x->inv, inv, 1);
 }
 
 static void miras__link_lq_bwd(const miras__link *x) {
@@ -7771,9 +7778,9 @@ enum {
 
 #define MIRAS__PLAIN miras__open_dual, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 #define MIRAS__LINKED miras__open_dual, NULL, miras__close_link, miras__close_link_bwd
-#define MIRAS__SIMPLEX miras__link_simplex, miras__link_simplex_bwd, NULL, NULL
+#define MIRAS__TO_SIMPLEX miras__link_simplex, miras__link_simplex_bwd, NULL, NULL
 #define MIRAS__DIVERGENCE                                                                         \
-  miras__open_nothing, NULL, miras__close_divergence, miras__close_divergence_bwd, MIRAS__SIMPLEX
+  miras__open_nothing, NULL, miras__close_divergence, miras__close_divergence_bwd, MIRAS__TO_SIMPLEX
 
 static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
@@ -7782,7 +7789,7 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
    miras__link_lq, miras__link_lq_bwd, NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, miras__link_lq_bwd, NULL, NULL},
-  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__SIMPLEX},
+  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},                     /* L2 both */
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, miras__open_dual, NULL,
    miras__close_elastic, miras__close_elastic_bwd, NULL, NULL, NULL, NULL},
@@ -7798,9 +7805,9 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_signed, miras__link_signed_bwd, miras__signed_metric, NULL},
   {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log, miras__open_log_bwd,
-   miras__close_link, miras__close_exact_bwd, MIRAS__SIMPLEX},
+   miras__close_link, miras__close_exact_bwd, MIRAS__TO_SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, miras__open_dual, NULL, NULL, NULL,
-   MIRAS__SIMPLEX}
+   MIRAS__TO_SIMPLEX}
 };
 
 /* The plan's part: which records run a chunk and, where it has one of its own, its first token. */
@@ -7894,6 +7901,20 @@ static miras__rows miras__rows_of(size_t in, float *x, float *v, float *alpha, f
   return r;
 }
 
+/* A gate of one number per row, or (wide) one per entry: y = c (.) x over m rows of n, c ldc apart;
+ * and bc += its cotangent from that of y, b. */
+static void miras__gate(const miras__kernels *K, int wide, float *y, const float *c, size_t ldc,
+                        const float *x, size_t m, size_t n) {
+  if (wide) K->mul_rows(y, n, c, ldc, x, n, m, n);
+  else K->scale_rows(y, n, 1, c, ldc, x, n, m, n);
+}
+
+static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t ldc,
+                            const float *b, const float *x, size_t m, size_t n) {
+  if (wide) K->muladd_rows(bc, ldc, b, n, x, n, m, n);
+  else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
+}
+
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
                               size_t *descent) {
@@ -7963,9 +7984,8 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
   }
   if (p->implicit) K->implicit_rows(r->eta, p->rates, r->x, in, m, in);
   for (i = 0; d->diagonal && i < m; i++)
-    K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, d->order == MIRAS_DECAY_FIRST,
-                in);
-  if (d->retention == MIRAS_RETAIN_L2_BOTH) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
+    K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, p->after, in);
+  if (p->both) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
 }
 
 /* For the bias of a token before its first pair is written: the key x, xr that reads what the decay
@@ -7997,18 +8017,16 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
   const miras_desc *d = &p->d;
   const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, steps = (size_t)d->steps;
   const size_t in = r->in, keeps = miras__keep_lanes(d), rates = miras__lanes(d, d->step_gate);
-  const int after = d->order == MIRAS_DECAY_FIRST;
   size_t i, n, token, s;
-  if (d->retention == MIRAS_RETAIN_L2_BOTH)
-    K->both_bwd(b->eta, b->alpha, r->alpha, d->balance, m * p->rates);
+  if (p->both) K->both_bwd(b->eta, b->alpha, r->alpha, d->balance, m * p->rates);
   for (i = 0; p->implicit && i < m; i++) {
     const float *step, *keep;
     (void)miras__rows_run(p, i0 + i, 1, &token, &s);
     step = io->step + token * io->ld_step + (io->ld_step ? s * rates : 0);
     keep = s ? NULL : io->keep + token * io->ld_keep;
     if (d->diagonal)
-      K->diagonal_bwd(b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in, after,
-                      keep, keeps > 1 ? keeps : 1, row, in);
+      K->diagonal_bwd(b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in,
+                      p->after, keep, keeps > 1 ? keeps : 1, row, in);
     K->implicit_bwd(b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates, step, p->rates,
                     r->x + i * in, in);
   }
@@ -8076,7 +8094,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
  *   R_i' z_i = ce_i z_i S_0 + sum_(j<i) A_ij u_j [+ Ab_ij t_j]     by substitution, row after row
  *   y_i      = c_i q_i S_0 + sum_(j<=i) P_ij u_j [+ Pb_ij t_j]
  * With a scalar alpha, c and L are numbers by recursion; with one per feature, room @28 carries the
- * rows D_ij = L_ij (.) x_j (two implementations of miras__decay). A value gate decays the rows u_j
+ * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j
  * in the same way.
  *
  * plan.pulls: decays lead to the initial memory B (and z to B's z),
@@ -8103,20 +8121,45 @@ typedef struct miras__open {
   float *cv;               /* value gate: [dv]                                                   */
 } miras__open;
 
-static size_t miras__open_layout(const miras__plan *p, float *base, size_t rows, miras__open *o) {
-  const size_t n = p->features, dv = (size_t)p->d.value_dim;
-  size_t used = 0, s, many;
-  for (s = 0; s < 2; s++) {
-    many = s < p->streams ? rows : 0;
-    o->x[s] = miras__lay(base, &used, (p->per_feature ? many : miras__pad(many)) * n);
-    o->u[s] = miras__lay(base, &used, many * dv);
-  }
-  o->eta = miras__lay(base, &used, p->d.normalise ? rows : 0);
-  o->l = miras__lay(base, &used, p->per_feature ? 0 : rows);
-  o->c = miras__lay(base, &used, p->per_feature ? n : 1);
-  o->cv = miras__lay(base, &used, p->value_decay ? dv : 0);
-  return used;
-}
+/* A block at work: scratch and what is known of its newest rows. R is the rows of a block, ld
+ * padded R, where scores lie; the stack is the rows that read the state: errors (R of them, where
+ * there are errors), then queries. Of decays, per is 1 or one per feature, value R with a value
+ * gate; second 0 without a second stream. Scratch:
+ *   x                 [R, features] of the streams; the rows that read errors are the keys (z), or
+ *                     the rows erase
+ *   z, zc, read       [stack, features] rows that read; times what is left of S_0; what they read,
+ *                     [stack, dv], with e_i of L2 in the error's place
+ *   product, score    [stack, R] z . x of the streams; the same times what is left of the row
+ *   u, raw            value gate: rows u, answers of S_0 before cv
+ *   den, l, c, cv     normalisers, and in the end 1 / that; coefficients of rows, of S_0, of values
+ *   row, f            room; F, where decays lead to the initial memory
+ * and of the adjoint cotangents, named after what they belong to. Those that are added to, and
+ * begin at zero, lie together. dlast: of rows x as decayed at the block's end; ds: of the state. */
+#define MIRAS__OPEN_PARTS(X)                                                                      \
+  X(open.x[0], many * n) X(open.u[0], rows * dv) X(open.x[1], second * many * n)                  \
+  X(open.u[1], second * rows * dv) X(open.eta, p->d.normalise ? rows : 0)                         \
+  X(open.l, scalar * rows) X(open.c, per) X(open.cv, p->value_decay ? dv : 0)
+#define MIRAS__BLOCK_PARTS(X)                                                                     \
+  X(pack, room_to_pack) X(r.beta, value * dv)                                                     \
+  X(x[0], alone * rows * n) X(x[1], second * rows * n) X(r.v, rows * dv) X(r.alpha, rows * per)   \
+  X(r.eta, rows * p->rates) X(score[0], stack * ld) X(score[1], second * stack * ld)              \
+  X(product[0], scalar * stack * ld) X(product[1], scalar * second * stack * ld)
+#define MIRAS__BLOCK_ARRAYS(X)                                                                    \
+  X(z, room * n) X(zc, (room > p->streams * rows ? room : p->streams * rows) * n)                 \
+  X(read, room * dv) X(u, value * dv) X(raw, value * dv) X(den, rows) X(row, wide)                \
+  X(l, scalar * (rows + 1) * ld) X(c, (rows + 1) * per) X(cv, value ? (value + 1) * dv : 0)       \
+  X(f, p->pulls ? p->weights : 0)
+#define MIRAS__BLOCK_ZEROS(X)                                                                     \
+  X(dx[0], rows * n) X(dx[1], second * rows * n) X(du[0], rows * dv)                              \
+  X(du[1], (second ? rows : value) * dv) X(d.alpha, rows * per) X(d.eta, rows * p->rates)         \
+  X(d.beta, value * dv) X(dl, scalar * (rows + 1) * ld) X(dc, (rows + 1) * per)                   \
+  X(dcv, value ? (value + 1) * dv : 0)
+#define MIRAS__BLOCK_PARTS_BWD(X)                                                                 \
+  X(dlast[0], rows * n) X(dlast[1], second * rows * n) X(dscore[0], stack * ld)                   \
+  X(dscore[1], second * stack * ld)
+#define MIRAS__BLOCK_ARRAYS_BWD(X)                                                                \
+  X(dz, room * n) X(dread, stack * dv) X(dden, rows) X(ds, p->weights)                            \
+  X(history, p->per_feature || value ? 16 * rows : 0)
 
 /* Some of the rows that read the state: of `count` rows from `row` of the stack on, row i meets the
  * state with what row left + i step of the coefficients leaves, and sees seen + i step rows. */
@@ -8124,358 +8167,204 @@ typedef struct miras__readers {
   size_t row, count, left, step, seen;
 } miras__readers;
 
-/* A block at work: scratch and what is known of its newest rows. R is the rows of a block, padded
- * where scores lie; the stack is the rows that read the state: errors (R of them, where there are
- * errors), then queries. */
 typedef struct miras__block {
   const miras__kernels *K;
   const miras__plan *p;
-  const struct miras__decay *decay;
   const float *base;       /* B, where decays lead to it and it is anything but zeros; else NULL */
   const float *s0;         /* S_0, or F_0 where there is a B                                     */
-  size_t ld;               /* padded R: the distance between rows of scores                      */
+  size_t ld;
   size_t r0, m, reads, stack;      /* the newest rows r0..r0+m-1, their queries, all that read   */
   miras__readers by[2];            /* errors, queries                                            */
   miras__open open;        /* in the state; in scratch where that holds no open block            */
-  float *pack;
-  miras__rows r;           /* the newest rows                                                    */
-  float *x[2];             /* [R, features] of the streams: r.x, r.replace                       */
-  float *u, *raw;          /* value gate: [R, dv] rows u, answers of S_0 before cv               */
-  float *den;              /* [R] normalisers, and in the end 1 / that                           */
-  float *z, *zc;           /* [stack, features] rows that read; times what is left of S_0        */
-  float *read;             /* [stack, dv] what they read, with e_i of L2 in the error's place    */
-  float *product[2];       /* [stack, R] z . x of the streams                                    */
-  float *score[2];         /* [stack, R] the same times what is left of the row                  */
-  float *l;                /* [R + 1, R] coefficients of rows                                    */
-  float *c, *cv;           /* [R + 1] or [R + 1, features]; [R + 1, dv]                          */
-  float *row;              /* [max(features, dv)]                                                */
-  float *f;                /* [weights] F, where decays lead to the initial memory               */
-  /* backward only: cotangents, named after what they belong to */
-  int live;                /* does anything follow the block?                                    */
-  miras__rows d;
-  float *dx[2], *du[2];
-  float *dlast[2];         /* [R, features] of the rows x as decayed at the block's end          */
-  float *dread, *dz, *dscore[2], *dl, *dc, *dcv, *dden;
-  float *zeros;            /* those that are added to, which begin at zero, lie together:        */
-  size_t many;             /* so many floats                                                     */
-  float *history;          /* [16 R]                                                             */
-  float *ds;               /* [weights] of the state                                             */
+  miras__rows r, d;        /* the newest rows and their cotangents                               */
+  int backward, live;      /* live: does anything follow the block?                              */
+  size_t many;             /* floats of those that begin at zero                                 */
+  float *pack, *zeros, *dl, *dc, *dcv;
+  float *x[2], *product[2], *score[2], *dx[2], *du[2], *dlast[2], *dscore[2];
+#define MIRAS_X(name, floats) float *name;
+  MIRAS__BLOCK_ARRAYS(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
 } miras__block;
 
-static size_t miras__block_layout(const miras__plan *p, float *base, size_t rows, int backward,
-                                  miras__block *k) {
+/* Offsets of its scratch, how many floats that is (what only the adjoint needs is last), and the
+ * floats of an open block, which come first where they do not lie in the state. */
+static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backward, size_t *at,
+                                   size_t *open) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
   const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.steps;
   const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
-  const size_t value = p->value_decay ? rows : 0;
-  size_t used = 0, deep = wide > rows ? wide : rows, s, many;
-  if (deep > 128) deep = 128;
+  const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
+  const size_t alone = p->delta && !second ? 0 : 1, many = p->per_feature ? rows : ld;
+  const size_t deep = wide > rows ? wide : rows;
   /* with blocks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
-  k->pack = miras__lay(base, &used, rows < 32 ? 64 * deep : MIRAS__PACK);
-  k->ld = ld;
-  used += miras__open_layout(p, base ? base + used : base,
-                             backward || p->d.chunk == 1 ? rows : 0, &k->open);
-  memset(&k->r, 0, sizeof k->r);
-  k->z = miras__lay(base, &used, room * n);
-  /* the rows that read errors are the keys, or the rows erase */
-  k->r.in = n;
-  k->r.x = k->x[0] = p->delta && p->streams == 1 ? k->z : miras__lay(base, &used, rows * n);
-  k->r.replace = k->x[1] = miras__lay(base, &used, (p->streams - 1) * rows * n);
-  k->r.erase = p->streams > 1 ? k->z : NULL;
-  k->r.v = miras__lay(base, &used, rows * dv);
-  k->r.alpha = miras__lay(base, &used, rows * per);
-  k->r.eta = miras__lay(base, &used, rows * p->rates);
-  k->r.beta = value ? miras__lay(base, &used, value * dv) : NULL;
-  k->u = miras__lay(base, &used, value * dv);
-  k->raw = miras__lay(base, &used, value * dv);
-  k->den = miras__lay(base, &used, rows);
-  k->zc = miras__lay(base, &used, (room > p->streams * rows ? room : p->streams * rows) * n);
-  k->read = miras__lay(base, &used, room * dv);
-  for (s = 0; s < 2; s++) {
-    many = s < p->streams ? stack * ld : 0;
-    k->product[s] = miras__lay(base, &used, scalar * many);
-    k->score[s] = miras__lay(base, &used, many);
-  }
-  k->l = miras__lay(base, &used, scalar * (rows + 1) * ld);
-  k->c = miras__lay(base, &used, (rows + 1) * per);
-  k->cv = miras__lay(base, &used, value ? (value + 1) * dv : 0);
-  k->row = miras__lay(base, &used, wide);
-  k->f = miras__lay(base, &used, p->pulls ? p->weights : 0);
+  const size_t room_to_pack = rows >= 32 ? MIRAS__PACK : 64 * (deep > 128 ? 128 : deep);
+  size_t used = 0;
+#define MIRAS_X(name, floats) *at++ = used, used += miras__pad(floats);
+  MIRAS__OPEN_PARTS(MIRAS_X)
+  *open = used;
+  if (!backward && p->d.chunk > 1) used = 0;
+  MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
   if (!backward) return used;
-  k->d = k->r;
-  k->many = used;
-  k->zeros = base ? base + used : base;
-  for (s = 0; s < 2; s++) {
-    many = s < p->streams ? rows : 0;
-    k->dx[s] = miras__lay(base, &used, many * n);
-    k->du[s] = miras__lay(base, &used, (many ? many : value) * dv);
-  }
-  k->d.alpha = miras__lay(base, &used, rows * per);
-  k->d.eta = miras__lay(base, &used, rows * p->rates);
-  k->d.beta = miras__lay(base, &used, value * dv);
-  k->dl = miras__lay(base, &used, scalar * (rows + 1) * ld);
-  k->dc = miras__lay(base, &used, (rows + 1) * per);
-  k->dcv = miras__lay(base, &used, value ? (value + 1) * dv : 0);
-  k->many = used - k->many;
-  for (s = 0; s < 2; s++) {
-    many = s < p->streams ? stack * ld : 0;
-    k->dlast[s] = miras__lay(base, &used, many ? rows * n : 0);
-    k->dscore[s] = miras__lay(base, &used, many);
-  }
-  k->d.x = k->dx[0];
-  k->d.v = k->du[0];
-  k->d.replace = k->dx[1];
-  k->d.erase = k->dz = miras__lay(base, &used, room * n);
-  k->dread = miras__lay(base, &used, stack * dv);
-  k->dden = miras__lay(base, &used, rows);
-  k->history = miras__lay(base, &used, p->per_feature || value ? 16 * rows : 0);
-  k->ds = miras__lay(base, &used, p->weights);
+  *at++ = used;
+  MIRAS__BLOCK_ZEROS(MIRAS_X)
+  *at++ = used;
+  MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
   return used;
 }
 
-/* Its part of the plan: what it knows of the choices, where the state of a head has what, sizes of
- * tape and scratch. Returns the floats of a state. */
+static void miras__block_place(const miras__plan *p, float *base, float *open, int backward,
+                               const size_t *at, miras__block *k) {
+#define MIRAS_X(name, floats) k->name = open + *at++;
+  MIRAS__OPEN_PARTS(MIRAS_X)
+#undef MIRAS_X
+#define MIRAS_X(name, floats) k->name = base + *at++;
+  MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
+  if (p->delta && p->streams == 1) k->x[0] = k->z;
+  if (!p->value_decay) k->r.beta = NULL;
+  k->r.in = p->features;
+  k->r.x = k->x[0];
+  k->r.replace = k->x[1];
+  k->r.erase = p->streams > 1 ? k->z : NULL;
+  k->r.theta = k->r.delta = NULL;
+  if (!backward) return;
+  k->zeros = base + *at++;
+  MIRAS__BLOCK_ZEROS(MIRAS_X)
+  k->many = (size_t)(base + *at++ - k->zeros);
+  MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
+  k->d.in = p->features;
+  k->d.x = k->dx[0];
+  k->d.v = k->du[0];
+  k->d.replace = k->dx[1];
+  k->d.erase = k->dz;
+}
+
+/* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
+ * floats of a state. */
 static size_t miras__exact_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
   const size_t chunk = (size_t)d->chunk, steps = (size_t)d->steps;
-  size_t state = miras__pad(p->weights), least;
-  miras__block work;
-  miras__open open;
-  p->square = d->bias == MIRAS_L2;
-  p->delta = p->square && !d->diagonal;
-  p->after = d->order == MIRAS_DECAY_FIRST;
-  p->implicit = d->algorithm == MIRAS_IMPLICIT || d->bounded_step;
-  p->per_feature = d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal;
-  p->value_decay = d->value_gate != MIRAS_GATE_CONSTANT;
-  p->pulls = d->toward != MIRAS_TOWARD_NOTHING;
-  p->streams = d->separate_erase ? 2 : 1;
-  if (p->per_feature) p->decays = p->features;
-  if (d->step_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
+  size_t state = miras__pad(p->weights), open, least;
+  p->tape_chunk = p->weights;
+  p->tape_tokens = miras__reset_grid(d);
   p->fused = chunk == 1 && steps == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
              !p->value_decay;
   p->at_open = state;
-  if (chunk > 1) state += miras__open_layout(p, NULL, chunk * steps, &open);
-  p->tape_chunk = p->weights;
-  p->tape_tokens = miras__reset_grid(d);
+  least = miras__block_offsets(p, (size_t)p->tape_tokens * steps, 1, p->at, &open);
   p->scratch = 4 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
-  if (!p->fused) p->scratch = miras__block_layout(p, NULL, chunk * steps, 0, &work);
-  least = miras__block_layout(p, NULL, (size_t)p->tape_tokens * steps, 1, &work);
+  if (!p->fused) p->scratch = miras__block_offsets(p, chunk * steps, 0, p->at, &open);
+  if (chunk > 1) state += open;
   p->scratch_backward = least > p->scratch ? least : p->scratch;
   return state;
 }
 
-/* ---- decays of one number, and of one per feature ---- */
+/* ---- coefficients and rows ---- */
 
-/* What the two differ in. s is a stream; of the adjoints, dread are the cotangents of read, dscore
- * of score. */
-typedef struct miras__decay {
-  void (*left)(miras__block *k);             /* coefficients of the new rows                     */
-  void (*left_bwd)(miras__block *k);
-  void (*reach)(miras__block *k);            /* read, den: what the stack sees of S_0            */
-  void (*reach_bwd)(miras__block *k);        /* from dz to dc, dz times what is left; zc         */
-  void (*scores)(miras__block *k, size_t s); /* the new rows enter; score of the stack           */
-  void (*scores_bwd)(miras__block *k, size_t s);
-  /* the stream's rows as decayed at the end, [rows, features], some in `to`; z: fold_column too */
-  const float *(*carry)(miras__block *k, size_t s, size_t rows, float *to, float *z);
-  void (*carry_bwd)(miras__block *k, size_t s);
-} miras__decay;
-
-static void miras__exact_scalar_coefficients(miras__block *k) {
-  k->K->scalar_left(k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
+/* Room @28's view of the new rows x, of width n, that decay by alpha. */
+static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
+                                             const float *alpha, float *live) {
+  const miras__channels c = {n, (size_t)k->p->d.steps, k->p->after, x, NULL, alpha, NULL, NULL,
+                             n, 0, n, n, n, NULL, NULL, k->ld, live};
+  return c;
 }
 
-static void miras__exact_scalar_coefficients_bwd(miras__block *k) {
-  if (k->dl)
+/* Coefficients of the new rows. */
+static void miras__exact_left(miras__block *k) {
+  const miras__plan *p = k->p;
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  if (p->per_feature) k->K->channel_left(k->open.c, k->c, k->r.alpha, n, k->r0, k->m);
+  else k->K->scalar_left(k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
+  if (p->value_decay) k->K->channel_left(k->open.cv, k->cv, k->r.beta, dv, k->r0, k->m);
+}
+
+static void miras__exact_left_bwd(miras__block *k) {
+  const size_t n = k->p->features;
+  if (k->p->per_feature)
+    k->K->channel_decay_bwd(k->d.alpha, n, k->dc + n, k->c + n, k->r.alpha, n, k->m, n);
+  else if (k->dl)
     k->K->scalar_left_bwd(k->d.alpha, k->dc, k->dl, k->c, k->l, k->ld, k->r.alpha, k->m);
 }
 
-static void miras__scalar_reach(miras__block *k) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
-  const miras__readers *g, *q = &k->by[1];
-  K->gemm(MIRAS__SET, k->read, dv, k->z, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
-  for (g = k->by; g < k->by + 2; g++) {
-    float *read = k->read + g->row * dv;
-    K->scale_rows(read, dv, 1, k->c + g->left, g->step, read, dv, g->count, dv);
-  }
-  if (!k->p->d.normalise) return;
-  K->dot_rows(0, k->den, 1, k->z + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
-  K->mul_rows(k->den, 1, k->den, 1, k->c + q->left, q->step, q->count, 1);
-}
-
-static void miras__scalar_reach_bwd(miras__block *k) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features;
-  const miras__readers *g;
-  for (g = k->by; g < k->by + 2; g++) {
-    const float *c = k->c + g->left, *z = k->z + g->row * n;
-    float *dz = k->dz + g->row * n;
-    if (k->dl) K->dot_rows(1, k->dc + g->left, g->step, dz, n, z, n, g->count, n);
-    K->scale_rows(k->zc + g->row * n, n, 1, c, g->step, z, n, g->count, n);
-    K->scale_rows(dz, n, 1, c, g->step, dz, n, g->count, n);
-  }
-}
-
-/* Products with whole vectors of columns, because gemm packs what ends inside one. What stands
- * behind the last row is not looked at. */
-static void miras__scalar_scores(miras__block *k, size_t s) {
+/* The new rows of stream s enter: score of the stack. Products are with whole vectors of columns,
+ * because gemm packs what ends inside one; what stands behind the last row is not looked at. */
+static void miras__exact_scores(miras__block *k, size_t s) {
   const miras__kernels *K = k->K;
   const size_t n = k->p->features, N = k->ld, whole = miras__pad(k->r0 + k->m);
-  const miras__readers *g;
-  float *x = k->open.x[s];
-  K->transpose(x + k->r0, N, k->x[s], n, k->m, n);
-  K->gemm(MIRAS__SET, k->product[s], N, k->z, n, 1, x, N, 1, k->stack, whole, n, -1, k->pack);
-  for (g = k->by; g < k->by + 2; g++)
-    K->weigh(k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N, g->count,
-             g->seen, g->step);
+  const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
+  miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, k->open.x[s]);
+  if (!k->p->per_feature) {
+    K->transpose(c.live + k->r0, N, c.x, n, k->m, n);
+    K->gemm(MIRAS__SET, k->product[s], N, k->z, n, 1, c.live, N, 1, k->stack, whole, n, -1,
+            k->pack);
+    for (g = k->by; g < k->by + 2; g++)
+      K->weigh(k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N,
+               g->count, g->seen, g->step);
+  } else if (!k->m) {                        /* a look at the block as it is */
+    K->dot_rows(0, k->score[s], 1, k->z, 0, c.live, n, k->r0, n);
+  } else {
+    c.q = q->count ? k->z + q->row * n : NULL;
+    c.z = e->count ? k->z : NULL;
+    c.p = k->score[s] + q->row * N;
+    c.a = k->score[s];
+    K->channel_scores(&c, k->r0, k->m);
+  }
 }
 
-/*   dL_ij += dM_ij z_i . x_j,   dz_i += sum_j dM_ij L_ij x_j,   dx_j += sum_i dM_ij L_ij z_i */
-static void miras__scalar_scores_bwd(miras__block *k, size_t s) {
+/*   dL_ij += dM_ij z_i . x_j,   dz_i += sum_j dM_ij L_ij x_j,   dx_j += sum_i dM_ij L_ij z_i
+ * with dM = dscore. Per feature room @28 takes dlast along. */
+static void miras__exact_scores_bwd(miras__block *k, size_t s) {
   const miras__kernels *K = k->K;
   const size_t n = k->p->features, N = k->ld, m = k->m;
-  const miras__readers *g;
+  const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
+  if (k->p->per_feature) {
+    miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, NULL);
+    const miras__channel_grads b = {k->dx[s], NULL, k->d.alpha, k->dz + q->row * n, k->dz, n, 0, n,
+                                    n, n, k->live ? k->dlast[s] : NULL};
+    c.q = k->z + q->row * n;
+    c.z = e->count ? k->z : NULL;
+    c.p = k->dscore[s] + q->row * N;
+    c.a = k->dscore[s];
+    K->channel_bwd(&c, &b, m, k->history);
+    return;
+  }
   for (g = k->by; g < k->by + 2; g++)
-    K->weigh_bwd(k->dl ? k->dl + g->left * N : NULL, k->dscore[s] + g->row * N, k->l + g->left * N,
+    K->weigh_bwd(miras__to(k->dl, g->left * N), k->dscore[s] + g->row * N, k->l + g->left * N,
                  k->product[s] + g->row * N, N, g->count, g->seen, g->step, m);
   K->gemm(MIRAS__ADD, k->dz, n, k->dscore[s], N, 1, k->x[s], n, 1, k->stack, n, m, -1, k->pack);
   K->gemm(MIRAS__ADD, k->dx[s], n, k->dscore[s], 1, N, k->z, n, 1, m, n, k->stack, -1, k->pack);
 }
 
-static const float *miras__scalar_carry(miras__block *k, size_t s, size_t rows, float *to,
-                                        float *z) {
+/* The stream's rows as decayed at the end, [rows, features], some in `to`; z: fold_column too. */
+static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, float *to,
+                                       float *z) {
+  const miras__kernels *K = k->K;
   const size_t n = k->p->features;
   const miras__open *o = &k->open;
-  k->K->transpose(to, n, o->x[s], k->ld, n, rows);
-  if (z) k->K->fold_column(z, o->c, 0, o->eta, o->l, to, rows, n);
-  k->K->scale_rows(to, n, 1, o->l, 1, to, n, rows, n);
+  if (k->p->per_feature) {
+    if (z) K->fold_column(z, o->c, 1, o->eta, NULL, o->x[s], rows, n);
+    return o->x[s];
+  }
+  K->transpose(to, n, o->x[s], k->ld, n, rows);
+  if (z) K->fold_column(z, o->c, 0, o->eta, o->l, to, rows, n);
+  K->scale_rows(to, n, 1, o->l, 1, to, n, rows, n);
   return to;
 }
-
-static void miras__scalar_carry_bwd(miras__block *k, size_t s) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features, m = k->m;
-  if (k->dl) K->dot_rows(1, k->dl + m * k->ld, 1, k->x[s], n, k->dlast[s], n, m, n);
-  K->axpy_rows(k->dx[s], n, 1, k->open.l, 1, k->dlast[s], n, m, n);
-}
-
-/* Room @28's view of the new rows x, of width n, that decay by alpha. */
-static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
-                                             const float *alpha, float *live) {
-  miras__channels c;
-  memset(&c, 0, sizeof c);
-  c.n = c.ld_x = c.ld_alpha = c.ld_q = c.ld_z = n;
-  c.every = (size_t)k->p->d.steps;
-  c.after = k->p->after;
-  c.ld_p = k->ld;
-  c.x = x;
-  c.alpha = alpha;
-  c.live = live;
-  return c;
-}
-
-static void miras__feature_coefficients(miras__block *k) {
-  k->K->channel_left(k->open.c, k->c, k->r.alpha, k->p->features, k->r0, k->m);
-}
-
-static void miras__feature_coefficients_bwd(miras__block *k) {
-  const size_t n = k->p->features;
-  k->K->channel_decay_bwd(k->d.alpha, n, k->dc + n, k->c + n, k->r.alpha, n, k->m, n);
-}
-
-static void miras__feature_reach(miras__block *k) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
-  const miras__readers *g, *q = &k->by[1];
-  for (g = k->by; g < k->by + 2; g++)
-    K->mul_rows(k->zc + g->row * n, n, k->z + g->row * n, n, k->c + g->left * n, g->step * n,
-                g->count, n);
-  K->gemm(MIRAS__SET, k->read, dv, k->zc, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
-  if (k->p->d.normalise)
-    K->dot_rows(0, k->den, 1, k->zc + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
-}
-
-static void miras__feature_reach_bwd(miras__block *k) {
-  const miras__kernels *K = k->K;
-  const size_t n = k->p->features;
-  const miras__readers *g;
-  for (g = k->by; g < k->by + 2; g++) {
-    const size_t at = g->left * n, by = g->step * n;
-    float *dz = k->dz + g->row * n;
-    K->muladd_rows(k->dc + at, by, dz, n, k->z + g->row * n, n, g->count, n);
-    K->mul_rows(dz, n, dz, n, k->c + at, by, g->count, n);
-  }
-}
-
-static void miras__feature_scores(miras__block *k, size_t s) {
-  const size_t n = k->p->features;
-  const miras__readers *e = &k->by[0], *q = &k->by[1];
-  miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, k->open.x[s]);
-  if (!k->m) {                               /* a look at the block as it is */
-    k->K->dot_rows(0, k->score[s], 1, k->z, 0, c.live, n, k->r0, n);
-    return;
-  }
-  c.q = q->count ? k->z + q->row * n : NULL;
-  c.z = e->count ? k->z : NULL;
-  c.p = k->score[s] + q->row * k->ld;
-  c.a = k->score[s];
-  k->K->channel_scores(&c, k->r0, k->m);
-}
-
-static void miras__feature_scores_bwd(miras__block *k, size_t s) {
-  const size_t n = k->p->features;
-  const miras__readers *e = &k->by[0], *q = &k->by[1];
-  miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, NULL);
-  miras__channel_grads g;
-  memset(&g, 0, sizeof g);
-  g.ld_x = g.ld_alpha = g.ld_q = g.ld_z = n;
-  c.q = k->z + q->row * n;
-  c.z = e->count ? k->z : NULL;
-  c.p = k->dscore[s] + q->row * k->ld;
-  c.a = k->dscore[s];
-  g.x = k->dx[s];
-  g.alpha = k->d.alpha;
-  g.q = k->dz + q->row * n;
-  g.z = k->dz;
-  g.live = k->live ? k->dlast[s] : NULL;
-  k->K->channel_bwd(&c, &g, k->m, k->history);
-}
-
-static const float *miras__feature_carry(miras__block *k, size_t s, size_t rows, float *to,
-                                         float *z) {
-  const miras__open *o = &k->open;
-  (void)to;
-  if (z) k->K->fold_column(z, o->c, 1, o->eta, NULL, o->x[s], rows, k->p->features);
-  return o->x[s];
-}
-
-/* Room @28 takes dlast along with the scores. */
-static void miras__feature_carry_bwd(miras__block *k, size_t s) {
-  (void)k;
-  (void)s;
-}
-
-static const miras__decay miras__decays_of[2] = {   /* by plan.per_feature */
-  {miras__exact_scalar_coefficients, miras__exact_scalar_coefficients_bwd, miras__scalar_reach,
-   miras__scalar_reach_bwd, miras__scalar_scores, miras__scalar_scores_bwd, miras__scalar_carry,
-   miras__scalar_carry_bwd},
-  {miras__feature_coefficients, miras__feature_coefficients_bwd, miras__feature_reach,
-   miras__feature_reach_bwd, miras__feature_scores, miras__feature_scores_bwd,
-   miras__feature_carry, miras__feature_carry_bwd}
-};
 
 /* ---- a block of rows ---- */
 
 /* A block of `rows` rows in the call's scratch, its open part in the state or there too. */
 static void miras__exact_open(const miras__call *a, size_t rows, int backward, miras__block *k) {
   const miras__plan *p = a->p;
-  miras__block_layout(p, a->scratch, rows, backward, k);
-  if (!backward && p->d.chunk > 1)
-    miras__open_layout(p, a->state + p->at_open, rows, &k->open);
+  float *open = backward || p->d.chunk == 1 ? a->scratch : a->state + p->at_open;
+  size_t at[MIRAS__ARRAYS], floats;
+  if (backward) (void)miras__block_offsets(p, rows, 1, at, &floats);
+  miras__block_place(p, a->scratch, open, backward, backward ? at : p->at, k);
+  k->ld = miras__pad(rows);
+  k->backward = backward;
   k->K = a->K;
   k->p = p;
-  k->decay = &miras__decays_of[p->per_feature];
   k->base = p->pulls && a->K->any(a->init, p->weights) ? a->init : NULL;
 }
 
@@ -8506,33 +8395,20 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
   k->stack = e->count + reads;
 }
 
-/* y = eta (.) x in every new row */
-static void miras__exact_times(const miras__block *k, float *y, const float *x) {
-  const size_t dv = (size_t)k->p->d.value_dim, m = k->m;
-  if (k->p->rates > 1) k->K->mul_rows(y, dv, k->r.eta, dv, x, dv, m, dv);
-  else k->K->scale_rows(y, dv, 1, k->r.eta, 1, x, dv, m, dv);
-}
-
 /* The new rows' u, and t or e_i in the place of what was read for an error. */
 static void miras__exact_pairs(miras__block *k) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t dv = (size_t)p->d.value_dim, last = p->streams - 1;
   float *u = p->value_decay ? k->u : k->open.u[0] + k->r0 * dv;
-  miras__solve s;
-  if (!p->delta || last) miras__exact_times(k, u, k->r.v);
-  else K->sub_rows(k->read, dv, k->r.v, dv, k->read, dv, k->m, dv);
-  if (!p->delta) return;
-  s.h = k->read;
-  s.u = k->open.u[last];
-  s.w = last ? k->open.u[0] : NULL;
-  s.a = k->score[last];
-  s.aw = k->score[0];
-  s.eta = k->r.eta;
-  s.dv = dv;
-  s.ld = k->ld;
-  s.rates = p->rates;
-  K->exact_solve(&s, k->r0, k->m);
+  if (!p->delta || last)
+    miras__gate(K, p->rates > 1, u, k->r.eta, p->rates, k->r.v, k->m, dv);
+  else K->sub(k->read, k->r.v, k->read, k->m * dv);
+  if (p->delta) {
+    const miras__solve s = {k->read, k->open.u[last], last ? k->open.u[0] : NULL, k->score[last],
+                            k->score[0], k->r.eta, dv, k->ld, p->rates};
+    K->exact_solve(&s, k->r0, k->m);
+  }
 }
 
 /*   solve      L2: du_j += sum_(i>j) A_ij r_i, r_i = -eta_i du_i;   separate erase: the same over t
@@ -8553,7 +8429,7 @@ static void miras__exact_pairs_bwd(miras__block *k) {
   }
   if (p->rates > 1) K->mul_rows(k->d.eta, dv, k->du[0], dv, along, dv, m, dv);
   else K->dot_rows(1, k->d.eta, 1, k->du[0], dv, along, dv, m, dv);
-  miras__exact_times(k, k->du[0], k->du[0]);
+  miras__gate(K, p->rates > 1, k->du[0], k->r.eta, p->rates, k->du[0], m, dv);
 }
 
 /* What the queries see of the block's rows is added to read. */
@@ -8597,16 +8473,12 @@ static void miras__exact_mix_bwd(miras__block *k) {
   if (k->p->value_decay) {
     const size_t at = q->left * dv, by = q->step * dv;
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
-    miras__channel_grads g;
-    memset(&g, 0, sizeof g);
+    const miras__channel_grads g = {k->du[1], NULL, k->d.beta, NULL, NULL, dv, 0, dv, 0, 0,
+                                    k->du[0]};
     c.q = dread;
     c.p = k->dscore[0] + q->row * N;
     K->channel_scores(&c, 0, m);
     c.p = k->score[0] + q->row * N;
-    g.ld_x = g.ld_alpha = dv;
-    g.x = k->du[1];
-    g.alpha = k->d.beta;
-    g.live = k->du[0];
     K->channel_bwd(&c, &g, m, k->history);
     K->copy(k->du[0], k->du[1], m * dv);
     K->muladd_rows(k->dcv + at, by, dread, dv, k->raw, dv, q->count, dv);
@@ -8615,18 +8487,31 @@ static void miras__exact_mix_bwd(miras__block *k) {
   }
 }
 
-/* What the stack reads of S_0, and its scores against the rows of the block. */
+/* What the stack reads of S_0, with what is left of it, and its scores against the rows of the
+ * block. One number of every row scales what was read, one per feature what reads (zc). */
 static void miras__exact_reach(miras__block *k) {
   const miras__kernels *K = k->K;
-  const size_t dv = (size_t)k->p->d.value_dim;
-  const miras__readers *q = &k->by[1];
+  const int per = k->p->per_feature;
+  const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
+  const miras__readers *g, *q = &k->by[1];
+  const float *z = per ? k->zc : k->z;
   float *read = k->read + q->row * dv;
   size_t s;
-  k->decay->reach(k);
-  for (s = 0; s < k->p->streams; s++) k->decay->scores(k, s);
+  for (g = k->by; per && g < k->by + 2; g++)
+    miras__gate(K, 1, k->zc + g->row * n, k->c + g->left * n, g->step * n, k->z + g->row * n,
+                g->count, n);
+  K->gemm(MIRAS__SET, k->read, dv, z, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
+  for (g = k->by; !per && g < k->by + 2; g++)
+    miras__gate(K, 0, k->read + g->row * dv, k->c + g->left, g->step, k->read + g->row * dv,
+                g->count, dv);
+  if (k->p->d.normalise) {
+    K->dot_rows(0, k->den, 1, z + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
+    if (!per) miras__gate(K, 1, k->den, k->c + q->left, q->step, k->den, q->count, 1);
+  }
+  for (s = 0; s < k->p->streams; s++) miras__exact_scores(k, s);
   if (!k->p->value_decay) return;
-  K->copy_rows(k->raw, dv, read, dv, q->count, dv);
-  K->mul_rows(read, dv, read, dv, k->cv + q->left * dv, q->step * dv, q->count, dv);
+  if (k->backward) K->copy_rows(k->raw, dv, read, dv, q->count, dv);
+  miras__gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
 }
 
 /* What the stack reads of B is added to read, and to den. */
@@ -8647,7 +8532,8 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, N = k->ld, m = k->m, all = k->stack;
-  const miras__readers *q = &k->by[1];
+  const size_t per = p->per_feature ? n : 1;
+  const miras__readers *g, *q = &k->by[1];
   float *dq = k->dz + q->row * n;
   size_t s;
   for (s = 0; s < p->streams && !p->value_decay; s++)
@@ -8658,7 +8544,14 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     K->axpy_rows(k->dscore[0] + q->row * N, N, 1, k->dden, 1, k->r.eta, 0, q->count, m);
     K->axpy_rows(dq, n, 1, k->dden, 1, k->s0 + n * dv, 0, q->count, n);
   }
-  k->decay->reach_bwd(k);
+  for (g = k->by; g < k->by + 2; g++) {
+    const float *c = k->c + g->left * per, *z = k->z + g->row * n;
+    const size_t ld = g->step * per;
+    float *dz = k->dz + g->row * n;
+    if (k->dc) miras__gate_bwd(K, p->per_feature, k->dc + g->left * per, ld, dz, z, g->count, n);
+    if (!p->per_feature) miras__gate(K, 0, k->zc + g->row * n, c, ld, z, g->count, n);
+    miras__gate(K, p->per_feature, dz, c, ld, dz, g->count, n);
+  }
   K->gemm(MIRAS__ADD, k->ds, dv, k->zc, 1, n, k->dread, dv, 1, n, dv, all, -1, k->pack);
   if (p->d.normalise)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
@@ -8673,7 +8566,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
       if (k->base) K->axpy_rows(dq, n, 1, k->dden, 1, k->base + n * dv, 0, q->count, n);
     }
   }
-  for (s = 0; s < p->streams; s++) k->decay->scores_bwd(k, s);
+  for (s = 0; s < p->streams; s++) miras__exact_scores_bwd(k, s);
 }
 
 /* Everything of m rows from row r0 of a block on; t is the call's token of the first. Leaves in
@@ -8687,9 +8580,7 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
   miras__exact_stack(k, r0, m, io->q ? m / steps : 0);
   miras__rows_fwd(K, p, io, t * steps, m, &k->r);
   if (q->count) miras__rows_queries(K, p, io, t, q->count, k->r.q, n);
-  k->decay->left(k);
-  if (p->value_decay)
-    K->channel_left(k->open.cv, k->cv, k->r.beta, (size_t)p->d.value_dim, r0, m);
+  miras__exact_left(k);
   if (p->d.normalise) K->copy(k->open.eta + r0, k->r.eta, m);
   miras__exact_reach(k);
   miras__exact_home(k);
@@ -8710,8 +8601,8 @@ static void miras__exact_fold(miras__block *k, float *s, size_t rows) {
   const float *x[4], *u[4], *rows_of[2];
   size_t i, j, r;
   for (j = 0; j < p->streams; j++)
-    rows_of[j] = k->decay->carry(k, j, rows, k->zc + j * rows * n,
-                                 p->d.normalise ? s + n * dv : NULL);
+    rows_of[j] = miras__exact_carry(k, j, rows, k->zc + j * rows * n,
+                                    p->d.normalise ? s + n * dv : NULL);
   if (rows <= 2 && !p->value_decay) {              /* one pass over the state for a few pairs */
     for (j = i = 0; j < p->streams; j++) {
       for (r = 0; r < rows; r++, i++) x[i] = rows_of[j] + r * n, u[i] = o->u[j] + r * dv;
@@ -8736,14 +8627,16 @@ static void miras__exact_fold_bwd(miras__block *k) {
   const float *column = k->ds + n * dv;
   size_t s;
   for (s = 0; s < p->streams; s++) {
-    const float *x = k->decay->carry(k, s, m, k->zc, NULL);
+    const float *x = miras__exact_carry(k, s, m, k->zc, NULL);
     K->gemm(MIRAS__SET, k->du[s], dv, x, n, 1, k->ds, dv, 1, m, dv, n, -1, k->pack);
     K->gemm(MIRAS__SET, k->dlast[s], n, k->open.u[s], dv, 1, k->ds, 1, dv, m, n, dv, -1, k->pack);
     if (p->d.normalise) {
       K->dot_rows(1, k->d.eta, 1, x, n, column, 0, m, n);
       K->axpy_rows(k->dlast[s], n, 1, k->r.eta, 1, column, 0, m, n);
     }
-    k->decay->carry_bwd(k, s);
+    if (p->per_feature) continue;                /* room @28 takes dlast along with the scores */
+    if (k->dl) K->dot_rows(1, k->dl + m * k->ld, 1, k->x[s], n, k->dlast[s], n, m, n);
+    K->axpy_rows(k->dx[s], n, 1, k->open.l, 1, k->dlast[s], n, m, n);
   }
   K->left_bwd(k->ds, k->dc ? k->dc + m * per : NULL, p->value_decay ? k->dcv + m * dv : NULL,
               k->s0, k->c + m * per, (size_t)p->per_feature,
@@ -8915,7 +8808,7 @@ static void miras__exact_backward(const miras__call *a) {
     miras__exact_mix_bwd(k);
     miras__exact_pairs_bwd(k);
     miras__exact_reach_bwd(k, a->dinit, dy, a->lddy);
-    k->decay->left_bwd(k);
+    miras__exact_left_bwd(k);
     if (p->delta && p->streams == 1) K->add_rows(k->dx[0], n, k->dz, n, m, n);
     miras__rows_bwd(K, p, io, a->g, t * steps, m, &k->r, &k->d, k->row);
     miras__rows_queries_bwd(K, p, io, a->g, t, reads, k->dz + q->row * n, k->r.q, n);
@@ -9038,17 +8931,25 @@ static void miras__exact_weights(const miras__call *a, size_t rows, float *w) {
  *   own_w, wc, ac, again      anchor weights, W_C, A_C, W_B
  *   bw, ba0, bs0, bwc, bwb    of W_0, A_0, S_0, W_C, W_B
  *   dx2, dz, dz2              of x and z, and of the second half of a gated layer's */
-#define MIRAS__CHUNK_ARRAYS(X)                                                                    \
+#define MIRAS__CHUNK_LAYER(X)                                                                     \
+  X(net.pairs.z[l], out) X(net.back[l], out) X(query.z[l], out) X(query.x[l], in)                 \
+  X(kq[l], in ? n * n : 0)
+#define MIRAS__CHUNK_LAYER_BWD(X)                                                                 \
+  X(net.pairs.x[l], in) X(net.bx[l], in) X(net.d[l], out) X(net.bd[l], out) X(net.bz[l], out)
+#define MIRAS__CHUNK_PARTS(X)                                                                     \
+  X(net.pack, room_to_pack)                                                                       \
   X(net.r, n * dv) X(net.e, n * dv) X(net.loss, n) X(net.v, n * dv) X(net.delta, n * p->bounds)   \
   X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n) X(query.xh, n * dv)                \
-  X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n) X(rate, n) X(slope, n)  \
-  X(g, n * n) X(n, n * n) X(ca, wide) X(cf, n) X(ch, n) X(pq, n * n) X(left, wide) X(line, n)     \
-  X(inv, 4) X(u, mine) X(mix, mine ? held : 0) X(along, bounded) X(spent, bounded)                \
-  X(strain, bounded) X(share, bounded) X(metric, own)                                             \
+  X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n)
+#define MIRAS__CHUNK_ARRAYS(X)                                                                    \
+  X(rate, n) X(slope, n) X(g, n * n) X(n, n * n) X(ca, wide) X(cf, n) X(ch, n) X(pq, n * n)       \
+  X(left, wide) X(line, n) X(inv, 4) X(u, mine) X(mix, mine ? held : 0) X(along, bounded)         \
+  X(spent, bounded) X(strain, bounded) X(share, bounded) X(metric, own)                           \
   X(new_y, channels * (size_t)p->in[0]) X(new_d, channels * dv)
-#define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
+#define MIRAS__CHUNK_PARTS_BWD(X)                                                                 \
   X(net.bv, n * dv) X(net.bdelta, n * p->bounds) X(net.bkey, n * dv) X(net.t2, tile)              \
-  X(net.t3, tile) X(net.row, 2 * most) X(brows.alpha, wide) X(brows.eta, wide) X(brows.theta, n)  \
+  X(net.t3, tile) X(net.row, 2 * most) X(brows.alpha, wide) X(brows.eta, wide) X(brows.theta, n)
+#define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
   X(own_w, all) X(wc, all) X(ac, all) X(again, held) X(dz, tile) X(dx2, two) X(dz2, two)          \
   X(bg, n * n) X(bn, n * n) X(bp, n * n) X(ba, wide) X(bf, n) X(bh, n) X(bw, all) X(ba0, all)     \
   X(bs0, all) X(bwc, all) X(bwb, held) X(binv, 4) X(bmetric, bounded && p->mapped ? all : 0)      \
@@ -9061,7 +8962,6 @@ typedef struct miras__chunk {
   const miras__call *call;
   const miras__kernels *K;
   const miras__plan *p;
-  const struct miras__gating *gates;
   miras__head_io io;       /* y: unused; ldy: between answers                                    */
   miras__net net;
   size_t wide;             /* numbers of a gate of a pair: 1, or one per channel                 */
@@ -9081,64 +8981,79 @@ typedef struct miras__chunk {
   miras__rows rows, brows; /* the new pairs as tokens in normal form                             */
   miras__pass query;
   float *kq[4];            /* [C, C] x y'                                                        */
-  float *g, *n, *ca, *cf, *ch, *rate, *slope, *pq, *left, *line, *inv, *u, *mix, *along, *spent;
-  float *strain, *share, *metric, *new_y, *new_d, *own_w, *wc, *ac, *again, *dz, *dx2, *dz2;
-  float *bg, *bn, *bp, *ba, *bf, *bh, *bw, *ba0, *bs0, *bwc, *bwb, *binv, *bmetric;
-  float *own_y, *own_d, *live, *blive_y, *blive_d, *mixed, *history;
+#define MIRAS_X(name, floats) float *name;
+  MIRAS__CHUNK_ARRAYS(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
 } miras__chunk;
 
-/* Floats of scratch, and the pointers when base is given. What only the adjoint needs is last. */
-static size_t miras__chunk_layout(const miras__plan *p, float *base, int backward,
-                                  miras__chunk *c) {
+#define MIRAS_X(name, floats) + 1
+typedef char miras__chunk_fits[                        /* into plan.at                           */
+  4 * (0 MIRAS__CHUNK_LAYER(MIRAS_X) MIRAS__CHUNK_LAYER_BWD(MIRAS_X)) MIRAS__CHUNK_PARTS(MIRAS_X)
+  MIRAS__CHUNK_ARRAYS(MIRAS_X) MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  <= MIRAS__ARRAYS ? 1 : -1];
+#undef MIRAS_X
+
+/* Offsets of scratch, and how many floats; what only the adjoint needs is last. Layers that share
+ * their input share what belongs to it. */
+static void miras__chunk_offsets(miras__plan *p) {
   const miras__retention *rule = &miras__retentions[p->rule];
   const size_t n = p->span, dv = (size_t)p->d.value_dim, wide = n * p->rates, all = p->weights;
   const size_t most = (size_t)p->widest > n ? (size_t)p->widest : n, tile = n * (size_t)p->widest;
   const size_t two = p->layers > 1 && p->from[1] == 0 ? tile : 0, channels = p->channel ? n : 0;
   const size_t bounded = p->d.bounded_step ? n : 0, held = p->holds ? all : 0;
   const size_t mine = rule->apart ? all : 0, own = rule->metric == MIRAS__J_OWN ? all : 0;
-  miras__net *net = &c->net;
-  size_t used = 0;
-  int l;
-  memset(c, 0, sizeof *c);
   /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
-  net->pack = miras__lay(base, &used, n < 16 ? 64 * (most < 128 ? most : 128) : MIRAS__PACK);
+  const size_t room_to_pack = n >= 16 ? MIRAS__PACK : 64 * (most < 128 ? most : 128);
+  size_t used = 0, *at = p->at;
+  int l;
+#define MIRAS_X(name, floats) *at++ = used, used += miras__pad(floats);
+  MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
-    const size_t in = n * (size_t)p->in[l], out = n * (size_t)p->out[l];
-    const int shared = p->from[l];
-    net->pairs.z[l] = miras__lay(base, &used, out);
-    net->back[l] = miras__lay(base, &used, out);
-    c->query.z[l] = miras__lay(base, &used, out);
-    c->query.x[l] = shared < l ? c->query.x[shared] : miras__lay(base, &used, in);
-    c->kq[l] = shared < l ? c->kq[shared] : miras__lay(base, &used, n * n);
+    const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
+    MIRAS__CHUNK_LAYER(MIRAS_X)
   }
-#define MIRAS_X(name, floats) c->name = miras__lay(base, &used, floats);
-  MIRAS__CHUNK_ARRAYS(MIRAS_X)
-  if (!backward) return used;
-  MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  p->scratch = used;
+  MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  for (l = 0; l < p->layers; l++) {
+    const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
+    MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
+  }
+  p->scratch_backward = used;
 #undef MIRAS_X
+}
+
+static void miras__chunk_place(const miras__plan *p, float *base, int backward, miras__chunk *c) {
+  const size_t *at = p->at;
+  int l, first;
+#define MIRAS_X(name, floats) c->name = base + *at++;
+  MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
-    const size_t in = n * (size_t)p->in[l], out = n * (size_t)p->out[l];
-    const int shared = p->from[l];
-    net->pairs.x[l] = shared < l ? net->pairs.x[shared] : miras__lay(base, &used, in);
-    net->bx[l] = shared < l ? net->bx[shared] : miras__lay(base, &used, in);
-    net->d[l] = miras__lay(base, &used, out);
-    net->bd[l] = miras__lay(base, &used, out);
-    net->bz[l] = miras__lay(base, &used, out);
+    MIRAS__CHUNK_LAYER(MIRAS_X)
+    first = p->from[l];
+    c->query.x[l] = c->query.x[first];
+    c->kq[l] = c->kq[first];
   }
-  return used;
+  if (!backward) return;
+  MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  for (l = 0; l < p->layers; l++) {
+    MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
+    first = p->from[l];
+    c->net.pairs.x[l] = c->net.pairs.x[first];
+    c->net.bx[l] = c->net.bx[first];
+  }
+#undef MIRAS_X
 }
 
 /* Its part of the plan: where the state of a head has what (at_s: with momentum only), the sizes of
  * tape and scratch. Returns the floats of a state. */
 static size_t miras__frozen_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
-  miras__chunk work;
   size_t c = p->span, pad = miras__pad(p->weights), state = pad;
   int l;
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
   if (p->linked) p->at_w = state, state += pad;
-  if (d->algorithm == MIRAS_MOMENTUM) p->at_s = state, state += pad;
+  if (p->head_dstate > p->weights) p->at_s = state, state += pad;   /* of S too */
   if (p->holds) p->at_home = state, state += pad;
   p->at_open = state;
   for (l = 0; l < p->layers; l++) {
@@ -9154,8 +9069,7 @@ static size_t miras__frozen_plan(miras__plan *p) {
   p->tape_state = p->head_dstate;
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->steps / c);
   p->tape_tokens = d->chunk;
-  p->scratch = miras__chunk_layout(p, NULL, 0, &work);
-  p->scratch_backward = miras__chunk_layout(p, NULL, 1, &work);
+  miras__chunk_offsets(p);
   return state;
 }
 
@@ -9177,6 +9091,22 @@ static void miras__layer_fade_bwd(const miras__chunk *c, int l, float *b, const 
   c->K->fade_bwd(MIRAS__BY(p, l), b, c->ba + row * c->wide,
                  home ? bhome + p->offset[l] : NULL, c->ca + row * c->wide, from,
                  miras__at(home, p->offset[l]), c->net.row, (size_t)p->in[l], (size_t)p->out[l]);
+}
+
+/* The link between A_0 and the anchor, and of its adjoint where cotangents lie. */
+static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *ba) {
+  miras__link x = miras__link_of(c->K, c->p, c->rule);
+  x.a = c->a;
+  x.b = c->b;
+  x.w = c->w;
+  x.slope = c->metric;
+  if (!bw) return x;
+  x.binv = c->binv;
+  x.bslope = c->p->d.bounded_step ? c->bmetric : NULL;
+  x.bw = bw;
+  x.ba = ba;
+  x.bb = c->call->dinit;
+  return x;
 }
 
 /* ---- bounded steps ---- */
@@ -9202,10 +9132,7 @@ static void miras__piece_bound(miras__chunk *c) {
   const size_t m = c->m, dv = (size_t)p->d.value_dim;
   int l, fed;
   if (c->rule->metric_fwd) {
-    miras__link x = miras__link_of(K, p, c->rule);
-    x.a = c->a;
-    x.w = c->w;
-    x.slope = c->metric;
+    const miras__link x = miras__anchor_link(c, NULL, NULL);
     miras__links(&x, c->rule->metric_fwd);
   }
   K->fill(c->along, 1e-20f, m);
@@ -9237,44 +9164,13 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
     K->bound_bwd(&x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2, n->row);
   }
   if (c->rule->metric_bwd) {
-    miras__link x = miras__link_of(K, p, c->rule);
-    x.w = c->w;
-    x.bw = bw;
-    x.bslope = c->bmetric;
+    const miras__link x = miras__anchor_link(c, bw, NULL);
     miras__links(&x, c->rule->metric_bwd);
   }
 }
 
-/* ---- gates: of one number, and of one per channel ---- */
+/* ---- coefficients of the new rows ---- */
 
-/* Reads along A_t: rows of queries on their way, and the coefficients of the last pair of the first
- * read's token; those of the others lie steps rows apart. */
-typedef struct miras__look {
-  miras__pass pass;
-  miras__reads r;
-  const float *w, *s;      /* what they start from, S_0 or NULL                                  */
-  const float *g, *a, *f;
-  float *kq[4];
-} miras__look;
-
-/* The gates of a piece's pairs. What reads and closes works on layer l. */
-typedef struct miras__gating {
-  void (*coefficients)(miras__chunk *c);
-  void (*coefficients_bwd)(miras__chunk *c);
-  /* z_l of reads, from pass.x[l]; adjoint: dx from bz, which is used up; += bw, bs, bhome, binv and
-   * what pairs and coefficients receive */
-  void (*read)(miras__chunk *c, int l, const miras__look *x);
-  void (*read_bwd)(miras__chunk *c, int l, const miras__look *x, float *bz, float *bw, float *bs);
-  /* rows from new row `from` on that no read saw, where that matters */
-  void (*rest)(miras__chunk *c, size_t from);
-  void (*rest_bwd)(miras__chunk *c);
-  /* A_C and S_C from A_0 and S_0, in place, with `pairs` pairs, the last of them row `row`; the
-   * adjoint makes their cotangents ca, cs those of A_0 and S_0 */
-  void (*close)(miras__chunk *c, int l, float *a, float *s, size_t row, size_t pairs);
-  void (*close_bwd)(miras__chunk *c, int l, const float *a, float *ca, float *cs);
-} miras__gating;
-
-/* The coefficients of the new rows, on their way. */
 static miras__course miras__course_of(const miras__chunk *c) {
   const miras__plan *p = c->p;
   const size_t steps = (size_t)p->d.steps;
@@ -9284,239 +9180,58 @@ static miras__course miras__course_of(const miras__chunk *c) {
   return x;
 }
 
-static void miras__scalar_coefficients(miras__chunk *c) {
+static void miras__piece_course(miras__chunk *c) {
   const miras__course x = miras__course_of(c);
+  if (c->p->channel) {
+    c->K->channel_decay(c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->wide, c->m, c->wide);
+    return;
+  }
   if (x.rate)
     c->K->row_rates(c->p->d.row_rates, c->rate, c->slope, c->io.rho, c->r0, c->m, x.steps);
   c->K->coefficients(&x, c->last_g, c->last_n, c->last_a);
 }
 
-static void miras__scalar_coefficients_bwd(miras__chunk *c) {
+static void miras__piece_course_bwd(miras__chunk *c) {
   const miras__course x = miras__course_of(c);
   const miras__course_grads b = {c->bg, c->bn, c->ba, c->bf, c->bh, c->brows.alpha, c->brows.eta,
                                  c->brows.theta, c->slope, c->call->g->rho};
-  c->K->coefficients_bwd(&x, &b);
+  if (c->p->channel)
+    c->K->channel_decay_bwd(c->brows.alpha, c->wide, c->ba, c->ca, c->rows.alpha, c->wide, c->m,
+                            c->wide);
+  else c->K->coefficients_bwd(&x, &b);
 }
 
-/* z -= P d over the pairs that each read sees. A row must not meet a later token's pair, not even
- * times zero: the first descents of all tokens, then the second ones, and so on, each a product
- * that stops at the diagonal. */
-static void miras__read_pairs(miras__chunk *c, int l, const miras__look *x) {
-  const size_t out = (size_t)c->p->out[l], steps = x->r.steps;
-  size_t phase;
-  for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
-    c->K->gemm(MIRAS__SUB, x->pass.z[l], out, c->pq + phase, x->r.ld, steps, c->d[l] + phase * out,
-               steps * out, 1, x->r.m, out, (x->r.pairs - phase + steps - 1) / steps,
-               (ptrdiff_t)((x->r.seen - 1) / steps), c->net.pack);
-}
-
-/* z = a (x W) [+ (1 - a) inv (x B)] [+ f inv (x S)] - inv (G (.) x y') d */
-static void miras__scalar_read(miras__chunk *c, int l, const miras__look *x) {
-  const miras__kernels *K = c->K;
-  const miras__plan *p = c->p;
-  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-  const size_t m = x->r.m, steps = x->r.steps;
-  float *q = x->pass.x[l], *z = x->pass.z[l], *z2 = c->net.t1, inv = c->inv[l];
-  miras__nn(&c->net, MIRAS__SET, z, q, x->w + at, m, out, in);
-  K->scale_rows(z, out, 1, x->a, steps, z, out, m, out);
-  if (c->home) {
-    miras__nn(&c->net, MIRAS__SET, z2, q, c->home + at, m, out, in);
-    K->rest(c->left, x->a, inv, (m - 1) * steps + 1);
-    K->axpy_rows(z, out, 1, c->left, steps, z2, out, m, out);
-  }
-  if (x->s) {
-    miras__nn(&c->net, MIRAS__SET, z2, q, x->s + at, m, out, in);
-    K->axpy_rows(z, out, inv, x->f, steps, z2, out, m, out);
-  }
-  if (p->from[l] == l)
-    K->gemm(MIRAS__SET, x->kq[l], x->r.ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1,
-            c->net.pack);
-  K->triangle(c->pq, inv, x->g, steps * x->r.ld, x->kq[l], x->r.ld, x->r.seen, steps, m);
-  miras__read_pairs(c, l, x);
-}
-
-/* With P = G (.) (x y'):
- *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
- *   T1 = bz W',  ba_t += T1_t . x_t,  bx = a_t T1
- *   home: T3 = bz B', h = (1 - a_t) inv:  ba_t -= inv T3_t . x_t,  bx += h T3,  bB += x' (h bz)
- *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2
- *   bx += b(x y') y,  by += b(x y')' x,  bW += x' (a_t bz),  bS += x' (f_t inv bz)
- *   binv = sum_t (f_t T2_t + (1 - a_t) T3_t) . x_t + sum_tj (bP/inv) (x y') G */
-static void miras__scalar_read_bwd(miras__chunk *c, int l, const miras__look *x, float *bz,
-                                   float *bw, float *bs) {
-  const miras__kernels *K = c->K;
-  const miras__plan *p = c->p;
-  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l], ld = x->r.ld;
-  const size_t m = x->r.m, steps = x->r.steps, pairs = x->r.pairs, first = c->first;
-  const float *q = x->pass.x[l], inv = c->inv[l], *a = c->ca + first, *f = c->cf + first;
-  float *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack, *binv = c->binv + l;
-  miras__nt(&c->net, MIRAS__SET, bx, bz, x->w + at, m, in, out);
-  if (!c->home) {
-    K->dot_rows(1, c->ba + first, steps, bx, in, q, in, m, in);
-    K->scale_rows(bx, in, 1, a, steps, bx, in, m, in);
-  } else {
-    miras__nt(&c->net, MIRAS__SET, t, bz, c->home + at, m, in, out);
-    K->rest(c->left, a, 1, (m - 1) * steps + 1);
-    K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
-    K->dot_rows(1, binv, 0, c->left, steps, c->line, 1, m, 1);
-    K->axpy_rows(bx, in, -inv, NULL, 0, t, in, m, in);  /* T1 - inv T3, and a_t of that on top of */
-    K->dot_rows(1, c->ba + first, steps, bx, in, q, in, m, in);                      /* inv T3 */
-    K->scale_rows(bx, in, 1, a, steps, bx, in, m, in);
-    K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
-    K->scale_rows(u, out, inv, c->left, steps, bz, out, m, out);
-    miras__tn(&c->net, MIRAS__ADD, c->bhome + at, q, u, in, out, m);
-  }
-  if (bs) {
-    miras__nt(&c->net, MIRAS__SET, t, bz, x->s + at, m, in, out);
-    K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
-    K->dot_rows(1, binv, 0, f, steps, c->line, 1, m, 1);
-    K->scale(c->line, inv, c->line, m);
-    K->add_rows(c->bf + first, steps, c->line, 1, m, 1);
-    K->axpy_rows(bx, in, inv, f, steps, t, in, m, in);
-  }
-  K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, c->d[l], 1, out, m, pairs, out, -1, pack);
-  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, 1, c->g + first * ld, x->kq[l],
-                  &x->r);
-  K->gemm(MIRAS__SUB, c->net.bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
-  K->gemm(MIRAS__ADD, bx, in, c->bp, ld, 1, c->y[l], in, 1, m, in, pairs, -1, pack);
-  K->gemm(MIRAS__ADD, c->net.bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
-  if (bs) {
-    K->scale_rows(u, out, inv, f, steps, bz, out, m, out);
-    miras__tn(&c->net, MIRAS__ADD, bs + at, q, u, in, out, m);
-  }
-  K->scale_rows(bz, out, 1, a, steps, bz, out, m, out);
-  miras__tn(&c->net, MIRAS__ADD, bw + at, q, bz, in, out, m);
-}
-
-static void miras__scalar_close(miras__chunk *c, int l, float *a, float *s, size_t row,
-                                size_t pairs) {
-  const miras__kernels *K = c->K;
-  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const float *g = c->g + row * c->p->span, *n = c->n + row * c->p->span;
-  float *t = c->net.t1;
-  miras__layer_fade(c, l, a, c->home, row);
-  K->scale_rows(t, in, 1, g, 1, c->y[l], in, pairs, in);
-  if (s) K->axpy(a, c->cf[row], s, size);
-  miras__tn(&c->net, MIRAS__SUB, a, t, c->d[l], in, out, pairs);
-  if (!s) return;
-  K->scale_rows(t, in, 1, n, 1, c->y[l], in, pairs, in);
-  K->scale(s, c->ch[row], s, size);
-  miras__tn(&c->net, MIRAS__SUB, s, t, c->d[l], in, out, pairs);
-}
-
-/* bG_Cj -= d_j . (ca' y_j),  bd_j -= G_Cj ca' y_j,  by_j -= G_Cj ca d_j,  the same with N and cs
- * bf_C += <S_0, ca>,  bh_C += <S_0, cs>,  S_0 receives f_C ca + h_C cs
- * and, as in fade_bwd, ba_C += <A_0 - B, ca>,  bB += (1 - a_C) ca,  A_0 receives a_C ca */
-static void miras__scalar_close_bwd(miras__chunk *c, int l, const float *a, float *ca, float *cs) {
-  const miras__kernels *K = c->K;
-  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const size_t m = c->m, last = m - 1, at = last * c->p->span;
-  float *t = c->net.t1, *u = c->net.t2;
-  int pass;
-  for (pass = 0; pass < (cs ? 2 : 1); pass++) {
-    const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
-    float *brow = (pass ? c->bn : c->bg) + at;
-    miras__nn(&c->net, MIRAS__SET, t, c->y[l], b, m, out, in);
-    miras__nt(&c->net, MIRAS__SET, u, c->d[l], b, m, in, out);
-    K->dot_rows(0, c->line, 1, c->d[l], out, t, out, m, out);
-    K->sub(brow, brow, c->line, m);
-    K->axpy_rows(c->net.bd[l], out, -1, row, 1, t, out, m, out);
-    K->axpy_rows(c->net.bx[l], in, -1, row, 1, u, in, m, in);
-  }
-  if (cs) {
-    const float *s = c->s + c->p->offset[l];
-    K->dot_rows(1, c->bf + last, 1, s, size, ca, size, 1, size);
-    K->dot_rows(1, c->bh + last, 1, s, size, cs, size, 1, size);
-    K->scale(cs, c->ch[last], cs, size);
-    K->axpy(cs, c->cf[last], ca, size);
-  }
-  miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, last);
-}
-
-static const miras__gating miras__gates_scalar = {
-  miras__scalar_coefficients, miras__scalar_coefficients_bwd, miras__scalar_read,
-  miras__scalar_read_bwd, NULL, NULL, miras__scalar_close,
-  miras__scalar_close_bwd};
+/* ---- rows with gates per channel ---- */
 
 /* Room @28's view of the chunk's rows of one side from new row `from` on: Y_1 or D_L. */
 static miras__channels miras__channel_view(const miras__chunk *c, int by_input, size_t from) {
   const size_t n = c->wide;
-  miras__channels v;
-  memset(&v, 0, sizeof v);
-  v.n = v.ld_x = v.ld_eta = v.ld_alpha = n;
-  v.every = c->p->span == 1 ? 1 : (size_t)c->p->d.steps;
-  v.x = (by_input ? c->new_y : c->new_d) + from * n;
-  v.eta = c->rows.eta + from * n;
-  v.alpha = c->rows.alpha + from * n;
-  v.ld_p = c->p->span;
-  v.live = by_input ? c->live_y : c->live_d;
+  const miras__channels v = {n, c->p->span == 1 ? 1 : (size_t)c->p->d.steps, 0,
+                             (by_input ? c->new_y : c->new_d) + from * n, c->rows.eta + from * n,
+                             c->rows.alpha + from * n, NULL, NULL, n, n, n, n, 0, NULL, NULL,
+                             c->p->span, by_input ? c->live_y : c->live_d};
   return v;
 }
 
-static void miras__channel_coefficients(miras__chunk *c) {
-  c->K->channel_decay(c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->wide, c->m, c->wide);
-}
-
-static void miras__channel_coefficients_bwd(miras__chunk *c) {
-  c->K->channel_decay_bwd(c->brows.alpha, c->wide, c->ba, c->ca, c->rows.alpha, c->wide, c->m,
-                          c->wide);
-}
-
-/* by output, z = a (.) (x W) - inv P (G (.) d), P = x y' [+ (1 - a) inv (.) (x B)]
- * by input,  z = (a (.) x) W - inv P d, P_tj = x_t . (G_tj (.) y_j) [+ ((1 - a) inv (.) x) B]
- * The pairs up to the last read's enter the live rows (unless there are none: they have). */
-static void miras__channel_read(miras__chunk *c, int l, const miras__look *x) {
-  const miras__kernels *K = c->K;
-  const miras__plan *p = c->p;
-  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-  const size_t m = x->r.m, ld = x->r.ld, apart = x->r.steps * c->wide;
-  const int by_input = MIRAS__BY(p, l) == 1, fresh = c->live_d != NULL;
-  float *q = x->pass.x[l], *z = x->pass.z[l], *t = c->net.t1, *pack = c->net.pack;
-  miras__channels v = miras__channel_view(c, by_input, 0);
-  const size_t from = fresh ? x->r.seen - v.every : 0;
-  if (c->home) K->rest(c->left, x->a, c->inv[l], ((m - 1) * x->r.steps + 1) * c->wide);
-  if (by_input) {
-    K->mul_rows(t, in, x->a, apart, q, in, m, in);
-    miras__nn(&c->net, MIRAS__SET, z, t, x->w + at, m, out, in);
-    if (c->home) {
-      K->mul_rows(t, in, c->left, apart, q, in, m, in);
-      miras__nn(&c->net, MIRAS__ADD, z, t, c->home + at, m, out, in);
-    }
-  } else {
-    miras__nn(&c->net, MIRAS__SET, z, q, x->w + at, m, out, in);
-    K->mul_rows(z, out, x->a, apart, z, out, m, out);
-    if (c->home) {
-      miras__nn(&c->net, MIRAS__SET, t, q, c->home + at, m, out, in);
-      K->muladd_rows(z, out, c->left, apart, t, out, m, out);
-    }
-  }
-  if (p->from[l] == l && fresh && by_input) {
-    v.q = q;
-    v.ld_q = in;
-    v.p = x->kq[l];
-    K->channel_scores(&v, from, m * v.every);
-  } else if (p->from[l] == l) {
-    K->gemm(MIRAS__SET, x->kq[l], ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1, pack);
-  }
-  K->triangle(c->pq, fresh && !by_input ? -c->inv[l] : c->inv[l], NULL, 0, x->kq[l], ld, x->r.seen,
-              x->r.steps, m);
-  if (fresh && !by_input) {
-    v.p = c->pq;
-    K->channel_mixes(&v, z, out, from, m * v.every);
-  } else {
-    miras__read_pairs(c, l, x);
+/* Rows from new row `from` on that no read saw enter the live ones. */
+static void miras__channel_rest(miras__chunk *c, size_t from) {
+  int side;
+  for (side = c->p->layers > 1; side >= 0; side--) {
+    const miras__channels v = miras__channel_view(c, side, from);
+    c->K->channel_scores(&v, c->r0 + from, c->m - from);
   }
 }
 
 /* The adjoint of one side's rows of the chunk. reads > 0: b and q [reads] are what room @28 calls p
- * and q, dq += the cotangents of the queries (by output: NULL). live: of the closed chunk's rows.
- * The last token of a chunk may have read elsewhere; its b and q are zero. */
+ * and q, dq += the cotangents of the queries (by output: NULL). The last token of a chunk may have
+ * read elsewhere; its b and q are zero. */
 static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, float *q, float *dq,
                                     const float *live) {
   miras__channels v = miras__channel_view(c, by_input, 0);
-  miras__channel_grads g;
+  const miras__channel_grads g = {by_input ? c->net.bx[0] : c->net.bd[c->p->layers - 1],
+                                  c->brows.eta, c->brows.alpha, dq, NULL, v.n, v.n, v.n, v.n, 0,
+                                  live};
   const size_t reads = q ? c->reads : 0;
-  memset(&g, 0, sizeof g);
   if (reads && reads < c->m / v.every) {
     c->K->fill(b + reads * v.ld_p, 0, v.ld_p);
     c->K->fill(q + reads * v.n, 0, v.n);
@@ -9524,17 +9239,89 @@ static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, flo
   }
   v.q = q;
   v.p = b;
-  v.ld_q = g.ld_x = g.ld_eta = g.ld_alpha = g.ld_q = v.n;
-  g.q = dq;
-  g.x = by_input ? c->net.bx[0] : c->net.bd[c->p->layers - 1];
-  g.eta = c->brows.eta;
-  g.alpha = c->brows.alpha;
-  g.live = live;
   c->K->channel_bwd(&v, &g, c->m, c->history);
 }
 
-/* What home adds, with h = (1 - a) inv:
- *   by output, h (.) (x B):  bt = h (.) bz, bB += x' bt, left in b1; u = x B: ba -= inv bz (.) u,
+/* ---- reads along A_t ---- */
+
+/* Rows of queries on their way, and the coefficients of the last pair of the first read's token;
+ * those of the others lie steps rows apart. */
+typedef struct miras__look {
+  miras__pass pass;
+  miras__reads r;
+  const float *w, *s;      /* what they start from, S_0 or NULL                                  */
+  const float *g, *a, *f;  /* g: NULL with gates per channel                                     */
+} miras__look;
+
+/* z = (mode of gemm) x (a (.) W) in layer l, the coefficients a times `scale` where they are added
+ * and one number: their channels are the inputs, (a (.) x) W, or the outputs, a (.) (x W). */
+static void miras__look_term(const miras__chunk *c, int mode, int l, const miras__look *x,
+                             const float *a, float scale, const float *w) {
+  const miras__kernels *K = c->K;
+  const int by = MIRAS__BY(c->p, l), set = mode == MIRAS__SET;
+  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], m = x->r.m;
+  const size_t apart = x->r.steps * c->wide;
+  float *q = x->pass.x[l], *z = x->pass.z[l], *t = c->net.t1;
+  w += c->p->offset[l];
+  if (by == 1) {
+    K->mul_rows(t, in, a, apart, q, in, m, in);
+    miras__nn(&c->net, mode, z, t, w, m, out, in);
+    return;
+  }
+  miras__nn(&c->net, MIRAS__SET, set ? z : t, q, w, m, out, in);
+  if (set) miras__gate(K, by, z, a, apart, z, m, out);
+  else if (by) K->muladd_rows(z, out, a, apart, t, out, m, out);
+  else K->axpy_rows(z, out, scale, a, apart, t, out, m, out);
+}
+
+/* z_l of reads, from pass.x[l]:
+ *   z = x (a (.) W) [+ inv x ((1 - a) (.) B)] [+ inv f x S] - P d,  P = inv G (.) (x y')
+ * and per channel P (G (.) d), P = inv x y', by output, or P_tj = inv x_t . (G_tj (.) y_j) by
+ * input.
+ * There the pairs up to the last read's enter the live rows (unless there are none: they have). Of
+ * P d a row must not meet a later token's pair, not even times zero: the first descents of all
+ * tokens, then the second ones, and so on, each a product that stops at the diagonal. */
+static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
+  const miras__kernels *K = c->K;
+  const miras__plan *p = c->p;
+  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], ld = x->r.ld, m = x->r.m;
+  const size_t steps = x->r.steps;
+  const int by = MIRAS__BY(p, l), fresh = by && c->live_d;
+  float *q = x->pass.x[l], inv = c->inv[l];
+  const size_t every = p->span == 1 ? 1 : steps, from = x->r.seen - every;
+  size_t phase;
+  miras__look_term(c, MIRAS__SET, l, x, x->a, 1, x->w);
+  if (c->home) {
+    K->rest(c->left, x->a, inv, ((m - 1) * steps + 1) * c->wide);
+    miras__look_term(c, MIRAS__ADD, l, x, c->left, 1, c->home);
+  }
+  if (x->s) miras__look_term(c, MIRAS__ADD, l, x, x->f, inv, x->s);
+  if (p->from[l] == l && fresh && by == 1) {
+    miras__channels v = miras__channel_view(c, 1, 0);
+    v.q = q;
+    v.ld_q = in;
+    v.p = c->kq[l];
+    K->channel_scores(&v, from, m * every);
+  } else if (p->from[l] == l) {
+    K->gemm(MIRAS__SET, c->kq[l], ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1,
+            c->net.pack);
+  }
+  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, steps * ld, c->kq[l], ld, x->r.seen,
+              steps, m);
+  if (fresh && by == 2) {
+    miras__channels v = miras__channel_view(c, 0, 0);
+    v.p = c->pq;
+    K->channel_mixes(&v, x->pass.z[l], out, from, m * every);
+    return;
+  }
+  for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
+    K->gemm(MIRAS__SUB, x->pass.z[l], out, c->pq + phase, ld, steps, c->d[l] + phase * out,
+            steps * out, 1, m, out, (x->r.pairs - phase + steps - 1) / steps,
+            (ptrdiff_t)((x->r.seen - 1) / steps), c->net.pack);
+}
+
+/* What home adds per channel, with h = (1 - a) inv:
+ *   by output, h (.) (x B):  bt = h (.) bz, bB += x' bt, left in t1; u = x B: ba -= inv bz (.) u,
  *                            binv += sum bz (.) (1 - a) (.) u
  *   by input, (h (.) x) B:   bu = bz B', bx += h (.) bu, bB += (h (.) x)' bz; ba -= inv bu (.) x,
  *                            binv += sum bu (.) (1 - a) (.) x */
@@ -9558,115 +9345,152 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
   K->dot_rows(1, c->binv + l, 0, c->left, apart, c->mixed, n, m, n);
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
   if (by_input) K->muladd_rows(c->net.t3, in, c->left, apart, one, in, m, in);
-  K->mul_rows(t, n, c->left, apart, by_input ? other : one, n, m, n);
+  miras__gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
   if (by_input) miras__tn(&c->net, MIRAS__ADD, bhome, t, bz, in, out, m);
   else miras__tn(&c->net, MIRAS__ADD, bhome, q, t, in, out, m);
 }
 
-/* by output:  ba_t += bz_t (.) (x_t W),  bx = (a (.) bz) W',  bW += x' (a (.) bz)
- *   bP_tj = -inv bz_t . (G_tj (.) d_j),  bx += bP y,  by += bP' x,  bd and G in room @28
- * by input:   bu = bz W',  ba_t += bu_t (.) x_t,  bx = a (.) bu,  bW += (a (.) x)' bz
- *   bP = -inv bz d',  bd -= inv P' bz,  bx, by and G in room @28
- * binv = sum bP P / inv */
-static void miras__channel_read_bwd(miras__chunk *c, int l, const miras__look *x, float *bz,
-                                    float *bw, float *bs) {
+/* Adjoint of look_layer, bx in t3 from bz; += bw, bs, bhome, binv, what pairs and coefficients
+ * receive.
+ *   T1 = bz W' (by output T1 = bz, x = x W):  ba_t += T1_t . x_t, per channel (.);  bx = a (.) T1
+ *   bW += x' (a (.) bz), by input (a (.) x)' bz
+ *   home: T3 = bz B', h = (1 - a_t) inv:  ba_t -= inv T3_t . x_t,  bx += h T3,  bB += x' (h bz)
+ *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2,  bS += x' (f_t inv bz)
+ *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
+ *   bx += b(x y') y,  by += b(x y')' x
+ *   binv = sum_t (f_t T2_t + (1 - a_t) T3_t) . x_t + sum_tj (bP/inv) (x y') G
+ * and of the side that carries channels room @28 does what belongs to it and to G. */
+static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, float *bz,
+                                  float *bw, float *bs) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const miras__net *an = &c->net;
+  const int by = MIRAS__BY(p, l), scalar_home = !by && c->home;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l], ld = x->r.ld;
-  const size_t m = x->r.m, pairs = x->r.pairs, n = c->wide, apart = x->r.steps * n;
-  const int by_input = MIRAS__BY(p, l) == 1;
-  const float *w = x->w + at, *a = c->ca + c->first * n;
-  float *q = x->pass.x[l], *bx = c->net.t3, *ba = c->ba + c->first * n, *t = c->net.t1;
-  float *u = c->net.t2;
-  float *pack = c->net.pack;
-  miras__channels v = miras__channel_view(c, by_input, 0);
-  (void)bs;
-  if (by_input) {
-    miras__nt(&c->net, MIRAS__SET, bx, bz, w, m, in, out);
-    K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, an->d[l], 1, out, m, pairs, out, -1, pack);
-    K->muladd_rows(ba, apart, bx, in, q, in, m, in);
-    K->mul_rows(bx, in, a, apart, bx, in, m, in);
-    K->mul_rows(t, in, a, apart, q, in, m, in);
-  } else {
-    miras__nn(&c->net, MIRAS__SET, t, q, w, m, out, in);
+  const size_t m = x->r.m, steps = x->r.steps, pairs = x->r.pairs, first = c->first;
+  const size_t apart = steps * c->wide;
+  const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
+  float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
+  float *ba = c->ba + first * c->wide, *binv = c->binv + l;
+  if (by == 2) miras__nn(&c->net, MIRAS__SET, t, q, x->w + at, m, out, in);
+  else miras__nt(&c->net, MIRAS__SET, bx, bz, x->w + at, m, in, out);
+  if (scalar_home) {                             /* T1 - inv T3, and a_t of that on top of inv T3 */
+    miras__nt(&c->net, MIRAS__SET, t, bz, c->home + at, m, in, out);
+    K->rest(c->left, a, 1, (m - 1) * steps + 1);
+    K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
+    K->dot_rows(1, binv, 0, c->left, steps, c->line, 1, m, 1);
+    K->axpy_rows(bx, in, -inv, NULL, 0, t, in, m, in);
+  }
+  if (by == 2) miras__gate_bwd(K, by, ba, apart, bz, t, m, out);
+  else miras__gate_bwd(K, by, ba, apart, bx, q, m, in);
+  if (by != 2) miras__gate(K, by, bx, a, apart, bx, m, in);
+  if (scalar_home) {
+    K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
+    K->scale_rows(u, out, inv, c->left, steps, bz, out, m, out);
+    miras__tn(&c->net, MIRAS__ADD, c->bhome + at, q, u, in, out, m);
+  }
+  if (by == 1) miras__gate(K, by, t, a, apart, q, m, in);
+  else miras__gate(K, by, u, a, apart, bz, m, out);
+  if (by == 1) miras__tn(&c->net, MIRAS__ADD, bw + at, t, bz, in, out, m);
+  else miras__tn(&c->net, MIRAS__ADD, bw + at, q, u, in, out, m);
+  if (by == 2) miras__nt(&c->net, MIRAS__SET, bx, u, x->w + at, m, in, out);
+  if (bs) {
+    miras__nt(&c->net, MIRAS__SET, t, bz, x->s + at, m, in, out);
+    K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
+    K->dot_rows(1, binv, 0, f, steps, c->line, 1, m, 1);
+    K->scale(c->line, inv, c->line, m);
+    K->add_rows(c->bf + first, steps, c->line, 1, m, 1);
+    K->axpy_rows(bx, in, inv, f, steps, t, in, m, in);
+    K->scale_rows(u, out, inv, f, steps, bz, out, m, out);
+    miras__tn(&c->net, MIRAS__ADD, bs + at, q, u, in, out, m);
+  }
+  if (by == 2) {
+    miras__channels v = miras__channel_view(c, 0, 0);
     v.q = bz;
-    v.ld_q = out;
     v.p = c->bp;
     v.live = c->live;
     K->channel_scores(&v, 0, m * v.every);
-    K->muladd_rows(ba, apart, bz, out, t, out, m, out);
-    K->mul_rows(u, out, a, apart, bz, out, m, out);
-  }
-  K->triangle_bwd(c->bp, c->pq, NULL, c->binv + l, c->inv[l], by_input ? 1.0f : -1.0f, NULL,
-                  x->kq[l], &x->r);
-  if (by_input)
-    miras__tn(&c->net, MIRAS__ADD, bw + at, t, bz, in, out, m);
-  if (c->home) miras__channel_home_bwd(c, l, x, bz);
-  if (by_input) {
-    K->gemm(MIRAS__SUB, an->bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
-    miras__channel_rows_bwd(c, 1, c->bp, q, bx, p->from[l] == l ? c->blive_y : NULL);
   } else {
-    miras__nt(&c->net, MIRAS__SET, bx, u, w, m, in, out);
-    if (c->home)
-      miras__nt(&c->net, MIRAS__ADD, bx, t, c->home + at, m, in, out);
-    miras__tn(&c->net, MIRAS__ADD, bw + at, q, u, in, out, m);
+    K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, c->net.d[l], 1, out, m, pairs, out, -1, pack);
+  }
+  K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by == 2 ? -1 : 1, x->g, c->kq[l],
+                  &x->r);
+  if (by && c->home) miras__channel_home_bwd(c, l, x, bz);
+  if (by == 2 && c->home) miras__nt(&c->net, MIRAS__ADD, bx, t, c->home + at, m, in, out);
+  if (by != 2)
+    K->gemm(MIRAS__SUB, c->net.bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
+  if (by != 1) {
     K->gemm(MIRAS__ADD, bx, in, c->bp, ld, 1, c->y[l], in, 1, m, in, pairs, -1, pack);
-    K->gemm(MIRAS__ADD, an->bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
+    K->gemm(MIRAS__ADD, c->net.bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
+  }
+  if (by == 1)
+    miras__channel_rows_bwd(c, 1, c->bp, q, bx, p->from[l] == l ? c->blive_y : NULL);
+  else if (by == 2)
     miras__channel_rows_bwd(c, 0, c->pq, bz, NULL, c->blive_d);
-  }
 }
 
-/* They enter the live ones. */
-static void miras__channel_rest(miras__chunk *c, size_t from) {
-  int side;
-  for (side = c->p->layers > 1; side >= 0; side--) {
-    const miras__channels v = miras__channel_view(c, side, from);
-    c->K->channel_scores(&v, c->r0 + from, c->m - from);
-  }
-}
+/* ---- the fold of a chunk's pairs ---- */
 
-/* Only the fold has used the rows. */
-static void miras__channel_rest_bwd(miras__chunk *c) {
-  miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
-  if (c->p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
-}
-
-static void miras__channel_close(miras__chunk *c, int l, float *a, float *s, size_t row,
-                                 size_t pairs) {
-  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l];
-  (void)s;
+/* A_C and S_C of layer l from A_0 and S_0, in place, with `pairs` pairs, the last one row `row`.
+ * Per channel the rows bring their G along. */
+static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t row,
+                              size_t pairs) {
+  const miras__kernels *K = c->K;
+  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
+  const size_t at = row * c->p->span;
+  float *t = c->net.t1;
   miras__layer_fade(c, l, a, c->home, row);
-  miras__tn(&c->net, MIRAS__SUB, a, c->y[l], c->d[l], in, out, pairs);
+  if (!c->p->channel) K->scale_rows(t, in, 1, c->g + at, 1, c->y[l], in, pairs, in);
+  if (s) K->axpy(a, c->cf[row], s, size);
+  miras__tn(&c->net, MIRAS__SUB, a, c->p->channel ? c->y[l] : t, c->d[l], in, out, pairs);
+  if (!s) return;
+  K->scale_rows(t, in, 1, c->n + at, 1, c->y[l], in, pairs, in);
+  K->scale(s, c->ch[row], s, size);
+  miras__tn(&c->net, MIRAS__SUB, s, t, c->d[l], in, out, pairs);
 }
 
-/* by output, A_C = A_0 diag(a_C) - y' (G (.) d):
- *   the cotangent of G (.) d is -y ca,   by -= (G (.) d) ca'
- * by input,  A_C = diag(a_C) A_0 - (G (.) y)' d:
- *   the cotangent of G (.) y is -d ca',  bd -= (G (.) y) ca */
-static void miras__channel_close_bwd(miras__chunk *c, int l, const float *a, float *ca,
-                                     float *cs) {
-  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], m = c->m;
-  const int by_input = MIRAS__BY(c->p, l) == 1;
-  float *by = by_input ? c->blive_y : c->net.bx[l];
-  float *bd = by_input ? c->net.bd[l] : c->blive_d;
-  (void)cs;
-  miras__nt(&c->net, MIRAS__SUB, by, c->d[l], ca, m, in, out);
-  miras__nn(&c->net, MIRAS__SUB, bd, c->y[l], ca, m, out, in);
-  miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, m - 1);
+/* Its adjoint makes their cotangents ca, cs those of A_0 = a and S_0:
+ *   bG_Cj -= d_j . (ca' y_j),  bd_j -= G_Cj ca' y_j,  by_j -= G_Cj ca d_j,  the same with N and cs
+ *   bf_C += <S_0, ca>,  bh_C += <S_0, cs>,  S_0 receives f_C ca + h_C cs
+ *   and, as in fade_bwd, ba_C += <A_0 - B, ca>,  bB += (1 - a_C) ca,  A_0 receives a_C ca
+ * By output the cotangent of G (.) d is -y ca, by input that of G (.) y is -d ca'. */
+static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float *ca, float *cs) {
+  const miras__kernels *K = c->K;
+  const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
+  const size_t m = c->m, last = m - 1, at = last * c->p->span;
+  const int by = MIRAS__BY(c->p, l);
+  float *t = c->net.t1, *u = c->net.t2;
+  int pass;
+  for (pass = 0; by == 0 && pass < (cs ? 2 : 1); pass++) {
+    const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
+    float *brow = (pass ? c->bn : c->bg) + at;
+    miras__nn(&c->net, MIRAS__SET, t, c->y[l], b, m, out, in);
+    miras__nt(&c->net, MIRAS__SET, u, c->d[l], b, m, in, out);
+    K->dot_rows(0, c->line, 1, c->d[l], out, t, out, m, out);
+    K->sub(brow, brow, c->line, m);
+    K->axpy_rows(c->net.bd[l], out, -1, row, 1, t, out, m, out);
+    K->axpy_rows(c->net.bx[l], in, -1, row, 1, u, in, m, in);
+  }
+  if (by) {
+    miras__nt(&c->net, MIRAS__SUB, by == 1 ? c->blive_y : c->net.bx[l], c->d[l], ca, m, in, out);
+    miras__nn(&c->net, MIRAS__SUB, by == 2 ? c->blive_d : c->net.bd[l], c->y[l], ca, m, out, in);
+  }
+  if (cs) {
+    const float *s = c->s + c->p->offset[l];
+    K->dot_rows(1, c->bf + last, 1, s, size, ca, size, 1, size);
+    K->dot_rows(1, c->bh + last, 1, s, size, cs, size, 1, size);
+    K->scale(cs, c->ch[last], cs, size);
+    K->axpy(cs, c->cf[last], ca, size);
+  }
+  miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, last);
 }
-
-static const miras__gating miras__gates_channel = {
-  miras__channel_coefficients, miras__channel_coefficients_bwd, miras__channel_read,
-  miras__channel_read_bwd, miras__channel_rest, miras__channel_rest_bwd, miras__channel_close,
-  miras__channel_close_bwd};
 
 /* ---- pieces ---- */
 
 /* What a call gives to all of its pieces. */
 static void miras__chunk_open(const miras__call *call, int backward, miras__chunk *c) {
   const miras__plan *p = call->p;
-  miras__chunk_layout(p, call->scratch, backward, c);
+  c->rows.beta = c->rows.erase = c->rows.replace = NULL;
+  miras__chunk_place(p, call->scratch, backward, c);
   c->call = call;
   c->K = c->net.K = call->K;
   c->p = c->net.p = p;
@@ -9675,9 +9499,9 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   c->net.dgain = call->dgain;
   c->net.dbias = call->dbias;
   miras__architecture(&c->net);
-  c->gates = p->channel ? &miras__gates_channel : &miras__gates_scalar;
   c->wide = p->rates;
   c->b = p->d.toward ? call->init : NULL;
+  c->s = c->wb = c->live_y = c->live_d = NULL;
   c->rows.v = c->net.v;
   c->rows.delta = c->net.delta;
   if (!p->at_s) c->rows.theta = NULL;            /* no momentum */
@@ -9730,23 +9554,20 @@ static float *miras__asked(const miras__chunk *c, const miras__pass *s, size_t *
   return c->net.answer->keyed ? s->xh : s->x[0];
 }
 
-/* The reads along A_t from coefficient row `row` of g, a, f on; the first sees `seen` pairs. */
-static miras__look miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_t m) {
-  miras__look x;
-  int l;
-  x.pass = miras__query_at(c, 0, m);
-  x.r.m = m;
-  x.r.seen = seen;
-  x.r.steps = (size_t)c->p->d.steps;
-  x.r.pairs = m ? seen + (m - 1) * x.r.steps : 0;
-  x.r.ld = c->p->span;
-  x.w = c->rule->from_dual ? c->a : c->w;
-  x.s = c->s;
-  x.g = c->g + row * x.r.ld;
-  x.a = c->ca + row * c->wide;
-  x.f = c->cf + row;
-  for (l = 0; l < c->p->layers; l++) x.kq[l] = c->kq[l];
-  return x;
+/* The reads x along A_t from coefficient row `row` of g, a, f on; the first sees `seen` pairs. */
+static void miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_t m,
+                           miras__look *x) {
+  x->pass = c->query;
+  x->pass.m = x->r.m = m;
+  x->r.seen = seen;
+  x->r.steps = (size_t)c->p->d.steps;
+  x->r.pairs = m ? seen + (m - 1) * x->r.steps : 0;
+  x->r.ld = c->p->span;
+  x->w = c->rule->from_dual ? c->a : c->w;
+  x->s = c->s;
+  x->g = c->p->channel ? NULL : c->g + row * x->r.ld;
+  x->a = c->ca + row * c->wide;
+  x->f = c->cf + row;
 }
 
 /* Answers o to the queries from token `token` on: along A_t, or (x NULL) by the weights w. */
@@ -9760,7 +9581,7 @@ static void miras__read(miras__chunk *c, const miras__pass *s, const miras__look
   if (q != s->x[0]) c->K->fill(s->x[0], 1, s->m * (size_t)p->in[0]);
   for (l = 0; l < p->layers; l++) {
     if (MIRAS__HIDDEN(p, l)) c->net.hidden->fwd(&c->net, l, s->x[l], s->z, s->m);
-    if (x) c->gates->read(c, l, x);
+    if (x) miras__look_layer(c, l, x);
     else
       miras__nn(&c->net, MIRAS__SET, s->z[l], s->x[l], w + p->offset[l], s->m, (size_t)p->out[l],
                 (size_t)p->in[l]);
@@ -9792,7 +9613,7 @@ static void miras__read_bwd(miras__chunk *c, const miras__pass *s, const miras__
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     float *bz = bzs[l];
     if (x) {
-      c->gates->read_bwd(c, l, x, bz, bw, bs);
+      miras__look_layer_bwd(c, l, x, bz, bw, bs);
     } else {
       miras__nt(&c->net, MIRAS__SET, bx, bz, w + at, m, in, out);
       miras__tn(&c->net, MIRAS__ADD, bw + at, s->x[l], bz, in, out, m);
@@ -9820,7 +9641,7 @@ static void miras__piece_pairs(miras__chunk *c) {
   if (c->rows.x != s->x[0]) c->K->fill(s->x[0], 1, c->m * (size_t)p->in[0]);
   miras__anchor_fwd(&c->net);
   if (p->d.bounded_step) miras__piece_bound(c);
-  c->gates->coefficients(c);
+  miras__piece_course(c);
 }
 
 /* All of a piece but its close. o: where the first answer goes. */
@@ -9828,11 +9649,12 @@ static void miras__piece_run(miras__chunk *c, float *o) {
   const int follows = c->reads && c->rule->follows;
   miras__piece_pairs(c);
   if (c->reads) {
-    const miras__look x = miras__look_at(c, c->first, c->r0 + c->first + 1, c->reads);
+    miras__look x;
+    miras__look_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
     miras__read(c, &x.pass, follows ? &x : NULL, x.w, c->token, o);
   }
-  if (c->gates->rest)
-    c->gates->rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.steps : 0);
+  if (c->p->channel)
+    miras__channel_rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.steps : 0);
 }
 
 /* The recursion up to the closing pair into sum, from A_0 = a (may be the same block); s in place.
@@ -9842,7 +9664,8 @@ static void miras__piece_sum(miras__chunk *c, float *sum, const float *a, float 
   int l;
   c->rule->open(c->K, sum, a, p->weights);
   for (l = 0; l < p->layers; l++)
-    c->gates->close(c, l, sum + p->offset[l], s ? s + p->offset[l] : NULL, c->m - 1, c->r0 + c->m);
+    miras__fold_layer(c, l, sum + p->offset[l], miras__to(s, p->offset[l]), c->m - 1,
+                      c->r0 + c->m);
 }
 
 /* What closing takes, W_C = w from the sum and W_0 = w0. */
@@ -9953,13 +9776,14 @@ static void miras__state_clear(const miras__chunk *c, int goes_on) {
 /* The coefficients of its last row wait for the next piece of the chunk. */
 static void miras__state_keep(const miras__chunk *c) {
   const miras__kernels *K = c->K;
-  const size_t last = c->m - 1, rows = c->r0 + c->m;
-  K->copy(c->last_a, c->ca + last * c->wide, c->wide);
-  if (c->live_y) return;
+  const size_t last = c->m - 1, rows = c->r0 + c->m, apart = (size_t)(c->cf - c->ca);
+  if (c->live_y) {
+    K->copy(c->last_a, c->ca + last * c->wide, c->wide);
+    return;
+  }
+  K->copy_rows(c->scalars, 1, c->ca + last, apart, 3, 1);      /* and f, h, as far apart */
   K->copy(c->last_g, c->g + last * c->p->span, rows);
   if (c->s || c->p->d.row_rates) K->copy(c->last_n, c->n + last * c->p->span, rows);
-  K->copy(c->scalars + 1, c->cf + last, 1);
-  K->copy(c->scalars + 2, c->ch + last, 1);
 }
 
 static void miras__frozen_forward(const miras__call *call) {
@@ -10103,8 +9927,8 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
     from = c->ac;
   }
   for (l = 0; l < p->layers; l++)
-    c->gates->close_bwd(c, l, from + p->offset[l], bsum + p->offset[l],
-                        cs ? cs + p->offset[l] : NULL);
+    miras__fold_layer_bwd(c, l, from + p->offset[l], bsum + p->offset[l],
+                          miras__to(cs, p->offset[l]));
   if (rule->open_bwd) rule->open_bwd(K, ca, c->a, p->weights);
 }
 
@@ -10115,16 +9939,17 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   const int follows = c->reads && c->rule->follows;
   /* Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
   float *bw = p->linked ? c->bw : ca;
+  miras__look x;
   miras__piece_zero(c);
   miras__piece_end_bwd(c, ca, cs);
   if (p->linked) K->fill(bw, 0, p->weights);
-  {
-    const miras__look x = miras__look_at(c, c->first, c->first + 1, c->reads);
-    miras__read_bwd(c, &x.pass, follows ? &x : NULL, x.w, c->token, c->rule->from_dual ? ca : bw,
-                    cs);
+  miras__look_at(c, c->first, c->first + 1, c->reads, &x);
+  miras__read_bwd(c, &x.pass, follows ? &x : NULL, x.w, c->token, c->rule->from_dual ? ca : bw, cs);
+  if (!follows && p->channel) {                  /* only the fold has used the rows */
+    miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
+    if (p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
   }
-  if (!follows && c->gates->rest_bwd) c->gates->rest_bwd(c);
-  c->gates->coefficients_bwd(c);
+  miras__piece_course_bwd(c);
   if (p->d.bounded_step) miras__piece_bound_bwd(c, bw);
   c->net.bw = bw;
   c->net.balong = p->d.bounded_step ? c->along : NULL;
@@ -10132,17 +9957,8 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0];
   miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
   if (p->linked) {
-    miras__link x = miras__link_of(K, p, c->rule);
-    x.a = c->a;
-    x.w = c->w;
-    x.b = c->b;
-    x.bw = bw;
-    x.binv = c->binv;
-    x.ba = ca;
-    x.bb = c->call->dinit;
-    x.slope = c->metric;
-    x.bslope = p->d.bounded_step ? c->bmetric : NULL;
-    miras__links(&x, c->rule->link_bwd);
+    const miras__link link = miras__anchor_link(c, bw, ca);
+    miras__links(&link, c->rule->link_bwd);
   }
 }
 
@@ -10230,14 +10046,15 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   miras__look x;
   miras__chunk_open(call, 0, c);
   c->io.q = q;
+  c->io.ldq = c->io.ldy = c->r0 = 0;
   miras__chunk_state(c, call->state);
   if (call->position == 0) miras__begin(c);
   c->m = 1;
   miras__piece_rule(c, p->rule);
   miras__piece_state(c);
   c->live_y = c->live_d = NULL;                  /* all rows of the chunk are in the state */
-  x = miras__look_at(c, 0, seen, 1);
-  x.g = c->last_g;
+  miras__look_at(c, 0, seen, 1, &x);
+  if (x.g) x.g = c->last_g;
   x.a = c->last_a;
   x.f = c->scalars + 1;
   miras__read(c, &x.pass, follows ? &x : NULL, seen ? x.w : c->w, 0, o);
@@ -11160,7 +10977,7 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
   miras__attention_look(&a, o);
 }
 
-/* @56 ENGINE TABLE AND PLAN ----------------------------------------------- needs 50 51 53 54 -- */
+/* @56 ENGINE TABLE -------------------------------------------------------- needs 50 51 53 54 -- */
 
 /* An engine: its part of a plan, a run over tokens, its adjoint, and a read between tokens. */
 typedef struct miras__engine {
@@ -11178,83 +10995,6 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
    miras__attention_read}
 };
 
-/* Every product below is checked once, here; inner loops rely on it. */
-static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
-  miras_result result;
-  size_t c, state = 0, limit = (size_t)-1 / 64, total;
-  double floats = 0;
-  int l, exact;
-  if (why && n) why[0] = 0;
-  if (!d) {
-    miras__say(why, n, "the descriptor is NULL");
-    return MIRAS_ERR_ARGUMENT;
-  }
-  memset(p, 0, sizeof *p);
-  p->d = *d;
-  result = miras__desc_resolve(&p->d, why, n);
-  if (result != MIRAS_OK) return result;
-  d = &p->d;
-  p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_ATTENTION :
-              d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_MESA :
-              miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
-  exact = p->engine == MIRAS__RUN_EXACT;
-  p->decays = p->rates = 1;
-  p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
-  p->features = (size_t)miras__features(d);
-  p->map = (int)d->feature + 16 * (int)d->key_length;
-  p->channel = p->engine == MIRAS__RUN_FROZEN && (d->keep_gate == MIRAS_GATE_CHANNEL ||
-                                                  d->step_gate == MIRAS_GATE_CHANNEL);
-  if (p->channel) p->decays = p->rates = (size_t)d->value_dim;
-  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
-   * layer without other inputs, whose answer w the key then scales. */
-  p->ones = d->inner_bias || d->architecture == MIRAS_VECTOR;
-  p->layers = d->architecture == MIRAS_MLP ? d->depth : d->architecture == MIRAS_GATED_MLP ? 3 :
-              d->architecture == MIRAS_PAIRS ? 0 : 1;
-  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
-  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->steps;
-  for (l = 0; l < p->layers; l++) {
-    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
-    p->from[l] = d->architecture == MIRAS_GATED_MLP && l == 1 ? 0 : l;
-    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
-    if (d->architecture == MIRAS_VECTOR) p->in[l] = 0;
-    p->in[l] += p->ones;
-    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
-    if (p->in[l] > p->widest) p->widest = p->in[l];
-    if (p->out[l] > p->widest) p->widest = p->out[l];
-    p->offset[l] = p->weights;
-    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
-    floats += (double)p->in[l] * (double)p->out[l];
-  }
-  if (d->normalise) p->weights += p->features;
-  if (p->engine == MIRAS__RUN_MESA) floats += (double)p->in[0] * (double)p->in[0];
-  if (p->engine == MIRAS__RUN_ATTENTION)
-    floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
-  /* A generous bound in floating point first: everything below is a small multiple of it. */
-  if (exact)
-    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->steps;
-  floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
-  floats *= (double)d->heads;
-  if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit) {
-    miras__say(why, n, "the memory needs about %g floats, more than this machine can address",
-               floats * (double)d->batch);
-    return MIRAS_ERR_DESC;
-  }
-  p->params = (size_t)d->heads * p->weights;
-  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
-  p->at_rho = p->params;
-  if (d->row_rates) p->params += (size_t)d->chunk;
-  p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
-  state = miras__engines[p->engine].plan(p);
-  p->head_state = miras__pad(state);
-  if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
-      !miras__size_add(total, 16, &total)) {
-    miras__say(why, n, "the state is larger than this machine can address");
-    return MIRAS_ERR_DESC;
-  }
-  p->sequence_state = total;
-  return MIRAS_OK;
-}
-
 /* ---- one head ----
  *
  * The engines know nothing of resets: they begin at position 0, and that is what a head does when
@@ -11266,12 +11006,13 @@ static void miras__head_forward(const miras__call *a) {
   const miras__engine *engine = &miras__engines[a->p->engine];
   const miras_desc *d = &a->p->d;
   const size_t length = (size_t)a->io->length, head = a->io->head;
-  miras__call run = *a;
+  miras__call run;
   size_t t, count;
   if (!d->reset_every) {
     engine->forward(a);
     return;
   }
+  run = *a;
   for (t = 0; t < length; t += count) {
     const uint64_t here = a->position + (uint64_t)t;
     miras__head_io part;
@@ -11328,6 +11069,105 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 static void miras__head_weights(const miras__call *a, size_t head, float *w) {
   const uint64_t since = miras__since_read(&a->p->d, head, a->position);
   miras__exact_weights(a, (size_t)(since % (uint64_t)a->p->d.chunk) * (size_t)a->p->d.steps, w);
+}
+
+/* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
+
+/* What the host alone does: which engine runs a descriptor, what its choices say of rows and
+ * layers, and every size. */
+
+/* What the exact engine knows of the choices. */
+static void miras__plan_exact(miras__plan *p) {
+  const miras_desc *d = &p->d;
+  p->square = d->bias == MIRAS_L2;
+  p->delta = p->square && !d->diagonal;
+  p->after = d->order == MIRAS_DECAY_FIRST;
+  p->implicit = d->algorithm == MIRAS_IMPLICIT || d->bounded_step;
+  p->per_feature = d->keep_gate == MIRAS_GATE_CHANNEL || d->diagonal;
+  p->value_decay = d->value_gate != MIRAS_GATE_CONSTANT;
+  p->pulls = d->toward != MIRAS_TOWARD_NOTHING;
+  p->streams = d->separate_erase ? 2 : 1;
+  if (p->per_feature) p->decays = p->features;
+  if (d->step_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
+}
+
+/* Every product below is checked once, here; inner loops rely on it. */
+static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
+  miras_result result;
+  size_t c, state = 0, limit = (size_t)-1 / 64, total;
+  double floats = 0;
+  int l, exact;
+  if (why && n) why[0] = 0;
+  if (!d) {
+    miras__say(why, n, "the descriptor is NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  memset(p, 0, sizeof *p);
+  p->d = *d;
+  result = miras__desc_resolve(&p->d, why, n);
+  if (result != MIRAS_OK) return result;
+  d = &p->d;
+  p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_ATTENTION :
+              d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_MESA :
+              miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
+  exact = p->engine == MIRAS__RUN_EXACT;
+  p->decays = p->rates = 1;
+  p->both = d->retention == MIRAS_RETAIN_L2_BOTH;
+  p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
+  p->features = (size_t)miras__features(d);
+  p->map = (int)d->feature + 16 * (int)d->key_length;
+  if (exact) miras__plan_exact(p);
+  p->channel = p->engine == MIRAS__RUN_FROZEN && (d->keep_gate == MIRAS_GATE_CHANNEL ||
+                                                  d->step_gate == MIRAS_GATE_CHANNEL);
+  if (p->channel) p->decays = p->rates = (size_t)d->value_dim;
+  /* A bias is a weight of an input that is always 1. A vector memory x (.) w is nothing else: one
+   * layer without other inputs, whose answer w the key then scales. */
+  p->ones = d->inner_bias || d->architecture == MIRAS_VECTOR;
+  p->layers = d->architecture == MIRAS_MLP ? d->depth : d->architecture == MIRAS_GATED_MLP ? 3 :
+              d->architecture == MIRAS_PAIRS ? 0 : 1;
+  p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
+  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->steps;
+  for (l = 0; l < p->layers; l++) {
+    int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
+    p->from[l] = d->architecture == MIRAS_GATED_MLP && l == 1 ? 0 : l;
+    p->in[l] = p->from[l] == 0 ? miras__features(d) : hidden;
+    if (d->architecture == MIRAS_VECTOR) p->in[l] = 0;
+    p->in[l] += p->ones;
+    p->out[l] = l == p->layers - 1 ? d->value_dim : hidden;
+    if (p->in[l] > p->widest) p->widest = p->in[l];
+    if (p->out[l] > p->widest) p->widest = p->out[l];
+    p->offset[l] = p->weights;
+    p->weights += (size_t)p->in[l] * (size_t)p->out[l];
+    floats += (double)p->in[l] * (double)p->out[l];
+  }
+  if (d->normalise) p->weights += p->features;
+  if (p->engine == MIRAS__RUN_MESA) floats += (double)p->in[0] * (double)p->in[0];
+  if (p->engine == MIRAS__RUN_ATTENTION)
+    floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
+  /* A generous bound in floating point first: everything below is a small multiple of it. */
+  if (exact)
+    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->steps;
+  floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
+  floats *= (double)d->heads;
+  if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit) {
+    miras__say(why, n, "the memory needs about %g floats, more than this machine can address",
+               floats * (double)d->batch);
+    return MIRAS_ERR_DESC;
+  }
+  p->params = (size_t)d->heads * p->weights;
+  if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
+  p->at_rho = p->params;
+  if (d->row_rates) p->params += (size_t)d->chunk;
+  p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
+  state = miras__engines[p->engine].plan(p);
+  p->head_state = miras__pad(state);
+  if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
+      !miras__size_add(total, 16, &total)) {
+    miras__say(why, n, "the state is larger than this machine can address");
+    return MIRAS_ERR_DESC;
+  }
+  p->sequence_state = total;
+  return MIRAS_OK;
 }
 
 /* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
@@ -11613,7 +11453,7 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
     if (!strcmp(name, miras__table[i].name)) return (miras_kind)i;
   return MIRAS_KIND_COUNT;
 }
-/* @74 ONE MEMORY ---------------------------------------------------------- needs 13 14 31 56 -- */
+/* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
 
 static void *miras__default_alloc(size_t bytes, void *user) {
   (void)user;
@@ -12677,7 +12517,7 @@ static void miras__finish_weights(const miras__visit *a, const float *from, floa
   miras__job_reduce(list, g + at->norm2, width, work->part + s->ld_x, work->ld_part, list->tiles);
 }
 
-/* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 56 75 -- */
+/* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 57 75 -- */
 
 /* A memory per head, fed by convolutions and gates (MODELS in room @01). */
 

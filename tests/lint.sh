@@ -189,65 +189,6 @@ awk -v file="$header" '
     say(FNR, "calls a function that the library does without")
   }' "$findings.code" >>"$findings"
 
-# 6. Engines are programs over kernels: in these rooms nothing touches the floats of an array but a
-# kernel. What is stored to counts as floats where the function, or the record, declares it so.
-programs='45 53 54'
-awk -v file="$header" -v programs=" $programs " '
-  function say(line, text) { printf "%s:%d: %s\n", file, line, text }
-  function declared(text, set,   name) {   # pointers to floats, not arrays of pointers
-    while (match(text, /[*](const )?[a-z_0-9]+/)) {
-      name = substr(text, RSTART + 1, RLENGTH - 1)
-      sub(/^const /, "", name)
-      text = substr(text, RSTART + RLENGTH)
-      if (text !~ /^\[/) set[name] = 1
-    }
-  }
-  /^@[0-9][0-9]$/ { room = substr($0, 2) ; next }
-  /^typedef struct/ { record = 1 }
-  /^}/ { record = 0 }
-  /^static / { split("", own) }
-  { code = $0 }
-  record && /^ *(const )?float / { declared(code, member) }
-  !record {
-    while (match(code, /(^|[(, ])(const )?float [*][^;)]*/)) {
-      part = substr(code, RSTART, RLENGTH)
-      code = substr(code, RSTART + RLENGTH)
-      if ($0 ~ /^ .*;$/ && $0 !~ /\(/) declared(part, own)
-      else while (match(part, /float [*](const )?[a-z_0-9]+/)) {
-        rest = substr(part, RSTART + RLENGTH)
-        declared(substr(part, RSTART, RLENGTH), own)
-        part = rest
-      }
-    }
-  }
-  !index(programs, " " room " ") { next }
-  /(^|[^A-Za-z0-9_])(mem(cpy|set|move)|malloc|calloc|free|printf)\(/ {
-    say(FNR, "an engine leaves memory to kernels")
-  }
-  /^ *(static |const )*(float|double|int|size_t|ptrdiff_t|uint..?_t|miras__[a-z_]+) [*A-Za-z]/ {
-    initial = 1
-  }
-  initial { initial = !/;/; next }   # a declaration stores to nothing that was there before
-  /miras__lay\(/ { next }
-  {
-    code = $0
-    while (match(code, /[A-Za-z_0-9>.-]+(\[[^]]*\])? *([-+*\/]?=|[+][+]|--)/)) {
-      start = RSTART
-      name = substr(code, RSTART, RLENGTH)
-      before = substr(code, 1, RSTART - 1)
-      code = substr(code, RSTART + RLENGTH)
-      if (substr(code, 1, 1) == "=" || name ~ /[<>!]=$/) continue
-      element = name ~ /\[/ || (before ~ /[*]$/ && before !~ /[A-Za-z_0-9)] ?[*]$/)
-      sub(/\[.*| *([-+*\/]?=|[+][+]|--)$/, "", name)
-      if (!element) continue
-      if (name ~ /(->|[.])/) {
-        sub(/.*(->|[.])/, "", name)
-        if (!(name in member)) continue
-      } else if (!(name in own)) continue
-      say(FNR, "an engine stores to floats (" name "); that is what kernels are for")
-    }
-  }' "$findings.code" >>"$findings"
-
 if [ -s "$findings" ]; then
   head -n 200 "$findings"
   total=$(wc -l <"$findings")
