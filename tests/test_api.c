@@ -280,15 +280,15 @@ static void fields_as_text(void **state) {
     d = *miras_model_desc_of(m);
     d.seed = UINT64_MAX - (uint64_t)kind;
     d.layer[0].memory.custom = (const miras_custom *)&d;
-    e = d;                             /* what these names do not reach: other kinds, patterns */
-    e.layer[0].hidden = 0;
-    memset(&e.layer[0].memory, 0, sizeof e.layer[0].memory);
+    d.layer[0].kv_heads = kind;
+    d.layer[0].rotary_base = 0.1f * (float)kind;
+    snprintf(d.pattern, sizeof d.pattern, "m*%d", kind);
+    e = d;                             /* what these names do not reach: other kinds, letters */
+    memset(&e.layer[0], 0, sizeof e.layer[0]);
+    e.layer[0].letter = d.layer[0].letter;
     e.layer[0].memory.batch = d.layer[0].memory.batch;
     e.layer[0].memory.custom = d.layer[0].memory.custom;
-    e.layer[0].conv = e.layer[0].gate_rank = e.layer[0].tied_step = 0;
-    e.layer[0].fixed_gates = e.layer[0].horizon = 0;
-    e.layer[0].keys = (miras_keys)0;
-    e.layer[0].keep = (miras_keep)0;
+    memset(e.pattern, 1, sizeof e.pattern);
     e.vocab = e.width = e.layers = e.untied = 0;
     e.dropout = 0;
     e.seed = 0;
