@@ -15950,7 +15950,7 @@ static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, 
     if (k >= 0 && !miras__used(a, k)) continue;
     for (i = 0; i < MIRAS__FIELDS; i++) {
       const miras__field *f = &miras__fields[i];
-      char one[MIRAS_PATTERN], other[MIRAS_PATTERN] = "not there";
+      char one[MIRAS_PATTERN], other[MIRAS_PATTERN] = "absent";
       if (!f->since || f->decides != decides || miras__of_layer(f) == (k < 0)) continue;
       miras__write_field(one, f, a, miras__offset(f, k));
       if (there >= 0) miras__write_field(other, f, b, miras__offset(f, there));
