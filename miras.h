@@ -16425,6 +16425,18 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, const v
   return MIRAS_OK;
 }
 
+/* And everything that can be loaded through one of these. */
+typedef miras_result (*miras__accept)(void *object, const void *bytes, size_t size);
+
+static miras_result miras__accept_model(void *object, const void *bytes, size_t size) {
+  return miras__load_model((miras_model *)object, NULL, bytes, size);
+}
+
+static miras_result miras__accept_trainer(void *object, const void *bytes, size_t size) {
+  miras_trainer *tr = (miras_trainer *)object;
+  return miras__load_model(tr->model, tr, bytes, size);
+}
+
 /* ---- states ---- */
 
 /* What a state file says before its payload. */
@@ -16553,11 +16565,23 @@ static miras_result miras__load_state(const miras__state_header *want, float *pa
   return MIRAS_OK;
 }
 
+static miras_result miras__accept_memory(void *object, const void *bytes, size_t size) {
+  miras_memory *m = (miras_memory *)object;
+  const miras__state_header h = miras__memory_header(m);
+  return miras__load_state(&h, m->params, m->state, bytes, size);
+}
+
+static miras_result miras__accept_session(void *object, const void *bytes, size_t size) {
+  miras_session *session = (miras_session *)object;
+  const miras__state_header h = miras__session_header(session);
+  return miras__load_state(&h, NULL, session->state, bytes, size);
+}
+
 /* ---- the public forms on memory ---- */
 
 static size_t miras__save_to(miras__emit emit, const void *object, void *buffer,
                              size_t capacity) {
-  size_t bytes = emit(object, NULL);
+  const size_t bytes = object ? emit(object, NULL) : 0;
   if (buffer && bytes && bytes <= capacity) {
     miras__sink s;
     memset(&s, 0, sizeof s);
@@ -16569,19 +16593,35 @@ static size_t miras__save_to(miras__emit emit, const void *object, void *buffer,
 }
 
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
-  return m ? miras__save_to(miras__emit_model, m, buffer, capacity) : 0;
-}
-
-MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
-  return m && bytes ? miras__load_model(m, NULL, bytes, size) : MIRAS_ERR_ARGUMENT;
+  return miras__save_to(miras__emit_model, m, buffer, capacity);
 }
 
 MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, size_t capacity) {
-  return tr ? miras__save_to(miras__emit_trainer, tr, buffer, capacity) : 0;
+  return miras__save_to(miras__emit_trainer, tr, buffer, capacity);
+}
+
+MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
+  return miras__save_to(miras__emit_memory, m, buffer, capacity);
+}
+
+MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
+  return miras__save_to(miras__emit_session, s, buffer, capacity);
+}
+
+MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
+  return m && bytes ? miras__accept_model(m, bytes, size) : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size) {
-  return tr && bytes ? miras__load_model(tr->model, tr, bytes, size) : MIRAS_ERR_ARGUMENT;
+  return tr && bytes ? miras__accept_trainer(tr, bytes, size) : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
+  return m && bytes ? miras__accept_memory(m, bytes, size) : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
+  return s && bytes ? miras__accept_session(s, bytes, size) : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size) {
@@ -16640,28 +16680,6 @@ MIRAS_API const char *miras_model_desc_field(int i) {
   return i >= 0 && i < MIRAS__FIELDS && miras__fields[i].since ? miras__fields[i].name : NULL;
 }
 
-MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
-  return m ? miras__save_to(miras__emit_memory, m, buffer, capacity) : 0;
-}
-
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
-  miras__state_header h;
-  if (!m || !bytes) return MIRAS_ERR_ARGUMENT;
-  h = miras__memory_header(m);
-  return miras__load_state(&h, m->params, m->state, bytes, size);
-}
-
-MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
-  return s ? miras__save_to(miras__emit_session, s, buffer, capacity) : 0;
-}
-
-MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
-  miras__state_header h;
-  if (!s || !bytes) return MIRAS_ERR_ARGUMENT;
-  h = miras__session_header(s);
-  return miras__load_state(&h, NULL, s->state, bytes, size);
-}
-
 /* ---- the public forms on paths ---- */
 
 #ifndef MIRAS_NO_STDIO
@@ -16699,10 +16717,12 @@ static FILE *miras__new_file(char *part, size_t length) {
 static miras_result miras__save_path(miras__emit emit, const void *object, const char *path,
                                      const miras_allocator *allocator) {
   miras_allocator from = miras__allocator(allocator);
-  size_t length = strlen(path), room;
+  size_t length, room;
   char *part;
   FILE *file;
   int ok, gone = 0;
+  if (!object || !path) return MIRAS_ERR_ARGUMENT;
+  length = strlen(path);
   if (!emit(object, NULL) || !miras__size_add(length, 14, &room)) return MIRAS_ERR_SIZE;
   part = (char *)from.alloc(room, from.user);
   if (!part) return MIRAS_ERR_ALLOC;
@@ -16776,36 +16796,49 @@ static miras_result miras__read_path(miras__content *c, const char *path, uint64
   return result;
 }
 
-MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_model, m, path, &m->allocator);
-}
-
-MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
+static miras_result miras__load_path(miras__accept accept, void *object, const char *path,
+                                     uint64_t limit, const miras_allocator *allocator) {
   miras__content c;
-  miras_result result;
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, m->desc.limit, &m->allocator);
+  miras_result result = path ? miras__read_path(&c, path, limit, allocator) : MIRAS_ERR_ARGUMENT;
   if (result != MIRAS_OK) return result;
-  result = miras__load_model(m, NULL, c.bytes, c.size);
+  result = accept(object, c.bytes, c.size);
   miras__content_free(&c);
   return result;
+}
+
+MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
+  return miras__save_path(miras__emit_model, m, path, m ? &m->allocator : NULL);
 }
 
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
-  if (!tr || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_trainer, tr, path, &tr->allocator);
+  return miras__save_path(miras__emit_trainer, tr, path, tr ? &tr->allocator : NULL);
+}
+
+MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
+  return miras__save_path(miras__emit_memory, m, path, m ? &m->allocator : NULL);
+}
+
+MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
+  return miras__save_path(miras__emit_session, s, path, s ? &s->allocator : NULL);
+}
+
+MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
+  return m ? miras__load_path(miras__accept_model, m, path, m->desc.limit, &m->allocator)
+           : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
-  miras__content c;
-  miras_result result;
-  if (!tr || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, tr->desc.limit, &tr->allocator);
-  if (result != MIRAS_OK) return result;
-  result = miras__load_model(tr->model, tr, c.bytes, c.size);
-  miras__content_free(&c);
-  return result;
+  return tr ? miras__load_path(miras__accept_trainer, tr, path, tr->desc.limit, &tr->allocator)
+            : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
+  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->allocator) : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
+  return s ? miras__load_path(miras__accept_session, s, path, 0, &s->allocator)
+           : MIRAS_ERR_ARGUMENT;
 }
 
 /* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
@@ -16862,38 +16895,6 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   miras__content_free(&c);
   if (result) *result = said;
   return m;
-}
-
-MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_memory, m, path, &m->allocator);
-}
-
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  miras__content c;
-  miras_result result;
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, 0, &m->allocator);
-  if (result != MIRAS_OK) return result;
-  result = miras_memory_load_from(m, c.bytes, c.size);
-  miras__content_free(&c);
-  return result;
-}
-
-MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
-  if (!s || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_session, s, path, &s->allocator);
-}
-
-MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
-  miras__content c;
-  miras_result result;
-  if (!s || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, 0, &s->allocator);
-  if (result != MIRAS_OK) return result;
-  result = miras_session_load_from(s, c.bytes, c.size);
-  miras__content_free(&c);
-  return result;
 }
 
 #endif /* MIRAS_NO_STDIO */
