@@ -13902,6 +13902,11 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
     return MIRAS_ERR_DESC;
   }
   if (!d->pattern[0]) {
+    if (!miras__is_letter(d->layer[0].letter)) {
+      miras__say(why, n, "letter is %d; it must be 0 or lie in a..z or A..Z",
+                 (int)d->layer[0].letter);
+      return MIRAS_ERR_DESC;
+    }
     m->named[0] = 1;
     m->kinds = 1;
     return MIRAS_OK;
@@ -15804,112 +15809,70 @@ static uint64_t miras__need_whole(miras__text *t) {
 
 /* ---- fields as text ---- */
 
-/* What __metadata__ says, beside other people's notes. */
-typedef struct miras__metadata {
-  miras_model_desc d;      /* 0 where the file does not say                                      */
-  uint64_t version, steps; /* the version less 2                                                 */
-  const unsigned char *checksum;     /* its eight digits                                         */
-  unsigned char seen[MIRAS_LAYER_KINDS + 1][MIRAS__FIELDS + 5];   /* keys; of kinds from 1 on    */
-} miras__metadata;
-
-/* The keys that are no fields; of a text the only one, or "" for any. */
-#define MIRAS__NOTE(member) \
-  (uint16_t)offsetof(miras__metadata, member), (uint16_t)sizeof(((miras__metadata *)0)->member)
-static const miras__field miras__notes[] = {
-  {"format", 0, 0, MIRAS__TEXT, 2, MIRAS__FREE, 0, 0, 0, "miras", ""},
-  {"version", MIRAS__NOTE(version), MIRAS__WORD, 2, MIRAS__FREE, 0, 0, 0, "2 3 4", ""},
-  {"writer", 0, 0, MIRAS__TEXT, 2, MIRAS__FREE, 0, 0, 0, "miras.h", ""},
-  {"checksum", 0, 0, MIRAS__TEXT, 2, MIRAS__FREE, 0, 0, 0, "", ""},
-  {"steps", MIRAS__NOTE(steps), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""}
-};
-#undef MIRAS__NOTE
-enum {
-  MIRAS__AT_FORMAT = MIRAS__FIELDS, MIRAS__AT_VERSION, MIRAS__AT_WRITER, MIRAS__AT_CHECKSUM,
-  MIRAS__AT_STEPS, MIRAS__KEY_COUNT
-};
-
-static const miras__field *miras__key(int i) {
-  return i < MIRAS__FIELDS ? &miras__fields[i] : &miras__notes[i - MIRAS__FIELDS];
-}
-
-/* Which of the keys has this name in files; MIRAS__KEY_COUNT if none has. A layer's field may have
- * the letter of a kind and a dot before it; *letter is 0 without. */
-static int miras__find_key(const char *name, char *letter) {
-  int i = 0;
+/* The field that a name in files says; NULL for none. One of a layer may have the letter of a kind
+ * and a dot before it; else *letter is 0. */
+static const miras__field *miras__find_field(const char *name, char *letter) {
+  const miras__field *f = miras__fields;
   *letter = 0;
   if (miras__is_letter(name[0]) && name[1] == '.') {
     *letter = name[0];
     name += 2;
   }
-  while (i < MIRAS__KEY_COUNT && (!miras__key(i)->since || strcmp(name, miras__key(i)->name) != 0 ||
-                                  (*letter && !miras__of_layer(miras__key(i)))))
-    i++;
-  return i;
+  while (f < miras__fields + MIRAS__FIELDS && (!f->since || strcmp(name, f->name) != 0)) f++;
+  return f < miras__fields + MIRAS__FIELDS && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 
-/* The value of a field into text[MIRAS_PATTERN]; of a word that does not exist its number. */
-static void miras__write_field(char *text, const miras__field *key, const void *base, size_t at) {
-  const uint64_t bits = key->kind == MIRAS__TEXT ? 0 : miras__bits(base, at, key->size);
+/* A field of a kind into text[MIRAS_PATTERN]; of a word that does not exist its number. */
+static void miras__write_field(char *text, const miras__field *f, const miras_model_desc *d,
+                               int kind) {
+  const size_t at = miras__offset(f, kind);
+  const uint64_t bits = f->kind == MIRAS__TEXT ? 0 : miras__bits(d, at, f->size);
   const double real = (double)miras__bits_real(bits);
-  if (key->kind == MIRAS__WORD && miras__word(text, key, (int)bits)) return;
+  if (f->kind == MIRAS__WORD && miras__word(text, f, (int)bits)) return;
   memset(text, 0, MIRAS_PATTERN);
-  if (key->kind == MIRAS__TEXT) memcpy(text, (const char *)base + at, MIRAS_PATTERN - 1);
-  else if (key->kind == MIRAS__WIDE) miras__put_digits(text, 32, 0, bits, 1);
-  else if (key->kind != MIRAS__REAL) miras__say(text, 32, "%d", (int)bits);
+  if (f->kind == MIRAS__TEXT) memcpy(text, (const char *)d + at, f->size - 1u);
+  else if (f->kind == MIRAS__WIDE) miras__put_digits(text, 32, 0, bits, 1);
+  else if (f->kind != MIRAS__REAL) miras__say(text, 32, "%d", (int)bits);
   else if (real - real >= 0) miras__write_real(text, miras__bits_real(bits));
   else miras__say(text, 32, "%g", real);
 }
 
 /* And back. 1 on success. */
-static int miras__read_field(const miras__field *key, const char *text, void *base, size_t at) {
+static int miras__read_field(const miras__field *f, const char *text, miras_model_desc *d,
+                             int kind) {
+  const size_t at = miras__offset(f, kind);
   uint64_t bits = 0;
   float real = 0;
-  if (key->kind == MIRAS__TEXT && key->words) return !key->words[0] || !strcmp(text, key->words);
-  if (key->kind == MIRAS__TEXT) {
-    if (strlen(text) >= key->size) return 0;
-    memset((char *)base + at, 0, key->size);
-    memcpy((char *)base + at, text, strlen(text));
+  if (f->kind == MIRAS__TEXT) {
+    if (strlen(text) >= f->size) return 0;
+    memset((char *)d + at, 0, f->size);
+    memcpy((char *)d + at, text, strlen(text));
     return 1;
   }
-  if (key->kind == MIRAS__WORD) {
-    const int x = miras__meaning(key, text);
+  if (f->kind == MIRAS__WORD) {
+    const int x = miras__meaning(f, text);
     if (x < 0) return 0;
     bits = (uint64_t)x;
-  } else if (key->kind == MIRAS__REAL) {
+  } else if (f->kind == MIRAS__REAL) {
     if (!miras__read_real(text, &real)) return 0;
     bits = miras__real_bits(real);
-  } else if (!miras__read_whole(text, &bits) || (key->kind != MIRAS__WIDE && bits > INT_MAX)) {
+  } else if (!miras__read_whole(text, &bits) || (f->kind != MIRAS__WIDE && bits > INT_MAX)) {
     return 0;
   }
-  miras__set_bits(base, at, key->size, bits);
+  miras__set_bits(d, at, f->size, bits);
   return 1;
 }
 
-/* "key":"value" of a key, with a letter unless that is 0. */
-static void miras__out_field(miras__sink *s, char letter, const miras__field *key, const void *base,
-                             size_t at) {
-  char text[MIRAS_PATTERN];
-  miras__write_field(text, key, base, at);
-  miras__out_text(s, ",\"");
-  if (letter) {
-    miras__out(s, &letter, 1);
-    miras__out_text(s, ".");
-  }
-  miras__out_text(s, key->name);
-  miras__out_text(s, "\":\"");
-  miras__out_text(s, text);
-  miras__out_text(s, "\"");
-}
-
-/* Of a field of a kind: 0 where it is 0, and not so of a text that is not empty. */
+/* 0 of a field that is 0, or of a text that is empty. */
 static uint64_t miras__field_bits(const miras_model_desc *d, const miras__field *f, int kind) {
   char text[MIRAS_PATTERN];
   if (f->kind != MIRAS__TEXT) return miras__bits(d, miras__offset(f, kind), f->size);
-  miras__write_field(text, f, d, miras__offset(f, kind));
+  miras__write_field(text, f, d, kind);
   return text[0] ? (uint64_t)1 << 32 | miras__crc32c(0, text, strlen(text)) : 0;
 }
 
-/* The version of files that a model is saved in. */
+/* The version of files that a model is saved in. Until version 3 a model had one kind of layer, a
+ * memory; what is new to none of its fields is saved as it was then, so that older readers know it. */
 static int miras__version(const miras_model_desc *d) {
   int i, version = 2;
   for (i = 0; i < MIRAS__FIELDS; i++)
@@ -15918,10 +15881,14 @@ static int miras__version(const miras_model_desc *d) {
   return version;
 }
 
-/* Do files hold this field of a layer of this type? */
-static int miras__of_type(const miras__field *f, miras_layer_type type) {
-  return f->since && miras__of_layer(f) &&
-         (miras__type_of(f) < 0 || miras__type_of(f) == (int)type);
+/* Does a file of this version hold a field with the letter of a kind of layer, or with kind -1
+ * without one? Until version 3 there are no letters; then layers' fields have those of the kinds
+ * that there are, and only what means something to their type. */
+static int miras__in_file(const miras_model_desc *d, int version, int kind, const miras__field *f) {
+  if (!f->since || f->since > version) return 0;
+  if (version < 4 || !miras__of_layer(f)) return kind < 0;
+  return kind >= 0 && miras__used(d, kind) &&
+         (miras__type_of(f) < 0 || miras__type_of(f) == (int)d->layer[kind].type);
 }
 
 /* Of the fields of d in [from, to) of a case: those of version 2 in their order, and by name later
@@ -15944,20 +15911,19 @@ static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t f
 static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, int decides,
                           char *why, size_t n) {
   int i, k;
-  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {   /* fields of the model, then of its kinds of layer */
-    const char letter[3] = {(char)(k < 0 ? 0 : miras__letter(a, k)), '.', 0};
-    const int there = k < 0 || !a->pattern[0] ? 0 : miras__kind_of(b, letter[0]);
-    if (k >= 0 && !miras__used(a, k)) continue;
+  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
+    const char letter[3] = {(char)(k < 0 || !a->pattern[0] ? 0 : miras__letter(a, k)), '.', 0};
+    const int there = letter[0] ? miras__kind_of(b, letter[0]) : 0;
     for (i = 0; i < MIRAS__FIELDS; i++) {
       const miras__field *f = &miras__fields[i];
       char one[MIRAS_PATTERN], other[MIRAS_PATTERN] = "absent";
-      if (!f->since || f->decides != decides || miras__of_layer(f) == (k < 0)) continue;
-      miras__write_field(one, f, a, miras__offset(f, k));
-      if (there >= 0) miras__write_field(other, f, b, miras__offset(f, there));
+      if (f->decides != decides || !miras__in_file(a, 4, k, f)) continue;
+      miras__write_field(one, f, a, k);
+      if (there >= 0) miras__write_field(other, f, b, there);
       if (strcmp(one, other) == 0) continue;
       miras__say(why, n, f->kind == MIRAS__TEXT ? "%s%s is \"%s\" and not \"%s\""
                                                 : "%s%s is %s and not %s",
-                 a->pattern[0] && k >= 0 ? letter : "", f->name, one, other);
+                 letter[0] ? letter : "", f->name, one, other);
       return 1;
     }
   }
@@ -15967,6 +15933,15 @@ static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, 
 /* ---- writing a model ---- */
 
 /* Here a trainer that may be NULL is what a file holds beside its model. */
+
+/* ,"key":"value" */
+static void miras__out_note(miras__sink *s, const char *key, const char *value) {
+  miras__out_text(s, ",\"");
+  miras__out_text(s, key);
+  miras__out_text(s, "\":\"");
+  miras__out_text(s, value);
+  miras__out_text(s, "\"");
+}
 
 static void miras__out_tensor(miras__sink *s, const char *name, const int *shape, int rank,
                               size_t count, uint64_t *offset) {
@@ -15989,30 +15964,33 @@ static void miras__out_tensor(miras__sink *s, const char *name, const int *shape
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               uint32_t checksum) {
   const int version = miras__version(&m->desc);
-  const uint64_t word = (uint64_t)version - 2;
+  char text[MIRAS_PATTERN], name[MIRAS__NAME_SIZE];
   uint64_t offset = 0;
-  char digits[9];
   int i, k;
-  for (i = 0; i < 8; i++) digits[i] = "0123456789abcdef"[checksum >> (28 - 4 * i) & 15];
-  digits[8] = 0;
-  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\","
-                     "\"checksum\":\"");
-  miras__out_text(s, digits);
-  miras__out_text(s, "\"");
-  miras__out_field(s, 0, miras__key(MIRAS__AT_VERSION), &word, 0);
-  for (i = 0; i < MIRAS__FIELDS; i++) {
-    const miras__field *f = &miras__fields[i];
-    if (f->since && f->since <= version && (version < 4 || !miras__of_layer(f)))
-      miras__out_field(s, 0, f, &m->desc, miras__offset(f, 0));
-  }
-  for (k = 0; version >= 4 && k < MIRAS_LAYER_KINDS; k++) {
-    for (i = 0; miras__used(&m->desc, k) && i < MIRAS__FIELDS; i++) {
+  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\"");
+  miras__out_note(s, "writer", "miras.h");
+  for (i = 0; i < 8; i++) text[i] = "0123456789abcdef"[checksum >> (28 - 4 * i) & 15];
+  text[8] = 0;
+  miras__out_note(s, "checksum", text);
+  text[0] = (char)('0' + version);
+  text[1] = 0;
+  miras__out_note(s, "version", text);
+  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
+    for (i = 0; i < MIRAS__FIELDS; i++) {
+      const char letter[3] = {(char)(k < 0 ? 0 : m->desc.layer[k].letter), '.', 0};
       const miras__field *f = &miras__fields[i];
-      if (miras__of_type(f, m->desc.layer[k].type))
-        miras__out_field(s, m->desc.layer[k].letter, f, &m->desc, miras__offset(f, k));
+      if (!miras__in_file(&m->desc, version, k, f)) continue;
+      miras__write_field(text, f, &m->desc, k < 0 ? 0 : k);
+      name[0] = 0;
+      miras__say(name, sizeof name, "%s%s", letter[0] ? letter : "", f->name);
+      miras__out_note(s, name, text);
     }
   }
-  if (tr) miras__out_field(s, 0, miras__key(MIRAS__AT_STEPS), &tr->steps, 0);
+  if (tr) {
+    memset(text, 0, sizeof text);
+    miras__put_digits(text, sizeof text, 0, tr->steps, 1);
+    miras__out_note(s, "steps", text);
+  }
   miras__out_text(s, "}");
   for (i = 0; i < m->view_count; i++) {
     const miras_view *v = &m->views[i];
@@ -16100,6 +16078,19 @@ static size_t miras__emit_trainer(const void *object, miras__sink *s) {
 #define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
 #define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 25 views                          */
 
+/* What __metadata__ may hold beside the fields and other people's notes. */
+enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
+       MIRAS__NOTE_STEPS, MIRAS__NOTES };
+
+typedef struct miras__metadata {
+  miras_model_desc d;                /* 0 where the file does not say                            */
+  int version;
+  uint64_t steps;
+  const unsigned char *checksum;     /* its eight digits                                         */
+  unsigned char noted[MIRAS__NOTES];
+  unsigned char seen[MIRAS_LAYER_KINDS + 1][MIRAS__FIELDS];   /* without a letter, then with       */
+} miras__metadata;
+
 typedef struct miras__tensor {
   char name[MIRAS__NAME_SIZE];
   int rank;
@@ -16123,51 +16114,46 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
   return kind;
 }
 
+/* Is it a note of ours, and is it right? -1 for other people's. */
+static int miras__read_note(miras__metadata *meta, int *note, const char *name, const char *value) {
+  static const char *const names[MIRAS__NOTES] = {"format", "version", "writer", "checksum",
+                                                  "steps"};
+  for (*note = 0; *note < MIRAS__NOTES && strcmp(name, names[*note]) != 0;) ++*note;
+  switch (*note) {
+    case MIRAS__NOTE_FORMAT: return !strcmp(value, "miras");
+    case MIRAS__NOTE_WRITER: return !strcmp(value, "miras.h");
+    case MIRAS__NOTE_VERSION: meta->version = value[0] - '0';
+      return meta->version >= 2 && meta->version <= 4 && !value[1];
+    case MIRAS__NOTE_STEPS: return miras__read_whole(value, &meta->steps);
+    case MIRAS__NOTE_CHECKSUM: return 1;
+    default: return -1;
+  }
+}
+
 static void miras__need_metadata(miras__text *t, miras__metadata *meta) {
   char name[MIRAS__NAME_SIZE], value[MIRAS__NAME_SIZE], letter;
-  int i, kind;
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
   do {
+    const miras__field *f;
     const unsigned char *start;
     unsigned char *seen;
-    const miras__field *key;
+    int note = MIRAS__NOTES, kind, right;
     miras__need_string(t, name);
     miras__need_char(t, ':');
     start = miras__need_string(t, value);
-    i = miras__find_key(name, &letter);
-    if (t->bad || i == MIRAS__KEY_COUNT) continue;   /* other keys are other people's notes */
-    key = miras__key(i);
-    kind = letter ? miras__file_kind(&meta->d, letter) : 0;
-    seen = &meta->seen[letter ? kind + 1 : 0][i];
-    if (kind < 0 || *seen ||
-        !(i < MIRAS__FIELDS ? miras__read_field(key, value, &meta->d, miras__offset(key, kind))
-                            : miras__read_field(key, value, meta, key->at)))
-      miras__refuse(t);
-    else *seen = 1;
-    if (i == MIRAS__AT_CHECKSUM) {
-      meta->checksum = start;
-      if (t->bad || t->at - start != 9) miras__refuse(t);   /* eight plain digits and the quote */
-    }
+    f = miras__find_field(name, &letter);
+    kind = f && letter ? miras__file_kind(&meta->d, letter) : 0;
+    if (f) right = kind >= 0 && miras__read_field(f, value, &meta->d, kind);
+    else right = miras__read_note(meta, &note, name, value);
+    if (t->bad || right < 0) continue;
+    seen = f ? &meta->seen[letter ? kind + 1 : 0][f - miras__fields] : &meta->noted[note];
+    if (*seen || !right) miras__refuse(t);
+    *seen = 1;
+    if (note != MIRAS__NOTE_CHECKSUM) continue;
+    meta->checksum = start;
+    if (t->bad || t->at - start != 9) miras__refuse(t);   /* eight plain digits and the quote */
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
-}
-
-/* Does it say every field of its version, and none of a later one? From version 4 on layers' are
- * said of each kind that the pattern has, and only those of its type. */
-static int miras__complete(const miras__metadata *meta) {
-  const int version = (int)meta->version + 2;
-  int i, k;
-  if (!meta->seen[0][MIRAS__AT_FORMAT] || !meta->seen[0][MIRAS__AT_VERSION]) return 0;
-  for (k = 0; k <= MIRAS_LAYER_KINDS; k++) {
-    const int used = version >= 4 && k && miras__used(&meta->d, k - 1);
-    for (i = 0; i < MIRAS__FIELDS; i++) {
-      const miras__field *f = &miras__fields[i];
-      const int own = f->since && f->since <= version && (version < 4 || !miras__of_layer(f));
-      if (meta->seen[k][i] !=
-          (k ? used && miras__of_type(f, meta->d.layer[k - 1].type) : own)) return 0;
-    }
-  }
-  return 1;
 }
 
 static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload) {
@@ -16293,6 +16279,18 @@ static int miras__covers(const miras__file *f, size_t count) {
   return at == f->payload_size && found == count;
 }
 
+/* Does the file say its version, and every field that such a file holds, and no other? */
+static int miras__complete(const miras__metadata *meta) {
+  int i, k;
+  for (k = -1; k < MIRAS_LAYER_KINDS; k++)
+    for (i = 0; i < MIRAS__FIELDS; i++)
+      if (meta->seen[k + 1][i] != miras__in_file(&meta->d, meta->version, k, &miras__fields[i]))
+        return 0;
+  /* Our files name their writer and carry a checksum. One without the other is damage. */
+  return meta->noted[MIRAS__NOTE_FORMAT] && meta->noted[MIRAS__NOTE_VERSION] &&
+         meta->noted[MIRAS__NOTE_WRITER] == meta->noted[MIRAS__NOTE_CHECKSUM];
+}
+
 /* All that can be said without a model: syntax, types, ranges, metadata, checksum, tiling. */
 static miras_result miras__check_file(miras__file *f, miras__metadata *meta, const void *bytes,
                                       size_t size) {
@@ -16319,8 +16317,6 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
   }
   f->past = r.past;
   if (r.t.bad || !miras__complete(meta)) return MIRAS_ERR_FORMAT;
-  /* Our files name their writer and carry a checksum. One without the other is damage. */
-  if (meta->seen[0][MIRAS__AT_WRITER] != meta->seen[0][MIRAS__AT_CHECKSUM]) return MIRAS_ERR_FORMAT;
   if (meta->checksum) {
     size_t before = (size_t)(meta->checksum - base);
     uint32_t crc = miras__crc32c(0, base, before), said = 0;
@@ -16394,7 +16390,7 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, const v
   if (count - moments - streams != m->view_count || moments == 1 || (streams && !moments))
     return MIRAS_ERR_FORMAT;
   steps = moments ? meta.steps : 0;
-  if ((moments && !meta.seen[0][MIRAS__AT_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
+  if ((moments && !meta.noted[MIRAS__NOTE_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
   if (tr) {
     memset(tr->streams, 0, (size_t)tr->desc.streams * m->run * sizeof(float));
@@ -16637,31 +16633,28 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
   return result;
 }
 
-/* The field of d that a name says, and where it lies in d; NULL if there is none. */
-static const miras__field *miras__find_field(const miras_model_desc *d, const char *name,
-                                             size_t *at) {
+/* The field of d that a name says, and of which kind it is; NULL if there is none. */
+static const miras__field *miras__field_of(const miras_model_desc *d, const char *name, int *kind) {
   char letter = 0;
-  const int i = d && name ? miras__find_key(name, &letter) : MIRAS__FIELDS;
-  const int kind = letter ? miras__kind_of(d, letter) : 0;
-  if (i >= MIRAS__FIELDS || kind < 0) return NULL;
-  *at = miras__offset(miras__key(i), kind);
-  return miras__key(i);
+  const miras__field *f = d && name ? miras__find_field(name, &letter) : NULL;
+  *kind = letter && d ? miras__kind_of(d, letter) : 0;
+  return *kind < 0 ? NULL : f;
 }
 
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value) {
-  size_t at;
-  const miras__field *f = miras__find_field(d, field, &at);
-  return f && value && miras__read_field(f, value, d, at) ? MIRAS_OK : MIRAS_ERR_ARGUMENT;
+  int kind;
+  const miras__field *f = miras__field_of(d, field, &kind);
+  return f && value && miras__read_field(f, value, d, kind) ? MIRAS_OK : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,
                                            char *text, size_t size) {
-  size_t at;
-  const miras__field *f = miras__find_field(d, field, &at);
+  int kind;
+  const miras__field *f = miras__field_of(d, field, &kind);
   char value[MIRAS_PATTERN];
   if (!f || !text) return NULL;
-  miras__write_field(value, f, d, at);
+  miras__write_field(value, f, d, kind);
   if (strlen(value) >= size) return NULL;
   memcpy(text, value, strlen(value) + 1);
   return text;
