@@ -1218,8 +1218,8 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
 /* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says:
  * a number, or of an enum the word in files, such as "l2". A layer's field is that of layer[0] or,
  * with a letter and a dot before it, of the kind with this letter: "w.window". Whether the whole
- * means something is asked later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field,
- * word or letter. */
+ * means something is asked later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such
+ * field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
@@ -15871,8 +15871,8 @@ static uint64_t miras__field_bits(const miras_model_desc *d, const miras__field 
   return text[0] ? (uint64_t)1 << 32 | miras__crc32c(0, text, strlen(text)) : 0;
 }
 
-/* The version of files that a model is saved in. Until version 3 a model had one kind of layer, a
- * memory; what is new to none of its fields is saved as it was then, so that older readers know it. */
+/* The version of files that a model is saved in: the oldest that has all its fields, so that older
+ * readers know what they can. */
 static int miras__version(const miras_model_desc *d) {
   int i, version = 2;
   for (i = 0; i < MIRAS__FIELDS; i++)
@@ -15882,8 +15882,8 @@ static int miras__version(const miras_model_desc *d) {
 }
 
 /* Does a file of this version hold a field with the letter of a kind of layer, or with kind -1
- * without one? Until version 3 there are no letters; then layers' fields have those of the kinds
- * that there are, and only what means something to their type. */
+ * without one? Until version 3 there are no letters, for all layers are of one kind. Then a layer's
+ * field has that of each kind that there is and whose type it means something to. */
 static int miras__in_file(const miras_model_desc *d, int version, int kind, const miras__field *f) {
   if (!f->since || f->since > version) return 0;
   if (version < 4 || !miras__of_layer(f)) return kind < 0;
@@ -15898,8 +15898,9 @@ static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t f
   int i;
   for (i = 0; i < MIRAS__FIELDS; i++) {
     const miras__field *f = &miras__fields[i];
-    const uint64_t bits = miras__field_bits(d, f, kind);
+    uint64_t bits;
     if (!f->since || f->decides == MIRAS__FREE || f->at < from || f->at >= to) continue;
+    bits = miras__field_bits(d, f, kind);
     if (f->since > 2 && !bits) continue;
     if (f->since > 2) start = miras__hash(start ^ miras__crc32c(0, f->name, strlen(f->name)));
     start = miras__hash(start ^ bits);
@@ -16088,7 +16089,7 @@ typedef struct miras__metadata {
   uint64_t steps;
   const unsigned char *checksum;     /* its eight digits                                         */
   unsigned char noted[MIRAS__NOTES];
-  unsigned char seen[MIRAS_LAYER_KINDS + 1][MIRAS__FIELDS];   /* without a letter, then with       */
+  unsigned char seen[MIRAS_LAYER_KINDS + 1][MIRAS__FIELDS];   /* without a letter, then with      */
 } miras__metadata;
 
 typedef struct miras__tensor {

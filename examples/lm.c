@@ -1298,7 +1298,7 @@ int main(int argc, char **argv) {
      "tokens after which a head starts anew; 0: never (two windows, if nothing else ends it)"},
     {"carry", "t", 'r', NULL, 0, 1, "how often a window goes on where its text stood"},
     {"streams", "t", 'i', NULL, 1, 1 << 16, "running texts to choose from, with --carry"},
-    {"set", "t", 'l', NULL, 0, 0, "FIELD=VALUE of the descriptor: memory.p=4, in a pattern also w.window=32"},
+    {"set", "t", 'l', NULL, 0, 0, "FIELD=VALUE of the descriptor: memory.p=4, w.window=32, ..."},
     {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
     {"batch", "t", 'i', NULL, 1, 65536, "windows of a step"},
     {"steps", "t", 'i', NULL, 1, INT_MAX, "steps to train"},

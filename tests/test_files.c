@@ -421,7 +421,8 @@ static void test_every_field(void **state) {
     for (k = 0; miras_model_desc_field(k) != NULL; k++) {
       char name[64], a[MIRAS_PATTERN], b[MIRAS_PATTERN];
       snprintf(name, sizeof name, "%c.%s", 'a' + kind, miras_model_desc_field(k));
-      if (!miras_model_desc_get(&plain, name, a, sizeof a)) memmove(name, name + 2, sizeof name - 2);
+      if (!miras_model_desc_get(&plain, name, a, sizeof a))
+        memmove(name, name + 2, sizeof name - 2);
       if (kind && name[1] != '.') continue;
       assert_non_null(miras_model_desc_get(&plain, name, a, sizeof a));
       if (at == 0 && i < layers) continue;   /* a letter */
