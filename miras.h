@@ -417,15 +417,15 @@
    unless the call says otherwise.
 
    FILES. A model is a safetensors file: little-endian 32-bit floats under the names of the views,
-   the descriptor and a checksum in __metadata__; other programs can read it as it is. Saved by a
-   trainer it has the optimizer's moments and step count and running texts as well, and training
-   continues to the bit: from a save between two steps, with the same seed and dropout, which
-   miras_model_open_file takes from the file, and miras_trainer_load the rest. A memory (outer
-   parameters and state) or a session (state) is a block of its own with a checksum. Loading checks
-   every size and sum against the object before it writes the first byte, so damage is an error and
-   never half a model. Saving to a path writes a new neighbour and renames it, so that readers find
-   the old file or the new one, whole, also while several save at once: the last to end stays.
-   Nothing is forced out to the disk. */
+   the descriptor (its pattern and every kind of layer) and a checksum in __metadata__; other
+   programs can read it as it is. Saved by a trainer it has the optimizer's moments and step count
+   and running texts as well, and training continues to the bit: from a save between two steps, with
+   the same seed and dropout, which miras_model_open_file takes from the file, and
+   miras_trainer_load the rest. A memory (outer parameters and state) or a session (state) is a
+   block of its own with a checksum. Loading checks every size and sum against the object before it
+   writes the first byte, so damage is an error and never half a model. Saving to a path writes a
+   new neighbour and renames it, so that readers find the old file or the new one, whole, also while
+   several save at once: the last to end stays. Nothing is forced out to the disk. */
 
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -439,7 +439,8 @@
 
    A FIELD OF A DESCRIPTOR
      1. @06   the field, with its range and default; 0 must mean what there was before
-     2. @14   its row behind all that files hold, with the next version of files; @85 names versions
+     2. @14   its row behind all that files hold, with the next version of files, which room @85
+              counts (MIRAS__VERSION)
      Files, states, sentences, examples/lm.c and the tests' labels then know it.
 
    AN ATTENTIONAL BIAS
@@ -464,7 +465,8 @@
               the inner gradient. The frozen-gradient engine needs no more.
 
    A TYPE OF LAYER
-     1. @06   a name in miras_layer_type, and its fields in miras_layer_desc
+     1. @06   a name in miras_layer_type, and its fields in miras_layer_desc; @14: its word, and if
+              it has fields their rows, miras__type_of and miras__when
      2.       a room like @77: sizes; parameters and their initial values; what it keeps of a call;
               enter, head and leave, and their adjoints; the jobs of its weights. What layers share
               (room @75) has the MLP that ends each, running texts, dropout and the lists of jobs
@@ -497,6 +499,8 @@
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
              Models of several kinds of layer, and attention as a layer:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
+             Files of version 4 hold these; others stay of version 2 or 3. Text of a field may have
+             MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
              has a value as text (miras_model_desc_get). All results keep their bits, but for
              gradients of outer parameters over several sequences (and of row rates over several
@@ -2118,7 +2122,7 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
 
 /* ---- kinds of layer ---- */
 
-/* Where a field lies in a model's descriptor: one of layers, in that of a kind. */
+/* Where a field lies in a model's descriptor: one of a layer, in that of the kind. */
 static size_t miras__offset(const miras__field *f, int kind) {
   if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d);
   return offsetof(miras_model_desc, layer) + (size_t)kind * sizeof(miras_layer_desc) + f->at;
@@ -15793,6 +15797,7 @@ static uint64_t miras__need_whole(miras__text *t) {
  * tensors without gaps, everything little-endian. The header's __metadata__ holds the descriptor,
  * field by field, and a CRC-32C of the whole file in which the eight digits of the checksum itself
  * count as zeros; so no single changed byte goes unnoticed, be it in the header or in the numbers.
+ * Where there is a pattern, fields of layers have the letter of a kind before them: "w.window".
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 1       12  u32 what: 1 memory, 2 session
@@ -15806,6 +15811,8 @@ static uint64_t miras__need_whole(miras__text *t) {
  * It needs no memory of its own. Two things are not checked. Values: a NaN or an infinity may be
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
+
+#define MIRAS__VERSION 4   /* of models' files; those from 2 on are read                         */
 
 /* ---- fields as text ---- */
 
@@ -15871,16 +15878,6 @@ static uint64_t miras__field_bits(const miras_model_desc *d, const miras__field 
   return text[0] ? (uint64_t)1 << 32 | miras__crc32c(0, text, strlen(text)) : 0;
 }
 
-/* The version of files that a model is saved in: the oldest that has all its fields, so that older
- * readers know what they can. */
-static int miras__version(const miras_model_desc *d) {
-  int i, version = 2;
-  for (i = 0; i < MIRAS__FIELDS; i++)
-    if (miras__fields[i].since > version && miras__field_bits(d, &miras__fields[i], 0))
-      version = miras__fields[i].since;
-  return version;
-}
-
 /* Does a file of this version hold a field with the letter of a kind of layer, or with kind -1
  * without one? Until version 3 there are no letters, for all layers are of one kind. Then a layer's
  * field has that of each kind that there is and whose type it means something to. */
@@ -15889,6 +15886,21 @@ static int miras__in_file(const miras_model_desc *d, int version, int kind, cons
   if (version < 4 || !miras__of_layer(f)) return kind < 0;
   return kind >= 0 && miras__used(d, kind) &&
          (miras__type_of(f) < 0 || miras__type_of(f) == (int)d->layer[kind].type);
+}
+
+/* The version of files that a model is saved in: the oldest that has all its fields, so that older
+ * readers know what they can. */
+static int miras__version(const miras_model_desc *d) {
+  int version = 2, i, k;
+  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
+    for (i = 0; i < MIRAS__FIELDS; i++) {
+      const miras__field *f = &miras__fields[i];
+      if (f->since > version && miras__in_file(d, MIRAS__VERSION, k, f) &&
+          miras__field_bits(d, f, k))
+        version = f->since;
+    }
+  }
+  return version;
 }
 
 /* Of the fields of d in [from, to) of a case: those of version 2 in their order, and by name later
@@ -15918,7 +15930,7 @@ static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, 
     for (i = 0; i < MIRAS__FIELDS; i++) {
       const miras__field *f = &miras__fields[i];
       char one[MIRAS_PATTERN], other[MIRAS_PATTERN] = "absent";
-      if (f->decides != decides || !miras__in_file(a, 4, k, f)) continue;
+      if (f->decides != decides || !miras__in_file(a, MIRAS__VERSION, k, f)) continue;
       miras__write_field(one, f, a, k);
       if (there >= 0) miras__write_field(other, f, b, there);
       if (strcmp(one, other) == 0) continue;
@@ -15981,7 +15993,7 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
       const char letter[3] = {(char)(k < 0 ? 0 : m->desc.layer[k].letter), '.', 0};
       const miras__field *f = &miras__fields[i];
       if (!miras__in_file(&m->desc, version, k, f)) continue;
-      miras__write_field(text, f, &m->desc, k < 0 ? 0 : k);
+      miras__write_field(text, f, &m->desc, k);
       name[0] = 0;
       miras__say(name, sizeof name, "%s%s", letter[0] ? letter : "", f->name);
       miras__out_note(s, name, text);
@@ -16124,7 +16136,7 @@ static int miras__read_note(miras__metadata *meta, int *note, const char *name, 
     case MIRAS__NOTE_FORMAT: return !strcmp(value, "miras");
     case MIRAS__NOTE_WRITER: return !strcmp(value, "miras.h");
     case MIRAS__NOTE_VERSION: meta->version = value[0] - '0';
-      return meta->version >= 2 && meta->version <= 4 && !value[1];
+      return meta->version >= 2 && meta->version <= MIRAS__VERSION && !value[1];
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &meta->steps);
     case MIRAS__NOTE_CHECKSUM: return 1;
     default: return -1;
