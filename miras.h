@@ -15993,7 +15993,7 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
       const char letter[3] = {(char)(k < 0 ? 0 : m->desc.layer[k].letter), '.', 0};
       const miras__field *f = &miras__fields[i];
       if (!miras__in_file(&m->desc, version, k, f)) continue;
-      miras__write_field(text, f, &m->desc, k);
+      miras__write_field(text, f, &m->desc, k < 0 ? 0 : k);
       name[0] = 0;
       miras__say(name, sizeof name, "%s%s", letter[0] ? letter : "", f->name);
       miras__out_note(s, name, text);
