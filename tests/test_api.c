@@ -781,6 +781,9 @@ static void types_refuse_each_other(void **state) {
     d.layer[1].memory.batch = 0;
     d.layer[1].memory.custom = &custom;
     refuse(miras_model_size(&d, why, sizeof why), why, "custom", "NULL", 1);
+    d = small_model(MIRAS_TITANS);
+    d.layer[0].letter = '!';   /* names in files could not begin with it */
+    refuse(miras_model_size(&d, why, sizeof why), why, "letter", "33", 2);
   }
 }
 
