@@ -418,15 +418,15 @@
    unless the call says otherwise.
 
    FILES. A model is a safetensors file: little-endian 32-bit floats under the names of the views,
-   the descriptor and a checksum in __metadata__; other programs can read it as it is. Saved by a
-   trainer it has the optimizer's moments and step count and running texts as well, and training
-   continues to the bit: from a save between two steps, with the same seed and dropout, which
-   miras_model_open_file takes from the file, and miras_trainer_load the rest. A memory (outer
-   parameters and state) or a session (state) is a block of its own with a checksum. Loading checks
-   every size and sum against the object before it writes the first byte, so damage is an error and
-   never half a model. Saving to a path writes a new neighbour and renames it, so that readers find
-   the old file or the new one, whole, also while several save at once: the last to end stays.
-   Nothing is forced out to the disk. */
+   the descriptor (its pattern and every kind of layer) and a checksum in __metadata__; other
+   programs can read it as it is. Saved by a trainer it has the optimizer's moments and step count
+   and running texts as well, and training continues to the bit: from a save between two steps, with
+   the same seed and dropout, which miras_model_open_file takes from the file, and
+   miras_trainer_load the rest. A memory (outer parameters and state) or a session (state) is a
+   block of its own with a checksum. Loading checks every size and sum against the object before it
+   writes the first byte, so damage is an error and never half a model. Saving to a path writes a
+   new neighbour and renames it, so that readers find the old file or the new one, whole, also while
+   several save at once: the last to end stays. Nothing is forced out to the disk. */
 
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -440,7 +440,8 @@
 
    A FIELD OF A DESCRIPTOR
      1. @06   the field, with its range and default; 0 must mean what there was before
-     2. @14   its row behind all that files hold, with the next version of files; @85 names versions
+     2. @14   its row behind all that files hold, with the next version of files, which room @85
+              counts (MIRAS__VERSION)
      Files, states, sentences, examples/lm.c and the tests' labels then know it.
 
    AN ATTENTIONAL BIAS
@@ -465,7 +466,8 @@
               the inner gradient. The frozen-gradient engine needs no more.
 
    A TYPE OF LAYER
-     1. @06   a name in miras_layer_type, and its fields in miras_layer_desc
+     1. @06   a name in miras_layer_type, and its fields in miras_layer_desc; @14: its word, and if
+              it has fields their rows, miras__type_of and miras__when
      2.       a room like @77: sizes; parameters and their initial values; what it keeps of a call;
               enter, head and leave, and their adjoints; the jobs of its weights. What layers share
               (room @75) has the MLP that ends each, running texts, dropout and the lists of jobs
@@ -498,6 +500,8 @@
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
              Models of several kinds of layer, and attention as a layer:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
+             Files of version 4 hold these; others stay of version 2 or 3. Text of a field may have
+             MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
              has a value as text (miras_model_desc_get). All results keep their bits, but for
              gradients of outer parameters over several sequences (and of row rates over several
@@ -1210,28 +1214,34 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
  * model), are a block of their own with a checksum. Loading validates everything before it writes
  * anything, and takes a file only if the descriptors agree, in every constant and in the chunk, or
  * it says MIRAS_ERR_MISMATCH; seed, dropout and memory.reset_every of a model and the seed of a
- * memory may differ. Callbacks are not in files, nor is the pattern, or a kind of layer but the
- * first: a model of several kinds is loaded into one that was opened with its descriptor, and
- * miras_model_open_file says MIRAS_ERR_FORMAT. The *_to and *_from forms work on memory; *_to
+ * memory may differ. Callbacks are not in files. The *_to and *_from forms work on memory; *_to
  * returns the bytes needed and writes only when capacity suffices (0: more than size_t). */
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
 /* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says:
- * a number, or of an enum the word in files, such as "l2". Whether the whole means something is
- * asked later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field or word. */
+ * a number, or of an enum the word in files, such as "l2". A layer's field is that of layer[0] or,
+ * with a letter and a dot before it, of the kind with this letter: "w.window". Whether the whole
+ * means something is asked later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such
+ * field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *bytes, size_t size);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
- * compared: into text, which is returned; 32 characters hold every value. NULL if it does not fit
+ * compared: into text, which is returned; MIRAS_PATTERN characters hold every value, and 32 all but
+ * "pattern". NULL if it does not fit
  * or there is no such field. A number that an enum has no word for comes as it is. */
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,
                                            char *text, size_t size);
-/* The names of all fields of files, from 0 on; NULL past the end. */
+/* The names of all fields of files, from 0 on, layers' without a letter; NULL past the end. */
 MIRAS_API const char *miras_model_desc_field(int i);
+/* Do two models differ in a field of files, one that parameters or states depend on before others?
+ * Then 1 and a sentence in why, as miras_memory_size: what miras_model_desc_from says of a file
+ * that gave MIRAS_ERR_MISMATCH, beside miras_model_desc_of. */
+MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_model_desc *b,
+                                       char *why, size_t why_size);
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
@@ -1575,14 +1585,16 @@ typedef struct miras__case {
   int grid, off_grid;      /* miras__reset_grid; reset_every is no multiple of it                */
   int beyond;              /* layer is not below layers                                          */
   int loose;               /* those of fixed_gates that are not learned                          */
+  int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
 } miras__case;
 
-/* WIDE: 64 bits, of which any are right. */
+/* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
 enum { MIRAS__WORD, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT, MIRAS__FACT };
 /* What files must agree in: none of them, those of states, all. */
 enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE };
 /* Defaults that follow from other fields. */
-enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3 };
+enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
+       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6 };
 
 typedef struct miras__field {
   const char *name;        /* as in files                                                        */
@@ -1611,8 +1623,10 @@ typedef struct miras__field {
   {MIRAS__AT(#f, f), MIRAS__FACT, 0, MIRAS__FREE, 0, 0, 0, phrase, ""}
 #define MIRAS__SIMPLEX "retention kl chi2 reverse-kl hellinger"
 #define MIRAS__BOUNDED "bias huber huber-norm huber-mixture pseudo-huber shift-robust custom"
-/* In the order of files, in which those of version 3 are only if one of them is not 0. */
+/* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
+  {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention"),
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector pairs"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
@@ -1622,8 +1636,8 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
            "gradient-descent momentum implicit newton"),
   MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
-  MIRAS__N(memory.heads, 2, 1, 65536, 1, ""),
-  MIRAS__N(memory.key_dim, 2, 1, 4096, 0, ""),
+  MIRAS__N(memory.heads, 2, 1, 65536, MIRAS__LIKE_MODEL, ""),
+  MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(memory.value_dim, 2, 1, 4096, MIRAS__LIKE_KEY, ""),
   MIRAS__N(memory.chunk, 2, 1, 1024, 1, ""),
   MIRAS__N(memory.depth, 2, 1, 4, 2, "architecture mlp"),
@@ -1687,6 +1701,13 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
   MIRAS__N(fixed_gates, 3, 0, 31, 0, ""),
   MIRAS__N(horizon, 3, 0, 1 << 30, 0, "keep_gate not constant"),
+  MIRAS__N(heads, 4, 1, 65536, MIRAS__LIKE_MODEL, ""),
+  MIRAS__N(kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
+  MIRAS__N(head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
+  MIRAS__N(window, 4, 1, 1 << 20, 1024, ""),
+  {MIRAS__AT("rotary_base", l.rotary_base), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL, ""},
+  MIRAS__N(qk_norm, 4, 0, 1, 0, ""),
+  MIRAS__M(heads, 0, 1, 65536, 1, ""),
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
@@ -1703,7 +1724,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither of them NULL"),
   MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither of them NULL"),
   MIRAS__F(inside, NULL), MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL),
-  MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL)
+  MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL)
 };
 #undef MIRAS__AT
 #undef MIRAS__W
@@ -1768,6 +1789,8 @@ static const miras__rule miras__rules[] = {
   {"key_length, inside", "", "in a model the field keys says how long they are: set it to 0"},
   {"fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
   {"horizon 1", "", "it must be 0, or from 2 on"},
+  {"uneven, head_dim", "", "it must be even"},
+  {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
   {"tied_step", "keep_gate head, step_gate head, steps 1", NULL}
 };
 
@@ -1844,21 +1867,25 @@ static int miras__meaning(const miras__field *f, const char *text) {
   return -1;
 }
 
-/* Is it a field of miras_desc? */
+/* Is it a field of miras_desc? Of a layer? */
 static int miras__of_memory(const miras__field *f) {
   return f->at >= offsetof(miras__case, l.memory) &&
          f->at < offsetof(miras__case, l.memory) + sizeof(miras_desc);
 }
 
-/* Where it lies in a model's descriptor, if it is no fact: of a layer's fields, in the first. */
-static unsigned char *miras__place(miras_model_desc *d, const miras__field *f) {
-  if (f->at < sizeof(miras_layer_desc)) return (unsigned char *)&d->layer[0] + f->at;
-  return (unsigned char *)d + (f->at - offsetof(miras__case, d));
+static int miras__of_layer(const miras__field *f) { return f->at < offsetof(miras__case, d); }
+
+/* The type of layer that a layer's field is of, by its place in miras_layer_desc; -1: all. */
+static int miras__type_of(const miras__field *f) {
+  if (!miras__of_layer(f) || f->at < offsetof(miras__case, l.memory)) return -1;
+  return f->at < offsetof(miras__case, l.heads) ? MIRAS_LAYER_MEMORY : MIRAS_LAYER_ATTENTION;
 }
 
-static uint64_t miras__desc_bits(const miras_model_desc *d, const miras__field *f) {
-  if (f->at < sizeof(miras_layer_desc)) return miras__bits(&d->layer[0], f->at, f->size);
-  return miras__bits(d, f->at - offsetof(miras__case, d), f->size);
+/* Where it has a meaning: first of all in layers of its type. */
+static const char *miras__when(const miras__case *c, const miras__field *f) {
+  const int type = miras__type_of(f);
+  if (type < 0 || type == (int)c->l.type) return f->when;
+  return type == MIRAS_LAYER_MEMORY ? "type memory" : "type attention";
 }
 
 /* A field's name, of a memory on its own without "memory." before it. */
@@ -1992,6 +2019,8 @@ static void miras__find_facts(miras__case *c) {
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->slopes && d->layer >= d->layers;
+  c->uneven = c->l.head_dim % 2;
+  c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
   c->loose = c->l.fixed_gates & ~((d->keep_gate ? MIRAS_FIXED_KEEP : 0) |
                                   (d->step_gate && !c->l.tied_step ? MIRAS_FIXED_STEP : 0) |
                                   (d->momentum_gate ? MIRAS_FIXED_MOMENTUM : 0) |
@@ -2003,8 +2032,15 @@ static void miras__find_facts(miras__case *c) {
 static void miras__set_default(miras__case *c, const miras__field *f) {
   const miras_desc *d = &c->l.memory;
   double x = f->normal;
+  int heads;
   switch ((int)f->normal) {
     case MIRAS__LIKE_KEY: x = d->key_dim; break;
+    case MIRAS__LIKE_MODEL: x = c->d.heads ? c->d.heads : 1; break;
+    case MIRAS__LIKE_HEADS: x = c->l.heads; break;
+    case MIRAS__LIKE_SHARE:   /* 0 if there is none; then it is refused */
+      heads = miras__of_memory(f) ? d->heads : c->l.heads;
+      x = c->d.width % heads ? 0 : c->d.width / heads;
+      break;
     case MIRAS__LIKE_WIDTH: x = ((8 * c->d.width + 2) / 3 + 7) / 8 * 8; break;
     case MIRAS__LIKE_NORM:
       x = d->inner_norm && (d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE)
@@ -2018,11 +2054,12 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
 
 /* Of one field: its default, its range, or that it is 0 where it has no meaning. */
 static int miras__resolve_field(miras__case *c, const miras__field *f, char *why, size_t n) {
+  const char *when = miras__when(c, f);
   const int other = f->normal < 0 || f->normal > 0;   /* than 0 */
   double x = miras__number(c, f);
   int zero = x >= 0 && x <= 0, meant;
   if (zero && f->low <= 0 && !other) return 1;
-  meant = !miras__unmet(c, f->when);
+  meant = !miras__unmet(c, when);
   if (zero && meant && other) {
     miras__set_default(c, f);
     x = miras__number(c, f);
@@ -2031,7 +2068,7 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, char *why
   miras__say_value(why, n, c, f, " is ");
   if (!meant) {
     miras__say(why, n, ", but it has a meaning only with ");
-    miras__say_part(why, n, c, f->when);
+    miras__say_part(why, n, c, when);
     miras__say(why, n, "; set it to 0");
   } else if (f->kind == MIRAS__REAL) {
     miras__say(why, n, "; it must lie in %g..%g", f->low, f->high);
@@ -2041,16 +2078,27 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, char *why
   return 0;
 }
 
-/* Replace zeros by defaults and refuse what is not meant, with one sentence. 1 on success. */
+/* Those that lie in [from, to) of the case. */
+static int miras__resolve_fields(miras__case *c, size_t from, size_t to, char *why, size_t n) {
+  size_t i;
+  for (i = 0; i < MIRAS__FIELDS; i++) {
+    const miras__field *f = &miras__fields[i];
+    if (f->at >= from && f->at < to && f->kind != MIRAS__WIDE && f->kind != MIRAS__TEXT &&
+        !miras__resolve_field(c, f, why, n))
+      return 0;
+  }
+  return 1;
+}
+
+/* Replace zeros by defaults and refuse what is not meant, with one sentence: of a layer, or of a
+ * memory on its own. 1 on success. */
 static int miras__resolve(miras__case *c, char *why, size_t n) {
-  const size_t end = offsetof(miras__case, d) + sizeof(miras_model_desc);
+  const size_t memory = offsetof(miras__case, l.memory);
   size_t i;
   miras__find_facts(c);    /* fields need them for their meaning, rules once defaults are there */
-  for (i = 0; i < MIRAS__FIELDS; i++)
-    if ((c->inside ? miras__fields[i].at < end : miras__of_memory(&miras__fields[i])) &&
-        miras__fields[i].kind != MIRAS__WIDE &&
-        !miras__resolve_field(c, &miras__fields[i], why, n))
-      return 0;
+  if (c->inside ? !miras__resolve_fields(c, 0, sizeof(miras_layer_desc), why, n)
+                : !miras__resolve_fields(c, memory, memory + sizeof(miras_desc), why, n))
+    return 0;
   miras__find_facts(c);
   for (i = 0; i < sizeof miras__rules / sizeof miras__rules[0]; i++) {
     const miras__rule *r = &miras__rules[i];
@@ -2071,6 +2119,34 @@ static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
   if (!miras__resolve(&c, why, n)) return MIRAS_ERR_DESC;
   *d = c.l.memory;
   return MIRAS_OK;
+}
+
+/* ---- kinds of layer ---- */
+
+/* Where a field lies in a model's descriptor: one of a layer, in that of the kind. */
+static size_t miras__offset(const miras__field *f, int kind) {
+  if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d);
+  return offsetof(miras_model_desc, layer) + (size_t)kind * sizeof(miras_layer_desc) + f->at;
+}
+
+static int miras__is_letter(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
+
+static char miras__letter(const miras_model_desc *d, int kind) {
+  return (char)(kind || d->layer[0].letter ? d->layer[kind].letter : 'm');
+}
+
+/* The kind of layer that a letter names; -1 for none. */
+static int miras__kind_of(const miras_model_desc *d, char letter) {
+  int kind = 0;
+  while (kind < MIRAS_LAYER_KINDS && miras__letter(d, kind) != letter) kind++;
+  return letter && kind < MIRAS_LAYER_KINDS ? kind : -1;
+}
+
+/* Are there layers of this kind? */
+static int miras__used(const miras_model_desc *d, int kind) {
+  const void *end = memchr(d->pattern, 0, sizeof d->pattern);
+  const size_t n = end ? (size_t)((const char *)end - d->pattern) : sizeof d->pattern;
+  return n ? memchr(d->pattern, miras__letter(d, kind), n) != NULL : kind == 0;
 }
 
 /* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
@@ -2325,13 +2401,6 @@ static float *miras__lay(float *base, size_t *used, size_t n) {
 static int miras__whole(char *why, size_t size, const char *field, int value, int low, int high) {
   if (value >= low && value <= high) return 1;
   miras__say(why, size, "%s is %d; it must lie in %d..%d", field, value, low, high);
-  return 0;
-}
-
-static int miras__real(char *why, size_t size, const char *field, float value, double low,
-                       double high) {
-  if (value >= (float)low && value <= (float)high) return 1;
-  miras__say(why, size, "%s is %g; it must lie in %g..%g", field, (double)value, low, high);
   return 0;
 }
 
@@ -12288,8 +12357,7 @@ static void miras__tail_move(const miras__shape *s, float *tail, const float *pr
 typedef struct miras__layer_type {
   const char *name;                /* as in files                                                 */
   /* Replace zeros of d by defaults and find the sizes, or refuse it. */
-  miras_result (*resolve)(miras__shape *s, miras_layer_desc *d, const miras_model_desc *m,
-                          char *why, size_t n);
+  miras_result (*resolve)(miras__shape *s, const miras_layer_desc *d, char *why, size_t n);
   void (*views)(miras__shape *s, miras__views *v);
   /* Initial values; seed is the layer's own, deep what makes all layers' additions one in size. */
   void (*draw)(const miras__layer *layer, uint64_t seed, double deep);
@@ -12601,36 +12669,9 @@ static int miras__memory_layer_sizes(miras__shape *s) {
          miras__size_add(states, s->tail, &s->run);
 }
 
-/* As a case for the table of fields: a layer and what the model says of all of them. */
-static void miras__case_of(miras__case *c, const miras_layer_desc *l, const miras_model_desc *m) {
-  memset(c, 0, sizeof *c);
-  c->l = *l;
-  c->d = *m;
-  c->inside = 1;
-}
-
-static miras_result miras__memory_layer_resolve(miras__shape *s, miras_layer_desc *d,
-                                                const miras_model_desc *m, char *why, size_t n) {
-  miras_desc *memory = &d->memory;
-  miras_result result;
-  miras__case c;
-  if (memory->parallel) {
-    miras__say(why, n, "memory.parallel is set; a model's workers are those of its trainer: set it "
-                       "to NULL");
-    return MIRAS_ERR_DESC;
-  }
-  if (!memory->heads) memory->heads = m->heads;
-  if (!memory->key_dim && memory->heads > 0 && m->width % memory->heads == 0)
-    memory->key_dim = m->width / memory->heads;
-  memory->batch = 1;
-  if (memory->slopes) {
-    memory->layer = 0;
-    memory->layers = m->layers;
-  }
-  miras__case_of(&c, d, m);
-  if (!miras__resolve(&c, why, n)) return MIRAS_ERR_DESC;
-  *d = c.l;
-  result = miras__plan_make(&s->plan, memory, why, n);
+static miras_result miras__memory_layer_resolve(miras__shape *s, const miras_layer_desc *d,
+                                                char *why, size_t n) {
+  const miras_result result = miras__plan_make(&s->plan, &d->memory, why, n);
   if (result != MIRAS_OK) return result;
   if (s->plan.weights > (size_t)INT_MAX) {
     miras__say(why, n, "a memory has %zu weights; a model allows up to %d per head",
@@ -13363,29 +13404,11 @@ static void miras__attention_layer_sizes(const miras__shape *s, miras__attention
   a->scale = 1 / sqrtf((float)s->dk);
 }
 
-static miras_result miras__attention_layer_resolve(miras__shape *s, miras_layer_desc *d,
-                                                   const miras_model_desc *m, char *why,
-                                                   size_t n) {
+static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_layer_desc *d,
+                                                   char *why, size_t n) {
   miras__attention a;
   miras__attention_work work;
   size_t ring = 0;
-  if (!d->heads) d->heads = m->heads;
-  if (!d->kv_heads) d->kv_heads = d->heads;
-  if (!d->head_dim && d->heads > 0 && m->width % d->heads == 0) d->head_dim = m->width / d->heads;
-  if (!d->window) d->window = 1024;
-  if (!(d->rotary_base > 0) && !(d->rotary_base < 0)) d->rotary_base = 10000;
-  if (!miras__whole(why, n, "heads", d->heads, 1, 65536) ||
-      !miras__whole(why, n, "kv_heads", d->kv_heads, 1, d->heads) ||
-      !miras__whole(why, n, "head_dim", d->head_dim, 2, 4096) ||
-      !miras__whole(why, n, "window", d->window, 1, 1 << 20) ||
-      !miras__real(why, n, "rotary_base", d->rotary_base, 1, 1e9) ||
-      !miras__whole(why, n, "qk_norm", d->qk_norm, 0, 1))
-    return MIRAS_ERR_DESC;
-  if (d->head_dim % 2 || d->heads % d->kv_heads) {
-    miras__say(why, n, "head_dim is %d, heads %d, kv_heads %d; head_dim must be even and heads a "
-                       "multiple of kv_heads", d->head_dim, d->heads, d->kv_heads);
-    return MIRAS_ERR_DESC;
-  }
   s->heads = (size_t)d->heads;
   s->tasks = (size_t)d->kv_heads;
   s->group = s->heads / s->tasks;
@@ -13691,15 +13714,14 @@ static int miras__pattern_read(const miras_model_desc *d, const char **at, unsig
                                int count) {
   while (count >= 0 && **at && **at != ')') {
     const int from = count;
-    int times = 0, each, i = 0;
+    int times = 0, each, i;
     const char c = *(*at)++;
     if (c == '(') {
       count = miras__pattern_read(d, at, kind, count);
       if (count < 0 || *(*at)++ != ')') return -1;
     } else {
-      while (i < MIRAS_LAYER_KINDS && d->layer[i].letter != c) i++;
-      if (i == MIRAS_LAYER_KINDS || count == MIRAS__LAYERS || (c | 32) < 'a' || (c | 32) > 'z')
-        return -1;
+      i = miras__kind_of(d, c);
+      if (i < 0 || count == MIRAS__LAYERS || !miras__is_letter(c)) return -1;
       kind[count++] = (unsigned char)i;
     }
     if (**at != '*') continue;
@@ -13724,7 +13746,11 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
     return MIRAS_ERR_DESC;
   }
   if (!d->pattern[0]) {
-    if (!miras__whole(why, n, "layers", d->layers, 1, MIRAS__LAYERS)) return MIRAS_ERR_DESC;
+    if (!miras__is_letter(d->layer[0].letter)) {
+      miras__say(why, n, "letter is %d; it must be 0 or lie in a..z or A..Z",
+                 (int)d->layer[0].letter);
+      return MIRAS_ERR_DESC;
+    }
     m->named[0] = 1;
     m->kinds = 1;
     return MIRAS_OK;
@@ -13757,21 +13783,44 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 
 /* ---- sizes ---- */
 
-/* What all types of layer have, then what this one has. */
 static miras_result miras__layer_resolve(miras_model *m, int kind, char *why, size_t n) {
   miras_layer_desc *d = &m->desc.layer[kind];
   miras__shape *s = &m->shape[kind];
-  const int width = m->desc.width;
-  if (!miras__whole(why, n, "type", (int)d->type, 0, MIRAS_LAYER_TYPE_COUNT - 1))
+  miras__case c;
+  if (d->memory.parallel) {
+    miras__say(why, n, "memory.parallel is set; a model's workers are those of its trainer: set it "
+                       "to NULL");
     return MIRAS_ERR_DESC;
-  if (!d->hidden) d->hidden = ((8 * width + 2) / 3 + 7) / 8 * 8;
-  if (!miras__whole(why, n, "hidden", d->hidden, 1, 1 << 20)) return MIRAS_ERR_DESC;
+  }
+  if (d->type == MIRAS_LAYER_MEMORY) d->memory.batch = 1;
+  if (d->memory.slopes) {
+    d->memory.layer = 0;
+    d->memory.layers = m->desc.layers;
+  }
+  memset(&c, 0, sizeof c);
+  c.l = *d;
+  c.d = m->desc;
+  c.inside = 1;
+  if (!miras__resolve(&c, why, n)) return MIRAS_ERR_DESC;
+  *d = c.l;
   s->type = miras__layer_types[d->type];
-  s->width = (size_t)width;
+  s->width = m->width;
   s->hidden = (size_t)d->hidden;
   s->ld_x = miras__pad(s->width);
   s->ld_f = miras__pad(s->hidden);
-  return s->type->resolve(s, d, &m->desc, why, n);
+  return s->type->resolve(s, d, why, n);
+}
+
+/* The fields of the model itself. */
+static miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n) {
+  const size_t at = offsetof(miras__case, d);
+  miras__case c;
+  memset(&c, 0, sizeof c);
+  c.d = *d;
+  c.inside = 1;
+  if (!miras__resolve_fields(&c, at, at + sizeof *d, why, n)) return MIRAS_ERR_DESC;
+  *d = c.d;
+  return MIRAS_OK;
 }
 
 /* Replace zeros by defaults, refuse what is not meant, find all sizes. */
@@ -13787,36 +13836,31 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
   }
   memset(m, 0, sizeof *m);
   *d = *from;
-  if (!d->heads) d->heads = 1;
-  if (!miras__whole(why, n, "vocab", d->vocab, 2, 1 << 24) ||
-      !miras__whole(why, n, "width", d->width, 1, 65536) ||
-      !miras__whole(why, n, "heads", d->heads, 1, 65536) ||
-      !miras__whole(why, n, "untied", d->untied, 0, 1) ||
-      !miras__real(why, n, "dropout", d->dropout, 0, 0.9))
-    return MIRAS_ERR_DESC;
   result = miras__pattern_resolve(m, why, n);
+  if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
+  if (result != MIRAS_OK) return result;
   m->width = (size_t)d->width;
   m->vocab = (size_t)d->vocab;
   m->ld_x = miras__pad(m->width);
   m->ld_v = miras__pad(m->vocab);
   m->run = 16;
-  for (i = 0; result == MIRAS_OK && i < m->kinds; i++) {
+  for (i = 0; i < m->kinds; i++) {
     char said[256];
     said[0] = 0;
-    if (!m->named[i]) continue;
-    result = miras__layer_resolve(m, i, said, sizeof said);
+    if (m->named[i]) result = miras__layer_resolve(m, i, said, sizeof said);
     if (result == MIRAS_OK) continue;
-    if (i) miras__say(why, n, "layer[%d]: %s", i, said);
-    else miras__say(why, n, "%s", said);
+    if (i) miras__say(why, n, "layer[%d]: ", i);
+    miras__say(why, n, "%s", said);
+    return result;
   }
-  for (i = 0; result == MIRAS_OK && i < d->layers; i++) {
+  for (i = 0; i < d->layers; i++) {
     if (miras__size_add(m->run, m->shape[m->kind[i]].run, &m->run) &&
         m->run <= (size_t)-1 / sizeof(float))
       continue;
     miras__say(why, n, "the state of a running text is larger than this machine can address");
-    result = MIRAS_ERR_DESC;
+    return MIRAS_ERR_DESC;
   }
-  return result;
+  return MIRAS_OK;
 }
 
 /* All parameters in order. Without m->views it counts; both passes fill the offsets. */
@@ -15593,6 +15637,7 @@ static uint64_t miras__need_whole(miras__text *t) {
  * tensors without gaps, everything little-endian. The header's __metadata__ holds the descriptor,
  * field by field, and a CRC-32C of the whole file in which the eight digits of the checksum itself
  * count as zeros; so no single changed byte goes unnoticed, be it in the header or in the numbers.
+ * Where there is a pattern, fields of layers have the letter of a kind before them: "w.window".
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 1       12  u32 what: 1 memory, 2 session
@@ -15607,90 +15652,107 @@ static uint64_t miras__need_whole(miras__text *t) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
+#define MIRAS__VERSION 4   /* of models' files; those from 2 on are read                         */
+
 /* ---- fields as text ---- */
 
-/* What __metadata__ holds beside the fields; of a text, the only one, or "" for any. */
-static const miras__field miras__notes[] = {
-  {"format", 0, 0, MIRAS__TEXT, 2, MIRAS__FREE, 0, 0, 0, "miras", ""},
-  {"version", 0, 0, MIRAS__WORD, 2, MIRAS__FREE, 0, 0, 0, "2 3", ""},
-  {"writer", 0, 0, MIRAS__TEXT, 2, MIRAS__FREE, 0, 0, 0, "miras.h", ""},
-  {"checksum", 0, 0, MIRAS__TEXT, 2, MIRAS__FREE, 0, 0, 0, "", ""},
-  {"steps", 0, 0, MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""}
-};
-enum {
-  MIRAS__AT_FORMAT = MIRAS__FIELDS, MIRAS__AT_VERSION, MIRAS__AT_WRITER, MIRAS__AT_CHECKSUM,
-  MIRAS__AT_STEPS, MIRAS__KEY_COUNT
-};
-
-static const miras__field *miras__key(int i) {
-  return i < MIRAS__FIELDS ? &miras__fields[i] : &miras__notes[i - MIRAS__FIELDS];
+/* The field that a name in files says; NULL for none. One of a layer may have the letter of a kind
+ * and a dot before it; else *letter is 0. */
+static const miras__field *miras__find_field(const char *name, char *letter) {
+  const miras__field *f = miras__fields;
+  *letter = 0;
+  if (miras__is_letter(name[0]) && name[1] == '.') {
+    *letter = name[0];
+    name += 2;
+  }
+  while (f < miras__fields + MIRAS__FIELDS && (!f->since || strcmp(name, f->name) != 0)) f++;
+  return f < miras__fields + MIRAS__FIELDS && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 
-/* Which of the first `count` keys has this name in files; count if none has. */
-static int miras__find_key(const char *name, int count) {
-  int i = 0;
-  while (i < count && (!miras__key(i)->since || strcmp(name, miras__key(i)->name) != 0)) i++;
-  return i;
-}
-
-/* The value of a field into text[32]; of a word that does not exist its number. */
-static void miras__write_field(char *text, const miras__field *key, uint64_t bits) {
+/* A field of a kind into text[MIRAS_PATTERN]; of a word that does not exist its number. */
+static void miras__write_field(char *text, const miras__field *f, const miras_model_desc *d,
+                               int kind) {
+  const size_t at = miras__offset(f, kind);
+  const uint64_t bits = f->kind == MIRAS__TEXT ? 0 : miras__bits(d, at, f->size);
   const double real = (double)miras__bits_real(bits);
-  if (key->kind == MIRAS__WORD && miras__word(text, key, (int)bits)) return;
-  memset(text, 0, 32);
-  if (key->kind == MIRAS__WIDE) miras__put_digits(text, 32, 0, bits, 1);
-  else if (key->kind != MIRAS__REAL) miras__say(text, 32, "%d", (int)bits);
+  if (f->kind == MIRAS__WORD && miras__word(text, f, (int)bits)) return;
+  memset(text, 0, MIRAS_PATTERN);
+  if (f->kind == MIRAS__TEXT) memcpy(text, (const char *)d + at, f->size - 1u);
+  else if (f->kind == MIRAS__WIDE) miras__put_digits(text, 32, 0, bits, 1);
+  else if (f->kind != MIRAS__REAL) miras__say(text, 32, "%d", (int)bits);
   else if (real - real >= 0) miras__write_real(text, miras__bits_real(bits));
   else miras__say(text, 32, "%g", real);
 }
 
 /* And back. 1 on success. */
-static int miras__read_field(const miras__field *key, const char *text, uint64_t *bits) {
+static int miras__read_field(const miras__field *f, const char *text, miras_model_desc *d,
+                             int kind) {
+  const size_t at = miras__offset(f, kind);
+  uint64_t bits = 0;
   float real = 0;
-  if (key->kind == MIRAS__WORD) {
-    const int x = miras__meaning(key, text);
-    *bits = (uint64_t)x;
-    return x >= 0;
+  if (f->kind == MIRAS__TEXT) {
+    if (strlen(text) >= f->size) return 0;
+    memset((char *)d + at, 0, f->size);
+    memcpy((char *)d + at, text, strlen(text));
+    return 1;
   }
-  if (key->kind == MIRAS__TEXT) return !key->words[0] || strcmp(text, key->words) == 0;
-  if (key->kind != MIRAS__REAL)
-    return miras__read_whole(text, bits) && (key->kind == MIRAS__WIDE || *bits <= INT_MAX);
-  if (!miras__read_real(text, &real)) return 0;
-  *bits = miras__real_bits(real);
+  if (f->kind == MIRAS__WORD) {
+    const int x = miras__meaning(f, text);
+    if (x < 0) return 0;
+    bits = (uint64_t)x;
+  } else if (f->kind == MIRAS__REAL) {
+    if (!miras__read_real(text, &real)) return 0;
+    bits = miras__real_bits(real);
+  } else if (!miras__read_whole(text, &bits) || (f->kind != MIRAS__WIDE && bits > INT_MAX)) {
+    return 0;
+  }
+  miras__set_bits(d, at, f->size, bits);
   return 1;
 }
 
-/* "key":"value" of a key. */
-static void miras__out_field(miras__sink *s, const miras__field *key, uint64_t bits) {
-  char text[32];
-  miras__write_field(text, key, bits);
-  miras__out_text(s, ",\"");
-  miras__out_text(s, key->name);
-  miras__out_text(s, "\":\"");
-  miras__out_text(s, text);
-  miras__out_text(s, "\"");
+/* 0 of a field that is 0, or of a text that is empty. */
+static uint64_t miras__field_bits(const miras_model_desc *d, const miras__field *f, int kind) {
+  char text[MIRAS_PATTERN];
+  if (f->kind != MIRAS__TEXT) return miras__bits(d, miras__offset(f, kind), f->size);
+  miras__write_field(text, f, d, kind);
+  return text[0] ? (uint64_t)1 << 32 | miras__crc32c(0, text, strlen(text)) : 0;
 }
 
-/* The fields of d, whose batch and custom a file does not know. */
-static void miras__set_fields(miras_model_desc *d, const uint64_t *bits) {
-  int i;
-  memset(&d->layer[0].memory, 0, sizeof d->layer[0].memory);
-  for (i = 0; i < MIRAS__FIELDS; i++)
-    if (miras__fields[i].since)
-      miras__set_bits(miras__place(d, &miras__fields[i]), 0, miras__fields[i].size, bits[i]);
+/* Does a file of this version hold a field with the letter of a kind of layer, or with kind -1
+ * without one? Until version 3 there are no letters, for all layers are of one kind. Then a layer's
+ * field has that of each kind that there is and whose type it means something to. */
+static int miras__in_file(const miras_model_desc *d, int version, int kind, const miras__field *f) {
+  if (!f->since || f->since > version) return 0;
+  if (version < 4 || !miras__of_layer(f)) return kind < 0;
+  return kind >= 0 && miras__used(d, kind) &&
+         (miras__type_of(f) < 0 || miras__type_of(f) == (int)d->layer[kind].type);
 }
 
-/* Of a memory's fields, or with d of a model's: those of version 2 in their order, and by name
- * later ones that are not 0. So states of version 0.2 keep theirs, and all do when fields come. */
-static uint64_t miras__fingerprint(const miras_model_desc *d, const miras_desc *memory,
+/* The version of files that a model is saved in: the oldest that has all its fields, so that older
+ * readers know what they can. */
+static int miras__version(const miras_model_desc *d) {
+  int version = 2, i, k;
+  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
+    for (i = 0; i < MIRAS__FIELDS; i++) {
+      const miras__field *f = &miras__fields[i];
+      if (f->since > version && miras__in_file(d, MIRAS__VERSION, k, f) &&
+          miras__field_bits(d, f, k))
+        version = f->since;
+    }
+  }
+  return version;
+}
+
+/* Of the fields of d in [from, to) of a case: those of version 2 in their order, and by name later
+ * ones that are not 0. So states of version 0.2 keep theirs, and all do when fields come. */
+static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t from, size_t to,
                                    uint64_t start) {
   int i;
   for (i = 0; i < MIRAS__FIELDS; i++) {
     const miras__field *f = &miras__fields[i];
     uint64_t bits;
-    if (!f->since || f->decides == MIRAS__FREE || (!d && !miras__of_memory(f))) continue;
-    bits = d ? miras__desc_bits(d, f)
-             : miras__bits(memory, f->at - offsetof(miras__case, l.memory), f->size);
+    if (!f->since || f->decides == MIRAS__FREE || f->at < from || f->at >= to) continue;
+    bits = miras__field_bits(d, f, kind);
     if (f->since > 2 && !bits) continue;
     if (f->since > 2) start = miras__hash(start ^ miras__crc32c(0, f->name, strlen(f->name)));
     start = miras__hash(start ^ bits);
@@ -15698,9 +15760,41 @@ static uint64_t miras__fingerprint(const miras_model_desc *d, const miras_desc *
   return start;
 }
 
+/* A field that decides as much as `decides` in which two models differ: 1, and a sentence. */
+static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, int decides,
+                          char *why, size_t n) {
+  int i, k;
+  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
+    const char letter[3] = {(char)(k < 0 || !a->pattern[0] ? 0 : miras__letter(a, k)), '.', 0};
+    const int there = letter[0] ? miras__kind_of(b, letter[0]) : 0;
+    for (i = 0; i < MIRAS__FIELDS; i++) {
+      const miras__field *f = &miras__fields[i];
+      char one[MIRAS_PATTERN], other[MIRAS_PATTERN] = "absent";
+      if (f->decides != decides || !miras__in_file(a, MIRAS__VERSION, k, f)) continue;
+      miras__write_field(one, f, a, k);
+      if (there >= 0) miras__write_field(other, f, b, there);
+      if (strcmp(one, other) == 0) continue;
+      miras__say(why, n, f->kind == MIRAS__TEXT ? "%s%s is \"%s\" and not \"%s\""
+                                                : "%s%s is %s and not %s",
+                 letter[0] ? letter : "", f->name, one, other);
+      return 1;
+    }
+  }
+  return 0;
+}
+
 /* ---- writing a model ---- */
 
 /* Here a trainer that may be NULL is what a file holds beside its model. */
+
+/* ,"key":"value" */
+static void miras__out_note(miras__sink *s, const char *key, const char *value) {
+  miras__out_text(s, ",\"");
+  miras__out_text(s, key);
+  miras__out_text(s, "\":\"");
+  miras__out_text(s, value);
+  miras__out_text(s, "\"");
+}
 
 static void miras__out_tensor(miras__sink *s, const char *name, const int *shape, int rank,
                               size_t count, uint64_t *offset) {
@@ -15722,26 +15816,34 @@ static void miras__out_tensor(miras__sink *s, const char *name, const int *shape
 
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               uint32_t checksum) {
+  const int version = miras__version(&m->desc);
+  char text[MIRAS_PATTERN], name[MIRAS__NAME_SIZE];
   uint64_t offset = 0;
-  char digits[9];
-  int i, version = 2;
-  for (i = 0; i < 8; i++) digits[i] = "0123456789abcdef"[checksum >> (28 - 4 * i) & 15];
-  digits[8] = 0;
-  for (i = 0; i < MIRAS__FIELDS; i++) {
-    const miras__field *f = &miras__fields[i];
-    if (f->since > version && miras__desc_bits(&m->desc, f)) version = f->since;
+  int i, k;
+  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\"");
+  miras__out_note(s, "writer", "miras.h");
+  for (i = 0; i < 8; i++) text[i] = "0123456789abcdef"[checksum >> (28 - 4 * i) & 15];
+  text[8] = 0;
+  miras__out_note(s, "checksum", text);
+  text[0] = (char)('0' + version);
+  text[1] = 0;
+  miras__out_note(s, "version", text);
+  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
+    for (i = 0; i < MIRAS__FIELDS; i++) {
+      const char letter[3] = {(char)(k < 0 ? 0 : m->desc.layer[k].letter), '.', 0};
+      const miras__field *f = &miras__fields[i];
+      if (!miras__in_file(&m->desc, version, k, f)) continue;
+      miras__write_field(text, f, &m->desc, k < 0 ? 0 : k);
+      name[0] = 0;
+      miras__say(name, sizeof name, "%s%s", letter[0] ? letter : "", f->name);
+      miras__out_note(s, name, text);
+    }
   }
-  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\","
-                     "\"checksum\":\"");
-  miras__out_text(s, digits);
-  miras__out_text(s, "\"");
-  miras__out_field(s, miras__key(MIRAS__AT_VERSION), (uint64_t)(version - 2));
-  for (i = 0; i < MIRAS__FIELDS; i++) {
-    const miras__field *f = &miras__fields[i];
-    if (f->since && f->since <= version)
-      miras__out_field(s, f, miras__desc_bits(&m->desc, f));
+  if (tr) {
+    memset(text, 0, sizeof text);
+    miras__put_digits(text, sizeof text, 0, tr->steps, 1);
+    miras__out_note(s, "steps", text);
   }
-  if (tr) miras__out_field(s, miras__key(MIRAS__AT_STEPS), tr->steps);
   miras__out_text(s, "}");
   for (i = 0; i < m->view_count; i++) {
     const miras_view *v = &m->views[i];
@@ -15829,10 +15931,17 @@ static size_t miras__emit_trainer(const void *object, miras__sink *s) {
 #define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
 #define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 25 views                          */
 
+/* What __metadata__ may hold beside the fields and other people's notes. */
+enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
+       MIRAS__NOTE_STEPS, MIRAS__NOTES };
+
 typedef struct miras__metadata {
-  uint64_t bits[MIRAS__KEY_COUNT];   /* 0 where the file does not say                            */
-  unsigned char seen[MIRAS__KEY_COUNT];
+  miras_model_desc d;                /* 0 where the file does not say                            */
+  int version;
+  uint64_t steps;
   const unsigned char *checksum;     /* its eight digits                                         */
+  unsigned char noted[MIRAS__NOTES];
+  unsigned char seen[MIRAS_LAYER_KINDS + 1][MIRAS__FIELDS];   /* without a letter, then with      */
 } miras__metadata;
 
 typedef struct miras__tensor {
@@ -15848,24 +15957,54 @@ typedef struct miras__file {
   const unsigned char *past;         /* the end of __metadata__ once it was read                 */
 } miras__file;
 
+/* The kind of layer that a letter names in a file, a new one if need be; -1 if there is no room. */
+static int miras__file_kind(miras_model_desc *d, char letter) {
+  int kind = miras__kind_of(d, letter);
+  if (kind < 0)
+    for (kind = 0; kind < MIRAS_LAYER_KINDS && d->layer[kind].letter;) kind++;
+  if (kind == MIRAS_LAYER_KINDS) return -1;
+  d->layer[kind].letter = letter;
+  return kind;
+}
+
+/* Is it a note of ours, and is it right? -1 for other people's. */
+static int miras__read_note(miras__metadata *meta, int *note, const char *name, const char *value) {
+  static const char *const names[MIRAS__NOTES] = {"format", "version", "writer", "checksum",
+                                                  "steps"};
+  for (*note = 0; *note < MIRAS__NOTES && strcmp(name, names[*note]) != 0;) ++*note;
+  switch (*note) {
+    case MIRAS__NOTE_FORMAT: return !strcmp(value, "miras");
+    case MIRAS__NOTE_WRITER: return !strcmp(value, "miras.h");
+    case MIRAS__NOTE_VERSION: meta->version = value[0] - '0';
+      return meta->version >= 2 && meta->version <= MIRAS__VERSION && !value[1];
+    case MIRAS__NOTE_STEPS: return miras__read_whole(value, &meta->steps);
+    case MIRAS__NOTE_CHECKSUM: return 1;
+    default: return -1;
+  }
+}
+
 static void miras__need_metadata(miras__text *t, miras__metadata *meta) {
-  char name[MIRAS__NAME_SIZE], value[MIRAS__NAME_SIZE];
-  int i;
+  char name[MIRAS__NAME_SIZE], value[MIRAS__NAME_SIZE], letter;
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
   do {
+    const miras__field *f;
     const unsigned char *start;
+    unsigned char *seen;
+    int note = MIRAS__NOTES, kind, right;
     miras__need_string(t, name);
     miras__need_char(t, ':');
     start = miras__need_string(t, value);
-    i = miras__find_key(name, MIRAS__KEY_COUNT);
-    if (t->bad || i == MIRAS__KEY_COUNT) continue;   /* other keys are other people's notes */
-    if (meta->seen[i] || !miras__read_field(miras__key(i), value, &meta->bits[i]))
-      miras__refuse(t);
-    meta->seen[i] = 1;
-    if (i == MIRAS__AT_CHECKSUM) {
-      meta->checksum = start;
-      if (t->bad || t->at - start != 9) miras__refuse(t);   /* eight plain digits and the quote */
-    }
+    f = miras__find_field(name, &letter);
+    kind = f && letter ? miras__file_kind(&meta->d, letter) : 0;
+    if (f) right = kind >= 0 && miras__read_field(f, value, &meta->d, kind);
+    else right = miras__read_note(meta, &note, name, value);
+    if (t->bad || right < 0) continue;
+    seen = f ? &meta->seen[letter ? kind + 1 : 0][f - miras__fields] : &meta->noted[note];
+    if (*seen || !right) miras__refuse(t);
+    *seen = 1;
+    if (note != MIRAS__NOTE_CHECKSUM) continue;
+    meta->checksum = start;
+    if (t->bad || t->at - start != 9) miras__refuse(t);   /* eight plain digits and the quote */
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
 }
@@ -15993,6 +16132,18 @@ static int miras__covers(const miras__file *f, size_t count) {
   return at == f->payload_size && found == count;
 }
 
+/* Does the file say its version, and every field that such a file holds, and no other? */
+static int miras__complete(const miras__metadata *meta) {
+  int i, k;
+  for (k = -1; k < MIRAS_LAYER_KINDS; k++)
+    for (i = 0; i < MIRAS__FIELDS; i++)
+      if (meta->seen[k + 1][i] != miras__in_file(&meta->d, meta->version, k, &miras__fields[i]))
+        return 0;
+  /* Our files name their writer and carry a checksum. One without the other is damage. */
+  return meta->noted[MIRAS__NOTE_FORMAT] && meta->noted[MIRAS__NOTE_VERSION] &&
+         meta->noted[MIRAS__NOTE_WRITER] == meta->noted[MIRAS__NOTE_CHECKSUM];
+}
+
 /* All that can be said without a model: syntax, types, ranges, metadata, checksum, tiling. */
 static miras_result miras__check_file(miras__file *f, miras__metadata *meta, const void *bytes,
                                       size_t size) {
@@ -16018,16 +16169,7 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
     at = x.end;
   }
   f->past = r.past;
-  if (r.t.bad || !meta->seen[MIRAS__AT_FORMAT] || !meta->seen[MIRAS__AT_VERSION])
-    return MIRAS_ERR_FORMAT;
-  /* every field of its version, and none of a later one */
-  for (i = 0; i < MIRAS__FIELDS; i++) {
-    const unsigned since = miras__fields[i].since;
-    if (meta->seen[i] != (since && since <= 2 + meta->bits[MIRAS__AT_VERSION]))
-      return MIRAS_ERR_FORMAT;
-  }
-  /* Our files name their writer and carry a checksum. One without the other is damage. */
-  if (meta->seen[MIRAS__AT_WRITER] != meta->seen[MIRAS__AT_CHECKSUM]) return MIRAS_ERR_FORMAT;
+  if (r.t.bad || !miras__complete(meta)) return MIRAS_ERR_FORMAT;
   if (meta->checksum) {
     size_t before = (size_t)(meta->checksum - base);
     uint32_t crc = miras__crc32c(0, base, before), said = 0;
@@ -16078,12 +16220,7 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, const v
   miras_result result = miras__check_file(&f, &meta, bytes, size);
   int count = 0, moments = 0, streams = 0, at = -1, i;
   if (result != MIRAS_OK) return result;
-  for (i = 0; i < MIRAS__FIELDS; i++) {
-    const miras__field *key = miras__key(i);
-    if (key->since && key->decides == MIRAS__SHAPE &&
-        meta.bits[i] != miras__desc_bits(&m->desc, key))
-      return MIRAS_ERR_MISMATCH;
-  }
+  if (miras__differs(&m->desc, &meta.d, MIRAS__SHAPE, NULL, 0)) return MIRAS_ERR_MISMATCH;
   MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 3);
   memset(seen, 0, sizeof seen);
   for (miras__rewind(&r, &f); miras__next(&r, &x, NULL); count++) {
@@ -16105,8 +16242,8 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, const v
   /* All are known and distinct, so the right number of them means that none is missing. */
   if (count - moments - streams != m->view_count || moments == 1 || (streams && !moments))
     return MIRAS_ERR_FORMAT;
-  steps = moments ? meta.bits[MIRAS__AT_STEPS] : 0;
-  if ((moments && !meta.seen[MIRAS__AT_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
+  steps = moments ? meta.steps : 0;
+  if ((moments && !meta.noted[MIRAS__NOTE_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
   if (tr) {
     memset(tr->streams, 0, (size_t)tr->desc.streams * m->run * sizeof(float));
@@ -16137,6 +16274,18 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, const v
   return MIRAS_OK;
 }
 
+/* And everything that can be loaded through one of these. */
+typedef miras_result (*miras__accept)(void *object, const void *bytes, size_t size);
+
+static miras_result miras__accept_model(void *object, const void *bytes, size_t size) {
+  return miras__load_model((miras_model *)object, NULL, bytes, size);
+}
+
+static miras_result miras__accept_trainer(void *object, const void *bytes, size_t size) {
+  miras_trainer *tr = (miras_trainer *)object;
+  return miras__load_model(tr->model, tr, bytes, size);
+}
+
 /* ---- states ---- */
 
 /* What a state file says before its payload. */
@@ -16146,10 +16295,14 @@ typedef struct miras__state_header {
 } miras__state_header;
 
 static miras__state_header miras__memory_header(const miras_memory *m) {
+  const size_t at = offsetof(miras__case, l.memory);
   miras__state_header h;
+  miras_model_desc d;
+  memset(&d, 0, sizeof d);
+  d.layer[0].memory = m->plan.d;
   h.what = 1;
   h.fingerprint =
-      miras__fingerprint(NULL, &m->plan.d, (uint64_t)m->plan.d.batch);
+      miras__fingerprint(&d, 0, at, at + sizeof(miras_desc), (uint64_t)m->plan.d.batch);
   h.params = m->plan.params;
   h.bytes = m->state_bytes;
   h.sequences = (uint64_t)m->plan.d.batch;
@@ -16157,9 +16310,15 @@ static miras__state_header miras__memory_header(const miras_memory *m) {
 }
 
 static miras__state_header miras__session_header(const miras_session *s) {
+  const miras_model_desc *d = &s->model->desc;
+  const size_t own = offsetof(miras__case, d), end = own + sizeof *d;
+  const char *at;
   miras__state_header h;
   h.what = 2;
-  h.fingerprint = miras__fingerprint(&s->model->desc, NULL, 0);
+  h.fingerprint = miras__fingerprint(d, 0, d->pattern[0] ? own : 0, end, 0);
+  for (at = d->pattern; *at; at++)
+    if (miras__is_letter(*at))
+      h.fingerprint = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, h.fingerprint);
   h.params = 0;
   h.bytes = s->state_bytes;
   h.sequences = 1;
@@ -16255,11 +16414,23 @@ static miras_result miras__load_state(const miras__state_header *want, float *pa
   return MIRAS_OK;
 }
 
+static miras_result miras__accept_memory(void *object, const void *bytes, size_t size) {
+  miras_memory *m = (miras_memory *)object;
+  const miras__state_header h = miras__memory_header(m);
+  return miras__load_state(&h, m->params, m->state, bytes, size);
+}
+
+static miras_result miras__accept_session(void *object, const void *bytes, size_t size) {
+  miras_session *session = (miras_session *)object;
+  const miras__state_header h = miras__session_header(session);
+  return miras__load_state(&h, NULL, session->state, bytes, size);
+}
+
 /* ---- the public forms on memory ---- */
 
 static size_t miras__save_to(miras__emit emit, const void *object, void *buffer,
                              size_t capacity) {
-  size_t bytes = emit(object, NULL);
+  const size_t bytes = object ? emit(object, NULL) : 0;
   if (buffer && bytes && bytes <= capacity) {
     miras__sink s;
     memset(&s, 0, sizeof s);
@@ -16271,19 +16442,35 @@ static size_t miras__save_to(miras__emit emit, const void *object, void *buffer,
 }
 
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
-  return m ? miras__save_to(miras__emit_model, m, buffer, capacity) : 0;
-}
-
-MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
-  return m && bytes ? miras__load_model(m, NULL, bytes, size) : MIRAS_ERR_ARGUMENT;
+  return miras__save_to(miras__emit_model, m, buffer, capacity);
 }
 
 MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, size_t capacity) {
-  return tr ? miras__save_to(miras__emit_trainer, tr, buffer, capacity) : 0;
+  return miras__save_to(miras__emit_trainer, tr, buffer, capacity);
+}
+
+MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
+  return miras__save_to(miras__emit_memory, m, buffer, capacity);
+}
+
+MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
+  return miras__save_to(miras__emit_session, s, buffer, capacity);
+}
+
+MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
+  return m && bytes ? miras__accept_model(m, bytes, size) : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size) {
-  return tr && bytes ? miras__load_model(tr->model, tr, bytes, size) : MIRAS_ERR_ARGUMENT;
+  return tr && bytes ? miras__accept_trainer(tr, bytes, size) : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
+  return m && bytes ? miras__accept_memory(m, bytes, size) : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
+  return s && bytes ? miras__accept_session(s, bytes, size) : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size) {
@@ -16293,60 +16480,50 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
   if (!d || !bytes) return MIRAS_ERR_ARGUMENT;
   result = miras__check_file(&f, &meta, bytes, size);
   if (result == MIRAS_OK) {
-    const uint64_t limit = d->limit;
-    memset(d, 0, sizeof *d);
-    d->limit = limit;
-    miras__set_fields(d, meta.bits);
+    meta.d.limit = d->limit;
+    *d = meta.d;
   }
   return result;
 }
 
+/* The field of d that a name says, and of which kind it is; NULL if there is none. */
+static const miras__field *miras__field_of(const miras_model_desc *d, const char *name, int *kind) {
+  char letter = 0;
+  const miras__field *f = d && name ? miras__find_field(name, &letter) : NULL;
+  *kind = letter && d ? miras__kind_of(d, letter) : 0;
+  return *kind < 0 ? NULL : f;
+}
+
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value) {
-  const int i = field ? miras__find_key(field, MIRAS__FIELDS) : MIRAS__FIELDS;
-  uint64_t bits;
-  if (!d || !value || i == MIRAS__FIELDS || !miras__read_field(miras__key(i), value, &bits))
-    return MIRAS_ERR_ARGUMENT;
-  miras__set_bits(miras__place(d, &miras__fields[i]), 0, miras__fields[i].size, bits);
-  return MIRAS_OK;
+  int kind;
+  const miras__field *f = miras__field_of(d, field, &kind);
+  return f && value && miras__read_field(f, value, d, kind) ? MIRAS_OK : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,
                                            char *text, size_t size) {
-  const int i = field ? miras__find_key(field, MIRAS__FIELDS) : MIRAS__FIELDS;
-  char value[32];
-  if (!d || !text || i == MIRAS__FIELDS) return NULL;
-  miras__write_field(value, miras__key(i),
-                     miras__desc_bits(d, miras__key(i)));
+  int kind;
+  const miras__field *f = miras__field_of(d, field, &kind);
+  char value[MIRAS_PATTERN];
+  if (!f || !text) return NULL;
+  miras__write_field(value, f, d, kind);
   if (strlen(value) >= size) return NULL;
   memcpy(text, value, strlen(value) + 1);
   return text;
 }
 
+MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_model_desc *b,
+                                       char *why, size_t why_size) {
+  int decides;
+  if (why && why_size) why[0] = 0;
+  for (decides = MIRAS__SHAPE; a && b && decides >= MIRAS__FREE; decides--)
+    if (miras__differs(a, b, decides, why, why_size)) return 1;
+  return 0;
+}
+
 MIRAS_API const char *miras_model_desc_field(int i) {
   return i >= 0 && i < MIRAS__FIELDS && miras__fields[i].since ? miras__fields[i].name : NULL;
-}
-
-MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
-  return m ? miras__save_to(miras__emit_memory, m, buffer, capacity) : 0;
-}
-
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
-  miras__state_header h;
-  if (!m || !bytes) return MIRAS_ERR_ARGUMENT;
-  h = miras__memory_header(m);
-  return miras__load_state(&h, m->params, m->state, bytes, size);
-}
-
-MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
-  return s ? miras__save_to(miras__emit_session, s, buffer, capacity) : 0;
-}
-
-MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
-  miras__state_header h;
-  if (!s || !bytes) return MIRAS_ERR_ARGUMENT;
-  h = miras__session_header(s);
-  return miras__load_state(&h, NULL, s->state, bytes, size);
 }
 
 /* ---- the public forms on paths ---- */
@@ -16386,10 +16563,12 @@ static FILE *miras__new_file(char *part, size_t length) {
 static miras_result miras__save_path(miras__emit emit, const void *object, const char *path,
                                      const miras_allocator *allocator) {
   miras_allocator from = miras__allocator(allocator);
-  size_t length = strlen(path), room;
+  size_t length, room;
   char *part;
   FILE *file;
   int ok, gone = 0;
+  if (!object || !path) return MIRAS_ERR_ARGUMENT;
+  length = strlen(path);
   if (!emit(object, NULL) || !miras__size_add(length, 14, &room)) return MIRAS_ERR_SIZE;
   part = (char *)from.alloc(room, from.user);
   if (!part) return MIRAS_ERR_ALLOC;
@@ -16463,36 +16642,49 @@ static miras_result miras__read_path(miras__content *c, const char *path, uint64
   return result;
 }
 
-MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_model, m, path, &m->allocator);
-}
-
-MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
+static miras_result miras__load_path(miras__accept accept, void *object, const char *path,
+                                     uint64_t limit, const miras_allocator *allocator) {
   miras__content c;
-  miras_result result;
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, m->desc.limit, &m->allocator);
+  miras_result result = path ? miras__read_path(&c, path, limit, allocator) : MIRAS_ERR_ARGUMENT;
   if (result != MIRAS_OK) return result;
-  result = miras__load_model(m, NULL, c.bytes, c.size);
+  result = accept(object, c.bytes, c.size);
   miras__content_free(&c);
   return result;
+}
+
+MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
+  return miras__save_path(miras__emit_model, m, path, m ? &m->allocator : NULL);
 }
 
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
-  if (!tr || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_trainer, tr, path, &tr->allocator);
+  return miras__save_path(miras__emit_trainer, tr, path, tr ? &tr->allocator : NULL);
+}
+
+MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
+  return miras__save_path(miras__emit_memory, m, path, m ? &m->allocator : NULL);
+}
+
+MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
+  return miras__save_path(miras__emit_session, s, path, s ? &s->allocator : NULL);
+}
+
+MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
+  return m ? miras__load_path(miras__accept_model, m, path, m->desc.limit, &m->allocator)
+           : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
-  miras__content c;
-  miras_result result;
-  if (!tr || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, tr->desc.limit, &tr->allocator);
-  if (result != MIRAS_OK) return result;
-  result = miras__load_model(tr->model, tr, c.bytes, c.size);
-  miras__content_free(&c);
-  return result;
+  return tr ? miras__load_path(miras__accept_trainer, tr, path, tr->desc.limit, &tr->allocator)
+            : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
+  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->allocator) : MIRAS_ERR_ARGUMENT;
+}
+
+MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
+  return s ? miras__load_path(miras__accept_session, s, path, 0, &s->allocator)
+           : MIRAS_ERR_ARGUMENT;
 }
 
 /* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
@@ -16515,26 +16707,29 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
                                              miras_result *result) {
   miras_result said = MIRAS_ERR_ARGUMENT;
   miras_model *m = NULL;
-  miras_model_desc d;
+  miras_model_desc *d;
   miras__content c;
   miras__metadata meta;
   miras__file f;
-  memset(&d, 0, sizeof d);
+  int k;
+  d = &meta.d;
   memset(&c, 0, sizeof c);
-  if (given) d.limit = given->limit;
-  if (path) said = miras__read_path(&c, path, d.limit, allocator);
+  if (path) said = miras__read_path(&c, path, given ? given->limit : 0, allocator);
   if (said == MIRAS_OK) said = miras__check_file(&f, &meta, c.bytes, c.size);
   if (said == MIRAS_OK) {
-    miras__set_fields(&d, meta.bits);
-    if (given && given->layer[0].memory.reset_every)
-      d.layer[0].memory.reset_every = given->layer[0].memory.reset_every;
-    if (given && (d.layer[0].memory.bias == MIRAS_CUSTOM_BIAS ||
-                  d.layer[0].memory.retention == MIRAS_CUSTOM_RETENTION))
-      d.layer[0].memory.custom = given->layer[0].memory.custom;
-    said = miras__payload_fits(&d, &f);
+    if (given) d->limit = given->limit;
+    for (k = 0; given && k < MIRAS_LAYER_KINDS; k++) {
+      miras_desc *memory = &d->layer[k].memory;
+      const miras_desc *from = &given->layer[0].memory;
+      if (!miras__used(d, k) || d->layer[k].type != MIRAS_LAYER_MEMORY) continue;
+      if (from->reset_every) memory->reset_every = from->reset_every;
+      if (memory->bias == MIRAS_CUSTOM_BIAS || memory->retention == MIRAS_CUSTOM_RETENTION)
+        memory->custom = from->custom;
+    }
+    said = miras__payload_fits(d, &f);
   }
   if (said == MIRAS_OK) {
-    m = miras_model_open(&d, allocator);
+    m = miras_model_open(d, allocator);
     said = m ? miras__load_model(m, NULL, c.bytes, c.size) : MIRAS_ERR_ALLOC;
     /* a 0 where the descriptor, with its defaults, has another number: no file of ours */
     if (said == MIRAS_ERR_MISMATCH) said = MIRAS_ERR_FORMAT;
@@ -16546,38 +16741,6 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   miras__content_free(&c);
   if (result) *result = said;
   return m;
-}
-
-MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_memory, m, path, &m->allocator);
-}
-
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  miras__content c;
-  miras_result result;
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, 0, &m->allocator);
-  if (result != MIRAS_OK) return result;
-  result = miras_memory_load_from(m, c.bytes, c.size);
-  miras__content_free(&c);
-  return result;
-}
-
-MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
-  if (!s || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_session, s, path, &s->allocator);
-}
-
-MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
-  miras__content c;
-  miras_result result;
-  if (!s || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, 0, &s->allocator);
-  if (result != MIRAS_OK) return result;
-  result = miras_session_load_from(s, c.bytes, c.size);
-  miras__content_free(&c);
-  return result;
 }
 
 #endif /* MIRAS_NO_STDIO */

@@ -841,27 +841,32 @@ static miras_model_desc describe(const options *o, int vocab) {
   return d;
 }
 
+/* Why a file is no model for us: its descriptor's own sentence, if there is one. */
+static const char *reason(const char *path, miras_result result) {
+  static char why[256];
+  miras_model_desc d;
+  size_t n = 0;
+  unsigned char *bytes = result == MIRAS_ERR_DESC ? read_file(path, &n, 1) : NULL;
+  memset(&d, 0, sizeof d);
+  why[0] = 0;
+  if (bytes && miras_model_desc_from(&d, bytes, n) == MIRAS_OK)
+    (void)miras_model_size(&d, why, sizeof why);
+  free(bytes);
+  return why[0] ? why : miras_result_text(result);
+}
+
 /* The model in the file, if it is the one that the options describe. */
 static miras_model *resume(const options *o, const miras_model_desc *want) {
   miras_result result = MIRAS_OK;
   miras_model *m, *fresh;
-  const miras_model_desc *a, *b;
-  int i;
+  char why[256];
   m = miras_model_open_file(o->out, NULL, NULL, &result);
-  if (!m) die(1, "%s cannot be resumed: %s", o->out, miras_result_text(result));
+  if (!m) die(1, "%s cannot be resumed: %s", o->out, reason(o->out, result));
   fresh = miras_model_open(want, NULL);
   if (!fresh) die(1, "there is not enough memory for the model");
-  a = miras_model_desc_of(m);
-  b = miras_model_desc_of(fresh);
-  for (i = 0; miras_model_desc_field(i) != NULL; i++) {
-    const char *name = miras_model_desc_field(i);
-    char here[32], there[32];
-    miras_model_desc_get(a, name, there, sizeof there);
-    miras_model_desc_get(b, name, here, sizeof here);
-    if (strcmp(here, there) != 0)
-      die(2, "%s holds another model than these options describe, %s is %s and not %s; --resume "
-             "needs those of the start", o->out, name, there, here);
-  }
+  if (miras_model_desc_differs(miras_model_desc_of(m), miras_model_desc_of(fresh), why, sizeof why))
+    die(2, "%s holds another model than these options describe: %s; --resume needs those of the "
+           "start", o->out, why);
   miras_model_close(fresh);
   return m;
 }
@@ -1138,7 +1143,7 @@ static miras_model *open_model(const options *o) {
   m = miras_model_open_file(o->file[0], &bounds, NULL, &result);
   if (result == MIRAS_ERR_SIZE)
     die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
-  if (!m) die(1, "%s cannot be opened: %s", o->file[0], miras_result_text(result));
+  if (!m) die(1, "%s cannot be opened: %s", o->file[0], reason(o->file[0], result));
   return m;
 }
 
@@ -1293,7 +1298,7 @@ int main(int argc, char **argv) {
      "tokens after which a head starts anew; 0: never (two windows, if nothing else ends it)"},
     {"carry", "t", 'r', NULL, 0, 1, "how often a window goes on where its text stood"},
     {"streams", "t", 'i', NULL, 1, 1 << 16, "running texts to choose from, with --carry"},
-    {"set", "t", 'l', NULL, 0, 0, "FIELD=VALUE of the model's descriptor, such as memory.p=4"},
+    {"set", "t", 'l', NULL, 0, 0, "FIELD=VALUE of the descriptor: memory.p=4, w.window=32, ..."},
     {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
     {"batch", "t", 'i', NULL, 1, 65536, "windows of a step"},
     {"steps", "t", 'i', NULL, 1, INT_MAX, "steps to train"},

@@ -38,17 +38,20 @@ static FILE *fuzz_fopen(const char *path, const char *mode) {
 #include "../miras.h"
 
 enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_KINDS };
-enum { FUZZ_LIMIT = 1 << 20, FUZZ_FILES = FUZZ_KINDS + 2 * MIRAS_KIND_COUNT };
+enum { FUZZ_LIMIT = 1 << 20, FUZZ_ROWS = FUZZ_KINDS + 2 * MIRAS_KIND_COUNT,
+       FUZZ_FILES = FUZZ_ROWS + 4 };
 
 static miras_model *fuzz_model;
 static miras_trainer *fuzz_trainer;
 static miras_memory *fuzz_memory;
 static miras_session *fuzz_session;
-/* A good file of each kind, then models of every row, as it comes and with later fields. */
+/* A good file of each kind, then models of every row, as it comes and with later fields, then of
+ * several kinds of layer. */
 static unsigned char *fuzz_base[FUZZ_FILES];
 static size_t fuzz_size[FUZZ_FILES];
 static int fuzz_files;
 static uint64_t fuzz_print[FUZZ_KINDS];        /* of the object that it came from */
+static long fuzz_opened, fuzz_hybrids;         /* models that were, and those with a pattern */
 
 static void fuzz_check(int ok, const char *what) {
   if (ok) return;
@@ -104,12 +107,22 @@ static void fuzz_describe(miras_model_desc *d, miras_kind kind) {
   d->layer[0].gate_rank = 1;
 }
 
+static void fuzz_add(const miras_model_desc *d) {
+  miras_model *m = miras_model_open(d, NULL);
+  fuzz_check(m != NULL, "no model of a row or pattern");
+  fuzz_size[fuzz_files] = miras_model_save_to(m, NULL, 0);
+  fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
+  fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
+  miras_model_save_to(m, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
+  fuzz_files++;
+  miras_model_close(m);
+}
+
 /* Two files of every row of the table, where the second descriptor means something. */
 static void fuzz_rows(void) {
   int i;
   for (i = 0; i < 2 * MIRAS_KIND_COUNT; i++) {
     miras_model_desc d;
-    miras_model *m;
     fuzz_describe(&d, (miras_kind)(i / 2));
     if (i % 2) {
       d.layer[0].horizon = d.layer[0].memory.keep_gate ? 64 : 0;
@@ -120,14 +133,26 @@ static void fuzz_rows(void) {
       d.layer[0].memory.reset_every = 32;
       if (!miras_model_size(&d, NULL, 0)) d.layer[0].memory.reset_every = 0;
     }
-    m = miras_model_open(&d, NULL);
-    fuzz_check(m != NULL, "no model of a row");
-    fuzz_size[fuzz_files] = miras_model_save_to(m, NULL, 0);
-    fuzz_base[fuzz_files] = (unsigned char *)malloc(fuzz_size[fuzz_files]);
-    fuzz_check(fuzz_base[fuzz_files] != NULL, "no memory for a file");
-    miras_model_save_to(m, fuzz_base[fuzz_files], fuzz_size[fuzz_files]);
-    fuzz_files++;
-    miras_model_close(m);
+    fuzz_add(&d);
+  }
+}
+
+static void fuzz_patterns(void) {
+  static const char *const patterns[FUZZ_FILES - FUZZ_ROWS] = { "mwm", "(mg)*2a", "a*2", "" };
+  int i;
+  for (i = 0; i < FUZZ_FILES - FUZZ_ROWS; i++) {
+    miras_model_desc d, other;
+    fuzz_describe(&d, MIRAS_YAAD);
+    fuzz_describe(&other, MIRAS_GATED_DELTANET);
+    strcpy(d.pattern, patterns[i]);
+    d.layers = patterns[i][0] ? 0 : 1;
+    d.layer[1].window = d.layer[2].window = 3;
+    d.layer[1].hidden = d.layer[2].hidden = 2;
+    d.layer[2].qk_norm = 1;
+    d.layer[3] = other.layer[0];
+    d.layer[3].letter = 'g';
+    if (!patterns[i][0]) d.layer[0] = d.layer[2];
+    fuzz_add(&d);
   }
 }
 
@@ -169,6 +194,7 @@ static void fuzz_start(void) {
   }
   fuzz_files = FUZZ_KINDS;
   fuzz_rows();
+  fuzz_patterns();
 }
 
 /* Make the checksums of a file right, where it has any. */
@@ -212,6 +238,8 @@ static void fuzz_open(unsigned char *file, size_t n) {
   fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
              result == MIRAS_ERR_SIZE, "open_file: a strange result");
   if (m) {
+    fuzz_opened++;
+    fuzz_hybrids += miras_model_desc_of(m)->pattern[0] != 0;
     s = miras_session_open(m, NULL);
     fuzz_check(s != NULL, "a model within the limit has no session");
     fuzz_check(miras_session_prefill(s, tokens, 5) != NULL, "prefill refuses");
@@ -303,13 +331,25 @@ static size_t fuzz_foreign(unsigned char *to, int which) {
   return n - cut;
 }
 
+/* Other characters in a pattern, some of them wrong. */
+static void fuzz_repattern(unsigned char *file, size_t n, uint64_t r) {
+  static const char mark[] = "\"pattern\":\"";
+  size_t i = 8, length = sizeof mark - 1;
+  while (i + length < n && memcmp(file + i, mark, length) != 0) i++;
+  for (i += length; i < n && file[i] != '"'; i++) {
+    r = miras__hash(r);
+    if (r & 3) file[i] = (unsigned char)"mwgam(*2)9x"[(r >> 8) % 11];
+  }
+}
+
 /* One deterministic input: a good file with a few changes of the sorts that hurt readers. */
 static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
   static const char *const words[] = { "\"", "{", "}", "[", "]", ",", ":", "\\", "\\u0000", "0",
     "-1", "4294967296", "18446744073709551615", "18446744073709551616", "\"F32\"", " ", "\n",
     "\"dtype\":\"F32\",", "\"shape\":[1],", "\"data_offsets\":[0,4]", "\"__metadata__\":{},",
     "\"embed.weight\":", "\"vocab\":\"4\",", "1e99", "0.5", "[0,4]", "[[[[[[[[",
-    "\"checksum\":\"00000000\",", "\x01", "\xff" };
+    "\"checksum\":\"00000000\",", "\x01", "\xff", "\"w.type\":\"memory\",", "\"w.window\":\"1\",",
+    "\"pattern\":\"mw\",", "1048576" };
   uint64_t r = *seed = miras__hash(*seed);
   int kind = (int)(r % 8), edits = (int)(r >> 8 & 7), which, i;
   size_t n;
@@ -317,6 +357,8 @@ static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
   which = kind;
   if (kind == FUZZ_MODEL && (r >> 25 & 1))     /* of another row */
     which = FUZZ_KINDS + (int)((r >> 32) % (uint64_t)(fuzz_files - FUZZ_KINDS));
+  if (kind == FUZZ_MODEL && (r >> 26 & 7) == 0)
+    which = FUZZ_ROWS + (int)((r >> 32) % (uint64_t)(fuzz_files - FUZZ_ROWS));
   to[0] = (unsigned char)((r >> 16 & 128) | (unsigned)kind);
   if (kind == FUZZ_MODEL && (r >> 24 & 1)) {
     n = fuzz_foreign(to + 1, which);
@@ -324,6 +366,7 @@ static size_t fuzz_mutate(uint64_t *seed, unsigned char *to, size_t room) {
     n = fuzz_size[which];
     memcpy(to + 1, fuzz_base[which], n);
   }
+  if (which >= FUZZ_ROWS && (r >> 29 & 1)) fuzz_repattern(to + 1, n, r);
   for (i = 0; i < edits; i++) {
     size_t head = kind == FUZZ_MODEL && n > 8 ? (size_t)(miras__get64(to + 1) % n) : n, at, much;
     const char *word;
@@ -414,7 +457,8 @@ int main(int argc, char **argv) {
     for (i = 1; i < argc; i++) fuzz_file(argv[i]);
   } else {
     for (i = 0; i < count; i++) LLVMFuzzerTestOneInput(input, fuzz_mutate(&seed, input, room));
-    printf("fuzz_files: %ld inputs, no fault\n", count);
+    printf("fuzz_files: %ld inputs, no fault; %ld models opened, %ld with patterns\n", count,
+           fuzz_opened, fuzz_hybrids);
   }
   free(input);
   for (i = 0; i < fuzz_files; i++) free(fuzz_base[i]);

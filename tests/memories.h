@@ -445,12 +445,13 @@ HELP const char *label(const miras_desc *d) {
   memset(&given, 0, sizeof given);
   memset(&zero, 0, sizeof zero);
   given.layer[0].memory = *d;
-  for (int i = 0; miras_model_desc_field(i) != NULL; i++) {
+  for (int i = 0, count = 0; miras_model_desc_field(i) != NULL; i++) {
     const char *name = miras_model_desc_field(i);
     char value[32], none[32];
+    if (strncmp(name, "memory.", 7) != 0) continue;
     miras_model_desc_get(&given, name, value, sizeof value);
     miras_model_desc_get(&zero, name, none, sizeof none);
-    if (i < 4) n += (size_t)snprintf(text + n, sizeof text - n, "%s | ", value);
+    if (count++ < 4) n += (size_t)snprintf(text + n, sizeof text - n, "%s | ", value);
     else if (strcmp(value, none) != 0)
       n += (size_t)snprintf(text + n, sizeof text - n, "%s %s ", name + strlen("memory."), value);
   }

@@ -280,15 +280,15 @@ static void fields_as_text(void **state) {
     d = *miras_model_desc_of(m);
     d.seed = UINT64_MAX - (uint64_t)kind;
     d.layer[0].memory.custom = (const miras_custom *)&d;
-    e = d;                             /* what these names do not reach: other kinds, patterns */
-    e.layer[0].hidden = 0;
-    memset(&e.layer[0].memory, 0, sizeof e.layer[0].memory);
+    d.layer[0].kv_heads = kind;
+    d.layer[0].rotary_base = 0.1f * (float)kind;
+    snprintf(d.pattern, sizeof d.pattern, "m*%d", kind);
+    e = d;                             /* what these names do not reach: other kinds, letters */
+    memset(&e.layer[0], 0, sizeof e.layer[0]);
+    e.layer[0].letter = d.layer[0].letter;
     e.layer[0].memory.batch = d.layer[0].memory.batch;
     e.layer[0].memory.custom = d.layer[0].memory.custom;
-    e.layer[0].conv = e.layer[0].gate_rank = e.layer[0].tied_step = 0;
-    e.layer[0].fixed_gates = e.layer[0].horizon = 0;
-    e.layer[0].keys = (miras_keys)0;
-    e.layer[0].keep = (miras_keep)0;
+    memset(e.pattern, 1, sizeof e.pattern);
     e.vocab = e.width = e.layers = e.untied = 0;
     e.dropout = 0;
     e.seed = 0;
@@ -326,6 +326,72 @@ static void fields_as_text(void **state) {
   assert_int_equal(exact[7], 1);
   assert_null(miras_model_desc_get(&d, "memory.architecture", exact, 6));
   assert_null(miras_model_desc_get(&d, "memory.architecture", exact, 0));
+}
+
+/* With a letter before it, a layer's field is that of the kind with this letter. */
+static void fields_of_kinds(void **state) {
+  static const char *const none[] = { "x.window", "w.vocab", "w.pattern", "w.dropout", ".window",
+    "w.", "w..window", "ww.window", "1.window", "w.letter", "W.window", "heads.", "w.m.window" };
+  miras_model_desc d = small_model(MIRAS_TITANS), e;
+  char text[MIRAS_PATTERN], why[256], exact[5];
+  size_t i;
+  (void)state;
+  assert_int_equal(miras_model_desc_set(&d, "w.window", "7"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "a.rotary_base", "500.5"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "m.memory.step", "0.25"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "w.type", "memory"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "heads", "3"), MIRAS_OK);
+  assert_true(d.layer[1].window == 7 && d.layer[1].type == MIRAS_LAYER_MEMORY);
+  assert_near(d.layer[2].rotary_base, 500.5, 0);
+  assert_near(d.layer[0].memory.step, 0.25, 0);
+  assert_true(d.layer[0].heads == 3 && d.heads == 0);
+  assert_string_equal(miras_model_desc_get(&d, "a.window", text, sizeof text), "1024");
+  assert_string_equal(miras_model_desc_get(&d, "w.window", text, sizeof text), "7");
+  d.layer[0].letter = 0;               /* m */
+  assert_string_equal(miras_model_desc_get(&d, "m.heads", text, sizeof text), "3");
+  e = d;
+  for (i = 0; i < sizeof none / sizeof *none; i++) {
+    assert_int_equal(miras_model_desc_set(&d, none[i], "1"), MIRAS_ERR_ARGUMENT);
+    assert_null(miras_model_desc_get(&d, none[i], text, sizeof text));
+  }
+  assert_memory_equal(&d, &e, sizeof d);
+  /* patterns are text */
+  memset(text, 'm', sizeof text);
+  text[MIRAS_PATTERN - 1] = 0;
+  assert_int_equal(miras_model_desc_set(&d, "pattern", text), MIRAS_OK);
+  assert_string_equal(d.pattern, text);
+  assert_int_equal(miras_model_desc_set(&d, "pattern", "mmwm"), MIRAS_OK);
+  assert_string_equal(d.pattern, "mmwm");
+  assert_string_equal(miras_model_desc_get(&d, "pattern", exact, 5), "mmwm");
+  assert_null(miras_model_desc_get(&d, "pattern", exact, 4));
+  memset(why, 'm', MIRAS_PATTERN);
+  why[MIRAS_PATTERN] = 0;
+  assert_int_equal(miras_model_desc_set(&d, "pattern", why), MIRAS_ERR_ARGUMENT);
+  assert_string_equal(d.pattern, "mmwm");
+  memset(d.pattern, 'm', sizeof d.pattern);   /* without an end */
+  assert_int_equal(strlen(miras_model_desc_get(&d, "pattern", text, sizeof text)), 63);
+
+  /* differences: of parameters before others, of kinds by letter wherever they lie */
+  d = small_model(MIRAS_TITANS);
+  d.layers = 0;
+  snprintf(d.pattern, sizeof d.pattern, "mwm");
+  e = d;
+  e.layer[1] = d.layer[2];
+  e.layer[2] = d.layer[1];
+  assert_int_equal(miras_model_desc_differs(&d, &e, why, sizeof why), 0);
+  assert_string_equal(why, "");
+  e.seed = 5;
+  assert_int_equal(miras_model_desc_differs(&d, &e, why, sizeof why), 1);
+  assert_string_equal(why, "seed is 3 and not 5");
+  e.layer[2].window = 9;
+  assert_int_equal(miras_model_desc_differs(&d, &e, why, sizeof why), 1);
+  assert_string_equal(why, "w.window is 64 and not 9");
+  e.layer[2].letter = 'v';
+  assert_int_equal(miras_model_desc_differs(&d, &e, NULL, 0), 1);
+  assert_int_equal(miras_model_desc_differs(&d, &e, why, sizeof why), 1);
+  assert_string_equal(why, "w.type is attention and not absent");
+  assert_int_equal(miras_model_desc_differs(NULL, &e, why, sizeof why), 0);
+  assert_int_equal(miras_model_desc_differs(&e, NULL, why, 0), 0);
 }
 
 /* Conditions name fields, facts and words that exist; numbers in them have one digit. */
@@ -666,6 +732,59 @@ static void wrong_models_are_refused(void **state) {
     assert_null(miras_model_open(&d, NULL));
   }
   assert_int_equal(malloc_count, 0);
+}
+
+/* A field of one type of layer is refused in layers of another, unless it is 0. */
+static void types_refuse_each_other(void **state) {
+  static const char *const common[] = { "pattern", "type", "vocab", "width", "layers", "hidden",
+    "untied", "dropout", "seed" };
+  static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
+    "qk_norm" };
+  const char *name;
+  int i, refusals = 0;
+  (void)state;
+  for (i = 0; (name = miras_model_desc_field(i)) != NULL; i++) {
+    miras_model_desc d = small_model(MIRAS_TITANS);
+    char full[64], why[256] = "", number[32] = "1";
+    int of_attention = 0, skip = 0;
+    size_t k;
+    for (k = 0; k < sizeof common / sizeof *common; k++) skip += !strcmp(name, common[k]);
+    for (k = 0; k < sizeof attention / sizeof *attention; k++)
+      of_attention += !strcmp(name, attention[k]);
+    if (skip) continue;
+    d.layers = 0;
+    d.layer[0] = d.layer[1];
+    d.layer[0].letter = 'm';
+    if (of_attention) d.layer[0] = small_model(MIRAS_TITANS).layer[0];
+    snprintf(d.pattern, sizeof d.pattern, "wm");
+    if (!miras_model_size(&d, why, sizeof why)) fail_msg("%s", why);
+    snprintf(full, sizeof full, "m.%s", name);
+    if (miras_model_desc_set(&d, full, "1") != MIRAS_OK)   /* a word */
+      assert_true(miras__word(number, miras__named(strrchr(full, '.') + 1), 1) &&
+                  miras_model_desc_set(&d, full, number) == MIRAS_OK);
+    refuse(miras_model_size(&d, why, sizeof why), why, name, "1", (size_t)i);
+    if (!strstr(why, of_attention ? "only with type attention" : "only with type memory"))
+      fail_msg("no type in \"%s\"", why);
+    refusals++;
+  }
+  assert_int_equal(refusals, i - (int)(sizeof common / sizeof *common));
+  assert_true(refusals > 60);
+  {   /* and what has no name in files */
+    miras_custom custom;
+    miras_model_desc d = small_model(MIRAS_TITANS);
+    char why[256] = "";
+    memset(&custom, 0, sizeof custom);
+    d.layers = 0;
+    snprintf(d.pattern, sizeof d.pattern, "w");
+    d.layer[1].memory.batch = 2;
+    refuse(miras_model_size(&d, why, sizeof why), why, "batch", "2", 0);
+    d.layer[1].memory.batch = 0;
+    d.layer[1].memory.custom = &custom;
+    refuse(miras_model_size(&d, why, sizeof why), why, "custom", "NULL", 1);
+    d = small_model(MIRAS_TITANS);
+    d.layer[0].letter = '!';   /* names in files could not begin with it */
+    refuse(miras_model_size(&d, why, sizeof why), why, "letter", "33", 2);
+  }
 }
 
 static void wrong_trainers_are_refused(void **state) {
@@ -1847,9 +1966,11 @@ int main(void) {
     cmocka_unit_test(presets_are_valid),
     cmocka_unit_test(defaults_are_filled_in),
     cmocka_unit_test(fields_as_text),
+    cmocka_unit_test(fields_of_kinds),
     cmocka_unit_test(tables_are_right),
     cmocka_unit_test(wrong_memories_are_refused),
     cmocka_unit_test(wrong_models_are_refused),
+    cmocka_unit_test(types_refuse_each_other),
     cmocka_unit_test(wrong_parallel_is_refused),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
     cmocka_unit_test(wrong_trainers_are_refused),

@@ -372,44 +372,167 @@ static void test_model_round_trip(void **state) {
 }
 
 /* Every byte of a descriptor that a file must keep is in one of the saved values: all but what the
- * model sets or the caller brings, and what the compiler leaves between fields. */
+ * model sets or the caller brings, and what the compiler leaves between fields. Of kinds of layer
+ * the letters are part of the names. */
 static void test_every_field(void **state) {
 #define FIELD(field) \
   { offsetof(miras_model_desc, field), \
     offsetof(miras_model_desc, field) + sizeof(((miras_model_desc *)0)->field) }
-#define BETWEEN(a, b) \
-  { offsetof(miras_model_desc, a) + sizeof(((miras_model_desc *)0)->a), \
-    offsetof(miras_model_desc, b) }
+#define LAYER(field) \
+  { offsetof(miras_layer_desc, field), \
+    offsetof(miras_layer_desc, field) + sizeof(((miras_layer_desc *)0)->field) }
+#define BETWEEN(type, a, b) \
+  { offsetof(type, a) + sizeof(((type *)0)->a), offsetof(type, b) }
   static const size_t not_kept[][2] = {
-    FIELD(layer[0].memory.batch), FIELD(layer[0].memory.seed),
-    BETWEEN(layer[0].memory.smooth_shrink, layer[0].memory.seed), BETWEEN(dropout, seed),
-    { 0, offsetof(miras_model_desc, layer[0].hidden) }, FIELD(layer[0].memory.parallel),
-    BETWEEN(layer[0].hidden, layer[0].memory), BETWEEN(layer[0].horizon, vocab), FIELD(limit),
-    FIELD(heads)
+    BETWEEN(miras_model_desc, pattern, vocab), BETWEEN(miras_model_desc, dropout, seed),
+    FIELD(heads), FIELD(limit)
+  };
+  static const size_t not_of_layers[][2] = {
+    LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
+    LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, hidden, memory),
+    BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
+    { offsetof(miras_layer_desc, qk_norm) + sizeof(int), sizeof(miras_layer_desc) }
   };
 #undef FIELD
+#undef LAYER
 #undef BETWEEN
+  const size_t layers = MIRAS_LAYER_KINDS * sizeof(miras_layer_desc);
   miras_model_desc plain, d;
   size_t i, j;
   int k;
   (void)state;
   memset(&plain, 0, sizeof plain);
-  memset(&d, 0, sizeof d);
+  for (k = 0; k < MIRAS_LAYER_KINDS; k++) plain.layer[k].letter = (char)('a' + k);
+  d = plain;
   for (i = 0; i < sizeof d; i++) {
+    const size_t at = i % sizeof(miras_layer_desc);
+    const int kind = i < layers ? (int)(i / sizeof(miras_layer_desc)) : 0;
     int expected = 1, differs = 0;
-    for (j = 0; j < sizeof not_kept / sizeof *not_kept; j++)
+    unsigned char was;
+    for (j = 0; i < layers && j < sizeof not_of_layers / sizeof *not_of_layers; j++)
+      if (at >= not_of_layers[j][0] && at < not_of_layers[j][1]) expected = 0;
+    for (j = 0; i >= layers && j < sizeof not_kept / sizeof *not_kept; j++)
       if (i >= not_kept[j][0] && i < not_kept[j][1]) expected = 0;
-    ((unsigned char *)&d)[i] = 1;
+    /* of a text, what lies behind its end */
+    if (i > offsetof(miras_model_desc, pattern) &&
+        i < offsetof(miras_model_desc, pattern) + MIRAS_PATTERN) expected = 0;
+    was = ((unsigned char *)&d)[i];
+    ((unsigned char *)&d)[i] = (unsigned char)(was ^ 1);
     for (k = 0; miras_model_desc_field(k) != NULL; k++) {
-      char a[32], b[32];
-      assert_non_null(miras_model_desc_get(&plain, miras_model_desc_field(k), a, sizeof a));
-      assert_non_null(miras_model_desc_get(&d, miras_model_desc_field(k), b, sizeof b));
+      char name[64], a[MIRAS_PATTERN], b[MIRAS_PATTERN];
+      snprintf(name, sizeof name, "%c.%s", 'a' + kind, miras_model_desc_field(k));
+      if (!miras_model_desc_get(&plain, name, a, sizeof a))
+        memmove(name, name + 2, sizeof name - 2);
+      if (kind && name[1] != '.') continue;
+      assert_non_null(miras_model_desc_get(&plain, name, a, sizeof a));
+      if (at == 0 && i < layers) continue;   /* a letter */
+      assert_non_null(miras_model_desc_get(&d, name, b, sizeof b));
       differs += strcmp(a, b) != 0;
     }
-    ((unsigned char *)&d)[i] = 0;
+    ((unsigned char *)&d)[i] = was;
     if (differs != expected)
       fail_msg("byte %d of miras_model_desc is%s saved", (int)i, expected ? " not" : "");
   }
+}
+
+/* ---- hybrids ---- */
+
+enum { HYBRIDS = 4 };
+
+/* Models of several kinds of layer, or of one that is no memory. */
+static void hybrid(miras_model_desc *d, int n) {
+  static const char *const patterns[HYBRIDS] = { "mwm", "(mg)*2a", "a*2", "" };
+  miras_model_desc other;
+  tiny(d, MIRAS_TITANS);
+  tiny(&other, MIRAS_GATED_DELTANET);
+  snprintf(d->pattern, sizeof d->pattern, "%s", patterns[n]);
+  d->layers = n == 3 ? 2 : 0;
+  d->heads = 2;
+  d->layer[1].window = 3;
+  d->layer[1].hidden = d->layer[2].hidden = 8;
+  d->layer[2].qk_norm = 1;
+  d->layer[2].kv_heads = 1;
+  d->layer[2].rotary_base = 100.5f;
+  d->layer[3] = other.layer[0];
+  d->layer[3].letter = 'g';
+  if (n == 3) d->layer[0] = d->layer[2];
+  if (n == 3) d->layer[0].letter = 0;
+}
+
+static uint64_t losses(miras_trainer *t, int first, int last) {
+  uint64_t hash = 0;
+  for (; first < last; first++) {
+    const float loss = train(t, first);
+    hash = miras__hash(hash ^ miras__crc32c(0, &loss, 4));
+  }
+  return hash;
+}
+
+/* The file alone is the model: its logits, sessions and training go on to the bit. */
+static void test_hybrids(void **state) {
+  static const int32_t stream[BATCH] = { 1, 0 };
+  int32_t tokens[BATCH * LENGTH];
+  int n, i;
+  (void)state;
+  for (i = 0; i < BATCH * LENGTH; i++) tokens[i] = i * i % VOCAB;
+  for (n = 0; n < HYBRIDS; n++) {
+    subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
+    const miras_model_desc *da;
+    miras_model_desc d;
+    bytes model, training, session, again;
+    char why[200];
+    hybrid(&d, n);
+    a.model = open_model(&d);
+    a.trainer = open_trainer(a.model, 2);
+    losses(a.trainer, 0, 2);
+    assert_true(
+        miras_trainer_loss_streams(a.trainer, tokens, tokens, BATCH, LENGTH, stream, NULL) > 0);
+    assert_int_equal(miras_trainer_backward(a.trainer), MIRAS_OK);
+    (void)miras_trainer_step(a.trainer, NULL, 0.01f);
+    model = saved(&a, 0);
+    training = saved(&a, 1);
+    a.session = miras_session_open(a.model, NULL);
+    assert_non_null(a.session);
+    prefill(a.session, 0, 9);
+    session = saved(&a, 0);
+
+    memset(&d, 0x55, sizeof d);
+    d.limit = 0;
+    assert_int_equal(miras_model_desc_from(&d, training.at, training.n), MIRAS_OK);
+    da = miras_model_desc_of(a.model);
+    if (miras_model_desc_differs(da, &d, why, sizeof why)) fail_msg("%s", why);
+    if (miras_model_desc_differs(&d, da, why, sizeof why)) fail_msg("%s", why);
+    assert_string_equal(why, "");
+    d.seed++;
+    b.model = open_model(&d);
+    b.trainer = open_trainer(b.model, 2);
+    assert_int_equal(load(&b, training.at, training.n), MIRAS_OK);
+    b.model->desc.seed--;
+    again = saved(&b, 1);
+    assert_int_equal(again.n, training.n);
+    assert_memory_equal(again.at, training.at, again.n);
+    free(again.at);
+    again = saved(&b, 0);
+    assert_int_equal(again.n, model.n);
+    assert_memory_equal(again.at, model.at, again.n);
+    free(again.at);
+    b.session = miras_session_open(b.model, NULL);
+    assert_non_null(b.session);
+    assert_int_equal(load(&b, session.at, session.n), MIRAS_OK);
+    assert_int_equal(miras_session_position(b.session), 9);
+    assert_true(prefill(a.session, 9, 20) == prefill(b.session, 9, 20));
+    miras_session_reset(a.session);
+    miras_session_reset(b.session);
+    assert_true(prefill(a.session, 0, 12) == prefill(b.session, 0, 12));
+    assert_true(losses(a.trainer, 2, 5) == losses(b.trainer, 2, 5));
+    assert_true(print_of(&a) == print_of(&b));
+    free(model.at);
+    free(training.at);
+    free(session.at);
+    close_subject(&a);
+    close_subject(&b);
+  }
+  assert_int_equal(test_live, 0);
 }
 
 static void test_model_continues(void **state) {
@@ -1037,6 +1160,10 @@ static bytes edited(bytes f, size_t header, const char *find, const char *put, s
   return out;
 }
 
+static bytes changed(bytes f, const char *find, const char *put) {
+  return edited(f, (size_t)miras__get64(f.at), find, put, strlen(put));
+}
+
 /* Is this text in the header of the file? */
 static int holds(bytes b, const char *words) {
   size_t n = strlen(words), end = 8 + (size_t)miras__get64(b.at), i;
@@ -1385,7 +1512,7 @@ static void test_later_fields(void **state) {
   subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
   int i, k;
   (void)state;
-  for (i = k = 0; i < MIRAS__FIELDS; i++) k += miras__fields[i].since > 2;
+  for (i = k = 0; i < MIRAS__FIELDS; i++) k += miras__fields[i].since == 3;
   assert_int_equal(LATER, k);   /* all of them are here */
   for (i = -1; i < LATER; i++) {
     char words[80];
@@ -1519,6 +1646,116 @@ static void test_hostile_versions(void **state) {
   close_subject(&s);
 }
 
+/* What files of hybrids say, and what they do not. */
+static void test_hybrid_fields(void **state) {
+  static const char *const words[][2] = {   /* those of "mwm", then one that is not there */
+    { "\"version\":\"4\",\"pattern\":\"mwm\",\"vocab\":\"7\"", "\"version\":\"3\"" },
+    { "\"m.type\":\"memory\"", "\"type\":" }, { "\"w.type\":\"attention\"", "\"a.type\":" },
+    { "\"w.window\":\"3\"", "\"m.window\":" }, { "\"w.heads\":\"2\"", "\"w.memory." },
+    { "\"w.head_dim\":\"4\"", "\"w.conv\":" }, { "\"w.hidden\":\"8\"", "\"hidden\":" },
+    { "\"m.memory.bias\":\"l2\"", "\"memory.bias\":" }, { "\"layers\":\"3\"", "\"g." },
+    { "\"m.conv\":\"2\"", "\"w.keep\":" }
+  };
+  subject s = { NULL, NULL, NULL, NULL };
+  miras_model_desc d;
+  size_t i;
+  bytes f, g;
+  (void)state;
+  hybrid(&d, 0);
+  s.model = open_model(&d);
+  f = saved(&s, 0);
+  for (i = 0; i < sizeof words / sizeof *words; i++) {
+    if (!holds(f, words[i][0])) fail_msg("no %s", words[i][0]);
+    if (holds(f, words[i][1])) fail_msg("%s", words[i][1]);
+  }
+  free(f.at);
+  /* in another order of keys, so that the kinds change places */
+  f = foreign(&s, 0, NULL);
+  g = changed(f, "\"w.type\":\"attention\",", "");
+  free(f.at);
+  f = changed(g, "\"version\":", "\"w.type\":\"attention\",\"version\":");
+  assert_int_equal(miras_model_desc_from(&d, f.at, f.n), MIRAS_OK);
+  assert_int_equal(d.layer[0].letter, 'w');
+  assert_int_equal(d.layer[0].window, 3);
+  assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
+  free(f.at);
+  free(g.at);
+  s.session = miras_session_open(s.model, NULL);
+  prefill(s.session, 0, 3);
+  f = saved(&s, 0);
+  close_subject(&s);
+  s.model = open_model(&d);   /* and that neither models nor states mind */
+  s.session = miras_session_open(s.model, NULL);
+  assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
+  free(f.at);
+  close_subject(&s);
+}
+
+/* Another pattern, kind or field of any kind is another model, and a sentence says which it is. */
+static void test_hybrid_mismatch(void **state) {
+  static const char *const edits[][3] = {   /* field, value, what the sentence says */
+    { "pattern", "mmw", "pattern is \"mwm\" and not \"mmw\"" },
+    { "pattern", "mw*2", "pattern is \"mwm\" and not \"mw*2\"" },
+    { "pattern", "mam", "pattern is" }, { "w.window", "4", "w.window is 3 and not 4" },
+    { "w.kv_heads", "1", "w.kv_heads is 2 and not 1" },
+    { "w.head_dim", "2", "w.head_dim is 4 and not 2" }, { "w.qk_norm", "1", "w.qk_norm" },
+    { "w.rotary_base", "9000", "w.rotary_base is 10000 and not 9000" },
+    { "w.hidden", "9", "w.hidden" }, { "m.hidden", "9", "m.hidden is 8 and not 9" },
+    { "m.memory.step", "0.5", "m.memory.step is" }, { "m.conv", "1", "m.conv" },
+    { "m.horizon", "64", "m.horizon" }, { "vocab", "8", "vocab is 7 and not 8" },
+    { "w.heads", "1", "w.heads is 2 and not 1" }
+  };
+  subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
+  miras_model_desc d;
+  bytes model, session;
+  char why[200];
+  size_t i;
+  (void)state;
+  hybrid(&d, 0);
+  with_trainer(&a, open_model(&d));
+  train(a.trainer, 0);
+  model = saved(&a, 1);
+  a.session = miras_session_open(a.model, NULL);
+  prefill(a.session, 0, 3);
+  session = saved(&a, 0);
+  for (i = 0; i < sizeof edits / sizeof *edits; i++) {
+    uint64_t before;
+    hybrid(&d, 0);
+    if (miras_model_desc_set(&d, edits[i][0], edits[i][1]) != MIRAS_OK) fail_msg("%s", edits[i][0]);
+    with_trainer(&b, open_model(&d));
+    before = print_of(&b);
+    assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_MISMATCH);
+    assert_true(print_of(&b) == before);
+    b.session = miras_session_open(b.model, NULL);
+    before = print_of(&b);
+    assert_int_equal(load(&b, session.at, session.n), MIRAS_ERR_MISMATCH);
+    assert_true(print_of(&b) == before);
+    assert_int_equal(miras_model_desc_from(&d, model.at, model.n), MIRAS_OK);
+    assert_int_equal(miras_model_desc_differs(&d, &b.model->desc, why, sizeof why), 1);
+    if (!strstr(why, edits[i][2])) fail_msg("%s is not in \"%s\"", edits[i][2], why);
+    close_subject(&b);
+  }
+  /* a file of one kind, and kinds that the pattern does not have */
+  b.model = tiny_model(MIRAS_TITANS);
+  assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_MISMATCH);
+  free(session.at);
+  session = saved(&b, 0);
+  miras_session_close(a.session);
+  a.session = NULL;
+  assert_int_equal(load(&a, session.at, session.n), MIRAS_ERR_MISMATCH);
+  close_subject(&b);
+  hybrid(&d, 0);
+  d.layer[2].window = 5;
+  d.layer[3].memory.step = 0.5f;
+  with_trainer(&b, open_model(&d));
+  assert_int_equal(load(&b, model.at, model.n), MIRAS_OK);
+  assert_true(print_of(&a) == print_of(&b));
+  free(model.at);
+  free(session.at);
+  close_subject(&a);
+  close_subject(&b);
+}
+
 static void test_hostile_lengths(void **state) {
   static const uint64_t lengths[] = { 0, 1, 2, 100000000, 100000001, UINT64_C(1) << 31,
     UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_MAX - 8, UINT64_MAX - 7, UINT64_MAX };
@@ -1618,6 +1855,106 @@ static void test_hostile_sizes(void **state) {
   close_subject(&s);
   s.model = miras_model_open_file(path, NULL, NULL, &result);
   assert_int_equal(result, MIRAS_OK);
+  remove(path);
+  rmdir(folder);
+  free(f.at);
+  close_subject(&s);
+}
+
+/* Patterns and kinds that cannot be: nothing is written and nothing large allocated. What is whole
+ * but no model is refused with the sentence of miras_model_size. */
+static void test_hostile_hybrids(void **state) {
+#define LONG "mwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwm"
+  static const char *const edits[][3] = {   /* what, by what, the sentence; NULL: not even whole */
+    { "\"mwm\"", "\"mxm\"", NULL }, { "\"mwm\"", "\"mwx\"", "pattern" },
+    { "\"mwm\"", "\"mwm*9999\"", "pattern" }, { "\"mwm\"", "\"mw(m\"", "pattern" },
+    { "\"mwm\"", "\"(((mw*9)*9)*9)*9\"", "pattern" }, { "\"mwm\"", "\"mw m\"", "pattern" },
+    { "\"mwm\"", "\"" LONG "\"", NULL }, { "\"mwm\"", "\"\"", NULL },
+    { "\"mwm\"", "\"m*3\"", NULL }, { "\"mwm\"", "\"mwmw\"", "layers is 3" },
+    { "\"mwm\"", "\"mw\\u0000m\"", NULL }, { "\"pattern\":\"mwm\",", "", NULL },
+    { "\"pattern\":", "\"w.pattern\":", NULL },
+    { "\"pattern\":\"mwm\"", "\"pattern\":\"mwm\",\"pattern\":\"mwm\"", NULL },
+    { "\"w.window\":\"3\"", "\"w.window\":\"1048577\"", "window is 1048577" },
+    { "\"w.window\":\"3\"", "\"w.window\":\"2147483648\"", NULL },
+    { "\"w.window\":\"3\"", "\"w.window\":\"-3\"", NULL },
+    { "\"w.window\":\"3\",", "", NULL },
+    { "\"w.window\":\"3\"", "\"window\":\"3\"", NULL },
+    { "\"w.window\":\"3\"", "\"w.window\":\"3\",\"w.window\":\"3\"", NULL },
+    { "\"w.window\":\"3\"", "\"w.window\":\"3\",\"m.window\":\"0\"", NULL },
+    { "\"w.window\":\"3\"", "\"w.window\":\"3\",\"w.conv\":\"0\"", NULL },
+    { "\"w.window\":\"3\"", "\"w.window\":\"3\",\"x.window\":\"3\"", NULL },
+    { "\"w.type\":\"attention\"", "\"w.type\":\"memory\"", NULL },
+    { "\"w.type\":\"attention\"", "\"w.type\":\"transformer\"", NULL },
+    { "\"w.type\":\"attention\",", "", NULL }, { "\"m.type\":\"memory\",", "", NULL },
+    { "\"w.heads\":\"2\"", "\"w.heads\":\"65537\"", "heads is 65537" },
+    { "\"w.kv_heads\":\"2\"", "\"w.kv_heads\":\"3\"", "kv_heads is 3" },
+    { "\"w.head_dim\":\"4\"", "\"w.head_dim\":\"5\"", "head_dim is 5" },
+    { "\"w.rotary_base\":\"10000\"", "\"w.rotary_base\":\"0.5\"", "rotary_base is 0.5" },
+    { "\"w.rotary_base\":\"10000\"", "\"w.rotary_base\":\"nan\"", NULL },
+    { "\"w.qk_norm\":\"0\"", "\"w.qk_norm\":\"2\"", "qk_norm is 2" },
+    { "\"m.memory.heads\":\"2\"", "\"m.memory.heads\":\"9999999\"", "heads is 9999999" },
+    { "\"layers\":\"3\"", "\"layers\":\"4\"", "layers is 4" }
+  };
+#undef LONG
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], why[256];
+  subject s = { NULL, NULL, NULL, NULL };
+  miras_model_desc d;
+  miras_result result;
+  size_t i;
+  uint64_t before;
+  bytes f, g;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x.safetensors", folder);
+  hybrid(&d, 0);
+  s.model = open_model(&d);
+  f = foreign(&s, 0, NULL);
+  before = print_of(&s);
+  for (i = 0; i < sizeof edits / sizeof *edits; i++) {
+    const char *says = edits[i][2];
+    g = changed(f, edits[i][0], edits[i][1]);
+    write_file(path, g);
+    test_largest = 0;
+    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    if (result != (says ? MIRAS_ERR_DESC : MIRAS_ERR_FORMAT))
+      fail_msg("%s as %s: result %d", edits[i][0], edits[i][1], (int)result);
+    assert_true(test_largest <= g.n + 64);
+    result = load(&s, g.at, g.n);
+    assert_true(result == (says ? MIRAS_ERR_MISMATCH : MIRAS_ERR_FORMAT));
+    assert_true(print_of(&s) == before);
+    result = miras_model_desc_from(&d, g.at, g.n);
+    assert_int_equal(result, says ? MIRAS_OK : MIRAS_ERR_FORMAT);
+    if (says) {
+      assert_int_equal(miras_model_size(&d, why, sizeof why), 0);
+      if (!strstr(why, says)) fail_msg("%s is not in \"%s\"", says, why);
+    }
+    free(g.at);
+  }
+  /* nine kinds; a window that is too large for the caller's limit; what must stay allowed */
+  g = changed(f, "\"w.window\":\"3\"", "\"w.window\":\"3\",\"a.hidden\":\"1\","
+             "\"b.hidden\":\"1\",\"c.hidden\":\"1\",\"d.hidden\":\"1\",\"e.hidden\":\"1\","
+             "\"f.hidden\":\"1\",\"g.hidden\":\"1\"");
+  assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_FORMAT);
+  free(g.at);
+  g = changed(f, "\"w.window\":\"3\"", "\"w.window\":\"1048576\"");
+  write_file(path, g);
+  memset(&d, 0, sizeof d);
+  d.limit = 1 << 20;
+  assert_null(miras_model_open_file(path, &d, NULL, &result));
+  assert_int_equal(result, MIRAS_ERR_SIZE);
+  free(g.at);
+  g = changed(f, "\"w.window\":\"3\"", "\"w.window\":\"3\",\"w.colour\":\"red\","
+             "\"x.y\":\"z\",\"1.window\":\"9\"");
+  write_file(path, g);
+  free(g.at);
+  close_subject(&s);
+  /* opened from the file alone, with resets for every kind that has a memory */
+  d.layer[0].memory.reset_every = 32;
+  s.model = miras_model_open_file(path, &d, NULL, &result);
+  assert_int_equal(result, MIRAS_OK);
+  assert_int_equal(s.model->desc.layer[0].memory.reset_every, 32);
+  assert_int_equal(s.model->desc.layer[1].memory.reset_every, 0);
+  assert_int_equal(s.model->desc.layer[1].window, 3);
   remove(path);
   rmdir(folder);
   free(f.at);
@@ -2073,6 +2410,9 @@ int main(void) {
     cmocka_unit_test(test_numbers),
     cmocka_unit_test(test_model_round_trip),
     cmocka_unit_test(test_every_field),
+    cmocka_unit_test(test_hybrids),
+    cmocka_unit_test(test_hybrid_fields),
+    cmocka_unit_test(test_hybrid_mismatch),
     cmocka_unit_test(test_model_continues),
     cmocka_unit_test(test_moments),
     cmocka_unit_test(test_memory_round_trip),
@@ -2096,6 +2436,7 @@ int main(void) {
     cmocka_unit_test(test_hostile_lengths),
 #if defined(__unix__) && !defined(MIRAS_NO_STDIO)
     cmocka_unit_test(test_hostile_sizes),
+    cmocka_unit_test(test_hostile_hybrids),
     cmocka_unit_test(test_limits),
     cmocka_unit_test(test_custom_path),
     cmocka_unit_test(test_paths),

@@ -67,6 +67,23 @@ train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 --
 expect 0 'wrote' $?
 cmp -s out/r out/s || say 'resumed running texts end elsewhere'
 
+# The file alone is a hybrid or a transformer: it writes, is measured and goes on to the bit.
+for kind in '--pattern mwm' '--pattern (mw)*2a --set w.window=3' '--model transformer'; do
+  train text --out out/h --chars $kind; expect 0 'wrote' $?
+  "$lm" generate out/h --tokens 20 >log 2>&1; expect 0 '' $?
+  "$lm" eval out/h text >log 2>&1; expect 0 'windows of 8' $?
+  train text --out out/k --chars $kind --minutes 0.0000001; expect 0 'stopped' $?
+  train text --out out/k --chars $kind --resume; expect 0 'wrote' $?
+  cmp -s out/h out/k || say "resumed, $kind ends elsewhere"
+done
+train text --out out/k --chars --pattern mwm --minutes 0.0000001; expect 0 'stopped' $?
+train text --out out/k --chars --pattern mmw --resume
+expect 2 'pattern is "mwm" and not "mmw"' $?
+train text --out out/k --chars --pattern mwm --set w.window=5 --resume
+expect 2 'w.window is 64 and not 5' $?
+train text --out out/k --chars --pattern mwm --set w.memory.heads=5
+expect 2 'memory.heads is 5, but it has a meaning only with type memory' $?
+
 # What has no remedy of its own begins anew after two windows.
 train text --out out/v --chars --model gated-deltanet; expect 0 ' reset=16 ' $?
 train text --out out/v --chars --model gated-deltanet --horizon 8; expect 0 ' reset=0 ' $?
