@@ -497,6 +497,8 @@
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
              Models of several kinds of layer, and attention as a layer:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
+             Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
+             of a session's layers; dstate where a sequence ends inside a chunk.
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
              has a value as text (miras_model_desc_get). All results keep their bits, but for
              gradients of outer parameters over several sequences (and of row rates over several
@@ -996,7 +998,7 @@ typedef struct miras_trainer_desc {
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the trainer                  */
 } miras_trainer_desc;
 
-/* One named parameter inside the flat block. */
+/* One named parameter inside the flat block, or a part of a memory (miras_memory_part). */
 typedef struct miras_view {
   char name[56];           /* e.g. "blocks.0.q.weight"                                           */
   size_t offset;           /* in floats                                                          */
@@ -1007,6 +1009,14 @@ typedef struct miras_view {
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETAIN_LQ the first size of its entries over that of weights */
 } miras_view;
+
+/* What a named part of a memory is (miras_memory_part). */
+typedef enum miras_part {
+  MIRAS_PART_NONE,
+  MIRAS_PART_PARAMETER,    /* an outer parameter                                                  */
+  MIRAS_PART_STATE,        /* what tokens change                                                  */
+  MIRAS_PART_DERIVED       /* what follows from that, to be read only                             */
+} miras_part;
 
 typedef struct miras_adamw_options {
   float beta1;             /* 0 -> 0.9                                                           */
@@ -1084,12 +1094,12 @@ MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
  * with MIRAS_TOWARD_INITIAL at every position.
  * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
- * with respect to the state after the last token (which must lie on the chunk grid); out, with
- * respect to the state before the first (zero if that was the initial memory, and of heads that
- * started anew in between). Per sequence and
- * head it is for Newton H [features, features], made symmetric, then G [features, value_dim]; for
- * pairs the keys [window, key_dim], then the values [window, value_dim], token t in row t % window
- * (rows that hold no token are 0). */
+ * with respect to the state after the last token, which must lie on the chunk grid or all of it be
+ * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
+ * heads that started anew in between). Per sequence and head it is for Newton H [features,
+ * features], made symmetric, then G [features, value_dim]; for pairs the keys [window, key_dim],
+ * then the values [window, value_dim], token t in row t % window (rows that hold no token are 0).
+ * miras_memory_part has the names of all of it. */
 MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
                                       const float *dy, const miras_token_grads *dx,
                                       float *dparams, float *dstate);
@@ -1116,6 +1126,34 @@ MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
  * Newton: of G at the chunk's start. Pairs: of all keys and values held. A head that starts anew
  * with the next token counts with what it holds until then. */
 MIRAS_API float miras_memory_norm(const miras_memory *m);
+/* Part i of a memory, from 0 on, and what kind it is; MIRAS_PART_NONE past the end. Parts of
+ * the state, of one sequence and head, with their offset in its part of dstate; where a memory has
+ * several layers there are W1, W2, ... :
+ *   W1 [in, out], b1 [out]   weights of a layer and its inner bias; of a vector memory W1 [key_dim]
+ *   A1                       where there is a link W = link(A): what decays and descends. W1 then
+ *                            follows from it and cannot be set; in an open chunk it is that of the
+ *                            chunk's start
+ *   z [features]             with normalise: the sum of phi(k)
+ *   momentum.W1, ...         the last update, of the same shapes
+ *   H [features, features], G [features, value_dim]   Newton's, H symmetric
+ *   keys [window, key_dim], values [window, value_dim]   of pairs: token t in row t % window
+ * Outer parameters, with their offset in miras_memory_params, of the first head: init.W1, ...
+ * (init.A1, init.G), gain, bias, ridge, rates. */
+MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view *part);
+/* Read or set the part of that name of one sequence and head, in its shape. What is read is what
+ * the memory has come to at this position, what is set what the next token sees; a part that is set
+ * to what it is changes no bit. Inside a chunk that is part of the model a set moves the anchor of
+ * its gradients here; of f-divergences what is read there are the weights that the chunk would
+ * close to. A head that starts anew with the next token forgets what was set. At position 0 there
+ * are only outer parameters to set: MIRAS_ERR_STATE. Other refusals are MIRAS_ERR_ARGUMENT; why as
+ * in miras_memory_size. */
+MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int head,
+                                        const char *name, float *to, char *why, size_t why_size);
+MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
+                                        const float *from, char *why, size_t why_size);
+/* Go to another position, in chunks, resets and rows of pairs, with the memory as it is: a new
+ * one that is moved on from 0 can be set. To 0: as miras_memory_reset. */
+MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
  * rollback. All zeros is the state after a reset. */
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
@@ -1195,6 +1233,14 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
                                      const int32_t *targets, size_t count);
 MIRAS_API void miras_session_reset(miras_session *s);
 MIRAS_API uint64_t miras_session_position(const miras_session *s);
+/* As the calls of a memory, for a layer's: its heads, or of attention its heads of keys and values
+ * (keys turned by their positions). Outer parameters are those of the model. */
+MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
+                                        miras_view *part);
+MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
+                                         const char *name, float *to, char *why, size_t why_size);
+MIRAS_API miras_result miras_session_set(miras_session *s, int layer, int head, const char *name,
+                                         const float *from, char *why, size_t why_size);
 /* Flat, without pointers, as miras_memory_state. */
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
 /* Draw a token from logits [vocab]; -1 if an argument is out of range. */
@@ -2132,7 +2178,8 @@ typedef struct miras__plan {
   size_t at_w, at_s, at_home, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
-  size_t head_dstate;      /* floats of a head in miras_dstate_size                              */
+  size_t head_dstate;      /* floats of a head in miras_dstate_size; in its state ...             */
+  size_t split, second;    /* ... the first `split` of them lie first, the others at `second`     */
   size_t sequence_state;   /* floats: header of 16, then the heads                               */
   size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
   size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
@@ -2140,6 +2187,8 @@ typedef struct miras__plan {
   size_t tape_once;        /* floats per head and call, before its chunks                        */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
   size_t scratch_backward; /* for head_backward too; never less                                  */
+  size_t at_spare;         /* in it: room for weights that are not in the state, or for all of
+                              head_dstate where chunks can be open                               */
 } miras__plan;
 
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
@@ -8254,6 +8303,7 @@ static size_t miras__exact_plan(miras__plan *p) {
   if (d->step_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
   p->fused = chunk == 1 && steps == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
              !p->value_decay;
+  p->split = p->weights;
   p->at_open = state;
   if (chunk > 1) state += miras__open_layout(p, NULL, chunk * steps, &open);
   p->tape_chunk = p->weights;
@@ -8956,14 +9006,26 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
   K->scale_rows(o, dv, 1, den, 1, o, dv, 1, dv);
 }
 
-/* w [weights]: the state after the open block's rows, if there are any. */
-static void miras__exact_weights(const miras__call *a, size_t rows, float *w) {
+/* w [weights]: the state after the open block's rows. */
+static void miras__exact_live(const miras__call *a, float *w) {
+  const size_t chunk = (size_t)a->p->d.chunk, steps = (size_t)a->p->d.steps;
   miras__block work;
   a->K->copy(w, a->state, a->p->weights);
-  if (!rows) return;
-  miras__exact_open(a, (size_t)a->p->d.chunk * (size_t)a->p->d.steps, 0, &work);
+  miras__exact_open(a, chunk * steps, 0, &work);
   miras__exact_start(&work, a->state);
-  miras__exact_close(&work, w, rows);
+  miras__exact_close(&work, w, (size_t)(a->position % chunk) * steps);
+}
+
+/* Nothing is left of the open block's rows: S is all there is. */
+static void miras__exact_clear(const miras__call *a) {
+  const miras__plan *p = a->p;
+  miras__open o;
+  size_t size;
+  if (p->d.chunk == 1) return;
+  size = miras__open_layout(p, a->state + p->at_open, (size_t)p->d.chunk * (size_t)p->d.steps, &o);
+  a->K->fill(a->state + p->at_open, 0, size);
+  a->K->fill(o.c, 1, p->per_feature ? p->features : 1);
+  if (p->value_decay) a->K->fill(o.cv, 1, (size_t)p->d.value_dim);
 }
 
 /* @51 FROZEN-GRADIENT ENGINE ---------------------------------- needs 14 23 24 27 28 41 42 45 -- */
@@ -9139,6 +9201,8 @@ static size_t miras__frozen_plan(miras__plan *p) {
   p->growth = miras__bias_growth(d);
   if (p->linked) p->at_w = state, state += pad;
   if (d->algorithm == MIRAS_MOMENTUM) p->at_s = state, state += pad;
+  p->split = p->weights;
+  p->second = p->at_s;
   if (p->holds) p->at_home = state, state += pad;
   p->at_open = state;
   for (l = 0; l < p->layers; l++) {
@@ -10226,12 +10290,18 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   const miras__plan *p = call->p;
   const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.steps;
   const int follows = seen && miras__retentions[p->rule].follows;
+  const float *w;
   miras__chunk chunk, *c = &chunk;
   miras__look x;
   miras__chunk_open(call, 0, c);
   c->io.q = q;
   miras__chunk_state(c, call->state);
-  if (call->position == 0) miras__begin(c);
+  w = c->w;
+  if (call->position == 0) w = call->init;
+  if (call->position == 0 && p->mapped) {
+    miras__weights_of(c->K, p, call->scratch + p->at_spare, w, w, c->inv);
+    w = call->scratch + p->at_spare;
+  }
   c->m = 1;
   miras__piece_rule(c, p->rule);
   miras__piece_state(c);
@@ -10240,7 +10310,44 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   x.g = c->last_g;
   x.a = c->last_a;
   x.f = c->scalars + 1;
-  miras__read(c, &x.pass, follows ? &x : NULL, seen ? x.w : c->w, 0, o);
+  miras__read(c, &x.pass, follows ? &x : NULL, seen ? x.w : w, 0, o);
+}
+
+/* A [weights] and momentum of an open chunk, by the recursion; of f-divergences the weights that it
+ * would close to. */
+static void miras__frozen_live(const miras__call *call, float *values) {
+  const miras__plan *p = call->p;
+  miras__chunk chunk, *c = &chunk;
+  float *s = p->at_s ? values + p->weights : NULL, *sum;
+  miras__chunk_open(call, 0, c);
+  miras__chunk_state(c, call->state);
+  miras__piece_rule(c, p->rule);
+  c->m = 1;                                      /* the last row before the next */
+  c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.steps - 1;
+  c->g = c->last_g;
+  c->n = c->last_n;
+  c->ca = c->last_a;
+  c->cf = c->scalars + 1;
+  c->ch = c->scalars + 2;
+  if (s) c->K->copy(s, c->s, p->weights);
+  sum = c->rule->apart ? c->u : values;
+  miras__piece_sum(c, sum, c->a, s);
+  if (c->rule->apart) miras__piece_close(c, values, sum, c->a, c->line);
+}
+
+/* Nothing is left of an open chunk's pairs: A and S are all there is, and what follows from them.
+ * The chunk's anchor is here. */
+static void miras__frozen_clear(const miras__call *call) {
+  const miras__kernels *K = call->K;
+  const miras__plan *p = call->p;
+  miras__chunk chunk, *c = &chunk;
+  miras__chunk_open(call, 0, c);
+  miras__chunk_state(c, call->state);
+  if (p->linked) miras__weights_of(K, p, c->w, c->a, call->init, c->scalars + 4);
+  if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
+  K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
+  if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
+  miras__state_clear(c, call->position % (uint64_t)p->d.chunk != 0);
 }
 
 /* @53 MESA ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
@@ -10338,6 +10445,8 @@ static size_t miras__mesa_plan(miras__plan *p) {
   p->at_n = state, state += miras__pad(c);
   p->at_scalars = state, state += 16;
   p->head_dstate = n * n + p->weights;
+  p->split = n * n;
+  p->second = p->at_w;
   p->tape_chunk = p->head_dstate + c * n;      /* and the solutions of the chunk's reads         */
   p->tape_tokens = d->chunk;
   p->scratch = miras__mesa_layout(p, NULL, 0, &work);
@@ -10397,17 +10506,17 @@ static void miras__mesa_solve(const miras__kernels *K, const miras__plan *p, mir
   }
 }
 
-/* The state after a full chunk: h, g, which are H_0 and G_0, become H_C and G_C; N_j the last row's
- * coefficients. */
+/* The state after the rows of a chunk: h, g, which are H_0 and G_0, become H_t and G_t; N_j the
+ * last row's coefficients. */
 static void miras__mesa_close(const miras__kernels *K, const miras__plan *p, miras__mesa_work *k,
                               float *h, float *g) {
-  const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
-  const float *last = k->n + k->m * c, b = k->b[k->m];
-  K->scale_rows(k->u, n, 1, last, 1, k->keys, n, c, n);
+  const size_t rows = k->r0 + k->m, n = p->features, dv = (size_t)p->d.value_dim;
+  const float *last = k->n + k->m * (size_t)p->d.chunk, b = k->b[k->m];
+  K->scale_rows(k->u, n, 1, last, 1, k->keys, n, rows, n);
   K->scale(h, b, h, n * n);
   K->scale(g, b, g, p->weights);
-  K->gemm(MIRAS__ADD, h, n, k->u, 1, n, k->keys, n, 1, n, n, c, -1, k->pack);
-  K->gemm(MIRAS__ADD, g, dv, k->u, 1, n, k->values, dv, 1, n, dv, c, -1, k->pack);
+  K->gemm(MIRAS__ADD, h, n, k->u, 1, n, k->keys, n, 1, n, n, rows, -1, k->pack);
+  K->gemm(MIRAS__ADD, g, dv, k->u, 1, n, k->values, dv, 1, n, dv, rows, -1, k->pack);
 }
 
 /* Its adjoint: from the cotangents dH, dG of the state that is left,
@@ -10514,6 +10623,29 @@ static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   K->feature_rows(p->map, k->solve.r, 0, q, 0, 1, (size_t)p->d.key_dim);
   miras__mesa_solve(K, p, k, 0, k->x);
   miras__mesa_product(K, p, k, 0, 1, k->x, o, (size_t)p->d.value_dim, 0, 1);
+}
+
+/* H, then G, after the open chunk's pairs. */
+static void miras__mesa_live(const miras__call *a, float *values) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  miras__mesa_work work, *k = &work;
+  miras__mesa_layout(p, a->scratch, 0, k);
+  k->r0 = (size_t)(a->position % (uint64_t)p->d.chunk);
+  k->m = 0;
+  k->keys = a->state + p->at_y[0];
+  k->values = a->state + p->at_d[0];
+  miras__mesa_rows(K, p, k, a->state + p->at_n, a->state + p->at_scalars);
+  K->copy(values, a->state, p->split);
+  K->copy(values + p->split, a->state + p->at_w, p->weights);
+  miras__mesa_close(K, p, k, values, values + p->split);
+}
+
+/* Nothing is left of an open chunk's pairs: H and G are all there is. */
+static void miras__mesa_clear(const miras__call *a) {
+  const miras__plan *p = a->p;
+  a->K->fill(a->state + p->at_open, 0, p->at_scalars + 16 - p->at_open);
+  if (a->position % (uint64_t)p->d.chunk) a->K->fill(a->state + p->at_scalars, 1, 1);
 }
 
 /* Adjoint, chunk by chunk from the last; a leading d the cotangents:
@@ -11111,6 +11243,8 @@ static size_t miras__attention_plan(miras__plan *p) {
   miras__attention_work work;
   miras__attention_sizes(p, &a);
   p->at_d[0] = miras__pad(a.window * a.key_dim);
+  p->split = a.window * a.key_dim;
+  p->second = p->at_d[0];
   p->head_dstate = a.window * (a.key_dim + a.value_dim);
   p->tape_once = p->head_dstate;
   p->tape_chunk = a.value_dim + 2;
@@ -11162,20 +11296,27 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
 
 /* @56 ENGINE TABLE AND PLAN ----------------------------------------------- needs 50 51 53 54 -- */
 
-/* An engine: its part of a plan, a run over tokens, its adjoint, and a read between tokens. */
+/* An engine: its part of a plan, a run over tokens, its adjoint, and a read between tokens. live:
+ * what dstate is the gradient of, in an open chunk; clear: nothing is open any more, what was put
+ * into the state as if the chunk were closed is what the next token sees. */
 typedef struct miras__engine {
   size_t (*plan)(miras__plan *p);
   void (*forward)(const miras__call *a);
   void (*backward)(const miras__call *a);
   void (*read)(const miras__call *a, const float *q, float *o);
+  void (*live)(const miras__call *a, float *values);
+  void (*clear)(const miras__call *a);
 } miras__engine;
 
 static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_... */
-  {miras__exact_plan, miras__exact_forward, miras__exact_backward, miras__exact_read_at},
-  {miras__frozen_plan, miras__frozen_forward, miras__frozen_backward, miras__frozen_read},
-  {miras__mesa_plan, miras__mesa_forward, miras__mesa_backward, miras__mesa_read},
+  {miras__exact_plan, miras__exact_forward, miras__exact_backward, miras__exact_read_at,
+   miras__exact_live, miras__exact_clear},
+  {miras__frozen_plan, miras__frozen_forward, miras__frozen_backward, miras__frozen_read,
+   miras__frozen_live, miras__frozen_clear},
+  {miras__mesa_plan, miras__mesa_forward, miras__mesa_backward, miras__mesa_read,
+   miras__mesa_live, miras__mesa_clear},
   {miras__attention_plan, miras__attention_forward, miras__attention_backward,
-   miras__attention_read}
+   miras__attention_read, NULL, NULL}
 };
 
 /* Every product below is checked once, here; inner loops rely on it. */
@@ -11245,6 +11386,10 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   if (d->row_rates) p->params += (size_t)d->chunk;
   p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
   state = miras__engines[p->engine].plan(p);
+  p->at_spare = p->scratch;
+  if (d->chunk > 1 && miras__engines[p->engine].live) p->scratch += miras__pad(p->head_dstate);
+  else if (p->mapped) p->scratch += miras__pad(p->weights);
+  if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
   p->head_state = miras__pad(state);
   if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
       !miras__size_add(total, 16, &total)) {
@@ -11322,12 +11467,6 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
   miras__call run = *a;
   run.position = miras__since_read(&a->p->d, head, a->position);
   miras__engines[a->p->engine].read(&run, q, o);
-}
-
-/* w [weights] of the exact engine: what head_read would see, unless the head has just begun. */
-static void miras__head_weights(const miras__call *a, size_t head, float *w) {
-  const uint64_t since = miras__since_read(&a->p->d, head, a->position);
-  miras__exact_weights(a, (size_t)(since % (uint64_t)a->p->d.chunk) * (size_t)a->p->d.steps, w);
 }
 
 /* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
@@ -11676,21 +11815,17 @@ struct miras_memory {
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
-  float *spare;                      /* [weights] where miras_memory_norm builds them            */
 };
 
 /* Lay out a memory over a; with a->base NULL only the size is found. */
 static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__plan *p) {
   size_t states = 0;
-  int spare;
   if (!miras__size_mul(p->sequence_state, (size_t)p->d.batch, &states)) a->ok = 0;
   m->params = (float *)miras__take(a, p->params, sizeof(float));
   m->state = (float *)miras__take(a, states, sizeof(float));
   m->scratch = miras__floats(a, 1, miras__workers(p->d.parallel), p->scratch);
   m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
   m->losses = miras__floats(a, 1, (size_t)p->d.batch, (size_t)p->d.heads);
-  spare = p->mapped || (p->engine == MIRAS__RUN_EXACT && p->d.chunk > 1);
-  m->spare = (float *)miras__take(a, spare ? p->weights : 0, sizeof(float));
   m->state_bytes = states * sizeof(float);
 }
 
@@ -12089,7 +12224,9 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   if (x->length && (!x->query || !dy)) return MIRAS_ERR_ARGUMENT;
   memcpy(header, tape, sizeof header);
   if (header[1] != (uint64_t)x->length) return MIRAS_ERR_ARGUMENT;
-  if (dstate && (header[0] + header[1]) % (uint64_t)m->plan.d.chunk) return MIRAS_ERR_STATE;
+  if (dstate && (header[0] + header[1]) % (uint64_t)m->plan.d.chunk &&
+      miras__kernels_best()->any(dstate, miras_dstate_size(m)))
+    return MIRAS_ERR_STATE;
   heads = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
   memset(&c, 0, sizeof c);
   c.m = m;
@@ -12120,41 +12257,279 @@ MIRAS_API uint64_t miras_memory_position(const miras_memory *m) {
   return m ? miras__position(m->state) : 0;
 }
 
-MIRAS_API float miras_memory_norm(const miras_memory *m) {
-  const miras__kernels *kernels = miras__kernels_best();
-  double total = 0;
-  float inv[4];
-  size_t b, h, count;
-  if (!m) return 0;
-  count = m->plan.weights;
+/* ---- named parts of a state and of the outer parameters ---- */
+
+/* One head of one sequence between two tokens: position counts since the head began. */
+static void miras__between(miras__call *a, size_t head) {
+  a->position = miras__since_read(&a->p->d, head, a->position);
+}
+
+static int miras__is_open(const miras__call *a) {
+  return a->position % (uint64_t)a->p->d.chunk != 0 && miras__engines[a->p->engine].live != NULL;
+}
+
+/* Where entry `at` of what dstate is the gradient of lies in the state of a head. */
+static float *miras__entry(const miras__call *a, size_t at) {
+  const miras__plan *p = a->p;
+  return a->state + (at < p->split ? at : p->second + at - p->split);
+}
+
+/* All of that, put into the state. */
+static void miras__put_state(const miras__call *a, const float *values) {
+  const miras__plan *p = a->p;
+  memcpy(a->state, values, p->split * sizeof *values);
+  memcpy(a->state + p->second, values + p->split, (p->head_dstate - p->split) * sizeof *values);
+}
+
+/* The weights [weights] at the chunk's start; before the first token the initial memory's. */
+static const float *miras__anchor_weights(const miras__call *a) {
+  float inv[4], *w = a->scratch + a->p->at_spare;
+  if (a->position) return a->state + a->p->at_w;
+  if (!a->p->mapped) return a->init;
+  miras__weights_of(a->K, a->p, w, a->init, a->init, inv);
+  return w;
+}
+
+/* to = `count` entries, all of one part, from `at` on. */
+static void miras__entries(const miras__call *a, size_t at, size_t count, float *to) {
+  const miras__plan *p = a->p;
+  const int mesa = p->engine == MIRAS__RUN_MESA, pairs = p->engine == MIRAS__RUN_ATTENTION;
+  const float *from = a->scratch + p->at_spare + at;
+  if (!a->position && !pairs) {                  /* the initial memory; H and momentum are 0 */
+    from = (at < p->split) == mesa ? NULL : p->linked ? a->init : miras__anchor_weights(a);
+    if (from) from += mesa ? at - p->split : at;
+  } else if (miras__is_open(a)) {
+    miras__engines[p->engine].live(a, a->scratch + p->at_spare);
+  } else {
+    from = miras__entry(a, at);
+  }
+  if (from) memcpy(to, from, count * sizeof *to);
+  else memset(to, 0, count * sizeof *to);
+  if (pairs && a->position < (uint64_t)p->d.window) {          /* rows that hold none */
+    const size_t held = count / (size_t)p->d.window * (size_t)a->position;
+    memset(to + held, 0, (count - held) * sizeof *to);
+  }
+}
+
+/* What is set to what it is stays as it is to the bit, in an open chunk too. */
+static void miras__set_entries(const miras__call *a, size_t at, size_t count, const float *from) {
+  const miras__engine *engine = &miras__engines[a->p->engine];
+  const int open = miras__is_open(a);
+  float *live = a->scratch + a->p->at_spare, *to = open ? live + at : miras__entry(a, at);
+  if (open) engine->live(a, live);
+  if (!memcmp(to, from, count * sizeof *from)) return;
+  memcpy(to, from, count * sizeof *from);
+  if (open) miras__put_state(a, live);
+  if (engine->clear) engine->clear(a);
+}
+
+/* A walk over all parts, up to the one of that index or, where there is one, of that name. */
+typedef struct miras__parts {
+  const char *name;
+  int index;
+  miras_view *view;        /* the last one walked over: in the end that part                      */
+  miras_part kind;         /* of it; 0: not found yet                                             */
+  size_t stride;           /* parameters: floats from one head's to the next's                    */
+} miras__parts;
+
+/* cols 0: a vector; rows 0: there is none. */
+static void miras__part_add(miras__parts *x, miras_part kind, const char *before, const char *name,
+                            int number, size_t offset, size_t stride, size_t rows, size_t cols) {
+  miras_view *v = x->view;
+  if (x->kind || !rows) return;
+  memset(v, 0, sizeof *v);
+  miras__say(v->name, sizeof v->name, "%s%s", before, name);
+  if (number) miras__say(v->name, sizeof v->name, "%d", number);
+  v->offset = offset;
+  v->count = rows * (cols ? cols : 1);
+  v->rank = cols ? 2 : 1;
+  v->shape[0] = (int)rows;
+  v->shape[1] = cols ? (int)cols : 1;
+  v->shape[2] = 1;
+  v->rate = 1;
+  x->stride = stride;
+  if (x->name ? !strcmp(x->name, v->name) : x->index-- == 0) x->kind = kind;
+}
+
+/* What lies in [weights] from offset on: matrices, their biases, the normaliser. */
+static void miras__part_weights(miras__parts *x, const miras__plan *p, miras_part kind,
+                                const char *before, const char *name, size_t offset) {
+  const size_t stride = kind == MIRAS_PART_PARAMETER ? p->weights : 0;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    const size_t in = (size_t)(p->in[l] - p->d.inner_bias), out = (size_t)p->out[l];
+    const size_t at = offset + p->offset[l];
+    const int number = p->engine == MIRAS__RUN_MESA ? 0 : l + 1;
+    if (p->d.architecture == MIRAS_VECTOR)
+      miras__part_add(x, kind, before, name, number, at, stride, out, 0);
+    else
+      miras__part_add(x, kind, before, name, number, at, stride, in, out);
+    if (p->d.inner_bias)
+      miras__part_add(x, kind, before, "b", l + 1, at + in * out, stride, out, 0);
+  }
+  if (p->d.normalise)
+    miras__part_add(x, kind, before, "z", 0, offset + p->features * (size_t)p->d.value_dim, stride,
+                    p->features, 0);
+}
+
+static miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
+  const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  const size_t window = (size_t)p->d.window, heads = (size_t)p->d.heads, more = heads * p->weights;
+  const int mesa = p->engine == MIRAS__RUN_MESA;
+  const char *name = mesa ? "G" : p->linked ? "A" : "W";
+  x->kind = MIRAS_PART_NONE;
+  if (p->engine == MIRAS__RUN_ATTENTION) {
+    miras__part_add(x, MIRAS_PART_STATE, "", "keys", 0, 0, 0, window, dk);
+    miras__part_add(x, MIRAS_PART_STATE, "", "values", 0, p->split, 0, window, dv);
+    return x->kind;
+  }
+  if (mesa) miras__part_add(x, MIRAS_PART_STATE, "", "H", 0, 0, 0, n, n);
+  miras__part_weights(x, p, MIRAS_PART_STATE, "", name, mesa ? p->split : 0);
+  if (p->linked) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
+  if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
+  miras__part_weights(x, p, MIRAS_PART_PARAMETER, "init.", name, 0);
+  if (p->d.inner_norm) {
+    miras__part_add(x, MIRAS_PART_PARAMETER, "", "gain", 0, more, dv, dv, 0);
+    miras__part_add(x, MIRAS_PART_PARAMETER, "", "bias", 0, more + heads * dv, dv, dv, 0);
+  }
+  if (mesa) miras__part_add(x, MIRAS_PART_PARAMETER, "", "ridge", 0, more, n, n, 0);
+  if (p->d.row_rates)
+    miras__part_add(x, MIRAS_PART_PARAMETER, "", "rates", 0, p->at_rho, 0, (size_t)p->d.chunk, 0);
+  return x->kind;
+}
+
+/* The part called name of the head that a stands at, which params are to be given for: to, or from,
+ * its values; NULL: the other. */
+static miras_result miras__part_move(miras__call *a, size_t head, const char *name, float *params,
+                                     float *to, const float *from, char *why, size_t n) {
+  miras_view view;
+  miras__parts x;
+  size_t bytes;
+  memset(&x, 0, sizeof x);
+  x.view = &view;
+  x.name = name ? name : "";
+  miras__part_find(&x, a->p);
+  if (!to && !from) {
+    miras__say(why, n, "the values are NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  if (!x.kind || (x.kind == MIRAS_PART_PARAMETER && !params)) {
+    miras__say(why, n, "name is \"%s\"; it must be that of a part which %s has", x.name,
+               params ? "the memory" : "the layer's state");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  bytes = view.count * sizeof(float);
+  miras__between(a, head);
+  if (x.kind == MIRAS_PART_PARAMETER) {
+    params += view.offset + head * x.stride;
+    if (to) memcpy(to, params, bytes);
+    else memcpy(params, from, bytes);
+  } else if (to) {
+    if (x.kind == MIRAS_PART_STATE) miras__entries(a, view.offset, view.count, to);
+    else memcpy(to, miras__anchor_weights(a) + view.offset, bytes);
+  } else if (x.kind == MIRAS_PART_DERIVED) {
+    miras__say(why, n, "name is \"%s\", which follows from A%d; set that", x.name,
+               x.name[1] - '0');
+    return MIRAS_ERR_ARGUMENT;
+  } else if (!a->position) {
+    miras__say(why, n, "position is 0, where a memory is its initial memory; it must be more for "
+                       "\"%s\" to be set", x.name);
+    return MIRAS_ERR_STATE;
+  } else {
+    miras__set_entries(a, view.offset, view.count, from);
+  }
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view *part) {
+  miras__parts x;
+  memset(&x, 0, sizeof x);
+  x.index = i;
+  x.view = part;
+  return m && part && i >= 0 ? miras__part_find(&x, &m->plan) : MIRAS_PART_NONE;
+}
+
+static miras_result miras__memory_part(const miras_memory *m, int sequence, int head,
+                                       const char *name, float *to, const float *from, char *why,
+                                       size_t n) {
+  miras__call a;
+  if (why && n) why[0] = 0;
+  if (!m) {
+    miras__say(why, n, "the memory is NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  if (!miras__whole(why, n, "sequence", sequence, 0, m->plan.d.batch - 1) ||
+      !miras__whole(why, n, "head", head, 0, m->plan.d.heads - 1))
+    return MIRAS_ERR_ARGUMENT;
+  miras__memory_head(m, (size_t)sequence, (size_t)head, &a);
+  return miras__part_move(&a, (size_t)head, name, m->params, to, from, why, n);
+}
+
+MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int head,
+                                        const char *name, float *to, char *why, size_t why_size) {
+  return miras__memory_part(m, sequence, head, name, to, NULL, why, why_size);
+}
+
+MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
+                                        const float *from, char *why, size_t why_size) {
+  return miras__memory_part(m, sequence, head, name, NULL, from, why, why_size);
+}
+
+MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
+  size_t b, h;
+  if (!m || position == miras__position(m->state)) return;
+  if (!position) {
+    miras_memory_reset(m);
+    return;
+  }
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
-    float *state = m->state + b * m->plan.sequence_state;
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
-      float *head = state + 16 + h * m->plan.head_state;
-      const float *w = head + m->plan.at_w;
-      const uint64_t since = miras__since_read(&m->plan.d, h, miras__position(state));
-      if (m->plan.engine == MIRAS__RUN_ATTENTION) {        /* the rows that hold pairs */
-        size_t held = (size_t)m->plan.d.window;
-        if (since < (uint64_t)held) held = (size_t)since;
-        total += (double)kernels->dot(w, w, held * (size_t)m->plan.d.key_dim);
-        w = head + m->plan.at_d[0];
-        total += (double)kernels->dot(w, w, held * (size_t)m->plan.d.value_dim);
+      const miras__plan *p = &m->plan;
+      const miras__engine *engine = &miras__engines[p->engine];
+      miras__call a;
+      miras__memory_head(m, b, h, &a);
+      miras__between(&a, h);
+      if (!a.position) {
+        miras__entries(&a, 0, p->split, a.state);
+        miras__entries(&a, p->split, p->head_dstate - p->split, a.state + p->second);
+      } else if (miras__is_open(&a)) {
+        engine->live(&a, a.scratch + p->at_spare);
+        miras__put_state(&a, a.scratch + p->at_spare);
+      }
+      a.position = position;
+      miras__between(&a, h);
+      if (engine->clear) engine->clear(&a);
+    }
+    memcpy(m->state + b * m->plan.sequence_state, &position, sizeof position);
+  }
+}
+
+MIRAS_API float miras_memory_norm(const miras_memory *m) {
+  const miras__kernels *K = miras__kernels_best();
+  double total = 0;
+  size_t b, h;
+  if (!m) return 0;
+  for (b = 0; b < (size_t)m->plan.d.batch; b++) {
+    for (h = 0; h < (size_t)m->plan.d.heads; h++) {
+      const miras__plan *p = &m->plan;
+      const float *w;
+      miras__call a;
+      miras__memory_head(m, b, h, &a);
+      miras__between(&a, h);
+      w = miras__anchor_weights(&a);
+      if (p->engine == MIRAS__RUN_ATTENTION) {         /* the rows that hold pairs */
+        size_t held = (size_t)p->d.window;
+        if (a.position < (uint64_t)held) held = (size_t)a.position;
+        total += (double)K->dot(a.state, a.state, held * (size_t)p->d.key_dim);
+        w = a.state + p->second;
+        total += (double)K->dot(w, w, held * (size_t)p->d.value_dim);
         continue;
       }
-      /* a fresh memory has not built its weights yet */
-      if (since == 0) {
-        w = m->params + h * m->plan.weights;
-        if (m->plan.mapped) {
-          miras__weights_of(kernels, &m->plan, m->spare, w, w, inv);
-          w = m->spare;
-        }
-      } else if (m->plan.engine == MIRAS__RUN_EXACT && m->plan.d.chunk > 1) {
-        miras__call run;
-        miras__memory_head(m, b, h, &run);
-        miras__head_weights(&run, h, m->spare);
-        w = m->spare;
+      if (p->engine == MIRAS__RUN_EXACT && miras__is_open(&a)) {
+        miras__exact_live(&a, a.scratch + p->at_spare);
+        w = a.scratch + p->at_spare;
       }
-      total += (double)kernels->dot(w, w, count);
+      total += (double)K->dot(w, w, p->weights);
     }
   }
   return (float)sqrt(total);
@@ -13555,6 +13930,15 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, miras_layer_
   s->base = (double)d->rotary_base;
   s->qk_norm = d->qk_norm;
   s->turning = MIRAS__TILE * s->dk;
+  s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
+  s->plan.d.heads = d->kv_heads;
+  s->plan.d.chunk = 1;
+  s->plan.d.key_dim = s->plan.d.value_dim = d->head_dim;
+  s->plan.d.window = d->window;
+  s->plan.split = s->window * s->dk;
+  s->plan.second = miras__pad(s->plan.split);
+  s->plan.head_dstate = 2 * s->plan.split;
+  s->plan.head_state = 2 * s->plan.second;
   s->key = s->value = s->heads * s->dk;
   s->at_k = s->key;
   s->at_v = s->at_k + s->tasks * s->dk;
@@ -15092,6 +15476,58 @@ MIRAS_API uint64_t miras_session_position(const miras_session *s) {
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes) {
   if (bytes) *bytes = s ? s->state_bytes : 0;
   return s ? s->state : NULL;
+}
+
+/* The state of a head of a layer, as a memory's. */
+static miras_result miras__session_call(const miras_session *s, int layer, int head,
+                                        miras__call *a, char *why, size_t n) {
+  const miras__layer *of;
+  const miras__shape *z;
+  if (why && n) why[0] = 0;
+  if (!s) {
+    miras__say(why, n, "the session is NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  if (!miras__whole(why, n, "layer", layer, 0, s->model->desc.layers - 1))
+    return MIRAS_ERR_ARGUMENT;
+  of = &s->model->layers[layer];
+  z = of->s;
+  if (!miras__whole(why, n, "head", head, 0, (int)z->tasks - 1)) return MIRAS_ERR_ARGUMENT;
+  miras__layer_head(of, miras__kernels_best(), (size_t)head, NULL, a);
+  a->state = (float *)s->state + of->run + z->tail + (size_t)head * z->plan.head_state;
+  a->scratch = s->scratch;
+  a->position = miras__position(s->state);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
+                                        miras_view *part) {
+  miras__parts x;
+  miras_part kind;
+  miras__call a;
+  memset(&x, 0, sizeof x);
+  x.index = i;
+  x.view = part;
+  if (!part || i < 0 || miras__session_call(s, layer, 0, &a, NULL, 0) != MIRAS_OK)
+    return MIRAS_PART_NONE;
+  kind = miras__part_find(&x, a.p);
+  return kind == MIRAS_PART_PARAMETER ? MIRAS_PART_NONE : kind;
+}
+
+MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
+                                         const char *name, float *to, char *why, size_t why_size) {
+  miras__call a;
+  const miras_result result = miras__session_call(s, layer, head, &a, why, why_size);
+  if (result != MIRAS_OK) return result;
+  return miras__part_move(&a, (size_t)head, name, NULL, to, NULL, why, why_size);
+}
+
+MIRAS_API miras_result miras_session_set(miras_session *s, int layer, int head, const char *name,
+                                         const float *from, char *why, size_t why_size) {
+  miras__call a;
+  const miras_result result = miras__session_call(s, layer, head, &a, why, why_size);
+  if (result != MIRAS_OK) return result;
+  return miras__part_move(&a, (size_t)head, name, NULL, NULL, from, why, why_size);
 }
 
 /* ---- sampling ---- */
