@@ -1571,6 +1571,23 @@ typedef struct miras__arena {
   int ok;
 } miras__arena;
 
+/* buffer NULL: to measure; else any alignment will do. */
+static miras__arena miras__arena_on(void *buffer) {
+  miras__arena a;
+  a.base = buffer ? (unsigned char *)buffer + (64 - (uintptr_t)buffer % 64) % 64 : NULL;
+  a.used = 0;
+  a.ok = 1;
+  return a;
+}
+
+/* Bytes of a buffer for all that was measured; 0 and a sentence if this machine has not so many. */
+static size_t miras__arena_bytes(const miras__arena *a, const char *what, char *why, size_t n) {
+  size_t bytes = 0;
+  if (a->ok && miras__size_add(a->used, 63, &bytes)) return bytes;
+  miras__say(why, n, "the %s is larger than this machine can address", what);
+  return 0;
+}
+
 /* count elements, starting on a 64-byte boundary. NULL while measuring. */
 static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t element) {
   size_t bytes, at, end;
@@ -2228,20 +2245,27 @@ typedef struct miras__head_grads {
 static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
 static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 
+/* What a token brings: its name in head_io, that of its stride, its member of miras_tokens, and its
+ * numbers per token and head, of a descriptor d; 0: that asks for none. */
+#define MIRAS__INPUTS(X)                                                                          \
+  X(k, ldk, key, (size_t)d->steps * (size_t)d->key_dim)                                           \
+  X(v, ldv, value, (size_t)d->steps * (size_t)d->value_dim)                                       \
+  X(q, ldq, query, (size_t)d->key_dim)                                                            \
+  X(keep, ld_keep, keep, miras__keep_lanes(d))                                                    \
+  X(step, ld_step, step, (size_t)d->steps * miras__lanes(d, d->step_gate))                        \
+  X(momentum, ld_momentum, momentum, miras__lanes(d, d->momentum_gate))                           \
+  X(threshold, ld_threshold, threshold, miras__lanes(d, d->threshold_gate))                       \
+  X(value_keep, ld_value_keep, value_keep, miras__lanes(d, d->value_gate))                        \
+  X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
+  X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
+
 /* `length` tokens from token t on. */
 static miras__head_io miras__io_part(const miras__head_io *io, size_t t, size_t length) {
   miras__head_io part = *io;
   part.length = (int)length;
-  part.k = miras__at(io->k, t * io->ldk);
-  part.v = miras__at(io->v, t * io->ldv);
-  part.q = miras__at(io->q, t * io->ldq);
-  part.keep = miras__at(io->keep, t * io->ld_keep);
-  part.step = miras__at(io->step, t * io->ld_step);
-  part.momentum = miras__at(io->momentum, t * io->ld_momentum);
-  part.threshold = miras__at(io->threshold, t * io->ld_threshold);
-  part.value_keep = miras__at(io->value_keep, t * io->ld_value_keep);
-  part.erase = miras__at(io->erase, t * io->ld_erase);
-  part.replace = miras__at(io->replace, t * io->ld_replace);
+#define MIRAS_X(name, ld, member, count) part.name = miras__at(io->name, t * io->ld);
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
   part.y = miras__to(io->y, t * io->ldy);
   part.surprise = miras__to(io->surprise, t);
   return part;
@@ -2249,16 +2273,9 @@ static miras__head_io miras__io_part(const miras__head_io *io, size_t t, size_t 
 
 static miras__head_grads miras__grads_part(const miras__head_grads *g, size_t t) {
   miras__head_grads part = *g;
-  part.k = miras__to(g->k, t * g->ldk);
-  part.v = miras__to(g->v, t * g->ldv);
-  part.q = miras__to(g->q, t * g->ldq);
-  part.keep = miras__to(g->keep, t * g->ld_keep);
-  part.step = miras__to(g->step, t * g->ld_step);
-  part.momentum = miras__to(g->momentum, t * g->ld_momentum);
-  part.threshold = miras__to(g->threshold, t * g->ld_threshold);
-  part.value_keep = miras__to(g->value_keep, t * g->ld_value_keep);
-  part.erase = miras__to(g->erase, t * g->ld_erase);
-  part.replace = miras__to(g->replace, t * g->ld_replace);
+#define MIRAS_X(name, ld, member, count) part.name = miras__to(g->name, t * g->ld);
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
   return part;
 }
 
@@ -11784,6 +11801,42 @@ static miras_allocator miras__allocator(const miras_allocator *allocator) {
   return standard;
 }
 
+/* Where an object lies. */
+typedef struct miras__storage {
+  miras_allocator allocator;         /* alloc NULL: the buffer is the caller's                   */
+  void *buffer;
+  size_t bytes;
+} miras__storage;
+
+static miras__storage miras__given(void *buffer, size_t bytes) {
+  miras__storage s;
+  memset(&s, 0, sizeof s);
+  s.buffer = buffer;
+  s.bytes = bytes;
+  return s;
+}
+
+static miras__storage miras__allocated(const miras_allocator *allocator) {
+  miras__storage s = miras__given(NULL, 0);
+  s.allocator = miras__allocator(allocator);
+  return s;
+}
+
+/* Has it room for so many bytes, or gets it some? need 0 says that there is no object. */
+static int miras__storage_get(miras__storage *s, size_t need) {
+  if (!need) return 0;
+  if (s->allocator.alloc) s->buffer = s->allocator.alloc(need, s->allocator.user);
+  else if (s->bytes < need) return 0;
+  s->bytes = need;
+  return s->buffer != NULL;
+}
+
+/* The object goes with it. */
+static void miras__storage_free(const miras__storage *s) {
+  const miras__storage own = *s;
+  if (own.allocator.alloc) own.allocator.free(own.buffer, own.bytes, own.allocator.user);
+}
+
 /* All of a number of tasks, on whatever workers there are. */
 static void miras__each(const miras_parallel *p, size_t count,
                         void (*task)(void *argument, int index, int worker), void *argument) {
@@ -11808,9 +11861,7 @@ static int miras__parallel_ok(const miras_parallel *p, char *why, size_t n) {
 
 struct miras_memory {
   miras__plan plan;
-  miras_allocator allocator;         /* alloc NULL: not ours to free                             */
-  void *block;
-  size_t bytes;
+  miras__storage own;
   float *params, *state, *scratch;
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
@@ -11830,39 +11881,11 @@ static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__
 }
 
 static size_t miras__memory_bytes(const miras__plan *p, char *why, size_t why_size) {
-  miras__arena a;
+  miras__arena a = miras__arena_on(NULL);
   miras_memory m;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
   (void)miras__take(&a, 1, sizeof m);
   miras__memory_layout(&m, &a, p);
-  /* 63 more, so that a buffer of any alignment can be rounded up */
-  if (!a.ok || !miras__size_add(a.used, 63, &a.used)) {
-    miras__say(why, why_size, "the memory is larger than this machine can address");
-    return 0;
-  }
-  return a.used;
-}
-
-static unsigned char *miras__align(void *pointer) {
-  return (unsigned char *)pointer + (64 - (uintptr_t)pointer % 64) % 64;
-}
-
-static miras_memory *miras__memory_build(void *buffer, const miras__plan *p) {
-  miras__arena a;
-  miras_memory *m;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  a.base = miras__align(buffer);
-  m = (miras_memory *)miras__take(&a, 1, sizeof *m);
-  memset(m, 0, sizeof *m);
-  m->plan = *p;
-  m->block = buffer;
-  miras__memory_layout(m, &a, p);
-  miras__constant_keeps(&p->d, p->d.layer, m->keep);
-  miras__plan_init_params(p, m->params);
-  memset(m->state, 0, m->state_bytes);
-  return m;
+  return miras__arena_bytes(&a, "memory", why, why_size);
 }
 
 static int miras__constant_gates(const miras_desc *d) {
@@ -11876,43 +11899,21 @@ static int miras__constant_gates(const miras_desc *d) {
 static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
                              miras__head_io *io) {
   const miras_desc *d = &m->plan.d;
-  size_t heads = (size_t)d->heads, H = (size_t)h, T = (size_t)x->length, first = (size_t)b * T;
-  size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, at = first * heads + H;
-  size_t keeps = miras__keep_lanes(d), steps = (size_t)d->steps;
-  size_t rates = steps * miras__lanes(d, d->step_gate);
-  size_t bounds = miras__lanes(d, d->threshold_gate);
+  const size_t heads = (size_t)d->heads, H = (size_t)h, first = (size_t)b * (size_t)x->length;
   memset(io, 0, sizeof *io);
   io->length = x->length;
   io->head = H;
-  io->ldq = heads * dk;
-  io->ldy = heads * dv;
-  io->ldk = heads * steps * dk;
-  io->ldv = heads * steps * dv;
-  io->k = miras__at(x->key, at * steps * dk);
-  io->v = miras__at(x->value, at * steps * dv);
-  io->q = miras__at(x->query, at * dk);
+  io->ldy = heads * (size_t)d->value_dim;
+#define MIRAS_X(name, ld, member, count)                                                          \
+  io->ld = heads * (count);                                                                       \
+  if (io->ld) io->name = miras__at(x->member, first * io->ld + H * (count));
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
   io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
-  io->keep = d->keep_gate ? miras__at(x->keep, at * keeps) : m->keep + H;
-  io->ld_keep = d->keep_gate ? heads * keeps : 0;
-  io->step = d->step_gate ? miras__at(x->step, at * rates) : &d->step;
-  io->ld_step = d->step_gate ? heads * rates : 0;
-  if (d->value_gate) {
-    io->value_keep = miras__at(x->value_keep, at * dv);
-    io->ld_value_keep = heads * dv;
-  }
-  if (d->separate_erase) {
-    io->erase = miras__at(x->erase, at * dk);
-    io->replace = miras__at(x->replace, at * dk);
-    io->ld_erase = io->ld_replace = heads * dk;
-  }
-  if (d->algorithm == MIRAS_MOMENTUM) {
-    io->momentum = d->momentum_gate ? miras__at(x->momentum, at) : &d->momentum;
-    io->ld_momentum = d->momentum_gate ? heads : 0;
-  }
-  if (miras__has_threshold(d->bias)) {
-    io->threshold = d->threshold_gate ? miras__at(x->threshold, at * bounds) : &d->threshold;
-    io->ld_threshold = d->threshold_gate ? heads * bounds : 0;
-  }
+  if (!d->keep_gate) io->keep = m->keep + H;
+  if (!d->step_gate) io->step = &d->step;
+  if (!d->momentum_gate && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
+  if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
 }
 
 /* Head h of sequence b: its outer parameters and its state. */
@@ -11937,12 +11938,13 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   memcpy(&a->position, state, sizeof a->position);
 }
 
+/* Is everything there that the descriptor asks for? */
 static int miras__tokens_ok(const miras_desc *d, const miras_tokens *x) {
   if (!x || x->length < 0) return 0;
-  if (x->length == 0) return 1;
-  return x->key && x->value && (!d->keep_gate || x->keep) && (!d->step_gate || x->step) &&
-         (!d->momentum_gate || x->momentum) && (!d->threshold_gate || x->threshold) &&
-         (!d->value_gate || x->value_keep) && (!d->separate_erase || (x->erase && x->replace));
+#define MIRAS_X(name, ld, member, count) if (x->length && (count) > 0 && !x->member) return 0;
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
+  return 1;
 }
 
 static uint64_t miras__position(const void *state) {
@@ -12014,39 +12016,34 @@ MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_si
   return miras__memory_bytes(&p, why, why_size);
 }
 
-MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d) {
+static miras_memory *miras__memory_make(const miras_desc *d, miras__storage own) {
+  miras__arena a;
   miras__plan p;
   miras_memory *m;
-  size_t need;
-  if (!buffer || miras__memory_plan(&p, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__memory_bytes(&p, NULL, 0);
-  if (!need || bytes < need) return NULL;
-  m = miras__memory_build(buffer, &p);
-  m->bytes = need;
+  if (miras__memory_plan(&p, d, NULL, 0) != MIRAS_OK ||
+      !miras__storage_get(&own, miras__memory_bytes(&p, NULL, 0)))
+    return NULL;
+  a = miras__arena_on(own.buffer);
+  m = (miras_memory *)miras__take(&a, 1, sizeof *m);
+  m->plan = p;
+  m->own = own;
+  miras__memory_layout(m, &a, &p);
+  miras__constant_keeps(&p.d, p.d.layer, m->keep);
+  miras__plan_init_params(&p, m->params);
+  memset(m->state, 0, m->state_bytes);
   return m;
+}
+
+MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d) {
+  return miras__memory_make(d, miras__given(buffer, bytes));
 }
 
 MIRAS_API miras_memory *miras_memory_open(const miras_desc *d, const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
-  miras__plan p;
-  miras_memory *m;
-  size_t need;
-  void *buffer;
-  if (miras__memory_plan(&p, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__memory_bytes(&p, NULL, 0);
-  buffer = need ? from.alloc(need, from.user) : NULL;
-  if (!buffer) return NULL;
-  m = miras__memory_build(buffer, &p);
-  m->bytes = need;
-  m->allocator = from;
-  return m;
+  return miras__memory_make(d, miras__allocated(allocator));
 }
 
 MIRAS_API void miras_memory_close(miras_memory *m) {
-  miras_allocator from;
-  if (!m || !m->allocator.alloc) return;
-  from = m->allocator;
-  from.free(m->block, m->bytes, from.user);
+  if (m) miras__storage_free(&m->own);
 }
 
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m) {
@@ -12124,7 +12121,7 @@ MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, flo
                                      float *tape) {
   uint64_t position;
   if (!m || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
-  if (x->length && (!x->query || !y)) return MIRAS_ERR_ARGUMENT;
+  if (x->length && !y) return MIRAS_ERR_ARGUMENT;
   position = miras__position(m->state);
   if (tape) {
     uint64_t header[2];
@@ -12147,43 +12144,25 @@ static void miras__memory_backward(void *argument, int index, int worker) {
   const miras__memory_call *c = (const miras__memory_call *)argument;
   const miras__plan *p = &c->m->plan;
   const miras_desc *d = &p->d;
-  const miras_token_grads *dx = c->dx;
   const size_t heads = (size_t)d->heads, b = (size_t)index / heads, h = (size_t)index % heads;
-  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, steps = (size_t)d->steps;
-  const size_t at = b * (size_t)c->x->length * heads + h, keeps = miras__keep_lanes(d);
-  const size_t rates = steps * miras__lanes(d, d->step_gate);
-  const size_t bounds = miras__lanes(d, d->threshold_gate);
+  const size_t first = b * (size_t)c->x->length, dv = (size_t)d->value_dim;
   miras__head_io io;
   miras__head_grads g;
   miras__call run;
   miras__memory_io(c->m, c->x, (int)b, (int)h, &io);
   memset(&g, 0, sizeof g);
-  g.ldq = heads * dk;
-  g.ldk = heads * steps * dk;
-  g.ldv = heads * steps * dv;
-  g.ld_keep = heads * keeps;
-  g.ld_step = heads * rates;
-  g.ld_momentum = heads;
-  g.ld_threshold = heads * bounds;
-  g.ld_value_keep = heads * dv;
-  g.ld_erase = g.ld_replace = heads * dk;
-  g.k = miras__to(dx->key, at * steps * dk);
-  g.q = miras__to(dx->query, at * dk);
-  g.v = miras__to(dx->value, at * steps * dv);
-  if (d->value_gate) g.value_keep = miras__to(dx->value_keep, at * dv);
-  if (d->separate_erase) g.erase = miras__to(dx->erase, at * dk);
-  if (d->separate_erase) g.replace = miras__to(dx->replace, at * dk);
-  if (d->keep_gate) g.keep = miras__to(dx->keep, at * keeps);
-  if (d->step_gate) g.step = miras__to(dx->step, at * rates);
-  if (d->momentum_gate) g.momentum = miras__to(dx->momentum, at);
-  if (d->threshold_gate) g.threshold = miras__to(dx->threshold, at * bounds);
+#define MIRAS_X(name, ld, member, count)                                                          \
+  g.ld = heads * (count);                                                                         \
+  if (g.ld) g.name = miras__to(c->dx->member, first * g.ld + h * (count));
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
   miras__memory_head(c->m, b, h, &run);
   run.io = &io;
   run.g = &g;
   run.tape = c->tape + 16 + (size_t)index * c->per;
   run.scratch = c->scratch + (size_t)worker * p->scratch_backward;
   memcpy(&run.position, c->tape, sizeof run.position);
-  run.dy = miras__at(c->dy, at * dv);
+  run.dy = miras__at(c->dy, (first * heads + h) * dv);
   run.lddy = heads * dv;
   run.dinit = c->parts + (size_t)index * c->part;
   run.dgain = run.dridge = run.dinit + p->weights;
@@ -12221,7 +12200,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   size_t heads;
   uint64_t header[2];
   if (!m || !tape || !dx || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
-  if (x->length && (!x->query || !dy)) return MIRAS_ERR_ARGUMENT;
+  if (x->length && !dy) return MIRAS_ERR_ARGUMENT;
   memcpy(header, tape, sizeof header);
   if (header[1] != (uint64_t)x->length) return MIRAS_ERR_ARGUMENT;
   if (dstate && (header[0] + header[1]) % (uint64_t)m->plan.d.chunk &&
@@ -14222,9 +14201,7 @@ struct miras_model {
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
   size_t learned;                  /* floats of all views                                         */
   float *params;
-  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
-  void *buffer;
-  size_t bytes;
+  miras__storage own;
 };
 
 /* ---- patterns ---- */
@@ -14457,9 +14434,7 @@ struct miras_session {
   miras__kept *kept;               /* [kinds]                                                     */
   float *logits;                   /* [held, V]                                                   */
   float *scratch;
-  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
-  void *buffer;
-  size_t bytes;
+  miras__storage own;
 };
 
 static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
@@ -14488,37 +14463,28 @@ static void miras__session_layout(miras_session *s, miras__arena *a, const miras
 }
 
 static size_t miras__session_bytes(const miras_model *m) {
-  miras__arena a;
+  miras__arena a = miras__arena_on(NULL);
   miras_session s;
-  memset(&a, 0, sizeof a);
   memset(&s, 0, sizeof s);
-  a.ok = 1;
   (void)miras__take(&a, 1, sizeof s);
   miras__session_layout(&s, &a, m);
-  return a.ok && miras__size_add(a.used, 63, &a.used) ? a.used : 0;
+  return miras__arena_bytes(&a, "session", NULL, 0);
 }
 
 /* Bytes of a resolved model, for a buffer of any alignment; 0 if that, or what a session of it
  * would need, is too much. */
 static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) {
   const uint64_t limit = m->desc.limit;
-  size_t session = miras__session_bytes(m);
-  miras__arena a;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
+  size_t session = miras__session_bytes(m), bytes;
+  miras__arena a = miras__arena_on(NULL);
   (void)miras__take(&a, 1, sizeof *m);
   miras__model_layout(m, &a);
-  if (!a.ok || !miras__size_add(a.used, 63, &a.used)) {
-    miras__say(why, why_size, "the model is larger than this machine can address");
-    return 0;
-  }
+  bytes = miras__arena_bytes(&a, "model", why, why_size);
   if (!session) session = (size_t)-1;   /* more than that */
-  if (limit && (a.used > limit || session > limit)) {
-    miras__say(why, why_size, "limit is %zu bytes; the model takes %zu and a session of it %zu",
-               (size_t)limit, a.used, session);
-    return 0;
-  }
-  return a.used;
+  if (!bytes || !limit || (bytes <= limit && session <= limit)) return bytes;
+  miras__say(why, why_size, "limit is %zu bytes; the model takes %zu and a session of it %zu",
+             (size_t)limit, bytes, session);
+  return 0;
 }
 
 /* ---- building ---- */
@@ -14535,18 +14501,24 @@ static void miras__model_draw(miras_model *m) {
     miras__draw(m->params + m->head, m->vocab * m->width, seed + 1, 1 / sqrt((double)m->width));
 }
 
-/* Build a resolved model at buffer; every offset was checked by miras__model_bytes_of. */
-static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_model *resolved) {
+MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
+  miras_model m;
+  if (miras__model_resolve(&m, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__model_bytes_of(&m, why, why_size);
+}
+
+/* Every offset is checked by miras__model_bytes_of. */
+static miras_model *miras__model_make(const miras_model_desc *d, miras__storage own) {
   miras__arena a;
-  miras_model *m;
+  miras_model resolved, *m;
   int l;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  a.base = miras__align(buffer);
+  if (miras__model_resolve(&resolved, d, NULL, 0) != MIRAS_OK ||
+      !miras__storage_get(&own, miras__model_bytes_of(&resolved, NULL, 0)))
+    return NULL;
+  a = miras__arena_on(own.buffer);
   m = (miras_model *)miras__take(&a, 1, sizeof *m);
-  *m = *resolved;
-  m->buffer = buffer;
-  m->bytes = bytes;
+  *m = resolved;
+  m->own = own;
   miras__model_layout(m, &a);
   miras__model_views(m, &a);
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
@@ -14556,40 +14528,17 @@ static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_m
   return m;
 }
 
-MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
-  miras_model m;
-  if (miras__model_resolve(&m, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__model_bytes_of(&m, why, why_size);
-}
-
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
-  miras_model m;
-  size_t need;
-  if (!buffer || miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__model_bytes_of(&m, NULL, 0);
-  return !need || bytes < need ? NULL : miras__model_build(buffer, need, &m);
+  return miras__model_make(d, miras__given(buffer, bytes));
 }
 
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
-  miras_model m, *built;
-  size_t need;
-  void *buffer;
-  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__model_bytes_of(&m, NULL, 0);
-  buffer = need ? from.alloc(need, from.user) : NULL;
-  if (!buffer) return NULL;
-  built = miras__model_build(buffer, need, &m);
-  built->allocator = from;
-  return built;
+  return miras__model_make(d, miras__allocated(allocator));
 }
 
 MIRAS_API void miras_model_close(miras_model *m) {
-  miras_allocator from;
-  if (!m || !m->allocator.alloc) return;
-  from = m->allocator;
-  from.free(m->buffer, m->bytes, from.user);
+  if (m) miras__storage_free(&m->own);
 }
 
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
@@ -14640,9 +14589,7 @@ struct miras_trainer {
   int taped, batch, length;        /* the last loss with train 1 can still be differentiated      */
   float unit;                      /* 1 / targets that count                                      */
   uint64_t calls, call;            /* losses with train 1 since the last step; number of this one */
-  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
-  void *buffer;
-  size_t bytes;
+  miras__storage own;
 };
 
 /* Replace zeros by defaults, refuse what is not meant. */
@@ -14736,37 +14683,37 @@ static void miras__trainer_layout(miras_trainer *tr, miras__arena *a) {
 /* Bytes of a resolved trainer, for a buffer of any alignment; 0 if that is too much. */
 static size_t miras__trainer_bytes(miras_trainer *tr, char *why, size_t why_size) {
   const uint64_t limit = tr->desc.limit;
-  miras__arena a;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
+  miras__arena a = miras__arena_on(NULL);
+  size_t bytes;
   (void)miras__take(&a, 1, sizeof *tr);
   miras__trainer_layout(tr, &a);
-  if (!a.ok || !miras__size_add(a.used, 63, &a.used)) {
-    miras__say(why, why_size, "the trainer is larger than this machine can address");
-    return 0;
-  }
-  if (limit && a.used > limit) {
-    miras__say(why, why_size, "limit is %zu bytes; the trainer takes %zu", (size_t)limit, a.used);
-    return 0;
-  }
-  return a.used;
+  bytes = miras__arena_bytes(&a, "trainer", why, why_size);
+  if (!bytes || !limit || bytes <= limit) return bytes;
+  miras__say(why, why_size, "limit is %zu bytes; the trainer takes %zu", (size_t)limit, bytes);
+  return 0;
 }
 
-/* Build a resolved trainer at buffer; every offset was checked by miras__trainer_bytes. */
-static miras_trainer *miras__trainer_build(void *buffer, size_t bytes,
-                                           const miras_trainer *resolved) {
+MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_desc *d, char *why,
+                                    size_t why_size) {
+  miras_trainer tr;
+  if (miras__trainer_resolve(&tr, (miras_model *)m, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__trainer_bytes(&tr, why, why_size);
+}
+
+/* Every offset is checked by miras__trainer_bytes. */
+static miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_desc *d,
+                                          miras__storage own) {
   miras__arena a;
-  miras_trainer *tr;
-  const miras_model *m = resolved->model;
+  miras_trainer resolved, *tr;
   size_t tasks = 0;
   int i;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  a.base = miras__align(buffer);
+  if (miras__trainer_resolve(&resolved, m, d, NULL, 0) != MIRAS_OK ||
+      !miras__storage_get(&own, miras__trainer_bytes(&resolved, NULL, 0)))
+    return NULL;
+  a = miras__arena_on(own.buffer);
   tr = (miras_trainer *)miras__take(&a, 1, sizeof *tr);
-  *tr = *resolved;
-  tr->buffer = buffer;
-  tr->bytes = bytes;
+  *tr = resolved;
+  tr->own = own;
   miras__trainer_layout(tr, &a);
   memset(tr->grads, 0, m->param_count * sizeof(float));
   memset(tr->moment1, 0, m->param_count * sizeof(float));
@@ -14780,42 +14727,18 @@ static miras_trainer *miras__trainer_build(void *buffer, size_t bytes,
   return tr;
 }
 
-MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_desc *d, char *why,
-                                    size_t why_size) {
-  miras_trainer tr;
-  if (miras__trainer_resolve(&tr, (miras_model *)m, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__trainer_bytes(&tr, why, why_size);
-}
-
 MIRAS_API miras_trainer *miras_trainer_init(void *buffer, size_t bytes, miras_model *m,
                                             const miras_trainer_desc *d) {
-  miras_trainer tr;
-  size_t need;
-  if (!buffer || miras__trainer_resolve(&tr, m, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__trainer_bytes(&tr, NULL, 0);
-  return !need || bytes < need ? NULL : miras__trainer_build(buffer, need, &tr);
+  return miras__trainer_make(m, d, miras__given(buffer, bytes));
 }
 
 MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_desc *d,
                                             const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
-  miras_trainer tr, *built;
-  size_t need;
-  void *buffer;
-  if (miras__trainer_resolve(&tr, m, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__trainer_bytes(&tr, NULL, 0);
-  buffer = need ? from.alloc(need, from.user) : NULL;
-  if (!buffer) return NULL;
-  built = miras__trainer_build(buffer, need, &tr);
-  built->allocator = from;
-  return built;
+  return miras__trainer_make(m, d, miras__allocated(allocator));
 }
 
 MIRAS_API void miras_trainer_close(miras_trainer *tr) {
-  miras_allocator from;
-  if (!tr || !tr->allocator.alloc) return;
-  from = tr->allocator;
-  from.free(tr->buffer, tr->bytes, from.user);
+  if (tr) miras__storage_free(&tr->own);
 }
 
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *tr) {
@@ -15318,21 +15241,6 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
 
 /* @80 SESSIONS --------------------------------------------------------------- needs 31 74 78 -- */
 
-static miras_session *miras__session_build(void *buffer, size_t bytes, const miras_model *m) {
-  miras__arena a;
-  miras_session *s;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  a.base = miras__align(buffer);
-  s = (miras_session *)miras__take(&a, 1, sizeof *s);
-  memset(s, 0, sizeof *s);
-  miras__session_layout(s, &a, m);
-  s->buffer = buffer;
-  s->bytes = bytes;
-  memset(s->state, 0, s->state_bytes);
-  return s;
-}
-
 /* Run n <= MIRAS__TILE tokens through all layers: s->x and the state. */
 static void miras__session_rows(miras_session *s, const miras__kernels *k, const int32_t *tokens,
                                 size_t n) {
@@ -15397,28 +15305,29 @@ MIRAS_API size_t miras_session_size(const miras_model *m) {
   return m ? miras__session_bytes(m) : 0;
 }
 
+static miras_session *miras__session_make(const miras_model *m, miras__storage own) {
+  miras__arena a;
+  miras_session *s;
+  if (!m || !miras__storage_get(&own, miras__session_bytes(m))) return NULL;
+  a = miras__arena_on(own.buffer);
+  s = (miras_session *)miras__take(&a, 1, sizeof *s);
+  miras__session_layout(s, &a, m);
+  s->own = own;
+  memset(s->state, 0, s->state_bytes);
+  return s;
+}
+
 MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m) {
-  size_t need = m ? miras__session_bytes(m) : 0;
-  return !buffer || !need || bytes < need ? NULL : miras__session_build(buffer, need, m);
+  return miras__session_make(m, miras__given(buffer, bytes));
 }
 
 MIRAS_API miras_session *miras_session_open(const miras_model *m,
                                             const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
-  size_t need = m ? miras__session_bytes(m) : 0;
-  void *buffer = need ? from.alloc(need, from.user) : NULL;
-  miras_session *s;
-  if (!buffer) return NULL;
-  s = miras__session_build(buffer, need, m);
-  s->allocator = from;
-  return s;
+  return miras__session_make(m, miras__allocated(allocator));
 }
 
 MIRAS_API void miras_session_close(miras_session *s) {
-  miras_allocator from;
-  if (!s || !s->allocator.alloc) return;
-  from = s->allocator;
-  from.free(s->buffer, s->bytes, from.user);
+  if (s) miras__storage_free(&s->own);
 }
 
 static const float *miras__session_feed(miras_session *s, const int32_t *tokens, size_t count) {
@@ -17061,14 +16970,14 @@ static miras_result miras__read_path(miras__content *c, const char *path, uint64
 
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_model, m, path, &m->allocator);
+  return miras__save_path(miras__emit_model, m, path, &m->own.allocator);
 }
 
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
   miras__content c;
   miras_result result;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, m->desc.limit, &m->allocator);
+  result = miras__read_path(&c, path, m->desc.limit, &m->own.allocator);
   if (result != MIRAS_OK) return result;
   result = miras__load_model(m, NULL, c.bytes, c.size);
   miras__content_free(&c);
@@ -17077,14 +16986,14 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
 
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
   if (!tr || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_trainer, tr, path, &tr->allocator);
+  return miras__save_path(miras__emit_trainer, tr, path, &tr->own.allocator);
 }
 
 MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
   miras__content c;
   miras_result result;
   if (!tr || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, tr->desc.limit, &tr->allocator);
+  result = miras__read_path(&c, path, tr->desc.limit, &tr->own.allocator);
   if (result != MIRAS_OK) return result;
   result = miras__load_model(tr->model, tr, c.bytes, c.size);
   miras__content_free(&c);
@@ -17146,14 +17055,14 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
 
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_memory, m, path, &m->allocator);
+  return miras__save_path(miras__emit_memory, m, path, &m->own.allocator);
 }
 
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
   miras__content c;
   miras_result result;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, 0, &m->allocator);
+  result = miras__read_path(&c, path, 0, &m->own.allocator);
   if (result != MIRAS_OK) return result;
   result = miras_memory_load_from(m, c.bytes, c.size);
   miras__content_free(&c);
@@ -17162,14 +17071,14 @@ MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
 
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
   if (!s || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_session, s, path, &s->allocator);
+  return miras__save_path(miras__emit_session, s, path, &s->own.allocator);
 }
 
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
   miras__content c;
   miras_result result;
   if (!s || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, 0, &s->allocator);
+  result = miras__read_path(&c, path, 0, &s->own.allocator);
   if (result != MIRAS_OK) return result;
   result = miras_session_load_from(s, c.bytes, c.size);
   miras__content_free(&c);
