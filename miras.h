@@ -497,6 +497,7 @@
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
              Models of several kinds of layer, and attention as a layer:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
+             miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk.
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
@@ -768,6 +769,7 @@ typedef struct miras_desc {
   miras_activation activation; /* of those: between the layers                                   */
   int inner_norm;          /* MLP, gated MLP: 1 puts a layer norm (learned gain and bias) on the
                               output                                                             */
+  float norm_epsilon;      /* of inner_norm, added to the variance, up to 1; 0 -> 1e-5           */
   int inner_residual;      /* MLP, gated MLP: 1 adds the input; needs value_dim = key_dim        */
   int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); needs
                               MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 or L2_BOTH and
@@ -1749,6 +1751,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
   MIRAS__N(fixed_gates, 3, 0, 31, 0, ""),
   MIRAS__N(horizon, 3, 0, 1 << 30, 0, "keep_gate not constant"),
+  {MIRAS__AT("memory.norm_epsilon", l.memory.norm_epsilon), MIRAS__REAL, 3, MIRAS__SHAPE,
+   0, 1, 0, NULL, "inner_norm"},
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
@@ -2731,7 +2735,7 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(void, attend_bwd, (float *s, float *bs, const float *top, const float *sum,                   \
     const float *along, size_t count, size_t m))                                                  \
   X(void, norm_rows, (float *y, size_t ldy, float *xh, float *rstd, const float *z,               \
-    const float *gain, const float *bias, size_t rows, size_t n))                                 \
+    const float *gain, const float *bias, float epsilon, size_t rows, size_t n))                  \
   X(void, norm_rows_bwd, (float *bz, const float *by, size_t ldby, const float *gain,             \
     const float *xh, const float *rstd, size_t rows, size_t n))                                   \
   X(void, norm_rows_begin2, (float *be, const miras__norm2 *x))                                   \
@@ -6194,12 +6198,13 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
 
 /* y = gain xh + bias of rows z, and their xh [rows, n] and 1/s [rows]. */
 static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const float *z,
-                             const float *gain, const float *bias, size_t rows, size_t n) {
+                             const float *gain, const float *bias, float epsilon, size_t rows,
+                             size_t n) {
   size_t i, j;
   for (i = 0; i < rows; i++, y += ldy, xh += n, z += n) {
     const vf mean = V_SET1(miras__sum(z, n) / (float)n);
     for (j = 0; j < n; j += V_W) V_STORE_N(xh + j, V_SUB(V_LOAD_N(z + j, n - j), mean), n - j);
-    rstd[i] = 1.0f / sqrtf(miras__dot(xh, xh, n) / (float)n + 1e-5f);
+    rstd[i] = 1.0f / sqrtf(miras__dot(xh, xh, n) / (float)n + epsilon);
     for (j = 0; j < n; j += V_W) {
       vf x = V_MUL(V_LOAD_N(xh + j, n - j), V_SET1(rstd[i]));
       V_STORE_N(xh + j, x, n - j);
@@ -7299,7 +7304,7 @@ static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, fl
  *   x_1 = x,  z_l = x_l W_l,  x_(l+1) = act(z_l),  M = [gain LN(z_L) + bias | z_L] [+ x]
  *   gated:  z_1 = x W_1,  z_2 = x W_2,  x_3 = act(z_1) (.) z_2,  z_3 = x_3 W_3
  *   vector: x_1 = 1, so z_1 = w,  M = x (.) z_1
- *   LN: mu = mean z, s = sqrt(mean (z - mu)^2 + 1e-5), xh = (z - mu)/s
+ *   LN: mu = mean z, s = sqrt(mean (z - mu)^2 + norm_epsilon), xh = (z - mu)/s
  * Rows of every x_l end in the constant 1 where the layers have biases (p->ones). P y = y - mean y
  * - xh mean(y xh) is the projection in every derivative of the layer norm. An architecture is how
  * its hidden rows come about and how its answer does, each with its adjoints. */
@@ -7486,8 +7491,9 @@ static void miras__vector_end2(const miras__net *n, const float *b) {
 
 /* gain LN(z_L) + bias: d_L = P(gain e)/s;  bgain += xh bo,  bbias += bo */
 static void miras__norm_fwd(const miras__net *n, const miras__pass *s, float *o, size_t ldo) {
-  n->K->norm_rows(o, ldo, s->xh, s->rstd, s->z[MIRAS__LAST(n)], n->gain, n->bias, s->m,
-                  MIRAS__DV(n));
+  const float epsilon = n->p->d.norm_epsilon;
+  n->K->norm_rows(o, ldo, s->xh, s->rstd, s->z[MIRAS__LAST(n)], n->gain, n->bias,
+                  epsilon > 0 ? epsilon : 1e-5f, s->m, MIRAS__DV(n));
 }
 
 static void miras__norm_bwd(const miras__net *n, const miras__pass *s, float *bz, const float *bo,
