@@ -2551,34 +2551,34 @@ static double miras__init_rate(const miras__plan *p) {
   return sqrt(dual / weights);
 }
 
-/* Every head's initial memory, then the gains of the inner norm or Mesa's ridge. */
-static void miras__plan_init_params(const miras__plan *p, float *params) {
+/* w[i] = deviation sqrt(3) u, which has that deviation. */
+static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
+  size_t i;
+  for (i = 0; i < n; i++)
+    w[i] = (float)(deviation * 1.7320508075688772 * (double)miras__uniform(seed, (uint64_t)i));
+}
+
+/* Every head's initial memory, and the gains of the inner norm or Mesa's ridges, among zeros. */
+static void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
   const miras_desc *d = &p->d;
-  size_t h, i, heads = (size_t)d->heads, norm = heads * (size_t)d->value_dim;
+  const int empty = (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
+                    (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
+  size_t h, i, heads = (size_t)d->heads;
   int l;
-  memset(params, 0, p->params * sizeof *params);
-  for (h = 0; h < heads; h++) {
-    for (l = 0; l < p->layers; l++) {
-      int in = p->in[l] - d->inner_bias;
-      size_t count = (size_t)in * (size_t)p->out[l];
-      float *w = params + h * p->weights + p->offset[l];
-      double deviation = miras__deviation(p, l);
-      uint64_t seed;
-      if ((d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
-          (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL))
-        continue;
-      seed = d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1);
-      for (i = 0; i < count; i++)
-        w[i] = (float)(deviation * sqrt(3.0) * (double)miras__uniform(seed, (uint64_t)i));
-    }
-  }
+  for (h = 0; !empty && h < heads; h++)
+    for (l = 0; l < p->layers; l++)
+      miras__draw(init + h * p->weights + p->offset[l],
+                  (size_t)(p->in[l] - d->inner_bias) * (size_t)p->out[l],
+                  d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1),
+                  miras__deviation(p, l));
   if (d->inner_norm)
-    for (i = 0; i < norm; i++) params[heads * p->weights + i] = 1;
+    for (i = 0; i < heads * (size_t)d->value_dim; i++) gain[i] = 1;
   if (p->engine == MIRAS__RUN_MESA) {
     double ridge = (double)d->ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
-    for (i = 0; i < heads * (size_t)p->in[0]; i++) params[heads * p->weights + i] = (float)raw;
+    for (i = 0; i < heads * (size_t)p->in[0]; i++) gain[i] = (float)raw;
   }
 }
+
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
 
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
@@ -12035,7 +12035,8 @@ static miras_memory *miras__memory_make(const miras_desc *d, miras__storage own)
   m->own = own;
   miras__memory_layout(m, &a, &p);
   miras__constant_keeps(&p.d, p.d.layer, m->keep);
-  miras__plan_init_params(&p, m->params);
+  memset(m->params, 0, p.params * sizeof(float));
+  miras__plan_init_params(&p, m->params, m->params + (size_t)p.d.heads * p.weights);
   memset(m->state, 0, m->state_bytes);
   return m;
 }
@@ -12725,25 +12726,13 @@ typedef struct miras__jobs {
 #define MIRAS__JOB_COLS 128
 #define MIRAS__JOB_DEPTH 256
 
-static void miras__job_add(miras__jobs *list, miras__job_kind kind, float *c, size_t ldc,
-                           const float *a, size_t lda, const float *b, size_t ldb, size_t rows,
-                           size_t cols, size_t depth) {
-  miras__job *j = &list->job[list->count++];
-  size_t down = kind == MIRAS__REDUCE ? 1 : (rows + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS;
-  MIRAS_ASSERT(list->count <= MIRAS__JOBS);
-  j->kind = kind;
-  j->a = a;
-  j->b = b;
-  j->c = c;
-  j->lda = lda;
-  j->ldb = ldb;
-  j->ldc = ldc;
-  j->rows = rows;
-  j->cols = cols;
-  j->depth = depth;
-  j->across = (cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
-  j->first = list->tasks;
-  list->tasks += down * j->across;
+static void miras__job_add(miras__jobs *list, miras__job j) {
+  const size_t rows = j.kind == MIRAS__REDUCE ? 1 : j.rows;
+  MIRAS_ASSERT(list->count < MIRAS__JOBS);
+  j.across = (j.cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
+  j.first = list->tasks;
+  list->tasks += (rows + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS * j.across;
+  list->job[list->count++] = j;
 }
 
 static void miras__job_task(void *argument, int index, int worker) {
@@ -12779,20 +12768,22 @@ static void miras__jobs_run(miras__jobs *list) {
 /* c [cols, rows] = a', a [rows, cols] */
 static void miras__job_transpose(miras__jobs *list, float *c, size_t ldc, const float *a,
                                  size_t rows, size_t cols) {
-  miras__job_add(list, MIRAS__TRANSPOSE, c, ldc, a, cols, NULL, 0, rows, cols, 0);
+  const miras__job j = {MIRAS__TRANSPOSE, a, NULL, c, cols, 0, ldc, rows, cols, 0, 0, 0};
+  miras__job_add(list, j);
 }
 
 /* dw [rows, cols] += a' b over the tokens of the step. */
 static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
                                const float *a, size_t lda, const float *b, size_t ldb) {
-  miras__job_add(list, MIRAS__PRODUCT, dw, cols, a, lda, b, ldb, rows, cols,
-                 list->tokens);
+  const miras__job j = {MIRAS__PRODUCT, a, b, dw, lda, ldb, cols, rows, cols, list->tokens, 0, 0};
+  miras__job_add(list, j);
 }
 
 /* dw [cols] += rows of a, ld apart. */
 static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const float *a, size_t ld,
                               size_t rows) {
-  miras__job_add(list, MIRAS__REDUCE, dw, 0, a, ld, NULL, 0, rows, cols, 0);
+  const miras__job j = {MIRAS__REDUCE, a, NULL, dw, ld, 0, 0, rows, cols, 0, 0, 0};
+  miras__job_add(list, j);
 }
 
 /* Of the inputs of the convolutions in tail and n more of proj the last taps - 1 stay in tail. */
@@ -12859,13 +12850,6 @@ static size_t miras__view_add(miras__views *v, const char *name, int rank, size_
   return offset - v->base;
 }
 
-/* w[i] = deviation sqrt(3) u, which has that deviation. */
-static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
-  size_t i;
-  for (i = 0; i < n; i++)
-    w[i] = (float)(deviation * 1.7320508075688772 * (double)miras__uniform(seed, (uint64_t)i));
-}
-
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from ---- */
 
 static void miras__finish_views(miras__shape *s, miras__views *v) {
@@ -12927,41 +12911,36 @@ static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] *
   return a->scratch + MIRAS__PACK + 2 * MIRAS__TILE * a->layer->s->ld_x;
 }
 
+/* out = x + from w behind dropout, over the tile: from [n, depth], rows of ld. out may be x. */
+static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x,
+                              const float *from, size_t ld, const float *w, size_t depth) {
+  const miras__shape *s = a->layer->s;
+  float *pack = a->scratch, *t = a->drop ? pack + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
+  if (!a->drop) memcpy(out, x, a->n * s->ld_x * sizeof(float));
+  miras__matmul(a->k, a->drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, 1, w, s->width, 1,
+                a->n, s->width, depth, pack);
+  if (a->drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
+}
+
 /* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
 static void miras__finish(const miras__visit *a, const float *from) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
   const miras__slots *at = &s->at;
   const float *w = a->layer->w, *x = a->kept->x + a->row * s->ld_x;
-  float *pack = a->scratch, *h = pack + MIRAS__PACK, *t = h + MIRAS__TILE * s->ld_x;
+  float *pack = a->scratch, *h = pack + MIRAS__PACK;
   float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
   float *mid = a->kept->mid + a->row * s->ld_x, *ab = a->kept->ab + a->row * 2 * s->ld_f;
   float *out = a->out + a->row * s->ld_x;
   const size_t width = s->width, f = s->hidden, n = a->n;
-  if (a->drop) {
-    miras__matmul(k, MIRAS__SET, t, s->ld_x, from, s->ld_y, 1, w + at->o, width, 1, n, width,
-                  s->value, pack);
-    miras__drop_rows(k, a->drop, a->site, a->row, mid, x, t, s->ld_x, n, width);
-  } else {
-    memcpy(mid, x, n * s->ld_x * sizeof(float));
-    miras__matmul(k, MIRAS__ADD, mid, s->ld_x, from, s->ld_y, 1, w + at->o, width, 1, n, width,
-                  s->value, pack);
-  }
+  miras__add_branch(a, a->site, mid, x, from, s->ld_y, w + at->o, s->value);
   k->rms_fwd(h, s->ld_x, mid, s->ld_x, w + at->norm2, n, width);
   miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_gate, f, 1, n, f, width,
                 pack);
   miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_up, f, 1, n, f,
                 width, pack);
   k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
-  if (a->drop) {
-    miras__matmul(k, MIRAS__SET, t, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n, width,
-                  f, pack);
-    miras__drop_rows(k, a->drop, a->site + 1, a->row, out, mid, t, s->ld_x, n, width);
-  } else {
-    memcpy(out, mid, n * s->ld_x * sizeof(float));
-    miras__matmul(k, MIRAS__ADD, out, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n,
-                  width, f, pack);
-  }
+  miras__add_branch(a, a->site + 1, out, mid, act, s->ld_f, w + at->mlp_down, f);
 }
 
 /* Its adjoint: after -> mid, dfrom [n, value] (rows of ld_y: in work, or what from_scratch says).
@@ -13283,9 +13262,8 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed, d
   double tap = 1 / sqrt(3.0 * (double)s->taps);
   size_t kcols = s->heads * s->kp, vcols = s->heads * s->vc, i, column;
   size_t large = (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
-  float *w = layer->w, *memory = w + at->memory;
+  float *w = layer->w;
   miras__plan plan = s->plan;
-  size_t to[3], many[3], end;
   miras__constant_keeps(&plan.d, layer->index, layer->keep);
   for (i = 0; i < s->outs; i++) s->gate_scale[i] = 1;
   for (i = 0; i < step->count; i++) s->gate_scale[step->first + i] = plan.d.step;
@@ -13313,23 +13291,8 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed, d
                       keep->count && keep->form == MIRAS__GATE_RATE ? w + at->gates_rate : NULL);
   for (i = 0; i < s->gate[MIRAS__ERASE].count; i++)
     w[at->erase_scale + i] = w[at->erase_mix + i] = 1;
-  /* The memory's parameters come in one piece, which starts at memory.init; the others then move
-   * to their cache lines, the last first, and what is left between them is cleared. */
   plan.d.seed = miras__hash(seed + 9);
-  if (plan.params) miras__plan_init_params(&plan, memory);
-  to[0] = at->gain, many[0] = s->heads * s->gain;
-  to[1] = at->bias, many[1] = plan.d.inner_norm ? s->value : 0;
-  to[2] = at->rates, many[2] = plan.d.row_rates ? (size_t)plan.d.chunk : 0;
-  for (i = 0, end = s->heads * plan.weights; i < 3; i++) end += many[i];
-  for (i = 3; i-- > 0;) {
-    end -= many[i];
-    if (many[i]) memmove(w + to[i], memory + end, many[i] * sizeof(float));
-  }
-  for (i = 0, end = at->memory + s->heads * plan.weights; i < 3; i++) {
-    if (!many[i]) continue;
-    while (end < to[i]) w[end++] = 0;
-    end = to[i] + many[i];
-  }
+  miras__plan_init_params(&plan, w + at->memory, w + at->gain);
   for (i = 0; i < s->value; i++) w[at->out_norm + i] = 1;
   miras__draw(w + at->out_gate, s->width * s->value, seed + 10, in);
   miras__finish_draw(layer, seed, deep);
@@ -14860,19 +14823,13 @@ static void miras__tile_fwd(void *argument, int index, int worker) {
   if (ph->end) miras__tile_end(ph, row, n, miras__worker_scratch(tr, worker));
 }
 
-/* Task `index` of layer ph->in: a head of a sequence. */
-static void miras__head_fwd(void *argument, int index, int worker) {
+/* Task `index` of layer ph->in: a head of a sequence, on the way back if there is a gradient. */
+static void miras__head_task(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const size_t tasks = ph->trainer->model->layers[ph->in].s->tasks, at = (size_t)index;
   const miras__visit a = miras__visit_of(ph, ph->in, -1, at / tasks, worker);
-  a.layer->s->type->head(&a, at % tasks);
-}
-
-static void miras__head_bwd(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const size_t tasks = ph->trainer->model->layers[ph->in].s->tasks, at = (size_t)index;
-  const miras__visit a = miras__visit_of(ph, ph->in, -1, at / tasks, worker);
-  a.layer->s->type->head_bwd(&a, at % tasks);
+  if (ph->after) a.layer->s->type->head_bwd(&a, at % tasks);
+  else a.layer->s->type->head(&a, at % tasks);
 }
 
 static void miras__tile_out_bwd(void *argument, int index, int worker) {
@@ -15009,8 +14966,7 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
   miras__phase_begin(&ph, tr, k, train != 0, &drop);
   tiles = (size_t)batch * ph.per;
   miras__jobs_begin(&jobs, tr, &ph);
-  miras__job_add(&jobs, MIRAS__TRANSPOSE, tr->head_t, m->ld_v, m->params + m->head, m->width, NULL,
-                 0, m->vocab, m->width, 0);
+  miras__job_transpose(&jobs, tr->head_t, m->ld_v, m->params + m->head, m->vocab, m->width);
   miras__jobs_run(&jobs);
   ph.embed = 1;
   for (l = 0; l < m->desc.layers; l++) {
@@ -15024,7 +14980,7 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
     }
     ph.in = l;
     miras__each(tr->desc.parallel, tiles, miras__tile_fwd, &ph);
-    miras__each(tr->desc.parallel, (size_t)batch * m->layers[l].s->tasks, miras__head_fwd, &ph);
+    miras__each(tr->desc.parallel, (size_t)batch * m->layers[l].s->tasks, miras__head_task, &ph);
     ph.embed = 0;
     ph.out = l;
   }
@@ -15117,8 +15073,9 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.row0 = row0;
     miras__each(tr->desc.parallel, count, miras__tile_end_bwd, &ph);
     miras__jobs_begin(&jobs, tr, &ph);
-    miras__job_add(&jobs, MIRAS__PRODUCT, tr->grads + m->head, m->width, tr->logits, m->ld_v,
-                   tr->last + row0 * m->ld_x, m->ld_x, m->vocab, m->width, row1 - row0);
+    jobs.tokens = row1 - row0;
+    miras__job_product(&jobs, tr->grads + m->head, m->vocab, m->width, tr->logits, m->ld_v,
+                       tr->last + row0 * m->ld_x, m->ld_x);
     i += count;
     if (i == tiles) {
       miras__job_reduce(&jobs, tr->grads + m->norm, m->width, tr->part, m->ld_x, tiles);
@@ -15133,7 +15090,8 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.mid = tr->d[(turn + 1) % 3];
     ph.before = tr->d[(turn + 2) % 3];
     miras__each(tr->desc.parallel, tiles, miras__tile_out_bwd, &ph);
-    miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__head_bwd, &ph);
+    miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__head_task,
+                &ph);
     miras__each(tr->desc.parallel, tiles, miras__tile_in_bwd, &ph);
     miras__jobs_begin(&jobs, tr, &ph);
     a = miras__visit_of(&ph, l, -1, 0, 0);
