@@ -502,6 +502,9 @@
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
              Files of version 4 hold these; others stay of version 2 or 3. Text of a field may have
              MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
+             miras_desc.norm_epsilon: what an inner norm adds to the variance.
+             Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
+             of a session's layers; dstate where a sequence ends inside a chunk.
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
              has a value as text (miras_model_desc_get). All results keep their bits, but for
              gradients of outer parameters over several sequences (and of row rates over several
@@ -771,6 +774,7 @@ typedef struct miras_desc {
   miras_activation activation; /* of those: between the layers                                   */
   int inner_norm;          /* MLP, gated MLP: 1 puts a layer norm (learned gain and bias) on the
                               output                                                             */
+  float norm_epsilon;      /* of inner_norm, added to the variance, up to 1; 0 -> 1e-5           */
   int inner_residual;      /* MLP, gated MLP: 1 adds the input; needs value_dim = key_dim        */
   int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); needs
                               MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 or L2_BOTH and
@@ -1001,7 +1005,7 @@ typedef struct miras_trainer_desc {
   const miras_parallel *parallel; /* NULL: one thread. Must outlive the trainer                  */
 } miras_trainer_desc;
 
-/* One named parameter inside the flat block. */
+/* One named parameter inside the flat block, or a part of a memory (miras_memory_part). */
 typedef struct miras_view {
   char name[56];           /* e.g. "blocks.0.q.weight"                                           */
   size_t offset;           /* in floats                                                          */
@@ -1012,6 +1016,14 @@ typedef struct miras_view {
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETAIN_LQ the first size of its entries over that of weights */
 } miras_view;
+
+/* What a named part of a memory is (miras_memory_part). */
+typedef enum miras_part {
+  MIRAS_PART_NONE,
+  MIRAS_PART_PARAMETER,    /* an outer parameter                                                  */
+  MIRAS_PART_STATE,        /* what tokens change                                                  */
+  MIRAS_PART_DERIVED       /* what follows from that, to be read only                             */
+} miras_part;
 
 typedef struct miras_adamw_options {
   float beta1;             /* 0 -> 0.9                                                           */
@@ -1089,12 +1101,12 @@ MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
  * with MIRAS_TOWARD_INITIAL at every position.
  * dstate: NULL, or [batch, heads, 1 or 2 (A, then momentum), weights], A being the weights
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
- * with respect to the state after the last token (which must lie on the chunk grid); out, with
- * respect to the state before the first (zero if that was the initial memory, and of heads that
- * started anew in between). Per sequence and
- * head it is for Newton H [features, features], made symmetric, then G [features, value_dim]; for
- * pairs the keys [window, key_dim], then the values [window, value_dim], token t in row t % window
- * (rows that hold no token are 0). */
+ * with respect to the state after the last token, which must lie on the chunk grid or all of it be
+ * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
+ * heads that started anew in between). Per sequence and head it is for Newton H [features,
+ * features], made symmetric, then G [features, value_dim]; for pairs the keys [window, key_dim],
+ * then the values [window, value_dim], token t in row t % window (rows that hold no token are 0).
+ * miras_memory_part has the names of all of it. */
 MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
                                       const float *dy, const miras_token_grads *dx,
                                       float *dparams, float *dstate);
@@ -1121,6 +1133,34 @@ MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
  * Newton: of G at the chunk's start. Pairs: of all keys and values held. A head that starts anew
  * with the next token counts with what it holds until then. */
 MIRAS_API float miras_memory_norm(const miras_memory *m);
+/* Part i of a memory, from 0 on, and what kind it is; MIRAS_PART_NONE past the end. Parts of
+ * the state, of one sequence and head, with their offset in its part of dstate; where a memory has
+ * several layers there are W1, W2, ... :
+ *   W1 [in, out], b1 [out]   weights of a layer and its inner bias; of a vector memory W1 [key_dim]
+ *   A1                       where there is a link W = link(A): what decays and descends. W1 then
+ *                            follows from it and cannot be set; in an open chunk it is that of the
+ *                            chunk's start
+ *   z [features]             with normalise: the sum of phi(k)
+ *   momentum.W1, ...         the last update, of the same shapes
+ *   H [features, features], G [features, value_dim]   Newton's, H symmetric
+ *   keys [window, key_dim], values [window, value_dim]   of pairs: token t in row t % window
+ * Outer parameters, with their offset in miras_memory_params, of the first head: init.W1, ...
+ * (init.A1, init.G), gain, bias, ridge, rates. */
+MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view *part);
+/* Read or set the part of that name of one sequence and head, in its shape. What is read is what
+ * the memory has come to at this position, what is set what the next token sees; a part that is set
+ * to what it is changes no bit. Inside a chunk that is part of the model a set moves the anchor of
+ * its gradients here; of f-divergences what is read there are the weights that the chunk would
+ * close to. A head that starts anew with the next token forgets what was set. At position 0 there
+ * are only outer parameters to set: MIRAS_ERR_STATE. Other refusals are MIRAS_ERR_ARGUMENT; why as
+ * in miras_memory_size. */
+MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int head,
+                                        const char *name, float *to, char *why, size_t why_size);
+MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
+                                        const float *from, char *why, size_t why_size);
+/* Go to another position, in chunks, resets and rows of pairs, with the memory as it is: a new
+ * one that is moved on from 0 can be set. To 0: as miras_memory_reset. */
+MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
  * rollback. All zeros is the state after a reset. */
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
@@ -1200,6 +1240,14 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
                                      const int32_t *targets, size_t count);
 MIRAS_API void miras_session_reset(miras_session *s);
 MIRAS_API uint64_t miras_session_position(const miras_session *s);
+/* As the calls of a memory, for a layer's: its heads, or of attention its heads of keys and values
+ * (keys turned by their positions). Outer parameters are those of the model. */
+MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
+                                        miras_view *part);
+MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
+                                         const char *name, float *to, char *why, size_t why_size);
+MIRAS_API miras_result miras_session_set(miras_session *s, int layer, int head, const char *name,
+                                         const float *from, char *why, size_t why_size);
 /* Flat, without pointers, as miras_memory_state. */
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
 /* Draw a token from logits [vocab]; -1 if an argument is out of range. */
@@ -1536,6 +1584,23 @@ typedef struct miras__arena {
   int ok;
 } miras__arena;
 
+/* buffer NULL: to measure; else any alignment will do. */
+static miras__arena miras__arena_on(void *buffer) {
+  miras__arena a;
+  a.base = buffer ? (unsigned char *)buffer + (64 - (uintptr_t)buffer % 64) % 64 : NULL;
+  a.used = 0;
+  a.ok = 1;
+  return a;
+}
+
+/* Bytes of a buffer for all that was measured; 0 and a sentence if this machine has not so many. */
+static size_t miras__arena_bytes(const miras__arena *a, const char *what, char *why, size_t n) {
+  size_t bytes = 0;
+  if (a->ok && miras__size_add(a->used, 63, &bytes)) return bytes;
+  miras__say(why, n, "the %s is larger than this machine can address", what);
+  return 0;
+}
+
 /* count elements, starting on a 64-byte boundary. NULL while measuring. */
 static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t element) {
   size_t bytes, at, end;
@@ -1701,6 +1766,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
   MIRAS__N(fixed_gates, 3, 0, 31, 0, ""),
   MIRAS__N(horizon, 3, 0, 1 << 30, 0, "keep_gate not constant"),
+  {MIRAS__AT("memory.norm_epsilon", l.memory.norm_epsilon), MIRAS__REAL, 3, MIRAS__SHAPE,
+   0, 1, 0, NULL, "inner_norm"},
   MIRAS__N(heads, 4, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
   MIRAS__N(head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
@@ -2211,7 +2278,8 @@ typedef struct miras__plan {
   size_t at_w, at_s, at_home, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
   size_t at_y[4], at_d[4];
   size_t head_state;       /* floats                                                             */
-  size_t head_dstate;      /* floats of a head in miras_dstate_size                              */
+  size_t head_dstate;      /* floats of a head in miras_dstate_size; in its state ...             */
+  size_t split, second;    /* ... the first `split` of them lie first, the others at `second`     */
   size_t sequence_state;   /* floats: header of 16, then the heads                               */
   size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
   size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
@@ -2220,6 +2288,8 @@ typedef struct miras__plan {
   size_t at[MIRAS__ARRAYS];   /* exact and frozen: offsets of the arrays of a call's scratch     */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
   size_t scratch_backward; /* for head_backward too; never less                                  */
+  size_t at_spare;         /* in it: room for weights that are not in the state, or for all of
+                              head_dstate where chunks can be open                               */
 } miras__plan;
 
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
@@ -2259,20 +2329,27 @@ typedef struct miras__head_grads {
 static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
 static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 
+/* What a token brings: its name in head_io, that of its stride, its member of miras_tokens, and its
+ * numbers per token and head, of a descriptor d; 0: that asks for none. */
+#define MIRAS__INPUTS(X)                                                                          \
+  X(k, ldk, key, (size_t)d->steps * (size_t)d->key_dim)                                           \
+  X(v, ldv, value, (size_t)d->steps * (size_t)d->value_dim)                                       \
+  X(q, ldq, query, (size_t)d->key_dim)                                                            \
+  X(keep, ld_keep, keep, miras__keep_lanes(d))                                                    \
+  X(step, ld_step, step, (size_t)d->steps * miras__lanes(d, d->step_gate))                        \
+  X(momentum, ld_momentum, momentum, miras__lanes(d, d->momentum_gate))                           \
+  X(threshold, ld_threshold, threshold, miras__lanes(d, d->threshold_gate))                       \
+  X(value_keep, ld_value_keep, value_keep, miras__lanes(d, d->value_gate))                        \
+  X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
+  X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
+
 /* `length` tokens from token t on. */
 static miras__head_io miras__io_part(const miras__head_io *io, size_t t, size_t length) {
   miras__head_io part = *io;
   part.length = (int)length;
-  part.k = miras__at(io->k, t * io->ldk);
-  part.v = miras__at(io->v, t * io->ldv);
-  part.q = miras__at(io->q, t * io->ldq);
-  part.keep = miras__at(io->keep, t * io->ld_keep);
-  part.step = miras__at(io->step, t * io->ld_step);
-  part.momentum = miras__at(io->momentum, t * io->ld_momentum);
-  part.threshold = miras__at(io->threshold, t * io->ld_threshold);
-  part.value_keep = miras__at(io->value_keep, t * io->ld_value_keep);
-  part.erase = miras__at(io->erase, t * io->ld_erase);
-  part.replace = miras__at(io->replace, t * io->ld_replace);
+#define MIRAS_X(name, ld, member, count) part.name = miras__at(io->name, t * io->ld);
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
   part.y = miras__to(io->y, t * io->ldy);
   part.surprise = miras__to(io->surprise, t);
   return part;
@@ -2280,16 +2357,9 @@ static miras__head_io miras__io_part(const miras__head_io *io, size_t t, size_t 
 
 static miras__head_grads miras__grads_part(const miras__head_grads *g, size_t t) {
   miras__head_grads part = *g;
-  part.k = miras__to(g->k, t * g->ldk);
-  part.v = miras__to(g->v, t * g->ldv);
-  part.q = miras__to(g->q, t * g->ldq);
-  part.keep = miras__to(g->keep, t * g->ld_keep);
-  part.step = miras__to(g->step, t * g->ld_step);
-  part.momentum = miras__to(g->momentum, t * g->ld_momentum);
-  part.threshold = miras__to(g->threshold, t * g->ld_threshold);
-  part.value_keep = miras__to(g->value_keep, t * g->ld_value_keep);
-  part.erase = miras__to(g->erase, t * g->ld_erase);
-  part.replace = miras__to(g->replace, t * g->ld_replace);
+#define MIRAS_X(name, ld, member, count) part.name = miras__to(g->name, t * g->ld);
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
   return part;
 }
 
@@ -2554,34 +2624,34 @@ static double miras__init_rate(const miras__plan *p) {
   return sqrt(dual / weights);
 }
 
-/* Every head's initial memory, then the gains of the inner norm or Mesa's ridge. */
-static void miras__plan_init_params(const miras__plan *p, float *params) {
+/* w[i] = deviation sqrt(3) u, which has that deviation. */
+static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
+  size_t i;
+  for (i = 0; i < n; i++)
+    w[i] = (float)(deviation * 1.7320508075688772 * (double)miras__uniform(seed, (uint64_t)i));
+}
+
+/* Every head's initial memory, and the gains of the inner norm or Mesa's ridges, among zeros. */
+static void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
   const miras_desc *d = &p->d;
-  size_t h, i, heads = (size_t)d->heads, norm = heads * (size_t)d->value_dim;
+  const int empty = (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
+                    (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
+  size_t h, i, heads = (size_t)d->heads;
   int l;
-  memset(params, 0, p->params * sizeof *params);
-  for (h = 0; h < heads; h++) {
-    for (l = 0; l < p->layers; l++) {
-      int in = p->in[l] - d->inner_bias;
-      size_t count = (size_t)in * (size_t)p->out[l];
-      float *w = params + h * p->weights + p->offset[l];
-      double deviation = miras__deviation(p, l);
-      uint64_t seed;
-      if ((d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
-          (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL))
-        continue;
-      seed = d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1);
-      for (i = 0; i < count; i++)
-        w[i] = (float)(deviation * sqrt(3.0) * (double)miras__uniform(seed, (uint64_t)i));
-    }
-  }
+  for (h = 0; !empty && h < heads; h++)
+    for (l = 0; l < p->layers; l++)
+      miras__draw(init + h * p->weights + p->offset[l],
+                  (size_t)(p->in[l] - d->inner_bias) * (size_t)p->out[l],
+                  d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1),
+                  miras__deviation(p, l));
   if (d->inner_norm)
-    for (i = 0; i < norm; i++) params[heads * p->weights + i] = 1;
+    for (i = 0; i < heads * (size_t)d->value_dim; i++) gain[i] = 1;
   if (p->engine == MIRAS__RUN_MESA) {
     double ridge = (double)d->ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
-    for (i = 0; i < heads * (size_t)p->in[0]; i++) params[heads * p->weights + i] = (float)raw;
+    for (i = 0; i < heads * (size_t)p->in[0]; i++) gain[i] = (float)raw;
   }
 }
+
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
 
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
@@ -2738,7 +2808,7 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(void, attend_bwd, (float *s, float *bs, const float *top, const float *sum,                   \
     const float *along, size_t count, size_t m))                                                  \
   X(void, norm_rows, (float *y, size_t ldy, float *xh, float *rstd, const float *z,               \
-    const float *gain, const float *bias, size_t rows, size_t n))                                 \
+    const float *gain, const float *bias, float epsilon, size_t rows, size_t n))                  \
   X(void, norm_rows_bwd, (float *bz, const float *by, size_t ldby, const float *gain,             \
     const float *xh, const float *rstd, size_t rows, size_t n))                                   \
   X(void, norm_rows_begin2, (float *be, const miras__norm2 *x))                                   \
@@ -6205,13 +6275,14 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
 
 /* y = gain xh + bias of rows z, and their xh [rows, n] and 1/s [rows]. */
 static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const float *z,
-                             const float *gain, const float *bias, size_t rows, size_t n) {
+                             const float *gain, const float *bias, float epsilon, size_t rows,
+                             size_t n) {
   size_t i, j;
   for (i = 0; i < rows; i++, y += ldy, xh += n, z += n) {
     const vf mean = V_SET1(miras__sum(z, n) / (float)n);
     vf scale;
     for (j = 0; j < n; j += V_W) V_STORE_N(xh + j, V_SUB(V_LOAD_N(z + j, n - j), mean), n - j);
-    rstd[i] = 1.0f / sqrtf(miras__dot(xh, xh, n) / (float)n + 1e-5f);
+    rstd[i] = 1.0f / sqrtf(miras__dot(xh, xh, n) / (float)n + epsilon);
     scale = V_SET1(rstd[i]);
     for (j = 0; j < n; j += V_W) {
       vf x = V_MUL(V_LOAD_N(xh + j, n - j), scale);
@@ -7312,7 +7383,7 @@ static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, fl
  *   x_1 = x,  z_l = x_l W_l,  x_(l+1) = act(z_l),  M = [gain LN(z_L) + bias | z_L] [+ x]
  *   gated:  z_1 = x W_1,  z_2 = x W_2,  x_3 = act(z_1) (.) z_2,  z_3 = x_3 W_3
  *   vector: x_1 = 1, so z_1 = w,  M = x (.) z_1
- *   LN: mu = mean z, s = sqrt(mean (z - mu)^2 + 1e-5), xh = (z - mu)/s
+ *   LN: mu = mean z, s = sqrt(mean (z - mu)^2 + norm_epsilon), xh = (z - mu)/s
  * Rows of every x_l end in the constant 1 where the layers have biases (p->ones). P y = y - mean y
  * - xh mean(y xh) is the projection in every derivative of the layer norm. An architecture is how
  * its hidden rows come about and how its answer does, each with its adjoints. */
@@ -7499,8 +7570,9 @@ static void miras__vector_end2(const miras__net *n, const float *b) {
 
 /* gain LN(z_L) + bias: d_L = P(gain e)/s;  bgain += xh bo,  bbias += bo */
 static void miras__norm_fwd(const miras__net *n, const miras__pass *s, float *o, size_t ldo) {
-  n->K->norm_rows(o, ldo, s->xh, s->rstd, s->z[MIRAS__LAST(n)], n->gain, n->bias, s->m,
-                  MIRAS__DV(n));
+  const float epsilon = n->p->d.norm_epsilon;
+  n->K->norm_rows(o, ldo, s->xh, s->rstd, s->z[MIRAS__LAST(n)], n->gain, n->bias,
+                  epsilon > 0 ? epsilon : 1e-5f, s->m, MIRAS__DV(n));
 }
 
 static void miras__norm_bwd(const miras__net *n, const miras__pass *s, float *bz, const float *bo,
@@ -8320,6 +8392,7 @@ static size_t miras__exact_plan(miras__plan *p) {
   p->tape_tokens = miras__reset_grid(d);
   p->fused = chunk == 1 && steps == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
              !p->value_decay;
+  p->split = p->weights;
   p->at_open = state;
   least = miras__block_offsets(p, (size_t)p->tape_tokens * steps, 1, p->at, &open);
   p->scratch = 4 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
@@ -8918,14 +8991,26 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
   K->scale_rows(o, dv, 1, den, 1, o, dv, 1, dv);
 }
 
-/* w [weights]: the state after the open block's rows, if there are any. */
-static void miras__exact_weights(const miras__call *a, size_t rows, float *w) {
+/* w [weights]: the state after the open block's rows. */
+static void miras__exact_live(const miras__call *a, float *w) {
+  const size_t chunk = (size_t)a->p->d.chunk, steps = (size_t)a->p->d.steps;
   miras__block work;
   a->K->copy(w, a->state, a->p->weights);
-  if (!rows) return;
-  miras__exact_open(a, (size_t)a->p->d.chunk * (size_t)a->p->d.steps, 0, &work);
+  miras__exact_open(a, chunk * steps, 0, &work);
   miras__exact_start(&work, a->state);
-  miras__exact_close(&work, w, rows);
+  miras__exact_close(&work, w, (size_t)(a->position % chunk) * steps);
+}
+
+/* Nothing is left of the open block's rows: S is all there is. */
+static void miras__exact_clear(const miras__call *a) {
+  const miras__plan *p = a->p;
+  const size_t chunk = (size_t)p->d.chunk;
+  miras__block work;
+  if (chunk == 1) return;
+  miras__exact_open(a, chunk * (size_t)p->d.steps, 0, &work);
+  a->K->fill(a->state + p->at_open, 0, p->head_state - p->at_open);
+  a->K->fill(work.open.c, 1, p->per_feature ? p->features : 1);
+  if (p->value_decay) a->K->fill(work.open.cv, 1, (size_t)p->d.value_dim);
 }
 
 /* @51 FROZEN-GRADIENT ENGINE ---------------------------------- needs 14 23 24 27 28 41 42 45 -- */
@@ -9123,6 +9208,8 @@ static size_t miras__frozen_plan(miras__plan *p) {
   p->growth = miras__bias_growth(d);
   if (p->linked) p->at_w = state, state += pad;
   if (p->head_dstate > p->weights) p->at_s = state, state += pad;   /* of S too */
+  p->split = p->weights;
+  p->second = p->at_s;
   if (p->holds) p->at_home = state, state += pad;
   p->at_open = state;
   for (l = 0; l < p->layers; l++) {
@@ -10111,13 +10198,19 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   const miras__plan *p = call->p;
   const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.steps;
   const int follows = seen && miras__retentions[p->rule].follows;
+  const float *w;
   miras__chunk chunk, *c = &chunk;
   miras__look x;
   miras__chunk_open(call, 0, c);
   c->io.q = q;
   c->io.ldq = c->io.ldy = c->r0 = 0;
   miras__chunk_state(c, call->state);
-  if (call->position == 0) miras__begin(c);
+  w = c->w;
+  if (call->position == 0) w = call->init;
+  if (call->position == 0 && p->mapped) {
+    miras__weights_of(c->K, p, call->scratch + p->at_spare, w, w, c->inv);
+    w = call->scratch + p->at_spare;
+  }
   c->m = 1;
   miras__piece_rule(c, p->rule);
   miras__piece_state(c);
@@ -10126,7 +10219,44 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   if (x.g) x.g = c->last_g;
   x.a = c->last_a;
   x.f = c->scalars + 1;
-  miras__read(c, &x.pass, follows ? &x : NULL, seen ? x.w : c->w, 0, o);
+  miras__read(c, &x.pass, follows ? &x : NULL, seen ? x.w : w, 0, o);
+}
+
+/* A [weights] and momentum of an open chunk, by the recursion; of f-divergences the weights that it
+ * would close to. */
+static void miras__frozen_live(const miras__call *call, float *values) {
+  const miras__plan *p = call->p;
+  miras__chunk chunk, *c = &chunk;
+  float *s = p->at_s ? values + p->weights : NULL, *sum;
+  miras__chunk_open(call, 0, c);
+  miras__chunk_state(c, call->state);
+  miras__piece_rule(c, p->rule);
+  c->m = 1;                                      /* the last row before the next */
+  c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.steps - 1;
+  c->g = c->last_g;
+  c->n = c->last_n;
+  c->ca = c->last_a;
+  c->cf = c->scalars + 1;
+  c->ch = c->scalars + 2;
+  if (s) c->K->copy(s, c->s, p->weights);
+  sum = c->rule->apart ? c->u : values;
+  miras__piece_sum(c, sum, c->a, s);
+  if (c->rule->apart) miras__piece_close(c, values, sum, c->a, c->line);
+}
+
+/* Nothing is left of an open chunk's pairs: A and S are all there is, and what follows from them.
+ * The chunk's anchor is here. */
+static void miras__frozen_clear(const miras__call *call) {
+  const miras__kernels *K = call->K;
+  const miras__plan *p = call->p;
+  miras__chunk chunk, *c = &chunk;
+  miras__chunk_open(call, 0, c);
+  miras__chunk_state(c, call->state);
+  if (p->linked) miras__weights_of(K, p, c->w, c->a, call->init, c->scalars + 4);
+  if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
+  K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
+  if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
+  miras__state_clear(c, call->position % (uint64_t)p->d.chunk != 0);
 }
 
 /* @53 MESA ENGINE ------------------------------------------------------------ needs 14 20 45 -- */
@@ -10224,6 +10354,8 @@ static size_t miras__mesa_plan(miras__plan *p) {
   p->at_n = state, state += miras__pad(c);
   p->at_scalars = state, state += 16;
   p->head_dstate = n * n + p->weights;
+  p->split = n * n;
+  p->second = p->at_w;
   p->tape_chunk = p->head_dstate + c * n;      /* and the solutions of the chunk's reads         */
   p->tape_tokens = d->chunk;
   p->scratch = miras__mesa_layout(p, NULL, 0, &work);
@@ -10283,17 +10415,17 @@ static void miras__mesa_solve(const miras__kernels *K, const miras__plan *p, mir
   }
 }
 
-/* The state after a full chunk: h, g, which are H_0 and G_0, become H_C and G_C; N_j the last row's
- * coefficients. */
+/* The state after the rows of a chunk: h, g, which are H_0 and G_0, become H_t and G_t; N_j the
+ * last row's coefficients. */
 static void miras__mesa_close(const miras__kernels *K, const miras__plan *p, miras__mesa_work *k,
                               float *h, float *g) {
-  const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
-  const float *last = k->n + k->m * c, b = k->b[k->m];
-  K->scale_rows(k->u, n, 1, last, 1, k->keys, n, c, n);
+  const size_t rows = k->r0 + k->m, n = p->features, dv = (size_t)p->d.value_dim;
+  const float *last = k->n + k->m * (size_t)p->d.chunk, b = k->b[k->m];
+  K->scale_rows(k->u, n, 1, last, 1, k->keys, n, rows, n);
   K->scale(h, b, h, n * n);
   K->scale(g, b, g, p->weights);
-  K->gemm(MIRAS__ADD, h, n, k->u, 1, n, k->keys, n, 1, n, n, c, -1, k->pack);
-  K->gemm(MIRAS__ADD, g, dv, k->u, 1, n, k->values, dv, 1, n, dv, c, -1, k->pack);
+  K->gemm(MIRAS__ADD, h, n, k->u, 1, n, k->keys, n, 1, n, n, rows, -1, k->pack);
+  K->gemm(MIRAS__ADD, g, dv, k->u, 1, n, k->values, dv, 1, n, dv, rows, -1, k->pack);
 }
 
 /* Its adjoint: from the cotangents dH, dG of the state that is left,
@@ -10400,6 +10532,29 @@ static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   K->feature_rows(p->map, k->solve.r, 0, q, 0, 1, (size_t)p->d.key_dim);
   miras__mesa_solve(K, p, k, 0, k->x);
   miras__mesa_product(K, p, k, 0, 1, k->x, o, (size_t)p->d.value_dim, 0, 1);
+}
+
+/* H, then G, after the open chunk's pairs. */
+static void miras__mesa_live(const miras__call *a, float *values) {
+  const miras__kernels *K = a->K;
+  const miras__plan *p = a->p;
+  miras__mesa_work work, *k = &work;
+  miras__mesa_layout(p, a->scratch, 0, k);
+  k->r0 = (size_t)(a->position % (uint64_t)p->d.chunk);
+  k->m = 0;
+  k->keys = a->state + p->at_y[0];
+  k->values = a->state + p->at_d[0];
+  miras__mesa_rows(K, p, k, a->state + p->at_n, a->state + p->at_scalars);
+  K->copy(values, a->state, p->split);
+  K->copy(values + p->split, a->state + p->at_w, p->weights);
+  miras__mesa_close(K, p, k, values, values + p->split);
+}
+
+/* Nothing is left of an open chunk's pairs: H and G are all there is. */
+static void miras__mesa_clear(const miras__call *a) {
+  const miras__plan *p = a->p;
+  a->K->fill(a->state + p->at_open, 0, p->at_scalars + 16 - p->at_open);
+  if (a->position % (uint64_t)p->d.chunk) a->K->fill(a->state + p->at_scalars, 1, 1);
 }
 
 /* Adjoint, chunk by chunk from the last; a leading d the cotangents:
@@ -10997,6 +11152,8 @@ static size_t miras__attention_plan(miras__plan *p) {
   miras__attention_work work;
   miras__attention_sizes(p, &a);
   p->at_d[0] = miras__pad(a.window * a.key_dim);
+  p->split = a.window * a.key_dim;
+  p->second = p->at_d[0];
   p->head_dstate = a.window * (a.key_dim + a.value_dim);
   p->tape_once = p->head_dstate;
   p->tape_chunk = a.value_dim + 2;
@@ -11048,20 +11205,27 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
 
 /* @56 ENGINE TABLE -------------------------------------------------------- needs 50 51 53 54 -- */
 
-/* An engine: its part of a plan, a run over tokens, its adjoint, and a read between tokens. */
+/* An engine: its part of a plan, a run over tokens, its adjoint, and a read between tokens. live:
+ * what dstate is the gradient of, in an open chunk; clear: nothing is open any more, what was put
+ * into the state as if the chunk were closed is what the next token sees. */
 typedef struct miras__engine {
   size_t (*plan)(miras__plan *p);
   void (*forward)(const miras__call *a);
   void (*backward)(const miras__call *a);
   void (*read)(const miras__call *a, const float *q, float *o);
+  void (*live)(const miras__call *a, float *values);
+  void (*clear)(const miras__call *a);
 } miras__engine;
 
 static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_... */
-  {miras__exact_plan, miras__exact_forward, miras__exact_backward, miras__exact_read_at},
-  {miras__frozen_plan, miras__frozen_forward, miras__frozen_backward, miras__frozen_read},
-  {miras__mesa_plan, miras__mesa_forward, miras__mesa_backward, miras__mesa_read},
+  {miras__exact_plan, miras__exact_forward, miras__exact_backward, miras__exact_read_at,
+   miras__exact_live, miras__exact_clear},
+  {miras__frozen_plan, miras__frozen_forward, miras__frozen_backward, miras__frozen_read,
+   miras__frozen_live, miras__frozen_clear},
+  {miras__mesa_plan, miras__mesa_forward, miras__mesa_backward, miras__mesa_read,
+   miras__mesa_live, miras__mesa_clear},
   {miras__attention_plan, miras__attention_forward, miras__attention_backward,
-   miras__attention_read}
+   miras__attention_read, NULL, NULL}
 };
 
 /* ---- one head ----
@@ -11132,12 +11296,6 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
   miras__call run = *a;
   run.position = miras__since_read(&a->p->d, head, a->position);
   miras__engines[a->p->engine].read(&run, q, o);
-}
-
-/* w [weights] of the exact engine: what head_read would see, unless the head has just begun. */
-static void miras__head_weights(const miras__call *a, size_t head, float *w) {
-  const uint64_t since = miras__since_read(&a->p->d, head, a->position);
-  miras__exact_weights(a, (size_t)(since % (uint64_t)a->p->d.chunk) * (size_t)a->p->d.steps, w);
 }
 
 /* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
@@ -11229,6 +11387,10 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   if (d->row_rates) p->params += (size_t)d->chunk;
   p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
   state = miras__engines[p->engine].plan(p);
+  p->at_spare = p->scratch;
+  if (d->chunk > 1 && miras__engines[p->engine].live) p->scratch += miras__pad(p->head_dstate);
+  else if (p->mapped) p->scratch += miras__pad(p->weights);
+  if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
   p->head_state = miras__pad(state);
   if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
       !miras__size_add(total, 16, &total)) {
@@ -11554,6 +11716,42 @@ static miras_allocator miras__allocator(const miras_allocator *allocator) {
   return standard;
 }
 
+/* Where an object lies. */
+typedef struct miras__storage {
+  miras_allocator allocator;         /* alloc NULL: the buffer is the caller's                   */
+  void *buffer;
+  size_t bytes;
+} miras__storage;
+
+static miras__storage miras__given(void *buffer, size_t bytes) {
+  miras__storage s;
+  memset(&s, 0, sizeof s);
+  s.buffer = buffer;
+  s.bytes = bytes;
+  return s;
+}
+
+static miras__storage miras__allocated(const miras_allocator *allocator) {
+  miras__storage s = miras__given(NULL, 0);
+  s.allocator = miras__allocator(allocator);
+  return s;
+}
+
+/* Has it room for so many bytes, or gets it some? need 0 says that there is no object. */
+static int miras__storage_get(miras__storage *s, size_t need) {
+  if (!need) return 0;
+  if (s->allocator.alloc) s->buffer = s->allocator.alloc(need, s->allocator.user);
+  else if (s->bytes < need) return 0;
+  s->bytes = need;
+  return s->buffer != NULL;
+}
+
+/* The object goes with it. */
+static void miras__storage_free(const miras__storage *s) {
+  const miras__storage own = *s;
+  if (own.allocator.alloc) own.allocator.free(own.buffer, own.bytes, own.allocator.user);
+}
+
 /* All of a number of tasks, on whatever workers there are. */
 static void miras__each(const miras_parallel *p, size_t count,
                         void (*task)(void *argument, int index, int worker), void *argument) {
@@ -11578,65 +11776,31 @@ static int miras__parallel_ok(const miras_parallel *p, char *why, size_t n) {
 
 struct miras_memory {
   miras__plan plan;
-  miras_allocator allocator;         /* alloc NULL: not ours to free                             */
-  void *block;
-  size_t bytes;
+  miras__storage own;
   float *params, *state, *scratch;
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
-  float *spare;                      /* [weights] where miras_memory_norm builds them            */
 };
 
 /* Lay out a memory over a; with a->base NULL only the size is found. */
 static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__plan *p) {
   size_t states = 0;
-  int spare;
   if (!miras__size_mul(p->sequence_state, (size_t)p->d.batch, &states)) a->ok = 0;
   m->params = (float *)miras__take(a, p->params, sizeof(float));
   m->state = (float *)miras__take(a, states, sizeof(float));
   m->scratch = miras__floats(a, 1, miras__workers(p->d.parallel), p->scratch);
   m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
   m->losses = miras__floats(a, 1, (size_t)p->d.batch, (size_t)p->d.heads);
-  spare = p->mapped || (p->engine == MIRAS__RUN_EXACT && p->d.chunk > 1);
-  m->spare = (float *)miras__take(a, spare ? p->weights : 0, sizeof(float));
   m->state_bytes = states * sizeof(float);
 }
 
 static size_t miras__memory_bytes(const miras__plan *p, char *why, size_t why_size) {
-  miras__arena a;
+  miras__arena a = miras__arena_on(NULL);
   miras_memory m;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
   (void)miras__take(&a, 1, sizeof m);
   miras__memory_layout(&m, &a, p);
-  /* 63 more, so that a buffer of any alignment can be rounded up */
-  if (!a.ok || !miras__size_add(a.used, 63, &a.used)) {
-    miras__say(why, why_size, "the memory is larger than this machine can address");
-    return 0;
-  }
-  return a.used;
-}
-
-static unsigned char *miras__align(void *pointer) {
-  return (unsigned char *)pointer + (64 - (uintptr_t)pointer % 64) % 64;
-}
-
-static miras_memory *miras__memory_build(void *buffer, const miras__plan *p) {
-  miras__arena a;
-  miras_memory *m;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  a.base = miras__align(buffer);
-  m = (miras_memory *)miras__take(&a, 1, sizeof *m);
-  memset(m, 0, sizeof *m);
-  m->plan = *p;
-  m->block = buffer;
-  miras__memory_layout(m, &a, p);
-  miras__constant_keeps(&p->d, p->d.layer, m->keep);
-  miras__plan_init_params(p, m->params);
-  memset(m->state, 0, m->state_bytes);
-  return m;
+  return miras__arena_bytes(&a, "memory", why, why_size);
 }
 
 static int miras__constant_gates(const miras_desc *d) {
@@ -11650,43 +11814,21 @@ static int miras__constant_gates(const miras_desc *d) {
 static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
                              miras__head_io *io) {
   const miras_desc *d = &m->plan.d;
-  size_t heads = (size_t)d->heads, H = (size_t)h, T = (size_t)x->length, first = (size_t)b * T;
-  size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, at = first * heads + H;
-  size_t keeps = miras__keep_lanes(d), steps = (size_t)d->steps;
-  size_t rates = steps * miras__lanes(d, d->step_gate);
-  size_t bounds = miras__lanes(d, d->threshold_gate);
+  const size_t heads = (size_t)d->heads, H = (size_t)h, first = (size_t)b * (size_t)x->length;
   memset(io, 0, sizeof *io);
   io->length = x->length;
   io->head = H;
-  io->ldq = heads * dk;
-  io->ldy = heads * dv;
-  io->ldk = heads * steps * dk;
-  io->ldv = heads * steps * dv;
-  io->k = miras__at(x->key, at * steps * dk);
-  io->v = miras__at(x->value, at * steps * dv);
-  io->q = miras__at(x->query, at * dk);
+  io->ldy = heads * (size_t)d->value_dim;
+#define MIRAS_X(name, ld, member, count)                                                          \
+  io->ld = heads * (count);                                                                       \
+  if (io->ld) io->name = miras__at(x->member, first * io->ld + H * (count));
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
   io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
-  io->keep = d->keep_gate ? miras__at(x->keep, at * keeps) : m->keep + H;
-  io->ld_keep = d->keep_gate ? heads * keeps : 0;
-  io->step = d->step_gate ? miras__at(x->step, at * rates) : &d->step;
-  io->ld_step = d->step_gate ? heads * rates : 0;
-  if (d->value_gate) {
-    io->value_keep = miras__at(x->value_keep, at * dv);
-    io->ld_value_keep = heads * dv;
-  }
-  if (d->separate_erase) {
-    io->erase = miras__at(x->erase, at * dk);
-    io->replace = miras__at(x->replace, at * dk);
-    io->ld_erase = io->ld_replace = heads * dk;
-  }
-  if (d->algorithm == MIRAS_MOMENTUM) {
-    io->momentum = d->momentum_gate ? miras__at(x->momentum, at) : &d->momentum;
-    io->ld_momentum = d->momentum_gate ? heads : 0;
-  }
-  if (miras__has_threshold(d->bias)) {
-    io->threshold = d->threshold_gate ? miras__at(x->threshold, at * bounds) : &d->threshold;
-    io->ld_threshold = d->threshold_gate ? heads * bounds : 0;
-  }
+  if (!d->keep_gate) io->keep = m->keep + H;
+  if (!d->step_gate) io->step = &d->step;
+  if (!d->momentum_gate && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
+  if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
 }
 
 /* Head h of sequence b: its outer parameters and its state. */
@@ -11711,12 +11853,13 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   memcpy(&a->position, state, sizeof a->position);
 }
 
+/* Is everything there that the descriptor asks for? */
 static int miras__tokens_ok(const miras_desc *d, const miras_tokens *x) {
   if (!x || x->length < 0) return 0;
-  if (x->length == 0) return 1;
-  return x->key && x->value && (!d->keep_gate || x->keep) && (!d->step_gate || x->step) &&
-         (!d->momentum_gate || x->momentum) && (!d->threshold_gate || x->threshold) &&
-         (!d->value_gate || x->value_keep) && (!d->separate_erase || (x->erase && x->replace));
+#define MIRAS_X(name, ld, member, count) if (x->length && (count) > 0 && !x->member) return 0;
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
+  return 1;
 }
 
 static uint64_t miras__position(const void *state) {
@@ -11788,39 +11931,35 @@ MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_si
   return miras__memory_bytes(&p, why, why_size);
 }
 
-MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d) {
+static miras_memory *miras__memory_make(const miras_desc *d, miras__storage own) {
+  miras__arena a;
   miras__plan p;
   miras_memory *m;
-  size_t need;
-  if (!buffer || miras__memory_plan(&p, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__memory_bytes(&p, NULL, 0);
-  if (!need || bytes < need) return NULL;
-  m = miras__memory_build(buffer, &p);
-  m->bytes = need;
+  if (miras__memory_plan(&p, d, NULL, 0) != MIRAS_OK ||
+      !miras__storage_get(&own, miras__memory_bytes(&p, NULL, 0)))
+    return NULL;
+  a = miras__arena_on(own.buffer);
+  m = (miras_memory *)miras__take(&a, 1, sizeof *m);
+  m->plan = p;
+  m->own = own;
+  miras__memory_layout(m, &a, &p);
+  miras__constant_keeps(&p.d, p.d.layer, m->keep);
+  memset(m->params, 0, p.params * sizeof(float));
+  miras__plan_init_params(&p, m->params, m->params + (size_t)p.d.heads * p.weights);
+  memset(m->state, 0, m->state_bytes);
   return m;
+}
+
+MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d) {
+  return miras__memory_make(d, miras__given(buffer, bytes));
 }
 
 MIRAS_API miras_memory *miras_memory_open(const miras_desc *d, const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
-  miras__plan p;
-  miras_memory *m;
-  size_t need;
-  void *buffer;
-  if (miras__memory_plan(&p, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__memory_bytes(&p, NULL, 0);
-  buffer = need ? from.alloc(need, from.user) : NULL;
-  if (!buffer) return NULL;
-  m = miras__memory_build(buffer, &p);
-  m->bytes = need;
-  m->allocator = from;
-  return m;
+  return miras__memory_make(d, miras__allocated(allocator));
 }
 
 MIRAS_API void miras_memory_close(miras_memory *m) {
-  miras_allocator from;
-  if (!m || !m->allocator.alloc) return;
-  from = m->allocator;
-  from.free(m->block, m->bytes, from.user);
+  if (m) miras__storage_free(&m->own);
 }
 
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m) {
@@ -11898,7 +12037,7 @@ MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, flo
                                      float *tape) {
   uint64_t position;
   if (!m || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
-  if (x->length && (!x->query || !y)) return MIRAS_ERR_ARGUMENT;
+  if (x->length && !y) return MIRAS_ERR_ARGUMENT;
   position = miras__position(m->state);
   if (tape) {
     uint64_t header[2];
@@ -11921,43 +12060,25 @@ static void miras__memory_backward(void *argument, int index, int worker) {
   const miras__memory_call *c = (const miras__memory_call *)argument;
   const miras__plan *p = &c->m->plan;
   const miras_desc *d = &p->d;
-  const miras_token_grads *dx = c->dx;
   const size_t heads = (size_t)d->heads, b = (size_t)index / heads, h = (size_t)index % heads;
-  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, steps = (size_t)d->steps;
-  const size_t at = b * (size_t)c->x->length * heads + h, keeps = miras__keep_lanes(d);
-  const size_t rates = steps * miras__lanes(d, d->step_gate);
-  const size_t bounds = miras__lanes(d, d->threshold_gate);
+  const size_t first = b * (size_t)c->x->length, dv = (size_t)d->value_dim;
   miras__head_io io;
   miras__head_grads g;
   miras__call run;
   miras__memory_io(c->m, c->x, (int)b, (int)h, &io);
   memset(&g, 0, sizeof g);
-  g.ldq = heads * dk;
-  g.ldk = heads * steps * dk;
-  g.ldv = heads * steps * dv;
-  g.ld_keep = heads * keeps;
-  g.ld_step = heads * rates;
-  g.ld_momentum = heads;
-  g.ld_threshold = heads * bounds;
-  g.ld_value_keep = heads * dv;
-  g.ld_erase = g.ld_replace = heads * dk;
-  g.k = miras__to(dx->key, at * steps * dk);
-  g.q = miras__to(dx->query, at * dk);
-  g.v = miras__to(dx->value, at * steps * dv);
-  if (d->value_gate) g.value_keep = miras__to(dx->value_keep, at * dv);
-  if (d->separate_erase) g.erase = miras__to(dx->erase, at * dk);
-  if (d->separate_erase) g.replace = miras__to(dx->replace, at * dk);
-  if (d->keep_gate) g.keep = miras__to(dx->keep, at * keeps);
-  if (d->step_gate) g.step = miras__to(dx->step, at * rates);
-  if (d->momentum_gate) g.momentum = miras__to(dx->momentum, at);
-  if (d->threshold_gate) g.threshold = miras__to(dx->threshold, at * bounds);
+#define MIRAS_X(name, ld, member, count)                                                          \
+  g.ld = heads * (count);                                                                         \
+  if (g.ld) g.name = miras__to(c->dx->member, first * g.ld + h * (count));
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
   miras__memory_head(c->m, b, h, &run);
   run.io = &io;
   run.g = &g;
   run.tape = c->tape + 16 + (size_t)index * c->per;
   run.scratch = c->scratch + (size_t)worker * p->scratch_backward;
   memcpy(&run.position, c->tape, sizeof run.position);
-  run.dy = miras__at(c->dy, at * dv);
+  run.dy = miras__at(c->dy, (first * heads + h) * dv);
   run.lddy = heads * dv;
   run.dinit = c->parts + (size_t)index * c->part;
   run.dgain = run.dridge = run.dinit + p->weights;
@@ -11995,10 +12116,12 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   size_t heads;
   uint64_t header[2];
   if (!m || !tape || !dx || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
-  if (x->length && (!x->query || !dy)) return MIRAS_ERR_ARGUMENT;
+  if (x->length && !dy) return MIRAS_ERR_ARGUMENT;
   memcpy(header, tape, sizeof header);
   if (header[1] != (uint64_t)x->length) return MIRAS_ERR_ARGUMENT;
-  if (dstate && (header[0] + header[1]) % (uint64_t)m->plan.d.chunk) return MIRAS_ERR_STATE;
+  if (dstate && (header[0] + header[1]) % (uint64_t)m->plan.d.chunk &&
+      miras__kernels_best()->any(dstate, miras_dstate_size(m)))
+    return MIRAS_ERR_STATE;
   heads = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
   memset(&c, 0, sizeof c);
   c.m = m;
@@ -12029,41 +12152,279 @@ MIRAS_API uint64_t miras_memory_position(const miras_memory *m) {
   return m ? miras__position(m->state) : 0;
 }
 
-MIRAS_API float miras_memory_norm(const miras_memory *m) {
-  const miras__kernels *kernels = miras__kernels_best();
-  double total = 0;
-  float inv[4];
-  size_t b, h, count;
-  if (!m) return 0;
-  count = m->plan.weights;
+/* ---- named parts of a state and of the outer parameters ---- */
+
+/* One head of one sequence between two tokens: position counts since the head began. */
+static void miras__between(miras__call *a, size_t head) {
+  a->position = miras__since_read(&a->p->d, head, a->position);
+}
+
+static int miras__is_open(const miras__call *a) {
+  return a->position % (uint64_t)a->p->d.chunk != 0 && miras__engines[a->p->engine].live != NULL;
+}
+
+/* Where entry `at` of what dstate is the gradient of lies in the state of a head. */
+static float *miras__entry(const miras__call *a, size_t at) {
+  const miras__plan *p = a->p;
+  return a->state + (at < p->split ? at : p->second + at - p->split);
+}
+
+/* All of that, put into the state. */
+static void miras__put_state(const miras__call *a, const float *values) {
+  const miras__plan *p = a->p;
+  memcpy(a->state, values, p->split * sizeof *values);
+  memcpy(a->state + p->second, values + p->split, (p->head_dstate - p->split) * sizeof *values);
+}
+
+/* The weights [weights] at the chunk's start; before the first token the initial memory's. */
+static const float *miras__anchor_weights(const miras__call *a) {
+  float inv[4], *w = a->scratch + a->p->at_spare;
+  if (a->position) return a->state + a->p->at_w;
+  if (!a->p->mapped) return a->init;
+  miras__weights_of(a->K, a->p, w, a->init, a->init, inv);
+  return w;
+}
+
+/* to = `count` entries, all of one part, from `at` on. */
+static void miras__entries(const miras__call *a, size_t at, size_t count, float *to) {
+  const miras__plan *p = a->p;
+  const int mesa = p->engine == MIRAS__RUN_MESA, pairs = p->engine == MIRAS__RUN_ATTENTION;
+  const float *from = a->scratch + p->at_spare + at;
+  if (!a->position && !pairs) {                  /* the initial memory; H and momentum are 0 */
+    from = (at < p->split) == mesa ? NULL : p->linked ? a->init : miras__anchor_weights(a);
+    if (from) from += mesa ? at - p->split : at;
+  } else if (miras__is_open(a)) {
+    miras__engines[p->engine].live(a, a->scratch + p->at_spare);
+  } else {
+    from = miras__entry(a, at);
+  }
+  if (from) memcpy(to, from, count * sizeof *to);
+  else memset(to, 0, count * sizeof *to);
+  if (pairs && a->position < (uint64_t)p->d.window) {          /* rows that hold none */
+    const size_t held = count / (size_t)p->d.window * (size_t)a->position;
+    memset(to + held, 0, (count - held) * sizeof *to);
+  }
+}
+
+/* What is set to what it is stays as it is to the bit, in an open chunk too. */
+static void miras__set_entries(const miras__call *a, size_t at, size_t count, const float *from) {
+  const miras__engine *engine = &miras__engines[a->p->engine];
+  const int open = miras__is_open(a);
+  float *live = a->scratch + a->p->at_spare, *to = open ? live + at : miras__entry(a, at);
+  if (open) engine->live(a, live);
+  if (!memcmp(to, from, count * sizeof *from)) return;
+  memcpy(to, from, count * sizeof *from);
+  if (open) miras__put_state(a, live);
+  if (engine->clear) engine->clear(a);
+}
+
+/* A walk over all parts, up to the one of that index or, where there is one, of that name. */
+typedef struct miras__parts {
+  const char *name;
+  int index;
+  miras_view *view;        /* the last one walked over: in the end that part                      */
+  miras_part kind;         /* of it; 0: not found yet                                             */
+  size_t stride;           /* parameters: floats from one head's to the next's                    */
+} miras__parts;
+
+/* cols 0: a vector; rows 0: there is none. */
+static void miras__part_add(miras__parts *x, miras_part kind, const char *before, const char *name,
+                            int number, size_t offset, size_t stride, size_t rows, size_t cols) {
+  miras_view *v = x->view;
+  if (x->kind || !rows) return;
+  memset(v, 0, sizeof *v);
+  miras__say(v->name, sizeof v->name, "%s%s", before, name);
+  if (number) miras__say(v->name, sizeof v->name, "%d", number);
+  v->offset = offset;
+  v->count = rows * (cols ? cols : 1);
+  v->rank = cols ? 2 : 1;
+  v->shape[0] = (int)rows;
+  v->shape[1] = cols ? (int)cols : 1;
+  v->shape[2] = 1;
+  v->rate = 1;
+  x->stride = stride;
+  if (x->name ? !strcmp(x->name, v->name) : x->index-- == 0) x->kind = kind;
+}
+
+/* What lies in [weights] from offset on: matrices, their biases, the normaliser. */
+static void miras__part_weights(miras__parts *x, const miras__plan *p, miras_part kind,
+                                const char *before, const char *name, size_t offset) {
+  const size_t stride = kind == MIRAS_PART_PARAMETER ? p->weights : 0;
+  int l;
+  for (l = 0; l < p->layers; l++) {
+    const size_t in = (size_t)(p->in[l] - p->d.inner_bias), out = (size_t)p->out[l];
+    const size_t at = offset + p->offset[l];
+    const int number = p->engine == MIRAS__RUN_MESA ? 0 : l + 1;
+    if (p->d.architecture == MIRAS_VECTOR)
+      miras__part_add(x, kind, before, name, number, at, stride, out, 0);
+    else
+      miras__part_add(x, kind, before, name, number, at, stride, in, out);
+    if (p->d.inner_bias)
+      miras__part_add(x, kind, before, "b", l + 1, at + in * out, stride, out, 0);
+  }
+  if (p->d.normalise)
+    miras__part_add(x, kind, before, "z", 0, offset + p->features * (size_t)p->d.value_dim, stride,
+                    p->features, 0);
+}
+
+static miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
+  const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+  const size_t window = (size_t)p->d.window, heads = (size_t)p->d.heads, more = heads * p->weights;
+  const int mesa = p->engine == MIRAS__RUN_MESA;
+  const char *name = mesa ? "G" : p->linked ? "A" : "W";
+  x->kind = MIRAS_PART_NONE;
+  if (p->engine == MIRAS__RUN_ATTENTION) {
+    miras__part_add(x, MIRAS_PART_STATE, "", "keys", 0, 0, 0, window, dk);
+    miras__part_add(x, MIRAS_PART_STATE, "", "values", 0, p->split, 0, window, dv);
+    return x->kind;
+  }
+  if (mesa) miras__part_add(x, MIRAS_PART_STATE, "", "H", 0, 0, 0, n, n);
+  miras__part_weights(x, p, MIRAS_PART_STATE, "", name, mesa ? p->split : 0);
+  if (p->linked) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
+  if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
+  miras__part_weights(x, p, MIRAS_PART_PARAMETER, "init.", name, 0);
+  if (p->d.inner_norm) {
+    miras__part_add(x, MIRAS_PART_PARAMETER, "", "gain", 0, more, dv, dv, 0);
+    miras__part_add(x, MIRAS_PART_PARAMETER, "", "bias", 0, more + heads * dv, dv, dv, 0);
+  }
+  if (mesa) miras__part_add(x, MIRAS_PART_PARAMETER, "", "ridge", 0, more, n, n, 0);
+  if (p->d.row_rates)
+    miras__part_add(x, MIRAS_PART_PARAMETER, "", "rates", 0, p->at_rho, 0, (size_t)p->d.chunk, 0);
+  return x->kind;
+}
+
+/* The part called name of the head that a stands at, which params are to be given for: to, or from,
+ * its values; NULL: the other. */
+static miras_result miras__part_move(miras__call *a, size_t head, const char *name, float *params,
+                                     float *to, const float *from, char *why, size_t n) {
+  miras_view view;
+  miras__parts x;
+  size_t bytes;
+  memset(&x, 0, sizeof x);
+  x.view = &view;
+  x.name = name ? name : "";
+  miras__part_find(&x, a->p);
+  if (!to && !from) {
+    miras__say(why, n, "the values are NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  if (!x.kind || (x.kind == MIRAS_PART_PARAMETER && !params)) {
+    miras__say(why, n, "name is \"%s\"; it must be that of a part which %s has", x.name,
+               params ? "the memory" : "the layer's state");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  bytes = view.count * sizeof(float);
+  miras__between(a, head);
+  if (x.kind == MIRAS_PART_PARAMETER) {
+    params += view.offset + head * x.stride;
+    if (to) memcpy(to, params, bytes);
+    else memcpy(params, from, bytes);
+  } else if (to) {
+    if (x.kind == MIRAS_PART_STATE) miras__entries(a, view.offset, view.count, to);
+    else memcpy(to, miras__anchor_weights(a) + view.offset, bytes);
+  } else if (x.kind == MIRAS_PART_DERIVED) {
+    miras__say(why, n, "name is \"%s\", which follows from A%d; set that", x.name,
+               x.name[1] - '0');
+    return MIRAS_ERR_ARGUMENT;
+  } else if (!a->position) {
+    miras__say(why, n, "position is 0, where a memory is its initial memory; it must be more for "
+                       "\"%s\" to be set", x.name);
+    return MIRAS_ERR_STATE;
+  } else {
+    miras__set_entries(a, view.offset, view.count, from);
+  }
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view *part) {
+  miras__parts x;
+  memset(&x, 0, sizeof x);
+  x.index = i;
+  x.view = part;
+  return m && part && i >= 0 ? miras__part_find(&x, &m->plan) : MIRAS_PART_NONE;
+}
+
+static miras_result miras__memory_part(const miras_memory *m, int sequence, int head,
+                                       const char *name, float *to, const float *from, char *why,
+                                       size_t n) {
+  miras__call a;
+  if (why && n) why[0] = 0;
+  if (!m) {
+    miras__say(why, n, "the memory is NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  if (!miras__whole(why, n, "sequence", sequence, 0, m->plan.d.batch - 1) ||
+      !miras__whole(why, n, "head", head, 0, m->plan.d.heads - 1))
+    return MIRAS_ERR_ARGUMENT;
+  miras__memory_head(m, (size_t)sequence, (size_t)head, &a);
+  return miras__part_move(&a, (size_t)head, name, m->params, to, from, why, n);
+}
+
+MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int head,
+                                        const char *name, float *to, char *why, size_t why_size) {
+  return miras__memory_part(m, sequence, head, name, to, NULL, why, why_size);
+}
+
+MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
+                                        const float *from, char *why, size_t why_size) {
+  return miras__memory_part(m, sequence, head, name, NULL, from, why, why_size);
+}
+
+MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
+  size_t b, h;
+  if (!m || position == miras__position(m->state)) return;
+  if (!position) {
+    miras_memory_reset(m);
+    return;
+  }
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
-    float *state = m->state + b * m->plan.sequence_state;
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
-      float *head = state + 16 + h * m->plan.head_state;
-      const float *w = head + m->plan.at_w;
-      const uint64_t since = miras__since_read(&m->plan.d, h, miras__position(state));
-      if (m->plan.engine == MIRAS__RUN_ATTENTION) {        /* the rows that hold pairs */
-        size_t held = (size_t)m->plan.d.window;
-        if (since < (uint64_t)held) held = (size_t)since;
-        total += (double)kernels->dot(w, w, held * (size_t)m->plan.d.key_dim);
-        w = head + m->plan.at_d[0];
-        total += (double)kernels->dot(w, w, held * (size_t)m->plan.d.value_dim);
+      const miras__plan *p = &m->plan;
+      const miras__engine *engine = &miras__engines[p->engine];
+      miras__call a;
+      miras__memory_head(m, b, h, &a);
+      miras__between(&a, h);
+      if (!a.position) {
+        miras__entries(&a, 0, p->split, a.state);
+        miras__entries(&a, p->split, p->head_dstate - p->split, a.state + p->second);
+      } else if (miras__is_open(&a)) {
+        engine->live(&a, a.scratch + p->at_spare);
+        miras__put_state(&a, a.scratch + p->at_spare);
+      }
+      a.position = position;
+      miras__between(&a, h);
+      if (engine->clear) engine->clear(&a);
+    }
+    memcpy(m->state + b * m->plan.sequence_state, &position, sizeof position);
+  }
+}
+
+MIRAS_API float miras_memory_norm(const miras_memory *m) {
+  const miras__kernels *K = miras__kernels_best();
+  double total = 0;
+  size_t b, h;
+  if (!m) return 0;
+  for (b = 0; b < (size_t)m->plan.d.batch; b++) {
+    for (h = 0; h < (size_t)m->plan.d.heads; h++) {
+      const miras__plan *p = &m->plan;
+      const float *w;
+      miras__call a;
+      miras__memory_head(m, b, h, &a);
+      miras__between(&a, h);
+      w = miras__anchor_weights(&a);
+      if (p->engine == MIRAS__RUN_ATTENTION) {         /* the rows that hold pairs */
+        size_t held = (size_t)p->d.window;
+        if (a.position < (uint64_t)held) held = (size_t)a.position;
+        total += (double)K->dot(a.state, a.state, held * (size_t)p->d.key_dim);
+        w = a.state + p->second;
+        total += (double)K->dot(w, w, held * (size_t)p->d.value_dim);
         continue;
       }
-      /* a fresh memory has not built its weights yet */
-      if (since == 0) {
-        w = m->params + h * m->plan.weights;
-        if (m->plan.mapped) {
-          miras__weights_of(kernels, &m->plan, m->spare, w, w, inv);
-          w = m->spare;
-        }
-      } else if (m->plan.engine == MIRAS__RUN_EXACT && m->plan.d.chunk > 1) {
-        miras__call run;
-        miras__memory_head(m, b, h, &run);
-        miras__head_weights(&run, h, m->spare);
-        w = m->spare;
+      if (p->engine == MIRAS__RUN_EXACT && miras__is_open(&a)) {
+        miras__exact_live(&a, a.scratch + p->at_spare);
+        w = a.scratch + p->at_spare;
       }
-      total += (double)kernels->dot(w, w, count);
+      total += (double)K->dot(w, w, p->weights);
     }
   }
   return (float)sqrt(total);
@@ -12274,25 +12635,13 @@ typedef struct miras__jobs {
 #define MIRAS__JOB_COLS 128
 #define MIRAS__JOB_DEPTH 256
 
-static void miras__job_add(miras__jobs *list, miras__job_kind kind, float *c, size_t ldc,
-                           const float *a, size_t lda, const float *b, size_t ldb, size_t rows,
-                           size_t cols, size_t depth) {
-  miras__job *j = &list->job[list->count++];
-  size_t down = kind == MIRAS__REDUCE ? 1 : (rows + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS;
-  MIRAS_ASSERT(list->count <= MIRAS__JOBS);
-  j->kind = kind;
-  j->a = a;
-  j->b = b;
-  j->c = c;
-  j->lda = lda;
-  j->ldb = ldb;
-  j->ldc = ldc;
-  j->rows = rows;
-  j->cols = cols;
-  j->depth = depth;
-  j->across = (cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
-  j->first = list->tasks;
-  list->tasks += down * j->across;
+static void miras__job_add(miras__jobs *list, miras__job j) {
+  const size_t rows = j.kind == MIRAS__REDUCE ? 1 : j.rows;
+  MIRAS_ASSERT(list->count < MIRAS__JOBS);
+  j.across = (j.cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
+  j.first = list->tasks;
+  list->tasks += (rows + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS * j.across;
+  list->job[list->count++] = j;
 }
 
 static void miras__job_task(void *argument, int index, int worker) {
@@ -12328,20 +12677,22 @@ static void miras__jobs_run(miras__jobs *list) {
 /* c [cols, rows] = a', a [rows, cols] */
 static void miras__job_transpose(miras__jobs *list, float *c, size_t ldc, const float *a,
                                  size_t rows, size_t cols) {
-  miras__job_add(list, MIRAS__TRANSPOSE, c, ldc, a, cols, NULL, 0, rows, cols, 0);
+  const miras__job j = {MIRAS__TRANSPOSE, a, NULL, c, cols, 0, ldc, rows, cols, 0, 0, 0};
+  miras__job_add(list, j);
 }
 
 /* dw [rows, cols] += a' b over the tokens of the step. */
 static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
                                const float *a, size_t lda, const float *b, size_t ldb) {
-  miras__job_add(list, MIRAS__PRODUCT, dw, cols, a, lda, b, ldb, rows, cols,
-                 list->tokens);
+  const miras__job j = {MIRAS__PRODUCT, a, b, dw, lda, ldb, cols, rows, cols, list->tokens, 0, 0};
+  miras__job_add(list, j);
 }
 
 /* dw [cols] += rows of a, ld apart. */
 static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const float *a, size_t ld,
                               size_t rows) {
-  miras__job_add(list, MIRAS__REDUCE, dw, 0, a, ld, NULL, 0, rows, cols, 0);
+  const miras__job j = {MIRAS__REDUCE, a, NULL, dw, ld, 0, 0, rows, cols, 0, 0, 0};
+  miras__job_add(list, j);
 }
 
 /* Of the inputs of the convolutions in tail and n more of proj the last taps - 1 stay in tail. */
@@ -12407,13 +12758,6 @@ static size_t miras__view_add(miras__views *v, const char *name, int rank, size_
   return offset - v->base;
 }
 
-/* w[i] = deviation sqrt(3) u, which has that deviation. */
-static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
-  size_t i;
-  for (i = 0; i < n; i++)
-    w[i] = (float)(deviation * 1.7320508075688772 * (double)miras__uniform(seed, (uint64_t)i));
-}
-
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from ---- */
 
 static void miras__finish_views(miras__shape *s, miras__views *v) {
@@ -12475,41 +12819,36 @@ static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] *
   return a->scratch + MIRAS__PACK + 2 * MIRAS__TILE * a->layer->s->ld_x;
 }
 
+/* out = x + from w behind dropout, over the tile: from [n, depth], rows of ld. out may be x. */
+static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x,
+                              const float *from, size_t ld, const float *w, size_t depth) {
+  const miras__shape *s = a->layer->s;
+  float *pack = a->scratch, *t = a->drop ? pack + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
+  if (!a->drop) memcpy(out, x, a->n * s->ld_x * sizeof(float));
+  miras__matmul(a->k, a->drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, 1, w, s->width, 1,
+                a->n, s->width, depth, pack);
+  if (a->drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
+}
+
 /* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
 static void miras__finish(const miras__visit *a, const float *from) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
   const miras__slots *at = &s->at;
   const float *w = a->layer->w, *x = a->kept->x + a->row * s->ld_x;
-  float *pack = a->scratch, *h = pack + MIRAS__PACK, *t = h + MIRAS__TILE * s->ld_x;
+  float *pack = a->scratch, *h = pack + MIRAS__PACK;
   float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
   float *mid = a->kept->mid + a->row * s->ld_x, *ab = a->kept->ab + a->row * 2 * s->ld_f;
   float *out = a->out + a->row * s->ld_x;
   const size_t width = s->width, f = s->hidden, n = a->n;
-  if (a->drop) {
-    miras__matmul(k, MIRAS__SET, t, s->ld_x, from, s->ld_y, 1, w + at->o, width, 1, n, width,
-                  s->value, pack);
-    miras__drop_rows(k, a->drop, a->site, a->row, mid, x, t, s->ld_x, n, width);
-  } else {
-    memcpy(mid, x, n * s->ld_x * sizeof(float));
-    miras__matmul(k, MIRAS__ADD, mid, s->ld_x, from, s->ld_y, 1, w + at->o, width, 1, n, width,
-                  s->value, pack);
-  }
+  miras__add_branch(a, a->site, mid, x, from, s->ld_y, w + at->o, s->value);
   k->rms_fwd(h, s->ld_x, mid, s->ld_x, w + at->norm2, n, width);
   miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_gate, f, 1, n, f, width,
                 pack);
   miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_up, f, 1, n, f,
                 width, pack);
   k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
-  if (a->drop) {
-    miras__matmul(k, MIRAS__SET, t, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n, width,
-                  f, pack);
-    miras__drop_rows(k, a->drop, a->site + 1, a->row, out, mid, t, s->ld_x, n, width);
-  } else {
-    memcpy(out, mid, n * s->ld_x * sizeof(float));
-    miras__matmul(k, MIRAS__ADD, out, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n,
-                  width, f, pack);
-  }
+  miras__add_branch(a, a->site + 1, out, mid, act, s->ld_f, w + at->mlp_down, f);
 }
 
 /* Its adjoint: after -> mid, dfrom [n, value] (rows of ld_y: in work, or what from_scratch says).
@@ -12804,9 +13143,8 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed, d
   double tap = 1 / sqrt(3.0 * (double)s->taps);
   size_t kcols = s->heads * s->kp, vcols = s->heads * s->vc, i, column;
   size_t large = (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
-  float *w = layer->w, *memory = w + at->memory;
+  float *w = layer->w;
   miras__plan plan = s->plan;
-  size_t to[3], many[3], end;
   miras__constant_keeps(&plan.d, layer->index, layer->keep);
   for (i = 0; i < s->outs; i++) s->gate_scale[i] = 1;
   for (i = 0; i < step->count; i++) s->gate_scale[step->first + i] = plan.d.step;
@@ -12834,23 +13172,8 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed, d
                       keep->count && keep->form == MIRAS__GATE_RATE ? w + at->gates_rate : NULL);
   for (i = 0; i < s->gate[MIRAS__ERASE].count; i++)
     w[at->erase_scale + i] = w[at->erase_mix + i] = 1;
-  /* The memory's parameters come in one piece, which starts at memory.init; the others then move
-   * to their cache lines, the last first, and what is left between them is cleared. */
   plan.d.seed = miras__hash(seed + 9);
-  if (plan.params) miras__plan_init_params(&plan, memory);
-  to[0] = at->gain, many[0] = s->heads * s->gain;
-  to[1] = at->bias, many[1] = plan.d.inner_norm ? s->value : 0;
-  to[2] = at->rates, many[2] = plan.d.row_rates ? (size_t)plan.d.chunk : 0;
-  for (i = 0, end = s->heads * plan.weights; i < 3; i++) end += many[i];
-  for (i = 3; i-- > 0;) {
-    end -= many[i];
-    if (many[i]) memmove(w + to[i], memory + end, many[i] * sizeof(float));
-  }
-  for (i = 0, end = at->memory + s->heads * plan.weights; i < 3; i++) {
-    if (!many[i]) continue;
-    while (end < to[i]) w[end++] = 0;
-    end = to[i] + many[i];
-  }
+  miras__plan_init_params(&plan, w + at->memory, w + at->gain);
   for (i = 0; i < s->value; i++) w[at->out_norm + i] = 1;
   miras__draw(w + at->out_gate, s->width * s->value, seed + 10, in);
   miras__finish_draw(layer, seed, deep);
@@ -13418,6 +13741,15 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_
   s->base = (double)d->rotary_base;
   s->qk_norm = d->qk_norm;
   s->turning = MIRAS__TILE * s->dk;
+  s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
+  s->plan.d.heads = d->kv_heads;
+  s->plan.d.chunk = 1;
+  s->plan.d.key_dim = s->plan.d.value_dim = d->head_dim;
+  s->plan.d.window = d->window;
+  s->plan.split = s->window * s->dk;
+  s->plan.second = miras__pad(s->plan.split);
+  s->plan.head_dstate = 2 * s->plan.split;
+  s->plan.head_state = 2 * s->plan.second;
   s->key = s->value = s->heads * s->dk;
   s->at_k = s->key;
   s->at_v = s->at_k + s->tasks * s->dk;
@@ -13701,9 +14033,7 @@ struct miras_model {
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
   size_t learned;                  /* floats of all views                                         */
   float *params;
-  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
-  void *buffer;
-  size_t bytes;
+  miras__storage own;
 };
 
 /* ---- patterns ---- */
@@ -13957,9 +14287,7 @@ struct miras_session {
   miras__kept *kept;               /* [kinds]                                                     */
   float *logits;                   /* [held, V]                                                   */
   float *scratch;
-  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
-  void *buffer;
-  size_t bytes;
+  miras__storage own;
 };
 
 static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
@@ -13988,37 +14316,28 @@ static void miras__session_layout(miras_session *s, miras__arena *a, const miras
 }
 
 static size_t miras__session_bytes(const miras_model *m) {
-  miras__arena a;
+  miras__arena a = miras__arena_on(NULL);
   miras_session s;
-  memset(&a, 0, sizeof a);
   memset(&s, 0, sizeof s);
-  a.ok = 1;
   (void)miras__take(&a, 1, sizeof s);
   miras__session_layout(&s, &a, m);
-  return a.ok && miras__size_add(a.used, 63, &a.used) ? a.used : 0;
+  return miras__arena_bytes(&a, "session", NULL, 0);
 }
 
 /* Bytes of a resolved model, for a buffer of any alignment; 0 if that, or what a session of it
  * would need, is too much. */
 static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) {
   const uint64_t limit = m->desc.limit;
-  size_t session = miras__session_bytes(m);
-  miras__arena a;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
+  size_t session = miras__session_bytes(m), bytes;
+  miras__arena a = miras__arena_on(NULL);
   (void)miras__take(&a, 1, sizeof *m);
   miras__model_layout(m, &a);
-  if (!a.ok || !miras__size_add(a.used, 63, &a.used)) {
-    miras__say(why, why_size, "the model is larger than this machine can address");
-    return 0;
-  }
+  bytes = miras__arena_bytes(&a, "model", why, why_size);
   if (!session) session = (size_t)-1;   /* more than that */
-  if (limit && (a.used > limit || session > limit)) {
-    miras__say(why, why_size, "limit is %zu bytes; the model takes %zu and a session of it %zu",
-               (size_t)limit, a.used, session);
-    return 0;
-  }
-  return a.used;
+  if (!bytes || !limit || (bytes <= limit && session <= limit)) return bytes;
+  miras__say(why, why_size, "limit is %zu bytes; the model takes %zu and a session of it %zu",
+             (size_t)limit, bytes, session);
+  return 0;
 }
 
 /* ---- building ---- */
@@ -14035,18 +14354,24 @@ static void miras__model_draw(miras_model *m) {
     miras__draw(m->params + m->head, m->vocab * m->width, seed + 1, 1 / sqrt((double)m->width));
 }
 
-/* Build a resolved model at buffer; every offset was checked by miras__model_bytes_of. */
-static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_model *resolved) {
+MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
+  miras_model m;
+  if (miras__model_resolve(&m, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__model_bytes_of(&m, why, why_size);
+}
+
+/* Every offset is checked by miras__model_bytes_of. */
+static miras_model *miras__model_make(const miras_model_desc *d, miras__storage own) {
   miras__arena a;
-  miras_model *m;
+  miras_model resolved, *m;
   int l;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  a.base = miras__align(buffer);
+  if (miras__model_resolve(&resolved, d, NULL, 0) != MIRAS_OK ||
+      !miras__storage_get(&own, miras__model_bytes_of(&resolved, NULL, 0)))
+    return NULL;
+  a = miras__arena_on(own.buffer);
   m = (miras_model *)miras__take(&a, 1, sizeof *m);
-  *m = *resolved;
-  m->buffer = buffer;
-  m->bytes = bytes;
+  *m = resolved;
+  m->own = own;
   miras__model_layout(m, &a);
   miras__model_views(m, &a);
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
@@ -14056,40 +14381,17 @@ static miras_model *miras__model_build(void *buffer, size_t bytes, const miras_m
   return m;
 }
 
-MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
-  miras_model m;
-  if (miras__model_resolve(&m, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__model_bytes_of(&m, why, why_size);
-}
-
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
-  miras_model m;
-  size_t need;
-  if (!buffer || miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__model_bytes_of(&m, NULL, 0);
-  return !need || bytes < need ? NULL : miras__model_build(buffer, need, &m);
+  return miras__model_make(d, miras__given(buffer, bytes));
 }
 
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
-  miras_model m, *built;
-  size_t need;
-  void *buffer;
-  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__model_bytes_of(&m, NULL, 0);
-  buffer = need ? from.alloc(need, from.user) : NULL;
-  if (!buffer) return NULL;
-  built = miras__model_build(buffer, need, &m);
-  built->allocator = from;
-  return built;
+  return miras__model_make(d, miras__allocated(allocator));
 }
 
 MIRAS_API void miras_model_close(miras_model *m) {
-  miras_allocator from;
-  if (!m || !m->allocator.alloc) return;
-  from = m->allocator;
-  from.free(m->buffer, m->bytes, from.user);
+  if (m) miras__storage_free(&m->own);
 }
 
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
@@ -14140,9 +14442,7 @@ struct miras_trainer {
   int taped, batch, length;        /* the last loss with train 1 can still be differentiated      */
   float unit;                      /* 1 / targets that count                                      */
   uint64_t calls, call;            /* losses with train 1 since the last step; number of this one */
-  miras_allocator allocator;       /* alloc NULL: not ours to free                                */
-  void *buffer;
-  size_t bytes;
+  miras__storage own;
 };
 
 /* Replace zeros by defaults, refuse what is not meant. */
@@ -14236,37 +14536,37 @@ static void miras__trainer_layout(miras_trainer *tr, miras__arena *a) {
 /* Bytes of a resolved trainer, for a buffer of any alignment; 0 if that is too much. */
 static size_t miras__trainer_bytes(miras_trainer *tr, char *why, size_t why_size) {
   const uint64_t limit = tr->desc.limit;
-  miras__arena a;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
+  miras__arena a = miras__arena_on(NULL);
+  size_t bytes;
   (void)miras__take(&a, 1, sizeof *tr);
   miras__trainer_layout(tr, &a);
-  if (!a.ok || !miras__size_add(a.used, 63, &a.used)) {
-    miras__say(why, why_size, "the trainer is larger than this machine can address");
-    return 0;
-  }
-  if (limit && a.used > limit) {
-    miras__say(why, why_size, "limit is %zu bytes; the trainer takes %zu", (size_t)limit, a.used);
-    return 0;
-  }
-  return a.used;
+  bytes = miras__arena_bytes(&a, "trainer", why, why_size);
+  if (!bytes || !limit || bytes <= limit) return bytes;
+  miras__say(why, why_size, "limit is %zu bytes; the trainer takes %zu", (size_t)limit, bytes);
+  return 0;
 }
 
-/* Build a resolved trainer at buffer; every offset was checked by miras__trainer_bytes. */
-static miras_trainer *miras__trainer_build(void *buffer, size_t bytes,
-                                           const miras_trainer *resolved) {
+MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_desc *d, char *why,
+                                    size_t why_size) {
+  miras_trainer tr;
+  if (miras__trainer_resolve(&tr, (miras_model *)m, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__trainer_bytes(&tr, why, why_size);
+}
+
+/* Every offset is checked by miras__trainer_bytes. */
+static miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_desc *d,
+                                          miras__storage own) {
   miras__arena a;
-  miras_trainer *tr;
-  const miras_model *m = resolved->model;
+  miras_trainer resolved, *tr;
   size_t tasks = 0;
   int i;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  a.base = miras__align(buffer);
+  if (miras__trainer_resolve(&resolved, m, d, NULL, 0) != MIRAS_OK ||
+      !miras__storage_get(&own, miras__trainer_bytes(&resolved, NULL, 0)))
+    return NULL;
+  a = miras__arena_on(own.buffer);
   tr = (miras_trainer *)miras__take(&a, 1, sizeof *tr);
-  *tr = *resolved;
-  tr->buffer = buffer;
-  tr->bytes = bytes;
+  *tr = resolved;
+  tr->own = own;
   miras__trainer_layout(tr, &a);
   memset(tr->grads, 0, m->param_count * sizeof(float));
   memset(tr->moment1, 0, m->param_count * sizeof(float));
@@ -14280,42 +14580,18 @@ static miras_trainer *miras__trainer_build(void *buffer, size_t bytes,
   return tr;
 }
 
-MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_desc *d, char *why,
-                                    size_t why_size) {
-  miras_trainer tr;
-  if (miras__trainer_resolve(&tr, (miras_model *)m, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__trainer_bytes(&tr, why, why_size);
-}
-
 MIRAS_API miras_trainer *miras_trainer_init(void *buffer, size_t bytes, miras_model *m,
                                             const miras_trainer_desc *d) {
-  miras_trainer tr;
-  size_t need;
-  if (!buffer || miras__trainer_resolve(&tr, m, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__trainer_bytes(&tr, NULL, 0);
-  return !need || bytes < need ? NULL : miras__trainer_build(buffer, need, &tr);
+  return miras__trainer_make(m, d, miras__given(buffer, bytes));
 }
 
 MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_desc *d,
                                             const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
-  miras_trainer tr, *built;
-  size_t need;
-  void *buffer;
-  if (miras__trainer_resolve(&tr, m, d, NULL, 0) != MIRAS_OK) return NULL;
-  need = miras__trainer_bytes(&tr, NULL, 0);
-  buffer = need ? from.alloc(need, from.user) : NULL;
-  if (!buffer) return NULL;
-  built = miras__trainer_build(buffer, need, &tr);
-  built->allocator = from;
-  return built;
+  return miras__trainer_make(m, d, miras__allocated(allocator));
 }
 
 MIRAS_API void miras_trainer_close(miras_trainer *tr) {
-  miras_allocator from;
-  if (!tr || !tr->allocator.alloc) return;
-  from = tr->allocator;
-  from.free(tr->buffer, tr->bytes, from.user);
+  if (tr) miras__storage_free(&tr->own);
 }
 
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *tr) {
@@ -14431,19 +14707,13 @@ static void miras__tile_fwd(void *argument, int index, int worker) {
   if (ph->end) miras__tile_end(ph, row, n, miras__worker_scratch(tr, worker));
 }
 
-/* Task `index` of layer ph->in: a head of a sequence. */
-static void miras__head_fwd(void *argument, int index, int worker) {
+/* Task `index` of layer ph->in: a head of a sequence, on the way back if there is a gradient. */
+static void miras__head_task(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const size_t tasks = ph->trainer->model->layers[ph->in].s->tasks, at = (size_t)index;
   const miras__visit a = miras__visit_of(ph, ph->in, -1, at / tasks, worker);
-  a.layer->s->type->head(&a, at % tasks);
-}
-
-static void miras__head_bwd(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const size_t tasks = ph->trainer->model->layers[ph->in].s->tasks, at = (size_t)index;
-  const miras__visit a = miras__visit_of(ph, ph->in, -1, at / tasks, worker);
-  a.layer->s->type->head_bwd(&a, at % tasks);
+  if (ph->after) a.layer->s->type->head_bwd(&a, at % tasks);
+  else a.layer->s->type->head(&a, at % tasks);
 }
 
 static void miras__tile_out_bwd(void *argument, int index, int worker) {
@@ -14580,8 +14850,7 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
   miras__phase_begin(&ph, tr, k, train != 0, &drop);
   tiles = (size_t)batch * ph.per;
   miras__jobs_begin(&jobs, tr, &ph);
-  miras__job_add(&jobs, MIRAS__TRANSPOSE, tr->head_t, m->ld_v, m->params + m->head, m->width, NULL,
-                 0, m->vocab, m->width, 0);
+  miras__job_transpose(&jobs, tr->head_t, m->ld_v, m->params + m->head, m->vocab, m->width);
   miras__jobs_run(&jobs);
   ph.embed = 1;
   for (l = 0; l < m->desc.layers; l++) {
@@ -14595,7 +14864,7 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
     }
     ph.in = l;
     miras__each(tr->desc.parallel, tiles, miras__tile_fwd, &ph);
-    miras__each(tr->desc.parallel, (size_t)batch * m->layers[l].s->tasks, miras__head_fwd, &ph);
+    miras__each(tr->desc.parallel, (size_t)batch * m->layers[l].s->tasks, miras__head_task, &ph);
     ph.embed = 0;
     ph.out = l;
   }
@@ -14688,8 +14957,9 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.row0 = row0;
     miras__each(tr->desc.parallel, count, miras__tile_end_bwd, &ph);
     miras__jobs_begin(&jobs, tr, &ph);
-    miras__job_add(&jobs, MIRAS__PRODUCT, tr->grads + m->head, m->width, tr->logits, m->ld_v,
-                   tr->last + row0 * m->ld_x, m->ld_x, m->vocab, m->width, row1 - row0);
+    jobs.tokens = row1 - row0;
+    miras__job_product(&jobs, tr->grads + m->head, m->vocab, m->width, tr->logits, m->ld_v,
+                       tr->last + row0 * m->ld_x, m->ld_x);
     i += count;
     if (i == tiles) {
       miras__job_reduce(&jobs, tr->grads + m->norm, m->width, tr->part, m->ld_x, tiles);
@@ -14704,7 +14974,8 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.mid = tr->d[(turn + 1) % 3];
     ph.before = tr->d[(turn + 2) % 3];
     miras__each(tr->desc.parallel, tiles, miras__tile_out_bwd, &ph);
-    miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__head_bwd, &ph);
+    miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__head_task,
+                &ph);
     miras__each(tr->desc.parallel, tiles, miras__tile_in_bwd, &ph);
     miras__jobs_begin(&jobs, tr, &ph);
     a = miras__visit_of(&ph, l, -1, 0, 0);
@@ -14818,21 +15089,6 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
 
 /* @80 SESSIONS --------------------------------------------------------------- needs 31 74 78 -- */
 
-static miras_session *miras__session_build(void *buffer, size_t bytes, const miras_model *m) {
-  miras__arena a;
-  miras_session *s;
-  memset(&a, 0, sizeof a);
-  a.ok = 1;
-  a.base = miras__align(buffer);
-  s = (miras_session *)miras__take(&a, 1, sizeof *s);
-  memset(s, 0, sizeof *s);
-  miras__session_layout(s, &a, m);
-  s->buffer = buffer;
-  s->bytes = bytes;
-  memset(s->state, 0, s->state_bytes);
-  return s;
-}
-
 /* Run n <= MIRAS__TILE tokens through all layers: s->x and the state. */
 static void miras__session_rows(miras_session *s, const miras__kernels *k, const int32_t *tokens,
                                 size_t n) {
@@ -14897,28 +15153,29 @@ MIRAS_API size_t miras_session_size(const miras_model *m) {
   return m ? miras__session_bytes(m) : 0;
 }
 
+static miras_session *miras__session_make(const miras_model *m, miras__storage own) {
+  miras__arena a;
+  miras_session *s;
+  if (!m || !miras__storage_get(&own, miras__session_bytes(m))) return NULL;
+  a = miras__arena_on(own.buffer);
+  s = (miras_session *)miras__take(&a, 1, sizeof *s);
+  miras__session_layout(s, &a, m);
+  s->own = own;
+  memset(s->state, 0, s->state_bytes);
+  return s;
+}
+
 MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m) {
-  size_t need = m ? miras__session_bytes(m) : 0;
-  return !buffer || !need || bytes < need ? NULL : miras__session_build(buffer, need, m);
+  return miras__session_make(m, miras__given(buffer, bytes));
 }
 
 MIRAS_API miras_session *miras_session_open(const miras_model *m,
                                             const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
-  size_t need = m ? miras__session_bytes(m) : 0;
-  void *buffer = need ? from.alloc(need, from.user) : NULL;
-  miras_session *s;
-  if (!buffer) return NULL;
-  s = miras__session_build(buffer, need, m);
-  s->allocator = from;
-  return s;
+  return miras__session_make(m, miras__allocated(allocator));
 }
 
 MIRAS_API void miras_session_close(miras_session *s) {
-  miras_allocator from;
-  if (!s || !s->allocator.alloc) return;
-  from = s->allocator;
-  from.free(s->buffer, s->bytes, from.user);
+  if (s) miras__storage_free(&s->own);
 }
 
 static const float *miras__session_feed(miras_session *s, const int32_t *tokens, size_t count) {
@@ -14976,6 +15233,58 @@ MIRAS_API uint64_t miras_session_position(const miras_session *s) {
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes) {
   if (bytes) *bytes = s ? s->state_bytes : 0;
   return s ? s->state : NULL;
+}
+
+/* The state of a head of a layer, as a memory's. */
+static miras_result miras__session_call(const miras_session *s, int layer, int head,
+                                        miras__call *a, char *why, size_t n) {
+  const miras__layer *of;
+  const miras__shape *z;
+  if (why && n) why[0] = 0;
+  if (!s) {
+    miras__say(why, n, "the session is NULL");
+    return MIRAS_ERR_ARGUMENT;
+  }
+  if (!miras__whole(why, n, "layer", layer, 0, s->model->desc.layers - 1))
+    return MIRAS_ERR_ARGUMENT;
+  of = &s->model->layers[layer];
+  z = of->s;
+  if (!miras__whole(why, n, "head", head, 0, (int)z->tasks - 1)) return MIRAS_ERR_ARGUMENT;
+  miras__layer_head(of, miras__kernels_best(), (size_t)head, NULL, a);
+  a->state = (float *)s->state + of->run + z->tail + (size_t)head * z->plan.head_state;
+  a->scratch = s->scratch;
+  a->position = miras__position(s->state);
+  return MIRAS_OK;
+}
+
+MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
+                                        miras_view *part) {
+  miras__parts x;
+  miras_part kind;
+  miras__call a;
+  memset(&x, 0, sizeof x);
+  x.index = i;
+  x.view = part;
+  if (!part || i < 0 || miras__session_call(s, layer, 0, &a, NULL, 0) != MIRAS_OK)
+    return MIRAS_PART_NONE;
+  kind = miras__part_find(&x, a.p);
+  return kind == MIRAS_PART_PARAMETER ? MIRAS_PART_NONE : kind;
+}
+
+MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
+                                         const char *name, float *to, char *why, size_t why_size) {
+  miras__call a;
+  const miras_result result = miras__session_call(s, layer, head, &a, why, why_size);
+  if (result != MIRAS_OK) return result;
+  return miras__part_move(&a, (size_t)head, name, NULL, to, NULL, why, why_size);
+}
+
+MIRAS_API miras_result miras_session_set(miras_session *s, int layer, int head, const char *name,
+                                         const float *from, char *why, size_t why_size) {
+  miras__call a;
+  const miras_result result = miras__session_call(s, layer, head, &a, why, why_size);
+  if (result != MIRAS_OK) return result;
+  return miras__part_move(&a, (size_t)head, name, NULL, NULL, from, why, why_size);
 }
 
 /* ---- sampling ---- */
@@ -16653,37 +16962,37 @@ static miras_result miras__load_path(miras__accept accept, void *object, const c
 }
 
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
-  return miras__save_path(miras__emit_model, m, path, m ? &m->allocator : NULL);
+  return miras__save_path(miras__emit_model, m, path, m ? &m->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
-  return miras__save_path(miras__emit_trainer, tr, path, tr ? &tr->allocator : NULL);
+  return miras__save_path(miras__emit_trainer, tr, path, tr ? &tr->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
-  return miras__save_path(miras__emit_memory, m, path, m ? &m->allocator : NULL);
+  return miras__save_path(miras__emit_memory, m, path, m ? &m->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
-  return miras__save_path(miras__emit_session, s, path, s ? &s->allocator : NULL);
+  return miras__save_path(miras__emit_session, s, path, s ? &s->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
-  return m ? miras__load_path(miras__accept_model, m, path, m->desc.limit, &m->allocator)
+  return m ? miras__load_path(miras__accept_model, m, path, m->desc.limit, &m->own.allocator)
            : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
-  return tr ? miras__load_path(miras__accept_trainer, tr, path, tr->desc.limit, &tr->allocator)
+  return tr ? miras__load_path(miras__accept_trainer, tr, path, tr->desc.limit, &tr->own.allocator)
             : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->allocator) : MIRAS_ERR_ARGUMENT;
+  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->own.allocator) : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
-  return s ? miras__load_path(miras__accept_session, s, path, 0, &s->allocator)
+  return s ? miras__load_path(miras__accept_session, s, path, 0, &s->own.allocator)
            : MIRAS_ERR_ARGUMENT;
 }
 

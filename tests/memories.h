@@ -637,6 +637,7 @@ HELP void late_extras(miras_desc *d) {
     d->keep_gate = MIRAS_GATE_CHANNEL;
     if (below(2) == 0) d->step_gate = MIRAS_GATE_CHANNEL;
   }
+  if (d->inner_norm && below(4) == 0) d->norm_epsilon = below(2) ? 0.05f : 1e-4f;
 }
 
 /* One cell of the grid; what is not one of the arguments follows from `variant`, so that a walk

@@ -481,7 +481,7 @@ REF void ref_apply(const miras_desc *d, const ref_shape *s, const double *W, con
     double mean = 0.0, variance = 0.0;
     for (int o = 0; o < n; o++) mean += r->z[last][o] / n;
     for (int o = 0; o < n; o++) variance += (r->z[last][o] - mean) * (r->z[last][o] - mean) / n;
-    r->deviation = sqrt(variance + 1e-5);
+    r->deviation = sqrt(variance + (d->norm_epsilon > 0.0f ? (double)d->norm_epsilon : 1e-5));
     if (d->architecture == MIRAS_MLP)
       r->terms = fmax(r->terms, ref_terms(s, W, r) / r->deviation);
     for (int o = 0; o < n; o++) {

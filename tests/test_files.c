@@ -961,6 +961,8 @@ static const struct { const char *name, *text; size_t at; int value; } later[] =
   { "memory.bounded_step", "1", offsetof(miras_model_desc, layer[0].memory.bounded_step), 1 },
   { "memory.simplex_signed", "1", offsetof(miras_model_desc, layer[0].memory.simplex_signed), 1 },
   { "fixed_gates", "31", offsetof(miras_model_desc, layer[0].fixed_gates), 31 },
+  { "memory.norm_epsilon", "0.5", offsetof(miras_model_desc, layer[0].memory.norm_epsilon),
+    0x3f000000 },   /* the bits of 0.5 */
   { "horizon", "1073741824", offsetof(miras_model_desc, layer[0].horizon), 1 << 30 }
 };
 enum { LATER = sizeof later / sizeof *later };

@@ -1020,6 +1020,48 @@ static void test_long(void **state) {
   finish();
 }
 
+/* A sequence may end inside a chunk: dstate is then all zeros on the way in, and what the segments
+ * before receive is what one call gives. Anything else there is refused. */
+static void test_ragged(void **state) {
+  uint64_t variant = 700000;
+  (void)state;
+  start();
+  random_state = 6;
+  for (int n = 0; n < 60; n++) {
+    const int chunk = n % 2 ? 4 : 5, kind = n % 8, shape = n / 8 % SHAPES;
+    miras_desc d = kind < 6 ? exact_cell(kind, chunk, ++variant)
+                            : cell(shape, MIRAS_L2, (miras_retention)(n / 2 % 5),
+                                   (miras_algorithm)(kind - 6), chunk, ++variant);
+    data x;
+    miras_memory *m;
+    float *y;
+    if (!my_share() || !data_settled(&x, &d, 2 * chunk + 3, variant, 1e-4)) continue;
+    m = open_memory(&x);
+    y = (float *)zeros(x.dy.count, sizeof(float));
+    if (m == NULL) failed("not opened: %s", label(&d));
+    else check_cut(&x, m, chunk, y);
+    if (m != NULL) {
+      const size_t size = miras_dstate_size(m);
+      const miras_tokens tokens = data_tokens(&x);
+      float *dstate = (float *)zeros(size, sizeof(float));
+      float *tape = (float *)zeros(miras_tape_size(m, x.T), sizeof(float));
+      float *none[INPUTS] = {NULL};
+      const miras_token_grads g = data_grads(&x, none);
+      dstate[size - 1] = 1.0f;
+      miras_memory_reset(m);
+      miras_forward(m, &tokens, y, tape);
+      if (miras_backward(m, &tokens, tape, x.dy.f, &g, NULL, dstate) != MIRAS_ERR_STATE)
+        failed("a gradient of a state inside a chunk: %s", label(&d));
+      free(dstate);
+      free(tape);
+    }
+    free(y);
+    miras_memory_close(m);
+    data_free(&x);
+  }
+  finish();
+}
+
 /* With a gradient flowing in from later calls and out to earlier ones. */
 static void test_gradient_state(void **state) {
   uint64_t variant = 0;
@@ -1827,6 +1869,7 @@ int main(void) {
     cmocka_unit_test(test_channels),
     cmocka_unit_test(test_decays),
     cmocka_unit_test(test_long),
+    cmocka_unit_test(test_ragged),
     cmocka_unit_test(test_gradient_state),
     cmocka_unit_test(test_gradient_more),
     cmocka_unit_test(test_gradient_chained),
