@@ -5805,15 +5805,19 @@ static void miras__rank_one(float *s, const float *x, const float *u, size_t n, 
   }
 }
 
-/* The normaliser's column: z <- c (.) z + sum_j eta_j l_j x_j over x [rows, n]; c has stride ld_c,
- * l NULL is ones. */
+/* The normaliser's column: z <- c (.) z + sum_j eta_j l_j x_j over x [rows, n]; c is one number, or
+ * n with ld_c 1, l NULL is ones. */
 static void miras__fold_column(float *z, const float *c, size_t ld_c, const float *eta,
                                const float *l, const float *x, size_t rows, size_t n) {
   size_t i, j;
-  for (i = 0; i < n; i++) {
-    float sum = c[i * ld_c] * z[i];
-    for (j = 0; j < rows; j++) sum += (l ? eta[j] * l[j] : eta[j]) * x[j * n + i];
-    z[i] = sum;
+  for (i = 0; i < n; i += V_W) {
+    const size_t rest = n - i;
+    vf sum = V_MUL(ld_c ? V_LOAD_N(c + i, rest) : V_SET1(*c), V_LOAD_N(z + i, rest));
+    for (j = 0; j < rows; j++) {
+      const vf by = V_SET1(l ? eta[j] * l[j] : eta[j]);
+      sum = V_ADD(sum, V_MUL(by, V_LOAD_N(x + j * n + i, rest)));
+    }
+    V_STORE_N(z + i, sum, rest);
   }
 }
 
@@ -7056,13 +7060,17 @@ static void miras__dropout(float *y, const float *base, const float *x, uint64_t
 /* y [cols, rows] = x' */
 static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                              size_t cols) {
+  const size_t block = cols < 4 ? rows : V_W;
   size_t i, j, k;
-  for (i = 0; i < rows; i += V_W) {
-    size_t m = rows - i < V_W ? rows - i : V_W;
+  for (i = 0; i < rows; i += block) {
+    const size_t m = rows - i < block ? rows - i : block;
     for (j = 0; j + 4 <= cols && m == V_W; j += 4)
       V_TRANSPOSE4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
-    for (; j < cols; j++)
-      for (k = 0; k < m; k++) y[j * ldy + i + k] = x[(i + k) * ldx + j];
+    if (cols - j > m)                              /* the rest in few long runs */
+      for (k = 0; k < m; k++)
+        miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
+    else
+      for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
   }
 }
 
@@ -8318,13 +8326,14 @@ static void miras__scalar_reach_bwd(miras__block *k) {
 }
 
 /* Products with whole vectors of columns, because gemm packs what ends inside one. What stands
- * behind the last row is not looked at. */
+ * behind the last row is not looked at. A block that is one token's keeps nothing open. */
 static void miras__scalar_scores(miras__block *k, size_t s) {
   const miras__kernels *K = k->K;
   const size_t n = k->p->features, N = k->ld, whole = miras__pad(k->r0 + k->m);
   const miras__readers *g;
   float *x = k->open.x[s];
-  K->transpose(x + k->r0, N, k->x[s], n, k->m, n);
+  if (k->stack || k->p->d.chunk > 1) K->transpose(x + k->r0, N, k->x[s], n, k->m, n);
+  if (!k->stack) return;
   K->gemm(MIRAS__SET, k->product[s], N, k->z, n, 1, x, N, 1, k->stack, whole, n, -1, k->pack);
   for (g = k->by; g < k->by + 2; g++)
     K->weigh(k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N, g->count,
@@ -8347,9 +8356,10 @@ static const float *miras__scalar_carry(miras__block *k, size_t s, size_t rows, 
                                         float *z) {
   const size_t n = k->p->features;
   const miras__open *o = &k->open;
-  k->K->transpose(to, n, o->x[s], k->ld, n, rows);
-  if (z) k->K->fold_column(z, o->c, 0, o->eta, o->l, to, rows, n);
-  k->K->scale_rows(to, n, 1, o->l, 1, to, n, rows, n);
+  const float *x = k->x[s];
+  if (k->m != rows) k->K->transpose(to, n, o->x[s], k->ld, n, rows), x = to;
+  if (z) k->K->fold_column(z, o->c, 0, o->eta, o->l, x, rows, n);
+  k->K->scale_rows(to, n, 1, o->l, 1, x, n, rows, n);
   return to;
 }
 
@@ -8569,7 +8579,7 @@ static void miras__exact_mix(miras__block *k) {
     K->channel_mixes(&c, q->count ? read : NULL, dv, k->r0, k->m);
     return;
   }
-  for (s = 0; s < k->p->streams; s++) {
+  for (s = 0; s < k->p->streams && q->count; s++) {
     const float *score = k->score[s] + q->row * N, *u = k->open.u[s];
     if (q->step <= 1)
       K->gemm(MIRAS__ADD, read, dv, score, N, 1, u, dv, 1, q->count, dv, k->r0 + k->m,
@@ -8622,7 +8632,7 @@ static void miras__exact_reach(miras__block *k) {
   const miras__readers *q = &k->by[1];
   float *read = k->read + q->row * dv;
   size_t s;
-  k->decay->reach(k);
+  if (k->stack) k->decay->reach(k);
   for (s = 0; s < k->p->streams; s++) k->decay->scores(k, s);
   if (!k->p->value_decay) return;
   K->copy_rows(k->raw, dv, read, dv, q->count, dv);
@@ -8633,7 +8643,7 @@ static void miras__exact_reach(miras__block *k) {
 static void miras__exact_home(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
-  if (!k->base) return;
+  if (!k->base || !k->stack) return;
   k->K->gemm(MIRAS__ADD, k->read, dv, k->z, n, 1, k->base, dv, 1, k->stack, dv, n, -1, k->pack);
   if (k->p->d.normalise)
     k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->base + n * dv, 0, q->count, n);
@@ -8695,7 +8705,7 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
   miras__exact_home(k);
   miras__exact_pairs(k);
   miras__exact_mix(k);
-  if (!p->d.normalise) return;
+  if (!p->d.normalise || !q->count) return;
   K->normaliser(k->den, k->score[0] + q->row * k->ld, k->ld, k->open.eta, q->count, q->seen,
                 q->step);
   K->invert(k->den, q->count);
@@ -8772,11 +8782,12 @@ static void miras__exact_read(const miras__kernels *K, const miras__plan *p, con
 /* What a single row in k->z reads of the state after `rows` rows of an open block, in k->read and
  * k->den; of F, where there is a B. */
 static void miras__exact_look(const miras__block *k, size_t rows) {
-  miras__block look = *k;
+  miras__block look;
   if (!rows) {
     miras__exact_read(k->K, k->p, k->s0, k->z, k->read, k->den);
     return;
   }
+  look = *k;
   look.c = k->open.c;
   look.l = k->open.l;
   look.cv = k->open.cv;
@@ -8963,6 +8974,7 @@ static void miras__exact_weights(const miras__call *a, size_t rows, float *w) {
   if (!rows) return;
   miras__exact_open(a, (size_t)a->p->d.chunk * (size_t)a->p->d.steps, 0, &work);
   miras__exact_start(&work, a->state);
+  miras__exact_stack(&work, rows, 0, 0);
   miras__exact_close(&work, w, rows);
 }
 
