@@ -2215,6 +2215,28 @@ static miras__head_grads miras__grads_part(const miras__head_grads *g, size_t t)
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
+/* A factor of a product: element (i, k) is p[i * down + k * right]. seen, of a left factor: row i
+ * ends after seen + i elements, and what lies beyond may be anything, NaN too; 0: all count. */
+typedef struct miras__matrix {
+  const float *p;
+  size_t down, right, seen;
+} miras__matrix;
+
+static miras__matrix miras__strided(const float *p, size_t down, size_t right, size_t seen) {
+  miras__matrix m;
+  m.p = p, m.down = down, m.right = right, m.seen = seen;
+  return m;
+}
+
+/* Rows that are ld apart; the same turned by the diagonal; and with the end of rows. */
+static miras__matrix miras__mat(const float *p, size_t ld) { return miras__strided(p, ld, 1, 0); }
+static miras__matrix miras__turned(const float *p, size_t ld) {
+  return miras__strided(p, 1, ld, 0);
+}
+static miras__matrix miras__lower(const float *p, size_t ld, size_t seen) {
+  return miras__strided(p, ld, 1, seen);
+}
+
 /* Rows under decays of one number per channel (room @28, which has the letters). Rows x, eta,
  * alpha, z, a belong to the new tokens r0..r0+m-1 of a block; q, p to every `every`-th of them. */
 typedef struct miras__channels {
@@ -2311,6 +2333,28 @@ typedef struct miras__errors {
   const float *r, *v, *delta;
   float *e, *loss;
 } miras__errors;
+
+/* What a norm of room @29 takes: rows x of heads of `dim` channels, a gain for each, and the gate
+ * of a gated norm. The other has one head. */
+typedef struct miras__norm {
+  const float *x, *gain, *gate;
+  size_t ldx, ld_gate, rows, heads, dim;
+} miras__norm;
+
+/* A short convolution of rows of heads * dim channels (room @29): inputs c, the taps - 1 rows ahead
+ * of them, NULL for zeros, and weights w [taps, heads * dim]. Its result has a block [rows, dim]
+ * per head, the blocks `per` apart. */
+typedef struct miras__conv {
+  const float *c, *past, *w;
+  size_t ldc, ldpast, per, taps, rows, heads, dim;
+} miras__conv;
+
+/* Keys of a memory that erases apart from them (room @29, which has the letters): x and the gate c
+ * are rows, a and b [n] are gains. */
+typedef struct miras__erasing {
+  const float *x, *c, *a, *b;
+  size_t ldc, rows, n;
+} miras__erasing;
 
 static float *miras__lay(float *base, size_t *used, size_t n) {
   float *at = base ? base + *used : base;
@@ -2581,9 +2625,8 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(void, softmax, (float *y, const float *x, size_t n, float c))                                 \
   X(void, sub, (float *y, const float *a, const float *b, size_t n))                              \
   X(int, any, (const float *x, size_t n))                                                         \
-  X(void, gemm, (int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,          \
-    const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K, ptrdiff_t causal,       \
-    float *pack))                                                                                 \
+  X(void, gemm, (int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,      \
+    size_t N, size_t K, float *pack))                                                             \
   X(void, feature_fwd, (int map, float *f, const float *x, size_t n))                             \
   X(void, feature_bwd, (int map, float *dx, const float *df, const float *x, const float *f,      \
     size_t n))                                                                                    \
@@ -2693,30 +2736,23 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(void, rms_fwd, (float *y, size_t ldy, const float *x, size_t ldx, const float *gain,          \
     size_t rows, size_t n))                                                                       \
   X(void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,       \
-    float *y, size_t ldy, const float *x, size_t ldx, const float *gain, const float *dy,         \
-    size_t lddy, size_t rows, size_t n))                                                          \
-  X(void, gated_norm_fwd, (float *m, size_t ldm, const float *y, size_t ldy, const float *gain,   \
-    const float *g, size_t ldg, size_t rows, size_t heads, size_t dim))                           \
+    float *y, size_t ldy, const float *dy, size_t lddy, const miras__norm *x))                    \
+  X(void, gated_norm_fwd, (float *m, size_t ldm, const miras__norm *x))                           \
   X(void, gated_norm_bwd, (float *dy, size_t lddy, float *dg, size_t lddg, float *dgain,          \
-    float *m, size_t ldm, const float *y, size_t ldy, const float *gain, const float *g,          \
-    size_t ldg, float *dm, size_t lddm, size_t rows, size_t heads, size_t dim))                   \
+    float *m, size_t ldm, float *dm, size_t lddm, const miras__norm *x))                          \
   X(void, swiglu_fwd, (float *s, size_t lds, const float *a, const float *b, size_t ld,           \
     size_t rows, size_t n))                                                                       \
   X(void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows,         \
     size_t n))                                                                                    \
-  X(void, conv_fwd, (float *z, size_t per, const float *c, size_t ldc, const float *past,         \
-    size_t ldpast, const float *w, size_t taps, size_t rows, size_t heads, size_t dim))           \
-  X(void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz, size_t per,              \
-    const float *c, size_t ldc, const float *past, size_t ldpast, const float *w, size_t taps,    \
-    size_t rows, size_t after, size_t heads, size_t dim, float *sum))                             \
+  X(void, conv_fwd, (float *z, const miras__conv *x))                                             \
+  X(void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz, size_t after,            \
+    float *sum, const miras__conv *x))                                                            \
   X(void, unit_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))              \
   X(void, unit_bwd, (float *dx, const float *x, const float *inverse, float length, size_t rows,  \
     size_t n))                                                                                    \
-  X(void, erase_fwd, (float *key, float *erase, float *replace, const float *x,                   \
-    const float *rate, size_t ldr, const float *a, const float *b, size_t rows, size_t n))        \
-  X(void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *drate,            \
-    size_t ldd, const float *x, const float *erase, const float *rate, size_t ldr,                \
-    const float *a, const float *b, float *da, float *db, float *row, size_t rows, size_t n))     \
+  X(void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))         \
+  X(void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc, size_t lddc,  \
+    float *da, float *db, float *row, const float *erase, const miras__erasing *e))               \
   X(void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,         \
     int way, size_t rows, size_t heads, size_t dim))                                              \
   X(void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld, const float *offset,    \
@@ -2930,6 +2966,7 @@ typedef struct miras__kernels {
 #define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
+#define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
 #define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
 #define miras__unit_fwd MIRAS__IN_SET(miras__unit_fwd)
@@ -3942,11 +3979,14 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
  * lie so far apart that the caches suffer; otherwise blocks of them are packed first. */
 
 /* m and nv are constants at every call: the loops unroll and the arrays become registers. Row r
- * takes part in the first `first + r` of `steps` steps of k. C -= AB runs on the negated sum, which
- * rounds alike; 0 - x rather than -x at the end keeps a difference of equals at +0. */
-MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc, const float *A,
-                               size_t ars, size_t acs, const float *B, size_t brs, ptrdiff_t first,
+ * takes part in the first `first + r` of `steps` steps of k; B is its rows. C -= AB runs on the
+ * negated sum, which rounds alike; 0 - x rather than -x at the end keeps a difference of equals at
+ * +0. */
+MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
+                               miras__matrix a_of, miras__matrix b_of, ptrdiff_t first,
                                ptrdiff_t steps, size_t n) {
+  const float *A = a_of.p, *B = b_of.p;
+  const size_t ars = a_of.down, acs = a_of.right, brs = b_of.down;
   vf acc[8][4];
   size_t r, j, last = n - (nv - 1) * V_W;   /* columns in the last vector */
   ptrdiff_t k;
@@ -3995,13 +4035,10 @@ MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
   }
 }
 
-static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, const float *A,
-                            size_t ars, size_t acs, const float *B, size_t brs, ptrdiff_t first,
-                            ptrdiff_t steps, size_t n) {
-#define K_TILE(m, nv)                                                                \
-  case (nv) * 16 + (m):                                                                   \
-    miras__tile(m, nv, mode, C, ldc, A, ars, acs, B, brs, first, steps, n);           \
-    break;
+static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__matrix A,
+                            miras__matrix B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
+#define K_TILE(m, nv) \
+  case (nv) * 16 + (m): miras__tile(m, nv, mode, C, ldc, A, B, first, steps, n); break;
   switch (nv * 16 + m) {
     K_TILE(1, 1) K_TILE(2, 1) K_TILE(3, 1) K_TILE(4, 1)
     K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
@@ -4085,16 +4122,16 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
       V_STORE_N(y + j, V_SUB(V_ZERO(), V_LOAD_N(y + j, N - j)), N - j);
 }
 
-/* C = / += / -= A B by mode, with C[i*ldc+j], A[i*ars+k*acs], B[k*brs+j*bcs], i < M, j < N, k < K.
- * causal < 0: all of k. Otherwise row i stops at k = i + causal: what lies beyond in A may be
- * anything, NaN too. C overlaps neither A nor B. pack: MIRAS__PACK floats.
+/* C [M, N] = / += / -= A [M, K] B [K, N] by mode, rows of C ldc apart. C overlaps neither A nor B.
+ * pack: MIRAS__PACK floats.
  *
  * Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
  * of columns; tiles of rows. */
-static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,
-                        const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K,
-                        ptrdiff_t causal, float *pack) {
+static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
+                        size_t N, size_t K, float *pack) {
   const size_t part = 64, part_k = 128;   /* a packed block: rows of A or columns of B, of k */
+  const size_t ars = A.down, acs = A.right, brs = B.down, bcs = B.right;
+  const ptrdiff_t causal = (ptrdiff_t)A.seen - 1;        /* row i stops at k = i + causal */
   float *const pack_a = pack + part * part_k;
   /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level
    * cache: packing takes 2048 x 512 x 512 from 80 to 150 GFLOP/s. Rows of B far apart exhaust the
@@ -4108,7 +4145,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t a
   size_t i0, i, j0, j, k, m, n, rows, depth;
   if (M == 1 && bcs == 1) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
-    miras__gemm_row(mode, C, A, acs, B, brs, N, K);
+    miras__gemm_row(mode, C, A.p, acs, B.p, brs, N, K);
     return;
   }
   for (i0 = 0; i0 < M; i0 += rows) {
@@ -4120,24 +4157,26 @@ static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t a
       k = 0;
       do {
         const int stage = mode == MIRAS__SET && k > 0 ? MIRAS__ADD : mode;
-        const float *a = A + i0 * ars + k * acs;
+        miras__matrix a = miras__strided(A.p + i0 * ars + k * acs, ars, acs, 0);
         depth = K - k < deep ? K - k : deep;
-        if (wrap_a) miras__pack(pack_a, part, a, acs, ars, rows, depth);
+        if (wrap_a) {
+          miras__pack(pack_a, part, a.p, acs, ars, rows, depth);
+          a = miras__turned(pack_a, part);
+        }
         for (j = j0; j < end; j += n) {
           size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : end - j > V_W ? 2 : 1;
-          size_t width, tiles, tile, side, bstep = brs;
-          const float *b = B + k * brs + j * bcs;
+          size_t width, tiles, tile, side;
+          miras__matrix b = miras__mat(B.p + k * brs + j * bcs, brs);
           if (nv > 1 && end - j < nv * V_W && bcs == 1) nv >>= 1;   /* whole vectors first */
           width = nv * V_W;
           n = end - j < width ? end - j : width;
           if (wrap_b || bcs != 1 || n < width) {
-            miras__pack(pack, width, b, brs, bcs, n, depth);
-            b = pack;
-            bstep = width;
+            miras__pack(pack, width, b.p, brs, bcs, n, depth);
+            b = miras__mat(pack, width);
           }
           side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
           tiles = (rows + side - 1) / side;
-          for (tile = 0, i = 0; tile < tiles; tile++, i += m) {
+          for (tile = 0, i = 0; tile < tiles; tile++, i += m, a.p += m * a.down) {
             ptrdiff_t steps = (ptrdiff_t)depth, first = steps;
             m = rows / tiles + (tile < rows % tiles);   /* tiles of nearly equal height */
             if (causal >= 0) {
@@ -4145,13 +4184,9 @@ static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t a
               if (first > steps) first = steps;
               if (first + (ptrdiff_t)m - 1 < steps) steps = first + (ptrdiff_t)m - 1;
             }
-            if (wrap_a)
-              miras__any_tile(m, nv, stage, C + (i0 + i) * ldc + j, ldc, pack_a + i, 1, part, b,
-                              bstep, first, steps, n);
-            else
-              miras__any_tile(m, nv, stage, C + (i0 + i) * ldc + j, ldc, a + i * ars, ars, acs, b,
-                              bstep, first, steps, n);
+            miras__any_tile(m, nv, stage, C + (i0 + i) * ldc + j, ldc, a, b, first, steps, n);
           }
+          a.p -= rows * a.down;
         }
         k += depth;
       } while (k < K);
@@ -6429,7 +6464,8 @@ static void miras__bound_fwd(const miras__bound *x, float *u, float *v, float *z
   size_t i;
   miras__bound_squares(x, u, v);
   if (x->J)
-    miras__gemm(MIRAS__SET, z, out, u, x->in, 1, x->J, out, 1, x->m, out, x->in, -1, x->pack);
+    miras__gemm(MIRAS__SET, z, out, miras__mat(u, x->in), miras__mat(x->J, out), x->m, out, x->in,
+                x->pack);
   for (i = 0; i < x->m; i++) {
     const float *d = x->d + i * out;
     float *zi = z + i * out, q = x->number;
@@ -6457,7 +6493,8 @@ static void miras__bound_bwd(const miras__bound *x, const miras__bound_grads *b,
   const size_t in = x->in, out = x->out, m = x->m;
   size_t i;
   miras__bound_squares(x, u, v);
-  if (x->J) miras__gemm(MIRAS__SET, t2, out, u, in, 1, x->J, out, 1, m, out, in, -1, x->pack);
+  if (x->J) miras__gemm(MIRAS__SET, t2, out, miras__mat(u, in), miras__mat(x->J, out), m, out, in,
+                        x->pack);
   for (i = 0; i < m; i++) {
     const float *d = x->d + i * out;
     float *ui = u + i * in, *vi = v + i * out, bq = x->spent[i];
@@ -6482,8 +6519,9 @@ static void miras__bound_bwd(const miras__bound *x, const miras__bound_grads *b,
     }
   }
   if (x->J) {
-    miras__gemm(MIRAS__SET, t1, in, v, out, 1, x->J, 1, out, m, in, out, -1, x->pack);
-    miras__gemm(b->mode, b->J, out, u, 1, in, v, out, 1, in, out, m, -1, x->pack);
+    miras__gemm(MIRAS__SET, t1, in, miras__mat(v, out), miras__turned(x->J, out), m, in, out,
+                x->pack);
+    miras__gemm(b->mode, b->J, out, miras__turned(u, in), miras__mat(v, out), in, out, m, x->pack);
   }
   for (i = 0; i < m; i++, t1 += in, t2 += out) {
     const float *y = x->y + i * in, *d = x->d + i * out, *eta = x->eta + i * x->wide;
@@ -6589,10 +6627,12 @@ static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, con
 /* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
  * dx. y, when wanted, receives the forward output again. */
 static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,
-                           float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
-                           const float *dy, size_t lddy, size_t rows, size_t n) {
+                           float *y, size_t ldy, const float *dy, size_t lddy,
+                           const miras__norm *of) {
+  const float *x = of->x, *gain = of->gain;
+  const size_t n = of->dim;
   size_t t, i;
-  for (t = 0; t < rows; t++, dx += lddx, x += ldx, dy += lddy) {
+  for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
     float r1 = miras__rms_inverse(x, n);
     float s1 = miras__dot3(dy, gain, x, n) / (float)n * r1 * r1 * r1;
     vf r = V_SET1(r1), s = V_SET1(s1);
@@ -6610,54 +6650,56 @@ static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldb
   }
 }
 
-/* m = (y r) gain silu(g), with one r per head of dim channels. */
-static void miras__gated_norm_fwd(float *m, size_t ldm, const float *y, size_t ldy,
-                                  const float *gain, const float *g, size_t ldg, size_t rows,
-                                  size_t heads, size_t dim) {
+/* m = (x r) gain silu(gate), with one r per head. */
+static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
+  const size_t dim = of->dim;
   size_t t, h, i;
-  for (t = 0; t < rows; t++, m += ldm, y += ldy, g += ldg) {
-    for (h = 0; h < heads; h++) {
-      const float *yh = y + h * dim, *gh = g + h * dim, *gain_h = gain + h * dim;
-      vf r = V_SET1(miras__rms_inverse(yh, dim));
+  for (t = 0; t < of->rows; t++, m += ldm) {
+    for (h = 0; h < of->heads * dim; h += dim) {
+      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
+      const float *gain = of->gain + h;
+      vf r = V_SET1(miras__rms_inverse(x, dim));
       for (i = 0; i < dim; i += V_W) {
         size_t left = dim - i;
-        vf vg = V_LOAD_N(gh + i, left), silu = V_MUL(vg, miras__v_sigmoid(vg));
-        vf x = V_MUL(V_MUL(V_LOAD_N(yh + i, left), r), V_LOAD_N(gain_h + i, left));
-        V_STORE_N(m + h * dim + i, V_MUL(x, silu), left);
+        vf vg = V_LOAD_N(gate + i, left), silu = V_MUL(vg, miras__v_sigmoid(vg));
+        vf y = V_MUL(V_MUL(V_LOAD_N(x + i, left), r), V_LOAD_N(gain + i, left));
+        V_STORE_N(m + h + i, V_MUL(y, silu), left);
       }
     }
   }
 }
 
-/* Gradients of the above; dgain +=, m again. dm is used up. */
-static void miras__gated_norm_bwd(float *dy, size_t lddy, float *dg, size_t lddg, float *dgain,
-                                  float *m, size_t ldm, const float *y, size_t ldy,
-                                  const float *gain, const float *g, size_t ldg, float *dm,
-                                  size_t lddm, size_t rows, size_t heads, size_t dim) {
-  size_t t, h, i;
-  for (t = 0; t < rows; t++, dy += lddy, dg += lddg, m += ldm, y += ldy, g += ldg, dm += lddm) {
-    for (h = 0; h < heads; h++) {
-      size_t at = h * dim;
-      float r1 = miras__rms_inverse(y + at, dim), s1;
-      vf r = V_SET1(r1), s, one = V_SET1(1.0f);
+/* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
+static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
+                                  float *m, size_t ldm, float *dm, size_t lddm,
+                                  const miras__norm *of) {
+  const size_t dim = of->dim;
+  const float *x = of->x, *g = of->gate;
+  const vf one = V_SET1(1.0f);
+  size_t t, at, i;
+  for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
+    for (at = 0; at < of->heads * dim; at += dim) {
+      float r1 = miras__rms_inverse(x + at, dim);
+      vf r = V_SET1(r1), s;
       for (i = at; i < at + dim; i += V_W) {
         size_t left = at + dim - i;
         vf vg = V_LOAD_N(g + i, left), sig = miras__v_sigmoid(vg), silu = V_MUL(vg, sig);
-        vf w = V_LOAD_N(gain + i, left), d = V_LOAD_N(dm + i, left);
-        vf xr = V_MUL(V_LOAD_N(y + i, left), r), x = V_MUL(xr, w), ds = V_MUL(d, silu);
+        vf w = V_LOAD_N(of->gain + i, left), d = V_LOAD_N(dm + i, left);
+        vf xr = V_MUL(V_LOAD_N(x + i, left), r), y = V_MUL(xr, w), ds = V_MUL(d, silu);
         vf slope = V_MUL(sig, V_FMA(vg, V_SUB(one, sig), one));
-        V_STORE_N(m + i, V_MUL(x, silu), left);
-        V_STORE_N(dg + i, V_MUL(V_MUL(d, x), slope), left);
+        V_STORE_N(m + i, V_MUL(y, silu), left);
+        V_STORE_N(dg + i, V_MUL(V_MUL(d, y), slope), left);
         V_STORE_N(dgain + i, V_FMA(ds, xr, V_LOAD_N(dgain + i, left)), left);
         V_STORE_N(dm + i, V_MUL(ds, w), left);
       }
-      s1 = miras__dot(dm + at, y + at, dim) / (float)dim * r1 * r1 * r1;
-      s = V_SET1(s1);
+      s = V_SET1(miras__dot(dm + at, x + at, dim) / (float)dim * r1 * r1 * r1);
       for (i = at; i < at + dim; i += V_W) {
         size_t left = at + dim - i;
-        V_STORE_N(dy + i, V_FNMA(V_LOAD_N(y + i, left), s, V_MUL(V_LOAD_N(dm + i, left), r)), left);
+        V_STORE_N(dx + i, V_FNMA(V_LOAD_N(x + i, left), s, V_MUL(V_LOAD_N(dm + i, left), r)), left);
       }
     }
+    x += of->ldx;
+    g += of->ld_gate;
   }
 }
 
@@ -6691,83 +6733,73 @@ static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t 
   }
 }
 
-/* z[t] = silu(sum_j w[j] c[t - taps + 1 + j]) per channel. past: the taps - 1 rows ahead of c, NULL
- * for zeros. c has heads * dim channels; z has a block [rows, dim] per head, the blocks `per`
- * apart. Rows outside: c is larger than the second-level cache and streams through once. */
-static void miras__conv_fwd(float *z, size_t per, const float *c, size_t ldc, const float *past,
-                            size_t ldpast, const float *w, size_t taps, size_t rows, size_t heads,
-                            size_t dim) {
-  size_t t, h, i, j, back = taps - 1, ldw = heads * dim;
-  for (t = 0; t < rows; t++) {
-    /* tap j reads `from` row t + j - back: of past while that is negative */
-    size_t ahead = t < back ? back - t : 0, first = past ? 0 : ahead;
-    for (h = 0; h < heads; h++) {
-      const float *wh = w + h * dim, *ch = c + h * dim;
-      float *zh = z + h * per + t * dim;
-      for (i = 0; i < dim; i += V_W) {
-        size_t left = dim - i;
-        vf acc = V_ZERO();
-        for (j = first; j < ahead; j++)
-          acc = V_FMA(V_LOAD_N(wh + j * ldw + i, left),
-                      V_LOAD_N(past + (t + j) * ldpast + h * dim + i, left), acc);
-        for (j = ahead; j < taps; j++)
-          acc = V_FMA(V_LOAD_N(wh + j * ldw + i, left),
-                      V_LOAD_N(ch + (t + j - back) * ldc + i, left), acc);
-        V_STORE_N(zh + i, V_MUL(acc, miras__v_sigmoid(acc)), left);
-      }
-    }
-  }
+/* Row t before the activation, the channels from `at` on: sum_j w[j] c[t - taps + 1 + j]. */
+static inline vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size_t left) {
+  const size_t n = x->heads * x->dim, back = x->taps - 1;
+  /* tap j reads `from` row t + j - back: of past while that is negative */
+  const size_t ahead = t < back ? back - t : 0;
+  vf acc = V_ZERO();
+  size_t j;
+  for (j = x->past ? 0 : ahead; j < ahead; j++)
+    acc = V_FMA(V_LOAD_N(x->w + j * n + at, left),
+                V_LOAD_N(x->past + (t + j) * x->ldpast + at, left), acc);
+  for (j = ahead; j < x->taps; j++)
+    acc = V_FMA(V_LOAD_N(x->w + j * n + at, left),
+                V_LOAD_N(x->c + (t + j - back) * x->ldc + at, left), acc);
+  return acc;
 }
 
-/* The gradient for rows tokens of a sequence; past as in conv_fwd; dz has `after` (at most taps -
- * 1) rows behind its last. dc =, dw +=. sum: (rows + after) heads dim floats of scratch, the
- * gradient before the activation. */
-static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, size_t per,
-                            const float *c, size_t ldc, const float *past, size_t ldpast,
-                            const float *w, size_t taps, size_t rows, size_t after, size_t heads,
-                            size_t dim, float *sum) {
-  size_t t, h, i, j, back = taps - 1, n = heads * dim;
-  vf one = V_SET1(1.0f);
-  for (t = 0; t < rows + after; t++) {
-    size_t ahead = t < back ? back - t : 0, first = past ? 0 : ahead;
-    for (h = 0; h < heads; h++) {
-      const float *dzh = dz + h * per + t * dim;
+/* z = silu of these. Rows outside: c is larger than the second-level cache and streams through
+ * once. */
+static void miras__conv_fwd(float *z, const miras__conv *x) {
+  const size_t dim = x->dim;
+  size_t t, h, i;
+  for (t = 0; t < x->rows; t++)
+    for (h = 0; h < x->heads; h++)
+      for (i = 0; i < dim; i += V_W) {
+        vf acc = miras__conv_sum(x, t, h * dim + i, dim - i);
+        V_STORE_N(z + h * x->per + t * dim + i, V_MUL(acc, miras__v_sigmoid(acc)), dim - i);
+      }
+}
+
+/* The gradient for the rows of a sequence; dz has `after` (at most taps - 1) rows behind its last.
+ * dc =, dw +=. sum: (rows + after) heads dim floats of scratch, the gradient before the activation.
+ */
+static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, size_t after,
+                            float *sum, const miras__conv *x) {
+  const size_t dim = x->dim, n = x->heads * dim, rows = x->rows, back = x->taps - 1;
+  const vf one = V_SET1(1.0f);
+  size_t t, h, i, j;
+  for (t = 0; t < rows + after; t++)
+    for (h = 0; h < x->heads; h++)
       for (i = 0; i < dim; i += V_W) {
         size_t left = dim - i, at = h * dim + i;
-        vf acc = V_ZERO(), sig;
-        for (j = first; j < ahead; j++)
-          acc = V_FMA(V_LOAD_N(w + j * n + at, left), V_LOAD_N(past + (t + j) * ldpast + at, left),
-                      acc);
-        for (j = ahead; j < taps; j++)
-          acc = V_FMA(V_LOAD_N(w + j * n + at, left),
-                      V_LOAD_N(c + (t + j - back) * ldc + at, left), acc);
-        sig = miras__v_sigmoid(acc);
+        vf acc = miras__conv_sum(x, t, at, left), sig = miras__v_sigmoid(acc);
         acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
-        V_STORE_N(sum + t * n + at, V_MUL(V_LOAD_N(dzh + i, left), acc), left);
+        acc = V_MUL(V_LOAD_N(dz + h * x->per + t * dim + i, left), acc);
+        V_STORE_N(sum + t * n + at, acc, left);
       }
-    }
-  }
   for (t = 0; t < rows; t++) {
     size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
     for (i = 0; i < n; i += V_W) {
       vf acc = V_ZERO();
       for (j = 0; j <= most; j++)
-        acc = V_FMA(V_LOAD_N(w + (back - j) * n + i, n - i),
+        acc = V_FMA(V_LOAD_N(x->w + (back - j) * n + i, n - i),
                     V_LOAD_N(sum + (t + j) * n + i, n - i), acc);
       V_STORE_N(dc + t * lddc + i, acc, n - i);
     }
   }
   /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
   for (i = 0; i < n; i += V_W) {
-    for (j = 0; j < taps; j++) {
+    for (j = 0; j < x->taps; j++) {
       size_t far = back - j;
       vf acc = V_LOAD_N(dw + j * n + i, n - i);
-      for (t = 0; past && t < far && t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i), V_LOAD_N(past + (t + j) * ldpast + i, n - i),
-                    acc);
+      for (t = 0; x->past && t < far && t < rows; t++)
+        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i),
+                    V_LOAD_N(x->past + (t + j) * x->ldpast + i, n - i), acc);
       for (t = far; t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i), V_LOAD_N(c + (t - far) * ldc + i, n - i),
-                    acc);
+        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i),
+                    V_LOAD_N(x->c + (t - far) * x->ldc + i, n - i), acc);
       V_STORE_N(dw + j * n + i, acc, n - i);
     }
   }
@@ -6797,23 +6829,22 @@ static void miras__unit_bwd(float *dx, const float *x, const float *inverse, flo
   }
 }
 
-/* Keys of a memory that erases apart from them (RWKV-7), row by row, with gains a (scale) and b
- * (mix) [n] and the gate c (rate):
+/* Keys of a memory that erases apart from them (RWKV-7), row by row:
  *   u = x (.) a,  kappa = u / sqrt(|u|^2 + eps),  erase = -kappa,  replace = kappa (.) c
  *   key = x (.) (1 + (c - 1) (.) b) */
-static void miras__erase_fwd(float *key, float *erase, float *replace, const float *x,
-                             const float *rate, size_t ldr, const float *a, const float *b,
-                             size_t rows, size_t n) {
+static void miras__erase_fwd(float *key, float *erase, float *replace, const miras__erasing *of) {
   const vf one = V_SET1(1.0f);
+  const float *x = of->x, *gate = of->c;
+  const size_t n = of->n;
   size_t t, i;
-  for (t = 0; t < rows; t++, key += n, erase += n, replace += n, x += n, rate += ldr) {
+  for (t = 0; t < of->rows; t++, key += n, erase += n, replace += n, x += n, gate += of->ldc) {
     vf r;
-    miras__mul(erase, x, a, n);
+    miras__mul(erase, x, of->a, n);
     r = V_SET1(-1.0f / sqrtf(miras__dot(erase, erase, n) + MIRAS__UNIT_EPS));
     for (i = 0; i < n; i += V_W) {
       size_t left = n - i;
-      vf c = V_LOAD_N(rate + i, left), e = V_MUL(r, V_LOAD_N(erase + i, left));
-      vf m = V_FMA(V_SUB(c, one), V_LOAD_N(b + i, left), one);
+      vf c = V_LOAD_N(gate + i, left), e = V_MUL(r, V_LOAD_N(erase + i, left));
+      vf m = V_FMA(V_SUB(c, one), V_LOAD_N(of->b + i, left), one);
       V_STORE_N(erase + i, e, left);
       V_STORE_N(replace + i, V_NEG(V_MUL(e, c)), left);
       V_STORE_N(key + i, V_MUL(V_LOAD_N(x + i, left), m), left);
@@ -6821,40 +6852,39 @@ static void miras__erase_fwd(float *key, float *erase, float *replace, const flo
   }
 }
 
-/* Its adjoint: dkey becomes dx; drate is overwritten, da and db are added to. derase and dreplace
- * are consumed.
+/* Its adjoint: dkey becomes dx; dc, of rows lddc apart, is overwritten, da and db are added to.
+ * derase is used up.
  *   dkappa = dreplace (.) c - derase,  du = (dkappa - kappa (kappa . dkappa)) / |u|
  *   dx = dkey (.) (1 + (c - 1) (.) b) + du (.) a,  da += du (.) x,  db += dkey (.) x (.) (c - 1)
  *   dc = dkey (.) x (.) b + dreplace (.) kappa */
-static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, float *drate,
-                             size_t ldd, const float *x, const float *erase, const float *rate,
-                             size_t ldr, const float *a, const float *b, float *da, float *db,
-                             float *row, size_t rows, size_t n) {
+static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, float *dc,
+                             size_t lddc, float *da, float *db, float *row, const float *erase,
+                             const miras__erasing *of) {
   const vf one = V_SET1(1.0f);
+  const float *x = of->x, *gate = of->c;
+  const size_t n = of->n;
   size_t t, i;
-  for (t = 0; t < rows; t++, dkey += n, derase += n, dreplace += n, drate += ldd, x += n,
-      erase += n, rate += ldr) {
+  for (t = 0; t < of->rows; t++, dkey += n, derase += n, dreplace += n, dc += lddc) {
     vf along, r;
-    miras__mul(row, x, a, n);
+    miras__mul(row, x, of->a, n);
     r = V_SET1(1.0f / sqrtf(miras__dot(row, row, n) + MIRAS__UNIT_EPS));
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf d = V_MUL(V_LOAD_N(dreplace + i, left), V_LOAD_N(rate + i, left));
-      V_STORE_N(derase + i, V_SUB(d, V_LOAD_N(derase + i, left)), left);   /* dkappa */
-    }
+    miras__mul(row, dreplace, gate, n);
+    miras__sub(derase, row, derase, n);                    /* dkappa */
     along = V_SET1(miras__dot(derase, erase, n));
     for (i = 0; i < n; i += V_W) {
       size_t left = n - i;
-      vf vx = V_LOAD_N(x + i, left), c = V_SUB(V_LOAD_N(rate + i, left), one);
-      vf va = V_LOAD_N(a + i, left), vb = V_LOAD_N(b + i, left), dk = V_LOAD_N(dkey + i, left);
-      vf e = V_LOAD_N(erase + i, left), du = V_FNMA(e, along, V_LOAD_N(derase + i, left));
-      vf kx = V_MUL(dk, vx);
-      du = V_MUL(r, du);
+      vf vx = V_LOAD_N(x + i, left), c = V_SUB(V_LOAD_N(gate + i, left), one);
+      vf va = V_LOAD_N(of->a + i, left), vb = V_LOAD_N(of->b + i, left);
+      vf dk = V_LOAD_N(dkey + i, left), kx = V_MUL(dk, vx), e = V_LOAD_N(erase + i, left);
+      vf du = V_MUL(r, V_FNMA(e, along, V_LOAD_N(derase + i, left)));
       V_STORE_N(da + i, V_FMA(du, vx, V_LOAD_N(da + i, left)), left);
       V_STORE_N(db + i, V_FMA(kx, c, V_LOAD_N(db + i, left)), left);
-      V_STORE_N(drate + i, V_FNMA(V_LOAD_N(dreplace + i, left), e, V_MUL(kx, vb)), left);
+      V_STORE_N(dc + i, V_FNMA(V_LOAD_N(dreplace + i, left), e, V_MUL(kx, vb)), left);
       V_STORE_N(dkey + i, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))), left);
     }
+    x += n;
+    erase += n;
+    gate += of->ldc;
   }
 }
 
@@ -7217,22 +7247,21 @@ MIRAS_API const char *miras_isa(void) { return miras__kernels_best()->name; }
   #endif
 #endif
 
-/* gemm of the table without a causal limit, or BLIS when the build asks for it and the product is
+/* gemm of the table where all of A counts, or BLIS when the build asks for it and the product is
  * large enough. BLIS sums in an order of its own, so its bits differ from the kernels'. */
 static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, float *C, size_t ldc,
-                                        const float *A, size_t ars, size_t acs, const float *B,
-                                        size_t brs, size_t bcs, size_t M, size_t N, size_t K,
-                                        float *pack) {
+                                        miras__matrix A, miras__matrix B, size_t M, size_t N,
+                                        size_t K, float *pack) {
 #ifdef MIRAS_USE_BLIS
   if ((double)M * (double)N * (double)K >= (double)(MIRAS_BLIS_MIN)) {
     float alpha = mode == MIRAS__SUB ? -1.0f : 1.0f, beta = mode == MIRAS__SET ? 0.0f : 1.0f;
     bli_sgemm(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, (dim_t)M, (dim_t)N, (dim_t)K, &alpha,
-              (float *)(uintptr_t)A, (inc_t)ars, (inc_t)acs, (float *)(uintptr_t)B, (inc_t)brs,
-              (inc_t)bcs, &beta, C, (inc_t)ldc, 1);
+              (float *)(uintptr_t)A.p, (inc_t)A.down, (inc_t)A.right, (float *)(uintptr_t)B.p,
+              (inc_t)B.down, (inc_t)B.right, &beta, C, (inc_t)ldc, 1);
     return;
   }
 #endif
-  kern->gemm(mode, C, ldc, A, ars, acs, B, brs, bcs, M, N, K, -1, pack);
+  kern->gemm(mode, C, ldc, A, B, M, N, K, pack);
 }
 
 /* @41 MEMORY ARCHITECTURES ------------------------------------------ needs 14 23 24 26 28 31 -- */
@@ -7301,17 +7330,17 @@ typedef struct miras__answer {
  * the one that is named t lies transposed. */
 static void miras__nn(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, A, k, 1, B, n, 1, m, n, k, -1, x->pack);
+  x->K->gemm(mode, C, n, miras__mat(A, k), miras__mat(B, n), m, n, k, x->pack);
 }
 
 static void miras__nt(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, A, k, 1, B, 1, k, m, n, k, -1, x->pack);
+  x->K->gemm(mode, C, n, miras__mat(A, k), miras__turned(B, k), m, n, k, x->pack);
 }
 
 static void miras__tn(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, A, 1, m, B, n, 1, m, n, k, -1, x->pack);
+  x->K->gemm(mode, C, n, miras__turned(A, m), miras__mat(B, n), m, n, k, x->pack);
 }
 
 /* ---- hidden rows ---- */
@@ -8302,7 +8331,8 @@ static void miras__scalar_reach(miras__block *k) {
   const miras__kernels *K = k->K;
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *g, *q = &k->by[1];
-  K->gemm(MIRAS__SET, k->read, dv, k->z, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->read, dv, miras__mat(k->z, n), miras__mat(k->s0, dv), k->stack, dv, n,
+          k->pack);
   for (g = k->by; g < k->by + 2; g++) {
     float *read = k->read + g->row * dv;
     K->scale_rows(read, dv, 1, k->c + g->left, g->step, read, dv, g->count, dv);
@@ -8334,7 +8364,8 @@ static void miras__scalar_scores(miras__block *k, size_t s) {
   float *x = k->open.x[s];
   if (k->stack || k->p->d.chunk > 1) K->transpose(x + k->r0, N, k->x[s], n, k->m, n);
   if (!k->stack) return;
-  K->gemm(MIRAS__SET, k->product[s], N, k->z, n, 1, x, N, 1, k->stack, whole, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->product[s], N, miras__mat(k->z, n), miras__mat(x, N), k->stack, whole, n,
+          k->pack);
   for (g = k->by; g < k->by + 2; g++)
     K->weigh(k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N, g->count,
              g->seen, g->step);
@@ -8348,8 +8379,10 @@ static void miras__scalar_scores_bwd(miras__block *k, size_t s) {
   for (g = k->by; g < k->by + 2; g++)
     K->weigh_bwd(k->dl ? k->dl + g->left * N : NULL, k->dscore[s] + g->row * N, k->l + g->left * N,
                  k->product[s] + g->row * N, N, g->count, g->seen, g->step, m);
-  K->gemm(MIRAS__ADD, k->dz, n, k->dscore[s], N, 1, k->x[s], n, 1, k->stack, n, m, -1, k->pack);
-  K->gemm(MIRAS__ADD, k->dx[s], n, k->dscore[s], 1, N, k->z, n, 1, m, n, k->stack, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->dz, n, miras__mat(k->dscore[s], N), miras__mat(k->x[s], n), k->stack, n, m,
+          k->pack);
+  K->gemm(MIRAS__ADD, k->dx[s], n, miras__turned(k->dscore[s], N), miras__mat(k->z, n), m, n,
+          k->stack, k->pack);
 }
 
 static const float *miras__scalar_carry(miras__block *k, size_t s, size_t rows, float *to,
@@ -8401,7 +8434,8 @@ static void miras__feature_reach(miras__block *k) {
   for (g = k->by; g < k->by + 2; g++)
     K->mul_rows(k->zc + g->row * n, n, k->z + g->row * n, n, k->c + g->left * n, g->step * n,
                 g->count, n);
-  K->gemm(MIRAS__SET, k->read, dv, k->zc, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->read, dv, miras__mat(k->zc, n), miras__mat(k->s0, dv), k->stack, dv, n,
+          k->pack);
   if (k->p->d.normalise)
     K->dot_rows(0, k->den, 1, k->zc + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
 }
@@ -8559,7 +8593,8 @@ static void miras__exact_pairs_bwd(miras__block *k) {
                        p->rates, m);
   if (last) {
     K->unseen(k->score[0], N, m, 0, 1, m);
-    K->gemm(MIRAS__ADD, k->du[0], dv, k->score[0], 1, N, k->dread, dv, 1, m, dv, m, -1, k->pack);
+    K->gemm(MIRAS__ADD, k->du[0], dv, miras__turned(k->score[0], N), miras__mat(k->dread, dv), m,
+            dv, m, k->pack);
   }
   if (p->rates > 1) K->mul_rows(k->d.eta, dv, k->du[0], dv, along, dv, m, dv);
   else K->dot_rows(1, k->d.eta, 1, k->du[0], dv, along, dv, m, dv);
@@ -8582,12 +8617,12 @@ static void miras__exact_mix(miras__block *k) {
   for (s = 0; s < k->p->streams && q->count; s++) {
     const float *score = k->score[s] + q->row * N, *u = k->open.u[s];
     if (q->step <= 1)
-      K->gemm(MIRAS__ADD, read, dv, score, N, 1, u, dv, 1, q->count, dv, k->r0 + k->m,
-              (ptrdiff_t)q->seen - 1, k->pack);
+      K->gemm(MIRAS__ADD, read, dv, miras__lower(score, N, q->seen), miras__mat(u, dv), q->count,
+              dv, k->r0 + k->m, k->pack);
     else
       for (i = 0; i < q->count; i++)
-        K->gemm(MIRAS__ADD, read + i * dv, dv, score + i * N, N, 1, u, dv, 1, 1, dv,
-                q->seen + i * q->step, -1, k->pack);
+        K->gemm(MIRAS__ADD, read + i * dv, dv, miras__mat(score + i * N, N), miras__mat(u, dv), 1,
+                dv, q->seen + i * q->step, k->pack);
   }
 }
 
@@ -8602,7 +8637,8 @@ static void miras__exact_mix_bwd(miras__block *k) {
     float *score = k->score[s] + q->row * N;
     K->unseen(score, N, q->count, q->seen, q->step, m);
     if (!k->p->value_decay)
-      K->gemm(MIRAS__ADD, k->du[s], dv, score, 1, N, dread, dv, 1, m, dv, q->count, -1, k->pack);
+      K->gemm(MIRAS__ADD, k->du[s], dv, miras__turned(score, N), miras__mat(dread, dv), m, dv,
+              q->count, k->pack);
   }
   if (k->p->value_decay) {
     const size_t at = q->left * dv, by = q->step * dv;
@@ -8644,7 +8680,8 @@ static void miras__exact_home(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
   if (!k->base || !k->stack) return;
-  k->K->gemm(MIRAS__ADD, k->read, dv, k->z, n, 1, k->base, dv, 1, k->stack, dv, n, -1, k->pack);
+  k->K->gemm(MIRAS__ADD, k->read, dv, miras__mat(k->z, n), miras__mat(k->base, dv), k->stack, dv, n,
+             k->pack);
   if (k->p->d.normalise)
     k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->base + n * dv, 0, q->count, n);
 }
@@ -8661,23 +8698,27 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
   float *dq = k->dz + q->row * n;
   size_t s;
   for (s = 0; s < p->streams && !p->value_decay; s++)
-    K->gemm(MIRAS__SET, k->dscore[s], N, k->dread, dv, 1, k->open.u[s], 1, dv, all, m, dv, -1,
-            k->pack);
-  K->gemm(MIRAS__SET, k->dz, n, k->dread, dv, 1, k->s0, 1, dv, all, n, dv, -1, k->pack);
+    K->gemm(MIRAS__SET, k->dscore[s], N, miras__mat(k->dread, dv), miras__turned(k->open.u[s], dv),
+            all, m, dv, k->pack);
+  K->gemm(MIRAS__SET, k->dz, n, miras__mat(k->dread, dv), miras__turned(k->s0, dv), all, n, dv,
+          k->pack);
   if (p->d.normalise) {
     K->axpy_rows(k->dscore[0] + q->row * N, N, 1, k->dden, 1, k->r.eta, 0, q->count, m);
     K->axpy_rows(dq, n, 1, k->dden, 1, k->s0 + n * dv, 0, q->count, n);
   }
   k->decay->reach_bwd(k);
-  K->gemm(MIRAS__ADD, k->ds, dv, k->zc, 1, n, k->dread, dv, 1, n, dv, all, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->ds, dv, miras__turned(k->zc, n), miras__mat(k->dread, dv), n, dv, all,
+          k->pack);
   if (p->d.normalise)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
   if (p->pulls) {
     const float *dread = p->value_decay ? dy : k->dread;
     const size_t ld = p->value_decay ? lddy : dv;
-    K->gemm(MIRAS__ADD, dbase, dv, k->z, 1, n, dread, ld, 1, n, dv, all, -1, k->pack);
+    K->gemm(MIRAS__ADD, dbase, dv, miras__turned(k->z, n), miras__mat(dread, ld), n, dv, all,
+            k->pack);
     if (k->base)
-      K->gemm(MIRAS__ADD, k->dz, n, dread, ld, 1, k->base, 1, dv, all, n, dv, -1, k->pack);
+      K->gemm(MIRAS__ADD, k->dz, n, miras__mat(dread, ld), miras__turned(k->base, dv), all, n, dv,
+              k->pack);
     if (p->d.normalise) {
       K->axpy_rows(dbase + n * dv, 0, 1, k->dden, 1, k->z + q->row * n, n, q->count, n);
       if (k->base) K->axpy_rows(dq, n, 1, k->dden, 1, k->base + n * dv, 0, q->count, n);
@@ -8732,7 +8773,8 @@ static void miras__exact_fold(miras__block *k, float *s, size_t rows) {
   K->scale_rows(s, dv, 1, o->c, ld_c, s, dv, n, dv);
   if (p->value_decay) K->mul_rows(s, dv, s, dv, o->cv, 0, n, dv);
   for (j = 0; j < p->streams; j++)
-    K->gemm(MIRAS__ADD, s, dv, rows_of[j], 1, n, o->u[j], dv, 1, n, dv, rows, -1, k->pack);
+    K->gemm(MIRAS__ADD, s, dv, miras__turned(rows_of[j], n), miras__mat(o->u[j], dv), n, dv, rows,
+            k->pack);
 }
 
 /* From the cotangent of the state after the block to those of its rows, of its coefficients and, in
@@ -8747,8 +8789,9 @@ static void miras__exact_fold_bwd(miras__block *k) {
   size_t s;
   for (s = 0; s < p->streams; s++) {
     const float *x = k->decay->carry(k, s, m, k->zc, NULL);
-    K->gemm(MIRAS__SET, k->du[s], dv, x, n, 1, k->ds, dv, 1, m, dv, n, -1, k->pack);
-    K->gemm(MIRAS__SET, k->dlast[s], n, k->open.u[s], dv, 1, k->ds, 1, dv, m, n, dv, -1, k->pack);
+    K->gemm(MIRAS__SET, k->du[s], dv, miras__mat(x, n), miras__mat(k->ds, dv), m, dv, n, k->pack);
+    K->gemm(MIRAS__SET, k->dlast[s], n, miras__mat(k->open.u[s], dv), miras__turned(k->ds, dv), m,
+            n, dv, k->pack);
     if (p->d.normalise) {
       K->dot_rows(1, k->d.eta, 1, x, n, column, 0, m, n);
       K->axpy_rows(k->dlast[s], n, 1, k->r.eta, 1, column, 0, m, n);
@@ -8769,11 +8812,11 @@ static void miras__exact_close(miras__block *k, float *s, size_t rows) {
   k->K->add(s, k->base, all);
 }
 
-/* out [dv] = x S and den = x . z of a state without an open block. */
+/* out [dv] = x S and den = x . z of a state without an open block. One row packs nothing. */
 static void miras__exact_read(const miras__kernels *K, const miras__plan *p, const float *s,
                               const float *x, float *out, float *den) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
-  K->gemm(MIRAS__SET, out, dv, x, n, 1, s, dv, 1, 1, dv, n, -1, out);   /* one row packs nothing */
+  K->gemm(MIRAS__SET, out, dv, miras__mat(x, n), miras__mat(s, dv), 1, dv, n, out);
   if (!p->d.normalise) return;
   K->dot_rows(0, den, 1, x, n, s + n * dv, n, 1, n);
   K->normaliser(den, x, n, x, 1, 0, 0);
@@ -8808,7 +8851,8 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
   float *to = io->surprise + t;
   miras__rows_surprise(K, k->p, io, t, k->zc, k->z, k->r.v);
   if (k->base)                                   /* what decay first leaves alone */
-    K->gemm(MIRAS__SET, k->row, dv, k->zc, n, 1, k->base, dv, 1, 1, dv, n, -1, k->pack);
+    K->gemm(MIRAS__SET, k->row, dv, miras__mat(k->zc, n), miras__mat(k->base, dv), 1, dv, n,
+            k->pack);
   miras__exact_look(k, rows);
   if (k->p->square) K->sub(k->read, k->read, v, dv), v = k->read;
   K->dot_rows(0, to, 1, k->read, dv, v, dv, 1, dv);
@@ -9317,9 +9361,10 @@ static void miras__read_pairs(miras__chunk *c, int l, const miras__look *x) {
   const size_t out = (size_t)c->p->out[l], steps = x->r.steps;
   size_t phase;
   for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
-    c->K->gemm(MIRAS__SUB, x->pass.z[l], out, c->pq + phase, x->r.ld, steps, c->d[l] + phase * out,
-               steps * out, 1, x->r.m, out, (x->r.pairs - phase + steps - 1) / steps,
-               (ptrdiff_t)((x->r.seen - 1) / steps), c->net.pack);
+    c->K->gemm(MIRAS__SUB, x->pass.z[l], out,
+               miras__strided(c->pq + phase, x->r.ld, steps, (x->r.seen - 1) / steps + 1),
+               miras__mat(c->d[l] + phase * out, steps * out), x->r.m, out,
+               (x->r.pairs - phase + steps - 1) / steps, c->net.pack);
 }
 
 /* z = a (x W) [+ (1 - a) inv (x B)] [+ f inv (x S)] - inv (G (.) x y') d */
@@ -9341,8 +9386,8 @@ static void miras__scalar_read(miras__chunk *c, int l, const miras__look *x) {
     K->axpy_rows(z, out, inv, x->f, steps, z2, out, m, out);
   }
   if (p->from[l] == l)
-    K->gemm(MIRAS__SET, x->kq[l], x->r.ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1,
-            c->net.pack);
+    K->gemm(MIRAS__SET, x->kq[l], x->r.ld, miras__mat(q, in), miras__turned(c->y[l], in), m,
+            x->r.pairs, in, c->net.pack);
   K->triangle(c->pq, inv, x->g, steps * x->r.ld, x->kq[l], x->r.ld, x->r.seen, steps, m);
   miras__read_pairs(c, l, x);
 }
@@ -9386,12 +9431,15 @@ static void miras__scalar_read_bwd(miras__chunk *c, int l, const miras__look *x,
     K->add_rows(c->bf + first, steps, c->line, 1, m, 1);
     K->axpy_rows(bx, in, inv, f, steps, t, in, m, in);
   }
-  K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, c->d[l], 1, out, m, pairs, out, -1, pack);
+  K->gemm(MIRAS__SET, c->bp, ld, miras__mat(bz, out), miras__turned(c->d[l], out), m, pairs, out,
+          pack);
   K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, 1, c->g + first * ld, x->kq[l],
                   &x->r);
-  K->gemm(MIRAS__SUB, c->net.bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
-  K->gemm(MIRAS__ADD, bx, in, c->bp, ld, 1, c->y[l], in, 1, m, in, pairs, -1, pack);
-  K->gemm(MIRAS__ADD, c->net.bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
+  K->gemm(MIRAS__SUB, c->net.bd[l], out, miras__turned(c->pq, ld), miras__mat(bz, out), pairs, out,
+          m, pack);
+  K->gemm(MIRAS__ADD, bx, in, miras__mat(c->bp, ld), miras__mat(c->y[l], in), m, in, pairs, pack);
+  K->gemm(MIRAS__ADD, c->net.bx[l], in, miras__turned(c->bp, ld), miras__mat(q, in), pairs, in, m,
+          pack);
   if (bs) {
     K->scale_rows(u, out, inv, f, steps, bz, out, m, out);
     miras__tn(&c->net, MIRAS__ADD, bs + at, q, u, in, out, m);
@@ -9508,7 +9556,8 @@ static void miras__channel_read(miras__chunk *c, int l, const miras__look *x) {
     v.p = x->kq[l];
     K->channel_scores(&v, from, m * v.every);
   } else if (p->from[l] == l) {
-    K->gemm(MIRAS__SET, x->kq[l], ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1, pack);
+    K->gemm(MIRAS__SET, x->kq[l], ld, miras__mat(q, in), miras__turned(c->y[l], in), m, x->r.pairs,
+            in, pack);
   }
   K->triangle(c->pq, fresh && !by_input ? -c->inv[l] : c->inv[l], NULL, 0, x->kq[l], ld, x->r.seen,
               x->r.steps, m);
@@ -9596,7 +9645,8 @@ static void miras__channel_read_bwd(miras__chunk *c, int l, const miras__look *x
   (void)bs;
   if (by_input) {
     miras__nt(&c->net, MIRAS__SET, bx, bz, w, m, in, out);
-    K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, an->d[l], 1, out, m, pairs, out, -1, pack);
+    K->gemm(MIRAS__SET, c->bp, ld, miras__mat(bz, out), miras__turned(an->d[l], out), m, pairs, out,
+            pack);
     K->muladd_rows(ba, apart, bx, in, q, in, m, in);
     K->mul_rows(bx, in, a, apart, bx, in, m, in);
     K->mul_rows(t, in, a, apart, q, in, m, in);
@@ -9616,15 +9666,17 @@ static void miras__channel_read_bwd(miras__chunk *c, int l, const miras__look *x
     miras__tn(&c->net, MIRAS__ADD, bw + at, t, bz, in, out, m);
   if (c->home) miras__channel_home_bwd(c, l, x, bz);
   if (by_input) {
-    K->gemm(MIRAS__SUB, an->bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
+    K->gemm(MIRAS__SUB, an->bd[l], out, miras__turned(c->pq, ld), miras__mat(bz, out), pairs, out,
+            m, pack);
     miras__channel_rows_bwd(c, 1, c->bp, q, bx, p->from[l] == l ? c->blive_y : NULL);
   } else {
     miras__nt(&c->net, MIRAS__SET, bx, u, w, m, in, out);
     if (c->home)
       miras__nt(&c->net, MIRAS__ADD, bx, t, c->home + at, m, in, out);
     miras__tn(&c->net, MIRAS__ADD, bw + at, q, u, in, out, m);
-    K->gemm(MIRAS__ADD, bx, in, c->bp, ld, 1, c->y[l], in, 1, m, in, pairs, -1, pack);
-    K->gemm(MIRAS__ADD, an->bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
+    K->gemm(MIRAS__ADD, bx, in, miras__mat(c->bp, ld), miras__mat(c->y[l], in), m, in, pairs, pack);
+    K->gemm(MIRAS__ADD, an->bx[l], in, miras__turned(c->bp, ld), miras__mat(q, in), pairs, in, m,
+            pack);
     miras__channel_rows_bwd(c, 0, c->pq, bz, NULL, c->blive_d);
   }
 }
@@ -10379,18 +10431,19 @@ static void miras__mesa_product(const miras__kernels *K, const miras__plan *p, m
   const float *state = answer ? k->g : k->h, *rows = answer ? k->values : k->keys;
   size_t row = from + (after ? 1 : 0), seen = k->r0 + row, all;
   if (state)
-    K->gemm(MIRAS__SET, y + from * ldy, ldy, x + from * n, n, 1, state, wide, 1, to - from, wide, n,
-            -1, k->pack);
+    K->gemm(MIRAS__SET, y + from * ldy, ldy, miras__mat(x + from * n, n), miras__mat(state, wide),
+            to - from, wide, n, k->pack);
   else
     K->fill_rows(y + from * ldy, ldy, 0, to - from, wide);
   K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
   if (!seen) from++, row++, seen++;                /* a row that sees no key yet */
   if (from == to) return;
   all = seen + to - from - 1;                      /* keys that the last row sees */
-  K->gemm(MIRAS__SET, k->w, c, x + from * n, n, 1, k->kt, c, 1, to - from, all, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, c), to - from, all, n,
+          k->pack);
   K->mul_rows(k->w, c, k->n + row * c, c, k->w, c, to - from, all);
-  K->gemm(MIRAS__ADD, y + from * ldy, ldy, k->w, c, 1, rows, wide, 1, to - from, wide, all,
-          (ptrdiff_t)seen - 1, k->pack);
+  K->gemm(MIRAS__ADD, y + from * ldy, ldy, miras__lower(k->w, c, seen), miras__mat(rows, wide),
+          to - from, wide, all, k->pack);
 }
 
 /* x [m, n] = (H_i + Lambda)^-1 r_i for the rows solve.r, which are used up; H before or after. */
@@ -10418,8 +10471,8 @@ static void miras__mesa_close(const miras__kernels *K, const miras__plan *p, mir
   K->scale_rows(k->u, n, 1, last, 1, k->keys, n, c, n);
   K->scale(h, b, h, n * n);
   K->scale(g, b, g, p->weights);
-  K->gemm(MIRAS__ADD, h, n, k->u, 1, n, k->keys, n, 1, n, n, c, -1, k->pack);
-  K->gemm(MIRAS__ADD, g, dv, k->u, 1, n, k->values, dv, 1, n, dv, c, -1, k->pack);
+  K->gemm(MIRAS__ADD, h, n, miras__turned(k->u, n), miras__mat(k->keys, n), n, n, c, k->pack);
+  K->gemm(MIRAS__ADD, g, dv, miras__turned(k->u, n), miras__mat(k->values, dv), n, dv, c, k->pack);
 }
 
 /* Its adjoint: from the cotangents dH, dG of the state that is left,
@@ -10431,9 +10484,9 @@ static void miras__mesa_close_bwd(const miras__kernels *K, const miras__plan *p,
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
   const float *last = k->n + c * c, b = k->b[c];
   float *db = k->db + c - 1, *s = k->solve.s;
-  K->gemm(MIRAS__SET, k->u, n, k->k, n, 1, k->dh, n, 1, c, n, n, -1, k->pack);
-  K->gemm(MIRAS__SET, s, n, k->v, dv, 1, k->dg, 1, dv, c, n, dv, -1, k->pack);
-  K->gemm(MIRAS__SET, k->dv, dv, k->k, n, 1, k->dg, dv, 1, c, dv, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->u, n, miras__mat(k->k, n), miras__mat(k->dh, n), c, n, n, k->pack);
+  K->gemm(MIRAS__SET, s, n, miras__mat(k->v, dv), miras__turned(k->dg, dv), c, n, dv, k->pack);
+  K->gemm(MIRAS__SET, k->dv, dv, miras__mat(k->k, n), miras__mat(k->dg, dv), c, dv, n, k->pack);
   K->add(s, k->u, c * n);
   K->dot_rows(0, k->dn + (c - 1) * c, 1, k->k, n, s, n, c, n);
   K->add(s, k->u, c * n);
@@ -10547,18 +10600,18 @@ static void miras__mesa_chunk_bwd(const miras__kernels *K, const miras__plan *p,
   const float *coefficients = k->n + c, *b = k->b + 1;
   float *dx = k->solve.r;
   /* dx, z */
-  K->gemm(MIRAS__SET, k->vo, c, dy, lddy, 1, k->v, 1, dv, m, m, dv, -1, k->pack);
-  K->gemm(MIRAS__SET, dx, n, dy, lddy, 1, k->g, 1, dv, m, n, dv, -1, k->pack);
+  K->gemm(MIRAS__SET, k->vo, c, miras__mat(dy, lddy), miras__turned(k->v, dv), m, m, dv, k->pack);
+  K->gemm(MIRAS__SET, dx, n, miras__mat(dy, lddy), miras__turned(k->g, dv), m, n, dv, k->pack);
   K->dot_rows(1, k->db, 1, x, n, dx, n, m, n);
   K->scale_rows(dx, n, 1, b, 1, dx, n, m, n);
   K->mul_rows(k->w, c, coefficients, c, k->vo, c, m, m);
-  K->gemm(MIRAS__ADD, dx, n, k->w, c, 1, k->k, n, 1, m, n, m, 0, k->pack);
+  K->gemm(MIRAS__ADD, dx, n, miras__lower(k->w, c, 1), miras__mat(k->k, n), m, n, m, k->pack);
   miras__mesa_solve(K, p, k, 1, k->z);
   /* N, B, lambda */
-  K->gemm(MIRAS__SET, k->xk, c, x, n, 1, k->kt, c, 1, m, m, n, -1, k->pack);
-  K->gemm(MIRAS__SET, k->zk, c, k->z, n, 1, k->kt, c, 1, m, m, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->xk, c, miras__mat(x, n), miras__mat(k->kt, c), m, m, n, k->pack);
+  K->gemm(MIRAS__SET, k->zk, c, miras__mat(k->z, n), miras__mat(k->kt, c), m, m, n, k->pack);
   K->fill(k->u, 0, m * n);
-  K->gemm(MIRAS__SUB, k->u, n, k->z, n, 1, k->h, n, 1, m, n, n, -1, k->pack);
+  K->gemm(MIRAS__SUB, k->u, n, miras__mat(k->z, n), miras__mat(k->h, n), m, n, n, k->pack);
   K->dot_rows(1, k->db, 1, x, n, k->u, n, m, n);
   K->sub_rows(k->vo, c, k->vo, c, k->zk, c, m, m);
   K->mul_rows(k->zk, c, k->xk, c, k->vo, c, m, m);
@@ -10570,14 +10623,14 @@ static void miras__mesa_chunk_bwd(const miras__kernels *K, const miras__plan *p,
   K->mul_rows(k->xk, c, coefficients, c, k->xk, c, m, m);
   K->mask_rows(k->vo, c, 0, m, m, -(ptrdiff_t)m, 1);
   K->mask_rows(k->xk, c, 0, m, m, -(ptrdiff_t)m, 1);
-  K->gemm(MIRAS__ADD, k->dk, n, k->vo, 1, c, x, n, 1, m, n, m, -1, k->pack);
-  K->gemm(MIRAS__SUB, k->dk, n, k->xk, 1, c, k->z, n, 1, m, n, m, -1, k->pack);
-  K->gemm(MIRAS__ADD, k->dv, dv, k->xk, 1, c, dy, lddy, 1, m, dv, m, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->dk, n, miras__turned(k->vo, c), miras__mat(x, n), m, n, m, k->pack);
+  K->gemm(MIRAS__SUB, k->dk, n, miras__turned(k->xk, c), miras__mat(k->z, n), m, n, m, k->pack);
+  K->gemm(MIRAS__ADD, k->dv, dv, miras__turned(k->xk, c), miras__mat(dy, lddy), m, dv, m, k->pack);
   /* G_0, H_0 */
   K->scale_rows(k->u, n, 1, b, 1, x, n, m, n);
   K->scale_rows(k->o, dv, 1, b, 1, dy, lddy, m, dv);
-  K->gemm(MIRAS__ADD, k->dg, dv, x, 1, n, k->o, dv, 1, n, dv, m, -1, k->pack);
-  K->gemm(MIRAS__SET, k->square, n, k->z, 1, n, k->u, n, 1, n, n, m, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->dg, dv, miras__turned(x, n), miras__mat(k->o, dv), n, dv, m, k->pack);
+  K->gemm(MIRAS__SET, k->square, n, miras__turned(k->z, n), miras__mat(k->u, n), n, n, m, k->pack);
   K->transpose(k->turned, n, k->square, n, n, n);
   K->add(k->turned, k->square, n * n);
   K->axpy(k->dh, -0.5f, k->turned, n * n);
@@ -10837,9 +10890,10 @@ typedef struct miras__band {
 static void miras__band_part(const miras__kernels *K, const miras__band *b, size_t g, ptrdiff_t i,
                              size_t rows, ptrdiff_t k, size_t depth, ptrdiff_t causal,
                              float *pack) {
+  const float *from = b->a + g * b->next_a + (size_t)i * b->ars + (size_t)k * b->acs;
   K->gemm(MIRAS__ADD, b->c + g * b->next_c + (size_t)i * b->ldc, b->ldc,
-          b->a + g * b->next_a + (size_t)i * b->ars + (size_t)k * b->acs, b->ars, b->acs,
-          b->b + g * b->next_b + (size_t)k * b->ldb, b->ldb, 1, rows, b->n, depth, causal, pack);
+          miras__strided(from, b->ars, b->acs, (size_t)(causal + 1)),
+          miras__mat(b->b + g * b->next_b + (size_t)k * b->ldb, b->ldb), rows, b->n, depth, pack);
 }
 
 /* Each element adds in the order of k, strips of rows are only a schedule. */
@@ -10935,14 +10989,14 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
     b.b = kv.v;
     b.ldb = kv.ldv;
     if (m == 1) {            /* a row of S per query is as good; 6 us per 1024 pairs, not 20 */
-      K->gemm(MIRAS__SET, w->s, kv.count, w->qt, 1, rows, kv.k, 1, kv.ldk, rows, kv.count, dk, -1,
-              w->pack);
+      K->gemm(MIRAS__SET, w->s, kv.count, miras__turned(w->qt, rows), miras__turned(kv.k, kv.ldk),
+              rows, kv.count, dk, w->pack);
       K->online_softmax_rows(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
       b.ars = b.next_a = kv.count;
       b.acs = 1;
     } else {
-      K->gemm(MIRAS__SET, w->s, rows, kv.k, kv.ldk, 1, w->qt, rows, 1, kv.count, rows, dk, -1,
-              w->pack);
+      K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv.k, kv.ldk), miras__mat(w->qt, rows), kv.count,
+              rows, dk, w->pack);
       for (g = 0; g < a->group && !miras__band_whole(&b); g++)
         K->mask_rows(w->s + g * m, rows, -HUGE_VALF, kv.count, m, 1 - b.hi, 1 - b.lo);
       K->online_softmax(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
@@ -11038,10 +11092,10 @@ static void miras__attention_block_bwd(const miras__attention *a, const miras__a
     if (end > last) end = last;
     kv = miras__kv_together(a, j, (size_t)(end - j));
     end = j + (ptrdiff_t)kv.count;
-    K->gemm(MIRAS__SET, w->s, rows, kv.k, kv.ldk, 1, w->qt, rows, 1, kv.count, rows, dk, -1,
-            w->pack);
-    K->gemm(MIRAS__SET, w->ds, rows, kv.v, kv.ldv, 1, w->dot, rows, 1, kv.count, rows, dv, -1,
-            w->pack);
+    K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv.k, kv.ldk), miras__mat(w->qt, rows), kv.count,
+            rows, dk, w->pack);
+    K->gemm(MIRAS__SET, w->ds, rows, miras__mat(kv.v, kv.ldv), miras__mat(w->dot, rows), kv.count,
+            rows, dv, w->pack);
     K->attend_bwd(w->s, w->ds, w->top, w->sum, w->along, kv.count, rows);
     b.group = a->group;
     b.m = m;
@@ -12344,6 +12398,16 @@ static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, s
                drop->limit, drop->scale, n);
 }
 
+/* Rows of a norm that has one head. */
+static miras__norm miras__norm_of(const float *x, size_t ldx, const float *gain, size_t rows,
+                                  size_t n) {
+  miras__norm of;
+  memset(&of, 0, sizeof of);
+  of.x = x, of.ldx = ldx, of.gain = gain;
+  of.rows = rows, of.heads = 1, of.dim = n;
+  return of;
+}
+
 static size_t miras__tiles(size_t tokens) { return (tokens + MIRAS__TILE - 1) / MIRAS__TILE; }
 
 /* Blocks of work on whole matrices; one list makes one phase. */
@@ -12377,25 +12441,22 @@ typedef struct miras__jobs {
 #define MIRAS__JOB_COLS 128
 #define MIRAS__JOB_DEPTH 256
 
-static void miras__job_add(miras__jobs *list, miras__job_kind kind, float *c, size_t ldc,
-                           const float *a, size_t lda, const float *b, size_t ldb, size_t rows,
-                           size_t cols, size_t depth) {
+static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, float *c, size_t ldc,
+                                  const float *a, size_t lda, size_t rows, size_t cols) {
   miras__job *j = &list->job[list->count++];
   size_t down = kind == MIRAS__REDUCE ? 1 : (rows + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS;
   MIRAS_ASSERT(list->count <= MIRAS__JOBS);
   j->kind = kind;
   j->a = a;
-  j->b = b;
   j->c = c;
   j->lda = lda;
-  j->ldb = ldb;
   j->ldc = ldc;
   j->rows = rows;
   j->cols = cols;
-  j->depth = depth;
   j->across = (cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
   j->first = list->tasks;
   list->tasks += down * j->across;
+  return j;
 }
 
 static void miras__job_task(void *argument, int index, int worker) {
@@ -12412,8 +12473,9 @@ static void miras__job_task(void *argument, int index, int worker) {
   cols = j->cols - c < MIRAS__JOB_COLS ? j->cols - c : MIRAS__JOB_COLS;
   if (j->kind == MIRAS__PRODUCT) {
     for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
-      miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc, j->a + t * j->lda + i, 1, j->lda,
-                    j->b + t * j->ldb + c, j->ldb, 1, rows, cols,
+      miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc,
+                    miras__turned(j->a + t * j->lda + i, j->lda),
+                    miras__mat(j->b + t * j->ldb + c, j->ldb), rows, cols,
                     j->depth - t < MIRAS__JOB_DEPTH ? j->depth - t : MIRAS__JOB_DEPTH, pack);
   } else if (j->kind == MIRAS__TRANSPOSE) {
     k->transpose(j->c + c * j->ldc + i, j->ldc, j->a + i * j->lda + c, j->lda, rows, cols);
@@ -12431,20 +12493,22 @@ static void miras__jobs_run(miras__jobs *list) {
 /* c [cols, rows] = a', a [rows, cols] */
 static void miras__job_transpose(miras__jobs *list, float *c, size_t ldc, const float *a,
                                  size_t rows, size_t cols) {
-  miras__job_add(list, MIRAS__TRANSPOSE, c, ldc, a, cols, NULL, 0, rows, cols, 0);
+  (void)miras__job_add(list, MIRAS__TRANSPOSE, c, ldc, a, cols, rows, cols);
 }
 
 /* dw [rows, cols] += a' b over the tokens of the step. */
 static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
                                const float *a, size_t lda, const float *b, size_t ldb) {
-  miras__job_add(list, MIRAS__PRODUCT, dw, cols, a, lda, b, ldb, rows, cols,
-                 list->tokens);
+  miras__job *j = miras__job_add(list, MIRAS__PRODUCT, dw, cols, a, lda, rows, cols);
+  j->b = b;
+  j->ldb = ldb;
+  j->depth = list->tokens;
 }
 
 /* dw [cols] += rows of a, ld apart. */
 static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const float *a, size_t ld,
                               size_t rows) {
-  miras__job_add(list, MIRAS__REDUCE, dw, 0, a, ld, NULL, 0, rows, cols, 0);
+  (void)miras__job_add(list, MIRAS__REDUCE, dw, 0, a, ld, rows, cols);
 }
 
 /* Of the inputs of the convolutions in tail and n more of proj the last taps - 1 stay in tail. */
@@ -12591,28 +12655,28 @@ static void miras__finish(const miras__visit *a, const float *from) {
   float *out = a->out + a->row * s->ld_x;
   const size_t width = s->width, f = s->hidden, n = a->n;
   if (a->drop) {
-    miras__matmul(k, MIRAS__SET, t, s->ld_x, from, s->ld_y, 1, w + at->o, width, 1, n, width,
-                  s->value, pack);
+    miras__matmul(k, MIRAS__SET, t, s->ld_x, miras__mat(from, s->ld_y),
+                  miras__mat(w + at->o, width), n, width, s->value, pack);
     miras__drop_rows(k, a->drop, a->site, a->row, mid, x, t, s->ld_x, n, width);
   } else {
     memcpy(mid, x, n * s->ld_x * sizeof(float));
-    miras__matmul(k, MIRAS__ADD, mid, s->ld_x, from, s->ld_y, 1, w + at->o, width, 1, n, width,
-                  s->value, pack);
+    miras__matmul(k, MIRAS__ADD, mid, s->ld_x, miras__mat(from, s->ld_y),
+                  miras__mat(w + at->o, width), n, width, s->value, pack);
   }
   k->rms_fwd(h, s->ld_x, mid, s->ld_x, w + at->norm2, n, width);
-  miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_gate, f, 1, n, f, width,
-                pack);
-  miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_up, f, 1, n, f,
-                width, pack);
+  miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, miras__mat(h, s->ld_x),
+                miras__mat(w + at->mlp_gate, f), n, f, width, pack);
+  miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, miras__mat(h, s->ld_x),
+                miras__mat(w + at->mlp_up, f), n, f, width, pack);
   k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
   if (a->drop) {
-    miras__matmul(k, MIRAS__SET, t, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n, width,
-                  f, pack);
+    miras__matmul(k, MIRAS__SET, t, s->ld_x, miras__mat(act, s->ld_f),
+                  miras__mat(w + at->mlp_down, width), n, width, f, pack);
     miras__drop_rows(k, a->drop, a->site + 1, a->row, out, mid, t, s->ld_x, n, width);
   } else {
     memcpy(out, mid, n * s->ld_x * sizeof(float));
-    miras__matmul(k, MIRAS__ADD, out, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n,
-                  width, f, pack);
+    miras__matmul(k, MIRAS__ADD, out, s->ld_x, miras__mat(act, s->ld_f),
+                  miras__mat(w + at->mlp_down, width), n, width, f, pack);
   }
 }
 
@@ -12627,24 +12691,26 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
   const size_t x = a->row * s->ld_x, n = a->n;
   float *part = work->part + a->tile * work->ld_part, *ab = a->kept->ab + a->row * 2 * s->ld_f;
   float *pack = a->scratch, *t = pack + MIRAS__PACK, *ds = work->act + a->row * s->ld_f;
+  const miras__norm mid = miras__norm_of(a->kept->mid + x, s->ld_x, w + at->norm2, n, s->width);
   memset(part, 0, work->ld_part * sizeof(float));
   if (a->drop)
     miras__drop_rows(k, a->drop, a->site + 1, a->row, a->after_in + x, NULL, a->after + x, s->ld_x,
                      n, s->width);
-  miras__matmul(k, MIRAS__SET, ds, s->ld_f, a->after_in + x, s->ld_x, 1, work->down_t, s->ld_f, 1,
-                n, s->hidden, s->width, pack);
+  miras__matmul(k, MIRAS__SET, ds, s->ld_f, miras__mat(a->after_in + x, s->ld_x),
+                miras__mat(work->down_t, s->ld_f), n, s->hidden, s->width, pack);
   k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, s->hidden);
-  miras__matmul(k, MIRAS__SET, t, s->ld_x, ab, 2 * s->ld_f, 1, work->mlp_t, s->ld_x, 1, n, s->width,
-                s->hidden, pack);
-  miras__matmul(k, MIRAS__ADD, t, s->ld_x, ab + s->ld_f, 2 * s->ld_f, 1,
-                work->mlp_t + s->hidden * s->ld_x, s->ld_x, 1, n, s->width, s->hidden, pack);
-  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, part + s->ld_x, work->h2 + x, s->ld_x,
-             a->kept->mid + x, s->ld_x, w + at->norm2, t, s->ld_x, n, s->width);
+  miras__matmul(k, MIRAS__SET, t, s->ld_x, miras__mat(ab, 2 * s->ld_f),
+                miras__mat(work->mlp_t, s->ld_x), n, s->width, s->hidden, pack);
+  miras__matmul(k, MIRAS__ADD, t, s->ld_x, miras__mat(ab + s->ld_f, 2 * s->ld_f),
+                miras__mat(work->mlp_t + s->hidden * s->ld_x, s->ld_x), n, s->width, s->hidden,
+                pack);
+  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, part + s->ld_x, work->h2 + x, s->ld_x, t,
+             s->ld_x, &mid);
   if (a->drop)
     miras__drop_rows(k, a->drop, a->site, a->row, a->mid_in + x, NULL, a->mid + x, s->ld_x, n,
                      s->width);
-  miras__matmul(k, MIRAS__SET, dfrom, s->ld_y, a->mid_in + x, s->ld_x, 1, work->o_t, s->ld_y, 1, n,
-                s->value, s->width, pack);
+  miras__matmul(k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
+                miras__mat(work->o_t, s->ld_y), n, s->value, s->width, pack);
 }
 
 /* How the adjoint of a layer's entry ends: dproj and mid -> before, through norm1; h for the
@@ -12654,11 +12720,12 @@ static void miras__start_bwd(const miras__visit *a) {
   const miras__layer_work *work = a->work;
   const size_t x = a->row * s->ld_x;
   float *pack = a->scratch, *t = pack + MIRAS__PACK;
-  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, work->dproj + a->row * s->ld_p, s->ld_p, 1,
-                work->proj_t, s->ld_x, 1, a->n, s->width, s->proj, pack);
+  const miras__norm in =
+    miras__norm_of(a->kept->x + x, s->ld_x, a->layer->w + s->at.norm1, a->n, s->width);
+  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(work->dproj + a->row * s->ld_p, s->ld_p),
+                miras__mat(work->proj_t, s->ld_x), a->n, s->width, s->proj, pack);
   a->k->rms_bwd(a->before + x, s->ld_x, a->mid + x, s->ld_x, work->part + a->tile * work->ld_part,
-                work->h + x, s->ld_x, a->kept->x + x, s->ld_x, a->layer->w + s->at.norm1, t,
-                s->ld_x, a->n, s->width);
+                work->h + x, s->ld_x, t, s->ld_x, &in);
 }
 
 static void miras__finish_transposes(const miras__layer *layer, const miras__layer_work *work,
@@ -13059,13 +13126,13 @@ static void miras__project_qkv(const miras__layer *layer, const miras__kernels *
   const miras__slots *at = &s->at;
   const float *w = layer->w;
   size_t width = s->width;
-  miras__matmul(k, MIRAS__SET, proj, s->ld_p, h, s->ld_x, 1, w + at->q, s->key, 1, n, s->key, width,
-                pack);
+  miras__matmul(k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x), miras__mat(w + at->q, s->key),
+                n, s->key, width, pack);
   if (s->kp)
-    miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, h, s->ld_x, 1, w + at->k,
-                  s->heads * s->kp, 1, n, s->heads * s->kp, width, pack);
-  miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, h, s->ld_x, 1, w + at->v,
-                s->heads * s->vc, 1, n, s->heads * s->vc, width, pack);
+    miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, miras__mat(h, s->ld_x),
+                  miras__mat(w + at->k, s->heads * s->kp), n, s->heads * s->kp, width, pack);
+  miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->v, s->heads * s->vc), n, s->heads * s->vc, width, pack);
 }
 
 /* Length that the layer gives keys and queries; 0: their own. */
@@ -13074,25 +13141,38 @@ static float miras__key_length(const miras__shape *s) {
   return s->keys == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
 }
 
+/* The convolution of queries, keys or values (which 0, 1, 2) over n rows of proj; dim 0: none. */
+static miras__conv miras__conv_of(const miras__layer *layer, int which, size_t n,
+                                  const float *proj, const float *past, size_t ldpast, size_t per) {
+  const miras__shape *s = layer->s;
+  const size_t at[3] = {0, s->at_k, s->at_v}, dim[3] = {s->dk, s->kp, s->vc};
+  const size_t w[3] = {s->at.conv_q, s->at.conv_k, s->at.conv_v};
+  miras__conv of;
+  of.c = proj + at[which], of.ldc = s->ld_p;
+  of.past = past ? past + at[which] : NULL, of.ldpast = ldpast;
+  of.w = layer->w + w[which], of.taps = s->taps;
+  of.per = per;
+  of.rows = n, of.heads = s->heads, of.dim = dim[which];
+  return of;
+}
+
 /* Convolve, activate, and bring keys and queries to their length: rows `first` on of to. past as
  * in conv_fwd; inverse NULL or, per head, (1 + steps) stride floats for lengths of q, k. */
 static void miras__convolve(const miras__layer *layer, const miras__kernels *k, size_t n,
                             const float *proj, const float *past, size_t ldpast,
                             const miras__qkv *to, size_t first, float *inverse, size_t stride) {
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = layer->w;
   float *q = miras__part(to, 0, s->dk, first), *v = miras__part(to, s->dk + s->kc, s->vc, first);
   float *kk = s->own ? miras__part(to, s->own, s->dk, first)
-                     : miras__part(to, s->dk, s->kc, first);
+                     : miras__part(to, s->dk, s->kc, first), *z[3];
   float length = miras__key_length(s);
   size_t h;
-  k->conv_fwd(q, to->per, proj, s->ld_p, past, ldpast, w + at->conv_q, s->taps, n, s->heads, s->dk);
-  if (s->kp)
-    k->conv_fwd(kk, to->per, proj + s->at_k, s->ld_p, past ? past + s->at_k : NULL, ldpast,
-                w + at->conv_k, s->taps, n, s->heads, s->kp);
-  k->conv_fwd(v, to->per, proj + s->at_v, s->ld_p, past ? past + s->at_v : NULL, ldpast,
-              w + at->conv_v, s->taps, n, s->heads, s->vc);
+  int i;
+  z[0] = q, z[1] = kk, z[2] = v;
+  for (i = 0; i < 3; i++) {
+    const miras__conv of = miras__conv_of(layer, i, n, proj, past, ldpast, to->per);
+    if (of.dim) k->conv_fwd(z[i], &of);
+  }
   for (h = 0; length > 0 && h < s->heads; h++) {
     float *r = inverse ? inverse + h * (1 + s->steps) * stride : NULL;
     k->unit_fwd(q + h * to->per, r ? r + first : NULL, length, n, s->dk);
@@ -13118,6 +13198,22 @@ static void miras__make_gates(const miras__layer *layer, const miras__kernels *k
   }
 }
 
+/* What head h's keys are made of where it erases apart from them: rows `first` on of qkv, gates of
+ * the same rows. */
+static miras__erasing miras__erasing_of(const miras__layer *layer, const miras__qkv *qkv, size_t h,
+                                        size_t first, const float *gates, size_t n) {
+  const miras__shape *s = layer->s;
+  miras__erasing e;
+  e.x = miras__part(qkv, s->own, s->dk, first) + h * qkv->per;
+  e.c = gates + s->gate[MIRAS__ERASE].first + h * s->dk;
+  e.a = layer->w + s->at.erase_scale + h * s->dk;
+  e.b = layer->w + s->at.erase_mix + h * s->dk;
+  e.ldc = s->ld_g;
+  e.rows = n;
+  e.n = s->dk;
+  return e;
+}
+
 /* Keys that the layer makes with the help of gates: rows `first` on of to. */
 static void miras__make_keys(const miras__layer *layer, const miras__kernels *k,
                              size_t n, const float *g, const float *gates, const miras__qkv *to,
@@ -13130,14 +13226,12 @@ static void miras__make_keys(const miras__layer *layer, const miras__kernels *k,
       k->complement(keep->form, keep->cap, miras__part(to, s->dk, s->dk, first) + h * to->per,
                     gates + keep->first + h * s->dk, g + keep->from + h * s->dk, s->ld_g, n, s->dk);
   } else if (s->keys == MIRAS_KEYS_ERASE) {
-    gates += s->gate[MIRAS__ERASE].first;
     for (h = 0; h < s->heads; h++) {
-      size_t c = h * s->dk, p = h * to->per;
+      const size_t p = h * to->per;
+      const miras__erasing e = miras__erasing_of(layer, to, h, first, gates, n);
       k->erase_fwd(miras__part(to, s->dk, s->dk, first) + p,
                    miras__part(to, s->erase, s->dk, first) + p,
-                   miras__part(to, s->replace, s->dk, first) + p,
-                   miras__part(to, s->own, s->dk, first) + p, gates + c, s->ld_g,
-                   layer->w + s->at.erase_scale + c, layer->w + s->at.erase_mix + c, n, s->dk);
+                   miras__part(to, s->replace, s->dk, first) + p, &e);
     }
   }
 }
@@ -13174,13 +13268,13 @@ static void miras__memory_layer_enter(const miras__visit *a) {
   k->rms_fwd(h, s->ld_x, x, s->ld_x, w + at->norm1, n, width);
   miras__project_qkv(layer, k, n, h, proj, pack);
   miras__convolve(layer, k, n, proj, past, ldpast, &to, a->first, NULL, 0);
-  miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, h, s->ld_x, 1, w + at->out_gate, s->value,
-                1, n, s->value, width, pack);
+  miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->out_gate, s->value), n, s->value, width, pack);
   if (s->moving) {
-    miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, h, s->ld_x, 1, w + at->gates_down,
-                  s->rank, 1, n, s->rank, width, pack);
-    miras__matmul(k, MIRAS__SET, g, s->ld_g, proj + s->at_low, s->ld_p, 1, w + at->gates_up,
-                  s->moving, 1, n, s->moving, s->rank, pack);
+    miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, miras__mat(h, s->ld_x),
+                  miras__mat(w + at->gates_down, s->rank), n, s->rank, width, pack);
+    miras__matmul(k, MIRAS__SET, g, s->ld_g, miras__mat(proj + s->at_low, s->ld_p),
+                  miras__mat(w + at->gates_up, s->moving), n, s->moving, s->rank, pack);
   }
   for (t = 0; s->gates > s->moving && t < n; t++)
     memset(g + t * s->ld_g + s->moving, 0, (s->gates - s->moving) * sizeof *g);
@@ -13270,12 +13364,22 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
   miras__head_forward(&run);
 }
 
+/* What the memories answered, to be normed and gated. */
+static miras__norm miras__answers_of(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  miras__norm of = miras__norm_of(a->kept->y + a->row * s->ld_y, s->ld_y,
+                                  a->layer->w + s->at.out_norm, a->n, s->dv);
+  of.heads = s->heads;
+  of.gate = a->kept->proj + a->row * s->ld_p + s->at_out;
+  of.ld_gate = s->ld_p;
+  return of;
+}
+
 static void miras__memory_layer_leave(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
+  const miras__norm of = miras__answers_of(a);
   float *gated = miras__from_scratch(a);
-  a->k->gated_norm_fwd(gated, s->ld_y, a->kept->y + a->row * s->ld_y, s->ld_y,
-                       a->layer->w + s->at.out_norm, a->kept->proj + a->row * s->ld_p + s->at_out,
-                       s->ld_p, a->n, s->heads, s->dv);
+  a->k->gated_norm_fwd(gated, s->ld_y, &of);
   miras__finish(a, gated);
 }
 
@@ -13291,13 +13395,13 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a) {
   const miras__qkv to = miras__qkv_of(a, work->qkv);
   float *dfrom = miras__from_scratch(a), *gates = work->gates + a->row * s->ld_g;
   float *g = kept->g + a->row * s->ld_g;
+  const miras__norm of = miras__answers_of(a);
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
   miras__finish_bwd(a, dfrom);
   k->gated_norm_bwd(work->dy + y, s->ld_y, work->dproj + p + s->at_out, s->ld_p,
                     work->part + a->tile * work->ld_part + 2 * s->ld_x, work->out + y, s->ld_y,
-                    kept->y + y, s->ld_y, layer->w + s->at.out_norm, kept->proj + p + s->at_out,
-                    s->ld_p, dfrom, s->ld_y, n, s->heads, s->dv);
+                    dfrom, s->ld_y, &of);
   miras__convolve(layer, k, n, kept->proj + p, past, ldpast, &to, a->first,
                   work->inverse + a->b * s->heads * (1 + s->steps) * stride, stride);
   if (s->gates) miras__make_gates(layer, k, n, g, gates, NULL);
@@ -13311,10 +13415,9 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   const miras__kept *kept = a->kept;
   const miras__layer_work *work = a->work;
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
   const miras_desc *d = &s->plan.d;
   size_t b = a->b, i = b * s->heads + h, n = a->n, row = a->row, c = h * s->dv, t, j;
-  const float *w = layer->w, *inverse = work->inverse + i * (1 + s->steps) * work->context;
+  const float *inverse = work->inverse + i * (1 + s->steps) * work->context;
   float *dgates = work->dgates + row * s->ld_g, *dw0 = work->part_memory + i * s->plan.weights;
   size_t wide = s->gain ? s->gain : s->dv;
   float *dgain = work->part_gain + i * wide, *dbias = work->part_bias + b * s->value + c;
@@ -13371,45 +13474,38 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
     for (t = 0; t < n; t++)
       for (j = 0; j < s->dk; j++) g.keep[t * s->ld_g + j] -= g.k[t * s->dk + j];
   if (s->keys == MIRAS_KEYS_ERASE) {
-    size_t x = h * s->dk;
-    float *da = work->part_erase + b * 2 * s->key + x, *db = da + s->key;
+    const miras__erasing e =
+      miras__erasing_of(layer, &from, h, 0, work->gates + row * s->ld_g, n);
+    float *da = work->part_erase + b * 2 * s->key + h * s->dk, *db = da + s->key;
     memset(da, 0, s->dk * sizeof *da);
     memset(db, 0, s->dk * sizeof *db);
-    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, dgates), s->ld_g,
-                 miras__part(&from, s->own, s->dk, 0) + h * from.per, io.erase,
-                 miras__gate_of(s, MIRAS__ERASE, h, work->gates + row * s->ld_g), s->ld_g,
-                 w + at->erase_scale + x, w + at->erase_mix + x, da, db, scratch, n, s->dk);
+    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, dgates), s->ld_g, da,
+                 db, scratch, io.erase, &e);
   }
 }
 
 /* Adjoint of the convolutions: dqkv -> q, k, v of dproj, and the tile's share of the weights'. */
 static void miras__convolve_bwd(const miras__visit *a) {
-  const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = a->layer->w;
   const miras__qkv of = miras__qkv_of(a, a->work->dqkv);
   const size_t n = a->n, back = s->taps - 1, rest = a->length - a->first - n;
   const size_t after = rest < back ? rest : back, wide = s->taps * s->at_out;
-  const float *proj = a->kept->proj + a->row * s->ld_p;
+  const size_t at[3] = {0, s->at_k, s->at_v};
+  const float *proj = a->kept->proj + a->row * s->ld_p, *dz[3];
   float *dproj = a->work->dproj + a->row * s->ld_p, *sum = a->scratch + MIRAS__PACK;
-  float *dw = a->work->part_conv + a->tile * wide, *dw_k = dw + s->taps * s->key;
-  float *dw_v = dw_k + s->taps * s->heads * s->kp;
-  const float *dq = miras__part(&of, 0, s->dk, a->first);
-  const float *dk = miras__part(&of, s->dk, s->kc, a->first);
-  const float *dv = miras__part(&of, s->dk + s->kc, s->vc, a->first);
+  float *dw = a->work->part_conv + a->tile * wide;
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
+  int i;
+  dz[0] = miras__part(&of, 0, s->dk, a->first);
+  dz[1] = miras__part(&of, s->dk, s->kc, a->first);
+  dz[2] = miras__part(&of, s->dk + s->kc, s->vc, a->first);
   memset(dw, 0, wide * sizeof(float));
-  k->conv_bwd(dproj, s->ld_p, dw, dq, of.per, proj, s->ld_p, past, ldpast, w + at->conv_q, s->taps,
-              n, after, s->heads, s->dk, sum);
-  if (s->kp)
-    k->conv_bwd(dproj + s->at_k, s->ld_p, dw_k, dk, of.per, proj + s->at_k, s->ld_p,
-                past ? past + s->at_k : NULL, ldpast, w + at->conv_k, s->taps, n, after, s->heads,
-                s->kp, sum);
-  k->conv_bwd(dproj + s->at_v, s->ld_p, dw_v, dv, of.per, proj + s->at_v, s->ld_p,
-              past ? past + s->at_v : NULL, ldpast, w + at->conv_v, s->taps, n, after, s->heads,
-              s->vc, sum);
+  for (i = 0; i < 3; i++) {
+    const miras__conv x = miras__conv_of(a->layer, i, n, proj, past, ldpast, of.per);
+    if (x.dim)
+      a->k->conv_bwd(dproj + at[i], s->ld_p, dw + s->taps * at[i], dz[i], after, sum, &x);
+  }
 }
 
 static void miras__memory_layer_enter_bwd(const miras__visit *a) {
@@ -13437,8 +13533,9 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
         k->add(dg + j * s->ld_g + group->from, dg + j * s->ld_g + group->first, group->count);
   }
   if (s->moving)
-    miras__matmul(k, MIRAS__SET, work->dproj + a->row * s->ld_p + s->at_low, s->ld_p, dg, s->ld_g,
-                  1, work->up_t, miras__pad(s->rank), 1, n, s->rank, s->moving, a->scratch);
+    miras__matmul(k, MIRAS__SET, work->dproj + a->row * s->ld_p + s->at_low, s->ld_p,
+                  miras__mat(dg, s->ld_g), miras__mat(work->up_t, miras__pad(s->rank)), n, s->rank,
+                  s->moving, a->scratch);
   miras__start_bwd(a);
 }
 
@@ -13694,12 +13791,12 @@ static void miras__attention_layer_enter(const miras__visit *a) {
   float *pack = a->scratch, *h = pack + MIRAS__PACK, *proj = a->kept->proj + a->row * s->ld_p;
   const size_t kv = s->tasks * s->dk;
   a->k->rms_fwd(h, s->ld_x, a->kept->x + a->row * s->ld_x, s->ld_x, w + at->norm1, a->n, s->width);
-  miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, h, s->ld_x, 1, w + at->q, s->key, 1, a->n, s->key,
-                s->width, pack);
-  miras__matmul(a->k, MIRAS__SET, proj + s->at_k, s->ld_p, h, s->ld_x, 1, w + at->k, kv, 1, a->n,
-                kv, s->width, pack);
-  miras__matmul(a->k, MIRAS__SET, proj + s->at_v, s->ld_p, h, s->ld_x, 1, w + at->v, kv, 1, a->n,
-                kv, s->width, pack);
+  miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->q, s->key), a->n, s->key, s->width, pack);
+  miras__matmul(a->k, MIRAS__SET, proj + s->at_k, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->k, kv), a->n, kv, s->width, pack);
+  miras__matmul(a->k, MIRAS__SET, proj + s->at_v, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->v, kv), a->n, kv, s->width, pack);
   miras__attention_turn(a);
 }
 
@@ -13782,9 +13879,10 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
                miras__angles(a), -1, a->n, heads, s->dk);
   for (h = 0; s->qk_norm && h < heads; h++) {
     const int query = h < s->heads;
+    const float *gain = w + (query ? s->at.norm_q : s->at.norm_k);
+    const miras__norm of = miras__norm_of(proj + h * s->dk, s->ld_p, gain, a->n, s->dk);
     a->k->rms_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, part + (query ? 0 : miras__pad(s->dk)), NULL,
-                  0, proj + h * s->dk, s->ld_p, w + (query ? s->at.norm_q : s->at.norm_k),
-                  dqk + h * s->dk, s->ld_g, a->n, s->dk);
+                  0, dqk + h * s->dk, s->ld_g, &of);
   }
   miras__start_bwd(a);
 }
@@ -14488,8 +14586,8 @@ static void miras__tile_end(const miras__phase *ph, size_t row, size_t n, float 
   size_t t;
   k->rms_fwd(last, m->ld_x, tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
              m->params + m->norm, n, m->width);
-  miras__matmul(k, MIRAS__SET, logits, m->ld_v, last, m->ld_x, 1, tr->head_t, m->ld_v, 1, n,
-                m->vocab, m->width, scratch);
+  miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
+                miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width, scratch);
   for (t = 0; t < n; t++, logits += m->ld_v) {
     int32_t target = tr->targets[row + t];
     if (target < 0) {
@@ -14708,8 +14806,7 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
   miras__phase_begin(&ph, tr, k, train != 0, &drop);
   tiles = (size_t)batch * ph.per;
   miras__jobs_begin(&jobs, tr, &ph);
-  miras__job_add(&jobs, MIRAS__TRANSPOSE, tr->head_t, m->ld_v, m->params + m->head, m->width, NULL,
-                 0, m->vocab, m->width, 0);
+  miras__job_transpose(&jobs, tr->head_t, m->ld_v, m->params + m->head, m->vocab, m->width);
   miras__jobs_run(&jobs);
   ph.embed = 1;
   for (l = 0; l < m->desc.layers; l++) {
@@ -14754,12 +14851,13 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   float *pack = miras__worker_scratch(tr, worker), *t = pack + MIRAS__PACK;
   size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
   float *dgain = tr->part + tile * m->ld_x;
-  miras__matmul(ph->k, MIRAS__SET, t, m->ld_x, tr->logits + (row - ph->row0) * m->ld_v, m->ld_v, 1,
-                m->params + m->head, m->width, 1, n, m->width, m->vocab, pack);
+  const miras__norm last = miras__norm_of(tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
+                                          m->params + m->norm, n, m->width);
+  miras__matmul(ph->k, MIRAS__SET, t, m->ld_x,
+                miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
+                miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
   memset(dgain, 0, m->width * sizeof(float));
-  ph->k->rms_bwd(ph->before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0,
-                 tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x, m->params + m->norm, t,
-                 m->ld_x, n, m->width);
+  ph->k->rms_bwd(ph->before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0, t, m->ld_x, &last);
 }
 
 /* The embedding's rows: tasks share the vocabulary out, each walks the tokens in order. */
@@ -14816,8 +14914,9 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.row0 = row0;
     miras__each(tr->desc.parallel, count, miras__tile_end_bwd, &ph);
     miras__jobs_begin(&jobs, tr, &ph);
-    miras__job_add(&jobs, MIRAS__PRODUCT, tr->grads + m->head, m->width, tr->logits, m->ld_v,
-                   tr->last + row0 * m->ld_x, m->ld_x, m->vocab, m->width, row1 - row0);
+    jobs.tokens = row1 - row0;
+    miras__job_product(&jobs, tr->grads + m->head, m->vocab, m->width, tr->logits, m->ld_v,
+                       tr->last + row0 * m->ld_x, m->ld_x);
     i += count;
     if (i == tiles) {
       miras__job_reduce(&jobs, tr->grads + m->norm, m->width, tr->part, m->ld_x, tiles);
@@ -15002,8 +15101,8 @@ static void miras__session_logits(miras_session *s, const miras__kernels *k, siz
                                   size_t n) {
   const miras_model *m = s->model;
   k->rms_fwd(s->last, m->ld_x, s->x + from * m->ld_x, m->ld_x, m->params + m->norm, n, m->width);
-  miras__matmul(k, MIRAS__SET, s->logits, m->ld_v, s->last, m->ld_x, 1, m->params + m->head, 1,
-                m->width, n, m->vocab, m->width, s->scratch);
+  miras__matmul(k, MIRAS__SET, s->logits, m->ld_v, miras__mat(s->last, m->ld_x),
+                miras__turned(m->params + m->head, m->width), n, m->vocab, m->width, s->scratch);
 }
 
 /* Tokens of the next tile: up to the next multiple of MIRAS__TILE, so that long inputs are cut on
