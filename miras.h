@@ -2557,6 +2557,11 @@ static void miras__plan_init_params(const miras__plan *p, float *params) {
 
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
 
+/* What map makes of each element, besides a miras_activation. */
+enum {
+  MIRAS__EXP = MIRAS_ACTIVATION_COUNT, MIRAS__SIGMOID, MIRAS__TANH, MIRAS__LOG, MIRAS__SOFTPLUS
+};
+
 /* Forms of learned gates (room @29): those of keep gates, and one of steps and thresholds. */
 enum {
   MIRAS__GATE_SIGMOID = MIRAS_KEEP_SIGMOID, MIRAS__GATE_ROOT = MIRAS_KEEP_ROOT,
@@ -2613,12 +2618,7 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
     size_t rates, const float *x, size_t n))                                                      \
   X(void, diagonal_bwd, (float *bx, float *beta, float *ba, float eta, const float *x,            \
     int decay_first, const float *keep, size_t keeps, float *row, size_t n))                      \
-  X(void, map_exp, (float *y, const float *x, size_t n))                                          \
-  X(void, map_sigmoid, (float *y, const float *x, size_t n))                                      \
-  X(void, map_tanh, (float *y, const float *x, size_t n))                                         \
-  X(void, map_log, (float *y, const float *x, size_t n))                                          \
-  X(void, map_softplus, (float *y, const float *x, size_t n))                                     \
-  X(void, act, (int kind, float *y, const float *z, size_t n))                                    \
+  X(void, map, (int f, float *y, const float *x, size_t n))                                       \
   X(void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))               \
   X(void, act_grad2, (int kind, float *gbar, float *zbar, const float *z, const float *g,         \
     const float *dbar, size_t n))                                                                 \
@@ -2823,12 +2823,7 @@ typedef struct miras__kernels {
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__implicit_bwd MIRAS__IN_SET(miras__implicit_bwd)
 #define miras__diagonal_bwd MIRAS__IN_SET(miras__diagonal_bwd)
-#define miras__map_exp MIRAS__IN_SET(miras__map_exp)
-#define miras__map_sigmoid MIRAS__IN_SET(miras__map_sigmoid)
-#define miras__map_tanh MIRAS__IN_SET(miras__map_tanh)
-#define miras__map_log MIRAS__IN_SET(miras__map_log)
-#define miras__map_softplus MIRAS__IN_SET(miras__map_softplus)
-#define miras__act MIRAS__IN_SET(miras__act)
+#define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
 #define miras__act_grad2 MIRAS__IN_SET(miras__act_grad2)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
@@ -2990,8 +2985,8 @@ typedef struct miras__kernels {
 #define miras__fold MIRAS__IN_SET(miras__fold)
 #define miras__fold_max MIRAS__IN_SET(miras__fold_max)
 #define miras__first MIRAS__IN_SET(miras__first)
-#define miras__pair MIRAS__IN_SET(miras__pair)
-#define miras__quad MIRAS__IN_SET(miras__quad)
+#define miras__quads MIRAS__IN_SET(miras__quads)
+#define miras__halves MIRAS__IN_SET(miras__halves)
 #define miras__min MIRAS__IN_SET(miras__min)
 #define miras__max MIRAS__IN_SET(miras__max)
 #define miras__slices MIRAS__IN_SET(miras__slices)
@@ -3217,6 +3212,13 @@ typedef __m256 miras__vm;
 #define K_ROWS4 2   /* only for one or two rows: 6 x 2 + 2 + 1 is what 16 registers hold */
 #define K_ROWS2 6
 #define K_ROWS1 8
+#define V_X86(word) _mm256_##word
+#define V_INTS __m256i
+#define V_BITS(a) _mm256_castps_si256(a)
+#define V_FLOATS(a) _mm256_castsi256_ps(a)
+#define V_CMP(a, b, how) _mm256_cmp_ps(a, b, how)
+#define V_SELECT(m, a, b) _mm256_blendv_ps(b, a, m)
+#define V_ROUND(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 static inline __m256i miras__first(size_t n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 8 ? (int)n : 8),
@@ -3229,67 +3231,14 @@ static inline void miras__store_n(float *p, __m256 v, size_t n) {
   if (n >= 8) _mm256_storeu_ps(p, v);
   else _mm256_maskstore_ps(p, miras__first(n), v);
 }
-static inline __m256 miras__pow2(__m256 n) {
-  __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
+static inline __m256 miras__quads(const float *p, size_t lds) {
+  __m256 low = _mm256_castps128_ps256(_mm_loadu_ps(p));
+  return _mm256_insertf128_ps(low, _mm_loadu_ps(p + 4 * lds), 1);
 }
-static inline __m256i miras__logb(__m256 x) {
-  return _mm256_srai_epi32(
-      _mm256_sub_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(0x3f3504f3)), 23);
+static inline __m256 miras__halves(const __m256 *v, __m256 *high) {
+  *high = v[1];
+  return v[0];
 }
-static inline __m256 miras__fraction(__m256 x) {
-  return _mm256_castsi256_ps(
-      _mm256_sub_epi32(_mm256_castps_si256(x), _mm256_slli_epi32(miras__logb(x), 23)));
-}
-static inline __m256 miras__pair(const float *low, const float *high) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
-}
-/* Rows j and j + 4 share a register, so the shuffles stay inside 128-bit lanes. */
-static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
-  __m256 a = miras__pair(s, s + 4 * lds), b = miras__pair(s + lds, s + 5 * lds);
-  __m256 c = miras__pair(s + 2 * lds, s + 6 * lds);
-  __m256 e = miras__pair(s + 3 * lds, s + 7 * lds);
-  __m256 ab0 = _mm256_unpacklo_ps(a, b), ab1 = _mm256_unpackhi_ps(a, b);
-  __m256 ce0 = _mm256_unpacklo_ps(c, e), ce1 = _mm256_unpackhi_ps(c, e);
-  _mm256_storeu_ps(d, _mm256_shuffle_ps(ab0, ce0, 0x44));
-  _mm256_storeu_ps(d + ldd, _mm256_shuffle_ps(ab0, ce0, 0xee));
-  _mm256_storeu_ps(d + 2 * ldd, _mm256_shuffle_ps(ab1, ce1, 0x44));
-  _mm256_storeu_ps(d + 3 * ldd, _mm256_shuffle_ps(ab1, ce1, 0xee));
-}
-static inline float miras__fold(const __m256 *v) {
-  __m256 a = _mm256_add_ps(v[0], v[1]);
-  __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-  return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-}
-static inline float miras__fold_max(const __m256 *v) {
-  __m256 a = _mm256_max_ps(v[0], v[1]);
-  __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
-  return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
-}
-
-#define V_ZERO() _mm256_setzero_ps()
-#define V_SET1(x) _mm256_set1_ps(x)
-#define V_LOAD(p) _mm256_loadu_ps(p)
-#define V_STORE(p, v) _mm256_storeu_ps(p, v)
-#define V_ADD(a, b) _mm256_add_ps(a, b)
-#define V_SUB(a, b) _mm256_sub_ps(a, b)
-#define V_MUL(a, b) _mm256_mul_ps(a, b)
-#define V_DIV(a, b) _mm256_div_ps(a, b)
-#define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define V_FNMA(a, b, c) _mm256_fnmadd_ps(a, b, c)
-#define V_MIN(a, b) _mm256_min_ps(a, b)
-#define V_MAX(a, b) _mm256_max_ps(a, b)
-#define V_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
-#define V_NEG(a) _mm256_xor_ps(_mm256_set1_ps(-0.0f), a)
-#define V_SQRT(a) _mm256_sqrt_ps(a)
-#define V_LT(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
-#define V_LE(a, b) _mm256_cmp_ps(a, b, _CMP_LE_OQ)
-#define V_SELECT(m, a, b) _mm256_blendv_ps(b, a, m)
-#define V_COPYSIGN(m, s) _mm256_or_ps(V_ABS(m), _mm256_and_ps(_mm256_set1_ps(-0.0f), s))
-#define V_ROUND(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V_LOGB(x) _mm256_cvtepi32_ps(miras__logb(x))
 
 #elif MIRAS__ISA == 3
 
@@ -3302,6 +3251,13 @@ typedef __mmask16 miras__vm;
 #define K_ROWS4 6   /* 6 x 4 + 4 + 1 of 32 registers */
 #define K_ROWS2 8
 #define K_ROWS1 8
+#define V_X86(word) _mm512_##word
+#define V_INTS __m512i
+#define V_BITS(a) _mm512_castps_si512(a)
+#define V_FLOATS(a) _mm512_castsi512_ps(a)
+#define V_CMP(a, b, how) _mm512_cmp_ps_mask(a, b, how)
+#define V_SELECT(m, a, b) _mm512_mask_blend_ps(m, b, a)
+#define V_ROUND(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 static inline __mmask16 miras__first(size_t n) {
   return (__mmask16)(n < 16 ? (1u << n) - 1u : 0xffffu);
@@ -3312,70 +3268,17 @@ static inline __m512 miras__load_n(const float *p, size_t n) {
 static inline void miras__store_n(float *p, __m512 v, size_t n) {
   _mm512_mask_storeu_ps(p, miras__first(n), v);
 }
-static inline __m512 miras__pow2(__m512 n) {
-  __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(e, 23));
-}
-static inline __m512i miras__logb(__m512 x) {
-  return _mm512_srai_epi32(
-      _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x3f3504f3)), 23);
-}
-static inline __m512 miras__fraction(__m512 x) {
-  return _mm512_castsi512_ps(
-      _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_slli_epi32(miras__logb(x), 23)));
-}
-/* Rows j, j + 4, j + 8 and j + 12 share a register: three masked broadcasts, which unlike shuffles
- * run on either vector port, and then the shuffles stay inside 128-bit lanes. */
-static inline __m512 miras__quad(const float *p, size_t lds) {
+/* Three masked broadcasts, which unlike shuffles run on either vector port. */
+static inline __m512 miras__quads(const float *p, size_t lds) {
   __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(p));
   v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + 4 * lds));
   v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 8 * lds));
   return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 12 * lds));
 }
-static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
-  __m512 a = miras__quad(s, lds), b = miras__quad(s + lds, lds);
-  __m512 c = miras__quad(s + 2 * lds, lds), e = miras__quad(s + 3 * lds, lds);
-  __m512 ab0 = _mm512_unpacklo_ps(a, b), ab1 = _mm512_unpackhi_ps(a, b);
-  __m512 ce0 = _mm512_unpacklo_ps(c, e), ce1 = _mm512_unpackhi_ps(c, e);
-  _mm512_storeu_ps(d, _mm512_shuffle_ps(ab0, ce0, 0x44));
-  _mm512_storeu_ps(d + ldd, _mm512_shuffle_ps(ab0, ce0, 0xee));
-  _mm512_storeu_ps(d + 2 * ldd, _mm512_shuffle_ps(ab1, ce1, 0x44));
-  _mm512_storeu_ps(d + 3 * ldd, _mm512_shuffle_ps(ab1, ce1, 0xee));
+static inline __m256 miras__halves(const __m512 *v, __m256 *high) {
+  *high = _mm512_extractf32x8_ps(v[0], 1);
+  return _mm512_castps512_ps256(v[0]);
 }
-static inline float miras__fold(const __m512 *v) {
-  __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
-  __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-  return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-}
-static inline float miras__fold_max(const __m512 *v) {
-  __m256 a = _mm256_max_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
-  __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
-  return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
-}
-
-#define V_ZERO() _mm512_setzero_ps()
-#define V_SET1(x) _mm512_set1_ps(x)
-#define V_LOAD(p) _mm512_loadu_ps(p)
-#define V_STORE(p, v) _mm512_storeu_ps(p, v)
-#define V_ADD(a, b) _mm512_add_ps(a, b)
-#define V_SUB(a, b) _mm512_sub_ps(a, b)
-#define V_MUL(a, b) _mm512_mul_ps(a, b)
-#define V_DIV(a, b) _mm512_div_ps(a, b)
-#define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define V_FNMA(a, b, c) _mm512_fnmadd_ps(a, b, c)
-#define V_MIN(a, b) _mm512_min_ps(a, b)
-#define V_MAX(a, b) _mm512_max_ps(a, b)
-#define V_ABS(a) _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a)
-#define V_NEG(a) _mm512_xor_ps(_mm512_set1_ps(-0.0f), a)
-#define V_SQRT(a) _mm512_sqrt_ps(a)
-#define V_LT(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
-#define V_LE(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)
-#define V_SELECT(m, a, b) _mm512_mask_blend_ps(m, b, a)
-#define V_COPYSIGN(m, s) _mm512_or_ps(V_ABS(m), _mm512_and_ps(_mm512_set1_ps(-0.0f), s))
-#define V_ROUND(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V_LOGB(x) _mm512_cvtepi32_ps(miras__logb(x))
 
 #elif MIRAS__ISA == 4
 
@@ -3463,6 +3366,66 @@ static inline float miras__fold_max(const float32x4_t *v) {
 
 #endif
 
+#if MIRAS__ISA == 2 || MIRAS__ISA == 3   /* what differs in the width alone */
+static inline miras__vf miras__pow2(miras__vf n) {
+  V_INTS e = V_X86(add_epi32)(V_X86(cvtps_epi32)(n), V_X86(set1_epi32)(127));
+  return V_FLOATS(V_X86(slli_epi32)(e, 23));
+}
+static inline V_INTS miras__logb(miras__vf x) {
+  return V_X86(srai_epi32)(V_X86(sub_epi32)(V_BITS(x), V_X86(set1_epi32)(0x3f3504f3)), 23);
+}
+static inline miras__vf miras__fraction(miras__vf x) {
+  return V_FLOATS(V_X86(sub_epi32)(V_BITS(x), V_X86(slli_epi32)(miras__logb(x), 23)));
+}
+/* Rows j, j + 4, .. share a register, so the shuffles stay inside 128-bit lanes. */
+static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
+  miras__vf a = miras__quads(s, lds), b = miras__quads(s + lds, lds);
+  miras__vf c = miras__quads(s + 2 * lds, lds), e = miras__quads(s + 3 * lds, lds);
+  miras__vf ab0 = V_X86(unpacklo_ps)(a, b), ab1 = V_X86(unpackhi_ps)(a, b);
+  miras__vf ce0 = V_X86(unpacklo_ps)(c, e), ce1 = V_X86(unpackhi_ps)(c, e);
+  V_X86(storeu_ps)(d, V_X86(shuffle_ps)(ab0, ce0, 0x44));
+  V_X86(storeu_ps)(d + ldd, V_X86(shuffle_ps)(ab0, ce0, 0xee));
+  V_X86(storeu_ps)(d + 2 * ldd, V_X86(shuffle_ps)(ab1, ce1, 0x44));
+  V_X86(storeu_ps)(d + 3 * ldd, V_X86(shuffle_ps)(ab1, ce1, 0xee));
+}
+static inline float miras__fold(const miras__vf *v) {
+  __m256 high, a = miras__halves(v, &high);
+  __m128 b;
+  a = _mm256_add_ps(a, high);
+  b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+static inline float miras__fold_max(const miras__vf *v) {
+  __m256 high, a = miras__halves(v, &high);
+  __m128 b;
+  a = _mm256_max_ps(a, high);
+  b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+#define V_ZERO() V_X86(setzero_ps)()
+#define V_SET1(x) V_X86(set1_ps)(x)
+#define V_LOAD(p) V_X86(loadu_ps)(p)
+#define V_STORE(p, v) V_X86(storeu_ps)(p, v)
+#define V_ADD(a, b) V_X86(add_ps)(a, b)
+#define V_SUB(a, b) V_X86(sub_ps)(a, b)
+#define V_MUL(a, b) V_X86(mul_ps)(a, b)
+#define V_DIV(a, b) V_X86(div_ps)(a, b)
+#define V_FMA(a, b, c) V_X86(fmadd_ps)(a, b, c)
+#define V_FNMA(a, b, c) V_X86(fnmadd_ps)(a, b, c)
+#define V_MIN(a, b) V_X86(min_ps)(a, b)
+#define V_MAX(a, b) V_X86(max_ps)(a, b)
+#define V_ABS(a) V_X86(andnot_ps)(V_SET1(-0.0f), a)
+#define V_NEG(a) V_X86(xor_ps)(V_SET1(-0.0f), a)
+#define V_SQRT(a) V_X86(sqrt_ps)(a)
+#define V_LT(a, b) V_CMP(a, b, _CMP_LT_OQ)
+#define V_LE(a, b) V_CMP(a, b, _CMP_LE_OQ)
+#define V_COPYSIGN(m, s) V_X86(or_ps)(V_ABS(m), V_X86(and_ps)(V_SET1(-0.0f), s))
+#define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
+#endif
+
 /* Where size is asked for, tiles come in fewer shapes: slower, with the same bits. */
 #ifdef __OPTIMIZE_SIZE__
   #undef K_ROWS4
@@ -3471,6 +3434,22 @@ static inline float miras__fold_max(const float32x4_t *v) {
   #define K_ROWS4 0
   #define K_ROWS2 4
   #define K_ROWS1 4
+#endif
+
+/* V_EACH(y, n, value): y = value in all n elements, vector by vector; V_AT(x) is the vector of x
+ * there. Whole vectors have a loop of their own, except where size is asked for. */
+#define V_AT(x) miras__load_n((x) + v_at, v_left)
+#define V_PART(y, value) miras__store_n((y) + v_at, value, v_left)
+#ifdef __OPTIMIZE_SIZE__
+  #define V_EACH(y, n, value) \
+    for (size_t v_at = 0, v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W) V_PART(y, value)
+#else
+  #define V_EACH(y, n, value) do { \
+    size_t v_at = 0, v_left = V_W; \
+    for (; v_at + V_W <= (n); v_at += V_W) V_PART(y, value); \
+    v_left = (n) - v_at; \
+    if (v_left) V_PART(y, value); \
+  } while (0)
 #endif
 
 #define vf miras__vf
@@ -3639,15 +3618,11 @@ static inline vf miras__v_gelu_dd(vf x) {
 static float miras__dot(const float *a, const float *b, size_t n) {
   vf lane[V_R];
   size_t i = 0, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  for (; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++)
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  for (; i + 16 <= n; i += 16)
+    V_UNROLL for (r = 0; r < V_R; r++)
       lane[r] = V_FMA(V_LOAD(a + i + r * V_W), V_LOAD(b + i + r * V_W), lane[r]);
-  }
-  V_UNROLL
-  for (r = 0; r < V_R; r++)
+  V_UNROLL for (r = 0; r < V_R; r++)
     if (i + r * V_W < n)
       lane[r] = V_FMA(V_LOAD_N(a + i + r * V_W, n - i - r * V_W),
                       V_LOAD_N(b + i + r * V_W, n - i - r * V_W), lane[r]);
@@ -3658,14 +3633,10 @@ static float miras__dot(const float *a, const float *b, size_t n) {
 static float miras__sum(const float *a, size_t n) {
   vf lane[V_R];
   size_t i = 0, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  for (; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) lane[r] = V_ADD(lane[r], V_LOAD(a + i + r * V_W));
-  }
-  V_UNROLL
-  for (r = 0; r < V_R; r++)
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  for (; i + 16 <= n; i += 16)
+    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ADD(lane[r], V_LOAD(a + i + r * V_W));
+  V_UNROLL for (r = 0; r < V_R; r++)
     if (i + r * V_W < n)
       lane[r] = V_ADD(lane[r], V_LOAD_N(a + i + r * V_W, n - i - r * V_W));
   return miras__fold(lane);
@@ -3673,50 +3644,40 @@ static float miras__sum(const float *a, size_t n) {
 
 /* y += a x, fused */
 static void miras__axpy(float *y, float a, const float *x, size_t n) {
-  vf s = V_SET1(a);
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_FMA(s, V_LOAD(x + i), V_LOAD(y + i)));
-  if (i < n) V_STORE_N(y + i, V_FMA(s, V_LOAD_N(x + i, n - i), V_LOAD_N(y + i, n - i)), n - i);
+  const vf s = V_SET1(a);
+  V_EACH(y, n, V_FMA(s, V_AT(x), V_AT(y)));
 }
 
 /* y = a x */
 static void miras__scale(float *y, float a, const float *x, size_t n) {
-  vf s = V_SET1(a);
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_MUL(s, V_LOAD(x + i)));
-  if (i < n) V_STORE_N(y + i, V_MUL(s, V_LOAD_N(x + i, n - i)), n - i);
+  const vf s = V_SET1(a);
+  V_EACH(y, n, V_MUL(s, V_AT(x)));
 }
 
 /* y += x */
 static void miras__add(float *y, const float *x, size_t n) {
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_ADD(V_LOAD(y + i), V_LOAD(x + i)));
-  if (i < n) V_STORE_N(y + i, V_ADD(V_LOAD_N(y + i, n - i), V_LOAD_N(x + i, n - i)), n - i);
+  V_EACH(y, n, V_ADD(V_AT(y), V_AT(x)));
+}
+
+/* y = a - b; y may be either. */
+static void miras__sub(float *y, const float *a, const float *b, size_t n) {
+  V_EACH(y, n, V_SUB(V_AT(a), V_AT(b)));
 }
 
 /* y = a b */
 static void miras__mul(float *y, const float *a, const float *b, size_t n) {
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_MUL(V_LOAD(a + i), V_LOAD(b + i)));
-  if (i < n) V_STORE_N(y + i, V_MUL(V_LOAD_N(a + i, n - i), V_LOAD_N(b + i, n - i)), n - i);
+  V_EACH(y, n, V_MUL(V_AT(a), V_AT(b)));
 }
 
 /* y += a b, fused */
 static void miras__muladd(float *y, const float *a, const float *b, size_t n) {
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W)
-    V_STORE(y + i, V_FMA(V_LOAD(a + i), V_LOAD(b + i), V_LOAD(y + i)));
-  if (i < n)
-    V_STORE_N(y + i, V_FMA(V_LOAD_N(a + i, n - i), V_LOAD_N(b + i, n - i), V_LOAD_N(y + i, n - i)),
-              n - i);
+  V_EACH(y, n, V_FMA(V_AT(a), V_AT(b), V_AT(y)));
 }
 
 /* y = value */
 static void miras__fill(float *y, float value, size_t n) {
-  vf s = V_SET1(value);
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, s);
-  if (i < n) V_STORE_N(y + i, s, n - i);
+  const vf s = V_SET1(value);
+  V_EACH(y, n, s);
 }
 
 /* y = |x| < 1e-30 ? 0 : x; NaN stays. What decays by alpha > 1/2 per token does not end at 0 but at
@@ -3725,56 +3686,20 @@ static void miras__fill(float *y, float value, size_t n) {
  * factor of 1e8 for decays between two sweeps. */
 static void miras__flush(float *y, const float *x, size_t n) {
   const vf least = V_SET1(MIRAS__FADED), zero = V_ZERO();
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) {
-    vf v = V_LOAD(x + i);
-    V_STORE(y + i, V_SELECT(V_LT(V_ABS(v), least), zero, v));
-  }
-  if (i < n) {
-    vf v = V_LOAD_N(x + i, n - i);
-    V_STORE_N(y + i, V_SELECT(V_LT(V_ABS(v), least), zero, v), n - i);
-  }
+  V_EACH(y, n, V_SELECT(V_LT(V_ABS(V_AT(x)), least), zero, V_AT(x)));
 }
 
-/* y = f(x), element by element */
-static void miras__map_exp(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, miras__v_exp(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-static void miras__map_sigmoid(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W)
-    V_STORE_N(y + i, miras__v_sigmoid(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-static void miras__map_tanh(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, miras__v_tanh(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-static void miras__map_log(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, miras__v_log(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-static void miras__map_softplus(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W)
-    V_STORE_N(y + i, miras__v_softplus(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-/* y = act(z); kind is a miras_activation */
-static void miras__act(int kind, float *y, const float *z, size_t n) {
-  size_t i;
-  if (kind == MIRAS_GELU) {
-    for (i = 0; i < n; i += V_W)
-      V_STORE_N(y + i, miras__v_gelu(V_LOAD_N(z + i, n - i)), n - i);
-  } else if (kind == MIRAS_SILU) {
-    for (i = 0; i < n; i += V_W)
-      V_STORE_N(y + i, miras__v_silu(V_LOAD_N(z + i, n - i)), n - i);
-  } else if (y != z && n > 0) {
-    memcpy(y, z, n * sizeof *y);
+/* y = f(x), element by element; f: room @20 */
+static void miras__map(int f, float *y, const float *x, size_t n) {
+  switch (f) {
+    case MIRAS_GELU: V_EACH(y, n, miras__v_gelu(V_AT(x))); return;
+    case MIRAS_SILU: V_EACH(y, n, miras__v_silu(V_AT(x))); return;
+    case MIRAS__EXP: V_EACH(y, n, miras__v_exp(V_AT(x))); return;
+    case MIRAS__SIGMOID: V_EACH(y, n, miras__v_sigmoid(V_AT(x))); return;
+    case MIRAS__TANH: V_EACH(y, n, miras__v_tanh(V_AT(x))); return;
+    case MIRAS__LOG: V_EACH(y, n, miras__v_log(V_AT(x))); return;
+    case MIRAS__SOFTPLUS: V_EACH(y, n, miras__v_softplus(V_AT(x))); return;
+    default: if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
   }
 }
 
@@ -3815,24 +3740,14 @@ static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z,
 static void miras__softmax(float *y, const float *x, size_t n, float c) {
   vf lane[V_R], low = V_SET1(-HUGE_VALF), top;
   size_t i = 0, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) lane[r] = low;
-  for (; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
-  }
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = low;
+  for (; i + 16 <= n; i += 16)
+    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
   top = V_SET1(miras__fold_max(lane));
   for (; i < n; i++) top = V_MAX(V_SET1(x[i]), top);
   for (i = 0; i < n; i += V_W)
     V_STORE_N(y + i, miras__v_exp(V_SUB(V_LOAD_N(x + i, n - i), top)), n - i);
   if (n > 0) miras__scale(y, c / miras__sum(y, n), y, n);
-}
-
-/* y = a - b; y may be either. */
-static void miras__sub(float *y, const float *a, const float *b, size_t n) {
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_SUB(V_LOAD(a + i), V_LOAD(b + i)));
-  if (i < n) V_STORE_N(y + i, V_SUB(V_LOAD_N(a + i, n - i), V_LOAD_N(b + i, n - i)), n - i);
 }
 
 /* 1 if there is anything but zeros in x. */
@@ -3990,10 +3905,8 @@ MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
   vf acc[8][4];
   size_t r, j, last = n - (nv - 1) * V_W;   /* columns in the last vector */
   ptrdiff_t k;
-  V_UNROLL
-  for (r = 0; r < m; r++) {
-    V_UNROLL
-    for (j = 0; j < nv; j++) {
+  V_UNROLL for (r = 0; r < m; r++) {
+    V_UNROLL for (j = 0; j < nv; j++) {
       vf c = V_ZERO();
       if (mode != MIRAS__SET)
         c = j + 1 < nv ? V_LOAD(C + r * ldc + j * V_W) : V_LOAD_N(C + r * ldc + j * V_W, last);
@@ -4002,32 +3915,25 @@ MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
   }
   for (k = 0; k < first; k++) {
     vf b[4];
-    V_UNROLL
-    for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
-    V_UNROLL
-    for (r = 0; r < m; r++) {
+    V_UNROLL for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
+    V_UNROLL for (r = 0; r < m; r++) {
       vf a = V_SET1(A[r * ars]);
-      V_UNROLL
-      for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, b[j], acc[r][j]);
+      V_UNROLL for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, b[j], acc[r][j]);
     }
     A += acs;
     B += brs;
   }
   for (; k < steps; k++) {
-    V_UNROLL
-    for (r = 0; r < m; r++)
+    V_UNROLL for (r = 0; r < m; r++)
       if (k < first + (ptrdiff_t)r) {
         vf a = V_SET1(A[r * ars]);
-        V_UNROLL
-        for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, V_LOAD(B + j * V_W), acc[r][j]);
+        V_UNROLL for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, V_LOAD(B + j * V_W), acc[r][j]);
       }
     A += acs;
     B += brs;
   }
-  V_UNROLL
-  for (r = 0; r < m; r++) {
-    V_UNROLL
-    for (j = 0; j < nv; j++) {
+  V_UNROLL for (r = 0; r < m; r++) {
+    V_UNROLL for (j = 0; j < nv; j++) {
       vf c = mode == MIRAS__SUB ? V_SUB(V_ZERO(), acc[r][j]) : acc[r][j];
       if (j + 1 < nv) V_STORE(C + r * ldc + j * V_W, c);
       else V_STORE_N(C + r * ldc + j * V_W, c, last);
@@ -5426,11 +5332,9 @@ MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float 
                                        float *a, size_t n) {
   vf lane_q[V_R], lane_z[V_R];
   size_t i = 0, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) lane_q[r] = lane_z[r] = V_ZERO();
+  V_UNROLL for (r = 0; r < V_R; r++) lane_q[r] = lane_z[r] = V_ZERO();
   for (; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) {
+    V_UNROLL for (r = 0; r < V_R; r++) {
       const size_t at = i + r * V_W;
       vf x = V_LOAD(d + at);
       if (with_z && !after) lane_z[r] = V_FMA(V_LOAD(z + at), x, lane_z[r]);
@@ -5440,8 +5344,7 @@ MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float 
       if (with_q) lane_q[r] = V_FMA(V_LOAD(q + at), x, lane_q[r]);
     }
   }
-  V_UNROLL
-  for (r = 0; r < V_R; r++) {
+  V_UNROLL for (r = 0; r < V_R; r++) {
     const size_t at = i + r * V_W;
     if (at < n) {
       const size_t rest = n - at;
@@ -5707,27 +5610,23 @@ MIRAS__INLINE void miras__exact_strip(size_t nv, size_t tail, const miras__solve
     const float *uj = u, *wj = w;
     float *to = u + (r0 + i) * dv;
     vf acc[4];
-    V_UNROLL
-    for (r = 0; r < nv; r++) acc[r] = tail ? V_LOAD_N(h, tail) : V_LOAD(h + r * V_W);
+    V_UNROLL for (r = 0; r < nv; r++) acc[r] = tail ? V_LOAD_N(h, tail) : V_LOAD(h + r * V_W);
     if (w) {
       for (j = 0; j < r0 + i; j++, wj += dv) {
         const vf by = V_SET1(aw[j]);
-        V_UNROLL
-        for (r = 0; r < nv; r++)
+        V_UNROLL for (r = 0; r < nv; r++)
           acc[r] = V_FMA(by, tail ? V_LOAD_N(wj, tail) : V_LOAD(wj + r * V_W), acc[r]);
       }
       aw += ld;
     }
     for (j = 0; j < r0 + i; j++, uj += dv) {
       const vf by = V_SET1(a[j]);
-      V_UNROLL
-      for (r = 0; r < nv; r++) {
+      V_UNROLL for (r = 0; r < nv; r++) {
         const vf v = tail ? V_LOAD_N(uj, tail) : V_LOAD(uj + r * V_W);
         acc[r] = w ? V_FMA(by, v, acc[r]) : V_FNMA(by, v, acc[r]);
       }
     }
-    V_UNROLL
-    for (r = 0; r < nv; r++) {
+    V_UNROLL for (r = 0; r < nv; r++) {
       vf v = acc[r];
       if (!w) {
         if (tail) V_STORE_N(h, v, tail);
@@ -5758,16 +5657,13 @@ MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t tail, float *bu, flo
     float *at = bu + j * dv, *to = r + j * dv;
     const float *ri = to + dv, *aij = a + (j + 1) * lda + j;
     vf acc[4];
-    V_UNROLL
-    for (v = 0; v < nv; v++) acc[v] = tail ? V_LOAD_N(at, tail) : V_LOAD(at + v * V_W);
+    V_UNROLL for (v = 0; v < nv; v++) acc[v] = tail ? V_LOAD_N(at, tail) : V_LOAD(at + v * V_W);
     for (i = j + 1; i < m; i++, ri += dv, aij += lda) {
       const vf s = V_SET1(*aij);
-      V_UNROLL
-      for (v = 0; v < nv; v++)
+      V_UNROLL for (v = 0; v < nv; v++)
         acc[v] = V_FMA(s, tail ? V_LOAD_N(ri, tail) : V_LOAD(ri + v * V_W), acc[v]);
     }
-    V_UNROLL
-    for (v = 0; v < nv; v++) {
+    V_UNROLL for (v = 0; v < nv; v++) {
       vf x = acc[v];
       if (eta && rates == 1) {
         x = V_MUL(V_SET1(-eta[j]), x);
@@ -5811,12 +5707,10 @@ MIRAS__INLINE void miras__fold_strip(size_t pairs, float *s, const float *c, siz
     const size_t rest = dv - j;
     float *row = s + j;
     vf w[4];
-    V_UNROLL
-    for (r = 0; r < pairs; r++) w[r] = V_LOAD_N(u[r] + j, rest);
+    V_UNROLL for (r = 0; r < pairs; r++) w[r] = V_LOAD_N(u[r] + j, rest);
     for (i = 0; i < n; i++, row += dv) {
       vf v = V_MUL(V_SET1(c[i * ld_c]), V_LOAD_N(row, rest));
-      V_UNROLL
-      for (r = 0; r < pairs; r++) v = V_FMA(V_SET1(x[r][i]), w[r], v);
+      V_UNROLL for (r = 0; r < pairs; r++) v = V_FMA(V_SET1(x[r][i]), w[r], v);
       V_STORE_N(row, v, rest);
     }
   }
@@ -6590,17 +6484,14 @@ static void miras__bound_share_bwd(float *eta, float *beta, float *along, float 
 static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
   vf acc[V_R];
   size_t i, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) acc[r] = V_ZERO();
+  V_UNROLL for (r = 0; r < V_R; r++) acc[r] = V_ZERO();
   for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) {
+    V_UNROLL for (r = 0; r < V_R; r++) {
       size_t at = i + r * V_W;
       acc[r] = V_FMA(V_MUL(V_LOAD(a + at), V_LOAD(b + at)), V_LOAD(c + at), acc[r]);
     }
   }
-  V_UNROLL
-  for (r = 0; r < V_R; r++) {
+  V_UNROLL for (r = 0; r < V_R; r++) {
     size_t at = i + r * V_W;
     if (at < n)
       acc[r] = V_FMA(V_MUL(V_LOAD_N(a + at, n - at), V_LOAD_N(b + at, n - at)),
@@ -7020,28 +6911,23 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
   vf top[V_R], acc[V_R], m;
   size_t i, r;
   float most, total, at = x[target];
-  V_UNROLL
-  for (r = 0; r < V_R; r++) {
+  V_UNROLL for (r = 0; r < V_R; r++) {
     top[r] = V_SET1(x[0]);
     acc[r] = V_ZERO();
   }
-  for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) top[r] = V_MAX(V_LOAD(x + i + r * V_W), top[r]);
-  }
+  for (i = 0; i + 16 <= n; i += 16)
+    V_UNROLL for (r = 0; r < V_R; r++) top[r] = V_MAX(V_LOAD(x + i + r * V_W), top[r]);
   most = miras__fold_max(top);
   for (; i < n; i++) most = x[i] > most ? x[i] : most;
   m = V_SET1(most);
   for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) {
+    V_UNROLL for (r = 0; r < V_R; r++) {
       vf e = miras__v_exp(V_SUB(V_LOAD(x + i + r * V_W), m));
       acc[r] = V_ADD(acc[r], e);
       if (scale > 0) V_STORE(x + i + r * V_W, e);
     }
   }
-  V_UNROLL
-  for (r = 0; r < V_R; r++) {
+  V_UNROLL for (r = 0; r < V_R; r++) {
     size_t k = i + r * V_W;
     if (k < n) {
       /* lanes behind the row read as the maximum's negative infinity: e = 0 */
@@ -7146,11 +7032,19 @@ static const miras__kernels miras__kernel_table = {
 #undef K_ROWS1
 #undef vf
 #undef vm
+#undef V_X86
+#undef V_INTS
+#undef V_BITS
+#undef V_FLOATS
+#undef V_CMP
 #undef V_ZERO
 #undef V_SET1
 #undef V_LOAD
 #undef V_STORE
 #undef V_LOAD_N
+#undef V_AT
+#undef V_PART
+#undef V_EACH
 #undef V_STORE_N
 #undef V_ADD
 #undef V_SUB
@@ -7349,7 +7243,7 @@ static void miras__tn(const miras__net *x, int mode, float *C, const float *A, c
 static void miras__mlp_fwd(const miras__net *n, int l, float *x, float *const *z, size_t m) {
   const size_t in = (size_t)n->p->in[l], out = in - (size_t)n->p->ones;
   float *to = in > out ? n->t1 : x;
-  n->K->act((int)n->p->d.activation, to, z[l - 1], m * out);
+  n->K->map((int)n->p->d.activation, to, z[l - 1], m * out);
   if (to == x) return;
   n->K->copy_rows(x, in, to, out, m, out);
   n->K->fill_rows(x + out, in, 1, m, 1);
@@ -7372,7 +7266,7 @@ static void miras__mlp_bwd2(const miras__net *n, int l, float *bb, const float *
 /* x_3 = act(z_1) (.) z_2 */
 static void miras__gated_fwd(const miras__net *n, int l, float *x, float *const *z, size_t m) {
   const size_t size = m * (size_t)n->p->in[l];
-  n->K->act((int)n->p->d.activation, x, z[0], size);
+  n->K->map((int)n->p->d.activation, x, z[0], size);
   n->K->mul(x, x, z[1], size);
 }
 
@@ -7382,7 +7276,7 @@ static void miras__gated_bwd(const miras__net *n, int l, float *const *d, float 
   const int kind = (int)n->p->d.activation;
   const size_t size = m * ldb;
   (void)l;
-  n->K->act(kind, d[1], z[0], size);
+  n->K->map(kind, d[1], z[0], size);
   n->K->mul(d[1], d[1], b, size);
   n->K->mul(d[0], b, z[1], size);
   n->K->act_grad(kind, d[0], z[0], d[0], size);
@@ -7399,7 +7293,7 @@ static void miras__gated_bwd2(const miras__net *n, int l, float *bb, const float
   K->act_grad2(kind, bb, n->bz[0], z[0], t, bd[0], size);
   K->muladd(n->bz[1], bb, b, size);
   K->mul(bb, bb, z[1], size);
-  K->act(kind, t, z[0], size);
+  K->map(kind, t, z[0], size);
   K->muladd(bb, bd[1], t, size);
   K->mul(t, bd[1], b, size);
   K->act_grad(kind, n->t3, z[0], t, size);
@@ -7707,7 +7601,7 @@ static void miras__link_threshold_bwd(const miras__link *x) {
 }
 
 static void miras__link_sigmoid(const miras__link *x) {
-  x->K->map_sigmoid(x->w, x->a, x->n);
+  x->K->map(MIRAS__SIGMOID, x->w, x->a, x->n);
   x->K->flush(x->w, x->w, x->n);
 }
 
@@ -10513,7 +10407,7 @@ static void miras__mesa_forward(const miras__call *a) {
   k->g = g;
   k->keys = a->state + p->at_y[0];
   k->values = a->state + p->at_d[0];
-  K->map_softplus(k->solve.lambda, a->ridge, n);
+  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, n);
   if (a->position == 0 && length) {
     K->fill(h, 0, n * n);
     K->copy(g, a->init, p->weights);
@@ -10573,7 +10467,7 @@ static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   k->g = a->position ? a->state + p->at_w : a->init;
   k->keys = a->state + p->at_y[0];
   k->values = a->state + p->at_d[0];
-  K->map_softplus(k->solve.lambda, a->ridge, p->features);
+  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, p->features);
   miras__mesa_rows(K, p, k, a->state + p->at_n, a->state + p->at_scalars);
   k->m = 1;
   K->feature_rows(p->map, k->solve.r, 0, q, 0, 1, (size_t)p->d.key_dim);
@@ -10651,7 +10545,7 @@ static void miras__mesa_backward(const miras__call *a) {
   k->keys = k->k;
   k->values = k->v;
   k->r0 = 0;
-  K->map_softplus(k->solve.lambda, a->ridge, n);
+  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, n);
   K->fill(k->dlambda, 0, n);
   K->fill(k->dh, 0, n * n);
   K->fill(k->dg, 0, p->weights);
@@ -10679,7 +10573,7 @@ static void miras__mesa_backward(const miras__call *a) {
     miras__rows_queries_bwd(K, p, io, a->g, t, m, k->z, k->u, n);
     miras__rows_bwd(K, p, io, a->g, t, m, &rows, &drows, NULL);
   }
-  K->map_sigmoid(k->u, a->ridge, n);
+  K->map(MIRAS__SIGMOID, k->u, a->ridge, n);
   K->muladd(a->dridge, k->dlambda, k->u, n);
   if (a->position == 0) {
     K->add(a->dinit, k->dg, p->weights);
