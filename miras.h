@@ -3705,16 +3705,9 @@ static void miras__map(int f, float *y, const float *x, size_t n) {
 
 /* d = g act'(z) */
 static void miras__act_grad(int kind, float *d, const float *z, const float *g, size_t n) {
-  size_t i;
-  if (kind == MIRAS_IDENTITY) {
-    if (d != g && n > 0) memcpy(d, g, n * sizeof *d);
-    return;
-  }
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(z + i, n - i);
-    vf s = kind == MIRAS_GELU ? miras__v_gelu_d(x) : miras__v_silu_d(x);
-    V_STORE_N(d + i, V_MUL(V_LOAD_N(g + i, n - i), s), n - i);
-  }
+  if (kind == MIRAS_GELU) V_EACH(d, n, V_MUL(V_AT(g), miras__v_gelu_d(V_AT(z))));
+  else if (kind == MIRAS_SILU) V_EACH(d, n, V_MUL(V_AT(g), miras__v_silu_d(V_AT(z))));
+  else if (d != g && n > 0) memcpy(d, g, n * sizeof *d);
 }
 
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
@@ -3745,8 +3738,7 @@ static void miras__softmax(float *y, const float *x, size_t n, float c) {
     V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
   top = V_SET1(miras__fold_max(lane));
   for (; i < n; i++) top = V_MAX(V_SET1(x[i]), top);
-  for (i = 0; i < n; i += V_W)
-    V_STORE_N(y + i, miras__v_exp(V_SUB(V_LOAD_N(x + i, n - i), top)), n - i);
+  V_EACH(y, n, miras__v_exp(V_SUB(V_AT(x), top)));
   if (n > 0) miras__scale(y, c / miras__sum(y, n), y, n);
 }
 
@@ -4008,11 +4000,8 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
                             size_t brs, size_t N, size_t K) {
   const size_t whole = N - N % V_W;
   size_t j, k = 0;
-  if (mode == MIRAS__SET) {
-    for (j = 0; j < N; j += V_W) V_STORE_N(y + j, V_ZERO(), N - j);
-  } else if (mode == MIRAS__SUB) {
-    for (j = 0; j < N; j += V_W) V_STORE_N(y + j, V_NEG(V_LOAD_N(y + j, N - j)), N - j);
-  }
+  if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
+  else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
   for (; k + 4 <= K; k += 4) miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
   for (; k < K; k++)
     for (j = 0; j < whole; j += V_W)
@@ -4023,9 +4012,7 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
       c = V_FMA(V_SET1(a[k * acs]), V_LOAD_N(B + k * brs + whole, N - whole), c);
     V_STORE_N(y + whole, c, N - whole);
   }
-  if (mode == MIRAS__SUB)
-    for (j = 0; j < N; j += V_W)
-      V_STORE_N(y + j, V_SUB(V_ZERO(), V_LOAD_N(y + j, N - j)), N - j);
+  if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
 }
 
 /* C [M, N] = / += / -= A [M, K] B [K, N] by mode, rows of C ldc apart. C overlaps neither A nor B.
@@ -4127,18 +4114,13 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
   }
   switch (kind) {
     case MIRAS_FEATURE_ELU:
-      for (i = 0; i < n; i += V_W) {
-        vf v = V_LOAD_N(x + i, n - i);
-        v = V_SELECT(V_LT(V_ZERO(), v), V_ADD(v, V_SET1(1.0f)), miras__v_exp(v));
-        V_STORE_N(f + i, v, n - i);
-      }
+      V_EACH(f, n, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
+                            miras__v_exp(V_AT(x))));
       return;
     case MIRAS_FEATURE_RELU:
     case MIRAS_FEATURE_RELU2:
-      for (i = 0; i < n; i += V_W) {
-        vf v = V_MAX(V_ZERO(), V_LOAD_N(x + i, n - i));   /* NaN stays: it is the second operand */
-        V_STORE_N(f + i, kind == MIRAS_FEATURE_RELU ? v : V_MUL(v, v), n - i);
-      }
+      V_EACH(f, n, V_MAX(V_ZERO(), V_AT(x)));   /* NaN stays: it is the second operand */
+      if (kind == MIRAS_FEATURE_RELU2) miras__mul(f, f, f, n);
       return;
     case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
     case MIRAS_FEATURE_POLY2:
@@ -4182,10 +4164,7 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
       break;
     case MIRAS_FEATURE_SOFTMAX:
       along = miras__dot(f, df, n);
-      for (i = 0; i < n; i += V_W) {
-        vf v = V_SUB(V_LOAD_N(df + i, n - i), V_SET1(along));
-        V_STORE_N(dx + i, V_MUL(V_LOAD_N(f + i, n - i), v), n - i);
-      }
+      V_EACH(dx, n, V_MUL(V_AT(f), V_SUB(V_AT(df), V_SET1(along))));
       break;
     case MIRAS_FEATURE_POLY2:
       memcpy(dx, df + 1, n * sizeof *dx);
@@ -4952,12 +4931,9 @@ static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, co
 static float miras__lq_fwd(float *w, const float *a, float q, int pnorm, size_t n) {
   const float norm = miras__norm_q(a, q, n);
   const float inv = (float)pow((double)(norm < 1e-6f ? 1e-6f : norm), 2.0 - (double)q);
-  size_t i;
+  const vf by = V_SET1(inv);
   if (!pnorm) miras__scale(w, inv, a, n);
-  for (i = 0; i < n && pnorm; i += V_W) {
-    vf x = V_LOAD_N(a + i, n - i), y = miras__v_power(V_ABS(x), q - 1);
-    V_STORE_N(w + i, V_MUL(V_COPYSIGN(y, x), V_SET1(inv)), n - i);
-  }
+  else V_EACH(w, n, V_MUL(V_COPYSIGN(miras__v_power(V_ABS(V_AT(a)), q - 1), V_AT(a)), by));
   return inv;
 }
 
@@ -5162,22 +5138,14 @@ static void miras__divergence_bwd(const miras__plan *p, float *bw, float *ba, co
 /* Memora's exact token starts from log max(W, 1e-8): what was linear in W may have left the
  * simplex. In place or not; no gradient passes the clamp. */
 static void miras__log_weights(float *a, const float *w, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(w + i, n - i);
-    x = V_SELECT(V_LE(x, V_SET1(1e-8f)), V_SET1(1e-8f), x);
-    V_STORE_N(a + i, miras__v_log(x), n - i);
-  }
+  const vf low = V_SET1(1e-8f);
+  V_EACH(a, n, miras__v_log(V_SELECT(V_LE(V_AT(w), low), low, V_AT(w))));
 }
 
 /* b <- b / w where w > 1e-8, else 0 */
 static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(w + i, n - i), low = V_SET1(1e-8f);
-    vf y = V_DIV(V_LOAD_N(b + i, n - i), V_SELECT(V_LE(x, low), low, x));
-    V_STORE_N(b + i, V_SELECT(V_LE(x, low), V_ZERO(), y), n - i);
-  }
+  const vf low = V_SET1(1e-8f), zero = V_ZERO();
+  V_EACH(b, n, V_SELECT(V_LE(V_AT(w), low), zero, V_DIV(V_AT(b), V_AT(w))));
 }
 
 /* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
@@ -5507,11 +5475,8 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
 
 /* Steps of the implicit rule: eta = rate / (1 + rate xx). */
 static void miras__implicit(float *eta, const float *rate, float xx, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf r = V_LOAD_N(rate + i, n - i);
-    V_STORE_N(eta + i, V_DIV(r, V_ADD(V_SET1(1.0f), V_MUL(r, V_SET1(xx)))), n - i);
-  }
+  const vf one = V_SET1(1.0f), square = V_SET1(xx);
+  V_EACH(eta, n, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
 }
 
 /* The same in place over rows x [rows, n] with `rates` steps each. */
@@ -5540,13 +5505,12 @@ static void miras__implicit_bwd(float *bx, float *beta, const float *eta, const 
 
 /* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
 static void miras__diagonal(float *alpha, float eta, const float *x, int decay_first, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf v = V_LOAD_N(x + i, n - i), a = V_LOAD_N(alpha + i, n - i);
-    v = V_MUL(V_SET1(eta), V_MUL(v, v));
-    if (decay_first) v = V_MUL(a, v);
-    V_STORE_N(alpha + i, V_SUB(a, v), n - i);
-  }
+  const vf by = V_SET1(eta);
+  if (decay_first)
+    V_EACH(alpha, n,
+           V_SUB(V_AT(alpha), V_MUL(V_AT(alpha), V_MUL(by, V_MUL(V_AT(x), V_AT(x))))));
+  else
+    V_EACH(alpha, n, V_SUB(V_AT(alpha), V_MUL(by, V_MUL(V_AT(x), V_AT(x)))));
 }
 
 /* Its adjoint, with w = keep (ones for NULL) at decay first and ones otherwise; row [n] is room:
@@ -5567,32 +5531,23 @@ static void miras__diagonal_bwd(float *bx, float *beta, float *ba, float eta, co
 
 /* J of a sigmoid link: y = w (1 - w). */
 static void miras__sigmoid_slope(float *y, const float *w, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(w + i, n - i);
-    V_STORE_N(y + i, V_MUL(x, V_SUB(V_SET1(1.0f), x)), n - i);
-  }
+  const vf one = V_SET1(1.0f);
+  V_EACH(y, n, V_MUL(V_AT(w), V_SUB(one, V_AT(w))));
 }
 
 /* L2 both: alpha = balance / (balance + eta), and then eta becomes alpha eta. */
 static void miras__both_fwd(float *alpha, float *eta, float balance, size_t n) {
-  size_t j;
-  for (j = 0; j < n; j += V_W) {
-    vf beta = V_SET1(balance), x = V_LOAD_N(eta + j, n - j), part = V_DIV(beta, V_ADD(beta, x));
-    V_STORE_N(alpha + j, part, n - j);
-    V_STORE_N(eta + j, V_MUL(x, part), n - j);
-  }
+  const vf beta = V_SET1(balance);
+  V_EACH(alpha, n, V_DIV(beta, V_ADD(beta, V_AT(eta))));
+  miras__mul(eta, eta, alpha, n);
 }
 
 /* Its adjoint: beta <- alpha^2 (beta - balpha / balance). */
 static void miras__both_bwd(float *beta, const float *balpha, const float *alpha, float balance,
                             size_t n) {
-  size_t j;
-  for (j = 0; j < n; j += V_W) {
-    vf a = V_LOAD_N(alpha + j, n - j), b = V_LOAD_N(balpha + j, n - j);
-    b = V_SUB(V_LOAD_N(beta + j, n - j), V_DIV(b, V_SET1(balance)));
-    V_STORE_N(beta + j, V_MUL(V_MUL(a, a), b), n - j);
-  }
+  const vf by = V_SET1(balance);
+  V_EACH(beta, n, V_MUL(V_MUL(V_AT(alpha), V_AT(alpha)),
+                        V_SUB(V_AT(beta), V_DIV(V_AT(balpha), by))));
 }
 
 /* Substitution over rows r0..r0+m-1, a column of dv by itself; h, eta and the rows of a, aw, which
@@ -5879,9 +5834,8 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
 
 /* y = (1 - a) scale */
 static void miras__rest(float *y, const float *a, float scale, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W)
-    V_STORE_N(y + i, V_MUL(V_SUB(V_SET1(1.0f), V_LOAD_N(a + i, n - i)), V_SET1(scale)), n - i);
+  const vf one = V_SET1(1.0f), by = V_SET1(scale);
+  V_EACH(y, n, V_MUL(V_SUB(one, V_AT(a)), by));
 }
 
 /* What is left, in rows r0..r0+m-1 of a chunk, of its rows and of what was before it, under decays
@@ -6062,29 +6016,22 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
 /* y = gain xh + bias of rows z, and their xh [rows, n] and 1/s [rows]. */
 static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const float *z,
                              const float *gain, const float *bias, size_t rows, size_t n) {
-  size_t i, j;
+  size_t i;
   for (i = 0; i < rows; i++, y += ldy, xh += n, z += n) {
     const vf mean = V_SET1(miras__sum(z, n) / (float)n);
-    for (j = 0; j < n; j += V_W) V_STORE_N(xh + j, V_SUB(V_LOAD_N(z + j, n - j), mean), n - j);
+    V_EACH(xh, n, V_SUB(V_AT(z), mean));
     rstd[i] = 1.0f / sqrtf(miras__dot(xh, xh, n) / (float)n + 1e-5f);
-    for (j = 0; j < n; j += V_W) {
-      vf x = V_MUL(V_LOAD_N(xh + j, n - j), V_SET1(rstd[i]));
-      V_STORE_N(xh + j, x, n - j);
-      V_STORE_N(y + j, V_FMA(V_LOAD_N(gain + j, n - j), x, V_LOAD_N(bias + j, n - j)), n - j);
-    }
+    miras__scale(xh, rstd[i], xh, n);
+    V_EACH(y, n, V_FMA(V_AT(gain), V_AT(xh), V_AT(bias)));
   }
 }
 
 /* out = scale * P y; may be in place. */
 static void miras__norm_project(float *out, const float *y, const float *xh, float scale,
                                 size_t n) {
-  float mean = miras__sum(y, n) / (float)n, along = miras__dot(y, xh, n) / (float)n;
-  size_t j;
-  for (j = 0; j < n; j += V_W) {
-    vf x = V_SUB(V_LOAD_N(y + j, n - j), V_SET1(mean));
-    x = V_FNMA(V_SET1(along), V_LOAD_N(xh + j, n - j), x);
-    V_STORE_N(out + j, V_MUL(x, V_SET1(scale)), n - j);
-  }
+  const vf mean = V_SET1(miras__sum(y, n) / (float)n), by = V_SET1(scale);
+  const vf along = V_SET1(miras__dot(y, xh, n) / (float)n);
+  V_EACH(out, n, V_MUL(V_FNMA(along, V_AT(xh), V_SUB(V_AT(y), mean)), by));
 }
 
 /* bz = P (gain by)/s: the cotangent of z from that of y. */
@@ -6257,15 +6204,11 @@ static void miras__coefficients_bwd(const miras__course *c, const miras__course_
 static void miras__triangle(float *p, float inv, const float *g, size_t ldg, const float *x,
                             size_t ldx, size_t seen, size_t steps, size_t m) {
   const vf s = V_SET1(inv);
-  size_t i, j;
-  for (i = 0; i < m; i++, seen += steps) {
-    const float *gi = g ? g + i * ldg : NULL, *xi = x + i * ldx;
-    float *to = p + i * ldx;
-    for (j = 0; j < seen; j += V_W) {
-      vf v = V_LOAD_N(xi + j, seen - j);
-      if (gi) v = V_MUL(V_LOAD_N(gi + j, seen - j), v);
-      V_STORE_N(to + j, V_MUL(s, v), seen - j);
-    }
+  size_t i;
+  for (i = 0; i < m; i++, seen += steps, x += ldx, p += ldx) {
+    const float *gi = g ? g + i * ldg : NULL;
+    if (gi) V_EACH(p, seen, V_MUL(s, V_MUL(V_AT(gi), V_AT(x))));
+    else miras__scale(p, inv, x, seen);
   }
 }
 
@@ -6295,18 +6238,16 @@ static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, flo
  * (1) or one per output (2). */
 static void miras__fade(int by, float *to, const float *a, const float *home, size_t in,
                         size_t out) {
-  size_t i, j;
+  const vf one = V_SET1(1.0f);
+  size_t i;
   if (!by) out *= in, in = 1;
   for (i = 0; i < in; i++, to += out, home = home ? home + out : NULL) {
-    for (j = 0; j < out && by == 2; j += V_W) {
-      const size_t n = out - j;
-      vf w = V_LOAD_N(a + j, n), x = V_MUL(w, V_LOAD_N(to + j, n));
-      if (home) x = V_FMA(V_SUB(V_SET1(1.0f), w), V_LOAD_N(home + j, n), x);
-      V_STORE_N(to + j, x, n);
-    }
-    if (by == 2) continue;
-    miras__scale(to, a[i], to, out);
-    if (home) miras__axpy(to, 1 - a[i], home, out);
+    const vf left = V_SET1(by == 2 ? 0 : a[i]), rest = V_SUB(one, left);
+    if (by == 2 && home)
+      V_EACH(to, out, V_FMA(V_SUB(one, V_AT(a)), V_AT(home), V_MUL(V_AT(a), V_AT(to))));
+    else if (by == 2) miras__mul(to, a, to, out);
+    else if (home) V_EACH(to, out, V_FMA(rest, V_AT(home), V_MUL(left, V_AT(to))));
+    else miras__scale(to, a[i], to, out);
   }
 }
 
@@ -6507,11 +6448,10 @@ static float miras__rms_inverse(const float *x, size_t n) {
 /* y = x r gain, r = 1 / sqrt(mean x^2 + eps). */
 static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
                            size_t rows, size_t n) {
-  size_t t, i;
+  size_t t;
   for (t = 0; t < rows; t++, y += ldy, x += ldx) {
-    vf r = V_SET1(miras__rms_inverse(x, n));
-    for (i = 0; i < n; i += V_W)
-      V_STORE_N(y + i, V_MUL(V_MUL(V_LOAD_N(x + i, n - i), r), V_LOAD_N(gain + i, n - i)), n - i);
+    const vf r = V_SET1(miras__rms_inverse(x, n));
+    V_EACH(y, n, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
   }
 }
 
@@ -6544,18 +6484,14 @@ static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldb
 /* m = (x r) gain silu(gate), with one r per head. */
 static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
   const size_t dim = of->dim;
-  size_t t, h, i;
+  size_t t, h;
   for (t = 0; t < of->rows; t++, m += ldm) {
     for (h = 0; h < of->heads * dim; h += dim) {
       const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
       const float *gain = of->gain + h;
-      vf r = V_SET1(miras__rms_inverse(x, dim));
-      for (i = 0; i < dim; i += V_W) {
-        size_t left = dim - i;
-        vf vg = V_LOAD_N(gate + i, left), silu = V_MUL(vg, miras__v_sigmoid(vg));
-        vf y = V_MUL(V_MUL(V_LOAD_N(x + i, left), r), V_LOAD_N(gain + i, left));
-        V_STORE_N(m + h + i, V_MUL(y, silu), left);
-      }
+      const vf r = V_SET1(miras__rms_inverse(x, dim));
+      V_EACH(m + h, dim, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
+                               V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
     }
   }
 }
@@ -6584,10 +6520,7 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
         V_STORE_N(dm + i, V_MUL(ds, w), left);
       }
       s = V_SET1(miras__dot(dm + at, x + at, dim) / (float)dim * r1 * r1 * r1);
-      for (i = at; i < at + dim; i += V_W) {
-        size_t left = at + dim - i;
-        V_STORE_N(dx + i, V_FNMA(V_LOAD_N(x + i, left), s, V_MUL(V_LOAD_N(dm + i, left), r)), left);
-      }
+      V_EACH(dx + at, dim, V_FNMA(V_AT(x + at), s, V_MUL(V_AT(dm + at), r)));
     }
     x += of->ldx;
     g += of->ld_gate;
@@ -6597,13 +6530,9 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
 /* s = silu(a) b. */
 static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
                               size_t rows, size_t n) {
-  size_t t, i;
-  for (t = 0; t < rows; t++, s += lds, a += ld, b += ld) {
-    for (i = 0; i < n; i += V_W) {
-      vf va = V_LOAD_N(a + i, n - i), silu = V_MUL(va, miras__v_sigmoid(va));
-      V_STORE_N(s + i, V_MUL(silu, V_LOAD_N(b + i, n - i)), n - i);
-    }
-  }
+  size_t t;
+  for (t = 0; t < rows; t++, s += lds, a += ld, b += ld)
+    V_EACH(s, n, V_MUL(V_MUL(V_AT(a), miras__v_sigmoid(V_AT(a))), V_AT(b)));
 }
 
 /* In place: ds becomes s again, a becomes da, b becomes db. */
@@ -6710,13 +6639,10 @@ static void miras__unit_fwd(float *x, float *inverse, float length, size_t rows,
 /* dx = r (dx - x (x . dx) / length^2), where x is unit_fwd's output and r what it left. */
 static void miras__unit_bwd(float *dx, const float *x, const float *inverse, float length,
                             size_t rows, size_t n) {
-  size_t t, i;
+  size_t t;
   for (t = 0; t < rows; t++, dx += n, x += n) {
-    vf s = V_SET1(miras__dot(dx, x, n) / (length * length)), r = V_SET1(inverse[t]);
-    for (i = 0; i < n; i += V_W) {
-      vf d = V_FNMA(V_LOAD_N(x + i, n - i), s, V_LOAD_N(dx + i, n - i));
-      V_STORE_N(dx + i, V_MUL(r, d), n - i);
-    }
+    const vf s = V_SET1(miras__dot(dx, x, n) / (length * length)), r = V_SET1(inverse[t]);
+    V_EACH(dx, n, V_MUL(r, V_FNMA(V_AT(x), s, V_AT(dx))));
   }
 }
 
@@ -6844,18 +6770,12 @@ static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
  * sigmoid(-g), which keeps the digits that 1 - sigmoid(g) loses when g is large. */
 static void miras__complement(int form, float cap, float *key, const float *gate, const float *g,
                               size_t ld, size_t rows, size_t n) {
-  size_t t, i;
-  for (t = 0; t < rows; t++, key += n, gate += ld, g += ld) {
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf v = form == MIRAS__GATE_SIGMOID
-               ? V_FMA(V_SET1(cap),
-                       miras__v_sigmoid(V_MUL(V_SET1(-1.0f), V_LOAD_N(g + i, left))),
-                       V_SET1(1 - cap))
-               : V_SUB(V_SET1(1.0f), V_LOAD_N(gate + i, left));
-      V_STORE_N(key + i, v, left);
-    }
-  }
+  const vf top = V_SET1(cap), low = V_SET1(1 - cap), minus = V_SET1(-1.0f);
+  size_t t;
+  for (t = 0; t < rows; t++, key += n, gate += ld, g += ld)
+    if (form == MIRAS__GATE_SIGMOID)
+      V_EACH(key, n, V_FMA(top, miras__v_sigmoid(V_MUL(minus, V_AT(g))), low));
+    else miras__rest(key, gate, 1, n);
 }
 
 /* dy becomes dg; doffset +=, dc += (RATE only). */
