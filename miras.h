@@ -2660,8 +2660,6 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
     size_t m))                                                                                    \
   X(void, scalar_left, (float *last_c, float *last_l, float *c, float *l, size_t ld,              \
     const float *alpha, size_t r0, size_t m))                                                     \
-  X(void, scalar_left_bwd, (float *dalpha, float *dc, float *dl, const float *c, const float *l,  \
-    size_t ld, const float *alpha, size_t m))                                                     \
   X(void, weigh, (float *p, const float *l, const float *z, size_t ld, size_t rows, size_t first, \
     size_t step))                                                                                 \
   X(void, weigh_bwd, (float *dl, float *dp, const float *l, const float *z, size_t ld,            \
@@ -2893,6 +2891,7 @@ typedef struct miras__kernels {
 #define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
 #define miras__channel_decay MIRAS__IN_SET(miras__channel_decay)
 #define miras__channel_decay_bwd MIRAS__IN_SET(miras__channel_decay_bwd)
+#define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
 #define miras__channel_enter MIRAS__IN_SET(miras__channel_enter)
@@ -2914,7 +2913,6 @@ typedef struct miras__kernels {
 #define miras__linear_run MIRAS__IN_SET(miras__linear_run)
 #define miras__channel_left MIRAS__IN_SET(miras__channel_left)
 #define miras__scalar_left MIRAS__IN_SET(miras__scalar_left)
-#define miras__scalar_left_bwd MIRAS__IN_SET(miras__scalar_left_bwd)
 #define miras__weigh MIRAS__IN_SET(miras__weigh)
 #define miras__weigh_bwd MIRAS__IN_SET(miras__weigh_bwd)
 #define miras__unseen MIRAS__IN_SET(miras__unseen)
@@ -3452,6 +3450,17 @@ static inline float miras__fold_max(const miras__vf *v) {
   } while (0)
 #endif
 
+/* V_LANES(n, r, step): the step of a sum, for the vector at V_AT that belongs to lane[r]. */
+#define V_LANES(n, r, step) do { \
+    size_t v_from = 0, v_at, v_left = V_W; \
+    for (; v_from + 16 <= (n); v_from += 16) \
+      V_UNROLL for (r = 0; r < V_R; r++) v_at = v_from + r * V_W, step; \
+    V_UNROLL for (r = 0; r < V_R; r++) { \
+      v_at = v_from + r * V_W; \
+      if (v_at < (n)) v_left = (n) - v_at, step; \
+    } \
+  } while (0)
+
 #define vf miras__vf
 #define vm miras__vm
 #define V_R (16 / V_W)
@@ -3617,28 +3626,18 @@ static inline vf miras__v_gelu_dd(vf x) {
 /* sum_i a_i b_i: lane i mod 16 adds its products in order, then the lanes fold by halves. */
 static float miras__dot(const float *a, const float *b, size_t n) {
   vf lane[V_R];
-  size_t i = 0, r;
+  size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  for (; i + 16 <= n; i += 16)
-    V_UNROLL for (r = 0; r < V_R; r++)
-      lane[r] = V_FMA(V_LOAD(a + i + r * V_W), V_LOAD(b + i + r * V_W), lane[r]);
-  V_UNROLL for (r = 0; r < V_R; r++)
-    if (i + r * V_W < n)
-      lane[r] = V_FMA(V_LOAD_N(a + i + r * V_W, n - i - r * V_W),
-                      V_LOAD_N(b + i + r * V_W, n - i - r * V_W), lane[r]);
+  V_LANES(n, r, lane[r] = V_FMA(V_AT(a), V_AT(b), lane[r]));
   return miras__fold(lane);
 }
 
 /* sum_i a_i in the same order. */
 static float miras__sum(const float *a, size_t n) {
   vf lane[V_R];
-  size_t i = 0, r;
+  size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  for (; i + 16 <= n; i += 16)
-    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ADD(lane[r], V_LOAD(a + i + r * V_W));
-  V_UNROLL for (r = 0; r < V_R; r++)
-    if (i + r * V_W < n)
-      lane[r] = V_ADD(lane[r], V_LOAD_N(a + i + r * V_W, n - i - r * V_W));
+  V_LANES(n, r, lane[r] = V_ADD(lane[r], V_AT(a)));
   return miras__fold(lane);
 }
 
@@ -5210,39 +5209,51 @@ static void miras__channel_left(float *last, float *c, const float *alpha, size_
   memcpy(last, c, n * sizeof *c);
 }
 
-/* Where a decay is one number: c as above, and of each row j of the block
- *   l_ij = alpha_i l_(i-1)j  (j < i),   l_ii = 1
- * in rows of l that are ld apart and numbered like those of c. What has faded becomes 0 at once: no
- * l_ij is less than c_i. */
-static void miras__scalar_left(float *last_c, float *last_l, float *c, float *l, size_t ld,
-                               const float *alpha, size_t r0, size_t m) {
+/* What is left, in rows r0..r0+m-1 of a chunk, of its rows and of what was before it, under decays
+ * of one number per row:
+ *   l_ij = alpha_i l_(i-1)j  (j < i)     l_ii = own_i or 1     c_i = alpha_i c_(i-1)
+ * Row 0 of l [m + 1, ld] and c [m + 1] is row r0 - 1 of the chunk, row i - r0 + 1 is row i. */
+static void miras__decay_rows(float *l, size_t ld, float *c, const float *alpha, const float *own,
+                              size_t r0, size_t m) {
   size_t i;
-  *c = r0 ? *last_c : 1;
-  miras__copy(l, last_l, r0);
-  for (i = 0; i < m; i++, c++, l += ld) {
-    float left = alpha[i] * *c;
+  for (i = 0; i < m; i++, l += ld) {
+    float left = alpha[i] * c[i];
     miras__scale(l + ld, alpha[i], l, r0 + i);
-    if (!(left >= MIRAS__FADED)) {
+    if (!(left >= MIRAS__FADED)) {                 /* what came later has faded no further */
       miras__flush(l + ld, l + ld, r0 + i);
       miras__flush(&left, &left, 1);
     }
-    c[1] = left;
-    l[ld + r0 + i] = 1;
+    l[ld + r0 + i] = own ? own[i] : 1;
+    c[i + 1] = left;
   }
-  *last_c = *c;
-  memcpy(last_l, l, (r0 + m) * sizeof *l);
 }
 
-/* Its adjoint over a whole block, r0 = 0; dc and dl are used up:
- * dalpha_i = c_(i-1) dc_i + sum_j l_(i-1)j dl_ij,  dc_(i-1) += alpha_i dc_i,  dl_(i-1) likewise. */
-static void miras__scalar_left_bwd(float *dalpha, float *dc, float *dl, const float *c,
-                                   const float *l, size_t ld, const float *alpha, size_t m) {
+/* Its adjoint from the chunk's first row on; dl [m, ld] and dc [m], which have no row 0, are used
+ * up:  dalpha_i = c_(i-1) dc_i + l_(i-1) . dl_i   down_i = dl_ii
+ *      dl_(i-1) += alpha_i dl_i                   dc_(i-1) += alpha_i dc_i */
+static void miras__decay_rows_bwd(float *dl, size_t ld, float *dc, float *dalpha, float *down,
+                                  const float *l, const float *c, const float *alpha, size_t m) {
   size_t i;
   for (i = m; i-- > 0;) {
-    dalpha[i] = c[i] * dc[i + 1] + miras__dot(l + i * ld, dl + (i + 1) * ld, i);
-    miras__axpy(dl + i * ld, alpha[i], dl + (i + 1) * ld, i);
-    dc[i] += alpha[i] * dc[i + 1];
+    float *row = dl + i * ld;
+    dalpha[i] = c[i] * dc[i];
+    if (down) down[i] = row[i];
+    if (!i) return;
+    dalpha[i] += miras__dot(l + i * ld, row, i);
+    miras__axpy(row - ld, alpha[i], row, i);
+    dc[i - 1] += alpha[i] * dc[i];
   }
+}
+
+/* The same for a block that stays open over calls: row 0 is last_c, last_l, or the beginning where
+ * r0 is 0, and row m goes there. */
+static void miras__scalar_left(float *last_c, float *last_l, float *c, float *l, size_t ld,
+                               const float *alpha, size_t r0, size_t m) {
+  *c = r0 ? *last_c : 1;
+  miras__copy(l, last_l, r0);
+  miras__decay_rows(l, ld, c, alpha, NULL, r0, m);
+  *last_c = c[m];
+  miras__copy(last_l, l + m * ld, r0 + m);
 }
 
 /* Scores of rows that see the first `first + i step` rows of a block: p_i = l_(i step) (.) z_i, ld
@@ -5295,37 +5306,26 @@ static void miras__invert(float *y, size_t n) {
 
 /* One row of D goes one token further: d = alpha (.) d, p = q . d, a = z . d before or after. Which
  * of the two are asked for is a constant at every call. The sums run in 16 lanes as in dot. */
+MIRAS__INLINE vf miras__channel_part(int with_q, int with_z, int after, float *d, vf alpha,
+                                     const float *q, vf *sum_q, const float *z, vf sum_z,
+                                     size_t left) {
+  vf x = V_LOAD_N(d, left), old = x;
+  x = V_MUL(alpha, x);
+  V_STORE_N(d, x, left);
+  if (with_q) *sum_q = V_FMA(V_LOAD_N(q, left), x, *sum_q);
+  return with_z ? V_FMA(V_LOAD_N(z, left), after ? x : old, sum_z) : sum_z;
+}
+
 MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float *d,
                                        const float *alpha, const float *q, float *p, const float *z,
                                        float *a, size_t n) {
-  vf lane_q[V_R], lane_z[V_R];
-  size_t i = 0, r;
-  V_UNROLL for (r = 0; r < V_R; r++) lane_q[r] = lane_z[r] = V_ZERO();
-  for (; i + 16 <= n; i += 16) {
-    V_UNROLL for (r = 0; r < V_R; r++) {
-      const size_t at = i + r * V_W;
-      vf x = V_LOAD(d + at);
-      if (with_z && !after) lane_z[r] = V_FMA(V_LOAD(z + at), x, lane_z[r]);
-      x = V_MUL(V_LOAD(alpha + at), x);
-      V_STORE(d + at, x);
-      if (with_z && after) lane_z[r] = V_FMA(V_LOAD(z + at), x, lane_z[r]);
-      if (with_q) lane_q[r] = V_FMA(V_LOAD(q + at), x, lane_q[r]);
-    }
-  }
-  V_UNROLL for (r = 0; r < V_R; r++) {
-    const size_t at = i + r * V_W;
-    if (at < n) {
-      const size_t rest = n - at;
-      vf x = V_LOAD_N(d + at, rest);
-      if (with_z && !after) lane_z[r] = V_FMA(V_LOAD_N(z + at, rest), x, lane_z[r]);
-      x = V_MUL(V_LOAD_N(alpha + at, rest), x);
-      V_STORE_N(d + at, x, rest);
-      if (with_z && after) lane_z[r] = V_FMA(V_LOAD_N(z + at, rest), x, lane_z[r]);
-      if (with_q) lane_q[r] = V_FMA(V_LOAD_N(q + at, rest), x, lane_q[r]);
-    }
-  }
+  vf lane_q[V_R], lane[V_R];
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane_q[r] = lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = miras__channel_part(with_q, with_z, after, d + v_at, V_AT(alpha),
+                                              q + v_at, &lane_q[r], z + v_at, lane[r], v_left));
   if (with_q) *p = miras__fold(lane_q);
-  if (with_z) *a = miras__fold(lane_z);
+  if (with_z) *a = miras__fold(lane);
 }
 
 /* live_r = eta (.) x of a row that enters. */
@@ -5550,11 +5550,12 @@ static void miras__both_bwd(float *beta, const float *balpha, const float *alpha
                         V_SUB(V_AT(beta), V_DIV(V_AT(balpha), by))));
 }
 
-/* Substitution over rows r0..r0+m-1, a column of dv by itself; h, eta and the rows of a, aw, which
+/* Substitution over rows r0..r0+m-1, a column of dv by itself, nv vectors of them at x, the last of
+ * which has `left`; h, eta and the rows of a, aw, which
  * are ld apart, belong to the new rows, u, w to all rows of the block.
  *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i (.) h_i
  *   else     u_i = h_i + sum_(j<i) Aw_ij w_j + sum_(j<i) A_ij u_j */
-MIRAS__INLINE void miras__exact_strip(size_t nv, size_t tail, const miras__solve *s, size_t x,
+MIRAS__INLINE void miras__exact_strip(size_t nv, size_t left, const miras__solve *s, size_t x,
                                       size_t r0, size_t m) {
   const size_t dv = s->dv, ld = s->ld, rates = s->rates;
   const float *a = s->a, *aw = s->aw, *eta = s->eta + (rates > 1 ? x : 0);
@@ -5565,90 +5566,72 @@ MIRAS__INLINE void miras__exact_strip(size_t nv, size_t tail, const miras__solve
     const float *uj = u, *wj = w;
     float *to = u + (r0 + i) * dv;
     vf acc[4];
-    V_UNROLL for (r = 0; r < nv; r++) acc[r] = tail ? V_LOAD_N(h, tail) : V_LOAD(h + r * V_W);
+    V_UNROLL for (r = 0; r < nv; r++) acc[r] = V_LOAD_N(h + r * V_W, left);
     if (w) {
       for (j = 0; j < r0 + i; j++, wj += dv) {
         const vf by = V_SET1(aw[j]);
         V_UNROLL for (r = 0; r < nv; r++)
-          acc[r] = V_FMA(by, tail ? V_LOAD_N(wj, tail) : V_LOAD(wj + r * V_W), acc[r]);
+          acc[r] = V_FMA(by, V_LOAD_N(wj + r * V_W, left), acc[r]);
       }
       aw += ld;
     }
     for (j = 0; j < r0 + i; j++, uj += dv) {
       const vf by = V_SET1(a[j]);
       V_UNROLL for (r = 0; r < nv; r++) {
-        const vf v = tail ? V_LOAD_N(uj, tail) : V_LOAD(uj + r * V_W);
+        const vf v = V_LOAD_N(uj + r * V_W, left);
         acc[r] = w ? V_FMA(by, v, acc[r]) : V_FNMA(by, v, acc[r]);
       }
     }
     V_UNROLL for (r = 0; r < nv; r++) {
       vf v = acc[r];
       if (!w) {
-        if (tail) V_STORE_N(h, v, tail);
-        else V_STORE(h + r * V_W, v);
-        if (rates == 1) v = V_MUL(V_SET1(*eta), v);
-        else v = V_MUL(tail ? V_LOAD_N(eta, tail) : V_LOAD(eta + r * V_W), v);
+        V_STORE_N(h + r * V_W, v, left);
+        v = V_MUL(rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + r * V_W, left), v);
       }
-      if (tail) V_STORE_N(to, v, tail);
-      else V_STORE(to + r * V_W, v);
+      V_STORE_N(to + r * V_W, v, left);
     }
   }
 }
 
 static void miras__exact_solve(const miras__solve *s, size_t r0, size_t m) {
   size_t x = 0;
-  for (; x + 4 * V_W <= s->dv; x += 4 * V_W) miras__exact_strip(4, 0, s, x, r0, m);
-  for (; x + V_W <= s->dv; x += V_W) miras__exact_strip(1, 0, s, x, r0, m);
+  for (; x + 4 * V_W <= s->dv; x += 4 * V_W) miras__exact_strip(4, V_W, s, x, r0, m);
+  for (; x + V_W <= s->dv; x += V_W) miras__exact_strip(1, V_W, s, x, r0, m);
   if (x < s->dv) miras__exact_strip(1, s->dv - x, s, x, r0, m);
 }
 
 /* Its transpose over a whole block of m rows, from the last: bu_j += sum_(i>j) A_ij r_i and
  * r_j = -eta_j (.) bu_j, or bu_j for eta NULL: the cotangent of R_j' z_j. */
-MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t tail, float *bu, float *r, size_t dv,
+MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t left, float *bu, float *r, size_t dv,
                                           const float *a, size_t lda, const float *eta,
                                           size_t rates, size_t m) {
   size_t i, j, v;
   for (j = m; j-- > 0;) {
     float *at = bu + j * dv, *to = r + j * dv;
-    const float *ri = to + dv, *aij = a + (j + 1) * lda + j;
+    const float *ri = to + dv, *aij = a + (j + 1) * lda + j, *step = eta ? eta + j * rates : NULL;
     vf acc[4];
-    V_UNROLL for (v = 0; v < nv; v++) acc[v] = tail ? V_LOAD_N(at, tail) : V_LOAD(at + v * V_W);
+    V_UNROLL for (v = 0; v < nv; v++) acc[v] = V_LOAD_N(at + v * V_W, left);
     for (i = j + 1; i < m; i++, ri += dv, aij += lda) {
       const vf s = V_SET1(*aij);
-      V_UNROLL for (v = 0; v < nv; v++)
-        acc[v] = V_FMA(s, tail ? V_LOAD_N(ri, tail) : V_LOAD(ri + v * V_W), acc[v]);
+      V_UNROLL for (v = 0; v < nv; v++) acc[v] = V_FMA(s, V_LOAD_N(ri + v * V_W, left), acc[v]);
     }
     V_UNROLL for (v = 0; v < nv; v++) {
       vf x = acc[v];
-      if (eta && rates == 1) {
-        x = V_MUL(V_SET1(-eta[j]), x);
-      } else if (eta) {
-        const float *step = eta + j * rates;
-        x = V_MUL(V_NEG(tail ? V_LOAD_N(step, tail) : V_LOAD(step + v * V_W)), x);
-      }
-      if (tail) {
-        V_STORE_N(at, acc[v], tail);
-        V_STORE_N(to, x, tail);
-      } else {
-        V_STORE(at + v * V_W, acc[v]);
-        V_STORE(to + v * V_W, x);
-      }
+      V_STORE_N(at + v * V_W, x, left);
+      if (step) x = V_MUL(V_NEG(rates == 1 ? V_SET1(*step) : V_LOAD_N(step + v * V_W, left)), x);
+      V_STORE_N(to + v * V_W, x, left);
     }
   }
 }
 
 static void miras__exact_solve_bwd(float *bu, float *r, size_t dv, const float *a, size_t lda,
                                    const float *eta, size_t rates, size_t m) {
-  const size_t across = rates > 1 ? 1 : 0;
-  size_t x = 0;
-  for (; x < dv; x += dv - x >= 4 * V_W ? 4 * V_W : V_W) {
-    const float *step = eta ? eta + across * x : NULL;
-    if (dv - x >= 4 * V_W)
-      miras__exact_strip_bwd(4, 0, bu + x, r + x, dv, a, lda, step, rates, m);
-    else if (dv - x >= V_W)
-      miras__exact_strip_bwd(1, 0, bu + x, r + x, dv, a, lda, step, rates, m);
-    else
-      miras__exact_strip_bwd(1, dv - x, bu + x, r + x, dv, a, lda, step, rates, m);
+  size_t x = 0, step;
+  for (; x < dv; x += step, bu += step, r += step, eta += eta && rates > 1 ? step : 0) {
+    step = dv - x >= 4 * V_W ? 4 * V_W : V_W;
+    if (step > V_W) miras__exact_strip_bwd(4, V_W, bu, r, dv, a, lda, eta, rates, m);
+    else if (dv - x >= V_W) miras__exact_strip_bwd(1, V_W, bu, r, dv, a, lda, eta, rates, m);
+    else miras__exact_strip_bwd(1, dv - x, bu, r, dv, a, lda, eta, rates, m);
   }
 }
 
@@ -5680,12 +5663,10 @@ static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
 
 /* s += x u' */
 static void miras__rank_one(float *s, const float *x, const float *u, size_t n, size_t dv) {
-  const size_t whole = dv - dv % V_W, rest = dv - whole;
-  size_t i, j;
+  size_t i;
   for (i = 0; i < n; i++, s += dv) {
     const vf a = V_SET1(x[i]);
-    for (j = 0; j < whole; j += V_W) V_STORE(s + j, V_FMA(a, V_LOAD(u + j), V_LOAD(s + j)));
-    if (rest) V_STORE_N(s + j, V_FMA(a, V_LOAD_N(u + j, rest), V_LOAD_N(s + j, rest)), rest);
+    V_EACH(s, dv, V_FMA(a, V_AT(u), V_AT(s)));
   }
 }
 
@@ -5836,42 +5817,6 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
 static void miras__rest(float *y, const float *a, float scale, size_t n) {
   const vf one = V_SET1(1.0f), by = V_SET1(scale);
   V_EACH(y, n, V_MUL(V_SUB(one, V_AT(a)), by));
-}
-
-/* What is left, in rows r0..r0+m-1 of a chunk, of its rows and of what was before it, under decays
- * of one number per row:
- *   l_ij = alpha_i l_(i-1)j  (j < i)     l_ii = own_i     c_i = alpha_i c_(i-1)
- * Row 0 of l [m + 1, ld] and c [m + 1] is row r0 - 1 of the chunk, row i - r0 + 1 is row i. */
-static void miras__decay_rows(float *l, size_t ld, float *c, const float *alpha, const float *own,
-                              size_t r0, size_t m) {
-  size_t i;
-  for (i = 0; i < m; i++, l += ld) {
-    float left = alpha[i] * c[i];
-    miras__scale(l + ld, alpha[i], l, r0 + i);
-    if (!(left >= MIRAS__FADED)) {                 /* what came later has faded no further */
-      miras__flush(l + ld, l + ld, r0 + i);
-      miras__flush(&left, &left, 1);
-    }
-    l[ld + r0 + i] = own[i];
-    c[i + 1] = left;
-  }
-}
-
-/* Its adjoint from the chunk's first row on; dl [m, ld] and dc [m], which have no row 0, are used
- * up:  dalpha_i = c_(i-1) dc_i + l_(i-1) . dl_i   down_i = dl_ii
- *      dl_(i-1) += alpha_i dl_i                   dc_(i-1) += alpha_i dc_i */
-static void miras__decay_rows_bwd(float *dl, size_t ld, float *dc, float *dalpha, float *down,
-                                  const float *l, const float *c, const float *alpha, size_t m) {
-  size_t i;
-  for (i = m; i-- > 0;) {
-    float *row = dl + i * ld;
-    dalpha[i] = c[i] * dc[i];
-    down[i] = row[i];
-    if (!i) return;
-    dalpha[i] += miras__dot(l + i * ld, row, i);
-    miras__axpy(row - ld, alpha[i], row, i);
-    dc[i - 1] += alpha[i] * dc[i];
-  }
 }
 
 /* Conjugate gradients, each row for itself: begin with x = 0, s = r = b, and after every product
@@ -6423,22 +6368,11 @@ static void miras__bound_share_bwd(float *eta, float *beta, float *along, float 
 
 /* sum a b c, over 16 lanes as dot. */
 static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
-  vf acc[V_R];
-  size_t i, r;
-  V_UNROLL for (r = 0; r < V_R; r++) acc[r] = V_ZERO();
-  for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL for (r = 0; r < V_R; r++) {
-      size_t at = i + r * V_W;
-      acc[r] = V_FMA(V_MUL(V_LOAD(a + at), V_LOAD(b + at)), V_LOAD(c + at), acc[r]);
-    }
-  }
-  V_UNROLL for (r = 0; r < V_R; r++) {
-    size_t at = i + r * V_W;
-    if (at < n)
-      acc[r] = V_FMA(V_MUL(V_LOAD_N(a + at, n - at), V_LOAD_N(b + at, n - at)),
-                     V_LOAD_N(c + at, n - at), acc[r]);
-  }
-  return miras__fold(acc);
+  vf lane[V_R];
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = V_FMA(V_MUL(V_AT(a), V_AT(b)), V_AT(c), lane[r]));
+  return miras__fold(lane);
 }
 
 static float miras__rms_inverse(const float *x, size_t n) {
@@ -6965,6 +6899,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_AT
 #undef V_PART
 #undef V_EACH
+#undef V_LANES
 #undef V_STORE_N
 #undef V_ADD
 #undef V_SUB
@@ -8138,7 +8073,8 @@ static void miras__exact_scalar_coefficients(miras__block *k) {
 
 static void miras__exact_scalar_coefficients_bwd(miras__block *k) {
   if (k->dl)
-    k->K->scalar_left_bwd(k->d.alpha, k->dc, k->dl, k->c, k->l, k->ld, k->r.alpha, k->m);
+    k->K->decay_rows_bwd(k->dl + k->ld, k->ld, k->dc + 1, k->d.alpha, NULL, k->l, k->c, k->r.alpha,
+                         k->m);
 }
 
 static void miras__scalar_reach(miras__block *k) {
