@@ -2627,9 +2627,6 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(int, any, (const float *x, size_t n))                                                         \
   X(void, gemm, (int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,      \
     size_t N, size_t K, float *pack))                                                             \
-  X(void, feature_fwd, (int map, float *f, const float *x, size_t n))                             \
-  X(void, feature_bwd, (int map, float *dx, const float *df, const float *x, const float *f,      \
-    size_t n))                                                                                    \
   X(void, bias_rows, (const miras__errors *x))                                                    \
   X(void, bias_rows_bwd, (const miras__errors *x, float *b, float *bv, float *bdelta,             \
     float *room))                                                                                 \
@@ -2864,6 +2861,7 @@ typedef struct miras__kernels {
 #define miras__bias_custom MIRAS__IN_SET(miras__bias_custom)
 #define miras__bias_custom_bwd MIRAS__IN_SET(miras__bias_custom_bwd)
 #define miras__biases MIRAS__IN_SET(miras__biases)
+#define miras__bias_row_of MIRAS__IN_SET(miras__bias_row_of)
 #define miras__bias_rows MIRAS__IN_SET(miras__bias_rows)
 #define miras__bias_rows_bwd MIRAS__IN_SET(miras__bias_rows_bwd)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
@@ -3101,9 +3099,11 @@ typedef struct miras__kernels {
  *   V_LT(a, b) V_LE(a, b)   masks, false for NaN; V_SELECT(m, a, b) is m ? a : b
  *   V_COPYSIGN(m, s)        the size of m with the sign of s
  *   V_ROUND(a)              to the nearest whole number
- *   V_POW2(n)               2^n for whole n in -126..127
- *   V_LOGB(x) V_FRACTION(x) x = fraction * 2^logb, fraction in [sqrt(1/2), sqrt(2)), x normal, > 0
- *   V_TRANSPOSE4(d, ldd, s, lds)   d[k * ldd + j] = s[j * lds + k] for k < 4, j < V_W
+ *   V_LOGB(x)               the whole part of x's logarithm to base 2: x = fraction * 2^logb with
+ *                           fraction in [sqrt(1/2), sqrt(2)), x normal, > 0
+ *   miras__pow2(n)          2^n for whole n in -126..127
+ *   miras__fraction(x)      the fraction of x
+ *   miras__transpose4(d, ldd, s, lds)   d[k * ldd + j] = s[j * lds + k] for k < 4, j < V_W
  *   fold(v[V_R])            the sum of 16 lanes: 16 -> 8 -> 4 -> 2 -> 1 by halves
  *   fold_max(v[V_R])        their maximum
  * Tiles of the matrix product are up to K_ROWS4 rows when they are 4 vectors wide,
@@ -3466,9 +3466,6 @@ static inline float miras__fold_max(const miras__vf *v) {
 #define V_R (16 / V_W)
 #define V_LOAD_N(p, n) miras__load_n(p, n)
 #define V_STORE_N(p, v, n) miras__store_n(p, v, n)
-#define V_POW2(n) miras__pow2(n)
-#define V_FRACTION(x) miras__fraction(x)
-#define V_TRANSPOSE4(d, ldd, s, lds) miras__transpose4(d, ldd, s, lds)
 
 /* @22 VECTOR MATHS ----------------------------------------------------------------- needs 21 -- */
 
@@ -3501,8 +3498,8 @@ static inline vf miras__v_exp(vf x) {
   vf n, half, y;
   y = miras__v_expm1_part(V_MIN(V_MAX(x, V_SET1(-105.0f)), V_SET1(89.0f)), &n);
   half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
-  y = V_MUL(V_ADD(V_SET1(1.0f), y), V_POW2(half));
-  y = V_MUL(y, V_POW2(V_SUB(n, half)));
+  y = V_MUL(V_ADD(V_SET1(1.0f), y), miras__pow2(half));
+  y = V_MUL(y, miras__pow2(V_SUB(n, half)));
   return V_SELECT(V_LE(x, x), y, x);
 }
 
@@ -3511,7 +3508,7 @@ static inline vf miras__v_exp(vf x) {
 static inline vf miras__v_tanh(vf x) {
   vf n, m, scale, a = V_MIN(V_ABS(x), V_SET1(10.0f));
   m = miras__v_expm1_part(V_ADD(a, a), &n);
-  scale = V_POW2(n);
+  scale = miras__pow2(n);
   m = V_FMA(m, scale, V_SUB(scale, V_SET1(1.0f)));
   m = V_DIV(m, V_ADD(m, V_SET1(2.0f)));
   return V_SELECT(V_LE(x, x), V_COPYSIGN(m, x), x);
@@ -3546,7 +3543,7 @@ static inline vf miras__v_log(vf x) {
   vm low = V_LT(a, V_SET1(FLT_MIN));
   a = V_SELECT(low, V_MUL(a, V_SET1(16777216.0f)), a);
   n = V_SUB(V_LOGB(a), V_SELECT(low, V_SET1(24.0f), V_ZERO()));
-  y = miras__v_log_part(V_SUB(V_FRACTION(a), V_SET1(1.0f)), n);
+  y = miras__v_log_part(V_SUB(miras__fraction(a), V_SET1(1.0f)), n);
   y = V_SELECT(V_LE(x, V_SET1(FLT_MAX)), y, x);
   y = V_SELECT(V_LE(x, V_ZERO()), V_SET1(-HUGE_VALF), y);
   return V_SELECT(V_LT(x, V_ZERO()), V_SET1(NAN), y);
@@ -3871,7 +3868,7 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
   }
 }
 
-/* @24 MATRIX PRODUCT --------------------------------------------------------------- needs 21 -- */
+/* @24 MATRIX PRODUCT ------------------------------------------------------------ needs 21 23 -- */
 
 /* C[i,j] = sum_k A[i,k] B[k,j], every element one chain of fused multiply-adds in the order of k.
  * Tiles, panels and blocks of k are a schedule: a chain that is interrupted continues from C, where
@@ -3972,7 +3969,7 @@ static void miras__pack(float *to, size_t width, const float *B, size_t brs, siz
   for (j = 0; j < width; j += V_W) {
     k = 0;
     if (brs == 1 && j + V_W <= n)
-      for (; k + 4 <= K; k += 4) V_TRANSPOSE4(to + k * width + j, width, B + j * bcs + k, bcs);
+      for (; k + 4 <= K; k += 4) miras__transpose4(to + k * width + j, width, B + j * bcs + k, bcs);
     for (; k < K; k++)
       for (r = j; r < j + V_W; r++)
         to[k * width + r] = r < n ? B[k * brs + r * bcs] : 0.0f;
@@ -4549,18 +4546,23 @@ static const struct {
   {miras__bias_custom, miras__bias_custom_bwd}
 };
 
-/* Errors and values of rows. */
-static void miras__bias_rows(const miras__errors *x) {
+static miras__bias_row miras__bias_row_of(const miras__errors *x, size_t i) {
   miras__bias_row s;
-  size_t i;
   memset(&s, 0, sizeof s);
   s.d = x->d;
   s.n = x->n;
   s.each = x->d->threshold_gate == MIRAS_GATE_CHANNEL;
+  s.r = x->r + i * x->n;
+  s.v = x->v + i * x->n;
+  s.delta = x->delta + i * x->bounds;
+  return s;
+}
+
+/* Errors and values of rows. */
+static void miras__bias_rows(const miras__errors *x) {
+  size_t i;
   for (i = 0; i < x->rows; i++) {
-    s.r = x->r + i * x->n;
-    s.v = x->v + i * x->n;
-    s.delta = x->delta + i * x->bounds;
+    miras__bias_row s = miras__bias_row_of(x, i);
     s.e = x->e + i * x->n;
     x->loss[i] = miras__biases[x->d->bias].fwd(&s);
   }
@@ -4570,18 +4572,11 @@ static void miras__bias_rows(const miras__errors *x) {
  * held, bdelta that of delta. room [n]. */
 static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, float *bdelta,
                                  float *room) {
-  miras__bias_row s;
   size_t i;
-  float one;
-  memset(&s, 0, sizeof s);
-  s.d = x->d;
-  s.n = x->n;
-  s.each = x->d->threshold_gate == MIRAS_GATE_CHANNEL;
   miras__fill(bv, 0, x->rows * x->n);
   for (i = 0; i < x->rows; i++) {
-    s.r = x->r + i * x->n;
-    s.v = x->v + i * x->n;
-    s.delta = x->delta + i * x->bounds;
+    miras__bias_row s = miras__bias_row_of(x, i);
+    float one;
     s.be = s.br = b + i * x->n;
     s.bv = bv + i * x->n;
     s.bdelta = s.each ? bdelta + i * x->bounds : room;
@@ -5691,7 +5686,7 @@ static void miras__fold_column(float *z, const float *c, size_t ld_c, const floa
  * be NULL. */
 static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, const float *c,
                             size_t ld_c, const float *cv, int column, size_t n, size_t dv) {
-  size_t i, j;
+  size_t i;
   if (!ld_c && !cv) {
     const size_t all = n * dv + (column ? n : 0);
     if (dc) *dc += miras__dot(s0, ds, all);
@@ -5700,12 +5695,11 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
   }
   for (i = 0; i < n; i++) {
     const float a = c[i * ld_c], *from = s0 + i * dv;
+    const vf left = V_SET1(a);
     float *to = ds + i * dv, along;
-    for (j = 0; cv && j < dv; j += V_W) {
-      const size_t rest = dv - j;
-      const vf was = V_MUL(V_SET1(a), V_LOAD_N(from + j, rest)), v = V_LOAD_N(to + j, rest);
-      V_STORE_N(dcv + j, V_FMA(was, v, V_LOAD_N(dcv + j, rest)), rest);
-      V_STORE_N(to + j, V_MUL(V_LOAD_N(cv + j, rest), v), rest);
+    if (cv) {
+      V_EACH(dcv, dv, V_FMA(V_MUL(left, V_AT(from)), V_AT(to), V_AT(dcv)));
+      miras__mul(to, cv, to, dv);
     }
     along = miras__dot(from, to, dv);
     if (column) {
@@ -6835,7 +6829,7 @@ static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, s
   for (i = 0; i < rows; i += block) {
     const size_t m = rows - i < block ? rows - i : block;
     for (j = 0; j + 4 <= cols && m == V_W; j += 4)
-      V_TRANSPOSE4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
+      miras__transpose4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
     if (cols - j > m)                              /* the rest in few long runs */
       for (k = 0; k < m; k++)
         miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
@@ -6917,10 +6911,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_SELECT
 #undef V_COPYSIGN
 #undef V_ROUND
-#undef V_POW2
 #undef V_LOGB
-#undef V_FRACTION
-#undef V_TRANSPOSE4
 #undef MIRAS__ISA
 #endif   /* region B */
 
@@ -7760,7 +7751,7 @@ static void miras__rows_surprise(const miras__kernels *K, const miras__plan *p,
                                  const miras__head_io *io, size_t token, float *x, float *xr,
                                  float *v) {
   const float *keep = io->keep + token * io->ld_keep;
-  K->feature_fwd(p->map, x, io->k + token * io->ldk, (size_t)p->d.key_dim);
+  K->feature_rows(p->map, x, 0, io->k + token * io->ldk, 0, 1, (size_t)p->d.key_dim);
   K->copy(v, io->v + token * io->ldv, (size_t)p->d.value_dim);
   if (!p->after) K->copy(xr, x, p->features);
   else if (miras__keep_lanes(&p->d) > 1) K->mul(xr, x, keep, p->features);
@@ -8748,12 +8739,12 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
     x = k->z;
     den = k->den;
     k->read = o;
-    K->feature_fwd(p->map, x, q, dk);
+    K->feature_rows(p->map, x, 0, q, 0, 1, dk);
     miras__exact_look(k, rows);
     miras__exact_stack(k, rows, 0, 1);
     miras__exact_home(k);
   } else {                                       /* S says it all */
-    K->feature_fwd(p->map, x, q, dk);
+    K->feature_rows(p->map, x, 0, q, 0, 1, dk);
     miras__exact_read(K, p, s, x, o, den);
   }
   if (!p->d.normalise) return;
