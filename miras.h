@@ -2365,6 +2365,28 @@ static miras__head_grads miras__grads_part(const miras__head_grads *g, size_t t)
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
+/* A factor of a product: element (i, k) is p[i * down + k * right]. seen, of a left factor: row i
+ * ends after seen + i elements, and what lies beyond may be anything, NaN too; 0: all count. */
+typedef struct miras__matrix {
+  const float *p;
+  size_t down, right, seen;
+} miras__matrix;
+
+static miras__matrix miras__strided(const float *p, size_t down, size_t right, size_t seen) {
+  miras__matrix m;
+  m.p = p, m.down = down, m.right = right, m.seen = seen;
+  return m;
+}
+
+/* Rows that are ld apart; the same turned by the diagonal; and with the end of rows. */
+static miras__matrix miras__mat(const float *p, size_t ld) { return miras__strided(p, ld, 1, 0); }
+static miras__matrix miras__turned(const float *p, size_t ld) {
+  return miras__strided(p, 1, ld, 0);
+}
+static miras__matrix miras__lower(const float *p, size_t ld, size_t seen) {
+  return miras__strided(p, ld, 1, seen);
+}
+
 /* Rows under decays of one number per channel (room @28, which has the letters). Rows x, eta,
  * alpha, z, a belong to the new tokens r0..r0+m-1 of a block; q, p to every `every`-th of them. */
 typedef struct miras__channels {
@@ -2461,6 +2483,28 @@ typedef struct miras__errors {
   const float *r, *v, *delta;
   float *e, *loss;
 } miras__errors;
+
+/* What a norm of room @29 takes: rows x of heads of `dim` channels, a gain for each, and the gate
+ * of a gated norm. The other has one head. */
+typedef struct miras__norm {
+  const float *x, *gain, *gate;
+  size_t ldx, ld_gate, rows, heads, dim;
+} miras__norm;
+
+/* A short convolution of rows of heads * dim channels (room @29): inputs c, the taps - 1 rows ahead
+ * of them, NULL for zeros, and weights w [taps, heads * dim]. Its result has a block [rows, dim]
+ * per head, the blocks `per` apart. */
+typedef struct miras__conv {
+  const float *c, *past, *w;
+  size_t ldc, ldpast, per, taps, rows, heads, dim;
+} miras__conv;
+
+/* Keys of a memory that erases apart from them (room @29, which has the letters): x and the gate c
+ * are rows, a and b [n] are gains. */
+typedef struct miras__erasing {
+  const float *x, *c, *a, *b;
+  size_t ldc, rows, n;
+} miras__erasing;
 
 static float *miras__lay(float *base, size_t *used, size_t n) {
   float *at = base ? base + *used : base;
@@ -2656,6 +2700,11 @@ static void miras__plan_init_params(const miras__plan *p, float *init, float *ga
 
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
 
+/* What map makes of each element, besides a miras_activation. */
+enum {
+  MIRAS__EXP = MIRAS_ACTIVATION_COUNT, MIRAS__SIGMOID, MIRAS__TANH, MIRAS__LOG, MIRAS__SOFTPLUS
+};
+
 /* Forms of learned gates (room @29): those of keep gates, and one of steps and thresholds. */
 enum {
   MIRAS__GATE_SIGMOID = MIRAS_KEEP_SIGMOID, MIRAS__GATE_ROOT = MIRAS_KEEP_ROOT,
@@ -2712,24 +2761,15 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
     size_t rates, const float *x, size_t n))                                                      \
   X(void, diagonal_bwd, (float *bx, float *beta, float *ba, float eta, const float *x,            \
     int decay_first, const float *keep, size_t keeps, float *row, size_t n))                      \
-  X(void, map_exp, (float *y, const float *x, size_t n))                                          \
-  X(void, map_sigmoid, (float *y, const float *x, size_t n))                                      \
-  X(void, map_tanh, (float *y, const float *x, size_t n))                                         \
-  X(void, map_log, (float *y, const float *x, size_t n))                                          \
-  X(void, map_softplus, (float *y, const float *x, size_t n))                                     \
-  X(void, act, (int kind, float *y, const float *z, size_t n))                                    \
+  X(void, map, (int f, float *y, const float *x, size_t n))                                       \
   X(void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))               \
   X(void, act_grad2, (int kind, float *gbar, float *zbar, const float *z, const float *g,         \
     const float *dbar, size_t n))                                                                 \
   X(void, softmax, (float *y, const float *x, size_t n, float c))                                 \
   X(void, sub, (float *y, const float *a, const float *b, size_t n))                              \
   X(int, any, (const float *x, size_t n))                                                         \
-  X(void, gemm, (int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,          \
-    const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K, ptrdiff_t causal,       \
-    float *pack))                                                                                 \
-  X(void, feature_fwd, (int map, float *f, const float *x, size_t n))                             \
-  X(void, feature_bwd, (int map, float *dx, const float *df, const float *x, const float *f,      \
-    size_t n))                                                                                    \
+  X(void, gemm, (int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,      \
+    size_t N, size_t K, float *pack))                                                             \
   X(void, bias_rows, (const miras__errors *x))                                                    \
   X(void, bias_rows_bwd, (const miras__errors *x, float *b, float *bv, float *bdelta,             \
     float *room))                                                                                 \
@@ -2760,8 +2800,6 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
     size_t m))                                                                                    \
   X(void, scalar_left, (float *last_c, float *last_l, float *c, float *l, size_t ld,              \
     const float *alpha, size_t r0, size_t m))                                                     \
-  X(void, scalar_left_bwd, (float *dalpha, float *dc, float *dl, const float *c, const float *l,  \
-    size_t ld, const float *alpha, size_t m))                                                     \
   X(void, weigh, (float *p, const float *l, const float *z, size_t ld, size_t rows, size_t first, \
     size_t step))                                                                                 \
   X(void, weigh_bwd, (float *dl, float *dp, const float *l, const float *z, size_t ld,            \
@@ -2836,30 +2874,23 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(void, rms_fwd, (float *y, size_t ldy, const float *x, size_t ldx, const float *gain,          \
     size_t rows, size_t n))                                                                       \
   X(void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,       \
-    float *y, size_t ldy, const float *x, size_t ldx, const float *gain, const float *dy,         \
-    size_t lddy, size_t rows, size_t n))                                                          \
-  X(void, gated_norm_fwd, (float *m, size_t ldm, const float *y, size_t ldy, const float *gain,   \
-    const float *g, size_t ldg, size_t rows, size_t heads, size_t dim))                           \
+    float *y, size_t ldy, const float *dy, size_t lddy, const miras__norm *x))                    \
+  X(void, gated_norm_fwd, (float *m, size_t ldm, const miras__norm *x))                           \
   X(void, gated_norm_bwd, (float *dy, size_t lddy, float *dg, size_t lddg, float *dgain,          \
-    float *m, size_t ldm, const float *y, size_t ldy, const float *gain, const float *g,          \
-    size_t ldg, float *dm, size_t lddm, size_t rows, size_t heads, size_t dim))                   \
+    float *m, size_t ldm, float *dm, size_t lddm, const miras__norm *x))                          \
   X(void, swiglu_fwd, (float *s, size_t lds, const float *a, const float *b, size_t ld,           \
     size_t rows, size_t n))                                                                       \
   X(void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows,         \
     size_t n))                                                                                    \
-  X(void, conv_fwd, (float *z, size_t per, const float *c, size_t ldc, const float *past,         \
-    size_t ldpast, const float *w, size_t taps, size_t rows, size_t heads, size_t dim))           \
-  X(void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz, size_t per,              \
-    const float *c, size_t ldc, const float *past, size_t ldpast, const float *w, size_t taps,    \
-    size_t rows, size_t after, size_t heads, size_t dim, float *sum))                             \
+  X(void, conv_fwd, (float *z, const miras__conv *x))                                             \
+  X(void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz, size_t after,            \
+    float *sum, const miras__conv *x))                                                            \
   X(void, unit_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))              \
   X(void, unit_bwd, (float *dx, const float *x, const float *inverse, float length, size_t rows,  \
     size_t n))                                                                                    \
-  X(void, erase_fwd, (float *key, float *erase, float *replace, const float *x,                   \
-    const float *rate, size_t ldr, const float *a, const float *b, size_t rows, size_t n))        \
-  X(void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *drate,            \
-    size_t ldd, const float *x, const float *erase, const float *rate, size_t ldr,                \
-    const float *a, const float *b, float *da, float *db, float *row, size_t rows, size_t n))     \
+  X(void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))         \
+  X(void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc, size_t lddc,  \
+    float *da, float *db, float *row, const float *erase, const miras__erasing *e))               \
   X(void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,         \
     int way, size_t rows, size_t heads, size_t dim))                                              \
   X(void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld, const float *offset,    \
@@ -2930,12 +2961,7 @@ typedef struct miras__kernels {
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__implicit_bwd MIRAS__IN_SET(miras__implicit_bwd)
 #define miras__diagonal_bwd MIRAS__IN_SET(miras__diagonal_bwd)
-#define miras__map_exp MIRAS__IN_SET(miras__map_exp)
-#define miras__map_sigmoid MIRAS__IN_SET(miras__map_sigmoid)
-#define miras__map_tanh MIRAS__IN_SET(miras__map_tanh)
-#define miras__map_log MIRAS__IN_SET(miras__map_log)
-#define miras__map_softplus MIRAS__IN_SET(miras__map_softplus)
-#define miras__act MIRAS__IN_SET(miras__act)
+#define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
 #define miras__act_grad2 MIRAS__IN_SET(miras__act_grad2)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
@@ -2978,6 +3004,7 @@ typedef struct miras__kernels {
 #define miras__bias_custom MIRAS__IN_SET(miras__bias_custom)
 #define miras__bias_custom_bwd MIRAS__IN_SET(miras__bias_custom_bwd)
 #define miras__biases MIRAS__IN_SET(miras__biases)
+#define miras__bias_row_of MIRAS__IN_SET(miras__bias_row_of)
 #define miras__bias_rows MIRAS__IN_SET(miras__bias_rows)
 #define miras__bias_rows_bwd MIRAS__IN_SET(miras__bias_rows_bwd)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
@@ -3005,6 +3032,7 @@ typedef struct miras__kernels {
 #define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
 #define miras__channel_decay MIRAS__IN_SET(miras__channel_decay)
 #define miras__channel_decay_bwd MIRAS__IN_SET(miras__channel_decay_bwd)
+#define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
 #define miras__channel_enter MIRAS__IN_SET(miras__channel_enter)
@@ -3026,7 +3054,6 @@ typedef struct miras__kernels {
 #define miras__linear_run MIRAS__IN_SET(miras__linear_run)
 #define miras__channel_left MIRAS__IN_SET(miras__channel_left)
 #define miras__scalar_left MIRAS__IN_SET(miras__scalar_left)
-#define miras__scalar_left_bwd MIRAS__IN_SET(miras__scalar_left_bwd)
 #define miras__weigh MIRAS__IN_SET(miras__weigh)
 #define miras__weigh_bwd MIRAS__IN_SET(miras__weigh_bwd)
 #define miras__unseen MIRAS__IN_SET(miras__unseen)
@@ -3073,6 +3100,7 @@ typedef struct miras__kernels {
 #define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
+#define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
 #define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
 #define miras__unit_fwd MIRAS__IN_SET(miras__unit_fwd)
@@ -3096,8 +3124,8 @@ typedef struct miras__kernels {
 #define miras__fold MIRAS__IN_SET(miras__fold)
 #define miras__fold_max MIRAS__IN_SET(miras__fold_max)
 #define miras__first MIRAS__IN_SET(miras__first)
-#define miras__pair MIRAS__IN_SET(miras__pair)
-#define miras__quad MIRAS__IN_SET(miras__quad)
+#define miras__quads MIRAS__IN_SET(miras__quads)
+#define miras__halves MIRAS__IN_SET(miras__halves)
 #define miras__min MIRAS__IN_SET(miras__min)
 #define miras__max MIRAS__IN_SET(miras__max)
 #define miras__slices MIRAS__IN_SET(miras__slices)
@@ -3214,9 +3242,11 @@ typedef struct miras__kernels {
  *   V_LT(a, b) V_LE(a, b)   masks, false for NaN; V_SELECT(m, a, b) is m ? a : b
  *   V_COPYSIGN(m, s)        the size of m with the sign of s
  *   V_ROUND(a)              to the nearest whole number
- *   V_POW2(n)               2^n for whole n in -126..127
- *   V_LOGB(x) V_FRACTION(x) x = fraction * 2^logb, fraction in [sqrt(1/2), sqrt(2)), x normal, > 0
- *   V_TRANSPOSE4(d, ldd, s, lds)   d[k * ldd + j] = s[j * lds + k] for k < 4, j < V_W
+ *   V_LOGB(x)               the whole part of x's logarithm to base 2: x = fraction * 2^logb with
+ *                           fraction in [sqrt(1/2), sqrt(2)), x normal, > 0
+ *   miras__pow2(n)          2^n for whole n in -126..127
+ *   miras__fraction(x)      the fraction of x
+ *   miras__transpose4(d, ldd, s, lds)   d[k * ldd + j] = s[j * lds + k] for k < 4, j < V_W
  *   fold(v[V_R])            the sum of 16 lanes: 16 -> 8 -> 4 -> 2 -> 1 by halves
  *   fold_max(v[V_R])        their maximum
  * Tiles of the matrix product are up to K_ROWS4 rows when they are 4 vectors wide,
@@ -3323,6 +3353,13 @@ typedef __m256 miras__vm;
 #define K_ROWS4 2   /* only for one or two rows: 6 x 2 + 2 + 1 is what 16 registers hold */
 #define K_ROWS2 6
 #define K_ROWS1 8
+#define V_X86(word) _mm256_##word
+#define V_INTS __m256i
+#define V_BITS(a) _mm256_castps_si256(a)
+#define V_FLOATS(a) _mm256_castsi256_ps(a)
+#define V_CMP(a, b, how) _mm256_cmp_ps(a, b, how)
+#define V_SELECT(m, a, b) _mm256_blendv_ps(b, a, m)
+#define V_ROUND(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 static inline __m256i miras__first(size_t n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 8 ? (int)n : 8),
@@ -3335,67 +3372,14 @@ static inline void miras__store_n(float *p, __m256 v, size_t n) {
   if (n >= 8) _mm256_storeu_ps(p, v);
   else _mm256_maskstore_ps(p, miras__first(n), v);
 }
-static inline __m256 miras__pow2(__m256 n) {
-  __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
+static inline __m256 miras__quads(const float *p, size_t lds) {
+  __m256 low = _mm256_castps128_ps256(_mm_loadu_ps(p));
+  return _mm256_insertf128_ps(low, _mm_loadu_ps(p + 4 * lds), 1);
 }
-static inline __m256i miras__logb(__m256 x) {
-  return _mm256_srai_epi32(
-      _mm256_sub_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(0x3f3504f3)), 23);
+static inline __m256 miras__halves(const __m256 *v, __m256 *high) {
+  *high = v[1];
+  return v[0];
 }
-static inline __m256 miras__fraction(__m256 x) {
-  return _mm256_castsi256_ps(
-      _mm256_sub_epi32(_mm256_castps_si256(x), _mm256_slli_epi32(miras__logb(x), 23)));
-}
-static inline __m256 miras__pair(const float *low, const float *high) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
-}
-/* Rows j and j + 4 share a register, so the shuffles stay inside 128-bit lanes. */
-static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
-  __m256 a = miras__pair(s, s + 4 * lds), b = miras__pair(s + lds, s + 5 * lds);
-  __m256 c = miras__pair(s + 2 * lds, s + 6 * lds);
-  __m256 e = miras__pair(s + 3 * lds, s + 7 * lds);
-  __m256 ab0 = _mm256_unpacklo_ps(a, b), ab1 = _mm256_unpackhi_ps(a, b);
-  __m256 ce0 = _mm256_unpacklo_ps(c, e), ce1 = _mm256_unpackhi_ps(c, e);
-  _mm256_storeu_ps(d, _mm256_shuffle_ps(ab0, ce0, 0x44));
-  _mm256_storeu_ps(d + ldd, _mm256_shuffle_ps(ab0, ce0, 0xee));
-  _mm256_storeu_ps(d + 2 * ldd, _mm256_shuffle_ps(ab1, ce1, 0x44));
-  _mm256_storeu_ps(d + 3 * ldd, _mm256_shuffle_ps(ab1, ce1, 0xee));
-}
-static inline float miras__fold(const __m256 *v) {
-  __m256 a = _mm256_add_ps(v[0], v[1]);
-  __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-  return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-}
-static inline float miras__fold_max(const __m256 *v) {
-  __m256 a = _mm256_max_ps(v[0], v[1]);
-  __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
-  return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
-}
-
-#define V_ZERO() _mm256_setzero_ps()
-#define V_SET1(x) _mm256_set1_ps(x)
-#define V_LOAD(p) _mm256_loadu_ps(p)
-#define V_STORE(p, v) _mm256_storeu_ps(p, v)
-#define V_ADD(a, b) _mm256_add_ps(a, b)
-#define V_SUB(a, b) _mm256_sub_ps(a, b)
-#define V_MUL(a, b) _mm256_mul_ps(a, b)
-#define V_DIV(a, b) _mm256_div_ps(a, b)
-#define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define V_FNMA(a, b, c) _mm256_fnmadd_ps(a, b, c)
-#define V_MIN(a, b) _mm256_min_ps(a, b)
-#define V_MAX(a, b) _mm256_max_ps(a, b)
-#define V_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
-#define V_NEG(a) _mm256_xor_ps(_mm256_set1_ps(-0.0f), a)
-#define V_SQRT(a) _mm256_sqrt_ps(a)
-#define V_LT(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
-#define V_LE(a, b) _mm256_cmp_ps(a, b, _CMP_LE_OQ)
-#define V_SELECT(m, a, b) _mm256_blendv_ps(b, a, m)
-#define V_COPYSIGN(m, s) _mm256_or_ps(V_ABS(m), _mm256_and_ps(_mm256_set1_ps(-0.0f), s))
-#define V_ROUND(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V_LOGB(x) _mm256_cvtepi32_ps(miras__logb(x))
 
 #elif MIRAS__ISA == 3
 
@@ -3408,6 +3392,13 @@ typedef __mmask16 miras__vm;
 #define K_ROWS4 6   /* 6 x 4 + 4 + 1 of 32 registers */
 #define K_ROWS2 8
 #define K_ROWS1 8
+#define V_X86(word) _mm512_##word
+#define V_INTS __m512i
+#define V_BITS(a) _mm512_castps_si512(a)
+#define V_FLOATS(a) _mm512_castsi512_ps(a)
+#define V_CMP(a, b, how) _mm512_cmp_ps_mask(a, b, how)
+#define V_SELECT(m, a, b) _mm512_mask_blend_ps(m, b, a)
+#define V_ROUND(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 static inline __mmask16 miras__first(size_t n) {
   return (__mmask16)(n < 16 ? (1u << n) - 1u : 0xffffu);
@@ -3418,70 +3409,17 @@ static inline __m512 miras__load_n(const float *p, size_t n) {
 static inline void miras__store_n(float *p, __m512 v, size_t n) {
   _mm512_mask_storeu_ps(p, miras__first(n), v);
 }
-static inline __m512 miras__pow2(__m512 n) {
-  __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(e, 23));
-}
-static inline __m512i miras__logb(__m512 x) {
-  return _mm512_srai_epi32(
-      _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x3f3504f3)), 23);
-}
-static inline __m512 miras__fraction(__m512 x) {
-  return _mm512_castsi512_ps(
-      _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_slli_epi32(miras__logb(x), 23)));
-}
-/* Rows j, j + 4, j + 8 and j + 12 share a register: three masked broadcasts, which unlike shuffles
- * run on either vector port, and then the shuffles stay inside 128-bit lanes. */
-static inline __m512 miras__quad(const float *p, size_t lds) {
+/* Three masked broadcasts, which unlike shuffles run on either vector port. */
+static inline __m512 miras__quads(const float *p, size_t lds) {
   __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(p));
   v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + 4 * lds));
   v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 8 * lds));
   return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 12 * lds));
 }
-static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
-  __m512 a = miras__quad(s, lds), b = miras__quad(s + lds, lds);
-  __m512 c = miras__quad(s + 2 * lds, lds), e = miras__quad(s + 3 * lds, lds);
-  __m512 ab0 = _mm512_unpacklo_ps(a, b), ab1 = _mm512_unpackhi_ps(a, b);
-  __m512 ce0 = _mm512_unpacklo_ps(c, e), ce1 = _mm512_unpackhi_ps(c, e);
-  _mm512_storeu_ps(d, _mm512_shuffle_ps(ab0, ce0, 0x44));
-  _mm512_storeu_ps(d + ldd, _mm512_shuffle_ps(ab0, ce0, 0xee));
-  _mm512_storeu_ps(d + 2 * ldd, _mm512_shuffle_ps(ab1, ce1, 0x44));
-  _mm512_storeu_ps(d + 3 * ldd, _mm512_shuffle_ps(ab1, ce1, 0xee));
+static inline __m256 miras__halves(const __m512 *v, __m256 *high) {
+  *high = _mm512_extractf32x8_ps(v[0], 1);
+  return _mm512_castps512_ps256(v[0]);
 }
-static inline float miras__fold(const __m512 *v) {
-  __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
-  __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-  return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-}
-static inline float miras__fold_max(const __m512 *v) {
-  __m256 a = _mm256_max_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
-  __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
-  return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
-}
-
-#define V_ZERO() _mm512_setzero_ps()
-#define V_SET1(x) _mm512_set1_ps(x)
-#define V_LOAD(p) _mm512_loadu_ps(p)
-#define V_STORE(p, v) _mm512_storeu_ps(p, v)
-#define V_ADD(a, b) _mm512_add_ps(a, b)
-#define V_SUB(a, b) _mm512_sub_ps(a, b)
-#define V_MUL(a, b) _mm512_mul_ps(a, b)
-#define V_DIV(a, b) _mm512_div_ps(a, b)
-#define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define V_FNMA(a, b, c) _mm512_fnmadd_ps(a, b, c)
-#define V_MIN(a, b) _mm512_min_ps(a, b)
-#define V_MAX(a, b) _mm512_max_ps(a, b)
-#define V_ABS(a) _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a)
-#define V_NEG(a) _mm512_xor_ps(_mm512_set1_ps(-0.0f), a)
-#define V_SQRT(a) _mm512_sqrt_ps(a)
-#define V_LT(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
-#define V_LE(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)
-#define V_SELECT(m, a, b) _mm512_mask_blend_ps(m, b, a)
-#define V_COPYSIGN(m, s) _mm512_or_ps(V_ABS(m), _mm512_and_ps(_mm512_set1_ps(-0.0f), s))
-#define V_ROUND(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V_LOGB(x) _mm512_cvtepi32_ps(miras__logb(x))
 
 #elif MIRAS__ISA == 4
 
@@ -3569,6 +3507,66 @@ static inline float miras__fold_max(const float32x4_t *v) {
 
 #endif
 
+#if MIRAS__ISA == 2 || MIRAS__ISA == 3   /* what differs in the width alone */
+static inline miras__vf miras__pow2(miras__vf n) {
+  V_INTS e = V_X86(add_epi32)(V_X86(cvtps_epi32)(n), V_X86(set1_epi32)(127));
+  return V_FLOATS(V_X86(slli_epi32)(e, 23));
+}
+static inline V_INTS miras__logb(miras__vf x) {
+  return V_X86(srai_epi32)(V_X86(sub_epi32)(V_BITS(x), V_X86(set1_epi32)(0x3f3504f3)), 23);
+}
+static inline miras__vf miras__fraction(miras__vf x) {
+  return V_FLOATS(V_X86(sub_epi32)(V_BITS(x), V_X86(slli_epi32)(miras__logb(x), 23)));
+}
+/* Rows j, j + 4, .. share a register, so the shuffles stay inside 128-bit lanes. */
+static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
+  miras__vf a = miras__quads(s, lds), b = miras__quads(s + lds, lds);
+  miras__vf c = miras__quads(s + 2 * lds, lds), e = miras__quads(s + 3 * lds, lds);
+  miras__vf ab0 = V_X86(unpacklo_ps)(a, b), ab1 = V_X86(unpackhi_ps)(a, b);
+  miras__vf ce0 = V_X86(unpacklo_ps)(c, e), ce1 = V_X86(unpackhi_ps)(c, e);
+  V_X86(storeu_ps)(d, V_X86(shuffle_ps)(ab0, ce0, 0x44));
+  V_X86(storeu_ps)(d + ldd, V_X86(shuffle_ps)(ab0, ce0, 0xee));
+  V_X86(storeu_ps)(d + 2 * ldd, V_X86(shuffle_ps)(ab1, ce1, 0x44));
+  V_X86(storeu_ps)(d + 3 * ldd, V_X86(shuffle_ps)(ab1, ce1, 0xee));
+}
+static inline float miras__fold(const miras__vf *v) {
+  __m256 high, a = miras__halves(v, &high);
+  __m128 b;
+  a = _mm256_add_ps(a, high);
+  b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+static inline float miras__fold_max(const miras__vf *v) {
+  __m256 high, a = miras__halves(v, &high);
+  __m128 b;
+  a = _mm256_max_ps(a, high);
+  b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+#define V_ZERO() V_X86(setzero_ps)()
+#define V_SET1(x) V_X86(set1_ps)(x)
+#define V_LOAD(p) V_X86(loadu_ps)(p)
+#define V_STORE(p, v) V_X86(storeu_ps)(p, v)
+#define V_ADD(a, b) V_X86(add_ps)(a, b)
+#define V_SUB(a, b) V_X86(sub_ps)(a, b)
+#define V_MUL(a, b) V_X86(mul_ps)(a, b)
+#define V_DIV(a, b) V_X86(div_ps)(a, b)
+#define V_FMA(a, b, c) V_X86(fmadd_ps)(a, b, c)
+#define V_FNMA(a, b, c) V_X86(fnmadd_ps)(a, b, c)
+#define V_MIN(a, b) V_X86(min_ps)(a, b)
+#define V_MAX(a, b) V_X86(max_ps)(a, b)
+#define V_ABS(a) V_X86(andnot_ps)(V_SET1(-0.0f), a)
+#define V_NEG(a) V_X86(xor_ps)(V_SET1(-0.0f), a)
+#define V_SQRT(a) V_X86(sqrt_ps)(a)
+#define V_LT(a, b) V_CMP(a, b, _CMP_LT_OQ)
+#define V_LE(a, b) V_CMP(a, b, _CMP_LE_OQ)
+#define V_COPYSIGN(m, s) V_X86(or_ps)(V_ABS(m), V_X86(and_ps)(V_SET1(-0.0f), s))
+#define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
+#endif
+
 /* Where size is asked for, tiles come in fewer shapes: slower, with the same bits. */
 #ifdef __OPTIMIZE_SIZE__
   #undef K_ROWS4
@@ -3579,14 +3577,38 @@ static inline float miras__fold_max(const float32x4_t *v) {
   #define K_ROWS1 4
 #endif
 
+/* V_EACH(y, n, value): y = value in all n elements, vector by vector; V_AT(x) is the vector of x
+ * there. Whole vectors have a loop of their own, except where size is asked for. */
+#define V_AT(x) miras__load_n((x) + v_at, v_left)
+#define V_PART(y, value) miras__store_n((y) + v_at, value, v_left)
+#ifdef __OPTIMIZE_SIZE__
+  #define V_EACH(y, n, value) \
+    for (size_t v_at = 0, v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W) V_PART(y, value)
+#else
+  #define V_EACH(y, n, value) do { \
+    size_t v_at = 0, v_left = V_W; \
+    for (; v_at + V_W <= (n); v_at += V_W) V_PART(y, value); \
+    v_left = (n) - v_at; \
+    if (v_left) V_PART(y, value); \
+  } while (0)
+#endif
+
+/* V_LANES(n, r, step): the step of a sum, for the vector at V_AT that belongs to lane[r]. */
+#define V_LANES(n, r, step) do { \
+    size_t v_from = 0, v_at, v_left = V_W; \
+    for (; v_from + 16 <= (n); v_from += 16) \
+      V_UNROLL for (r = 0; r < V_R; r++) v_at = v_from + r * V_W, step; \
+    V_UNROLL for (r = 0; r < V_R; r++) { \
+      v_at = v_from + r * V_W; \
+      if (v_at < (n)) v_left = (n) - v_at, step; \
+    } \
+  } while (0)
+
 #define vf miras__vf
 #define vm miras__vm
 #define V_R (16 / V_W)
 #define V_LOAD_N(p, n) miras__load_n(p, n)
 #define V_STORE_N(p, v, n) miras__store_n(p, v, n)
-#define V_POW2(n) miras__pow2(n)
-#define V_FRACTION(x) miras__fraction(x)
-#define V_TRANSPOSE4(d, ldd, s, lds) miras__transpose4(d, ldd, s, lds)
 
 /* @22 VECTOR MATHS ----------------------------------------------------------------- needs 21 -- */
 
@@ -3619,8 +3641,8 @@ static inline vf miras__v_exp(vf x) {
   vf n, half, y;
   y = miras__v_expm1_part(V_MIN(V_MAX(x, V_SET1(-105.0f)), V_SET1(89.0f)), &n);
   half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
-  y = V_MUL(V_ADD(V_SET1(1.0f), y), V_POW2(half));
-  y = V_MUL(y, V_POW2(V_SUB(n, half)));
+  y = V_MUL(V_ADD(V_SET1(1.0f), y), miras__pow2(half));
+  y = V_MUL(y, miras__pow2(V_SUB(n, half)));
   return V_SELECT(V_LE(x, x), y, x);
 }
 
@@ -3629,7 +3651,7 @@ static inline vf miras__v_exp(vf x) {
 static inline vf miras__v_tanh(vf x) {
   vf n, m, scale, a = V_MIN(V_ABS(x), V_SET1(10.0f));
   m = miras__v_expm1_part(V_ADD(a, a), &n);
-  scale = V_POW2(n);
+  scale = miras__pow2(n);
   m = V_FMA(m, scale, V_SUB(scale, V_SET1(1.0f)));
   m = V_DIV(m, V_ADD(m, V_SET1(2.0f)));
   return V_SELECT(V_LE(x, x), V_COPYSIGN(m, x), x);
@@ -3664,7 +3686,7 @@ static inline vf miras__v_log(vf x) {
   vm low = V_LT(a, V_SET1(FLT_MIN));
   a = V_SELECT(low, V_MUL(a, V_SET1(16777216.0f)), a);
   n = V_SUB(V_LOGB(a), V_SELECT(low, V_SET1(24.0f), V_ZERO()));
-  y = miras__v_log_part(V_SUB(V_FRACTION(a), V_SET1(1.0f)), n);
+  y = miras__v_log_part(V_SUB(miras__fraction(a), V_SET1(1.0f)), n);
   y = V_SELECT(V_LE(x, V_SET1(FLT_MAX)), y, x);
   y = V_SELECT(V_LE(x, V_ZERO()), V_SET1(-HUGE_VALF), y);
   return V_SELECT(V_LT(x, V_ZERO()), V_SET1(NAN), y);
@@ -3744,85 +3766,57 @@ static inline vf miras__v_gelu_dd(vf x) {
 /* sum_i a_i b_i: lane i mod 16 adds its products in order, then the lanes fold by halves. */
 static float miras__dot(const float *a, const float *b, size_t n) {
   vf lane[V_R];
-  size_t i = 0, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  for (; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++)
-      lane[r] = V_FMA(V_LOAD(a + i + r * V_W), V_LOAD(b + i + r * V_W), lane[r]);
-  }
-  V_UNROLL
-  for (r = 0; r < V_R; r++)
-    if (i + r * V_W < n)
-      lane[r] = V_FMA(V_LOAD_N(a + i + r * V_W, n - i - r * V_W),
-                      V_LOAD_N(b + i + r * V_W, n - i - r * V_W), lane[r]);
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = V_FMA(V_AT(a), V_AT(b), lane[r]));
   return miras__fold(lane);
 }
 
 /* sum_i a_i in the same order. */
 static float miras__sum(const float *a, size_t n) {
   vf lane[V_R];
-  size_t i = 0, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  for (; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) lane[r] = V_ADD(lane[r], V_LOAD(a + i + r * V_W));
-  }
-  V_UNROLL
-  for (r = 0; r < V_R; r++)
-    if (i + r * V_W < n)
-      lane[r] = V_ADD(lane[r], V_LOAD_N(a + i + r * V_W, n - i - r * V_W));
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = V_ADD(lane[r], V_AT(a)));
   return miras__fold(lane);
 }
 
 /* y += a x, fused */
 static void miras__axpy(float *y, float a, const float *x, size_t n) {
-  vf s = V_SET1(a);
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_FMA(s, V_LOAD(x + i), V_LOAD(y + i)));
-  if (i < n) V_STORE_N(y + i, V_FMA(s, V_LOAD_N(x + i, n - i), V_LOAD_N(y + i, n - i)), n - i);
+  const vf s = V_SET1(a);
+  V_EACH(y, n, V_FMA(s, V_AT(x), V_AT(y)));
 }
 
 /* y = a x */
 static void miras__scale(float *y, float a, const float *x, size_t n) {
-  vf s = V_SET1(a);
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_MUL(s, V_LOAD(x + i)));
-  if (i < n) V_STORE_N(y + i, V_MUL(s, V_LOAD_N(x + i, n - i)), n - i);
+  const vf s = V_SET1(a);
+  V_EACH(y, n, V_MUL(s, V_AT(x)));
 }
 
 /* y += x */
 static void miras__add(float *y, const float *x, size_t n) {
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_ADD(V_LOAD(y + i), V_LOAD(x + i)));
-  if (i < n) V_STORE_N(y + i, V_ADD(V_LOAD_N(y + i, n - i), V_LOAD_N(x + i, n - i)), n - i);
+  V_EACH(y, n, V_ADD(V_AT(y), V_AT(x)));
+}
+
+/* y = a - b; y may be either. */
+static void miras__sub(float *y, const float *a, const float *b, size_t n) {
+  V_EACH(y, n, V_SUB(V_AT(a), V_AT(b)));
 }
 
 /* y = a b */
 static void miras__mul(float *y, const float *a, const float *b, size_t n) {
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_MUL(V_LOAD(a + i), V_LOAD(b + i)));
-  if (i < n) V_STORE_N(y + i, V_MUL(V_LOAD_N(a + i, n - i), V_LOAD_N(b + i, n - i)), n - i);
+  V_EACH(y, n, V_MUL(V_AT(a), V_AT(b)));
 }
 
 /* y += a b, fused */
 static void miras__muladd(float *y, const float *a, const float *b, size_t n) {
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W)
-    V_STORE(y + i, V_FMA(V_LOAD(a + i), V_LOAD(b + i), V_LOAD(y + i)));
-  if (i < n)
-    V_STORE_N(y + i, V_FMA(V_LOAD_N(a + i, n - i), V_LOAD_N(b + i, n - i), V_LOAD_N(y + i, n - i)),
-              n - i);
+  V_EACH(y, n, V_FMA(V_AT(a), V_AT(b), V_AT(y)));
 }
 
 /* y = value */
 static void miras__fill(float *y, float value, size_t n) {
-  vf s = V_SET1(value);
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, s);
-  if (i < n) V_STORE_N(y + i, s, n - i);
+  const vf s = V_SET1(value);
+  V_EACH(y, n, s);
 }
 
 /* y = |x| < 1e-30 ? 0 : x; NaN stays. What decays by alpha > 1/2 per token does not end at 0 but at
@@ -3831,71 +3825,28 @@ static void miras__fill(float *y, float value, size_t n) {
  * factor of 1e8 for decays between two sweeps. */
 static void miras__flush(float *y, const float *x, size_t n) {
   const vf least = V_SET1(MIRAS__FADED), zero = V_ZERO();
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) {
-    vf v = V_LOAD(x + i);
-    V_STORE(y + i, V_SELECT(V_LT(V_ABS(v), least), zero, v));
-  }
-  if (i < n) {
-    vf v = V_LOAD_N(x + i, n - i);
-    V_STORE_N(y + i, V_SELECT(V_LT(V_ABS(v), least), zero, v), n - i);
-  }
+  V_EACH(y, n, V_SELECT(V_LT(V_ABS(V_AT(x)), least), zero, V_AT(x)));
 }
 
-/* y = f(x), element by element */
-static void miras__map_exp(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, miras__v_exp(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-static void miras__map_sigmoid(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W)
-    V_STORE_N(y + i, miras__v_sigmoid(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-static void miras__map_tanh(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, miras__v_tanh(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-static void miras__map_log(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) V_STORE_N(y + i, miras__v_log(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-static void miras__map_softplus(float *y, const float *x, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W)
-    V_STORE_N(y + i, miras__v_softplus(V_LOAD_N(x + i, n - i)), n - i);
-}
-
-/* y = act(z); kind is a miras_activation */
-static void miras__act(int kind, float *y, const float *z, size_t n) {
-  size_t i;
-  if (kind == MIRAS_GELU) {
-    for (i = 0; i < n; i += V_W)
-      V_STORE_N(y + i, miras__v_gelu(V_LOAD_N(z + i, n - i)), n - i);
-  } else if (kind == MIRAS_SILU) {
-    for (i = 0; i < n; i += V_W)
-      V_STORE_N(y + i, miras__v_silu(V_LOAD_N(z + i, n - i)), n - i);
-  } else if (y != z && n > 0) {
-    memcpy(y, z, n * sizeof *y);
+/* y = f(x), element by element; f: room @20 */
+static void miras__map(int f, float *y, const float *x, size_t n) {
+  switch (f) {
+    case MIRAS_GELU: V_EACH(y, n, miras__v_gelu(V_AT(x))); return;
+    case MIRAS_SILU: V_EACH(y, n, miras__v_silu(V_AT(x))); return;
+    case MIRAS__EXP: V_EACH(y, n, miras__v_exp(V_AT(x))); return;
+    case MIRAS__SIGMOID: V_EACH(y, n, miras__v_sigmoid(V_AT(x))); return;
+    case MIRAS__TANH: V_EACH(y, n, miras__v_tanh(V_AT(x))); return;
+    case MIRAS__LOG: V_EACH(y, n, miras__v_log(V_AT(x))); return;
+    case MIRAS__SOFTPLUS: V_EACH(y, n, miras__v_softplus(V_AT(x))); return;
+    default: if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
   }
 }
 
 /* d = g act'(z) */
 static void miras__act_grad(int kind, float *d, const float *z, const float *g, size_t n) {
-  size_t i;
-  if (kind == MIRAS_IDENTITY) {
-    if (d != g && n > 0) memcpy(d, g, n * sizeof *d);
-    return;
-  }
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(z + i, n - i);
-    vf s = kind == MIRAS_GELU ? miras__v_gelu_d(x) : miras__v_silu_d(x);
-    V_STORE_N(d + i, V_MUL(V_LOAD_N(g + i, n - i), s), n - i);
-  }
+  if (kind == MIRAS_GELU) V_EACH(d, n, V_MUL(V_AT(g), miras__v_gelu_d(V_AT(z))));
+  else if (kind == MIRAS_SILU) V_EACH(d, n, V_MUL(V_AT(g), miras__v_silu_d(V_AT(z))));
+  else if (d != g && n > 0) memcpy(d, g, n * sizeof *d);
 }
 
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
@@ -3921,24 +3872,13 @@ static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z,
 static void miras__softmax(float *y, const float *x, size_t n, float c) {
   vf lane[V_R], low = V_SET1(-HUGE_VALF), top;
   size_t i = 0, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) lane[r] = low;
-  for (; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
-  }
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = low;
+  for (; i + 16 <= n; i += 16)
+    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
   top = V_SET1(miras__fold_max(lane));
   for (; i < n; i++) top = V_MAX(V_SET1(x[i]), top);
-  for (i = 0; i < n; i += V_W)
-    V_STORE_N(y + i, miras__v_exp(V_SUB(V_LOAD_N(x + i, n - i), top)), n - i);
+  V_EACH(y, n, miras__v_exp(V_SUB(V_AT(x), top)));
   if (n > 0) miras__scale(y, c / miras__sum(y, n), y, n);
-}
-
-/* y = a - b; y may be either. */
-static void miras__sub(float *y, const float *a, const float *b, size_t n) {
-  size_t i = 0;
-  for (; i + V_W <= n; i += V_W) V_STORE(y + i, V_SUB(V_LOAD(a + i), V_LOAD(b + i)));
-  if (i < n) V_STORE_N(y + i, V_SUB(V_LOAD_N(a + i, n - i), V_LOAD_N(b + i, n - i)), n - i);
 }
 
 /* 1 if there is anything but zeros in x. */
@@ -4074,7 +4014,7 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
   }
 }
 
-/* @24 MATRIX PRODUCT --------------------------------------------------------------- needs 21 -- */
+/* @24 MATRIX PRODUCT ------------------------------------------------------------ needs 21 23 -- */
 
 /* C[i,j] = sum_k A[i,k] B[k,j], every element one chain of fused multiply-adds in the order of k.
  * Tiles, panels and blocks of k are a schedule: a chain that is interrupted continues from C, where
@@ -4088,18 +4028,19 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
  * lie so far apart that the caches suffer; otherwise blocks of them are packed first. */
 
 /* m and nv are constants at every call: the loops unroll and the arrays become registers. Row r
- * takes part in the first `first + r` of `steps` steps of k. C -= AB runs on the negated sum, which
- * rounds alike; 0 - x rather than -x at the end keeps a difference of equals at +0. */
-MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc, const float *A,
-                               size_t ars, size_t acs, const float *B, size_t brs, ptrdiff_t first,
+ * takes part in the first `first + r` of `steps` steps of k; B is its rows. C -= AB runs on the
+ * negated sum, which rounds alike; 0 - x rather than -x at the end keeps a difference of equals at
+ * +0. */
+MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
+                               miras__matrix a_of, miras__matrix b_of, ptrdiff_t first,
                                ptrdiff_t steps, size_t n) {
+  const float *A = a_of.p, *B = b_of.p;
+  const size_t ars = a_of.down, acs = a_of.right, brs = b_of.down;
   vf acc[8][4];
   size_t r, j, last = n - (nv - 1) * V_W;   /* columns in the last vector */
   ptrdiff_t k;
-  V_UNROLL
-  for (r = 0; r < m; r++) {
-    V_UNROLL
-    for (j = 0; j < nv; j++) {
+  V_UNROLL for (r = 0; r < m; r++) {
+    V_UNROLL for (j = 0; j < nv; j++) {
       vf c = V_ZERO();
       if (mode != MIRAS__SET)
         c = j + 1 < nv ? V_LOAD(C + r * ldc + j * V_W) : V_LOAD_N(C + r * ldc + j * V_W, last);
@@ -4108,32 +4049,25 @@ MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
   }
   for (k = 0; k < first; k++) {
     vf b[4];
-    V_UNROLL
-    for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
-    V_UNROLL
-    for (r = 0; r < m; r++) {
+    V_UNROLL for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
+    V_UNROLL for (r = 0; r < m; r++) {
       vf a = V_SET1(A[r * ars]);
-      V_UNROLL
-      for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, b[j], acc[r][j]);
+      V_UNROLL for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, b[j], acc[r][j]);
     }
     A += acs;
     B += brs;
   }
   for (; k < steps; k++) {
-    V_UNROLL
-    for (r = 0; r < m; r++)
+    V_UNROLL for (r = 0; r < m; r++)
       if (k < first + (ptrdiff_t)r) {
         vf a = V_SET1(A[r * ars]);
-        V_UNROLL
-        for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, V_LOAD(B + j * V_W), acc[r][j]);
+        V_UNROLL for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, V_LOAD(B + j * V_W), acc[r][j]);
       }
     A += acs;
     B += brs;
   }
-  V_UNROLL
-  for (r = 0; r < m; r++) {
-    V_UNROLL
-    for (j = 0; j < nv; j++) {
+  V_UNROLL for (r = 0; r < m; r++) {
+    V_UNROLL for (j = 0; j < nv; j++) {
       vf c = mode == MIRAS__SUB ? V_SUB(V_ZERO(), acc[r][j]) : acc[r][j];
       if (j + 1 < nv) V_STORE(C + r * ldc + j * V_W, c);
       else V_STORE_N(C + r * ldc + j * V_W, c, last);
@@ -4141,13 +4075,10 @@ MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
   }
 }
 
-static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, const float *A,
-                            size_t ars, size_t acs, const float *B, size_t brs, ptrdiff_t first,
-                            ptrdiff_t steps, size_t n) {
-#define K_TILE(m, nv)                                                                \
-  case (nv) * 16 + (m):                                                                   \
-    miras__tile(m, nv, mode, C, ldc, A, ars, acs, B, brs, first, steps, n);           \
-    break;
+static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__matrix A,
+                            miras__matrix B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
+#define K_TILE(m, nv) \
+  case (nv) * 16 + (m): miras__tile(m, nv, mode, C, ldc, A, B, first, steps, n); break;
   switch (nv * 16 + m) {
     K_TILE(1, 1) K_TILE(2, 1) K_TILE(3, 1) K_TILE(4, 1)
     K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
@@ -4184,7 +4115,7 @@ static void miras__pack(float *to, size_t width, const float *B, size_t brs, siz
   for (j = 0; j < width; j += V_W) {
     k = 0;
     if (brs == 1 && j + V_W <= n)
-      for (; k + 4 <= K; k += 4) V_TRANSPOSE4(to + k * width + j, width, B + j * bcs + k, bcs);
+      for (; k + 4 <= K; k += 4) miras__transpose4(to + k * width + j, width, B + j * bcs + k, bcs);
     for (; k < K; k++)
       for (r = j; r < j + V_W; r++)
         to[k * width + r] = r < n ? B[k * brs + r * bcs] : 0.0f;
@@ -4211,11 +4142,8 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
                             size_t brs, size_t N, size_t K) {
   const size_t whole = N - N % V_W;
   size_t j, k = 0;
-  if (mode == MIRAS__SET) {
-    for (j = 0; j < N; j += V_W) V_STORE_N(y + j, V_ZERO(), N - j);
-  } else if (mode == MIRAS__SUB) {
-    for (j = 0; j < N; j += V_W) V_STORE_N(y + j, V_NEG(V_LOAD_N(y + j, N - j)), N - j);
-  }
+  if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
+  else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
   for (; k + 4 <= K; k += 4) miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
   for (; k < K; k++)
     for (j = 0; j < whole; j += V_W)
@@ -4226,21 +4154,19 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
       c = V_FMA(V_SET1(a[k * acs]), V_LOAD_N(B + k * brs + whole, N - whole), c);
     V_STORE_N(y + whole, c, N - whole);
   }
-  if (mode == MIRAS__SUB)
-    for (j = 0; j < N; j += V_W)
-      V_STORE_N(y + j, V_SUB(V_ZERO(), V_LOAD_N(y + j, N - j)), N - j);
+  if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
 }
 
-/* C = / += / -= A B by mode, with C[i*ldc+j], A[i*ars+k*acs], B[k*brs+j*bcs], i < M, j < N, k < K.
- * causal < 0: all of k. Otherwise row i stops at k = i + causal: what lies beyond in A may be
- * anything, NaN too. C overlaps neither A nor B. pack: MIRAS__PACK floats.
+/* C [M, N] = / += / -= A [M, K] B [K, N] by mode, rows of C ldc apart. C overlaps neither A nor B.
+ * pack: MIRAS__PACK floats.
  *
  * Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
  * of columns; tiles of rows. */
-static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,
-                        const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K,
-                        ptrdiff_t causal, float *pack) {
+static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
+                        size_t N, size_t K, float *pack) {
   const size_t part = 64, part_k = 128;   /* a packed block: rows of A or columns of B, of k */
+  const size_t ars = A.down, acs = A.right, brs = B.down, bcs = B.right;
+  const ptrdiff_t causal = (ptrdiff_t)A.seen - 1;        /* row i stops at k = i + causal */
   float *const pack_a = pack + part * part_k;
   /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level
    * cache: packing takes 2048 x 512 x 512 from 80 to 150 GFLOP/s. Rows of B far apart exhaust the
@@ -4254,7 +4180,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t a
   size_t i0, i, j0, j, k, m, n, rows, depth;
   if (M == 1 && bcs == 1) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
-    miras__gemm_row(mode, C, A, acs, B, brs, N, K);
+    miras__gemm_row(mode, C, A.p, acs, B.p, brs, N, K);
     return;
   }
   for (i0 = 0; i0 < M; i0 += rows) {
@@ -4266,24 +4192,26 @@ static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t a
       k = 0;
       do {
         const int stage = mode == MIRAS__SET && k > 0 ? MIRAS__ADD : mode;
-        const float *a = A + i0 * ars + k * acs;
+        miras__matrix a = miras__strided(A.p + i0 * ars + k * acs, ars, acs, 0);
         depth = K - k < deep ? K - k : deep;
-        if (wrap_a) miras__pack(pack_a, part, a, acs, ars, rows, depth);
+        if (wrap_a) {
+          miras__pack(pack_a, part, a.p, acs, ars, rows, depth);
+          a = miras__turned(pack_a, part);
+        }
         for (j = j0; j < end; j += n) {
           size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : end - j > V_W ? 2 : 1;
-          size_t width, tiles, tile, side, bstep = brs;
-          const float *b = B + k * brs + j * bcs;
+          size_t width, tiles, tile, side;
+          miras__matrix b = miras__mat(B.p + k * brs + j * bcs, brs);
           if (nv > 1 && end - j < nv * V_W && bcs == 1) nv >>= 1;   /* whole vectors first */
           width = nv * V_W;
           n = end - j < width ? end - j : width;
           if (wrap_b || bcs != 1 || n < width) {
-            miras__pack(pack, width, b, brs, bcs, n, depth);
-            b = pack;
-            bstep = width;
+            miras__pack(pack, width, b.p, brs, bcs, n, depth);
+            b = miras__mat(pack, width);
           }
           side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
           tiles = (rows + side - 1) / side;
-          for (tile = 0, i = 0; tile < tiles; tile++, i += m) {
+          for (tile = 0, i = 0; tile < tiles; tile++, i += m, a.p += m * a.down) {
             ptrdiff_t steps = (ptrdiff_t)depth, first = steps;
             m = rows / tiles + (tile < rows % tiles);   /* tiles of nearly equal height */
             if (causal >= 0) {
@@ -4291,13 +4219,9 @@ static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t a
               if (first > steps) first = steps;
               if (first + (ptrdiff_t)m - 1 < steps) steps = first + (ptrdiff_t)m - 1;
             }
-            if (wrap_a)
-              miras__any_tile(m, nv, stage, C + (i0 + i) * ldc + j, ldc, pack_a + i, 1, part, b,
-                              bstep, first, steps, n);
-            else
-              miras__any_tile(m, nv, stage, C + (i0 + i) * ldc + j, ldc, a + i * ars, ars, acs, b,
-                              bstep, first, steps, n);
+            miras__any_tile(m, nv, stage, C + (i0 + i) * ldc + j, ldc, a, b, first, steps, n);
           }
+          a.p -= rows * a.down;
         }
         k += depth;
       } while (k < K);
@@ -4332,18 +4256,13 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
   }
   switch (kind) {
     case MIRAS_FEATURE_ELU:
-      for (i = 0; i < n; i += V_W) {
-        vf v = V_LOAD_N(x + i, n - i);
-        v = V_SELECT(V_LT(V_ZERO(), v), V_ADD(v, V_SET1(1.0f)), miras__v_exp(v));
-        V_STORE_N(f + i, v, n - i);
-      }
+      V_EACH(f, n, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
+                            miras__v_exp(V_AT(x))));
       return;
     case MIRAS_FEATURE_RELU:
     case MIRAS_FEATURE_RELU2:
-      for (i = 0; i < n; i += V_W) {
-        vf v = V_MAX(V_ZERO(), V_LOAD_N(x + i, n - i));   /* NaN stays: it is the second operand */
-        V_STORE_N(f + i, kind == MIRAS_FEATURE_RELU ? v : V_MUL(v, v), n - i);
-      }
+      V_EACH(f, n, V_MAX(V_ZERO(), V_AT(x)));   /* NaN stays: it is the second operand */
+      if (kind == MIRAS_FEATURE_RELU2) miras__mul(f, f, f, n);
       return;
     case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
     case MIRAS_FEATURE_POLY2:
@@ -4387,10 +4306,7 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
       break;
     case MIRAS_FEATURE_SOFTMAX:
       along = miras__dot(f, df, n);
-      for (i = 0; i < n; i += V_W) {
-        vf v = V_SUB(V_LOAD_N(df + i, n - i), V_SET1(along));
-        V_STORE_N(dx + i, V_MUL(V_LOAD_N(f + i, n - i), v), n - i);
-      }
+      V_EACH(dx, n, V_MUL(V_AT(f), V_SUB(V_AT(df), V_SET1(along))));
       break;
     case MIRAS_FEATURE_POLY2:
       memcpy(dx, df + 1, n * sizeof *dx);
@@ -4777,18 +4693,23 @@ static const struct {
   {miras__bias_custom, miras__bias_custom_bwd}
 };
 
-/* Errors and values of rows. */
-static void miras__bias_rows(const miras__errors *x) {
+static miras__bias_row miras__bias_row_of(const miras__errors *x, size_t i) {
   miras__bias_row s;
-  size_t i;
   memset(&s, 0, sizeof s);
   s.d = x->d;
   s.n = x->n;
   s.each = x->d->threshold_gate == MIRAS_GATE_CHANNEL;
+  s.r = x->r + i * x->n;
+  s.v = x->v + i * x->n;
+  s.delta = x->delta + i * x->bounds;
+  return s;
+}
+
+/* Errors and values of rows. */
+static void miras__bias_rows(const miras__errors *x) {
+  size_t i;
   for (i = 0; i < x->rows; i++) {
-    s.r = x->r + i * x->n;
-    s.v = x->v + i * x->n;
-    s.delta = x->delta + i * x->bounds;
+    miras__bias_row s = miras__bias_row_of(x, i);
     s.e = x->e + i * x->n;
     x->loss[i] = miras__biases[x->d->bias].fwd(&s);
   }
@@ -4798,18 +4719,11 @@ static void miras__bias_rows(const miras__errors *x) {
  * held, bdelta that of delta. room [n]. */
 static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, float *bdelta,
                                  float *room) {
-  miras__bias_row s;
   size_t i;
-  float one;
-  memset(&s, 0, sizeof s);
-  s.d = x->d;
-  s.n = x->n;
-  s.each = x->d->threshold_gate == MIRAS_GATE_CHANNEL;
   miras__fill(bv, 0, x->rows * x->n);
   for (i = 0; i < x->rows; i++) {
-    s.r = x->r + i * x->n;
-    s.v = x->v + i * x->n;
-    s.delta = x->delta + i * x->bounds;
+    miras__bias_row s = miras__bias_row_of(x, i);
+    float one;
     s.be = s.br = b + i * x->n;
     s.bv = bv + i * x->n;
     s.bdelta = s.each ? bdelta + i * x->bounds : room;
@@ -5158,12 +5072,9 @@ static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, co
 static float miras__lq_fwd(float *w, const float *a, float q, int pnorm, size_t n) {
   const float norm = miras__norm_q(a, q, n);
   const float inv = (float)pow((double)(norm < 1e-6f ? 1e-6f : norm), 2.0 - (double)q);
-  size_t i;
+  const vf by = V_SET1(inv);
   if (!pnorm) miras__scale(w, inv, a, n);
-  for (i = 0; i < n && pnorm; i += V_W) {
-    vf x = V_LOAD_N(a + i, n - i), y = miras__v_power(V_ABS(x), q - 1);
-    V_STORE_N(w + i, V_MUL(V_COPYSIGN(y, x), V_SET1(inv)), n - i);
-  }
+  else V_EACH(w, n, V_MUL(V_COPYSIGN(miras__v_power(V_ABS(V_AT(a)), q - 1), V_AT(a)), by));
   return inv;
 }
 
@@ -5368,22 +5279,14 @@ static void miras__divergence_bwd(const miras__plan *p, float *bw, float *ba, co
 /* Memora's exact token starts from log max(W, 1e-8): what was linear in W may have left the
  * simplex. In place or not; no gradient passes the clamp. */
 static void miras__log_weights(float *a, const float *w, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(w + i, n - i);
-    x = V_SELECT(V_LE(x, V_SET1(1e-8f)), V_SET1(1e-8f), x);
-    V_STORE_N(a + i, miras__v_log(x), n - i);
-  }
+  const vf low = V_SET1(1e-8f);
+  V_EACH(a, n, miras__v_log(V_SELECT(V_LE(V_AT(w), low), low, V_AT(w))));
 }
 
 /* b <- b / w where w > 1e-8, else 0 */
 static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(w + i, n - i), low = V_SET1(1e-8f);
-    vf y = V_DIV(V_LOAD_N(b + i, n - i), V_SELECT(V_LE(x, low), low, x));
-    V_STORE_N(b + i, V_SELECT(V_LE(x, low), V_ZERO(), y), n - i);
-  }
+  const vf low = V_SET1(1e-8f), zero = V_ZERO();
+  V_EACH(b, n, V_SELECT(V_LE(V_AT(w), low), zero, V_DIV(V_AT(b), V_AT(w))));
 }
 
 /* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
@@ -5448,39 +5351,51 @@ static void miras__channel_left(float *last, float *c, const float *alpha, size_
   memcpy(last, c, n * sizeof *c);
 }
 
-/* Where a decay is one number: c as above, and of each row j of the block
- *   l_ij = alpha_i l_(i-1)j  (j < i),   l_ii = 1
- * in rows of l that are ld apart and numbered like those of c. What has faded becomes 0 at once: no
- * l_ij is less than c_i. */
-static void miras__scalar_left(float *last_c, float *last_l, float *c, float *l, size_t ld,
-                               const float *alpha, size_t r0, size_t m) {
+/* What is left, in rows r0..r0+m-1 of a chunk, of its rows and of what was before it, under decays
+ * of one number per row:
+ *   l_ij = alpha_i l_(i-1)j  (j < i)     l_ii = own_i or 1     c_i = alpha_i c_(i-1)
+ * Row 0 of l [m + 1, ld] and c [m + 1] is row r0 - 1 of the chunk, row i - r0 + 1 is row i. */
+static void miras__decay_rows(float *l, size_t ld, float *c, const float *alpha, const float *own,
+                              size_t r0, size_t m) {
   size_t i;
-  *c = r0 ? *last_c : 1;
-  miras__copy(l, last_l, r0);
-  for (i = 0; i < m; i++, c++, l += ld) {
-    float left = alpha[i] * *c;
+  for (i = 0; i < m; i++, l += ld) {
+    float left = alpha[i] * c[i];
     miras__scale(l + ld, alpha[i], l, r0 + i);
-    if (!(left >= MIRAS__FADED)) {
+    if (!(left >= MIRAS__FADED)) {                 /* what came later has faded no further */
       miras__flush(l + ld, l + ld, r0 + i);
       miras__flush(&left, &left, 1);
     }
-    c[1] = left;
-    l[ld + r0 + i] = 1;
+    l[ld + r0 + i] = own ? own[i] : 1;
+    c[i + 1] = left;
   }
-  *last_c = *c;
-  memcpy(last_l, l, (r0 + m) * sizeof *l);
 }
 
-/* Its adjoint over a whole block, r0 = 0; dc and dl are used up:
- * dalpha_i = c_(i-1) dc_i + sum_j l_(i-1)j dl_ij,  dc_(i-1) += alpha_i dc_i,  dl_(i-1) likewise. */
-static void miras__scalar_left_bwd(float *dalpha, float *dc, float *dl, const float *c,
-                                   const float *l, size_t ld, const float *alpha, size_t m) {
+/* Its adjoint from the chunk's first row on; dl [m, ld] and dc [m], which have no row 0, are used
+ * up:  dalpha_i = c_(i-1) dc_i + l_(i-1) . dl_i   down_i = dl_ii
+ *      dl_(i-1) += alpha_i dl_i                   dc_(i-1) += alpha_i dc_i */
+static void miras__decay_rows_bwd(float *dl, size_t ld, float *dc, float *dalpha, float *down,
+                                  const float *l, const float *c, const float *alpha, size_t m) {
   size_t i;
   for (i = m; i-- > 0;) {
-    dalpha[i] = c[i] * dc[i + 1] + miras__dot(l + i * ld, dl + (i + 1) * ld, i);
-    miras__axpy(dl + i * ld, alpha[i], dl + (i + 1) * ld, i);
-    dc[i] += alpha[i] * dc[i + 1];
+    float *row = dl + i * ld;
+    dalpha[i] = c[i] * dc[i];
+    if (down) down[i] = row[i];
+    if (!i) return;
+    dalpha[i] += miras__dot(l + i * ld, row, i);
+    miras__axpy(row - ld, alpha[i], row, i);
+    dc[i - 1] += alpha[i] * dc[i];
   }
+}
+
+/* The same for a block that stays open over calls: row 0 is last_c, last_l, or the beginning where
+ * r0 is 0, and row m goes there. */
+static void miras__scalar_left(float *last_c, float *last_l, float *c, float *l, size_t ld,
+                               const float *alpha, size_t r0, size_t m) {
+  *c = r0 ? *last_c : 1;
+  miras__copy(l, last_l, r0);
+  miras__decay_rows(l, ld, c, alpha, NULL, r0, m);
+  *last_c = c[m];
+  miras__copy(last_l, l + m * ld, r0 + m);
 }
 
 /* Scores of rows that see the first `first + i step` rows of a block: p_i = l_(i step) (.) z_i, ld
@@ -5533,40 +5448,26 @@ static void miras__invert(float *y, size_t n) {
 
 /* One row of D goes one token further: d = alpha (.) d, p = q . d, a = z . d before or after. Which
  * of the two are asked for is a constant at every call. The sums run in 16 lanes as in dot. */
+MIRAS__INLINE vf miras__channel_part(int with_q, int with_z, int after, float *d, vf alpha,
+                                     const float *q, vf *sum_q, const float *z, vf sum_z,
+                                     size_t left) {
+  vf x = V_LOAD_N(d, left), old = x;
+  x = V_MUL(alpha, x);
+  V_STORE_N(d, x, left);
+  if (with_q) *sum_q = V_FMA(V_LOAD_N(q, left), x, *sum_q);
+  return with_z ? V_FMA(V_LOAD_N(z, left), after ? x : old, sum_z) : sum_z;
+}
+
 MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float *d,
                                        const float *alpha, const float *q, float *p, const float *z,
                                        float *a, size_t n) {
-  vf lane_q[V_R], lane_z[V_R];
-  size_t i = 0, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) lane_q[r] = lane_z[r] = V_ZERO();
-  for (; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) {
-      const size_t at = i + r * V_W;
-      vf x = V_LOAD(d + at);
-      if (with_z && !after) lane_z[r] = V_FMA(V_LOAD(z + at), x, lane_z[r]);
-      x = V_MUL(V_LOAD(alpha + at), x);
-      V_STORE(d + at, x);
-      if (with_z && after) lane_z[r] = V_FMA(V_LOAD(z + at), x, lane_z[r]);
-      if (with_q) lane_q[r] = V_FMA(V_LOAD(q + at), x, lane_q[r]);
-    }
-  }
-  V_UNROLL
-  for (r = 0; r < V_R; r++) {
-    const size_t at = i + r * V_W;
-    if (at < n) {
-      const size_t rest = n - at;
-      vf x = V_LOAD_N(d + at, rest);
-      if (with_z && !after) lane_z[r] = V_FMA(V_LOAD_N(z + at, rest), x, lane_z[r]);
-      x = V_MUL(V_LOAD_N(alpha + at, rest), x);
-      V_STORE_N(d + at, x, rest);
-      if (with_z && after) lane_z[r] = V_FMA(V_LOAD_N(z + at, rest), x, lane_z[r]);
-      if (with_q) lane_q[r] = V_FMA(V_LOAD_N(q + at, rest), x, lane_q[r]);
-    }
-  }
+  vf lane_q[V_R], lane[V_R];
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane_q[r] = lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = miras__channel_part(with_q, with_z, after, d + v_at, V_AT(alpha),
+                                              q + v_at, &lane_q[r], z + v_at, lane[r], v_left));
   if (with_q) *p = miras__fold(lane_q);
-  if (with_z) *a = miras__fold(lane_z);
+  if (with_z) *a = miras__fold(lane);
 }
 
 /* live_r = eta (.) x of a row that enters. */
@@ -5716,11 +5617,8 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
 
 /* Steps of the implicit rule: eta = rate / (1 + rate xx). */
 static void miras__implicit(float *eta, const float *rate, float xx, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf r = V_LOAD_N(rate + i, n - i);
-    V_STORE_N(eta + i, V_DIV(r, V_ADD(V_SET1(1.0f), V_MUL(r, V_SET1(xx)))), n - i);
-  }
+  const vf one = V_SET1(1.0f), square = V_SET1(xx);
+  V_EACH(eta, n, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
 }
 
 /* The same in place over rows x [rows, n] with `rates` steps each. */
@@ -5749,13 +5647,12 @@ static void miras__implicit_bwd(float *bx, float *beta, const float *eta, const 
 
 /* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
 static void miras__diagonal(float *alpha, float eta, const float *x, int decay_first, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf v = V_LOAD_N(x + i, n - i), a = V_LOAD_N(alpha + i, n - i);
-    v = V_MUL(V_SET1(eta), V_MUL(v, v));
-    if (decay_first) v = V_MUL(a, v);
-    V_STORE_N(alpha + i, V_SUB(a, v), n - i);
-  }
+  const vf by = V_SET1(eta);
+  if (decay_first)
+    V_EACH(alpha, n,
+           V_SUB(V_AT(alpha), V_MUL(V_AT(alpha), V_MUL(by, V_MUL(V_AT(x), V_AT(x))))));
+  else
+    V_EACH(alpha, n, V_SUB(V_AT(alpha), V_MUL(by, V_MUL(V_AT(x), V_AT(x)))));
 }
 
 /* Its adjoint, with w = keep (ones for NULL) at decay first and ones otherwise; row [n] is room:
@@ -5776,39 +5673,31 @@ static void miras__diagonal_bwd(float *bx, float *beta, float *ba, float eta, co
 
 /* J of a sigmoid link: y = w (1 - w). */
 static void miras__sigmoid_slope(float *y, const float *w, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(w + i, n - i);
-    V_STORE_N(y + i, V_MUL(x, V_SUB(V_SET1(1.0f), x)), n - i);
-  }
+  const vf one = V_SET1(1.0f);
+  V_EACH(y, n, V_MUL(V_AT(w), V_SUB(one, V_AT(w))));
 }
 
 /* L2 both: alpha = balance / (balance + eta), and then eta becomes alpha eta. */
 static void miras__both_fwd(float *alpha, float *eta, float balance, size_t n) {
-  size_t j;
-  for (j = 0; j < n; j += V_W) {
-    vf beta = V_SET1(balance), x = V_LOAD_N(eta + j, n - j), part = V_DIV(beta, V_ADD(beta, x));
-    V_STORE_N(alpha + j, part, n - j);
-    V_STORE_N(eta + j, V_MUL(x, part), n - j);
-  }
+  const vf beta = V_SET1(balance);
+  V_EACH(alpha, n, V_DIV(beta, V_ADD(beta, V_AT(eta))));
+  miras__mul(eta, eta, alpha, n);
 }
 
 /* Its adjoint: beta <- alpha^2 (beta - balpha / balance). */
 static void miras__both_bwd(float *beta, const float *balpha, const float *alpha, float balance,
                             size_t n) {
-  size_t j;
-  for (j = 0; j < n; j += V_W) {
-    vf a = V_LOAD_N(alpha + j, n - j), b = V_LOAD_N(balpha + j, n - j);
-    b = V_SUB(V_LOAD_N(beta + j, n - j), V_DIV(b, V_SET1(balance)));
-    V_STORE_N(beta + j, V_MUL(V_MUL(a, a), b), n - j);
-  }
+  const vf by = V_SET1(balance);
+  V_EACH(beta, n, V_MUL(V_MUL(V_AT(alpha), V_AT(alpha)),
+                        V_SUB(V_AT(beta), V_DIV(V_AT(balpha), by))));
 }
 
-/* Substitution over rows r0..r0+m-1, a column of dv by itself; h, eta and the rows of a, aw, which
+/* Substitution over rows r0..r0+m-1, a column of dv by itself, nv vectors of them at x, the last of
+ * which has `left`; h, eta and the rows of a, aw, which
  * are ld apart, belong to the new rows, u, w to all rows of the block.
  *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i (.) h_i
  *   else     u_i = h_i + sum_(j<i) Aw_ij w_j + sum_(j<i) A_ij u_j */
-MIRAS__INLINE void miras__exact_strip(size_t nv, size_t tail, const miras__solve *s, size_t x,
+MIRAS__INLINE void miras__exact_strip(size_t nv, size_t left, const miras__solve *s, size_t x,
                                       size_t r0, size_t m) {
   const size_t dv = s->dv, ld = s->ld, rates = s->rates;
   const float *a = s->a, *aw = s->aw, *eta = s->eta + (rates > 1 ? x : 0);
@@ -5819,97 +5708,72 @@ MIRAS__INLINE void miras__exact_strip(size_t nv, size_t tail, const miras__solve
     const float *uj = u, *wj = w;
     float *to = u + (r0 + i) * dv;
     vf acc[4];
-    V_UNROLL
-    for (r = 0; r < nv; r++) acc[r] = tail ? V_LOAD_N(h, tail) : V_LOAD(h + r * V_W);
+    V_UNROLL for (r = 0; r < nv; r++) acc[r] = V_LOAD_N(h + r * V_W, left);
     if (w) {
       for (j = 0; j < r0 + i; j++, wj += dv) {
         const vf by = V_SET1(aw[j]);
-        V_UNROLL
-        for (r = 0; r < nv; r++)
-          acc[r] = V_FMA(by, tail ? V_LOAD_N(wj, tail) : V_LOAD(wj + r * V_W), acc[r]);
+        V_UNROLL for (r = 0; r < nv; r++)
+          acc[r] = V_FMA(by, V_LOAD_N(wj + r * V_W, left), acc[r]);
       }
       aw += ld;
     }
     for (j = 0; j < r0 + i; j++, uj += dv) {
       const vf by = V_SET1(a[j]);
-      V_UNROLL
-      for (r = 0; r < nv; r++) {
-        const vf v = tail ? V_LOAD_N(uj, tail) : V_LOAD(uj + r * V_W);
+      V_UNROLL for (r = 0; r < nv; r++) {
+        const vf v = V_LOAD_N(uj + r * V_W, left);
         acc[r] = w ? V_FMA(by, v, acc[r]) : V_FNMA(by, v, acc[r]);
       }
     }
-    V_UNROLL
-    for (r = 0; r < nv; r++) {
+    V_UNROLL for (r = 0; r < nv; r++) {
       vf v = acc[r];
       if (!w) {
-        if (tail) V_STORE_N(h, v, tail);
-        else V_STORE(h + r * V_W, v);
-        if (rates == 1) v = V_MUL(V_SET1(*eta), v);
-        else v = V_MUL(tail ? V_LOAD_N(eta, tail) : V_LOAD(eta + r * V_W), v);
+        V_STORE_N(h + r * V_W, v, left);
+        v = V_MUL(rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + r * V_W, left), v);
       }
-      if (tail) V_STORE_N(to, v, tail);
-      else V_STORE(to + r * V_W, v);
+      V_STORE_N(to + r * V_W, v, left);
     }
   }
 }
 
 static void miras__exact_solve(const miras__solve *s, size_t r0, size_t m) {
   size_t x = 0;
-  for (; x + 4 * V_W <= s->dv; x += 4 * V_W) miras__exact_strip(4, 0, s, x, r0, m);
-  for (; x + V_W <= s->dv; x += V_W) miras__exact_strip(1, 0, s, x, r0, m);
+  for (; x + 4 * V_W <= s->dv; x += 4 * V_W) miras__exact_strip(4, V_W, s, x, r0, m);
+  for (; x + V_W <= s->dv; x += V_W) miras__exact_strip(1, V_W, s, x, r0, m);
   if (x < s->dv) miras__exact_strip(1, s->dv - x, s, x, r0, m);
 }
 
 /* Its transpose over a whole block of m rows, from the last: bu_j += sum_(i>j) A_ij r_i and
  * r_j = -eta_j (.) bu_j, or bu_j for eta NULL: the cotangent of R_j' z_j. */
-MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t tail, float *bu, float *r, size_t dv,
+MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t left, float *bu, float *r, size_t dv,
                                           const float *a, size_t lda, const float *eta,
                                           size_t rates, size_t m) {
   size_t i, j, v;
   for (j = m; j-- > 0;) {
     float *at = bu + j * dv, *to = r + j * dv;
-    const float *ri = to + dv, *aij = a + (j + 1) * lda + j;
+    const float *ri = to + dv, *aij = a + (j + 1) * lda + j, *step = eta ? eta + j * rates : NULL;
     vf acc[4];
-    V_UNROLL
-    for (v = 0; v < nv; v++) acc[v] = tail ? V_LOAD_N(at, tail) : V_LOAD(at + v * V_W);
+    V_UNROLL for (v = 0; v < nv; v++) acc[v] = V_LOAD_N(at + v * V_W, left);
     for (i = j + 1; i < m; i++, ri += dv, aij += lda) {
       const vf s = V_SET1(*aij);
-      V_UNROLL
-      for (v = 0; v < nv; v++)
-        acc[v] = V_FMA(s, tail ? V_LOAD_N(ri, tail) : V_LOAD(ri + v * V_W), acc[v]);
+      V_UNROLL for (v = 0; v < nv; v++) acc[v] = V_FMA(s, V_LOAD_N(ri + v * V_W, left), acc[v]);
     }
-    V_UNROLL
-    for (v = 0; v < nv; v++) {
+    V_UNROLL for (v = 0; v < nv; v++) {
       vf x = acc[v];
-      if (eta && rates == 1) {
-        x = V_MUL(V_SET1(-eta[j]), x);
-      } else if (eta) {
-        const float *step = eta + j * rates;
-        x = V_MUL(V_NEG(tail ? V_LOAD_N(step, tail) : V_LOAD(step + v * V_W)), x);
-      }
-      if (tail) {
-        V_STORE_N(at, acc[v], tail);
-        V_STORE_N(to, x, tail);
-      } else {
-        V_STORE(at + v * V_W, acc[v]);
-        V_STORE(to + v * V_W, x);
-      }
+      V_STORE_N(at + v * V_W, x, left);
+      if (step) x = V_MUL(V_NEG(rates == 1 ? V_SET1(*step) : V_LOAD_N(step + v * V_W, left)), x);
+      V_STORE_N(to + v * V_W, x, left);
     }
   }
 }
 
 static void miras__exact_solve_bwd(float *bu, float *r, size_t dv, const float *a, size_t lda,
                                    const float *eta, size_t rates, size_t m) {
-  const size_t across = rates > 1 ? 1 : 0;
-  size_t x = 0;
-  for (; x < dv; x += dv - x >= 4 * V_W ? 4 * V_W : V_W) {
-    const float *step = eta ? eta + across * x : NULL;
-    if (dv - x >= 4 * V_W)
-      miras__exact_strip_bwd(4, 0, bu + x, r + x, dv, a, lda, step, rates, m);
-    else if (dv - x >= V_W)
-      miras__exact_strip_bwd(1, 0, bu + x, r + x, dv, a, lda, step, rates, m);
-    else
-      miras__exact_strip_bwd(1, dv - x, bu + x, r + x, dv, a, lda, step, rates, m);
+  size_t x = 0, step;
+  for (; x < dv; x += step, bu += step, r += step, eta += eta && rates > 1 ? step : 0) {
+    step = dv - x >= 4 * V_W ? 4 * V_W : V_W;
+    if (step > V_W) miras__exact_strip_bwd(4, V_W, bu, r, dv, a, lda, eta, rates, m);
+    else if (dv - x >= V_W) miras__exact_strip_bwd(1, V_W, bu, r, dv, a, lda, eta, rates, m);
+    else miras__exact_strip_bwd(1, dv - x, bu, r, dv, a, lda, eta, rates, m);
   }
 }
 
@@ -5923,12 +5787,10 @@ MIRAS__INLINE void miras__fold_strip(size_t pairs, float *s, const float *c, siz
     const size_t rest = dv - j;
     float *row = s + j;
     vf w[4];
-    V_UNROLL
-    for (r = 0; r < pairs; r++) w[r] = V_LOAD_N(u[r] + j, rest);
+    V_UNROLL for (r = 0; r < pairs; r++) w[r] = V_LOAD_N(u[r] + j, rest);
     for (i = 0; i < n; i++, row += dv) {
       vf v = V_MUL(V_SET1(c[i * ld_c]), V_LOAD_N(row, rest));
-      V_UNROLL
-      for (r = 0; r < pairs; r++) v = V_FMA(V_SET1(x[r][i]), w[r], v);
+      V_UNROLL for (r = 0; r < pairs; r++) v = V_FMA(V_SET1(x[r][i]), w[r], v);
       V_STORE_N(row, v, rest);
     }
   }
@@ -5943,24 +5805,26 @@ static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
 
 /* s += x u' */
 static void miras__rank_one(float *s, const float *x, const float *u, size_t n, size_t dv) {
-  const size_t whole = dv - dv % V_W, rest = dv - whole;
-  size_t i, j;
+  size_t i;
   for (i = 0; i < n; i++, s += dv) {
     const vf a = V_SET1(x[i]);
-    for (j = 0; j < whole; j += V_W) V_STORE(s + j, V_FMA(a, V_LOAD(u + j), V_LOAD(s + j)));
-    if (rest) V_STORE_N(s + j, V_FMA(a, V_LOAD_N(u + j, rest), V_LOAD_N(s + j, rest)), rest);
+    V_EACH(s, dv, V_FMA(a, V_AT(u), V_AT(s)));
   }
 }
 
-/* The normaliser's column: z <- c (.) z + sum_j eta_j l_j x_j over x [rows, n]; c has stride ld_c,
- * l NULL is ones. */
+/* The normaliser's column: z <- c (.) z + sum_j eta_j l_j x_j over x [rows, n]; c is one number, or
+ * n with ld_c 1, l NULL is ones. */
 static void miras__fold_column(float *z, const float *c, size_t ld_c, const float *eta,
                                const float *l, const float *x, size_t rows, size_t n) {
   size_t i, j;
-  for (i = 0; i < n; i++) {
-    float sum = c[i * ld_c] * z[i];
-    for (j = 0; j < rows; j++) sum += (l ? eta[j] * l[j] : eta[j]) * x[j * n + i];
-    z[i] = sum;
+  for (i = 0; i < n; i += V_W) {
+    const size_t rest = n - i;
+    vf sum = V_MUL(ld_c ? V_LOAD_N(c + i, rest) : V_SET1(*c), V_LOAD_N(z + i, rest));
+    for (j = 0; j < rows; j++) {
+      const vf by = V_SET1(l ? eta[j] * l[j] : eta[j]);
+      sum = V_ADD(sum, V_MUL(by, V_LOAD_N(x + j * n + i, rest)));
+    }
+    V_STORE_N(z + i, sum, rest);
   }
 }
 
@@ -5969,7 +5833,7 @@ static void miras__fold_column(float *z, const float *c, size_t ld_c, const floa
  * be NULL. */
 static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, const float *c,
                             size_t ld_c, const float *cv, int column, size_t n, size_t dv) {
-  size_t i, j;
+  size_t i;
   if (!ld_c && !cv) {
     const size_t all = n * dv + (column ? n : 0);
     if (dc) *dc += miras__dot(s0, ds, all);
@@ -5978,12 +5842,11 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
   }
   for (i = 0; i < n; i++) {
     const float a = c[i * ld_c], *from = s0 + i * dv;
+    const vf left = V_SET1(a);
     float *to = ds + i * dv, along;
-    for (j = 0; cv && j < dv; j += V_W) {
-      const size_t rest = dv - j;
-      const vf was = V_MUL(V_SET1(a), V_LOAD_N(from + j, rest)), v = V_LOAD_N(to + j, rest);
-      V_STORE_N(dcv + j, V_FMA(was, v, V_LOAD_N(dcv + j, rest)), rest);
-      V_STORE_N(to + j, V_MUL(V_LOAD_N(cv + j, rest), v), rest);
+    if (cv) {
+      V_EACH(dcv, dv, V_FMA(V_MUL(left, V_AT(from)), V_AT(to), V_AT(dcv)));
+      miras__mul(to, cv, to, dv);
     }
     along = miras__dot(from, to, dv);
     if (column) {
@@ -6093,45 +5956,8 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
 
 /* y = (1 - a) scale */
 static void miras__rest(float *y, const float *a, float scale, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W)
-    V_STORE_N(y + i, V_MUL(V_SUB(V_SET1(1.0f), V_LOAD_N(a + i, n - i)), V_SET1(scale)), n - i);
-}
-
-/* What is left, in rows r0..r0+m-1 of a chunk, of its rows and of what was before it, under decays
- * of one number per row:
- *   l_ij = alpha_i l_(i-1)j  (j < i)     l_ii = own_i     c_i = alpha_i c_(i-1)
- * Row 0 of l [m + 1, ld] and c [m + 1] is row r0 - 1 of the chunk, row i - r0 + 1 is row i. */
-static void miras__decay_rows(float *l, size_t ld, float *c, const float *alpha, const float *own,
-                              size_t r0, size_t m) {
-  size_t i;
-  for (i = 0; i < m; i++, l += ld) {
-    float left = alpha[i] * c[i];
-    miras__scale(l + ld, alpha[i], l, r0 + i);
-    if (!(left >= MIRAS__FADED)) {                 /* what came later has faded no further */
-      miras__flush(l + ld, l + ld, r0 + i);
-      miras__flush(&left, &left, 1);
-    }
-    l[ld + r0 + i] = own[i];
-    c[i + 1] = left;
-  }
-}
-
-/* Its adjoint from the chunk's first row on; dl [m, ld] and dc [m], which have no row 0, are used
- * up:  dalpha_i = c_(i-1) dc_i + l_(i-1) . dl_i   down_i = dl_ii
- *      dl_(i-1) += alpha_i dl_i                   dc_(i-1) += alpha_i dc_i */
-static void miras__decay_rows_bwd(float *dl, size_t ld, float *dc, float *dalpha, float *down,
-                                  const float *l, const float *c, const float *alpha, size_t m) {
-  size_t i;
-  for (i = m; i-- > 0;) {
-    float *row = dl + i * ld;
-    dalpha[i] = c[i] * dc[i];
-    down[i] = row[i];
-    if (!i) return;
-    dalpha[i] += miras__dot(l + i * ld, row, i);
-    miras__axpy(row - ld, alpha[i], row, i);
-    dc[i - 1] += alpha[i] * dc[i];
-  }
+  const vf one = V_SET1(1.0f), by = V_SET1(scale);
+  V_EACH(y, n, V_MUL(V_SUB(one, V_AT(a)), by));
 }
 
 /* Conjugate gradients, each row for itself: begin with x = 0, s = r = b, and after every product
@@ -6277,31 +6103,22 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
 static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const float *z,
                              const float *gain, const float *bias, float epsilon, size_t rows,
                              size_t n) {
-  size_t i, j;
+  size_t i;
   for (i = 0; i < rows; i++, y += ldy, xh += n, z += n) {
     const vf mean = V_SET1(miras__sum(z, n) / (float)n);
-    vf scale;
-    for (j = 0; j < n; j += V_W) V_STORE_N(xh + j, V_SUB(V_LOAD_N(z + j, n - j), mean), n - j);
+    V_EACH(xh, n, V_SUB(V_AT(z), mean));
     rstd[i] = 1.0f / sqrtf(miras__dot(xh, xh, n) / (float)n + epsilon);
-    scale = V_SET1(rstd[i]);
-    for (j = 0; j < n; j += V_W) {
-      vf x = V_MUL(V_LOAD_N(xh + j, n - j), scale);
-      V_STORE_N(xh + j, x, n - j);
-      V_STORE_N(y + j, V_FMA(V_LOAD_N(gain + j, n - j), x, V_LOAD_N(bias + j, n - j)), n - j);
-    }
+    miras__scale(xh, rstd[i], xh, n);
+    V_EACH(y, n, V_FMA(V_AT(gain), V_AT(xh), V_AT(bias)));
   }
 }
 
 /* out = scale * P y; may be in place. */
 static void miras__norm_project(float *out, const float *y, const float *xh, float scale,
                                 size_t n) {
-  float mean = miras__sum(y, n) / (float)n, along = miras__dot(y, xh, n) / (float)n;
-  size_t j;
-  for (j = 0; j < n; j += V_W) {
-    vf x = V_SUB(V_LOAD_N(y + j, n - j), V_SET1(mean));
-    x = V_FNMA(V_SET1(along), V_LOAD_N(xh + j, n - j), x);
-    V_STORE_N(out + j, V_MUL(x, V_SET1(scale)), n - j);
-  }
+  const vf mean = V_SET1(miras__sum(y, n) / (float)n), by = V_SET1(scale);
+  const vf along = V_SET1(miras__dot(y, xh, n) / (float)n);
+  V_EACH(out, n, V_MUL(V_FNMA(along, V_AT(xh), V_SUB(V_AT(y), mean)), by));
 }
 
 /* bz = P (gain by)/s: the cotangent of z from that of y. */
@@ -6474,15 +6291,11 @@ static void miras__coefficients_bwd(const miras__course *c, const miras__course_
 static void miras__triangle(float *p, float inv, const float *g, size_t ldg, const float *x,
                             size_t ldx, size_t seen, size_t steps, size_t m) {
   const vf s = V_SET1(inv);
-  size_t i, j;
-  for (i = 0; i < m; i++, seen += steps) {
-    const float *gi = g ? g + i * ldg : NULL, *xi = x + i * ldx;
-    float *to = p + i * ldx;
-    for (j = 0; j < seen; j += V_W) {
-      vf v = V_LOAD_N(xi + j, seen - j);
-      if (gi) v = V_MUL(V_LOAD_N(gi + j, seen - j), v);
-      V_STORE_N(to + j, V_MUL(s, v), seen - j);
-    }
+  size_t i;
+  for (i = 0; i < m; i++, seen += steps, x += ldx, p += ldx) {
+    const float *gi = g ? g + i * ldg : NULL;
+    if (gi) V_EACH(p, seen, V_MUL(s, V_MUL(V_AT(gi), V_AT(x))));
+    else miras__scale(p, inv, x, seen);
   }
 }
 
@@ -6512,18 +6325,16 @@ static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, flo
  * (1) or one per output (2). */
 static void miras__fade(int by, float *to, const float *a, const float *home, size_t in,
                         size_t out) {
-  size_t i, j;
+  const vf one = V_SET1(1.0f);
+  size_t i;
   if (!by) out *= in, in = 1;
   for (i = 0; i < in; i++, to += out, home = home ? home + out : NULL) {
-    for (j = 0; j < out && by == 2; j += V_W) {
-      const size_t n = out - j;
-      vf w = V_LOAD_N(a + j, n), x = V_MUL(w, V_LOAD_N(to + j, n));
-      if (home) x = V_FMA(V_SUB(V_SET1(1.0f), w), V_LOAD_N(home + j, n), x);
-      V_STORE_N(to + j, x, n);
-    }
-    if (by == 2) continue;
-    miras__scale(to, a[i], to, out);
-    if (home) miras__axpy(to, 1 - a[i], home, out);
+    const vf left = V_SET1(by == 2 ? 0 : a[i]), rest = V_SUB(one, left);
+    if (by == 2 && home)
+      V_EACH(to, out, V_FMA(V_SUB(one, V_AT(a)), V_AT(home), V_MUL(V_AT(a), V_AT(to))));
+    else if (by == 2) miras__mul(to, a, to, out);
+    else if (home) V_EACH(to, out, V_FMA(rest, V_AT(home), V_MUL(left, V_AT(to))));
+    else miras__scale(to, a[i], to, out);
   }
 }
 
@@ -6575,7 +6386,8 @@ static void miras__bound_fwd(const miras__bound *x, float *u, float *v, float *z
   size_t i;
   miras__bound_squares(x, u, v);
   if (x->J)
-    miras__gemm(MIRAS__SET, z, out, u, x->in, 1, x->J, out, 1, x->m, out, x->in, -1, x->pack);
+    miras__gemm(MIRAS__SET, z, out, miras__mat(u, x->in), miras__mat(x->J, out), x->m, out, x->in,
+                x->pack);
   for (i = 0; i < x->m; i++) {
     const float *d = x->d + i * out;
     float *zi = z + i * out, q = x->number;
@@ -6603,7 +6415,8 @@ static void miras__bound_bwd(const miras__bound *x, const miras__bound_grads *b,
   const size_t in = x->in, out = x->out, m = x->m;
   size_t i;
   miras__bound_squares(x, u, v);
-  if (x->J) miras__gemm(MIRAS__SET, t2, out, u, in, 1, x->J, out, 1, m, out, in, -1, x->pack);
+  if (x->J) miras__gemm(MIRAS__SET, t2, out, miras__mat(u, in), miras__mat(x->J, out), m, out, in,
+                        x->pack);
   for (i = 0; i < m; i++) {
     const float *d = x->d + i * out;
     float *ui = u + i * in, *vi = v + i * out, bq = x->spent[i];
@@ -6628,8 +6441,9 @@ static void miras__bound_bwd(const miras__bound *x, const miras__bound_grads *b,
     }
   }
   if (x->J) {
-    miras__gemm(MIRAS__SET, t1, in, v, out, 1, x->J, 1, out, m, in, out, -1, x->pack);
-    miras__gemm(b->mode, b->J, out, u, 1, in, v, out, 1, in, out, m, -1, x->pack);
+    miras__gemm(MIRAS__SET, t1, in, miras__mat(v, out), miras__turned(x->J, out), m, in, out,
+                x->pack);
+    miras__gemm(b->mode, b->J, out, miras__turned(u, in), miras__mat(v, out), in, out, m, x->pack);
   }
   for (i = 0; i < m; i++, t1 += in, t2 += out) {
     const float *y = x->y + i * in, *d = x->d + i * out, *eta = x->eta + i * x->wide;
@@ -6696,25 +6510,11 @@ static void miras__bound_share_bwd(float *eta, float *beta, float *along, float 
 
 /* sum a b c, over 16 lanes as dot. */
 static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
-  vf acc[V_R];
-  size_t i, r;
-  V_UNROLL
-  for (r = 0; r < V_R; r++) acc[r] = V_ZERO();
-  for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) {
-      size_t at = i + r * V_W;
-      acc[r] = V_FMA(V_MUL(V_LOAD(a + at), V_LOAD(b + at)), V_LOAD(c + at), acc[r]);
-    }
-  }
-  V_UNROLL
-  for (r = 0; r < V_R; r++) {
-    size_t at = i + r * V_W;
-    if (at < n)
-      acc[r] = V_FMA(V_MUL(V_LOAD_N(a + at, n - at), V_LOAD_N(b + at, n - at)),
-                     V_LOAD_N(c + at, n - at), acc[r]);
-  }
-  return miras__fold(acc);
+  vf lane[V_R];
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = V_FMA(V_MUL(V_AT(a), V_AT(b)), V_AT(c), lane[r]));
+  return miras__fold(lane);
 }
 
 static float miras__rms_inverse(const float *x, size_t n) {
@@ -6724,21 +6524,22 @@ static float miras__rms_inverse(const float *x, size_t n) {
 /* y = x r gain, r = 1 / sqrt(mean x^2 + eps). */
 static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
                            size_t rows, size_t n) {
-  size_t t, i;
+  size_t t;
   for (t = 0; t < rows; t++, y += ldy, x += ldx) {
-    vf r = V_SET1(miras__rms_inverse(x, n));
-    for (i = 0; i < n; i += V_W)
-      V_STORE_N(y + i, V_MUL(V_MUL(V_LOAD_N(x + i, n - i), r), V_LOAD_N(gain + i, n - i)), n - i);
+    const vf r = V_SET1(miras__rms_inverse(x, n));
+    V_EACH(y, n, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
   }
 }
 
 /* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
  * dx. y, when wanted, receives the forward output again. */
 static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,
-                           float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
-                           const float *dy, size_t lddy, size_t rows, size_t n) {
+                           float *y, size_t ldy, const float *dy, size_t lddy,
+                           const miras__norm *of) {
+  const float *x = of->x, *gain = of->gain;
+  const size_t n = of->dim;
   size_t t, i;
-  for (t = 0; t < rows; t++, dx += lddx, x += ldx, dy += lddy) {
+  for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
     float r1 = miras__rms_inverse(x, n);
     float s1 = miras__dot3(dy, gain, x, n) / (float)n * r1 * r1 * r1;
     vf r = V_SET1(r1), s = V_SET1(s1);
@@ -6756,67 +6557,58 @@ static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldb
   }
 }
 
-/* m = (y r) gain silu(g), with one r per head of dim channels. */
-static void miras__gated_norm_fwd(float *m, size_t ldm, const float *y, size_t ldy,
-                                  const float *gain, const float *g, size_t ldg, size_t rows,
-                                  size_t heads, size_t dim) {
-  size_t t, h, i;
-  for (t = 0; t < rows; t++, m += ldm, y += ldy, g += ldg) {
-    for (h = 0; h < heads; h++) {
-      const float *yh = y + h * dim, *gh = g + h * dim, *gain_h = gain + h * dim;
-      vf r = V_SET1(miras__rms_inverse(yh, dim));
-      for (i = 0; i < dim; i += V_W) {
-        size_t left = dim - i;
-        vf vg = V_LOAD_N(gh + i, left), silu = V_MUL(vg, miras__v_sigmoid(vg));
-        vf x = V_MUL(V_MUL(V_LOAD_N(yh + i, left), r), V_LOAD_N(gain_h + i, left));
-        V_STORE_N(m + h * dim + i, V_MUL(x, silu), left);
-      }
+/* m = (x r) gain silu(gate), with one r per head. */
+static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
+  const size_t dim = of->dim;
+  size_t t, h;
+  for (t = 0; t < of->rows; t++, m += ldm) {
+    for (h = 0; h < of->heads * dim; h += dim) {
+      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
+      const float *gain = of->gain + h;
+      const vf r = V_SET1(miras__rms_inverse(x, dim));
+      V_EACH(m + h, dim, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
+                               V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
     }
   }
 }
 
-/* Gradients of the above; dgain +=, m again. dm is used up. */
-static void miras__gated_norm_bwd(float *dy, size_t lddy, float *dg, size_t lddg, float *dgain,
-                                  float *m, size_t ldm, const float *y, size_t ldy,
-                                  const float *gain, const float *g, size_t ldg, float *dm,
-                                  size_t lddm, size_t rows, size_t heads, size_t dim) {
-  size_t t, h, i;
-  for (t = 0; t < rows; t++, dy += lddy, dg += lddg, m += ldm, y += ldy, g += ldg, dm += lddm) {
-    for (h = 0; h < heads; h++) {
-      size_t at = h * dim;
-      float r1 = miras__rms_inverse(y + at, dim), s1;
-      vf r = V_SET1(r1), s, one = V_SET1(1.0f);
+/* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
+static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
+                                  float *m, size_t ldm, float *dm, size_t lddm,
+                                  const miras__norm *of) {
+  const size_t dim = of->dim;
+  const float *x = of->x, *g = of->gate;
+  const vf one = V_SET1(1.0f);
+  size_t t, at, i;
+  for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
+    for (at = 0; at < of->heads * dim; at += dim) {
+      float r1 = miras__rms_inverse(x + at, dim);
+      vf r = V_SET1(r1), s;
       for (i = at; i < at + dim; i += V_W) {
         size_t left = at + dim - i;
         vf vg = V_LOAD_N(g + i, left), sig = miras__v_sigmoid(vg), silu = V_MUL(vg, sig);
-        vf w = V_LOAD_N(gain + i, left), d = V_LOAD_N(dm + i, left);
-        vf xr = V_MUL(V_LOAD_N(y + i, left), r), x = V_MUL(xr, w), ds = V_MUL(d, silu);
+        vf w = V_LOAD_N(of->gain + i, left), d = V_LOAD_N(dm + i, left);
+        vf xr = V_MUL(V_LOAD_N(x + i, left), r), y = V_MUL(xr, w), ds = V_MUL(d, silu);
         vf slope = V_MUL(sig, V_FMA(vg, V_SUB(one, sig), one));
-        V_STORE_N(m + i, V_MUL(x, silu), left);
-        V_STORE_N(dg + i, V_MUL(V_MUL(d, x), slope), left);
+        V_STORE_N(m + i, V_MUL(y, silu), left);
+        V_STORE_N(dg + i, V_MUL(V_MUL(d, y), slope), left);
         V_STORE_N(dgain + i, V_FMA(ds, xr, V_LOAD_N(dgain + i, left)), left);
         V_STORE_N(dm + i, V_MUL(ds, w), left);
       }
-      s1 = miras__dot(dm + at, y + at, dim) / (float)dim * r1 * r1 * r1;
-      s = V_SET1(s1);
-      for (i = at; i < at + dim; i += V_W) {
-        size_t left = at + dim - i;
-        V_STORE_N(dy + i, V_FNMA(V_LOAD_N(y + i, left), s, V_MUL(V_LOAD_N(dm + i, left), r)), left);
-      }
+      s = V_SET1(miras__dot(dm + at, x + at, dim) / (float)dim * r1 * r1 * r1);
+      V_EACH(dx + at, dim, V_FNMA(V_AT(x + at), s, V_MUL(V_AT(dm + at), r)));
     }
+    x += of->ldx;
+    g += of->ld_gate;
   }
 }
 
 /* s = silu(a) b. */
 static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
                               size_t rows, size_t n) {
-  size_t t, i;
-  for (t = 0; t < rows; t++, s += lds, a += ld, b += ld) {
-    for (i = 0; i < n; i += V_W) {
-      vf va = V_LOAD_N(a + i, n - i), silu = V_MUL(va, miras__v_sigmoid(va));
-      V_STORE_N(s + i, V_MUL(silu, V_LOAD_N(b + i, n - i)), n - i);
-    }
-  }
+  size_t t;
+  for (t = 0; t < rows; t++, s += lds, a += ld, b += ld)
+    V_EACH(s, n, V_MUL(V_MUL(V_AT(a), miras__v_sigmoid(V_AT(a))), V_AT(b)));
 }
 
 /* In place: ds becomes s again, a becomes da, b becomes db. */
@@ -6837,83 +6629,73 @@ static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t 
   }
 }
 
-/* z[t] = silu(sum_j w[j] c[t - taps + 1 + j]) per channel. past: the taps - 1 rows ahead of c, NULL
- * for zeros. c has heads * dim channels; z has a block [rows, dim] per head, the blocks `per`
- * apart. Rows outside: c is larger than the second-level cache and streams through once. */
-static void miras__conv_fwd(float *z, size_t per, const float *c, size_t ldc, const float *past,
-                            size_t ldpast, const float *w, size_t taps, size_t rows, size_t heads,
-                            size_t dim) {
-  size_t t, h, i, j, back = taps - 1, ldw = heads * dim;
-  for (t = 0; t < rows; t++) {
-    /* tap j reads `from` row t + j - back: of past while that is negative */
-    size_t ahead = t < back ? back - t : 0, first = past ? 0 : ahead;
-    for (h = 0; h < heads; h++) {
-      const float *wh = w + h * dim, *ch = c + h * dim;
-      float *zh = z + h * per + t * dim;
-      for (i = 0; i < dim; i += V_W) {
-        size_t left = dim - i;
-        vf acc = V_ZERO();
-        for (j = first; j < ahead; j++)
-          acc = V_FMA(V_LOAD_N(wh + j * ldw + i, left),
-                      V_LOAD_N(past + (t + j) * ldpast + h * dim + i, left), acc);
-        for (j = ahead; j < taps; j++)
-          acc = V_FMA(V_LOAD_N(wh + j * ldw + i, left),
-                      V_LOAD_N(ch + (t + j - back) * ldc + i, left), acc);
-        V_STORE_N(zh + i, V_MUL(acc, miras__v_sigmoid(acc)), left);
-      }
-    }
-  }
+/* Row t before the activation, the channels from `at` on: sum_j w[j] c[t - taps + 1 + j]. */
+static inline vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size_t left) {
+  const size_t n = x->heads * x->dim, back = x->taps - 1;
+  /* tap j reads `from` row t + j - back: of past while that is negative */
+  const size_t ahead = t < back ? back - t : 0;
+  vf acc = V_ZERO();
+  size_t j;
+  for (j = x->past ? 0 : ahead; j < ahead; j++)
+    acc = V_FMA(V_LOAD_N(x->w + j * n + at, left),
+                V_LOAD_N(x->past + (t + j) * x->ldpast + at, left), acc);
+  for (j = ahead; j < x->taps; j++)
+    acc = V_FMA(V_LOAD_N(x->w + j * n + at, left),
+                V_LOAD_N(x->c + (t + j - back) * x->ldc + at, left), acc);
+  return acc;
 }
 
-/* The gradient for rows tokens of a sequence; past as in conv_fwd; dz has `after` (at most taps -
- * 1) rows behind its last. dc =, dw +=. sum: (rows + after) heads dim floats of scratch, the
- * gradient before the activation. */
-static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, size_t per,
-                            const float *c, size_t ldc, const float *past, size_t ldpast,
-                            const float *w, size_t taps, size_t rows, size_t after, size_t heads,
-                            size_t dim, float *sum) {
-  size_t t, h, i, j, back = taps - 1, n = heads * dim;
-  vf one = V_SET1(1.0f);
-  for (t = 0; t < rows + after; t++) {
-    size_t ahead = t < back ? back - t : 0, first = past ? 0 : ahead;
-    for (h = 0; h < heads; h++) {
-      const float *dzh = dz + h * per + t * dim;
+/* z = silu of these. Rows outside: c is larger than the second-level cache and streams through
+ * once. */
+static void miras__conv_fwd(float *z, const miras__conv *x) {
+  const size_t dim = x->dim;
+  size_t t, h, i;
+  for (t = 0; t < x->rows; t++)
+    for (h = 0; h < x->heads; h++)
+      for (i = 0; i < dim; i += V_W) {
+        vf acc = miras__conv_sum(x, t, h * dim + i, dim - i);
+        V_STORE_N(z + h * x->per + t * dim + i, V_MUL(acc, miras__v_sigmoid(acc)), dim - i);
+      }
+}
+
+/* The gradient for the rows of a sequence; dz has `after` (at most taps - 1) rows behind its last.
+ * dc =, dw +=. sum: (rows + after) heads dim floats of scratch, the gradient before the activation.
+ */
+static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, size_t after,
+                            float *sum, const miras__conv *x) {
+  const size_t dim = x->dim, n = x->heads * dim, rows = x->rows, back = x->taps - 1;
+  const vf one = V_SET1(1.0f);
+  size_t t, h, i, j;
+  for (t = 0; t < rows + after; t++)
+    for (h = 0; h < x->heads; h++)
       for (i = 0; i < dim; i += V_W) {
         size_t left = dim - i, at = h * dim + i;
-        vf acc = V_ZERO(), sig;
-        for (j = first; j < ahead; j++)
-          acc = V_FMA(V_LOAD_N(w + j * n + at, left), V_LOAD_N(past + (t + j) * ldpast + at, left),
-                      acc);
-        for (j = ahead; j < taps; j++)
-          acc = V_FMA(V_LOAD_N(w + j * n + at, left),
-                      V_LOAD_N(c + (t + j - back) * ldc + at, left), acc);
-        sig = miras__v_sigmoid(acc);
+        vf acc = miras__conv_sum(x, t, at, left), sig = miras__v_sigmoid(acc);
         acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
-        V_STORE_N(sum + t * n + at, V_MUL(V_LOAD_N(dzh + i, left), acc), left);
+        acc = V_MUL(V_LOAD_N(dz + h * x->per + t * dim + i, left), acc);
+        V_STORE_N(sum + t * n + at, acc, left);
       }
-    }
-  }
   for (t = 0; t < rows; t++) {
     size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
     for (i = 0; i < n; i += V_W) {
       vf acc = V_ZERO();
       for (j = 0; j <= most; j++)
-        acc = V_FMA(V_LOAD_N(w + (back - j) * n + i, n - i),
+        acc = V_FMA(V_LOAD_N(x->w + (back - j) * n + i, n - i),
                     V_LOAD_N(sum + (t + j) * n + i, n - i), acc);
       V_STORE_N(dc + t * lddc + i, acc, n - i);
     }
   }
   /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
   for (i = 0; i < n; i += V_W) {
-    for (j = 0; j < taps; j++) {
+    for (j = 0; j < x->taps; j++) {
       size_t far = back - j;
       vf acc = V_LOAD_N(dw + j * n + i, n - i);
-      for (t = 0; past && t < far && t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i), V_LOAD_N(past + (t + j) * ldpast + i, n - i),
-                    acc);
+      for (t = 0; x->past && t < far && t < rows; t++)
+        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i),
+                    V_LOAD_N(x->past + (t + j) * x->ldpast + i, n - i), acc);
       for (t = far; t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i), V_LOAD_N(c + (t - far) * ldc + i, n - i),
-                    acc);
+        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i),
+                    V_LOAD_N(x->c + (t - far) * x->ldc + i, n - i), acc);
       V_STORE_N(dw + j * n + i, acc, n - i);
     }
   }
@@ -6933,33 +6715,29 @@ static void miras__unit_fwd(float *x, float *inverse, float length, size_t rows,
 /* dx = r (dx - x (x . dx) / length^2), where x is unit_fwd's output and r what it left. */
 static void miras__unit_bwd(float *dx, const float *x, const float *inverse, float length,
                             size_t rows, size_t n) {
-  size_t t, i;
+  size_t t;
   for (t = 0; t < rows; t++, dx += n, x += n) {
-    vf s = V_SET1(miras__dot(dx, x, n) / (length * length)), r = V_SET1(inverse[t]);
-    for (i = 0; i < n; i += V_W) {
-      vf d = V_FNMA(V_LOAD_N(x + i, n - i), s, V_LOAD_N(dx + i, n - i));
-      V_STORE_N(dx + i, V_MUL(r, d), n - i);
-    }
+    const vf s = V_SET1(miras__dot(dx, x, n) / (length * length)), r = V_SET1(inverse[t]);
+    V_EACH(dx, n, V_MUL(r, V_FNMA(V_AT(x), s, V_AT(dx))));
   }
 }
 
-/* Keys of a memory that erases apart from them (RWKV-7), row by row, with gains a (scale) and b
- * (mix) [n] and the gate c (rate):
+/* Keys of a memory that erases apart from them (RWKV-7), row by row:
  *   u = x (.) a,  kappa = u / sqrt(|u|^2 + eps),  erase = -kappa,  replace = kappa (.) c
  *   key = x (.) (1 + (c - 1) (.) b) */
-static void miras__erase_fwd(float *key, float *erase, float *replace, const float *x,
-                             const float *rate, size_t ldr, const float *a, const float *b,
-                             size_t rows, size_t n) {
+static void miras__erase_fwd(float *key, float *erase, float *replace, const miras__erasing *of) {
   const vf one = V_SET1(1.0f);
+  const float *x = of->x, *gate = of->c;
+  const size_t n = of->n;
   size_t t, i;
-  for (t = 0; t < rows; t++, key += n, erase += n, replace += n, x += n, rate += ldr) {
+  for (t = 0; t < of->rows; t++, key += n, erase += n, replace += n, x += n, gate += of->ldc) {
     vf r;
-    miras__mul(erase, x, a, n);
+    miras__mul(erase, x, of->a, n);
     r = V_SET1(-1.0f / sqrtf(miras__dot(erase, erase, n) + MIRAS__UNIT_EPS));
     for (i = 0; i < n; i += V_W) {
       size_t left = n - i;
-      vf c = V_LOAD_N(rate + i, left), e = V_MUL(r, V_LOAD_N(erase + i, left));
-      vf m = V_FMA(V_SUB(c, one), V_LOAD_N(b + i, left), one);
+      vf c = V_LOAD_N(gate + i, left), e = V_MUL(r, V_LOAD_N(erase + i, left));
+      vf m = V_FMA(V_SUB(c, one), V_LOAD_N(of->b + i, left), one);
       V_STORE_N(erase + i, e, left);
       V_STORE_N(replace + i, V_NEG(V_MUL(e, c)), left);
       V_STORE_N(key + i, V_MUL(V_LOAD_N(x + i, left), m), left);
@@ -6967,40 +6745,39 @@ static void miras__erase_fwd(float *key, float *erase, float *replace, const flo
   }
 }
 
-/* Its adjoint: dkey becomes dx; drate is overwritten, da and db are added to. derase and dreplace
- * are consumed.
+/* Its adjoint: dkey becomes dx; dc, of rows lddc apart, is overwritten, da and db are added to.
+ * derase is used up.
  *   dkappa = dreplace (.) c - derase,  du = (dkappa - kappa (kappa . dkappa)) / |u|
  *   dx = dkey (.) (1 + (c - 1) (.) b) + du (.) a,  da += du (.) x,  db += dkey (.) x (.) (c - 1)
  *   dc = dkey (.) x (.) b + dreplace (.) kappa */
-static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, float *drate,
-                             size_t ldd, const float *x, const float *erase, const float *rate,
-                             size_t ldr, const float *a, const float *b, float *da, float *db,
-                             float *row, size_t rows, size_t n) {
+static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, float *dc,
+                             size_t lddc, float *da, float *db, float *row, const float *erase,
+                             const miras__erasing *of) {
   const vf one = V_SET1(1.0f);
+  const float *x = of->x, *gate = of->c;
+  const size_t n = of->n;
   size_t t, i;
-  for (t = 0; t < rows; t++, dkey += n, derase += n, dreplace += n, drate += ldd, x += n,
-      erase += n, rate += ldr) {
+  for (t = 0; t < of->rows; t++, dkey += n, derase += n, dreplace += n, dc += lddc) {
     vf along, r;
-    miras__mul(row, x, a, n);
+    miras__mul(row, x, of->a, n);
     r = V_SET1(1.0f / sqrtf(miras__dot(row, row, n) + MIRAS__UNIT_EPS));
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf d = V_MUL(V_LOAD_N(dreplace + i, left), V_LOAD_N(rate + i, left));
-      V_STORE_N(derase + i, V_SUB(d, V_LOAD_N(derase + i, left)), left);   /* dkappa */
-    }
+    miras__mul(row, dreplace, gate, n);
+    miras__sub(derase, row, derase, n);                    /* dkappa */
     along = V_SET1(miras__dot(derase, erase, n));
     for (i = 0; i < n; i += V_W) {
       size_t left = n - i;
-      vf vx = V_LOAD_N(x + i, left), c = V_SUB(V_LOAD_N(rate + i, left), one);
-      vf va = V_LOAD_N(a + i, left), vb = V_LOAD_N(b + i, left), dk = V_LOAD_N(dkey + i, left);
-      vf e = V_LOAD_N(erase + i, left), du = V_FNMA(e, along, V_LOAD_N(derase + i, left));
-      vf kx = V_MUL(dk, vx);
-      du = V_MUL(r, du);
+      vf vx = V_LOAD_N(x + i, left), c = V_SUB(V_LOAD_N(gate + i, left), one);
+      vf va = V_LOAD_N(of->a + i, left), vb = V_LOAD_N(of->b + i, left);
+      vf dk = V_LOAD_N(dkey + i, left), kx = V_MUL(dk, vx), e = V_LOAD_N(erase + i, left);
+      vf du = V_MUL(r, V_FNMA(e, along, V_LOAD_N(derase + i, left)));
       V_STORE_N(da + i, V_FMA(du, vx, V_LOAD_N(da + i, left)), left);
       V_STORE_N(db + i, V_FMA(kx, c, V_LOAD_N(db + i, left)), left);
-      V_STORE_N(drate + i, V_FNMA(V_LOAD_N(dreplace + i, left), e, V_MUL(kx, vb)), left);
+      V_STORE_N(dc + i, V_FNMA(V_LOAD_N(dreplace + i, left), e, V_MUL(kx, vb)), left);
       V_STORE_N(dkey + i, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))), left);
     }
+    x += n;
+    erase += n;
+    gate += of->ldc;
   }
 }
 
@@ -7069,18 +6846,12 @@ static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
  * sigmoid(-g), which keeps the digits that 1 - sigmoid(g) loses when g is large. */
 static void miras__complement(int form, float cap, float *key, const float *gate, const float *g,
                               size_t ld, size_t rows, size_t n) {
-  size_t t, i;
-  for (t = 0; t < rows; t++, key += n, gate += ld, g += ld) {
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf v = form == MIRAS__GATE_SIGMOID
-               ? V_FMA(V_SET1(cap),
-                       miras__v_sigmoid(V_MUL(V_SET1(-1.0f), V_LOAD_N(g + i, left))),
-                       V_SET1(1 - cap))
-               : V_SUB(V_SET1(1.0f), V_LOAD_N(gate + i, left));
-      V_STORE_N(key + i, v, left);
-    }
-  }
+  const vf top = V_SET1(cap), low = V_SET1(1 - cap), minus = V_SET1(-1.0f);
+  size_t t;
+  for (t = 0; t < rows; t++, key += n, gate += ld, g += ld)
+    if (form == MIRAS__GATE_SIGMOID)
+      V_EACH(key, n, V_FMA(top, miras__v_sigmoid(V_MUL(minus, V_AT(g))), low));
+    else miras__rest(key, gate, 1, n);
 }
 
 /* dy becomes dg; doffset +=, dc += (RATE only). */
@@ -7136,28 +6907,23 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
   vf top[V_R], acc[V_R], m;
   size_t i, r;
   float most, total, at = x[target];
-  V_UNROLL
-  for (r = 0; r < V_R; r++) {
+  V_UNROLL for (r = 0; r < V_R; r++) {
     top[r] = V_SET1(x[0]);
     acc[r] = V_ZERO();
   }
-  for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) top[r] = V_MAX(V_LOAD(x + i + r * V_W), top[r]);
-  }
+  for (i = 0; i + 16 <= n; i += 16)
+    V_UNROLL for (r = 0; r < V_R; r++) top[r] = V_MAX(V_LOAD(x + i + r * V_W), top[r]);
   most = miras__fold_max(top);
   for (; i < n; i++) most = x[i] > most ? x[i] : most;
   m = V_SET1(most);
   for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL
-    for (r = 0; r < V_R; r++) {
+    V_UNROLL for (r = 0; r < V_R; r++) {
       vf e = miras__v_exp(V_SUB(V_LOAD(x + i + r * V_W), m));
       acc[r] = V_ADD(acc[r], e);
       if (scale > 0) V_STORE(x + i + r * V_W, e);
     }
   }
-  V_UNROLL
-  for (r = 0; r < V_R; r++) {
+  V_UNROLL for (r = 0; r < V_R; r++) {
     size_t k = i + r * V_W;
     if (k < n) {
       /* lanes behind the row read as the maximum's negative infinity: e = 0 */
@@ -7206,13 +6972,17 @@ static void miras__dropout(float *y, const float *base, const float *x, uint64_t
 /* y [cols, rows] = x' */
 static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                              size_t cols) {
-  size_t i, j, k, c;
-  for (i = 0; i < rows; i += V_W) {
-    size_t m = rows - i < V_W ? rows - i : V_W;
+  const size_t block = cols < 4 ? rows : V_W;
+  size_t i, j, k;
+  for (i = 0; i < rows; i += block) {
+    const size_t m = rows - i < block ? rows - i : block;
     for (j = 0; j + 4 <= cols && m == V_W; j += 4)
-      V_TRANSPOSE4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
-    for (k = i; k < i + m; k++)
-      for (c = j; c < cols; c++) y[c * ldy + k] = x[k * ldx + c];
+      miras__transpose4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
+    if (cols - j > m)                              /* the rest in few long runs */
+      for (k = 0; k < m; k++)
+        miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
+    else
+      for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
   }
 }
 
@@ -7258,11 +7028,20 @@ static const miras__kernels miras__kernel_table = {
 #undef K_ROWS1
 #undef vf
 #undef vm
+#undef V_X86
+#undef V_INTS
+#undef V_BITS
+#undef V_FLOATS
+#undef V_CMP
 #undef V_ZERO
 #undef V_SET1
 #undef V_LOAD
 #undef V_STORE
 #undef V_LOAD_N
+#undef V_AT
+#undef V_PART
+#undef V_EACH
+#undef V_LANES
 #undef V_STORE_N
 #undef V_ADD
 #undef V_SUB
@@ -7280,10 +7059,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_SELECT
 #undef V_COPYSIGN
 #undef V_ROUND
-#undef V_POW2
 #undef V_LOGB
-#undef V_FRACTION
-#undef V_TRANSPOSE4
 #undef MIRAS__ISA
 #endif   /* region B */
 
@@ -7359,22 +7135,21 @@ MIRAS_API const char *miras_isa(void) { return miras__kernels_best()->name; }
   #endif
 #endif
 
-/* gemm of the table without a causal limit, or BLIS when the build asks for it and the product is
+/* gemm of the table where all of A counts, or BLIS when the build asks for it and the product is
  * large enough. BLIS sums in an order of its own, so its bits differ from the kernels'. */
 static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, float *C, size_t ldc,
-                                        const float *A, size_t ars, size_t acs, const float *B,
-                                        size_t brs, size_t bcs, size_t M, size_t N, size_t K,
-                                        float *pack) {
+                                        miras__matrix A, miras__matrix B, size_t M, size_t N,
+                                        size_t K, float *pack) {
 #ifdef MIRAS_USE_BLIS
   if ((double)M * (double)N * (double)K >= (double)(MIRAS_BLIS_MIN)) {
     float alpha = mode == MIRAS__SUB ? -1.0f : 1.0f, beta = mode == MIRAS__SET ? 0.0f : 1.0f;
     bli_sgemm(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, (dim_t)M, (dim_t)N, (dim_t)K, &alpha,
-              (float *)(uintptr_t)A, (inc_t)ars, (inc_t)acs, (float *)(uintptr_t)B, (inc_t)brs,
-              (inc_t)bcs, &beta, C, (inc_t)ldc, 1);
+              (float *)(uintptr_t)A.p, (inc_t)A.down, (inc_t)A.right, (float *)(uintptr_t)B.p,
+              (inc_t)B.down, (inc_t)B.right, &beta, C, (inc_t)ldc, 1);
     return;
   }
 #endif
-  kern->gemm(mode, C, ldc, A, ars, acs, B, brs, bcs, M, N, K, -1, pack);
+  kern->gemm(mode, C, ldc, A, B, M, N, K, pack);
 }
 
 /* @41 MEMORY ARCHITECTURES ------------------------------------------ needs 14 23 24 26 28 31 -- */
@@ -7443,17 +7218,17 @@ typedef struct miras__answer {
  * the one that is named t lies transposed. */
 static void miras__nn(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, A, k, 1, B, n, 1, m, n, k, -1, x->pack);
+  x->K->gemm(mode, C, n, miras__mat(A, k), miras__mat(B, n), m, n, k, x->pack);
 }
 
 static void miras__nt(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, A, k, 1, B, 1, k, m, n, k, -1, x->pack);
+  x->K->gemm(mode, C, n, miras__mat(A, k), miras__turned(B, k), m, n, k, x->pack);
 }
 
 static void miras__tn(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, A, 1, m, B, n, 1, m, n, k, -1, x->pack);
+  x->K->gemm(mode, C, n, miras__turned(A, m), miras__mat(B, n), m, n, k, x->pack);
 }
 
 /* ---- hidden rows ---- */
@@ -7462,7 +7237,7 @@ static void miras__tn(const miras__net *x, int mode, float *C, const float *A, c
 static void miras__mlp_fwd(const miras__net *n, int l, float *x, float *const *z, size_t m) {
   const size_t in = (size_t)n->p->in[l], out = in - (size_t)n->p->ones;
   float *to = in > out ? n->t1 : x;
-  n->K->act((int)n->p->d.activation, to, z[l - 1], m * out);
+  n->K->map((int)n->p->d.activation, to, z[l - 1], m * out);
   if (to == x) return;
   n->K->copy_rows(x, in, to, out, m, out);
   n->K->fill_rows(x + out, in, 1, m, 1);
@@ -7485,7 +7260,7 @@ static void miras__mlp_bwd2(const miras__net *n, int l, float *bb, const float *
 /* x_3 = act(z_1) (.) z_2 */
 static void miras__gated_fwd(const miras__net *n, int l, float *x, float *const *z, size_t m) {
   const size_t size = m * (size_t)n->p->in[l];
-  n->K->act((int)n->p->d.activation, x, z[0], size);
+  n->K->map((int)n->p->d.activation, x, z[0], size);
   n->K->mul(x, x, z[1], size);
 }
 
@@ -7495,7 +7270,7 @@ static void miras__gated_bwd(const miras__net *n, int l, float *const *d, float 
   const int kind = (int)n->p->d.activation;
   const size_t size = m * ldb;
   (void)l;
-  n->K->act(kind, d[1], z[0], size);
+  n->K->map(kind, d[1], z[0], size);
   n->K->mul(d[1], d[1], b, size);
   n->K->mul(d[0], b, z[1], size);
   n->K->act_grad(kind, d[0], z[0], d[0], size);
@@ -7512,7 +7287,7 @@ static void miras__gated_bwd2(const miras__net *n, int l, float *bb, const float
   K->act_grad2(kind, bb, n->bz[0], z[0], t, bd[0], size);
   K->muladd(n->bz[1], bb, b, size);
   K->mul(bb, bb, z[1], size);
-  K->act(kind, t, z[0], size);
+  K->map(kind, t, z[0], size);
   K->muladd(bb, bd[1], t, size);
   K->mul(t, bd[1], b, size);
   K->act_grad(kind, n->t3, z[0], t, size);
@@ -7818,7 +7593,7 @@ static void miras__link_threshold_bwd(const miras__link *x) {
 }
 
 static void miras__link_sigmoid(const miras__link *x) {
-  x->K->map_sigmoid(x->w, x->a, x->n);
+  x->K->map(MIRAS__SIGMOID, x->w, x->a, x->n);
   x->K->flush(x->w, x->w, x->n);
 }
 
@@ -8135,7 +7910,7 @@ static void miras__rows_surprise(const miras__kernels *K, const miras__plan *p,
                                  const miras__head_io *io, size_t token, float *x, float *xr,
                                  float *v) {
   const float *keep = io->keep + token * io->ld_keep;
-  K->feature_fwd(p->map, x, io->k + token * io->ldk, (size_t)p->d.key_dim);
+  K->feature_rows(p->map, x, 0, io->k + token * io->ldk, 0, 1, (size_t)p->d.key_dim);
   K->copy(v, io->v + token * io->ldv, (size_t)p->d.value_dim);
   if (!p->after) K->copy(xr, x, p->features);
   else if (miras__keep_lanes(&p->d) > 1) K->mul(xr, x, keep, p->features);
@@ -8426,7 +8201,8 @@ static void miras__exact_left_bwd(miras__block *k) {
   if (k->p->per_feature)
     k->K->channel_decay_bwd(k->d.alpha, n, k->dc + n, k->c + n, k->r.alpha, n, k->m, n);
   else if (k->dl)
-    k->K->scalar_left_bwd(k->d.alpha, k->dc, k->dl, k->c, k->l, k->ld, k->r.alpha, k->m);
+    k->K->decay_rows_bwd(k->dl + k->ld, k->ld, k->dc + 1, k->d.alpha, NULL, k->l, k->c, k->r.alpha,
+                         k->m);
 }
 
 /* The new rows of stream s enter: score of the stack. Products are with whole vectors of columns,
@@ -8437,9 +8213,10 @@ static void miras__exact_scores(miras__block *k, size_t s) {
   const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
   miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, k->open.x[s]);
   if (!k->p->per_feature) {
-    K->transpose(c.live + k->r0, N, c.x, n, k->m, n);
-    K->gemm(MIRAS__SET, k->product[s], N, k->z, n, 1, c.live, N, 1, k->stack, whole, n, -1,
-            k->pack);
+    if (k->stack || k->p->d.chunk > 1) K->transpose(c.live + k->r0, N, c.x, n, k->m, n);
+    if (!k->stack) return;
+    K->gemm(MIRAS__SET, k->product[s], N, miras__mat(k->z, n), miras__mat(c.live, N), k->stack,
+            whole, n, k->pack);
     for (g = k->by; g < k->by + 2; g++)
       K->weigh(k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N,
                g->count, g->seen, g->step);
@@ -8474,8 +8251,10 @@ static void miras__exact_scores_bwd(miras__block *k, size_t s) {
   for (g = k->by; g < k->by + 2; g++)
     K->weigh_bwd(miras__to(k->dl, g->left * N), k->dscore[s] + g->row * N, k->l + g->left * N,
                  k->product[s] + g->row * N, N, g->count, g->seen, g->step, m);
-  K->gemm(MIRAS__ADD, k->dz, n, k->dscore[s], N, 1, k->x[s], n, 1, k->stack, n, m, -1, k->pack);
-  K->gemm(MIRAS__ADD, k->dx[s], n, k->dscore[s], 1, N, k->z, n, 1, m, n, k->stack, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->dz, n, miras__mat(k->dscore[s], N), miras__mat(k->x[s], n), k->stack, n, m,
+          k->pack);
+  K->gemm(MIRAS__ADD, k->dx[s], n, miras__turned(k->dscore[s], N), miras__mat(k->z, n), m, n,
+          k->stack, k->pack);
 }
 
 /* The stream's rows as decayed at the end, [rows, features], some in `to`; z: fold_column too. */
@@ -8484,13 +8263,14 @@ static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, f
   const miras__kernels *K = k->K;
   const size_t n = k->p->features;
   const miras__open *o = &k->open;
+  const float *x = k->x[s];
   if (k->p->per_feature) {
     if (z) K->fold_column(z, o->c, 1, o->eta, NULL, o->x[s], rows, n);
     return o->x[s];
   }
-  K->transpose(to, n, o->x[s], k->ld, n, rows);
-  if (z) K->fold_column(z, o->c, 0, o->eta, o->l, to, rows, n);
-  K->scale_rows(to, n, 1, o->l, 1, to, n, rows, n);
+  if (k->m != rows) K->transpose(to, n, o->x[s], k->ld, n, rows), x = to;
+  if (z) K->fold_column(z, o->c, 0, o->eta, o->l, x, rows, n);
+  K->scale_rows(to, n, 1, o->l, 1, x, n, rows, n);
   return to;
 }
 
@@ -8567,7 +8347,8 @@ static void miras__exact_pairs_bwd(miras__block *k) {
                        p->rates, m);
   if (last) {
     K->unseen(k->score[0], N, m, 0, 1, m);
-    K->gemm(MIRAS__ADD, k->du[0], dv, k->score[0], 1, N, k->dread, dv, 1, m, dv, m, -1, k->pack);
+    K->gemm(MIRAS__ADD, k->du[0], dv, miras__turned(k->score[0], N), miras__mat(k->dread, dv), m,
+            dv, m, k->pack);
   }
   if (p->rates > 1) K->mul_rows(k->d.eta, dv, k->du[0], dv, along, dv, m, dv);
   else K->dot_rows(1, k->d.eta, 1, k->du[0], dv, along, dv, m, dv);
@@ -8587,15 +8368,15 @@ static void miras__exact_mix(miras__block *k) {
     K->channel_mixes(&c, q->count ? read : NULL, dv, k->r0, k->m);
     return;
   }
-  for (s = 0; s < k->p->streams; s++) {
+  for (s = 0; s < k->p->streams && q->count; s++) {
     const float *score = k->score[s] + q->row * N, *u = k->open.u[s];
     if (q->step <= 1)
-      K->gemm(MIRAS__ADD, read, dv, score, N, 1, u, dv, 1, q->count, dv, k->r0 + k->m,
-              (ptrdiff_t)q->seen - 1, k->pack);
+      K->gemm(MIRAS__ADD, read, dv, miras__lower(score, N, q->seen), miras__mat(u, dv), q->count,
+              dv, k->r0 + k->m, k->pack);
     else
       for (i = 0; i < q->count; i++)
-        K->gemm(MIRAS__ADD, read + i * dv, dv, score + i * N, N, 1, u, dv, 1, 1, dv,
-                q->seen + i * q->step, -1, k->pack);
+        K->gemm(MIRAS__ADD, read + i * dv, dv, miras__mat(score + i * N, N), miras__mat(u, dv), 1,
+                dv, q->seen + i * q->step, k->pack);
   }
 }
 
@@ -8610,7 +8391,8 @@ static void miras__exact_mix_bwd(miras__block *k) {
     float *score = k->score[s] + q->row * N;
     K->unseen(score, N, q->count, q->seen, q->step, m);
     if (!k->p->value_decay)
-      K->gemm(MIRAS__ADD, k->du[s], dv, score, 1, N, dread, dv, 1, m, dv, q->count, -1, k->pack);
+      K->gemm(MIRAS__ADD, k->du[s], dv, miras__turned(score, N), miras__mat(dread, dv), m, dv,
+              q->count, k->pack);
   }
   if (k->p->value_decay) {
     const size_t at = q->left * dv, by = q->step * dv;
@@ -8639,10 +8421,13 @@ static void miras__exact_reach(miras__block *k) {
   const float *z = per ? k->zc : k->z;
   float *read = k->read + q->row * dv;
   size_t s;
+  for (s = 0; s < k->p->streams; s++) miras__exact_scores(k, s);
+  if (!k->stack) return;
   for (g = k->by; per && g < k->by + 2; g++)
     miras__gate(K, 1, k->zc + g->row * n, k->c + g->left * n, g->step * n, k->z + g->row * n,
                 g->count, n);
-  K->gemm(MIRAS__SET, k->read, dv, z, n, 1, k->s0, dv, 1, k->stack, dv, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->read, dv, miras__mat(z, n), miras__mat(k->s0, dv), k->stack, dv, n,
+          k->pack);
   for (g = k->by; !per && g < k->by + 2; g++)
     miras__gate(K, 0, k->read + g->row * dv, k->c + g->left, g->step, k->read + g->row * dv,
                 g->count, dv);
@@ -8650,7 +8435,6 @@ static void miras__exact_reach(miras__block *k) {
     K->dot_rows(0, k->den, 1, z + q->row * n, n, k->s0 + n * dv, 0, q->count, n);
     if (!per) miras__gate(K, 1, k->den, k->c + q->left, q->step, k->den, q->count, 1);
   }
-  for (s = 0; s < k->p->streams; s++) miras__exact_scores(k, s);
   if (!k->p->value_decay) return;
   if (k->backward) K->copy_rows(k->raw, dv, read, dv, q->count, dv);
   miras__gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
@@ -8660,8 +8444,9 @@ static void miras__exact_reach(miras__block *k) {
 static void miras__exact_home(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
-  if (!k->base) return;
-  k->K->gemm(MIRAS__ADD, k->read, dv, k->z, n, 1, k->base, dv, 1, k->stack, dv, n, -1, k->pack);
+  if (!k->base || !k->stack) return;
+  k->K->gemm(MIRAS__ADD, k->read, dv, miras__mat(k->z, n), miras__mat(k->base, dv), k->stack, dv, n,
+             k->pack);
   if (k->p->d.normalise)
     k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->base + n * dv, 0, q->count, n);
 }
@@ -8679,9 +8464,10 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
   float *dq = k->dz + q->row * n;
   size_t s;
   for (s = 0; s < p->streams && !p->value_decay; s++)
-    K->gemm(MIRAS__SET, k->dscore[s], N, k->dread, dv, 1, k->open.u[s], 1, dv, all, m, dv, -1,
-            k->pack);
-  K->gemm(MIRAS__SET, k->dz, n, k->dread, dv, 1, k->s0, 1, dv, all, n, dv, -1, k->pack);
+    K->gemm(MIRAS__SET, k->dscore[s], N, miras__mat(k->dread, dv), miras__turned(k->open.u[s], dv),
+            all, m, dv, k->pack);
+  K->gemm(MIRAS__SET, k->dz, n, miras__mat(k->dread, dv), miras__turned(k->s0, dv), all, n, dv,
+          k->pack);
   if (p->d.normalise) {
     K->axpy_rows(k->dscore[0] + q->row * N, N, 1, k->dden, 1, k->r.eta, 0, q->count, m);
     K->axpy_rows(dq, n, 1, k->dden, 1, k->s0 + n * dv, 0, q->count, n);
@@ -8694,15 +8480,18 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     if (!p->per_feature) miras__gate(K, 0, k->zc + g->row * n, c, ld, z, g->count, n);
     miras__gate(K, p->per_feature, dz, c, ld, dz, g->count, n);
   }
-  K->gemm(MIRAS__ADD, k->ds, dv, k->zc, 1, n, k->dread, dv, 1, n, dv, all, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->ds, dv, miras__turned(k->zc, n), miras__mat(k->dread, dv), n, dv, all,
+          k->pack);
   if (p->d.normalise)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
   if (p->pulls) {
     const float *dread = p->value_decay ? dy : k->dread;
     const size_t ld = p->value_decay ? lddy : dv;
-    K->gemm(MIRAS__ADD, dbase, dv, k->z, 1, n, dread, ld, 1, n, dv, all, -1, k->pack);
+    K->gemm(MIRAS__ADD, dbase, dv, miras__turned(k->z, n), miras__mat(dread, ld), n, dv, all,
+            k->pack);
     if (k->base)
-      K->gemm(MIRAS__ADD, k->dz, n, dread, ld, 1, k->base, 1, dv, all, n, dv, -1, k->pack);
+      K->gemm(MIRAS__ADD, k->dz, n, miras__mat(dread, ld), miras__turned(k->base, dv), all, n, dv,
+              k->pack);
     if (p->d.normalise) {
       K->axpy_rows(dbase + n * dv, 0, 1, k->dden, 1, k->z + q->row * n, n, q->count, n);
       if (k->base) K->axpy_rows(dq, n, 1, k->dden, 1, k->base + n * dv, 0, q->count, n);
@@ -8728,7 +8517,7 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
   miras__exact_home(k);
   miras__exact_pairs(k);
   miras__exact_mix(k);
-  if (!p->d.normalise) return;
+  if (!p->d.normalise || !q->count) return;
   K->normaliser(k->den, k->score[0] + q->row * k->ld, k->ld, k->open.eta, q->count, q->seen,
                 q->step);
   K->invert(k->den, q->count);
@@ -8755,7 +8544,8 @@ static void miras__exact_fold(miras__block *k, float *s, size_t rows) {
   K->scale_rows(s, dv, 1, o->c, ld_c, s, dv, n, dv);
   if (p->value_decay) K->mul_rows(s, dv, s, dv, o->cv, 0, n, dv);
   for (j = 0; j < p->streams; j++)
-    K->gemm(MIRAS__ADD, s, dv, rows_of[j], 1, n, o->u[j], dv, 1, n, dv, rows, -1, k->pack);
+    K->gemm(MIRAS__ADD, s, dv, miras__turned(rows_of[j], n), miras__mat(o->u[j], dv), n, dv, rows,
+            k->pack);
 }
 
 /* From the cotangent of the state after the block to those of its rows, of its coefficients and, in
@@ -8770,8 +8560,9 @@ static void miras__exact_fold_bwd(miras__block *k) {
   size_t s;
   for (s = 0; s < p->streams; s++) {
     const float *x = miras__exact_carry(k, s, m, k->zc, NULL);
-    K->gemm(MIRAS__SET, k->du[s], dv, x, n, 1, k->ds, dv, 1, m, dv, n, -1, k->pack);
-    K->gemm(MIRAS__SET, k->dlast[s], n, k->open.u[s], dv, 1, k->ds, 1, dv, m, n, dv, -1, k->pack);
+    K->gemm(MIRAS__SET, k->du[s], dv, miras__mat(x, n), miras__mat(k->ds, dv), m, dv, n, k->pack);
+    K->gemm(MIRAS__SET, k->dlast[s], n, miras__mat(k->open.u[s], dv), miras__turned(k->ds, dv), m,
+            n, dv, k->pack);
     if (p->d.normalise) {
       K->dot_rows(1, k->d.eta, 1, x, n, column, 0, m, n);
       K->axpy_rows(k->dlast[s], n, 1, k->r.eta, 1, column, 0, m, n);
@@ -8794,11 +8585,11 @@ static void miras__exact_close(miras__block *k, float *s, size_t rows) {
   k->K->add(s, k->base, all);
 }
 
-/* out [dv] = x S and den = x . z of a state without an open block. */
+/* out [dv] = x S and den = x . z of a state without an open block. One row packs nothing. */
 static void miras__exact_read(const miras__kernels *K, const miras__plan *p, const float *s,
                               const float *x, float *out, float *den) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
-  K->gemm(MIRAS__SET, out, dv, x, n, 1, s, dv, 1, 1, dv, n, -1, out);   /* one row packs nothing */
+  K->gemm(MIRAS__SET, out, dv, miras__mat(x, n), miras__mat(s, dv), 1, dv, n, out);
   if (!p->d.normalise) return;
   K->dot_rows(0, den, 1, x, n, s + n * dv, n, 1, n);
   K->normaliser(den, x, n, x, 1, 0, 0);
@@ -8807,11 +8598,12 @@ static void miras__exact_read(const miras__kernels *K, const miras__plan *p, con
 /* What a single row in k->z reads of the state after `rows` rows of an open block, in k->read and
  * k->den; of F, where there is a B. */
 static void miras__exact_look(const miras__block *k, size_t rows) {
-  miras__block look = *k;
+  miras__block look;
   if (!rows) {
     miras__exact_read(k->K, k->p, k->s0, k->z, k->read, k->den);
     return;
   }
+  look = *k;
   look.c = k->open.c;
   look.l = k->open.l;
   look.cv = k->open.cv;
@@ -8832,7 +8624,8 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
   float *to = io->surprise + t;
   miras__rows_surprise(K, k->p, io, t, k->zc, k->z, k->r.v);
   if (k->base)                                   /* what decay first leaves alone */
-    K->gemm(MIRAS__SET, k->row, dv, k->zc, n, 1, k->base, dv, 1, 1, dv, n, -1, k->pack);
+    K->gemm(MIRAS__SET, k->row, dv, miras__mat(k->zc, n), miras__mat(k->base, dv), 1, dv, n,
+            k->pack);
   miras__exact_look(k, rows);
   if (k->p->square) K->sub(k->read, k->read, v, dv), v = k->read;
   K->dot_rows(0, to, 1, k->read, dv, v, dv, 1, dv);
@@ -8978,12 +8771,12 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
     x = k->z;
     den = k->den;
     k->read = o;
-    K->feature_fwd(p->map, x, q, dk);
+    K->feature_rows(p->map, x, 0, q, 0, 1, dk);
     miras__exact_look(k, rows);
     miras__exact_stack(k, rows, 0, 1);
     miras__exact_home(k);
   } else {                                       /* S says it all */
-    K->feature_fwd(p->map, x, q, dk);
+    K->feature_rows(p->map, x, 0, q, 0, 1, dk);
     miras__exact_read(K, p, s, x, o, den);
   }
   if (!p->d.normalise) return;
@@ -8994,11 +8787,13 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
 /* w [weights]: the state after the open block's rows. */
 static void miras__exact_live(const miras__call *a, float *w) {
   const size_t chunk = (size_t)a->p->d.chunk, steps = (size_t)a->p->d.steps;
+  const size_t rows = (size_t)(a->position % chunk) * steps;
   miras__block work;
   a->K->copy(w, a->state, a->p->weights);
   miras__exact_open(a, chunk * steps, 0, &work);
   miras__exact_start(&work, a->state);
-  miras__exact_close(&work, w, (size_t)(a->position % chunk) * steps);
+  miras__exact_stack(&work, rows, 0, 0);
+  miras__exact_close(&work, w, rows);
 }
 
 /* Nothing is left of the open block's rows: S is all there is. */
@@ -9459,8 +9254,8 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     v.p = c->kq[l];
     K->channel_scores(&v, from, m * every);
   } else if (p->from[l] == l) {
-    K->gemm(MIRAS__SET, c->kq[l], ld, q, in, 1, c->y[l], 1, in, m, x->r.pairs, in, -1,
-            c->net.pack);
+    K->gemm(MIRAS__SET, c->kq[l], ld, miras__mat(q, in), miras__turned(c->y[l], in), m, x->r.pairs,
+            in, c->net.pack);
   }
   K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, steps * ld, c->kq[l], ld, x->r.seen,
               steps, m);
@@ -9471,9 +9266,10 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     return;
   }
   for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
-    K->gemm(MIRAS__SUB, x->pass.z[l], out, c->pq + phase, ld, steps, c->d[l] + phase * out,
-            steps * out, 1, m, out, (x->r.pairs - phase + steps - 1) / steps,
-            (ptrdiff_t)((x->r.seen - 1) / steps), c->net.pack);
+    K->gemm(MIRAS__SUB, x->pass.z[l], out,
+            miras__strided(c->pq + phase, ld, steps, (ptrdiff_t)((x->r.seen - 1) / steps) + 1),
+            miras__mat(c->d[l] + phase * out, steps * out), m, out,
+            (x->r.pairs - phase + steps - 1) / steps, c->net.pack);
 }
 
 /* What home adds per channel, with h = (1 - a) inv:
@@ -9566,17 +9362,20 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
     v.live = c->live;
     K->channel_scores(&v, 0, m * v.every);
   } else {
-    K->gemm(MIRAS__SET, c->bp, ld, bz, out, 1, c->net.d[l], 1, out, m, pairs, out, -1, pack);
+    K->gemm(MIRAS__SET, c->bp, ld, miras__mat(bz, out), miras__turned(c->net.d[l], out), m, pairs,
+            out, pack);
   }
   K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by == 2 ? -1 : 1, x->g, c->kq[l],
                   &x->r);
   if (by && c->home) miras__channel_home_bwd(c, l, x, bz);
   if (by == 2 && c->home) miras__nt(&c->net, MIRAS__ADD, bx, t, c->home + at, m, in, out);
   if (by != 2)
-    K->gemm(MIRAS__SUB, c->net.bd[l], out, c->pq, 1, ld, bz, out, 1, pairs, out, m, -1, pack);
+    K->gemm(MIRAS__SUB, c->net.bd[l], out, miras__turned(c->pq, ld), miras__mat(bz, out), pairs,
+            out, m, pack);
   if (by != 1) {
-    K->gemm(MIRAS__ADD, bx, in, c->bp, ld, 1, c->y[l], in, 1, m, in, pairs, -1, pack);
-    K->gemm(MIRAS__ADD, c->net.bx[l], in, c->bp, 1, ld, q, in, 1, pairs, in, m, -1, pack);
+    K->gemm(MIRAS__ADD, bx, in, miras__mat(c->bp, ld), miras__mat(c->y[l], in), m, in, pairs, pack);
+    K->gemm(MIRAS__ADD, c->net.bx[l], in, miras__turned(c->bp, ld), miras__mat(q, in), pairs, in, m,
+            pack);
   }
   if (by == 1)
     miras__channel_rows_bwd(c, 1, c->bp, q, bx, p->from[l] == l ? c->blive_y : NULL);
@@ -10385,18 +10184,19 @@ static void miras__mesa_product(const miras__kernels *K, const miras__plan *p, m
   const float *state = answer ? k->g : k->h, *rows = answer ? k->values : k->keys;
   size_t row = from + (after ? 1 : 0), seen = k->r0 + row, all;
   if (state)
-    K->gemm(MIRAS__SET, y + from * ldy, ldy, x + from * n, n, 1, state, wide, 1, to - from, wide, n,
-            -1, k->pack);
+    K->gemm(MIRAS__SET, y + from * ldy, ldy, miras__mat(x + from * n, n), miras__mat(state, wide),
+            to - from, wide, n, k->pack);
   else
     K->fill_rows(y + from * ldy, ldy, 0, to - from, wide);
   K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
   if (!seen) from++, row++, seen++;                /* a row that sees no key yet */
   if (from == to) return;
   all = seen + to - from - 1;                      /* keys that the last row sees */
-  K->gemm(MIRAS__SET, k->w, c, x + from * n, n, 1, k->kt, c, 1, to - from, all, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, c), to - from, all, n,
+          k->pack);
   K->mul_rows(k->w, c, k->n + row * c, c, k->w, c, to - from, all);
-  K->gemm(MIRAS__ADD, y + from * ldy, ldy, k->w, c, 1, rows, wide, 1, to - from, wide, all,
-          (ptrdiff_t)seen - 1, k->pack);
+  K->gemm(MIRAS__ADD, y + from * ldy, ldy, miras__lower(k->w, c, seen), miras__mat(rows, wide),
+          to - from, wide, all, k->pack);
 }
 
 /* x [m, n] = (H_i + Lambda)^-1 r_i for the rows solve.r, which are used up; H before or after. */
@@ -10424,8 +10224,9 @@ static void miras__mesa_close(const miras__kernels *K, const miras__plan *p, mir
   K->scale_rows(k->u, n, 1, last, 1, k->keys, n, rows, n);
   K->scale(h, b, h, n * n);
   K->scale(g, b, g, p->weights);
-  K->gemm(MIRAS__ADD, h, n, k->u, 1, n, k->keys, n, 1, n, n, rows, -1, k->pack);
-  K->gemm(MIRAS__ADD, g, dv, k->u, 1, n, k->values, dv, 1, n, dv, rows, -1, k->pack);
+  K->gemm(MIRAS__ADD, h, n, miras__turned(k->u, n), miras__mat(k->keys, n), n, n, rows, k->pack);
+  K->gemm(MIRAS__ADD, g, dv, miras__turned(k->u, n), miras__mat(k->values, dv), n, dv, rows,
+          k->pack);
 }
 
 /* Its adjoint: from the cotangents dH, dG of the state that is left,
@@ -10437,9 +10238,9 @@ static void miras__mesa_close_bwd(const miras__kernels *K, const miras__plan *p,
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
   const float *last = k->n + c * c, b = k->b[c];
   float *db = k->db + c - 1, *s = k->solve.s;
-  K->gemm(MIRAS__SET, k->u, n, k->k, n, 1, k->dh, n, 1, c, n, n, -1, k->pack);
-  K->gemm(MIRAS__SET, s, n, k->v, dv, 1, k->dg, 1, dv, c, n, dv, -1, k->pack);
-  K->gemm(MIRAS__SET, k->dv, dv, k->k, n, 1, k->dg, dv, 1, c, dv, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->u, n, miras__mat(k->k, n), miras__mat(k->dh, n), c, n, n, k->pack);
+  K->gemm(MIRAS__SET, s, n, miras__mat(k->v, dv), miras__turned(k->dg, dv), c, n, dv, k->pack);
+  K->gemm(MIRAS__SET, k->dv, dv, miras__mat(k->k, n), miras__mat(k->dg, dv), c, dv, n, k->pack);
   K->add(s, k->u, c * n);
   K->dot_rows(0, k->dn + (c - 1) * c, 1, k->k, n, s, n, c, n);
   K->add(s, k->u, c * n);
@@ -10466,7 +10267,7 @@ static void miras__mesa_forward(const miras__call *a) {
   k->g = g;
   k->keys = a->state + p->at_y[0];
   k->values = a->state + p->at_d[0];
-  K->map_softplus(k->solve.lambda, a->ridge, n);
+  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, n);
   if (a->position == 0 && length) {
     K->fill(h, 0, n * n);
     K->copy(g, a->init, p->weights);
@@ -10526,7 +10327,7 @@ static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   k->g = a->position ? a->state + p->at_w : a->init;
   k->keys = a->state + p->at_y[0];
   k->values = a->state + p->at_d[0];
-  K->map_softplus(k->solve.lambda, a->ridge, p->features);
+  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, p->features);
   miras__mesa_rows(K, p, k, a->state + p->at_n, a->state + p->at_scalars);
   k->m = 1;
   K->feature_rows(p->map, k->solve.r, 0, q, 0, 1, (size_t)p->d.key_dim);
@@ -10576,18 +10377,18 @@ static void miras__mesa_chunk_bwd(const miras__kernels *K, const miras__plan *p,
   const float *coefficients = k->n + c, *b = k->b + 1;
   float *dx = k->solve.r;
   /* dx, z */
-  K->gemm(MIRAS__SET, k->vo, c, dy, lddy, 1, k->v, 1, dv, m, m, dv, -1, k->pack);
-  K->gemm(MIRAS__SET, dx, n, dy, lddy, 1, k->g, 1, dv, m, n, dv, -1, k->pack);
+  K->gemm(MIRAS__SET, k->vo, c, miras__mat(dy, lddy), miras__turned(k->v, dv), m, m, dv, k->pack);
+  K->gemm(MIRAS__SET, dx, n, miras__mat(dy, lddy), miras__turned(k->g, dv), m, n, dv, k->pack);
   K->dot_rows(1, k->db, 1, x, n, dx, n, m, n);
   K->scale_rows(dx, n, 1, b, 1, dx, n, m, n);
   K->mul_rows(k->w, c, coefficients, c, k->vo, c, m, m);
-  K->gemm(MIRAS__ADD, dx, n, k->w, c, 1, k->k, n, 1, m, n, m, 0, k->pack);
+  K->gemm(MIRAS__ADD, dx, n, miras__lower(k->w, c, 1), miras__mat(k->k, n), m, n, m, k->pack);
   miras__mesa_solve(K, p, k, 1, k->z);
   /* N, B, lambda */
-  K->gemm(MIRAS__SET, k->xk, c, x, n, 1, k->kt, c, 1, m, m, n, -1, k->pack);
-  K->gemm(MIRAS__SET, k->zk, c, k->z, n, 1, k->kt, c, 1, m, m, n, -1, k->pack);
+  K->gemm(MIRAS__SET, k->xk, c, miras__mat(x, n), miras__mat(k->kt, c), m, m, n, k->pack);
+  K->gemm(MIRAS__SET, k->zk, c, miras__mat(k->z, n), miras__mat(k->kt, c), m, m, n, k->pack);
   K->fill(k->u, 0, m * n);
-  K->gemm(MIRAS__SUB, k->u, n, k->z, n, 1, k->h, n, 1, m, n, n, -1, k->pack);
+  K->gemm(MIRAS__SUB, k->u, n, miras__mat(k->z, n), miras__mat(k->h, n), m, n, n, k->pack);
   K->dot_rows(1, k->db, 1, x, n, k->u, n, m, n);
   K->sub_rows(k->vo, c, k->vo, c, k->zk, c, m, m);
   K->mul_rows(k->zk, c, k->xk, c, k->vo, c, m, m);
@@ -10599,14 +10400,14 @@ static void miras__mesa_chunk_bwd(const miras__kernels *K, const miras__plan *p,
   K->mul_rows(k->xk, c, coefficients, c, k->xk, c, m, m);
   K->mask_rows(k->vo, c, 0, m, m, -(ptrdiff_t)m, 1);
   K->mask_rows(k->xk, c, 0, m, m, -(ptrdiff_t)m, 1);
-  K->gemm(MIRAS__ADD, k->dk, n, k->vo, 1, c, x, n, 1, m, n, m, -1, k->pack);
-  K->gemm(MIRAS__SUB, k->dk, n, k->xk, 1, c, k->z, n, 1, m, n, m, -1, k->pack);
-  K->gemm(MIRAS__ADD, k->dv, dv, k->xk, 1, c, dy, lddy, 1, m, dv, m, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->dk, n, miras__turned(k->vo, c), miras__mat(x, n), m, n, m, k->pack);
+  K->gemm(MIRAS__SUB, k->dk, n, miras__turned(k->xk, c), miras__mat(k->z, n), m, n, m, k->pack);
+  K->gemm(MIRAS__ADD, k->dv, dv, miras__turned(k->xk, c), miras__mat(dy, lddy), m, dv, m, k->pack);
   /* G_0, H_0 */
   K->scale_rows(k->u, n, 1, b, 1, x, n, m, n);
   K->scale_rows(k->o, dv, 1, b, 1, dy, lddy, m, dv);
-  K->gemm(MIRAS__ADD, k->dg, dv, x, 1, n, k->o, dv, 1, n, dv, m, -1, k->pack);
-  K->gemm(MIRAS__SET, k->square, n, k->z, 1, n, k->u, n, 1, n, n, m, -1, k->pack);
+  K->gemm(MIRAS__ADD, k->dg, dv, miras__turned(x, n), miras__mat(k->o, dv), n, dv, m, k->pack);
+  K->gemm(MIRAS__SET, k->square, n, miras__turned(k->z, n), miras__mat(k->u, n), n, n, m, k->pack);
   K->transpose(k->turned, n, k->square, n, n, n);
   K->add(k->turned, k->square, n * n);
   K->axpy(k->dh, -0.5f, k->turned, n * n);
@@ -10627,7 +10428,7 @@ static void miras__mesa_backward(const miras__call *a) {
   k->keys = k->k;
   k->values = k->v;
   k->r0 = 0;
-  K->map_softplus(k->solve.lambda, a->ridge, n);
+  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, n);
   K->fill(k->dlambda, 0, n);
   K->fill(k->dh, 0, n * n);
   K->fill(k->dg, 0, p->weights);
@@ -10655,7 +10456,7 @@ static void miras__mesa_backward(const miras__call *a) {
     miras__rows_queries_bwd(K, p, io, a->g, t, m, k->z, k->u, n);
     miras__rows_bwd(K, p, io, a->g, t, m, &rows, &drows, NULL);
   }
-  K->map_sigmoid(k->u, a->ridge, n);
+  K->map(MIRAS__SIGMOID, k->u, a->ridge, n);
   K->muladd(a->dridge, k->dlambda, k->u, n);
   if (a->position == 0) {
     K->add(a->dinit, k->dg, p->weights);
@@ -10866,9 +10667,10 @@ typedef struct miras__band {
 static void miras__band_part(const miras__kernels *K, const miras__band *b, size_t g, ptrdiff_t i,
                              size_t rows, ptrdiff_t k, size_t depth, ptrdiff_t causal,
                              float *pack) {
+  const float *from = b->a + g * b->next_a + (size_t)i * b->ars + (size_t)k * b->acs;
   K->gemm(MIRAS__ADD, b->c + g * b->next_c + (size_t)i * b->ldc, b->ldc,
-          b->a + g * b->next_a + (size_t)i * b->ars + (size_t)k * b->acs, b->ars, b->acs,
-          b->b + g * b->next_b + (size_t)k * b->ldb, b->ldb, 1, rows, b->n, depth, causal, pack);
+          miras__strided(from, b->ars, b->acs, (size_t)(causal + 1)),
+          miras__mat(b->b + g * b->next_b + (size_t)k * b->ldb, b->ldb), rows, b->n, depth, pack);
 }
 
 /* Each element adds in the order of k, strips of rows are only a schedule. */
@@ -10964,14 +10766,14 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
     b.b = kv.v;
     b.ldb = kv.ldv;
     if (m == 1) {            /* a row of S per query is as good; 6 us per 1024 pairs, not 20 */
-      K->gemm(MIRAS__SET, w->s, kv.count, w->qt, 1, rows, kv.k, 1, kv.ldk, rows, kv.count, dk, -1,
-              w->pack);
+      K->gemm(MIRAS__SET, w->s, kv.count, miras__turned(w->qt, rows), miras__turned(kv.k, kv.ldk),
+              rows, kv.count, dk, w->pack);
       K->online_softmax_rows(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
       b.ars = b.next_a = kv.count;
       b.acs = 1;
     } else {
-      K->gemm(MIRAS__SET, w->s, rows, kv.k, kv.ldk, 1, w->qt, rows, 1, kv.count, rows, dk, -1,
-              w->pack);
+      K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv.k, kv.ldk), miras__mat(w->qt, rows), kv.count,
+              rows, dk, w->pack);
       for (g = 0; g < a->group && !miras__band_whole(&b); g++)
         K->mask_rows(w->s + g * m, rows, -HUGE_VALF, kv.count, m, 1 - b.hi, 1 - b.lo);
       K->online_softmax(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
@@ -11067,10 +10869,10 @@ static void miras__attention_block_bwd(const miras__attention *a, const miras__a
     if (end > last) end = last;
     kv = miras__kv_together(a, j, (size_t)(end - j));
     end = j + (ptrdiff_t)kv.count;
-    K->gemm(MIRAS__SET, w->s, rows, kv.k, kv.ldk, 1, w->qt, rows, 1, kv.count, rows, dk, -1,
-            w->pack);
-    K->gemm(MIRAS__SET, w->ds, rows, kv.v, kv.ldv, 1, w->dot, rows, 1, kv.count, rows, dv, -1,
-            w->pack);
+    K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv.k, kv.ldk), miras__mat(w->qt, rows), kv.count,
+            rows, dk, w->pack);
+    K->gemm(MIRAS__SET, w->ds, rows, miras__mat(kv.v, kv.ldv), miras__mat(w->dot, rows), kv.count,
+            rows, dv, w->pack);
     K->attend_bwd(w->s, w->ds, w->top, w->sum, w->along, kv.count, rows);
     b.group = a->group;
     b.m = m;
@@ -12602,6 +12404,16 @@ static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, s
                drop->limit, drop->scale, n);
 }
 
+/* Rows of a norm that has one head. */
+static miras__norm miras__norm_of(const float *x, size_t ldx, const float *gain, size_t rows,
+                                  size_t n) {
+  miras__norm of;
+  memset(&of, 0, sizeof of);
+  of.x = x, of.ldx = ldx, of.gain = gain;
+  of.rows = rows, of.heads = 1, of.dim = n;
+  return of;
+}
+
 static size_t miras__tiles(size_t tokens) { return (tokens + MIRAS__TILE - 1) / MIRAS__TILE; }
 
 /* Blocks of work on whole matrices; one list makes one phase. */
@@ -12658,8 +12470,9 @@ static void miras__job_task(void *argument, int index, int worker) {
   cols = j->cols - c < MIRAS__JOB_COLS ? j->cols - c : MIRAS__JOB_COLS;
   if (j->kind == MIRAS__PRODUCT) {
     for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
-      miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc, j->a + t * j->lda + i, 1, j->lda,
-                    j->b + t * j->ldb + c, j->ldb, 1, rows, cols,
+      miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc,
+                    miras__turned(j->a + t * j->lda + i, j->lda),
+                    miras__mat(j->b + t * j->ldb + c, j->ldb), rows, cols,
                     j->depth - t < MIRAS__JOB_DEPTH ? j->depth - t : MIRAS__JOB_DEPTH, pack);
   } else if (j->kind == MIRAS__TRANSPOSE) {
     k->transpose(j->c + c * j->ldc + i, j->ldc, j->a + i * j->lda + c, j->lda, rows, cols);
@@ -12825,8 +12638,8 @@ static void miras__add_branch(const miras__visit *a, size_t site, float *out, co
   const miras__shape *s = a->layer->s;
   float *pack = a->scratch, *t = a->drop ? pack + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
   if (!a->drop) memcpy(out, x, a->n * s->ld_x * sizeof(float));
-  miras__matmul(a->k, a->drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, 1, w, s->width, 1,
-                a->n, s->width, depth, pack);
+  miras__matmul(a->k, a->drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, miras__mat(from, ld),
+                miras__mat(w, s->width), a->n, s->width, depth, pack);
   if (a->drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
@@ -12843,10 +12656,10 @@ static void miras__finish(const miras__visit *a, const float *from) {
   const size_t width = s->width, f = s->hidden, n = a->n;
   miras__add_branch(a, a->site, mid, x, from, s->ld_y, w + at->o, s->value);
   k->rms_fwd(h, s->ld_x, mid, s->ld_x, w + at->norm2, n, width);
-  miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_gate, f, 1, n, f, width,
-                pack);
-  miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_up, f, 1, n, f,
-                width, pack);
+  miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, miras__mat(h, s->ld_x),
+                miras__mat(w + at->mlp_gate, f), n, f, width, pack);
+  miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, miras__mat(h, s->ld_x),
+                miras__mat(w + at->mlp_up, f), n, f, width, pack);
   k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
   miras__add_branch(a, a->site + 1, out, mid, act, s->ld_f, w + at->mlp_down, f);
 }
@@ -12862,24 +12675,26 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
   const size_t x = a->row * s->ld_x, n = a->n;
   float *part = work->part + a->tile * work->ld_part, *ab = a->kept->ab + a->row * 2 * s->ld_f;
   float *pack = a->scratch, *t = pack + MIRAS__PACK, *ds = work->act + a->row * s->ld_f;
+  const miras__norm mid = miras__norm_of(a->kept->mid + x, s->ld_x, w + at->norm2, n, s->width);
   memset(part, 0, work->ld_part * sizeof(float));
   if (a->drop)
     miras__drop_rows(k, a->drop, a->site + 1, a->row, a->after_in + x, NULL, a->after + x, s->ld_x,
                      n, s->width);
-  miras__matmul(k, MIRAS__SET, ds, s->ld_f, a->after_in + x, s->ld_x, 1, work->down_t, s->ld_f, 1,
-                n, s->hidden, s->width, pack);
+  miras__matmul(k, MIRAS__SET, ds, s->ld_f, miras__mat(a->after_in + x, s->ld_x),
+                miras__mat(work->down_t, s->ld_f), n, s->hidden, s->width, pack);
   k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, s->hidden);
-  miras__matmul(k, MIRAS__SET, t, s->ld_x, ab, 2 * s->ld_f, 1, work->mlp_t, s->ld_x, 1, n, s->width,
-                s->hidden, pack);
-  miras__matmul(k, MIRAS__ADD, t, s->ld_x, ab + s->ld_f, 2 * s->ld_f, 1,
-                work->mlp_t + s->hidden * s->ld_x, s->ld_x, 1, n, s->width, s->hidden, pack);
-  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, part + s->ld_x, work->h2 + x, s->ld_x,
-             a->kept->mid + x, s->ld_x, w + at->norm2, t, s->ld_x, n, s->width);
+  miras__matmul(k, MIRAS__SET, t, s->ld_x, miras__mat(ab, 2 * s->ld_f),
+                miras__mat(work->mlp_t, s->ld_x), n, s->width, s->hidden, pack);
+  miras__matmul(k, MIRAS__ADD, t, s->ld_x, miras__mat(ab + s->ld_f, 2 * s->ld_f),
+                miras__mat(work->mlp_t + s->hidden * s->ld_x, s->ld_x), n, s->width, s->hidden,
+                pack);
+  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, part + s->ld_x, work->h2 + x, s->ld_x, t,
+             s->ld_x, &mid);
   if (a->drop)
     miras__drop_rows(k, a->drop, a->site, a->row, a->mid_in + x, NULL, a->mid + x, s->ld_x, n,
                      s->width);
-  miras__matmul(k, MIRAS__SET, dfrom, s->ld_y, a->mid_in + x, s->ld_x, 1, work->o_t, s->ld_y, 1, n,
-                s->value, s->width, pack);
+  miras__matmul(k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
+                miras__mat(work->o_t, s->ld_y), n, s->value, s->width, pack);
 }
 
 /* How the adjoint of a layer's entry ends: dproj and mid -> before, through norm1; h for the
@@ -12889,11 +12704,12 @@ static void miras__start_bwd(const miras__visit *a) {
   const miras__layer_work *work = a->work;
   const size_t x = a->row * s->ld_x;
   float *pack = a->scratch, *t = pack + MIRAS__PACK;
-  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, work->dproj + a->row * s->ld_p, s->ld_p, 1,
-                work->proj_t, s->ld_x, 1, a->n, s->width, s->proj, pack);
+  const miras__norm in =
+    miras__norm_of(a->kept->x + x, s->ld_x, a->layer->w + s->at.norm1, a->n, s->width);
+  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(work->dproj + a->row * s->ld_p, s->ld_p),
+                miras__mat(work->proj_t, s->ld_x), a->n, s->width, s->proj, pack);
   a->k->rms_bwd(a->before + x, s->ld_x, a->mid + x, s->ld_x, work->part + a->tile * work->ld_part,
-                work->h + x, s->ld_x, a->kept->x + x, s->ld_x, a->layer->w + s->at.norm1, t,
-                s->ld_x, a->n, s->width);
+                work->h + x, s->ld_x, t, s->ld_x, &in);
 }
 
 static void miras__finish_transposes(const miras__layer *layer, const miras__layer_work *work,
@@ -13251,13 +13067,13 @@ static void miras__project_qkv(const miras__layer *layer, const miras__kernels *
   const miras__slots *at = &s->at;
   const float *w = layer->w;
   size_t width = s->width;
-  miras__matmul(k, MIRAS__SET, proj, s->ld_p, h, s->ld_x, 1, w + at->q, s->key, 1, n, s->key, width,
-                pack);
+  miras__matmul(k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x), miras__mat(w + at->q, s->key),
+                n, s->key, width, pack);
   if (s->kp)
-    miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, h, s->ld_x, 1, w + at->k,
-                  s->heads * s->kp, 1, n, s->heads * s->kp, width, pack);
-  miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, h, s->ld_x, 1, w + at->v,
-                s->heads * s->vc, 1, n, s->heads * s->vc, width, pack);
+    miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, miras__mat(h, s->ld_x),
+                  miras__mat(w + at->k, s->heads * s->kp), n, s->heads * s->kp, width, pack);
+  miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->v, s->heads * s->vc), n, s->heads * s->vc, width, pack);
 }
 
 /* Length that the layer gives keys and queries; 0: their own. */
@@ -13266,25 +13082,38 @@ static float miras__key_length(const miras__shape *s) {
   return s->keys == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
 }
 
+/* The convolution of queries, keys or values (which 0, 1, 2) over n rows of proj; dim 0: none. */
+static miras__conv miras__conv_of(const miras__layer *layer, int which, size_t n,
+                                  const float *proj, const float *past, size_t ldpast, size_t per) {
+  const miras__shape *s = layer->s;
+  const size_t at[3] = {0, s->at_k, s->at_v}, dim[3] = {s->dk, s->kp, s->vc};
+  const size_t w[3] = {s->at.conv_q, s->at.conv_k, s->at.conv_v};
+  miras__conv of;
+  of.c = proj + at[which], of.ldc = s->ld_p;
+  of.past = past ? past + at[which] : NULL, of.ldpast = ldpast;
+  of.w = layer->w + w[which], of.taps = s->taps;
+  of.per = per;
+  of.rows = n, of.heads = s->heads, of.dim = dim[which];
+  return of;
+}
+
 /* Convolve, activate, and bring keys and queries to their length: rows `first` on of to. past as
  * in conv_fwd; inverse NULL or, per head, (1 + steps) stride floats for lengths of q, k. */
 static void miras__convolve(const miras__layer *layer, const miras__kernels *k, size_t n,
                             const float *proj, const float *past, size_t ldpast,
                             const miras__qkv *to, size_t first, float *inverse, size_t stride) {
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = layer->w;
   float *q = miras__part(to, 0, s->dk, first), *v = miras__part(to, s->dk + s->kc, s->vc, first);
   float *kk = s->own ? miras__part(to, s->own, s->dk, first)
-                     : miras__part(to, s->dk, s->kc, first);
+                     : miras__part(to, s->dk, s->kc, first), *z[3];
   float length = miras__key_length(s);
   size_t h;
-  k->conv_fwd(q, to->per, proj, s->ld_p, past, ldpast, w + at->conv_q, s->taps, n, s->heads, s->dk);
-  if (s->kp)
-    k->conv_fwd(kk, to->per, proj + s->at_k, s->ld_p, past ? past + s->at_k : NULL, ldpast,
-                w + at->conv_k, s->taps, n, s->heads, s->kp);
-  k->conv_fwd(v, to->per, proj + s->at_v, s->ld_p, past ? past + s->at_v : NULL, ldpast,
-              w + at->conv_v, s->taps, n, s->heads, s->vc);
+  int i;
+  z[0] = q, z[1] = kk, z[2] = v;
+  for (i = 0; i < 3; i++) {
+    const miras__conv of = miras__conv_of(layer, i, n, proj, past, ldpast, to->per);
+    if (of.dim) k->conv_fwd(z[i], &of);
+  }
   for (h = 0; length > 0 && h < s->heads; h++) {
     float *r = inverse ? inverse + h * (1 + s->steps) * stride : NULL;
     k->unit_fwd(q + h * to->per, r ? r + first : NULL, length, n, s->dk);
@@ -13310,6 +13139,22 @@ static void miras__make_gates(const miras__layer *layer, const miras__kernels *k
   }
 }
 
+/* What head h's keys are made of where it erases apart from them: rows `first` on of qkv, gates of
+ * the same rows. */
+static miras__erasing miras__erasing_of(const miras__layer *layer, const miras__qkv *qkv, size_t h,
+                                        size_t first, const float *gates, size_t n) {
+  const miras__shape *s = layer->s;
+  miras__erasing e;
+  e.x = miras__part(qkv, s->own, s->dk, first) + h * qkv->per;
+  e.c = gates + s->gate[MIRAS__ERASE].first + h * s->dk;
+  e.a = layer->w + s->at.erase_scale + h * s->dk;
+  e.b = layer->w + s->at.erase_mix + h * s->dk;
+  e.ldc = s->ld_g;
+  e.rows = n;
+  e.n = s->dk;
+  return e;
+}
+
 /* Keys that the layer makes with the help of gates: rows `first` on of to. */
 static void miras__make_keys(const miras__layer *layer, const miras__kernels *k,
                              size_t n, const float *g, const float *gates, const miras__qkv *to,
@@ -13322,14 +13167,12 @@ static void miras__make_keys(const miras__layer *layer, const miras__kernels *k,
       k->complement(keep->form, keep->cap, miras__part(to, s->dk, s->dk, first) + h * to->per,
                     gates + keep->first + h * s->dk, g + keep->from + h * s->dk, s->ld_g, n, s->dk);
   } else if (s->keys == MIRAS_KEYS_ERASE) {
-    gates += s->gate[MIRAS__ERASE].first;
     for (h = 0; h < s->heads; h++) {
-      size_t c = h * s->dk, p = h * to->per;
+      const size_t p = h * to->per;
+      const miras__erasing e = miras__erasing_of(layer, to, h, first, gates, n);
       k->erase_fwd(miras__part(to, s->dk, s->dk, first) + p,
                    miras__part(to, s->erase, s->dk, first) + p,
-                   miras__part(to, s->replace, s->dk, first) + p,
-                   miras__part(to, s->own, s->dk, first) + p, gates + c, s->ld_g,
-                   layer->w + s->at.erase_scale + c, layer->w + s->at.erase_mix + c, n, s->dk);
+                   miras__part(to, s->replace, s->dk, first) + p, &e);
     }
   }
 }
@@ -13366,13 +13209,13 @@ static void miras__memory_layer_enter(const miras__visit *a) {
   k->rms_fwd(h, s->ld_x, x, s->ld_x, w + at->norm1, n, width);
   miras__project_qkv(layer, k, n, h, proj, pack);
   miras__convolve(layer, k, n, proj, past, ldpast, &to, a->first, NULL, 0);
-  miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, h, s->ld_x, 1, w + at->out_gate, s->value,
-                1, n, s->value, width, pack);
+  miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->out_gate, s->value), n, s->value, width, pack);
   if (s->moving) {
-    miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, h, s->ld_x, 1, w + at->gates_down,
-                  s->rank, 1, n, s->rank, width, pack);
-    miras__matmul(k, MIRAS__SET, g, s->ld_g, proj + s->at_low, s->ld_p, 1, w + at->gates_up,
-                  s->moving, 1, n, s->moving, s->rank, pack);
+    miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, miras__mat(h, s->ld_x),
+                  miras__mat(w + at->gates_down, s->rank), n, s->rank, width, pack);
+    miras__matmul(k, MIRAS__SET, g, s->ld_g, miras__mat(proj + s->at_low, s->ld_p),
+                  miras__mat(w + at->gates_up, s->moving), n, s->moving, s->rank, pack);
   }
   for (t = 0; s->gates > s->moving && t < n; t++)
     memset(g + t * s->ld_g + s->moving, 0, (s->gates - s->moving) * sizeof *g);
@@ -13462,12 +13305,22 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
   miras__head_forward(&run);
 }
 
+/* What the memories answered, to be normed and gated. */
+static miras__norm miras__answers_of(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  miras__norm of = miras__norm_of(a->kept->y + a->row * s->ld_y, s->ld_y,
+                                  a->layer->w + s->at.out_norm, a->n, s->dv);
+  of.heads = s->heads;
+  of.gate = a->kept->proj + a->row * s->ld_p + s->at_out;
+  of.ld_gate = s->ld_p;
+  return of;
+}
+
 static void miras__memory_layer_leave(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
+  const miras__norm of = miras__answers_of(a);
   float *gated = miras__from_scratch(a);
-  a->k->gated_norm_fwd(gated, s->ld_y, a->kept->y + a->row * s->ld_y, s->ld_y,
-                       a->layer->w + s->at.out_norm, a->kept->proj + a->row * s->ld_p + s->at_out,
-                       s->ld_p, a->n, s->heads, s->dv);
+  a->k->gated_norm_fwd(gated, s->ld_y, &of);
   miras__finish(a, gated);
 }
 
@@ -13483,13 +13336,13 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a) {
   const miras__qkv to = miras__qkv_of(a, work->qkv);
   float *dfrom = miras__from_scratch(a), *gates = work->gates + a->row * s->ld_g;
   float *g = kept->g + a->row * s->ld_g;
+  const miras__norm of = miras__answers_of(a);
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
   miras__finish_bwd(a, dfrom);
   k->gated_norm_bwd(work->dy + y, s->ld_y, work->dproj + p + s->at_out, s->ld_p,
                     work->part + a->tile * work->ld_part + 2 * s->ld_x, work->out + y, s->ld_y,
-                    kept->y + y, s->ld_y, layer->w + s->at.out_norm, kept->proj + p + s->at_out,
-                    s->ld_p, dfrom, s->ld_y, n, s->heads, s->dv);
+                    dfrom, s->ld_y, &of);
   miras__convolve(layer, k, n, kept->proj + p, past, ldpast, &to, a->first,
                   work->inverse + a->b * s->heads * (1 + s->steps) * stride, stride);
   if (s->gates) miras__make_gates(layer, k, n, g, gates, NULL);
@@ -13503,10 +13356,9 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   const miras__kept *kept = a->kept;
   const miras__layer_work *work = a->work;
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
   const miras_desc *d = &s->plan.d;
   size_t b = a->b, i = b * s->heads + h, n = a->n, row = a->row, c = h * s->dv, t, j;
-  const float *w = layer->w, *inverse = work->inverse + i * (1 + s->steps) * work->context;
+  const float *inverse = work->inverse + i * (1 + s->steps) * work->context;
   float *dgates = work->dgates + row * s->ld_g, *dw0 = work->part_memory + i * s->plan.weights;
   size_t wide = s->gain ? s->gain : s->dv;
   float *dgain = work->part_gain + i * wide, *dbias = work->part_bias + b * s->value + c;
@@ -13563,45 +13415,38 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
     for (t = 0; t < n; t++)
       for (j = 0; j < s->dk; j++) g.keep[t * s->ld_g + j] -= g.k[t * s->dk + j];
   if (s->keys == MIRAS_KEYS_ERASE) {
-    size_t x = h * s->dk;
-    float *da = work->part_erase + b * 2 * s->key + x, *db = da + s->key;
+    const miras__erasing e =
+      miras__erasing_of(layer, &from, h, 0, work->gates + row * s->ld_g, n);
+    float *da = work->part_erase + b * 2 * s->key + h * s->dk, *db = da + s->key;
     memset(da, 0, s->dk * sizeof *da);
     memset(db, 0, s->dk * sizeof *db);
-    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, dgates), s->ld_g,
-                 miras__part(&from, s->own, s->dk, 0) + h * from.per, io.erase,
-                 miras__gate_of(s, MIRAS__ERASE, h, work->gates + row * s->ld_g), s->ld_g,
-                 w + at->erase_scale + x, w + at->erase_mix + x, da, db, scratch, n, s->dk);
+    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, dgates), s->ld_g, da,
+                 db, scratch, io.erase, &e);
   }
 }
 
 /* Adjoint of the convolutions: dqkv -> q, k, v of dproj, and the tile's share of the weights'. */
 static void miras__convolve_bwd(const miras__visit *a) {
-  const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = a->layer->w;
   const miras__qkv of = miras__qkv_of(a, a->work->dqkv);
   const size_t n = a->n, back = s->taps - 1, rest = a->length - a->first - n;
   const size_t after = rest < back ? rest : back, wide = s->taps * s->at_out;
-  const float *proj = a->kept->proj + a->row * s->ld_p;
+  const size_t at[3] = {0, s->at_k, s->at_v};
+  const float *proj = a->kept->proj + a->row * s->ld_p, *dz[3];
   float *dproj = a->work->dproj + a->row * s->ld_p, *sum = a->scratch + MIRAS__PACK;
-  float *dw = a->work->part_conv + a->tile * wide, *dw_k = dw + s->taps * s->key;
-  float *dw_v = dw_k + s->taps * s->heads * s->kp;
-  const float *dq = miras__part(&of, 0, s->dk, a->first);
-  const float *dk = miras__part(&of, s->dk, s->kc, a->first);
-  const float *dv = miras__part(&of, s->dk + s->kc, s->vc, a->first);
+  float *dw = a->work->part_conv + a->tile * wide;
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
+  int i;
+  dz[0] = miras__part(&of, 0, s->dk, a->first);
+  dz[1] = miras__part(&of, s->dk, s->kc, a->first);
+  dz[2] = miras__part(&of, s->dk + s->kc, s->vc, a->first);
   memset(dw, 0, wide * sizeof(float));
-  k->conv_bwd(dproj, s->ld_p, dw, dq, of.per, proj, s->ld_p, past, ldpast, w + at->conv_q, s->taps,
-              n, after, s->heads, s->dk, sum);
-  if (s->kp)
-    k->conv_bwd(dproj + s->at_k, s->ld_p, dw_k, dk, of.per, proj + s->at_k, s->ld_p,
-                past ? past + s->at_k : NULL, ldpast, w + at->conv_k, s->taps, n, after, s->heads,
-                s->kp, sum);
-  k->conv_bwd(dproj + s->at_v, s->ld_p, dw_v, dv, of.per, proj + s->at_v, s->ld_p,
-              past ? past + s->at_v : NULL, ldpast, w + at->conv_v, s->taps, n, after, s->heads,
-              s->vc, sum);
+  for (i = 0; i < 3; i++) {
+    const miras__conv x = miras__conv_of(a->layer, i, n, proj, past, ldpast, of.per);
+    if (x.dim)
+      a->k->conv_bwd(dproj + at[i], s->ld_p, dw + s->taps * at[i], dz[i], after, sum, &x);
+  }
 }
 
 static void miras__memory_layer_enter_bwd(const miras__visit *a) {
@@ -13629,8 +13474,9 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
         k->add(dg + j * s->ld_g + group->from, dg + j * s->ld_g + group->first, group->count);
   }
   if (s->moving)
-    miras__matmul(k, MIRAS__SET, work->dproj + a->row * s->ld_p + s->at_low, s->ld_p, dg, s->ld_g,
-                  1, work->up_t, miras__pad(s->rank), 1, n, s->rank, s->moving, a->scratch);
+    miras__matmul(k, MIRAS__SET, work->dproj + a->row * s->ld_p + s->at_low, s->ld_p,
+                  miras__mat(dg, s->ld_g), miras__mat(work->up_t, miras__pad(s->rank)), n, s->rank,
+                  s->moving, a->scratch);
   miras__start_bwd(a);
 }
 
@@ -13877,12 +13723,12 @@ static void miras__attention_layer_enter(const miras__visit *a) {
   float *pack = a->scratch, *h = pack + MIRAS__PACK, *proj = a->kept->proj + a->row * s->ld_p;
   const size_t kv = s->tasks * s->dk;
   a->k->rms_fwd(h, s->ld_x, a->kept->x + a->row * s->ld_x, s->ld_x, w + at->norm1, a->n, s->width);
-  miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, h, s->ld_x, 1, w + at->q, s->key, 1, a->n, s->key,
-                s->width, pack);
-  miras__matmul(a->k, MIRAS__SET, proj + s->at_k, s->ld_p, h, s->ld_x, 1, w + at->k, kv, 1, a->n,
-                kv, s->width, pack);
-  miras__matmul(a->k, MIRAS__SET, proj + s->at_v, s->ld_p, h, s->ld_x, 1, w + at->v, kv, 1, a->n,
-                kv, s->width, pack);
+  miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->q, s->key), a->n, s->key, s->width, pack);
+  miras__matmul(a->k, MIRAS__SET, proj + s->at_k, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->k, kv), a->n, kv, s->width, pack);
+  miras__matmul(a->k, MIRAS__SET, proj + s->at_v, s->ld_p, miras__mat(h, s->ld_x),
+                miras__mat(w + at->v, kv), a->n, kv, s->width, pack);
   miras__attention_turn(a);
 }
 
@@ -13965,9 +13811,10 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
                miras__angles(a), -1, a->n, heads, s->dk);
   for (h = 0; s->qk_norm && h < heads; h++) {
     const int query = h < s->heads;
+    const float *gain = w + (query ? s->at.norm_q : s->at.norm_k);
+    const miras__norm of = miras__norm_of(proj + h * s->dk, s->ld_p, gain, a->n, s->dk);
     a->k->rms_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, part + (query ? 0 : miras__pad(s->dk)), NULL,
-                  0, proj + h * s->dk, s->ld_p, w + (query ? s->at.norm_q : s->at.norm_k),
-                  dqk + h * s->dk, s->ld_g, a->n, s->dk);
+                  0, dqk + h * s->dk, s->ld_g, &of);
   }
   miras__start_bwd(a);
 }
@@ -14636,8 +14483,8 @@ static void miras__tile_end(const miras__phase *ph, size_t row, size_t n, float 
   size_t t;
   k->rms_fwd(last, m->ld_x, tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
              m->params + m->norm, n, m->width);
-  miras__matmul(k, MIRAS__SET, logits, m->ld_v, last, m->ld_x, 1, tr->head_t, m->ld_v, 1, n,
-                m->vocab, m->width, scratch);
+  miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
+                miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width, scratch);
   for (t = 0; t < n; t++, logits += m->ld_v) {
     int32_t target = tr->targets[row + t];
     if (target < 0) {
@@ -14895,12 +14742,13 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   float *pack = miras__worker_scratch(tr, worker), *t = pack + MIRAS__PACK;
   size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
   float *dgain = tr->part + tile * m->ld_x;
-  miras__matmul(ph->k, MIRAS__SET, t, m->ld_x, tr->logits + (row - ph->row0) * m->ld_v, m->ld_v, 1,
-                m->params + m->head, m->width, 1, n, m->width, m->vocab, pack);
+  const miras__norm last = miras__norm_of(tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
+                                          m->params + m->norm, n, m->width);
+  miras__matmul(ph->k, MIRAS__SET, t, m->ld_x,
+                miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
+                miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
   memset(dgain, 0, m->width * sizeof(float));
-  ph->k->rms_bwd(ph->before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0,
-                 tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x, m->params + m->norm, t,
-                 m->ld_x, n, m->width);
+  ph->k->rms_bwd(ph->before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0, t, m->ld_x, &last);
 }
 
 /* The embedding's rows: tasks share the vocabulary out, each walks the tokens in order. */
@@ -15130,8 +14978,8 @@ static void miras__session_logits(miras_session *s, const miras__kernels *k, siz
                                   size_t n) {
   const miras_model *m = s->model;
   k->rms_fwd(s->last, m->ld_x, s->x + from * m->ld_x, m->ld_x, m->params + m->norm, n, m->width);
-  miras__matmul(k, MIRAS__SET, s->logits, m->ld_v, s->last, m->ld_x, 1, m->params + m->head, 1,
-                m->width, n, m->vocab, m->width, s->scratch);
+  miras__matmul(k, MIRAS__SET, s->logits, m->ld_v, miras__mat(s->last, m->ld_x),
+                miras__turned(m->params + m->head, m->width), n, m->vocab, m->width, s->scratch);
 }
 
 /* Tokens of the next tile: up to the next multiple of MIRAS__TILE, so that long inputs are cut on

@@ -189,6 +189,81 @@ awk -v file="$header" '
     say(FNR, "calls a function that the library does without")
   }' "$findings.code" >>"$findings"
 
+# 6. Shape: functions of at most 100 lines and 10 parameters, and the real name of each stands in
+# the text: no macro makes it, and only MIRAS__JOIN2 of the rename block pastes. A function begins
+# at the first column and ends with a brace there. `longer` names those of programs and tests that
+# are still over it.
+longer='null_arguments no_allocation_after_init test_hostile_headers test_paths test_promises'
+longer="$longer run_op check_bits option check_streams cell recall.c:main soak train lm.c:main"
+for file in $sources; do
+  case $file in
+    *.c|*.h|*.cpp|*.cu|*.cuh) ;;
+    *) continue ;;
+  esac
+  awk -v file="$file" -v longer=" $longer " '
+    function say(line, text) { printf "%s:%d: %s\n", file, line, text }
+    function spared(name) {
+      return index(longer, " " name " ") || index(longer, " " base ":" name " ")
+    }
+    function begin(text,   i, c, depth, count) {   # of the text before the body
+      sub(/[ \t]*\{.*/, "", text)
+      if (text !~ /\)$/ || text ~ /=/) return ""
+      count = text ~ /\( *(void)? *\)$/ ? 0 : 1
+      for (i = length(text); i > 0; i--) {
+        c = substr(text, i, 1)
+        depth += (c == ")") - (c == "(")
+        if (c == "," && depth == 1) count++
+        if (!depth) break
+      }
+      text = substr(text, 1, i - 1)
+      if (text ~ /\)$/) say(start, "a macro makes the name of this function")
+      sub(/.*[^A-Za-z0-9_]/, "", text)
+      if (count > 10 && !spared(text))
+        say(start, text " takes " count " parameters; 10 are allowed")
+      return text
+    }
+    BEGIN { base = file; sub(/.*\//, "", base) }
+    {
+      line = $0
+      gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
+      gsub(/\047([^\047\\]|\\.)+\047/, "0", line)
+      sub(/[/][/].*/, "", line)
+      out = ""
+      while (line != "") {
+        at = index(line, inside ? "*/" : "/*")
+        if (!inside) out = out (at ? substr(line, 1, at - 1) : line)
+        line = at ? substr(line, at + 2) : ""
+        if (at) inside = !inside
+      }
+      sub(/[ \t]+$/, "", out)
+    }
+    directive || out ~ /^ *#/ {
+      directive = out ~ /\\$/
+      if (file == "miras.h" && out ~ /##/ &&
+          out !~ /MIRAS__JOIN2|miras__##name,|_mm(256|512)_##word/)
+        say(FNR, "pastes a name that should stand in the text")
+      next
+    }
+    body {
+      if (out !~ /^}/) next
+      if (name != "" && FNR - start >= 100 && !spared(name))
+        say(start, name " has " FNR - start + 1 " lines; 100 are allowed")
+      body = 0
+      next
+    }
+    head == "" && out !~ /^[A-Za-z_]/ { next }
+    {
+      if (head == "") start = FNR
+      head = head " " out
+      if (out !~ /[;{}]$/) next
+      if (head ~ /\{/ && head !~ /extern "" \{$/) {
+        name = begin(head)
+        body = out !~ /}[;]?$/
+      }
+      head = ""
+    }' "$file"
+done >>"$findings"
+
 if [ -s "$findings" ]; then
   head -n 200 "$findings"
   total=$(wc -l <"$findings")

@@ -186,12 +186,12 @@ static void run_op(const miras__kernels *k, int op, int kind, float *y, float *y
     case MULADD: k->muladd(y, a, b, n); break;
     case FILL: k->fill(y, s, n); break;
     case FLUSH: k->flush(y, a, n); break;
-    case EXP: k->map_exp(y, a, n); break;
-    case SIGMOID: k->map_sigmoid(y, a, n); break;
-    case TANH: k->map_tanh(y, a, n); break;
-    case LOG: k->map_log(y, a, n); break;
-    case SOFTPLUS: k->map_softplus(y, a, n); break;
-    case ACT: k->act(kind, y, a, n); break;
+    case EXP: k->map(MIRAS__EXP, y, a, n); break;
+    case SIGMOID: k->map(MIRAS__SIGMOID, y, a, n); break;
+    case TANH: k->map(MIRAS__TANH, y, a, n); break;
+    case LOG: k->map(MIRAS__LOG, y, a, n); break;
+    case SOFTPLUS: k->map(MIRAS__SOFTPLUS, y, a, n); break;
+    case ACT: k->map(kind, y, a, n); break;
     case ACT_GRAD: k->act_grad(kind, y, a, b, n); break;
     case ACT_GRAD2: k->act_grad2(kind, y, y2, a, b, c, n); break;
     default: k->softmax(y, a, n, s); break;
@@ -476,20 +476,20 @@ static void test_limits(void **state) {
   for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = miras__kernel_list[t];
     if (!miras__kernels_usable(k)) continue;
-    k->map_exp(y, x, 9);
+    k->map(MIRAS__EXP, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[2] == 1 && y[3] == 1 && isinf(y[5]) && y[6] > 0);
-    k->map_tanh(y, x, 9);
+    k->map(MIRAS__TANH, y, x, 9);
     assert_true(y[0] == 1 && y[1] == -1 && y[2] == 0 && y[3] == x[3] && y[4] == x[4] && y[8] == -1);
-    k->map_sigmoid(y, x, 9);
+    k->map(MIRAS__SIGMOID, y, x, 9);
     assert_true(y[0] == 1 && y[1] == 0 && y[2] == 0.5f && y[5] == 1 && y[6] > 0 && y[8] == 0);
-    k->map_log(y, x, 9);
+    k->map(MIRAS__LOG, y, x, 9);
     assert_true(isinf(y[0]) && isnan(y[1]) && isinf(y[2]) && y[2] < 0);
     assert_true(near(y[3], log((double)x[3]), 2e-5));
-    k->map_softplus(y, x, 9);
+    k->map(MIRAS__SOFTPLUS, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[6] > 0 && y[8] == 0);
-    k->act(MIRAS_GELU, y, x, 9);
+    k->map(MIRAS_GELU, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[6] == 0 && y[7] == 1e38f && y[8] == 0);
-    k->act(MIRAS_SILU, y, x, 9);
+    k->map(MIRAS_SILU, y, x, 9);
     assert_true(isinf(y[0]) && y[1] == 0 && y[5] == 100 && y[7] == 1e38f && y[8] == 0);
   }
 }
@@ -535,7 +535,8 @@ static void check_gemm(const miras__kernels *k, int mode, int la, int lb, size_t
   for (i = 0; causal >= 0 && i < M; i++)
     for (l = i + 1 + (size_t)causal; l < K; l++) A.p[i * A.rs + l * A.cs] = NAN;
   memcpy(before, C.p, C.size * sizeof *before);
-  k->gemm(mode, C.p, C.rs, A.p, A.rs, A.cs, B.p, B.rs, B.cs, M, N, K, causal, pack);
+  k->gemm(mode, C.p, C.rs, miras__strided(A.p, A.rs, A.cs, (size_t)(causal + 1)),
+          miras__strided(B.p, B.rs, B.cs, 0), M, N, K, pack);
   for (i = 0; i < M; i++) {
     size_t limit = causal < 0 || i + 1 + (size_t)causal > K ? K : i + 1 + (size_t)causal;
     for (j = 0; j < N; j++) {
@@ -646,14 +647,16 @@ static void test_gemm_rows(void **state) {
       draw_all(C, M * N, UNIFORM, 3);
       for (i = 0; i < M * N; i += 3) C[i] = -0.0f;
       memcpy(D, C, sizeof C);
-      k->gemm(mode, C, N, A, K, 1, B, N, 1, M, N, K, -1, pack);
+      k->gemm(mode, C, N, miras__mat(A, K), miras__mat(B, N), M, N, K, pack);
       for (i = 0; i < M; i++) {
         const int left = 1 + i % 30, right = 20 + i % 50;   /* three parts of the row */
         float *d = D + i * N;
-        k->gemm(mode, d, N, A + i * K, K, 1, B, N, 1, 1, (size_t)left, K, -1, pack);
-        k->gemm(mode, d + left, N, A + i * K, K, 1, B + left, N, 1, 1, (size_t)right, K, -1, pack);
+        k->gemm(mode, d, N, miras__mat(A + i * K, K), miras__mat(B, N), 1, (size_t)left, K, pack);
+        k->gemm(mode, d + left, N, miras__mat(A + i * K, K), miras__mat(B + left, N), 1,
+                (size_t)right, K, pack);
         j = left + right;
-        k->gemm(mode, d + j, N, A + i * K, 1, 1, B + j, N, 1, 1, (size_t)(N - j), K, -1, pack);
+        k->gemm(mode, d + j, N, miras__mat(A + i * K, 1), miras__mat(B + j, N), 1, (size_t)(N - j),
+                K, pack);
         if (!same_bits(d, C + i * N, N))
           fail_msg("row %d of %s depends on its neighbours, mode %d", i, k->name, mode);
       }
@@ -678,7 +681,8 @@ static void test_matmul(void **state) {
         want[i * N + j] = mode == MIRAS__SUB ? -s : s;
         if (mode != MIRAS__SET) want[i * N + j] += (double)C[i * N + j];
       }
-    miras__matmul(miras__kernels_best(), mode, C, N, A, 1, M, B, 1, K, M, N, K, pack);
+    miras__matmul(miras__kernels_best(), mode, C, N, miras__turned(A, M), miras__turned(B, K), M, N,
+                  K, pack);
     for (i = 0; i < M * N; i++) assert_true(near(C[i], want[i], 1e-5));
   }
 }
@@ -730,27 +734,40 @@ static void layer_rms_fwd(const miras__kernels *k, trial *t) {
   k->rms_fwd(y.p, y.ld, x.p, x.ld, gain.p, t->rows, t->n);
 }
 
+static miras__norm norm_of(operand x, operand gain, size_t rows, size_t heads, size_t dim) {
+  miras__norm of;
+  memset(&of, 0, sizeof of);
+  of.x = x.p, of.ldx = x.ld, of.gain = gain.p;
+  of.rows = rows, of.heads = heads, of.dim = dim;
+  return of;
+}
+
 static void layer_rms_bwd(const miras__kernels *k, trial *t) {
   operand dx = apart(t, t->rows, t->n), base = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n);
   operand x = apart(t, t->rows, t->n), dy = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n), dgain = packed(t, 1, t->n);
+  miras__norm of;
   if (t->variant % 3 == 1) base = dx;
+  of = norm_of(x, gain, t->rows, 1, t->n);
   k->rms_bwd(dx.p, dx.ld, t->variant % 3 == 2 ? NULL : base.p, base.ld, dgain.p,
-             t->variant / 3 % 2 ? NULL : y.p, y.ld, x.p, x.ld, gain.p, dy.p, dy.ld, t->rows, t->n);
+             t->variant / 3 % 2 ? NULL : y.p, y.ld, dy.p, dy.ld, &of);
 }
 
 static void layer_gated_norm_fwd(const miras__kernels *k, trial *t) {
   operand m = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n);
-  k->gated_norm_fwd(m.p, m.ld, y.p, y.ld, gain.p, g.p, g.ld, t->rows, t->heads, t->dim);
+  miras__norm of = norm_of(y, gain, t->rows, t->heads, t->dim);
+  of.gate = g.p, of.ld_gate = g.ld;
+  k->gated_norm_fwd(m.p, m.ld, &of);
 }
 
 static void layer_gated_norm_bwd(const miras__kernels *k, trial *t) {
   operand dy = apart(t, t->rows, t->n), dg = apart(t, t->rows, t->n), m = apart(t, t->rows, t->n);
   operand y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n), dm = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n), dgain = packed(t, 1, t->n);
-  k->gated_norm_bwd(dy.p, dy.ld, dg.p, dg.ld, dgain.p, m.p, m.ld, y.p, y.ld, gain.p, g.p, g.ld,
-                    dm.p, dm.ld, t->rows, t->heads, t->dim);
+  miras__norm of = norm_of(y, gain, t->rows, t->heads, t->dim);
+  of.gate = g.p, of.ld_gate = g.ld;
+  k->gated_norm_bwd(dy.p, dy.ld, dg.p, dg.ld, dgain.p, m.p, m.ld, dm.p, dm.ld, &of);
 }
 
 static void layer_swiglu_fwd(const miras__kernels *k, trial *t) {
@@ -765,12 +782,21 @@ static void layer_swiglu_bwd(const miras__kernels *k, trial *t) {
   k->swiglu_bwd(ds.p, ds.ld, a.p, b.p, a.ld, t->rows, t->n);
 }
 
+static miras__conv conv_of(const trial *t, operand c, operand past, operand w, size_t taps,
+                           size_t per) {
+  miras__conv of;
+  of.c = c.p, of.ldc = c.ld, of.w = w.p;
+  of.past = t->variant / 5 % 2 ? NULL : past.p, of.ldpast = past.ld;
+  of.per = per, of.taps = taps, of.rows = t->rows, of.heads = t->heads, of.dim = t->dim;
+  return of;
+}
+
 static void layer_conv_fwd(const miras__kernels *k, trial *t) {
   const size_t taps = 1 + t->variant % 5;
   operand z = apart(t, t->heads, t->rows * t->dim), c = apart(t, t->rows, t->n);
   operand past = apart(t, taps - 1, t->n), w = packed(t, taps, t->n);
-  k->conv_fwd(z.p, z.ld, c.p, c.ld, t->variant / 5 % 2 ? NULL : past.p, past.ld, w.p, taps, t->rows,
-              t->heads, t->dim);
+  miras__conv of = conv_of(t, c, past, w, taps, z.ld);
+  k->conv_fwd(z.p, &of);
 }
 
 static void layer_conv_bwd(const miras__kernels *k, trial *t) {
@@ -778,8 +804,8 @@ static void layer_conv_bwd(const miras__kernels *k, trial *t) {
   operand dc = apart(t, t->rows, t->n), dw = packed(t, taps, t->n);
   operand dz = apart(t, t->heads, all * t->dim), c = apart(t, all, t->n);
   operand past = apart(t, taps - 1, t->n), w = packed(t, taps, t->n), sum = packed(t, all, t->n);
-  k->conv_bwd(dc.p, dc.ld, dw.p, dz.p, dz.ld, c.p, c.ld, t->variant / 5 % 2 ? NULL : past.p,
-              past.ld, w.p, taps, t->rows, after, t->heads, t->dim, sum.p);
+  miras__conv of = conv_of(t, c, past, w, taps, dz.ld);
+  k->conv_bwd(dc.p, dc.ld, dw.p, dz.p, after, sum.p, &of);
 }
 
 static void layer_unit_fwd(const miras__kernels *k, trial *t) {
@@ -793,11 +819,19 @@ static void layer_unit_bwd(const miras__kernels *k, trial *t) {
   k->unit_bwd(dx.p, x.p, inverse.p, 1.5f, t->rows, t->n);
 }
 
+static miras__erasing erasing_of(const trial *t, operand x, operand rate, operand a, operand b) {
+  miras__erasing e;
+  e.x = x.p, e.c = rate.p, e.ldc = rate.ld, e.a = a.p, e.b = b.p;
+  e.rows = t->rows, e.n = t->n;
+  return e;
+}
+
 static void layer_erase_fwd(const miras__kernels *k, trial *t) {
   operand key = packed(t, t->rows, t->n), erase = packed(t, t->rows, t->n);
   operand replace = packed(t, t->rows, t->n), x = packed(t, t->rows, t->n);
   operand rate = apart(t, t->rows, t->n), a = packed(t, 1, t->n), b = packed(t, 1, t->n);
-  k->erase_fwd(key.p, erase.p, replace.p, x.p, rate.p, rate.ld, a.p, b.p, t->rows, t->n);
+  miras__erasing e = erasing_of(t, x, rate, a, b);
+  k->erase_fwd(key.p, erase.p, replace.p, &e);
 }
 
 static void layer_erase_bwd(const miras__kernels *k, trial *t) {
@@ -806,8 +840,8 @@ static void layer_erase_bwd(const miras__kernels *k, trial *t) {
   operand x = packed(t, t->rows, t->n), erase = packed(t, t->rows, t->n);
   operand rate = apart(t, t->rows, t->n), a = packed(t, 1, t->n), b = packed(t, 1, t->n);
   operand da = packed(t, 1, t->n), db = packed(t, 1, t->n), row = packed(t, 1, t->n);
-  k->erase_bwd(dkey.p, derase.p, dreplace.p, drate.p, drate.ld, x.p, erase.p, rate.p, rate.ld, a.p,
-               b.p, da.p, db.p, row.p, t->rows, t->n);
+  miras__erasing e = erasing_of(t, x, rate, a, b);
+  k->erase_bwd(dkey.p, derase.p, dreplace.p, drate.p, drate.ld, da.p, db.p, row.p, erase.p, &e);
 }
 
 static void layer_gates_fwd(const miras__kernels *k, trial *t) {
