@@ -16836,7 +16836,8 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
 }
 
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->own.allocator) : MIRAS_ERR_ARGUMENT;
+  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->own.allocator)
+           : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
