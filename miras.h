@@ -5465,7 +5465,8 @@ MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float 
   size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane_q[r] = lane[r] = V_ZERO();
   V_LANES(n, r, lane[r] = miras__channel_part(with_q, with_z, after, d + v_at, V_AT(alpha),
-                                              q + v_at, &lane_q[r], z + v_at, lane[r], v_left));
+                                              with_q ? q + v_at : NULL, &lane_q[r],
+                                              with_z ? z + v_at : NULL, lane[r], v_left));
   if (with_q) *p = miras__fold(lane_q);
   if (with_z) *a = miras__fold(lane);
 }
@@ -5769,11 +5770,12 @@ MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t left, float *bu, flo
 static void miras__exact_solve_bwd(float *bu, float *r, size_t dv, const float *a, size_t lda,
                                    const float *eta, size_t rates, size_t m) {
   size_t x = 0, step;
-  for (; x < dv; x += step, bu += step, r += step, eta += eta && rates > 1 ? step : 0) {
+  for (; x < dv; x += step, bu += step, r += step) {
     step = dv - x >= 4 * V_W ? 4 * V_W : V_W;
     if (step > V_W) miras__exact_strip_bwd(4, V_W, bu, r, dv, a, lda, eta, rates, m);
     else if (dv - x >= V_W) miras__exact_strip_bwd(1, V_W, bu, r, dv, a, lda, eta, rates, m);
     else miras__exact_strip_bwd(1, dv - x, bu, r, dv, a, lda, eta, rates, m);
+    if (eta && rates > 1) eta += step;
   }
 }
 

@@ -58,7 +58,7 @@ awk '
       name = head
       sub(/^ *#define /, "", name)
       sub(/[^A-Za-z0-9_].*/, "", name)
-      if (item ~ /^ *#define [A-Z_]+[A-Z0-9_]* [^ ]/ && !(name in macro) &&
+      if (item ~ /^ *#define [A-Z_]+[A-Z0-9_]*(\([A-Za-z]*\))? +[^ ]/ && !(name in macro) &&
           name !~ /^MIRAS__(UN|INLINE|RESTRICT)/) {
         macros[++defines] = name
         macro[name] = item
@@ -153,7 +153,8 @@ __global__ void all(const miras__call *a, const float *q, float *o) {
   miras__head_forward(a);
   miras__head_backward(a);
   miras__head_read(a, 0, q, o);
-  miras__head_weights(a, 0, o);
+  miras__engines[a->p->engine].live(a, o);
+  miras__engines[a->p->engine].clear(a);
 }
 END
 cp miras.h "$folder/public.h"

@@ -1986,7 +1986,7 @@ static void test_limits(void **state) {
   free(b.at);
   need = miras_model_size(&d, NULL, 0);
   session = miras_session_size(s.model);
-  assert_true(need < 20000 && session > 60000000);
+  assert_true(need < 30000 && session > 60000000);
   close_subject(&s);
   memset(&given, 0, sizeof given);
   for (i = 0; i < 4; i++) {   /* none, enough, and one byte too few */
