@@ -786,7 +786,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   /* attention to everything: a window that holds the longest training text */
   if (kind == MIRAS_SOFTMAX_ATTENTION && d.layer[0].memory.window < o->context)
     d.layer[0].memory.window = o->context;
-  if (d.layer[2].window < o->context) d.layer[2].window = o->context;
+  d.layer[2].window = o->context;   /* further back would be positions that training never had */
   for (k = 0; k < 3; k++) {
     d.layer[k].hidden = o->hidden;
     if (k) d.layer[k].head_dim = o->key_dim;

@@ -1994,7 +1994,7 @@ static void test_limits(void **state) {
     test_largest = 0;
     s.model = miras_model_open_file(path, i ? &given : NULL, NULL, &result);
     assert_int_equal(result, i < 2 ? MIRAS_OK : MIRAS_ERR_SIZE);
-    assert_true((s.model == NULL) == (i >= 2) && test_largest < 20000);
+    assert_true((s.model == NULL) == (i >= 2) && test_largest < 30000);
     if (i == 1) {
       assert_int_equal(miras_model_desc_of(s.model)->limit, session);
       s.session = miras_session_open(s.model, NULL);
