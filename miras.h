@@ -522,6 +522,13 @@
 #define MIRAS_VERSION 300          /* 0.3.0: major * 10000 + minor * 100 + patch */
 #define MIRAS_VERSION_TEXT "0.3.0"
 
+#if defined(MIRAS_NO_FILES) && !defined(MIRAS_NO_STDIO)
+  #define MIRAS_NO_STDIO
+#endif
+#if defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_TRAINING)
+  #define MIRAS__NO_TRAINER
+#endif
+
 #ifdef MIRAS_STATIC
   #if defined(__GNUC__)
     #define MIRAS_API static __attribute__((unused))
@@ -1036,9 +1043,11 @@ typedef struct miras_session miras_session;
  * then takes and holds is told in room @01, ON ITS OWN. Two rows have two pairs per token (steps 2:
  * the DeltaProducts), and one takes tokens with erase and replace (RWKV-7), so not miras_write. */
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
+#ifndef MIRAS_NO_MODEL
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. In
  * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024. */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
+#endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
 MIRAS_API const char *miras_kind_name(miras_kind kind);
 /* The row of that name, or MIRAS_KIND_COUNT. */
@@ -1076,6 +1085,7 @@ MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value
  * work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a
  * sequence into calls gives the same bits. */
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y, float *tape);
+#ifndef MIRAS_NO_TRAINING
 /* Floats of a tape for T tokens; 0 if they do not fit into memory's addresses. */
 MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
 /* Exact gradient of what miras_forward computed. x and tape as in that call; dy like y.
@@ -1095,6 +1105,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
                                       float *dparams, float *dstate);
 /* Floats of dstate above. */
 MIRAS_API size_t miras_dstate_size(const miras_memory *m);
+#endif
 /* The outer parameters: initial memory [heads, weights], then (inner_norm) gain [heads, value_dim]
  * and bias [heads, value_dim], then (row_rates) rho [chunk]. The weights are the layers [in, out],
  * one after the other, with inner_bias each followed by its bias [out]; a gated perceptron has W_1,
@@ -1120,6 +1131,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  * rollback. All zeros is the state after a reset. */
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
 
+#ifndef MIRAS_NO_MODEL
 /* ---- a language model ---- */
 
 /* As the calls of one memory. */
@@ -1134,6 +1146,7 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
 MIRAS_API float *miras_model_params(miras_model *m, size_t *count);
 MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
 
+#ifndef MIRAS_NO_TRAINING
 /* ---- training a model ---- */
 
 /* A trainer holds what only training needs: gradients, what the backward pass wants to know of the
@@ -1177,6 +1190,7 @@ MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *t);
 /* Learning rate at step (0-based): linear warm-up to peak, then a cosine down to floor * peak. */
 MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
                              float floor);
+#endif
 
 /* ---- sessions: one sequence, token by token ---- */
 
@@ -1199,7 +1213,9 @@ MIRAS_API uint64_t miras_session_position(const miras_session *s);
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
 /* Draw a token from logits [vocab]; -1 if an argument is out of range. */
 MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling);
+#endif
 
+#ifndef MIRAS_NO_FILES
 /* ---- files ----
  * A model is a safetensors file: little-endian f32 tensors named as the views, the descriptor in
  * __metadata__. A trainer's is that of its model with AdamW's moments and steps and running texts
@@ -1213,6 +1229,7 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
  * first: a model of several kinds is loaded into one that was opened with its descriptor, and
  * miras_model_open_file says MIRAS_ERR_FORMAT. The *_to and *_from forms work on memory; *_to
  * returns the bytes needed and writes only when capacity suffices (0: more than size_t). */
+#ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
 /* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
@@ -1222,8 +1239,6 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
  * asked later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such field or word. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
-MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *bytes, size_t size);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
  * compared: into text, which is returned; 32 characters hold every value. NULL if it does not fit
  * or there is no such field. A number that an enum has no word for comes as it is. */
@@ -1231,15 +1246,23 @@ MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char
                                            char *text, size_t size);
 /* The names of all fields of files, from 0 on; NULL past the end. */
 MIRAS_API const char *miras_model_desc_field(int i);
-MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size);
+#endif
+#ifndef MIRAS__NO_TRAINER
+MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
+MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *bytes, size_t size);
+#endif
+MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 #ifndef MIRAS_NO_STDIO
 /* Saving writes a new file beside path, path.tmp- and eight letters, and renames it: path is always
  * the old file or the whole new one, however many save to it (on Windows it is missing between two
  * steps). A link at path is replaced, not followed. A killed save leaves its new file behind. Where
  * long has 32 bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
+MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
+#ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
 /* Open the model that path describes, with the limit and memory.custom of given (may be NULL: no
@@ -1250,12 +1273,14 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result);
-MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
-MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path);
-MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path);
+#endif
+#ifndef MIRAS__NO_TRAINER
+MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
+MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path);
+#endif
+#endif
 #endif
 
 #ifdef MIRAS_PTHREADS
@@ -1306,9 +1331,15 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
 #if defined(__GNUC__)
   #define MIRAS__UNUSED __attribute__((unused))
-  #define MIRAS__INLINE static inline __attribute__((always_inline, unused))
+  #define MIRAS__ALWAYS static inline __attribute__((always_inline, unused))
+  #ifdef __OPTIMIZE_SIZE__
+    #define MIRAS__INLINE static MIRAS__UNUSED
+  #else
+    #define MIRAS__INLINE static inline __attribute__((always_inline, unused))
+  #endif
 #else
   #define MIRAS__UNUSED
+  #define MIRAS__ALWAYS static inline
   #define MIRAS__INLINE static inline
 #endif
 
@@ -1364,6 +1395,56 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #endif
 #if MIRAS__NEON
   #include <arm_neon.h>
+#endif
+
+/* What a build leaves out (room @02) is NULL in the tables of functions, and as nothing else refers
+ * to it, compilers drop it without an #if in the text. Then they need not warn of it. */
+#define MIRAS__ANY(f) f
+#ifdef MIRAS_NO_TRAINING
+  #define MIRAS__BACK(f) NULL
+#else
+  #define MIRAS__BACK(f) f
+#endif
+#ifdef MIRAS_NO_EXACT
+  #define MIRAS__EXACT(f) NULL
+#else
+  #define MIRAS__EXACT(f) f
+#endif
+#ifdef MIRAS_NO_FROZEN
+  #define MIRAS__FROZEN(f) NULL
+#else
+  #define MIRAS__FROZEN(f) f
+#endif
+#ifdef MIRAS_NO_MESA
+  #define MIRAS__MESA(f) NULL
+#else
+  #define MIRAS__MESA(f) f
+#endif
+#ifdef MIRAS_NO_ATTENTION
+  #define MIRAS__PAIRS(f) NULL
+#else
+  #define MIRAS__PAIRS(f) f
+#endif
+#ifdef MIRAS_NO_MODEL
+  #define MIRAS__LAYER(f) NULL
+#else
+  #define MIRAS__LAYER(f) f
+#endif
+#define MIRAS__TEST(f) MIRAS__BACK(f)   /* called by tests alone, which have everything */
+#define MIRAS__EXACT_BACK(f) MIRAS__EXACT(MIRAS__BACK(f))
+#define MIRAS__FROZEN_BACK(f) MIRAS__FROZEN(MIRAS__BACK(f))
+#define MIRAS__MESA_BACK(f) MIRAS__MESA(MIRAS__BACK(f))
+#define MIRAS__PAIRS_BACK(f) MIRAS__PAIRS(MIRAS__BACK(f))
+#define MIRAS__LAYER_BACK(f) MIRAS__LAYER(MIRAS__BACK(f))
+#if defined(MIRAS_NO_TRAINING) || defined(MIRAS_NO_EXACT) || defined(MIRAS_NO_FROZEN) || \
+    defined(MIRAS_NO_MESA) || defined(MIRAS_NO_ATTENTION) || defined(MIRAS_NO_MODEL) || \
+    defined(MIRAS_NO_FILES)
+  #define MIRAS__PARTIAL
+#endif
+#if defined(MIRAS__PARTIAL) && defined(__GNUC__)
+  #pragma GCC diagnostic push
+  #pragma GCC diagnostic ignored "-Wunused-function"
+  #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #endif
 
 /* Floats of scratch that a matrix product may need: a packed block of B and one of A. */
@@ -2421,6 +2502,7 @@ static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
 
 /* alpha of the constant keep gates of a layer: keep [heads]. */
 static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
+  const double log_2 = 0.69314718055994531;
   double heads = (double)d->heads, layers = (double)(d->layers ? d->layers : 1);
   float f = d->forget;
   int h;
@@ -2430,7 +2512,7 @@ static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
     else if (d->slopes == MIRAS_SLOPES_LIGHTNING)
       keep[h] = (float)exp(-8 / heads * (1 - layer / layers) * h);
     else if (d->slopes == MIRAS_SLOPES_MINIMAX)
-      keep[h] = (float)exp(-pow(2, -8 * (h + 1) / heads) *
+      keep[h] = (float)exp(-exp(-8 * log_2 * (h + 1) / heads) *
                            (1 - layer / (layers - 1 + 1e-5) + 1e-5));
     else
       keep[h] = 1 - f;
@@ -2481,12 +2563,11 @@ static double miras__init_rate(const miras__plan *p) {
   return sqrt(dual / weights);
 }
 
-/* Every head's initial memory, then the gains of the inner norm or Mesa's ridge. */
-static void miras__plan_init_params(const miras__plan *p, float *params) {
+/* Of the frozen-gradient engine: every head's initial memory, then the gains of the inner norm. */
+static void miras__frozen_params(const miras__plan *p, float *params) {
   const miras_desc *d = &p->d;
   size_t h, i, heads = (size_t)d->heads, norm = heads * (size_t)d->value_dim;
   int l;
-  memset(params, 0, p->params * sizeof *params);
   for (h = 0; h < heads; h++) {
     for (l = 0; l < p->layers; l++) {
       int in = p->in[l] - d->inner_bias;
@@ -2504,11 +2585,16 @@ static void miras__plan_init_params(const miras__plan *p, float *params) {
   }
   if (d->inner_norm)
     for (i = 0; i < norm; i++) params[heads * p->weights + i] = 1;
-  if (p->engine == MIRAS__RUN_MESA) {
-    double ridge = (double)d->ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
-    for (i = 0; i < heads * (size_t)p->in[0]; i++) params[heads * p->weights + i] = (float)raw;
-  }
 }
+
+/* Of Mesa's: an initial memory of zeros, then the ridge. */
+static void miras__mesa_params(const miras__plan *p, float *params) {
+  const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
+  const size_t heads = (size_t)p->d.heads;
+  size_t i;
+  for (i = 0; i < heads * (size_t)p->in[0]; i++) params[heads * p->weights + i] = (float)raw;
+}
+
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
 
 enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
@@ -2523,218 +2609,226 @@ enum {
 /* Forms of biases on a norm (room @26). */
 enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
 
-/* Everything that is compiled once per instruction set: result, name, arguments. A public call
+/* Everything that is compiled once per instruction set: the part of the library that calls it (room
+ * @10), result, name, arguments. A public call
  * fetches the table once and hands it down; a test may hand down any other. Plain floats cross this
  * line, vectors never do: a vector type outside its target region is an error to clang. What each
  * entry does is said at its definition in rooms 23 to 29. */
 #define MIRAS__KERNELS(X)                                                                         \
-  X(float, dot, (const float *a, const float *b, size_t n))                                       \
-  X(float, sum, (const float *a, size_t n))                                                       \
-  X(void, axpy, (float *y, float a, const float *x, size_t n))                                    \
-  X(void, scale, (float *y, float a, const float *x, size_t n))                                   \
-  X(void, add, (float *y, const float *x, size_t n))                                              \
-  X(void, mul, (float *y, const float *a, const float *b, size_t n))                              \
-  X(void, muladd, (float *y, const float *a, const float *b, size_t n))                           \
-  X(void, fill, (float *y, float value, size_t n))                                                \
-  X(void, flush, (float *y, const float *x, size_t n))                                            \
-  X(void, copy, (float *y, const float *x, size_t n))                                             \
-  X(void, copy_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n))   \
-  X(void, fill_rows, (float *y, size_t ldy, float value, size_t rows, size_t n))                  \
-  X(void, spread_rows, (float *y, size_t ldy, const float *s, size_t lds, size_t rows,            \
+  X(ANY, float, dot, (const float *a, const float *b, size_t n))                                  \
+  X(FROZEN, float, sum, (const float *a, size_t n))                                               \
+  X(ANY, void, axpy, (float *y, float a, const float *x, size_t n))                               \
+  X(ANY, void, scale, (float *y, float a, const float *x, size_t n))                              \
+  X(ANY, void, add, (float *y, const float *x, size_t n))                                         \
+  X(ANY, void, mul, (float *y, const float *a, const float *b, size_t n))                         \
+  X(BACK, void, muladd, (float *y, const float *a, const float *b, size_t n))                     \
+  X(ANY, void, fill, (float *y, float value, size_t n))                                           \
+  X(ANY, void, flush, (float *y, const float *x, size_t n))                                       \
+  X(ANY, void, copy, (float *y, const float *x, size_t n))                                        \
+  X(ANY, void, copy_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,         \
     size_t n))                                                                                    \
-  X(void, add_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n))    \
-  X(void, sub_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,            \
+  X(ANY, void, fill_rows, (float *y, size_t ldy, float value, size_t rows, size_t n))             \
+  X(ANY, void, spread_rows, (float *y, size_t ldy, const float *s, size_t lds, size_t rows,       \
+    size_t n))                                                                                    \
+  X(ANY, void, add_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,          \
+    size_t n))                                                                                    \
+  X(ANY, void, sub_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,       \
     size_t ldb, size_t rows, size_t n))                                                           \
-  X(void, mul_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,            \
+  X(ANY, void, mul_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,       \
     size_t ldb, size_t rows, size_t n))                                                           \
-  X(void, muladd_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,         \
+  X(ANY, void, muladd_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,    \
     size_t ldb, size_t rows, size_t n))                                                           \
-  X(void, scale_rows, (float *y, size_t ldy, float c, const float *s, size_t lds,                 \
+  X(ANY, void, scale_rows, (float *y, size_t ldy, float c, const float *s, size_t lds,            \
     const float *x, size_t ldx, size_t rows, size_t n))                                           \
-  X(void, axpy_rows, (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,  \
-    size_t ldx, size_t rows, size_t n))                                                           \
-  X(void, dot_rows, (int add, float *s, size_t lds, const float *a, size_t lda, const float *b,   \
-    size_t ldb, size_t rows, size_t n))                                                           \
-  X(void, sum_rows, (int add, float *s, size_t lds, const float *a, size_t lda, size_t rows,      \
+  X(ANY, void, axpy_rows, (float *y, size_t ldy, float c, const float *s, size_t lds,             \
+    const float *x, size_t ldx, size_t rows, size_t n))                                           \
+  X(ANY, void, dot_rows, (int add, float *s, size_t lds, const float *a, size_t lda,              \
+    const float *b, size_t ldb, size_t rows, size_t n))                                           \
+  X(BACK, void, sum_rows, (int add, float *s, size_t lds, const float *a, size_t lda,             \
+    size_t rows, size_t n))                                                                       \
+  X(ANY, void, mask_rows, (float *y, size_t ldy, float value, size_t rows, size_t n,              \
+    ptrdiff_t lo, ptrdiff_t hi))                                                                  \
+  X(ANY, void, feature_rows, (int map, float *f, size_t ldf, const float *x, size_t ldx,          \
+    size_t rows, size_t n))                                                                       \
+  X(BACK, void, feature_rows_bwd, (int map, float *dx, size_t lddx, const float *df,              \
+    const float *f, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))               \
+  X(ANY, void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, \
     size_t n))                                                                                    \
-  X(void, mask_rows, (float *y, size_t ldy, float value, size_t rows, size_t n, ptrdiff_t lo,     \
-    ptrdiff_t hi))                                                                                \
-  X(void, feature_rows, (int map, float *f, size_t ldf, const float *x, size_t ldx, size_t rows,  \
-    size_t n))                                                                                    \
-  X(void, feature_rows_bwd, (int map, float *dx, size_t lddx, const float *df, const float *f,    \
-    size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))                               \
-  X(void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows,      \
-    size_t n))                                                                                    \
-  X(void, implicit_bwd, (float *bx, float *beta, const float *eta, const float *rate,             \
+  X(BACK, void, implicit_bwd, (float *bx, float *beta, const float *eta, const float *rate,       \
     size_t rates, const float *x, size_t n))                                                      \
-  X(void, diagonal_bwd, (float *bx, float *beta, float *ba, float eta, const float *x,            \
+  X(BACK, void, diagonal_bwd, (float *bx, float *beta, float *ba, float eta, const float *x,      \
     int decay_first, const float *keep, size_t keeps, float *row, size_t n))                      \
-  X(void, map_exp, (float *y, const float *x, size_t n))                                          \
-  X(void, map_sigmoid, (float *y, const float *x, size_t n))                                      \
-  X(void, map_tanh, (float *y, const float *x, size_t n))                                         \
-  X(void, map_log, (float *y, const float *x, size_t n))                                          \
-  X(void, map_softplus, (float *y, const float *x, size_t n))                                     \
-  X(void, act, (int kind, float *y, const float *z, size_t n))                                    \
-  X(void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))               \
-  X(void, act_grad2, (int kind, float *gbar, float *zbar, const float *z, const float *g,         \
-    const float *dbar, size_t n))                                                                 \
-  X(void, softmax, (float *y, const float *x, size_t n, float c))                                 \
-  X(void, sub, (float *y, const float *a, const float *b, size_t n))                              \
-  X(int, any, (const float *x, size_t n))                                                         \
-  X(void, gemm, (int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,          \
+  X(TEST, void, map_exp, (float *y, const float *x, size_t n))                                    \
+  X(ANY, void, map_sigmoid, (float *y, const float *x, size_t n))                                 \
+  X(TEST, void, map_tanh, (float *y, const float *x, size_t n))                                   \
+  X(TEST, void, map_log, (float *y, const float *x, size_t n))                                    \
+  X(MESA, void, map_softplus, (float *y, const float *x, size_t n))                               \
+  X(FROZEN, void, act, (int kind, float *y, const float *z, size_t n))                            \
+  X(FROZEN, void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))       \
+  X(FROZEN_BACK, void, act_grad2, (int kind, float *gbar, float *zbar, const float *z,            \
+    const float *g, const float *dbar, size_t n))                                                 \
+  X(TEST, void, softmax, (float *y, const float *x, size_t n, float c))                           \
+  X(ANY, void, sub, (float *y, const float *a, const float *b, size_t n))                         \
+  X(EXACT, int, any, (const float *x, size_t n))                                                  \
+  X(ANY, void, gemm, (int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,     \
     const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K, ptrdiff_t causal,       \
     float *pack))                                                                                 \
-  X(void, feature_fwd, (int map, float *f, const float *x, size_t n))                             \
-  X(void, feature_bwd, (int map, float *dx, const float *df, const float *x, const float *f,      \
-    size_t n))                                                                                    \
-  X(void, bias_rows, (const miras__errors *x))                                                    \
-  X(void, bias_rows_bwd, (const miras__errors *x, float *b, float *bv, float *bdelta,             \
-    float *room))                                                                                 \
-  X(void, signed_fwd, (const miras__plan *p, int l, float *w, float *mass, const float *a))       \
-  X(void, signed_bwd, (const miras__plan *p, int l, float *ba, const float *bw,                   \
-    const float *bt, const float *w, const float *mass))                                          \
-  X(void, simplex_fwd, (const miras__plan *p, int l, float *w, const float *a))                   \
-  X(void, simplex_bwd, (const miras__plan *p, int l, float *ba, const float *bw,                  \
-    const float *w))                                                                              \
-  X(void, shrink_from, (const miras__plan *p, float *w, const float *a, const float *b,           \
-    float gamma, size_t n))                                                                       \
-  X(float, shrink_from_bwd, (const miras__plan *p, float *ba, int add, const float *bw,           \
-    const float *a, const float *b, float *bb, float gamma, size_t n))                            \
-  X(float, lq_fwd, (float *w, const float *a, float q, int pnorm, size_t n))                      \
-  X(void, lq_bwd, (float *ba, const float *bw, const float *a, const float *w, float binv,        \
-    float q, int pnorm, size_t n))                                                                \
-  X(void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))                    \
-  X(void, divergence_fwd, (const miras__plan *p, float *w, const float *w0, const float *a))      \
-  X(void, divergence_bwd, (const miras__plan *p, float *bw, float *ba, const float *w0,           \
+  X(ANY, void, feature_fwd, (int map, float *f, const float *x, size_t n))                        \
+  X(TEST, void, feature_bwd, (int map, float *dx, const float *df, const float *x,                \
+    const float *f, size_t n))                                                                    \
+  X(FROZEN, void, bias_rows, (const miras__errors *x))                                            \
+  X(FROZEN_BACK, void, bias_rows_bwd, (const miras__errors *x, float *b, float *bv,               \
+    float *bdelta, float *room))                                                                  \
+  X(FROZEN, void, signed_fwd, (const miras__plan *p, int l, float *w, float *mass,                \
     const float *a))                                                                              \
-  X(void, log_weights, (float *a, const float *w, size_t n))                                      \
-  X(void, log_weights_bwd, (float *b, const float *w, size_t n))                                  \
-  X(void, channel_decay, (float *a, const float *before, const float *alpha, size_t ld_alpha,     \
-    size_t m, size_t n))                                                                          \
-  X(void, channel_decay_bwd, (float *dalpha, size_t ld_dalpha, float *ba, const float *a,         \
+  X(FROZEN_BACK, void, signed_bwd, (const miras__plan *p, int l, float *ba, const float *bw,      \
+    const float *bt, const float *w, const float *mass))                                          \
+  X(FROZEN, void, simplex_fwd, (const miras__plan *p, int l, float *w, const float *a))           \
+  X(FROZEN_BACK, void, simplex_bwd, (const miras__plan *p, int l, float *ba, const float *bw,     \
+    const float *w))                                                                              \
+  X(FROZEN, void, shrink_from, (const miras__plan *p, float *w, const float *a, const float *b,   \
+    float gamma, size_t n))                                                                       \
+  X(FROZEN_BACK, float, shrink_from_bwd, (const miras__plan *p, float *ba, int add,               \
+    const float *bw, const float *a, const float *b, float *bb, float gamma, size_t n))           \
+  X(FROZEN, float, lq_fwd, (float *w, const float *a, float q, int pnorm, size_t n))              \
+  X(FROZEN_BACK, void, lq_bwd, (float *ba, const float *bw, const float *a, const float *w,       \
+    float binv, float q, int pnorm, size_t n))                                                    \
+  X(FROZEN_BACK, void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))       \
+  X(FROZEN, void, divergence_fwd, (const miras__plan *p, float *w, const float *w0,               \
+    const float *a))                                                                              \
+  X(FROZEN_BACK, void, divergence_bwd, (const miras__plan *p, float *bw, float *ba,               \
+    const float *w0, const float *a))                                                             \
+  X(FROZEN, void, log_weights, (float *a, const float *w, size_t n))                              \
+  X(FROZEN_BACK, void, log_weights_bwd, (float *b, const float *w, size_t n))                     \
+  X(FROZEN, void, channel_decay, (float *a, const float *before, const float *alpha,              \
+    size_t ld_alpha, size_t m, size_t n))                                                         \
+  X(BACK, void, channel_decay_bwd, (float *dalpha, size_t ld_dalpha, float *ba, const float *a,   \
     const float *alpha, size_t ld_alpha, size_t m, size_t n))                                     \
-  X(void, channel_left, (float *last, float *c, const float *alpha, size_t n, size_t r0,          \
+  X(EXACT, void, channel_left, (float *last, float *c, const float *alpha, size_t n, size_t r0,   \
     size_t m))                                                                                    \
-  X(void, scalar_left, (float *last_c, float *last_l, float *c, float *l, size_t ld,              \
+  X(EXACT, void, scalar_left, (float *last_c, float *last_l, float *c, float *l, size_t ld,       \
     const float *alpha, size_t r0, size_t m))                                                     \
-  X(void, scalar_left_bwd, (float *dalpha, float *dc, float *dl, const float *c, const float *l,  \
-    size_t ld, const float *alpha, size_t m))                                                     \
-  X(void, weigh, (float *p, const float *l, const float *z, size_t ld, size_t rows, size_t first, \
-    size_t step))                                                                                 \
-  X(void, weigh_bwd, (float *dl, float *dp, const float *l, const float *z, size_t ld,            \
-    size_t rows, size_t first, size_t step, size_t n))                                            \
-  X(void, unseen, (float *p, size_t ld, size_t rows, size_t first, size_t step, size_t n))        \
-  X(void, normaliser, (float *den, const float *p, size_t ld, const float *eta, size_t rows,      \
+  X(EXACT_BACK, void, scalar_left_bwd, (float *dalpha, float *dc, float *dl, const float *c,      \
+    const float *l, size_t ld, const float *alpha, size_t m))                                     \
+  X(EXACT, void, weigh, (float *p, const float *l, const float *z, size_t ld, size_t rows,        \
     size_t first, size_t step))                                                                   \
-  X(void, normaliser_bwd, (float *deta, const float *dden, const float *p, size_t ld,             \
+  X(EXACT_BACK, void, weigh_bwd, (float *dl, float *dp, const float *l, const float *z,           \
+    size_t ld, size_t rows, size_t first, size_t step, size_t n))                                 \
+  X(EXACT_BACK, void, unseen, (float *p, size_t ld, size_t rows, size_t first, size_t step,       \
+    size_t n))                                                                                    \
+  X(EXACT, void, normaliser, (float *den, const float *p, size_t ld, const float *eta,            \
     size_t rows, size_t first, size_t step))                                                      \
-  X(void, invert, (float *y, size_t n))                                                           \
-  X(void, channel_scores, (const miras__channels *c, size_t r0, size_t m))                        \
-  X(void, channel_mixes, (const miras__channels *c, float *o, size_t ldo, size_t r0, size_t m))   \
-  X(void, channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,        \
-    float *history))                                                                              \
-  X(void, diagonal, (float *alpha, float rate, const float *x, int decay_first, size_t n))        \
-  X(void, sigmoid_slope, (float *y, const float *w, size_t n))                                    \
-  X(void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                          \
-  X(void, both_bwd, (float *beta, const float *balpha, const float *alpha, float balance,         \
-    size_t n))                                                                                    \
-  X(void, exact_solve, (const miras__solve *s, size_t r0, size_t m))                              \
-  X(void, exact_solve_bwd, (float *bu, float *r, size_t dv, const float *a, size_t lda,           \
-    const float *eta, size_t rates, size_t m))                                                    \
-  X(void, fold_few, (size_t pairs, float *s, const float *c, size_t ld_c, const float *const *x,  \
-    const float *const *u, size_t n, size_t dv))                                                  \
-  X(void, fold_column, (float *z, const float *c, size_t ld_c, const float *eta, const float *l,  \
-    const float *x, size_t rows, size_t n))                                                       \
-  X(void, left_bwd, (float *ds, float *dc, float *dcv, const float *s0, const float *c,           \
-    size_t ld_c, const float *cv, int column, size_t n, size_t dv))                               \
-  X(void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,         \
-    float *s, float *row, size_t t, size_t end))                                                  \
-  X(void, rest, (float *y, const float *a, float scale, size_t n))                                \
-  X(void, decay_rows, (float *l, size_t ld, float *c, const float *alpha, const float *own,       \
-    size_t r0, size_t m))                                                                         \
-  X(void, decay_rows_bwd, (float *dl, size_t ld, float *dc, float *dalpha, float *down,           \
-    const float *l, const float *c, const float *alpha, size_t m))                                \
-  X(void, conjugate_start, (miras__conjugate *g))                                                 \
-  X(void, conjugate_step, (miras__conjugate *g))                                                  \
-  X(void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv, size_t count,   \
+  X(EXACT_BACK, void, normaliser_bwd, (float *deta, const float *dden, const float *p, size_t ld, \
+    size_t rows, size_t first, size_t step))                                                      \
+  X(EXACT, void, invert, (float *y, size_t n))                                                    \
+  X(ANY, void, channel_scores, (const miras__channels *c, size_t r0, size_t m))                   \
+  X(ANY, void, channel_mixes, (const miras__channels *c, float *o, size_t ldo, size_t r0,         \
     size_t m))                                                                                    \
-  X(void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,            \
-    size_t count, size_t m))                                                                      \
-  X(void, softmax_mean, (float *o, size_t dv, float *top, float *sum, size_t m,                   \
-    const float *empty, size_t width))                                                            \
-  X(void, attend_bwd, (float *s, float *bs, const float *top, const float *sum,                   \
-    const float *along, size_t count, size_t m))                                                  \
-  X(void, norm_rows, (float *y, size_t ldy, float *xh, float *rstd, const float *z,               \
-    const float *gain, const float *bias, size_t rows, size_t n))                                 \
-  X(void, norm_rows_bwd, (float *bz, const float *by, size_t ldby, const float *gain,             \
-    const float *xh, const float *rstd, size_t rows, size_t n))                                   \
-  X(void, norm_rows_begin2, (float *be, const miras__norm2 *x))                                   \
-  X(void, norm_rows_end2, (float *bz, const float *br, float *dgain, float *dbias,                \
-    const miras__norm2 *x))                                                                       \
-  X(void, row_rates, (int form, float *rate, float *slope, const float *rho, size_t row,          \
-    size_t m, size_t steps))                                                                      \
-  X(void, coefficients, (const miras__course *c, const float *g, const float *n,                  \
-    const float *afh))                                                                            \
-  X(void, coefficients_bwd, (const miras__course *c, const miras__course_grads *b))               \
-  X(void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x, size_t ldx, \
-    size_t seen, size_t steps, size_t m))                                                         \
-  X(void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv, float sign,      \
-    const float *g, const float *x, const miras__reads *r))                                       \
-  X(void, fade, (int by, float *to, const float *a, const float *home, size_t in, size_t out))    \
-  X(void, fade_bwd, (int by, float *b, float *ba, float *bhome, const float *a,                   \
-    const float *from, const float *home, float *row, size_t in, size_t out))                     \
-  X(void, bound_fwd, (const miras__bound *x, float *u, float *v, float *z))                       \
-  X(void, bound_bwd, (const miras__bound *x, const miras__bound_grads *b, float *u, float *v,     \
-    float *t1, float *t2, float *row))                                                            \
-  X(void, bound_share, (float *share, float *eta, const float *along, const float *spent,         \
-    const float *strain, float c, size_t m, size_t wide))                                         \
-  X(void, bound_share_bwd, (float *eta, float *beta, float *along, float *spent, float *strain,   \
-    const float *share, float c, size_t m, size_t wide))                                          \
-  X(void, rms_fwd, (float *y, size_t ldy, const float *x, size_t ldx, const float *gain,          \
-    size_t rows, size_t n))                                                                       \
-  X(void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,       \
-    float *y, size_t ldy, const float *x, size_t ldx, const float *gain, const float *dy,         \
-    size_t lddy, size_t rows, size_t n))                                                          \
-  X(void, gated_norm_fwd, (float *m, size_t ldm, const float *y, size_t ldy, const float *gain,   \
-    const float *g, size_t ldg, size_t rows, size_t heads, size_t dim))                           \
-  X(void, gated_norm_bwd, (float *dy, size_t lddy, float *dg, size_t lddg, float *dgain,          \
-    float *m, size_t ldm, const float *y, size_t ldy, const float *gain, const float *g,          \
-    size_t ldg, float *dm, size_t lddm, size_t rows, size_t heads, size_t dim))                   \
-  X(void, swiglu_fwd, (float *s, size_t lds, const float *a, const float *b, size_t ld,           \
-    size_t rows, size_t n))                                                                       \
-  X(void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows,         \
+  X(BACK, void, channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,  \
+    float *history))                                                                              \
+  X(ANY, void, diagonal, (float *alpha, float rate, const float *x, int decay_first, size_t n))   \
+  X(FROZEN, void, sigmoid_slope, (float *y, const float *w, size_t n))                            \
+  X(ANY, void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                     \
+  X(BACK, void, both_bwd, (float *beta, const float *balpha, const float *alpha, float balance,   \
     size_t n))                                                                                    \
-  X(void, conv_fwd, (float *z, size_t per, const float *c, size_t ldc, const float *past,         \
+  X(EXACT, void, exact_solve, (const miras__solve *s, size_t r0, size_t m))                       \
+  X(EXACT_BACK, void, exact_solve_bwd, (float *bu, float *r, size_t dv, const float *a,           \
+    size_t lda, const float *eta, size_t rates, size_t m))                                        \
+  X(EXACT, void, fold_few, (size_t pairs, float *s, const float *c, size_t ld_c,                  \
+    const float *const *x, const float *const *u, size_t n, size_t dv))                           \
+  X(EXACT, void, fold_column, (float *z, const float *c, size_t ld_c, const float *eta,           \
+    const float *l, const float *x, size_t rows, size_t n))                                       \
+  X(EXACT_BACK, void, left_bwd, (float *ds, float *dc, float *dcv, const float *s0,               \
+    const float *c, size_t ld_c, const float *cv, int column, size_t n, size_t dv))               \
+  X(EXACT, void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,  \
+    float *s, float *row, size_t t, size_t end))                                                  \
+  X(FROZEN, void, rest, (float *y, const float *a, float scale, size_t n))                        \
+  X(MESA, void, decay_rows, (float *l, size_t ld, float *c, const float *alpha, const float *own, \
+    size_t r0, size_t m))                                                                         \
+  X(MESA_BACK, void, decay_rows_bwd, (float *dl, size_t ld, float *dc, float *dalpha,             \
+    float *down, const float *l, const float *c, const float *alpha, size_t m))                   \
+  X(MESA, void, conjugate_start, (miras__conjugate *g))                                           \
+  X(MESA, void, conjugate_step, (miras__conjugate *g))                                            \
+  X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
+    size_t count, size_t m))                                                                      \
+  X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
+    size_t count, size_t m))                                                                      \
+  X(PAIRS, void, softmax_mean, (float *o, size_t dv, float *top, float *sum, size_t m,            \
+    const float *empty, size_t width))                                                            \
+  X(PAIRS_BACK, void, attend_bwd, (float *s, float *bs, const float *top, const float *sum,       \
+    const float *along, size_t count, size_t m))                                                  \
+  X(FROZEN, void, norm_rows, (float *y, size_t ldy, float *xh, float *rstd, const float *z,       \
+    const float *gain, const float *bias, size_t rows, size_t n))                                 \
+  X(FROZEN, void, norm_rows_bwd, (float *bz, const float *by, size_t ldby, const float *gain,     \
+    const float *xh, const float *rstd, size_t rows, size_t n))                                   \
+  X(FROZEN_BACK, void, norm_rows_begin2, (float *be, const miras__norm2 *x))                      \
+  X(FROZEN_BACK, void, norm_rows_end2, (float *bz, const float *br, float *dgain, float *dbias,   \
+    const miras__norm2 *x))                                                                       \
+  X(FROZEN, void, row_rates, (int form, float *rate, float *slope, const float *rho, size_t row,  \
+    size_t m, size_t steps))                                                                      \
+  X(FROZEN, void, coefficients, (const miras__course *c, const float *g, const float *n,          \
+    const float *afh))                                                                            \
+  X(FROZEN_BACK, void, coefficients_bwd, (const miras__course *c, const miras__course_grads *b))  \
+  X(FROZEN, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,     \
+    size_t ldx, size_t seen, size_t steps, size_t m))                                             \
+  X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
+    float sign, const float *g, const float *x, const miras__reads *r))                           \
+  X(FROZEN, void, fade, (int by, float *to, const float *a, const float *home, size_t in,         \
+    size_t out))                                                                                  \
+  X(FROZEN_BACK, void, fade_bwd, (int by, float *b, float *ba, float *bhome, const float *a,      \
+    const float *from, const float *home, float *row, size_t in, size_t out))                     \
+  X(FROZEN, void, bound_fwd, (const miras__bound *x, float *u, float *v, float *z))               \
+  X(FROZEN_BACK, void, bound_bwd, (const miras__bound *x, const miras__bound_grads *b, float *u,  \
+    float *v, float *t1, float *t2, float *row))                                                  \
+  X(FROZEN, void, bound_share, (float *share, float *eta, const float *along, const float *spent, \
+    const float *strain, float c, size_t m, size_t wide))                                         \
+  X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *beta, float *along, float *spent,     \
+    float *strain, const float *share, float c, size_t m, size_t wide))                           \
+  X(LAYER, void, rms_fwd, (float *y, size_t ldy, const float *x, size_t ldx, const float *gain,   \
+    size_t rows, size_t n))                                                                       \
+  X(LAYER_BACK, void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,         \
+    float *dgain, float *y, size_t ldy, const float *x, size_t ldx, const float *gain,            \
+    const float *dy, size_t lddy, size_t rows, size_t n))                                         \
+  X(LAYER, void, gated_norm_fwd, (float *m, size_t ldm, const float *y, size_t ldy,               \
+    const float *gain, const float *g, size_t ldg, size_t rows, size_t heads, size_t dim))        \
+  X(LAYER_BACK, void, gated_norm_bwd, (float *dy, size_t lddy, float *dg, size_t lddg,            \
+    float *dgain, float *m, size_t ldm, const float *y, size_t ldy, const float *gain,            \
+    const float *g, size_t ldg, float *dm, size_t lddm, size_t rows, size_t heads, size_t dim))   \
+  X(LAYER, void, swiglu_fwd, (float *s, size_t lds, const float *a, const float *b, size_t ld,    \
+    size_t rows, size_t n))                                                                       \
+  X(LAYER_BACK, void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld,          \
+    size_t rows, size_t n))                                                                       \
+  X(LAYER, void, conv_fwd, (float *z, size_t per, const float *c, size_t ldc, const float *past,  \
     size_t ldpast, const float *w, size_t taps, size_t rows, size_t heads, size_t dim))           \
-  X(void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz, size_t per,              \
+  X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz, size_t per,  \
     const float *c, size_t ldc, const float *past, size_t ldpast, const float *w, size_t taps,    \
     size_t rows, size_t after, size_t heads, size_t dim, float *sum))                             \
-  X(void, unit_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))              \
-  X(void, unit_bwd, (float *dx, const float *x, const float *inverse, float length, size_t rows,  \
-    size_t n))                                                                                    \
-  X(void, erase_fwd, (float *key, float *erase, float *replace, const float *x,                   \
+  X(LAYER, void, unit_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))       \
+  X(LAYER_BACK, void, unit_bwd, (float *dx, const float *x, const float *inverse, float length,   \
+    size_t rows, size_t n))                                                                       \
+  X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const float *x,            \
     const float *rate, size_t ldr, const float *a, const float *b, size_t rows, size_t n))        \
-  X(void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *drate,            \
-    size_t ldd, const float *x, const float *erase, const float *rate, size_t ldr,                \
+  X(LAYER_BACK, void, erase_bwd, (float *dkey, float *derase, const float *dreplace,              \
+    float *drate, size_t ldd, const float *x, const float *erase, const float *rate, size_t ldr,  \
     const float *a, const float *b, float *da, float *db, float *row, size_t rows, size_t n))     \
-  X(void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,         \
+  X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
     int way, size_t rows, size_t heads, size_t dim))                                              \
-  X(void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld, const float *offset,    \
-    const float *c, size_t rows, size_t n))                                                       \
-  X(void, complement, (int form, float cap, float *key, const float *gate, const float *g,        \
+  X(LAYER, void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld,                  \
+    const float *offset, const float *c, size_t rows, size_t n))                                  \
+  X(LAYER, void, complement, (int form, float cap, float *key, const float *gate, const float *g, \
     size_t ld, size_t rows, size_t n))                                                            \
-  X(void, gates_bwd, (int form, float cap, float *dy, const float *g, size_t ld, float *doffset,  \
-    float *dc, const float *c, size_t rows, size_t n))                                            \
-  X(float, cross_entropy, (float *x, size_t n, size_t target, float scale))                       \
-  X(void, dropout, (float *y, const float *base, const float *x, uint64_t key, uint32_t limit,    \
-    float scale, size_t n))                                                                       \
-  X(void, transpose, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,              \
+  X(LAYER_BACK, void, gates_bwd, (int form, float cap, float *dy, const float *g, size_t ld,      \
+    float *doffset, float *dc, const float *c, size_t rows, size_t n))                            \
+  X(LAYER, float, cross_entropy, (float *x, size_t n, size_t target, float scale))                \
+  X(LAYER, void, dropout, (float *y, const float *base, const float *x, uint64_t key,             \
+    uint32_t limit, float scale, size_t n))                                                       \
+  X(ANY, void, transpose, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,         \
     size_t cols))                                                                                 \
-  X(void, adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c))
+  X(LAYER_BACK, void, adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c))
 
 typedef struct miras__kernels {
   const char *name;
-#define MIRAS_X(result, name, arguments) result (*name) arguments;
+#define MIRAS_X(part, result, name, arguments) result (*name) arguments;
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
 } miras__kernels;
@@ -3944,7 +4038,7 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
 /* m and nv are constants at every call: the loops unroll and the arrays become registers. Row r
  * takes part in the first `first + r` of `steps` steps of k. C -= AB runs on the negated sum, which
  * rounds alike; 0 - x rather than -x at the end keeps a difference of equals at +0. */
-MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc, const float *A,
+MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc, const float *A,
                                size_t ars, size_t acs, const float *B, size_t brs, ptrdiff_t first,
                                ptrdiff_t steps, size_t n) {
   vf acc[8][4];
@@ -3998,6 +4092,9 @@ MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
 static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, const float *A,
                             size_t ars, size_t acs, const float *B, size_t brs, ptrdiff_t first,
                             ptrdiff_t steps, size_t n) {
+#if defined(__OPTIMIZE_SIZE__) && MIRAS__ISA == 1   /* nothing unrolls there: one text for all */
+  miras__tile(m, nv, mode, C, ldc, A, ars, acs, B, brs, first, steps, n);
+#else
 #define K_TILE(m, nv)                                                                \
   case (nv) * 16 + (m):                                                                   \
     miras__tile(m, nv, mode, C, ldc, A, ars, acs, B, brs, first, steps, n);           \
@@ -4023,6 +4120,7 @@ static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
     default: break;
   }
 #undef K_TILE
+#endif
 }
 
 /* to[k * width + j] = B[k, j] for j < n, 0 for the rest of the row. */
@@ -4618,16 +4716,16 @@ static const struct {
   float (*fwd)(const miras__bias_row *x);
   float (*bwd)(const miras__bias_row *x);
 } miras__biases[MIRAS_BIAS_COUNT] = {
-  {miras__bias_dot, miras__bias_dot_bwd},
-  {miras__bias_l2, miras__bias_l2_bwd},
-  {miras__bias_lp, miras__bias_lp_bwd},
-  {miras__bias_lp_smooth, miras__bias_lp_smooth_bwd},
-  {miras__bias_huber, miras__bias_huber_bwd},
-  {miras__bias_huber_norm, miras__bias_huber_norm_bwd},
-  {miras__bias_huber_mixture, miras__bias_huber_mixture_bwd},
-  {miras__bias_pseudo_huber, miras__bias_pseudo_huber_bwd},
-  {miras__bias_shift, miras__bias_shift_bwd},
-  {miras__bias_custom, miras__bias_custom_bwd}
+  {miras__bias_dot, MIRAS__BACK(miras__bias_dot_bwd)},
+  {miras__bias_l2, MIRAS__BACK(miras__bias_l2_bwd)},
+  {miras__bias_lp, MIRAS__BACK(miras__bias_lp_bwd)},
+  {miras__bias_lp_smooth, MIRAS__BACK(miras__bias_lp_smooth_bwd)},
+  {miras__bias_huber, MIRAS__BACK(miras__bias_huber_bwd)},
+  {miras__bias_huber_norm, MIRAS__BACK(miras__bias_huber_norm_bwd)},
+  {miras__bias_huber_mixture, MIRAS__BACK(miras__bias_huber_mixture_bwd)},
+  {miras__bias_pseudo_huber, MIRAS__BACK(miras__bias_pseudo_huber_bwd)},
+  {miras__bias_shift, MIRAS__BACK(miras__bias_shift_bwd)},
+  {miras__bias_custom, MIRAS__BACK(miras__bias_custom_bwd)}
 };
 
 /* Errors and values of rows. */
@@ -7089,7 +7187,7 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
 
 static const miras__kernels miras__kernel_table = {
   MIRAS__ISA_NAME,
-#define MIRAS_X(result, name, arguments) miras__##name,
+#define MIRAS_X(part, result, name, arguments) MIRAS__##part(miras__##name),
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
 };
@@ -7370,8 +7468,8 @@ static void miras__gated_bwd2(const miras__net *n, int l, float *bb, const float
 }
 
 static const miras__hidden miras__hiddens[] = {
-  {miras__mlp_fwd, miras__mlp_bwd, miras__mlp_bwd2},
-  {miras__gated_fwd, miras__gated_bwd, miras__gated_bwd2}
+  {miras__mlp_fwd, miras__mlp_bwd, MIRAS__BACK(miras__mlp_bwd2)},
+  {miras__gated_fwd, miras__gated_bwd, MIRAS__BACK(miras__gated_bwd2)}
 };
 
 /* ---- answers ---- */
@@ -7453,9 +7551,12 @@ static void miras__norm_end2(const miras__net *n, const float *b) {
 }
 
 static const miras__answer miras__answers[] = {
-  {0, miras__plain_fwd, miras__plain_bwd, NULL, miras__plain_begin2, miras__plain_end2},
-  {1, miras__vector_fwd, miras__vector_bwd, NULL, miras__vector_begin2, miras__vector_end2},
-  {0, miras__norm_fwd, miras__norm_bwd, miras__norm_params, miras__norm_begin2, miras__norm_end2}
+  {0, miras__plain_fwd, miras__plain_bwd, NULL,
+   MIRAS__BACK(miras__plain_begin2), MIRAS__BACK(miras__plain_end2)},
+  {1, miras__vector_fwd, miras__vector_bwd, NULL,
+   MIRAS__BACK(miras__vector_begin2), MIRAS__BACK(miras__vector_end2)},
+  {0, miras__norm_fwd, miras__norm_bwd, MIRAS__BACK(miras__norm_params),
+   MIRAS__BACK(miras__norm_begin2), MIRAS__BACK(miras__norm_end2)}
 };
 
 static void miras__architecture(miras__net *n) {
@@ -7770,35 +7871,35 @@ enum {
 };
 
 #define MIRAS__PLAIN miras__open_dual, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-#define MIRAS__LINKED miras__open_dual, NULL, miras__close_link, miras__close_link_bwd
-#define MIRAS__SIMPLEX miras__link_simplex, miras__link_simplex_bwd, NULL, NULL
+#define MIRAS__LINKED miras__open_dual, NULL, miras__close_link, MIRAS__BACK(miras__close_link_bwd)
+#define MIRAS__SIMPLEX miras__link_simplex, MIRAS__BACK(miras__link_simplex_bwd), NULL, NULL
 #define MIRAS__DIVERGENCE                                                                         \
-  miras__open_nothing, NULL, miras__close_divergence, miras__close_divergence_bwd, MIRAS__SIMPLEX
+  miras__open_nothing, NULL, miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__SIMPLEX
 
 static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
   {1, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
-   miras__link_lq, miras__link_lq_bwd, NULL, NULL},
+   miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
-   miras__link_lq, miras__link_lq_bwd, NULL, NULL},
+   miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},                     /* L2 both */
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, miras__open_dual, NULL,
-   miras__close_elastic, miras__close_elastic_bwd, NULL, NULL, NULL, NULL},
+   miras__close_elastic, MIRAS__BACK(miras__close_elastic_bwd), NULL, NULL, NULL, NULL},
   {1, 1, 1, 0, MIRAS__HOME_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,                     /* FTRL */
-   miras__link_threshold, miras__link_threshold_bwd, NULL, NULL},
+   miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
-   miras__link_sigmoid, miras__link_sigmoid_bwd, miras__sigmoid_metric, miras__sigmoid_metric_bwd},
+   miras__link_sigmoid, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric, MIRAS__BACK(miras__sigmoid_metric_bwd)},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},          /* Hellinger */
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
-   miras__link_custom, miras__link_custom_bwd, NULL, NULL},
+   miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
-   miras__link_signed, miras__link_signed_bwd, miras__signed_metric, NULL},
-  {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log, miras__open_log_bwd,
-   miras__close_link, miras__close_exact_bwd, MIRAS__SIMPLEX},
+   miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__signed_metric, NULL},
+  {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log, MIRAS__BACK(miras__open_log_bwd),
+   miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, miras__open_dual, NULL, NULL, NULL,
    MIRAS__SIMPLEX}
 };
@@ -8457,12 +8558,14 @@ static void miras__feature_carry_bwd(miras__block *k, size_t s) {
 }
 
 static const miras__decay miras__decays_of[2] = {   /* by plan.per_feature */
-  {miras__exact_scalar_coefficients, miras__exact_scalar_coefficients_bwd, miras__scalar_reach,
-   miras__scalar_reach_bwd, miras__scalar_scores, miras__scalar_scores_bwd, miras__scalar_carry,
-   miras__scalar_carry_bwd},
-  {miras__feature_coefficients, miras__feature_coefficients_bwd, miras__feature_reach,
-   miras__feature_reach_bwd, miras__feature_scores, miras__feature_scores_bwd,
-   miras__feature_carry, miras__feature_carry_bwd}
+  {miras__exact_scalar_coefficients, MIRAS__BACK(miras__exact_scalar_coefficients_bwd),
+   miras__scalar_reach, MIRAS__BACK(miras__scalar_reach_bwd), miras__scalar_scores,
+   MIRAS__BACK(miras__scalar_scores_bwd), miras__scalar_carry,
+   MIRAS__BACK(miras__scalar_carry_bwd)},
+  {miras__feature_coefficients, MIRAS__BACK(miras__feature_coefficients_bwd),
+   miras__feature_reach, MIRAS__BACK(miras__feature_reach_bwd), miras__feature_scores,
+   MIRAS__BACK(miras__feature_scores_bwd), miras__feature_carry,
+   MIRAS__BACK(miras__feature_carry_bwd)}
 };
 
 /* ---- a block of rows ---- */
@@ -9434,9 +9537,9 @@ static void miras__scalar_close_bwd(miras__chunk *c, int l, const float *a, floa
 }
 
 static const miras__gating miras__gates_scalar = {
-  miras__scalar_coefficients, miras__scalar_coefficients_bwd, miras__scalar_read,
-  miras__scalar_read_bwd, NULL, NULL, miras__scalar_close,
-  miras__scalar_close_bwd};
+  miras__scalar_coefficients, MIRAS__BACK(miras__scalar_coefficients_bwd), miras__scalar_read,
+  MIRAS__BACK(miras__scalar_read_bwd), NULL, NULL, miras__scalar_close,
+  MIRAS__BACK(miras__scalar_close_bwd)};
 
 /* Room @28's view of the chunk's rows of one side from new row `from` on: Y_1 or D_L. */
 static miras__channels miras__channel_view(const miras__chunk *c, int by_input, size_t from) {
@@ -9657,9 +9760,9 @@ static void miras__channel_close_bwd(miras__chunk *c, int l, const float *a, flo
 }
 
 static const miras__gating miras__gates_channel = {
-  miras__channel_coefficients, miras__channel_coefficients_bwd, miras__channel_read,
-  miras__channel_read_bwd, miras__channel_rest, miras__channel_rest_bwd, miras__channel_close,
-  miras__channel_close_bwd};
+  miras__channel_coefficients, MIRAS__BACK(miras__channel_coefficients_bwd), miras__channel_read,
+  MIRAS__BACK(miras__channel_read_bwd), miras__channel_rest, MIRAS__BACK(miras__channel_rest_bwd),
+  miras__channel_close, MIRAS__BACK(miras__channel_close_bwd)};
 
 /* ---- pieces ---- */
 
@@ -11162,21 +11265,50 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
 
 /* @56 ENGINE TABLE AND PLAN ----------------------------------------------- needs 50 51 53 54 -- */
 
-/* An engine: its part of a plan, a run over tokens, its adjoint, and a read between tokens. */
+/* An engine: the macro that leaves it out, its part of a plan, what outer parameters are at first
+ * other than 0, a run over tokens, its adjoint, and a read between tokens; of memories with links
+ * the weights of a dual state, and of those that run exactly the weights at a row of an open chunk.
+ */
 typedef struct miras__engine {
+  const char *macro;
   size_t (*plan)(miras__plan *p);
+  void (*params)(const miras__plan *p, float *params);
   void (*forward)(const miras__call *a);
   void (*backward)(const miras__call *a);
   void (*read)(const miras__call *a, const float *q, float *o);
+  void (*weights_of)(const miras__kernels *K, const miras__plan *p, float *w, const float *a,
+                     const float *b, float *inv);
+  void (*weights)(const miras__call *a, size_t rows, float *w);
 } miras__engine;
 
 static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_... */
-  {miras__exact_plan, miras__exact_forward, miras__exact_backward, miras__exact_read_at},
-  {miras__frozen_plan, miras__frozen_forward, miras__frozen_backward, miras__frozen_read},
-  {miras__mesa_plan, miras__mesa_forward, miras__mesa_backward, miras__mesa_read},
-  {miras__attention_plan, miras__attention_forward, miras__attention_backward,
-   miras__attention_read}
+  {"MIRAS_NO_EXACT", MIRAS__EXACT(miras__exact_plan), NULL, MIRAS__EXACT(miras__exact_forward),
+   MIRAS__EXACT_BACK(miras__exact_backward), MIRAS__EXACT(miras__exact_read_at), NULL,
+   MIRAS__EXACT(miras__exact_weights)},
+  {"MIRAS_NO_FROZEN", MIRAS__FROZEN(miras__frozen_plan), MIRAS__FROZEN(miras__frozen_params),
+   MIRAS__FROZEN(miras__frozen_forward), MIRAS__FROZEN_BACK(miras__frozen_backward),
+   MIRAS__FROZEN(miras__frozen_read), MIRAS__FROZEN(miras__weights_of), NULL},
+  {"MIRAS_NO_MESA", MIRAS__MESA(miras__mesa_plan), MIRAS__MESA(miras__mesa_params),
+   MIRAS__MESA(miras__mesa_forward), MIRAS__MESA_BACK(miras__mesa_backward),
+   MIRAS__MESA(miras__mesa_read), NULL, NULL},
+  {"MIRAS_NO_ATTENTION", MIRAS__PAIRS(miras__attention_plan), NULL,
+   MIRAS__PAIRS(miras__attention_forward), MIRAS__PAIRS_BACK(miras__attention_backward),
+   MIRAS__PAIRS(miras__attention_read), NULL, NULL}
 };
+
+/* Why a build without an engine has not got this memory. */
+static void miras__say_missing(char *why, size_t n, const miras_desc *d, const char *macro) {
+  static const char *const choices[] = {"architecture", "bias", "retention", "algorithm"};
+  miras__case c;
+  int i;
+  memset(&c, 0, sizeof c);
+  c.l.memory = *d;
+  for (i = 0; i < 4; i++) {
+    miras__say(why, n, i > 1 ? ", " : i ? " with " : "");
+    miras__say_value(why, n, &c, miras__named(choices[i]), i ? " " : " is ");
+  }
+  miras__say(why, n, "; this build leaves out the engine that runs it (%s)", macro);
+}
 
 /* Every product below is checked once, here; inner loops rely on it. */
 static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
@@ -11197,6 +11329,10 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_ATTENTION :
               d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_MESA :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
+  if (!miras__engines[p->engine].plan) {
+    miras__say_missing(why, n, d, miras__engines[p->engine].macro);
+    return MIRAS_ERR_DESC;
+  }
   exact = p->engine == MIRAS__RUN_EXACT;
   p->decays = p->rates = 1;
   p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;
@@ -11253,6 +11389,12 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   }
   p->sequence_state = total;
   return MIRAS_OK;
+}
+
+/* Every head's initial memory, then the gains of the inner norm or Mesa's ridge. */
+static void miras__outer_params(const miras__plan *p, float *params) {
+  memset(params, 0, p->params * sizeof *params);
+  if (miras__engines[p->engine].params) miras__engines[p->engine].params(p, params);
 }
 
 /* ---- one head ----
@@ -11327,7 +11469,8 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
 /* w [weights] of the exact engine: what head_read would see, unless the head has just begun. */
 static void miras__head_weights(const miras__call *a, size_t head, float *w) {
   const uint64_t since = miras__since_read(&a->p->d, head, a->position);
-  miras__exact_weights(a, (size_t)(since % (uint64_t)a->p->d.chunk) * (size_t)a->p->d.steps, w);
+  const size_t rows = (size_t)(since % (uint64_t)a->p->d.chunk) * (size_t)a->p->d.steps;
+  miras__engines[a->p->engine].weights(a, rows, w);
 }
 
 /* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
@@ -11404,7 +11547,14 @@ typedef struct miras__row {
   miras_bias bias;
   miras_retention retention;
   miras_algorithm algorithm;
-  miras__setting always[6], inside[16], alone[8];
+  miras__setting always[6];
+#ifndef MIRAS_NO_MODEL
+  #define MIRAS__INSIDE(...) {__VA_ARGS__},
+  miras__setting inside[16];
+#else
+  #define MIRAS__INSIDE(...)
+#endif
+  miras__setting alone[8];
 } miras__row;
 
 #define MIRAS__FIELD(field, real, value) \
@@ -11433,109 +11583,107 @@ typedef struct miras__row {
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__W(feature, MIRAS_FEATURE_RELU2), MIRAS__W(normalise, 1)}},
   {"dfw", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_gate, MIRAS_GATE_CHANNEL),
-    MIRAS__FORGET(0.0625f, 0.5f)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_gate, MIRAS_GATE_CHANNEL),
+    MIRAS__FORGET(0.0625f, 0.5f))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"retnet", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__FORGET(0.03125f, 0.5f)},
-   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__HOME}},
   {"lightning", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(slopes, MIRAS_SLOPES_LIGHTNING)},
-   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__W(slopes, MIRAS_SLOPES_MINIMAX)}},
   {"gla", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_ROOT), MIRAS__L(keys, MIRAS_KEYS_FREE)},
+   MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_ROOT), MIRAS__L(keys, MIRAS_KEYS_FREE))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"mamba2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1), MIRAS__L(keys, MIRAS_KEYS_FREE)},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1), MIRAS__L(keys, MIRAS_KEYS_FREE))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"hgrn2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keys, MIRAS_KEYS_COMPLEMENT)},
+   MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keys, MIRAS_KEYS_COMPLEMENT))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__STEP_HEAD},
+   MIRAS__INSIDE(MIRAS__STEP_HEAD)
    {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
   {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
    {MIRAS__END},
-   {MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   MIRAS__INSIDE(MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(keys, MIRAS_KEYS_RMS))
    {MIRAS__UNIT, MIRAS__R(step, 16)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE)},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2)},
-   {MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
   {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
-    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   {MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE)},
+   MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(separate_erase, 1)},
-   {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_BOUNDED), MIRAS__L(keys, MIRAS_KEYS_ERASE)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_BOUNDED), MIRAS__L(keys, MIRAS_KEYS_ERASE))
    {MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON,
    {MIRAS__END},
-   {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f))
    {MIRAS__UNIT, MIRAS__R(forget, 0.001f), MIRAS__R(ridge, 0.1f)}},
   {"softmax-attention", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 1024)},
-   {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS))
    {MIRAS__END}},
   {"sliding-window", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 64)},
-   {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS))
    {MIRAS__END}},
   {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__R(step, 0.2f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
+    MIRAS__R(step, 0.2f))
    {MIRAS__ROOT, MIRAS__BOUND(1, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__R(step, 0.05f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
+    MIRAS__R(step, 0.05f))
    {MIRAS__ROOT, MIRAS__BOUND(2, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(step, 0.02f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(step, 0.02f))
    {MIRAS__UNIT, MIRAS__BOUND(2, 1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(step, 0.01f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(step, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(2, 1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__CHANNELS,
-    MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
-    MIRAS__R(step, 0.04f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL),
+    MIRAS__R(sharpness, 2), MIRAS__R(step, 0.04f))
    {MIRAS__UNIT, MIRAS__BOUND(1, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
-    MIRAS__R(step, 0.01f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256), MIRAS__R(step, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(2, 16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__FIELD
@@ -11575,8 +11723,10 @@ static miras_result miras__preset(miras_layer_desc *d, miras_kind kind, int insi
   d->memory.algorithm = row->algorithm;
   d->memory.chunk = 1;
   miras__apply(d, row->always, (int)(sizeof row->always / sizeof row->always[0]));
+#ifndef MIRAS_NO_MODEL
   if (inside) miras__apply(d, row->inside, (int)(sizeof row->inside / sizeof row->inside[0]));
-  else miras__apply(d, row->alone, (int)(sizeof row->alone / sizeof row->alone[0]));
+#endif
+  if (!inside) miras__apply(d, row->alone, (int)(sizeof row->alone / sizeof row->alone[0]));
   return MIRAS_OK;
 }
 
@@ -11587,6 +11737,7 @@ MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind) {
   return result;
 }
 
+#ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) {
   miras_layer_desc row;
   const miras_result result = d ? miras__preset(&row, kind, 1) : MIRAS_ERR_ARGUMENT;
@@ -11602,6 +11753,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) 
   d->layer[2].window = 1024;
   return MIRAS_OK;
 }
+#endif
 
 MIRAS_API const char *miras_kind_name(miras_kind kind) {
   return (int)kind < 0 || kind >= MIRAS_KIND_COUNT ? NULL : miras__table[kind].name;
@@ -11725,7 +11877,7 @@ static miras_memory *miras__memory_build(void *buffer, const miras__plan *p) {
   m->block = buffer;
   miras__memory_layout(m, &a, p);
   miras__constant_keeps(&p->d, p->d.layer, m->keep);
-  miras__plan_init_params(p, m->params);
+  miras__outer_params(p, m->params);
   memset(m->state, 0, m->state_bytes);
   return m;
 }
@@ -11981,15 +12133,14 @@ static size_t miras__tape(const miras__plan *p, int length) {
   return total;
 }
 
-MIRAS_API size_t miras_tape_size(const miras_memory *m, int length) {
-  return !m || length < 0 ? 0 : miras__tape(&m->plan, length);
-}
-
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y,
                                      float *tape) {
   uint64_t position;
   if (!m || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
   if (x->length && (!x->query || !y)) return MIRAS_ERR_ARGUMENT;
+#ifdef MIRAS_NO_TRAINING
+  if (tape) return MIRAS_ERR_ARGUMENT;
+#endif
   position = miras__position(m->state);
   if (tape) {
     uint64_t header[2];
@@ -12001,6 +12152,11 @@ MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, flo
   }
   if (x->length) miras__memory_run(m, x, y, tape, NULL);
   return MIRAS_OK;
+}
+
+#ifndef MIRAS_NO_TRAINING
+MIRAS_API size_t miras_tape_size(const miras_memory *m, int length) {
+  return !m || length < 0 ? 0 : miras__tape(&m->plan, length);
 }
 
 MIRAS_API size_t miras_dstate_size(const miras_memory *m) {
@@ -12106,6 +12262,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   if (dparams) miras__memory_collect(&c, dparams);
   return MIRAS_OK;
 }
+#endif
 
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count) {
   if (count) *count = m ? m->plan.params : 0;
@@ -12145,7 +12302,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
       if (since == 0) {
         w = m->params + h * m->plan.weights;
         if (m->plan.mapped) {
-          miras__weights_of(kernels, &m->plan, m->spare, w, w, inv);
+          miras__engines[m->plan.engine].weights_of(kernels, &m->plan, m->spare, w, w, inv);
           w = m->spare;
         }
       } else if (m->plan.engine == MIRAS__RUN_EXACT && m->plan.d.chunk > 1) {
@@ -12165,6 +12322,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
   return m ? m->state : NULL;
 }
 
+#ifndef MIRAS_NO_MODEL
 /* @75 LAYERS: WHAT THEY SHARE --------------------------------------- needs 13 14 20 29 32 74 -- */
 
 /* Letters of the rooms 75 to 80: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
@@ -12956,7 +13114,7 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed, d
   /* The memory's parameters come in one piece, which starts at memory.init; the others then move
    * to their cache lines, the last first, and what is left between them is cleared. */
   plan.d.seed = miras__hash(seed + 9);
-  if (plan.params) miras__plan_init_params(&plan, memory);
+  if (plan.params) miras__outer_params(&plan, memory);
   to[0] = at->gain, many[0] = s->heads * s->gain;
   to[1] = at->bias, many[1] = plan.d.inner_norm ? s->value : 0;
   to[2] = at->rates, many[2] = plan.d.row_rates ? (size_t)plan.d.chunk : 0;
@@ -13501,8 +13659,9 @@ static const miras__layer_type miras__memory_layer = {
   "memory", miras__memory_layer_resolve, miras__memory_layer_views, miras__memory_layer_draw,
   miras__memory_layer_keeps, miras__memory_layer_works, miras__memory_layer_turns,
   miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
-  miras__memory_layer_leave_bwd, miras__memory_layer_head_bwd, miras__memory_layer_enter_bwd,
-  miras__memory_layer_transposes, miras__memory_layer_weights
+  MIRAS__BACK(miras__memory_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
+  MIRAS__BACK(miras__memory_layer_enter_bwd), MIRAS__BACK(miras__memory_layer_transposes),
+  MIRAS__BACK(miras__memory_layer_weights)
 };
 
 /* @77 ATTENTION LAYER ----------------------------------------------------- needs 29 31 54 75 -- */
@@ -13809,16 +13968,17 @@ static const miras__layer_type miras__attention_layer = {
   "attention", miras__attention_layer_resolve, miras__attention_layer_views,
   miras__attention_layer_draw, miras__attention_layer_keeps, miras__attention_layer_works,
   miras__finish_turns, miras__attention_layer_enter, miras__attention_layer_head,
-  miras__attention_layer_leave, miras__attention_layer_leave_bwd, miras__attention_layer_head_bwd,
-  miras__attention_layer_enter_bwd, miras__attention_layer_transposes,
-  miras__attention_layer_weights
+  miras__attention_layer_leave, MIRAS__BACK(miras__attention_layer_leave_bwd),
+  MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd),
+  MIRAS__BACK(miras__attention_layer_transposes), MIRAS__BACK(miras__attention_layer_weights)
 };
 
 /* @78 MODEL ------------------------------------------------------------------ needs 31 74 76 -- */
 
 /* In the order of miras_layer_type. */
-static const miras__layer_type *const miras__layer_types[] = {&miras__memory_layer,
-                                                             &miras__attention_layer};
+static const miras__layer_type *const miras__layer_types[] = {
+  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer)
+};
 
 #define MIRAS__LAYERS 256          /* of a model at most                                          */
 
@@ -13927,6 +14087,11 @@ static miras_result miras__layer_resolve(miras_model *m, int kind, char *why, si
   if (!d->hidden) d->hidden = ((8 * width + 2) / 3 + 7) / 8 * 8;
   if (!miras__whole(why, n, "hidden", d->hidden, 1, 1 << 20)) return MIRAS_ERR_DESC;
   s->type = miras__layer_types[d->type];
+  if (!s->type) {
+    miras__say(why, n, "type is %d (attention); this build leaves it out (MIRAS_NO_ATTENTION)",
+               (int)d->type);
+    return MIRAS_ERR_DESC;
+  }
   s->width = (size_t)width;
   s->hidden = (size_t)d->hidden;
   s->ld_x = miras__pad(s->width);
@@ -14261,6 +14426,7 @@ struct miras_trainer {
   size_t bytes;
 };
 
+#ifndef MIRAS_NO_TRAINING
 /* Replace zeros by defaults, refuse what is not meant. */
 static miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
                                            const miras_trainer_desc *from, char *why, size_t n) {
@@ -14932,6 +15098,8 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
   return (float)((double)peak * (low + (1 - low) * 0.5 * (1 + cos(3.14159265358979323846 * t))));
 }
 
+#endif   /* MIRAS_NO_TRAINING */
+
 /* @80 SESSIONS --------------------------------------------------------------- needs 31 74 78 -- */
 
 static miras_session *miras__session_build(void *buffer, size_t bytes, const miras_model *m) {
@@ -15211,6 +15379,7 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
   (void)miras__prefix_sum(logits, n, logits[best], inverse, &keep, goal, &i);
   return (int32_t)i;
 }
+#endif   /* MIRAS_NO_MODEL */
 
 /* @82 THREAD POOL --------------------------------------------------------------- needs 10 74 -- */
 
@@ -15400,6 +15569,7 @@ MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool) {
   return pool ? &pool->parallel : NULL;
 }
 #endif
+#ifndef MIRAS_NO_FILES
 /* @84 BYTES AND TEXT --------------------------------------------------------------- needs 10 -- */
 
 /* ---- bytes, little-endian whatever the machine ---- */
@@ -15858,6 +16028,13 @@ static uint64_t miras__fingerprint(const miras_model_desc *d, const miras_desc *
   return start;
 }
 
+/* Everything that can be saved goes through one of these: emit the whole file into s and return its
+ * length, or only return the length when s is NULL. */
+typedef size_t (*miras__emit)(const void *object, miras__sink *s);
+
+#define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
+
+#ifndef MIRAS_NO_MODEL
 /* ---- writing a model ---- */
 
 /* Here a trainer that may be NULL is what a file holds beside its model. */
@@ -15960,10 +16137,6 @@ static size_t miras__model_bytes(const miras_model *m, const miras_trainer *tr, 
   return fits ? bytes : 0;
 }
 
-/* Everything that can be saved goes through one of these: emit the whole file into s and return its
- * length, or only return the length when s is NULL. */
-typedef size_t (*miras__emit)(const void *object, miras__sink *s);
-
 static size_t miras__emit_both(const miras_model *m, const miras_trainer *tr, miras__sink *s) {
   size_t header, bytes = miras__model_bytes(m, tr, &header);
   if (s && bytes) {
@@ -15986,7 +16159,6 @@ static size_t miras__emit_trainer(const void *object, miras__sink *s) {
 
 /* ---- reading a model ---- */
 
-#define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
 #define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 25 views                          */
 
 typedef struct miras__metadata {
@@ -16296,6 +16468,7 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, const v
   }
   return MIRAS_OK;
 }
+#endif
 
 /* ---- states ---- */
 
@@ -16313,16 +16486,6 @@ static miras__state_header miras__memory_header(const miras_memory *m) {
   h.params = m->plan.params;
   h.bytes = m->state_bytes;
   h.sequences = (uint64_t)m->plan.d.batch;
-  return h;
-}
-
-static miras__state_header miras__session_header(const miras_session *s) {
-  miras__state_header h;
-  h.what = 2;
-  h.fingerprint = miras__fingerprint(&s->model->desc, NULL, 0);
-  h.params = 0;
-  h.bytes = s->state_bytes;
-  h.sequences = 1;
   return h;
 }
 
@@ -16375,12 +16538,6 @@ static size_t miras__emit_memory(const void *object, miras__sink *s) {
   return miras__emit_state(&h, m->params, m->state, s);
 }
 
-static size_t miras__emit_session(const void *object, miras__sink *s) {
-  const miras_session *session = (const miras_session *)object;
-  miras__state_header h = miras__session_header(session);
-  return miras__emit_state(&h, NULL, session->state, s);
-}
-
 static miras_result miras__load_state(const miras__state_header *want, float *params, void *state,
                                       const void *bytes, size_t size) {
   const unsigned char *head = (const unsigned char *)bytes, *from = head + 64;
@@ -16430,20 +16587,24 @@ static size_t miras__save_to(miras__emit emit, const void *object, void *buffer,
   return bytes;
 }
 
+MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
+  return m ? miras__save_to(miras__emit_memory, m, buffer, capacity) : 0;
+}
+
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
+  miras__state_header h;
+  if (!m || !bytes) return MIRAS_ERR_ARGUMENT;
+  h = miras__memory_header(m);
+  return miras__load_state(&h, m->params, m->state, bytes, size);
+}
+
+#ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
   return m ? miras__save_to(miras__emit_model, m, buffer, capacity) : 0;
 }
 
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
   return m && bytes ? miras__load_model(m, NULL, bytes, size) : MIRAS_ERR_ARGUMENT;
-}
-
-MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, size_t capacity) {
-  return tr ? miras__save_to(miras__emit_trainer, tr, buffer, capacity) : 0;
-}
-
-MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size) {
-  return tr && bytes ? miras__load_model(tr->model, tr, bytes, size) : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size) {
@@ -16487,15 +16648,20 @@ MIRAS_API const char *miras_model_desc_field(int i) {
   return i >= 0 && i < MIRAS__FIELDS && miras__fields[i].since ? miras__fields[i].name : NULL;
 }
 
-MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
-  return m ? miras__save_to(miras__emit_memory, m, buffer, capacity) : 0;
+static miras__state_header miras__session_header(const miras_session *s) {
+  miras__state_header h;
+  h.what = 2;
+  h.fingerprint = miras__fingerprint(&s->model->desc, NULL, 0);
+  h.params = 0;
+  h.bytes = s->state_bytes;
+  h.sequences = 1;
+  return h;
 }
 
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
-  miras__state_header h;
-  if (!m || !bytes) return MIRAS_ERR_ARGUMENT;
-  h = miras__memory_header(m);
-  return miras__load_state(&h, m->params, m->state, bytes, size);
+static size_t miras__emit_session(const void *object, miras__sink *s) {
+  const miras_session *session = (const miras_session *)object;
+  miras__state_header h = miras__session_header(session);
+  return miras__emit_state(&h, NULL, session->state, s);
 }
 
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
@@ -16508,6 +16674,17 @@ MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *byt
   h = miras__session_header(s);
   return miras__load_state(&h, NULL, s->state, bytes, size);
 }
+
+#ifndef MIRAS_NO_TRAINING
+MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, size_t capacity) {
+  return tr ? miras__save_to(miras__emit_trainer, tr, buffer, capacity) : 0;
+}
+
+MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size) {
+  return tr && bytes ? miras__load_model(tr->model, tr, bytes, size) : MIRAS_ERR_ARGUMENT;
+}
+#endif
+#endif
 
 /* ---- the public forms on paths ---- */
 
@@ -16623,6 +16800,23 @@ static miras_result miras__read_path(miras__content *c, const char *path, uint64
   return result;
 }
 
+MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
+  if (!m || !path) return MIRAS_ERR_ARGUMENT;
+  return miras__save_path(miras__emit_memory, m, path, &m->allocator);
+}
+
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
+  miras__content c;
+  miras_result result;
+  if (!m || !path) return MIRAS_ERR_ARGUMENT;
+  result = miras__read_path(&c, path, 0, &m->allocator);
+  if (result != MIRAS_OK) return result;
+  result = miras_memory_load_from(m, c.bytes, c.size);
+  miras__content_free(&c);
+  return result;
+}
+
+#ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
   return miras__save_path(miras__emit_model, m, path, &m->allocator);
@@ -16635,22 +16829,6 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
   result = miras__read_path(&c, path, m->desc.limit, &m->allocator);
   if (result != MIRAS_OK) return result;
   result = miras__load_model(m, NULL, c.bytes, c.size);
-  miras__content_free(&c);
-  return result;
-}
-
-MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
-  if (!tr || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_trainer, tr, path, &tr->allocator);
-}
-
-MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
-  miras__content c;
-  miras_result result;
-  if (!tr || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, tr->desc.limit, &tr->allocator);
-  if (result != MIRAS_OK) return result;
-  result = miras__load_model(tr->model, tr, c.bytes, c.size);
   miras__content_free(&c);
   return result;
 }
@@ -16708,22 +16886,6 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   return m;
 }
 
-MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  return miras__save_path(miras__emit_memory, m, path, &m->allocator);
-}
-
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  miras__content c;
-  miras_result result;
-  if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  result = miras__read_path(&c, path, 0, &m->allocator);
-  if (result != MIRAS_OK) return result;
-  result = miras_memory_load_from(m, c.bytes, c.size);
-  miras__content_free(&c);
-  return result;
-}
-
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
   if (!s || !path) return MIRAS_ERR_ARGUMENT;
   return miras__save_path(miras__emit_session, s, path, &s->allocator);
@@ -16740,7 +16902,28 @@ MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
   return result;
 }
 
+#ifndef MIRAS_NO_TRAINING
+MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
+  if (!tr || !path) return MIRAS_ERR_ARGUMENT;
+  return miras__save_path(miras__emit_trainer, tr, path, &tr->allocator);
+}
+
+MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
+  miras__content c;
+  miras_result result;
+  if (!tr || !path) return MIRAS_ERR_ARGUMENT;
+  result = miras__read_path(&c, path, tr->desc.limit, &tr->allocator);
+  if (result != MIRAS_OK) return result;
+  result = miras__load_model(tr->model, tr, c.bytes, c.size);
+  miras__content_free(&c);
+  return result;
+}
+#endif
+#endif   /* MIRAS_NO_MODEL */
+
 #endif /* MIRAS_NO_STDIO */
+#endif   /* MIRAS_NO_FILES */
+
 /* @99 LICENCE ---------------------------------------------------------------------------------- */
 
 /* Choose whichever of the two suits you.
@@ -16775,6 +16958,9 @@ MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
  * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */
 
 /* Hand the compiler's settings back to the program that included this file. */
+#if defined(MIRAS__PARTIAL) && defined(__GNUC__)
+  #pragma GCC diagnostic pop
+#endif
 #if defined(__clang__)
   #pragma STDC FP_CONTRACT DEFAULT
 #elif defined(__GNUC__)
