@@ -325,8 +325,8 @@
 /* @02 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
 /*
    CONFIGURATION. Macros are defined before the include, in the file that holds the implementation;
-   MIRAS_STATIC, MIRAS_PTHREADS and MIRAS_NO_STDIO change declarations and must be the same wherever
-   the header is included.
+   MIRAS_STATIC, MIRAS_PTHREADS and those that leave calls out (MIRAS_NO_STDIO, _FILES, _MODEL,
+   _TRAINING) change declarations and must be the same wherever the header is included.
 
    MIRAS_IMPLEMENTATION   Compile the bodies here. In one source file per program. A second include
      in the same file does no harm.
@@ -363,6 +363,22 @@
      order of additions is that library's, and the promises on bits below hold only as far as its
      own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large. BLIS's
      own header needs POSIX: compile without -std, or with a GNU dialect such as -std=gnu99.
+
+   MIRAS_NO_...   You pay for what you use. What such a macro leaves out is not compiled; its calls
+     are not declared, and a descriptor that needs it is refused with a sentence that names the
+     macro. What is left computes the same bits.
+
+       MIRAS_NO_TRAINING    trainers, miras_backward, tapes: all that is an adjoint
+       MIRAS_NO_MODEL       models, layers, sessions, trainers: memories are left
+       MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
+       MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
+       MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
+       MIRAS_NO_MESA        MIRAS_NEWTON                                         (engine @53)
+       MIRAS_NO_ATTENTION   MIRAS_PAIRS, and attention as a layer                (engine @54)
+
+     Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 39 KB with the C
+     library.
 
    MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
      because an unoptimised vector kernel is slower than plain C. This leaves them unoptimised, to
@@ -457,6 +473,7 @@
               whether reads of a chunk that is still open follow A_t; what J of a bounded step is
      4. @27   kernels for what goes over the weights, where rooms @22 and @23 have none
      Decay itself is alpha, and nothing of it is written anew.
+     Adjoints stand in tables as MIRAS__BACK(miras__name), for builds without training.
 
    AN ARCHITECTURE
      1. @06, @14, @56   a name; its word; the layers' widths and where their weights lie
@@ -482,7 +499,8 @@
    A KERNEL
      1.       the function miras__name, in its room (@22 to @29), on a whole tile of rows, and its
               adjoint right below; a line of the block in @20 gives it the ending of each set
-     2. @20   X(result, name, (arguments)) in the list of the table, if more than kernels call it
+     2. @20   X(part, result, name, (arguments)) in the list of the table, if more than kernels
+              call it; part says who does, so that builds without them can leave it out
      3.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
               end at a guard page
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
@@ -498,9 +516,10 @@
              Models of several kinds of layer, and attention as a layer:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
-             has a value as text (miras_model_desc_get). All results keep their bits, but for
-             gradients of outer parameters over several sequences (and of row rates over several
-             heads), which now are sums of what each has left.
+             has a value as text (miras_model_desc_get). Builds can leave parts out
+             (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients
+             of outer parameters over several sequences (and of row rates over several heads),
+             which now are sums of what each has left.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -1463,6 +1482,12 @@ static MIRAS__UNUSED int miras__size_add(size_t a, size_t b, size_t *out) {
   return 1;
 }
 
+/* strcmp of small machines is made for speed and takes 700 bytes. */
+static int miras__same(const char *a, const char *b) {
+  while (*a && *a == *b) a++, b++;
+  return *a == *b;
+}
+
 /* Append n characters; `at` counts on past the end, so that truncation needs no special case. */
 static size_t miras__put(char *out, size_t size, size_t at, const char *text, size_t n) {
   size_t i;
@@ -1670,8 +1695,8 @@ typedef struct miras__field {
   unsigned char kind;
   unsigned char since;     /* version of files that brought it, 0: none has it                   */
   unsigned char decides;
-  double low, high;
-  double normal;           /* what 0 stands for                                                  */
+  float low, high;
+  float normal;            /* what 0 stands for                                                  */
   const char *words;       /* of the numbers from 0 on; of a fact, what is so                    */
   const char *when;        /* where it has a meaning; elsewhere it must be 0                     */
 } miras__field;
@@ -1685,8 +1710,8 @@ typedef struct miras__field {
 #define MIRAS__M(f, since, low, high, normal, when) \
   {MIRAS__AT(#f, d.f), MIRAS__WHOLE, since, MIRAS__SHAPE, low, high, normal, NULL, when}
 #define MIRAS__R(f, decides, low, high, normal, when) \
-  {MIRAS__AT(#f, l.f), MIRAS__REAL, 2, decides, (double)(float)(low), (double)(float)(high), \
-   normal, NULL, when}
+  {MIRAS__AT(#f, l.f), MIRAS__REAL, 2, decides, (float)(low), (float)(high), \
+   (float)(normal), NULL, when}
 #define MIRAS__F(f, phrase) \
   {MIRAS__AT(#f, f), MIRAS__FACT, 0, MIRAS__FREE, 0, 0, 0, phrase, ""}
 #define MIRAS__SIMPLEX "retention kl chi2 reverse-kl hellinger"
@@ -1757,12 +1782,12 @@ static const miras__field miras__fields[] = {
   MIRAS__W(keep, 2, MIRAS_KEEP_COUNT, "keep_gate not constant", "sigmoid root rate bounded"),
   MIRAS__N(tied_step, 2, 0, 1, 0, "keep rate"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
-  {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, (double)0.9f, 0, NULL, ""},
+  {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__W(memory.key_length, 3, MIRAS_LENGTH_COUNT, "architecture not pairs", "free unit root"),
   MIRAS__W(memory.toward, 3, MIRAS_TOWARD_COUNT, "retention not all", "nothing initial"),
   {MIRAS__AT("memory.reset_every", l.memory.reset_every), MIRAS__WHOLE, 3, MIRAS__STATE,
-   0, INT_MAX, 0, NULL, ""},
+   0, (float)(INT_MAX - 127), 0, NULL, ""},
   MIRAS__N(memory.bounded_step, 3, 0, 2, 0, "architecture not pairs"),
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
   MIRAS__N(fixed_gates, 3, 0, 31, 0, ""),
@@ -1920,7 +1945,7 @@ static int miras__meaning(const miras__field *f, const char *text) {
   int i = 0;
   if (f->kind != MIRAS__WORD) return text[0] - '0';
   for (; miras__next_word(word, &list); i++)
-    if (strcmp(word, text) == 0) return i;
+    if (miras__same(word, text)) return i;
   return -1;
 }
 
@@ -1949,7 +1974,7 @@ static const char *miras__name(const miras__field *f, int inside) {
 /* The field or fact that a condition names; a memory's before a model's. */
 static const miras__field *miras__named(const char *name) {
   const miras__field *f = miras__fields;
-  while (*miras__name(f, 0) != *name || strcmp(miras__name(f, 0), name) != 0) f++;
+  while (!miras__same(miras__name(f, 0), name)) f++;
   MIRAS_ASSERT(f < miras__fields + MIRAS__FIELDS);   /* the tables are right */
   return f;
 }
@@ -1965,7 +1990,7 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
     f = miras__named(word);
     x = (int)miras__number(c, f);
     while (miras__next_word(word, &text)) {
-      if (strcmp(word, "not") == 0) none = 1;
+      if (miras__same(word, "not")) none = 1;
       else met = met > 0 || x == miras__meaning(f, word);
     }
     if (met < 0 ? x == 0 : met == none) return part;
@@ -1996,8 +2021,8 @@ static void miras__say_part(char *why, size_t n, const miras__case *c, const cha
   f = miras__named(word);
   miras__say(why, n, "%s", f->kind == MIRAS__FACT ? f->words : miras__name(f, c->inside));
   while (miras__next_word(word, &text)) {
-    if (strcmp(word, "not") == 0) miras__say(why, n, " other than");
-    else miras__say(why, n, "%s %s", !count++ ? "" : strchr(",", *text) ? " or" : ",", word);
+    if (miras__same(word, "not")) miras__say(why, n, " other than");
+    else miras__say(why, n, "%s %s", !count++ ? "" : !*text || *text == ',' ? " or" : ",", word);
   }
 }
 
@@ -2082,7 +2107,7 @@ static void miras__find_facts(miras__case *c) {
 /* A default that is not 0. */
 static void miras__set_default(miras__case *c, const miras__field *f) {
   const miras_desc *d = &c->l.memory;
-  double x = f->normal;
+  double x = (double)f->normal;
   switch ((int)f->normal) {
     case MIRAS__LIKE_KEY: x = d->key_dim; break;
     case MIRAS__LIKE_WIDTH: x = ((8 * c->d.width + 2) / 3 + 7) / 8 * 8; break;
@@ -2099,24 +2124,25 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
 /* Of one field: its default, its range, or that it is 0 where it has no meaning. */
 static int miras__resolve_field(miras__case *c, const miras__field *f, char *why, size_t n) {
   const int other = f->normal < 0 || f->normal > 0;   /* than 0 */
+  const double low = (double)f->low, high = (double)f->high;
   double x = miras__number(c, f);
   int zero = x >= 0 && x <= 0, meant;
-  if (zero && f->low <= 0 && !other) return 1;
+  if (zero && low <= 0 && !other) return 1;
   meant = !miras__unmet(c, f->when);
   if (zero && meant && other) {
     miras__set_default(c, f);
     x = miras__number(c, f);
   }
-  if (meant ? x >= f->low && x <= f->high : zero) return 1;
+  if (meant ? x >= low && x <= high : zero) return 1;
   miras__say_value(why, n, c, f, " is ");
   if (!meant) {
     miras__say(why, n, ", but it has a meaning only with ");
     miras__say_part(why, n, c, f->when);
     miras__say(why, n, "; set it to 0");
   } else if (f->kind == MIRAS__REAL) {
-    miras__say(why, n, "; it must lie in %g..%g", f->low, f->high);
+    miras__say(why, n, "; it must lie in %g..%g", low, high);
   } else {
-    miras__say(why, n, "; it must lie in %d..%d", (int)f->low, (int)f->high);
+    miras__say(why, n, "; it must lie in %d..%d", (int)low, (int)high);
   }
   return 0;
 }
@@ -4035,6 +4061,22 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
  * arithmetic, not by loads. Matrices are read in place where that is possible and their rows do not
  * lie so far apart that the caches suffer; otherwise blocks of them are packed first. */
 
+#if defined(__OPTIMIZE_SIZE__) && MIRAS__ISA == 1
+/* Where size is asked for, without vectors: the same chains, row by row. */
+static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t ars, size_t acs,
+                        const float *B, size_t brs, size_t bcs, size_t M, size_t N, size_t K,
+                        ptrdiff_t causal, float *pack) {
+  size_t i, j, k;
+  (void)pack;
+  for (i = 0; i < M; i++, A += ars, C += ldc) {
+    const size_t seen = causal >= 0 && i + (size_t)causal < K ? i + (size_t)causal + 1 : K;
+    for (j = 0; j < N; j++) C[j] = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[j] : C[j];
+    for (k = 0; k < seen; k++)
+      for (j = 0; j < N; j++) C[j] = V_FMA(A[k * acs], B[k * brs + j * bcs], C[j]);
+    for (j = 0; j < N && mode == MIRAS__SUB; j++) C[j] = 0 - C[j];
+  }
+}
+#else
 /* m and nv are constants at every call: the loops unroll and the arrays become registers. Row r
  * takes part in the first `first + r` of `steps` steps of k. C -= AB runs on the negated sum, which
  * rounds alike; 0 - x rather than -x at the end keeps a difference of equals at +0. */
@@ -4092,9 +4134,6 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
 static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, const float *A,
                             size_t ars, size_t acs, const float *B, size_t brs, ptrdiff_t first,
                             ptrdiff_t steps, size_t n) {
-#if defined(__OPTIMIZE_SIZE__) && MIRAS__ISA == 1   /* nothing unrolls there: one text for all */
-  miras__tile(m, nv, mode, C, ldc, A, ars, acs, B, brs, first, steps, n);
-#else
 #define K_TILE(m, nv)                                                                \
   case (nv) * 16 + (m):                                                                   \
     miras__tile(m, nv, mode, C, ldc, A, ars, acs, B, brs, first, steps, n);           \
@@ -4120,7 +4159,6 @@ static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
     default: break;
   }
 #undef K_TILE
-#endif
 }
 
 /* to[k * width + j] = B[k, j] for j < n, 0 for the rest of the row. */
@@ -4256,6 +4294,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, const float *A, size_t a
     }
   }
 }
+#endif
 
 /* @25 FEATURE MAPS ----------------------------------------------------------- needs 06 22 23 -- */
 
@@ -7874,7 +7913,8 @@ enum {
 #define MIRAS__LINKED miras__open_dual, NULL, miras__close_link, MIRAS__BACK(miras__close_link_bwd)
 #define MIRAS__SIMPLEX miras__link_simplex, MIRAS__BACK(miras__link_simplex_bwd), NULL, NULL
 #define MIRAS__DIVERGENCE                                                                         \
-  miras__open_nothing, NULL, miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__SIMPLEX
+  miras__open_nothing, NULL, miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd),   \
+  MIRAS__SIMPLEX
 
 static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
@@ -7890,7 +7930,8 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {1, 1, 1, 0, MIRAS__HOME_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,                     /* FTRL */
    miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
-   miras__link_sigmoid, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric, MIRAS__BACK(miras__sigmoid_metric_bwd)},
+   miras__link_sigmoid, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
+   MIRAS__BACK(miras__sigmoid_metric_bwd)},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},          /* Hellinger */
@@ -7898,8 +7939,9 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
    miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__signed_metric, NULL},
-  {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log, MIRAS__BACK(miras__open_log_bwd),
-   miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__SIMPLEX},
+  {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log,
+   MIRAS__BACK(miras__open_log_bwd), miras__close_link, MIRAS__BACK(miras__close_exact_bwd),
+   MIRAS__SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, miras__open_dual, NULL, NULL, NULL,
    MIRAS__SIMPLEX}
 };
@@ -11481,7 +11523,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
     MIRAS_RESULTS(MIRAS_X)
 #undef MIRAS_X
   };
-  return (int)result < 0 || result >= MIRAS_RESULT_COUNT ? "unknown result" : texts[result];
+  return (unsigned)result >= MIRAS_RESULT_COUNT ? "unknown result" : texts[result];
 }
 
 /* @73 THE TABLE OF PUBLISHED MODELS ------------------------------------------------ needs 10 -- */
@@ -11547,14 +11589,14 @@ typedef struct miras__row {
   miras_bias bias;
   miras_retention retention;
   miras_algorithm algorithm;
-  miras__setting always[6];
+  miras__setting always[4];
 #ifndef MIRAS_NO_MODEL
   #define MIRAS__INSIDE(...) {__VA_ARGS__},
-  miras__setting inside[16];
+  miras__setting inside[10];
 #else
   #define MIRAS__INSIDE(...)
 #endif
-  miras__setting alone[8];
+  miras__setting alone[6];
 } miras__row;
 
 #define MIRAS__FIELD(field, real, value) \
@@ -11714,7 +11756,7 @@ static void miras__apply(miras_layer_desc *d, const miras__setting *list, int mo
 
 static miras_result miras__preset(miras_layer_desc *d, miras_kind kind, int inside) {
   const miras__row *row;
-  if (!d || (int)kind < 0 || kind >= MIRAS_KIND_COUNT) return MIRAS_ERR_ARGUMENT;
+  if (!d || (unsigned)kind >= MIRAS_KIND_COUNT) return MIRAS_ERR_ARGUMENT;
   row = &miras__table[kind];
   memset(d, 0, sizeof *d);
   d->memory.architecture = row->architecture;
@@ -11756,13 +11798,13 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) 
 #endif
 
 MIRAS_API const char *miras_kind_name(miras_kind kind) {
-  return (int)kind < 0 || kind >= MIRAS_KIND_COUNT ? NULL : miras__table[kind].name;
+  return (unsigned)kind >= MIRAS_KIND_COUNT ? NULL : miras__table[kind].name;
 }
 
 MIRAS_API miras_kind miras_kind_find(const char *name) {
   int i;
   for (i = 0; name && i < MIRAS_KIND_COUNT; i++)
-    if (!strcmp(name, miras__table[i].name)) return (miras_kind)i;
+    if (miras__same(name, miras__table[i].name)) return (miras_kind)i;
   return MIRAS_KIND_COUNT;
 }
 /* @74 ONE MEMORY ---------------------------------------------------------- needs 13 14 31 56 -- */
@@ -15959,7 +16001,7 @@ static const miras__field *miras__key(int i) {
 /* Which of the first `count` keys has this name in files; count if none has. */
 static int miras__find_key(const char *name, int count) {
   int i = 0;
-  while (i < count && (!miras__key(i)->since || strcmp(name, miras__key(i)->name) != 0)) i++;
+  while (i < count && (!miras__key(i)->since || !miras__same(name, miras__key(i)->name))) i++;
   return i;
 }
 
@@ -15982,7 +16024,7 @@ static int miras__read_field(const miras__field *key, const char *text, uint64_t
     *bits = (uint64_t)x;
     return x >= 0;
   }
-  if (key->kind == MIRAS__TEXT) return !key->words[0] || strcmp(text, key->words) == 0;
+  if (key->kind == MIRAS__TEXT) return !key->words[0] || miras__same(text, key->words);
   if (key->kind != MIRAS__REAL)
     return miras__read_whole(text, bits) && (key->kind == MIRAS__WIDE || *bits <= INT_MAX);
   if (!miras__read_real(text, &real)) return 0;
@@ -16213,8 +16255,8 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
     int key;
     miras__need_string(t, text);
     miras__need_char(t, ':');
-    key = strcmp(text, "dtype") == 0 ? 1 : strcmp(text, "shape") == 0 ? 2
-        : strcmp(text, "data_offsets") == 0 ? 4 : 0;
+    key = miras__same(text, "dtype") ? 1 : miras__same(text, "shape") ? 2
+        : miras__same(text, "data_offsets") ? 4 : 0;
     if (!key || (seen & key)) {
       miras__refuse(t);
       return;
@@ -16222,7 +16264,7 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
     seen |= key;
     if (key == 1) {
       miras__need_string(t, text);
-      if (strcmp(text, "F32") != 0) miras__refuse(t);
+      if (!miras__same(text, "F32")) miras__refuse(t);
     } else if (key == 2) {
       miras__need_char(t, '[');
       do {
@@ -16283,7 +16325,7 @@ static int miras__next(miras__reader *r, miras__tensor *x, miras__metadata *meta
     r->members = 1;
     miras__need_string(t, x->name);
     miras__need_char(t, ':');
-    if (strcmp(x->name, "__metadata__") != 0) {
+    if (!miras__same(x->name, "__metadata__")) {
       miras__need_tensor(t, x, r->payload_size);
       return !t->bad;
     }
@@ -16382,15 +16424,15 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
 static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int hint) {
   const miras_view *v;
   int i, n = m->view_count, k;
-  if (strcmp(x->name, "adamw.moment1") == 0 || strcmp(x->name, "adamw.moment2") == 0) {
+  if (miras__same(x->name, "adamw.moment1") || miras__same(x->name, "adamw.moment2")) {
     if (x->rank != 1 || x->shape[0] != (uint64_t)m->param_count) return -1;
     return n + (x->name[12] == '2');
   }
-  if (strcmp(x->name, "streams") == 0)
+  if (miras__same(x->name, "streams"))
     return x->rank == 2 && x->shape[1] == (uint64_t)m->run ? n + 2 : -1;
   for (i = 0; i < n; i++) {
     v = &m->views[(hint + i) % n];
-    if (strcmp(v->name, x->name) != 0) continue;
+    if (!miras__same(v->name, x->name)) continue;
     if (x->rank != v->rank) return -1;
     for (k = 0; k < v->rank; k++)
       if (x->shape[k] != (uint64_t)v->shape[k]) return -1;

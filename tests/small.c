@@ -1,5 +1,5 @@
 /* small.c: you pay for what you use. A Cortex-M4 program that holds one gated delta memory, writes
- * to it and reads it, and nothing else of the library: no training, no models, no files, one engine.
+ * to it and reads it, and nothing else of the library: no training, models or files, one engine.
  * It needs no operating system; what it says comes out by semihosting.
  *
  *   arm-none-eabi-gcc -std=c99 -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 \
@@ -103,7 +103,8 @@ int main(void) {
   for (i = 0; i < WIDTH; i++)
     if (!(fabsf(out[i] - expected[i]) < 1e-5f)) return print("the answer is wrong"), 1;
   print("20 pairs written, one read");
-  d.architecture = MIRAS_MLP;
+  miras_preset(&d, MIRAS_YAAD);
+  d.key_dim = WIDTH;
   if (miras_memory_size(&d, why, sizeof why)) return print("a perceptron is there"), 1;
   print(why);
   return 0;
