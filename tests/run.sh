@@ -438,7 +438,7 @@ tests/small.c -nostartfiles -T tests/small.ld -Wl,--gc-sections --specs=nano.spe
 --specs=nosys.specs -lm -o '$build/small' && arm-none-eabi-size '$build/small' &&
 arm-none-eabi-size '$build/small' | awk 'NR == 2 && \$1 + \$2 > 40960 {exit 1}' &&
 $limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel '$build/small' \
->'$build/small.txt' </dev/null; status=\$?
+>'$build/small.txt' 2>&1 </dev/null; status=\$?
 cat '$build/small.txt'; [ \$status = 0 ] && grep -q 'one read' '$build/small.txt' &&
 grep -q MIRAS_NO_FROZEN '$build/small.txt'"
 else
