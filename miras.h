@@ -1421,8 +1421,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #define MIRAS__ANY(f) f
 #ifdef MIRAS_NO_TRAINING
   #define MIRAS__BACK(f) NULL
+  #define MIRAS__TRAINS 0
 #else
   #define MIRAS__BACK(f) f
+  #define MIRAS__TRAINS 1
 #endif
 #ifdef MIRAS_NO_EXACT
   #define MIRAS__EXACT(f) NULL
@@ -8959,9 +8961,9 @@ static void miras__linear_forward(const miras__call *a) {
   size_t t, end;
   for (t = 0; t < length; t = end) {
     end = t + MIRAS__SWEEP - (size_t)((a->position + (uint64_t)t) % MIRAS__SWEEP);
-    if (a->tape && end > t + per - t % per) end = t + per - t % per;
+    if (MIRAS__TRAINS && a->tape && end > t + per - t % per) end = t + per - t % per;
     if (end > length) end = length;
-    if (a->tape && t % per == 0)
+    if (MIRAS__TRAINS && a->tape && t % per == 0)
       K->copy(a->tape + t / per * p->tape_chunk, a->state, p->weights);
     K->linear_run(p, a->io, base, a->state, a->scratch, t, end);
     if ((a->position + (uint64_t)end) % MIRAS__SWEEP) continue;
@@ -8989,7 +8991,7 @@ static void miras__exact_forward(const miras__call *a) {
     const float *answers;
     m = chunk - r0 < length - t ? chunk - r0 : length - t;
     if (alone) m = 1;
-    if (a->tape && t % per == 0)
+    if (MIRAS__TRAINS && a->tape && t % per == 0)
       K->copy(a->tape + t / per * p->tape_chunk, a->state, p->weights);
     if (!t || !r0) miras__exact_start(k, a->state);
     if (alone) miras__exact_surprise(k, io, t, r0 * steps);
@@ -9300,7 +9302,7 @@ static size_t miras__frozen_plan(miras__plan *p) {
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->steps / c);
   p->tape_tokens = d->chunk;
   p->scratch = miras__chunk_layout(p, NULL, 0, &work);
-  p->scratch_backward = miras__chunk_layout(p, NULL, 1, &work);
+  p->scratch_backward = MIRAS__TRAINS ? miras__chunk_layout(p, NULL, 1, &work) : p->scratch;
   return state;
 }
 
@@ -10119,7 +10121,7 @@ static void miras__frozen_forward(const miras__call *call) {
   c->io = *io;
   miras__chunk_state(c, call->state);
   if (call->position == 0 && length) miras__begin(c);
-  else if (c->wb && call->tape && length)       /* training may have moved the initial memory */
+  else if (MIRAS__TRAINS && c->wb && call->tape && length)   /* training may have moved it */
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   while (t < length) {
     const size_t r0 = (open + t) % span, left = length - t;
@@ -10128,7 +10130,7 @@ static void miras__frozen_forward(const miras__call *call) {
     const int closes = r0 + m == span, ends = closes || exact;
     miras__piece(c, exact ? p->first : p->rule, t, r0, m, ends);
     miras__piece_state(c);
-    if (call->tape && r0 == 0) {
+    if (MIRAS__TRAINS && call->tape && r0 == 0) {
       float *to = call->tape + t / span * p->tape_state;
       K->copy(to, c->a, p->weights);
       if (c->s) K->copy(to + p->weights, c->s, p->weights);
@@ -10486,7 +10488,7 @@ static size_t miras__mesa_plan(miras__plan *p) {
   p->tape_chunk = p->head_dstate + c * n;      /* and the solutions of the chunk's reads         */
   p->tape_tokens = d->chunk;
   p->scratch = miras__mesa_layout(p, NULL, 0, &work);
-  p->scratch_backward = miras__mesa_layout(p, NULL, 1, &work);
+  p->scratch_backward = MIRAS__TRAINS ? miras__mesa_layout(p, NULL, 1, &work) : p->scratch;
   return state;
 }
 
@@ -11112,7 +11114,7 @@ static void miras__attention_run(const miras__attention *a) {
   own.group = 1;
   own_io.q = io->k;
   own_io.ldq = io->ldk;
-  if (a->tape && a->position) {
+  if (MIRAS__TRAINS && a->tape && a->position) {
     K->copy(a->tape_k, a->ring_k, a->window * a->key_dim);
     K->copy(a->tape_v, a->ring_v, a->window * dv);
   }
@@ -11261,7 +11263,7 @@ static size_t miras__attention_plan(miras__plan *p) {
   p->tape_chunk = a.value_dim + 2;
   p->tape_tokens = 1;
   p->scratch = miras__attention_layout(&a, NULL, 0, &work);
-  p->scratch_backward = miras__attention_layout(&a, NULL, 1, &work);
+  p->scratch_backward = MIRAS__TRAINS ? miras__attention_layout(&a, NULL, 1, &work) : p->scratch;
   return p->at_d[0] + miras__pad(a.window * a.value_dim);
 }
 
@@ -15648,9 +15650,9 @@ static void miras__get_words(void *to, const unsigned char *from, size_t count) 
   }
 }
 
-/* CRC-32C (Castagnoli), eight bytes at a time. The checksum of a byte is linear in its bits, so
- * each row of eight constants (the checksums of the single bits, then of those followed by 1 to 7
- * zero bytes) makes a table of 256 at compile time. */
+/* CRC-32C (Castagnoli), eight bytes at a time, or one where size is asked for. The checksum of a byte
+ * is linear in its bits, so each row of eight constants (the checksums of the single bits, then of
+ * those followed by 1 to 7 zero bytes) makes a table of 256 at compile time. */
 #define MIRAS__CRC_1(b, c0, c1, c2, c3, c4, c5, c6, c7)                                       \
   (((b) & 1 ? c0 : 0u) ^ ((b) & 2 ? c1 : 0u) ^ ((b) & 4 ? c2 : 0u) ^ ((b) & 8 ? c3 : 0u) ^    \
    ((b) & 16 ? c4 : 0u) ^ ((b) & 32 ? c5 : 0u) ^ ((b) & 64 ? c6 : 0u) ^ ((b) & 128 ? c7 : 0u))
@@ -15674,9 +15676,10 @@ static void miras__get_words(void *to, const unsigned char *from, size_t count) 
     MIRAS__CRC_64(64, c0, c1, c2, c3, c4, c5, c6, c7),                                        \
     MIRAS__CRC_64(128, c0, c1, c2, c3, c4, c5, c6, c7),                                       \
     MIRAS__CRC_64(192, c0, c1, c2, c3, c4, c5, c6, c7) }
-static const uint32_t miras__crc_table[8][256] = {
+static const uint32_t miras__crc_table[][256] = {
   MIRAS__CRC_256(0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu,
                  0x105ec76fu, 0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u),
+#ifndef __OPTIMIZE_SIZE__
   MIRAS__CRC_256(0x13a29877u, 0x274530eeu, 0x4e8a61dcu, 0x9d14c3b8u,
                  0x3fc5f181u, 0x7f8be302u, 0xff17c604u, 0xfbc3faf9u),
   MIRAS__CRC_256(0xa541927eu, 0x4f6f520du, 0x9edea41au, 0x38513ec5u,
@@ -15691,6 +15694,7 @@ static const uint32_t miras__crc_table[8][256] = {
                  0x9c5bfaa6u, 0x3d5b83bdu, 0x7ab7077au, 0xf56e0ef4u),
   MIRAS__CRC_256(0x493c7d27u, 0x9278fa4eu, 0x211d826du, 0x423b04dau,
                  0x847609b4u, 0x0d006599u, 0x1a00cb32u, 0x34019664u)
+#endif
 };
 #undef MIRAS__CRC_1
 #undef MIRAS__CRC_4
@@ -15703,11 +15707,13 @@ static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
   const unsigned char *p = (const unsigned char *)bytes;
   const uint32_t (*t)[256] = miras__crc_table;
   crc = ~crc;
+#ifndef __OPTIMIZE_SIZE__
   for (; n >= 8; n -= 8, p += 8) {
     uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
     crc = t[7][a & 255] ^ t[6][a >> 8 & 255] ^ t[5][a >> 16 & 255] ^ t[4][a >> 24] ^
           t[3][b & 255] ^ t[2][b >> 8 & 255] ^ t[1][b >> 16 & 255] ^ t[0][b >> 24];
   }
+#endif
   for (; n; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
   return ~crc;
 }
