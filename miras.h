@@ -2848,7 +2848,7 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(LAYER_BACK, void, gates_bwd, (int form, float cap, float *dy, const float *g, size_t ld,      \
     float *doffset, float *dc, const float *c, size_t rows, size_t n))                            \
   X(LAYER, float, cross_entropy, (float *x, size_t n, size_t target, float scale))                \
-  X(LAYER, void, dropout, (float *y, const float *base, const float *x, uint64_t key,             \
+  X(LAYER_BACK, void, dropout, (float *y, const float *base, const float *x, uint64_t key,        \
     uint32_t limit, float scale, size_t n))                                                       \
   X(ANY, void, transpose, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,         \
     size_t cols))                                                                                 \
@@ -11466,7 +11466,7 @@ static void miras__head_forward(const miras__call *a) {
     run.io = &part;
     run.position = miras__since(d, head, here);
     engine->forward(&run);
-    if (run.tape) run.tape += miras__stretch_tape(a->p, count);
+    if (MIRAS__TRAINS && run.tape) run.tape += miras__stretch_tape(a->p, count);
   }
 }
 
@@ -12054,7 +12054,7 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
   c.y = y;
   c.tape = tape;
   c.losses = losses;
-  c.per = miras__plan_tape(p, (size_t)x->length);
+  c.per = MIRAS__TRAINS ? miras__plan_tape(p, (size_t)x->length) : 0;
   miras__each(p->d.parallel, batch * (size_t)p->d.heads, miras__memory_forward, &c);
   for (b = 0; b < batch; b++) {
     float *state = m->state + b * p->sequence_state;
@@ -12182,11 +12182,9 @@ MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, flo
   uint64_t position;
   if (!m || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
   if (x->length && (!x->query || !y)) return MIRAS_ERR_ARGUMENT;
-#ifdef MIRAS_NO_TRAINING
-  if (tape) return MIRAS_ERR_ARGUMENT;
-#endif
+  if (!MIRAS__TRAINS && tape) return MIRAS_ERR_ARGUMENT;
   position = miras__position(m->state);
-  if (tape) {
+  if (MIRAS__TRAINS && tape) {
     uint64_t header[2];
     if (position % (uint64_t)m->plan.d.chunk) return MIRAS_ERR_STATE;
     if (!miras__tape(&m->plan, x->length)) return MIRAS_ERR_SIZE;
@@ -12780,7 +12778,7 @@ static void miras__finish(const miras__visit *a, const float *from) {
   float *mid = a->kept->mid + a->row * s->ld_x, *ab = a->kept->ab + a->row * 2 * s->ld_f;
   float *out = a->out + a->row * s->ld_x;
   const size_t width = s->width, f = s->hidden, n = a->n;
-  if (a->drop) {
+  if (MIRAS__TRAINS && a->drop) {
     miras__matmul(k, MIRAS__SET, t, s->ld_x, from, s->ld_y, 1, w + at->o, width, 1, n, width,
                   s->value, pack);
     miras__drop_rows(k, a->drop, a->site, a->row, mid, x, t, s->ld_x, n, width);
@@ -12795,7 +12793,7 @@ static void miras__finish(const miras__visit *a, const float *from) {
   miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, 1, w + at->mlp_up, f, 1, n, f,
                 width, pack);
   k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
-  if (a->drop) {
+  if (MIRAS__TRAINS && a->drop) {
     miras__matmul(k, MIRAS__SET, t, s->ld_x, act, s->ld_f, 1, w + at->mlp_down, width, 1, n, width,
                   f, pack);
     miras__drop_rows(k, a->drop, a->site + 1, a->row, out, mid, t, s->ld_x, n, width);
@@ -12818,7 +12816,7 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
   float *part = work->part + a->tile * work->ld_part, *ab = a->kept->ab + a->row * 2 * s->ld_f;
   float *pack = a->scratch, *t = pack + MIRAS__PACK, *ds = work->act + a->row * s->ld_f;
   memset(part, 0, work->ld_part * sizeof(float));
-  if (a->drop)
+  if (MIRAS__TRAINS && a->drop)
     miras__drop_rows(k, a->drop, a->site + 1, a->row, a->after_in + x, NULL, a->after + x, s->ld_x,
                      n, s->width);
   miras__matmul(k, MIRAS__SET, ds, s->ld_f, a->after_in + x, s->ld_x, 1, work->down_t, s->ld_f, 1,
@@ -12830,7 +12828,7 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
                 work->mlp_t + s->hidden * s->ld_x, s->ld_x, 1, n, s->width, s->hidden, pack);
   k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, part + s->ld_x, work->h2 + x, s->ld_x,
              a->kept->mid + x, s->ld_x, w + at->norm2, t, s->ld_x, n, s->width);
-  if (a->drop)
+  if (MIRAS__TRAINS && a->drop)
     miras__drop_rows(k, a->drop, a->site, a->row, a->mid_in + x, NULL, a->mid + x, s->ld_x, n,
                      s->width);
   miras__matmul(k, MIRAS__SET, dfrom, s->ld_y, a->mid_in + x, s->ld_x, 1, work->o_t, s->ld_y, 1, n,
@@ -13184,7 +13182,7 @@ static void miras__memory_layer_keeps(const miras__shape *s, const miras__extent
   kept->proj = miras__floats(a, 1, n, s->ld_p);
   kept->g = miras__floats(a, 1, n, s->ld_g);
   kept->tails = miras__floats(a, 1, e->carries ? e->batch : 0, s->tail);
-  if (!e->train) return;
+  if (!MIRAS__TRAINS || !e->train) return;
   kept->per_tape = miras__plan_tape(&s->plan, e->length);
   if (!kept->per_tape || kept->per_tape > (size_t)-1 - 15) a->ok = 0;
   else kept->per_tape = miras__pad(kept->per_tape);
@@ -13200,7 +13198,7 @@ static void miras__memory_layer_works(const miras__shape *s, const miras__extent
   work->context = t;
   work->gates = miras__floats(a, 1, n, s->ld_g);
   work->qkv = miras__floats(a, 1, heads, work->per_qkv);
-  if (!e->train) return;
+  if (!MIRAS__TRAINS || !e->train) return;
   miras__finish_works(s, e, a, s->ld_y + 2 * s->ld_g, work);
   work->dqkv = miras__floats(a, 1, heads, work->per_qkv);
   work->inverse = miras__floats(a, heads, 1 + s->steps, t);
@@ -13453,7 +13451,7 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
                     kept->y + a->row * s->ld_y, &io);
   miras__layer_head(layer, a->k, h, &io, &run);
   run.position = a->position;
-  run.tape = a->train ? kept->tape + (a->b * s->heads + h) * kept->per_tape : NULL;
+  run.tape = MIRAS__TRAINS && a->train ? kept->tape + (a->b * s->heads + h) * kept->per_tape : NULL;
   run.state = a->run ? a->run + s->tail + h * state : a->scratch;
   run.scratch = a->run ? a->scratch : a->scratch + state;
   if (!a->run) memset(run.state, 0, state * sizeof(float));
@@ -13701,7 +13699,7 @@ static void miras__memory_layer_weights(const miras__visit *a, float *g, miras__
 
 static const miras__layer_type miras__memory_layer = {
   "memory", miras__memory_layer_resolve, miras__memory_layer_views, miras__memory_layer_draw,
-  miras__memory_layer_keeps, miras__memory_layer_works, miras__memory_layer_turns,
+  miras__memory_layer_keeps, miras__memory_layer_works, MIRAS__BACK(miras__memory_layer_turns),
   miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
   MIRAS__BACK(miras__memory_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
   MIRAS__BACK(miras__memory_layer_enter_bwd), MIRAS__BACK(miras__memory_layer_transposes),
@@ -13823,7 +13821,7 @@ static void miras__attention_layer_keeps(const miras__shape *s, const miras__ext
   const size_t rings = e->carries ? 2 * miras__pad(s->window * s->dk) : 0;
   miras__finish_keeps(s, e, a, kept);
   kept->proj = miras__floats(a, e->batch, e->length, s->ld_p);
-  if (!e->train) return;
+  if (!MIRAS__TRAINS || !e->train) return;
   if (!miras__size_mul(e->length, s->group * (s->dv + 2), &kept->per_tape) ||
       kept->per_tape > (size_t)-1 - 15 ||
       !miras__size_add(miras__pad(kept->per_tape), rings, &kept->per_tape))
@@ -13835,7 +13833,7 @@ static void miras__attention_layer_keeps(const miras__shape *s, const miras__ext
 static void miras__attention_layer_works(const miras__shape *s, const miras__extent *e,
                                          miras__arena *a, miras__layer_work *work) {
   work->qkv = miras__floats(a, e->batch, e->length, s->ld_g);
-  if (!e->train) return;
+  if (!MIRAS__TRAINS || !e->train) return;
   miras__finish_works(s, e, a, 2 * miras__pad(s->dk), work);
   work->dqkv = miras__floats(a, e->batch, e->length, s->ld_g);
 }
@@ -13920,8 +13918,8 @@ static miras__attention miras__attention_layer_of(const miras__visit *p, size_t 
     a.ring_k = p->run + 2 * h * ring;
     a.ring_v = a.ring_k + ring;
   }
-  if (p->train) a.tape = p->kept->tape + (p->b * s->tasks + h) * p->kept->per_tape;
-  if (p->train && p->run) {
+  if (MIRAS__TRAINS && p->train) a.tape = p->kept->tape + (p->b * s->tasks + h) * p->kept->per_tape;
+  if (MIRAS__TRAINS && p->train && p->run) {
     a.tape_k = a.tape + p->kept->per_tape - 2 * ring;
     a.tape_v = a.tape_k + ring;
   }
@@ -14011,7 +14009,7 @@ static void miras__attention_layer_weights(const miras__visit *a, float *g, mira
 static const miras__layer_type miras__attention_layer = {
   "attention", miras__attention_layer_resolve, miras__attention_layer_views,
   miras__attention_layer_draw, miras__attention_layer_keeps, miras__attention_layer_works,
-  miras__finish_turns, miras__attention_layer_enter, miras__attention_layer_head,
+  MIRAS__BACK(miras__finish_turns), miras__attention_layer_enter, miras__attention_layer_head,
   miras__attention_layer_leave, MIRAS__BACK(miras__attention_layer_leave_bwd),
   MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd),
   MIRAS__BACK(miras__attention_layer_transposes), MIRAS__BACK(miras__attention_layer_weights)
@@ -14261,7 +14259,7 @@ static void miras__works_layout(const miras_model *m, const miras__extent *e, mi
     if (kept) kept[i] = k;
   }
   a->used = turns = end;
-  for (i = 0; e->train && i < m->kinds; i++) {
+  for (i = 0; MIRAS__TRAINS && e->train && i < m->kinds; i++) {
     miras__layer_work w;
     memset(&w, 0, sizeof w);
     a->used = turns;
@@ -15650,7 +15648,7 @@ static void miras__get_words(void *to, const unsigned char *from, size_t count) 
   }
 }
 
-/* CRC-32C (Castagnoli), eight bytes at a time, or one where size is asked for. The checksum of a byte
+/* CRC-32C (Castagnoli), eight bytes at a time, or one where size is asked for. The sum of a byte
  * is linear in its bits, so each row of eight constants (the checksums of the single bits, then of
  * those followed by 1 to 7 zero bytes) makes a table of 256 at compile time. */
 #define MIRAS__CRC_1(b, c0, c1, c2, c3, c4, c5, c6, c7)                                       \

@@ -445,6 +445,20 @@ else
   skip 'small: Cortex-M4' 'gcc-arm-none-eabi, its C library or qemu-system-arm is not installed'
 fi
 
+# Machine code (.text, which has neither constants nor tables to unwind) of the whole library at -Os.
+if [ "$(uname -m)" = x86_64 ] && [ "$gcc" = gcc ] && has size; then
+  job 'sizes: machine code at -Os' "
+code() {   # most KB, flags
+  most=\$1; shift
+  $gcc -std=c99 -Os \$* -DMIRAS_IMPLEMENTATION -x c -c miras.h -o '$build/size.o' || exit 1
+  size -A '$build/size.o' | awk -v most=\$most -v flags=\"\$*\" '\$1 == \".text\" {
+    printf \"%d bytes of %d KB %s\\n\", \$2, most, flags; bad = \$2 > most * 1024 } END {exit bad}'
+}
+code 330 && code 190 -DMIRAS_NO_SIMD && code 100 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+else
+  skip 'sizes: machine code at -Os' 'they are promised of gcc on x86-64'
+fi
+
 # The matrix: dialect by configuration, syntax and warnings only. The builds above have covered the
 # warnings that need the optimiser.
 cell() {   # compiler, dialect, flags
