@@ -445,7 +445,7 @@ else
   skip 'small: Cortex-M4' 'gcc-arm-none-eabi, its C library or qemu-system-arm is not installed'
 fi
 
-# Machine code (.text, which has neither constants nor tables to unwind) of the whole library at -Os.
+# Machine code (.text: no constants, no tables to unwind) of the whole library at -Os.
 if [ "$(uname -m)" = x86_64 ] && [ "$gcc" = gcc ] && has size; then
   job 'sizes: machine code at -Os' "
 code() {   # most KB, flags
