@@ -1419,12 +1419,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 /* What a build leaves out (room @02) is NULL in the tables of functions, and as nothing else refers
  * to it, compilers drop it without an #if in the text. Then they need not warn of it. */
 #define MIRAS__ANY(f) f
-#ifdef MIRAS_NO_TRAINING
-  #define MIRAS__BACK(f) NULL
-  #define MIRAS__TRAINS 0
-#else
+#ifndef MIRAS_NO_TRAINING
   #define MIRAS__BACK(f) f
   #define MIRAS__TRAINS 1
+#else
+  #define MIRAS__BACK(f) NULL
+  #define MIRAS__TRAINS 0
 #endif
 #ifdef MIRAS_NO_EXACT
   #define MIRAS__EXACT(f) NULL

@@ -124,7 +124,7 @@ awk -v not_yet=" $not_yet " '
       if (macros[i] in wanted) printf "%s", macro[macros[i]]
     printf "%s%s", types, kernels
     print "struct miras__kernels {"
-    print "#define MIRAS_X(result, name, arguments) __device__ result name arguments const;"
+    print "#define MIRAS_X(part, result, name, arguments) __device__ result name arguments const;"
     print "  MIRAS__KERNELS(MIRAS_X)"
     print "};"
     print "#define static static __device__"
