@@ -11341,7 +11341,8 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
 };
 
 /* Why a build without an engine has not got this memory. */
-static void miras__say_missing(char *why, size_t n, const miras_desc *d, const char *macro) {
+static miras_result miras__say_missing(char *why, size_t n, const miras_desc *d,
+                                       const char *macro) {
   static const char *const choices[] = {"architecture", "bias", "retention", "algorithm"};
   miras__case c;
   int i;
@@ -11352,6 +11353,7 @@ static void miras__say_missing(char *why, size_t n, const miras_desc *d, const c
     miras__say_value(why, n, &c, miras__named(choices[i]), i ? " " : " is ");
   }
   miras__say(why, n, "; this build leaves out the engine that runs it (%s)", macro);
+  return MIRAS_ERR_DESC;
 }
 
 /* Every product below is checked once, here; inner loops rely on it. */
@@ -11373,10 +11375,8 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_ATTENTION :
               d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_MESA :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
-  if (!miras__engines[p->engine].plan) {
-    miras__say_missing(why, n, d, miras__engines[p->engine].macro);
-    return MIRAS_ERR_DESC;
-  }
+  if (!miras__engines[p->engine].plan)
+    return miras__say_missing(why, n, d, miras__engines[p->engine].macro);
   exact = p->engine == MIRAS__RUN_EXACT;
   p->decays = p->rates = 1;
   p->bounds = d->threshold_gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : 1;

@@ -124,6 +124,8 @@ awk -v not_yet=" $not_yet " '
       if (macros[i] in wanted) printf "%s", macro[macros[i]]
     printf "%s%s", types, kernels
     print "struct miras__kernels {"
+    split("BACK EXACT FROZEN MESA PAIRS EXACT_BACK FROZEN_BACK MESA_BACK PAIRS_BACK", part, " ")
+    for (i in part) print "#define MIRAS__" part[i] "(f) f"   # nothing is left out
     print "#define MIRAS_X(part, result, name, arguments) __device__ result name arguments const;"
     print "  MIRAS__KERNELS(MIRAS_X)"
     print "};"
