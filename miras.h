@@ -326,8 +326,8 @@
 /* @02 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
 /*
    CONFIGURATION. Macros are defined before the include, in the file that holds the implementation;
-   MIRAS_STATIC, MIRAS_PTHREADS and MIRAS_NO_STDIO change declarations and must be the same wherever
-   the header is included.
+   MIRAS_STATIC, MIRAS_PTHREADS and those that leave calls out (MIRAS_NO_STDIO, _FILES, _MODEL,
+   _TRAINING) change declarations and must be the same wherever the header is included.
 
    MIRAS_IMPLEMENTATION   Compile the bodies here. In one source file per program. A second include
      in the same file does no harm.
@@ -364,6 +364,22 @@
      order of additions is that library's, and the promises on bits below hold only as far as its
      own do. MIRAS_BLIS_MIN is the number of multiplications from which a product is large. BLIS's
      own header needs POSIX: compile without -std, or with a GNU dialect such as -std=gnu99.
+
+   MIRAS_NO_...   You pay for what you use. What such a macro leaves out is not compiled; its calls
+     are not declared, and a descriptor that needs it is refused with a sentence that names the
+     macro. What is left computes the same bits.
+
+       MIRAS_NO_TRAINING    trainers, miras_backward, tapes: all that is an adjoint
+       MIRAS_NO_MODEL       models, layers, sessions, trainers: memories are left
+       MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
+       MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
+       MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
+       MIRAS_NO_MESA        MIRAS_NEWTON                                         (engine @53)
+       MIRAS_NO_ATTENTION   MIRAS_PAIRS, and attention as a layer                (engine @54)
+
+     Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
+     library.
 
    MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
      because an unoptimised vector kernel is slower than plain C. This leaves them unoptimised, to
@@ -459,6 +475,7 @@
               whether reads of a chunk that is still open follow A_t; what J of a bounded step is
      4. @27   kernels for what goes over the weights, where rooms @22 and @23 have none
      Decay itself is alpha, and nothing of it is written anew.
+     Adjoints stand in tables as MIRAS__BACK(miras__name), for builds without training.
 
    AN ARCHITECTURE
      1. @06, @14, @57   a name; its word; the layers' widths and where their weights lie
@@ -485,7 +502,8 @@
    A KERNEL
      1.       the function miras__name, in its room (@22 to @29), on a whole tile of rows, and its
               adjoint right below; a line of the block in @20 gives it the ending of each set
-     2. @20   X(result, name, (arguments)) in the list of the table, if more than kernels call it
+     2. @20   X(part, result, name, (arguments)) in the list of the table, if more than kernels
+              call it; part says who does, so that builds without them can leave it out
      3.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
               end at a guard page
      An engine does no arithmetic on arrays of its own; room @45 says what it may do.
@@ -506,9 +524,10 @@
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk.
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
-             has a value as text (miras_model_desc_get). All results keep their bits, but for
-             gradients of outer parameters over several sequences (and of row rates over several
-             heads), which now are sums of what each has left.
+             has a value as text (miras_model_desc_get). Builds can leave parts out
+             (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients
+             of outer parameters over several sequences (and of row rates over several heads),
+             which now are sums of what each has left.
      0.3.0   memories that last: decay towards the initial memory, carried states, resets, horizons;
              bounded steps and keys of one length for memories on their own; gates per channel,
              signed simplices, row rates that training can take back; nothing stays denormal; other
@@ -529,6 +548,13 @@
 
 #define MIRAS_VERSION 300          /* 0.3.0: major * 10000 + minor * 100 + patch */
 #define MIRAS_VERSION_TEXT "0.3.0"
+
+#if defined(MIRAS_NO_FILES) && !defined(MIRAS_NO_STDIO)
+  #define MIRAS_NO_STDIO
+#endif
+#if defined(MIRAS_NO_MODEL) || defined(MIRAS_NO_TRAINING)
+  #define MIRAS__NO_TRAINER
+#endif
 
 #ifdef MIRAS_STATIC
   #if defined(__GNUC__)
@@ -1053,9 +1079,11 @@ typedef struct miras_session miras_session;
  * then takes and holds is told in room @01, ON ITS OWN. Two rows have two pairs per token (steps 2:
  * the DeltaProducts), and one takes tokens with erase and replace (RWKV-7), so not miras_write. */
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
+#ifndef MIRAS_NO_MODEL
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. In
  * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024. */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
+#endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
 MIRAS_API const char *miras_kind_name(miras_kind kind);
 /* The row of that name, or MIRAS_KIND_COUNT. */
@@ -1093,6 +1121,7 @@ MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value
  * work in); taping needs a position on the chunk grid (MIRAS_ERR_STATE otherwise). Any split of a
  * sequence into calls gives the same bits. */
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y, float *tape);
+#ifndef MIRAS_NO_TRAINING
 /* Floats of a tape for T tokens; 0 if they do not fit into memory's addresses. */
 MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
 /* Exact gradient of what miras_forward computed. x and tape as in that call; dy like y.
@@ -1112,6 +1141,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
                                       float *dparams, float *dstate);
 /* Floats of dstate above. */
 MIRAS_API size_t miras_dstate_size(const miras_memory *m);
+#endif
 /* The outer parameters: initial memory [heads, weights], then (inner_norm) gain [heads, value_dim]
  * and bias [heads, value_dim], then (row_rates) rho [chunk]. The weights are the layers [in, out],
  * one after the other, with inner_bias each followed by its bias [out]; a gated perceptron has W_1,
@@ -1165,6 +1195,7 @@ MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position);
  * rollback. All zeros is the state after a reset. */
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
 
+#ifndef MIRAS_NO_MODEL
 /* ---- a language model ---- */
 
 /* As the calls of one memory. */
@@ -1179,6 +1210,7 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
 MIRAS_API float *miras_model_params(miras_model *m, size_t *count);
 MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
 
+#ifndef MIRAS_NO_TRAINING
 /* ---- training a model ---- */
 
 /* A trainer holds what only training needs: gradients, what the backward pass wants to know of the
@@ -1222,6 +1254,7 @@ MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *t);
 /* Learning rate at step (0-based): linear warm-up to peak, then a cosine down to floor * peak. */
 MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
                              float floor);
+#endif
 
 /* ---- sessions: one sequence, token by token ---- */
 
@@ -1252,7 +1285,9 @@ MIRAS_API miras_result miras_session_set(miras_session *s, int layer, int head, 
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
 /* Draw a token from logits [vocab]; -1 if an argument is out of range. */
 MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling);
+#endif
 
+#ifndef MIRAS_NO_FILES
 /* ---- files ----
  * A model is a safetensors file: little-endian f32 tensors named as the views, the descriptor in
  * __metadata__. A trainer's is that of its model with AdamW's moments and steps and running texts
@@ -1264,6 +1299,7 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
  * it says MIRAS_ERR_MISMATCH; seed, dropout and memory.reset_every of a model and the seed of a
  * memory may differ. Callbacks are not in files. The *_to and *_from forms work on memory; *_to
  * returns the bytes needed and writes only when capacity suffices (0: more than size_t). */
+#ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
 /* Read the descriptor of a saved model; limit stays as it is in d, memory.custom becomes NULL. */
@@ -1275,8 +1311,6 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
  * field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
-MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *bytes, size_t size);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
  * compared: into text, which is returned; MIRAS_PATTERN characters hold every value, and 32 all but
  * "pattern". NULL if it does not fit
@@ -1290,15 +1324,23 @@ MIRAS_API const char *miras_model_desc_field(int i);
  * that gave MIRAS_ERR_MISMATCH, beside miras_model_desc_of. */
 MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_model_desc *b,
                                        char *why, size_t why_size);
-MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size);
+#endif
+#ifndef MIRAS__NO_TRAINER
+MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
+MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *bytes, size_t size);
+#endif
+MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 #ifndef MIRAS_NO_STDIO
 /* Saving writes a new file beside path, path.tmp- and eight letters, and renames it: path is always
  * the old file or the whole new one, however many save to it (on Windows it is missing between two
  * steps). A link at path is replaced, not followed. A killed save leaves its new file behind. Where
  * long has 32 bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
+MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
+#ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
 /* Open the model that path describes, with the limit and memory.custom of given (may be NULL: no
@@ -1309,12 +1351,14 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result);
-MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
-MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path);
-MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path);
+#endif
+#ifndef MIRAS__NO_TRAINER
+MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
+MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path);
+#endif
+#endif
 #endif
 
 #ifdef MIRAS_PTHREADS
@@ -1365,9 +1409,15 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
 #if defined(__GNUC__)
   #define MIRAS__UNUSED __attribute__((unused))
-  #define MIRAS__INLINE static inline __attribute__((always_inline, unused))
+  #define MIRAS__ALWAYS static inline __attribute__((always_inline, unused))
+  #ifdef __OPTIMIZE_SIZE__
+    #define MIRAS__INLINE static MIRAS__UNUSED
+  #else
+    #define MIRAS__INLINE static inline __attribute__((always_inline, unused))
+  #endif
 #else
   #define MIRAS__UNUSED
+  #define MIRAS__ALWAYS static inline
   #define MIRAS__INLINE static inline
 #endif
 
@@ -1425,6 +1475,63 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #include <arm_neon.h>
 #endif
 
+/* What a build leaves out (room @02) is NULL in the tables of functions, and as nothing else refers
+ * to it, compilers drop it without an #if in the text. Then they need not warn of it. */
+#define MIRAS__ANY(f) f
+#ifndef MIRAS_NO_TRAINING
+  #define MIRAS__BACK(f) f
+  #define MIRAS__TRAINS 1
+#else
+  #define MIRAS__BACK(f) NULL
+  #define MIRAS__TRAINS 0
+#endif
+#ifdef MIRAS_NO_EXACT
+  #define MIRAS__EXACT(f) NULL
+#else
+  #define MIRAS__EXACT(f) f
+#endif
+#ifdef MIRAS_NO_FROZEN
+  #define MIRAS__FROZEN(f) NULL
+#else
+  #define MIRAS__FROZEN(f) f
+#endif
+#ifdef MIRAS_NO_MESA
+  #define MIRAS__MESA(f) NULL
+#else
+  #define MIRAS__MESA(f) f
+#endif
+#ifdef MIRAS_NO_ATTENTION
+  #define MIRAS__PAIRS(f) NULL
+#else
+  #define MIRAS__PAIRS(f) f
+#endif
+#ifdef MIRAS_NO_MODEL
+  #define MIRAS__LAYER(f) NULL
+#else
+  #define MIRAS__LAYER(f) f
+#endif
+#if defined(MIRAS_NO_FROZEN) && defined(MIRAS_NO_MESA)
+  #define MIRAS__CURVED(f) NULL          /* called by either */
+#else
+  #define MIRAS__CURVED(f) f
+#endif
+#define MIRAS__TEST(f) MIRAS__BACK(f)   /* called by tests alone, which have everything */
+#define MIRAS__EXACT_BACK(f) MIRAS__EXACT(MIRAS__BACK(f))
+#define MIRAS__FROZEN_BACK(f) MIRAS__FROZEN(MIRAS__BACK(f))
+#define MIRAS__MESA_BACK(f) MIRAS__MESA(MIRAS__BACK(f))
+#define MIRAS__PAIRS_BACK(f) MIRAS__PAIRS(MIRAS__BACK(f))
+#define MIRAS__LAYER_BACK(f) MIRAS__LAYER(MIRAS__BACK(f))
+#if defined(MIRAS_NO_TRAINING) || defined(MIRAS_NO_EXACT) || defined(MIRAS_NO_FROZEN) || \
+    defined(MIRAS_NO_MESA) || defined(MIRAS_NO_ATTENTION) || defined(MIRAS_NO_MODEL) || \
+    defined(MIRAS_NO_FILES)
+  #define MIRAS__PARTIAL
+#endif
+#if defined(MIRAS__PARTIAL) && defined(__GNUC__)
+  #pragma GCC diagnostic push
+  #pragma GCC diagnostic ignored "-Wunused-function"
+  #pragma GCC diagnostic ignored "-Wunused-const-variable"
+#endif
+
 /* Floats of scratch that a matrix product may need: a packed block of B and one of A. */
 #define MIRAS__PACK 16384
 
@@ -1439,6 +1546,12 @@ static MIRAS__UNUSED int miras__size_add(size_t a, size_t b, size_t *out) {
   if (a > (size_t)-1 - b) return 0;
   *out = a + b;
   return 1;
+}
+
+/* strcmp of small machines is made for speed and takes 700 bytes. */
+static int miras__same(const char *a, const char *b) {
+  while (*a && *a == *b) a++, b++;
+  return *a == *b;
 }
 
 /* Append n characters; `at` counts on past the end, so that truncation needs no special case. */
@@ -1667,8 +1780,8 @@ typedef struct miras__field {
   unsigned char kind;
   unsigned char since;     /* version of files that brought it, 0: none has it                   */
   unsigned char decides;
-  double low, high;
-  double normal;           /* what 0 stands for                                                  */
+  float low, high;
+  float normal;            /* what 0 stands for                                                  */
   const char *words;       /* of the numbers from 0 on; of a fact, what is so                    */
   const char *when;        /* where it has a meaning; elsewhere it must be 0                     */
 } miras__field;
@@ -1682,8 +1795,8 @@ typedef struct miras__field {
 #define MIRAS__M(f, since, low, high, normal, when) \
   {MIRAS__AT(#f, d.f), MIRAS__WHOLE, since, MIRAS__SHAPE, low, high, normal, NULL, when}
 #define MIRAS__R(f, decides, low, high, normal, when) \
-  {MIRAS__AT(#f, l.f), MIRAS__REAL, 2, decides, (double)(float)(low), (double)(float)(high), \
-   normal, NULL, when}
+  {MIRAS__AT(#f, l.f), MIRAS__REAL, 2, decides, (float)(low), (float)(high), \
+   (float)(normal), NULL, when}
 #define MIRAS__F(f, phrase) \
   {MIRAS__AT(#f, f), MIRAS__FACT, 0, MIRAS__FREE, 0, 0, 0, phrase, ""}
 #define MIRAS__SIMPLEX "retention kl chi2 reverse-kl hellinger"
@@ -1756,12 +1869,12 @@ static const miras__field miras__fields[] = {
   MIRAS__W(keep, 2, MIRAS_KEEP_COUNT, "keep_gate not constant", "sigmoid root rate bounded"),
   MIRAS__N(tied_step, 2, 0, 1, 0, "keep rate"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
-  {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, (double)0.9f, 0, NULL, ""},
+  {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__W(memory.key_length, 3, MIRAS_LENGTH_COUNT, "architecture not pairs", "free unit root"),
   MIRAS__W(memory.toward, 3, MIRAS_TOWARD_COUNT, "retention not all", "nothing initial"),
   {MIRAS__AT("memory.reset_every", l.memory.reset_every), MIRAS__WHOLE, 3, MIRAS__STATE,
-   0, INT_MAX, 0, NULL, ""},
+   0, (float)(INT_MAX - 127), 0, NULL, ""},
   MIRAS__N(memory.bounded_step, 3, 0, 2, 0, "architecture not pairs"),
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
   MIRAS__N(fixed_gates, 3, 0, 31, 0, ""),
@@ -1930,7 +2043,7 @@ static int miras__meaning(const miras__field *f, const char *text) {
   int i = 0;
   if (f->kind != MIRAS__WORD) return text[0] - '0';
   for (; miras__next_word(word, &list); i++)
-    if (strcmp(word, text) == 0) return i;
+    if (miras__same(word, text)) return i;
   return -1;
 }
 
@@ -1963,7 +2076,7 @@ static const char *miras__name(const miras__field *f, int inside) {
 /* The field or fact that a condition names; a memory's before a model's. */
 static const miras__field *miras__named(const char *name) {
   const miras__field *f = miras__fields;
-  while (*miras__name(f, 0) != *name || strcmp(miras__name(f, 0), name) != 0) f++;
+  while (!miras__same(miras__name(f, 0), name)) f++;
   MIRAS_ASSERT(f < miras__fields + MIRAS__FIELDS);   /* the tables are right */
   return f;
 }
@@ -1979,7 +2092,7 @@ static const char *miras__unmet(const miras__case *c, const char *text) {
     f = miras__named(word);
     x = (int)miras__number(c, f);
     while (miras__next_word(word, &text)) {
-      if (strcmp(word, "not") == 0) none = 1;
+      if (miras__same(word, "not")) none = 1;
       else met = met > 0 || x == miras__meaning(f, word);
     }
     if (met < 0 ? x == 0 : met == none) return part;
@@ -2010,8 +2123,8 @@ static void miras__say_part(char *why, size_t n, const miras__case *c, const cha
   f = miras__named(word);
   miras__say(why, n, "%s", f->kind == MIRAS__FACT ? f->words : miras__name(f, c->inside));
   while (miras__next_word(word, &text)) {
-    if (strcmp(word, "not") == 0) miras__say(why, n, " other than");
-    else miras__say(why, n, "%s %s", !count++ ? "" : strchr(",", *text) ? " or" : ",", word);
+    if (miras__same(word, "not")) miras__say(why, n, " other than");
+    else miras__say(why, n, "%s %s", !count++ ? "" : !*text || *text == ',' ? " or" : ",", word);
   }
 }
 
@@ -2098,7 +2211,7 @@ static void miras__find_facts(miras__case *c) {
 /* A default that is not 0. */
 static void miras__set_default(miras__case *c, const miras__field *f) {
   const miras_desc *d = &c->l.memory;
-  double x = f->normal;
+  double x = (double)f->normal;
   int heads;
   switch ((int)f->normal) {
     case MIRAS__LIKE_KEY: x = d->key_dim; break;
@@ -2123,24 +2236,25 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
 static int miras__resolve_field(miras__case *c, const miras__field *f, char *why, size_t n) {
   const char *when = miras__when(c, f);
   const int other = f->normal < 0 || f->normal > 0;   /* than 0 */
+  const double low = (double)f->low, high = (double)f->high;
   double x = miras__number(c, f);
   int zero = x >= 0 && x <= 0, meant;
-  if (zero && f->low <= 0 && !other) return 1;
+  if (zero && low <= 0 && !other) return 1;
   meant = !miras__unmet(c, when);
   if (zero && meant && other) {
     miras__set_default(c, f);
     x = miras__number(c, f);
   }
-  if (meant ? x >= f->low && x <= f->high : zero) return 1;
+  if (meant ? x >= low && x <= high : zero) return 1;
   miras__say_value(why, n, c, f, " is ");
   if (!meant) {
     miras__say(why, n, ", but it has a meaning only with ");
     miras__say_part(why, n, c, when);
     miras__say(why, n, "; set it to 0");
   } else if (f->kind == MIRAS__REAL) {
-    miras__say(why, n, "; it must lie in %g..%g", f->low, f->high);
+    miras__say(why, n, "; it must lie in %g..%g", low, high);
   } else {
-    miras__say(why, n, "; it must lie in %d..%d", (int)f->low, (int)f->high);
+    miras__say(why, n, "; it must lie in %d..%d", (int)low, (int)high);
   }
   return 0;
 }
@@ -2608,6 +2722,7 @@ static size_t miras__plan_tape(const miras__plan *p, size_t tokens) {
 
 /* alpha of the constant keep gates of a layer: keep [heads]. */
 static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
+  const double log_2 = 0.69314718055994531;
   double heads = (double)d->heads, layers = (double)(d->layers ? d->layers : 1);
   float f = d->forget;
   int h;
@@ -2617,7 +2732,7 @@ static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
     else if (d->slopes == MIRAS_SLOPES_LIGHTNING)
       keep[h] = (float)exp(-8 / heads * (1 - layer / layers) * h);
     else if (d->slopes == MIRAS_SLOPES_MINIMAX)
-      keep[h] = (float)exp(-pow(2, -8 * (h + 1) / heads) *
+      keep[h] = (float)exp(-exp(-8 * log_2 * (h + 1) / heads) *
                            (1 - layer / (layers - 1 + 1e-5) + 1e-5));
     else
       keep[h] = 1 - f;
@@ -2675,8 +2790,8 @@ static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
     w[i] = (float)(deviation * 1.7320508075688772 * (double)miras__uniform(seed, (uint64_t)i));
 }
 
-/* Every head's initial memory, and the gains of the inner norm or Mesa's ridges, among zeros. */
-static void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
+/* Of the frozen-gradient engine: every head's initial memory, and the gains of the inner norm. */
+static void miras__frozen_params(const miras__plan *p, float *init, float *gain) {
   const miras_desc *d = &p->d;
   const int empty = (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
                     (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
@@ -2690,10 +2805,14 @@ static void miras__plan_init_params(const miras__plan *p, float *init, float *ga
                   miras__deviation(p, l));
   if (d->inner_norm)
     for (i = 0; i < heads * (size_t)d->value_dim; i++) gain[i] = 1;
-  if (p->engine == MIRAS__RUN_MESA) {
-    double ridge = (double)d->ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
-    for (i = 0; i < heads * (size_t)p->in[0]; i++) gain[i] = (float)raw;
-  }
+}
+
+/* Of Mesa's: the ridges. */
+static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
+  const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
+  size_t i;
+  (void)init;
+  for (i = 0; i < (size_t)p->d.heads * (size_t)p->in[0]; i++) gain[i] = (float)raw;
 }
 
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
@@ -2715,200 +2834,208 @@ enum {
 /* Forms of biases on a norm (room @26). */
 enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
 
-/* Everything that is compiled once per instruction set: result, name, arguments. A public call
+/* Everything that is compiled once per instruction set: the part of the library that calls it (room
+ * @10), result, name, arguments. A public call
  * fetches the table once and hands it down; a test may hand down any other. Plain floats cross this
  * line, vectors never do: a vector type outside its target region is an error to clang. What each
  * entry does is said at its definition in rooms 23 to 29. */
 #define MIRAS__KERNELS(X)                                                                         \
-  X(float, dot, (const float *a, const float *b, size_t n))                                       \
-  X(float, sum, (const float *a, size_t n))                                                       \
-  X(void, axpy, (float *y, float a, const float *x, size_t n))                                    \
-  X(void, scale, (float *y, float a, const float *x, size_t n))                                   \
-  X(void, add, (float *y, const float *x, size_t n))                                              \
-  X(void, mul, (float *y, const float *a, const float *b, size_t n))                              \
-  X(void, muladd, (float *y, const float *a, const float *b, size_t n))                           \
-  X(void, fill, (float *y, float value, size_t n))                                                \
-  X(void, flush, (float *y, const float *x, size_t n))                                            \
-  X(void, copy, (float *y, const float *x, size_t n))                                             \
-  X(void, copy_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n))   \
-  X(void, fill_rows, (float *y, size_t ldy, float value, size_t rows, size_t n))                  \
-  X(void, spread_rows, (float *y, size_t ldy, const float *s, size_t lds, size_t rows,            \
+  X(ANY, float, dot, (const float *a, const float *b, size_t n))                                  \
+  X(FROZEN, float, sum, (const float *a, size_t n))                                               \
+  X(ANY, void, axpy, (float *y, float a, const float *x, size_t n))                               \
+  X(ANY, void, scale, (float *y, float a, const float *x, size_t n))                              \
+  X(ANY, void, add, (float *y, const float *x, size_t n))                                         \
+  X(ANY, void, mul, (float *y, const float *a, const float *b, size_t n))                         \
+  X(BACK, void, muladd, (float *y, const float *a, const float *b, size_t n))                     \
+  X(ANY, void, fill, (float *y, float value, size_t n))                                           \
+  X(ANY, void, flush, (float *y, const float *x, size_t n))                                       \
+  X(ANY, void, copy, (float *y, const float *x, size_t n))                                        \
+  X(ANY, void, copy_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,         \
     size_t n))                                                                                    \
-  X(void, add_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n))    \
-  X(void, sub_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,            \
+  X(ANY, void, fill_rows, (float *y, size_t ldy, float value, size_t rows, size_t n))             \
+  X(ANY, void, spread_rows, (float *y, size_t ldy, const float *s, size_t lds, size_t rows,       \
+    size_t n))                                                                                    \
+  X(ANY, void, add_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,          \
+    size_t n))                                                                                    \
+  X(ANY, void, sub_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,       \
     size_t ldb, size_t rows, size_t n))                                                           \
-  X(void, mul_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,            \
+  X(ANY, void, mul_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,       \
     size_t ldb, size_t rows, size_t n))                                                           \
-  X(void, muladd_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,         \
+  X(ANY, void, muladd_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,    \
     size_t ldb, size_t rows, size_t n))                                                           \
-  X(void, scale_rows, (float *y, size_t ldy, float c, const float *s, size_t lds,                 \
+  X(ANY, void, scale_rows, (float *y, size_t ldy, float c, const float *s, size_t lds,            \
     const float *x, size_t ldx, size_t rows, size_t n))                                           \
-  X(void, axpy_rows, (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,  \
-    size_t ldx, size_t rows, size_t n))                                                           \
-  X(void, dot_rows, (int add, float *s, size_t lds, const float *a, size_t lda, const float *b,   \
-    size_t ldb, size_t rows, size_t n))                                                           \
-  X(void, sum_rows, (int add, float *s, size_t lds, const float *a, size_t lda, size_t rows,      \
+  X(ANY, void, axpy_rows, (float *y, size_t ldy, float c, const float *s, size_t lds,             \
+    const float *x, size_t ldx, size_t rows, size_t n))                                           \
+  X(ANY, void, dot_rows, (int add, float *s, size_t lds, const float *a, size_t lda,              \
+    const float *b, size_t ldb, size_t rows, size_t n))                                           \
+  X(BACK, void, sum_rows, (int add, float *s, size_t lds, const float *a, size_t lda,             \
+    size_t rows, size_t n))                                                                       \
+  X(ANY, void, mask_rows, (float *y, size_t ldy, float value, size_t rows, size_t n,              \
+    ptrdiff_t lo, ptrdiff_t hi))                                                                  \
+  X(ANY, void, feature_rows, (int map, float *f, size_t ldf, const float *x, size_t ldx,          \
+    size_t rows, size_t n))                                                                       \
+  X(BACK, void, feature_rows_bwd, (int map, float *dx, size_t lddx, const float *df,              \
+    const float *f, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))               \
+  X(ANY, void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, \
     size_t n))                                                                                    \
-  X(void, mask_rows, (float *y, size_t ldy, float value, size_t rows, size_t n, ptrdiff_t lo,     \
-    ptrdiff_t hi))                                                                                \
-  X(void, feature_rows, (int map, float *f, size_t ldf, const float *x, size_t ldx, size_t rows,  \
-    size_t n))                                                                                    \
-  X(void, feature_rows_bwd, (int map, float *dx, size_t lddx, const float *df, const float *f,    \
-    size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))                               \
-  X(void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows,      \
-    size_t n))                                                                                    \
-  X(void, implicit_bwd, (float *bx, float *beta, const float *eta, const float *rate,             \
+  X(BACK, void, implicit_bwd, (float *bx, float *beta, const float *eta, const float *rate,       \
     size_t rates, const float *x, size_t n))                                                      \
-  X(void, diagonal_bwd, (float *bx, float *beta, float *ba, float eta, const float *x,            \
+  X(BACK, void, diagonal_bwd, (float *bx, float *beta, float *ba, float eta, const float *x,      \
     int decay_first, const float *keep, size_t keeps, float *row, size_t n))                      \
-  X(void, map, (int f, float *y, const float *x, size_t n))                                       \
-  X(void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))               \
-  X(void, act_grad2, (int kind, float *gbar, float *zbar, const float *z, const float *g,         \
-    const float *dbar, size_t n))                                                                 \
-  X(void, softmax, (float *y, const float *x, size_t n, float c))                                 \
-  X(void, sub, (float *y, const float *a, const float *b, size_t n))                              \
-  X(int, any, (const float *x, size_t n))                                                         \
-  X(void, gemm, (int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,      \
+  X(CURVED, void, map, (int f, float *y, const float *x, size_t n))                               \
+  X(FROZEN, void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))       \
+  X(FROZEN_BACK, void, act_grad2, (int kind, float *gbar, float *zbar, const float *z,            \
+    const float *g, const float *dbar, size_t n))                                                 \
+  X(TEST, void, softmax, (float *y, const float *x, size_t n, float c))                           \
+  X(ANY, void, sub, (float *y, const float *a, const float *b, size_t n))                         \
+  X(EXACT, int, any, (const float *x, size_t n))                                                  \
+  X(ANY, void, gemm, (int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M, \
     size_t N, size_t K, float *pack))                                                             \
-  X(void, bias_rows, (const miras__errors *x))                                                    \
-  X(void, bias_rows_bwd, (const miras__errors *x, float *b, float *bv, float *bdelta,             \
-    float *room))                                                                                 \
-  X(void, signed_fwd, (const miras__plan *p, int l, float *w, float *mass, const float *a))       \
-  X(void, signed_bwd, (const miras__plan *p, int l, float *ba, const float *bw,                   \
-    const float *bt, const float *w, const float *mass))                                          \
-  X(void, simplex_fwd, (const miras__plan *p, int l, float *w, const float *a))                   \
-  X(void, simplex_bwd, (const miras__plan *p, int l, float *ba, const float *bw,                  \
-    const float *w))                                                                              \
-  X(void, shrink_from, (const miras__plan *p, float *w, const float *a, const float *b,           \
-    float gamma, size_t n))                                                                       \
-  X(float, shrink_from_bwd, (const miras__plan *p, float *ba, int add, const float *bw,           \
-    const float *a, const float *b, float *bb, float gamma, size_t n))                            \
-  X(float, lq_fwd, (float *w, const float *a, float q, int pnorm, size_t n))                      \
-  X(void, lq_bwd, (float *ba, const float *bw, const float *a, const float *w, float binv,        \
-    float q, int pnorm, size_t n))                                                                \
-  X(void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))                    \
-  X(void, divergence_fwd, (const miras__plan *p, float *w, const float *w0, const float *a))      \
-  X(void, divergence_bwd, (const miras__plan *p, float *bw, float *ba, const float *w0,           \
+  X(FROZEN, void, bias_rows, (const miras__errors *x))                                            \
+  X(FROZEN_BACK, void, bias_rows_bwd, (const miras__errors *x, float *b, float *bv,               \
+    float *bdelta, float *room))                                                                  \
+  X(FROZEN, void, signed_fwd, (const miras__plan *p, int l, float *w, float *mass,                \
     const float *a))                                                                              \
-  X(void, log_weights, (float *a, const float *w, size_t n))                                      \
-  X(void, log_weights_bwd, (float *b, const float *w, size_t n))                                  \
-  X(void, channel_decay, (float *a, const float *before, const float *alpha, size_t ld_alpha,     \
-    size_t m, size_t n))                                                                          \
-  X(void, channel_decay_bwd, (float *dalpha, size_t ld_dalpha, float *ba, const float *a,         \
+  X(FROZEN_BACK, void, signed_bwd, (const miras__plan *p, int l, float *ba, const float *bw,      \
+    const float *bt, const float *w, const float *mass))                                          \
+  X(FROZEN, void, simplex_fwd, (const miras__plan *p, int l, float *w, const float *a))           \
+  X(FROZEN_BACK, void, simplex_bwd, (const miras__plan *p, int l, float *ba, const float *bw,     \
+    const float *w))                                                                              \
+  X(FROZEN, void, shrink_from, (const miras__plan *p, float *w, const float *a, const float *b,   \
+    float gamma, size_t n))                                                                       \
+  X(FROZEN_BACK, float, shrink_from_bwd, (const miras__plan *p, float *ba, int add,               \
+    const float *bw, const float *a, const float *b, float *bb, float gamma, size_t n))           \
+  X(FROZEN, float, lq_fwd, (float *w, const float *a, float q, int pnorm, size_t n))              \
+  X(FROZEN_BACK, void, lq_bwd, (float *ba, const float *bw, const float *a, const float *w,       \
+    float binv, float q, int pnorm, size_t n))                                                    \
+  X(FROZEN_BACK, void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))       \
+  X(FROZEN, void, divergence_fwd, (const miras__plan *p, float *w, const float *w0,               \
+    const float *a))                                                                              \
+  X(FROZEN_BACK, void, divergence_bwd, (const miras__plan *p, float *bw, float *ba,               \
+    const float *w0, const float *a))                                                             \
+  X(FROZEN, void, log_weights, (float *a, const float *w, size_t n))                              \
+  X(FROZEN_BACK, void, log_weights_bwd, (float *b, const float *w, size_t n))                     \
+  X(FROZEN, void, channel_decay, (float *a, const float *before, const float *alpha,              \
+    size_t ld_alpha, size_t m, size_t n))                                                         \
+  X(BACK, void, channel_decay_bwd, (float *dalpha, size_t ld_dalpha, float *ba, const float *a,   \
     const float *alpha, size_t ld_alpha, size_t m, size_t n))                                     \
-  X(void, channel_left, (float *last, float *c, const float *alpha, size_t n, size_t r0,          \
+  X(EXACT, void, channel_left, (float *last, float *c, const float *alpha, size_t n, size_t r0,   \
     size_t m))                                                                                    \
-  X(void, scalar_left, (float *last_c, float *last_l, float *c, float *l, size_t ld,              \
+  X(EXACT, void, scalar_left, (float *last_c, float *last_l, float *c, float *l, size_t ld,       \
     const float *alpha, size_t r0, size_t m))                                                     \
-  X(void, weigh, (float *p, const float *l, const float *z, size_t ld, size_t rows, size_t first, \
-    size_t step))                                                                                 \
-  X(void, weigh_bwd, (float *dl, float *dp, const float *l, const float *z, size_t ld,            \
-    size_t rows, size_t first, size_t step, size_t n))                                            \
-  X(void, unseen, (float *p, size_t ld, size_t rows, size_t first, size_t step, size_t n))        \
-  X(void, normaliser, (float *den, const float *p, size_t ld, const float *eta, size_t rows,      \
+  X(EXACT, void, weigh, (float *p, const float *l, const float *z, size_t ld, size_t rows,        \
     size_t first, size_t step))                                                                   \
-  X(void, normaliser_bwd, (float *deta, const float *dden, const float *p, size_t ld,             \
+  X(EXACT_BACK, void, weigh_bwd, (float *dl, float *dp, const float *l, const float *z,           \
+    size_t ld, size_t rows, size_t first, size_t step, size_t n))                                 \
+  X(EXACT_BACK, void, unseen, (float *p, size_t ld, size_t rows, size_t first, size_t step,       \
+    size_t n))                                                                                    \
+  X(EXACT, void, normaliser, (float *den, const float *p, size_t ld, const float *eta,            \
     size_t rows, size_t first, size_t step))                                                      \
-  X(void, invert, (float *y, size_t n))                                                           \
-  X(void, channel_scores, (const miras__channels *c, size_t r0, size_t m))                        \
-  X(void, channel_mixes, (const miras__channels *c, float *o, size_t ldo, size_t r0, size_t m))   \
-  X(void, channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,        \
-    float *history))                                                                              \
-  X(void, diagonal, (float *alpha, float rate, const float *x, int decay_first, size_t n))        \
-  X(void, sigmoid_slope, (float *y, const float *w, size_t n))                                    \
-  X(void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                          \
-  X(void, both_bwd, (float *beta, const float *balpha, const float *alpha, float balance,         \
-    size_t n))                                                                                    \
-  X(void, exact_solve, (const miras__solve *s, size_t r0, size_t m))                              \
-  X(void, exact_solve_bwd, (float *bu, float *r, size_t dv, const float *a, size_t lda,           \
-    const float *eta, size_t rates, size_t m))                                                    \
-  X(void, fold_few, (size_t pairs, float *s, const float *c, size_t ld_c, const float *const *x,  \
-    const float *const *u, size_t n, size_t dv))                                                  \
-  X(void, fold_column, (float *z, const float *c, size_t ld_c, const float *eta, const float *l,  \
-    const float *x, size_t rows, size_t n))                                                       \
-  X(void, left_bwd, (float *ds, float *dc, float *dcv, const float *s0, const float *c,           \
-    size_t ld_c, const float *cv, int column, size_t n, size_t dv))                               \
-  X(void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,         \
-    float *s, float *row, size_t t, size_t end))                                                  \
-  X(void, rest, (float *y, const float *a, float scale, size_t n))                                \
-  X(void, decay_rows, (float *l, size_t ld, float *c, const float *alpha, const float *own,       \
-    size_t r0, size_t m))                                                                         \
-  X(void, decay_rows_bwd, (float *dl, size_t ld, float *dc, float *dalpha, float *down,           \
-    const float *l, const float *c, const float *alpha, size_t m))                                \
-  X(void, conjugate_start, (miras__conjugate *g))                                                 \
-  X(void, conjugate_step, (miras__conjugate *g))                                                  \
-  X(void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv, size_t count,   \
+  X(EXACT_BACK, void, normaliser_bwd, (float *deta, const float *dden, const float *p, size_t ld, \
+    size_t rows, size_t first, size_t step))                                                      \
+  X(EXACT, void, invert, (float *y, size_t n))                                                    \
+  X(ANY, void, channel_scores, (const miras__channels *c, size_t r0, size_t m))                   \
+  X(ANY, void, channel_mixes, (const miras__channels *c, float *o, size_t ldo, size_t r0,         \
     size_t m))                                                                                    \
-  X(void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,            \
+  X(BACK, void, channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,  \
+    float *history))                                                                              \
+  X(ANY, void, diagonal, (float *alpha, float rate, const float *x, int decay_first, size_t n))   \
+  X(FROZEN, void, sigmoid_slope, (float *y, const float *w, size_t n))                            \
+  X(ANY, void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                     \
+  X(BACK, void, both_bwd, (float *beta, const float *balpha, const float *alpha, float balance,   \
+    size_t n))                                                                                    \
+  X(EXACT, void, exact_solve, (const miras__solve *s, size_t r0, size_t m))                       \
+  X(EXACT_BACK, void, exact_solve_bwd, (float *bu, float *r, size_t dv, const float *a,           \
+    size_t lda, const float *eta, size_t rates, size_t m))                                        \
+  X(EXACT, void, fold_few, (size_t pairs, float *s, const float *c, size_t ld_c,                  \
+    const float *const *x, const float *const *u, size_t n, size_t dv))                           \
+  X(EXACT, void, fold_column, (float *z, const float *c, size_t ld_c, const float *eta,           \
+    const float *l, const float *x, size_t rows, size_t n))                                       \
+  X(EXACT_BACK, void, left_bwd, (float *ds, float *dc, float *dcv, const float *s0,               \
+    const float *c, size_t ld_c, const float *cv, int column, size_t n, size_t dv))               \
+  X(EXACT, void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,  \
+    float *s, float *row, size_t t, size_t end))                                                  \
+  X(FROZEN, void, rest, (float *y, const float *a, float scale, size_t n))                        \
+  X(MESA, void, decay_rows, (float *l, size_t ld, float *c, const float *alpha, const float *own, \
+    size_t r0, size_t m))                                                                         \
+  X(BACK, void, decay_rows_bwd, (float *dl, size_t ld, float *dc, float *dalpha, float *down,     \
+    const float *l, const float *c, const float *alpha, size_t m))                                \
+  X(MESA, void, conjugate_start, (miras__conjugate *g))                                           \
+  X(MESA, void, conjugate_step, (miras__conjugate *g))                                            \
+  X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
     size_t count, size_t m))                                                                      \
-  X(void, softmax_mean, (float *o, size_t dv, float *top, float *sum, size_t m,                   \
+  X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
+    size_t count, size_t m))                                                                      \
+  X(PAIRS, void, softmax_mean, (float *o, size_t dv, float *top, float *sum, size_t m,            \
     const float *empty, size_t width))                                                            \
-  X(void, attend_bwd, (float *s, float *bs, const float *top, const float *sum,                   \
+  X(PAIRS_BACK, void, attend_bwd, (float *s, float *bs, const float *top, const float *sum,       \
     const float *along, size_t count, size_t m))                                                  \
-  X(void, norm_rows, (float *y, size_t ldy, float *xh, float *rstd, const float *z,               \
+  X(FROZEN, void, norm_rows, (float *y, size_t ldy, float *xh, float *rstd, const float *z,       \
     const float *gain, const float *bias, float epsilon, size_t rows, size_t n))                  \
-  X(void, norm_rows_bwd, (float *bz, const float *by, size_t ldby, const float *gain,             \
+  X(FROZEN, void, norm_rows_bwd, (float *bz, const float *by, size_t ldby, const float *gain,     \
     const float *xh, const float *rstd, size_t rows, size_t n))                                   \
-  X(void, norm_rows_begin2, (float *be, const miras__norm2 *x))                                   \
-  X(void, norm_rows_end2, (float *bz, const float *br, float *dgain, float *dbias,                \
+  X(FROZEN_BACK, void, norm_rows_begin2, (float *be, const miras__norm2 *x))                      \
+  X(FROZEN_BACK, void, norm_rows_end2, (float *bz, const float *br, float *dgain, float *dbias,   \
     const miras__norm2 *x))                                                                       \
-  X(void, row_rates, (int form, float *rate, float *slope, const float *rho, size_t row,          \
+  X(FROZEN, void, row_rates, (int form, float *rate, float *slope, const float *rho, size_t row,  \
     size_t m, size_t steps))                                                                      \
-  X(void, coefficients, (const miras__course *c, const float *g, const float *n,                  \
+  X(FROZEN, void, coefficients, (const miras__course *c, const float *g, const float *n,          \
     const float *afh))                                                                            \
-  X(void, coefficients_bwd, (const miras__course *c, const miras__course_grads *b))               \
-  X(void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x, size_t ldx, \
-    size_t seen, size_t steps, size_t m))                                                         \
-  X(void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv, float sign,      \
-    const float *g, const float *x, const miras__reads *r))                                       \
-  X(void, fade, (int by, float *to, const float *a, const float *home, size_t in, size_t out))    \
-  X(void, fade_bwd, (int by, float *b, float *ba, float *bhome, const float *a,                   \
+  X(FROZEN_BACK, void, coefficients_bwd, (const miras__course *c, const miras__course_grads *b))  \
+  X(FROZEN, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,     \
+    size_t ldx, size_t seen, size_t steps, size_t m))                                             \
+  X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
+    float sign, const float *g, const float *x, const miras__reads *r))                           \
+  X(FROZEN, void, fade, (int by, float *to, const float *a, const float *home, size_t in,         \
+    size_t out))                                                                                  \
+  X(FROZEN_BACK, void, fade_bwd, (int by, float *b, float *ba, float *bhome, const float *a,      \
     const float *from, const float *home, float *row, size_t in, size_t out))                     \
-  X(void, bound_fwd, (const miras__bound *x, float *u, float *v, float *z))                       \
-  X(void, bound_bwd, (const miras__bound *x, const miras__bound_grads *b, float *u, float *v,     \
-    float *t1, float *t2, float *row))                                                            \
-  X(void, bound_share, (float *share, float *eta, const float *along, const float *spent,         \
+  X(FROZEN, void, bound_fwd, (const miras__bound *x, float *u, float *v, float *z))               \
+  X(FROZEN_BACK, void, bound_bwd, (const miras__bound *x, const miras__bound_grads *b, float *u,  \
+    float *v, float *t1, float *t2, float *row))                                                  \
+  X(FROZEN, void, bound_share, (float *share, float *eta, const float *along, const float *spent, \
     const float *strain, float c, size_t m, size_t wide))                                         \
-  X(void, bound_share_bwd, (float *eta, float *beta, float *along, float *spent, float *strain,   \
-    const float *share, float c, size_t m, size_t wide))                                          \
-  X(void, rms_fwd, (float *y, size_t ldy, const float *x, size_t ldx, const float *gain,          \
+  X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *beta, float *along, float *spent,     \
+    float *strain, const float *share, float c, size_t m, size_t wide))                           \
+  X(LAYER, void, rms_fwd, (float *y, size_t ldy, const float *x, size_t ldx, const float *gain,   \
     size_t rows, size_t n))                                                                       \
-  X(void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,       \
-    float *y, size_t ldy, const float *dy, size_t lddy, const miras__norm *x))                    \
-  X(void, gated_norm_fwd, (float *m, size_t ldm, const miras__norm *x))                           \
-  X(void, gated_norm_bwd, (float *dy, size_t lddy, float *dg, size_t lddg, float *dgain,          \
-    float *m, size_t ldm, float *dm, size_t lddm, const miras__norm *x))                          \
-  X(void, swiglu_fwd, (float *s, size_t lds, const float *a, const float *b, size_t ld,           \
+  X(LAYER_BACK, void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,         \
+    float *dgain, float *y, size_t ldy, const float *dy, size_t lddy, const miras__norm *x))      \
+  X(LAYER, void, gated_norm_fwd, (float *m, size_t ldm, const miras__norm *x))                    \
+  X(LAYER_BACK, void, gated_norm_bwd, (float *dy, size_t lddy, float *dg, size_t lddg,            \
+    float *dgain, float *m, size_t ldm, float *dm, size_t lddm, const miras__norm *x))            \
+  X(LAYER, void, swiglu_fwd, (float *s, size_t lds, const float *a, const float *b, size_t ld,    \
     size_t rows, size_t n))                                                                       \
-  X(void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows,         \
-    size_t n))                                                                                    \
-  X(void, conv_fwd, (float *z, const miras__conv *x))                                             \
-  X(void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz, size_t after,            \
-    float *sum, const miras__conv *x))                                                            \
-  X(void, unit_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))              \
-  X(void, unit_bwd, (float *dx, const float *x, const float *inverse, float length, size_t rows,  \
-    size_t n))                                                                                    \
-  X(void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))         \
-  X(void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc, size_t lddc,  \
-    float *da, float *db, float *row, const float *erase, const miras__erasing *e))               \
-  X(void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,         \
+  X(LAYER_BACK, void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld,          \
+    size_t rows, size_t n))                                                                       \
+  X(LAYER, void, conv_fwd, (float *z, const miras__conv *x))                                      \
+  X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz,              \
+    size_t after, float *sum, const miras__conv *x))                                              \
+  X(LAYER, void, unit_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))       \
+  X(LAYER_BACK, void, unit_bwd, (float *dx, const float *x, const float *inverse, float length,   \
+    size_t rows, size_t n))                                                                       \
+  X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))  \
+  X(LAYER_BACK, void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc,   \
+    size_t lddc, float *da, float *db, float *row, const float *erase, const miras__erasing *e))  \
+  X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
     int way, size_t rows, size_t heads, size_t dim))                                              \
-  X(void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld, const float *offset,    \
-    const float *c, size_t rows, size_t n))                                                       \
-  X(void, complement, (int form, float cap, float *key, const float *gate, const float *g,        \
+  X(LAYER, void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld,                  \
+    const float *offset, const float *c, size_t rows, size_t n))                                  \
+  X(LAYER, void, complement, (int form, float cap, float *key, const float *gate, const float *g, \
     size_t ld, size_t rows, size_t n))                                                            \
-  X(void, gates_bwd, (int form, float cap, float *dy, const float *g, size_t ld, float *doffset,  \
-    float *dc, const float *c, size_t rows, size_t n))                                            \
-  X(float, cross_entropy, (float *x, size_t n, size_t target, float scale))                       \
-  X(void, dropout, (float *y, const float *base, const float *x, uint64_t key, uint32_t limit,    \
-    float scale, size_t n))                                                                       \
-  X(void, transpose, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,              \
+  X(LAYER_BACK, void, gates_bwd, (int form, float cap, float *dy, const float *g, size_t ld,      \
+    float *doffset, float *dc, const float *c, size_t rows, size_t n))                            \
+  X(LAYER, float, cross_entropy, (float *x, size_t n, size_t target, float scale))                \
+  X(LAYER_BACK, void, dropout, (float *y, const float *base, const float *x, uint64_t key,        \
+    uint32_t limit, float scale, size_t n))                                                       \
+  X(ANY, void, transpose, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,         \
     size_t cols))                                                                                 \
-  X(void, adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c))
+  X(LAYER_BACK, void, adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c))
 
 typedef struct miras__kernels {
   const char *name;
-#define MIRAS_X(result, name, arguments) result (*name) arguments;
+#define MIRAS_X(part, result, name, arguments) result (*name) arguments;
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
 } miras__kernels;
@@ -4027,11 +4154,27 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
  * arithmetic, not by loads. Matrices are read in place where that is possible and their rows do not
  * lie so far apart that the caches suffer; otherwise blocks of them are packed first. */
 
+#if defined(__OPTIMIZE_SIZE__) && MIRAS__ISA == 1
+/* Where size is asked for, without vectors: the same chains, row by row. */
+static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
+                        size_t N, size_t K, float *pack) {
+  size_t i, j, k;
+  (void)pack;
+  for (i = 0; i < M; i++, A.p += A.down, C += ldc) {
+    const size_t seen = A.seen && i + A.seen < K ? i + A.seen : K;
+    for (j = 0; j < N; j++) C[j] = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[j] : C[j];
+    for (k = 0; k < seen; k++)
+      for (j = 0; j < N; j++)
+        C[j] = V_FMA(A.p[k * A.right], B.p[k * B.down + j * B.right], C[j]);
+    for (j = 0; j < N && mode == MIRAS__SUB; j++) C[j] = 0 - C[j];
+  }
+}
+#else
 /* m and nv are constants at every call: the loops unroll and the arrays become registers. Row r
  * takes part in the first `first + r` of `steps` steps of k; B is its rows. C -= AB runs on the
  * negated sum, which rounds alike; 0 - x rather than -x at the end keeps a difference of equals at
  * +0. */
-MIRAS__INLINE void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
+MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
                                miras__matrix a_of, miras__matrix b_of, ptrdiff_t first,
                                ptrdiff_t steps, size_t n) {
   const float *A = a_of.p, *B = b_of.p;
@@ -4228,6 +4371,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
     }
   }
 }
+#endif
 
 /* @25 FEATURE MAPS ----------------------------------------------------------- needs 06 22 23 -- */
 
@@ -4681,16 +4825,16 @@ static const struct {
   float (*fwd)(const miras__bias_row *x);
   float (*bwd)(const miras__bias_row *x);
 } miras__biases[MIRAS_BIAS_COUNT] = {
-  {miras__bias_dot, miras__bias_dot_bwd},
-  {miras__bias_l2, miras__bias_l2_bwd},
-  {miras__bias_lp, miras__bias_lp_bwd},
-  {miras__bias_lp_smooth, miras__bias_lp_smooth_bwd},
-  {miras__bias_huber, miras__bias_huber_bwd},
-  {miras__bias_huber_norm, miras__bias_huber_norm_bwd},
-  {miras__bias_huber_mixture, miras__bias_huber_mixture_bwd},
-  {miras__bias_pseudo_huber, miras__bias_pseudo_huber_bwd},
-  {miras__bias_shift, miras__bias_shift_bwd},
-  {miras__bias_custom, miras__bias_custom_bwd}
+  {miras__bias_dot, MIRAS__BACK(miras__bias_dot_bwd)},
+  {miras__bias_l2, MIRAS__BACK(miras__bias_l2_bwd)},
+  {miras__bias_lp, MIRAS__BACK(miras__bias_lp_bwd)},
+  {miras__bias_lp_smooth, MIRAS__BACK(miras__bias_lp_smooth_bwd)},
+  {miras__bias_huber, MIRAS__BACK(miras__bias_huber_bwd)},
+  {miras__bias_huber_norm, MIRAS__BACK(miras__bias_huber_norm_bwd)},
+  {miras__bias_huber_mixture, MIRAS__BACK(miras__bias_huber_mixture_bwd)},
+  {miras__bias_pseudo_huber, MIRAS__BACK(miras__bias_pseudo_huber_bwd)},
+  {miras__bias_shift, MIRAS__BACK(miras__bias_shift_bwd)},
+  {miras__bias_custom, MIRAS__BACK(miras__bias_custom_bwd)}
 };
 
 static miras__bias_row miras__bias_row_of(const miras__errors *x, size_t i) {
@@ -7011,7 +7155,7 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
 
 static const miras__kernels miras__kernel_table = {
   MIRAS__ISA_NAME,
-#define MIRAS_X(result, name, arguments) miras__##name,
+#define MIRAS_X(part, result, name, arguments) MIRAS__##part(miras__##name),
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
 };
@@ -7297,8 +7441,8 @@ static void miras__gated_bwd2(const miras__net *n, int l, float *bb, const float
 }
 
 static const miras__hidden miras__hiddens[] = {
-  {miras__mlp_fwd, miras__mlp_bwd, miras__mlp_bwd2},
-  {miras__gated_fwd, miras__gated_bwd, miras__gated_bwd2}
+  {miras__mlp_fwd, miras__mlp_bwd, MIRAS__BACK(miras__mlp_bwd2)},
+  {miras__gated_fwd, miras__gated_bwd, MIRAS__BACK(miras__gated_bwd2)}
 };
 
 /* ---- answers ---- */
@@ -7381,9 +7525,12 @@ static void miras__norm_end2(const miras__net *n, const float *b) {
 }
 
 static const miras__answer miras__answers[] = {
-  {0, miras__plain_fwd, miras__plain_bwd, NULL, miras__plain_begin2, miras__plain_end2},
-  {1, miras__vector_fwd, miras__vector_bwd, NULL, miras__vector_begin2, miras__vector_end2},
-  {0, miras__norm_fwd, miras__norm_bwd, miras__norm_params, miras__norm_begin2, miras__norm_end2}
+  {0, miras__plain_fwd, miras__plain_bwd, NULL,
+   MIRAS__BACK(miras__plain_begin2), MIRAS__BACK(miras__plain_end2)},
+  {1, miras__vector_fwd, miras__vector_bwd, NULL,
+   MIRAS__BACK(miras__vector_begin2), MIRAS__BACK(miras__vector_end2)},
+  {0, miras__norm_fwd, miras__norm_bwd, MIRAS__BACK(miras__norm_params),
+   MIRAS__BACK(miras__norm_begin2), MIRAS__BACK(miras__norm_end2)}
 };
 
 static void miras__architecture(miras__net *n) {
@@ -7695,35 +7842,38 @@ enum {
 };
 
 #define MIRAS__PLAIN miras__open_dual, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-#define MIRAS__LINKED miras__open_dual, NULL, miras__close_link, miras__close_link_bwd
-#define MIRAS__TO_SIMPLEX miras__link_simplex, miras__link_simplex_bwd, NULL, NULL
+#define MIRAS__LINKED miras__open_dual, NULL, miras__close_link, MIRAS__BACK(miras__close_link_bwd)
+#define MIRAS__TO_SIMPLEX miras__link_simplex, MIRAS__BACK(miras__link_simplex_bwd), NULL, NULL
 #define MIRAS__DIVERGENCE                                                                         \
-  miras__open_nothing, NULL, miras__close_divergence, miras__close_divergence_bwd, MIRAS__TO_SIMPLEX
+  miras__open_nothing, NULL, miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd),   \
+  MIRAS__TO_SIMPLEX
 
 static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
   {1, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
-   miras__link_lq, miras__link_lq_bwd, NULL, NULL},
+   miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
-   miras__link_lq, miras__link_lq_bwd, NULL, NULL},
+   miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},                     /* L2 both */
   {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, miras__open_dual, NULL,
-   miras__close_elastic, miras__close_elastic_bwd, NULL, NULL, NULL, NULL},
+   miras__close_elastic, MIRAS__BACK(miras__close_elastic_bwd), NULL, NULL, NULL, NULL},
   {1, 1, 1, 0, MIRAS__HOME_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,                     /* FTRL */
-   miras__link_threshold, miras__link_threshold_bwd, NULL, NULL},
+   miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
-   miras__link_sigmoid, miras__link_sigmoid_bwd, miras__sigmoid_metric, miras__sigmoid_metric_bwd},
+   miras__link_sigmoid, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
+   MIRAS__BACK(miras__sigmoid_metric_bwd)},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},          /* Hellinger */
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
-   miras__link_custom, miras__link_custom_bwd, NULL, NULL},
+   miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
-   miras__link_signed, miras__link_signed_bwd, miras__signed_metric, NULL},
-  {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log, miras__open_log_bwd,
-   miras__close_link, miras__close_exact_bwd, MIRAS__TO_SIMPLEX},
+   miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__signed_metric, NULL},
+  {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log,
+   MIRAS__BACK(miras__open_log_bwd), miras__close_link, MIRAS__BACK(miras__close_exact_bwd),
+   MIRAS__TO_SIMPLEX},
   {0, 1, 0, 0, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, miras__open_dual, NULL, NULL, NULL,
    MIRAS__TO_SIMPLEX}
 };
@@ -8123,7 +8273,7 @@ static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backwa
   *open = used;
   if (!backward && p->d.chunk > 1) used = 0;
   MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
-  if (!backward) return used;
+  if (!MIRAS__TRAINS || !backward) return used;
   *at++ = used;
   MIRAS__BLOCK_ZEROS(MIRAS_X)
   *at++ = used;
@@ -8175,7 +8325,7 @@ static size_t miras__exact_plan(miras__plan *p) {
   p->scratch = 4 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
   if (!p->fused) p->scratch = miras__block_offsets(p, chunk * steps, 0, p->at, &open);
   if (chunk > 1) state += open;
-  p->scratch_backward = least > p->scratch ? least : p->scratch;
+  p->scratch_backward = MIRAS__TRAINS && least > p->scratch ? least : p->scratch;
   return state;
 }
 
@@ -8644,9 +8794,9 @@ static void miras__linear_forward(const miras__call *a) {
   size_t t, end;
   for (t = 0; t < length; t = end) {
     end = t + MIRAS__SWEEP - (size_t)((a->position + (uint64_t)t) % MIRAS__SWEEP);
-    if (a->tape && end > t + per - t % per) end = t + per - t % per;
+    if (MIRAS__TRAINS && a->tape && end > t + per - t % per) end = t + per - t % per;
     if (end > length) end = length;
-    if (a->tape && t % per == 0)
+    if (MIRAS__TRAINS && a->tape && t % per == 0)
       K->copy(a->tape + t / per * p->tape_chunk, a->state, p->weights);
     K->linear_run(p, a->io, base, a->state, a->scratch, t, end);
     if ((a->position + (uint64_t)end) % MIRAS__SWEEP) continue;
@@ -8674,7 +8824,7 @@ static void miras__exact_forward(const miras__call *a) {
     const float *answers;
     m = chunk - r0 < length - t ? chunk - r0 : length - t;
     if (alone) m = 1;
-    if (a->tape && t % per == 0)
+    if (MIRAS__TRAINS && a->tape && t % per == 0)
       K->copy(a->tape + t / per * p->tape_chunk, a->state, p->weights);
     if (!t || !r0) miras__exact_start(k, a->state);
     if (alone) miras__exact_surprise(k, io, t, r0 * steps);
@@ -8963,7 +9113,8 @@ static void miras__chunk_offsets(miras__plan *p) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER(MIRAS_X)
   }
-  p->scratch = used;
+  p->scratch = p->scratch_backward = used;
+  if (!MIRAS__TRAINS) return;
   MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
@@ -9755,7 +9906,7 @@ static void miras__frozen_forward(const miras__call *call) {
   c->io = *io;
   miras__chunk_state(c, call->state);
   if (call->position == 0 && length) miras__begin(c);
-  else if (c->wb && call->tape && length)       /* training may have moved the initial memory */
+  else if (MIRAS__TRAINS && c->wb && call->tape && length)   /* training may have moved it */
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   while (t < length) {
     const size_t r0 = (open + t) % span, left = length - t;
@@ -9764,7 +9915,7 @@ static void miras__frozen_forward(const miras__call *call) {
     const int closes = r0 + m == span, ends = closes || exact;
     miras__piece(c, exact ? p->first : p->rule, t, r0, m, ends);
     miras__piece_state(c);
-    if (call->tape && r0 == 0) {
+    if (MIRAS__TRAINS && call->tape && r0 == 0) {
       float *to = call->tape + t / span * p->tape_state;
       K->copy(to, c->a, p->weights);
       if (c->s) K->copy(to + p->weights, c->s, p->weights);
@@ -10160,7 +10311,7 @@ static size_t miras__mesa_plan(miras__plan *p) {
   p->tape_chunk = p->head_dstate + c * n;      /* and the solutions of the chunk's reads         */
   p->tape_tokens = d->chunk;
   p->scratch = miras__mesa_layout(p, NULL, 0, &work);
-  p->scratch_backward = miras__mesa_layout(p, NULL, 1, &work);
+  p->scratch_backward = MIRAS__TRAINS ? miras__mesa_layout(p, NULL, 1, &work) : p->scratch;
   return state;
 }
 
@@ -10812,7 +10963,7 @@ static void miras__attention_run(const miras__attention *a) {
   own.group = 1;
   own_io.q = io->k;
   own_io.ldq = io->ldk;
-  if (a->tape && a->position) {
+  if (MIRAS__TRAINS && a->tape && a->position) {
     K->copy(a->tape_k, a->ring_k, a->window * a->key_dim);
     K->copy(a->tape_v, a->ring_v, a->window * dv);
   }
@@ -10963,7 +11114,7 @@ static size_t miras__attention_plan(miras__plan *p) {
   p->tape_chunk = a.value_dim + 2;
   p->tape_tokens = 1;
   p->scratch = miras__attention_layout(&a, NULL, 0, &work);
-  p->scratch_backward = miras__attention_layout(&a, NULL, 1, &work);
+  p->scratch_backward = MIRAS__TRAINS ? miras__attention_layout(&a, NULL, 1, &work) : p->scratch;
   return p->at_d[0] + miras__pad(a.window * a.value_dim);
 }
 
@@ -11009,27 +11160,45 @@ static void miras__attention_read(const miras__call *c, const float *q, float *o
 
 /* @56 ENGINE TABLE -------------------------------------------------------- needs 50 51 53 54 -- */
 
-/* An engine: its part of a plan, a run over tokens, its adjoint, and a read between tokens. live:
- * what dstate is the gradient of, in an open chunk; clear: nothing is open any more, what was put
- * into the state as if the chunk were closed is what the next token sees. */
+/* An engine: the macro that leaves it out, its part of a plan, a run over tokens, its adjoint, and
+ * a read between tokens. */
 typedef struct miras__engine {
+  const char *macro;
   size_t (*plan)(miras__plan *p);
   void (*forward)(const miras__call *a);
   void (*backward)(const miras__call *a);
   void (*read)(const miras__call *a, const float *q, float *o);
-  void (*live)(const miras__call *a, float *values);
-  void (*clear)(const miras__call *a);
 } miras__engine;
 
 static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_... */
-  {miras__exact_plan, miras__exact_forward, miras__exact_backward, miras__exact_read_at,
-   miras__exact_live, miras__exact_clear},
-  {miras__frozen_plan, miras__frozen_forward, miras__frozen_backward, miras__frozen_read,
-   miras__frozen_live, miras__frozen_clear},
-  {miras__mesa_plan, miras__mesa_forward, miras__mesa_backward, miras__mesa_read,
-   miras__mesa_live, miras__mesa_clear},
-  {miras__attention_plan, miras__attention_forward, miras__attention_backward,
-   miras__attention_read, NULL, NULL}
+  {"MIRAS_NO_EXACT", MIRAS__EXACT(miras__exact_plan), MIRAS__EXACT(miras__exact_forward),
+   MIRAS__EXACT_BACK(miras__exact_backward), MIRAS__EXACT(miras__exact_read_at)},
+  {"MIRAS_NO_FROZEN", MIRAS__FROZEN(miras__frozen_plan), MIRAS__FROZEN(miras__frozen_forward),
+   MIRAS__FROZEN_BACK(miras__frozen_backward), MIRAS__FROZEN(miras__frozen_read)},
+  {"MIRAS_NO_MESA", MIRAS__MESA(miras__mesa_plan), MIRAS__MESA(miras__mesa_forward),
+   MIRAS__MESA_BACK(miras__mesa_backward), MIRAS__MESA(miras__mesa_read)},
+  {"MIRAS_NO_ATTENTION", MIRAS__PAIRS(miras__attention_plan),
+   MIRAS__PAIRS(miras__attention_forward), MIRAS__PAIRS_BACK(miras__attention_backward),
+   MIRAS__PAIRS(miras__attention_read)}
+};
+
+/* And what states are, to those who look into them between tokens. live: what dstate is the
+ * gradient of, in an open chunk; clear: nothing is open any more, what was put into the state as if
+ * the chunk were closed is what the next token sees; weights_of: with links, the weights of a dual
+ * state. */
+typedef struct miras__between_tokens {
+  void (*live)(const miras__call *a, float *values);
+  void (*clear)(const miras__call *a);
+  void (*weights_of)(const miras__kernels *K, const miras__plan *p, float *w, const float *a,
+                     const float *b, float *inv);
+} miras__between_tokens;
+
+static const miras__between_tokens miras__states_of[] = {
+  {MIRAS__EXACT(miras__exact_live), MIRAS__EXACT(miras__exact_clear), NULL},
+  {MIRAS__FROZEN(miras__frozen_live), MIRAS__FROZEN(miras__frozen_clear),
+   MIRAS__FROZEN(miras__weights_of)},
+  {MIRAS__MESA(miras__mesa_live), MIRAS__MESA(miras__mesa_clear), NULL},
+  {NULL, NULL, NULL}
 };
 
 /* ---- one head ----
@@ -11058,7 +11227,7 @@ static void miras__head_forward(const miras__call *a) {
     run.io = &part;
     run.position = miras__since(d, head, here);
     engine->forward(&run);
-    if (run.tape) run.tape += miras__stretch_tape(a->p, count);
+    if (MIRAS__TRAINS && run.tape) run.tape += miras__stretch_tape(a->p, count);
   }
 }
 
@@ -11122,6 +11291,22 @@ static void miras__plan_exact(miras__plan *p) {
   if (d->step_gate == MIRAS_GATE_CHANNEL) p->rates = (size_t)d->value_dim;
 }
 
+/* Why a build without an engine has not got this memory. */
+static miras_result miras__say_missing(char *why, size_t n, const miras_desc *d,
+                                       const char *macro) {
+  static const char *const choices[] = {"architecture", "bias", "retention", "algorithm"};
+  miras__case c;
+  int i;
+  memset(&c, 0, sizeof c);
+  c.l.memory = *d;
+  for (i = 0; i < 4; i++) {
+    miras__say(why, n, i > 1 ? ", " : i ? " with " : "");
+    miras__say_value(why, n, &c, miras__named(choices[i]), i ? " " : " is ");
+  }
+  miras__say(why, n, "; this build leaves out the engine that runs it (%s)", macro);
+  return MIRAS_ERR_DESC;
+}
+
 /* Every product below is checked once, here; inner loops rely on it. */
 static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
   miras_result result;
@@ -11141,6 +11326,8 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_ATTENTION :
               d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_MESA :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
+  if (!miras__engines[p->engine].plan)
+    return miras__say_missing(why, n, d, miras__engines[p->engine].macro);
   exact = p->engine == MIRAS__RUN_EXACT;
   p->decays = p->rates = 1;
   p->both = d->retention == MIRAS_RETAIN_L2_BOTH;
@@ -11192,7 +11379,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   p->head_dstate = d->algorithm == MIRAS_MOMENTUM ? 2 * p->weights : p->weights;
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
-  if (d->chunk > 1 && miras__engines[p->engine].live) p->scratch += miras__pad(p->head_dstate);
+  if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION) p->scratch += miras__pad(p->head_dstate);
   else if (p->mapped) p->scratch += miras__pad(p->weights);
   if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
   p->head_state = miras__pad(state);
@@ -11205,6 +11392,14 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   return MIRAS_OK;
 }
 
+/* The outer parameters of all heads, among zeros. */
+static void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
+  static void (*const of_engines[])(const miras__plan *p, float *init, float *gain) = {
+    NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL
+  };
+  if (of_engines[p->engine]) of_engines[p->engine](p, init, gain);
+}
+
 /* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
 
 MIRAS_API const char *miras_result_text(miras_result result) {
@@ -11213,7 +11408,7 @@ MIRAS_API const char *miras_result_text(miras_result result) {
     MIRAS_RESULTS(MIRAS_X)
 #undef MIRAS_X
   };
-  return (int)result < 0 || result >= MIRAS_RESULT_COUNT ? "unknown result" : texts[result];
+  return (unsigned)result >= MIRAS_RESULT_COUNT ? "unknown result" : texts[result];
 }
 
 /* @73 THE TABLE OF PUBLISHED MODELS ------------------------------------------------ needs 10 -- */
@@ -11279,7 +11474,14 @@ typedef struct miras__row {
   miras_bias bias;
   miras_retention retention;
   miras_algorithm algorithm;
-  miras__setting always[6], inside[16], alone[8];
+  miras__setting always[4];
+#ifndef MIRAS_NO_MODEL
+  #define MIRAS__INSIDE(...) {__VA_ARGS__},
+  miras__setting inside[10];
+#else
+  #define MIRAS__INSIDE(...)
+#endif
+  miras__setting alone[6];
 } miras__row;
 
 #define MIRAS__FIELD(field, real, value) \
@@ -11308,109 +11510,107 @@ typedef struct miras__row {
 static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"linear-attention", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__W(feature, MIRAS_FEATURE_RELU2), MIRAS__W(normalise, 1)}},
   {"dfw", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_gate, MIRAS_GATE_CHANNEL),
-    MIRAS__FORGET(0.0625f, 0.5f)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__W(value_gate, MIRAS_GATE_CHANNEL),
+    MIRAS__FORGET(0.0625f, 0.5f))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"retnet", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__FORGET(0.03125f, 0.5f)},
-   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__HOME}},
   {"lightning", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(slopes, MIRAS_SLOPES_LIGHTNING)},
-   {MIRAS__END},
+   MIRAS__INSIDE(MIRAS__END)
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__W(slopes, MIRAS_SLOPES_MINIMAX)}},
   {"gla", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_ROOT), MIRAS__L(keys, MIRAS_KEYS_FREE)},
+   MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_ROOT), MIRAS__L(keys, MIRAS_KEYS_FREE))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"mamba2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1), MIRAS__L(keys, MIRAS_KEYS_FREE)},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1), MIRAS__L(keys, MIRAS_KEYS_FREE))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"hgrn2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keys, MIRAS_KEYS_COMPLEMENT)},
+   MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keys, MIRAS_KEYS_COMPLEMENT))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
-   {MIRAS__STEP_HEAD},
+   MIRAS__INSIDE(MIRAS__STEP_HEAD)
    {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
   {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
    {MIRAS__END},
-   {MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   MIRAS__INSIDE(MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(keys, MIRAS_KEYS_RMS))
    {MIRAS__UNIT, MIRAS__R(step, 16)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   {MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE)},
+   MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2)},
-   {MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
   {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
-    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
-   {MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE)},
+   MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(separate_erase, 1)},
-   {MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_BOUNDED), MIRAS__L(keys, MIRAS_KEYS_ERASE)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
+    MIRAS__L(keep, MIRAS_KEEP_BOUNDED), MIRAS__L(keys, MIRAS_KEYS_ERASE))
    {MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON,
    {MIRAS__END},
-   {MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f))
    {MIRAS__UNIT, MIRAS__R(forget, 0.001f), MIRAS__R(ridge, 0.1f)}},
   {"softmax-attention", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 1024)},
-   {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS))
    {MIRAS__END}},
   {"sliding-window", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 64)},
-   {MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS)},
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS))
    {MIRAS__END}},
   {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__R(step, 0.2f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
+    MIRAS__R(step, 0.2f))
    {MIRAS__ROOT, MIRAS__BOUND(1, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"ttt-mlp", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(inner_bias, 1), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
-    MIRAS__R(step, 0.05f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__W(row_rates, 2),
+    MIRAS__R(step, 0.05f))
    {MIRAS__ROOT, MIRAS__BOUND(2, 1), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"titans", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_MOMENTUM,
    {MIRAS__W(depth, 2), MIRAS__R(momentum, 0.5f), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
-    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(step, 0.02f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD,
+    MIRAS__W(momentum_gate, MIRAS_GATE_HEAD), MIRAS__R(step, 0.02f))
    {MIRAS__UNIT, MIRAS__BOUND(2, 1), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(momentum, 0.25f)}},
   {"moneta", MIRAS_MLP, MIRAS_LP, MIRAS_RETAIN_LQ, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__R(p, 3), MIRAS__R(q, 2.5f), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(step, 0.01f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(step, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(2, 1000), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"yaad", MIRAS_MLP, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__CHANNELS,
-    MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL), MIRAS__R(sharpness, 2),
-    MIRAS__R(step, 0.04f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__W(threshold_gate, MIRAS_GATE_CHANNEL),
+    MIRAS__R(sharpness, 2), MIRAS__R(step, 0.04f))
    {MIRAS__UNIT, MIRAS__BOUND(1, 0.5f), MIRAS__FORGET(0.0005f, 0.5f)}},
   {"memora", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 2), MIRAS__W(simplex_signed, 1), MIRAS__W(simplex_logits, 1), MIRAS__HOME},
-   {MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256),
-    MIRAS__R(step, 0.01f)},
+   MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256), MIRAS__R(step, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(2, 16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
 #undef MIRAS__FIELD
@@ -11441,7 +11641,7 @@ static void miras__apply(miras_layer_desc *d, const miras__setting *list, int mo
 
 static miras_result miras__preset(miras_layer_desc *d, miras_kind kind, int inside) {
   const miras__row *row;
-  if (!d || (int)kind < 0 || kind >= MIRAS_KIND_COUNT) return MIRAS_ERR_ARGUMENT;
+  if (!d || (unsigned)kind >= MIRAS_KIND_COUNT) return MIRAS_ERR_ARGUMENT;
   row = &miras__table[kind];
   memset(d, 0, sizeof *d);
   d->memory.architecture = row->architecture;
@@ -11450,8 +11650,10 @@ static miras_result miras__preset(miras_layer_desc *d, miras_kind kind, int insi
   d->memory.algorithm = row->algorithm;
   d->memory.chunk = 1;
   miras__apply(d, row->always, (int)(sizeof row->always / sizeof row->always[0]));
+#ifndef MIRAS_NO_MODEL
   if (inside) miras__apply(d, row->inside, (int)(sizeof row->inside / sizeof row->inside[0]));
-  else miras__apply(d, row->alone, (int)(sizeof row->alone / sizeof row->alone[0]));
+#endif
+  if (!inside) miras__apply(d, row->alone, (int)(sizeof row->alone / sizeof row->alone[0]));
   return MIRAS_OK;
 }
 
@@ -11462,6 +11664,7 @@ MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind) {
   return result;
 }
 
+#ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) {
   miras_layer_desc row;
   const miras_result result = d ? miras__preset(&row, kind, 1) : MIRAS_ERR_ARGUMENT;
@@ -11477,15 +11680,16 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) 
   d->layer[2].window = 1024;
   return MIRAS_OK;
 }
+#endif
 
 MIRAS_API const char *miras_kind_name(miras_kind kind) {
-  return (int)kind < 0 || kind >= MIRAS_KIND_COUNT ? NULL : miras__table[kind].name;
+  return (unsigned)kind >= MIRAS_KIND_COUNT ? NULL : miras__table[kind].name;
 }
 
 MIRAS_API miras_kind miras_kind_find(const char *name) {
   int i;
   for (i = 0; name && i < MIRAS_KIND_COUNT; i++)
-    if (!strcmp(name, miras__table[i].name)) return (miras_kind)i;
+    if (miras__same(name, miras__table[i].name)) return (miras_kind)i;
   return MIRAS_KIND_COUNT;
 }
 /* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
@@ -11714,7 +11918,7 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
   c.y = y;
   c.tape = tape;
   c.losses = losses;
-  c.per = miras__plan_tape(p, (size_t)x->length);
+  c.per = MIRAS__TRAINS ? miras__plan_tape(p, (size_t)x->length) : 0;
   miras__each(p->d.parallel, batch * (size_t)p->d.heads, miras__memory_forward, &c);
   for (b = 0; b < batch; b++) {
     float *state = m->state + b * p->sequence_state;
@@ -11833,17 +12037,14 @@ static size_t miras__tape(const miras__plan *p, int length) {
   return total;
 }
 
-MIRAS_API size_t miras_tape_size(const miras_memory *m, int length) {
-  return !m || length < 0 ? 0 : miras__tape(&m->plan, length);
-}
-
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y,
                                      float *tape) {
   uint64_t position;
   if (!m || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
   if (x->length && !y) return MIRAS_ERR_ARGUMENT;
+  if (!MIRAS__TRAINS && tape) return MIRAS_ERR_ARGUMENT;
   position = miras__position(m->state);
-  if (tape) {
+  if (MIRAS__TRAINS && tape) {
     uint64_t header[2];
     if (position % (uint64_t)m->plan.d.chunk) return MIRAS_ERR_STATE;
     if (!miras__tape(&m->plan, x->length)) return MIRAS_ERR_SIZE;
@@ -11853,6 +12054,11 @@ MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, flo
   }
   if (x->length) miras__memory_run(m, x, y, tape, NULL);
   return MIRAS_OK;
+}
+
+#ifndef MIRAS_NO_TRAINING
+MIRAS_API size_t miras_tape_size(const miras_memory *m, int length) {
+  return !m || length < 0 ? 0 : miras__tape(&m->plan, length);
 }
 
 MIRAS_API size_t miras_dstate_size(const miras_memory *m) {
@@ -11942,6 +12148,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   if (dparams) miras__memory_collect(&c, dparams);
   return MIRAS_OK;
 }
+#endif
 
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count) {
   if (count) *count = m ? m->plan.params : 0;
@@ -11964,7 +12171,7 @@ static void miras__between(miras__call *a, size_t head) {
 }
 
 static int miras__is_open(const miras__call *a) {
-  return a->position % (uint64_t)a->p->d.chunk != 0 && miras__engines[a->p->engine].live != NULL;
+  return a->position % (uint64_t)a->p->d.chunk != 0 && miras__states_of[a->p->engine].live != NULL;
 }
 
 /* Where entry `at` of what dstate is the gradient of lies in the state of a head. */
@@ -11985,7 +12192,7 @@ static const float *miras__anchor_weights(const miras__call *a) {
   float inv[4], *w = a->scratch + a->p->at_spare;
   if (a->position) return a->state + a->p->at_w;
   if (!a->p->mapped) return a->init;
-  miras__weights_of(a->K, a->p, w, a->init, a->init, inv);
+  miras__states_of[a->p->engine].weights_of(a->K, a->p, w, a->init, a->init, inv);
   return w;
 }
 
@@ -11998,7 +12205,7 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
     from = (at < p->split) == mesa ? NULL : p->linked ? a->init : miras__anchor_weights(a);
     if (from) from += mesa ? at - p->split : at;
   } else if (miras__is_open(a)) {
-    miras__engines[p->engine].live(a, a->scratch + p->at_spare);
+    miras__states_of[p->engine].live(a, a->scratch + p->at_spare);
   } else {
     from = miras__entry(a, at);
   }
@@ -12012,7 +12219,7 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
 
 /* What is set to what it is stays as it is to the bit, in an open chunk too. */
 static void miras__set_entries(const miras__call *a, size_t at, size_t count, const float *from) {
-  const miras__engine *engine = &miras__engines[a->p->engine];
+  const miras__between_tokens *engine = &miras__states_of[a->p->engine];
   const int open = miras__is_open(a);
   float *live = a->scratch + a->p->at_spare, *to = open ? live + at : miras__entry(a, at);
   if (open) engine->live(a, live);
@@ -12047,7 +12254,7 @@ static void miras__part_add(miras__parts *x, miras_part kind, const char *before
   v->shape[2] = 1;
   v->rate = 1;
   x->stride = stride;
-  if (x->name ? !strcmp(x->name, v->name) : x->index-- == 0) x->kind = kind;
+  if (x->name ? miras__same(x->name, v->name) : x->index-- == 0) x->kind = kind;
 }
 
 /* What lies in [weights] from offset on: matrices, their biases, the normaliser. */
@@ -12184,7 +12391,7 @@ MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
       const miras__plan *p = &m->plan;
-      const miras__engine *engine = &miras__engines[p->engine];
+      const miras__between_tokens *engine = &miras__states_of[p->engine];
       miras__call a;
       miras__memory_head(m, b, h, &a);
       miras__between(&a, h);
@@ -12225,7 +12432,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
         continue;
       }
       if (p->engine == MIRAS__RUN_EXACT && miras__is_open(&a)) {
-        miras__exact_live(&a, a.scratch + p->at_spare);
+        miras__states_of[p->engine].live(&a, a.scratch + p->at_spare);
         w = a.scratch + p->at_spare;
       }
       total += (double)K->dot(w, w, p->weights);
@@ -12239,6 +12446,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
   return m ? m->state : NULL;
 }
 
+#ifndef MIRAS_NO_MODEL
 /* @75 LAYERS: WHAT THEY SHARE --------------------------------------- needs 13 14 20 29 32 74 -- */
 
 /* Letters of the rooms 75 to 80: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
@@ -12638,11 +12846,12 @@ static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] *
 static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x,
                               const float *from, size_t ld, const float *w, size_t depth) {
   const miras__shape *s = a->layer->s;
-  float *pack = a->scratch, *t = a->drop ? pack + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
-  if (!a->drop) memcpy(out, x, a->n * s->ld_x * sizeof(float));
-  miras__matmul(a->k, a->drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, miras__mat(from, ld),
+  const int drop = MIRAS__TRAINS && a->drop;
+  float *pack = a->scratch, *t = drop ? pack + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
+  if (!drop) memcpy(out, x, a->n * s->ld_x * sizeof(float));
+  miras__matmul(a->k, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, miras__mat(from, ld),
                 miras__mat(w, s->width), a->n, s->width, depth, pack);
-  if (a->drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
+  if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
 /* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
@@ -12679,7 +12888,7 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
   float *pack = a->scratch, *t = pack + MIRAS__PACK, *ds = work->act + a->row * s->ld_f;
   const miras__norm mid = miras__norm_of(a->kept->mid + x, s->ld_x, w + at->norm2, n, s->width);
   memset(part, 0, work->ld_part * sizeof(float));
-  if (a->drop)
+  if (MIRAS__TRAINS && a->drop)
     miras__drop_rows(k, a->drop, a->site + 1, a->row, a->after_in + x, NULL, a->after + x, s->ld_x,
                      n, s->width);
   miras__matmul(k, MIRAS__SET, ds, s->ld_f, miras__mat(a->after_in + x, s->ld_x),
@@ -12692,7 +12901,7 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
                 pack);
   k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, part + s->ld_x, work->h2 + x, s->ld_x, t,
              s->ld_x, &mid);
-  if (a->drop)
+  if (MIRAS__TRAINS && a->drop)
     miras__drop_rows(k, a->drop, a->site, a->row, a->mid_in + x, NULL, a->mid + x, s->ld_x, n,
                      s->width);
   miras__matmul(k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
@@ -13004,7 +13213,7 @@ static void miras__memory_layer_keeps(const miras__shape *s, const miras__extent
   kept->proj = miras__floats(a, 1, n, s->ld_p);
   kept->g = miras__floats(a, 1, n, s->ld_g);
   kept->tails = miras__floats(a, 1, e->carries ? e->batch : 0, s->tail);
-  if (!e->train) return;
+  if (!MIRAS__TRAINS || !e->train) return;
   kept->per_tape = miras__plan_tape(&s->plan, e->length);
   if (!kept->per_tape || kept->per_tape > (size_t)-1 - 15) a->ok = 0;
   else kept->per_tape = miras__pad(kept->per_tape);
@@ -13020,7 +13229,7 @@ static void miras__memory_layer_works(const miras__shape *s, const miras__extent
   work->context = t;
   work->gates = miras__floats(a, 1, n, s->ld_g);
   work->qkv = miras__floats(a, 1, heads, work->per_qkv);
-  if (!e->train) return;
+  if (!MIRAS__TRAINS || !e->train) return;
   miras__finish_works(s, e, a, s->ld_y + 2 * s->ld_g, work);
   work->dqkv = miras__floats(a, 1, heads, work->per_qkv);
   work->inverse = miras__floats(a, heads, 1 + s->steps, t);
@@ -13300,7 +13509,7 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
                     kept->y + a->row * s->ld_y, &io);
   miras__layer_head(layer, a->k, h, &io, &run);
   run.position = a->position;
-  run.tape = a->train ? kept->tape + (a->b * s->heads + h) * kept->per_tape : NULL;
+  run.tape = MIRAS__TRAINS && a->train ? kept->tape + (a->b * s->heads + h) * kept->per_tape : NULL;
   run.state = a->run ? a->run + s->tail + h * state : a->scratch;
   run.scratch = a->run ? a->scratch : a->scratch + state;
   if (!a->run) memset(run.state, 0, state * sizeof(float));
@@ -13551,10 +13760,11 @@ static void miras__memory_layer_weights(const miras__visit *a, float *g, miras__
 
 static const miras__layer_type miras__memory_layer = {
   "memory", miras__memory_layer_resolve, miras__memory_layer_views, miras__memory_layer_draw,
-  miras__memory_layer_keeps, miras__memory_layer_works, miras__memory_layer_turns,
+  miras__memory_layer_keeps, miras__memory_layer_works, MIRAS__BACK(miras__memory_layer_turns),
   miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
-  miras__memory_layer_leave_bwd, miras__memory_layer_head_bwd, miras__memory_layer_enter_bwd,
-  miras__memory_layer_transposes, miras__memory_layer_weights
+  MIRAS__BACK(miras__memory_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
+  MIRAS__BACK(miras__memory_layer_enter_bwd), MIRAS__BACK(miras__memory_layer_transposes),
+  MIRAS__BACK(miras__memory_layer_weights)
 };
 
 /* @77 ATTENTION LAYER ----------------------------------------------------- needs 29 31 54 75 -- */
@@ -13663,7 +13873,7 @@ static void miras__attention_layer_keeps(const miras__shape *s, const miras__ext
   const size_t rings = e->carries ? 2 * miras__pad(s->window * s->dk) : 0;
   miras__finish_keeps(s, e, a, kept);
   kept->proj = miras__floats(a, e->batch, e->length, s->ld_p);
-  if (!e->train) return;
+  if (!MIRAS__TRAINS || !e->train) return;
   if (!miras__size_mul(e->length, s->group * (s->dv + 2), &kept->per_tape) ||
       kept->per_tape > (size_t)-1 - 15 ||
       !miras__size_add(miras__pad(kept->per_tape), rings, &kept->per_tape))
@@ -13675,7 +13885,7 @@ static void miras__attention_layer_keeps(const miras__shape *s, const miras__ext
 static void miras__attention_layer_works(const miras__shape *s, const miras__extent *e,
                                          miras__arena *a, miras__layer_work *work) {
   work->qkv = miras__floats(a, e->batch, e->length, s->ld_g);
-  if (!e->train) return;
+  if (!MIRAS__TRAINS || !e->train) return;
   miras__finish_works(s, e, a, 2 * miras__pad(s->dk), work);
   work->dqkv = miras__floats(a, e->batch, e->length, s->ld_g);
 }
@@ -13760,8 +13970,8 @@ static miras__attention miras__attention_layer_of(const miras__visit *p, size_t 
     a.ring_k = p->run + 2 * h * ring;
     a.ring_v = a.ring_k + ring;
   }
-  if (p->train) a.tape = p->kept->tape + (p->b * s->tasks + h) * p->kept->per_tape;
-  if (p->train && p->run) {
+  if (MIRAS__TRAINS && p->train) a.tape = p->kept->tape + (p->b * s->tasks + h) * p->kept->per_tape;
+  if (MIRAS__TRAINS && p->train && p->run) {
     a.tape_k = a.tape + p->kept->per_tape - 2 * ring;
     a.tape_v = a.tape_k + ring;
   }
@@ -13852,17 +14062,18 @@ static void miras__attention_layer_weights(const miras__visit *a, float *g, mira
 static const miras__layer_type miras__attention_layer = {
   "attention", miras__attention_layer_resolve, miras__attention_layer_views,
   miras__attention_layer_draw, miras__attention_layer_keeps, miras__attention_layer_works,
-  miras__finish_turns, miras__attention_layer_enter, miras__attention_layer_head,
-  miras__attention_layer_leave, miras__attention_layer_leave_bwd, miras__attention_layer_head_bwd,
-  miras__attention_layer_enter_bwd, miras__attention_layer_transposes,
-  miras__attention_layer_weights
+  MIRAS__BACK(miras__finish_turns), miras__attention_layer_enter, miras__attention_layer_head,
+  miras__attention_layer_leave, MIRAS__BACK(miras__attention_layer_leave_bwd),
+  MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd),
+  MIRAS__BACK(miras__attention_layer_transposes), MIRAS__BACK(miras__attention_layer_weights)
 };
 
 /* @78 MODEL ------------------------------------------------------------------ needs 31 74 76 -- */
 
 /* In the order of miras_layer_type. */
-static const miras__layer_type *const miras__layer_types[] = {&miras__memory_layer,
-                                                             &miras__attention_layer};
+static const miras__layer_type *const miras__layer_types[] = {
+  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer)
+};
 
 #define MIRAS__LAYERS 256          /* of a model at most                                          */
 
@@ -13983,6 +14194,11 @@ static miras_result miras__layer_resolve(miras_model *m, int kind, char *why, si
   if (!miras__resolve(&c, why, n)) return MIRAS_ERR_DESC;
   *d = c.l;
   s->type = miras__layer_types[d->type];
+  if (!s->type) {
+    miras__say(why, n, "type is %d (attention); this build leaves it out (MIRAS_NO_ATTENTION)",
+               (int)d->type);
+    return MIRAS_ERR_DESC;
+  }
   s->width = m->width;
   s->hidden = (size_t)d->hidden;
   s->ld_x = miras__pad(s->width);
@@ -14115,7 +14331,7 @@ static void miras__works_layout(const miras_model *m, const miras__extent *e, mi
     if (kept) kept[i] = k;
   }
   a->used = turns = end;
-  for (i = 0; e->train && i < m->kinds; i++) {
+  for (i = 0; MIRAS__TRAINS && e->train && i < m->kinds; i++) {
     miras__layer_work w;
     memset(&w, 0, sizeof w);
     a->used = turns;
@@ -14294,6 +14510,7 @@ struct miras_trainer {
   miras__storage own;
 };
 
+#ifndef MIRAS_NO_TRAINING
 /* Replace zeros by defaults, refuse what is not meant. */
 static miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
                                            const miras_trainer_desc *from, char *why, size_t n) {
@@ -14937,6 +15154,8 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
   return (float)((double)peak * (low + (1 - low) * 0.5 * (1 + cos(3.14159265358979323846 * t))));
 }
 
+#endif   /* MIRAS_NO_TRAINING */
+
 /* @80 SESSIONS --------------------------------------------------------------- needs 31 74 78 -- */
 
 /* Run n <= MIRAS__TILE tokens through all layers: s->x and the state. */
@@ -15254,6 +15473,7 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
   (void)miras__prefix_sum(logits, n, logits[best], inverse, &keep, goal, &i);
   return (int32_t)i;
 }
+#endif   /* MIRAS_NO_MODEL */
 
 /* @82 THREAD POOL --------------------------------------------------------------- needs 10 74 -- */
 
@@ -15443,6 +15663,7 @@ MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool) {
   return pool ? &pool->parallel : NULL;
 }
 #endif
+#ifndef MIRAS_NO_FILES
 /* @84 BYTES AND TEXT --------------------------------------------------------------- needs 10 -- */
 
 /* ---- bytes, little-endian whatever the machine ---- */
@@ -15479,9 +15700,9 @@ static void miras__get_words(void *to, const unsigned char *from, size_t count) 
   }
 }
 
-/* CRC-32C (Castagnoli), eight bytes at a time. The checksum of a byte is linear in its bits, so
- * each row of eight constants (the checksums of the single bits, then of those followed by 1 to 7
- * zero bytes) makes a table of 256 at compile time. */
+/* CRC-32C (Castagnoli), eight bytes at a time, or one where size is asked for. The sum of a byte
+ * is linear in its bits, so each row of eight constants (the checksums of the single bits, then of
+ * those followed by 1 to 7 zero bytes) makes a table of 256 at compile time. */
 #define MIRAS__CRC_1(b, c0, c1, c2, c3, c4, c5, c6, c7)                                       \
   (((b) & 1 ? c0 : 0u) ^ ((b) & 2 ? c1 : 0u) ^ ((b) & 4 ? c2 : 0u) ^ ((b) & 8 ? c3 : 0u) ^    \
    ((b) & 16 ? c4 : 0u) ^ ((b) & 32 ? c5 : 0u) ^ ((b) & 64 ? c6 : 0u) ^ ((b) & 128 ? c7 : 0u))
@@ -15505,9 +15726,10 @@ static void miras__get_words(void *to, const unsigned char *from, size_t count) 
     MIRAS__CRC_64(64, c0, c1, c2, c3, c4, c5, c6, c7),                                        \
     MIRAS__CRC_64(128, c0, c1, c2, c3, c4, c5, c6, c7),                                       \
     MIRAS__CRC_64(192, c0, c1, c2, c3, c4, c5, c6, c7) }
-static const uint32_t miras__crc_table[8][256] = {
+static const uint32_t miras__crc_table[][256] = {
   MIRAS__CRC_256(0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu,
                  0x105ec76fu, 0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u),
+#ifndef __OPTIMIZE_SIZE__
   MIRAS__CRC_256(0x13a29877u, 0x274530eeu, 0x4e8a61dcu, 0x9d14c3b8u,
                  0x3fc5f181u, 0x7f8be302u, 0xff17c604u, 0xfbc3faf9u),
   MIRAS__CRC_256(0xa541927eu, 0x4f6f520du, 0x9edea41au, 0x38513ec5u,
@@ -15522,6 +15744,7 @@ static const uint32_t miras__crc_table[8][256] = {
                  0x9c5bfaa6u, 0x3d5b83bdu, 0x7ab7077au, 0xf56e0ef4u),
   MIRAS__CRC_256(0x493c7d27u, 0x9278fa4eu, 0x211d826du, 0x423b04dau,
                  0x847609b4u, 0x0d006599u, 0x1a00cb32u, 0x34019664u)
+#endif
 };
 #undef MIRAS__CRC_1
 #undef MIRAS__CRC_4
@@ -15534,11 +15757,13 @@ static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
   const unsigned char *p = (const unsigned char *)bytes;
   const uint32_t (*t)[256] = miras__crc_table;
   crc = ~crc;
+#ifndef __OPTIMIZE_SIZE__
   for (; n >= 8; n -= 8, p += 8) {
     uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
     crc = t[7][a & 255] ^ t[6][a >> 8 & 255] ^ t[5][a >> 16 & 255] ^ t[4][a >> 24] ^
           t[3][b & 255] ^ t[2][b >> 8 & 255] ^ t[1][b >> 16 & 255] ^ t[0][b >> 24];
   }
+#endif
   for (; n; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
   return ~crc;
 }
@@ -15824,7 +16049,7 @@ static const miras__field *miras__find_field(const char *name, char *letter) {
     *letter = name[0];
     name += 2;
   }
-  while (f < miras__fields + MIRAS__FIELDS && (!f->since || strcmp(name, f->name) != 0)) f++;
+  while (f < miras__fields + MIRAS__FIELDS && (!f->since || !miras__same(name, f->name))) f++;
   return f < miras__fields + MIRAS__FIELDS && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 
@@ -15932,7 +16157,7 @@ static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, 
       if (f->decides != decides || !miras__in_file(a, MIRAS__VERSION, k, f)) continue;
       miras__write_field(one, f, a, k);
       if (there >= 0) miras__write_field(other, f, b, there);
-      if (strcmp(one, other) == 0) continue;
+      if (miras__same(one, other)) continue;
       miras__say(why, n, f->kind == MIRAS__TEXT ? "%s%s is \"%s\" and not \"%s\""
                                                 : "%s%s is %s and not %s",
                  letter[0] ? letter : "", f->name, one, other);
@@ -15942,6 +16167,16 @@ static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, 
   return 0;
 }
 
+/* Everything that can be saved goes through one of these: emit the whole file into s and return its
+ * length, or only return the length when s is NULL. */
+typedef size_t (*miras__emit)(const void *object, miras__sink *s);
+
+/* And everything that can be loaded through one of these. */
+typedef miras_result (*miras__accept)(void *object, const void *bytes, size_t size);
+
+#define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
+
+#ifndef MIRAS_NO_MODEL
 /* ---- writing a model ---- */
 
 /* Here a trainer that may be NULL is what a file holds beside its model. */
@@ -16061,10 +16296,6 @@ static size_t miras__model_bytes(const miras_model *m, const miras_trainer *tr, 
   return fits ? bytes : 0;
 }
 
-/* Everything that can be saved goes through one of these: emit the whole file into s and return its
- * length, or only return the length when s is NULL. */
-typedef size_t (*miras__emit)(const void *object, miras__sink *s);
-
 static size_t miras__emit_both(const miras_model *m, const miras_trainer *tr, miras__sink *s) {
   size_t header, bytes = miras__model_bytes(m, tr, &header);
   if (s && bytes) {
@@ -16087,7 +16318,6 @@ static size_t miras__emit_trainer(const void *object, miras__sink *s) {
 
 /* ---- reading a model ---- */
 
-#define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
 #define MIRAS__MAX_TENSORS 8192        /* above 256 blocks of 25 views                          */
 
 /* What __metadata__ may hold beside the fields and other people's notes. */
@@ -16130,10 +16360,10 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
 static int miras__read_note(miras__metadata *meta, int *note, const char *name, const char *value) {
   static const char *const names[MIRAS__NOTES] = {"format", "version", "writer", "checksum",
                                                   "steps"};
-  for (*note = 0; *note < MIRAS__NOTES && strcmp(name, names[*note]) != 0;) ++*note;
+  for (*note = 0; *note < MIRAS__NOTES && !miras__same(name, names[*note]);) ++*note;
   switch (*note) {
-    case MIRAS__NOTE_FORMAT: return !strcmp(value, "miras");
-    case MIRAS__NOTE_WRITER: return !strcmp(value, "miras.h");
+    case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
+    case MIRAS__NOTE_WRITER: return miras__same(value, "miras.h");
     case MIRAS__NOTE_VERSION: meta->version = value[0] - '0';
       return meta->version >= 2 && meta->version <= MIRAS__VERSION && !value[1];
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &meta->steps);
@@ -16179,8 +16409,8 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
     int key;
     miras__need_string(t, text);
     miras__need_char(t, ':');
-    key = strcmp(text, "dtype") == 0 ? 1 : strcmp(text, "shape") == 0 ? 2
-        : strcmp(text, "data_offsets") == 0 ? 4 : 0;
+    key = miras__same(text, "dtype") ? 1 : miras__same(text, "shape") ? 2
+        : miras__same(text, "data_offsets") ? 4 : 0;
     if (!key || (seen & key)) {
       miras__refuse(t);
       return;
@@ -16188,7 +16418,7 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
     seen |= key;
     if (key == 1) {
       miras__need_string(t, text);
-      if (strcmp(text, "F32") != 0) miras__refuse(t);
+      if (!miras__same(text, "F32")) miras__refuse(t);
     } else if (key == 2) {
       miras__need_char(t, '[');
       do {
@@ -16249,7 +16479,7 @@ static int miras__next(miras__reader *r, miras__tensor *x, miras__metadata *meta
     r->members = 1;
     miras__need_string(t, x->name);
     miras__need_char(t, ':');
-    if (strcmp(x->name, "__metadata__") != 0) {
+    if (!miras__same(x->name, "__metadata__")) {
       miras__need_tensor(t, x, r->payload_size);
       return !t->bad;
     }
@@ -16351,15 +16581,15 @@ static miras_result miras__check_file(miras__file *f, miras__metadata *meta, con
 static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int hint) {
   const miras_view *v;
   int i, n = m->view_count, k;
-  if (strcmp(x->name, "adamw.moment1") == 0 || strcmp(x->name, "adamw.moment2") == 0) {
+  if (miras__same(x->name, "adamw.moment1") || miras__same(x->name, "adamw.moment2")) {
     if (x->rank != 1 || x->shape[0] != (uint64_t)m->param_count) return -1;
     return n + (x->name[12] == '2');
   }
-  if (strcmp(x->name, "streams") == 0)
+  if (miras__same(x->name, "streams"))
     return x->rank == 2 && x->shape[1] == (uint64_t)m->run ? n + 2 : -1;
   for (i = 0; i < n; i++) {
     v = &m->views[(hint + i) % n];
-    if (strcmp(v->name, x->name) != 0) continue;
+    if (!miras__same(v->name, x->name)) continue;
     if (x->rank != v->rank) return -1;
     for (k = 0; k < v->rank; k++)
       if (x->shape[k] != (uint64_t)v->shape[k]) return -1;
@@ -16433,9 +16663,6 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, const v
   return MIRAS_OK;
 }
 
-/* And everything that can be loaded through one of these. */
-typedef miras_result (*miras__accept)(void *object, const void *bytes, size_t size);
-
 static miras_result miras__accept_model(void *object, const void *bytes, size_t size) {
   return miras__load_model((miras_model *)object, NULL, bytes, size);
 }
@@ -16444,6 +16671,8 @@ static miras_result miras__accept_trainer(void *object, const void *bytes, size_
   miras_trainer *tr = (miras_trainer *)object;
   return miras__load_model(tr->model, tr, bytes, size);
 }
+
+#endif   /* MIRAS_NO_MODEL */
 
 /* ---- states ---- */
 
@@ -16465,22 +16694,6 @@ static miras__state_header miras__memory_header(const miras_memory *m) {
   h.params = m->plan.params;
   h.bytes = m->state_bytes;
   h.sequences = (uint64_t)m->plan.d.batch;
-  return h;
-}
-
-static miras__state_header miras__session_header(const miras_session *s) {
-  const miras_model_desc *d = &s->model->desc;
-  const size_t own = offsetof(miras__case, d), end = own + sizeof *d;
-  const char *at;
-  miras__state_header h;
-  h.what = 2;
-  h.fingerprint = miras__fingerprint(d, 0, d->pattern[0] ? own : 0, end, 0);
-  for (at = d->pattern; *at; at++)
-    if (miras__is_letter(*at))
-      h.fingerprint = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, h.fingerprint);
-  h.params = 0;
-  h.bytes = s->state_bytes;
-  h.sequences = 1;
   return h;
 }
 
@@ -16533,12 +16746,6 @@ static size_t miras__emit_memory(const void *object, miras__sink *s) {
   return miras__emit_state(&h, m->params, m->state, s);
 }
 
-static size_t miras__emit_session(const void *object, miras__sink *s) {
-  const miras_session *session = (const miras_session *)object;
-  miras__state_header h = miras__session_header(session);
-  return miras__emit_state(&h, NULL, session->state, s);
-}
-
 static miras_result miras__load_state(const miras__state_header *want, float *params, void *state,
                                       const void *bytes, size_t size) {
   const unsigned char *head = (const unsigned char *)bytes, *from = head + 64;
@@ -16579,11 +16786,35 @@ static miras_result miras__accept_memory(void *object, const void *bytes, size_t
   return miras__load_state(&h, m->params, m->state, bytes, size);
 }
 
+#ifndef MIRAS_NO_MODEL
+static miras__state_header miras__session_header(const miras_session *s) {
+  const miras_model_desc *d = &s->model->desc;
+  const size_t own = offsetof(miras__case, d), end = own + sizeof *d;
+  const char *at;
+  miras__state_header h;
+  h.what = 2;
+  h.fingerprint = miras__fingerprint(d, 0, d->pattern[0] ? own : 0, end, 0);
+  for (at = d->pattern; *at; at++)
+    if (miras__is_letter(*at))
+      h.fingerprint = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, h.fingerprint);
+  h.params = 0;
+  h.bytes = s->state_bytes;
+  h.sequences = 1;
+  return h;
+}
+
+static size_t miras__emit_session(const void *object, miras__sink *s) {
+  const miras_session *session = (const miras_session *)object;
+  miras__state_header h = miras__session_header(session);
+  return miras__emit_state(&h, NULL, session->state, s);
+}
+
 static miras_result miras__accept_session(void *object, const void *bytes, size_t size) {
   miras_session *session = (miras_session *)object;
   const miras__state_header h = miras__session_header(session);
   return miras__load_state(&h, NULL, session->state, bytes, size);
 }
+#endif
 
 /* ---- the public forms on memory ---- */
 
@@ -16600,16 +16831,17 @@ static size_t miras__save_to(miras__emit emit, const void *object, void *buffer,
   return bytes;
 }
 
-MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
-  return miras__save_to(miras__emit_model, m, buffer, capacity);
-}
-
-MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, size_t capacity) {
-  return miras__save_to(miras__emit_trainer, tr, buffer, capacity);
-}
-
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
   return miras__save_to(miras__emit_memory, m, buffer, capacity);
+}
+
+MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
+  return m && bytes ? miras__accept_memory(m, bytes, size) : MIRAS_ERR_ARGUMENT;
+}
+
+#ifndef MIRAS_NO_MODEL
+MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
+  return miras__save_to(miras__emit_model, m, buffer, capacity);
 }
 
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
@@ -16618,14 +16850,6 @@ MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, siz
 
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
   return m && bytes ? miras__accept_model(m, bytes, size) : MIRAS_ERR_ARGUMENT;
-}
-
-MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size) {
-  return tr && bytes ? miras__accept_trainer(tr, bytes, size) : MIRAS_ERR_ARGUMENT;
-}
-
-MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
-  return m && bytes ? miras__accept_memory(m, bytes, size) : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
@@ -16684,6 +16908,17 @@ MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_mo
 MIRAS_API const char *miras_model_desc_field(int i) {
   return i >= 0 && i < MIRAS__FIELDS && miras__fields[i].since ? miras__fields[i].name : NULL;
 }
+
+#ifndef MIRAS_NO_TRAINING
+MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, size_t capacity) {
+  return miras__save_to(miras__emit_trainer, tr, buffer, capacity);
+}
+
+MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size) {
+  return tr && bytes ? miras__accept_trainer(tr, bytes, size) : MIRAS_ERR_ARGUMENT;
+}
+#endif
+#endif   /* MIRAS_NO_MODEL */
 
 /* ---- the public forms on paths ---- */
 
@@ -16811,16 +17046,18 @@ static miras_result miras__load_path(miras__accept accept, void *object, const c
   return result;
 }
 
-MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
-  return miras__save_path(miras__emit_model, m, path, m ? &m->own.allocator : NULL);
-}
-
-MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
-  return miras__save_path(miras__emit_trainer, tr, path, tr ? &tr->own.allocator : NULL);
-}
-
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
   return miras__save_path(miras__emit_memory, m, path, m ? &m->own.allocator : NULL);
+}
+
+MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
+  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->own.allocator)
+           : MIRAS_ERR_ARGUMENT;
+}
+
+#ifndef MIRAS_NO_MODEL
+MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
+  return miras__save_path(miras__emit_model, m, path, m ? &m->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
@@ -16829,16 +17066,6 @@ MIRAS_API miras_result miras_session_save(const miras_session *s, const char *pa
 
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
   return m ? miras__load_path(miras__accept_model, m, path, m->desc.limit, &m->own.allocator)
-           : MIRAS_ERR_ARGUMENT;
-}
-
-MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
-  return tr ? miras__load_path(miras__accept_trainer, tr, path, tr->desc.limit, &tr->own.allocator)
-            : MIRAS_ERR_ARGUMENT;
-}
-
-MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->own.allocator)
            : MIRAS_ERR_ARGUMENT;
 }
 
@@ -16903,7 +17130,21 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
   return m;
 }
 
-#endif /* MIRAS_NO_STDIO */
+#ifndef MIRAS_NO_TRAINING
+MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
+  return miras__save_path(miras__emit_trainer, tr, path, tr ? &tr->own.allocator : NULL);
+}
+
+MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
+  return tr ? miras__load_path(miras__accept_trainer, tr, path, tr->desc.limit, &tr->own.allocator)
+            : MIRAS_ERR_ARGUMENT;
+}
+#endif
+#endif   /* MIRAS_NO_MODEL */
+
+#endif   /* MIRAS_NO_STDIO */
+#endif   /* MIRAS_NO_FILES */
+
 /* @99 LICENCE ---------------------------------------------------------------------------------- */
 
 /* Choose whichever of the two suits you.
@@ -16938,6 +17179,9 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
  * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */
 
 /* Hand the compiler's settings back to the program that included this file. */
+#if defined(MIRAS__PARTIAL) && defined(__GNUC__)
+  #pragma GCC diagnostic pop
+#endif
 #if defined(__clang__)
   #pragma STDC FP_CONTRACT DEFAULT
 #elif defined(__GNUC__)

@@ -75,6 +75,11 @@ compiles() {   # compiler, flags...: a program that does nothing builds and runs
     "$compiler" "$build/try.c" -o "$build/try" "$@" >/dev/null 2>&1 && "$build/try" >/dev/null 2>&1
 }
 
+small_arm() {   # a cross compiler for microcontrollers, with a C library
+  has arm-none-eabi-gcc && printf '%s\n' '#include <string.h>' '#include <math.h>' |
+    arm-none-eabi-gcc -x c --specs=nano.specs -fsyntax-only - 2>/dev/null
+}
+
 wanted() {   # the packages that are missing, one per line
   compiles gcc -lm || echo gcc libc6-dev
   has cmp || echo diffutils
@@ -95,6 +100,8 @@ int main(void) { return 0; }' | gcc -x c - -o "$build/try" -lcmocka 2>/dev/null;
     aarch64-linux-gnu-gcc -x c - -static -o "$build/try" 2>/dev/null; } ||
     echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   has qemu-aarch64 || has qemu-aarch64-static || echo qemu-user
+  small_arm || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
+  has qemu-system-arm || echo qemu-system-arm
 }
 
 missing=$(wanted | tr '\n' ' ')
@@ -405,6 +412,53 @@ refuse '-ffast-math' -ffast-math
 refuse 'MIRAS_MALLOC without MIRAS_FREE' "'-DMIRAS_MALLOC(n)=malloc(n)'"
 refuse 'MIRAS_FREE without MIRAS_MALLOC' "'-DMIRAS_FREE(p)=free(p)'"
 
+# What a build leaves out: it refuses that, computes the same bits in the rest, and is small.
+parts='TRAINING MODEL FILES EXACT FROZEN MESA ATTENTION'
+if [ "$mode" = all ]; then
+  job 'parts: what is left out is refused, the rest keeps its bits' "
+build() { $gcc -std=c99 $strict_c -O1 -DMIRAS_NO_SIMD \$1 tests/parts.c -o '$build/bin/parts' -lm; }
+build && '$build/bin/parts' >'$build/parts_all' || exit 1
+for part in $parts; do
+  build -DMIRAS_NO_\$part && '$build/bin/parts' >'$build/parts_one' || exit 1
+  echo \"\$part: \$(grep -c ^refused '$build/parts_one') refused of \$(wc -l <'$build/parts_one')\"
+  [ \"\$(wc -l <'$build/parts_one')\" -gt 1000 ] || exit 1
+  grep ^refused '$build/parts_one' | grep -v MIRAS_NO_\$part && exit 1
+  grep -v ^refused '$build/parts_one' | grep -vxFf '$build/parts_all' && exit 1
+done
+exit 0"
+fi
+if small_arm && has qemu-system-arm; then
+  job 'small: Cortex-M4, at most 40 KB' "arm-none-eabi-gcc -std=c99 -Os -Wall -Wextra -Werror \
+-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections \
+tests/small.c -nostartfiles -T tests/small.ld -Wl,--gc-sections --specs=nano.specs \
+--specs=nosys.specs -lm -o '$build/small' && arm-none-eabi-size '$build/small' &&
+arm-none-eabi-size '$build/small' | awk 'NR == 2 && \$1 + \$2 > 40960 {exit 1}' &&
+$limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel '$build/small' \
+>'$build/small.txt' 2>&1 </dev/null; status=\$?
+cat '$build/small.txt'; [ \$status = 0 ] && grep -q 'one read' '$build/small.txt' &&
+grep -q MIRAS_NO_FROZEN '$build/small.txt'"
+else
+  skip 'small: Cortex-M4' 'gcc-arm-none-eabi, its C library or qemu-system-arm is not installed'
+fi
+
+# Machine code of the whole library at -Os. What is held here is the section .text; the column text
+# of size, printed beside, adds constants and tables to unwind. The goals of the project, 330,000,
+# 190,000 and 100,000 bytes, count that column, and by it none of the three is reached.
+if [ "$(uname -m)" = x86_64 ] && [ "$gcc" = gcc ] && has size; then
+  job 'sizes: machine code at -Os' "
+code() {   # most bytes, flags
+  most=\$1; shift
+  $gcc -std=c99 -Os \$* -DMIRAS_IMPLEMENTATION -x c -c miras.h -o '$build/size.o' || exit 1
+  column=\$(size '$build/size.o' | awk 'NR == 2 {print \$1}')
+  size -A '$build/size.o' | awk -v most=\$most -v all=\$column -v flags=\"\$*\" '\$1 == \".text\" {
+    printf \"%d bytes of %d, %d by the text column %s\\n\", \$2, most, all, flags
+    bad = \$2 > most } END {exit bad}'
+}
+code 306000 && code 193000 -DMIRAS_NO_SIMD && code 113000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+else
+  skip 'sizes: machine code at -Os' 'they are promised of gcc on x86-64'
+fi
+
 # The matrix: dialect by configuration, syntax and warnings only. The builds above have covered the
 # warnings that need the optimiser.
 cell() {   # compiler, dialect, flags
@@ -429,6 +483,9 @@ if [ "$mode" = all ]; then
       -DMIRAS_NO_SELF_INCLUDE \
       '-DMIRAS_PTHREADS -DMIRAS_STATIC' '-DNDEBUG -DMIRAS_NO_SIMD -DMIRAS_NO_STDIO'; do
       cell "$compiler" "$dialect" "$flags"
+    done
+    for part in $parts 'MODEL -DMIRAS_NO_TRAINING -DMIRAS_NO_FILES'; do
+      cell "$compiler" "$dialect" "-DMIRAS_NO_SIMD -DMIRAS_NO_$part"
     done
   done
   for pair in gcc:c11 gcc:gnu17 g++:c++17 clang:c11 clang:gnu17 clang++:c++17; do

@@ -58,7 +58,7 @@ awk '
       name = head
       sub(/^ *#define /, "", name)
       sub(/[^A-Za-z0-9_].*/, "", name)
-      if (item ~ /^ *#define [A-Z_]+[A-Z0-9_]*(\([A-Za-z]*\))? +[^ ]/ && !(name in macro) &&
+      if (item ~ /^ *#define [A-Z_]+[A-Z0-9_]*(\(X\))? +[^ ]/ && !(name in macro) &&
           name !~ /^MIRAS__(UN|INLINE|RESTRICT)/) {
         macros[++defines] = name
         macro[name] = item
@@ -118,7 +118,10 @@ awk '
       if (macros[i] in wanted) printf "%s", macro[macros[i]]
     printf "%s%s", types, kernels
     print "struct miras__kernels {"
-    print "#define MIRAS_X(result, name, arguments) __device__ result name arguments const;"
+    split("BACK EXACT FROZEN MESA PAIRS CURVED EXACT_BACK FROZEN_BACK MESA_BACK PAIRS_BACK", part,
+          " ")
+    for (i in part) print "#define MIRAS__" part[i] "(f) f"   # nothing is left out
+    print "#define MIRAS_X(part, result, name, arguments) __device__ result name arguments const;"
     print "  MIRAS__KERNELS(MIRAS_X)"
     print "};"
     print "#undef MIRAS_X"
@@ -153,8 +156,8 @@ __global__ void all(const miras__call *a, const float *q, float *o) {
   miras__head_forward(a);
   miras__head_backward(a);
   miras__head_read(a, 0, q, o);
-  miras__engines[a->p->engine].live(a, o);
-  miras__engines[a->p->engine].clear(a);
+  miras__states_of[a->p->engine].live(a, o);
+  miras__states_of[a->p->engine].clear(a);
 }
 END
 cp miras.h "$folder/public.h"
