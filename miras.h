@@ -649,6 +649,7 @@ typedef enum miras_bias {
   MIRAS_PSEUDO_HUBER,      /* delta^2 (s - 1), s = sqrt(1 + |r|^2/delta^2)       e = r / s       */
   MIRAS_SHIFT_ROBUST,      /* worst case over |dv| <= delta of L2 to v + dv (MIRAS eq. 17), with
                               n = sqrt(|r|^2 + 1e-6)                     e = (1 + delta/n) r     */
+  MIRAS_LOG_COSH,          /* sum delta^2 log cosh(r/delta)    e = delta tanh(r/delta)           */
   MIRAS_CUSTOM_BIAS,       /* the caller's: miras_custom                                         */
   MIRAS_BIAS_COUNT
 } miras_bias;
@@ -1800,7 +1801,8 @@ typedef struct miras__field {
 #define MIRAS__F(f, phrase) \
   {MIRAS__AT(#f, f), MIRAS__FACT, 0, MIRAS__FREE, 0, 0, 0, phrase, ""}
 #define MIRAS__SIMPLEX "retention kl chi2 reverse-kl hellinger"
-#define MIRAS__BOUNDED "bias huber huber-norm huber-mixture pseudo-huber shift-robust custom"
+#define MIRAS__BOUNDED \
+  "bias huber huber-norm huber-mixture pseudo-huber shift-robust log-cosh custom"
 /* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
@@ -1808,7 +1810,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector pairs"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
-           "huber-mixture pseudo-huber shift-robust custom"),
+           "huber-mixture pseudo-huber shift-robust log-cosh custom"),
   MIRAS__W(memory.retention, 2, MIRAS_RETENTION_COUNT, "", "all l2 lq lq-pnorm kl l2-both elastic "
            "elastic-ftrl sigmoid chi2 reverse-kl hellinger custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
@@ -3128,6 +3130,8 @@ typedef struct miras__kernels {
 #define miras__bias_pseudo_huber_bwd MIRAS__IN_SET(miras__bias_pseudo_huber_bwd)
 #define miras__bias_shift MIRAS__IN_SET(miras__bias_shift)
 #define miras__bias_shift_bwd MIRAS__IN_SET(miras__bias_shift_bwd)
+#define miras__bias_log_cosh MIRAS__IN_SET(miras__bias_log_cosh)
+#define miras__bias_log_cosh_bwd MIRAS__IN_SET(miras__bias_log_cosh_bwd)
 #define miras__bias_custom MIRAS__IN_SET(miras__bias_custom)
 #define miras__bias_custom_bwd MIRAS__IN_SET(miras__bias_custom_bwd)
 #define miras__biases MIRAS__IN_SET(miras__biases)
@@ -4805,6 +4809,39 @@ static float miras__bias_shift_bwd(const miras__bias_row *x) {
   return along;
 }
 
+/* log-cosh: e = delta tanh x,  l = sum delta^2 log cosh x,  x = r/delta, as |x| - log 2 +
+ * log(1 + e^-2|x|) or, near 0, where that loses its digits, by its series */
+static float miras__bias_log_cosh(const miras__bias_row *x) {
+  const vf least = V_SET1(1e-30f), delta = V_MAX(least, V_SET1(*x->delta));
+  float value;
+  size_t j;
+  for (j = 0; j < x->n; j += V_W) {
+    vf a = V_ABS(V_DIV(V_LOAD_N(x->r + j, x->n - j), delta)), w = V_MUL(a, a), s, y;
+    s = V_FMA(w, V_FMA(w, V_SET1(-17.0f / 2520), V_SET1(1.0f / 45)), V_SET1(-1.0f / 12));
+    y = miras__v_log(V_ADD(V_SET1(1.0f), miras__v_exp(V_MUL(V_SET1(-2.0f), a))));
+    y = V_ADD(V_SUB(a, V_SET1(0.693147181f)), y);
+    s = V_SELECT(V_LT(y, V_SET1(0.03f)), V_MUL(w, V_FMA(w, s, V_SET1(0.5f))), y);
+    V_STORE_N(x->e + j, s, x->n - j);
+  }
+  value = *x->delta * miras__sum(x->e, x->n) * *x->delta;
+  V_EACH(x->e, x->n, V_MUL(miras__v_delta(x, v_at), miras__v_tanh(V_DIV(
+                           V_AT(x->r), V_MAX(least, miras__v_delta(x, v_at))))));
+  return value;
+}
+
+/* J = 1 - tanh^2 x, de/ddelta = tanh x - x (1 - tanh^2 x) */
+static float miras__bias_log_cosh_bwd(const miras__bias_row *x) {
+  size_t j;
+  for (j = 0; j < x->n; j += V_W) {
+    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j), slope;
+    r = V_DIV(r, V_MAX(V_SET1(1e-30f), miras__v_delta(x, j)));
+    r = V_COPYSIGN(V_MIN(V_SET1(60.0f), V_ABS(r)), r), slope = miras__v_sech2(r);
+    V_STORE_N(x->bdelta + j, V_MUL(b, V_FNMA(r, slope, miras__v_tanh(r))), x->n - j);
+    V_STORE_N(x->br + j, V_MUL(b, slope), x->n - j);
+  }
+  return x->each ? 0 : miras__sum(x->bdelta, x->n);
+}
+
 /* The caller's. */
 static float miras__bias_custom(const miras__bias_row *x) {
   const miras_custom *f = x->d->custom;
@@ -4834,6 +4871,7 @@ static const struct {
   {miras__bias_huber_mixture, MIRAS__BACK(miras__bias_huber_mixture_bwd)},
   {miras__bias_pseudo_huber, MIRAS__BACK(miras__bias_pseudo_huber_bwd)},
   {miras__bias_shift, MIRAS__BACK(miras__bias_shift_bwd)},
+  {miras__bias_log_cosh, MIRAS__BACK(miras__bias_log_cosh_bwd)},
   {miras__bias_custom, MIRAS__BACK(miras__bias_custom_bwd)}
 };
 

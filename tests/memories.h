@@ -697,7 +697,7 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
   if (algorithm == MIRAS_MOMENTUM) d.step *= 0.5f;
   if (algorithm == MIRAS_IMPLICIT) d.step *= 3.0f;
   d.momentum = 0.4f;
-  d.threshold = bias == MIRAS_HUBER          ? 0.5f
+  d.threshold = bias == MIRAS_HUBER || bias == MIRAS_LOG_COSH ? 0.5f
                 : bias == MIRAS_SHIFT_ROBUST ? 0.3f
                                              : 0.55f * sqrtf((float)d.value_dim);
   d.balance = fragile(&d) ? uniform(20.0f, 40.0f) : uniform(3.0f, 8.0f);

@@ -66,7 +66,7 @@ REF void *ref_zeros(size_t count) {
 REF int ref_has_threshold(const miras_desc *d) {
   return d->bias == MIRAS_HUBER || d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE ||
          d->bias == MIRAS_PSEUDO_HUBER || d->bias == MIRAS_SHIFT_ROBUST ||
-         d->bias == MIRAS_CUSTOM_BIAS;
+         d->bias == MIRAS_LOG_COSH || d->bias == MIRAS_CUSTOM_BIAS;
 }
 
 /* MIRAS eq. 18: one multiplicative step per chunk; no decay but one towards the initial memory. */
@@ -357,6 +357,13 @@ REF double ref_bias(const miras_desc *d, const double *m, const double *v, const
       for (int i = 0; i < n; i++) e[i] = (1.0 + delta[i] / norm) * (m[i] - v[i]);
       loss = 0.5 * (norm + delta[0]) * (norm + delta[0]);
       ref_branch(branches, 0, sqrt(square) / 10.0); /* smooth, but over a thousandth */
+      break;
+    case MIRAS_LOG_COSH:
+      for (int i = 0; i < n; i++) {
+        const double x = m[i] - v[i];
+        e[i] = delta[i] * tanh(x / delta[i]);
+        loss += delta[0] * delta[0] * log(cosh(x / delta[0]));
+      }
       break;
     case MIRAS_CUSTOM_BIAS:
       r = (double *)ref_zeros((size_t)n);

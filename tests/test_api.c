@@ -575,7 +575,7 @@ static const wrong wrong_memories[] = {
   { EXACT, "row_rates", "1", { { I(row_rates), 1 } } },
   { MLP, "inner_bias", "1", { { I(inner_bias), 1 }, { E(retention), MIRAS_RETAIN_L2 } } },
   { EXACT, "inner_bias", "1", { { I(inner_bias), 1 } } },
-  { MLP, "bias", "9", { { E(bias), MIRAS_CUSTOM_BIAS } } },
+  { MLP, "bias", "10", { { E(bias), MIRAS_CUSTOM_BIAS } } },
   { MLP, "custom", "NULL", { { E(retention), MIRAS_CUSTOM_RETENTION } } },
   { DECAY, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL },
                                { E(algorithm), MIRAS_MOMENTUM } } },

@@ -611,7 +611,7 @@ static void test_delta_rules(void **state) {
  * chunk 1, is DeltaNet; and so are its smooth relatives. */
 static void test_linear_yaad(void **state) {
   static const miras_bias biases[] = {MIRAS_HUBER, MIRAS_HUBER_NORM, MIRAS_HUBER_MIXTURE,
-                                      MIRAS_PSEUDO_HUBER};
+                                      MIRAS_PSEUDO_HUBER, MIRAS_LOG_COSH};
   (void)state;
   start();
   for (int i = 0; i < COUNT(biases); i++)
