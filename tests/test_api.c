@@ -403,7 +403,7 @@ static void check_condition(const char *text) {
     f = miras__named(word);
     while (miras__next_word(word, &text)) {
       if (strcmp(word, "not") == 0) continue;
-      assert_true(miras__meaning(f, word) >= 0 && miras__meaning(f, word) <= f->high);
+      assert_true(miras__meaning(f, word) >= 0 && (float)miras__meaning(f, word) <= f->high);
       assert_true(f->kind == MIRAS__WORD || word[1] == 0);
     }
     while (*text == ',' || *text == ' ') text++;
