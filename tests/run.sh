@@ -185,7 +185,7 @@ $limit '$binary'"
 # compiles the same text again, one case in so many.
 share() {   # test, times
   case $1 in
-    test_memory|test_model|test_state) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
+    test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
     test_framework) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
   esac
 }
@@ -213,7 +213,7 @@ if [ "$mode" = all ]; then
     for name in test_kernels test_memory; do
       [ -f "tests/$name.c" ] || continue
       job "$name: $arm -O2, NEON under qemu" "$arm -std=c99 $strict_c -O2 -static \
-$(share $name 9) -DMIRAS_TEST_NO_CMOCKA tests/$name.c -o '$build/bin/arm_$name' \
+$(share $name 7) -DMIRAS_TEST_NO_CMOCKA tests/$name.c -o '$build/bin/arm_$name' \
 -lm -lpthread &&
 $limit $qemu '$build/bin/arm_$name'"
     done
@@ -251,7 +251,7 @@ if [ "$mode" = all ]; then
       esac
       test_job "$checker" "$name" \
         "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
-        "$sane $level -DMIRAS_NO_SIMD $(share "$name" 6)"
+        "$sane $level -DMIRAS_NO_SIMD $(share "$name" 4)"
     else
       skip "$name: address and undefined sanitizers" 'no compiler here has their run-time'
     fi
