@@ -9458,7 +9458,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   }
   for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
     K->gemm(MIRAS__SUB, x->pass.z[l], out,
-            miras__strided(c->pq + phase, ld, steps, (ptrdiff_t)((x->r.seen - 1) / steps) + 1),
+            miras__strided(c->pq + phase, ld, steps, (x->r.seen - 1) / steps + 1),
             miras__mat(c->d[l] + phase * out, steps * out), m, out,
             (x->r.pairs - phase + steps - 1) / steps, c->net.pack);
 }
@@ -10506,20 +10506,26 @@ static void miras__mesa_forward(const miras__call *a) {
   }
 }
 
-/* One read between tokens: before the next one. */
+/* The open chunk as it is between tokens. */
+static void miras__mesa_open(const miras__call *a, miras__mesa_work *k) {
+  const miras__plan *p = a->p;
+  miras__mesa_layout(p, a->scratch, 0, k);
+  k->r0 = (size_t)(a->position % (uint64_t)p->d.chunk);
+  k->m = 0;
+  k->keys = a->state + p->at_y[0];
+  k->values = a->state + p->at_d[0];
+  miras__mesa_rows(a->K, p, k, a->state + p->at_n, a->state + p->at_scalars);
+}
+
+/* One read: before the next token. */
 static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   miras__mesa_work work, *k = &work;
-  miras__mesa_layout(p, a->scratch, 0, k);
-  k->r0 = (size_t)(a->position % (uint64_t)p->d.chunk);
-  k->m = 0;
+  miras__mesa_open(a, k);
   k->h = a->position ? a->state : NULL;
   k->g = a->position ? a->state + p->at_w : a->init;
-  k->keys = a->state + p->at_y[0];
-  k->values = a->state + p->at_d[0];
   K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, p->features);
-  miras__mesa_rows(K, p, k, a->state + p->at_n, a->state + p->at_scalars);
   k->m = 1;
   K->feature_rows(p->map, k->solve.r, 0, q, 0, 1, (size_t)p->d.key_dim);
   miras__mesa_solve(K, p, k, 0, k->x);
@@ -10530,16 +10536,11 @@ static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
 static void miras__mesa_live(const miras__call *a, float *values) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  miras__mesa_work work, *k = &work;
-  miras__mesa_layout(p, a->scratch, 0, k);
-  k->r0 = (size_t)(a->position % (uint64_t)p->d.chunk);
-  k->m = 0;
-  k->keys = a->state + p->at_y[0];
-  k->values = a->state + p->at_d[0];
-  miras__mesa_rows(K, p, k, a->state + p->at_n, a->state + p->at_scalars);
+  miras__mesa_work k;
+  miras__mesa_open(a, &k);
   K->copy(values, a->state, p->split);
   K->copy(values + p->split, a->state + p->at_w, p->weights);
-  miras__mesa_close(K, p, k, values, values + p->split);
+  miras__mesa_close(K, p, &k, values, values + p->split);
 }
 
 /* Nothing is left of an open chunk's pairs: H and G are all there is. */
