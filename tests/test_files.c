@@ -840,6 +840,17 @@ static void test_arguments(void **state) {
   close_subject(&s);
 }
 
+/* Files of another model are refused, by model, trainer and session, and change nothing. */
+static void others_are_refused(subject *s, const bytes *model, const bytes *session) {
+  uint64_t before = print_of(s);
+  assert_int_equal(load(s, model->at, model->n), MIRAS_ERR_MISMATCH);
+  assert_true(print_of(s) == before);
+  s->session = miras_session_open(s->model, NULL);
+  before = print_of(s);
+  assert_int_equal(load(s, session->at, session->n), MIRAS_ERR_MISMATCH);
+  assert_true(print_of(s) == before);
+}
+
 static void test_mismatch(void **state) {
   subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
   bytes model, memory, session;
@@ -855,7 +866,6 @@ static void test_mismatch(void **state) {
   close_subject(&a);
   for (i = 0; i < 18; i++) {
     miras_model_desc d;
-    uint64_t before;
     tiny(&d, i == 0 ? MIRAS_TTT_MLP : MIRAS_YAAD);
     if (i == 1) d.layer[0].memory.key_dim = 8;
     if (i == 2) d.layer[0].memory.heads = 1;
@@ -876,13 +886,7 @@ static void test_mismatch(void **state) {
     if (i == 17) d.layer[0].memory.step_gate = MIRAS_GATE_CONSTANT;
     b.model = open_model(&d);
     if (i % 2) b.trainer = open_trainer(b.model, 0);
-    before = print_of(&b);
-    assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_MISMATCH);
-    assert_true(print_of(&b) == before);
-    b.session = miras_session_open(b.model, NULL);
-    before = print_of(&b);
-    assert_int_equal(load(&b, session.at, session.n), MIRAS_ERR_MISMATCH);
-    assert_true(print_of(&b) == before);
+    others_are_refused(&b, &model, &session);
     close_subject(&b);
   }
   { /* resets are not what parameters depend on; a running text does */
@@ -1721,17 +1725,10 @@ static void test_hybrid_mismatch(void **state) {
   prefill(a.session, 0, 3);
   session = saved(&a, 0);
   for (i = 0; i < sizeof edits / sizeof *edits; i++) {
-    uint64_t before;
     hybrid(&d, 0);
     if (miras_model_desc_set(&d, edits[i][0], edits[i][1]) != MIRAS_OK) fail_msg("%s", edits[i][0]);
     with_trainer(&b, open_model(&d));
-    before = print_of(&b);
-    assert_int_equal(load(&b, model.at, model.n), MIRAS_ERR_MISMATCH);
-    assert_true(print_of(&b) == before);
-    b.session = miras_session_open(b.model, NULL);
-    before = print_of(&b);
-    assert_int_equal(load(&b, session.at, session.n), MIRAS_ERR_MISMATCH);
-    assert_true(print_of(&b) == before);
+    others_are_refused(&b, &model, &session);
     assert_int_equal(miras_model_desc_from(&d, model.at, model.n), MIRAS_OK);
     assert_int_equal(miras_model_desc_differs(&d, &b.model->desc, why, sizeof why), 1);
     if (!strstr(why, edits[i][2])) fail_msg("%s is not in \"%s\"", edits[i][2], why);

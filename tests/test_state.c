@@ -432,7 +432,7 @@ static void test_names(void **state) {
 static void test_refusals(void **state) {
   miras_desc d;
   miras_memory *m;
-  float x[64] = {0}, key[4] = {1, 0, 0, 0}, value[4] = {0, 1, 0, 0};
+  float x[64] = {0};
   char why[256];
   (void)state;
   miras_preset(&d, MIRAS_MONETA);
@@ -467,8 +467,6 @@ static void test_refusals(void **state) {
   REFUSED(miras_memory_get(NULL, 0, 0, "A1", x, why, sizeof why), MIRAS_ERR_ARGUMENT,
           "the memory is NULL");
   assert_int_equal(miras_memory_get(m, 0, 0, "none", x, NULL, 0), MIRAS_ERR_ARGUMENT);
-  (void)key;
-  (void)value;
   miras_memory_move(m, 0);
   assert_int_equal(miras_memory_position(m), 0);
   miras_memory_move(NULL, 3);
