@@ -375,8 +375,8 @@
        MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
        MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
        MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
-       MIRAS_NO_MESA        MIRAS_LEAST_SQUARES                                         (engine @53)
-       MIRAS_NO_ATTENTION   MIRAS_KV_CACHE, and attention as a layer                (engine @54)
+       MIRAS_NO_MESA        MIRAS_LEAST_SQUARES                                  (engine @53)
+       MIRAS_NO_ATTENTION   MIRAS_KV_CACHE, and attention as a layer             (engine @54)
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
      not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
@@ -519,6 +519,13 @@
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
              Models of several kinds of layer, and attention as a layer:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
+             Names that said two things, or not the usual one (in files of version 4 too; old
+             files load):
+               miras_desc.steps                                   descents
+               MIRAS_NEWTON, MIRAS_PAIRS                   MIRAS_LEAST_SQUARES, MIRAS_KV_CACHE
+               miras_keys and miras_model_desc.keys               miras_key_map, .layer[0].key_map
+               miras_keep and miras_model_desc.keep           miras_keep_form, .layer[0].keep_form
+               miras_adamw_options.decay                          weight_decay
              Files of version 4 hold these; others stay of version 2 or 3. Text of a field may have
              MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
@@ -792,10 +799,10 @@ typedef struct miras_desc {
   int heads;               /* independent memories per sequence, 1..65536; 0 -> 1                */
   int key_dim;             /* width of keys and queries of one head, 1..4096; no default         */
   int value_dim;           /* width of values and outputs of one head, 1..4096; 0 -> key_dim     */
-  int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (ENGINES in room @01; pairs
-                              and least squares too): only a schedule, how many tokens are worked on
-                              together. All others: tokens that share one anchor,
-                              and part of the model; 1: every gradient at its own weights        */
+  int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (ENGINES in room @01;
+                              KV caches and least squares too): only a schedule, how many tokens are
+                              worked on together. All others: tokens that share one anchor, and part
+                              of the model; 1: every gradient at its own weights                 */
   int depth;               /* MLP: layers, 1..4; 0 -> 2                                          */
   int expansion;           /* MLP of 2 to 4 layers, gated MLP: hidden width = expansion * key_dim,
                               1..16; 0 -> 4                                                      */
@@ -807,7 +814,7 @@ typedef struct miras_desc {
   int inner_bias;          /* MLP: 1 adds learned-at-test-time biases to the layers (TTT); needs
                               MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 or L2_BOTH and
                               MIRAS_TOWARD_INITIAL                                               */
-  miras_length key_length; /* not of pairs, and not inside a model, whose `keys` say it          */
+  miras_length key_length; /* not of KV caches, nor inside a model, whose key_map says it        */
   miras_feature feature;   /* matrix memories: the map of keys and queries                       */
   int normalise;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
@@ -815,7 +822,7 @@ typedef struct miras_desc {
   int descents;            /* of gradients per token, 1..8; 0 -> 1. A token has `descents`
                               pairs: key [batch, T, heads, descents, key_dim], value likewise, step
                               gate [batch, T, heads, descents]; the other gates act before the first
-                              and the read follows the last (DeltaProduct) */
+                              and the read follows the last (DeltaProduct)                       */
   int separate_erase;      /* matrix, L2: 1 takes what is erased and where from tokens.erase (a) and
                               tokens.replace (b) instead of the key: S_t = diag(alpha) S_(t-1) +
                               b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate); needs
@@ -830,13 +837,13 @@ typedef struct miras_desc {
                               gradient descent, the frozen engine, one step per token and head, and
                               MIRAS_RETAIN_ALL, or MIRAS_RETAIN_L2 and MIRAS_TOWARD_INITIAL, whose
                               keep gate (not per channel) then acts on what the chunk found      */
-  int window;              /* pairs: how many the memory holds, 1..2^20; 0 -> 1024. As many as the
+  int window;              /* KV cache: how many pairs it holds, 1..2^20; 0 -> 1024. As many as the
                               longest sequence make it full attention                            */
   int iterations;          /* least squares: most steps of conjugate gradients, 1..256; 0 -> 30   */
   float tolerance;         /* of those: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
                               0 -> 1e-12                                                         */
   float ridge;             /* least squares: initial value of the outer parameter lambda [heads,
-                              features] on the diagonal, 1e-6..1e6; 0 -> 1                        */
+                              features] on the diagonal, 1e-6..1e6; 0 -> 1                       */
   miras_gate keep_gate;    /* alpha, what a step keeps of the state                              */
   miras_gate step_gate;    /* eta, how far a step goes                                           */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
@@ -1058,7 +1065,7 @@ typedef struct miras_adamw_options {
   float beta1;             /* 0 -> 0.9                                                           */
   float beta2;             /* 0 -> 0.95                                                          */
   float epsilon;           /* 0 -> 1e-8                                                          */
-  float decay;             /* decoupled weight decay: w -= lr * decay * w; 0 is none             */
+  float weight_decay;      /* decoupled: w -= learning rate * weight_decay * w; 0 is none        */
   float clip;              /* largest global gradient norm; 0 is no clipping                     */
 } miras_adamw_options;
 
@@ -1080,8 +1087,7 @@ typedef struct miras_session miras_session;
 
 /* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0; what it
  * then takes and holds is told in room @01, ON ITS OWN. Two rows have two pairs per token (descents
- * 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7), so not miras_write.
- * */
+ * 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7): not miras_write. */
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 #ifndef MIRAS_NO_MODEL
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. In
@@ -1137,9 +1143,9 @@ MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
  * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
  * heads that started anew in between). Per sequence and head it is for least squares H [features,
- * features], made symmetric, then G [features, value_dim]; for pairs the keys [window, key_dim],
- * then the values [window, value_dim], token t in row t % window (rows that hold no token are 0).
- * miras_memory_part has the names of all of it. */
+ * features], made symmetric, then G [features, value_dim]; for a KV cache the keys [window,
+ * key_dim], then the values [window, value_dim], token t in row t % window (rows that hold no token
+ * are 0). miras_memory_part has the names of all of it. */
 MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
                                       const float *dy, const miras_token_grads *dx,
                                       float *dparams, float *dstate);
@@ -1151,12 +1157,12 @@ MIRAS_API size_t miras_dstate_size(const miras_memory *m);
  * one after the other, with inner_bias each followed by its bias [out]; a gated perceptron has W_1,
  * W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features, value_dim]
  * (H begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no optimizer
- * can make negative. Pairs: none, count is 0. With normalise the initial sum of phi(k) [features]
- * follows each head's S, here and in dstate. Where there is a link these are the A that it maps; of
- * f-divergences and of KL they are logits. At first matrices and vectors without a link are 0, and
- * all else is random, perceptrons with variance 1/in. A change of the initial memory holds from the
- * next miras_memory_reset on (as what MIRAS_TOWARD_INITIAL leads to at once), of the others at
- * once. */
+ * can make negative. KV cache: none, count is 0. With normalise the initial sum of phi(k)
+ * [features] follows each head's S, here and in dstate. Where there is a link these are the A that
+ * it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a link
+ * are 0, and all else is random, perceptrons with variance 1/in. A change of the initial memory
+ * holds from the next miras_memory_reset on (as what MIRAS_TOWARD_INITIAL leads to at once), of the
+ * others at once. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
 MIRAS_API void miras_memory_reset(miras_memory *m);
@@ -1164,8 +1170,8 @@ MIRAS_API void miras_memory_reset(miras_memory *m);
 MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
 /* Euclidean norm of the weights over all sequences and heads (with normalise, of its sums too). In
  * an open chunk: of the live weights where a memory runs exactly, else of those at its start.
- * Least squares: of G at the chunk's start. Pairs: of all keys and values held. A head that starts
- * anew with the next token counts with what it holds until then. */
+ * Least squares: of G at the chunk's start. KV cache: of all keys and values held. A head that
+ * starts anew with the next token counts with what it holds until then. */
 MIRAS_API float miras_memory_norm(const miras_memory *m);
 /* Part i of a memory, from 0 on, and what kind it is; MIRAS_PART_NONE past the end. Parts of
  * the state, of one sequence and head, with their offset in its part of dstate; where a memory has
@@ -1177,7 +1183,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *   z [features]             with normalise: the sum of phi(k)
  *   momentum.W1, ...         the last update, of the same shapes
  *   H [features, features], G [features, value_dim]   of least squares, H symmetric
- *   keys [window, key_dim], values [window, value_dim]   of pairs: token t in row t % window
+ *   keys [window, key_dim], values [window, value_dim]   of a KV cache: token t in row t % window
  * Outer parameters, with their offset in miras_memory_params, of the first head: init.W1, ...
  * (init.A1, init.G), gain, bias, ridge, rates. */
 MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view *part);
@@ -1192,7 +1198,7 @@ MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int
                                         const char *name, float *to, char *why, size_t why_size);
 MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
                                         const float *from, char *why, size_t why_size);
-/* Go to another position, in chunks, resets and rows of pairs, with the memory as it is: a new
+/* Go to another position, in chunks, resets and rows of a KV cache, with the memory as it is: a new
  * one that is moved on from 0 can be set. To 0: as miras_memory_reset. */
 MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
@@ -1897,7 +1903,7 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
            "or l2, algorithm gradient-descent or implicit)"),
-  MIRAS__F(frozen, "gradients at a chunk's start (no pairs, nothing that runs exactly)"),
+  MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
   MIRAS__F(decays, "a retention with a keep gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, custom, "
            "or an f-divergence with toward initial)"),
   MIRAS__F(fades, "slopes ratio and a retention with a keep gate (see keep_gate)"),
@@ -1971,7 +1977,7 @@ static const miras__rule miras__rules[] = {
   {"key_map erase", "separate_erase 1", NULL},
   {"separate_erase, inside", "key_map erase", NULL},
   {"key_map complement", "keep_gate channel, by_key, descents 1", NULL},
-  {"key_length, inside", "", "in a model the field keys says how long they are: set it to 0"},
+  {"key_length, inside", "", "in a model the field key_map says how long they are: set it to 0"},
   {"fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
   {"horizon 1", "", "it must be 0, or from 2 on"},
   {"uneven, head_dim", "", "it must be even"},
@@ -15191,7 +15197,7 @@ MIRAS_API float miras_trainer_step(miras_trainer *tr, const miras_adamw_options 
   a.c[7] = o.epsilon;
   a.c[8] = 1;
   a.rate = learning_rate;
-  a.decay = o.decay;
+  a.decay = o.weight_decay;
   miras__each(tr->desc.parallel, tr->first_task[m->view_count], miras__adam_task, &a);
   return (float)norm;
 }
@@ -16091,6 +16097,19 @@ static uint64_t miras__need_whole(miras__text *t) {
 
 /* ---- fields as text ---- */
 
+/* What files of versions 2 and 3 call otherwise. Both are read; such files say the old. */
+static const char *const miras__renamed[][2] = {
+  {"memory.descents", "memory.steps"}, {"key_map", "keys"}, {"keep_form", "keep"},
+  {"kv-cache", "pairs"}, {"least-squares", "newton"}
+};
+
+static const char *miras__rename(const char *name, int from) {
+  size_t i;
+  for (i = 0; i < sizeof miras__renamed / sizeof miras__renamed[0]; i++)
+    if (miras__same(name, miras__renamed[i][from])) return miras__renamed[i][!from];
+  return name;
+}
+
 /* The field that a name in files says; NULL for none. One of a layer may have the letter of a kind
  * and a dot before it; else *letter is 0. */
 static const miras__field *miras__find_field(const char *name, char *letter) {
@@ -16100,6 +16119,7 @@ static const miras__field *miras__find_field(const char *name, char *letter) {
     *letter = name[0];
     name += 2;
   }
+  name = miras__rename(name, 1);
   while (f < miras__fields + MIRAS__FIELDS && (!f->since || !miras__same(name, f->name))) f++;
   return f < miras__fields + MIRAS__FIELDS && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
@@ -16132,7 +16152,7 @@ static int miras__read_field(const miras__field *f, const char *text, miras_mode
     return 1;
   }
   if (f->kind == MIRAS__WORD) {
-    const int x = miras__meaning(f, text);
+    const int x = miras__meaning(f, miras__rename(text, 1));
     if (x < 0) return 0;
     bits = (uint64_t)x;
   } else if (f->kind == MIRAS__REAL) {
@@ -16280,8 +16300,9 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
       if (!miras__in_file(&m->desc, version, k, f)) continue;
       miras__write_field(text, f, &m->desc, k < 0 ? 0 : k);
       name[0] = 0;
-      miras__say(name, sizeof name, "%s%s", letter[0] ? letter : "", f->name);
-      miras__out_note(s, name, text);
+      miras__say(name, sizeof name, "%s%s", letter[0] ? letter : "",
+                 version < 4 ? miras__rename(f->name, 0) : f->name);
+      miras__out_note(s, name, version < 4 ? miras__rename(text, 0) : text);
     }
   }
   if (tr) {

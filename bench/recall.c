@@ -371,7 +371,7 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
   int step, measured = 0, live = isatty(STDERR_FILENO);
   if (!t) die(1, "there is not enough memory for the model");
   memset(&a, 0, sizeof a);
-  adamw.decay = (float)o->decay;
+  adamw.weight_decay = (float)o->decay;
   a.pairs = r->pairs;
   a.symbols = o->symbols;
   a.seed = (uint64_t)r->seed;

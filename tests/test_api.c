@@ -569,7 +569,7 @@ static const wrong wrong_memories[] = {
   { KL, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { I(simplex_whole), 1 } } },
   { KL, "simplex_whole", "0", { { E(architecture), MIRAS_VECTOR } } },
   { EXACT, "value_dim", "6", { { E(architecture), MIRAS_VECTOR }, { I(value_dim), 6 } } },
-  { EXACT, "steps", "2", { { I(separate_erase), 1 }, { I(descents), 2 } } },
+  { EXACT, "descents", "2", { { I(separate_erase), 1 }, { I(descents), 2 } } },
   { MLP, "row_rates", "1", { { I(row_rates), 1 }, { E(retention), MIRAS_RETAIN_L2 } } },
   { MLP, "row_rates", "3", { { I(row_rates), 3 } } },
   { EXACT, "row_rates", "1", { { I(row_rates), 1 } } },
@@ -612,8 +612,8 @@ static const wrong wrong_memories[] = {
   { MLP, "feature", "1", { { E(feature), MIRAS_FEATURE_ELU } } },
   { EXACT, "normalise", "1", { { I(normalise), 1 } } },
   { EXACT, "normalise", "2", { { I(normalise), 2 } } },
-  { EXACT, "steps", "-1", { { I(descents), -1 } } },
-  { EXACT, "steps", "9", { { I(descents), 9 } } },
+  { EXACT, "descents", "-1", { { I(descents), -1 } } },
+  { EXACT, "descents", "9", { { I(descents), 9 } } },
   { EXACT, "separate_erase", "2", { { I(separate_erase), 2 } } },
   { MLP, "separate_erase", "1", { { I(separate_erase), 1 } } },
   { EXACT, "diagonal", "1", { { I(diagonal), 1 } } },
@@ -1358,7 +1358,7 @@ static void no_allocation_after_init(void **state) {
     g.query = dx[2];
     memset(&o, 0, sizeof o);
     o.clip = 1;
-    o.decay = 0.1f;
+    o.weight_decay = 0.1f;
     memset(&sampling, 0, sizeof sampling);
     sampling.temperature = 1;
     sampling.top_p = 0.9f;

@@ -110,7 +110,7 @@ static float train(miras_trainer *t, int step) {
     targets[i] = (tokens[i] + 1) % VOCAB;
   }
   memset(&o, 0, sizeof o);
-  o.decay = 0.1f;
+  o.weight_decay = 0.1f;
   o.clip = 1;
   loss = miras_trainer_loss(t, tokens, targets, BATCH, LENGTH, 1);
   assert_true(loss > 0 && loss < 100);
@@ -1558,6 +1558,54 @@ static void test_later_fields(void **state) {
   }
 }
 
+/* What was renamed after version 3 keeps its old name in files that older programs read; both are
+ * taken, but only one of the two. */
+static void test_renamed(void **state) {
+  static const struct { miras_kind kind; const char *old, *now, *name, *text; } rows[] = {
+    { MIRAS_DELTAPRODUCT, "\"memory.steps\":\"2\"", "\"memory.descents\":\"2\"",
+      "memory.descents", "2" },
+    { MIRAS_SOFTMAX_ATTENTION, "\"memory.architecture\":\"pairs\"",
+      "\"memory.architecture\":\"kv-cache\"", "memory.architecture", "kv-cache" },
+    { MIRAS_MESA, "\"memory.algorithm\":\"newton\"", "\"memory.algorithm\":\"least-squares\"",
+      "memory.algorithm", "least-squares" },
+    { MIRAS_TITANS, "\"keys\":\"unit\"", "\"key_map\":\"unit\"", "key_map", "unit" },
+    { MIRAS_MAMBA2, "\"keep\":\"rate\"", "\"keep_form\":\"rate\"", "keep_form", "rate" }
+  };
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    subject a = { NULL, NULL, NULL, NULL };
+    miras_model_desc d, other;
+    char text[MIRAS_PATTERN], both[96];
+    bytes old, now, two;
+    a.model = tiny_model(rows[i].kind);
+    old = saved(&a, 0);
+    assert_true(holds(old, rows[i].old));
+    assert_false(holds(old, rows[i].now));
+    now = changed(old, rows[i].old, rows[i].now);
+    snprintf(both, sizeof both, "%s,%s", rows[i].old, rows[i].now);
+    two = changed(old, rows[i].old, both);
+    sign(now), sign(two);
+    assert_int_equal(load(&a, now.at, now.n), MIRAS_OK);
+    assert_int_equal(load(&a, two.at, two.n), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_model_desc_from(&d, old.at, old.n), MIRAS_OK);
+    assert_string_equal(miras_model_desc_get(&d, rows[i].name, text, sizeof text), rows[i].text);
+
+    memset(d.pattern, 0, sizeof d.pattern);
+    d.pattern[0] = 'a', d.layer[0].letter = 'a';
+    miras_model_close(a.model);
+    a.model = open_model(&d);
+    two = (free(two.at), saved(&a, 0));
+    assert_false(holds(two, rows[i].old));
+    snprintf(both, sizeof both, "\"a.%s", rows[i].now + 1);
+    assert_true(holds(two, both));
+    assert_int_equal(miras_model_desc_from(&other, two.at, two.n), MIRAS_OK);
+    assert_false(miras_model_desc_differs(&d, &other, NULL, 0));
+    free(old.at), free(now.at), free(two.at);
+    close_subject(&a);
+  }
+}
+
 /* The same for states, whose files hold no fields but a fingerprint of them. */
 static void test_later_states(void **state) {
   subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
@@ -2430,6 +2478,7 @@ int main(void) {
     cmocka_unit_test(test_hostile_patience),
     cmocka_unit_test(test_hostile_steps),
     cmocka_unit_test(test_later_fields),
+    cmocka_unit_test(test_renamed),
     cmocka_unit_test(test_later_states),
     cmocka_unit_test(test_hostile_versions),
     cmocka_unit_test(test_hostile_lengths),

@@ -1245,7 +1245,7 @@ static void test_threads(void **state) {
           failed("%s, way %d: other gradients", name, way);
       }
       o.clip = 1.0f;
-      o.decay = 0.1f;
+      o.weight_decay = 0.1f;
       miras_trainer_step(tr, &o, 1e-3f);
       if (way == 0) {
         params = (float *)zeros(count, sizeof(float));
@@ -1430,7 +1430,7 @@ static void test_adamw(void **state) {
   m2 = (double *)ref_zeros(count);
   memset(&o, 0, sizeof o);
   o.beta1 = 0.8f;
-  o.decay = 0.1f;
+  o.weight_decay = 0.1f;
   random_state = 12;
   for (int step = 1; step <= 3; step++) {
     const double peak = 1e-3 * step, b1 = (double)0.8f, b2 = 0.95, eps = 1e-8;
@@ -1463,7 +1463,7 @@ static void test_adamw(void **state) {
         const double gi = (double)g[i] * scale, rate = peak * (double)views[v].rate;
         m1[i] = b1 * m1[i] + (1.0 - b1) * gi;
         m2[i] = b2 * m2[i] + (1.0 - b2) * gi * gi;
-        if (views[v].decay) w[i] -= rate * (double)o.decay * w[i];
+        if (views[v].decay) w[i] -= rate * (double)o.weight_decay * w[i];
         w[i] -=
           rate * (m1[i] / (1.0 - pow(b1, step))) / (sqrt(m2[i] / (1.0 - pow(b2, step))) + eps);
       }
@@ -1642,7 +1642,7 @@ static void test_resume(void **state) {
         miras_adamw_options o;
         memset(&o, 0, sizeof o);
         o.clip = 0.5f;
-        o.decay = 0.1f;
+        o.weight_decay = 0.1f;
         random_state = 31 + (uint64_t)half;
         for (int step = 0; step < 4; step++) { /* of a running text and one of its own in turn */
           const int32_t stream[2] = {step % 3, step % 2 ? (step + 1) % 3 : -1};

@@ -148,7 +148,7 @@ static trace train(miras_kind kind, const miras_parallel *parallel) {
   assert_non_null(t);
   memset(&o, 0, sizeof o);
   o.clip = 0.5f;
-  o.decay = 0.1f;
+  o.weight_decay = 0.1f;
   params = miras_model_params(m, &count);
   r.count = 3 * (count + 3) + count;
   r.bits = (float *)malloc(r.count * sizeof(float));
