@@ -222,7 +222,7 @@
        gates   = sigmoid, softplus, ... of a low-rank projection of h
        y       = memory(k, v, q, gates)
        x       = x + (norm per head(y) * silu(h W_gate)) W_o
-       x       = x + SwiGLU(norm(x))
+       x       = x + SwiGLU(norm(x)), unless it has no_mlp
 
    Some rows of the table make their keys or decays otherwise: miras_keys, miras_keep. The memory
    starts every sequence from learned initial weights. In a new model with inner norms and keys of
@@ -235,7 +235,7 @@
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens
        x       = x + y W_o
-       x       = x + SwiGLU(norm(x))
+       x       = x + SwiGLU(norm(x)), as above
 
    Parameters lie in one flat block with a table of named views, and a model is hardly more.
 
@@ -518,8 +518,9 @@
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
              Models of several kinds of layer, and attention as a layer:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
-             Files of version 4 hold these; others stay of version 2 or 3. Text of a field may have
-             MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
+             Files of version 4 hold these, of version 5 layers without an MLP (no_mlp); others stay
+             of version 2 or 3. Text of a field may have MIRAS_PATTERN characters; fields that mean
+             nothing to a layer's type are refused.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk.
@@ -958,7 +959,7 @@ typedef enum miras_keep {
 #define MIRAS_FIXED_VALUE_KEEP 16
 
 /* What a layer of a model is: two additions to its input, that of the type's heads and then that of
- * a SwiGLU MLP. */
+ * a SwiGLU MLP, unless it has none. */
 typedef enum miras_layer_type {
   MIRAS_LAYER_MEMORY,      /* a memory per head, behind convolutions and gates                   */
   MIRAS_LAYER_ATTENTION,   /* softmax attention with rotary positions                            */
@@ -979,6 +980,7 @@ typedef struct miras_layer_desc {
   miras_layer_type type;
   int hidden;              /* of the SwiGLU MLP, 1..2^20; 0 -> 8/3 width, rounded up to a
                               multiple of 8                                                      */
+  int no_mlp;              /* 1: the layer has no MLP                                            */
   /* of type memory */
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
                               is a whole number; batch and seed are set by the model             */
@@ -1016,7 +1018,7 @@ typedef struct miras_model_desc {
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
   int layers;              /* how many, 1..256; no default but with a pattern, which says it     */
   int untied;              /* 1: the head has its own matrix instead of the embedding's          */
-  float dropout;           /* 0..0.9, on both residual branches and the embedding, training only */
+  float dropout;           /* 0..0.9, on what layers add and the embedding, training only        */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
                               refused, also when a file asks for it; 0: no limit                 */
@@ -1864,7 +1866,7 @@ static const miras__field miras__fields[] = {
   MIRAS__M(vocab, 2, 2, 1 << 24, 0, ""),
   MIRAS__M(width, 2, 1, 65536, 0, ""),
   MIRAS__M(layers, 2, 1, 256, 0, ""),
-  MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, ""),
+  MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "no_mlp 0"),
   MIRAS__N(conv, 2, 1, 8, 4, ""),
   MIRAS__N(gate_rank, 2, 1, 4096, 32, ""),
   MIRAS__W(keys, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase"),
@@ -1889,6 +1891,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(window, 4, 1, 1 << 20, 1024, ""),
   {MIRAS__AT("rotary_base", l.rotary_base), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL, ""},
   MIRAS__N(qk_norm, 4, 0, 1, 0, ""),
+  MIRAS__N(no_mlp, 5, 0, 1, 0, ""),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
@@ -12564,6 +12567,7 @@ typedef struct miras__layer {
   const miras__shape *s;
   int index;
   size_t first, run;               /* its first float among parameters, and in a running text     */
+  size_t site;                     /* the first of its masks: one for each of its branches        */
   float *w;                        /* its parameters                                              */
   float *keep;                     /* [H] constant keep gates                                     */
 } miras__layer;
@@ -12585,7 +12589,7 @@ typedef struct miras__extent {
 /* What one layer keeps of a call for what comes later. */
 typedef struct miras__kept {
   float *x;                        /* [N, W] its input                                            */
-  float *mid;                      /* [N, W] between its heads and the MLP                        */
+  float *mid;                      /* [N, W] between its heads and the MLP, where it has one      */
   float *proj;                     /* [N, proj]                                                   */
   float *g;                        /* [N, gates] before their nonlinearity                        */
   float *y;                        /* [N, value] what the heads said                              */
@@ -12634,7 +12638,6 @@ typedef struct miras__visit {
   float *run;                      /* what the layer has in its running text; NULL: a new one     */
   int train;                       /* the adjoint will follow                                     */
   const miras__drop *drop;         /* NULL: none                                                  */
-  size_t site;                     /* of the layer's two masks the first                          */
   float *out;                      /* [N, W]                                                      */
   /* the adjoint */
   size_t tile;                     /* which of the call's it is                                   */
@@ -12820,11 +12823,16 @@ static size_t miras__view_add(miras__views *v, const char *name, int rank, size_
   return offset - v->base;
 }
 
-/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from ---- */
+/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
+ * (hidden 0) out = mid ---- */
+
+/* How often the layer adds to its input. */
+static size_t miras__branches(const miras__shape *s) { return s->hidden ? 2 : 1; }
 
 static void miras__finish_views(miras__shape *s, miras__views *v) {
   miras__slots *at = &s->at;
   at->o = miras__view_add(v, "o.weight", 2, s->value, s->width, 1);
+  if (!s->hidden) return;
   at->norm2 = miras__view_add(v, "norm2.gain", 1, s->width, 1, 0);
   at->mlp_gate = miras__view_add(v, "mlp.gate", 2, s->width, s->hidden, 1);
   at->mlp_up = miras__view_add(v, "mlp.up", 2, s->width, s->hidden, 1);
@@ -12837,8 +12845,9 @@ static void miras__finish_draw(const miras__layer *layer, uint64_t seed, double 
   const double in = 1 / sqrt((double)s->width);
   float *w = layer->w;
   size_t i;
-  for (i = 0; i < s->width; i++) w[at->norm2 + i] = 1;
   miras__draw(w + at->o, s->value * s->width, seed + 11, deep / sqrt((double)s->value));
+  if (!s->hidden) return;
+  for (i = 0; i < s->width; i++) w[at->norm2 + i] = 1;
   miras__draw(w + at->mlp_gate, s->width * s->hidden, seed + 12, in);
   miras__draw(w + at->mlp_up, s->width * s->hidden, seed + 13, in);
   miras__draw(w + at->mlp_down, s->hidden * s->width, seed + 14, deep / sqrt((double)s->hidden));
@@ -12846,8 +12855,9 @@ static void miras__finish_draw(const miras__layer *layer, uint64_t seed, double 
 
 static void miras__finish_keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
                                 miras__kept *kept) {
-  kept->mid = miras__floats(a, e->batch, e->length, s->ld_x);
+  if (s->hidden) kept->mid = miras__floats(a, e->batch, e->length, s->ld_x);
   kept->y = miras__floats(a, e->batch, e->length, s->ld_y);
+  kept->proj = miras__floats(a, e->batch, e->length, s->ld_p);
   kept->ab = miras__floats(a, e->batch, e->length, 2 * s->ld_f);
 }
 
@@ -12887,49 +12897,55 @@ static void miras__add_branch(const miras__visit *a, size_t site, float *out, co
   const miras__shape *s = a->layer->s;
   const int drop = MIRAS__TRAINS && a->drop;
   float *pack = a->scratch, *t = drop ? pack + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
-  if (!drop) memcpy(out, x, a->n * s->ld_x * sizeof(float));
+  if (!drop && out != x) memcpy(out, x, a->n * s->ld_x * sizeof(float));
   miras__matmul(a->k, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, miras__mat(from, ld),
                 miras__mat(w, s->width), a->n, s->width, depth, pack);
   if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
-/* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
-static void miras__finish(const miras__visit *a, const float *from) {
+/* And on the way back: d [n, W] behind dropout, which `in` receives. */
+static void miras__drop_branch(const miras__visit *a, size_t site, float *in, const float *d) {
+  const miras__shape *s = a->layer->s;
+  if (MIRAS__TRAINS && a->drop)
+    miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
+}
+
+/* The tile's rows of what the MLP adds to. */
+static float *miras__mid(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  return (s->hidden ? a->kept->mid : a->out) + a->row * s->ld_x;
+}
+
+static void miras__layer_mlp(const miras__visit *a) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
   const miras__slots *at = &s->at;
-  const float *w = a->layer->w, *x = a->kept->x + a->row * s->ld_x;
+  const float *w = a->layer->w, *mid = miras__mid(a);
   float *pack = a->scratch, *h = pack + MIRAS__PACK;
   float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
-  float *mid = a->kept->mid + a->row * s->ld_x, *ab = a->kept->ab + a->row * 2 * s->ld_f;
-  float *out = a->out + a->row * s->ld_x;
+  float *ab = a->kept->ab + a->row * 2 * s->ld_f;
   const size_t width = s->width, f = s->hidden, n = a->n;
-  miras__add_branch(a, a->site, mid, x, from, s->ld_y, w + at->o, s->value);
   k->rms_fwd(h, s->ld_x, mid, s->ld_x, w + at->norm2, n, width);
   miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, miras__mat(h, s->ld_x),
                 miras__mat(w + at->mlp_gate, f), n, f, width, pack);
   miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, miras__mat(h, s->ld_x),
                 miras__mat(w + at->mlp_up, f), n, f, width, pack);
   k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
-  miras__add_branch(a, a->site + 1, out, mid, act, s->ld_f, w + at->mlp_down, f);
+  miras__add_branch(a, a->layer->site + 1, a->out + a->row * s->ld_x, mid, act, s->ld_f,
+                    w + at->mlp_down, f);
 }
 
-/* Its adjoint: after -> mid, dfrom [n, value] (rows of ld_y: in work, or what from_scratch says).
- * Clears the tile's part of work->part. */
-static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
+/* after -> mid */
+static void miras__layer_mlp_bwd(const miras__visit *a) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
   const miras__layer_work *work = a->work;
-  const float *w = a->layer->w;
   const size_t x = a->row * s->ld_x, n = a->n;
-  float *part = work->part + a->tile * work->ld_part, *ab = a->kept->ab + a->row * 2 * s->ld_f;
-  float *pack = a->scratch, *t = pack + MIRAS__PACK, *ds = work->act + a->row * s->ld_f;
-  const miras__norm mid = miras__norm_of(a->kept->mid + x, s->ld_x, w + at->norm2, n, s->width);
-  memset(part, 0, work->ld_part * sizeof(float));
-  if (MIRAS__TRAINS && a->drop)
-    miras__drop_rows(k, a->drop, a->site + 1, a->row, a->after_in + x, NULL, a->after + x, s->ld_x,
-                     n, s->width);
+  float *ab = a->kept->ab + a->row * 2 * s->ld_f, *ds = work->act + a->row * s->ld_f;
+  float *pack = a->scratch, *t = pack + MIRAS__PACK;
+  const miras__norm mid =
+    miras__norm_of(miras__mid(a), s->ld_x, a->layer->w + s->at.norm2, n, s->width);
+  miras__drop_branch(a, a->layer->site + 1, a->after_in + x, a->after + x);
   miras__matmul(k, MIRAS__SET, ds, s->ld_f, miras__mat(a->after_in + x, s->ld_x),
                 miras__mat(work->down_t, s->ld_f), n, s->hidden, s->width, pack);
   k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, s->hidden);
@@ -12938,13 +12954,30 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
   miras__matmul(k, MIRAS__ADD, t, s->ld_x, miras__mat(ab + s->ld_f, 2 * s->ld_f),
                 miras__mat(work->mlp_t + s->hidden * s->ld_x, s->ld_x), n, s->width, s->hidden,
                 pack);
-  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, part + s->ld_x, work->h2 + x, s->ld_x, t,
-             s->ld_x, &mid);
-  if (MIRAS__TRAINS && a->drop)
-    miras__drop_rows(k, a->drop, a->site, a->row, a->mid_in + x, NULL, a->mid + x, s->ld_x, n,
-                     s->width);
-  miras__matmul(k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
-                miras__mat(work->o_t, s->ld_y), n, s->value, s->width, pack);
+  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x,
+             work->part + a->tile * work->ld_part + s->ld_x, work->h2 + x, s->ld_x, t, s->ld_x,
+             &mid);
+}
+
+/* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
+static void miras__finish(const miras__visit *a, const float *from) {
+  const miras__shape *s = a->layer->s;
+  miras__add_branch(a, a->layer->site, miras__mid(a), a->kept->x + a->row * s->ld_x, from, s->ld_y,
+                    a->layer->w + s->at.o, s->value);
+  if (s->hidden) miras__layer_mlp(a);
+}
+
+/* Its adjoint: after -> mid, dfrom [n, value] (rows of ld_y: in work, or what from_scratch says).
+ * Clears the tile's part of work->part. */
+static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
+  const miras__shape *s = a->layer->s;
+  const miras__layer_work *work = a->work;
+  const size_t x = a->row * s->ld_x;
+  memset(work->part + a->tile * work->ld_part, 0, work->ld_part * sizeof(float));
+  if (s->hidden) miras__layer_mlp_bwd(a);
+  miras__drop_branch(a, a->layer->site, a->mid_in + x, a->mid + x);
+  miras__matmul(a->k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
+                miras__mat(work->o_t, s->ld_y), a->n, s->value, s->width, a->scratch);
 }
 
 /* How the adjoint of a layer's entry ends: dproj and mid -> before, through norm1; h for the
@@ -12968,6 +13001,7 @@ static void miras__finish_transposes(const miras__layer *layer, const miras__lay
   const miras__slots *at = &s->at;
   const float *w = layer->w;
   miras__job_transpose(list, work->o_t, s->ld_y, w + at->o, s->value, s->width);
+  if (!s->hidden) return;
   miras__job_transpose(list, work->mlp_t, s->ld_x, w + at->mlp_gate, s->width, s->hidden);
   miras__job_transpose(list, work->mlp_t + s->hidden * s->ld_x, s->ld_x, w + at->mlp_up, s->width,
                        s->hidden);
@@ -12982,11 +13016,12 @@ static void miras__finish_weights(const miras__visit *a, const float *from, floa
   const miras__layer_work *work = a->work;
   const float *ab = a->kept->ab;
   const size_t width = s->width, f = s->hidden;
+  miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
+  miras__job_reduce(list, g + at->norm1, width, work->part, work->ld_part, list->tiles);
+  if (!f) return;
   miras__job_product(list, g + at->mlp_gate, width, f, work->h2, s->ld_x, ab, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_up, width, f, work->h2, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_down, f, width, work->act, s->ld_f, a->after_in, s->ld_x);
-  miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
-  miras__job_reduce(list, g + at->norm1, width, work->part, work->ld_part, list->tiles);
   miras__job_reduce(list, g + at->norm2, width, work->part + s->ld_x, work->ld_part, list->tiles);
 }
 
@@ -13249,7 +13284,6 @@ static void miras__memory_layer_keeps(const miras__shape *s, const miras__extent
                                       miras__arena *a, miras__kept *kept) {
   const size_t n = e->batch * e->length;
   miras__finish_keeps(s, e, a, kept);
-  kept->proj = miras__floats(a, 1, n, s->ld_p);
   kept->g = miras__floats(a, 1, n, s->ld_g);
   kept->tails = miras__floats(a, 1, e->carries ? e->batch : 0, s->tail);
   if (!MIRAS__TRAINS || !e->train) return;
@@ -13911,7 +13945,6 @@ static void miras__attention_layer_keeps(const miras__shape *s, const miras__ext
                                          miras__arena *a, miras__kept *kept) {
   const size_t rings = e->carries ? 2 * miras__pad(s->window * s->dk) : 0;
   miras__finish_keeps(s, e, a, kept);
-  kept->proj = miras__floats(a, e->batch, e->length, s->ld_p);
   if (!MIRAS__TRAINS || !e->train) return;
   if (!miras__size_mul(e->length, s->group * (s->dv + 2), &kept->per_tape) ||
       kept->per_tape > (size_t)-1 - 15 ||
@@ -14326,7 +14359,7 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
 
 /* Lay everything out over a; with a->base NULL only the size is found. */
 static void miras__model_layout(miras_model *m, miras__arena *a) {
-  size_t layers = (size_t)m->desc.layers, run = 16, l;
+  size_t layers = (size_t)m->desc.layers, run = 16, site = 1, l;
   int i;
   m->views = NULL;
   miras__model_views(m, a);
@@ -14344,8 +14377,10 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
     m->layers[l].s = s;
     m->layers[l].index = (int)l;
     m->layers[l].run = run;
+    m->layers[l].site = site;
     m->layers[l].keep = keep;
     run += s->run;
+    site += miras__branches(s);
   }
 }
 
@@ -14448,7 +14483,8 @@ static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) 
 
 static void miras__model_draw(miras_model *m) {
   const uint64_t seed = miras__hash(m->desc.seed);
-  const double deep = 1 / sqrt(2.0 * (double)m->desc.layers);
+  const miras__layer *top = &m->layers[m->desc.layers - 1];
+  const double deep = 1 / sqrt((double)(top->site + miras__branches(top->s) - 1));
   size_t l, i;
   miras__draw(m->params, m->vocab * m->width, seed, 0.02);
   for (l = 0; l < (size_t)m->desc.layers; l++)
@@ -14775,7 +14811,6 @@ static miras__visit miras__visit_of(const miras__phase *ph, int l, int tile, siz
   if (tr->runs[a.b]) a.run = tr->runs[a.b] + a.layer->run;
   a.train = ph->train;
   a.drop = ph->drop;
-  a.site = 1 + 2 * (size_t)l;
   a.out = tr->kept[l + 1].x;
   a.tile = (size_t)tile;
   a.after = ph->after;
@@ -15077,7 +15112,7 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.first = 0;
     ph.in = l;
     ph.after = tr->d[turn];
-    ph.mid = tr->d[(turn + 1) % 3];
+    ph.mid = m->layers[l].s->hidden ? tr->d[(turn + 1) % 3] : ph.after;
     ph.before = tr->d[(turn + 2) % 3];
     miras__each(tr->desc.parallel, tiles, miras__tile_out_bwd, &ph);
     miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__head_task,
@@ -16075,7 +16110,7 @@ static uint64_t miras__need_whole(miras__text *t) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-#define MIRAS__VERSION 4   /* of models' files; those from 2 on are read                         */
+#define MIRAS__VERSION 5   /* of models' files; those from 2 on are read                         */
 
 /* ---- fields as text ---- */
 

@@ -647,6 +647,8 @@ static const wrong wrong_models[] = {
   { BASES, "layers", "257", { { MI(layers), 257 } } },
   { BASES, "hidden", "-1", { { MI(layer[0].hidden), -1 } } },
   { BASES, "hidden", "2147483647", { { MI(layer[0].hidden), LARGE } } },
+  { BASES, "no_mlp", "2", { { MI(layer[0].hidden), 0 }, { MI(layer[0].no_mlp), 2 } } },
+  { BASES, "hidden", "24", { { MI(layer[0].no_mlp), 1 } } },
   { BASES, "conv", "-1", { { MI(layer[0].conv), -1 } } },
   { BASES, "conv", "9", { { MI(layer[0].conv), 9 } } },
   { BASES, "gate_rank", "-1", { { MI(layer[0].gate_rank), -1 } } },
@@ -737,7 +739,7 @@ static void wrong_models_are_refused(void **state) {
 /* A field of one type of layer is refused in layers of another, unless it is 0. */
 static void types_refuse_each_other(void **state) {
   static const char *const common[] = { "pattern", "type", "vocab", "width", "layers", "hidden",
-    "untied", "dropout", "seed" };
+    "no_mlp", "untied", "dropout", "seed" };
   static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
     "qk_norm" };
   const char *name;

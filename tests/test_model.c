@@ -75,7 +75,7 @@ static miras_model_desc describe(miras_kind kind, int chunk) { return row(kind, 
 
 /* Forms of keys and gates around memories that come with others in the table; several descents;
  * slopes; and one memory for each choice that no row makes. */
-enum { OPTIONS = 43, HYBRIDS = 7 };
+enum { OPTIONS = 43, HYBRIDS = 8, TYPES = 7 /* the last of these: also with dropout */ };
 
 static subject option(int n) {
   subject s;
@@ -366,8 +366,10 @@ static subject hybrid(int n) {
       "attention as it comes",
       "titans, window, titans",
       "two memories, groups in the pattern",
-      "memory, window and attention, two each"};
-  static const char *const patterns[HYBRIDS] = {"w*2", "w", "w*2", "a", "mwm", "(mg)*2", "(mwa)*2"};
+      "memory, window and attention, two each",
+      "titans without an MLP, windows between"};
+  static const char *const patterns[HYBRIDS] = {"w*2",    "w",       "w*2",  "a", "mwm",
+                                                "(mg)*2", "(mwa)*2", "mw*2m"};
   subject s = row(n == 6 ? MIRAS_GATED_DELTANET : MIRAS_TITANS, 4);
   miras_model_desc *d = &s.d;
   miras_layer_desc *w = &d->layer[1];
@@ -397,6 +399,10 @@ static subject hybrid(int n) {
     d->layer[3].memory.key_dim = 0;
     d->layer[3].memory.value_dim = 0;
     d->layer[3].memory.chunk = 1;
+  }
+  if (n == 7) {
+    d->layer[0].no_mlp = 1;
+    d->layer[0].hidden = 0;
   }
   return s;
 }
@@ -1509,8 +1515,9 @@ static void test_dropout(void **state) {
   tally count = {0, 0, 0.0};
   (void)state;
   start();
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    subject of = row((miras_kind)kind, 4);
+  for (int kind = 0; kind < MIRAS_KIND_COUNT + HYBRIDS - TYPES; kind++) {
+    const int type = kind - MIRAS_KIND_COUNT + TYPES;
+    subject of = type < TYPES ? row((miras_kind)kind, 4) : hybrid(type);
     const int before = failures;
     miras_model *plain, *m;
     miras_trainer *plain_tr, *tr;
@@ -1771,9 +1778,10 @@ static void test_refusals(void **state) {
   d.layer[2].letter = 'm';
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "letter") == NULL)
     failed("a letter of two kinds: %s", why);
-  for (int i = 0; i < 8; i++) {
-    static const char *const field[8] = {"head_dim", "heads",       "kv_heads", "window",
-                                         "head_dim", "rotary_base", "qk_norm",  "type"};
+  for (int i = 0; i < 10; i++) {
+    static const char *const field[10] = {"head_dim", "heads",       "kv_heads", "window",
+                                          "head_dim", "rotary_base", "qk_norm",  "type",
+                                          "no_mlp",   "hidden"};
     miras_layer_desc *w = &d.layer[1];
     d = hybrid(0).d;
     if (i == 0) w->head_dim = 5;
@@ -1784,6 +1792,8 @@ static void test_refusals(void **state) {
     if (i == 5) w->rotary_base = 0.5f;
     if (i == 6) w->qk_norm = 2;
     if (i == 7) w->type = MIRAS_LAYER_TYPE_COUNT;
+    if (i == 8) w->no_mlp = 2, w->hidden = 0;
+    if (i == 9) w->no_mlp = 1; /* and the width of one is given */
     if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, field[i]) == NULL ||
         strstr(why, "layer[1]") == NULL)
       failed("attention with a wrong %s: %s", field[i], why);
