@@ -237,7 +237,9 @@
        x       = x + y W_o
        x       = x + SwiGLU(norm(x)), as above
 
-   Parameters lie in one flat block with a table of named views, and a model is hardly more.
+   An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
+   and others go without by no_mlp. Parameters lie in one flat block with a table of named views,
+   and a model is hardly more.
 
    TRAINERS. miras_trainer is what a model needs to be trained: gradients in another block of the
    same layout, the optimizer's moments, what the backward pass wants to know of the forward one,
@@ -487,8 +489,9 @@
               it has fields their rows, miras__type_of and miras__when
      2.       a room like @77: sizes; parameters and their initial values; what it keeps of a call;
               enter, head and leave, and their adjoints; the jobs of its weights. What layers share
-              (room @75) has the MLP that ends each, running texts, dropout and the lists of jobs
-     3. @78   its record in miras__layer_types
+              (room @75) has the MLP that ends each, running texts, dropout and the lists of jobs;
+              a type without heads has no tasks, as the MLP on its own at the end of that room
+     3. @78   its record in miras__layer_types; @73: a letter for it in miras_model_preset
      Training and sessions take every record alike.
 
    AN INSTRUCTION SET
@@ -518,9 +521,9 @@
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
              Models of several kinds of layer, and attention as a layer:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
-             Files of version 4 hold these, of version 5 layers without an MLP (no_mlp); others stay
-             of version 2 or 3. Text of a field may have MIRAS_PATTERN characters; fields that mean
-             nothing to a layer's type are refused.
+             Files of version 4 hold these, others stay of version 2 or 3. Text of a field may have
+             MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
+             An MLP as a layer, and layers without one (no_mlp; files of version 5).
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk.
@@ -963,6 +966,7 @@ typedef enum miras_keep {
 typedef enum miras_layer_type {
   MIRAS_LAYER_MEMORY,      /* a memory per head, behind convolutions and gates                   */
   MIRAS_LAYER_ATTENTION,   /* softmax attention with rotary positions                            */
+  MIRAS_LAYER_MLP,         /* no heads: the SwiGLU MLP alone                                     */
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
 
@@ -980,7 +984,7 @@ typedef struct miras_layer_desc {
   miras_layer_type type;
   int hidden;              /* of the SwiGLU MLP, 1..2^20; 0 -> 8/3 width, rounded up to a
                               multiple of 8                                                      */
-  int no_mlp;              /* 1: the layer has no MLP                                            */
+  int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
   /* of type memory */
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
                               is a whole number; batch and seed are set by the model             */
@@ -1084,7 +1088,8 @@ typedef struct miras_session miras_session;
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 #ifndef MIRAS_NO_MODEL
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. In
- * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024. */
+ * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024, g an
+ * MLP (of the others' own see no_mlp). */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
 #endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
@@ -1808,7 +1813,7 @@ typedef struct miras__field {
 /* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
-  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention"),
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp"),
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector pairs"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
@@ -1891,7 +1896,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(window, 4, 1, 1 << 20, 1024, ""),
   {MIRAS__AT("rotary_base", l.rotary_base), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL, ""},
   MIRAS__N(qk_norm, 4, 0, 1, 0, ""),
-  MIRAS__N(no_mlp, 5, 0, 1, 0, ""),
+  MIRAS__N(no_mlp, 5, 0, 1, 0, "type not mlp"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
@@ -11720,6 +11725,8 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) 
   d->layer[2] = d->layer[1];
   d->layer[2].letter = 'a';
   d->layer[2].window = 1024;
+  d->layer[3].letter = 'g';
+  d->layer[3].type = MIRAS_LAYER_MLP;
   return MIRAS_OK;
 }
 #endif
@@ -12589,7 +12596,7 @@ typedef struct miras__extent {
 /* What one layer keeps of a call for what comes later. */
 typedef struct miras__kept {
   float *x;                        /* [N, W] its input                                            */
-  float *mid;                      /* [N, W] between its heads and the MLP, where it has one      */
+  float *mid;                      /* [N, W] between its heads and the MLP, where it has both     */
   float *proj;                     /* [N, proj]                                                   */
   float *g;                        /* [N, gates] before their nonlinearity                        */
   float *y;                        /* [N, value] what the heads said                              */
@@ -12824,14 +12831,14 @@ static size_t miras__view_add(miras__views *v, const char *name, int rank, size_
 }
 
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
- * (hidden 0) out = mid ---- */
+ * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
 
 /* How often the layer adds to its input. */
-static size_t miras__branches(const miras__shape *s) { return s->hidden ? 2 : 1; }
+static size_t miras__branches(const miras__shape *s) { return s->value && s->hidden ? 2 : 1; }
 
 static void miras__finish_views(miras__shape *s, miras__views *v) {
   miras__slots *at = &s->at;
-  at->o = miras__view_add(v, "o.weight", 2, s->value, s->width, 1);
+  if (s->value) at->o = miras__view_add(v, "o.weight", 2, s->value, s->width, 1);
   if (!s->hidden) return;
   at->norm2 = miras__view_add(v, "norm2.gain", 1, s->width, 1, 0);
   at->mlp_gate = miras__view_add(v, "mlp.gate", 2, s->width, s->hidden, 1);
@@ -12845,7 +12852,8 @@ static void miras__finish_draw(const miras__layer *layer, uint64_t seed, double 
   const double in = 1 / sqrt((double)s->width);
   float *w = layer->w;
   size_t i;
-  miras__draw(w + at->o, s->value * s->width, seed + 11, deep / sqrt((double)s->value));
+  if (s->value)
+    miras__draw(w + at->o, s->value * s->width, seed + 11, deep / sqrt((double)s->value));
   if (!s->hidden) return;
   for (i = 0; i < s->width; i++) w[at->norm2 + i] = 1;
   miras__draw(w + at->mlp_gate, s->width * s->hidden, seed + 12, in);
@@ -12855,7 +12863,7 @@ static void miras__finish_draw(const miras__layer *layer, uint64_t seed, double 
 
 static void miras__finish_keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
                                 miras__kept *kept) {
-  if (s->hidden) kept->mid = miras__floats(a, e->batch, e->length, s->ld_x);
+  if (miras__branches(s) > 1) kept->mid = miras__floats(a, e->batch, e->length, s->ld_x);
   kept->y = miras__floats(a, e->batch, e->length, s->ld_y);
   kept->proj = miras__floats(a, e->batch, e->length, s->ld_p);
   kept->ab = miras__floats(a, e->batch, e->length, 2 * s->ld_f);
@@ -12913,7 +12921,12 @@ static void miras__drop_branch(const miras__visit *a, size_t site, float *in, co
 /* The tile's rows of what the MLP adds to. */
 static float *miras__mid(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  return (s->hidden ? a->kept->mid : a->out) + a->row * s->ld_x;
+  return (!s->hidden ? a->out : s->value ? a->kept->mid : a->kept->x) + a->row * s->ld_x;
+}
+
+/* Its mask. */
+static size_t miras__mlp_site(const miras__visit *a) {
+  return a->layer->site + miras__branches(a->layer->s) - 1;
 }
 
 static void miras__layer_mlp(const miras__visit *a) {
@@ -12931,7 +12944,7 @@ static void miras__layer_mlp(const miras__visit *a) {
   miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, miras__mat(h, s->ld_x),
                 miras__mat(w + at->mlp_up, f), n, f, width, pack);
   k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
-  miras__add_branch(a, a->layer->site + 1, a->out + a->row * s->ld_x, mid, act, s->ld_f,
+  miras__add_branch(a, miras__mlp_site(a), a->out + a->row * s->ld_x, mid, act, s->ld_f,
                     w + at->mlp_down, f);
 }
 
@@ -12945,7 +12958,7 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
   float *pack = a->scratch, *t = pack + MIRAS__PACK;
   const miras__norm mid =
     miras__norm_of(miras__mid(a), s->ld_x, a->layer->w + s->at.norm2, n, s->width);
-  miras__drop_branch(a, a->layer->site + 1, a->after_in + x, a->after + x);
+  miras__drop_branch(a, miras__mlp_site(a), a->after_in + x, a->after + x);
   miras__matmul(k, MIRAS__SET, ds, s->ld_f, miras__mat(a->after_in + x, s->ld_x),
                 miras__mat(work->down_t, s->ld_f), n, s->hidden, s->width, pack);
   k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, s->hidden);
@@ -12962,8 +12975,9 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
 /* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
 static void miras__finish(const miras__visit *a, const float *from) {
   const miras__shape *s = a->layer->s;
-  miras__add_branch(a, a->layer->site, miras__mid(a), a->kept->x + a->row * s->ld_x, from, s->ld_y,
-                    a->layer->w + s->at.o, s->value);
+  if (s->value)
+    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept->x + a->row * s->ld_x, from,
+                      s->ld_y, a->layer->w + s->at.o, s->value);
   if (s->hidden) miras__layer_mlp(a);
 }
 
@@ -12975,6 +12989,7 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
   const size_t x = a->row * s->ld_x;
   memset(work->part + a->tile * work->ld_part, 0, work->ld_part * sizeof(float));
   if (s->hidden) miras__layer_mlp_bwd(a);
+  if (!s->value) return;
   miras__drop_branch(a, a->layer->site, a->mid_in + x, a->mid + x);
   miras__matmul(a->k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
                 miras__mat(work->o_t, s->ld_y), a->n, s->value, s->width, a->scratch);
@@ -13016,14 +13031,50 @@ static void miras__finish_weights(const miras__visit *a, const float *from, floa
   const miras__layer_work *work = a->work;
   const float *ab = a->kept->ab;
   const size_t width = s->width, f = s->hidden;
-  miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
-  miras__job_reduce(list, g + at->norm1, width, work->part, work->ld_part, list->tiles);
+  if (s->value) {
+    miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
+    miras__job_reduce(list, g + at->norm1, width, work->part, work->ld_part, list->tiles);
+  }
   if (!f) return;
   miras__job_product(list, g + at->mlp_gate, width, f, work->h2, s->ld_x, ab, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_up, width, f, work->h2, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_down, f, width, work->act, s->ld_f, a->after_in, s->ld_x);
   miras__job_reduce(list, g + at->norm2, width, work->part + s->ld_x, work->ld_part, list->tiles);
 }
+
+/* ---- the MLP as a layer of its own ---- */
+
+static miras_result miras__mlp_layer_resolve(miras__shape *s, const miras_layer_desc *d, char *why,
+                                             size_t n) {
+  (void)d, (void)why, (void)n;
+  s->chunk = s->taps = 1;
+  s->scratch = s->scratch_train = miras__row_scratch(s);
+  return MIRAS_OK;
+}
+
+static void miras__mlp_layer_works(const miras__shape *s, const miras__extent *e, miras__arena *a,
+                                   miras__layer_work *work) {
+  if (MIRAS__TRAINS && e->train) miras__finish_works(s, e, a, 0, work);
+}
+
+/* It has nothing to enter, and no heads. */
+static void miras__mlp_layer_enter(const miras__visit *a) { (void)a; }
+
+static void miras__mlp_layer_leave(const miras__visit *a) { miras__finish(a, NULL); }
+
+static void miras__mlp_layer_leave_bwd(const miras__visit *a) { miras__finish_bwd(a, NULL); }
+
+static void miras__mlp_layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
+  miras__finish_weights(a, NULL, g, list);
+}
+
+static const miras__layer_type miras__mlp_layer = {
+  "mlp", miras__mlp_layer_resolve, miras__finish_views, miras__finish_draw, miras__finish_keeps,
+  miras__mlp_layer_works, MIRAS__BACK(miras__finish_turns), miras__mlp_layer_enter, NULL,
+  miras__mlp_layer_leave, MIRAS__BACK(miras__mlp_layer_leave_bwd), NULL,
+  MIRAS__BACK(miras__mlp_layer_enter), MIRAS__BACK(miras__finish_transposes),
+  MIRAS__BACK(miras__mlp_layer_weights)
+};
 
 /* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 57 75 -- */
 
@@ -14144,7 +14195,7 @@ static const miras__layer_type miras__attention_layer = {
 
 /* In the order of miras_layer_type. */
 static const miras__layer_type *const miras__layer_types[] = {
-  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer)
+  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer
 };
 
 #define MIRAS__LAYERS 256          /* of a model at most                                          */
@@ -15072,6 +15123,7 @@ static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs)
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
   const miras__kernels *k = miras__kernels_best();
   const miras_model *m;
+  const miras__shape *s;
   miras__phase ph;
   miras__visit a;
   miras__jobs jobs;
@@ -15112,11 +15164,11 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.first = 0;
     ph.in = l;
     ph.after = tr->d[turn];
-    ph.mid = m->layers[l].s->hidden ? tr->d[(turn + 1) % 3] : ph.after;
     ph.before = tr->d[(turn + 2) % 3];
+    s = m->layers[l].s;
+    ph.mid = !s->hidden ? ph.after : s->value ? tr->d[(turn + 1) % 3] : ph.before;
     miras__each(tr->desc.parallel, tiles, miras__tile_out_bwd, &ph);
-    miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__head_task,
-                &ph);
+    miras__each(tr->desc.parallel, (size_t)tr->batch * s->tasks, miras__head_task, &ph);
     miras__each(tr->desc.parallel, tiles, miras__tile_in_bwd, &ph);
     miras__jobs_begin(&jobs, tr, &ph);
     a = miras__visit_of(&ph, l, -1, 0, 0);
@@ -15392,6 +15444,10 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
     return MIRAS_ERR_ARGUMENT;
   of = &s->model->layers[layer];
   z = of->s;
+  if (!z->tasks) {
+    miras__say(why, n, "layer is %d; it must be one with heads, for others have no state", layer);
+    return MIRAS_ERR_ARGUMENT;
+  }
   if (!miras__whole(why, n, "head", head, 0, (int)z->tasks - 1)) return MIRAS_ERR_ARGUMENT;
   miras__layer_head(of, miras__kernels_best(), (size_t)head, NULL, a);
   a->state = (float *)s->state + of->run + z->tail + (size_t)head * z->plan.head_state;

@@ -1838,19 +1838,21 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     char name[80];
     size_t F, inner;
     double *up, *gate, *mem;
-    ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1);
-    snprintf(name, sizeof name, "blocks.%d.o.weight", l);
-    inner = (size_t)ref_find(m, name)->shape[0];
-    mem = (double *)ref_zeros(N * inner);
-    if (ref_layer_of(m, l)->type == MIRAS_LAYER_ATTENTION)
-      ref_attention_layer(m, l, h, batch, T, mem);
-    else
-      ref_memory_layer(m, l, h, batch, T, mem, branches);
-    ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
-    free(mem);
-    site++;
-    for (size_t i = 0; i < N * width; i++)
-      x[i] += add[i] * ref_mask(m, site, i / width, i % width);
+    if (ref_layer_of(m, l)->type != MIRAS_LAYER_MLP) {
+      ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1);
+      snprintf(name, sizeof name, "blocks.%d.o.weight", l);
+      inner = (size_t)ref_find(m, name)->shape[0];
+      mem = (double *)ref_zeros(N * inner);
+      if (ref_layer_of(m, l)->type == MIRAS_LAYER_ATTENTION)
+        ref_attention_layer(m, l, h, batch, T, mem);
+      else
+        ref_memory_layer(m, l, h, batch, T, mem, branches);
+      ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
+      free(mem);
+      site++;
+      for (size_t i = 0; i < N * width; i++)
+        x[i] += add[i] * ref_mask(m, site, i / width, i % width);
+    }
     if (ref_layer_of(m, l)->no_mlp) continue;
     ref_rms(h, x, ref_param(m, l, "norm2.gain"), N, width, 1);
     snprintf(name, sizeof name, "blocks.%d.mlp.up", l);
