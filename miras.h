@@ -223,7 +223,7 @@
        gates   = sigmoid, softplus, ... of a low-rank projection of h
        y       = memory(k, v, q, gates)
        x       = x + (norm per head(y) * silu(h W_gate)) W_o
-       x       = x + SwiGLU(norm(x))
+       x       = x + SwiGLU(norm(x)), unless it has no_mlp
 
    Some rows of the table make their keys or decays otherwise: miras_key_map, miras_keep_form. The
    memory starts every sequence from learned initial weights. In a new model with inner norms and
@@ -236,9 +236,11 @@
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens
        x       = x + y W_o
-       x       = x + SwiGLU(norm(x))
+       x       = x + SwiGLU(norm(x)), as above
 
-   Parameters lie in one flat block with a table of named views, and a model is hardly more.
+   An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
+   and others go without by no_mlp. Parameters lie in one flat block with a table of named views,
+   and a model is hardly more.
 
    TRAINERS. miras_trainer is what a model needs to be trained: gradients in another block of the
    same layout, the optimizer's moments, what the backward pass wants to know of the forward one,
@@ -488,8 +490,9 @@
               it has fields their rows, miras__type_of and miras__when
      2.       a room like @77: sizes; parameters and their initial values; what it keeps of a call;
               enter, head and leave, and their adjoints; the jobs of its weights. What layers share
-              (room @75) has the MLP that ends each, running texts, dropout and the lists of jobs
-     3. @78   its record in miras__layer_types
+              (room @75) has the MLP that ends each, running texts, dropout and the lists of jobs;
+              a type without heads has no tasks, as the MLP on its own at the end of that room
+     3. @78   its record in miras__layer_types; @73: a letter for it in miras_model_preset
      Training and sessions take every record alike.
 
    AN INSTRUCTION SET
@@ -528,6 +531,7 @@
                miras_adamw_options.decay                          weight_decay
              Files of version 4 hold these; others stay of version 2 or 3. Text of a field may have
              MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
+             An MLP as a layer, and layers without one (no_mlp; files of version 5).
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk.
@@ -967,10 +971,11 @@ typedef enum miras_keep_form {
 #define MIRAS_FIXED_VALUE_KEEP 16
 
 /* What a layer of a model is: two additions to its input, that of the type's heads and then that of
- * a SwiGLU MLP. */
+ * a SwiGLU MLP, unless it has none. */
 typedef enum miras_layer_type {
   MIRAS_LAYER_MEMORY,      /* a memory per head, behind convolutions and gates                   */
   MIRAS_LAYER_ATTENTION,   /* softmax attention with rotary positions                            */
+  MIRAS_LAYER_MLP,         /* no heads: the SwiGLU MLP alone                                     */
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
 
@@ -988,6 +993,7 @@ typedef struct miras_layer_desc {
   miras_layer_type type;
   int hidden;              /* of the SwiGLU MLP, 1..2^20; 0 -> 8/3 width, rounded up to a
                               multiple of 8                                                      */
+  int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
   /* of type memory */
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
                               is a whole number; batch and seed are set by the model             */
@@ -1025,7 +1031,7 @@ typedef struct miras_model_desc {
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
   int layers;              /* how many, 1..256; no default but with a pattern, which says it     */
   int untied;              /* 1: the head has its own matrix instead of the embedding's          */
-  float dropout;           /* 0..0.9, on both residual branches and the embedding, training only */
+  float dropout;           /* 0..0.9, on what layers add and the embedding, training only        */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
                               refused, also when a file asks for it; 0: no limit                 */
@@ -1091,7 +1097,8 @@ typedef struct miras_session miras_session;
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 #ifndef MIRAS_NO_MODEL
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. In
- * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024. */
+ * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024, g an
+ * MLP (of the others' own see no_mlp). */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
 #endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
@@ -1815,7 +1822,7 @@ typedef struct miras__field {
 /* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
-  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention"),
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp"),
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
@@ -1873,7 +1880,7 @@ static const miras__field miras__fields[] = {
   MIRAS__M(vocab, 2, 2, 1 << 24, 0, ""),
   MIRAS__M(width, 2, 1, 65536, 0, ""),
   MIRAS__M(layers, 2, 1, 256, 0, ""),
-  MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, ""),
+  MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "no_mlp 0"),
   MIRAS__N(conv, 2, 1, 8, 4, ""),
   MIRAS__N(gate_rank, 2, 1, 4096, 32, ""),
   MIRAS__W(key_map, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase"),
@@ -1898,6 +1905,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(window, 4, 1, 1 << 20, 1024, ""),
   {MIRAS__AT("rotary_base", l.rotary_base), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL, ""},
   MIRAS__N(qk_norm, 4, 0, 1, 0, ""),
+  MIRAS__N(no_mlp, 5, 0, 1, 0, "type not mlp"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
@@ -11735,6 +11743,8 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) 
   d->layer[2] = d->layer[1];
   d->layer[2].letter = 'a';
   d->layer[2].window = 1024;
+  d->layer[3].letter = 'g';
+  d->layer[3].type = MIRAS_LAYER_MLP;
   return MIRAS_OK;
 }
 #endif
@@ -12582,6 +12592,7 @@ typedef struct miras__layer {
   const miras__shape *s;
   int index;
   size_t first, run;               /* its first float among parameters, and in a running text     */
+  size_t site;                     /* the first of its masks: one for each of its branches        */
   float *w;                        /* its parameters                                              */
   float *keep;                     /* [H] constant keep gates                                     */
 } miras__layer;
@@ -12603,7 +12614,7 @@ typedef struct miras__extent {
 /* What one layer keeps of a call for what comes later. */
 typedef struct miras__kept {
   float *x;                        /* [N, W] its input                                            */
-  float *mid;                      /* [N, W] between its heads and the MLP                        */
+  float *mid;                      /* [N, W] between its heads and the MLP, where it has both     */
   float *proj;                     /* [N, proj]                                                   */
   float *g;                        /* [N, gates] before their nonlinearity                        */
   float *y;                        /* [N, value] what the heads said                              */
@@ -12652,7 +12663,6 @@ typedef struct miras__visit {
   float *run;                      /* what the layer has in its running text; NULL: a new one     */
   int train;                       /* the adjoint will follow                                     */
   const miras__drop *drop;         /* NULL: none                                                  */
-  size_t site;                     /* of the layer's two masks the first                          */
   float *out;                      /* [N, W]                                                      */
   /* the adjoint */
   size_t tile;                     /* which of the call's it is                                   */
@@ -12838,11 +12848,16 @@ static size_t miras__view_add(miras__views *v, const char *name, int rank, size_
   return offset - v->base;
 }
 
-/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from ---- */
+/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
+ * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
+
+/* How often the layer adds to its input. */
+static size_t miras__branches(const miras__shape *s) { return s->value && s->hidden ? 2 : 1; }
 
 static void miras__finish_views(miras__shape *s, miras__views *v) {
   miras__slots *at = &s->at;
-  at->o = miras__view_add(v, "o.weight", 2, s->value, s->width, 1);
+  if (s->value) at->o = miras__view_add(v, "o.weight", 2, s->value, s->width, 1);
+  if (!s->hidden) return;
   at->norm2 = miras__view_add(v, "norm2.gain", 1, s->width, 1, 0);
   at->mlp_gate = miras__view_add(v, "mlp.gate", 2, s->width, s->hidden, 1);
   at->mlp_up = miras__view_add(v, "mlp.up", 2, s->width, s->hidden, 1);
@@ -12855,8 +12870,10 @@ static void miras__finish_draw(const miras__layer *layer, uint64_t seed, double 
   const double in = 1 / sqrt((double)s->width);
   float *w = layer->w;
   size_t i;
+  if (s->value)
+    miras__draw(w + at->o, s->value * s->width, seed + 11, deep / sqrt((double)s->value));
+  if (!s->hidden) return;
   for (i = 0; i < s->width; i++) w[at->norm2 + i] = 1;
-  miras__draw(w + at->o, s->value * s->width, seed + 11, deep / sqrt((double)s->value));
   miras__draw(w + at->mlp_gate, s->width * s->hidden, seed + 12, in);
   miras__draw(w + at->mlp_up, s->width * s->hidden, seed + 13, in);
   miras__draw(w + at->mlp_down, s->hidden * s->width, seed + 14, deep / sqrt((double)s->hidden));
@@ -12864,8 +12881,9 @@ static void miras__finish_draw(const miras__layer *layer, uint64_t seed, double 
 
 static void miras__finish_keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
                                 miras__kept *kept) {
-  kept->mid = miras__floats(a, e->batch, e->length, s->ld_x);
+  if (miras__branches(s) > 1) kept->mid = miras__floats(a, e->batch, e->length, s->ld_x);
   kept->y = miras__floats(a, e->batch, e->length, s->ld_y);
+  kept->proj = miras__floats(a, e->batch, e->length, s->ld_p);
   kept->ab = miras__floats(a, e->batch, e->length, 2 * s->ld_f);
 }
 
@@ -12905,49 +12923,60 @@ static void miras__add_branch(const miras__visit *a, size_t site, float *out, co
   const miras__shape *s = a->layer->s;
   const int drop = MIRAS__TRAINS && a->drop;
   float *pack = a->scratch, *t = drop ? pack + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
-  if (!drop) memcpy(out, x, a->n * s->ld_x * sizeof(float));
+  if (!drop && out != x) memcpy(out, x, a->n * s->ld_x * sizeof(float));
   miras__matmul(a->k, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, miras__mat(from, ld),
                 miras__mat(w, s->width), a->n, s->width, depth, pack);
   if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
-/* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
-static void miras__finish(const miras__visit *a, const float *from) {
+/* And on the way back: d [n, W] behind dropout, which `in` receives. */
+static void miras__drop_branch(const miras__visit *a, size_t site, float *in, const float *d) {
+  const miras__shape *s = a->layer->s;
+  if (MIRAS__TRAINS && a->drop)
+    miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
+}
+
+/* The tile's rows of what the MLP adds to. */
+static float *miras__mid(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  return (!s->hidden ? a->out : s->value ? a->kept->mid : a->kept->x) + a->row * s->ld_x;
+}
+
+/* Its mask. */
+static size_t miras__mlp_site(const miras__visit *a) {
+  return a->layer->site + miras__branches(a->layer->s) - 1;
+}
+
+static void miras__layer_mlp(const miras__visit *a) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
   const miras__slots *at = &s->at;
-  const float *w = a->layer->w, *x = a->kept->x + a->row * s->ld_x;
+  const float *w = a->layer->w, *mid = miras__mid(a);
   float *pack = a->scratch, *h = pack + MIRAS__PACK;
   float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
-  float *mid = a->kept->mid + a->row * s->ld_x, *ab = a->kept->ab + a->row * 2 * s->ld_f;
-  float *out = a->out + a->row * s->ld_x;
+  float *ab = a->kept->ab + a->row * 2 * s->ld_f;
   const size_t width = s->width, f = s->hidden, n = a->n;
-  miras__add_branch(a, a->site, mid, x, from, s->ld_y, w + at->o, s->value);
   k->rms_fwd(h, s->ld_x, mid, s->ld_x, w + at->norm2, n, width);
   miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, miras__mat(h, s->ld_x),
                 miras__mat(w + at->mlp_gate, f), n, f, width, pack);
   miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, miras__mat(h, s->ld_x),
                 miras__mat(w + at->mlp_up, f), n, f, width, pack);
   k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
-  miras__add_branch(a, a->site + 1, out, mid, act, s->ld_f, w + at->mlp_down, f);
+  miras__add_branch(a, miras__mlp_site(a), a->out + a->row * s->ld_x, mid, act, s->ld_f,
+                    w + at->mlp_down, f);
 }
 
-/* Its adjoint: after -> mid, dfrom [n, value] (rows of ld_y: in work, or what from_scratch says).
- * Clears the tile's part of work->part. */
-static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
+/* after -> mid */
+static void miras__layer_mlp_bwd(const miras__visit *a) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
   const miras__layer_work *work = a->work;
-  const float *w = a->layer->w;
   const size_t x = a->row * s->ld_x, n = a->n;
-  float *part = work->part + a->tile * work->ld_part, *ab = a->kept->ab + a->row * 2 * s->ld_f;
-  float *pack = a->scratch, *t = pack + MIRAS__PACK, *ds = work->act + a->row * s->ld_f;
-  const miras__norm mid = miras__norm_of(a->kept->mid + x, s->ld_x, w + at->norm2, n, s->width);
-  memset(part, 0, work->ld_part * sizeof(float));
-  if (MIRAS__TRAINS && a->drop)
-    miras__drop_rows(k, a->drop, a->site + 1, a->row, a->after_in + x, NULL, a->after + x, s->ld_x,
-                     n, s->width);
+  float *ab = a->kept->ab + a->row * 2 * s->ld_f, *ds = work->act + a->row * s->ld_f;
+  float *pack = a->scratch, *t = pack + MIRAS__PACK;
+  const miras__norm mid =
+    miras__norm_of(miras__mid(a), s->ld_x, a->layer->w + s->at.norm2, n, s->width);
+  miras__drop_branch(a, miras__mlp_site(a), a->after_in + x, a->after + x);
   miras__matmul(k, MIRAS__SET, ds, s->ld_f, miras__mat(a->after_in + x, s->ld_x),
                 miras__mat(work->down_t, s->ld_f), n, s->hidden, s->width, pack);
   k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, s->hidden);
@@ -12956,13 +12985,32 @@ static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
   miras__matmul(k, MIRAS__ADD, t, s->ld_x, miras__mat(ab + s->ld_f, 2 * s->ld_f),
                 miras__mat(work->mlp_t + s->hidden * s->ld_x, s->ld_x), n, s->width, s->hidden,
                 pack);
-  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, part + s->ld_x, work->h2 + x, s->ld_x, t,
-             s->ld_x, &mid);
-  if (MIRAS__TRAINS && a->drop)
-    miras__drop_rows(k, a->drop, a->site, a->row, a->mid_in + x, NULL, a->mid + x, s->ld_x, n,
-                     s->width);
-  miras__matmul(k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
-                miras__mat(work->o_t, s->ld_y), n, s->value, s->width, pack);
+  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x,
+             work->part + a->tile * work->ld_part + s->ld_x, work->h2 + x, s->ld_x, t, s->ld_x,
+             &mid);
+}
+
+/* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
+static void miras__finish(const miras__visit *a, const float *from) {
+  const miras__shape *s = a->layer->s;
+  if (s->value)
+    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept->x + a->row * s->ld_x, from,
+                      s->ld_y, a->layer->w + s->at.o, s->value);
+  if (s->hidden) miras__layer_mlp(a);
+}
+
+/* Its adjoint: after -> mid, dfrom [n, value] (rows of ld_y: in work, or what from_scratch says).
+ * Clears the tile's part of work->part. */
+static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
+  const miras__shape *s = a->layer->s;
+  const miras__layer_work *work = a->work;
+  const size_t x = a->row * s->ld_x;
+  memset(work->part + a->tile * work->ld_part, 0, work->ld_part * sizeof(float));
+  if (s->hidden) miras__layer_mlp_bwd(a);
+  if (!s->value) return;
+  miras__drop_branch(a, a->layer->site, a->mid_in + x, a->mid + x);
+  miras__matmul(a->k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
+                miras__mat(work->o_t, s->ld_y), a->n, s->value, s->width, a->scratch);
 }
 
 /* How the adjoint of a layer's entry ends: dproj and mid -> before, through norm1; h for the
@@ -12986,6 +13034,7 @@ static void miras__finish_transposes(const miras__layer *layer, const miras__lay
   const miras__slots *at = &s->at;
   const float *w = layer->w;
   miras__job_transpose(list, work->o_t, s->ld_y, w + at->o, s->value, s->width);
+  if (!s->hidden) return;
   miras__job_transpose(list, work->mlp_t, s->ld_x, w + at->mlp_gate, s->width, s->hidden);
   miras__job_transpose(list, work->mlp_t + s->hidden * s->ld_x, s->ld_x, w + at->mlp_up, s->width,
                        s->hidden);
@@ -13000,13 +13049,50 @@ static void miras__finish_weights(const miras__visit *a, const float *from, floa
   const miras__layer_work *work = a->work;
   const float *ab = a->kept->ab;
   const size_t width = s->width, f = s->hidden;
+  if (s->value) {
+    miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
+    miras__job_reduce(list, g + at->norm1, width, work->part, work->ld_part, list->tiles);
+  }
+  if (!f) return;
   miras__job_product(list, g + at->mlp_gate, width, f, work->h2, s->ld_x, ab, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_up, width, f, work->h2, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_down, f, width, work->act, s->ld_f, a->after_in, s->ld_x);
-  miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
-  miras__job_reduce(list, g + at->norm1, width, work->part, work->ld_part, list->tiles);
   miras__job_reduce(list, g + at->norm2, width, work->part + s->ld_x, work->ld_part, list->tiles);
 }
+
+/* ---- the MLP as a layer of its own ---- */
+
+static miras_result miras__mlp_layer_resolve(miras__shape *s, const miras_layer_desc *d, char *why,
+                                             size_t n) {
+  (void)d, (void)why, (void)n;
+  s->chunk = s->taps = 1;
+  s->scratch = s->scratch_train = miras__row_scratch(s);
+  return MIRAS_OK;
+}
+
+static void miras__mlp_layer_works(const miras__shape *s, const miras__extent *e, miras__arena *a,
+                                   miras__layer_work *work) {
+  if (MIRAS__TRAINS && e->train) miras__finish_works(s, e, a, 0, work);
+}
+
+/* It has nothing to enter, and no heads. */
+static void miras__mlp_layer_enter(const miras__visit *a) { (void)a; }
+
+static void miras__mlp_layer_leave(const miras__visit *a) { miras__finish(a, NULL); }
+
+static void miras__mlp_layer_leave_bwd(const miras__visit *a) { miras__finish_bwd(a, NULL); }
+
+static void miras__mlp_layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
+  miras__finish_weights(a, NULL, g, list);
+}
+
+static const miras__layer_type miras__mlp_layer = {
+  "mlp", miras__mlp_layer_resolve, miras__finish_views, miras__finish_draw, miras__finish_keeps,
+  miras__mlp_layer_works, MIRAS__BACK(miras__finish_turns), miras__mlp_layer_enter, NULL,
+  miras__mlp_layer_leave, MIRAS__BACK(miras__mlp_layer_leave_bwd), NULL,
+  MIRAS__BACK(miras__mlp_layer_enter), MIRAS__BACK(miras__finish_transposes),
+  MIRAS__BACK(miras__mlp_layer_weights)
+};
 
 /* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 57 75 -- */
 
@@ -13267,7 +13353,6 @@ static void miras__memory_layer_keeps(const miras__shape *s, const miras__extent
                                       miras__arena *a, miras__kept *kept) {
   const size_t n = e->batch * e->length;
   miras__finish_keeps(s, e, a, kept);
-  kept->proj = miras__floats(a, 1, n, s->ld_p);
   kept->g = miras__floats(a, 1, n, s->ld_g);
   kept->tails = miras__floats(a, 1, e->carries ? e->batch : 0, s->tail);
   if (!MIRAS__TRAINS || !e->train) return;
@@ -13929,7 +14014,6 @@ static void miras__attention_layer_keeps(const miras__shape *s, const miras__ext
                                          miras__arena *a, miras__kept *kept) {
   const size_t rings = e->carries ? 2 * miras__pad(s->window * s->dk) : 0;
   miras__finish_keeps(s, e, a, kept);
-  kept->proj = miras__floats(a, e->batch, e->length, s->ld_p);
   if (!MIRAS__TRAINS || !e->train) return;
   if (!miras__size_mul(e->length, s->group * (s->dv + 2), &kept->per_tape) ||
       kept->per_tape > (size_t)-1 - 15 ||
@@ -14129,7 +14213,7 @@ static const miras__layer_type miras__attention_layer = {
 
 /* In the order of miras_layer_type. */
 static const miras__layer_type *const miras__layer_types[] = {
-  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer)
+  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer
 };
 
 #define MIRAS__LAYERS 256          /* of a model at most                                          */
@@ -14344,7 +14428,7 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
 
 /* Lay everything out over a; with a->base NULL only the size is found. */
 static void miras__model_layout(miras_model *m, miras__arena *a) {
-  size_t layers = (size_t)m->desc.layers, run = 16, l;
+  size_t layers = (size_t)m->desc.layers, run = 16, site = 1, l;
   int i;
   m->views = NULL;
   miras__model_views(m, a);
@@ -14362,8 +14446,10 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
     m->layers[l].s = s;
     m->layers[l].index = (int)l;
     m->layers[l].run = run;
+    m->layers[l].site = site;
     m->layers[l].keep = keep;
     run += s->run;
+    site += miras__branches(s);
   }
 }
 
@@ -14466,7 +14552,8 @@ static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) 
 
 static void miras__model_draw(miras_model *m) {
   const uint64_t seed = miras__hash(m->desc.seed);
-  const double deep = 1 / sqrt(2.0 * (double)m->desc.layers);
+  const miras__layer *top = &m->layers[m->desc.layers - 1];
+  const double deep = 1 / sqrt((double)(top->site + miras__branches(top->s) - 1));
   size_t l, i;
   miras__draw(m->params, m->vocab * m->width, seed, 0.02);
   for (l = 0; l < (size_t)m->desc.layers; l++)
@@ -14793,7 +14880,6 @@ static miras__visit miras__visit_of(const miras__phase *ph, int l, int tile, siz
   if (tr->runs[a.b]) a.run = tr->runs[a.b] + a.layer->run;
   a.train = ph->train;
   a.drop = ph->drop;
-  a.site = 1 + 2 * (size_t)l;
   a.out = tr->kept[l + 1].x;
   a.tile = (size_t)tile;
   a.after = ph->after;
@@ -15055,6 +15141,7 @@ static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs)
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
   const miras__kernels *k = miras__kernels_best();
   const miras_model *m;
+  const miras__shape *s;
   miras__phase ph;
   miras__visit a;
   miras__jobs jobs;
@@ -15095,11 +15182,11 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.first = 0;
     ph.in = l;
     ph.after = tr->d[turn];
-    ph.mid = tr->d[(turn + 1) % 3];
     ph.before = tr->d[(turn + 2) % 3];
+    s = m->layers[l].s;
+    ph.mid = !s->hidden ? ph.after : s->value ? tr->d[(turn + 1) % 3] : ph.before;
     miras__each(tr->desc.parallel, tiles, miras__tile_out_bwd, &ph);
-    miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__head_task,
-                &ph);
+    miras__each(tr->desc.parallel, (size_t)tr->batch * s->tasks, miras__head_task, &ph);
     miras__each(tr->desc.parallel, tiles, miras__tile_in_bwd, &ph);
     miras__jobs_begin(&jobs, tr, &ph);
     a = miras__visit_of(&ph, l, -1, 0, 0);
@@ -15375,6 +15462,10 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
     return MIRAS_ERR_ARGUMENT;
   of = &s->model->layers[layer];
   z = of->s;
+  if (!z->tasks) {
+    miras__say(why, n, "layer is %d; it must be one with heads, for others have no state", layer);
+    return MIRAS_ERR_ARGUMENT;
+  }
   if (!miras__whole(why, n, "head", head, 0, (int)z->tasks - 1)) return MIRAS_ERR_ARGUMENT;
   miras__layer_head(of, miras__kernels_best(), (size_t)head, NULL, a);
   a->state = (float *)s->state + of->run + z->tail + (size_t)head * z->plan.head_state;
@@ -16093,7 +16184,7 @@ static uint64_t miras__need_whole(miras__text *t) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-#define MIRAS__VERSION 4   /* of models' files; those from 2 on are read                         */
+#define MIRAS__VERSION 5   /* of models' files; those from 2 on are read                         */
 
 /* ---- fields as text ---- */
 

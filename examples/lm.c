@@ -767,6 +767,13 @@ static int lives_on(const options *o, const miras_model_desc *d) {
   return m->architecture != MIRAS_KV_CACHE || m->window > o->context;
 }
 
+/* The width of all MLPs: those of m, w, a and g that are not without. */
+static void set_hidden(miras_model_desc *d, int hidden) {
+  int k;
+  for (k = 0; k < 4; k++)
+    if (!d->layer[k].no_mlp) d->layer[k].hidden = hidden;
+}
+
 /* What the options ask for; leaves with a sentence if that is not a model. */
 static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
@@ -788,7 +795,7 @@ static miras_model_desc describe(const options *o, int vocab) {
     d.layer[0].memory.window = o->context;
   d.layer[2].window = o->context;   /* further back would be positions that training never had */
   for (k = 0; k < 3; k++) {
-    d.layer[k].hidden = o->hidden;
+    d.layer[k].no_mlp = o->pattern && strchr(o->pattern, 'g');   /* it says where MLPs are */
     if (k) d.layer[k].head_dim = o->key_dim;
   }
   if (o->pattern && strlen(o->pattern) >= sizeof d.pattern)
@@ -814,28 +821,30 @@ static miras_model_desc describe(const options *o, int vocab) {
       die(2, "--set is \"%s\"; it must be FIELD=VALUE with a field and value of the model's "
              "descriptor, such as memory.step=0.02 or memory.retention=l2", o->set[k]);
   }
+  for (k = 0; k < 4; k++)
+    if (!d.layer[k].no_mlp && !d.layer[k].hidden) d.layer[k].hidden = o->hidden;
   if (o->reset < 0 && lives_on(o, &d)) {   /* on the grid of resets: whole chunks, from 16 on */
     const int chunk = d.layer[0].memory.chunk > 0 ? d.layer[0].memory.chunk : 1;
     const int grid = (15 + chunk) / chunk * chunk;
     d.layer[0].memory.reset_every = (2 * o->context + grid - 1) / grid * grid;
   }
-  if (o->parameters) {   /* the width of the MLP that comes nearest from below */
+  if (o->parameters) {   /* the width of the MLPs that comes nearest from below */
     double at[2];
     int i;
     for (i = 0; i < 2; i++) {
       miras_model_desc small = d;
       miras_model *m;
-      for (k = 0; k < 3; k++) small.layer[k].hidden = 1 + i;
+      set_hidden(&small, 1 + i);
       if (!miras_model_size(&small, why, sizeof why)) die(2, "%s", why);
       m = miras_model_open(&small, NULL);
       if (!m) die(1, "there is not enough memory for the model");
       at[i] = (double)count_parameters(m);
       miras_model_close(m);
     }
+    if (!(at[1] > at[0])) die(2, "--parameters is %d, but no layer has an MLP", o->parameters);
     if (at[0] > o->parameters)
       die(2, "--parameters is %d; without an MLP the model has %.0f", o->parameters, at[0]);
-    for (k = 0; k < 3; k++)
-      d.layer[k].hidden = 1 + (int)((o->parameters - at[0]) / (at[1] - at[0]));
+    set_hidden(&d, 1 + (int)((o->parameters - at[0]) / (at[1] - at[0])));
   }
   if (!miras_model_size(&d, why, sizeof why)) die(2, "%s", why);
   return d;
@@ -1280,14 +1289,15 @@ int main(int argc, char **argv) {
   option table[] = {
     {"model", "t", 's', NULL, 0, 0, "a row of lm models, or transformer (yaad)"},
     {"pattern", "t", 's', NULL, 0, 0,
-     "layers: m --model, w window of 64, a attention; \"mmwm\", \"(mw)*2\" (--layers times m)"},
+     "layers: m --model, w window of 64, a attention; \"mmwm\", \"(mw)*2\" (--layers times m); "
+     "g MLP, and then these have none inside: \"mgwg\""},
     {"chars", "t", 'f', NULL, 0, 0, "tokens are the file's characters, not bytes"},
     {"dim", "t", 'i', NULL, 1, 65536, "width of the network"},
     {"layers", "t", 'i', NULL, 1, 256, "how many, without --pattern"},
     {"heads", "t", 'i', NULL, 1, 4096, "memories per layer"},
     {"key-dim", "t", 'i', NULL, 0, 4096, "width of a memory's keys; 0: --dim / --heads"},
     {"value-dim", "t", 'i', NULL, 0, 4096, "width of a memory's values; 0: that of its keys"},
-    {"hidden", "t", 'i', NULL, 0, 1 << 20, "width of the MLP; 0: 8/3 of --dim"},
+    {"hidden", "t", 'i', NULL, 0, 1 << 20, "width of the MLPs; 0: 8/3 of --dim"},
     {"parameters", "t", 'i', NULL, 0, INT_MAX, "choose --hidden for at most so many; 0: do not"},
     {"untied", "t", 'f', NULL, 0, 0, "a matrix of its own for the head"},
     {"conv", "t", 'i', NULL, 1, 8, "taps of the causal convolutions"},

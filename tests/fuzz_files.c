@@ -39,7 +39,7 @@ static FILE *fuzz_fopen(const char *path, const char *mode) {
 
 enum { FUZZ_MODEL, FUZZ_MEMORY, FUZZ_SESSION, FUZZ_KINDS };
 enum { FUZZ_LIMIT = 1 << 20, FUZZ_ROWS = FUZZ_KINDS + 2 * MIRAS_KIND_COUNT,
-       FUZZ_FILES = FUZZ_ROWS + 4 };
+       FUZZ_FILES = FUZZ_ROWS + 5 };
 
 static miras_model *fuzz_model;
 static miras_trainer *fuzz_trainer;
@@ -138,7 +138,8 @@ static void fuzz_rows(void) {
 }
 
 static void fuzz_patterns(void) {
-  static const char *const patterns[FUZZ_FILES - FUZZ_ROWS] = { "mwm", "(mg)*2a", "a*2", "" };
+  static const char *const patterns[FUZZ_FILES - FUZZ_ROWS] = { "mwm", "(mg)*2a", "a*2", "",
+                                                                 "mfwf" };
   int i;
   for (i = 0; i < FUZZ_FILES - FUZZ_ROWS; i++) {
     miras_model_desc d, other;
@@ -151,6 +152,12 @@ static void fuzz_patterns(void) {
     d.layer[2].qk_norm = 1;
     d.layer[3] = other.layer[0];
     d.layer[3].letter = 'g';
+    d.layer[4].letter = 'f';
+    d.layer[4].type = MIRAS_LAYER_MLP;
+    if (strchr(patterns[i], 'f')) {
+      d.layer[0].no_mlp = 1;
+      d.layer[0].hidden = 0;
+    }
     if (!patterns[i][0]) d.layer[0] = d.layer[2];
     fuzz_add(&d);
   }

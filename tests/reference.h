@@ -1831,7 +1831,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
   double *add = (double *)ref_zeros(N * width);
   double *row = (double *)ref_zeros(vocab);
   double loss = 0.0;
-  size_t counted = 0;
+  size_t counted = 0, site = 0;
   for (size_t t = 0; t < N; t++)
     for (size_t i = 0; i < width; i++)
       x[t * width + i] = embed[(size_t)tokens[t] * width + i] * ref_mask(m, 0, t, i);
@@ -1839,18 +1839,22 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     char name[80];
     size_t F, inner;
     double *up, *gate, *mem;
-    ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1);
-    snprintf(name, sizeof name, "blocks.%d.o.weight", l);
-    inner = (size_t)ref_find(m, name)->shape[0];
-    mem = (double *)ref_zeros(N * inner);
-    if (ref_layer_of(m, l)->type == MIRAS_LAYER_ATTENTION)
-      ref_attention_layer(m, l, h, batch, T, mem);
-    else
-      ref_memory_layer(m, l, h, batch, T, mem, branches);
-    ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
-    free(mem);
-    for (size_t i = 0; i < N * width; i++)
-      x[i] += add[i] * ref_mask(m, 1 + 2 * (size_t)l, i / width, i % width);
+    if (ref_layer_of(m, l)->type != MIRAS_LAYER_MLP) {
+      ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1);
+      snprintf(name, sizeof name, "blocks.%d.o.weight", l);
+      inner = (size_t)ref_find(m, name)->shape[0];
+      mem = (double *)ref_zeros(N * inner);
+      if (ref_layer_of(m, l)->type == MIRAS_LAYER_ATTENTION)
+        ref_attention_layer(m, l, h, batch, T, mem);
+      else
+        ref_memory_layer(m, l, h, batch, T, mem, branches);
+      ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
+      free(mem);
+      site++;
+      for (size_t i = 0; i < N * width; i++)
+        x[i] += add[i] * ref_mask(m, site, i / width, i % width);
+    }
+    if (ref_layer_of(m, l)->no_mlp) continue;
     ref_rms(h, x, ref_param(m, l, "norm2.gain"), N, width, 1);
     snprintf(name, sizeof name, "blocks.%d.mlp.up", l);
     F = (size_t)ref_find(m, name)->shape[1];
@@ -1860,8 +1864,9 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     ref_project(up, h, ref_param(m, l, "mlp.up"), N, width, F);
     for (size_t i = 0; i < N * F; i++) up[i] *= gate[i] * ref_sigmoid(gate[i]);
     ref_project(add, up, ref_param(m, l, "mlp.down"), N, F, width);
+    site++;
     for (size_t i = 0; i < N * width; i++)
-      x[i] += add[i] * ref_mask(m, 2 + 2 * (size_t)l, i / width, i % width);
+      x[i] += add[i] * ref_mask(m, site, i / width, i % width);
     free(up);
     free(gate);
   }

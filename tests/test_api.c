@@ -647,6 +647,8 @@ static const wrong wrong_models[] = {
   { BASES, "layers", "257", { { MI(layers), 257 } } },
   { BASES, "hidden", "-1", { { MI(layer[0].hidden), -1 } } },
   { BASES, "hidden", "2147483647", { { MI(layer[0].hidden), LARGE } } },
+  { BASES, "no_mlp", "2", { { MI(layer[0].hidden), 0 }, { MI(layer[0].no_mlp), 2 } } },
+  { BASES, "hidden", "24", { { MI(layer[0].no_mlp), 1 } } },
   { BASES, "conv", "-1", { { MI(layer[0].conv), -1 } } },
   { BASES, "conv", "9", { { MI(layer[0].conv), 9 } } },
   { BASES, "gate_rank", "-1", { { MI(layer[0].gate_rank), -1 } } },
@@ -734,10 +736,10 @@ static void wrong_models_are_refused(void **state) {
   assert_int_equal(malloc_count, 0);
 }
 
-/* A field of one type of layer is refused in layers of another, unless it is 0. */
+/* A field of one type of layer is refused in layers of others, unless it is 0. */
 static void types_refuse_each_other(void **state) {
   static const char *const common[] = { "pattern", "type", "vocab", "width", "layers", "hidden",
-    "untied", "dropout", "seed" };
+    "no_mlp", "untied", "dropout", "seed" };
   static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
     "qk_norm" };
   const char *name;
@@ -765,6 +767,15 @@ static void types_refuse_each_other(void **state) {
     refuse(miras_model_size(&d, why, sizeof why), why, name, "1", (size_t)i);
     if (!strstr(why, of_attention ? "only with type attention" : "only with type memory"))
       fail_msg("no type in \"%s\"", why);
+    d = small_model(MIRAS_TITANS);
+    d.layers = 0;
+    snprintf(d.pattern, sizeof d.pattern, "g");
+    if (!miras_model_size(&d, why, sizeof why)) fail_msg("%s", why);
+    full[0] = 'g';
+    assert_int_equal(miras_model_desc_set(&d, full, number), MIRAS_OK);
+    refuse(miras_model_size(&d, why, sizeof why), why, name, "1", (size_t)i);
+    if (!strstr(why, of_attention ? "only with type attention" : "only with type memory"))
+      fail_msg("no type in \"%s\"", why);
     refusals++;
   }
   assert_int_equal(refusals, i - (int)(sizeof common / sizeof *common));
@@ -781,6 +792,13 @@ static void types_refuse_each_other(void **state) {
     d.layer[1].memory.batch = 0;
     d.layer[1].memory.custom = &custom;
     refuse(miras_model_size(&d, why, sizeof why), why, "custom", "NULL", 1);
+    d.layer[1].memory.custom = NULL;
+    snprintf(d.pattern, sizeof d.pattern, "wg");
+    d.layer[3].memory.batch = 2;
+    refuse(miras_model_size(&d, why, sizeof why), why, "batch", "2", 0);
+    d.layer[3].memory.batch = 0;
+    d.layer[3].no_mlp = 1;     /* it would be nothing */
+    refuse(miras_model_size(&d, why, sizeof why), why, "no_mlp", "type other than mlp", 0);
     d = small_model(MIRAS_TITANS);
     d.layer[0].letter = '!';   /* names in files could not begin with it */
     refuse(miras_model_size(&d, why, sizeof why), why, "letter", "33", 2);

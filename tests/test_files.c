@@ -389,7 +389,7 @@ static void test_every_field(void **state) {
   };
   static const size_t not_of_layers[][2] = {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
-    LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, hidden, memory),
+    LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, no_mlp, memory),
     BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
     { offsetof(miras_layer_desc, qk_norm) + sizeof(int), sizeof(miras_layer_desc) }
   };
@@ -437,11 +437,12 @@ static void test_every_field(void **state) {
 
 /* ---- hybrids ---- */
 
-enum { HYBRIDS = 4 };
+enum { HYBRIDS = 7 };
 
 /* Models of several kinds of layer, or of one that is no memory. */
 static void hybrid(miras_model_desc *d, int n) {
-  static const char *const patterns[HYBRIDS] = { "mwm", "(mg)*2a", "a*2", "" };
+  static const char *const patterns[HYBRIDS] = { "mwm", "(mg)*2a", "a*2",  "",
+                                                 "mwa", "mfwf",    "f*2" };
   miras_model_desc other;
   tiny(d, MIRAS_TITANS);
   tiny(&other, MIRAS_GATED_DELTANET);
@@ -457,6 +458,13 @@ static void hybrid(miras_model_desc *d, int n) {
   d->layer[3].letter = 'g';
   if (n == 3) d->layer[0] = d->layer[2];
   if (n == 3) d->layer[0].letter = 0;
+  d->layer[4].letter = 'f';
+  d->layer[4].type = MIRAS_LAYER_MLP;
+  d->layer[4].hidden = 5;
+  if (n == 4) d->layer[0].no_mlp = d->layer[2].no_mlp = 1;
+  if (n == 4) d->layer[0].hidden = d->layer[2].hidden = 0;
+  if (n == 5) d->layer[0].no_mlp = 1;
+  if (n == 5) d->layer[0].hidden = 0;
 }
 
 static uint64_t losses(miras_trainer *t, int first, int last) {
@@ -1650,7 +1658,7 @@ static void test_later_states(void **state) {
 /* A file holds every field of the version that it names, and none of a later one. */
 static void test_hostile_versions(void **state) {
   static const char old[] = "\"version\":\"2\"", new[] = "\"version\":\"3\"";
-  static const char *const others[] = { "0", "1", "4", "03", "3 ", "2 3", "", "33" };
+  static const char *const others[] = { "0", "1", "4", "5", "03", "3 ", "2 3", "", "33" };
   subject s = { NULL, NULL, NULL, NULL };
   size_t header, i;
   char words[100];
@@ -1742,6 +1750,110 @@ static void test_hybrid_fields(void **state) {
   s.session = miras_session_open(s.model, NULL);
   assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
   free(f.at);
+  close_subject(&s);
+}
+
+/* A field that came later: files that need it say so, hold it for every kind, and only they may. */
+static void test_without_mlp(void **state) {
+  static const char *const words[] = {
+    "\"version\":\"5\",\"pattern\":\"mwa\"", "\"m.no_mlp\":\"1\"", "\"w.no_mlp\":\"0\"",
+    "\"a.no_mlp\":\"1\"", "\"m.hidden\":\"0\"", "\"w.hidden\":\"8\""
+  };
+  static const char *const edits[][3] = {   /* NULL: not what the format allows */
+    { "\"version\":\"5\"", "\"version\":\"4\"", NULL },
+    { "\"version\":\"5\"", "\"version\":\"6\"", NULL },
+    { "\"w.no_mlp\":\"0\",", "", NULL }, { "\"w.no_mlp\":\"0\"", "\"no_mlp\":\"0\"", NULL },
+    { "\"w.no_mlp\":\"0\"", "\"w.no_mlp\":\"-1\"", NULL },
+    { "\"w.no_mlp\":\"0\"", "\"w.no_mlp\":\"1\"", "hidden is 8" },
+    { "\"m.no_mlp\":\"1\"", "\"m.no_mlp\":\"2\"", "no_mlp is 2" },
+    { "\"m.hidden\":\"0\"", "\"m.hidden\":\"8\"", "hidden is 8" }
+  };
+  subject s = { NULL, NULL, NULL, NULL }, other = { NULL, NULL, NULL, NULL };
+  miras_model_desc d;
+  char why[256];
+  size_t i;
+  bytes f, g;
+  (void)state;
+  hybrid(&d, 4);
+  s.model = open_model(&d);
+  d.layer[2].no_mlp = 0;
+  other.model = open_model(&d);
+  f = foreign(&s, 0, NULL);
+  for (i = 0; i < sizeof words / sizeof *words; i++)
+    if (!holds(f, words[i])) fail_msg("no %s", words[i]);
+  assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
+  assert_int_equal(load(&other, f.at, f.n), MIRAS_ERR_MISMATCH);
+  assert_true(miras_model_desc_from(&d, f.at, f.n) == MIRAS_OK);
+  assert_true(miras_model_desc_differs(&d, &other.model->desc, why, sizeof why));
+  assert_string_equal(why, "a.hidden is 0 and not 24");
+  for (i = 0; i < sizeof edits / sizeof *edits; i++) {
+    const char *says = edits[i][2];
+    g = changed(f, edits[i][0], edits[i][1]);
+    assert_int_equal(load(&s, g.at, g.n), says ? MIRAS_ERR_MISMATCH : MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_model_desc_from(&d, g.at, g.n), says ? MIRAS_OK : MIRAS_ERR_FORMAT);
+    if (says && (miras_model_size(&d, why, sizeof why) || !strstr(why, says)))
+      fail_msg("%s is not in \"%s\"", says, why);
+    free(g.at);
+  }
+  free(f.at);
+  close_subject(&s);
+  close_subject(&other);
+  hybrid(&d, 0);   /* what has no use for it does not name it */
+  s.model = open_model(&d);
+  f = saved(&s, 0);
+  assert_false(holds(f, "no_mlp"));
+  free(f.at);
+  close_subject(&s);
+}
+
+/* What files say of an MLP layer, and what they may not: fields of other types, or that it is none.
+ * A model of such layers is of version 4, for every field that it has is. */
+static void test_mlp_layers(void **state) {
+  static const char *const edits[][3] = {   /* NULL: not what the format allows */
+    { "\"f.type\":\"mlp\"", "\"f.type\":\"mlps\"", NULL },
+    { "\"f.type\":\"mlp\"", "\"f.type\":\"attention\"", NULL },
+    { "\"f.type\":\"mlp\"", "\"f.type\":\"mlp\",\"f.window\":\"0\"", NULL },
+    { "\"f.type\":\"mlp\"", "\"f.type\":\"mlp\",\"f.conv\":\"4\"", NULL },
+    { "\"f.type\":\"mlp\"", "\"f.type\":\"mlp\",\"f.memory.bias\":\"l2\"", NULL },
+    { "\"f.type\":\"mlp\"", "\"f.type\":\"mlp\",\"f.no_mlp\":\"0\"", NULL },
+    { "\"f.hidden\":\"5\"", "\"f.hidden\":\"6\"", "" },
+    { "\"f.hidden\":\"5\"", "\"f.hidden\":\"1048577\"", "hidden is 1048577" }
+  };
+  subject s = { NULL, NULL, NULL, NULL };
+  miras_model_desc d;
+  char why[256];
+  size_t i;
+  bytes f, g;
+  (void)state;
+  hybrid(&d, 6);
+  s.model = open_model(&d);
+  f = foreign(&s, 0, NULL);
+  if (!holds(f, "\"version\":\"4\",\"pattern\":\"f*2\",\"vocab\"")) fail_msg("another version");
+  if (!holds(f, "\"f.type\":\"mlp\",\"f.hidden\":\"5\"}")) fail_msg("other fields of the layer");
+  for (i = 0; i < sizeof edits / sizeof *edits; i++) {
+    const char *says = edits[i][2];
+    g = changed(f, edits[i][0], edits[i][1]);
+    assert_int_equal(load(&s, g.at, g.n), says ? MIRAS_ERR_MISMATCH : MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_model_desc_from(&d, g.at, g.n), says ? MIRAS_OK : MIRAS_ERR_FORMAT);
+    if (says && *says && (miras_model_size(&d, why, sizeof why) || !strstr(why, says)))
+      fail_msg("%s is not in \"%s\"", says, why);
+    free(g.at);
+  }
+  free(f.at);
+  close_subject(&s);
+  hybrid(&d, 5);   /* with layers that have no MLP, of version 5 */
+  s.model = open_model(&d);
+  f = foreign(&s, 0, NULL);
+  assert_true(holds(f, "\"version\":\"5\""));
+  assert_true(holds(f, "\"f.no_mlp\":\"0\""));
+  g = changed(f, "\"f.no_mlp\":\"0\"", "\"f.no_mlp\":\"1\"");
+  assert_int_equal(load(&s, f.at, f.n), MIRAS_OK);
+  assert_int_equal(load(&s, g.at, g.n), MIRAS_ERR_MISMATCH);
+  assert_int_equal(miras_model_desc_from(&d, g.at, g.n), MIRAS_OK);
+  assert_int_equal(miras_model_size(&d, why, sizeof why), 0);
+  if (!strstr(why, "hidden is 5, but it has a meaning only with no_mlp 0")) fail_msg("%s", why);
+  free(f.at);
+  free(g.at);
   close_subject(&s);
 }
 
@@ -2458,7 +2570,8 @@ int main(void) {
     cmocka_unit_test(test_model_round_trip),
     cmocka_unit_test(test_every_field),
     cmocka_unit_test(test_hybrids),
-    cmocka_unit_test(test_hybrid_fields),
+    cmocka_unit_test(test_hybrid_fields), cmocka_unit_test(test_without_mlp),
+    cmocka_unit_test(test_mlp_layers),
     cmocka_unit_test(test_hybrid_mismatch),
     cmocka_unit_test(test_model_continues),
     cmocka_unit_test(test_moments),

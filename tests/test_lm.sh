@@ -68,7 +68,8 @@ expect 0 'wrote' $?
 cmp -s out/r out/s || say 'resumed running texts end elsewhere'
 
 # The file alone is a hybrid or a transformer: it writes, is measured and goes on to the bit.
-for kind in '--pattern mwm' '--pattern (mw)*2a --set w.window=3' '--model transformer'; do
+for kind in '--pattern mwm' '--pattern (mw)*2a --set w.window=3' '--model transformer' \
+            '--pattern mgwg'; do
   train text --out out/h --chars $kind; expect 0 'wrote' $?
   "$lm" generate out/h --tokens 20 >log 2>&1; expect 0 '' $?
   "$lm" eval out/h text >log 2>&1; expect 0 'windows of 8' $?
@@ -83,6 +84,23 @@ train text --out out/k --chars --pattern mwm --set w.window=5 --resume
 expect 2 'w.window is 64 and not 5' $?
 train text --out out/k --chars --pattern mwm --set w.memory.heads=5
 expect 2 'memory.heads is 5, but it has a meaning only with type memory' $?
+
+# A pattern with MLPs has no others, but where --set gives them back; --parameters counts on that.
+train text --out out/k --chars --pattern mgwg --parameters 9000; expect 0 'wrote' $?
+parameters() { sed -n 's/.*: \([0-9]*\) parameters.*/\1/p' log; }
+own=$(parameters)
+train text --out out/k --chars --pattern mw --parameters 9000; expect 0 'wrote' $?
+[ "$own" = "$(parameters)" ] || say "mgwg has $own parameters, mw $(parameters)"
+[ "$own" -gt 8900 ] && [ "$own" -le 9000 ] || say "$own parameters, not up to 9000"
+train text --out out/k --chars --pattern mgw --set m.no_mlp=0 --set w.no_mlp=0 --parameters 9000
+expect 0 'wrote' $?
+[ "$(parameters)" -gt 8900 ] || say "$(parameters) parameters, not up to 9000"
+train text --out out/k --chars --pattern mg --set m.hidden=5
+expect 2 'hidden is 5, but it has a meaning only with no_mlp 0' $?
+train text --out out/k --chars --pattern m --set m.no_mlp=1 --parameters 9000
+expect 2 'no layer has an MLP' $?
+train text --out out/k --chars --pattern g --set g.window=5
+expect 2 'window is 5, but it has a meaning only with type attention' $?
 
 # What has no remedy of its own begins anew after two windows.
 train text --out out/v --chars --model gated-deltanet; expect 0 ' reset=16 ' $?

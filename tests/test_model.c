@@ -75,7 +75,7 @@ static miras_model_desc describe(miras_kind kind, int chunk) { return row(kind, 
 
 /* Forms of keys and gates around memories that come with others in the table; several descents;
  * slopes; and one memory for each choice that no row makes. */
-enum { OPTIONS = 43, HYBRIDS = 7 };
+enum { OPTIONS = 43, HYBRIDS = 11, TYPES = 7 /* the last of these: also with dropout */ };
 
 static subject option(int n) {
   subject s;
@@ -357,6 +357,11 @@ static subject option(int n) {
   return s;
 }
 
+static void without_mlp(miras_layer_desc *d) {
+  d->no_mlp = 1;
+  d->hidden = 0;
+}
+
 /* Layers of several types and kinds. */
 static subject hybrid(int n) {
   static const char *const names[HYBRIDS] = {
@@ -366,8 +371,13 @@ static subject hybrid(int n) {
       "attention as it comes",
       "titans, window, titans",
       "two memories, groups in the pattern",
-      "memory, window and attention, two each"};
-  static const char *const patterns[HYBRIDS] = {"w*2", "w", "w*2", "a", "mwm", "(mg)*2", "(mwa)*2"};
+      "memory, window and attention, two each",
+      "titans without an MLP, windows between",
+      "MLPs as layers of their own",
+      "MLPs alone",
+      "MLPs around a layer that has one"};
+  static const char *const patterns[HYBRIDS] = {"w*2",     "w",     "w*2",  "a",   "mwm", "(mg)*2",
+                                                "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg"};
   subject s = row(n == 6 ? MIRAS_GATED_DELTANET : MIRAS_TITANS, 4);
   miras_model_desc *d = &s.d;
   miras_layer_desc *w = &d->layer[1];
@@ -398,6 +408,9 @@ static subject hybrid(int n) {
     d->layer[3].memory.value_dim = 0;
     d->layer[3].memory.chunk = 1;
   }
+  if (n == 7 || n == 8) without_mlp(&d->layer[0]);
+  if (n == 8) without_mlp(w);
+  if (n > 7) d->layer[3].hidden = 12;
   return s;
 }
 
@@ -1318,6 +1331,138 @@ static void test_orders(void **state) {
   finish();
 }
 
+/* The view of `split` that is v of the same model with its MLPs inside: parameters of the MLP of
+ * layer l are those of layer 2 l + 1, the others of a layer those of layer 2 l. */
+static const miras_view *split_view(const miras_model *split, const miras_view *v) {
+  const char *rest = starts_with(v->name, "blocks.") ? strchr(v->name + 7, '.') : NULL;
+  const miras_view *views;
+  char name[sizeof v->name];
+  int count = 0, l = rest == NULL ? 0 : 2 * atoi(v->name + 7);
+  if (rest != NULL && (starts_with(rest, ".mlp.") || starts_with(rest, ".norm2."))) l++;
+  if (rest == NULL) snprintf(name, sizeof name, "%s", v->name);
+  else snprintf(name, sizeof name, "blocks.%d%s", l, rest);
+  views = miras_model_views(split, &count);
+  for (int i = 0; i < count; i++)
+    if (strcmp(views[i].name, name) == 0 && views[i].count == v->count) return &views[i];
+  failed("no %s", name);
+  return v;
+}
+
+/* Layers with an MLP inside and the same layers without, each followed by an MLP layer, are one
+ * model: bits of losses, gradients, logits, with dropout, in running texts, on 1 and 4 workers. */
+static void check_split(miras_kind kind, float dropout, int workers) {
+  enum { T = 144 };
+  static const int32_t stream[1] = {1};
+  static int32_t text[T], target[T];
+  miras_trainer_desc room = {1, T, 2, 0, NULL};
+  subject of = row(kind, 4);
+  miras_model *m[2];
+  miras_trainer *tr[2] = {NULL, NULL};
+  miras_session *s[2];
+  miras_pool *pool = workers > 1 ? miras_pool_open(workers, NULL) : NULL;
+  int count, other;
+  if (pool != NULL) room.parallel = miras_pool_parallel(pool);
+  of.d.layers = 0;
+  of.d.heads = HEADS;
+  of.d.dropout = dropout;
+  of.d.layer[1].hidden = of.d.layer[3].hidden = of.d.layer[0].hidden;
+  snprintf(of.d.pattern, sizeof of.d.pattern, "mwm");
+  m[0] = open_model(&of.d, of.name);
+  without_mlp(&of.d.layer[0]);
+  without_mlp(&of.d.layer[1]);
+  snprintf(of.d.pattern, sizeof of.d.pattern, "mgwgmg");
+  m[1] = open_model(&of.d, of.name);
+  if (m[0] == NULL || m[1] == NULL) return;
+  disturb(m[0], 7);
+  miras_model_views(m[0], &count);
+  miras_model_views(m[1], &other);
+  for (int v = 0; v < count; v++) {
+    const miras_view *from = miras_model_views(m[0], NULL) + v, *to = split_view(m[1], from);
+    memcpy(miras_model_params(m[1], NULL) + to->offset,
+           miras_model_params(m[0], NULL) + from->offset, from->count * sizeof(float));
+  }
+  assert_int_equal(count, other);
+  for (int t = 0; t < T; t++) {
+    text[t] = (int32_t)(draw() % VOCAB);
+    target[t] = (int32_t)(draw() % VOCAB);
+  }
+  for (int i = 0; i < 2; i++) {
+    tr[i] = open_trainer(m[i], &room);
+    s[i] = miras_session_open(m[i], NULL);
+    assert_non_null(s[i]);
+  }
+  for (int pass = 0; pass < 2; pass++) { /* a new text, and one that goes on */
+    float loss[2];
+    for (int i = 0; i < 2; i++) {
+      loss[i] = miras_trainer_loss_streams(tr[i], text, target, 1, T, stream, NULL);
+      assert_int_equal(miras_trainer_backward(tr[i]), MIRAS_OK);
+    }
+    if (memcmp(&loss[0], &loss[1], sizeof loss[0]) != 0)
+      failed("%s: loss %.9g, and %.9g split", of.name, (double)loss[0], (double)loss[1]);
+  }
+  for (int v = 0; v < count; v++) {
+    const miras_view *a = miras_model_views(m[0], NULL) + v, *b = split_view(m[1], a);
+    if (!same_bits(miras_trainer_grads(tr[0]) + a->offset, miras_trainer_grads(tr[1]) + b->offset,
+                   a->count))
+      failed("%s: another gradient of %s", of.name, a->name);
+  }
+  for (int t = 0; t < 3; t++) {
+    const float *a = miras_session_prefill(s[0], text, 1 + 60 * (size_t)t);
+    const float *b = miras_session_prefill(s[1], text, 1 + 60 * (size_t)t);
+    if (a == NULL || b == NULL || !same_bits(a, b, VOCAB)) failed("%s: other logits", of.name);
+  }
+  for (int i = 0; i < 2; i++) {
+    miras_session_close(s[i]);
+    close_both(m[i], tr[i]);
+  }
+  if (pool != NULL) miras_pool_close(pool);
+}
+
+static void test_split(void **state) {
+  static const miras_kind kinds[] = {MIRAS_TITANS, MIRAS_GATED_DELTANET, MIRAS_MESA};
+  (void)state;
+  start();
+  random_state = 77;
+  for (int i = 0; i < 2 * COUNT(kinds); i++)
+    for (int workers = 1; workers <= 4; workers += 3)
+      check_split(kinds[i / 2], i % 2 ? 0.2f : 0.0f, workers);
+  finish();
+}
+
+/* An MLP layer holds nothing of a text, and says so. */
+static void test_no_state(void **state) {
+  subject of = hybrid(8);
+  miras_model *m = open_model(&of.d, of.name);
+  miras_session *s = miras_session_open(m, NULL);
+  const unsigned char *at;
+  miras_view part;
+  char why[200] = "";
+  float x[WIDTH];
+  size_t bytes;
+  (void)state;
+  start();
+  assert_non_null(s);
+  assert_int_equal(miras_session_part(s, 1, 0, &part), MIRAS_PART_NONE);
+  assert_int_not_equal(miras_session_part(s, 2, 0, &part), MIRAS_PART_NONE);
+  assert_int_equal(miras_session_get(s, 1, 0, part.name, x, why, sizeof why), MIRAS_ERR_ARGUMENT);
+  if (strstr(why, "layer is 1; it must be one with heads") == NULL) failed("\"%s\"", why);
+  assert_int_equal(miras_session_set(s, 3, 0, part.name, x, why, sizeof why), MIRAS_ERR_ARGUMENT);
+  if (strstr(why, "layer is 3") == NULL) failed("\"%s\"", why);
+  miras_session_close(s);
+  miras_model_close(m);
+  of = hybrid(9);   /* a text in such a model is its position */
+  m = open_model(&of.d, of.name);
+  s = miras_session_open(m, NULL);
+  assert_non_null(s);
+  miras_session_prefill(s, tokens, 5);
+  at = (const unsigned char *)miras_session_state(s, &bytes);
+  assert_int_equal(bytes, 64);
+  for (size_t i = 8; i < bytes; i++) assert_int_equal(at[i], 0);
+  miras_session_close(s);
+  miras_model_close(m);
+  finish();
+}
+
 /* What is not a target does not matter when it comes later or stands in another sequence. */
 static void test_neighbours(void **state) {
   (void)state;
@@ -1509,8 +1654,9 @@ static void test_dropout(void **state) {
   tally count = {0, 0, 0.0};
   (void)state;
   start();
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    subject of = row((miras_kind)kind, 4);
+  for (int kind = 0; kind < MIRAS_KIND_COUNT + HYBRIDS - TYPES; kind++) {
+    const int type = kind - MIRAS_KIND_COUNT + TYPES;
+    subject of = type < TYPES ? row((miras_kind)kind, 4) : hybrid(type);
     const int before = failures;
     miras_model *plain, *m;
     miras_trainer *plain_tr, *tr;
@@ -1771,9 +1917,10 @@ static void test_refusals(void **state) {
   d.layer[2].letter = 'm';
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "letter") == NULL)
     failed("a letter of two kinds: %s", why);
-  for (int i = 0; i < 8; i++) {
-    static const char *const field[8] = {"head_dim", "heads",       "kv_heads", "window",
-                                         "head_dim", "rotary_base", "qk_norm",  "type"};
+  for (int i = 0; i < 13; i++) {
+    static const char *const field[13] = {"head_dim", "heads",       "kv_heads", "window",
+                                          "head_dim", "rotary_base", "qk_norm",  "type",
+                                          "no_mlp",   "hidden",      "no_mlp",   "window", "conv"};
     miras_layer_desc *w = &d.layer[1];
     d = hybrid(0).d;
     if (i == 0) w->head_dim = 5;
@@ -1784,9 +1931,14 @@ static void test_refusals(void **state) {
     if (i == 5) w->rotary_base = 0.5f;
     if (i == 6) w->qk_norm = 2;
     if (i == 7) w->type = MIRAS_LAYER_TYPE_COUNT;
+    if (i == 8) w->no_mlp = 2, w->hidden = 0;
+    if (i == 9) w->no_mlp = 1; /* and the width of one is given */
+    if (i == 10) w->type = MIRAS_LAYER_MLP, w->window = 0, w->no_mlp = 1;
+    if (i == 11) w->type = MIRAS_LAYER_MLP;
+    if (i == 12) w->type = MIRAS_LAYER_MLP, w->window = 0, w->conv = 4;
     if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, field[i]) == NULL ||
         strstr(why, "layer[1]") == NULL)
-      failed("attention with a wrong %s: %s", field[i], why);
+      failed("a layer with a wrong %s: %s", field[i], why);
   }
   d = describe(MIRAS_TITANS, 4);
   d.dropout = 0.95f;
@@ -2060,6 +2212,8 @@ int main(void) {
     cmocka_unit_test(test_hybrid_sessions),
     cmocka_unit_test(test_threads),
     cmocka_unit_test(test_orders),
+    cmocka_unit_test(test_split),
+    cmocka_unit_test(test_no_state),
     cmocka_unit_test(test_neighbours),
     cmocka_unit_test(test_training),
     cmocka_unit_test(test_learns),
