@@ -2329,7 +2329,8 @@ static int miras__kind_of(const miras_model_desc *d, char letter) {
 static int miras__used(const miras_model_desc *d, int kind) {
   const void *end = memchr(d->pattern, 0, sizeof d->pattern);
   const size_t n = end ? (size_t)((const char *)end - d->pattern) : sizeof d->pattern;
-  return n ? memchr(d->pattern, miras__letter(d, kind), n) != NULL : kind == 0;
+  const char letter = miras__letter(d, kind);
+  return n ? miras__is_letter(letter) && memchr(d->pattern, letter, n) != NULL : kind == 0;
 }
 
 /* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
@@ -14118,10 +14119,9 @@ static const miras__layer_type *const miras__layer_types[] = {
 
 struct miras_model {
   miras_model_desc desc;
-  unsigned char kind[MIRAS__LAYERS];            /* of its layers                                  */
-  unsigned char named[MIRAS_LAYER_KINDS];       /* is there a layer of this kind                  */
-  int kinds;                                    /* one past the last of these                     */
-  miras__shape shape[MIRAS_LAYER_KINDS];
+  unsigned char kind[MIRAS__LAYERS];            /* of its layers, counting those in use           */
+  int kinds;                                    /* in use                                         */
+  miras__shape *shape;                          /* [kinds]                                        */
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
@@ -14134,6 +14134,12 @@ struct miras_model {
   float *params;
   miras__storage own;
 };
+
+/* A model that is being resolved: room for every kind. */
+typedef struct miras__draft {
+  miras_model model;
+  miras__shape shape[MIRAS_LAYER_KINDS];
+} miras__draft;
 
 /* ---- patterns ---- */
 
@@ -14163,7 +14169,7 @@ static int miras__pattern_read(const miras_model_desc *d, const char **at, unsig
   return count;
 }
 
-/* Which layers there are: kind, named, desc.layers. */
+/* Which layers there are: kind, of all that the descriptor has, and desc.layers. */
 static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) {
   miras_model_desc *d = &m->desc;
   const char *at = d->pattern;
@@ -14180,8 +14186,6 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
                  (int)d->layer[0].letter);
       return MIRAS_ERR_DESC;
     }
-    m->named[0] = 1;
-    m->kinds = 1;
     return MIRAS_OK;
   }
   count = miras__pattern_read(d, &at, m->kind, 0);
@@ -14197,10 +14201,8 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
     return MIRAS_ERR_DESC;
   }
   d->layers = count;
-  for (i = 0; i < count; i++) m->named[m->kind[i]] = 1;
   for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
-    if (m->named[i]) m->kinds = i + 1;
-    for (j = 0; m->named[i] && j < MIRAS_LAYER_KINDS; j++) {
+    for (j = 0; miras__used(d, i) && j < MIRAS_LAYER_KINDS; j++) {
       if (j == i || d->layer[j].letter != d->layer[i].letter) continue;
       miras__say(why, n, "layer[%d].letter and layer[%d].letter are the same; a letter must mean "
                          "one kind of layer", i, j);
@@ -14212,9 +14214,8 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 
 /* ---- sizes ---- */
 
-static miras_result miras__layer_resolve(miras_model *m, int kind, char *why, size_t n) {
-  miras_layer_desc *d = &m->desc.layer[kind];
-  miras__shape *s = &m->shape[kind];
+static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, miras__shape *s,
+                                         char *why, size_t n) {
   miras__case c;
   if (d->memory.parallel) {
     miras__say(why, n, "memory.parallel is set; a model's workers are those of its trainer: set it "
@@ -14258,18 +14259,20 @@ static miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n)
 }
 
 /* Replace zeros by defaults, refuse what is not meant, find all sizes. */
-static miras_result miras__model_resolve(miras_model *m, const miras_model_desc *from, char *why,
-                                         size_t n) {
+static miras_result miras__model_resolve(miras__draft *draft, const miras_model_desc *from,
+                                         char *why, size_t n) {
+  miras_model *m = &draft->model;
   miras_model_desc *d = &m->desc;
   miras_result result;
-  int i;
+  int i, l;
   if (why && n) why[0] = 0;
   if (!from) {
     miras__say(why, n, "the descriptor is NULL");
     return MIRAS_ERR_ARGUMENT;
   }
-  memset(m, 0, sizeof *m);
+  memset(draft, 0, sizeof *draft);
   *d = *from;
+  m->shape = draft->shape;
   result = miras__pattern_resolve(m, why, n);
   if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
   if (result != MIRAS_OK) return result;
@@ -14278,14 +14281,19 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
   m->ld_x = miras__pad(m->width);
   m->ld_v = miras__pad(m->vocab);
   m->run = 16;
-  for (i = 0; i < m->kinds; i++) {
+  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
     char said[256];
     said[0] = 0;
-    if (m->named[i]) result = miras__layer_resolve(m, i, said, sizeof said);
-    if (result == MIRAS_OK) continue;
-    if (i) miras__say(why, n, "layer[%d]: ", i);
-    miras__say(why, n, "%s", said);
-    return result;
+    if (!miras__used(d, i)) continue;
+    result = miras__layer_resolve(m, &d->layer[i], &m->shape[m->kinds], said, sizeof said);
+    if (result != MIRAS_OK) {
+      if (i) miras__say(why, n, "layer[%d]: ", i);
+      miras__say(why, n, "%s", said);
+      return result;
+    }
+    for (l = 0; l < d->layers; l++)
+      if (m->kind[l] == i) m->kind[l] = (unsigned char)m->kinds;
+    m->kinds++;
   }
   for (i = 0; i < d->layers; i++) {
     if (miras__size_add(m->run, m->shape[m->kind[i]].run, &m->run) &&
@@ -14326,8 +14334,14 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
 
 /* Lay everything out over a; with a->base NULL only the size is found. */
 static void miras__model_layout(miras_model *m, miras__arena *a) {
-  size_t layers = (size_t)m->desc.layers, run = 16, l;
+  const size_t layers = (size_t)m->desc.layers, kinds = (size_t)m->kinds;
+  miras__shape *shape = (miras__shape *)miras__take(a, kinds, sizeof *shape);
+  size_t run = 16, l;
   int i;
+  if (shape) {
+    memcpy(shape, m->shape, kinds * sizeof *shape);
+    m->shape = shape;
+  }
   m->views = NULL;
   miras__model_views(m, a);
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
@@ -14363,8 +14377,8 @@ static void miras__works_layout(const miras_model *m, const miras__extent *e, mi
     memset(&w, 0, sizeof w);
     memset(&k, 0, sizeof k);
     a->used = start;
-    if (m->named[i]) s->type->works(s, e, a, &w);
-    if (m->named[i] && !e->train) s->type->keeps(s, e, a, &k);
+    s->type->works(s, e, a, &w);
+    if (!e->train) s->type->keeps(s, e, a, &k);
     if (a->used > end) end = a->used;
     if (work) work[i] = w;
     if (kept) kept[i] = k;
@@ -14374,7 +14388,7 @@ static void miras__works_layout(const miras_model *m, const miras__extent *e, mi
     miras__layer_work w;
     memset(&w, 0, sizeof w);
     a->used = turns;
-    if (m->named[i]) m->shape[i].type->turns(&m->shape[i], a, work ? &work[i] : &w);
+    m->shape[i].type->turns(&m->shape[i], a, work ? &work[i] : &w);
     if (a->used > end) end = a->used;
   }
   a->used = end;
@@ -14459,22 +14473,23 @@ static void miras__model_draw(miras_model *m) {
 }
 
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
-  miras_model m;
-  if (miras__model_resolve(&m, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__model_bytes_of(&m, why, why_size);
+  miras__draft draft;
+  if (miras__model_resolve(&draft, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__model_bytes_of(&draft.model, why, why_size);
 }
 
 /* Every offset is checked by miras__model_bytes_of. */
 static miras_model *miras__model_make(const miras_model_desc *d, miras__storage own) {
   miras__arena a;
-  miras_model resolved, *m;
+  miras__draft draft;
+  miras_model *m;
   int l;
-  if (miras__model_resolve(&resolved, d, NULL, 0) != MIRAS_OK ||
-      !miras__storage_get(&own, miras__model_bytes_of(&resolved, NULL, 0)))
+  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK ||
+      !miras__storage_get(&own, miras__model_bytes_of(&draft.model, NULL, 0)))
     return NULL;
   a = miras__arena_on(own.buffer);
   m = (miras_model *)miras__take(&a, 1, sizeof *m);
-  *m = resolved;
+  *m = draft.model;
   m->own = own;
   miras__model_layout(m, &a);
   miras__model_views(m, &a);
@@ -17116,15 +17131,16 @@ MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
 /* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
  * before anything is allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
-  miras_model m;
+  miras__draft draft;
+  miras_model *m = &draft.model;
   uint64_t bytes, moments;
-  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
-  if (!miras__model_bytes_of(&m, NULL, 0)) return MIRAS_ERR_SIZE;
-  bytes = 4 * (uint64_t)m.learned;
-  moments = 8 * (uint64_t)m.param_count;
+  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+  if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
+  bytes = 4 * (uint64_t)m->learned;
+  moments = 8 * (uint64_t)m->param_count;
   if (f->payload_size == bytes) return MIRAS_OK;
   if (f->payload_size < bytes || f->payload_size - bytes < moments) return MIRAS_ERR_FORMAT;
-  return (f->payload_size - bytes - moments) % (4 * (uint64_t)m.run) ? MIRAS_ERR_FORMAT
+  return (f->payload_size - bytes - moments) % (4 * (uint64_t)m->run) ? MIRAS_ERR_FORMAT
                                                                      : MIRAS_OK;
 }
 
