@@ -522,7 +522,8 @@
              MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
-             of a session's layers; dstate where a sequence ends inside a chunk.
+             of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
+             initial values were drawn.
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
              has a value as text (miras_model_desc_get). Builds can leave parts out
              (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients
@@ -1042,6 +1043,9 @@ typedef struct miras_view {
   int decay;               /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETAIN_LQ the first size of its entries over that of weights */
+  double mean, deviation;  /* a parameter's initial values, drawn evenly about their mean, before a
+                              memory layer sets its gates and memories and shapes keys and values */
+  uint64_t seed;           /* of that draw                                                       */
 } miras_view;
 
 /* What a named part of a memory is (miras_memory_part). */
@@ -2786,11 +2790,11 @@ static double miras__init_rate(const miras__plan *p) {
   return sqrt(dual / weights);
 }
 
-/* w[i] = deviation sqrt(3) u, which has that deviation. */
-static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
+/* w[i] = mean + deviation sqrt(3) u, which has that deviation. */
+static void miras__draw(float *w, size_t n, uint64_t seed, double mean, double deviation) {
+  const double most = deviation * 1.7320508075688772;
   size_t i;
-  for (i = 0; i < n; i++)
-    w[i] = (float)(deviation * 1.7320508075688772 * (double)miras__uniform(seed, (uint64_t)i));
+  for (i = 0; i < n; i++) w[i] = (float)(mean + most * (double)miras__uniform(seed, (uint64_t)i));
 }
 
 /* Of the frozen-gradient engine: every head's initial memory, and the gains of the inner norm. */
@@ -2798,24 +2802,22 @@ static void miras__frozen_params(const miras__plan *p, float *init, float *gain)
   const miras_desc *d = &p->d;
   const int empty = (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
                     (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
-  size_t h, i, heads = (size_t)d->heads;
+  size_t h, heads = (size_t)d->heads;
   int l;
   for (h = 0; !empty && h < heads; h++)
     for (l = 0; l < p->layers; l++)
       miras__draw(init + h * p->weights + p->offset[l],
                   (size_t)(p->in[l] - d->inner_bias) * (size_t)p->out[l],
-                  d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1),
+                  d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1), 0,
                   miras__deviation(p, l));
-  if (d->inner_norm)
-    for (i = 0; i < heads * (size_t)d->value_dim; i++) gain[i] = 1;
+  if (d->inner_norm) miras__draw(gain, heads * (size_t)d->value_dim, 0, 1, 0);
 }
 
 /* Of Mesa's: the ridges. */
 static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
   const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
-  size_t i;
   (void)init;
-  for (i = 0; i < (size_t)p->d.heads * (size_t)p->in[0]; i++) gain[i] = (float)raw;
+  miras__draw(gain, (size_t)p->d.heads * (size_t)p->in[0], 0, raw, 0);
 }
 
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
@@ -12278,14 +12280,9 @@ typedef struct miras__parts {
   size_t stride;           /* parameters: floats from one head's to the next's                    */
 } miras__parts;
 
-/* cols 0: a vector; rows 0: there is none. */
-static void miras__part_add(miras__parts *x, miras_part kind, const char *before, const char *name,
-                            int number, size_t offset, size_t stride, size_t rows, size_t cols) {
-  miras_view *v = x->view;
-  if (x->kind || !rows) return;
+/* cols 0: a vector. */
+static void miras__view_set(miras_view *v, size_t offset, size_t rows, size_t cols) {
   memset(v, 0, sizeof *v);
-  miras__say(v->name, sizeof v->name, "%s%s", before, name);
-  if (number) miras__say(v->name, sizeof v->name, "%d", number);
   v->offset = offset;
   v->count = rows * (cols ? cols : 1);
   v->rank = cols ? 2 : 1;
@@ -12293,6 +12290,16 @@ static void miras__part_add(miras__parts *x, miras_part kind, const char *before
   v->shape[1] = cols ? (int)cols : 1;
   v->shape[2] = 1;
   v->rate = 1;
+}
+
+/* rows 0: there is none. */
+static void miras__part_add(miras__parts *x, miras_part kind, const char *before, const char *name,
+                            int number, size_t offset, size_t stride, size_t rows, size_t cols) {
+  miras_view *v = x->view;
+  if (x->kind || !rows) return;
+  miras__view_set(v, offset, rows, cols);
+  miras__say(v->name, sizeof v->name, "%s%s", before, name);
+  if (number) miras__say(v->name, sizeof v->name, "%d", number);
   x->stride = stride;
   if (x->name ? miras__same(x->name, v->name) : x->index-- == 0) x->kind = kind;
 }
@@ -12574,6 +12581,8 @@ typedef struct miras__views {
   miras_view *view;                /* NULL: they are counted                                      */
   int count, layer;                /* so far; the layer they are of, or -1                        */
   size_t floats, learned, base;    /* every view starts on a cache line; the layer's first float  */
+  uint64_t seed;                   /* of the layer                                                */
+  double deep;                     /* makes what all layers add one in size                       */
   int ok;
 } miras__views;
 
@@ -12773,8 +12782,8 @@ typedef struct miras__layer_type {
   /* Replace zeros of d by defaults and find the sizes, or refuse it. */
   miras_result (*resolve)(miras__shape *s, const miras_layer_desc *d, char *why, size_t n);
   void (*views)(miras__shape *s, miras__views *v);
-  /* Initial values; seed is the layer's own, deep what makes all layers' additions one in size. */
-  void (*draw)(const miras__layer *layer, uint64_t seed, double deep);
+  /* What initial values are beyond the views' draws, and constants; seed is the layer's own. */
+  void (*draw)(const miras__layer *layer, uint64_t seed);
   /* Lay out what a call needs; all but x, which is the caller's. */
   void (*keeps)(const miras__shape *s, const miras__extent *e, miras__arena *a, miras__kept *kept);
   void (*works)(const miras__shape *s, const miras__extent *e, miras__arena *a,
@@ -12795,54 +12804,52 @@ typedef struct miras__layer_type {
   void (*weights)(const miras__visit *a, float *g, miras__jobs *list);
 } miras__layer_type;
 
-/* Append one parameter. Returns its offset within the layer. */
-static size_t miras__view_add(miras__views *v, const char *name, int rank, size_t s0, size_t s1,
-                              int decay) {
+/* Append one parameter; cols 0: a vector. Its initial values are drawn from stream `stream` of the
+ * layer. Returns its offset within the layer. */
+static size_t miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols,
+                              int decay, int stream, double mean, double deviation) {
   size_t count = 0, offset = v->floats;
-  if (!miras__size_mul(s0, s1, &count) || count > (size_t)-1 - 15 ||
+  if (!miras__size_mul(rows, cols ? cols : 1, &count) || count > (size_t)-1 - 15 ||
       !miras__size_add(offset, miras__pad(count), &v->floats) ||
       !miras__size_add(v->learned, count, &v->learned))
     v->ok = 0;
   if (v->view) {
     miras_view *view = &v->view[v->count];
-    memset(view, 0, sizeof *view);
-    if (v->layer < 0) miras__say(view->name, sizeof view->name, "%s", name);
-    else miras__say(view->name, sizeof view->name, "blocks.%d.%s", v->layer, name);
-    view->offset = offset;
-    view->count = count;
-    view->rank = rank;
-    view->shape[0] = (int)s0;
-    view->shape[1] = (int)s1;
-    view->shape[2] = 1;
+    miras__view_set(view, offset, rows, cols);
+    if (v->layer >= 0) miras__say(view->name, sizeof view->name, "blocks.%d.", v->layer);
+    miras__say(view->name, sizeof view->name, "%s", name);
     view->decay = decay;
-    view->rate = 1;
+    view->seed = v->seed + (uint64_t)stream;
+    view->mean = mean;
+    view->deviation = deviation;
   }
   v->count++;
   return offset - v->base;
 }
 
+/* A matrix, drawn about 0. */
+static size_t miras__view_drawn(miras__views *v, const char *name, size_t rows, size_t cols,
+                                int stream, double deviation) {
+  return miras__view_add(v, name, rows, cols, 1, stream, 0, deviation);
+}
+
+/* What begins as one number. */
+static size_t miras__view_filled(miras__views *v, const char *name, size_t rows, size_t cols,
+                                 double value) {
+  return miras__view_add(v, name, rows, cols, 0, 0, value, 0);
+}
+
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from ---- */
 
 static void miras__finish_views(miras__shape *s, miras__views *v) {
+  const double in = 1 / sqrt((double)s->width), deep = v->deep;
+  const size_t width = s->width, f = s->hidden;
   miras__slots *at = &s->at;
-  at->o = miras__view_add(v, "o.weight", 2, s->value, s->width, 1);
-  at->norm2 = miras__view_add(v, "norm2.gain", 1, s->width, 1, 0);
-  at->mlp_gate = miras__view_add(v, "mlp.gate", 2, s->width, s->hidden, 1);
-  at->mlp_up = miras__view_add(v, "mlp.up", 2, s->width, s->hidden, 1);
-  at->mlp_down = miras__view_add(v, "mlp.down", 2, s->hidden, s->width, 1);
-}
-
-static void miras__finish_draw(const miras__layer *layer, uint64_t seed, double deep) {
-  const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const double in = 1 / sqrt((double)s->width);
-  float *w = layer->w;
-  size_t i;
-  for (i = 0; i < s->width; i++) w[at->norm2 + i] = 1;
-  miras__draw(w + at->o, s->value * s->width, seed + 11, deep / sqrt((double)s->value));
-  miras__draw(w + at->mlp_gate, s->width * s->hidden, seed + 12, in);
-  miras__draw(w + at->mlp_up, s->width * s->hidden, seed + 13, in);
-  miras__draw(w + at->mlp_down, s->hidden * s->width, seed + 14, deep / sqrt((double)s->hidden));
+  at->o = miras__view_drawn(v, "o.weight", s->value, width, 11, deep / sqrt((double)s->value));
+  at->norm2 = miras__view_filled(v, "norm2.gain", width, 0, 1);
+  at->mlp_gate = miras__view_drawn(v, "mlp.gate", width, f, 12, in);
+  at->mlp_up = miras__view_drawn(v, "mlp.up", width, f, 13, in);
+  at->mlp_down = miras__view_drawn(v, "mlp.down", f, width, 14, deep / sqrt((double)f));
 }
 
 static void miras__finish_keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
@@ -13097,43 +13104,46 @@ static miras_result miras__memory_layer_resolve(miras__shape *s, const miras_lay
   return MIRAS_OK;
 }
 
+/* Deviations are 1/sqrt(fan in); what writes to the residual stream is smaller, so that the stream
+ * does not grow with depth. */
 static void miras__memory_layer_views(miras__shape *s, miras__views *v) {
   const miras__plan *p = &s->plan;
   const miras__gates *keep = &s->gate[MIRAS__KEEP];
+  const size_t w = s->width, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
+  const double in = 1 / sqrt((double)w), tap = 1 / sqrt(3.0 * (double)s->taps);
   miras__slots *at = &s->at;
-  size_t w = s->width, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
   int norm = p->d.inner_norm;
-  at->norm1 = miras__view_add(v, "norm1.gain", 1, w, 1, 0);
-  at->q = miras__view_add(v, "q.weight", 2, w, s->key, 1);
-  if (kcols) at->k = miras__view_add(v, "k.weight", 2, w, kcols, 1);
-  at->v = miras__view_add(v, "v.weight", 2, w, vcols, 1);
-  at->conv_q = miras__view_add(v, "conv_q.weight", 2, s->taps, s->key, 0);
-  if (kcols) at->conv_k = miras__view_add(v, "conv_k.weight", 2, s->taps, kcols, 0);
-  at->conv_v = miras__view_add(v, "conv_v.weight", 2, s->taps, vcols, 0);
+  at->norm1 = miras__view_filled(v, "norm1.gain", w, 0, 1);
+  at->q = miras__view_drawn(v, "q.weight", w, s->key, 1, in);
+  if (kcols) at->k = miras__view_drawn(v, "k.weight", w, kcols, 2, in);
+  at->v = miras__view_drawn(v, "v.weight", w, vcols, 3, in);
+  at->conv_q = miras__view_add(v, "conv_q.weight", s->taps, s->key, 0, 4, 0, tap);
+  if (kcols) at->conv_k = miras__view_add(v, "conv_k.weight", s->taps, kcols, 0, 5, 0, tap);
+  at->conv_v = miras__view_add(v, "conv_v.weight", s->taps, vcols, 0, 6, 0, tap);
   if (s->moving) {
-    at->gates_down = miras__view_add(v, "gates.down", 2, w, s->rank, 1);
-    at->gates_up = miras__view_add(v, "gates.up", 2, s->rank, s->moving, 1);
+    const double up = 0.1 / sqrt((double)s->rank);
+    at->gates_down = miras__view_drawn(v, "gates.down", w, s->rank, 7, in);
+    at->gates_up = miras__view_drawn(v, "gates.up", s->rank, s->moving, 8, up);
   }
-  if (s->gates)
-    at->gates_offset = miras__view_add(v, "gates.offset", 1, s->gates, 1, 0);
+  if (s->gates) at->gates_offset = miras__view_filled(v, "gates.offset", s->gates, 0, 0);
   if (keep->count && keep->form == MIRAS__GATE_RATE)
-    at->gates_rate = miras__view_add(v, "gates.rate", 1, keep->count, 1, 0);
+    at->gates_rate = miras__view_filled(v, "gates.rate", keep->count, 0, 0);
   if (s->gate[MIRAS__ERASE].count) {
-    at->erase_scale = miras__view_add(v, "erase.scale", 1, s->key, 1, 0);
-    at->erase_mix = miras__view_add(v, "erase.mix", 1, s->key, 1, 0);
+    at->erase_scale = miras__view_filled(v, "erase.scale", s->key, 0, 1);
+    at->erase_mix = miras__view_filled(v, "erase.mix", s->key, 0, 1);
   }
   if (p->weights) {
-    at->memory = miras__view_add(v, "memory.init", 2, s->heads, p->weights, 0);
+    at->memory = miras__view_filled(v, "memory.init", s->heads, p->weights, 0);
     if (v->view) v->view[v->count - 1].rate = (float)miras__init_rate(p);
   }
   if (s->gain)
-    at->gain = miras__view_add(v, norm ? "memory.gain" : "memory.ridge", 2, s->heads,
-                                 s->gain, 0);
-  if (norm) at->bias = miras__view_add(v, "memory.bias", 2, s->heads, s->dv, 0);
+    at->gain =
+        miras__view_filled(v, norm ? "memory.gain" : "memory.ridge", s->heads, s->gain, norm);
+  if (norm) at->bias = miras__view_filled(v, "memory.bias", s->heads, s->dv, 0);
   if (p->d.row_rates)
-    at->rates = miras__view_add(v, "memory.rates", 1, (size_t)p->d.chunk, 1, 0);
-  at->out_norm = miras__view_add(v, "out_norm.gain", 1, s->value, 1, 0);
-  at->out_gate = miras__view_add(v, "out_gate.weight", 2, w, s->value, 1);
+    at->rates = miras__view_filled(v, "memory.rates", (size_t)p->d.chunk, 0, 0);
+  at->out_norm = miras__view_filled(v, "out_norm.gain", s->value, 0, 1);
+  at->out_gate = miras__view_drawn(v, "out_gate.weight", w, s->value, 10, in);
   miras__finish_views(s, v);
 }
 static double miras__logit(double p) { return log(p / (1 - p)); }
@@ -13166,7 +13176,6 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
   const miras__gates *g = s->gate;
   double forget = d->forget > 0 ? (double)d->forget : 1.0 / 64, momentum = (double)d->momentum;
   size_t h, i, each = g[MIRAS__KEEP].count / s->heads;
-  for (i = 0; i < s->gates; i++) offset[i] = 0;
   for (h = 0; h < s->heads; h++) {
     double c, start = miras__keep_start(s, forget, &c);
     for (i = 0; i < each; i++) {
@@ -13189,8 +13198,7 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
   size_t i;
   for (i = 0; i < rows * s->heads; i++) memcpy(q + i * s->dk, k + i * s->kp, s->dk * sizeof *q);
 }
-/* Initial values. Deviation 1/sqrt(fan in); what writes to the residual stream is smaller, so that
- * the stream does not grow with depth. With an inner norm and keys of length 1
+/* Initial values beyond draws: of gates and memories. With an inner norm and keys of length 1
  *   queries start as the keys, projection and convolution: a new network then finds what it wrote
  *           (Trockman et al. 2024), and need not learn first that both must agree
  *   values  of the first half of the heads have three times the deviation: convolution and SiLU
@@ -13200,50 +13208,31 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
  *           than its value has a gradient of its seed, which L2 has not behind the norm
  * Matrices, which are linear in the value, learn to look up sooner without either, and so do
  * perceptrons with longer keys, which reach the bends of their activations. */
-static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed, double deep) {
+static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
   const miras__slots *at = &s->at;
   const miras__gates *keep = &s->gate[MIRAS__KEEP], *step = &s->gate[MIRAS__STEP];
   const miras__gates *bound = &s->gate[MIRAS__THRESHOLD];
   const int found = s->plan.d.inner_norm && s->keys == MIRAS_KEYS_UNIT;
-  double in = 1 / sqrt((double)s->width);
-  double tap = 1 / sqrt(3.0 * (double)s->taps);
-  size_t kcols = s->heads * s->kp, vcols = s->heads * s->vc, i, column;
-  size_t large = (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
+  const size_t large = (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
   float *w = layer->w;
   miras__plan plan = s->plan;
+  size_t i, column;
   miras__constant_keeps(&plan.d, layer->index, layer->keep);
-  for (i = 0; i < s->outs; i++) s->gate_scale[i] = 1;
-  for (i = 0; i < step->count; i++) s->gate_scale[step->first + i] = plan.d.step;
-  for (i = 0; i < bound->count; i++) s->gate_scale[bound->first + i] = plan.d.threshold;
-  for (i = 0; i < s->width; i++) w[at->norm1 + i] = 1;
-  miras__draw(w + at->k, s->width * kcols, seed + 2, in);
-  miras__draw(w + at->v, s->width * vcols, seed + 3, in);
-  miras__draw(w + at->conv_k, s->taps * kcols, seed + 5, tap);
+  miras__draw(s->gate_scale, s->outs, 0, 1, 0);
+  miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.step, 0);
+  miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)plan.d.threshold, 0);
   if (found) {
     miras__query_as_key(s, s->width, w + at->q, w + at->k);
     miras__query_as_key(s, s->taps, w + at->conv_q, w + at->conv_k);
     for (i = 0; i < s->width; i++)
-      for (column = 0; column < large; column++) w[at->v + i * vcols + column] *= 3;
-  } else {
-    miras__draw(w + at->q, s->width * s->key, seed + 1, in);
-    miras__draw(w + at->conv_q, s->taps * s->key, seed + 4, tap);
-  }
-  miras__draw(w + at->conv_v, s->taps * vcols, seed + 6, tap);
-  if (s->moving) {
-    miras__draw(w + at->gates_down, s->width * s->rank, seed + 7, in);
-    miras__draw(w + at->gates_up, s->rank * s->moving, seed + 8, 0.1 / sqrt((double)s->rank));
+      for (column = 0; column < large; column++) w[at->v + i * s->heads * s->vc + column] *= 3;
   }
   if (s->gates)
     miras__draw_gates(s, w + at->gates_offset,
                       keep->count && keep->form == MIRAS__GATE_RATE ? w + at->gates_rate : NULL);
-  for (i = 0; i < s->gate[MIRAS__ERASE].count; i++)
-    w[at->erase_scale + i] = w[at->erase_mix + i] = 1;
   plan.d.seed = miras__hash(seed + 9);
   miras__plan_init_params(&plan, w + at->memory, w + at->gain);
-  for (i = 0; i < s->value; i++) w[at->out_norm + i] = 1;
-  miras__draw(w + at->out_gate, s->width * s->value, seed + 10, in);
-  miras__finish_draw(layer, seed, deep);
 }
 
 static void miras__memory_layer_keeps(const miras__shape *s, const miras__extent *e,
@@ -13870,14 +13859,15 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_
 
 static void miras__attention_layer_views(miras__shape *s, miras__views *v) {
   const size_t w = s->width, kv = s->tasks * s->dk;
+  const double in = 1 / sqrt((double)w);
   miras__slots *at = &s->at;
-  at->norm1 = miras__view_add(v, "norm1.gain", 1, w, 1, 0);
-  at->q = miras__view_add(v, "q.weight", 2, w, s->key, 1);
-  at->k = miras__view_add(v, "k.weight", 2, w, kv, 1);
-  at->v = miras__view_add(v, "v.weight", 2, w, kv, 1);
+  at->norm1 = miras__view_filled(v, "norm1.gain", w, 0, 1);
+  at->q = miras__view_drawn(v, "q.weight", w, s->key, 1, in);
+  at->k = miras__view_drawn(v, "k.weight", w, kv, 2, in);
+  at->v = miras__view_drawn(v, "v.weight", w, kv, 3, in);
   if (s->qk_norm) {
-    at->norm_q = miras__view_add(v, "q_norm.gain", 1, s->dk, 1, 0);
-    at->norm_k = miras__view_add(v, "k_norm.gain", 1, s->dk, 1, 0);
+    at->norm_q = miras__view_filled(v, "q_norm.gain", s->dk, 0, 1);
+    at->norm_k = miras__view_filled(v, "k_norm.gain", s->dk, 0, 1);
   }
   miras__finish_views(s, v);
 }
@@ -13887,25 +13877,18 @@ static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
   return (double)position * pow(s->base, -2 * (double)i / (double)s->dk);
 }
 
-static void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed, double deep) {
+static void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const size_t half = s->dk / 2, kv = s->tasks * s->dk;
-  const double in = 1 / sqrt((double)s->width);
-  float *w = layer->w, *turn = s->turns;
+  const size_t half = s->dk / 2;
+  float *turn = s->turns;
   size_t t, i;
+  (void)seed;
   for (t = 0; t < MIRAS__TILE; t++, turn += s->dk) {
     for (i = 0; i < half; i++) {
       turn[i] = (float)cos(miras__angle(s, i, (uint64_t)t));
       turn[half + i] = (float)sin(miras__angle(s, i, (uint64_t)t));
     }
   }
-  for (i = 0; i < s->width; i++) w[at->norm1 + i] = 1;
-  miras__draw(w + at->q, s->width * s->key, seed + 1, in);
-  miras__draw(w + at->k, s->width * kv, seed + 2, in);
-  miras__draw(w + at->v, s->width * kv, seed + 3, in);
-  for (i = 0; s->qk_norm && i < s->dk; i++) w[at->norm_q + i] = w[at->norm_k + i] = 1;
-  miras__finish_draw(layer, seed, deep);
 }
 
 static void miras__attention_layer_keeps(const miras__shape *s, const miras__extent *e,
@@ -14307,25 +14290,31 @@ static miras_result miras__model_resolve(miras__draft *draft, const miras_model_
 
 /* All parameters in order. Without m->views it counts; both passes fill the offsets. */
 static void miras__model_views(miras_model *m, miras__arena *a) {
+  const uint64_t seed = miras__hash(m->desc.seed);
   miras__views v;
   int l;
   memset(&v, 0, sizeof v);
   v.view = m->views;
   v.layer = -1;
+  v.seed = seed;
+  v.deep = 1 / sqrt(2.0 * (double)m->desc.layers);
   v.ok = 1;
-  m->head = miras__view_add(&v, "embed.weight", 2, m->vocab, m->width, 1);
+  m->head = miras__view_drawn(&v, "embed.weight", m->vocab, m->width, 0, 0.02);
   for (l = 0; l < m->desc.layers; l++) {
     miras__shape *s = &m->shape[m->kind[l]];
     v.layer = l;
     v.base = v.floats;
+    v.seed = miras__hash(seed + (uint64_t)l + 1);
     if (m->views) m->layers[l].first = v.base;
     s->type->views(s, &v);
   }
   v.layer = -1;
   v.base = 0;
-  m->norm = miras__view_add(&v, "norm.gain", 1, m->width, 1, 0);
+  v.seed = seed;
+  m->norm = miras__view_filled(&v, "norm.gain", m->width, 0, 1);
   if (m->desc.untied)
-    m->head = miras__view_add(&v, "head.weight", 2, m->vocab, m->width, 1);
+    m->head = miras__view_drawn(&v, "head.weight", m->vocab, m->width, 1,
+                                1 / sqrt((double)m->width));
   m->view_count = v.count;
   m->param_count = v.floats;
   m->learned = v.learned;
@@ -14462,14 +14451,13 @@ static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) 
 
 static void miras__model_draw(miras_model *m) {
   const uint64_t seed = miras__hash(m->desc.seed);
-  const double deep = 1 / sqrt(2.0 * (double)m->desc.layers);
-  size_t l, i;
-  miras__draw(m->params, m->vocab * m->width, seed, 0.02);
-  for (l = 0; l < (size_t)m->desc.layers; l++)
-    m->layers[l].s->type->draw(&m->layers[l], miras__hash(seed + l + 1), deep);
-  for (i = 0; i < m->width; i++) m->params[m->norm + i] = 1;
-  if (m->desc.untied)
-    miras__draw(m->params + m->head, m->vocab * m->width, seed + 1, 1 / sqrt((double)m->width));
+  size_t i;
+  for (i = 0; i < (size_t)m->view_count; i++) {
+    const miras_view *v = &m->views[i];
+    miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
+  }
+  for (i = 0; i < (size_t)m->desc.layers; i++)
+    m->layers[i].s->type->draw(&m->layers[i], miras__hash(seed + i + 1));
 }
 
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
