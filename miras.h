@@ -534,7 +534,8 @@
              An MLP as a layer, and layers without one (no_mlp; files of version 5).
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
-             of a session's layers; dstate where a sequence ends inside a chunk.
+             of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
+             initial values were drawn.
              miras_desc.parallel shares the heads of one memory out; every field of a descriptor
              has a value as text (miras_model_desc_get). Builds can leave parts out
              (MIRAS_NO_TRAINING and others). All results keep their bits, but for gradients
@@ -1057,6 +1058,9 @@ typedef struct miras_view {
   int decay;               /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETAIN_LQ the first size of its entries over that of weights */
+  double mean, deviation;  /* a parameter's initial values, drawn evenly about their mean, before a
+                              memory layer sets its gates and memories and shapes keys and values */
+  uint64_t seed;           /* of that draw                                                       */
 } miras_view;
 
 /* What a named part of a memory is (miras_memory_part). */
@@ -2346,7 +2350,8 @@ static int miras__kind_of(const miras_model_desc *d, char letter) {
 static int miras__used(const miras_model_desc *d, int kind) {
   const void *end = memchr(d->pattern, 0, sizeof d->pattern);
   const size_t n = end ? (size_t)((const char *)end - d->pattern) : sizeof d->pattern;
-  return n ? memchr(d->pattern, miras__letter(d, kind), n) != NULL : kind == 0;
+  const char letter = miras__letter(d, kind);
+  return n ? miras__is_letter(letter) && memchr(d->pattern, letter, n) != NULL : kind == 0;
 }
 
 /* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
@@ -2802,11 +2807,11 @@ static double miras__init_rate(const miras__plan *p) {
   return sqrt(dual / weights);
 }
 
-/* w[i] = deviation sqrt(3) u, which has that deviation. */
-static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
+/* w[i] = mean + deviation sqrt(3) u, which has that deviation. */
+static void miras__draw(float *w, size_t n, uint64_t seed, double mean, double deviation) {
+  const double most = deviation * 1.7320508075688772;
   size_t i;
-  for (i = 0; i < n; i++)
-    w[i] = (float)(deviation * 1.7320508075688772 * (double)miras__uniform(seed, (uint64_t)i));
+  for (i = 0; i < n; i++) w[i] = (float)(mean + most * (double)miras__uniform(seed, (uint64_t)i));
 }
 
 /* Of the frozen-gradient engine: every head's initial memory, and the gains of the inner norm. */
@@ -2814,24 +2819,22 @@ static void miras__frozen_params(const miras__plan *p, float *init, float *gain)
   const miras_desc *d = &p->d;
   const int empty = (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
                     (!p->init_mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
-  size_t h, i, heads = (size_t)d->heads;
+  size_t h, heads = (size_t)d->heads;
   int l;
   for (h = 0; !empty && h < heads; h++)
     for (l = 0; l < p->layers; l++)
       miras__draw(init + h * p->weights + p->offset[l],
                   (size_t)(p->in[l] - d->inner_bias) * (size_t)p->out[l],
-                  d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1),
+                  d->seed + 0x9e3779b97f4a7c15u * (uint64_t)(h * 4 + (size_t)l + 1), 0,
                   miras__deviation(p, l));
-  if (d->inner_norm)
-    for (i = 0; i < heads * (size_t)d->value_dim; i++) gain[i] = 1;
+  if (d->inner_norm) miras__draw(gain, heads * (size_t)d->value_dim, 0, 1, 0);
 }
 
 /* Of Mesa's: the ridges. */
 static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
   const double ridge = (double)p->d.ridge, raw = ridge > 30 ? ridge : log(expm1(ridge));
-  size_t i;
   (void)init;
-  for (i = 0; i < (size_t)p->d.heads * (size_t)p->in[0]; i++) gain[i] = (float)raw;
+  miras__draw(gain, (size_t)p->d.heads * (size_t)p->in[0], 0, raw, 0);
 }
 
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
@@ -12305,14 +12308,9 @@ typedef struct miras__parts {
   size_t stride;           /* parameters: floats from one head's to the next's                    */
 } miras__parts;
 
-/* cols 0: a vector; rows 0: there is none. */
-static void miras__part_add(miras__parts *x, miras_part kind, const char *before, const char *name,
-                            int number, size_t offset, size_t stride, size_t rows, size_t cols) {
-  miras_view *v = x->view;
-  if (x->kind || !rows) return;
+/* cols 0: a vector. */
+static void miras__view_set(miras_view *v, size_t offset, size_t rows, size_t cols) {
   memset(v, 0, sizeof *v);
-  miras__say(v->name, sizeof v->name, "%s%s", before, name);
-  if (number) miras__say(v->name, sizeof v->name, "%d", number);
   v->offset = offset;
   v->count = rows * (cols ? cols : 1);
   v->rank = cols ? 2 : 1;
@@ -12320,6 +12318,16 @@ static void miras__part_add(miras__parts *x, miras_part kind, const char *before
   v->shape[1] = cols ? (int)cols : 1;
   v->shape[2] = 1;
   v->rate = 1;
+}
+
+/* rows 0: there is none. */
+static void miras__part_add(miras__parts *x, miras_part kind, const char *before, const char *name,
+                            int number, size_t offset, size_t stride, size_t rows, size_t cols) {
+  miras_view *v = x->view;
+  if (x->kind || !rows) return;
+  miras__view_set(v, offset, rows, cols);
+  miras__say(v->name, sizeof v->name, "%s%s", before, name);
+  if (number) miras__say(v->name, sizeof v->name, "%d", number);
   x->stride = stride;
   if (x->name ? miras__same(x->name, v->name) : x->index-- == 0) x->kind = kind;
 }
@@ -12602,6 +12610,8 @@ typedef struct miras__views {
   miras_view *view;                /* NULL: they are counted                                      */
   int count, layer;                /* so far; the layer they are of, or -1                        */
   size_t floats, learned, base;    /* every view starts on a cache line; the layer's first float  */
+  uint64_t seed;                   /* of the layer                                                */
+  double deep;                     /* makes what all layers add one in size                       */
   int ok;
 } miras__views;
 
@@ -12800,8 +12810,8 @@ typedef struct miras__layer_type {
   /* Replace zeros of d by defaults and find the sizes, or refuse it. */
   miras_result (*resolve)(miras__shape *s, const miras_layer_desc *d, char *why, size_t n);
   void (*views)(miras__shape *s, miras__views *v);
-  /* Initial values; seed is the layer's own, deep what makes all layers' additions one in size. */
-  void (*draw)(const miras__layer *layer, uint64_t seed, double deep);
+  /* What initial values are beyond the views' draws, and constants, or NULL; seed is the layer's. */
+  void (*draw)(const miras__layer *layer, uint64_t seed);
   /* Lay out what a call needs; all but x, which is the caller's. */
   void (*keeps)(const miras__shape *s, const miras__extent *e, miras__arena *a, miras__kept *kept);
   void (*works)(const miras__shape *s, const miras__extent *e, miras__arena *a,
@@ -12822,30 +12832,39 @@ typedef struct miras__layer_type {
   void (*weights)(const miras__visit *a, float *g, miras__jobs *list);
 } miras__layer_type;
 
-/* Append one parameter. Returns its offset within the layer. */
-static size_t miras__view_add(miras__views *v, const char *name, int rank, size_t s0, size_t s1,
-                              int decay) {
+/* Append one parameter; cols 0: a vector. Its initial values are drawn from stream `stream` of the
+ * layer. Returns its offset within the layer. */
+static size_t miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols,
+                              int decay, int stream, double mean, double deviation) {
   size_t count = 0, offset = v->floats;
-  if (!miras__size_mul(s0, s1, &count) || count > (size_t)-1 - 15 ||
+  if (!miras__size_mul(rows, cols ? cols : 1, &count) || count > (size_t)-1 - 15 ||
       !miras__size_add(offset, miras__pad(count), &v->floats) ||
       !miras__size_add(v->learned, count, &v->learned))
     v->ok = 0;
   if (v->view) {
     miras_view *view = &v->view[v->count];
-    memset(view, 0, sizeof *view);
-    if (v->layer < 0) miras__say(view->name, sizeof view->name, "%s", name);
-    else miras__say(view->name, sizeof view->name, "blocks.%d.%s", v->layer, name);
-    view->offset = offset;
-    view->count = count;
-    view->rank = rank;
-    view->shape[0] = (int)s0;
-    view->shape[1] = (int)s1;
-    view->shape[2] = 1;
+    miras__view_set(view, offset, rows, cols);
+    if (v->layer >= 0) miras__say(view->name, sizeof view->name, "blocks.%d.", v->layer);
+    miras__say(view->name, sizeof view->name, "%s", name);
     view->decay = decay;
-    view->rate = 1;
+    view->seed = v->seed + (uint64_t)stream;
+    view->mean = mean;
+    view->deviation = deviation;
   }
   v->count++;
   return offset - v->base;
+}
+
+/* A matrix, drawn about 0. */
+static size_t miras__view_drawn(miras__views *v, const char *name, size_t rows, size_t cols,
+                                int stream, double deviation) {
+  return miras__view_add(v, name, rows, cols, 1, stream, 0, deviation);
+}
+
+/* What begins as one number. */
+static size_t miras__view_filled(miras__views *v, const char *name, size_t rows, size_t cols,
+                                 double value) {
+  return miras__view_add(v, name, rows, cols, 0, 0, value, 0);
 }
 
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
@@ -12855,28 +12874,16 @@ static size_t miras__view_add(miras__views *v, const char *name, int rank, size_
 static size_t miras__branches(const miras__shape *s) { return s->value && s->hidden ? 2 : 1; }
 
 static void miras__finish_views(miras__shape *s, miras__views *v) {
+  const double in = 1 / sqrt((double)s->width), deep = v->deep;
+  const size_t width = s->width, f = s->hidden;
   miras__slots *at = &s->at;
-  if (s->value) at->o = miras__view_add(v, "o.weight", 2, s->value, s->width, 1);
-  if (!s->hidden) return;
-  at->norm2 = miras__view_add(v, "norm2.gain", 1, s->width, 1, 0);
-  at->mlp_gate = miras__view_add(v, "mlp.gate", 2, s->width, s->hidden, 1);
-  at->mlp_up = miras__view_add(v, "mlp.up", 2, s->width, s->hidden, 1);
-  at->mlp_down = miras__view_add(v, "mlp.down", 2, s->hidden, s->width, 1);
-}
-
-static void miras__finish_draw(const miras__layer *layer, uint64_t seed, double deep) {
-  const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const double in = 1 / sqrt((double)s->width);
-  float *w = layer->w;
-  size_t i;
   if (s->value)
-    miras__draw(w + at->o, s->value * s->width, seed + 11, deep / sqrt((double)s->value));
-  if (!s->hidden) return;
-  for (i = 0; i < s->width; i++) w[at->norm2 + i] = 1;
-  miras__draw(w + at->mlp_gate, s->width * s->hidden, seed + 12, in);
-  miras__draw(w + at->mlp_up, s->width * s->hidden, seed + 13, in);
-  miras__draw(w + at->mlp_down, s->hidden * s->width, seed + 14, deep / sqrt((double)s->hidden));
+    at->o = miras__view_drawn(v, "o.weight", s->value, width, 11, deep / sqrt((double)s->value));
+  if (!f) return;
+  at->norm2 = miras__view_filled(v, "norm2.gain", width, 0, 1);
+  at->mlp_gate = miras__view_drawn(v, "mlp.gate", width, f, 12, in);
+  at->mlp_up = miras__view_drawn(v, "mlp.up", width, f, 13, in);
+  at->mlp_down = miras__view_drawn(v, "mlp.down", f, width, 14, deep / sqrt((double)f));
 }
 
 static void miras__finish_keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
@@ -13087,7 +13094,7 @@ static void miras__mlp_layer_weights(const miras__visit *a, float *g, miras__job
 }
 
 static const miras__layer_type miras__mlp_layer = {
-  "mlp", miras__mlp_layer_resolve, miras__finish_views, miras__finish_draw, miras__finish_keeps,
+  "mlp", miras__mlp_layer_resolve, miras__finish_views, NULL, miras__finish_keeps,
   miras__mlp_layer_works, MIRAS__BACK(miras__finish_turns), miras__mlp_layer_enter, NULL,
   miras__mlp_layer_leave, MIRAS__BACK(miras__mlp_layer_leave_bwd), NULL,
   MIRAS__BACK(miras__mlp_layer_enter), MIRAS__BACK(miras__finish_transposes),
@@ -13200,43 +13207,46 @@ static miras_result miras__memory_layer_resolve(miras__shape *s, const miras_lay
   return MIRAS_OK;
 }
 
+/* Deviations are 1/sqrt(fan in); what writes to the residual stream is smaller, so that the stream
+ * does not grow with depth. */
 static void miras__memory_layer_views(miras__shape *s, miras__views *v) {
   const miras__plan *p = &s->plan;
   const miras__gates *keep = &s->gate[MIRAS__KEEP];
+  const size_t w = s->width, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
+  const double in = 1 / sqrt((double)w), tap = 1 / sqrt(3.0 * (double)s->taps);
   miras__slots *at = &s->at;
-  size_t w = s->width, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
   int norm = p->d.inner_norm;
-  at->norm1 = miras__view_add(v, "norm1.gain", 1, w, 1, 0);
-  at->q = miras__view_add(v, "q.weight", 2, w, s->key, 1);
-  if (kcols) at->k = miras__view_add(v, "k.weight", 2, w, kcols, 1);
-  at->v = miras__view_add(v, "v.weight", 2, w, vcols, 1);
-  at->conv_q = miras__view_add(v, "conv_q.weight", 2, s->taps, s->key, 0);
-  if (kcols) at->conv_k = miras__view_add(v, "conv_k.weight", 2, s->taps, kcols, 0);
-  at->conv_v = miras__view_add(v, "conv_v.weight", 2, s->taps, vcols, 0);
+  at->norm1 = miras__view_filled(v, "norm1.gain", w, 0, 1);
+  at->q = miras__view_drawn(v, "q.weight", w, s->key, 1, in);
+  if (kcols) at->k = miras__view_drawn(v, "k.weight", w, kcols, 2, in);
+  at->v = miras__view_drawn(v, "v.weight", w, vcols, 3, in);
+  at->conv_q = miras__view_add(v, "conv_q.weight", s->taps, s->key, 0, 4, 0, tap);
+  if (kcols) at->conv_k = miras__view_add(v, "conv_k.weight", s->taps, kcols, 0, 5, 0, tap);
+  at->conv_v = miras__view_add(v, "conv_v.weight", s->taps, vcols, 0, 6, 0, tap);
   if (s->moving) {
-    at->gates_down = miras__view_add(v, "gates.down", 2, w, s->rank, 1);
-    at->gates_up = miras__view_add(v, "gates.up", 2, s->rank, s->moving, 1);
+    const double up = 0.1 / sqrt((double)s->rank);
+    at->gates_down = miras__view_drawn(v, "gates.down", w, s->rank, 7, in);
+    at->gates_up = miras__view_drawn(v, "gates.up", s->rank, s->moving, 8, up);
   }
-  if (s->gates)
-    at->gates_offset = miras__view_add(v, "gates.offset", 1, s->gates, 1, 0);
+  if (s->gates) at->gates_offset = miras__view_filled(v, "gates.offset", s->gates, 0, 0);
   if (keep->count && keep->form == MIRAS__GATE_RATE)
-    at->gates_rate = miras__view_add(v, "gates.rate", 1, keep->count, 1, 0);
+    at->gates_rate = miras__view_filled(v, "gates.rate", keep->count, 0, 0);
   if (s->gate[MIRAS__ERASE].count) {
-    at->erase_scale = miras__view_add(v, "erase.scale", 1, s->key, 1, 0);
-    at->erase_mix = miras__view_add(v, "erase.mix", 1, s->key, 1, 0);
+    at->erase_scale = miras__view_filled(v, "erase.scale", s->key, 0, 1);
+    at->erase_mix = miras__view_filled(v, "erase.mix", s->key, 0, 1);
   }
   if (p->weights) {
-    at->memory = miras__view_add(v, "memory.init", 2, s->heads, p->weights, 0);
+    at->memory = miras__view_filled(v, "memory.init", s->heads, p->weights, 0);
     if (v->view) v->view[v->count - 1].rate = (float)miras__init_rate(p);
   }
   if (s->gain)
-    at->gain = miras__view_add(v, norm ? "memory.gain" : "memory.ridge", 2, s->heads,
-                                 s->gain, 0);
-  if (norm) at->bias = miras__view_add(v, "memory.bias", 2, s->heads, s->dv, 0);
+    at->gain =
+        miras__view_filled(v, norm ? "memory.gain" : "memory.ridge", s->heads, s->gain, norm);
+  if (norm) at->bias = miras__view_filled(v, "memory.bias", s->heads, s->dv, 0);
   if (p->d.row_rates)
-    at->rates = miras__view_add(v, "memory.rates", 1, (size_t)p->d.chunk, 1, 0);
-  at->out_norm = miras__view_add(v, "out_norm.gain", 1, s->value, 1, 0);
-  at->out_gate = miras__view_add(v, "out_gate.weight", 2, w, s->value, 1);
+    at->rates = miras__view_filled(v, "memory.rates", (size_t)p->d.chunk, 0, 0);
+  at->out_norm = miras__view_filled(v, "out_norm.gain", s->value, 0, 1);
+  at->out_gate = miras__view_drawn(v, "out_gate.weight", w, s->value, 10, in);
   miras__finish_views(s, v);
 }
 static double miras__logit(double p) { return log(p / (1 - p)); }
@@ -13269,7 +13279,6 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
   const miras__gates *g = s->gate;
   double forget = d->forget > 0 ? (double)d->forget : 1.0 / 64, momentum = (double)d->momentum;
   size_t h, i, each = g[MIRAS__KEEP].count / s->heads;
-  for (i = 0; i < s->gates; i++) offset[i] = 0;
   for (h = 0; h < s->heads; h++) {
     double c, start = miras__keep_start(s, forget, &c);
     for (i = 0; i < each; i++) {
@@ -13292,8 +13301,7 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
   size_t i;
   for (i = 0; i < rows * s->heads; i++) memcpy(q + i * s->dk, k + i * s->kp, s->dk * sizeof *q);
 }
-/* Initial values. Deviation 1/sqrt(fan in); what writes to the residual stream is smaller, so that
- * the stream does not grow with depth. With an inner norm and keys of length 1
+/* Initial values beyond draws: of gates and memories. With an inner norm and keys of length 1
  *   queries start as the keys, projection and convolution: a new network then finds what it wrote
  *           (Trockman et al. 2024), and need not learn first that both must agree
  *   values  of the first half of the heads have three times the deviation: convolution and SiLU
@@ -13303,50 +13311,31 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
  *           than its value has a gradient of its seed, which L2 has not behind the norm
  * Matrices, which are linear in the value, learn to look up sooner without either, and so do
  * perceptrons with longer keys, which reach the bends of their activations. */
-static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed, double deep) {
+static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
   const miras__slots *at = &s->at;
   const miras__gates *keep = &s->gate[MIRAS__KEEP], *step = &s->gate[MIRAS__STEP];
   const miras__gates *bound = &s->gate[MIRAS__THRESHOLD];
   const int found = s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
-  double in = 1 / sqrt((double)s->width);
-  double tap = 1 / sqrt(3.0 * (double)s->taps);
-  size_t kcols = s->heads * s->kp, vcols = s->heads * s->vc, i, column;
-  size_t large = (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
+  const size_t large = (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
   float *w = layer->w;
   miras__plan plan = s->plan;
+  size_t i, column;
   miras__constant_keeps(&plan.d, layer->index, layer->keep);
-  for (i = 0; i < s->outs; i++) s->gate_scale[i] = 1;
-  for (i = 0; i < step->count; i++) s->gate_scale[step->first + i] = plan.d.step;
-  for (i = 0; i < bound->count; i++) s->gate_scale[bound->first + i] = plan.d.threshold;
-  for (i = 0; i < s->width; i++) w[at->norm1 + i] = 1;
-  miras__draw(w + at->k, s->width * kcols, seed + 2, in);
-  miras__draw(w + at->v, s->width * vcols, seed + 3, in);
-  miras__draw(w + at->conv_k, s->taps * kcols, seed + 5, tap);
+  miras__draw(s->gate_scale, s->outs, 0, 1, 0);
+  miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.step, 0);
+  miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)plan.d.threshold, 0);
   if (found) {
     miras__query_as_key(s, s->width, w + at->q, w + at->k);
     miras__query_as_key(s, s->taps, w + at->conv_q, w + at->conv_k);
     for (i = 0; i < s->width; i++)
-      for (column = 0; column < large; column++) w[at->v + i * vcols + column] *= 3;
-  } else {
-    miras__draw(w + at->q, s->width * s->key, seed + 1, in);
-    miras__draw(w + at->conv_q, s->taps * s->key, seed + 4, tap);
-  }
-  miras__draw(w + at->conv_v, s->taps * vcols, seed + 6, tap);
-  if (s->moving) {
-    miras__draw(w + at->gates_down, s->width * s->rank, seed + 7, in);
-    miras__draw(w + at->gates_up, s->rank * s->moving, seed + 8, 0.1 / sqrt((double)s->rank));
+      for (column = 0; column < large; column++) w[at->v + i * s->heads * s->vc + column] *= 3;
   }
   if (s->gates)
     miras__draw_gates(s, w + at->gates_offset,
                       keep->count && keep->form == MIRAS__GATE_RATE ? w + at->gates_rate : NULL);
-  for (i = 0; i < s->gate[MIRAS__ERASE].count; i++)
-    w[at->erase_scale + i] = w[at->erase_mix + i] = 1;
   plan.d.seed = miras__hash(seed + 9);
   miras__plan_init_params(&plan, w + at->memory, w + at->gain);
-  for (i = 0; i < s->value; i++) w[at->out_norm + i] = 1;
-  miras__draw(w + at->out_gate, s->width * s->value, seed + 10, in);
-  miras__finish_draw(layer, seed, deep);
 }
 
 static void miras__memory_layer_keeps(const miras__shape *s, const miras__extent *e,
@@ -13972,14 +13961,15 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_
 
 static void miras__attention_layer_views(miras__shape *s, miras__views *v) {
   const size_t w = s->width, kv = s->tasks * s->dk;
+  const double in = 1 / sqrt((double)w);
   miras__slots *at = &s->at;
-  at->norm1 = miras__view_add(v, "norm1.gain", 1, w, 1, 0);
-  at->q = miras__view_add(v, "q.weight", 2, w, s->key, 1);
-  at->k = miras__view_add(v, "k.weight", 2, w, kv, 1);
-  at->v = miras__view_add(v, "v.weight", 2, w, kv, 1);
+  at->norm1 = miras__view_filled(v, "norm1.gain", w, 0, 1);
+  at->q = miras__view_drawn(v, "q.weight", w, s->key, 1, in);
+  at->k = miras__view_drawn(v, "k.weight", w, kv, 2, in);
+  at->v = miras__view_drawn(v, "v.weight", w, kv, 3, in);
   if (s->qk_norm) {
-    at->norm_q = miras__view_add(v, "q_norm.gain", 1, s->dk, 1, 0);
-    at->norm_k = miras__view_add(v, "k_norm.gain", 1, s->dk, 1, 0);
+    at->norm_q = miras__view_filled(v, "q_norm.gain", s->dk, 0, 1);
+    at->norm_k = miras__view_filled(v, "k_norm.gain", s->dk, 0, 1);
   }
   miras__finish_views(s, v);
 }
@@ -13989,25 +13979,18 @@ static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
   return (double)position * pow(s->base, -2 * (double)i / (double)s->dk);
 }
 
-static void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed, double deep) {
+static void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const size_t half = s->dk / 2, kv = s->tasks * s->dk;
-  const double in = 1 / sqrt((double)s->width);
-  float *w = layer->w, *turn = s->turns;
+  const size_t half = s->dk / 2;
+  float *turn = s->turns;
   size_t t, i;
+  (void)seed;
   for (t = 0; t < MIRAS__TILE; t++, turn += s->dk) {
     for (i = 0; i < half; i++) {
       turn[i] = (float)cos(miras__angle(s, i, (uint64_t)t));
       turn[half + i] = (float)sin(miras__angle(s, i, (uint64_t)t));
     }
   }
-  for (i = 0; i < s->width; i++) w[at->norm1 + i] = 1;
-  miras__draw(w + at->q, s->width * s->key, seed + 1, in);
-  miras__draw(w + at->k, s->width * kv, seed + 2, in);
-  miras__draw(w + at->v, s->width * kv, seed + 3, in);
-  for (i = 0; s->qk_norm && i < s->dk; i++) w[at->norm_q + i] = w[at->norm_k + i] = 1;
-  miras__finish_draw(layer, seed, deep);
 }
 
 static void miras__attention_layer_keeps(const miras__shape *s, const miras__extent *e,
@@ -14220,10 +14203,9 @@ static const miras__layer_type *const miras__layer_types[] = {
 
 struct miras_model {
   miras_model_desc desc;
-  unsigned char kind[MIRAS__LAYERS];            /* of its layers                                  */
-  unsigned char named[MIRAS_LAYER_KINDS];       /* is there a layer of this kind                  */
-  int kinds;                                    /* one past the last of these                     */
-  miras__shape shape[MIRAS_LAYER_KINDS];
+  unsigned char kind[MIRAS__LAYERS];            /* of its layers, counting those in use           */
+  int kinds;                                    /* in use                                         */
+  miras__shape *shape;                          /* [kinds]                                        */
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
@@ -14236,6 +14218,12 @@ struct miras_model {
   float *params;
   miras__storage own;
 };
+
+/* A model that is being resolved: room for every kind. */
+typedef struct miras__draft {
+  miras_model model;
+  miras__shape shape[MIRAS_LAYER_KINDS];
+} miras__draft;
 
 /* ---- patterns ---- */
 
@@ -14265,7 +14253,7 @@ static int miras__pattern_read(const miras_model_desc *d, const char **at, unsig
   return count;
 }
 
-/* Which layers there are: kind, named, desc.layers. */
+/* Which layers there are: kind, of all that the descriptor has, and desc.layers. */
 static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) {
   miras_model_desc *d = &m->desc;
   const char *at = d->pattern;
@@ -14282,8 +14270,6 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
                  (int)d->layer[0].letter);
       return MIRAS_ERR_DESC;
     }
-    m->named[0] = 1;
-    m->kinds = 1;
     return MIRAS_OK;
   }
   count = miras__pattern_read(d, &at, m->kind, 0);
@@ -14299,10 +14285,8 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
     return MIRAS_ERR_DESC;
   }
   d->layers = count;
-  for (i = 0; i < count; i++) m->named[m->kind[i]] = 1;
   for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
-    if (m->named[i]) m->kinds = i + 1;
-    for (j = 0; m->named[i] && j < MIRAS_LAYER_KINDS; j++) {
+    for (j = 0; miras__used(d, i) && j < MIRAS_LAYER_KINDS; j++) {
       if (j == i || d->layer[j].letter != d->layer[i].letter) continue;
       miras__say(why, n, "layer[%d].letter and layer[%d].letter are the same; a letter must mean "
                          "one kind of layer", i, j);
@@ -14314,9 +14298,8 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 
 /* ---- sizes ---- */
 
-static miras_result miras__layer_resolve(miras_model *m, int kind, char *why, size_t n) {
-  miras_layer_desc *d = &m->desc.layer[kind];
-  miras__shape *s = &m->shape[kind];
+static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, miras__shape *s,
+                                         char *why, size_t n) {
   miras__case c;
   if (d->memory.parallel) {
     miras__say(why, n, "memory.parallel is set; a model's workers are those of its trainer: set it "
@@ -14360,18 +14343,20 @@ static miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n)
 }
 
 /* Replace zeros by defaults, refuse what is not meant, find all sizes. */
-static miras_result miras__model_resolve(miras_model *m, const miras_model_desc *from, char *why,
-                                         size_t n) {
+static miras_result miras__model_resolve(miras__draft *draft, const miras_model_desc *from,
+                                         char *why, size_t n) {
+  miras_model *m = &draft->model;
   miras_model_desc *d = &m->desc;
   miras_result result;
-  int i;
+  int i, l;
   if (why && n) why[0] = 0;
   if (!from) {
     miras__say(why, n, "the descriptor is NULL");
     return MIRAS_ERR_ARGUMENT;
   }
-  memset(m, 0, sizeof *m);
+  memset(draft, 0, sizeof *draft);
   *d = *from;
+  m->shape = draft->shape;
   result = miras__pattern_resolve(m, why, n);
   if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
   if (result != MIRAS_OK) return result;
@@ -14380,14 +14365,19 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
   m->ld_x = miras__pad(m->width);
   m->ld_v = miras__pad(m->vocab);
   m->run = 16;
-  for (i = 0; i < m->kinds; i++) {
+  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
     char said[256];
     said[0] = 0;
-    if (m->named[i]) result = miras__layer_resolve(m, i, said, sizeof said);
-    if (result == MIRAS_OK) continue;
-    if (i) miras__say(why, n, "layer[%d]: ", i);
-    miras__say(why, n, "%s", said);
-    return result;
+    if (!miras__used(d, i)) continue;
+    result = miras__layer_resolve(m, &d->layer[i], &m->shape[m->kinds], said, sizeof said);
+    if (result != MIRAS_OK) {
+      if (i) miras__say(why, n, "layer[%d]: ", i);
+      miras__say(why, n, "%s", said);
+      return result;
+    }
+    for (l = 0; l < d->layers; l++)
+      if (m->kind[l] == i) m->kind[l] = (unsigned char)m->kinds;
+    m->kinds++;
   }
   for (i = 0; i < d->layers; i++) {
     if (miras__size_add(m->run, m->shape[m->kind[i]].run, &m->run) &&
@@ -14401,25 +14391,33 @@ static miras_result miras__model_resolve(miras_model *m, const miras_model_desc 
 
 /* All parameters in order. Without m->views it counts; both passes fill the offsets. */
 static void miras__model_views(miras_model *m, miras__arena *a) {
+  const uint64_t seed = miras__hash(m->desc.seed);
+  size_t branches = 0;
   miras__views v;
   int l;
+  for (l = 0; l < m->desc.layers; l++) branches += miras__branches(&m->shape[m->kind[l]]);
   memset(&v, 0, sizeof v);
   v.view = m->views;
   v.layer = -1;
+  v.seed = seed;
+  v.deep = 1 / sqrt((double)branches);
   v.ok = 1;
-  m->head = miras__view_add(&v, "embed.weight", 2, m->vocab, m->width, 1);
+  m->head = miras__view_drawn(&v, "embed.weight", m->vocab, m->width, 0, 0.02);
   for (l = 0; l < m->desc.layers; l++) {
     miras__shape *s = &m->shape[m->kind[l]];
     v.layer = l;
     v.base = v.floats;
+    v.seed = miras__hash(seed + (uint64_t)l + 1);
     if (m->views) m->layers[l].first = v.base;
     s->type->views(s, &v);
   }
   v.layer = -1;
   v.base = 0;
-  m->norm = miras__view_add(&v, "norm.gain", 1, m->width, 1, 0);
+  v.seed = seed;
+  m->norm = miras__view_filled(&v, "norm.gain", m->width, 0, 1);
   if (m->desc.untied)
-    m->head = miras__view_add(&v, "head.weight", 2, m->vocab, m->width, 1);
+    m->head = miras__view_drawn(&v, "head.weight", m->vocab, m->width, 1,
+                                1 / sqrt((double)m->width));
   m->view_count = v.count;
   m->param_count = v.floats;
   m->learned = v.learned;
@@ -14428,8 +14426,14 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
 
 /* Lay everything out over a; with a->base NULL only the size is found. */
 static void miras__model_layout(miras_model *m, miras__arena *a) {
-  size_t layers = (size_t)m->desc.layers, run = 16, site = 1, l;
+  const size_t layers = (size_t)m->desc.layers, kinds = (size_t)m->kinds;
+  miras__shape *shape = (miras__shape *)miras__take(a, kinds, sizeof *shape);
+  size_t run = 16, site = 1, l;
   int i;
+  if (shape) {
+    memcpy(shape, m->shape, kinds * sizeof *shape);
+    m->shape = shape;
+  }
   m->views = NULL;
   miras__model_views(m, a);
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
@@ -14467,8 +14471,8 @@ static void miras__works_layout(const miras_model *m, const miras__extent *e, mi
     memset(&w, 0, sizeof w);
     memset(&k, 0, sizeof k);
     a->used = start;
-    if (m->named[i]) s->type->works(s, e, a, &w);
-    if (m->named[i] && !e->train) s->type->keeps(s, e, a, &k);
+    s->type->works(s, e, a, &w);
+    if (!e->train) s->type->keeps(s, e, a, &k);
     if (a->used > end) end = a->used;
     if (work) work[i] = w;
     if (kept) kept[i] = k;
@@ -14478,7 +14482,7 @@ static void miras__works_layout(const miras_model *m, const miras__extent *e, mi
     miras__layer_work w;
     memset(&w, 0, sizeof w);
     a->used = turns;
-    if (m->named[i]) m->shape[i].type->turns(&m->shape[i], a, work ? &work[i] : &w);
+    m->shape[i].type->turns(&m->shape[i], a, work ? &work[i] : &w);
     if (a->used > end) end = a->used;
   }
   a->used = end;
@@ -14552,34 +14556,34 @@ static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) 
 
 static void miras__model_draw(miras_model *m) {
   const uint64_t seed = miras__hash(m->desc.seed);
-  const miras__layer *top = &m->layers[m->desc.layers - 1];
-  const double deep = 1 / sqrt((double)(top->site + miras__branches(top->s) - 1));
-  size_t l, i;
-  miras__draw(m->params, m->vocab * m->width, seed, 0.02);
-  for (l = 0; l < (size_t)m->desc.layers; l++)
-    m->layers[l].s->type->draw(&m->layers[l], miras__hash(seed + l + 1), deep);
-  for (i = 0; i < m->width; i++) m->params[m->norm + i] = 1;
-  if (m->desc.untied)
-    miras__draw(m->params + m->head, m->vocab * m->width, seed + 1, 1 / sqrt((double)m->width));
+  size_t i;
+  for (i = 0; i < (size_t)m->view_count; i++) {
+    const miras_view *v = &m->views[i];
+    miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
+  }
+  for (i = 0; i < (size_t)m->desc.layers; i++)
+    if (m->layers[i].s->type->draw)
+      m->layers[i].s->type->draw(&m->layers[i], miras__hash(seed + i + 1));
 }
 
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
-  miras_model m;
-  if (miras__model_resolve(&m, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__model_bytes_of(&m, why, why_size);
+  miras__draft draft;
+  if (miras__model_resolve(&draft, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__model_bytes_of(&draft.model, why, why_size);
 }
 
 /* Every offset is checked by miras__model_bytes_of. */
 static miras_model *miras__model_make(const miras_model_desc *d, miras__storage own) {
   miras__arena a;
-  miras_model resolved, *m;
+  miras__draft draft;
+  miras_model *m;
   int l;
-  if (miras__model_resolve(&resolved, d, NULL, 0) != MIRAS_OK ||
-      !miras__storage_get(&own, miras__model_bytes_of(&resolved, NULL, 0)))
+  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK ||
+      !miras__storage_get(&own, miras__model_bytes_of(&draft.model, NULL, 0)))
     return NULL;
   a = miras__arena_on(own.buffer);
   m = (miras_model *)miras__take(&a, 1, sizeof *m);
-  *m = resolved;
+  *m = draft.model;
   m->own = own;
   miras__model_layout(m, &a);
   miras__model_views(m, &a);
@@ -17240,15 +17244,16 @@ MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
 /* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
  * before anything is allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
-  miras_model m;
+  miras__draft draft;
+  miras_model *m = &draft.model;
   uint64_t bytes, moments;
-  if (miras__model_resolve(&m, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
-  if (!miras__model_bytes_of(&m, NULL, 0)) return MIRAS_ERR_SIZE;
-  bytes = 4 * (uint64_t)m.learned;
-  moments = 8 * (uint64_t)m.param_count;
+  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+  if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
+  bytes = 4 * (uint64_t)m->learned;
+  moments = 8 * (uint64_t)m->param_count;
   if (f->payload_size == bytes) return MIRAS_OK;
   if (f->payload_size < bytes || f->payload_size - bytes < moments) return MIRAS_ERR_FORMAT;
-  return (f->payload_size - bytes - moments) % (4 * (uint64_t)m.run) ? MIRAS_ERR_FORMAT
+  return (f->payload_size - bytes - moments) % (4 * (uint64_t)m->run) ? MIRAS_ERR_FORMAT
                                                                      : MIRAS_OK;
 }
 

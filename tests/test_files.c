@@ -2143,7 +2143,7 @@ static void test_limits(void **state) {
   free(b.at);
   need = miras_model_size(&d, NULL, 0);
   session = miras_session_size(s.model);
-  assert_true(need < 30000 && session > 60000000);
+  assert_true(need < 20000 && session > 60000000);
   close_subject(&s);
   memset(&given, 0, sizeof given);
   for (i = 0; i < 4; i++) {   /* none, enough, and one byte too few */
@@ -2151,7 +2151,7 @@ static void test_limits(void **state) {
     test_largest = 0;
     s.model = miras_model_open_file(path, i ? &given : NULL, NULL, &result);
     assert_int_equal(result, i < 2 ? MIRAS_OK : MIRAS_ERR_SIZE);
-    assert_true((s.model == NULL) == (i >= 2) && test_largest < 30000);
+    assert_true((s.model == NULL) == (i >= 2) && test_largest < 20000);
     if (i == 1) {
       assert_int_equal(miras_model_desc_of(s.model)->limit, session);
       s.session = miras_session_open(s.model, NULL);

@@ -936,6 +936,47 @@ static void test_first_values(void **state) {
   finish();
 }
 
+/* A new model's parameters are what its views say, each a draw of its own, but for the gates and
+ * memories of memory layers and what test_first_values is about. */
+static void test_drawn_values(void **state) {
+  static const char *const own[] = {"gates.offset", "gates.rate", "memory.init", "memory.ridge"};
+  static const char *const shaped[] = {".q.weight", ".v.weight", ".conv_q.weight"};
+  subject of;
+  (void)state;
+  start();
+  for (int n = 0; subject_at(n, &of); n++) {
+    miras_model *m = open_model(&of.d, of.name);
+    const miras_view *views;
+    const float *params;
+    int count = 0;
+    if (m == NULL) continue;
+    views = miras_model_views(m, &count);
+    params = miras_model_params(m, NULL);
+    for (int v = 0; v < count; v++) {
+      const miras_view *view = &views[v];
+      const int layer = strncmp(view->name, "blocks.", 7) == 0 ? atoi(view->name + 7) : -1;
+      const miras__shape *s = layer < 0 ? NULL : m->layers[layer].s;
+      const int found = s && s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
+      int other = 0;
+      for (int i = 0; i < 4; i++) other += strstr(view->name, own[i]) != NULL;
+      for (int i = 0; found && i < 3; i++) other += strstr(view->name, shaped[i]) != NULL;
+      for (size_t i = 0; !other && i < view->count; i++) {
+        const double x = (double)params[view->offset + i];
+        const double u = sqrt(3.0) * (double)miras__uniform(view->seed, i);
+        const double is = view->mean + view->deviation * u;
+        if (fabs(x - is) <= 1e-6 * (fabs(view->mean) + view->deviation)) continue;
+        failed("%s: %s[%zu] is %.9g, its view says %.9g", of.name, view->name, i, x, is);
+        break;
+      }
+      for (int i = 0; view->deviation > 0 && i < v; i++)
+        if (views[i].deviation > 0 && views[i].seed == view->seed)
+          failed("%s: %s is drawn as %s is", of.name, view->name, views[i].name);
+    }
+    miras_model_close(m);
+  }
+  finish();
+}
+
 /* ---- sessions ---- */
 
 /* Step, prefill and every cut of a prefill: the same logits and the same state, to the bit. */
@@ -2204,6 +2245,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_views),
     cmocka_unit_test(test_first_values),
+    cmocka_unit_test(test_drawn_values),
     cmocka_unit_test(test_forward),
     cmocka_unit_test(test_gradient),
     cmocka_unit_test(test_session_bits),
