@@ -1410,6 +1410,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
 #if defined(__GNUC__)
   #define MIRAS__UNUSED __attribute__((unused))
+  #define MIRAS__COLD __attribute__((cold))   /* optimise for size: it runs once, or seldom */
   #define MIRAS__ALWAYS static inline __attribute__((always_inline, unused))
   #ifdef __OPTIMIZE_SIZE__
     #define MIRAS__INLINE static MIRAS__UNUSED
@@ -1418,6 +1419,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #endif
 #else
   #define MIRAS__UNUSED
+  #define MIRAS__COLD
   #define MIRAS__ALWAYS static inline
   #define MIRAS__INLINE static inline
 #endif
@@ -15753,7 +15755,7 @@ static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
   const unsigned char *p = (const unsigned char *)bytes;
   crc = ~crc;
 #if !defined(__OPTIMIZE_SIZE__) && SIZE_MAX > 0xffffffffu
-  if (n >= 2048) {
+  if (n >= 512) {
     uint32_t t[8 * 256], i;
     for (i = 0; i < 256; i++) {
       const uint32_t one = i >> 4 ^ half[i & 15];
@@ -16039,8 +16041,8 @@ static const miras__field *miras__find_field(const char *name, char *letter) {
 }
 
 /* A field of a kind into text[MIRAS_PATTERN]; of a word that does not exist its number. */
-static void miras__write_field(char *text, const miras__field *f, const miras_model_desc *d,
-                               int kind) {
+static MIRAS__COLD void miras__write_field(char *text, const miras__field *f,
+                                           const miras_model_desc *d, int kind) {
   const size_t at = miras__offset(f, kind);
   const uint64_t bits = f->kind == MIRAS__TEXT ? 0 : miras__bits(d, at, f->size);
   if (f->kind == MIRAS__WORD && miras__word(text, f, (int)bits)) return;
@@ -16052,8 +16054,8 @@ static void miras__write_field(char *text, const miras__field *f, const miras_mo
 }
 
 /* And back. 1 on success. */
-static int miras__read_field(const miras__field *f, const char *text, miras_model_desc *d,
-                             int kind) {
+static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text,
+                                         miras_model_desc *d, int kind) {
   const size_t at = miras__offset(f, kind);
   uint64_t bits = 0;
   float real = 0;
@@ -16128,8 +16130,8 @@ static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t f
 }
 
 /* A field that decides as much as `decides` in which two models differ: 1, and a sentence. */
-static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, int decides,
-                          char *why, size_t n) {
+static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_model_desc *b,
+                                      int decides, char *why, size_t n) {
   int i, k;
   for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
     const char letter[3] = {(char)(k < 0 || !a->pattern[0] ? 0 : miras__letter(a, k)), '.', 0};
@@ -16449,7 +16451,7 @@ static int miras__complete(const miras__file *f) {
 }
 
 /* All that can be said without a model: syntax, types, ranges, metadata, checksum, tiling. */
-static int miras__check_file(miras__file *f, const void *bytes, size_t size) {
+static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size_t size) {
   const unsigned char *base = (const unsigned char *)bytes;
   miras__tensor x;
   uint64_t length;
@@ -16688,7 +16690,7 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
 /* ---- whatever can be saved and loaded ---- */
 
 /* The whole file into s, or nowhere if that is NULL. Its length; 0 if that is too large. */
-static size_t miras__emit(int what, const void *object, miras__sink *s) {
+static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink *s) {
   miras__state state;
   miras__sink sum;
   memset(&sum, 0, sizeof sum);
@@ -16714,7 +16716,8 @@ static size_t miras__emit(int what, const void *object, miras__sink *s) {
   return miras__size_add(sum.size, 64, &sum.size) ? sum.size : 0;
 }
 
-static miras_result miras__accept(int what, void *object, const void *bytes, size_t size) {
+static MIRAS__COLD miras_result miras__accept(int what, void *object, const void *bytes,
+                                              size_t size) {
   if (!object || !bytes) return MIRAS_ERR_ARGUMENT;
 #ifndef MIRAS_NO_MODEL
   if (what >= MIRAS__A_MODEL) {
@@ -16859,7 +16862,7 @@ static FILE *miras__new_file(char *part, size_t length) {
   return file;
 }
 
-static miras_result miras__save_path(int what, const void *object, const char *path,
+static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path,
                                      const miras_allocator *allocator) {
   const miras_allocator from = miras__allocator(allocator);
   miras__sink s;
@@ -16899,8 +16902,8 @@ static miras_result miras__save_path(int what, const void *object, const char *p
 /* A whole file in one allocation of its length and a byte. limit: of the model that it holds, or 0.
  * Its payload, with both moments, is at most three times that; a file whose running texts make it
  * longer is refused as well. */
-static miras_result miras__load_path(int what, void *object, const char *path, uint64_t limit,
-                                     const miras_allocator *allocator) {
+static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path,
+                                                 uint64_t limit, const miras_allocator *allocator) {
   const miras_allocator from = miras__allocator(allocator);
   const long most_header = 8 + (long)MIRAS__MAX_HEADER;
   miras_result result = MIRAS_ERR_IO;
