@@ -16863,7 +16863,7 @@ static FILE *miras__new_file(char *part, size_t length) {
 }
 
 static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path,
-                                     const miras_allocator *allocator) {
+                                                 const miras_allocator *allocator) {
   const miras_allocator from = miras__allocator(allocator);
   miras__sink s;
   size_t length, room;
