@@ -1430,6 +1430,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 
 #if defined(__GNUC__)
   #define MIRAS__UNUSED __attribute__((unused))
+  #define MIRAS__COLD __attribute__((cold))   /* optimise for size: it runs once, or seldom */
   #define MIRAS__ALWAYS static inline __attribute__((always_inline, unused))
   #ifdef __OPTIMIZE_SIZE__
     #define MIRAS__INLINE static MIRAS__UNUSED
@@ -1438,6 +1439,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #endif
 #else
   #define MIRAS__UNUSED
+  #define MIRAS__COLD
   #define MIRAS__ALWAYS static inline
   #define MIRAS__INLINE static inline
 #endif
@@ -1594,9 +1596,11 @@ static size_t miras__put_digits(char *out, size_t size, size_t at, uint64_t v, i
   return miras__put(out, size, at, digits + 24 - n, (size_t)n);
 }
 
-/* Six significant digits, trailing zeros dropped, as %g writes numbers. */
-static size_t miras__put_real(char *out, size_t size, size_t at, double v) {
-  uint64_t digits, unit = 100000;
+/* `count` significant digits, trailing zeros dropped, and an exponent below 10^low and from 10^high
+ * on: 6 of them between -4 and 6 is how %g writes numbers. */
+static size_t miras__put_real(char *out, size_t size, size_t at, double v, int count, int low,
+                              int high) {
+  uint64_t digits, unit = 1;
   int exponent = 0, shift, i;
   if (v != v) return miras__put(out, size, at, "nan", 3);
   if (v < 0) {
@@ -1607,13 +1611,14 @@ static size_t miras__put_real(char *out, size_t size, size_t at, double v) {
   if (v <= 0) return miras__put(out, size, at, "0", 1);
   for (; v >= 10; exponent++) v /= 10;
   for (; v < 1; exponent--) v *= 10;
-  digits = (uint64_t)(v * 1e5 + 0.5);
-  if (digits >= 1000000) {
-    digits = 100000;
+  for (i = 1; i < count; i++, unit *= 10) v *= 10;
+  digits = (uint64_t)(v + 0.5);
+  if (digits >= 10 * unit) {
+    digits = unit;
     exponent++;
   }
-  shift = exponent >= -4 && exponent < 6 ? exponent : 0;
-  if (shift < 0) at = miras__put(out, size, at, "0.000", (size_t)(1 - shift));
+  shift = exponent >= low && exponent < high ? exponent : 0;
+  if (shift < 0) at = miras__put(out, size, at, "0.0000", (size_t)(1 - shift));
   for (i = 0; digits != 0 || i <= shift; i++) {
     if (i > 0 && i == shift + 1) at = miras__put(out, size, at, ".", 1);
     at = miras__put_digits(out, size, at, digits / unit, 1);
@@ -1655,7 +1660,7 @@ static void miras__say(char *why, size_t size, const char *format, ...) {
       at = miras__put_digits(why, size, at, va_arg(list, size_t), 1);
       format++;
     } else if (*format == 'g') {
-      at = miras__put_real(why, size, at, va_arg(list, double));
+      at = miras__put_real(why, size, at, va_arg(list, double), 6, -4, 6);
     } else {
       at = miras__put(why, size, at, format, 1);
     }
@@ -12810,7 +12815,7 @@ typedef struct miras__layer_type {
   /* Replace zeros of d by defaults and find the sizes, or refuse it. */
   miras_result (*resolve)(miras__shape *s, const miras_layer_desc *d, char *why, size_t n);
   void (*views)(miras__shape *s, miras__views *v);
-  /* What initial values are beyond the views' draws, and constants, or NULL; seed is the layer's. */
+  /* What initial values are beyond the views' draws, constants, or NULL; seed is the layer's. */
   void (*draw)(const miras__layer *layer, uint64_t seed);
   /* Lay out what a call needs; all but x, which is the caller's. */
   void (*keeps)(const miras__shape *s, const miras__extent *e, miras__arena *a, miras__kept *kept);
@@ -15852,90 +15857,69 @@ static void miras__get_words(void *to, const unsigned char *from, size_t count) 
   }
 }
 
-/* CRC-32C (Castagnoli), eight bytes at a time, or one where size is asked for. The sum of a byte
- * is linear in its bits, so each row of eight constants (the checksums of the single bits, then of
- * those followed by 1 to 7 zero bytes) makes a table of 256 at compile time. */
-#define MIRAS__CRC_1(b, c0, c1, c2, c3, c4, c5, c6, c7)                                       \
-  (((b) & 1 ? c0 : 0u) ^ ((b) & 2 ? c1 : 0u) ^ ((b) & 4 ? c2 : 0u) ^ ((b) & 8 ? c3 : 0u) ^    \
-   ((b) & 16 ? c4 : 0u) ^ ((b) & 32 ? c5 : 0u) ^ ((b) & 64 ? c6 : 0u) ^ ((b) & 128 ? c7 : 0u))
-#define MIRAS__CRC_4(b, c0, c1, c2, c3, c4, c5, c6, c7)                                       \
-  MIRAS__CRC_1(b, c0, c1, c2, c3, c4, c5, c6, c7),                                            \
-  MIRAS__CRC_1((b) + 1, c0, c1, c2, c3, c4, c5, c6, c7),                                      \
-  MIRAS__CRC_1((b) + 2, c0, c1, c2, c3, c4, c5, c6, c7),                                      \
-  MIRAS__CRC_1((b) + 3, c0, c1, c2, c3, c4, c5, c6, c7)
-#define MIRAS__CRC_16(b, c0, c1, c2, c3, c4, c5, c6, c7)                                      \
-  MIRAS__CRC_4(b, c0, c1, c2, c3, c4, c5, c6, c7),                                            \
-  MIRAS__CRC_4((b) + 4, c0, c1, c2, c3, c4, c5, c6, c7),                                      \
-  MIRAS__CRC_4((b) + 8, c0, c1, c2, c3, c4, c5, c6, c7),                                      \
-  MIRAS__CRC_4((b) + 12, c0, c1, c2, c3, c4, c5, c6, c7)
-#define MIRAS__CRC_64(b, c0, c1, c2, c3, c4, c5, c6, c7)                                      \
-  MIRAS__CRC_16(b, c0, c1, c2, c3, c4, c5, c6, c7),                                           \
-  MIRAS__CRC_16((b) + 16, c0, c1, c2, c3, c4, c5, c6, c7),                                    \
-  MIRAS__CRC_16((b) + 32, c0, c1, c2, c3, c4, c5, c6, c7),                                    \
-  MIRAS__CRC_16((b) + 48, c0, c1, c2, c3, c4, c5, c6, c7)
-#define MIRAS__CRC_256(c0, c1, c2, c3, c4, c5, c6, c7)                                        \
-  { MIRAS__CRC_64(0, c0, c1, c2, c3, c4, c5, c6, c7),                                         \
-    MIRAS__CRC_64(64, c0, c1, c2, c3, c4, c5, c6, c7),                                        \
-    MIRAS__CRC_64(128, c0, c1, c2, c3, c4, c5, c6, c7),                                       \
-    MIRAS__CRC_64(192, c0, c1, c2, c3, c4, c5, c6, c7) }
-static const uint32_t miras__crc_table[][256] = {
-  MIRAS__CRC_256(0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu,
-                 0x105ec76fu, 0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u),
-#ifndef __OPTIMIZE_SIZE__
-  MIRAS__CRC_256(0x13a29877u, 0x274530eeu, 0x4e8a61dcu, 0x9d14c3b8u,
-                 0x3fc5f181u, 0x7f8be302u, 0xff17c604u, 0xfbc3faf9u),
-  MIRAS__CRC_256(0xa541927eu, 0x4f6f520du, 0x9edea41au, 0x38513ec5u,
-                 0x70a27d8au, 0xe144fb14u, 0xc76580d9u, 0x8b277743u),
-  MIRAS__CRC_256(0xdd45aab8u, 0xbf672381u, 0x7b2231f3u, 0xf64463e6u,
-                 0xe964b13du, 0xd725148bu, 0xaba65fe7u, 0x52a0c93fu),
-  MIRAS__CRC_256(0x38116facu, 0x7022df58u, 0xe045beb0u, 0xc5670b91u,
-                 0x8f2261d3u, 0x1ba8b557u, 0x37516aaeu, 0x6ea2d55cu),
-  MIRAS__CRC_256(0xef306b19u, 0xdb8ca0c3u, 0xb2f53777u, 0x6006181fu,
-                 0xc00c303eu, 0x85f4168du, 0x0e045bebu, 0x1c08b7d6u),
-  MIRAS__CRC_256(0x68032cc8u, 0xd0065990u, 0xa5e0c5d1u, 0x4e2dfd53u,
-                 0x9c5bfaa6u, 0x3d5b83bdu, 0x7ab7077au, 0xf56e0ef4u),
-  MIRAS__CRC_256(0x493c7d27u, 0x9278fa4eu, 0x211d826du, 0x423b04dau,
-                 0x847609b4u, 0x0d006599u, 0x1a00cb32u, 0x34019664u)
-#endif
-};
-#undef MIRAS__CRC_1
-#undef MIRAS__CRC_4
-#undef MIRAS__CRC_16
-#undef MIRAS__CRC_64
-#undef MIRAS__CRC_256
-
-/* Start with 0; pass the last result on to continue. */
+/* CRC-32C (Castagnoli): start with 0; pass the last result on to continue. Four bits at a time by
+ * a table of the checksums of four bits. Where that pays, and the stack has room, eight bytes at a
+ * time: t[256 k + b] is the checksum of the byte b with k zeros behind it. */
 static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
+  static const uint32_t half[16] = {
+    0x00000000u, 0x105ec76fu, 0x20bd8edeu, 0x30e349b1u, 0x417b1dbcu, 0x5125dad3u, 0x61c69362u,
+    0x7198540du, 0x82f63b78u, 0x92a8fc17u, 0xa24bb5a6u, 0xb21572c9u, 0xc38d26c4u, 0xd3d3e1abu,
+    0xe330a81au, 0xf36e6f75u};
   const unsigned char *p = (const unsigned char *)bytes;
-  const uint32_t (*t)[256] = miras__crc_table;
   crc = ~crc;
-#ifndef __OPTIMIZE_SIZE__
-  for (; n >= 8; n -= 8, p += 8) {
-    uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
-    crc = t[7][a & 255] ^ t[6][a >> 8 & 255] ^ t[5][a >> 16 & 255] ^ t[4][a >> 24] ^
-          t[3][b & 255] ^ t[2][b >> 8 & 255] ^ t[1][b >> 16 & 255] ^ t[0][b >> 24];
+#if !defined(__OPTIMIZE_SIZE__) && SIZE_MAX > 0xffffffffu
+  if (n >= 512) {
+    uint32_t t[8 * 256], i;
+    for (i = 0; i < 256; i++) {
+      const uint32_t one = i >> 4 ^ half[i & 15];
+      t[i] = one >> 4 ^ half[one & 15];
+    }
+    for (; i < 8 * 256; i++) t[i] = t[i - 256] >> 8 ^ t[t[i - 256] & 255];
+    for (; n >= 8; n -= 8, p += 8) {
+      const uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
+      crc = t[1792 + (a & 255)] ^ t[1536 + (a >> 8 & 255)] ^ t[1280 + (a >> 16 & 255)] ^
+            t[1024 + (a >> 24)] ^ t[768 + (b & 255)] ^ t[512 + (b >> 8 & 255)] ^
+            t[256 + (b >> 16 & 255)] ^ t[b >> 24];
+    }
   }
 #endif
-  for (; n; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
+  for (; n; n--, p++) {
+    crc ^= *p;
+    crc = crc >> 4 ^ half[crc & 15];
+    crc = crc >> 4 ^ half[crc & 15];
+  }
   return ~crc;
 }
 
-/* ---- where saved bytes go: counted and summed, then to memory, to a writer or nowhere ---- */
+/* Sequences of `words` each: a position of 64 bits, then words. */
+static void miras__get_sequences(void *to, const unsigned char *from, size_t count, size_t words) {
+  unsigned char *out = (unsigned char *)to;
+  for (; count; count--, out += 4 * words, from += 4 * words) {
+    const uint64_t position = miras__get64(from);
+    memcpy(out, &position, 8);
+    miras__get_words(out + 8, from + 8, words - 2);
+  }
+}
+
+/* ---- where saved bytes go: they are counted, and summed, kept or written if asked for ---- */
 
 typedef struct miras__sink {
-  size_t size;             /* bytes put so far                                                   */
+  size_t size;             /* bytes put so far; the largest number if there are more             */
+  int sums;
   uint32_t crc;            /* of them                                                            */
   unsigned char *to;       /* NULL or as many bytes as will be put                               */
-  int (*write)(void *user, const void *bytes, size_t n);   /* NULL, or 1 on success              */
-  void *user;
-  int failed;
+#ifndef MIRAS_NO_STDIO
+  FILE *file;              /* NULL or where to, which knows whether that failed                  */
+#endif
 } miras__sink;
 
 static void miras__out(miras__sink *s, const void *bytes, size_t n) {
-  s->crc = miras__crc32c(s->crc, bytes, n);
+  if (s->sums) s->crc = miras__crc32c(s->crc, bytes, n);
   if (s->to) memcpy(s->to + s->size, bytes, n);
-  if (s->write && !s->failed && !s->write(s->user, bytes, n)) s->failed = 1;
-  s->size += n;
+#ifndef MIRAS_NO_STDIO
+  if (s->file) fwrite(bytes, 1, n, s->file);
+#endif
+  if (!miras__size_add(s->size, n, &s->size)) s->size = (size_t)-1;
 }
 
 static void miras__out64(miras__sink *s, uint64_t x) {
@@ -15959,19 +15943,19 @@ static void miras__out_words(miras__sink *s, const void *from, size_t count) {
   }
 }
 
+static void miras__out_sequences(miras__sink *s, const void *from, size_t count, size_t words) {
+  const unsigned char *in = (const unsigned char *)from;
+  for (; count; count--, in += 4 * words) {
+    uint64_t position;
+    memcpy(&position, in, 8);
+    miras__out64(s, position);
+    miras__out_words(s, in + 8, words - 2);
+  }
+}
+
 static void miras__out_text(miras__sink *s, const char *text) { miras__out(s, text, strlen(text)); }
 
 /* ---- numbers as text; the C library's own would follow the locale ---- */
-
-static void miras__out_whole(miras__sink *s, uint64_t x) {
-  char text[20];
-  int i = 20;
-  do {
-    text[--i] = (char)('0' + (int)(x % 10));
-    x /= 10;
-  } while (x);
-  miras__out(s, text + i, (size_t)(20 - i));
-}
 
 /* The whole text as an unsigned number: digits only, no leading zero. 1 on success. */
 static int miras__read_whole(const char *text, uint64_t *x) {
@@ -16030,47 +16014,15 @@ static int miras__read_real(const char *text, float *x) {
   return 1;
 }
 
-/* The shortest text that reads back to the same bits: 1 to 9 digits. text holds 32 characters. x is
- * finite, as every number of a checked descriptor. */
+/* The shortest text that reads back to the same bits: 1 to 9 digits. text holds 32 characters. */
 static void miras__write_real(char *text, float x) {
-  double size = x < 0 ? -(double)x : (double)x;
-  int exponent = 0, count, i;
+  const int minus = miras__real_bits(x) >> 31 != 0;   /* also of -0 */
   float back = 0;
-  MIRAS_ASSERT(size < 3.5e38);
-  while (size >= 10) size /= 10, exponent++;
-  while (size > 0 && size < 1) size *= 10, exponent--;
+  int count;
+  text[0] = '-';
   for (count = 1; count <= 9; count++) {
-    char digit[12], *at = text;
-    int point = exponent;   /* digits before the decimal point, less one */
-    double scaled = size;
-    uint32_t n;
-    for (i = 1; i < count; i++) scaled *= 10;
-    n = (uint32_t)(scaled + 0.5);
-    for (i = count; i >= 0; i--, n /= 10) digit[i] = (char)('0' + (int)(n % 10));
-    /* digit[0] is 1 if rounding carried into a new place, else 0 */
-    if (digit[0] == '1') point++;
-    else memmove(digit, digit + 1, (size_t)count);
-    if (miras__real_bits(x) >> 31) *at++ = '-';
-    if (point < 0 && point >= -5) {
-      *at++ = '0';
-      *at++ = '.';
-      for (i = -1; i > point; i--) *at++ = '0';
-      for (i = 0; i < count; i++) *at++ = digit[i];
-    } else {
-      int whole = point >= 0 && point < 9 ? point : 0;
-      for (i = 0; i < count || i <= whole; i++) {
-        if (i == whole + 1) *at++ = '.';
-        *at++ = i < count ? digit[i] : '0';
-      }
-      if (point != whole) {
-        int size10 = point < 0 ? -point : point;
-        *at++ = 'e';
-        *at++ = point < 0 ? '-' : '+';
-        *at++ = (char)('0' + size10 / 10);
-        *at++ = (char)('0' + size10 % 10);
-      }
-    }
-    *at = 0;
+    const double size = minus ? -(double)x : (double)x;
+    text[miras__put_real(text, 32, (size_t)minus, size, count, -5, 9)] = 0;
     if (miras__read_real(text, &back) && memcmp(&back, &x, sizeof x) == 0) return;
   }
 }
@@ -16108,49 +16060,33 @@ static int miras__need_char(miras__text *t, int c) {
   return miras__take_char(t, c) || miras__refuse(t);
 }
 
+/* The place in a list of the next character, which must be in it. */
+static int miras__need_one_of(miras__text *t, const char *list) {
+  const char *at = t->at < t->end && *t->at ? strchr(list, *t->at) : NULL;
+  if (!at) return miras__refuse(t);
+  t->at++;
+  return (int)(at - list);
+}
+
 /* A string, decoded. What cannot be a name or value of ours (too long, not ASCII, a NUL inside)
  * becomes "?", which is none either. Returns where the string began in the text. */
 static const unsigned char *miras__need_string(miras__text *t, char *out) {
   const unsigned char *start;
   size_t n = 0;
-  int known = 1;
-  out[0] = 0;
-  if (!miras__need_char(t, '"')) return t->end;
-  start = t->at;
-  for (;;) {
-    unsigned c;
-    if (t->at == t->end || *t->at < 0x20) {
-      miras__refuse(t);
-      return start;
-    }
-    c = *t->at++;
-    if (c == '"') break;
+  int known = miras__need_char(t, '"'), i;
+  for (start = t->at; t->at < t->end && *t->at != '"';) {
+    unsigned c = *t->at++;
+    if (c < 0x20) miras__refuse(t);
     if (c == '\\') {
-      static const char from[] = "\"\\/bfnrtu", to[] = "\"\\/\b\f\n\r\t";
-      const char *escape = t->at < t->end && *t->at ? strchr(from, *t->at) : NULL;
-      if (!escape) {
-        miras__refuse(t);
-        return start;
-      }
-      t->at++;
-      c = (unsigned char)to[escape - from];
-      if (*escape == 'u') {
-        int i;
-        for (c = 0, i = 0; i < 4; i++) {
-          static const char hex[] = "0123456789abcdef0123456789ABCDEF";
-          const char *digit = t->at < t->end && *t->at ? strchr(hex, *t->at) : NULL;
-          if (!digit) {
-            miras__refuse(t);
-            return start;
-          }
-          t->at++;
-          c = c << 4 | (unsigned)((digit - hex) & 15);
-        }
-      }
+      const int escape = miras__need_one_of(t, "\"\\/bfnrtu");
+      c = (unsigned char)"\"\\/\b\f\n\r\t"[escape];
+      for (i = 0; escape == 8 && i < 4; i++)
+        c = c << 4 | (unsigned)(miras__need_one_of(t, "0123456789abcdef0123456789ABCDEF") & 15);
     }
     if (c < 1 || c > 126 || n == MIRAS__NAME_SIZE - 1) known = 0;
     else out[n++] = (char)c;
   }
+  miras__need_char(t, '"');
   out[n] = 0;
   if (!known) memcpy(out, "?", 2);
   return start;
@@ -16165,6 +16101,18 @@ static uint64_t miras__need_whole(miras__text *t) {
   digits[n] = 0;
   if (!miras__read_whole(digits, &x)) miras__refuse(t);
   return x;
+}
+
+/* Up to `most` whole numbers in brackets; how many. */
+static int miras__need_list(miras__text *t, uint64_t *out, int most) {
+  int n = 0;
+  miras__need_char(t, '[');
+  do {
+    if (n == most) miras__refuse(t);
+    else out[n++] = miras__need_whole(t);
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, ']');
+  return n;
 }
 
 /* @85 FILES --------------------------------------------------- needs 10 11 14 74 78 79 80 84 -- */
@@ -16220,23 +16168,21 @@ static const miras__field *miras__find_field(const char *name, char *letter) {
 }
 
 /* A field of a kind into text[MIRAS_PATTERN]; of a word that does not exist its number. */
-static void miras__write_field(char *text, const miras__field *f, const miras_model_desc *d,
-                               int kind) {
+static MIRAS__COLD void miras__write_field(char *text, const miras__field *f,
+                                           const miras_model_desc *d, int kind) {
   const size_t at = miras__offset(f, kind);
   const uint64_t bits = f->kind == MIRAS__TEXT ? 0 : miras__bits(d, at, f->size);
-  const double real = (double)miras__bits_real(bits);
   if (f->kind == MIRAS__WORD && miras__word(text, f, (int)bits)) return;
   memset(text, 0, MIRAS_PATTERN);
   if (f->kind == MIRAS__TEXT) memcpy(text, (const char *)d + at, f->size - 1u);
   else if (f->kind == MIRAS__WIDE) miras__put_digits(text, 32, 0, bits, 1);
-  else if (f->kind != MIRAS__REAL) miras__say(text, 32, "%d", (int)bits);
-  else if (real - real >= 0) miras__write_real(text, miras__bits_real(bits));
-  else miras__say(text, 32, "%g", real);
+  else if (f->kind == MIRAS__REAL) miras__write_real(text, miras__bits_real(bits));
+  else miras__say(text, 32, "%d", (int)bits);
 }
 
 /* And back. 1 on success. */
-static int miras__read_field(const miras__field *f, const char *text, miras_model_desc *d,
-                             int kind) {
+static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text,
+                                         miras_model_desc *d, int kind) {
   const size_t at = miras__offset(f, kind);
   uint64_t bits = 0;
   float real = 0;
@@ -16311,8 +16257,8 @@ static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t f
 }
 
 /* A field that decides as much as `decides` in which two models differ: 1, and a sentence. */
-static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, int decides,
-                          char *why, size_t n) {
+static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_model_desc *b,
+                                      int decides, char *why, size_t n) {
   int i, k;
   for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
     const char letter[3] = {(char)(k < 0 || !a->pattern[0] ? 0 : miras__letter(a, k)), '.', 0};
@@ -16333,13 +16279,6 @@ static int miras__differs(const miras_model_desc *a, const miras_model_desc *b, 
   return 0;
 }
 
-/* Everything that can be saved goes through one of these: emit the whole file into s and return its
- * length, or only return the length when s is NULL. */
-typedef size_t (*miras__emit)(const void *object, miras__sink *s);
-
-/* And everything that can be loaded through one of these. */
-typedef miras_result (*miras__accept)(void *object, const void *bytes, size_t size);
-
 #define MIRAS__MAX_HEADER (1u << 22)   /* of ours at most a quarter; the rest for others' notes */
 
 #ifndef MIRAS_NO_MODEL
@@ -16347,43 +16286,60 @@ typedef miras_result (*miras__accept)(void *object, const void *bytes, size_t si
 
 /* Here a trainer that may be NULL is what a file holds beside its model. */
 
-/* ,"key":"value" */
-static void miras__out_note(miras__sink *s, const char *key, const char *value) {
-  miras__out_text(s, ",\"");
-  miras__out_text(s, key);
-  miras__out_text(s, "\":\"");
-  miras__out_text(s, value);
-  miras__out_text(s, "\"");
+/* Tensor i of a file: the views, both moments, running texts. Returns its floats. */
+static float *miras__tensor_at(const miras_model *m, const miras_trainer *tr, int i,
+                               miras_view *v) {
+  static const char names[][16] = {"adamw.moment1", "adamw.moment2", "streams"};
+  if (i < m->view_count) {
+    *v = m->views[i];
+    return m->params + v->offset;
+  }
+  i -= m->view_count;
+  memset(v, 0, sizeof *v);
+  memcpy(v->name, names[i], sizeof names[i]);
+  v->rank = 1;
+  v->count = m->param_count;
+  if (i == 2) {
+    v->rank = 2;
+    v->shape[0] = tr ? tr->desc.streams : 0;
+    v->shape[1] = (int)m->run;
+    v->count = (size_t)v->shape[0] * m->run;
+  }
+  return !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
 }
 
-static void miras__out_tensor(miras__sink *s, const char *name, const int *shape, int rank,
-                              size_t count, uint64_t *offset) {
+/* A number of its shape: an int has no room for all counts. */
+static size_t miras__tensor_side(const miras_view *v, int i) {
+  return v->rank == 1 ? v->count : (size_t)v->shape[i];
+}
+
+static int miras__tensor_count(const miras_model *m, const miras_trainer *tr) {
+  return m->view_count + (!tr ? 0 : tr->desc.streams ? 3 : 2);
+}
+
+/* ,"key":"value" */
+static void miras__out_note(miras__sink *s, const char *key, const char *value) {
+  char line[MIRAS__NAME_SIZE + MIRAS_PATTERN + 8];
+  line[0] = 0;
+  miras__say(line, sizeof line, ",\"%s\":\"%s\"", key, value);
+  miras__out_text(s, line);
+}
+
+static void miras__crc_text(char *text, uint32_t crc) {
   int i;
-  miras__out_text(s, ",\"");
-  miras__out_text(s, name);
-  miras__out_text(s, "\":{\"dtype\":\"F32\",\"shape\":[");
-  for (i = 0; i < rank; i++) {
-    if (i) miras__out_text(s, ",");
-    miras__out_whole(s, shape ? (uint64_t)shape[i] : (uint64_t)count);
-  }
-  miras__out_text(s, "],\"data_offsets\":[");
-  miras__out_whole(s, *offset);
-  *offset += 4 * (uint64_t)count;
-  miras__out_text(s, ",");
-  miras__out_whole(s, *offset);
-  miras__out_text(s, "]}");
+  for (i = 0; i < 8; i++) text[i] = "0123456789abcdef"[crc >> (28 - 4 * i) & 15];
+  text[8] = 0;
 }
 
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                               uint32_t checksum) {
-  const int version = miras__version(&m->desc);
-  char text[MIRAS_PATTERN], name[MIRAS__NAME_SIZE];
-  uint64_t offset = 0;
+  const int version = miras__version(&m->desc), tensors = miras__tensor_count(m, tr);
+  char text[MIRAS_PATTERN], line[256];
+  size_t offset = 0;
   int i, k;
   miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\"");
   miras__out_note(s, "writer", "miras.h");
-  for (i = 0; i < 8; i++) text[i] = "0123456789abcdef"[checksum >> (28 - 4 * i) & 15];
-  text[8] = 0;
+  miras__crc_text(text, checksum);
   miras__out_note(s, "checksum", text);
   text[0] = (char)('0' + version);
   text[1] = 0;
@@ -16394,93 +16350,47 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
       const miras__field *f = &miras__fields[i];
       if (!miras__in_file(&m->desc, version, k, f)) continue;
       miras__write_field(text, f, &m->desc, k < 0 ? 0 : k);
-      name[0] = 0;
-      miras__say(name, sizeof name, "%s%s", letter[0] ? letter : "",
+      line[0] = 0;
+      miras__say(line, MIRAS__NAME_SIZE, "%s%s", letter[0] ? letter : "",
                  version < 4 ? miras__rename(f->name, 0) : f->name);
-      miras__out_note(s, name, version < 4 ? miras__rename(text, 0) : text);
+      miras__out_note(s, line, version < 4 ? miras__rename(text, 0) : text);
     }
   }
   if (tr) {
-    memset(text, 0, sizeof text);
-    miras__put_digits(text, sizeof text, 0, tr->steps, 1);
+    text[miras__put_digits(text, sizeof text, 0, tr->steps, 1)] = 0;
     miras__out_note(s, "steps", text);
   }
   miras__out_text(s, "}");
-  for (i = 0; i < m->view_count; i++) {
-    const miras_view *v = &m->views[i];
-    miras__out_tensor(s, v->name, v->shape, v->rank, v->count, &offset);
-  }
-  if (tr) {
-    miras__out_tensor(s, "adamw.moment1", NULL, 1, m->param_count, &offset);
-    miras__out_tensor(s, "adamw.moment2", NULL, 1, m->param_count, &offset);
-  }
-  if (tr && tr->desc.streams) {
-    int shape[2];
-    shape[0] = tr->desc.streams;
-    shape[1] = (int)m->run;
-    miras__out_tensor(s, "streams", shape, 2, (size_t)shape[0] * m->run, &offset);
+  for (i = 0; i < tensors; i++) {
+    miras_view v;
+    miras__tensor_at(m, tr, i, &v);
+    line[0] = 0;
+    miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", v.name);
+    for (k = 0; k < v.rank; k++)
+      miras__say(line, sizeof line, k ? ",%zu" : "%zu", miras__tensor_side(&v, k));
+    miras__say(line, sizeof line, "],\"data_offsets\":[%zu,%zu]}", offset, offset + 4 * v.count);
+    miras__out_text(s, line);
+    offset += 4 * v.count;
   }
   miras__out_text(s, "}");
   while (s->size % 8) miras__out_text(s, " ");
 }
 
 static void miras__out_model(miras__sink *s, const miras_model *m, const miras_trainer *tr,
-                             size_t header, uint32_t checksum) {
+                             uint32_t checksum) {
+  const int tensors = miras__tensor_count(m, tr);
+  miras__sink header;
   int i;
-  miras__out64(s, (uint64_t)header);
+  memset(&header, 0, sizeof header);
+  miras__out_header(&header, m, tr, 0);
+  miras__out64(s, header.size);
   miras__out_header(s, m, tr, checksum);
-  for (i = 0; i < m->view_count; i++)
-    miras__out_words(s, m->params + m->views[i].offset, m->views[i].count);
-  if (tr) {
-    miras__out_words(s, tr->moment1, m->param_count);
-    miras__out_words(s, tr->moment2, m->param_count);
+  for (i = 0; i < tensors; i++) {
+    miras_view v;
+    const float *from = miras__tensor_at(m, tr, i, &v);
+    if (i < m->view_count + 2) miras__out_words(s, from, v.count);
+    else miras__out_sequences(s, from, (size_t)tr->desc.streams, m->run);
   }
-  for (i = 0; tr && i < tr->desc.streams; i++) {
-    const float *run = tr->streams + (size_t)i * m->run;
-    uint64_t position;
-    memcpy(&position, run, sizeof position);
-    miras__out64(s, position);
-    miras__out_words(s, run + 2, m->run - 2);
-  }
-}
-
-/* Lengths of the header and of the whole file; the latter 0 if it does not fit. */
-static size_t miras__model_bytes(const miras_model *m, const miras_trainer *tr, size_t *header) {
-  miras__sink count;
-  size_t floats = 0, bytes;
-  int i, fits = 1;
-  memset(&count, 0, sizeof count);
-  miras__out_header(&count, m, tr, 0);
-  *header = count.size;
-  for (i = 0; i < m->view_count; i++)
-    fits = fits && miras__size_add(floats, m->views[i].count, &floats);
-  if (tr)
-    fits = fits && miras__size_add(floats, m->param_count, &floats) &&
-           miras__size_add(floats, m->param_count, &floats) &&
-           miras__size_add(floats, (size_t)tr->desc.streams * m->run, &floats);
-  fits =
-    fits && miras__size_mul(floats, 4, &bytes) && miras__size_add(bytes, 8 + count.size, &bytes);
-  return fits ? bytes : 0;
-}
-
-static size_t miras__emit_both(const miras_model *m, const miras_trainer *tr, miras__sink *s) {
-  size_t header, bytes = miras__model_bytes(m, tr, &header);
-  if (s && bytes) {
-    miras__sink sum;
-    memset(&sum, 0, sizeof sum);
-    miras__out_model(&sum, m, tr, header, 0);
-    miras__out_model(s, m, tr, header, sum.crc);
-  }
-  return bytes;
-}
-
-static size_t miras__emit_model(const void *object, miras__sink *s) {
-  return miras__emit_both((const miras_model *)object, NULL, s);
-}
-
-static size_t miras__emit_trainer(const void *object, miras__sink *s) {
-  const miras_trainer *tr = (const miras_trainer *)object;
-  return miras__emit_both(tr->model, tr, s);
 }
 
 /* ---- reading a model ---- */
@@ -16491,26 +16401,26 @@ static size_t miras__emit_trainer(const void *object, miras__sink *s) {
 enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
        MIRAS__NOTE_STEPS, MIRAS__NOTES };
 
-typedef struct miras__metadata {
+typedef struct miras__tensor {
+  char name[MIRAS__NAME_SIZE];
+  int rank;
+  uint64_t shape[3];
+  uint64_t range[2];                 /* bytes within the payload: from, to                       */
+} miras__tensor;
+
+/* A model's file, and a cursor in its header. */
+typedef struct miras__file {
+  const unsigned char *header, *payload;
+  size_t payload_size;
+  miras__text t;
+  int members, metadata;             /* that the cursor has passed                               */
+  const unsigned char *past;         /* the end of __metadata__ once it was read: what follows   */
   miras_model_desc d;                /* 0 where the file does not say                            */
   int version;
   uint64_t steps;
   const unsigned char *checksum;     /* its eight digits                                         */
   unsigned char noted[MIRAS__NOTES];
   unsigned char seen[MIRAS_LAYER_KINDS + 1][MIRAS__FIELDS];   /* without a letter, then with      */
-} miras__metadata;
-
-typedef struct miras__tensor {
-  char name[MIRAS__NAME_SIZE];
-  int rank;
-  uint64_t shape[3];
-  uint64_t begin, end;               /* bytes within the payload                                 */
-} miras__tensor;
-
-typedef struct miras__file {
-  const unsigned char *header, *payload;
-  size_t header_size, payload_size;
-  const unsigned char *past;         /* the end of __metadata__ once it was read                 */
 } miras__file;
 
 /* The kind of layer that a letter names in a file, a new one if need be; -1 if there is no room. */
@@ -16524,42 +16434,43 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
 }
 
 /* Is it a note of ours, and is it right? -1 for other people's. */
-static int miras__read_note(miras__metadata *meta, int *note, const char *name, const char *value) {
+static int miras__read_note(miras__file *f, int *note, const char *name, const char *value) {
   static const char *const names[MIRAS__NOTES] = {"format", "version", "writer", "checksum",
                                                   "steps"};
   for (*note = 0; *note < MIRAS__NOTES && !miras__same(name, names[*note]);) ++*note;
   switch (*note) {
     case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
     case MIRAS__NOTE_WRITER: return miras__same(value, "miras.h");
-    case MIRAS__NOTE_VERSION: meta->version = value[0] - '0';
-      return meta->version >= 2 && meta->version <= MIRAS__VERSION && !value[1];
-    case MIRAS__NOTE_STEPS: return miras__read_whole(value, &meta->steps);
+    case MIRAS__NOTE_VERSION: f->version = value[0] - '0';
+      return f->version >= 2 && f->version <= MIRAS__VERSION && !value[1];
+    case MIRAS__NOTE_STEPS: return miras__read_whole(value, &f->steps);
     case MIRAS__NOTE_CHECKSUM: return 1;
     default: return -1;
   }
 }
 
-static void miras__need_metadata(miras__text *t, miras__metadata *meta) {
+static void miras__need_metadata(miras__file *f) {
   char name[MIRAS__NAME_SIZE], value[MIRAS__NAME_SIZE], letter;
+  miras__text *t = &f->t;
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
   do {
-    const miras__field *f;
+    const miras__field *field;
     const unsigned char *start;
     unsigned char *seen;
     int note = MIRAS__NOTES, kind, right;
     miras__need_string(t, name);
     miras__need_char(t, ':');
     start = miras__need_string(t, value);
-    f = miras__find_field(name, &letter);
-    kind = f && letter ? miras__file_kind(&meta->d, letter) : 0;
-    if (f) right = kind >= 0 && miras__read_field(f, value, &meta->d, kind);
-    else right = miras__read_note(meta, &note, name, value);
+    field = miras__find_field(name, &letter);
+    kind = field && letter ? miras__file_kind(&f->d, letter) : 0;
+    if (field) right = kind >= 0 && miras__read_field(field, value, &f->d, kind);
+    else right = miras__read_note(f, &note, name, value);
     if (t->bad || right < 0) continue;
-    seen = f ? &meta->seen[letter ? kind + 1 : 0][f - miras__fields] : &meta->noted[note];
+    seen = field ? &f->seen[letter ? kind + 1 : 0][field - miras__fields] : &f->noted[note];
     if (*seen || !right) miras__refuse(t);
     *seen = 1;
     if (note != MIRAS__NOTE_CHECKSUM) continue;
-    meta->checksum = start;
+    f->checksum = start;
     if (t->bad || t->at - start != 9) miras__refuse(t);   /* eight plain digits and the quote */
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
@@ -16569,8 +16480,6 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
   char text[MIRAS__NAME_SIZE];
   uint64_t bytes = 4;
   int seen = 0, i;
-  x->rank = 0;
-  x->begin = x->end = 0;
   miras__need_char(t, '{');
   do {
     int key;
@@ -16578,110 +16487,80 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
     miras__need_char(t, ':');
     key = miras__same(text, "dtype") ? 1 : miras__same(text, "shape") ? 2
         : miras__same(text, "data_offsets") ? 4 : 0;
-    if (!key || (seen & key)) {
-      miras__refuse(t);
-      return;
-    }
+    if (!key || (seen & key)) miras__refuse(t);
     seen |= key;
     if (key == 1) {
       miras__need_string(t, text);
       if (!miras__same(text, "F32")) miras__refuse(t);
     } else if (key == 2) {
-      miras__need_char(t, '[');
-      do {
-        if (x->rank == 3) miras__refuse(t);
-        else x->shape[x->rank++] = miras__need_whole(t);
-      } while (miras__take_char(t, ','));
-      miras__need_char(t, ']');
-    } else {
-      miras__need_char(t, '[');
-      x->begin = miras__need_whole(t);
-      miras__need_char(t, ',');
-      x->end = miras__need_whole(t);
-      miras__need_char(t, ']');
+      x->rank = miras__need_list(t, x->shape, 3);
+    } else if (miras__need_list(t, x->range, 2) != 2) {
+      miras__refuse(t);
     }
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
-  if (t->bad || seen != 7 || x->end <= x->begin || x->end > payload) {
+  if (t->bad || seen != 7 || x->range[1] <= x->range[0] || x->range[1] > payload) {
     miras__refuse(t);
     return;
   }
-  /* begin < end, so a zero in the shape can never match */
-  for (i = 0; i < x->rank; i++) {
-    if (x->shape[i] && bytes > UINT64_MAX / x->shape[i]) {
-      miras__refuse(t);
-      return;
-    }
-    bytes *= x->shape[i];
-  }
-  if (bytes != x->end - x->begin) miras__refuse(t);
+  /* the range is not empty, so a zero in the shape can never match */
+  for (i = 0; i < x->rank; bytes *= x->shape[i++])
+    if (x->shape[i] && bytes > UINT64_MAX / x->shape[i]) miras__refuse(t);
+  if (bytes != x->range[1] - x->range[0]) miras__refuse(t);
 }
 
 /* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
  * it was read. __metadata__ may stand anywhere, once, and is read the first time only. */
-typedef struct miras__reader {
-  miras__text t;
-  size_t payload_size;
-  const unsigned char *past;
-  int members, metadata;             /* read so far                                              */
-} miras__reader;
-
-static void miras__rewind(miras__reader *r, const miras__file *f) {
-  r->past = f->past;
-  r->t.at = f->header + 1;           /* the opening brace was checked                            */
-  r->t.end = f->header + f->header_size;
-  r->t.bad = 0;
-  r->payload_size = f->payload_size;
-  r->members = r->metadata = 0;
+static void miras__rewind(miras__file *f) {
+  f->t.at = f->header + 1;           /* the opening brace was checked                            */
+  f->t.end = f->payload;
+  f->t.bad = 0;
+  f->members = f->metadata = 0;
 }
 
-static int miras__next(miras__reader *r, miras__tensor *x, miras__metadata *meta) {
-  miras__text *t = &r->t;
+static int miras__next(miras__file *f, miras__tensor *x) {
+  miras__text *t = &f->t;
   while (!t->bad) {
     if (miras__take_char(t, '}')) {
       miras__skip_space(t);          /* the padding                                              */
       return t->at == t->end ? 0 : miras__refuse(t);
     }
-    if (r->members) miras__need_char(t, ',');
-    r->members = 1;
+    if (f->members) miras__need_char(t, ',');
+    f->members = 1;
     miras__need_string(t, x->name);
     miras__need_char(t, ':');
     if (!miras__same(x->name, "__metadata__")) {
-      miras__need_tensor(t, x, r->payload_size);
+      miras__need_tensor(t, x, f->payload_size);
       return !t->bad;
     }
-    if (r->metadata) return miras__refuse(t);
-    r->metadata = 1;
-    if (!r->past) {
-      miras__need_metadata(t, meta);
-      r->past = t->at;
+    if (f->metadata) return miras__refuse(t);
+    f->metadata = 1;
+    if (!f->past) {
+      miras__need_metadata(f);
+      f->past = t->at;
     }
-    t->at = r->past;
+    t->at = f->past;
   }
   return 0;
 }
 
 /* Do the tensors, in whatever order the header lists them, cover the payload without a hole or an
  * overlap? Exact and without memory: each round picks the 256 next ones by offset. */
-static int miras__covers(const miras__file *f, size_t count) {
-  struct { uint64_t begin, end; } next[256];
-  uint64_t at = 0;
+static int miras__covers(miras__file *f, size_t count) {
+  uint64_t next[256][2], at = 0;
   size_t found = 0;
   while (found < count) {
     miras__tensor x;
-    miras__reader r;
     int n = 0, i;
-    for (miras__rewind(&r, f); miras__next(&r, &x, NULL);) {
-      if (x.begin < at || (n == 256 && x.begin >= next[255].begin)) continue;
+    for (miras__rewind(f); miras__next(f, &x);) {
+      if (x.range[0] < at || (n == 256 && x.range[0] >= next[255][0])) continue;
       if (n < 256) n++;
-      for (i = n - 1; i > 0 && next[i - 1].begin > x.begin; i--) next[i] = next[i - 1];
-      next[i].begin = x.begin;
-      next[i].end = x.end;
+      for (i = n - 1; i > 0 && next[i - 1][0] > x.range[0]; i--)
+        memcpy(next[i], next[i - 1], sizeof next[i]);
+      memcpy(next[i], x.range, sizeof next[i]);
     }
-    for (i = 0; i < n; i++) {
-      if (next[i].begin != at) return 0;
-      at = next[i].end;
-    }
+    for (i = 0; i < n; at = next[i++][1])
+      if (next[i][0] != at) return 0;
     if (!n) return 0;
     found += (size_t)n;
   }
@@ -16689,351 +16568,346 @@ static int miras__covers(const miras__file *f, size_t count) {
 }
 
 /* Does the file say its version, and every field that such a file holds, and no other? */
-static int miras__complete(const miras__metadata *meta) {
+static int miras__complete(const miras__file *f) {
   int i, k;
   for (k = -1; k < MIRAS_LAYER_KINDS; k++)
     for (i = 0; i < MIRAS__FIELDS; i++)
-      if (meta->seen[k + 1][i] != miras__in_file(&meta->d, meta->version, k, &miras__fields[i]))
-        return 0;
+      if (f->seen[k + 1][i] != miras__in_file(&f->d, f->version, k, &miras__fields[i])) return 0;
   /* Our files name their writer and carry a checksum. One without the other is damage. */
-  return meta->noted[MIRAS__NOTE_FORMAT] && meta->noted[MIRAS__NOTE_VERSION] &&
-         meta->noted[MIRAS__NOTE_WRITER] == meta->noted[MIRAS__NOTE_CHECKSUM];
+  return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
+         f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
 }
 
 /* All that can be said without a model: syntax, types, ranges, metadata, checksum, tiling. */
-static miras_result miras__check_file(miras__file *f, miras__metadata *meta, const void *bytes,
-                                      size_t size) {
+static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size_t size) {
   const unsigned char *base = (const unsigned char *)bytes;
   miras__tensor x;
-  miras__reader r;
-  uint64_t length, at = 0;
+  uint64_t length;
   size_t count = 0;
-  int in_order = 1, i;
-  if (size < 10) return MIRAS_ERR_FORMAT;
+  memset(f, 0, sizeof *f);
+  if (size < 10) return 0;
   length = miras__get64(base);
-  if (length < 2 || length > MIRAS__MAX_HEADER || length > size - 8 || base[8] != '{')
-    return MIRAS_ERR_FORMAT;
+  if (length < 2 || length > MIRAS__MAX_HEADER || length > size - 8 || base[8] != '{') return 0;
   f->header = base + 8;
-  f->header_size = (size_t)length;
-  f->payload = base + 8 + f->header_size;
-  f->payload_size = size - 8 - f->header_size;
-  f->past = NULL;
-  memset(meta, 0, sizeof *meta);
-  for (miras__rewind(&r, f); miras__next(&r, &x, meta); count++) {
-    if (count == MIRAS__MAX_TENSORS) return MIRAS_ERR_FORMAT;
-    if (x.begin != at) in_order = 0;
-    at = x.end;
-  }
-  f->past = r.past;
-  if (r.t.bad || !miras__complete(meta)) return MIRAS_ERR_FORMAT;
-  if (meta->checksum) {
-    size_t before = (size_t)(meta->checksum - base);
-    uint32_t crc = miras__crc32c(0, base, before), said = 0;
+  f->payload = f->header + (size_t)length;
+  f->payload_size = size - 8 - (size_t)length;
+  for (miras__rewind(f); miras__next(f, &x); count++)
+    if (count == MIRAS__MAX_TENSORS) return 0;
+  if (f->t.bad || !miras__complete(f)) return 0;
+  if (f->checksum) {
+    const size_t before = (size_t)(f->checksum - base);
+    uint32_t crc = miras__crc32c(0, base, before);
+    char said[9];
     crc = miras__crc32c(crc, "00000000", 8);
     crc = miras__crc32c(crc, base + before + 8, size - before - 8);
-    for (i = 0; i < 8; i++) {
-      static const char hex[] = "0123456789abcdef";
-      const char *digit = (const char *)memchr(hex, meta->checksum[i], 16);
-      if (!digit) return MIRAS_ERR_FORMAT;
-      said = said << 4 | (uint32_t)(digit - hex);
-    }
-    if (crc != said) return MIRAS_ERR_FORMAT;
+    miras__crc_text(said, crc);
+    if (memcmp(said, f->checksum, 8) != 0) return 0;
   }
-  if (in_order ? at != f->payload_size : !miras__covers(f, count)) return MIRAS_ERR_FORMAT;
-  return MIRAS_OK;
+  return miras__covers(f, count);
 }
 
-/* Which tensor of m this is: a view, view_count or view_count + 1 for the moments, view_count + 2
- * for running texts, however many; -1 for none. hint is where to look first. */
+/* Which tensor of a file of m this is, of running texts however many; -1 for none. hint is where
+ * to look first. */
 static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int hint) {
-  const miras_view *v;
-  int i, n = m->view_count, k;
-  if (miras__same(x->name, "adamw.moment1") || miras__same(x->name, "adamw.moment2")) {
-    if (x->rank != 1 || x->shape[0] != (uint64_t)m->param_count) return -1;
-    return n + (x->name[12] == '2');
-  }
-  if (miras__same(x->name, "streams"))
-    return x->rank == 2 && x->shape[1] == (uint64_t)m->run ? n + 2 : -1;
+  const int n = m->view_count + 3;
+  miras_view v;
+  int i, k;
   for (i = 0; i < n; i++) {
-    v = &m->views[(hint + i) % n];
-    if (!miras__same(v->name, x->name)) continue;
-    if (x->rank != v->rank) return -1;
-    for (k = 0; k < v->rank; k++)
-      if (x->shape[k] != (uint64_t)v->shape[k]) return -1;
-    return (hint + i) % n;
+    const int at = (hint + i) % n;
+    miras__tensor_at(m, NULL, at, &v);
+    if (!miras__same(v.name, x->name)) continue;
+    if (x->rank != v.rank) return -1;
+    for (k = at == n - 1; k < v.rank; k++)
+      if (x->shape[k] != (uint64_t)miras__tensor_side(&v, k)) return -1;
+    return at;
   }
   return -1;
 }
 
-static miras_result miras__load_model(miras_model *m, miras_trainer *tr, const void *bytes,
-                                      size_t size) {
+/* Are these running texts that kernels can rely on: counts that do not wrap, whole chunks? */
+static int miras__right_streams(const miras_model *m, const unsigned char *from, uint64_t count) {
+  for (; count; count--, from += 4 * m->run) {
+    const uint64_t position = miras__get64(from);
+    int i;
+    if (position >> 62) return 0;
+    for (i = 0; i < m->desc.layers; i++)
+      if (position % (uint64_t)m->layers[i].s->chunk) return 0;
+  }
+  return 1;
+}
+
+/* From a file that was checked. */
+static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__file *f) {
   unsigned char seen[MIRAS__MAX_TENSORS / 8];
-  uint64_t steps, k;
-  miras__metadata meta;
+  const int views = m->view_count;
+  int count = 0, extra[3] = {0, 0, 0}, at = -1;   /* moments, running texts: are they there? */
   miras__tensor x;
-  miras__reader r;
-  miras__file f;
-  miras_result result = miras__check_file(&f, &meta, bytes, size);
-  int count = 0, moments = 0, streams = 0, at = -1, i;
-  if (result != MIRAS_OK) return result;
-  if (miras__differs(&m->desc, &meta.d, MIRAS__SHAPE, NULL, 0)) return MIRAS_ERR_MISMATCH;
-  MIRAS_ASSERT(m->view_count <= MIRAS__MAX_TENSORS - 3);
+  if (miras__differs(&m->desc, &f->d, MIRAS__SHAPE, NULL, 0)) return MIRAS_ERR_MISMATCH;
+  MIRAS_ASSERT(views <= MIRAS__MAX_TENSORS - 3);
   memset(seen, 0, sizeof seen);
-  for (miras__rewind(&r, &f); miras__next(&r, &x, NULL); count++) {
+  for (miras__rewind(f); miras__next(f, &x); count++) {
     at = miras__find_tensor(m, &x, at + 1);
     if (at < 0 || (seen[at / 8] >> at % 8 & 1)) return MIRAS_ERR_FORMAT;
     seen[at / 8] = (unsigned char)(seen[at / 8] | 1 << at % 8);
-    if (at < m->view_count) continue;
-    if (at < m->view_count + 2) {
-      moments++;
-      continue;
-    }
-    for (streams = 1, k = 0; k < x.shape[0]; k++) {   /* kernels rely on counts and whole chunks */
-      uint64_t position = miras__get64(f.payload + (size_t)x.begin + (size_t)k * 4 * m->run);
-      if (position >> 62) return MIRAS_ERR_FORMAT;
-      for (i = 0; i < m->desc.layers; i++)
-        if (position % (uint64_t)m->layers[i].s->chunk) return MIRAS_ERR_FORMAT;
-    }
+    if (at >= views) extra[at - views] = 1;
+    if (at == views + 2 && !miras__right_streams(m, f->payload + (size_t)x.range[0], x.shape[0]))
+      return MIRAS_ERR_FORMAT;
   }
   /* All are known and distinct, so the right number of them means that none is missing. */
-  if (count - moments - streams != m->view_count || moments == 1 || (streams && !moments))
+  if (count != views + extra[0] + extra[1] + extra[2] || extra[0] != extra[1] ||
+      extra[2] > extra[0] || (extra[0] && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)))
     return MIRAS_ERR_FORMAT;
-  steps = moments ? meta.steps : 0;
-  if ((moments && !meta.noted[MIRAS__NOTE_STEPS]) || steps >> 62) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
   if (tr) {
     memset(tr->streams, 0, (size_t)tr->desc.streams * m->run * sizeof(float));
     memset(tr->moment1, 0, m->param_count * sizeof(float));
     memset(tr->moment2, 0, m->param_count * sizeof(float));
     memset(tr->grads, 0, m->param_count * sizeof(float));
-    tr->steps = steps;
+    tr->steps = extra[0] ? f->steps : 0;
     tr->calls = 0;   /* as after a step: no gradient is pending */
     tr->taped = 0;
   }
-  for (miras__rewind(&r, &f); miras__next(&r, &x, NULL);) {
-    const unsigned char *from = f.payload + (size_t)x.begin;
-    size_t n = (size_t)(x.end - x.begin) / 4;
+  for (miras__rewind(f); miras__next(f, &x);) {
+    const unsigned char *from = f->payload + (size_t)x.range[0];
+    miras_view v;
+    float *to;
     at = miras__find_tensor(m, &x, at + 1);
-    if (at < m->view_count) miras__get_words(m->params + m->views[at].offset, from, n);
-    if (at < m->view_count || !tr) continue;
-    if (at == m->view_count) miras__get_words(tr->moment1, from, n);
-    else if (at == m->view_count + 1) miras__get_words(tr->moment2, from, n);
-    else if (x.shape[0] == (uint64_t)tr->desc.streams) {
-      for (k = 0; k < x.shape[0]; k++, from += 4 * m->run) {
-        float *run = tr->streams + (size_t)k * m->run;
-        uint64_t position = miras__get64(from);
-        memcpy(run, &position, sizeof position);
-        miras__get_words(run + 2, from + 8, m->run - 2);
-      }
-    }
+    to = miras__tensor_at(m, tr, at, &v);
+    if (!to) continue;
+    if (at < views + 2) miras__get_words(to, from, v.count);
+    else if (x.shape[0] == (uint64_t)tr->desc.streams)
+      miras__get_sequences(to, from, (size_t)x.shape[0], m->run);
   }
   return MIRAS_OK;
 }
 
-static miras_result miras__accept_model(void *object, const void *bytes, size_t size) {
-  return miras__load_model((miras_model *)object, NULL, bytes, size);
+#ifndef MIRAS_NO_STDIO
+/* A model that is to be made of a file. */
+typedef struct miras__opening {
+  const miras_model_desc *given;
+  const miras_allocator *allocator;
+  miras_model *model;
+} miras__opening;
+
+/* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
+ * before anything is allocated, so that a small file cannot ask for a large model. */
+static miras_result miras__payload_fits(const miras_model_desc *d, size_t payload) {
+  miras__draft draft;
+  miras_model *m = &draft.model;
+  uint64_t bytes, moments;
+  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+  if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
+  bytes = 4 * (uint64_t)m->learned;
+  moments = bytes + 8 * (uint64_t)m->param_count;
+  return payload == bytes || (payload >= moments && (payload - moments) % (4 * m->run) == 0)
+             ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
-static miras_result miras__accept_trainer(void *object, const void *bytes, size_t size) {
-  miras_trainer *tr = (miras_trainer *)object;
-  return miras__load_model(tr->model, tr, bytes, size);
+static miras_result miras__open_model(miras__opening *o, miras__file *f) {
+  miras_model_desc *d = &f->d;
+  miras_result result;
+  int k;
+  if (o->given) d->limit = o->given->limit;
+  for (k = 0; o->given && k < MIRAS_LAYER_KINDS; k++) {
+    miras_desc *memory = &d->layer[k].memory;
+    const miras_desc *from = &o->given->layer[0].memory;
+    if (!miras__used(d, k) || d->layer[k].type != MIRAS_LAYER_MEMORY) continue;
+    if (from->reset_every) memory->reset_every = from->reset_every;
+    if (memory->bias == MIRAS_CUSTOM_BIAS || memory->retention == MIRAS_CUSTOM_RETENTION)
+      memory->custom = from->custom;
+  }
+  result = miras__payload_fits(d, f->payload_size);
+  if (result != MIRAS_OK) return result;
+  o->model = miras_model_open(d, o->allocator);
+  if (!o->model) return MIRAS_ERR_ALLOC;
+  if (miras__load_model(o->model, NULL, f) == MIRAS_OK) return MIRAS_OK;
+  miras_model_close(o->model);
+  o->model = NULL;
+  /* also of a 0 where the descriptor, with its defaults, has another number: no file of ours */
+  return MIRAS_ERR_FORMAT;
 }
-
+#endif
 #endif   /* MIRAS_NO_MODEL */
 
 /* ---- states ---- */
 
-/* What a state file says before its payload. */
-typedef struct miras__state_header {
-  uint32_t what;           /* 1 memory, 2 session                                                */
-  uint64_t fingerprint, params, bytes, sequences;
-} miras__state_header;
+/* What can be saved and loaded; the first two are numbers in files. */
+enum { MIRAS__A_MEMORY = 1, MIRAS__A_SESSION, MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING };
 
-static miras__state_header miras__memory_header(const miras_memory *m) {
-  const size_t at = offsetof(miras__case, l.memory);
-  miras__state_header h;
-  miras_model_desc d;
-  memset(&d, 0, sizeof d);
-  d.layer[0].memory = m->plan.d;
-  h.what = 1;
-  h.fingerprint =
-      miras__fingerprint(&d, 0, at, at + sizeof(miras_desc), (uint64_t)m->plan.d.batch);
-  h.params = m->plan.params;
-  h.bytes = m->state_bytes;
-  h.sequences = (uint64_t)m->plan.d.batch;
-  return h;
-}
+/* What lies in a state's file: the head, without checksums, then these. */
+typedef struct miras__state {
+  unsigned char head[64];
+  float *params;
+  void *at;
+  size_t count, sequences, words;    /* floats of params; the state, and words of each           */
+} miras__state;
 
-static void miras__out_state(miras__sink *s, const miras__state_header *h, const float *params,
-                             const void *state) {
-  const unsigned char *at = (const unsigned char *)state;
-  size_t each = (size_t)(h->bytes / h->sequences);
-  uint64_t i, position;
-  if (h->params) miras__out_words(s, params, (size_t)h->params);
-  for (i = 0; i < h->sequences; i++, at += each) {
-    memcpy(&position, at, 8);
-    miras__out64(s, position);
-    miras__out_words(s, at + 8, each / 4 - 2);
+static void miras__find_state(miras__state *s, int what, const void *object) {
+  uint64_t says[5] = {0, 0, 0, 0, 1};   /* fingerprint, parameters, bytes, position, sequences */
+  int i;
+  memset(s, 0, sizeof *s);
+  if (what == MIRAS__A_MEMORY) {
+    const miras_memory *m = (const miras_memory *)object;
+    const size_t at = offsetof(miras__case, l.memory);
+    miras_model_desc d;
+    memset(&d, 0, sizeof d);
+    d.layer[0].memory = m->plan.d;
+    says[4] = (uint64_t)m->plan.d.batch;
+    says[0] = miras__fingerprint(&d, 0, at, at + sizeof(miras_desc), says[4]);
+    says[1] = m->plan.params;
+    says[2] = m->state_bytes;
+    s->params = m->params;
+    s->at = m->state;
   }
-}
-
-static size_t miras__emit_state(const miras__state_header *h, const float *params,
-                                const void *state, miras__sink *s) {
-  size_t bytes;
-  if (!miras__size_mul((size_t)h->params, 4, &bytes) || !miras__size_add(bytes, 64, &bytes) ||
-      !miras__size_add(bytes, (size_t)h->bytes, &bytes))
-    return 0;
-  if (s) {
-    unsigned char head[64];
-    uint64_t position;
-    miras__sink sum;
-    memcpy(&position, state, 8);
-    memset(&sum, 0, sizeof sum);
-    miras__out_state(&sum, h, params, state);
-    memset(head, 0, sizeof head);
-    memcpy(head, "mirastat", 8);
-    miras__set32(head + 8, 1);
-    miras__set32(head + 12, h->what);
-    miras__set64(head + 16, h->fingerprint);
-    miras__set64(head + 24, h->params);
-    miras__set64(head + 32, h->bytes);
-    miras__set64(head + 40, position);
-    miras__set64(head + 48, h->sequences);
-    miras__set32(head + 56, sum.crc);
-    miras__set32(head + 60, miras__crc32c(0, head, 60));
-    miras__out(s, head, 64);
-    miras__out_state(s, h, params, state);
+#ifndef MIRAS_NO_MODEL
+  if (what == MIRAS__A_SESSION) {
+    const miras_session *session = (const miras_session *)object;
+    const miras_model_desc *d = &session->model->desc;
+    const size_t own = offsetof(miras__case, d);
+    const char *at = d->pattern;
+    says[0] = miras__fingerprint(d, 0, *at ? own : 0, own + sizeof *d, 0);
+    for (; *at; at++)
+      if (miras__is_letter(*at))
+        says[0] = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, says[0]);
+    says[2] = session->state_bytes;
+    s->at = session->state;
   }
-  return bytes;
+#endif
+  memcpy(&says[3], s->at, 8);
+  memcpy(s->head, "mirastat", 8);
+  miras__set32(s->head + 8, 1);
+  miras__set32(s->head + 12, (uint32_t)what);
+  for (i = 0; i < 5; i++) miras__set64(s->head + 16 + 8 * i, says[i]);
+  s->count = (size_t)says[1];
+  s->sequences = (size_t)says[4];
+  s->words = (size_t)says[2] / 4 / s->sequences;
 }
 
-static size_t miras__emit_memory(const void *object, miras__sink *s) {
-  const miras_memory *m = (const miras_memory *)object;
-  miras__state_header h = miras__memory_header(m);
-  return miras__emit_state(&h, m->params, m->state, s);
+static void miras__out_state(miras__sink *to, const miras__state *s) {
+  if (s->count) miras__out_words(to, s->params, s->count);
+  miras__out_sequences(to, s->at, s->sequences, s->words);
 }
 
-static miras_result miras__load_state(const miras__state_header *want, float *params, void *state,
-                                      const void *bytes, size_t size) {
+static miras_result miras__load_state(int what, void *object, const void *bytes, size_t size) {
   const unsigned char *head = (const unsigned char *)bytes, *from = head + 64;
-  uint64_t count, state_bytes, position, i;
-  unsigned char *to = (unsigned char *)state;
-  size_t each;
-  if (size < 64 || size % 4 || memcmp(head, "mirastat", 8) != 0 || miras__get32(head + 8) != 1 ||
+  uint64_t count, state_bytes;
+  miras__state s;
+  size_t i;
+  miras__find_state(&s, what, object);
+  if (size < 64 || size % 4 || memcmp(head, s.head, 12) != 0 ||
       miras__crc32c(0, head, 60) != miras__get32(head + 60) ||
       miras__crc32c(0, from, size - 64) != miras__get32(head + 56))
     return MIRAS_ERR_FORMAT;
   count = miras__get64(head + 24);
   state_bytes = miras__get64(head + 32);
-  position = miras__get64(head + 40);
   /* In this order nothing wraps, and a file of the wrong length is never called a mismatch. */
   if (state_bytes > size - 64 || count != (size - 64 - state_bytes) / 4) return MIRAS_ERR_FORMAT;
-  if (miras__get32(head + 12) != want->what || miras__get64(head + 16) != want->fingerprint ||
-      count != want->params || state_bytes != want->bytes ||
-      miras__get64(head + 48) != want->sequences)
+  /* all but the position */
+  if (memcmp(head + 12, s.head + 12, 28) != 0 || memcmp(head + 48, s.head + 48, 8) != 0)
     return MIRAS_ERR_MISMATCH;
   /* Kernels rely on sequences that stand at the same place, and on counts that do not wrap. */
-  if (position >> 62) return MIRAS_ERR_FORMAT;
-  each = (size_t)(state_bytes / want->sequences);
-  from += 4 * (size_t)count;
-  for (i = 0; i < want->sequences; i++)
-    if (miras__get64(from + (size_t)i * each) != position) return MIRAS_ERR_FORMAT;
+  if (miras__get64(head + 40) >> 62) return MIRAS_ERR_FORMAT;
+  from += 4 * s.count;
+  for (i = 0; i < s.sequences; i++)
+    if (memcmp(from + 4 * i * s.words, head + 40, 8) != 0) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
-  if (params) miras__get_words(params, head + 64, (size_t)count);
-  for (i = 0; i < want->sequences; i++, from += each, to += each) {
-    memcpy(to, &position, 8);
-    miras__get_words(to + 8, from + 8, each / 4 - 2);
-  }
+  if (s.count) miras__get_words(s.params, head + 64, s.count);
+  miras__get_sequences(s.at, from, s.sequences, s.words);
   return MIRAS_OK;
 }
 
-static miras_result miras__accept_memory(void *object, const void *bytes, size_t size) {
-  miras_memory *m = (miras_memory *)object;
-  const miras__state_header h = miras__memory_header(m);
-  return miras__load_state(&h, m->params, m->state, bytes, size);
-}
+/* ---- whatever can be saved and loaded ---- */
 
+/* The whole file into s, or nowhere if that is NULL. Its length; 0 if that is too large. */
+static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink *s) {
+  miras__state state;
+  miras__sink sum;
+  memset(&sum, 0, sizeof sum);
+  sum.sums = s != NULL;
 #ifndef MIRAS_NO_MODEL
-static miras__state_header miras__session_header(const miras_session *s) {
-  const miras_model_desc *d = &s->model->desc;
-  const size_t own = offsetof(miras__case, d), end = own + sizeof *d;
-  const char *at;
-  miras__state_header h;
-  h.what = 2;
-  h.fingerprint = miras__fingerprint(d, 0, d->pattern[0] ? own : 0, end, 0);
-  for (at = d->pattern; *at; at++)
-    if (miras__is_letter(*at))
-      h.fingerprint = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, h.fingerprint);
-  h.params = 0;
-  h.bytes = s->state_bytes;
-  h.sequences = 1;
-  return h;
-}
-
-static size_t miras__emit_session(const void *object, miras__sink *s) {
-  const miras_session *session = (const miras_session *)object;
-  miras__state_header h = miras__session_header(session);
-  return miras__emit_state(&h, NULL, session->state, s);
-}
-
-static miras_result miras__accept_session(void *object, const void *bytes, size_t size) {
-  miras_session *session = (miras_session *)object;
-  const miras__state_header h = miras__session_header(session);
-  return miras__load_state(&h, NULL, session->state, bytes, size);
-}
+  if (what >= MIRAS__A_MODEL) {
+    const miras_trainer *tr = MIRAS__TRAINS && what == MIRAS__A_TRAINER
+                                  ? (const miras_trainer *)object : NULL;
+    const miras_model *m = tr ? tr->model : (const miras_model *)object;
+    miras__out_model(&sum, m, tr, 0);
+    if (s) miras__out_model(s, m, tr, sum.crc);
+    return sum.size == (size_t)-1 ? 0 : sum.size;
+  }
 #endif
+  miras__find_state(&state, what, object);
+  miras__out_state(&sum, &state);
+  miras__set32(state.head + 56, sum.crc);
+  miras__set32(state.head + 60, miras__crc32c(0, state.head, 60));
+  if (s) {
+    miras__out(s, state.head, 64);
+    miras__out_state(s, &state);
+  }
+  return miras__size_add(sum.size, 64, &sum.size) ? sum.size : 0;
+}
+
+static MIRAS__COLD miras_result miras__accept(int what, void *object, const void *bytes,
+                                              size_t size) {
+  if (!object || !bytes) return MIRAS_ERR_ARGUMENT;
+#ifndef MIRAS_NO_MODEL
+  if (what >= MIRAS__A_MODEL) {
+    miras_trainer *tr = MIRAS__TRAINS && what == MIRAS__A_TRAINER ? (miras_trainer *)object : NULL;
+    miras__file f;
+    if (!miras__check_file(&f, bytes, size)) return MIRAS_ERR_FORMAT;
+#ifndef MIRAS_NO_STDIO
+    if (what == MIRAS__AN_OPENING) return miras__open_model((miras__opening *)object, &f);
+#endif
+    return miras__load_model(tr ? tr->model : (miras_model *)object, tr, &f);
+  }
+#endif
+  return miras__load_state(what, object, bytes, size);
+}
 
 /* ---- the public forms on memory ---- */
 
-static size_t miras__save_to(miras__emit emit, const void *object, void *buffer,
-                             size_t capacity) {
-  const size_t bytes = object ? emit(object, NULL) : 0;
+static size_t miras__save_to(int what, const void *object, void *buffer, size_t capacity) {
+  const size_t bytes = object ? miras__emit(what, object, NULL) : 0;
   if (buffer && bytes && bytes <= capacity) {
     miras__sink s;
     memset(&s, 0, sizeof s);
     s.to = (unsigned char *)buffer;
-    emit(object, &s);
+    miras__emit(what, object, &s);
     MIRAS_ASSERT(s.size == bytes);
   }
   return bytes;
 }
 
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity) {
-  return miras__save_to(miras__emit_memory, m, buffer, capacity);
+  return miras__save_to(MIRAS__A_MEMORY, m, buffer, capacity);
 }
 
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size) {
-  return m && bytes ? miras__accept_memory(m, bytes, size) : MIRAS_ERR_ARGUMENT;
+  return miras__accept(MIRAS__A_MEMORY, m, bytes, size);
 }
 
 #ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
-  return miras__save_to(miras__emit_model, m, buffer, capacity);
+  return miras__save_to(MIRAS__A_MODEL, m, buffer, capacity);
 }
 
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity) {
-  return miras__save_to(miras__emit_session, s, buffer, capacity);
+  return miras__save_to(MIRAS__A_SESSION, s, buffer, capacity);
 }
 
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size) {
-  return m && bytes ? miras__accept_model(m, bytes, size) : MIRAS_ERR_ARGUMENT;
+  return miras__accept(MIRAS__A_MODEL, m, bytes, size);
 }
 
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
-  return s && bytes ? miras__accept_session(s, bytes, size) : MIRAS_ERR_ARGUMENT;
+  return miras__accept(MIRAS__A_SESSION, s, bytes, size);
 }
 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size) {
-  miras__metadata meta;
   miras__file f;
-  miras_result result;
   if (!d || !bytes) return MIRAS_ERR_ARGUMENT;
-  result = miras__check_file(&f, &meta, bytes, size);
-  if (result == MIRAS_OK) {
-    meta.d.limit = d->limit;
-    *d = meta.d;
-  }
-  return result;
+  if (!miras__check_file(&f, bytes, size)) return MIRAS_ERR_FORMAT;
+  f.d.limit = d->limit;
+  *d = f.d;
+  return MIRAS_OK;
 }
 
 /* The field of d that a name says, and of which kind it is; NULL if there is none. */
@@ -17078,11 +16952,11 @@ MIRAS_API const char *miras_model_desc_field(int i) {
 
 #ifndef MIRAS_NO_TRAINING
 MIRAS_API size_t miras_trainer_save_to(const miras_trainer *tr, void *buffer, size_t capacity) {
-  return miras__save_to(miras__emit_trainer, tr, buffer, capacity);
+  return miras__save_to(MIRAS__A_TRAINER, tr, buffer, capacity);
 }
 
 MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *bytes, size_t size) {
-  return tr && bytes ? miras__accept_trainer(tr, bytes, size) : MIRAS_ERR_ARGUMENT;
+  return miras__accept(MIRAS__A_TRAINER, tr, bytes, size);
 }
 #endif
 #endif   /* MIRAS_NO_MODEL */
@@ -17090,10 +16964,6 @@ MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *by
 /* ---- the public forms on paths ---- */
 
 #ifndef MIRAS_NO_STDIO
-
-static int miras__write_file(void *user, const void *bytes, size_t n) {
-  return fwrite(bytes, 1, n, (FILE *)user) == n;
-}
 
 /* "x" asks fopen for a file that is not there yet, not even as a link. C11 has it; the run-time
  * decides and not -std: glibc, musl, bionic and the BSDs with macOS know it. Of Windows only new
@@ -17121,29 +16991,27 @@ static FILE *miras__new_file(char *part, size_t length) {
   return file;
 }
 
-static miras_result miras__save_path(miras__emit emit, const void *object, const char *path,
-                                     const miras_allocator *allocator) {
-  miras_allocator from = miras__allocator(allocator);
+static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path,
+                                                 const miras_allocator *allocator) {
+  const miras_allocator from = miras__allocator(allocator);
+  miras__sink s;
   size_t length, room;
   char *part;
-  FILE *file;
   int ok, gone = 0;
   if (!object || !path) return MIRAS_ERR_ARGUMENT;
   length = strlen(path);
-  if (!emit(object, NULL) || !miras__size_add(length, 14, &room)) return MIRAS_ERR_SIZE;
+  if (!miras__emit(what, object, NULL) || !miras__size_add(length, 14, &room))
+    return MIRAS_ERR_SIZE;
   part = (char *)from.alloc(room, from.user);
   if (!part) return MIRAS_ERR_ALLOC;
   memcpy(part, path, length);
-  file = miras__new_file(part, length);
-  ok = file != NULL;
-  if (file) {
-    miras__sink s;
-    memset(&s, 0, sizeof s);
-    s.write = miras__write_file;
-    s.user = file;
-    emit(object, &s);
-    ok = !s.failed && fflush(file) == 0;
-    if (fclose(file) != 0) ok = 0;
+  memset(&s, 0, sizeof s);
+  s.file = miras__new_file(part, length);
+  ok = s.file != NULL;
+  if (ok) {
+    miras__emit(what, object, &s);
+    ok = fflush(s.file) == 0 && !ferror(s.file);
+    if (fclose(s.file) != 0) ok = 0;
 #ifdef _WIN32
     /* There, rename does not replace a file, and another writer may come between the two calls. */
     if (ok && rename(part, path) != 0) {
@@ -17160,151 +17028,84 @@ static miras_result miras__save_path(miras__emit emit, const void *object, const
   return ok ? MIRAS_OK : MIRAS_ERR_IO;
 }
 
-/* A whole file in one allocation of its length and a byte. */
-typedef struct miras__content {
-  miras_allocator from;
-  unsigned char *bytes;
-  size_t size;
-} miras__content;
-
-static void miras__content_free(miras__content *c) {
-  if (c->bytes) c->from.free(c->bytes, c->size + 1, c->from.user);
-  c->bytes = NULL;
-}
-
-/* limit: of the model that the file holds, or 0. Its payload, with both moments, is at most three
- * times that; a file whose running texts make it longer is refused as well. */
-static miras_result miras__read_path(miras__content *c, const char *path, uint64_t limit,
-                                     const miras_allocator *allocator) {
+/* A whole file in one allocation of its length and a byte. limit: of the model that it holds, or 0.
+ * Its payload, with both moments, is at most three times that; a file whose running texts make it
+ * longer is refused as well. */
+static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path,
+                                                 uint64_t limit, const miras_allocator *allocator) {
+  const miras_allocator from = miras__allocator(allocator);
   const long most_header = 8 + (long)MIRAS__MAX_HEADER;
   miras_result result = MIRAS_ERR_IO;
-  FILE *file = fopen(path, "rb");
+  FILE *file = path ? fopen(path, "rb") : NULL;
+  unsigned char *bytes = NULL;
+  size_t size = 0;
   long end = -1;
-  c->from = miras__allocator(allocator);
-  c->bytes = NULL;
-  c->size = 0;
-  if (!file) return MIRAS_ERR_IO;
+  if (!file) return path ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
   /* Reading a byte first finds out folders, which open and have an absurd length. */
   if ((fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
   if (limit && end > most_header && (uint64_t)(end - most_header - 1) / 3 >= limit) {
     result = MIRAS_ERR_SIZE;
   } else if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
-    c->size = (size_t)end;
-    c->bytes = (unsigned char *)c->from.alloc(c->size + 1, c->from.user);
-    if (!c->bytes) {
-      result = MIRAS_ERR_ALLOC;
-    } else if (fread(c->bytes, 1, c->size, file) == c->size && fgetc(file) == EOF &&
-               !ferror(file)) {
+    size = (size_t)end;
+    bytes = (unsigned char *)from.alloc(size + 1, from.user);
+    if (!bytes) result = MIRAS_ERR_ALLOC;
+    else if (fread(bytes, 1, size, file) == size && fgetc(file) == EOF && !ferror(file))
       result = MIRAS_OK;
-    }
   }
   fclose(file);
-  if (result != MIRAS_OK) miras__content_free(c);
-  return result;
-}
-
-static miras_result miras__load_path(miras__accept accept, void *object, const char *path,
-                                     uint64_t limit, const miras_allocator *allocator) {
-  miras__content c;
-  miras_result result = path ? miras__read_path(&c, path, limit, allocator) : MIRAS_ERR_ARGUMENT;
-  if (result != MIRAS_OK) return result;
-  result = accept(object, c.bytes, c.size);
-  miras__content_free(&c);
+  if (result == MIRAS_OK) result = miras__accept(what, object, bytes, size);
+  if (bytes) from.free(bytes, size + 1, from.user);
   return result;
 }
 
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
-  return miras__save_path(miras__emit_memory, m, path, m ? &m->own.allocator : NULL);
+  return miras__save_path(MIRAS__A_MEMORY, m, path, m ? &m->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  return m ? miras__load_path(miras__accept_memory, m, path, 0, &m->own.allocator)
+  return m ? miras__load_path(MIRAS__A_MEMORY, m, path, 0, &m->own.allocator)
            : MIRAS_ERR_ARGUMENT;
 }
 
 #ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
-  return miras__save_path(miras__emit_model, m, path, m ? &m->own.allocator : NULL);
+  return miras__save_path(MIRAS__A_MODEL, m, path, m ? &m->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
-  return miras__save_path(miras__emit_session, s, path, s ? &s->own.allocator : NULL);
+  return miras__save_path(MIRAS__A_SESSION, s, path, s ? &s->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
-  return m ? miras__load_path(miras__accept_model, m, path, m->desc.limit, &m->own.allocator)
+  return m ? miras__load_path(MIRAS__A_MODEL, m, path, m->desc.limit, &m->own.allocator)
            : MIRAS_ERR_ARGUMENT;
 }
 
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
-  return s ? miras__load_path(miras__accept_session, s, path, 0, &s->own.allocator)
+  return s ? miras__load_path(MIRAS__A_SESSION, s, path, 0, &s->own.allocator)
            : MIRAS_ERR_ARGUMENT;
-}
-
-/* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
- * before anything is allocated, so that a small file cannot ask for a large model. */
-static miras_result miras__payload_fits(const miras_model_desc *d, const miras__file *f) {
-  miras__draft draft;
-  miras_model *m = &draft.model;
-  uint64_t bytes, moments;
-  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
-  if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
-  bytes = 4 * (uint64_t)m->learned;
-  moments = 8 * (uint64_t)m->param_count;
-  if (f->payload_size == bytes) return MIRAS_OK;
-  if (f->payload_size < bytes || f->payload_size - bytes < moments) return MIRAS_ERR_FORMAT;
-  return (f->payload_size - bytes - moments) % (4 * (uint64_t)m->run) ? MIRAS_ERR_FORMAT
-                                                                     : MIRAS_OK;
 }
 
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result) {
-  miras_result said = MIRAS_ERR_ARGUMENT;
-  miras_model *m = NULL;
-  miras_model_desc *d;
-  miras__content c;
-  miras__metadata meta;
-  miras__file f;
-  int k;
-  d = &meta.d;
-  memset(&c, 0, sizeof c);
-  if (path) said = miras__read_path(&c, path, given ? given->limit : 0, allocator);
-  if (said == MIRAS_OK) said = miras__check_file(&f, &meta, c.bytes, c.size);
-  if (said == MIRAS_OK) {
-    if (given) d->limit = given->limit;
-    for (k = 0; given && k < MIRAS_LAYER_KINDS; k++) {
-      miras_desc *memory = &d->layer[k].memory;
-      const miras_desc *from = &given->layer[0].memory;
-      if (!miras__used(d, k) || d->layer[k].type != MIRAS_LAYER_MEMORY) continue;
-      if (from->reset_every) memory->reset_every = from->reset_every;
-      if (memory->bias == MIRAS_CUSTOM_BIAS || memory->retention == MIRAS_CUSTOM_RETENTION)
-        memory->custom = from->custom;
-    }
-    said = miras__payload_fits(d, &f);
-  }
-  if (said == MIRAS_OK) {
-    m = miras_model_open(d, allocator);
-    said = m ? miras__load_model(m, NULL, c.bytes, c.size) : MIRAS_ERR_ALLOC;
-    /* a 0 where the descriptor, with its defaults, has another number: no file of ours */
-    if (said == MIRAS_ERR_MISMATCH) said = MIRAS_ERR_FORMAT;
-    if (m && said != MIRAS_OK) {
-      miras_model_close(m);
-      m = NULL;
-    }
-  }
-  miras__content_free(&c);
+  miras__opening o;
+  miras_result said;
+  o.given = given;
+  o.allocator = allocator;
+  o.model = NULL;
+  said = miras__load_path(MIRAS__AN_OPENING, &o, path, given ? given->limit : 0, allocator);
   if (result) *result = said;
-  return m;
+  return o.model;
 }
 
 #ifndef MIRAS_NO_TRAINING
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
-  return miras__save_path(miras__emit_trainer, tr, path, tr ? &tr->own.allocator : NULL);
+  return miras__save_path(MIRAS__A_TRAINER, tr, path, tr ? &tr->own.allocator : NULL);
 }
 
 MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
-  return tr ? miras__load_path(miras__accept_trainer, tr, path, tr->desc.limit, &tr->own.allocator)
+  return tr ? miras__load_path(MIRAS__A_TRAINER, tr, path, tr->desc.limit, &tr->own.allocator)
             : MIRAS_ERR_ARGUMENT;
 }
 #endif

@@ -946,196 +946,257 @@ static size_t texts_next(texts *t, const options *o, size_t step, size_t row, si
   return at;
 }
 
-/* by_clock: plan for this many minutes, the schedule follows the clock. Otherwise o->steps steps,
- * cut after o->minutes if that is set. */
-static int train(const options *o, const unsigned char *text, size_t n, const char *name) {
-  vocabulary v = make_vocabulary(text, n, o->chars, name);
-  size_t count, train_count, val_count, T = (size_t)o->context, rows = (size_t)o->batch;
-  int32_t *tokens = encode(&v, text, n, name, &count), *x, *y;
+typedef struct training {
+  const options *o;
+  vocabulary v;
+  int32_t *tokens, *x, *y; /* of the file; of a step's windows, and what follows each */
+  size_t train_count, val_count, T, rows;
   miras_model_desc d;
   miras_model *m;
   miras_trainer *t;
-  miras_pool *pool = NULL;
-  miras_adamw_options adamw = {0, 0, 0, (float)o->decay, 1.0f};
-  record history = {NULL, NULL, 0, 0};
-  progress line = {0, 0, 0};
-  char *csv = join(o->out, "loss.csv", 1), *svg = join(o->out, "loss.svg", 1), title[160];
-  char *vocab = join(o->out, ".vocab", 0);
-  int by_clock = o->minutes > 0 && !o->steps_given, evaluations = 0, done = 0, status = 0;
-  size_t step, planned = (size_t)o->steps, parameters, first;
-  size_t most = by_clock ? 8192 : 131072; /* tokens of a validation on the way */
-  double start, budget = o->minutes * 60, next = budget / 20, busy = 0, seconds;
-  double val = UNKNOWN, best = UNKNOWN, final, stream;
-  struct sigaction action;
-  const char *no_colour, *terminal;
+  miras_pool *pool;
+  record history;
+  progress line;
   texts running;
+  char *csv, *svg, *vocab;
+  int by_clock, evaluations;
+  size_t parameters, first, step, planned;
+  double start, budget, next, busy; /* seconds: now() of the start, the rest since then */
+  double val, best;
+} training;
 
-  v.context = o->context;
-  train_count = (size_t)((double)count * (1 - o->val));
-  val_count = count - train_count;
-  if (train_count < T + 1)
+/* What is asked for is checked before anything is trained or written. */
+static void training_open(training *r, const options *o, const unsigned char *text, size_t n,
+                          const char *name) {
+  size_t count, i;
+  memset(r, 0, sizeof *r);
+  r->o = o;
+  r->v = make_vocabulary(text, n, o->chars, name);
+  r->v.context = o->context;
+  r->tokens = encode(&r->v, text, n, name, &count);
+  r->T = (size_t)o->context, r->rows = (size_t)o->batch, r->planned = (size_t)o->steps;
+  r->csv = join(o->out, "loss.csv", 1), r->svg = join(o->out, "loss.svg", 1);
+  r->vocab = join(o->out, ".vocab", 0);
+  r->by_clock = o->minutes > 0 && !o->steps_given;
+  r->budget = o->minutes * 60, r->next = r->budget / 20;
+  r->val = r->best = UNKNOWN;
+  r->train_count = (size_t)((double)count * (1 - o->val));
+  r->val_count = count - r->train_count;
+  if (r->train_count < r->T + 1)
     die(2, "%s has %lu tokens to learn from, and --context %d needs at least %lu", name,
-        (unsigned long)train_count, o->context, (unsigned long)T + 1);
-  if (o->val > 0 && val_count < 2)
+        (unsigned long)r->train_count, o->context, (unsigned long)r->T + 1);
+  if (o->val > 0 && r->val_count < 2)
     die(2, "--val is %g; that leaves no two tokens of %s for validation", o->val, name);
 
-  try_output(o->out), try_output(vocab), try_output(csv), try_output(svg);
-  if (v.count < 2) die(2, "%s has only one character; there is nothing to learn", name);
-  d = describe(o, v.count);
+  try_output(o->out), try_output(r->vocab), try_output(r->csv), try_output(r->svg);
+  if (r->v.count < 2) die(2, "%s has only one character; there is nothing to learn", name);
+  r->d = describe(o, r->v.count);
   if (o->threads > 1) {
-    pool = miras_pool_open(o->threads, NULL);
-    if (!pool) die(1, "%d threads cannot be started", o->threads);
+    r->pool = miras_pool_open(o->threads, NULL);
+    if (!r->pool) die(1, "%d threads cannot be started", o->threads);
   }
-  m = o->resume ? resume(o, &d) : miras_model_open(&d, NULL);
-  if (!m) die(1, "there is not enough memory for the model");
-  t = open_trainer(o, m, pool);
-  parameters = count_parameters(m);
-  first = (size_t)miras_trainer_steps(t);
+  r->m = o->resume ? resume(o, &r->d) : miras_model_open(&r->d, NULL);
+  if (!r->m) die(1, "there is not enough memory for the model");
+  r->t = open_trainer(o, r->m, r->pool);
+  r->parameters = count_parameters(r->m);
+  r->first = r->step = (size_t)miras_trainer_steps(r->t);
   if (o->resume) {
-    record_load(&history, csv, first);
-    for (step = 0; step < history.count; step++)
-      if (!isnan(history.val[step])) {
-        val = (double)history.val[step];
-        if (!(val > best)) best = val; /* also when best is unknown */
+    record_load(&r->history, r->csv, r->first);
+    for (i = 0; i < r->history.count; i++)
+      if (!isnan(r->history.val[i])) {
+        r->val = (double)r->history.val[i];
+        if (!(r->val > r->best)) r->best = r->val; /* also when best is unknown */
       }
   }
-  line.live = isatty(STDERR_FILENO);
-  no_colour = getenv("NO_COLOR");
-  terminal = getenv("TERM");
-  line.colour = line.live && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb");
+  r->x = (int32_t *)grow(NULL, 2 * r->rows * r->T, sizeof *r->x);
+  r->y = r->x + r->rows * r->T;
+  texts_open(&r->running, o);
+  for (i = 0; i < r->first * r->rows; i++)
+    texts_next(&r->running, o, i / r->rows, i % r->rows, r->train_count);
+}
+
+static void training_close(training *r) {
+  miras_trainer_close(r->t);
+  miras_model_close(r->m);
+  miras_pool_close(r->pool);
+  free(r->tokens), free(r->x), free(r->history.loss), free(r->history.val), free(r->v.code);
+  free(r->csv), free(r->svg), free(r->vocab);
+  texts_close(&r->running);
+}
+
+/* How it is shown, and how Ctrl-C ends it. */
+static void training_announce(training *r) {
+  const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+  const options *o = r->o;
+  struct sigaction action;
+  r->line.live = isatty(STDERR_FILENO);
+  r->line.colour =
+    r->line.live && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb");
   fprintf(stderr, "%s: %lu parameters, %lu tokens to learn from, %lu to validate, %d thread%s, %s"
-                  "\n", o->model, (unsigned long)parameters, (unsigned long)train_count,
-          (unsigned long)val_count, o->threads, o->threads == 1 ? "" : "s", miras_isa());
-  if (d.layer[0].memory.reset_every)
+                  "\n", o->model, (unsigned long)r->parameters, (unsigned long)r->train_count,
+          (unsigned long)r->val_count, o->threads, o->threads == 1 ? "" : "s", miras_isa());
+  if (r->d.layer[0].memory.reset_every)
     fprintf(stderr, "to outlive windows, heads of its memory begin anew after %d tokens, in turn\n",
-            d.layer[0].memory.reset_every);
+            r->d.layer[0].memory.reset_every);
 
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   action.sa_flags = (int)SA_RESETHAND; /* a second Ctrl-C ends the program at once */
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+}
 
-  x = (int32_t *)grow(NULL, 2 * rows * T, sizeof *x);
-  y = x + rows * T;
-  texts_open(&running, o);
-  for (step = 0; step < first * rows; step++)
-    texts_next(&running, o, step / rows, step % rows, train_count);
-  start = now();
-  for (step = first; !done && !stop_signal; step++) {
-    double begun = now(), elapsed = begun - start;
-    size_t row;
-    float loss;
-    if (by_clock) {
-      /* The plan is what the speed so far promises; the first steps only guess at it. */
-      planned = step - first > 2 ? first + (size_t)((double)(step - first) * budget / elapsed) + 1
-                                 : first + 1000;
-      done = elapsed >= budget;
-    } else {
-      done = step >= planned || (o->minutes > 0 && elapsed >= budget);
-    }
-    if (done) break;
-    /* Which windows a step sees depends on the options and the step alone. */
-    for (row = 0; row < rows; row++) {
-      size_t at = texts_next(&running, o, step, row, train_count);
-      memcpy(x + row * T, tokens + at, T * sizeof *x);
-      memcpy(y + row * T, tokens + at + 1, T * sizeof *y);
-    }
-    loss = o->carry > 0 ? miras_trainer_loss_streams(t, x, y, (int)rows, (int)T, running.stream,
-                                                     running.fresh)
-                        : miras_trainer_loss(t, x, y, (int)rows, (int)T, 1);
-    miras_trainer_backward(t);
-    miras_trainer_step(t, &adamw, miras_cosine(step, (uint64_t)o->warmup, planned, (float)o->lr,
-                                               0.05f));
-    record_add(&history, step, loss, NAN);
-    busy += now() - begun;
-    if (!isfinite(loss))
-      die(1, "the loss stopped being a number at step %lu; a smaller --lr may help",
-          (unsigned long)step + 1);
+static void training_save(training *r) {
+  save_model(r->m, r->t, &r->v, r->o->out);
+  record_csv(&r->history, r->csv);
+}
 
-    elapsed = now() - start;
-    if (val_count && (by_clock ? elapsed > next
-                               : o->eval_every && (step + 1) % (size_t)o->eval_every == 0 &&
-                                   step + 1 < planned)) {
-      val = mean(score_windows(t, tokens + train_count, val_count, 1 + most / T));
-      /* by the clock: twenty times in all, and at most a tenth of the time */
-      next = now() - start + fmax(budget / 20, 9 * (now() - start - elapsed));
-      if (!(val > best)) best = val;
-      record_add(&history, step, loss, (float)val);
-      evaluations++;
-      if (!by_clock) {
-        save_model(m, t, &v, o->out);
-        record_csv(&history, csv);
-      }
-    }
-    if (by_clock) seconds = budget - elapsed;
-    else {
-      seconds = elapsed / (double)(step + 1 - first) * (double)(planned - step - 1);
-      if (o->minutes > 0 && budget - elapsed < seconds) seconds = budget - elapsed;
-    }
-    show(&line, step + 1, planned, record_mean(&history, step < 20 ? 0 : step - 19, step + 1), val,
-         (double)((step + 1 - first) * rows * T) / busy, seconds > 0 ? seconds : 0,
-         step == first || (evaluations && !isnan(history.val[step])));
+/* The loss of one step on its windows, which it learns from. */
+static float training_learn(training *r) {
+  const miras_adamw_options adamw = {0, 0, 0, (float)r->o->decay, 1.0f};
+  const options *o = r->o;
+  const size_t T = r->T;
+  size_t row;
+  float loss;
+  /* Which windows a step sees depends on the options and the step alone. */
+  for (row = 0; row < r->rows; row++) {
+    size_t at = texts_next(&r->running, o, r->step, row, r->train_count);
+    memcpy(r->x + row * T, r->tokens + at, T * sizeof *r->x);
+    memcpy(r->y + row * T, r->tokens + at + 1, T * sizeof *r->y);
   }
-  seconds = now() - start;
-  if (step == first && !stop_signal && by_clock)
-    die(2, "--minutes is %g; that leaves no time for a step", o->minutes);
-  if (progress_open) fputc('\n', stderr);
-  progress_open = 0;
+  loss = o->carry > 0 ? miras_trainer_loss_streams(r->t, r->x, r->y, (int)r->rows, (int)T,
+                                                   r->running.stream, r->running.fresh)
+                      : miras_trainer_loss(r->t, r->x, r->y, (int)r->rows, (int)T, 1);
+  miras_trainer_backward(r->t);
+  miras_trainer_step(r->t, &adamw, miras_cosine(r->step, (uint64_t)o->warmup, r->planned,
+                                                (float)o->lr, 0.05f));
+  return loss;
+}
 
-  if (stop_signal || (!by_clock && step < planned)) {
-    save_model(m, t, &v, o->out);
-    record_csv(&history, csv);
-    fprintf(stderr, "stopped after %lu of %lu steps; %s holds all that --resume needs\n",
-            (unsigned long)step, (unsigned long)planned, o->out);
-    status = stop_signal ? 128 + (int)stop_signal : 0;
-    goto close;
+/* Is it time to look at the text that was kept back? If so that is done. */
+static void training_validate(training *r, float loss) {
+  const size_t most = r->by_clock ? 8192 : 131072; /* tokens of a validation on the way */
+  const double elapsed = now() - r->start;
+  const size_t taken = r->step + 1;
+  if (!r->val_count) return;
+  if (r->by_clock ? !(elapsed > r->next)
+                  : !r->o->eval_every || taken % (size_t)r->o->eval_every || taken >= r->planned)
+    return;
+  r->val = mean(score_windows(r->t, r->tokens + r->train_count, r->val_count, 1 + most / r->T));
+  /* by the clock: twenty times in all, and at most a tenth of the time */
+  r->next = now() - r->start + fmax(r->budget / 20, 9 * (now() - r->start - elapsed));
+  if (!(r->val > r->best)) r->best = r->val;
+  record_add(&r->history, r->step, loss, (float)r->val);
+  r->evaluations++;
+  if (!r->by_clock) training_save(r);
+}
+
+/* A step; 0 when there is none left to take. */
+static int training_step(training *r) {
+  const double begun = now(), budget = r->budget;
+  const size_t taken = r->step + 1 - r->first;
+  double elapsed = begun - r->start, remaining;
+  float loss;
+  if (r->by_clock) {
+    /* The plan is what the speed so far promises; the first steps only guess at it. */
+    r->planned = r->step - r->first > 2
+                   ? r->first + (size_t)((double)(r->step - r->first) * budget / elapsed) + 1
+                   : r->first + 1000;
+    if (elapsed >= budget) return 0;
+  } else if (r->step >= r->planned || (r->o->minutes > 0 && elapsed >= budget)) {
+    return 0;
   }
+  loss = training_learn(r);
+  record_add(&r->history, r->step, loss, NAN);
+  r->busy += now() - begun;
+  if (!isfinite(loss))
+    die(1, "the loss stopped being a number at step %lu; a smaller --lr may help",
+        (unsigned long)r->step + 1);
+  elapsed = now() - r->start;
+  training_validate(r, loss);
+  remaining = budget - elapsed;
+  if (!r->by_clock) {
+    const double rest = elapsed / (double)taken * (double)(r->planned - r->step - 1);
+    if (!(r->o->minutes > 0 && remaining < rest)) remaining = rest;
+  }
+  show(&r->line, r->step + 1, r->planned,
+       record_mean(&r->history, r->step < 20 ? 0 : r->step - 19, r->step + 1), r->val,
+       (double)(taken * r->rows * r->T) / r->busy, remaining > 0 ? remaining : 0,
+       r->step == r->first || (r->evaluations && !isnan(r->history.val[r->step])));
+  r->step++;
+  return 1;
+}
 
-  save_model(m, NULL, &v, o->out);
-  final = mean(score_windows(t, tokens + train_count, val_count, 0));
-  if (!(final > best)) best = final;
-  if (step) record_add(&history, step - 1, NAN, (float)final);
-  stream = mean(score_stream(m, tokens + train_count, val_count));
+/* What came of it: files, a verdict, a sample, and the line of results. */
+static void training_report(training *r, double seconds) {
+  const int32_t *kept = r->tokens + r->train_count;
+  const options *o = r->o;
+  const size_t step = r->step;
+  double final, stream;
+  char title[160];
+  save_model(r->m, NULL, &r->v, o->out);
+  final = mean(score_windows(r->t, kept, r->val_count, 0));
+  if (!(final > r->best)) r->best = final;
+  if (step) record_add(&r->history, step - 1, NAN, (float)final);
+  stream = mean(score_stream(r->m, kept, r->val_count));
   snprintf(title, sizeof title, "%s, %lu parameters, %lu steps of %lu tokens", o->model,
-           (unsigned long)parameters, (unsigned long)step, (unsigned long)(rows * T));
-  record_csv(&history, csv);
-  record_svg(&history, svg, title);
-  if (val_count) {
+           (unsigned long)r->parameters, (unsigned long)step, (unsigned long)(r->rows * r->T));
+  record_csv(&r->history, r->csv);
+  record_svg(&r->history, r->svg, title);
+  if (r->val_count) {
     fprintf(stderr, "validation %.4f nats per token in windows of %d, %.4f in one pass\n", final,
             o->context, stream);
     if (stream <= final)
       fprintf(stderr, "it lives longer than its windows: %lu tokens in one pass cost it nothing\n",
-              (unsigned long)val_count);
+              (unsigned long)r->val_count);
     else if (stream > final + 0.01)
       fputs("its memory does not outlive its windows: try --carry, --horizon, --reset\n", stderr);
   }
-  fprintf(stderr, "wrote %s, %s and %s\n", o->out, csv, svg);
+  fprintf(stderr, "wrote %s, %s and %s\n", o->out, r->csv, r->svg);
 
   if (o->tokens > 0) {
     miras_sampling sampling = {0.8f, 40, 0, 0};
     int32_t prompt[32];
-    size_t k = 0, at = val_count > 32 ? train_count : 0;
+    size_t k = 0, at = r->val_count > 32 ? r->train_count : 0;
     sampling.seed = o->seed;
-    for (; k < 32 && at + k < count; k++) prompt[k] = tokens[at + k];
+    for (; k < 32 && at + k < r->train_count + r->val_count; k++) prompt[k] = r->tokens[at + k];
     printf("\n---- a sample ----\n");
-    write_sample(m, &v, prompt, k, o->tokens, sampling);
+    write_sample(r->m, &r->v, prompt, k, o->tokens, sampling);
     printf("\n---- the end ----\n\n");
   }
   printf("result model=%s parameters=%lu context=%d batch=%d steps=%lu train=%.4f best=%.4f "
          "val=%.4f stream=%.4f tokens_per_s=%.0f state_kib=%.1f reset=%d peak_mib=%.1f "
          "seconds=%.1f\n",
-         o->model, (unsigned long)parameters, o->context, o->batch, (unsigned long)step,
-         record_mean(&history, step < 100 ? 0 : step - 100, step), best, final, stream,
-         busy > 0 ? (double)((step - first) * rows * T) / busy : 0, state_kib(m),
-         d.layer[0].memory.reset_every, peak_mib(), seconds);
-close:
-  miras_trainer_close(t);
-  miras_model_close(m);
-  miras_pool_close(pool);
-  free(tokens), free(x), free(history.loss), free(history.val), free(v.code);
-  free(csv), free(svg), free(vocab);
-  texts_close(&running);
+         o->model, (unsigned long)r->parameters, o->context, o->batch, (unsigned long)step,
+         record_mean(&r->history, step < 100 ? 0 : step - 100, step), r->best, final, stream,
+         r->busy > 0 ? (double)((step - r->first) * r->rows * r->T) / r->busy : 0, state_kib(r->m),
+         r->d.layer[0].memory.reset_every, peak_mib(), seconds);
+}
+
+/* by_clock: plan for this many minutes, the schedule follows the clock. Otherwise o->steps steps,
+ * cut after o->minutes if that is set. */
+static int train(const options *o, const unsigned char *text, size_t n, const char *name) {
+  training r;
+  double seconds;
+  int status = 0;
+  training_open(&r, o, text, n, name);
+  training_announce(&r);
+  r.start = now();
+  while (!stop_signal && training_step(&r)) continue;
+  seconds = now() - r.start;
+  if (r.step == r.first && !stop_signal && r.by_clock)
+    die(2, "--minutes is %g; that leaves no time for a step", o->minutes);
+  if (progress_open) fputc('\n', stderr);
+  progress_open = 0;
+  if (stop_signal || (!r.by_clock && r.step < r.planned)) {
+    training_save(&r);
+    fprintf(stderr, "stopped after %lu of %lu steps; %s holds all that --resume needs\n",
+            (unsigned long)r.step, (unsigned long)r.planned, o->out);
+    status = stop_signal ? 128 + (int)stop_signal : 0;
+  } else {
+    training_report(&r, seconds);
+  }
+  training_close(&r);
   return status;
 }
 
@@ -1284,109 +1345,102 @@ static int demonstrate(options *o) {
   return i;
 }
 
+/* What is asked for, and where it goes. */
+static options given;
+
+static const option table[] = {
+  {"model", "t", 's', &given.model, 0, 0, "a row of lm models, or transformer (yaad)"},
+  {"pattern", "t", 's', &given.pattern, 0, 0,
+   "layers: m --model, w window of 64, a attention; \"mmwm\", \"(mw)*2\" (--layers times m)"},
+  {"chars", "t", 'f', &given.chars, 0, 0, "tokens are the file's characters, not bytes"},
+  {"dim", "t", 'i', &given.dim, 1, 65536, "width of the network"},
+  {"layers", "t", 'i', &given.layers, 1, 256, "how many, without --pattern"},
+  {"heads", "t", 'i', &given.heads, 1, 4096, "memories per layer"},
+  {"key-dim", "t", 'i', &given.key_dim, 0, 4096, "width of a memory's keys; 0: --dim / --heads"},
+  {"value-dim", "t", 'i', &given.value_dim, 0, 4096,
+   "width of a memory's values; 0: that of its keys"},
+  {"hidden", "t", 'i', &given.hidden, 0, 1 << 20, "width of the MLPs; 0: 8/3 of --dim"},
+  {"parameters", "t", 'i', &given.parameters, 0, INT_MAX,
+   "choose --hidden for at most so many; 0: do not"},
+  {"untied", "t", 'f', &given.untied, 0, 0, "a matrix of its own for the head"},
+  {"conv", "t", 'i', &given.conv, 1, 8, "taps of the causal convolutions"},
+  {"chunk", "t", 'i', &given.chunk, 0, 1024, "tokens that share one anchor; 0: the model's own"},
+  {"step", "t", 'r', &given.step, 0, 1e4, "the memory's learning step; 0: the model's own"},
+  {"horizon", "t", 'i', &given.horizon, 0, 1 << 30,
+   "tokens that keep gates may look back; 0: no limit"},
+  {"reset", "t", 'i', &given.reset, -1, 1 << 30,
+   "tokens after which a head starts anew; 0: never (two windows, if nothing else ends it)"},
+  {"carry", "t", 'r', &given.carry, 0, 1, "how often a window goes on where its text stood"},
+  {"streams", "t", 'i', &given.streams, 1, 1 << 16, "running texts to choose from, with --carry"},
+  {"set", "t", 'l', given.set, 0, 0, "FIELD=VALUE of the descriptor: memory.p=4, w.window=32, ..."},
+  {"context", "t", 'i', &given.context, 1, 1 << 20, "tokens of a training window"},
+  {"batch", "t", 'i', &given.batch, 1, 65536, "windows of a step"},
+  {"steps", "t", 'i', &given.steps, 1, INT_MAX, "steps to train"},
+  {"minutes", "t", 'r', &given.minutes, 0, 1e6,
+   "train that long, schedule by the clock; with --steps: stop then, to be resumed"},
+  {"lr", "t", 'r', &given.lr, 1e-9, 10, "peak learning rate, then a cosine to 5 %"},
+  {"warmup", "t", 'i', &given.warmup, 0, INT_MAX, "steps of linear warm-up"},
+  {"decay", "t", 'r', &given.decay, 0, 1, "weight decay of the matrices"},
+  {"dropout", "t", 'r', &given.dropout, 0, 0.9, "fraction dropped from every branch"},
+  {"val", "t", 'r', &given.val, 0, 0.9, "last part of the file, kept for validation"},
+  {"eval-every", "t", 'i', &given.eval_every, 0, INT_MAX,
+   "steps between validations and checkpoints"},
+  {"threads", "t", 'i', &given.threads, 1, 256, "cores to use"},
+  {"out", "t", 's', &given.out, 0, 0, "the model (model.safetensors); loss.csv and .svg beside it"},
+  {"resume", "t", 'f', &given.resume, 0, 0, "go on from --out; give the options of the start"},
+  {"prompt", "g", 's', &given.prompt, 0, 0, "text to continue (a newline)"},
+  {"tokens", "g", 'i', &given.tokens, 0, INT_MAX, "how many to write"},
+  {"temperature", "g", 'r', &given.temperature, 0, 100, "0: always the likeliest"},
+  {"top-k", "g", 'i', &given.top_k, 0, INT_MAX, "only among the k likeliest; 0: all"},
+  {"top-p", "g", 'r', &given.top_p, 0, 1, "only among the likeliest that sum to p; 0: all"},
+  {"window", "e", 'i', &given.window, 1, 1 << 20,
+   "length of the windows; else the context of training"},
+  {"reset", "ge", 'i', &given.anew, 0, 1 << 30,
+   "tokens after which a head starts anew; 0: as trained"},
+  {"limit", "ge", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
+  {"svg", "e", 's', &given.svg, 0, 0,
+   "chart of the losses by position (positions.svg by the model)"},
+  {"seed", "tg", 'u', &given.seed, 0, 0, "of the parameters, windows and samples"},
+  {NULL, NULL, 0, NULL, 0, 0, NULL}};
+
 int main(int argc, char **argv) {
-  options o;
-  option table[] = {
-    {"model", "t", 's', NULL, 0, 0, "a row of lm models, or transformer (yaad)"},
-    {"pattern", "t", 's', NULL, 0, 0,
-     "layers: m --model, w window of 64, a attention; \"mmwm\", \"(mw)*2\" (--layers times m); "
-     "g MLP, and then these have none inside: \"mgwg\""},
-    {"chars", "t", 'f', NULL, 0, 0, "tokens are the file's characters, not bytes"},
-    {"dim", "t", 'i', NULL, 1, 65536, "width of the network"},
-    {"layers", "t", 'i', NULL, 1, 256, "how many, without --pattern"},
-    {"heads", "t", 'i', NULL, 1, 4096, "memories per layer"},
-    {"key-dim", "t", 'i', NULL, 0, 4096, "width of a memory's keys; 0: --dim / --heads"},
-    {"value-dim", "t", 'i', NULL, 0, 4096, "width of a memory's values; 0: that of its keys"},
-    {"hidden", "t", 'i', NULL, 0, 1 << 20, "width of the MLPs; 0: 8/3 of --dim"},
-    {"parameters", "t", 'i', NULL, 0, INT_MAX, "choose --hidden for at most so many; 0: do not"},
-    {"untied", "t", 'f', NULL, 0, 0, "a matrix of its own for the head"},
-    {"conv", "t", 'i', NULL, 1, 8, "taps of the causal convolutions"},
-    {"chunk", "t", 'i', NULL, 0, 1024, "tokens that share one anchor; 0: the model's own"},
-    {"step", "t", 'r', NULL, 0, 1e4, "the memory's learning step; 0: the model's own"},
-    {"horizon", "t", 'i', NULL, 0, 1 << 30, "tokens that keep gates may look back; 0: no limit"},
-    {"reset", "t", 'i', NULL, -1, 1 << 30,
-     "tokens after which a head starts anew; 0: never (two windows, if nothing else ends it)"},
-    {"carry", "t", 'r', NULL, 0, 1, "how often a window goes on where its text stood"},
-    {"streams", "t", 'i', NULL, 1, 1 << 16, "running texts to choose from, with --carry"},
-    {"set", "t", 'l', NULL, 0, 0, "FIELD=VALUE of the descriptor: memory.p=4, w.window=32, ..."},
-    {"context", "t", 'i', NULL, 1, 1 << 20, "tokens of a training window"},
-    {"batch", "t", 'i', NULL, 1, 65536, "windows of a step"},
-    {"steps", "t", 'i', NULL, 1, INT_MAX, "steps to train"},
-    {"minutes", "t", 'r', NULL, 0, 1e6,
-     "train that long, schedule by the clock; with --steps: stop then, to be resumed"},
-    {"lr", "t", 'r', NULL, 1e-9, 10, "peak learning rate, then a cosine to 5 %"},
-    {"warmup", "t", 'i', NULL, 0, INT_MAX, "steps of linear warm-up"},
-    {"decay", "t", 'r', NULL, 0, 1, "weight decay of the matrices"},
-    {"dropout", "t", 'r', NULL, 0, 0.9, "fraction dropped from every branch"},
-    {"val", "t", 'r', NULL, 0, 0.9, "last part of the file, kept for validation"},
-    {"eval-every", "t", 'i', NULL, 0, INT_MAX, "steps between validations and checkpoints"},
-    {"threads", "t", 'i', NULL, 1, 256, "cores to use"},
-    {"out", "t", 's', NULL, 0, 0, "the model (model.safetensors); loss.csv and .svg beside it"},
-    {"resume", "t", 'f', NULL, 0, 0, "go on from --out; give the options of the start"},
-    {"prompt", "g", 's', NULL, 0, 0, "text to continue (a newline)"},
-    {"tokens", "g", 'i', NULL, 0, INT_MAX, "how many to write"},
-    {"temperature", "g", 'r', NULL, 0, 100, "0: always the likeliest"},
-    {"top-k", "g", 'i', NULL, 0, INT_MAX, "only among the k likeliest; 0: all"},
-    {"top-p", "g", 'r', NULL, 0, 1, "only among the likeliest that sum to p; 0: all"},
-    {"window", "e", 'i', NULL, 1, 1 << 20, "length of the windows; else the context of training"},
-    {"reset", "ge", 'i', NULL, 0, 1 << 30, "tokens after which a head starts anew; 0: as trained"},
-    {"limit", "ge", 'i', NULL, 1, INT_MAX, "MiB that the model or a text's state may take"},
-    {"svg", "e", 's', NULL, 0, 0, "chart of the losses by position (positions.svg by the model)"},
-    {"seed", "tg", 'u', NULL, 0, 0, "of the parameters, windows and samples"},
-    {NULL, NULL, 0, NULL, 0, 0, NULL}};
-  void *value[sizeof table / sizeof *table - 1];
+  options *o = &given;
   const char *command = argc > 1 ? argv[1] : NULL;
   long cores = 1;
-  int status = 2, i, n = 0;
-
-  memset(&o, 0, sizeof o);
-  value[n++] = &o.model, value[n++] = &o.pattern, value[n++] = &o.chars, value[n++] = &o.dim;
-  value[n++] = &o.layers;
-  value[n++] = &o.heads, value[n++] = &o.key_dim, value[n++] = &o.value_dim;
-  value[n++] = &o.hidden, value[n++] = &o.parameters, value[n++] = &o.untied;
-  value[n++] = &o.conv, value[n++] = &o.chunk, value[n++] = &o.step, value[n++] = &o.horizon;
-  value[n++] = &o.reset, value[n++] = &o.carry, value[n++] = &o.streams, value[n++] = o.set;
-  value[n++] = &o.context, value[n++] = &o.batch, value[n++] = &o.steps, value[n++] = &o.minutes;
-  value[n++] = &o.lr, value[n++] = &o.warmup, value[n++] = &o.decay, value[n++] = &o.dropout;
-  value[n++] = &o.val, value[n++] = &o.eval_every;
-  value[n++] = &o.threads, value[n++] = &o.out, value[n++] = &o.resume, value[n++] = &o.prompt;
-  value[n++] = &o.tokens, value[n++] = &o.temperature, value[n++] = &o.top_k, value[n++] = &o.top_p;
-  value[n++] = &o.window, value[n++] = &o.anew, value[n++] = &o.limit, value[n++] = &o.svg;
-  value[n++] = &o.seed;
-  for (i = 0; i < n; i++) table[i].value = value[i];
+  int status = 2, i;
 #ifdef _SC_NPROCESSORS_ONLN
   cores = sysconf(_SC_NPROCESSORS_ONLN);
 #endif
-  o.model = "yaad";
-  o.out = "model.safetensors";
-  o.prompt = "\n";
-  o.dim = 128, o.layers = 2, o.heads = 4, o.context = 64, o.batch = 32, o.steps = 5000;
-  o.streams = 128, o.reset = -1;
-  o.conv = 4, o.lr = 3e-3, o.decay = 0.1, o.warmup = 100, o.val = 0.1, o.eval_every = 250;
-  o.seed = 1;
-  o.threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
-  o.tokens = 400, o.temperature = 0.8, o.top_k = 40, o.limit = 1024;
+  o->model = "yaad";
+  o->out = "model.safetensors";
+  o->prompt = "\n";
+  o->dim = 128, o->layers = 2, o->heads = 4, o->context = 64, o->batch = 32, o->steps = 5000;
+  o->streams = 128, o->reset = -1;
+  o->conv = 4, o->lr = 3e-3, o->decay = 0.1, o->warmup = 100, o->val = 0.1, o->eval_every = 250;
+  o->seed = 1;
+  o->threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
+  o->tokens = 400, o->temperature = 0.8, o->top_k = 40, o->limit = 1024;
 
   for (i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) command = "help";
-  if (!command) status = demonstrate(&o);
+  if (!command) status = demonstrate(o);
   else if (!strcmp(command, "help")) { print_help(table); status = 0; }
   else if (!strcmp(command, "models")) {
-    parse(&o, table, argc, argv, 'm', argc > 2);
-    status = list_models(o.file[0]);
+    parse(o, table, argc, argv, 'm', argc > 2);
+    status = list_models(o->file[0]);
   } else if (!strcmp(command, "train")) {
     unsigned char *text;
     size_t length;
-    parse(&o, table, argc, argv, 't', 1);
-    text = read_file(o.file[0], &length, 0);
-    status = train(&o, text, length, o.file[0]);
+    parse(o, table, argc, argv, 't', 1);
+    text = read_file(o->file[0], &length, 0);
+    status = train(o, text, length, o->file[0]);
     free(text);
   } else if (!strcmp(command, "generate")) {
-    parse(&o, table, argc, argv, 'g', 1);
-    status = generate(&o);
+    parse(o, table, argc, argv, 'g', 1);
+    status = generate(o);
   } else if (!strcmp(command, "eval")) {
-    parse(&o, table, argc, argv, 'e', 2);
-    status = evaluate(&o);
+    parse(o, table, argc, argv, 'e', 2);
+    status = evaluate(o);
   } else die(2, "%s is no command; lm --help lists them", command);
   if (fflush(stdout) || ferror(stdout)) die(1, "the output cannot be written: %s", strerror(errno));
   return status;

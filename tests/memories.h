@@ -640,6 +640,44 @@ HELP void late_extras(miras_desc *d) {
   if (d->inner_norm && below(4) == 0) d->norm_epsilon = below(2) ? 0.05f : 1e-4f;
 }
 
+/* What some memories have and others have not; half of all cells stay plain. */
+HELP void extras(miras_desc *d, int shape) {
+  const int extra = below(6);
+  if (shape == SHAPE_MATRIX && ref_exact(d) && d->algorithm != MIRAS_LEAST_SQUARES) {
+    if (below(3) == 0 && d->retention != MIRAS_RETAIN_ALL) d->keep_gate = MIRAS_GATE_CHANNEL;
+    if (below(2) == 0) d->order = MIRAS_DECAY_FIRST;
+    if (extra == 0) d->descents = 2 + below(2);
+    if (extra == 1) d->separate_erase = d->algorithm == MIRAS_GRADIENT_DESCENT;
+    if (extra == 2) d->diagonal = d->algorithm == MIRAS_IMPLICIT;
+    if (extra == 3) {
+      d->normalise = 1;
+      d->feature = (miras_feature)(1 + below(4));
+      d->order = MIRAS_ERROR_FIRST;
+    } else if (extra == 4) {
+      d->value_gate = MIRAS_GATE_CHANNEL;
+    } else if (!d->separate_erase) {
+      d->feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
+    }
+  } else if (shape == SHAPE_MATRIX) {
+    d->feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
+    if (extra == 0) d->descents = 2;
+  } else if (shape != SHAPE_PAIRS) {
+    if (extra == 0) d->descents = 2 + below(2);
+    if (extra == 1) d->inner_bias = 1;
+    if (extra == 2 && d->retention == MIRAS_RETAIN_ALL) d->row_rates = 1;
+    if (extra >= 3 && !(shape >= 3 && shape <= SHAPE_DEEPEST) && !d->simplex_whole) {
+      if (below(2) == 0 && d->retention != MIRAS_RETAIN_ALL) d->keep_gate = MIRAS_GATE_CHANNEL;
+      if (below(2) == 0) d->step_gate = MIRAS_GATE_CHANNEL;
+      if (below(2) == 0 && d->bias != MIRAS_CUSTOM_BIAS) d->threshold_gate = MIRAS_GATE_CHANNEL;
+      d->value_dim = d->key_dim;
+    }
+  }
+  /* |phi(k)|^2 is larger than |k|^2 */
+  if (d->feature == MIRAS_FEATURE_ELU) d->step /= (float)d->key_dim;
+  if (d->feature == MIRAS_FEATURE_POLY2) d->step /= 2.5f;
+  if (d->descents > 1) d->step /= (float)d->descents;
+}
+
 /* One cell of the grid; what is not one of the arguments follows from `variant`, so that a walk
  * over the grid also walks over gates, norms, sizes and constants. */
 HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
@@ -708,43 +746,7 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
 
   if (plain_cells)
     d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
-  /* what some memories have and others have not; half of all cells stay plain */
-  if (!plain_cells && below(2) == 0) {
-    const int extra = below(6);
-    if (shape == SHAPE_MATRIX && ref_exact(&d) && algorithm != MIRAS_LEAST_SQUARES) {
-      if (below(3) == 0 && retention != MIRAS_RETAIN_ALL) d.keep_gate = MIRAS_GATE_CHANNEL;
-      if (below(2) == 0) d.order = MIRAS_DECAY_FIRST;
-      if (extra == 0) d.descents = 2 + below(2);
-      if (extra == 1) d.separate_erase = algorithm == MIRAS_GRADIENT_DESCENT;
-      if (extra == 2) d.diagonal = algorithm == MIRAS_IMPLICIT;
-      if (extra == 3) {
-        d.normalise = 1;
-        d.feature = (miras_feature)(1 + below(4));
-        d.order = MIRAS_ERROR_FIRST;
-      } else if (extra == 4) {
-        d.value_gate = MIRAS_GATE_CHANNEL;
-      } else if (!d.separate_erase) {
-        d.feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
-      }
-    } else if (shape == SHAPE_MATRIX) {
-      d.feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
-      if (extra == 0) d.descents = 2;
-    } else if (shape != SHAPE_PAIRS) {
-      if (extra == 0) d.descents = 2 + below(2);
-      if (extra == 1) d.inner_bias = 1;
-      if (extra == 2 && retention == MIRAS_RETAIN_ALL) d.row_rates = 1;
-      if (extra >= 3 && !deep && !d.simplex_whole) {
-        if (below(2) == 0 && retention != MIRAS_RETAIN_ALL) d.keep_gate = MIRAS_GATE_CHANNEL;
-        if (below(2) == 0) d.step_gate = MIRAS_GATE_CHANNEL;
-        if (below(2) == 0 && bias != MIRAS_CUSTOM_BIAS) d.threshold_gate = MIRAS_GATE_CHANNEL;
-        d.value_dim = d.key_dim;
-      }
-    }
-    /* |phi(k)|^2 is larger than |k|^2 */
-    if (d.feature == MIRAS_FEATURE_ELU) d.step /= (float)d.key_dim;
-    if (d.feature == MIRAS_FEATURE_POLY2) d.step /= 2.5f;
-    if (d.descents > 1) d.step /= (float)d.descents;
-  }
+  if (!plain_cells && below(2) == 0) extras(&d, shape);
   if (shape == SHAPE_VECTOR) d.simplex_whole = 1; /* its channels are single weights */
   if (!plain_cells) late_extras(&d);
   random_state = saved;

@@ -445,18 +445,20 @@ else
   skip 'small: Cortex-M4' 'gcc-arm-none-eabi, its C library or qemu-system-arm is not installed'
 fi
 
-# Machine code of the whole library at -Os. What is held here is the section .text; the column text
-# of size, printed beside, adds constants and tables to unwind. The goals of the project, 330,000,
-# 190,000 and 100,000 bytes, count that column, and by it none of the three is reached.
+# Machine code of the whole library at -Os. What is held here are the sections .text; the column
+# text of size, printed beside, adds constants and tables to unwind. The goals of the project,
+# 330,000, 190,000 and 100,000 bytes, count that column, and by it none of the three is reached.
 if [ "$(uname -m)" = x86_64 ] && [ "$gcc" = gcc ] && has size; then
   job 'sizes: machine code at -Os' "
 code() {   # most bytes, flags
   most=\$1; shift
   $gcc -std=c99 -Os \$* -DMIRAS_IMPLEMENTATION -x c -c miras.h -o '$build/size.o' || exit 1
   column=\$(size '$build/size.o' | awk 'NR == 2 {print \$1}')
-  size -A '$build/size.o' | awk -v most=\$most -v all=\$column -v flags=\"\$*\" '\$1 == \".text\" {
-    printf \"%d bytes of %d, %d by the text column %s\\n\", \$2, most, all, flags
-    bad = \$2 > most } END {exit bad}'
+  size -A '$build/size.o' | awk -v most=\$most -v all=\$column -v flags=\"\$*\" '
+    \$1 ~ /^[.]text/ {code += \$2}   # with what the compiler sets apart as seldom used
+    END {
+      printf \"%d bytes of %d, %d by the text column %s\\n\", code, most, all, flags
+      exit code > most }'
 }
 code 308000 && code 195000 -DMIRAS_NO_SIMD && code 114000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 else

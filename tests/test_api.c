@@ -1023,34 +1023,20 @@ static void sentences_fit_their_buffer(void **state) {
 
 /* ---- NULL and other wrong arguments ---- */
 
-static void null_arguments(void **state) {
+static void null_memories(miras_memory *m, const miras_desc *d) {
   unsigned char buffer[64];
   char why[200];
-  miras_desc d = small_memory(MIRAS_TITANS);
-  miras_model_desc md = small_model(MIRAS_TITANS);
-  miras_memory *m = miras_memory_open(&d, NULL);
-  miras_trainer_desc td = small_trainer();
-  miras_model *model = miras_model_open(&md, NULL);
-  miras_trainer *tr = miras_trainer_open(model, &td, NULL);
-  miras_session *s = miras_session_open(model, NULL);
   float x[64] = { 0 };
   miras_tokens t;
   miras_token_grads g;
-  miras_result result;
-  int32_t tokens[4] = { 0, 1, 2, 3 };
-  (void)state;
-  assert_non_null(m);
-  assert_non_null(tr);
-  assert_non_null(s);
   memset(&t, 0, sizeof t);
   memset(&g, 0, sizeof g);
-
   assert_int_equal(miras_memory_size(NULL, why, sizeof why), 0);
   assert_true(strlen(why) > 5);
   assert_int_equal(miras_memory_size(NULL, NULL, 0), 0);
-  assert_null(miras_memory_init(NULL, 1000000, &d));
+  assert_null(miras_memory_init(NULL, 1000000, d));
   assert_null(miras_memory_init(buffer, sizeof buffer, NULL));
-  assert_null(miras_memory_init(buffer, 0, &d));
+  assert_null(miras_memory_init(buffer, 0, d));
   assert_null(miras_memory_open(NULL, NULL));
   miras_memory_close(NULL);
 
@@ -1075,17 +1061,23 @@ static void null_arguments(void **state) {
   assert_true(isnan(miras_write(m, NULL, x)));
   assert_true(isnan(miras_write(m, x, NULL)));
   assert_int_equal(miras_memory_position(m), 0);
+}
 
+static void null_models(miras_model *model, miras_trainer *tr, const miras_model_desc *md,
+                        const miras_trainer_desc *td) {
+  unsigned char buffer[64];
+  char why[200];
+  int32_t tokens[4] = { 0, 1, 2, 3 };
   assert_int_equal(miras_model_size(NULL, why, sizeof why), 0);
   assert_true(strlen(why) > 5);
-  assert_null(miras_model_init(NULL, 100000000, &md));
+  assert_null(miras_model_init(NULL, 100000000, md));
   assert_null(miras_model_init(buffer, sizeof buffer, NULL));
   assert_null(miras_model_open(NULL, NULL));
   miras_model_close(NULL);
-  assert_null(miras_trainer_init(NULL, 100000000, model, &td));
-  assert_null(miras_trainer_init(buffer, sizeof buffer, model, &td));
-  assert_null(miras_trainer_init(buffer, sizeof buffer, NULL, &td));
-  assert_null(miras_trainer_open(NULL, &td, NULL));
+  assert_null(miras_trainer_init(NULL, 100000000, model, td));
+  assert_null(miras_trainer_init(buffer, sizeof buffer, model, td));
+  assert_null(miras_trainer_init(buffer, sizeof buffer, NULL, td));
+  assert_null(miras_trainer_open(NULL, td, NULL));
   assert_null(miras_trainer_open(model, NULL, NULL));
   assert_null(miras_trainer_grads(NULL));
   assert_int_equal(miras_trainer_steps(NULL), 0);
@@ -1107,7 +1099,11 @@ static void null_arguments(void **state) {
   tokens[2] = 2;
   assert_int_equal(miras_trainer_backward(NULL), MIRAS_ERR_ARGUMENT);
   assert_int_not_equal(miras_trainer_backward(tr), MIRAS_OK);   /* no training loss before */
+}
 
+static void null_sessions(miras_session *s, const miras_model *model) {
+  unsigned char buffer[64];
+  int32_t tokens[4] = { 0, 1, 2, 3 };
   assert_int_equal(miras_session_size(NULL), 0);
   assert_null(miras_session_init(NULL, 100000000, model));
   assert_null(miras_session_init(buffer, sizeof buffer, NULL));
@@ -1125,11 +1121,16 @@ static void null_arguments(void **state) {
   tokens[3] = 3;
   assert_non_null(miras_session_prefill(s, tokens, 4));
   assert_int_equal(miras_session_position(s), 4);
+}
 
+static void null_files(miras_memory *m, miras_model *model, miras_session *s) {
+  float x[64] = { 0 };
+  miras_model_desc d;
+  miras_result result;
   assert_int_equal(miras_model_load_from(model, NULL, 100), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_desc_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
-  assert_int_equal(miras_model_desc_from(&md, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_from(&d, NULL, 0), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_load_from(m, NULL, 100), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_memory_load_from(NULL, x, sizeof x), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_session_load_from(s, NULL, 100), MIRAS_ERR_ARGUMENT);
@@ -1146,8 +1147,25 @@ static void null_arguments(void **state) {
   assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, &result));
   assert_int_equal(result, MIRAS_ERR_IO);
   assert_null(miras_model_open_file("a-file-that-does-not-exist", NULL, NULL, NULL));
-  miras_pool_close(NULL);
+}
 
+static void null_arguments(void **state) {
+  miras_desc d = small_memory(MIRAS_TITANS);
+  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_memory *m = miras_memory_open(&d, NULL);
+  miras_trainer_desc td = small_trainer();
+  miras_model *model = miras_model_open(&md, NULL);
+  miras_trainer *tr = miras_trainer_open(model, &td, NULL);
+  miras_session *s = miras_session_open(model, NULL);
+  (void)state;
+  assert_non_null(m);
+  assert_non_null(tr);
+  assert_non_null(s);
+  null_memories(m, &d);
+  null_models(model, tr, &md, &td);
+  null_sessions(s, model);
+  null_files(m, model, s);
+  miras_pool_close(NULL);
   miras_session_close(s);
   miras_trainer_close(tr);
   miras_model_close(model);
@@ -1316,7 +1334,101 @@ static void failing_allocations(void **state) {
   assert_int_equal(malloc_count, 0);
 }
 
-/* One allocation, as promised, and none afterwards, whatever is called. */
+/* One allocation each, as promised, and none afterwards, whatever is called. */
+static void row_without_allocation(miras_kind kind, const miras_allocator *allocator,
+                                   const meter *a) {
+  miras_desc d = small_pairs(kind);
+  miras_model_desc md = small_model(kind);
+  enum { T = 9, N = 2 * T * 2 * 6 };
+  static float x[3][N], y[N], dx[3][N];
+  static const int32_t tokens[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
+  miras_tokens t;
+  miras_token_grads g;
+  miras_adamw_options o;
+  miras_sampling sampling;
+  miras_memory *m;
+  miras_trainer_desc td = small_trainer();
+  miras_model *model;
+  miras_trainer *tr;
+  miras_session *s;
+  float *tape, *dparams, *dstate;
+  unsigned char *file;
+  size_t count, bytes;
+  long before;
+  m = miras_memory_open(&d, allocator);
+  assert_non_null(m);
+  assert_int_equal(a->live, 1);
+  model = miras_model_open(&md, allocator);
+  assert_non_null(model);
+  tr = miras_trainer_open(model, &td, allocator);
+  assert_non_null(tr);
+  assert_int_equal(a->live, 3);
+  s = miras_session_open(model, allocator);
+  assert_non_null(s);
+  tape = (float *)grab(miras_tape_size(m, T) * sizeof(float));
+  miras_memory_params(m, &count);
+  dparams = (float *)calloc(count, sizeof(float));
+  dstate = (float *)calloc(miras_dstate_size(m), sizeof(float));
+  assert_non_null(dparams);
+  assert_non_null(dstate);
+  bytes = miras_trainer_save_to(tr, NULL, 0);
+  file = (unsigned char *)grab(bytes + miras_memory_save_to(m, NULL, 0) +
+                               miras_session_save_to(s, NULL, 0));
+  numbers(&x[0][0], 3 * N, 5);
+  memset(&t, 0, sizeof t);
+  t.length = T;
+  t.key = x[0];
+  t.value = x[1];
+  t.query = x[2];
+  memset(&g, 0, sizeof g);
+  g.key = dx[0];
+  g.value = dx[1];
+  g.query = dx[2];
+  memset(&o, 0, sizeof o);
+  o.clip = 1;
+  o.weight_decay = 0.1f;
+  memset(&sampling, 0, sizeof sampling);
+  sampling.temperature = 1;
+  sampling.top_p = 0.9f;
+  sampling.top_k = 5;
+
+  before = a->calls;
+  malloc_forbidden = 1;
+  miras_write(m, x[0], x[1]);
+  miras_read(m, x[2], y);
+  miras_step(m, x[0], x[1], x[2], y);
+  miras_memory_norm(m);
+  miras_memory_reset(m);
+  assert_int_equal(miras_forward(m, &t, y, tape), MIRAS_OK);
+  assert_int_equal(miras_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
+  count = miras_memory_save_to(m, file, (size_t)-1 / 2);
+  assert_int_equal(miras_memory_load_from(m, file, count), MIRAS_OK);
+  assert_true(isfinite(miras_trainer_loss(tr, tokens, tokens, 2, 5, 1)));
+  assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+  assert_true(isfinite(miras_trainer_step(tr, &o, 0.01f)));
+  assert_int_equal(miras_trainer_save_to(tr, file, bytes), bytes);
+  assert_int_equal(miras_trainer_load_from(tr, file, bytes), MIRAS_OK);
+  assert_int_equal(miras_model_load_from(model, file, bytes), MIRAS_OK);
+  assert_non_null(miras_session_prefill(s, tokens, 10));
+  assert_int_not_equal(miras_sample(miras_session_step(s, 3), 11, &sampling), -1);
+  assert_true(isfinite(miras_session_score(s, tokens, tokens + 1, 9)));
+  count = miras_session_save_to(s, file, (size_t)-1 / 2);
+  assert_int_equal(miras_session_load_from(s, file, count), MIRAS_OK);
+  miras_session_reset(s);
+  malloc_forbidden = 0;
+  assert_int_equal(a->calls, before);
+  assert_int_equal(malloc_count, 0);
+
+  miras_session_close(s);
+  miras_trainer_close(tr);
+  miras_model_close(model);
+  miras_memory_close(m);
+  free(tape);
+  free(dparams);
+  free(dstate);
+  free(file);
+}
+
 static void no_allocation_after_init(void **state) {
   meter a;
   miras_allocator allocator;
@@ -1327,96 +1439,7 @@ static void no_allocation_after_init(void **state) {
   allocator.free = meter_free;
   allocator.user = &a;
   for (i = 0; i < MIRAS_KIND_COUNT; i++) {
-    miras_desc d = small_pairs((miras_kind)i);
-    miras_model_desc md = small_model((miras_kind)i);
-    enum { T = 9, N = 2 * T * 2 * 6 };
-    static float x[3][N], y[N], dx[3][N];
-    static const int32_t tokens[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
-    miras_tokens t;
-    miras_token_grads g;
-    miras_adamw_options o;
-    miras_sampling sampling;
-    miras_memory *m;
-    miras_trainer_desc td = small_trainer();
-    miras_model *model;
-    miras_trainer *tr;
-    miras_session *s;
-    float *tape, *dparams, *dstate;
-    unsigned char *file;
-    size_t count, bytes;
-    long before;
-    m = miras_memory_open(&d, &allocator);
-    assert_non_null(m);
-    assert_int_equal(a.live, 1);
-    model = miras_model_open(&md, &allocator);
-    assert_non_null(model);
-    tr = miras_trainer_open(model, &td, &allocator);
-    assert_non_null(tr);
-    assert_int_equal(a.live, 3);
-    s = miras_session_open(model, &allocator);
-    assert_non_null(s);
-    tape = (float *)grab(miras_tape_size(m, T) * sizeof(float));
-    miras_memory_params(m, &count);
-    dparams = (float *)calloc(count, sizeof(float));
-    dstate = (float *)calloc(miras_dstate_size(m), sizeof(float));
-    assert_non_null(dparams);
-    assert_non_null(dstate);
-    bytes = miras_trainer_save_to(tr, NULL, 0);
-    file = (unsigned char *)grab(bytes + miras_memory_save_to(m, NULL, 0) +
-                                 miras_session_save_to(s, NULL, 0));
-    numbers(&x[0][0], 3 * N, 5);
-    memset(&t, 0, sizeof t);
-    t.length = T;
-    t.key = x[0];
-    t.value = x[1];
-    t.query = x[2];
-    memset(&g, 0, sizeof g);
-    g.key = dx[0];
-    g.value = dx[1];
-    g.query = dx[2];
-    memset(&o, 0, sizeof o);
-    o.clip = 1;
-    o.weight_decay = 0.1f;
-    memset(&sampling, 0, sizeof sampling);
-    sampling.temperature = 1;
-    sampling.top_p = 0.9f;
-    sampling.top_k = 5;
-
-    before = a.calls;
-    malloc_forbidden = 1;
-    miras_write(m, x[0], x[1]);
-    miras_read(m, x[2], y);
-    miras_step(m, x[0], x[1], x[2], y);
-    miras_memory_norm(m);
-    miras_memory_reset(m);
-    assert_int_equal(miras_forward(m, &t, y, tape), MIRAS_OK);
-    assert_int_equal(miras_backward(m, &t, tape, y, &g, dparams, dstate), MIRAS_OK);
-    count = miras_memory_save_to(m, file, (size_t)-1 / 2);
-    assert_int_equal(miras_memory_load_from(m, file, count), MIRAS_OK);
-    assert_true(isfinite(miras_trainer_loss(tr, tokens, tokens, 2, 5, 1)));
-    assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
-    assert_true(isfinite(miras_trainer_step(tr, &o, 0.01f)));
-    assert_int_equal(miras_trainer_save_to(tr, file, bytes), bytes);
-    assert_int_equal(miras_trainer_load_from(tr, file, bytes), MIRAS_OK);
-    assert_int_equal(miras_model_load_from(model, file, bytes), MIRAS_OK);
-    assert_non_null(miras_session_prefill(s, tokens, 10));
-    assert_int_not_equal(miras_sample(miras_session_step(s, 3), 11, &sampling), -1);
-    assert_true(isfinite(miras_session_score(s, tokens, tokens + 1, 9)));
-    count = miras_session_save_to(s, file, (size_t)-1 / 2);
-    assert_int_equal(miras_session_load_from(s, file, count), MIRAS_OK);
-    miras_session_reset(s);
-    malloc_forbidden = 0;
-    assert_int_equal(a.calls, before);
-    assert_int_equal(malloc_count, 0);
-
-    miras_session_close(s);
-    miras_trainer_close(tr);
-    miras_model_close(model);
-    miras_memory_close(m);
-    free(tape);
-    free(dparams);
-    free(dstate);
-    free(file);
+    row_without_allocation((miras_kind)i, &allocator, &a);
     assert_int_equal(a.live, 0);
     assert_int_equal(a.mismatch, 0);
   }

@@ -254,138 +254,147 @@ static void test_combinations(void **state) {
 }
 
 /* What the framework promises: these must not be refused. */
-static void test_promises(void **state) {
-  miras_desc d;
-  (void)state;
-  start();
 #define PROMISED(what)                                                                  \
   do {                                                                                  \
     char why_[240] = "";                                                                \
     if (miras_memory_size(&d, why_, sizeof why_) == 0)                                  \
       failed("line %d, %s: refused (%s): %s", __LINE__, what, why_, label(&d));         \
   } while (0)
-  for (int c = 0; c < COUNT(lengths); c++) {
-    for (int f = 1; f < COUNT(forms) - 1; f++) { /* whatever is descended step by step */
-      for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
-        for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
-          d = combination(f, bias, retention, MIRAS_GRADIENT_DESCENT, c % 2, lengths[c]);
-          PROMISED("gradient descent");
-          d.key_length = MIRAS_LENGTH_UNIT;
-          PROMISED("keys of length 1");
-          d.reset_every = 32;
-          PROMISED("resets");
-          d.bounded_step = may_bound(&d);
-          PROMISED("a bounded step");
-          if (may_return(&d)) d.toward = MIRAS_TOWARD_INITIAL;
-          PROMISED("a return to the initial memory");
-          if (d.toward && ref_decays(&d) && d.retention != MIRAS_RETAIN_ELASTIC &&
-              !d.simplex_whole) {
-            d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
-            PROMISED("a return by channels");
-          }
-        }
-      for (int logits = 0; logits < 2; logits++) {
-        d = combination(f, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT, 2, lengths[c]);
-        if (forms[f].shape == SHAPE_VECTOR) d.keep_gate = MIRAS_GATE_HEAD;
-        d.step_gate = MIRAS_GATE_CHANNEL;
-        d.simplex_logits = logits && lengths[c] > 1;
-        PROMISED("Memora by channels, in the paper's form too");
-        d.simplex_signed = logits || lengths[c] == 1;
-        PROMISED("weights of both signs");
-      }
-      for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
-        d = combination(f, MIRAS_L2, retention, MIRAS_MOMENTUM, 1, lengths[c]);
-        PROMISED("momentum");
-      }
-      d = combination(f, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2,
-                      lengths[c]);
-      PROMISED("a keep gate per channel");
-      d.step_gate = MIRAS_GATE_CHANNEL;
-      d.threshold_gate = MIRAS_GATE_CHANNEL;
-      PROMISED("every gate per channel");
-      d = combination(f, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
-      d.descents = 2;
-      PROMISED("two descents");
-      if (forms[f].shape == 1 || forms[f].shape == 2) {
-        d = combination(f, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
-        d.inner_norm = d.inner_bias = d.row_rates = d.inner_residual = 1;
-        d.value_dim = d.key_dim;
-        PROMISED("test-time training as in its paper");
-        d.row_rates = 2;
-        PROMISED("rates that do not die");
-        d.retention = MIRAS_RETAIN_L2;
-        d.toward = MIRAS_TOWARD_INITIAL;
-        d.keep_gate = MIRAS_GATE_HEAD;
-        PROMISED("test-time training with a keep gate");
-        d.row_rates = 0;
-        d.keep_gate = MIRAS_GATE_CONSTANT;
-        d.retention = MIRAS_RETAIN_L2_BOTH;
-        PROMISED("biases that return");
+
+/* Whatever is descended step by step, of the c-th length. */
+static void promises_of_form(int f, int c) {
+  const int chunk = lengths[c];
+  miras_desc d;
+  for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
+    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
+      d = combination(f, bias, retention, MIRAS_GRADIENT_DESCENT, c % 2, chunk);
+      PROMISED("gradient descent");
+      d.key_length = MIRAS_LENGTH_UNIT;
+      PROMISED("keys of length 1");
+      d.reset_every = 32;
+      PROMISED("resets");
+      d.bounded_step = may_bound(&d);
+      PROMISED("a bounded step");
+      if (may_return(&d)) d.toward = MIRAS_TOWARD_INITIAL;
+      PROMISED("a return to the initial memory");
+      if (d.toward && ref_decays(&d) && d.retention != MIRAS_RETAIN_ELASTIC && !d.simplex_whole) {
+        d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
+        PROMISED("a return by channels");
       }
     }
-    for (int bias = 0; bias <= MIRAS_L2; bias++)
-      for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
-        d = combination(0, bias, retention, MIRAS_GRADIENT_DESCENT, retention ? 2 : 1, lengths[c]);
-        PROMISED("an exact matrix");
-        for (int feature = 0; feature < MIRAS_FEATURE_COUNT; feature++) {
-          d.feature = (miras_feature)feature;
-          PROMISED("a feature map");
-        }
-        d.feature = MIRAS_FEATURE_IDENTITY;
-        d.descents = 3;
-        PROMISED("several descents");
-        d.step_gate = MIRAS_GATE_CHANNEL;
-        PROMISED("steps by channels");
-        d.reset_every = 48 * lengths[c];
-        d.key_length = MIRAS_LENGTH_ROOT;
-        PROMISED("resets and keys of a length");
-        if (retention == MIRAS_RETAIN_L2) {
-          d.order = MIRAS_DECAY_FIRST;
-          PROMISED("decay first");
-          d.toward = MIRAS_TOWARD_INITIAL;
-          PROMISED("a return");
-        }
-        d.bounded_step = bias == MIRAS_L2;
-        PROMISED("a bounded step");
+  for (int logits = 0; logits < 2; logits++) {
+    d = combination(f, MIRAS_L2, MIRAS_RETAIN_KL, MIRAS_GRADIENT_DESCENT, 2, chunk);
+    if (forms[f].shape == SHAPE_VECTOR) d.keep_gate = MIRAS_GATE_HEAD;
+    d.step_gate = MIRAS_GATE_CHANNEL;
+    d.simplex_logits = logits && chunk > 1;
+    PROMISED("Memora by channels, in the paper's form too");
+    d.simplex_signed = logits || chunk == 1;
+    PROMISED("weights of both signs");
+  }
+  for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
+    d = combination(f, MIRAS_L2, retention, MIRAS_MOMENTUM, 1, chunk);
+    PROMISED("momentum");
+  }
+  d = combination(f, MIRAS_HUBER_MIXTURE, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, chunk);
+  PROMISED("a keep gate per channel");
+  d.step_gate = MIRAS_GATE_CHANNEL;
+  d.threshold_gate = MIRAS_GATE_CHANNEL;
+  PROMISED("every gate per channel");
+  d = combination(f, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, chunk);
+  d.descents = 2;
+  PROMISED("two descents");
+  if (forms[f].shape == 1 || forms[f].shape == 2) {
+    d = combination(f, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 1, chunk);
+    d.inner_norm = d.inner_bias = d.row_rates = d.inner_residual = 1;
+    d.value_dim = d.key_dim;
+    PROMISED("test-time training as in its paper");
+    d.row_rates = 2;
+    PROMISED("rates that do not die");
+    d.retention = MIRAS_RETAIN_L2;
+    d.toward = MIRAS_TOWARD_INITIAL;
+    d.keep_gate = MIRAS_GATE_HEAD;
+    PROMISED("test-time training with a keep gate");
+    d.row_rates = 0;
+    d.keep_gate = MIRAS_GATE_CONSTANT;
+    d.retention = MIRAS_RETAIN_L2_BOTH;
+    PROMISED("biases that return");
+  }
+}
+
+static void promises_of_matrices(int chunk) {
+  miras_desc d;
+  for (int bias = 0; bias <= MIRAS_L2; bias++)
+    for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
+      d = combination(0, bias, retention, MIRAS_GRADIENT_DESCENT, retention ? 2 : 1, chunk);
+      PROMISED("an exact matrix");
+      for (int feature = 0; feature < MIRAS_FEATURE_COUNT; feature++) {
+        d.feature = (miras_feature)feature;
+        PROMISED("a feature map");
       }
+      d.feature = MIRAS_FEATURE_IDENTITY;
+      d.descents = 3;
+      PROMISED("several descents");
+      d.step_gate = MIRAS_GATE_CHANNEL;
+      PROMISED("steps by channels");
+      d.reset_every = 48 * chunk;
+      d.key_length = MIRAS_LENGTH_ROOT;
+      PROMISED("resets and keys of a length");
+      if (retention == MIRAS_RETAIN_L2) {
+        d.order = MIRAS_DECAY_FIRST;
+        PROMISED("decay first");
+        d.toward = MIRAS_TOWARD_INITIAL;
+        PROMISED("a return");
+      }
+      d.bounded_step = bias == MIRAS_L2;
+      PROMISED("a bounded step");
+    }
+  d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, chunk);
+  d.separate_erase = 1;
+  PROMISED("RWKV-7");
+  d.toward = MIRAS_TOWARD_INITIAL;
+  d.step_gate = MIRAS_GATE_CHANNEL;
+  PROMISED("RWKV-7 that returns, with steps by channels");
+  d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, chunk);
+  d.value_gate = MIRAS_GATE_CHANNEL;
+  PROMISED("DFW");
+  d.toward = MIRAS_TOWARD_INITIAL;
+  PROMISED("DFW that returns");
+  d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, chunk);
+  d.normalise = 1;
+  for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++) {
+    d.feature = (miras_feature)feature;
+    d.toward = feature % 2 ? MIRAS_TOWARD_INITIAL : MIRAS_TOWARD_NOTHING;
+    PROMISED("a normalised memory");
+  }
+  for (int diagonal = 0; diagonal < 2; diagonal++) {
+    d = combination(0, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT, 1, chunk);
+    d.diagonal = diagonal;
+    PROMISED("Longhorn");
+    d.step_gate = diagonal ? MIRAS_GATE_HEAD : MIRAS_GATE_CHANNEL;
+    d.key_length = MIRAS_LENGTH_ROOT;
+    PROMISED("Longhorn, its step by channels");
+  }
+  for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
+    d = combination(0, MIRAS_L2, retention, MIRAS_LEAST_SQUARES, 1, chunk);
+    PROMISED("the Mesa layer");
+    d.key_length = MIRAS_LENGTH_UNIT;
+    d.reset_every = 64;
+    PROMISED("the Mesa layer, of unit keys, with resets");
+  }
+}
+
+static void test_promises(void **state) {
+  miras_desc d;
+  (void)state;
+  start();
+  for (int c = 0; c < COUNT(lengths); c++) {
+    for (int f = 1; f < COUNT(forms) - 1; f++) promises_of_form(f, c);
+    promises_of_matrices(lengths[c]);
     for (int bias = MIRAS_LP; bias < MIRAS_BIAS_COUNT; bias++)
       for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
         d = combination(0, bias, retention, MIRAS_GRADIENT_DESCENT, c % 2, lengths[c]);
         PROMISED("a matrix that is descended");
       }
-    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, lengths[c]);
-    d.separate_erase = 1;
-    PROMISED("RWKV-7");
-    d.toward = MIRAS_TOWARD_INITIAL;
-    d.step_gate = MIRAS_GATE_CHANNEL;
-    PROMISED("RWKV-7 that returns, with steps by channels");
-    d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 2, lengths[c]);
-    d.value_gate = MIRAS_GATE_CHANNEL;
-    PROMISED("DFW");
-    d.toward = MIRAS_TOWARD_INITIAL;
-    PROMISED("DFW that returns");
-    d = combination(0, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
-    d.normalise = 1;
-    for (int feature = MIRAS_FEATURE_ELU; feature <= MIRAS_FEATURE_SOFTMAX; feature++) {
-      d.feature = (miras_feature)feature;
-      d.toward = feature % 2 ? MIRAS_TOWARD_INITIAL : MIRAS_TOWARD_NOTHING;
-      PROMISED("a normalised memory");
-    }
-    for (int diagonal = 0; diagonal < 2; diagonal++) {
-      d = combination(0, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT, 1, lengths[c]);
-      d.diagonal = diagonal;
-      PROMISED("Longhorn");
-      d.step_gate = diagonal ? MIRAS_GATE_HEAD : MIRAS_GATE_CHANNEL;
-      d.key_length = MIRAS_LENGTH_ROOT;
-      PROMISED("Longhorn, its step by channels");
-    }
-    for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
-      d = combination(0, MIRAS_L2, retention, MIRAS_LEAST_SQUARES, 1, lengths[c]);
-      PROMISED("the Mesa layer");
-      d.key_length = MIRAS_LENGTH_UNIT;
-      d.reset_every = 64;
-      PROMISED("the Mesa layer, of unit keys, with resets");
-    }
     d = combination(COUNT(forms) - 1, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 0,
                     lengths[c]);
     PROMISED("attention");
@@ -394,6 +403,7 @@ static void test_promises(void **state) {
   }
   finish();
 }
+#undef PROMISED
 
 /* What means nothing is refused, in a sentence that names the field. */
 static void test_meaningless(void **state) {

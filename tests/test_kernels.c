@@ -173,12 +173,13 @@ static const char *const op_names[] = {
   "log", "softplus", "act", "act_grad", "act_grad2", "softmax"
 };
 
-/* Run op: y and y2 are outputs (also inputs where the kernel adds), a, b, c inputs. */
-static void run_op(const miras__kernels *k, int op, int kind, float *y, float *y2, const float *a,
-                   const float *b, const float *c, float s, size_t n, float *scalar) {
+/* Run op: y and y2 are outputs (also inputs where the kernel adds), a, b, c inputs. Returns what
+ * dot and sum return, of others 0. */
+static float run_op(const miras__kernels *k, int op, int kind, float *y, float *y2, const float *a,
+                    const float *b, const float *c, float s, size_t n) {
   switch (op) {
-    case DOT: *scalar = k->dot(a, b, n); break;
-    case SUM: *scalar = k->sum(a, n); break;
+    case DOT: return k->dot(a, b, n);
+    case SUM: return k->sum(a, n);
     case AXPY: k->axpy(y, s, a, n); break;
     case SCALE: k->scale(y, s, a, n); break;
     case ADD: k->add(y, a, n); break;
@@ -196,6 +197,7 @@ static void run_op(const miras__kernels *k, int op, int kind, float *y, float *y
     case ACT_GRAD2: k->act_grad2(kind, y, y2, a, b, c, n); break;
     default: k->softmax(y, a, n, s); break;
   }
+  return 0;
 }
 
 /* Element i of the result in double, and how far float may be off. y0 and z0 are the outputs
@@ -230,7 +232,7 @@ static double ref_op(int op, int kind, double y0, double a, double b, double s, 
 
 static void check_op(const miras__kernels *k, int op, int kind, int family, int side, size_t n) {
   float *y = place(0, n, side), *y2 = place(1, n, side), *a = place(2, n, side);
-  float *b = place(3, n, side), *c = place(4, n, side), y0[96], z0[96], again[96], s, scalar = 0;
+  float *b = place(3, n, side), *c = place(4, n, side), y0[96], z0[96], again[96], s, scalar;
   const uint64_t seed = (uint64_t)(op * 100 + kind * 10 + family);
   double sum = 0, size = 0, top = -(double)INFINITY;
   size_t i;
@@ -249,7 +251,7 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
     for (i = 0; i < n; i++) a[i] = fabsf(a[i]);
   memcpy(y0, y, n * sizeof *y);
   memcpy(z0, y2, n * sizeof *y);
-  run_op(k, op, kind, y, y2, a, b, c, s, n, &scalar);
+  scalar = run_op(k, op, kind, y, y2, a, b, c, s, n);
   if (op == DOT || op == SUM) {
     for (i = 0; i < n; i++) {
       double t = op == DOT ? (double)a[i] * (double)b[i] : (double)a[i];
@@ -300,7 +302,7 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
   /* in place: the same bits */
   if (op == SCALE || op == MUL || op == FLUSH || (op >= EXP && op <= ACT_GRAD) || op == SOFTMAX) {
     memcpy(again, y, n * sizeof *y);
-    run_op(k, op, kind, a, y2, a, b, c, s, n, &scalar);
+    run_op(k, op, kind, a, y2, a, b, c, s, n);
     if (!same_bits(a, again, n)) fail_msg("%s of %s in place, n %d", op_names[op], k->name, (int)n);
   }
 }
@@ -329,9 +331,9 @@ static void test_level1_bounds(void **state) {
     if (!miras__kernels_usable(miras__kernel_list[t])) continue;
     for (op = 0; op < OPS; op++)
       for (n = 0; n <= 67; n++) {
-        float y[128], y2[128], a[128], scalar;
+        float y[128], y2[128], a[128];
         for (i = 0; i < 128; i++) y[i] = y2[i] = a[i] = 0.5f;
-        run_op(miras__kernel_list[t], op, MIRAS_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f, n, &scalar);
+        run_op(miras__kernel_list[t], op, MIRAS_GELU, y + 5, y2 + 5, a + 7, a, a, 2.0f, n);
         for (i = 0; i < 128; i++)
           if (i < 5 || i >= 5 + n) {
             assert_true(y[i] == 0.5f);
@@ -359,14 +361,14 @@ static void test_level1_same(void **state) {
           size_t n;
           for (n = 0; n <= 1000; n = n < 67 ? n + 1 : n + 311) {
             static float in[3][1001], y[2][1001], y2[2][1001];
-            float scalar[2] = { 0, 0 };
+            float scalar[2];
             int i;
             for (i = 0; i < 3; i++) draw_all(in[i], n, family, (uint64_t)(i + op));
             for (i = 0; i < 2; i++) {
               draw_all(y[i], n, family, 99);
               draw_all(y2[i], n, family, 98);
-              run_op(i ? k : first, op, kind, y[i], y2[i], in[0], in[1], in[2], 0.75f, n,
-                     &scalar[i]);
+              scalar[i] = run_op(i ? k : first, op, kind, y[i], y2[i], in[0], in[1], in[2], 0.75f,
+                                 n);
             }
             if (!same_bits(y[0], y[1], n) || !same_bits(y2[0], y2[1], n) ||
                 !same_bits(&scalar[0], &scalar[1], 1))
@@ -424,14 +426,13 @@ static void test_accuracy(void **state) {
         want[i] = op == ACT_GRAD2 ? ref_act(kind, 2, (double)x[i])
                                   : as_float(ref_op(op, kind, 0, (double)x[i], 1, 0, &bound));
       for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
-        float scalar;
         if (!miras__kernels_usable(miras__kernel_list[t])) continue;
         if (op == ACT_GRAD2) {
           memset(z, 0, sizeof z);
-          run_op(miras__kernel_list[t], op, kind, y, z, x, one, one, 0, BLOCK, &scalar);
+          run_op(miras__kernel_list[t], op, kind, y, z, x, one, one, 0, BLOCK);
           memcpy(y, z, sizeof y);
         } else {
-          run_op(miras__kernel_list[t], op, kind, y, z, x, one, NULL, 0, BLOCK, &scalar);
+          run_op(miras__kernel_list[t], op, kind, y, z, x, one, NULL, 0, BLOCK);
         }
         for (i = 0; i < BLOCK; i++) {
           double error;

@@ -1163,16 +1163,136 @@ static void test_gradient_chained(void **state) {
 
 /* ---- promises to the bit ---- */
 
-/* Every cut of a sequence gives the same outputs and the same state; later tokens and batch
- * neighbours, even when they are not numbers, change nothing. */
+/* What forward gave as a whole: outputs and the state behind them. */
+typedef struct answer {
+  float *y;
+  unsigned char *state;
+  size_t bytes, row;       /* of the state; floats of a token's outputs */
+} answer;
+
+/* Every cut of a sequence gives the same outputs and the same state. */
+static void check_cuts(const data *x, miras_memory *m, const answer *whole) {
+  const int T = x->T;
+  float *y = (float *)zeros(x->dy.count, sizeof(float));
+  for (int a = -1; a <= T; a++) { /* a token at a time; then two cuts, the second drawn */
+    const int cuts[4] = {0, a, a + below(T - a + 1), T}, pieces = a < 0 ? T : 3;
+    miras_memory_reset(m);
+    for (int k = 0; k < pieces; k++) {
+      const int from = a < 0 ? k : cuts[k], to = a < 0 ? k + 1 : cuts[k + 1];
+      data part = data_cut(x, from, to);
+      float *py = (float *)zeros(part.dy.count, sizeof(float));
+      miras_tokens t = data_tokens(&part);
+      if (miras_forward(m, &t, py, NULL) != MIRAS_OK) failed("forward: %s", label(&x->given));
+      paste_rows(y, py, x->d.batch, T, whole->row, from, to);
+      free(py);
+      data_free(&part);
+    }
+    if (!same_bits(y, whole->y, x->dy.count)) {
+      failed("cuts at %d and %d change y: %s", cuts[1], cuts[2], label(&x->given));
+      break;
+    }
+    if (memcmp(miras_memory_state(m, NULL), whole->state, whole->bytes) != 0) {
+      failed("cuts at %d and %d change the state: %s", cuts[1], cuts[2], label(&x->given));
+      break;
+    }
+  }
+  free(y);
+}
+
+/* A snapshot put back continues as if nothing had happened; zeros are a reset. */
+static void check_snapshot(const data *x, miras_memory *m, const answer *whole) {
+  const int T = x->T;
+  float *y = (float *)zeros(x->dy.count, sizeof(float));
+  unsigned char *kept = (unsigned char *)zeros(whole->bytes, 1);
+  data part = data_cut(x, 0, T / 2), rest = data_cut(x, T / 2, T);
+  float *py = (float *)zeros(x->dy.count, sizeof(float));
+  float *again = (float *)zeros(x->dy.count, sizeof(float));
+  miras_tokens t = data_tokens(&part), u = data_tokens(&rest);
+  memset(miras_memory_state(m, NULL), 0, whole->bytes);
+  miras_forward(m, &t, py, NULL);
+  memcpy(kept, miras_memory_state(m, NULL), whole->bytes);
+  miras_forward(m, &u, py, NULL);
+  memcpy(miras_memory_state(m, NULL), kept, whole->bytes);
+  miras_forward(m, &u, again, NULL);
+  cut_rows(y, whole->y, x->d.batch, T, whole->row, T / 2, T);
+  if (!same_bits(py, y, rest.dy.count))
+    failed("a zeroed state is no reset: %s", label(&x->given));
+  if (!same_bits(again, y, rest.dy.count))
+    failed("a snapshot does not continue: %s", label(&x->given));
+  free(py);
+  free(again);
+  data_free(&part);
+  data_free(&rest);
+  free(y);
+  free(kept);
+}
+
+/* Later tokens and batch neighbours, even when they are not numbers, change nothing: the last
+ * tokens of everything, then all of sequence 1, become NaN. */
+static void check_nan(const data *x, miras_memory *m, const answer *whole) {
+  const int T = x->T;
+  const size_t H = (size_t)x->d.heads;
+  float *y = (float *)zeros(x->dy.count, sizeof(float));
+  const int from = 1 + below(T - 1);
+  for (int pass = 0; pass < 2; pass++) {
+    data bad = data_cut(x, 0, T);
+    miras_tokens t;
+    for (int i = 0; i < INPUTS; i++)
+      for (size_t j = 0; j < bad.in[i].count; j++) {
+        const size_t token = j / (H * bad.per[i]);
+        if (pass == 0 ? (int)(token % (size_t)T) >= from : (int)(token / (size_t)T) == 1)
+          bad.in[i].f[j] = NAN;
+      }
+    t = data_tokens(&bad);
+    miras_memory_reset(m);
+    miras_forward(m, &t, y, NULL);
+    for (size_t j = 0; j < x->dy.count; j++) {
+      const size_t token = j / whole->row;
+      const int fine = pass == 0 ? (int)(token % (size_t)T) < from : token < (size_t)T;
+      if (fine && memcmp(&y[j], &whole->y[j], sizeof(float)) != 0) {
+        failed("%s change y at token %d: %s", pass == 0 ? "later tokens" : "neighbours",
+               (int)token, label(&x->given));
+        break;
+      }
+    }
+    data_free(&bad);
+  }
+  free(y);
+}
+
+/* Sequence 1 alone, as a batch of one. */
+static void check_alone(const data *x, const answer *whole) {
+  const int T = x->T;
+  const size_t H = (size_t)x->d.heads;
+  float *y = (float *)zeros(x->dy.count, sizeof(float));
+  miras_desc d1 = x->given;
+  data single;
+  miras_memory *one;
+  d1.batch = 1;
+  memset(&single, 0, sizeof single);
+  data_shape(&single, &d1);
+  single.T = T;
+  for (int i = 0; i < INPUTS; i++)
+    single.in[i] = tensor_cut(&x->in[i], 1, 2 * T, H * x->per[i], T, 2 * T);
+  single.dy = tensor_cut(&x->dy, 1, 2 * T, whole->row, T, 2 * T);
+  single.params = tensor_cut(&x->params, 1, 1, x->params.count, 0, 1);
+  one = open_memory(&single);
+  if (one != NULL) {
+    miras_tokens t = data_tokens(&single);
+    miras_forward(one, &t, y, NULL);
+    if (!same_bits(y, whole->y + single.dy.count, single.dy.count))
+      failed("a batch of one differs: %s", label(&x->given));
+  }
+  miras_memory_close(one);
+  data_free(&single);
+  free(y);
+}
+
 static void check_bits(const miras_desc *d, int T, uint64_t variant) {
-  data x, single;
-  miras_memory *m, *one;
+  data x;
+  miras_memory *m;
   miras_tokens tokens;
-  miras_desc d1;
-  float *whole, *y;
-  unsigned char *kept;
-  size_t bytes = 0, row, H;
+  answer whole;
   if (!my_share()) return;
   T = lasting(d, T);
   data_new(&x, d, T, variant);
@@ -1182,110 +1302,19 @@ static void check_bits(const miras_desc *d, int T, uint64_t variant) {
     data_free(&x);
     return;
   }
-  H = (size_t)x.d.heads;
-  row = H * x.out;
-  whole = (float *)zeros(x.dy.count, sizeof(float));
-  y = (float *)zeros(x.dy.count, sizeof(float));
+  whole.row = (size_t)x.d.heads * x.out;
+  whole.y = (float *)zeros(x.dy.count, sizeof(float));
   tokens = data_tokens(&x);
-  miras_forward(m, &tokens, whole, NULL);
-  miras_memory_state(m, &bytes);
-  kept = (unsigned char *)zeros(bytes, 1);
-  memcpy(kept, miras_memory_state(m, NULL), bytes);
-
-  for (int a = -1; a <= T; a++) { /* a token at a time; then two cuts, the second drawn */
-    const int cuts[4] = {0, a, a + below(T - a + 1), T}, pieces = a < 0 ? T : 3;
-    miras_memory_reset(m);
-    for (int k = 0; k < pieces; k++) {
-      const int from = a < 0 ? k : cuts[k], to = a < 0 ? k + 1 : cuts[k + 1];
-      data part = data_cut(&x, from, to);
-      float *py = (float *)zeros(part.dy.count, sizeof(float));
-      miras_tokens t = data_tokens(&part);
-      if (miras_forward(m, &t, py, NULL) != MIRAS_OK) failed("forward: %s", label(d));
-      paste_rows(y, py, x.d.batch, T, row, from, to);
-      free(py);
-      data_free(&part);
-    }
-    if (!same_bits(y, whole, x.dy.count)) {
-      failed("cuts at %d and %d change y: %s", cuts[1], cuts[2], label(d));
-      break;
-    }
-    if (memcmp(miras_memory_state(m, NULL), kept, bytes) != 0) {
-      failed("cuts at %d and %d change the state: %s", cuts[1], cuts[2], label(d));
-      break;
-    }
-  }
-
-  { /* a snapshot put back continues as if nothing had happened; zeros are a reset */
-    data part = data_cut(&x, 0, T / 2), rest = data_cut(&x, T / 2, T);
-    float *py = (float *)zeros(x.dy.count, sizeof(float));
-    float *again = (float *)zeros(x.dy.count, sizeof(float));
-    miras_tokens t = data_tokens(&part), u = data_tokens(&rest);
-    memset(miras_memory_state(m, NULL), 0, bytes);
-    miras_forward(m, &t, py, NULL);
-    memcpy(kept, miras_memory_state(m, NULL), bytes);
-    miras_forward(m, &u, py, NULL);
-    memcpy(miras_memory_state(m, NULL), kept, bytes);
-    miras_forward(m, &u, again, NULL);
-    cut_rows(y, whole, x.d.batch, T, row, T / 2, T);
-    if (!same_bits(py, y, rest.dy.count))
-      failed("a zeroed state is no reset: %s", label(d));
-    if (!same_bits(again, y, rest.dy.count))
-      failed("a snapshot does not continue: %s", label(d));
-    free(py);
-    free(again);
-    data_free(&part);
-    data_free(&rest);
-  }
-
-  { /* the last tokens of everything, then all of sequence 1, become NaN */
-    const int from = 1 + below(T - 1);
-    for (int pass = 0; pass < 2; pass++) {
-      data bad = data_cut(&x, 0, T);
-      miras_tokens t;
-      for (int i = 0; i < INPUTS; i++)
-        for (size_t j = 0; j < bad.in[i].count; j++) {
-          const size_t token = j / (H * bad.per[i]);
-          if (pass == 0 ? (int)(token % (size_t)T) >= from : (int)(token / (size_t)T) == 1)
-            bad.in[i].f[j] = NAN;
-        }
-      t = data_tokens(&bad);
-      miras_memory_reset(m);
-      miras_forward(m, &t, y, NULL);
-      for (size_t j = 0; j < x.dy.count; j++) {
-        const size_t token = j / row;
-        const int fine = pass == 0 ? (int)(token % (size_t)T) < from : token < (size_t)T;
-        if (fine && memcmp(&y[j], &whole[j], sizeof(float)) != 0) {
-          failed("%s change y at token %d: %s", pass == 0 ? "later tokens" : "neighbours",
-                 (int)token, label(d));
-          break;
-        }
-      }
-      data_free(&bad);
-    }
-  }
-
-  /* sequence 1 alone, as a batch of one */
-  d1 = x.given;
-  d1.batch = 1;
-  memset(&single, 0, sizeof single);
-  data_shape(&single, &d1);
-  single.T = T;
-  for (int i = 0; i < INPUTS; i++)
-    single.in[i] = tensor_cut(&x.in[i], 1, 2 * T, H * x.per[i], T, 2 * T);
-  single.dy = tensor_cut(&x.dy, 1, 2 * T, row, T, 2 * T);
-  single.params = tensor_cut(&x.params, 1, 1, x.params.count, 0, 1);
-  one = open_memory(&single);
-  if (one != NULL) {
-    miras_tokens t = data_tokens(&single);
-    miras_forward(one, &t, y, NULL);
-    if (!same_bits(y, whole + single.dy.count, single.dy.count))
-      failed("a batch of one differs: %s", label(d));
-  }
-  miras_memory_close(one);
-  data_free(&single);
-  free(kept);
-  free(whole);
-  free(y);
+  miras_forward(m, &tokens, whole.y, NULL);
+  miras_memory_state(m, &whole.bytes);
+  whole.state = (unsigned char *)zeros(whole.bytes, 1);
+  memcpy(whole.state, miras_memory_state(m, NULL), whole.bytes);
+  check_cuts(&x, m, &whole);
+  check_snapshot(&x, m, &whole);
+  check_nan(&x, m, &whole);
+  check_alone(&x, &whole);
+  free(whole.state);
+  free(whole.y);
   miras_memory_close(m);
   data_free(&x);
 }

@@ -73,287 +73,112 @@ static subject row(miras_kind kind, int chunk) {
 
 static miras_model_desc describe(miras_kind kind, int chunk) { return row(kind, chunk).d; }
 
+/* Fields as files say them: "key_map=rms .descents=2", with a dot for "memory.". */
+static void set_fields(miras_model_desc *d, const char *text) {
+  while (*text) {
+    const int name = (int)strcspn(text, "="), all = (int)strcspn(text, " ");
+    char field[64], value[32];
+    snprintf(field, sizeof field, "%s%.*s", *text == '.' ? "memory" : "", name, text);
+    snprintf(value, sizeof value, "%.*s", all - name - 1, text + name + 1);
+    assert_int_equal(miras_model_desc_set(d, field, value), MIRAS_OK);
+    text += all;
+    text += strspn(text, " ");
+  }
+}
+
 /* Forms of keys and gates around memories that come with others in the table; several descents;
  * slopes; and one memory for each choice that no row makes. */
-enum { OPTIONS = 43, HYBRIDS = 11, TYPES = 7 /* the last of these: also with dropout */ };
+static const struct {
+  miras_kind kind;
+  int chunk;
+  const char *name, *fields;
+} options[] = {
+  {MIRAS_LIGHTNING, 4, "lightning, slopes of MiniMax", ".slopes=minimax layers=3"},
+  {MIRAS_RETNET, 16, "retnet, slopes of lightning",
+   ".forget=0 .forget_ratio=0 .slopes=lightning layers=3"},
+  {MIRAS_TITANS, 4, "titans, rms keys, keep root", "key_map=rms keep_form=root"},
+  {MIRAS_TITANS, 1, "titans, free keys, keep rate, tied step",
+    "key_map=free keep_form=rate tied_step=1"},
+  {MIRAS_GATED_DELTANET, 4, "gated-deltanet, rms keys, keep rate",
+    "key_map=rms keep_form=rate .step=0.1"},
+  {MIRAS_GATED_DELTANET, 16, "gated-deltanet, tied step, untied head",
+   "keep_form=rate tied_step=1 untied=1 .step=0.5"},
+  {MIRAS_MAMBA2, 4, "mamba2, step of its own, keep bounded", "tied_step=0 keep_form=bounded"},
+  {MIRAS_GLA, 4, "gla, rms keys, keep rate, step gate",
+   "key_map=rms keep_form=rate .step_gate=head .step=0.5"},
+  {MIRAS_KDA, 4, "kda, complement keys, keep root", "key_map=complement keep_form=root"},
+  {MIRAS_RWKV7, 4, "rwkv7, keep root, step gate", "keep_form=root .step_gate=head .step=0.5"},
+  {MIRAS_DELTAPRODUCT, 4, "deltaproduct, 3 steps", ".descents=3 .step=1"},
+  {MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, 3 steps, rms keys",
+   "key_map=rms .descents=3 .step=0.1"},
+  {MIRAS_LINEAR_ATTENTION, 4, "linear attention, 2 steps, step gate",
+    ".descents=2 .step_gate=head"},
+  {MIRAS_LINEAR_ATTENTION, 4, "linear attention, elu features, normalised",
+   "key_map=free .feature=elu .normalise=1"},
+  {MIRAS_GLA, 4, "gla, polynomial features", "key_map=unit .feature=poly2 .key_dim=3"},
+  {MIRAS_DFW, 4, "dfw, free keys, keep root, softmax features",
+   "key_map=free keep_form=root .feature=softmax .value_dim=5"},
+  {MIRAS_LONGHORN, 4, "longhorn, diagonal, free keys", "key_map=free .step_gate=head .diagonal=1"},
+  {MIRAS_MESA, 4, "mesa, rms keys, keep bounded", "key_map=rms keep_form=bounded"},
+  {MIRAS_SLIDING_WINDOW, 4, "sliding window, unit keys, narrow values",
+   "key_map=unit .window=3 .value_dim=5"},
+  {MIRAS_TITANS, 4, "titans, 3 steps", ".descents=3"},
+  {MIRAS_TITANS, 4, "titans without momentum, gates per channel, keep root",
+   ".algorithm=gradient-descent .momentum_gate=constant .momentum=0 keep_form=root "
+   ".keep_gate=channel .step_gate=channel"},
+  {MIRAS_YAAD, 4, "yaad, 2 steps, thresholds and steps per channel",
+   ".step_gate=channel .threshold_gate=channel .bias=pseudo-huber .sharpness=0 .descents=2"},
+  {MIRAS_MONETA, 4, "moneta, constant gates, p-norm link",
+   ".retention=lq-pnorm .keep_gate=constant .step_gate=constant"},
+  {MIRAS_MEMORA, 4, "memora, positive weights, linear in the logits", ".simplex_signed=0"},
+  {MIRAS_MEMORA, 4, "memora, Hellinger",
+   ".retention=hellinger .simplex_signed=0 .simplex_logits=0 .keep_gate=constant "
+   ".forget=0 .forget_ratio=0"},
+  {MIRAS_TITANS, 4, "vector memory",
+   ".architecture=vector .depth=0 .inner_norm=0 .inner_residual=0"},
+  {MIRAS_TITANS, 4, "gated perceptron, smooth elastic net",
+   ".architecture=gated-mlp .expansion=2 .depth=0 .algorithm=gradient-descent "
+   ".momentum_gate=constant .momentum=0 .retention=elastic .sparsity=0.01 "
+   ".smooth_shrink=1"},
+  {MIRAS_TITANS, 16, "titans, narrow values, wide convolution, 3 heads",
+   ".inner_residual=0 .key_dim=5 .value_dim=7 .heads=3 conv=8 gate_rank=1"},
+  {MIRAS_GATED_DELTANET, 4, "gated-deltanet, narrow keys, no convolution, 3 heads",
+   ".key_dim=3 .value_dim=9 .heads=3 conv=1"},
+  {MIRAS_TTT_LINEAR, 4, "ttt-linear, rms keys, constant steps",
+   "key_map=rms .step_gate=constant .step=0.1"},
+  {MIRAS_TITANS, 4, "perceptron, local and global L2",
+   ".algorithm=gradient-descent .momentum_gate=constant .keep_gate=constant .momentum=0 "
+   ".forget=0 .forget_ratio=0 .retention=l2-both .balance=8"},
+  {MIRAS_TITANS, 4, "matrix behind a sigmoid, shift-robust bias",
+   ".architecture=matrix .depth=0 .inner_norm=0 .inner_residual=0 .bias=shift-robust "
+   ".threshold=0.3 .retention=sigmoid"},
+  {MIRAS_HGRN2, 16, "hgrn2, keep rate", "keep_form=rate"},
+  {MIRAS_KDA, 4, "kda, erase keys of rwkv7", ".order=error-first .separate_erase=1 key_map=erase"},
+  {MIRAS_TITANS, 4, "titans, keep and momentum fixed, horizon", "fixed_gates=5 horizon=20"},
+  {MIRAS_HGRN2, 4, "hgrn2, horizon", "horizon=10"},
+  {MIRAS_MAMBA2, 4, "mamba2, all gates fixed, horizon, towards the initial memory",
+   "fixed_gates=1 horizon=12 .toward=initial"},
+  {MIRAS_YAAD, 4, "yaad, gates per channel, step and threshold fixed",
+   ".keep_gate=channel .step_gate=channel .threshold_gate=channel fixed_gates=10 "
+   ".toward=initial"},
+  {MIRAS_DFW, 4, "dfw, both decays fixed, resets", "fixed_gates=17 .reset_every=16"},
+  {MIRAS_MEMORA, 4, "memora, the paper's form with gates per channel",
+   ".simplex_signed=0 .simplex_logits=0 .keep_gate=channel .step_gate=channel "
+   ".toward=initial"},
+  {MIRAS_MEMORA, 4, "memora, signed slices, bounded steps",
+   ".simplex_signed=1 .simplex_logits=1 .bounded_step=2 .simplex=8 .toward=initial"},
+  {MIRAS_LONGHORN, 4, "longhorn, a step per channel, resets", ".step_gate=channel .reset_every=16"},
+  {MIRAS_TTT_MLP, 4, "ttt-mlp, towards the initial memory, rates that cannot die",
+   ".retention=l2 .toward=initial .keep_gate=head .forget=0.05 .row_rates=2"}
+};
+
+enum { OPTIONS = COUNT(options), HYBRIDS = 11, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
-  subject s;
-  miras_model_desc *d = &s.d;
-  miras_desc *m = &s.d.layer[0].memory;
-  const char *name = "";
-#define OPTION(kind, chunk, text) \
-  s = row(kind, chunk);           \
-  d->layers = 1;                  \
-  name = text
-  memset(&s, 0, sizeof s);
-  switch (n) {
-    case 0:
-      OPTION(MIRAS_LIGHTNING, 4, "lightning, slopes of MiniMax");
-      m->slopes = MIRAS_SLOPES_MINIMAX;
-      d->layers = 3;
-      break;
-    case 1:
-      OPTION(MIRAS_RETNET, 16, "retnet, slopes of lightning");
-      m->forget = m->forget_ratio = 0.0f;
-      m->slopes = MIRAS_SLOPES_LIGHTNING;
-      d->layers = 3;
-      break;
-    case 2:
-      OPTION(MIRAS_TITANS, 4, "titans, rms keys, keep root");
-      d->layer[0].key_map = MIRAS_KEYS_RMS;
-      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
-      break;
-    case 3:
-      OPTION(MIRAS_TITANS, 1, "titans, free keys, keep rate, tied step");
-      d->layer[0].key_map = MIRAS_KEYS_FREE;
-      d->layer[0].keep_form = MIRAS_KEEP_RATE;
-      d->layer[0].tied_step = 1;
-      break;
-    case 4:
-      OPTION(MIRAS_GATED_DELTANET, 4, "gated-deltanet, rms keys, keep rate");
-      d->layer[0].key_map = MIRAS_KEYS_RMS;
-      d->layer[0].keep_form = MIRAS_KEEP_RATE;
-      m->step = 0.1f;
-      break;
-    case 5:
-      OPTION(MIRAS_GATED_DELTANET, 16, "gated-deltanet, tied step, untied head");
-      d->layer[0].keep_form = MIRAS_KEEP_RATE;
-      d->layer[0].tied_step = 1;
-      d->untied = 1;
-      m->step = 0.5f;
-      break;
-    case 6:
-      OPTION(MIRAS_MAMBA2, 4, "mamba2, step of its own, keep bounded");
-      d->layer[0].tied_step = 0;
-      d->layer[0].keep_form = MIRAS_KEEP_BOUNDED;
-      break;
-    case 7:
-      OPTION(MIRAS_GLA, 4, "gla, rms keys, keep rate, step gate");
-      d->layer[0].key_map = MIRAS_KEYS_RMS;
-      d->layer[0].keep_form = MIRAS_KEEP_RATE;
-      m->step_gate = MIRAS_GATE_HEAD;
-      m->step = 0.5f;
-      break;
-    case 8:
-      OPTION(MIRAS_KDA, 4, "kda, complement keys, keep root");
-      d->layer[0].key_map = MIRAS_KEYS_COMPLEMENT;
-      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
-      break;
-    case 9:
-      OPTION(MIRAS_RWKV7, 4, "rwkv7, keep root, step gate");
-      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
-      m->step_gate = MIRAS_GATE_HEAD;
-      m->step = 0.5f;
-      break;
-    case 10:
-      OPTION(MIRAS_DELTAPRODUCT, 4, "deltaproduct, 3 steps");
-      m->descents = 3;
-      m->step = 1.0f;
-      break;
-    case 11:
-      OPTION(MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, 3 steps, rms keys");
-      d->layer[0].key_map = MIRAS_KEYS_RMS;
-      m->descents = 3;
-      m->step = 0.1f;
-      break;
-    case 12:
-      OPTION(MIRAS_LINEAR_ATTENTION, 4, "linear attention, 2 steps, step gate");
-      m->descents = 2;
-      m->step_gate = MIRAS_GATE_HEAD;
-      break;
-    case 13:
-      OPTION(MIRAS_LINEAR_ATTENTION, 4, "linear attention, elu features, normalised");
-      d->layer[0].key_map = MIRAS_KEYS_FREE;
-      m->feature = MIRAS_FEATURE_ELU;
-      m->normalise = 1;
-      break;
-    case 14:
-      OPTION(MIRAS_GLA, 4, "gla, polynomial features");
-      d->layer[0].key_map = MIRAS_KEYS_UNIT;
-      m->feature = MIRAS_FEATURE_POLY2;
-      m->key_dim = 3;
-      break;
-    case 15:
-      OPTION(MIRAS_DFW, 4, "dfw, free keys, keep root, softmax features");
-      d->layer[0].key_map = MIRAS_KEYS_FREE;
-      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
-      m->feature = MIRAS_FEATURE_SOFTMAX;
-      m->value_dim = 5;
-      break;
-    case 16:
-      OPTION(MIRAS_LONGHORN, 4, "longhorn, diagonal, free keys");
-      d->layer[0].key_map = MIRAS_KEYS_FREE;
-      m->step_gate = MIRAS_GATE_HEAD; /* a diagonal has one */
-      m->diagonal = 1;
-      break;
-    case 17:
-      OPTION(MIRAS_MESA, 4, "mesa, rms keys, keep bounded");
-      d->layer[0].key_map = MIRAS_KEYS_RMS;
-      d->layer[0].keep_form = MIRAS_KEEP_BOUNDED;
-      break;
-    case 18:
-      OPTION(MIRAS_SLIDING_WINDOW, 4, "sliding window, unit keys, narrow values");
-      d->layer[0].key_map = MIRAS_KEYS_UNIT;
-      m->window = 3;
-      m->value_dim = 5;
-      break;
-    case 19:
-      OPTION(MIRAS_TITANS, 4, "titans, 3 steps");
-      m->descents = 3;
-      break;
-    case 20:
-      OPTION(MIRAS_TITANS, 4, "titans without momentum, gates per channel, keep root");
-      m->algorithm = MIRAS_GRADIENT_DESCENT;
-      m->momentum_gate = MIRAS_GATE_CONSTANT;
-      m->momentum = 0.0f;
-      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
-      m->keep_gate = m->step_gate = MIRAS_GATE_CHANNEL;
-      break;
-    case 21:
-      OPTION(MIRAS_YAAD, 4, "yaad, 2 steps, thresholds and steps per channel");
-      m->step_gate = m->threshold_gate = MIRAS_GATE_CHANNEL;
-      m->bias = MIRAS_PSEUDO_HUBER;
-      m->sharpness = 0.0f;
-      m->descents = 2;
-      break;
-    case 22:
-      OPTION(MIRAS_MONETA, 4, "moneta, constant gates, p-norm link");
-      m->retention = MIRAS_RETAIN_LQ_PNORM;
-      m->keep_gate = m->step_gate = MIRAS_GATE_CONSTANT;
-      break;
-    case 23:
-      OPTION(MIRAS_MEMORA, 4, "memora, positive weights, linear in the logits");
-      m->simplex_signed = 0;
-      break;
-    case 24:
-      OPTION(MIRAS_MEMORA, 4, "memora, Hellinger");
-      m->retention = MIRAS_RETAIN_HELLINGER;
-      m->simplex_signed = m->simplex_logits = 0;
-      m->keep_gate = MIRAS_GATE_CONSTANT;
-      m->forget = m->forget_ratio = 0.0f;
-      break;
-    case 25:
-      OPTION(MIRAS_TITANS, 4, "vector memory");
-      m->architecture = MIRAS_VECTOR;
-      m->depth = m->inner_norm = m->inner_residual = 0;
-      break;
-    case 26:
-      OPTION(MIRAS_TITANS, 4, "gated perceptron, smooth elastic net");
-      m->architecture = MIRAS_GATED_MLP;
-      m->expansion = 2;
-      m->depth = 0;
-      m->algorithm = MIRAS_GRADIENT_DESCENT;
-      m->momentum_gate = MIRAS_GATE_CONSTANT;
-      m->momentum = 0.0f;
-      m->retention = MIRAS_RETAIN_ELASTIC;
-      m->sparsity = 0.01f;
-      m->smooth_shrink = 1;
-      break;
-    case 27:
-      OPTION(MIRAS_TITANS, 16, "titans, narrow values, wide convolution, 3 heads");
-      m->inner_residual = 0;
-      m->key_dim = 5;
-      m->value_dim = 7;
-      m->heads = 3;
-      d->layer[0].conv = 8;
-      d->layer[0].gate_rank = 1;
-      break;
-    case 28:
-      OPTION(MIRAS_GATED_DELTANET, 4, "gated-deltanet, narrow keys, no convolution, 3 heads");
-      m->key_dim = 3;
-      m->value_dim = 9;
-      m->heads = 3;
-      d->layer[0].conv = 1;
-      break;
-    case 29:
-      OPTION(MIRAS_TTT_LINEAR, 4, "ttt-linear, rms keys, constant steps");
-      d->layer[0].key_map = MIRAS_KEYS_RMS;
-      m->step_gate = MIRAS_GATE_CONSTANT;
-      m->step = 0.1f;
-      break;
-    case 30:
-      OPTION(MIRAS_TITANS, 4, "perceptron, local and global L2");
-      m->algorithm = MIRAS_GRADIENT_DESCENT;
-      m->momentum_gate = m->keep_gate = MIRAS_GATE_CONSTANT;
-      m->momentum = m->forget = m->forget_ratio = 0.0f;
-      m->retention = MIRAS_RETAIN_L2_BOTH;
-      m->balance = 8.0f;
-      break;
-    case 31:
-      OPTION(MIRAS_TITANS, 4, "matrix behind a sigmoid, shift-robust bias");
-      m->architecture = MIRAS_MATRIX;
-      m->depth = m->inner_norm = m->inner_residual = 0;
-      m->bias = MIRAS_SHIFT_ROBUST;
-      m->threshold = 0.3f;
-      m->retention = MIRAS_RETAIN_SIGMOID;
-      break;
-    case 32:
-      OPTION(MIRAS_HGRN2, 16, "hgrn2, keep rate");
-      d->layer[0].keep_form = MIRAS_KEEP_RATE;
-      break;
-    case 33:
-      OPTION(MIRAS_KDA, 4, "kda, erase keys of rwkv7");
-      m->order = MIRAS_ERROR_FIRST;
-      m->separate_erase = 1;
-      d->layer[0].key_map = MIRAS_KEYS_ERASE;
-      break;
-    case 34:
-      OPTION(MIRAS_TITANS, 4, "titans, keep and momentum fixed, horizon");
-      d->layer[0].fixed_gates = MIRAS_FIXED_KEEP | MIRAS_FIXED_MOMENTUM;
-      d->layer[0].horizon = 20;
-      break;
-    case 35:
-      OPTION(MIRAS_HGRN2, 4, "hgrn2, horizon");
-      d->layer[0].horizon = 10;
-      break;
-    case 36:
-      OPTION(MIRAS_MAMBA2, 4, "mamba2, all gates fixed, horizon, towards the initial memory");
-      d->layer[0].fixed_gates = MIRAS_FIXED_KEEP;
-      d->layer[0].horizon = 12;
-      m->toward = MIRAS_TOWARD_INITIAL;
-      break;
-    case 37:
-      OPTION(MIRAS_YAAD, 4, "yaad, gates per channel, step and threshold fixed");
-      m->keep_gate = m->step_gate = m->threshold_gate = MIRAS_GATE_CHANNEL;
-      d->layer[0].fixed_gates = MIRAS_FIXED_STEP | MIRAS_FIXED_THRESHOLD;
-      m->toward = MIRAS_TOWARD_INITIAL;
-      break;
-    case 38:
-      OPTION(MIRAS_DFW, 4, "dfw, both decays fixed, resets");
-      d->layer[0].fixed_gates = MIRAS_FIXED_KEEP | MIRAS_FIXED_VALUE_KEEP;
-      m->reset_every = 16;
-      break;
-    case 39:
-      OPTION(MIRAS_MEMORA, 4, "memora, the paper's form with gates per channel");
-      m->simplex_signed = m->simplex_logits = 0;
-      m->keep_gate = m->step_gate = MIRAS_GATE_CHANNEL;
-      m->toward = MIRAS_TOWARD_INITIAL;
-      break;
-    case 40:
-      OPTION(MIRAS_MEMORA, 4, "memora, signed slices, bounded steps");
-      m->simplex_signed = m->simplex_logits = 1;
-      m->bounded_step = 2;
-      m->simplex = 8.0f;
-      m->toward = MIRAS_TOWARD_INITIAL;
-      break;
-    case 41:
-      OPTION(MIRAS_LONGHORN, 4, "longhorn, a step per channel, resets");
-      m->step_gate = MIRAS_GATE_CHANNEL;
-      m->reset_every = 16;
-      break;
-    case 42:
-      OPTION(MIRAS_TTT_MLP, 4, "ttt-mlp, towards the initial memory, rates that cannot die");
-      m->retention = MIRAS_RETAIN_L2;
-      m->toward = MIRAS_TOWARD_INITIAL;
-      m->keep_gate = MIRAS_GATE_HEAD;
-      m->forget = 0.05f;
-      m->row_rates = 2;
-      break;
-    default: break;
-  }
-#undef OPTION
-  snprintf(s.name, sizeof s.name, "%s", name);
+  subject s = row(options[n].kind, options[n].chunk);
+  s.d.layers = 1;
+  set_fields(&s.d, options[n].fields);
+  snprintf(s.name, sizeof s.name, "%s", options[n].name);
   return s;
 }
 
@@ -2066,6 +1891,35 @@ static double along(const last_window *w, double square, double noise, double le
   return error;
 }
 
+/* Along its gradient the loss of the last window changes by its squared length; and along some of
+ * the views apart, as near as a float loss lets. */
+static void check_along(const subject *s, last_window *at) {
+  int view_count = 0;
+  const miras_view *views = miras_model_views(at->m, &view_count);
+  for (int n = -1; n < 6; n++) {
+    const miras_view *view = n < 0 ? NULL : &views[below(view_count)];
+    double square = 0.0, error;
+    at->first = view ? view->offset : 0;
+    at->count = view ? view->count : 0;
+    if (!view) miras_model_params(at->m, &at->count);
+    for (size_t i = at->first; i < at->first + at->count; i++)
+      square += (double)at->g[i] * (double)at->g[i];
+    error = view ? along(at, square, 1e-6, 4e-4)
+                 : along(at, square, 0.0, 4e-4 / fmax(1.0, sqrt(square)));
+    if (!(error <= 0.005))
+      failed("%s: along %s %g off, of %g", s->name, view ? view->name : "the gradient", error,
+             square);
+  }
+}
+
+/* Window n of running texts, of their tokens and targets. */
+static void take_window(int32_t window[2][BATCH * CONTEXT], int n, int T) {
+  for (int b = 0; b < BATCH; b++) {
+    memcpy(window[0] + b * T, tokens + (b * WINDOWS + n) * T, (size_t)T * sizeof **window);
+    memcpy(window[1] + b * T, targets + (b * WINDOWS + n) * T, (size_t)T * sizeof **window);
+  }
+}
+
 static void check_streams(subject *s) {
   const int chunk = s->d.layer[0].memory.chunk, T = chunk > 8 ? chunk : 8, all = WINDOWS * T;
   static const int32_t own[2] = {-1, -1}, there[2] = {2, 0}, back[2] = {0, 2};
@@ -2075,10 +1929,9 @@ static void check_streams(subject *s) {
   miras_trainer *tr, *other_tr, *moved_tr;
   unsigned char *file[2];
   size_t bytes, count = 0;
-  double expected = 0.0, sum = 0.0, square = 0.0, error = HUGE_VAL;
+  double expected = 0.0, sum = 0.0;
   float first = 0.0f, loss = 0.0f, again, *params, *g;
-  int counted = 0, view_count = 0;
-  const miras_view *views;
+  int counted = 0;
   last_window at;
   /* Yaad's error jumps where |r| passes the threshold: not where these residuals are */
   if (s->d.layer[0].memory.bias == MIRAS_HUBER_MIXTURE) s->d.layer[0].memory.threshold = 0.5f;
@@ -2105,11 +1958,8 @@ static void check_streams(subject *s) {
   g = (float *)zeros(count, sizeof(float));
   for (int n = 0; n < WINDOWS; n++) {
     int here = 0;
-    for (int b = 0; b < BATCH; b++) {
-      memcpy(window[0] + b * T, tokens + b * all + n * T, (size_t)T * sizeof **window);
-      memcpy(window[1] + b * T, targets + b * all + n * T, (size_t)T * sizeof **window);
-      for (int t = 0; t < T; t++) here += window[1][b * T + t] >= 0;
-    }
+    take_window(window, n, T);
+    for (int t = 0; t < BATCH * T; t++) here += window[1][t] >= 0;
     file[0] = saved(tr, &bytes); /* what the last window finds */
     loss = miras_trainer_loss_streams(tr, window[0], window[1], BATCH, T, there, NULL);
     sum += (double)loss * here;
@@ -2130,47 +1980,28 @@ static void check_streams(subject *s) {
     if (memcmp(file[1], swapped, bytes) != 0) failed("%s: neighbours change a text", s->name);
     free(swapped);
   }
-  /* along its gradient the loss of the last window changes by its squared length */
+  /* the last window once more, and its gradient */
   assert_int_equal(miras_trainer_load_from(other_tr, file[0], bytes), MIRAS_OK);
   again = miras_trainer_loss_streams(other_tr, window[0], window[1], BATCH, T, there, NULL);
   if (memcmp(&again, &loss, sizeof loss) != 0) failed("%s: the same window, twice", s->name);
   miras_trainer_backward(other_tr);
   memcpy(g, miras_trainer_grads(other_tr), count * sizeof(float));
-  for (size_t i = 0; i < count; i++) square += (double)g[i] * (double)g[i];
   at.m = moved;
   at.tr = moved_tr;
   at.file = file[0];
   at.bytes = bytes;
-  at.first = 0;
-  at.count = count;
   at.params = params;
   at.g = g;
   at.tokens = window[0];
   at.targets = window[1];
   at.there = there;
   at.T = T;
-  error = along(&at, square, 0.0, 4e-4 / fmax(1.0, sqrt(square)));
-  if (!(error <= 0.005)) failed("%s: along the gradient %g off, of %g", s->name, error, square);
-  views = miras_model_views(m, &view_count);
-  for (int n = 0; n < 6; n++) { /* and of some views apart, as near as a float loss lets */
-    const miras_view *view = &views[below(view_count)];
-    square = 0.0;
-    at.first = view->offset;
-    at.count = view->count;
-    for (size_t i = at.first; i < at.first + at.count; i++)
-      square += (double)g[i] * (double)g[i];
-    error = along(&at, square, 1e-6, 4e-4);
-    if (!(error <= 0.005))
-      failed("%s: along %s %g off, of %g", s->name, view->name, error, square);
-  }
+  check_along(s, &at);
   /* rows of their own; texts that start anew */
   loss = miras_trainer_loss(tr, window[0], window[1], BATCH, T, 1);
   again = miras_trainer_loss_streams(tr, window[0], window[1], BATCH, T, own, NULL);
   if (memcmp(&again, &loss, sizeof loss) != 0) failed("%s: rows of their own", s->name);
-  for (int b = 0; b < BATCH; b++) {
-    memcpy(window[0] + b * T, tokens + b * all, (size_t)T * sizeof **window);
-    memcpy(window[1] + b * T, targets + b * all, (size_t)T * sizeof **window);
-  }
+  take_window(window, 0, T);
   {
     unsigned char *same = saved(tr, &bytes);
     if (memcmp(same, file[1], bytes) != 0) failed("%s: other losses move the texts", s->name);
