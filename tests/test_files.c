@@ -1594,6 +1594,8 @@ static void test_renamed(void **state) {
     snprintf(both, sizeof both, "%s,%s", rows[i].old, rows[i].now);
     two = changed(old, rows[i].old, both);
     sign(now), sign(two);
+    memset(&d, 0, sizeof d);
+    memset(&other, 0, sizeof other);
     assert_int_equal(load(&a, now.at, now.n), MIRAS_OK);
     assert_int_equal(load(&a, two.at, two.n), MIRAS_ERR_FORMAT);
     assert_int_equal(miras_model_desc_from(&d, old.at, old.n), MIRAS_OK);

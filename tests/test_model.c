@@ -1726,20 +1726,20 @@ static void test_layer_refusals(void) {
   refused(&d, "tied_step");
   d = describe(MIRAS_GATED_DELTANET, 1);
   d.layer[0].key_map = MIRAS_KEYS_COMPLEMENT; /* and the keep gate is one per head */
-  refused(&d, "keys");
+  refused(&d, "key_map");
   d.layer[0].key_map = MIRAS_KEYS_ERASE; /* and the memory erases with its key */
-  refused(&d, "keys");
+  refused(&d, "key_map");
   d.layer[0].key_map = MIRAS_KEYS_COUNT;
-  refused(&d, "keys");
+  refused(&d, "key_map");
   d = describe(MIRAS_RWKV7, 1);
   d.layer[0].key_map = MIRAS_KEYS_UNIT; /* and the memory wants to be told what to erase */
-  refused(&d, "keys");
+  refused(&d, "key_map");
   d = describe(MIRAS_RETNET, 1);
   d.layer[0].keep_form = MIRAS_KEEP_ROOT; /* and the keep gate is a constant */
-  refused(&d, "keep");
+  refused(&d, "keep_form");
   d = describe(MIRAS_GATED_DELTANET, 1);
   d.layer[0].keep_form = MIRAS_KEEP_COUNT;
-  refused(&d, "keep");
+  refused(&d, "keep_form");
   d.layer[0].keep_form = MIRAS_KEEP_SIGMOID;
   d.layer[0].memory.slopes = MIRAS_SLOPES_LIGHTNING; /* and the keep gate is learned */
   refused(&d, "slopes");
