@@ -447,7 +447,8 @@
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
    Every recipe ends with its tests: a row in tests/reference.h written from the formula in double
-   precision, without looking at this file, and the case lists of the tests that walk over it.
+   precision, without looking at this file, and the case lists of the tests that walk over it (of
+   a bias or a retention a pool in tests/memories.h).
 
    A MODEL (a new combination of existing choices)
      1. @06   a name in miras_kind, before MIRAS_KIND_COUNT
