@@ -1098,8 +1098,13 @@ HELP int difference_over(const functional *f, double *value, int b, int h, doubl
   return branches[0].decisions == branches[1].decisions;
 }
 
+/* A step of 4e-5 is moved by a thousandth too: 2e-6 would be far enough for the curve to count. */
 HELP int difference(const functional *f, double *value, int b, int h, double *derivative) {
-  return difference_over(f, value, b, h, 2e-6, derivative);
+  const tensor *steps = &f->x->in[STEP];
+  double h0 = 2e-6;
+  for (size_t i = 0; i < steps->count; i++)
+    if (value == &steps->d[i]) h0 = fmin(h0, 1e-3 * fabs(*value));
+  return difference_over(f, value, b, h, h0, derivative);
 }
 
 /* The same in an entry of the state. One that is a weight of a simplex can be small: it is moved by
