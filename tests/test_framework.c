@@ -1766,17 +1766,34 @@ static void custom_sigmoid_adjoint(void *user, float *da, const float *dw, const
   for (int i = 0; i < in * out; i++) da[i] += dw[i] * w[i] * (1.0f - w[i]);
 }
 
+static void custom_tanh(void *user, float *w, const float *a, int in, int out) {
+  (void)user;
+  for (int i = 0; i < in * out; i++) w[i] = tanhf(a[i]);
+}
+
+static void custom_tanh_adjoint(void *user, float *da, const float *dw, const float *a,
+                                const float *w, int in, int out) {
+  (void)user;
+  (void)a;
+  for (int i = 0; i < in * out; i++) da[i] += dw[i] * (1.0f - w[i] * w[i]);
+}
+
 static void test_custom(void **state) {
   static const miras_custom own = {custom_l2, custom_l2_adjoint, custom_sigmoid,
                                    custom_sigmoid_adjoint, NULL};
+  static const miras_custom other = {custom_l2, custom_l2_adjoint, custom_tanh,
+                                     custom_tanh_adjoint, NULL};
   (void)state;
   start();
   for (int depth = 1; depth <= 2; depth++)
     for (int chunk = 1; chunk <= 4; chunk += 3) {
-      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_SIGMOID, chunk), b = a;
+      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_TANH, chunk), b = a;
       a.forget = b.forget = 0.1f;
-      b.custom = &own;
+      b.custom = &other;
       b.retention = MIRAS_CUSTOM_RETENTION;
+      SAME("a tanh of one's own", a, b);
+      a.retention = MIRAS_RETAIN_SIGMOID;
+      b.custom = &own;
       SAME("a link of one's own", a, b);
       b.retention = MIRAS_RETAIN_SIGMOID;
       b.bias = MIRAS_CUSTOM_BIAS;
