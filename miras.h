@@ -132,7 +132,7 @@
      retention      how old content fades. None; decay; and decay with a link, where the state A
                     lives in one space and the weights W = link(A) in another: an l_q norm
                     (Moneta), a softmax that keeps every slice on a simplex (Memora), a sigmoid, a
-                    threshold (elastic nets), f-divergences, or a link of your own.
+                    tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
                     persists over several tokens; the implicit step; or no steps at all: the
                     minimiser over all pairs so far (MIRAS_LEAST_SQUARES).
@@ -194,12 +194,12 @@
    the chunk's start, which again turns the chunk into a few matrix products. Decay, momentum and
    step still act token by token, and a link is applied when its chunk closes. Until then a read
    sees the chunk's writes where W is A or A over a norm (that of the chunk's start), or will be A
-   less a threshold; of other links (p-norm, softmax in logits, sigmoid, f-divergences, custom) it
-   sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For C > 1 the
-   chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and does,
-   because the state remembers the chunk's start and where in the chunk it is. (A matrix whose chunk
-   shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its own has chunk 1 and
-   learns from its first write.
+   less a threshold; of other links (p-norm, softmax in logits, sigmoid, tanh, f-divergences,
+   custom) it sees the chunk's start. For chunk 1 this is the recurrence above, to the letter. For
+   C > 1 the chunk is PART OF THE MODEL: a network trained with chunk 16 must run with chunk 16, and
+   does, because the state remembers the chunk's start and where in the chunk it is. (A matrix whose
+   chunk shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its own has chunk 1
+   and learns from its first write.
 
    Two choices have engines of their own. MIRAS_LEAST_SQUARES (room @53) keeps the sums of eta k k'
    and of eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
@@ -428,7 +428,7 @@
        and it assumes rounding to nearest. What decays would end among them and stay there, at a
        hundred times the usual cost. So content of a memory below 1e-30 becomes 0 whenever as many
        chunks have passed as fit into 64 tokens, at least one, and coefficients of decay and
-       weights of a simplex or a sigmoid below 1e-30 do so at once. The gradient takes no notice.
+       weights of a simplex, a sigmoid or a tanh below 1e-30 at once. The gradient takes no notice.
 
    ERRORS. Calls return miras_result, or 0, NULL or NaN where that is clearer; miras_result_text
    has the sentence. A descriptor is checked once, when a size is asked for or an object is built,
@@ -450,7 +450,8 @@
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
    Every recipe ends with its tests: a row in tests/reference.h written from the formula in double
-   precision, without looking at this file, and the case lists of the tests that walk over it.
+   precision, without looking at this file, and the case lists of the tests that walk over it (of
+   a bias or a retention a pool in tests/memories.h).
 
    A MODEL (a new combination of existing choices)
      1. @06   a name in miras_kind, before MIRAS_KIND_COUNT
@@ -687,6 +688,7 @@ typedef enum miras_retention {
                               such that every slice sums to c; no decay   (MIRAS eq. 18)         */
   MIRAS_RETAIN_REVERSE_KL, /* the same with f(t) = -log t                                        */
   MIRAS_RETAIN_HELLINGER,  /* the same with f(t) = (sqrt t - 1)^2                                */
+  MIRAS_RETAIN_TANH,       /* decay alpha, W = tanh(A): weights between -1 and 1                 */
   MIRAS_CUSTOM_RETENTION,  /* decay alpha and the caller's link: miras_custom                    */
   MIRAS_RETENTION_COUNT
 } miras_retention;
@@ -1837,7 +1839,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
            "huber-mixture pseudo-huber shift-robust log-cosh custom"),
   MIRAS__W(memory.retention, 2, MIRAS_RETENTION_COUNT, "", "all l2 lq lq-pnorm kl l2-both elastic "
-           "elastic-ftrl sigmoid chi2 reverse-kl hellinger custom"),
+           "elastic-ftrl sigmoid chi2 reverse-kl hellinger tanh custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
            "gradient-descent momentum implicit least-squares"),
   MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
@@ -1921,8 +1923,8 @@ static const miras__field miras__fields[] = {
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
            "or l2, algorithm gradient-descent or implicit)"),
   MIRAS__F(frozen, "gradients at a chunk's start (no KV cache, nothing that runs exactly)"),
-  MIRAS__F(decays, "a retention with a keep gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, custom, "
-           "or an f-divergence with toward initial)"),
+  MIRAS__F(decays, "a retention with a keep gate (l2, lq, lq-pnorm, kl, elastic, sigmoid, tanh, "
+           "custom, or an f-divergence with toward initial)"),
   MIRAS__F(fades, "slopes ratio and a retention with a keep gate (see keep_gate)"),
   MIRAS__F(deep, "architecture gated-mlp, or mlp of depth 2 or more"),
   MIRAS__F(by_channel, "a matrix that runs exactly, architecture vector or gated-mlp, or mlp of "
@@ -7804,6 +7806,29 @@ static void miras__link_threshold_bwd(const miras__link *x) {
   (void)x->K->shrink_from_bwd(x->p, x->ba, 1, x->bw, x->a, x->b, x->bb, x->p->d.sparsity, x->n);
 }
 
+static void miras__link_tanh(const miras__link *x) {
+  x->K->map(MIRAS__TANH, x->w, x->a, x->n);
+  x->K->flush(x->w, x->w, x->n);
+}
+
+static void miras__link_tanh_bwd(const miras__link *x) {
+  x->K->add(x->ba, x->bw, x->n);
+  x->K->mul(x->bw, x->bw, x->w, x->n);
+  x->K->mul(x->bw, x->bw, x->w, x->n);
+  x->K->sub(x->ba, x->ba, x->bw, x->n);
+}
+
+/* J = 1 - W^2, and its adjoint: bW -= 2 W bJ */
+static void miras__tanh_metric(const miras__link *x) {
+  x->K->mul(x->slope, x->w, x->w, x->n);
+  x->K->rest(x->slope, x->slope, 1, x->n);
+}
+
+static void miras__tanh_metric_bwd(const miras__link *x) {
+  x->K->mul(x->bslope, x->bslope, x->w, x->n);
+  x->K->axpy(x->bw, -2, x->bslope, x->n);
+}
+
 static void miras__link_sigmoid(const miras__link *x) {
   x->K->map(MIRAS__SIGMOID, x->w, x->a, x->n);
   x->K->flush(x->w, x->w, x->n);
@@ -7820,8 +7845,7 @@ static void miras__sigmoid_metric(const miras__link *x) {
 
 static void miras__sigmoid_metric_bwd(const miras__link *x) {
   x->K->add(x->bw, x->bslope, x->n);
-  x->K->mul(x->bslope, x->bslope, x->w, x->n);
-  x->K->axpy(x->bw, -2, x->bslope, x->n);
+  miras__tanh_metric_bwd(x);
 }
 
 static void miras__link_custom(const miras__link *x) {
@@ -7930,6 +7954,9 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},          /* Hellinger */
+  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+   miras__link_tanh, MIRAS__BACK(miras__link_tanh_bwd), miras__tanh_metric,
+   MIRAS__BACK(miras__tanh_metric_bwd)},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
   {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,

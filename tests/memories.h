@@ -50,6 +50,43 @@ HELP void finish(void) {
   if (failures > 0) fail_msg("%d checks failed", failures);
 }
 
+/* ---- pools of choices ----
+ * Grids walk over pairs of a bias and a retention, pool after pool, and what is drawn for a case
+ * follows from its number. So a new choice, whose pairs are a pool of their own behind the others,
+ * adds cases and changes none. Every pair is in one pool. */
+
+typedef struct pool {
+  int biases, retentions;
+  miras_bias bias[MIRAS_BIAS_COUNT];
+  miras_retention retention[MIRAS_RETENTION_COUNT];
+} pool;
+
+static const pool pools[] = {
+  {11, 13,
+   {MIRAS_DOT, MIRAS_L2, MIRAS_LP, MIRAS_LP_SMOOTH, MIRAS_HUBER, MIRAS_HUBER_NORM,
+    MIRAS_HUBER_MIXTURE, MIRAS_PSEUDO_HUBER, MIRAS_SHIFT_ROBUST, MIRAS_LOG_COSH,
+    MIRAS_CUSTOM_BIAS},
+   {MIRAS_RETAIN_ALL, MIRAS_RETAIN_L2, MIRAS_RETAIN_LQ, MIRAS_RETAIN_LQ_PNORM, MIRAS_RETAIN_KL,
+    MIRAS_RETAIN_L2_BOTH, MIRAS_RETAIN_ELASTIC, MIRAS_RETAIN_ELASTIC_FTRL, MIRAS_RETAIN_SIGMOID,
+    MIRAS_RETAIN_CHI2, MIRAS_RETAIN_REVERSE_KL, MIRAS_RETAIN_HELLINGER, MIRAS_CUSTOM_RETENTION}},
+  {11, 1,
+   {MIRAS_DOT, MIRAS_L2, MIRAS_LP, MIRAS_LP_SMOOTH, MIRAS_HUBER, MIRAS_HUBER_NORM,
+    MIRAS_HUBER_MIXTURE, MIRAS_PSEUDO_HUBER, MIRAS_SHIFT_ROBUST, MIRAS_LOG_COSH,
+    MIRAS_CUSTOM_BIAS},
+   {MIRAS_RETAIN_TANH}},
+};
+
+static int pool_at; /* the one that is walked, or the first */
+
+/* The one after p, NULL: the first; NULL: there is no other. */
+HELP const pool *next_pool(const pool *p) {
+  const int next = p == NULL ? 0 : pool_at + 1;
+  pool_at = next < COUNT(pools) ? next : 0;
+  return next < COUNT(pools) ? &pools[next] : NULL;
+}
+
+#define EACH_POOL(p) const pool *p = NULL; (p = next_pool(p)) != NULL;
+
 /* Grids are walked in full by default. Where a run is many times slower (sanitizers, an emulated
  * processor) about one case in MIRAS_TEST_SHARE is checked; run.sh says where. */
 #ifndef MIRAS_TEST_SHARE
@@ -57,8 +94,9 @@ HELP void finish(void) {
 #endif
 
 HELP int my_share(void) {
-  static uint32_t turn;
-  return (turn++ * 2654435761u >> 16) % MIRAS_TEST_SHARE == 0; /* in no step with any grid */
+  static uint32_t turns[COUNT(pools)];
+  const uint32_t turn = turns[pool_at]++;
+  return (turn * 2654435761u >> 16) % MIRAS_TEST_SHARE == 0; /* in no step with any grid */
 }
 
 /* ---- random data ---- */
@@ -1067,8 +1105,13 @@ HELP int difference_over(const functional *f, double *value, int b, int h, doubl
   return branches[0].decisions == branches[1].decisions;
 }
 
+/* A step of 4e-5 is moved by a thousandth too: 2e-6 would be far enough for the curve to count. */
 HELP int difference(const functional *f, double *value, int b, int h, double *derivative) {
-  return difference_over(f, value, b, h, 2e-6, derivative);
+  const tensor *steps = &f->x->in[STEP];
+  double h0 = 2e-6;
+  for (size_t i = 0; i < steps->count; i++)
+    if (value == &steps->d[i]) h0 = fmin(h0, 1e-3 * fabs(*value));
+  return difference_over(f, value, b, h, h0, derivative);
 }
 
 /* The same in an entry of the state. One that is a weight of a simplex can be small: it is moved by

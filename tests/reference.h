@@ -706,6 +706,7 @@ REF void ref_link(const miras_desc *d, const ref_shape *s, const double *B, cons
                                  branches);
           break;
         case MIRAS_RETAIN_SIGMOID: w[i] = 1.0 / (1.0 + exp(-a[i])); break;
+        case MIRAS_RETAIN_TANH: w[i] = tanh(a[i]); break;
         default: break;
       }
   }
@@ -732,6 +733,7 @@ REF void ref_slopes(const miras_desc *d, const ref_shape *s, const double *A, co
           if (!ref_lags(d) || first) J[i] = W[i];
           break;
         case MIRAS_RETAIN_SIGMOID: J[i] = W[i] * (1.0 - W[i]); break;
+        case MIRAS_RETAIN_TANH: J[i] = 1.0 / (cosh(A[i]) * cosh(A[i])); break;
         case MIRAS_RETAIN_CHI2:
         case MIRAS_RETAIN_REVERSE_KL: J[i] = W[i]; break;
         case MIRAS_RETAIN_HELLINGER: J[i] = 2.0 * W[i]; break;

@@ -489,7 +489,7 @@ static const wrong wrong_memories[] = {
   { EXACT, "bias", "-1", { { E(bias), -1 } } },
   { EXACT, "bias", "10", { { E(bias), MIRAS_BIAS_COUNT } } },
   { EXACT, "retention", "-1", { { E(retention), -1 } } },
-  { EXACT, "retention", "13", { { E(retention), MIRAS_RETENTION_COUNT } } },
+  { EXACT, "retention", "14", { { E(retention), MIRAS_RETENTION_COUNT } } },
   { EXACT, "algorithm", "-1", { { E(algorithm), -1 } } },
   { EXACT, "algorithm", "4", { { E(algorithm), MIRAS_ALGORITHM_COUNT } } },
   { DECAY, "order", "-1", { { E(order), -1 } } },

@@ -666,6 +666,58 @@ static void test_session_round_trip(void **state) {
   }
 }
 
+/* Choices are words in files: models of each, and what their sessions hold, load as they were. */
+static void test_choices(void **state) {
+  int n;
+  (void)state;
+  for (n = 0; n < MIRAS_BIAS_COUNT + MIRAS_RETENTION_COUNT; n++) {
+    subject a = { NULL, NULL, NULL, NULL }, b = { NULL, NULL, NULL, NULL };
+    const int retention = n < MIRAS_RETENTION_COUNT;
+    miras_model_desc d, found;
+    miras_desc *m = &d.layer[0].memory;
+    bytes first, second;
+    char field[32], word[32], named[80];
+    size_t i = 0;
+    memset(&d, 0, sizeof d);
+    tiny(&d, MIRAS_LINEAR_ATTENTION);
+    memset(m, 0, sizeof *m);
+    m->architecture = MIRAS_MLP;
+    m->depth = 1;
+    m->heads = 2;
+    m->bias = MIRAS_L2;
+    if (retention) m->retention = (miras_retention)n;
+    if (!retention) m->bias = (miras_bias)(n - MIRAS_RETENTION_COUNT);
+    if (m->retention == MIRAS_CUSTOM_RETENTION || m->bias == MIRAS_CUSTOM_BIAS) continue;
+    snprintf(field, sizeof field, "memory.%s", retention ? "retention" : "bias");
+    miras_model_desc_get(&d, field, word, sizeof word);
+    snprintf(named, sizeof named, "\"%s\":\"%s\"", field, word);
+    a.model = open_model(&d);
+    first = saved(&a, 0);
+    while (i + strlen(named) < first.n && memcmp(first.at + i, named, strlen(named)) != 0) i++;
+    if (i + strlen(named) >= first.n) fail_msg("no %s in the file", named);
+    memset(&found, 0, sizeof found);
+    assert_int_equal(miras_model_desc_from(&found, first.at, first.n), MIRAS_OK);
+    assert_int_equal(found.layer[0].memory.bias, m->bias);
+    assert_int_equal(found.layer[0].memory.retention, m->retention);
+    b.model = open_model(&found);
+    assert_int_equal(load(&b, first.at, first.n), MIRAS_OK);
+    second = saved(&b, 0);
+    assert_int_equal(first.n, second.n);
+    assert_memory_equal(first.at, second.at, first.n);
+    free(first.at);
+    free(second.at);
+    a.session = miras_session_open(a.model, NULL);
+    b.session = miras_session_open(b.model, NULL);
+    prefill(a.session, 0, 3);
+    first = saved(&a, 0);
+    assert_int_equal(load(&b, first.at, first.n), MIRAS_OK);
+    assert_true(prefill(a.session, 3, 6) == prefill(b.session, 3, 6));
+    free(first.at);
+    close_subject(&a);
+    close_subject(&b);
+  }
+}
+
 /* NaN and infinity are values like any other to a file. */
 static void test_values_are_not_judged(void **state) {
   subject a = { NULL, NULL, NULL, NULL };
@@ -2598,6 +2650,7 @@ int main(void) {
     cmocka_unit_test(test_moments),
     cmocka_unit_test(test_memory_round_trip),
     cmocka_unit_test(test_session_round_trip),
+    cmocka_unit_test(test_choices),
     cmocka_unit_test(test_values_are_not_judged),
     cmocka_unit_test(test_damage_model),
     cmocka_unit_test(test_damage_states),

@@ -236,16 +236,18 @@ static void test_combinations(void **state) {
   (void)state;
   start();
   random_state = 21;
-  for (int f = 0; f < COUNT(forms); f++)
-    for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
-      for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-        for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
-          for (int gates = 0; gates < 3; gates++)
-            for (int c = 0; c < COUNT(lengths); c++) {
-              miras_desc d = combination(f, bias, retention, algorithm, gates, lengths[c]);
-              vary(&d, gates);
-              check_combination(&d, ++seed);
-            }
+  for (EACH_POOL(p))
+    for (int f = 0; f < COUNT(forms); f++)
+      for (int b = 0; b < p->biases; b++)
+        for (int r = 0; r < p->retentions; r++)
+          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+            for (int gates = 0; gates < 3; gates++)
+              for (int c = 0; c < COUNT(lengths); c++) {
+                miras_desc d = combination(f, (int)p->bias[b], (int)p->retention[r], algorithm,
+                                           gates, lengths[c]);
+                vary(&d, gates);
+                check_combination(&d, ++seed);
+              }
   printf("  combinations: %d work, %d are refused (%d in a sentence that names one field); largest "
          "error %.2e, of a gradient %.2e; %d excused, %d without settled data\n",
          works, refusals, vague, worst_forward, worst_gradient, excused, unsettled);
@@ -542,7 +544,9 @@ static void same(int line, const char *what, const miras_desc *a, const miras_de
                  double bound) {
   data x;
   miras_tokens t;
-  data_new(&x, a, T, (uint64_t)line);
+  uint64_t seed = 0;
+  for (const char *at = what; *at != '\0'; at++) seed = seed * 31u + (uint64_t)*at;
+  data_new(&x, a, T, seed); /* of its own, wherever it stands */
   t = data_tokens(&x);
   equal(line, what, answers(a, &t, x.params.f, x.params.count, x.dy.count),
         answers(b, &t, x.params.f, x.params.count, x.dy.count), x.dy.count, bound);
@@ -1306,10 +1310,10 @@ static void test_memora(void **state) {
 /* ---- the return to the initial memory ---- */
 
 /* A combination whose decay leads to the initial memory; 0: it has none, or is refused anyway. */
-static int returning(int f, int retention, int algorithm, int chunk, miras_desc *d) {
-  static int turn;
-  const int bias = f == 0 ? turn++ % 2 : turn++ % MIRAS_BIAS_COUNT;
-  *d = combination(f, bias, retention, algorithm, 1, chunk);
+static int returning(const pool *p, int f, int r, int algorithm, int chunk, miras_desc *d) {
+  static int turns[COUNT(pools)];
+  const int bias = turns[pool_at]++ % (f == 0 && p == pools ? 2 : p->biases);
+  *d = combination(f, (int)p->bias[bias], (int)p->retention[r], algorithm, 1, chunk);
   if (!may_return(d)) return 0;
   d->toward = MIRAS_TOWARD_INITIAL;
   if (ref_is_divergence(d)) d->keep_gate = MIRAS_GATE_HEAD;
@@ -1324,29 +1328,30 @@ static void test_keeping_all(void **state) {
   (void)state;
   start();
   random_state = 23;
-  for (int f = 0; f < COUNT(forms); f++)
-    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-      for (int algorithm = 0; algorithm < 3; algorithm++)
-        for (int c = 0; c < COUNT(lengths); c++) {
-          miras_desc a, b;
-          data x;
-          miras_tokens t, u;
-          if (!returning(f, retention, algorithm, lengths[c], &a) || !ref_decays(&a) ||
-              retention == MIRAS_RETAIN_ELASTIC || !data_settled(&x, &a, 21, 46, 1e-4))
-            continue;
-          compared++;
-          for (size_t i = 0; i < x.in[KEEP].count; i++) tensor_set(&x.in[KEEP], i, 1.0f);
-          a = b = x.given;
-          b.toward = MIRAS_TOWARD_NOTHING;
-          t = u = data_tokens(&x);
-          if (ref_is_divergence(&b)) { /* it has no keep gate then */
-            b = tidy(b);
-            u.keep = NULL;
+  for (EACH_POOL(p))
+    for (int f = 0; f < COUNT(forms); f++)
+      for (int r = 0; r < p->retentions; r++)
+        for (int algorithm = 0; algorithm < 3; algorithm++)
+          for (int c = 0; c < COUNT(lengths); c++) {
+            miras_desc a, b;
+            data x;
+            miras_tokens t, u;
+            if (!returning(p, f, r, algorithm, lengths[c], &a) || !ref_decays(&a) ||
+                a.retention == MIRAS_RETAIN_ELASTIC || !data_settled(&x, &a, 21, 46, 1e-4))
+              continue;
+            compared++;
+            for (size_t i = 0; i < x.in[KEEP].count; i++) tensor_set(&x.in[KEEP], i, 1.0f);
+            a = b = x.given;
+            b.toward = MIRAS_TOWARD_NOTHING;
+            t = u = data_tokens(&x);
+            if (ref_is_divergence(&b)) { /* it has no keep gate then */
+              b = tidy(b);
+              u.keep = NULL;
+            }
+            equal(__LINE__, label(&a), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
+                  answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
+            data_free(&x);
           }
-          equal(__LINE__, label(&a), answers(&a, &t, x.params.f, x.params.count, x.dy.count),
-                answers(&b, &u, x.params.f, x.params.count, x.dy.count), x.dy.count, CLOSE);
-          data_free(&x);
-        }
   if (compared < 100) failed("only %d were compared", compared);
   finish();
 }
@@ -1357,34 +1362,35 @@ static void test_forgetting_all(void **state) {
   (void)state;
   start();
   random_state = 24;
-  for (int f = 0; f < COUNT(forms); f++)
-    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-      for (int algorithm = 0; algorithm < 3; algorithm++)
-        for (int c = 0; c < COUNT(lengths); c++) {
-          const int from = lengths[c] == 1 ? 5 : 2 * lengths[c], T = from + lengths[c] + 4;
-          miras_desc d;
-          data x, rest;
-          miras_tokens t, u;
-          float *y[2];
-          if (!returning(f, retention, algorithm, lengths[c], &d) || !ref_decays(&d) ||
-              !data_settled(&x, &d, T, 47, 1e-4))
-            continue;
-          compared++;
-          tensor_set(&x.in[KEEP], (size_t)from - 1, 0.0f);
-          tensor_set(&x.in[STEP], (size_t)from - 1, 1e-30f);
-          if (x.per[MOMENTUM]) tensor_set(&x.in[MOMENTUM], (size_t)from - 1, 0.0f);
-          rest = data_cut(&x, from, T);
-          t = data_tokens(&x);
-          u = data_tokens(&rest);
-          y[0] = answers(&x.given, &t, x.params.f, x.params.count, x.dy.count);
-          y[1] = answers(&x.given, &u, x.params.f, x.params.count, rest.dy.count);
-          if (y[0] != NULL)
-            memmove(y[0], y[0] + (size_t)from * x.out, rest.dy.count * sizeof(float));
-          equal(__LINE__, label(&d), y[0], y[1], rest.dy.count,
-                fmax(CLOSE, 8.0 * unavoidable(&x, from, T)));
-          data_free(&rest);
-          data_free(&x);
-        }
+  for (EACH_POOL(p))
+    for (int f = 0; f < COUNT(forms); f++)
+      for (int r = 0; r < p->retentions; r++)
+        for (int algorithm = 0; algorithm < 3; algorithm++)
+          for (int c = 0; c < COUNT(lengths); c++) {
+            const int from = lengths[c] == 1 ? 5 : 2 * lengths[c], T = from + lengths[c] + 4;
+            miras_desc d;
+            data x, rest;
+            miras_tokens t, u;
+            float *y[2];
+            if (!returning(p, f, r, algorithm, lengths[c], &d) || !ref_decays(&d) ||
+                !data_settled(&x, &d, T, 47, 1e-4))
+              continue;
+            compared++;
+            tensor_set(&x.in[KEEP], (size_t)from - 1, 0.0f);
+            tensor_set(&x.in[STEP], (size_t)from - 1, 1e-30f);
+            if (x.per[MOMENTUM]) tensor_set(&x.in[MOMENTUM], (size_t)from - 1, 0.0f);
+            rest = data_cut(&x, from, T);
+            t = data_tokens(&x);
+            u = data_tokens(&rest);
+            y[0] = answers(&x.given, &t, x.params.f, x.params.count, x.dy.count);
+            y[1] = answers(&x.given, &u, x.params.f, x.params.count, rest.dy.count);
+            if (y[0] != NULL)
+              memmove(y[0], y[0] + (size_t)from * x.out, rest.dy.count * sizeof(float));
+            equal(__LINE__, label(&d), y[0], y[1], rest.dy.count,
+                  fmax(CLOSE, 8.0 * unavoidable(&x, from, T)));
+            data_free(&rest);
+            data_free(&x);
+          }
   if (compared < 100) failed("only %d were compared", compared);
   finish();
 }
@@ -1396,50 +1402,51 @@ static void test_silence(void **state) {
   (void)state;
   start();
   random_state = 25;
-  for (int f = 0; f < COUNT(forms); f++)
-    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-      for (int algorithm = 0; algorithm < 3; algorithm++)
-        for (int c = 0; c < COUNT(lengths); c++)
-          for (int bounded = 0; bounded < 2; bounded++) {
-            miras_desc d;
-            data x;
-            miras_memory *m;
-            float first[4], last[4], *zero;
-            double wide[4];
-            size_t n;
-            if (!returning(f, retention, algorithm, lengths[c], &d) ||
-                retention == MIRAS_RETAIN_ELASTIC_FTRL)
-              continue; /* which forgets nothing */
-            d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
-            if (ref_decays(&d)) d.forget = 0.1f;
-            if (retention == MIRAS_RETAIN_L2_BOTH) d.balance = 4.0f * d.step;
-            if (bounded && !may_bound(&d)) continue;
-            d.bounded_step = bounded * 2;
-            d.key_length = bounded ? MIRAS_LENGTH_UNIT : MIRAS_LENGTH_FREE;
-            if (!data_settled(&x, &d, written, 48, 1e-4)) continue;
-            m = open_memory(&x);
-            if (m == NULL) {
-              failed("not opened: %s", label(&d));
+  for (EACH_POOL(p))
+    for (int f = 0; f < COUNT(forms); f++)
+      for (int r = 0; r < p->retentions; r++)
+        for (int algorithm = 0; algorithm < 3; algorithm++)
+          for (int c = 0; c < COUNT(lengths); c++)
+            for (int bounded = 0; bounded < 2; bounded++) {
+              miras_desc d;
+              data x;
+              miras_memory *m;
+              float first[4], last[4], *zero;
+              double wide[4];
+              size_t n;
+              if (!returning(p, f, r, algorithm, lengths[c], &d) ||
+                  d.retention == MIRAS_RETAIN_ELASTIC_FTRL)
+                continue; /* which forgets nothing */
+              d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
+              if (ref_decays(&d)) d.forget = 0.1f;
+              if (d.retention == MIRAS_RETAIN_L2_BOTH) d.balance = 4.0f * d.step;
+              if (bounded && !may_bound(&d)) continue;
+              d.bounded_step = bounded * 2;
+              d.key_length = bounded ? MIRAS_LENGTH_UNIT : MIRAS_LENGTH_FREE;
+              if (!data_settled(&x, &d, written, 48, 1e-4)) continue;
+              m = open_memory(&x);
+              if (m == NULL) {
+                failed("not opened: %s", label(&d));
+                data_free(&x);
+                continue;
+              }
+              compared++;
+              n = x.per[KEY] > x.out ? x.per[KEY] : x.out;
+              zero = (float *)zeros(n, sizeof(float));
+              miras_read(m, x.in[QUERY].f, first);
+              for (int t = 0; t < written; t++)
+                miras_write(m, x.in[KEY].f + (size_t)t * x.per[KEY],
+                            x.in[VALUE].f + (size_t)t * x.out);
+              for (int t = 0; t < silent; t++) miras_write(m, zero, zero);
+              miras_read(m, x.in[QUERY].f, last);
+              for (size_t i = 0; i < x.out; i++) wide[i] = (double)first[i];
+              if (!(error_of(last, wide, x.out) <= CLOSE))
+                failed("silence leaves a difference of %.2e: %s", error_of(last, wide, x.out),
+                       label(&d));
+              free(zero);
+              miras_memory_close(m);
               data_free(&x);
-              continue;
             }
-            compared++;
-            n = x.per[KEY] > x.out ? x.per[KEY] : x.out;
-            zero = (float *)zeros(n, sizeof(float));
-            miras_read(m, x.in[QUERY].f, first);
-            for (int t = 0; t < written; t++)
-              miras_write(m, x.in[KEY].f + (size_t)t * x.per[KEY],
-                          x.in[VALUE].f + (size_t)t * x.out);
-            for (int t = 0; t < silent; t++) miras_write(m, zero, zero);
-            miras_read(m, x.in[QUERY].f, last);
-            for (size_t i = 0; i < x.out; i++) wide[i] = (double)first[i];
-            if (!(error_of(last, wide, x.out) <= CLOSE))
-              failed("silence leaves a difference of %.2e: %s", error_of(last, wide, x.out),
-                     label(&d));
-            free(zero);
-            miras_memory_close(m);
-            data_free(&x);
-          }
   if (compared < 200) failed("only %d were compared", compared);
   finish();
 }
@@ -1769,17 +1776,34 @@ static void custom_sigmoid_adjoint(void *user, float *da, const float *dw, const
   for (int i = 0; i < in * out; i++) da[i] += dw[i] * w[i] * (1.0f - w[i]);
 }
 
+static void custom_tanh(void *user, float *w, const float *a, int in, int out) {
+  (void)user;
+  for (int i = 0; i < in * out; i++) w[i] = tanhf(a[i]);
+}
+
+static void custom_tanh_adjoint(void *user, float *da, const float *dw, const float *a,
+                                const float *w, int in, int out) {
+  (void)user;
+  (void)a;
+  for (int i = 0; i < in * out; i++) da[i] += dw[i] * (1.0f - w[i] * w[i]);
+}
+
 static void test_custom(void **state) {
   static const miras_custom own = {custom_l2, custom_l2_adjoint, custom_sigmoid,
                                    custom_sigmoid_adjoint, NULL};
+  static const miras_custom other = {custom_l2, custom_l2_adjoint, custom_tanh,
+                                     custom_tanh_adjoint, NULL};
   (void)state;
   start();
   for (int depth = 1; depth <= 2; depth++)
     for (int chunk = 1; chunk <= 4; chunk += 3) {
-      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_SIGMOID, chunk), b = a;
+      miras_desc a = layers(depth, MIRAS_L2, MIRAS_RETAIN_TANH, chunk), b = a;
       a.forget = b.forget = 0.1f;
-      b.custom = &own;
+      b.custom = &other;
       b.retention = MIRAS_CUSTOM_RETENTION;
+      SAME("a tanh of one's own", a, b);
+      a.retention = MIRAS_RETAIN_SIGMOID;
+      b.custom = &own;
       SAME("a link of one's own", a, b);
       b.retention = MIRAS_RETAIN_SIGMOID;
       b.bias = MIRAS_CUSTOM_BIAS;

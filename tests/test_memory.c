@@ -129,6 +129,12 @@ static void forward_finish(void) {
   finish();
 }
 
+/* Are these choices of the first slice? With them every case is walked. */
+static int every(int shape, const miras_desc *d) {
+  return shape <= SHAPE_DEEPEST && d->bias <= MIRAS_HUBER_MIXTURE &&
+         d->retention <= MIRAS_RETAIN_KL && d->algorithm <= MIRAS_MOMENTUM;
+}
+
 /* Every choice with every other; chunks in turn where one of the choices is a later one. */
 static void test_forward_grid(void **state) {
   uint64_t variant = 0;
@@ -137,18 +143,17 @@ static void test_forward_grid(void **state) {
   random_state = 1;
   refused = accepted = 0;
   worst_forward = 0.0;
-  for (int shape = 0; shape < SHAPES; shape++)
-    for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
-      for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-        for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
-          for (int c = 0; c < COUNT(chunks); c++) {
-            const miras_desc d = cell(shape, (miras_bias)bias, (miras_retention)retention,
-                                      (miras_algorithm)algorithm, chunks[c], ++variant);
-            const int every = shape <= SHAPE_DEEPEST && bias <= MIRAS_HUBER_MIXTURE &&
-                              retention <= MIRAS_RETAIN_KL && algorithm <= MIRAS_MOMENTUM;
-            if (!every && (shape + bias + retention + algorithm) % COUNT(chunks) != c) continue;
-            check_forward(&d, c == 3 ? 37 : 2 * chunks[c] + 3, variant);
-          }
+  for (EACH_POOL(p))
+    for (int shape = 0; shape < SHAPES; shape++)
+      for (int b = 0; b < p->biases; b++)
+        for (int r = 0; r < p->retentions; r++)
+          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+            for (int c = 0; c < COUNT(chunks); c++) {
+              const miras_desc d = cell(shape, p->bias[b], p->retention[r],
+                                        (miras_algorithm)algorithm, chunks[c], ++variant);
+              if (!every(shape, &d) && (shape + b + r + algorithm) % COUNT(chunks) != c) continue;
+              check_forward(&d, c == 3 ? 37 : 2 * chunks[c] + 3, variant);
+            }
   forward_finish();
 }
 
@@ -212,6 +217,24 @@ static void test_forward_lengths(void **state) {
   forward_finish();
 }
 
+/* The other gates as mask says; one without a use is refused. */
+static void check_gates(miras_desc *d, int mask) {
+  char why[200] = "";
+  d->step_gate = (miras_gate)(mask % 3);
+  d->momentum_gate = mask / 9 ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT;
+  d->threshold_gate = (miras_gate)(mask / 3 % 3);
+  if ((d->algorithm == MIRAS_MOMENTUM || !d->momentum_gate) &&
+      (ref_has_threshold(d) || !d->threshold_gate)) {
+    check_forward(d, 7, 50);
+    return;
+  }
+  if (miras_memory_size(d, why, sizeof why) != 0)
+    failed("a gate without a use is accepted: %s", label(d));
+  else if (strstr(why, "_gate") == NULL)
+    failed("\"%s\" does not name the gate: %s", why, label(d));
+  refused++;
+}
+
 /* Every way to say where a gate's value comes from, on the memories that have the gate. A gate that
  * a memory does not have is refused, and with a sentence. */
 static void test_forward_gates(void **state) {
@@ -221,36 +244,25 @@ static void test_forward_gates(void **state) {
   random_state = 3;
   refused = accepted = 0;
   worst_forward = 0.0;
-  for (int s = 0; s < COUNT(shapes); s++)
-    for (int c = 0; c < 2; c++)
-      for (int keep = 0; keep < 3; keep++)
-        for (int mask = 0; mask < 18; mask++)
-          for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
-            for (int algorithm = 0; algorithm < 2; algorithm++) {
-              miras_desc d =
-                cell(shapes[s], (miras_bias)bias, (mask + bias) % 3 ? MIRAS_RETAIN_L2
-                                                                    : MIRAS_RETAIN_LQ,
-                     (miras_algorithm)algorithm, chunks[c], (uint64_t)(mask * 7 + bias) + 5000u);
-              char why[200] = "";
-              if (shapes[s] > 0 && (keep + s + mask + bias) % 2) continue;
-              d.value_dim = d.key_dim;
-              d.inner_bias = d.row_rates = 0;
-              d.simplex_whole = 0;
-              d.keep_gate = (miras_gate)keep;
-              d.step_gate = (miras_gate)(mask % 3);
-              d.momentum_gate = mask / 9 ? MIRAS_GATE_HEAD : MIRAS_GATE_CONSTANT;
-              d.threshold_gate = (miras_gate)(mask / 3 % 3);
-              if ((algorithm == 0 && d.momentum_gate) ||
-                  (!ref_has_threshold(&d) && d.threshold_gate)) {
-                if (miras_memory_size(&d, why, sizeof why) != 0)
-                  failed("a gate without a use is accepted: %s", label(&d));
-                else if (strstr(why, "_gate") == NULL)
-                  failed("\"%s\" does not name the gate: %s", why, label(&d));
-                refused++;
-                continue;
+  for (EACH_POOL(p))
+    for (int s = 0; s < COUNT(shapes); s++)
+      for (int c = 0; c < 2; c++)
+        for (int keep = 0; keep < 3; keep++)
+          for (int mask = 0; mask < 18; mask++)
+            for (int b = 0; b < p->biases; b++)
+              for (int algorithm = 0; algorithm < 2; algorithm++) {
+                const miras_retention retention = p > pools ? p->retention[mask % p->retentions]
+                                                  : (mask + b) % 3 ? MIRAS_RETAIN_L2
+                                                                   : MIRAS_RETAIN_LQ;
+                miras_desc d = cell(shapes[s], p->bias[b], retention, (miras_algorithm)algorithm,
+                                    chunks[c], (uint64_t)(mask * 7 + b) + 5000u);
+                if (shapes[s] > 0 && (keep + s + mask + b) % 2) continue;
+                d.value_dim = d.key_dim;
+                d.inner_bias = d.row_rates = 0;
+                d.simplex_whole = 0;
+                d.keep_gate = (miras_gate)keep;
+                check_gates(&d, mask);
               }
-              check_forward(&d, 7, 50);
-            }
   forward_finish();
 }
 
@@ -396,10 +408,11 @@ static void check_steps(const miras_desc *d, int T, uint64_t seed) {
 }
 
 /* What a token can be written with alone: all gates constant, no keys to erase with. */
-static miras_desc step_cell(int shape, int bias, int retention, int chunk, uint64_t variant) {
+static miras_desc step_cell(int shape, miras_bias bias, miras_retention retention, int chunk,
+                            uint64_t variant) {
   static const miras_algorithm others[] = {MIRAS_IMPLICIT, MIRAS_LEAST_SQUARES};
-  miras_desc d = cell(shape, (miras_bias)bias, (miras_retention)retention,
-                      (miras_algorithm)(variant / 2 % 2), chunk, variant + 9000u);
+  miras_desc d = cell(shape, bias, retention, (miras_algorithm)(variant / 2 % 2), chunk,
+                      variant + 9000u);
   if (variant % 4 == 3 && shape == SHAPE_MATRIX && bias == MIRAS_L2)
     d.algorithm = others[(variant + 1) / 4 % 2];
   d.keep_gate = d.step_gate = d.momentum_gate = d.threshold_gate = MIRAS_GATE_CONSTANT;
@@ -417,13 +430,14 @@ static void test_step(void **state) {
   random_state = 4;
   worst_step = 0.0;
   steps_taken = 0;
-  for (int shape = 0; shape < SHAPES; shape++)
-    for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
-      for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-        for (int c = 0; c < 2; c++, variant++) {
-          const miras_desc d = step_cell(shape, bias, retention, chunks[c], variant);
-          check_steps(&d, lasting(&d, 2 * chunks[c] + 5), variant + 1);
-        }
+  for (EACH_POOL(p))
+    for (int shape = 0; shape < SHAPES; shape++)
+      for (int b = 0; b < p->biases; b++)
+        for (int r = 0; r < p->retentions; r++)
+          for (int c = 0; c < 2; c++, variant++) {
+            const miras_desc d = step_cell(shape, p->bias[b], p->retention[r], chunks[c], variant);
+            check_steps(&d, lasting(&d, 2 * chunks[c] + 5), variant + 1);
+          }
   printf("  %d tokens one by one: largest error %.2e, %d excused (%.1f times)\n", steps_taken,
          worst_step, excused, worst_excuse);
   if (excused > 2 && excused * 250 > steps_taken) failed("too many are excused");
@@ -783,26 +797,31 @@ static void gradient_finish(void) {
   finish();
 }
 
+/* What a case that names a bias in the first pool takes in later ones. */
+static miras_bias bias_of(const pool *p, miras_bias first, uint64_t turn) {
+  return p == pools ? first : p->bias[turn % (uint64_t)p->biases];
+}
+
 static void test_gradient_grid(void **state) {
   uint64_t variant = 0;
   (void)state;
   gradient_start();
-  for (int shape = 0; shape < SHAPES; shape++)
-    for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
-      for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-        for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
-          for (int c = 0; c < 2; c++) {
-            const int chunk = c == 0 ? 1 : ++variant % 5 == 0 ? 16 : variant % 2 == 0 ? 5 : 4;
-            miras_desc d = cell(shape, (miras_bias)bias, (miras_retention)retention,
-                                (miras_algorithm)algorithm, chunk, ++variant + 20000u);
-            const int extra = chunk == 1 ? 5 : chunk == 16 ? 3 : chunk + 2;
-            const int every = shape <= SHAPE_DEEPEST && bias <= MIRAS_HUBER_MIXTURE &&
-                              retention <= MIRAS_RETAIN_KL && algorithm <= MIRAS_MOMENTUM;
-            if (!every && (shape + bias + retention + algorithm) % 2 != c) continue;
-            if (!every && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) d.batch = d.heads = 1;
-            if (chunk == 16) d.batch = 1;
-            check_gradient(&d, 0, chunk + extra, variant, every ? 10 : 6);
-          }
+  for (EACH_POOL(p))
+    for (int shape = 0; shape < SHAPES; shape++)
+      for (int b = 0; b < p->biases; b++)
+        for (int r = 0; r < p->retentions; r++)
+          for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+            for (int c = 0; c < 2; c++) {
+              const int chunk = c == 0 ? 1 : ++variant % 5 == 0 ? 16 : variant % 2 == 0 ? 5 : 4;
+              miras_desc d = cell(shape, p->bias[b], p->retention[r], (miras_algorithm)algorithm,
+                                  chunk, ++variant + 20000u);
+              const int extra = chunk == 1 ? 5 : chunk == 16 ? 3 : chunk + 2;
+              const int whole = every(shape, &d);
+              if (!whole && (shape + b + r + algorithm) % 2 != c) continue;
+              if (!whole && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) d.batch = d.heads = 1;
+              if (chunk == 16) d.batch = 1;
+              check_gradient(&d, 0, chunk + extra, variant, whole ? 10 : 6);
+            }
   if (threshold_reached == 0) failed("no threshold received a gradient");
   gradient_finish();
 }
@@ -830,27 +849,28 @@ static void test_channels(void **state) {
   gradient_start();
   refused = accepted = 0;
   worst_forward = 0.0;
-  for (int s = 0; s < COUNT(shapes); s++)
-    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-      for (int c = 0; c < 3; c++)
-        for (int toward = 0; toward < 2; toward++) {
-          miras_desc d = cell(shapes[s], (miras_bias)(variant % MIRAS_BIAS_COUNT),
-                              (miras_retention)retention, MIRAS_GRADIENT_DESCENT, chunks[c],
-                              variant);
-          variant++;
-          d.toward = (miras_toward)toward;
-          d.bounded_step = (int)(variant % 3);
-          d.simplex_logits = c == 1;
-          d.simplex_whole = shapes[s] == SHAPE_VECTOR;
-          d.inner_bias = d.row_rates = 0;
-          if (has_logits(&d)) d.inner_norm = 0; /* calm data would be hard to find */
-          d.descents = c == 2 && retention == MIRAS_RETAIN_KL ? 1 : d.descents;
-          d.value_dim = d.key_dim;
-          d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
-          d = tidy(d);
-          check_forward(&d, 2 * chunks[c] + 3, variant);
-          check_gradient(&d, toward ? 2 * chunks[c] : 0, chunks[c] * (c == 0 ? 4 : 2), variant, 6);
-        }
+  for (EACH_POOL(p))
+    for (int s = 0; s < COUNT(shapes); s++)
+      for (int r = 0; r < p->retentions; r++)
+        for (int c = 0; c < 3; c++)
+          for (int toward = 0; toward < 2; toward++) {
+            miras_desc d = cell(shapes[s], p->bias[variant % (uint64_t)p->biases],
+                                p->retention[r], MIRAS_GRADIENT_DESCENT, chunks[c], variant);
+            variant++;
+            d.toward = (miras_toward)toward;
+            d.bounded_step = (int)(variant % 3);
+            d.simplex_logits = c == 1;
+            d.simplex_whole = shapes[s] == SHAPE_VECTOR;
+            d.inner_bias = d.row_rates = 0;
+            if (has_logits(&d)) d.inner_norm = 0; /* calm data would be hard to find */
+            if (c == 2 && d.retention == MIRAS_RETAIN_KL) d.descents = 1;
+            d.value_dim = d.key_dim;
+            d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
+            d = tidy(d);
+            check_forward(&d, 2 * chunks[c] + 3, variant);
+            check_gradient(&d, toward ? 2 * chunks[c] : 0, chunks[c] * (c == 0 ? 4 : 2), variant,
+                           6);
+          }
   printf("  gates per channel: %d descriptors, %d refused, forward %.2e\n", accepted, refused,
          worst_forward);
   if (refused * 20 > accepted) failed("%d descriptors are refused", refused);
@@ -877,21 +897,25 @@ static void test_decays(void **state) {
         check_forward(&d, 3 * chunks[c] + 2, variant);
         check_gradient(&d, 0, chunks[c] + 4, variant, 8);
       }
-  for (int s = 0; s < COUNT(shapes); s++)
-    for (int retention = MIRAS_RETAIN_L2; retention < MIRAS_RETENTION_COUNT; retention++)
-      for (int c = 0; c < 2; c++)
-        for (int algorithm = 0; algorithm < 2; algorithm++) {
-          miras_desc d = cell(shapes[s], MIRAS_L2, (miras_retention)retention,
-                              (miras_algorithm)algorithm, chunks[c], ++variant);
-          if ((retention == MIRAS_RETAIN_LQ || retention == MIRAS_RETAIN_LQ_PNORM) && !d.toward)
-            continue; /* they divide by the norm of what is kept */
-          d.inner_norm = 0;
-          if (!d.keep_gate) d.keep_gate = MIRAS_GATE_HEAD;
-          if (algorithm == MIRAS_MOMENTUM) d.momentum_gate = MIRAS_GATE_HEAD;
-          d = tidy(d);
-          check_forward(&d, 2 * chunks[c] + 3, variant);
-          check_gradient(&d, 0, chunks[c] + 4, variant, 6);
-        }
+  for (EACH_POOL(p))
+    for (int s = 0; s < COUNT(shapes); s++)
+      for (int r = p == pools; r < p->retentions; r++) /* all but MIRAS_RETAIN_ALL */
+        for (int c = 0; c < 2; c++)
+          for (int algorithm = 0; algorithm < 2; algorithm++) {
+            const miras_retention retention = p->retention[r];
+            miras_desc d;
+            variant++;
+            d = cell(shapes[s], bias_of(p, MIRAS_L2, variant), retention,
+                     (miras_algorithm)algorithm, chunks[c], variant);
+            if ((retention == MIRAS_RETAIN_LQ || retention == MIRAS_RETAIN_LQ_PNORM) && !d.toward)
+              continue; /* they divide by the norm of what is kept */
+            d.inner_norm = 0;
+            if (!d.keep_gate) d.keep_gate = MIRAS_GATE_HEAD;
+            if (algorithm == MIRAS_MOMENTUM) d.momentum_gate = MIRAS_GATE_HEAD;
+            d = tidy(d);
+            check_forward(&d, 2 * chunks[c] + 3, variant);
+            check_gradient(&d, 0, chunks[c] + 4, variant, 6);
+          }
   edge_decays = 0;
   printf("  decays of 0, denormals and 1: %d descriptors, forward %.2e\n", accepted, worst_forward);
   if (accepted < 100 / MIRAS_TEST_SHARE) failed("only %d descriptors", accepted);
@@ -1069,17 +1093,18 @@ static void test_gradient_state(void **state) {
   uint64_t variant = 0;
   (void)state;
   gradient_start();
-  for (int shape = 0; shape < SHAPES; shape++)
-    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-      for (int algorithm = 0; algorithm < 2; algorithm++)
-        for (int c = 0; c < 3; c++)
-          for (int before = 0; before < 2; before++) {
-            const miras_desc d =
-              cell(shape, (variant & 2) ? MIRAS_L2 : MIRAS_LP_SMOOTH, (miras_retention)retention,
-                   (miras_algorithm)algorithm, chunks[c], variant + 30000u);
-            variant++;
-            check_gradient(&d, before * chunks[c] * 2, c == 0 ? 3 : 2 * chunks[c], variant, 6);
-          }
+  for (EACH_POOL(p))
+    for (int shape = 0; shape < SHAPES; shape++)
+      for (int r = 0; r < p->retentions; r++)
+        for (int algorithm = 0; algorithm < 2; algorithm++)
+          for (int c = 0; c < 3; c++)
+            for (int before = 0; before < 2; before++) {
+              const miras_desc d =
+                cell(shape, bias_of(p, (variant & 2) ? MIRAS_L2 : MIRAS_LP_SMOOTH, variant),
+                     p->retention[r], (miras_algorithm)algorithm, chunks[c], variant + 30000u);
+              variant++;
+              check_gradient(&d, before * chunks[c] * 2, c == 0 ? 3 : 2 * chunks[c], variant, 6);
+            }
   gradient_finish();
 }
 
@@ -1118,6 +1143,29 @@ static void test_gradient_more(void **state) {
   gradient_finish();
 }
 
+static double check_chained(const miras_desc *d, int chunk, int c, uint64_t seed) {
+  const int T = lasting(d, 3 * chunk), cut = d->reset_every && c ? d->reset_every : chunk * 2;
+  data x;
+  miras_memory *m;
+  double error = 0.0;
+  if (miras_memory_size(d, NULL, 0) == 0) {
+    if (has_meaning(d)) failed("refused: %s", label(d));
+    return 0.0;
+  }
+  if (!data_settled(&x, d, T, seed, 1e-4)) return 0.0;
+  m = open_memory(&x);
+  if (m == NULL) {
+    failed("not opened: %s", label(d));
+  } else {
+    float *y = (float *)zeros(x.dy.count, sizeof(float));
+    error = check_cut(&x, m, cut, y);
+    free(y);
+  }
+  miras_memory_close(m);
+  data_free(&x);
+  return error;
+}
+
 /* A call cut in two on the chunk grid gives the gradients of one call. */
 static void test_gradient_chained(void **state) {
   uint64_t variant = 0;
@@ -1125,38 +1173,18 @@ static void test_gradient_chained(void **state) {
   (void)state;
   start();
   random_state = 6;
-  for (int shape = 0; shape < SHAPES; shape++)
-    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-      for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
-        for (int c = 0; c < 6; c++) {
-          const miras_desc d = cell(shape, c % 4 == 3 ? MIRAS_DOT : MIRAS_L2,
-                                    (miras_retention)retention, (miras_algorithm)algorithm,
-                                    chunks[c % 2], ++variant + 60000u);
-          const int T = lasting(&d, 3 * chunks[c % 2]);
-          const int cut = d.reset_every && c ? d.reset_every : chunks[c % 2] * 2;
-          data x;
-          miras_memory *m;
-          float *y;
-          double error;
-          if (c > 1 && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) continue;
-          if (miras_memory_size(&d, NULL, 0) == 0) {
-            if (has_meaning(&d)) failed("refused: %s", label(&d));
-            continue;
+  for (EACH_POOL(p))
+    for (int shape = 0; shape < SHAPES; shape++)
+      for (int r = 0; r < p->retentions; r++)
+        for (int algorithm = 0; algorithm < MIRAS_ALGORITHM_COUNT; algorithm++)
+          for (int c = 0; c < 6; c++) {
+            miras_desc d;
+            variant++;
+            d = cell(shape, bias_of(p, c % 4 == 3 ? MIRAS_DOT : MIRAS_L2, variant),
+                     p->retention[r], (miras_algorithm)algorithm, chunks[c % 2], variant + 60000u);
+            if (c > 1 && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) continue;
+            worst = fmax(worst, check_chained(&d, chunks[c % 2], c, variant));
           }
-          if (!data_settled(&x, &d, T, variant, 1e-4)) continue;
-          m = open_memory(&x);
-          if (m == NULL) {
-            failed("not opened: %s", label(&d));
-            data_free(&x);
-            continue;
-          }
-          y = (float *)zeros(x.dy.count, sizeof(float));
-          error = check_cut(&x, m, cut, y);
-          if (error > worst) worst = error;
-          free(y);
-          miras_memory_close(m);
-          data_free(&x);
-        }
   printf("  chained: largest difference %.2e\n", worst);
   finish();
 }
@@ -1333,21 +1361,21 @@ static void test_bits(void **state) {
                  (miras_algorithm)(variant / 2 % 2), chunks[c], variant + 70000u);
           check_bits(&d, 2 * chunks[c] + (c == 0 ? 19 : 1), ++variant);
         }
-  for (int shape = 0; shape < SHAPES; shape++) /* the later ones: biases take turns */
-    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-      for (int n = 0; n < 6; n++) {
-        const miras_desc d =
-          cell(shape, (miras_bias)((retention * 6 + n) % MIRAS_BIAS_COUNT),
-               (miras_retention)retention, (miras_algorithm)(n / 2 % 2), chunks[n % 2],
-               variant + 70000u);
-        check_bits(&d, 2 * chunks[n % 2] + (n % 2 == 0 ? 13 : 1), ++variant);
+  for (EACH_POOL(p)) {
+    for (int shape = 0; shape < SHAPES; shape++) /* the later ones: biases take turns */
+      for (int r = 0; r < p->retentions; r++)
+        for (int n = 0; n < 6; n++) {
+          const miras_desc d = cell(shape, p->bias[(r * 6 + n) % p->biases], p->retention[r],
+                                    (miras_algorithm)(n / 2 % 2), chunks[n % 2], variant + 70000u);
+          check_bits(&d, 2 * chunks[n % 2] + (n % 2 == 0 ? 13 : 1), ++variant);
+        }
+    for (int kind = 0; p == pools && kind < 6; kind++)
+      for (int n = 0; n < 24; n++) {
+        const int chunk = chunks[n % COUNT(chunks)];
+        const miras_desc d = exact_cell(kind, chunk, variant + 70000u);
+        check_bits(&d, chunk == 16 ? 36 : 19, ++variant);
       }
-  for (int kind = 0; kind < 6; kind++)
-    for (int n = 0; n < 24; n++) {
-      const int chunk = chunks[n % COUNT(chunks)];
-      const miras_desc d = exact_cell(kind, chunk, variant + 70000u);
-      check_bits(&d, chunk == 16 ? 36 : 19, ++variant);
-    }
+  }
   finish();
 }
 
@@ -1819,6 +1847,22 @@ static void test_faded(void **state) {
     if (miras_memory_open(&d_, NULL) != NULL) failed("line %d: opened", __LINE__); \
   } while (0)
 
+/* Every pair of a bias and a retention is in one pool. */
+static void test_pools(void **state) {
+  (void)state;
+  for (int bias = 0; bias < MIRAS_BIAS_COUNT; bias++)
+    for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++) {
+      int found = 0;
+      for (EACH_POOL(p))
+        for (int b = 0; b < p->biases; b++)
+          for (int r = 0; r < p->retentions; r++)
+            found += (int)p->bias[b] == bias && (int)p->retention[r] == retention;
+      if (found != 1)
+        fail_msg("%s with %s is in %d pools", word_of("memory.bias", bias),
+                 word_of("memory.retention", retention), found);
+    }
+}
+
 static void test_refusals(void **state) {
   miras_desc d;
   data x;
@@ -1890,6 +1934,7 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_pools),
     cmocka_unit_test(test_forward_grid),
     cmocka_unit_test(test_forward_exact),
     cmocka_unit_test(test_forward_lengths),

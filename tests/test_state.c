@@ -367,16 +367,18 @@ static void test_descended(void **state) {
   uint64_t variant = 1000;
   (void)state;
   parts_start();
-  for (int shape = 0; shape < SHAPE_PAIRS; shape++)
-    for (int bias = MIRAS_L2; bias < MIRAS_BIAS_COUNT; bias += 3)
-      for (int retention = 0; retention < MIRAS_RETENTION_COUNT; retention++)
-        for (int algorithm = 0; algorithm <= MIRAS_MOMENTUM; algorithm++)
-          for (int chunk = 1; chunk <= 5; chunk += 4) {
-            const miras_desc d = cell(shape, (miras_bias)bias, (miras_retention)retention,
-                                      (miras_algorithm)algorithm, chunk, ++variant);
-            const int before = somewhere(chunk, variant / 2);
-            check_parts(&d, before, before + chunk + 3, 2 * chunk + (int)(variant % 2), variant);
-          }
+  for (EACH_POOL(p))
+    for (int shape = 0; shape < SHAPE_PAIRS; shape++)
+      for (int b = p->biases > 1; b < p->biases; b += 3)
+        for (int r = 0; r < p->retentions; r++)
+          for (int algorithm = 0; algorithm <= MIRAS_MOMENTUM; algorithm++)
+            for (int chunk = 1; chunk <= 5; chunk += 4) {
+              const miras_desc d = cell(shape, p->bias[b], p->retention[r],
+                                        (miras_algorithm)algorithm, chunk, ++variant);
+              const int before = somewhere(chunk, variant / 2);
+              check_parts(&d, before, before + chunk + 3, 2 * chunk + (int)(variant % 2),
+                          variant);
+            }
   parts_finish();
 }
 
