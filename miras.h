@@ -3093,6 +3093,8 @@ typedef struct miras__kernels {
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
 #define miras__act_grad2 MIRAS__IN_SET(miras__act_grad2)
+#define miras__top MIRAS__IN_SET(miras__top)
+#define miras__exp_sum MIRAS__IN_SET(miras__exp_sum)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
 #define miras__sub MIRAS__IN_SET(miras__sub)
 #define miras__any MIRAS__IN_SET(miras__any)
@@ -3698,29 +3700,29 @@ static inline float miras__fold_max(const miras__vf *v) {
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
 #endif
 
-/* Where size is asked for, tiles come in fewer shapes: slower, with the same bits. */
+/* Where size is asked for, tiles come in two shapes, one vector wide and K_ROWS1 rows or one:
+ * slower, with the same bits. */
 #ifdef __OPTIMIZE_SIZE__
   #undef K_ROWS4
   #undef K_ROWS2
-  #undef K_ROWS1
   #define K_ROWS4 0
-  #define K_ROWS2 4
-  #define K_ROWS1 4
+  #define K_ROWS2 0
 #endif
 
-/* V_EACH(y, n, value): y = value in all n elements, vector by vector; V_AT(x) is the vector of x
- * there. Whole vectors have a loop of their own, except where size is asked for. */
+/* V_FOR(n) goes over n elements, vector by vector: V_AT(x) is the vector of x there, and
+ * V_PUT(y, value) stores one. V_EACH(y, n, value), for what is quickly computed, is V_FOR(n)
+ * V_PUT(y, value) with a loop of its own for whole vectors, except where size is asked for. */
 #define V_AT(x) miras__load_n((x) + v_at, v_left)
-#define V_PART(y, value) miras__store_n((y) + v_at, value, v_left)
+#define V_PUT(y, value) miras__store_n((y) + v_at, value, v_left)
+#define V_FOR(n) for (size_t v_at = 0, v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W)
 #ifdef __OPTIMIZE_SIZE__
-  #define V_EACH(y, n, value) \
-    for (size_t v_at = 0, v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W) V_PART(y, value)
+  #define V_EACH(y, n, value) V_FOR(n) V_PUT(y, value)
 #else
   #define V_EACH(y, n, value) do { \
     size_t v_at = 0, v_left = V_W; \
-    for (; v_at + V_W <= (n); v_at += V_W) V_PART(y, value); \
+    for (; v_at + V_W <= (n); v_at += V_W) V_PUT(y, value); \
     v_left = (n) - v_at; \
-    if (v_left) V_PART(y, value); \
+    if (v_left) V_PUT(y, value); \
   } while (0)
 #endif
 
@@ -3912,6 +3914,11 @@ static float miras__sum(const float *a, size_t n) {
   return miras__fold(lane);
 }
 
+/* y = x */
+static void miras__copy(float *y, const float *x, size_t n) {
+  if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
+}
+
 /* y += a x, fused */
 static void miras__axpy(float *y, float a, const float *x, size_t n) {
   const vf s = V_SET1(a);
@@ -3962,54 +3969,77 @@ static void miras__flush(float *y, const float *x, size_t n) {
 /* y = f(x), element by element; f: room @20 */
 static void miras__map(int f, float *y, const float *x, size_t n) {
   switch (f) {
-    case MIRAS_GELU: V_EACH(y, n, miras__v_gelu(V_AT(x))); return;
-    case MIRAS_SILU: V_EACH(y, n, miras__v_silu(V_AT(x))); return;
-    case MIRAS__EXP: V_EACH(y, n, miras__v_exp(V_AT(x))); return;
-    case MIRAS__SIGMOID: V_EACH(y, n, miras__v_sigmoid(V_AT(x))); return;
-    case MIRAS__TANH: V_EACH(y, n, miras__v_tanh(V_AT(x))); return;
-    case MIRAS__LOG: V_EACH(y, n, miras__v_log(V_AT(x))); return;
-    case MIRAS__SOFTPLUS: V_EACH(y, n, miras__v_softplus(V_AT(x))); return;
-    default: if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
+    case MIRAS_GELU: V_FOR(n) V_PUT(y, miras__v_gelu(V_AT(x))); return;
+    case MIRAS_SILU: V_FOR(n) V_PUT(y, miras__v_silu(V_AT(x))); return;
+    case MIRAS__EXP: V_FOR(n) V_PUT(y, miras__v_exp(V_AT(x))); return;
+    case MIRAS__SIGMOID: V_FOR(n) V_PUT(y, miras__v_sigmoid(V_AT(x))); return;
+    case MIRAS__TANH: V_FOR(n) V_PUT(y, miras__v_tanh(V_AT(x))); return;
+    case MIRAS__LOG: V_FOR(n) V_PUT(y, miras__v_log(V_AT(x))); return;
+    case MIRAS__SOFTPLUS: V_FOR(n) V_PUT(y, miras__v_softplus(V_AT(x))); return;
+    default: miras__copy(y, x, n);
   }
 }
 
 /* d = g act'(z) */
 static void miras__act_grad(int kind, float *d, const float *z, const float *g, size_t n) {
-  if (kind == MIRAS_GELU) V_EACH(d, n, V_MUL(V_AT(g), miras__v_gelu_d(V_AT(z))));
-  else if (kind == MIRAS_SILU) V_EACH(d, n, V_MUL(V_AT(g), miras__v_silu_d(V_AT(z))));
-  else if (d != g && n > 0) memcpy(d, g, n * sizeof *d);
+  if (kind == MIRAS_GELU) V_FOR(n) V_PUT(d, V_MUL(V_AT(g), miras__v_gelu_d(V_AT(z))));
+  else if (kind == MIRAS_SILU) V_FOR(n) V_PUT(d, V_MUL(V_AT(g), miras__v_silu_d(V_AT(z))));
+  else miras__copy(d, g, n);
 }
 
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
-  size_t i;
   if (kind == MIRAS_IDENTITY) {
-    if (gbar != dbar && n > 0) memcpy(gbar, dbar, n * sizeof *gbar);
+    miras__copy(gbar, dbar, n);
     return;
   }
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(z + i, n - i), b = V_LOAD_N(dbar + i, n - i);
+  V_FOR(n) {
+    vf x = V_AT(z), b = V_AT(dbar), bg = V_MUL(b, V_AT(g));
     vf s1 = kind == MIRAS_GELU ? miras__v_gelu_d(x) : miras__v_silu_d(x);
     vf s2 = kind == MIRAS_GELU ? miras__v_gelu_dd(x) : miras__v_silu_dd(x);
-    vf bg = V_MUL(b, V_LOAD_N(g + i, n - i));
-    V_STORE_N(zbar + i, V_FMA(bg, s2, V_LOAD_N(zbar + i, n - i)), n - i);
-    V_STORE_N(gbar + i, V_MUL(b, s1), n - i);
+    V_PUT(zbar, V_FMA(bg, s2, V_AT(zbar)));
+    V_PUT(gbar, V_MUL(b, s1));
   }
+}
+
+/* The largest of x, NaN aside. */
+static float miras__top(const float *x, size_t n) {
+  vf lane[V_R];
+  size_t i = 0, r;
+  float top;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_SET1(-HUGE_VALF);
+  for (; i + 16 <= n; i += 16)
+    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
+  for (top = miras__fold_max(lane); i < n; i++) top = x[i] > top ? x[i] : top;
+  return top;
+}
+
+/* Returns sum e^(x - top), in the order of sum; y, when wanted, receives the exponentials. */
+static float miras__exp_sum(float *y, const float *x, float top, size_t n) {
+  float tail[V_W];
+  vf lane[V_R];
+  size_t r;
+  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_FOR(n) {
+    vf e = miras__v_exp(V_SUB(V_AT(x), V_SET1(top)));
+    if (y) V_PUT(y, e);
+    if (v_left < V_W) {                            /* zeros behind the end */
+      V_STORE(tail, V_ZERO());
+      V_STORE_N(tail, e, v_left);
+      e = V_LOAD(tail);
+    }
+    r = v_at / V_W % V_R;
+    lane[r] = V_ADD(lane[r], e);
+  }
+  return miras__fold(lane);
 }
 
 /* y = c softmax(x), the maximum subtracted first; c must be finite. NaN anywhere gives NaN
  * everywhere, as does +infinity or a vector of nothing but -infinity. */
 static void miras__softmax(float *y, const float *x, size_t n, float c) {
-  vf lane[V_R], low = V_SET1(-HUGE_VALF), top;
-  size_t i = 0, r;
-  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = low;
-  for (; i + 16 <= n; i += 16)
-    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
-  top = V_SET1(miras__fold_max(lane));
-  for (; i < n; i++) top = V_MAX(V_SET1(x[i]), top);
-  V_EACH(y, n, miras__v_exp(V_SUB(V_AT(x), top)));
-  if (n > 0) miras__scale(y, c / miras__sum(y, n), y, n);
+  const float sum = miras__exp_sum(y, x, miras__top(x, n), n);
+  miras__scale(y, c / sum, y, n);
 }
 
 /* 1 if there is anything but zeros in x. */
@@ -4035,10 +4065,6 @@ static int miras__any(const float *x, size_t n) {
  * long row, which changes no bit of what works element by element. */
 
 /* y = x */
-static void miras__copy(float *y, const float *x, size_t n) {
-  if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
-}
-
 static void miras__copy_rows(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                              size_t n) {
   size_t r;
@@ -4227,9 +4253,14 @@ static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
 #define K_TILE(m, nv) \
   case (nv) * 16 + (m): miras__tile(m, nv, mode, C, ldc, A, B, first, steps, n); break;
   switch (nv * 16 + m) {
-    K_TILE(1, 1) K_TILE(2, 1) K_TILE(3, 1) K_TILE(4, 1)
+    K_TILE(1, 1)
+#if K_ROWS2 == 0
+    K_TILE(K_ROWS1, 1)
+#else
+    K_TILE(2, 1) K_TILE(3, 1) K_TILE(4, 1)
     K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
-#if K_ROWS1 > 4
+#endif
+#if K_ROWS1 > 4 && K_ROWS2 > 0
     K_TILE(5, 1) K_TILE(6, 1) K_TILE(7, 1) K_TILE(8, 1)
 #endif
 #if K_ROWS2 > 4
@@ -4332,7 +4363,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   }
   for (i0 = 0; i0 < M; i0 += rows) {
     /* Narrower than 4 vectors where the registers do not hold enough rows of them. */
-    const size_t widest = K_ROWS4 > 4 || M <= K_ROWS4 ? 4 : 2;
+    const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4) ? 4 : 2;
     rows = M - i0 < most ? M - i0 : most;
     for (j0 = 0; j0 < N; j0 += group) {
       const size_t end = N - j0 < group ? N : j0 + group;
@@ -4346,7 +4377,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
           a = miras__turned(pack_a, part);
         }
         for (j = j0; j < end; j += n) {
-          size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : end - j > V_W ? 2 : 1;
+          size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : K_ROWS2 && end - j > V_W ? 2 : 1;
           size_t width, tiles, tile, side;
           miras__matrix b = miras__mat(B.p + k * brs + j * bcs, brs);
           if (nv > 1 && end - j < nv * V_W && bcs == 1) nv >>= 1;   /* whole vectors first */
@@ -4358,9 +4389,10 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
           }
           side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
           tiles = (rows + side - 1) / side;
-          for (tile = 0, i = 0; tile < tiles; tile++, i += m, a.p += m * a.down) {
+          for (tile = 0, i = 0; i < rows; tile++, i += m, a.p += m * a.down) {
             ptrdiff_t steps = (ptrdiff_t)depth, first = steps;
             m = rows / tiles + (tile < rows % tiles);   /* tiles of nearly equal height */
+            if (!K_ROWS2) m = rows - i < side ? 1 : side;
             if (causal >= 0) {
               first = (ptrdiff_t)(i0 + i) + 1 + causal - (ptrdiff_t)k;
               if (first > steps) first = steps;
@@ -7088,44 +7120,13 @@ static void miras__gates_bwd(int form, float cap, float *dy, const float *g, siz
 /* One row of logits x [n]. Returns log(sum exp x) - x[target]; with scale other than 0 the row
  * becomes its gradient, scale (softmax(x) - one at target). */
 static float miras__cross_entropy(float *x, size_t n, size_t target, float scale) {
-  vf top[V_R], acc[V_R], m;
-  size_t i, r;
-  float most, total, at = x[target];
-  V_UNROLL for (r = 0; r < V_R; r++) {
-    top[r] = V_SET1(x[0]);
-    acc[r] = V_ZERO();
-  }
-  for (i = 0; i + 16 <= n; i += 16)
-    V_UNROLL for (r = 0; r < V_R; r++) top[r] = V_MAX(V_LOAD(x + i + r * V_W), top[r]);
-  most = miras__fold_max(top);
-  for (; i < n; i++) most = x[i] > most ? x[i] : most;
-  m = V_SET1(most);
-  for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL for (r = 0; r < V_R; r++) {
-      vf e = miras__v_exp(V_SUB(V_LOAD(x + i + r * V_W), m));
-      acc[r] = V_ADD(acc[r], e);
-      if (scale > 0) V_STORE(x + i + r * V_W, e);
-    }
-  }
-  V_UNROLL for (r = 0; r < V_R; r++) {
-    size_t k = i + r * V_W;
-    if (k < n) {
-      /* lanes behind the row read as the maximum's negative infinity: e = 0 */
-      float tail[V_W];
-      vf e;
-      size_t l;
-      for (l = 0; l < V_W; l++) tail[l] = k + l < n ? x[k + l] - most : -INFINITY;
-      e = miras__v_exp(V_LOAD(tail));
-      acc[r] = V_ADD(acc[r], e);
-      if (scale > 0) V_STORE_N(x + k, e, n - k);
-    }
-  }
-  total = miras__fold(acc);
+  const float top = miras__top(x, n), at = x[target];
+  const float total = miras__exp_sum(scale > 0 ? x : NULL, x, top, n);
   if (scale > 0) {
     miras__scale(x, scale / total, x, n);
     x[target] -= scale;
   }
-  return logf(total) + most - at;
+  return logf(total) + top - at;
 }
 
 /* y = base + x mask / (1 - rate) per element (base NULL: zero, and may be y). Element i is kept
@@ -7223,7 +7224,8 @@ static const miras__kernels miras__kernel_table = {
 #undef V_STORE
 #undef V_LOAD_N
 #undef V_AT
-#undef V_PART
+#undef V_PUT
+#undef V_FOR
 #undef V_EACH
 #undef V_LANES
 #undef V_STORE_N
