@@ -3044,10 +3044,13 @@ typedef struct miras__kernels {
 
 /* The kernel rooms are compiled once per instruction set under the names that they have in the
  * text, to which this block adds the set's: miras__dot becomes miras__dot_avx2. A macro does not
- * expand within itself, so the text needs no more than this. */
+ * expand within itself, so the text needs no more than this. What waits for memory or takes little
+ * of a program's time is LENT: AVX-512 borrows it from AVX2, which has the same bits, and leaves out
+ * the text (#ifndef MIRAS__BORROWS). */
 #define MIRAS__JOIN2(a, b) a##b
 #define MIRAS__JOIN(a, b) MIRAS__JOIN2(a, b)
 #define MIRAS__IN_SET(name) MIRAS__JOIN(name, MIRAS__SET_SUFFIX)
+#define MIRAS__LENT(name) MIRAS__JOIN(name, MIRAS__LENT_SUFFIX)
 #define miras__v_expm1_part MIRAS__IN_SET(miras__v_expm1_part)
 #define miras__v_exp MIRAS__IN_SET(miras__v_exp)
 #define miras__v_tanh MIRAS__IN_SET(miras__v_tanh)
@@ -3086,7 +3089,7 @@ typedef struct miras__kernels {
 #define miras__sum_rows MIRAS__IN_SET(miras__sum_rows)
 #define miras__mask_rows MIRAS__IN_SET(miras__mask_rows)
 #define miras__feature_rows MIRAS__IN_SET(miras__feature_rows)
-#define miras__feature_rows_bwd MIRAS__IN_SET(miras__feature_rows_bwd)
+#define miras__feature_rows_bwd MIRAS__LENT(miras__feature_rows_bwd)
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__implicit_bwd MIRAS__IN_SET(miras__implicit_bwd)
 #define miras__diagonal_bwd MIRAS__IN_SET(miras__diagonal_bwd)
@@ -3106,40 +3109,40 @@ typedef struct miras__kernels {
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
 #define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
-#define miras__feature_bwd MIRAS__IN_SET(miras__feature_bwd)
+#define miras__feature_bwd MIRAS__LENT(miras__feature_bwd)
 #define miras__v_power MIRAS__IN_SET(miras__v_power)
-#define miras__v_sech2 MIRAS__IN_SET(miras__v_sech2)
-#define miras__hypotenuse MIRAS__IN_SET(miras__hypotenuse)
-#define miras__bias_row MIRAS__IN_SET(miras__bias_row)
-#define miras__v_delta MIRAS__IN_SET(miras__v_delta)
-#define miras__bias_dot MIRAS__IN_SET(miras__bias_dot)
-#define miras__bias_dot_bwd MIRAS__IN_SET(miras__bias_dot_bwd)
-#define miras__bias_l2 MIRAS__IN_SET(miras__bias_l2)
-#define miras__bias_l2_bwd MIRAS__IN_SET(miras__bias_l2_bwd)
-#define miras__bias_lp MIRAS__IN_SET(miras__bias_lp)
-#define miras__bias_lp_bwd MIRAS__IN_SET(miras__bias_lp_bwd)
-#define miras__bias_lp_smooth MIRAS__IN_SET(miras__bias_lp_smooth)
-#define miras__bias_lp_smooth_bwd MIRAS__IN_SET(miras__bias_lp_smooth_bwd)
-#define miras__bias_huber MIRAS__IN_SET(miras__bias_huber)
-#define miras__bias_huber_bwd MIRAS__IN_SET(miras__bias_huber_bwd)
-#define miras__v_hypotenuse MIRAS__IN_SET(miras__v_hypotenuse)
-#define miras__bias_norm_each_bwd MIRAS__IN_SET(miras__bias_norm_each_bwd)
-#define miras__bias_huber_norm MIRAS__IN_SET(miras__bias_huber_norm)
-#define miras__bias_huber_norm_bwd MIRAS__IN_SET(miras__bias_huber_norm_bwd)
-#define miras__bias_huber_mixture MIRAS__IN_SET(miras__bias_huber_mixture)
-#define miras__bias_huber_mixture_bwd MIRAS__IN_SET(miras__bias_huber_mixture_bwd)
-#define miras__bias_pseudo_huber MIRAS__IN_SET(miras__bias_pseudo_huber)
-#define miras__bias_pseudo_huber_bwd MIRAS__IN_SET(miras__bias_pseudo_huber_bwd)
-#define miras__bias_shift MIRAS__IN_SET(miras__bias_shift)
-#define miras__bias_shift_bwd MIRAS__IN_SET(miras__bias_shift_bwd)
-#define miras__bias_log_cosh MIRAS__IN_SET(miras__bias_log_cosh)
-#define miras__bias_log_cosh_bwd MIRAS__IN_SET(miras__bias_log_cosh_bwd)
-#define miras__bias_custom MIRAS__IN_SET(miras__bias_custom)
-#define miras__bias_custom_bwd MIRAS__IN_SET(miras__bias_custom_bwd)
-#define miras__biases MIRAS__IN_SET(miras__biases)
-#define miras__bias_row_of MIRAS__IN_SET(miras__bias_row_of)
-#define miras__bias_rows MIRAS__IN_SET(miras__bias_rows)
-#define miras__bias_rows_bwd MIRAS__IN_SET(miras__bias_rows_bwd)
+#define miras__v_sech2 MIRAS__LENT(miras__v_sech2)
+#define miras__hypotenuse MIRAS__LENT(miras__hypotenuse)
+#define miras__bias_row MIRAS__LENT(miras__bias_row)
+#define miras__v_delta MIRAS__LENT(miras__v_delta)
+#define miras__bias_dot MIRAS__LENT(miras__bias_dot)
+#define miras__bias_dot_bwd MIRAS__LENT(miras__bias_dot_bwd)
+#define miras__bias_l2 MIRAS__LENT(miras__bias_l2)
+#define miras__bias_l2_bwd MIRAS__LENT(miras__bias_l2_bwd)
+#define miras__bias_lp MIRAS__LENT(miras__bias_lp)
+#define miras__bias_lp_bwd MIRAS__LENT(miras__bias_lp_bwd)
+#define miras__bias_lp_smooth MIRAS__LENT(miras__bias_lp_smooth)
+#define miras__bias_lp_smooth_bwd MIRAS__LENT(miras__bias_lp_smooth_bwd)
+#define miras__bias_huber MIRAS__LENT(miras__bias_huber)
+#define miras__bias_huber_bwd MIRAS__LENT(miras__bias_huber_bwd)
+#define miras__v_hypotenuse MIRAS__LENT(miras__v_hypotenuse)
+#define miras__bias_norm_each_bwd MIRAS__LENT(miras__bias_norm_each_bwd)
+#define miras__bias_huber_norm MIRAS__LENT(miras__bias_huber_norm)
+#define miras__bias_huber_norm_bwd MIRAS__LENT(miras__bias_huber_norm_bwd)
+#define miras__bias_huber_mixture MIRAS__LENT(miras__bias_huber_mixture)
+#define miras__bias_huber_mixture_bwd MIRAS__LENT(miras__bias_huber_mixture_bwd)
+#define miras__bias_pseudo_huber MIRAS__LENT(miras__bias_pseudo_huber)
+#define miras__bias_pseudo_huber_bwd MIRAS__LENT(miras__bias_pseudo_huber_bwd)
+#define miras__bias_shift MIRAS__LENT(miras__bias_shift)
+#define miras__bias_shift_bwd MIRAS__LENT(miras__bias_shift_bwd)
+#define miras__bias_log_cosh MIRAS__LENT(miras__bias_log_cosh)
+#define miras__bias_log_cosh_bwd MIRAS__LENT(miras__bias_log_cosh_bwd)
+#define miras__bias_custom MIRAS__LENT(miras__bias_custom)
+#define miras__bias_custom_bwd MIRAS__LENT(miras__bias_custom_bwd)
+#define miras__biases MIRAS__LENT(miras__biases)
+#define miras__bias_row_of MIRAS__LENT(miras__bias_row_of)
+#define miras__bias_rows MIRAS__LENT(miras__bias_rows)
+#define miras__bias_rows_bwd MIRAS__LENT(miras__bias_rows_bwd)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
 #define miras__softmax_columns MIRAS__IN_SET(miras__softmax_columns)
 #define miras__slices_of MIRAS__IN_SET(miras__slices_of)
@@ -3225,10 +3228,10 @@ typedef struct miras__kernels {
 #define miras__bound_bwd MIRAS__IN_SET(miras__bound_bwd)
 #define miras__bound_share MIRAS__IN_SET(miras__bound_share)
 #define miras__bound_share_bwd MIRAS__IN_SET(miras__bound_share_bwd)
-#define miras__dot3 MIRAS__IN_SET(miras__dot3)
+#define miras__dot3 MIRAS__LENT(miras__dot3)
 #define miras__rms_inverse MIRAS__IN_SET(miras__rms_inverse)
-#define miras__rms_fwd MIRAS__IN_SET(miras__rms_fwd)
-#define miras__rms_bwd MIRAS__IN_SET(miras__rms_bwd)
+#define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
+#define miras__rms_bwd MIRAS__LENT(miras__rms_bwd)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
 #define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
@@ -3236,18 +3239,18 @@ typedef struct miras__kernels {
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
 #define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
-#define miras__unit_fwd MIRAS__IN_SET(miras__unit_fwd)
-#define miras__unit_bwd MIRAS__IN_SET(miras__unit_bwd)
-#define miras__erase_fwd MIRAS__IN_SET(miras__erase_fwd)
-#define miras__erase_bwd MIRAS__IN_SET(miras__erase_bwd)
-#define miras__rotary MIRAS__IN_SET(miras__rotary)
-#define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
-#define miras__complement MIRAS__IN_SET(miras__complement)
-#define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
-#define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
-#define miras__dropout MIRAS__IN_SET(miras__dropout)
+#define miras__unit_fwd MIRAS__LENT(miras__unit_fwd)
+#define miras__unit_bwd MIRAS__LENT(miras__unit_bwd)
+#define miras__erase_fwd MIRAS__LENT(miras__erase_fwd)
+#define miras__erase_bwd MIRAS__LENT(miras__erase_bwd)
+#define miras__rotary MIRAS__LENT(miras__rotary)
+#define miras__gates_fwd MIRAS__LENT(miras__gates_fwd)
+#define miras__complement MIRAS__LENT(miras__complement)
+#define miras__gates_bwd MIRAS__LENT(miras__gates_bwd)
+#define miras__cross_entropy MIRAS__LENT(miras__cross_entropy)
+#define miras__dropout MIRAS__LENT(miras__dropout)
 #define miras__transpose MIRAS__IN_SET(miras__transpose)
-#define miras__adamw MIRAS__IN_SET(miras__adamw)
+#define miras__adamw MIRAS__LENT(miras__adamw)
 #define miras__load_n MIRAS__IN_SET(miras__load_n)
 #define miras__store_n MIRAS__IN_SET(miras__store_n)
 #define miras__pow2 MIRAS__IN_SET(miras__pow2)
@@ -3397,6 +3400,7 @@ typedef struct miras__kernels {
 #endif
 
 #define MIRAS__SET_SUFFIX _portable
+#define MIRAS__LENT_SUFFIX _portable
 #define MIRAS__ISA_NAME "portable"
 typedef float miras__vf;
 typedef int miras__vm;
@@ -3478,6 +3482,7 @@ static inline float miras__fold_max(const float *v) {
 #elif MIRAS__ISA == 2
 
 #define MIRAS__SET_SUFFIX _avx2
+#define MIRAS__LENT_SUFFIX _avx2
 #define MIRAS__ISA_NAME "avx2"
 typedef __m256 miras__vf;
 typedef __m256 miras__vm;
@@ -3517,6 +3522,8 @@ static inline __m256 miras__halves(const __m256 *v, __m256 *high) {
 #elif MIRAS__ISA == 3
 
 #define MIRAS__SET_SUFFIX _avx512
+#define MIRAS__LENT_SUFFIX _avx2
+#define MIRAS__BORROWS 1
 #define MIRAS__ISA_NAME "avx512"
 typedef __m512 miras__vf;
 typedef __mmask16 miras__vm;
@@ -3557,6 +3564,7 @@ static inline __m256 miras__halves(const __m512 *v, __m256 *high) {
 #elif MIRAS__ISA == 4
 
 #define MIRAS__SET_SUFFIX _neon
+#define MIRAS__LENT_SUFFIX _neon
 #define MIRAS__ISA_NAME "neon"
 typedef float32x4_t miras__vf;
 typedef uint32x4_t miras__vm;
@@ -4461,6 +4469,15 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
   }
 }
 
+/* Rows of both: x [rows, n] ldx apart, f ldf apart. */
+static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, size_t ldx,
+                                size_t rows, size_t n) {
+  size_t r;
+  if (rows == 1) miras__feature_fwd(map, f, x, n);
+  else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
+}
+
+#ifndef MIRAS__BORROWS
 /* dx = (d phi/dx)' df; f = phi as computed. dx may be df, except for POLY2, where the pairs give
  *   du_i += sum_(j>i) df_ij u_j + sqrt(2) df_ii u_i,   du_j += df_ij u_i  (j > i)
  * and the length  dx = r (du - x (x . du) / (|x|^2 + eps)). */
@@ -4507,14 +4524,6 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
   miras__scale(dx, r, dx, n);
 }
 
-/* Rows of both: x [rows, n] ldx apart, f ldf apart. */
-static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, size_t ldx,
-                                size_t rows, size_t n) {
-  size_t r;
-  if (rows == 1) miras__feature_fwd(map, f, x, n);
-  else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
-}
-
 static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float *df,
                                     const float *f, size_t ldf, const float *x, size_t ldx,
                                     size_t rows, size_t n) {
@@ -4522,6 +4531,8 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
   for (r = 0; r < rows; r++)
     miras__feature_bwd(map, dx + r * lddx, df + r * ldf, x + r * ldx, f + r * ldf, n);
 }
+
+#endif
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
@@ -4537,6 +4548,7 @@ static vf miras__v_power(vf x, float a) {
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
 }
 
+#ifndef MIRAS__BORROWS
 /* 1 - tanh^2 x = 4 e^-2|x| / (1 + e^-2|x|)^2, which keeps its digits where tanh has run into 1. */
 static vf miras__v_sech2(vf x) {
   vf e = miras__v_exp(V_MUL(V_SET1(-2.0f), V_ABS(x))), one = V_ADD(V_SET1(1.0f), e);
@@ -4945,6 +4957,8 @@ static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, fl
     if (!s.each) bdelta[i] = one;
   }
 }
+
+#endif
 
 /* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
 
@@ -6724,53 +6738,8 @@ static void miras__bound_share_bwd(float *eta, float *beta, float *along, float 
 #define MIRAS__NORM_EPS 1e-5f      /* of the root mean squares                                    */
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
 
-/* sum a b c, over 16 lanes as dot. */
-static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
-  vf lane[V_R];
-  size_t r;
-  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  V_LANES(n, r, lane[r] = V_FMA(V_MUL(V_AT(a), V_AT(b)), V_AT(c), lane[r]));
-  return miras__fold(lane);
-}
-
 static float miras__rms_inverse(const float *x, size_t n) {
   return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + MIRAS__NORM_EPS);
-}
-
-/* y = x r gain, r = 1 / sqrt(mean x^2 + eps). */
-static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
-                           size_t rows, size_t n) {
-  size_t t;
-  for (t = 0; t < rows; t++, y += ldy, x += ldx) {
-    const vf r = V_SET1(miras__rms_inverse(x, n));
-    V_EACH(y, n, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
-  }
-}
-
-/* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
- * dx. y, when wanted, receives the forward output again. */
-static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,
-                           float *y, size_t ldy, const float *dy, size_t lddy,
-                           const miras__norm *of) {
-  const float *x = of->x, *gain = of->gain;
-  const size_t n = of->dim;
-  size_t t, i;
-  for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
-    float r1 = miras__rms_inverse(x, n);
-    float s1 = miras__dot3(dy, gain, x, n) / (float)n * r1 * r1 * r1;
-    vf r = V_SET1(r1), s = V_SET1(s1);
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf vx = V_LOAD_N(x + i, left), vg = V_LOAD_N(gain + i, left), vd = V_LOAD_N(dy + i, left);
-      vf xr = V_MUL(vx, r), d = base ? V_LOAD_N(base + i, left) : V_ZERO();
-      V_STORE_N(dgain + i, V_FMA(vd, xr, V_LOAD_N(dgain + i, left)), left);
-      if (y) V_STORE_N(y + i, V_MUL(xr, vg), left);
-      d = V_FMA(V_MUL(vd, vg), r, d);
-      V_STORE_N(dx + i, V_FNMA(vx, s, d), left);
-    }
-    if (base) base += ldbase;
-    if (y) y += ldy;
-  }
 }
 
 /* m = (x r) gain silu(gate), with one r per head. */
@@ -6914,6 +6883,69 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, 
                     V_LOAD_N(x->c + (t - far) * x->ldc + i, n - i), acc);
       V_STORE_N(dw + j * n + i, acc, n - i);
     }
+  }
+}
+
+/* y [cols, rows] = x' */
+static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
+                             size_t cols) {
+  const size_t block = cols < 4 ? rows : V_W;
+  size_t i, j, k;
+  for (i = 0; i < rows; i += block) {
+    const size_t m = rows - i < block ? rows - i : block;
+    for (j = 0; j + 4 <= cols && m == V_W; j += 4)
+      miras__transpose4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
+    if (cols - j > m)                              /* the rest in few long runs */
+      for (k = 0; k < m; k++)
+        miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
+    else
+      for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
+  }
+}
+
+#ifndef MIRAS__BORROWS
+/* sum a b c, over 16 lanes as dot. */
+static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
+  vf lane[V_R];
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = V_FMA(V_MUL(V_AT(a), V_AT(b)), V_AT(c), lane[r]));
+  return miras__fold(lane);
+}
+
+/* y = x r gain, r = 1 / sqrt(mean x^2 + eps). */
+static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
+                           size_t rows, size_t n) {
+  size_t t;
+  for (t = 0; t < rows; t++, y += ldy, x += ldx) {
+    const vf r = V_SET1(miras__rms_inverse(x, n));
+    V_EACH(y, n, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
+  }
+}
+
+/* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
+ * dx. y, when wanted, receives the forward output again. */
+static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,
+                           float *y, size_t ldy, const float *dy, size_t lddy,
+                           const miras__norm *of) {
+  const float *x = of->x, *gain = of->gain;
+  const size_t n = of->dim;
+  size_t t, i;
+  for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
+    float r1 = miras__rms_inverse(x, n);
+    float s1 = miras__dot3(dy, gain, x, n) / (float)n * r1 * r1 * r1;
+    vf r = V_SET1(r1), s = V_SET1(s1);
+    for (i = 0; i < n; i += V_W) {
+      size_t left = n - i;
+      vf vx = V_LOAD_N(x + i, left), vg = V_LOAD_N(gain + i, left), vd = V_LOAD_N(dy + i, left);
+      vf xr = V_MUL(vx, r), d = base ? V_LOAD_N(base + i, left) : V_ZERO();
+      V_STORE_N(dgain + i, V_FMA(vd, xr, V_LOAD_N(dgain + i, left)), left);
+      if (y) V_STORE_N(y + i, V_MUL(xr, vg), left);
+      d = V_FMA(V_MUL(vd, vg), r, d);
+      V_STORE_N(dx + i, V_FNMA(vx, s, d), left);
+    }
+    if (base) base += ldbase;
+    if (y) y += ldy;
   }
 }
 
@@ -7154,23 +7186,6 @@ static void miras__dropout(float *y, const float *base, const float *x, uint64_t
   }
 }
 
-/* y [cols, rows] = x' */
-static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
-                             size_t cols) {
-  const size_t block = cols < 4 ? rows : V_W;
-  size_t i, j, k;
-  for (i = 0; i < rows; i += block) {
-    const size_t m = rows - i < block ? rows - i : block;
-    for (j = 0; j + 4 <= cols && m == V_W; j += 4)
-      miras__transpose4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
-    if (cols - j > m)                              /* the rest in few long runs */
-      for (k = 0; k < m; k++)
-        miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
-    else
-      for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
-  }
-}
-
 /* One step of Adam with decoupled decay (Loshchilov 2019). c: beta1, 1 - beta1, beta2, 1 - beta2,
  * clip, lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), epsilon, 1 - lr decay. g is cleared. */
 static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const float *c) {
@@ -7190,6 +7205,8 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
     V_STORE_N(g + i, V_ZERO(), left);
   }
 }
+#endif
+
 /* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
 
 static const miras__kernels miras__kernel_table = {
@@ -7204,6 +7221,8 @@ static const miras__kernels miras__kernel_table = {
 #endif
 
 #undef MIRAS__SET_SUFFIX
+#undef MIRAS__LENT_SUFFIX
+#undef MIRAS__BORROWS
 #undef MIRAS__ISA_NAME
 #undef V_W
 #undef V_R
