@@ -3045,8 +3045,8 @@ typedef struct miras__kernels {
 /* The kernel rooms are compiled once per instruction set under the names that they have in the
  * text, to which this block adds the set's: miras__dot becomes miras__dot_avx2. A macro does not
  * expand within itself, so the text needs no more than this. What waits for memory or takes little
- * of a program's time is LENT: AVX-512 borrows it from AVX2, which has the same bits, and leaves out
- * the text (#ifndef MIRAS__BORROWS). */
+ * of a program's time is LENT: AVX-512 borrows it from AVX2, which has the same bits, and leaves
+ * the text out (MIRAS__BORROWS). */
 #define MIRAS__JOIN2(a, b) a##b
 #define MIRAS__JOIN(a, b) MIRAS__JOIN2(a, b)
 #define MIRAS__IN_SET(name) MIRAS__JOIN(name, MIRAS__SET_SUFFIX)
@@ -3076,7 +3076,7 @@ typedef struct miras__kernels {
 #define miras__fill MIRAS__IN_SET(miras__fill)
 #define miras__flush MIRAS__IN_SET(miras__flush)
 #define miras__copy MIRAS__IN_SET(miras__copy)
-#define miras__copy_rows MIRAS__IN_SET(miras__copy_rows)
+#define miras__copy_rows MIRAS__LENT(miras__copy_rows)
 #define miras__fill_rows MIRAS__IN_SET(miras__fill_rows)
 #define miras__spread_rows MIRAS__IN_SET(miras__spread_rows)
 #define miras__add_rows MIRAS__IN_SET(miras__add_rows)
@@ -3087,7 +3087,7 @@ typedef struct miras__kernels {
 #define miras__axpy_rows MIRAS__IN_SET(miras__axpy_rows)
 #define miras__dot_rows MIRAS__IN_SET(miras__dot_rows)
 #define miras__sum_rows MIRAS__IN_SET(miras__sum_rows)
-#define miras__mask_rows MIRAS__IN_SET(miras__mask_rows)
+#define miras__mask_rows MIRAS__LENT(miras__mask_rows)
 #define miras__feature_rows MIRAS__IN_SET(miras__feature_rows)
 #define miras__feature_rows_bwd MIRAS__LENT(miras__feature_rows_bwd)
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
@@ -3095,12 +3095,12 @@ typedef struct miras__kernels {
 #define miras__diagonal_bwd MIRAS__IN_SET(miras__diagonal_bwd)
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
-#define miras__act_grad2 MIRAS__IN_SET(miras__act_grad2)
+#define miras__act_grad2 MIRAS__LENT(miras__act_grad2)
 #define miras__top MIRAS__IN_SET(miras__top)
 #define miras__exp_sum MIRAS__IN_SET(miras__exp_sum)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
 #define miras__sub MIRAS__IN_SET(miras__sub)
-#define miras__any MIRAS__IN_SET(miras__any)
+#define miras__any MIRAS__LENT(miras__any)
 #define miras__tile MIRAS__IN_SET(miras__tile)
 #define miras__any_tile MIRAS__IN_SET(miras__any_tile)
 #define miras__pack MIRAS__IN_SET(miras__pack)
@@ -3233,7 +3233,7 @@ typedef struct miras__kernels {
 #define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
 #define miras__rms_bwd MIRAS__LENT(miras__rms_bwd)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
-#define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
+#define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
@@ -3995,6 +3995,7 @@ static void miras__act_grad(int kind, float *d, const float *z, const float *g, 
   else miras__copy(d, g, n);
 }
 
+#ifndef MIRAS__BORROWS
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
@@ -4010,6 +4011,7 @@ static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z,
     V_PUT(gbar, V_MUL(b, s1));
   }
 }
+#endif
 
 /* The largest of x, NaN aside. */
 static float miras__top(const float *x, size_t n) {
@@ -4050,40 +4052,12 @@ static void miras__softmax(float *y, const float *x, size_t n, float c) {
   miras__scale(y, c / sum, y, n);
 }
 
-/* 1 if there is anything but zeros in x. */
-static int miras__any(const float *x, size_t n) {
-  float lane[V_W];
-  size_t i = 0, r;
-  while (i < n) {
-    const size_t end = n - i < 512 ? n : i + 512;
-    vf any = V_ZERO();
-    for (; i < end; i += V_W) any = V_ADD(any, V_ABS(V_LOAD_N(x + i, end - i)));
-    V_STORE(lane, any);
-    for (r = 0; r < V_W; r++)
-      if (!(lane[r] <= 0)) return 1;
-  }
-  return 0;
-}
-
 /* ---- tiles ----
  *
  * Tiles are rows of n floats; ld_ is the distance between rows, and 0 repeats one row: as an input
  * it is the same for all, as an output that is added to it collects them, in order. A number per
  * row, s, has a distance lds of its own. Where rows lie one behind the other they are taken as one
  * long row, which changes no bit of what works element by element. */
-
-/* y = x */
-static void miras__copy_rows(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
-                             size_t n) {
-  size_t r;
-  if (n == 1) {
-    for (r = 0; r < rows; r++) y[r * ldy] = x[r * ldx];
-  } else if (rows == 1) {
-    miras__copy(y, x, n);
-  } else {
-    for (r = 0; r < rows; r++) miras__copy(y + r * ldy, x + r * ldx, n);
-  }
-}
 
 /* y = value */
 static void miras__fill_rows(float *y, size_t ldy, float value, size_t rows, size_t n) {
@@ -4167,6 +4141,20 @@ static void miras__sum_rows(int add, float *s, size_t lds, const float *a, size_
   }
 }
 
+#ifndef MIRAS__BORROWS
+/* y = x */
+static void miras__copy_rows(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
+                             size_t n) {
+  size_t r;
+  if (n == 1) {
+    for (r = 0; r < rows; r++) y[r * ldy] = x[r * ldx];
+  } else if (rows == 1) {
+    miras__copy(y, x, n);
+  } else {
+    for (r = 0; r < rows; r++) miras__copy(y + r * ldy, x + r * ldx, n);
+  }
+}
+
 /* y_ij = value where j - i lies outside lo..hi-1 */
 static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, size_t n,
                              ptrdiff_t lo, ptrdiff_t hi) {
@@ -4178,6 +4166,22 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
     if (to < wide) miras__fill(y + to, value, (size_t)(wide - to));
   }
 }
+
+/* 1 if there is anything but zeros in x. */
+static int miras__any(const float *x, size_t n) {
+  float lane[V_W];
+  size_t i = 0, r;
+  while (i < n) {
+    const size_t end = n - i < 512 ? n : i + 512;
+    vf any = V_ZERO();
+    for (; i < end; i += V_W) any = V_ADD(any, V_ABS(V_LOAD_N(x + i, end - i)));
+    V_STORE(lane, any);
+    for (r = 0; r < V_W; r++)
+      if (!(lane[r] <= 0)) return 1;
+  }
+  return 0;
+}
+#endif
 
 /* @24 MATRIX PRODUCT ------------------------------------------------------------ needs 21 23 -- */
 
@@ -4327,13 +4331,11 @@ static void miras__gemm_row_part(float *y, const float *a, size_t acs, const flo
 static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, const float *B,
                             size_t brs, size_t N, size_t K) {
   const size_t whole = N - N % V_W;
-  size_t j, k = 0;
+  size_t k = 0;
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
   else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
   for (; k + 4 <= K; k += 4) miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
-  for (; k < K; k++)
-    for (j = 0; j < whole; j += V_W)
-      V_STORE(y + j, V_FMA(V_SET1(a[k * acs]), V_LOAD(B + k * brs + j), V_LOAD(y + j)));
+  for (; k < K; k++) miras__axpy(y, a[k * acs], B + k * brs, whole);
   if (whole < N) {
     vf c = V_LOAD_N(y + whole, N - whole);
     for (k = 0; k < K; k++)
@@ -4531,7 +4533,6 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
   for (r = 0; r < rows; r++)
     miras__feature_bwd(map, dx + r * lddx, df + r * ldf, x + r * ldx, f + r * ldf, n);
 }
-
 #endif
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
@@ -4957,7 +4958,6 @@ static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, fl
     if (!s.each) bdelta[i] = one;
   }
 }
-
 #endif
 
 /* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
@@ -6738,56 +6738,6 @@ static void miras__bound_share_bwd(float *eta, float *beta, float *along, float 
 #define MIRAS__NORM_EPS 1e-5f      /* of the root mean squares                                    */
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
 
-static float miras__rms_inverse(const float *x, size_t n) {
-  return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + MIRAS__NORM_EPS);
-}
-
-/* m = (x r) gain silu(gate), with one r per head. */
-static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
-  const size_t dim = of->dim;
-  size_t t, h;
-  for (t = 0; t < of->rows; t++, m += ldm) {
-    for (h = 0; h < of->heads * dim; h += dim) {
-      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
-      const float *gain = of->gain + h;
-      const vf r = V_SET1(miras__rms_inverse(x, dim));
-      V_EACH(m + h, dim, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
-                               V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
-    }
-  }
-}
-
-/* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
-static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
-                                  float *m, size_t ldm, float *dm, size_t lddm,
-                                  const miras__norm *of) {
-  const size_t dim = of->dim;
-  const float *x = of->x, *g = of->gate;
-  const vf one = V_SET1(1.0f);
-  size_t t, at, i;
-  for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
-    for (at = 0; at < of->heads * dim; at += dim) {
-      float r1 = miras__rms_inverse(x + at, dim);
-      vf r = V_SET1(r1), s;
-      for (i = at; i < at + dim; i += V_W) {
-        size_t left = at + dim - i;
-        vf vg = V_LOAD_N(g + i, left), sig = miras__v_sigmoid(vg), silu = V_MUL(vg, sig);
-        vf w = V_LOAD_N(of->gain + i, left), d = V_LOAD_N(dm + i, left);
-        vf xr = V_MUL(V_LOAD_N(x + i, left), r), y = V_MUL(xr, w), ds = V_MUL(d, silu);
-        vf slope = V_MUL(sig, V_FMA(vg, V_SUB(one, sig), one));
-        V_STORE_N(m + i, V_MUL(y, silu), left);
-        V_STORE_N(dg + i, V_MUL(V_MUL(d, y), slope), left);
-        V_STORE_N(dgain + i, V_FMA(ds, xr, V_LOAD_N(dgain + i, left)), left);
-        V_STORE_N(dm + i, V_MUL(ds, w), left);
-      }
-      s = V_SET1(miras__dot(dm + at, x + at, dim) / (float)dim * r1 * r1 * r1);
-      V_EACH(dx + at, dim, V_FNMA(V_AT(x + at), s, V_MUL(V_AT(dm + at), r)));
-    }
-    x += of->ldx;
-    g += of->ld_gate;
-  }
-}
-
 /* s = silu(a) b. */
 static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
                               size_t rows, size_t n) {
@@ -6903,7 +6853,57 @@ static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, s
   }
 }
 
+static float miras__rms_inverse(const float *x, size_t n) {
+  return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + MIRAS__NORM_EPS);
+}
+
+/* m = (x r) gain silu(gate), with one r per head. */
+static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
+  const size_t dim = of->dim;
+  size_t t, h;
+  for (t = 0; t < of->rows; t++, m += ldm) {
+    for (h = 0; h < of->heads * dim; h += dim) {
+      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
+      const float *gain = of->gain + h;
+      const vf r = V_SET1(miras__rms_inverse(x, dim));
+      V_EACH(m + h, dim, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
+                               V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
+    }
+  }
+}
+
 #ifndef MIRAS__BORROWS
+/* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
+static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
+                                  float *m, size_t ldm, float *dm, size_t lddm,
+                                  const miras__norm *of) {
+  const size_t dim = of->dim;
+  const float *x = of->x, *g = of->gate;
+  const vf one = V_SET1(1.0f);
+  size_t t, at, i;
+  for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
+    for (at = 0; at < of->heads * dim; at += dim) {
+      float r1 = miras__rms_inverse(x + at, dim);
+      vf r = V_SET1(r1), s;
+      for (i = at; i < at + dim; i += V_W) {
+        size_t left = at + dim - i;
+        vf vg = V_LOAD_N(g + i, left), sig = miras__v_sigmoid(vg), silu = V_MUL(vg, sig);
+        vf w = V_LOAD_N(of->gain + i, left), d = V_LOAD_N(dm + i, left);
+        vf xr = V_MUL(V_LOAD_N(x + i, left), r), y = V_MUL(xr, w), ds = V_MUL(d, silu);
+        vf slope = V_MUL(sig, V_FMA(vg, V_SUB(one, sig), one));
+        V_STORE_N(m + i, V_MUL(y, silu), left);
+        V_STORE_N(dg + i, V_MUL(V_MUL(d, y), slope), left);
+        V_STORE_N(dgain + i, V_FMA(ds, xr, V_LOAD_N(dgain + i, left)), left);
+        V_STORE_N(dm + i, V_MUL(ds, w), left);
+      }
+      s = V_SET1(miras__dot(dm + at, x + at, dim) / (float)dim * r1 * r1 * r1);
+      V_EACH(dx + at, dim, V_FNMA(V_AT(x + at), s, V_MUL(V_AT(dm + at), r)));
+    }
+    x += of->ldx;
+    g += of->ld_gate;
+  }
+}
+
 /* sum a b c, over 16 lanes as dot. */
 static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
   vf lane[V_R];
