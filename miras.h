@@ -4494,13 +4494,13 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
     case MIRAS_FEATURE_ELU:
     case MIRAS_FEATURE_RELU:
     case MIRAS_FEATURE_RELU2:
-      for (i = 0; i < n; i += V_W) {
-        vf v = V_LOAD_N(x + i, n - i), d = V_LOAD_N(df + i, n - i), low = V_ZERO();
+      V_FOR(n) {
+        vf v = V_AT(x), d = V_AT(df), low = V_ZERO();
         vm upper = V_LT(V_ZERO(), v);
         v = V_MUL(factor, v);
-        if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_LOAD_N(f + i, n - i));
+        if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_AT(f));
         if (kind == MIRAS_FEATURE_RELU2) d = V_MUL(d, V_ADD(v, v));
-        V_STORE_N(dx + i, V_SELECT(upper, d, low), n - i);
+        V_PUT(dx, V_SELECT(upper, d, low));
       }
       break;
     case MIRAS_FEATURE_SOFTMAX:
@@ -4610,11 +4610,10 @@ static float miras__bias_l2_bwd(const miras__bias_row *x) {
 /* L_p: e = p sgn(r) |r|^(p-1),  l = sum |r|^p */
 static float miras__bias_lp(const miras__bias_row *x) {
   const float p = x->d->p;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), a = V_ABS(r);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), a = V_ABS(r);
     vf m = V_MUL(V_SET1(p), miras__v_power(a, p - 1));
-    V_STORE_N(x->e + j, V_SELECT(V_LT(V_ZERO(), a), V_COPYSIGN(m, r), r), x->n - j);
+    V_PUT(x->e, V_SELECT(V_LT(V_ZERO(), a), V_COPYSIGN(m, r), r));
   }
   return miras__dot(x->e, x->r, x->n) / p;
 }
@@ -4622,12 +4621,11 @@ static float miras__bias_lp(const miras__bias_row *x) {
 /* J = p (p-1) |r|^(p-2); for p < 2 it is unbounded at 0, where |r| is kept off zero */
 static float miras__bias_lp_bwd(const miras__bias_row *x) {
   const float p = x->d->p;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf a = V_ABS(V_LOAD_N(x->r + j, x->n - j)), b = V_LOAD_N(x->be + j, x->n - j), m;
+  V_FOR(x->n) {
+    vf a = V_ABS(V_AT(x->r)), b = V_AT(x->be), m;
     if (p < 2) a = V_MAX(a, V_SET1(1e-6f));
     m = p > 1 ? miras__v_power(a, p - 2) : V_ZERO();
-    V_STORE_N(x->br + j, V_MUL(b, V_MUL(V_SET1(p * (p - 1)), m)), x->n - j);
+    V_PUT(x->br, V_MUL(b, V_MUL(V_SET1(p * (p - 1)), m)));
   }
   return 0;
 }
@@ -4638,12 +4636,11 @@ static float miras__bias_lp_smooth(const miras__bias_row *x) {
   const float p = x->d->p;
   float value = 0;
   int pass;
-  size_t j;
   for (pass = 0; pass < 2; pass++) {               /* p s^p for the sum, then e */
-    for (j = 0; j < x->n; j += V_W) {
-      vf r = V_LOAD_N(x->r + j, x->n - j), s = V_SQRT(V_FMA(r, r, V_SET1(1e-6f)));
+    V_FOR(x->n) {
+      vf r = V_AT(x->r), s = V_SQRT(V_FMA(r, r, V_SET1(1e-6f)));
       vf m = V_MUL(V_SET1(p), miras__v_power(s, p - 1));
-      V_STORE_N(x->e + j, V_MUL(m, pass ? miras__v_tanh(V_MUL(nu, r)) : s), x->n - j);
+      V_PUT(x->e, V_MUL(m, pass ? miras__v_tanh(V_MUL(nu, r)) : s));
     }
     if (!pass) value = miras__sum(x->e, x->n) / p;
   }
@@ -4654,14 +4651,13 @@ static float miras__bias_lp_smooth(const miras__bias_row *x) {
 static float miras__bias_lp_smooth_bwd(const miras__bias_row *x) {
   const vf nu = V_SET1(x->d->sharpness);
   const float p = x->d->p;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be);
     vf s = V_SQRT(V_FMA(r, r, V_SET1(1e-6f))), t = miras__v_tanh(V_MUL(nu, r));
     vf m = V_MUL(V_SET1(p), miras__v_power(s, p - 1));
     vf u = V_MUL(nu, miras__v_sech2(V_MUL(nu, r)));
     u = V_FMA(V_MUL(V_SET1(p - 1), t), V_DIV(r, V_MUL(s, s)), u);
-    V_STORE_N(x->br + j, V_MUL(b, V_MUL(m, u)), x->n - j);
+    V_PUT(x->br, V_MUL(b, V_MUL(m, u)));
   }
   return 0;
 }
@@ -4669,24 +4665,22 @@ static float miras__bias_lp_smooth_bwd(const miras__bias_row *x) {
 /* Huber: e = c = clamp(r, -delta, delta),  l = sum c (r - c/2) */
 static float miras__bias_huber(const miras__bias_row *x) {
   float inner;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), at = miras__v_delta(x, v_at);
     /* a select, not min and max: NaN must stay NaN */
-    V_STORE_N(x->e + j, V_SELECT(V_LT(at, V_ABS(r)), V_COPYSIGN(at, r), r), x->n - j);
+    V_PUT(x->e, V_SELECT(V_LT(at, V_ABS(r)), V_COPYSIGN(at, r), r));
   }
   inner = miras__dot(x->e, x->e, x->n);
   return miras__dot(x->e, x->r, x->n) - 0.5f * inner;
 }
 
 static float miras__bias_huber_bwd(const miras__bias_row *x) {
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j);
-    vm outside = V_LT(miras__v_delta(x, j), V_ABS(r));
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be);
+    vm outside = V_LT(miras__v_delta(x, v_at), V_ABS(r));
     vf down = V_SELECT(outside, V_MUL(b, V_COPYSIGN(V_SET1(1.0f), r)), V_ZERO());
-    V_STORE_N(x->bdelta + j, down, x->n - j);
-    V_STORE_N(x->br + j, V_SELECT(outside, V_ZERO(), b), x->n - j);
+    V_PUT(x->bdelta, down);
+    V_PUT(x->br, V_SELECT(outside, V_ZERO(), b));
   }
   return x->each ? 0 : miras__sum(x->bdelta, x->n);
 }
@@ -4706,20 +4700,17 @@ static inline vf miras__v_hypotenuse(vf a, vf b, vm below) {
 static float miras__bias_norm_each_bwd(const miras__bias_row *x, int form, float length) {
   const vf one = V_SET1(1.0f), norm = V_SET1(length);
   vf along;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {                /* bdelta = what s sums, first */
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
-    vf b = V_LOAD_N(x->be + j, x->n - j), h = norm;
+  V_FOR(x->n) {                                    /* bdelta = what s sums, first */
+    vf r = V_AT(x->r), b = V_AT(x->be), at = miras__v_delta(x, v_at), h = norm;
     vm outside = V_LT(at, norm);
     if (form == MIRAS__NORM_PSEUDO) h = miras__v_hypotenuse(at, norm, outside);
     b = V_MUL(V_DIV(V_MUL(b, r), h), V_MUL(V_DIV(at, h), V_DIV(one, h)));
     if (form == MIRAS__NORM_CLIPPED) b = V_SELECT(outside, b, V_ZERO());
-    V_STORE_N(x->bdelta + j, b, x->n - j);
+    V_PUT(x->bdelta, b);
   }
   along = V_SET1(miras__sum(x->bdelta, x->n));
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
-    vf b = V_LOAD_N(x->be + j, x->n - j), h = norm, slope, down;
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be), at = miras__v_delta(x, v_at), h = norm, slope, down;
     vm outside = V_LT(at, norm);
     if (form == MIRAS__NORM_PSEUDO) h = miras__v_hypotenuse(at, norm, outside);
     slope = V_DIV(at, h);
@@ -4730,8 +4721,8 @@ static float miras__bias_norm_each_bwd(const miras__bias_row *x, int form, float
       slope = V_SELECT(outside, slope, one);
       down = V_SELECT(outside, down, V_ZERO());
     }
-    V_STORE_N(x->bdelta + j, V_MUL(b, down), x->n - j);
-    V_STORE_N(x->br + j, V_FNMA(along, r, V_MUL(b, slope)), x->n - j);
+    V_PUT(x->bdelta, V_MUL(b, down));
+    V_PUT(x->br, V_FNMA(along, r, V_MUL(b, slope)));
   }
   return 0;
 }
@@ -4740,11 +4731,9 @@ static float miras__bias_norm_each_bwd(const miras__bias_row *x, int form, float
 static float miras__bias_huber_norm(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-12f), delta = *x->delta;
   const vf one = V_SET1(1.0f), norm = V_SET1(n);
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
-    r = V_MUL(r, V_SELECT(V_LT(at, norm), V_DIV(at, norm), one));
-    V_STORE_N(x->e + j, r, x->n - j);
+  V_FOR(x->n) {
+    vf at = miras__v_delta(x, v_at), a = V_SELECT(V_LT(at, norm), V_DIV(at, norm), one);
+    V_PUT(x->e, V_MUL(V_AT(x->r), a));
   }
   return n > delta ? delta * (n - 0.5f * delta) : 0.5f * n * n;
 }
@@ -4753,14 +4742,12 @@ static float miras__bias_huber_norm(const miras__bias_row *x) {
 static float miras__bias_huber_norm_bwd(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-12f), delta = *x->delta;
   float along;
-  size_t j;
   if (x->each) return miras__bias_norm_each_bwd(x, MIRAS__NORM_CLIPPED, n);
   if (!(n > delta)) return miras__bias_l2_bwd(x);
   along = miras__dot(x->r, x->be, x->n);
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j);
-    b = V_FNMA(V_SET1(along / (n * n)), r, b);
-    V_STORE_N(x->br + j, V_MUL(V_SET1(delta / n), b), x->n - j);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be);
+    V_PUT(x->br, V_MUL(V_SET1(delta / n), V_FNMA(V_SET1(along / (n * n)), r, b)));
   }
   return along / n;
 }
@@ -4771,17 +4758,15 @@ static float miras__bias_huber_mixture(const miras__bias_row *x) {
   const float square = miras__dot(x->r, x->r, x->n), n = sqrtf(square), delta = *x->delta;
   const vf nu = V_SET1(x->d->sharpness), norm = V_SET1(n);
   float value = 0.5f * square;
-  size_t j;
   if (!x->each && !(n > delta)) return miras__bias_l2(x);
   if (n > delta) {
-    for (j = 0; j < x->n; j += V_W)
-      V_STORE_N(x->e + j, V_ABS(V_LOAD_N(x->r + j, x->n - j)), x->n - j);
+    V_FOR(x->n) V_PUT(x->e, V_ABS(V_AT(x->r)));
     value = delta * miras__sum(x->e, x->n);
   }
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), at = miras__v_delta(x, v_at);
     r = V_SELECT(V_LT(at, norm), V_MUL(at, miras__v_tanh(V_MUL(nu, r))), r);
-    V_STORE_N(x->e + j, r, x->n - j);
+    V_PUT(x->e, r);
   }
   return value;
 }
@@ -4790,15 +4775,14 @@ static float miras__bias_huber_mixture(const miras__bias_row *x) {
 static float miras__bias_huber_mixture_bwd(const miras__bias_row *x) {
   const vf nu = V_SET1(x->d->sharpness), one = V_SET1(1.0f);
   const float n = sqrtf(miras__dot(x->r, x->r, x->n));
-  size_t j;
   if (!x->each && !(n > *x->delta)) return miras__bias_l2_bwd(x);
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j);
-    vf at = miras__v_delta(x, j), slope = V_MUL(at, V_MUL(nu, miras__v_sech2(V_MUL(nu, r))));
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be);
+    vf at = miras__v_delta(x, v_at), slope = V_MUL(at, V_MUL(nu, miras__v_sech2(V_MUL(nu, r))));
     vm outside = V_LT(at, V_SET1(n));
     vf down = V_SELECT(outside, miras__v_tanh(V_MUL(nu, r)), V_ZERO());
-    V_STORE_N(x->bdelta + j, V_MUL(b, down), x->n - j);
-    V_STORE_N(x->br + j, V_MUL(b, V_SELECT(outside, slope, one)), x->n - j);
+    V_PUT(x->bdelta, V_MUL(b, down));
+    V_PUT(x->br, V_MUL(b, V_SELECT(outside, slope, one)));
   }
   return x->each ? 0 : miras__sum(x->bdelta, x->n);
 }
@@ -4809,11 +4793,10 @@ static float miras__bias_pseudo_huber(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n)), delta = *x->delta;
   const float h = miras__hypotenuse(delta, n);
   const vf norm = V_SET1(n);
-  size_t j;
   if (!x->each) miras__scale(x->e, h > 0 ? delta / h : h, x->r, x->n);
-  for (j = 0; j < x->n && x->each; j += V_W) {
-    vf at = miras__v_delta(x, j), all = miras__v_hypotenuse(at, norm, V_LT(at, norm));
-    V_STORE_N(x->e + j, V_MUL(V_LOAD_N(x->r + j, x->n - j), V_DIV(at, all)), x->n - j);
+  else V_FOR(x->n) {
+    vf at = miras__v_delta(x, v_at), all = miras__v_hypotenuse(at, norm, V_LT(at, norm));
+    V_PUT(x->e, V_MUL(V_AT(x->r), V_DIV(at, all)));
   }
   return h > 0 ? delta * (n / (h + delta)) * n : h;
 }
@@ -4835,10 +4818,9 @@ static float miras__bias_pseudo_huber_bwd(const miras__bias_row *x) {
 static float miras__bias_shift(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-6f);
   const vf one = V_SET1(1.0f), norm = V_SET1(n);
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf a = V_ADD(one, V_DIV(miras__v_delta(x, j), norm));
-    V_STORE_N(x->e + j, V_MUL(V_LOAD_N(x->r + j, x->n - j), a), x->n - j);
+  V_FOR(x->n) {
+    vf a = V_ADD(one, V_DIV(miras__v_delta(x, v_at), norm));
+    V_PUT(x->e, V_MUL(V_AT(x->r), a));
   }
   return 0.5f * (n + *x->delta) * (n + *x->delta);
 }
@@ -4859,14 +4841,13 @@ static float miras__bias_shift_bwd(const miras__bias_row *x) {
 static float miras__bias_log_cosh(const miras__bias_row *x) {
   const vf least = V_SET1(1e-30f), delta = V_MAX(least, V_SET1(*x->delta));
   float value;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf a = V_ABS(V_DIV(V_LOAD_N(x->r + j, x->n - j), delta)), w = V_MUL(a, a), s, y;
+  V_FOR(x->n) {
+    vf a = V_ABS(V_DIV(V_AT(x->r), delta)), w = V_MUL(a, a), s, y;
     s = V_FMA(w, V_FMA(w, V_SET1(-17.0f / 2520), V_SET1(1.0f / 45)), V_SET1(-1.0f / 12));
     y = miras__v_log(V_ADD(V_SET1(1.0f), miras__v_exp(V_MUL(V_SET1(-2.0f), a))));
     y = V_ADD(V_SUB(a, V_SET1(0.693147181f)), y);
     s = V_SELECT(V_LT(y, V_SET1(0.03f)), V_MUL(w, V_FMA(w, s, V_SET1(0.5f))), y);
-    V_STORE_N(x->e + j, s, x->n - j);
+    V_PUT(x->e, s);
   }
   value = *x->delta * miras__sum(x->e, x->n) * *x->delta;
   V_EACH(x->e, x->n, V_MUL(miras__v_delta(x, v_at), miras__v_tanh(V_DIV(
@@ -4876,13 +4857,12 @@ static float miras__bias_log_cosh(const miras__bias_row *x) {
 
 /* J = 1 - tanh^2 x, de/ddelta = tanh x - x (1 - tanh^2 x) */
 static float miras__bias_log_cosh_bwd(const miras__bias_row *x) {
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j), slope;
-    r = V_DIV(r, V_MAX(V_SET1(1e-30f), miras__v_delta(x, j)));
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be), slope;
+    r = V_DIV(r, V_MAX(V_SET1(1e-30f), miras__v_delta(x, v_at)));
     r = V_COPYSIGN(V_MIN(V_SET1(60.0f), V_ABS(r)), r), slope = miras__v_sech2(r);
-    V_STORE_N(x->bdelta + j, V_MUL(b, V_FNMA(r, slope, miras__v_tanh(r))), x->n - j);
-    V_STORE_N(x->br + j, V_MUL(b, slope), x->n - j);
+    V_PUT(x->bdelta, V_MUL(b, V_FNMA(r, slope, miras__v_tanh(r))));
+    V_PUT(x->br, V_MUL(b, slope));
   }
   return x->each ? 0 : miras__sum(x->bdelta, x->n);
 }
@@ -6749,17 +6729,16 @@ static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float 
 /* In place: ds becomes s again, a becomes da, b becomes db. */
 static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows,
                               size_t n) {
-  size_t t, i;
+  size_t t;
   vf one = V_SET1(1.0f);
   for (t = 0; t < rows; t++, ds += lds, a += ld, b += ld) {
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf va = V_LOAD_N(a + i, left), vb = V_LOAD_N(b + i, left), d = V_LOAD_N(ds + i, left);
+    V_FOR(n) {
+      vf va = V_AT(a), vb = V_AT(b), d = V_AT(ds);
       vf sig = miras__v_sigmoid(va), silu = V_MUL(va, sig);
       vf slope = V_MUL(sig, V_FMA(va, V_SUB(one, sig), one));
-      V_STORE_N(ds + i, V_MUL(silu, vb), left);
-      V_STORE_N(a + i, V_MUL(V_MUL(d, vb), slope), left);
-      V_STORE_N(b + i, V_MUL(d, silu), left);
+      V_PUT(ds, V_MUL(silu, vb));
+      V_PUT(a, V_MUL(V_MUL(d, vb), slope));
+      V_PUT(b, V_MUL(d, silu));
     }
   }
 }
@@ -6784,12 +6763,12 @@ static inline vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size
  * once. */
 static void miras__conv_fwd(float *z, const miras__conv *x) {
   const size_t dim = x->dim;
-  size_t t, h, i;
+  size_t t, h;
   for (t = 0; t < x->rows; t++)
     for (h = 0; h < x->heads; h++)
-      for (i = 0; i < dim; i += V_W) {
-        vf acc = miras__conv_sum(x, t, h * dim + i, dim - i);
-        V_STORE_N(z + h * x->per + t * dim + i, V_MUL(acc, miras__v_sigmoid(acc)), dim - i);
+      V_FOR(dim) {
+        vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
+        V_PUT(z + h * x->per + t * dim, V_MUL(acc, miras__v_sigmoid(acc)));
       }
 }
 
@@ -6800,38 +6779,33 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, 
                             float *sum, const miras__conv *x) {
   const size_t dim = x->dim, n = x->heads * dim, rows = x->rows, back = x->taps - 1;
   const vf one = V_SET1(1.0f);
-  size_t t, h, i, j;
+  size_t t, h, j;
   for (t = 0; t < rows + after; t++)
     for (h = 0; h < x->heads; h++)
-      for (i = 0; i < dim; i += V_W) {
-        size_t left = dim - i, at = h * dim + i;
-        vf acc = miras__conv_sum(x, t, at, left), sig = miras__v_sigmoid(acc);
+      V_FOR(dim) {
+        vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left), sig = miras__v_sigmoid(acc);
         acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
-        acc = V_MUL(V_LOAD_N(dz + h * x->per + t * dim + i, left), acc);
-        V_STORE_N(sum + t * n + at, acc, left);
+        V_PUT(sum + t * n + h * dim, V_MUL(V_AT(dz + h * x->per + t * dim), acc));
       }
   for (t = 0; t < rows; t++) {
-    size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
-    for (i = 0; i < n; i += V_W) {
+    const size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
+    V_FOR(n) {
       vf acc = V_ZERO();
       for (j = 0; j <= most; j++)
-        acc = V_FMA(V_LOAD_N(x->w + (back - j) * n + i, n - i),
-                    V_LOAD_N(sum + (t + j) * n + i, n - i), acc);
-      V_STORE_N(dc + t * lddc + i, acc, n - i);
+        acc = V_FMA(V_AT(x->w + (back - j) * n), V_AT(sum + (t + j) * n), acc);
+      V_PUT(dc + t * lddc, acc);
     }
   }
   /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
-  for (i = 0; i < n; i += V_W) {
+  V_FOR(n) {
     for (j = 0; j < x->taps; j++) {
-      size_t far = back - j;
-      vf acc = V_LOAD_N(dw + j * n + i, n - i);
-      for (t = 0; x->past && t < far && t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i),
-                    V_LOAD_N(x->past + (t + j) * x->ldpast + i, n - i), acc);
-      for (t = far; t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i),
-                    V_LOAD_N(x->c + (t - far) * x->ldc + i, n - i), acc);
-      V_STORE_N(dw + j * n + i, acc, n - i);
+      const size_t far = back - j;
+      vf acc = V_AT(dw + j * n);
+      for (t = x->past ? 0 : far; t < rows; t++) {
+        const float *c = t < far ? x->past + (t + j) * x->ldpast : x->c + (t - far) * x->ldc;
+        acc = V_FMA(V_AT(sum + t * n), V_AT(c), acc);
+      }
+      V_PUT(dw + j * n, acc);
     }
   }
 }
@@ -6878,29 +6852,26 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
                                   float *m, size_t ldm, float *dm, size_t lddm,
                                   const miras__norm *of) {
   const size_t dim = of->dim;
-  const float *x = of->x, *g = of->gate;
   const vf one = V_SET1(1.0f);
-  size_t t, at, i;
+  size_t t, h;
   for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
-    for (at = 0; at < of->heads * dim; at += dim) {
-      float r1 = miras__rms_inverse(x + at, dim);
-      vf r = V_SET1(r1), s;
-      for (i = at; i < at + dim; i += V_W) {
-        size_t left = at + dim - i;
-        vf vg = V_LOAD_N(g + i, left), sig = miras__v_sigmoid(vg), silu = V_MUL(vg, sig);
-        vf w = V_LOAD_N(of->gain + i, left), d = V_LOAD_N(dm + i, left);
-        vf xr = V_MUL(V_LOAD_N(x + i, left), r), y = V_MUL(xr, w), ds = V_MUL(d, silu);
-        vf slope = V_MUL(sig, V_FMA(vg, V_SUB(one, sig), one));
-        V_STORE_N(m + i, V_MUL(y, silu), left);
-        V_STORE_N(dg + i, V_MUL(V_MUL(d, y), slope), left);
-        V_STORE_N(dgain + i, V_FMA(ds, xr, V_LOAD_N(dgain + i, left)), left);
-        V_STORE_N(dm + i, V_MUL(ds, w), left);
+    for (h = 0; h < of->heads * dim; h += dim) {
+      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
+      const float r1 = miras__rms_inverse(x, dim);
+      const vf r = V_SET1(r1);
+      vf s;
+      V_FOR(dim) {
+        vf g = V_AT(gate), sig = miras__v_sigmoid(g), silu = V_MUL(g, sig);
+        vf w = V_AT(of->gain + h), d = V_AT(dm + h), xr = V_MUL(V_AT(x), r), y = V_MUL(xr, w);
+        vf ds = V_MUL(d, silu), slope = V_MUL(sig, V_FMA(g, V_SUB(one, sig), one));
+        V_PUT(m + h, V_MUL(y, silu));
+        V_PUT(dg + h, V_MUL(V_MUL(d, y), slope));
+        V_PUT(dgain + h, V_FMA(ds, xr, V_AT(dgain + h)));
+        V_PUT(dm + h, V_MUL(ds, w));
       }
-      s = V_SET1(miras__dot(dm + at, x + at, dim) / (float)dim * r1 * r1 * r1);
-      V_EACH(dx + at, dim, V_FNMA(V_AT(x + at), s, V_MUL(V_AT(dm + at), r)));
+      s = V_SET1(miras__dot(dm + h, x, dim) / (float)dim * r1 * r1 * r1);
+      V_EACH(dx + h, dim, V_FNMA(V_AT(x), s, V_MUL(V_AT(dm + h), r)));
     }
-    x += of->ldx;
-    g += of->ld_gate;
   }
 }
 
@@ -6930,19 +6901,18 @@ static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldb
                            const miras__norm *of) {
   const float *x = of->x, *gain = of->gain;
   const size_t n = of->dim;
-  size_t t, i;
+  size_t t;
   for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
     float r1 = miras__rms_inverse(x, n);
     float s1 = miras__dot3(dy, gain, x, n) / (float)n * r1 * r1 * r1;
     vf r = V_SET1(r1), s = V_SET1(s1);
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf vx = V_LOAD_N(x + i, left), vg = V_LOAD_N(gain + i, left), vd = V_LOAD_N(dy + i, left);
-      vf xr = V_MUL(vx, r), d = base ? V_LOAD_N(base + i, left) : V_ZERO();
-      V_STORE_N(dgain + i, V_FMA(vd, xr, V_LOAD_N(dgain + i, left)), left);
-      if (y) V_STORE_N(y + i, V_MUL(xr, vg), left);
+    V_FOR(n) {
+      vf vx = V_AT(x), vg = V_AT(gain), vd = V_AT(dy);
+      vf xr = V_MUL(vx, r), d = base ? V_AT(base) : V_ZERO();
+      V_PUT(dgain, V_FMA(vd, xr, V_AT(dgain)));
+      if (y) V_PUT(y, V_MUL(xr, vg));
       d = V_FMA(V_MUL(vd, vg), r, d);
-      V_STORE_N(dx + i, V_FNMA(vx, s, d), left);
+      V_PUT(dx, V_FNMA(vx, s, d));
     }
     if (base) base += ldbase;
     if (y) y += ldy;
@@ -6977,18 +6947,17 @@ static void miras__erase_fwd(float *key, float *erase, float *replace, const mir
   const vf one = V_SET1(1.0f);
   const float *x = of->x, *gate = of->c;
   const size_t n = of->n;
-  size_t t, i;
+  size_t t;
   for (t = 0; t < of->rows; t++, key += n, erase += n, replace += n, x += n, gate += of->ldc) {
     vf r;
     miras__mul(erase, x, of->a, n);
     r = V_SET1(-1.0f / sqrtf(miras__dot(erase, erase, n) + MIRAS__UNIT_EPS));
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf c = V_LOAD_N(gate + i, left), e = V_MUL(r, V_LOAD_N(erase + i, left));
-      vf m = V_FMA(V_SUB(c, one), V_LOAD_N(of->b + i, left), one);
-      V_STORE_N(erase + i, e, left);
-      V_STORE_N(replace + i, V_NEG(V_MUL(e, c)), left);
-      V_STORE_N(key + i, V_MUL(V_LOAD_N(x + i, left), m), left);
+    V_FOR(n) {
+      vf c = V_AT(gate), e = V_MUL(r, V_AT(erase));
+      vf m = V_FMA(V_SUB(c, one), V_AT(of->b), one);
+      V_PUT(erase, e);
+      V_PUT(replace, V_NEG(V_MUL(e, c)));
+      V_PUT(key, V_MUL(V_AT(x), m));
     }
   }
 }
@@ -7004,7 +6973,7 @@ static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, 
   const vf one = V_SET1(1.0f);
   const float *x = of->x, *gate = of->c;
   const size_t n = of->n;
-  size_t t, i;
+  size_t t;
   for (t = 0; t < of->rows; t++, dkey += n, derase += n, dreplace += n, dc += lddc) {
     vf along, r;
     miras__mul(row, x, of->a, n);
@@ -7012,16 +6981,14 @@ static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, 
     miras__mul(row, dreplace, gate, n);
     miras__sub(derase, row, derase, n);                    /* dkappa */
     along = V_SET1(miras__dot(derase, erase, n));
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf vx = V_LOAD_N(x + i, left), c = V_SUB(V_LOAD_N(gate + i, left), one);
-      vf va = V_LOAD_N(of->a + i, left), vb = V_LOAD_N(of->b + i, left);
-      vf dk = V_LOAD_N(dkey + i, left), kx = V_MUL(dk, vx), e = V_LOAD_N(erase + i, left);
-      vf du = V_MUL(r, V_FNMA(e, along, V_LOAD_N(derase + i, left)));
-      V_STORE_N(da + i, V_FMA(du, vx, V_LOAD_N(da + i, left)), left);
-      V_STORE_N(db + i, V_FMA(kx, c, V_LOAD_N(db + i, left)), left);
-      V_STORE_N(dc + i, V_FNMA(V_LOAD_N(dreplace + i, left), e, V_MUL(kx, vb)), left);
-      V_STORE_N(dkey + i, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))), left);
+    V_FOR(n) {
+      vf vx = V_AT(x), c = V_SUB(V_AT(gate), one), va = V_AT(of->a), vb = V_AT(of->b);
+      vf dk = V_AT(dkey), kx = V_MUL(dk, vx), e = V_AT(erase);
+      vf du = V_MUL(r, V_FNMA(e, along, V_AT(derase)));
+      V_PUT(da, V_FMA(du, vx, V_AT(da)));
+      V_PUT(db, V_FMA(kx, c, V_AT(db)));
+      V_PUT(dc, V_FNMA(V_AT(dreplace), e, V_MUL(kx, vb)));
+      V_PUT(dkey, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))));
     }
     x += n;
     erase += n;
@@ -7036,15 +7003,14 @@ static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, cons
                           int way, size_t rows, size_t heads, size_t dim) {
   const size_t half = dim / 2;
   const vf sign = V_SET1((float)way);
-  size_t t, h, i;
+  size_t t, h;
   for (t = 0; t < rows; t++, y += ldy, x += ldx, angles += dim) {
-    for (i = 0; i < half; i += V_W) {
-      const size_t left = half - i;
-      const vf c = V_LOAD_N(angles + i, left), z = V_MUL(sign, V_LOAD_N(angles + half + i, left));
-      for (h = i; h < heads * dim; h += dim) {
-        const vf a = V_LOAD_N(x + h, left), b = V_LOAD_N(x + half + h, left);
-        V_STORE_N(y + h, V_FNMA(b, z, V_MUL(a, c)), left);
-        V_STORE_N(y + half + h, V_FMA(a, z, V_MUL(b, c)), left);
+    V_FOR(half) {
+      const vf c = V_AT(angles), z = V_MUL(sign, V_AT(angles + half));
+      for (h = 0; h < heads * dim; h += dim) {
+        const vf a = V_AT(x + h), b = V_AT(x + half + h);
+        V_PUT(y + h, V_FNMA(b, z, V_MUL(a, c)));
+        V_PUT(y + half + h, V_FMA(a, z, V_MUL(b, c)));
       }
     }
   }
@@ -7062,14 +7028,13 @@ static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, cons
 static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
                              const float *offset, const float *c, size_t rows, size_t n) {
   const vf minus = V_SET1(-1.0f);
-  size_t t, i;
-  for (i = 0; i < n; i += V_W) {
-    size_t left = n - i, at = i;
-    vf scale = V_LOAD_N(c + i, left);
+  size_t at;
+  V_FOR(n) {
+    vf scale = V_AT(c);
     if (form == MIRAS__GATE_RATE) scale = V_MUL(minus, miras__v_exp(scale));
-    for (t = 0; t < rows; t++, at += ld) {
-      vf x = V_LOAD_N(g + at, left), v;
-      if (offset) x = V_ADD(x, V_LOAD_N(offset + i, left)), V_STORE_N(g + at, x, left);
+    for (at = 0; at < rows * ld; at += ld) {
+      vf x = V_AT(g + at), v;
+      if (offset) x = V_ADD(x, V_AT(offset)), V_PUT(g + at, x);
       switch (form) {
         case MIRAS__GATE_SIGMOID: v = V_MUL(scale, miras__v_sigmoid(x)); break;
         case MIRAS__GATE_SOFTPLUS: v = V_MUL(scale, miras__v_softplus(x)); break;
@@ -7077,15 +7042,10 @@ static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
           v = miras__v_softplus(V_MUL(minus, x));
           v = miras__v_exp(V_MUL(V_SET1(-0.0625f), v));
           break;
-        case MIRAS__GATE_RATE:
-          v = miras__v_exp(V_MUL(scale, miras__v_softplus(x)));
-          break;
-        default:
-          v = V_MUL(V_SET1(-MIRAS__HALF_ROOT), miras__v_sigmoid(x));
-          v = miras__v_exp(v);
-          break;
+        case MIRAS__GATE_RATE: v = miras__v_exp(V_MUL(scale, miras__v_softplus(x))); break;
+        default: v = miras__v_exp(V_MUL(V_SET1(-MIRAS__HALF_ROOT), miras__v_sigmoid(x))); break;
       }
-      V_STORE_N(y + at, V_MUL(V_SET1(cap), v), left);
+      V_PUT(y + at, V_MUL(V_SET1(cap), v));
     }
   }
 }
@@ -7106,24 +7066,15 @@ static void miras__complement(int form, float cap, float *key, const float *gate
 static void miras__gates_bwd(int form, float cap, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
   const vf one = V_SET1(1.0f), minus = V_SET1(-1.0f);
-  size_t t, i;
-  for (i = 0; i < n; i += V_W) {
-    size_t left = n - i, at = i;
-    vf scale = V_LOAD_N(c + i, left), sum = V_LOAD_N(doffset + i, left), sum_c = V_SET1(0.0f);
-    if (form == MIRAS__GATE_RATE) {
-      scale = V_MUL(minus, miras__v_exp(scale));
-      sum_c = V_LOAD_N(dc + i, left);
-    }
-    for (t = 0; t < rows; t++, at += ld) {
-      vf x = V_LOAD_N(g + at, left), d = V_MUL(V_SET1(cap), V_LOAD_N(dy + at, left)), v;
-      vf s = miras__v_sigmoid(x);
+  size_t at;
+  V_FOR(n) {
+    vf scale = V_AT(c), sum = V_AT(doffset), sum_c = V_ZERO();
+    if (form == MIRAS__GATE_RATE) scale = V_MUL(minus, miras__v_exp(scale)), sum_c = V_AT(dc);
+    for (at = 0; at < rows * ld; at += ld) {
+      vf x = V_AT(g + at), d = V_MUL(V_SET1(cap), V_AT(dy + at)), s = miras__v_sigmoid(x), v;
       switch (form) {
-        case MIRAS__GATE_SIGMOID:
-          d = V_MUL(d, V_MUL(scale, V_MUL(s, V_SUB(one, s))));
-          break;
-        case MIRAS__GATE_SOFTPLUS:
-          d = V_MUL(d, V_MUL(scale, s));
-          break;
+        case MIRAS__GATE_SIGMOID: d = V_MUL(d, V_MUL(scale, V_MUL(s, V_SUB(one, s)))); break;
+        case MIRAS__GATE_SOFTPLUS: d = V_MUL(d, V_MUL(scale, s)); break;
         case MIRAS__GATE_ROOT:
           v = miras__v_softplus(V_MUL(minus, x));
           v = miras__v_exp(V_MUL(V_SET1(-0.0625f), v));
@@ -7140,11 +7091,11 @@ static void miras__gates_bwd(int form, float cap, float *dy, const float *g, siz
           d = V_MUL(d, V_MUL(V_MUL(V_SET1(-MIRAS__HALF_ROOT), v), V_MUL(s, V_SUB(one, s))));
           break;
       }
-      V_STORE_N(dy + at, d, left);
+      V_PUT(dy + at, d);
       sum = V_ADD(sum, d);
     }
-    V_STORE_N(doffset + i, sum, left);
-    if (form == MIRAS__GATE_RATE) V_STORE_N(dc + i, sum_c, left);
+    V_PUT(doffset, sum);
+    if (form == MIRAS__GATE_RATE) V_PUT(dc, sum_c);
   }
 }
 #undef MIRAS__HALF_ROOT
@@ -7192,17 +7143,15 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
   const vf b1 = V_SET1(c[0]), a1 = V_SET1(c[1]), b2 = V_SET1(c[2]), a2 = V_SET1(c[3]);
   const vf clip = V_SET1(c[4]), rate = V_SET1(c[5]), root = V_SET1(c[6]), eps = V_SET1(c[7]);
   const vf keep = V_SET1(c[8]);
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    size_t left = n - i;
-    vf d = V_MUL(V_LOAD_N(g + i, left), clip);
-    vf vm1 = V_FMA(b1, V_LOAD_N(m + i, left), V_MUL(a1, d));
-    vf vv1 = V_FMA(b2, V_LOAD_N(v + i, left), V_MUL(a2, V_MUL(d, d)));
+  V_FOR(n) {
+    vf d = V_MUL(V_AT(g), clip);
+    vf vm1 = V_FMA(b1, V_AT(m), V_MUL(a1, d));
+    vf vv1 = V_FMA(b2, V_AT(v), V_MUL(a2, V_MUL(d, d)));
     vf step = V_DIV(V_MUL(rate, vm1), V_FMA(V_SQRT(vv1), root, eps));
-    V_STORE_N(m + i, vm1, left);
-    V_STORE_N(v + i, vv1, left);
-    V_STORE_N(w + i, V_SUB(V_MUL(keep, V_LOAD_N(w + i, left)), step), left);
-    V_STORE_N(g + i, V_ZERO(), left);
+    V_PUT(m, vm1);
+    V_PUT(v, vv1);
+    V_PUT(w, V_SUB(V_MUL(keep, V_AT(w)), step));
+    V_PUT(g, V_ZERO());
   }
 }
 #endif
