@@ -3735,7 +3735,10 @@ static inline float miras__fold_max(const miras__vf *v) {
 #endif
 
 /* V_LANES(n, r, step): the step of a sum, for the vector at V_AT that belongs to lane[r]. */
-#define V_LANES(n, r, step) do { \
+#ifdef __OPTIMIZE_SIZE__
+  #define V_LANES(n, r, step) V_FOR(n) r = v_at / V_W % V_R, step
+#else
+  #define V_LANES(n, r, step) do { \
     size_t v_from = 0, v_at, v_left = V_W; \
     for (; v_from + 16 <= (n); v_from += 16) \
       V_UNROLL for (r = 0; r < V_R; r++) v_at = v_from + r * V_W, step; \
@@ -3744,6 +3747,7 @@ static inline float miras__fold_max(const miras__vf *v) {
       if (v_at < (n)) v_left = (n) - v_at, step; \
     } \
   } while (0)
+#endif
 
 #define vf miras__vf
 #define vm miras__vm
@@ -4216,6 +4220,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
  * takes part in the first `first + r` of `steps` steps of k; B is its rows. C -= AB runs on the
  * negated sum, which rounds alike; 0 - x rather than -x at the end keeps a difference of equals at
  * +0. */
+#define K_EACH(step) V_UNROLL for (r = 0; r < m; r++) V_UNROLL for (j = 0; j < nv; j++) step
 MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
                                miras__matrix a_of, miras__matrix b_of, ptrdiff_t first,
                                ptrdiff_t steps, size_t n) {
@@ -4224,14 +4229,11 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
   vf acc[8][4];
   size_t r, j, last = n - (nv - 1) * V_W;   /* columns in the last vector */
   ptrdiff_t k;
-  V_UNROLL for (r = 0; r < m; r++) {
-    V_UNROLL for (j = 0; j < nv; j++) {
-      vf c = V_ZERO();
-      if (mode != MIRAS__SET)
-        c = j + 1 < nv ? V_LOAD(C + r * ldc + j * V_W) : V_LOAD_N(C + r * ldc + j * V_W, last);
-      acc[r][j] = mode == MIRAS__SUB ? V_NEG(c) : c;
-    }
-  }
+  K_EACH(acc[r][j] = V_ZERO());
+  if (mode != MIRAS__SET)
+    K_EACH(acc[r][j] = j + 1 < nv ? V_LOAD(C + r * ldc + j * V_W)
+                                  : V_LOAD_N(C + r * ldc + j * V_W, last));
+  if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_NEG(acc[r][j]));
   for (k = 0; k < first; k++) {
     vf b[4];
     V_UNROLL for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
@@ -4251,14 +4253,11 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
     A += acs;
     B += brs;
   }
-  V_UNROLL for (r = 0; r < m; r++) {
-    V_UNROLL for (j = 0; j < nv; j++) {
-      vf c = mode == MIRAS__SUB ? V_SUB(V_ZERO(), acc[r][j]) : acc[r][j];
-      if (j + 1 < nv) V_STORE(C + r * ldc + j * V_W, c);
-      else V_STORE_N(C + r * ldc + j * V_W, c, last);
-    }
-  }
+  if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_SUB(V_ZERO(), acc[r][j]));
+  K_EACH(if (j + 1 < nv) V_STORE(C + r * ldc + j * V_W, acc[r][j]);
+         else V_STORE_N(C + r * ldc + j * V_W, acc[r][j], last));
 }
+#undef K_EACH
 
 static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__matrix A,
                             miras__matrix B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
@@ -4331,11 +4330,13 @@ static void miras__gemm_row_part(float *y, const float *a, size_t acs, const flo
 static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, const float *B,
                             size_t brs, size_t N, size_t K) {
   const size_t whole = N - N % V_W;
-  size_t k = 0;
+  size_t j, k = 0;
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
   else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
   for (; k + 4 <= K; k += 4) miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
-  for (; k < K; k++) miras__axpy(y, a[k * acs], B + k * brs, whole);
+  for (; k < K; k++)
+    for (j = 0; j < whole; j += V_W)
+      V_STORE(y + j, V_FMA(V_SET1(a[k * acs]), V_LOAD(B + k * brs + j), V_LOAD(y + j)));
   if (whole < N) {
     vf c = V_LOAD_N(y + whole, N - whole);
     for (k = 0; k < K; k++)
