@@ -3071,10 +3071,13 @@ typedef struct miras__kernels {
 
 /* The kernel rooms are compiled once per instruction set under the names that they have in the
  * text, to which this block adds the set's: miras__dot becomes miras__dot_avx2. A macro does not
- * expand within itself, so the text needs no more than this. */
+ * expand within itself, so the text needs no more than this. What waits for memory or takes little
+ * of a program's time is LENT: AVX-512 borrows it from AVX2, which has the same bits, and leaves
+ * the text out (MIRAS__BORROWS). */
 #define MIRAS__JOIN2(a, b) a##b
 #define MIRAS__JOIN(a, b) MIRAS__JOIN2(a, b)
 #define MIRAS__IN_SET(name) MIRAS__JOIN(name, MIRAS__SET_SUFFIX)
+#define MIRAS__LENT(name) MIRAS__JOIN(name, MIRAS__LENT_SUFFIX)
 #define miras__v_expm1_part MIRAS__IN_SET(miras__v_expm1_part)
 #define miras__v_exp MIRAS__IN_SET(miras__v_exp)
 #define miras__v_tanh MIRAS__IN_SET(miras__v_tanh)
@@ -3100,7 +3103,7 @@ typedef struct miras__kernels {
 #define miras__fill MIRAS__IN_SET(miras__fill)
 #define miras__flush MIRAS__IN_SET(miras__flush)
 #define miras__copy MIRAS__IN_SET(miras__copy)
-#define miras__copy_rows MIRAS__IN_SET(miras__copy_rows)
+#define miras__copy_rows MIRAS__LENT(miras__copy_rows)
 #define miras__fill_rows MIRAS__IN_SET(miras__fill_rows)
 #define miras__spread_rows MIRAS__IN_SET(miras__spread_rows)
 #define miras__add_rows MIRAS__IN_SET(miras__add_rows)
@@ -3111,18 +3114,20 @@ typedef struct miras__kernels {
 #define miras__axpy_rows MIRAS__IN_SET(miras__axpy_rows)
 #define miras__dot_rows MIRAS__IN_SET(miras__dot_rows)
 #define miras__sum_rows MIRAS__IN_SET(miras__sum_rows)
-#define miras__mask_rows MIRAS__IN_SET(miras__mask_rows)
+#define miras__mask_rows MIRAS__LENT(miras__mask_rows)
 #define miras__feature_rows MIRAS__IN_SET(miras__feature_rows)
-#define miras__feature_rows_bwd MIRAS__IN_SET(miras__feature_rows_bwd)
+#define miras__feature_rows_bwd MIRAS__LENT(miras__feature_rows_bwd)
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__implicit_bwd MIRAS__IN_SET(miras__implicit_bwd)
 #define miras__diagonal_bwd MIRAS__IN_SET(miras__diagonal_bwd)
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
-#define miras__act_grad2 MIRAS__IN_SET(miras__act_grad2)
+#define miras__act_grad2 MIRAS__LENT(miras__act_grad2)
+#define miras__top MIRAS__IN_SET(miras__top)
+#define miras__exp_sum MIRAS__IN_SET(miras__exp_sum)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
 #define miras__sub MIRAS__IN_SET(miras__sub)
-#define miras__any MIRAS__IN_SET(miras__any)
+#define miras__any MIRAS__LENT(miras__any)
 #define miras__tile MIRAS__IN_SET(miras__tile)
 #define miras__any_tile MIRAS__IN_SET(miras__any_tile)
 #define miras__pack MIRAS__IN_SET(miras__pack)
@@ -3131,40 +3136,40 @@ typedef struct miras__kernels {
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
 #define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
-#define miras__feature_bwd MIRAS__IN_SET(miras__feature_bwd)
+#define miras__feature_bwd MIRAS__LENT(miras__feature_bwd)
 #define miras__v_power MIRAS__IN_SET(miras__v_power)
-#define miras__v_sech2 MIRAS__IN_SET(miras__v_sech2)
-#define miras__hypotenuse MIRAS__IN_SET(miras__hypotenuse)
-#define miras__bias_row MIRAS__IN_SET(miras__bias_row)
-#define miras__v_delta MIRAS__IN_SET(miras__v_delta)
-#define miras__bias_dot MIRAS__IN_SET(miras__bias_dot)
-#define miras__bias_dot_bwd MIRAS__IN_SET(miras__bias_dot_bwd)
-#define miras__bias_l2 MIRAS__IN_SET(miras__bias_l2)
-#define miras__bias_l2_bwd MIRAS__IN_SET(miras__bias_l2_bwd)
-#define miras__bias_lp MIRAS__IN_SET(miras__bias_lp)
-#define miras__bias_lp_bwd MIRAS__IN_SET(miras__bias_lp_bwd)
-#define miras__bias_lp_smooth MIRAS__IN_SET(miras__bias_lp_smooth)
-#define miras__bias_lp_smooth_bwd MIRAS__IN_SET(miras__bias_lp_smooth_bwd)
-#define miras__bias_huber MIRAS__IN_SET(miras__bias_huber)
-#define miras__bias_huber_bwd MIRAS__IN_SET(miras__bias_huber_bwd)
-#define miras__v_hypotenuse MIRAS__IN_SET(miras__v_hypotenuse)
-#define miras__bias_norm_each_bwd MIRAS__IN_SET(miras__bias_norm_each_bwd)
-#define miras__bias_huber_norm MIRAS__IN_SET(miras__bias_huber_norm)
-#define miras__bias_huber_norm_bwd MIRAS__IN_SET(miras__bias_huber_norm_bwd)
-#define miras__bias_huber_mixture MIRAS__IN_SET(miras__bias_huber_mixture)
-#define miras__bias_huber_mixture_bwd MIRAS__IN_SET(miras__bias_huber_mixture_bwd)
-#define miras__bias_pseudo_huber MIRAS__IN_SET(miras__bias_pseudo_huber)
-#define miras__bias_pseudo_huber_bwd MIRAS__IN_SET(miras__bias_pseudo_huber_bwd)
-#define miras__bias_shift MIRAS__IN_SET(miras__bias_shift)
-#define miras__bias_shift_bwd MIRAS__IN_SET(miras__bias_shift_bwd)
-#define miras__bias_log_cosh MIRAS__IN_SET(miras__bias_log_cosh)
-#define miras__bias_log_cosh_bwd MIRAS__IN_SET(miras__bias_log_cosh_bwd)
-#define miras__bias_custom MIRAS__IN_SET(miras__bias_custom)
-#define miras__bias_custom_bwd MIRAS__IN_SET(miras__bias_custom_bwd)
-#define miras__biases MIRAS__IN_SET(miras__biases)
-#define miras__bias_row_of MIRAS__IN_SET(miras__bias_row_of)
-#define miras__bias_rows MIRAS__IN_SET(miras__bias_rows)
-#define miras__bias_rows_bwd MIRAS__IN_SET(miras__bias_rows_bwd)
+#define miras__v_sech2 MIRAS__LENT(miras__v_sech2)
+#define miras__hypotenuse MIRAS__LENT(miras__hypotenuse)
+#define miras__bias_row MIRAS__LENT(miras__bias_row)
+#define miras__v_delta MIRAS__LENT(miras__v_delta)
+#define miras__bias_dot MIRAS__LENT(miras__bias_dot)
+#define miras__bias_dot_bwd MIRAS__LENT(miras__bias_dot_bwd)
+#define miras__bias_l2 MIRAS__LENT(miras__bias_l2)
+#define miras__bias_l2_bwd MIRAS__LENT(miras__bias_l2_bwd)
+#define miras__bias_lp MIRAS__LENT(miras__bias_lp)
+#define miras__bias_lp_bwd MIRAS__LENT(miras__bias_lp_bwd)
+#define miras__bias_lp_smooth MIRAS__LENT(miras__bias_lp_smooth)
+#define miras__bias_lp_smooth_bwd MIRAS__LENT(miras__bias_lp_smooth_bwd)
+#define miras__bias_huber MIRAS__LENT(miras__bias_huber)
+#define miras__bias_huber_bwd MIRAS__LENT(miras__bias_huber_bwd)
+#define miras__v_hypotenuse MIRAS__LENT(miras__v_hypotenuse)
+#define miras__bias_norm_each_bwd MIRAS__LENT(miras__bias_norm_each_bwd)
+#define miras__bias_huber_norm MIRAS__LENT(miras__bias_huber_norm)
+#define miras__bias_huber_norm_bwd MIRAS__LENT(miras__bias_huber_norm_bwd)
+#define miras__bias_huber_mixture MIRAS__LENT(miras__bias_huber_mixture)
+#define miras__bias_huber_mixture_bwd MIRAS__LENT(miras__bias_huber_mixture_bwd)
+#define miras__bias_pseudo_huber MIRAS__LENT(miras__bias_pseudo_huber)
+#define miras__bias_pseudo_huber_bwd MIRAS__LENT(miras__bias_pseudo_huber_bwd)
+#define miras__bias_shift MIRAS__LENT(miras__bias_shift)
+#define miras__bias_shift_bwd MIRAS__LENT(miras__bias_shift_bwd)
+#define miras__bias_log_cosh MIRAS__LENT(miras__bias_log_cosh)
+#define miras__bias_log_cosh_bwd MIRAS__LENT(miras__bias_log_cosh_bwd)
+#define miras__bias_custom MIRAS__LENT(miras__bias_custom)
+#define miras__bias_custom_bwd MIRAS__LENT(miras__bias_custom_bwd)
+#define miras__biases MIRAS__LENT(miras__biases)
+#define miras__bias_row_of MIRAS__LENT(miras__bias_row_of)
+#define miras__bias_rows MIRAS__LENT(miras__bias_rows)
+#define miras__bias_rows_bwd MIRAS__LENT(miras__bias_rows_bwd)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
 #define miras__softmax_columns MIRAS__IN_SET(miras__softmax_columns)
 #define miras__slices_of MIRAS__IN_SET(miras__slices_of)
@@ -3250,29 +3255,29 @@ typedef struct miras__kernels {
 #define miras__bound_bwd MIRAS__IN_SET(miras__bound_bwd)
 #define miras__bound_share MIRAS__IN_SET(miras__bound_share)
 #define miras__bound_share_bwd MIRAS__IN_SET(miras__bound_share_bwd)
-#define miras__dot3 MIRAS__IN_SET(miras__dot3)
+#define miras__dot3 MIRAS__LENT(miras__dot3)
 #define miras__rms_inverse MIRAS__IN_SET(miras__rms_inverse)
-#define miras__rms_fwd MIRAS__IN_SET(miras__rms_fwd)
-#define miras__rms_bwd MIRAS__IN_SET(miras__rms_bwd)
+#define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
+#define miras__rms_bwd MIRAS__LENT(miras__rms_bwd)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
-#define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
+#define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
 #define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
-#define miras__unit_fwd MIRAS__IN_SET(miras__unit_fwd)
-#define miras__unit_bwd MIRAS__IN_SET(miras__unit_bwd)
-#define miras__erase_fwd MIRAS__IN_SET(miras__erase_fwd)
-#define miras__erase_bwd MIRAS__IN_SET(miras__erase_bwd)
-#define miras__rotary MIRAS__IN_SET(miras__rotary)
-#define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
-#define miras__complement MIRAS__IN_SET(miras__complement)
-#define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
-#define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
-#define miras__dropout MIRAS__IN_SET(miras__dropout)
+#define miras__unit_fwd MIRAS__LENT(miras__unit_fwd)
+#define miras__unit_bwd MIRAS__LENT(miras__unit_bwd)
+#define miras__erase_fwd MIRAS__LENT(miras__erase_fwd)
+#define miras__erase_bwd MIRAS__LENT(miras__erase_bwd)
+#define miras__rotary MIRAS__LENT(miras__rotary)
+#define miras__gates_fwd MIRAS__LENT(miras__gates_fwd)
+#define miras__complement MIRAS__LENT(miras__complement)
+#define miras__gates_bwd MIRAS__LENT(miras__gates_bwd)
+#define miras__cross_entropy MIRAS__LENT(miras__cross_entropy)
+#define miras__dropout MIRAS__LENT(miras__dropout)
 #define miras__transpose MIRAS__IN_SET(miras__transpose)
-#define miras__adamw MIRAS__IN_SET(miras__adamw)
+#define miras__adamw MIRAS__LENT(miras__adamw)
 #define miras__load_n MIRAS__IN_SET(miras__load_n)
 #define miras__store_n MIRAS__IN_SET(miras__store_n)
 #define miras__pow2 MIRAS__IN_SET(miras__pow2)
@@ -3422,6 +3427,7 @@ typedef struct miras__kernels {
 #endif
 
 #define MIRAS__SET_SUFFIX _portable
+#define MIRAS__LENT_SUFFIX _portable
 #define MIRAS__ISA_NAME "portable"
 typedef float miras__vf;
 typedef int miras__vm;
@@ -3503,6 +3509,7 @@ static inline float miras__fold_max(const float *v) {
 #elif MIRAS__ISA == 2
 
 #define MIRAS__SET_SUFFIX _avx2
+#define MIRAS__LENT_SUFFIX _avx2
 #define MIRAS__ISA_NAME "avx2"
 typedef __m256 miras__vf;
 typedef __m256 miras__vm;
@@ -3542,6 +3549,8 @@ static inline __m256 miras__halves(const __m256 *v, __m256 *high) {
 #elif MIRAS__ISA == 3
 
 #define MIRAS__SET_SUFFIX _avx512
+#define MIRAS__LENT_SUFFIX _avx2
+#define MIRAS__BORROWS 1
 #define MIRAS__ISA_NAME "avx512"
 typedef __m512 miras__vf;
 typedef __mmask16 miras__vm;
@@ -3582,6 +3591,7 @@ static inline __m256 miras__halves(const __m512 *v, __m256 *high) {
 #elif MIRAS__ISA == 4
 
 #define MIRAS__SET_SUFFIX _neon
+#define MIRAS__LENT_SUFFIX _neon
 #define MIRAS__ISA_NAME "neon"
 typedef float32x4_t miras__vf;
 typedef uint32x4_t miras__vm;
@@ -3725,34 +3735,37 @@ static inline float miras__fold_max(const miras__vf *v) {
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
 #endif
 
-/* Where size is asked for, tiles come in fewer shapes: slower, with the same bits. */
+/* Where size is asked for, tiles come in two shapes, one vector wide and K_ROWS1 rows or one:
+ * slower, with the same bits. */
 #ifdef __OPTIMIZE_SIZE__
   #undef K_ROWS4
   #undef K_ROWS2
-  #undef K_ROWS1
   #define K_ROWS4 0
-  #define K_ROWS2 4
-  #define K_ROWS1 4
+  #define K_ROWS2 0
 #endif
 
-/* V_EACH(y, n, value): y = value in all n elements, vector by vector; V_AT(x) is the vector of x
- * there. Whole vectors have a loop of their own, except where size is asked for. */
+/* V_FOR(n) goes over n elements, vector by vector: V_AT(x) is the vector of x there, and
+ * V_PUT(y, value) stores one. V_EACH(y, n, value), for what is quickly computed, is V_FOR(n)
+ * V_PUT(y, value) with a loop of its own for whole vectors, except where size is asked for. */
 #define V_AT(x) miras__load_n((x) + v_at, v_left)
-#define V_PART(y, value) miras__store_n((y) + v_at, value, v_left)
+#define V_PUT(y, value) miras__store_n((y) + v_at, value, v_left)
+#define V_FOR(n) for (size_t v_at = 0, v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W)
 #ifdef __OPTIMIZE_SIZE__
-  #define V_EACH(y, n, value) \
-    for (size_t v_at = 0, v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W) V_PART(y, value)
+  #define V_EACH(y, n, value) V_FOR(n) V_PUT(y, value)
 #else
   #define V_EACH(y, n, value) do { \
     size_t v_at = 0, v_left = V_W; \
-    for (; v_at + V_W <= (n); v_at += V_W) V_PART(y, value); \
+    for (; v_at + V_W <= (n); v_at += V_W) V_PUT(y, value); \
     v_left = (n) - v_at; \
-    if (v_left) V_PART(y, value); \
+    if (v_left) V_PUT(y, value); \
   } while (0)
 #endif
 
 /* V_LANES(n, r, step): the step of a sum, for the vector at V_AT that belongs to lane[r]. */
-#define V_LANES(n, r, step) do { \
+#ifdef __OPTIMIZE_SIZE__
+  #define V_LANES(n, r, step) V_FOR(n) r = v_at / V_W % V_R, step
+#else
+  #define V_LANES(n, r, step) do { \
     size_t v_from = 0, v_at, v_left = V_W; \
     for (; v_from + 16 <= (n); v_from += 16) \
       V_UNROLL for (r = 0; r < V_R; r++) v_at = v_from + r * V_W, step; \
@@ -3761,6 +3774,7 @@ static inline float miras__fold_max(const miras__vf *v) {
       if (v_at < (n)) v_left = (n) - v_at, step; \
     } \
   } while (0)
+#endif
 
 #define vf miras__vf
 #define vm miras__vm
@@ -3939,6 +3953,11 @@ static float miras__sum(const float *a, size_t n) {
   return miras__fold(lane);
 }
 
+/* y = x */
+static void miras__copy(float *y, const float *x, size_t n) {
+  if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
+}
+
 /* y += a x, fused */
 static void miras__axpy(float *y, float a, const float *x, size_t n) {
   const vf s = V_SET1(a);
@@ -3989,69 +4008,79 @@ static void miras__flush(float *y, const float *x, size_t n) {
 /* y = f(x), element by element; f: room @20 */
 static void miras__map(int f, float *y, const float *x, size_t n) {
   switch (f) {
-    case MIRAS_GELU: V_EACH(y, n, miras__v_gelu(V_AT(x))); return;
-    case MIRAS_SILU: V_EACH(y, n, miras__v_silu(V_AT(x))); return;
-    case MIRAS__EXP: V_EACH(y, n, miras__v_exp(V_AT(x))); return;
-    case MIRAS__SIGMOID: V_EACH(y, n, miras__v_sigmoid(V_AT(x))); return;
-    case MIRAS__TANH: V_EACH(y, n, miras__v_tanh(V_AT(x))); return;
-    case MIRAS__LOG: V_EACH(y, n, miras__v_log(V_AT(x))); return;
-    case MIRAS__SOFTPLUS: V_EACH(y, n, miras__v_softplus(V_AT(x))); return;
-    default: if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
+    case MIRAS_GELU: V_FOR(n) V_PUT(y, miras__v_gelu(V_AT(x))); return;
+    case MIRAS_SILU: V_FOR(n) V_PUT(y, miras__v_silu(V_AT(x))); return;
+    case MIRAS__EXP: V_FOR(n) V_PUT(y, miras__v_exp(V_AT(x))); return;
+    case MIRAS__SIGMOID: V_FOR(n) V_PUT(y, miras__v_sigmoid(V_AT(x))); return;
+    case MIRAS__TANH: V_FOR(n) V_PUT(y, miras__v_tanh(V_AT(x))); return;
+    case MIRAS__LOG: V_FOR(n) V_PUT(y, miras__v_log(V_AT(x))); return;
+    case MIRAS__SOFTPLUS: V_FOR(n) V_PUT(y, miras__v_softplus(V_AT(x))); return;
+    default: miras__copy(y, x, n);
   }
 }
 
 /* d = g act'(z) */
 static void miras__act_grad(int kind, float *d, const float *z, const float *g, size_t n) {
-  if (kind == MIRAS_GELU) V_EACH(d, n, V_MUL(V_AT(g), miras__v_gelu_d(V_AT(z))));
-  else if (kind == MIRAS_SILU) V_EACH(d, n, V_MUL(V_AT(g), miras__v_silu_d(V_AT(z))));
-  else if (d != g && n > 0) memcpy(d, g, n * sizeof *d);
+  if (kind == MIRAS_GELU) V_FOR(n) V_PUT(d, V_MUL(V_AT(g), miras__v_gelu_d(V_AT(z))));
+  else if (kind == MIRAS_SILU) V_FOR(n) V_PUT(d, V_MUL(V_AT(g), miras__v_silu_d(V_AT(z))));
+  else miras__copy(d, g, n);
 }
 
+#ifndef MIRAS__BORROWS
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
-  size_t i;
   if (kind == MIRAS_IDENTITY) {
-    if (gbar != dbar && n > 0) memcpy(gbar, dbar, n * sizeof *gbar);
+    miras__copy(gbar, dbar, n);
     return;
   }
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(z + i, n - i), b = V_LOAD_N(dbar + i, n - i);
+  V_FOR(n) {
+    vf x = V_AT(z), b = V_AT(dbar), bg = V_MUL(b, V_AT(g));
     vf s1 = kind == MIRAS_GELU ? miras__v_gelu_d(x) : miras__v_silu_d(x);
     vf s2 = kind == MIRAS_GELU ? miras__v_gelu_dd(x) : miras__v_silu_dd(x);
-    vf bg = V_MUL(b, V_LOAD_N(g + i, n - i));
-    V_STORE_N(zbar + i, V_FMA(bg, s2, V_LOAD_N(zbar + i, n - i)), n - i);
-    V_STORE_N(gbar + i, V_MUL(b, s1), n - i);
+    V_PUT(zbar, V_FMA(bg, s2, V_AT(zbar)));
+    V_PUT(gbar, V_MUL(b, s1));
   }
+}
+#endif
+
+/* The largest of x, NaN aside. */
+static float miras__top(const float *x, size_t n) {
+  vf lane[V_R];
+  size_t i = 0, r;
+  float top;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_SET1(-HUGE_VALF);
+  for (; i + 16 <= n; i += 16)
+    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
+  for (top = miras__fold_max(lane); i < n; i++) top = x[i] > top ? x[i] : top;
+  return top;
+}
+
+/* Returns sum e^(x - top), in the order of sum; y, when wanted, receives the exponentials. */
+static float miras__exp_sum(float *y, const float *x, float top, size_t n) {
+  float tail[V_W];
+  vf lane[V_R];
+  size_t r;
+  for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_FOR(n) {
+    vf e = miras__v_exp(V_SUB(V_AT(x), V_SET1(top)));
+    if (y) V_PUT(y, e);
+    if (v_left < V_W) {                            /* zeros behind the end */
+      V_STORE(tail, V_ZERO());
+      V_STORE_N(tail, e, v_left);
+      e = V_LOAD(tail);
+    }
+    r = v_at / V_W % V_R;
+    lane[r] = V_ADD(lane[r], e);
+  }
+  return miras__fold(lane);
 }
 
 /* y = c softmax(x), the maximum subtracted first; c must be finite. NaN anywhere gives NaN
  * everywhere, as does +infinity or a vector of nothing but -infinity. */
 static void miras__softmax(float *y, const float *x, size_t n, float c) {
-  vf lane[V_R], low = V_SET1(-HUGE_VALF), top;
-  size_t i = 0, r;
-  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = low;
-  for (; i + 16 <= n; i += 16)
-    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_MAX(V_LOAD(x + i + r * V_W), lane[r]);
-  top = V_SET1(miras__fold_max(lane));
-  for (; i < n; i++) top = V_MAX(V_SET1(x[i]), top);
-  V_EACH(y, n, miras__v_exp(V_SUB(V_AT(x), top)));
-  if (n > 0) miras__scale(y, c / miras__sum(y, n), y, n);
-}
-
-/* 1 if there is anything but zeros in x. */
-static int miras__any(const float *x, size_t n) {
-  float lane[V_W];
-  size_t i = 0, r;
-  while (i < n) {
-    const size_t end = n - i < 512 ? n : i + 512;
-    vf any = V_ZERO();
-    for (; i < end; i += V_W) any = V_ADD(any, V_ABS(V_LOAD_N(x + i, end - i)));
-    V_STORE(lane, any);
-    for (r = 0; r < V_W; r++)
-      if (!(lane[r] <= 0)) return 1;
-  }
-  return 0;
+  const float sum = miras__exp_sum(y, x, miras__top(x, n), n);
+  miras__scale(y, c / sum, y, n);
 }
 
 /* ---- tiles ----
@@ -4060,23 +4089,6 @@ static int miras__any(const float *x, size_t n) {
  * it is the same for all, as an output that is added to it collects them, in order. A number per
  * row, s, has a distance lds of its own. Where rows lie one behind the other they are taken as one
  * long row, which changes no bit of what works element by element. */
-
-/* y = x */
-static void miras__copy(float *y, const float *x, size_t n) {
-  if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
-}
-
-static void miras__copy_rows(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
-                             size_t n) {
-  size_t r;
-  if (n == 1) {
-    for (r = 0; r < rows; r++) y[r * ldy] = x[r * ldx];
-  } else if (rows == 1) {
-    miras__copy(y, x, n);
-  } else {
-    for (r = 0; r < rows; r++) miras__copy(y + r * ldy, x + r * ldx, n);
-  }
-}
 
 /* y = value */
 static void miras__fill_rows(float *y, size_t ldy, float value, size_t rows, size_t n) {
@@ -4160,6 +4172,20 @@ static void miras__sum_rows(int add, float *s, size_t lds, const float *a, size_
   }
 }
 
+#ifndef MIRAS__BORROWS
+/* y = x */
+static void miras__copy_rows(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
+                             size_t n) {
+  size_t r;
+  if (n == 1) {
+    for (r = 0; r < rows; r++) y[r * ldy] = x[r * ldx];
+  } else if (rows == 1) {
+    miras__copy(y, x, n);
+  } else {
+    for (r = 0; r < rows; r++) miras__copy(y + r * ldy, x + r * ldx, n);
+  }
+}
+
 /* y_ij = value where j - i lies outside lo..hi-1 */
 static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, size_t n,
                              ptrdiff_t lo, ptrdiff_t hi) {
@@ -4171,6 +4197,22 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
     if (to < wide) miras__fill(y + to, value, (size_t)(wide - to));
   }
 }
+
+/* 1 if there is anything but zeros in x. */
+static int miras__any(const float *x, size_t n) {
+  float lane[V_W];
+  size_t i = 0, r;
+  while (i < n) {
+    const size_t end = n - i < 512 ? n : i + 512;
+    vf any = V_ZERO();
+    for (; i < end; i += V_W) any = V_ADD(any, V_ABS(V_LOAD_N(x + i, end - i)));
+    V_STORE(lane, any);
+    for (r = 0; r < V_W; r++)
+      if (!(lane[r] <= 0)) return 1;
+  }
+  return 0;
+}
+#endif
 
 /* @24 MATRIX PRODUCT ------------------------------------------------------------ needs 21 23 -- */
 
@@ -4205,6 +4247,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
  * takes part in the first `first + r` of `steps` steps of k; B is its rows. C -= AB runs on the
  * negated sum, which rounds alike; 0 - x rather than -x at the end keeps a difference of equals at
  * +0. */
+#define K_EACH(step) V_UNROLL for (r = 0; r < m; r++) V_UNROLL for (j = 0; j < nv; j++) step
 MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
                                miras__matrix a_of, miras__matrix b_of, ptrdiff_t first,
                                ptrdiff_t steps, size_t n) {
@@ -4213,14 +4256,11 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
   vf acc[8][4];
   size_t r, j, last = n - (nv - 1) * V_W;   /* columns in the last vector */
   ptrdiff_t k;
-  V_UNROLL for (r = 0; r < m; r++) {
-    V_UNROLL for (j = 0; j < nv; j++) {
-      vf c = V_ZERO();
-      if (mode != MIRAS__SET)
-        c = j + 1 < nv ? V_LOAD(C + r * ldc + j * V_W) : V_LOAD_N(C + r * ldc + j * V_W, last);
-      acc[r][j] = mode == MIRAS__SUB ? V_NEG(c) : c;
-    }
-  }
+  K_EACH(acc[r][j] = V_ZERO());
+  if (mode != MIRAS__SET)
+    K_EACH(acc[r][j] = j + 1 < nv ? V_LOAD(C + r * ldc + j * V_W)
+                                  : V_LOAD_N(C + r * ldc + j * V_W, last));
+  if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_NEG(acc[r][j]));
   for (k = 0; k < first; k++) {
     vf b[4];
     V_UNROLL for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
@@ -4240,23 +4280,25 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
     A += acs;
     B += brs;
   }
-  V_UNROLL for (r = 0; r < m; r++) {
-    V_UNROLL for (j = 0; j < nv; j++) {
-      vf c = mode == MIRAS__SUB ? V_SUB(V_ZERO(), acc[r][j]) : acc[r][j];
-      if (j + 1 < nv) V_STORE(C + r * ldc + j * V_W, c);
-      else V_STORE_N(C + r * ldc + j * V_W, c, last);
-    }
-  }
+  if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_SUB(V_ZERO(), acc[r][j]));
+  K_EACH(if (j + 1 < nv) V_STORE(C + r * ldc + j * V_W, acc[r][j]);
+         else V_STORE_N(C + r * ldc + j * V_W, acc[r][j], last));
 }
+#undef K_EACH
 
 static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__matrix A,
                             miras__matrix B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
 #define K_TILE(m, nv) \
   case (nv) * 16 + (m): miras__tile(m, nv, mode, C, ldc, A, B, first, steps, n); break;
   switch (nv * 16 + m) {
-    K_TILE(1, 1) K_TILE(2, 1) K_TILE(3, 1) K_TILE(4, 1)
+    K_TILE(1, 1)
+#if K_ROWS2 == 0
+    K_TILE(K_ROWS1, 1)
+#else
+    K_TILE(2, 1) K_TILE(3, 1) K_TILE(4, 1)
     K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
-#if K_ROWS1 > 4
+#endif
+#if K_ROWS1 > 4 && K_ROWS2 > 0
     K_TILE(5, 1) K_TILE(6, 1) K_TILE(7, 1) K_TILE(8, 1)
 #endif
 #if K_ROWS2 > 4
@@ -4359,7 +4401,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   }
   for (i0 = 0; i0 < M; i0 += rows) {
     /* Narrower than 4 vectors where the registers do not hold enough rows of them. */
-    const size_t widest = K_ROWS4 > 4 || M <= K_ROWS4 ? 4 : 2;
+    const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4) ? 4 : 2;
     rows = M - i0 < most ? M - i0 : most;
     for (j0 = 0; j0 < N; j0 += group) {
       const size_t end = N - j0 < group ? N : j0 + group;
@@ -4373,7 +4415,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
           a = miras__turned(pack_a, part);
         }
         for (j = j0; j < end; j += n) {
-          size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : end - j > V_W ? 2 : 1;
+          size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : K_ROWS2 && end - j > V_W ? 2 : 1;
           size_t width, tiles, tile, side;
           miras__matrix b = miras__mat(B.p + k * brs + j * bcs, brs);
           if (nv > 1 && end - j < nv * V_W && bcs == 1) nv >>= 1;   /* whole vectors first */
@@ -4385,9 +4427,10 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
           }
           side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
           tiles = (rows + side - 1) / side;
-          for (tile = 0, i = 0; tile < tiles; tile++, i += m, a.p += m * a.down) {
+          for (tile = 0, i = 0; i < rows; tile++, i += m, a.p += m * a.down) {
             ptrdiff_t steps = (ptrdiff_t)depth, first = steps;
             m = rows / tiles + (tile < rows % tiles);   /* tiles of nearly equal height */
+            if (!K_ROWS2) m = rows - i < side ? 1 : side;
             if (causal >= 0) {
               first = (ptrdiff_t)(i0 + i) + 1 + causal - (ptrdiff_t)k;
               if (first > steps) first = steps;
@@ -4456,6 +4499,15 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
   }
 }
 
+/* Rows of both: x [rows, n] ldx apart, f ldf apart. */
+static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, size_t ldx,
+                                size_t rows, size_t n) {
+  size_t r;
+  if (rows == 1) miras__feature_fwd(map, f, x, n);
+  else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
+}
+
+#ifndef MIRAS__BORROWS
 /* dx = (d phi/dx)' df; f = phi as computed. dx may be df, except for POLY2, where the pairs give
  *   du_i += sum_(j>i) df_ij u_j + sqrt(2) df_ii u_i,   du_j += df_ij u_i  (j > i)
  * and the length  dx = r (du - x (x . du) / (|x|^2 + eps)). */
@@ -4470,13 +4522,13 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
     case MIRAS_FEATURE_ELU:
     case MIRAS_FEATURE_RELU:
     case MIRAS_FEATURE_RELU2:
-      for (i = 0; i < n; i += V_W) {
-        vf v = V_LOAD_N(x + i, n - i), d = V_LOAD_N(df + i, n - i), low = V_ZERO();
+      V_FOR(n) {
+        vf v = V_AT(x), d = V_AT(df), low = V_ZERO();
         vm upper = V_LT(V_ZERO(), v);
         v = V_MUL(factor, v);
-        if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_LOAD_N(f + i, n - i));
+        if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_AT(f));
         if (kind == MIRAS_FEATURE_RELU2) d = V_MUL(d, V_ADD(v, v));
-        V_STORE_N(dx + i, V_SELECT(upper, d, low), n - i);
+        V_PUT(dx, V_SELECT(upper, d, low));
       }
       break;
     case MIRAS_FEATURE_SOFTMAX:
@@ -4502,14 +4554,6 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
   miras__scale(dx, r, dx, n);
 }
 
-/* Rows of both: x [rows, n] ldx apart, f ldf apart. */
-static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, size_t ldx,
-                                size_t rows, size_t n) {
-  size_t r;
-  if (rows == 1) miras__feature_fwd(map, f, x, n);
-  else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
-}
-
 static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float *df,
                                     const float *f, size_t ldf, const float *x, size_t ldx,
                                     size_t rows, size_t n) {
@@ -4517,6 +4561,7 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
   for (r = 0; r < rows; r++)
     miras__feature_bwd(map, dx + r * lddx, df + r * ldf, x + r * ldx, f + r * ldf, n);
 }
+#endif
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
@@ -4532,6 +4577,7 @@ static vf miras__v_power(vf x, float a) {
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
 }
 
+#ifndef MIRAS__BORROWS
 /* 1 - tanh^2 x = 4 e^-2|x| / (1 + e^-2|x|)^2, which keeps its digits where tanh has run into 1. */
 static vf miras__v_sech2(vf x) {
   vf e = miras__v_exp(V_MUL(V_SET1(-2.0f), V_ABS(x))), one = V_ADD(V_SET1(1.0f), e);
@@ -4592,11 +4638,10 @@ static float miras__bias_l2_bwd(const miras__bias_row *x) {
 /* L_p: e = p sgn(r) |r|^(p-1),  l = sum |r|^p */
 static float miras__bias_lp(const miras__bias_row *x) {
   const float p = x->d->p;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), a = V_ABS(r);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), a = V_ABS(r);
     vf m = V_MUL(V_SET1(p), miras__v_power(a, p - 1));
-    V_STORE_N(x->e + j, V_SELECT(V_LT(V_ZERO(), a), V_COPYSIGN(m, r), r), x->n - j);
+    V_PUT(x->e, V_SELECT(V_LT(V_ZERO(), a), V_COPYSIGN(m, r), r));
   }
   return miras__dot(x->e, x->r, x->n) / p;
 }
@@ -4604,12 +4649,11 @@ static float miras__bias_lp(const miras__bias_row *x) {
 /* J = p (p-1) |r|^(p-2); for p < 2 it is unbounded at 0, where |r| is kept off zero */
 static float miras__bias_lp_bwd(const miras__bias_row *x) {
   const float p = x->d->p;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf a = V_ABS(V_LOAD_N(x->r + j, x->n - j)), b = V_LOAD_N(x->be + j, x->n - j), m;
+  V_FOR(x->n) {
+    vf a = V_ABS(V_AT(x->r)), b = V_AT(x->be), m;
     if (p < 2) a = V_MAX(a, V_SET1(1e-6f));
     m = p > 1 ? miras__v_power(a, p - 2) : V_ZERO();
-    V_STORE_N(x->br + j, V_MUL(b, V_MUL(V_SET1(p * (p - 1)), m)), x->n - j);
+    V_PUT(x->br, V_MUL(b, V_MUL(V_SET1(p * (p - 1)), m)));
   }
   return 0;
 }
@@ -4620,12 +4664,11 @@ static float miras__bias_lp_smooth(const miras__bias_row *x) {
   const float p = x->d->p;
   float value = 0;
   int pass;
-  size_t j;
   for (pass = 0; pass < 2; pass++) {               /* p s^p for the sum, then e */
-    for (j = 0; j < x->n; j += V_W) {
-      vf r = V_LOAD_N(x->r + j, x->n - j), s = V_SQRT(V_FMA(r, r, V_SET1(1e-6f)));
+    V_FOR(x->n) {
+      vf r = V_AT(x->r), s = V_SQRT(V_FMA(r, r, V_SET1(1e-6f)));
       vf m = V_MUL(V_SET1(p), miras__v_power(s, p - 1));
-      V_STORE_N(x->e + j, V_MUL(m, pass ? miras__v_tanh(V_MUL(nu, r)) : s), x->n - j);
+      V_PUT(x->e, V_MUL(m, pass ? miras__v_tanh(V_MUL(nu, r)) : s));
     }
     if (!pass) value = miras__sum(x->e, x->n) / p;
   }
@@ -4636,14 +4679,13 @@ static float miras__bias_lp_smooth(const miras__bias_row *x) {
 static float miras__bias_lp_smooth_bwd(const miras__bias_row *x) {
   const vf nu = V_SET1(x->d->sharpness);
   const float p = x->d->p;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be);
     vf s = V_SQRT(V_FMA(r, r, V_SET1(1e-6f))), t = miras__v_tanh(V_MUL(nu, r));
     vf m = V_MUL(V_SET1(p), miras__v_power(s, p - 1));
     vf u = V_MUL(nu, miras__v_sech2(V_MUL(nu, r)));
     u = V_FMA(V_MUL(V_SET1(p - 1), t), V_DIV(r, V_MUL(s, s)), u);
-    V_STORE_N(x->br + j, V_MUL(b, V_MUL(m, u)), x->n - j);
+    V_PUT(x->br, V_MUL(b, V_MUL(m, u)));
   }
   return 0;
 }
@@ -4651,24 +4693,22 @@ static float miras__bias_lp_smooth_bwd(const miras__bias_row *x) {
 /* Huber: e = c = clamp(r, -delta, delta),  l = sum c (r - c/2) */
 static float miras__bias_huber(const miras__bias_row *x) {
   float inner;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), at = miras__v_delta(x, v_at);
     /* a select, not min and max: NaN must stay NaN */
-    V_STORE_N(x->e + j, V_SELECT(V_LT(at, V_ABS(r)), V_COPYSIGN(at, r), r), x->n - j);
+    V_PUT(x->e, V_SELECT(V_LT(at, V_ABS(r)), V_COPYSIGN(at, r), r));
   }
   inner = miras__dot(x->e, x->e, x->n);
   return miras__dot(x->e, x->r, x->n) - 0.5f * inner;
 }
 
 static float miras__bias_huber_bwd(const miras__bias_row *x) {
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j);
-    vm outside = V_LT(miras__v_delta(x, j), V_ABS(r));
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be);
+    vm outside = V_LT(miras__v_delta(x, v_at), V_ABS(r));
     vf down = V_SELECT(outside, V_MUL(b, V_COPYSIGN(V_SET1(1.0f), r)), V_ZERO());
-    V_STORE_N(x->bdelta + j, down, x->n - j);
-    V_STORE_N(x->br + j, V_SELECT(outside, V_ZERO(), b), x->n - j);
+    V_PUT(x->bdelta, down);
+    V_PUT(x->br, V_SELECT(outside, V_ZERO(), b));
   }
   return x->each ? 0 : miras__sum(x->bdelta, x->n);
 }
@@ -4688,20 +4728,17 @@ static inline vf miras__v_hypotenuse(vf a, vf b, vm below) {
 static float miras__bias_norm_each_bwd(const miras__bias_row *x, int form, float length) {
   const vf one = V_SET1(1.0f), norm = V_SET1(length);
   vf along;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {                /* bdelta = what s sums, first */
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
-    vf b = V_LOAD_N(x->be + j, x->n - j), h = norm;
+  V_FOR(x->n) {                                    /* bdelta = what s sums, first */
+    vf r = V_AT(x->r), b = V_AT(x->be), at = miras__v_delta(x, v_at), h = norm;
     vm outside = V_LT(at, norm);
     if (form == MIRAS__NORM_PSEUDO) h = miras__v_hypotenuse(at, norm, outside);
     b = V_MUL(V_DIV(V_MUL(b, r), h), V_MUL(V_DIV(at, h), V_DIV(one, h)));
     if (form == MIRAS__NORM_CLIPPED) b = V_SELECT(outside, b, V_ZERO());
-    V_STORE_N(x->bdelta + j, b, x->n - j);
+    V_PUT(x->bdelta, b);
   }
   along = V_SET1(miras__sum(x->bdelta, x->n));
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
-    vf b = V_LOAD_N(x->be + j, x->n - j), h = norm, slope, down;
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be), at = miras__v_delta(x, v_at), h = norm, slope, down;
     vm outside = V_LT(at, norm);
     if (form == MIRAS__NORM_PSEUDO) h = miras__v_hypotenuse(at, norm, outside);
     slope = V_DIV(at, h);
@@ -4712,8 +4749,8 @@ static float miras__bias_norm_each_bwd(const miras__bias_row *x, int form, float
       slope = V_SELECT(outside, slope, one);
       down = V_SELECT(outside, down, V_ZERO());
     }
-    V_STORE_N(x->bdelta + j, V_MUL(b, down), x->n - j);
-    V_STORE_N(x->br + j, V_FNMA(along, r, V_MUL(b, slope)), x->n - j);
+    V_PUT(x->bdelta, V_MUL(b, down));
+    V_PUT(x->br, V_FNMA(along, r, V_MUL(b, slope)));
   }
   return 0;
 }
@@ -4722,11 +4759,9 @@ static float miras__bias_norm_each_bwd(const miras__bias_row *x, int form, float
 static float miras__bias_huber_norm(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-12f), delta = *x->delta;
   const vf one = V_SET1(1.0f), norm = V_SET1(n);
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
-    r = V_MUL(r, V_SELECT(V_LT(at, norm), V_DIV(at, norm), one));
-    V_STORE_N(x->e + j, r, x->n - j);
+  V_FOR(x->n) {
+    vf at = miras__v_delta(x, v_at), a = V_SELECT(V_LT(at, norm), V_DIV(at, norm), one);
+    V_PUT(x->e, V_MUL(V_AT(x->r), a));
   }
   return n > delta ? delta * (n - 0.5f * delta) : 0.5f * n * n;
 }
@@ -4735,14 +4770,12 @@ static float miras__bias_huber_norm(const miras__bias_row *x) {
 static float miras__bias_huber_norm_bwd(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-12f), delta = *x->delta;
   float along;
-  size_t j;
   if (x->each) return miras__bias_norm_each_bwd(x, MIRAS__NORM_CLIPPED, n);
   if (!(n > delta)) return miras__bias_l2_bwd(x);
   along = miras__dot(x->r, x->be, x->n);
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j);
-    b = V_FNMA(V_SET1(along / (n * n)), r, b);
-    V_STORE_N(x->br + j, V_MUL(V_SET1(delta / n), b), x->n - j);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be);
+    V_PUT(x->br, V_MUL(V_SET1(delta / n), V_FNMA(V_SET1(along / (n * n)), r, b)));
   }
   return along / n;
 }
@@ -4753,17 +4786,15 @@ static float miras__bias_huber_mixture(const miras__bias_row *x) {
   const float square = miras__dot(x->r, x->r, x->n), n = sqrtf(square), delta = *x->delta;
   const vf nu = V_SET1(x->d->sharpness), norm = V_SET1(n);
   float value = 0.5f * square;
-  size_t j;
   if (!x->each && !(n > delta)) return miras__bias_l2(x);
   if (n > delta) {
-    for (j = 0; j < x->n; j += V_W)
-      V_STORE_N(x->e + j, V_ABS(V_LOAD_N(x->r + j, x->n - j)), x->n - j);
+    V_FOR(x->n) V_PUT(x->e, V_ABS(V_AT(x->r)));
     value = delta * miras__sum(x->e, x->n);
   }
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), at = miras__v_delta(x, j);
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), at = miras__v_delta(x, v_at);
     r = V_SELECT(V_LT(at, norm), V_MUL(at, miras__v_tanh(V_MUL(nu, r))), r);
-    V_STORE_N(x->e + j, r, x->n - j);
+    V_PUT(x->e, r);
   }
   return value;
 }
@@ -4772,15 +4803,14 @@ static float miras__bias_huber_mixture(const miras__bias_row *x) {
 static float miras__bias_huber_mixture_bwd(const miras__bias_row *x) {
   const vf nu = V_SET1(x->d->sharpness), one = V_SET1(1.0f);
   const float n = sqrtf(miras__dot(x->r, x->r, x->n));
-  size_t j;
   if (!x->each && !(n > *x->delta)) return miras__bias_l2_bwd(x);
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j);
-    vf at = miras__v_delta(x, j), slope = V_MUL(at, V_MUL(nu, miras__v_sech2(V_MUL(nu, r))));
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be);
+    vf at = miras__v_delta(x, v_at), slope = V_MUL(at, V_MUL(nu, miras__v_sech2(V_MUL(nu, r))));
     vm outside = V_LT(at, V_SET1(n));
     vf down = V_SELECT(outside, miras__v_tanh(V_MUL(nu, r)), V_ZERO());
-    V_STORE_N(x->bdelta + j, V_MUL(b, down), x->n - j);
-    V_STORE_N(x->br + j, V_MUL(b, V_SELECT(outside, slope, one)), x->n - j);
+    V_PUT(x->bdelta, V_MUL(b, down));
+    V_PUT(x->br, V_MUL(b, V_SELECT(outside, slope, one)));
   }
   return x->each ? 0 : miras__sum(x->bdelta, x->n);
 }
@@ -4791,11 +4821,10 @@ static float miras__bias_pseudo_huber(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n)), delta = *x->delta;
   const float h = miras__hypotenuse(delta, n);
   const vf norm = V_SET1(n);
-  size_t j;
   if (!x->each) miras__scale(x->e, h > 0 ? delta / h : h, x->r, x->n);
-  for (j = 0; j < x->n && x->each; j += V_W) {
-    vf at = miras__v_delta(x, j), all = miras__v_hypotenuse(at, norm, V_LT(at, norm));
-    V_STORE_N(x->e + j, V_MUL(V_LOAD_N(x->r + j, x->n - j), V_DIV(at, all)), x->n - j);
+  else V_FOR(x->n) {
+    vf at = miras__v_delta(x, v_at), all = miras__v_hypotenuse(at, norm, V_LT(at, norm));
+    V_PUT(x->e, V_MUL(V_AT(x->r), V_DIV(at, all)));
   }
   return h > 0 ? delta * (n / (h + delta)) * n : h;
 }
@@ -4817,10 +4846,9 @@ static float miras__bias_pseudo_huber_bwd(const miras__bias_row *x) {
 static float miras__bias_shift(const miras__bias_row *x) {
   const float n = sqrtf(miras__dot(x->r, x->r, x->n) + 1e-6f);
   const vf one = V_SET1(1.0f), norm = V_SET1(n);
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf a = V_ADD(one, V_DIV(miras__v_delta(x, j), norm));
-    V_STORE_N(x->e + j, V_MUL(V_LOAD_N(x->r + j, x->n - j), a), x->n - j);
+  V_FOR(x->n) {
+    vf a = V_ADD(one, V_DIV(miras__v_delta(x, v_at), norm));
+    V_PUT(x->e, V_MUL(V_AT(x->r), a));
   }
   return 0.5f * (n + *x->delta) * (n + *x->delta);
 }
@@ -4841,14 +4869,13 @@ static float miras__bias_shift_bwd(const miras__bias_row *x) {
 static float miras__bias_log_cosh(const miras__bias_row *x) {
   const vf least = V_SET1(1e-30f), delta = V_MAX(least, V_SET1(*x->delta));
   float value;
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf a = V_ABS(V_DIV(V_LOAD_N(x->r + j, x->n - j), delta)), w = V_MUL(a, a), s, y;
+  V_FOR(x->n) {
+    vf a = V_ABS(V_DIV(V_AT(x->r), delta)), w = V_MUL(a, a), s, y;
     s = V_FMA(w, V_FMA(w, V_SET1(-17.0f / 2520), V_SET1(1.0f / 45)), V_SET1(-1.0f / 12));
     y = miras__v_log(V_ADD(V_SET1(1.0f), miras__v_exp(V_MUL(V_SET1(-2.0f), a))));
     y = V_ADD(V_SUB(a, V_SET1(0.693147181f)), y);
     s = V_SELECT(V_LT(y, V_SET1(0.03f)), V_MUL(w, V_FMA(w, s, V_SET1(0.5f))), y);
-    V_STORE_N(x->e + j, s, x->n - j);
+    V_PUT(x->e, s);
   }
   value = *x->delta * miras__sum(x->e, x->n) * *x->delta;
   V_EACH(x->e, x->n, V_MUL(miras__v_delta(x, v_at), miras__v_tanh(V_DIV(
@@ -4858,13 +4885,12 @@ static float miras__bias_log_cosh(const miras__bias_row *x) {
 
 /* J = 1 - tanh^2 x, de/ddelta = tanh x - x (1 - tanh^2 x) */
 static float miras__bias_log_cosh_bwd(const miras__bias_row *x) {
-  size_t j;
-  for (j = 0; j < x->n; j += V_W) {
-    vf r = V_LOAD_N(x->r + j, x->n - j), b = V_LOAD_N(x->be + j, x->n - j), slope;
-    r = V_DIV(r, V_MAX(V_SET1(1e-30f), miras__v_delta(x, j)));
+  V_FOR(x->n) {
+    vf r = V_AT(x->r), b = V_AT(x->be), slope;
+    r = V_DIV(r, V_MAX(V_SET1(1e-30f), miras__v_delta(x, v_at)));
     r = V_COPYSIGN(V_MIN(V_SET1(60.0f), V_ABS(r)), r), slope = miras__v_sech2(r);
-    V_STORE_N(x->bdelta + j, V_MUL(b, V_FNMA(r, slope, miras__v_tanh(r))), x->n - j);
-    V_STORE_N(x->br + j, V_MUL(b, slope), x->n - j);
+    V_PUT(x->bdelta, V_MUL(b, V_FNMA(r, slope, miras__v_tanh(r))));
+    V_PUT(x->br, V_MUL(b, slope));
   }
   return x->each ? 0 : miras__sum(x->bdelta, x->n);
 }
@@ -4940,6 +4966,7 @@ static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, fl
     if (!s.each) bdelta[i] = one;
   }
 }
+#endif
 
 /* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
 
@@ -6719,101 +6746,6 @@ static void miras__bound_share_bwd(float *eta, float *beta, float *along, float 
 #define MIRAS__NORM_EPS 1e-5f      /* of the root mean squares                                    */
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
 
-/* sum a b c, over 16 lanes as dot. */
-static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
-  vf lane[V_R];
-  size_t r;
-  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
-  V_LANES(n, r, lane[r] = V_FMA(V_MUL(V_AT(a), V_AT(b)), V_AT(c), lane[r]));
-  return miras__fold(lane);
-}
-
-static float miras__rms_inverse(const float *x, size_t n) {
-  return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + MIRAS__NORM_EPS);
-}
-
-/* y = x r gain, r = 1 / sqrt(mean x^2 + eps). */
-static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
-                           size_t rows, size_t n) {
-  size_t t;
-  for (t = 0; t < rows; t++, y += ldy, x += ldx) {
-    const vf r = V_SET1(miras__rms_inverse(x, n));
-    V_EACH(y, n, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
-  }
-}
-
-/* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
- * dx. y, when wanted, receives the forward output again. */
-static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,
-                           float *y, size_t ldy, const float *dy, size_t lddy,
-                           const miras__norm *of) {
-  const float *x = of->x, *gain = of->gain;
-  const size_t n = of->dim;
-  size_t t, i;
-  for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
-    float r1 = miras__rms_inverse(x, n);
-    float s1 = miras__dot3(dy, gain, x, n) / (float)n * r1 * r1 * r1;
-    vf r = V_SET1(r1), s = V_SET1(s1);
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf vx = V_LOAD_N(x + i, left), vg = V_LOAD_N(gain + i, left), vd = V_LOAD_N(dy + i, left);
-      vf xr = V_MUL(vx, r), d = base ? V_LOAD_N(base + i, left) : V_ZERO();
-      V_STORE_N(dgain + i, V_FMA(vd, xr, V_LOAD_N(dgain + i, left)), left);
-      if (y) V_STORE_N(y + i, V_MUL(xr, vg), left);
-      d = V_FMA(V_MUL(vd, vg), r, d);
-      V_STORE_N(dx + i, V_FNMA(vx, s, d), left);
-    }
-    if (base) base += ldbase;
-    if (y) y += ldy;
-  }
-}
-
-/* m = (x r) gain silu(gate), with one r per head. */
-static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
-  const size_t dim = of->dim;
-  size_t t, h;
-  for (t = 0; t < of->rows; t++, m += ldm) {
-    for (h = 0; h < of->heads * dim; h += dim) {
-      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
-      const float *gain = of->gain + h;
-      const vf r = V_SET1(miras__rms_inverse(x, dim));
-      V_EACH(m + h, dim, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
-                               V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
-    }
-  }
-}
-
-/* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
-static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
-                                  float *m, size_t ldm, float *dm, size_t lddm,
-                                  const miras__norm *of) {
-  const size_t dim = of->dim;
-  const float *x = of->x, *g = of->gate;
-  const vf one = V_SET1(1.0f);
-  size_t t, at, i;
-  for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
-    for (at = 0; at < of->heads * dim; at += dim) {
-      float r1 = miras__rms_inverse(x + at, dim);
-      vf r = V_SET1(r1), s;
-      for (i = at; i < at + dim; i += V_W) {
-        size_t left = at + dim - i;
-        vf vg = V_LOAD_N(g + i, left), sig = miras__v_sigmoid(vg), silu = V_MUL(vg, sig);
-        vf w = V_LOAD_N(of->gain + i, left), d = V_LOAD_N(dm + i, left);
-        vf xr = V_MUL(V_LOAD_N(x + i, left), r), y = V_MUL(xr, w), ds = V_MUL(d, silu);
-        vf slope = V_MUL(sig, V_FMA(vg, V_SUB(one, sig), one));
-        V_STORE_N(m + i, V_MUL(y, silu), left);
-        V_STORE_N(dg + i, V_MUL(V_MUL(d, y), slope), left);
-        V_STORE_N(dgain + i, V_FMA(ds, xr, V_LOAD_N(dgain + i, left)), left);
-        V_STORE_N(dm + i, V_MUL(ds, w), left);
-      }
-      s = V_SET1(miras__dot(dm + at, x + at, dim) / (float)dim * r1 * r1 * r1);
-      V_EACH(dx + at, dim, V_FNMA(V_AT(x + at), s, V_MUL(V_AT(dm + at), r)));
-    }
-    x += of->ldx;
-    g += of->ld_gate;
-  }
-}
-
 /* s = silu(a) b. */
 static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
                               size_t rows, size_t n) {
@@ -6825,17 +6757,16 @@ static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float 
 /* In place: ds becomes s again, a becomes da, b becomes db. */
 static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows,
                               size_t n) {
-  size_t t, i;
+  size_t t;
   vf one = V_SET1(1.0f);
   for (t = 0; t < rows; t++, ds += lds, a += ld, b += ld) {
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf va = V_LOAD_N(a + i, left), vb = V_LOAD_N(b + i, left), d = V_LOAD_N(ds + i, left);
+    V_FOR(n) {
+      vf va = V_AT(a), vb = V_AT(b), d = V_AT(ds);
       vf sig = miras__v_sigmoid(va), silu = V_MUL(va, sig);
       vf slope = V_MUL(sig, V_FMA(va, V_SUB(one, sig), one));
-      V_STORE_N(ds + i, V_MUL(silu, vb), left);
-      V_STORE_N(a + i, V_MUL(V_MUL(d, vb), slope), left);
-      V_STORE_N(b + i, V_MUL(d, silu), left);
+      V_PUT(ds, V_MUL(silu, vb));
+      V_PUT(a, V_MUL(V_MUL(d, vb), slope));
+      V_PUT(b, V_MUL(d, silu));
     }
   }
 }
@@ -6860,12 +6791,12 @@ static inline vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size
  * once. */
 static void miras__conv_fwd(float *z, const miras__conv *x) {
   const size_t dim = x->dim;
-  size_t t, h, i;
+  size_t t, h;
   for (t = 0; t < x->rows; t++)
     for (h = 0; h < x->heads; h++)
-      for (i = 0; i < dim; i += V_W) {
-        vf acc = miras__conv_sum(x, t, h * dim + i, dim - i);
-        V_STORE_N(z + h * x->per + t * dim + i, V_MUL(acc, miras__v_sigmoid(acc)), dim - i);
+      V_FOR(dim) {
+        vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
+        V_PUT(z + h * x->per + t * dim, V_MUL(acc, miras__v_sigmoid(acc)));
       }
 }
 
@@ -6876,39 +6807,143 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, 
                             float *sum, const miras__conv *x) {
   const size_t dim = x->dim, n = x->heads * dim, rows = x->rows, back = x->taps - 1;
   const vf one = V_SET1(1.0f);
-  size_t t, h, i, j;
+  size_t t, h, j;
   for (t = 0; t < rows + after; t++)
     for (h = 0; h < x->heads; h++)
-      for (i = 0; i < dim; i += V_W) {
-        size_t left = dim - i, at = h * dim + i;
-        vf acc = miras__conv_sum(x, t, at, left), sig = miras__v_sigmoid(acc);
+      V_FOR(dim) {
+        vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left), sig = miras__v_sigmoid(acc);
         acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
-        acc = V_MUL(V_LOAD_N(dz + h * x->per + t * dim + i, left), acc);
-        V_STORE_N(sum + t * n + at, acc, left);
+        V_PUT(sum + t * n + h * dim, V_MUL(V_AT(dz + h * x->per + t * dim), acc));
       }
   for (t = 0; t < rows; t++) {
-    size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
-    for (i = 0; i < n; i += V_W) {
+    const size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
+    V_FOR(n) {
       vf acc = V_ZERO();
       for (j = 0; j <= most; j++)
-        acc = V_FMA(V_LOAD_N(x->w + (back - j) * n + i, n - i),
-                    V_LOAD_N(sum + (t + j) * n + i, n - i), acc);
-      V_STORE_N(dc + t * lddc + i, acc, n - i);
+        acc = V_FMA(V_AT(x->w + (back - j) * n), V_AT(sum + (t + j) * n), acc);
+      V_PUT(dc + t * lddc, acc);
     }
   }
   /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
-  for (i = 0; i < n; i += V_W) {
+  V_FOR(n) {
     for (j = 0; j < x->taps; j++) {
-      size_t far = back - j;
-      vf acc = V_LOAD_N(dw + j * n + i, n - i);
-      for (t = 0; x->past && t < far && t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i),
-                    V_LOAD_N(x->past + (t + j) * x->ldpast + i, n - i), acc);
-      for (t = far; t < rows; t++)
-        acc = V_FMA(V_LOAD_N(sum + t * n + i, n - i),
-                    V_LOAD_N(x->c + (t - far) * x->ldc + i, n - i), acc);
-      V_STORE_N(dw + j * n + i, acc, n - i);
+      const size_t far = back - j;
+      vf acc = V_AT(dw + j * n);
+      for (t = x->past ? 0 : far; t < rows; t++) {
+        const float *c = t < far ? x->past + (t + j) * x->ldpast : x->c + (t - far) * x->ldc;
+        acc = V_FMA(V_AT(sum + t * n), V_AT(c), acc);
+      }
+      V_PUT(dw + j * n, acc);
     }
+  }
+}
+
+/* y [cols, rows] = x' */
+static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
+                             size_t cols) {
+  const size_t block = cols < 4 ? rows : V_W;
+  size_t i, j, k;
+  for (i = 0; i < rows; i += block) {
+    const size_t m = rows - i < block ? rows - i : block;
+    for (j = 0; j + 4 <= cols && m == V_W; j += 4)
+      miras__transpose4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
+    if (cols - j > m)                              /* the rest in few long runs */
+      for (k = 0; k < m; k++)
+        miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
+    else
+      for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
+  }
+}
+
+static float miras__rms_inverse(const float *x, size_t n) {
+  return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + MIRAS__NORM_EPS);
+}
+
+/* m = (x r) gain silu(gate), with one r per head. */
+static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
+  const size_t dim = of->dim;
+  size_t t, h;
+  for (t = 0; t < of->rows; t++, m += ldm) {
+    for (h = 0; h < of->heads * dim; h += dim) {
+      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
+      const float *gain = of->gain + h;
+      const vf r = V_SET1(miras__rms_inverse(x, dim));
+      V_EACH(m + h, dim, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
+                               V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
+    }
+  }
+}
+
+#ifndef MIRAS__BORROWS
+/* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
+static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
+                                  float *m, size_t ldm, float *dm, size_t lddm,
+                                  const miras__norm *of) {
+  const size_t dim = of->dim;
+  const vf one = V_SET1(1.0f);
+  size_t t, h;
+  for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
+    for (h = 0; h < of->heads * dim; h += dim) {
+      const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
+      const float r1 = miras__rms_inverse(x, dim);
+      const vf r = V_SET1(r1);
+      vf s;
+      V_FOR(dim) {
+        vf g = V_AT(gate), sig = miras__v_sigmoid(g), silu = V_MUL(g, sig);
+        vf w = V_AT(of->gain + h), d = V_AT(dm + h), xr = V_MUL(V_AT(x), r), y = V_MUL(xr, w);
+        vf ds = V_MUL(d, silu), slope = V_MUL(sig, V_FMA(g, V_SUB(one, sig), one));
+        V_PUT(m + h, V_MUL(y, silu));
+        V_PUT(dg + h, V_MUL(V_MUL(d, y), slope));
+        V_PUT(dgain + h, V_FMA(ds, xr, V_AT(dgain + h)));
+        V_PUT(dm + h, V_MUL(ds, w));
+      }
+      s = V_SET1(miras__dot(dm + h, x, dim) / (float)dim * r1 * r1 * r1);
+      V_EACH(dx + h, dim, V_FNMA(V_AT(x), s, V_MUL(V_AT(dm + h), r)));
+    }
+  }
+}
+
+/* sum a b c, over 16 lanes as dot. */
+static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
+  vf lane[V_R];
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = V_FMA(V_MUL(V_AT(a), V_AT(b)), V_AT(c), lane[r]));
+  return miras__fold(lane);
+}
+
+/* y = x r gain, r = 1 / sqrt(mean x^2 + eps). */
+static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
+                           size_t rows, size_t n) {
+  size_t t;
+  for (t = 0; t < rows; t++, y += ldy, x += ldx) {
+    const vf r = V_SET1(miras__rms_inverse(x, n));
+    V_EACH(y, n, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
+  }
+}
+
+/* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
+ * dx. y, when wanted, receives the forward output again. */
+static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,
+                           float *y, size_t ldy, const float *dy, size_t lddy,
+                           const miras__norm *of) {
+  const float *x = of->x, *gain = of->gain;
+  const size_t n = of->dim;
+  size_t t;
+  for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
+    float r1 = miras__rms_inverse(x, n);
+    float s1 = miras__dot3(dy, gain, x, n) / (float)n * r1 * r1 * r1;
+    vf r = V_SET1(r1), s = V_SET1(s1);
+    V_FOR(n) {
+      vf vx = V_AT(x), vg = V_AT(gain), vd = V_AT(dy);
+      vf xr = V_MUL(vx, r), d = base ? V_AT(base) : V_ZERO();
+      V_PUT(dgain, V_FMA(vd, xr, V_AT(dgain)));
+      if (y) V_PUT(y, V_MUL(xr, vg));
+      d = V_FMA(V_MUL(vd, vg), r, d);
+      V_PUT(dx, V_FNMA(vx, s, d));
+    }
+    if (base) base += ldbase;
+    if (y) y += ldy;
   }
 }
 
@@ -6940,18 +6975,17 @@ static void miras__erase_fwd(float *key, float *erase, float *replace, const mir
   const vf one = V_SET1(1.0f);
   const float *x = of->x, *gate = of->c;
   const size_t n = of->n;
-  size_t t, i;
+  size_t t;
   for (t = 0; t < of->rows; t++, key += n, erase += n, replace += n, x += n, gate += of->ldc) {
     vf r;
     miras__mul(erase, x, of->a, n);
     r = V_SET1(-1.0f / sqrtf(miras__dot(erase, erase, n) + MIRAS__UNIT_EPS));
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf c = V_LOAD_N(gate + i, left), e = V_MUL(r, V_LOAD_N(erase + i, left));
-      vf m = V_FMA(V_SUB(c, one), V_LOAD_N(of->b + i, left), one);
-      V_STORE_N(erase + i, e, left);
-      V_STORE_N(replace + i, V_NEG(V_MUL(e, c)), left);
-      V_STORE_N(key + i, V_MUL(V_LOAD_N(x + i, left), m), left);
+    V_FOR(n) {
+      vf c = V_AT(gate), e = V_MUL(r, V_AT(erase));
+      vf m = V_FMA(V_SUB(c, one), V_AT(of->b), one);
+      V_PUT(erase, e);
+      V_PUT(replace, V_NEG(V_MUL(e, c)));
+      V_PUT(key, V_MUL(V_AT(x), m));
     }
   }
 }
@@ -6967,7 +7001,7 @@ static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, 
   const vf one = V_SET1(1.0f);
   const float *x = of->x, *gate = of->c;
   const size_t n = of->n;
-  size_t t, i;
+  size_t t;
   for (t = 0; t < of->rows; t++, dkey += n, derase += n, dreplace += n, dc += lddc) {
     vf along, r;
     miras__mul(row, x, of->a, n);
@@ -6975,16 +7009,14 @@ static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, 
     miras__mul(row, dreplace, gate, n);
     miras__sub(derase, row, derase, n);                    /* dkappa */
     along = V_SET1(miras__dot(derase, erase, n));
-    for (i = 0; i < n; i += V_W) {
-      size_t left = n - i;
-      vf vx = V_LOAD_N(x + i, left), c = V_SUB(V_LOAD_N(gate + i, left), one);
-      vf va = V_LOAD_N(of->a + i, left), vb = V_LOAD_N(of->b + i, left);
-      vf dk = V_LOAD_N(dkey + i, left), kx = V_MUL(dk, vx), e = V_LOAD_N(erase + i, left);
-      vf du = V_MUL(r, V_FNMA(e, along, V_LOAD_N(derase + i, left)));
-      V_STORE_N(da + i, V_FMA(du, vx, V_LOAD_N(da + i, left)), left);
-      V_STORE_N(db + i, V_FMA(kx, c, V_LOAD_N(db + i, left)), left);
-      V_STORE_N(dc + i, V_FNMA(V_LOAD_N(dreplace + i, left), e, V_MUL(kx, vb)), left);
-      V_STORE_N(dkey + i, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))), left);
+    V_FOR(n) {
+      vf vx = V_AT(x), c = V_SUB(V_AT(gate), one), va = V_AT(of->a), vb = V_AT(of->b);
+      vf dk = V_AT(dkey), kx = V_MUL(dk, vx), e = V_AT(erase);
+      vf du = V_MUL(r, V_FNMA(e, along, V_AT(derase)));
+      V_PUT(da, V_FMA(du, vx, V_AT(da)));
+      V_PUT(db, V_FMA(kx, c, V_AT(db)));
+      V_PUT(dc, V_FNMA(V_AT(dreplace), e, V_MUL(kx, vb)));
+      V_PUT(dkey, V_FMA(du, va, V_MUL(dk, V_FMA(c, vb, one))));
     }
     x += n;
     erase += n;
@@ -6999,15 +7031,14 @@ static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, cons
                           int way, size_t rows, size_t heads, size_t dim) {
   const size_t half = dim / 2;
   const vf sign = V_SET1((float)way);
-  size_t t, h, i;
+  size_t t, h;
   for (t = 0; t < rows; t++, y += ldy, x += ldx, angles += dim) {
-    for (i = 0; i < half; i += V_W) {
-      const size_t left = half - i;
-      const vf c = V_LOAD_N(angles + i, left), z = V_MUL(sign, V_LOAD_N(angles + half + i, left));
-      for (h = i; h < heads * dim; h += dim) {
-        const vf a = V_LOAD_N(x + h, left), b = V_LOAD_N(x + half + h, left);
-        V_STORE_N(y + h, V_FNMA(b, z, V_MUL(a, c)), left);
-        V_STORE_N(y + half + h, V_FMA(a, z, V_MUL(b, c)), left);
+    V_FOR(half) {
+      const vf c = V_AT(angles), z = V_MUL(sign, V_AT(angles + half));
+      for (h = 0; h < heads * dim; h += dim) {
+        const vf a = V_AT(x + h), b = V_AT(x + half + h);
+        V_PUT(y + h, V_FNMA(b, z, V_MUL(a, c)));
+        V_PUT(y + half + h, V_FMA(a, z, V_MUL(b, c)));
       }
     }
   }
@@ -7025,14 +7056,13 @@ static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, cons
 static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
                              const float *offset, const float *c, size_t rows, size_t n) {
   const vf minus = V_SET1(-1.0f);
-  size_t t, i;
-  for (i = 0; i < n; i += V_W) {
-    size_t left = n - i, at = i;
-    vf scale = V_LOAD_N(c + i, left);
+  size_t at;
+  V_FOR(n) {
+    vf scale = V_AT(c);
     if (form == MIRAS__GATE_RATE) scale = V_MUL(minus, miras__v_exp(scale));
-    for (t = 0; t < rows; t++, at += ld) {
-      vf x = V_LOAD_N(g + at, left), v;
-      if (offset) x = V_ADD(x, V_LOAD_N(offset + i, left)), V_STORE_N(g + at, x, left);
+    for (at = 0; at < rows * ld; at += ld) {
+      vf x = V_AT(g + at), v;
+      if (offset) x = V_ADD(x, V_AT(offset)), V_PUT(g + at, x);
       switch (form) {
         case MIRAS__GATE_SIGMOID: v = V_MUL(scale, miras__v_sigmoid(x)); break;
         case MIRAS__GATE_SOFTPLUS: v = V_MUL(scale, miras__v_softplus(x)); break;
@@ -7040,15 +7070,10 @@ static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
           v = miras__v_softplus(V_MUL(minus, x));
           v = miras__v_exp(V_MUL(V_SET1(-0.0625f), v));
           break;
-        case MIRAS__GATE_RATE:
-          v = miras__v_exp(V_MUL(scale, miras__v_softplus(x)));
-          break;
-        default:
-          v = V_MUL(V_SET1(-MIRAS__HALF_ROOT), miras__v_sigmoid(x));
-          v = miras__v_exp(v);
-          break;
+        case MIRAS__GATE_RATE: v = miras__v_exp(V_MUL(scale, miras__v_softplus(x))); break;
+        default: v = miras__v_exp(V_MUL(V_SET1(-MIRAS__HALF_ROOT), miras__v_sigmoid(x))); break;
       }
-      V_STORE_N(y + at, V_MUL(V_SET1(cap), v), left);
+      V_PUT(y + at, V_MUL(V_SET1(cap), v));
     }
   }
 }
@@ -7069,24 +7094,15 @@ static void miras__complement(int form, float cap, float *key, const float *gate
 static void miras__gates_bwd(int form, float cap, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
   const vf one = V_SET1(1.0f), minus = V_SET1(-1.0f);
-  size_t t, i;
-  for (i = 0; i < n; i += V_W) {
-    size_t left = n - i, at = i;
-    vf scale = V_LOAD_N(c + i, left), sum = V_LOAD_N(doffset + i, left), sum_c = V_SET1(0.0f);
-    if (form == MIRAS__GATE_RATE) {
-      scale = V_MUL(minus, miras__v_exp(scale));
-      sum_c = V_LOAD_N(dc + i, left);
-    }
-    for (t = 0; t < rows; t++, at += ld) {
-      vf x = V_LOAD_N(g + at, left), d = V_MUL(V_SET1(cap), V_LOAD_N(dy + at, left)), v;
-      vf s = miras__v_sigmoid(x);
+  size_t at;
+  V_FOR(n) {
+    vf scale = V_AT(c), sum = V_AT(doffset), sum_c = V_ZERO();
+    if (form == MIRAS__GATE_RATE) scale = V_MUL(minus, miras__v_exp(scale)), sum_c = V_AT(dc);
+    for (at = 0; at < rows * ld; at += ld) {
+      vf x = V_AT(g + at), d = V_MUL(V_SET1(cap), V_AT(dy + at)), s = miras__v_sigmoid(x), v;
       switch (form) {
-        case MIRAS__GATE_SIGMOID:
-          d = V_MUL(d, V_MUL(scale, V_MUL(s, V_SUB(one, s))));
-          break;
-        case MIRAS__GATE_SOFTPLUS:
-          d = V_MUL(d, V_MUL(scale, s));
-          break;
+        case MIRAS__GATE_SIGMOID: d = V_MUL(d, V_MUL(scale, V_MUL(s, V_SUB(one, s)))); break;
+        case MIRAS__GATE_SOFTPLUS: d = V_MUL(d, V_MUL(scale, s)); break;
         case MIRAS__GATE_ROOT:
           v = miras__v_softplus(V_MUL(minus, x));
           v = miras__v_exp(V_MUL(V_SET1(-0.0625f), v));
@@ -7103,11 +7119,11 @@ static void miras__gates_bwd(int form, float cap, float *dy, const float *g, siz
           d = V_MUL(d, V_MUL(V_MUL(V_SET1(-MIRAS__HALF_ROOT), v), V_MUL(s, V_SUB(one, s))));
           break;
       }
-      V_STORE_N(dy + at, d, left);
+      V_PUT(dy + at, d);
       sum = V_ADD(sum, d);
     }
-    V_STORE_N(doffset + i, sum, left);
-    if (form == MIRAS__GATE_RATE) V_STORE_N(dc + i, sum_c, left);
+    V_PUT(doffset, sum);
+    if (form == MIRAS__GATE_RATE) V_PUT(dc, sum_c);
   }
 }
 #undef MIRAS__HALF_ROOT
@@ -7115,44 +7131,13 @@ static void miras__gates_bwd(int form, float cap, float *dy, const float *g, siz
 /* One row of logits x [n]. Returns log(sum exp x) - x[target]; with scale other than 0 the row
  * becomes its gradient, scale (softmax(x) - one at target). */
 static float miras__cross_entropy(float *x, size_t n, size_t target, float scale) {
-  vf top[V_R], acc[V_R], m;
-  size_t i, r;
-  float most, total, at = x[target];
-  V_UNROLL for (r = 0; r < V_R; r++) {
-    top[r] = V_SET1(x[0]);
-    acc[r] = V_ZERO();
-  }
-  for (i = 0; i + 16 <= n; i += 16)
-    V_UNROLL for (r = 0; r < V_R; r++) top[r] = V_MAX(V_LOAD(x + i + r * V_W), top[r]);
-  most = miras__fold_max(top);
-  for (; i < n; i++) most = x[i] > most ? x[i] : most;
-  m = V_SET1(most);
-  for (i = 0; i + 16 <= n; i += 16) {
-    V_UNROLL for (r = 0; r < V_R; r++) {
-      vf e = miras__v_exp(V_SUB(V_LOAD(x + i + r * V_W), m));
-      acc[r] = V_ADD(acc[r], e);
-      if (scale > 0) V_STORE(x + i + r * V_W, e);
-    }
-  }
-  V_UNROLL for (r = 0; r < V_R; r++) {
-    size_t k = i + r * V_W;
-    if (k < n) {
-      /* lanes behind the row read as the maximum's negative infinity: e = 0 */
-      float tail[V_W];
-      vf e;
-      size_t l;
-      for (l = 0; l < V_W; l++) tail[l] = k + l < n ? x[k + l] - most : -INFINITY;
-      e = miras__v_exp(V_LOAD(tail));
-      acc[r] = V_ADD(acc[r], e);
-      if (scale > 0) V_STORE_N(x + k, e, n - k);
-    }
-  }
-  total = miras__fold(acc);
+  const float top = miras__top(x, n), at = x[target];
+  const float total = miras__exp_sum(scale > 0 ? x : NULL, x, top, n);
   if (scale > 0) {
     miras__scale(x, scale / total, x, n);
     x[target] -= scale;
   }
-  return logf(total) + most - at;
+  return logf(total) + top - at;
 }
 
 /* y = base + x mask / (1 - rate) per element (base NULL: zero, and may be y). Element i is kept
@@ -7180,42 +7165,25 @@ static void miras__dropout(float *y, const float *base, const float *x, uint64_t
   }
 }
 
-/* y [cols, rows] = x' */
-static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
-                             size_t cols) {
-  const size_t block = cols < 4 ? rows : V_W;
-  size_t i, j, k;
-  for (i = 0; i < rows; i += block) {
-    const size_t m = rows - i < block ? rows - i : block;
-    for (j = 0; j + 4 <= cols && m == V_W; j += 4)
-      miras__transpose4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
-    if (cols - j > m)                              /* the rest in few long runs */
-      for (k = 0; k < m; k++)
-        miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
-    else
-      for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
-  }
-}
-
 /* One step of Adam with decoupled decay (Loshchilov 2019). c: beta1, 1 - beta1, beta2, 1 - beta2,
  * clip, lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), epsilon, 1 - lr decay. g is cleared. */
 static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const float *c) {
   const vf b1 = V_SET1(c[0]), a1 = V_SET1(c[1]), b2 = V_SET1(c[2]), a2 = V_SET1(c[3]);
   const vf clip = V_SET1(c[4]), rate = V_SET1(c[5]), root = V_SET1(c[6]), eps = V_SET1(c[7]);
   const vf keep = V_SET1(c[8]);
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    size_t left = n - i;
-    vf d = V_MUL(V_LOAD_N(g + i, left), clip);
-    vf vm1 = V_FMA(b1, V_LOAD_N(m + i, left), V_MUL(a1, d));
-    vf vv1 = V_FMA(b2, V_LOAD_N(v + i, left), V_MUL(a2, V_MUL(d, d)));
+  V_FOR(n) {
+    vf d = V_MUL(V_AT(g), clip);
+    vf vm1 = V_FMA(b1, V_AT(m), V_MUL(a1, d));
+    vf vv1 = V_FMA(b2, V_AT(v), V_MUL(a2, V_MUL(d, d)));
     vf step = V_DIV(V_MUL(rate, vm1), V_FMA(V_SQRT(vv1), root, eps));
-    V_STORE_N(m + i, vm1, left);
-    V_STORE_N(v + i, vv1, left);
-    V_STORE_N(w + i, V_SUB(V_MUL(keep, V_LOAD_N(w + i, left)), step), left);
-    V_STORE_N(g + i, V_ZERO(), left);
+    V_PUT(m, vm1);
+    V_PUT(v, vv1);
+    V_PUT(w, V_SUB(V_MUL(keep, V_AT(w)), step));
+    V_PUT(g, V_ZERO());
   }
 }
+#endif
+
 /* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
 
 static const miras__kernels miras__kernel_table = {
@@ -7230,6 +7198,8 @@ static const miras__kernels miras__kernel_table = {
 #endif
 
 #undef MIRAS__SET_SUFFIX
+#undef MIRAS__LENT_SUFFIX
+#undef MIRAS__BORROWS
 #undef MIRAS__ISA_NAME
 #undef V_W
 #undef V_R
@@ -7250,7 +7220,8 @@ static const miras__kernels miras__kernel_table = {
 #undef V_STORE
 #undef V_LOAD_N
 #undef V_AT
-#undef V_PART
+#undef V_PUT
+#undef V_FOR
 #undef V_EACH
 #undef V_LANES
 #undef V_STORE_N
