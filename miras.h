@@ -2904,11 +2904,9 @@ typedef struct miras__kernels miras__kernels;
     float *bdelta, float *room))                                                                  \
   X(FROZEN, void, signed_fwd, (const miras__plan *p, int l, float *w, float *mass,                \
     const float *a))                                                                              \
-  X(FROZEN_BACK, void, signed_bwd, (const miras__plan *p, int l, float *ba, const float *bw,      \
-    const float *bt, const float *w, const float *mass))                                          \
   X(FROZEN, void, simplex_fwd, (const miras__plan *p, int l, float *w, const float *a))           \
   X(FROZEN_BACK, void, simplex_bwd, (const miras__plan *p, int l, float *ba, const float *bw,     \
-    const float *w))                                                                              \
+    const float *bt, const float *w, const float *mass))                                          \
   X(FROZEN, void, shrink_from, (const miras__plan *p, float *w, const float *a, const float *b,   \
     float gamma, size_t n))                                                                       \
   X(FROZEN_BACK, float, shrink_from_bwd, (const miras__plan *p, float *ba, int add,               \
@@ -2917,10 +2915,8 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN_BACK, void, lq_bwd, (float *ba, const float *bw, const float *a, const float *w,       \
     float binv, float q, int pnorm, size_t n))                                                    \
   X(FROZEN_BACK, void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))       \
-  X(FROZEN, void, divergence_fwd, (const miras__plan *p, float *w, const float *w0,               \
+  X(FROZEN, void, divergence_step, (const miras__plan *p, float *w, float *bw, const float *w0,   \
     const float *a))                                                                              \
-  X(FROZEN_BACK, void, divergence_bwd, (const miras__plan *p, float *bw, float *ba,               \
-    const float *w0, const float *a))                                                             \
   X(FROZEN, void, log_weights, (float *a, const float *w, size_t n))                              \
   X(FROZEN_BACK, void, log_weights_bwd, (float *b, const float *w, size_t n))                     \
   X(FROZEN, void, channel_decay, (const miras__kernels *K, float *a, const float *before,         \
@@ -3148,14 +3144,12 @@ struct miras__kernels {
 #define miras__bias_rows_bwd MIRAS__IN_SET(miras__bias_rows_bwd)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
 #define miras__softmax_columns MIRAS__IN_SET(miras__softmax_columns)
-#define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
+#define miras__v_sine MIRAS__IN_SET(miras__v_sine)
 #define miras__signed_fwd MIRAS__IN_SET(miras__signed_fwd)
-#define miras__signed_bwd MIRAS__IN_SET(miras__signed_bwd)
 #define miras__simplex_fwd MIRAS__IN_SET(miras__simplex_fwd)
 #define miras__simplex_bwd MIRAS__IN_SET(miras__simplex_bwd)
 #define miras__v_atan_part MIRAS__IN_SET(miras__v_atan_part)
-#define miras__shrink MIRAS__IN_SET(miras__shrink)
-#define miras__shrink_bwd MIRAS__IN_SET(miras__shrink_bwd)
+#define miras__v_atan MIRAS__IN_SET(miras__v_atan)
 #define miras__shrink_from MIRAS__IN_SET(miras__shrink_from)
 #define miras__shrink_from_bwd MIRAS__IN_SET(miras__shrink_from_bwd)
 #define miras__lq_fwd MIRAS__IN_SET(miras__lq_fwd)
@@ -4964,100 +4958,60 @@ static miras__slices miras__slices_of(const miras__plan *p, int l) {
 
 #endif
 
-/* 2 e^-top sinh a and 2 e^-top cosh a for |a| <= top; low is 2 e^-top. Small sines come from their
- * series, because a difference of exponentials loses their digits. */
-static inline vf miras__v_hyperbolic(vf a, vf top, vf low, vf *cosine) {
-  vf up = miras__v_exp(V_SUB(a, top)), down = miras__v_exp(V_SUB(V_NEG(a), top));
+/* 2 e^-top sinh a from up = e^(a-top), down = e^(-a-top), low = 2 e^-top. Small sines come from
+ * their series, because a difference of exponentials loses their digits. */
+static inline vf miras__v_sine(vf a, vf up, vf down, vf low) {
   vf square = V_MUL(a, a), sine = V_SET1(1.9841270e-4f);
   sine = V_FMA(sine, square, V_SET1(8.3333333e-3f));
   sine = V_FMA(sine, square, V_SET1(0.16666667f));
   sine = V_FMA(V_MUL(sine, square), a, a);
-  *cosine = V_ADD(up, down);
   return V_SELECT(V_LT(V_ABS(a), V_SET1(0.5f)), V_MUL(low, sine), V_SUB(up, down));
 }
 
 /* Signed slices of layer l: w = c sinh(a) / sum cosh(a) and mass = c cosh(a) / sum cosh(a). Either
- * may be NULL, and w may be a. */
+ * may be NULL, and w may be a. Three passes: the largest |a|, the sum, and what is asked for. */
 static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass, const float *a) {
   const miras__slices s = miras__slices_of(p, l);
   const int columns = s.stride > 1;                /* a vector of slices, row by row; else one   */
   const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
-  const vf one = V_SET1(1.0f);
   size_t i, j, r;
+  int pass;
   for (j = 0; j < s.count; j += each) {
-    vf top = V_ZERO(), low, sum = V_ZERO(), sine, cosine;
-    float lane[16];
-    for (r = 0; r < turns; r++) {
-      size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
-      top = V_MAX(top, V_ABS(V_LOAD_N(a + at, n)));
-    }
-    if (!columns) {
-      V_STORE(lane, top);
-      for (i = 1; i < V_W; i++) lane[0] = lane[i] > lane[0] ? lane[i] : lane[0];
-      top = V_SET1(lane[0]);
-    }
-    low = V_MUL(V_ADD(one, one), miras__v_exp(V_NEG(top)));
-    if (columns) {
-      for (r = 0; r < turns; r++) {
-        (void)miras__v_hyperbolic(V_LOAD_N(a + j + r * hop, s.count - j), top, low, &cosine);
-        sum = V_ADD(sum, cosine);
-      }
-      sum = V_DIV(V_SET1(p->d.simplex), sum);
-    } else {
-      float row[256], total = 0;
-      for (r = 0; r < s.n; r += 256) {
-        const size_t m = s.n - r < 256 ? s.n - r : 256;
-        for (i = 0; i < m; i += V_W) {
-          vf x = V_LOAD_N(a + j * s.hop + r + i, m - i);
-          (void)miras__v_hyperbolic(x, top, low, &cosine);
-          V_STORE_N(row + i, cosine, m - i);
+    vf top = V_ZERO(), low = top, sum = top;
+    float row[256], total = 0;
+    for (pass = 0; pass < 3; pass++) {
+      for (r = i = 0; r < turns; r++) {
+        const size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+        const vf x = V_LOAD_N(a + at, n);
+        vf up, down, cosine;
+        if (!pass) {
+          top = V_MAX(top, V_ABS(x));
+          continue;
         }
-        total += miras__sum(row, m);
+        up = miras__v_exp(V_SUB(x, top));
+        down = miras__v_exp(V_SUB(V_NEG(x), top));
+        cosine = V_ADD(up, down);
+        if (pass == 2) {
+          if (w) V_STORE_N(w + at, V_MUL(miras__v_sine(x, up, down, low), sum), n);
+          if (mass) V_STORE_N(mass + at, V_MUL(cosine, sum), n);
+        } else if (columns) {
+          sum = V_ADD(sum, cosine);
+        } else {
+          V_STORE(row + i, cosine);
+          i += n < V_W ? n : V_W;
+          if (i < 256 && r + 1 < turns) continue;
+          total += miras__sum(row, i);
+          i = 0;
+        }
       }
-      sum = V_SET1(p->d.simplex / total);
-    }
-    for (r = 0; r < turns; r++) {
-      size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
-      sine = miras__v_hyperbolic(V_LOAD_N(a + at, n), top, low, &cosine);
-      if (w) V_STORE_N(w + at, V_MUL(sine, sum), n);
-      if (mass) V_STORE_N(mass + at, V_MUL(cosine, sum), n);
-    }
-  }
-}
-
-/* ba += the adjoint of signed_fwd, with t the mass and bt its cotangent (NULL: none):
- *   dw_i/da_j = t_i [i = j] - w_i w_j / c      ba += t (.) bw - w <bw, w>/c
- *   dt_i/da_j = w_i [i = j] - t_i w_j / c      ba += w (.) bt - w <bt, t>/c */
-static void miras__signed_bwd(const miras__plan *p, int l, float *ba, const float *bw,
-                              const float *bt, const float *w, const float *mass) {
-  const miras__slices s = miras__slices_of(p, l);
-  const int columns = s.stride > 1;
-  const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
-  const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
-  const vf c = V_SET1(p->d.simplex);
-  size_t j, r;
-  for (j = 0; j < s.count; j += each) {
-    const size_t first = j * s.hop;
-    vf inner = V_ZERO();
-    if (columns) {
-      for (r = 0; r < turns; r++) {
-        const size_t at = first + r * hop, n = s.count - j;
-        inner = V_FMA(V_LOAD_N(bw + at, n), V_LOAD_N(w + at, n), inner);
-        if (bt) inner = V_FMA(V_LOAD_N(bt + at, n), V_LOAD_N(mass + at, n), inner);
-      }
-    } else {
-      float total = miras__dot(bw + first, w + first, s.n);
-      if (bt) total += miras__dot(bt + first, mass + first, s.n);
-      inner = V_SET1(total);
-    }
-    inner = V_DIV(inner, c);
-    for (r = 0; r < turns; r++) {
-      const size_t at = first + r * hop, n = columns ? s.count - j : s.n - r * V_W;
-      vf b = V_NEG(inner), old = V_LOAD_N(ba + at, n);
-      if (bt) b = V_ADD(b, V_LOAD_N(bt + at, n));
-      old = V_FMA(V_LOAD_N(mass + at, n), V_LOAD_N(bw + at, n), old);
-      V_STORE_N(ba + at, V_FMA(V_LOAD_N(w + at, n), b, old), n);
+      if (pass == 1)
+        sum = columns ? V_DIV(V_SET1(p->d.simplex), sum) : V_SET1(p->d.simplex / total);
+      if (pass) continue;
+      V_STORE(row, top);
+      for (i = 1; i < V_W && !columns; i++) row[0] = row[i] > row[0] ? row[i] : row[0];
+      if (!columns) top = V_SET1(row[0]);
+      low = V_MUL(V_SET1(2.0f), miras__v_exp(V_NEG(top)));
     }
   }
 }
@@ -5075,32 +5029,41 @@ static void miras__simplex_fwd(const miras__plan *p, int l, float *w, const floa
   miras__flush(w, w, s.count * s.n);
 }
 
-/* ba += w (bw - <bw, w>/c) per slice */
+/* ba += the adjoint of simplex_fwd (mass NULL) or of signed_fwd, with t the mass and bt its
+ * cotangent (NULL: none):
+ *                                              ba += w (.) (bw - <bw, w>/c)
+ *   dw_i/da_j = t_i [i = j] - w_i w_j / c      ba += t (.) bw - w <bw, w>/c
+ *   dt_i/da_j = w_i [i = j] - t_i w_j / c      ba += w (.) bt - w <bt, t>/c */
 static void miras__simplex_bwd(const miras__plan *p, int l, float *ba, const float *bw,
-                               const float *w) {
-  miras__slices s = miras__slices_of(p, l);
-  const float c = p->d.simplex;
-  size_t i, j, cols = s.count;
-  if (s.stride > 1) {
-    for (j = 0; j < cols; j += V_W) {
-      vf inner = V_ZERO();
-      for (i = 0; i < s.n; i++)
-        inner = V_FMA(V_LOAD_N(bw + i * cols + j, cols - j), V_LOAD_N(w + i * cols + j, cols - j),
-                      inner);
-      inner = V_DIV(inner, V_SET1(c));
-      for (i = 0; i < s.n; i++) {
-        vf b = V_SUB(V_LOAD_N(bw + i * cols + j, cols - j), inner);
-        vf old = V_LOAD_N(ba + i * cols + j, cols - j);
-        V_STORE_N(ba + i * cols + j, V_FMA(V_LOAD_N(w + i * cols + j, cols - j), b, old),
-                  cols - j);
+                               const float *bt, const float *w, const float *mass) {
+  const miras__slices s = miras__slices_of(p, l);
+  const int columns = s.stride > 1;
+  const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
+  const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
+  size_t j, r;
+  for (j = 0; j < s.count; j += each) {
+    const size_t first = j * s.hop;
+    vf inner = V_ZERO();
+    if (columns) {
+      for (r = 0; r < turns; r++) {
+        const size_t at = first + r * hop, n = s.count - j;
+        inner = V_FMA(V_LOAD_N(bw + at, n), V_LOAD_N(w + at, n), inner);
+        if (bt) inner = V_FMA(V_LOAD_N(bt + at, n), V_LOAD_N(mass + at, n), inner);
       }
+    } else {
+      float total = miras__dot(bw + first, w + first, s.n);
+      if (bt) total += miras__dot(bt + first, mass + first, s.n);
+      inner = V_SET1(total);
     }
-  } else {
-    for (i = 0; i < s.count; i++) {
-      const float *b = bw + i * s.hop, *x = w + i * s.hop;
-      float inner = miras__dot(b, x, s.n) / c;
-      miras__muladd(ba + i * s.hop, x, b, s.n);
-      miras__axpy(ba + i * s.hop, -inner, x, s.n);
+    inner = V_DIV(inner, V_SET1(p->d.simplex));
+    for (r = 0; r < turns; r++) {
+      const size_t at = first + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+      const vf from = V_LOAD_N(bw + at, n), at_w = V_LOAD_N(w + at, n);
+      vf b = V_NEG(inner), old = V_LOAD_N(ba + at, n);
+      if (bt) b = V_ADD(b, V_LOAD_N(bt + at, n));
+      if (!mass && columns) b = V_ADD(b, from);
+      else old = V_FMA(mass ? V_LOAD_N(mass + at, n) : at_w, from, old);
+      V_STORE_N(ba + at, V_FMA(at_w, b, old), n);
     }
   }
 }
@@ -5120,108 +5083,80 @@ static inline vf miras__v_atan_part(vf x) {
   return V_SELECT(upper, V_ADD(V_SET1(0.785398163f), y), y);
 }
 
-/* w = shrink(a; gamma); may be in place.
+/* The arctangent of u = size / (gamma pi/2), with v the smaller of u and 1/u. Half of them come
+ * from atan u = pi/2 - atan(1/u), so that neither tiny nor zero gamma divides. */
+static inline vf miras__v_atan(vf size, float gamma, vf *v, vm *far_out) {
+  const vf half_pi = V_SET1(1.57079633f), edge = V_MUL(half_pi, V_SET1(gamma));
+  vf at;
+  *far_out = V_LT(edge, size);
+  *v = V_DIV(V_SELECT(*far_out, edge, size),
+             V_MAX(V_SET1(FLT_MIN), V_SELECT(*far_out, size, edge)));
+  at = miras__v_atan_part(*v);
+  return V_SELECT(*far_out, V_SUB(half_pi, at), at);
+}
+
+/* w = shrink(a; gamma), or b + shrink(a - b; gamma); w may be a.
  *   soft    sgn(a) max(|a| - gamma, 0)
  *   smooth  a atan(u) / (pi/2), u = 2 |a| / (pi gamma): also |a| - gamma + O(gamma^2/|a|) far out
- * Half of the arctangents come from atan u = pi/2 - atan(1/u), so that neither tiny nor zero gamma
- * divides. At gamma = 0 both are the identity. */
-static void miras__shrink(const miras_desc *d, float *w, const float *a, float gamma, size_t n) {
-  const vf half_pi = V_SET1(1.57079633f), tiny = V_SET1(FLT_MIN), edge = V_SET1(gamma);
+ * At gamma = 0 both are the identity. */
+static void miras__shrink_from(const miras__plan *p, float *w, const float *a, const float *b,
+                               float gamma, size_t n) {
   size_t i;
-  if (gamma <= 0) {
-    if (w != a) memcpy(w, a, n * sizeof *w);
-    return;
-  }
   for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(a + i, n - i), size = V_ABS(x), y;
-    if (d->smooth_shrink) {
-      vf g = V_MUL(half_pi, edge), at;
-      vm far_out = V_LT(g, size);
-      vf ratio = V_DIV(V_SELECT(far_out, g, size), V_MAX(tiny, V_SELECT(far_out, size, g)));
-      at = miras__v_atan_part(ratio);
-      at = V_SELECT(far_out, V_SUB(half_pi, at), at);
-      y = V_MUL(x, V_MUL(at, V_SET1(0.636619772f)));
-    } else {
-      y = V_SUB(size, edge);
-      y = V_SELECT(V_LE(y, V_ZERO()), V_ZERO(), V_COPYSIGN(y, x));   /* NaN stays */
+    vf x = V_LOAD_N(a + i, n - i), size, v;
+    vm far_out;
+    if (b) x = V_SUB(x, V_LOAD_N(b + i, n - i));
+    size = V_ABS(x);
+    if (gamma > 0 && p->d.smooth_shrink) {
+      x = V_MUL(x, V_MUL(miras__v_atan(size, gamma, &v, &far_out), V_SET1(0.636619772f)));
+    } else if (gamma > 0) {
+      v = V_SUB(size, V_SET1(gamma));
+      x = V_SELECT(V_LE(v, V_ZERO()), V_ZERO(), V_COPYSIGN(v, x));   /* NaN stays */
     }
-    V_STORE_N(w + i, y, n - i);
+    if (b) x = V_ADD(x, V_LOAD_N(b + i, n - i));
+    V_STORE_N(w + i, x, n - i);
   }
 }
 
-/* ba = [ba +] dshrink/da bw (add: keep what was there; ba may be bw otherwise); returns the
- * cotangent of gamma. With v the smaller of u and 1/u:
+/* Its adjoint: ba = [ba +] m (.) bw with m = shrink', bb += bw - m (.) bw (b NULL: none); ba may be
+ * bw where nothing is added. Returns the cotangent of gamma. With v the smaller of u and 1/u:
  *   soft    dw/da = 1[|a| > gamma],                      dw/dgamma = -sgn(a) 1[|a| > gamma]
  *   smooth  dw/da = (atan u + v/(1 + v^2)) / (pi/2),     dw/dgamma = -sgn(a) min(u, 1) v/(v + v^3)
  * that is 1/(1 + v^2) beyond u = 1 and v^2/(1 + v^2) before. */
-static float miras__shrink_bwd(const miras_desc *d, float *ba, int add, const float *bw,
-                               const float *a, float gamma, size_t n) {
-  const vf half_pi = V_SET1(1.57079633f), tiny = V_SET1(FLT_MIN), edge = V_SET1(gamma);
-  const vf one = V_SET1(1.0f);
+static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, const float *bw,
+                                    const float *a, const float *b, float *bb, float gamma,
+                                    size_t n) {
+  const vf one = V_SET1(1.0f), zero = V_ZERO();
   float row[256];
   double total = 0;
   size_t i, j;
   for (i = 0; i < n; i += 256) {
-    size_t m = n - i < 256 ? n - i : 256;
+    const size_t m = n - i < 256 ? n - i : 256;
     for (j = 0; j < m; j += V_W) {
-      vf x = V_LOAD_N(a + i + j, m - j), b = V_LOAD_N(bw + i + j, m - j), size = V_ABS(x);
-      vf slope = one, down = one;
+      const size_t at = i + j, left = m - j;
+      const vf from = V_LOAD_N(bw + at, left);
+      vf x = V_LOAD_N(a + at, left), slope = one, down, size, to;
+      if (b) x = V_SUB(x, V_LOAD_N(b + at, left));
+      size = V_ABS(x);
       if (gamma <= 0) {
-        down = V_SELECT(V_LE(size, V_ZERO()), V_ZERO(), one);
-      } else if (d->smooth_shrink) {
-        vf g = V_MUL(half_pi, edge), at, v, r;
-        vm far_out = V_LT(g, size);
-        v = V_DIV(V_SELECT(far_out, g, size), V_MAX(tiny, V_SELECT(far_out, size, g)));
-        at = miras__v_atan_part(v);
-        at = V_SELECT(far_out, V_SUB(half_pi, at), at);
+        down = V_SELECT(V_LE(size, zero), zero, one);
+      } else if (p->d.smooth_shrink) {
+        vf v, r;
+        vm far_out;
+        to = miras__v_atan(size, gamma, &v, &far_out);
         r = V_DIV(one, V_FMA(v, v, one));
-        slope = V_MUL(V_FMA(v, r, at), V_SET1(0.636619772f));
+        slope = V_MUL(V_FMA(v, r, to), V_SET1(0.636619772f));
         down = V_SELECT(far_out, r, V_MUL(V_MUL(v, v), r));
       } else {
-        slope = V_SELECT(V_LE(V_SUB(size, edge), V_ZERO()), V_ZERO(), one);
-        down = slope;
+        down = slope = V_SELECT(V_LE(V_SUB(size, V_SET1(gamma)), zero), zero, one);
       }
-      V_STORE_N(row + j, V_NEG(V_MUL(b, V_COPYSIGN(down, x))), m - j);
-      b = V_MUL(b, slope);
-      if (add) b = V_ADD(b, V_LOAD_N(ba + i + j, m - j));
-      V_STORE_N(ba + i + j, b, m - j);
+      V_STORE_N(row + j, V_NEG(V_MUL(from, V_COPYSIGN(down, x))), left);
+      to = V_MUL(from, slope);
+      if (b) V_STORE_N(bb + at, V_SUB(V_ADD(V_LOAD_N(bb + at, left), from), to), left);
+      if (add) to = V_ADD(to, V_LOAD_N(ba + at, left));
+      V_STORE_N(ba + at, to, left);
     }
     total += (double)miras__sum(row, m);
-  }
-  return (float)total;
-}
-
-/* w = b + shrink(a - b; gamma), or shrink(a; gamma) for b NULL; w may be a. */
-static void miras__shrink_from(const miras__plan *p, float *w, const float *a, const float *b,
-                               float gamma, size_t n) {
-  if (!b) {
-    miras__shrink(&p->d, w, a, gamma, n);
-    return;
-  }
-  if (w != a) memcpy(w, a, n * sizeof *w);
-  miras__axpy(w, -1, b, n);
-  miras__shrink(&p->d, w, w, gamma, n);
-  miras__add(w, b, n);
-}
-
-/* Its adjoint: ba = [ba +] m (.) bw with m = shrink', bb += bw - m (.) bw (b NULL: none); bw may be
- * ba if it is not to be kept and nothing is added. Returns the cotangent of gamma. */
-static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, const float *bw,
-                                    const float *a, const float *b, float *bb, float gamma,
-                                    size_t n) {
-  float row[256], part[256];
-  double total = 0;
-  size_t i, m;
-  if (!b) return miras__shrink_bwd(&p->d, ba, add, bw, a, gamma, n);
-  for (i = 0; i < n; i += m) {
-    m = n - i < 256 ? n - i : 256;
-    memcpy(row, a + i, m * sizeof *row);
-    miras__axpy(row, -1, b + i, m);
-    miras__add(bb + i, bw + i, m);
-    total += (double)miras__shrink_bwd(&p->d, part, 0, bw + i, row, gamma, m);
-    miras__axpy(bb + i, -1, part, m);
-    if (add) miras__add(ba + i, part, m);
-    else memcpy(ba + i, part, m * sizeof *part);
   }
   return (float)total;
 }
@@ -5301,10 +5236,14 @@ static double miras__divergence_map(miras_retention f, double x, double *slope) 
   return f == MIRAS_RETAIN_CHI2 ? x : f == MIRAS_RETAIN_REVERSE_KL ? r : r * r;
 }
 
-/* The roots of slices side by side. */
+/* The roots of slices side by side, and x of entry a of slice j. */
 typedef struct miras__roots {
   double root[16], base[16], sign;
 } miras__roots;
+
+static double miras__divergence_at(const miras__roots *z, size_t j, float a) {
+  return z->sign * (z->base[j] - (double)a + z->root[j]);
+}
 
 static void miras__divergence_root(miras_retention f, miras__roots *z, const float *w,
                                    const float *a, miras__slices s, size_t lanes, double c) {
@@ -5336,9 +5275,10 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
     for (j = 0; j < lanes; j++) sum[j] = fall[j] = 0;
     for (i = 0; i < s.n; i++)
       for (j = 0; j < lanes; j++) {
-        double x = (double)w[i * s.stride + j * s.hop], y = (double)a[i * s.stride + j * s.hop];
+        const size_t e = i * s.stride + j * s.hop;
+        const double x = (double)w[e];
         if (x <= 0) continue;
-        sum[j] += x * miras__divergence_map(f, z->sign * (z->base[j] - y + z->root[j]), &slope);
+        sum[j] += x * miras__divergence_map(f, miras__divergence_at(z, j, a[e]), &slope);
         fall[j] += x * slope;
       }
     left = 0;
@@ -5367,71 +5307,44 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
   }
 }
 
-/* ginv of entry a of slice j */
-static double miras__divergence_at(miras_retention f, const miras__roots *z, size_t j, float a,
-                                   double *slope) {
-  return miras__divergence_map(f, z->sign * (z->base[j] - (double)a + z->root[j]), slope);
-}
-
 /* w = W from w0 = W' and a = -U, layer by layer; w may be w0. Weights below 1e-30 become 0 with
- * chi^2, which knows zeros, and stay at 1e-30 with the others, which would lose them for good. */
-static void miras__divergence_fwd(const miras__plan *p, float *w, const float *w0, const float *a) {
-  const double least = (double)MIRAS__FADED;
-  miras_retention f = p->d.retention;
-  miras__roots z;
-  double slope;
-  size_t i, j, t;
-  int l;
-  for (l = 0; l < p->layers; l++) {
-    miras__slices s = miras__slices_of(p, l);
-    size_t most = s.hop == 1 ? 16 : 1;
-    for (t = 0; t < s.count; t += most) {
-      size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
-      miras__divergence_root(f, &z, w0 + at, a + at, s, lanes, (double)p->d.simplex);
-      for (i = 0; i < s.n; i++)
-        for (j = 0; j < lanes; j++) {
-          size_t e = at + i * s.stride + j * s.hop;
-          double g = miras__divergence_at(f, &z, j, a[e], &slope) * (double)w0[e];
-          w[e] = w0[e] <= 0 || (f == MIRAS_RETAIN_CHI2 && g < least) ? 0
-                 : g < least ? MIRAS__FADED : (float)g;
-        }
-    }
-  }
-}
-
-/* Adjoint: bw comes in as the cotangent of W and leaves as that of W'; ba = that of a.
+ * chi^2, which knows zeros, and stay at 1e-30 with the others, which would lose them for good.
+ * Given bw, the adjoint: bw comes in as the cotangent of W and leaves as that of W'; w = that of a.
  *   y = a - zeta,  x1 = W' (.) ginv'(y),  mean = <bw, x1> / sum x1
- *   ba = x1 (.) (bw - mean),  bW' = ginv(y) (.) (bw - mean) */
-static void miras__divergence_bwd(const miras__plan *p, float *bw, float *ba, const float *w0,
-                                  const float *a) {
-  miras_retention f = p->d.retention;
+ *   w = x1 (.) (bw - mean),  bW' = ginv(y) (.) (bw - mean) */
+static void miras__divergence_step(const miras__plan *p, float *w, float *bw, const float *w0,
+                                   const float *a) {
+  const double least = (double)MIRAS__FADED;
+  const miras_retention f = p->d.retention;
   miras__roots z;
   double total[16], along[16], slope;
   size_t i, j, t;
-  int l;
+  int l, pass;
   for (l = 0; l < p->layers; l++) {
-    miras__slices s = miras__slices_of(p, l);
-    size_t most = s.hop == 1 ? 16 : 1;
+    const miras__slices s = miras__slices_of(p, l);
+    const size_t most = s.hop == 1 ? 16 : 1;
     for (t = 0; t < s.count; t += most) {
-      size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
+      const size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
       miras__divergence_root(f, &z, w0 + at, a + at, s, lanes, (double)p->d.simplex);
       for (j = 0; j < lanes; j++) total[j] = along[j] = 0;
-      for (i = 0; i < s.n; i++)
-        for (j = 0; j < lanes; j++) {
-          size_t e = at + i * s.stride + j * s.hop;
-          (void)miras__divergence_at(f, &z, j, a[e], &slope);
-          slope *= (double)w0[e];
-          total[j] += slope;
-          along[j] += slope * (double)bw[e];
-        }
-      for (i = 0; i < s.n; i++)
-        for (j = 0; j < lanes; j++) {
-          size_t e = at + i * s.stride + j * s.hop;
-          double g = miras__divergence_at(f, &z, j, a[e], &slope);
-          double b = (double)bw[e] - along[j] / total[j];
-          ba[e] = (float)((double)w0[e] * slope * b);
-          bw[e] = (float)(g * b);
-        }
+      for (pass = MIRAS__TRAINS && bw ? 0 : 1; pass < 2; pass++)   /* its sums come first */
+        for (i = 0; i < s.n; i++)
+          for (j = 0; j < lanes; j++) {
+            const size_t e = at + i * s.stride + j * s.hop;
+            const double x = (double)w0[e];
+            const double g = miras__divergence_map(f, miras__divergence_at(&z, j, a[e]), &slope);
+            if (!pass) {
+              total[j] += x * slope;
+              along[j] += x * slope * (double)bw[e];
+            } else if (MIRAS__TRAINS && bw) {
+              const double b = (double)bw[e] - along[j] / total[j];
+              w[e] = (float)(x * slope * b);
+              bw[e] = (float)(g * b);
+            } else {
+              w[e] = x <= 0 || (f == MIRAS_RETAIN_CHI2 && g * x < least) ? 0
+                     : g * x < least ? MIRAS__FADED : (float)(g * x);
+            }
+          }
     }
   }
 }
@@ -5442,7 +5355,11 @@ static void miras__divergence_bwd(const miras__plan *p, float *bw, float *ba, co
  * simplex. In place or not; no gradient passes the clamp. */
 static void miras__log_weights(float *a, const float *w, size_t n) {
   const vf low = V_SET1(1e-8f);
-  V_EACH(a, n, miras__v_log(V_SELECT(V_LE(V_AT(w), low), low, V_AT(w))));
+  size_t i;
+  for (i = 0; i < n; i += V_W) {
+    const vf x = V_LOAD_N(w + i, n - i);
+    V_STORE_N(a + i, miras__v_log(V_SELECT(V_LE(x, low), low, x)), n - i);
+  }
 }
 
 /* b <- b / w where w > 1e-8, else 0 */
@@ -7755,7 +7672,7 @@ static void miras__link_simplex(const miras__link *x) {
 }
 
 static void miras__link_simplex_bwd(const miras__link *x) {
-  x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, x->w);
+  x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, NULL, x->w, NULL);
 }
 
 static void miras__link_signed(const miras__link *x) {
@@ -7769,7 +7686,7 @@ static void miras__signed_metric(const miras__link *x) {
 
 static void miras__link_signed_bwd(const miras__link *x) {
   miras__signed_metric(x);
-  x->K->signed_bwd(x->p, x->layer, x->ba, x->bw, x->bslope, x->w, x->slope);
+  x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, x->bslope, x->w, x->slope);
 }
 
 static void miras__link_threshold(const miras__link *x) {
@@ -7863,13 +7780,13 @@ static void miras__close_elastic_bwd(const miras__link *x) {
 
 /* An f-divergence: the step of the chunk's sum U from W_0, or its mix with W_B. */
 static void miras__close_divergence(const miras__link *x) {
-  x->K->divergence_fwd(x->p, x->w, x->from, x->a);
+  x->K->divergence_step(x->p, x->w, NULL, x->from, x->a);
 }
 
 static void miras__close_divergence_bwd(const miras__link *x) {
   x->K->add(x->bw, x->ba, x->p->weights);
   x->K->copy(x->ba, x->bw, x->p->weights);
-  x->K->divergence_bwd(x->p, x->ba, x->bw, x->from, x->a);
+  x->K->divergence_step(x->p, x->bw, x->ba, x->from, x->a);
 }
 
 /* ---- the table, in the order of miras_retention, then the forms that other fields ask for ---- */
