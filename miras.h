@@ -2938,13 +2938,16 @@ typedef struct miras__kernels miras__kernels;
   X(EXACT_BACK, void, normaliser_bwd, (const miras__kernels *K, float *deta, const float *dden,   \
     const float *p, size_t ld, size_t rows, size_t first, size_t step))                           \
   X(EXACT, void, invert, (float *y, size_t n))                                                    \
-  X(ANY, void, channel_scores, (const miras__channels *c, size_t r0, size_t m))                   \
-  X(ANY, void, channel_mixes, (const miras__channels *c, float *o, size_t ldo, size_t r0,         \
+  X(ANY, void, channel_row, (const miras__channels *c, size_t r0, size_t i, int reads))           \
+  X(ANY, void, channel_mix, (const miras__channels *c, float *to, const float *p, size_t row,     \
+    const float *alpha))                                                                          \
+  X(ANY, void, channel_scores, (const miras__kernels *K, const miras__channels *c, size_t r0,     \
     size_t m))                                                                                    \
+  X(ANY, void, channel_mixes, (const miras__kernels *K, const miras__channels *c, float *o,       \
+    size_t ldo, size_t r0, size_t m))                                                             \
   X(BACK, void, channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,  \
     float *history))                                                                              \
   X(ANY, void, diagonal, (float *alpha, float rate, const float *x, int decay_first, size_t n))   \
-  X(FROZEN, void, sigmoid_slope, (float *y, const float *w, size_t n))                            \
   X(ANY, void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                     \
   X(BACK, void, both_bwd, (float *beta, const float *balpha, const float *alpha, float balance,   \
     size_t n))                                                                                    \
@@ -3144,7 +3147,7 @@ struct miras__kernels {
 #define miras__bias_rows_bwd MIRAS__IN_SET(miras__bias_rows_bwd)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
 #define miras__softmax_columns MIRAS__IN_SET(miras__softmax_columns)
-#define miras__v_sine MIRAS__IN_SET(miras__v_sine)
+#define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
 #define miras__signed_fwd MIRAS__IN_SET(miras__signed_fwd)
 #define miras__simplex_fwd MIRAS__IN_SET(miras__simplex_fwd)
 #define miras__simplex_bwd MIRAS__IN_SET(miras__simplex_bwd)
@@ -3160,13 +3163,10 @@ struct miras__kernels {
 #define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
-#define miras__channel_enter MIRAS__IN_SET(miras__channel_enter)
-#define miras__channel_scores MIRAS__IN_SET(miras__channel_scores)
-#define miras__channel_mixes MIRAS__IN_SET(miras__channel_mixes)
+#define miras__channel_mix MIRAS__IN_SET(miras__channel_mix)
 #define miras__channel_bwd MIRAS__IN_SET(miras__channel_bwd)
 #define miras__implicit MIRAS__IN_SET(miras__implicit)
 #define miras__diagonal MIRAS__IN_SET(miras__diagonal)
-#define miras__sigmoid_slope MIRAS__IN_SET(miras__sigmoid_slope)
 #define miras__both_fwd MIRAS__IN_SET(miras__both_fwd)
 #define miras__both_bwd MIRAS__IN_SET(miras__both_bwd)
 #define miras__linear_update MIRAS__IN_SET(miras__linear_update)
@@ -4958,60 +4958,64 @@ static miras__slices miras__slices_of(const miras__plan *p, int l) {
 
 #endif
 
-/* 2 e^-top sinh a from up = e^(a-top), down = e^(-a-top), low = 2 e^-top. Small sines come from
- * their series, because a difference of exponentials loses their digits. */
-static inline vf miras__v_sine(vf a, vf up, vf down, vf low) {
+/* 2 e^-top sinh a and 2 e^-top cosh a for |a| <= top; low is 2 e^-top. Small sines come from their
+ * series, because a difference of exponentials loses their digits. */
+static inline vf miras__v_hyperbolic(vf a, vf top, vf low, vf *cosine) {
+  vf up = miras__v_exp(V_SUB(a, top)), down = miras__v_exp(V_SUB(V_NEG(a), top));
   vf square = V_MUL(a, a), sine = V_SET1(1.9841270e-4f);
   sine = V_FMA(sine, square, V_SET1(8.3333333e-3f));
   sine = V_FMA(sine, square, V_SET1(0.16666667f));
   sine = V_FMA(V_MUL(sine, square), a, a);
+  *cosine = V_ADD(up, down);
   return V_SELECT(V_LT(V_ABS(a), V_SET1(0.5f)), V_MUL(low, sine), V_SUB(up, down));
 }
 
 /* Signed slices of layer l: w = c sinh(a) / sum cosh(a) and mass = c cosh(a) / sum cosh(a). Either
- * may be NULL, and w may be a. Three passes: the largest |a|, the sum, and what is asked for. */
+ * may be NULL, and w may be a. */
 static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass, const float *a) {
   const miras__slices s = miras__slices_of(p, l);
   const int columns = s.stride > 1;                /* a vector of slices, row by row; else one   */
   const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
+  const vf one = V_SET1(1.0f);
   size_t i, j, r;
-  int pass;
   for (j = 0; j < s.count; j += each) {
-    vf top = V_ZERO(), low = top, sum = top;
-    float row[256], total = 0;
-    for (pass = 0; pass < 3; pass++) {
-      for (r = i = 0; r < turns; r++) {
-        const size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
-        const vf x = V_LOAD_N(a + at, n);
-        vf up, down, cosine;
-        if (!pass) {
-          top = V_MAX(top, V_ABS(x));
-          continue;
-        }
-        up = miras__v_exp(V_SUB(x, top));
-        down = miras__v_exp(V_SUB(V_NEG(x), top));
-        cosine = V_ADD(up, down);
-        if (pass == 2) {
-          if (w) V_STORE_N(w + at, V_MUL(miras__v_sine(x, up, down, low), sum), n);
-          if (mass) V_STORE_N(mass + at, V_MUL(cosine, sum), n);
-        } else if (columns) {
-          sum = V_ADD(sum, cosine);
-        } else {
-          V_STORE(row + i, cosine);
-          i += n < V_W ? n : V_W;
-          if (i < 256 && r + 1 < turns) continue;
-          total += miras__sum(row, i);
-          i = 0;
-        }
+    vf top = V_ZERO(), low, sum = V_ZERO(), sine, cosine;
+    float lane[16];
+    for (r = 0; r < turns; r++) {
+      size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+      top = V_MAX(top, V_ABS(V_LOAD_N(a + at, n)));
+    }
+    if (!columns) {
+      V_STORE(lane, top);
+      for (i = 1; i < V_W; i++) lane[0] = lane[i] > lane[0] ? lane[i] : lane[0];
+      top = V_SET1(lane[0]);
+    }
+    low = V_MUL(V_ADD(one, one), miras__v_exp(V_NEG(top)));
+    if (columns) {
+      for (r = 0; r < turns; r++) {
+        (void)miras__v_hyperbolic(V_LOAD_N(a + j + r * hop, s.count - j), top, low, &cosine);
+        sum = V_ADD(sum, cosine);
       }
-      if (pass == 1)
-        sum = columns ? V_DIV(V_SET1(p->d.simplex), sum) : V_SET1(p->d.simplex / total);
-      if (pass) continue;
-      V_STORE(row, top);
-      for (i = 1; i < V_W && !columns; i++) row[0] = row[i] > row[0] ? row[i] : row[0];
-      if (!columns) top = V_SET1(row[0]);
-      low = V_MUL(V_SET1(2.0f), miras__v_exp(V_NEG(top)));
+      sum = V_DIV(V_SET1(p->d.simplex), sum);
+    } else {
+      float row[256], total = 0;
+      for (r = 0; r < s.n; r += 256) {
+        const size_t m = s.n - r < 256 ? s.n - r : 256;
+        for (i = 0; i < m; i += V_W) {
+          vf x = V_LOAD_N(a + j * s.hop + r + i, m - i);
+          (void)miras__v_hyperbolic(x, top, low, &cosine);
+          V_STORE_N(row + i, cosine, m - i);
+        }
+        total += miras__sum(row, m);
+      }
+      sum = V_SET1(p->d.simplex / total);
+    }
+    for (r = 0; r < turns; r++) {
+      size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+      sine = miras__v_hyperbolic(V_LOAD_N(a + at, n), top, low, &cosine);
+      if (w) V_STORE_N(w + at, V_MUL(sine, sum), n);
+      if (mass) V_STORE_N(mass + at, V_MUL(cosine, sum), n);
     }
   }
 }
@@ -5101,17 +5105,18 @@ static inline vf miras__v_atan(vf size, float gamma, vf *v, vm *far_out) {
  * At gamma = 0 both are the identity. */
 static void miras__shrink_from(const miras__plan *p, float *w, const float *a, const float *b,
                                float gamma, size_t n) {
+  const int soft = gamma > 0 && !p->d.smooth_shrink, smooth = gamma > 0 && !soft;
   size_t i;
   for (i = 0; i < n; i += V_W) {
     vf x = V_LOAD_N(a + i, n - i), size, v;
     vm far_out;
     if (b) x = V_SUB(x, V_LOAD_N(b + i, n - i));
     size = V_ABS(x);
-    if (gamma > 0 && p->d.smooth_shrink) {
-      x = V_MUL(x, V_MUL(miras__v_atan(size, gamma, &v, &far_out), V_SET1(0.636619772f)));
-    } else if (gamma > 0) {
+    if (soft) {
       v = V_SUB(size, V_SET1(gamma));
       x = V_SELECT(V_LE(v, V_ZERO()), V_ZERO(), V_COPYSIGN(v, x));   /* NaN stays */
+    } else if (smooth) {
+      x = V_MUL(x, V_MUL(miras__v_atan(size, gamma, &v, &far_out), V_SET1(0.636619772f)));
     }
     if (b) x = V_ADD(x, V_LOAD_N(b + i, n - i));
     V_STORE_N(w + i, x, n - i);
@@ -5236,13 +5241,15 @@ static double miras__divergence_map(miras_retention f, double x, double *slope) 
   return f == MIRAS_RETAIN_CHI2 ? x : f == MIRAS_RETAIN_REVERSE_KL ? r : r * r;
 }
 
-/* The roots of slices side by side, and x of entry a of slice j. */
+/* The roots of slices side by side. */
 typedef struct miras__roots {
   double root[16], base[16], sign;
 } miras__roots;
 
-static double miras__divergence_at(const miras__roots *z, size_t j, float a) {
-  return z->sign * (z->base[j] - (double)a + z->root[j]);
+/* ginv of entry a of slice j */
+static double miras__divergence_at(miras_retention f, const miras__roots *z, size_t j, float a,
+                                   double *slope) {
+  return miras__divergence_map(f, z->sign * (z->base[j] - (double)a + z->root[j]), slope);
 }
 
 static void miras__divergence_root(miras_retention f, miras__roots *z, const float *w,
@@ -5278,7 +5285,7 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
         const size_t e = i * s.stride + j * s.hop;
         const double x = (double)w[e];
         if (x <= 0) continue;
-        sum[j] += x * miras__divergence_map(f, miras__divergence_at(z, j, a[e]), &slope);
+        sum[j] += x * miras__divergence_at(f, z, j, a[e], &slope);
         fall[j] += x * slope;
       }
     left = 0;
@@ -5319,7 +5326,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
   miras__roots z;
   double total[16], along[16], slope;
   size_t i, j, t;
-  int l, pass;
+  int l;
   for (l = 0; l < p->layers; l++) {
     const miras__slices s = miras__slices_of(p, l);
     const size_t most = s.hop == 1 ? 16 : 1;
@@ -5327,24 +5334,26 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
       const size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
       miras__divergence_root(f, &z, w0 + at, a + at, s, lanes, (double)p->d.simplex);
       for (j = 0; j < lanes; j++) total[j] = along[j] = 0;
-      for (pass = MIRAS__TRAINS && bw ? 0 : 1; pass < 2; pass++)   /* its sums come first */
-        for (i = 0; i < s.n; i++)
-          for (j = 0; j < lanes; j++) {
-            const size_t e = at + i * s.stride + j * s.hop;
-            const double x = (double)w0[e];
-            const double g = miras__divergence_map(f, miras__divergence_at(&z, j, a[e]), &slope);
-            if (!pass) {
-              total[j] += x * slope;
-              along[j] += x * slope * (double)bw[e];
-            } else if (MIRAS__TRAINS && bw) {
-              const double b = (double)bw[e] - along[j] / total[j];
-              w[e] = (float)(x * slope * b);
-              bw[e] = (float)(g * b);
-            } else {
-              w[e] = x <= 0 || (f == MIRAS_RETAIN_CHI2 && g * x < least) ? 0
-                     : g * x < least ? MIRAS__FADED : (float)(g * x);
-            }
+      for (i = 0; i < s.n; i++)                  /* W, or the sums that its adjoint needs */
+        for (j = 0; j < lanes; j++) {
+          const size_t e = at + i * s.stride + j * s.hop;
+          const double g = miras__divergence_at(f, &z, j, a[e], &slope), x = (double)w0[e];
+          if (MIRAS__TRAINS && bw) {
+            total[j] += slope * x;
+            along[j] += slope * x * (double)bw[e];
+          } else {
+            w[e] = x <= 0 || (f == MIRAS_RETAIN_CHI2 && g * x < least) ? 0
+                   : g * x < least ? MIRAS__FADED : (float)(g * x);
           }
+        }
+      for (i = 0; MIRAS__TRAINS && bw && i < s.n; i++)
+        for (j = 0; j < lanes; j++) {
+          const size_t e = at + i * s.stride + j * s.hop;
+          const double g = miras__divergence_at(f, &z, j, a[e], &slope);
+          const double b = (double)bw[e] - along[j] / total[j];
+          w[e] = (float)((double)w0[e] * slope * b);
+          bw[e] = (float)(g * b);
+        }
     }
   }
 }
@@ -5551,91 +5560,110 @@ MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float 
   vf lane_q[V_R], lane[V_R];
   size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane_q[r] = lane[r] = V_ZERO();
+#if V_W == 1                             /* unrolled by 16, as V_LANES is, 20 KB and no faster   */
+  for (size_t i = 0; i < n; i++) {
+    r = i % 16;
+    lane[r] = miras__channel_part(with_q, with_z, after, d + i, alpha[i], with_q ? q + i : NULL,
+                                  &lane_q[r], with_z ? z + i : NULL, lane[r], 1);
+  }
+#else
   V_LANES(n, r, lane[r] = miras__channel_part(with_q, with_z, after, d + v_at, V_AT(alpha),
                                               with_q ? q + v_at : NULL, &lane_q[r],
                                               with_z ? z + v_at : NULL, lane[r], v_left));
+#endif
   if (with_q) *p = miras__fold(lane_q);
   if (with_z) *a = miras__fold(lane);
 }
 
-/* live_r = eta (.) x of a row that enters. */
-static void miras__channel_enter(const miras__channels *c, size_t r0, size_t i) {
-  float *d = c->live + (r0 + i) * c->n;
-  const float *x = c->x + i * c->ld_x;
-  if (c->eta) miras__mul(d, c->eta + i * c->ld_eta, x, c->n);
-  else memcpy(d, x, c->n * sizeof *d);
-}
-
-/* Row i's scores against the `row` rows before it. */
-MIRAS__INLINE void miras__channel_row(int with_q, int with_z, int after, const miras__channels *c,
-                                      size_t row, size_t i) {
-  const size_t n = c->n, read = i / c->every;
-  const float *alpha = c->alpha + i * c->ld_alpha, *z = with_z ? c->z + i * c->ld_z : NULL;
-  const float *q = with_q ? c->q + read * c->ld_q : NULL;
-  float *p = with_q ? c->p + read * c->ld_p : NULL, *a = with_z ? c->a + i * c->ld_p : NULL;
+/* The rows before row r0 + i of the block advance to it, with their scores where `reads` says that
+ * it is queried and where there is a z. */
+static void miras__channel_row(const miras__channels *c, size_t r0, size_t i, int reads) {
+  const size_t n = c->n, row = r0 + i, read = i / c->every;
+  const float *alpha = c->alpha + i * c->ld_alpha, *z = c->z ? c->z + i * c->ld_z : NULL;
+  const float *q = reads ? c->q + read * c->ld_q : NULL;
+  float *p = reads ? c->p + read * c->ld_p : c->live, *a = z ? c->a + i * c->ld_p : c->live;
   float *d = c->live;
   size_t j;
-  for (j = 0; j < row; j++, d += n)
-    miras__channel_step(with_q, with_z, after, d, alpha, q, with_q ? p + j : NULL, z,
-                        with_z ? a + j : NULL, n);
+  for (j = 0; j < row; j++, d += n) {
+#ifdef __OPTIMIZE_SIZE__
+    miras__channel_step(reads, z != NULL, c->after, d, alpha, q, p + j, z, a + j, n);
+#else
+    if (z && c->after && reads) miras__channel_step(1, 1, 1, d, alpha, q, p + j, z, a + j, n);
+    else if (z && c->after) miras__channel_step(0, 1, 1, d, alpha, q, p, z, a + j, n);
+    else if (z && reads) miras__channel_step(1, 1, 0, d, alpha, q, p + j, z, a + j, n);
+    else if (z) miras__channel_step(0, 1, 0, d, alpha, q, p, z, a + j, n);
+    else if (reads) miras__channel_step(1, 0, 0, d, alpha, q, p + j, z, a, n);
+    else miras__mul(d, alpha, d, n);
+#endif
+  }
+}
+
+/* The same with to += sum_(j<=row) p_j D_j, where the row itself has entered. The sum of an element
+ * is one chain in the order of j. */
+static void miras__channel_mix(const miras__channels *c, float *to, const float *p, size_t row,
+                               const float *alpha) {
+  const size_t n = c->n;
+  size_t j, x;
+  for (x = 0; x < n; x += V_W) {
+    const size_t rest = n - x;
+    const vf al = V_LOAD_N(alpha + x, rest);
+    vf sum = V_LOAD_N(to + x, rest);
+    float *d = c->live + x;
+    for (j = 0; j < row; j++, d += n) {
+      vf v = V_MUL(al, V_LOAD_N(d, rest));
+      V_STORE_N(d, v, rest);
+      sum = V_FMA(V_SET1(p[j]), v, sum);
+    }
+    sum = V_FMA(V_SET1(p[row]), V_LOAD_N(d, rest), sum);
+    V_STORE_N(to + x, sum, rest);
+  }
+}
+
+#if MIRAS__ISA == 1   /* the same for all sets */
+
+/* Row i of the new ones enters, live_r = eta (.) x, and is returned; now and then the others lose
+ * what has faded. */
+static float *miras__channel_enter(const miras__kernels *K, const miras__channels *c, size_t r0,
+                                   size_t i) {
+  const size_t row = r0 + i;
+  const float *x = c->x + i * c->ld_x;
+  float *d = c->live + row * c->n;
+  if (row % MIRAS__SWEEP == 0) K->flush(c->live, c->live, row * c->n);
+  if (c->eta) K->mul(d, c->eta + i * c->ld_eta, x, c->n);
+  else K->copy(d, x, c->n);
+  return d;
 }
 
 /* Scores of rows r0..r0+m-1 against all rows of the block up to their own; live advances to row
  * r0+m-1. Row i of p and a is written up to its own j. */
-static void miras__channel_scores(const miras__channels *c, size_t r0, size_t m) {
-  const size_t n = c->n;
-  size_t i, j;
+static void miras__channel_scores(const miras__kernels *K, const miras__channels *c, size_t r0,
+                                  size_t m) {
+  size_t i;
   for (i = 0; i < m; i++) {
-    const size_t row = r0 + i, read = i / c->every;
+    const size_t read = i / c->every;
     const int reads = c->q && (i + 1) % c->every == 0;
-    float *d = c->live;
-    if (row % MIRAS__SWEEP == 0) miras__flush(d, d, row * n);
-    if (c->z && c->after && reads) miras__channel_row(1, 1, 1, c, row, i);
-    else if (c->z && c->after) miras__channel_row(0, 1, 1, c, row, i);
-    else if (c->z && reads) miras__channel_row(1, 1, 0, c, row, i);
-    else if (c->z) miras__channel_row(0, 1, 0, c, row, i);
-    else if (reads) miras__channel_row(1, 0, 0, c, row, i);
-    else
-      for (j = 0; j < row; j++) miras__mul(d + j * n, c->alpha + i * c->ld_alpha, d + j * n, n);
-    miras__channel_enter(c, r0, i);
-    if (reads) c->p[read * c->ld_p + row] = miras__dot(c->q + read * c->ld_q, d + row * n, n);
+    const float *d = miras__channel_enter(K, c, r0, i);
+    K->channel_row(c, r0, i, reads);
+    if (reads) c->p[read * c->ld_p + r0 + i] = K->dot(c->q + read * c->ld_q, d, c->n);
   }
 }
 
 /* o [queried rows, n] += sum_(j<=i) p_ij D_ij over rows r0..r0+m-1; live advances. o NULL: it only
- * advances. The sum of an element is one chain in the order of j. */
-static void miras__channel_mixes(const miras__channels *c, float *o, size_t ldo, size_t r0,
-                                 size_t m) {
-  const size_t n = c->n;
-  size_t i, j, x;
+ * advances. */
+static void miras__channel_mixes(const miras__kernels *K, const miras__channels *c, float *o,
+                                 size_t ldo, size_t r0, size_t m) {
+  size_t i;
   for (i = 0; i < m; i++) {
-    const size_t row = r0 + i;
-    const float *alpha = c->alpha + i * c->ld_alpha, *p;
-    float *to;
-    if (row % MIRAS__SWEEP == 0) miras__flush(c->live, c->live, row * n);
-    if (!o || (i + 1) % c->every) {
-      for (j = 0; j < row; j++) miras__mul(c->live + j * n, alpha, c->live + j * n, n);
-      miras__channel_enter(c, r0, i);
-      continue;
-    }
-    miras__channel_enter(c, r0, i);
-    p = c->p + i / c->every * c->ld_p;
-    to = o + i / c->every * ldo;
-    for (x = 0; x < n; x += V_W) {
-      const size_t rest = n - x;
-      const vf al = V_LOAD_N(alpha + x, rest);
-      vf sum = V_LOAD_N(to + x, rest);
-      float *d = c->live + x;
-      for (j = 0; j < row; j++, d += n) {
-        vf v = V_MUL(al, V_LOAD_N(d, rest));
-        V_STORE_N(d, v, rest);
-        sum = V_FMA(V_SET1(p[j]), v, sum);
-      }
-      sum = V_FMA(V_SET1(p[row]), V_LOAD_N(d, rest), sum);
-      V_STORE_N(to + x, sum, rest);
-    }
+    const size_t read = i / c->every;
+    (void)miras__channel_enter(K, c, r0, i);
+    if (!o || (i + 1) % c->every) K->channel_row(c, r0, i, 0);
+    else
+      K->channel_mix(c, o + read * ldo, c->p + read * c->ld_p, r0 + i,
+                     c->alpha + i * c->ld_alpha);
   }
 }
+
+#endif
 
 /* The adjoint of both over a whole block of m rows (r0 = 0). For scores c->p, c->a hold their
  * cotangents bP, bA; for mixes c->p holds P, c->q the cotangents of o, and g->q is NULL. With B the
@@ -5721,11 +5749,13 @@ static void miras__implicit_rows(float *eta, size_t rates, const float *x, size_
 /* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
 static void miras__diagonal(float *alpha, float eta, const float *x, int decay_first, size_t n) {
   const vf by = V_SET1(eta);
-  if (decay_first)
-    V_EACH(alpha, n,
-           V_SUB(V_AT(alpha), V_MUL(V_AT(alpha), V_MUL(by, V_MUL(V_AT(x), V_AT(x))))));
-  else
-    V_EACH(alpha, n, V_SUB(V_AT(alpha), V_MUL(by, V_MUL(V_AT(x), V_AT(x)))));
+  size_t i;
+  for (i = 0; i < n; i += V_W) {
+    const vf to = V_LOAD_N(alpha + i, n - i), v = V_LOAD_N(x + i, n - i);
+    vf less = V_MUL(by, V_MUL(v, v));
+    if (decay_first) less = V_MUL(to, less);
+    V_STORE_N(alpha + i, V_SUB(to, less), n - i);
+  }
 }
 
 #if MIRAS__ISA == 1   /* the same for all sets */
@@ -5763,12 +5793,6 @@ static void miras__diagonal_bwd(const miras__kernels *K, float *bx, float *beta,
 }
 
 #endif
-
-/* J of a sigmoid link: y = w (1 - w). */
-static void miras__sigmoid_slope(float *y, const float *w, size_t n) {
-  const vf one = V_SET1(1.0f);
-  V_EACH(y, n, V_MUL(V_AT(w), V_SUB(one, V_AT(w))));
-}
 
 /* L2 both: alpha = balance / (balance + eta), and then eta becomes alpha eta. */
 static void miras__both_fwd(float *alpha, float *eta, float balance, size_t n) {
@@ -6444,8 +6468,9 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__course
   }
 }
 
-/* Its adjoint together with what follows P: bp holds -bP and becomes that of X, p becomes P (times
- * sign), both with zeros up to the last read's pairs; bg += that of G, *binv += that of inv. */
+/* The adjoint of triangle together with what follows P: bp holds -bP and becomes that of X, p
+ * becomes P (times sign), both with zeros up to the last read's pairs; bg += that of G, *binv +=
+ * that of inv. */
 static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, float inv, float sign,
                                 const float *g, const float *x, const miras__reads *r) {
   size_t i, j, seen = r->seen;
@@ -7709,7 +7734,8 @@ static void miras__link_sigmoid_bwd(const miras__link *x) {
 
 /* J = W (1 - W), and its adjoint: bW += (1 - 2 W) bJ */
 static void miras__sigmoid_metric(const miras__link *x) {
-  x->K->sigmoid_slope(x->slope, x->w, x->n);
+  x->K->rest(x->slope, x->w, 1, x->n);
+  x->K->mul(x->slope, x->slope, x->w, x->n);
 }
 
 static void miras__sigmoid_metric_bwd(const miras__link *x) {
@@ -8336,7 +8362,7 @@ static void miras__exact_scores(miras__block *k, size_t s) {
     c.z = e->count ? k->z : NULL;
     c.p = k->score[s] + q->row * N;
     c.a = k->score[s];
-    K->channel_scores(&c, k->r0, k->m);
+    K->channel_scores(K, &c, k->r0, k->m);
   }
 }
 
@@ -8474,7 +8500,7 @@ static void miras__exact_mix(miras__block *k) {
   if (k->p->value_decay && k->m) {
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
     c.p = k->score[0] + q->row * N;
-    K->channel_mixes(&c, q->count ? read : NULL, dv, k->r0, k->m);
+    K->channel_mixes(K, &c, q->count ? read : NULL, dv, k->r0, k->m);
     return;
   }
   for (s = 0; s < k->p->streams && q->count; s++) {
@@ -8510,7 +8536,7 @@ static void miras__exact_mix_bwd(miras__block *k) {
                                     k->du[0]};
     c.q = dread;
     c.p = k->dscore[0] + q->row * N;
-    K->channel_scores(&c, 0, m);
+    K->channel_scores(K, &c, 0, m);
     c.p = k->score[0] + q->row * N;
     K->channel_bwd(&c, &g, m, k->history);
     K->copy(k->du[0], k->du[1], m * dv);
@@ -9280,7 +9306,7 @@ static void miras__channel_rest(miras__chunk *c, size_t from) {
   int side;
   for (side = c->p->layers > 1; side >= 0; side--) {
     const miras__channels v = miras__channel_view(c, side, from);
-    c->K->channel_scores(&v, c->r0 + from, c->m - from);
+    c->K->channel_scores(c->K, &v, c->r0 + from, c->m - from);
   }
 }
 
@@ -9363,7 +9389,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     v.q = q;
     v.ld_q = in;
     v.p = c->kq[l];
-    K->channel_scores(&v, from, m * every);
+    K->channel_scores(K, &v, from, m * every);
   } else if (p->from[l] == l) {
     K->gemm(MIRAS__SET, c->kq[l], ld, miras__mat(q, in), miras__turned(c->y[l], in), m, x->r.pairs,
             in, c->net.pack);
@@ -9373,7 +9399,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   if (fresh && by == 2) {
     miras__channels v = miras__channel_view(c, 0, 0);
     v.p = c->pq;
-    K->channel_mixes(&v, x->pass.z[l], out, from, m * every);
+    K->channel_mixes(K, &v, x->pass.z[l], out, from, m * every);
     return;
   }
   for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
@@ -9471,7 +9497,7 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
     v.q = bz;
     v.p = c->bp;
     v.live = c->live;
-    K->channel_scores(&v, 0, m * v.every);
+    K->channel_scores(K, &v, 0, m * v.every);
   } else {
     K->gemm(MIRAS__SET, c->bp, ld, miras__mat(bz, out), miras__turned(c->net.d[l], out), m, pairs,
             out, pack);
