@@ -506,7 +506,9 @@
 
    A KERNEL
      1.       the function miras__name, in its room (@22 to @29), on a whole tile of rows, and its
-              adjoint right below; a line of the block in @20 gives it the ending of each set
+              adjoint right below; a line of the block in @20 gives it the ending of each set. What
+              has no vectors of its own goes between #if MIRAS__ISA == 1 and #endif, without that
+              line, and calls other kernels by a table K
      2. @20   X(part, result, name, (arguments)) in the list of the table, if more than kernels
               call it; part says who does, so that builds without them can leave it out
      3.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
@@ -2863,11 +2865,14 @@ enum {
 /* Forms of biases on a norm (room @26). */
 enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
 
-/* Everything that is compiled once per instruction set: the part of the library that calls it (room
- * @10), result, name, arguments. A public call
- * fetches the table once and hands it down; a test may hand down any other. Plain floats cross this
- * line, vectors never do: a vector type outside its target region is an error to clang. What each
- * entry does is said at its definition in rooms 23 to 29. */
+/* The kernels: the part of the library that calls each (room @10), result, name, arguments. A
+ * public call fetches the table once and hands it down; a test may hand down any other. Plain
+ * floats cross this line, vectors never do: a vector type outside its target region is an error to
+ * clang. What each entry does is said at its definition in rooms 23 to 29. Scalar kernels and those
+ * made of other kernels are compiled with the portable set alone and are the same in all tables; K
+ * is the table whose kernels they call. */
+typedef struct miras__kernels miras__kernels;
+
 #define MIRAS__KERNELS(X)                                                                         \
   X(ANY, float, dot, (const float *a, const float *b, size_t n))                                  \
   X(FROZEN, float, sum, (const float *a, size_t n))                                               \
@@ -2875,7 +2880,7 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(ANY, void, scale, (float *y, float a, const float *x, size_t n))                              \
   X(ANY, void, add, (float *y, const float *x, size_t n))                                         \
   X(ANY, void, mul, (float *y, const float *a, const float *b, size_t n))                         \
-  X(BACK, void, muladd, (float *y, const float *a, const float *b, size_t n))                     \
+  X(ANY, void, muladd, (float *y, const float *a, const float *b, size_t n))                      \
   X(ANY, void, fill, (float *y, float value, size_t n))                                           \
   X(ANY, void, flush, (float *y, const float *x, size_t n))                                       \
   X(ANY, void, copy, (float *y, const float *x, size_t n))                                        \
@@ -2908,10 +2913,10 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
     const float *f, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))               \
   X(ANY, void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, \
     size_t n))                                                                                    \
-  X(BACK, void, implicit_bwd, (float *bx, float *beta, const float *eta, const float *rate,       \
-    size_t rates, const float *x, size_t n))                                                      \
-  X(BACK, void, diagonal_bwd, (float *bx, float *beta, float *ba, float eta, const float *x,      \
-    int decay_first, const float *keep, size_t keeps, float *row, size_t n))                      \
+  X(BACK, void, implicit_bwd, (const miras__kernels *K, float *bx, float *beta, const float *eta, \
+    const float *rate, size_t rates, const float *x, size_t n))                                   \
+  X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *beta, float *ba,        \
+    float eta, const float *x, const float *keep, size_t keeps, float *row, size_t n))            \
   X(CURVED, void, map, (int f, float *y, const float *x, size_t n))                               \
   X(FROZEN, void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))       \
   X(FROZEN_BACK, void, act_grad2, (int kind, float *gbar, float *zbar, const float *z,            \
@@ -2926,11 +2931,9 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
     float *bdelta, float *room))                                                                  \
   X(FROZEN, void, signed_fwd, (const miras__plan *p, int l, float *w, float *mass,                \
     const float *a))                                                                              \
-  X(FROZEN_BACK, void, signed_bwd, (const miras__plan *p, int l, float *ba, const float *bw,      \
-    const float *bt, const float *w, const float *mass))                                          \
   X(FROZEN, void, simplex_fwd, (const miras__plan *p, int l, float *w, const float *a))           \
   X(FROZEN_BACK, void, simplex_bwd, (const miras__plan *p, int l, float *ba, const float *bw,     \
-    const float *w))                                                                              \
+    const float *bt, const float *w, const float *mass))                                          \
   X(FROZEN, void, shrink_from, (const miras__plan *p, float *w, const float *a, const float *b,   \
     float gamma, size_t n))                                                                       \
   X(FROZEN_BACK, float, shrink_from_bwd, (const miras__plan *p, float *ba, int add,               \
@@ -2939,38 +2942,39 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(FROZEN_BACK, void, lq_bwd, (float *ba, const float *bw, const float *a, const float *w,       \
     float binv, float q, int pnorm, size_t n))                                                    \
   X(FROZEN_BACK, void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))       \
-  X(FROZEN, void, divergence_fwd, (const miras__plan *p, float *w, const float *w0,               \
+  X(FROZEN, void, divergence_step, (const miras__plan *p, float *w, float *bw, const float *w0,   \
     const float *a))                                                                              \
-  X(FROZEN_BACK, void, divergence_bwd, (const miras__plan *p, float *bw, float *ba,               \
-    const float *w0, const float *a))                                                             \
   X(FROZEN, void, log_weights, (float *a, const float *w, size_t n))                              \
   X(FROZEN_BACK, void, log_weights_bwd, (float *b, const float *w, size_t n))                     \
-  X(FROZEN, void, channel_decay, (float *a, const float *before, const float *alpha,              \
-    size_t ld_alpha, size_t m, size_t n))                                                         \
-  X(BACK, void, channel_decay_bwd, (float *dalpha, size_t ld_dalpha, float *ba, const float *a,   \
+  X(FROZEN, void, channel_decay, (const miras__kernels *K, float *a, const float *before,         \
     const float *alpha, size_t ld_alpha, size_t m, size_t n))                                     \
-  X(EXACT, void, channel_left, (float *last, float *c, const float *alpha, size_t n, size_t r0,   \
-    size_t m))                                                                                    \
-  X(EXACT, void, scalar_left, (float *last_c, float *last_l, float *c, float *l, size_t ld,       \
-    const float *alpha, size_t r0, size_t m))                                                     \
-  X(EXACT, void, weigh, (float *p, const float *l, const float *z, size_t ld, size_t rows,        \
-    size_t first, size_t step))                                                                   \
-  X(EXACT_BACK, void, weigh_bwd, (float *dl, float *dp, const float *l, const float *z,           \
-    size_t ld, size_t rows, size_t first, size_t step, size_t n))                                 \
+  X(BACK, void, channel_decay_bwd, (const miras__kernels *K, float *dalpha, size_t ld_dalpha,     \
+    float *ba, const float *a, const float *alpha, size_t ld_alpha, size_t m, size_t n))          \
+  X(EXACT, void, channel_left, (const miras__kernels *K, float *last, float *c,                   \
+    const float *alpha, size_t n, size_t r0, size_t m))                                           \
+  X(EXACT, void, scalar_left, (const miras__kernels *K, float *last_c, float *last_l, float *c,   \
+    float *l, size_t ld, const float *alpha, size_t r0, size_t m))                                \
+  X(EXACT, void, weigh, (const miras__kernels *K, float *p, const float *l, const float *z,       \
+    size_t ld, size_t rows, size_t first, size_t step))                                           \
+  X(EXACT_BACK, void, weigh_bwd, (const miras__kernels *K, float *dl, float *dp, const float *l,  \
+    const float *z, size_t ld, size_t rows, size_t first, size_t step, size_t n))                 \
   X(EXACT_BACK, void, unseen, (float *p, size_t ld, size_t rows, size_t first, size_t step,       \
     size_t n))                                                                                    \
-  X(EXACT, void, normaliser, (float *den, const float *p, size_t ld, const float *eta,            \
-    size_t rows, size_t first, size_t step))                                                      \
-  X(EXACT_BACK, void, normaliser_bwd, (float *deta, const float *dden, const float *p, size_t ld, \
-    size_t rows, size_t first, size_t step))                                                      \
+  X(EXACT, void, normaliser, (const miras__kernels *K, float *den, const float *p, size_t ld,     \
+    const float *eta, size_t rows, size_t first, size_t step))                                    \
+  X(EXACT_BACK, void, normaliser_bwd, (const miras__kernels *K, float *deta, const float *dden,   \
+    const float *p, size_t ld, size_t rows, size_t first, size_t step))                           \
   X(EXACT, void, invert, (float *y, size_t n))                                                    \
-  X(ANY, void, channel_scores, (const miras__channels *c, size_t r0, size_t m))                   \
-  X(ANY, void, channel_mixes, (const miras__channels *c, float *o, size_t ldo, size_t r0,         \
+  X(ANY, void, channel_row, (const miras__channels *c, size_t r0, size_t i, int reads))           \
+  X(ANY, void, channel_mix, (const miras__channels *c, float *to, const float *p, size_t row,     \
+    const float *alpha))                                                                          \
+  X(ANY, void, channel_scores, (const miras__kernels *K, const miras__channels *c, size_t r0,     \
     size_t m))                                                                                    \
+  X(ANY, void, channel_mixes, (const miras__kernels *K, const miras__channels *c, float *o,       \
+    size_t ldo, size_t r0, size_t m))                                                             \
   X(BACK, void, channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,  \
     float *history))                                                                              \
   X(ANY, void, diagonal, (float *alpha, float rate, const float *x, int decay_first, size_t n))   \
-  X(FROZEN, void, sigmoid_slope, (float *y, const float *w, size_t n))                            \
   X(ANY, void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                     \
   X(BACK, void, both_bwd, (float *beta, const float *balpha, const float *alpha, float balance,   \
     size_t n))                                                                                    \
@@ -2986,32 +2990,36 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
   X(EXACT, void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,  \
     float *s, float *row, size_t t, size_t end))                                                  \
   X(FROZEN, void, rest, (float *y, const float *a, float scale, size_t n))                        \
-  X(MESA, void, decay_rows, (float *l, size_t ld, float *c, const float *alpha, const float *own, \
-    size_t r0, size_t m))                                                                         \
-  X(BACK, void, decay_rows_bwd, (float *dl, size_t ld, float *dc, float *dalpha, float *down,     \
-    const float *l, const float *c, const float *alpha, size_t m))                                \
-  X(MESA, void, conjugate_start, (miras__conjugate *g))                                           \
-  X(MESA, void, conjugate_step, (miras__conjugate *g))                                            \
+  X(MESA, void, decay_rows, (const miras__kernels *K, float *l, size_t ld, float *c,              \
+    const float *alpha, const float *own, size_t r0, size_t m))                                   \
+  X(BACK, void, decay_rows_bwd, (const miras__kernels *K, float *dl, size_t ld, float *dc,        \
+    float *dalpha, float *down, const float *l, const float *c, const float *alpha, size_t m))    \
+  X(MESA, void, conjugate_start, (const miras__kernels *K, miras__conjugate *g))                  \
+  X(MESA, void, conjugate_step, (const miras__kernels *K, miras__conjugate *g))                   \
   X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
     size_t count, size_t m))                                                                      \
   X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
     size_t count, size_t m))                                                                      \
-  X(PAIRS, void, softmax_mean, (float *o, size_t dv, float *top, float *sum, size_t m,            \
-    const float *empty, size_t width))                                                            \
+  X(PAIRS, void, softmax_mean, (const miras__kernels *K, float *o, size_t dv, float *top,         \
+    float *sum, size_t m, const float *empty, size_t width))                                      \
   X(PAIRS_BACK, void, attend_bwd, (float *s, float *bs, const float *top, const float *sum,       \
     const float *along, size_t count, size_t m))                                                  \
   X(FROZEN, void, norm_rows, (float *y, size_t ldy, float *xh, float *rstd, const float *z,       \
     const float *gain, const float *bias, float epsilon, size_t rows, size_t n))                  \
-  X(FROZEN, void, norm_rows_bwd, (float *bz, const float *by, size_t ldby, const float *gain,     \
-    const float *xh, const float *rstd, size_t rows, size_t n))                                   \
-  X(FROZEN_BACK, void, norm_rows_begin2, (float *be, const miras__norm2 *x))                      \
-  X(FROZEN_BACK, void, norm_rows_end2, (float *bz, const float *br, float *dgain, float *dbias,   \
+  X(FROZEN, void, norm_project, (float *out, const float *y, const float *xh, float scale,        \
+    size_t n))                                                                                    \
+  X(FROZEN, void, norm_rows_bwd, (const miras__kernels *K, float *bz, const float *by,            \
+    size_t ldby, const float *gain, const float *xh, const float *rstd, size_t rows, size_t n))   \
+  X(FROZEN_BACK, void, norm_rows_begin2, (const miras__kernels *K, float *be,                     \
     const miras__norm2 *x))                                                                       \
+  X(FROZEN_BACK, void, norm_rows_end2, (const miras__kernels *K, float *bz, const float *br,      \
+    float *dgain, float *dbias, const miras__norm2 *x))                                           \
   X(FROZEN, void, row_rates, (int form, float *rate, float *slope, const float *rho, size_t row,  \
     size_t m, size_t steps))                                                                      \
-  X(FROZEN, void, coefficients, (const miras__course *c, const float *g, const float *n,          \
-    const float *afh))                                                                            \
-  X(FROZEN_BACK, void, coefficients_bwd, (const miras__course *c, const miras__course_grads *b))  \
+  X(FROZEN, void, coefficients, (const miras__kernels *K, const miras__course *c, const float *g, \
+    const float *n, const float *afh))                                                            \
+  X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__course *c,        \
+    const miras__course_grads *b))                                                                \
   X(FROZEN, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,     \
     size_t ldx, size_t seen, size_t steps, size_t m))                                             \
   X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
@@ -3020,9 +3028,10 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
     size_t out))                                                                                  \
   X(FROZEN_BACK, void, fade_bwd, (int by, float *b, float *ba, float *bhome, const float *a,      \
     const float *from, const float *home, float *row, size_t in, size_t out))                     \
-  X(FROZEN, void, bound_fwd, (const miras__bound *x, float *u, float *v, float *z))               \
-  X(FROZEN_BACK, void, bound_bwd, (const miras__bound *x, const miras__bound_grads *b, float *u,  \
-    float *v, float *t1, float *t2, float *row))                                                  \
+  X(FROZEN, void, bound_fwd, (const miras__kernels *K, const miras__bound *x, float *u, float *v, \
+    float *z))                                                                                    \
+  X(FROZEN_BACK, void, bound_bwd, (const miras__kernels *K, const miras__bound *x,                \
+    const miras__bound_grads *b, float *u, float *v, float *t1, float *t2, float *row))           \
   X(FROZEN, void, bound_share, (float *share, float *eta, const float *along, const float *spent, \
     const float *strain, float c, size_t m, size_t wide))                                         \
   X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *beta, float *along, float *spent,     \
@@ -3062,12 +3071,12 @@ enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
     size_t cols))                                                                                 \
   X(LAYER_BACK, void, adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c))
 
-typedef struct miras__kernels {
+struct miras__kernels {
   const char *name;
 #define MIRAS_X(part, result, name, arguments) result (*name) arguments;
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
-} miras__kernels;
+};
 
 /* The kernel rooms are compiled once per instruction set under the names that they have in the
  * text, to which this block adds the set's: miras__dot becomes miras__dot_avx2. A macro does not
@@ -3118,8 +3127,6 @@ typedef struct miras__kernels {
 #define miras__feature_rows MIRAS__IN_SET(miras__feature_rows)
 #define miras__feature_rows_bwd MIRAS__LENT(miras__feature_rows_bwd)
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
-#define miras__implicit_bwd MIRAS__IN_SET(miras__implicit_bwd)
-#define miras__diagonal_bwd MIRAS__IN_SET(miras__diagonal_bwd)
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
 #define miras__act_grad2 MIRAS__LENT(miras__act_grad2)
@@ -3172,39 +3179,26 @@ typedef struct miras__kernels {
 #define miras__bias_rows_bwd MIRAS__LENT(miras__bias_rows_bwd)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
 #define miras__softmax_columns MIRAS__IN_SET(miras__softmax_columns)
-#define miras__slices_of MIRAS__IN_SET(miras__slices_of)
 #define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
 #define miras__signed_fwd MIRAS__IN_SET(miras__signed_fwd)
-#define miras__signed_bwd MIRAS__IN_SET(miras__signed_bwd)
 #define miras__simplex_fwd MIRAS__IN_SET(miras__simplex_fwd)
 #define miras__simplex_bwd MIRAS__IN_SET(miras__simplex_bwd)
 #define miras__v_atan_part MIRAS__IN_SET(miras__v_atan_part)
-#define miras__shrink MIRAS__IN_SET(miras__shrink)
-#define miras__shrink_bwd MIRAS__IN_SET(miras__shrink_bwd)
+#define miras__v_atan MIRAS__IN_SET(miras__v_atan)
 #define miras__shrink_from MIRAS__IN_SET(miras__shrink_from)
 #define miras__shrink_from_bwd MIRAS__IN_SET(miras__shrink_from_bwd)
 #define miras__lq_fwd MIRAS__IN_SET(miras__lq_fwd)
 #define miras__lq_bwd MIRAS__IN_SET(miras__lq_bwd)
 #define miras__sigmoid_bwd MIRAS__IN_SET(miras__sigmoid_bwd)
-#define miras__divergence_map MIRAS__IN_SET(miras__divergence_map)
-#define miras__divergence_root MIRAS__IN_SET(miras__divergence_root)
-#define miras__divergence_at MIRAS__IN_SET(miras__divergence_at)
-#define miras__divergence_fwd MIRAS__IN_SET(miras__divergence_fwd)
-#define miras__divergence_bwd MIRAS__IN_SET(miras__divergence_bwd)
 #define miras__log_weights MIRAS__IN_SET(miras__log_weights)
 #define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
-#define miras__channel_decay MIRAS__IN_SET(miras__channel_decay)
-#define miras__channel_decay_bwd MIRAS__IN_SET(miras__channel_decay_bwd)
 #define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
-#define miras__channel_enter MIRAS__IN_SET(miras__channel_enter)
-#define miras__channel_scores MIRAS__IN_SET(miras__channel_scores)
-#define miras__channel_mixes MIRAS__IN_SET(miras__channel_mixes)
+#define miras__channel_mix MIRAS__IN_SET(miras__channel_mix)
 #define miras__channel_bwd MIRAS__IN_SET(miras__channel_bwd)
 #define miras__implicit MIRAS__IN_SET(miras__implicit)
 #define miras__diagonal MIRAS__IN_SET(miras__diagonal)
-#define miras__sigmoid_slope MIRAS__IN_SET(miras__sigmoid_slope)
 #define miras__both_fwd MIRAS__IN_SET(miras__both_fwd)
 #define miras__both_bwd MIRAS__IN_SET(miras__both_bwd)
 #define miras__linear_update MIRAS__IN_SET(miras__linear_update)
@@ -3215,46 +3209,20 @@ typedef struct miras__kernels {
 #define miras__fold_strip MIRAS__IN_SET(miras__fold_strip)
 #define miras__fold_few MIRAS__IN_SET(miras__fold_few)
 #define miras__linear_run MIRAS__IN_SET(miras__linear_run)
-#define miras__channel_left MIRAS__IN_SET(miras__channel_left)
-#define miras__scalar_left MIRAS__IN_SET(miras__scalar_left)
-#define miras__weigh MIRAS__IN_SET(miras__weigh)
-#define miras__weigh_bwd MIRAS__IN_SET(miras__weigh_bwd)
-#define miras__unseen MIRAS__IN_SET(miras__unseen)
-#define miras__normaliser MIRAS__IN_SET(miras__normaliser)
-#define miras__normaliser_bwd MIRAS__IN_SET(miras__normaliser_bwd)
-#define miras__invert MIRAS__IN_SET(miras__invert)
 #define miras__fold_column MIRAS__IN_SET(miras__fold_column)
 #define miras__left_bwd MIRAS__IN_SET(miras__left_bwd)
 #define miras__linear MIRAS__IN_SET(miras__linear)
 #define miras__linear_pass MIRAS__IN_SET(miras__linear_pass)
 #define miras__rank_one MIRAS__IN_SET(miras__rank_one)
 #define miras__rest MIRAS__IN_SET(miras__rest)
-#define miras__decay_rows MIRAS__IN_SET(miras__decay_rows)
-#define miras__decay_rows_bwd MIRAS__IN_SET(miras__decay_rows_bwd)
-#define miras__conjugate_trim MIRAS__IN_SET(miras__conjugate_trim)
-#define miras__conjugate_start MIRAS__IN_SET(miras__conjugate_start)
-#define miras__conjugate_step MIRAS__IN_SET(miras__conjugate_step)
 #define miras__online_softmax MIRAS__IN_SET(miras__online_softmax)
 #define miras__online_softmax_rows MIRAS__IN_SET(miras__online_softmax_rows)
-#define miras__softmax_mean MIRAS__IN_SET(miras__softmax_mean)
 #define miras__attend_bwd MIRAS__IN_SET(miras__attend_bwd)
 #define miras__norm_rows MIRAS__IN_SET(miras__norm_rows)
 #define miras__norm_project MIRAS__IN_SET(miras__norm_project)
-#define miras__norm_rows_bwd MIRAS__IN_SET(miras__norm_rows_bwd)
-#define miras__norm_rows_begin2 MIRAS__IN_SET(miras__norm_rows_begin2)
-#define miras__norm_rows_end2 MIRAS__IN_SET(miras__norm_rows_end2)
-#define miras__row_rates MIRAS__IN_SET(miras__row_rates)
-#define miras__coefficients MIRAS__IN_SET(miras__coefficients)
-#define miras__coefficients_bwd MIRAS__IN_SET(miras__coefficients_bwd)
 #define miras__triangle MIRAS__IN_SET(miras__triangle)
-#define miras__triangle_bwd MIRAS__IN_SET(miras__triangle_bwd)
 #define miras__fade MIRAS__IN_SET(miras__fade)
 #define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
-#define miras__bound_squares MIRAS__IN_SET(miras__bound_squares)
-#define miras__bound_fwd MIRAS__IN_SET(miras__bound_fwd)
-#define miras__bound_bwd MIRAS__IN_SET(miras__bound_bwd)
-#define miras__bound_share MIRAS__IN_SET(miras__bound_share)
-#define miras__bound_share_bwd MIRAS__IN_SET(miras__bound_share_bwd)
 #define miras__dot3 MIRAS__LENT(miras__dot3)
 #define miras__rms_inverse MIRAS__IN_SET(miras__rms_inverse)
 #define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
@@ -3291,8 +3259,6 @@ typedef struct miras__kernels {
 #define miras__halves MIRAS__IN_SET(miras__halves)
 #define miras__min MIRAS__IN_SET(miras__min)
 #define miras__max MIRAS__IN_SET(miras__max)
-#define miras__slices MIRAS__IN_SET(miras__slices)
-#define miras__roots MIRAS__IN_SET(miras__roots)
 #define miras__vf MIRAS__IN_SET(miras__vf)
 #define miras__vm MIRAS__IN_SET(miras__vm)
 #define miras__kernel_table MIRAS__IN_SET(miras__kernel_table)
@@ -5026,6 +4992,8 @@ static void miras__softmax_columns(float *w, const float *a, size_t rows, size_t
   }
 }
 
+#if MIRAS__ISA == 1   /* the same for all sets */
+
 /* Slices of a layer: slice i has n entries, the first at i * hop, then every stride. */
 typedef struct miras__slices {
   size_t count, n, stride, hop;
@@ -5041,6 +5009,8 @@ static miras__slices miras__slices_of(const miras__plan *p, int l) {
   s.hop = kind == 2 ? 1 : s.n;
   return s;
 }
+
+#endif
 
 /* 2 e^-top sinh a and 2 e^-top cosh a for |a| <= top; low is 2 e^-top. Small sines come from their
  * series, because a difference of exponentials loses their digits. */
@@ -5104,16 +5074,30 @@ static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass
   }
 }
 
-/* ba += the adjoint of signed_fwd, with t the mass and bt its cotangent (NULL: none):
+/* w = c softmax(a) on every slice of layer l; may be in place. */
+static void miras__simplex_fwd(const miras__plan *p, int l, float *w, const float *a) {
+  miras__slices s = miras__slices_of(p, l);
+  size_t i;
+  if (s.stride > 1) {
+    miras__softmax_columns(w, a, s.n, s.count, p->d.simplex);
+  } else {
+    for (i = 0; i < s.count; i++)
+      miras__softmax(w + i * s.hop, a + i * s.hop, s.n, p->d.simplex);
+  }
+  miras__flush(w, w, s.count * s.n);
+}
+
+/* ba += the adjoint of simplex_fwd (mass NULL) or of signed_fwd, with t the mass and bt its
+ * cotangent (NULL: none):
+ *                                              ba += w (.) (bw - <bw, w>/c)
  *   dw_i/da_j = t_i [i = j] - w_i w_j / c      ba += t (.) bw - w <bw, w>/c
  *   dt_i/da_j = w_i [i = j] - t_i w_j / c      ba += w (.) bt - w <bt, t>/c */
-static void miras__signed_bwd(const miras__plan *p, int l, float *ba, const float *bw,
-                              const float *bt, const float *w, const float *mass) {
+static void miras__simplex_bwd(const miras__plan *p, int l, float *ba, const float *bw,
+                               const float *bt, const float *w, const float *mass) {
   const miras__slices s = miras__slices_of(p, l);
   const int columns = s.stride > 1;
   const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
-  const vf c = V_SET1(p->d.simplex);
   size_t j, r;
   for (j = 0; j < s.count; j += each) {
     const size_t first = j * s.hop;
@@ -5129,56 +5113,15 @@ static void miras__signed_bwd(const miras__plan *p, int l, float *ba, const floa
       if (bt) total += miras__dot(bt + first, mass + first, s.n);
       inner = V_SET1(total);
     }
-    inner = V_DIV(inner, c);
+    inner = V_DIV(inner, V_SET1(p->d.simplex));
     for (r = 0; r < turns; r++) {
       const size_t at = first + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+      const vf from = V_LOAD_N(bw + at, n), at_w = V_LOAD_N(w + at, n);
       vf b = V_NEG(inner), old = V_LOAD_N(ba + at, n);
       if (bt) b = V_ADD(b, V_LOAD_N(bt + at, n));
-      old = V_FMA(V_LOAD_N(mass + at, n), V_LOAD_N(bw + at, n), old);
-      V_STORE_N(ba + at, V_FMA(V_LOAD_N(w + at, n), b, old), n);
-    }
-  }
-}
-
-/* w = c softmax(a) on every slice of layer l; may be in place. */
-static void miras__simplex_fwd(const miras__plan *p, int l, float *w, const float *a) {
-  miras__slices s = miras__slices_of(p, l);
-  size_t i;
-  if (s.stride > 1) {
-    miras__softmax_columns(w, a, s.n, s.count, p->d.simplex);
-  } else {
-    for (i = 0; i < s.count; i++)
-      miras__softmax(w + i * s.hop, a + i * s.hop, s.n, p->d.simplex);
-  }
-  miras__flush(w, w, s.count * s.n);
-}
-
-/* ba += w (bw - <bw, w>/c) per slice */
-static void miras__simplex_bwd(const miras__plan *p, int l, float *ba, const float *bw,
-                               const float *w) {
-  miras__slices s = miras__slices_of(p, l);
-  const float c = p->d.simplex;
-  size_t i, j, cols = s.count;
-  if (s.stride > 1) {
-    for (j = 0; j < cols; j += V_W) {
-      vf inner = V_ZERO();
-      for (i = 0; i < s.n; i++)
-        inner = V_FMA(V_LOAD_N(bw + i * cols + j, cols - j), V_LOAD_N(w + i * cols + j, cols - j),
-                      inner);
-      inner = V_DIV(inner, V_SET1(c));
-      for (i = 0; i < s.n; i++) {
-        vf b = V_SUB(V_LOAD_N(bw + i * cols + j, cols - j), inner);
-        vf old = V_LOAD_N(ba + i * cols + j, cols - j);
-        V_STORE_N(ba + i * cols + j, V_FMA(V_LOAD_N(w + i * cols + j, cols - j), b, old),
-                  cols - j);
-      }
-    }
-  } else {
-    for (i = 0; i < s.count; i++) {
-      const float *b = bw + i * s.hop, *x = w + i * s.hop;
-      float inner = miras__dot(b, x, s.n) / c;
-      miras__muladd(ba + i * s.hop, x, b, s.n);
-      miras__axpy(ba + i * s.hop, -inner, x, s.n);
+      if (!mass && columns) b = V_ADD(b, from);
+      else old = V_FMA(mass ? V_LOAD_N(mass + at, n) : at_w, from, old);
+      V_STORE_N(ba + at, V_FMA(at_w, b, old), n);
     }
   }
 }
@@ -5198,108 +5141,81 @@ static inline vf miras__v_atan_part(vf x) {
   return V_SELECT(upper, V_ADD(V_SET1(0.785398163f), y), y);
 }
 
-/* w = shrink(a; gamma); may be in place.
+/* The arctangent of u = size / (gamma pi/2), with v the smaller of u and 1/u. Half of them come
+ * from atan u = pi/2 - atan(1/u), so that neither tiny nor zero gamma divides. */
+static inline vf miras__v_atan(vf size, float gamma, vf *v, vm *far_out) {
+  const vf half_pi = V_SET1(1.57079633f), edge = V_MUL(half_pi, V_SET1(gamma));
+  vf at;
+  *far_out = V_LT(edge, size);
+  *v = V_DIV(V_SELECT(*far_out, edge, size),
+             V_MAX(V_SET1(FLT_MIN), V_SELECT(*far_out, size, edge)));
+  at = miras__v_atan_part(*v);
+  return V_SELECT(*far_out, V_SUB(half_pi, at), at);
+}
+
+/* w = shrink(a; gamma), or b + shrink(a - b; gamma); w may be a.
  *   soft    sgn(a) max(|a| - gamma, 0)
  *   smooth  a atan(u) / (pi/2), u = 2 |a| / (pi gamma): also |a| - gamma + O(gamma^2/|a|) far out
- * Half of the arctangents come from atan u = pi/2 - atan(1/u), so that neither tiny nor zero gamma
- * divides. At gamma = 0 both are the identity. */
-static void miras__shrink(const miras_desc *d, float *w, const float *a, float gamma, size_t n) {
-  const vf half_pi = V_SET1(1.57079633f), tiny = V_SET1(FLT_MIN), edge = V_SET1(gamma);
+ * At gamma = 0 both are the identity. */
+static void miras__shrink_from(const miras__plan *p, float *w, const float *a, const float *b,
+                               float gamma, size_t n) {
+  const int soft = gamma > 0 && !p->d.smooth_shrink, smooth = gamma > 0 && !soft;
   size_t i;
-  if (gamma <= 0) {
-    if (w != a) memcpy(w, a, n * sizeof *w);
-    return;
-  }
   for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(a + i, n - i), size = V_ABS(x), y;
-    if (d->smooth_shrink) {
-      vf g = V_MUL(half_pi, edge), at;
-      vm far_out = V_LT(g, size);
-      vf ratio = V_DIV(V_SELECT(far_out, g, size), V_MAX(tiny, V_SELECT(far_out, size, g)));
-      at = miras__v_atan_part(ratio);
-      at = V_SELECT(far_out, V_SUB(half_pi, at), at);
-      y = V_MUL(x, V_MUL(at, V_SET1(0.636619772f)));
-    } else {
-      y = V_SUB(size, edge);
-      y = V_SELECT(V_LE(y, V_ZERO()), V_ZERO(), V_COPYSIGN(y, x));   /* NaN stays */
+    vf x = V_LOAD_N(a + i, n - i), size, v;
+    vm far_out;
+    if (b) x = V_SUB(x, V_LOAD_N(b + i, n - i));
+    size = V_ABS(x);
+    if (soft) {
+      v = V_SUB(size, V_SET1(gamma));
+      x = V_SELECT(V_LE(v, V_ZERO()), V_ZERO(), V_COPYSIGN(v, x));   /* NaN stays */
+    } else if (smooth) {
+      x = V_MUL(x, V_MUL(miras__v_atan(size, gamma, &v, &far_out), V_SET1(0.636619772f)));
     }
-    V_STORE_N(w + i, y, n - i);
+    if (b) x = V_ADD(x, V_LOAD_N(b + i, n - i));
+    V_STORE_N(w + i, x, n - i);
   }
 }
 
-/* ba = [ba +] dshrink/da bw (add: keep what was there; ba may be bw otherwise); returns the
- * cotangent of gamma. With v the smaller of u and 1/u:
+/* Its adjoint: ba = [ba +] m (.) bw with m = shrink', bb += bw - m (.) bw (b NULL: none); ba may be
+ * bw where nothing is added. Returns the cotangent of gamma. With v the smaller of u and 1/u:
  *   soft    dw/da = 1[|a| > gamma],                      dw/dgamma = -sgn(a) 1[|a| > gamma]
  *   smooth  dw/da = (atan u + v/(1 + v^2)) / (pi/2),     dw/dgamma = -sgn(a) min(u, 1) v/(v + v^3)
  * that is 1/(1 + v^2) beyond u = 1 and v^2/(1 + v^2) before. */
-static float miras__shrink_bwd(const miras_desc *d, float *ba, int add, const float *bw,
-                               const float *a, float gamma, size_t n) {
-  const vf half_pi = V_SET1(1.57079633f), tiny = V_SET1(FLT_MIN), edge = V_SET1(gamma);
-  const vf one = V_SET1(1.0f);
+static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, const float *bw,
+                                    const float *a, const float *b, float *bb, float gamma,
+                                    size_t n) {
+  const vf one = V_SET1(1.0f), zero = V_ZERO();
   float row[256];
   double total = 0;
   size_t i, j;
   for (i = 0; i < n; i += 256) {
-    size_t m = n - i < 256 ? n - i : 256;
+    const size_t m = n - i < 256 ? n - i : 256;
     for (j = 0; j < m; j += V_W) {
-      vf x = V_LOAD_N(a + i + j, m - j), b = V_LOAD_N(bw + i + j, m - j), size = V_ABS(x);
-      vf slope = one, down = one;
+      const size_t at = i + j, left = m - j;
+      const vf from = V_LOAD_N(bw + at, left);
+      vf x = V_LOAD_N(a + at, left), slope = one, down, size, to;
+      if (b) x = V_SUB(x, V_LOAD_N(b + at, left));
+      size = V_ABS(x);
       if (gamma <= 0) {
-        down = V_SELECT(V_LE(size, V_ZERO()), V_ZERO(), one);
-      } else if (d->smooth_shrink) {
-        vf g = V_MUL(half_pi, edge), at, v, r;
-        vm far_out = V_LT(g, size);
-        v = V_DIV(V_SELECT(far_out, g, size), V_MAX(tiny, V_SELECT(far_out, size, g)));
-        at = miras__v_atan_part(v);
-        at = V_SELECT(far_out, V_SUB(half_pi, at), at);
+        down = V_SELECT(V_LE(size, zero), zero, one);
+      } else if (p->d.smooth_shrink) {
+        vf v, r;
+        vm far_out;
+        to = miras__v_atan(size, gamma, &v, &far_out);
         r = V_DIV(one, V_FMA(v, v, one));
-        slope = V_MUL(V_FMA(v, r, at), V_SET1(0.636619772f));
+        slope = V_MUL(V_FMA(v, r, to), V_SET1(0.636619772f));
         down = V_SELECT(far_out, r, V_MUL(V_MUL(v, v), r));
       } else {
-        slope = V_SELECT(V_LE(V_SUB(size, edge), V_ZERO()), V_ZERO(), one);
-        down = slope;
+        down = slope = V_SELECT(V_LE(V_SUB(size, V_SET1(gamma)), zero), zero, one);
       }
-      V_STORE_N(row + j, V_NEG(V_MUL(b, V_COPYSIGN(down, x))), m - j);
-      b = V_MUL(b, slope);
-      if (add) b = V_ADD(b, V_LOAD_N(ba + i + j, m - j));
-      V_STORE_N(ba + i + j, b, m - j);
+      V_STORE_N(row + j, V_NEG(V_MUL(from, V_COPYSIGN(down, x))), left);
+      to = V_MUL(from, slope);
+      if (b) V_STORE_N(bb + at, V_SUB(V_ADD(V_LOAD_N(bb + at, left), from), to), left);
+      if (add) to = V_ADD(to, V_LOAD_N(ba + at, left));
+      V_STORE_N(ba + at, to, left);
     }
     total += (double)miras__sum(row, m);
-  }
-  return (float)total;
-}
-
-/* w = b + shrink(a - b; gamma), or shrink(a; gamma) for b NULL; w may be a. */
-static void miras__shrink_from(const miras__plan *p, float *w, const float *a, const float *b,
-                               float gamma, size_t n) {
-  if (!b) {
-    miras__shrink(&p->d, w, a, gamma, n);
-    return;
-  }
-  if (w != a) memcpy(w, a, n * sizeof *w);
-  miras__axpy(w, -1, b, n);
-  miras__shrink(&p->d, w, w, gamma, n);
-  miras__add(w, b, n);
-}
-
-/* Its adjoint: ba = [ba +] m (.) bw with m = shrink', bb += bw - m (.) bw (b NULL: none); bw may be
- * ba if it is not to be kept and nothing is added. Returns the cotangent of gamma. */
-static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, const float *bw,
-                                    const float *a, const float *b, float *bb, float gamma,
-                                    size_t n) {
-  float row[256], part[256];
-  double total = 0;
-  size_t i, m;
-  if (!b) return miras__shrink_bwd(&p->d, ba, add, bw, a, gamma, n);
-  for (i = 0; i < n; i += m) {
-    m = n - i < 256 ? n - i : 256;
-    memcpy(row, a + i, m * sizeof *row);
-    miras__axpy(row, -1, b + i, m);
-    miras__add(bb + i, bw + i, m);
-    total += (double)miras__shrink_bwd(&p->d, part, 0, bw + i, row, gamma, m);
-    miras__axpy(bb + i, -1, part, m);
-    if (add) miras__add(ba + i, part, m);
-    else memcpy(ba + i, part, m * sizeof *part);
   }
   return (float)total;
 }
@@ -5353,6 +5269,8 @@ static void miras__sigmoid_bwd(float *ba, const float *bw, const float *a, size_
   }
 }
 
+#if MIRAS__ISA == 1   /* the same for all sets */
+
 /* The step of an f-divergence, sum W' f(W/W') on a slice of the simplex, from W' over the summed
  * steps U = -a (MIRAS eq. 18): W = W' (.) ginv(y), y = a - zeta, ginv = (f')^-1, sum W = c. With x
  * the distance of y from the edge of ginv's domain:
@@ -5381,6 +5299,12 @@ static double miras__divergence_map(miras_retention f, double x, double *slope) 
 typedef struct miras__roots {
   double root[16], base[16], sign;
 } miras__roots;
+
+/* ginv of entry a of slice j */
+static double miras__divergence_at(miras_retention f, const miras__roots *z, size_t j, float a,
+                                   double *slope) {
+  return miras__divergence_map(f, z->sign * (z->base[j] - (double)a + z->root[j]), slope);
+}
 
 static void miras__divergence_root(miras_retention f, miras__roots *z, const float *w,
                                    const float *a, miras__slices s, size_t lanes, double c) {
@@ -5412,9 +5336,10 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
     for (j = 0; j < lanes; j++) sum[j] = fall[j] = 0;
     for (i = 0; i < s.n; i++)
       for (j = 0; j < lanes; j++) {
-        double x = (double)w[i * s.stride + j * s.hop], y = (double)a[i * s.stride + j * s.hop];
+        const size_t e = i * s.stride + j * s.hop;
+        const double x = (double)w[e];
         if (x <= 0) continue;
-        sum[j] += x * miras__divergence_map(f, z->sign * (z->base[j] - y + z->root[j]), &slope);
+        sum[j] += x * miras__divergence_at(f, z, j, a[e], &slope);
         fall[j] += x * slope;
       }
     left = 0;
@@ -5443,80 +5368,61 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
   }
 }
 
-/* ginv of entry a of slice j */
-static double miras__divergence_at(miras_retention f, const miras__roots *z, size_t j, float a,
-                                   double *slope) {
-  return miras__divergence_map(f, z->sign * (z->base[j] - (double)a + z->root[j]), slope);
-}
-
 /* w = W from w0 = W' and a = -U, layer by layer; w may be w0. Weights below 1e-30 become 0 with
- * chi^2, which knows zeros, and stay at 1e-30 with the others, which would lose them for good. */
-static void miras__divergence_fwd(const miras__plan *p, float *w, const float *w0, const float *a) {
-  const double least = (double)MIRAS__FADED;
-  miras_retention f = p->d.retention;
-  miras__roots z;
-  double slope;
-  size_t i, j, t;
-  int l;
-  for (l = 0; l < p->layers; l++) {
-    miras__slices s = miras__slices_of(p, l);
-    size_t most = s.hop == 1 ? 16 : 1;
-    for (t = 0; t < s.count; t += most) {
-      size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
-      miras__divergence_root(f, &z, w0 + at, a + at, s, lanes, (double)p->d.simplex);
-      for (i = 0; i < s.n; i++)
-        for (j = 0; j < lanes; j++) {
-          size_t e = at + i * s.stride + j * s.hop;
-          double g = miras__divergence_at(f, &z, j, a[e], &slope) * (double)w0[e];
-          w[e] = w0[e] <= 0 || (f == MIRAS_RETAIN_CHI2 && g < least) ? 0
-                 : g < least ? MIRAS__FADED : (float)g;
-        }
-    }
-  }
-}
-
-/* Adjoint: bw comes in as the cotangent of W and leaves as that of W'; ba = that of a.
+ * chi^2, which knows zeros, and stay at 1e-30 with the others, which would lose them for good.
+ * Given bw, the adjoint: bw comes in as the cotangent of W and leaves as that of W'; w = that of a.
  *   y = a - zeta,  x1 = W' (.) ginv'(y),  mean = <bw, x1> / sum x1
- *   ba = x1 (.) (bw - mean),  bW' = ginv(y) (.) (bw - mean) */
-static void miras__divergence_bwd(const miras__plan *p, float *bw, float *ba, const float *w0,
-                                  const float *a) {
-  miras_retention f = p->d.retention;
+ *   w = x1 (.) (bw - mean),  bW' = ginv(y) (.) (bw - mean) */
+static void miras__divergence_step(const miras__plan *p, float *w, float *bw, const float *w0,
+                                   const float *a) {
+  const double least = (double)MIRAS__FADED;
+  const miras_retention f = p->d.retention;
   miras__roots z;
   double total[16], along[16], slope;
   size_t i, j, t;
   int l;
   for (l = 0; l < p->layers; l++) {
-    miras__slices s = miras__slices_of(p, l);
-    size_t most = s.hop == 1 ? 16 : 1;
+    const miras__slices s = miras__slices_of(p, l);
+    const size_t most = s.hop == 1 ? 16 : 1;
     for (t = 0; t < s.count; t += most) {
-      size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
+      const size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
       miras__divergence_root(f, &z, w0 + at, a + at, s, lanes, (double)p->d.simplex);
       for (j = 0; j < lanes; j++) total[j] = along[j] = 0;
-      for (i = 0; i < s.n; i++)
+      for (i = 0; i < s.n; i++)                  /* W, or the sums that its adjoint needs */
         for (j = 0; j < lanes; j++) {
-          size_t e = at + i * s.stride + j * s.hop;
-          (void)miras__divergence_at(f, &z, j, a[e], &slope);
-          slope *= (double)w0[e];
-          total[j] += slope;
-          along[j] += slope * (double)bw[e];
+          const size_t e = at + i * s.stride + j * s.hop;
+          const double g = miras__divergence_at(f, &z, j, a[e], &slope), x = (double)w0[e];
+          if (MIRAS__TRAINS && bw) {
+            total[j] += slope * x;
+            along[j] += slope * x * (double)bw[e];
+          } else {
+            w[e] = x <= 0 || (f == MIRAS_RETAIN_CHI2 && g * x < least) ? 0
+                   : g * x < least ? MIRAS__FADED : (float)(g * x);
+          }
         }
-      for (i = 0; i < s.n; i++)
+      for (i = 0; MIRAS__TRAINS && bw && i < s.n; i++)
         for (j = 0; j < lanes; j++) {
-          size_t e = at + i * s.stride + j * s.hop;
-          double g = miras__divergence_at(f, &z, j, a[e], &slope);
-          double b = (double)bw[e] - along[j] / total[j];
-          ba[e] = (float)((double)w0[e] * slope * b);
+          const size_t e = at + i * s.stride + j * s.hop;
+          const double g = miras__divergence_at(f, &z, j, a[e], &slope);
+          const double b = (double)bw[e] - along[j] / total[j];
+          w[e] = (float)((double)w0[e] * slope * b);
           bw[e] = (float)(g * b);
         }
     }
   }
 }
 
+#endif
+
 /* Memora's exact token starts from log max(W, 1e-8): what was linear in W may have left the
  * simplex. In place or not; no gradient passes the clamp. */
 static void miras__log_weights(float *a, const float *w, size_t n) {
   const vf low = V_SET1(1e-8f);
-  V_EACH(a, n, miras__v_log(V_SELECT(V_LE(V_AT(w), low), low, V_AT(w))));
+  size_t i;
+  for (i = 0; i < n; i += V_W) {
+    const vf x = V_LOAD_N(w + i, n - i);
+    V_STORE_N(a + i, miras__v_log(V_SELECT(V_LE(x, low), low, x)), n - i);
+  }
 }
 
 /* b <- b / w where w > 1e-8, else 0 */
@@ -5541,13 +5447,15 @@ static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
  *   bP_ij = bo_i . D_ij is a score of bo,      bq_i = sum_j bP_ij D_ij is a mix,
  * and both have the same cotangents of x, eta and alpha, so one adjoint serves the two. */
 
+#if MIRAS__ISA == 1   /* the same for all sets */
+
 /* a_i = alpha_i (.) a_(i-1): what is left of the state at the block's start. a_(-1) = before, or
  * ones for NULL. */
-static void miras__channel_decay(float *a, const float *before, const float *alpha, size_t ld_alpha,
-                                 size_t m, size_t n) {
+static void miras__channel_decay(const miras__kernels *K, float *a, const float *before,
+                                 const float *alpha, size_t ld_alpha, size_t m, size_t n) {
   size_t i;
   for (i = 0; i < m; i++) {
-    if (before) miras__mul(a, alpha, before, n);
+    if (before) K->mul(a, alpha, before, n);
     else memcpy(a, alpha, n * sizeof *a);
     before = a;
     a += n;
@@ -5557,32 +5465,33 @@ static void miras__channel_decay(float *a, const float *before, const float *alp
 
 /* Its adjoint from the block's first row on, before = NULL; ba is consumed:
  * dalpha_i += ba_i (.) a_(i-1),  ba_(i-1) += alpha_i (.) ba_i. */
-static void miras__channel_decay_bwd(float *dalpha, size_t ld_dalpha, float *ba, const float *a,
-                                     const float *alpha, size_t ld_alpha, size_t m, size_t n) {
+static void miras__channel_decay_bwd(const miras__kernels *K, float *dalpha, size_t ld_dalpha,
+                                     float *ba, const float *a, const float *alpha, size_t ld_alpha,
+                                     size_t m, size_t n) {
   size_t i;
   for (i = m; i-- > 0;) {
     if (i == 0) {
-      miras__add(dalpha, ba, n);
+      K->add(dalpha, ba, n);
       return;
     }
-    miras__muladd(dalpha + i * ld_dalpha, ba + i * n, a + (i - 1) * n, n);
-    miras__muladd(ba + (i - 1) * n, alpha + i * ld_alpha, ba + i * n, n);
+    K->muladd(dalpha + i * ld_dalpha, ba + i * n, a + (i - 1) * n, n);
+    K->muladd(ba + (i - 1) * n, alpha + i * ld_alpha, ba + i * n, n);
   }
 }
 
 /* The same for a block that stays open over calls, of which rows r0..r0+m-1 enter. Row i + 1 of c
  * belongs to row r0 + i, row 0 to what came before: `last`, or ones where r0 is 0; last becomes row
  * m. Swept on a grid of rows. */
-static void miras__channel_left(float *last, float *c, const float *alpha, size_t n, size_t r0,
-                                size_t m) {
+static void miras__channel_left(const miras__kernels *K, float *last, float *c, const float *alpha,
+                                size_t n, size_t r0, size_t m) {
   size_t part;
   if (r0) memcpy(c, last, n * sizeof *c);
-  else miras__fill(c, 1, n);
+  else K->fill(c, 1, n);
   for (; m; m -= part, r0 += part, alpha += part * n, c += part * n) {
     part = MIRAS__SWEEP - r0 % MIRAS__SWEEP;
     if (part > m) part = m;
-    miras__channel_decay(c + n, c, alpha, n, part, n);
-    if ((r0 + part) % MIRAS__SWEEP == 0) miras__flush(c + part * n, c + part * n, n);
+    miras__channel_decay(K, c + n, c, alpha, n, part, n);
+    if ((r0 + part) % MIRAS__SWEEP == 0) K->flush(c + part * n, c + part * n, n);
   }
   memcpy(last, c, n * sizeof *c);
 }
@@ -5591,15 +5500,15 @@ static void miras__channel_left(float *last, float *c, const float *alpha, size_
  * of one number per row:
  *   l_ij = alpha_i l_(i-1)j  (j < i)     l_ii = own_i or 1     c_i = alpha_i c_(i-1)
  * Row 0 of l [m + 1, ld] and c [m + 1] is row r0 - 1 of the chunk, row i - r0 + 1 is row i. */
-static void miras__decay_rows(float *l, size_t ld, float *c, const float *alpha, const float *own,
-                              size_t r0, size_t m) {
+static void miras__decay_rows(const miras__kernels *K, float *l, size_t ld, float *c,
+                              const float *alpha, const float *own, size_t r0, size_t m) {
   size_t i;
   for (i = 0; i < m; i++, l += ld) {
     float left = alpha[i] * c[i];
-    miras__scale(l + ld, alpha[i], l, r0 + i);
+    K->scale(l + ld, alpha[i], l, r0 + i);
     if (!(left >= MIRAS__FADED)) {                 /* what came later has faded no further */
-      miras__flush(l + ld, l + ld, r0 + i);
-      miras__flush(&left, &left, 1);
+      K->flush(l + ld, l + ld, r0 + i);
+      K->flush(&left, &left, 1);
     }
     l[ld + r0 + i] = own ? own[i] : 1;
     c[i + 1] = left;
@@ -5609,38 +5518,39 @@ static void miras__decay_rows(float *l, size_t ld, float *c, const float *alpha,
 /* Its adjoint from the chunk's first row on; dl [m, ld] and dc [m], which have no row 0, are used
  * up:  dalpha_i = c_(i-1) dc_i + l_(i-1) . dl_i   down_i = dl_ii
  *      dl_(i-1) += alpha_i dl_i                   dc_(i-1) += alpha_i dc_i */
-static void miras__decay_rows_bwd(float *dl, size_t ld, float *dc, float *dalpha, float *down,
-                                  const float *l, const float *c, const float *alpha, size_t m) {
+static void miras__decay_rows_bwd(const miras__kernels *K, float *dl, size_t ld, float *dc,
+                                  float *dalpha, float *down, const float *l, const float *c,
+                                  const float *alpha, size_t m) {
   size_t i;
   for (i = m; i-- > 0;) {
     float *row = dl + i * ld;
     dalpha[i] = c[i] * dc[i];
     if (down) down[i] = row[i];
     if (!i) return;
-    dalpha[i] += miras__dot(l + i * ld, row, i);
-    miras__axpy(row - ld, alpha[i], row, i);
+    dalpha[i] += K->dot(l + i * ld, row, i);
+    K->axpy(row - ld, alpha[i], row, i);
     dc[i - 1] += alpha[i] * dc[i];
   }
 }
 
 /* The same for a block that stays open over calls: row 0 is last_c, last_l, or the beginning where
  * r0 is 0, and row m goes there. */
-static void miras__scalar_left(float *last_c, float *last_l, float *c, float *l, size_t ld,
-                               const float *alpha, size_t r0, size_t m) {
+static void miras__scalar_left(const miras__kernels *K, float *last_c, float *last_l, float *c,
+                               float *l, size_t ld, const float *alpha, size_t r0, size_t m) {
   *c = r0 ? *last_c : 1;
-  miras__copy(l, last_l, r0);
-  miras__decay_rows(l, ld, c, alpha, NULL, r0, m);
+  K->copy(l, last_l, r0);
+  miras__decay_rows(K, l, ld, c, alpha, NULL, r0, m);
   *last_c = c[m];
-  miras__copy(last_l, l + m * ld, r0 + m);
+  K->copy(last_l, l + m * ld, r0 + m);
 }
 
 /* Scores of rows that see the first `first + i step` rows of a block: p_i = l_(i step) (.) z_i, ld
  * between rows. */
-static void miras__weigh(float *p, const float *l, const float *z, size_t ld, size_t rows,
-                         size_t first, size_t step) {
+static void miras__weigh(const miras__kernels *K, float *p, const float *l, const float *z,
+                         size_t ld, size_t rows, size_t first, size_t step) {
   size_t i;
   for (i = 0; i < rows; i++, p += ld, z += ld, l += step * ld, first += step)
-    miras__mul(p, l, z, first);
+    K->mul(p, l, z, first);
 }
 
 /* Zeros behind what those rows see, up to column n. */
@@ -5650,30 +5560,32 @@ static void miras__unseen(float *p, size_t ld, size_t rows, size_t first, size_t
 }
 
 /* The adjoint of weigh: dl_(i step) += dp_i (.) z_i unless dl is NULL; dp_i becomes dz_i. */
-static void miras__weigh_bwd(float *dl, float *dp, const float *l, const float *z, size_t ld,
-                             size_t rows, size_t first, size_t step, size_t n) {
+static void miras__weigh_bwd(const miras__kernels *K, float *dl, float *dp, const float *l,
+                             const float *z, size_t ld, size_t rows, size_t first, size_t step,
+                             size_t n) {
   size_t i;
   for (i = 0; i < rows; i++) {
     const size_t at = i * step * ld, seen = first + i * step;
-    if (dl) miras__muladd(dl + at, dp + i * ld, z + i * ld, seen);
-    miras__mul(dp + i * ld, dp + i * ld, l + at, seen);
+    if (dl) K->muladd(dl + at, dp + i * ld, z + i * ld, seen);
+    K->mul(dp + i * ld, dp + i * ld, l + at, seen);
   }
   miras__unseen(dp, ld, rows, first, step, n);
 }
 
 /* Normalisers: den_i += p_i . eta over what row i sees, kept off zero. */
-static void miras__normaliser(float *den, const float *p, size_t ld, const float *eta, size_t rows,
-                              size_t first, size_t step) {
+static void miras__normaliser(const miras__kernels *K, float *den, const float *p, size_t ld,
+                              const float *eta, size_t rows, size_t first, size_t step) {
   size_t i;
   for (i = 0; i < rows; i++, p += ld, first += step)
-    den[i] = den[i] + miras__dot(p, eta, first) + 1e-10f;
+    den[i] = den[i] + K->dot(p, eta, first) + 1e-10f;
 }
 
 /* Its adjoint for eta: deta += dden_i p_i. */
-static void miras__normaliser_bwd(float *deta, const float *dden, const float *p, size_t ld,
-                                  size_t rows, size_t first, size_t step) {
+static void miras__normaliser_bwd(const miras__kernels *K, float *deta, const float *dden,
+                                  const float *p, size_t ld, size_t rows, size_t first,
+                                  size_t step) {
   size_t i;
-  for (i = 0; i < rows; i++, p += ld, first += step) miras__axpy(deta, dden[i], p, first);
+  for (i = 0; i < rows; i++, p += ld, first += step) K->axpy(deta, dden[i], p, first);
 }
 
 /* y = 1 / y */
@@ -5681,6 +5593,8 @@ static void miras__invert(float *y, size_t n) {
   size_t i;
   for (i = 0; i < n; i++) y[i] = 1 / y[i];
 }
+
+#endif
 
 /* One row of D goes one token further: d = alpha (.) d, p = q . d, a = z . d before or after. Which
  * of the two are asked for is a constant at every call. The sums run in 16 lanes as in dot. */
@@ -5700,91 +5614,110 @@ MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float 
   vf lane_q[V_R], lane[V_R];
   size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane_q[r] = lane[r] = V_ZERO();
+#if V_W == 1                             /* unrolled by 16, as V_LANES is, 20 KB and no faster   */
+  for (size_t i = 0; i < n; i++) {
+    r = i % 16;
+    lane[r] = miras__channel_part(with_q, with_z, after, d + i, alpha[i], with_q ? q + i : NULL,
+                                  &lane_q[r], with_z ? z + i : NULL, lane[r], 1);
+  }
+#else
   V_LANES(n, r, lane[r] = miras__channel_part(with_q, with_z, after, d + v_at, V_AT(alpha),
                                               with_q ? q + v_at : NULL, &lane_q[r],
                                               with_z ? z + v_at : NULL, lane[r], v_left));
+#endif
   if (with_q) *p = miras__fold(lane_q);
   if (with_z) *a = miras__fold(lane);
 }
 
-/* live_r = eta (.) x of a row that enters. */
-static void miras__channel_enter(const miras__channels *c, size_t r0, size_t i) {
-  float *d = c->live + (r0 + i) * c->n;
-  const float *x = c->x + i * c->ld_x;
-  if (c->eta) miras__mul(d, c->eta + i * c->ld_eta, x, c->n);
-  else memcpy(d, x, c->n * sizeof *d);
-}
-
-/* Row i's scores against the `row` rows before it. */
-MIRAS__INLINE void miras__channel_row(int with_q, int with_z, int after, const miras__channels *c,
-                                      size_t row, size_t i) {
-  const size_t n = c->n, read = i / c->every;
-  const float *alpha = c->alpha + i * c->ld_alpha, *z = with_z ? c->z + i * c->ld_z : NULL;
-  const float *q = with_q ? c->q + read * c->ld_q : NULL;
-  float *p = with_q ? c->p + read * c->ld_p : NULL, *a = with_z ? c->a + i * c->ld_p : NULL;
+/* The rows before row r0 + i of the block advance to it, with their scores where `reads` says that
+ * it is queried and where there is a z. */
+static void miras__channel_row(const miras__channels *c, size_t r0, size_t i, int reads) {
+  const size_t n = c->n, row = r0 + i, read = i / c->every;
+  const float *alpha = c->alpha + i * c->ld_alpha, *z = c->z ? c->z + i * c->ld_z : NULL;
+  const float *q = reads ? c->q + read * c->ld_q : NULL;
+  float *p = reads ? c->p + read * c->ld_p : c->live, *a = z ? c->a + i * c->ld_p : c->live;
   float *d = c->live;
   size_t j;
-  for (j = 0; j < row; j++, d += n)
-    miras__channel_step(with_q, with_z, after, d, alpha, q, with_q ? p + j : NULL, z,
-                        with_z ? a + j : NULL, n);
+  for (j = 0; j < row; j++, d += n) {
+#ifdef __OPTIMIZE_SIZE__
+    miras__channel_step(reads, z != NULL, c->after, d, alpha, q, p + j, z, a + j, n);
+#else
+    if (z && c->after && reads) miras__channel_step(1, 1, 1, d, alpha, q, p + j, z, a + j, n);
+    else if (z && c->after) miras__channel_step(0, 1, 1, d, alpha, q, p, z, a + j, n);
+    else if (z && reads) miras__channel_step(1, 1, 0, d, alpha, q, p + j, z, a + j, n);
+    else if (z) miras__channel_step(0, 1, 0, d, alpha, q, p, z, a + j, n);
+    else if (reads) miras__channel_step(1, 0, 0, d, alpha, q, p + j, z, a, n);
+    else miras__mul(d, alpha, d, n);
+#endif
+  }
+}
+
+/* The same with to += sum_(j<=row) p_j D_j, where the row itself has entered. The sum of an element
+ * is one chain in the order of j. */
+static void miras__channel_mix(const miras__channels *c, float *to, const float *p, size_t row,
+                               const float *alpha) {
+  const size_t n = c->n;
+  size_t j, x;
+  for (x = 0; x < n; x += V_W) {
+    const size_t rest = n - x;
+    const vf al = V_LOAD_N(alpha + x, rest);
+    vf sum = V_LOAD_N(to + x, rest);
+    float *d = c->live + x;
+    for (j = 0; j < row; j++, d += n) {
+      vf v = V_MUL(al, V_LOAD_N(d, rest));
+      V_STORE_N(d, v, rest);
+      sum = V_FMA(V_SET1(p[j]), v, sum);
+    }
+    sum = V_FMA(V_SET1(p[row]), V_LOAD_N(d, rest), sum);
+    V_STORE_N(to + x, sum, rest);
+  }
+}
+
+#if MIRAS__ISA == 1   /* the same for all sets */
+
+/* Row i of the new ones enters, live_r = eta (.) x, and is returned; now and then the others lose
+ * what has faded. */
+static float *miras__channel_enter(const miras__kernels *K, const miras__channels *c, size_t r0,
+                                   size_t i) {
+  const size_t row = r0 + i;
+  const float *x = c->x + i * c->ld_x;
+  float *d = c->live + row * c->n;
+  if (row % MIRAS__SWEEP == 0) K->flush(c->live, c->live, row * c->n);
+  if (c->eta) K->mul(d, c->eta + i * c->ld_eta, x, c->n);
+  else K->copy(d, x, c->n);
+  return d;
 }
 
 /* Scores of rows r0..r0+m-1 against all rows of the block up to their own; live advances to row
  * r0+m-1. Row i of p and a is written up to its own j. */
-static void miras__channel_scores(const miras__channels *c, size_t r0, size_t m) {
-  const size_t n = c->n;
-  size_t i, j;
+static void miras__channel_scores(const miras__kernels *K, const miras__channels *c, size_t r0,
+                                  size_t m) {
+  size_t i;
   for (i = 0; i < m; i++) {
-    const size_t row = r0 + i, read = i / c->every;
+    const size_t read = i / c->every;
     const int reads = c->q && (i + 1) % c->every == 0;
-    float *d = c->live;
-    if (row % MIRAS__SWEEP == 0) miras__flush(d, d, row * n);
-    if (c->z && c->after && reads) miras__channel_row(1, 1, 1, c, row, i);
-    else if (c->z && c->after) miras__channel_row(0, 1, 1, c, row, i);
-    else if (c->z && reads) miras__channel_row(1, 1, 0, c, row, i);
-    else if (c->z) miras__channel_row(0, 1, 0, c, row, i);
-    else if (reads) miras__channel_row(1, 0, 0, c, row, i);
-    else
-      for (j = 0; j < row; j++) miras__mul(d + j * n, c->alpha + i * c->ld_alpha, d + j * n, n);
-    miras__channel_enter(c, r0, i);
-    if (reads) c->p[read * c->ld_p + row] = miras__dot(c->q + read * c->ld_q, d + row * n, n);
+    const float *d = miras__channel_enter(K, c, r0, i);
+    K->channel_row(c, r0, i, reads);
+    if (reads) c->p[read * c->ld_p + r0 + i] = K->dot(c->q + read * c->ld_q, d, c->n);
   }
 }
 
 /* o [queried rows, n] += sum_(j<=i) p_ij D_ij over rows r0..r0+m-1; live advances. o NULL: it only
- * advances. The sum of an element is one chain in the order of j. */
-static void miras__channel_mixes(const miras__channels *c, float *o, size_t ldo, size_t r0,
-                                 size_t m) {
-  const size_t n = c->n;
-  size_t i, j, x;
+ * advances. */
+static void miras__channel_mixes(const miras__kernels *K, const miras__channels *c, float *o,
+                                 size_t ldo, size_t r0, size_t m) {
+  size_t i;
   for (i = 0; i < m; i++) {
-    const size_t row = r0 + i;
-    const float *alpha = c->alpha + i * c->ld_alpha, *p;
-    float *to;
-    if (row % MIRAS__SWEEP == 0) miras__flush(c->live, c->live, row * n);
-    if (!o || (i + 1) % c->every) {
-      for (j = 0; j < row; j++) miras__mul(c->live + j * n, alpha, c->live + j * n, n);
-      miras__channel_enter(c, r0, i);
-      continue;
-    }
-    miras__channel_enter(c, r0, i);
-    p = c->p + i / c->every * c->ld_p;
-    to = o + i / c->every * ldo;
-    for (x = 0; x < n; x += V_W) {
-      const size_t rest = n - x;
-      const vf al = V_LOAD_N(alpha + x, rest);
-      vf sum = V_LOAD_N(to + x, rest);
-      float *d = c->live + x;
-      for (j = 0; j < row; j++, d += n) {
-        vf v = V_MUL(al, V_LOAD_N(d, rest));
-        V_STORE_N(d, v, rest);
-        sum = V_FMA(V_SET1(p[j]), v, sum);
-      }
-      sum = V_FMA(V_SET1(p[row]), V_LOAD_N(d, rest), sum);
-      V_STORE_N(to + x, sum, rest);
-    }
+    const size_t read = i / c->every;
+    (void)miras__channel_enter(K, c, r0, i);
+    if (!o || (i + 1) % c->every) K->channel_row(c, r0, i, 0);
+    else
+      K->channel_mix(c, o + read * ldo, c->p + read * c->ld_p, r0 + i,
+                     c->alpha + i * c->ld_alpha);
   }
 }
+
+#endif
 
 /* The adjoint of both over a whole block of m rows (r0 = 0). For scores c->p, c->a hold their
  * cotangents bP, bA; for mixes c->p holds P, c->q the cotangents of o, and g->q is NULL. With B the
@@ -5867,11 +5800,25 @@ static void miras__implicit_rows(float *eta, size_t rates, const float *x, size_
                     rates);
 }
 
-/* Its adjoint: with D = eta the steps in use and rate what they came from, per row,
+/* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
+static void miras__diagonal(float *alpha, float eta, const float *x, int decay_first, size_t n) {
+  const vf by = V_SET1(eta);
+  size_t i;
+  for (i = 0; i < n; i += V_W) {
+    const vf to = V_LOAD_N(alpha + i, n - i), v = V_LOAD_N(x + i, n - i);
+    vf less = V_MUL(by, V_MUL(v, v));
+    if (decay_first) less = V_MUL(to, less);
+    V_STORE_N(alpha + i, V_SUB(to, less), n - i);
+  }
+}
+
+#if MIRAS__ISA == 1   /* the same for all sets */
+
+/* The adjoint of implicit: with D = eta the steps in use and rate what they came from, per row,
  *   bx -= 2 (sum D^2 bD) x,  beta = bD / (1 + rate x.x)^2, in place of bD */
-static void miras__implicit_bwd(float *bx, float *beta, const float *eta, const float *rate,
-                                size_t rates, const float *x, size_t n) {
-  const float xx = miras__dot(x, x, n);
+static void miras__implicit_bwd(const miras__kernels *K, float *bx, float *beta, const float *eta,
+                                const float *rate, size_t rates, const float *x, size_t n) {
+  const float xx = K->dot(x, x, n);
   float sum = 0;
   size_t j;
   for (j = 0; j < rates; j++) {
@@ -5879,40 +5826,27 @@ static void miras__implicit_bwd(float *bx, float *beta, const float *eta, const 
     sum += eta[j] * eta[j] * beta[j];
     beta[j] *= part * part;
   }
-  miras__axpy(bx, -2 * sum, x, n);
+  K->axpy(bx, -2 * sum, x, n);
 }
 
-/* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
-static void miras__diagonal(float *alpha, float eta, const float *x, int decay_first, size_t n) {
-  const vf by = V_SET1(eta);
-  if (decay_first)
-    V_EACH(alpha, n,
-           V_SUB(V_AT(alpha), V_MUL(V_AT(alpha), V_MUL(by, V_MUL(V_AT(x), V_AT(x))))));
-  else
-    V_EACH(alpha, n, V_SUB(V_AT(alpha), V_MUL(by, V_MUL(V_AT(x), V_AT(x)))));
-}
-
-/* Its adjoint, with w = keep (ones for NULL) at decay first and ones otherwise; row [n] is room:
+/* The adjoint of diagonal, where keeps is 0 unless decay comes first, with w = keep (ones for NULL)
+ * at decay first and ones otherwise; row [n] is room:
  *   bx -= 2 eta w ba (.) x,  beta -= sum w ba x^2,  and at decay first bkeep = ba (1 - eta x^2) */
-static void miras__diagonal_bwd(float *bx, float *beta, float *ba, float eta, const float *x,
-                                int decay_first, const float *keep, size_t keeps, float *row,
-                                size_t n) {
-  miras__mul(row, ba, x, n);
-  if (decay_first && keep && keeps > 1) miras__mul(row, row, keep, n);
-  if (decay_first && keep && keeps == 1) miras__scale(row, *keep, row, n);
-  *beta -= miras__dot(row, x, n);
-  miras__axpy(bx, -2 * eta, row, n);
-  if (!decay_first) return;
-  miras__mul(row, ba, x, n);
-  miras__mul(row, row, x, n);
-  miras__axpy(ba, -eta, row, n);
+static void miras__diagonal_bwd(const miras__kernels *K, float *bx, float *beta, float *ba,
+                                float eta, const float *x, const float *keep, size_t keeps,
+                                float *row, size_t n) {
+  K->mul(row, ba, x, n);
+  if (keep && keeps > 1) K->mul(row, row, keep, n);
+  if (keep && keeps == 1) K->scale(row, *keep, row, n);
+  *beta -= K->dot(row, x, n);
+  K->axpy(bx, -2 * eta, row, n);
+  if (!keeps) return;
+  K->mul(row, ba, x, n);
+  K->mul(row, row, x, n);
+  K->axpy(ba, -eta, row, n);
 }
 
-/* J of a sigmoid link: y = w (1 - w). */
-static void miras__sigmoid_slope(float *y, const float *w, size_t n) {
-  const vf one = V_SET1(1.0f);
-  V_EACH(y, n, V_MUL(V_AT(w), V_SUB(one, V_AT(w))));
-}
+#endif
 
 /* L2 both: alpha = balance / (balance + eta), and then eta becomes alpha eta. */
 static void miras__both_fwd(float *alpha, float *eta, float balance, size_t n) {
@@ -6198,58 +6132,6 @@ static void miras__rest(float *y, const float *a, float scale, size_t n) {
   V_EACH(y, n, V_MUL(V_SUB(one, V_AT(a)), by));
 }
 
-/* Conjugate gradients, each row for itself: begin with x = 0, s = r = b, and after every product
- * u = A s take a step,
- *   u += lambda (.) s     a = |r|^2 / (s . u)     x += a s     r -= a u     s = r + |r'|^2/|r|^2 s
- * A row stops when |r|^2 <= tolerance |b|^2. No guard is added to the quotients: r = 0 stops first,
- * and the usual 1e-5 would stall the solve long before that. */
-static void miras__conjugate_trim(miras__conjugate *g) {
-  while (g->from < g->to && g->rr[g->from] < 0) g->from++;
-  while (g->from < g->to && g->rr[g->to - 1] < 0) g->to--;
-}
-
-static void miras__conjugate_start(miras__conjugate *g) {
-  size_t i;
-  for (i = 0; i < g->rows; i++) {
-    const float *r = g->r + i * g->n;
-    const float size = miras__dot(r, r, g->n);
-    g->limit[i] = g->tolerance * size;
-    g->rr[i] = size <= 0 ? -1 : size;              /* NaN goes on, once, to spoil its own row */
-  }
-  miras__copy(g->s, g->r, g->rows * g->n);
-  miras__fill(g->x, 0, g->rows * g->n);
-  g->from = 0;
-  g->to = g->rows;
-  miras__conjugate_trim(g);
-}
-
-static void miras__conjugate_step(miras__conjugate *g) {
-  const size_t n = g->n;
-  size_t i;
-  for (i = g->from; i < g->to; i++) {
-    float *s = g->s + i * n, *u = g->u + i * n, *r = g->r + i * n, along, length, next;
-    if (g->rr[i] < 0) continue;
-    miras__muladd(u, g->lambda, s, n);
-    along = miras__dot(s, u, n);
-    if (along <= 0) {                              /* only when the squares have vanished */
-      g->rr[i] = -1;
-      continue;
-    }
-    length = g->rr[i] / along;
-    miras__axpy(g->x + i * n, length, s, n);
-    miras__axpy(r, -length, u, n);
-    next = miras__dot(r, r, n);
-    if (next > g->limit[i]) {
-      miras__scale(s, next / g->rr[i], s, n);
-      miras__add(s, r, n);
-      g->rr[i] = next;
-    } else {
-      g->rr[i] = -1;
-    }
-  }
-  miras__conjugate_trim(g);
-}
-
 /* Take in a block of scores s [count, m], a column per query: the new maximum, the weights in place
  * of the scores, the new sums of weights, and in o [m, dv] what is left of the old answers. A query
  * whose scores were all -infinity so far keeps sums of 0. */
@@ -6299,25 +6181,6 @@ static void miras__online_softmax_rows(float *s, float *top, float *sum, float *
   }
 }
 
-/* After the last block, o_i / sum_i; leaves 1 / sum_i in sum, and a finite base in top. If `empty`,
- * a query [width], is not NULL, the first row is its, and it had nothing to read: 0, but NaN for a
- * query that any pair would have answered so. */
-static void miras__softmax_mean(float *o, size_t dv, float *top, float *sum, size_t m,
-                                const float *empty, size_t width) {
-  size_t i = 0;
-  if (empty) {
-    float none = 0;
-    for (i = 0; i < width; i++) none += 0 * empty[i];
-    miras__fill(o, none, dv);
-    i = 1;
-  }
-  for (; i < m; i++) {
-    sum[i] = 1 / sum[i];
-    if (top[i] < -FLT_MAX) top[i] = 0;
-    miras__scale(o + i * dv, sum[i], o + i * dv, dv);
-  }
-}
-
 /* For the adjoint: s [count, m] becomes the weights p = exp(s - top) sum, bs their cotangents
  * p (bs - along), where sum is 1 / the sum of weights. */
 static void miras__attend_bwd(float *s, float *bs, const float *top, const float *sum,
@@ -6359,171 +6222,6 @@ static void miras__norm_project(float *out, const float *y, const float *xh, flo
   V_EACH(out, n, V_MUL(V_FNMA(along, V_AT(xh), V_SUB(V_AT(y), mean)), by));
 }
 
-/* bz = P (gain by)/s: the cotangent of z from that of y. */
-static void miras__norm_rows_bwd(float *bz, const float *by, size_t ldby, const float *gain,
-                                 const float *xh, const float *rstd, size_t rows, size_t n) {
-  size_t i;
-  for (i = 0; i < rows; i++, bz += n) {
-    miras__mul(bz, gain, by + i * ldby, n);
-    miras__norm_project(bz, bz, xh + i * n, rstd[i], n);
-  }
-}
-
-/* The adjoint of the inner gradient d = P (gain e)/s, first half, with D its cotangent and a = gain
- * e:  u = P D/s, be = gain u, and of what else z decides
- *   bxh = -(mean(a xh) D + a mean(D xh))/s,  bs = -(D . d)/s */
-static void miras__norm_rows_begin2(float *be, const miras__norm2 *x) {
-  const size_t n = x->n;
-  size_t i;
-  for (i = 0; i < x->rows; i++, be += n) {
-    const float *D = x->bd + i * n, *xh = x->xh + i * n, rstd = x->rstd[i];
-    float *b = x->bxh + i * n, along = miras__dot(D, xh, n) / (float)n, mean;
-    x->bs[i] = -miras__dot(D, x->d + i * n, n) * rstd;
-    miras__mul(be, x->gain, x->e + i * n, n);
-    mean = miras__dot(be, xh, n) / (float)n;
-    miras__norm_project(x->u + i * n, D, xh, rstd, n);
-    miras__scale(b, -mean * rstd, D, n);
-    miras__axpy(b, -along * rstd, be, n);
-    miras__mul(be, x->gain, x->u + i * n, n);
-  }
-}
-
-/* Its second half, when the bias has made br of be:
- *   bgain += e u + xh br,  bbias += br,  bz = P (bxh + gain br)/s + bs xh/n */
-static void miras__norm_rows_end2(float *bz, const float *br, float *dgain, float *dbias,
-                                  const miras__norm2 *x) {
-  const size_t n = x->n;
-  size_t i;
-  for (i = 0; i < x->rows; i++, bz += n, br += n) {
-    const float *xh = x->xh + i * n;
-    float *b = x->bxh + i * n;
-    miras__muladd(dgain, x->e + i * n, x->u + i * n, n);
-    miras__muladd(b, x->gain, br, n);
-    miras__muladd(dgain, xh, br, n);
-    miras__add(dbias, br, n);
-    miras__norm_project(bz, b, xh, x->rstd[i], n);
-    miras__axpy(bz, x->bs[i] / (float)n, xh, n);
-  }
-}
-
-/* ---- the coefficients of a chunk (room @51) ---- */
-
-/* rate of row_rates for pair `row` of a chunk, and its slope by rho:
- *   1   max(1/(t+1) + rho, 0)
- *   2   log(1 + u) / 16, u = exp(16 rho) (exp(16/(t+1)) - 1)      slope u / (1 + u) */
-static void miras__row_rates(int form, float *rate, float *slope, const float *rho, size_t row,
-                             size_t m, size_t steps) {
-  size_t i;
-  for (i = 0; i < m; i++) {
-    const size_t t = (row + i) / steps;
-    const float r = rho ? rho[t] : 0, x = 1.0f / (float)(t + 1) + r;
-    slope[i] = x < 0 ? 0.0f : 1.0f;
-    rate[i] = x < 0 ? 0 : x;
-    if (form == 2) {
-      const double y = 16 * (double)r + log(expm1(16.0 / (double)(t + 1))), u = exp(-fabs(y));
-      slope[i] = (float)(y > 0 ? 1 / (1 + u) : u / (1 + u));
-      rate[i] = (float)((log1p(u) + (y > 0 ? y : 0)) / 16);
-    }
-  }
-}
-
-/* g, n: the row before the first, afh its a, f, h; all left alone. Every MIRAS__SWEEP rows what has
- * faded becomes 0. */
-static void miras__coefficients(const miras__course *c, const float *g, const float *n,
-                                const float *afh) {
-  float a = c->row ? afh[0] : 1, f = c->row ? afh[1] : 0, h = c->row ? afh[2] : 1;
-  size_t i;
-  for (i = 0; i < c->m; i++) {
-    const size_t row = c->row + i;
-    const float alpha = c->alpha[i], eta = c->eta[i];
-    float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
-    if (c->theta && (c->descent + i) % c->descents) {
-      miras__copy(ni, n, row);
-      miras__scale(gi, alpha, g, row);
-      gi[row] = ni[row] = eta;
-      f *= alpha;
-    } else if (c->theta) {
-      miras__scale(ni, c->theta[i], n, row);
-      ni[row] = eta;
-      miras__copy(gi, ni, row);
-      miras__axpy(gi, alpha, g, row);
-      gi[row] = eta;
-      h *= c->theta[i];
-      f = alpha * f + h;
-    } else if (c->rate) {
-      miras__copy(ni, n, row);
-      ni[row] = eta;
-      miras__scale(gi, c->rate[i], ni, row + 1);
-    } else {
-      miras__scale(gi, alpha, g, row);
-      gi[row] = eta;
-    }
-    a *= alpha;
-    c->a[i] = a;
-    c->f[i] = f;
-    c->h[i] = h;
-    if ((row + 1) % MIRAS__SWEEP == 0) {
-      miras__flush(gi, gi, row + 1);
-      miras__flush(ni, ni, c->theta ? row + 1 : 0);
-      miras__flush(c->a + i, c->a + i, 1);
-      miras__flush(c->f + i, c->f + i, 1);
-      miras__flush(c->h + i, c->h + i, 1);
-      a = c->a[i];
-      f = c->f[i];
-      h = c->h[i];
-    }
-    g = gi;
-    n = ni;
-  }
-}
-
-/* Its adjoint over a whole chunk (row = 0):
- *   bh_t += bf_t,  bN_tj += bG_tj
- *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
- *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          beta_t = bN_tt
- *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
- *   row_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
- *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
-static void miras__coefficients_bwd(const miras__course *c, const miras__course_grads *b) {
-  const size_t ld = c->ld;
-  size_t i;
-  for (i = c->m; i-- > 0;) {
-    const int descends = c->theta && (c->descent + i) % c->descents;
-    const float alpha = c->alpha[i];
-    const float *g = i ? c->g + (i - 1) * ld : NULL, *n = i ? c->n + (i - 1) * ld : NULL;
-    float *bg = b->g + i * ld, *bn = b->n + i * ld, dalpha;
-    dalpha = (i ? c->a[i - 1] : 1) * b->a[i] + (i ? c->f[i - 1] : 0) * b->f[i];
-    if (i && !c->rate) dalpha += miras__dot(g, bg, i);
-    if (descends) {
-      bn[i] += bg[i];
-    } else if (c->theta) {
-      b->h[i] += b->f[i];
-      miras__add(bn, bg, i + 1);
-      b->theta[i] = (i ? c->h[i - 1] : 1) * b->h[i];
-      if (i) b->theta[i] += miras__dot(n, bn, i);
-    } else if (c->rate) {
-      if (b->rho && b->slope[i] > 0)
-        b->rho[i / c->descents] += b->slope[i] * miras__dot(c->n + i * ld, bg, i + 1);
-      miras__axpy(bn, c->rate[i], bg, i + 1);
-    }
-    b->alpha[i] = dalpha;
-    b->eta[i] = c->theta || c->rate ? bn[i] : bg[i];
-    if (!i) continue;
-    b->a[i - 1] += alpha * b->a[i];
-    if (c->rate) {
-      miras__add(bn - ld, bn, i);
-      continue;
-    }
-    miras__axpy(bg - ld, alpha, bg, i);
-    b->f[i - 1] += alpha * b->f[i];
-    if (c->theta) {
-      const float theta = descends ? 1 : c->theta[i];
-      miras__axpy(bn - ld, theta, bn, i);
-      b->h[i - 1] += theta * b->h[i];
-    }
-  }
-}
-
 /* P_ij = inv (G_ij X_ij) over the pairs that m reads see, `seen` the first of them and `steps` more
  * each of the others; rows of X and P are ldx apart, those of G ldg; g NULL: inv X_ij. */
 static void miras__triangle(float *p, float inv, const float *g, size_t ldg, const float *x,
@@ -6535,28 +6233,6 @@ static void miras__triangle(float *p, float inv, const float *g, size_t ldg, con
     if (gi) V_EACH(p, seen, V_MUL(s, V_MUL(V_AT(gi), V_AT(x))));
     else miras__scale(p, inv, x, seen);
   }
-}
-
-/* Its adjoint together with what follows P: bp holds -bP and becomes that of X, p becomes P (times
- * sign), both with zeros up to the last read's pairs; bg += that of G, *binv += that of inv. */
-static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, float inv, float sign,
-                                const float *g, const float *x, const miras__reads *r) {
-  size_t i, j, seen = r->seen;
-  float sum = *binv;
-  for (i = 0; i < r->m; i++, seen += r->descents) {
-    float *bpi = bp + i * r->ld, *pi = p + i * r->ld;
-    const float *xi = x + i * r->ld, *gi = g ? g + i * r->descents * r->ld : NULL;
-    float *bgi = g ? bg + i * r->descents * r->ld : NULL;
-    for (j = 0; j < seen; j++) {
-      const float b = -bpi[j], cross = gi ? gi[j] * xi[j] : xi[j];
-      sum += b * cross;
-      if (gi) bgi[j] += inv * b * xi[j];
-      bpi[j] = gi ? inv * b * gi[j] : inv * b;
-      pi[j] = sign * inv * cross;
-    }
-    for (; j < r->pairs; j++) bpi[j] = pi[j] = 0;
-  }
-  *binv = sum;
 }
 
 /* to = a (.) to [+ (1 - a) (.) home] for a layer [in, out]; by: a is one number (0), one per input
@@ -6606,38 +6282,303 @@ static void miras__fade_bwd(int by, float *b, float *ba, float *bhome, const flo
   }
 }
 
+#if MIRAS__ISA == 1   /* the same for all sets */
+
+/* Conjugate gradients, each row for itself: begin with x = 0, s = r = b, and after every product
+ * u = A s take a step,
+ *   u += lambda (.) s     a = |r|^2 / (s . u)     x += a s     r -= a u     s = r + |r'|^2/|r|^2 s
+ * A row stops when |r|^2 <= tolerance |b|^2. No guard is added to the quotients: r = 0 stops first,
+ * and the usual 1e-5 would stall the solve long before that. */
+static void miras__conjugate_trim(miras__conjugate *g) {
+  while (g->from < g->to && g->rr[g->from] < 0) g->from++;
+  while (g->from < g->to && g->rr[g->to - 1] < 0) g->to--;
+}
+
+static void miras__conjugate_start(const miras__kernels *K, miras__conjugate *g) {
+  size_t i;
+  for (i = 0; i < g->rows; i++) {
+    const float *r = g->r + i * g->n;
+    const float size = K->dot(r, r, g->n);
+    g->limit[i] = g->tolerance * size;
+    g->rr[i] = size <= 0 ? -1 : size;              /* NaN goes on, once, to spoil its own row */
+  }
+  K->copy(g->s, g->r, g->rows * g->n);
+  K->fill(g->x, 0, g->rows * g->n);
+  g->from = 0;
+  g->to = g->rows;
+  miras__conjugate_trim(g);
+}
+
+static void miras__conjugate_step(const miras__kernels *K, miras__conjugate *g) {
+  const size_t n = g->n;
+  size_t i;
+  for (i = g->from; i < g->to; i++) {
+    float *s = g->s + i * n, *u = g->u + i * n, *r = g->r + i * n, along, length, next;
+    if (g->rr[i] < 0) continue;
+    K->muladd(u, g->lambda, s, n);
+    along = K->dot(s, u, n);
+    if (along <= 0) {                              /* only when the squares have vanished */
+      g->rr[i] = -1;
+      continue;
+    }
+    length = g->rr[i] / along;
+    K->axpy(g->x + i * n, length, s, n);
+    K->axpy(r, -length, u, n);
+    next = K->dot(r, r, n);
+    if (next > g->limit[i]) {
+      K->scale(s, next / g->rr[i], s, n);
+      K->add(s, r, n);
+      g->rr[i] = next;
+    } else {
+      g->rr[i] = -1;
+    }
+  }
+  miras__conjugate_trim(g);
+}
+
+/* After the last block, o_i / sum_i; leaves 1 / sum_i in sum, and a finite base in top. If `empty`,
+ * a query [width], is not NULL, the first row is its, and it had nothing to read: 0, but NaN for a
+ * query that any pair would have answered so. */
+static void miras__softmax_mean(const miras__kernels *K, float *o, size_t dv, float *top,
+                                float *sum, size_t m, const float *empty, size_t width) {
+  size_t i = 0;
+  if (empty) {
+    float none = 0;
+    for (i = 0; i < width; i++) none += 0 * empty[i];
+    K->fill(o, none, dv);
+    i = 1;
+  }
+  for (; i < m; i++) {
+    sum[i] = 1 / sum[i];
+    if (top[i] < -FLT_MAX) top[i] = 0;
+    K->scale(o + i * dv, sum[i], o + i * dv, dv);
+  }
+}
+
+/* bz = P (gain by)/s: the cotangent of z from that of y. */
+static void miras__norm_rows_bwd(const miras__kernels *K, float *bz, const float *by, size_t ldby,
+                                 const float *gain, const float *xh, const float *rstd, size_t rows,
+                                 size_t n) {
+  size_t i;
+  for (i = 0; i < rows; i++, bz += n) {
+    K->mul(bz, gain, by + i * ldby, n);
+    K->norm_project(bz, bz, xh + i * n, rstd[i], n);
+  }
+}
+
+/* The adjoint of the inner gradient d = P (gain e)/s, first half, with D its cotangent and a = gain
+ * e:  u = P D/s, be = gain u, and of what else z decides
+ *   bxh = -(mean(a xh) D + a mean(D xh))/s,  bs = -(D . d)/s */
+static void miras__norm_rows_begin2(const miras__kernels *K, float *be, const miras__norm2 *x) {
+  const size_t n = x->n;
+  size_t i;
+  for (i = 0; i < x->rows; i++, be += n) {
+    const float *D = x->bd + i * n, *xh = x->xh + i * n, rstd = x->rstd[i];
+    float *b = x->bxh + i * n, along = K->dot(D, xh, n) / (float)n, mean;
+    x->bs[i] = -K->dot(D, x->d + i * n, n) * rstd;
+    K->mul(be, x->gain, x->e + i * n, n);
+    mean = K->dot(be, xh, n) / (float)n;
+    K->norm_project(x->u + i * n, D, xh, rstd, n);
+    K->scale(b, -mean * rstd, D, n);
+    K->axpy(b, -along * rstd, be, n);
+    K->mul(be, x->gain, x->u + i * n, n);
+  }
+}
+
+/* Its second half, when the bias has made br of be:
+ *   bgain += e u + xh br,  bbias += br,  bz = P (bxh + gain br)/s + bs xh/n */
+static void miras__norm_rows_end2(const miras__kernels *K, float *bz, const float *br, float *dgain,
+                                  float *dbias, const miras__norm2 *x) {
+  const size_t n = x->n;
+  size_t i;
+  for (i = 0; i < x->rows; i++, bz += n, br += n) {
+    const float *xh = x->xh + i * n;
+    float *b = x->bxh + i * n;
+    K->muladd(dgain, x->e + i * n, x->u + i * n, n);
+    K->muladd(b, x->gain, br, n);
+    K->muladd(dgain, xh, br, n);
+    K->add(dbias, br, n);
+    K->norm_project(bz, b, xh, x->rstd[i], n);
+    K->axpy(bz, x->bs[i] / (float)n, xh, n);
+  }
+}
+
+/* ---- the coefficients of a chunk (room @51) ---- */
+
+/* rate of row_rates for pair `row` of a chunk, and its slope by rho:
+ *   1   max(1/(t+1) + rho, 0)
+ *   2   log(1 + u) / 16, u = exp(16 rho) (exp(16/(t+1)) - 1)      slope u / (1 + u) */
+static void miras__row_rates(int form, float *rate, float *slope, const float *rho, size_t row,
+                             size_t m, size_t steps) {
+  size_t i;
+  for (i = 0; i < m; i++) {
+    const size_t t = (row + i) / steps;
+    const float r = rho ? rho[t] : 0, x = 1.0f / (float)(t + 1) + r;
+    slope[i] = x < 0 ? 0.0f : 1.0f;
+    rate[i] = x < 0 ? 0 : x;
+    if (form == 2) {
+      const double y = 16 * (double)r + log(expm1(16.0 / (double)(t + 1))), u = exp(-fabs(y));
+      slope[i] = (float)(y > 0 ? 1 / (1 + u) : u / (1 + u));
+      rate[i] = (float)((log1p(u) + (y > 0 ? y : 0)) / 16);
+    }
+  }
+}
+
+/* g, n: the row before the first, afh its a, f, h; all left alone. Every MIRAS__SWEEP rows what has
+ * faded becomes 0. */
+static void miras__coefficients(const miras__kernels *K, const miras__course *c, const float *g,
+                                const float *n, const float *afh) {
+  float a = c->row ? afh[0] : 1, f = c->row ? afh[1] : 0, h = c->row ? afh[2] : 1;
+  size_t i;
+  for (i = 0; i < c->m; i++) {
+    const size_t row = c->row + i;
+    const float alpha = c->alpha[i], eta = c->eta[i];
+    float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
+    if (c->theta && (c->descent + i) % c->descents) {
+      K->copy(ni, n, row);
+      K->scale(gi, alpha, g, row);
+      gi[row] = ni[row] = eta;
+      f *= alpha;
+    } else if (c->theta) {
+      K->scale(ni, c->theta[i], n, row);
+      ni[row] = eta;
+      K->copy(gi, ni, row);
+      K->axpy(gi, alpha, g, row);
+      gi[row] = eta;
+      h *= c->theta[i];
+      f = alpha * f + h;
+    } else if (c->rate) {
+      K->copy(ni, n, row);
+      ni[row] = eta;
+      K->scale(gi, c->rate[i], ni, row + 1);
+    } else {
+      K->scale(gi, alpha, g, row);
+      gi[row] = eta;
+    }
+    a *= alpha;
+    c->a[i] = a;
+    c->f[i] = f;
+    c->h[i] = h;
+    if ((row + 1) % MIRAS__SWEEP == 0) {
+      K->flush(gi, gi, row + 1);
+      K->flush(ni, ni, c->theta ? row + 1 : 0);
+      K->flush(c->a + i, c->a + i, 1);
+      K->flush(c->f + i, c->f + i, 1);
+      K->flush(c->h + i, c->h + i, 1);
+      a = c->a[i];
+      f = c->f[i];
+      h = c->h[i];
+    }
+    g = gi;
+    n = ni;
+  }
+}
+
+/* Its adjoint over a whole chunk (row = 0):
+ *   bh_t += bf_t,  bN_tj += bG_tj
+ *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
+ *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          beta_t = bN_tt
+ *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
+ *   row_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
+ *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
+static void miras__coefficients_bwd(const miras__kernels *K, const miras__course *c,
+                                    const miras__course_grads *b) {
+  const size_t ld = c->ld;
+  size_t i;
+  for (i = c->m; i-- > 0;) {
+    const int descends = c->theta && (c->descent + i) % c->descents;
+    const float alpha = c->alpha[i];
+    const float *g = i ? c->g + (i - 1) * ld : NULL, *n = i ? c->n + (i - 1) * ld : NULL;
+    float *bg = b->g + i * ld, *bn = b->n + i * ld, dalpha;
+    dalpha = (i ? c->a[i - 1] : 1) * b->a[i] + (i ? c->f[i - 1] : 0) * b->f[i];
+    if (i && !c->rate) dalpha += K->dot(g, bg, i);
+    if (descends) {
+      bn[i] += bg[i];
+    } else if (c->theta) {
+      b->h[i] += b->f[i];
+      K->add(bn, bg, i + 1);
+      b->theta[i] = (i ? c->h[i - 1] : 1) * b->h[i];
+      if (i) b->theta[i] += K->dot(n, bn, i);
+    } else if (c->rate) {
+      if (b->rho && b->slope[i] > 0)
+        b->rho[i / c->descents] += b->slope[i] * K->dot(c->n + i * ld, bg, i + 1);
+      K->axpy(bn, c->rate[i], bg, i + 1);
+    }
+    b->alpha[i] = dalpha;
+    b->eta[i] = c->theta || c->rate ? bn[i] : bg[i];
+    if (!i) continue;
+    b->a[i - 1] += alpha * b->a[i];
+    if (c->rate) {
+      K->add(bn - ld, bn, i);
+      continue;
+    }
+    K->axpy(bg - ld, alpha, bg, i);
+    b->f[i - 1] += alpha * b->f[i];
+    if (c->theta) {
+      const float theta = descends ? 1 : c->theta[i];
+      K->axpy(bn - ld, theta, bn, i);
+      b->h[i - 1] += theta * b->h[i];
+    }
+  }
+}
+
+/* The adjoint of triangle together with what follows P: bp holds -bP and becomes that of X, p
+ * becomes P (times sign), both with zeros up to the last read's pairs; bg += that of G, *binv +=
+ * that of inv. */
+static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, float inv, float sign,
+                                const float *g, const float *x, const miras__reads *r) {
+  size_t i, j, seen = r->seen;
+  float sum = *binv;
+  for (i = 0; i < r->m; i++, seen += r->descents) {
+    float *bpi = bp + i * r->ld, *pi = p + i * r->ld;
+    const float *xi = x + i * r->ld, *gi = g ? g + i * r->descents * r->ld : NULL;
+    float *bgi = g ? bg + i * r->descents * r->ld : NULL;
+    for (j = 0; j < seen; j++) {
+      const float b = -bpi[j], cross = gi ? gi[j] * xi[j] : xi[j];
+      sum += b * cross;
+      if (gi) bgi[j] += inv * b * xi[j];
+      bpi[j] = gi ? inv * b * gi[j] : inv * b;
+      pi[j] = sign * inv * cross;
+    }
+    for (; j < r->pairs; j++) bpi[j] = pi[j] = 0;
+  }
+  *binv = sum;
+}
+
 /* ---- bounded steps (room @51) ---- */
 
 /* u = y^2, v = d^2, eta beside the one that carries the channels, or u. */
-static void miras__bound_squares(const miras__bound *x, float *u, float *v) {
+static void miras__bound_squares(const miras__kernels *K, const miras__bound *x, float *u,
+                                 float *v) {
   const size_t m = x->m, in = x->in, out = x->out;
-  miras__mul(u, x->y, x->y, m * in);
-  miras__mul(v, x->d, x->d, m * out);
-  if (x->by == 0) miras__scale_rows(u, in, 1, x->eta, 1, u, in, m, in);
-  if (x->by == 1) miras__mul_rows(u, in, x->eta, x->wide, u, in, m, in);
-  if (x->by == 2) miras__mul_rows(v, out, x->eta, x->wide, v, out, m, out);
+  K->mul(u, x->y, x->y, m * in);
+  K->mul(v, x->d, x->d, m * out);
+  if (x->by == 0) K->scale_rows(u, in, 1, x->eta, 1, u, in, m, in);
+  if (x->by == 1) K->mul_rows(u, in, x->eta, x->wide, u, in, m, in);
+  if (x->by == 2) K->mul_rows(v, out, x->eta, x->wide, v, out, m, out);
 }
 
 /* Q += number (u J) . v and F += Q_l/(|d| |fed|); z is room as v. */
-static void miras__bound_fwd(const miras__bound *x, float *u, float *v, float *z) {
+static void miras__bound_fwd(const miras__kernels *K, const miras__bound *x, float *u, float *v,
+                             float *z) {
   const size_t out = x->out;
   size_t i;
-  miras__bound_squares(x, u, v);
+  miras__bound_squares(K, x, u, v);
   if (x->J)
-    miras__gemm(MIRAS__SET, z, out, miras__mat(u, x->in), miras__mat(x->J, out), x->m, out, x->in,
+    K->gemm(MIRAS__SET, z, out, miras__mat(u, x->in), miras__mat(x->J, out), x->m, out, x->in,
                 x->pack);
   for (i = 0; i < x->m; i++) {
     const float *d = x->d + i * out;
     float *zi = z + i * out, q = x->number;
-    if (x->J) miras__mul(zi, zi, d, out);
-    else miras__copy(zi, d, out);
-    if (x->by == 2) miras__mul(zi, x->eta + i * x->wide, zi, out);
-    if (!x->J) q *= miras__sum(u + i * x->in, x->in);
-    q *= miras__dot(zi, d, out);
+    if (x->J) K->mul(zi, zi, d, out);
+    else K->copy(zi, d, out);
+    if (x->by == 2) K->mul(zi, x->eta + i * x->wide, zi, out);
+    if (!x->J) q *= K->sum(u + i * x->in, x->in);
+    q *= K->dot(zi, d, out);
     x->spent[i] += q;
     if (x->fed) {
       const float *y = x->fed + i * x->hears;
-      const float said = sqrtf(miras__dot(d, d, out)), heard = sqrtf(miras__dot(y, y, x->hears));
+      const float said = sqrtf(K->dot(d, d, out)), heard = sqrtf(K->dot(y, y, x->hears));
       x->strain[i] += q / (said * heard + 1e-20f);
     }
   }
@@ -6648,60 +6589,61 @@ static void miras__bound_fwd(const miras__bound *x, float *u, float *v, float *z
  *   b(y^2) = bQ v J', b(d^2) = bQ u J, bJ = u' (bQ v),  by += 2 y b(y^2),  bd += 2 d b(d^2)
  *   J = lambda:  b(y^2) = bQ lambda sum v,  b(d^2) = bQ lambda sum u,  blambda = bQ sum u sum v
  * t1, t2, row: room as u, v and a row of them. */
-static void miras__bound_bwd(const miras__bound *x, const miras__bound_grads *b, float *u, float *v,
-                             float *t1, float *t2, float *row) {
+static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
+                             const miras__bound_grads *b, float *u, float *v, float *t1, float *t2,
+                             float *row) {
   const size_t in = x->in, out = x->out, m = x->m;
   size_t i;
-  miras__bound_squares(x, u, v);
-  if (x->J) miras__gemm(MIRAS__SET, t2, out, miras__mat(u, in), miras__mat(x->J, out), m, out, in,
+  miras__bound_squares(K, x, u, v);
+  if (x->J) K->gemm(MIRAS__SET, t2, out, miras__mat(u, in), miras__mat(x->J, out), m, out, in,
                         x->pack);
   for (i = 0; i < m; i++) {
     const float *d = x->d + i * out;
     float *ui = u + i * in, *vi = v + i * out, bq = x->spent[i];
-    const float su = x->J ? 0 : miras__sum(ui, in), sv = x->J ? 0 : miras__sum(vi, out);
+    const float su = x->J ? 0 : K->sum(ui, in), sv = x->J ? 0 : K->sum(vi, out);
     if (x->fed) {
       const float *y = x->fed + i * x->hears;
-      const float said = sqrtf(miras__dot(d, d, out)), heard = sqrtf(miras__dot(y, y, x->hears));
+      const float said = sqrtf(K->dot(d, d, out)), heard = sqrtf(K->dot(y, y, x->hears));
       const float n = said * heard + 1e-20f;
-      float q = x->J ? miras__dot(t2 + i * out, vi, out) : su * sv;
+      float q = x->J ? K->dot(t2 + i * out, vi, out) : su * sv;
       q *= -x->number * x->strain[i] / n / n;
-      if (said > 0) miras__axpy(b->d + i * out, q * heard / said, d, out);
-      if (heard > 0) miras__axpy(b->fed + i * x->hears, q * said / heard, y, x->hears);
+      if (said > 0) K->axpy(b->d + i * out, q * heard / said, d, out);
+      if (heard > 0) K->axpy(b->fed + i * x->hears, q * said / heard, y, x->hears);
       bq += x->strain[i] / n;
     }
     if (x->J) {                                  /* t1 = b(y^2), t2 = b(d^2), but for their eta */
-      miras__scale(vi, x->number * bq, vi, out);
-      miras__scale(t2 + i * out, x->number * bq, t2 + i * out, out);
+      K->scale(vi, x->number * bq, vi, out);
+      K->scale(t2 + i * out, x->number * bq, t2 + i * out, out);
     } else {
       *b->number += bq * su * sv;
-      miras__fill(t1 + i * in, bq * x->number * sv, in);
-      miras__fill(t2 + i * out, bq * x->number * su, out);
+      K->fill(t1 + i * in, bq * x->number * sv, in);
+      K->fill(t2 + i * out, bq * x->number * su, out);
     }
   }
   if (x->J) {
-    miras__gemm(MIRAS__SET, t1, in, miras__mat(v, out), miras__turned(x->J, out), m, in, out,
+    K->gemm(MIRAS__SET, t1, in, miras__mat(v, out), miras__turned(x->J, out), m, in, out,
                 x->pack);
-    miras__gemm(b->mode, b->J, out, miras__turned(u, in), miras__mat(v, out), in, out, m, x->pack);
+    K->gemm(b->mode, b->J, out, miras__turned(u, in), miras__mat(v, out), in, out, m, x->pack);
   }
   for (i = 0; i < m; i++, t1 += in, t2 += out) {
     const float *y = x->y + i * in, *d = x->d + i * out, *eta = x->eta + i * x->wide;
     float *beta = b->eta + i * x->wide;
     /* t1, t2 belong to u and v: what stands beside eta there is its slope */
     if (x->by == 2) {
-      miras__mul(row, d, d, out);
-      miras__muladd(beta, row, t2, out);
-      miras__mul(t2, eta, t2, out);
+      K->mul(row, d, d, out);
+      K->muladd(beta, row, t2, out);
+      K->mul(t2, eta, t2, out);
     } else {
-      miras__mul(row, y, y, in);
-      if (x->by) miras__muladd(beta, row, t1, in);
-      else *beta += miras__dot(row, t1, in);
-      if (x->by) miras__mul(t1, eta, t1, in);
-      else miras__scale(t1, *eta, t1, in);
+      K->mul(row, y, y, in);
+      if (x->by) K->muladd(beta, row, t1, in);
+      else *beta += K->dot(row, t1, in);
+      if (x->by) K->mul(t1, eta, t1, in);
+      else K->scale(t1, *eta, t1, in);
     }
-    miras__mul(t1, t1, y, in);
-    miras__axpy(b->y + i * in, 2, t1, in);
-    miras__mul(t2, t2, d, out);
-    miras__axpy(b->d + i * out, 2, t2, out);
+    K->mul(t1, t1, y, in);
+    K->axpy(b->y + i * in, 2, t1, in);
+    K->mul(t2, t2, d, out);
+    K->axpy(b->d + i * out, 2, t2, out);
   }
 }
 
@@ -6736,6 +6678,8 @@ static void miras__bound_share_bwd(float *eta, float *beta, float *along, float 
     strain[i] = -bs * s * s / 4;
   }
 }
+
+#endif
 
 /* @29 LAYER KERNELS ------------------------------------------------------- needs 20 21 22 23 -- */
 
@@ -7534,7 +7478,7 @@ static void miras__norm_fwd(const miras__net *n, const miras__pass *s, float *o,
 
 static void miras__norm_bwd(const miras__net *n, const miras__pass *s, float *bz, const float *bo,
                             size_t ldo) {
-  n->K->norm_rows_bwd(bz, bo, ldo, n->gain, s->xh, s->rstd, s->m, MIRAS__DV(n));
+  n->K->norm_rows_bwd(n->K, bz, bo, ldo, n->gain, s->xh, s->rstd, s->m, MIRAS__DV(n));
 }
 
 static void miras__norm_params(const miras__net *n, const miras__pass *s, const float *bo,
@@ -7552,12 +7496,12 @@ static miras__norm2 miras__norm2_of(const miras__net *n) {
 
 static void miras__norm_begin2(const miras__net *n, float *b) {
   const miras__norm2 x = miras__norm2_of(n);
-  n->K->norm_rows_begin2(b, &x);
+  n->K->norm_rows_begin2(n->K, b, &x);
 }
 
 static void miras__norm_end2(const miras__net *n, const float *b) {
   const miras__norm2 x = miras__norm2_of(n);
-  n->K->norm_rows_end2(n->bz[MIRAS__LAST(n)], b, n->dgain, n->dbias, &x);
+  n->K->norm_rows_end2(n->K, n->bz[MIRAS__LAST(n)], b, n->dgain, n->dbias, &x);
 }
 
 static const miras__answer miras__answers[] = {
@@ -7751,7 +7695,7 @@ static void miras__link_simplex(const miras__link *x) {
 }
 
 static void miras__link_simplex_bwd(const miras__link *x) {
-  x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, x->w);
+  x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, NULL, x->w, NULL);
 }
 
 static void miras__link_signed(const miras__link *x) {
@@ -7765,7 +7709,7 @@ static void miras__signed_metric(const miras__link *x) {
 
 static void miras__link_signed_bwd(const miras__link *x) {
   miras__signed_metric(x);
-  x->K->signed_bwd(x->p, x->layer, x->ba, x->bw, x->bslope, x->w, x->slope);
+  x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, x->bslope, x->w, x->slope);
 }
 
 static void miras__link_threshold(const miras__link *x) {
@@ -7811,7 +7755,8 @@ static void miras__link_sigmoid_bwd(const miras__link *x) {
 
 /* J = W (1 - W), and its adjoint: bW += (1 - 2 W) bJ */
 static void miras__sigmoid_metric(const miras__link *x) {
-  x->K->sigmoid_slope(x->slope, x->w, x->n);
+  x->K->rest(x->slope, x->w, 1, x->n);
+  x->K->mul(x->slope, x->slope, x->w, x->n);
 }
 
 static void miras__sigmoid_metric_bwd(const miras__link *x) {
@@ -7881,13 +7826,13 @@ static void miras__close_elastic_bwd(const miras__link *x) {
 
 /* An f-divergence: the step of the chunk's sum U from W_0, or its mix with W_B. */
 static void miras__close_divergence(const miras__link *x) {
-  x->K->divergence_fwd(x->p, x->w, x->from, x->a);
+  x->K->divergence_step(x->p, x->w, NULL, x->from, x->a);
 }
 
 static void miras__close_divergence_bwd(const miras__link *x) {
   x->K->add(x->bw, x->ba, x->p->weights);
   x->K->copy(x->ba, x->bw, x->p->weights);
-  x->K->divergence_bwd(x->p, x->ba, x->bw, x->from, x->a);
+  x->K->divergence_step(x->p, x->bw, x->ba, x->from, x->a);
 }
 
 /* ---- the table, in the order of miras_retention, then the forms that other fields ask for ---- */
@@ -8156,9 +8101,9 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
     step = io->step + token * io->ld_step + (io->ld_step ? s * rates : 0);
     keep = s ? NULL : io->keep + token * io->ld_keep;
     if (d->diagonal)
-      K->diagonal_bwd(b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in,
-                      p->after, keep, keeps > 1 ? keeps : 1, row, in);
-    K->implicit_bwd(b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates, step, p->rates,
+      K->diagonal_bwd(K, b->x + i * in, b->eta + i, b->alpha + i * in, r->eta[i], r->x + i * in,
+                      keep, !p->after ? 0 : keeps > 1 ? keeps : 1, row, in);
+    K->implicit_bwd(K, b->x + i * in, b->eta + i * p->rates, r->eta + i * p->rates, step, p->rates,
                     r->x + i * in, in);
   }
   for (i = 0; i < m; i += n) {
@@ -8407,18 +8352,18 @@ static miras__channels miras__exact_channels(const miras__block *k, size_t n, co
 static void miras__exact_left(miras__block *k) {
   const miras__plan *p = k->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim;
-  if (p->per_feature) k->K->channel_left(k->open.c, k->c, k->r.alpha, n, k->r0, k->m);
-  else k->K->scalar_left(k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
-  if (p->value_decay) k->K->channel_left(k->open.cv, k->cv, k->r.beta, dv, k->r0, k->m);
+  if (p->per_feature) k->K->channel_left(k->K, k->open.c, k->c, k->r.alpha, n, k->r0, k->m);
+  else k->K->scalar_left(k->K, k->open.c, k->open.l, k->c, k->l, k->ld, k->r.alpha, k->r0, k->m);
+  if (p->value_decay) k->K->channel_left(k->K, k->open.cv, k->cv, k->r.beta, dv, k->r0, k->m);
 }
 
 static void miras__exact_left_bwd(miras__block *k) {
   const size_t n = k->p->features;
   if (k->p->per_feature)
-    k->K->channel_decay_bwd(k->d.alpha, n, k->dc + n, k->c + n, k->r.alpha, n, k->m, n);
+    k->K->channel_decay_bwd(k->K, k->d.alpha, n, k->dc + n, k->c + n, k->r.alpha, n, k->m, n);
   else if (k->dl)
-    k->K->decay_rows_bwd(k->dl + k->ld, k->ld, k->dc + 1, k->d.alpha, NULL, k->l, k->c, k->r.alpha,
-                         k->m);
+    k->K->decay_rows_bwd(k->K, k->dl + k->ld, k->ld, k->dc + 1, k->d.alpha, NULL, k->l, k->c,
+                         k->r.alpha, k->m);
 }
 
 /* The new rows of stream s enter: score of the stack. Products are with whole vectors of columns,
@@ -8434,7 +8379,7 @@ static void miras__exact_scores(miras__block *k, size_t s) {
     K->gemm(MIRAS__SET, k->product[s], N, miras__mat(k->z, n), miras__mat(c.live, N), k->stack,
             whole, n, k->pack);
     for (g = k->by; g < k->by + 2; g++)
-      K->weigh(k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N,
+      K->weigh(K, k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N,
                g->count, g->seen, g->step);
   } else if (!k->m) {                        /* a look at the block as it is */
     K->dot_rows(0, k->score[s], 1, k->z, 0, c.live, n, k->r0, n);
@@ -8443,7 +8388,7 @@ static void miras__exact_scores(miras__block *k, size_t s) {
     c.z = e->count ? k->z : NULL;
     c.p = k->score[s] + q->row * N;
     c.a = k->score[s];
-    K->channel_scores(&c, k->r0, k->m);
+    K->channel_scores(K, &c, k->r0, k->m);
   }
 }
 
@@ -8465,7 +8410,7 @@ static void miras__exact_scores_bwd(miras__block *k, size_t s) {
     return;
   }
   for (g = k->by; g < k->by + 2; g++)
-    K->weigh_bwd(miras__to(k->dl, g->left * N), k->dscore[s] + g->row * N, k->l + g->left * N,
+    K->weigh_bwd(K, miras__to(k->dl, g->left * N), k->dscore[s] + g->row * N, k->l + g->left * N,
                  k->product[s] + g->row * N, N, g->count, g->seen, g->step, m);
   K->gemm(MIRAS__ADD, k->dz, n, miras__mat(k->dscore[s], N), miras__mat(k->x[s], n), k->stack, n, m,
           k->pack);
@@ -8581,7 +8526,7 @@ static void miras__exact_mix(miras__block *k) {
   if (k->p->value_decay && k->m) {
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
     c.p = k->score[0] + q->row * N;
-    K->channel_mixes(&c, q->count ? read : NULL, dv, k->r0, k->m);
+    K->channel_mixes(K, &c, q->count ? read : NULL, dv, k->r0, k->m);
     return;
   }
   for (s = 0; s < k->p->streams && q->count; s++) {
@@ -8617,13 +8562,13 @@ static void miras__exact_mix_bwd(miras__block *k) {
                                     k->du[0]};
     c.q = dread;
     c.p = k->dscore[0] + q->row * N;
-    K->channel_scores(&c, 0, m);
+    K->channel_scores(K, &c, 0, m);
     c.p = k->score[0] + q->row * N;
     K->channel_bwd(&c, &g, m, k->history);
     K->copy(k->du[0], k->du[1], m * dv);
     K->muladd_rows(k->dcv + at, by, dread, dv, k->raw, dv, q->count, dv);
     K->mul_rows(dread, dv, dread, dv, k->cv + at, by, q->count, dv);
-    K->channel_decay_bwd(k->d.beta, dv, k->dcv + dv, k->cv + dv, k->r.beta, dv, m, dv);
+    K->channel_decay_bwd(K, k->d.beta, dv, k->dcv + dv, k->cv + dv, k->r.beta, dv, m, dv);
   }
 }
 
@@ -8734,7 +8679,7 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
   miras__exact_pairs(k);
   miras__exact_mix(k);
   if (!p->d.normalise || !q->count) return;
-  K->normaliser(k->den, k->score[0] + q->row * k->ld, k->ld, k->open.eta, q->count, q->seen,
+  K->normaliser(K, k->den, k->score[0] + q->row * k->ld, k->ld, k->open.eta, q->count, q->seen,
                 q->step);
   K->invert(k->den, q->count);
 }
@@ -8808,7 +8753,7 @@ static void miras__exact_read(const miras__kernels *K, const miras__plan *p, con
   K->gemm(MIRAS__SET, out, dv, miras__mat(x, n), miras__mat(s, dv), 1, dv, n, out);
   if (!p->d.normalise) return;
   K->dot_rows(0, den, 1, x, n, s + n * dv, n, 1, n);
-  K->normaliser(den, x, n, x, 1, 0, 0);
+  K->normaliser(K, den, x, n, x, 1, 0, 0);
 }
 
 /* What a single row in k->z reads of the state after `rows` rows of an open block, in k->read and
@@ -8827,7 +8772,7 @@ static void miras__exact_look(const miras__block *k, size_t rows) {
   miras__exact_reach(&look);
   miras__exact_mix(&look);
   if (k->p->d.normalise)
-    k->K->normaliser(k->den, k->score[0], k->ld, k->open.eta, 1, rows, 0);
+    k->K->normaliser(k->K, k->den, k->score[0], k->ld, k->open.eta, 1, rows, 0);
 }
 
 /* The bias of token t at R before it is written, -(R'x).v or 1/2 |R'x - v|^2, where rows do not
@@ -8925,7 +8870,7 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
   K->mul(k->den, k->den, k->den, q->count);
   K->mul(k->dden, k->dden, k->den, q->count);
   K->scale(k->dden, -1, k->dden, q->count);
-  K->normaliser_bwd(k->d.eta, k->dden, k->score[0] + q->row * k->ld, k->ld, q->count, q->seen,
+  K->normaliser_bwd(K, k->d.eta, k->dden, k->score[0] + q->row * k->ld, k->ld, q->count, q->seen,
                     q->step);
 }
 
@@ -9312,7 +9257,7 @@ static void miras__piece_bound(miras__chunk *c) {
   K->fill(c->strain, 0, m);
   for (l = 0; l < p->layers; l++) {
     const miras__bound x = miras__bound_layer(c, l, &fed);
-    K->bound_fwd(&x, c->query.x[l], c->net.t1, c->query.z[l]);
+    K->bound_fwd(K, &x, c->query.x[l], c->net.t1, c->query.z[l]);
   }
   K->bound_share(c->share, c->rows.eta, c->along, c->spent, c->strain, p->growth, m, c->wide);
 }
@@ -9332,7 +9277,7 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
     const miras__bound_grads b = {c->binv + l, (own ? c->bmetric : bw) + p->offset[l], n->bx[l],
                                   n->bd[l], c->brows.eta, x.fed ? n->bx[fed] : NULL,
                                   own ? MIRAS__SET : MIRAS__ADD};
-    K->bound_bwd(&x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2, n->row);
+    K->bound_bwd(K, &x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2, n->row);
   }
   if (c->rule->metric_bwd) {
     const miras__link x = miras__anchor_link(c, bw, NULL);
@@ -9354,12 +9299,13 @@ static miras__course miras__course_of(const miras__chunk *c) {
 static void miras__piece_course(miras__chunk *c) {
   const miras__course x = miras__course_of(c);
   if (c->p->channel) {
-    c->K->channel_decay(c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->wide, c->m, c->wide);
+    c->K->channel_decay(c->K, c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->wide, c->m,
+                        c->wide);
     return;
   }
   if (x.rate)
     c->K->row_rates(c->p->d.row_rates, c->rate, c->slope, c->io.rho, c->r0, c->m, x.descents);
-  c->K->coefficients(&x, c->last_g, c->last_n, c->last_a);
+  c->K->coefficients(c->K, &x, c->last_g, c->last_n, c->last_a);
 }
 
 static void miras__piece_course_bwd(miras__chunk *c) {
@@ -9367,9 +9313,9 @@ static void miras__piece_course_bwd(miras__chunk *c) {
   const miras__course_grads b = {c->bg, c->bn, c->ba, c->bf, c->bh, c->brows.alpha, c->brows.eta,
                                  c->brows.theta, c->slope, c->call->g->rho};
   if (c->p->channel)
-    c->K->channel_decay_bwd(c->brows.alpha, c->wide, c->ba, c->ca, c->rows.alpha, c->wide, c->m,
-                            c->wide);
-  else c->K->coefficients_bwd(&x, &b);
+    c->K->channel_decay_bwd(c->K, c->brows.alpha, c->wide, c->ba, c->ca, c->rows.alpha, c->wide,
+                            c->m, c->wide);
+  else c->K->coefficients_bwd(c->K, &x, &b);
 }
 
 /* ---- rows with gates per channel ---- */
@@ -9389,7 +9335,7 @@ static void miras__channel_rest(miras__chunk *c, size_t from) {
   int side;
   for (side = c->p->layers > 1; side >= 0; side--) {
     const miras__channels v = miras__channel_view(c, side, from);
-    c->K->channel_scores(&v, c->r0 + from, c->m - from);
+    c->K->channel_scores(c->K, &v, c->r0 + from, c->m - from);
   }
 }
 
@@ -9472,7 +9418,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     v.q = q;
     v.ld_q = in;
     v.p = c->kq[l];
-    K->channel_scores(&v, from, m * every);
+    K->channel_scores(K, &v, from, m * every);
   } else if (p->from[l] == l) {
     K->gemm(MIRAS__SET, c->kq[l], ld, miras__mat(q, in), miras__turned(c->y[l], in), m, x->r.pairs,
             in, c->net.pack);
@@ -9482,7 +9428,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   if (fresh && by == 2) {
     miras__channels v = miras__channel_view(c, 0, 0);
     v.p = c->pq;
-    K->channel_mixes(&v, x->pass.z[l], out, from, m * every);
+    K->channel_mixes(K, &v, x->pass.z[l], out, from, m * every);
     return;
   }
   for (phase = 0; phase < descents && phase < x->r.pairs; phase++)
@@ -9580,7 +9526,7 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
     v.q = bz;
     v.p = c->bp;
     v.live = c->live;
-    K->channel_scores(&v, 0, m * v.every);
+    K->channel_scores(K, &v, 0, m * v.every);
   } else {
     K->gemm(MIRAS__SET, c->bp, ld, miras__mat(bz, out), miras__turned(c->net.d[l], out), m, pairs,
             out, pack);
@@ -10392,7 +10338,7 @@ static void miras__mesa_rows(const miras__kernels *K, const miras__plan *p, mira
   if (k->r0) K->copy(k->n, open, k->r0);
   if (k->r0) K->copy(k->b, scale, 1);
   else K->fill(k->b, 1, 1);
-  K->decay_rows(k->n, c, k->b, k->alpha, k->eta, k->r0, k->m);
+  K->decay_rows(K, k->n, c, k->b, k->alpha, k->eta, k->r0, k->m);
   K->transpose(k->kt, c, k->keys, n, k->r0 + k->m, n);
 }
 
@@ -10430,10 +10376,10 @@ static void miras__mesa_solve(const miras__kernels *K, const miras__plan *p, mir
   s->rows = k->m;
   s->tolerance = p->d.tolerance;
   s->x = x;
-  K->conjugate_start(s);
+  K->conjugate_start(K, s);
   for (step = 0; step < p->d.iterations && s->from < s->to; step++) {
     miras__mesa_product(K, p, k, after, 0, s->s, s->u, s->n, s->from, s->to);
-    K->conjugate_step(s);
+    K->conjugate_step(K, s);
   }
 }
 
@@ -10674,7 +10620,7 @@ static void miras__mesa_backward(const miras__call *a) {
     K->fill(k->dv, 0, m * dv);
     if (m == c) miras__mesa_close_bwd(K, p, k);
     miras__mesa_chunk_bwd(K, p, k, k->g + p->weights, a->dy + t * a->lddy, a->lddy);
-    K->decay_rows_bwd(k->dn, c, k->db, k->dalpha, k->deta, k->n, k->b, k->alpha, m);
+    K->decay_rows_bwd(K, k->dn, c, k->db, k->dalpha, k->deta, k->n, k->b, k->alpha, m);
     if (a->g->q) miras__rows_queries(K, p, io, t, m, k->u, n);
     miras__rows_queries_bwd(K, p, io, a->g, t, m, k->z, k->u, n);
     miras__rows_bwd(K, p, io, a->g, t, m, &rows, &drows, NULL);
@@ -11007,7 +10953,7 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
     miras__band_product(K, &b, w->pack);
   }
   for (g = 0; g < a->group; g++)                   /* the first token has nothing to read */
-    K->softmax_mean(w->o + g * m * dv, dv, w->top + g * m, w->sum + g * m, m,
+    K->softmax_mean(K, w->o + g * m * dv, dv, w->top + g * m, w->sum + g * m, m,
                     a->position + t < delay ? a->io->q + t * a->io->ldq + g * dk : NULL, dk);
 }
 

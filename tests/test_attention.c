@@ -269,9 +269,9 @@ static void test_decay(void **state) {
     memset(l, 0, sizeof l);
     memset(two, 0, sizeof two);
     c[0] = c2[0] = 1;
-    K->decay_rows(l, M, c, alpha, own, 0, M);
-    K->decay_rows(two, M, c2, alpha, own, 0, 5);
-    K->decay_rows(two + 5 * M, M, c2 + 5, alpha + 5, own + 5, 5, M - 5);
+    K->decay_rows(K, l, M, c, alpha, own, 0, M);
+    K->decay_rows(K, two, M, c2, alpha, own, 0, 5);
+    K->decay_rows(K, two + 5 * M, M, c2 + 5, alpha + 5, own + 5, 5, M - 5);
     for (i = 0; i < M; i++) same(l + (i + 1) * M, two + (i + 1) * M, (size_t)i + 1);
     same(c, c2, M + 1);
     {
@@ -286,7 +286,7 @@ static void test_decay(void **state) {
       float du[M * M], dw[M];
       memcpy(du, u, sizeof u);
       memcpy(dw, w, sizeof w);
-      K->decay_rows_bwd(du, M, dw, dalpha, down, l, c, alpha, M);
+      K->decay_rows_bwd(K, du, M, dw, dalpha, down, l, c, alpha, M);
     }
     for (i = 0; i < 2 * M; i++) {
       float *moved = i < M ? &alpha[i] : &own[i - M];
@@ -338,13 +338,13 @@ static void test_conjugate(void **state) {
     g.u = u;
     g.rr = rr;
     g.limit = limit;
-    K->conjugate_start(&g);
+    K->conjugate_start(K, &g);
     for (step = 0; step < 40 && g.from < g.to; step++) {
       for (i = 0; i < ROWS; i++)
         for (j = 0; j < N; j++)
           for (u[i * N + j] = 0, k = 0; k < N; k++)
             u[i * N + j] += a[j * N + k] * s[i * N + k];
-      K->conjugate_step(&g);
+      K->conjugate_step(K, &g);
     }
     assert_true(step < 40);
     for (i = 0; i < ROWS * N; i++)
