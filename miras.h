@@ -3101,6 +3101,7 @@ typedef struct miras__kernels {
 #define miras__pack MIRAS__IN_SET(miras__pack)
 #define miras__gemm_row_part MIRAS__IN_SET(miras__gemm_row_part)
 #define miras__gemm_row MIRAS__IN_SET(miras__gemm_row)
+#define miras__gemm_outer MIRAS__IN_SET(miras__gemm_outer)
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
 #define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
@@ -4291,8 +4292,9 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   size_t j, k = 0;
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
   else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
-  for (; k + 4 <= K; k += 4) miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
-  for (; k < K; k++)
+  for (; whole && k + 4 <= K; k += 4)
+    miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
+  for (; whole && k < K; k++)
     for (j = 0; j < whole; j += V_W)
       V_STORE(y + j, V_FMA(V_SET1(a[k * acs]), V_LOAD(B + k * brs + j), V_LOAD(y + j)));
   if (whole < N) {
@@ -4302,6 +4304,14 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
     V_STORE_N(y + whole, c, N - whole);
   }
   if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
+}
+
+/* One row of C where there is one k. */
+static void miras__gemm_outer(int mode, float *y, float a, const float *B, size_t N) {
+  const vf s = V_SET1(a);
+  if (mode == MIRAS__SET) V_EACH(y, N, V_FMA(s, V_AT(B), V_ZERO()));
+  else if (mode == MIRAS__ADD) V_EACH(y, N, V_FMA(s, V_AT(B), V_AT(y)));
+  else V_EACH(y, N, V_SUB(V_ZERO(), V_FMA(s, V_AT(B), V_NEG(V_AT(y)))));
 }
 
 /* C [M, N] = / += / -= A [M, K] B [K, N] by mode, rows of C ldc apart. C overlaps neither A nor B.
@@ -4325,9 +4335,13 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   const size_t deep = wrap_a || wrap_b || bcs != 1 || N % V_W != 0 ? part_k : K;
   const size_t group = wrap_a ? N : part;
   size_t i0, i, j0, j, k, m, n, rows, depth;
-  if (M == 1 && bcs == 1) {
+  if (M == 1 && (bcs == 1 || N == 1)) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
     miras__gemm_row(mode, C, A.p, acs, B.p, brs, N, K);
+    return;
+  }
+  if (K == 1 && bcs == 1) {        /* 16 x 16: 330 instructions, 780 as tiles */
+    for (i = 0; i < M; i++) miras__gemm_outer(mode, C + i * ldc, A.p[i * ars], B.p, N);
     return;
   }
   for (i0 = 0; i0 < M; i0 += rows) {
