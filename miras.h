@@ -6188,6 +6188,7 @@ static void miras__conjugate_step(miras__conjugate *g) {
   size_t i;
   for (i = g->from; i < g->to; i++) {
     float *s = g->s + i * n, *u = g->u + i * n, *r = g->r + i * n, along, length, next;
+    vf ratio;
     if (g->rr[i] < 0) continue;
     miras__muladd(u, g->lambda, s, n);
     along = miras__dot(s, u, n);
@@ -6200,8 +6201,8 @@ static void miras__conjugate_step(miras__conjugate *g) {
     miras__axpy(r, -length, u, n);
     next = miras__dot(r, r, n);
     if (next > g->limit[i]) {
-      miras__scale(s, next / g->rr[i], s, n);
-      miras__add(s, r, n);
+      ratio = V_SET1(next / g->rr[i]);
+      V_EACH(s, n, V_ADD(V_MUL(ratio, V_AT(s)), V_AT(r)));
       g->rr[i] = next;
     } else {
       g->rr[i] = -1;
@@ -10393,9 +10394,9 @@ static void miras__mesa_product(const miras__kernels *K, const miras__plan *p, m
             to - from, wide, n, k->pack);
   else
     K->fill_rows(y + from * ldy, ldy, 0, to - from, wide);
-  K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
-  if (!seen) from++, row++, seen++;                /* a row that sees no key yet */
+  if (!seen) from++, row++, seen++;                /* a row that sees no key yet: B is 1 */
   if (from == to) return;
+  K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
   all = seen + to - from - 1;                      /* keys that the last row sees */
   K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, c), to - from, all, n,
           k->pack);
