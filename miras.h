@@ -8036,6 +8036,26 @@ static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t
   else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
 }
 
+/* C [m, n] = A B, C += ... of whole matrices with k terms, how = mode of gemm, and what lies turned:
+ * A or B. A call is half as long as one of gemm with its matrices. */
+enum { MIRAS__TN = 4, MIRAS__NT = 8 };
+
+static void miras__product(const miras__kernels *K, float *pack, int how, float *C, const float *A,
+                           const float *B, size_t m, size_t n, size_t k) {
+  K->gemm(how % 4, C, n, how & MIRAS__TN ? miras__turned(A, m) : miras__mat(A, k),
+          how & MIRAS__NT ? miras__turned(B, k) : miras__mat(B, n), m, n, k, pack);
+}
+
+/* Floats of arrays become where those lie, one behind the other from `used` on; returns their end. */
+static size_t miras__lie(size_t *at, const size_t *end, size_t used) {
+  for (; at < end; at++) {
+    const size_t floats = *at;
+    *at = used;
+    used += miras__pad(floats);
+  }
+  return used;
+}
+
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
                               size_t *descent) {
@@ -8320,19 +8340,20 @@ static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backwa
   const size_t deep = wide > rows ? wide : rows;
   /* with blocks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
   const size_t room_to_pack = rows >= 32 ? MIRAS__PACK : 64 * (deep > 128 ? 128 : deep);
-  size_t used = 0;
-#define MIRAS_X(name, floats) *at++ = used, used += miras__pad(floats);
+  size_t *first = at;
+#define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__OPEN_PARTS(MIRAS_X)
-  *open = used;
-  if (!backward && p->d.chunk > 1) used = 0;
+  *open = miras__lie(first, at, 0);
+  first = at;
   MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
-  if (!MIRAS__TRAINS || !backward) return used;
-  *at++ = used;
-  MIRAS__BLOCK_ZEROS(MIRAS_X)
-  *at++ = used;
-  MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+  if (MIRAS__TRAINS && backward) {
+    *at++ = 0;                                     /* where zeros begin                           */
+    MIRAS__BLOCK_ZEROS(MIRAS_X)
+    *at++ = 0;                                     /* and end                                     */
+    MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+  }
 #undef MIRAS_X
-  return used;
+  return miras__lie(first, at, !backward && p->d.chunk > 1 ? 0 : *open);
 }
 
 static void miras__block_place(const miras__plan *p, float *base, float *open, int backward,
@@ -8650,8 +8671,7 @@ static void miras__exact_home(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
   if (!k->base || !k->stack) return;
-  k->K->gemm(MIRAS__ADD, k->read, dv, miras__mat(k->z, n), miras__mat(k->base, dv), k->stack, dv, n,
-             k->pack);
+  miras__product(k->K, k->pack, MIRAS__ADD, k->read, k->z, k->base, k->stack, dv, n);
   if (k->p->d.normalise)
     k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->base + n * dv, 0, q->count, n);
 }
@@ -8671,8 +8691,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
   for (s = 0; s < p->streams && !p->value_decay; s++)
     K->gemm(MIRAS__SET, k->dscore[s], N, miras__mat(k->dread, dv), miras__turned(k->open.u[s], dv),
             all, m, dv, k->pack);
-  K->gemm(MIRAS__SET, k->dz, n, miras__mat(k->dread, dv), miras__turned(k->s0, dv), all, n, dv,
-          k->pack);
+  miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, k->dz, k->dread, k->s0, all, n, dv);
   if (p->d.normalise) {
     K->axpy_rows(k->dscore[0] + q->row * N, N, 1, k->dden, 1, k->r.eta, 0, q->count, m);
     K->axpy_rows(dq, n, 1, k->dden, 1, k->s0 + n * dv, 0, q->count, n);
@@ -8685,8 +8704,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     if (!p->per_feature) miras__gate(K, 0, k->zc + g->row * n, c, ld, z, g->count, n);
     miras__gate(K, p->per_feature, dz, c, ld, dz, g->count, n);
   }
-  K->gemm(MIRAS__ADD, k->ds, dv, miras__turned(k->zc, n), miras__mat(k->dread, dv), n, dv, all,
-          k->pack);
+  miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, k->ds, k->zc, k->dread, n, dv, all);
   if (p->d.normalise)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
   if (p->pulls) {
@@ -8749,8 +8767,7 @@ static void miras__exact_fold(miras__block *k, float *s, size_t rows) {
   K->scale_rows(s, dv, 1, o->c, ld_c, s, dv, n, dv);
   if (p->value_decay) K->mul_rows(s, dv, s, dv, o->cv, 0, n, dv);
   for (j = 0; j < p->streams; j++)
-    K->gemm(MIRAS__ADD, s, dv, miras__turned(rows_of[j], n), miras__mat(o->u[j], dv), n, dv, rows,
-            k->pack);
+    miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, s, rows_of[j], o->u[j], n, dv, rows);
 }
 
 /* From the cotangent of the state after the block to those of its rows, of its coefficients and, in
@@ -8765,9 +8782,8 @@ static void miras__exact_fold_bwd(miras__block *k) {
   size_t s;
   for (s = 0; s < p->streams; s++) {
     const float *x = miras__exact_carry(k, s, m, k->zc, NULL);
-    K->gemm(MIRAS__SET, k->du[s], dv, miras__mat(x, n), miras__mat(k->ds, dv), m, dv, n, k->pack);
-    K->gemm(MIRAS__SET, k->dlast[s], n, miras__mat(k->open.u[s], dv), miras__turned(k->ds, dv), m,
-            n, dv, k->pack);
+    miras__product(K, k->pack, MIRAS__SET, k->du[s], x, k->ds, m, dv, n);
+    miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, k->dlast[s], k->open.u[s], k->ds, m, n, dv);
     if (p->d.normalise) {
       K->dot_rows(1, k->d.eta, 1, x, n, column, 0, m, n);
       K->axpy_rows(k->dlast[s], n, 1, k->r.eta, 1, column, 0, m, n);
@@ -8829,8 +8845,7 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
   float *to = io->surprise + t;
   miras__rows_surprise(K, k->p, io, t, k->zc, k->z, k->r.v);
   if (k->base)                                   /* what decay first leaves alone */
-    K->gemm(MIRAS__SET, k->row, dv, miras__mat(k->zc, n), miras__mat(k->base, dv), 1, dv, n,
-            k->pack);
+    miras__product(K, k->pack, MIRAS__SET, k->row, k->zc, k->base, 1, dv, n);
   miras__exact_look(k, rows);
   if (k->p->square) K->sub(k->read, k->read, v, dv), v = k->read;
   K->dot_rows(0, to, 1, k->read, dv, v, dv, 1, dv);
@@ -9158,22 +9173,23 @@ static void miras__chunk_offsets(miras__plan *p) {
   const size_t mine = rule->apart ? all : 0, own = rule->metric == MIRAS__J_OWN ? all : 0;
   /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
   const size_t room_to_pack = n >= 16 ? MIRAS__PACK : 64 * (most < 128 ? most : 128);
-  size_t used = 0, *at = p->at;
+  size_t *at = p->at, *back;
   int l;
-#define MIRAS_X(name, floats) *at++ = used, used += miras__pad(floats);
+#define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER(MIRAS_X)
   }
-  p->scratch = p->scratch_backward = used;
+  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0);
   if (!MIRAS__TRAINS) return;
+  back = at;
   MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
   }
-  p->scratch_backward = used;
+  p->scratch_backward = miras__lie(back, at, p->scratch);
 #undef MIRAS_X
 }
 
@@ -10299,7 +10315,7 @@ typedef struct miras__mesa_work {
   float *z;                /* [C, n] second solutions                                            */
   float *xk, *zk, *vo;     /* [C, C] x k', z k', do v'                                           */
   float *dn, *db;          /* [C, C], [C] cotangents of N, B                                     */
-  float *dk, *dv;          /* [C, n], [C, dv] of k, v                                            */
+  float *dk, *dv, *dy;     /* [C, n], [C, dv] of k, v; of the answers                            */
   float *dalpha, *deta;    /* [C]                                                                */
   float *dh, *dg;          /* [n, n], [n, dv] of H, G                                            */
   float *square, *turned;  /* [n, n]                                                             */
@@ -10335,6 +10351,7 @@ static size_t miras__mesa_layout(const miras__plan *p, float *base, int backward
   w->db = miras__lay(base, &used, c);
   w->dk = miras__lay(base, &used, c * n);
   w->dv = miras__lay(base, &used, c * dv);
+  w->dy = miras__lay(base, &used, c * dv);
   w->dalpha = miras__lay(base, &used, c);
   w->deta = miras__lay(base, &used, c);
   w->dh = miras__lay(base, &used, n * n);
@@ -10377,7 +10394,7 @@ static void miras__mesa_rows(const miras__kernels *K, const miras__plan *p, mira
   if (k->r0) K->copy(k->b, scale, 1);
   else K->fill(k->b, 1, 1);
   K->decay_rows(k->n, c, k->b, k->alpha, k->eta, k->r0, k->m);
-  K->transpose(k->kt, c, k->keys, n, k->r0 + k->m, n);
+  K->transpose(k->kt, k->r0 + k->m, k->keys, n, k->r0 + k->m, n);
 }
 
 /* y_i = H x_i, or with `answer` G' x_i, of rows from..to-1: H and G as they are before that token,
@@ -10398,8 +10415,8 @@ static void miras__mesa_product(const miras__kernels *K, const miras__plan *p, m
   if (from == to) return;
   K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
   all = seen + to - from - 1;                      /* keys that the last row sees */
-  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, c), to - from, all, n,
-          k->pack);
+  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, k->r0 + k->m),
+          to - from, all, n, k->pack);
   K->mul_rows(k->w, c, k->n + row * c, c, k->w, c, to - from, all);
   K->gemm(MIRAS__ADD, y + from * ldy, ldy, miras__lower(k->w, c, seen), miras__mat(rows, wide),
           to - from, wide, all, k->pack);
@@ -10430,9 +10447,8 @@ static void miras__mesa_close(const miras__kernels *K, const miras__plan *p, mir
   K->scale_rows(k->u, n, 1, last, 1, k->keys, n, rows, n);
   K->scale(h, b, h, n * n);
   K->scale(g, b, g, p->weights);
-  K->gemm(MIRAS__ADD, h, n, miras__turned(k->u, n), miras__mat(k->keys, n), n, n, rows, k->pack);
-  K->gemm(MIRAS__ADD, g, dv, miras__turned(k->u, n), miras__mat(k->values, dv), n, dv, rows,
-          k->pack);
+  miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, h, k->u, k->keys, n, n, rows);
+  miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, g, k->u, k->values, n, dv, rows);
 }
 
 /* Its adjoint: from the cotangents dH, dG of the state that is left,
@@ -10444,9 +10460,9 @@ static void miras__mesa_close_bwd(const miras__kernels *K, const miras__plan *p,
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
   const float *last = k->n + c * c, b = k->b[c];
   float *db = k->db + c - 1, *s = k->solve.s;
-  K->gemm(MIRAS__SET, k->u, n, miras__mat(k->k, n), miras__mat(k->dh, n), c, n, n, k->pack);
-  K->gemm(MIRAS__SET, s, n, miras__mat(k->v, dv), miras__turned(k->dg, dv), c, n, dv, k->pack);
-  K->gemm(MIRAS__SET, k->dv, dv, miras__mat(k->k, n), miras__mat(k->dg, dv), c, dv, n, k->pack);
+  miras__product(K, k->pack, MIRAS__SET, k->u, k->k, k->dh, c, n, n);
+  miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, s, k->v, k->dg, c, n, dv);
+  miras__product(K, k->pack, MIRAS__SET, k->dv, k->k, k->dg, c, dv, n);
   K->add(s, k->u, c * n);
   K->dot_rows(0, k->dn + (c - 1) * c, 1, k->k, n, s, n, c, n);
   K->add(s, k->u, c * n);
@@ -10576,45 +10592,44 @@ static void miras__mesa_clear(const miras__call *a) {
  *   dv_j = sum_t N_tj (k_j.x_t) dy_t
  *   dG_0 = sum_t B_t x_t dy_t'                 dH_0 = -sum_t B_t (z_t x_t' + x_t z_t')/2
  *
- * Here for the tokens of one chunk, x [m, n] their solutions. */
+ * Here for the tokens of one chunk, x [m, n] their solutions, k->dy what their answers receive. */
 static void miras__mesa_chunk_bwd(const miras__kernels *K, const miras__plan *p,
-                                  miras__mesa_work *k, const float *x, const float *dy,
-                                  size_t lddy) {
+                                  miras__mesa_work *k, const float *x) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim, m = k->m;
   const float *coefficients = k->n + c, *b = k->b + 1;
-  float *dx = k->solve.r;
+  float *dx = k->solve.r, *pack = k->pack;
   /* dx, z */
-  K->gemm(MIRAS__SET, k->vo, c, miras__mat(dy, lddy), miras__turned(k->v, dv), m, m, dv, k->pack);
-  K->gemm(MIRAS__SET, dx, n, miras__mat(dy, lddy), miras__turned(k->g, dv), m, n, dv, k->pack);
+  miras__product(K, pack, MIRAS__SET | MIRAS__NT, k->vo, k->dy, k->v, m, m, dv);
+  miras__product(K, pack, MIRAS__SET | MIRAS__NT, dx, k->dy, k->g, m, n, dv);
   K->dot_rows(1, k->db, 1, x, n, dx, n, m, n);
   K->scale_rows(dx, n, 1, b, 1, dx, n, m, n);
-  K->mul_rows(k->w, c, coefficients, c, k->vo, c, m, m);
-  K->gemm(MIRAS__ADD, dx, n, miras__lower(k->w, c, 1), miras__mat(k->k, n), m, n, m, k->pack);
+  K->mul_rows(k->w, m, coefficients, c, k->vo, m, m, m);
+  K->gemm(MIRAS__ADD, dx, n, miras__lower(k->w, m, 1), miras__mat(k->k, n), m, n, m, pack);
   miras__mesa_solve(K, p, k, 1, k->z);
   /* N, B, lambda */
-  K->gemm(MIRAS__SET, k->xk, c, miras__mat(x, n), miras__mat(k->kt, c), m, m, n, k->pack);
-  K->gemm(MIRAS__SET, k->zk, c, miras__mat(k->z, n), miras__mat(k->kt, c), m, m, n, k->pack);
+  miras__product(K, pack, MIRAS__SET, k->xk, x, k->kt, m, m, n);
+  miras__product(K, pack, MIRAS__SET, k->zk, k->z, k->kt, m, m, n);
   K->fill(k->u, 0, m * n);
-  K->gemm(MIRAS__SUB, k->u, n, miras__mat(k->z, n), miras__mat(k->h, n), m, n, n, k->pack);
+  miras__product(K, pack, MIRAS__SUB, k->u, k->z, k->h, m, n, n);
   K->dot_rows(1, k->db, 1, x, n, k->u, n, m, n);
-  K->sub_rows(k->vo, c, k->vo, c, k->zk, c, m, m);
-  K->mul_rows(k->zk, c, k->xk, c, k->vo, c, m, m);
-  K->add_rows(k->dn, c, k->zk, c, m, m);
+  K->sub(k->vo, k->vo, k->zk, m * m);
+  K->mul(k->zk, k->xk, k->vo, m * m);
+  K->add_rows(k->dn, c, k->zk, m, m, m);
   K->mul(k->u, k->z, x, m * n);
   K->axpy_rows(k->dlambda, 0, -1, NULL, 0, k->u, n, m, n);
   /* k, v; what t < j leave there is nothing */
-  K->mul_rows(k->vo, c, coefficients, c, k->vo, c, m, m);
-  K->mul_rows(k->xk, c, coefficients, c, k->xk, c, m, m);
-  K->mask_rows(k->vo, c, 0, m, m, -(ptrdiff_t)m, 1);
-  K->mask_rows(k->xk, c, 0, m, m, -(ptrdiff_t)m, 1);
-  K->gemm(MIRAS__ADD, k->dk, n, miras__turned(k->vo, c), miras__mat(x, n), m, n, m, k->pack);
-  K->gemm(MIRAS__SUB, k->dk, n, miras__turned(k->xk, c), miras__mat(k->z, n), m, n, m, k->pack);
-  K->gemm(MIRAS__ADD, k->dv, dv, miras__turned(k->xk, c), miras__mat(dy, lddy), m, dv, m, k->pack);
+  K->mul_rows(k->vo, m, coefficients, c, k->vo, m, m, m);
+  K->mul_rows(k->xk, m, coefficients, c, k->xk, m, m, m);
+  K->mask_rows(k->vo, m, 0, m, m, -(ptrdiff_t)m, 1);
+  K->mask_rows(k->xk, m, 0, m, m, -(ptrdiff_t)m, 1);
+  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dk, k->vo, x, m, n, m);
+  miras__product(K, pack, MIRAS__SUB | MIRAS__TN, k->dk, k->xk, k->z, m, n, m);
+  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dv, k->xk, k->dy, m, dv, m);
   /* G_0, H_0 */
   K->scale_rows(k->u, n, 1, b, 1, x, n, m, n);
-  K->scale_rows(k->o, dv, 1, b, 1, dy, lddy, m, dv);
-  K->gemm(MIRAS__ADD, k->dg, dv, miras__turned(x, n), miras__mat(k->o, dv), n, dv, m, k->pack);
-  K->gemm(MIRAS__SET, k->square, n, miras__turned(k->z, n), miras__mat(k->u, n), n, n, m, k->pack);
+  K->scale_rows(k->o, dv, 1, b, 1, k->dy, dv, m, dv);
+  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dg, x, k->o, n, dv, m);
+  miras__product(K, pack, MIRAS__SET | MIRAS__TN, k->square, k->z, k->u, n, n, m);
   K->transpose(k->turned, n, k->square, n, n, n);
   K->add(k->turned, k->square, n * n);
   K->axpy(k->dh, -0.5f, k->turned, n * n);
@@ -10657,7 +10672,8 @@ static void miras__mesa_backward(const miras__call *a) {
     K->fill(k->dk, 0, m * n);
     K->fill(k->dv, 0, m * dv);
     if (m == c) miras__mesa_close_bwd(K, p, k);
-    miras__mesa_chunk_bwd(K, p, k, k->g + p->weights, a->dy + t * a->lddy, a->lddy);
+    K->copy_rows(k->dy, dv, a->dy + t * a->lddy, a->lddy, m, dv);
+    miras__mesa_chunk_bwd(K, p, k, k->g + p->weights);
     K->decay_rows_bwd(k->dn, c, k->db, k->dalpha, k->deta, k->n, k->b, k->alpha, m);
     if (a->g->q) miras__rows_queries(K, p, io, t, m, k->u, n);
     miras__rows_queries_bwd(K, p, io, a->g, t, m, k->z, k->u, n);
