@@ -2994,8 +2994,8 @@ typedef struct miras__kernels miras__kernels;
     const float *alpha, const float *own, size_t r0, size_t m))                                   \
   X(BACK, void, decay_rows_bwd, (const miras__kernels *K, float *dl, size_t ld, float *dc,        \
     float *dalpha, float *down, const float *l, const float *c, const float *alpha, size_t m))    \
-  X(MESA, void, conjugate_start, (const miras__kernels *K, miras__conjugate *g))                  \
-  X(MESA, void, conjugate_step, (const miras__kernels *K, miras__conjugate *g))                   \
+  X(MESA, void, conjugate_start, (miras__conjugate *g))                                           \
+  X(MESA, void, conjugate_step, (miras__conjugate *g))                                            \
   X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
     size_t count, size_t m))                                                                      \
   X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
@@ -3140,6 +3140,7 @@ struct miras__kernels {
 #define miras__pack MIRAS__IN_SET(miras__pack)
 #define miras__gemm_row_part MIRAS__IN_SET(miras__gemm_row_part)
 #define miras__gemm_row MIRAS__IN_SET(miras__gemm_row)
+#define miras__gemm_outer MIRAS__IN_SET(miras__gemm_outer)
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
 #define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
@@ -3221,6 +3222,9 @@ struct miras__kernels {
 #define miras__norm_rows MIRAS__IN_SET(miras__norm_rows)
 #define miras__norm_project MIRAS__IN_SET(miras__norm_project)
 #define miras__triangle MIRAS__IN_SET(miras__triangle)
+#define miras__conjugate_trim MIRAS__IN_SET(miras__conjugate_trim)
+#define miras__conjugate_start MIRAS__IN_SET(miras__conjugate_start)
+#define miras__conjugate_step MIRAS__IN_SET(miras__conjugate_step)
 #define miras__fade MIRAS__IN_SET(miras__fade)
 #define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
 #define miras__dot3 MIRAS__LENT(miras__dot3)
@@ -4326,8 +4330,9 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   size_t j, k = 0;
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
   else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
-  for (; k + 4 <= K; k += 4) miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
-  for (; k < K; k++)
+  for (; whole && k + 4 <= K; k += 4)
+    miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
+  for (; whole && k < K; k++)
     for (j = 0; j < whole; j += V_W)
       V_STORE(y + j, V_FMA(V_SET1(a[k * acs]), V_LOAD(B + k * brs + j), V_LOAD(y + j)));
   if (whole < N) {
@@ -4337,6 +4342,14 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
     V_STORE_N(y + whole, c, N - whole);
   }
   if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
+}
+
+/* One row of C where there is one k. */
+static void miras__gemm_outer(int mode, float *y, float a, const float *B, size_t N) {
+  const vf s = V_SET1(a);
+  if (mode == MIRAS__SET) V_EACH(y, N, V_FMA(s, V_AT(B), V_ZERO()));
+  else if (mode == MIRAS__ADD) V_EACH(y, N, V_FMA(s, V_AT(B), V_AT(y)));
+  else V_EACH(y, N, V_SUB(V_ZERO(), V_FMA(s, V_AT(B), V_NEG(V_AT(y)))));
 }
 
 /* C [M, N] = / += / -= A [M, K] B [K, N] by mode, rows of C ldc apart. C overlaps neither A nor B.
@@ -4360,9 +4373,13 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   const size_t deep = wrap_a || wrap_b || bcs != 1 || N % V_W != 0 ? part_k : K;
   const size_t group = wrap_a ? N : part;
   size_t i0, i, j0, j, k, m, n, rows, depth;
-  if (M == 1 && bcs == 1) {
+  if (M == 1 && (bcs == 1 || N == 1)) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
     miras__gemm_row(mode, C, A.p, acs, B.p, brs, N, K);
+    return;
+  }
+  if (K == 1 && bcs == 1) {        /* 16 x 16: 330 instructions, 780 as tiles */
+    for (i = 0; i < M; i++) miras__gemm_outer(mode, C + i * ldc, A.p[i * ars], B.p, N);
     return;
   }
   for (i0 = 0; i0 < M; i0 += rows) {
@@ -6132,6 +6149,59 @@ static void miras__rest(float *y, const float *a, float scale, size_t n) {
   V_EACH(y, n, V_MUL(V_SUB(one, V_AT(a)), by));
 }
 
+/* Conjugate gradients, each row for itself: begin with x = 0, s = r = b, and after every product
+ * u = A s take a step,
+ *   u += lambda (.) s     a = |r|^2 / (s . u)     x += a s     r -= a u     s = r + |r'|^2/|r|^2 s
+ * A row stops when |r|^2 <= tolerance |b|^2. No guard is added to the quotients: r = 0 stops first,
+ * and the usual 1e-5 would stall the solve long before that. */
+static void miras__conjugate_trim(miras__conjugate *g) {
+  while (g->from < g->to && g->rr[g->from] < 0) g->from++;
+  while (g->from < g->to && g->rr[g->to - 1] < 0) g->to--;
+}
+
+static void miras__conjugate_start(miras__conjugate *g) {
+  size_t i;
+  for (i = 0; i < g->rows; i++) {
+    const float *r = g->r + i * g->n;
+    const float size = miras__dot(r, r, g->n);
+    g->limit[i] = g->tolerance * size;
+    g->rr[i] = size <= 0 ? -1 : size;              /* NaN goes on, once, to spoil its own row */
+  }
+  miras__copy(g->s, g->r, g->rows * g->n);
+  miras__fill(g->x, 0, g->rows * g->n);
+  g->from = 0;
+  g->to = g->rows;
+  miras__conjugate_trim(g);
+}
+
+static void miras__conjugate_step(miras__conjugate *g) {
+  const size_t n = g->n;
+  size_t i;
+  for (i = g->from; i < g->to; i++) {
+    float *s = g->s + i * n, *u = g->u + i * n, *r = g->r + i * n, along, length, next;
+    vf ratio;
+    if (g->rr[i] < 0) continue;
+    miras__muladd(u, g->lambda, s, n);
+    along = miras__dot(s, u, n);
+    if (along <= 0) {                              /* only when the squares have vanished */
+      g->rr[i] = -1;
+      continue;
+    }
+    length = g->rr[i] / along;
+    miras__axpy(g->x + i * n, length, s, n);
+    miras__axpy(r, -length, u, n);
+    next = miras__dot(r, r, n);
+    if (next > g->limit[i]) {
+      ratio = V_SET1(next / g->rr[i]);
+      V_EACH(s, n, V_ADD(V_MUL(ratio, V_AT(s)), V_AT(r)));
+      g->rr[i] = next;
+    } else {
+      g->rr[i] = -1;
+    }
+  }
+  miras__conjugate_trim(g);
+}
+
 /* Take in a block of scores s [count, m], a column per query: the new maximum, the weights in place
  * of the scores, the new sums of weights, and in o [m, dv] what is left of the old answers. A query
  * whose scores were all -infinity so far keeps sums of 0. */
@@ -6283,58 +6353,6 @@ static void miras__fade_bwd(int by, float *b, float *ba, float *bhome, const flo
 }
 
 #if MIRAS__ISA == 1   /* the same for all sets */
-
-/* Conjugate gradients, each row for itself: begin with x = 0, s = r = b, and after every product
- * u = A s take a step,
- *   u += lambda (.) s     a = |r|^2 / (s . u)     x += a s     r -= a u     s = r + |r'|^2/|r|^2 s
- * A row stops when |r|^2 <= tolerance |b|^2. No guard is added to the quotients: r = 0 stops first,
- * and the usual 1e-5 would stall the solve long before that. */
-static void miras__conjugate_trim(miras__conjugate *g) {
-  while (g->from < g->to && g->rr[g->from] < 0) g->from++;
-  while (g->from < g->to && g->rr[g->to - 1] < 0) g->to--;
-}
-
-static void miras__conjugate_start(const miras__kernels *K, miras__conjugate *g) {
-  size_t i;
-  for (i = 0; i < g->rows; i++) {
-    const float *r = g->r + i * g->n;
-    const float size = K->dot(r, r, g->n);
-    g->limit[i] = g->tolerance * size;
-    g->rr[i] = size <= 0 ? -1 : size;              /* NaN goes on, once, to spoil its own row */
-  }
-  K->copy(g->s, g->r, g->rows * g->n);
-  K->fill(g->x, 0, g->rows * g->n);
-  g->from = 0;
-  g->to = g->rows;
-  miras__conjugate_trim(g);
-}
-
-static void miras__conjugate_step(const miras__kernels *K, miras__conjugate *g) {
-  const size_t n = g->n;
-  size_t i;
-  for (i = g->from; i < g->to; i++) {
-    float *s = g->s + i * n, *u = g->u + i * n, *r = g->r + i * n, along, length, next;
-    if (g->rr[i] < 0) continue;
-    K->muladd(u, g->lambda, s, n);
-    along = K->dot(s, u, n);
-    if (along <= 0) {                              /* only when the squares have vanished */
-      g->rr[i] = -1;
-      continue;
-    }
-    length = g->rr[i] / along;
-    K->axpy(g->x + i * n, length, s, n);
-    K->axpy(r, -length, u, n);
-    next = K->dot(r, r, n);
-    if (next > g->limit[i]) {
-      K->scale(s, next / g->rr[i], s, n);
-      K->add(s, r, n);
-      g->rr[i] = next;
-    } else {
-      g->rr[i] = -1;
-    }
-  }
-  miras__conjugate_trim(g);
-}
 
 /* After the last block, o_i / sum_i; leaves 1 / sum_i in sum, and a finite base in top. If `empty`,
  * a query [width], is not NULL, the first row is its, and it had nothing to read: 0, but NaN for a
@@ -7991,6 +8009,26 @@ static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t
   else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
 }
 
+/* C [m, n] = A B, C += ... of whole matrices with k terms, how = mode of gemm, and what lies turned:
+ * A or B. A call is half as long as one of gemm with its matrices. */
+enum { MIRAS__TN = 4, MIRAS__NT = 8 };
+
+static void miras__product(const miras__kernels *K, float *pack, int how, float *C, const float *A,
+                           const float *B, size_t m, size_t n, size_t k) {
+  K->gemm(how % 4, C, n, how & MIRAS__TN ? miras__turned(A, m) : miras__mat(A, k),
+          how & MIRAS__NT ? miras__turned(B, k) : miras__mat(B, n), m, n, k, pack);
+}
+
+/* Floats of arrays become where those lie, one behind the other from `used` on; returns their end. */
+static size_t miras__lie(size_t *at, const size_t *end, size_t used) {
+  for (; at < end; at++) {
+    const size_t floats = *at;
+    *at = used;
+    used += miras__pad(floats);
+  }
+  return used;
+}
+
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
                               size_t *descent) {
@@ -8276,19 +8314,20 @@ static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backwa
   const size_t deep = wide > rows ? wide : rows;
   /* with blocks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
   const size_t room_to_pack = rows >= 32 ? MIRAS__PACK : 64 * (deep > 128 ? 128 : deep);
-  size_t used = 0;
-#define MIRAS_X(name, floats) *at++ = used, used += miras__pad(floats);
+  size_t *first = at;
+#define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__OPEN_PARTS(MIRAS_X)
-  *open = used;
-  if (!backward && p->d.chunk > 1) used = 0;
+  *open = miras__lie(first, at, 0);
+  first = at;
   MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
-  if (!MIRAS__TRAINS || !backward) return used;
-  *at++ = used;
-  MIRAS__BLOCK_ZEROS(MIRAS_X)
-  *at++ = used;
-  MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+  if (MIRAS__TRAINS && backward) {
+    *at++ = 0;                                     /* where zeros begin                           */
+    MIRAS__BLOCK_ZEROS(MIRAS_X)
+    *at++ = 0;                                     /* and end                                     */
+    MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+  }
 #undef MIRAS_X
-  return used;
+  return miras__lie(first, at, !backward && p->d.chunk > 1 ? 0 : *open);
 }
 
 static void miras__block_place(const miras__plan *p, float *base, float *open, int backward,
@@ -8606,8 +8645,7 @@ static void miras__exact_home(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
   if (!k->base || !k->stack) return;
-  k->K->gemm(MIRAS__ADD, k->read, dv, miras__mat(k->z, n), miras__mat(k->base, dv), k->stack, dv, n,
-             k->pack);
+  miras__product(k->K, k->pack, MIRAS__ADD, k->read, k->z, k->base, k->stack, dv, n);
   if (k->p->d.normalise)
     k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->base + n * dv, 0, q->count, n);
 }
@@ -8627,8 +8665,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
   for (s = 0; s < p->streams && !p->value_decay; s++)
     K->gemm(MIRAS__SET, k->dscore[s], N, miras__mat(k->dread, dv), miras__turned(k->open.u[s], dv),
             all, m, dv, k->pack);
-  K->gemm(MIRAS__SET, k->dz, n, miras__mat(k->dread, dv), miras__turned(k->s0, dv), all, n, dv,
-          k->pack);
+  miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, k->dz, k->dread, k->s0, all, n, dv);
   if (p->d.normalise) {
     K->axpy_rows(k->dscore[0] + q->row * N, N, 1, k->dden, 1, k->r.eta, 0, q->count, m);
     K->axpy_rows(dq, n, 1, k->dden, 1, k->s0 + n * dv, 0, q->count, n);
@@ -8641,8 +8678,7 @@ static void miras__exact_reach_bwd(miras__block *k, float *dbase, const float *d
     if (!p->per_feature) miras__gate(K, 0, k->zc + g->row * n, c, ld, z, g->count, n);
     miras__gate(K, p->per_feature, dz, c, ld, dz, g->count, n);
   }
-  K->gemm(MIRAS__ADD, k->ds, dv, miras__turned(k->zc, n), miras__mat(k->dread, dv), n, dv, all,
-          k->pack);
+  miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, k->ds, k->zc, k->dread, n, dv, all);
   if (p->d.normalise)
     K->axpy_rows(k->ds + n * dv, 0, 1, k->dden, 1, k->zc + q->row * n, n, q->count, n);
   if (p->pulls) {
@@ -8705,8 +8741,7 @@ static void miras__exact_fold(miras__block *k, float *s, size_t rows) {
   K->scale_rows(s, dv, 1, o->c, ld_c, s, dv, n, dv);
   if (p->value_decay) K->mul_rows(s, dv, s, dv, o->cv, 0, n, dv);
   for (j = 0; j < p->streams; j++)
-    K->gemm(MIRAS__ADD, s, dv, miras__turned(rows_of[j], n), miras__mat(o->u[j], dv), n, dv, rows,
-            k->pack);
+    miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, s, rows_of[j], o->u[j], n, dv, rows);
 }
 
 /* From the cotangent of the state after the block to those of its rows, of its coefficients and, in
@@ -8721,9 +8756,8 @@ static void miras__exact_fold_bwd(miras__block *k) {
   size_t s;
   for (s = 0; s < p->streams; s++) {
     const float *x = miras__exact_carry(k, s, m, k->zc, NULL);
-    K->gemm(MIRAS__SET, k->du[s], dv, miras__mat(x, n), miras__mat(k->ds, dv), m, dv, n, k->pack);
-    K->gemm(MIRAS__SET, k->dlast[s], n, miras__mat(k->open.u[s], dv), miras__turned(k->ds, dv), m,
-            n, dv, k->pack);
+    miras__product(K, k->pack, MIRAS__SET, k->du[s], x, k->ds, m, dv, n);
+    miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, k->dlast[s], k->open.u[s], k->ds, m, n, dv);
     if (p->d.normalise) {
       K->dot_rows(1, k->d.eta, 1, x, n, column, 0, m, n);
       K->axpy_rows(k->dlast[s], n, 1, k->r.eta, 1, column, 0, m, n);
@@ -8785,8 +8819,7 @@ static void miras__exact_surprise(miras__block *k, const miras__head_io *io, siz
   float *to = io->surprise + t;
   miras__rows_surprise(K, k->p, io, t, k->zc, k->z, k->r.v);
   if (k->base)                                   /* what decay first leaves alone */
-    K->gemm(MIRAS__SET, k->row, dv, miras__mat(k->zc, n), miras__mat(k->base, dv), 1, dv, n,
-            k->pack);
+    miras__product(K, k->pack, MIRAS__SET, k->row, k->zc, k->base, 1, dv, n);
   miras__exact_look(k, rows);
   if (k->p->square) K->sub(k->read, k->read, v, dv), v = k->read;
   K->dot_rows(0, to, 1, k->read, dv, v, dv, 1, dv);
@@ -9117,22 +9150,23 @@ static void miras__chunk_offsets(miras__plan *p) {
   const size_t mine = rule->apart ? all : 0, own = rule->metric == MIRAS__J_OWN ? all : 0;
   /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
   const size_t room_to_pack = n >= 16 ? MIRAS__PACK : 64 * (most < 128 ? most : 128);
-  size_t used = 0, *at = p->at;
+  size_t *at = p->at, *back;
   int l;
-#define MIRAS_X(name, floats) *at++ = used, used += miras__pad(floats);
+#define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER(MIRAS_X)
   }
-  p->scratch = p->scratch_backward = used;
+  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0);
   if (!MIRAS__TRAINS) return;
+  back = at;
   MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
   }
-  p->scratch_backward = used;
+  p->scratch_backward = miras__lie(back, at, p->scratch);
 #undef MIRAS_X
 }
 
@@ -10261,7 +10295,7 @@ typedef struct miras__mesa_work {
   float *z;                /* [C, n] second solutions                                            */
   float *xk, *zk, *vo;     /* [C, C] x k', z k', do v'                                           */
   float *dn, *db;          /* [C, C], [C] cotangents of N, B                                     */
-  float *dk, *dv;          /* [C, n], [C, dv] of k, v                                            */
+  float *dk, *dv, *dy;     /* [C, n], [C, dv] of k, v; of the answers                            */
   float *dalpha, *deta;    /* [C]                                                                */
   float *dh, *dg;          /* [n, n], [n, dv] of H, G                                            */
   float *square, *turned;  /* [n, n]                                                             */
@@ -10297,6 +10331,7 @@ static size_t miras__mesa_layout(const miras__plan *p, float *base, int backward
   w->db = miras__lay(base, &used, c);
   w->dk = miras__lay(base, &used, c * n);
   w->dv = miras__lay(base, &used, c * dv);
+  w->dy = miras__lay(base, &used, c * dv);
   w->dalpha = miras__lay(base, &used, c);
   w->deta = miras__lay(base, &used, c);
   w->dh = miras__lay(base, &used, n * n);
@@ -10339,7 +10374,7 @@ static void miras__mesa_rows(const miras__kernels *K, const miras__plan *p, mira
   if (k->r0) K->copy(k->b, scale, 1);
   else K->fill(k->b, 1, 1);
   K->decay_rows(K, k->n, c, k->b, k->alpha, k->eta, k->r0, k->m);
-  K->transpose(k->kt, c, k->keys, n, k->r0 + k->m, n);
+  K->transpose(k->kt, k->r0 + k->m, k->keys, n, k->r0 + k->m, n);
 }
 
 /* y_i = H x_i, or with `answer` G' x_i, of rows from..to-1: H and G as they are before that token,
@@ -10356,12 +10391,12 @@ static void miras__mesa_product(const miras__kernels *K, const miras__plan *p, m
             to - from, wide, n, k->pack);
   else
     K->fill_rows(y + from * ldy, ldy, 0, to - from, wide);
-  K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
-  if (!seen) from++, row++, seen++;                /* a row that sees no key yet */
+  if (!seen) from++, row++, seen++;                /* a row that sees no key yet: B is 1 */
   if (from == to) return;
+  K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
   all = seen + to - from - 1;                      /* keys that the last row sees */
-  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, c), to - from, all, n,
-          k->pack);
+  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, k->r0 + k->m),
+          to - from, all, n, k->pack);
   K->mul_rows(k->w, c, k->n + row * c, c, k->w, c, to - from, all);
   K->gemm(MIRAS__ADD, y + from * ldy, ldy, miras__lower(k->w, c, seen), miras__mat(rows, wide),
           to - from, wide, all, k->pack);
@@ -10376,10 +10411,10 @@ static void miras__mesa_solve(const miras__kernels *K, const miras__plan *p, mir
   s->rows = k->m;
   s->tolerance = p->d.tolerance;
   s->x = x;
-  K->conjugate_start(K, s);
+  K->conjugate_start(s);
   for (step = 0; step < p->d.iterations && s->from < s->to; step++) {
     miras__mesa_product(K, p, k, after, 0, s->s, s->u, s->n, s->from, s->to);
-    K->conjugate_step(K, s);
+    K->conjugate_step(s);
   }
 }
 
@@ -10392,9 +10427,8 @@ static void miras__mesa_close(const miras__kernels *K, const miras__plan *p, mir
   K->scale_rows(k->u, n, 1, last, 1, k->keys, n, rows, n);
   K->scale(h, b, h, n * n);
   K->scale(g, b, g, p->weights);
-  K->gemm(MIRAS__ADD, h, n, miras__turned(k->u, n), miras__mat(k->keys, n), n, n, rows, k->pack);
-  K->gemm(MIRAS__ADD, g, dv, miras__turned(k->u, n), miras__mat(k->values, dv), n, dv, rows,
-          k->pack);
+  miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, h, k->u, k->keys, n, n, rows);
+  miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, g, k->u, k->values, n, dv, rows);
 }
 
 /* Its adjoint: from the cotangents dH, dG of the state that is left,
@@ -10406,9 +10440,9 @@ static void miras__mesa_close_bwd(const miras__kernels *K, const miras__plan *p,
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
   const float *last = k->n + c * c, b = k->b[c];
   float *db = k->db + c - 1, *s = k->solve.s;
-  K->gemm(MIRAS__SET, k->u, n, miras__mat(k->k, n), miras__mat(k->dh, n), c, n, n, k->pack);
-  K->gemm(MIRAS__SET, s, n, miras__mat(k->v, dv), miras__turned(k->dg, dv), c, n, dv, k->pack);
-  K->gemm(MIRAS__SET, k->dv, dv, miras__mat(k->k, n), miras__mat(k->dg, dv), c, dv, n, k->pack);
+  miras__product(K, k->pack, MIRAS__SET, k->u, k->k, k->dh, c, n, n);
+  miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, s, k->v, k->dg, c, n, dv);
+  miras__product(K, k->pack, MIRAS__SET, k->dv, k->k, k->dg, c, dv, n);
   K->add(s, k->u, c * n);
   K->dot_rows(0, k->dn + (c - 1) * c, 1, k->k, n, s, n, c, n);
   K->add(s, k->u, c * n);
@@ -10538,45 +10572,44 @@ static void miras__mesa_clear(const miras__call *a) {
  *   dv_j = sum_t N_tj (k_j.x_t) dy_t
  *   dG_0 = sum_t B_t x_t dy_t'                 dH_0 = -sum_t B_t (z_t x_t' + x_t z_t')/2
  *
- * Here for the tokens of one chunk, x [m, n] their solutions. */
+ * Here for the tokens of one chunk, x [m, n] their solutions, k->dy what their answers receive. */
 static void miras__mesa_chunk_bwd(const miras__kernels *K, const miras__plan *p,
-                                  miras__mesa_work *k, const float *x, const float *dy,
-                                  size_t lddy) {
+                                  miras__mesa_work *k, const float *x) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim, m = k->m;
   const float *coefficients = k->n + c, *b = k->b + 1;
-  float *dx = k->solve.r;
+  float *dx = k->solve.r, *pack = k->pack;
   /* dx, z */
-  K->gemm(MIRAS__SET, k->vo, c, miras__mat(dy, lddy), miras__turned(k->v, dv), m, m, dv, k->pack);
-  K->gemm(MIRAS__SET, dx, n, miras__mat(dy, lddy), miras__turned(k->g, dv), m, n, dv, k->pack);
+  miras__product(K, pack, MIRAS__SET | MIRAS__NT, k->vo, k->dy, k->v, m, m, dv);
+  miras__product(K, pack, MIRAS__SET | MIRAS__NT, dx, k->dy, k->g, m, n, dv);
   K->dot_rows(1, k->db, 1, x, n, dx, n, m, n);
   K->scale_rows(dx, n, 1, b, 1, dx, n, m, n);
-  K->mul_rows(k->w, c, coefficients, c, k->vo, c, m, m);
-  K->gemm(MIRAS__ADD, dx, n, miras__lower(k->w, c, 1), miras__mat(k->k, n), m, n, m, k->pack);
+  K->mul_rows(k->w, m, coefficients, c, k->vo, m, m, m);
+  K->gemm(MIRAS__ADD, dx, n, miras__lower(k->w, m, 1), miras__mat(k->k, n), m, n, m, pack);
   miras__mesa_solve(K, p, k, 1, k->z);
   /* N, B, lambda */
-  K->gemm(MIRAS__SET, k->xk, c, miras__mat(x, n), miras__mat(k->kt, c), m, m, n, k->pack);
-  K->gemm(MIRAS__SET, k->zk, c, miras__mat(k->z, n), miras__mat(k->kt, c), m, m, n, k->pack);
+  miras__product(K, pack, MIRAS__SET, k->xk, x, k->kt, m, m, n);
+  miras__product(K, pack, MIRAS__SET, k->zk, k->z, k->kt, m, m, n);
   K->fill(k->u, 0, m * n);
-  K->gemm(MIRAS__SUB, k->u, n, miras__mat(k->z, n), miras__mat(k->h, n), m, n, n, k->pack);
+  miras__product(K, pack, MIRAS__SUB, k->u, k->z, k->h, m, n, n);
   K->dot_rows(1, k->db, 1, x, n, k->u, n, m, n);
-  K->sub_rows(k->vo, c, k->vo, c, k->zk, c, m, m);
-  K->mul_rows(k->zk, c, k->xk, c, k->vo, c, m, m);
-  K->add_rows(k->dn, c, k->zk, c, m, m);
+  K->sub(k->vo, k->vo, k->zk, m * m);
+  K->mul(k->zk, k->xk, k->vo, m * m);
+  K->add_rows(k->dn, c, k->zk, m, m, m);
   K->mul(k->u, k->z, x, m * n);
   K->axpy_rows(k->dlambda, 0, -1, NULL, 0, k->u, n, m, n);
   /* k, v; what t < j leave there is nothing */
-  K->mul_rows(k->vo, c, coefficients, c, k->vo, c, m, m);
-  K->mul_rows(k->xk, c, coefficients, c, k->xk, c, m, m);
-  K->mask_rows(k->vo, c, 0, m, m, -(ptrdiff_t)m, 1);
-  K->mask_rows(k->xk, c, 0, m, m, -(ptrdiff_t)m, 1);
-  K->gemm(MIRAS__ADD, k->dk, n, miras__turned(k->vo, c), miras__mat(x, n), m, n, m, k->pack);
-  K->gemm(MIRAS__SUB, k->dk, n, miras__turned(k->xk, c), miras__mat(k->z, n), m, n, m, k->pack);
-  K->gemm(MIRAS__ADD, k->dv, dv, miras__turned(k->xk, c), miras__mat(dy, lddy), m, dv, m, k->pack);
+  K->mul_rows(k->vo, m, coefficients, c, k->vo, m, m, m);
+  K->mul_rows(k->xk, m, coefficients, c, k->xk, m, m, m);
+  K->mask_rows(k->vo, m, 0, m, m, -(ptrdiff_t)m, 1);
+  K->mask_rows(k->xk, m, 0, m, m, -(ptrdiff_t)m, 1);
+  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dk, k->vo, x, m, n, m);
+  miras__product(K, pack, MIRAS__SUB | MIRAS__TN, k->dk, k->xk, k->z, m, n, m);
+  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dv, k->xk, k->dy, m, dv, m);
   /* G_0, H_0 */
   K->scale_rows(k->u, n, 1, b, 1, x, n, m, n);
-  K->scale_rows(k->o, dv, 1, b, 1, dy, lddy, m, dv);
-  K->gemm(MIRAS__ADD, k->dg, dv, miras__turned(x, n), miras__mat(k->o, dv), n, dv, m, k->pack);
-  K->gemm(MIRAS__SET, k->square, n, miras__turned(k->z, n), miras__mat(k->u, n), n, n, m, k->pack);
+  K->scale_rows(k->o, dv, 1, b, 1, k->dy, dv, m, dv);
+  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dg, x, k->o, n, dv, m);
+  miras__product(K, pack, MIRAS__SET | MIRAS__TN, k->square, k->z, k->u, n, n, m);
   K->transpose(k->turned, n, k->square, n, n, n);
   K->add(k->turned, k->square, n * n);
   K->axpy(k->dh, -0.5f, k->turned, n * n);
@@ -10619,7 +10652,8 @@ static void miras__mesa_backward(const miras__call *a) {
     K->fill(k->dk, 0, m * n);
     K->fill(k->dv, 0, m * dv);
     if (m == c) miras__mesa_close_bwd(K, p, k);
-    miras__mesa_chunk_bwd(K, p, k, k->g + p->weights, a->dy + t * a->lddy, a->lddy);
+    K->copy_rows(k->dy, dv, a->dy + t * a->lddy, a->lddy, m, dv);
+    miras__mesa_chunk_bwd(K, p, k, k->g + p->weights);
     K->decay_rows_bwd(K, k->dn, c, k->db, k->dalpha, k->deta, k->n, k->b, k->alpha, m);
     if (a->g->q) miras__rows_queries(K, p, io, t, m, k->u, n);
     miras__rows_queries_bwd(K, p, io, a->g, t, m, k->z, k->u, n);
