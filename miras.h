@@ -8009,7 +8009,7 @@ static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t
   else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
 }
 
-/* C [m, n] = A B, C += ... of whole matrices with k terms, how = mode of gemm, and what lies turned:
+/* C [m, n] = A B, C += ... of whole matrices with k terms; how = mode of gemm, and what lies turned,
  * A or B. A call is half as long as one of gemm with its matrices. */
 enum { MIRAS__TN = 4, MIRAS__NT = 8 };
 
@@ -8019,7 +8019,7 @@ static void miras__product(const miras__kernels *K, float *pack, int how, float 
           how & MIRAS__NT ? miras__turned(B, k) : miras__mat(B, n), m, n, k, pack);
 }
 
-/* Floats of arrays become where those lie, one behind the other from `used` on; returns their end. */
+/* Floats of arrays become where those lie, one behind the other from `used` on; returns the end. */
 static size_t miras__lie(size_t *at, const size_t *end, size_t used) {
   for (; at < end; at++) {
     const size_t floats = *at;

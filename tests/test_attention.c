@@ -338,13 +338,13 @@ static void test_conjugate(void **state) {
     g.u = u;
     g.rr = rr;
     g.limit = limit;
-    K->conjugate_start(K, &g);
+    K->conjugate_start(&g);
     for (step = 0; step < 40 && g.from < g.to; step++) {
       for (i = 0; i < ROWS; i++)
         for (j = 0; j < N; j++)
           for (u[i * N + j] = 0, k = 0; k < N; k++)
             u[i * N + j] += a[j * N + k] * s[i * N + k];
-      K->conjugate_step(K, &g);
+      K->conjugate_step(&g);
     }
     assert_true(step < 40);
     for (i = 0; i < ROWS * N; i++)
