@@ -610,7 +610,7 @@ static void test_views(void **state) {
     const int H = md.heads, keys = H * md.key_dim, values = H * md.value_dim;
     const int P = (int)ref_shape_of(&md).weights;
     const int taps = d->layer[0].conv > 0 ? d->layer[0].conv : 4;
-    const int own_keys = d->layer[0].keys == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.steps;
+    const int own_keys = d->layer[0].key_map == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.descents;
     int count = 0, at = 0, columns = 0, projected = 0;
     const miras_view *views;
     miras_model *m = open_model(d, of.name);
@@ -629,20 +629,20 @@ static void test_views(void **state) {
       NEXT(NAME("norm1.gain"), 1, WIDTH, 1, 1, 0);
       NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
       if (own_keys > 0) NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
-      NEXT(NAME("v.weight"), 2, WIDTH, values * md.steps, 1, 1);
+      NEXT(NAME("v.weight"), 2, WIDTH, values * md.descents, 1, 1);
       NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
       if (own_keys > 0)
         NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
-      NEXT(NAME("conv_v.weight"), 2, taps, values * md.steps, 1, 0);
+      NEXT(NAME("conv_v.weight"), 2, taps, values * md.descents, 1, 0);
       if (projected > 0) { /* fixed gates have no more than an offset */
         NEXT(NAME("gates.down"), 2, WIDTH, d->layer[0].gate_rank, 1, 1);
         NEXT(NAME("gates.up"), 2, d->layer[0].gate_rank, projected, 1, 1);
       }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
-      if (d->layer[0].keep == MIRAS_KEEP_RATE)
+      if (d->layer[0].keep_form == MIRAS_KEEP_RATE)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
              0);
-      if (d->layer[0].keys == MIRAS_KEYS_ERASE) {
+      if (d->layer[0].key_map == MIRAS_KEYS_ERASE) {
         NEXT(NAME("erase.scale"), 1, keys, 1, 1, 0);
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
@@ -652,7 +652,7 @@ static void test_views(void **state) {
         NEXT(NAME("memory.bias"), 2, H, md.value_dim, 1, 0);
       }
       if (md.row_rates) NEXT(NAME("memory.rates"), 1, md.chunk, 1, 1, 0);
-      if (md.algorithm == MIRAS_NEWTON)
+      if (md.algorithm == MIRAS_LEAST_SQUARES)
         NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
@@ -688,8 +688,8 @@ static void test_first_values(void **state) {
   start();
   for (int n = 0; subject_at(n, &of) && !of.d.pattern[0]; n++) {
     const miras_desc md = ref_resolve(&of.d.layer[0].memory);
-    const size_t dk = (size_t)md.key_dim, keys = dk * (size_t)md.steps;
-    const int found = md.inner_norm && of.d.layer[0].keys == MIRAS_KEYS_UNIT;
+    const size_t dk = (size_t)md.key_dim, keys = dk * (size_t)md.descents;
+    const int found = md.inner_norm && of.d.layer[0].key_map == MIRAS_KEYS_UNIT;
     miras_model *m = open_model(&of.d, of.name);
     const miras_view *views;
     const float *params;
@@ -707,7 +707,7 @@ static void test_first_values(void **state) {
       square /= (double)views[v].count;
       if (strstr(views[v].name, "q.weight") != NULL) query[conv] = views[v].offset;
       if (strstr(views[v].name, "k.weight") != NULL) {
-        size_t alike = 0, queries = views[v].count / (size_t)md.steps;
+        size_t alike = 0, queries = views[v].count / (size_t)md.descents;
         for (size_t i = 0; i < queries; i++)
           alike += x[i / dk * keys + i % dk] == params[query[conv] + i];
         if (alike != (found ? queries : 0))
@@ -1524,33 +1524,33 @@ static void refused(const miras_model_desc *d, const char *field) {
 static void test_layer_refusals(void) {
   miras_model_desc d = describe(MIRAS_GATED_DELTANET, 1);
   d.layer[0].tied_step = 1;
-  d.layer[0].keep = MIRAS_KEEP_SIGMOID;
+  d.layer[0].keep_form = MIRAS_KEEP_SIGMOID;
   refused(&d, "tied_step");
   d = describe(MIRAS_MAMBA2, 1);
   d.layer[0].memory.step_gate = MIRAS_GATE_CONSTANT;
   refused(&d, "tied_step");
   d = describe(MIRAS_GLA, 1);
   d.layer[0].memory.step_gate = MIRAS_GATE_HEAD;
-  d.layer[0].keep = MIRAS_KEEP_RATE;
+  d.layer[0].keep_form = MIRAS_KEEP_RATE;
   d.layer[0].tied_step = 1; /* and the keep gate is one per channel */
   refused(&d, "tied_step");
   d = describe(MIRAS_GATED_DELTANET, 1);
-  d.layer[0].keys = MIRAS_KEYS_COMPLEMENT; /* and the keep gate is one per head */
+  d.layer[0].key_map = MIRAS_KEYS_COMPLEMENT; /* and the keep gate is one per head */
   refused(&d, "keys");
-  d.layer[0].keys = MIRAS_KEYS_ERASE; /* and the memory erases with its key */
+  d.layer[0].key_map = MIRAS_KEYS_ERASE; /* and the memory erases with its key */
   refused(&d, "keys");
-  d.layer[0].keys = MIRAS_KEYS_COUNT;
+  d.layer[0].key_map = MIRAS_KEYS_COUNT;
   refused(&d, "keys");
   d = describe(MIRAS_RWKV7, 1);
-  d.layer[0].keys = MIRAS_KEYS_UNIT; /* and the memory wants to be told what to erase */
+  d.layer[0].key_map = MIRAS_KEYS_UNIT; /* and the memory wants to be told what to erase */
   refused(&d, "keys");
   d = describe(MIRAS_RETNET, 1);
-  d.layer[0].keep = MIRAS_KEEP_ROOT; /* and the keep gate is a constant */
+  d.layer[0].keep_form = MIRAS_KEEP_ROOT; /* and the keep gate is a constant */
   refused(&d, "keep");
   d = describe(MIRAS_GATED_DELTANET, 1);
-  d.layer[0].keep = MIRAS_KEEP_COUNT;
+  d.layer[0].keep_form = MIRAS_KEEP_COUNT;
   refused(&d, "keep");
-  d.layer[0].keep = MIRAS_KEEP_SIGMOID;
+  d.layer[0].keep_form = MIRAS_KEEP_SIGMOID;
   d.layer[0].memory.slopes = MIRAS_SLOPES_LIGHTNING; /* and the keep gate is learned */
   refused(&d, "slopes");
 }
