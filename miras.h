@@ -16560,8 +16560,9 @@ static int miras__complete(const miras__file *f) {
 static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size_t size) {
   const unsigned char *base = (const unsigned char *)bytes;
   miras__tensor x;
-  uint64_t length;
+  uint64_t length, at = 0;
   size_t count = 0;
+  int in_order = 1;
   memset(f, 0, sizeof *f);
   if (size < 10) return 0;
   length = miras__get64(base);
@@ -16569,8 +16570,10 @@ static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size
   f->header = base + 8;
   f->payload = f->header + (size_t)length;
   f->payload_size = size - 8 - (size_t)length;
-  for (miras__rewind(f); miras__next(f, &x); count++)
-    if (count == MIRAS__MAX_TENSORS) return 0;
+  for (miras__rewind(f); miras__next(f, &x); at = x.range[1]) {
+    if (count++ == MIRAS__MAX_TENSORS) return 0;
+    if (x.range[0] != at) in_order = 0;
+  }
   if (f->t.bad || !miras__complete(f)) return 0;
   if (f->checksum) {
     const size_t before = (size_t)(f->checksum - base);
@@ -16581,7 +16584,7 @@ static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size
     miras__crc_text(said, crc);
     if (memcmp(said, f->checksum, 8) != 0) return 0;
   }
-  return miras__covers(f, count);
+  return in_order ? at == f->payload_size : miras__covers(f, count);
 }
 
 /* Which tensor of a file of m this is, of running texts however many; -1 for none. hint is where

@@ -554,136 +554,157 @@ static void print_row(const run *r, int rates, int seeds) {
   printf(" %.0f |\n", median(seconds, seeds));
 }
 
-int main(int argc, char **argv) {
-  options o;
-  const option table[] = {
-    {"model", 's', &o.model, 0, 0, "rows of the table with commas between, or all "
-                                   "(yaad,gated-deltanet)"},
-    {"pairs", 's', &o.pairs, 0, 0, "of a sequence, a list (8)"},
-    {"seeds", 's', &o.seeds, 0, 0, "N: 1 to N; a list, such as 4,7 or 4,: these (1)"},
-    {"lr", 's', &o.lr, 0, 0, "peak learning rate, a list: the table has the best (3e-3)"},
-    {"steps", 'i', &o.steps, 1, 1e9, "of training, 100 of them to warm up, a cosine to 5 %"},
-    {"batch", 'i', &o.batch, 1, 65536, "sequences of a step"},
-    {"symbols", 'i', &o.symbols, 1, 1e6, "keys, and as many values"},
-    {"width", 'i', &o.width, 1, 65536, "of the network"},
-    {"layers", 'i', &o.layers, 1, 256, "blocks"},
-    {"heads", 'i', &o.heads, 1, 4096, "memories of a block; keys are width / heads wide"},
-    {"decay", 'r', &o.decay, 0, 1, "weight decay of the matrices"},
-    {"warmup", 'i', &o.warmup, 0, 1e9, "steps of linear warm-up"},
-    {"step", '=', "step", 0, 0, "of the memory: --set step=X"},
-    {"threshold", '=', "threshold", 0, 0, "of the memory"},
-    {"forget", '=', "forget", 0, 0, "of the memory"},
-    {"forget-ratio", '=', "forget_ratio", 0, 0, "of the memory"},
-    {"chunk", '=', "chunk", 0, 0, "of the memory"},
-    {"set", '=', NULL, 0, 0, "FIELD=NUMBER, as often as you like"},
-    {"sequences", 'i', &o.sequences, 1, 1e9, "to measure the end with"},
-    {"curve-sequences", 'i', &o.curve_sequences, 1, 1e9, "to measure the curve with"},
-    {"every", 'i', &o.every, 1, 1e9, "steps between two points of the curve"},
-    {"stop", 'r', &o.stop, 0, 1, "stop a run when two points in turn reach this accuracy; 0: no"},
-    {"bar", 'r', &o.bar, 0, 1, "exit status 1 if a run ends below this accuracy"},
-    {"threads", 'i', &o.threads, 1, 256, "cores to use"},
-    {"svg", 's', &o.svg, 0, 0, "draw the curves into this file"},
-    {"csv", 's', &o.csv, 0, 0, "write the curves into this file"},
-    {"quick", 'f', &o.quick, 0, 0, "small numbers and a bar, for what is not set itself"},
-    {NULL, 0, NULL, 0, 0, NULL}};
-  double pairs[MOST], rates[MOST], seeds[MOST];
-  int kinds[MIRAS_KIND_COUNT], n_kinds = 0, n_pairs, n_rates, n_seeds;
-  int i, k, p, l, s, count = 0, table_rows = 0, status = 0;
-  run *runs;
-  int *row_start;
-  miras_pool *pool = NULL;
-  const miras_parallel *parallel = NULL;
-  const char *text;
+/* What is asked for. */
+static options given;
 
-  memset(&o, 0, sizeof o);
-  o.model = "yaad,gated-deltanet", o.pairs = "8", o.seeds = "1", o.lr = "3e-3";
-  o.steps = 2500, o.batch = 32, o.symbols = 64, o.width = 64, o.layers = 2, o.heads = 2;
-  o.decay = 0.1, o.warmup = 100, o.sequences = 1024, o.curve_sequences = 128, o.every = 100;
-  o.threads = 1;
-  for (i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return print_help(table), 0;
-    if (!strcmp(argv[i], "--quick")) { /* other defaults; what is given still counts */
-      o.pairs = "2", o.symbols = 16, o.width = 32, o.layers = 1, o.heads = 1, o.steps = 1000;
-      o.lr = "1e-2", o.warmup = 20, o.sequences = 256, o.curve_sequences = 64, o.every = 50;
-      o.stop = 0.97, o.bar = 0.95;
-    }
+static const option table[] = {
+  {"model", 's', &given.model, 0, 0, "rows of the table with commas between, or all "
+                                 "(yaad,gated-deltanet)"},
+  {"pairs", 's', &given.pairs, 0, 0, "of a sequence, a list (8)"},
+  {"seeds", 's', &given.seeds, 0, 0, "N: 1 to N; a list, such as 4,7 or 4,: these (1)"},
+  {"lr", 's', &given.lr, 0, 0, "peak learning rate, a list: the table has the best (3e-3)"},
+  {"steps", 'i', &given.steps, 1, 1e9, "of training, 100 of them to warm up, a cosine to 5 %"},
+  {"batch", 'i', &given.batch, 1, 65536, "sequences of a step"},
+  {"symbols", 'i', &given.symbols, 1, 1e6, "keys, and as many values"},
+  {"width", 'i', &given.width, 1, 65536, "of the network"},
+  {"layers", 'i', &given.layers, 1, 256, "blocks"},
+  {"heads", 'i', &given.heads, 1, 4096, "memories of a block; keys are width / heads wide"},
+  {"decay", 'r', &given.decay, 0, 1, "weight decay of the matrices"},
+  {"warmup", 'i', &given.warmup, 0, 1e9, "steps of linear warm-up"},
+  {"step", '=', "step", 0, 0, "of the memory: --set step=X"},
+  {"threshold", '=', "threshold", 0, 0, "of the memory"},
+  {"forget", '=', "forget", 0, 0, "of the memory"},
+  {"forget-ratio", '=', "forget_ratio", 0, 0, "of the memory"},
+  {"chunk", '=', "chunk", 0, 0, "of the memory"},
+  {"set", '=', NULL, 0, 0, "FIELD=NUMBER, as often as you like"},
+  {"sequences", 'i', &given.sequences, 1, 1e9, "to measure the end with"},
+  {"curve-sequences", 'i', &given.curve_sequences, 1, 1e9, "to measure the curve with"},
+  {"every", 'i', &given.every, 1, 1e9, "steps between two points of the curve"},
+  {"stop", 'r', &given.stop, 0, 1, "stop a run when two points in turn reach this accuracy; 0: no"},
+  {"bar", 'r', &given.bar, 0, 1, "exit status 1 if a run ends below this accuracy"},
+  {"threads", 'i', &given.threads, 1, 256, "cores to use"},
+  {"svg", 's', &given.svg, 0, 0, "draw the curves into this file"},
+  {"csv", 's', &given.csv, 0, 0, "write the curves into this file"},
+  {"quick", 'f', &given.quick, 0, 0, "small numbers and a bar, for what is not set itself"},
+  {NULL, 0, NULL, 0, 0, NULL}};
+
+/* The models, sizes, rates and seeds to go through. */
+typedef struct grid {
+  double pairs[MOST], rates[MOST], seeds[MOST];
+  int kinds[MIRAS_KIND_COUNT], n_kinds, n_pairs, n_rates, n_seeds;
+} grid;
+
+static void grid_read(grid *g, const options *o) {
+  const char *text;
+  int i;
+  memset(g, 0, sizeof *g);
+  g->n_pairs = list("--pairs", o->pairs, 'i', 1, o->symbols, g->pairs);
+  g->n_rates = list("--lr", o->lr, 'r', 1e-9, 10, g->rates);
+  g->n_seeds = list("--seeds", o->seeds, 'i', 0, 1e9, g->seeds);
+  if (!strchr(o->seeds, ',')) {
+    if (!(g->seeds[0] >= 1 && g->seeds[0] <= MOST))
+      die(2, "--seeds is %s; it must be 1 to %d, or a list with a comma", o->seeds, MOST);
+    g->n_seeds = (int)g->seeds[0];
+    for (i = 0; i < g->n_seeds; i++) g->seeds[i] = i + 1;
   }
-  parse(&o, table, argc, argv);
-  if (o.width % o.heads)
-    die(2, "--width is %d; it must be a multiple of --heads, %d", o.width, o.heads);
-  n_pairs = list("--pairs", o.pairs, 'i', 1, o.symbols, pairs);
-  n_rates = list("--lr", o.lr, 'r', 1e-9, 10, rates);
-  n_seeds = list("--seeds", o.seeds, 'i', 0, 1e9, seeds);
-  if (!strchr(o.seeds, ',')) {
-    if (!(seeds[0] >= 1 && seeds[0] <= MOST))
-      die(2, "--seeds is %s; it must be 1 to %d, or a list with a comma", o.seeds, MOST);
-    n_seeds = (int)seeds[0];
-    for (i = 0; i < n_seeds; i++) seeds[i] = i + 1;
-  }
-  if (!strcmp(o.model, "all"))
-    for (; n_kinds < MIRAS_KIND_COUNT; n_kinds++) kinds[n_kinds] = n_kinds;
-  for (text = o.model; n_kinds < MIRAS_KIND_COUNT && *text;) {
+  if (!strcmp(o->model, "all"))
+    for (; g->n_kinds < MIRAS_KIND_COUNT; g->n_kinds++) g->kinds[g->n_kinds] = g->n_kinds;
+  for (text = o->model; g->n_kinds < MIRAS_KIND_COUNT && *text;) {
     size_t length = strcspn(text, ",");
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), text);
-    kinds[n_kinds] = (int)miras_kind_find(word);
-    if (kinds[n_kinds++] == MIRAS_KIND_COUNT)
+    g->kinds[g->n_kinds] = (int)miras_kind_find(word);
+    if (g->kinds[g->n_kinds++] == MIRAS_KIND_COUNT)
       die(2, "--model holds \"%s\"; lm models lists the rows", word);
     text += length + (text[length] == ',');
   }
-  if (!n_kinds) die(2, "--model is empty");
-  if (o.threads > 1) {
-    pool = miras_pool_open(o.threads, NULL);
-    if (!pool) die(1, "%d threads cannot be started", o.threads);
-    parallel = miras_pool_parallel(pool);
-  }
+  if (!g->n_kinds) die(2, "--model is empty");
+}
 
-  printf("- width %d, %d layer%s, %d head%s of %d, %d keys and %d values, batch %d, %d steps; "
-         "%d thread%s, %s\n", o.width, o.layers, o.layers == 1 ? "" : "s", o.heads,
-         o.heads == 1 ? "" : "s", o.width / o.heads, o.symbols, o.symbols, o.batch, o.steps,
-         o.threads, o.threads == 1 ? "" : "s", miras_isa());
-  for (i = 0; i < o.sets; i++) printf("- %s = %g\n", o.set[i]->name, o.set_to[i]);
-  runs = (run *)grow(NULL, (size_t)n_kinds * (size_t)n_pairs * (size_t)n_rates * (size_t)n_seeds,
-                     sizeof *runs);
-  row_start = (int *)grow(NULL, (size_t)n_kinds * (size_t)n_pairs, sizeof *row_start);
-  for (k = 0; k < n_kinds; k++)
-    for (p = 0; p < n_pairs; p++) {
+/* Train and measure one run; its line of results. */
+static void run_one(const options *o, run *r, const miras_parallel *parallel) {
+  train(o, r, parallel);
+  printf("result model=%s pairs=%d lr=%g seed=%d steps=%d accuracy=%.4f loss=%.4f reached=",
+         miras_kind_name(r->kind), r->pairs, r->lr, r->seed, r->steps, r->end.accuracy,
+         r->end.loss);
+  if (isinf(r->reached)) printf("never");
+  else printf("%.0f", r->reached);
+  printf(" seconds=%.1f\n", r->seconds);
+  fflush(stdout);
+}
+
+/* Everything, and the table of it; the exit status. */
+static int run_all(const options *o, const grid *g, const miras_parallel *parallel) {
+  const size_t rows = (size_t)g->n_kinds * (size_t)g->n_pairs;
+  run *runs = (run *)grow(NULL, rows * (size_t)g->n_rates * (size_t)g->n_seeds, sizeof *runs);
+  int *row_start = (int *)grow(NULL, rows, sizeof *row_start);
+  int i, k, p, l, s, count = 0, table_rows = 0, status = 0;
+  for (k = 0; k < g->n_kinds; k++)
+    for (p = 0; p < g->n_pairs; p++) {
+      const miras_kind kind = (miras_kind)g->kinds[k];
       char why[256];
-      miras_model_desc d = describe(&o, (miras_kind)kinds[k], (int)pairs[p], (int)seeds[0]);
+      miras_model_desc d = describe(o, kind, (int)g->pairs[p], (int)g->seeds[0]);
       if (!miras_model_size(&d, why, sizeof why)) {
-        printf("refused model=%s pairs=%g: %s\n", miras_kind_name((miras_kind)kinds[k]), pairs[p],
-               why);
+        printf("refused model=%s pairs=%g: %s\n", miras_kind_name(kind), g->pairs[p], why);
         status = 1;
         continue;
       }
       row_start[table_rows++] = count;
-      for (l = 0; l < n_rates; l++)
-        for (s = 0; s < n_seeds; s++) {
+      for (l = 0; l < g->n_rates; l++)
+        for (s = 0; s < g->n_seeds; s++) {
           run *r = &runs[count++];
           memset(r, 0, sizeof *r);
-          r->kind = (miras_kind)kinds[k];
-          r->pairs = (int)pairs[p];
-          r->lr = rates[l];
-          r->seed = (int)seeds[s];
-          train(&o, r, parallel);
-          printf("result model=%s pairs=%d lr=%g seed=%d steps=%d accuracy=%.4f loss=%.4f reached=",
-                 miras_kind_name(r->kind), r->pairs, r->lr, r->seed, r->steps, r->end.accuracy,
-                 r->end.loss);
-          if (isinf(r->reached)) printf("never");
-          else printf("%.0f", r->reached);
-          printf(" seconds=%.1f\n", r->seconds);
-          fflush(stdout);
-          if (!(r->end.accuracy >= o.bar)) status = 1;
-          if (o.csv) write_csv(o.csv, runs, count);
-          if (o.svg) write_svg(o.svg, runs, count, &o, n_pairs > 1, n_rates > 1);
+          r->kind = kind;
+          r->pairs = (int)g->pairs[p];
+          r->lr = g->rates[l];
+          r->seed = (int)g->seeds[s];
+          run_one(o, r, parallel);
+          if (!(r->end.accuracy >= o->bar)) status = 1;
+          if (o->csv) write_csv(o->csv, runs, count);
+          if (o->svg) write_svg(o->svg, runs, count, o, g->n_pairs > 1, g->n_rates > 1);
         }
     }
   printf("\n| model | pairs | learning rate | accuracy | lowest | highest | loss | 0.9 at step | "
          "seconds |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
-  for (i = 0; i < table_rows; i++) print_row(runs + row_start[i], n_rates, n_seeds);
-  if (o.bar > 0 && status) printf("\nNot every run reached %g.\n", o.bar);
+  for (i = 0; i < table_rows; i++) print_row(runs + row_start[i], g->n_rates, g->n_seeds);
   for (i = 0; i < count; i++) free(runs[i].curve);
   free(runs), free(row_start);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  options *o = &given;
+  grid g;
+  miras_pool *pool = NULL;
+  int i, status;
+  o->model = "yaad,gated-deltanet", o->pairs = "8", o->seeds = "1", o->lr = "3e-3";
+  o->steps = 2500, o->batch = 32, o->symbols = 64, o->width = 64, o->layers = 2, o->heads = 2;
+  o->decay = 0.1, o->warmup = 100, o->sequences = 1024, o->curve_sequences = 128, o->every = 100;
+  o->threads = 1;
+  for (i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return print_help(table), 0;
+    if (!strcmp(argv[i], "--quick")) { /* other defaults; what is given still counts */
+      o->pairs = "2", o->symbols = 16, o->width = 32, o->layers = 1, o->heads = 1, o->steps = 1000;
+      o->lr = "1e-2", o->warmup = 20, o->sequences = 256, o->curve_sequences = 64, o->every = 50;
+      o->stop = 0.97, o->bar = 0.95;
+    }
+  }
+  parse(o, table, argc, argv);
+  if (o->width % o->heads)
+    die(2, "--width is %d; it must be a multiple of --heads, %d", o->width, o->heads);
+  grid_read(&g, o);
+  if (o->threads > 1) {
+    pool = miras_pool_open(o->threads, NULL);
+    if (!pool) die(1, "%d threads cannot be started", o->threads);
+  }
+
+  printf("- width %d, %d layer%s, %d head%s of %d, %d keys and %d values, batch %d, %d steps; "
+         "%d thread%s, %s\n", o->width, o->layers, o->layers == 1 ? "" : "s", o->heads,
+         o->heads == 1 ? "" : "s", o->width / o->heads, o->symbols, o->symbols, o->batch, o->steps,
+         o->threads, o->threads == 1 ? "" : "s", miras_isa());
+  for (i = 0; i < o->sets; i++) printf("- %s = %g\n", o->set[i]->name, o->set_to[i]);
+  status = run_all(o, &g, miras_pool_parallel(pool));
+  if (o->bar > 0 && status) printf("\nNot every run reached %g.\n", o->bar);
   miras_pool_close(pool);
   if (fflush(stdout) || ferror(stdout)) die(1, "the output cannot be written: %s", strerror(errno));
   return status;

@@ -416,6 +416,29 @@ static double difference(const float *a, const float *b, int n) {
   return sqrt(sum);
 }
 
+/* How many of a hundred numbers of the state are denormal. */
+static double denormals(row *r) {
+  size_t bytes, j, count = 0;
+  const unsigned char *state = (const unsigned char *)miras_memory_state(r->m, &bytes);
+  for (j = 0; j < bytes / sizeof(float); j++) {
+    uint32_t bits;
+    memcpy(&bits, state + j * sizeof bits, sizeof bits);
+    count += !(bits & 0x7f800000u) && bits & 0x007fffffu;
+  }
+  return 100.0 * (double)count / (double)(bytes / sizeof(float));
+}
+
+/* The bars that a sound memory fails. */
+static int below_bars(row *r, const cell *c, int input, double bar) {
+  int failed = 0;
+  if (!(c->output <= c->most)) failed |= OUTPUT;
+  if (input == RECURRING && corrects(r) && r->dk >= 2 * PAIRS && !(c->error <= 0.1))
+    failed |= ERROR;
+  if (!(c->time[1] <= bar * c->time[0])) failed |= TIME;
+  if (!(c->count[1] <= 1.2 * c->count[0])) failed |= COUNT;
+  return failed;
+}
+
 static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, const char *self,
                  cell *c) {
   const size_t dk = (size_t)r->dk, dv = (size_t)r->dv, steps = (size_t)r->steps;
@@ -428,9 +451,8 @@ static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, c
   float *last_value = (float *)room(PAIRS * dv, sizeof *value);
   double error[PAIRS], largest = 0, largest_key = 0, largest_query = 0, remembered, before = 0;
   uint64_t i, from[2], heard = 0, other = ~seed;
-  size_t j, floats, bytes, denormal = 0;
+  size_t j, bytes;
   int errors = 0, k, sound = 1;
-  const unsigned char *state;
 
   memset(c, 0, sizeof *c);
   c->error = -1;
@@ -499,22 +521,11 @@ static void soak(row *r, int input, uint64_t count, uint64_t seed, double bar, c
   } else {
     qsort(error, PAIRS, sizeof *error, by_size);
     c->error = (error[PAIRS / 2 - 1] + error[PAIRS / 2]) / 2;
-    state = (const unsigned char *)miras_memory_state(r->m, &bytes);
-    floats = bytes / sizeof(float);
-    for (j = 0; j < floats; j++) {
-      uint32_t bits;
-      memcpy(&bits, state + j * sizeof bits, sizeof bits);
-      denormal += !(bits & 0x7f800000u) && bits & 0x007fffffu;
-    }
-    c->denormal = 100.0 * (double)denormal / (double)floats;
+    c->denormal = denormals(r);
     time_moments(r, o, c->time, bar);
     if (self)
       for (k = 0; k < 2; k++) c->count[k] = count_moment(r, &o[k], self);
-    if (!(c->output <= c->most)) c->failed |= OUTPUT;
-    if (input == RECURRING && corrects(r) && r->dk >= 2 * PAIRS && !(c->error <= 0.1))
-      c->failed |= ERROR;
-    if (!(c->time[1] <= bar * c->time[0])) c->failed |= TIME;
-    if (!(c->count[1] <= 1.2 * c->count[0])) c->failed |= COUNT;
+    c->failed = below_bars(r, c, input, bar);
   }
   source_close(&s);
   for (k = 0; k < 2; k++) moment_close(&o[k]);

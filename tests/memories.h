@@ -869,15 +869,8 @@ HELP double error_of(const float *a, const double *b, size_t count) {
   return worst / top;
 }
 
-/* The largest entry. */
-HELP double top_of(const double *b, size_t count) {
-  double top = 1e-30;
-  for (size_t i = 0; i < count; i++)
-    if (fabs(b[i]) > top) top = fabs(b[i]);
-  return top;
-}
-
-/* The same for each sequence and head of [batch, T, heads, out], in the order of the state. */
+/* The largest entry for each sequence and head of [batch, T, heads, out], in the order of the
+ * state. */
 #define MOST_HEADS 16
 
 HELP size_t head_at(const data *x, size_t i, size_t count) {
