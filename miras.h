@@ -8009,8 +8009,8 @@ static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t
   else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
 }
 
-/* C [m, n] = A B, C += ... of whole matrices with k terms; how = mode of gemm, and what lies turned,
- * A or B. A call is half as long as one of gemm with its matrices. */
+/* C [m, n] = A B, C += ... of whole matrices with k terms; how: a mode of gemm, and what lies
+ * turned, A or B. A call is half as long as one of gemm with its matrices. */
 enum { MIRAS__TN = 4, MIRAS__NT = 8 };
 
 static void miras__product(const miras__kernels *K, float *pack, int how, float *C, const float *A,
@@ -12542,6 +12542,11 @@ typedef struct miras__slots {
   size_t norm2, mlp_gate, mlp_up, mlp_down;
 } miras__slots;
 
+/* A projection of the normed input: weights [W, cols], which make columns `at` on of a row. */
+typedef struct miras__projection { size_t w, at, cols; } miras__projection;
+enum { MIRAS__TO_QUERY, MIRAS__TO_KEY, MIRAS__TO_VALUE, MIRAS__TO_OUT, MIRAS__TO_LOW,
+       MIRAS__PROJECTIONS };
+
 /* What layers of one kind share. Sizes are in floats, and rows are padded to whole cache lines
  * (ld_*). The projections of a token lie in one row: q, k, v [before the convolutions], the output
  * gate, the gates' low rank. Of one head and token the memory reads dk numbers as query, kc as keys
@@ -12556,6 +12561,7 @@ typedef struct miras__shape {
   size_t scratch, scratch_train;   /* of a worker                                                 */
   size_t width, heads, dk, dv, key, value, hidden, taps;
   size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
+  miras__projection to[MIRAS__PROJECTIONS];
   size_t ld_x, ld_p, ld_g, ld_y, ld_f;
   miras__slots at;
   /* of memories */
@@ -12719,6 +12725,7 @@ typedef struct miras__jobs {
 
 static void miras__job_add(miras__jobs *list, miras__job j) {
   const size_t rows = j.kind == MIRAS__REDUCE ? 1 : j.rows;
+  if (!j.rows || !j.cols) return;
   MIRAS_ASSERT(list->count < MIRAS__JOBS);
   j.across = (j.cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
   j.first = list->tasks;
@@ -12815,8 +12822,8 @@ typedef struct miras__layer_type {
   void (*weights)(const miras__visit *a, float *g, miras__jobs *list);
 } miras__layer_type;
 
-/* Append one parameter; cols 0: a vector. Its initial values are drawn from stream `stream` of the
- * layer. Returns its offset within the layer. */
+/* Append one parameter, unless it has no rows; cols 0: a vector. Its initial values are drawn from
+ * stream `stream` of the layer. Returns its offset within the layer. */
 static size_t miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols,
                               int decay, int stream, double mean, double deviation) {
   size_t count = 0, offset = v->floats;
@@ -12824,6 +12831,7 @@ static size_t miras__view_add(miras__views *v, const char *name, size_t rows, si
       !miras__size_add(offset, miras__pad(count), &v->floats) ||
       !miras__size_add(v->learned, count, &v->learned))
     v->ok = 0;
+  if (!count) return 0;
   if (v->view) {
     miras_view *view = &v->view[v->count];
     miras__view_set(view, offset, rows, cols);
@@ -12848,6 +12856,29 @@ static size_t miras__view_drawn(miras__views *v, const char *name, size_t rows, 
 static size_t miras__view_filled(miras__views *v, const char *name, size_t rows, size_t cols,
                                  double value) {
   return miras__view_add(v, name, rows, cols, 0, 0, value, 0);
+}
+
+/* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
+
+static size_t miras__projection_add(miras__shape *s, miras__views *v, int i, const char *name,
+                                    size_t at, size_t cols, int stream) {
+  const double in = 1 / sqrt((double)s->width);
+  if (cols) s->to[i].w = miras__view_drawn(v, name, s->width, cols, stream, in);
+  s->to[i].at = at;
+  s->to[i].cols = cols;
+  return s->to[i].w;
+}
+
+/* Those from `from` up to `end`: h [n, W] -> proj */
+static void miras__project(const miras__visit *a, int from, int end, size_t n, const float *h,
+                           float *proj) {
+  const miras__shape *s = a->layer->s;
+  for (; from < end; from++) {
+    const miras__projection *to = &s->to[from];
+    if (to->cols)
+      miras__matmul(a->k, MIRAS__SET, proj + to->at, s->ld_p, miras__mat(h, s->ld_x),
+                    miras__mat(a->layer->w + to->w, to->cols), n, to->cols, s->width, a->scratch);
+  }
 }
 
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
@@ -13023,8 +13054,11 @@ static void miras__finish_transposes(const miras__layer *layer, const miras__lay
   const miras__shape *s = layer->s;
   const miras__slots *at = &s->at;
   const float *w = layer->w;
+  int i;
+  for (i = 0; i < MIRAS__PROJECTIONS; i++)
+    miras__job_transpose(list, work->proj_t + s->to[i].at * s->ld_x, s->ld_x, w + s->to[i].w,
+                         s->width, s->to[i].cols);
   miras__job_transpose(list, work->o_t, s->ld_y, w + at->o, s->value, s->width);
-  if (!s->hidden) return;
   miras__job_transpose(list, work->mlp_t, s->ld_x, w + at->mlp_gate, s->width, s->hidden);
   miras__job_transpose(list, work->mlp_t + s->hidden * s->ld_x, s->ld_x, w + at->mlp_up, s->width,
                        s->hidden);
@@ -13039,10 +13073,13 @@ static void miras__finish_weights(const miras__visit *a, const float *from, floa
   const miras__layer_work *work = a->work;
   const float *ab = a->kept->ab;
   const size_t width = s->width, f = s->hidden;
-  if (s->value) {
-    miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
+  int i;
+  for (i = 0; i < MIRAS__PROJECTIONS; i++)
+    miras__job_product(list, g + s->to[i].w, width, s->to[i].cols, work->h, s->ld_x,
+                       work->dproj + s->to[i].at, s->ld_p);
+  miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
+  if (s->value)
     miras__job_reduce(list, g + at->norm1, width, work->part, work->ld_part, list->tiles);
-  }
   if (!f) return;
   miras__job_product(list, g + at->mlp_gate, width, f, work->h2, s->ld_x, ab, 2 * s->ld_f);
   miras__job_product(list, g + at->mlp_up, width, f, work->h2, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
@@ -13196,40 +13233,39 @@ static void miras__memory_layer_views(miras__shape *s, miras__views *v) {
   const miras__plan *p = &s->plan;
   const miras__gates *keep = &s->gate[MIRAS__KEEP];
   const size_t w = s->width, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
-  const double in = 1 / sqrt((double)w), tap = 1 / sqrt(3.0 * (double)s->taps);
+  const double tap = 1 / sqrt(3.0 * (double)s->taps);
   miras__slots *at = &s->at;
-  int norm = p->d.inner_norm;
+  const int norm = p->d.inner_norm;
   at->norm1 = miras__view_filled(v, "norm1.gain", w, 0, 1);
-  at->q = miras__view_drawn(v, "q.weight", w, s->key, 1, in);
-  if (kcols) at->k = miras__view_drawn(v, "k.weight", w, kcols, 2, in);
-  at->v = miras__view_drawn(v, "v.weight", w, vcols, 3, in);
+  at->q = miras__projection_add(s, v, MIRAS__TO_QUERY, "q.weight", 0, s->key, 1);
+  at->k = miras__projection_add(s, v, MIRAS__TO_KEY, "k.weight", s->at_k, kcols, 2);
+  at->v = miras__projection_add(s, v, MIRAS__TO_VALUE, "v.weight", s->at_v, vcols, 3);
   at->conv_q = miras__view_add(v, "conv_q.weight", s->taps, s->key, 0, 4, 0, tap);
   if (kcols) at->conv_k = miras__view_add(v, "conv_k.weight", s->taps, kcols, 0, 5, 0, tap);
   at->conv_v = miras__view_add(v, "conv_v.weight", s->taps, vcols, 0, 6, 0, tap);
-  if (s->moving) {
-    const double up = 0.1 / sqrt((double)s->rank);
-    at->gates_down = miras__view_drawn(v, "gates.down", w, s->rank, 7, in);
-    at->gates_up = miras__view_drawn(v, "gates.up", s->rank, s->moving, 8, up);
-  }
-  if (s->gates) at->gates_offset = miras__view_filled(v, "gates.offset", s->gates, 0, 0);
-  if (keep->count && keep->form == MIRAS__GATE_RATE)
+  at->gates_down =
+    miras__projection_add(s, v, MIRAS__TO_LOW, "gates.down", s->at_low, s->rank, 7);
+  if (s->moving)
+    at->gates_up = miras__view_drawn(v, "gates.up", s->rank, s->moving, 8,
+                                     0.1 / sqrt((double)s->rank));
+  at->gates_offset = miras__view_filled(v, "gates.offset", s->gates, 0, 0);
+  if (keep->form == MIRAS__GATE_RATE)
     at->gates_rate = miras__view_filled(v, "gates.rate", keep->count, 0, 0);
-  if (s->gate[MIRAS__ERASE].count) {
-    at->erase_scale = miras__view_filled(v, "erase.scale", s->key, 0, 1);
-    at->erase_mix = miras__view_filled(v, "erase.mix", s->key, 0, 1);
-  }
+  at->erase_scale = miras__view_filled(v, "erase.scale", s->gate[MIRAS__ERASE].count, 0, 1);
+  at->erase_mix = miras__view_filled(v, "erase.mix", s->gate[MIRAS__ERASE].count, 0, 1);
   if (p->weights) {
     at->memory = miras__view_filled(v, "memory.init", s->heads, p->weights, 0);
     if (v->view) v->view[v->count - 1].rate = (float)miras__init_rate(p);
   }
   if (s->gain)
     at->gain =
-        miras__view_filled(v, norm ? "memory.gain" : "memory.ridge", s->heads, s->gain, norm);
+      miras__view_filled(v, norm ? "memory.gain" : "memory.ridge", s->heads, s->gain, norm);
   if (norm) at->bias = miras__view_filled(v, "memory.bias", s->heads, s->dv, 0);
   if (p->d.row_rates)
     at->rates = miras__view_filled(v, "memory.rates", (size_t)p->d.chunk, 0, 0);
   at->out_norm = miras__view_filled(v, "out_norm.gain", s->value, 0, 1);
-  at->out_gate = miras__view_drawn(v, "out_gate.weight", w, s->value, 10, in);
+  at->out_gate =
+    miras__projection_add(s, v, MIRAS__TO_OUT, "out_gate.weight", s->at_out, s->value, 10);
   miras__finish_views(s, v);
 }
 static double miras__logit(double p) { return log(p / (1 - p)); }
@@ -13385,22 +13421,6 @@ static float *miras__part(const miras__qkv *of, size_t at, size_t n, size_t row)
   return of->base + at * of->length + row * n;
 }
 
-/* h [n, W] -> q, k, v before the convolutions */
-static void miras__project_qkv(const miras__layer *layer, const miras__kernels *k,
-                               size_t n, const float *h, float *proj, float *pack) {
-  const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = layer->w;
-  size_t width = s->width;
-  miras__matmul(k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x), miras__mat(w + at->q, s->key),
-                n, s->key, width, pack);
-  if (s->kp)
-    miras__matmul(k, MIRAS__SET, proj + s->at_k, s->ld_p, miras__mat(h, s->ld_x),
-                  miras__mat(w + at->k, s->heads * s->kp), n, s->heads * s->kp, width, pack);
-  miras__matmul(k, MIRAS__SET, proj + s->at_v, s->ld_p, miras__mat(h, s->ld_x),
-                miras__mat(w + at->v, s->heads * s->vc), n, s->heads * s->vc, width, pack);
-}
-
 /* Length that the layer gives keys and queries; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
   if (s->key_map == MIRAS_KEYS_UNIT) return 1;
@@ -13528,20 +13548,15 @@ static void miras__memory_layer_enter(const miras__visit *a) {
   if (!a->first) past = miras__past(a, &ldpast);
   else if (back > 0) {
     k->rms_fwd(h, s->ld_x, x - back * s->ld_x, s->ld_x, w + at->norm1, back, width);
-    miras__project_qkv(layer, k, back, h, again, pack);
+    miras__project(a, 0, MIRAS__TO_OUT, back, h, again);
     past = again;
   }
   k->rms_fwd(h, s->ld_x, x, s->ld_x, w + at->norm1, n, width);
-  miras__project_qkv(layer, k, n, h, proj, pack);
+  miras__project(a, 0, MIRAS__PROJECTIONS, n, h, proj);
   miras__convolve(layer, k, n, proj, past, ldpast, &to, a->first, NULL, 0);
-  miras__matmul(k, MIRAS__SET, proj + s->at_out, s->ld_p, miras__mat(h, s->ld_x),
-                miras__mat(w + at->out_gate, s->value), n, s->value, width, pack);
-  if (s->moving) {
-    miras__matmul(k, MIRAS__SET, proj + s->at_low, s->ld_p, miras__mat(h, s->ld_x),
-                  miras__mat(w + at->gates_down, s->rank), n, s->rank, width, pack);
+  if (s->moving)
     miras__matmul(k, MIRAS__SET, g, s->ld_g, miras__mat(proj + s->at_low, s->ld_p),
                   miras__mat(w + at->gates_up, s->moving), n, s->moving, s->rank, pack);
-  }
   for (t = 0; s->gates > s->moving && t < n; t++)
     memset(g + t * s->ld_g + s->moving, 0, (s->gates - s->moving) * sizeof *g);
   if (s->gates) miras__make_gates(layer, k, n, g, gates, w + at->gates_offset);
@@ -13808,19 +13823,8 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
 static void miras__memory_layer_transposes(const miras__layer *layer, const miras__layer_work *work,
                                            miras__jobs *list) {
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = layer->w;
-  const size_t width = s->width, x = s->ld_x;
-  float *to = work->proj_t;
-  miras__job_transpose(list, to, x, w + at->q, width, s->key);
-  if (s->kp) miras__job_transpose(list, to + s->at_k * x, x, w + at->k, width, s->heads * s->kp);
-  miras__job_transpose(list, to + s->at_v * x, x, w + at->v, width, s->heads * s->vc);
-  miras__job_transpose(list, to + s->at_out * x, x, w + at->out_gate, width, s->value);
-  if (s->moving) {
-    miras__job_transpose(list, to + s->at_low * x, x, w + at->gates_down, width, s->rank);
-    miras__job_transpose(list, work->up_t, miras__pad(s->rank), w + at->gates_up, s->rank,
-                         s->moving);
-  }
+  miras__job_transpose(list, work->up_t, miras__pad(s->rank), layer->w + s->at.gates_up, s->rank,
+                       s->moving);
   miras__finish_transposes(layer, work, list);
 }
 
@@ -13828,42 +13832,28 @@ static void miras__memory_layer_weights(const miras__visit *a, float *g, miras__
   const miras__shape *s = a->layer->s;
   const miras__slots *at = &s->at;
   const miras__layer_work *work = a->work;
-  const size_t batch = list->batch, tiles = list->tiles, width = s->width;
+  const size_t batch = list->batch, tiles = list->tiles, erase = s->gate[MIRAS__ERASE].count;
   const size_t conv = s->taps * s->at_out, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
-  const size_t memory = s->heads * s->plan.weights, gain = s->heads * s->gain, p = s->ld_p;
+  const size_t memory = s->heads * s->plan.weights, gain = s->heads * s->gain;
   const float *part = work->part + 2 * s->ld_x, *dconv = work->part_conv;
   const miras__gates *keep = &s->gate[MIRAS__KEEP];
   miras__finish_weights(a, work->out, g, list);
-  miras__job_product(list, g + at->q, width, s->key, work->h, s->ld_x, work->dproj, p);
-  if (kcols)
-    miras__job_product(list, g + at->k, width, kcols, work->h, s->ld_x, work->dproj + s->at_k, p);
-  miras__job_product(list, g + at->v, width, vcols, work->h, s->ld_x, work->dproj + s->at_v, p);
-  miras__job_product(list, g + at->out_gate, width, s->value, work->h, s->ld_x,
-                     work->dproj + s->at_out, p);
-  if (s->moving) {
-    miras__job_product(list, g + at->gates_down, width, s->rank, work->h, s->ld_x,
-                       work->dproj + s->at_low, p);
-    miras__job_product(list, g + at->gates_up, s->rank, s->moving, a->kept->proj + s->at_low, p,
-                       work->dgates, s->ld_g);
-  }
+  miras__job_product(list, g + at->gates_up, s->rank, s->moving, a->kept->proj + s->at_low, s->ld_p,
+                     work->dgates, s->ld_g);
   miras__job_reduce(list, g + at->out_norm, s->value, part, work->ld_part, tiles);
-  if (s->gates)
-    miras__job_reduce(list, g + at->gates_offset, s->gates, part + s->ld_y, work->ld_part, tiles);
-  if (keep->count && keep->form == MIRAS__GATE_RATE)
+  miras__job_reduce(list, g + at->gates_offset, s->gates, part + s->ld_y, work->ld_part, tiles);
+  if (keep->form == MIRAS__GATE_RATE)
     miras__job_reduce(list, g + at->gates_rate, keep->count, part + s->ld_y + s->ld_g,
                       work->ld_part, tiles);
   miras__job_reduce(list, g + at->conv_q, s->taps * s->key, dconv, conv, tiles);
   dconv += s->taps * s->key;
-  if (kcols) miras__job_reduce(list, g + at->conv_k, s->taps * kcols, dconv, conv, tiles);
+  miras__job_reduce(list, g + at->conv_k, s->taps * kcols, dconv, conv, tiles);
   dconv += s->taps * kcols;
   miras__job_reduce(list, g + at->conv_v, s->taps * vcols, dconv, conv, tiles);
-  if (s->gate[MIRAS__ERASE].count) {
-    miras__job_reduce(list, g + at->erase_scale, s->key, work->part_erase, 2 * s->key, batch);
-    miras__job_reduce(list, g + at->erase_mix, s->key, work->part_erase + s->key, 2 * s->key,
-                      batch);
-  }
-  if (memory) miras__job_reduce(list, g + at->memory, memory, work->part_memory, memory, batch);
-  if (gain) miras__job_reduce(list, g + at->gain, gain, work->part_gain, gain, batch);
+  miras__job_reduce(list, g + at->erase_scale, erase, work->part_erase, 2 * s->key, batch);
+  miras__job_reduce(list, g + at->erase_mix, erase, work->part_erase + s->key, 2 * s->key, batch);
+  miras__job_reduce(list, g + at->memory, memory, work->part_memory, memory, batch);
+  miras__job_reduce(list, g + at->gain, gain, work->part_gain, gain, batch);
   if (s->plan.d.inner_norm)
     miras__job_reduce(list, g + at->bias, s->value, work->part_bias, s->value, batch);
   if (s->plan.d.row_rates) {
@@ -13944,12 +13934,11 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_
 
 static void miras__attention_layer_views(miras__shape *s, miras__views *v) {
   const size_t w = s->width, kv = s->tasks * s->dk;
-  const double in = 1 / sqrt((double)w);
   miras__slots *at = &s->at;
   at->norm1 = miras__view_filled(v, "norm1.gain", w, 0, 1);
-  at->q = miras__view_drawn(v, "q.weight", w, s->key, 1, in);
-  at->k = miras__view_drawn(v, "k.weight", w, kv, 2, in);
-  at->v = miras__view_drawn(v, "v.weight", w, kv, 3, in);
+  at->q = miras__projection_add(s, v, MIRAS__TO_QUERY, "q.weight", 0, s->key, 1);
+  at->k = miras__projection_add(s, v, MIRAS__TO_KEY, "k.weight", s->at_k, kv, 2);
+  at->v = miras__projection_add(s, v, MIRAS__TO_VALUE, "v.weight", s->at_v, kv, 3);
   if (s->qk_norm) {
     at->norm_q = miras__view_filled(v, "q_norm.gain", s->dk, 0, 1);
     at->norm_k = miras__view_filled(v, "k_norm.gain", s->dk, 0, 1);
@@ -14037,17 +14026,10 @@ static void miras__attention_turn(const miras__visit *a) {
 
 static void miras__attention_layer_enter(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = a->layer->w;
-  float *pack = a->scratch, *h = pack + MIRAS__PACK, *proj = a->kept->proj + a->row * s->ld_p;
-  const size_t kv = s->tasks * s->dk;
-  a->k->rms_fwd(h, s->ld_x, a->kept->x + a->row * s->ld_x, s->ld_x, w + at->norm1, a->n, s->width);
-  miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x),
-                miras__mat(w + at->q, s->key), a->n, s->key, s->width, pack);
-  miras__matmul(a->k, MIRAS__SET, proj + s->at_k, s->ld_p, miras__mat(h, s->ld_x),
-                miras__mat(w + at->k, kv), a->n, kv, s->width, pack);
-  miras__matmul(a->k, MIRAS__SET, proj + s->at_v, s->ld_p, miras__mat(h, s->ld_x),
-                miras__mat(w + at->v, kv), a->n, kv, s->width, pack);
+  float *h = a->scratch + MIRAS__PACK;
+  a->k->rms_fwd(h, s->ld_x, a->kept->x + a->row * s->ld_x, s->ld_x, a->layer->w + s->at.norm1, a->n,
+                s->width);
+  miras__project(a, 0, MIRAS__PROJECTIONS, a->n, h, a->kept->proj + a->row * s->ld_p);
   miras__attention_turn(a);
 }
 
@@ -14138,28 +14120,12 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
   miras__start_bwd(a);
 }
 
-static void miras__attention_layer_transposes(const miras__layer *layer,
-                                              const miras__layer_work *work, miras__jobs *list) {
-  const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = layer->w;
-  const size_t x = s->ld_x, kv = s->tasks * s->dk;
-  miras__job_transpose(list, work->proj_t, x, w + at->q, s->width, s->key);
-  miras__job_transpose(list, work->proj_t + s->at_k * x, x, w + at->k, s->width, kv);
-  miras__job_transpose(list, work->proj_t + s->at_v * x, x, w + at->v, s->width, kv);
-  miras__finish_transposes(layer, work, list);
-}
-
 static void miras__attention_layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
   const miras__shape *s = a->layer->s;
   const miras__slots *at = &s->at;
   const miras__layer_work *work = a->work;
-  const float *d = work->dproj, *part = work->part + 2 * s->ld_x;
-  const size_t w = s->width, kv = s->tasks * s->dk;
+  const float *part = work->part + 2 * s->ld_x;
   miras__finish_weights(a, a->kept->y, g, list);
-  miras__job_product(list, g + at->q, w, s->key, work->h, s->ld_x, d, s->ld_p);
-  miras__job_product(list, g + at->k, w, kv, work->h, s->ld_x, d + s->at_k, s->ld_p);
-  miras__job_product(list, g + at->v, w, kv, work->h, s->ld_x, d + s->at_v, s->ld_p);
   if (!s->qk_norm) return;
   miras__job_reduce(list, g + at->norm_q, s->dk, part, work->ld_part, list->tiles);
   miras__job_reduce(list, g + at->norm_k, s->dk, part + miras__pad(s->dk), work->ld_part,
@@ -14172,7 +14138,7 @@ static const miras__layer_type miras__attention_layer = {
   MIRAS__BACK(miras__finish_turns), miras__attention_layer_enter, miras__attention_layer_head,
   miras__attention_layer_leave, MIRAS__BACK(miras__attention_layer_leave_bwd),
   MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd),
-  MIRAS__BACK(miras__attention_layer_transposes), MIRAS__BACK(miras__attention_layer_weights)
+  MIRAS__BACK(miras__finish_transposes), MIRAS__BACK(miras__attention_layer_weights)
 };
 
 /* @78 MODEL ------------------------------------------------------------------ needs 31 74 76 -- */
