@@ -2512,27 +2512,38 @@ static miras__head_grads miras__grads_part(const miras__head_grads *g, size_t t)
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
-/* A factor of a product: element (i, k) is p[i * down + k * right]. seen, of a left factor: row i
- * ends after seen + i elements, and what lies beyond may be anything, NaN too; 0: all count. */
+/* A factor of a product: element (i, k) is p[i * down + k * right]. In 16 bytes it goes through
+ * registers; no stride is as large as 2^32. */
 typedef struct miras__matrix {
   const float *p;
-  size_t down, right, seen;
+  uint32_t down, right;
 } miras__matrix;
 
-static miras__matrix miras__strided(const float *p, size_t down, size_t right, size_t seen) {
+static miras__matrix miras__strided(const float *p, size_t down, size_t right) {
   miras__matrix m;
-  m.p = p, m.down = down, m.right = right, m.seen = seen;
+  m.p = p, m.down = (uint32_t)down, m.right = (uint32_t)right;
   return m;
 }
 
-/* Rows that are ld apart; the same turned by the diagonal; and with the end of rows. */
-static miras__matrix miras__mat(const float *p, size_t ld) { return miras__strided(p, ld, 1, 0); }
-static miras__matrix miras__turned(const float *p, size_t ld) {
-  return miras__strided(p, 1, ld, 0);
+/* Rows that are ld apart; the same turned by the diagonal. */
+static miras__matrix miras__mat(const float *p, size_t ld) { return miras__strided(p, ld, 1); }
+static miras__matrix miras__turned(const float *p, size_t ld) { return miras__strided(p, 1, ld); }
+
+/* A factor again, as tiles take it. */
+typedef struct miras__operand {
+  const float *p;
+  size_t down, right;
+} miras__operand;
+
+static MIRAS__UNUSED miras__operand miras__operand_of(const float *p, size_t down, size_t right) {
+  miras__operand o;
+  o.p = p, o.down = down, o.right = right;
+  return o;
 }
-static miras__matrix miras__lower(const float *p, size_t ld, size_t seen) {
-  return miras__strided(p, ld, 1, seen);
-}
+
+/* A mode of gemm where row i of the left factor ends after seen + i elements, and what lies beyond
+ * may be anything, NaN too; seen 0: all count. */
+static int miras__causal(int mode, size_t seen) { return mode + 4 * (int)seen; }
 
 /* Rows under decays of one number per channel (room @28, which has the letters). Rows x, eta,
  * alpha, z, a belong to the new tokens r0..r0+m-1 of a block; q, p to every `every`-th of them. */
@@ -4201,10 +4212,11 @@ static int miras__any(const float *x, size_t n) {
 /* Where size is asked for, without vectors: the same chains, row by row. */
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
                         size_t N, size_t K, float *pack) {
-  size_t i, j, k;
+  size_t i, j, k, most = (size_t)mode >> 2;
   (void)pack;
+  mode &= 3;
   for (i = 0; i < M; i++, A.p += A.down, C += ldc) {
-    const size_t seen = A.seen && i + A.seen < K ? i + A.seen : K;
+    const size_t seen = most && i + most < K ? i + most : K;
     for (j = 0; j < N; j++) C[j] = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[j] : C[j];
     for (k = 0; k < seen; k++)
       for (j = 0; j < N; j++)
@@ -4219,7 +4231,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
  * +0. */
 #define K_EACH(step) V_UNROLL for (r = 0; r < m; r++) V_UNROLL for (j = 0; j < nv; j++) step
 MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
-                               miras__matrix a_of, miras__matrix b_of, ptrdiff_t first,
+                               miras__operand a_of, miras__operand b_of, ptrdiff_t first,
                                ptrdiff_t steps, size_t n) {
   const float *A = a_of.p, *B = b_of.p;
   const size_t ars = a_of.down, acs = a_of.right, brs = b_of.down;
@@ -4256,8 +4268,8 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
 }
 #undef K_EACH
 
-static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__matrix A,
-                            miras__matrix B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
+static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__operand A,
+                            miras__operand B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
 #define K_TILE(m, nv) \
   case (nv) * 16 + (m): miras__tile(m, nv, mode, C, ldc, A, B, first, steps, n); break;
   switch (nv * 16 + m) {
@@ -4361,7 +4373,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
                         size_t N, size_t K, float *pack) {
   const size_t part = 64, part_k = 128;   /* a packed block: rows of A or columns of B, of k */
   const size_t ars = A.down, acs = A.right, brs = B.down, bcs = B.right;
-  const ptrdiff_t causal = (ptrdiff_t)A.seen - 1;        /* row i stops at k = i + causal */
+  const ptrdiff_t causal = (mode >> 2) - 1;              /* row i stops at k = i + causal */
   float *const pack_a = pack + part * part_k;
   /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level
    * cache: packing takes 2048 x 512 x 512 from 80 to 150 GFLOP/s. Rows of B far apart exhaust the
@@ -4373,6 +4385,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   const size_t deep = wrap_a || wrap_b || bcs != 1 || N % V_W != 0 ? part_k : K;
   const size_t group = wrap_a ? N : part;
   size_t i0, i, j0, j, k, m, n, rows, depth;
+  mode &= 3;
   if (M == 1 && (bcs == 1 || N == 1)) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
     miras__gemm_row(mode, C, A.p, acs, B.p, brs, N, K);
@@ -4391,22 +4404,22 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
       k = 0;
       do {
         const int stage = mode == MIRAS__SET && k > 0 ? MIRAS__ADD : mode;
-        miras__matrix a = miras__strided(A.p + i0 * ars + k * acs, ars, acs, 0);
+        miras__operand a = miras__operand_of(A.p + i0 * ars + k * acs, ars, acs);
         depth = K - k < deep ? K - k : deep;
         if (wrap_a) {
           miras__pack(pack_a, part, a.p, acs, ars, rows, depth);
-          a = miras__turned(pack_a, part);
+          a = miras__operand_of(pack_a, 1, part);
         }
         for (j = j0; j < end; j += n) {
           size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : K_ROWS2 && end - j > V_W ? 2 : 1;
           size_t width, tiles, tile, side;
-          miras__matrix b = miras__mat(B.p + k * brs + j * bcs, brs);
+          miras__operand b = miras__operand_of(B.p + k * brs + j * bcs, brs, 1);
           if (nv > 1 && end - j < nv * V_W && bcs == 1) nv >>= 1;   /* whole vectors first */
           width = nv * V_W;
           n = end - j < width ? end - j : width;
           if (wrap_b || bcs != 1 || n < width) {
             miras__pack(pack, width, b.p, brs, bcs, n, depth);
-            b = miras__mat(pack, width);
+            b = miras__operand_of(pack, width, 1);
           }
           side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
           tiles = (rows + side - 1) / side;
@@ -8571,8 +8584,8 @@ static void miras__exact_mix(miras__block *k) {
   for (s = 0; s < k->p->streams && q->count; s++) {
     const float *score = k->score[s] + q->row * N, *u = k->open.u[s];
     if (q->step <= 1)
-      K->gemm(MIRAS__ADD, read, dv, miras__lower(score, N, q->seen), miras__mat(u, dv), q->count,
-              dv, k->r0 + k->m, k->pack);
+      K->gemm(miras__causal(MIRAS__ADD, q->seen), read, dv, miras__mat(score, N),
+              miras__mat(u, dv), q->count, dv, k->r0 + k->m, k->pack);
     else
       for (i = 0; i < q->count; i++)
         K->gemm(MIRAS__ADD, read + i * dv, dv, miras__mat(score + i * N, N), miras__mat(u, dv), 1,
@@ -9466,8 +9479,8 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     return;
   }
   for (phase = 0; phase < descents && phase < x->r.pairs; phase++)
-    K->gemm(MIRAS__SUB, x->pass.z[l], out,
-            miras__strided(c->pq + phase, ld, descents, (x->r.seen - 1) / descents + 1),
+    K->gemm(miras__causal(MIRAS__SUB, (x->r.seen - 1) / descents + 1), x->pass.z[l], out,
+            miras__strided(c->pq + phase, ld, descents),
             miras__mat(c->d[l] + phase * out, descents * out), m, out,
             (x->r.pairs - phase + descents - 1) / descents, c->net.pack);
 }
@@ -10398,8 +10411,8 @@ static void miras__mesa_product(const miras__kernels *K, const miras__plan *p, m
   K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, k->r0 + k->m),
           to - from, all, n, k->pack);
   K->mul_rows(k->w, c, k->n + row * c, c, k->w, c, to - from, all);
-  K->gemm(MIRAS__ADD, y + from * ldy, ldy, miras__lower(k->w, c, seen), miras__mat(rows, wide),
-          to - from, wide, all, k->pack);
+  K->gemm(miras__causal(MIRAS__ADD, seen), y + from * ldy, ldy, miras__mat(k->w, c),
+          miras__mat(rows, wide), to - from, wide, all, k->pack);
 }
 
 /* x [m, n] = (H_i + Lambda)^-1 r_i for the rows solve.r, which are used up; H before or after. */
@@ -10584,7 +10597,8 @@ static void miras__mesa_chunk_bwd(const miras__kernels *K, const miras__plan *p,
   K->dot_rows(1, k->db, 1, x, n, dx, n, m, n);
   K->scale_rows(dx, n, 1, b, 1, dx, n, m, n);
   K->mul_rows(k->w, m, coefficients, c, k->vo, m, m, m);
-  K->gemm(MIRAS__ADD, dx, n, miras__lower(k->w, m, 1), miras__mat(k->k, n), m, n, m, pack);
+  K->gemm(miras__causal(MIRAS__ADD, 1), dx, n, miras__mat(k->w, m), miras__mat(k->k, n), m, n, m,
+          pack);
   miras__mesa_solve(K, p, k, 1, k->z);
   /* N, B, lambda */
   miras__product(K, pack, MIRAS__SET, k->xk, x, k->kt, m, m, n);
@@ -10871,8 +10885,8 @@ static void miras__band_part(const miras__kernels *K, const miras__band *b, size
                              size_t rows, ptrdiff_t k, size_t depth, ptrdiff_t causal,
                              float *pack) {
   const float *from = b->a + g * b->next_a + (size_t)i * b->ars + (size_t)k * b->acs;
-  K->gemm(MIRAS__ADD, b->c + g * b->next_c + (size_t)i * b->ldc, b->ldc,
-          miras__strided(from, b->ars, b->acs, (size_t)(causal + 1)),
+  K->gemm(miras__causal(MIRAS__ADD, (size_t)(causal + 1)),
+          b->c + g * b->next_c + (size_t)i * b->ldc, b->ldc, miras__strided(from, b->ars, b->acs),
           miras__mat(b->b + g * b->next_b + (size_t)k * b->ldb, b->ldb), rows, b->n, depth, pack);
 }
 

@@ -536,8 +536,8 @@ static void check_gemm(const miras__kernels *k, int mode, int la, int lb, size_t
   for (i = 0; causal >= 0 && i < M; i++)
     for (l = i + 1 + (size_t)causal; l < K; l++) A.p[i * A.rs + l * A.cs] = NAN;
   memcpy(before, C.p, C.size * sizeof *before);
-  k->gemm(mode, C.p, C.rs, miras__strided(A.p, A.rs, A.cs, (size_t)(causal + 1)),
-          miras__strided(B.p, B.rs, B.cs, 0), M, N, K, pack);
+  k->gemm(miras__causal(mode, (size_t)(causal + 1)), C.p, C.rs, miras__strided(A.p, A.rs, A.cs),
+          miras__strided(B.p, B.rs, B.cs), M, N, K, pack);
   for (i = 0; i < M; i++) {
     size_t limit = causal < 0 || i + 1 + (size_t)causal > K ? K : i + 1 + (size_t)causal;
     for (j = 0; j < N; j++) {
