@@ -506,9 +506,9 @@
 
    A KERNEL
      1.       the function miras__name, in its room (@22 to @29), on a whole tile of rows, and its
-              adjoint right below; a line of the block in @20 gives it the ending of each set. What
-              has no vectors of its own goes between #if MIRAS__ISA == 1 and #endif, without that
-              line, and calls other kernels by a table K
+              adjoint right below; a line of the block in @20 gives it the ending of each set, or of
+              the set that lends it. What has no vectors of its own goes between #if MIRAS__ISA == 1
+              and #endif, without that line, and calls other kernels by a table K
      2. @20   X(part, result, name, (arguments)) in the list of the table, if more than kernels
               call it; part says who does, so that builds without them can leave it out
      3.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
