@@ -8022,8 +8022,8 @@ static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t
   else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
 }
 
-/* C [m, n] = A B, C += ... of whole matrices with k terms; how: a mode of gemm, and what lies
- * turned, A or B. A call is half as long as one of gemm with its matrices. */
+/* C [m, n] = A B, C += ... of whole matrices with k terms; how: the mode of gemm, and which of them
+ * lies turned. A call is half as long as one of gemm with its matrices. */
 enum { MIRAS__TN = 4, MIRAS__NT = 8 };
 
 static void miras__product(const miras__kernels *K, float *pack, int how, float *C, const float *A,
@@ -8032,7 +8032,7 @@ static void miras__product(const miras__kernels *K, float *pack, int how, float 
           how & MIRAS__NT ? miras__turned(B, k) : miras__mat(B, n), m, n, k, pack);
 }
 
-/* Floats of arrays become where those lie, one behind the other from `used` on; returns the end. */
+/* Floats of arrays become where they lie, one behind the other from `used` on; returns the end. */
 static size_t miras__lie(size_t *at, const size_t *end, size_t used) {
   for (; at < end; at++) {
     const size_t floats = *at;
@@ -8419,23 +8419,31 @@ static void miras__exact_left_bwd(miras__block *k) {
 }
 
 /* The new rows of stream s enter: score of the stack. Products are with whole vectors of columns,
- * because gemm packs what ends inside one; what stands behind the last row is not looked at. */
+ * because gemm packs what ends inside one; what stands behind the last row is not looked at. A row
+ * that is all of its block needs no column. */
 static void miras__exact_scores(miras__block *k, size_t s) {
   const miras__kernels *K = k->K;
   const size_t n = k->p->features, N = k->ld, whole = miras__pad(k->r0 + k->m);
   const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
-  miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, k->open.x[s]);
+  float *live = k->open.x[s];
+  size_t i;
   if (!k->p->per_feature) {
-    if (k->stack || k->p->d.chunk > 1) K->transpose(c.live + k->r0, N, c.x, n, k->m, n);
+    const int alone = k->p->d.chunk == 1 && k->m == 1;
+    if (!alone && (k->stack || k->p->d.chunk > 1))
+      K->transpose(live + k->r0, N, k->x[s], n, k->m, n);
     if (!k->stack) return;
-    K->gemm(MIRAS__SET, k->product[s], N, miras__mat(k->z, n), miras__mat(c.live, N), k->stack,
-            whole, n, k->pack);
+    for (i = 0; alone && i < k->stack; i++)
+      miras__product(K, k->pack, MIRAS__NT, k->product[s] + i * N, k->z + i * n, k->x[s], 1, 1, n);
+    if (!alone)
+      K->gemm(MIRAS__SET, k->product[s], N, miras__mat(k->z, n), miras__mat(live, N), k->stack,
+              whole, n, k->pack);
     for (g = k->by; g < k->by + 2; g++)
       K->weigh(K, k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N,
                g->count, g->seen, g->step);
   } else if (!k->m) {                        /* a look at the block as it is */
-    K->dot_rows(0, k->score[s], 1, k->z, 0, c.live, n, k->r0, n);
+    K->dot_rows(0, k->score[s], 1, k->z, 0, live, n, k->r0, n);
   } else {
+    miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, live);
     c.q = q->count ? k->z + q->row * n : NULL;
     c.z = e->count ? k->z : NULL;
     c.p = k->score[s] + q->row * N;
@@ -9852,13 +9860,15 @@ static miras__link miras__closing_of(const miras__chunk *c, float *w, const floa
 static void miras__piece_close(miras__chunk *c, float *w, const float *sum, const float *w0,
                                float *inv) {
   const miras__plan *p = c->p;
-  miras__link x = miras__closing_of(c, w, sum, w0);
+  miras__link x;
   int l;
+  if (!c->rule->close) return;
+  x = miras__closing_of(c, w, sum, w0);
   x.inv = inv;
   if (x.from != w0) c->K->copy(c->mix, w0, p->weights);
   for (l = 0; x.from != w0 && l < p->layers; l++)
     miras__layer_fade(c, l, c->mix + p->offset[l], c->wb, c->m - 1);
-  if (c->rule->close) c->rule->close(&x);
+  c->rule->close(&x);
 }
 
 /* Its adjoint: bwc comes in as what the closing read adds to W_C, ca as the cotangent of what the
