@@ -123,8 +123,9 @@
      architecture   what M is. MIRAS_MATRIX is phi(x) S, a linear map of the key or of a feature
                     map of it. MIRAS_MLP is 1 to 4 layers with an activation between, with or
                     without a layer norm and a residual around them; MIRAS_GATED_MLP multiplies
-                    two first layers; MIRAS_VECTOR scales its input; MIRAS_PAIRS keeps the pairs. A
-                    perceptron stores more per byte and bends; a matrix is exact and cheap.
+                    two first layers; MIRAS_VECTOR scales its input; MIRAS_KV_CACHE keeps the
+                    pairs. A perceptron stores more per byte and bends; a matrix is exact and
+                    cheap.
      bias           the loss l(M(k), v) that a write descends. The dot product adds without asking
                     what is stored already; L2 corrects the difference; L_p with p > 2 works on the
                     largest errors first; the Huber family limits what one wild pair can do.
@@ -134,7 +135,7 @@
                     tanh, a threshold (elastic nets), f-divergences, or a link of your own.
      algorithm      gradient descent, once or several times per token; momentum: surprise that
                     persists over several tokens; the implicit step; or no steps at all: the
-                    minimiser over all pairs so far (MIRAS_NEWTON).
+                    minimiser over all pairs so far (MIRAS_LEAST_SQUARES).
 
    A published model is a row that fixes the four and its constants. Mixing rows is the point:
    take a preset, change a field, and ask miras_memory_size whether the result means something. It
@@ -200,9 +201,9 @@
    chunk shares one anchor is MIRAS_MLP of depth 1 without norm.) A memory on its own has chunk 1
    and learns from its first write.
 
-   Two choices have engines of their own. MIRAS_NEWTON (room @53) keeps the sums of eta k k' and of
-   eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
-   conjugate gradients. MIRAS_PAIRS (room @54) keeps the last `window` pairs and reads them by
+   Two choices have engines of their own. MIRAS_LEAST_SQUARES (room @53) keeps the sums of eta k k'
+   and of eta k v', decayed, and solves the ridge regression over all pairs anew for every query, by
+   conjugate gradients. MIRAS_KV_CACHE (room @54) keeps the last `window` pairs and reads them by
    softmax attention. For both, as for exact matrix memories, the chunk is only a schedule.
 
    SEQUENCES HAVE NO SEAMS. T tokens in one call, in two calls, or in T calls give the same bits. A
@@ -212,8 +213,8 @@
    the memory's own learning steps: for keys, values, queries, gates, the initial memory, and the
    state that came in. The adjoint of each formula stands directly below the formula. Where a
    formula has a corner (Huber, L_p with p < 2), the derivative of the branch taken is used.
-   MIRAS_NEWTON has the derivative of the minimiser itself, which is that of its output as far as
-   the iterations have converged: a small ridge under many keys alike needs more of them.
+   MIRAS_LEAST_SQUARES has the derivative of the minimiser itself, which is that of its output as
+   far as the iterations have converged: a small ridge under many keys alike needs more of them.
 
    MODELS. miras_model is an embedding, then layers, then a norm and the head, which shares the
    embedding's matrix unless untied. A layer of memories, with h the RMS norm of its input x:
@@ -224,13 +225,13 @@
        x       = x + (norm per head(y) * silu(h W_gate)) W_o
        x       = x + SwiGLU(norm(x))
 
-   Some rows of the table make their keys or decays otherwise: miras_keys, miras_keep. The memory
-   starts every sequence from learned initial weights. In a new model with inner norms and keys of
-   length 1, W_q and its convolution equal those of the keys, so that it finds what it wrote.
-   A model may have several kinds of layer. Its pattern says their order, a letter each: "mmwm" has
-   a window of attention between layers of memories, as in Samba (Ren et al. 2024), and "a*4" is a
-   transformer. An attention layer, with positions by turning entries i and i + head_dim/2 of
-   queries and keys as complex numbers (Su et al. 2021):
+   Some rows of the table make their keys or decays otherwise: miras_key_map, miras_keep_form. The
+   memory starts every sequence from learned initial weights. In a new model with inner norms and
+   keys of length 1, W_q and its convolution equal those of the keys, so that it finds what it
+   wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
+   "mmwm" has a window of attention between layers of memories, as in Samba (Ren et al. 2024), and
+   "a*4" is a transformer. An attention layer, with positions by turning entries i and i +
+   head_dim/2 of queries and keys as complex numbers (Su et al. 2021):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens
@@ -374,8 +375,8 @@
        MIRAS_NO_FILES       saving, loading, fields as text; with MIRAS_NO_STDIO
        MIRAS_NO_EXACT       matrix memories that run exactly                     (engine @50)
        MIRAS_NO_FROZEN      perceptrons, vectors, links, momentum, other biases  (engine @51)
-       MIRAS_NO_MESA        MIRAS_NEWTON                                         (engine @53)
-       MIRAS_NO_ATTENTION   MIRAS_PAIRS, and attention as a layer                (engine @54)
+       MIRAS_NO_MESA        MIRAS_LEAST_SQUARES                                         (engine @53)
+       MIRAS_NO_ATTENTION   MIRAS_KV_CACHE, and attention as a layer                (engine @54)
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
      not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
@@ -632,7 +633,7 @@ typedef enum miras_architecture {
   MIRAS_MLP,               /* depth layers with an activation between                           */
   MIRAS_GATED_MLP,         /* (act(x W_1) (.) x W_2) W_3, hidden width expansion * key_dim       */
   MIRAS_VECTOR,            /* M = x (.) w, w [key_dim]; value_dim = key_dim                      */
-  MIRAS_PAIRS,             /* nonparametric: the last `window` pairs themselves, read by softmax
+  MIRAS_KV_CACHE,          /* nonparametric: the last `window` pairs themselves, read by softmax
                               attention, sum_i s_i v_i / sum_i s_i, s = exp(k_i q / sqrt key_dim) */
   MIRAS_ARCHITECTURE_COUNT
 } miras_architecture;
@@ -694,7 +695,7 @@ typedef enum miras_algorithm {
   MIRAS_MOMENTUM,          /* S_t = theta_t S_(t-1) - eta_t g_t, A_t = alpha_t A_(t-1) + S_t     */
   MIRAS_IMPLICIT,          /* exact minimiser of 1/2 |S - S'|^2 + eta l(S): for L2 on a matrix the
                               step eta / (1 + eta k.k) (Longhorn)                                */
-  MIRAS_NEWTON,            /* exact minimiser over all pairs so far, by conjugate gradients: matrix
+  MIRAS_LEAST_SQUARES,     /* exact minimiser over all pairs so far, by conjugate gradients: matrix
                               and L2 (Mesa layer)                                                */
   MIRAS_ALGORITHM_COUNT
 } miras_algorithm;
@@ -794,7 +795,7 @@ typedef struct miras_desc {
   int key_dim;             /* width of keys and queries of one head, 1..4096; no default         */
   int value_dim;           /* width of values and outputs of one head, 1..4096; 0 -> key_dim     */
   int chunk;               /* 1..1024; 0 -> 1. Memories that run exactly (ENGINES in room @01; pairs
-                              and Newton too): only a schedule, how many tokens are worked on
+                              and least squares too): only a schedule, how many tokens are worked on
                               together. All others: tokens that share one anchor,
                               and part of the model; 1: every gradient at its own weights        */
   int depth;               /* MLP: layers, 1..4; 0 -> 2                                          */
@@ -813,14 +814,14 @@ typedef struct miras_desc {
   int normalise;           /* matrix, dot product: 1 divides the answer by phi(q).sum phi(k) +
                               1e-10, decayed and stepped alike; needs a feature map that is not
                               negative (ELU, RELU, RELU2, SOFTMAX)                               */
-  int steps;               /* descents per token, 1..8; 0 -> 1. Every token has `steps` pairs:
-                              key [batch, T, heads, steps, key_dim], value likewise, step gate
-                              [batch, T, heads, steps]; the other gates act before the first and
-                              the read follows the last (DeltaProduct)                           */
+  int descents;            /* of gradients per token, 1..8; 0 -> 1. A token has `descents`
+                              pairs: key [batch, T, heads, descents, key_dim], value likewise, step
+                              gate [batch, T, heads, descents]; the other gates act before the first
+                              and the read follows the last (DeltaProduct) */
   int separate_erase;      /* matrix, L2: 1 takes what is erased and where from tokens.erase (a) and
                               tokens.replace (b) instead of the key: S_t = diag(alpha) S_(t-1) +
                               b (a' S_(t-1)) + eta k v' (RWKV-7: a = -kk, b = kk (.) rate); needs
-                              gradient descent, steps 1, no feature map, MIRAS_ERROR_FIRST       */
+                              gradient descent, descents 1, no feature map, MIRAS_ERROR_FIRST     */
   int diagonal;            /* matrix, implicit: 1 keeps only the diagonal of the erase, as the code
                               released with Longhorn (there with an eta per channel): S <-
                               diag(1 - D k^2) S + D k v', D = eta/(1 + eta k.k)                  */
@@ -833,11 +834,11 @@ typedef struct miras_desc {
                               keep gate (not per channel) then acts on what the chunk found      */
   int window;              /* pairs: how many the memory holds, 1..2^20; 0 -> 1024. As many as the
                               longest sequence make it full attention                            */
-  int iterations;          /* Newton: most steps of conjugate gradients, 1..256; 0 -> 30         */
-  float tolerance;         /* Newton: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
+  int iterations;          /* least squares: most steps of conjugate gradients, 1..256; 0 -> 30   */
+  float tolerance;         /* of those: stop when |residual|^2 <= tolerance |query|^2, 1e-14..1;
                               0 -> 1e-12                                                         */
-  float ridge;             /* Newton: initial value of the outer parameter lambda [heads, features]
-                              on the diagonal, 1e-6..1e6; 0 -> 1                                 */
+  float ridge;             /* least squares: initial value of the outer parameter lambda [heads,
+                              features] on the diagonal, 1e-6..1e6; 0 -> 1                        */
   miras_gate keep_gate;    /* alpha, what a step keeps of the state                              */
   miras_gate step_gate;    /* eta, how far a step goes                                           */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
@@ -846,7 +847,7 @@ typedef struct miras_desc {
                               value channels too: S <- diag(keep) S diag(value_keep) (DFW)       */
   miras_toward toward;     /* where the decay leads. For retentions with a keep gate, L2 both and
                               FTRL (W = A_0 + shrink(A - A_0)); it also gives f-divergences a keep
-                              gate. Not with `diagonal` and Newton                               */
+                              gate. Not with `diagonal` and least squares                        */
   float forget;            /* constant keep gate: alpha = 1 - forget, 0..1                       */
   float forget_ratio;      /* head h forgets forget * forget_ratio^h, 0..1; 0 -> 1               */
   miras_slopes slopes;     /* other published families of constant keep gates                    */
@@ -867,7 +868,8 @@ typedef struct miras_desc {
                               layer below the last gains more than about four times what it says
                               (room @51); the same as 1 where there is one layer.
                               Needs a bias with a residual of its own (not the dot product, not a
-                              custom one), and not separate_erase, Newton or the implicit step   */
+                              custom one), and not separate_erase, least squares or the implicit
+                              step                                                               */
   float momentum;          /* constant momentum gate, 0..1                                       */
   float threshold;         /* constant threshold, 1e-6..1e30; 0 -> 3 sqrt(value_dim), twice what |r|
                               is at first, for a bias on |r| behind an inner norm, else 1        */
@@ -900,9 +902,9 @@ typedef struct miras_desc {
 /* T tokens for every sequence and head. Row-major, outermost first:
  *   key, query [batch, T, heads, key_dim]; value [batch, T, heads, value_dim];
  *   gates [batch, T, heads] or [batch, T, heads, channels], NULL when the descriptor says constant.
- *   With steps > 1: key [batch, T, heads, steps, key_dim], value [batch, T, heads, steps,
- *   value_dim], step [batch, T, heads, steps] or [.., steps, channels]; queries and other gates as
- *   without.
+ *   With descents > 1: key [batch, T, heads, descents, key_dim], value [batch, T, heads, descents,
+ *   value_dim], step [batch, T, heads, descents] or [.., descents, channels]; queries and other
+ *   gates as without.
  *   value_keep, erase, replace: where the descriptor asks for them, else NULL.
  * keep and momentum lie in 0..1, step and threshold are positive; nothing is checked per token. */
 typedef struct miras_tokens {
@@ -930,7 +932,7 @@ typedef struct miras_allocator {
 } miras_allocator;
 
 /* What a layer of a model makes of keys and queries after their convolutions. */
-typedef enum miras_keys {
+typedef enum miras_key_map {
   MIRAS_KEYS_UNIT,         /* both scaled to length 1 per head                                   */
   MIRAS_KEYS_RMS,          /* both scaled to length sqrt(key_dim): attention, Longhorn           */
   MIRAS_KEYS_FREE,         /* both as they are                                                   */
@@ -941,16 +943,16 @@ typedef enum miras_keys {
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
                               1 + (rate - 1) (.) a learned mix; query as it is                   */
   MIRAS_KEYS_COUNT
-} miras_keys;
+} miras_key_map;
 
 /* How a model makes a learned keep gate alpha from the number g of its projection. */
-typedef enum miras_keep {
+typedef enum miras_keep_form {
   MIRAS_KEEP_SIGMOID,      /* sigmoid(g)                                                         */
   MIRAS_KEEP_ROOT,         /* sigmoid(g)^(1/16)                                (GLA)             */
   MIRAS_KEEP_RATE,         /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)    */
   MIRAS_KEEP_BOUNDED,      /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)          */
   MIRAS_KEEP_COUNT
-} miras_keep;
+} miras_keep_form;
 
 /* For miras_layer_desc.fixed_gates. */
 #define MIRAS_FIXED_KEEP       1
@@ -972,8 +974,8 @@ typedef enum miras_layer_type {
  * descriptor:
  *   step        step sigmoid(g): begins at half of step, which it cannot exceed
  *   threshold   threshold softplus(g), begins at threshold
- *   keep        see miras_keep, times 1 - 1/horizon where there is one; begins at 1 - f, where f =
- *               forget * forget_ratio^h for head h, kept in 1e-4..0.5; 1/64 if forget is 0
+ *   keep        see miras_keep_form, times 1 - 1/horizon where there is one; begins at 1 - f, where
+ *               f = forget * forget_ratio^h for head h, kept in 1e-4..0.5; 1/64 if forget is 0
  *   momentum    sigmoid(g), begins at momentum in 0.05..0.95
  *   value keep  sigmoid(g), begins at 63/64 */
 typedef struct miras_layer_desc {
@@ -986,8 +988,8 @@ typedef struct miras_layer_desc {
                               is a whole number; batch and seed are set by the model             */
   int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32         */
-  miras_keys keys;         /* what keys and queries are                                          */
-  miras_keep keep;         /* how a learned keep gate is made; 0 when it is a constant           */
+  miras_key_map key_map;   /* what becomes of keys and queries                                   */
+  miras_keep_form keep_form;  /* how a learned keep gate is made; 0 when it is a constant        */
   int tied_step;           /* 1: the step gate is step * softplus(g) of the keep gate's own g (dt of
                               Mamba-2); needs MIRAS_KEEP_RATE and both gates per head            */
   int fixed_gates;         /* which learned gates do not depend on the token but are one learned
@@ -1079,8 +1081,9 @@ typedef struct miras_session miras_session;
 /* ---- the table ---- */
 
 /* Fill d with a row of the table for use on its own: constant gates, chunk 1, sizes left 0; what it
- * then takes and holds is told in room @01, ON ITS OWN. Two rows have two pairs per token (steps 2:
- * the DeltaProducts), and one takes tokens with erase and replace (RWKV-7), so not miras_write. */
+ * then takes and holds is told in room @01, ON ITS OWN. Two rows have two pairs per token (descents
+ * 2: the DeltaProducts), and one takes tokens with erase and replace (RWKV-7), so not miras_write.
+ * */
 MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 #ifndef MIRAS_NO_MODEL
 /* Fill d with a row for use inside a model: learned gates, the chunk of its paper. Sizes left 0. In
@@ -1107,11 +1110,11 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
 
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
- * [batch, heads, value_dim]; with steps > 1 a token's pairs, key [batch, heads, steps, key_dim] and
- * value likewise. Returns the surprise: the attentional bias before the write (before the first of
- * the steps), averaged over batch and heads; with normalise of the answer before it is divided, and
- * where the chunk is part of the model at the chunk's start. Needs constant gates, no value_gate
- * and no separate_erase, which take tokens (else NaN, nothing written). */
+ * [batch, heads, value_dim]; with descents > 1 a token's pairs, key [batch, heads, descents,
+ * key_dim] and value likewise. Returns the surprise: the attentional bias before the write (before
+ * the first of the descents), averaged over batch and heads; with normalise of the answer before it
+ * is divided, and where the chunk is part of the model at the chunk's start. Needs constant gates,
+ * no value_gate and no separate_erase, which take tokens (else NaN, nothing written). */
 MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
@@ -1135,7 +1138,7 @@ MIRAS_API size_t miras_tape_size(const miras_memory *m, int length);
  * themselves where the state keeps these (f-divergences, Memora's paper form): in, the gradient
  * with respect to the state after the last token, which must lie on the chunk grid or all of it be
  * 0; out, with respect to the state before the first (zero if that was the initial memory, and of
- * heads that started anew in between). Per sequence and head it is for Newton H [features,
+ * heads that started anew in between). Per sequence and head it is for least squares H [features,
  * features], made symmetric, then G [features, value_dim]; for pairs the keys [window, key_dim],
  * then the values [window, value_dim], token t in row t % window (rows that hold no token are 0).
  * miras_memory_part has the names of all of it. */
@@ -1148,9 +1151,9 @@ MIRAS_API size_t miras_dstate_size(const miras_memory *m);
 /* The outer parameters: initial memory [heads, weights], then (inner_norm) gain [heads, value_dim]
  * and bias [heads, value_dim], then (row_rates) rho [chunk]. The weights are the layers [in, out],
  * one after the other, with inner_bias each followed by its bias [out]; a gated perceptron has W_1,
- * W_2, W_3, a vector memory w [key_dim]. Newton: the initial G [heads, features, value_dim] (H
- * begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no optimizer can
- * make negative. Pairs: none, count is 0. With normalise the initial sum of phi(k) [features]
+ * W_2, W_3, a vector memory w [key_dim]. Least squares: the initial G [heads, features, value_dim]
+ * (H begins at 0), then raw [heads, features] with lambda = log(1 + exp(raw)), which no optimizer
+ * can make negative. Pairs: none, count is 0. With normalise the initial sum of phi(k) [features]
  * follows each head's S, here and in dstate. Where there is a link these are the A that it maps; of
  * f-divergences and of KL they are logits. At first matrices and vectors without a link are 0, and
  * all else is random, perceptrons with variance 1/in. A change of the initial memory holds from the
@@ -1163,8 +1166,8 @@ MIRAS_API void miras_memory_reset(miras_memory *m);
 MIRAS_API uint64_t miras_memory_position(const miras_memory *m);
 /* Euclidean norm of the weights over all sequences and heads (with normalise, of its sums too). In
  * an open chunk: of the live weights where a memory runs exactly, else of those at its start.
- * Newton: of G at the chunk's start. Pairs: of all keys and values held. A head that starts anew
- * with the next token counts with what it holds until then. */
+ * Least squares: of G at the chunk's start. Pairs: of all keys and values held. A head that starts
+ * anew with the next token counts with what it holds until then. */
 MIRAS_API float miras_memory_norm(const miras_memory *m);
 /* Part i of a memory, from 0 on, and what kind it is; MIRAS_PART_NONE past the end. Parts of
  * the state, of one sequence and head, with their offset in its part of dstate; where a memory has
@@ -1175,7 +1178,7 @@ MIRAS_API float miras_memory_norm(const miras_memory *m);
  *                            chunk's start
  *   z [features]             with normalise: the sum of phi(k)
  *   momentum.W1, ...         the last update, of the same shapes
- *   H [features, features], G [features, value_dim]   Newton's, H symmetric
+ *   H [features, features], G [features, value_dim]   of least squares, H symmetric
  *   keys [window, key_dim], values [window, value_dim]   of pairs: token t in row t % window
  * Outer parameters, with their offset in miras_memory_params, of the first head: init.W1, ...
  * (init.A1, init.G), gain, bias, ridge, rates. */
@@ -1810,13 +1813,13 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
   MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention"),
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
-           "matrix mlp gated-mlp vector pairs"),
+           "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
            "huber-mixture pseudo-huber shift-robust log-cosh custom"),
   MIRAS__W(memory.retention, 2, MIRAS_RETENTION_COUNT, "", "all l2 lq lq-pnorm kl l2-both elastic "
            "elastic-ftrl sigmoid chi2 reverse-kl hellinger tanh custom"),
   MIRAS__W(memory.algorithm, 2, MIRAS_ALGORITHM_COUNT, "",
-           "gradient-descent momentum implicit newton"),
+           "gradient-descent momentum implicit least-squares"),
   MIRAS__W(memory.order, 2, MIRAS_ORDER_COUNT, "exact", "error-first decay-first"),
   MIRAS__N(memory.heads, 2, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(memory.key_dim, 2, 1, 4096, MIRAS__LIKE_SHARE, ""),
@@ -1831,16 +1834,16 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.feature, 2, MIRAS_FEATURE_COUNT, "architecture matrix",
            "identity elu relu relu2 softmax poly2"),
   MIRAS__N(memory.normalise, 2, 0, 1, 0, "exact"),
-  MIRAS__N(memory.steps, 2, 1, 8, 1, ""),
+  MIRAS__N(memory.descents, 2, 1, 8, 1, ""),
   MIRAS__N(memory.separate_erase, 2, 0, 1, 0, "exact"),
   MIRAS__N(memory.diagonal, 2, 0, 1, 0, "algorithm implicit"),
   MIRAS__N(memory.row_rates, 2, 0, 2, 0, "frozen"),
-  MIRAS__N(memory.window, 2, 1, 1 << 20, 1024, "architecture pairs"),
-  MIRAS__N(memory.iterations, 2, 1, 256, 30, "algorithm newton"),
-  MIRAS__R(memory.tolerance, MIRAS__SHAPE, 1e-14, 1, 1e-12, "algorithm newton"),
-  MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1, "algorithm newton"),
+  MIRAS__N(memory.window, 2, 1, 1 << 20, 1024, "architecture kv-cache"),
+  MIRAS__N(memory.iterations, 2, 1, 256, 30, "algorithm least-squares"),
+  MIRAS__R(memory.tolerance, MIRAS__SHAPE, 1e-14, 1, 1e-12, "algorithm least-squares"),
+  MIRAS__R(memory.ridge, MIRAS__SHAPE, 1e-6, 1e6, 1, "algorithm least-squares"),
   MIRAS__W(memory.keep_gate, 2, MIRAS_GATE_COUNT, "decays", "constant head channel"),
-  MIRAS__W(memory.step_gate, 2, MIRAS_GATE_COUNT, "architecture not pairs",
+  MIRAS__W(memory.step_gate, 2, MIRAS_GATE_COUNT, "architecture not kv-cache",
            "constant head channel"),
   MIRAS__W(memory.momentum_gate, 2, MIRAS_GATE_HEAD + 1, "algorithm momentum",
            "constant head channel"),
@@ -1851,7 +1854,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.slopes, 2, MIRAS_SLOPES_COUNT, "decays", "ratio lightning minimax"),
   MIRAS__N(memory.layer, 2, 0, 65535, 0, "slopes not ratio"),
   MIRAS__N(memory.layers, 2, 1, 65536, 1, "slopes not ratio"),
-  MIRAS__R(memory.step, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not pairs"),
+  MIRAS__R(memory.step, MIRAS__SHAPE, 1e-8, 1e4, 1, "architecture not kv-cache"),
   MIRAS__R(memory.momentum, MIRAS__SHAPE, 0, 1, 0, "algorithm momentum"),
   MIRAS__R(memory.threshold, MIRAS__SHAPE, 1e-6, 1e30, MIRAS__LIKE_NORM, MIRAS__BOUNDED),
   MIRAS__R(memory.p, MIRAS__SHAPE, 1, 8, 3, "bias lp lp-smooth"),
@@ -1869,17 +1872,17 @@ static const miras__field miras__fields[] = {
   MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, ""),
   MIRAS__N(conv, 2, 1, 8, 4, ""),
   MIRAS__N(gate_rank, 2, 1, 4096, 32, ""),
-  MIRAS__W(keys, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase"),
-  MIRAS__W(keep, 2, MIRAS_KEEP_COUNT, "keep_gate not constant", "sigmoid root rate bounded"),
-  MIRAS__N(tied_step, 2, 0, 1, 0, "keep rate"),
+  MIRAS__W(key_map, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase"),
+  MIRAS__W(keep_form, 2, MIRAS_KEEP_COUNT, "keep_gate not constant", "sigmoid root rate bounded"),
+  MIRAS__N(tied_step, 2, 0, 1, 0, "keep_form rate"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
-  MIRAS__W(memory.key_length, 3, MIRAS_LENGTH_COUNT, "architecture not pairs", "free unit root"),
+  MIRAS__W(memory.key_length, 3, MIRAS_LENGTH_COUNT, "architecture not kv-cache", "free unit root"),
   MIRAS__W(memory.toward, 3, MIRAS_TOWARD_COUNT, "retention not all", "nothing initial"),
   {MIRAS__AT("memory.reset_every", l.memory.reset_every), MIRAS__WHOLE, 3, MIRAS__STATE,
    0, (float)(INT_MAX - 127), 0, NULL, ""},
-  MIRAS__N(memory.bounded_step, 3, 0, 2, 0, "architecture not pairs"),
+  MIRAS__N(memory.bounded_step, 3, 0, 2, 0, "architecture not kv-cache"),
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
   MIRAS__N(fixed_gates, 3, 0, 31, 0, ""),
   MIRAS__N(horizon, 3, 0, 1 << 30, 0, "keep_gate not constant"),
@@ -1922,14 +1925,14 @@ enum { MIRAS__FIELDS = (int)(sizeof miras__fields / sizeof miras__fields[0]) };
 typedef struct miras__rule { const char *when, *needs, *because; } miras__rule;
 
 static const miras__rule miras__rules[] = {
-  {"architecture pairs", "bias l2, retention all, algorithm gradient-descent, steps 1",
+  {"architecture kv-cache", "bias l2, retention all, algorithm gradient-descent, descents 1",
    "nothing is learned step by step"},
   {"architecture vector, value_dim, key_dim", "square", "it scales its input"},
   {"inner_residual, value_dim, key_dim", "square", "it adds the input to the output"},
   {"inner_bias", "retention all l2 l2-both", "learned biases do not fade"},
   {"inner_bias, retention not all", "toward initial", "learned biases do not fade"},
-  {"algorithm implicit newton", "architecture matrix, bias l2, retention all l2", NULL},
-  {"algorithm newton", "toward nothing, steps 1", NULL},
+  {"algorithm implicit least-squares", "architecture matrix, bias l2, retention all l2", NULL},
+  {"algorithm least-squares", "toward nothing, descents 1", NULL},
   {"algorithm momentum", "retention not elastic chi2 reverse-kl hellinger",
    "these take plain steps"},
   {"order", "retention l2", NULL},
@@ -1941,7 +1944,7 @@ static const miras__rule miras__rules[] = {
   {"normalise", "bias dot, feature elu relu relu2 softmax",
    "what it divides by must not be negative"},
   {"separate_erase", "bias l2, algorithm gradient-descent, order error-first, feature identity, "
-   "steps 1", NULL},
+   "descents 1", NULL},
   {"value_gate", "value_gate channel, bias dot, retention l2, normalise 0", NULL},
   {"keep_gate channel", "by_channel, simplex_whole 0", NULL},
   {"step_gate channel", "by_channel, normalise 0, diagonal 0", NULL},
@@ -1959,7 +1962,7 @@ static const miras__rule miras__rules[] = {
   {"off_grid, reset_every, chunk, grid", "",
    "it must be 0 or a multiple of the grid, the first of chunk from 16 on"},
   {"retention kl, chunk not 1, simplex_logits 0",
-   "algorithm not momentum, steps 1, simplex_signed 0",
+   "algorithm not momentum, descents 1, simplex_signed 0",
    "without simplex_logits steps are plain and weights positive"},
   {"architecture vector, " MIRAS__SIMPLEX, "simplex_whole 1",
    "a channel of it is a single weight"},
@@ -1967,15 +1970,15 @@ static const miras__rule miras__rules[] = {
   {"retention custom", "has_link", NULL},
   {"bias not custom, retention not custom, called", "",
    "without a custom choice the pointer custom must be NULL"},
-  {"keys erase", "separate_erase 1", NULL},
-  {"separate_erase, inside", "keys erase", NULL},
-  {"keys complement", "keep_gate channel, by_key, steps 1", NULL},
+  {"key_map erase", "separate_erase 1", NULL},
+  {"separate_erase, inside", "key_map erase", NULL},
+  {"key_map complement", "keep_gate channel, by_key, descents 1", NULL},
   {"key_length, inside", "", "in a model the field keys says how long they are: set it to 0"},
   {"fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
   {"horizon 1", "", "it must be 0, or from 2 on"},
   {"uneven, head_dim", "", "it must be even"},
   {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
-  {"tied_step", "keep_gate head, step_gate head, steps 1", NULL}
+  {"tied_step", "keep_gate head, step_gate head, descents 1", NULL}
 };
 
 #undef MIRAS__SIMPLEX
@@ -2190,7 +2193,7 @@ static void miras__find_facts(miras__case *c) {
   const miras_custom *own = d->custom;
   const int mlp = d->architecture == MIRAS_MLP, gated = d->architecture == MIRAS_GATED_MLP;
   c->exact = miras__is_exact(d);
-  c->frozen = !c->exact && d->architecture != MIRAS_PAIRS;
+  c->frozen = !c->exact && d->architecture != MIRAS_KV_CACHE;
   c->decays = miras__decays(d);
   c->fades = c->decays && !d->slopes;
   c->deep = gated || (mlp && d->depth != 1);
@@ -2345,9 +2348,9 @@ static int miras__used(const miras_model_desc *d, int kind) {
  *   frozen engine  A [P] dual state (f-divergences and Memora's paper form: the weights
  *                  themselves), W [P] = link(A) unless the link is the identity, S [P]
  *                  momentum, W_B [P] the weights that retention leads to where W is kept and B
- *                  are its logits, then the open chunk (C its pairs, steps per token): per layer
- *                  Y [C, in], D [C, out]; the last rows of the two coefficient matrices G [C],
- *                  N [C]; and 16 scalars: coefficients a, f, h of the last row, and from 4 on
+ *                  are its logits, then the open chunk (C its pairs, `descents` per token): per
+ *                  layer Y [C, in], D [C, out]; the last rows of the two coefficient matrices G
+ *                  [C], N [C]; and 16 scalars: coefficients a, f, h of the last row, and from 4 on
  *                  1/c_0 of an LQ link per layer. With gates per channel a is [value_dim], and
  *                  the rows that carry the channels (D of the last layer, Y of the first if there
  *                  are more) are kept times their G.
@@ -2375,8 +2378,8 @@ typedef struct miras__plan {
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
   int map;                 /* what keys and queries go through (room @25)                        */
-  int linked;              /* the state keeps weights W = link(A) beside A                       */
-  int mapped;              /* the first weights are link(initial memory), linked or not          */
+  int stores_link;            /* the state keeps weights W = link(A) beside A                     */
+  int init_mapped;         /* the first weights are link(initial memory), linked or not          */
   int rule, first;         /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
@@ -2388,7 +2391,7 @@ typedef struct miras__plan {
   int in[4], out[4];       /* layer l maps in[l], ones included, to out[l]                       */
   int from[4];             /* the layer whose input layer l reads: l, or 0 where two share it    */
   int widest;              /* largest in or out                                                  */
-  size_t span;             /* pairs that share an anchor: chunk * steps, and 1 for chunk 1       */
+  size_t span;             /* pairs that share an anchor: chunk * descents, and 1 for chunk 1     */
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t weights;          /* P                                                                  */
   size_t params;           /* outer parameters of all heads                                      */
@@ -2450,14 +2453,14 @@ static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 /* What a token brings: its name in head_io, that of its stride, its member of miras_tokens, and its
  * numbers per token and head, of a descriptor d; 0: that asks for none. */
 #define MIRAS__INPUTS(X)                                                                          \
-  X(k, ldk, key, (size_t)d->steps * (size_t)d->key_dim)                                           \
-  X(v, ldv, value, (size_t)d->steps * (size_t)d->value_dim)                                       \
+  X(k, ldk, key, (size_t)d->descents * (size_t)d->key_dim)                                         \
+  X(v, ldv, value, (size_t)d->descents * (size_t)d->value_dim)                                     \
   X(q, ldq, query, (size_t)d->key_dim)                                                            \
-  X(keep, ld_keep, keep, miras__keep_lanes(d))                                                    \
-  X(step, ld_step, step, (size_t)d->steps * miras__lanes(d, d->step_gate))                        \
-  X(momentum, ld_momentum, momentum, miras__lanes(d, d->momentum_gate))                           \
-  X(threshold, ld_threshold, threshold, miras__lanes(d, d->threshold_gate))                       \
-  X(value_keep, ld_value_keep, value_keep, miras__lanes(d, d->value_gate))                        \
+  X(keep, ld_keep, keep, miras__keep_width(d))                                                    \
+  X(step, ld_step, step, (size_t)d->descents * miras__gate_width(d, d->step_gate))                 \
+  X(momentum, ld_momentum, momentum, miras__gate_width(d, d->momentum_gate))                       \
+  X(threshold, ld_threshold, threshold, miras__gate_width(d, d->threshold_gate))                   \
+  X(value_keep, ld_value_keep, value_keep, miras__gate_width(d, d->value_gate))                    \
   X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
   X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
 
@@ -2547,7 +2550,7 @@ typedef struct miras__solve {
  * has the letters): g, n [m, ld], a, f, h [m]. The first new row is descent `descent` of its token.
  * theta: with momentum, else NULL; rate: with row_rates, else NULL. */
 typedef struct miras__course {
-  size_t ld, row, m, descent, steps;
+  size_t ld, row, m, descent, descents;
   const float *alpha, *eta, *theta, *rate;             /* [m]                                    */
   float *g, *n, *a, *f, *h;
 } miras__course;
@@ -2580,9 +2583,9 @@ typedef struct miras__bound_grads {
 } miras__bound_grads;
 
 /* The reads that follow a chunk's pairs: the first of m sees `seen` of them and each of the others
- * `steps` more, the last one `pairs`; rows of coefficients are ld apart. */
+ * `descents` more, the last one `pairs`; rows of coefficients are ld apart. */
 typedef struct miras__reads {
-  size_t m, seen, steps, pairs, ld;
+  size_t m, seen, descents, pairs, ld;
 } miras__reads;
 
 /* The adjoint of the inner gradient through a layer norm (room @28): rows of cotangents bd of the
@@ -2654,13 +2657,13 @@ static float miras__bias_growth(const miras_desc *d) {
 
 /* Numbers per token, head and descent of a gate that is not constant, else 0. A channel is an entry
  * of the value, but for the keep gate of a matrix memory: there, of the key as it is seen. */
-static size_t miras__lanes(const miras_desc *d, miras_gate gate) {
+static size_t miras__gate_width(const miras_desc *d, miras_gate gate) {
   return gate == MIRAS_GATE_CHANNEL ? (size_t)d->value_dim : gate == MIRAS_GATE_HEAD;
 }
 
-static size_t miras__keep_lanes(const miras_desc *d) {
+static size_t miras__keep_width(const miras_desc *d) {
   return d->keep_gate == MIRAS_GATE_CHANNEL && d->architecture == MIRAS_MATRIX
-           ? (size_t)miras__features(d) : miras__lanes(d, d->keep_gate);
+           ? (size_t)miras__features(d) : miras__gate_width(d, d->keep_gate);
 }
 
 /* Head h of H starts anew at tokens t > 0 with (t + o) mod R = 0, where R is reset_every and o is
@@ -2798,7 +2801,7 @@ static void miras__draw(float *w, size_t n, uint64_t seed, double deviation) {
 static void miras__frozen_params(const miras__plan *p, float *init, float *gain) {
   const miras_desc *d = &p->d;
   const int empty = (d->architecture == MIRAS_MATRIX || d->architecture == MIRAS_VECTOR) &&
-                    (!p->mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
+                    (!p->init_mapped || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
   size_t h, i, heads = (size_t)d->heads;
   int l;
   for (h = 0; !empty && h < heads; h++)
@@ -6385,7 +6388,7 @@ static void miras__coefficients(const miras__course *c, const float *g, const fl
     const size_t row = c->row + i;
     const float alpha = c->alpha[i], eta = c->eta[i];
     float *gi = c->g + i * c->ld, *ni = c->n + i * c->ld;
-    if (c->theta && (c->descent + i) % c->steps) {
+    if (c->theta && (c->descent + i) % c->descents) {
       miras__copy(ni, n, row);
       miras__scale(gi, alpha, g, row);
       gi[row] = ni[row] = eta;
@@ -6436,7 +6439,7 @@ static void miras__coefficients_bwd(const miras__course *c, const miras__course_
   const size_t ld = c->ld;
   size_t i;
   for (i = c->m; i-- > 0;) {
-    const int descends = c->theta && (c->descent + i) % c->steps;
+    const int descends = c->theta && (c->descent + i) % c->descents;
     const float alpha = c->alpha[i];
     const float *g = i ? c->g + (i - 1) * ld : NULL, *n = i ? c->n + (i - 1) * ld : NULL;
     float *bg = b->g + i * ld, *bn = b->n + i * ld, dalpha;
@@ -6451,7 +6454,7 @@ static void miras__coefficients_bwd(const miras__course *c, const miras__course_
       if (i) b->theta[i] += miras__dot(n, bn, i);
     } else if (c->rate) {
       if (b->rho && b->slope[i] > 0)
-        b->rho[i / c->steps] += b->slope[i] * miras__dot(c->n + i * ld, bg, i + 1);
+        b->rho[i / c->descents] += b->slope[i] * miras__dot(c->n + i * ld, bg, i + 1);
       miras__axpy(bn, c->rate[i], bg, i + 1);
     }
     b->alpha[i] = dalpha;
@@ -6491,10 +6494,10 @@ static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, flo
                                 const float *g, const float *x, const miras__reads *r) {
   size_t i, j, seen = r->seen;
   float sum = *binv;
-  for (i = 0; i < r->m; i++, seen += r->steps) {
+  for (i = 0; i < r->m; i++, seen += r->descents) {
     float *bpi = bp + i * r->ld, *pi = p + i * r->ld;
-    const float *xi = x + i * r->ld, *gi = g ? g + i * r->steps * r->ld : NULL;
-    float *bgi = g ? bg + i * r->steps * r->ld : NULL;
+    const float *xi = x + i * r->ld, *gi = g ? g + i * r->descents * r->ld : NULL;
+    float *bgi = g ? bg + i * r->descents * r->ld : NULL;
     for (j = 0; j < seen; j++) {
       const float b = -bpi[j], cross = gi ? gi[j] * xi[j] : xi[j];
       sum += b * cross;
@@ -7693,8 +7696,8 @@ enum { MIRAS__J_NUMBER, MIRAS__J_WEIGHTS, MIRAS__J_OWN };
 enum { MIRAS__HOME_NONE, MIRAS__HOME_B, MIRAS__HOME_WEIGHTS };
 
 typedef struct miras__retention {
-  int linked;              /* the state keeps W = link(A) beside A                               */
-  int follows;             /* reads of an open chunk follow A_t; else they use the anchor        */
+  int stores_link;            /* the state keeps W = link(A) beside A                             */
+  int reads_live;          /* reads of an open chunk follow A_t; else they use the anchor        */
   int from_dual;           /* and start from A_0, not W_0: a threshold would cut the anchor off  */
   int apart;               /* A holds W; the chunk's steps are summed apart, and decays act on W */
   int home, metric;
@@ -7740,13 +7743,13 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
 
 /* Of the p-norm form no read uses inv. */
 static void miras__link_lq(const miras__link *x) {
-  const int pnorm = !x->rule->follows;
+  const int pnorm = !x->rule->reads_live;
   const float inv = x->K->lq_fwd(x->w, x->a, x->p->d.q, pnorm, x->n);
   if (!pnorm) x->K->fill(x->inv, inv, 1);
 }
 
 static void miras__link_lq_bwd(const miras__link *x) {
-  const int pnorm = !x->rule->follows;
+  const int pnorm = !x->rule->reads_live;
   x->K->lq_bwd(x->ba, x->bw, x->a, x->w, x->binv && !pnorm ? *x->binv : 0, x->p->d.q, pnorm, x->n);
 }
 
@@ -7955,12 +7958,13 @@ static void miras__retention_plan(miras__plan *p) {
     p->rule = p->first = MIRAS__RETAIN_SIGNED;
   }
   rule = &miras__retentions[p->rule];
-  p->linked = rule->linked;
-  p->mapped = rule->link != NULL;
+  p->stores_link = rule->stores_link;
+  p->init_mapped = rule->link != NULL;
   p->holds = d->toward && (rule->apart || rule->home == MIRAS__HOME_WEIGHTS);
 }
 
-/* The weights w of a dual state a, where p->mapped; b: the initial one; inv [layers] as in links.
+/* The weights w of a dual state a, where p->init_mapped; b: the initial one; inv [layers] as in
+ * links.
  */
 static void miras__weights_of(const miras__kernels *K, const miras__plan *p, float *w,
                               const float *a, const float *b, float *inv) {
@@ -8010,9 +8014,10 @@ typedef struct miras__call {
 } miras__call;
 
 /* What an engine knows of tokens. The pairs of a call are counted through: pair i is descent
- * i % steps of token i / steps. Here keys become features, the gates of a token become numbers of
- * each of its pairs; and the implicit step, its diagonal and L2 both have rewritten them already.
- * Decay and momentum belong to a token's first pair: the decays of the others are 1. Engines see
+ * i % descents of token i / descents. Here keys become features, the gates of a token become
+ * numbers of each of its pairs; and the implicit step, its diagonal and L2 both have rewritten them
+ * already. Decay and momentum belong to a token's first pair: the decays of the others are 1.
+ * Engines see
  *   x [m, in] what the key becomes (with the 1 of biases at its end), v [m, value_dim],
  *   alpha [m, p->decays], eta [m, p->rates], theta [m], delta [m, p->bounds],
  *   beta [m, value_dim], erase and replace [m, in], and of queries q [reads, in].
@@ -8051,11 +8056,11 @@ static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
                               size_t *descent) {
-  const size_t steps = (size_t)p->d.steps;
-  *token = pair / steps;
-  *descent = pair % steps;
-  if (steps == 1) return left;
-  return steps - *descent < left ? steps - *descent : left;
+  const size_t descents = (size_t)p->d.descents;
+  *token = pair / descents;
+  *descent = pair % descents;
+  if (descents == 1) return left;
+  return descents - *descent < left ? descents - *descent : left;
 }
 
 /* Rows of a gate: one number or `wide` of them, from gates of one number or `given` of them. */
@@ -8078,37 +8083,37 @@ static void miras__rows_queries(const miras__kernels *K, const miras__plan *p,
 static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const miras__head_io *io,
                             size_t i0, size_t m, const miras__rows *r) {
   const miras_desc *d = &p->d;
-  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, steps = (size_t)d->steps;
-  const size_t in = r->in, keeps = miras__keep_lanes(d), rates = miras__lanes(d, d->step_gate);
+  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, descents = (size_t)d->descents;
+  const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->step_gate);
   size_t i, n, token, s;
   for (i = 0; i < m; i += n) {
     const float *key, *keep, *step;
     size_t ldk, ldv, ld_step;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
-    ldk = steps == 1 ? io->ldk : dk;
-    ldv = steps == 1 ? io->ldv : dv;
-    ld_step = steps == 1 || !io->ld_step ? io->ld_step : rates;
+    ldk = descents == 1 ? io->ldk : dk;
+    ldv = descents == 1 ? io->ldv : dv;
+    ld_step = descents == 1 || !io->ld_step ? io->ld_step : rates;
     key = io->k + token * io->ldk + s * dk;
-    step = io->step + token * io->ld_step + s * ld_step * (steps > 1);
+    step = io->step + token * io->ld_step + s * ld_step * (descents > 1);
     keep = io->keep + token * io->ld_keep;
     K->feature_rows(p->map, r->x + i * in, in, key, ldk, n, dk);
     if (in > p->features) K->fill_rows(r->x + i * in + in - 1, in, 1, n, 1);
     if (r->v) K->copy_rows(r->v + i * dv, dv, io->v + token * io->ldv + s * dv, ldv, n, dv);
     miras__rows_gate(K, r->eta + i * p->rates, p->rates, step, ld_step, rates, n);
-    if (steps > 1) K->fill(r->alpha + i * p->decays, 1, n * p->decays);
+    if (descents > 1) K->fill(r->alpha + i * p->decays, 1, n * p->decays);
     if (s == 0)
       miras__rows_gate(K, r->alpha + i * p->decays, p->decays, keep, io->ld_keep, keeps,
-                       steps == 1 ? n : 1);
+                       descents == 1 ? n : 1);
     if (r->theta)
       K->copy_rows(r->theta + i, 1, io->momentum + token * io->ld_momentum,
-                   steps == 1 ? io->ld_momentum : 0, n, 1);
+                   descents == 1 ? io->ld_momentum : 0, n, 1);
     if (r->delta && io->threshold)
       K->copy_rows(r->delta + i * p->bounds, p->bounds, io->threshold + token * io->ld_threshold,
-                   steps == 1 ? io->ld_threshold : 0, n, p->bounds);
-    if (r->beta && steps > 1) K->fill(r->beta + i * dv, 1, n * dv);
+                   descents == 1 ? io->ld_threshold : 0, n, p->bounds);
+    if (r->beta && descents > 1) K->fill(r->beta + i * dv, 1, n * dv);
     if (r->beta && s == 0)
       K->copy_rows(r->beta + i * dv, dv, io->value_keep + token * io->ld_value_keep,
-                   io->ld_value_keep, steps == 1 ? n : 1, dv);
+                   io->ld_value_keep, descents == 1 ? n : 1, dv);
     if (r->erase) {
       K->copy_rows(r->erase + i * in, in, io->erase + token * io->ld_erase, io->ld_erase, n, dk);
       K->copy_rows(r->replace + i * in, in, io->replace + token * io->ld_replace, io->ld_replace, n,
@@ -8130,7 +8135,7 @@ static void miras__rows_surprise(const miras__kernels *K, const miras__plan *p,
   K->feature_rows(p->map, x, 0, io->k + token * io->ldk, 0, 1, (size_t)p->d.key_dim);
   K->copy(v, io->v + token * io->ldv, (size_t)p->d.value_dim);
   if (!p->after) K->copy(xr, x, p->features);
-  else if (miras__keep_lanes(&p->d) > 1) K->mul(xr, x, keep, p->features);
+  else if (miras__keep_width(&p->d) > 1) K->mul(xr, x, keep, p->features);
   else K->scale(xr, *keep, x, p->features);
 }
 
@@ -8148,8 +8153,8 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
                             const miras__head_grads *g, size_t i0, size_t m, const miras__rows *r,
                             const miras__rows *b, float *row) {
   const miras_desc *d = &p->d;
-  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, steps = (size_t)d->steps;
-  const size_t in = r->in, keeps = miras__keep_lanes(d), rates = miras__lanes(d, d->step_gate);
+  const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, descents = (size_t)d->descents;
+  const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->step_gate);
   size_t i, n, token, s;
   if (p->both) K->both_bwd(b->eta, b->alpha, r->alpha, d->balance, m * p->rates);
   for (i = 0; p->implicit && i < m; i++) {
@@ -8166,17 +8171,18 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
   for (i = 0; i < m; i += n) {
     size_t first, ldk, ldv;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
-    first = s ? 0 : steps == 1 ? n : 1;                /* pairs that are the first of their token */
-    ldk = steps == 1 ? g->ldk : dk;
-    ldv = steps == 1 ? g->ldv : dv;
+    first = s ? 0 : descents == 1 ? n : 1;             /* pairs that are the first of their token */
+    ldk = descents == 1 ? g->ldk : dk;
+    ldv = descents == 1 ? g->ldv : dv;
     if (g->k)
       K->feature_rows_bwd(p->map, g->k + token * g->ldk + s * dk, ldk, b->x + i * in, r->x + i * in,
-                          in, io->k + token * io->ldk + s * dk, steps == 1 ? io->ldk : dk, n, dk);
+                          in, io->k + token * io->ldk + s * dk, descents == 1 ? io->ldk : dk, n,
+                          dk);
     if (g->v) K->copy_rows(g->v + token * g->ldv + s * dv, ldv, b->v + i * dv, dv, n, dv);
     if (g->step)
       miras__rows_gate_bwd(K, 0, g->step + token * g->ld_step + s * rates,
-                           steps == 1 ? g->ld_step : rates, rates, b->eta + i * p->rates, p->rates,
-                           n);
+                           descents == 1 ? g->ld_step : rates, rates, b->eta + i * p->rates,
+                           p->rates, n);
     if (g->keep && first)
       miras__rows_gate_bwd(K, 0, g->keep + token * g->ld_keep, g->ld_keep, keeps,
                            b->alpha + i * p->decays, p->decays, first);
@@ -8184,7 +8190,7 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
       K->copy_rows(g->momentum + token * g->ld_momentum, g->ld_momentum, b->theta + i, 1, first, 1);
     if (g->threshold)
       miras__rows_gate_bwd(K, 1, g->threshold + token * g->ld_threshold,
-                           steps == 1 ? g->ld_threshold : 0, p->bounds, b->delta + i * p->bounds,
+                           descents == 1 ? g->ld_threshold : 0, p->bounds, b->delta + i * p->bounds,
                            p->bounds, n);
     if (g->value_keep && first)
       K->copy_rows(g->value_keep + token * g->ld_value_keep, g->ld_value_keep, b->beta + i * dv, dv,
@@ -8210,7 +8216,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
 /* @50 EXACT LINEAR ENGINE ---------------------------------------------------- needs 14 20 45 -- */
 
 /* Matrix memories whose update is linear in the state S [features, dv]. Rows are those of room @45:
- * a token is one row of a block, or `steps` rows. Row i does
+ * a token is one row of a block, or `descents` rows. Row i does
  *   R_i = S_(i-1) (error first) or diag(alpha_i) S_(i-1) (decay first: plan.after)
  *   S_i = diag(alpha_i) S_(i-1) diag(beta_i) + x_i u_i' [+ b_i t_i']        y_i = S_i' q_i
  *   dot product      u_i = eta_i v_i
@@ -8324,7 +8330,7 @@ typedef struct miras__block {
 static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backward, size_t *at,
                                    size_t *open) {
   const size_t n = p->features, dv = (size_t)p->d.value_dim, wide = n > dv ? n : dv;
-  const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.steps;
+  const size_t errors = p->delta ? rows : 0, stack = errors + rows / (size_t)p->d.descents;
   const size_t room = stack > rows ? stack : rows, ld = miras__pad(rows);
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
   const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
@@ -8378,17 +8384,17 @@ static void miras__block_place(const miras__plan *p, float *base, float *open, i
  * floats of a state. */
 static size_t miras__exact_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
-  const size_t chunk = (size_t)d->chunk, steps = (size_t)d->steps;
+  const size_t chunk = (size_t)d->chunk, descents = (size_t)d->descents;
   size_t state = miras__pad(p->weights), open, least;
   p->tape_chunk = p->weights;
   p->tape_tokens = miras__reset_grid(d);
-  p->fused = chunk == 1 && steps == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
+  p->fused = chunk == 1 && descents == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
              !p->value_decay;
   p->split = p->weights;
   p->at_open = state;
-  least = miras__block_offsets(p, (size_t)p->tape_tokens * steps, 1, p->at, &open);
+  least = miras__block_offsets(p, (size_t)p->tape_tokens * descents, 1, p->at, &open);
   p->scratch = 4 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
-  if (!p->fused) p->scratch = miras__block_offsets(p, chunk * steps, 0, p->at, &open);
+  if (!p->fused) p->scratch = miras__block_offsets(p, chunk * descents, 0, p->at, &open);
   if (chunk > 1) state += open;
   p->scratch_backward = MIRAS__TRAINS && least > p->scratch ? least : p->scratch;
   return state;
@@ -8399,7 +8405,7 @@ static size_t miras__exact_plan(miras__plan *p) {
 /* Room @28's view of the new rows x, of width n, that decay by alpha. */
 static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
                                              const float *alpha, float *live) {
-  const miras__channels c = {n, (size_t)k->p->d.steps, k->p->after, x, NULL, alpha, NULL, NULL,
+  const miras__channels c = {n, (size_t)k->p->d.descents, k->p->after, x, NULL, alpha, NULL, NULL,
                              n, 0, n, n, n, NULL, NULL, k->ld, live};
   return c;
 }
@@ -8528,7 +8534,7 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
   e->seen = r0;
   q->row = e->count;
   q->count = reads;
-  q->left = q->step = m ? (size_t)k->p->d.steps : 0;
+  q->left = q->step = m ? (size_t)k->p->d.descents : 0;
   q->seen = r0 + q->step;
   k->r.q = k->z + q->row * k->p->features;
   k->stack = e->count + reads;
@@ -8723,10 +8729,10 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
                               size_t m) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
-  const size_t steps = (size_t)p->d.steps, n = p->features;
+  const size_t descents = (size_t)p->d.descents, n = p->features;
   const miras__readers *q = &k->by[1];
-  miras__exact_stack(k, r0, m, io->q ? m / steps : 0);
-  miras__rows_fwd(K, p, io, t * steps, m, &k->r);
+  miras__exact_stack(k, r0, m, io->q ? m / descents : 0);
+  miras__rows_fwd(K, p, io, t * descents, m, &k->r);
   if (q->count) miras__rows_queries(K, p, io, t, q->count, k->r.q, n);
   miras__exact_left(k);
   if (p->d.normalise) K->copy(k->open.eta + r0, k->r.eta, m);
@@ -8873,7 +8879,8 @@ static void miras__exact_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
-  const size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, length = (size_t)io->length;
+  const size_t chunk = (size_t)p->d.chunk, descents = (size_t)p->d.descents;
+  const size_t length = (size_t)io->length;
   const size_t dv = (size_t)p->d.value_dim, per = (size_t)p->tape_tokens;
   const int alone = io->surprise && (!p->delta || p->streams > 1);
   miras__block work, *k = &work;
@@ -8883,7 +8890,7 @@ static void miras__exact_forward(const miras__call *a) {
     miras__linear_forward(a);
     return;
   }
-  miras__exact_open(a, chunk * steps, 0, k);
+  miras__exact_open(a, chunk * descents, 0, k);
   for (t = 0; t < length; t += m) {
     const size_t r0 = (size_t)((a->position + t) % chunk);
     const float *answers;
@@ -8892,10 +8899,10 @@ static void miras__exact_forward(const miras__call *a) {
     if (MIRAS__TRAINS && a->tape && t % per == 0)
       K->copy(a->tape + t / per * p->tape_chunk, a->state, p->weights);
     if (!t || !r0) miras__exact_start(k, a->state);
-    if (alone) miras__exact_surprise(k, io, t, r0 * steps);
-    miras__exact_rows(k, io, t, r0 * steps, m * steps);
+    if (alone) miras__exact_surprise(k, io, t, r0 * descents);
+    miras__exact_rows(k, io, t, r0 * descents, m * descents);
     if (io->surprise && !alone) {                /* of a token's first pair */
-      K->dot_rows(0, io->surprise + t, 1, k->read, steps * dv, k->read, steps * dv, m, dv);
+      K->dot_rows(0, io->surprise + t, 1, k->read, descents * dv, k->read, descents * dv, m, dv);
       K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
     }
     answers = k->read + k->by[1].row * dv;
@@ -8904,7 +8911,7 @@ static void miras__exact_forward(const miras__call *a) {
     else if (io->q)
       K->copy_rows(io->y + t * io->ldy, io->ldy, answers, dv, m, dv);
     if (r0 + m < chunk) continue;
-    miras__exact_close(k, a->state, chunk * steps);
+    miras__exact_close(k, a->state, chunk * descents);
     if (miras__sweeps(&p->d, a->position + (uint64_t)(t + m)))
       K->flush(a->state, a->state, p->weights);
   }
@@ -8939,18 +8946,18 @@ static void miras__exact_backward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
-  const size_t n = p->features, steps = (size_t)p->d.steps, per = (size_t)p->tape_tokens;
+  const size_t n = p->features, descents = (size_t)p->d.descents, per = (size_t)p->tape_tokens;
   const size_t length = (size_t)io->length;
   size_t block = (length + per - 1) / per;
   miras__block work, *k = &work;
   const miras__readers *q = &k->by[1];
-  miras__exact_open(a, per * steps, 1, k);
+  miras__exact_open(a, per * descents, 1, k);
   if (!p->per_feature && !a->g->keep) k->dl = k->dc = NULL;
   if (a->dstate) K->copy(k->ds, a->dstate, p->weights);
   else K->fill(k->ds, 0, p->weights);
   if (p->pulls && a->dstate) K->add(a->dinit, k->ds, p->weights);
   for (k->live = a->dstate != NULL; block-- > 0; k->live = 1) {
-    const size_t t = block * per, reads = length - t < per ? length - t : per, m = reads * steps;
+    const size_t t = block * per, reads = length - t < per ? length - t : per, m = reads * descents;
     const float *dy = a->dy + t * a->lddy;
     miras__exact_start(k, a->tape + block * p->tape_chunk);
     miras__exact_rows(k, io, t, 0, m);
@@ -8962,7 +8969,7 @@ static void miras__exact_backward(const miras__call *a) {
     miras__exact_reach_bwd(k, a->dinit, dy, a->lddy);
     miras__exact_left_bwd(k);
     if (p->delta && p->streams == 1) K->add_rows(k->dx[0], n, k->dz, n, m, n);
-    miras__rows_bwd(K, p, io, a->g, t * steps, m, &k->r, &k->d, k->row);
+    miras__rows_bwd(K, p, io, a->g, t * descents, m, &k->r, &k->d, k->row);
     miras__rows_queries_bwd(K, p, io, a->g, t, reads, k->dz + q->row * n, k->r.q, n);
   }
   if (a->position && p->pulls) K->axpy(a->dinit, -1, k->ds, p->weights);
@@ -8977,13 +8984,14 @@ static void miras__exact_backward(const miras__call *a) {
 static void miras__exact_read_at(const miras__call *a, const float *q, float *o) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  const size_t chunk = (size_t)p->d.chunk, steps = (size_t)p->d.steps, dk = (size_t)p->d.key_dim;
-  const size_t dv = (size_t)p->d.value_dim, rows = (size_t)(a->position % chunk) * steps;
+  const size_t chunk = (size_t)p->d.chunk, descents = (size_t)p->d.descents;
+  const size_t dk = (size_t)p->d.key_dim;
+  const size_t dv = (size_t)p->d.value_dim, rows = (size_t)(a->position % chunk) * descents;
   const float *s = a->position ? a->state : a->init;
   float *x = a->scratch, *den = x + miras__pad(p->features);
   miras__block work, *k = &work;
   if (rows) {
-    miras__exact_open(a, chunk * steps, 0, k);
+    miras__exact_open(a, chunk * descents, 0, k);
     miras__exact_start(k, s);
     x = k->z;
     den = k->den;
@@ -9003,11 +9011,11 @@ static void miras__exact_read_at(const miras__call *a, const float *q, float *o)
 
 /* w [weights]: the state after the open block's rows. */
 static void miras__exact_live(const miras__call *a, float *w) {
-  const size_t chunk = (size_t)a->p->d.chunk, steps = (size_t)a->p->d.steps;
-  const size_t rows = (size_t)(a->position % chunk) * steps;
+  const size_t chunk = (size_t)a->p->d.chunk, descents = (size_t)a->p->d.descents;
+  const size_t rows = (size_t)(a->position % chunk) * descents;
   miras__block work;
   a->K->copy(w, a->state, a->p->weights);
-  miras__exact_open(a, chunk * steps, 0, &work);
+  miras__exact_open(a, chunk * descents, 0, &work);
   miras__exact_start(&work, a->state);
   miras__exact_stack(&work, rows, 0, 0);
   miras__exact_close(&work, w, rows);
@@ -9019,7 +9027,7 @@ static void miras__exact_clear(const miras__call *a) {
   const size_t chunk = (size_t)p->d.chunk;
   miras__block work;
   if (chunk == 1) return;
-  miras__exact_open(a, chunk * (size_t)p->d.steps, 0, &work);
+  miras__exact_open(a, chunk * (size_t)p->d.descents, 0, &work);
   a->K->fill(a->state + p->at_open, 0, p->head_state - p->at_open);
   a->K->fill(work.open.c, 1, p->per_feature ? p->features : 1);
   if (p->value_decay) a->K->fill(work.open.cv, 1, (size_t)p->d.value_dim);
@@ -9038,11 +9046,12 @@ static void miras__exact_clear(const miras__call *a) {
  * computed by recursion, so that gates of exactly 0 and 1 need no care. Reads never form A_t:
  *   x A_t = a_t x A_0 [+ (1 - a_t) x B] + f_t x S_0 - sum_(j<=t) G_tj (x . y_j) d_j
  * With row_rates G_tj = rate_t N_tj and theta = 1 in N; a decay then acts on what the chunk found.
- * With several descents per token, t counts pairs: a chunk has C * steps of them. S_t and A_t are
- * those of a token whose step is the sum over its descents: alpha and theta act before the first,
- * and the others add to both, N_tj = N_(t-1)j, G_tj = G_(t-1)j, h_t = h_(t-1), f_t = f_(t-1). delta
- * is the token's at each, and a token reads after its last. Chunk 1 stays the recurrence: the
- * anchor moves after every descent. Under L2 both each descent has the alpha of its own step.
+ * With several descents per token, t counts pairs: a chunk has C * descents of them. S_t and A_t
+ * are those of a token whose step is the sum over its descents: alpha and theta act before the
+ * first, and the others add to both, N_tj = N_(t-1)j, G_tj = G_(t-1)j, h_t = h_(t-1), f_t =
+ * f_(t-1). delta is the token's at each, and a token reads after its last. Chunk 1 stays the
+ * recurrence: the anchor moves after every descent. Under L2 both each descent has the alpha of its
+ * own step.
  *
  * With gates per channel (no momentum) the channels are the outputs of the last layer and, where
  * there are more, the inputs of the first: a, alpha, eta and G_tj are vectors there, in
@@ -9118,7 +9127,7 @@ static void miras__exact_clear(const miras__call *a) {
 #define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
   X(own_w, all) X(wc, all) X(ac, all) X(again, held) X(dz, tile) X(dx2, two) X(dz2, two)          \
   X(bg, n * n) X(bn, n * n) X(bp, n * n) X(ba, wide) X(bf, n) X(bh, n) X(bw, all) X(ba0, all)     \
-  X(bs0, all) X(bwc, all) X(bwb, held) X(binv, 4) X(bmetric, bounded && p->mapped ? all : 0)      \
+  X(bs0, all) X(bwc, all) X(bwb, held) X(binv, 4) X(bmetric, bounded && p->init_mapped ? all : 0)  \
   X(own_y, channels * (size_t)p->in[0]) X(own_d, channels * dv) X(live, channels * dv)            \
   X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv) X(mixed, channels * dv)       \
   X(history, 16 * channels)
@@ -9219,7 +9228,7 @@ static size_t miras__frozen_plan(miras__plan *p) {
   int l;
   miras__retention_plan(p);
   p->growth = miras__bias_growth(d);
-  if (p->linked) p->at_w = state, state += pad;
+  if (p->stores_link) p->at_w = state, state += pad;
   if (p->head_dstate > p->weights) p->at_s = state, state += pad;   /* of S too */
   p->split = p->weights;
   p->second = p->at_s;
@@ -9236,7 +9245,7 @@ static size_t miras__frozen_plan(miras__plan *p) {
   if (p->channel) state += miras__pad((size_t)d->value_dim);
   p->at_scalars = state, state += 16;
   p->tape_state = p->head_dstate;
-  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->steps / c);
+  p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->descents / c);
   p->tape_tokens = d->chunk;
   miras__chunk_offsets(p);
   return state;
@@ -9342,10 +9351,10 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
 
 static miras__course miras__course_of(const miras__chunk *c) {
   const miras__plan *p = c->p;
-  const size_t steps = (size_t)p->d.steps;
-  const miras__course x = {p->span, c->r0, c->m, c->t % steps, steps, c->rows.alpha, c->rows.eta,
-                           c->rows.theta, p->d.row_rates ? c->rate : NULL, c->g, c->n, c->ca,
-                           c->cf, c->ch};
+  const size_t descents = (size_t)p->d.descents;
+  const miras__course x = {p->span, c->r0, c->m, c->t % descents, descents, c->rows.alpha,
+                           c->rows.eta, c->rows.theta, p->d.row_rates ? c->rate : NULL, c->g, c->n,
+                           c->ca, c->cf, c->ch};
   return x;
 }
 
@@ -9356,7 +9365,7 @@ static void miras__piece_course(miras__chunk *c) {
     return;
   }
   if (x.rate)
-    c->K->row_rates(c->p->d.row_rates, c->rate, c->slope, c->io.rho, c->r0, c->m, x.steps);
+    c->K->row_rates(c->p->d.row_rates, c->rate, c->slope, c->io.rho, c->r0, c->m, x.descents);
   c->K->coefficients(&x, c->last_g, c->last_n, c->last_a);
 }
 
@@ -9375,7 +9384,7 @@ static void miras__piece_course_bwd(miras__chunk *c) {
 /* Room @28's view of the chunk's rows of one side from new row `from` on: Y_1 or D_L. */
 static miras__channels miras__channel_view(const miras__chunk *c, int by_input, size_t from) {
   const size_t n = c->wide;
-  const miras__channels v = {n, c->p->span == 1 ? 1 : (size_t)c->p->d.steps, 0,
+  const miras__channels v = {n, c->p->span == 1 ? 1 : (size_t)c->p->d.descents, 0,
                              (by_input ? c->new_y : c->new_d) + from * n, c->rows.eta + from * n,
                              c->rows.alpha + from * n, NULL, NULL, n, n, n, n, 0, NULL, NULL,
                              c->p->span, by_input ? c->live_y : c->live_d};
@@ -9414,7 +9423,7 @@ static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, flo
 /* ---- reads along A_t ---- */
 
 /* Rows of queries on their way, and the coefficients of the last pair of the first read's token;
- * those of the others lie steps rows apart. */
+ * those of the others lie `descents` rows apart. */
 typedef struct miras__look {
   miras__pass pass;
   miras__reads r;
@@ -9429,7 +9438,7 @@ static void miras__look_term(const miras__chunk *c, int mode, int l, const miras
   const miras__kernels *K = c->K;
   const int by = MIRAS__BY(c->p, l), set = mode == MIRAS__SET;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], m = x->r.m;
-  const size_t apart = x->r.steps * c->wide;
+  const size_t apart = x->r.descents * c->wide;
   float *q = x->pass.x[l], *z = x->pass.z[l], *t = c->net.t1;
   w += c->p->offset[l];
   if (by == 1) {
@@ -9454,14 +9463,14 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], ld = x->r.ld, m = x->r.m;
-  const size_t steps = x->r.steps;
+  const size_t descents = x->r.descents;
   const int by = MIRAS__BY(p, l), fresh = by && c->live_d;
   float *q = x->pass.x[l], inv = c->inv[l];
-  const size_t every = p->span == 1 ? 1 : steps, from = x->r.seen - every;
+  const size_t every = p->span == 1 ? 1 : descents, from = x->r.seen - every;
   size_t phase;
   miras__look_term(c, MIRAS__SET, l, x, x->a, 1, x->w);
   if (c->home) {
-    K->rest(c->left, x->a, inv, ((m - 1) * steps + 1) * c->wide);
+    K->rest(c->left, x->a, inv, ((m - 1) * descents + 1) * c->wide);
     miras__look_term(c, MIRAS__ADD, l, x, c->left, 1, c->home);
   }
   if (x->s) miras__look_term(c, MIRAS__ADD, l, x, x->f, inv, x->s);
@@ -9475,19 +9484,19 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     K->gemm(MIRAS__SET, c->kq[l], ld, miras__mat(q, in), miras__turned(c->y[l], in), m, x->r.pairs,
             in, c->net.pack);
   }
-  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, steps * ld, c->kq[l], ld, x->r.seen,
-              steps, m);
+  K->triangle(c->pq, fresh && by == 2 ? -inv : inv, x->g, descents * ld, c->kq[l], ld, x->r.seen,
+              descents, m);
   if (fresh && by == 2) {
     miras__channels v = miras__channel_view(c, 0, 0);
     v.p = c->pq;
     K->channel_mixes(&v, x->pass.z[l], out, from, m * every);
     return;
   }
-  for (phase = 0; phase < steps && phase < x->r.pairs; phase++)
+  for (phase = 0; phase < descents && phase < x->r.pairs; phase++)
     K->gemm(MIRAS__SUB, x->pass.z[l], out,
-            miras__strided(c->pq + phase, ld, steps, (x->r.seen - 1) / steps + 1),
-            miras__mat(c->d[l] + phase * out, steps * out), m, out,
-            (x->r.pairs - phase + steps - 1) / steps, c->net.pack);
+            miras__strided(c->pq + phase, ld, descents, (x->r.seen - 1) / descents + 1),
+            miras__mat(c->d[l] + phase * out, descents * out), m, out,
+            (x->r.pairs - phase + descents - 1) / descents, c->net.pack);
 }
 
 /* What home adds per channel, with h = (1 - a) inv:
@@ -9501,7 +9510,7 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
   const miras__plan *p = c->p;
   const int by_input = MIRAS__BY(p, l) == 1;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], n = by_input ? in : out;
-  const size_t m = x->r.m, apart = x->r.steps * n, at = c->first * n;
+  const size_t m = x->r.m, apart = x->r.descents * n, at = c->first * n;
   const float *q = x->pass.x[l], *home = c->home + p->offset[l], inv = c->inv[l];
   const float *one = by_input ? c->net.t2 : bz, *other = by_input ? q : c->net.bz[l];
   float *t = c->net.t1, *bhome = c->bhome + p->offset[l];
@@ -9536,8 +9545,8 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   const miras__plan *p = c->p;
   const int by = MIRAS__BY(p, l), scalar_home = !by && c->home;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l], ld = x->r.ld;
-  const size_t m = x->r.m, steps = x->r.steps, pairs = x->r.pairs, first = c->first;
-  const size_t apart = steps * c->wide;
+  const size_t m = x->r.m, descents = x->r.descents, pairs = x->r.pairs, first = c->first;
+  const size_t apart = descents * c->wide;
   const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
   float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
   float *ba = c->ba + first * c->wide, *binv = c->binv + l;
@@ -9545,9 +9554,9 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   else miras__nt(&c->net, MIRAS__SET, bx, bz, x->w + at, m, in, out);
   if (scalar_home) {                             /* T1 - inv T3, and a_t of that on top of inv T3 */
     miras__nt(&c->net, MIRAS__SET, t, bz, c->home + at, m, in, out);
-    K->rest(c->left, a, 1, (m - 1) * steps + 1);
+    K->rest(c->left, a, 1, (m - 1) * descents + 1);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
-    K->dot_rows(1, binv, 0, c->left, steps, c->line, 1, m, 1);
+    K->dot_rows(1, binv, 0, c->left, descents, c->line, 1, m, 1);
     K->axpy_rows(bx, in, -inv, NULL, 0, t, in, m, in);
   }
   if (by == 2) miras__gate_bwd(K, by, ba, apart, bz, t, m, out);
@@ -9555,7 +9564,7 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   if (by != 2) miras__gate(K, by, bx, a, apart, bx, m, in);
   if (scalar_home) {
     K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
-    K->scale_rows(u, out, inv, c->left, steps, bz, out, m, out);
+    K->scale_rows(u, out, inv, c->left, descents, bz, out, m, out);
     miras__tn(&c->net, MIRAS__ADD, c->bhome + at, q, u, in, out, m);
   }
   if (by == 1) miras__gate(K, by, t, a, apart, q, m, in);
@@ -9566,11 +9575,11 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   if (bs) {
     miras__nt(&c->net, MIRAS__SET, t, bz, x->s + at, m, in, out);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
-    K->dot_rows(1, binv, 0, f, steps, c->line, 1, m, 1);
+    K->dot_rows(1, binv, 0, f, descents, c->line, 1, m, 1);
     K->scale(c->line, inv, c->line, m);
-    K->add_rows(c->bf + first, steps, c->line, 1, m, 1);
-    K->axpy_rows(bx, in, inv, f, steps, t, in, m, in);
-    K->scale_rows(u, out, inv, f, steps, bz, out, m, out);
+    K->add_rows(c->bf + first, descents, c->line, 1, m, 1);
+    K->axpy_rows(bx, in, inv, f, descents, t, in, m, in);
+    K->scale_rows(u, out, inv, f, descents, bz, out, m, out);
     miras__tn(&c->net, MIRAS__ADD, bs + at, q, u, in, out, m);
   }
   if (by == 2) {
@@ -9692,15 +9701,15 @@ static void miras__piece_rule(miras__chunk *c, int rule) {
 
 /* m pairs of the call from pair t on, which are row r0 of their chunk; do they close it? */
 static void miras__piece(miras__chunk *c, int rule, size_t t, size_t r0, size_t m, int ends) {
-  const size_t steps = (size_t)c->p->d.steps;
+  const size_t descents = (size_t)c->p->d.descents;
   miras__piece_rule(c, rule);
   c->t = t;
   c->r0 = r0;
   c->m = c->net.pairs.m = m;
   c->ends = ends;
-  c->first = steps - 1 - t % steps;
-  c->token = (t + c->first) / steps;
-  c->reads = c->io.q && m > c->first ? (m - c->first - 1) / steps + 1 : 0;
+  c->first = descents - 1 - t % descents;
+  c->token = (t + c->first) / descents;
+  c->reads = c->io.q && m > c->first ? (m - c->first - 1) / descents + 1 : 0;
   c->closing = ends && c->rule->close && c->reads;
   if (c->closing) c->reads--;
 }
@@ -9733,8 +9742,8 @@ static void miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_
   x->pass = c->query;
   x->pass.m = x->r.m = m;
   x->r.seen = seen;
-  x->r.steps = (size_t)c->p->d.steps;
-  x->r.pairs = m ? seen + (m - 1) * x->r.steps : 0;
+  x->r.descents = (size_t)c->p->d.descents;
+  x->r.pairs = m ? seen + (m - 1) * x->r.descents : 0;
   x->r.ld = c->p->span;
   x->w = c->rule->from_dual ? c->a : c->w;
   x->s = c->s;
@@ -9819,7 +9828,7 @@ static void miras__piece_pairs(miras__chunk *c) {
 
 /* All of a piece but its close. o: where the first answer goes. */
 static void miras__piece_run(miras__chunk *c, float *o) {
-  const int follows = c->reads && c->rule->follows;
+  const int follows = c->reads && c->rule->reads_live;
   miras__piece_pairs(c);
   if (c->reads) {
     miras__look x;
@@ -9827,7 +9836,7 @@ static void miras__piece_run(miras__chunk *c, float *o) {
     miras__read(c, &x.pass, follows ? &x : NULL, x.w, c->token, o);
   }
   if (c->p->channel)
-    miras__channel_rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.steps : 0);
+    miras__channel_rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.descents : 0);
 }
 
 /* The recursion up to the closing pair into sum, from A_0 = a (may be the same block); s in place.
@@ -9889,7 +9898,7 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   const miras__plan *p = c->p;
   int l;
   c->a = state;
-  c->w = p->linked ? state + p->at_w : state;
+  c->w = p->stores_link ? state + p->at_w : state;
   c->s = p->at_s ? state + p->at_s : NULL;
   c->wb = p->holds ? state + p->at_home : NULL;
   c->last_g = state + p->at_g;
@@ -9909,9 +9918,10 @@ static void miras__begin(miras__chunk *c) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const float *init = c->call->init;
-  if (!p->mapped || p->linked) K->copy(c->a, init, p->weights);
+  if (!p->init_mapped || p->stores_link) K->copy(c->a, init, p->weights);
   if (c->s) K->fill(c->s, 0, p->weights);
-  if (p->mapped) miras__weights_of(K, p, c->w, init, init, p->linked ? c->scalars + 4 : c->inv);
+  if (p->init_mapped)
+    miras__weights_of(K, p, c->w, init, init, p->stores_link ? c->scalars + 4 : c->inv);
   if (c->wb) K->copy(c->wb, c->a, p->weights);
 }
 
@@ -9926,7 +9936,7 @@ static void miras__piece_state(miras__chunk *c) {
     c->net.d[l] = by == 2 ? c->new_d : c->d[l] + c->r0 * (size_t)p->out[l];
   }
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
-  if (p->linked) c->K->copy(c->inv, c->scalars + 4, (size_t)p->layers);
+  if (p->stores_link) c->K->copy(c->inv, c->scalars + 4, (size_t)p->layers);
 }
 
 /* A piece has closed: nothing of it stays, for how calls were cut must not show in the state. Where
@@ -9963,8 +9973,9 @@ static void miras__frozen_forward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_io *io = call->io;
-  const size_t span = p->span, steps = (size_t)p->d.steps, length = (size_t)io->length * steps;
-  const size_t open = (size_t)(call->position % (uint64_t)p->d.chunk) * steps;
+  const size_t span = p->span, descents = (size_t)p->d.descents;
+  const size_t length = (size_t)io->length * descents;
+  const size_t open = (size_t)(call->position % (uint64_t)p->d.chunk) * descents;
   miras__chunk chunk, *c = &chunk;
   size_t t = 0;
   miras__chunk_open(call, 0, c);
@@ -9987,10 +9998,10 @@ static void miras__frozen_forward(const miras__call *call) {
     }
     miras__piece_run(c, miras__to(io->y, c->token * io->ldy));
     if (io->surprise) {                          /* of a token: before its first descent */
-      const size_t begun = (steps - t % steps) % steps;
+      const size_t begun = (descents - t % descents) % descents;
       if (begun < m)
-        K->copy_rows(io->surprise + (t + begun) / steps, 1, c->net.loss + begun, steps,
-                     (m - begun - 1) / steps + 1, 1);
+        K->copy_rows(io->surprise + (t + begun) / descents, 1, c->net.loss + begun, descents,
+                     (m - begun - 1) / descents + 1, 1);
     }
     t += m;
     if (!ends) {
@@ -10000,12 +10011,12 @@ static void miras__frozen_forward(const miras__call *call) {
     {
       float *sum = c->rule->apart ? c->u : c->a;
       miras__piece_sum(c, sum, c->a, c->s);
-      if (closes && t % steps == 0 && sum == c->a &&
-          miras__sweeps(&p->d, call->position + (uint64_t)(t / steps))) {
+      if (closes && t % descents == 0 && sum == c->a &&
+          miras__sweeps(&p->d, call->position + (uint64_t)(t / descents))) {
         K->flush(sum, sum, p->weights);
         if (c->s) K->flush(c->s, c->s, p->weights);
       }
-      miras__piece_close(c, c->w, sum, c->a, p->linked ? c->scalars + 4 : c->line);
+      miras__piece_close(c, c->w, sum, c->a, p->stores_link ? c->scalars + 4 : c->line);
       miras__state_clear(c, !closes);
     }
     if (c->closing) {
@@ -10064,7 +10075,7 @@ static void miras__piece_again(miras__chunk *c, float *a, float *s) {
   const miras__plan *p = c->p;
   c->a = c->w = a;
   c->s = s;
-  if (p->linked) {
+  if (p->stores_link) {
     c->w = c->own_w;
     miras__weights_of(c->K, p, c->w, a, c->b, c->inv);
   }
@@ -10081,7 +10092,7 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
   float *bsum = rule->apart ? c->bwc : ca;
   const float *from = c->a;
   int l;
-  if (c->closing || (c->ends && rule->close && !rule->linked)) {
+  if (c->closing || (c->ends && rule->close && !rule->stores_link)) {
     if (c->s) K->copy(c->bw, c->s, p->weights);
     miras__piece_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
     miras__piece_close(c, c->wc, c->ac, c->a, c->line);
@@ -10109,13 +10120,13 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
 static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const int follows = c->reads && c->rule->follows;
+  const int follows = c->reads && c->rule->reads_live;
   /* Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
-  float *bw = p->linked ? c->bw : ca;
+  float *bw = p->stores_link ? c->bw : ca;
   miras__look x;
   miras__piece_zero(c);
   miras__piece_end_bwd(c, ca, cs);
-  if (p->linked) K->fill(bw, 0, p->weights);
+  if (p->stores_link) K->fill(bw, 0, p->weights);
   miras__look_at(c, c->first, c->first + 1, c->reads, &x);
   miras__read_bwd(c, &x.pass, follows ? &x : NULL, x.w, c->token, c->rule->from_dual ? ca : bw, cs);
   if (!follows && p->channel) {                  /* only the fold has used the rows */
@@ -10129,7 +10140,7 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   miras__anchor_bwd(&c->net);
   c->brows.x = c->net.answer->keyed ? c->net.bkey : c->net.bx[0];
   miras__rows_bwd(K, p, &c->io, c->call->g, c->t, c->m, &c->rows, &c->brows, c->net.row);
-  if (p->linked) {
+  if (p->stores_link) {
     const miras__link link = miras__anchor_link(c, bw, ca);
     miras__links(&link, c->rule->link_bwd);
   }
@@ -10141,7 +10152,7 @@ static int miras__piece_of(miras__chunk *c, size_t piece) {
   const miras__call *call = c->call;
   const miras__plan *p = c->p;
   const size_t two = p->first != p->rule, span = p->span, t = piece / (1 + two) * span;
-  const size_t left = (size_t)call->io->length * (size_t)p->d.steps - t;
+  const size_t left = (size_t)call->io->length * (size_t)p->d.descents - t;
   const size_t m = left < span ? left : span;
   float *a = call->tape + t / span * p->tape_state;
   if (!two) {
@@ -10167,7 +10178,7 @@ static void miras__frozen_backward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_grads *g = call->g;
-  const size_t size = p->weights, length = (size_t)call->io->length * (size_t)p->d.steps;
+  const size_t size = p->weights, length = (size_t)call->io->length * (size_t)p->d.descents;
   const size_t chunks = length / p->span + (length % p->span != 0);
   const int momentum = p->at_s > 0;
   const float *dstate = call->dstate;
@@ -10199,7 +10210,7 @@ static void miras__frozen_backward(const miras__call *call) {
   if (p->holds)                                  /* W_B is a map of its logits */
     miras__weights_of_bwd(K, p, call->dinit, c->bwb, c->again);
   if (call->position == 0) {
-    if (p->mapped && !p->linked && chunks)
+    if (p->init_mapped && !p->stores_link && chunks)
       miras__weights_of_bwd(K, p, call->dinit, ca, call->tape);
     else
       K->add(call->dinit, ca, size);
@@ -10213,8 +10224,8 @@ static void miras__frozen_backward(const miras__call *call) {
 /* One read between tokens. */
 static void miras__frozen_read(const miras__call *call, const float *q, float *o) {
   const miras__plan *p = call->p;
-  const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.steps;
-  const int follows = seen && miras__retentions[p->rule].follows;
+  const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.descents;
+  const int follows = seen && miras__retentions[p->rule].reads_live;
   const float *w;
   miras__chunk chunk, *c = &chunk;
   miras__look x;
@@ -10224,7 +10235,7 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   miras__chunk_state(c, call->state);
   w = c->w;
   if (call->position == 0) w = call->init;
-  if (call->position == 0 && p->mapped) {
+  if (call->position == 0 && p->init_mapped) {
     miras__weights_of(c->K, p, call->scratch + p->at_spare, w, w, c->inv);
     w = call->scratch + p->at_spare;
   }
@@ -10249,7 +10260,7 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   miras__chunk_state(c, call->state);
   miras__piece_rule(c, p->rule);
   c->m = 1;                                      /* the last row before the next */
-  c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.steps - 1;
+  c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.descents - 1;
   c->g = c->last_g;
   c->n = c->last_n;
   c->ca = c->last_a;
@@ -10269,7 +10280,7 @@ static void miras__frozen_clear(const miras__call *call) {
   miras__chunk chunk, *c = &chunk;
   miras__chunk_open(call, 0, c);
   miras__chunk_state(c, call->state);
-  if (p->linked) miras__weights_of(K, p, c->w, c->a, call->init, c->scalars + 4);
+  if (p->stores_link) miras__weights_of(K, p, c->w, c->a, call->init, c->scalars + 4);
   if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];
@@ -11389,8 +11400,8 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   result = miras__desc_resolve(&p->d, why, n);
   if (result != MIRAS_OK) return result;
   d = &p->d;
-  p->engine = d->architecture == MIRAS_PAIRS ? MIRAS__RUN_ATTENTION :
-              d->algorithm == MIRAS_NEWTON ? MIRAS__RUN_MESA :
+  p->engine = d->architecture == MIRAS_KV_CACHE ? MIRAS__RUN_ATTENTION :
+              d->algorithm == MIRAS_LEAST_SQUARES ? MIRAS__RUN_MESA :
               miras__is_exact(d) ? MIRAS__RUN_EXACT : MIRAS__RUN_FROZEN;
   if (!miras__engines[p->engine].plan)
     return miras__say_missing(why, n, d, miras__engines[p->engine].macro);
@@ -11408,9 +11419,9 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
    * layer without other inputs, whose answer w the key then scales. */
   p->ones = d->inner_bias || d->architecture == MIRAS_VECTOR;
   p->layers = d->architecture == MIRAS_MLP ? d->depth : d->architecture == MIRAS_GATED_MLP ? 3 :
-              d->architecture == MIRAS_PAIRS ? 0 : 1;
+              d->architecture == MIRAS_KV_CACHE ? 0 : 1;
   p->widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
-  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->steps;
+  p->span = c = d->chunk == 1 ? 1 : (size_t)d->chunk * (size_t)d->descents;
   for (l = 0; l < p->layers; l++) {
     int hidden = d->key_dim * (p->layers > 1 ? d->expansion : 1);
     p->from[l] = d->architecture == MIRAS_GATED_MLP && l == 1 ? 0 : l;
@@ -11430,7 +11441,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
     floats = (double)d->window * ((double)d->key_dim + (double)d->value_dim);
   /* A generous bound in floating point first: everything below is a small multiple of it. */
   if (exact)
-    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->steps;
+    c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->descents;
   floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
   floats *= (double)d->heads;
   if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit) {
@@ -11446,7 +11457,7 @@ static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *
   state = miras__engines[p->engine].plan(p);
   p->at_spare = p->scratch;
   if (d->chunk > 1 && p->engine != MIRAS__RUN_ATTENTION) p->scratch += miras__pad(p->head_dstate);
-  else if (p->mapped) p->scratch += miras__pad(p->weights);
+  else if (p->init_mapped) p->scratch += miras__pad(p->weights);
   if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
   p->head_state = miras__pad(state);
   if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
@@ -11594,17 +11605,18 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
   {"gla", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_ROOT), MIRAS__L(keys, MIRAS_KEYS_FREE))
+    MIRAS__L(keep_form, MIRAS_KEEP_ROOT), MIRAS__L(key_map, MIRAS_KEYS_FREE))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"mamba2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1), MIRAS__L(keys, MIRAS_KEYS_FREE))
+    MIRAS__L(keep_form, MIRAS_KEEP_RATE), MIRAS__L(tied_step, 1),
+    MIRAS__L(key_map, MIRAS_KEYS_FREE))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"hgrn2", MIRAS_MATRIX, MIRAS_DOT, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keys, MIRAS_KEYS_COMPLEMENT))
+    MIRAS__L(key_map, MIRAS_KEYS_COMPLEMENT))
    {MIRAS__UNIT, MIRAS__HOME, MIRAS__R(forget, 0.03125f)}},
   {"deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__END},
@@ -11612,43 +11624,43 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
   {"longhorn", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_IMPLICIT,
    {MIRAS__END},
-   MIRAS__INSIDE(MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(keys, MIRAS_KEYS_RMS))
+   MIRAS__INSIDE(MIRAS__W(step_gate, MIRAS_GATE_CHANNEL), MIRAS__L(key_map, MIRAS_KEYS_RMS))
    {MIRAS__UNIT, MIRAS__R(step, 16)}},
   {"gated-deltanet", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE))
+    MIRAS__L(keep_form, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(steps, 2)},
+   {MIRAS__W(descents, 2)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__STEP_HEAD, MIRAS__R(step, 2))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16)}},
   {"gated-deltaproduct", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
-   {MIRAS__W(steps, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
+   {MIRAS__W(descents, 2), MIRAS__W(order, MIRAS_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__R(step, 2),
-    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep, MIRAS_KEEP_RATE))
+    MIRAS__FORGET(0.125f, 0.25f), MIRAS__L(keep_form, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"kda", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(order, MIRAS_DECAY_FIRST)},
    MIRAS__INSIDE(MIRAS__KEEP_CHANNEL, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_RATE))
+    MIRAS__L(keep_form, MIRAS_KEEP_RATE))
    {MIRAS__UNIT, MIRAS__BOUND(1, 16), MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
   {"rwkv7", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(separate_erase, 1)},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_CHANNEL, MIRAS__FORGET(0.125f, 0.25f),
-    MIRAS__L(keep, MIRAS_KEEP_BOUNDED), MIRAS__L(keys, MIRAS_KEYS_ERASE))
+    MIRAS__L(keep_form, MIRAS_KEEP_BOUNDED), MIRAS__L(key_map, MIRAS_KEYS_ERASE))
    {MIRAS__HOME, MIRAS__R(forget, 0.001f)}},
-  {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON,
+  {"mesa", MIRAS_MATRIX, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_LEAST_SQUARES,
    {MIRAS__END},
    MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__KEEP_HEAD, MIRAS__STEP_HEAD, MIRAS__FORGET(0.125f, 0.25f))
    {MIRAS__UNIT, MIRAS__R(forget, 0.001f), MIRAS__R(ridge, 0.1f)}},
-  {"softmax-attention", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+  {"softmax-attention", MIRAS_KV_CACHE, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 1024)},
-   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS))
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(key_map, MIRAS_KEYS_RMS))
    {MIRAS__END}},
-  {"sliding-window", MIRAS_PAIRS, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
+  {"sliding-window", MIRAS_KV_CACHE, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(window, 64)},
-   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(keys, MIRAS_KEYS_RMS))
+   MIRAS__INSIDE(MIRAS__BLOCKS, MIRAS__L(key_map, MIRAS_KEYS_RMS))
    {MIRAS__END}},
   {"ttt-linear", MIRAS_MLP, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT,
    {MIRAS__W(depth, 1), MIRAS__W(inner_bias, 1), MIRAS__HOME},
@@ -12257,7 +12269,7 @@ static void miras__put_state(const miras__call *a, const float *values) {
 static const float *miras__anchor_weights(const miras__call *a) {
   float inv[4], *w = a->scratch + a->p->at_spare;
   if (a->position) return a->state + a->p->at_w;
-  if (!a->p->mapped) return a->init;
+  if (!a->p->init_mapped) return a->init;
   miras__states_of[a->p->engine].weights_of(a->K, a->p, w, a->init, a->init, inv);
   return w;
 }
@@ -12268,7 +12280,7 @@ static void miras__entries(const miras__call *a, size_t at, size_t count, float 
   const int mesa = p->engine == MIRAS__RUN_MESA, pairs = p->engine == MIRAS__RUN_ATTENTION;
   const float *from = a->scratch + p->at_spare + at;
   if (!a->position && !pairs) {                  /* the initial memory; H and momentum are 0 */
-    from = (at < p->split) == mesa ? NULL : p->linked ? a->init : miras__anchor_weights(a);
+    from = (at < p->split) == mesa ? NULL : p->stores_link ? a->init : miras__anchor_weights(a);
     if (from) from += mesa ? at - p->split : at;
   } else if (miras__is_open(a)) {
     miras__states_of[p->engine].live(a, a->scratch + p->at_spare);
@@ -12348,7 +12360,7 @@ static miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
   const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
   const size_t window = (size_t)p->d.window, heads = (size_t)p->d.heads, more = heads * p->weights;
   const int mesa = p->engine == MIRAS__RUN_MESA;
-  const char *name = mesa ? "G" : p->linked ? "A" : "W";
+  const char *name = mesa ? "G" : p->stores_link ? "A" : "W";
   x->kind = MIRAS_PART_NONE;
   if (p->engine == MIRAS__RUN_ATTENTION) {
     miras__part_add(x, MIRAS_PART_STATE, "", "keys", 0, 0, 0, window, dk);
@@ -12357,7 +12369,7 @@ static miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
   }
   if (mesa) miras__part_add(x, MIRAS_PART_STATE, "", "H", 0, 0, 0, n, n);
   miras__part_weights(x, p, MIRAS_PART_STATE, "", name, mesa ? p->split : 0);
-  if (p->linked) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
+  if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
   if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
   miras__part_weights(x, p, MIRAS_PART_PARAMETER, "init.", name, 0);
   if (p->d.inner_norm) {
@@ -12568,11 +12580,11 @@ typedef struct miras__shape {
   miras__slots at;
   /* of memories */
   miras__plan plan;                /* batch 1                                                     */
-  miras_keys keys;
+  miras_key_map key_map;
   int tied;                        /* the step gate's numbers are the keep gate's                 */
   float *gate_scale;               /* [outs]                                                      */
-  size_t rank, steps, kc, vc, kp;
-  size_t gain;                     /* of one memory: inner norm's gains, Newton's ridges, or 0    */
+  size_t rank, descents, kc, vc, kp;
+  size_t gain;                     /* of one memory: inner norm's gains, Mesa's ridges, or 0    */
   size_t erase, replace, own;      /* columns of a head's rows: offsets after q, k, v, 0: none    */
   size_t per_token;                /* floats of q, k, v and what follows, of one head and token   */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
@@ -12627,7 +12639,7 @@ typedef struct miras__layer_work {
   size_t per_qkv, context, ld_part;
   float *gates, *qkv;              /* [N, gates]; [B, H, per_qkv]                                 */
   /* the adjoint */
-  float *dqkv, *inverse;           /* as qkv; [B, H, (1 + steps) context] lengths of unit rows    */
+  float *dqkv, *inverse;           /* as qkv; [B, H, (1 + descents) context] lengths of unit rows */
   float *dproj, *dgates, *dy;      /* as proj, gates, y                                           */
   float *h, *h2, *out, *act;       /* forward values again: norm1, norm2, gated memory, SwiGLU    */
   float *part;                     /* [tiles, ld_part] gradients of gains and offsets             */
@@ -13032,15 +13044,15 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->dk = (size_t)m->key_dim;
   s->dv = (size_t)m->value_dim;
   s->taps = (size_t)d->conv;
-  s->keys = d->keys;
+  s->key_map = d->key_map;
   s->key = s->heads * s->dk;
   s->value = s->heads * s->dv;
-  s->steps = (size_t)m->steps;
-  s->kc = s->steps * s->dk;
-  s->vc = s->steps * s->dv;
-  s->kp = d->keys == MIRAS_KEYS_COMPLEMENT ? 0 : s->kc;
+  s->descents = (size_t)m->descents;
+  s->kc = s->descents * s->dk;
+  s->vc = s->descents * s->dv;
+  s->kp = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->kc;
   if (m->inner_norm) s->gain = s->dv;
-  if (m->algorithm == MIRAS_NEWTON) s->gain = (size_t)miras__features(m);
+  if (m->algorithm == MIRAS_LEAST_SQUARES) s->gain = (size_t)miras__features(m);
   s->per_token = s->dk + s->kc + s->vc;
   if (m->separate_erase) {
     s->own = s->per_token;         /* the key before it was split                                 */
@@ -13048,15 +13060,15 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
     s->replace = s->erase + s->dk;
     s->per_token = s->replace + s->dk;
   }
-  group[MIRAS__KEEP].count = miras__keep_lanes(m);
-  group[MIRAS__KEEP].form = (int)d->keep;
-  group[MIRAS__STEP].count = miras__lanes(m, m->step_gate) * s->steps;
+  group[MIRAS__KEEP].count = miras__keep_width(m);
+  group[MIRAS__KEEP].form = (int)d->keep_form;
+  group[MIRAS__STEP].count = miras__gate_width(m, m->step_gate) * s->descents;
   group[MIRAS__STEP].form = d->tied_step ? MIRAS__GATE_SOFTPLUS : MIRAS__GATE_SIGMOID;
-  group[MIRAS__MOMENTUM].count = miras__lanes(m, m->momentum_gate);
-  group[MIRAS__THRESHOLD].count = miras__lanes(m, m->threshold_gate);
+  group[MIRAS__MOMENTUM].count = miras__gate_width(m, m->momentum_gate);
+  group[MIRAS__THRESHOLD].count = miras__gate_width(m, m->threshold_gate);
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__VALUE_KEEP].count = m->value_gate ? s->dv : 0;
-  group[MIRAS__ERASE].count = d->keys == MIRAS_KEYS_ERASE ? s->dk : 0;
+  group[MIRAS__ERASE].count = d->key_map == MIRAS_KEYS_ERASE ? s->dk : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
     group[i].cap = i == MIRAS__KEEP && d->horizon ? 1 - 1 / (float)d->horizon : 1;
@@ -13116,8 +13128,8 @@ static miras_result miras__memory_layer_resolve(miras__shape *s, const miras_lay
     return MIRAS_ERR_DESC;
   }
   if (s->proj > (size_t)INT_MAX || s->outs > (size_t)INT_MAX) {
-    miras__say(why, n, "heads, key_dim, value_dim, steps and gates make %zu numbers per token; a "
-                       "model allows up to %d", s->proj + s->outs, INT_MAX);
+    miras__say(why, n, "heads, key_dim, value_dim, descents and gates make %zu numbers per token; "
+                       "a model allows up to %d", s->proj + s->outs, INT_MAX);
     return MIRAS_ERR_DESC;
   }
   return MIRAS_OK;
@@ -13209,7 +13221,7 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
   for (i = 0; i < g[MIRAS__VALUE_KEEP].count; i++)
     offset[g[MIRAS__VALUE_KEEP].offset + i] = (float)miras__logit(63.0 / 64);
 }
-/* q[rows, heads, key_dim]: of k[rows, heads, steps, key_dim] the keys of the first of a token's
+/* q[rows, heads, key_dim]: of k[rows, heads, descents, key_dim] the keys of the first of a token's
  * descents. */
 static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, const float *k) {
   size_t i;
@@ -13231,7 +13243,7 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed, d
   const miras__slots *at = &s->at;
   const miras__gates *keep = &s->gate[MIRAS__KEEP], *step = &s->gate[MIRAS__STEP];
   const miras__gates *bound = &s->gate[MIRAS__THRESHOLD];
-  const int found = s->plan.d.inner_norm && s->keys == MIRAS_KEYS_UNIT;
+  const int found = s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
   double in = 1 / sqrt((double)s->width);
   double tap = 1 / sqrt(3.0 * (double)s->taps);
   size_t kcols = s->heads * s->kp, vcols = s->heads * s->vc, i, column;
@@ -13298,7 +13310,7 @@ static void miras__memory_layer_works(const miras__shape *s, const miras__extent
   if (!MIRAS__TRAINS || !e->train) return;
   miras__finish_works(s, e, a, s->ld_y + 2 * s->ld_g, work);
   work->dqkv = miras__floats(a, 1, heads, work->per_qkv);
-  work->inverse = miras__floats(a, heads, 1 + s->steps, t);
+  work->inverse = miras__floats(a, heads, 1 + s->descents, t);
   work->dgates = miras__floats(a, 1, n, s->ld_g);
   work->out = miras__floats(a, 1, n, s->ld_y);
   work->part_conv = miras__floats(a, b * miras__tiles(t), s->taps, s->at_out);
@@ -13355,8 +13367,8 @@ static void miras__project_qkv(const miras__layer *layer, const miras__kernels *
 
 /* Length that the layer gives keys and queries; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
-  if (s->keys == MIRAS_KEYS_UNIT) return 1;
-  return s->keys == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
+  if (s->key_map == MIRAS_KEYS_UNIT) return 1;
+  return s->key_map == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
 }
 
 /* The convolution of queries, keys or values (which 0, 1, 2) over n rows of proj; dim 0: none. */
@@ -13375,7 +13387,7 @@ static miras__conv miras__conv_of(const miras__layer *layer, int which, size_t n
 }
 
 /* Convolve, activate, and bring keys and queries to their length: rows `first` on of to. past as
- * in conv_fwd; inverse NULL or, per head, (1 + steps) stride floats for lengths of q, k. */
+ * in conv_fwd; inverse NULL or, per head, (1 + descents) stride floats for lengths of q, k. */
 static void miras__convolve(const miras__layer *layer, const miras__kernels *k, size_t n,
                             const float *proj, const float *past, size_t ldpast,
                             const miras__qkv *to, size_t first, float *inverse, size_t stride) {
@@ -13392,10 +13404,10 @@ static void miras__convolve(const miras__layer *layer, const miras__kernels *k, 
     if (of.dim) k->conv_fwd(z[i], &of);
   }
   for (h = 0; length > 0 && h < s->heads; h++) {
-    float *r = inverse ? inverse + h * (1 + s->steps) * stride : NULL;
+    float *r = inverse ? inverse + h * (1 + s->descents) * stride : NULL;
     k->unit_fwd(q + h * to->per, r ? r + first : NULL, length, n, s->dk);
-    k->unit_fwd(kk + h * to->per, r ? r + stride + first * s->steps : NULL, length, n * s->steps,
-                s->dk);
+    k->unit_fwd(kk + h * to->per, r ? r + stride + first * s->descents : NULL, length,
+                n * s->descents, s->dk);
   }
 }
 
@@ -13438,12 +13450,12 @@ static void miras__make_keys(const miras__layer *layer, const miras__kernels *k,
                              size_t first) {
   const miras__shape *s = layer->s;
   size_t h;
-  if (s->keys == MIRAS_KEYS_COMPLEMENT) {
+  if (s->key_map == MIRAS_KEYS_COMPLEMENT) {
     const miras__gates *keep = &s->gate[MIRAS__KEEP];
     for (h = 0; h < s->heads; h++)
       k->complement(keep->form, keep->cap, miras__part(to, s->dk, s->dk, first) + h * to->per,
                     gates + keep->first + h * s->dk, g + keep->from + h * s->dk, s->ld_g, n, s->dk);
-  } else if (s->keys == MIRAS_KEYS_ERASE) {
+  } else if (s->key_map == MIRAS_KEYS_ERASE) {
     for (h = 0; h < s->heads; h++) {
       const size_t p = h * to->per;
       const miras__erasing e = miras__erasing_of(layer, to, h, first, gates, n);
@@ -13621,7 +13633,7 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a) {
                     work->part + a->tile * work->ld_part + 2 * s->ld_x, work->out + y, s->ld_y,
                     dfrom, s->ld_y, &of);
   miras__convolve(layer, k, n, kept->proj + p, past, ldpast, &to, a->first,
-                  work->inverse + a->b * s->heads * (1 + s->steps) * stride, stride);
+                  work->inverse + a->b * s->heads * (1 + s->descents) * stride, stride);
   if (s->gates) miras__make_gates(layer, k, n, g, gates, NULL);
   miras__make_keys(layer, k, n, g, gates, &to, a->first);
 }
@@ -13635,7 +13647,7 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   const miras__shape *s = layer->s;
   const miras_desc *d = &s->plan.d;
   size_t b = a->b, i = b * s->heads + h, n = a->n, row = a->row, c = h * s->dv, t, j;
-  const float *inverse = work->inverse + i * (1 + s->steps) * work->context;
+  const float *inverse = work->inverse + i * (1 + s->descents) * work->context;
   float *dgates = work->dgates + row * s->ld_g, *dw0 = work->part_memory + i * s->plan.weights;
   size_t wide = s->gain ? s->gain : s->dv;
   float *dgain = work->part_gain + i * wide, *dbias = work->part_bias + b * s->value + c;
@@ -13686,12 +13698,12 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   miras__head_backward(&run);
   if (length > 0) {
     k->unit_bwd(g.q, io.q, inverse, length, n, s->dk);
-    k->unit_bwd(g.k, io.k, inverse + work->context, length, n * s->steps, s->dk);
+    k->unit_bwd(g.k, io.k, inverse + work->context, length, n * s->descents, s->dk);
   }
-  if (s->keys == MIRAS_KEYS_COMPLEMENT)
+  if (s->key_map == MIRAS_KEYS_COMPLEMENT)
     for (t = 0; t < n; t++)
       for (j = 0; j < s->dk; j++) g.keep[t * s->ld_g + j] -= g.k[t * s->dk + j];
-  if (s->keys == MIRAS_KEYS_ERASE) {
+  if (s->key_map == MIRAS_KEYS_ERASE) {
     const miras__erasing e =
       miras__erasing_of(layer, &from, h, 0, work->gates + row * s->ld_g, n);
     float *da = work->part_erase + b * 2 * s->key + h * s->dk, *db = da + s->key;

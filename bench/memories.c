@@ -189,13 +189,13 @@ static void open_row(bench *b, miras_kind kind, int T, int H, int n) {
     exit(1);
   }
   b->d = *miras_memory_desc(b->m);
-  steps = (size_t)b->d.steps;
+  steps = (size_t)b->d.descents;
   b->per[KEY] = b->per[VALUE] = steps * (size_t)n;
   b->per[QUERY] = (size_t)n;
-  b->per[KEEP] = miras__lanes(&b->d, b->d.keep_gate);
-  b->per[STEP] = miras__lanes(&b->d, b->d.step_gate) * steps;
-  b->per[MOMENTUM] = miras__lanes(&b->d, b->d.momentum_gate);
-  b->per[THRESHOLD] = miras__lanes(&b->d, b->d.threshold_gate);
+  b->per[KEEP] = miras__gate_width(&b->d, b->d.keep_gate);
+  b->per[STEP] = miras__gate_width(&b->d, b->d.step_gate) * steps;
+  b->per[MOMENTUM] = miras__gate_width(&b->d, b->d.momentum_gate);
+  b->per[THRESHOLD] = miras__gate_width(&b->d, b->d.threshold_gate);
   b->per[VALUE_KEEP] = b->d.value_gate ? (size_t)n : 0;
   b->per[ERASE] = b->per[REPLACE] = b->d.separate_erase ? (size_t)n : 0;
   for (int i = 0; i < INPUTS; i++) {

@@ -205,7 +205,7 @@ static const field fields[] = {
   MEMORY(architecture, 0), MEMORY(bias, 0), MEMORY(retention, 0), MEMORY(algorithm, 0),
   MEMORY(order, 0), MEMORY(chunk, 0), MEMORY(depth, 0), MEMORY(expansion, 0), MEMORY(activation, 0),
   MEMORY(inner_norm, 0), MEMORY(inner_residual, 0), MEMORY(inner_bias, 0), MEMORY(feature, 0),
-  MEMORY(normalise, 0), MEMORY(steps, 0), MEMORY(diagonal, 0), MEMORY(row_rates, 0),
+  MEMORY(normalise, 0), MEMORY(descents, 0), MEMORY(diagonal, 0), MEMORY(row_rates, 0),
   MEMORY(window, 0), MEMORY(iterations, 0), MEMORY(tolerance, 1), MEMORY(ridge, 1),
   MEMORY(keep_gate, 0), MEMORY(step_gate, 0), MEMORY(momentum_gate, 0), MEMORY(threshold_gate, 0),
   MEMORY(value_gate, 0), MEMORY(toward, 0), MEMORY(forget, 1), MEMORY(forget_ratio, 1),
@@ -213,7 +213,7 @@ static const field fields[] = {
   MEMORY(momentum, 1), MEMORY(threshold, 1), MEMORY(p, 1), MEMORY(q, 1), MEMORY(sharpness, 1),
   MEMORY(simplex, 1), MEMORY(simplex_whole, 0), MEMORY(simplex_signed, 0),
   MEMORY(simplex_logits, 0), MEMORY(balance, 1), MEMORY(sparsity, 1), MEMORY(smooth_shrink, 0),
-  LAYER(hidden, 0), LAYER(conv, 0), LAYER(gate_rank, 0), LAYER(keys, 0), LAYER(keep, 0),
+  LAYER(hidden, 0), LAYER(conv, 0), LAYER(gate_rank, 0), LAYER(key_map, 0), LAYER(keep_form, 0),
   LAYER(tied_step, 0), LAYER(fixed_gates, 0), LAYER(horizon, 0), MODEL(untied, 0),
   MODEL(dropout, 1), {NULL, 0, 0}};
 #undef MEMORY

@@ -218,7 +218,7 @@ static void row_open(row *r, miras_kind kind, int dim) {
   r->d = *miras_memory_desc(r->m);
   r->dk = r->d.key_dim;
   r->dv = r->d.value_dim;
-  r->steps = r->d.steps;
+  r->steps = r->d.descents;
   r->tokens = r->d.separate_erase;
   r->unit = (float *)room((size_t)r->dk, sizeof(float));
   r->half = (float *)room((size_t)r->dk, sizeof(float));
@@ -264,7 +264,7 @@ static void row_read(row *r, const float *query, float *out) {
 }
 
 static int corrects(const row *r) {
-  return r->d.bias != MIRAS_DOT && r->d.architecture != MIRAS_PAIRS && !r->tokens;
+  return r->d.bias != MIRAS_DOT && r->d.architecture != MIRAS_KV_CACHE && !r->tokens;
 }
 
 /* Does an answer grow with what it was given? */
@@ -638,7 +638,7 @@ int main(int argc, char **argv) {
       if (!inputs[i]) continue;
       soak(&r, i, count, seed, bar, counts ? argv[0] : NULL, c);
       /* random comes first */
-      if (cells[k][RANDOM].time[0] > 0 && r.d.algorithm != MIRAS_NEWTON &&
+      if (cells[k][RANDOM].time[0] > 0 && r.d.algorithm != MIRAS_LEAST_SQUARES &&
           !(fmax(c->time[0], c->time[1]) <= 2 * bar * cells[k][RANDOM].time[0]))
         c->failed |= TIME;
       print_cell(&r, i, c, counts);

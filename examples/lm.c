@@ -764,7 +764,7 @@ static int lives_on(const options *o, const miras_model_desc *d) {
   const miras_desc *m = &d->layer[0].memory;
   if (d->pattern[0] && !strchr(d->pattern, 'm')) return 0;
   if (m->toward || d->layer[0].horizon || o->carry > 0 || m->reset_every) return 0;
-  return m->architecture != MIRAS_PAIRS || m->window > o->context;
+  return m->architecture != MIRAS_KV_CACHE || m->window > o->context;
 }
 
 /* What the options ask for; leaves with a sentence if that is not a model. */

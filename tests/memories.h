@@ -173,11 +173,11 @@ HELP void data_shape(data *x, const miras_desc *d) {
   x->given = *d;
   x->d = ref_resolve(d);
   x->out = (size_t)x->d.value_dim;
-  x->per[KEY] = (size_t)(x->d.key_dim * x->d.steps);
+  x->per[KEY] = (size_t)(x->d.key_dim * x->d.descents);
   x->per[QUERY] = (size_t)x->d.key_dim;
-  x->per[VALUE] = (size_t)(x->d.value_dim * x->d.steps);
+  x->per[VALUE] = (size_t)(x->d.value_dim * x->d.descents);
   x->per[KEEP] = (size_t)ref_keep_width(&x->d);
-  x->per[STEP] = (size_t)(ref_gate_width(x->d.step_gate, x->d.value_dim) * x->d.steps);
+  x->per[STEP] = (size_t)(ref_gate_width(x->d.step_gate, x->d.value_dim) * x->d.descents);
   x->per[MOMENTUM] = x->d.momentum_gate == MIRAS_GATE_CONSTANT ? 0 : 1;
   x->per[THRESHOLD] = (size_t)ref_gate_width(x->d.threshold_gate, x->d.value_dim);
   x->per[VALUE_KEEP] = x->d.value_gate == MIRAS_GATE_CONSTANT ? 0 : x->out;
@@ -503,12 +503,12 @@ HELP int may_return(const miras_desc *d) {
   with.toward = MIRAS_TOWARD_INITIAL;
   return (ref_decays(&with) || d->retention == MIRAS_RETAIN_L2_BOTH ||
           d->retention == MIRAS_RETAIN_ELASTIC_FTRL) && !d->diagonal &&
-         d->algorithm != MIRAS_NEWTON;
+         d->algorithm != MIRAS_LEAST_SQUARES;
 }
 
 /* Can steps be bounded by what they do to their own pair? */
 HELP int may_bound(const miras_desc *d) {
-  return d->architecture != MIRAS_PAIRS && !d->separate_erase && d->bias != MIRAS_DOT &&
+  return d->architecture != MIRAS_KV_CACHE && !d->separate_erase && d->bias != MIRAS_DOT &&
          d->bias != MIRAS_CUSTOM_BIAS && d->retention != MIRAS_RETAIN_LQ_PNORM &&
          d->retention != MIRAS_CUSTOM_RETENTION &&
          (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_MOMENTUM);
@@ -516,7 +516,7 @@ HELP int may_bound(const miras_desc *d) {
 
 /* Can steps be scaled by rates of rows? */
 HELP int may_rate(const miras_desc *d) {
-  return d->architecture != MIRAS_PAIRS && d->algorithm == MIRAS_GRADIENT_DESCENT &&
+  return d->architecture != MIRAS_KV_CACHE && d->algorithm == MIRAS_GRADIENT_DESCENT &&
          !(d->architecture == MIRAS_MATRIX && d->bias <= MIRAS_L2) &&
          (d->retention == MIRAS_RETAIN_ALL || (d->retention == MIRAS_RETAIN_L2 && d->toward));
 }
@@ -536,8 +536,8 @@ HELP miras_desc meaningful(miras_desc d) {
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
  * is not. */
 HELP miras_desc tidy(miras_desc d) {
-  const int newton = d.algorithm == MIRAS_NEWTON, matrix = d.architecture == MIRAS_MATRIX;
-  const int pairs = d.architecture == MIRAS_PAIRS;
+  const int newton = d.algorithm == MIRAS_LEAST_SQUARES, matrix = d.architecture == MIRAS_MATRIX;
+  const int pairs = d.architecture == MIRAS_KV_CACHE;
   const int elastic =
     d.retention == MIRAS_RETAIN_ELASTIC || d.retention == MIRAS_RETAIN_ELASTIC_FTRL;
   if (d.keep_gate != MIRAS_GATE_CONSTANT) d.slopes = MIRAS_SLOPES_RATIO;
@@ -561,7 +561,7 @@ HELP miras_desc tidy(miras_desc d) {
     d.reset_every = (d.reset_every + grid - 1) / grid * grid;
   }
   if (!pairs) d.window = 0;
-  if ((newton || pairs) && d.steps > 1) d.steps = 0;
+  if ((newton || pairs) && d.descents > 1) d.descents = 0;
   if (!newton) {
     d.iterations = 0;
     d.tolerance = d.ridge = 0.0f;
@@ -635,12 +635,12 @@ HELP int has_meaning(const miras_desc *d) {
   char given[1400];
   snprintf(given, sizeof given, "%s", label(d));
   if (strcmp(given, label(&tidied)) != 0) return 0;
-  if (d->architecture == MIRAS_PAIRS)
+  if (d->architecture == MIRAS_KV_CACHE)
     return d->bias == MIRAS_L2 && d->retention == MIRAS_RETAIN_ALL &&
            d->algorithm == MIRAS_GRADIENT_DESCENT;
-  if (d->algorithm == MIRAS_IMPLICIT || d->algorithm == MIRAS_NEWTON)
+  if (d->algorithm == MIRAS_IMPLICIT || d->algorithm == MIRAS_LEAST_SQUARES)
     return d->architecture == MIRAS_MATRIX && d->bias == MIRAS_L2 && plain;
-  if (d->algorithm != MIRAS_MOMENTUM) return !(ref_lags(d) && d->steps > 1);
+  if (d->algorithm != MIRAS_MOMENTUM) return !(ref_lags(d) && d->descents > 1);
   return !ref_lags(d) && d->retention != MIRAS_RETAIN_ELASTIC && !ref_is_divergence(d);
 }
 
@@ -651,7 +651,7 @@ static int plain_cells; /* 1: no extras, all gates constant */
  * than others, for there are few of it. Drawn after all else, so that what else a cell is does not
  * depend on them. */
 HELP void late_extras(miras_desc *d) {
-  const int perceptron = d->architecture != MIRAS_MATRIX && d->architecture != MIRAS_PAIRS;
+  const int perceptron = d->architecture != MIRAS_MATRIX && d->architecture != MIRAS_KV_CACHE;
   if (may_return(d) && below(2) == 0) {
     d->toward = MIRAS_TOWARD_INITIAL;
     d->forget = 0.15f;
@@ -695,7 +695,7 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
   d.architecture = shape == SHAPE_MATRIX   ? MIRAS_MATRIX
                    : shape == SHAPE_GATED  ? MIRAS_GATED_MLP
                    : shape == SHAPE_VECTOR ? MIRAS_VECTOR
-                   : shape == SHAPE_PAIRS  ? MIRAS_PAIRS
+                   : shape == SHAPE_PAIRS  ? MIRAS_KV_CACHE
                                            : MIRAS_MLP;
   d.bias = bias;
   d.retention = retention;
@@ -749,10 +749,10 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
   /* what some memories have and others have not; half of all cells stay plain */
   if (!plain_cells && below(2) == 0) {
     const int extra = below(6);
-    if (shape == SHAPE_MATRIX && ref_exact(&d) && algorithm != MIRAS_NEWTON) {
+    if (shape == SHAPE_MATRIX && ref_exact(&d) && algorithm != MIRAS_LEAST_SQUARES) {
       if (below(3) == 0 && retention != MIRAS_RETAIN_ALL) d.keep_gate = MIRAS_GATE_CHANNEL;
       if (below(2) == 0) d.order = MIRAS_DECAY_FIRST;
-      if (extra == 0) d.steps = 2 + below(2);
+      if (extra == 0) d.descents = 2 + below(2);
       if (extra == 1) d.separate_erase = algorithm == MIRAS_GRADIENT_DESCENT;
       if (extra == 2) d.diagonal = algorithm == MIRAS_IMPLICIT;
       if (extra == 3) {
@@ -766,9 +766,9 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
       }
     } else if (shape == SHAPE_MATRIX) {
       d.feature = (miras_feature)below(MIRAS_FEATURE_COUNT);
-      if (extra == 0) d.steps = 2;
+      if (extra == 0) d.descents = 2;
     } else if (shape != SHAPE_PAIRS) {
-      if (extra == 0) d.steps = 2 + below(2);
+      if (extra == 0) d.descents = 2 + below(2);
       if (extra == 1) d.inner_bias = 1;
       if (extra == 2 && retention == MIRAS_RETAIN_ALL) d.row_rates = 1;
       if (extra >= 3 && !deep && !d.simplex_whole) {
@@ -781,7 +781,7 @@ HELP miras_desc cell(int shape, miras_bias bias, miras_retention retention,
     /* |phi(k)|^2 is larger than |k|^2 */
     if (d.feature == MIRAS_FEATURE_ELU) d.step /= (float)d.key_dim;
     if (d.feature == MIRAS_FEATURE_POLY2) d.step /= 2.5f;
-    if (d.steps > 1) d.step /= (float)d.steps;
+    if (d.descents > 1) d.step /= (float)d.descents;
   }
   if (shape == SHAPE_VECTOR) d.simplex_whole = 1; /* its channels are single weights */
   if (!plain_cells) late_extras(&d);
@@ -797,7 +797,7 @@ HELP miras_desc exact_cell(int kind, int chunk, uint64_t variant) {
   static const miras_bias biases[] = {MIRAS_L2, MIRAS_DOT, MIRAS_L2, MIRAS_L2, MIRAS_L2, MIRAS_L2};
   static const miras_algorithm algorithms[] = {MIRAS_GRADIENT_DESCENT, MIRAS_GRADIENT_DESCENT,
                                                MIRAS_GRADIENT_DESCENT, MIRAS_IMPLICIT,
-                                               MIRAS_NEWTON,           MIRAS_GRADIENT_DESCENT};
+                                               MIRAS_LEAST_SQUARES,    MIRAS_GRADIENT_DESCENT};
   return cell(kind == 5 ? SHAPE_PAIRS : SHAPE_MATRIX, biases[kind],
               kind == 5 || variant % 3 == 0 ? MIRAS_RETAIN_ALL : MIRAS_RETAIN_L2, algorithms[kind],
               chunk, variant);
@@ -811,8 +811,8 @@ HELP miras_desc exact_cell(int kind, int chunk, uint64_t variant) {
 HELP size_t state_size(const miras_desc *d) {
   const size_t P = ref_shape_of(d).weights, F = (size_t)ref_features(d);
   const size_t pair = (size_t)(d->key_dim + d->value_dim);
-  if (d->architecture == MIRAS_PAIRS) return (size_t)d->window * pair;
-  if (d->algorithm == MIRAS_NEWTON) return F * F + P;
+  if (d->architecture == MIRAS_KV_CACHE) return (size_t)d->window * pair;
+  if (d->algorithm == MIRAS_LEAST_SQUARES) return F * F + P;
   return d->algorithm == MIRAS_MOMENTUM ? 2 * P : P;
 }
 
@@ -821,8 +821,8 @@ HELP size_t state_size(const miras_desc *d) {
 HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position) {
   const size_t F = (size_t)m->features, P = m->s.weights, window = (size_t)m->d.window;
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim;
-  if (m->d.algorithm == MIRAS_NEWTON) return i < F * F ? m->at_more + i : i - F * F;
-  if (m->d.architecture == MIRAS_PAIRS) {
+  if (m->d.algorithm == MIRAS_LEAST_SQUARES) return i < F * F ? m->at_more + i : i - F * F;
+  if (m->d.architecture == MIRAS_KV_CACHE) {
     const size_t row = i < window * dk ? i / dk : (i - window * dk) / dv;
     const size_t column = i < window * dk ? i % dk : dk + (i - window * dk) % dv;
     const size_t end = (size_t)ref_age(&m->d, h, position), held = end < window ? end : window;
@@ -836,7 +836,7 @@ HELP size_t state_entry(const ref_memory *m, int h, size_t i, uint64_t position)
 /* H is symmetric, and so is its gradient: a single entry off the diagonal cannot be moved alone. */
 HELP int twin_entry(const ref_memory *m, size_t i) {
   const size_t F = (size_t)m->features;
-  return m->d.algorithm == MIRAS_NEWTON && i < F * F && i / F != i % F;
+  return m->d.algorithm == MIRAS_LEAST_SQUARES && i < F * F && i / F != i % F;
 }
 
 /* A memory of x's descriptor whose initial memory is x's. */
@@ -1135,7 +1135,7 @@ HELP double unavoidable_difference(const functional *f, double *value, int b, in
   }
   for (int pass = 0; pass < 6; pass++) {
     shake(f->x, f->m, ULPS);
-    if (f->state != NULL && f->x->d.architecture != MIRAS_PAIRS) /* with roundings of its own */
+    if (f->state != NULL && f->x->d.architecture != MIRAS_KV_CACHE) /* with roundings of its own */
       for (size_t i = 0; i < n; i++)
         f->state[i] = before[i] * (1.0 + 5.0 * (double)uniform(-ULPS, ULPS));
     if (f->x->d.toward) {

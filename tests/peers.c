@@ -39,7 +39,7 @@ int main(void) {
   NUMBER(inner_bias);
   NUMBER(feature);
   NUMBER(normalise);
-  NUMBER(steps);
+  NUMBER(descents);
   NUMBER(separate_erase);
   NUMBER(row_rates);
   NUMBER(window);

@@ -88,7 +88,7 @@ REF int ref_decays(const miras_desc *d) {
 
 /* Chunks are only a schedule: the update is linear in the state (or the state is everything). */
 REF int ref_exact(const miras_desc *d) {
-  if (d->architecture == MIRAS_PAIRS || d->algorithm == MIRAS_NEWTON) return 1;
+  if (d->architecture == MIRAS_KV_CACHE || d->algorithm == MIRAS_LEAST_SQUARES) return 1;
   return d->architecture == MIRAS_MATRIX && (d->bias == MIRAS_DOT || d->bias == MIRAS_L2) &&
          (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2) &&
          (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_IMPLICIT) &&
@@ -155,7 +155,7 @@ REF miras_desc ref_resolve(const miras_desc *given) {
   if (d.chunk == 0) d.chunk = 1;
   if (d.depth == 0) d.depth = 2;
   if (d.expansion == 0) d.expansion = 4;
-  if (d.steps == 0) d.steps = 1;
+  if (d.descents == 0) d.descents = 1;
   if (d.window == 0) d.window = 1024;
   if (d.iterations == 0) d.iterations = 30;
   if (!(d.tolerance > 0.0f)) d.tolerance = 1e-12f;
@@ -188,7 +188,7 @@ REF ref_shape ref_shape_of(const miras_desc *d) {
   const int hidden = d->expansion * d->key_dim, gated = d->architecture == MIRAS_GATED_MLP;
   memset(&s, 0, sizeof s);
   s.layers = d->architecture == MIRAS_MLP ? d->depth : gated ? 3 : 1;
-  if (d->architecture == MIRAS_PAIRS) s.layers = 0;
+  if (d->architecture == MIRAS_KV_CACHE) s.layers = 0;
   s.widest = d->key_dim > d->value_dim ? d->key_dim : d->value_dim;
   for (int l = 0; l < s.layers; l++) {
     s.in[l] = l == 0 || (gated && l == 1) ? ref_features(d) : hidden;
@@ -802,7 +802,7 @@ REF size_t ref_params_count(const miras_desc *given) {
   size_t count = (size_t)d.heads * s.weights;
   if (d.inner_norm) count += 2 * (size_t)d.heads * (size_t)d.value_dim;
   if (d.row_rates) count += (size_t)d.chunk;
-  if (d.algorithm == MIRAS_NEWTON) count += (size_t)d.heads * (size_t)ref_features(&d);
+  if (d.algorithm == MIRAS_LEAST_SQUARES) count += (size_t)d.heads * (size_t)ref_features(&d);
   return count;
 }
 
@@ -872,8 +872,8 @@ REF void ref_open(ref_memory *m, const miras_desc *given, const double *params) 
   heads = (size_t)m->d.batch * (size_t)m->d.heads;
   m->at_s = P;
   m->at_more = m->per_head = 2 * P;
-  if (m->d.algorithm == MIRAS_NEWTON) m->per_head += F * F;
-  if (m->d.architecture == MIRAS_PAIRS)
+  if (m->d.algorithm == MIRAS_LEAST_SQUARES) m->per_head += F * F;
+  if (m->d.architecture == MIRAS_KV_CACHE)
     m->per_head += 1 + (size_t)m->d.window * (size_t)(m->d.key_dim + m->d.value_dim);
   ref_entries(m);
   m->params = (double *)ref_zeros(count);
@@ -937,7 +937,7 @@ REF double ref_write_exact(ref_memory *m, double *state, int h, const ref_token 
   double *S = state, *z = state + P, loss = 0.0, one;
   double *before = (double *)ref_zeros(P), *answer = (double *)ref_zeros(dv);
   double *k = m->x, *erased = (double *)ref_zeros(dv), *eta = (double *)ref_zeros(dv);
-  for (int j = 0; j < d->steps; j++) {
+  for (int j = 0; j < d->descents; j++) {
     const double *v = x->value + (size_t)j * dv;
     double kk = 0.0;
     ref_map(d, x->key + (size_t)j * (size_t)d->key_dim, k, m->branches);
@@ -1037,7 +1037,7 @@ REF double ref_write_newton(ref_memory *m, double *state, int h, const ref_token
   const size_t F = (size_t)m->features, dv = (size_t)m->d.value_dim;
   double *G = state, *H = state + m->at_more, loss = 0.0;
   double *answer = (double *)ref_zeros(dv);
-  for (int j = 0; j < m->d.steps; j++) {
+  for (int j = 0; j < m->d.descents; j++) {
     const double *key = x->key + (size_t)j * (size_t)m->d.key_dim, *v = x->value + (size_t)j * dv;
     const double eta = x->step[(size_t)j * dv], keep = j == 0 ? x->keep[0] : 1.0;
     ref_read_newton(m, state, h, key, answer);
@@ -1079,7 +1079,7 @@ REF void ref_read_pairs(const ref_memory *m, const double *state, const double *
 REF double ref_write_pairs(ref_memory *m, double *state, const ref_token *x) {
   const size_t dk = (size_t)m->d.key_dim, dv = (size_t)m->d.value_dim, pair = dk + dv;
   double *more = state + m->at_more, *answer = (double *)ref_zeros(dv), loss = 0.0;
-  for (int j = 0; j < m->d.steps; j++) {
+  for (int j = 0; j < m->d.descents; j++) {
     const double *k = x->key + (size_t)j * dk, *v = x->value + (size_t)j * dv;
     ref_read_pairs(m, state, k, answer);
     for (size_t o = 0; o < dv && j == 0; o++)
@@ -1166,7 +1166,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
   int closes = 0;
   for (size_t i = 0; i < P && d->toward; i++) /* the exact token of Memora adds logarithms */
     B[i] = exactly ? ref_init(m, h)[i] : ref_head_open(m, b, h, OPEN_HOME)[i];
-  for (int j = 0; j < d->steps; j++) {
+  for (int j = 0; j < d->descents; j++) {
     double bound;
     if (j == 0 ? row == 0 : C == 1) { /* a chunk opens */
       ref_link(d, &m->s, B, A, anchor, c, m->branches);
@@ -1201,7 +1201,7 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
       own[i] = (d->row_rates ? 1.0 : alpha) * own[i] + (j == 0 ? so[i] : 0.0) - eta * m->g[i];
       so[i] -= eta * m->g[i];
     }
-    closes = C == 1 || (j == d->steps - 1 && row == C - 1);
+    closes = C == 1 || (j == d->descents - 1 && row == C - 1);
     for (size_t i = 0; i < P; i++) {
       F[i] = base[i] + rate * own[i];
       S[i] = s[i] + rate * so[i];
@@ -1254,9 +1254,9 @@ REF double ref_write_frozen(ref_memory *m, int b, int h, uint64_t position, cons
 
 REF void ref_read_head(ref_memory *m, int b, int h, const double *query, double *out) {
   const double *state = ref_head_state(m, b, h);
-  if (m->d.architecture == MIRAS_PAIRS) {
+  if (m->d.architecture == MIRAS_KV_CACHE) {
     ref_read_pairs(m, state, query, out);
-  } else if (m->d.algorithm == MIRAS_NEWTON) {
+  } else if (m->d.algorithm == MIRAS_LEAST_SQUARES) {
     ref_read_newton(m, state, h, query, out);
   } else if (ref_exact(&m->d)) {
     ref_read_exact(m, state, query, out);
@@ -1271,8 +1271,8 @@ REF void ref_read_head(ref_memory *m, int b, int h, const double *query, double 
 REF double ref_write_head(ref_memory *m, int b, int h, uint64_t position, const ref_token *x) {
   double *state = ref_head_state(m, b, h);
   if (ref_restarts(&m->d, h, position)) ref_reset_head(m, b, h);
-  if (m->d.architecture == MIRAS_PAIRS) return ref_write_pairs(m, state, x);
-  if (m->d.algorithm == MIRAS_NEWTON) {
+  if (m->d.architecture == MIRAS_KV_CACHE) return ref_write_pairs(m, state, x);
+  if (m->d.algorithm == MIRAS_LEAST_SQUARES) {
     if (position % (uint64_t)m->d.chunk == 0)
       memcpy(ref_head_open(m, b, h, OPEN_ANCHOR), state, m->s.weights * sizeof(double));
     return ref_write_newton(m, state, h, x);
@@ -1295,7 +1295,7 @@ REF void ref_forward_head(ref_memory *m, const ref_tokens *x, int b, int h, doub
                           double *surprise) {
   const miras_desc *d = &m->d;
   const size_t H = (size_t)d->heads, dk = (size_t)d->key_dim, dv = (size_t)d->value_dim;
-  const size_t steps = (size_t)d->steps, n = (size_t)m->keep_channels;
+  const size_t steps = (size_t)d->descents, n = (size_t)m->keep_channels;
   ref_token token;
   memset(&token, 0, sizeof token);
   token.keep = (double *)ref_zeros(n);
@@ -1355,7 +1355,8 @@ REF void ref_forward(ref_memory *m, const ref_tokens *x, double *y, double *surp
 /* The weights that miras_memory_norm counts: in an open chunk the live ones of a memory that runs
  * exactly, else those at its start. */
 REF const double *ref_norm_weights(const ref_memory *m, int b, int h) {
-  const int open = m->position % (uint64_t)m->d.chunk != 0, newton = m->d.algorithm == MIRAS_NEWTON;
+  const int open = m->position % (uint64_t)m->d.chunk != 0;
+  const int newton = m->d.algorithm == MIRAS_LEAST_SQUARES;
   if (ref_exact(&m->d) && !(open && newton)) return ref_head_state(m, b, h);
   return ref_head_open(m, b, h, open ? OPEN_ANCHOR : OPEN_READ);
 }
@@ -1367,7 +1368,7 @@ REF double ref_norm(const ref_memory *m) {
     for (int h = 0; h < m->d.heads; h++) {
       const double *W = ref_norm_weights(m, b, h);
       for (size_t i = 0; i < m->s.weights; i++) sum += W[i] * W[i];
-      if (m->d.architecture == MIRAS_PAIRS) { /* all keys and values held */
+      if (m->d.architecture == MIRAS_KV_CACHE) { /* all keys and values held */
         const double *more = ref_head_state(m, b, h) + m->at_more;
         const size_t n = (size_t)more[0] * (size_t)(m->d.key_dim + m->d.value_dim);
         for (size_t i = 0; i < n; i++) sum += more[1 + i] * more[1 + i];
@@ -1548,14 +1549,14 @@ REF size_t ref_gate_columns(const miras_layer_desc *d, const miras_desc *md, int
     case REF_KEEP: return (size_t)ref_keep_width(md);
     case REF_STEP:
       if (d->tied_step) return 0;
-      return (size_t)ref_gate_width(md->step_gate, md->value_dim) * (size_t)md->steps;
+      return (size_t)ref_gate_width(md->step_gate, md->value_dim) * (size_t)md->descents;
     case REF_MOMENTUM: return md->momentum_gate != MIRAS_GATE_CONSTANT ? 1 : 0;
     case REF_THRESHOLD:
       if (md->threshold_gate == MIRAS_GATE_CHANNEL) return (size_t)md->value_dim;
       return md->threshold_gate == MIRAS_GATE_HEAD ? 1 : 0;
     case REF_VALUE_KEEP:
       return md->value_gate != MIRAS_GATE_CONSTANT ? (size_t)md->value_dim : 0;
-    default: return d->keys == MIRAS_KEYS_ERASE ? (size_t)md->key_dim : 0;
+    default: return d->key_map == MIRAS_KEYS_ERASE ? (size_t)md->key_dim : 0;
   }
 }
 
@@ -1573,9 +1574,9 @@ REF double ref_gate(const miras_layer_desc *d, const miras_desc *md, int which, 
   const double most = d->horizon > 0 ? 1.0 - 1.0 / (double)d->horizon : 1.0; /* of alpha */
   switch (which) {
     case REF_KEEP:
-      if (d->keep == MIRAS_KEEP_ROOT) return most * pow(ref_sigmoid(g), 1.0 / 16.0);
-      if (d->keep == MIRAS_KEEP_RATE) return most * exp(-exp(a) * ref_softplus(g));
-      if (d->keep == MIRAS_KEEP_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
+      if (d->keep_form == MIRAS_KEEP_ROOT) return most * pow(ref_sigmoid(g), 1.0 / 16.0);
+      if (d->keep_form == MIRAS_KEEP_RATE) return most * exp(-exp(a) * ref_softplus(g));
+      if (d->keep_form == MIRAS_KEEP_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
       return most * ref_sigmoid(g);
     case REF_STEP:
       return (double)md->step * (d->tied_step ? ref_softplus(g) : ref_sigmoid(g));
@@ -1625,7 +1626,7 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
     free(low);
     free(up);
   }
-  if (md->keep_gate != MIRAS_GATE_CONSTANT && d->keep == MIRAS_KEEP_RATE)
+  if (md->keep_gate != MIRAS_GATE_CONSTANT && d->keep_form == MIRAS_KEEP_RATE)
     rate = ref_param(m, l, "gates.rate");
   for (int i = 0; i < REF_GATES; i++) {
     const size_t n = H * ref_gate_columns(d, md, i);
@@ -1662,7 +1663,7 @@ REF double *ref_memory_params(const ref_model *m, const miras_desc *md, int l) {
   count[0] = H * ref_shape_of(md).weights;
   if (md->inner_norm) count[1] = count[2] = H * dv;
   if (md->row_rates) count[3] = (size_t)md->chunk;
-  if (md->algorithm == MIRAS_NEWTON) count[4] = H * (size_t)ref_features(md);
+  if (md->algorithm == MIRAS_LEAST_SQUARES) count[4] = H * (size_t)ref_features(md);
   for (int i = 0; i < 5; i++) {
     const double *from = count[i] > 0 ? ref_param(m, l, names[i]) : NULL;
     for (size_t j = 0; j < count[i]; j++) params[at++] = from[j];
@@ -1676,9 +1677,9 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   const miras_layer_desc *d = ref_layer_of(m, l);
   miras_desc md = ref_layer_memory(m, l);
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
-  const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.steps;
-  const double length = d->keys == MIRAS_KEYS_UNIT  ? 1.0
-                        : d->keys == MIRAS_KEYS_RMS ? sqrt((double)dk)
+  const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.descents;
+  const double length = d->key_map == MIRAS_KEYS_UNIT  ? 1.0
+                        : d->key_map == MIRAS_KEYS_RMS ? sqrt((double)dk)
                                                     : 0.0;
   double *q, *k, *v, *g, *y = (double *)ref_zeros(N * H * dv);
   double *erase = NULL, *replace = NULL, *gate[REF_GATES], *params;
@@ -1688,7 +1689,7 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   ref_gates(m, &md, l, h, N, gate);
   q = ref_mixed(m, l, "q", h, batch, T, H * dk);
   v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
-  if (d->keys == MIRAS_KEYS_COMPLEMENT) {
+  if (d->key_map == MIRAS_KEYS_COMPLEMENT) {
     k = (double *)ref_zeros(N * H * dk);
     for (size_t i = 0; i < N * H * dk; i++) k[i] = 1.0 - gate[REF_KEEP][i];
   } else {
@@ -1696,7 +1697,7 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   }
   ref_lengthen(q, N * H, dk, length);
   ref_lengthen(k, N * H * steps, dk, length);
-  if (d->keys == MIRAS_KEYS_ERASE) {
+  if (d->key_map == MIRAS_KEYS_ERASE) {
     const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
     erase = (double *)ref_zeros(N * H * dk);
     replace = (double *)ref_zeros(N * H * dk);

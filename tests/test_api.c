@@ -67,7 +67,7 @@ static miras_desc small_memory(miras_kind kind) {
 /* The same where tokens are a key, a value and a query and nothing else. */
 static miras_desc small_pairs(miras_kind kind) {
   miras_desc d = small_memory(kind);
-  d.steps = 1;
+  d.descents = 1;
   d.separate_erase = 0;
   d.value_gate = MIRAS_GATE_CONSTANT;
   return d;
@@ -564,12 +564,12 @@ static const wrong wrong_memories[] = {
   { MLP, "step_gate", "2", { { E(step_gate), MIRAS_GATE_CHANNEL },
                              { E(retention), MIRAS_RETAIN_ELASTIC } } },
   { TITANS, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL } } },
-  { KL, "simplex_logits", "4", { { I(steps), 2 }, { I(chunk), 4 } } },
+  { KL, "simplex_logits", "4", { { I(descents), 2 }, { I(chunk), 4 } } },
   { KL, "simplex_logits", "4", { { E(algorithm), MIRAS_MOMENTUM }, { I(chunk), 4 } } },
   { KL, "keep_gate", "2", { { E(keep_gate), MIRAS_GATE_CHANNEL }, { I(simplex_whole), 1 } } },
   { KL, "simplex_whole", "0", { { E(architecture), MIRAS_VECTOR } } },
   { EXACT, "value_dim", "6", { { E(architecture), MIRAS_VECTOR }, { I(value_dim), 6 } } },
-  { EXACT, "steps", "2", { { I(separate_erase), 1 }, { I(steps), 2 } } },
+  { EXACT, "steps", "2", { { I(separate_erase), 1 }, { I(descents), 2 } } },
   { MLP, "row_rates", "1", { { I(row_rates), 1 }, { E(retention), MIRAS_RETAIN_L2 } } },
   { MLP, "row_rates", "3", { { I(row_rates), 3 } } },
   { EXACT, "row_rates", "1", { { I(row_rates), 1 } } },
@@ -612,8 +612,8 @@ static const wrong wrong_memories[] = {
   { MLP, "feature", "1", { { E(feature), MIRAS_FEATURE_ELU } } },
   { EXACT, "normalise", "1", { { I(normalise), 1 } } },
   { EXACT, "normalise", "2", { { I(normalise), 2 } } },
-  { EXACT, "steps", "-1", { { I(steps), -1 } } },
-  { EXACT, "steps", "9", { { I(steps), 9 } } },
+  { EXACT, "steps", "-1", { { I(descents), -1 } } },
+  { EXACT, "steps", "9", { { I(descents), 9 } } },
   { EXACT, "separate_erase", "2", { { I(separate_erase), 2 } } },
   { MLP, "separate_erase", "1", { { I(separate_erase), 1 } } },
   { EXACT, "diagonal", "1", { { I(diagonal), 1 } } },
@@ -964,7 +964,7 @@ static void counts_that_do_not_fit_are_refused(void **state) {
   md.layer[0].memory.heads = 65536;
   md.layer[0].memory.key_dim = 4096;
   md.layer[0].memory.value_dim = 1;
-  md.layer[0].memory.steps = 8;
+  md.layer[0].memory.descents = 8;
   md.layer[0].memory.chunk = 1;
   assert_int_equal(miras_model_size(&md, why, sizeof why), 0);
   assert_non_null(strstr(why, "heads"));
@@ -1475,7 +1475,7 @@ static void no_tokens(void **state) {
 static void run_memory(miras_memory *m, int tokens, uint64_t seed, float *y) {
   const miras_desc *d = miras_memory_desc(m);
   size_t rows = (size_t)d->batch * (size_t)d->heads;
-  size_t steps = (size_t)d->steps, nq = rows * (size_t)d->key_dim, nk = steps * nq;
+  size_t steps = (size_t)d->descents, nq = rows * (size_t)d->key_dim, nk = steps * nq;
   size_t nv = rows * (size_t)d->value_dim, all = nk + nq + steps * nv;
   float *k = (float *)grab(all * sizeof(float));
   int t;
@@ -1720,7 +1720,7 @@ static void calls_agree(void **state) {
         assert_memory_equal(&s1, &s2, sizeof s1);
         /* a read of its own may add up in another order than the read that ends a step */
         for (n = 0; n < B * R; n++)       /* or be solved to another last digit */
-          assert_near(out[n], out2[n], d.algorithm == MIRAS_NEWTON ? 4e-5 : 4e-6);
+          assert_near(out[n], out2[n], d.algorithm == MIRAS_LEAST_SQUARES ? 4e-5 : 4e-6);
         miras_read(m[2], one[2], out3);   /* reading changes nothing */
         assert_memory_equal(out2, out3, sizeof out2);
         for (b = 0; b < B; b++)

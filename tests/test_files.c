@@ -137,7 +137,7 @@ static miras_memory *tiny_memory(miras_kind kind, int batch) {
 static uint64_t feed(miras_memory *m, int first, int last) {
   float k[24], v[24], q[12], erase[12], replace[12], y[12];
   uint64_t hash = 0;
-  int n = 6 * miras_memory_desc(m)->batch, steps = miras_memory_desc(m)->steps, t, i;
+  int n = 6 * miras_memory_desc(m)->batch, steps = miras_memory_desc(m)->descents, t, i;
   assert_true(n <= 12 && steps <= 2);
   for (t = first; t < last; t++) {
     miras_tokens x;
@@ -932,9 +932,9 @@ static void test_mismatch(void **state) {
     if (i == 11) d.layer[0].gate_rank = 3;
     if (i == 12) d.untied = 1;
     if (i == 13) d.layer[0].memory.inner_residual = 0;
-    if (i == 14) d.layer[0].keys = MIRAS_KEYS_FREE;
-    if (i == 15) d.layer[0].keep = MIRAS_KEEP_ROOT;
-    if (i == 16) d.layer[0].keep = MIRAS_KEEP_RATE;
+    if (i == 14) d.layer[0].key_map = MIRAS_KEYS_FREE;
+    if (i == 15) d.layer[0].keep_form = MIRAS_KEEP_ROOT;
+    if (i == 16) d.layer[0].keep_form = MIRAS_KEEP_RATE;
     if (i == 17) d.layer[0].memory.step_gate = MIRAS_GATE_CONSTANT;
     b.model = open_model(&d);
     if (i % 2) b.trainer = open_trainer(b.model, 0);

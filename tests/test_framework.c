@@ -91,9 +91,9 @@ static void vary(miras_desc *d, int gates) {
     if (d->retention == MIRAS_RETAIN_ELASTIC_FTRL) d->sparsity *= 0.1f;
   }
   if (below(3) == 0 && (anywhere || may_bound(d))) d->bounded_step = 1 + below(2);
-  if (below(4) == 0 && (anywhere || d->architecture != MIRAS_PAIRS))
+  if (below(4) == 0 && (anywhere || d->architecture != MIRAS_KV_CACHE))
     d->key_length = (miras_length)(1 + below(2));
-  if (d->key_length == MIRAS_LENGTH_ROOT && d->architecture != MIRAS_PAIRS) d->step *= 0.25f;
+  if (d->key_length == MIRAS_LENGTH_ROOT && d->architecture != MIRAS_KV_CACHE) d->step *= 0.25f;
   if (below(2) == 0 && (anywhere || (d->retention == MIRAS_RETAIN_KL && !ref_lags(d))))
     d->simplex_signed = 1;
   if (below(16) == 0) d->reset_every = 16 + anywhere;
@@ -306,7 +306,7 @@ static void test_promises(void **state) {
       d.threshold_gate = MIRAS_GATE_CHANNEL;
       PROMISED("every gate per channel");
       d = combination(f, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
-      d.steps = 2;
+      d.descents = 2;
       PROMISED("two descents");
       if (forms[f].shape == 1 || forms[f].shape == 2) {
         d = combination(f, MIRAS_L2, MIRAS_RETAIN_ALL, MIRAS_GRADIENT_DESCENT, 1, lengths[c]);
@@ -334,7 +334,7 @@ static void test_promises(void **state) {
           PROMISED("a feature map");
         }
         d.feature = MIRAS_FEATURE_IDENTITY;
-        d.steps = 3;
+        d.descents = 3;
         PROMISED("several descents");
         d.step_gate = MIRAS_GATE_CHANNEL;
         PROMISED("steps by channels");
@@ -382,7 +382,7 @@ static void test_promises(void **state) {
       PROMISED("Longhorn, its step by channels");
     }
     for (int retention = 0; retention <= MIRAS_RETAIN_L2; retention++) {
-      d = combination(0, MIRAS_L2, retention, MIRAS_NEWTON, 1, lengths[c]);
+      d = combination(0, MIRAS_L2, retention, MIRAS_LEAST_SQUARES, 1, lengths[c]);
       PROMISED("the Mesa layer");
       d.key_length = MIRAS_LENGTH_UNIT;
       d.reset_every = 64;
@@ -475,7 +475,7 @@ static void test_meaningless(void **state) {
     d.normalise = 1;
     d.step_gate = MIRAS_GATE_CHANNEL;
     MEANINGLESS("step_gate");
-    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_NEWTON, 1, lengths[c]);
+    d = combination(0, MIRAS_L2, MIRAS_RETAIN_L2, MIRAS_LEAST_SQUARES, 1, lengths[c]);
     d.toward = MIRAS_TOWARD_INITIAL;
     MEANINGLESS("toward");
     d.toward = MIRAS_TOWARD_NOTHING;
@@ -715,9 +715,9 @@ static void test_delta_product(void **state) {
       }
       a.heads = a.batch = 1; /* so that rows of tokens stay rows of tokens */
       b = a;
-      a.steps = 1;
+      a.descents = 1;
       SAME("one descent", a, b);
-      a.steps = n;
+      a.descents = n;
       data_new(&x, &a, T, 33);
       rows = (size_t)T;
       dk = (size_t)a.key_dim;
@@ -1029,7 +1029,7 @@ static void test_features(void **state) {
         tensor mapped[2];
         size_t F;
         a.step = feature == MIRAS_FEATURE_ELU || feature == MIRAS_FEATURE_POLY2 ? 0.2f : 0.6f;
-        if (kind == 4) a.algorithm = MIRAS_NEWTON;
+        if (kind == 4) a.algorithm = MIRAS_LEAST_SQUARES;
         a.feature = (miras_feature)feature;
         F = (size_t)ref_features(&a);
         b = a;
@@ -1526,7 +1526,7 @@ static void test_bounded(void **state) {
       a.step = n < 12 ? 2.0f : 1e4f;
       a.step_gate = n / 4 % 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
       if (n % 4 == 3) a.toward = MIRAS_TOWARD_INITIAL;
-      a.steps = n < 8 ? 1 : 2;
+      a.descents = n < 8 ? 1 : 2;
       b = a;
       a.algorithm = MIRAS_IMPLICIT;
       b.bounded_step = 1 + n % 2;
@@ -1629,7 +1629,7 @@ static void test_key_lengths(void **state) {
       for (int root = 0; root < 2; root++)
         for (int c = 0; c < COUNT(lengths); c++) {
           miras_desc a = combination(f, MIRAS_L2, f && kind ? MIRAS_RETAIN_LQ : MIRAS_RETAIN_L2,
-                                     kind == 3 ? MIRAS_NEWTON : MIRAS_GRADIENT_DESCENT, 1,
+                                     kind == 3 ? MIRAS_LEAST_SQUARES : MIRAS_GRADIENT_DESCENT, 1,
                                      lengths[c]);
           miras_desc b;
           data x, z;
@@ -1818,7 +1818,7 @@ static void test_mesa(void **state) {
     float *y;
     double *expected;
     const size_t n = 4, dv = 5, T = 8;
-    d.algorithm = MIRAS_NEWTON;
+    d.algorithm = MIRAS_LEAST_SQUARES;
     d.batch = d.heads = 1;
     data_new(&x, &d, (int)T, 45);
     for (size_t i = 0; i < n * dv; i++) x.params.f[i] = 0.0f;
@@ -1857,7 +1857,7 @@ static const char *const option_names[OPTIONS] = {
   "gradient descent",         "momentum",
   "implicit step",            "implicit step, diagonal",
   "Newton",                   "order: decay first",
-  "steps > 1",                "keep_gate per channel",
+  "descents > 1",                "keep_gate per channel",
   "step_gate per channel",    "threshold_gate per channel",
   "value_gate per channel",   "feature maps",
   "normalise",                "separate_erase",
@@ -1869,12 +1869,12 @@ static const char *const option_names[OPTIONS] = {
 static int answer(int f, int bias, int retention, int option, int chunk) {
   const int algorithm = option == MOMENTUM_ROW                       ? MIRAS_MOMENTUM
                         : option == IMPLICIT || option == DIAGONAL ? MIRAS_IMPLICIT
-                        : option == NEWTON                           ? MIRAS_NEWTON
+                        : option == NEWTON                           ? MIRAS_LEAST_SQUARES
                                                                      : MIRAS_GRADIENT_DESCENT;
   miras_desc d = combination(f, bias, retention, algorithm, 0, chunk);
   if (option == DIAGONAL) d.diagonal = 1;
   if (option == DECAY_FIRST) d.order = MIRAS_DECAY_FIRST;
-  if (option == STEPS) d.steps = 2;
+  if (option == STEPS) d.descents = 2;
   if (option == KEEP_CHANNEL) d.keep_gate = MIRAS_GATE_CHANNEL;
   if (option == STEP_CHANNEL) d.step_gate = MIRAS_GATE_CHANNEL;
   if (option == THRESHOLD_CHANNEL) d.threshold_gate = MIRAS_GATE_CHANNEL;

@@ -410,7 +410,7 @@ static void check_steps(const miras_desc *d, int T, uint64_t seed) {
 /* What a token can be written with alone: all gates constant, no keys to erase with. */
 static miras_desc step_cell(int shape, miras_bias bias, miras_retention retention, int chunk,
                             uint64_t variant) {
-  static const miras_algorithm others[] = {MIRAS_IMPLICIT, MIRAS_NEWTON};
+  static const miras_algorithm others[] = {MIRAS_IMPLICIT, MIRAS_LEAST_SQUARES};
   miras_desc d = cell(shape, bias, retention, (miras_algorithm)(variant / 2 % 2), chunk,
                       variant + 9000u);
   if (variant % 4 == 3 && shape == SHAPE_MATRIX && bias == MIRAS_L2)
@@ -682,7 +682,7 @@ static void check_inputs(const taping *t, int coordinates) {
     if (i == VALUE && d->bias == MIRAS_LP && !(d->p > 1.0f)) g.may_vanish = 1;
     if (i == VALUE && d->bias == MIRAS_HUBER) g.may_vanish = 1;
     if (i == THRESHOLD) g.may_vanish = 1;
-    if (d->architecture == MIRAS_PAIRS && (d->window == 1 || t->T == 1)) /* y is the one value */
+    if (d->architecture == MIRAS_KV_CACHE && (d->window == 1 || t->T == 1)) /* y is the one value */
       g.may_vanish = 1;
     if ((i == KEEP || i == VALUE_KEEP) && d->toward && t->T <= d->chunk &&
         (t->before == 0 || (d->reset_every && t->before % d->reset_every == 0)))
@@ -723,7 +723,7 @@ static void check_params(const taping *t, int coordinates) {
     check_tensor(&t->f, &biases, coordinates);
   }
   if (d->row_rates) check_tensor(&t->f, &rates, coordinates);
-  if (d->algorithm == MIRAS_NEWTON) check_tensor(&t->f, &ridge, coordinates);
+  if (d->algorithm == MIRAS_LEAST_SQUARES) check_tensor(&t->f, &ridge, coordinates);
 }
 
 /* The state of one head before the taped tokens. */
@@ -737,7 +737,7 @@ static void check_state(const taping *t, size_t head) {
   for (size_t i = 0; i < per; i++) top = fmax(top, fabs((double)grad[i]));
   if (ref_restarts(&t->x.d, h, (uint64_t)t->before)) { /* nobody reads that state any more */
     if (top > 1e-12) failed("a state that is given up has a gradient: %s", label(t->given));
-  } else if (top <= 1e-7 && t->x.d.architecture != MIRAS_PAIRS) {
+  } else if (top <= 1e-7 && t->x.d.architecture != MIRAS_KV_CACHE) {
     failed("gradient of the state before is zero: %s", label(t->given));
   }
   for (size_t j = 0; j < per && j < 12; j++) {
@@ -863,7 +863,7 @@ static void test_channels(void **state) {
             d.simplex_whole = shapes[s] == SHAPE_VECTOR;
             d.inner_bias = d.row_rates = 0;
             if (has_logits(&d)) d.inner_norm = 0; /* calm data would be hard to find */
-            if (c == 2 && d.retention == MIRAS_RETAIN_KL) d.steps = 1;
+            if (c == 2 && d.retention == MIRAS_RETAIN_KL) d.descents = 1;
             d.value_dim = d.key_dim;
             d.keep_gate = d.step_gate = MIRAS_GATE_CHANNEL;
             d = tidy(d);
@@ -1008,7 +1008,7 @@ static void test_long(void **state) {
     miras_preset(&d, (miras_kind)kind);
     d.key_dim = d.value_dim = 4;
     d.chunk = 16;
-    if (d.architecture == MIRAS_PAIRS) d.window = 32;
+    if (d.architecture == MIRAS_KV_CACHE) d.window = 32;
     if (kind % 2) d.chunk = d.architecture == MIRAS_MLP ? 4 : 1;
     if (d.architecture == MIRAS_MLP) { /* bounded steps from one anchor add up */
       d.step = 0.05f / (float)d.chunk;
@@ -1618,11 +1618,11 @@ static void test_alone_stores(void **state) {
     miras_memory *m = alone(kind, DIM, 0.0f);
     const miras_desc *d = miras_memory_desc(m);
     if (m == NULL) continue;
-    if (d->bias == MIRAS_DOT || d->architecture == MIRAS_PAIRS) {
+    if (d->bias == MIRAS_DOT || d->architecture == MIRAS_KV_CACHE) {
       miras_memory_close(m);
       continue;
     }
-    for (int t = 0; t < 30 * PAIRS; t += d->steps)
+    for (int t = 0; t < 30 * PAIRS; t += d->descents)
       miras_write(m, key + t % PAIRS * DIM, value + t % PAIRS * DIM);
     for (int i = 0; i < PAIRS; i++) {
       double error;
@@ -1777,7 +1777,7 @@ static void test_faded(void **state) {
         d.key_dim = d.value_dim = N;
         d.heads = d.batch = 1;
         d.chunk = chunks[c];
-        if (d.algorithm != MIRAS_NEWTON) d.toward = (miras_toward)toward;
+        if (d.algorithm != MIRAS_LEAST_SQUARES) d.toward = (miras_toward)toward;
         if (d.keep_gate == MIRAS_GATE_CONSTANT) d.forget = 0.2f, d.forget_ratio = 1.0f;
         m = miras_memory_open(&d, NULL);
         assert_non_null(m);

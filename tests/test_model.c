@@ -101,24 +101,24 @@ static subject option(int n) {
       break;
     case 2:
       OPTION(MIRAS_TITANS, 4, "titans, rms keys, keep root");
-      d->layer[0].keys = MIRAS_KEYS_RMS;
-      d->layer[0].keep = MIRAS_KEEP_ROOT;
+      d->layer[0].key_map = MIRAS_KEYS_RMS;
+      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
       break;
     case 3:
       OPTION(MIRAS_TITANS, 1, "titans, free keys, keep rate, tied step");
-      d->layer[0].keys = MIRAS_KEYS_FREE;
-      d->layer[0].keep = MIRAS_KEEP_RATE;
+      d->layer[0].key_map = MIRAS_KEYS_FREE;
+      d->layer[0].keep_form = MIRAS_KEEP_RATE;
       d->layer[0].tied_step = 1;
       break;
     case 4:
       OPTION(MIRAS_GATED_DELTANET, 4, "gated-deltanet, rms keys, keep rate");
-      d->layer[0].keys = MIRAS_KEYS_RMS;
-      d->layer[0].keep = MIRAS_KEEP_RATE;
+      d->layer[0].key_map = MIRAS_KEYS_RMS;
+      d->layer[0].keep_form = MIRAS_KEEP_RATE;
       m->step = 0.1f;
       break;
     case 5:
       OPTION(MIRAS_GATED_DELTANET, 16, "gated-deltanet, tied step, untied head");
-      d->layer[0].keep = MIRAS_KEEP_RATE;
+      d->layer[0].keep_form = MIRAS_KEEP_RATE;
       d->layer[0].tied_step = 1;
       d->untied = 1;
       m->step = 0.5f;
@@ -126,88 +126,88 @@ static subject option(int n) {
     case 6:
       OPTION(MIRAS_MAMBA2, 4, "mamba2, step of its own, keep bounded");
       d->layer[0].tied_step = 0;
-      d->layer[0].keep = MIRAS_KEEP_BOUNDED;
+      d->layer[0].keep_form = MIRAS_KEEP_BOUNDED;
       break;
     case 7:
       OPTION(MIRAS_GLA, 4, "gla, rms keys, keep rate, step gate");
-      d->layer[0].keys = MIRAS_KEYS_RMS;
-      d->layer[0].keep = MIRAS_KEEP_RATE;
+      d->layer[0].key_map = MIRAS_KEYS_RMS;
+      d->layer[0].keep_form = MIRAS_KEEP_RATE;
       m->step_gate = MIRAS_GATE_HEAD;
       m->step = 0.5f;
       break;
     case 8:
       OPTION(MIRAS_KDA, 4, "kda, complement keys, keep root");
-      d->layer[0].keys = MIRAS_KEYS_COMPLEMENT;
-      d->layer[0].keep = MIRAS_KEEP_ROOT;
+      d->layer[0].key_map = MIRAS_KEYS_COMPLEMENT;
+      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
       break;
     case 9:
       OPTION(MIRAS_RWKV7, 4, "rwkv7, keep root, step gate");
-      d->layer[0].keep = MIRAS_KEEP_ROOT;
+      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
       m->step_gate = MIRAS_GATE_HEAD;
       m->step = 0.5f;
       break;
     case 10:
       OPTION(MIRAS_DELTAPRODUCT, 4, "deltaproduct, 3 steps");
-      m->steps = 3;
+      m->descents = 3;
       m->step = 1.0f;
       break;
     case 11:
       OPTION(MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, 3 steps, rms keys");
-      d->layer[0].keys = MIRAS_KEYS_RMS;
-      m->steps = 3;
+      d->layer[0].key_map = MIRAS_KEYS_RMS;
+      m->descents = 3;
       m->step = 0.1f;
       break;
     case 12:
       OPTION(MIRAS_LINEAR_ATTENTION, 4, "linear attention, 2 steps, step gate");
-      m->steps = 2;
+      m->descents = 2;
       m->step_gate = MIRAS_GATE_HEAD;
       break;
     case 13:
       OPTION(MIRAS_LINEAR_ATTENTION, 4, "linear attention, elu features, normalised");
-      d->layer[0].keys = MIRAS_KEYS_FREE;
+      d->layer[0].key_map = MIRAS_KEYS_FREE;
       m->feature = MIRAS_FEATURE_ELU;
       m->normalise = 1;
       break;
     case 14:
       OPTION(MIRAS_GLA, 4, "gla, polynomial features");
-      d->layer[0].keys = MIRAS_KEYS_UNIT;
+      d->layer[0].key_map = MIRAS_KEYS_UNIT;
       m->feature = MIRAS_FEATURE_POLY2;
       m->key_dim = 3;
       break;
     case 15:
       OPTION(MIRAS_DFW, 4, "dfw, free keys, keep root, softmax features");
-      d->layer[0].keys = MIRAS_KEYS_FREE;
-      d->layer[0].keep = MIRAS_KEEP_ROOT;
+      d->layer[0].key_map = MIRAS_KEYS_FREE;
+      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
       m->feature = MIRAS_FEATURE_SOFTMAX;
       m->value_dim = 5;
       break;
     case 16:
       OPTION(MIRAS_LONGHORN, 4, "longhorn, diagonal, free keys");
-      d->layer[0].keys = MIRAS_KEYS_FREE;
+      d->layer[0].key_map = MIRAS_KEYS_FREE;
       m->step_gate = MIRAS_GATE_HEAD; /* a diagonal has one */
       m->diagonal = 1;
       break;
     case 17:
       OPTION(MIRAS_MESA, 4, "mesa, rms keys, keep bounded");
-      d->layer[0].keys = MIRAS_KEYS_RMS;
-      d->layer[0].keep = MIRAS_KEEP_BOUNDED;
+      d->layer[0].key_map = MIRAS_KEYS_RMS;
+      d->layer[0].keep_form = MIRAS_KEEP_BOUNDED;
       break;
     case 18:
       OPTION(MIRAS_SLIDING_WINDOW, 4, "sliding window, unit keys, narrow values");
-      d->layer[0].keys = MIRAS_KEYS_UNIT;
+      d->layer[0].key_map = MIRAS_KEYS_UNIT;
       m->window = 3;
       m->value_dim = 5;
       break;
     case 19:
       OPTION(MIRAS_TITANS, 4, "titans, 3 steps");
-      m->steps = 3;
+      m->descents = 3;
       break;
     case 20:
       OPTION(MIRAS_TITANS, 4, "titans without momentum, gates per channel, keep root");
       m->algorithm = MIRAS_GRADIENT_DESCENT;
       m->momentum_gate = MIRAS_GATE_CONSTANT;
       m->momentum = 0.0f;
-      d->layer[0].keep = MIRAS_KEEP_ROOT;
+      d->layer[0].keep_form = MIRAS_KEEP_ROOT;
       m->keep_gate = m->step_gate = MIRAS_GATE_CHANNEL;
       break;
     case 21:
@@ -215,7 +215,7 @@ static subject option(int n) {
       m->step_gate = m->threshold_gate = MIRAS_GATE_CHANNEL;
       m->bias = MIRAS_PSEUDO_HUBER;
       m->sharpness = 0.0f;
-      m->steps = 2;
+      m->descents = 2;
       break;
     case 22:
       OPTION(MIRAS_MONETA, 4, "moneta, constant gates, p-norm link");
@@ -268,7 +268,7 @@ static subject option(int n) {
       break;
     case 29:
       OPTION(MIRAS_TTT_LINEAR, 4, "ttt-linear, rms keys, constant steps");
-      d->layer[0].keys = MIRAS_KEYS_RMS;
+      d->layer[0].key_map = MIRAS_KEYS_RMS;
       m->step_gate = MIRAS_GATE_CONSTANT;
       m->step = 0.1f;
       break;
@@ -290,13 +290,13 @@ static subject option(int n) {
       break;
     case 32:
       OPTION(MIRAS_HGRN2, 16, "hgrn2, keep rate");
-      d->layer[0].keep = MIRAS_KEEP_RATE;
+      d->layer[0].keep_form = MIRAS_KEEP_RATE;
       break;
     case 33:
       OPTION(MIRAS_KDA, 4, "kda, erase keys of rwkv7");
       m->order = MIRAS_ERROR_FIRST;
       m->separate_erase = 1;
-      d->layer[0].keys = MIRAS_KEYS_ERASE;
+      d->layer[0].key_map = MIRAS_KEYS_ERASE;
       break;
     case 34:
       OPTION(MIRAS_TITANS, 4, "titans, keep and momentum fixed, horizon");
@@ -788,7 +788,7 @@ static void test_views(void **state) {
     const int H = md.heads, keys = H * md.key_dim, values = H * md.value_dim;
     const int P = (int)ref_shape_of(&md).weights;
     const int taps = d->layer[0].conv > 0 ? d->layer[0].conv : 4;
-    const int own_keys = d->layer[0].keys == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.steps;
+    const int own_keys = d->layer[0].key_map == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.descents;
     int count = 0, at = 0, columns = 0, projected = 0;
     const miras_view *views;
     miras_model *m = open_model(d, of.name);
@@ -807,20 +807,20 @@ static void test_views(void **state) {
       NEXT(NAME("norm1.gain"), 1, WIDTH, 1, 1, 0);
       NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
       if (own_keys > 0) NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
-      NEXT(NAME("v.weight"), 2, WIDTH, values * md.steps, 1, 1);
+      NEXT(NAME("v.weight"), 2, WIDTH, values * md.descents, 1, 1);
       NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
       if (own_keys > 0)
         NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
-      NEXT(NAME("conv_v.weight"), 2, taps, values * md.steps, 1, 0);
+      NEXT(NAME("conv_v.weight"), 2, taps, values * md.descents, 1, 0);
       if (projected > 0) { /* fixed gates have no more than an offset */
         NEXT(NAME("gates.down"), 2, WIDTH, d->layer[0].gate_rank, 1, 1);
         NEXT(NAME("gates.up"), 2, d->layer[0].gate_rank, projected, 1, 1);
       }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
-      if (d->layer[0].keep == MIRAS_KEEP_RATE)
+      if (d->layer[0].keep_form == MIRAS_KEEP_RATE)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
              0);
-      if (d->layer[0].keys == MIRAS_KEYS_ERASE) {
+      if (d->layer[0].key_map == MIRAS_KEYS_ERASE) {
         NEXT(NAME("erase.scale"), 1, keys, 1, 1, 0);
         NEXT(NAME("erase.mix"), 1, keys, 1, 1, 0);
       }
@@ -830,7 +830,7 @@ static void test_views(void **state) {
         NEXT(NAME("memory.bias"), 2, H, md.value_dim, 1, 0);
       }
       if (md.row_rates) NEXT(NAME("memory.rates"), 1, md.chunk, 1, 1, 0);
-      if (md.algorithm == MIRAS_NEWTON)
+      if (md.algorithm == MIRAS_LEAST_SQUARES)
         NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
@@ -866,8 +866,8 @@ static void test_first_values(void **state) {
   start();
   for (int n = 0; subject_at(n, &of) && !of.d.pattern[0]; n++) {
     const miras_desc md = ref_resolve(&of.d.layer[0].memory);
-    const size_t dk = (size_t)md.key_dim, keys = dk * (size_t)md.steps;
-    const int found = md.inner_norm && of.d.layer[0].keys == MIRAS_KEYS_UNIT;
+    const size_t dk = (size_t)md.key_dim, keys = dk * (size_t)md.descents;
+    const int found = md.inner_norm && of.d.layer[0].key_map == MIRAS_KEYS_UNIT;
     miras_model *m = open_model(&of.d, of.name);
     const miras_view *views;
     const float *params;
@@ -885,7 +885,7 @@ static void test_first_values(void **state) {
       square /= (double)views[v].count;
       if (strstr(views[v].name, "q.weight") != NULL) query[conv] = views[v].offset;
       if (strstr(views[v].name, "k.weight") != NULL) {
-        size_t alike = 0, queries = views[v].count / (size_t)md.steps;
+        size_t alike = 0, queries = views[v].count / (size_t)md.descents;
         for (size_t i = 0; i < queries; i++)
           alike += x[i / dk * keys + i % dk] == params[query[conv] + i];
         if (alike != (found ? queries : 0))
@@ -1702,33 +1702,33 @@ static void refused(const miras_model_desc *d, const char *field) {
 static void test_layer_refusals(void) {
   miras_model_desc d = describe(MIRAS_GATED_DELTANET, 1);
   d.layer[0].tied_step = 1;
-  d.layer[0].keep = MIRAS_KEEP_SIGMOID;
+  d.layer[0].keep_form = MIRAS_KEEP_SIGMOID;
   refused(&d, "tied_step");
   d = describe(MIRAS_MAMBA2, 1);
   d.layer[0].memory.step_gate = MIRAS_GATE_CONSTANT;
   refused(&d, "tied_step");
   d = describe(MIRAS_GLA, 1);
   d.layer[0].memory.step_gate = MIRAS_GATE_HEAD;
-  d.layer[0].keep = MIRAS_KEEP_RATE;
+  d.layer[0].keep_form = MIRAS_KEEP_RATE;
   d.layer[0].tied_step = 1; /* and the keep gate is one per channel */
   refused(&d, "tied_step");
   d = describe(MIRAS_GATED_DELTANET, 1);
-  d.layer[0].keys = MIRAS_KEYS_COMPLEMENT; /* and the keep gate is one per head */
+  d.layer[0].key_map = MIRAS_KEYS_COMPLEMENT; /* and the keep gate is one per head */
   refused(&d, "keys");
-  d.layer[0].keys = MIRAS_KEYS_ERASE; /* and the memory erases with its key */
+  d.layer[0].key_map = MIRAS_KEYS_ERASE; /* and the memory erases with its key */
   refused(&d, "keys");
-  d.layer[0].keys = MIRAS_KEYS_COUNT;
+  d.layer[0].key_map = MIRAS_KEYS_COUNT;
   refused(&d, "keys");
   d = describe(MIRAS_RWKV7, 1);
-  d.layer[0].keys = MIRAS_KEYS_UNIT; /* and the memory wants to be told what to erase */
+  d.layer[0].key_map = MIRAS_KEYS_UNIT; /* and the memory wants to be told what to erase */
   refused(&d, "keys");
   d = describe(MIRAS_RETNET, 1);
-  d.layer[0].keep = MIRAS_KEEP_ROOT; /* and the keep gate is a constant */
+  d.layer[0].keep_form = MIRAS_KEEP_ROOT; /* and the keep gate is a constant */
   refused(&d, "keep");
   d = describe(MIRAS_GATED_DELTANET, 1);
-  d.layer[0].keep = MIRAS_KEEP_COUNT;
+  d.layer[0].keep_form = MIRAS_KEEP_COUNT;
   refused(&d, "keep");
-  d.layer[0].keep = MIRAS_KEEP_SIGMOID;
+  d.layer[0].keep_form = MIRAS_KEEP_SIGMOID;
   d.layer[0].memory.slopes = MIRAS_SLOPES_LIGHTNING; /* and the keep gate is learned */
   refused(&d, "slopes");
 }

@@ -147,7 +147,7 @@ static double other_value(const pair *p, const char *name, double value) {
   const miras_desc *d = &p->x->d;
   if (strcmp(name, "H") == 0) return 1.25 * value;
   if (strcmp(name, "z") == 0) return 1.1 * value;
-  if (value == 0.0 && d->architecture == MIRAS_PAIRS) return 0.0;
+  if (value == 0.0 && d->architecture == MIRAS_KV_CACHE) return 0.0;
   value *= 1.0 + (double)uniform(-0.2f, 0.2f);
   return value + (double)uniform(-0.03f, 0.03f);
 }
@@ -218,7 +218,7 @@ static void check_rest(pair *p) {
     memcpy(p->r.c, c, norms * sizeof(double));
     p->r.position = position;
     for (size_t i = 0; pass == 1 && i < states; i++)
-      if (d->architecture != MIRAS_PAIRS || p->r.state[i] != floor(p->r.state[i]))
+      if (d->architecture != MIRAS_KV_CACHE || p->r.state[i] != floor(p->r.state[i]))
         p->r.state[i] *= 1.0 + (double)uniform(-1e-6f, 1e-6f);
     for (int n = 0; pass == 1 && n < d->batch * d->heads; n++)
       if (position > 0) ref_adopt(&p->r, n / d->heads, n % d->heads);
@@ -315,13 +315,13 @@ static void check_parts(const miras_desc *d, int before, int T, int moved, uint6
       if (miras_memory_position(p.m) != (uint64_t)moved) failed("position: %s", label(d));
       adopt_all(&p);
     }
-    if (p.r.position > 0 && d->architecture != MIRAS_PAIRS) {
+    if (p.r.position > 0 && d->architecture != MIRAS_KV_CACHE) {
       each_part(&p, set_part);
       adopt_all(&p);
     } else if (before > 0) {
       each_part(&p, set_part);
     }
-    if (before > 0 || d->architecture != MIRAS_PAIRS) check_rest(&p);
+    if (before > 0 || d->architecture != MIRAS_KV_CACHE) check_rest(&p);
   }
   pair_close(&p);
   data_free(&x);
@@ -535,7 +535,7 @@ static miras_model *open_model(const char *pattern, int kind) {
     d.layer[i].hidden = 8;
   }
   if (d.layer[0].memory.chunk > 4) d.layer[0].memory.chunk = 4;
-  if (d.layer[0].memory.architecture == MIRAS_PAIRS) d.layer[0].memory.window = 8;
+  if (d.layer[0].memory.architecture == MIRAS_KV_CACHE) d.layer[0].memory.window = 8;
   return miras_model_open(&d, NULL);
 }
 

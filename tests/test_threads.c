@@ -259,7 +259,7 @@ static float *memory_trace(miras_kind kind, const miras_parallel *parallel, size
   d.heads = HEADS;
   d.key_dim = DIM;
   d.chunk = LENGTH;                    /* ends on the chunk grid, so that states have gradients */
-  if (d.architecture == MIRAS_PAIRS) d.window = 8;
+  if (d.architecture == MIRAS_KV_CACHE) d.window = 8;
   d.parallel = parallel;
   m = miras_memory_open(&d, NULL);
   assert_non_null(m);
