@@ -2924,9 +2924,9 @@ typedef struct miras__kernels miras__kernels;
     const float *f, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))               \
   X(ANY, void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, \
     size_t n))                                                                                    \
-  X(BACK, void, implicit_bwd, (const miras__kernels *K, float *bx, float *beta, const float *eta, \
+  X(BACK, void, implicit_bwd, (const miras__kernels *K, float *bx, float *b_eta, const float *eta, \
     const float *rate, size_t rates, const float *x, size_t n))                                   \
-  X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *beta, float *ba,        \
+  X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *b_eta, float *ba,        \
     float eta, const float *x, const float *keep, size_t keeps, float *row, size_t n))            \
   X(CURVED, void, map, (int f, float *y, const float *x, size_t n))                               \
   X(FROZEN, void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))       \
@@ -2987,7 +2987,7 @@ typedef struct miras__kernels miras__kernels;
     float *history))                                                                              \
   X(ANY, void, diagonal, (float *alpha, float rate, const float *x, int decay_first, size_t n))   \
   X(ANY, void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                     \
-  X(BACK, void, both_bwd, (float *beta, const float *balpha, const float *alpha, float balance,   \
+  X(BACK, void, both_bwd, (float *b_eta, const float *balpha, const float *alpha, float balance,   \
     size_t n))                                                                                    \
   X(EXACT, void, exact_solve, (const miras__solve *s, size_t r0, size_t m))                       \
   X(EXACT_BACK, void, exact_solve_bwd, (float *bu, float *r, size_t dv, const float *a,           \
@@ -3045,7 +3045,7 @@ typedef struct miras__kernels miras__kernels;
     const miras__bound_grads *b, float *u, float *v, float *t1, float *t2, float *row))           \
   X(FROZEN, void, bound_share, (float *share, float *eta, const float *along, const float *spent, \
     const float *strain, float c, size_t m, size_t wide))                                         \
-  X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *beta, float *along, float *spent,     \
+  X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *spent,     \
     float *strain, const float *share, float c, size_t m, size_t wide))                           \
   X(LAYER, void, rms_fwd, (float *y, size_t ldy, const float *x, size_t ldx, const float *gain,   \
     size_t rows, size_t n))                                                                       \
@@ -3140,7 +3140,7 @@ struct miras__kernels {
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
-#define miras__act_grad2 MIRAS__LENT(miras__act_grad2)
+#define miras__act_grad2 MIRAS__IN_SET(miras__act_grad2)
 #define miras__top MIRAS__IN_SET(miras__top)
 #define miras__exp_sum MIRAS__IN_SET(miras__exp_sum)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
@@ -3243,7 +3243,7 @@ struct miras__kernels {
 #define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
 #define miras__rms_bwd MIRAS__LENT(miras__rms_bwd)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
-#define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
+#define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
@@ -3254,13 +3254,13 @@ struct miras__kernels {
 #define miras__erase_fwd MIRAS__LENT(miras__erase_fwd)
 #define miras__erase_bwd MIRAS__LENT(miras__erase_bwd)
 #define miras__rotary MIRAS__LENT(miras__rotary)
-#define miras__gates_fwd MIRAS__LENT(miras__gates_fwd)
-#define miras__complement MIRAS__LENT(miras__complement)
-#define miras__gates_bwd MIRAS__LENT(miras__gates_bwd)
-#define miras__cross_entropy MIRAS__LENT(miras__cross_entropy)
-#define miras__dropout MIRAS__LENT(miras__dropout)
+#define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
+#define miras__complement MIRAS__IN_SET(miras__complement)
+#define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
+#define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
+#define miras__dropout MIRAS__IN_SET(miras__dropout)
 #define miras__transpose MIRAS__IN_SET(miras__transpose)
-#define miras__adamw MIRAS__LENT(miras__adamw)
+#define miras__adamw MIRAS__IN_SET(miras__adamw)
 #define miras__load_n MIRAS__IN_SET(miras__load_n)
 #define miras__store_n MIRAS__IN_SET(miras__store_n)
 #define miras__pow2 MIRAS__IN_SET(miras__pow2)
@@ -4007,7 +4007,6 @@ static void miras__act_grad(int kind, float *d, const float *z, const float *g, 
   else miras__copy(d, g, n);
 }
 
-#ifndef MIRAS__BORROWS
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
@@ -4023,7 +4022,6 @@ static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z,
     V_PUT(gbar, V_MUL(b, s1));
   }
 }
-#endif
 
 /* The largest of x, NaN aside. */
 static float miras__top(const float *x, size_t n) {
@@ -5337,18 +5335,18 @@ static double miras__divergence_at(miras_retention f, const miras__roots *z, siz
 }
 
 static void miras__divergence_root(miras_retention f, miras__roots *z, const float *w,
-                                   const float *a, miras__slices s, size_t lanes, double c) {
+                                   const float *a, miras__slices s, size_t abreast, double c) {
   double low[16], high[16], sum[16], fall[16], slope;
   int open[16], pass, left = 1;
   size_t i, j;
   z->sign = f == MIRAS_RETAIN_CHI2 ? -1 : 1;
-  for (j = 0; j < lanes; j++) {
+  for (j = 0; j < abreast; j++) {
     low[j] = high[j] = -HUGE_VAL;
     z->base[j] = z->root[j] = 0;
     open[j] = 1;
   }
   for (i = 0; i < s.n; i++)
-    for (j = 0; j < lanes; j++) {
+    for (j = 0; j < abreast; j++) {
       double x = (double)w[i * s.stride + j * s.hop], y = (double)a[i * s.stride + j * s.hop], at;
       if (!(x > 0)) continue;
       if (y > high[j]) high[j] = y;
@@ -5358,14 +5356,14 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
       z->base[j] = y;
       z->root[j] = at;
     }
-  for (j = 0; j < lanes; j++) {
+  for (j = 0; j < abreast; j++) {
     low[j] = z->root[j];
     high[j] += z->sign - z->base[j] + 1e-3;   /* the sum of W' is c only up to its roundings */
   }
   for (pass = 0; pass < 128 && left; pass++) {
-    for (j = 0; j < lanes; j++) sum[j] = fall[j] = 0;
+    for (j = 0; j < abreast; j++) sum[j] = fall[j] = 0;
     for (i = 0; i < s.n; i++)
-      for (j = 0; j < lanes; j++) {
+      for (j = 0; j < abreast; j++) {
         const size_t e = i * s.stride + j * s.hop;
         const double x = (double)w[e];
         if (x <= 0) continue;
@@ -5373,7 +5371,7 @@ static void miras__divergence_root(miras_retention f, miras__roots *z, const flo
         fall[j] += x * slope;
       }
     left = 0;
-    for (j = 0; j < lanes; j++) {
+    for (j = 0; j < abreast; j++) {
       double over = sum[j] / c, step, next;
       if (!open[j]) continue;
       if (!(fabs(over - 1) > 1e-13)) {         /* found, or not a number */
@@ -5415,11 +5413,11 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
     const miras__slices s = miras__slices_of(p, l);
     const size_t most = s.hop == 1 ? 16 : 1;
     for (t = 0; t < s.count; t += most) {
-      const size_t lanes = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
-      miras__divergence_root(f, &z, w0 + at, a + at, s, lanes, (double)p->d.simplex);
-      for (j = 0; j < lanes; j++) total[j] = along[j] = 0;
+      const size_t abreast = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
+      miras__divergence_root(f, &z, w0 + at, a + at, s, abreast, (double)p->d.simplex);
+      for (j = 0; j < abreast; j++) total[j] = along[j] = 0;
       for (i = 0; i < s.n; i++)                  /* W, or the sums that its adjoint needs */
-        for (j = 0; j < lanes; j++) {
+        for (j = 0; j < abreast; j++) {
           const size_t e = at + i * s.stride + j * s.hop;
           const double g = miras__divergence_at(f, &z, j, a[e], &slope), x = (double)w0[e];
           if (MIRAS__TRAINS && bw) {
@@ -5431,7 +5429,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
           }
         }
       for (i = 0; MIRAS__TRAINS && bw && i < s.n; i++)
-        for (j = 0; j < lanes; j++) {
+        for (j = 0; j < abreast; j++) {
           const size_t e = at + i * s.stride + j * s.hop;
           const double g = miras__divergence_at(f, &z, j, a[e], &slope);
           const double b = (double)bw[e] - along[j] / total[j];
@@ -5441,7 +5439,6 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
     }
   }
 }
-
 #endif
 
 /* Memora's exact token starts from log max(W, 1e-8): what was linear in W may have left the
@@ -5746,7 +5743,6 @@ static void miras__channel_mixes(const miras__kernels *K, const miras__channels 
                      c->alpha + i * c->ld_alpha);
   }
 }
-
 #endif
 
 /* The adjoint of both over a whole block of m rows (r0 = 0). For scores c->p, c->a hold their
@@ -5845,30 +5841,30 @@ static void miras__diagonal(float *alpha, float eta, const float *x, int decay_f
 #if MIRAS__ISA == 1   /* the same for all sets */
 
 /* The adjoint of implicit: with D = eta the steps in use and rate what they came from, per row,
- *   bx -= 2 (sum D^2 bD) x,  beta = bD / (1 + rate x.x)^2, in place of bD */
-static void miras__implicit_bwd(const miras__kernels *K, float *bx, float *beta, const float *eta,
+ *   bx -= 2 (sum D^2 bD) x,  b_eta = bD / (1 + rate x.x)^2, in place of bD */
+static void miras__implicit_bwd(const miras__kernels *K, float *bx, float *b_eta, const float *eta,
                                 const float *rate, size_t rates, const float *x, size_t n) {
   const float xx = K->dot(x, x, n);
   float sum = 0;
   size_t j;
   for (j = 0; j < rates; j++) {
     const float part = 1 / (1 + rate[j] * xx);
-    sum += eta[j] * eta[j] * beta[j];
-    beta[j] *= part * part;
+    sum += eta[j] * eta[j] * b_eta[j];
+    b_eta[j] *= part * part;
   }
   K->axpy(bx, -2 * sum, x, n);
 }
 
 /* The adjoint of diagonal, where keeps is 0 unless decay comes first, with w = keep (ones for NULL)
  * at decay first and ones otherwise; row [n] is room:
- *   bx -= 2 eta w ba (.) x,  beta -= sum w ba x^2,  and at decay first bkeep = ba (1 - eta x^2) */
-static void miras__diagonal_bwd(const miras__kernels *K, float *bx, float *beta, float *ba,
+ *   bx -= 2 eta w ba (.) x,  b_eta -= sum w ba x^2,  and at decay first bkeep = ba (1 - eta x^2) */
+static void miras__diagonal_bwd(const miras__kernels *K, float *bx, float *b_eta, float *ba,
                                 float eta, const float *x, const float *keep, size_t keeps,
                                 float *row, size_t n) {
   K->mul(row, ba, x, n);
   if (keep && keeps > 1) K->mul(row, row, keep, n);
   if (keep && keeps == 1) K->scale(row, *keep, row, n);
-  *beta -= K->dot(row, x, n);
+  *b_eta -= K->dot(row, x, n);
   K->axpy(bx, -2 * eta, row, n);
   if (!keeps) return;
   K->mul(row, ba, x, n);
@@ -5880,17 +5876,17 @@ static void miras__diagonal_bwd(const miras__kernels *K, float *bx, float *beta,
 
 /* L2 both: alpha = balance / (balance + eta), and then eta becomes alpha eta. */
 static void miras__both_fwd(float *alpha, float *eta, float balance, size_t n) {
-  const vf beta = V_SET1(balance);
-  V_EACH(alpha, n, V_DIV(beta, V_ADD(beta, V_AT(eta))));
+  const vf own = V_SET1(balance);
+  V_EACH(alpha, n, V_DIV(own, V_ADD(own, V_AT(eta))));
   miras__mul(eta, eta, alpha, n);
 }
 
-/* Its adjoint: beta <- alpha^2 (beta - balpha / balance). */
-static void miras__both_bwd(float *beta, const float *balpha, const float *alpha, float balance,
+/* Its adjoint: b_eta <- alpha^2 (b_eta - balpha / balance). */
+static void miras__both_bwd(float *b_eta, const float *balpha, const float *alpha, float balance,
                             size_t n) {
   const vf by = V_SET1(balance);
-  V_EACH(beta, n, V_MUL(V_MUL(V_AT(alpha), V_AT(alpha)),
-                        V_SUB(V_AT(beta), V_DIV(V_AT(balpha), by))));
+  V_EACH(b_eta, n, V_MUL(V_MUL(V_AT(alpha), V_AT(alpha)),
+                          V_SUB(V_AT(b_eta), V_DIV(V_AT(balpha), by))));
 }
 
 /* Substitution over rows r0..r0+m-1, a column of dv by itself, nv vectors of them at x, the last of
@@ -6658,16 +6654,16 @@ static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
   }
   for (i = 0; i < m; i++, t1 += in, t2 += out) {
     const float *y = x->y + i * in, *d = x->d + i * out, *eta = x->eta + i * x->wide;
-    float *beta = b->eta + i * x->wide;
+    float *b_eta = b->eta + i * x->wide;
     /* t1, t2 belong to u and v: what stands beside eta there is its slope */
     if (x->by == 2) {
       K->mul(row, d, d, out);
-      K->muladd(beta, row, t2, out);
+      K->muladd(b_eta, row, t2, out);
       K->mul(t2, eta, t2, out);
     } else {
       K->mul(row, y, y, in);
-      if (x->by) K->muladd(beta, row, t1, in);
-      else *beta += K->dot(row, t1, in);
+      if (x->by) K->muladd(b_eta, row, t1, in);
+      else *b_eta += K->dot(row, t1, in);
       if (x->by) K->mul(t1, eta, t1, in);
       else K->scale(t1, *eta, t1, in);
     }
@@ -6688,11 +6684,11 @@ static void miras__bound_share(float *share, float *eta, const float *along, con
   }
 }
 
-/* Its adjoint: eta as it was before it was bounded, beta that of eta where s is held, and along,
+/* Its adjoint: eta as it was before it was bounded, b_eta that of eta where s is held, and along,
  * spent, strain become their cotangents. With D = e.r (1 + F/4) + c Q:
- *   bs = sum over channels of beta' eta,   b(e.r) = bs c Q/D^2,   bQ = -bs c (e.r)/D^2
+ *   bs = sum over channels of b_eta' eta,   b(e.r) = bs c Q/D^2,   bQ = -bs c (e.r)/D^2
  *   bF = -bs s^2/4 */
-static void miras__bound_share_bwd(float *eta, float *beta, float *along, float *spent,
+static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float *spent,
                                    float *strain, const float *share, float c, size_t m,
                                    size_t wide) {
   size_t i, j;
@@ -6701,15 +6697,14 @@ static void miras__bound_share_bwd(float *eta, float *beta, float *along, float 
     float bs = 0;
     for (j = i * wide; j < (i + 1) * wide; j++) {
       eta[j] /= s;
-      bs += beta[j] * eta[j];
-      beta[j] *= s;
+      bs += b_eta[j] * eta[j];
+      b_eta[j] *= s;
     }
     along[i] = bs * (c * spent[i] / all) / all;
     spent[i] = -bs * c * s / all;
     strain[i] = -bs * s * s / 4;
   }
 }
-
 #endif
 
 /* @29 LAYER KERNELS ------------------------------------------------------- needs 20 21 22 23 -- */
@@ -6849,7 +6844,6 @@ static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
   }
 }
 
-#ifndef MIRAS__BORROWS
 /* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
 static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
                                   float *m, size_t ldm, float *dm, size_t lddm,
@@ -6878,6 +6872,7 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
   }
 }
 
+#ifndef MIRAS__BORROWS
 /* sum a b c, over 16 lanes as dot. */
 static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
   vf lane[V_R];
@@ -7018,6 +7013,7 @@ static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, cons
     }
   }
 }
+#endif
 
 /* One group of gates, n columns: g += offset (NULL: nothing), then, with a number c per column, y =
  * cap times
@@ -7157,7 +7153,6 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
     V_PUT(g, V_ZERO());
   }
 }
-#endif
 
 /* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
 
