@@ -523,18 +523,17 @@
                miras_model_save, _save_to(m, ..., 0)      without the 0
                with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
-             Models of several kinds of layer, and attention as a layer:
+             Models of several kinds of layer, attention and MLPs as layers (no_mlp: a layer without):
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
-             Names that said two things, or not the usual one (in files of version 4 too; old
-             files load):
+             One name for one thing, in fields as text too, which know the old ones:
                miras_desc.steps                                   descents
                MIRAS_NEWTON, MIRAS_PAIRS                   MIRAS_LEAST_SQUARES, MIRAS_KV_CACHE
-               miras_keys and miras_model_desc.keys               miras_key_map, .layer[0].key_map
-               miras_keep and miras_model_desc.keep           miras_keep_form, .layer[0].keep_form
+               miras_keys, miras_model_desc.keys                  miras_key_map, .layer[0].key_map
+               miras_keep, miras_model_desc.keep              miras_keep_form, .layer[0].keep_form
                miras_adamw_options.decay                          weight_decay
-             Files of version 4 hold these; others stay of version 2 or 3. Text of a field may have
-             MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
-             An MLP as a layer, and layers without one (no_mlp; files of version 5).
+             Files of versions 4 and 5 hold these; others stay of version 2 or 3. Text of a field may
+             have MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
+             Bias log-cosh, retention tanh.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
@@ -1332,8 +1331,8 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
 /* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says:
  * a number, or of an enum the word in files, such as "l2". A layer's field is that of layer[0] or,
  * with a letter and a dot before it, of the kind with this letter: "w.window". Whether the whole
- * means something is asked later, by miras_model_size. MIRAS_ERR_ARGUMENT if there is no such
- * field, word or letter. */
+ * means something is asked later, by miras_model_size. Names of older versions are taken too.
+ * MIRAS_ERR_ARGUMENT if there is no such field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
