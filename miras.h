@@ -523,7 +523,7 @@
                miras_model_save, _save_to(m, ..., 0)      without the 0
                with MIRAS_SAVE_TRAINING                   miras_trainer_save, _save_to
                miras_model_load, _load_from to go on      miras_trainer_load, _load_from
-             Models of several kinds of layer, attention and MLPs as layers (no_mlp: a layer without):
+             Models of several kinds of layer; attention and MLPs as layers, no_mlp without one:
                miras_model_desc.memory, hidden, conv, ...         the same of .layer[0]
              One name for one thing, in fields as text too, which know the old ones:
                miras_desc.steps                                   descents
@@ -531,8 +531,8 @@
                miras_keys, miras_model_desc.keys                  miras_key_map, .layer[0].key_map
                miras_keep, miras_model_desc.keep              miras_keep_form, .layer[0].keep_form
                miras_adamw_options.decay                          weight_decay
-             Files of versions 4 and 5 hold these; others stay of version 2 or 3. Text of a field may
-             have MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
+             Files of versions 4 and 5 hold these; others stay of version 2 or 3. A field's text may have
+             MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
              Bias log-cosh, retention tanh.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
