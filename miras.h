@@ -531,8 +531,8 @@
                miras_keys, miras_model_desc.keys                  miras_key_map, .layer[0].key_map
                miras_keep, miras_model_desc.keep              miras_keep_form, .layer[0].keep_form
                miras_adamw_options.decay                          weight_decay
-             Files of versions 4 and 5 hold these; others stay of version 2 or 3. A field's text may have
-             MIRAS_PATTERN characters; fields that mean nothing to a layer's type are refused.
+             Files of versions 4 and 5 hold these; others stay of 2 or 3. Text of a field may
+             have MIRAS_PATTERN characters. Fields that mean nothing to a layer's type are refused.
              Bias log-cosh, retention tanh.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
