@@ -67,7 +67,7 @@
    @31 Dispatch                            the best table for this machine
    @32 Large products                      BLIS, when asked for
    @41 Memory architectures                choice 1: answer, inner gradient, adjoints
-  @42 Retentions                          choice 3 as records: links, what closing does
+   @42 Retentions                          choice 3 as records: links, what closing does
    @45 Normal form                         tokens as rows that engines know
    @50 Exact linear engine                 matrix memories, any chunk
    @51 Frozen-gradient engine              all others, chunk by chunk; choice 4
@@ -855,7 +855,7 @@ typedef struct miras_desc {
   miras_gate keep_gate;    /* alpha, what a step keeps of the state                              */
   miras_gate step_gate;    /* eta, how far a step goes                                           */
   miras_gate momentum_gate;   /* theta, what is kept of the last update                          */
-  miras_gate threshold_gate;  /* delta of the Huber family, shift-robust and custom biases       */
+  miras_gate threshold_gate;  /* delta of the Huber family, log-cosh, shift-robust and custom    */
   miras_gate value_gate;   /* matrix, dot product, MIRAS_RETAIN_L2: MIRAS_GATE_CHANNEL decays the
                               value channels too: S <- diag(keep) S diag(value_keep) (DFW)       */
   miras_toward toward;     /* where the decay leads. For retentions with a keep gate, L2 both and
@@ -996,7 +996,7 @@ typedef struct miras_layer_desc {
   char letter;             /* its name in a pattern, a..z or A..Z; of layer[0] 0 -> m            */
   miras_layer_type type;
   int hidden;              /* of the SwiGLU MLP, 1..2^20; 0 -> 8/3 width, rounded up to a
-                              multiple of 8                                                      */
+                              multiple of 8; with no_mlp it must be 0                            */
   int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
   /* of type memory */
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
@@ -1063,7 +1063,7 @@ typedef struct miras_view {
                               MIRAS_RETAIN_LQ the first size of its entries over that of weights */
   double mean, deviation;  /* a parameter's initial values, drawn evenly about their mean, before a
                               memory layer sets its gates and memories and shapes keys and values */
-  uint64_t seed;           /* of that draw                                                       */
+  uint64_t seed;           /* of that draw; in parts of a memory these three are 0               */
 } miras_view;
 
 /* What a named part of a memory is (miras_memory_part). */
@@ -1298,7 +1298,8 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
 MIRAS_API void miras_session_reset(miras_session *s);
 MIRAS_API uint64_t miras_session_position(const miras_session *s);
 /* As the calls of a memory, for a layer's: its heads, or of attention its heads of keys and values
- * (keys turned by their positions). Outer parameters are those of the model. */
+ * (keys turned by their positions). Outer parameters are those of the model. An MLP layer has no
+ * parts. */
 MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
                                         miras_view *part);
 MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
@@ -1337,8 +1338,8 @@ MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *fie
                                             const char *value);
 /* The value of that field as miras_model_desc_set takes it, so that a descriptor can be printed and
  * compared: into text, which is returned; MIRAS_PATTERN characters hold every value, and 32 all but
- * "pattern". NULL if it does not fit
- * or there is no such field. A number that an enum has no word for comes as it is. */
+ * "pattern". NULL if it does not fit or there is no such field. A number that an enum has no word
+ * for comes as it is. */
 MIRAS_API const char *miras_model_desc_get(const miras_model_desc *d, const char *field,
                                            char *text, size_t size);
 /* The names of all fields of files, from 0 on, layers' without a letter; NULL past the end. */
@@ -1909,7 +1910,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
   MIRAS__N(fixed_gates, 3, 0, 31, 0, ""),
   MIRAS__N(horizon, 3, 0, 1 << 30, 0, "keep_gate not constant"),
-  {MIRAS__AT("memory.norm_epsilon", l.memory.norm_epsilon), MIRAS__REAL, 3, MIRAS__SHAPE,
+  {MIRAS__AT("memory.norm_epsilon", l.memory.norm_epsilon), MIRAS__REAL, 4, MIRAS__SHAPE,
    0, 1, 0, NULL, "inner_norm"},
   MIRAS__N(heads, 4, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
@@ -2403,8 +2404,8 @@ typedef struct miras__plan {
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
   size_t features;         /* width of phi(k): rows of a matrix                                  */
   int map;                 /* what keys and queries go through (room @25)                        */
-  int stores_link;            /* the state keeps weights W = link(A) beside A                     */
-  int init_mapped;         /* the first weights are link(initial memory), linked or not          */
+  int stores_link;         /* the state keeps weights W = link(A) beside A                       */
+  int init_mapped;         /* the first weights are link(initial memory), stored or not          */
   int rule, first;         /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
@@ -2416,7 +2417,7 @@ typedef struct miras__plan {
   int in[4], out[4];       /* layer l maps in[l], ones included, to out[l]                       */
   int from[4];             /* the layer whose input layer l reads: l, or 0 where two share it    */
   int widest;              /* largest in or out                                                  */
-  size_t span;             /* pairs that share an anchor: chunk * descents, and 1 for chunk 1     */
+  size_t span;             /* pairs that share an anchor: chunk * descents, and 1 for chunk 1    */
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
   size_t weights;          /* P                                                                  */
   size_t params;           /* outer parameters of all heads                                      */
@@ -3025,13 +3026,13 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN_BACK, void, norm_rows_end2, (const miras__kernels *K, float *bz, const float *br,      \
     float *dgain, float *dbias, const miras__norm2 *x))                                           \
   X(FROZEN, void, row_rates, (int form, float *rate, float *slope, const float *rho, size_t row,  \
-    size_t m, size_t steps))                                                                      \
+    size_t m, size_t descents))                                                                   \
   X(FROZEN, void, coefficients, (const miras__kernels *K, const miras__course *c, const float *g, \
     const float *n, const float *afh))                                                            \
   X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__course *c,        \
     const miras__course_grads *b))                                                                \
   X(FROZEN, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,     \
-    size_t ldx, size_t seen, size_t steps, size_t m))                                             \
+    size_t ldx, size_t seen, size_t descents, size_t m))                                          \
   X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
     float sign, const float *g, const float *x, const miras__reads *r))                           \
   X(FROZEN, void, fade, (int by, float *to, const float *a, const float *home, size_t in,         \
@@ -4361,8 +4362,8 @@ static void miras__gemm_outer(int mode, float *y, float a, const float *B, size_
   else V_EACH(y, N, V_SUB(V_ZERO(), V_FMA(s, V_AT(B), V_NEG(V_AT(y)))));
 }
 
-/* C [M, N] = / += / -= A [M, K] B [K, N] by mode, rows of C ldc apart. C overlaps neither A nor B.
- * pack: MIRAS__PACK floats.
+/* C [M, N] = / += / -= A [M, K] B [K, N] by mode, of A as much as miras__causal says; rows of C ldc
+ * apart. C overlaps neither A nor B. pack: MIRAS__PACK floats.
  *
  * Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
  * of columns; tiles of rows. */
@@ -4976,6 +4977,7 @@ static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, fl
  *   FTRL      W = shrink(A; gamma), gamma = sparsity; towards the initial memory B, W = B +
  *             shrink(A - B; gamma)
  *   sigmoid   W = 1 / (1 + exp -A),  J = W (1 - W)
+ *   tanh      W = tanh A,  J = 1 - W^2
  *   custom    the caller's
  * Further down: what a closing chunk does beyond a link, the f-divergence step and the logarithm
  * of Memora's exact token. */
@@ -5534,7 +5536,7 @@ static void miras__decay_rows(const miras__kernels *K, float *l, size_t ld, floa
     K->scale(l + ld, alpha[i], l, r0 + i);
     if (!(left >= MIRAS__FADED)) {                 /* what came later has faded no further */
       K->flush(l + ld, l + ld, r0 + i);
-      K->flush(&left, &left, 1);
+      if (fabsf(left) < MIRAS__FADED) left = 0;
     }
     l[ld + r0 + i] = own ? own[i] : 1;
     c[i + 1] = left;
@@ -5750,7 +5752,7 @@ static void miras__channel_mixes(const miras__kernels *K, const miras__channels 
  *   B += bP_ij q_i,  bq_i += bP_ij D_ij       if i is queried
  *   B += bA_ij z_i,  bz_i += bA_ij D_ij       here if after, else one row lower, with D_(i-1)j
  *   balpha_i += B (.) D_(i-1)j,  B <- alpha_i (.) B             (i > j)
- *   and at i = j:  bx_j += eta_j (.) B,  beta_j += x_j (.) B
+ *   and at i = j:  bx_j += eta_j (.) B,  b_eta_j += x_j (.) B
  * One vector of channels at a time: the history of its D_ij over i is all that has to be kept.
  * history: 16 m floats. */
 static void miras__channel_bwd(const miras__channels *c, const miras__channel_grads *g, size_t m,
@@ -5885,12 +5887,12 @@ static void miras__both_bwd(float *b_eta, const float *balpha, const float *alph
                             size_t n) {
   const vf by = V_SET1(balance);
   V_EACH(b_eta, n, V_MUL(V_MUL(V_AT(alpha), V_AT(alpha)),
-                          V_SUB(V_AT(b_eta), V_DIV(V_AT(balpha), by))));
+                         V_SUB(V_AT(b_eta), V_DIV(V_AT(balpha), by))));
 }
 
-/* Substitution over rows r0..r0+m-1, a column of dv by itself, nv vectors of them at x, the last of
- * which has `left`; h, eta and the rows of a, aw, which
- * are ld apart, belong to the new rows, u, w to all rows of the block.
+/* Substitution over rows r0..r0+m-1, each column of dv by itself: nv vectors of columns from x on,
+ * `left` of each. h, eta and the rows of a, aw, which are ld apart, belong to the new rows, u, w to
+ * all rows of the block.
  *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i (.) h_i
  *   else     u_i = h_i + sum_(j<i) Aw_ij w_j + sum_(j<i) A_ij u_j */
 MIRAS__INLINE void miras__exact_strip(size_t nv, size_t left, const miras__solve *s, size_t x,
@@ -6300,13 +6302,13 @@ static void miras__norm_project(float *out, const float *y, const float *xh, flo
   V_EACH(out, n, V_MUL(V_FNMA(along, V_AT(xh), V_SUB(V_AT(y), mean)), by));
 }
 
-/* P_ij = inv (G_ij X_ij) over the pairs that m reads see, `seen` the first of them and `steps` more
- * each of the others; rows of X and P are ldx apart, those of G ldg; g NULL: inv X_ij. */
+/* P_ij = inv (G_ij X_ij) over the pairs that m reads see, `seen` the first of them and `descents`
+ * more each of the others; rows of X and P are ldx apart, those of G ldg; g NULL: inv X_ij. */
 static void miras__triangle(float *p, float inv, const float *g, size_t ldg, const float *x,
-                            size_t ldx, size_t seen, size_t steps, size_t m) {
+                            size_t ldx, size_t seen, size_t descents, size_t m) {
   const vf s = V_SET1(inv);
   size_t i;
-  for (i = 0; i < m; i++, seen += steps, x += ldx, p += ldx) {
+  for (i = 0; i < m; i++, seen += descents, x += ldx, p += ldx) {
     const float *gi = g ? g + i * ldg : NULL;
     if (gi) V_EACH(p, seen, V_MUL(s, V_MUL(V_AT(gi), V_AT(x))));
     else miras__scale(p, inv, x, seen);
@@ -6435,10 +6437,10 @@ static void miras__norm_rows_end2(const miras__kernels *K, float *bz, const floa
  *   1   max(1/(t+1) + rho, 0)
  *   2   log(1 + u) / 16, u = exp(16 rho) (exp(16/(t+1)) - 1)      slope u / (1 + u) */
 static void miras__row_rates(int form, float *rate, float *slope, const float *rho, size_t row,
-                             size_t m, size_t steps) {
+                             size_t m, size_t descents) {
   size_t i;
   for (i = 0; i < m; i++) {
-    const size_t t = (row + i) / steps;
+    const size_t t = (row + i) / descents;
     const float r = rho ? rho[t] : 0, x = 1.0f / (float)(t + 1) + r;
     slope[i] = x < 0 ? 0.0f : 1.0f;
     rate[i] = x < 0 ? 0 : x;
@@ -6503,7 +6505,7 @@ static void miras__coefficients(const miras__kernels *K, const miras__course *c,
 /* Its adjoint over a whole chunk (row = 0):
  *   bh_t += bf_t,  bN_tj += bG_tj
  *   balpha_t = a_(t-1) ba_t + f_(t-1) bf_t + sum_(j<t) G_(t-1)j bG_tj
- *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          beta_t = bN_tt
+ *   btheta_t = h_(t-1) bh_t + sum_(j<t) N_(t-1)j bN_tj          b_eta_t = bN_tt
  *   and alpha_t times the cotangents of G, a, f, theta_t times those of N, h, go to row t-1.
  *   row_rates: balpha_t = a_(t-1) ba_t,  brho_t = slope_t sum_(j<=t) N_tj bG_tj,
  *   bN_tj += rate_t bG_tj,  bN_(t-1)j += bN_tj */
@@ -7658,7 +7660,7 @@ enum { MIRAS__J_NUMBER, MIRAS__J_WEIGHTS, MIRAS__J_OWN };
 enum { MIRAS__HOME_NONE, MIRAS__HOME_B, MIRAS__HOME_WEIGHTS };
 
 typedef struct miras__retention {
-  int stores_link;            /* the state keeps W = link(A) beside A                             */
+  int stores_link;         /* the state keeps W = link(A) beside A                               */
   int reads_live;          /* reads of an open chunk follow A_t; else they use the anchor        */
   int from_dual;           /* and start from A_0, not W_0: a threshold would cut the anchor off  */
   int apart;               /* A holds W; the chunk's steps are summed apart, and decays act on W */
@@ -7927,8 +7929,7 @@ static void miras__retention_plan(miras__plan *p) {
 }
 
 /* The weights w of a dual state a, where p->init_mapped; b: the initial one; inv [layers] as in
- * links.
- */
+ * links. */
 static void miras__weights_of(const miras__kernels *K, const miras__plan *p, float *w,
                               const float *a, const float *b, float *inv) {
   miras__link x = miras__link_of(K, p, &miras__retentions[p->rule]);
@@ -8216,8 +8217,7 @@ static void miras__rows_queries_bwd(const miras__kernels *K, const miras__plan *
  *   R_i' z_i = ce_i z_i S_0 + sum_(j<i) A_ij u_j [+ Ab_ij t_j]     by substitution, row after row
  *   y_i      = c_i q_i S_0 + sum_(j<=i) P_ij u_j [+ Pb_ij t_j]
  * With a scalar alpha, c and L are numbers by recursion; with one per feature, room @28 carries the
- * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j
- * in the same way.
+ * rows D_ij = L_ij (.) x_j. A value gate decays the rows u_j in the same way.
  *
  * plan.pulls: decays lead to the initial memory B (and z to B's z),
  *   R_i = S_(i-1) or B + diag(alpha_i) (S_(i-1) - B)
@@ -9443,10 +9443,9 @@ static void miras__look_term(const miras__chunk *c, int mode, int l, const miras
 /* z_l of reads, from pass.x[l]:
  *   z = x (a (.) W) [+ inv x ((1 - a) (.) B)] [+ inv f x S] - P d,  P = inv G (.) (x y')
  * and per channel P (G (.) d), P = inv x y', by output, or P_tj = inv x_t . (G_tj (.) y_j) by
- * input.
- * There the pairs up to the last read's enter the live rows (unless there are none: they have). Of
- * P d a row must not meet a later token's pair, not even times zero: the first descents of all
- * tokens, then the second ones, and so on, each a product that stops at the diagonal. */
+ * input. There the pairs up to the last read's enter the live rows (unless there are none: they
+ * have). Of P d a row must not meet a later token's pair, not even times zero: the first descents
+ * of all tokens, then the second ones, and so on, each a product that stops at the diagonal. */
 static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
@@ -10293,16 +10292,16 @@ static void miras__frozen_clear(const miras__call *call) {
  * row by its own chain of operations: how many rows run side by side, and when the others stop,
  * changes no bit. */
 
-/* A chunk at work: rows r0..r0+m-1, what they see, and scratch. */
+/* A chunk at work: rows r0..r0+m-1, what they see, and scratch; ld: between rows of kt. */
 typedef struct miras__mesa_work {
-  size_t r0, m;
+  size_t r0, m, ld;
   const float *h, *g;      /* H_0, or NULL for zeros; G_0                                        */
   const float *keys, *values;  /* [r0 + m, n], [r0 + m, dv]                                      */
   miras__conjugate solve;  /* for C rows                                                         */
   float *pack;
   float *alpha, *eta;      /* [C]                                                                */
   float *n, *b;            /* [C + 1, C], [C + 1] coefficients; row 0 is the one before          */
-  float *kt;               /* [n, C] keys, transposed                                            */
+  float *kt;               /* [n, r0 + m] keys, transposed                                       */
   float *x;                /* [C, n] solutions                                                   */
   float *u;                /* [C, n]                                                             */
   float *w;                /* [C, C] products with keys                                          */
@@ -10310,7 +10309,7 @@ typedef struct miras__mesa_work {
   /* backward only */
   float *k, *v;            /* [C, n], [C, dv]                                                    */
   float *z;                /* [C, n] second solutions                                            */
-  float *xk, *zk, *vo;     /* [C, C] x k', z k', do v'                                           */
+  float *xk, *zk, *vo;     /* up to [C, C], rows m apart: x k', z k', do v'                      */
   float *dn, *db;          /* [C, C], [C] cotangents of N, B                                     */
   float *dk, *dv, *dy;     /* [C, n], [C, dv] of k, v; of the answers                            */
   float *dalpha, *deta;    /* [C]                                                                */
@@ -10391,7 +10390,8 @@ static void miras__mesa_rows(const miras__kernels *K, const miras__plan *p, mira
   if (k->r0) K->copy(k->b, scale, 1);
   else K->fill(k->b, 1, 1);
   K->decay_rows(K, k->n, c, k->b, k->alpha, k->eta, k->r0, k->m);
-  K->transpose(k->kt, k->r0 + k->m, k->keys, n, k->r0 + k->m, n);
+  k->ld = k->r0 + k->m;
+  K->transpose(k->kt, k->ld, k->keys, n, k->ld, n);
 }
 
 /* y_i = H x_i, or with `answer` G' x_i, of rows from..to-1: H and G as they are before that token,
@@ -10412,7 +10412,7 @@ static void miras__mesa_product(const miras__kernels *K, const miras__plan *p, m
   if (from == to) return;
   K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
   all = seen + to - from - 1;                      /* keys that the last row sees */
-  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, k->r0 + k->m),
+  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, k->ld),
           to - from, all, n, k->pack);
   K->mul_rows(k->w, c, k->n + row * c, c, k->w, c, to - from, all);
   K->gemm(miras__causal(MIRAS__ADD, seen), y + from * ldy, ldy, miras__mat(k->w, c),
@@ -16083,7 +16083,7 @@ static int miras__need_list(miras__text *t, uint64_t *out, int most) {
  * tensors without gaps, everything little-endian. The header's __metadata__ holds the descriptor,
  * field by field, and a CRC-32C of the whole file in which the eight digits of the checksum itself
  * count as zeros; so no single changed byte goes unnoticed, be it in the header or in the numbers.
- * Where there is a pattern, fields of layers have the letter of a kind before them: "w.window".
+ * From version 4 on fields of layers have the letter of a kind before them: "w.window".
  *
  * A saved memory or session is, in this order, all little-endian:
  *    0  "mirastat"   8  u32 version 1       12  u32 what: 1 memory, 2 session
@@ -16211,6 +16211,11 @@ static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t f
     uint64_t bits;
     if (!f->since || f->decides == MIRAS__FREE || f->at < from || f->at >= to) continue;
     bits = miras__field_bits(d, f, kind);
+    /* log-cosh and tanh came before custom, whose old number is in old states */
+    if (f->at == offsetof(miras__case, l.memory.bias) && bits >= MIRAS_LOG_COSH)
+      bits ^= MIRAS_LOG_COSH ^ MIRAS_CUSTOM_BIAS;
+    if (f->at == offsetof(miras__case, l.memory.retention) && bits >= MIRAS_RETAIN_TANH)
+      bits ^= MIRAS_RETAIN_TANH ^ MIRAS_CUSTOM_RETENTION;
     if (f->since > 2 && !bits) continue;
     if (f->since > 2) start = miras__hash(start ^ miras__crc32c(0, f->name, strlen(f->name)));
     start = miras__hash(start ^ bits);

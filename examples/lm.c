@@ -1351,7 +1351,8 @@ static options given;
 static const option table[] = {
   {"model", "t", 's', &given.model, 0, 0, "a row of lm models, or transformer (yaad)"},
   {"pattern", "t", 's', &given.pattern, 0, 0,
-   "layers: m --model, w window of 64, a attention; \"mmwm\", \"(mw)*2\" (--layers times m)"},
+   "layers: m --model, w window of 64, a attention, g MLP (then the others have none); "
+   "\"mmwm\", \"(mw)*2\" (--layers times m)"},
   {"chars", "t", 'f', &given.chars, 0, 0, "tokens are the file's characters, not bytes"},
   {"dim", "t", 'i', &given.dim, 1, 65536, "width of the network"},
   {"layers", "t", 'i', &given.layers, 1, 256, "how many, without --pattern"},

@@ -55,13 +55,13 @@ HELP void finish(void) {
  * follows from its number. So a new choice, whose pairs are a pool of their own behind the others,
  * adds cases and changes none. Every pair is in one pool. */
 
-typedef struct pool {
+typedef struct choice_pool {
   int biases, retentions;
   miras_bias bias[MIRAS_BIAS_COUNT];
   miras_retention retention[MIRAS_RETENTION_COUNT];
-} pool;
+} choice_pool;
 
-static const pool pools[] = {
+static const choice_pool pools[] = {
   {11, 13,
    {MIRAS_DOT, MIRAS_L2, MIRAS_LP, MIRAS_LP_SMOOTH, MIRAS_HUBER, MIRAS_HUBER_NORM,
     MIRAS_HUBER_MIXTURE, MIRAS_PSEUDO_HUBER, MIRAS_SHIFT_ROBUST, MIRAS_LOG_COSH,
@@ -79,13 +79,13 @@ static const pool pools[] = {
 static int pool_at; /* the one that is walked, or the first */
 
 /* The one after p, NULL: the first; NULL: there is no other. */
-HELP const pool *next_pool(const pool *p) {
+HELP const choice_pool *next_pool(const choice_pool *p) {
   const int next = p == NULL ? 0 : pool_at + 1;
   pool_at = next < COUNT(pools) ? next : 0;
   return next < COUNT(pools) ? &pools[next] : NULL;
 }
 
-#define EACH_POOL(p) const pool *p = NULL; (p = next_pool(p)) != NULL;
+#define EACH_POOL(p) const choice_pool *p = NULL; (p = next_pool(p)) != NULL;
 
 /* Grids are walked in full by default. Where a run is many times slower (sanitizers, an emulated
  * processor) about one case in MIRAS_TEST_SHARE is checked; run.sh says where. */

@@ -1310,7 +1310,7 @@ static void test_memora(void **state) {
 /* ---- the return to the initial memory ---- */
 
 /* A combination whose decay leads to the initial memory; 0: it has none, or is refused anyway. */
-static int returning(const pool *p, int f, int r, int algorithm, int chunk, miras_desc *d) {
+static int returning(const choice_pool *p, int f, int r, int algorithm, int chunk, miras_desc *d) {
   static int turns[COUNT(pools)];
   const int bias = turns[pool_at]++ % (f == 0 && p == pools ? 2 : p->biases);
   *d = combination(f, (int)p->bias[bias], (int)p->retention[r], algorithm, 1, chunk);
@@ -1866,7 +1866,7 @@ enum {
 static const char *const option_names[OPTIONS] = {
   "gradient descent",         "momentum",
   "implicit step",            "implicit step, diagonal",
-  "Newton",                   "order: decay first",
+  "least squares",            "order: decay first",
   "descents > 1",                "keep_gate per channel",
   "step_gate per channel",    "threshold_gate per channel",
   "value_gate per channel",   "feature maps",

@@ -798,7 +798,7 @@ static void gradient_finish(void) {
 }
 
 /* What a case that names a bias in the first pool takes in later ones. */
-static miras_bias bias_of(const pool *p, miras_bias first, uint64_t turn) {
+static miras_bias bias_of(const choice_pool *p, miras_bias first, uint64_t turn) {
   return p == pools ? first : p->bias[turn % (uint64_t)p->biases];
 }
 
