@@ -7367,21 +7367,30 @@ typedef struct miras__answer {
 /* Does the input of layer l come from the layers below? (Else it is the memory's own input.) */
 #define MIRAS__HIDDEN(p, l) ((l) > 0 && (p)->from[l] == (l))
 
-/* C = A B, C += ... (mode as in gemm) of whole matrices, C [m, n], k terms; of A [m, k], B [k, n]:
- * the one that is named t lies transposed. */
+/* C [m, n] = A B, C += ... of whole matrices with k terms; how: a plain mode of gemm, and which of
+ * them lies turned. A call is half as long as one of gemm with its matrices. */
+enum { MIRAS__TN = 4, MIRAS__NT = 8 };
+
+static void miras__product(const miras__kernels *K, float *pack, int how, float *C, const float *A,
+                           const float *B, size_t m, size_t n, size_t k) {
+  K->gemm(how % 4, C, n, how & MIRAS__TN ? miras__turned(A, m) : miras__mat(A, k),
+          how & MIRAS__NT ? miras__turned(B, k) : miras__mat(B, n), m, n, k, pack);
+}
+
+/* The same with the kernels and the room of a network; what is named t lies turned. */
 static void miras__nn(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, miras__mat(A, k), miras__mat(B, n), m, n, k, x->pack);
+  miras__product(x->K, x->pack, mode, C, A, B, m, n, k);
 }
 
 static void miras__nt(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, miras__mat(A, k), miras__turned(B, k), m, n, k, x->pack);
+  miras__product(x->K, x->pack, mode | MIRAS__NT, C, A, B, m, n, k);
 }
 
 static void miras__tn(const miras__net *x, int mode, float *C, const float *A, const float *B,
                       size_t m, size_t n, size_t k) {
-  x->K->gemm(mode, C, n, miras__turned(A, m), miras__mat(B, n), m, n, k, x->pack);
+  miras__product(x->K, x->pack, mode | MIRAS__TN, C, A, B, m, n, k);
 }
 
 /* ---- hidden rows ---- */
@@ -8015,16 +8024,6 @@ static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t
                             const float *b, const float *x, size_t m, size_t n) {
   if (wide) K->muladd_rows(bc, ldc, b, n, x, n, m, n);
   else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
-}
-
-/* C [m, n] = A B, C += ... of whole matrices with k terms; how: the mode of gemm, and which of them
- * lies turned. A call is half as long as one of gemm with its matrices. */
-enum { MIRAS__TN = 4, MIRAS__NT = 8 };
-
-static void miras__product(const miras__kernels *K, float *pack, int how, float *C, const float *A,
-                           const float *B, size_t m, size_t n, size_t k) {
-  K->gemm(how % 4, C, n, how & MIRAS__TN ? miras__turned(A, m) : miras__mat(A, k),
-          how & MIRAS__NT ? miras__turned(B, k) : miras__mat(B, n), m, n, k, pack);
 }
 
 /* Floats of arrays become where they lie, one behind the other from `used` on; returns the end. */
