@@ -15804,20 +15804,6 @@ static void miras__set64(unsigned char *p, uint64_t x) {
   miras__set32(p + 4, (uint32_t)(x >> 32));
 }
 
-/* 32-bit words (float or integer, any type of object) from little-endian bytes. */
-static void miras__get_words(void *to, const unsigned char *from, size_t count) {
-  unsigned char *out = (unsigned char *)to;
-  size_t i;
-  if (miras__little_endian()) {
-    memcpy(out, from, count * 4);
-    return;
-  }
-  for (i = 0; i < count; i++) {
-    uint32_t word = miras__get32(from + 4 * i);
-    memcpy(out + 4 * i, &word, 4);
-  }
-}
-
 /* CRC-32C (Castagnoli): start with 0; pass the last result on to continue. Four bits at a time by
  * a table of the checksums of four bits. Where that pays, and the stack has room, eight bytes at a
  * time: t[256 k + b] is the checksum of the byte b with k zeros behind it. */
@@ -15852,16 +15838,6 @@ static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
   return ~crc;
 }
 
-/* Sequences of `words` each: a position of 64 bits, then words. */
-static void miras__get_sequences(void *to, const unsigned char *from, size_t count, size_t words) {
-  unsigned char *out = (unsigned char *)to;
-  for (; count; count--, out += 4 * words, from += 4 * words) {
-    const uint64_t position = miras__get64(from);
-    memcpy(out, &position, 8);
-    miras__get_words(out + 8, from + 8, words - 2);
-  }
-}
-
 /* ---- where saved bytes go: they are counted, and summed, kept or written if asked for ---- */
 
 typedef struct miras__sink {
@@ -15883,52 +15859,64 @@ static void miras__out(miras__sink *s, const void *bytes, size_t n) {
   if (!miras__size_add(s->size, n, &s->size)) s->size = (size_t)-1;
 }
 
-static void miras__out64(miras__sink *s, uint64_t x) {
-  unsigned char bytes[8];
-  miras__set64(bytes, x);
-  miras__out(s, bytes, 8);
+static void miras__out_text(miras__sink *s, const char *text) { miras__out(s, text, strlen(text)); }
+
+/* Arrays of 32-bit words, float or integer. In sequences of `each` words (0: there are none) the
+ * first two are one number of 64 bits. Of `left` words turn the first number's bytes around, for
+ * machines that are not little-endian; returns its words. */
+static size_t miras__turn(unsigned char *to, const unsigned char *from, size_t left, size_t each) {
+  const size_t words = each && left % each == 0 ? 2 : 1;
+  size_t i;
+  for (i = 0; i < 4 * words; i++) to[i] = from[4 * words - 1 - i];
+  return words;
 }
 
-static void miras__out_words(miras__sink *s, const void *from, size_t count) {
-  const unsigned char *in = (const unsigned char *)from;
+static void miras__get_words(void *to, const unsigned char *from, size_t count, size_t each) {
+  unsigned char *out = (unsigned char *)to;
+  size_t words;
   if (miras__little_endian()) {
-    miras__out(s, in, count * 4);
+    memcpy(out, from, 4 * count);
     return;
   }
-  for (; count; count--, in += 4) {
-    unsigned char bytes[4];
-    uint32_t word;
-    memcpy(&word, in, 4);
-    miras__set32(bytes, word);
-    miras__out(s, bytes, 4);
-  }
+  for (; count; count -= words, out += 4 * words, from += 4 * words)
+    words = miras__turn(out, from, count, each);
 }
 
-static void miras__out_sequences(miras__sink *s, const void *from, size_t count, size_t words) {
+static void miras__out_words(miras__sink *s, const void *from, size_t count, size_t each) {
   const unsigned char *in = (const unsigned char *)from;
-  for (; count; count--, in += 4 * words) {
-    uint64_t position;
-    memcpy(&position, in, 8);
-    miras__out64(s, position);
-    miras__out_words(s, in + 8, words - 2);
+  size_t words;
+  if (miras__little_endian()) {
+    miras__out(s, in, 4 * count);
+    return;
+  }
+  for (; count; count -= words, in += 4 * words) {
+    unsigned char bytes[8];
+    words = miras__turn(bytes, in, count, each);
+    miras__out(s, bytes, 4 * words);
   }
 }
-
-static void miras__out_text(miras__sink *s, const char *text) { miras__out(s, text, strlen(text)); }
 
 /* ---- numbers as text; the C library's own would follow the locale ---- */
 
-/* The whole text as an unsigned number: digits only, no leading zero. 1 on success. */
-static int miras__read_whole(const char *text, uint64_t *x) {
+static int miras__is_digit(int c) { return c >= '0' && c <= '9'; }
+
+/* An unsigned number, digits without a leading zero: the place behind it, or NULL for none. */
+static const char *miras__scan_whole(const char *at, const char *end, uint64_t *x) {
+  const char *start = at;
   uint64_t n = 0;
-  if (text[0] < '0' || text[0] > '9' || (text[0] == '0' && text[1])) return 0;
-  for (; *text; text++) {
-    unsigned digit = (unsigned)*text - '0';
-    if (digit > 9 || n > (UINT64_MAX - digit) / 10) return 0;
+  for (; at < end && miras__is_digit(*at); at++) {
+    const unsigned digit = (unsigned)*at - '0';
+    if (n > (UINT64_MAX - digit) / 10) return NULL;
     n = 10 * n + digit;
   }
   *x = n;
-  return 1;
+  return at > start && (*start != '0' || at == start + 1) ? at : NULL;
+}
+
+/* The whole text as such a number: 1 on success. */
+static int miras__read_whole(const char *text, uint64_t *x) {
+  const char *end = text + strlen(text);
+  return miras__scan_whole(text, end, x) == end;
 }
 
 /* The whole text as a finite float, JSON's grammar. Computed in double with an error far below half
@@ -15936,39 +15924,33 @@ static int miras__read_whole(const char *text, uint64_t *x) {
 static int miras__read_real(const char *text, float *x) {
   uint64_t digits = 0;
   double value, power = 1;
-  int minus = text[0] == '-', exponent = 0, places = 0, seen = 0;
-  if (minus) text++;
-  if (text[0] == '0' && text[1] >= '0' && text[1] <= '9') return 0;
-  for (; (*text >= '0' && *text <= '9') || (*text == '.' && !places && seen); text++) {
+  const int minus = *text == '-';
+  const char *start = text + minus;
+  int exponent = 0, shift = 0, places = 0;
+  for (text = start; miras__is_digit(*text) || (*text == '.' && !places && text > start); text++) {
     if (*text == '.') {
       places = 1;
-      seen = 0;
-      continue;
-    }
-    seen = 1;
-    if (digits < UINT64_MAX / 10 - 1) {
+    } else if (digits < UINT64_MAX / 10 - 1) {
       digits = 10 * digits + (uint64_t)(*text - '0');
       exponent -= places;
     } else {
       exponent += !places;
     }
   }
-  if (!seen) return 0;
+  if (text == start || text[-1] == '.' || (*start == '0' && miras__is_digit(start[1]))) return 0;
   if (*text == 'e' || *text == 'E') {
-    int down = text[1] == '-', shift = 0;
-    text += 1 + (text[1] == '-' || text[1] == '+');
-    if (*text < '0' || *text > '9') return 0;
-    for (; *text >= '0' && *text <= '9'; text++)
+    const int down = text[1] == '-';
+    text += 1 + (down || text[1] == '+');
+    if (!miras__is_digit(*text)) return 0;
+    for (; miras__is_digit(*text); text++)
       if (shift < 1000) shift = 10 * shift + (*text - '0');
     exponent += down ? -shift : shift;
   }
   if (*text) return 0;
   value = (double)digits;
-  if (digits) {
-    int n = exponent < 0 ? -exponent : exponent;
-    for (n = n < 400 ? n : 400; n; n--) power *= 10;
-    value = exponent < 0 ? value / power : value * power;
-  }
+  for (shift = exponent < 0 ? -exponent : exponent; digits && shift && power <= DBL_MAX; shift--)
+    power *= 10;
+  value = exponent < 0 ? value / power : value * power;
   /* halfway from FLT_MAX to 2^128: from here on the nearest float would be infinite */
   if (!(value < 3.4028235677973366e38)) return 0;
   *x = (float)(minus ? -value : value);
@@ -15992,7 +15974,7 @@ static void miras__write_real(char *text, float x) {
 
 /* A cursor. After a violation, bad is 1 and at is end, so every loop runs out. */
 typedef struct miras__text {
-  const unsigned char *at, *end;
+  const char *at, *end;
   int bad;
 } miras__text;
 
@@ -16031,12 +16013,12 @@ static int miras__need_one_of(miras__text *t, const char *list) {
 
 /* A string, decoded. What cannot be a name or value of ours (too long, not ASCII, a NUL inside)
  * becomes "?", which is none either. Returns where the string began in the text. */
-static const unsigned char *miras__need_string(miras__text *t, char *out) {
-  const unsigned char *start;
+static const char *miras__need_string(miras__text *t, char *out) {
+  const char *start;
   size_t n = 0;
   int known = miras__need_char(t, '"'), i;
   for (start = t->at; t->at < t->end && *t->at != '"';) {
-    unsigned c = *t->at++;
+    unsigned c = (unsigned char)*t->at++;
     if (c < 0x20) miras__refuse(t);
     if (c == '\\') {
       const int escape = miras__need_one_of(t, "\"\\/bfnrtu");
@@ -16053,26 +16035,15 @@ static const unsigned char *miras__need_string(miras__text *t, char *out) {
   return start;
 }
 
-static uint64_t miras__need_whole(miras__text *t) {
-  char digits[24];
-  uint64_t x = 0;
-  size_t n = 0;
-  miras__skip_space(t);
-  while (t->at < t->end && n < 21 && *t->at >= '0' && *t->at <= '9') digits[n++] = (char)*t->at++;
-  digits[n] = 0;
-  if (!miras__read_whole(digits, &x)) miras__refuse(t);
-  return x;
-}
-
 /* Up to `most` whole numbers in brackets; how many. */
 static int miras__need_list(miras__text *t, uint64_t *out, int most) {
   int n = 0;
-  miras__need_char(t, '[');
   do {
-    if (n == most) miras__refuse(t);
-    else out[n++] = miras__need_whole(t);
-  } while (miras__take_char(t, ','));
-  miras__need_char(t, ']');
+    miras__need_char(t, n ? ',' : '[');
+    miras__skip_space(t);
+    t->at = n < most ? miras__scan_whole(t->at, t->end, &out[n++]) : NULL;
+    if (!t->at) return miras__refuse(t);
+  } while (!miras__take_char(t, ']'));
   return n;
 }
 
@@ -16118,12 +16089,8 @@ static const char *miras__rename(const char *name, int from) {
  * and a dot before it; else *letter is 0. */
 static const miras__field *miras__find_field(const char *name, char *letter) {
   const miras__field *f = miras__fields;
-  *letter = 0;
-  if (miras__is_letter(name[0]) && name[1] == '.') {
-    *letter = name[0];
-    name += 2;
-  }
-  name = miras__rename(name, 1);
+  *letter = (char)(miras__is_letter(name[0]) && name[1] == '.' ? name[0] : 0);
+  name = miras__rename(name + (*letter ? 2 : 0), 1);
   while (f < miras__fields + MIRAS__FIELDS && (!f->since || !miras__same(name, f->name))) f++;
   return f < miras__fields + MIRAS__FIELDS && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
@@ -16167,35 +16134,38 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
   return 1;
 }
 
-/* 0 of a field that is 0, or of a text that is empty. */
+/* Of a model: 0 of a field that is 0, or of a text that is empty. */
 static uint64_t miras__field_bits(const miras_model_desc *d, const miras__field *f, int kind) {
-  char text[MIRAS_PATTERN];
-  if (f->kind != MIRAS__TEXT) return miras__bits(d, miras__offset(f, kind), f->size);
-  miras__write_field(text, f, d, kind);
-  return text[0] ? (uint64_t)1 << 32 | miras__crc32c(0, text, strlen(text)) : 0;
+  const char *at = (const char *)d + miras__offset(f, kind);
+  if (f->kind != MIRAS__TEXT) return miras__bits(at, 0, f->size);
+  return *at ? (uint64_t)1 << 32 | miras__crc32c(0, at, strlen(at)) : 0;
 }
 
-/* Does a file of this version hold a field with the letter of a kind of layer, or with kind -1
- * without one? Until version 3 there are no letters, for all layers are of one kind. Then a layer's
- * field has that of each kind that there is and whose type it means something to. */
-static int miras__in_file(const miras_model_desc *d, int version, int kind, const miras__field *f) {
-  if (!f->since || f->since > version) return 0;
-  if (version < 4 || !miras__of_layer(f)) return kind < 0;
-  return kind >= 0 && miras__used(d, kind) &&
-         (miras__type_of(f) < 0 || miras__type_of(f) == (int)d->layer[kind].type);
+/* The places that fields may have in a file: that of each without a letter, then with the letter of
+ * each kind of layer. */
+enum { MIRAS__PLACES = (MIRAS_LAYER_KINDS + 1) * MIRAS__FIELDS };
+
+/* The field that a file of this version holds at a place, and of which kind; NULL for none. Until
+ * version 3 there are no letters, for all layers are of one kind. Then a layer's field has that of
+ * each kind that there is and whose type it means something to. */
+static const miras__field *miras__in_file(const miras_model_desc *d, int version, int place,
+                                          int *kind) {
+  const miras__field *f = &miras__fields[place % MIRAS__FIELDS];
+  const int lettered = place >= MIRAS__FIELDS, type = miras__type_of(f);
+  *kind = lettered ? place / MIRAS__FIELDS - 1 : 0;
+  if (!f->since || f->since > version || lettered != (version >= 4 && miras__of_layer(f)))
+    return NULL;
+  if (!lettered) return f;
+  return miras__used(d, *kind) && (type < 0 || type == (int)d->layer[*kind].type) ? f : NULL;
 }
 
 /* The version of files that a model is saved in: the oldest that has all its fields, so that older
  * readers know what they can. */
 static int miras__version(const miras_model_desc *d) {
-  int version = 2, i, k;
-  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
-    for (i = 0; i < MIRAS__FIELDS; i++) {
-      const miras__field *f = &miras__fields[i];
-      if (f->since > version && miras__in_file(d, MIRAS__VERSION, k, f) &&
-          miras__field_bits(d, f, k))
-        version = f->since;
-    }
+  int version = 2, place, kind;
+  for (place = 0; place < MIRAS__PLACES; place++) {
+    const miras__field *f = miras__in_file(d, MIRAS__VERSION, place, &kind);
+    if (f && f->since > version && miras__field_bits(d, f, kind)) version = f->since;
   }
   return version;
 }
@@ -16204,9 +16174,8 @@ static int miras__version(const miras_model_desc *d) {
  * ones that are not 0. So states of version 0.2 keep theirs, and all do when fields come. */
 static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t from, size_t to,
                                    uint64_t start) {
-  int i;
-  for (i = 0; i < MIRAS__FIELDS; i++) {
-    const miras__field *f = &miras__fields[i];
+  const miras__field *f = miras__fields;
+  for (; f < miras__fields + MIRAS__FIELDS; f++) {
     uint64_t bits;
     if (!f->since || f->decides == MIRAS__FREE || f->at < from || f->at >= to) continue;
     bits = miras__field_bits(d, f, kind);
@@ -16225,22 +16194,21 @@ static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t f
 /* A field that decides as much as `decides` in which two models differ: 1, and a sentence. */
 static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_model_desc *b,
                                       int decides, char *why, size_t n) {
-  int i, k;
-  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
-    const char letter[3] = {(char)(k < 0 || !a->pattern[0] ? 0 : miras__letter(a, k)), '.', 0};
-    const int there = letter[0] ? miras__kind_of(b, letter[0]) : 0;
-    for (i = 0; i < MIRAS__FIELDS; i++) {
-      const miras__field *f = &miras__fields[i];
-      char one[MIRAS_PATTERN], other[MIRAS_PATTERN] = "absent";
-      if (f->decides != decides || !miras__in_file(a, MIRAS__VERSION, k, f)) continue;
-      miras__write_field(one, f, a, k);
-      if (there >= 0) miras__write_field(other, f, b, there);
-      if (miras__same(one, other)) continue;
-      miras__say(why, n, f->kind == MIRAS__TEXT ? "%s%s is \"%s\" and not \"%s\""
-                                                : "%s%s is %s and not %s",
-                 letter[0] ? letter : "", f->name, one, other);
-      return 1;
-    }
+  int place, k;
+  for (place = 0; place < MIRAS__PLACES; place++) {
+    const miras__field *f = miras__in_file(a, MIRAS__VERSION, place, &k);
+    const int lettered = place >= MIRAS__FIELDS && a->pattern[0];
+    const char letter[3] = {miras__letter(a, k), '.', 0};
+    const int there = lettered ? miras__kind_of(b, letter[0]) : 0;
+    char one[MIRAS_PATTERN], other[MIRAS_PATTERN] = "absent";
+    if (!f || f->decides != decides) continue;
+    miras__write_field(one, f, a, k);
+    if (there >= 0) miras__write_field(other, f, b, there);
+    if (miras__same(one, other)) continue;
+    miras__say(why, n, f->kind == MIRAS__TEXT ? "%s%s is \"%s\" and not \"%s\""
+                                              : "%s%s is %s and not %s",
+               lettered ? letter : "", f->name, one, other);
+    return 1;
   }
   return 0;
 }
@@ -16252,31 +16220,39 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
 
 /* Here a trainer that may be NULL is what a file holds beside its model. */
 
-/* Tensor i of a file: the views, both moments, running texts. Returns its floats. */
-static float *miras__tensor_at(const miras_model *m, const miras_trainer *tr, int i,
-                               miras_view *v) {
-  static const char names[][16] = {"adamw.moment1", "adamw.moment2", "streams"};
-  if (i < m->view_count) {
-    *v = m->views[i];
-    return m->params + v->offset;
-  }
-  i -= m->view_count;
-  memset(v, 0, sizeof *v);
-  memcpy(v->name, names[i], sizeof names[i]);
-  v->rank = 1;
-  v->count = m->param_count;
-  if (i == 2) {
-    v->rank = 2;
-    v->shape[0] = tr ? tr->desc.streams : 0;
-    v->shape[1] = (int)m->run;
-    v->count = (size_t)v->shape[0] * m->run;
-  }
-  return !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
-}
+typedef struct miras__tensor {
+  char name[MIRAS__NAME_SIZE];
+  int rank;
+  uint64_t shape[3];
+  uint64_t range[2];                 /* bytes within the payload: from, to                       */
+} miras__tensor;
 
-/* A number of its shape: an int has no room for all counts. */
-static size_t miras__tensor_side(const miras_view *v, int i) {
-  return v->rank == 1 ? v->count : (size_t)v->shape[i];
+/* Tensor i of a file, as if it were the only one: the views, both moments, running texts. Returns
+ * its floats, and how many belong to one sequence: 0 but of running texts. */
+static float *miras__tensor_of(const miras_model *m, const miras_trainer *tr, int i,
+                               miras__tensor *x, size_t *each) {
+  static const char names[][16] = {"adamw.moment1", "adamw.moment2", "streams"};
+  float *at = m->params;
+  int k;
+  memset(x, 0, sizeof *x);
+  *each = 0;
+  if (i < m->view_count) {
+    const miras_view *v = &m->views[i];
+    memcpy(x->name, v->name, sizeof v->name);
+    x->rank = v->rank;
+    for (k = 0; k < v->rank; k++) x->shape[k] = (uint64_t)v->shape[k];
+    at += v->offset;
+  } else {
+    i -= m->view_count;
+    memcpy(x->name, names[i], sizeof names[i]);
+    if (i == 2) *each = m->run;
+    x->rank = *each ? 2 : 1;
+    x->shape[0] = !*each ? m->param_count : tr ? (uint64_t)tr->desc.streams : 0;
+    x->shape[1] = *each;
+    at = !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
+  }
+  for (x->range[1] = 4, k = 0; k < x->rank; k++) x->range[1] *= x->shape[k];
+  return at;
 }
 
 static int miras__tensor_count(const miras_model *m, const miras_trainer *tr) {
@@ -16301,42 +16277,39 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
                               uint32_t checksum) {
   const int version = miras__version(&m->desc), tensors = miras__tensor_count(m, tr);
   char text[MIRAS_PATTERN], line[256];
-  size_t offset = 0;
+  size_t offset = 0, end, each;
   int i, k;
-  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\"");
-  miras__out_note(s, "writer", "miras.h");
+  miras__out_text(s, "{\"__metadata__\":{\"format\":\"miras\",\"writer\":\"miras.h\"");
   miras__crc_text(text, checksum);
   miras__out_note(s, "checksum", text);
   text[0] = (char)('0' + version);
   text[1] = 0;
   miras__out_note(s, "version", text);
-  for (k = -1; k < MIRAS_LAYER_KINDS; k++) {
-    for (i = 0; i < MIRAS__FIELDS; i++) {
-      const char letter[3] = {(char)(k < 0 ? 0 : m->desc.layer[k].letter), '.', 0};
-      const miras__field *f = &miras__fields[i];
-      if (!miras__in_file(&m->desc, version, k, f)) continue;
-      miras__write_field(text, f, &m->desc, k < 0 ? 0 : k);
-      line[0] = 0;
-      miras__say(line, MIRAS__NAME_SIZE, "%s%s", letter[0] ? letter : "",
-                 version < 4 ? miras__rename(f->name, 0) : f->name);
-      miras__out_note(s, line, version < 4 ? miras__rename(text, 0) : text);
-    }
+  for (i = 0; i < MIRAS__PLACES; i++) {
+    const miras__field *f = miras__in_file(&m->desc, version, i, &k);
+    const char letter[3] = {m->desc.layer[k].letter, '.', 0};
+    if (!f) continue;
+    miras__write_field(text, f, &m->desc, k);
+    line[0] = 0;
+    miras__say(line, MIRAS__NAME_SIZE, "%s%s", i < MIRAS__FIELDS ? "" : letter,
+               version < 4 ? miras__rename(f->name, 0) : f->name);
+    miras__out_note(s, line, version < 4 ? miras__rename(text, 0) : text);
   }
   if (tr) {
     text[miras__put_digits(text, sizeof text, 0, tr->steps, 1)] = 0;
     miras__out_note(s, "steps", text);
   }
   miras__out_text(s, "}");
-  for (i = 0; i < tensors; i++) {
-    miras_view v;
-    miras__tensor_at(m, tr, i, &v);
+  for (i = 0; i < tensors; i++, offset = end) {
+    miras__tensor x;
+    miras__tensor_of(m, tr, i, &x, &each);
     line[0] = 0;
-    miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", v.name);
-    for (k = 0; k < v.rank; k++)
-      miras__say(line, sizeof line, k ? ",%zu" : "%zu", miras__tensor_side(&v, k));
-    miras__say(line, sizeof line, "],\"data_offsets\":[%zu,%zu]}", offset, offset + 4 * v.count);
+    miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", x.name);
+    for (k = 0; k < x.rank; k++)
+      miras__say(line, sizeof line, k ? ",%zu" : "%zu", (size_t)x.shape[k]);
+    end = offset + (size_t)x.range[1];
+    miras__say(line, sizeof line, "],\"data_offsets\":[%zu,%zu]}", offset, end);
     miras__out_text(s, line);
-    offset += 4 * v.count;
   }
   miras__out_text(s, "}");
   while (s->size % 8) miras__out_text(s, " ");
@@ -16345,17 +16318,19 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
 static void miras__out_model(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                              uint32_t checksum) {
   const int tensors = miras__tensor_count(m, tr);
+  unsigned char length[8];
   miras__sink header;
+  size_t each;
   int i;
   memset(&header, 0, sizeof header);
   miras__out_header(&header, m, tr, 0);
-  miras__out64(s, header.size);
+  miras__set64(length, header.size);
+  miras__out(s, length, 8);
   miras__out_header(s, m, tr, checksum);
   for (i = 0; i < tensors; i++) {
-    miras_view v;
-    const float *from = miras__tensor_at(m, tr, i, &v);
-    if (i < m->view_count + 2) miras__out_words(s, from, v.count);
-    else miras__out_sequences(s, from, (size_t)tr->desc.streams, m->run);
+    miras__tensor x;
+    const float *from = miras__tensor_of(m, tr, i, &x, &each);
+    miras__out_words(s, from, (size_t)(x.range[1] / 4), each);
   }
 }
 
@@ -16367,26 +16342,18 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
 enum { MIRAS__NOTE_FORMAT, MIRAS__NOTE_VERSION, MIRAS__NOTE_WRITER, MIRAS__NOTE_CHECKSUM,
        MIRAS__NOTE_STEPS, MIRAS__NOTES };
 
-typedef struct miras__tensor {
-  char name[MIRAS__NAME_SIZE];
-  int rank;
-  uint64_t shape[3];
-  uint64_t range[2];                 /* bytes within the payload: from, to                       */
-} miras__tensor;
-
 /* A model's file, and a cursor in its header. */
 typedef struct miras__file {
-  const unsigned char *header, *payload;
+  const unsigned char *base, *payload;
   size_t payload_size;
   miras__text t;
   int members, metadata;             /* that the cursor has passed                               */
-  const unsigned char *past;         /* the end of __metadata__ once it was read: what follows   */
+  const char *past;                  /* the end of __metadata__ once it was read: what follows   */
   miras_model_desc d;                /* 0 where the file does not say                            */
   int version;
   uint64_t steps;
-  const unsigned char *checksum;     /* its eight digits                                         */
-  unsigned char noted[MIRAS__NOTES];
-  unsigned char seen[MIRAS_LAYER_KINDS + 1][MIRAS__FIELDS];   /* without a letter, then with      */
+  const char *checksum;              /* its eight digits                                         */
+  unsigned char seen[MIRAS__PLACES], noted[MIRAS__NOTES];
 } miras__file;
 
 /* The kind of layer that a letter names in a file, a new one if need be; -1 if there is no room. */
@@ -16399,10 +16366,11 @@ static int miras__file_kind(miras_model_desc *d, char letter) {
   return kind;
 }
 
-/* Is it a note of ours, and is it right? -1 for other people's. */
-static int miras__read_note(miras__file *f, int *note, const char *name, const char *value) {
-  static const char *const names[MIRAS__NOTES] = {"format", "version", "writer", "checksum",
-                                                  "steps"};
+/* Is it a note of ours, and is it right? -1 for other people's. The text of a value begins at
+ * start. */
+static int miras__read_note(miras__file *f, int *note, const char *name, const char *value,
+                            const char *start) {
+  static const char names[MIRAS__NOTES][12] = {"format", "version", "writer", "checksum", "steps"};
   for (*note = 0; *note < MIRAS__NOTES && !miras__same(name, names[*note]);) ++*note;
   switch (*note) {
     case MIRAS__NOTE_FORMAT: return miras__same(value, "miras");
@@ -16410,7 +16378,8 @@ static int miras__read_note(miras__file *f, int *note, const char *name, const c
     case MIRAS__NOTE_VERSION: f->version = value[0] - '0';
       return f->version >= 2 && f->version <= MIRAS__VERSION && !value[1];
     case MIRAS__NOTE_STEPS: return miras__read_whole(value, &f->steps);
-    case MIRAS__NOTE_CHECKSUM: return 1;
+    case MIRAS__NOTE_CHECKSUM: f->checksum = start;
+      return f->t.at - start == 9;   /* eight plain digits and the quote */
     default: return -1;
   }
 }
@@ -16421,23 +16390,25 @@ static void miras__need_metadata(miras__file *f) {
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
   do {
     const miras__field *field;
-    const unsigned char *start;
+    const char *start;
     unsigned char *seen;
-    int note = MIRAS__NOTES, kind, right;
+    int at, right;
     miras__need_string(t, name);
     miras__need_char(t, ':');
     start = miras__need_string(t, value);
     field = miras__find_field(name, &letter);
-    kind = field && letter ? miras__file_kind(&f->d, letter) : 0;
-    if (field) right = kind >= 0 && miras__read_field(field, value, &f->d, kind);
-    else right = miras__read_note(f, &note, name, value);
-    if (t->bad || right < 0) continue;
-    seen = field ? &f->seen[letter ? kind + 1 : 0][field - miras__fields] : &f->noted[note];
+    if (field) {
+      at = letter ? miras__file_kind(&f->d, letter) : 0;
+      right = at >= 0 && miras__read_field(field, value, &f->d, at);
+      if (letter) at++;
+      seen = &f->seen[at * MIRAS__FIELDS + (int)(field - miras__fields)];
+    } else {
+      right = miras__read_note(f, &at, name, value, start);
+      if (right < 0) continue;
+      seen = &f->noted[at];
+    }
     if (*seen || !right) miras__refuse(t);
     *seen = 1;
-    if (note != MIRAS__NOTE_CHECKSUM) continue;
-    f->checksum = start;
-    if (t->bad || t->at - start != 9) miras__refuse(t);   /* eight plain digits and the quote */
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
 }
@@ -16478,10 +16449,9 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
 /* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
  * it was read. __metadata__ may stand anywhere, once, and is read the first time only. */
 static void miras__rewind(miras__file *f) {
-  f->t.at = f->header + 1;           /* the opening brace was checked                            */
-  f->t.end = f->payload;
-  f->t.bad = 0;
-  f->members = f->metadata = 0;
+  f->t.at = (const char *)f->base + 9;   /* the opening brace was checked                        */
+  f->t.end = (const char *)f->payload;
+  f->t.bad = f->members = f->metadata = 0;
 }
 
 static int miras__next(miras__file *f, miras__tensor *x) {
@@ -16491,16 +16461,14 @@ static int miras__next(miras__file *f, miras__tensor *x) {
       miras__skip_space(t);          /* the padding                                              */
       return t->at == t->end ? 0 : miras__refuse(t);
     }
-    if (f->members) miras__need_char(t, ',');
-    f->members = 1;
+    if (f->members++) miras__need_char(t, ',');
     miras__need_string(t, x->name);
     miras__need_char(t, ':');
     if (!miras__same(x->name, "__metadata__")) {
       miras__need_tensor(t, x, f->payload_size);
       return !t->bad;
     }
-    if (f->metadata) return miras__refuse(t);
-    f->metadata = 1;
+    if (f->metadata++) return miras__refuse(t);
     if (!f->past) {
       miras__need_metadata(f);
       f->past = t->at;
@@ -16510,35 +16478,11 @@ static int miras__next(miras__file *f, miras__tensor *x) {
   return 0;
 }
 
-/* Do the tensors, in whatever order the header lists them, cover the payload without a hole or an
- * overlap? Exact and without memory: each round picks the 256 next ones by offset. */
-static int miras__covers(miras__file *f, size_t count) {
-  uint64_t next[256][2], at = 0;
-  size_t found = 0;
-  while (found < count) {
-    miras__tensor x;
-    int n = 0, i;
-    for (miras__rewind(f); miras__next(f, &x);) {
-      if (x.range[0] < at || (n == 256 && x.range[0] >= next[255][0])) continue;
-      if (n < 256) n++;
-      for (i = n - 1; i > 0 && next[i - 1][0] > x.range[0]; i--)
-        memcpy(next[i], next[i - 1], sizeof next[i]);
-      memcpy(next[i], x.range, sizeof next[i]);
-    }
-    for (i = 0; i < n; at = next[i++][1])
-      if (next[i][0] != at) return 0;
-    if (!n) return 0;
-    found += (size_t)n;
-  }
-  return at == f->payload_size && found == count;
-}
-
 /* Does the file say its version, and every field that such a file holds, and no other? */
 static int miras__complete(const miras__file *f) {
-  int i, k;
-  for (k = -1; k < MIRAS_LAYER_KINDS; k++)
-    for (i = 0; i < MIRAS__FIELDS; i++)
-      if (f->seen[k + 1][i] != miras__in_file(&f->d, f->version, k, &miras__fields[i])) return 0;
+  int place, kind;
+  for (place = 0; place < MIRAS__PLACES; place++)
+    if (f->seen[place] != (miras__in_file(&f->d, f->version, place, &kind) != NULL)) return 0;
   /* Our files name their writer and carry a checksum. One without the other is damage. */
   return f->noted[MIRAS__NOTE_FORMAT] && f->noted[MIRAS__NOTE_VERSION] &&
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
@@ -16548,23 +16492,22 @@ static int miras__complete(const miras__file *f) {
 static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size_t size) {
   const unsigned char *base = (const unsigned char *)bytes;
   miras__tensor x;
-  uint64_t length, at = 0;
-  size_t count = 0;
-  int in_order = 1;
+  uint64_t length, borders = 0;
+  int count = 0;
   memset(f, 0, sizeof *f);
   if (size < 10) return 0;
   length = miras__get64(base);
   if (length < 2 || length > MIRAS__MAX_HEADER || length > size - 8 || base[8] != '{') return 0;
-  f->header = base + 8;
-  f->payload = f->header + (size_t)length;
+  f->base = base;
+  f->payload = base + 8 + (size_t)length;
   f->payload_size = size - 8 - (size_t)length;
-  for (miras__rewind(f); miras__next(f, &x); at = x.range[1]) {
+  for (miras__rewind(f); miras__next(f, &x);) {
     if (count++ == MIRAS__MAX_TENSORS) return 0;
-    if (x.range[0] != at) in_order = 0;
+    borders += miras__hash(x.range[0]) - miras__hash(x.range[1]);
   }
   if (f->t.bad || !miras__complete(f)) return 0;
   if (f->checksum) {
-    const size_t before = (size_t)(f->checksum - base);
+    const size_t before = (size_t)(f->checksum - (const char *)base);
     uint32_t crc = miras__crc32c(0, base, before);
     char said[9];
     crc = miras__crc32c(crc, "00000000", 8);
@@ -16572,22 +16515,26 @@ static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size
     miras__crc_text(said, crc);
     if (memcmp(said, f->checksum, 8) != 0) return 0;
   }
-  return in_order ? at == f->payload_size : miras__covers(f, count);
+  /* Without a hole or an overlap, in whatever order, tensors begin where others end, but for the
+   * borders of the payload. Sums of hashes say so in one pass; a file that is made to deceive them
+   * has tensors that share bytes, and each is within the payload all the same. */
+  return borders == miras__hash(0) - miras__hash(f->payload_size);
 }
 
 /* Which tensor of a file of m this is, of running texts however many; -1 for none. hint is where
  * to look first. */
 static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int hint) {
   const int n = m->view_count + 3;
-  miras_view v;
+  miras__tensor own;
+  size_t each;
   int i, k;
   for (i = 0; i < n; i++) {
     const int at = (hint + i) % n;
-    miras__tensor_at(m, NULL, at, &v);
-    if (!miras__same(v.name, x->name)) continue;
-    if (x->rank != v.rank) return -1;
-    for (k = at == n - 1; k < v.rank; k++)
-      if (x->shape[k] != (uint64_t)miras__tensor_side(&v, k)) return -1;
+    miras__tensor_of(m, NULL, at, &own, &each);
+    if (!miras__same(own.name, x->name)) continue;
+    if (x->rank != own.rank) return -1;
+    for (k = each != 0; k < own.rank; k++)
+      if (x->shape[k] != own.shape[k]) return -1;
     return at;
   }
   return -1;
@@ -16607,24 +16554,22 @@ static int miras__right_streams(const miras_model *m, const unsigned char *from,
 
 /* From a file that was checked. */
 static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__file *f) {
-  unsigned char seen[MIRAS__MAX_TENSORS / 8];
   const int views = m->view_count;
-  int count = 0, extra[3] = {0, 0, 0}, at = -1;   /* moments, running texts: are they there? */
+  uint64_t sum = 0;
+  int count = 0, at = -1, i;
   miras__tensor x;
   if (miras__differs(&m->desc, &f->d, MIRAS__SHAPE, NULL, 0)) return MIRAS_ERR_MISMATCH;
-  MIRAS_ASSERT(views <= MIRAS__MAX_TENSORS - 3);
-  memset(seen, 0, sizeof seen);
   for (miras__rewind(f); miras__next(f, &x); count++) {
     at = miras__find_tensor(m, &x, at + 1);
-    if (at < 0 || (seen[at / 8] >> at % 8 & 1)) return MIRAS_ERR_FORMAT;
-    seen[at / 8] = (unsigned char)(seen[at / 8] | 1 << at % 8);
-    if (at >= views) extra[at - views] = 1;
+    if (at < 0) return MIRAS_ERR_FORMAT;
     if (at == views + 2 && !miras__right_streams(m, f->payload + (size_t)x.range[0], x.shape[0]))
       return MIRAS_ERR_FORMAT;
+    sum += miras__hash((uint64_t)at);
   }
-  /* All are known and distinct, so the right number of them means that none is missing. */
-  if (count != views + extra[0] + extra[1] + extra[2] || extra[0] != extra[1] ||
-      extra[2] > extra[0] || (extra[0] && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)))
+  /* Those there are are the first ones, each once: of that their sum of hashes is proof enough. */
+  for (i = 0; i < count; i++) sum -= miras__hash((uint64_t)i);
+  if (sum || count < views || count == views + 1 ||
+      (count > views && (!f->noted[MIRAS__NOTE_STEPS] || f->steps >> 62)))
     return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
   if (tr) {
@@ -16632,20 +16577,18 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
     memset(tr->moment1, 0, m->param_count * sizeof(float));
     memset(tr->moment2, 0, m->param_count * sizeof(float));
     memset(tr->grads, 0, m->param_count * sizeof(float));
-    tr->steps = extra[0] ? f->steps : 0;
+    tr->steps = count > views ? f->steps : 0;
     tr->calls = 0;   /* as after a step: no gradient is pending */
     tr->taped = 0;
   }
   for (miras__rewind(f); miras__next(f, &x);) {
-    const unsigned char *from = f->payload + (size_t)x.range[0];
-    miras_view v;
+    miras__tensor own;
+    size_t each;
     float *to;
     at = miras__find_tensor(m, &x, at + 1);
-    to = miras__tensor_at(m, tr, at, &v);
-    if (!to) continue;
-    if (at < views + 2) miras__get_words(to, from, v.count);
-    else if (x.shape[0] == (uint64_t)tr->desc.streams)
-      miras__get_sequences(to, from, (size_t)x.shape[0], m->run);
+    to = miras__tensor_of(m, tr, at, &own, &each);
+    if (to && x.shape[0] == own.shape[0])   /* as many running texts */
+      miras__get_words(to, f->payload + (size_t)x.range[0], (size_t)(own.range[1] / 4), each);
   }
   return MIRAS_OK;
 }
@@ -16753,8 +16696,8 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
 }
 
 static void miras__out_state(miras__sink *to, const miras__state *s) {
-  if (s->count) miras__out_words(to, s->params, s->count);
-  miras__out_sequences(to, s->at, s->sequences, s->words);
+  if (s->count) miras__out_words(to, s->params, s->count, 0);
+  miras__out_words(to, s->at, s->sequences * s->words, s->words);
 }
 
 static miras_result miras__load_state(int what, void *object, const void *bytes, size_t size) {
@@ -16780,8 +16723,8 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   for (i = 0; i < s.sequences; i++)
     if (memcmp(from + 4 * i * s.words, head + 40, 8) != 0) return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
-  if (s.count) miras__get_words(s.params, head + 64, s.count);
-  miras__get_sequences(s.at, from, s.sequences, s.words);
+  if (s.count) miras__get_words(s.params, head + 64, s.count, 0);
+  miras__get_words(s.at, from, s.sequences * s.words, s.words);
   return MIRAS_OK;
 }
 
