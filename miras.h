@@ -11859,6 +11859,7 @@ struct miras_memory {
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
+  uint32_t width[10];                /* numbers per token and head of every input of room @15    */
 };
 
 /* Lay out a memory over a; with a->base NULL only the size is found. */
@@ -11887,21 +11888,61 @@ static int miras__constant_gates(const miras_desc *d) {
          d->momentum_gate == MIRAS_GATE_CONSTANT && d->threshold_gate == MIRAS_GATE_CONSTANT;
 }
 
+static void miras__memory_widths(const miras_desc *d, uint32_t *width) {
+#define MIRAS_X(name, ld, member, count) *width++ = (uint32_t)(count);
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
+}
+
+/* Where the inputs lie: in miras_tokens, and in miras__head_io with their strides; and so their
+ * gradients. */
+enum { MIRAS__INPUT_COUNT = (int)(sizeof(miras_token_grads) / sizeof(float *)) };
+static const unsigned char miras__places[2][MIRAS__INPUT_COUNT][3] = {
+#define MIRAS_X(name, ld, member, count) \
+  {offsetof(miras_tokens, member), offsetof(miras__head_io, name), offsetof(miras__head_io, ld)},
+  {MIRAS__INPUTS(MIRAS_X)},
+#undef MIRAS_X
+#define MIRAS_X(name, ld, member, count) \
+  {offsetof(miras_token_grads, member), offsetof(miras__head_grads, name), \
+   offsetof(miras__head_grads, ld)},
+  {MIRAS__INPUTS(MIRAS_X)}
+#undef MIRAS_X
+};
+
+static const char *miras__pointer(const void *record, size_t at) {
+  const char *pointer;
+  memcpy(&pointer, (const char *)record + at, sizeof pointer);
+  return pointer;
+}
+
+/* Head h, of tokens from `first` on, has in `to`, which is zeros, what all have in `from`. */
+static void miras__memory_inputs(const miras_memory *m, int gradients, const void *from,
+                                 size_t first, size_t h, void *to) {
+  const size_t heads = (size_t)m->plan.d.heads;
+  int i;
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++) {
+    const size_t width = m->width[i], ld = heads * width;
+    const unsigned char *place = miras__places[gradients][i];
+    const char *pointer;
+    if (!width) continue;
+    pointer = miras__pointer(from, place[0]);
+    if (pointer) pointer += (first * ld + h * width) * sizeof(float);
+    memcpy((char *)to + place[1], &pointer, sizeof pointer);
+    memcpy((char *)to + place[2], &ld, sizeof ld);
+  }
+}
+
 /* The io of head h of sequence b. Gates that the algorithm or bias do not have are NULL; without
  * tokens every pointer may be. */
 static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
                              miras__head_io *io) {
   const miras_desc *d = &m->plan.d;
-  const size_t heads = (size_t)d->heads, H = (size_t)h, first = (size_t)b * (size_t)x->length;
+  const size_t H = (size_t)h;
   memset(io, 0, sizeof *io);
   io->length = x->length;
   io->head = H;
-  io->ldy = heads * (size_t)d->value_dim;
-#define MIRAS_X(name, ld, member, count)                                                          \
-  io->ld = heads * (count);                                                                       \
-  if (io->ld) io->name = miras__at(x->member, first * io->ld + H * (count));
-  MIRAS__INPUTS(MIRAS_X)
-#undef MIRAS_X
+  io->ldy = (size_t)d->heads * (size_t)d->value_dim;
+  miras__memory_inputs(m, 0, x, (size_t)b * (size_t)x->length, H, io);
   io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
   if (!d->keep_gate) io->keep = m->keep + H;
   if (!d->step_gate) io->step = &d->step;
@@ -11932,11 +11973,11 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
 }
 
 /* Is everything there that the descriptor asks for? */
-static int miras__tokens_ok(const miras_desc *d, const miras_tokens *x) {
-  if (!x || x->length < 0) return 0;
-#define MIRAS_X(name, ld, member, count) if (x->length && (count) > 0 && !x->member) return 0;
-  MIRAS__INPUTS(MIRAS_X)
-#undef MIRAS_X
+static int miras__tokens_ok(const miras_memory *m, const miras_tokens *x) {
+  int i;
+  if (!m || !x || x->length < 0) return 0;
+  for (i = 0; x->length && i < MIRAS__INPUT_COUNT; i++)
+    if (m->width[i] && !miras__pointer(x, miras__places[0][i][0])) return 0;
   return 1;
 }
 
@@ -12021,6 +12062,7 @@ static miras_memory *miras__memory_make(const miras_desc *d, miras__storage own)
   m->plan = p;
   m->own = own;
   miras__memory_layout(m, &a, &p);
+  miras__memory_widths(&p.d, m->width);
   miras__constant_keeps(&p.d, p.d.layer, m->keep);
   memset(m->params, 0, p.params * sizeof(float));
   miras__plan_init_params(&p, m->params, m->params + (size_t)p.d.heads * p.weights);
@@ -12110,9 +12152,8 @@ static size_t miras__tape(const miras__plan *p, int length) {
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y,
                                      float *tape) {
   uint64_t position;
-  if (!m || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
-  if (x->length && !y) return MIRAS_ERR_ARGUMENT;
-  if (!MIRAS__TRAINS && tape) return MIRAS_ERR_ARGUMENT;
+  if (!miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
+    return MIRAS_ERR_ARGUMENT;
   position = miras__position(m->state);
   if (MIRAS__TRAINS && tape) {
     uint64_t header[2];
@@ -12147,11 +12188,7 @@ static void miras__memory_backward(void *argument, int index, int worker) {
   miras__call run;
   miras__memory_io(c->m, c->x, (int)b, (int)h, &io);
   memset(&g, 0, sizeof g);
-#define MIRAS_X(name, ld, member, count)                                                          \
-  g.ld = heads * (count);                                                                         \
-  if (g.ld) g.name = miras__to(c->dx->member, first * g.ld + h * (count));
-  MIRAS__INPUTS(MIRAS_X)
-#undef MIRAS_X
+  miras__memory_inputs(c->m, 1, c->dx, first, h, &g);
   miras__memory_head(c->m, b, h, &run);
   run.io = &io;
   run.g = &g;
@@ -12195,8 +12232,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   miras__memory_call c;
   size_t heads;
   uint64_t header[2];
-  if (!m || !tape || !dx || !miras__tokens_ok(&m->plan.d, x)) return MIRAS_ERR_ARGUMENT;
-  if (x->length && !dy) return MIRAS_ERR_ARGUMENT;
+  if (!tape || !dx || !miras__tokens_ok(m, x) || (x->length && !dy)) return MIRAS_ERR_ARGUMENT;
   memcpy(header, tape, sizeof header);
   if (header[1] != (uint64_t)x->length) return MIRAS_ERR_ARGUMENT;
   if (dstate && (header[0] + header[1]) % (uint64_t)m->plan.d.chunk &&
@@ -12304,8 +12340,9 @@ typedef struct miras__parts {
   const char *name;
   int index;
   miras_view *view;        /* the last one walked over: in the end that part                      */
-  miras_part kind;         /* of it; 0: not found yet                                             */
-  size_t stride;           /* parameters: floats from one head's to the next's                    */
+  miras_part found;        /* its kind; 0: not yet                                                */
+  miras_part kind;         /* of those that come next, and what their names begin with            */
+  const char *before;
 } miras__parts;
 
 /* cols 0: a vector. */
@@ -12320,37 +12357,33 @@ static void miras__view_set(miras_view *v, size_t offset, size_t rows, size_t co
   v->rate = 1;
 }
 
-/* rows 0: there is none. */
-static void miras__part_add(miras__parts *x, miras_part kind, const char *before, const char *name,
-                            int number, size_t offset, size_t stride, size_t rows, size_t cols) {
+/* rows 0: there is none. number 0: none in its name. */
+static void miras__part_add(miras__parts *x, const char *name, int number, size_t offset,
+                            size_t rows, size_t cols) {
   miras_view *v = x->view;
-  if (x->kind || !rows) return;
+  if (x->found || !rows) return;
   miras__view_set(v, offset, rows, cols);
-  miras__say(v->name, sizeof v->name, "%s%s", before, name);
+  miras__say(v->name, sizeof v->name, "%s%s", x->before, name);
   if (number) miras__say(v->name, sizeof v->name, "%d", number);
-  x->stride = stride;
-  if (x->name ? miras__same(x->name, v->name) : x->index-- == 0) x->kind = kind;
+  if (x->name ? miras__same(x->name, v->name) : x->index-- == 0) x->found = x->kind;
 }
 
 /* What lies in [weights] from offset on: matrices, their biases, the normaliser. */
 static void miras__part_weights(miras__parts *x, const miras__plan *p, miras_part kind,
                                 const char *before, const char *name, size_t offset) {
-  const size_t stride = kind == MIRAS_PART_PARAMETER ? p->weights : 0;
   int l;
+  x->kind = kind;
+  x->before = before;
   for (l = 0; l < p->layers; l++) {
     const size_t in = (size_t)(p->in[l] - p->d.inner_bias), out = (size_t)p->out[l];
+    const int vector = p->d.architecture == MIRAS_VECTOR;
     const size_t at = offset + p->offset[l];
-    const int number = p->engine == MIRAS__RUN_MESA ? 0 : l + 1;
-    if (p->d.architecture == MIRAS_VECTOR)
-      miras__part_add(x, kind, before, name, number, at, stride, out, 0);
-    else
-      miras__part_add(x, kind, before, name, number, at, stride, in, out);
-    if (p->d.inner_bias)
-      miras__part_add(x, kind, before, "b", l + 1, at + in * out, stride, out, 0);
+    miras__part_add(x, name, p->engine == MIRAS__RUN_MESA ? 0 : l + 1, at, vector ? out : in,
+                    vector ? 0 : out);
+    if (p->d.inner_bias) miras__part_add(x, "b", l + 1, at + in * out, out, 0);
   }
   if (p->d.normalise)
-    miras__part_add(x, kind, before, "z", 0, offset + p->features * (size_t)p->d.value_dim, stride,
-                    p->features, 0);
+    miras__part_add(x, "z", 0, offset + p->features * (size_t)p->d.value_dim, p->features, 0);
 }
 
 static miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
@@ -12358,25 +12391,34 @@ static miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
   const size_t window = (size_t)p->d.window, heads = (size_t)p->d.heads, more = heads * p->weights;
   const int mesa = p->engine == MIRAS__RUN_MESA;
   const char *name = mesa ? "G" : p->stores_link ? "A" : "W";
-  x->kind = MIRAS_PART_NONE;
+  x->found = MIRAS_PART_NONE;
+  x->kind = MIRAS_PART_STATE;
+  x->before = "";
   if (p->engine == MIRAS__RUN_ATTENTION) {
-    miras__part_add(x, MIRAS_PART_STATE, "", "keys", 0, 0, 0, window, dk);
-    miras__part_add(x, MIRAS_PART_STATE, "", "values", 0, p->split, 0, window, dv);
-    return x->kind;
+    miras__part_add(x, "keys", 0, 0, window, dk);
+    miras__part_add(x, "values", 0, p->split, window, dv);
+    return x->found;
   }
-  if (mesa) miras__part_add(x, MIRAS_PART_STATE, "", "H", 0, 0, 0, n, n);
+  if (mesa) miras__part_add(x, "H", 0, 0, n, n);
   miras__part_weights(x, p, MIRAS_PART_STATE, "", name, mesa ? p->split : 0);
   if (p->stores_link) miras__part_weights(x, p, MIRAS_PART_DERIVED, "", "W", 0);
   if (p->at_s) miras__part_weights(x, p, MIRAS_PART_STATE, "momentum.", name, p->split);
   miras__part_weights(x, p, MIRAS_PART_PARAMETER, "init.", name, 0);
+  x->before = "";
   if (p->d.inner_norm) {
-    miras__part_add(x, MIRAS_PART_PARAMETER, "", "gain", 0, more, dv, dv, 0);
-    miras__part_add(x, MIRAS_PART_PARAMETER, "", "bias", 0, more + heads * dv, dv, dv, 0);
+    miras__part_add(x, "gain", 0, more, dv, 0);
+    miras__part_add(x, "bias", 0, more + heads * dv, dv, 0);
   }
-  if (mesa) miras__part_add(x, MIRAS_PART_PARAMETER, "", "ridge", 0, more, n, n, 0);
-  if (p->d.row_rates)
-    miras__part_add(x, MIRAS_PART_PARAMETER, "", "rates", 0, p->at_rho, 0, (size_t)p->d.chunk, 0);
-  return x->kind;
+  if (mesa) miras__part_add(x, "ridge", 0, more, n, 0);
+  if (p->d.row_rates) miras__part_add(x, "rates", 0, p->at_rho, (size_t)p->d.chunk, 0);
+  return x->found;
+}
+
+/* Where head h has a parameter: each its own, but for the rates. */
+static float *miras__part_of(const miras__plan *p, float *params, const miras_view *v, size_t h) {
+  const size_t inits = (size_t)p->d.heads * p->weights;
+  if (p->d.row_rates && v->offset == p->at_rho) h = 0;
+  return params + v->offset + h * (v->offset < inits ? p->weights : v->count);
 }
 
 /* The part called name of the head that a stands at, which params are to be given for: to, or from,
@@ -12394,21 +12436,21 @@ static miras_result miras__part_move(miras__call *a, size_t head, const char *na
     miras__say(why, n, "the values are NULL");
     return MIRAS_ERR_ARGUMENT;
   }
-  if (!x.kind || (x.kind == MIRAS_PART_PARAMETER && !params)) {
+  if (!x.found || (x.found == MIRAS_PART_PARAMETER && !params)) {
     miras__say(why, n, "name is \"%s\"; it must be that of a part which %s has", x.name,
                params ? "the memory" : "the layer's state");
     return MIRAS_ERR_ARGUMENT;
   }
   bytes = view.count * sizeof(float);
   miras__between(a, head);
-  if (x.kind == MIRAS_PART_PARAMETER) {
-    params += view.offset + head * x.stride;
+  if (x.found == MIRAS_PART_PARAMETER) {
+    params = miras__part_of(a->p, params, &view, head);
     if (to) memcpy(to, params, bytes);
     else memcpy(params, from, bytes);
   } else if (to) {
-    if (x.kind == MIRAS_PART_STATE) miras__entries(a, view.offset, view.count, to);
+    if (x.found == MIRAS_PART_STATE) miras__entries(a, view.offset, view.count, to);
     else memcpy(to, miras__anchor_weights(a) + view.offset, bytes);
-  } else if (x.kind == MIRAS_PART_DERIVED) {
+  } else if (x.found == MIRAS_PART_DERIVED) {
     miras__say(why, n, "name is \"%s\", which follows from A%d; set that", x.name,
                x.name[1] - '0');
     return MIRAS_ERR_ARGUMENT;
