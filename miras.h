@@ -1746,17 +1746,11 @@ static size_t miras__arena_bytes(const miras__arena *a, const char *what, char *
 
 /* count elements, starting on a 64-byte boundary. NULL while measuring. */
 static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t element) {
-  size_t bytes, at, end;
-  if (!miras__size_add(a->used, 63, &at) || !miras__size_mul(count, element, &bytes)) {
+  const size_t at = a->used + (64 - a->used % 64) % 64;
+  size_t bytes;
+  if (at < a->used || !miras__size_mul(count, element, &bytes) ||
+      !miras__size_add(at, bytes, &a->used))
     a->ok = 0;
-    return NULL;
-  }
-  at &= ~(size_t)63;
-  if (!miras__size_add(at, bytes, &end)) {
-    a->ok = 0;
-    return NULL;
-  }
-  a->used = end;
   return a->base != NULL && a->ok ? a->base + at : NULL;
 }
 
@@ -11775,23 +11769,13 @@ static void miras__default_free(void *pointer, size_t bytes, void *user) {
   MIRAS_FREE(pointer);
 }
 
-static void miras__keep_all(void *pointer, size_t bytes, void *user) {
-  (void)pointer;
-  (void)bytes;
-  (void)user;
+static miras_allocator miras__allocator(const miras_allocator *allocator) {
+  const miras_allocator standard = {miras__default_alloc, miras__default_free, NULL};
+  return allocator && allocator->alloc ? *allocator : standard;
 }
 
-static miras_allocator miras__allocator(const miras_allocator *allocator) {
-  miras_allocator standard;
-  if (allocator && allocator->alloc) {
-    standard = *allocator;
-    if (!standard.free) standard.free = miras__keep_all;
-    return standard;
-  }
-  standard.alloc = miras__default_alloc;
-  standard.free = miras__default_free;
-  standard.user = NULL;
-  return standard;
+static void miras__release(const miras_allocator *from, void *pointer, size_t bytes) {
+  if (from->free) from->free(pointer, bytes, from->user);
 }
 
 /* Where an object lies. */
@@ -11827,7 +11811,7 @@ static int miras__storage_get(miras__storage *s, size_t need) {
 /* The object goes with it. */
 static void miras__storage_free(const miras__storage *s) {
   const miras__storage own = *s;
-  if (own.allocator.alloc) own.allocator.free(own.buffer, own.bytes, own.allocator.user);
+  miras__release(&own.allocator, own.buffer, own.bytes);
 }
 
 /* All of a number of tasks, on whatever workers there are. */
@@ -12086,8 +12070,8 @@ MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m) {
   return m ? &m->plan.d : NULL;
 }
 
-static float miras__step(miras_memory *m, const float *key, const float *value,
-                         const float *query, float *out) {
+MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
+                           const float *query, float *out) {
   miras_tokens x;
   size_t i, heads;
   double surprise = 0;
@@ -12105,25 +12089,19 @@ static float miras__step(miras_memory *m, const float *key, const float *value,
 }
 
 MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value) {
-  return miras__step(m, key, value, NULL, NULL);
-}
-
-MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
-                           const float *query, float *out) {
-  return miras__step(m, key, value, query, out);
+  return miras_step(m, key, value, NULL, NULL);
 }
 
 MIRAS_API void miras_read(miras_memory *m, const float *query, float *out) {
-  size_t heads, dk, dv, b, h;
+  size_t b, h;
   if (!m || !query || !out) return;
-  heads = (size_t)m->plan.d.heads;
-  dk = (size_t)m->plan.d.key_dim;
-  dv = (size_t)m->plan.d.value_dim;
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
-    for (h = 0; h < heads; h++) {
+    for (h = 0; h < (size_t)m->plan.d.heads; h++) {
       miras__call run;
       miras__memory_head(m, b, h, &run);
-      miras__head_read(&run, h, query + (b * heads + h) * dk, out + (b * heads + h) * dv);
+      miras__head_read(&run, h, query, out);
+      query += m->plan.d.key_dim;
+      out += m->plan.d.value_dim;
     }
   }
 }
@@ -12535,19 +12513,19 @@ MIRAS_API float miras_memory_norm(const miras_memory *m) {
   for (b = 0; b < (size_t)m->plan.d.batch; b++) {
     for (h = 0; h < (size_t)m->plan.d.heads; h++) {
       const miras__plan *p = &m->plan;
+      size_t held = (size_t)p->d.window;
       const float *w;
       miras__call a;
       miras__memory_head(m, b, h, &a);
       miras__between(&a, h);
-      w = miras__anchor_weights(&a);
+      if (a.position < (uint64_t)held) held = (size_t)a.position;
       if (p->engine == MIRAS__RUN_ATTENTION) {         /* the rows that hold pairs */
-        size_t held = (size_t)p->d.window;
-        if (a.position < (uint64_t)held) held = (size_t)a.position;
-        total += (double)K->dot(a.state, a.state, held * (size_t)p->d.key_dim);
         w = a.state + p->second;
+        total += (double)K->dot(a.state, a.state, held * (size_t)p->d.key_dim);
         total += (double)K->dot(w, w, held * (size_t)p->d.value_dim);
         continue;
       }
+      w = miras__anchor_weights(&a);
       if (p->engine == MIRAS__RUN_EXACT && miras__is_open(&a)) {
         miras__states_of[p->engine].live(&a, a.scratch + p->at_spare);
         w = a.scratch + p->at_spare;
@@ -16978,7 +16956,7 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
 #endif
     if (!ok && !gone) remove(part);   /* never the only one that is left */
   }
-  from.free(part, room, from.user);
+  miras__release(&from, part, room);
   return ok ? MIRAS_OK : MIRAS_ERR_IO;
 }
 
@@ -17008,7 +16986,7 @@ static MIRAS__COLD miras_result miras__load_path(int what, void *object, const c
   }
   fclose(file);
   if (result == MIRAS_OK) result = miras__accept(what, object, bytes, size);
-  if (bytes) from.free(bytes, size + 1, from.user);
+  if (bytes) miras__release(&from, bytes, size + 1);
   return result;
 }
 
