@@ -16275,10 +16275,6 @@ static float *miras__tensor_of(const miras_model *m, const miras_trainer *tr, in
   return at;
 }
 
-static int miras__tensor_count(const miras_model *m, const miras_trainer *tr) {
-  return m->view_count + (!tr ? 0 : tr->desc.streams ? 3 : 2);
-}
-
 /* ,"key":"value" */
 static void miras__out_note(miras__sink *s, const char *key, const char *value) {
   char line[MIRAS__NAME_SIZE + MIRAS_PATTERN + 8];
@@ -16294,8 +16290,8 @@ static void miras__crc_text(char *text, uint32_t crc) {
 }
 
 static void miras__out_header(miras__sink *s, const miras_model *m, const miras_trainer *tr,
-                              uint32_t checksum) {
-  const int version = miras__version(&m->desc), tensors = miras__tensor_count(m, tr);
+                              int tensors, uint32_t checksum) {
+  const int version = miras__version(&m->desc);
   char text[MIRAS_PATTERN], line[256];
   size_t offset = 0, end, each;
   int i, k;
@@ -16337,16 +16333,16 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
 
 static void miras__out_model(miras__sink *s, const miras_model *m, const miras_trainer *tr,
                              uint32_t checksum) {
-  const int tensors = miras__tensor_count(m, tr);
+  const int tensors = m->view_count + (!tr ? 0 : tr->desc.streams ? 3 : 2);
   unsigned char length[8];
   miras__sink header;
   size_t each;
   int i;
   memset(&header, 0, sizeof header);
-  miras__out_header(&header, m, tr, 0);
+  miras__out_header(&header, m, tr, tensors, 0);
   miras__set64(length, header.size);
   miras__out(s, length, 8);
-  miras__out_header(s, m, tr, checksum);
+  miras__out_header(s, m, tr, tensors, checksum);
   for (i = 0; i < tensors; i++) {
     miras__tensor x;
     const float *from = miras__tensor_of(m, tr, i, &x, &each);
