@@ -12571,18 +12571,63 @@ typedef struct miras__gates {
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
        MIRAS__GATE_GROUPS };
 
-/* Where the parameters of a layer begin, counted from its first float. */
-typedef struct miras__slots {
-  size_t norm1, q, k, v, norm_q, norm_k, conv_q, conv_k, conv_v;
-  size_t gates_down, gates_up, gates_offset, gates_rate;
-  size_t erase_scale, erase_mix, memory, gain, bias, rates, out_norm, out_gate, o;
-  size_t norm2, mlp_gate, mlp_up, mlp_down;
-} miras__slots;
+/* The parameters of layers, in their order. How the gradient of one arises:
+ *   PROJECTS     h' d, with h the rows of norm1 and d of its columns of the projections
+ *   MULTIPLIES   x' d, with the rows that it was multiplied by
+ *   BY_...       sums, each over one tile, sequence, or head of a sequence: a row of
+ *                work->part[BY_...] has all of its kind */
+enum { MIRAS__PROJECTS, MIRAS__MULTIPLIES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD,
+       MIRAS__ORIGINS };
 
-/* A projection of the normed input: weights [W, cols], which make columns `at` on of a row. */
-typedef struct miras__projection { size_t w, at, cols; } miras__projection;
-enum { MIRAS__TO_QUERY, MIRAS__TO_KEY, MIRAS__TO_VALUE, MIRAS__TO_OUT, MIRAS__TO_LOW,
-       MIRAS__PROJECTIONS };
+enum { MIRAS__W_NORM1, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_NORM_Q, MIRAS__W_NORM_K,
+       MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V, MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP,
+       MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
+       MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
+       MIRAS__W_OUT_NORM, MIRAS__W_OUT_GATE, MIRAS__W_O, MIRAS__W_NORM2, MIRAS__W_MLP_GATE,
+       MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
+
+/* Initial values: `start` everywhere or, where there is a stream of random numbers, a deviation of
+ * start / sqrt(fan rows). Start 0 is that of what writes to the residual stream: smaller, so that
+ * the stream does not grow with depth. */
+static const struct {
+  char name[16];
+  unsigned char origin, stream, start, fan;      /* start is in tenths                            */
+} miras__params[MIRAS__PARAMS] = {
+  {"norm1.gain", MIRAS__BY_TILE, 0, 10, 1},
+  {"q.weight", MIRAS__PROJECTS, 1, 10, 1},
+  {"k.weight", MIRAS__PROJECTS, 2, 10, 1},
+  {"v.weight", MIRAS__PROJECTS, 3, 10, 1},
+  {"q_norm.gain", MIRAS__BY_TILE, 0, 10, 1},
+  {"k_norm.gain", MIRAS__BY_TILE, 0, 10, 1},
+  {"conv_q.weight", MIRAS__BY_TILE, 4, 10, 3},
+  {"conv_k.weight", MIRAS__BY_TILE, 5, 10, 3},
+  {"conv_v.weight", MIRAS__BY_TILE, 6, 10, 3},
+  {"gates.down", MIRAS__PROJECTS, 7, 10, 1},
+  {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1},
+  {"gates.offset", MIRAS__BY_TILE, 0, 0, 1},
+  {"gates.rate", MIRAS__BY_TILE, 0, 0, 1},
+  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1},
+  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1},
+  {"memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1},
+  {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1},
+  {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1},
+  {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1},
+  {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1},
+  {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1},
+  {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1},
+  {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1},
+  {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1},
+  {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1},
+  {"mlp.up", MIRAS__MULTIPLIES, 13, 10, 1},
+  {"mlp.down", MIRAS__MULTIPLIES, 14, 0, 1}
+};
+
+typedef struct miras__param {
+  size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
+  size_t at;                       /* its first float, counted from the layer's                   */
+  size_t place;                    /* PROJECTS: the first column that it makes; MULTIPLIES: in
+                                      work->turned; else in a row of sums                         */
+} miras__param;
 
 /* What layers of one kind share. Sizes are in floats, and rows are padded to whole cache lines
  * (ld_*). The projections of a token lie in one row: q, k, v [before the convolutions], the output
@@ -12598,18 +12643,19 @@ typedef struct miras__shape {
   size_t scratch, scratch_train;   /* of a worker                                                 */
   size_t width, heads, dk, dv, key, value, hidden, taps;
   size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
-  miras__projection to[MIRAS__PROJECTIONS];
   size_t ld_x, ld_p, ld_g, ld_y, ld_f;
-  miras__slots at;
+  size_t runs, per_token;          /* of a sequence, arrays of what heads read; floats of a token */
+  size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
+  miras__param param[MIRAS__PARAMS];
+  size_t floats;                   /* of all of them                                              */
+  size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
+  miras__plan plan;                /* batch 1; of attention what names the parts of its state     */
   /* of memories */
-  miras__plan plan;                /* batch 1                                                     */
   miras_key_map key_map;
   int tied;                        /* the step gate's numbers are the keep gate's                 */
   float *gate_scale;               /* [outs]                                                      */
   size_t rank, descents, kc, vc, kp;
-  size_t gain;                     /* of one memory: inner norm's gains, Mesa's ridges, or 0    */
   size_t erase, replace, own;      /* columns of a head's rows: offsets after q, k, v, 0: none    */
-  size_t per_token;                /* floats of q, k, v and what follows, of one head and token   */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
   size_t moving;                   /* the first of g's, which depend on the token                 */
   miras__gates gate[MIRAS__GATE_GROUPS];
@@ -12635,9 +12681,8 @@ typedef struct miras__layer {
 typedef struct miras__views {
   miras_view *view;                /* NULL: they are counted                                      */
   int count, layer;                /* so far; the layer they are of, or -1                        */
-  size_t floats, learned, base;    /* every view starts on a cache line; the layer's first float  */
+  size_t floats, learned;          /* every view starts on a cache line                           */
   uint64_t seed;                   /* of the layer                                                */
-  double deep;                     /* makes what all layers add one in size                       */
   int ok;
 } miras__views;
 
@@ -12662,21 +12707,15 @@ typedef struct miras__kept {
 
 /* What layers of one kind work in, one after the other. */
 typedef struct miras__layer_work {
-  size_t per_qkv, context, ld_part;
-  float *gates, *qkv;              /* [N, gates]; [B, H, per_qkv]                                 */
+  size_t per_qkv, context;
+  float *gates, *qkv;              /* [N, gates]; [B, runs, per_qkv]                              */
   /* the adjoint */
-  float *dqkv, *inverse;           /* as qkv; [B, H, (1 + descents) context] lengths of unit rows */
+  float *dqkv, *inverse;           /* as qkv; [B, H, lengths, context] inverse lengths            */
   float *dproj, *dgates, *dy;      /* as proj, gates, y                                           */
   float *h, *h2, *out, *act;       /* forward values again: norm1, norm2, gated memory, SwiGLU    */
-  float *part;                     /* [tiles, ld_part] gradients of gains and offsets             */
-  float *part_conv;                /* [tiles, taps, columns of q, k, v]                           */
-  float *part_erase;               /* [B, 2, key] of scale and mix                                */
-  float *part_memory;              /* [B, H weights]                                              */
-  float *part_gain, *part_bias;    /* [B, H gain], [B, value]                                     */
-  float *part_rates;               /* [B, H, chunk]                                               */
-  float *proj_t;                   /* [proj, W] transposed weights of one layer ...               */
-  float *up_t, *o_t, *mlp_t;       /* [gates, R], [W, value], [2 F, W]                            */
-  float *down_t;                   /* [W, F]                                                      */
+  float *part[MIRAS__ORIGINS];     /* [tiles | B | B H, sums] gradients                           */
+  float *turned;                   /* transposed weights of one layer: the projections', [proj, W],
+                                      then the others'                                            */
 } miras__layer_work;
 
 /* Masks of one call: the key of a row follows from seed, step, call, site and row (dropout,
@@ -12831,44 +12870,37 @@ static void miras__tail_move(const miras__shape *s, float *tail, const float *pr
            wide * sizeof(float));
 }
 
-/* A type of layer. */
+/* A type of layer: what differs. All but resolve may be NULL, and without heads so is the rest. */
 typedef struct miras__layer_type {
-  const char *name;                /* as in files                                                 */
   /* Replace zeros of d by defaults and find the sizes, or refuse it. */
   miras_result (*resolve)(miras__shape *s, const miras_layer_desc *d, char *why, size_t n);
-  void (*views)(miras__shape *s, miras__views *v);
-  /* What initial values are beyond the views' draws, constants, or NULL; seed is the layer's. */
+  /* What initial values are beyond the draws of miras__params, and constants; seed is the
+   * layer's. */
   void (*draw)(const miras__layer *layer, uint64_t seed);
-  /* Lay out what a call needs; all but x, which is the caller's. */
-  void (*keeps)(const miras__shape *s, const miras__extent *e, miras__arena *a, miras__kept *kept);
-  void (*works)(const miras__shape *s, const miras__extent *e, miras__arena *a,
-                miras__layer_work *work);
-  /* ... and its transposed weights, which are made while the layer above still works. */
-  void (*turns)(const miras__shape *s, miras__arena *a, miras__layer_work *work);
-  void (*enter)(const miras__visit *a);
+  /* Floats that a task keeps for its adjoint; 0: too many. */
+  size_t (*tape)(const miras__shape *s, const miras__extent *e);
+  void (*enter)(const miras__visit *a);                /* behind the projections                  */
   void (*head)(const miras__visit *a, size_t h);
-  void (*leave)(const miras__visit *a);
-  /* Their adjoints, in the order of a backward pass. What the weights' gradients need is left in
-   * work and, for the layer's own rows, in kept. */
-  void (*leave_bwd)(const miras__visit *a);
+  const float *(*leave)(const miras__visit *a);        /* what W_o receives: NULL for kept->y     */
+  /* Their adjoints, in the order of a backward pass; from: of what W_o received. What the weights'
+   * gradients need is left in work and, for the layer's own rows, in kept. */
+  void (*leave_bwd)(const miras__visit *a, float *from);
   void (*head_bwd)(const miras__visit *a, size_t h);
   void (*enter_bwd)(const miras__visit *a);
-  /* Transposed weights, for the products of leave_bwd and enter_bwd. */
-  void (*transposes)(const miras__layer *layer, const miras__layer_work *work, miras__jobs *list);
-  /* All that weights receive; g: the gradients of the layer's. */
-  void (*weights)(const miras__visit *a, float *g, miras__jobs *list);
 } miras__layer_type;
 
-/* Append one parameter, unless it has no rows; cols 0: a vector. Its initial values are drawn from
- * stream `stream` of the layer. Returns its offset within the layer. */
-static size_t miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols,
-                              int decay, int stream, double mean, double deviation) {
+/* ---- parameters ---- */
+
+/* Append one, unless it has no rows; cols 0: a vector. Its initial values are drawn from stream
+ * `stream` of the layer. */
+static void miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols, int decay,
+                            int stream, double mean, double deviation) {
   size_t count = 0, offset = v->floats;
   if (!miras__size_mul(rows, cols ? cols : 1, &count) || count > (size_t)-1 - 15 ||
       !miras__size_add(offset, miras__pad(count), &v->floats) ||
       !miras__size_add(v->learned, count, &v->learned))
     v->ok = 0;
-  if (!count) return 0;
+  if (!count) return;
   if (v->view) {
     miras_view *view = &v->view[v->count];
     miras__view_set(view, offset, rows, cols);
@@ -12880,118 +12912,278 @@ static size_t miras__view_add(miras__views *v, const char *name, size_t rows, si
     view->deviation = deviation;
   }
   v->count++;
-  return offset - v->base;
 }
 
-/* A matrix, drawn about 0. */
-static size_t miras__view_drawn(miras__views *v, const char *name, size_t rows, size_t cols,
-                                int stream, double deviation) {
-  return miras__view_add(v, name, rows, cols, 1, stream, 0, deviation);
-}
-
-/* What begins as one number. */
-static size_t miras__view_filled(miras__views *v, const char *name, size_t rows, size_t cols,
-                                 double value) {
-  return miras__view_add(v, name, rows, cols, 0, 0, value, 0);
-}
-
-/* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
-
-static size_t miras__projection_add(miras__shape *s, miras__views *v, int i, const char *name,
-                                    size_t at, size_t cols, int stream) {
-  const double in = 1 / sqrt((double)s->width);
-  if (cols) s->to[i].w = miras__view_drawn(v, name, s->width, cols, stream, in);
-  s->to[i].at = at;
-  s->to[i].cols = cols;
-  return s->to[i].w;
-}
-
-/* Those from `from` up to `end`: h [n, W] -> proj */
-static void miras__project(const miras__visit *a, int from, int end, size_t n, const float *h,
-                           float *proj) {
-  const miras__shape *s = a->layer->s;
-  for (; from < end; from++) {
-    const miras__projection *to = &s->to[from];
-    if (to->cols)
-      miras__matmul(a->k, MIRAS__SET, proj + to->at, s->ld_p, miras__mat(h, s->ld_x),
-                    miras__mat(a->layer->w + to->w, to->cols), n, to->cols, s->width, a->scratch);
+/* All of a layer. deep: 1 / sqrt(branches of the model), which makes what they add one in size. */
+static void miras__layer_views(const miras__shape *s, miras__views *v, double deep) {
+  int i;
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    const miras__param *p = &s->param[i];
+    const int stream = miras__params[i].stream;
+    const double start = miras__params[i].start / 10.0, fan = miras__params[i].fan;
+    const double most = stream && !miras__params[i].start ? deep : start;
+    if (!p->rows) continue;
+    miras__view_add(v, miras__params[i].name, p->rows, p->cols,
+                    miras__params[i].origin <= MIRAS__MULTIPLIES, stream, stream ? 0 : most,
+                    stream ? most / sqrt(fan * (double)p->rows) : 0);
+    if (v->view && i == MIRAS__W_MEMORY)
+      v->view[v->count - 1].rate = (float)miras__init_rate(&s->plan);
   }
 }
 
-/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
- * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
+static void miras__param_set(miras__shape *s, int i, size_t rows, size_t cols) {
+  s->param[i].rows = rows;
+  s->param[i].cols = cols;
+}
+
+/* The next `cols` columns of the projections; returns the first. */
+static size_t miras__project_to(miras__shape *s, int i, size_t cols) {
+  const size_t at = s->proj;
+  miras__param_set(s, i, cols ? s->width : 0, cols);
+  s->param[i].place = at;
+  s->proj += cols;
+  return at;
+}
+
+static size_t miras__count(const miras__param *p) { return p->rows * (p->cols ? p->cols : 1); }
+
+/* *total += n0 n1, or all ones where that is too large. */
+static void miras__grow(size_t *total, size_t n0, size_t n1) {
+  size_t n = 0;
+  if (!miras__size_mul(n0, n1, &n) || !miras__size_add(*total, n, total)) *total = (size_t)-1;
+}
+
+static const float *miras__weight(const miras__layer *layer, int i) {
+  return layer->w + layer->s->param[i].at;
+}
+
+/* The transpose [cols, rows] of a weight, rows padded. */
+static float *miras__turned_weight(const miras__shape *s, const miras__layer_work *work, int i) {
+  const size_t place = s->param[i].place;
+  return work->turned + (miras__params[i].origin == MIRAS__PROJECTS
+                           ? place * s->ld_x : s->sums[MIRAS__PROJECTS] + place);
+}
+
+/* c [n, cols], set or added to, = x W of parameter i. */
+static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
+                         const float *x, size_t ldx, size_t n) {
+  const miras__param *p = &a->layer->s->param[i];
+  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx),
+                miras__mat(miras__weight(a->layer, i), p->cols), n, p->cols, p->rows, a->scratch);
+}
+
+/* dx [n, rows], set or added to, = d W' of the tile. */
+static void miras__times_bwd(const miras__visit *a, int i, int mode, float *dx, size_t ldx,
+                             const float *d, size_t ldd) {
+  const miras__param *p = &a->layer->s->param[i];
+  miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
+                miras__mat(miras__turned_weight(a->layer->s, a->work, i), miras__pad(p->rows)),
+                a->n, p->rows, p->cols, a->scratch);
+}
+
+/* And dw += x' d over all tokens, as a job. */
+static void miras__times_weight(const miras__visit *a, int i, float *g, const float *x, size_t ldx,
+                                const float *d, size_t ldd, miras__jobs *list) {
+  const miras__param *p = &a->layer->s->param[i];
+  miras__job_product(list, g + p->at, p->rows, p->cols, x, ldx, d, ldd);
+}
+
+/* The tile's sums of a gradient. */
+static float *miras__tile_sum(const miras__visit *a, int i) {
+  const miras__shape *s = a->layer->s;
+  return a->work->part[MIRAS__BY_TILE] + a->tile * s->sums[MIRAS__BY_TILE] + s->param[i].place;
+}
+
+/* Those of head h, of its own parameters or of its part of what all have; cleared. NULL: the layer
+ * has none. */
+static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
+  const miras__shape *s = a->layer->s;
+  const int origin = miras__params[i].origin, own = origin == MIRAS__BY_HEAD;
+  const size_t n = miras__count(&s->param[i]) / (own ? 1 : s->heads);
+  float *sum = a->work->part[origin] + s->param[i].place +
+               (own ? a->b * s->heads + h : a->b) * s->sums[origin] + (own ? 0 : h * n);
+  if (!n) return NULL;
+  memset(sum, 0, n * sizeof *sum);
+  return sum;
+}
+
+/* Jobs: transposed weights of a layer, for the products on its way back ... */
+static void miras__layer_transposes(const miras__layer *layer, const miras__layer_work *work,
+                                    miras__jobs *list) {
+  const miras__shape *s = layer->s;
+  int i;
+  for (i = 0; i < MIRAS__PARAMS; i++)
+    if (miras__params[i].origin <= MIRAS__MULTIPLIES)
+      miras__job_transpose(list, miras__turned_weight(s, work, i), miras__pad(s->param[i].rows),
+                           miras__weight(layer, i), s->param[i].rows, s->param[i].cols);
+}
+
+/* ... and all that its weights receive; g: the gradients of the layer's. */
+static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
+  const miras__shape *s = a->layer->s;
+  const miras__layer_work *work = a->work;
+  const miras__kept *kept = a->kept;
+  const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, 0, list->tiles, b, b * s->tasks};
+  const float *from = s->param[MIRAS__W_OUT_NORM].rows ? work->out : kept->y;
+  int i;
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    const miras__param *p = &s->param[i];
+    const int origin = miras__params[i].origin;
+    if (origin == MIRAS__PROJECTS)
+      miras__times_weight(a, i, g, work->h, s->ld_x, work->dproj + p->place, s->ld_p, list);
+    else if (origin != MIRAS__MULTIPLIES)
+      miras__job_reduce(list, g + p->at, miras__count(p), work->part[origin] + p->place,
+                        s->sums[origin], rows[origin]);
+  }
+  miras__times_weight(a, MIRAS__W_GATES_UP, g, kept->proj + s->at_low, s->ld_p, work->dgates,
+                      s->ld_g, list);
+  miras__times_weight(a, MIRAS__W_O, g, from, s->ld_y, a->mid_in, s->ld_x, list);
+  miras__times_weight(a, MIRAS__W_MLP_GATE, g, work->h2, s->ld_x, kept->ab, 2 * s->ld_f, list);
+  miras__times_weight(a, MIRAS__W_MLP_UP, g, work->h2, s->ld_x, kept->ab + s->ld_f, 2 * s->ld_f,
+                      list);
+  miras__times_weight(a, MIRAS__W_MLP_DOWN, g, work->act, s->ld_f, a->after_in, s->ld_x, list);
+}
+
+/* ---- sizes ---- */
 
 /* How often the layer adds to its input. */
 static size_t miras__branches(const miras__shape *s) { return s->value && s->hidden ? 2 : 1; }
 
-static void miras__finish_views(miras__shape *s, miras__views *v) {
-  const double in = 1 / sqrt((double)s->width), deep = v->deep;
-  const size_t width = s->width, f = s->hidden;
-  miras__slots *at = &s->at;
-  if (s->value)
-    at->o = miras__view_drawn(v, "o.weight", s->value, width, 11, deep / sqrt((double)s->value));
-  if (!f) return;
-  at->norm2 = miras__view_filled(v, "norm2.gain", width, 0, 1);
-  at->mlp_gate = miras__view_drawn(v, "mlp.gate", width, f, 12, in);
-  at->mlp_up = miras__view_drawn(v, "mlp.up", width, f, 13, in);
-  at->mlp_down = miras__view_drawn(v, "mlp.down", f, width, 14, deep / sqrt((double)f));
+/* What follows from all that a type has found. 0: the state of a running text is too large. */
+static int miras__shape_end(miras__shape *s) {
+  size_t states = 0, rows;
+  int i;
+  miras__param_set(s, MIRAS__W_NORM1, s->value ? s->width : 0, 0);
+  miras__param_set(s, MIRAS__W_O, s->value, s->width);
+  miras__param_set(s, MIRAS__W_NORM2, s->hidden ? s->width : 0, 0);
+  miras__param_set(s, MIRAS__W_MLP_GATE, s->hidden ? s->width : 0, s->hidden);
+  miras__param_set(s, MIRAS__W_MLP_UP, s->hidden ? s->width : 0, s->hidden);
+  miras__param_set(s, MIRAS__W_MLP_DOWN, s->hidden, s->width);
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    miras__param *p = &s->param[i];
+    const int origin = miras__params[i].origin, turns = origin <= MIRAS__MULTIPLIES;
+    const size_t count = miras__pad(miras__count(p));
+    p->at = s->floats;
+    miras__grow(&s->floats, count, 1);
+    if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
+    miras__grow(&s->sums[origin], turns ? p->cols : 1, turns ? miras__pad(p->rows) : count);
+  }
+  s->ld_p = miras__pad(s->proj);
+  s->ld_g = miras__pad(s->outs);
+  s->ld_y = miras__pad(s->value);
+  rows = MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
+         (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
+  if (s->scratch < rows) s->scratch = rows;
+  if (s->scratch_train < rows) s->scratch_train = rows;
+  s->tail = miras__pad((s->taps - 1) * s->at_out);
+  return miras__size_mul(s->plan.head_state, s->tasks, &states) &&
+         miras__size_add(states, s->tail, &s->run);
 }
 
-static void miras__finish_keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
-                                miras__kept *kept) {
-  if (miras__branches(s) > 1) kept->mid = miras__floats(a, e->batch, e->length, s->ld_x);
-  kept->y = miras__floats(a, e->batch, e->length, s->ld_y);
-  kept->proj = miras__floats(a, e->batch, e->length, s->ld_p);
-  kept->ab = miras__floats(a, e->batch, e->length, 2 * s->ld_f);
-}
-
-/* own: floats of part beside the gains of the two norms. */
-static void miras__finish_works(const miras__shape *s, const miras__extent *e, miras__arena *a,
-                                size_t own, miras__layer_work *work) {
+/* What a layer keeps of a call; all but x, which is the caller's. */
+static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
+                         miras__kept *kept) {
   const size_t n = e->batch * e->length;
+  if (miras__branches(s) > 1) kept->mid = miras__floats(a, 1, n, s->ld_x);
+  kept->y = miras__floats(a, 1, n, s->ld_y);
+  kept->proj = miras__floats(a, 1, n, s->ld_p);
+  kept->ab = miras__floats(a, 2, n, s->ld_f);
+  kept->g = miras__floats(a, 1, n, s->ld_g);
+  kept->tails = miras__floats(a, 1, e->carries ? e->batch : 0, s->tail);
+  if (!MIRAS__TRAINS || !e->train || !s->tasks) return;
+  kept->per_tape = s->type->tape(s, e);
+  if (!kept->per_tape || kept->per_tape > (size_t)-1 - 15) a->ok = 0;
+  kept->per_tape = miras__pad(kept->per_tape);
+  kept->tape = miras__floats(a, e->batch, s->tasks, kept->per_tape);
+}
+
+static void miras__works(const miras__shape *s, const miras__extent *e, miras__arena *a,
+                         miras__layer_work *work) {
+  const size_t b = e->batch, t = e->length, n = b * t, runs = b * s->runs;
+  if (!miras__size_mul(t, s->per_token, &work->per_qkv) || work->per_qkv > (size_t)-1 - 15)
+    a->ok = 0;
+  work->per_qkv = miras__pad(work->per_qkv);
+  work->context = t;
+  work->gates = miras__floats(a, 1, n, s->ld_g);
+  work->qkv = miras__floats(a, 1, runs, work->per_qkv);
+  if (!MIRAS__TRAINS || !e->train) return;
   work->dy = miras__floats(a, 1, n, s->ld_y);
   work->h = miras__floats(a, 1, n, s->ld_x);
   work->h2 = miras__floats(a, 1, n, s->ld_x);
   work->act = miras__floats(a, 1, n, s->ld_f);
   work->dproj = miras__floats(a, 1, n, s->ld_p);
-  work->ld_part = 2 * s->ld_x + own;
-  work->part = miras__floats(a, e->batch, miras__tiles(e->length), work->ld_part);
+  work->dqkv = miras__floats(a, 1, runs, work->per_qkv);
+  work->inverse = miras__floats(a, runs, s->lengths, t);
+  work->dgates = miras__floats(a, 1, n, s->ld_g);
+  work->out = miras__floats(a, 1, s->param[MIRAS__W_OUT_NORM].rows ? n : 0, s->ld_y);
+  work->part[MIRAS__BY_TILE] = miras__floats(a, b, miras__tiles(t), s->sums[MIRAS__BY_TILE]);
+  work->part[MIRAS__BY_SEQUENCE] = miras__floats(a, 1, b, s->sums[MIRAS__BY_SEQUENCE]);
+  work->part[MIRAS__BY_HEAD] = miras__floats(a, b, s->tasks, s->sums[MIRAS__BY_HEAD]);
 }
 
-static void miras__finish_turns(const miras__shape *s, miras__arena *a, miras__layer_work *work) {
-  work->o_t = miras__floats(a, 1, s->width, s->ld_y);
-  work->mlp_t = miras__floats(a, 2, s->hidden, s->ld_x);
-  work->down_t = miras__floats(a, 1, s->width, s->ld_f);
-  work->proj_t = miras__floats(a, 1, s->proj, s->ld_x);
+/* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
+
+/* h = norm(x), proj = h W of n rows, of the parameters before `end`. */
+static void miras__project(const miras__visit *a, int end, size_t n, const float *x, float *proj) {
+  const miras__shape *s = a->layer->s;
+  float *h = a->scratch + MIRAS__PACK;
+  int i;
+  a->k->rms_fwd(h, s->ld_x, x, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM1), n, s->width);
+  for (i = 0; i < end; i++)
+    if (miras__params[i].origin == MIRAS__PROJECTS && s->param[i].rows)
+      miras__times(a, i, MIRAS__SET, proj + s->param[i].place, s->ld_p, h, s->ld_x, n);
 }
 
-/* Floats of scratch that rows need; the parts of it. */
-static size_t miras__row_scratch(const miras__shape *s) {
-  return MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
-         (MIRAS__TILE + 8) * s->ld_p;
+static void miras__enter(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  if (!s->value) return;
+  miras__project(a, MIRAS__PARAMS, a->n, a->kept->x + a->row * s->ld_x,
+                 a->kept->proj + a->row * s->ld_p);
+  s->type->enter(a);
 }
+
+/* dproj and mid -> before, through norm1; h for the weights. */
+static void miras__enter_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__layer_work *work = a->work;
+  const size_t x = a->row * s->ld_x;
+  float *pack = a->scratch, *t = pack + MIRAS__PACK;
+  const miras__norm in = miras__norm_of(a->kept->x + x, s->ld_x,
+                                        miras__weight(a->layer, MIRAS__W_NORM1), a->n, s->width);
+  if (!s->value) return;
+  s->type->enter_bwd(a);
+  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(work->dproj + a->row * s->ld_p, s->ld_p),
+                miras__mat(work->turned, s->ld_x), a->n, s->width, s->proj, pack);
+  a->k->rms_bwd(a->before + x, s->ld_x, a->mid + x, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM1),
+                work->h + x, s->ld_x, t, s->ld_x, &in);
+}
+
+/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
+ * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
 
 static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] */
   return a->scratch + MIRAS__PACK + 2 * MIRAS__TILE * a->layer->s->ld_x;
 }
 
-/* out = x + from w behind dropout, over the tile: from [n, depth], rows of ld. out may be x. */
-static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x,
-                              const float *from, size_t ld, const float *w, size_t depth) {
+/* out = x + from W behind dropout, over the tile, W parameter i: from with rows of ld. out may be
+ * x. */
+static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x, int i,
+                              const float *from, size_t ld) {
   const miras__shape *s = a->layer->s;
   const int drop = MIRAS__TRAINS && a->drop;
-  float *pack = a->scratch, *t = drop ? pack + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
+  float *t = drop ? a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
   if (!drop && out != x) memcpy(out, x, a->n * s->ld_x * sizeof(float));
-  miras__matmul(a->k, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, miras__mat(from, ld),
-                miras__mat(w, s->width), a->n, s->width, depth, pack);
+  miras__times(a, i, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, a->n);
   if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
-/* And on the way back: d [n, W] behind dropout, which `in` receives. */
-static void miras__drop_branch(const miras__visit *a, size_t site, float *in, const float *d) {
+/* dfrom = d W' of d [n, W] behind dropout, which `in` receives. */
+static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in, const float *d,
+                                  int i, float *dfrom, size_t ld) {
   const miras__shape *s = a->layer->s;
   if (MIRAS__TRAINS && a->drop)
     miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
+  miras__times_bwd(a, i, MIRAS__SET, dfrom, ld, in, s->ld_x);
 }
 
 /* The tile's rows of what the MLP adds to. */
@@ -13006,168 +13198,77 @@ static size_t miras__mlp_site(const miras__visit *a) {
 }
 
 static void miras__layer_mlp(const miras__visit *a) {
-  const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = a->layer->w, *mid = miras__mid(a);
-  float *pack = a->scratch, *h = pack + MIRAS__PACK;
-  float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
+  const float *mid = miras__mid(a);
+  float *h = a->scratch + MIRAS__PACK, *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
   float *ab = a->kept->ab + a->row * 2 * s->ld_f;
-  const size_t width = s->width, f = s->hidden, n = a->n;
-  k->rms_fwd(h, s->ld_x, mid, s->ld_x, w + at->norm2, n, width);
-  miras__matmul(k, MIRAS__SET, ab, 2 * s->ld_f, miras__mat(h, s->ld_x),
-                miras__mat(w + at->mlp_gate, f), n, f, width, pack);
-  miras__matmul(k, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, miras__mat(h, s->ld_x),
-                miras__mat(w + at->mlp_up, f), n, f, width, pack);
-  k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, f);
-  miras__add_branch(a, miras__mlp_site(a), a->out + a->row * s->ld_x, mid, act, s->ld_f,
-                    w + at->mlp_down, f);
+  a->k->rms_fwd(h, s->ld_x, mid, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM2), a->n, s->width);
+  miras__times(a, MIRAS__W_MLP_GATE, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, a->n);
+  miras__times(a, MIRAS__W_MLP_UP, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, a->n);
+  a->k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
+  miras__add_branch(a, miras__mlp_site(a), a->out + a->row * s->ld_x, mid, MIRAS__W_MLP_DOWN, act,
+                    s->ld_f);
 }
 
 /* after -> mid */
 static void miras__layer_mlp_bwd(const miras__visit *a) {
-  const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
   const miras__layer_work *work = a->work;
-  const size_t x = a->row * s->ld_x, n = a->n;
+  const size_t x = a->row * s->ld_x;
   float *ab = a->kept->ab + a->row * 2 * s->ld_f, *ds = work->act + a->row * s->ld_f;
-  float *pack = a->scratch, *t = pack + MIRAS__PACK;
-  const miras__norm mid =
-    miras__norm_of(miras__mid(a), s->ld_x, a->layer->w + s->at.norm2, n, s->width);
-  miras__drop_branch(a, miras__mlp_site(a), a->after_in + x, a->after + x);
-  miras__matmul(k, MIRAS__SET, ds, s->ld_f, miras__mat(a->after_in + x, s->ld_x),
-                miras__mat(work->down_t, s->ld_f), n, s->hidden, s->width, pack);
-  k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, n, s->hidden);
-  miras__matmul(k, MIRAS__SET, t, s->ld_x, miras__mat(ab, 2 * s->ld_f),
-                miras__mat(work->mlp_t, s->ld_x), n, s->width, s->hidden, pack);
-  miras__matmul(k, MIRAS__ADD, t, s->ld_x, miras__mat(ab + s->ld_f, 2 * s->ld_f),
-                miras__mat(work->mlp_t + s->hidden * s->ld_x, s->ld_x), n, s->width, s->hidden,
-                pack);
-  k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x,
-             work->part + a->tile * work->ld_part + s->ld_x, work->h2 + x, s->ld_x, t, s->ld_x,
-             &mid);
+  float *t = a->scratch + MIRAS__PACK;
+  const miras__norm mid = miras__norm_of(miras__mid(a), s->ld_x,
+                                         miras__weight(a->layer, MIRAS__W_NORM2), a->n, s->width);
+  miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in + x, a->after + x, MIRAS__W_MLP_DOWN, ds,
+                        s->ld_f);
+  a->k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
+  miras__times_bwd(a, MIRAS__W_MLP_GATE, MIRAS__SET, t, s->ld_x, ab, 2 * s->ld_f);
+  miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__ADD, t, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
+  a->k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM2),
+                work->h2 + x, s->ld_x, t, s->ld_x, &mid);
 }
 
-/* from [n, value], rows of ld_y: in kept, or what from_scratch says. out may be x. */
-static void miras__finish(const miras__visit *a, const float *from) {
+static void miras__leave(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   if (s->value)
-    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept->x + a->row * s->ld_x, from,
-                      s->ld_y, a->layer->w + s->at.o, s->value);
+    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept->x + a->row * s->ld_x, MIRAS__W_O,
+                      s->type->leave ? s->type->leave(a) : a->kept->y + a->row * s->ld_y, s->ld_y);
   if (s->hidden) miras__layer_mlp(a);
 }
 
-/* Its adjoint: after -> mid, dfrom [n, value] (rows of ld_y: in work, or what from_scratch says).
- * Clears the tile's part of work->part. */
-static void miras__finish_bwd(const miras__visit *a, float *dfrom) {
+/* after -> mid and what comes before W_o. Clears the tile's sums. */
+static void miras__leave_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = a->work;
-  const size_t x = a->row * s->ld_x;
-  memset(work->part + a->tile * work->ld_part, 0, work->ld_part * sizeof(float));
+  const size_t x = a->row * s->ld_x, sums = s->sums[MIRAS__BY_TILE];
+  float *from = s->type->leave ? miras__from_scratch(a) : a->work->dy + a->row * s->ld_y;
+  memset(a->work->part[MIRAS__BY_TILE] + a->tile * sums, 0, sums * sizeof(float));
   if (s->hidden) miras__layer_mlp_bwd(a);
   if (!s->value) return;
-  miras__drop_branch(a, a->layer->site, a->mid_in + x, a->mid + x);
-  miras__matmul(a->k, MIRAS__SET, dfrom, s->ld_y, miras__mat(a->mid_in + x, s->ld_x),
-                miras__mat(work->o_t, s->ld_y), a->n, s->value, s->width, a->scratch);
+  miras__add_branch_bwd(a, a->layer->site, a->mid_in + x, a->mid + x, MIRAS__W_O, from, s->ld_y);
+  s->type->leave_bwd(a, from);
 }
 
-/* How the adjoint of a layer's entry ends: dproj and mid -> before, through norm1; h for the
- * weights. */
-static void miras__start_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = a->work;
-  const size_t x = a->row * s->ld_x;
-  float *pack = a->scratch, *t = pack + MIRAS__PACK;
-  const miras__norm in =
-    miras__norm_of(a->kept->x + x, s->ld_x, a->layer->w + s->at.norm1, a->n, s->width);
-  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(work->dproj + a->row * s->ld_p, s->ld_p),
-                miras__mat(work->proj_t, s->ld_x), a->n, s->width, s->proj, pack);
-  a->k->rms_bwd(a->before + x, s->ld_x, a->mid + x, s->ld_x, work->part + a->tile * work->ld_part,
-                work->h + x, s->ld_x, t, s->ld_x, &in);
-}
-
-static void miras__finish_transposes(const miras__layer *layer, const miras__layer_work *work,
-                                     miras__jobs *list) {
-  const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = layer->w;
-  int i;
-  for (i = 0; i < MIRAS__PROJECTIONS; i++)
-    miras__job_transpose(list, work->proj_t + s->to[i].at * s->ld_x, s->ld_x, w + s->to[i].w,
-                         s->width, s->to[i].cols);
-  miras__job_transpose(list, work->o_t, s->ld_y, w + at->o, s->value, s->width);
-  miras__job_transpose(list, work->mlp_t, s->ld_x, w + at->mlp_gate, s->width, s->hidden);
-  miras__job_transpose(list, work->mlp_t + s->hidden * s->ld_x, s->ld_x, w + at->mlp_up, s->width,
-                       s->hidden);
-  miras__job_transpose(list, work->down_t, s->ld_f, w + at->mlp_down, s->hidden, s->width);
-}
-
-/* from [N, value], rows of ld_y. */
-static void miras__finish_weights(const miras__visit *a, const float *from, float *g,
-                                  miras__jobs *list) {
-  const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
-  const miras__layer_work *work = a->work;
-  const float *ab = a->kept->ab;
-  const size_t width = s->width, f = s->hidden;
-  int i;
-  for (i = 0; i < MIRAS__PROJECTIONS; i++)
-    miras__job_product(list, g + s->to[i].w, width, s->to[i].cols, work->h, s->ld_x,
-                       work->dproj + s->to[i].at, s->ld_p);
-  miras__job_product(list, g + at->o, s->value, width, from, s->ld_y, a->mid_in, s->ld_x);
-  if (s->value)
-    miras__job_reduce(list, g + at->norm1, width, work->part, work->ld_part, list->tiles);
-  if (!f) return;
-  miras__job_product(list, g + at->mlp_gate, width, f, work->h2, s->ld_x, ab, 2 * s->ld_f);
-  miras__job_product(list, g + at->mlp_up, width, f, work->h2, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
-  miras__job_product(list, g + at->mlp_down, f, width, work->act, s->ld_f, a->after_in, s->ld_x);
-  miras__job_reduce(list, g + at->norm2, width, work->part + s->ld_x, work->ld_part, list->tiles);
-}
-
-/* ---- the MLP as a layer of its own ---- */
-
-static miras_result miras__mlp_layer_resolve(miras__shape *s, const miras_layer_desc *d, char *why,
-                                             size_t n) {
-  (void)d, (void)why, (void)n;
-  s->chunk = s->taps = 1;
-  s->scratch = s->scratch_train = miras__row_scratch(s);
-  return MIRAS_OK;
-}
-
-static void miras__mlp_layer_works(const miras__shape *s, const miras__extent *e, miras__arena *a,
-                                   miras__layer_work *work) {
-  if (MIRAS__TRAINS && e->train) miras__finish_works(s, e, a, 0, work);
-}
-
-/* It has nothing to enter, and no heads. */
-static void miras__mlp_layer_enter(const miras__visit *a) { (void)a; }
-
-static void miras__mlp_layer_leave(const miras__visit *a) { miras__finish(a, NULL); }
-
-static void miras__mlp_layer_leave_bwd(const miras__visit *a) { miras__finish_bwd(a, NULL); }
-
-static void miras__mlp_layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
-  miras__finish_weights(a, NULL, g, list);
-}
-
+/* The MLP as a layer of its own is one without heads. */
 static const miras__layer_type miras__mlp_layer = {
-  "mlp", miras__mlp_layer_resolve, miras__finish_views, NULL, miras__finish_keeps,
-  miras__mlp_layer_works, MIRAS__BACK(miras__finish_turns), miras__mlp_layer_enter, NULL,
-  miras__mlp_layer_leave, MIRAS__BACK(miras__mlp_layer_leave_bwd), NULL,
-  MIRAS__BACK(miras__mlp_layer_enter), MIRAS__BACK(miras__finish_transposes),
-  MIRAS__BACK(miras__mlp_layer_weights)
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 };
 
 /* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 57 75 -- */
 
 /* A memory per head, fed by convolutions and gates (MODELS in room @01). */
 
+/* Length that the layer gives keys and queries; 0: their own. */
+static float miras__key_length(const miras__shape *s) {
+  if (s->key_map == MIRAS_KEYS_UNIT) return 1;
+  return s->key_map == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
+}
+
 /* The shape around s->plan. */
 static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_desc *m = &s->plan.d;
   miras__gates *group = s->gate;
   int i;
-  s->tasks = s->heads = (size_t)m->heads;
+  s->tasks = s->heads = s->runs = (size_t)m->heads;
   s->chunk = (size_t)m->chunk;
   s->tied = d->tied_step;
   s->dk = (size_t)m->key_dim;
@@ -13180,8 +13281,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->kc = s->descents * s->dk;
   s->vc = s->descents * s->dv;
   s->kp = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->kc;
-  if (m->inner_norm) s->gain = s->dv;
-  if (m->algorithm == MIRAS_LEAST_SQUARES) s->gain = (size_t)miras__features(m);
+  if (miras__key_length(s) > 0) s->lengths = 1 + s->descents;
   s->per_token = s->dk + s->kc + s->vc;
   if (m->separate_erase) {
     s->own = s->per_token;         /* the key before it was split                                 */
@@ -13219,27 +13319,27 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
     s->outs += group[MIRAS__STEP].count;
   }
   s->rank = s->moving ? (size_t)d->gate_rank : 0;
-  s->at_k = s->key;
-  s->at_v = s->at_k + s->heads * s->kp;
-  s->at_out = s->at_v + s->heads * s->vc;
-  s->at_low = s->at_out + s->value;
-  s->proj = s->at_low + s->rank;
-  s->ld_p = miras__pad(s->proj);
-  s->ld_g = miras__pad(s->outs);
-  s->ld_y = miras__pad(s->value);
-}
-
-/* Sizes of a running text and of scratch. 0: too large. */
-static int miras__memory_layer_sizes(miras__shape *s) {
-  const miras__plan *p = &s->plan;
-  const size_t rows = miras__row_scratch(s);
-  size_t states = 0;
-  s->tail = miras__pad((s->taps - 1) * s->at_out);
-  s->scratch = p->scratch > rows ? p->scratch : rows;
-  s->scratch_train = p->head_state + p->scratch_backward;
-  if (s->scratch_train < rows) s->scratch_train = rows;
-  return miras__size_mul(p->head_state, s->heads, &states) &&
-         miras__size_add(states, s->tail, &s->run);
+  (void)miras__project_to(s, MIRAS__W_Q, s->key);
+  s->at_k = miras__project_to(s, MIRAS__W_K, s->heads * s->kp);
+  s->at_v = miras__project_to(s, MIRAS__W_V, s->heads * s->vc);
+  s->at_out = miras__project_to(s, MIRAS__W_OUT_GATE, s->value);
+  s->at_low = miras__project_to(s, MIRAS__W_GATES_DOWN, s->rank);
+  miras__param_set(s, MIRAS__W_CONV_Q, s->taps, s->key);
+  miras__param_set(s, MIRAS__W_CONV_K, s->kp ? s->taps : 0, s->heads * s->kp);
+  miras__param_set(s, MIRAS__W_CONV_V, s->taps, s->heads * s->vc);
+  miras__param_set(s, MIRAS__W_GATES_UP, s->rank, s->moving);
+  miras__param_set(s, MIRAS__W_GATES_OFFSET, s->gates, 0);
+  if (group[MIRAS__KEEP].form == MIRAS__GATE_RATE)
+    miras__param_set(s, MIRAS__W_GATES_RATE, group[MIRAS__KEEP].count, 0);
+  miras__param_set(s, MIRAS__W_ERASE_SCALE, group[MIRAS__ERASE].count, 0);
+  miras__param_set(s, MIRAS__W_ERASE_MIX, group[MIRAS__ERASE].count, 0);
+  miras__param_set(s, MIRAS__W_MEMORY, s->plan.weights ? s->heads : 0, s->plan.weights);
+  if (m->algorithm == MIRAS_LEAST_SQUARES)
+    miras__param_set(s, MIRAS__W_RIDGE, s->heads, (size_t)miras__features(m));
+  miras__param_set(s, MIRAS__W_GAIN, m->inner_norm ? s->heads : 0, s->dv);
+  miras__param_set(s, MIRAS__W_BIAS, m->inner_norm ? s->heads : 0, s->dv);
+  miras__param_set(s, MIRAS__W_RATES, m->row_rates ? (size_t)m->chunk : 0, 0);
+  miras__param_set(s, MIRAS__W_OUT_NORM, s->value, 0);
 }
 
 static miras_result miras__memory_layer_resolve(miras__shape *s, const miras_layer_desc *d,
@@ -13252,10 +13352,8 @@ static miras_result miras__memory_layer_resolve(miras__shape *s, const miras_lay
     return MIRAS_ERR_DESC;
   }
   miras__memory_layer_shape(s, d);
-  if (!miras__memory_layer_sizes(s)) {
-    miras__say(why, n, "the state of a running text is larger than this machine can address");
-    return MIRAS_ERR_DESC;
-  }
+  s->scratch = s->plan.scratch;
+  s->scratch_train = s->plan.head_state + s->plan.scratch_backward;
   if (s->proj > (size_t)INT_MAX || s->outs > (size_t)INT_MAX) {
     miras__say(why, n, "heads, key_dim, value_dim, descents and gates make %zu numbers per token; "
                        "a model allows up to %d", s->proj + s->outs, INT_MAX);
@@ -13264,47 +13362,6 @@ static miras_result miras__memory_layer_resolve(miras__shape *s, const miras_lay
   return MIRAS_OK;
 }
 
-/* Deviations are 1/sqrt(fan in); what writes to the residual stream is smaller, so that the stream
- * does not grow with depth. */
-static void miras__memory_layer_views(miras__shape *s, miras__views *v) {
-  const miras__plan *p = &s->plan;
-  const miras__gates *keep = &s->gate[MIRAS__KEEP];
-  const size_t w = s->width, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
-  const double tap = 1 / sqrt(3.0 * (double)s->taps);
-  miras__slots *at = &s->at;
-  const int norm = p->d.inner_norm;
-  at->norm1 = miras__view_filled(v, "norm1.gain", w, 0, 1);
-  at->q = miras__projection_add(s, v, MIRAS__TO_QUERY, "q.weight", 0, s->key, 1);
-  at->k = miras__projection_add(s, v, MIRAS__TO_KEY, "k.weight", s->at_k, kcols, 2);
-  at->v = miras__projection_add(s, v, MIRAS__TO_VALUE, "v.weight", s->at_v, vcols, 3);
-  at->conv_q = miras__view_add(v, "conv_q.weight", s->taps, s->key, 0, 4, 0, tap);
-  if (kcols) at->conv_k = miras__view_add(v, "conv_k.weight", s->taps, kcols, 0, 5, 0, tap);
-  at->conv_v = miras__view_add(v, "conv_v.weight", s->taps, vcols, 0, 6, 0, tap);
-  at->gates_down =
-    miras__projection_add(s, v, MIRAS__TO_LOW, "gates.down", s->at_low, s->rank, 7);
-  if (s->moving)
-    at->gates_up = miras__view_drawn(v, "gates.up", s->rank, s->moving, 8,
-                                     0.1 / sqrt((double)s->rank));
-  at->gates_offset = miras__view_filled(v, "gates.offset", s->gates, 0, 0);
-  if (keep->form == MIRAS__GATE_RATE)
-    at->gates_rate = miras__view_filled(v, "gates.rate", keep->count, 0, 0);
-  at->erase_scale = miras__view_filled(v, "erase.scale", s->gate[MIRAS__ERASE].count, 0, 1);
-  at->erase_mix = miras__view_filled(v, "erase.mix", s->gate[MIRAS__ERASE].count, 0, 1);
-  if (p->weights) {
-    at->memory = miras__view_filled(v, "memory.init", s->heads, p->weights, 0);
-    if (v->view) v->view[v->count - 1].rate = (float)miras__init_rate(p);
-  }
-  if (s->gain)
-    at->gain =
-      miras__view_filled(v, norm ? "memory.gain" : "memory.ridge", s->heads, s->gain, norm);
-  if (norm) at->bias = miras__view_filled(v, "memory.bias", s->heads, s->dv, 0);
-  if (p->d.row_rates)
-    at->rates = miras__view_filled(v, "memory.rates", (size_t)p->d.chunk, 0, 0);
-  at->out_norm = miras__view_filled(v, "out_norm.gain", s->value, 0, 1);
-  at->out_gate =
-    miras__projection_add(s, v, MIRAS__TO_OUT, "out_gate.weight", s->at_out, s->value, 10);
-  miras__finish_views(s, v);
-}
 static double miras__logit(double p) { return log(p / (1 - p)); }
 
 /* The g that makes a keep gate 1 - f, by the formulas of room @29; rate receives c of RATE. */
@@ -13369,9 +13426,8 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
  * perceptrons with longer keys, which reach the bends of their activations. */
 static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const miras__gates *keep = &s->gate[MIRAS__KEEP], *step = &s->gate[MIRAS__STEP];
-  const miras__gates *bound = &s->gate[MIRAS__THRESHOLD];
+  const miras__param *at = s->param;
+  const miras__gates *step = &s->gate[MIRAS__STEP], *bound = &s->gate[MIRAS__THRESHOLD];
   const int found = s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
   const size_t large = (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
   float *w = layer->w;
@@ -13382,59 +13438,21 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
   miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.step, 0);
   miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)plan.d.threshold, 0);
   if (found) {
-    miras__query_as_key(s, s->width, w + at->q, w + at->k);
-    miras__query_as_key(s, s->taps, w + at->conv_q, w + at->conv_k);
+    miras__query_as_key(s, s->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
+    miras__query_as_key(s, s->taps, w + at[MIRAS__W_CONV_Q].at, w + at[MIRAS__W_CONV_K].at);
     for (i = 0; i < s->width; i++)
-      for (column = 0; column < large; column++) w[at->v + i * s->heads * s->vc + column] *= 3;
+      for (column = 0; column < large; column++)
+        w[at[MIRAS__W_V].at + i * s->heads * s->vc + column] *= 3;
   }
   if (s->gates)
-    miras__draw_gates(s, w + at->gates_offset,
-                      keep->count && keep->form == MIRAS__GATE_RATE ? w + at->gates_rate : NULL);
-  plan.d.seed = miras__hash(seed + 9);
-  miras__plan_init_params(&plan, w + at->memory, w + at->gain);
+    miras__draw_gates(s, w + at[MIRAS__W_GATES_OFFSET].at,
+                      at[MIRAS__W_GATES_RATE].rows ? w + at[MIRAS__W_GATES_RATE].at : NULL);
+  plan.d.seed = miras__hash(seed + 9);           /* gains or ridges, which begin at one place     */
+  miras__plan_init_params(&plan, w + at[MIRAS__W_MEMORY].at, w + at[MIRAS__W_GAIN].at);
 }
 
-static void miras__memory_layer_keeps(const miras__shape *s, const miras__extent *e,
-                                      miras__arena *a, miras__kept *kept) {
-  const size_t n = e->batch * e->length;
-  miras__finish_keeps(s, e, a, kept);
-  kept->g = miras__floats(a, 1, n, s->ld_g);
-  kept->tails = miras__floats(a, 1, e->carries ? e->batch : 0, s->tail);
-  if (!MIRAS__TRAINS || !e->train) return;
-  kept->per_tape = miras__plan_tape(&s->plan, e->length);
-  if (!kept->per_tape || kept->per_tape > (size_t)-1 - 15) a->ok = 0;
-  else kept->per_tape = miras__pad(kept->per_tape);
-  kept->tape = miras__floats(a, e->batch, s->heads, kept->per_tape);
-}
-
-static void miras__memory_layer_works(const miras__shape *s, const miras__extent *e,
-                                      miras__arena *a, miras__layer_work *work) {
-  const size_t b = e->batch, t = e->length, n = b * t, heads = b * s->heads;
-  if (!miras__size_mul(t, s->per_token, &work->per_qkv) || work->per_qkv > (size_t)-1 - 15)
-    a->ok = 0;
-  else work->per_qkv = miras__pad(work->per_qkv);
-  work->context = t;
-  work->gates = miras__floats(a, 1, n, s->ld_g);
-  work->qkv = miras__floats(a, 1, heads, work->per_qkv);
-  if (!MIRAS__TRAINS || !e->train) return;
-  miras__finish_works(s, e, a, s->ld_y + 2 * s->ld_g, work);
-  work->dqkv = miras__floats(a, 1, heads, work->per_qkv);
-  work->inverse = miras__floats(a, heads, 1 + s->descents, t);
-  work->dgates = miras__floats(a, 1, n, s->ld_g);
-  work->out = miras__floats(a, 1, n, s->ld_y);
-  work->part_conv = miras__floats(a, b * miras__tiles(t), s->taps, s->at_out);
-  work->part_erase = miras__floats(a, b, s->gate[MIRAS__ERASE].count ? 2 : 0, s->key);
-  work->part_memory = miras__floats(a, b, s->heads, s->plan.weights);
-  work->part_gain = miras__floats(a, b, s->heads, s->gain > s->dv ? s->gain : s->dv);
-  work->part_bias = miras__floats(a, 1, b, s->value);
-  work->part_rates =
-      miras__floats(a, b, s->heads, s->plan.d.row_rates ? (size_t)s->plan.d.chunk : 0);
-}
-
-static void miras__memory_layer_turns(const miras__shape *s, miras__arena *a,
-                                      miras__layer_work *work) {
-  miras__finish_turns(s, a, work);
-  work->up_t = miras__floats(a, 1, s->moving, miras__pad(s->rank));
+static size_t miras__memory_layer_tape(const miras__shape *s, const miras__extent *e) {
+  return miras__plan_tape(&s->plan, e->length);
 }
 
 /* Keys, queries and values of a sequence as its memories read them: per head, `per` floats apart,
@@ -13458,29 +13476,22 @@ static float *miras__part(const miras__qkv *of, size_t at, size_t n, size_t row)
   return of->base + at * of->length + row * n;
 }
 
-/* Length that the layer gives keys and queries; 0: their own. */
-static float miras__key_length(const miras__shape *s) {
-  if (s->key_map == MIRAS_KEYS_UNIT) return 1;
-  return s->key_map == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
-}
-
 /* The convolution of queries, keys or values (which 0, 1, 2) over n rows of proj; dim 0: none. */
 static miras__conv miras__conv_of(const miras__layer *layer, int which, size_t n,
                                   const float *proj, const float *past, size_t ldpast, size_t per) {
   const miras__shape *s = layer->s;
   const size_t at[3] = {0, s->at_k, s->at_v}, dim[3] = {s->dk, s->kp, s->vc};
-  const size_t w[3] = {s->at.conv_q, s->at.conv_k, s->at.conv_v};
   miras__conv of;
   of.c = proj + at[which], of.ldc = s->ld_p;
   of.past = past ? past + at[which] : NULL, of.ldpast = ldpast;
-  of.w = layer->w + w[which], of.taps = s->taps;
+  of.w = miras__weight(layer, MIRAS__W_CONV_Q + which), of.taps = s->taps;
   of.per = per;
   of.rows = n, of.heads = s->heads, of.dim = dim[which];
   return of;
 }
 
 /* Convolve, activate, and bring keys and queries to their length: rows `first` on of to. past as
- * in conv_fwd; inverse NULL or, per head, (1 + descents) stride floats for lengths of q, k. */
+ * in conv_fwd; inverse NULL or, per head, lengths stride floats for lengths of q, k. */
 static void miras__convolve(const miras__layer *layer, const miras__kernels *k, size_t n,
                             const float *proj, const float *past, size_t ldpast,
                             const miras__qkv *to, size_t first, float *inverse, size_t stride) {
@@ -13497,11 +13508,17 @@ static void miras__convolve(const miras__layer *layer, const miras__kernels *k, 
     if (of.dim) k->conv_fwd(z[i], &of);
   }
   for (h = 0; length > 0 && h < s->heads; h++) {
-    float *r = inverse ? inverse + h * (1 + s->descents) * stride : NULL;
+    float *r = inverse ? inverse + h * s->lengths * stride : NULL;
     k->unit_fwd(q + h * to->per, r ? r + first : NULL, length, n, s->dk);
     k->unit_fwd(kk + h * to->per, r ? r + stride + first * s->descents : NULL, length,
                 n * s->descents, s->dk);
   }
+}
+
+/* What the numbers of a group are multiplied by. */
+static const float *miras__gate_scale(const miras__layer *layer, const miras__gates *group) {
+  return group->form == MIRAS__GATE_RATE ? miras__weight(layer, MIRAS__W_GATES_RATE)
+                                         : layer->s->gate_scale + group->first;
 }
 
 /* g [n, gates] -> gates [n, outs]. offset NULL: g holds it already. */
@@ -13515,9 +13532,7 @@ static void miras__make_gates(const miras__layer *layer, const miras__kernels *k
     if (group->count)
       k->gates_fwd(group->form, group->cap, gates + group->first, g + group->from, s->ld_g,
                    offset && !tied ? offset + group->offset : NULL,
-                   group->form == MIRAS__GATE_RATE ? layer->w + s->at.gates_rate
-                                                   : s->gate_scale + group->first,
-                   n, group->count);
+                   miras__gate_scale(layer, group), n, group->count);
   }
 }
 
@@ -13529,8 +13544,8 @@ static miras__erasing miras__erasing_of(const miras__layer *layer, const miras__
   miras__erasing e;
   e.x = miras__part(qkv, s->own, s->dk, first) + h * qkv->per;
   e.c = gates + s->gate[MIRAS__ERASE].first + h * s->dk;
-  e.a = layer->w + s->at.erase_scale + h * s->dk;
-  e.b = layer->w + s->at.erase_mix + h * s->dk;
+  e.a = miras__weight(layer, MIRAS__W_ERASE_SCALE) + h * s->dk;
+  e.b = miras__weight(layer, MIRAS__W_ERASE_MIX) + h * s->dk;
   e.ldc = s->ld_g;
   e.rows = n;
   e.n = s->dk;
@@ -13568,36 +13583,34 @@ static const float *miras__past(const miras__visit *a, size_t *ld) {
   return a->run ? a->kept->tails + a->b * s->tail : NULL;
 }
 
-/* x -> proj, g, gates, qkv. A tile that is not the first of its sequence projects the rows ahead of
+/* proj -> g, gates, qkv. A tile that is not the first of its sequence projects the rows ahead of
  * it, which its convolutions need, once more. */
 static void miras__memory_layer_enter(const miras__visit *a) {
-  const miras__kernels *k = a->k;
   const miras__layer *layer = a->layer;
   const miras__shape *s = layer->s;
-  const miras__slots *at = &s->at;
-  const float *w = layer->w, *x = a->kept->x + a->row * s->ld_x, *past = NULL;
+  const size_t back = s->taps - 1, n = a->n;
+  const miras__qkv to = miras__qkv_of(a, a->work->qkv);
+  const float *past;
   float *proj = a->kept->proj + a->row * s->ld_p, *g = a->kept->g + a->row * s->ld_g;
   float *gates = a->work->gates + a->row * s->ld_g;
-  float *pack = a->scratch, *h = pack + MIRAS__PACK, *again = h + MIRAS__TILE * s->ld_x;
-  const size_t width = s->width, back = s->taps - 1, n = a->n;
-  const miras__qkv to = miras__qkv_of(a, a->work->qkv);
-  size_t ldpast = s->ld_p, t;
-  if (!a->first) past = miras__past(a, &ldpast);
-  else if (back > 0) {
-    k->rms_fwd(h, s->ld_x, x - back * s->ld_x, s->ld_x, w + at->norm1, back, width);
-    miras__project(a, 0, MIRAS__TO_OUT, back, h, again);
-    past = again;
+  size_t ldpast, t;
+  past = miras__past(a, &ldpast);
+  if (a->first) {
+    float *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
+    past = NULL;
+    if (back) {
+      miras__project(a, MIRAS__W_V + 1, back, a->kept->x + (a->row - back) * s->ld_x, again);
+      past = again;
+    }
   }
-  k->rms_fwd(h, s->ld_x, x, s->ld_x, w + at->norm1, n, width);
-  miras__project(a, 0, MIRAS__PROJECTIONS, n, h, proj);
-  miras__convolve(layer, k, n, proj, past, ldpast, &to, a->first, NULL, 0);
+  miras__convolve(layer, a->k, n, proj, past, ldpast, &to, a->first, NULL, 0);
   if (s->moving)
-    miras__matmul(k, MIRAS__SET, g, s->ld_g, miras__mat(proj + s->at_low, s->ld_p),
-                  miras__mat(w + at->gates_up, s->moving), n, s->moving, s->rank, pack);
+    miras__times(a, MIRAS__W_GATES_UP, MIRAS__SET, g, s->ld_g, proj + s->at_low, s->ld_p, n);
   for (t = 0; s->gates > s->moving && t < n; t++)
     memset(g + t * s->ld_g + s->moving, 0, (s->gates - s->moving) * sizeof *g);
-  if (s->gates) miras__make_gates(layer, k, n, g, gates, w + at->gates_offset);
-  miras__make_keys(layer, k, n, g, gates, &to, a->first);
+  if (s->gates)
+    miras__make_gates(layer, a->k, n, g, gates, miras__weight(layer, MIRAS__W_GATES_OFFSET));
+  miras__make_keys(layer, a->k, n, g, gates, &to, a->first);
 }
 
 /* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
@@ -13606,79 +13619,90 @@ static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *
   return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
 }
 
-/* What head h reads and writes over the first n rows of from, gates and y. */
-static void miras__head_io_of(const miras__layer *layer, size_t h, size_t n,
-                              const miras__qkv *from, float *gates, float *y,
-                              miras__head_io *io) {
-  const miras__shape *s = layer->s;
-  const miras_desc *d = &s->plan.d;
-  memset(io, 0, sizeof *io);
-  io->length = (int)n;
-  io->head = h;
-  io->q = from->base + h * from->per;
-  io->k = miras__part(from, s->dk, s->kc, 0) + h * from->per;
-  io->v = miras__part(from, s->dk + s->kc, s->vc, 0) + h * from->per;
-  io->ldq = s->dk;
-  io->ldk = s->kc;
-  io->ldv = s->vc;
+/* Where head h's rows of all that it reads lie in arrays like work->qkv and work->gates, and how
+ * far apart; NULL: the layer has none. */
+static miras__head_grads miras__head_rows(const miras__shape *s, size_t h, const miras__qkv *of,
+                                          float *gates) {
+  const size_t p = h * of->per;
+  miras__head_grads g;
+  memset(&g, 0, sizeof g);
+  g.q = miras__part(of, 0, s->dk, 0) + p;
+  g.k = miras__part(of, s->dk, s->kc, 0) + p;
+  g.v = miras__part(of, s->dk + s->kc, s->vc, 0) + p;
+  g.ldq = g.ld_erase = g.ld_replace = s->dk;
+  g.ldk = s->kc;
+  g.ldv = s->vc;
   if (s->erase) {
-    io->erase = miras__part(from, s->erase, s->dk, 0) + h * from->per;
-    io->replace = miras__part(from, s->replace, s->dk, 0) + h * from->per;
-    io->ld_erase = io->ld_replace = s->dk;
+    g.erase = miras__part(of, s->erase, s->dk, 0) + p;
+    g.replace = miras__part(of, s->replace, s->dk, 0) + p;
   }
-  io->keep = miras__gate_of(s, MIRAS__KEEP, h, gates);
-  if (io->keep) io->ld_keep = s->ld_g;
-  else io->keep = layer->keep + h;
-  io->step = miras__gate_of(s, MIRAS__STEP, h, gates);
-  if (io->step) io->ld_step = s->ld_g;
-  else io->step = &d->step;
-  io->momentum = miras__gate_of(s, MIRAS__MOMENTUM, h, gates);
-  if (io->momentum) io->ld_momentum = s->ld_g;
-  else if (d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
-  io->threshold = miras__gate_of(s, MIRAS__THRESHOLD, h, gates);
-  if (io->threshold) io->ld_threshold = s->ld_g;
-  else if (miras__has_threshold(d->bias)) io->threshold = &d->threshold;
-  io->value_keep = miras__gate_of(s, MIRAS__VALUE_KEEP, h, gates);
-  if (io->value_keep) io->ld_value_keep = s->ld_g;
-  if (d->row_rates) io->rho = layer->w + s->at.rates;
-  io->y = y ? y + h * s->dv : NULL;
-  io->ldy = s->ld_y;
+  g.keep = miras__gate_of(s, MIRAS__KEEP, h, gates);
+  g.step = miras__gate_of(s, MIRAS__STEP, h, gates);
+  g.momentum = miras__gate_of(s, MIRAS__MOMENTUM, h, gates);
+  g.threshold = miras__gate_of(s, MIRAS__THRESHOLD, h, gates);
+  g.value_keep = miras__gate_of(s, MIRAS__VALUE_KEEP, h, gates);
+  g.ld_keep = g.ld_step = g.ld_momentum = g.ld_threshold = g.ld_value_keep = s->ld_g;
+  return g;
 }
 
-/* Head h of a layer, over the tokens of io. */
+/* Head h of a layer: its outer parameters. */
 static void miras__layer_head(const miras__layer *layer, const miras__kernels *k, size_t h,
-                              const miras__head_io *io, miras__call *a) {
+                              miras__call *run) {
   const miras__shape *s = layer->s;
-  const float *w = layer->w;
-  memset(a, 0, sizeof *a);
-  a->K = k;
-  a->p = &s->plan;
-  a->io = io;
-  a->init = w + s->at.memory + h * s->plan.weights;
-  if (s->plan.d.inner_norm) {
-    a->gain = w + s->at.gain + h * s->dv;
-    a->bias = w + s->at.bias + h * s->dv;
-  } else if (s->gain) {
-    a->ridge = w + s->at.gain + h * s->gain;
-  }
+  const miras__param *ridge = &s->param[MIRAS__W_RIDGE];
+  memset(run, 0, sizeof *run);
+  run->K = k;
+  run->p = &s->plan;
+  run->init = miras__weight(layer, MIRAS__W_MEMORY) + h * s->plan.weights;
+  if (ridge->rows) run->ridge = miras__weight(layer, MIRAS__W_RIDGE) + h * ridge->cols;
+  if (!s->param[MIRAS__W_GAIN].rows) return;
+  run->gain = miras__weight(layer, MIRAS__W_GAIN) + h * s->dv;
+  run->bias = miras__weight(layer, MIRAS__W_BIAS) + h * s->dv;
+}
+
+/* What it reads and writes of its sequence. */
+static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *io,
+                              miras__call *run) {
+  const miras__layer *layer = a->layer;
+  const miras__shape *s = layer->s;
+  const miras_desc *d = &s->plan.d;
+  const miras__qkv from = miras__qkv_of(a, a->work->qkv);
+  const miras__head_grads rows =
+    miras__head_rows(s, h, &from, a->work->gates + a->row * s->ld_g);
+  memset(io, 0, sizeof *io);
+  io->length = (int)a->n;
+  io->head = h;
+#define MIRAS_X(name, ld, member, count)                                                          \
+  io->name = rows.name;                                                                           \
+  io->ld = rows.name ? rows.ld : 0;
+  MIRAS__INPUTS(MIRAS_X)
+#undef MIRAS_X
+  if (!io->keep) io->keep = layer->keep + h;
+  if (!io->step) io->step = &d->step;
+  if (!io->momentum && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
+  if (!io->threshold && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
+  if (d->row_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
+  io->y = a->kept->y + a->row * s->ld_y + h * s->dv;
+  io->ldy = s->ld_y;
+  miras__layer_head(layer, a->k, h, run);
+  run->io = io;
+  run->position = a->position;
+  run->scratch = a->scratch;
+  if (MIRAS__TRAINS && a->train)
+    run->tape = a->kept->tape + (a->b * s->heads + h) * a->kept->per_tape;
 }
 
 static void miras__memory_layer_head(const miras__visit *a, size_t h) {
-  const miras__layer *layer = a->layer;
-  const miras__shape *s = layer->s;
-  const miras__kept *kept = a->kept;
+  const miras__shape *s = a->layer->s;
   const size_t state = s->plan.head_state;
-  const miras__qkv from = miras__qkv_of(a, a->work->qkv);
   miras__head_io io;
   miras__call run;
-  miras__head_io_of(layer, h, a->n, &from, a->work->gates + a->row * s->ld_g,
-                    kept->y + a->row * s->ld_y, &io);
-  miras__layer_head(layer, a->k, h, &io, &run);
-  run.position = a->position;
-  run.tape = MIRAS__TRAINS && a->train ? kept->tape + (a->b * s->heads + h) * kept->per_tape : NULL;
+  miras__layer_call(a, h, &io, &run);
   run.state = a->run ? a->run + s->tail + h * state : a->scratch;
-  run.scratch = a->run ? a->scratch : a->scratch + state;
-  if (!a->run) memset(run.state, 0, state * sizeof(float));
+  if (!a->run) {
+    run.scratch += state;
+    memset(run.state, 0, state * sizeof(float));
+  }
   miras__head_forward(&run);
 }
 
@@ -13686,103 +13710,63 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
 static miras__norm miras__answers_of(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   miras__norm of = miras__norm_of(a->kept->y + a->row * s->ld_y, s->ld_y,
-                                  a->layer->w + s->at.out_norm, a->n, s->dv);
+                                  miras__weight(a->layer, MIRAS__W_OUT_NORM), a->n, s->dv);
   of.heads = s->heads;
   of.gate = a->kept->proj + a->row * s->ld_p + s->at_out;
   of.ld_gate = s->ld_p;
   return of;
 }
 
-static void miras__memory_layer_leave(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
+static const float *miras__memory_layer_leave(const miras__visit *a) {
   const miras__norm of = miras__answers_of(a);
   float *gated = miras__from_scratch(a);
-  a->k->gated_norm_fwd(gated, s->ld_y, &of);
-  miras__finish(a, gated);
+  a->k->gated_norm_fwd(gated, a->layer->s->ld_y, &of);
+  return gated;
 }
 
-/* after -> mid, dy and the output gate's part of dproj. Makes what the memories read once more:
- * gates, qkv. */
-static void miras__memory_layer_leave_bwd(const miras__visit *a) {
-  const miras__kernels *k = a->k;
+/* from -> dy and the output gate's part of dproj. Makes what the memories read once more: gates,
+ * qkv. */
+static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__layer *layer = a->layer;
   const miras__shape *s = layer->s;
-  const miras__kept *kept = a->kept;
   const miras__layer_work *work = a->work;
   const size_t n = a->n, p = a->row * s->ld_p, y = a->row * s->ld_y, stride = work->context;
   const miras__qkv to = miras__qkv_of(a, work->qkv);
-  float *dfrom = miras__from_scratch(a), *gates = work->gates + a->row * s->ld_g;
-  float *g = kept->g + a->row * s->ld_g;
   const miras__norm of = miras__answers_of(a);
+  float *g = a->kept->g + a->row * s->ld_g, *gates = work->gates + a->row * s->ld_g;
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
-  miras__finish_bwd(a, dfrom);
-  k->gated_norm_bwd(work->dy + y, s->ld_y, work->dproj + p + s->at_out, s->ld_p,
-                    work->part + a->tile * work->ld_part + 2 * s->ld_x, work->out + y, s->ld_y,
-                    dfrom, s->ld_y, &of);
-  miras__convolve(layer, k, n, kept->proj + p, past, ldpast, &to, a->first,
-                  work->inverse + a->b * s->heads * (1 + s->descents) * stride, stride);
-  if (s->gates) miras__make_gates(layer, k, n, g, gates, NULL);
-  miras__make_keys(layer, k, n, g, gates, &to, a->first);
+  a->k->gated_norm_bwd(work->dy + y, s->ld_y, work->dproj + p + s->at_out, s->ld_p,
+                       miras__tile_sum(a, MIRAS__W_OUT_NORM), work->out + y, s->ld_y, from, s->ld_y,
+                       &of);
+  miras__convolve(layer, a->k, n, a->kept->proj + p, past, ldpast, &to, a->first,
+                  work->inverse + a->b * s->heads * s->lengths * stride, stride);
+  if (s->gates) miras__make_gates(layer, a->k, n, g, gates, NULL);
+  miras__make_keys(layer, a->k, n, g, gates, &to, a->first);
 }
 
-/* dy -> dqkv, dgates, and the head's partial gradients. */
+/* dy -> dqkv, dgates, and the head's sums. */
 static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   const miras__kernels *k = a->k;
-  const miras__layer *layer = a->layer;
-  const miras__kept *kept = a->kept;
+  const miras__shape *s = a->layer->s;
   const miras__layer_work *work = a->work;
-  const miras__shape *s = layer->s;
-  const miras_desc *d = &s->plan.d;
-  size_t b = a->b, i = b * s->heads + h, n = a->n, row = a->row, c = h * s->dv, t, j;
-  const float *inverse = work->inverse + i * (1 + s->descents) * work->context;
-  float *dgates = work->dgates + row * s->ld_g, *dw0 = work->part_memory + i * s->plan.weights;
-  size_t wide = s->gain ? s->gain : s->dv;
-  float *dgain = work->part_gain + i * wide, *dbias = work->part_bias + b * s->value + c;
-  float *scratch = a->scratch, length = miras__key_length(s);
-  miras__qkv from = miras__qkv_of(a, work->qkv), to;
+  const size_t n = a->n;
+  const float *inverse = work->inverse + (a->b * s->heads + h) * s->lengths * work->context;
+  const miras__qkv from = miras__qkv_of(a, work->qkv), to = miras__qkv_of(a, work->dqkv);
+  float *dgates = work->dgates + a->row * s->ld_g, length = miras__key_length(s);
+  miras__head_grads g = miras__head_rows(s, h, &to, dgates);
   miras__head_io io;
-  miras__head_grads g;
   miras__call run;
-  miras__head_io_of(layer, h, n, &from, work->gates + row * s->ld_g, NULL, &io);
-  memset(&g, 0, sizeof g);
-  to.base = work->dqkv + i * work->per_qkv;
-  to.per = 0;
-  to.length = n;
-  g.q = to.base;
-  g.k = miras__part(&to, s->dk, s->kc, 0);
-  g.v = miras__part(&to, s->dk + s->kc, s->vc, 0);
-  if (s->erase) {
-    g.erase = miras__part(&to, s->erase, s->dk, 0);
-    g.replace = miras__part(&to, s->replace, s->dk, 0);
-  }
-  g.ldq = io.ldq;
-  g.ldk = io.ldk;
-  g.ldv = io.ldv;
-  g.ld_erase = g.ld_replace = s->dk;
-  g.ld_keep = g.ld_step = g.ld_momentum = g.ld_threshold = g.ld_value_keep = s->ld_g;
-  g.keep = miras__gate_of(s, MIRAS__KEEP, h, dgates);
-  g.step = miras__gate_of(s, MIRAS__STEP, h, dgates);
-  g.momentum = miras__gate_of(s, MIRAS__MOMENTUM, h, dgates);
-  g.threshold = miras__gate_of(s, MIRAS__THRESHOLD, h, dgates);
-  g.value_keep = miras__gate_of(s, MIRAS__VALUE_KEEP, h, dgates);
-  memset(dw0, 0, s->plan.weights * sizeof(float));
-  memset(dgain, 0, wide * sizeof(float));
-  memset(dbias, 0, s->dv * sizeof(float));
-  if (d->row_rates) {
-    g.rho = work->part_rates + i * (size_t)d->chunk;
-    memset(g.rho, 0, (size_t)d->chunk * sizeof *g.rho);
-  }
-  miras__layer_head(layer, k, h, &io, &run);
+  size_t t, j;
+  miras__layer_call(a, h, &io, &run);
+  g.rho = miras__head_sum(a, MIRAS__W_RATES, h);
   run.g = &g;
-  run.tape = kept->tape + i * kept->per_tape;
-  run.scratch = scratch;
-  run.position = a->position;
-  run.dy = work->dy + row * s->ld_y + c;
+  run.dy = work->dy + a->row * s->ld_y + h * s->dv;
   run.lddy = s->ld_y;
-  run.dinit = dw0;
-  run.dgain = run.dridge = dgain;
-  run.dbias = dbias;
+  run.dinit = miras__head_sum(a, MIRAS__W_MEMORY, h);
+  run.dgain = miras__head_sum(a, MIRAS__W_GAIN, h);
+  run.dbias = miras__head_sum(a, MIRAS__W_BIAS, h);
+  run.dridge = miras__head_sum(a, MIRAS__W_RIDGE, h);
   miras__head_backward(&run);
   if (length > 0) {
     k->unit_bwd(g.q, io.q, inverse, length, n, s->dk);
@@ -13793,12 +13777,10 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
       for (j = 0; j < s->dk; j++) g.keep[t * s->ld_g + j] -= g.k[t * s->dk + j];
   if (s->key_map == MIRAS_KEYS_ERASE) {
     const miras__erasing e =
-      miras__erasing_of(layer, &from, h, 0, work->gates + row * s->ld_g, n);
-    float *da = work->part_erase + b * 2 * s->key + h * s->dk, *db = da + s->key;
-    memset(da, 0, s->dk * sizeof *da);
-    memset(db, 0, s->dk * sizeof *db);
-    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, dgates), s->ld_g, da,
-                 db, scratch, io.erase, &e);
+      miras__erasing_of(a->layer, &from, h, 0, work->gates + a->row * s->ld_g, n);
+    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, dgates), s->ld_g,
+                 miras__head_sum(a, MIRAS__W_ERASE_SCALE, h),
+                 miras__head_sum(a, MIRAS__W_ERASE_MIX, h), a->scratch, io.erase, &e);
   }
 }
 
@@ -13807,33 +13789,29 @@ static void miras__convolve_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const miras__qkv of = miras__qkv_of(a, a->work->dqkv);
   const size_t n = a->n, back = s->taps - 1, rest = a->length - a->first - n;
-  const size_t after = rest < back ? rest : back, wide = s->taps * s->at_out;
+  const size_t after = rest < back ? rest : back;
   const size_t at[3] = {0, s->at_k, s->at_v};
   const float *proj = a->kept->proj + a->row * s->ld_p, *dz[3];
   float *dproj = a->work->dproj + a->row * s->ld_p, *sum = a->scratch + MIRAS__PACK;
-  float *dw = a->work->part_conv + a->tile * wide;
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
   int i;
   dz[0] = miras__part(&of, 0, s->dk, a->first);
   dz[1] = miras__part(&of, s->dk, s->kc, a->first);
   dz[2] = miras__part(&of, s->dk + s->kc, s->vc, a->first);
-  memset(dw, 0, wide * sizeof(float));
   for (i = 0; i < 3; i++) {
     const miras__conv x = miras__conv_of(a->layer, i, n, proj, past, ldpast, of.per);
     if (x.dim)
-      a->k->conv_bwd(dproj + at[i], s->ld_p, dw + s->taps * at[i], dz[i], after, sum, &x);
+      a->k->conv_bwd(dproj + at[i], s->ld_p, miras__tile_sum(a, MIRAS__W_CONV_Q + i), dz[i], after,
+                     sum, &x);
   }
 }
 
 static void miras__memory_layer_enter_bwd(const miras__visit *a) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
   const miras__layer_work *work = a->work;
-  const size_t n = a->n;
   float *dg = work->dgates + a->row * s->ld_g;
-  float *doffset = work->part + a->tile * work->ld_part + 2 * s->ld_x + s->ld_y;
   size_t j;
   int i;
   miras__convolve_bwd(a);
@@ -13841,71 +13819,24 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
     const miras__gates *group = &s->gate[i];
     if (!group->count) continue;
     k->gates_bwd(group->form, group->cap, dg + group->first,
-                 a->kept->g + a->row * s->ld_g + group->from, s->ld_g, doffset + group->offset,
-                 doffset + s->ld_g,
-                 group->form == MIRAS__GATE_RATE ? a->layer->w + at->gates_rate
-                                                 : s->gate_scale + group->first,
-                 n, group->count);
+                 a->kept->g + a->row * s->ld_g + group->from, s->ld_g,
+                 miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
+                 miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group), a->n,
+                 group->count);
     if (group->from != group->first)             /* tied: its source has been there before */
-      for (j = 0; j < n; j++)
+      for (j = 0; j < a->n; j++)
         k->add(dg + j * s->ld_g + group->from, dg + j * s->ld_g + group->first, group->count);
   }
   if (s->moving)
-    miras__matmul(k, MIRAS__SET, work->dproj + a->row * s->ld_p + s->at_low, s->ld_p,
-                  miras__mat(dg, s->ld_g), miras__mat(work->up_t, miras__pad(s->rank)), n, s->rank,
-                  s->moving, a->scratch);
-  miras__start_bwd(a);
-}
-
-static void miras__memory_layer_transposes(const miras__layer *layer, const miras__layer_work *work,
-                                           miras__jobs *list) {
-  const miras__shape *s = layer->s;
-  miras__job_transpose(list, work->up_t, miras__pad(s->rank), layer->w + s->at.gates_up, s->rank,
-                       s->moving);
-  miras__finish_transposes(layer, work, list);
-}
-
-static void miras__memory_layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
-  const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
-  const miras__layer_work *work = a->work;
-  const size_t batch = list->batch, tiles = list->tiles, erase = s->gate[MIRAS__ERASE].count;
-  const size_t conv = s->taps * s->at_out, kcols = s->heads * s->kp, vcols = s->heads * s->vc;
-  const size_t memory = s->heads * s->plan.weights, gain = s->heads * s->gain;
-  const float *part = work->part + 2 * s->ld_x, *dconv = work->part_conv;
-  const miras__gates *keep = &s->gate[MIRAS__KEEP];
-  miras__finish_weights(a, work->out, g, list);
-  miras__job_product(list, g + at->gates_up, s->rank, s->moving, a->kept->proj + s->at_low, s->ld_p,
-                     work->dgates, s->ld_g);
-  miras__job_reduce(list, g + at->out_norm, s->value, part, work->ld_part, tiles);
-  miras__job_reduce(list, g + at->gates_offset, s->gates, part + s->ld_y, work->ld_part, tiles);
-  if (keep->form == MIRAS__GATE_RATE)
-    miras__job_reduce(list, g + at->gates_rate, keep->count, part + s->ld_y + s->ld_g,
-                      work->ld_part, tiles);
-  miras__job_reduce(list, g + at->conv_q, s->taps * s->key, dconv, conv, tiles);
-  dconv += s->taps * s->key;
-  miras__job_reduce(list, g + at->conv_k, s->taps * kcols, dconv, conv, tiles);
-  dconv += s->taps * kcols;
-  miras__job_reduce(list, g + at->conv_v, s->taps * vcols, dconv, conv, tiles);
-  miras__job_reduce(list, g + at->erase_scale, erase, work->part_erase, 2 * s->key, batch);
-  miras__job_reduce(list, g + at->erase_mix, erase, work->part_erase + s->key, 2 * s->key, batch);
-  miras__job_reduce(list, g + at->memory, memory, work->part_memory, memory, batch);
-  miras__job_reduce(list, g + at->gain, gain, work->part_gain, gain, batch);
-  if (s->plan.d.inner_norm)
-    miras__job_reduce(list, g + at->bias, s->value, work->part_bias, s->value, batch);
-  if (s->plan.d.row_rates) {
-    const size_t n = (size_t)s->plan.d.chunk;
-    miras__job_reduce(list, g + at->rates, n, work->part_rates, n, batch * s->heads);
-  }
+    miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET,
+                     work->dproj + a->row * s->ld_p + s->at_low, s->ld_p, dg, s->ld_g);
 }
 
 static const miras__layer_type miras__memory_layer = {
-  "memory", miras__memory_layer_resolve, miras__memory_layer_views, miras__memory_layer_draw,
-  miras__memory_layer_keeps, miras__memory_layer_works, MIRAS__BACK(miras__memory_layer_turns),
+  miras__memory_layer_resolve, miras__memory_layer_draw, MIRAS__BACK(miras__memory_layer_tape),
   miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
   MIRAS__BACK(miras__memory_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
-  MIRAS__BACK(miras__memory_layer_enter_bwd), MIRAS__BACK(miras__memory_layer_transposes),
-  MIRAS__BACK(miras__memory_layer_weights)
+  MIRAS__BACK(miras__memory_layer_enter_bwd)
 };
 
 /* @77 ATTENTION LAYER ----------------------------------------------------- needs 29 31 54 75 -- */
@@ -13930,7 +13861,6 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_
                                                    char *why, size_t n) {
   miras__attention a;
   miras__attention_work work;
-  size_t ring = 0;
   s->heads = (size_t)d->heads;
   s->tasks = (size_t)d->kv_heads;
   s->group = s->heads / s->tasks;
@@ -13950,37 +13880,19 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_
   s->plan.head_dstate = 2 * s->plan.split;
   s->plan.head_state = 2 * s->plan.second;
   s->key = s->value = s->heads * s->dk;
-  s->at_k = s->key;
-  s->at_v = s->at_k + s->tasks * s->dk;
-  s->proj = s->at_v + s->tasks * s->dk;
-  s->ld_p = miras__pad(s->proj);
-  s->ld_g = miras__pad(s->at_v);
-  s->ld_y = miras__pad(s->value);
+  s->per_token = miras__pad(s->key + s->tasks * s->dk);  /* turned queries and keys               */
+  s->runs = 1;
+  (void)miras__project_to(s, MIRAS__W_Q, s->key);
+  s->at_k = miras__project_to(s, MIRAS__W_K, s->tasks * s->dk);
+  s->at_v = miras__project_to(s, MIRAS__W_V, s->tasks * s->dk);
+  miras__param_set(s, MIRAS__W_NORM_Q, s->qk_norm ? s->dk : 0, 0);
+  miras__param_set(s, MIRAS__W_NORM_K, s->qk_norm ? s->dk : 0, 0);
   miras__attention_layer_sizes(s, &a);
-  s->scratch = miras__row_scratch(s);
+  s->scratch = miras__attention_layout(&a, NULL, 0, &work);
   s->scratch_train = miras__attention_layout(&a, NULL, 1, &work);
-  if (s->scratch_train < s->scratch) s->scratch_train = s->scratch;
-  if (s->scratch < miras__attention_layout(&a, NULL, 0, &work))
-    s->scratch = miras__attention_layout(&a, NULL, 0, &work);
-  if (!miras__size_mul(2 * s->tasks, miras__pad(s->window * s->dk), &ring)) ring = 0;
-  s->run = ring;
-  if (ring && s->proj <= (size_t)INT_MAX) return MIRAS_OK;
+  if (s->proj <= (size_t)INT_MAX) return MIRAS_OK;
   miras__say(why, n, "heads, head_dim and window make more than this machine can address");
   return MIRAS_ERR_DESC;
-}
-
-static void miras__attention_layer_views(miras__shape *s, miras__views *v) {
-  const size_t w = s->width, kv = s->tasks * s->dk;
-  miras__slots *at = &s->at;
-  at->norm1 = miras__view_filled(v, "norm1.gain", w, 0, 1);
-  at->q = miras__projection_add(s, v, MIRAS__TO_QUERY, "q.weight", 0, s->key, 1);
-  at->k = miras__projection_add(s, v, MIRAS__TO_KEY, "k.weight", s->at_k, kv, 2);
-  at->v = miras__projection_add(s, v, MIRAS__TO_VALUE, "v.weight", s->at_v, kv, 3);
-  if (s->qk_norm) {
-    at->norm_q = miras__view_filled(v, "q_norm.gain", s->dk, 0, 1);
-    at->norm_k = miras__view_filled(v, "k_norm.gain", s->dk, 0, 1);
-  }
-  miras__finish_views(s, v);
 }
 
 /* Angle of the pair i of a head at a position: position * base^(-2i / dim). */
@@ -14002,25 +13914,12 @@ static void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed
   }
 }
 
-static void miras__attention_layer_keeps(const miras__shape *s, const miras__extent *e,
-                                         miras__arena *a, miras__kept *kept) {
-  const size_t rings = e->carries ? 2 * miras__pad(s->window * s->dk) : 0;
-  miras__finish_keeps(s, e, a, kept);
-  if (!MIRAS__TRAINS || !e->train) return;
-  if (!miras__size_mul(e->length, s->group * (s->dv + 2), &kept->per_tape) ||
-      kept->per_tape > (size_t)-1 - 15 ||
-      !miras__size_add(miras__pad(kept->per_tape), rings, &kept->per_tape))
-    a->ok = 0;
-  kept->tape = miras__floats(a, e->batch, s->tasks, kept->per_tape);
-}
-
-/* qkv: turned queries and keys, rows of ld_g. */
-static void miras__attention_layer_works(const miras__shape *s, const miras__extent *e,
-                                         miras__arena *a, miras__layer_work *work) {
-  work->qkv = miras__floats(a, e->batch, e->length, s->ld_g);
-  if (!MIRAS__TRAINS || !e->train) return;
-  miras__finish_works(s, e, a, 2 * miras__pad(s->dk), work);
-  work->dqkv = miras__floats(a, e->batch, e->length, s->ld_g);
+static size_t miras__attention_layer_tape(const miras__shape *s, const miras__extent *e) {
+  size_t rows = 0;
+  if (!miras__size_mul(e->length, s->group * (s->dv + 2), &rows) || rows > (size_t)-1 - 15 ||
+      !miras__size_add(miras__pad(rows), e->carries ? s->plan.head_state : 0, &rows))
+    return 0;
+  return rows;
 }
 
 /* Where a row's positions lie among its angles: cosines, then sines of each of the n rows. A
@@ -14050,24 +13949,17 @@ static const float *miras__angles(const miras__visit *a) {
 /* proj -> qkv */
 static void miras__attention_turn(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const float *w = a->layer->w, *proj = a->kept->proj + a->row * s->ld_p;
-  float *to = a->work->qkv + a->row * s->ld_g;
+  const size_t ld = s->per_token;
+  const float *proj = a->kept->proj + a->row * s->ld_p;
+  float *to = a->work->qkv + a->row * ld;
   const size_t heads = s->heads + s->tasks;
   size_t h;
   for (h = 0; s->qk_norm && h < heads; h++)
-    a->k->rms_fwd(to + h * s->dk, s->ld_g, proj + h * s->dk, s->ld_p,
-                  w + (h < s->heads ? s->at.norm_q : s->at.norm_k), a->n, s->dk);
-  a->k->rotary(to, s->ld_g, s->qk_norm ? to : proj, s->qk_norm ? s->ld_g : s->ld_p,
-               miras__angles(a), 1, a->n, heads, s->dk);
-}
-
-static void miras__attention_layer_enter(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *h = a->scratch + MIRAS__PACK;
-  a->k->rms_fwd(h, s->ld_x, a->kept->x + a->row * s->ld_x, s->ld_x, a->layer->w + s->at.norm1, a->n,
-                s->width);
-  miras__project(a, 0, MIRAS__PROJECTIONS, a->n, h, a->kept->proj + a->row * s->ld_p);
-  miras__attention_turn(a);
+    a->k->rms_fwd(to + h * s->dk, ld, proj + h * s->dk, s->ld_p,
+                  miras__weight(a->layer, h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K), a->n,
+                  s->dk);
+  a->k->rotary(to, ld, s->qk_norm ? to : proj, s->qk_norm ? ld : s->ld_p, miras__angles(a), 1, a->n,
+               heads, s->dk);
 }
 
 /* Head h of keys and values with its queries. */
@@ -14075,8 +13967,8 @@ static miras__attention miras__attention_layer_of(const miras__visit *p, size_t 
                                                   miras__head_io *io) {
   const miras__shape *s = p->layer->s;
   const size_t q = h * s->group * s->dk, k = s->at_k + h * s->dk;
-  const size_t ring = miras__pad(s->window * s->dk);
-  const float *rows = p->work->qkv + p->row * s->ld_g;
+  const size_t ring = s->plan.second;
+  const float *rows = p->work->qkv + p->row * s->per_token;
   miras__attention a;
   miras__attention_layer_sizes(s, &a);
   a.K = p->k;
@@ -14086,7 +13978,7 @@ static miras__attention miras__attention_layer_of(const miras__visit *p, size_t 
   io->q = rows + q;
   io->k = rows + k;
   io->v = p->kept->proj + p->row * s->ld_p + s->at_v + h * s->dk;
-  io->ldq = io->ldk = s->ld_g;
+  io->ldq = io->ldk = s->per_token;
   io->ldv = s->ld_p;
   io->y = p->kept->y + p->row * s->ld_y + q;
   io->ldy = s->ld_y;
@@ -14110,27 +14002,23 @@ static void miras__attention_layer_head(const miras__visit *p, size_t h) {
   miras__attention_run(&a);
 }
 
-static void miras__attention_layer_leave(const miras__visit *a) {
-  miras__finish(a, a->kept->y + a->row * a->layer->s->ld_y);
-}
-
-static void miras__attention_layer_leave_bwd(const miras__visit *a) {
-  miras__finish_bwd(a, a->work->dy + a->row * a->layer->s->ld_y);
+static void miras__attention_layer_leave_bwd(const miras__visit *a, float *from) {
+  (void)from;
   miras__attention_turn(a);
 }
 
 static void miras__attention_layer_head_bwd(const miras__visit *p, size_t h) {
   const miras__shape *s = p->layer->s;
   const miras__layer_work *work = p->work;
-  const size_t q = h * s->group * s->dk;
+  const size_t q = h * s->group * s->dk, ld = s->per_token;
   miras__head_io io;
   miras__head_grads g;
   miras__attention a = miras__attention_layer_of(p, h, &io);
   memset(&g, 0, sizeof g);
-  g.q = work->dqkv + p->row * s->ld_g + q;
-  g.k = work->dqkv + p->row * s->ld_g + s->at_k + h * s->dk;
+  g.q = work->dqkv + p->row * ld + q;
+  g.k = work->dqkv + p->row * ld + s->at_k + h * s->dk;
   g.v = work->dproj + p->row * s->ld_p + s->at_v + h * s->dk;
-  g.ldq = g.ldk = s->ld_g;
+  g.ldq = g.ldk = ld;
   g.ldv = s->ld_p;
   a.dy = work->dy + p->row * s->ld_y + q;
   a.lddy = s->ld_y;
@@ -14140,42 +14028,26 @@ static void miras__attention_layer_head_bwd(const miras__visit *p, size_t h) {
 
 static void miras__attention_layer_enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const float *w = a->layer->w, *proj = a->kept->proj + a->row * s->ld_p;
-  float *dqk = a->work->dqkv + a->row * s->ld_g, *dproj = a->work->dproj + a->row * s->ld_p;
-  float *part = a->work->part + a->tile * a->work->ld_part + 2 * s->ld_x;
-  const size_t heads = s->heads + s->tasks;
+  const float *proj = a->kept->proj + a->row * s->ld_p;
+  const size_t heads = s->heads + s->tasks, ld = s->per_token;
+  float *dqk = a->work->dqkv + a->row * ld, *dproj = a->work->dproj + a->row * s->ld_p;
   size_t h;
-  a->k->rotary(s->qk_norm ? dqk : dproj, s->qk_norm ? s->ld_g : s->ld_p, dqk, s->ld_g,
-               miras__angles(a), -1, a->n, heads, s->dk);
+  a->k->rotary(s->qk_norm ? dqk : dproj, s->qk_norm ? ld : s->ld_p, dqk, ld, miras__angles(a), -1,
+               a->n, heads, s->dk);
   for (h = 0; s->qk_norm && h < heads; h++) {
-    const int query = h < s->heads;
-    const float *gain = w + (query ? s->at.norm_q : s->at.norm_k);
-    const miras__norm of = miras__norm_of(proj + h * s->dk, s->ld_p, gain, a->n, s->dk);
-    a->k->rms_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, part + (query ? 0 : miras__pad(s->dk)), NULL,
-                  0, dqk + h * s->dk, s->ld_g, &of);
+    const int which = h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K;
+    const miras__norm of =
+      miras__norm_of(proj + h * s->dk, s->ld_p, miras__weight(a->layer, which), a->n, s->dk);
+    a->k->rms_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, miras__tile_sum(a, which), NULL, 0,
+                  dqk + h * s->dk, ld, &of);
   }
-  miras__start_bwd(a);
-}
-
-static void miras__attention_layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
-  const miras__shape *s = a->layer->s;
-  const miras__slots *at = &s->at;
-  const miras__layer_work *work = a->work;
-  const float *part = work->part + 2 * s->ld_x;
-  miras__finish_weights(a, a->kept->y, g, list);
-  if (!s->qk_norm) return;
-  miras__job_reduce(list, g + at->norm_q, s->dk, part, work->ld_part, list->tiles);
-  miras__job_reduce(list, g + at->norm_k, s->dk, part + miras__pad(s->dk), work->ld_part,
-                    list->tiles);
 }
 
 static const miras__layer_type miras__attention_layer = {
-  "attention", miras__attention_layer_resolve, miras__attention_layer_views,
-  miras__attention_layer_draw, miras__attention_layer_keeps, miras__attention_layer_works,
-  MIRAS__BACK(miras__finish_turns), miras__attention_layer_enter, miras__attention_layer_head,
-  miras__attention_layer_leave, MIRAS__BACK(miras__attention_layer_leave_bwd),
-  MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd),
-  MIRAS__BACK(miras__finish_transposes), MIRAS__BACK(miras__attention_layer_weights)
+  miras__attention_layer_resolve, miras__attention_layer_draw,
+  MIRAS__BACK(miras__attention_layer_tape), miras__attention_turn, miras__attention_layer_head,
+  NULL, MIRAS__BACK(miras__attention_layer_leave_bwd),
+  MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd)
 };
 
 /* @78 MODEL ------------------------------------------------------------------ needs 31 74 76 -- */
@@ -14286,6 +14158,7 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 
 static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, miras__shape *s,
                                          char *why, size_t n) {
+  miras_result result;
   miras__case c;
   if (d->memory.parallel) {
     miras__say(why, n, "memory.parallel is set; a model's workers are those of its trainer: set it "
@@ -14313,7 +14186,11 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
   s->hidden = (size_t)d->hidden;
   s->ld_x = miras__pad(s->width);
   s->ld_f = miras__pad(s->hidden);
-  return s->type->resolve(s, d, why, n);
+  s->chunk = s->taps = 1;
+  result = s->type->resolve ? s->type->resolve(s, d, why, n) : MIRAS_OK;
+  if (result != MIRAS_OK || miras__shape_end(s)) return result;
+  miras__say(why, n, "the state of a running text is larger than this machine can address");
+  return MIRAS_ERR_DESC;
 }
 
 /* The fields of the model itself. */
@@ -14386,24 +14263,21 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
   v.view = m->views;
   v.layer = -1;
   v.seed = seed;
-  v.deep = 1 / sqrt((double)branches);
   v.ok = 1;
-  m->head = miras__view_drawn(&v, "embed.weight", m->vocab, m->width, 0, 0.02);
+  miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
   for (l = 0; l < m->desc.layers; l++) {
-    miras__shape *s = &m->shape[m->kind[l]];
     v.layer = l;
-    v.base = v.floats;
     v.seed = miras__hash(seed + (uint64_t)l + 1);
-    if (m->views) m->layers[l].first = v.base;
-    s->type->views(s, &v);
+    if (m->views) m->layers[l].first = v.floats;
+    miras__layer_views(&m->shape[m->kind[l]], &v, 1 / sqrt((double)branches));
   }
   v.layer = -1;
-  v.base = 0;
   v.seed = seed;
-  m->norm = miras__view_filled(&v, "norm.gain", m->width, 0, 1);
+  m->norm = v.floats;
+  miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
+  m->head = m->desc.untied ? v.floats : 0;
   if (m->desc.untied)
-    m->head = miras__view_drawn(&v, "head.weight", m->vocab, m->width, 1,
-                                1 / sqrt((double)m->width));
+    miras__view_add(&v, "head.weight", m->vocab, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
   m->view_count = v.count;
   m->param_count = v.floats;
   m->learned = v.learned;
@@ -14457,21 +14331,39 @@ static void miras__works_layout(const miras_model *m, const miras__extent *e, mi
     memset(&w, 0, sizeof w);
     memset(&k, 0, sizeof k);
     a->used = start;
-    s->type->works(s, e, a, &w);
-    if (!e->train) s->type->keeps(s, e, a, &k);
+    miras__works(s, e, a, &w);
+    if (!e->train) miras__keeps(s, e, a, &k);
     if (a->used > end) end = a->used;
     if (work) work[i] = w;
     if (kept) kept[i] = k;
   }
   a->used = turns = end;
   for (i = 0; MIRAS__TRAINS && e->train && i < m->kinds; i++) {
-    miras__layer_work w;
-    memset(&w, 0, sizeof w);
+    const miras__shape *s = &m->shape[i];
+    size_t floats = s->sums[MIRAS__PROJECTS];
+    float *turned;
+    miras__grow(&floats, s->sums[MIRAS__MULTIPLIES], 1);
     a->used = turns;
-    m->shape[i].type->turns(&m->shape[i], a, work ? &work[i] : &w);
+    turned = miras__floats(a, floats, 1, 1);     /* made while the layer above still works        */
+    if (work) work[i].turned = turned;
     if (a->used > end) end = a->used;
   }
   a->used = end;
+}
+
+/* The embedding's rows of n tokens. */
+static void miras__embed(const miras_model *m, const int32_t *tokens, size_t n, float *x) {
+  size_t t;
+  for (t = 0; t < n; t++)
+    memcpy(x + t * m->ld_x, m->params + (size_t)tokens[t] * m->width, m->width * sizeof *x);
+}
+
+/* Are all of them words, or from `least` on? */
+static int miras__words_ok(const miras_model *m, const int32_t *tokens, size_t n, int32_t least) {
+  size_t i;
+  for (i = 0; i < n; i++)
+    if (tokens[i] < least || tokens[i] >= m->desc.vocab) return 0;
+  return 1;
 }
 
 /* A session's state is that of a running text. */
@@ -14631,7 +14523,6 @@ struct miras_trainer {
   float *masked[2];                /* [N, W] the same behind dropout                              */
   float *part;                     /* [tiles, W] gradients of the final gain                      */
   double *norms;                   /* per block of parameters                                     */
-  size_t *first_task;              /* [views + 1]                                                 */
   float *losses;                   /* [N]                                                         */
   int32_t *tokens, *targets;       /* [N] of the last loss                                        */
   float *scratch;                  /* [workers, scratch_size]                                     */
@@ -14705,7 +14596,7 @@ static void miras__trainer_layout(miras_trainer *tr, miras__arena *a) {
     miras__kept kept;
     memset(&kept, 0, sizeof kept);
     kept.x = miras__floats(a, 1, n, m->ld_x);
-    if (l < layers) s->type->keeps(s, &e, a, &kept);
+    if (l < layers) miras__keeps(s, &e, a, &kept);
     if (tr->kept) tr->kept[l] = kept;
   }
   tr->last = miras__floats(a, 1, n, m->ld_x);
@@ -14722,7 +14613,6 @@ static void miras__trainer_layout(miras_trainer *tr, miras__arena *a) {
   tr->work = (miras__layer_work *)miras__take(a, (size_t)m->kinds, sizeof(miras__layer_work));
   miras__works_layout(m, &e, a, tr->work, NULL);
   tr->norms = (double *)miras__take(a, m->param_count / MIRAS__NORM_BLOCK + 1, sizeof(double));
-  tr->first_task = (size_t *)miras__take(a, (size_t)m->view_count + 1, sizeof(size_t));
   tr->losses = miras__floats(a, 1, 1, n);
   tr->tokens = (int32_t *)miras__take(a, n, sizeof(int32_t));
   tr->targets = (int32_t *)miras__take(a, n, sizeof(int32_t));
@@ -14758,8 +14648,6 @@ static miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_de
                                           miras__storage own) {
   miras__arena a;
   miras_trainer resolved, *tr;
-  size_t tasks = 0;
-  int i;
   if (miras__trainer_resolve(&resolved, m, d, NULL, 0) != MIRAS_OK ||
       !miras__storage_get(&own, miras__trainer_bytes(&resolved, NULL, 0)))
     return NULL;
@@ -14772,11 +14660,6 @@ static miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_de
   memset(tr->moment1, 0, m->param_count * sizeof(float));
   memset(tr->moment2, 0, m->param_count * sizeof(float));
   memset(tr->streams, 0, (size_t)tr->desc.streams * m->run * sizeof(float));
-  for (i = 0; i < m->view_count; i++) {
-    tr->first_task[i] = tasks;
-    tasks += (m->views[i].count + MIRAS__ADAM_BLOCK - 1) / MIRAS__ADAM_BLOCK;
-  }
-  tr->first_task[i] = tasks;
   return tr;
 }
 
@@ -14809,7 +14692,9 @@ typedef struct miras__phase {
   size_t length, per;      /* tokens and tiles of a sequence                                     */
   size_t first;            /* tile of task 0                                                     */
   size_t row0;             /* token whose logits come first in trainer->logits                   */
-  int embed, in, out, end; /* forward: what a tile does; layers to enter and leave or -1         */
+  const miras__layer *layer;
+  void (*rows)(const miras__visit *a);         /* what it does with a tile                       */
+  void (*head)(const miras__visit *a, size_t h);
   int train;
   const miras__drop *drop; /* NULL: none                                                         */
   float *after, *mid, *before;   /* backward: gradients of a layer's output, middle and input    */
@@ -14827,17 +14712,31 @@ static size_t miras__tile_rows(const miras__phase *ph, size_t index, size_t *row
   return to - from;
 }
 
+/* Tokens become rows. */
+static void miras__tile_begin(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras_trainer *tr = ph->trainer;
+  const miras_model *m = tr->model;
+  size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
+  float *x = tr->kept->x + row * m->ld_x;
+  (void)worker;
+  miras__embed(m, tr->tokens + row, n, x);
+  if (ph->drop) miras__drop_rows(ph->k, ph->drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
+}
+
 /* Final norm, logits, cross entropy; when training the logits become their gradient. */
-static void miras__tile_end(const miras__phase *ph, size_t row, size_t n, float *scratch) {
+static void miras__tile_end(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
   const miras__kernels *k = ph->k;
+  size_t row, n = miras__tile_rows(ph, ph->first + (size_t)index, &row), t;
   float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
-  size_t t;
   k->rms_fwd(last, m->ld_x, tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
              m->params + m->norm, n, m->width);
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
-                miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width, scratch);
+                miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width,
+                miras__worker_scratch(tr, worker));
   for (t = 0; t < n; t++, logits += m->ld_v) {
     int32_t target = tr->targets[row + t];
     if (target < 0) {
@@ -14850,14 +14749,15 @@ static void miras__tile_end(const miras__phase *ph, size_t row, size_t n, float 
   }
 }
 
-/* Rows of layer l on their way: of one tile, or with tile -1 all of sequence b. */
-static miras__visit miras__visit_of(const miras__phase *ph, int l, int tile, size_t b, int worker) {
+/* Rows of the phase's layer on their way: of one tile, or with tile -1 all of sequence b. */
+static miras__visit miras__visit_of(const miras__phase *ph, int tile, size_t b, int worker) {
   miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
+  const int l = ph->layer->index;
   miras__visit a;
   memset(&a, 0, sizeof a);
   a.k = ph->k;
-  a.layer = &m->layers[l];
+  a.layer = ph->layer;
   a.kept = &tr->kept[l];
   a.work = &tr->work[m->kind[l]];
   a.row = b * ph->length;
@@ -14881,50 +14781,31 @@ static miras__visit miras__visit_of(const miras__phase *ph, int l, int tile, siz
   return a;
 }
 
-/* Forward over one tile: embed, leave layer ph->out, enter layer ph->in, end. */
-static void miras__tile_fwd(void *argument, int index, int worker) {
+static void miras__rows_task(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
-  miras_trainer *tr = ph->trainer;
-  const miras_model *m = tr->model;
-  const int tile = (int)ph->first + index;
-  size_t row, n = miras__tile_rows(ph, (size_t)tile, &row), t;
-  if (ph->out >= 0) {
-    const miras__visit a = miras__visit_of(ph, ph->out, tile, 0, worker);
-    a.layer->s->type->leave(&a);
-  }
-  if (ph->embed) {
-    float *x = tr->kept->x + row * m->ld_x;
-    for (t = 0; t < n; t++)
-      memcpy(x + t * m->ld_x, m->params + (size_t)tr->tokens[row + t] * m->width,
-             m->width * sizeof(float));
-    if (ph->drop) miras__drop_rows(ph->k, ph->drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
-  }
-  if (ph->in >= 0) {
-    const miras__visit a = miras__visit_of(ph, ph->in, tile, 0, worker);
-    a.layer->s->type->enter(&a);
-  }
-  if (ph->end) miras__tile_end(ph, row, n, miras__worker_scratch(tr, worker));
+  const miras__visit a = miras__visit_of(ph, index, 0, worker);
+  ph->rows(&a);
 }
 
-/* Task `index` of layer ph->in: a head of a sequence, on the way back if there is a gradient. */
 static void miras__head_task(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
-  const size_t tasks = ph->trainer->model->layers[ph->in].s->tasks, at = (size_t)index;
-  const miras__visit a = miras__visit_of(ph, ph->in, -1, at / tasks, worker);
-  if (ph->after) a.layer->s->type->head_bwd(&a, at % tasks);
-  else a.layer->s->type->head(&a, at % tasks);
+  const size_t tasks = ph->layer->s->tasks, at = (size_t)index;
+  const miras__visit a = miras__visit_of(ph, -1, at / tasks, worker);
+  ph->head(&a, at % tasks);
 }
 
-static void miras__tile_out_bwd(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const miras__visit a = miras__visit_of(ph, ph->in, index, 0, worker);
-  a.layer->s->type->leave_bwd(&a);
-}
-
-static void miras__tile_in_bwd(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const miras__visit a = miras__visit_of(ph, ph->in, index, 0, worker);
-  a.layer->s->type->enter_bwd(&a);
+/* A layer, there or back: its tiles, its heads, and its tiles again. */
+static void miras__layer_run(miras__phase *ph, void (*before)(const miras__visit *a),
+                             void (*head)(const miras__visit *a, size_t h),
+                             void (*after)(const miras__visit *a)) {
+  const miras_trainer *tr = ph->trainer;
+  const size_t batch = (size_t)tr->batch;
+  ph->head = head;
+  ph->rows = before;
+  miras__each(tr->desc.parallel, batch * ph->per, miras__rows_task, ph);
+  miras__each(tr->desc.parallel, batch * ph->layer->s->tasks, miras__head_task, ph);
+  ph->rows = after;
+  miras__each(tr->desc.parallel, batch * ph->per, miras__rows_task, ph);
 }
 
 static void miras__jobs_begin(miras__jobs *list, const miras_trainer *tr, const miras__phase *ph) {
@@ -14949,7 +14830,6 @@ static void miras__phase_begin(miras__phase *ph, miras_trainer *tr, const miras_
   ph->length = (size_t)tr->length;
   ph->per = miras__tiles(ph->length);
   ph->train = train;
-  ph->in = ph->out = -1;
   if (train && d->dropout > 0) {
     drop->key = miras__hash(miras__hash(miras__hash(d->seed + 1) + tr->steps) + tr->call);
     drop->limit = (uint32_t)((double)d->dropout * 4294967296.0);
@@ -14958,14 +14838,14 @@ static void miras__phase_begin(miras__phase *ph, miras_trainer *tr, const miras_
   }
 }
 
-/* The group of tiles from ph->first on whose logits are held together; runs miras__tile_fwd. */
+/* The group of tiles from ph->first on whose logits are held together; runs miras__tile_end. */
 static size_t miras__group_run(miras__phase *ph, size_t first) {
   const miras_trainer *tr = ph->trainer;
   size_t tiles = (size_t)tr->batch * ph->per, count = tiles - first;
   if (count > tr->group) count = tr->group;
   ph->first = first;
   (void)miras__tile_rows(ph, first, &ph->row0);
-  miras__each(tr->desc.parallel, count, miras__tile_fwd, ph);
+  miras__each(tr->desc.parallel, count, miras__tile_end, ph);
   return count;
 }
 
@@ -15031,12 +14911,8 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
     return (float)NAN;
   m = tr->model;
   n = (size_t)batch * (size_t)length;
-  for (i = 0; i < n; i++) {
-    if (tokens[i] < 0 || tokens[i] >= m->desc.vocab || targets[i] < -1 ||
-        targets[i] >= m->desc.vocab)
-      return (float)NAN;
-    counted += targets[i] >= 0;
-  }
+  if (!miras__words_ok(m, tokens, n, 0) || !miras__words_ok(m, targets, n, -1)) return (float)NAN;
+  for (i = 0; i < n; i++) counted += targets[i] >= 0;
   tr->taped = 0;
   if (!miras__streams_take(tr, batch, length, stream, fresh)) return (float)NAN;
   memcpy(tr->tokens, tokens, n * sizeof *tokens);
@@ -15051,24 +14927,11 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
   miras__jobs_begin(&jobs, tr, &ph);
   miras__job_transpose(&jobs, tr->head_t, m->ld_v, m->params + m->head, m->vocab, m->width);
   miras__jobs_run(&jobs);
-  ph.embed = 1;
+  miras__each(tr->desc.parallel, tiles, miras__tile_begin, &ph);
   for (l = 0; l < m->desc.layers; l++) {
-    /* a tile may enter a layer as soon as it has left the last one, unless it needs rows of the
-     * tile before it for the convolutions */
-    if (ph.per > 1) {
-      ph.in = -1;
-      miras__each(tr->desc.parallel, tiles, miras__tile_fwd, &ph);
-      ph.embed = 0;
-      ph.out = -1;
-    }
-    ph.in = l;
-    miras__each(tr->desc.parallel, tiles, miras__tile_fwd, &ph);
-    miras__each(tr->desc.parallel, (size_t)batch * m->layers[l].s->tasks, miras__head_task, &ph);
-    ph.embed = 0;
-    ph.out = l;
+    ph.layer = &m->layers[l];
+    miras__layer_run(&ph, miras__enter, ph.layer->s->type->head, miras__leave);
   }
-  ph.in = -1;
-  ph.end = 1;
   for (i = 0; i < tiles;) i += miras__group_run(&ph, i);
   for (i = 0; i < n; i++) total += (double)tr->losses[i];
   miras__streams_leave(tr);
@@ -15125,7 +14988,7 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
 /* Transposed weights of layer l, for its tiles on the way back. */
 static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs) {
   const miras__layer *layer = &tr->model->layers[l];
-  layer->s->type->transposes(layer, &tr->work[tr->model->kind[l]], jobs);
+  miras__layer_transposes(layer, &tr->work[tr->model->kind[l]], jobs);
 }
 
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
@@ -15149,7 +15012,6 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
   for (i = 0; i < tiles;) {
     size_t count = tiles, row0 = 0, row1 = (size_t)tr->batch * ph.length;
     if (tiles > tr->group) {
-      ph.end = 1;
       count = miras__group_run(&ph, i);
       row0 = ph.row0;
       if (i + count < tiles) (void)miras__tile_rows(&ph, i + count, &row1);
@@ -15169,18 +15031,15 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     miras__jobs_run(&jobs);
   }
   for (l = m->desc.layers - 1; l >= 0; l--, turn = (turn + 2) % 3) {
-    ph.first = 0;
-    ph.in = l;
+    ph.layer = &m->layers[l];
+    s = ph.layer->s;
     ph.after = tr->d[turn];
     ph.before = tr->d[(turn + 2) % 3];
-    s = m->layers[l].s;
     ph.mid = !s->hidden ? ph.after : s->value ? tr->d[(turn + 1) % 3] : ph.before;
-    miras__each(tr->desc.parallel, tiles, miras__tile_out_bwd, &ph);
-    miras__each(tr->desc.parallel, (size_t)tr->batch * s->tasks, miras__head_task, &ph);
-    miras__each(tr->desc.parallel, tiles, miras__tile_in_bwd, &ph);
+    miras__layer_run(&ph, miras__leave_bwd, s->type->head_bwd, miras__enter_bwd);
     miras__jobs_begin(&jobs, tr, &ph);
-    a = miras__visit_of(&ph, l, -1, 0, 0);
-    a.layer->s->type->weights(&a, tr->grads + a.layer->first, &jobs);
+    a = miras__visit_of(&ph, -1, 0, 0);
+    miras__layer_weights(&a, tr->grads + ph.layer->first, &jobs);
     if (l > 0) miras__transposes(tr, l - 1, &jobs);
     miras__jobs_run(&jobs);
   }
@@ -15197,11 +15056,11 @@ typedef struct miras__adam {
 static void miras__norm_task(void *argument, int index, int worker) {
   const miras__adam *o = (const miras__adam *)argument;
   const miras_trainer *tr = o->trainer;
-  const miras_model *m = tr->model;
+  const size_t count = tr->model->param_count;
   size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, n;
   double total = 0;
   (void)worker;
-  if (end > m->param_count) end = m->param_count;
+  if (end > count) end = count;
   for (; i < end; i += n) {
     n = end - i < 256 ? end - i : 256;
     total += (double)o->k->dot(tr->grads + i, tr->grads + i, n);
@@ -15209,28 +15068,24 @@ static void miras__norm_task(void *argument, int index, int worker) {
   tr->norms[index] = total;
 }
 
+/* A block of the flat array: what it has of each view. */
 static void miras__adam_task(void *argument, int index, int worker) {
   const miras__adam *o = (const miras__adam *)argument;
   const miras_trainer *tr = o->trainer;
-  const miras_model *m = tr->model;
-  const miras_view *view;
-  size_t task = (size_t)index, low = 0, high = (size_t)m->view_count, at, n;
-  float c[9];
+  const miras_view *view = tr->model->views, *last = view + tr->model->view_count;
+  const size_t from = (size_t)index * MIRAS__ADAM_BLOCK, end = from + MIRAS__ADAM_BLOCK;
   (void)worker;
-  while (high - low > 1) {   /* the view that owns this task */
-    size_t middle = low + (high - low) / 2;
-    if (tr->first_task[middle] <= task) low = middle;
-    else high = middle;
+  while (view < last && view->offset + view->count <= from) view++;
+  for (; view < last && view->offset < end; view++) {
+    const size_t at = view->offset > from ? view->offset : from;
+    const size_t stop = view->offset + view->count < end ? view->offset + view->count : end;
+    float c[9];
+    memcpy(c, o->c, sizeof c);
+    c[5] *= view->rate;
+    c[8] = view->decay ? 1 - o->rate * view->rate * o->decay : 1;
+    o->k->adamw(tr->model->params + at, tr->moment1 + at, tr->moment2 + at, tr->grads + at,
+                stop - at, c);
   }
-  at = (task - tr->first_task[low]) * MIRAS__ADAM_BLOCK;
-  view = &m->views[low];
-  n = view->count - at;
-  if (n > MIRAS__ADAM_BLOCK) n = MIRAS__ADAM_BLOCK;
-  at += view->offset;
-  memcpy(c, o->c, sizeof c);
-  c[5] *= view->rate;
-  c[8] = view->decay ? 1 - o->rate * view->rate * o->decay : 1;
-  o->k->adamw(m->params + at, tr->moment1 + at, tr->moment2 + at, tr->grads + at, n, c);
 }
 
 /* A gradient that is not finite would poison the moments for good: such a step changes no parameter
@@ -15275,7 +15130,8 @@ MIRAS_API float miras_trainer_step(miras_trainer *tr, const miras_adamw_options 
   a.c[8] = 1;
   a.rate = learning_rate;
   a.decay = o.weight_decay;
-  miras__each(tr->desc.parallel, tr->first_task[m->view_count], miras__adam_task, &a);
+  miras__each(tr->desc.parallel, (m->param_count + MIRAS__ADAM_BLOCK - 1) / MIRAS__ADAM_BLOCK,
+              miras__adam_task, &a);
   return (float)norm;
 }
 
@@ -15299,7 +15155,7 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
   float *run = (float *)s->state;
   miras__visit a;
   uint64_t position;
-  size_t h, t;
+  size_t h;
   int l;
   memset(&a, 0, sizeof a);
   a.k = k;
@@ -15307,8 +15163,7 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
   a.position = miras__position(s->state);
   a.out = s->x;
   a.scratch = s->scratch;
-  for (t = 0; t < n; t++)
-    memcpy(s->x + t * m->ld_x, m->params + (size_t)tokens[t] * m->width, m->width * sizeof(float));
+  miras__embed(m, tokens, n, s->x);
   for (l = 0; l < m->desc.layers; l++) {
     const miras__layer *layer = &m->layers[l];
     const miras__shape *z = layer->s;
@@ -15319,10 +15174,10 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
     a.run = run + layer->run;
     kept->x = s->x;
     kept->tails = a.run;
-    z->type->enter(&a);
+    miras__enter(&a);
     for (h = 0; h < z->tasks; h++) z->type->head(&a, h);
     miras__tail_move(z, a.run, kept->proj, n);
-    z->type->leave(&a);
+    miras__leave(&a);
   }
   position = a.position + n;
   memcpy(s->state, &position, sizeof position);
@@ -15342,14 +15197,6 @@ static void miras__session_logits(miras_session *s, const miras__kernels *k, siz
 static size_t miras__session_next(const miras_session *s, size_t left) {
   size_t room = MIRAS__TILE - (size_t)(miras__position(s->state) % MIRAS__TILE);
   return left < room ? left : room;
-}
-
-static int miras__session_tokens_ok(const miras_session *s, const int32_t *tokens, size_t count,
-                                    int32_t least) {
-  size_t i;
-  for (i = 0; i < count; i++)
-    if (tokens[i] < least || tokens[i] >= s->model->desc.vocab) return 0;
-  return 1;
 }
 
 MIRAS_API size_t miras_session_size(const miras_model *m) {
@@ -15384,7 +15231,7 @@ MIRAS_API void miras_session_close(miras_session *s) {
 static const float *miras__session_feed(miras_session *s, const int32_t *tokens, size_t count) {
   const miras__kernels *k = miras__kernels_best();
   size_t n = 0;
-  if (!s || !tokens || !count || !miras__session_tokens_ok(s, tokens, count, 0)) return NULL;
+  if (!s || !tokens || !count || !miras__words_ok(s->model, tokens, count, 0)) return NULL;
   for (; count; tokens += n, count -= n) {
     n = miras__session_next(s, count);
     miras__session_rows(s, k, tokens, n);
@@ -15407,8 +15254,8 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
   const miras__kernels *k = miras__kernels_best();
   double total = 0;
   size_t n, i, t, rows;
-  if (!s || (count && (!tokens || !targets)) || !miras__session_tokens_ok(s, tokens, count, 0) ||
-      !miras__session_tokens_ok(s, targets, count, -1))
+  if (!s || (count && (!tokens || !targets)) || !miras__words_ok(s->model, tokens, count, 0) ||
+      !miras__words_ok(s->model, targets, count, -1))
     return (double)NAN;
   for (; count; tokens += n, targets += n, count -= n) {
     n = miras__session_next(s, count);
@@ -15457,7 +15304,7 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
     return MIRAS_ERR_ARGUMENT;
   }
   if (!miras__whole(why, n, "head", head, 0, (int)z->tasks - 1)) return MIRAS_ERR_ARGUMENT;
-  miras__layer_head(of, miras__kernels_best(), (size_t)head, NULL, a);
+  miras__layer_head(of, miras__kernels_best(), (size_t)head, a);
   a->state = (float *)s->state + of->run + z->tail + (size_t)head * z->plan.head_state;
   a->scratch = s->scratch;
   a->position = miras__position(s->state);
