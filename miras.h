@@ -12571,6 +12571,11 @@ typedef struct miras__gates {
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
        MIRAS__GATE_GROUPS };
 
+/* What a memory reads of a token: query, keys and values of its descents and, with separate_erase,
+ * the key before it was split, erase and replace. */
+enum { MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_OWN, MIRAS__READ_ERASE,
+       MIRAS__READ_REPLACE, MIRAS__READS };
+
 /* The parameters of layers, in their order. How the gradient of one arises:
  *   PROJECTS     h' d, with h the rows of norm1 and d of its columns of the projections
  *   MULTIPLIES   x' d, with the rows that it was multiplied by
@@ -12631,10 +12636,9 @@ typedef struct miras__param {
 
 /* What layers of one kind share. Sizes are in floats, and rows are padded to whole cache lines
  * (ld_*). The projections of a token lie in one row: q, k, v [before the convolutions], the output
- * gate, the gates' low rank. Of one head and token the memory reads dk numbers as query, kc as keys
- * (dk per descent), vc as values; the layer may project none of its keys (kp = 0, else kc). In a
- * running text a layer has `run` floats: the first `at_out` projections of the last taps - 1 tokens
- * (one row each), then the states of the heads (each part starts on a multiple of 16). */
+ * gate, the gates' low rank; a layer may project none of its keys. In a running text a layer has
+ * `run` floats: the first `at_out` projections of the last taps - 1 tokens (one row each), then the
+ * states of the heads (each part starts on a multiple of 16). */
 typedef struct miras__shape {
   const struct miras__layer_type *type;
   size_t tasks;                    /* heads of a sequence that can be worked on apart             */
@@ -12654,8 +12658,9 @@ typedef struct miras__shape {
   miras_key_map key_map;
   int tied;                        /* the step gate's numbers are the keep gate's                 */
   float *gate_scale;               /* [outs]                                                      */
-  size_t rank, descents, kc, vc, kp;
-  size_t erase, replace, own;      /* columns of a head's rows: offsets after q, k, v, 0: none    */
+  size_t rank, descents;
+  size_t read_at[MIRAS__READS];    /* parts of per_token: where they begin                        */
+  size_t read_dim[MIRAS__READS];   /* their numbers; 0: there is none                             */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
   size_t moving;                   /* the first of g's, which depend on the token                 */
   miras__gates gate[MIRAS__GATE_GROUPS];
@@ -12726,13 +12731,14 @@ typedef struct miras__drop {
   float scale;
 } miras__drop;
 
-/* A task: rows first..first + n - 1 of sequence b, which are rows `row` on of the call. */
+/* A task: rows first..first + n - 1 of a sequence, rows `row` on of the call. Pointers are at its
+ * first row, its tile or its sequence. */
 typedef struct miras__visit {
   const miras__kernels *k;
   const miras__layer *layer;
-  const miras__kept *kept;
-  const miras__layer_work *work;
-  size_t b, first, n, row;
+  miras__kept kept;
+  miras__layer_work work;
+  size_t first, n, row;
   size_t length;                   /* rows of a sequence in the call                              */
   uint64_t position;               /* of its first                                                */
   float *run;                      /* what the layer has in its running text; NULL: a new one     */
@@ -12740,7 +12746,6 @@ typedef struct miras__visit {
   const miras__drop *drop;         /* NULL: none                                                  */
   float *out;                      /* [N, W]                                                      */
   /* the adjoint */
-  size_t tile;                     /* which of the call's it is                                   */
   float *after, *mid, *before;     /* [N, W] gradients of output, middle and input ...            */
   float *after_in, *mid_in;        /* ... as the two branches saw them, behind dropout            */
   float *scratch;
@@ -12977,7 +12982,7 @@ static void miras__times_bwd(const miras__visit *a, int i, int mode, float *dx, 
                              const float *d, size_t ldd) {
   const miras__param *p = &a->layer->s->param[i];
   miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
-                miras__mat(miras__turned_weight(a->layer->s, a->work, i), miras__pad(p->rows)),
+                miras__mat(miras__turned_weight(a->layer->s, &a->work, i), miras__pad(p->rows)),
                 a->n, p->rows, p->cols, a->scratch);
 }
 
@@ -12990,8 +12995,7 @@ static void miras__times_weight(const miras__visit *a, int i, float *g, const fl
 
 /* The tile's sums of a gradient. */
 static float *miras__tile_sum(const miras__visit *a, int i) {
-  const miras__shape *s = a->layer->s;
-  return a->work->part[MIRAS__BY_TILE] + a->tile * s->sums[MIRAS__BY_TILE] + s->param[i].place;
+  return a->work.part[MIRAS__BY_TILE] + a->layer->s->param[i].place;
 }
 
 /* Those of head h, of its own parameters or of its part of what all have; cleared. NULL: the layer
@@ -13000,8 +13004,7 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
   const miras__shape *s = a->layer->s;
   const int origin = miras__params[i].origin, own = origin == MIRAS__BY_HEAD;
   const size_t n = miras__count(&s->param[i]) / (own ? 1 : s->heads);
-  float *sum = a->work->part[origin] + s->param[i].place +
-               (own ? a->b * s->heads + h : a->b) * s->sums[origin] + (own ? 0 : h * n);
+  float *sum = a->work.part[origin] + s->param[i].place + h * (own ? s->sums[origin] : n);
   if (!n) return NULL;
   memset(sum, 0, n * sizeof *sum);
   return sum;
@@ -13021,8 +13024,8 @@ static void miras__layer_transposes(const miras__layer *layer, const miras__laye
 /* ... and all that its weights receive; g: the gradients of the layer's. */
 static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
   const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = a->work;
-  const miras__kept *kept = a->kept;
+  const miras__layer_work *work = &a->work;
+  const miras__kept *kept = &a->kept;
   const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, 0, list->tiles, b, b * s->tasks};
   const float *from = s->param[MIRAS__W_OUT_NORM].rows ? work->out : kept->y;
   int i;
@@ -13137,25 +13140,23 @@ static void miras__project(const miras__visit *a, int end, size_t n, const float
 static void miras__enter(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   if (!s->value) return;
-  miras__project(a, MIRAS__PARAMS, a->n, a->kept->x + a->row * s->ld_x,
-                 a->kept->proj + a->row * s->ld_p);
+  miras__project(a, MIRAS__PARAMS, a->n, a->kept.x,
+                 a->kept.proj);
   s->type->enter(a);
 }
 
 /* dproj and mid -> before, through norm1; h for the weights. */
 static void miras__enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = a->work;
-  const size_t x = a->row * s->ld_x;
   float *pack = a->scratch, *t = pack + MIRAS__PACK;
-  const miras__norm in = miras__norm_of(a->kept->x + x, s->ld_x,
+  const miras__norm in = miras__norm_of(a->kept.x, s->ld_x,
                                         miras__weight(a->layer, MIRAS__W_NORM1), a->n, s->width);
   if (!s->value) return;
   s->type->enter_bwd(a);
-  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(work->dproj + a->row * s->ld_p, s->ld_p),
-                miras__mat(work->turned, s->ld_x), a->n, s->width, s->proj, pack);
-  a->k->rms_bwd(a->before + x, s->ld_x, a->mid + x, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM1),
-                work->h + x, s->ld_x, t, s->ld_x, &in);
+  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
+                miras__mat(a->work.turned, s->ld_x), a->n, s->width, s->proj, pack);
+  a->k->rms_bwd(a->before, s->ld_x, a->mid, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM1), a->work.h,
+                s->ld_x, t, s->ld_x, &in);
 }
 
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
@@ -13189,7 +13190,7 @@ static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in,
 /* The tile's rows of what the MLP adds to. */
 static float *miras__mid(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  return (!s->hidden ? a->out : s->value ? a->kept->mid : a->kept->x) + a->row * s->ld_x;
+  return !s->hidden ? a->out : s->value ? a->kept.mid : a->kept.x;
 }
 
 /* Its mask. */
@@ -13201,50 +13202,46 @@ static void miras__layer_mlp(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const float *mid = miras__mid(a);
   float *h = a->scratch + MIRAS__PACK, *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
-  float *ab = a->kept->ab + a->row * 2 * s->ld_f;
+  float *ab = a->kept.ab;
   a->k->rms_fwd(h, s->ld_x, mid, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM2), a->n, s->width);
   miras__times(a, MIRAS__W_MLP_GATE, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, a->n);
   miras__times(a, MIRAS__W_MLP_UP, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, a->n);
   a->k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
-  miras__add_branch(a, miras__mlp_site(a), a->out + a->row * s->ld_x, mid, MIRAS__W_MLP_DOWN, act,
-                    s->ld_f);
+  miras__add_branch(a, miras__mlp_site(a), a->out, mid, MIRAS__W_MLP_DOWN, act, s->ld_f);
 }
 
 /* after -> mid */
 static void miras__layer_mlp_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = a->work;
-  const size_t x = a->row * s->ld_x;
-  float *ab = a->kept->ab + a->row * 2 * s->ld_f, *ds = work->act + a->row * s->ld_f;
+  float *ab = a->kept.ab, *ds = a->work.act;
   float *t = a->scratch + MIRAS__PACK;
   const miras__norm mid = miras__norm_of(miras__mid(a), s->ld_x,
                                          miras__weight(a->layer, MIRAS__W_NORM2), a->n, s->width);
-  miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in + x, a->after + x, MIRAS__W_MLP_DOWN, ds,
+  miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after, MIRAS__W_MLP_DOWN, ds,
                         s->ld_f);
   a->k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
   miras__times_bwd(a, MIRAS__W_MLP_GATE, MIRAS__SET, t, s->ld_x, ab, 2 * s->ld_f);
   miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__ADD, t, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
-  a->k->rms_bwd(a->mid + x, s->ld_x, a->after + x, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM2),
-                work->h2 + x, s->ld_x, t, s->ld_x, &mid);
+  a->k->rms_bwd(a->mid, s->ld_x, a->after, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM2), a->work.h2,
+                s->ld_x, t, s->ld_x, &mid);
 }
 
 static void miras__leave(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   if (s->value)
-    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept->x + a->row * s->ld_x, MIRAS__W_O,
-                      s->type->leave ? s->type->leave(a) : a->kept->y + a->row * s->ld_y, s->ld_y);
+    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept.x, MIRAS__W_O,
+                      s->type->leave ? s->type->leave(a) : a->kept.y, s->ld_y);
   if (s->hidden) miras__layer_mlp(a);
 }
 
 /* after -> mid and what comes before W_o. Clears the tile's sums. */
 static void miras__leave_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const size_t x = a->row * s->ld_x, sums = s->sums[MIRAS__BY_TILE];
-  float *from = s->type->leave ? miras__from_scratch(a) : a->work->dy + a->row * s->ld_y;
-  memset(a->work->part[MIRAS__BY_TILE] + a->tile * sums, 0, sums * sizeof(float));
+  float *from = s->type->leave ? miras__from_scratch(a) : a->work.dy;
+  memset(a->work.part[MIRAS__BY_TILE], 0, s->sums[MIRAS__BY_TILE] * sizeof(float));
   if (s->hidden) miras__layer_mlp_bwd(a);
   if (!s->value) return;
-  miras__add_branch_bwd(a, a->layer->site, a->mid_in + x, a->mid + x, MIRAS__W_O, from, s->ld_y);
+  miras__add_branch_bwd(a, a->layer->site, a->mid_in, a->mid, MIRAS__W_O, from, s->ld_y);
   s->type->leave_bwd(a, from);
 }
 
@@ -13267,6 +13264,7 @@ static float miras__key_length(const miras__shape *s) {
 static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_desc *m = &s->plan.d;
   miras__gates *group = s->gate;
+  size_t kcols, vcols;
   int i;
   s->tasks = s->heads = s->runs = (size_t)m->heads;
   s->chunk = (size_t)m->chunk;
@@ -13278,16 +13276,15 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->key = s->heads * s->dk;
   s->value = s->heads * s->dv;
   s->descents = (size_t)m->descents;
-  s->kc = s->descents * s->dk;
-  s->vc = s->descents * s->dv;
-  s->kp = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->kc;
+  kcols = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->key;
+  vcols = s->descents * s->value;
   if (miras__key_length(s) > 0) s->lengths = 1 + s->descents;
-  s->per_token = s->dk + s->kc + s->vc;
-  if (m->separate_erase) {
-    s->own = s->per_token;         /* the key before it was split                                 */
-    s->erase = s->own + s->dk;
-    s->replace = s->erase + s->dk;
-    s->per_token = s->replace + s->dk;
+  for (i = 0; i < MIRAS__READS; i++) {
+    const size_t each = i == MIRAS__READ_V ? s->dv : s->dk;
+    s->read_at[i] = s->per_token;
+    s->read_dim[i] = i == MIRAS__READ_Q ? each : i <= MIRAS__READ_V ? s->descents * each
+                   : m->separate_erase ? each : 0;
+    s->per_token += s->read_dim[i];
   }
   group[MIRAS__KEEP].count = miras__keep_width(m);
   group[MIRAS__KEEP].form = (int)d->keep_form;
@@ -13320,13 +13317,13 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   }
   s->rank = s->moving ? (size_t)d->gate_rank : 0;
   (void)miras__project_to(s, MIRAS__W_Q, s->key);
-  s->at_k = miras__project_to(s, MIRAS__W_K, s->heads * s->kp);
-  s->at_v = miras__project_to(s, MIRAS__W_V, s->heads * s->vc);
+  s->at_k = miras__project_to(s, MIRAS__W_K, kcols);
+  s->at_v = miras__project_to(s, MIRAS__W_V, vcols);
   s->at_out = miras__project_to(s, MIRAS__W_OUT_GATE, s->value);
   s->at_low = miras__project_to(s, MIRAS__W_GATES_DOWN, s->rank);
   miras__param_set(s, MIRAS__W_CONV_Q, s->taps, s->key);
-  miras__param_set(s, MIRAS__W_CONV_K, s->kp ? s->taps : 0, s->heads * s->kp);
-  miras__param_set(s, MIRAS__W_CONV_V, s->taps, s->heads * s->vc);
+  miras__param_set(s, MIRAS__W_CONV_K, kcols ? s->taps : 0, kcols);
+  miras__param_set(s, MIRAS__W_CONV_V, s->taps, vcols);
   miras__param_set(s, MIRAS__W_GATES_UP, s->rank, s->moving);
   miras__param_set(s, MIRAS__W_GATES_OFFSET, s->gates, 0);
   if (group[MIRAS__KEEP].form == MIRAS__GATE_RATE)
@@ -13390,29 +13387,30 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
 static void miras__draw_gates(const miras__shape *s, float *offset, float *rate) {
   const miras_desc *d = &s->plan.d;
   const miras__gates *g = s->gate;
-  double forget = d->forget > 0 ? (double)d->forget : 1.0 / 64, momentum = (double)d->momentum;
-  size_t h, i, each = g[MIRAS__KEEP].count / s->heads;
+  const double momentum = (double)d->momentum;
+  double forget = d->forget > 0 ? (double)d->forget : 1.0 / 64, start[MIRAS__GATE_GROUPS] = {0}, c;
+  const size_t each = g[MIRAS__KEEP].count / s->heads;
+  size_t h;
+  int i;
+  start[MIRAS__MOMENTUM] =
+    miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
+  start[MIRAS__THRESHOLD] = (double)0.5413f;     /* softplus of it is 1                           */
+  start[MIRAS__VALUE_KEEP] = miras__logit(63.0 / 64);
+  for (i = MIRAS__MOMENTUM; i <= MIRAS__VALUE_KEEP; i++)
+    miras__draw(offset + g[i].offset, g[i].count, 0, start[i], 0);
   for (h = 0; h < s->heads; h++) {
-    double c, start = miras__keep_start(s, forget, &c);
-    for (i = 0; i < each; i++) {
-      offset[g[MIRAS__KEEP].offset + h * each + i] = (float)start;
-      if (rate) rate[h * each + i] = (float)c;
-    }
+    miras__draw(offset + g[MIRAS__KEEP].offset + h * each, each, 0,
+                miras__keep_start(s, forget, &c), 0);
+    if (rate) miras__draw(rate + h * each, each, 0, c, 0);
     forget *= d->forget_ratio > 0 ? (double)d->forget_ratio : 1;
   }
-  for (i = 0; i < g[MIRAS__MOMENTUM].count; i++)
-    offset[g[MIRAS__MOMENTUM].offset + i] =
-        (float)miras__logit(momentum < 0.05 ? 0.05 : momentum > 0.95 ? 0.95 : momentum);
-  for (i = 0; i < g[MIRAS__THRESHOLD].count; i++)
-    offset[g[MIRAS__THRESHOLD].offset + i] = 0.5413f;   /* softplus of it is 1 */
-  for (i = 0; i < g[MIRAS__VALUE_KEEP].count; i++)
-    offset[g[MIRAS__VALUE_KEEP].offset + i] = (float)miras__logit(63.0 / 64);
 }
 /* q[rows, heads, key_dim]: of k[rows, heads, descents, key_dim] the keys of the first of a token's
  * descents. */
 static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, const float *k) {
   size_t i;
-  for (i = 0; i < rows * s->heads; i++) memcpy(q + i * s->dk, k + i * s->kp, s->dk * sizeof *q);
+  for (i = 0; i < rows * s->heads; i++)
+    memcpy(q + i * s->dk, k + i * s->descents * s->dk, s->dk * sizeof *q);
 }
 /* Initial values beyond draws: of gates and memories. With an inner norm and keys of length 1
  *   queries start as the keys, projection and convolution: a new network then finds what it wrote
@@ -13429,7 +13427,8 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__param *at = s->param;
   const miras__gates *step = &s->gate[MIRAS__STEP], *bound = &s->gate[MIRAS__THRESHOLD];
   const int found = s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
-  const size_t large = (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->vc;
+  const size_t large =
+    (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->descents * s->dv;
   float *w = layer->w;
   miras__plan plan = s->plan;
   size_t i, column;
@@ -13442,7 +13441,7 @@ static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
     miras__query_as_key(s, s->taps, w + at[MIRAS__W_CONV_Q].at, w + at[MIRAS__W_CONV_K].at);
     for (i = 0; i < s->width; i++)
       for (column = 0; column < large; column++)
-        w[at[MIRAS__W_V].at + i * s->heads * s->vc + column] *= 3;
+        w[at[MIRAS__W_V].at + i * at[MIRAS__W_V].cols + column] *= 3;
   }
   if (s->gates)
     miras__draw_gates(s, w + at[MIRAS__W_GATES_OFFSET].at,
@@ -13455,63 +13454,48 @@ static size_t miras__memory_layer_tape(const miras__shape *s, const miras__exten
   return miras__plan_tape(&s->plan, e->length);
 }
 
-/* Keys, queries and values of a sequence as its memories read them: per head, `per` floats apart,
- * q [length, dk], k [length, kc], v [length, vc] and, with separate_erase, the key before it was
- * split, erase and replace, [length, dk] each. */
-typedef struct miras__qkv {
-  float *base;
-  size_t per, length;
-} miras__qkv;
-
-static miras__qkv miras__qkv_of(const miras__visit *a, float *all) {
-  miras__qkv of;
-  of.per = a->work->per_qkv;
-  of.length = a->length;
-  of.base = all + a->b * a->layer->s->heads * of.per;
-  return of;
+/* Row a->first of a part of what head h reads, in an array like work.qkv: per head the parts one
+ * behind the other, each [length, read_dim]. */
+static float *miras__read_rows(const miras__visit *a, float *all, int part, size_t h) {
+  const miras__shape *s = a->layer->s;
+  return all + h * a->work.per_qkv + s->read_at[part] * a->length + a->first * s->read_dim[part];
 }
 
-/* Row `row` of the part that starts `at` floats into a token's and is n wide. */
-static float *miras__part(const miras__qkv *of, size_t at, size_t n, size_t row) {
-  return of->base + at * of->length + row * n;
-}
-
-/* The convolution of queries, keys or values (which 0, 1, 2) over n rows of proj; dim 0: none. */
-static miras__conv miras__conv_of(const miras__layer *layer, int which, size_t n,
-                                  const float *proj, const float *past, size_t ldpast, size_t per) {
-  const miras__shape *s = layer->s;
-  const size_t at[3] = {0, s->at_k, s->at_v}, dim[3] = {s->dk, s->kp, s->vc};
+/* The convolution of queries, keys or values (which 0, 1, 2); dim 0: none. past as in conv_fwd. */
+static miras__conv miras__conv_of(const miras__visit *a, int which, const float *past,
+                                  size_t ldpast) {
+  const miras__shape *s = a->layer->s;
+  const miras__param *p = &s->param[MIRAS__W_Q + which];
   miras__conv of;
-  of.c = proj + at[which], of.ldc = s->ld_p;
-  of.past = past ? past + at[which] : NULL, of.ldpast = ldpast;
-  of.w = miras__weight(layer, MIRAS__W_CONV_Q + which), of.taps = s->taps;
-  of.per = per;
-  of.rows = n, of.heads = s->heads, of.dim = dim[which];
+  of.c = a->kept.proj + p->place, of.ldc = s->ld_p;
+  of.past = miras__at(past, p->place), of.ldpast = ldpast;
+  of.w = miras__weight(a->layer, MIRAS__W_CONV_Q + which), of.taps = s->taps;
+  of.per = a->work.per_qkv;
+  of.rows = a->n, of.heads = s->heads, of.dim = p->cols / s->heads;
   return of;
 }
 
-/* Convolve, activate, and bring keys and queries to their length: rows `first` on of to. past as
- * in conv_fwd; inverse NULL or, per head, lengths stride floats for lengths of q, k. */
-static void miras__convolve(const miras__layer *layer, const miras__kernels *k, size_t n,
-                            const float *proj, const float *past, size_t ldpast,
-                            const miras__qkv *to, size_t first, float *inverse, size_t stride) {
-  const miras__shape *s = layer->s;
-  float *q = miras__part(to, 0, s->dk, first), *v = miras__part(to, s->dk + s->kc, s->vc, first);
-  float *kk = s->own ? miras__part(to, s->own, s->dk, first)
-                     : miras__part(to, s->dk, s->kc, first), *z[3];
-  float length = miras__key_length(s);
+/* Convolve, activate, and bring keys and queries to their length: proj -> qkv. inverse NULL or, per
+ * head, lengths of q, k. */
+static void miras__convolve(const miras__visit *a, const float *past, size_t ldpast,
+                            float *inverse) {
+  const miras__shape *s = a->layer->s;
+  const int key = s->read_dim[MIRAS__READ_OWN] ? MIRAS__READ_OWN : MIRAS__READ_K;
+  const float length = miras__key_length(s);
+  float *qkv = a->work.qkv;
   size_t h;
   int i;
-  z[0] = q, z[1] = kk, z[2] = v;
   for (i = 0; i < 3; i++) {
-    const miras__conv of = miras__conv_of(layer, i, n, proj, past, ldpast, to->per);
-    if (of.dim) k->conv_fwd(z[i], &of);
+    const miras__conv of = miras__conv_of(a, i, past, ldpast);
+    if (of.dim) a->k->conv_fwd(miras__read_rows(a, qkv, i == MIRAS__READ_K ? key : i, 0), &of);
   }
   for (h = 0; length > 0 && h < s->heads; h++) {
-    float *r = inverse ? inverse + h * s->lengths * stride : NULL;
-    k->unit_fwd(q + h * to->per, r ? r + first : NULL, length, n, s->dk);
-    k->unit_fwd(kk + h * to->per, r ? r + stride + first * s->descents : NULL, length,
-                n * s->descents, s->dk);
+    float *r = miras__to(inverse, h * s->lengths * a->work.context);
+    a->k->unit_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h), miras__to(r, a->first), length, a->n,
+                   s->dk);
+    a->k->unit_fwd(miras__read_rows(a, qkv, key, h),
+                   miras__to(r, a->work.context + a->first * s->descents), length,
+                   a->n * s->descents, s->dk);
   }
 }
 
@@ -13522,54 +13506,50 @@ static const float *miras__gate_scale(const miras__layer *layer, const miras__ga
 }
 
 /* g [n, gates] -> gates [n, outs]. offset NULL: g holds it already. */
-static void miras__make_gates(const miras__layer *layer, const miras__kernels *k,
-                              size_t n, float *g, float *gates, const float *offset) {
-  const miras__shape *s = layer->s;
+static void miras__make_gates(const miras__visit *a, const float *offset) {
+  const miras__shape *s = a->layer->s;
   int i;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     const miras__gates *group = &s->gate[i];
-    int tied = group->from != group->first;
+    const int tied = group->from != group->first;
     if (group->count)
-      k->gates_fwd(group->form, group->cap, gates + group->first, g + group->from, s->ld_g,
-                   offset && !tied ? offset + group->offset : NULL,
-                   miras__gate_scale(layer, group), n, group->count);
+      a->k->gates_fwd(group->form, group->cap, a->work.gates + group->first,
+                      a->kept.g + group->from, s->ld_g,
+                      offset && !tied ? offset + group->offset : NULL,
+                      miras__gate_scale(a->layer, group), a->n, group->count);
   }
 }
 
-/* What head h's keys are made of where it erases apart from them: rows `first` on of qkv, gates of
- * the same rows. */
-static miras__erasing miras__erasing_of(const miras__layer *layer, const miras__qkv *qkv, size_t h,
-                                        size_t first, const float *gates, size_t n) {
-  const miras__shape *s = layer->s;
+/* What head h's keys are made of where it erases apart from them. */
+static miras__erasing miras__erasing_of(const miras__visit *a, size_t h) {
+  const miras__shape *s = a->layer->s;
   miras__erasing e;
-  e.x = miras__part(qkv, s->own, s->dk, first) + h * qkv->per;
-  e.c = gates + s->gate[MIRAS__ERASE].first + h * s->dk;
-  e.a = miras__weight(layer, MIRAS__W_ERASE_SCALE) + h * s->dk;
-  e.b = miras__weight(layer, MIRAS__W_ERASE_MIX) + h * s->dk;
+  e.x = miras__read_rows(a, a->work.qkv, MIRAS__READ_OWN, h);
+  e.c = a->work.gates + s->gate[MIRAS__ERASE].first + h * s->dk;
+  e.a = miras__weight(a->layer, MIRAS__W_ERASE_SCALE) + h * s->dk;
+  e.b = miras__weight(a->layer, MIRAS__W_ERASE_MIX) + h * s->dk;
   e.ldc = s->ld_g;
-  e.rows = n;
+  e.rows = a->n;
   e.n = s->dk;
   return e;
 }
 
-/* Keys that the layer makes with the help of gates: rows `first` on of to. */
-static void miras__make_keys(const miras__layer *layer, const miras__kernels *k,
-                             size_t n, const float *g, const float *gates, const miras__qkv *to,
-                             size_t first) {
-  const miras__shape *s = layer->s;
+/* Keys that the layer makes with the help of gates. */
+static void miras__make_keys(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__gates *keep = &s->gate[MIRAS__KEEP];
+  float *qkv = a->work.qkv;
   size_t h;
-  if (s->key_map == MIRAS_KEYS_COMPLEMENT) {
-    const miras__gates *keep = &s->gate[MIRAS__KEEP];
-    for (h = 0; h < s->heads; h++)
-      k->complement(keep->form, keep->cap, miras__part(to, s->dk, s->dk, first) + h * to->per,
-                    gates + keep->first + h * s->dk, g + keep->from + h * s->dk, s->ld_g, n, s->dk);
-  } else if (s->key_map == MIRAS_KEYS_ERASE) {
-    for (h = 0; h < s->heads; h++) {
-      const size_t p = h * to->per;
-      const miras__erasing e = miras__erasing_of(layer, to, h, first, gates, n);
-      k->erase_fwd(miras__part(to, s->dk, s->dk, first) + p,
-                   miras__part(to, s->erase, s->dk, first) + p,
-                   miras__part(to, s->replace, s->dk, first) + p, &e);
+  for (h = 0; h < s->heads; h++) {
+    if (s->key_map == MIRAS_KEYS_COMPLEMENT)
+      a->k->complement(keep->form, keep->cap, miras__read_rows(a, qkv, MIRAS__READ_K, h),
+                       a->work.gates + keep->first + h * s->dk, a->kept.g + keep->from + h * s->dk,
+                       s->ld_g, a->n, s->dk);
+    if (s->key_map == MIRAS_KEYS_ERASE) {
+      const miras__erasing e = miras__erasing_of(a, h);
+      a->k->erase_fwd(miras__read_rows(a, qkv, MIRAS__READ_K, h),
+                      miras__read_rows(a, qkv, MIRAS__READ_ERASE, h),
+                      miras__read_rows(a, qkv, MIRAS__READ_REPLACE, h), &e);
     }
   }
 }
@@ -13579,38 +13559,30 @@ static void miras__make_keys(const miras__layer *layer, const miras__kernels *k,
 static const float *miras__past(const miras__visit *a, size_t *ld) {
   const miras__shape *s = a->layer->s;
   *ld = a->first ? s->ld_p : s->at_out;
-  if (a->first) return a->kept->proj + (a->row - (s->taps - 1)) * s->ld_p;
-  return a->run ? a->kept->tails + a->b * s->tail : NULL;
+  if (a->first) return a->kept.proj - (s->taps - 1) * s->ld_p;
+  return a->run ? a->kept.tails : NULL;
 }
 
 /* proj -> g, gates, qkv. A tile that is not the first of its sequence projects the rows ahead of
  * it, which its convolutions need, once more. */
 static void miras__memory_layer_enter(const miras__visit *a) {
-  const miras__layer *layer = a->layer;
-  const miras__shape *s = layer->s;
-  const size_t back = s->taps - 1, n = a->n;
-  const miras__qkv to = miras__qkv_of(a, a->work->qkv);
-  const float *past;
-  float *proj = a->kept->proj + a->row * s->ld_p, *g = a->kept->g + a->row * s->ld_g;
-  float *gates = a->work->gates + a->row * s->ld_g;
+  const miras__shape *s = a->layer->s;
+  const size_t back = s->taps - 1;
   size_t ldpast, t;
-  past = miras__past(a, &ldpast);
+  const float *past = miras__past(a, &ldpast);
+  float *g = a->kept.g, *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
   if (a->first) {
-    float *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
-    past = NULL;
-    if (back) {
-      miras__project(a, MIRAS__W_V + 1, back, a->kept->x + (a->row - back) * s->ld_x, again);
-      past = again;
-    }
+    past = back ? again : NULL;
+    if (back) miras__project(a, MIRAS__W_V + 1, back, a->kept.x - back * s->ld_x, again);
   }
-  miras__convolve(layer, a->k, n, proj, past, ldpast, &to, a->first, NULL, 0);
+  miras__convolve(a, past, ldpast, NULL);
   if (s->moving)
-    miras__times(a, MIRAS__W_GATES_UP, MIRAS__SET, g, s->ld_g, proj + s->at_low, s->ld_p, n);
-  for (t = 0; s->gates > s->moving && t < n; t++)
+    miras__times(a, MIRAS__W_GATES_UP, MIRAS__SET, g, s->ld_g, a->kept.proj + s->at_low, s->ld_p,
+                 a->n);
+  for (t = 0; s->gates > s->moving && t < a->n; t++)
     memset(g + t * s->ld_g + s->moving, 0, (s->gates - s->moving) * sizeof *g);
-  if (s->gates)
-    miras__make_gates(layer, a->k, n, g, gates, miras__weight(layer, MIRAS__W_GATES_OFFSET));
-  miras__make_keys(layer, a->k, n, g, gates, &to, a->first);
+  if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
+  miras__make_keys(a);
 }
 
 /* Head h's columns of a group of gates in a row of them, or NULL where there is none. */
@@ -13619,22 +13591,21 @@ static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *
   return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
 }
 
-/* Where head h's rows of all that it reads lie in arrays like work->qkv and work->gates, and how
- * far apart; NULL: the layer has none. */
-static miras__head_grads miras__head_rows(const miras__shape *s, size_t h, const miras__qkv *of,
+/* Where head h's rows of all that it reads lie in arrays like work.qkv and work.gates, and how far
+ * apart; NULL: the layer has none. */
+static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, float *all,
                                           float *gates) {
-  const size_t p = h * of->per;
+  const miras__shape *s = a->layer->s;
+  const size_t *dim = s->read_dim;
   miras__head_grads g;
   memset(&g, 0, sizeof g);
-  g.q = miras__part(of, 0, s->dk, 0) + p;
-  g.k = miras__part(of, s->dk, s->kc, 0) + p;
-  g.v = miras__part(of, s->dk + s->kc, s->vc, 0) + p;
-  g.ldq = g.ld_erase = g.ld_replace = s->dk;
-  g.ldk = s->kc;
-  g.ldv = s->vc;
-  if (s->erase) {
-    g.erase = miras__part(of, s->erase, s->dk, 0) + p;
-    g.replace = miras__part(of, s->replace, s->dk, 0) + p;
+  g.q = miras__read_rows(a, all, MIRAS__READ_Q, h), g.ldq = dim[MIRAS__READ_Q];
+  g.k = miras__read_rows(a, all, MIRAS__READ_K, h), g.ldk = dim[MIRAS__READ_K];
+  g.v = miras__read_rows(a, all, MIRAS__READ_V, h), g.ldv = dim[MIRAS__READ_V];
+  g.ld_erase = g.ld_replace = dim[MIRAS__READ_ERASE];
+  if (g.ld_erase) {
+    g.erase = miras__read_rows(a, all, MIRAS__READ_ERASE, h);
+    g.replace = miras__read_rows(a, all, MIRAS__READ_REPLACE, h);
   }
   g.keep = miras__gate_of(s, MIRAS__KEEP, h, gates);
   g.step = miras__gate_of(s, MIRAS__STEP, h, gates);
@@ -13666,9 +13637,7 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
   const miras__layer *layer = a->layer;
   const miras__shape *s = layer->s;
   const miras_desc *d = &s->plan.d;
-  const miras__qkv from = miras__qkv_of(a, a->work->qkv);
-  const miras__head_grads rows =
-    miras__head_rows(s, h, &from, a->work->gates + a->row * s->ld_g);
+  const miras__head_grads rows = miras__head_rows(a, h, a->work.qkv, a->work.gates);
   memset(io, 0, sizeof *io);
   io->length = (int)a->n;
   io->head = h;
@@ -13682,14 +13651,14 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
   if (!io->momentum && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
   if (!io->threshold && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
   if (d->row_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
-  io->y = a->kept->y + a->row * s->ld_y + h * s->dv;
+  io->y = a->kept.y + h * s->dv;
   io->ldy = s->ld_y;
   miras__layer_head(layer, a->k, h, run);
   run->io = io;
   run->position = a->position;
   run->scratch = a->scratch;
   if (MIRAS__TRAINS && a->train)
-    run->tape = a->kept->tape + (a->b * s->heads + h) * a->kept->per_tape;
+    run->tape = a->kept.tape + h * a->kept.per_tape;
 }
 
 static void miras__memory_layer_head(const miras__visit *a, size_t h) {
@@ -13709,10 +13678,10 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
 /* What the memories answered, to be normed and gated. */
 static miras__norm miras__answers_of(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  miras__norm of = miras__norm_of(a->kept->y + a->row * s->ld_y, s->ld_y,
+  miras__norm of = miras__norm_of(a->kept.y, s->ld_y,
                                   miras__weight(a->layer, MIRAS__W_OUT_NORM), a->n, s->dv);
   of.heads = s->heads;
-  of.gate = a->kept->proj + a->row * s->ld_p + s->at_out;
+  of.gate = a->kept.proj + s->at_out;
   of.ld_gate = s->ld_p;
   return of;
 }
@@ -13727,41 +13696,34 @@ static const float *miras__memory_layer_leave(const miras__visit *a) {
 /* from -> dy and the output gate's part of dproj. Makes what the memories read once more: gates,
  * qkv. */
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
-  const miras__layer *layer = a->layer;
-  const miras__shape *s = layer->s;
-  const miras__layer_work *work = a->work;
-  const size_t n = a->n, p = a->row * s->ld_p, y = a->row * s->ld_y, stride = work->context;
-  const miras__qkv to = miras__qkv_of(a, work->qkv);
+  const miras__shape *s = a->layer->s;
   const miras__norm of = miras__answers_of(a);
-  float *g = a->kept->g + a->row * s->ld_g, *gates = work->gates + a->row * s->ld_g;
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
-  a->k->gated_norm_bwd(work->dy + y, s->ld_y, work->dproj + p + s->at_out, s->ld_p,
-                       miras__tile_sum(a, MIRAS__W_OUT_NORM), work->out + y, s->ld_y, from, s->ld_y,
+  a->k->gated_norm_bwd(a->work.dy, s->ld_y, a->work.dproj + s->at_out, s->ld_p,
+                       miras__tile_sum(a, MIRAS__W_OUT_NORM), a->work.out, s->ld_y, from, s->ld_y,
                        &of);
-  miras__convolve(layer, a->k, n, a->kept->proj + p, past, ldpast, &to, a->first,
-                  work->inverse + a->b * s->heads * s->lengths * stride, stride);
-  if (s->gates) miras__make_gates(layer, a->k, n, g, gates, NULL);
-  miras__make_keys(layer, a->k, n, g, gates, &to, a->first);
+  miras__convolve(a, past, ldpast, a->work.inverse);
+  if (s->gates) miras__make_gates(a, NULL);
+  miras__make_keys(a);
 }
 
 /* dy -> dqkv, dgates, and the head's sums. */
 static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = a->work;
+  const miras__layer_work *work = &a->work;
   const size_t n = a->n;
-  const float *inverse = work->inverse + (a->b * s->heads + h) * s->lengths * work->context;
-  const miras__qkv from = miras__qkv_of(a, work->qkv), to = miras__qkv_of(a, work->dqkv);
-  float *dgates = work->dgates + a->row * s->ld_g, length = miras__key_length(s);
-  miras__head_grads g = miras__head_rows(s, h, &to, dgates);
+  const float *inverse = work->inverse + h * s->lengths * work->context;
+  const float length = miras__key_length(s);
+  miras__head_grads g = miras__head_rows(a, h, work->dqkv, work->dgates);
   miras__head_io io;
   miras__call run;
   size_t t, j;
   miras__layer_call(a, h, &io, &run);
   g.rho = miras__head_sum(a, MIRAS__W_RATES, h);
   run.g = &g;
-  run.dy = work->dy + a->row * s->ld_y + h * s->dv;
+  run.dy = a->work.dy + h * s->dv;
   run.lddy = s->ld_y;
   run.dinit = miras__head_sum(a, MIRAS__W_MEMORY, h);
   run.dgain = miras__head_sum(a, MIRAS__W_GAIN, h);
@@ -13776,9 +13738,8 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
     for (t = 0; t < n; t++)
       for (j = 0; j < s->dk; j++) g.keep[t * s->ld_g + j] -= g.k[t * s->dk + j];
   if (s->key_map == MIRAS_KEYS_ERASE) {
-    const miras__erasing e =
-      miras__erasing_of(a->layer, &from, h, 0, work->gates + a->row * s->ld_g, n);
-    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, dgates), s->ld_g,
+    const miras__erasing e = miras__erasing_of(a, h);
+    k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, work->dgates), s->ld_g,
                  miras__head_sum(a, MIRAS__W_ERASE_SCALE, h),
                  miras__head_sum(a, MIRAS__W_ERASE_MIX, h), a->scratch, io.erase, &e);
   }
@@ -13787,31 +13748,24 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
 /* Adjoint of the convolutions: dqkv -> q, k, v of dproj, and the tile's share of the weights'. */
 static void miras__convolve_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const miras__qkv of = miras__qkv_of(a, a->work->dqkv);
-  const size_t n = a->n, back = s->taps - 1, rest = a->length - a->first - n;
-  const size_t after = rest < back ? rest : back;
-  const size_t at[3] = {0, s->at_k, s->at_v};
-  const float *proj = a->kept->proj + a->row * s->ld_p, *dz[3];
-  float *dproj = a->work->dproj + a->row * s->ld_p, *sum = a->scratch + MIRAS__PACK;
+  const size_t back = s->taps - 1, rest = a->length - a->first - a->n;
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
   int i;
-  dz[0] = miras__part(&of, 0, s->dk, a->first);
-  dz[1] = miras__part(&of, s->dk, s->kc, a->first);
-  dz[2] = miras__part(&of, s->dk + s->kc, s->vc, a->first);
   for (i = 0; i < 3; i++) {
-    const miras__conv x = miras__conv_of(a->layer, i, n, proj, past, ldpast, of.per);
+    const miras__conv x = miras__conv_of(a, i, past, ldpast);
     if (x.dim)
-      a->k->conv_bwd(dproj + at[i], s->ld_p, miras__tile_sum(a, MIRAS__W_CONV_Q + i), dz[i], after,
-                     sum, &x);
+      a->k->conv_bwd(a->work.dproj + s->param[MIRAS__W_Q + i].place, s->ld_p,
+                     miras__tile_sum(a, MIRAS__W_CONV_Q + i),
+                     miras__read_rows(a, a->work.dqkv, i, 0), rest < back ? rest : back,
+                     a->scratch + MIRAS__PACK, &x);
   }
 }
 
 static void miras__memory_layer_enter_bwd(const miras__visit *a) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = a->work;
-  float *dg = work->dgates + a->row * s->ld_g;
+  float *dg = a->work.dgates;
   size_t j;
   int i;
   miras__convolve_bwd(a);
@@ -13819,7 +13773,7 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
     const miras__gates *group = &s->gate[i];
     if (!group->count) continue;
     k->gates_bwd(group->form, group->cap, dg + group->first,
-                 a->kept->g + a->row * s->ld_g + group->from, s->ld_g,
+                 a->kept.g + group->from, s->ld_g,
                  miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
                  miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group), a->n,
                  group->count);
@@ -13829,7 +13783,7 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
   }
   if (s->moving)
     miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET,
-                     work->dproj + a->row * s->ld_p + s->at_low, s->ld_p, dg, s->ld_g);
+                     a->work.dproj + s->at_low, s->ld_p, dg, s->ld_g);
 }
 
 static const miras__layer_type miras__memory_layer = {
@@ -13950,8 +13904,8 @@ static const float *miras__angles(const miras__visit *a) {
 static void miras__attention_turn(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->per_token;
-  const float *proj = a->kept->proj + a->row * s->ld_p;
-  float *to = a->work->qkv + a->row * ld;
+  const float *proj = a->kept.proj;
+  float *to = a->work.qkv + a->first * ld;
   const size_t heads = s->heads + s->tasks;
   size_t h;
   for (h = 0; s->qk_norm && h < heads; h++)
@@ -13968,7 +13922,7 @@ static miras__attention miras__attention_layer_of(const miras__visit *p, size_t 
   const miras__shape *s = p->layer->s;
   const size_t q = h * s->group * s->dk, k = s->at_k + h * s->dk;
   const size_t ring = s->plan.second;
-  const float *rows = p->work->qkv + p->row * s->per_token;
+  const float *rows = p->work.qkv;
   miras__attention a;
   miras__attention_layer_sizes(s, &a);
   a.K = p->k;
@@ -13977,10 +13931,10 @@ static miras__attention miras__attention_layer_of(const miras__visit *p, size_t 
   io->length = (int)p->n;
   io->q = rows + q;
   io->k = rows + k;
-  io->v = p->kept->proj + p->row * s->ld_p + s->at_v + h * s->dk;
+  io->v = p->kept.proj + s->at_v + h * s->dk;
   io->ldq = io->ldk = s->per_token;
   io->ldv = s->ld_p;
-  io->y = p->kept->y + p->row * s->ld_y + q;
+  io->y = p->kept.y + q;
   io->ldy = s->ld_y;
   a.io = io;
   a.scratch = p->scratch;
@@ -13988,9 +13942,9 @@ static miras__attention miras__attention_layer_of(const miras__visit *p, size_t 
     a.ring_k = p->run + 2 * h * ring;
     a.ring_v = a.ring_k + ring;
   }
-  if (MIRAS__TRAINS && p->train) a.tape = p->kept->tape + (p->b * s->tasks + h) * p->kept->per_tape;
+  if (MIRAS__TRAINS && p->train) a.tape = p->kept.tape + h * p->kept.per_tape;
   if (MIRAS__TRAINS && p->train && p->run) {
-    a.tape_k = a.tape + p->kept->per_tape - 2 * ring;
+    a.tape_k = a.tape + p->kept.per_tape - 2 * ring;
     a.tape_v = a.tape_k + ring;
   }
   return a;
@@ -14009,18 +13963,18 @@ static void miras__attention_layer_leave_bwd(const miras__visit *a, float *from)
 
 static void miras__attention_layer_head_bwd(const miras__visit *p, size_t h) {
   const miras__shape *s = p->layer->s;
-  const miras__layer_work *work = p->work;
+  const miras__layer_work *work = &p->work;
   const size_t q = h * s->group * s->dk, ld = s->per_token;
   miras__head_io io;
   miras__head_grads g;
   miras__attention a = miras__attention_layer_of(p, h, &io);
   memset(&g, 0, sizeof g);
-  g.q = work->dqkv + p->row * ld + q;
-  g.k = work->dqkv + p->row * ld + s->at_k + h * s->dk;
-  g.v = work->dproj + p->row * s->ld_p + s->at_v + h * s->dk;
+  g.q = work->dqkv + q;
+  g.k = work->dqkv + s->at_k + h * s->dk;
+  g.v = p->work.dproj + s->at_v + h * s->dk;
   g.ldq = g.ldk = ld;
   g.ldv = s->ld_p;
-  a.dy = work->dy + p->row * s->ld_y + q;
+  a.dy = p->work.dy + q;
   a.lddy = s->ld_y;
   a.g = &g;
   miras__attention_run_bwd(&a);
@@ -14028,9 +13982,9 @@ static void miras__attention_layer_head_bwd(const miras__visit *p, size_t h) {
 
 static void miras__attention_layer_enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const float *proj = a->kept->proj + a->row * s->ld_p;
+  const float *proj = a->kept.proj;
   const size_t heads = s->heads + s->tasks, ld = s->per_token;
-  float *dqk = a->work->dqkv + a->row * ld, *dproj = a->work->dproj + a->row * s->ld_p;
+  float *dqk = a->work.dqkv + a->first * ld, *dproj = a->work.dproj;
   size_t h;
   a->k->rotary(s->qk_norm ? dqk : dproj, s->qk_norm ? ld : s->ld_p, dqk, ld, miras__angles(a), -1,
                a->n, heads, s->dk);
@@ -14688,16 +14642,12 @@ MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *tr) { return tr ? tr
 /* Phases that work on tokens. */
 typedef struct miras__phase {
   miras_trainer *trainer;
-  const miras__kernels *k;
-  size_t length, per;      /* tokens and tiles of a sequence                                     */
+  size_t per;              /* tiles of a sequence                                                */
   size_t first;            /* tile of task 0                                                     */
   size_t row0;             /* token whose logits come first in trainer->logits                   */
-  const miras__layer *layer;
-  void (*rows)(const miras__visit *a);         /* what it does with a tile                       */
-  void (*head)(const miras__visit *a, size_t h);
-  int train;
-  const miras__drop *drop; /* NULL: none                                                         */
-  float *after, *mid, *before;   /* backward: gradients of a layer's output, middle and input    */
+  miras__visit all;        /* what the tasks share: a layer, or none, and the call's rows        */
+  void (*rows)(const miras__visit *a);         /* what it does with a tile ...                   */
+  void (*head)(const miras__visit *a, size_t h);   /* ... and with a head                        */
 } miras__phase;
 
 static float *miras__worker_scratch(const miras_trainer *tr, int worker) {
@@ -14707,8 +14657,8 @@ static float *miras__worker_scratch(const miras_trainer *tr, int worker) {
 /* Rows of tile `index`: tiles of a sequence are as equal as can be. */
 static size_t miras__tile_rows(const miras__phase *ph, size_t index, size_t *row) {
   size_t b = index / ph->per, i = index % ph->per;
-  size_t from = i * ph->length / ph->per, to = (i + 1) * ph->length / ph->per;
-  *row = b * ph->length + from;
+  size_t from = i * ph->all.length / ph->per, to = (i + 1) * ph->all.length / ph->per;
+  *row = b * ph->all.length + from;
   return to - from;
 }
 
@@ -14721,7 +14671,8 @@ static void miras__tile_begin(void *argument, int index, int worker) {
   float *x = tr->kept->x + row * m->ld_x;
   (void)worker;
   miras__embed(m, tr->tokens + row, n, x);
-  if (ph->drop) miras__drop_rows(ph->k, ph->drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
+  if (ph->all.drop)
+    miras__drop_rows(ph->all.k, ph->all.drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
 }
 
 /* Final norm, logits, cross entropy; when training the logits become their gradient. */
@@ -14729,7 +14680,7 @@ static void miras__tile_end(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
-  const miras__kernels *k = ph->k;
+  const miras__kernels *k = ph->all.k;
   size_t row, n = miras__tile_rows(ph, ph->first + (size_t)index, &row), t;
   float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
   k->rms_fwd(last, m->ld_x, tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
@@ -14741,100 +14692,105 @@ static void miras__tile_end(void *argument, int index, int worker) {
     int32_t target = tr->targets[row + t];
     if (target < 0) {
       tr->losses[row + t] = 0;
-      if (ph->train) memset(logits, 0, m->vocab * sizeof(float));
+      if (ph->all.train) memset(logits, 0, m->vocab * sizeof(float));
     } else {
       tr->losses[row + t] =
-          k->cross_entropy(logits, m->vocab, (size_t)target, ph->train ? tr->unit : 0);
+          k->cross_entropy(logits, m->vocab, (size_t)target, ph->all.train ? tr->unit : 0);
     }
   }
 }
 
-/* Rows of the phase's layer on their way: of one tile, or with tile -1 all of sequence b. */
-static miras__visit miras__visit_of(const miras__phase *ph, int tile, size_t b, int worker) {
-  miras_trainer *tr = ph->trainer;
-  const miras_model *m = tr->model;
-  const int l = ph->layer->index;
-  miras__visit a;
-  memset(&a, 0, sizeof a);
-  a.k = ph->k;
-  a.layer = ph->layer;
-  a.kept = &tr->kept[l];
-  a.work = &tr->work[m->kind[l]];
-  a.row = b * ph->length;
-  a.n = ph->length;
-  if (tile >= 0) a.n = miras__tile_rows(ph, (size_t)tile, &a.row);
-  a.b = a.row / ph->length;
-  a.first = a.row % ph->length;
-  a.length = ph->length;
-  a.position = tr->starts[a.b];
-  if (tr->runs[a.b]) a.run = tr->runs[a.b] + a.layer->run;
-  a.train = ph->train;
-  a.drop = ph->drop;
-  a.out = tr->kept[l + 1].x;
-  a.tile = (size_t)tile;
-  a.after = ph->after;
-  a.mid = ph->mid;
-  a.before = ph->before;
-  a.after_in = ph->drop ? tr->masked[0] : ph->after;
-  a.mid_in = ph->drop ? tr->masked[1] : ph->mid;
+/* Task `index` of a layer: a tile or, where the phase has heads, a head of a sequence. */
+static void miras__layer_task(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  miras__visit a = ph->all;
+  const miras__shape *s = a.layer->s;
+  const size_t at = (size_t)index, tasks = ph->head ? s->tasks : ph->per, b = at / tasks;
+  size_t row = b * a.length, x, p, g, y, f, read = b * s->runs * a.work.per_qkv;
+  a.n = ph->head ? a.length : miras__tile_rows(ph, at, &row);
+  a.first = row - b * a.length;
+  a.row = row;
+  x = row * s->ld_x, p = row * s->ld_p, g = row * s->ld_g, y = row * s->ld_y, f = row * s->ld_f;
+  a.position = tr->starts[b];
+  if (tr->runs[b]) a.run = tr->runs[b] + a.layer->run;
   a.scratch = miras__worker_scratch(tr, worker);
-  return a;
+  a.kept.x += x;
+  a.kept.mid = miras__to(a.kept.mid, x);
+  a.kept.proj += p;
+  a.kept.g += g;
+  a.kept.y += y;
+  a.kept.ab += 2 * f;
+  a.kept.tape = miras__to(a.kept.tape, b * s->tasks * a.kept.per_tape);
+  a.kept.tails += b * s->tail;
+  a.work.gates += g;
+  a.work.qkv += read;
+  a.work.dqkv += read;
+  a.work.inverse += b * s->runs * s->lengths * a.work.context;
+  a.work.dproj += p;
+  a.work.dgates += g;
+  a.work.dy += y;
+  a.work.h += x;
+  a.work.h2 += x;
+  a.work.out += y;
+  a.work.act += f;
+  if (!ph->head) a.work.part[MIRAS__BY_TILE] += at * s->sums[MIRAS__BY_TILE];
+  a.work.part[MIRAS__BY_SEQUENCE] += b * s->sums[MIRAS__BY_SEQUENCE];
+  a.work.part[MIRAS__BY_HEAD] += b * s->tasks * s->sums[MIRAS__BY_HEAD];
+  a.out += x;
+  a.after = miras__to(a.after, x);
+  a.mid = miras__to(a.mid, x);
+  a.before = miras__to(a.before, x);
+  a.after_in = miras__to(a.after_in, x);
+  a.mid_in = miras__to(a.mid_in, x);
+  if (ph->head) ph->head(&a, at % tasks);
+  else ph->rows(&a);
 }
 
-static void miras__rows_task(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const miras__visit a = miras__visit_of(ph, index, 0, worker);
-  ph->rows(&a);
-}
-
-static void miras__head_task(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const size_t tasks = ph->layer->s->tasks, at = (size_t)index;
-  const miras__visit a = miras__visit_of(ph, -1, at / tasks, worker);
-  ph->head(&a, at % tasks);
-}
-
-/* A layer, there or back: its tiles, its heads, and its tiles again. */
-static void miras__layer_run(miras__phase *ph, void (*before)(const miras__visit *a),
+/* Layer l, there or back: its tiles, its heads, and its tiles again. */
+static void miras__layer_run(miras__phase *ph, int l, void (*before)(const miras__visit *a),
                              void (*head)(const miras__visit *a, size_t h),
                              void (*after)(const miras__visit *a)) {
   const miras_trainer *tr = ph->trainer;
-  const size_t batch = (size_t)tr->batch;
-  ph->head = head;
+  const miras_model *m = tr->model;
+  const size_t tiles = (size_t)tr->batch * ph->per;
+  ph->all.layer = &m->layers[l];
+  ph->all.kept = tr->kept[l];
+  ph->all.out = tr->kept[l + 1].x;
+  ph->all.work = tr->work[m->kind[l]];
+  ph->head = NULL;
   ph->rows = before;
-  miras__each(tr->desc.parallel, batch * ph->per, miras__rows_task, ph);
-  miras__each(tr->desc.parallel, batch * ph->layer->s->tasks, miras__head_task, ph);
+  miras__each(tr->desc.parallel, tiles, miras__layer_task, ph);
+  ph->head = head;
+  miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__layer_task, ph);
+  ph->head = NULL;
   ph->rows = after;
-  miras__each(tr->desc.parallel, batch * ph->per, miras__rows_task, ph);
+  miras__each(tr->desc.parallel, tiles, miras__layer_task, ph);
 }
 
-static void miras__jobs_begin(miras__jobs *list, const miras_trainer *tr, const miras__phase *ph) {
-  list->k = ph->k;
+/* What all calls on the last loss's tokens start from. */
+static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_trainer *tr, int train,
+                               miras__drop *drop) {
+  const miras_model_desc *d = &tr->model->desc;
+  memset(ph, 0, sizeof *ph);
+  ph->trainer = tr;
+  ph->per = miras__tiles((size_t)tr->length);
+  ph->all.k = list->k = miras__kernels_best();
+  ph->all.length = (size_t)tr->length;
+  ph->all.train = train;
   list->parallel = tr->desc.parallel;
   list->scratch = tr->scratch;
   list->scratch_size = tr->scratch_size;
   list->batch = (size_t)tr->batch;
-  list->tokens = list->batch * ph->length;
+  list->tokens = list->batch * ph->all.length;
   list->tiles = list->batch * ph->per;
   list->tasks = 0;
   list->count = 0;
-}
-
-/* The phase that all calls on the last loss's tokens start from. */
-static void miras__phase_begin(miras__phase *ph, miras_trainer *tr, const miras__kernels *k,
-                               int train, miras__drop *drop) {
-  const miras_model_desc *d = &tr->model->desc;
-  memset(ph, 0, sizeof *ph);
-  ph->trainer = tr;
-  ph->k = k;
-  ph->length = (size_t)tr->length;
-  ph->per = miras__tiles(ph->length);
-  ph->train = train;
   if (train && d->dropout > 0) {
     drop->key = miras__hash(miras__hash(miras__hash(d->seed + 1) + tr->steps) + tr->call);
     drop->limit = (uint32_t)((double)d->dropout * 4294967296.0);
     drop->scale = 1.0f / (1.0f - d->dropout);
-    ph->drop = drop;
+    ph->all.drop = drop;
   }
 }
 
@@ -14898,7 +14854,6 @@ static void miras__streams_leave(miras_trainer *tr) {
 static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t *targets,
                          int batch, int length, int train, const int32_t *stream,
                          const unsigned char *fresh) {
-  const miras__kernels *k = miras__kernels_best();
   const miras_model *m;
   miras__phase ph;
   miras__jobs jobs;
@@ -14922,16 +14877,13 @@ static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t
   tr->unit = counted ? 1.0f / (float)counted : 0;
   tr->taped = train != 0;
   if (train) tr->call = tr->calls++;
-  miras__phase_begin(&ph, tr, k, train != 0, &drop);
-  tiles = (size_t)batch * ph.per;
-  miras__jobs_begin(&jobs, tr, &ph);
+  miras__phase_begin(&ph, &jobs, tr, train != 0, &drop);
+  tiles = jobs.tiles;
   miras__job_transpose(&jobs, tr->head_t, m->ld_v, m->params + m->head, m->vocab, m->width);
   miras__jobs_run(&jobs);
   miras__each(tr->desc.parallel, tiles, miras__tile_begin, &ph);
-  for (l = 0; l < m->desc.layers; l++) {
-    ph.layer = &m->layers[l];
-    miras__layer_run(&ph, miras__enter, ph.layer->s->type->head, miras__leave);
-  }
+  for (l = 0; l < m->desc.layers; l++)
+    miras__layer_run(&ph, l, miras__enter, m->layers[l].s->type->head, miras__leave);
   for (i = 0; i < tiles;) i += miras__group_run(&ph, i);
   for (i = 0; i < n; i++) total += (double)tr->losses[i];
   miras__streams_leave(tr);
@@ -14949,7 +14901,7 @@ MIRAS_API float miras_trainer_loss_streams(miras_trainer *tr, const int32_t *tok
   return stream ? miras__loss(tr, tokens, targets, batch, length, 1, stream, fresh) : (float)NAN;
 }
 
-/* Backward of miras__tile_end from the logits' gradient: ph->before [N, W]. */
+/* Backward of miras__tile_end from the logits' gradient to that of the layers' output. */
 static void miras__tile_end_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
@@ -14959,11 +14911,12 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   float *dgain = tr->part + tile * m->ld_x;
   const miras__norm last = miras__norm_of(tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
                                           m->params + m->norm, n, m->width);
-  miras__matmul(ph->k, MIRAS__SET, t, m->ld_x,
+  miras__matmul(ph->all.k, MIRAS__SET, t, m->ld_x,
                 miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
                 miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
   memset(dgain, 0, m->width * sizeof(float));
-  ph->k->rms_bwd(ph->before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0, t, m->ld_x, &last);
+  ph->all.k->rms_bwd(ph->all.before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0, t,
+                     m->ld_x, &last);
 }
 
 /* The embedding's rows: tasks share the vocabulary out, each walks the tokens in order. */
@@ -14973,15 +14926,16 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
   miras_trainer *tr = ph->trainer;
   size_t width = tr->model->width, ld = tr->model->ld_x;
   float *t = miras__worker_scratch(tr, worker) + MIRAS__PACK;
-  size_t rows = (size_t)tr->batch * ph->length, row;
+  const size_t rows = (size_t)tr->batch * ph->all.length;
+  size_t row;
   for (row = 0; row < rows; row++) {
-    const float *d = ph->before + row * ld;
+    const float *d = ph->all.before + row * ld;
     if (tr->tokens[row] % MIRAS__EMBED_TASKS != index) continue;
-    if (ph->drop) {
-      miras__drop_rows(ph->k, ph->drop, 0, row, t, NULL, d, ld, 1, width);
+    if (ph->all.drop) {
+      miras__drop_rows(ph->all.k, ph->all.drop, 0, row, t, NULL, d, ld, 1, width);
       d = t;
     }
-    ph->k->add(tr->grads + (size_t)tr->tokens[row] * width, d, width);
+    ph->all.k->add(tr->grads + (size_t)tr->tokens[row] * width, d, width);
   }
 }
 
@@ -14992,25 +14946,24 @@ static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs)
 }
 
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
-  const miras__kernels *k = miras__kernels_best();
   const miras_model *m;
   const miras__shape *s;
   miras__phase ph;
-  miras__visit a;
   miras__jobs jobs;
   miras__drop drop;
-  size_t tiles, i, turn = 0;
+  size_t tiles, tokens, i, turn = 0;
   int l;
   if (!tr) return MIRAS_ERR_ARGUMENT;
   if (!tr->taped) return MIRAS_ERR_STATE;
   tr->taped = 0;
   m = tr->model;
-  miras__phase_begin(&ph, tr, k, 1, &drop);
-  tiles = (size_t)tr->batch * ph.per;
-  ph.before = tr->d[0];
+  miras__phase_begin(&ph, &jobs, tr, 1, &drop);
+  tiles = jobs.tiles;
+  tokens = jobs.tokens;
+  ph.all.before = tr->d[0];
   /* the head, group by group; a single group still has its logits' gradient from the loss */
   for (i = 0; i < tiles;) {
-    size_t count = tiles, row0 = 0, row1 = (size_t)tr->batch * ph.length;
+    size_t count = tiles, row0 = 0, row1 = tokens;
     if (tiles > tr->group) {
       count = miras__group_run(&ph, i);
       row0 = ph.row0;
@@ -15019,7 +14972,6 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.first = i;
     ph.row0 = row0;
     miras__each(tr->desc.parallel, count, miras__tile_end_bwd, &ph);
-    miras__jobs_begin(&jobs, tr, &ph);
     jobs.tokens = row1 - row0;
     miras__job_product(&jobs, tr->grads + m->head, m->vocab, m->width, tr->logits, m->ld_v,
                        tr->last + row0 * m->ld_x, m->ld_x);
@@ -15030,16 +14982,16 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     }
     miras__jobs_run(&jobs);
   }
+  jobs.tokens = tokens;
   for (l = m->desc.layers - 1; l >= 0; l--, turn = (turn + 2) % 3) {
-    ph.layer = &m->layers[l];
-    s = ph.layer->s;
-    ph.after = tr->d[turn];
-    ph.before = tr->d[(turn + 2) % 3];
-    ph.mid = !s->hidden ? ph.after : s->value ? tr->d[(turn + 1) % 3] : ph.before;
-    miras__layer_run(&ph, miras__leave_bwd, s->type->head_bwd, miras__enter_bwd);
-    miras__jobs_begin(&jobs, tr, &ph);
-    a = miras__visit_of(&ph, -1, 0, 0);
-    miras__layer_weights(&a, tr->grads + ph.layer->first, &jobs);
+    s = m->layers[l].s;
+    ph.all.after = tr->d[turn];
+    ph.all.before = tr->d[(turn + 2) % 3];
+    ph.all.mid = !s->hidden ? ph.all.after : s->value ? tr->d[(turn + 1) % 3] : ph.all.before;
+    ph.all.after_in = ph.all.drop ? tr->masked[0] : ph.all.after;
+    ph.all.mid_in = ph.all.drop ? tr->masked[1] : ph.all.mid;
+    miras__layer_run(&ph, l, miras__leave_bwd, s->type->head_bwd, miras__enter_bwd);
+    miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, &jobs);
     if (l > 0) miras__transposes(tr, l - 1, &jobs);
     miras__jobs_run(&jobs);
   }
@@ -15167,16 +15119,15 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
   for (l = 0; l < m->desc.layers; l++) {
     const miras__layer *layer = &m->layers[l];
     const miras__shape *z = layer->s;
-    miras__kept *kept = &s->kept[m->kind[l]];
     a.layer = layer;
-    a.kept = kept;
-    a.work = &s->work[m->kind[l]];
+    a.kept = s->kept[m->kind[l]];
+    a.work = s->work[m->kind[l]];
     a.run = run + layer->run;
-    kept->x = s->x;
-    kept->tails = a.run;
+    a.kept.x = s->x;
+    a.kept.tails = a.run;
     miras__enter(&a);
     for (h = 0; h < z->tasks; h++) z->type->head(&a, h);
-    miras__tail_move(z, a.run, kept->proj, n);
+    miras__tail_move(z, a.run, a.kept.proj, n);
     miras__leave(&a);
   }
   position = a.position + n;
@@ -15325,20 +15276,23 @@ MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i
   return kind == MIRAS_PART_PARAMETER ? MIRAS_PART_NONE : kind;
 }
 
+static miras_result miras__session_move(const miras_session *s, int layer, int head,
+                                        const char *name, float *to, const float *from, char *why,
+                                        size_t n) {
+  miras__call a;
+  const miras_result result = miras__session_call(s, layer, head, &a, why, n);
+  if (result != MIRAS_OK) return result;
+  return miras__part_move(&a, (size_t)head, name, NULL, to, from, why, n);
+}
+
 MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
                                          const char *name, float *to, char *why, size_t why_size) {
-  miras__call a;
-  const miras_result result = miras__session_call(s, layer, head, &a, why, why_size);
-  if (result != MIRAS_OK) return result;
-  return miras__part_move(&a, (size_t)head, name, NULL, to, NULL, why, why_size);
+  return miras__session_move(s, layer, head, name, to, NULL, why, why_size);
 }
 
 MIRAS_API miras_result miras_session_set(miras_session *s, int layer, int head, const char *name,
                                          const float *from, char *why, size_t why_size) {
-  miras__call a;
-  const miras_result result = miras__session_call(s, layer, head, &a, why, why_size);
-  if (result != MIRAS_OK) return result;
-  return miras__part_move(&a, (size_t)head, name, NULL, NULL, from, why, why_size);
+  return miras__session_move(s, layer, head, name, NULL, from, why, why_size);
 }
 
 /* ---- sampling ---- */
