@@ -489,10 +489,11 @@
    A TYPE OF LAYER
      1. @06   a name in miras_layer_type, and its fields in miras_layer_desc; @14: its word, and if
               it has fields their rows, miras__type_of and miras__when
-     2.       a room like @77: sizes; parameters and their initial values; what it keeps of a call;
-              enter, head and leave, and their adjoints; the jobs of its weights. What layers share
-              (room @75) has the MLP that ends each, running texts, dropout and the lists of jobs;
-              a type without heads has no tasks, as the MLP on its own at the end of that room
+     2.       a room like @77: sizes; initial values beyond draws; what it keeps of a call; what it
+              does behind its projections, with a head and before W_o, and their adjoints. What
+              layers share (room @75) has the MLP that ends each, dropout and the table of
+              parameters (miras__params), from which views, sums and jobs follow; a type without
+              heads has no functions, as the MLP on its own at the end of that room
      3. @78   its record in miras__layer_types; @73: a letter for it in miras_model_preset
      Training and sessions take every record alike.
 
