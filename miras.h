@@ -13317,9 +13317,9 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
     s->outs += group[MIRAS__STEP].count;
   }
   s->rank = s->moving ? (size_t)d->gate_rank : 0;
-  (void)miras__project_to(s, MIRAS__W_Q, s->key);
-  s->at_k = miras__project_to(s, MIRAS__W_K, kcols);
-  s->at_v = miras__project_to(s, MIRAS__W_V, vcols);
+  miras__project_to(s, MIRAS__W_Q, s->key);
+  miras__project_to(s, MIRAS__W_K, kcols);
+  miras__project_to(s, MIRAS__W_V, vcols);
   s->at_out = miras__project_to(s, MIRAS__W_OUT_GATE, s->value);
   s->at_low = miras__project_to(s, MIRAS__W_GATES_DOWN, s->rank);
   miras__param_set(s, MIRAS__W_CONV_Q, s->taps, s->key);
@@ -13837,7 +13837,7 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_
   s->key = s->value = s->heads * s->dk;
   s->per_token = miras__pad(s->key + s->tasks * s->dk);  /* turned queries and keys               */
   s->runs = 1;
-  (void)miras__project_to(s, MIRAS__W_Q, s->key);
+  miras__project_to(s, MIRAS__W_Q, s->key);
   s->at_k = miras__project_to(s, MIRAS__W_K, s->tasks * s->dk);
   s->at_v = miras__project_to(s, MIRAS__W_V, s->tasks * s->dk);
   miras__param_set(s, MIRAS__W_NORM_Q, s->qk_norm ? s->dk : 0, 0);
@@ -14021,6 +14021,7 @@ struct miras_model {
   miras__shape *shape;                          /* [kinds]                                        */
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
+  size_t scratch, scratch_train;   /* of a worker, for any of its layers                          */
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
                                       bytes are the position, then what its layers have           */
   size_t norm, head;               /* final gain; [V, W] of the head (the embedding's when tied)  */
@@ -14165,6 +14166,7 @@ static miras_result miras__model_resolve(miras__draft *draft, const miras_model_
                                          char *why, size_t n) {
   miras_model *m = &draft->model;
   miras_model_desc *d = &m->desc;
+  const miras__shape *s;
   miras_result result;
   int i, l;
   if (why && n) why[0] = 0;
@@ -14195,7 +14197,9 @@ static miras_result miras__model_resolve(miras__draft *draft, const miras_model_
     }
     for (l = 0; l < d->layers; l++)
       if (m->kind[l] == i) m->kind[l] = (unsigned char)m->kinds;
-    m->kinds++;
+    s = &m->shape[m->kinds++];
+    if (m->scratch < s->scratch) m->scratch = s->scratch;
+    if (m->scratch_train < s->scratch_train) m->scratch_train = s->scratch_train;
   }
   for (i = 0; i < d->layers; i++) {
     if (miras__size_add(m->run, m->shape[m->kind[i]].run, &m->run) &&
@@ -14251,19 +14255,21 @@ static void miras__model_layout(miras_model *m, miras__arena *a) {
   }
   m->views = NULL;
   miras__model_views(m, a);
+  m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
+  if (m->views) miras__model_views(m, a);
   m->params = miras__floats(a, m->param_count, 1, 1);
   for (i = 0; i < m->kinds; i++) {
     m->shape[i].gate_scale = miras__floats(a, m->shape[i].outs, 1, 1);
     m->shape[i].turns = miras__floats(a, m->shape[i].turning, 1, 1);
   }
-  m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
   for (l = 0; l < layers; l++) {
     const miras__shape *s = &m->shape[m->kind[l]];
     float *keep = miras__floats(a, s->heads, 1, 1);
     if (!m->layers) continue;
     m->layers[l].s = s;
     m->layers[l].index = (int)l;
+    m->layers[l].w = m->params + m->layers[l].first;
     m->layers[l].run = run;
     m->layers[l].site = site;
     m->layers[l].keep = keep;
@@ -14337,9 +14343,7 @@ struct miras_session {
 
 static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
   const size_t kinds = (size_t)m->kinds;
-  size_t scratch = 0;
   miras__extent e;
-  int i;
   memset(&e, 0, sizeof e);
   e.batch = 1;
   e.length = MIRAS__TILE;
@@ -14355,9 +14359,7 @@ static void miras__session_layout(miras_session *s, miras__arena *a, const miras
   s->kept = (miras__kept *)miras__take(a, kinds, sizeof(miras__kept));
   miras__works_layout(m, &e, a, s->work, s->kept);
   s->logits = miras__floats(a, 1, s->held, m->ld_v);
-  for (i = 0; i < m->kinds; i++)
-    if (m->shape[i].scratch > scratch) scratch = m->shape[i].scratch;
-  s->scratch = miras__floats(a, 1, 1, scratch);
+  s->scratch = miras__floats(a, 1, 1, m->scratch);
 }
 
 static size_t miras__session_bytes(const miras_model *m) {
@@ -14410,7 +14412,6 @@ static miras_model *miras__model_make(const miras_model_desc *d, miras__storage 
   miras__arena a;
   miras__draft draft;
   miras_model *m;
-  int l;
   if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK ||
       !miras__storage_get(&own, miras__model_bytes_of(&draft.model, NULL, 0)))
     return NULL;
@@ -14419,10 +14420,8 @@ static miras_model *miras__model_make(const miras_model_desc *d, miras__storage 
   *m = draft.model;
   m->own = own;
   miras__model_layout(m, &a);
-  miras__model_views(m, &a);
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
-  for (l = 0; l < m->desc.layers; l++) m->layers[l].w = m->params + m->layers[l].first;
   miras__model_draw(m);
   return m;
 }
@@ -14571,10 +14570,7 @@ static void miras__trainer_layout(miras_trainer *tr, miras__arena *a) {
   tr->losses = miras__floats(a, 1, 1, n);
   tr->tokens = (int32_t *)miras__take(a, n, sizeof(int32_t));
   tr->targets = (int32_t *)miras__take(a, n, sizeof(int32_t));
-  tr->scratch_size = 0;
-  for (i = 0; i < m->kinds; i++)
-    if (m->shape[i].scratch_train > tr->scratch_size) tr->scratch_size = m->shape[i].scratch_train;
-  tr->scratch_size = miras__pad(tr->scratch_size);
+  tr->scratch_size = miras__pad(m->scratch_train);
   tr->scratch = miras__floats(a, 1, miras__workers(tr->desc.parallel), tr->scratch_size);
 }
 
