@@ -13127,22 +13127,26 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
 
 /* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
 
-/* h = norm(x), proj = h W of n rows, of the parameters before `end`. */
-static void miras__project(const miras__visit *a, int end, size_t n, const float *x, float *proj) {
+/* h = norm(x), proj = h W of n rows: of the first `count` projections, all 5 or the 3 that may go
+ * through convolutions. */
+static void miras__project(const miras__visit *a, int count, size_t n, const float *x,
+                           float *proj) {
+  static const unsigned char which[] = {MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE,
+                                        MIRAS__W_GATES_DOWN};
   const miras__shape *s = a->layer->s;
   float *h = a->scratch + MIRAS__PACK;
   int i;
   a->k->rms_fwd(h, s->ld_x, x, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM1), n, s->width);
-  for (i = 0; i < end; i++)
-    if (miras__params[i].origin == MIRAS__PROJECTS && s->param[i].rows)
-      miras__times(a, i, MIRAS__SET, proj + s->param[i].place, s->ld_p, h, s->ld_x, n);
+  for (i = 0; i < count; i++) {
+    const miras__param *p = &s->param[which[i]];
+    if (p->rows) miras__times(a, which[i], MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
+  }
 }
 
 static void miras__enter(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   if (!s->value) return;
-  miras__project(a, MIRAS__PARAMS, a->n, a->kept.x,
-                 a->kept.proj);
+  miras__project(a, 5, a->n, a->kept.x, a->kept.proj);
   s->type->enter(a);
 }
 
@@ -13574,7 +13578,7 @@ static void miras__memory_layer_enter(const miras__visit *a) {
   float *g = a->kept.g, *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
   if (a->first) {
     past = back ? again : NULL;
-    if (back) miras__project(a, MIRAS__W_V + 1, back, a->kept.x - back * s->ld_x, again);
+    if (back) miras__project(a, 3, back, a->kept.x - back * s->ld_x, again);
   }
   miras__convolve(a, past, ldpast, NULL);
   if (s->moving)
