@@ -2427,7 +2427,7 @@ typedef struct miras__plan {
   size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
   int tape_tokens;         /* tokens that one tape_chunk covers                                  */
   size_t tape_once;        /* floats per head and call, before its chunks                        */
-  size_t at[MIRAS__ARRAYS];   /* exact and frozen: offsets of the arrays of a call's scratch     */
+  size_t at[MIRAS__ARRAYS];   /* offsets of the arrays of a call's scratch                       */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
   size_t scratch_backward; /* for head_backward too; never less                                  */
   size_t at_spare;         /* in it: room for weights that are not in the state, or for all of
@@ -2659,10 +2659,12 @@ typedef struct miras__erasing {
   size_t ldc, rows, n;
 } miras__erasing;
 
-static float *miras__lay(float *base, size_t *used, size_t n) {
-  float *at = base ? base + *used : base;
-  *used += miras__pad(n);
-  return at;
+/* Where `count` arrays of an engine's scratch lie, base + at, goes into the members `to` of its
+ * record. */
+static void miras__addresses(void *record, const uint16_t *to, size_t count, float *base,
+                             const size_t *at) {
+  size_t i;
+  for (i = 0; i < count; i++) *(float **)(void *)((char *)record + to[i]) = base + at[i];
 }
 
 static int miras__whole(char *why, size_t size, const char *field, int value, int low, int high) {
@@ -7311,6 +7313,8 @@ static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, fl
  * - xh mean(y xh) is the projection in every derivative of the layer norm. An architecture is how
  * its hidden rows come about and how its answer does, each with its adjoints. */
 
+#define MIRAS__COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /* Rows on their way through the layers: their inputs and products, and what the answer needs. */
 typedef struct miras__pass {
   size_t m;
@@ -9072,46 +9076,8 @@ static void miras__exact_clear(const miras__call *a) {
  * Every row's result is a chain of operations that does not depend on how many rows are computed in
  * one go, so any split of a sequence into calls gives the same bits. */
 
-/* A piece of a sequence whose pairs share an anchor, and its scratch, which one function lays out
- * for sizing and for use. Both directions fill it by miras__piece and run it by miras__piece_run.
- * Scratch: n = C pairs of a chunk, wide = n numbers or one per channel, all = P, mine = P of a sum
- * apart, own = P of a J of its own, held = P where W_B is kept, tile [C, widest], two = tile of a
- * gated layer, bounded = n, channels = n with gates per channel:
- *   g, n, ca, cf, ch          coefficients; rate, slope: row_rates
- *   pq, left, line            G (.) x y'; rows of 1 - a; room
- *   inv, u, mix               N^(2-q) of a link; a sum apart; what decays have made of W_0
- *   along, spent, strain      e.r, Q, F of bounded steps, share = eta'/eta, metric = J
- *   new_y, new_d              new rows where what carries channels is kept times its G
- * and of the adjoint, where b's are cotangents:
- *   own_w, wc, ac, again      anchor weights, W_C, A_C, W_B
- *   bw, ba0, bs0, bwc, bwb    of W_0, A_0, S_0, W_C, W_B
- *   dx2, dz, dz2              of x and z, and of the second half of a gated layer's */
-#define MIRAS__CHUNK_LAYER(X)                                                                     \
-  X(net.pairs.z[l], out) X(net.back[l], out) X(query.z[l], out) X(query.x[l], in)                 \
-  X(kq[l], in ? n * n : 0)
-#define MIRAS__CHUNK_LAYER_BWD(X)                                                                 \
-  X(net.pairs.x[l], in) X(net.bx[l], in) X(net.d[l], out) X(net.bd[l], out) X(net.bz[l], out)
-#define MIRAS__CHUNK_PARTS(X)                                                                     \
-  X(net.pack, room_to_pack)                                                                       \
-  X(net.r, n * dv) X(net.e, n * dv) X(net.loss, n) X(net.v, n * dv) X(net.delta, n * p->bounds)   \
-  X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n) X(query.xh, n * dv)                \
-  X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n)
-#define MIRAS__CHUNK_ARRAYS(X)                                                                    \
-  X(rate, n) X(slope, n) X(g, n * n) X(n, n * n) X(ca, wide) X(cf, n) X(ch, n) X(pq, n * n)       \
-  X(left, wide) X(line, n) X(inv, 4) X(u, mine) X(mix, mine ? held : 0) X(along, bounded)         \
-  X(spent, bounded) X(strain, bounded) X(share, bounded) X(metric, own)                           \
-  X(new_y, channels * (size_t)p->in[0]) X(new_d, channels * dv)
-#define MIRAS__CHUNK_PARTS_BWD(X)                                                                 \
-  X(net.bv, n * dv) X(net.bdelta, n * p->bounds) X(net.bkey, n * dv) X(net.t2, tile)              \
-  X(net.t3, tile) X(net.row, 2 * most) X(brows.alpha, wide) X(brows.eta, wide) X(brows.theta, n)
-#define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
-  X(own_w, all) X(wc, all) X(ac, all) X(again, held) X(dz, tile) X(dx2, two) X(dz2, two)          \
-  X(bg, n * n) X(bn, n * n) X(bp, n * n) X(ba, wide) X(bf, n) X(bh, n) X(bw, all) X(ba0, all)     \
-  X(bs0, all) X(bwc, all) X(bwb, held) X(binv, 4) X(bmetric, bounded && p->init_mapped ? all : 0)  \
-  X(own_y, channels * (size_t)p->in[0]) X(own_d, channels * dv) X(live, channels * dv)            \
-  X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv) X(mixed, channels * dv)       \
-  X(history, 16 * channels)
-
+/* A piece of a sequence whose pairs share an anchor, and its scratch. Both directions fill it by
+ * miras__piece and run it by miras__piece_run. b's are cotangents. */
 typedef struct miras__chunk {
   /* the call */
   const miras__call *call;
@@ -9135,22 +9101,67 @@ typedef struct miras__chunk {
   float *last_g, *last_n, *last_a, *scalars;   /* coefficients of the row before r0              */
   miras__rows rows, brows; /* the new pairs as tokens in normal form                             */
   miras__pass query;
-  float *kq[4];            /* [C, C] x y'                                                        */
-#define MIRAS_X(name, floats) float *name;
-  MIRAS__CHUNK_ARRAYS(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
-#undef MIRAS_X
+  /* scratch */
+  float *kq[4], *pq;       /* [C, C] x y', G (.) x y'                                            */
+  float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of row_rates                     */
+  float *left, *line;      /* rows of 1 - a; room [C]                                            */
+  float *inv;              /* N^(2-q) of a link                                                  */
+  float *u, *mix;          /* a sum apart; what decays have made of W_0                          */
+  float *along, *spent, *strain, *share, *metric;   /* bounded steps: e.r, Q, F, eta'/eta, J     */
+  float *new_y, *new_d;    /* new rows where what carries channels is kept times its G           */
+  /* backward only */
+  float *state;            /* like a head's, but with cotangents where that has A and S          */
+  float *wc, *ac;          /* W_C, A_C                                                           */
+  float *bw, *bwc, *bwb;   /* of W_0, W_C, W_B                                                   */
+  float *dz, *dx2, *dz2;   /* of z, and of x and z of the second half of a gated layer           */
+  float *bg, *bn, *bp, *ba, *bf, *bh, *binv, *bmetric;
+  float *live, *blive_y, *blive_d, *mixed, *history;   /* gates per channel                      */
 } miras__chunk;
 
+/* Its arrays and their floats: n = C pairs of a chunk, wide = n numbers or one per channel, all =
+ * P, tile [C, widest]; and where there are any: mine = P of a sum apart, own = P of a J of its own,
+ * held = P where W_B is kept, two = tile of a gated layer, bounded = n, channels = n with gates per
+ * channel. From bg to brows.eta and of bx, bd a piece starts at zero. */
+#define MIRAS__CHUNK_ARRAYS(X)                                                                    \
+  X(net.pack, room_to_pack) X(net.r, n * dv) X(net.e, n * dv) X(net.loss, n) X(net.v, n * dv)     \
+  X(net.delta, n * p->bounds) X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n)        \
+  X(query.xh, n * dv) X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n)     \
+  X(rate, n) X(slope, n) X(g, n * n) X(n, n * n) X(ca, wide) X(cf, n) X(ch, n) X(pq, n * n)       \
+  X(left, wide) X(line, n) X(inv, 4) X(u, mine) X(mix, mine ? held : 0) X(along, bounded)         \
+  X(spent, bounded) X(strain, bounded) X(share, bounded) X(metric, own)                           \
+  X(new_y, channels * (size_t)p->in[0]) X(new_d, channels * dv)
+#define MIRAS__CHUNK_LAYER(X)                                                                     \
+  X(net.pairs.z, out) X(net.back, out) X(query.z, out) X(query.x, in) X(kq, in ? n * n : 0)
+#define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
+  X(state, state) X(net.bv, n * dv) X(net.bdelta, n * p->bounds) X(net.bkey, n * dv)              \
+  X(net.t2, tile) X(net.t3, tile) X(net.row, 2 * most) X(brows.theta, n) X(wc, all) X(ac, all)    \
+  X(dz, tile) X(dx2, two) X(dz2, two) X(bp, n * n) X(bw, all) X(bwc, all) X(bwb, held)            \
+  X(bmetric, bounded && p->init_mapped ? all : 0) X(live, channels * dv) X(mixed, channels * dv)  \
+  X(history, 16 * channels) X(bg, n * n) X(bn, n * n) X(ba, wide) X(bf, n) X(bh, n) X(binv, 4)    \
+  X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv) X(brows.alpha, wide)          \
+  X(brows.eta, wide)
+#define MIRAS__CHUNK_LAYER_BWD(X) X(net.bx, in) X(net.bd, out) X(net.bz, out)
+
 #define MIRAS_X(name, floats) + 1
+enum {
+  MIRAS__ONCE = 0 MIRAS__CHUNK_ARRAYS(MIRAS_X), MIRAS__EACH = 0 MIRAS__CHUNK_LAYER(MIRAS_X),
+  MIRAS__ONCE_BWD = 0 MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X),
+  MIRAS__EACH_BWD = 0 MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
+};
+#undef MIRAS_X
 typedef char miras__chunk_fits[                        /* into plan.at                           */
-  4 * (0 MIRAS__CHUNK_LAYER(MIRAS_X) MIRAS__CHUNK_LAYER_BWD(MIRAS_X)) MIRAS__CHUNK_PARTS(MIRAS_X)
-  MIRAS__CHUNK_ARRAYS(MIRAS_X) MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
-  <= MIRAS__ARRAYS ? 1 : -1];
+  MIRAS__ONCE + MIRAS__ONCE_BWD + 4 * (MIRAS__EACH + MIRAS__EACH_BWD) <= MIRAS__ARRAYS ? 1 : -1];
+
+#define MIRAS_X(name, floats) (uint16_t)offsetof(miras__chunk, name),
+static const uint16_t miras__chunk_arrays[] = {
+  MIRAS__CHUNK_ARRAYS(MIRAS_X) MIRAS__CHUNK_LAYER(MIRAS_X)
+  MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X) MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
+};
 #undef MIRAS_X
 
 /* Offsets of scratch, and how many floats; what only the adjoint needs is last. Layers that share
- * their input share what belongs to it. */
-static void miras__chunk_offsets(miras__plan *p) {
+ * their input share what belongs to it. state: floats of a head's. */
+static void miras__chunk_offsets(miras__plan *p, size_t state) {
   const miras__retention *rule = &miras__retentions[p->rule];
   const size_t n = p->span, dv = (size_t)p->d.value_dim, wide = n * p->rates, all = p->weights;
   const size_t most = (size_t)p->widest > n ? (size_t)p->widest : n, tile = n * (size_t)p->widest;
@@ -9162,7 +9173,7 @@ static void miras__chunk_offsets(miras__plan *p) {
   size_t *at = p->at, *back;
   int l;
 #define MIRAS_X(name, floats) *at++ = floats;
-  MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
+  MIRAS__CHUNK_ARRAYS(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER(MIRAS_X)
@@ -9170,7 +9181,7 @@ static void miras__chunk_offsets(miras__plan *p) {
   p->scratch = p->scratch_backward = miras__lie(p->at, at, 0);
   if (!MIRAS__TRAINS) return;
   back = at;
-  MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
+  MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
   for (l = 0; l < p->layers; l++) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
@@ -9179,26 +9190,16 @@ static void miras__chunk_offsets(miras__plan *p) {
 #undef MIRAS_X
 }
 
-static void miras__chunk_place(const miras__plan *p, float *base, int backward, miras__chunk *c) {
-  const size_t *at = p->at;
-  int l, first;
-#define MIRAS_X(name, floats) c->name = base + *at++;
-  MIRAS__CHUNK_PARTS(MIRAS_X) MIRAS__CHUNK_ARRAYS(MIRAS_X)
-  for (l = 0; l < p->layers; l++) {
-    MIRAS__CHUNK_LAYER(MIRAS_X)
-    first = p->from[l];
-    c->query.x[l] = c->query.x[first];
-    c->kq[l] = c->kq[first];
-  }
-  if (!backward) return;
-  MIRAS__CHUNK_PARTS_BWD(MIRAS_X) MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
-  for (l = 0; l < p->layers; l++) {
-    MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
-    first = p->from[l];
-    c->net.pairs.x[l] = c->net.pairs.x[first];
-    c->net.bx[l] = c->net.bx[first];
-  }
-#undef MIRAS_X
+/* Arrays of a call, then those of each layer. */
+static const size_t *miras__chunk_place(miras__chunk *c, const uint16_t *to, size_t once,
+                                        size_t each, const size_t *at) {
+  float *base = c->call->scratch;
+  int l;
+  miras__addresses(c, to, once, base, at);
+  at += once;
+  for (l = 0; l < c->p->layers; l++, at += each)
+    miras__addresses((float **)c + l, to + once, each, base, at);
+  return at;
 }
 
 /* Its part of the plan: where the state of a head has what (at_s: with momentum only), the sizes of
@@ -9228,7 +9229,7 @@ static size_t miras__frozen_plan(miras__plan *p) {
   p->tape_state = p->head_dstate;
   p->tape_chunk = p->tape_state * ((size_t)d->chunk * (size_t)d->descents / c);
   p->tape_tokens = d->chunk;
-  miras__chunk_offsets(p);
+  miras__chunk_offsets(p, state);
   return state;
 }
 
@@ -9649,14 +9650,43 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
 
 /* ---- pieces ---- */
 
+/* Where the state of a head, or what stands for it in the adjoint, has what of a chunk. */
+static void miras__chunk_state(miras__chunk *c, float *state) {
+  const miras__plan *p = c->p;
+  int l;
+  c->a = state;
+  c->w = p->stores_link ? state + p->at_w : state;
+  c->s = p->at_s ? state + p->at_s : NULL;
+  c->wb = p->holds ? state + p->at_home : NULL;
+  c->last_g = state + p->at_g;
+  c->last_n = state + p->at_n;
+  c->last_a = p->channel ? state + p->at_a : state + p->at_scalars;
+  c->scalars = state + p->at_scalars;
+  for (l = 0; l < p->layers; l++) {
+    c->y[l] = state + p->at_y[l];
+    c->d[l] = state + p->at_d[l];
+  }
+}
+
 /* What a call gives to all of its pieces. */
 static void miras__chunk_open(const miras__call *call, int backward, miras__chunk *c) {
   const miras__plan *p = call->p;
-  c->rows.beta = c->rows.erase = c->rows.replace = NULL;
-  miras__chunk_place(p, call->scratch, backward, c);
+  const uint16_t *to = miras__chunk_arrays;
+  const size_t *at;
+  int l;
   c->call = call;
   c->K = c->net.K = call->K;
   c->p = c->net.p = p;
+  c->rows.beta = c->rows.erase = c->rows.replace = NULL;
+  at = miras__chunk_place(c, to, MIRAS__ONCE, MIRAS__EACH, p->at);
+  to += MIRAS__ONCE + MIRAS__EACH;
+  if (backward) miras__chunk_place(c, to, MIRAS__ONCE_BWD, MIRAS__EACH_BWD, at);
+  miras__chunk_state(c, backward ? c->state : call->state);
+  for (l = 0; l < p->layers; l++) {              /* what layers share */
+    c->query.x[l] = c->query.x[p->from[l]];
+    c->kq[l] = c->kq[p->from[l]];
+    if (backward) c->net.bx[l] = c->net.bx[p->from[l]];
+  }
   c->net.gain = call->gain;
   c->net.bias = call->bias;
   c->net.dgain = call->dgain;
@@ -9664,7 +9694,7 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   miras__architecture(&c->net);
   c->wide = p->rates;
   c->b = p->d.toward ? call->init : NULL;
-  c->s = c->wb = c->live_y = c->live_d = NULL;
+  c->live_y = c->live_d = NULL;
   c->rows.v = c->net.v;
   c->rows.delta = c->net.delta;
   if (!p->at_s) c->rows.theta = NULL;            /* no momentum */
@@ -9876,24 +9906,6 @@ static void miras__piece_close_bwd(miras__chunk *c, float *ca) {
 
 /* ---- forward ---- */
 
-/* The state of a head: what it holds of a chunk. */
-static void miras__chunk_state(miras__chunk *c, float *state) {
-  const miras__plan *p = c->p;
-  int l;
-  c->a = state;
-  c->w = p->stores_link ? state + p->at_w : state;
-  c->s = p->at_s ? state + p->at_s : NULL;
-  c->wb = p->holds ? state + p->at_home : NULL;
-  c->last_g = state + p->at_g;
-  c->last_n = state + p->at_n;
-  c->last_a = p->channel ? state + p->at_a : state + p->at_scalars;
-  c->scalars = state + p->at_scalars;
-  for (l = 0; l < p->layers; l++) {
-    c->y[l] = state + p->at_y[l];
-    c->d[l] = state + p->at_d[l];
-  }
-}
-
 /* Bring a state to position 0: A_0 is the initial memory, no momentum. The normaliser of an LQ link
  * is kept in scalars[4 + layer] for the reads of the open chunk. Where A holds weights, the initial
  * memory is their logits. */
@@ -9963,7 +9975,6 @@ static void miras__frozen_forward(const miras__call *call) {
   size_t t = 0;
   miras__chunk_open(call, 0, c);
   c->io = *io;
-  miras__chunk_state(c, call->state);
   if (call->position == 0 && length) miras__begin(c);
   else if (MIRAS__TRAINS && c->wb && call->tape && length)   /* training may have moved it */
     miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
@@ -10012,56 +10023,25 @@ static void miras__frozen_forward(const miras__call *call) {
 
 /* ---- backward ---- */
 
-/* Where the adjoint keeps the rows of a piece: all of them are new. */
-static void miras__piece_scratch(miras__chunk *c) {
-  const miras__plan *p = c->p;
-  const int last = p->layers - 1;
-  int l;
-  for (l = 0; l <= last; l++) {
-    c->y[l] = c->net.pairs.x[l];
-    c->d[l] = c->net.d[l];
-    if (MIRAS__BY(p, l) == 1 && p->from[l] == 0) c->y[l] = c->own_y;
-  }
-  if (!p->channel) return;                       /* rows times their coefficients stand for rows */
-  c->live_y = c->own_y;
-  c->live_d = c->own_d;
-  c->d[last] = c->own_d;
-  c->new_y = c->net.pairs.x[0];
-  c->new_d = c->net.d[last];
-}
-
 /* Cotangents of everything inside a piece start at zero. */
 static void miras__piece_zero(const miras__chunk *c) {
-  const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
-  const size_t m = c->m, square = m * p->span;
   int l;
   for (l = 0; l < p->layers; l++) {
-    K->fill(c->net.bx[l], 0, m * (size_t)p->in[l]);
-    K->fill(c->net.bd[l], 0, m * (size_t)p->out[l]);
+    c->K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
+    c->K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
   }
-  K->fill(c->bg, 0, square);
-  K->fill(c->bn, 0, square);
-  K->fill(c->ba, 0, m * c->wide);
-  K->fill(c->bf, 0, m);
-  K->fill(c->bh, 0, m);
-  K->fill(c->binv, 0, 4);
-  if (!p->channel) return;
-  K->fill(c->brows.alpha, 0, m * c->wide);
-  K->fill(c->brows.eta, 0, m * c->wide);
-  K->fill(c->blive_y, 0, m * (size_t)p->in[0]);
-  K->fill(c->blive_d, 0, m * c->wide);
+  c->K->fill(c->bg, 0, (size_t)(c->brows.eta - c->bg) + c->m * c->wide);
 }
 
 /* Forward again, up to the close: the anchor at a, s. */
 static void miras__piece_again(miras__chunk *c, float *a, float *s) {
   const miras__plan *p = c->p;
-  c->a = c->w = a;
+  c->a = a;
   c->s = s;
-  if (p->stores_link) {
-    c->w = c->own_w;
-    miras__weights_of(c->K, p, c->w, a, c->b, c->inv);
-  }
+  if (p->stores_link) miras__weights_of(c->K, p, c->w, a, c->b, c->scalars + 4);
+  else c->w = a;
+  miras__piece_state(c);
   miras__piece_run(c, c->net.bz[p->layers - 1]);   /* answers are not needed */
 }
 
@@ -10147,9 +10127,9 @@ static int miras__piece_of(miras__chunk *c, size_t piece) {
     if (!exact) {
       c->reads = 0;
       miras__piece_again(c, a, NULL);
-      miras__piece_sum(c, c->own_w, a, NULL);
-      miras__piece_close(c, c->own_w, c->own_w, a, c->line);
-      a = c->own_w;
+      miras__piece_sum(c, c->wc, a, NULL);
+      miras__piece_close(c, c->wc, c->wc, a, c->line);
+      a = c->wc;
       miras__piece(c, p->rule, t + 1, 0, m - 1, m == span);
     }
   }
@@ -10163,26 +10143,23 @@ static void miras__frozen_backward(const miras__call *call) {
   const miras__head_grads *g = call->g;
   const size_t size = p->weights, length = (size_t)call->io->length * (size_t)p->d.descents;
   const size_t chunks = length / p->span + (length % p->span != 0);
-  const int momentum = p->at_s > 0;
-  const float *dstate = call->dstate;
+  float *dstate = call->dstate;
   miras__chunk chunk, *c = &chunk;
   size_t piece;
   float *ca, *cs;
   miras__chunk_open(call, 1, c);
   c->io = *call->io;
   c->io.ldy = (size_t)p->d.value_dim;
-  miras__piece_scratch(c);
+  ca = c->a;
+  cs = c->s;
   if (p->holds) {
-    miras__weights_of(K, p, c->again, call->init, NULL, c->inv);
+    miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
     K->fill(c->bwb, 0, size);
-    c->wb = c->again;
   }
-  ca = c->ba0;
-  cs = momentum ? c->bs0 : NULL;
   if (dstate) K->copy(ca, dstate, size);
   else K->fill(ca, 0, size);
-  if (momentum && dstate) K->copy(cs, dstate + size, size);
-  else if (momentum) K->fill(cs, 0, size);
+  if (cs && dstate) K->copy(cs, dstate + size, size);
+  else if (cs) K->fill(cs, 0, size);
   if (g->threshold)                              /* its descents add to a token's */
     K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
   for (piece = p->first != p->rule ? 2 * chunks : chunks; piece-- > 0;) {
@@ -10191,16 +10168,16 @@ static void miras__frozen_backward(const miras__call *call) {
     miras__piece_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */
-    miras__weights_of_bwd(K, p, call->dinit, c->bwb, c->again);
+    miras__weights_of_bwd(K, p, call->dinit, c->bwb, c->wb);
   if (call->position == 0) {
     if (p->init_mapped && !p->stores_link && chunks)
       miras__weights_of_bwd(K, p, call->dinit, ca, call->tape);
     else
       K->add(call->dinit, ca, size);
-    if (dstate) K->fill(call->dstate, 0, (momentum ? 2 : 1) * size);
+    if (dstate) K->fill(dstate, 0, p->head_dstate);
   } else if (dstate) {
-    K->copy(call->dstate, ca, size);
-    if (momentum) K->copy(call->dstate + size, cs, size);
+    K->copy(dstate, ca, size);
+    if (cs) K->copy(dstate + size, cs, size);
   }
 }
 
@@ -10215,7 +10192,6 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   miras__chunk_open(call, 0, c);
   c->io.q = q;
   c->io.ldq = c->io.ldy = c->r0 = 0;
-  miras__chunk_state(c, call->state);
   w = c->w;
   if (call->position == 0) w = call->init;
   if (call->position == 0 && p->init_mapped) {
@@ -10240,7 +10216,6 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   miras__chunk chunk, *c = &chunk;
   float *s = p->at_s ? values + p->weights : NULL, *sum;
   miras__chunk_open(call, 0, c);
-  miras__chunk_state(c, call->state);
   miras__piece_rule(c, p->rule);
   c->m = 1;                                      /* the last row before the next */
   c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.descents - 1;
@@ -10262,7 +10237,6 @@ static void miras__frozen_clear(const miras__call *call) {
   const miras__plan *p = call->p;
   miras__chunk chunk, *c = &chunk;
   miras__chunk_open(call, 0, c);
-  miras__chunk_state(c, call->state);
   if (p->stores_link) miras__weights_of(K, p, c->w, c->a, call->init, c->scalars + 4);
   if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
@@ -10287,17 +10261,20 @@ static void miras__frozen_clear(const miras__call *call) {
  * changes no bit. */
 
 /* A chunk at work: rows r0..r0+m-1, what they see, and scratch; ld: between rows of kt. */
-typedef struct miras__mesa_work {
+typedef struct miras__mesa {
+  const miras__kernels *K;
+  const miras__plan *p;
+  size_t c, features, dv;  /* C, n, value_dim                                                    */
   size_t r0, m, ld;
   const float *h, *g;      /* H_0, or NULL for zeros; G_0                                        */
-  const float *keys, *values;  /* [r0 + m, n], [r0 + m, dv]                                      */
+  float *keys, *values;    /* [r0 + m, n], [r0 + m, dv]                                          */
+  float *open, *scale;     /* of the state: the row of coefficients before r0                    */
   miras__conjugate solve;  /* for C rows                                                         */
   float *pack;
   float *alpha, *eta;      /* [C]                                                                */
   float *n, *b;            /* [C + 1, C], [C + 1] coefficients; row 0 is the one before          */
   float *kt;               /* [n, r0 + m] keys, transposed                                       */
   float *x;                /* [C, n] solutions                                                   */
-  float *u;                /* [C, n]                                                             */
   float *w;                /* [C, C] products with keys                                          */
   float *o;                /* [C, dv] errors; B_t do_t                                           */
   /* backward only */
@@ -10305,264 +10282,249 @@ typedef struct miras__mesa_work {
   float *z;                /* [C, n] second solutions                                            */
   float *xk, *zk, *vo;     /* up to [C, C], rows m apart: x k', z k', do v'                      */
   float *dn, *db;          /* [C, C], [C] cotangents of N, B                                     */
-  float *dk, *dv, *dy;     /* [C, n], [C, dv] of k, v; of the answers                            */
+  float *dk, *dvalue, *dy; /* [C, n], [C, dv] of k, v; of the answers                            */
   float *dalpha, *deta;    /* [C]                                                                */
   float *dh, *dg;          /* [n, n], [n, dv] of H, G                                            */
-  float *square, *turned;  /* [n, n]                                                             */
   float *dlambda;          /* [n]                                                                */
-} miras__mesa_work;
+  float *square, *turned;  /* [n, n]                                                             */
+} miras__mesa;
 
-static size_t miras__mesa_layout(const miras__plan *p, float *base, int backward,
-                                 miras__mesa_work *w) {
-  size_t used = 0, c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
-  w->pack = miras__lay(base, &used, MIRAS__PACK);
-  w->solve.lambda = miras__lay(base, &used, n);
-  w->alpha = miras__lay(base, &used, c);
-  w->eta = miras__lay(base, &used, c);
-  w->n = miras__lay(base, &used, (c + 1) * c);
-  w->b = miras__lay(base, &used, c + 1);
-  w->kt = miras__lay(base, &used, n * c);
-  w->x = miras__lay(base, &used, c * n);
-  w->solve.r = miras__lay(base, &used, c * n);
-  w->solve.s = miras__lay(base, &used, c * n);
-  w->u = w->solve.u = miras__lay(base, &used, c * n);
-  w->w = miras__lay(base, &used, c * c);
-  w->solve.rr = miras__lay(base, &used, c);
-  w->solve.limit = miras__lay(base, &used, c);
-  w->o = miras__lay(base, &used, c * dv);
-  if (!backward) return used;
-  w->k = miras__lay(base, &used, c * n);
-  w->v = miras__lay(base, &used, c * dv);
-  w->z = miras__lay(base, &used, c * n);
-  w->xk = miras__lay(base, &used, c * c);
-  w->zk = miras__lay(base, &used, c * c);
-  w->vo = miras__lay(base, &used, c * c);
-  w->dn = miras__lay(base, &used, c * c);
-  w->db = miras__lay(base, &used, c);
-  w->dk = miras__lay(base, &used, c * n);
-  w->dv = miras__lay(base, &used, c * dv);
-  w->dy = miras__lay(base, &used, c * dv);
-  w->dalpha = miras__lay(base, &used, c);
-  w->deta = miras__lay(base, &used, c);
-  w->dh = miras__lay(base, &used, n * n);
-  w->dg = miras__lay(base, &used, n * dv);
-  w->square = miras__lay(base, &used, n * n);
-  w->turned = miras__lay(base, &used, n * n);
-  w->dlambda = miras__lay(base, &used, n);
-  return used;
-}
+#define MIRAS__MESA_ARRAYS(X)                                                                     \
+  X(pack, MIRAS__PACK) X(solve.lambda, n) X(alpha, c) X(eta, c) X(n, (c + 1) * c) X(b, c + 1)     \
+  X(kt, n * c) X(x, c * n) X(solve.r, c * n) X(solve.s, c * n) X(solve.u, c * n) X(w, c * c)      \
+  X(solve.rr, c) X(solve.limit, c) X(o, c * dv)
+#define MIRAS__MESA_ARRAYS_BWD(X)                                                                 \
+  X(k, c * n) X(v, c * dv) X(z, c * n) X(xk, c * c) X(zk, c * c) X(vo, c * c) X(dn, c * c)        \
+  X(db, c) X(dk, c * n) X(dvalue, c * dv) X(dy, c * dv) X(dalpha, c) X(deta, c) X(dh, n * n)      \
+  X(dg, n * dv) X(dlambda, n) X(square, n * n) X(turned, n * n)
+
+#define MIRAS_X(name, floats) + 1
+enum { MIRAS__MESA_ONCE = 0 MIRAS__MESA_ARRAYS(MIRAS_X) };
+#undef MIRAS_X
+#define MIRAS_X(name, floats) (uint16_t)offsetof(miras__mesa, name),
+static const uint16_t miras__mesa_arrays[] = {
+  MIRAS__MESA_ARRAYS(MIRAS_X) MIRAS__MESA_ARRAYS_BWD(MIRAS_X)
+};
+#undef MIRAS_X
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
  * floats of a state. */
 static size_t miras__mesa_plan(miras__plan *p) {
-  const miras_desc *d = &p->d;
-  miras__mesa_work work;
-  size_t c = (size_t)d->chunk, n = p->features, state;
-  p->params += (size_t)d->heads * n;
+  const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
+  size_t *at = p->at, state;
+  p->params += (size_t)p->d.heads * n;
   p->at_w = miras__pad(n * n);
   p->at_open = state = p->at_w + miras__pad(p->weights);
   p->at_y[0] = state, state += miras__pad(c * n);
-  p->at_d[0] = state, state += miras__pad(c * (size_t)d->value_dim);
+  p->at_d[0] = state, state += miras__pad(c * dv);
   p->at_n = state, state += miras__pad(c);
   p->at_scalars = state, state += 16;
   p->head_dstate = n * n + p->weights;
   p->split = n * n;
   p->second = p->at_w;
   p->tape_chunk = p->head_dstate + c * n;      /* and the solutions of the chunk's reads         */
-  p->tape_tokens = d->chunk;
-  p->scratch = miras__mesa_layout(p, NULL, 0, &work);
-  p->scratch_backward = MIRAS__TRAINS ? miras__mesa_layout(p, NULL, 1, &work) : p->scratch;
+  p->tape_tokens = p->d.chunk;
+#define MIRAS_X(name, floats) *at++ = floats;
+  MIRAS__MESA_ARRAYS(MIRAS_X)
+  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0);
+  if (!MIRAS__TRAINS) return state;
+  MIRAS__MESA_ARRAYS_BWD(MIRAS_X)
+#undef MIRAS_X
+  p->scratch_backward = miras__lie(p->at + MIRAS__MESA_ONCE, at, p->scratch);
   return state;
 }
 
-/* The coefficients of the chunk, and its keys transposed; with r0 > 0 `open` and `scale` hold the
- * coefficients of the row before. */
-static void miras__mesa_rows(const miras__kernels *K, const miras__plan *p, miras__mesa_work *k,
-                             const float *open, const float *scale) {
-  const size_t c = (size_t)p->d.chunk, n = p->features;
-  if (k->r0) K->copy(k->n, open, k->r0);
-  if (k->r0) K->copy(k->b, scale, 1);
+/* What a call brings, at its position. */
+static void miras__mesa_begin(const miras__call *a, int backward, miras__mesa *k) {
+  const miras__plan *p = k->p = a->p;
+  k->K = a->K;
+  miras__addresses(k, miras__mesa_arrays,
+                   backward ? MIRAS__COUNT(miras__mesa_arrays) : MIRAS__MESA_ONCE, a->scratch,
+                   p->at);
+  k->c = (size_t)p->d.chunk;
+  k->features = p->features;
+  k->dv = (size_t)p->d.value_dim;
+  k->r0 = backward ? 0 : (size_t)(a->position % (uint64_t)k->c);
+  k->m = 0;
+  k->keys = backward ? k->k : a->state + p->at_y[0];
+  k->values = backward ? k->v : a->state + p->at_d[0];
+  k->open = miras__to(a->state, p->at_n);
+  k->scale = miras__to(a->state, p->at_scalars);
+  k->h = a->state;
+  k->g = miras__to(a->state, p->at_w);
+  k->K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, k->features);
+}
+
+/* C [m, n] = A B, and so on, as in room @41. */
+static void miras__mesa_gemm(const miras__mesa *k, int how, float *C, const float *A,
+                             const float *B, size_t m, size_t n, size_t depth) {
+  miras__product(k->K, k->pack, how, C, A, B, m, n, depth);
+}
+
+/* The coefficients of the chunk, and its keys transposed. */
+static void miras__mesa_rows(miras__mesa *k) {
+  const miras__kernels *K = k->K;
+  if (k->r0) K->copy(k->n, k->open, k->r0);
+  if (k->r0) K->copy(k->b, k->scale, 1);
   else K->fill(k->b, 1, 1);
-  K->decay_rows(K, k->n, c, k->b, k->alpha, k->eta, k->r0, k->m);
+  K->decay_rows(K, k->n, k->c, k->b, k->alpha, k->eta, k->r0, k->m);
   k->ld = k->r0 + k->m;
-  K->transpose(k->kt, k->ld, k->keys, n, k->ld, n);
+  K->transpose(k->kt, k->ld, k->keys, k->features, k->ld, k->features);
 }
 
 /* y_i = H x_i, or with `answer` G' x_i, of rows from..to-1: H and G as they are before that token,
  * or with `after` after it. */
-static void miras__mesa_product(const miras__kernels *K, const miras__plan *p, miras__mesa_work *k,
-                                int after, int answer, const float *x, float *y, size_t ldy,
-                                size_t from, size_t to) {
-  const size_t c = (size_t)p->d.chunk, n = p->features;
-  const size_t wide = answer ? (size_t)p->d.value_dim : n;
+static void miras__mesa_product(const miras__mesa *k, int after, int answer, const float *x,
+                                float *y, size_t ldy, size_t from, size_t to) {
+  const miras__kernels *K = k->K;
+  const size_t c = k->c, n = k->features, wide = answer ? k->dv : n;
   const float *state = answer ? k->g : k->h, *rows = answer ? k->values : k->keys;
   size_t row = from + (after ? 1 : 0), seen = k->r0 + row, all;
+  x += from * n;
+  y += from * ldy;
   if (state)
-    K->gemm(MIRAS__SET, y + from * ldy, ldy, miras__mat(x + from * n, n), miras__mat(state, wide),
-            to - from, wide, n, k->pack);
+    K->gemm(MIRAS__SET, y, ldy, miras__mat(x, n), miras__mat(state, wide), to - from, wide, n,
+            k->pack);
   else
-    K->fill_rows(y + from * ldy, ldy, 0, to - from, wide);
-  if (!seen) from++, row++, seen++;                /* a row that sees no key yet: B is 1 */
+    K->fill_rows(y, ldy, 0, to - from, wide);
+  if (!seen) from++, row++, seen++, x += n, y += ldy;  /* a row that sees no key yet: B is 1 */
   if (from == to) return;
-  K->scale_rows(y + from * ldy, ldy, 1, k->b + row, 1, y + from * ldy, ldy, to - from, wide);
+  K->scale_rows(y, ldy, 1, k->b + row, 1, y, ldy, to - from, wide);
   all = seen + to - from - 1;                      /* keys that the last row sees */
-  K->gemm(MIRAS__SET, k->w, c, miras__mat(x + from * n, n), miras__mat(k->kt, k->ld),
-          to - from, all, n, k->pack);
+  K->gemm(MIRAS__SET, k->w, c, miras__mat(x, n), miras__mat(k->kt, k->ld), to - from, all, n,
+          k->pack);
   K->mul_rows(k->w, c, k->n + row * c, c, k->w, c, to - from, all);
-  K->gemm(miras__causal(MIRAS__ADD, seen), y + from * ldy, ldy, miras__mat(k->w, c),
-          miras__mat(rows, wide), to - from, wide, all, k->pack);
+  K->gemm(miras__causal(MIRAS__ADD, seen), y, ldy, miras__mat(k->w, c), miras__mat(rows, wide),
+          to - from, wide, all, k->pack);
 }
 
 /* x [m, n] = (H_i + Lambda)^-1 r_i for the rows solve.r, which are used up; H before or after. */
-static void miras__mesa_solve(const miras__kernels *K, const miras__plan *p, miras__mesa_work *k,
-                              int after, float *x) {
+static void miras__mesa_solve(miras__mesa *k, int after, float *x) {
   miras__conjugate *s = &k->solve;
   int step;
-  s->n = p->features;
+  s->n = k->features;
   s->rows = k->m;
-  s->tolerance = p->d.tolerance;
+  s->tolerance = k->p->d.tolerance;
   s->x = x;
-  K->conjugate_start(s);
-  for (step = 0; step < p->d.iterations && s->from < s->to; step++) {
-    miras__mesa_product(K, p, k, after, 0, s->s, s->u, s->n, s->from, s->to);
-    K->conjugate_step(s);
+  k->K->conjugate_start(s);
+  for (step = 0; step < k->p->d.iterations && s->from < s->to; step++) {
+    miras__mesa_product(k, after, 0, s->s, s->u, s->n, s->from, s->to);
+    k->K->conjugate_step(s);
   }
 }
 
 /* The state after the rows of a chunk: h, g, which are H_0 and G_0, become H_t and G_t; N_j the
  * last row's coefficients. */
-static void miras__mesa_close(const miras__kernels *K, const miras__plan *p, miras__mesa_work *k,
-                              float *h, float *g) {
-  const size_t rows = k->r0 + k->m, n = p->features, dv = (size_t)p->d.value_dim;
-  const float *last = k->n + k->m * (size_t)p->d.chunk, b = k->b[k->m];
-  K->scale_rows(k->u, n, 1, last, 1, k->keys, n, rows, n);
+static void miras__mesa_close(const miras__mesa *k, float *h, float *g) {
+  const miras__kernels *K = k->K;
+  const size_t rows = k->r0 + k->m, n = k->features;
+  const float *last = k->n + k->m * k->c, b = k->b[k->m];
+  float *u = k->solve.u;
+  K->scale_rows(u, n, 1, last, 1, k->keys, n, rows, n);
   K->scale(h, b, h, n * n);
-  K->scale(g, b, g, p->weights);
-  miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, h, k->u, k->keys, n, n, rows);
-  miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, g, k->u, k->values, n, dv, rows);
+  K->scale(g, b, g, n * k->dv);
+  miras__mesa_gemm(k, MIRAS__ADD | MIRAS__TN, h, u, k->keys, n, n, rows);
+  miras__mesa_gemm(k, MIRAS__ADD | MIRAS__TN, g, u, k->values, n, k->dv, rows);
 }
 
 /* Its adjoint: from the cotangents dH, dG of the state that is left,
  *   dk_j = N_j (2 dH k_j + dG v_j)   dv_j = N_j dG' k_j   dN_j = k_j.(dH k_j) + k_j.(dG v_j)
  *   dB += <dH, H_0> + <dG, G_0>      dH_0 = B dH          dG_0 = B dG
  * N, B the last row's. */
-static void miras__mesa_close_bwd(const miras__kernels *K, const miras__plan *p,
-                                  miras__mesa_work *k) {
-  const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
+static void miras__mesa_close_bwd(const miras__mesa *k) {
+  const miras__kernels *K = k->K;
+  const size_t c = k->c, n = k->features, dv = k->dv;
   const float *last = k->n + c * c, b = k->b[c];
-  float *db = k->db + c - 1, *s = k->solve.s;
-  miras__product(K, k->pack, MIRAS__SET, k->u, k->k, k->dh, c, n, n);
-  miras__product(K, k->pack, MIRAS__SET | MIRAS__NT, s, k->v, k->dg, c, n, dv);
-  miras__product(K, k->pack, MIRAS__SET, k->dv, k->k, k->dg, c, dv, n);
-  K->add(s, k->u, c * n);
+  float *db = k->db + c - 1, *s = k->solve.s, *u = k->solve.u;
+  miras__mesa_gemm(k, MIRAS__SET, u, k->k, k->dh, c, n, n);
+  miras__mesa_gemm(k, MIRAS__SET | MIRAS__NT, s, k->v, k->dg, c, n, dv);
+  miras__mesa_gemm(k, MIRAS__SET, k->dvalue, k->k, k->dg, c, dv, n);
+  K->add(s, u, c * n);
   K->dot_rows(0, k->dn + (c - 1) * c, 1, k->k, n, s, n, c, n);
-  K->add(s, k->u, c * n);
+  K->add(s, u, c * n);
   K->scale_rows(k->dk, n, 1, last, 1, s, n, c, n);
-  K->scale_rows(k->dv, dv, 1, last, 1, k->dv, dv, c, dv);
+  K->scale_rows(k->dvalue, dv, 1, last, 1, k->dvalue, dv, c, dv);
   K->dot_rows(0, db, 0, k->dh, 0, k->h, 0, 1, n * n);
-  K->dot_rows(1, db, 0, k->dg, 0, k->g, 0, 1, p->weights);
+  K->dot_rows(1, db, 0, k->dg, 0, k->g, 0, 1, n * dv);
   K->scale(k->dh, b, k->dh, n * n);
-  K->scale(k->dg, b, k->dg, p->weights);
+  K->scale(k->dg, b, k->dg, n * dv);
 }
 
 static void miras__mesa_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
-  miras__mesa_work work, *k = &work;
-  const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
+  miras__mesa mesa, *k = &mesa;
   const size_t length = (size_t)io->length;
-  float *h = a->state, *g = a->state + p->at_w, *open = a->state + p->at_n;
-  float *scale = a->state + p->at_scalars;
-  size_t t, m;
-  miras__mesa_layout(p, a->scratch, 0, k);
-  k->h = h;
-  k->g = g;
-  k->keys = a->state + p->at_y[0];
-  k->values = a->state + p->at_d[0];
-  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, n);
+  float *h = a->state, *g = a->state + p->at_w;
+  size_t t, c, n, dv, m;
+  miras__mesa_begin(a, 0, k);
+  c = k->c, n = k->features, dv = k->dv;
   if (a->position == 0 && length) {
     K->fill(h, 0, n * n);
     K->copy(g, a->init, p->weights);
   }
-  for (t = 0; t < length; t += m) {
-    const size_t r0 = (size_t)((a->position + t) % c);
-    float *keys = a->state + p->at_y[0] + r0 * n, *values = a->state + p->at_d[0] + r0 * dv;
+  for (t = 0; t < length; t += m, k->r0 = (k->r0 + m) % c) {
+    float *keys = k->keys + k->r0 * n, *values = k->values + k->r0 * dv;
     float *kept = miras__to(a->tape, t / c * p->tape_chunk);
-    float *x = kept ? kept + n * n + p->weights : k->x;
     const miras__rows rows = miras__rows_of(n, keys, values, k->alpha, k->eta);
-    m = length - t < c - r0 ? length - t : c - r0;
-    k->r0 = r0;
-    k->m = m;
+    k->m = m = length - t < c - k->r0 ? length - t : c - k->r0;
     if (kept) {
       K->copy(kept, h, n * n);
       K->copy(kept + n * n, g, p->weights);
     }
     miras__rows_fwd(K, p, io, t, m, &rows);
-    miras__mesa_rows(K, p, k, open, scale);
+    miras__mesa_rows(k);
     if (io->surprise) {                            /* 1/2 |v - M(k)|^2 before each write */
       K->copy(k->solve.r, keys, m * n);
-      miras__mesa_solve(K, p, k, 0, k->x);
-      miras__mesa_product(K, p, k, 0, 1, k->x, k->o, dv, 0, m);
+      miras__mesa_solve(k, 0, k->x);
+      miras__mesa_product(k, 0, 1, k->x, k->o, dv, 0, m);
       K->sub(k->o, k->o, values, m * dv);
       K->dot_rows(0, io->surprise + t, 1, k->o, dv, k->o, dv, m, dv);
       K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
     }
     if (io->q) {
+      float *x = kept ? kept + p->head_dstate : k->x;
       miras__rows_queries(K, p, io, t, m, k->solve.r, n);
-      miras__mesa_solve(K, p, k, 1, x);
-      miras__mesa_product(K, p, k, 1, 1, x, io->y + t * io->ldy, io->ldy, 0, m);
+      miras__mesa_solve(k, 1, x);
+      miras__mesa_product(k, 1, 1, x, io->y + t * io->ldy, io->ldy, 0, m);
     }
-    if (r0 + m < c) {
-      K->copy(open, k->n + m * c, r0 + m);
-      K->copy(scale, k->b + m, 1);
+    if (k->ld < c) {
+      K->copy(k->open, k->n + m * c, k->ld);
+      K->copy(k->scale, k->b + m, 1);
       continue;
     }
-    miras__mesa_close(K, p, k, h, g);
+    miras__mesa_close(k, h, g);
     if (miras__sweeps(&p->d, a->position + (uint64_t)(t + m))) {
       K->flush(h, h, n * n);
       K->flush(g, g, p->weights);
     }
-    K->fill(open, 0, c);         /* how calls were cut must not show in the state */
-    K->fill(scale, 0, 1);
+    K->fill(k->open, 0, c);      /* how calls were cut must not show in the state */
+    K->fill(k->scale, 0, 1);
   }
-}
-
-/* The open chunk as it is between tokens. */
-static void miras__mesa_open(const miras__call *a, miras__mesa_work *k) {
-  const miras__plan *p = a->p;
-  miras__mesa_layout(p, a->scratch, 0, k);
-  k->r0 = (size_t)(a->position % (uint64_t)p->d.chunk);
-  k->m = 0;
-  k->keys = a->state + p->at_y[0];
-  k->values = a->state + p->at_d[0];
-  miras__mesa_rows(a->K, p, k, a->state + p->at_n, a->state + p->at_scalars);
 }
 
 /* One read: before the next token. */
 static void miras__mesa_read(const miras__call *a, const float *q, float *o) {
-  const miras__kernels *K = a->K;
-  const miras__plan *p = a->p;
-  miras__mesa_work work, *k = &work;
-  miras__mesa_open(a, k);
-  k->h = a->position ? a->state : NULL;
-  k->g = a->position ? a->state + p->at_w : a->init;
-  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, p->features);
+  miras__mesa mesa, *k = &mesa;
+  miras__mesa_begin(a, 0, k);
+  miras__mesa_rows(k);
+  if (!a->position) k->h = NULL, k->g = a->init;
   k->m = 1;
-  K->feature_rows(p->map, k->solve.r, 0, q, 0, 1, (size_t)p->d.key_dim);
-  miras__mesa_solve(K, p, k, 0, k->x);
-  miras__mesa_product(K, p, k, 0, 1, k->x, o, (size_t)p->d.value_dim, 0, 1);
+  a->K->feature_rows(a->p->map, k->solve.r, 0, q, 0, 1, (size_t)a->p->d.key_dim);
+  miras__mesa_solve(k, 0, k->x);
+  miras__mesa_product(k, 0, 1, k->x, o, k->dv, 0, 1);
 }
 
 /* H, then G, after the open chunk's pairs. */
 static void miras__mesa_live(const miras__call *a, float *values) {
-  const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  miras__mesa_work k;
-  miras__mesa_open(a, &k);
-  K->copy(values, a->state, p->split);
-  K->copy(values + p->split, a->state + p->at_w, p->weights);
-  miras__mesa_close(K, p, &k, values, values + p->split);
+  miras__mesa k;
+  miras__mesa_begin(a, 0, &k);
+  miras__mesa_rows(&k);
+  a->K->copy(values, k.h, p->split);
+  a->K->copy(values + p->split, k.g, p->weights);
+  miras__mesa_close(&k, values, values + p->split);
 }
 
 /* Nothing is left of an open chunk's pairs: H and G are all there is. */
@@ -10584,44 +10546,44 @@ static void miras__mesa_clear(const miras__call *a) {
  *   dG_0 = sum_t B_t x_t dy_t'                 dH_0 = -sum_t B_t (z_t x_t' + x_t z_t')/2
  *
  * Here for the tokens of one chunk, x [m, n] their solutions, k->dy what their answers receive. */
-static void miras__mesa_chunk_bwd(const miras__kernels *K, const miras__plan *p,
-                                  miras__mesa_work *k, const float *x) {
-  const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim, m = k->m;
+static void miras__mesa_chunk_bwd(miras__mesa *k, const float *x) {
+  const miras__kernels *K = k->K;
+  const size_t c = k->c, n = k->features, dv = k->dv, m = k->m;
   const float *coefficients = k->n + c, *b = k->b + 1;
-  float *dx = k->solve.r, *pack = k->pack;
+  float *dx = k->solve.r, *u = k->solve.u;
   /* dx, z */
-  miras__product(K, pack, MIRAS__SET | MIRAS__NT, k->vo, k->dy, k->v, m, m, dv);
-  miras__product(K, pack, MIRAS__SET | MIRAS__NT, dx, k->dy, k->g, m, n, dv);
+  miras__mesa_gemm(k, MIRAS__SET | MIRAS__NT, k->vo, k->dy, k->v, m, m, dv);
+  miras__mesa_gemm(k, MIRAS__SET | MIRAS__NT, dx, k->dy, k->g, m, n, dv);
   K->dot_rows(1, k->db, 1, x, n, dx, n, m, n);
   K->scale_rows(dx, n, 1, b, 1, dx, n, m, n);
   K->mul_rows(k->w, m, coefficients, c, k->vo, m, m, m);
   K->gemm(miras__causal(MIRAS__ADD, 1), dx, n, miras__mat(k->w, m), miras__mat(k->k, n), m, n, m,
-          pack);
-  miras__mesa_solve(K, p, k, 1, k->z);
+          k->pack);
+  miras__mesa_solve(k, 1, k->z);
   /* N, B, lambda */
-  miras__product(K, pack, MIRAS__SET, k->xk, x, k->kt, m, m, n);
-  miras__product(K, pack, MIRAS__SET, k->zk, k->z, k->kt, m, m, n);
-  K->fill(k->u, 0, m * n);
-  miras__product(K, pack, MIRAS__SUB, k->u, k->z, k->h, m, n, n);
-  K->dot_rows(1, k->db, 1, x, n, k->u, n, m, n);
+  miras__mesa_gemm(k, MIRAS__SET, k->xk, x, k->kt, m, m, n);
+  miras__mesa_gemm(k, MIRAS__SET, k->zk, k->z, k->kt, m, m, n);
+  K->fill(u, 0, m * n);
+  miras__mesa_gemm(k, MIRAS__SUB, u, k->z, k->h, m, n, n);
+  K->dot_rows(1, k->db, 1, x, n, u, n, m, n);
   K->sub(k->vo, k->vo, k->zk, m * m);
   K->mul(k->zk, k->xk, k->vo, m * m);
   K->add_rows(k->dn, c, k->zk, m, m, m);
-  K->mul(k->u, k->z, x, m * n);
-  K->axpy_rows(k->dlambda, 0, -1, NULL, 0, k->u, n, m, n);
+  K->mul(u, k->z, x, m * n);
+  K->axpy_rows(k->dlambda, 0, -1, NULL, 0, u, n, m, n);
   /* k, v; what t < j leave there is nothing */
   K->mul_rows(k->vo, m, coefficients, c, k->vo, m, m, m);
   K->mul_rows(k->xk, m, coefficients, c, k->xk, m, m, m);
   K->mask_rows(k->vo, m, 0, m, m, -(ptrdiff_t)m, 1);
   K->mask_rows(k->xk, m, 0, m, m, -(ptrdiff_t)m, 1);
-  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dk, k->vo, x, m, n, m);
-  miras__product(K, pack, MIRAS__SUB | MIRAS__TN, k->dk, k->xk, k->z, m, n, m);
-  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dv, k->xk, k->dy, m, dv, m);
+  miras__mesa_gemm(k, MIRAS__ADD | MIRAS__TN, k->dk, k->vo, x, m, n, m);
+  miras__mesa_gemm(k, MIRAS__SUB | MIRAS__TN, k->dk, k->xk, k->z, m, n, m);
+  miras__mesa_gemm(k, MIRAS__ADD | MIRAS__TN, k->dvalue, k->xk, k->dy, m, dv, m);
   /* G_0, H_0 */
-  K->scale_rows(k->u, n, 1, b, 1, x, n, m, n);
+  K->scale_rows(u, n, 1, b, 1, x, n, m, n);
   K->scale_rows(k->o, dv, 1, b, 1, k->dy, dv, m, dv);
-  miras__product(K, pack, MIRAS__ADD | MIRAS__TN, k->dg, x, k->o, n, dv, m);
-  miras__product(K, pack, MIRAS__SET | MIRAS__TN, k->square, k->z, k->u, n, n, m);
+  miras__mesa_gemm(k, MIRAS__ADD | MIRAS__TN, k->dg, x, k->o, n, dv, m);
+  miras__mesa_gemm(k, MIRAS__SET | MIRAS__TN, k->square, k->z, u, n, n, m);
   K->transpose(k->turned, n, k->square, n, n, n);
   K->add(k->turned, k->square, n * n);
   K->axpy(k->dh, -0.5f, k->turned, n * n);
@@ -10631,48 +10593,39 @@ static void miras__mesa_backward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const miras__head_io *io = a->io;
-  miras__mesa_work work, *k = &work;
+  miras__mesa mesa, *k = &mesa;
   miras__rows rows, drows;
-  const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
   const size_t length = (size_t)io->length;
-  size_t chunk = length / c + (length % c != 0);
-  miras__mesa_layout(p, a->scratch, 1, k);
+  size_t c, n, dv, chunk;
+  miras__mesa_begin(a, 1, k);
+  c = k->c, n = k->features, dv = k->dv;
   rows = miras__rows_of(n, k->k, k->v, k->alpha, k->eta);
-  drows = miras__rows_of(n, k->dk, k->dv, k->dalpha, k->deta);
-  k->keys = k->k;
-  k->values = k->v;
-  k->r0 = 0;
-  K->map(MIRAS__SOFTPLUS, k->solve.lambda, a->ridge, n);
-  K->fill(k->dlambda, 0, n);
-  K->fill(k->dh, 0, n * n);
-  K->fill(k->dg, 0, p->weights);
+  drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
+  K->fill(k->dh, 0, (size_t)(k->dlambda - k->dh) + n);
   if (a->dstate) {
     K->transpose(k->dh, n, a->dstate, n, n, n);
     K->add(k->dh, a->dstate, n * n);
     K->scale(k->dh, 0.5f, k->dh, n * n);
     K->copy(k->dg, a->dstate + n * n, p->weights);
   }
-  while (chunk-- > 0) {
+  for (chunk = length / c + (length % c != 0); chunk-- > 0;) {
     const size_t t = chunk * c, m = length - t < c ? length - t : c;
     k->m = m;
     k->h = a->tape + chunk * p->tape_chunk;
     k->g = k->h + n * n;
     miras__rows_fwd(K, p, io, t, m, &rows);
-    miras__mesa_rows(K, p, k, NULL, NULL);
-    K->fill(k->dn, 0, m * c);
-    K->fill(k->db, 0, m);
-    K->fill(k->dk, 0, m * n);
-    K->fill(k->dv, 0, m * dv);
-    if (m == c) miras__mesa_close_bwd(K, p, k);
+    miras__mesa_rows(k);
+    K->fill(k->dn, 0, (size_t)(k->dvalue - k->dn) + m * dv);
+    if (m == c) miras__mesa_close_bwd(k);
     K->copy_rows(k->dy, dv, a->dy + t * a->lddy, a->lddy, m, dv);
-    miras__mesa_chunk_bwd(K, p, k, k->g + p->weights);
+    miras__mesa_chunk_bwd(k, k->g + p->weights);
     K->decay_rows_bwd(K, k->dn, c, k->db, k->dalpha, k->deta, k->n, k->b, k->alpha, m);
-    if (a->g->q) miras__rows_queries(K, p, io, t, m, k->u, n);
-    miras__rows_queries_bwd(K, p, io, a->g, t, m, k->z, k->u, n);
+    if (a->g->q) miras__rows_queries(K, p, io, t, m, k->solve.u, n);
+    miras__rows_queries_bwd(K, p, io, a->g, t, m, k->z, k->solve.u, n);
     miras__rows_bwd(K, p, io, a->g, t, m, &rows, &drows, NULL);
   }
-  K->map(MIRAS__SIGMOID, k->u, a->ridge, n);
-  K->muladd(a->dridge, k->dlambda, k->u, n);
+  K->map(MIRAS__SIGMOID, k->solve.u, a->ridge, n);
+  K->muladd(a->dridge, k->dlambda, k->solve.u, n);
   if (a->position == 0) {
     K->add(a->dinit, k->dg, p->weights);
     if (a->dstate) K->fill(a->dstate, 0, p->head_dstate);
@@ -10738,24 +10691,32 @@ typedef struct miras__attention_work {
   float *along;            /* [R] do . o                                                         */
 } miras__attention_work;
 
+#define MIRAS__WORK_ARRAYS(X)                                                                     \
+  X(pack, MIRAS__PACK) X(qt, dk * rows) X(s, MIRAS__ATTENTION_BLOCK * rows) X(o, rows * dv)       \
+  X(top, rows) X(sum, rows) X(k, MIRAS__ATTENTION_BLOCK * dk) X(v, MIRAS__ATTENTION_BLOCK * dv)
+#define MIRAS__WORK_ARRAYS_BWD(X)                                                                 \
+  X(q, rows * dk) X(dq, rows * dk) X(dot, dv * rows) X(ds, MIRAS__ATTENTION_BLOCK * rows)         \
+  X(along, rows)
+
+#define MIRAS_X(name, floats) (uint16_t)offsetof(miras__attention_work, name),
+static const uint16_t miras__attention_arrays[] = {
+  MIRAS__WORK_ARRAYS(MIRAS_X) MIRAS__WORK_ARRAYS_BWD(MIRAS_X)
+};
+#undef MIRAS_X
+
+/* The floats of a's scratch; and, where base is not NULL, its arrays. */
 static size_t miras__attention_layout(const miras__attention *a, float *base, int backward,
                                       miras__attention_work *w) {
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * a->block;
-  size_t used = 0;
-  w->pack = miras__lay(base, &used, MIRAS__PACK);
-  w->qt = miras__lay(base, &used, dk * rows);
-  w->s = miras__lay(base, &used, MIRAS__ATTENTION_BLOCK * rows);
-  w->o = miras__lay(base, &used, rows * dv);
-  w->top = miras__lay(base, &used, rows);
-  w->sum = miras__lay(base, &used, rows);
-  w->k = miras__lay(base, &used, MIRAS__ATTENTION_BLOCK * dk);
-  w->v = miras__lay(base, &used, MIRAS__ATTENTION_BLOCK * dv);
-  if (!backward) return used;
-  w->q = miras__lay(base, &used, rows * dk);
-  w->dq = miras__lay(base, &used, rows * dk);
-  w->dot = miras__lay(base, &used, dv * rows);
-  w->ds = miras__lay(base, &used, MIRAS__ATTENTION_BLOCK * rows);
-  w->along = miras__lay(base, &used, rows);
+  size_t arrays[MIRAS__COUNT(miras__attention_arrays)], *at = arrays, used;
+#define MIRAS_X(name, floats) *at++ = floats;
+  MIRAS__WORK_ARRAYS(MIRAS_X)
+  if (backward) {
+    MIRAS__WORK_ARRAYS_BWD(MIRAS_X)
+  }
+#undef MIRAS_X
+  used = miras__lie(arrays, at, 0);
+  if (base) miras__addresses(w, miras__attention_arrays, (size_t)(at - arrays), base, arrays);
   return used;
 }
 
@@ -11166,7 +11127,6 @@ static void miras__attention_sizes(const miras__plan *p, miras__attention *a) {
  * floats of a state. */
 static size_t miras__attention_plan(miras__plan *p) {
   miras__attention a;
-  miras__attention_work work;
   miras__attention_sizes(p, &a);
   p->at_d[0] = miras__pad(a.window * a.key_dim);
   p->split = a.window * a.key_dim;
@@ -11175,8 +11135,8 @@ static size_t miras__attention_plan(miras__plan *p) {
   p->tape_once = p->head_dstate;
   p->tape_chunk = a.value_dim + 2;
   p->tape_tokens = 1;
-  p->scratch = miras__attention_layout(&a, NULL, 0, &work);
-  p->scratch_backward = MIRAS__TRAINS ? miras__attention_layout(&a, NULL, 1, &work) : p->scratch;
+  p->scratch = miras__attention_layout(&a, NULL, 0, NULL);
+  p->scratch_backward = MIRAS__TRAINS ? miras__attention_layout(&a, NULL, 1, NULL) : p->scratch;
   return p->at_d[0] + miras__pad(a.window * a.value_dim);
 }
 
