@@ -7376,20 +7376,20 @@ static void miras__product(const miras__kernels *K, float *pack, int how, float 
           how & MIRAS__NT ? miras__turned(B, k) : miras__mat(B, n), m, n, k, pack);
 }
 
-/* The same with the kernels and the room of a network; what is named t lies turned. */
-static void miras__nn(const miras__net *x, int mode, float *C, const float *A, const float *B,
-                      size_t m, size_t n, size_t k) {
-  miras__product(x->K, x->pack, mode, C, A, B, m, n, k);
-}
+/* The products of layer l over m rows: z = x W, x = z W' (NT), W = x' z (TN), W in an array of all
+ * weights; BARE: of x without the 1 of biases. */
+enum { MIRAS__BARE = 16 };
 
-static void miras__nt(const miras__net *x, int mode, float *C, const float *A, const float *B,
-                      size_t m, size_t n, size_t k) {
-  miras__product(x->K, x->pack, mode | MIRAS__NT, C, A, B, m, n, k);
-}
-
-static void miras__tn(const miras__net *x, int mode, float *C, const float *A, const float *B,
-                      size_t m, size_t n, size_t k) {
-  miras__product(x->K, x->pack, mode | MIRAS__TN, C, A, B, m, n, k);
+static void miras__through(const miras__net *n, int how, int l, float *C, const float *A,
+                         const float *B, size_t m) {
+  const miras__plan *p = n->p;
+  const size_t in = (size_t)(p->in[l] - (how & MIRAS__BARE ? p->ones : 0)), out = (size_t)p->out[l];
+  if (how & MIRAS__TN) {
+    miras__product(n->K, n->pack, how, C + p->offset[l], A, B, in, out, m);
+    return;
+  }
+  miras__product(n->K, n->pack, how, C, A, B + p->offset[l], m, how & MIRAS__NT ? in : out,
+                 how & MIRAS__NT ? out : in);
 }
 
 /* ---- hidden rows ---- */
@@ -7465,41 +7465,32 @@ static const miras__hidden miras__hiddens[] = {
 #define MIRAS__DV(n) ((size_t)(n)->p->d.value_dim)
 #define MIRAS__LAST(n) ((n)->p->layers - 1)
 
-/* z_L itself: d_L = e */
+/* z_L itself: d_L = e. Of a vector memory k (.) z_1: d = k e;  be = k D,  bz_1 = k br,  bk = e D +
+ * z_1 br. y = x or k (.) x: */
+static void miras__keyed(const miras__net *n, const miras__pass *s, float *y, size_t ldy,
+                         const float *x, size_t ldx) {
+  const size_t dv = MIRAS__DV(n);
+  if (n->answer->keyed) n->K->mul_rows(y, ldy, s->xh, dv, x, ldx, s->m, dv);
+  else n->K->copy_rows(y, ldy, x, ldx, s->m, dv);
+}
+
 static void miras__plain_fwd(const miras__net *n, const miras__pass *s, float *o, size_t ldo) {
-  n->K->copy_rows(o, ldo, s->z[MIRAS__LAST(n)], MIRAS__DV(n), s->m, MIRAS__DV(n));
+  miras__keyed(n, s, o, ldo, s->z[MIRAS__LAST(n)], MIRAS__DV(n));
 }
 
 static void miras__plain_bwd(const miras__net *n, const miras__pass *s, float *bz, const float *bo,
                              size_t ldo) {
-  n->K->copy_rows(bz, MIRAS__DV(n), bo, ldo, s->m, MIRAS__DV(n));
+  miras__keyed(n, s, bz, MIRAS__DV(n), bo, ldo);
 }
 
 static void miras__plain_begin2(const miras__net *n, float *b) {
-  n->K->copy(b, n->bd[MIRAS__LAST(n)], n->pairs.m * MIRAS__DV(n));
+  miras__keyed(n, &n->pairs, b, MIRAS__DV(n), n->bd[MIRAS__LAST(n)], MIRAS__DV(n));
 }
 
 static void miras__plain_end2(const miras__net *n, const float *b) {
-  n->K->copy(n->bz[MIRAS__LAST(n)], b, n->pairs.m * MIRAS__DV(n));
-}
-
-/* k (.) z_1: d = k e;  be = k D,  bz_1 = k br,  bk = e D + z_1 br */
-static void miras__vector_fwd(const miras__net *n, const miras__pass *s, float *o, size_t ldo) {
-  n->K->mul_rows(o, ldo, s->xh, MIRAS__DV(n), s->z[0], MIRAS__DV(n), s->m, MIRAS__DV(n));
-}
-
-static void miras__vector_bwd(const miras__net *n, const miras__pass *s, float *bz,
-                              const float *bo, size_t ldo) {
-  n->K->mul_rows(bz, MIRAS__DV(n), s->xh, MIRAS__DV(n), bo, ldo, s->m, MIRAS__DV(n));
-}
-
-static void miras__vector_begin2(const miras__net *n, float *b) {
-  n->K->mul(b, n->pairs.xh, n->bd[0], n->pairs.m * MIRAS__DV(n));
-}
-
-static void miras__vector_end2(const miras__net *n, const float *b) {
   const size_t size = n->pairs.m * MIRAS__DV(n);
-  n->K->mul(n->bz[0], n->pairs.xh, b, size);
+  miras__keyed(n, &n->pairs, n->bz[MIRAS__LAST(n)], MIRAS__DV(n), b, MIRAS__DV(n));
+  if (!n->answer->keyed) return;
   n->K->mul(n->bkey, n->e, n->bd[0], size);
   n->K->muladd(n->bkey, n->pairs.z[0], b, size);
 }
@@ -7542,8 +7533,8 @@ static void miras__norm_end2(const miras__net *n, const float *b) {
 static const miras__answer miras__answers[] = {
   {0, miras__plain_fwd, miras__plain_bwd, NULL,
    MIRAS__BACK(miras__plain_begin2), MIRAS__BACK(miras__plain_end2)},
-  {1, miras__vector_fwd, miras__vector_bwd, NULL,
-   MIRAS__BACK(miras__vector_begin2), MIRAS__BACK(miras__vector_end2)},
+  {1, miras__plain_fwd, miras__plain_bwd, NULL,
+   MIRAS__BACK(miras__plain_begin2), MIRAS__BACK(miras__plain_end2)},
   {0, miras__norm_fwd, miras__norm_bwd, MIRAS__BACK(miras__norm_params),
    MIRAS__BACK(miras__norm_begin2), MIRAS__BACK(miras__norm_end2)}
 };
@@ -7574,8 +7565,7 @@ static void miras__anchor_fwd(const miras__net *n) {
   int l;
   for (l = 0; l < p->layers; l++) {
     if (MIRAS__HIDDEN(p, l)) n->hidden->fwd(n, l, s->x[l], s->z, m);
-    miras__nn(n, MIRAS__SET, s->z[l], s->x[l], n->w + p->offset[l], m, (size_t)p->out[l],
-              (size_t)p->in[l]);
+    miras__through(n, MIRAS__SET, l, s->z[l], s->x[l], n->w, m);
   }
   n->answer->fwd(n, s, n->r, dv);
   if (p->d.inner_residual) K->add_rows(n->r, dv, s->x[0], (size_t)p->in[0], m, dv);
@@ -7583,10 +7573,9 @@ static void miras__anchor_fwd(const miras__net *n) {
   K->bias_rows(&errors);
   n->answer->bwd(n, s, n->d[p->layers - 1], n->e, dv);
   for (l = p->layers - 1; l > 0; l--) {
-    const size_t mid = (size_t)(p->in[l] - p->ones), out = (size_t)p->out[l];
     if (!MIRAS__HIDDEN(p, l)) continue;
-    miras__nt(n, MIRAS__SET, n->back[l - 1], n->d[l], n->w + p->offset[l], m, mid, out);
-    n->hidden->bwd(n, l, n->d, s->z, n->back[l - 1], mid, m);
+    miras__through(n, MIRAS__SET | MIRAS__NT | MIRAS__BARE, l, n->back[l - 1], n->d[l], n->w, m);
+    n->hidden->bwd(n, l, n->d, s->z, n->back[l - 1], (size_t)(p->in[l] - p->ones), m);
   }
 }
 
@@ -7605,13 +7594,13 @@ static void miras__anchor_bwd(const miras__net *n) {
   float *b = n->t3;
   int l;
   for (l = 1; l < p->layers; l++) {
-    const size_t mid = (size_t)(p->in[l] - p->ones), out = (size_t)p->out[l];
+    const size_t mid = (size_t)(p->in[l] - p->ones);
     if (!MIRAS__HIDDEN(p, l)) continue;
     K->fill(n->bz[l - 1], 0, m * mid);
     if (p->from[l - 1] != l - 1) K->fill(n->bz[l - 2], 0, m * mid);
     n->hidden->bwd2(n, l, n->t1, n->back[l - 1], m);
-    miras__nn(n, MIRAS__ADD, n->bd[l], n->t1, n->w + p->offset[l], m, out, mid);
-    miras__tn(n, MIRAS__ADD, n->bw + p->offset[l], n->t1, n->d[l], mid, out, m);
+    miras__through(n, MIRAS__ADD | MIRAS__BARE, l, n->bd[l], n->t1, n->w, m);
+    miras__through(n, MIRAS__ADD | MIRAS__TN | MIRAS__BARE, l, n->bw, n->t1, n->d[l], m);
   }
   n->answer->begin2(n, b);
   if (n->balong) K->axpy_rows(b, dv, 1, n->balong, 1, n->r, dv, m, dv);
@@ -7621,9 +7610,9 @@ static void miras__anchor_bwd(const miras__net *n) {
   if (p->d.inner_residual) K->add_rows(n->bx[0], (size_t)p->in[0], b, dv, m, dv);
   K->sub(n->bv, n->bv, b, m * dv);
   for (l = p->layers - 1; l >= 0; l--) {
-    const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], mid = in - (size_t)p->ones;
-    miras__tn(n, MIRAS__ADD, n->bw + p->offset[l], s->x[l], n->bz[l], in, out, m);
-    miras__nt(n, MIRAS__ADD, n->bx[l], n->bz[l], n->w + p->offset[l], m, in, out);
+    const size_t in = (size_t)p->in[l], mid = in - (size_t)p->ones;
+    miras__through(n, MIRAS__ADD | MIRAS__TN, l, n->bw, s->x[l], n->bz[l], m);
+    miras__through(n, MIRAS__ADD | MIRAS__NT, l, n->bx[l], n->bz[l], n->w, m);
     if (MIRAS__HIDDEN(p, l)) {
       float *d[4] = {n->t2, n->t2, n->t2, n->t2};      /* of a gated layer's first half */
       d[l - 1] = n->t1;
@@ -7666,16 +7655,16 @@ enum { MIRAS__J_NUMBER, MIRAS__J_WEIGHTS, MIRAS__J_OWN };
 /* What (1 - a) adds to A_t where decays lead to the initial memory: nothing (the link, or the
  * closing chunk, has it), B, or its weights W_B. */
 enum { MIRAS__HOME_NONE, MIRAS__HOME_B, MIRAS__HOME_WEIGHTS };
+/* What the recursion of a chunk starts from: A_0; log A_0 (Memora's exact token); or nothing: A
+ * holds W, the chunk's steps are summed apart, and decays act on W. */
+enum { MIRAS__SUM_A, MIRAS__SUM_LOG, MIRAS__SUM_APART };
 
 typedef struct miras__retention {
   int stores_link;         /* the state keeps W = link(A) beside A                               */
   int reads_live;          /* reads of an open chunk follow A_t; else they use the anchor        */
   int from_dual;           /* and start from A_0, not W_0: a threshold would cut the anchor off  */
-  int apart;               /* A holds W; the chunk's steps are summed apart, and decays act on W */
-  int home, metric;
+  int sum, home, metric;
   float slope;             /* times inv: the number of J                                         */
-  void (*open)(const miras__kernels *K, float *sum, const float *a, size_t n);   /* sum = f(A_0) */
-  void (*open_bwd)(const miras__kernels *K, float *ba, const float *a, size_t n);
   void (*close)(const miras__link *x);                 /* NULL: W_C = A_C                        */
   void (*close_bwd)(const miras__link *x);
   void (*link)(const miras__link *x);                  /* NULL: the identity                     */
@@ -7809,25 +7798,6 @@ static void miras__link_custom_bwd(const miras__link *x) {
   f->link_adjoint(f->user, x->ba, x->bw, x->a, x->w, x->p->in[x->layer], x->p->out[x->layer]);
 }
 
-/* ---- what a recursion starts from: A_0, its logarithm (Memora's exact token), nothing ---- */
-
-static void miras__open_dual(const miras__kernels *K, float *sum, const float *a, size_t n) {
-  K->copy(sum, a, n);
-}
-
-static void miras__open_log(const miras__kernels *K, float *sum, const float *a, size_t n) {
-  K->log_weights(sum, a, n);
-}
-
-static void miras__open_log_bwd(const miras__kernels *K, float *ba, const float *a, size_t n) {
-  K->log_weights_bwd(ba, a, n);
-}
-
-static void miras__open_nothing(const miras__kernels *K, float *sum, const float *a, size_t n) {
-  (void)a;
-  K->fill(sum, 0, n);
-}
-
 /* ---- what closes, all layers ---- */
 
 static void miras__close_link(const miras__link *x) {
@@ -7879,44 +7849,41 @@ enum {
   MIRAS__RETAIN_FORMS
 };
 
-#define MIRAS__PLAIN miras__open_dual, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-#define MIRAS__LINKED miras__open_dual, NULL, miras__close_link, MIRAS__BACK(miras__close_link_bwd)
+#define MIRAS__PLAIN MIRAS__J_NUMBER, 1, NULL, NULL, NULL, NULL, NULL, NULL
+#define MIRAS__LINKED miras__close_link, MIRAS__BACK(miras__close_link_bwd)
 #define MIRAS__TO_SIMPLEX miras__link_simplex, MIRAS__BACK(miras__link_simplex_bwd), NULL, NULL
 #define MIRAS__DIVERGENCE                                                                         \
-  miras__open_nothing, NULL, miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd),   \
-  MIRAS__TO_SIMPLEX
+  miras__close_divergence, MIRAS__BACK(miras__close_divergence_bwd), MIRAS__TO_SIMPLEX
 
 static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
-  {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
-  {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},
-  {1, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__PLAIN},
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__PLAIN},
+  {1, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_lq, MIRAS__BACK(miras__link_lq_bwd), NULL, NULL},
-  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
-  {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__PLAIN},                     /* L2 both */
-  {0, 1, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, miras__open_dual, NULL,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, MIRAS__LINKED, MIRAS__TO_SIMPLEX},
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__PLAIN},                              /* L2 both */
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1,
    miras__close_elastic, MIRAS__BACK(miras__close_elastic_bwd), NULL, NULL, NULL, NULL},
-  {1, 1, 1, 0, MIRAS__HOME_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,                     /* FTRL */
+  {1, 1, 1, MIRAS__SUM_A, MIRAS__HOME_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
    miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
-  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_sigmoid, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
    MIRAS__BACK(miras__sigmoid_metric_bwd)},
-  {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
-  {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
-  {0, 0, 0, 1, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},          /* Hellinger */
-  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
+  {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
+  {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_tanh, MIRAS__BACK(miras__link_tanh_bwd), miras__tanh_metric,
    MIRAS__BACK(miras__tanh_metric_bwd)},
-  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
-  {1, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
    miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__signed_metric, NULL},
-  {0, 0, 0, 0, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1, miras__open_log,
-   MIRAS__BACK(miras__open_log_bwd), miras__close_link, MIRAS__BACK(miras__close_exact_bwd),
-   MIRAS__TO_SIMPLEX},
-  {0, 1, 0, 0, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, miras__open_dual, NULL, NULL, NULL,
-   MIRAS__TO_SIMPLEX}
+  {0, 0, 0, MIRAS__SUM_LOG, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1,
+   miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
+  {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX}
 };
 
 /* The plan's part: which records run a chunk and, where it has one of its own, its first token. */
@@ -7933,7 +7900,7 @@ static void miras__retention_plan(miras__plan *p) {
   rule = &miras__retentions[p->rule];
   p->stores_link = rule->stores_link;
   p->init_mapped = rule->link != NULL;
-  p->holds = d->toward && (rule->apart || rule->home == MIRAS__HOME_WEIGHTS);
+  p->holds = d->toward && (rule->sum == MIRAS__SUM_APART || rule->home == MIRAS__HOME_WEIGHTS);
 }
 
 /* The weights w of a dual state a, where p->init_mapped; b: the initial one; inv [layers] as in
@@ -9167,7 +9134,8 @@ static void miras__chunk_offsets(miras__plan *p, size_t state) {
   const size_t most = (size_t)p->widest > n ? (size_t)p->widest : n, tile = n * (size_t)p->widest;
   const size_t two = p->layers > 1 && p->from[1] == 0 ? tile : 0, channels = p->channel ? n : 0;
   const size_t bounded = p->d.bounded_step ? n : 0, held = p->holds ? all : 0;
-  const size_t mine = rule->apart ? all : 0, own = rule->metric == MIRAS__J_OWN ? all : 0;
+  const size_t mine = rule->sum == MIRAS__SUM_APART ? all : 0;
+  const size_t own = rule->metric == MIRAS__J_OWN ? all : 0;
   /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
   const size_t room_to_pack = n >= 16 ? MIRAS__PACK : 64 * (most < 128 ? most : 128);
   size_t *at = p->at, *back;
@@ -9236,11 +9204,12 @@ static size_t miras__frozen_plan(miras__plan *p) {
 /* What the channels of a gate are in layer l: 0 there are none, 1 its inputs, 2 its outputs. */
 #define MIRAS__BY(p, l) (!(p)->channel ? 0 : (l) < (p)->layers - 1 ? 1 : 2)
 
-/* to = a (.) to [+ (1 - a) (.) home] over a layer, a of row `row`; home of the whole memory. */
+/* to = a (.) to [+ (1 - a) (.) home] over a layer, a of row `row`; arrays of all layers. */
 static void miras__layer_fade(const miras__chunk *c, int l, float *to, const float *home,
                               size_t row) {
   const miras__plan *p = c->p;
-  c->K->fade(MIRAS__BY(p, l), to, c->ca + row * c->wide, miras__at(home, p->offset[l]),
+  const size_t at = p->offset[l];
+  c->K->fade(MIRAS__BY(p, l), to + at, c->ca + row * c->wide, miras__at(home, at),
              (size_t)p->in[l], (size_t)p->out[l]);
 }
 
@@ -9248,9 +9217,9 @@ static void miras__layer_fade(const miras__chunk *c, int l, float *to, const flo
 static void miras__layer_fade_bwd(const miras__chunk *c, int l, float *b, const float *from,
                                   const float *home, float *bhome, size_t row) {
   const miras__plan *p = c->p;
-  c->K->fade_bwd(MIRAS__BY(p, l), b, c->ba + row * c->wide,
-                 home ? bhome + p->offset[l] : NULL, c->ca + row * c->wide, from,
-                 miras__at(home, p->offset[l]), c->net.row, (size_t)p->in[l], (size_t)p->out[l]);
+  const size_t at = p->offset[l], a = row * c->wide;
+  c->K->fade_bwd(MIRAS__BY(p, l), b + at, c->ba + a, home ? bhome + at : NULL, c->ca + a, from + at,
+                 miras__at(home, at), c->net.row, (size_t)p->in[l], (size_t)p->out[l]);
 }
 
 /* The link between A_0 and the anchor, and of its adjoint where cotangents lie. */
@@ -9411,7 +9380,7 @@ typedef struct miras__look {
   miras__pass pass;
   miras__reads r;
   const float *w, *s;      /* what they start from, S_0 or NULL                                  */
-  const float *g, *a, *f;  /* g: NULL with gates per channel                                     */
+  const float *g, *a, *f;  /* g: NULL with gates per channel; a: NULL to read by w alone         */
 } miras__look;
 
 /* z = (mode of gemm) x (a (.) W) in layer l, the coefficients a times `scale` where they are added
@@ -9423,13 +9392,12 @@ static void miras__look_term(const miras__chunk *c, int mode, int l, const miras
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], m = x->r.m;
   const size_t apart = x->r.descents * c->wide;
   float *q = x->pass.x[l], *z = x->pass.z[l], *t = c->net.t1;
-  w += c->p->offset[l];
   if (by == 1) {
     K->mul_rows(t, in, a, apart, q, in, m, in);
-    miras__nn(&c->net, mode, z, t, w, m, out, in);
+    miras__through(&c->net, mode, l, z, t, w, m);
     return;
   }
-  miras__nn(&c->net, MIRAS__SET, set ? z : t, q, w, m, out, in);
+  miras__through(&c->net, MIRAS__SET, l, set ? z : t, q, w, m);
   if (set) miras__gate(K, by, z, a, apart, z, m, out);
   else if (by) K->muladd_rows(z, out, a, apart, t, out, m, out);
   else K->axpy_rows(z, out, scale, a, apart, t, out, m, out);
@@ -9450,6 +9418,10 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   float *q = x->pass.x[l], inv = c->inv[l];
   const size_t every = p->span == 1 ? 1 : descents, from = x->r.seen - every;
   size_t phase;
+  if (!x->a) {
+    miras__through(&c->net, MIRAS__SET, l, x->pass.z[l], q, x->w, m);
+    return;
+  }
   miras__look_term(c, MIRAS__SET, l, x, x->a, 1, x->w);
   if (c->home) {
     K->rest(c->left, x->a, inv, ((m - 1) * descents + 1) * c->wide);
@@ -9493,13 +9465,11 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
   const int by_input = MIRAS__BY(p, l) == 1;
   const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], n = by_input ? in : out;
   const size_t m = x->r.m, apart = x->r.descents * n, at = c->first * n;
-  const float *q = x->pass.x[l], *home = c->home + p->offset[l], inv = c->inv[l];
+  const float *q = x->pass.x[l], inv = c->inv[l];
   const float *one = by_input ? c->net.t2 : bz, *other = by_input ? q : c->net.bz[l];
-  float *t = c->net.t1, *bhome = c->bhome + p->offset[l];
-  if (by_input)                                  /* anchor.bz is not in use yet */
-    miras__nt(&c->net, MIRAS__SET, c->net.t2, bz, home, m, in, out);
-  else
-    miras__nn(&c->net, MIRAS__SET, c->net.bz[l], q, home, m, out, in);
+  float *t = c->net.t1;
+  if (by_input) miras__through(&c->net, MIRAS__SET | MIRAS__NT, l, c->net.t2, bz, c->home, m);
+  else miras__through(&c->net, MIRAS__SET, l, c->net.bz[l], q, c->home, m);   /* not in use yet */
   K->mul(c->mixed, one, other, m * n);
   K->axpy_rows(c->ba + at, apart, -inv, NULL, 0, c->mixed, n, m, n);
   K->rest(c->left, c->ca + at, 1, (m - 1) * apart + n);
@@ -9507,8 +9477,8 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
   if (by_input) K->muladd_rows(c->net.t3, in, c->left, apart, one, in, m, in);
   miras__gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
-  if (by_input) miras__tn(&c->net, MIRAS__ADD, bhome, t, bz, in, out, m);
-  else miras__tn(&c->net, MIRAS__ADD, bhome, q, t, in, out, m);
+  miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->bhome, by_input ? t : q,
+                 by_input ? bz : t, m);
 }
 
 /* Adjoint of look_layer, bx in t3 from bz; += bw, bs, bhome, binv, what pairs and coefficients
@@ -9526,16 +9496,21 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const int by = MIRAS__BY(p, l), scalar_home = !by && c->home;
-  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l], ld = x->r.ld;
+  const miras__net *n = &c->net;
+  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], ld = x->r.ld;
   const size_t m = x->r.m, descents = x->r.descents, pairs = x->r.pairs, first = c->first;
   const size_t apart = descents * c->wide;
   const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
   float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
   float *ba = c->ba + first * c->wide, *binv = c->binv + l;
-  if (by == 2) miras__nn(&c->net, MIRAS__SET, t, q, x->w + at, m, out, in);
-  else miras__nt(&c->net, MIRAS__SET, bx, bz, x->w + at, m, in, out);
+  if (by == 2 && x->a) miras__through(n, MIRAS__SET, l, t, q, x->w, m);
+  else miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, bz, x->w, m);
+  if (!x->a) {
+    miras__through(n, MIRAS__ADD | MIRAS__TN, l, bw, q, bz, m);
+    return;
+  }
   if (scalar_home) {                             /* T1 - inv T3, and a_t of that on top of inv T3 */
-    miras__nt(&c->net, MIRAS__SET, t, bz, c->home + at, m, in, out);
+    miras__through(n, MIRAS__SET | MIRAS__NT, l, t, bz, c->home, m);
     K->rest(c->left, a, 1, (m - 1) * descents + 1);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
     K->dot_rows(1, binv, 0, c->left, descents, c->line, 1, m, 1);
@@ -9547,22 +9522,21 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   if (scalar_home) {
     K->axpy_rows(bx, in, inv, NULL, 0, t, in, m, in);
     K->scale_rows(u, out, inv, c->left, descents, bz, out, m, out);
-    miras__tn(&c->net, MIRAS__ADD, c->bhome + at, q, u, in, out, m);
+    miras__through(n, MIRAS__ADD | MIRAS__TN, l, c->bhome, q, u, m);
   }
   if (by == 1) miras__gate(K, by, t, a, apart, q, m, in);
   else miras__gate(K, by, u, a, apart, bz, m, out);
-  if (by == 1) miras__tn(&c->net, MIRAS__ADD, bw + at, t, bz, in, out, m);
-  else miras__tn(&c->net, MIRAS__ADD, bw + at, q, u, in, out, m);
-  if (by == 2) miras__nt(&c->net, MIRAS__SET, bx, u, x->w + at, m, in, out);
+  miras__through(n, MIRAS__ADD | MIRAS__TN, l, bw, by == 1 ? t : q, by == 1 ? bz : u, m);
+  if (by == 2) miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, u, x->w, m);
   if (bs) {
-    miras__nt(&c->net, MIRAS__SET, t, bz, x->s + at, m, in, out);
+    miras__through(n, MIRAS__SET | MIRAS__NT, l, t, bz, x->s, m);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
     K->dot_rows(1, binv, 0, f, descents, c->line, 1, m, 1);
     K->scale(c->line, inv, c->line, m);
     K->add_rows(c->bf + first, descents, c->line, 1, m, 1);
     K->axpy_rows(bx, in, inv, f, descents, t, in, m, in);
     K->scale_rows(u, out, inv, f, descents, bz, out, m, out);
-    miras__tn(&c->net, MIRAS__ADD, bs + at, q, u, in, out, m);
+    miras__through(n, MIRAS__ADD | MIRAS__TN, l, bs, q, u, m);
   }
   if (by == 2) {
     miras__channels v = miras__channel_view(c, 0, 0);
@@ -9577,7 +9551,7 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   K->triangle_bwd(c->bp, c->pq, c->bg + first * ld, binv, inv, by == 2 ? -1 : 1, x->g, c->kq[l],
                   &x->r);
   if (by && c->home) miras__channel_home_bwd(c, l, x, bz);
-  if (by == 2 && c->home) miras__nt(&c->net, MIRAS__ADD, bx, t, c->home + at, m, in, out);
+  if (by == 2 && c->home) miras__through(n, MIRAS__ADD | MIRAS__NT, l, bx, t, c->home, m);
   if (by != 2)
     K->gemm(MIRAS__SUB, c->net.bd[l], out, miras__turned(c->pq, ld), miras__mat(bz, out), pairs,
             out, m, pack);
@@ -9594,22 +9568,23 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
 
 /* ---- the fold of a chunk's pairs ---- */
 
-/* A_C and S_C of layer l from A_0 and S_0, in place, with `pairs` pairs, the last one row `row`.
+/* A_C and S_C in layer l from A_0 and S_0, in place, with `pairs` pairs, the last one row `row`.
  * Per channel the rows bring their G along. */
 static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t row,
                               size_t pairs) {
   const miras__kernels *K = c->K;
   const size_t in = (size_t)c->p->in[l], out = (size_t)c->p->out[l], size = in * out;
-  const size_t at = row * c->p->span;
+  const size_t at = row * c->p->span, offset = c->p->offset[l];
   float *t = c->net.t1;
   miras__layer_fade(c, l, a, c->home, row);
   if (!c->p->channel) K->scale_rows(t, in, 1, c->g + at, 1, c->y[l], in, pairs, in);
-  if (s) K->axpy(a, c->cf[row], s, size);
-  miras__tn(&c->net, MIRAS__SUB, a, c->p->channel ? c->y[l] : t, c->d[l], in, out, pairs);
+  if (s) K->axpy(a + offset, c->cf[row], s + offset, size);
+  miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
+                 pairs);
   if (!s) return;
   K->scale_rows(t, in, 1, c->n + at, 1, c->y[l], in, pairs, in);
-  K->scale(s, c->ch[row], s, size);
-  miras__tn(&c->net, MIRAS__SUB, s, t, c->d[l], in, out, pairs);
+  K->scale(s + offset, c->ch[row], s + offset, size);
+  miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, s, t, c->d[l], pairs);
 }
 
 /* Its adjoint makes their cotangents ca, cs those of A_0 = a and S_0:
@@ -9627,23 +9602,26 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
   for (pass = 0; by == 0 && pass < (cs ? 2 : 1); pass++) {
     const float *b = pass ? cs : ca, *row = (pass ? c->n : c->g) + at;
     float *brow = (pass ? c->bn : c->bg) + at;
-    miras__nn(&c->net, MIRAS__SET, t, c->y[l], b, m, out, in);
-    miras__nt(&c->net, MIRAS__SET, u, c->d[l], b, m, in, out);
+    miras__through(&c->net, MIRAS__SET, l, t, c->y[l], b, m);
+    miras__through(&c->net, MIRAS__SET | MIRAS__NT, l, u, c->d[l], b, m);
     K->dot_rows(0, c->line, 1, c->d[l], out, t, out, m, out);
     K->sub(brow, brow, c->line, m);
     K->axpy_rows(c->net.bd[l], out, -1, row, 1, t, out, m, out);
     K->axpy_rows(c->net.bx[l], in, -1, row, 1, u, in, m, in);
   }
   if (by) {
-    miras__nt(&c->net, MIRAS__SUB, by == 1 ? c->blive_y : c->net.bx[l], c->d[l], ca, m, in, out);
-    miras__nn(&c->net, MIRAS__SUB, by == 2 ? c->blive_d : c->net.bd[l], c->y[l], ca, m, out, in);
+    miras__through(&c->net, MIRAS__SUB | MIRAS__NT, l, by == 1 ? c->blive_y : c->net.bx[l],
+                   c->d[l], ca, m);
+    miras__through(&c->net, MIRAS__SUB, l, by == 2 ? c->blive_d : c->net.bd[l], c->y[l], ca, m);
   }
   if (cs) {
-    const float *s = c->s + c->p->offset[l];
-    K->dot_rows(1, c->bf + last, 1, s, size, ca, size, 1, size);
-    K->dot_rows(1, c->bh + last, 1, s, size, cs, size, 1, size);
-    K->scale(cs, c->ch[last], cs, size);
-    K->axpy(cs, c->cf[last], ca, size);
+    const size_t offset = c->p->offset[l];
+    const float *s = c->s + offset, *b = ca + offset;
+    float *bs = cs + offset;
+    K->dot_rows(1, c->bf + last, 1, s, size, b, size, 1, size);
+    K->dot_rows(1, c->bh + last, 1, s, size, bs, size, 1, size);
+    K->scale(bs, c->ch[last], bs, size);
+    K->axpy(bs, c->cf[last], b, size);
   }
   miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, last);
 }
@@ -9725,21 +9703,6 @@ static void miras__piece(miras__chunk *c, int rule, size_t t, size_t r0, size_t 
   if (c->closing) c->reads--;
 }
 
-/* Rows of the query pass from row `at` on. */
-static miras__pass miras__query_at(const miras__chunk *c, size_t at, size_t m) {
-  const miras__plan *p = c->p;
-  miras__pass s = c->query;
-  int l;
-  s.m = m;
-  for (l = 0; l < p->layers; l++) {
-    s.x[l] += at * (size_t)p->in[l];
-    s.z[l] += at * (size_t)p->out[l];
-  }
-  s.xh += at * (size_t)p->d.value_dim;
-  s.rstd += at;
-  return s;
-}
-
 /* Where rows of what the memory is asked go, and how far apart they lie: the first layer's input,
  * or what scales the answer. */
 static float *miras__asked(const miras__chunk *c, const miras__pass *s, size_t *in) {
@@ -9747,26 +9710,44 @@ static float *miras__asked(const miras__chunk *c, const miras__pass *s, size_t *
   return c->net.answer->keyed ? s->xh : s->x[0];
 }
 
-/* The reads x along A_t from coefficient row `row` of g, a, f on; the first sees `seen` pairs. */
+/* m reads x, rows of the query pass from row `at` on, by the weights w alone. */
+static void miras__look_by(const miras__chunk *c, const float *w, size_t at, size_t m,
+                           miras__look *x) {
+  const miras__plan *p = c->p;
+  miras__pass *s = &x->pass;
+  int l;
+  *s = c->query;
+  s->m = x->r.m = m;
+  for (l = 0; l < p->layers; l++) {
+    s->x[l] += at * (size_t)p->in[l];
+    s->z[l] += at * (size_t)p->out[l];
+  }
+  s->xh += at * (size_t)p->d.value_dim;
+  s->rstd += at;
+  x->w = w;
+  x->a = NULL;
+}
+
+/* The reads x of an open chunk, from coefficient row `row` of g, a, f on: along A_t, the first of
+ * which sees `seen` pairs, or by the anchor. */
 static void miras__look_at(const miras__chunk *c, size_t row, size_t seen, size_t m,
                            miras__look *x) {
-  x->pass = c->query;
-  x->pass.m = x->r.m = m;
+  miras__look_by(c, c->rule->from_dual ? c->a : c->w, 0, m, x);
+  if (!c->rule->reads_live) return;
   x->r.seen = seen;
   x->r.descents = (size_t)c->p->d.descents;
   x->r.pairs = m ? seen + (m - 1) * x->r.descents : 0;
   x->r.ld = c->p->span;
-  x->w = c->rule->from_dual ? c->a : c->w;
   x->s = c->s;
   x->g = c->p->channel ? NULL : c->g + row * x->r.ld;
   x->a = c->ca + row * c->wide;
   x->f = c->cf + row;
 }
 
-/* Answers o to the queries from token `token` on: along A_t, or (x NULL) by the weights w. */
-static void miras__read(miras__chunk *c, const miras__pass *s, const miras__look *x,
-                        const float *w, size_t token, float *o) {
+/* Answers o to the queries from token `token` on. */
+static void miras__read(miras__chunk *c, const miras__look *x, size_t token, float *o) {
   const miras__plan *p = c->p;
+  const miras__pass *s = &x->pass;
   size_t n;
   float *q = miras__asked(c, s, &n);
   int l;
@@ -9774,10 +9755,7 @@ static void miras__read(miras__chunk *c, const miras__pass *s, const miras__look
   if (q != s->x[0]) c->K->fill(s->x[0], 1, s->m * (size_t)p->in[0]);
   for (l = 0; l < p->layers; l++) {
     if (MIRAS__HIDDEN(p, l)) c->net.hidden->fwd(&c->net, l, s->x[l], s->z, s->m);
-    if (x) miras__look_layer(c, l, x);
-    else
-      miras__nn(&c->net, MIRAS__SET, s->z[l], s->x[l], w + p->offset[l], s->m, (size_t)p->out[l],
-                (size_t)p->in[l]);
+    miras__look_layer(c, l, x);
   }
   c->net.answer->fwd(&c->net, s, o, c->io.ldy);
   if (p->d.inner_residual)
@@ -9785,9 +9763,10 @@ static void miras__read(miras__chunk *c, const miras__pass *s, const miras__look
 }
 
 /* Its adjoint; bw, bs (NULL without momentum): of the weights that were read and of S_0. */
-static void miras__read_bwd(miras__chunk *c, const miras__pass *s, const miras__look *x,
-                            const float *w, size_t token, float *bw, float *bs) {
+static void miras__read_bwd(miras__chunk *c, const miras__look *x, size_t token, float *bw,
+                            float *bs) {
   const miras__kernels *K = c->K;
+  const miras__pass *s = &x->pass;
   const miras__plan *p = c->p;
   const miras__call *call = c->call;
   const size_t m = s->m, dv = (size_t)p->d.value_dim, ldo = call->lddy;
@@ -9803,14 +9782,8 @@ static void miras__read_bwd(miras__chunk *c, const miras__pass *s, const miras__
   if (c->net.answer->params) c->net.answer->params(&c->net, s, bo, ldo);
   c->net.answer->bwd(&c->net, s, c->dz, bo, ldo);
   for (l = last; l >= 0; l--) {
-    const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-    float *bz = bzs[l];
-    if (x) {
-      miras__look_layer_bwd(c, l, x, bz, bw, bs);
-    } else {
-      miras__nt(&c->net, MIRAS__SET, bx, bz, w + at, m, in, out);
-      miras__tn(&c->net, MIRAS__ADD, bw + at, s->x[l], bz, in, out, m);
-    }
+    const size_t in = (size_t)p->in[l];
+    miras__look_layer_bwd(c, l, x, bzs[l], bw, bs);
     if (MIRAS__HIDDEN(p, l)) c->net.hidden->bwd(&c->net, l, bzs, s->z, bx, in, m);
     else if (l > 0) K->copy(c->dx2, bx, m * in);
     else if (last > 0 && p->from[1] == 0) K->add(bx, c->dx2, m * in);
@@ -9844,10 +9817,19 @@ static void miras__piece_run(miras__chunk *c, float *o) {
   if (c->reads) {
     miras__look x;
     miras__look_at(c, c->first, c->r0 + c->first + 1, c->reads, &x);
-    miras__read(c, &x.pass, follows ? &x : NULL, x.w, c->token, o);
+    miras__read(c, &x, c->token, o);
   }
   if (c->p->channel)
     miras__channel_rest(c, follows ? c->first + 1 + (c->reads - 1) * (size_t)c->p->d.descents : 0);
+}
+
+static int miras__apart(const miras__chunk *c) { return c->rule->sum == MIRAS__SUM_APART; }
+
+/* What the recursion starts from, A_0 = a (may be the same block). */
+static void miras__sum_begin(const miras__chunk *c, float *sum, const float *a) {
+  if (miras__apart(c)) c->K->fill(sum, 0, c->p->weights);
+  else if (c->rule->sum == MIRAS__SUM_LOG) c->K->log_weights(sum, a, c->p->weights);
+  else c->K->copy(sum, a, c->p->weights);
 }
 
 /* The recursion up to the closing pair into sum, from A_0 = a (may be the same block); s in place.
@@ -9855,10 +9837,8 @@ static void miras__piece_run(miras__chunk *c, float *o) {
 static void miras__piece_sum(miras__chunk *c, float *sum, const float *a, float *s) {
   const miras__plan *p = c->p;
   int l;
-  c->rule->open(c->K, sum, a, p->weights);
-  for (l = 0; l < p->layers; l++)
-    miras__fold_layer(c, l, sum + p->offset[l], miras__to(s, p->offset[l]), c->m - 1,
-                      c->r0 + c->m);
+  miras__sum_begin(c, sum, a);
+  for (l = 0; l < p->layers; l++) miras__fold_layer(c, l, sum, s, c->m - 1, c->r0 + c->m);
 }
 
 /* What closing takes, W_C = w from the sum and W_0 = w0. */
@@ -9868,7 +9848,7 @@ static miras__link miras__closing_of(const miras__chunk *c, float *w, const floa
   x.w = w;
   x.a = sum;
   x.b = c->b;
-  x.from = c->rule->apart && c->wb ? c->mix : w0;
+  x.from = miras__apart(c) && c->wb ? c->mix : w0;
   x.g = c->g + (c->m - 1) * c->p->span;
   return x;
 }
@@ -9884,7 +9864,7 @@ static void miras__piece_close(miras__chunk *c, float *w, const float *sum, cons
   x.inv = inv;
   if (x.from != w0) c->K->copy(c->mix, w0, p->weights);
   for (l = 0; x.from != w0 && l < p->layers; l++)
-    miras__layer_fade(c, l, c->mix + p->offset[l], c->wb, c->m - 1);
+    miras__layer_fade(c, l, c->mix, c->wb, c->m - 1);
   c->rule->close(&x);
 }
 
@@ -9901,7 +9881,7 @@ static void miras__piece_close_bwd(miras__chunk *c, float *ca) {
   x.slope = p->d.bounded_step ? c->bmetric : c->metric;
   c->rule->close_bwd(&x);
   for (l = 0; x.from != c->w && l < p->layers; l++)
-    miras__layer_fade_bwd(c, l, ca + p->offset[l], c->w + p->offset[l], c->wb, c->bwb, c->m - 1);
+    miras__layer_fade_bwd(c, l, ca, c->w, c->wb, c->bwb, c->m - 1);
 }
 
 /* ---- forward ---- */
@@ -10003,7 +9983,7 @@ static void miras__frozen_forward(const miras__call *call) {
       continue;
     }
     {
-      float *sum = c->rule->apart ? c->u : c->a;
+      float *sum = miras__apart(c) ? c->u : c->a;
       miras__piece_sum(c, sum, c->a, c->s);
       if (closes && t % descents == 0 && sum == c->a &&
           miras__sweeps(&p->d, call->position + (uint64_t)(t / descents))) {
@@ -10014,9 +9994,10 @@ static void miras__frozen_forward(const miras__call *call) {
       miras__state_clear(c, !closes);
     }
     if (c->closing) {
-      const miras__pass s = miras__query_at(c, 0, 1);
       const size_t token = c->token + c->reads;
-      miras__read(c, &s, NULL, c->w, token, io->y + token * io->ldy);
+      miras__look x;
+      miras__look_by(c, c->w, 0, 1, &x);
+      miras__read(c, &x, token, io->y + token * io->ldy);
     }
   }
 }
@@ -10052,8 +10033,8 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const miras__retention *rule = c->rule;
-  float *bsum = rule->apart ? c->bwc : ca;
-  const float *from = c->a;
+  const float *from;
+  float *bsum = miras__apart(c) ? c->bwc : ca;
   int l;
   if (c->closing || (c->ends && rule->close && !rule->stores_link)) {
     if (c->s) K->copy(c->bw, c->s, p->weights);
@@ -10061,22 +10042,22 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
     miras__piece_close(c, c->wc, c->ac, c->a, c->line);
     K->fill(c->bwc, 0, p->weights);
     if (c->closing) {                            /* the closing read goes through W_C */
-      const miras__pass s = miras__query_at(c, c->m - 1, 1);
       const size_t token = c->token + c->reads;
-      miras__read(c, &s, NULL, c->wc, token, c->net.bz[p->layers - 1]);
-      miras__read_bwd(c, &s, NULL, c->wc, token, c->bwc, NULL);
+      miras__look x;
+      miras__look_by(c, c->wc, c->m - 1, 1, &x);
+      miras__read(c, &x, token, c->net.bz[p->layers - 1]);
+      miras__read_bwd(c, &x, token, c->bwc, NULL);
     }
     miras__piece_close_bwd(c, ca);
   }
   if (!c->ends) return;
-  if (rule->open_bwd || rule->apart) {
-    rule->open(K, c->ac, c->a, p->weights);
+  from = c->a;
+  if (rule->sum != MIRAS__SUM_A) {
+    miras__sum_begin(c, c->ac, c->a);
     from = c->ac;
   }
-  for (l = 0; l < p->layers; l++)
-    miras__fold_layer_bwd(c, l, from + p->offset[l], bsum + p->offset[l],
-                          miras__to(cs, p->offset[l]));
-  if (rule->open_bwd) rule->open_bwd(K, ca, c->a, p->weights);
+  for (l = 0; l < p->layers; l++) miras__fold_layer_bwd(c, l, from, bsum, cs);
+  if (rule->sum == MIRAS__SUM_LOG) K->log_weights_bwd(ca, c->a, p->weights);
 }
 
 /* The adjoint of a piece, ca and cs as above. */
@@ -10091,7 +10072,7 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   miras__piece_end_bwd(c, ca, cs);
   if (p->stores_link) K->fill(bw, 0, p->weights);
   miras__look_at(c, c->first, c->first + 1, c->reads, &x);
-  miras__read_bwd(c, &x.pass, follows ? &x : NULL, x.w, c->token, c->rule->from_dual ? ca : bw, cs);
+  miras__read_bwd(c, &x, c->token, c->rule->from_dual ? ca : bw, cs);
   if (!follows && p->channel) {                  /* only the fold has used the rows */
     miras__channel_rows_bwd(c, 0, NULL, NULL, NULL, c->blive_d);
     if (p->layers > 1) miras__channel_rows_bwd(c, 1, NULL, NULL, NULL, c->blive_y);
@@ -10185,7 +10166,6 @@ static void miras__frozen_backward(const miras__call *call) {
 static void miras__frozen_read(const miras__call *call, const float *q, float *o) {
   const miras__plan *p = call->p;
   const size_t seen = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.descents;
-  const int follows = seen && miras__retentions[p->rule].reads_live;
   const float *w;
   miras__chunk chunk, *c = &chunk;
   miras__look x;
@@ -10202,11 +10182,15 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
   miras__piece_rule(c, p->rule);
   miras__piece_state(c);
   c->live_y = c->live_d = NULL;                  /* all rows of the chunk are in the state */
-  miras__look_at(c, 0, seen, 1, &x);
-  if (x.g) x.g = c->last_g;
-  x.a = c->last_a;
-  x.f = c->scalars + 1;
-  miras__read(c, &x.pass, follows ? &x : NULL, seen ? x.w : w, 0, o);
+  if (seen) {
+    c->g = c->last_g;
+    c->ca = c->last_a;
+    c->cf = c->scalars + 1;
+    miras__look_at(c, 0, seen, 1, &x);
+  } else {
+    miras__look_by(c, w, 0, 1, &x);
+  }
+  miras__read(c, &x, 0, o);
 }
 
 /* A [weights] and momentum of an open chunk, by the recursion; of f-divergences the weights that it
@@ -10225,9 +10209,9 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   c->cf = c->scalars + 1;
   c->ch = c->scalars + 2;
   if (s) c->K->copy(s, c->s, p->weights);
-  sum = c->rule->apart ? c->u : values;
+  sum = miras__apart(c) ? c->u : values;
   miras__piece_sum(c, sum, c->a, s);
-  if (c->rule->apart) miras__piece_close(c, values, sum, c->a, c->line);
+  if (sum != values) miras__piece_close(c, values, sum, c->a, c->line);
 }
 
 /* Nothing is left of an open chunk's pairs: A and S are all there is, and what follows from them.
