@@ -9050,8 +9050,6 @@ typedef struct miras__chunk {
   const miras__call *call;
   const miras__kernels *K;
   const miras__plan *p;
-  miras__head_io io;       /* y: unused; ldy: between answers                                    */
-  miras__net net;
   size_t wide;             /* numbers of a gate of a pair: 1, or one per channel                 */
   const float *b;          /* the initial dual state, where decays lead there, ...               */
   float *wb;               /* ... and its weights, where the state holds them                    */
@@ -9066,8 +9064,6 @@ typedef struct miras__chunk {
   float *y[4], *d[4];      /* the chunk's pairs; what carries channels times its G               */
   float *live_y, *live_d;  /* gates per channel: those of them that carry channels, or NULL      */
   float *last_g, *last_n, *last_a, *scalars;   /* coefficients of the row before r0              */
-  miras__rows rows, brows; /* the new pairs as tokens in normal form                             */
-  miras__pass query;
   /* scratch */
   float *kq[4], *pq;       /* [C, C] x y', G (.) x y'                                            */
   float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of row_rates                     */
@@ -9083,6 +9079,11 @@ typedef struct miras__chunk {
   float *dz, *dx2, *dz2;   /* of z, and of x and z of the second half of a gated layer           */
   float *bg, *bn, *bp, *ba, *bf, *bh, *binv, *bmetric;
   float *live, *blive_y, *blive_d, *mixed, *history;   /* gates per channel                      */
+  /* parts */
+  miras__head_io io;       /* y: unused; ldy: between answers                                    */
+  miras__net net;
+  miras__rows rows, brows; /* the new pairs as tokens in normal form                             */
+  miras__pass query;
 } miras__chunk;
 
 /* Its arrays and their floats: n = C pairs of a chunk, wide = n numbers or one per channel, all =
