@@ -11213,63 +11213,50 @@ static const miras__between_tokens miras__states_of[] = {
  * The engines know nothing of resets: they begin at position 0, and that is what a head does when
  * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
 
-/* Run one head of one sequence over its tokens; a->position is that of the first in the sequence.
- * io->q NULL: no reads. With a tape, position must lie on the chunk grid. */
-static void miras__head_forward(const miras__call *a) {
+/* A call, or its adjoint with the stretches in reverse. */
+static void miras__head_run(const miras__call *a, int backward) {
   const miras__engine *engine = &miras__engines[a->p->engine];
-  const miras_desc *d = &a->p->d;
-  const size_t length = (size_t)a->io->length, head = a->io->head;
-  miras__call run;
-  size_t t, count;
-  if (!d->reset_every) {
-    engine->forward(a);
-    return;
-  }
-  run = *a;
-  for (t = 0; t < length; t += count) {
-    const uint64_t here = a->position + (uint64_t)t;
-    miras__head_io part;
-    count = miras__stretch(d, head, here, length - t);
-    part = miras__io_part(a->io, t, count);
-    run.io = &part;
-    run.position = miras__since(d, head, here);
-    engine->forward(&run);
-    if (MIRAS__TRAINS && run.tape) run.tape += miras__stretch_tape(a->p, count);
-  }
-}
-
-/* The gradient of head_forward; init and position as in that call. Gradients of tokens are
- * overwritten, those of outer parameters are added to. dinit receives what the initial memory did
- * at position 0, and where decays lead towards it what it did since. Stretches come in reverse. One
- * that begins at a reset leaves dstate at zeros, because its part went to dinit, and with these the
- * stretch before it begins. */
-static void miras__head_backward(const miras__call *a) {
-  const miras__engine *engine = &miras__engines[a->p->engine];
+  void (*const stretch)(const miras__call *a) = backward ? engine->backward : engine->forward;
   const miras_desc *d = &a->p->d;
   const size_t length = (size_t)a->io->length, head = a->io->head, every = (size_t)d->reset_every;
   const size_t first = miras__stretch(d, head, a->position, length);
-  size_t t = first < length ? first + (length - first - 1) / every * every : 0, end = length;
+  const size_t others = first < length ? (length - first - 1) / every + 1 : 0;
   miras__call run = *a;
+  size_t i;
   if (!every) {
-    engine->backward(a);
+    stretch(a);
     return;
   }
-  for (;;) {
-    const miras__head_io part = miras__io_part(a->io, t, end - t);
-    const miras__head_grads grads = miras__grads_part(a->g, t);
-    run.io = &part;
-    run.g = &grads;
+  for (i = 0; i <= others; i++) {
+    const size_t n = backward ? others - i : i, t = n ? first + (n - 1) * every : 0;
+    const size_t end = n < others ? first + n * every : length;
+    const miras__head_io io = miras__io_part(a->io, t, end - t);
+    miras__head_grads grads;
+    run.io = &io;
     run.position = miras__since(d, head, a->position + (uint64_t)t);
-    run.dy = miras__at(a->dy, t * a->lddy);
-    run.tape = a->tape;
-    if (t) run.tape += miras__stretch_tape(a->p, first);
-    if (t > first) run.tape += (t - first) / every * miras__stretch_tape(a->p, every);
-    engine->backward(&run);
-    if (!t) break;
-    end = t;
-    t = t > first ? t - every : 0;
+    if (MIRAS__TRAINS && n && a->tape)
+      run.tape = a->tape + miras__stretch_tape(a->p, first) +
+                 (n - 1) * miras__stretch_tape(a->p, every);
+    else run.tape = a->tape;
+    if (MIRAS__TRAINS && backward) {
+      grads = miras__grads_part(a->g, t);
+      run.g = &grads;
+      run.dy = miras__at(a->dy, t * a->lddy);
+    }
+    stretch(&run);
   }
 }
+
+/* Run one head of one sequence over its tokens; a->position is that of the first in the sequence.
+ * io->q NULL: no reads. With a tape, position must lie on the chunk grid. */
+static void miras__head_forward(const miras__call *a) { miras__head_run(a, 0); }
+
+/* The gradient of head_forward; init and position as in that call. Gradients of tokens are
+ * overwritten, those of outer parameters are added to. dinit receives what the initial memory did
+ * at position 0, and where decays lead towards it what it did since. A stretch that begins at a
+ * reset leaves dstate at zeros, because its part went to dinit, and with these the stretch before
+ * it begins. */
+static void miras__head_backward(const miras__call *a) { miras__head_run(a, 1); }
 
 /* One read between tokens: what a query at this point of the sequence would see of head `head`. */
 static void miras__head_read(const miras__call *a, size_t head, const float *q, float *o) {
