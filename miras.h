@@ -3375,8 +3375,8 @@ struct miras__kernels {
  *   vf, vm                  a vector of V_W floats, a mask of V_W lanes
  *   V_R                     vectors in 16 lanes: reductions run over 16 lanes on every set
  *   V_LOAD(p) V_STORE(p, v) any alignment
- *   V_LOAD_N(p, n)          the first n lanes (all, when n >= V_W); the others read 0 and memory
- *   V_STORE_N(p, v, n)      behind them is not touched
+ *   V_LOAD_N(p, n)          the first n > 0 lanes (all, when n >= V_W); the others read 0 and
+ *   V_STORE_N(p, v, n)      memory behind them is not touched
  *   V_FMA(a, b, c)          a * b + c, rounded once (twice in the portable set)
  *   V_FNMA(a, b, c)         c - a * b, likewise
  *   V_MIN(a, b)             a < b ? a : b, so a NaN on either side gives b; V_MAX(a, b) alike
@@ -3410,6 +3410,7 @@ struct miras__kernels {
 typedef float miras__vf;
 typedef int miras__vm;
 #define V_W 1
+#define V_MATHS static
 #define K_ROWS4 2
 #define K_ROWS2 4
 #define K_ROWS1 4
@@ -3419,9 +3420,13 @@ typedef int miras__vm;
   #define V_UNROLL MIRAS__UNROLL
 #endif
 
-static inline float miras__load_n(const float *p, size_t n) { return n > 0 ? *p : 0.0f; }
+static inline float miras__load_n(const float *p, size_t n) {
+  (void)n;
+  return *p;
+}
 static inline void miras__store_n(float *p, float v, size_t n) {
-  if (n > 0) *p = v;
+  (void)n;
+  *p = v;
 }
 static inline float miras__pow2(float n) {
   int32_t bits = ((int32_t)n + 127) * (1 << 23);
@@ -3481,7 +3486,7 @@ static inline float miras__fold_max(const float *v) {
 #define V_LE(a, b) ((a) <= (b))
 #define V_SELECT(m, a, b) ((m) ? (a) : (b))
 #define V_COPYSIGN(m, s) copysignf(m, s)
-#define V_ROUND(a) rintf(a)
+#define V_ROUND(a) (((a) + 12582912.0f) - 12582912.0f)
 #define V_LOGB(x) ((float)miras__logb(x))
 
 #elif MIRAS__ISA == 2
@@ -3492,6 +3497,7 @@ static inline float miras__fold_max(const float *v) {
 typedef __m256 miras__vf;
 typedef __m256 miras__vm;
 #define V_W 8
+#define V_MATHS static inline
 #define V_UNROLL MIRAS__UNROLL
 #define K_ROWS4 2   /* only for one or two rows: 6 x 2 + 2 + 1 is what 16 registers hold */
 #define K_ROWS2 6
@@ -3533,6 +3539,7 @@ static inline __m256 miras__halves(const __m256 *v, __m256 *high) {
 typedef __m512 miras__vf;
 typedef __mmask16 miras__vm;
 #define V_W 16
+#define V_MATHS static inline
 #define V_UNROLL MIRAS__UNROLL
 #define K_ROWS4 6   /* 6 x 4 + 4 + 1 of 32 registers */
 #define K_ROWS2 8
@@ -3574,6 +3581,7 @@ static inline __m256 miras__halves(const __m512 *v, __m256 *high) {
 typedef float32x4_t miras__vf;
 typedef uint32x4_t miras__vm;
 #define V_W 4
+#define V_MATHS static inline
 #define V_UNROLL MIRAS__UNROLL
 #define K_ROWS4 6   /* 6 x 4 + 4 + 1 of 32 registers */
 #define K_ROWS2 8
@@ -3787,7 +3795,7 @@ static inline vf miras__v_expm1_part(vf x, vf *n) {
 }
 
 /* e^x. The scale goes on in two halves, so that results below FLT_MIN are rounded once. */
-static inline vf miras__v_exp(vf x) {
+V_MATHS vf miras__v_exp(vf x) {
   vf n, half, y;
   y = miras__v_expm1_part(V_MIN(V_MAX(x, V_SET1(-105.0f)), V_SET1(89.0f)), &n);
   half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
@@ -3798,7 +3806,7 @@ static inline vf miras__v_exp(vf x) {
 
 /* e^a - 1 = 2^n (e^r - 1) + (2^n - 1) keeps its relative accuracy down to 0, and with it
  * tanh |x| = m / (m + 2), m = e^(2|x|) - 1. */
-static inline vf miras__v_tanh(vf x) {
+V_MATHS vf miras__v_tanh(vf x) {
   vf n, m, scale, a = V_MIN(V_ABS(x), V_SET1(10.0f));
   m = miras__v_expm1_part(V_ADD(a, a), &n);
   scale = miras__pow2(n);
@@ -3808,7 +3816,7 @@ static inline vf miras__v_tanh(vf x) {
 }
 
 /* 1 / (1 + e^-x), from e^-|x|, which neither overflows nor cancels. */
-static inline vf miras__v_sigmoid(vf x) {
+V_MATHS vf miras__v_sigmoid(vf x) {
   vf e = miras__v_exp(V_NEG(V_ABS(x)));
   vf s = V_DIV(V_SET1(1.0f), V_ADD(V_SET1(1.0f), e));
   return V_SELECT(V_LT(x, V_ZERO()), V_MUL(e, s), s);
@@ -3831,7 +3839,7 @@ static inline vf miras__v_log_part(vf f, vf n) {
 }
 
 /* log x; -infinity at 0, NaN below. */
-static inline vf miras__v_log(vf x) {
+V_MATHS vf miras__v_log(vf x) {
   vf y, n, a = V_MIN(V_MAX(x, V_SET1(1.40129846e-45f)), V_SET1(FLT_MAX));
   vm low = V_LT(a, V_SET1(FLT_MIN));
   a = V_SELECT(low, V_MUL(a, V_SET1(16777216.0f)), a);
@@ -3844,7 +3852,7 @@ static inline vf miras__v_log(vf x) {
 
 /* log(1 + e^x) = max(x, 0) + log(1 + t), t = e^-|x|; 1 + t is 2 (1 + f) with f = (t - 1)/2 when it
  * is nearer to 2, and f = t loses nothing when t is small. */
-static inline vf miras__v_softplus(vf x) {
+V_MATHS vf miras__v_softplus(vf x) {
   vf t = miras__v_exp(V_NEG(V_ABS(x))), one = V_SET1(1.0f), f;
   vm upper = V_LT(V_SET1(0.414213562f), t);
   f = V_SELECT(upper, V_MUL(V_SET1(0.5f), V_SUB(t, one)), t);
@@ -3858,12 +3866,12 @@ static inline vf miras__v_clamp(vf x, float limit) {
   return V_MIN(V_SET1(limit), V_MAX(V_SET1(-limit), x));   /* NaN stays: it is the second operand */
 }
 
-static inline vf miras__v_silu(vf x) {
+V_MATHS vf miras__v_silu(vf x) {
   return V_MUL(V_MAX(V_SET1(-110.0f), x), miras__v_sigmoid(x));
 }
 
 /* s + x s(1 - s); 1 - s is sigmoid(-x), from the same exponential. */
-static inline vf miras__v_silu_d(vf x) {
+V_MATHS vf miras__v_silu_d(vf x) {
   vf one = V_SET1(1.0f), a = miras__v_clamp(x, 110.0f);
   vf e = miras__v_exp(V_NEG(V_ABS(a))), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
   return V_FMA(V_MUL(a, h), l, V_SELECT(V_LT(a, V_ZERO()), l, h));
@@ -3871,7 +3879,7 @@ static inline vf miras__v_silu_d(vf x) {
 
 /* s(1 - s) (2 + x (1 - 2s)); x (1 - 2s) is -|x| (h - l), h the larger and l the smaller of s and
  * 1 - s. */
-static inline vf miras__v_silu_dd(vf x) {
+V_MATHS vf miras__v_silu_dd(vf x) {
   vf one = V_SET1(1.0f), a = V_ABS(miras__v_clamp(x, 110.0f));
   vf e = miras__v_exp(V_NEG(a)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
   return V_MUL(V_MUL(h, l), V_FNMA(a, V_SUB(h, l), V_SET1(2.0f)));
@@ -3884,13 +3892,13 @@ static inline vf miras__v_gelu_inner(vf x) {
   return V_MUL(x, V_FMA(x2, V_SET1(0.0713548163f), V_SET1(1.59576912f)));
 }
 
-static inline vf miras__v_gelu(vf x) {
+V_MATHS vf miras__v_gelu(vf x) {
   vf w = miras__v_gelu_inner(miras__v_clamp(x, 20.0f));
   return V_MUL(V_MAX(V_SET1(-20.0f), x), miras__v_sigmoid(w));
 }
 
 /* s + x s(1 - s) w', s = sigmoid(w) */
-static inline vf miras__v_gelu_d(vf x) {
+V_MATHS vf miras__v_gelu_d(vf x) {
   vf one = V_SET1(1.0f), a = miras__v_clamp(x, 20.0f), w = miras__v_gelu_inner(a);
   vf e = miras__v_exp(V_NEG(V_ABS(w))), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
   vf w1 = V_FMA(V_MUL(a, a), V_SET1(0.214064449f), V_SET1(1.59576912f));
@@ -3898,7 +3906,7 @@ static inline vf miras__v_gelu_d(vf x) {
 }
 
 /* s(1 - s) (2 w' + x (w'' + (1 - 2s) w'^2)), an even function of x */
-static inline vf miras__v_gelu_dd(vf x) {
+V_MATHS vf miras__v_gelu_dd(vf x) {
   vf one = V_SET1(1.0f), a = V_ABS(miras__v_clamp(x, 20.0f)), w = miras__v_gelu_inner(a);
   vf e = miras__v_exp(V_NEG(w)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h), t;
   vf w1 = V_FMA(V_MUL(a, a), V_SET1(0.214064449f), V_SET1(1.59576912f));
