@@ -3251,6 +3251,8 @@ struct miras__kernels {
 #define miras__erase_fwd MIRAS__LENT(miras__erase_fwd)
 #define miras__erase_bwd MIRAS__LENT(miras__erase_bwd)
 #define miras__rotary MIRAS__LENT(miras__rotary)
+#define miras__gate_form MIRAS__IN_SET(miras__gate_form)
+#define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
 #define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
 #define miras__complement MIRAS__IN_SET(miras__complement)
 #define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
@@ -3770,7 +3772,8 @@ static inline float miras__fold_max(const miras__vf *v) {
 
 /* @22 VECTOR MATHS ----------------------------------------------------------------- needs 21 -- */
 
-/* Total functions: any float goes in; NaN comes out only where NaN went in or the logarithm of a
+/* V_MATHS stands before what loops should hold rather than call; in the portable set nothing is.
+ * Total functions: any float goes in; NaN comes out only where NaN went in or the logarithm of a
  * negative number was asked for; overflow gives the limit. Every set runs the same operations in
  * the same order, so the sets with fused multiply-add agree bit for bit. The polynomials are
  * minimax fits of the stated relative error. Largest error found over a million floats of every
@@ -3806,7 +3809,7 @@ V_MATHS vf miras__v_exp(vf x) {
 
 /* e^a - 1 = 2^n (e^r - 1) + (2^n - 1) keeps its relative accuracy down to 0, and with it
  * tanh |x| = m / (m + 2), m = e^(2|x|) - 1. */
-V_MATHS vf miras__v_tanh(vf x) {
+static vf miras__v_tanh(vf x) {
   vf n, m, scale, a = V_MIN(V_ABS(x), V_SET1(10.0f));
   m = miras__v_expm1_part(V_ADD(a, a), &n);
   scale = miras__pow2(n);
@@ -3839,7 +3842,7 @@ static inline vf miras__v_log_part(vf f, vf n) {
 }
 
 /* log x; -infinity at 0, NaN below. */
-V_MATHS vf miras__v_log(vf x) {
+static vf miras__v_log(vf x) {
   vf y, n, a = V_MIN(V_MAX(x, V_SET1(1.40129846e-45f)), V_SET1(FLT_MAX));
   vm low = V_LT(a, V_SET1(FLT_MIN));
   a = V_SELECT(low, V_MUL(a, V_SET1(16777216.0f)), a);
@@ -3852,7 +3855,7 @@ V_MATHS vf miras__v_log(vf x) {
 
 /* log(1 + e^x) = max(x, 0) + log(1 + t), t = e^-|x|; 1 + t is 2 (1 + f) with f = (t - 1)/2 when it
  * is nearer to 2, and f = t loses nothing when t is small. */
-V_MATHS vf miras__v_softplus(vf x) {
+static vf miras__v_softplus(vf x) {
   vf t = miras__v_exp(V_NEG(V_ABS(x))), one = V_SET1(1.0f), f;
   vm upper = V_LT(V_SET1(0.414213562f), t);
   f = V_SELECT(upper, V_MUL(V_SET1(0.5f), V_SUB(t, one)), t);
@@ -3871,7 +3874,7 @@ V_MATHS vf miras__v_silu(vf x) {
 }
 
 /* s + x s(1 - s); 1 - s is sigmoid(-x), from the same exponential. */
-V_MATHS vf miras__v_silu_d(vf x) {
+static vf miras__v_silu_d(vf x) {
   vf one = V_SET1(1.0f), a = miras__v_clamp(x, 110.0f);
   vf e = miras__v_exp(V_NEG(V_ABS(a))), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
   return V_FMA(V_MUL(a, h), l, V_SELECT(V_LT(a, V_ZERO()), l, h));
@@ -3879,7 +3882,7 @@ V_MATHS vf miras__v_silu_d(vf x) {
 
 /* s(1 - s) (2 + x (1 - 2s)); x (1 - 2s) is -|x| (h - l), h the larger and l the smaller of s and
  * 1 - s. */
-V_MATHS vf miras__v_silu_dd(vf x) {
+static vf miras__v_silu_dd(vf x) {
   vf one = V_SET1(1.0f), a = V_ABS(miras__v_clamp(x, 110.0f));
   vf e = miras__v_exp(V_NEG(a)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
   return V_MUL(V_MUL(h, l), V_FNMA(a, V_SUB(h, l), V_SET1(2.0f)));
@@ -3892,7 +3895,7 @@ static inline vf miras__v_gelu_inner(vf x) {
   return V_MUL(x, V_FMA(x2, V_SET1(0.0713548163f), V_SET1(1.59576912f)));
 }
 
-V_MATHS vf miras__v_gelu(vf x) {
+static vf miras__v_gelu(vf x) {
   vf w = miras__v_gelu_inner(miras__v_clamp(x, 20.0f));
   return V_MUL(V_MAX(V_SET1(-20.0f), x), miras__v_sigmoid(w));
 }
@@ -3906,7 +3909,7 @@ V_MATHS vf miras__v_gelu_d(vf x) {
 }
 
 /* s(1 - s) (2 w' + x (w'' + (1 - 2s) w'^2)), an even function of x */
-V_MATHS vf miras__v_gelu_dd(vf x) {
+static vf miras__v_gelu_dd(vf x) {
   vf one = V_SET1(1.0f), a = V_ABS(miras__v_clamp(x, 20.0f)), w = miras__v_gelu_inner(a);
   vf e = miras__v_exp(V_NEG(w)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h), t;
   vf w1 = V_FMA(V_MUL(a, a), V_SET1(0.214064449f), V_SET1(1.59576912f));
@@ -4473,8 +4476,8 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
   }
   switch (kind) {
     case MIRAS_FEATURE_ELU:
-      V_EACH(f, n, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
-                            miras__v_exp(V_AT(x))));
+      V_FOR(n) V_PUT(f, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
+                                 miras__v_exp(V_AT(x))));
       return;
     case MIRAS_FEATURE_RELU:
     case MIRAS_FEATURE_RELU2:
@@ -4877,8 +4880,10 @@ static float miras__bias_log_cosh(const miras__bias_row *x) {
     V_PUT(x->e, s);
   }
   value = *x->delta * miras__sum(x->e, x->n) * *x->delta;
-  V_EACH(x->e, x->n, V_MUL(miras__v_delta(x, v_at), miras__v_tanh(V_DIV(
-                           V_AT(x->r), V_MAX(least, miras__v_delta(x, v_at))))));
+  V_FOR(x->n) {
+    vf at = miras__v_delta(x, v_at);
+    V_PUT(x->e, V_MUL(at, miras__v_tanh(V_DIV(V_AT(x->r), V_MAX(least, at)))));
+  }
   return value;
 }
 
@@ -6727,7 +6732,7 @@ static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float 
                               size_t rows, size_t n) {
   size_t t;
   for (t = 0; t < rows; t++, s += lds, a += ld, b += ld)
-    V_EACH(s, n, V_MUL(V_MUL(V_AT(a), miras__v_sigmoid(V_AT(a))), V_AT(b)));
+    V_FOR(n) V_PUT(s, V_MUL(V_MUL(V_AT(a), miras__v_sigmoid(V_AT(a))), V_AT(b)));
 }
 
 /* In place: ds becomes s again, a becomes da, b becomes db. */
@@ -6844,8 +6849,8 @@ static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
       const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
       const float *gain = of->gain + h;
       const vf r = V_SET1(miras__rms_inverse(x, dim));
-      V_EACH(m + h, dim, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
-                               V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
+      V_FOR(dim) V_PUT(m + h, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
+                                    V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
     }
   }
 }
@@ -7028,29 +7033,33 @@ static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, cons
  *   ROOT       y = exp(-softplus(-g)/16)       dy/dg = y (1 - s)/16             c is not used
  *   RATE       y = exp(-exp(c) softplus(g))    dy/dg = -y exp(c) s,  dy/dc = -y exp(c) softplus(g)
  *   BOUNDED    y = exp(-exp(-1/2) s)           dy/dg = -y exp(-1/2) s (1 - s)   c is not used */
-#define MIRAS__HALF_ROOT 0.60653066f   /* exp(-1/2) */
+typedef struct miras__gate_form {
+  int soft, outer;                     /* softplus rather than sigmoid; exp of it                 */
+  vf sign, by;                         /* of g; the factor of what is in front of exp             */
+} miras__gate_form;
+
+static inline miras__gate_form miras__gate_form_of(int form, vf c) {
+  miras__gate_form f;
+  f.outer = form != MIRAS__GATE_SIGMOID && form != MIRAS__GATE_SOFTPLUS;
+  f.soft = form != MIRAS__GATE_SIGMOID && form != MIRAS__GATE_BOUNDED;
+  f.sign = V_SET1(form == MIRAS__GATE_ROOT ? -1.0f : 1.0f);
+  f.by = form == MIRAS__GATE_ROOT ? V_SET1(-0.0625f) : c;
+  if (form == MIRAS__GATE_BOUNDED) f.by = V_SET1(-0.60653066f);   /* exp(-1/2) */
+  if (form == MIRAS__GATE_RATE) f.by = V_MUL(V_SET1(-1.0f), miras__v_exp(c));
+  return f;
+}
 
 static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
                              const float *offset, const float *c, size_t rows, size_t n) {
-  const vf minus = V_SET1(-1.0f);
   size_t at;
   V_FOR(n) {
-    vf scale = V_AT(c);
-    if (form == MIRAS__GATE_RATE) scale = V_MUL(minus, miras__v_exp(scale));
+    const miras__gate_form f = miras__gate_form_of(form, V_AT(c));
     for (at = 0; at < rows * ld; at += ld) {
-      vf x = V_AT(g + at), v;
+      vf x = V_AT(g + at);
       if (offset) x = V_ADD(x, V_AT(offset)), V_PUT(g + at, x);
-      switch (form) {
-        case MIRAS__GATE_SIGMOID: v = V_MUL(scale, miras__v_sigmoid(x)); break;
-        case MIRAS__GATE_SOFTPLUS: v = V_MUL(scale, miras__v_softplus(x)); break;
-        case MIRAS__GATE_ROOT:
-          v = miras__v_softplus(V_MUL(minus, x));
-          v = miras__v_exp(V_MUL(V_SET1(-0.0625f), v));
-          break;
-        case MIRAS__GATE_RATE: v = miras__v_exp(V_MUL(scale, miras__v_softplus(x))); break;
-        default: v = miras__v_exp(V_MUL(V_SET1(-MIRAS__HALF_ROOT), miras__v_sigmoid(x))); break;
-      }
-      V_PUT(y + at, V_MUL(V_SET1(cap), v));
+      x = V_MUL(f.sign, x);
+      x = V_MUL(f.by, f.soft ? miras__v_softplus(x) : miras__v_sigmoid(x));
+      V_PUT(y + at, V_MUL(V_SET1(cap), f.outer ? miras__v_exp(x) : x));
     }
   }
 }
@@ -7063,47 +7072,35 @@ static void miras__complement(int form, float cap, float *key, const float *gate
   size_t t;
   for (t = 0; t < rows; t++, key += n, gate += ld, g += ld)
     if (form == MIRAS__GATE_SIGMOID)
-      V_EACH(key, n, V_FMA(top, miras__v_sigmoid(V_MUL(minus, V_AT(g))), low));
+      V_FOR(n) V_PUT(key, V_FMA(top, miras__v_sigmoid(V_MUL(minus, V_AT(g))), low));
     else miras__rest(key, gate, 1, n);
 }
 
 /* dy becomes dg; doffset +=, dc += (RATE only). */
 static void miras__gates_bwd(int form, float cap, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
-  const vf one = V_SET1(1.0f), minus = V_SET1(-1.0f);
+  const int root = form == MIRAS__GATE_ROOT, rate = form == MIRAS__GATE_RATE;
   size_t at;
   V_FOR(n) {
-    vf scale = V_AT(c), sum = V_AT(doffset), sum_c = V_ZERO();
-    if (form == MIRAS__GATE_RATE) scale = V_MUL(minus, miras__v_exp(scale)), sum_c = V_AT(dc);
+    const miras__gate_form f = miras__gate_form_of(form, V_AT(c));
+    vf sum = V_AT(doffset), sum_c = rate ? V_AT(dc) : V_ZERO();
     for (at = 0; at < rows * ld; at += ld) {
-      vf x = V_AT(g + at), d = V_MUL(V_SET1(cap), V_AT(dy + at)), s = miras__v_sigmoid(x), v;
-      switch (form) {
-        case MIRAS__GATE_SIGMOID: d = V_MUL(d, V_MUL(scale, V_MUL(s, V_SUB(one, s)))); break;
-        case MIRAS__GATE_SOFTPLUS: d = V_MUL(d, V_MUL(scale, s)); break;
-        case MIRAS__GATE_ROOT:
-          v = miras__v_softplus(V_MUL(minus, x));
-          v = miras__v_exp(V_MUL(V_SET1(-0.0625f), v));
-          d = V_MUL(d, V_MUL(V_MUL(V_SET1(0.0625f), v), V_SUB(one, s)));
-          break;
-        case MIRAS__GATE_RATE:
-          v = V_MUL(scale, miras__v_softplus(x));
-          d = V_MUL(d, miras__v_exp(v));
-          sum_c = V_FMA(d, v, sum_c);
-          d = V_MUL(d, V_MUL(scale, s));
-          break;
-        default:
-          v = miras__v_exp(V_MUL(V_SET1(-MIRAS__HALF_ROOT), s));
-          d = V_MUL(d, V_MUL(V_MUL(V_SET1(-MIRAS__HALF_ROOT), v), V_MUL(s, V_SUB(one, s))));
-          break;
+      const vf x = V_AT(g + at), s = miras__v_sigmoid(x), less = V_SUB(V_SET1(1.0f), s);
+      vf d = V_MUL(V_SET1(cap), V_AT(dy + at)), grow = root ? V_NEG(f.by) : f.by;
+      if (f.outer) {
+        const vf v = V_MUL(f.by, f.soft ? miras__v_softplus(V_MUL(f.sign, x)) : s);
+        const vf e = miras__v_exp(v);
+        if (rate) d = V_MUL(d, e), sum_c = V_FMA(d, v, sum_c);
+        else grow = V_MUL(grow, e);
       }
+      d = V_MUL(d, V_MUL(grow, root ? less : f.soft ? s : V_MUL(s, less)));
       V_PUT(dy + at, d);
       sum = V_ADD(sum, d);
     }
     V_PUT(doffset, sum);
-    if (form == MIRAS__GATE_RATE) V_PUT(dc, sum_c);
+    if (rate) V_PUT(dc, sum_c);
   }
 }
-#undef MIRAS__HALF_ROOT
 
 /* One row of logits x [n]. Returns log(sum exp x) - x[target]; with scale other than 0 the row
  * becomes its gradient, scale (softmax(x) - one at target). */
@@ -7178,6 +7175,7 @@ static const miras__kernels miras__kernel_table = {
 #undef MIRAS__BORROWS
 #undef MIRAS__ISA_NAME
 #undef V_W
+#undef V_MATHS
 #undef V_R
 #undef V_UNROLL
 #undef K_ROWS4
