@@ -4232,9 +4232,9 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
 }
 #else
 /* m and nv are constants at every call: the loops unroll and the arrays become registers. Row r
- * takes part in the first `first + r` of `steps` steps of k; B is its rows. C -= AB runs on the
- * negated sum, which rounds alike; 0 - x rather than -x at the end keeps a difference of equals at
- * +0. */
+ * takes part in the first `first + r` of `steps` steps of k; B is its rows; where nv is 1, only the
+ * first n columns of C count. C -= AB runs on the negated sum, which rounds alike; 0 - x rather
+ * than -x at the end keeps a difference of equals at +0. */
 #define K_EACH(step) V_UNROLL for (r = 0; r < m; r++) V_UNROLL for (j = 0; j < nv; j++) step
 MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
                                miras__operand a_of, miras__operand b_of, ptrdiff_t first,
@@ -4242,12 +4242,11 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
   const float *A = a_of.p, *B = b_of.p;
   const size_t ars = a_of.down, acs = a_of.right, brs = b_of.down;
   vf acc[8][4];
-  size_t r, j, last = n - (nv - 1) * V_W;   /* columns in the last vector */
+  size_t r, j;
   ptrdiff_t k;
   K_EACH(acc[r][j] = V_ZERO());
   if (mode != MIRAS__SET)
-    K_EACH(acc[r][j] = j + 1 < nv ? V_LOAD(C + r * ldc + j * V_W)
-                                  : V_LOAD_N(C + r * ldc + j * V_W, last));
+    K_EACH(acc[r][j] = nv > 1 ? V_LOAD(C + r * ldc + j * V_W) : V_LOAD_N(C + r * ldc, n));
   if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_NEG(acc[r][j]));
   for (k = 0; k < first; k++) {
     vf b[4];
@@ -4269,37 +4268,26 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
     B += brs;
   }
   if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_SUB(V_ZERO(), acc[r][j]));
-  K_EACH(if (j + 1 < nv) V_STORE(C + r * ldc + j * V_W, acc[r][j]);
-         else V_STORE_N(C + r * ldc + j * V_W, acc[r][j], last));
+  K_EACH(if (nv > 1) V_STORE(C + r * ldc + j * V_W, acc[r][j]);
+         else V_STORE_N(C + r * ldc, acc[r][j], n));
 }
 #undef K_EACH
 
+/* Of a tile with m rows left to do: as many as there are registers for, or 4, 2, 1. */
 static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__operand A,
                             miras__operand B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
 #define K_TILE(m, nv) \
   case (nv) * 16 + (m): miras__tile(m, nv, mode, C, ldc, A, B, first, steps, n); break;
   switch (nv * 16 + m) {
-    K_TILE(1, 1)
-#if K_ROWS2 == 0
-    K_TILE(K_ROWS1, 1)
-#else
-    K_TILE(2, 1) K_TILE(3, 1) K_TILE(4, 1)
-    K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
-#endif
-#if K_ROWS1 > 4 && K_ROWS2 > 0
-    K_TILE(5, 1) K_TILE(6, 1) K_TILE(7, 1) K_TILE(8, 1)
+    K_TILE(1, 1) K_TILE(K_ROWS1, 1)
+#if K_ROWS2 > 0
+    K_TILE(2, 1) K_TILE(1, 2) K_TILE(2, 2) K_TILE(4, 2) K_TILE(1, 4) K_TILE(2, 4)
 #endif
 #if K_ROWS2 > 4
-    K_TILE(5, 2) K_TILE(6, 2)
+    K_TILE(4, 1) K_TILE(K_ROWS2, 2)
 #endif
-#if K_ROWS2 > 6
-    K_TILE(7, 2) K_TILE(8, 2)
-#endif
-#if K_ROWS4 > 0
-    K_TILE(1, 4) K_TILE(2, 4)
-#endif
-#if K_ROWS4 > 2
-    K_TILE(3, 4) K_TILE(4, 4) K_TILE(5, 4) K_TILE(6, 4)
+#if K_ROWS4 > 4
+    K_TILE(4, 4) K_TILE(K_ROWS4, 4)
 #endif
     default: break;
   }
@@ -4418,9 +4406,9 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
         }
         for (j = j0; j < end; j += n) {
           size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : K_ROWS2 && end - j > V_W ? 2 : 1;
-          size_t width, tiles, tile, side;
+          size_t width, side;
           miras__operand b = miras__operand_of(B.p + k * brs + j * bcs, brs, 1);
-          if (nv > 1 && end - j < nv * V_W && bcs == 1) nv >>= 1;   /* whole vectors first */
+          if (nv > 1 && end - j < nv * V_W) nv >>= 1;               /* whole vectors first */
           width = nv * V_W;
           n = end - j < width ? end - j : width;
           if (wrap_b || bcs != 1 || n < width) {
@@ -4428,11 +4416,10 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
             b = miras__operand_of(pack, width, 1);
           }
           side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
-          tiles = (rows + side - 1) / side;
-          for (tile = 0, i = 0; i < rows; tile++, i += m, a.p += m * a.down) {
+          for (i = 0; i < rows; i += m, a.p += m * a.down) {
+            const size_t left = rows - i;
             ptrdiff_t steps = (ptrdiff_t)depth, first = steps;
-            m = rows / tiles + (tile < rows % tiles);   /* tiles of nearly equal height */
-            if (!K_ROWS2) m = rows - i < side ? 1 : side;
+            m = left >= side ? side : !K_ROWS2 || left < 2 ? 1 : left < 4 ? 2 : 4;
             if (causal >= 0) {
               first = (ptrdiff_t)(i0 + i) + 1 + causal - (ptrdiff_t)k;
               if (first > steps) first = steps;
