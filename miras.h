@@ -3137,7 +3137,7 @@ struct miras__kernels {
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
-#define miras__act_grad2 MIRAS__IN_SET(miras__act_grad2)
+#define miras__act_grad2 MIRAS__LENT(miras__act_grad2)
 #define miras__top MIRAS__IN_SET(miras__top)
 #define miras__exp_sum MIRAS__IN_SET(miras__exp_sum)
 #define miras__softmax MIRAS__IN_SET(miras__softmax)
@@ -3153,7 +3153,7 @@ struct miras__kernels {
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
 #define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
 #define miras__feature_bwd MIRAS__LENT(miras__feature_bwd)
-#define miras__v_power MIRAS__IN_SET(miras__v_power)
+#define miras__v_power MIRAS__LENT(miras__v_power)
 #define miras__v_sech2 MIRAS__LENT(miras__v_sech2)
 #define miras__hypotenuse MIRAS__LENT(miras__hypotenuse)
 #define miras__bias_row MIRAS__LENT(miras__bias_row)
@@ -3186,21 +3186,21 @@ struct miras__kernels {
 #define miras__bias_row_of MIRAS__LENT(miras__bias_row_of)
 #define miras__bias_rows MIRAS__LENT(miras__bias_rows)
 #define miras__bias_rows_bwd MIRAS__LENT(miras__bias_rows_bwd)
-#define miras__norm_q MIRAS__IN_SET(miras__norm_q)
-#define miras__softmax_columns MIRAS__IN_SET(miras__softmax_columns)
-#define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
-#define miras__signed_fwd MIRAS__IN_SET(miras__signed_fwd)
-#define miras__simplex_fwd MIRAS__IN_SET(miras__simplex_fwd)
-#define miras__simplex_bwd MIRAS__IN_SET(miras__simplex_bwd)
-#define miras__v_atan_part MIRAS__IN_SET(miras__v_atan_part)
-#define miras__v_atan MIRAS__IN_SET(miras__v_atan)
-#define miras__shrink_from MIRAS__IN_SET(miras__shrink_from)
-#define miras__shrink_from_bwd MIRAS__IN_SET(miras__shrink_from_bwd)
-#define miras__lq_fwd MIRAS__IN_SET(miras__lq_fwd)
-#define miras__lq_bwd MIRAS__IN_SET(miras__lq_bwd)
-#define miras__sigmoid_bwd MIRAS__IN_SET(miras__sigmoid_bwd)
-#define miras__log_weights MIRAS__IN_SET(miras__log_weights)
-#define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
+#define miras__norm_q MIRAS__LENT(miras__norm_q)
+#define miras__softmax_columns MIRAS__LENT(miras__softmax_columns)
+#define miras__v_hyperbolic MIRAS__LENT(miras__v_hyperbolic)
+#define miras__signed_fwd MIRAS__LENT(miras__signed_fwd)
+#define miras__simplex_fwd MIRAS__LENT(miras__simplex_fwd)
+#define miras__simplex_bwd MIRAS__LENT(miras__simplex_bwd)
+#define miras__v_atan_part MIRAS__LENT(miras__v_atan_part)
+#define miras__v_atan MIRAS__LENT(miras__v_atan)
+#define miras__shrink_from MIRAS__LENT(miras__shrink_from)
+#define miras__shrink_from_bwd MIRAS__LENT(miras__shrink_from_bwd)
+#define miras__lq_fwd MIRAS__LENT(miras__lq_fwd)
+#define miras__lq_bwd MIRAS__LENT(miras__lq_bwd)
+#define miras__sigmoid_bwd MIRAS__LENT(miras__sigmoid_bwd)
+#define miras__log_weights MIRAS__LENT(miras__log_weights)
+#define miras__log_weights_bwd MIRAS__LENT(miras__log_weights_bwd)
 #define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
@@ -3218,8 +3218,8 @@ struct miras__kernels {
 #define miras__fold_strip MIRAS__IN_SET(miras__fold_strip)
 #define miras__fold_few MIRAS__IN_SET(miras__fold_few)
 #define miras__linear_run MIRAS__IN_SET(miras__linear_run)
-#define miras__fold_column MIRAS__IN_SET(miras__fold_column)
-#define miras__left_bwd MIRAS__IN_SET(miras__left_bwd)
+#define miras__fold_column MIRAS__LENT(miras__fold_column)
+#define miras__left_bwd MIRAS__LENT(miras__left_bwd)
 #define miras__linear MIRAS__IN_SET(miras__linear)
 #define miras__linear_pass MIRAS__IN_SET(miras__linear_pass)
 #define miras__rank_one MIRAS__IN_SET(miras__rank_one)
@@ -3227,20 +3227,20 @@ struct miras__kernels {
 #define miras__online_softmax MIRAS__IN_SET(miras__online_softmax)
 #define miras__online_softmax_rows MIRAS__IN_SET(miras__online_softmax_rows)
 #define miras__attend_bwd MIRAS__IN_SET(miras__attend_bwd)
-#define miras__norm_rows MIRAS__IN_SET(miras__norm_rows)
-#define miras__norm_project MIRAS__IN_SET(miras__norm_project)
-#define miras__triangle MIRAS__IN_SET(miras__triangle)
+#define miras__norm_rows MIRAS__LENT(miras__norm_rows)
+#define miras__norm_project MIRAS__LENT(miras__norm_project)
+#define miras__triangle MIRAS__LENT(miras__triangle)
 #define miras__conjugate_trim MIRAS__IN_SET(miras__conjugate_trim)
 #define miras__conjugate_start MIRAS__IN_SET(miras__conjugate_start)
 #define miras__conjugate_step MIRAS__IN_SET(miras__conjugate_step)
-#define miras__fade MIRAS__IN_SET(miras__fade)
-#define miras__fade_bwd MIRAS__IN_SET(miras__fade_bwd)
+#define miras__fade MIRAS__LENT(miras__fade)
+#define miras__fade_bwd MIRAS__LENT(miras__fade_bwd)
 #define miras__dot3 MIRAS__LENT(miras__dot3)
 #define miras__rms_inverse MIRAS__IN_SET(miras__rms_inverse)
 #define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
 #define miras__rms_bwd MIRAS__LENT(miras__rms_bwd)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
-#define miras__gated_norm_bwd MIRAS__IN_SET(miras__gated_norm_bwd)
+#define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
@@ -3254,12 +3254,12 @@ struct miras__kernels {
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
 #define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
-#define miras__complement MIRAS__IN_SET(miras__complement)
-#define miras__gates_bwd MIRAS__IN_SET(miras__gates_bwd)
+#define miras__complement MIRAS__LENT(miras__complement)
+#define miras__gates_bwd MIRAS__LENT(miras__gates_bwd)
 #define miras__cross_entropy MIRAS__IN_SET(miras__cross_entropy)
-#define miras__dropout MIRAS__IN_SET(miras__dropout)
-#define miras__transpose MIRAS__IN_SET(miras__transpose)
-#define miras__adamw MIRAS__IN_SET(miras__adamw)
+#define miras__dropout MIRAS__LENT(miras__dropout)
+#define miras__transpose MIRAS__LENT(miras__transpose)
+#define miras__adamw MIRAS__LENT(miras__adamw)
 #define miras__load_n MIRAS__IN_SET(miras__load_n)
 #define miras__store_n MIRAS__IN_SET(miras__store_n)
 #define miras__pow2 MIRAS__IN_SET(miras__pow2)
@@ -3882,7 +3882,7 @@ static vf miras__v_silu_d(vf x) {
 
 /* s(1 - s) (2 + x (1 - 2s)); x (1 - 2s) is -|x| (h - l), h the larger and l the smaller of s and
  * 1 - s. */
-static vf miras__v_silu_dd(vf x) {
+V_MATHS vf miras__v_silu_dd(vf x) {
   vf one = V_SET1(1.0f), a = V_ABS(miras__v_clamp(x, 110.0f));
   vf e = miras__v_exp(V_NEG(a)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h);
   return V_MUL(V_MUL(h, l), V_FNMA(a, V_SUB(h, l), V_SET1(2.0f)));
@@ -3909,7 +3909,7 @@ V_MATHS vf miras__v_gelu_d(vf x) {
 }
 
 /* s(1 - s) (2 w' + x (w'' + (1 - 2s) w'^2)), an even function of x */
-static vf miras__v_gelu_dd(vf x) {
+V_MATHS vf miras__v_gelu_dd(vf x) {
   vf one = V_SET1(1.0f), a = V_ABS(miras__v_clamp(x, 20.0f)), w = miras__v_gelu_inner(a);
   vf e = miras__v_exp(V_NEG(w)), h = V_DIV(one, V_ADD(one, e)), l = V_MUL(e, h), t;
   vf w1 = V_FMA(V_MUL(a, a), V_SET1(0.214064449f), V_SET1(1.59576912f));
@@ -4015,6 +4015,7 @@ static void miras__act_grad(int kind, float *d, const float *z, const float *g, 
   else miras__copy(d, g, n);
 }
 
+#ifndef MIRAS__BORROWS
 /* The adjoint of d = g act'(z): gbar = dbar act'(z), zbar += dbar g act''(z). */
 static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z, const float *g,
                              const float *dbar, size_t n) {
@@ -4030,6 +4031,7 @@ static void miras__act_grad2(int kind, float *gbar, float *zbar, const float *z,
     V_PUT(gbar, V_MUL(b, s1));
   }
 }
+#endif
 
 /* The largest of x, NaN aside. */
 static float miras__top(const float *x, size_t n) {
@@ -4554,6 +4556,7 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
+#ifndef MIRAS__BORROWS
 /* x^a for x >= 0 and one exponent for all lanes: small whole exponents by multiplication, so that
  * the common p = 2, 3, 4 are exact; others through exp and log with x kept off zero. */
 static vf miras__v_power(vf x, float a) {
@@ -4566,7 +4569,6 @@ static vf miras__v_power(vf x, float a) {
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
 }
 
-#ifndef MIRAS__BORROWS
 /* 1 - tanh^2 x = 4 e^-2|x| / (1 + e^-2|x|)^2, which keeps its digits where tanh has run into 1. */
 static vf miras__v_sech2(vf x) {
   vf e = miras__v_exp(V_MUL(V_SET1(-2.0f), V_ABS(x))), one = V_ADD(V_SET1(1.0f), e);
@@ -4957,7 +4959,6 @@ static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, fl
     if (!s.each) bdelta[i] = one;
   }
 }
-#endif
 
 /* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
 
@@ -5455,6 +5456,7 @@ static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
   const vf low = V_SET1(1e-8f), zero = V_ZERO();
   V_EACH(b, n, V_SELECT(V_LE(V_AT(w), low), zero, V_DIV(V_AT(b), V_AT(w))));
 }
+#endif
 
 /* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
 
@@ -6008,6 +6010,7 @@ static void miras__rank_one(float *s, const float *x, const float *u, size_t n, 
   }
 }
 
+#ifndef MIRAS__BORROWS
 /* The normaliser's column: z <- c (.) z + sum_j eta_j l_j x_j over x [rows, n]; c is one number, or
  * n with ld_c 1, l NULL is ones. */
 static void miras__fold_column(float *z, const float *c, size_t ld_c, const float *eta,
@@ -6053,6 +6056,8 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
     miras__scale(to, a, to, dv);
   }
 }
+
+#endif
 
 /* One token of an exact memory whose chunk is 1, in one pass over its state, the least traffic: the
  * write of the token before is carried out while this one reads,
@@ -6277,6 +6282,7 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
 
 /* ---- the inner layer norm over rows ---- */
 
+#ifndef MIRAS__BORROWS
 /* y = gain xh + bias of rows z, and their xh [rows, n] and 1/s [rows]. */
 static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const float *z,
                              const float *gain, const float *bias, float epsilon, size_t rows,
@@ -6358,6 +6364,7 @@ static void miras__fade_bwd(int by, float *b, float *ba, float *bhome, const flo
     }
   }
 }
+#endif
 
 #if MIRAS__ISA == 1   /* the same for all sets */
 
@@ -6806,23 +6813,6 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, 
   }
 }
 
-/* y [cols, rows] = x' */
-static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
-                             size_t cols) {
-  const size_t block = cols < 4 ? rows : V_W;
-  size_t i, j, k;
-  for (i = 0; i < rows; i += block) {
-    const size_t m = rows - i < block ? rows - i : block;
-    for (j = 0; j + 4 <= cols && m == V_W; j += 4)
-      miras__transpose4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
-    if (cols - j > m)                              /* the rest in few long runs */
-      for (k = 0; k < m; k++)
-        miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
-    else
-      for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
-  }
-}
-
 static float miras__rms_inverse(const float *x, size_t n) {
   return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + MIRAS__NORM_EPS);
 }
@@ -6842,6 +6832,7 @@ static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
   }
 }
 
+#ifndef MIRAS__BORROWS
 /* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
 static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
                                   float *m, size_t ldm, float *dm, size_t lddm,
@@ -6870,7 +6861,6 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
   }
 }
 
-#ifndef MIRAS__BORROWS
 /* sum a b c, over 16 lanes as dot. */
 static float miras__dot3(const float *a, const float *b, const float *c, size_t n) {
   vf lane[V_R];
@@ -6992,6 +6982,23 @@ static void miras__erase_bwd(float *dkey, float *derase, const float *dreplace, 
   }
 }
 
+/* y [cols, rows] = x' */
+static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
+                             size_t cols) {
+  const size_t block = cols < 4 ? rows : V_W;
+  size_t i, j, k;
+  for (i = 0; i < rows; i += block) {
+    const size_t m = rows - i < block ? rows - i : block;
+    for (j = 0; j + 4 <= cols && m == V_W; j += 4)
+      miras__transpose4(y + j * ldy + i, ldy, x + i * ldx + j, ldx);
+    if (cols - j > m)                              /* the rest in few long runs */
+      for (k = 0; k < m; k++)
+        miras__copy_rows(y + j * ldy + i + k, ldy, x + (i + k) * ldx + j, 1, cols - j, 1);
+    else
+      for (; j < cols; j++) miras__copy_rows(y + j * ldy + i, 1, x + i * ldx + j, ldx, m, 1);
+  }
+}
+
 /* Rotary positions: of each head of dim channels the pairs (i, i + dim/2) as complex numbers, times
  * c + way z i, way 1 or -1 (the adjoint). angles [rows, dim]: the c of a row's pairs, then its z. y
  * may be x. */
@@ -7051,18 +7058,7 @@ static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
   }
 }
 
-/* Keys that are what gates forget (HGRN2): 1 - gate. Of a sigmoid that is (1 - cap) + cap
- * sigmoid(-g), which keeps the digits that 1 - sigmoid(g) loses when g is large. */
-static void miras__complement(int form, float cap, float *key, const float *gate, const float *g,
-                              size_t ld, size_t rows, size_t n) {
-  const vf top = V_SET1(cap), low = V_SET1(1 - cap), minus = V_SET1(-1.0f);
-  size_t t;
-  for (t = 0; t < rows; t++, key += n, gate += ld, g += ld)
-    if (form == MIRAS__GATE_SIGMOID)
-      V_FOR(n) V_PUT(key, V_FMA(top, miras__v_sigmoid(V_MUL(minus, V_AT(g))), low));
-    else miras__rest(key, gate, 1, n);
-}
-
+#ifndef MIRAS__BORROWS
 /* dy becomes dg; doffset +=, dc += (RATE only). */
 static void miras__gates_bwd(int form, float cap, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
@@ -7089,16 +7085,16 @@ static void miras__gates_bwd(int form, float cap, float *dy, const float *g, siz
   }
 }
 
-/* One row of logits x [n]. Returns log(sum exp x) - x[target]; with scale other than 0 the row
- * becomes its gradient, scale (softmax(x) - one at target). */
-static float miras__cross_entropy(float *x, size_t n, size_t target, float scale) {
-  const float top = miras__top(x, n), at = x[target];
-  const float total = miras__exp_sum(scale > 0 ? x : NULL, x, top, n);
-  if (scale > 0) {
-    miras__scale(x, scale / total, x, n);
-    x[target] -= scale;
-  }
-  return logf(total) + top - at;
+/* Keys that are what gates forget (HGRN2): 1 - gate. Of a sigmoid that is (1 - cap) + cap
+ * sigmoid(-g), which keeps the digits that 1 - sigmoid(g) loses when g is large. */
+static void miras__complement(int form, float cap, float *key, const float *gate, const float *g,
+                              size_t ld, size_t rows, size_t n) {
+  const vf top = V_SET1(cap), low = V_SET1(1 - cap), minus = V_SET1(-1.0f);
+  size_t t;
+  for (t = 0; t < rows; t++, key += n, gate += ld, g += ld)
+    if (form == MIRAS__GATE_SIGMOID)
+      V_FOR(n) V_PUT(key, V_FMA(top, miras__v_sigmoid(V_MUL(minus, V_AT(g))), low));
+    else miras__rest(key, gate, 1, n);
 }
 
 /* y = base + x mask / (1 - rate) per element (base NULL: zero, and may be y). Element i is kept
@@ -7142,6 +7138,19 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
     V_PUT(w, V_SUB(V_MUL(keep, V_AT(w)), step));
     V_PUT(g, V_ZERO());
   }
+}
+#endif
+
+/* One row of logits x [n]. Returns log(sum exp x) - x[target]; with scale other than 0 the row
+ * becomes its gradient, scale (softmax(x) - one at target). */
+static float miras__cross_entropy(float *x, size_t n, size_t target, float scale) {
+  const float top = miras__top(x, n), at = x[target];
+  const float total = miras__exp_sum(scale > 0 ? x : NULL, x, top, n);
+  if (scale > 0) {
+    miras__scale(x, scale / total, x, n);
+    x[target] -= scale;
+  }
+  return logf(total) + top - at;
 }
 
 /* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
