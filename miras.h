@@ -4203,7 +4203,7 @@ static int miras__any(const float *x, size_t n) {
 }
 #endif
 
-/* @24 MATRIX PRODUCT ------------------------------------------------------------ needs 21 23 -- */
+/* @24 MATRIX PRODUCT --------------------------------------------------------- needs 14 21 23 -- */
 
 /* C[i,j] = sum_k A[i,k] B[k,j], every element one chain of fused multiply-adds in the order of k.
  * Tiles, panels and blocks of k are a schedule: a chain that is interrupted continues from C, where
@@ -5935,8 +5935,7 @@ MIRAS__INLINE void miras__exact_strip(size_t nv, size_t left, const miras__solve
 static void miras__exact_solve(const miras__solve *s, size_t r0, size_t m) {
   size_t x = 0;
   for (; x + 4 * V_W <= s->dv; x += 4 * V_W) miras__exact_strip(4, V_W, s, x, r0, m);
-  for (; x + V_W <= s->dv; x += V_W) miras__exact_strip(1, V_W, s, x, r0, m);
-  if (x < s->dv) miras__exact_strip(1, s->dv - x, s, x, r0, m);
+  for (; x < s->dv; x += V_W) miras__exact_strip(1, s->dv - x, s, x, r0, m);
 }
 
 /* Its transpose over a whole block of m rows, from the last: bu_j += sum_(i>j) A_ij r_i and
@@ -5969,7 +5968,6 @@ static void miras__exact_solve_bwd(float *bu, float *r, size_t dv, const float *
   for (; x < dv; x += step, bu += step, r += step) {
     step = dv - x >= 4 * V_W ? 4 * V_W : V_W;
     if (step > V_W) miras__exact_strip_bwd(4, V_W, bu, r, dv, a, lda, eta, rates, m);
-    else if (dv - x >= V_W) miras__exact_strip_bwd(1, V_W, bu, r, dv, a, lda, eta, rates, m);
     else miras__exact_strip_bwd(1, dv - x, bu, r, dv, a, lda, eta, rates, m);
     if (eta && rates > 1) eta += step;
   }
@@ -6712,7 +6710,7 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 }
 #endif
 
-/* @29 LAYER KERNELS ------------------------------------------------------- needs 20 21 22 23 -- */
+/* @29 LAYER KERNELS ------------------------------------------------- needs 14 20 21 22 23 28 -- */
 
 /* What a layer does between its matrix products, over rows of tokens. A row's result depends on
  * that row alone and on n, never on how many rows a call has: one token and sixty-four give the
