@@ -5905,7 +5905,7 @@ MIRAS__INLINE void miras__exact_strip(size_t nv, size_t left, const miras__solve
     const float *uj = u, *wj = w;
     float *to = u + (r0 + i) * dv;
     vf acc[4];
-    V_UNROLL for (r = 0; r < nv; r++) acc[r] = V_LOAD_N(h + r * V_W, left);
+    V_UNROLL for (r = 0; r < 4; r++) acc[r] = r < nv ? V_LOAD_N(h + r * V_W, left) : V_ZERO();
     if (w) {
       for (j = 0; j < r0 + i; j++, wj += dv) {
         const vf by = V_SET1(aw[j]);
@@ -5948,7 +5948,7 @@ MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t left, float *bu, flo
     float *at = bu + j * dv, *to = r + j * dv;
     const float *ri = to + dv, *aij = a + (j + 1) * lda + j, *step = eta ? eta + j * rates : NULL;
     vf acc[4];
-    V_UNROLL for (v = 0; v < nv; v++) acc[v] = V_LOAD_N(at + v * V_W, left);
+    V_UNROLL for (v = 0; v < 4; v++) acc[v] = v < nv ? V_LOAD_N(at + v * V_W, left) : V_ZERO();
     for (i = j + 1; i < m; i++, ri += dv, aij += lda) {
       const vf s = V_SET1(*aij);
       V_UNROLL for (v = 0; v < nv; v++) acc[v] = V_FMA(s, V_LOAD_N(ri + v * V_W, left), acc[v]);
