@@ -2208,7 +2208,7 @@ static int miras__reset_grid(const miras_desc *d) {
   return d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
 }
 
-static void miras__find_facts(miras__case *c) {
+static MIRAS__COLD void miras__find_facts(miras__case *c) {
   const miras_desc *d = &c->l.memory;
   const miras_custom *own = d->custom;
   const int mlp = d->architecture == MIRAS_MLP, gated = d->architecture == MIRAS_GATED_MLP;
@@ -2287,7 +2287,8 @@ static int miras__resolve_field(miras__case *c, const miras__field *f, char *why
 }
 
 /* Those that lie in [from, to) of the case. */
-static int miras__resolve_fields(miras__case *c, size_t from, size_t to, char *why, size_t n) {
+static MIRAS__COLD int miras__resolve_fields(miras__case *c, size_t from, size_t to, char *why,
+                                             size_t n) {
   size_t i;
   for (i = 0; i < MIRAS__FIELDS; i++) {
     const miras__field *f = &miras__fields[i];
@@ -2320,7 +2321,7 @@ static int miras__resolve(miras__case *c, char *why, size_t n) {
   return 1;
 }
 
-static miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
+static MIRAS__COLD miras_result miras__desc_resolve(miras_desc *d, char *why, size_t n) {
   miras__case c;
   memset(&c, 0, sizeof c);
   c.l.memory = *d;
@@ -11302,7 +11303,8 @@ static miras_result miras__say_missing(char *why, size_t n, const miras_desc *d,
 }
 
 /* Every product below is checked once, here; inner loops rely on it. */
-static miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why, size_t n) {
+static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_desc *d, char *why,
+                                                 size_t n) {
   miras_result result;
   size_t c, state = 0, limit = (size_t)-1 / 64, total;
   double floats = 0;
@@ -11634,7 +11636,7 @@ static void miras__apply(miras_layer_desc *d, const miras__setting *list, int mo
   }
 }
 
-static miras_result miras__preset(miras_layer_desc *d, miras_kind kind, int inside) {
+static MIRAS__COLD miras_result miras__preset(miras_layer_desc *d, miras_kind kind, int inside) {
   const miras__row *row;
   if (!d || (unsigned)kind >= MIRAS_KIND_COUNT) return MIRAS_ERR_ARGUMENT;
   row = &miras__table[kind];
@@ -11967,7 +11969,7 @@ MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_si
   return miras__memory_bytes(&p, why, why_size);
 }
 
-static miras_memory *miras__memory_make(const miras_desc *d, miras__storage own) {
+static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, miras__storage own) {
   miras__arena a;
   miras__plan p;
   miras_memory *m;
@@ -14180,7 +14182,7 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
 }
 
 /* Lay everything out over a; with a->base NULL only the size is found. */
-static void miras__model_layout(miras_model *m, miras__arena *a) {
+static MIRAS__COLD void miras__model_layout(miras_model *m, miras__arena *a) {
   const size_t layers = (size_t)m->desc.layers, kinds = (size_t)m->kinds;
   miras__shape *shape = (miras__shape *)miras__take(a, kinds, sizeof *shape);
   size_t run = 16, site = 1, l;
@@ -14344,7 +14346,7 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
 }
 
 /* Every offset is checked by miras__model_bytes_of. */
-static miras_model *miras__model_make(const miras_model_desc *d, miras__storage own) {
+static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, miras__storage own) {
   miras__arena a;
   miras__draft draft;
   miras_model *m;
