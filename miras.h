@@ -2384,7 +2384,6 @@ enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTIO
 #define MIRAS__ARRAYS 112  /* of an engine's scratch                                              */
 
 typedef struct miras__plan {
-  miras_desc d;
   int engine;              /* which of the above runs a head                                     */
   int square;              /* exact: the bias is 1/2 |e|^2, not linear                           */
   int delta;               /* exact: the write depends on an error                               */
@@ -2433,6 +2432,7 @@ typedef struct miras__plan {
   size_t scratch_backward; /* for head_backward too; never less                                  */
   size_t at_spare;         /* in it: room for weights that are not in the state, or for all of
                               head_dstate where chunks can be open                               */
+  miras_desc d;
 } miras__plan;
 
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
@@ -7746,8 +7746,10 @@ static void miras__link_threshold_bwd(const miras__link *x) {
   (void)x->K->shrink_from_bwd(x->p, x->ba, 1, x->bw, x->a, x->b, x->bb, x->p->d.sparsity, x->n);
 }
 
-static void miras__link_tanh(const miras__link *x) {
-  x->K->map(MIRAS__TANH, x->w, x->a, x->n);
+/* tanh or sigmoid */
+static void miras__link_map(const miras__link *x) {
+  const int tanh_of = x->p->d.retention == MIRAS_RETAIN_TANH;
+  x->K->map(tanh_of ? MIRAS__TANH : MIRAS__SIGMOID, x->w, x->a, x->n);
   x->K->flush(x->w, x->w, x->n);
 }
 
@@ -7767,11 +7769,6 @@ static void miras__tanh_metric(const miras__link *x) {
 static void miras__tanh_metric_bwd(const miras__link *x) {
   x->K->mul(x->bslope, x->bslope, x->w, x->n);
   x->K->axpy(x->bw, -2, x->bslope, x->n);
-}
-
-static void miras__link_sigmoid(const miras__link *x) {
-  x->K->map(MIRAS__SIGMOID, x->w, x->a, x->n);
-  x->K->flush(x->w, x->w, x->n);
 }
 
 static void miras__link_sigmoid_bwd(const miras__link *x) {
@@ -7870,13 +7867,13 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
   {1, 1, 1, MIRAS__SUM_A, MIRAS__HOME_NONE, MIRAS__J_NUMBER, 1, MIRAS__LINKED,          /* FTRL */
    miras__link_threshold, MIRAS__BACK(miras__link_threshold_bwd), NULL, NULL},
   {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
-   miras__link_sigmoid, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
+   miras__link_map, MIRAS__BACK(miras__link_sigmoid_bwd), miras__sigmoid_metric,
    MIRAS__BACK(miras__sigmoid_metric_bwd)},
   {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 1, MIRAS__DIVERGENCE},
   {0, 0, 0, MIRAS__SUM_APART, MIRAS__HOME_NONE, MIRAS__J_WEIGHTS, 2, MIRAS__DIVERGENCE},
   {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
-   miras__link_tanh, MIRAS__BACK(miras__link_tanh_bwd), miras__tanh_metric,
+   miras__link_map, MIRAS__BACK(miras__link_tanh_bwd), miras__tanh_metric,
    MIRAS__BACK(miras__tanh_metric_bwd)},
   {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
@@ -10006,17 +10003,6 @@ static void miras__frozen_forward(const miras__call *call) {
 
 /* ---- backward ---- */
 
-/* Cotangents of everything inside a piece start at zero. */
-static void miras__piece_zero(const miras__chunk *c) {
-  const miras__plan *p = c->p;
-  int l;
-  for (l = 0; l < p->layers; l++) {
-    c->K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
-    c->K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
-  }
-  c->K->fill(c->bg, 0, (size_t)(c->brows.eta - c->bg) + c->m * c->wide);
-}
-
 /* Forward again, up to the close: the anchor at a, s. */
 static void miras__piece_again(miras__chunk *c, float *a, float *s) {
   const miras__plan *p = c->p;
@@ -10070,7 +10056,12 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   /* Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
   float *bw = p->stores_link ? c->bw : ca;
   miras__look x;
-  miras__piece_zero(c);
+  int l;
+  for (l = 0; l < p->layers; l++) {              /* cotangents start at zero */
+    K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
+    K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
+  }
+  K->fill(c->bg, 0, (size_t)(c->brows.eta - c->bg) + c->m * c->wide);
   miras__piece_end_bwd(c, ca, cs);
   if (p->stores_link) K->fill(bw, 0, p->weights);
   miras__look_at(c, c->first, c->first + 1, c->reads, &x);
