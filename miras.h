@@ -3149,6 +3149,7 @@ struct miras__kernels {
 #define miras__pack MIRAS__IN_SET(miras__pack)
 #define miras__gemm_row_part MIRAS__IN_SET(miras__gemm_row_part)
 #define miras__gemm_row MIRAS__IN_SET(miras__gemm_row)
+#define miras__gemm_tiles MIRAS__IN_SET(miras__gemm_tiles)
 #define miras__gemm_outer MIRAS__IN_SET(miras__gemm_outer)
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
@@ -3522,6 +3523,7 @@ static inline __m256 miras__load_n(const float *p, size_t n) {
 }
 static inline void miras__store_n(float *p, __m256 v, size_t n) {
   if (n >= 8) _mm256_storeu_ps(p, v);
+  else if (n == 1) _mm_store_ss(p, _mm256_castps256_ps128(v));
   else _mm256_maskstore_ps(p, miras__first(n), v);
 }
 static inline __m256 miras__quads(const float *p, size_t lds) {
@@ -4188,15 +4190,18 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
   }
 }
 
-/* 1 if there is anything but zeros in x. */
+/* 1 if there is anything but zeros in x. A memory asks at every write. */
 static int miras__any(const float *x, size_t n) {
   float lane[V_W];
   size_t i = 0, r;
   while (i < n) {
     const size_t end = n - i < 512 ? n : i + 512;
-    vf any = V_ZERO();
-    for (; i < end; i += V_W) any = V_ADD(any, V_ABS(V_LOAD_N(x + i, end - i)));
-    V_STORE(lane, any);
+    vf any[4];
+    V_UNROLL for (r = 0; r < 4; r++) any[r] = V_ZERO();
+    for (; i + 4 * V_W <= end; i += 4 * V_W)
+      V_UNROLL for (r = 0; r < 4; r++) any[r] = V_ADD(any[r], V_ABS(V_LOAD(x + i + r * V_W)));
+    for (; i < end; i += V_W) any[0] = V_ADD(any[0], V_ABS(V_LOAD_N(x + i, end - i)));
+    V_STORE(lane, V_ADD(V_ADD(any[0], any[1]), V_ADD(any[2], any[3])));
     for (r = 0; r < V_W; r++)
       if (!(lane[r] <= 0)) return 1;
   }
@@ -4332,11 +4337,17 @@ static void miras__gemm_row_part(float *y, const float *a, size_t acs, const flo
 
 /* One row of C. Four rows of B pass through at a time from end to end: a large B streams from
  * memory in long runs while y stays in cache. AVX2, 4096 x 1024: 25 GB/s, which is all that one
- * core can read here, where panels of columns reach 13. */
+ * core can read here, where panels of columns reach 13. A short y stays in registers instead: a
+ * chain through memory waits for every store. */
 static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, const float *B,
                             size_t brs, size_t N, size_t K) {
-  const size_t whole = N - N % V_W;
-  size_t j, k = 0;
+  size_t whole = N - N % V_W, j, k = 0, n;
+  for (; whole && whole <= 4 * V_W; whole -= n, N -= n, y += n, B += n) {
+    n = K_ROWS2 && whole > V_W ? 2 * V_W : V_W;
+    miras__any_tile(1, n / V_W, mode, y, 0, miras__operand_of(a, 0, acs),
+                    miras__operand_of(B, brs, 1), (ptrdiff_t)K, (ptrdiff_t)K, n);
+  }
+  if (!N) return;
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
   else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
   for (; whole && k + 4 <= K; k += 4)
@@ -4346,8 +4357,10 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
       V_STORE(y + j, V_FMA(V_SET1(a[k * acs]), V_LOAD(B + k * brs + j), V_LOAD(y + j)));
   if (whole < N) {
     vf c = V_LOAD_N(y + whole, N - whole);
-    for (k = 0; k < K; k++)
-      c = V_FMA(V_SET1(a[k * acs]), V_LOAD_N(B + k * brs + whole, N - whole), c);
+    for (k = 0; k < K; k++) {
+      const float *b = B + k * brs + whole;
+      c = V_FMA(V_SET1(a[k * acs]), N == 1 ? V_SET1(*b) : V_LOAD_N(b, N - whole), c);
+    }
     V_STORE_N(y + whole, c, N - whole);
   }
   if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
@@ -4361,16 +4374,12 @@ static void miras__gemm_outer(int mode, float *y, float a, const float *B, size_
   else V_EACH(y, N, V_SUB(V_ZERO(), V_FMA(s, V_AT(B), V_NEG(V_AT(y)))));
 }
 
-/* C [M, N] = / += / -= A [M, K] B [K, N] by mode, of A as much as miras__causal says; rows of C ldc
- * apart. C overlaps neither A nor B. pack: MIRAS__PACK floats.
- *
- * Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
+/* Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
  * of columns; tiles of rows. */
-static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
-                        size_t N, size_t K, float *pack) {
+static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, miras__matrix A,
+                              miras__matrix B, size_t M, size_t N, size_t K, float *pack) {
   const size_t part = 64, part_k = 128;   /* a packed block: rows of A or columns of B, of k */
   const size_t ars = A.down, acs = A.right, brs = B.down, bcs = B.right;
-  const ptrdiff_t causal = (mode >> 2) - 1;              /* row i stops at k = i + causal */
   float *const pack_a = pack + part * part_k;
   /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level
    * cache: packing takes 2048 x 512 x 512 from 80 to 150 GFLOP/s. Rows of B far apart exhaust the
@@ -4382,16 +4391,6 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   const size_t deep = wrap_a || wrap_b || bcs != 1 || N % V_W != 0 ? part_k : K;
   const size_t group = wrap_a ? N : part;
   size_t i0, i, j0, j, k, m, n, rows, depth;
-  mode &= 3;
-  if (M == 1 && (bcs == 1 || N == 1)) {
-    if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
-    miras__gemm_row(mode, C, A.p, acs, B.p, brs, N, K);
-    return;
-  }
-  if (K == 1 && bcs == 1) {        /* 16 x 16: 330 instructions, 780 as tiles */
-    for (i = 0; i < M; i++) miras__gemm_outer(mode, C + i * ldc, A.p[i * ars], B.p, N);
-    return;
-  }
   for (i0 = 0; i0 < M; i0 += rows) {
     /* Narrower than 4 vectors where the registers do not hold enough rows of them. */
     const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4) ? 4 : 2;
@@ -4435,6 +4434,23 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
         k += depth;
       } while (k < K);
     }
+  }
+}
+
+/* C [M, N] = / += / -= A [M, K] B [K, N] by mode, of A as much as miras__causal says; rows of C ldc
+ * apart. C overlaps neither A nor B. pack: MIRAS__PACK floats. */
+static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
+                        size_t N, size_t K, float *pack) {
+  const ptrdiff_t causal = (mode >> 2) - 1;        /* row i stops at k = i + causal */
+  size_t i;
+  mode &= 3;
+  if (K == 1 && B.right == 1) {   /* 16 x 16: 330 instructions, 780 as tiles */
+    for (i = 0; i < M; i++) miras__gemm_outer(mode, C + i * ldc, A.p[i * A.down], B.p, N);
+  } else if (M == 1 && (B.right == 1 || N == 1)) {
+    if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
+    miras__gemm_row(mode, C, A.p, A.right, B.p, B.down, N, K);
+  } else {
+    miras__gemm_tiles(mode, causal, C, ldc, A, B, M, N, K, pack);
   }
 }
 #endif
