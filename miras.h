@@ -8399,20 +8399,23 @@ static void miras__exact_scores(miras__block *k, size_t s) {
   const size_t n = k->p->features, N = k->ld, whole = miras__pad(k->r0 + k->m);
   const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
   float *live = k->open.x[s];
-  size_t i;
   if (!k->p->per_feature) {
-    const int alone = k->p->d.chunk == 1 && k->m == 1;
+    const int alone = k->p->d.chunk == 1 && !k->backward;
     if (!alone && (k->stack || k->p->d.chunk > 1))
       K->transpose(live + k->r0, N, k->x[s], n, k->m, n);
-    if (!k->stack) return;
-    for (i = 0; alone && i < k->stack; i++)
-      miras__product(K, k->pack, MIRAS__NT, k->product[s] + i * N, k->z + i * n, k->x[s], 1, 1, n);
-    if (!alone)
+    if (!alone && k->stack)
       K->gemm(MIRAS__SET, k->product[s], N, miras__mat(k->z, n), miras__mat(live, N), k->stack,
               whole, n, k->pack);
-    for (g = k->by; g < k->by + 2; g++)
-      K->weigh(K, k->score[s] + g->row * N, k->l + g->left * N, k->product[s] + g->row * N, N,
-               g->count, g->seen, g->step);
+    for (g = k->by; g < k->by + 2; g++) {
+      const float *l = k->l + g->left * N;
+      const size_t to = g->row * N;
+      size_t i, j;
+      for (i = 0; alone && i < g->count; i++)
+        for (j = 0; j < g->seen + i * g->step; j++)
+          miras__product(K, k->pack, MIRAS__NT, k->product[s] + to + i * N + j,
+                         k->z + (g->row + i) * n, k->x[s] + j * n, 1, 1, n);
+      K->weigh(K, k->score[s] + to, l, k->product[s] + to, N, g->count, g->seen, g->step);
+    }
   } else if (!k->m) {                        /* a look at the block as it is */
     K->dot_rows(0, k->score[s], 1, k->z, 0, live, n, k->r0, n);
   } else {
