@@ -11958,7 +11958,7 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
   c.y = y;
   c.tape = tape;
   c.losses = losses;
-  c.per = MIRAS__TRAINS ? miras__plan_tape(p, (size_t)x->length) : 0;
+  c.per = MIRAS__TRAINS && tape ? miras__plan_tape(p, (size_t)x->length) : 0;
   miras__each(p->d.parallel, batch * (size_t)p->d.heads, miras__memory_forward, &c);
   for (b = 0; b < batch; b++) {
     float *state = m->state + b * p->sequence_state;
