@@ -3490,7 +3490,11 @@ static inline float miras__fold_max(const float *v) {
 #define V_LE(a, b) ((a) <= (b))
 #define V_SELECT(m, a, b) ((m) ? (a) : (b))
 #define V_COPYSIGN(m, s) copysignf(m, s)
-#define V_ROUND(a) (((a) + 12582912.0f) - 12582912.0f)
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD == 0
+  #define V_ROUND(a) (((a) + 12582912.0f) - 12582912.0f)   /* |a| < 2^22; no call of the library */
+#else
+  #define V_ROUND(a) rintf(a)      /* sums that are held with more digits would not round        */
+#endif
 #define V_LOGB(x) ((float)miras__logb(x))
 
 #elif MIRAS__ISA == 2
@@ -10335,8 +10339,8 @@ static void miras__mesa_begin(const miras__call *a, int backward, miras__mesa *k
   const miras__plan *p = k->p = a->p;
   k->K = a->K;
   miras__addresses(k, miras__mesa_arrays,
-                   backward ? MIRAS__COUNT(miras__mesa_arrays) : MIRAS__MESA_ONCE, a->scratch,
-                   p->at);
+                   backward ? MIRAS__COUNT(miras__mesa_arrays) : (size_t)MIRAS__MESA_ONCE,
+                   a->scratch, p->at);
   k->c = (size_t)p->d.chunk;
   k->features = p->features;
   k->dv = (size_t)p->d.value_dim;
