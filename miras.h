@@ -1449,6 +1449,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #define MIRAS__INLINE static inline
 #endif
 
+/* What the host and a device both call. */
+#ifdef __CUDACC__
+  #define MIRAS__BOTH __host__ __device__
+#else
+  #define MIRAS__BOTH
+#endif
+
 #if defined(__GNUC__) || defined(_MSC_VER)
   #define MIRAS__RESTRICT __restrict
 #elif defined(__cplusplus)
@@ -2204,7 +2211,7 @@ static int miras__is_exact(const miras_desc *d) {
 #define MIRAS__BLOCK 16    /* fewest tokens per stored state in the exact engine's tape           */
 
 /* Tokens between two places where a memory can start anew: those between two states of a tape. */
-static int miras__reset_grid(const miras_desc *d) {
+static MIRAS__BOTH int miras__reset_grid(const miras_desc *d) {
   return d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
 }
 
@@ -2359,6 +2366,14 @@ static int miras__used(const miras_model_desc *d, int kind) {
   return n ? miras__is_letter(letter) && memchr(d->pattern, letter, n) != NULL : kind == 0;
 }
 
+#endif   /* region A */
+
+/* Types, kernels and engines are compiled once more for who includes this file again behind the
+ * implementation, in a namespace and with words of room @21 of its own: with MIRAS__DEVICE 1 the
+ * types, with MIRAS__ISA 5 the kernels of vectors whose lanes are threads, with MIRAS__DEVICE 2 the
+ * engines. */
+#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 1) || \
+    (defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED))
 /* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
 
 /* A descriptor that has been checked and resolved, with every size that follows from it. It holds
@@ -3003,8 +3018,9 @@ typedef struct miras__kernels miras__kernels;
     const float *alpha, const float *own, size_t r0, size_t m))                                   \
   X(BACK, void, decay_rows_bwd, (const miras__kernels *K, float *dl, size_t ld, float *dc,        \
     float *dalpha, float *down, const float *l, const float *c, const float *alpha, size_t m))    \
-  X(MESA, void, conjugate_start, (miras__conjugate *g))                                           \
-  X(MESA, void, conjugate_step, (miras__conjugate *g))                                            \
+  X(MESA, void, conjugate_start, (const miras__conjugate *g))                                     \
+  X(MESA, void, conjugate_step, (const miras__conjugate *g))                                      \
+  X(MESA, int, conjugate_end, (const miras__conjugate *g, int last))                              \
   X(PAIRS, void, online_softmax, (float *s, float *top, float *sum, float *o, size_t dv,          \
     size_t count, size_t m))                                                                      \
   X(PAIRS, void, online_softmax_rows, (float *s, float *top, float *sum, float *o, size_t dv,     \
@@ -3080,13 +3096,18 @@ typedef struct miras__kernels miras__kernels;
     size_t cols))                                                                                 \
   X(LAYER_BACK, void, adamw, (float *w, float *m, float *v, float *g, size_t n, const float *c))
 
+#ifndef MIRAS__DEVICE
 struct miras__kernels {
   const char *name;
 #define MIRAS_X(part, result, name, arguments) result (*name) arguments;
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
 };
+#endif
 
+#endif   /* region B */
+
+#if defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED)
 /* The kernel rooms are compiled once per instruction set under the names that they have in the
  * text, to which this block adds the set's: miras__dot becomes miras__dot_avx2. A macro does not
  * expand within itself, so the text needs no more than this. What waits for memory or takes little
@@ -3232,7 +3253,6 @@ struct miras__kernels {
 #define miras__norm_rows MIRAS__LENT(miras__norm_rows)
 #define miras__norm_project MIRAS__LENT(miras__norm_project)
 #define miras__triangle MIRAS__LENT(miras__triangle)
-#define miras__conjugate_trim MIRAS__IN_SET(miras__conjugate_trim)
 #define miras__conjugate_start MIRAS__IN_SET(miras__conjugate_start)
 #define miras__conjugate_step MIRAS__IN_SET(miras__conjugate_step)
 #define miras__fade MIRAS__LENT(miras__fade)
@@ -3262,6 +3282,9 @@ struct miras__kernels {
 #define miras__dropout MIRAS__LENT(miras__dropout)
 #define miras__transpose MIRAS__LENT(miras__transpose)
 #define miras__adamw MIRAS__LENT(miras__adamw)
+#define miras__lane_of MIRAS__IN_SET(miras__lane_of)
+#define miras__most MIRAS__IN_SET(miras__most)
+#define miras__front MIRAS__IN_SET(miras__front)
 #define miras__load_n MIRAS__IN_SET(miras__load_n)
 #define miras__store_n MIRAS__IN_SET(miras__store_n)
 #define miras__pow2 MIRAS__IN_SET(miras__pow2)
@@ -3370,7 +3393,7 @@ struct miras__kernels {
 
   #undef MIRAS__KERNEL_PASS
 #endif
-#endif   /* region A */
+#endif   /* region C */
 
 #ifdef MIRAS__ISA
 /* @21 VECTOR VOCABULARY ------------------------------------------------------------ needs 20 -- */
@@ -3394,6 +3417,12 @@ struct miras__kernels {
  *   miras__transpose4(d, ldd, s, lds)   d[k * ldd + j] = s[j * lds + k] for k < 4, j < V_W
  *   fold(v[V_R])            the sum of 16 lanes: 16 -> 8 -> 4 -> 2 -> 1 by halves
  *   fold_max(v[V_R])        their maximum
+ *   V_MOST(v)               the largest lane of one vector of numbers >= 0
+ *   V_LANE(v, r)            lane r of v
+ *   V_FRONT(v, n)           the first n lanes of v, and zeros
+ * On a device the lanes of a vector are threads, numbers are what all of them know, and
+ *   V_SYNC()                what any lane has stored before, all lanes read behind it
+ *   V_KEEP(to, value)       to = value of a number in memory that the value is made of
  * Tiles of the matrix product are up to K_ROWS4 rows when they are 4 vectors wide,
  * K_ROWS2 when 2, K_ROWS1 when 1: rows * width accumulators, one row of B and one element of A must
  * fit the registers, and at least 8 accumulators hide the latency of the multiply-add.
@@ -3744,15 +3773,17 @@ static inline float miras__fold_max(const miras__vf *v) {
  * V_PUT(y, value) with a loop of its own for whole vectors, except where size is asked for. */
 #define V_AT(x) miras__load_n((x) + v_at, v_left)
 #define V_PUT(y, value) miras__store_n((y) + v_at, value, v_left)
-#define V_FOR(n) for (size_t v_at = 0, v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W)
+#define V_FOR(n) \
+  for (size_t v_at = (V_SYNC(), 0), v_left = (n); v_at < (n); v_at += V_W, v_left -= V_W)
 #ifdef __OPTIMIZE_SIZE__
   #define V_EACH(y, n, value) V_FOR(n) V_PUT(y, value)
 #else
   #define V_EACH(y, n, value) do { \
-    size_t v_at = 0, v_left = V_W; \
+    size_t v_at = (V_SYNC(), 0), v_left = V_W; \
     for (; v_at + V_W <= (n); v_at += V_W) V_PUT(y, value); \
     v_left = (n) - v_at; \
     if (v_left) V_PUT(y, value); \
+    V_SYNC(); \
   } while (0)
 #endif
 
@@ -3761,7 +3792,7 @@ static inline float miras__fold_max(const miras__vf *v) {
   #define V_LANES(n, r, step) V_FOR(n) r = v_at / V_W % V_R, step
 #else
   #define V_LANES(n, r, step) do { \
-    size_t v_from = 0, v_at, v_left = V_W; \
+    size_t v_from = (V_SYNC(), 0), v_at, v_left = V_W; \
     for (; v_from + 16 <= (n); v_from += 16) \
       V_UNROLL for (r = 0; r < V_R; r++) v_at = v_from + r * V_W, step; \
     V_UNROLL for (r = 0; r < V_R; r++) { \
@@ -3773,6 +3804,32 @@ static inline float miras__fold_max(const miras__vf *v) {
 
 #define vf miras__vf
 #define vm miras__vm
+#if MIRAS__ISA < 5
+static MIRAS__UNUSED float miras__lane_of(vf v, size_t r) {
+  float lane[V_W];
+  V_STORE(lane, v);
+  return lane[r];
+}
+static MIRAS__UNUSED float miras__most(vf v) {
+  float lane[V_W], most = 0;
+  size_t r;
+  V_STORE(lane, v);
+  for (r = 0; r < V_W; r++) most = lane[r] > most ? lane[r] : most;
+  return most;
+}
+static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
+  float lane[V_W];
+  V_STORE(lane, V_ZERO());
+  miras__store_n(lane, v, n);
+  return V_LOAD(lane);
+}
+#define V_LANE(v, r) miras__lane_of(v, r)
+#define V_MOST(v) miras__most(v)
+#define V_FRONT(v, n) miras__front(v, n)
+#define V_SYNC() ((void)0)
+#define V_KEEP(to, value) ((void)((to) = (value)))
+#endif
+#define MIRAS__ONCE (MIRAS__ISA == 1 || MIRAS__ISA == 5)
 #define V_R (16 / V_W)
 #define V_LOAD_N(p, n) miras__load_n(p, n)
 #define V_STORE_N(p, v, n) miras__store_n(p, v, n)
@@ -3951,7 +4008,11 @@ static float miras__sum(const float *a, size_t n) {
 
 /* y = x */
 static void miras__copy(float *y, const float *x, size_t n) {
+#if MIRAS__ISA == 5
+  V_EACH(y, n, V_AT(x));
+#else
   if (y != x && n > 0) memcpy(y, x, n * sizeof *y);
+#endif
 }
 
 /* y += a x, fused */
@@ -4054,18 +4115,13 @@ static float miras__top(const float *x, size_t n) {
 
 /* Returns sum e^(x - top), in the order of sum; y, when wanted, receives the exponentials. */
 static float miras__exp_sum(float *y, const float *x, float top, size_t n) {
-  float tail[V_W];
   vf lane[V_R];
   size_t r;
   for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
   V_FOR(n) {
     vf e = miras__v_exp(V_SUB(V_AT(x), V_SET1(top)));
     if (y) V_PUT(y, e);
-    if (v_left < V_W) {                            /* zeros behind the end */
-      V_STORE(tail, V_ZERO());
-      V_STORE_N(tail, e, v_left);
-      e = V_LOAD(tail);
-    }
+    if (v_left < V_W) e = V_FRONT(e, v_left);
     r = v_at / V_W % V_R;
     lane[r] = V_ADD(lane[r], e);
   }
@@ -4154,7 +4210,7 @@ static void miras__dot_rows(int add, float *s, size_t lds, const float *a, size_
   size_t r;
   for (r = 0; r < rows; r++) {
     const float x = miras__dot(a + r * lda, b + r * ldb, n);
-    s[r * lds] = add ? s[r * lds] + x : x;
+    V_KEEP(s[r * lds], add ? s[r * lds] + x : x);
   }
 }
 
@@ -4164,7 +4220,7 @@ static void miras__sum_rows(int add, float *s, size_t lds, const float *a, size_
   size_t r;
   for (r = 0; r < rows; r++) {
     const float x = n == 1 ? a[r * lda] : miras__sum(a + r * lda, n);
-    s[r * lds] = add ? s[r * lds] + x : x;
+    V_KEEP(s[r * lds], add ? s[r * lds] + x : x);
   }
 }
 
@@ -4196,7 +4252,6 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
 
 /* 1 if there is anything but zeros in x. A memory asks at every write. */
 static int miras__any(const float *x, size_t n) {
-  float lane[V_W];
   size_t i = 0, r;
   while (i < n) {
     const size_t end = n - i < 512 ? n : i + 512;
@@ -4205,9 +4260,9 @@ static int miras__any(const float *x, size_t n) {
     for (; i + 4 * V_W <= end; i += 4 * V_W)
       V_UNROLL for (r = 0; r < 4; r++) any[r] = V_ADD(any[r], V_ABS(V_LOAD(x + i + r * V_W)));
     for (; i < end; i += V_W) any[0] = V_ADD(any[0], V_ABS(V_LOAD_N(x + i, end - i)));
-    V_STORE(lane, V_ADD(V_ADD(any[0], any[1]), V_ADD(any[2], any[3])));
+    any[0] = V_ADD(V_ADD(any[0], any[1]), V_ADD(any[2], any[3]));
     for (r = 0; r < V_W; r++)
-      if (!(lane[r] <= 0)) return 1;
+      if (!(V_LANE(any[0], r) <= 0)) return 1;
   }
   return 0;
 }
@@ -4231,6 +4286,7 @@ static int miras__any(const float *x, size_t n) {
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
                         size_t N, size_t K, float *pack) {
   size_t i, j, k, most = (size_t)mode >> 2;
+  V_SYNC();
   (void)pack;
   mode &= 3;
   for (i = 0; i < M; i++, A.p += A.down, C += ldc) {
@@ -4310,10 +4366,12 @@ static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
 static void miras__pack(float *to, size_t width, const float *B, size_t brs, size_t bcs, size_t n,
                         size_t K) {
   size_t j, k, r;
+  V_SYNC();
   if (bcs == 1) {
     for (k = 0; k < K; k++)
       for (j = 0; j < width; j += V_W)
         V_STORE(to + k * width + j, j < n ? V_LOAD_N(B + k * brs + j, n - j) : V_ZERO());
+    V_SYNC();
     return;
   }
   for (j = 0; j < width; j += V_W) {
@@ -4324,6 +4382,7 @@ static void miras__pack(float *to, size_t width, const float *B, size_t brs, siz
       for (r = j; r < j + V_W; r++)
         to[k * width + r] = r < n ? B[k * brs + r * bcs] : 0.0f;
   }
+  V_SYNC();
 }
 
 /* y[j] += sum_k a[k*acs] B[k*brs+j] over four rows of B, whole vectors of y only. */
@@ -4497,16 +4556,16 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
     case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
     case MIRAS_FEATURE_POLY2:
       *f++ = 1;
-      if (f != x) memcpy(f, x, n * sizeof *f);
+      if (f != x) miras__copy(f, x, n);
       x = f;
       f += n;
       for (i = 0; i < n; f += n - i, i++) {
         miras__scale(f, x[i], x + i, n - i);
-        f[0] *= 0.707106781f;
+        V_KEEP(f[0], f[0] * 0.707106781f);
       }
       return;
     default:
-      if (f != x) memcpy(f, x, n * sizeof *f);
+      if (f != x) miras__copy(f, x, n);
       return;
   }
 }
@@ -4548,16 +4607,16 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
       V_EACH(dx, n, V_MUL(V_AT(f), V_SUB(V_AT(df), V_SET1(along))));
       break;
     case MIRAS_FEATURE_POLY2:
-      memcpy(dx, df + 1, n * sizeof *dx);
+      miras__copy(dx, df + 1, n);
       df += 1 + n;
       for (i = 0; i < n; df += n - i, i++) {
         const float *u = f + 1 + i;
-        dx[i] += 1.41421356f * df[0] * u[0] + miras__dot(df + 1, u + 1, n - i - 1);
+        V_KEEP(dx[i], dx[i] + (1.41421356f * df[0] * u[0] + miras__dot(df + 1, u + 1, n - i - 1)));
         miras__axpy(dx + i + 1, u[0], df + 1, n - i - 1);
       }
       break;
     default:
-      if (dx != df) memcpy(dx, df, n * sizeof *dx);
+      if (dx != df) miras__copy(dx, df, n);
       break;
   }
   if (map < 16) return;
@@ -5003,13 +5062,12 @@ static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, fl
 
 /* ||A||_q with the largest entry taken out first, so that no power overflows or underflows. */
 static float miras__norm_q(const float *a, float q, size_t n) {
-  float row[256], most = 0;
+  float row[256], most;
   double total = 0;
   size_t i, j;
   vf top = V_ZERO();
   for (i = 0; i < n; i += V_W) top = V_MAX(top, V_ABS(V_LOAD_N(a + i, n - i)));
-  V_STORE(row, top);
-  for (i = 0; i < V_W; i++) most = row[i] > most ? row[i] : most;
+  most = V_MOST(top);
   if (!(most > 1e-20f)) return 0;      /* far below the clamp, and 1 / most must stay finite */
   for (i = 0; i < n; i += 256) {
     size_t m = n - i < 256 ? n - i : 256;
@@ -5040,7 +5098,7 @@ static void miras__softmax_columns(float *w, const float *a, size_t rows, size_t
   }
 }
 
-#if MIRAS__ISA == 1   /* the same for all sets */
+#if MIRAS__ONCE   /* the same for all sets */
 
 /* Slices of a layer: slice i has n entries, the first at i * hop, then every stride. */
 typedef struct miras__slices {
@@ -5081,17 +5139,15 @@ static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
   const vf one = V_SET1(1.0f);
   size_t i, j, r;
+  V_SYNC();
   for (j = 0; j < s.count; j += each) {
     vf top = V_ZERO(), low, sum = V_ZERO(), sine, cosine;
-    float lane[16];
     for (r = 0; r < turns; r++) {
       size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
       top = V_MAX(top, V_ABS(V_LOAD_N(a + at, n)));
     }
     if (!columns) {
-      V_STORE(lane, top);
-      for (i = 1; i < V_W; i++) lane[0] = lane[i] > lane[0] ? lane[i] : lane[0];
-      top = V_SET1(lane[0]);
+      top = V_SET1(V_MOST(top));
     }
     low = V_MUL(V_ADD(one, one), miras__v_exp(V_NEG(top)));
     if (columns) {
@@ -5147,6 +5203,7 @@ static void miras__simplex_bwd(const miras__plan *p, int l, float *ba, const flo
   const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
   size_t j, r;
+  V_SYNC();
   for (j = 0; j < s.count; j += each) {
     const size_t first = j * s.hop;
     vf inner = V_ZERO();
@@ -5317,7 +5374,7 @@ static void miras__sigmoid_bwd(float *ba, const float *bw, const float *a, size_
   }
 }
 
-#if MIRAS__ISA == 1   /* the same for all sets */
+#if MIRAS__ONCE   /* the same for all sets */
 
 /* The step of an f-divergence, sum W' f(W/W') on a slice of the simplex, from W' over the summed
  * steps U = -a (MIRAS eq. 18): W = W' (.) ginv(y), y = a - zeta, ginv = (f')^-1, sum W = c. With x
@@ -5444,6 +5501,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
             total[j] += slope * x;
             along[j] += slope * x * (double)bw[e];
           } else {
+            V_SYNC();
             w[e] = x <= 0 || (f == MIRAS_RETAIN_CHI2 && g * x < least) ? 0
                    : g * x < least ? MIRAS__FADED : (float)(g * x);
           }
@@ -5453,6 +5511,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
           const size_t e = at + i * s.stride + j * s.hop;
           const double g = miras__divergence_at(f, &z, j, a[e], &slope);
           const double b = (double)bw[e] - along[j] / total[j];
+          V_SYNC();
           w[e] = (float)((double)w0[e] * slope * b);
           bw[e] = (float)(g * b);
         }
@@ -5495,7 +5554,7 @@ static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
  *   bP_ij = bo_i . D_ij is a score of bo,      bq_i = sum_j bP_ij D_ij is a mix,
  * and both have the same cotangents of x, eta and alpha, so one adjoint serves the two. */
 
-#if MIRAS__ISA == 1   /* the same for all sets */
+#if MIRAS__ONCE   /* the same for all sets */
 
 /* a_i = alpha_i (.) a_(i-1): what is left of the state at the block's start. a_(-1) = before, or
  * ones for NULL. */
@@ -5504,7 +5563,7 @@ static void miras__channel_decay(const miras__kernels *K, float *a, const float 
   size_t i;
   for (i = 0; i < m; i++) {
     if (before) K->mul(a, alpha, before, n);
-    else memcpy(a, alpha, n * sizeof *a);
+    else K->copy(a, alpha, n);
     before = a;
     a += n;
     alpha += ld_alpha;
@@ -5533,7 +5592,7 @@ static void miras__channel_decay_bwd(const miras__kernels *K, float *dalpha, siz
 static void miras__channel_left(const miras__kernels *K, float *last, float *c, const float *alpha,
                                 size_t n, size_t r0, size_t m) {
   size_t part;
-  if (r0) memcpy(c, last, n * sizeof *c);
+  if (r0) K->copy(c, last, n);
   else K->fill(c, 1, n);
   for (; m; m -= part, r0 += part, alpha += part * n, c += part * n) {
     part = MIRAS__SWEEP - r0 % MIRAS__SWEEP;
@@ -5541,7 +5600,7 @@ static void miras__channel_left(const miras__kernels *K, float *last, float *c, 
     miras__channel_decay(K, c + n, c, alpha, n, part, n);
     if ((r0 + part) % MIRAS__SWEEP == 0) K->flush(c + part * n, c + part * n, n);
   }
-  memcpy(last, c, n * sizeof *c);
+  K->copy(last, c, n);
 }
 
 /* What is left, in rows r0..r0+m-1 of a chunk, of its rows and of what was before it, under decays
@@ -5575,9 +5634,9 @@ static void miras__decay_rows_bwd(const miras__kernels *K, float *dl, size_t ld,
     dalpha[i] = c[i] * dc[i];
     if (down) down[i] = row[i];
     if (!i) return;
-    dalpha[i] += K->dot(l + i * ld, row, i);
+    V_KEEP(dalpha[i], dalpha[i] + (K->dot(l + i * ld, row, i)));
     K->axpy(row - ld, alpha[i], row, i);
-    dc[i - 1] += alpha[i] * dc[i];
+    V_KEEP(dc[i - 1], dc[i - 1] + alpha[i] * dc[i]);
   }
 }
 
@@ -5625,7 +5684,7 @@ static void miras__normaliser(const miras__kernels *K, float *den, const float *
                               const float *eta, size_t rows, size_t first, size_t step) {
   size_t i;
   for (i = 0; i < rows; i++, p += ld, first += step)
-    den[i] = den[i] + K->dot(p, eta, first) + 1e-10f;
+    V_KEEP(den[i], den[i] + K->dot(p, eta, first) + 1e-10f);
 }
 
 /* Its adjoint for eta: deta += dden_i p_i. */
@@ -5639,7 +5698,7 @@ static void miras__normaliser_bwd(const miras__kernels *K, float *deta, const fl
 /* y = 1 / y */
 static void miras__invert(float *y, size_t n) {
   size_t i;
-  for (i = 0; i < n; i++) y[i] = 1 / y[i];
+  for (i = 0; i < n; i++) V_KEEP(y[i], 1 / y[i]);
 }
 
 #endif
@@ -5686,6 +5745,7 @@ static void miras__channel_row(const miras__channels *c, size_t r0, size_t i, in
   float *p = reads ? c->p + read * c->ld_p : c->live, *a = z ? c->a + i * c->ld_p : c->live;
   float *d = c->live;
   size_t j;
+  V_SYNC();
   for (j = 0; j < row; j++, d += n) {
 #ifdef __OPTIMIZE_SIZE__
     miras__channel_step(reads, z != NULL, c->after, d, alpha, q, p + j, z, a + j, n);
@@ -5706,6 +5766,7 @@ static void miras__channel_mix(const miras__channels *c, float *to, const float 
                                const float *alpha) {
   const size_t n = c->n;
   size_t j, x;
+  V_SYNC();
   for (x = 0; x < n; x += V_W) {
     const size_t rest = n - x;
     const vf al = V_LOAD_N(alpha + x, rest);
@@ -5721,7 +5782,7 @@ static void miras__channel_mix(const miras__channels *c, float *to, const float 
   }
 }
 
-#if MIRAS__ISA == 1   /* the same for all sets */
+#if MIRAS__ONCE   /* the same for all sets */
 
 /* Row i of the new ones enters, live_r = eta (.) x, and is returned; now and then the others lose
  * what has faded. */
@@ -5779,6 +5840,7 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
                                float *history) {
   const size_t n = c->n, every = c->every;
   size_t i, j, x;
+  V_SYNC();
   for (x = 0; x < n; x += V_W) {
     const size_t rest = n - x;
     for (j = 0; j < m; j++) {
@@ -5859,7 +5921,7 @@ static void miras__diagonal(float *alpha, float eta, const float *x, int decay_f
   }
 }
 
-#if MIRAS__ISA == 1   /* the same for all sets */
+#if MIRAS__ONCE   /* the same for all sets */
 
 /* The adjoint of implicit: with D = eta the steps in use and rate what they came from, per row,
  *   bx -= 2 (sum D^2 bD) x,  b_eta = bD / (1 + rate x.x)^2, in place of bD */
@@ -5871,7 +5933,7 @@ static void miras__implicit_bwd(const miras__kernels *K, float *bx, float *b_eta
   for (j = 0; j < rates; j++) {
     const float part = 1 / (1 + rate[j] * xx);
     sum += eta[j] * eta[j] * b_eta[j];
-    b_eta[j] *= part * part;
+    V_KEEP(b_eta[j], b_eta[j] * (part * part));
   }
   K->axpy(bx, -2 * sum, x, n);
 }
@@ -5885,7 +5947,7 @@ static void miras__diagonal_bwd(const miras__kernels *K, float *bx, float *b_eta
   K->mul(row, ba, x, n);
   if (keep && keeps > 1) K->mul(row, row, keep, n);
   if (keep && keeps == 1) K->scale(row, *keep, row, n);
-  *b_eta -= K->dot(row, x, n);
+  V_KEEP(*b_eta, *b_eta - K->dot(row, x, n));
   K->axpy(bx, -2 * eta, row, n);
   if (!keeps) return;
   K->mul(row, ba, x, n);
@@ -5922,6 +5984,7 @@ MIRAS__INLINE void miras__exact_strip(size_t nv, size_t left, const miras__solve
   const float *const w = s->w ? s->w + x : NULL;
   float *h = s->h + x, *const u = s->u + x;
   size_t i, j, r;
+  V_SYNC();
   for (i = 0; i < m; i++, h += dv, a += ld, eta += rates) {
     const float *uj = u, *wj = w;
     float *to = u + (r0 + i) * dv;
@@ -5965,6 +6028,7 @@ MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t left, float *bu, flo
                                           const float *a, size_t lda, const float *eta,
                                           size_t rates, size_t m) {
   size_t i, j, v;
+  V_SYNC();
   for (j = m; j-- > 0;) {
     float *at = bu + j * dv, *to = r + j * dv;
     const float *ri = to + dv, *aij = a + (j + 1) * lda + j, *step = eta ? eta + j * rates : NULL;
@@ -6015,6 +6079,7 @@ MIRAS__INLINE void miras__fold_strip(size_t pairs, float *s, const float *c, siz
 
 static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
                             const float *const *x, const float *const *u, size_t n, size_t dv) {
+  V_SYNC();
   if (pairs == 1) miras__fold_strip(1, s, c, ld_c, x, u, n, dv);
   else if (pairs == 2) miras__fold_strip(2, s, c, ld_c, x, u, n, dv);
   else miras__fold_strip(4, s, c, ld_c, x, u, n, dv);
@@ -6023,6 +6088,7 @@ static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
 /* s += x u' */
 static void miras__rank_one(float *s, const float *x, const float *u, size_t n, size_t dv) {
   size_t i;
+  V_SYNC();
   for (i = 0; i < n; i++, s += dv) {
     const vf a = V_SET1(x[i]);
     V_EACH(s, dv, V_FMA(a, V_AT(u), V_AT(s)));
@@ -6035,6 +6101,7 @@ static void miras__rank_one(float *s, const float *x, const float *u, size_t n, 
 static void miras__fold_column(float *z, const float *c, size_t ld_c, const float *eta,
                                const float *l, const float *x, size_t rows, size_t n) {
   size_t i, j;
+  V_SYNC();
   for (i = 0; i < n; i += V_W) {
     const size_t rest = n - i;
     vf sum = V_MUL(ld_c ? V_LOAD_N(c + i, rest) : V_SET1(*c), V_LOAD_N(z + i, rest));
@@ -6054,7 +6121,7 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
   size_t i;
   if (!ld_c && !cv) {
     const size_t all = n * dv + (column ? n : 0);
-    if (dc) *dc += miras__dot(s0, ds, all);
+    if (dc) V_KEEP(*dc, *dc + miras__dot(s0, ds, all));
     miras__scale(ds, *c, ds, all);
     return;
   }
@@ -6069,9 +6136,9 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
     along = miras__dot(from, to, dv);
     if (column) {
       along += s0[n * dv + i] * ds[n * dv + i];
-      ds[n * dv + i] *= a;
+      V_KEEP(ds[n * dv + i], ds[n * dv + i] * a);
     }
-    if (dc) dc[i * ld_c] += along;
+    if (dc) V_KEEP(dc[i * ld_c], dc[i * ld_c] + along);
     miras__scale(to, a, to, dv);
   }
 }
@@ -6096,6 +6163,7 @@ MIRAS__INLINE void miras__linear_pass(int home, int after, const miras__linear *
   float *const s = f->s, *const a = f->a, *const b = f->b;
   const size_t n = f->n, dv = f->dv, stride = f->stride;
   size_t i, j;
+  V_SYNC();
   for (j = 0; j < dv; j += V_W) {
     const size_t rest = dv - j;
     vf u = up ? V_LOAD_N(up + j, rest) : V_ZERO(), va = V_ZERO(), vb = V_ZERO();
@@ -6120,6 +6188,7 @@ MIRAS__INLINE void miras__linear_pass(int home, int after, const miras__linear *
 static void miras__linear_update(float *u, float *y, float *a, const float *b, const float *v,
                                  int delta, const float *eta, size_t rates, float xq, size_t n) {
   size_t j;
+  V_SYNC();
   for (j = 0; j < n; j += V_W) {
     const size_t rest = n - j;
     vf e = V_LOAD_N(v + j, rest), w = rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + j, rest);
@@ -6185,12 +6254,7 @@ static void miras__rest(float *y, const float *a, float scale, size_t n) {
  *   u += lambda (.) s     a = |r|^2 / (s . u)     x += a s     r -= a u     s = r + |r'|^2/|r|^2 s
  * A row stops when |r|^2 <= tolerance |b|^2. No guard is added to the quotients: r = 0 stops first,
  * and the usual 1e-5 would stall the solve long before that. */
-static void miras__conjugate_trim(miras__conjugate *g) {
-  while (g->from < g->to && g->rr[g->from] < 0) g->from++;
-  while (g->from < g->to && g->rr[g->to - 1] < 0) g->to--;
-}
-
-static void miras__conjugate_start(miras__conjugate *g) {
+static void miras__conjugate_start(const miras__conjugate *g) {
   size_t i;
   for (i = 0; i < g->rows; i++) {
     const float *r = g->r + i * g->n;
@@ -6200,12 +6264,9 @@ static void miras__conjugate_start(miras__conjugate *g) {
   }
   miras__copy(g->s, g->r, g->rows * g->n);
   miras__fill(g->x, 0, g->rows * g->n);
-  g->from = 0;
-  g->to = g->rows;
-  miras__conjugate_trim(g);
 }
 
-static void miras__conjugate_step(miras__conjugate *g) {
+static void miras__conjugate_step(const miras__conjugate *g) {
   const size_t n = g->n;
   size_t i;
   for (i = g->from; i < g->to; i++) {
@@ -6230,8 +6291,17 @@ static void miras__conjugate_step(miras__conjugate *g) {
       g->rr[i] = -1;
     }
   }
-  miras__conjugate_trim(g);
 }
+
+#if MIRAS__ONCE   /* the same for all sets */
+/* The first of rows from..to-1 that goes on, or with last 1 the end of those that do. */
+static int miras__conjugate_end(const miras__conjugate *g, int last) {
+  size_t from = g->from, to = g->to;
+  while (from < to && g->rr[from] < 0) from++;
+  while (from < to && g->rr[to - 1] < 0) to--;
+  return (int)(last ? to : from);
+}
+#endif
 
 /* Take in a block of scores s [count, m], a column per query: the new maximum, the weights in place
  * of the scores, the new sums of weights, and in o [m, dv] what is left of the old answers. A query
@@ -6240,9 +6310,9 @@ static void miras__online_softmax(float *s, float *top, float *sum, float *o, si
                                   size_t count, size_t m) {
   const vf low = V_SET1(-FLT_MAX);
   size_t i, j, r;
+  V_SYNC();
   for (i = 0; i < m; i += V_W) {
     vf old = V_LOAD_N(top + i, m - i), most = old, base, left, total;
-    float rescale[V_W];
     for (j = 0; j < count; j++) most = V_MAX(V_LOAD_N(s + j * m + i, m - i), most);
     base = V_SELECT(V_LT(most, low), V_ZERO(), most);
     left = miras__v_exp(V_SUB(old, base));
@@ -6254,9 +6324,9 @@ static void miras__online_softmax(float *s, float *top, float *sum, float *o, si
     }
     V_STORE_N(top + i, most, m - i);
     V_STORE_N(sum + i, total, m - i);
-    V_STORE(rescale, left);
     for (r = i; r < m && r < i + V_W; r++)
-      if (!(rescale[r - i] >= 1)) miras__scale(o + r * dv, rescale[r - i], o + r * dv, dv);
+      if (!(V_LANE(left, r - i) >= 1))
+        miras__scale(o + r * dv, V_LANE(left, r - i), o + r * dv, dv);
   }
 }
 
@@ -6269,12 +6339,14 @@ static void miras__online_softmax_rows(float *s, float *top, float *sum, float *
     float most = top[i], total = sum[i], base, rescale;
     for (j = 0; j < count; j++) most = s[j] > most ? s[j] : most;
     base = most < -FLT_MAX ? 0 : most;
-    V_STORE_N(&rescale, miras__v_exp(V_SET1(top[i] - base)), 1);
+    rescale = V_LANE(miras__v_exp(V_SET1(top[i] - base)), 0);
     total *= rescale;
+    V_SYNC();
     for (j = 0; j < count; j += V_W) {
       vf e = miras__v_exp(V_SUB(V_LOAD_N(s + j, count - j), V_SET1(base)));
       V_STORE_N(s + j, e, count - j);
     }
+    V_SYNC();
     for (j = 0; j < count; j++) total += s[j];
     if (!(rescale >= 1)) miras__scale(o, rescale, o, dv);
     top[i] = most;
@@ -6287,6 +6359,7 @@ static void miras__online_softmax_rows(float *s, float *top, float *sum, float *
 static void miras__attend_bwd(float *s, float *bs, const float *top, const float *sum,
                               const float *along, size_t count, size_t m) {
   size_t i, x;
+  V_SYNC();
   for (i = 0; i < m; i += V_W) {
     vf base = V_LOAD_N(top + i, m - i), all = V_LOAD_N(sum + i, m - i);
     vf mean = V_LOAD_N(along + i, m - i);
@@ -6343,6 +6416,7 @@ static void miras__fade(int by, float *to, const float *a, const float *home, si
                         size_t out) {
   const vf one = V_SET1(1.0f);
   size_t i;
+  V_SYNC();
   if (!by) out *= in, in = 1;
   for (i = 0; i < in; i++, to += out, home = home ? home + out : NULL) {
     const vf left = V_SET1(by == 2 ? 0 : a[i]), rest = V_SUB(one, left);
@@ -6377,7 +6451,7 @@ static void miras__fade_bwd(int by, float *b, float *ba, float *bhome, const flo
       }
       miras__mul(b, a, b, out);
     } else {
-      ba[at] += miras__dot(x, b, out);
+      V_KEEP(ba[at], ba[at] + miras__dot(x, b, out));
       if (home) miras__axpy(bhome + i * out, 1 - a[at], b, out);
       miras__scale(b, a[at], b, out);
     }
@@ -6385,7 +6459,7 @@ static void miras__fade_bwd(int by, float *b, float *ba, float *bhome, const flo
 }
 #endif
 
-#if MIRAS__ISA == 1   /* the same for all sets */
+#if MIRAS__ONCE   /* the same for all sets */
 
 /* After the last block, o_i / sum_i; leaves 1 / sum_i in sum, and a finite base in top. If `empty`,
  * a query [width], is not NULL, the first row is its, and it had nothing to read: 0, but NaN for a
@@ -6400,8 +6474,8 @@ static void miras__softmax_mean(const miras__kernels *K, float *o, size_t dv, fl
     i = 1;
   }
   for (; i < m; i++) {
-    sum[i] = 1 / sum[i];
-    if (top[i] < -FLT_MAX) top[i] = 0;
+    V_KEEP(sum[i], 1 / sum[i]);
+    V_KEEP(top[i], top[i] < -FLT_MAX ? 0 : top[i]);
     K->scale(o + i * dv, sum[i], o + i * dv, dv);
   }
 }
@@ -6544,31 +6618,32 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__course
     dalpha = (i ? c->a[i - 1] : 1) * b->a[i] + (i ? c->f[i - 1] : 0) * b->f[i];
     if (i && !c->rate) dalpha += K->dot(g, bg, i);
     if (descends) {
-      bn[i] += bg[i];
+      V_KEEP(bn[i], bn[i] + bg[i]);
     } else if (c->theta) {
-      b->h[i] += b->f[i];
+      V_KEEP(b->h[i], b->h[i] + b->f[i]);
       K->add(bn, bg, i + 1);
       b->theta[i] = (i ? c->h[i - 1] : 1) * b->h[i];
-      if (i) b->theta[i] += K->dot(n, bn, i);
+      if (i) V_KEEP(b->theta[i], b->theta[i] + K->dot(n, bn, i));
     } else if (c->rate) {
       if (b->rho && b->slope[i] > 0)
-        b->rho[i / c->descents] += b->slope[i] * K->dot(c->n + i * ld, bg, i + 1);
+        V_KEEP(b->rho[i / c->descents],
+               b->rho[i / c->descents] + b->slope[i] * K->dot(c->n + i * ld, bg, i + 1));
       K->axpy(bn, c->rate[i], bg, i + 1);
     }
     b->alpha[i] = dalpha;
     b->eta[i] = c->theta || c->rate ? bn[i] : bg[i];
     if (!i) continue;
-    b->a[i - 1] += alpha * b->a[i];
+    V_KEEP(b->a[i - 1], b->a[i - 1] + alpha * b->a[i]);
     if (c->rate) {
       K->add(bn - ld, bn, i);
       continue;
     }
     K->axpy(bg - ld, alpha, bg, i);
-    b->f[i - 1] += alpha * b->f[i];
+    V_KEEP(b->f[i - 1], b->f[i - 1] + alpha * b->f[i]);
     if (c->theta) {
       const float theta = descends ? 1 : c->theta[i];
       K->axpy(bn - ld, theta, bn, i);
-      b->h[i - 1] += theta * b->h[i];
+      V_KEEP(b->h[i - 1], b->h[i - 1] + theta * b->h[i]);
     }
   }
 }
@@ -6587,7 +6662,8 @@ static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, flo
     for (j = 0; j < seen; j++) {
       const float b = -bpi[j], cross = gi ? gi[j] * xi[j] : xi[j];
       sum += b * cross;
-      if (gi) bgi[j] += inv * b * xi[j];
+      if (gi) V_KEEP(bgi[j], bgi[j] + inv * b * xi[j]);
+      V_SYNC();
       bpi[j] = gi ? inv * b * gi[j] : inv * b;
       pi[j] = sign * inv * cross;
     }
@@ -6626,11 +6702,11 @@ static void miras__bound_fwd(const miras__kernels *K, const miras__bound *x, flo
     if (x->by == 2) K->mul(zi, x->eta + i * x->wide, zi, out);
     if (!x->J) q *= K->sum(u + i * x->in, x->in);
     q *= K->dot(zi, d, out);
-    x->spent[i] += q;
+    V_KEEP(x->spent[i], x->spent[i] + q);
     if (x->fed) {
       const float *y = x->fed + i * x->hears;
       const float said = sqrtf(K->dot(d, d, out)), heard = sqrtf(K->dot(y, y, x->hears));
-      x->strain[i] += q / (said * heard + 1e-20f);
+      V_KEEP(x->strain[i], x->strain[i] + (q / (said * heard + 1e-20f)));
     }
   }
 }
@@ -6666,7 +6742,7 @@ static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
       K->scale(vi, x->number * bq, vi, out);
       K->scale(t2 + i * out, x->number * bq, t2 + i * out, out);
     } else {
-      *b->number += bq * su * sv;
+      V_KEEP(*b->number, *b->number + bq * su * sv);
       K->fill(t1 + i * in, bq * x->number * sv, in);
       K->fill(t2 + i * out, bq * x->number * su, out);
     }
@@ -6687,7 +6763,7 @@ static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
     } else {
       K->mul(row, y, y, in);
       if (x->by) K->muladd(b_eta, row, t1, in);
-      else *b_eta += K->dot(row, t1, in);
+      else V_KEEP(*b_eta, *b_eta + K->dot(row, t1, in));
       if (x->by) K->mul(t1, eta, t1, in);
       else K->scale(t1, *eta, t1, in);
     }
@@ -6704,7 +6780,7 @@ static void miras__bound_share(float *share, float *eta, const float *along, con
   size_t i, j;
   for (i = 0; i < m; i++) {
     share[i] = along[i] / (along[i] * (1 + strain[i] / 4) + c * spent[i]);
-    for (j = 0; j < wide; j++) eta[i * wide + j] *= share[i];
+    for (j = 0; j < wide; j++) V_KEEP(eta[i * wide + j], eta[i * wide + j] * share[i]);
   }
 }
 
@@ -6720,11 +6796,11 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
     const float s = share[i], all = along[i] * (1 + strain[i] / 4) + c * spent[i];
     float bs = 0;
     for (j = i * wide; j < (i + 1) * wide; j++) {
-      eta[j] /= s;
+      V_KEEP(eta[j], eta[j] / s);
       bs += b_eta[j] * eta[j];
-      b_eta[j] *= s;
+      V_KEEP(b_eta[j], b_eta[j] * s);
     }
-    along[i] = bs * (c * spent[i] / all) / all;
+    V_KEEP(along[i], bs * (c * spent[i] / all) / all);
     spent[i] = -bs * c * s / all;
     strain[i] = -bs * s * s / 4;
   }
@@ -7174,12 +7250,14 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
 
 /* @30 TABLE OF THIS INSTRUCTION SET --------------------------------------------- needs 20 29 -- */
 
+#if MIRAS__ISA < 5   /* a device has a record of its own */
 static const miras__kernels miras__kernel_table = {
   MIRAS__ISA_NAME,
 #define MIRAS_X(part, result, name, arguments) MIRAS__##part(miras__##name),
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
 };
+#endif
 
 #if MIRAS__ISA == 1 && defined(__GNUC__) && !defined(__clang__)
   #pragma GCC pop_options
@@ -7231,11 +7309,18 @@ static const miras__kernels miras__kernel_table = {
 #undef V_COPYSIGN
 #undef V_ROUND
 #undef V_LOGB
+#undef V_SYNC
+#undef V_KEEP
+#undef V_LANE
+#undef V_MOST
+#undef V_FRONT
+#undef MIRAS__ONCE
 #undef MIRAS__ISA
-#endif   /* region B */
+#endif   /* region D */
 
 #if defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__KERNEL_PASS) && !defined(MIRAS__IMPLEMENTED)
 #define MIRAS__IMPLEMENTED
+#define MIRAS__IMPLEMENTING
 /* @31 DISPATCH --------------------------------------------------------------- needs 12 20 30 -- */
 
 /* The tables of this build, best first. The first MIRAS__KERNEL_COUNT entries exist; whether the
@@ -7323,6 +7408,9 @@ static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, fl
   kern->gemm(mode, C, ldc, A, B, M, N, K, pack);
 }
 
+#endif   /* region E */
+
+#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 2) || defined(MIRAS__IMPLEMENTING)
 /* @41 MEMORY ARCHITECTURES ------------------------------------------ needs 14 23 24 26 28 31 -- */
 
 /* M(W; x) with weights [in, out] and tokens as rows (x at its length, @25):
@@ -10406,8 +10494,13 @@ static void miras__mesa_solve(miras__mesa *k, int after, float *x) {
   s->rows = k->m;
   s->tolerance = k->p->d.tolerance;
   s->x = x;
+  s->from = 0;
+  s->to = k->m;
   k->K->conjugate_start(s);
-  for (step = 0; step < k->p->d.iterations && s->from < s->to; step++) {
+  for (step = 0;; step++) {
+    s->from = (size_t)k->K->conjugate_end(s, 0);
+    s->to = (size_t)k->K->conjugate_end(s, 1);
+    if (step == k->p->d.iterations || s->from == s->to) return;
     miras__mesa_product(k, after, 0, s->s, s->u, s->n, s->from, s->to);
     k->K->conjugate_step(s);
   }
@@ -11280,6 +11373,9 @@ static void miras__head_read(const miras__call *a, size_t head, const float *q, 
   miras__engines[a->p->engine].read(&run, q, o);
 }
 
+#endif   /* region F */
+
+#ifdef MIRAS__IMPLEMENTING
 /* @57 MAKING PLANS -------------------------------------------------------------- needs 14 56 -- */
 
 /* What the host alone does: which engine runs a descriptor, what its choices say of rows and
@@ -16834,4 +16930,5 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
 #elif defined(__GNUC__)
   #pragma GCC pop_options
 #endif
-#endif   /* region C */
+#undef MIRAS__IMPLEMENTING
+#endif   /* region G */

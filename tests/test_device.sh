@@ -181,3 +181,18 @@ fi
   -o "$folder/device.ptx" || exit 1
 functions=$(grep -c '^ *\.func\|^\.visible .*\.func' "$folder/device.ptx")
 echo "rooms 40 to 56 are device code: $functions functions"
+
+# And with their kernels, as tests/test_block.cpp runs them on the host.
+cat >"$folder/block.cu" <<'END'
+#define MIRAS_IMPLEMENTATION
+#include "miras.h"
+#include "tests/block.h"
+__global__ void all(const void *call, const float *q, float *o) {
+  const miras_block::miras__call *a = (const miras_block::miras__call *)call;
+  miras_block::miras__head_forward(a);
+  miras_block::miras__head_backward(a);
+  miras_block::miras__head_read(a, 0, q, o);
+}
+END
+"$nvcc" -std=c++11 -ptx -arch=sm_80 -w -I. "$folder/block.cu" -o "$folder/block.ptx" || exit 1
+echo "so are the kernels of rooms 22 to 29"

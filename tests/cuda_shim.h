@@ -1,0 +1,145 @@
+/* cuda_shim.h: device code as C++ on the host. The threads of a block are fibers that run one at a
+ * time; a barrier or a warp's exchange is where they wait for each other, and which of those that
+ * can go on does so first is drawn. Threads that wait for each other at different places, or for
+ * one that has ended, stop the program with a sentence. POSIX. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define __device__
+#define __global__
+#define __noinline__
+#define __shared__
+
+enum { SHIM_STACK = 256 << 10 };   /* bytes of each thread's stack */
+
+typedef struct shim_thread {
+  ucontext_t context;
+  struct { unsigned x; } index;
+  int done;
+  const char *waits;               /* where; NULL: it can go on */
+  unsigned mask;                   /* for whom in its warp; 0: for the block */
+  float gives;
+} shim_thread;
+
+static struct {
+  shim_thread *thread;
+  unsigned threads, now;
+  ucontext_t scheduler;
+  void (*run)(void *);
+  void *argument;
+} shim;
+static uint64_t shim_seed = 1;
+static unsigned long shim_waits;   /* how often a thread has waited */
+
+#define threadIdx (shim.thread[shim.now].index)
+
+static void shim_wait(unsigned mask, const char *where) {
+  shim_thread *t = &shim.thread[shim.now];
+  t->mask = mask;
+  t->waits = where;
+  shim_waits++;
+  swapcontext(&t->context, &shim.scheduler);
+}
+
+static float shim_exchange(unsigned mask, float v, unsigned from, const char *where) {
+  shim.thread[shim.now].gives = v;
+  shim_wait(mask, where);
+  v = shim.thread[from].gives;
+  shim_wait(mask, where);
+  return v;
+}
+
+#define SHIM_TEXT2(x) #x
+#define SHIM_TEXT(x) SHIM_TEXT2(x)
+#define SHIM_HERE __FILE__ ":" SHIM_TEXT(__LINE__)
+#define __syncthreads() shim_wait(0, SHIM_HERE)
+#define __syncwarp(mask) shim_wait(mask, "a barrier of the warp")
+#define __shfl_xor_sync(mask, v, k) \
+  shim_exchange(mask, v, shim.now ^ (unsigned)(k), "an exchange in the warp")
+#define __shfl_sync(mask, v, lane, width) \
+  shim_exchange(mask, v, shim.now / (width) * (width) + (unsigned)(lane), "a message in the warp")
+
+static void shim_start(void) {
+  shim.run(shim.argument);
+  shim.thread[shim.now].done = 1;
+  swapcontext(&shim.thread[shim.now].context, &shim.scheduler);
+}
+
+/* Is all of thread i's company there? Then it goes on, and 1 is returned. */
+static int shim_meet(unsigned i) {
+  const shim_thread *t = &shim.thread[i];
+  const unsigned mask = t->mask, first = mask ? i / 32 * 32 : 0;
+  const unsigned end = mask && first + 32 < shim.threads ? first + 32 : shim.threads;
+  unsigned j;
+  for (j = first; j < end; j++) {
+    const shim_thread *o = &shim.thread[j];
+    if (mask && !(mask >> j % 32 & 1)) continue;
+    if (o->done || !o->waits || o->mask != mask) return 0;
+    if (strcmp(o->waits, t->waits)) {
+      fprintf(stderr, "thread %u is at %s, thread %u at %s\n", i, t->waits, j, o->waits);
+      exit(1);
+    }
+  }
+  for (j = first; j < end; j++)
+    if (!mask || mask >> j % 32 & 1) shim.thread[j].waits = NULL;
+  return 1;
+}
+
+/* run(argument) in a block of so many threads. */
+static void shim_block(unsigned threads, void (*run)(void *), void *argument) {
+  char *stacks = (char *)malloc((size_t)threads * SHIM_STACK);
+  unsigned i, left = threads;
+  shim.thread = (shim_thread *)calloc(threads, sizeof *shim.thread);
+  if (!stacks || !shim.thread) exit(2);
+  shim.threads = threads, shim.run = run, shim.argument = argument;
+  for (i = 0; i < threads; i++) {
+    shim_thread *t = &shim.thread[i];
+    t->index.x = i;
+    getcontext(&t->context);
+    t->context.uc_stack.ss_sp = stacks + (size_t)i * SHIM_STACK;
+    t->context.uc_stack.ss_size = SHIM_STACK;
+    makecontext(&t->context, shim_start, 0);
+  }
+  while (left) {
+    unsigned moved = 0, first;
+    shim_seed = shim_seed * 6364136223846793005u + 1442695040888963407u;
+    first = (unsigned)(shim_seed >> 33) % threads;
+    for (i = 0; i < threads; i++) {
+      shim_thread *t = &shim.thread[shim.now = (first + i) % threads];
+      if (t->done || t->waits) continue;
+      swapcontext(&shim.scheduler, &t->context);
+      left -= (unsigned)t->done;
+      moved++;
+    }
+    for (i = 0; i < threads; i++)
+      if (shim.thread[i].waits) moved += (unsigned)shim_meet(i);
+    if (moved) continue;
+    for (i = 0; i < threads; i++)
+      if (shim.thread[i].waits)
+        fprintf(stderr, "thread %u waits at %s for ever\n", i, shim.thread[i].waits);
+    exit(1);
+  }
+  free(shim.thread);
+  free(stacks);
+}
+
+static float __fadd_rn(float a, float b) { return a + b; }
+static float __fsub_rn(float a, float b) { return a - b; }
+static float __fmul_rn(float a, float b) { return a * b; }
+static float __fdiv_rn(float a, float b) { return a / b; }
+static float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+static float __fsqrt_rn(float a) { return sqrtf(a); }
+static float __int_as_float(int bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+static int __float_as_int(float x) {
+  int bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
