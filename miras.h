@@ -4349,13 +4349,14 @@ static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
   switch (nv * 16 + m) {
     K_TILE(1, 1) K_TILE(K_ROWS1, 1)
 #if K_ROWS2 > 0
-    K_TILE(2, 1) K_TILE(1, 2) K_TILE(2, 2) K_TILE(4, 2) K_TILE(1, 4) K_TILE(2, 4)
+    K_TILE(2, 1) K_TILE(3, 1) K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
+    K_TILE(1, 4) K_TILE(2, 4)
 #endif
 #if K_ROWS2 > 4
     K_TILE(4, 1) K_TILE(K_ROWS2, 2)
 #endif
 #if K_ROWS4 > 4
-    K_TILE(4, 4) K_TILE(K_ROWS4, 4)
+    K_TILE(3, 4) K_TILE(4, 4) K_TILE(K_ROWS4, 4)
 #endif
     default: break;
   }
@@ -4484,7 +4485,7 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
           for (i = 0; i < rows; i += m, a.p += m * a.down) {
             const size_t left = rows - i;
             ptrdiff_t steps = (ptrdiff_t)depth, first = steps;
-            m = left >= side ? side : !K_ROWS2 || left < 2 ? 1 : left < 4 ? 2 : 4;
+            m = left >= side ? side : !K_ROWS2 ? 1 : left < 4 ? left : 4;
             if (causal >= 0) {
               first = (ptrdiff_t)(i0 + i) + 1 + causal - (ptrdiff_t)k;
               if (first > steps) first = steps;
