@@ -3829,7 +3829,7 @@ static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
 #define V_SYNC() ((void)0)
 #define V_KEEP(to, value) ((void)((to) = (value)))
 #endif
-#define MIRAS__ONCE (MIRAS__ISA == 1 || MIRAS__ISA == 5)
+#define MIRAS__COMMON (MIRAS__ISA == 1 || MIRAS__ISA == 5)
 #define V_R (16 / V_W)
 #define V_LOAD_N(p, n) miras__load_n(p, n)
 #define V_STORE_N(p, v, n) miras__store_n(p, v, n)
@@ -5099,7 +5099,7 @@ static void miras__softmax_columns(float *w, const float *a, size_t rows, size_t
   }
 }
 
-#if MIRAS__ONCE   /* the same for all sets */
+#if MIRAS__COMMON   /* the same for all sets */
 
 /* Slices of a layer: slice i has n entries, the first at i * hop, then every stride. */
 typedef struct miras__slices {
@@ -5375,7 +5375,7 @@ static void miras__sigmoid_bwd(float *ba, const float *bw, const float *a, size_
   }
 }
 
-#if MIRAS__ONCE   /* the same for all sets */
+#if MIRAS__COMMON   /* the same for all sets */
 
 /* The step of an f-divergence, sum W' f(W/W') on a slice of the simplex, from W' over the summed
  * steps U = -a (MIRAS eq. 18): W = W' (.) ginv(y), y = a - zeta, ginv = (f')^-1, sum W = c. With x
@@ -5555,7 +5555,7 @@ static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
  *   bP_ij = bo_i . D_ij is a score of bo,      bq_i = sum_j bP_ij D_ij is a mix,
  * and both have the same cotangents of x, eta and alpha, so one adjoint serves the two. */
 
-#if MIRAS__ONCE   /* the same for all sets */
+#if MIRAS__COMMON   /* the same for all sets */
 
 /* a_i = alpha_i (.) a_(i-1): what is left of the state at the block's start. a_(-1) = before, or
  * ones for NULL. */
@@ -5783,7 +5783,7 @@ static void miras__channel_mix(const miras__channels *c, float *to, const float 
   }
 }
 
-#if MIRAS__ONCE   /* the same for all sets */
+#if MIRAS__COMMON   /* the same for all sets */
 
 /* Row i of the new ones enters, live_r = eta (.) x, and is returned; now and then the others lose
  * what has faded. */
@@ -5922,7 +5922,7 @@ static void miras__diagonal(float *alpha, float eta, const float *x, int decay_f
   }
 }
 
-#if MIRAS__ONCE   /* the same for all sets */
+#if MIRAS__COMMON   /* the same for all sets */
 
 /* The adjoint of implicit: with D = eta the steps in use and rate what they came from, per row,
  *   bx -= 2 (sum D^2 bD) x,  b_eta = bD / (1 + rate x.x)^2, in place of bD */
@@ -6294,7 +6294,7 @@ static void miras__conjugate_step(const miras__conjugate *g) {
   }
 }
 
-#if MIRAS__ONCE   /* the same for all sets */
+#if MIRAS__COMMON   /* the same for all sets */
 /* The first of rows from..to-1 that goes on, or with last 1 the end of those that do. */
 static int miras__conjugate_end(const miras__conjugate *g, int last) {
   size_t from = g->from, to = g->to;
@@ -6460,7 +6460,7 @@ static void miras__fade_bwd(int by, float *b, float *ba, float *bhome, const flo
 }
 #endif
 
-#if MIRAS__ONCE   /* the same for all sets */
+#if MIRAS__COMMON   /* the same for all sets */
 
 /* After the last block, o_i / sum_i; leaves 1 / sum_i in sum, and a finite base in top. If `empty`,
  * a query [width], is not NULL, the first row is its, and it had nothing to read: 0, but NaN for a
@@ -7315,7 +7315,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_LANE
 #undef V_MOST
 #undef V_FRONT
-#undef MIRAS__ONCE
+#undef MIRAS__COMMON
 #undef MIRAS__ISA
 #endif   /* region D */
 
