@@ -508,8 +508,9 @@
    A KERNEL
      1.       the function miras__name, in its room (@22 to @29), on a whole tile of rows, and its
               adjoint right below; a line of the block in @20 gives it the ending of each set, or of
-              the set that lends it. What has no vectors of its own goes between #if MIRAS__ISA == 1
-              and #endif, without that line, and calls other kernels by a table K
+              the set that lends it. What has no vectors of its own goes between #if MIRAS__COMMON
+              and #endif, without that line, and calls other kernels by a table K. Lanes may be
+              threads (@21): V_KEEP for sums in memory, V_SYNC before what another lane has stored
      2. @20   X(part, result, name, (arguments)) in the list of the table, if more than kernels
               call it; part says who does, so that builds without them can leave it out
      3.       a row in the kernel test: lengths from 0 to several vectors, odd strides, buffers that
@@ -1418,7 +1419,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #define MIRAS_ASSERT(x) assert(x)
 #endif
 
-#ifdef __FAST_MATH__
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST)
   #error "miras.h relies on NaN, infinities and the order of additions: no -ffast-math, please"
 #endif
 #if FLT_RADIX != 2 || FLT_MANT_DIG != 24 || FLT_MAX_EXP != 128
@@ -13894,7 +13895,7 @@ static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_
   miras__attention_layer_sizes(s, &a);
   s->scratch = miras__attention_layout(&a, NULL, 0, &work);
   s->scratch_train = miras__attention_layout(&a, NULL, 1, &work);
-  if (s->proj <= (size_t)INT_MAX) return MIRAS_OK;
+  if (s->window <= (size_t)-1 / 8 / s->dk && s->proj <= (size_t)INT_MAX) return MIRAS_OK;
   miras__say(why, n, "heads, head_dim and window make more than this machine can address");
   return MIRAS_ERR_DESC;
 }
@@ -15605,7 +15606,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool) {
   pthread_mutex_destroy(&pool->lock);
   pthread_mutex_destroy(&pool->busy);
   from = pool->allocator;
-  from.free(pool, sizeof *pool, from.user);
+  miras__release(&from, pool, sizeof *pool);
 }
 
 MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator) {
@@ -15640,7 +15641,7 @@ lock:
 busy:
   pthread_mutex_destroy(&p->busy);
 none:
-  from.free(p, sizeof *p, from.user);
+  miras__release(&from, p, sizeof *p);
   return NULL;
 }
 

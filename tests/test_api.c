@@ -1469,9 +1469,11 @@ static void *arena_alloc(size_t bytes, void *user) {
 static void arena_allocator(void **state) {
   miras_desc d = small_memory(MIRAS_MONETA);
   size_t bytes = miras_memory_size(&d, NULL, 0);
-  unsigned char *room = (unsigned char *)grab(bytes + 32), *at = room;
+  const size_t more = 65536;       /* for a pool */
+  unsigned char *room = (unsigned char *)grab(bytes + 32 + more), *at = room;
   miras_allocator allocator;
   miras_memory *m;
+  miras_pool *pool;
   (void)state;
   allocator.alloc = arena_alloc;
   allocator.free = NULL;
@@ -1481,6 +1483,10 @@ static void arena_allocator(void **state) {
   assert_true(at > room);
   assert_int_equal(malloc_count, 0);
   miras_memory_close(m);
+  pool = miras_pool_open(2, &allocator);
+  assert_non_null(pool);
+  assert_true(at <= room + bytes + 32 + more);
+  miras_pool_close(pool);
   free(room);
 }
 
