@@ -3422,7 +3422,8 @@ struct miras__kernels {
  *   V_LANE(v, r)            lane r of v
  *   V_FRONT(v, n)           the first n lanes of v, and zeros
  * On a device the lanes of a vector are threads, numbers are what all of them know, and
- *   V_SYNC()                what any lane has stored before, all lanes read behind it
+ *   V_SYNC()                what any lane has stored before, all lanes read behind it; who calls an
+ *                           entry of the table does so before and after
  *   V_KEEP(to, value)       to = value of a number in memory that the value is made of
  * Tiles of the matrix product are up to K_ROWS4 rows when they are 4 vectors wide,
  * K_ROWS2 when 2, K_ROWS1 when 1: rows * width accumulators, one row of B and one element of A must
@@ -4253,17 +4254,12 @@ static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, siz
 
 /* 1 if there is anything but zeros in x. A memory asks at every write. */
 static int miras__any(const float *x, size_t n) {
-  size_t i = 0, r;
-  while (i < n) {
-    const size_t end = n - i < 512 ? n : i + 512;
-    vf any[4];
-    V_UNROLL for (r = 0; r < 4; r++) any[r] = V_ZERO();
-    for (; i + 4 * V_W <= end; i += 4 * V_W)
-      V_UNROLL for (r = 0; r < 4; r++) any[r] = V_ADD(any[r], V_ABS(V_LOAD(x + i + r * V_W)));
-    for (; i < end; i += V_W) any[0] = V_ADD(any[0], V_ABS(V_LOAD_N(x + i, end - i)));
-    any[0] = V_ADD(V_ADD(any[0], any[1]), V_ADD(any[2], any[3]));
-    for (r = 0; r < V_W; r++)
-      if (!(V_LANE(any[0], r) <= 0)) return 1;
+  vf lane[V_R];
+  size_t i, r;
+  for (i = 0; i < n; i += 512) {
+    V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+    V_LANES(n - i < 512 ? n - i : 512, r, lane[r] = V_ADD(lane[r], V_ABS(V_AT(x + i))));
+    if (!(miras__fold(lane) <= 0)) return 1;
   }
   return 0;
 }
@@ -4287,7 +4283,6 @@ static int miras__any(const float *x, size_t n) {
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
                         size_t N, size_t K, float *pack) {
   size_t i, j, k, most = (size_t)mode >> 2;
-  V_SYNC();
   (void)pack;
   mode &= 3;
   for (i = 0; i < M; i++, A.p += A.down, C += ldc) {
@@ -4342,7 +4337,7 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t l
 }
 #undef K_EACH
 
-/* Of a tile with m rows left to do: as many as there are registers for, or 4, 2, 1. */
+/* Of a tile with m rows left to do: as many as there are registers for, or up to 4. */
 static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__operand A,
                             miras__operand B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
 #define K_TILE(m, nv) \
@@ -4558,7 +4553,7 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
     case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
     case MIRAS_FEATURE_POLY2:
       *f++ = 1;
-      if (f != x) miras__copy(f, x, n);
+      miras__copy(f, x, n);
       x = f;
       f += n;
       for (i = 0; i < n; f += n - i, i++) {
@@ -4567,7 +4562,7 @@ static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
       }
       return;
     default:
-      if (f != x) miras__copy(f, x, n);
+      miras__copy(f, x, n);
       return;
   }
 }
@@ -4618,7 +4613,7 @@ static void miras__feature_bwd(int map, float *dx, const float *df, const float 
       }
       break;
     default:
-      if (dx != df) miras__copy(dx, df, n);
+      miras__copy(dx, df, n);
       break;
   }
   if (map < 16) return;
@@ -5141,16 +5136,13 @@ static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
   const vf one = V_SET1(1.0f);
   size_t i, j, r;
-  V_SYNC();
   for (j = 0; j < s.count; j += each) {
     vf top = V_ZERO(), low, sum = V_ZERO(), sine, cosine;
     for (r = 0; r < turns; r++) {
       size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
       top = V_MAX(top, V_ABS(V_LOAD_N(a + at, n)));
     }
-    if (!columns) {
-      top = V_SET1(V_MOST(top));
-    }
+    if (!columns) top = V_SET1(V_MOST(top));
     low = V_MUL(V_ADD(one, one), miras__v_exp(V_NEG(top)));
     if (columns) {
       for (r = 0; r < turns; r++) {
@@ -5205,7 +5197,6 @@ static void miras__simplex_bwd(const miras__plan *p, int l, float *ba, const flo
   const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
   size_t j, r;
-  V_SYNC();
   for (j = 0; j < s.count; j += each) {
     const size_t first = j * s.hop;
     vf inner = V_ZERO();
@@ -5636,7 +5627,7 @@ static void miras__decay_rows_bwd(const miras__kernels *K, float *dl, size_t ld,
     dalpha[i] = c[i] * dc[i];
     if (down) down[i] = row[i];
     if (!i) return;
-    V_KEEP(dalpha[i], dalpha[i] + (K->dot(l + i * ld, row, i)));
+    V_KEEP(dalpha[i], dalpha[i] + K->dot(l + i * ld, row, i));
     K->axpy(row - ld, alpha[i], row, i);
     V_KEEP(dc[i - 1], dc[i - 1] + alpha[i] * dc[i]);
   }
@@ -5747,7 +5738,6 @@ static void miras__channel_row(const miras__channels *c, size_t r0, size_t i, in
   float *p = reads ? c->p + read * c->ld_p : c->live, *a = z ? c->a + i * c->ld_p : c->live;
   float *d = c->live;
   size_t j;
-  V_SYNC();
   for (j = 0; j < row; j++, d += n) {
 #ifdef __OPTIMIZE_SIZE__
     miras__channel_step(reads, z != NULL, c->after, d, alpha, q, p + j, z, a + j, n);
@@ -5768,7 +5758,6 @@ static void miras__channel_mix(const miras__channels *c, float *to, const float 
                                const float *alpha) {
   const size_t n = c->n;
   size_t j, x;
-  V_SYNC();
   for (x = 0; x < n; x += V_W) {
     const size_t rest = n - x;
     const vf al = V_LOAD_N(alpha + x, rest);
@@ -5842,7 +5831,6 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
                                float *history) {
   const size_t n = c->n, every = c->every;
   size_t i, j, x;
-  V_SYNC();
   for (x = 0; x < n; x += V_W) {
     const size_t rest = n - x;
     for (j = 0; j < m; j++) {
@@ -5986,7 +5974,6 @@ MIRAS__INLINE void miras__exact_strip(size_t nv, size_t left, const miras__solve
   const float *const w = s->w ? s->w + x : NULL;
   float *h = s->h + x, *const u = s->u + x;
   size_t i, j, r;
-  V_SYNC();
   for (i = 0; i < m; i++, h += dv, a += ld, eta += rates) {
     const float *uj = u, *wj = w;
     float *to = u + (r0 + i) * dv;
@@ -6030,7 +6017,6 @@ MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t left, float *bu, flo
                                           const float *a, size_t lda, const float *eta,
                                           size_t rates, size_t m) {
   size_t i, j, v;
-  V_SYNC();
   for (j = m; j-- > 0;) {
     float *at = bu + j * dv, *to = r + j * dv;
     const float *ri = to + dv, *aij = a + (j + 1) * lda + j, *step = eta ? eta + j * rates : NULL;
@@ -6081,7 +6067,6 @@ MIRAS__INLINE void miras__fold_strip(size_t pairs, float *s, const float *c, siz
 
 static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
                             const float *const *x, const float *const *u, size_t n, size_t dv) {
-  V_SYNC();
   if (pairs == 1) miras__fold_strip(1, s, c, ld_c, x, u, n, dv);
   else if (pairs == 2) miras__fold_strip(2, s, c, ld_c, x, u, n, dv);
   else miras__fold_strip(4, s, c, ld_c, x, u, n, dv);
@@ -6103,7 +6088,6 @@ static void miras__rank_one(float *s, const float *x, const float *u, size_t n, 
 static void miras__fold_column(float *z, const float *c, size_t ld_c, const float *eta,
                                const float *l, const float *x, size_t rows, size_t n) {
   size_t i, j;
-  V_SYNC();
   for (i = 0; i < n; i += V_W) {
     const size_t rest = n - i;
     vf sum = V_MUL(ld_c ? V_LOAD_N(c + i, rest) : V_SET1(*c), V_LOAD_N(z + i, rest));
@@ -6312,7 +6296,6 @@ static void miras__online_softmax(float *s, float *top, float *sum, float *o, si
                                   size_t count, size_t m) {
   const vf low = V_SET1(-FLT_MAX);
   size_t i, j, r;
-  V_SYNC();
   for (i = 0; i < m; i += V_W) {
     vf old = V_LOAD_N(top + i, m - i), most = old, base, left, total;
     for (j = 0; j < count; j++) most = V_MAX(V_LOAD_N(s + j * m + i, m - i), most);
@@ -6326,9 +6309,10 @@ static void miras__online_softmax(float *s, float *top, float *sum, float *o, si
     }
     V_STORE_N(top + i, most, m - i);
     V_STORE_N(sum + i, total, m - i);
-    for (r = i; r < m && r < i + V_W; r++)
-      if (!(V_LANE(left, r - i) >= 1))
-        miras__scale(o + r * dv, V_LANE(left, r - i), o + r * dv, dv);
+    for (r = i; r < m && r < i + V_W; r++) {
+      const float rescale = V_LANE(left, r - i);
+      if (!(rescale >= 1)) miras__scale(o + r * dv, rescale, o + r * dv, dv);
+    }
   }
 }
 
@@ -6361,7 +6345,6 @@ static void miras__online_softmax_rows(float *s, float *top, float *sum, float *
 static void miras__attend_bwd(float *s, float *bs, const float *top, const float *sum,
                               const float *along, size_t count, size_t m) {
   size_t i, x;
-  V_SYNC();
   for (i = 0; i < m; i += V_W) {
     vf base = V_LOAD_N(top + i, m - i), all = V_LOAD_N(sum + i, m - i);
     vf mean = V_LOAD_N(along + i, m - i);
@@ -6418,7 +6401,6 @@ static void miras__fade(int by, float *to, const float *a, const float *home, si
                         size_t out) {
   const vf one = V_SET1(1.0f);
   size_t i;
-  V_SYNC();
   if (!by) out *= in, in = 1;
   for (i = 0; i < in; i++, to += out, home = home ? home + out : NULL) {
     const vf left = V_SET1(by == 2 ? 0 : a[i]), rest = V_SUB(one, left);
