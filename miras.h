@@ -3911,7 +3911,7 @@ static inline vf miras__v_log_part(vf f, vf n) {
 }
 
 /* log x; -infinity at 0, NaN below. */
-static vf miras__v_log(vf x) {
+V_MATHS vf miras__v_log(vf x) {
   vf y, n, a = V_MIN(V_MAX(x, V_SET1(1.40129846e-45f)), V_SET1(FLT_MAX));
   vm low = V_LT(a, V_SET1(FLT_MIN));
   a = V_SELECT(low, V_MUL(a, V_SET1(16777216.0f)), a);
