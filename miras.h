@@ -8123,8 +8123,8 @@ static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, si
 }
 
 /* Rows of a gate: one number or `wide` of them, from gates of one number or `given` of them. */
-static void miras__rows_gate(const miras__kernels *K, float *to, size_t wide, const float *from,
-                             size_t ld, size_t given, size_t rows) {
+MIRAS__INLINE void miras__rows_gate(const miras__kernels *K, float *to, size_t wide,
+                                    const float *from, size_t ld, size_t given, size_t rows) {
   if (given == wide || wide == 1) K->copy_rows(to, wide, from, ld, rows, wide);
   else K->spread_rows(to, wide, from, ld, rows, wide);
 }
@@ -11893,6 +11893,7 @@ struct miras_memory {
   float *keep;                       /* [heads] constant keep gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
   uint32_t width[10];                /* numbers per token and head of every input of room @15    */
+  int inputs;                        /* one past the last of them that there is                  */
 };
 
 /* Lay out a memory over a; with a->base NULL only the size is found. */
@@ -11949,11 +11950,11 @@ static const char *miras__pointer(const void *record, size_t at) {
 }
 
 /* Head h, of tokens from `first` on, has in `to`, which is zeros, what all have in `from`. */
-static void miras__memory_inputs(const miras_memory *m, int gradients, const void *from,
-                                 size_t first, size_t h, void *to) {
+MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, int gradients, const void *from,
+                                        size_t first, size_t h, void *to) {
   const size_t heads = (size_t)m->plan.d.heads;
   int i;
-  for (i = 0; i < MIRAS__INPUT_COUNT; i++) {
+  for (i = 0; i < m->inputs; i++) {
     const size_t width = m->width[i], ld = heads * width;
     const unsigned char *place = miras__places[gradients][i];
     const char *pointer;
@@ -12009,7 +12010,7 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
 static int miras__tokens_ok(const miras_memory *m, const miras_tokens *x) {
   int i;
   if (!m || !x || x->length < 0) return 0;
-  for (i = 0; x->length && i < MIRAS__INPUT_COUNT; i++)
+  for (i = 0; x->length && i < m->inputs; i++)
     if (m->width[i] && !miras__pointer(x, miras__places[0][i][0])) return 0;
   return 1;
 }
@@ -12096,6 +12097,7 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, miras__
   m->own = own;
   miras__memory_layout(m, &a, &p);
   miras__memory_widths(&p.d, m->width);
+  for (m->inputs = MIRAS__INPUT_COUNT; !m->width[m->inputs - 1];) m->inputs--;
   miras__constant_keeps(&p.d, p.d.layer, m->keep);
   memset(m->params, 0, p.params * sizeof(float));
   miras__plan_init_params(&p, m->params, m->params + (size_t)p.d.heads * p.weights);
