@@ -10105,7 +10105,7 @@ static void miras__frozen_forward(const miras__call *call) {
         if (c->s) K->flush(c->s, c->s, p->weights);
       }
       miras__piece_close(c, c->w, sum, c->a, p->stores_link ? c->scalars + 4 : c->line);
-      miras__state_clear(c, !closes);
+      if (r0 || exact) miras__state_clear(c, !closes);   /* of others nothing was kept */
     }
     if (c->closing) {
       const size_t token = c->token + c->reads;
