@@ -10479,8 +10479,10 @@ static void miras__mesa_product(const miras__mesa *k, int after, int answer, con
             k->pack);
   else
     K->fill_rows(y, ldy, 0, to - from, wide);
-  if (!seen) from++, row++, seen++, x += n, y += ldy;  /* a row that sees no key yet: B is 1 */
-  if (from == to) return;
+  if (!seen) {                                     /* a row that sees no key yet: B is 1 */
+    if (++from == to) return;
+    row++, seen++, x += n, y += ldy;
+  }
   K->scale_rows(y, ldy, 1, k->b + row, 1, y, ldy, to - from, wide);
   all = seen + to - from - 1;                      /* keys that the last row sees */
   K->gemm(MIRAS__SET, k->w, c, miras__mat(x, n), miras__mat(k->kt, k->ld), to - from, all, n,
@@ -10503,8 +10505,8 @@ static void miras__mesa_solve(miras__mesa *k, int after, float *x) {
   k->K->conjugate_start(s);
   for (step = 0;; step++) {
     s->from = (size_t)k->K->conjugate_end(s, 0);
-    s->to = (size_t)k->K->conjugate_end(s, 1);
     if (step == k->p->d.iterations || s->from == s->to) return;
+    if (s->to - s->from > 1) s->to = (size_t)k->K->conjugate_end(s, 1);
     miras__mesa_product(k, after, 0, s->s, s->u, s->n, s->from, s->to);
     k->K->conjugate_step(s);
   }
@@ -10596,6 +10598,7 @@ static void miras__mesa_forward(const miras__call *a) {
       K->flush(h, h, n * n);
       K->flush(g, g, p->weights);
     }
+    if (c == 1) continue;        /* of which nothing was kept */
     K->fill(k->open, 0, c);      /* how calls were cut must not show in the state */
     K->fill(k->scale, 0, 1);
   }
