@@ -2370,7 +2370,7 @@ static int miras__kind_of(const miras_model_desc *d, char letter) {
 }
 
 /* Are there layers of this kind? */
-static int miras__used(const miras_model_desc *d, int kind) {
+static MIRAS__COLD int miras__used(const miras_model_desc *d, int kind) {
   const void *end = memchr(d->pattern, 0, sizeof d->pattern);
   const size_t n = end ? (size_t)((const char *)end - d->pattern) : sizeof d->pattern;
   const char letter = miras__letter(d, kind);
@@ -8441,7 +8441,7 @@ static void miras__block_place(const miras__plan *p, float *base, float *open, i
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
  * floats of a state. */
-static size_t miras__exact_plan(miras__plan *p) {
+static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
   const size_t chunk = (size_t)d->chunk, descents = (size_t)d->descents;
   size_t state = miras__pad(p->weights), open, least;
@@ -9286,7 +9286,7 @@ static const size_t *miras__chunk_place(miras__chunk *c, const uint16_t *to, siz
 
 /* Its part of the plan: where the state of a head has what (at_s: with momentum only), the sizes of
  * tape and scratch. Returns the floats of a state. */
-static size_t miras__frozen_plan(miras__plan *p) {
+static MIRAS__COLD size_t miras__frozen_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
   size_t c = p->span, pad = miras__pad(p->weights), state = pad;
   int l;
@@ -10401,7 +10401,7 @@ static const uint16_t miras__mesa_arrays[] = {
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
  * floats of a state. */
-static size_t miras__mesa_plan(miras__plan *p) {
+static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
   size_t *at = p->at, state;
   p->params += (size_t)p->d.heads * n;
@@ -11225,7 +11225,7 @@ static void miras__attention_sizes(const miras__plan *p, miras__attention *a) {
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
  * floats of a state. */
-static size_t miras__attention_plan(miras__plan *p) {
+static MIRAS__COLD size_t miras__attention_plan(miras__plan *p) {
   miras__attention a;
   miras__attention_sizes(p, &a);
   p->at_d[0] = miras__pad(a.window * a.key_dim);
@@ -11506,7 +11506,7 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_des
 }
 
 /* The outer parameters of all heads, among zeros. */
-static void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
+static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, float *init, float *gain) {
   static void (*const of_engines[])(const miras__plan *p, float *init, float *gain) = {
     NULL, MIRAS__FROZEN(miras__frozen_params), MIRAS__MESA(miras__mesa_params), NULL
   };
@@ -11880,7 +11880,7 @@ static void miras__each(const miras_parallel *p, size_t count,
 static size_t miras__workers(const miras_parallel *p) { return p ? (size_t)p->workers : 1; }
 
 /* Can this be a job system? NULL can. */
-static int miras__parallel_ok(const miras_parallel *p, char *why, size_t n) {
+static MIRAS__COLD int miras__parallel_ok(const miras_parallel *p, char *why, size_t n) {
   if (!p) return 1;
   if (!miras__whole(why, n, "parallel->workers", p->workers, 1, 256)) return 0;
   if (p->run) return 1;
@@ -12168,7 +12168,7 @@ static size_t miras__part_size(const miras__plan *p) {
 
 /* A tape: 16 floats that hold the position and the length of its call; what each head keeps; the
  * gradients of outer parameters of each; and room for each worker of the backward pass. */
-static size_t miras__tape(const miras__plan *p, int length) {
+static MIRAS__COLD size_t miras__tape(const miras__plan *p, int length) {
   size_t total = miras__plan_tape(p, (size_t)length), heads, room;
   if (!total && length) return 0;
   if (!miras__size_mul((size_t)p->d.heads, (size_t)p->d.batch, &heads) ||
@@ -12390,8 +12390,8 @@ static void miras__view_set(miras_view *v, size_t offset, size_t rows, size_t co
 }
 
 /* rows 0: there is none. number 0: none in its name. */
-static void miras__part_add(miras__parts *x, const char *name, int number, size_t offset,
-                            size_t rows, size_t cols) {
+static MIRAS__COLD void miras__part_add(miras__parts *x, const char *name, int number,
+                                        size_t offset, size_t rows, size_t cols) {
   miras_view *v = x->view;
   if (x->found || !rows) return;
   miras__view_set(v, offset, rows, cols);
@@ -12401,8 +12401,8 @@ static void miras__part_add(miras__parts *x, const char *name, int number, size_
 }
 
 /* What lies in [weights] from offset on: matrices, their biases, the normaliser. */
-static void miras__part_weights(miras__parts *x, const miras__plan *p, miras_part kind,
-                                const char *before, const char *name, size_t offset) {
+static MIRAS__COLD void miras__part_weights(miras__parts *x, const miras__plan *p, miras_part kind,
+                                            const char *before, const char *name, size_t offset) {
   int l;
   x->kind = kind;
   x->before = before;
@@ -12418,7 +12418,7 @@ static void miras__part_weights(miras__parts *x, const miras__plan *p, miras_par
     miras__part_add(x, "z", 0, offset + p->features * (size_t)p->d.value_dim, p->features, 0);
 }
 
-static miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
+static MIRAS__COLD miras_part miras__part_find(miras__parts *x, const miras__plan *p) {
   const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
   const size_t window = (size_t)p->d.window, heads = (size_t)p->d.heads, more = heads * p->weights;
   const int mesa = p->engine == MIRAS__RUN_MESA;
@@ -12455,8 +12455,9 @@ static float *miras__part_of(const miras__plan *p, float *params, const miras_vi
 
 /* The part called name of the head that a stands at, which params are to be given for: to, or from,
  * its values; NULL: the other. */
-static miras_result miras__part_move(miras__call *a, size_t head, const char *name, float *params,
-                                     float *to, const float *from, char *why, size_t n) {
+static MIRAS__COLD miras_result miras__part_move(miras__call *a, size_t head, const char *name,
+                                                 float *params, float *to, const float *from,
+                                                 char *why, size_t n) {
   miras_view view;
   miras__parts x;
   size_t bytes;
@@ -12504,9 +12505,9 @@ MIRAS_API miras_part miras_memory_part(const miras_memory *m, int i, miras_view 
   return m && part && i >= 0 ? miras__part_find(&x, &m->plan) : MIRAS_PART_NONE;
 }
 
-static miras_result miras__memory_part(const miras_memory *m, int sequence, int head,
-                                       const char *name, float *to, const float *from, char *why,
-                                       size_t n) {
+static MIRAS__COLD miras_result miras__memory_part(const miras_memory *m, int sequence, int head,
+                                                   const char *name, float *to, const float *from,
+                                                   char *why, size_t n) {
   miras__call a;
   if (why && n) why[0] = 0;
   if (!m) {
@@ -13397,8 +13398,9 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   miras__param_set(s, MIRAS__W_OUT_NORM, s->value, 0);
 }
 
-static miras_result miras__memory_layer_resolve(miras__shape *s, const miras_layer_desc *d,
-                                                char *why, size_t n) {
+static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
+                                                            const miras_layer_desc *d, char *why,
+                                                            size_t n) {
   const miras_result result = miras__plan_make(&s->plan, &d->memory, why, n);
   if (result != MIRAS_OK) return result;
   if (s->plan.weights > (size_t)INT_MAX) {
@@ -13480,7 +13482,7 @@ static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, co
  *           than its value has a gradient of its seed, which L2 has not behind the norm
  * Matrices, which are linear in the value, learn to look up sooner without either, and so do
  * perceptrons with longer keys, which reach the bends of their activations. */
-static void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
+static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
   const miras__param *at = s->param;
   const miras__gates *step = &s->gate[MIRAS__STEP], *bound = &s->gate[MIRAS__THRESHOLD];
@@ -13869,8 +13871,9 @@ static void miras__attention_layer_sizes(const miras__shape *s, miras__attention
   a->scale = 1 / sqrtf((float)s->dk);
 }
 
-static miras_result miras__attention_layer_resolve(miras__shape *s, const miras_layer_desc *d,
-                                                   char *why, size_t n) {
+static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
+                                                               const miras_layer_desc *d, char *why,
+                                                               size_t n) {
   miras__attention a;
   miras__attention_work work;
   s->heads = (size_t)d->heads;
@@ -13912,7 +13915,7 @@ static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
   return (double)position * pow(s->base, -2 * (double)i / (double)s->dk);
 }
 
-static void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed) {
+static MIRAS__COLD void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
   const size_t half = s->dk / 2;
   float *turn = s->turns;
@@ -14100,8 +14103,8 @@ typedef struct miras__draft {
 
 /* Items up to the end or a closing parenthesis: each a letter or items in parentheses, and *count
  * behind it repeats it. Their kinds go to kind[count] on; returns the new count, or -1. */
-static int miras__pattern_read(const miras_model_desc *d, const char **at, unsigned char *kind,
-                               int count) {
+static MIRAS__COLD int miras__pattern_read(const miras_model_desc *d, const char **at,
+                                           unsigned char *kind, int count) {
   while (count >= 0 && **at && **at != ')') {
     const int from = count;
     int times = 0, each, i;
@@ -14219,8 +14222,9 @@ static miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n)
 }
 
 /* Replace zeros by defaults, refuse what is not meant, find all sizes. */
-static miras_result miras__model_resolve(miras__draft *draft, const miras_model_desc *from,
-                                         char *why, size_t n) {
+static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
+                                                     const miras_model_desc *from, char *why,
+                                                     size_t n) {
   miras_model *m = &draft->model;
   miras_model_desc *d = &m->desc;
   const miras__shape *s;
@@ -14337,8 +14341,9 @@ static MIRAS__COLD void miras__model_layout(miras_model *m, miras__arena *a) {
 
 /* What layers work in, over one another, for no two kinds work at a time; without training also
  * what they keep. work [kinds], kept: NULL while measuring. */
-static void miras__works_layout(const miras_model *m, const miras__extent *e, miras__arena *a,
-                                miras__layer_work *work, miras__kept *kept) {
+static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__extent *e,
+                                            miras__arena *a, miras__layer_work *work,
+                                            miras__kept *kept) {
   const size_t start = a->used;
   size_t end = start, turns;
   int i;
@@ -14398,7 +14403,8 @@ struct miras_session {
   miras__storage own;
 };
 
-static void miras__session_layout(miras_session *s, miras__arena *a, const miras_model *m) {
+static MIRAS__COLD void miras__session_layout(miras_session *s, miras__arena *a,
+                                              const miras_model *m) {
   const size_t kinds = (size_t)m->kinds;
   miras__extent e;
   memset(&e, 0, sizeof e);
@@ -14548,8 +14554,9 @@ struct miras_trainer {
 
 #ifndef MIRAS_NO_TRAINING
 /* Replace zeros by defaults, refuse what is not meant. */
-static miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
-                                           const miras_trainer_desc *from, char *why, size_t n) {
+static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
+                                                       const miras_trainer_desc *from, char *why,
+                                                       size_t n) {
   miras_trainer_desc *d = &tr->desc;
   int heads = 1, i;
   if (why && n) why[0] = 0;
@@ -14585,7 +14592,7 @@ static miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
 #define MIRAS__ADAM_BLOCK 16384    /* parameters that one task updates                            */
 
 /* Lay everything out over a; with a->base NULL only the size is found. */
-static void miras__trainer_layout(miras_trainer *tr, miras__arena *a) {
+static MIRAS__COLD void miras__trainer_layout(miras_trainer *tr, miras__arena *a) {
   const miras_model *m = tr->model;
   size_t b = (size_t)tr->desc.batch, t = (size_t)tr->desc.context, n = b * t, hold;
   size_t layers = (size_t)m->desc.layers, l;
@@ -14652,8 +14659,8 @@ MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_de
 }
 
 /* Every offset is checked by miras__trainer_bytes. */
-static miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_desc *d,
-                                          miras__storage own) {
+static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_desc *d,
+                                                      miras__storage own) {
   miras__arena a;
   miras_trainer resolved, *tr;
   if (miras__trainer_resolve(&resolved, m, d, NULL, 0) != MIRAS_OK ||
@@ -15208,7 +15215,7 @@ MIRAS_API size_t miras_session_size(const miras_model *m) {
   return m ? miras__session_bytes(m) : 0;
 }
 
-static miras_session *miras__session_make(const miras_model *m, miras__storage own) {
+static MIRAS__COLD miras_session *miras__session_make(const miras_model *m, miras__storage own) {
   miras__arena a;
   miras_session *s;
   if (!m || !miras__storage_get(&own, miras__session_bytes(m))) return NULL;
@@ -15953,7 +15960,7 @@ static const char *const miras__renamed[][2] = {
   {"kv-cache", "pairs"}, {"least-squares", "newton"}
 };
 
-static const char *miras__rename(const char *name, int from) {
+static MIRAS__COLD const char *miras__rename(const char *name, int from) {
   size_t i;
   for (i = 0; i < sizeof miras__renamed / sizeof miras__renamed[0]; i++)
     if (miras__same(name, miras__renamed[i][from])) return miras__renamed[i][!from];
@@ -15962,7 +15969,7 @@ static const char *miras__rename(const char *name, int from) {
 
 /* The field that a name in files says; NULL for none. One of a layer may have the letter of a kind
  * and a dot before it; else *letter is 0. */
-static const miras__field *miras__find_field(const char *name, char *letter) {
+static MIRAS__COLD const miras__field *miras__find_field(const char *name, char *letter) {
   const miras__field *f = miras__fields;
   *letter = (char)(miras__is_letter(name[0]) && name[1] == '.' ? name[0] : 0);
   name = miras__rename(name + (*letter ? 2 : 0), 1);
