@@ -2464,42 +2464,13 @@ typedef struct miras__plan {
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
 #define MIRAS__FADED 1e-30f   /* below this                                                       */
 
-/* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
- * gate means a constant. Keys, values and steps of the descents of a token lie side by side.
- * surprise may be NULL. */
-typedef struct miras__head_io {
-  int length;
-  size_t head;                                         /* which of the heads it is               */
-  const float *k, *v, *q;
-  size_t ldk, ldv, ldq;
-  const float *keep, *step, *momentum, *threshold;
-  size_t ld_keep, ld_step, ld_momentum, ld_threshold;
-  const float *value_keep, *erase, *replace;           /* NULL unless the descriptor asks        */
-  size_t ld_value_keep, ld_erase, ld_replace;
-  const float *rho;                                    /* [chunk] of row_rates; NULL: zeros      */
-  float *y;
-  size_t ldy;
-  float *surprise;
-} miras__head_io;
-
-/* Where the gradients of one head go; all overwritten but rho, which is added to; any pointer may
- * be NULL. */
-typedef struct miras__head_grads {
-  float *k, *v, *q;
-  size_t ldk, ldv, ldq;
-  float *keep, *step, *momentum, *threshold;
-  size_t ld_keep, ld_step, ld_momentum, ld_threshold;
-  float *value_keep, *erase, *replace;
-  size_t ld_value_keep, ld_erase, ld_replace;
-  float *rho;
-} miras__head_grads;
-
 /* Of what may be absent. */
 static const float *miras__at(const float *p, size_t n) { return p ? p + n : NULL; }
 static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
 
-/* What a token brings: its name in head_io, that of its stride, its member of miras_tokens, and its
- * numbers per token and head, of a descriptor d; 0: that asks for none. */
+/* What a token brings, in the order of miras_tokens: its name in head_io, that of its stride, its
+ * member of miras_tokens, and its numbers per token and head, of a descriptor d; 0: that asks for
+ * none. */
 #define MIRAS__INPUTS(X)                                                                          \
   X(k, ldk, key, (size_t)d->descents * (size_t)d->key_dim)                                         \
   X(v, ldv, value, (size_t)d->descents * (size_t)d->value_dim)                                     \
@@ -2511,25 +2482,43 @@ static float *miras__to(float *p, size_t n) { return p ? p + n : NULL; }
   X(value_keep, ld_value_keep, value_keep, miras__gate_width(d, d->value_gate))                    \
   X(erase, ld_erase, erase, d->separate_erase ? (size_t)d->key_dim : 0)                           \
   X(replace, ld_replace, replace, d->separate_erase ? (size_t)d->key_dim : 0)
+enum { MIRAS__INPUT_COUNT = 10 };
 
-/* `length` tokens from token t on. */
-static miras__head_io miras__io_part(const miras__head_io *io, size_t t, size_t length) {
-  miras__head_io part = *io;
-  part.length = (int)length;
-#define MIRAS_X(name, ld, member, count) part.name = miras__at(io->name, t * io->ld);
-  MIRAS__INPUTS(MIRAS_X)
-#undef MIRAS_X
-  part.y = miras__to(io->y, t * io->ldy);
-  part.surprise = miras__to(io->surprise, t);
-  return part;
+/* What one head of one sequence reads and writes in a call. ld_* are floats between tokens; 0 for a
+ * gate means a constant. Keys, values and steps of the descents of a token lie side by side.
+ * value_keep, erase, replace are NULL unless the descriptor asks for them; surprise may be NULL. */
+typedef struct miras__head_io {
+  const float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_keep, *erase, *replace;
+  size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
+         ld_replace;
+  const float *rho;                                    /* [chunk] of row_rates; NULL: zeros      */
+  float *y;
+  size_t ldy;
+  float *surprise;
+  int length;
+  size_t head;                                         /* which of the heads it is               */
+} miras__head_io;
+
+/* Where the gradients of one head go; all overwritten but rho, which is added to; any pointer may
+ * be NULL. */
+typedef struct miras__head_grads {
+  float *k, *v, *q, *keep, *step, *momentum, *threshold, *value_keep, *erase, *replace;
+  size_t ldk, ldv, ldq, ld_keep, ld_step, ld_momentum, ld_threshold, ld_value_keep, ld_erase,
+         ld_replace;
+  float *rho;
+} miras__head_grads;
+
+/* Both begin with the pointers of the inputs, then have their strides: input i of either. */
+static float **miras__input(void *record, size_t i) { return (float **)record + i; }
+static size_t *miras__stride(void *record, size_t i) {
+  return (size_t *)(void *)miras__input(record, MIRAS__INPUT_COUNT) + i;
 }
 
-static miras__head_grads miras__grads_part(const miras__head_grads *g, size_t t) {
-  miras__head_grads part = *g;
-#define MIRAS_X(name, ld, member, count) part.name = miras__to(g->name, t * g->ld);
-  MIRAS__INPUTS(MIRAS_X)
-#undef MIRAS_X
-  return part;
+/* On to token t. */
+static void miras__inputs_on(void *record, size_t t) {
+  size_t i;
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++)
+    *miras__input(record, i) = miras__to(*miras__input(record, i), t * *miras__stride(record, i));
 }
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
@@ -11345,8 +11334,12 @@ static void miras__head_run(const miras__call *a, int backward) {
   for (i = 0; i <= others; i++) {
     const size_t n = backward ? others - i : i, t = n ? first + (n - 1) * every : 0;
     const size_t end = n < others ? first + n * every : length;
-    const miras__head_io io = miras__io_part(a->io, t, end - t);
+    miras__head_io io = *a->io;
     miras__head_grads grads;
+    miras__inputs_on(&io, t);
+    io.length = (int)(end - t);
+    io.y = miras__to(io.y, t * io.ldy);
+    io.surprise = miras__to(io.surprise, t);
     run.io = &io;
     run.position = miras__since(d, head, a->position + (uint64_t)t);
     if (MIRAS__TRAINS && n && a->tape)
@@ -11354,7 +11347,8 @@ static void miras__head_run(const miras__call *a, int backward) {
                  (n - 1) * miras__stretch_tape(a->p, every);
     else run.tape = a->tape;
     if (MIRAS__TRAINS && backward) {
-      grads = miras__grads_part(a->g, t);
+      grads = *a->g;
+      miras__inputs_on(&grads, t);
       run.g = &grads;
       run.dy = miras__at(a->dy, t * a->lddy);
     }
@@ -11895,8 +11889,8 @@ struct miras_memory {
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
-  uint32_t width[10];                /* numbers per token and head of every input of room @15    */
-  int inputs;                        /* one past the last of them that there is                  */
+  uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
+  size_t inputs;                     /* one past the last of them that there is                  */
 };
 
 /* Lay out a memory over a; with a->base NULL only the size is found. */
@@ -11931,41 +11925,23 @@ static void miras__memory_widths(const miras_desc *d, uint32_t *width) {
 #undef MIRAS_X
 }
 
-/* Where the inputs lie: in miras_tokens, and in miras__head_io with their strides; and so their
- * gradients. */
-enum { MIRAS__INPUT_COUNT = (int)(sizeof(miras_token_grads) / sizeof(float *)) };
-static const unsigned char miras__places[2][MIRAS__INPUT_COUNT][3] = {
-#define MIRAS_X(name, ld, member, count) \
-  {offsetof(miras_tokens, member), offsetof(miras__head_io, name), offsetof(miras__head_io, ld)},
-  {MIRAS__INPUTS(MIRAS_X)},
-#undef MIRAS_X
-#define MIRAS_X(name, ld, member, count) \
-  {offsetof(miras_token_grads, member), offsetof(miras__head_grads, name), \
-   offsetof(miras__head_grads, ld)},
-  {MIRAS__INPUTS(MIRAS_X)}
-#undef MIRAS_X
-};
-
-static const char *miras__pointer(const void *record, size_t at) {
-  const char *pointer;
-  memcpy(&pointer, (const char *)record + at, sizeof pointer);
+/* Of miras_tokens or miras_token_grads, from key on: the pointer to input i. */
+static float *miras__given_input(const void *key, size_t i) {
+  float *pointer;
+  memcpy(&pointer, (const char *)key + i * sizeof pointer, sizeof pointer);
   return pointer;
 }
 
-/* Head h, of tokens from `first` on, has in `to`, which is zeros, what all have in `from`. */
-MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, int gradients, const void *from,
-                                        size_t first, size_t h, void *to) {
+/* Head h, of tokens from `first` on, has in `to`, which is zeros, what all have from `key` on. */
+MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, size_t first,
+                                        size_t h, void *to) {
   const size_t heads = (size_t)m->plan.d.heads;
-  int i;
+  size_t i;
   for (i = 0; i < m->inputs; i++) {
     const size_t width = m->width[i], ld = heads * width;
-    const unsigned char *place = miras__places[gradients][i];
-    const char *pointer;
     if (!width) continue;
-    pointer = miras__pointer(from, place[0]);
-    if (pointer) pointer += (first * ld + h * width) * sizeof(float);
-    memcpy((char *)to + place[1], &pointer, sizeof pointer);
-    memcpy((char *)to + place[2], &ld, sizeof ld);
+    *miras__input(to, i) = miras__to(miras__given_input(key, i), first * ld + h * width);
+    *miras__stride(to, i) = ld;
   }
 }
 
@@ -11979,7 +11955,7 @@ static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b
   io->length = x->length;
   io->head = H;
   io->ldy = (size_t)d->heads * (size_t)d->value_dim;
-  miras__memory_inputs(m, 0, x, (size_t)b * (size_t)x->length, H, io);
+  miras__memory_inputs(m, &x->key, (size_t)b * (size_t)x->length, H, io);
   io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
   if (!d->keep_gate) io->keep = m->keep + H;
   if (!d->step_gate) io->step = &d->step;
@@ -12011,10 +11987,10 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
 
 /* Is everything there that the descriptor asks for? */
 static int miras__tokens_ok(const miras_memory *m, const miras_tokens *x) {
-  int i;
+  size_t i;
   if (!m || !x || x->length < 0) return 0;
   for (i = 0; x->length && i < m->inputs; i++)
-    if (m->width[i] && !miras__pointer(x, miras__places[0][i][0])) return 0;
+    if (m->width[i] && !miras__given_input(&x->key, i)) return 0;
   return 1;
 }
 
@@ -12220,7 +12196,7 @@ static void miras__memory_backward(void *argument, int index, int worker) {
   miras__call run;
   miras__memory_io(c->m, c->x, (int)b, (int)h, &io);
   memset(&g, 0, sizeof g);
-  miras__memory_inputs(c->m, 1, c->dx, first, h, &g);
+  miras__memory_inputs(c->m, &c->dx->key, first, h, &g);
   miras__memory_head(c->m, b, h, &run);
   run.io = &io;
   run.g = &g;
@@ -13655,24 +13631,19 @@ static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *
  * apart; NULL: the layer has none. */
 static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, float *all,
                                           float *gates) {
+  static const unsigned char reads[] = {MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_Q,
+                                        MIRAS__READ_ERASE, MIRAS__READ_REPLACE};
   const miras__shape *s = a->layer->s;
-  const size_t *dim = s->read_dim;
   miras__head_grads g;
+  size_t i;
   memset(&g, 0, sizeof g);
-  g.q = miras__read_rows(a, all, MIRAS__READ_Q, h), g.ldq = dim[MIRAS__READ_Q];
-  g.k = miras__read_rows(a, all, MIRAS__READ_K, h), g.ldk = dim[MIRAS__READ_K];
-  g.v = miras__read_rows(a, all, MIRAS__READ_V, h), g.ldv = dim[MIRAS__READ_V];
-  g.ld_erase = g.ld_replace = dim[MIRAS__READ_ERASE];
-  if (g.ld_erase) {
-    g.erase = miras__read_rows(a, all, MIRAS__READ_ERASE, h);
-    g.replace = miras__read_rows(a, all, MIRAS__READ_REPLACE, h);
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++) {           /* three reads, five gates, two reads      */
+    const int gate = i >= 3 && i < 8, part = gate ? 0 : reads[i < 3 ? i : i - 5];
+    float *rows = gate ? miras__gate_of(s, (int)i - 3, h, gates)
+                : s->read_dim[part] ? miras__read_rows(a, all, part, h) : NULL;
+    *miras__input(&g, i) = rows;
+    *miras__stride(&g, i) = !rows ? 0 : gate ? s->ld_g : s->read_dim[part];
   }
-  g.keep = miras__gate_of(s, MIRAS__KEEP, h, gates);
-  g.step = miras__gate_of(s, MIRAS__STEP, h, gates);
-  g.momentum = miras__gate_of(s, MIRAS__MOMENTUM, h, gates);
-  g.threshold = miras__gate_of(s, MIRAS__THRESHOLD, h, gates);
-  g.value_keep = miras__gate_of(s, MIRAS__VALUE_KEEP, h, gates);
-  g.ld_keep = g.ld_step = g.ld_momentum = g.ld_threshold = g.ld_value_keep = s->ld_g;
   return g;
 }
 
@@ -13699,13 +13670,9 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
   const miras_desc *d = &s->plan.d;
   const miras__head_grads rows = miras__head_rows(a, h, a->work.qkv, a->work.gates);
   memset(io, 0, sizeof *io);
+  memcpy(io, &rows, offsetof(miras__head_io, rho));
   io->length = (int)a->n;
   io->head = h;
-#define MIRAS_X(name, ld, member, count)                                                          \
-  io->name = rows.name;                                                                           \
-  io->ld = rows.name ? rows.ld : 0;
-  MIRAS__INPUTS(MIRAS_X)
-#undef MIRAS_X
   if (!io->keep) io->keep = layer->keep + h;
   if (!io->step) io->step = &d->step;
   if (!io->momentum && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
