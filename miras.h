@@ -11824,39 +11824,34 @@ static void miras__release(const miras_allocator *from, void *pointer, size_t by
   if (from->free) from->free(pointer, bytes, from->user);
 }
 
-/* Where an object lies. */
+/* Where an object lies: its first member. */
 typedef struct miras__storage {
   miras_allocator allocator;         /* alloc NULL: the buffer is the caller's                   */
   void *buffer;
   size_t bytes;
+  uint64_t limit;                    /* of a file that is loaded into it, or 0 (room @85)        */
 } miras__storage;
 
-static miras__storage miras__given(void *buffer, size_t bytes) {
-  miras__storage s;
-  memset(&s, 0, sizeof s);
-  s.buffer = buffer;
-  s.bytes = bytes;
-  return s;
-}
-
-static miras__storage miras__allocated(const miras_allocator *allocator) {
-  miras__storage s = miras__given(NULL, 0);
-  s.allocator = miras__allocator(allocator);
-  return s;
-}
-
-/* Has it room for so many bytes, or gets it some? need 0 says that there is no object. */
-static int miras__storage_get(miras__storage *s, size_t need) {
-  if (!need) return 0;
-  if (s->allocator.alloc) s->buffer = s->allocator.alloc(need, s->allocator.user);
-  else if (s->bytes < need) return 0;
+/* The caller's buffer if it has room for so many bytes or, without one, some of the allocator's.
+ * need 0 says that there is no object. */
+static int miras__storage_get(miras__storage *s, void *buffer, size_t bytes,
+                              const miras_allocator *allocator, size_t need) {
+  memset(s, 0, sizeof *s);
+  if (!need || (buffer && bytes < need)) return 0;
+  if (!buffer) {
+    s->allocator = miras__allocator(allocator);
+    buffer = s->allocator.alloc(need, s->allocator.user);
+  }
+  s->buffer = buffer;
   s->bytes = need;
-  return s->buffer != NULL;
+  return buffer != NULL;
 }
 
 /* The object goes with it. */
-static void miras__storage_free(const miras__storage *s) {
-  const miras__storage own = *s;
+static void miras__close(void *object) {
+  miras__storage own;
+  if (!object) return;
+  memcpy(&own, object, sizeof own);
   miras__release(&own.allocator, own.buffer, own.bytes);
 }
 
@@ -11883,8 +11878,8 @@ static MIRAS__COLD int miras__parallel_ok(const miras_parallel *p, char *why, si
 }
 
 struct miras_memory {
-  miras__plan plan;
   miras__storage own;
+  miras__plan plan;
   float *params, *state, *scratch;
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
@@ -12063,12 +12058,14 @@ MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_si
   return miras__memory_bytes(&p, why, why_size);
 }
 
-static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, miras__storage own) {
+static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, void *buffer, size_t bytes,
+                                                    const miras_allocator *allocator) {
+  miras__storage own;
   miras__arena a;
   miras__plan p;
   miras_memory *m;
   if (miras__memory_plan(&p, d, NULL, 0) != MIRAS_OK ||
-      !miras__storage_get(&own, miras__memory_bytes(&p, NULL, 0)))
+      !miras__storage_get(&own, buffer, bytes, allocator, miras__memory_bytes(&p, NULL, 0)))
     return NULL;
   a = miras__arena_on(own.buffer);
   m = (miras_memory *)miras__take(&a, 1, sizeof *m);
@@ -12085,15 +12082,15 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, miras__
 }
 
 MIRAS_API miras_memory *miras_memory_init(void *buffer, size_t bytes, const miras_desc *d) {
-  return miras__memory_make(d, miras__given(buffer, bytes));
+  return buffer ? miras__memory_make(d, buffer, bytes, NULL) : NULL;
 }
 
 MIRAS_API miras_memory *miras_memory_open(const miras_desc *d, const miras_allocator *allocator) {
-  return miras__memory_make(d, miras__allocated(allocator));
+  return miras__memory_make(d, NULL, 0, allocator);
 }
 
 MIRAS_API void miras_memory_close(miras_memory *m) {
-  if (m) miras__storage_free(&m->own);
+  miras__close(m);
 }
 
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m) {
@@ -14042,6 +14039,7 @@ static const miras__layer_type *const miras__layer_types[] = {
 #define MIRAS__LAYERS 256          /* of a model at most                                          */
 
 struct miras_model {
+  miras__storage own;
   miras_model_desc desc;
   unsigned char kind[MIRAS__LAYERS];            /* of its layers, counting those in use           */
   int kinds;                                    /* in use                                         */
@@ -14057,7 +14055,6 @@ struct miras_model {
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
   size_t learned;                  /* floats of all views                                         */
   float *params;
-  miras__storage own;
 };
 
 /* A model that is being resolved: room for every kind. */
@@ -14358,6 +14355,7 @@ static int miras__words_ok(const miras_model *m, const int32_t *tokens, size_t n
 
 /* A session's state is that of a running text. */
 struct miras_session {
+  miras__storage own;
   const miras_model *model;
   void *state;
   size_t state_bytes;
@@ -14367,7 +14365,6 @@ struct miras_session {
   miras__kept *kept;               /* [kinds]                                                     */
   float *logits;                   /* [held, V]                                                   */
   float *scratch;
-  miras__storage own;
 };
 
 static MIRAS__COLD void miras__session_layout(miras_session *s, miras__arena *a,
@@ -14438,17 +14435,19 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
 }
 
 /* Every offset is checked by miras__model_bytes_of. */
-static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, miras__storage own) {
+static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
+                                                  size_t bytes, const miras_allocator *allocator) {
   miras__arena a;
   miras__draft draft;
   miras_model *m;
   if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK ||
-      !miras__storage_get(&own, miras__model_bytes_of(&draft.model, NULL, 0)))
+      !miras__storage_get(&draft.model.own, buffer, bytes, allocator,
+                          miras__model_bytes_of(&draft.model, NULL, 0)))
     return NULL;
-  a = miras__arena_on(own.buffer);
+  draft.model.own.limit = d->limit;
+  a = miras__arena_on(draft.model.own.buffer);
   m = (miras_model *)miras__take(&a, 1, sizeof *m);
   *m = draft.model;
-  m->own = own;
   miras__model_layout(m, &a);
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
@@ -14457,16 +14456,16 @@ static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, mir
 }
 
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
-  return miras__model_make(d, miras__given(buffer, bytes));
+  return buffer ? miras__model_make(d, buffer, bytes, NULL) : NULL;
 }
 
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator) {
-  return miras__model_make(d, miras__allocated(allocator));
+  return miras__model_make(d, NULL, 0, allocator);
 }
 
 MIRAS_API void miras_model_close(miras_model *m) {
-  if (m) miras__storage_free(&m->own);
+  miras__close(m);
 }
 
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
@@ -14493,6 +14492,7 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count) 
  */
 
 struct miras_trainer {
+  miras__storage own;
   miras_model *model;
   miras_trainer_desc desc;
   float *grads, *moment1, *moment2;
@@ -14516,7 +14516,6 @@ struct miras_trainer {
   int taped, batch, length;        /* the last loss with train 1 can still be differentiated      */
   float unit;                      /* 1 / targets that count                                      */
   uint64_t calls, call;            /* losses with train 1 since the last step; number of this one */
-  miras__storage own;
 };
 
 #ifndef MIRAS_NO_TRAINING
@@ -14627,16 +14626,18 @@ MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_de
 
 /* Every offset is checked by miras__trainer_bytes. */
 static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_desc *d,
-                                                      miras__storage own) {
+                                                      void *buffer, size_t bytes,
+                                                      const miras_allocator *allocator) {
   miras__arena a;
   miras_trainer resolved, *tr;
   if (miras__trainer_resolve(&resolved, m, d, NULL, 0) != MIRAS_OK ||
-      !miras__storage_get(&own, miras__trainer_bytes(&resolved, NULL, 0)))
+      !miras__storage_get(&resolved.own, buffer, bytes, allocator,
+                          miras__trainer_bytes(&resolved, NULL, 0)))
     return NULL;
-  a = miras__arena_on(own.buffer);
+  resolved.own.limit = d->limit;
+  a = miras__arena_on(resolved.own.buffer);
   tr = (miras_trainer *)miras__take(&a, 1, sizeof *tr);
   *tr = resolved;
-  tr->own = own;
   miras__trainer_layout(tr, &a);
   memset(tr->grads, 0, m->param_count * sizeof(float));
   memset(tr->moment1, 0, m->param_count * sizeof(float));
@@ -14647,16 +14648,16 @@ static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const mira
 
 MIRAS_API miras_trainer *miras_trainer_init(void *buffer, size_t bytes, miras_model *m,
                                             const miras_trainer_desc *d) {
-  return miras__trainer_make(m, d, miras__given(buffer, bytes));
+  return buffer ? miras__trainer_make(m, d, buffer, bytes, NULL) : NULL;
 }
 
 MIRAS_API miras_trainer *miras_trainer_open(miras_model *m, const miras_trainer_desc *d,
                                             const miras_allocator *allocator) {
-  return miras__trainer_make(m, d, miras__allocated(allocator));
+  return miras__trainer_make(m, d, NULL, 0, allocator);
 }
 
 MIRAS_API void miras_trainer_close(miras_trainer *tr) {
-  if (tr) miras__storage_free(&tr->own);
+  miras__close(tr);
 }
 
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *tr) {
@@ -15182,10 +15183,14 @@ MIRAS_API size_t miras_session_size(const miras_model *m) {
   return m ? miras__session_bytes(m) : 0;
 }
 
-static MIRAS__COLD miras_session *miras__session_make(const miras_model *m, miras__storage own) {
+static MIRAS__COLD miras_session *miras__session_make(const miras_model *m, void *buffer,
+                                                      size_t bytes,
+                                                      const miras_allocator *allocator) {
+  miras__storage own;
   miras__arena a;
   miras_session *s;
-  if (!m || !miras__storage_get(&own, miras__session_bytes(m))) return NULL;
+  if (!m || !miras__storage_get(&own, buffer, bytes, allocator, miras__session_bytes(m)))
+    return NULL;
   a = miras__arena_on(own.buffer);
   s = (miras_session *)miras__take(&a, 1, sizeof *s);
   miras__session_layout(s, &a, m);
@@ -15195,16 +15200,16 @@ static MIRAS__COLD miras_session *miras__session_make(const miras_model *m, mira
 }
 
 MIRAS_API miras_session *miras_session_init(void *buffer, size_t bytes, const miras_model *m) {
-  return miras__session_make(m, miras__given(buffer, bytes));
+  return buffer ? miras__session_make(m, buffer, bytes, NULL) : NULL;
 }
 
 MIRAS_API miras_session *miras_session_open(const miras_model *m,
                                             const miras_allocator *allocator) {
-  return miras__session_make(m, miras__allocated(allocator));
+  return miras__session_make(m, NULL, 0, allocator);
 }
 
 MIRAS_API void miras_session_close(miras_session *s) {
-  if (s) miras__storage_free(&s->own);
+  miras__close(s);
 }
 
 static const float *miras__session_feed(miras_session *s, const int32_t *tokens, size_t count) {
@@ -16441,8 +16446,8 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
 #ifndef MIRAS_NO_STDIO
 /* A model that is to be made of a file. */
 typedef struct miras__opening {
+  miras__storage own;
   const miras_model_desc *given;
-  const miras_allocator *allocator;
   miras_model *model;
 } miras__opening;
 
@@ -16464,7 +16469,7 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f) {
   miras_model_desc *d = &f->d;
   miras_result result;
   int k;
-  if (o->given) d->limit = o->given->limit;
+  d->limit = o->own.limit;
   for (k = 0; o->given && k < MIRAS_LAYER_KINDS; k++) {
     miras_desc *memory = &d->layer[k].memory;
     const miras_desc *from = &o->given->layer[0].memory;
@@ -16475,10 +16480,10 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f) {
   }
   result = miras__payload_fits(d, f->payload_size);
   if (result != MIRAS_OK) return result;
-  o->model = miras_model_open(d, o->allocator);
+  o->model = miras__model_make(d, NULL, 0, &o->own.allocator);
   if (!o->model) return MIRAS_ERR_ALLOC;
   if (miras__load_model(o->model, NULL, f) == MIRAS_OK) return MIRAS_OK;
-  miras_model_close(o->model);
+  miras__close(o->model);
   o->model = NULL;
   /* also of a 0 where the descriptor, with its defaults, has another number: no file of ours */
   return MIRAS_ERR_FORMAT;
@@ -16748,14 +16753,14 @@ static FILE *miras__new_file(char *part, size_t length) {
   return file;
 }
 
-static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path,
-                                                 const miras_allocator *allocator) {
-  const miras_allocator from = miras__allocator(allocator);
+static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path) {
+  miras_allocator from;
   miras__sink s;
   size_t length, room;
   char *part;
   int ok, gone = 0;
   if (!object || !path) return MIRAS_ERR_ARGUMENT;
+  from = miras__allocator(&((const miras__storage *)object)->allocator);
   length = strlen(path);
   if (!miras__emit(what, object, NULL) || !miras__size_add(length, 14, &room))
     return MIRAS_ERR_SIZE;
@@ -16785,19 +16790,21 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
   return ok ? MIRAS_OK : MIRAS_ERR_IO;
 }
 
-/* A whole file in one allocation of its length and a byte. limit: of the model that it holds, or 0.
- * Its payload, with both moments, is at most three times that; a file whose running texts make it
+/* A whole file in one allocation of its length and a byte. Where a model has a limit, the file's
+ * payload, with both moments, is at most three times that; a file whose running texts make it
  * longer is refused as well. */
-static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path,
-                                                 uint64_t limit, const miras_allocator *allocator) {
-  const miras_allocator from = miras__allocator(allocator);
+static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path) {
   const long most_header = 8 + (long)MIRAS__MAX_HEADER;
   miras_result result = MIRAS_ERR_IO;
-  FILE *file = path ? fopen(path, "rb") : NULL;
+  FILE *file = path && object ? fopen(path, "rb") : NULL;
+  miras_allocator from;
   unsigned char *bytes = NULL;
+  uint64_t limit;
   size_t size = 0;
   long end = -1;
-  if (!file) return path ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
+  if (!file) return path && object ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
+  from = miras__allocator(&((const miras__storage *)object)->allocator);
+  limit = ((const miras__storage *)object)->limit;
   /* Reading a byte first finds out folders, which open and have an absurd length. */
   if ((fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
   if (limit && end > most_header && (uint64_t)(end - most_header - 1) / 3 >= limit) {
@@ -16816,31 +16823,28 @@ static MIRAS__COLD miras_result miras__load_path(int what, void *object, const c
 }
 
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path) {
-  return miras__save_path(MIRAS__A_MEMORY, m, path, m ? &m->own.allocator : NULL);
+  return miras__save_path(MIRAS__A_MEMORY, m, path);
 }
 
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
-  return m ? miras__load_path(MIRAS__A_MEMORY, m, path, 0, &m->own.allocator)
-           : MIRAS_ERR_ARGUMENT;
+  return miras__load_path(MIRAS__A_MEMORY, m, path);
 }
 
 #ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path) {
-  return miras__save_path(MIRAS__A_MODEL, m, path, m ? &m->own.allocator : NULL);
+  return miras__save_path(MIRAS__A_MODEL, m, path);
 }
 
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path) {
-  return miras__save_path(MIRAS__A_SESSION, s, path, s ? &s->own.allocator : NULL);
+  return miras__save_path(MIRAS__A_SESSION, s, path);
 }
 
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
-  return m ? miras__load_path(MIRAS__A_MODEL, m, path, m->desc.limit, &m->own.allocator)
-           : MIRAS_ERR_ARGUMENT;
+  return miras__load_path(MIRAS__A_MODEL, m, path);
 }
 
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
-  return s ? miras__load_path(MIRAS__A_SESSION, s, path, 0, &s->own.allocator)
-           : MIRAS_ERR_ARGUMENT;
+  return miras__load_path(MIRAS__A_SESSION, s, path);
 }
 
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
@@ -16848,22 +16852,22 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
                                              miras_result *result) {
   miras__opening o;
   miras_result said;
+  memset(&o, 0, sizeof o);
+  o.own.allocator = miras__allocator(allocator);
+  o.own.limit = given ? given->limit : 0;
   o.given = given;
-  o.allocator = allocator;
-  o.model = NULL;
-  said = miras__load_path(MIRAS__AN_OPENING, &o, path, given ? given->limit : 0, allocator);
+  said = miras__load_path(MIRAS__AN_OPENING, &o, path);
   if (result) *result = said;
   return o.model;
 }
 
 #ifndef MIRAS_NO_TRAINING
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *tr, const char *path) {
-  return miras__save_path(MIRAS__A_TRAINER, tr, path, tr ? &tr->own.allocator : NULL);
+  return miras__save_path(MIRAS__A_TRAINER, tr, path);
 }
 
 MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
-  return tr ? miras__load_path(MIRAS__A_TRAINER, tr, path, tr->desc.limit, &tr->own.allocator)
-            : MIRAS_ERR_ARGUMENT;
+  return miras__load_path(MIRAS__A_TRAINER, tr, path);
 }
 #endif
 #endif   /* MIRAS_NO_MODEL */
