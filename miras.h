@@ -12619,42 +12619,6 @@ enum { MIRAS__W_NORM1, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_NORM_Q, MIRA
        MIRAS__W_OUT_NORM, MIRAS__W_OUT_GATE, MIRAS__W_O, MIRAS__W_NORM2, MIRAS__W_MLP_GATE,
        MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
 
-/* Initial values: `start` everywhere or, where there is a stream of random numbers, a deviation of
- * start / sqrt(fan rows). Start 0 is that of what writes to the residual stream: smaller, so that
- * the stream does not grow with depth. */
-static const struct {
-  char name[16];
-  unsigned char origin, stream, start, fan;      /* start is in tenths                            */
-} miras__params[MIRAS__PARAMS] = {
-  {"norm1.gain", MIRAS__BY_TILE, 0, 10, 1},
-  {"q.weight", MIRAS__PROJECTS, 1, 10, 1},
-  {"k.weight", MIRAS__PROJECTS, 2, 10, 1},
-  {"v.weight", MIRAS__PROJECTS, 3, 10, 1},
-  {"q_norm.gain", MIRAS__BY_TILE, 0, 10, 1},
-  {"k_norm.gain", MIRAS__BY_TILE, 0, 10, 1},
-  {"conv_q.weight", MIRAS__BY_TILE, 4, 10, 3},
-  {"conv_k.weight", MIRAS__BY_TILE, 5, 10, 3},
-  {"conv_v.weight", MIRAS__BY_TILE, 6, 10, 3},
-  {"gates.down", MIRAS__PROJECTS, 7, 10, 1},
-  {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1},
-  {"gates.offset", MIRAS__BY_TILE, 0, 0, 1},
-  {"gates.rate", MIRAS__BY_TILE, 0, 0, 1},
-  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1},
-  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1},
-  {"memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1},
-  {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1},
-  {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1},
-  {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1},
-  {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1},
-  {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1},
-  {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1},
-  {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1},
-  {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1},
-  {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1},
-  {"mlp.up", MIRAS__MULTIPLIES, 13, 10, 1},
-  {"mlp.down", MIRAS__MULTIPLIES, 14, 0, 1}
-};
-
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
   size_t at;                       /* its first float, counted from the layer's                   */
@@ -12673,11 +12637,13 @@ typedef struct miras__shape {
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
   size_t scratch, scratch_train;   /* of a worker                                                 */
-  size_t width, heads, dk, dv, key, value, hidden, taps;
+  size_t width, heads, dk, dv, value, hidden, taps;
   size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
   size_t ld_x, ld_p, ld_g, ld_y, ld_f;
   size_t runs, per_token;          /* of a sequence, arrays of what heads read; floats of a token */
   size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
+  size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
+         row_rates;                /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -12686,7 +12652,7 @@ typedef struct miras__shape {
   miras_key_map key_map;
   int tied;                        /* the step gate's numbers are the keep gate's                 */
   float *gate_scale;               /* [outs]                                                      */
-  size_t rank, descents;
+  size_t descents;
   size_t read_at[MIRAS__READS];    /* parts of per_token: where they begin                        */
   size_t read_dim[MIRAS__READS];   /* their numbers; 0: there is none                             */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
@@ -12694,11 +12660,50 @@ typedef struct miras__shape {
   miras__gates gate[MIRAS__GATE_GROUPS];
   /* of attention */
   size_t group, window;            /* heads of queries for one of the keys and values, a task     */
-  int qk_norm;
   double base;
   float *turns;                    /* [tile, dk] cosines and sines of a tile's positions          */
   size_t turning;                  /* floats of it                                                */
 } miras__shape;
+
+/* Initial values: `start` everywhere or, where there is a stream of random numbers, a deviation of
+ * start / sqrt(fan rows). Start 0 is that of what writes to the residual stream: smaller, so that
+ * the stream does not grow with depth. rows, cols: where a shape says how many; a layer has what
+ * has some of both. */
+static const struct {
+  char name[16];
+  unsigned char origin, stream, start, fan;      /* start is in tenths                            */
+  uint16_t rows, cols;                           /* cols 0: a vector                              */
+} miras__params[MIRAS__PARAMS] = {
+#define MIRAS__L(member) (uint16_t)offsetof(miras__shape, member)
+  {"norm1.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm1), 0},
+  {"q.weight", MIRAS__PROJECTS, 1, 10, 1, MIRAS__L(width), MIRAS__L(cols_q)},
+  {"k.weight", MIRAS__PROJECTS, 2, 10, 1, MIRAS__L(width), MIRAS__L(cols_k)},
+  {"v.weight", MIRAS__PROJECTS, 3, 10, 1, MIRAS__L(width), MIRAS__L(cols_v)},
+  {"q_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(qk_norm), 0},
+  {"k_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(qk_norm), 0},
+  {"conv_q.weight", MIRAS__BY_TILE, 4, 10, 3, MIRAS__L(conv), MIRAS__L(cols_q)},
+  {"conv_k.weight", MIRAS__BY_TILE, 5, 10, 3, MIRAS__L(conv), MIRAS__L(cols_k)},
+  {"conv_v.weight", MIRAS__BY_TILE, 6, 10, 3, MIRAS__L(conv), MIRAS__L(cols_v)},
+  {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_low)},
+  {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1, MIRAS__L(cols_low), MIRAS__L(moving)},
+  {"gates.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(gates), 0},
+  {"gates.rate", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(rate), 0},
+  {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
+  {"erase.mix", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
+  {"memory.init", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(plan.weights)},
+  {"memory.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(heads), MIRAS__L(gain)},
+  {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
+  {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(gain)},
+  {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(row_rates), 0},
+  {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(cols_out), 0},
+  {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1, MIRAS__L(width), MIRAS__L(cols_out)},
+  {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(value), MIRAS__L(width)},
+  {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm2), 0},
+  {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1, MIRAS__L(width), MIRAS__L(hidden)},
+  {"mlp.up", MIRAS__MULTIPLIES, 13, 10, 1, MIRAS__L(width), MIRAS__L(hidden)},
+  {"mlp.down", MIRAS__MULTIPLIES, 14, 0, 1, MIRAS__L(hidden), MIRAS__L(width)}
+#undef MIRAS__L
+};
 
 /* One layer. */
 typedef struct miras__layer {
@@ -12964,18 +12969,31 @@ static void miras__layer_views(const miras__shape *s, miras__views *v, double de
   }
 }
 
-static void miras__param_set(miras__shape *s, int i, size_t rows, size_t cols) {
-  s->param[i].rows = rows;
-  s->param[i].cols = cols;
-}
+/* In the order of their columns. */
+static const unsigned char miras__projections[] = {
+  MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE, MIRAS__W_GATES_DOWN
+};
 
-/* The next `cols` columns of the projections; returns the first. */
-static size_t miras__project_to(miras__shape *s, int i, size_t cols) {
-  const size_t at = s->proj;
-  miras__param_set(s, i, cols ? s->width : 0, cols);
-  s->param[i].place = at;
-  s->proj += cols;
-  return at;
+/* Which parameters there are, by their lengths; the columns of the projections. */
+static MIRAS__COLD void miras__params_find(miras__shape *s) {
+  size_t i;
+  s->norm1 = s->value ? s->width : 0;
+  s->norm2 = s->hidden ? s->width : 0;
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    miras__param *p = &s->param[i];
+    const size_t cols = miras__params[i].cols, rows = miras__params[i].rows;
+    if (cols) memcpy(&p->cols, (const char *)s + cols, sizeof p->cols);
+    if (p->cols || !cols) memcpy(&p->rows, (const char *)s + rows, sizeof p->rows);
+  }
+  for (i = s->proj = 0; i < sizeof miras__projections; i++) {
+    miras__param *p = &s->param[miras__projections[i]];
+    p->place = s->proj;
+    s->proj += p->cols;
+  }
+  s->at_k = s->param[MIRAS__W_K].place;
+  s->at_v = s->param[MIRAS__W_V].place;
+  s->at_out = s->param[MIRAS__W_OUT_GATE].place;
+  s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
 }
 
 static size_t miras__count(const miras__param *p) { return p->rows * (p->cols ? p->cols : 1); }
@@ -13084,12 +13102,7 @@ static size_t miras__branches(const miras__shape *s) { return s->value && s->hid
 static int miras__shape_end(miras__shape *s) {
   size_t states = 0, rows;
   int i;
-  miras__param_set(s, MIRAS__W_NORM1, s->value ? s->width : 0, 0);
-  miras__param_set(s, MIRAS__W_O, s->value, s->width);
-  miras__param_set(s, MIRAS__W_NORM2, s->hidden ? s->width : 0, 0);
-  miras__param_set(s, MIRAS__W_MLP_GATE, s->hidden ? s->width : 0, s->hidden);
-  miras__param_set(s, MIRAS__W_MLP_UP, s->hidden ? s->width : 0, s->hidden);
-  miras__param_set(s, MIRAS__W_MLP_DOWN, s->hidden, s->width);
+  miras__params_find(s);
   for (i = 0; i < MIRAS__PARAMS; i++) {
     miras__param *p = &s->param[i];
     const int origin = miras__params[i].origin, turns = origin <= MIRAS__MULTIPLIES;
@@ -13158,15 +13171,14 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
  * through convolutions. */
 static void miras__project(const miras__visit *a, int count, size_t n, const float *x,
                            float *proj) {
-  static const unsigned char which[] = {MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE,
-                                        MIRAS__W_GATES_DOWN};
   const miras__shape *s = a->layer->s;
   float *h = a->scratch + MIRAS__PACK;
   int i;
   a->k->rms_fwd(h, s->ld_x, x, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM1), n, s->width);
   for (i = 0; i < count; i++) {
-    const miras__param *p = &s->param[which[i]];
-    if (p->rows) miras__times(a, which[i], MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
+    const int which = miras__projections[i];
+    const miras__param *p = &s->param[which];
+    if (p->rows) miras__times(a, which, MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
   }
 }
 
@@ -13296,7 +13308,6 @@ static float miras__key_length(const miras__shape *s) {
 static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_desc *m = &s->plan.d;
   miras__gates *group = s->gate;
-  size_t kcols, vcols;
   int i;
   s->tasks = s->heads = s->runs = (size_t)m->heads;
   s->chunk = (size_t)m->chunk;
@@ -13305,11 +13316,8 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->dv = (size_t)m->value_dim;
   s->taps = (size_t)d->conv;
   s->key_map = d->key_map;
-  s->key = s->heads * s->dk;
   s->value = s->heads * s->dv;
   s->descents = (size_t)m->descents;
-  kcols = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->key;
-  vcols = s->descents * s->value;
   if (miras__key_length(s) > 0) s->lengths = 1 + s->descents;
   for (i = 0; i < MIRAS__READS; i++) {
     const size_t each = i == MIRAS__READ_V ? s->dv : s->dk;
@@ -13347,28 +13355,17 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
     group[MIRAS__STEP].offset = group[MIRAS__KEEP].offset;
     s->outs += group[MIRAS__STEP].count;
   }
-  s->rank = s->moving ? (size_t)d->gate_rank : 0;
-  miras__project_to(s, MIRAS__W_Q, s->key);
-  miras__project_to(s, MIRAS__W_K, kcols);
-  miras__project_to(s, MIRAS__W_V, vcols);
-  s->at_out = miras__project_to(s, MIRAS__W_OUT_GATE, s->value);
-  s->at_low = miras__project_to(s, MIRAS__W_GATES_DOWN, s->rank);
-  miras__param_set(s, MIRAS__W_CONV_Q, s->taps, s->key);
-  miras__param_set(s, MIRAS__W_CONV_K, kcols ? s->taps : 0, kcols);
-  miras__param_set(s, MIRAS__W_CONV_V, s->taps, vcols);
-  miras__param_set(s, MIRAS__W_GATES_UP, s->rank, s->moving);
-  miras__param_set(s, MIRAS__W_GATES_OFFSET, s->gates, 0);
-  if (group[MIRAS__KEEP].form == MIRAS__GATE_RATE)
-    miras__param_set(s, MIRAS__W_GATES_RATE, group[MIRAS__KEEP].count, 0);
-  miras__param_set(s, MIRAS__W_ERASE_SCALE, group[MIRAS__ERASE].count, 0);
-  miras__param_set(s, MIRAS__W_ERASE_MIX, group[MIRAS__ERASE].count, 0);
-  miras__param_set(s, MIRAS__W_MEMORY, s->plan.weights ? s->heads : 0, s->plan.weights);
-  if (m->algorithm == MIRAS_LEAST_SQUARES)
-    miras__param_set(s, MIRAS__W_RIDGE, s->heads, (size_t)miras__features(m));
-  miras__param_set(s, MIRAS__W_GAIN, m->inner_norm ? s->heads : 0, s->dv);
-  miras__param_set(s, MIRAS__W_BIAS, m->inner_norm ? s->heads : 0, s->dv);
-  miras__param_set(s, MIRAS__W_RATES, m->row_rates ? (size_t)m->chunk : 0, 0);
-  miras__param_set(s, MIRAS__W_OUT_NORM, s->value, 0);
+  s->cols_q = s->heads * s->dk;
+  s->cols_k = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->cols_q;
+  s->cols_v = s->descents * s->value;
+  s->cols_out = s->value;
+  s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
+  s->conv = s->taps;
+  s->rate = group->form == MIRAS__GATE_RATE ? group->count : 0;   /* of keep gates                */
+  s->gain = m->inner_norm ? s->dv : 0;
+  s->ridge = m->algorithm == MIRAS_LEAST_SQUARES ? (size_t)miras__features(m) : 0;
+  s->row_rates = m->row_rates ? (size_t)m->chunk : 0;
+  miras__params_find(s);
 }
 
 static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
@@ -13847,7 +13844,7 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->dk = s->dv = (size_t)d->head_dim;
   s->window = (size_t)d->window;
   s->base = (double)d->rotary_base;
-  s->qk_norm = d->qk_norm;
+  s->qk_norm = d->qk_norm ? s->dk : 0;
   s->turning = MIRAS__TILE * s->dk;
   s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
   s->plan.d.heads = d->kv_heads;
@@ -13858,14 +13855,12 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->plan.second = miras__pad(s->plan.split);
   s->plan.head_dstate = 2 * s->plan.split;
   s->plan.head_state = 2 * s->plan.second;
-  s->key = s->value = s->heads * s->dk;
-  s->per_token = miras__pad(s->key + s->tasks * s->dk);  /* turned queries and keys               */
+  s->value = s->heads * s->dk;
+  s->per_token = miras__pad(s->value + s->tasks * s->dk);   /* turned queries and keys            */
   s->runs = 1;
-  miras__project_to(s, MIRAS__W_Q, s->key);
-  s->at_k = miras__project_to(s, MIRAS__W_K, s->tasks * s->dk);
-  s->at_v = miras__project_to(s, MIRAS__W_V, s->tasks * s->dk);
-  miras__param_set(s, MIRAS__W_NORM_Q, s->qk_norm ? s->dk : 0, 0);
-  miras__param_set(s, MIRAS__W_NORM_K, s->qk_norm ? s->dk : 0, 0);
+  s->cols_q = s->value;
+  s->cols_k = s->cols_v = s->tasks * s->dk;
+  miras__params_find(s);
   miras__attention_layer_sizes(s, &a);
   s->scratch = miras__attention_layout(&a, NULL, 0, &work);
   s->scratch_train = miras__attention_layout(&a, NULL, 1, &work);
