@@ -11421,10 +11421,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_des
   double floats = 0;
   int l, exact;
   if (why && n) why[0] = 0;
-  if (!d) {
-    miras__say(why, n, "the descriptor is NULL");
-    return MIRAS_ERR_ARGUMENT;
-  }
+  if (!d)
+    return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
   memset(p, 0, sizeof *p);
   p->d = *d;
   result = miras__desc_resolve(&p->d, why, n);
@@ -11474,11 +11472,10 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_des
     c = (size_t)(d->chunk < MIRAS__BLOCK ? 2 * MIRAS__BLOCK : d->chunk) * (size_t)d->descents;
   floats = 16 * floats + 64 * (double)c * ((double)c + (double)p->widest) + 1e6;
   floats *= (double)d->heads;
-  if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit) {
-    miras__say(why, n, "the memory needs about %g floats, more than this machine can address",
-               floats * (double)d->batch);
-    return MIRAS_ERR_DESC;
-  }
+  if (floats * 4 >= (double)limit || floats * (double)d->batch * 4 >= (double)limit)
+    return miras__say(why, n,
+                      "the memory needs about %g floats, more than this machine can address",
+                      floats * (double)d->batch), MIRAS_ERR_DESC;
   p->params = (size_t)d->heads * p->weights;
   if (d->inner_norm) p->params += 2 * (size_t)d->heads * (size_t)d->value_dim;
   p->at_rho = p->params;
@@ -11491,10 +11488,8 @@ static MIRAS__COLD miras_result miras__plan_make(miras__plan *p, const miras_des
   if (p->scratch_backward < p->scratch) p->scratch_backward = p->scratch;
   p->head_state = miras__pad(state);
   if (!miras__size_mul(p->head_state, (size_t)d->heads, &total) ||
-      !miras__size_add(total, 16, &total)) {
-    miras__say(why, n, "the state is larger than this machine can address");
-    return MIRAS_ERR_DESC;
-  }
+      !miras__size_add(total, 16, &total))
+    return miras__say(why, n, "the state is larger than this machine can address"), MIRAS_ERR_DESC;
   p->sequence_state = total;
   return MIRAS_OK;
 }
@@ -11832,19 +11827,41 @@ typedef struct miras__storage {
   uint64_t limit;                    /* of a file that is loaded into it, or 0 (room @85)        */
 } miras__storage;
 
-/* The caller's buffer if it has room for so many bytes or, without one, some of the allocator's.
- * need 0 says that there is no object. */
-static int miras__storage_get(miras__storage *s, void *buffer, size_t bytes,
-                              const miras_allocator *allocator, size_t need) {
-  memset(s, 0, sizeof *s);
-  if (!need || (buffer && bytes < need)) return 0;
+/* Lays an object out over an arena; both passes run it. */
+typedef void miras__layout(void *object, miras__arena *a);
+
+/* Bytes of an object of `size` and what lies behind it, for a buffer of any alignment; 0 and a
+ * sentence if that is too much. */
+static MIRAS__COLD size_t miras__measure(void *draft, size_t size, miras__layout *layout,
+                                         const char *what, char *why, size_t n) {
+  miras__arena a = miras__arena_on(NULL);
+  (void)miras__take(&a, 1, size);
+  layout(draft, &a);
+  return miras__arena_bytes(&a, what, why, n);
+}
+
+/* It itself, in the caller's buffer if that has room for so many bytes or, without one, in some of
+ * the allocator's. bytes 0 says that there is no object. */
+static MIRAS__COLD void *miras__build(void *draft, size_t size, miras__layout *layout, size_t bytes,
+                                      void *buffer, size_t room,
+                                      const miras_allocator *allocator) {
+  miras__storage *own = (miras__storage *)draft;
+  miras__arena a;
+  void *object;
+  if (!bytes || (buffer && room < bytes)) return NULL;
+  memset(&own->allocator, 0, sizeof own->allocator);
   if (!buffer) {
-    s->allocator = miras__allocator(allocator);
-    buffer = s->allocator.alloc(need, s->allocator.user);
+    own->allocator = miras__allocator(allocator);
+    buffer = own->allocator.alloc(bytes, own->allocator.user);
+    if (!buffer) return NULL;
   }
-  s->buffer = buffer;
-  s->bytes = need;
-  return buffer != NULL;
+  own->buffer = buffer;
+  own->bytes = bytes;
+  a = miras__arena_on(buffer);
+  object = miras__take(&a, 1, size);
+  memcpy(object, draft, size);
+  layout(object, &a);
+  return object;
 }
 
 /* The object goes with it. */
@@ -11888,8 +11905,9 @@ struct miras_memory {
   size_t inputs;                     /* one past the last of them that there is                  */
 };
 
-/* Lay out a memory over a; with a->base NULL only the size is found. */
-static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__plan *p) {
+static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
+  miras_memory *m = (miras_memory *)object;
+  const miras__plan *p = &m->plan;
   size_t states = 0;
   if (!miras__size_mul(p->sequence_state, (size_t)p->d.batch, &states)) a->ok = 0;
   m->params = (float *)miras__take(a, p->params, sizeof(float));
@@ -11898,14 +11916,6 @@ static void miras__memory_layout(miras_memory *m, miras__arena *a, const miras__
   m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
   m->losses = miras__floats(a, 1, (size_t)p->d.batch, (size_t)p->d.heads);
   m->state_bytes = states * sizeof(float);
-}
-
-static size_t miras__memory_bytes(const miras__plan *p, char *why, size_t why_size) {
-  miras__arena a = miras__arena_on(NULL);
-  miras_memory m;
-  (void)miras__take(&a, 1, sizeof m);
-  miras__memory_layout(&m, &a, p);
-  return miras__arena_bytes(&a, "memory", why, why_size);
 }
 
 static int miras__constant_gates(const miras_desc *d) {
@@ -12046,37 +12056,33 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
   }
 }
 
-static miras_result miras__memory_plan(miras__plan *p, const miras_desc *d, char *why, size_t n) {
-  const miras_result result = miras__plan_make(p, d, why, n);
-  if (result != MIRAS_OK) return result;
-  return miras__parallel_ok(d->parallel, why, n) ? MIRAS_OK : MIRAS_ERR_DESC;
+/* Bytes of a memory, whose plan m receives; 0 if there is none. */
+static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_desc *d, char *why,
+                                              size_t n) {
+  memset(m, 0, sizeof *m);
+  if (miras__plan_make(&m->plan, d, why, n) != MIRAS_OK || !miras__parallel_ok(d->parallel, why, n))
+    return 0;
+  return miras__measure(m, sizeof *m, miras__memory_layout, "memory", why, n);
 }
 
 MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_size) {
-  miras__plan p;
-  if (miras__memory_plan(&p, d, why, why_size) != MIRAS_OK) return 0;
-  return miras__memory_bytes(&p, why, why_size);
+  miras_memory m;
+  return miras__memory_bytes(&m, d, why, why_size);
 }
 
-static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, void *buffer, size_t bytes,
+static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, void *buffer, size_t room,
                                                     const miras_allocator *allocator) {
-  miras__storage own;
-  miras__arena a;
-  miras__plan p;
-  miras_memory *m;
-  if (miras__memory_plan(&p, d, NULL, 0) != MIRAS_OK ||
-      !miras__storage_get(&own, buffer, bytes, allocator, miras__memory_bytes(&p, NULL, 0)))
-    return NULL;
-  a = miras__arena_on(own.buffer);
-  m = (miras_memory *)miras__take(&a, 1, sizeof *m);
-  m->plan = p;
-  m->own = own;
-  miras__memory_layout(m, &a, &p);
-  miras__memory_widths(&p.d, m->width);
+  miras_memory draft, *m;
+  const size_t bytes = miras__memory_bytes(&draft, d, NULL, 0);
+  const miras__plan *p = &draft.plan;
+  m = (miras_memory *)miras__build(&draft, sizeof draft, miras__memory_layout, bytes, buffer, room,
+                                   allocator);
+  if (!m) return NULL;
+  miras__memory_widths(&p->d, m->width);
   for (m->inputs = MIRAS__INPUT_COUNT; !m->width[m->inputs - 1];) m->inputs--;
-  miras__constant_keeps(&p.d, p.d.layer, m->keep);
-  memset(m->params, 0, p.params * sizeof(float));
-  miras__plan_init_params(&p, m->params, m->params + (size_t)p.d.heads * p.weights);
+  miras__constant_keeps(&p->d, p->d.layer, m->keep);
+  memset(m->params, 0, p->params * sizeof(float));
+  miras__plan_init_params(p, m->params, m->params + (size_t)p->d.heads * p->weights);
   memset(m->state, 0, m->state_bytes);
   return m;
 }
@@ -12438,15 +12444,11 @@ static MIRAS__COLD miras_result miras__part_move(miras__call *a, size_t head, co
   x.view = &view;
   x.name = name ? name : "";
   miras__part_find(&x, a->p);
-  if (!to && !from) {
-    miras__say(why, n, "the values are NULL");
-    return MIRAS_ERR_ARGUMENT;
-  }
-  if (!x.found || (x.found == MIRAS_PART_PARAMETER && !params)) {
-    miras__say(why, n, "name is \"%s\"; it must be that of a part which %s has", x.name,
-               params ? "the memory" : "the layer's state");
-    return MIRAS_ERR_ARGUMENT;
-  }
+  if (!to && !from)
+    return miras__say(why, n, "the values are NULL"), MIRAS_ERR_ARGUMENT;
+  if (!x.found || (x.found == MIRAS_PART_PARAMETER && !params))
+    return miras__say(why, n, "name is \"%s\"; it must be that of a part which %s has", x.name,
+                      params ? "the memory" : "the layer's state"), MIRAS_ERR_ARGUMENT;
   bytes = view.count * sizeof(float);
   miras__between(a, head);
   if (x.found == MIRAS_PART_PARAMETER) {
@@ -12483,10 +12485,8 @@ static MIRAS__COLD miras_result miras__memory_part(const miras_memory *m, int se
                                                    char *why, size_t n) {
   miras__call a;
   if (why && n) why[0] = 0;
-  if (!m) {
-    miras__say(why, n, "the memory is NULL");
-    return MIRAS_ERR_ARGUMENT;
-  }
+  if (!m)
+    return miras__say(why, n, "the memory is NULL"), MIRAS_ERR_ARGUMENT;
   if (!miras__whole(why, n, "sequence", sequence, 0, m->plan.d.batch - 1) ||
       !miras__whole(why, n, "head", head, 0, m->plan.d.heads - 1))
     return MIRAS_ERR_ARGUMENT;
@@ -13373,19 +13373,16 @@ static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
                                                             size_t n) {
   const miras_result result = miras__plan_make(&s->plan, &d->memory, why, n);
   if (result != MIRAS_OK) return result;
-  if (s->plan.weights > (size_t)INT_MAX) {
-    miras__say(why, n, "a memory has %zu weights; a model allows up to %d per head",
-               s->plan.weights, INT_MAX);
-    return MIRAS_ERR_DESC;
-  }
+  if (s->plan.weights > (size_t)INT_MAX)
+    return miras__say(why, n, "a memory has %zu weights; a model allows up to %d per head",
+                      s->plan.weights, INT_MAX), MIRAS_ERR_DESC;
   miras__memory_layer_shape(s, d);
   s->scratch = s->plan.scratch;
   s->scratch_train = s->plan.head_state + s->plan.scratch_backward;
-  if (s->proj > (size_t)INT_MAX || s->outs > (size_t)INT_MAX) {
-    miras__say(why, n, "heads, key_dim, value_dim, descents and gates make %zu numbers per token; "
-                       "a model allows up to %d", s->proj + s->outs, INT_MAX);
-    return MIRAS_ERR_DESC;
-  }
+  if (s->proj > (size_t)INT_MAX || s->outs > (size_t)INT_MAX)
+    return miras__say(why, n,
+                      "heads, key_dim, value_dim, descents and gates make %zu numbers per token; "
+                      "a model allows up to %d", s->proj + s->outs, INT_MAX), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
@@ -14092,31 +14089,24 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
   const char *at = d->pattern;
   int i, j, count;
   if (!d->layer[0].letter) d->layer[0].letter = 'm';
-  if (!memchr(d->pattern, 0, sizeof d->pattern)) {
-    miras__say(why, n, "pattern has no end; it must have less than %d characters",
-               (int)sizeof d->pattern);
-    return MIRAS_ERR_DESC;
-  }
+  if (!memchr(d->pattern, 0, sizeof d->pattern))
+    return miras__say(why, n, "pattern has no end; it must have less than %d characters",
+                      (int)sizeof d->pattern), MIRAS_ERR_DESC;
   if (!d->pattern[0]) {
-    if (!miras__is_letter(d->layer[0].letter)) {
-      miras__say(why, n, "letter is %d; it must be 0 or lie in a..z or A..Z",
-                 (int)d->layer[0].letter);
-      return MIRAS_ERR_DESC;
-    }
+    if (!miras__is_letter(d->layer[0].letter))
+      return miras__say(why, n, "letter is %d; it must be 0 or lie in a..z or A..Z",
+                        (int)d->layer[0].letter), MIRAS_ERR_DESC;
     return MIRAS_OK;
   }
   count = miras__pattern_read(d, &at, m->kind, 0);
-  if (count < 1 || *at) {
-    miras__say(why, n, "pattern is \"%s\"; it must be letters of kinds of layer, or groups of them "
-                       "in parentheses, each with *count behind it or once, and up to %d layers",
-               d->pattern, MIRAS__LAYERS);
-    return MIRAS_ERR_DESC;
-  }
-  if (d->layers && d->layers != count) {
-    miras__say(why, n, "layers is %d, but pattern \"%s\" has %d; set layers to 0", d->layers,
-               d->pattern, count);
-    return MIRAS_ERR_DESC;
-  }
+  if (count < 1 || *at)
+    return miras__say(why, n,
+                      "pattern is \"%s\"; it must be letters of kinds of layer, or groups of them "
+                      "in parentheses, each with *count behind it or once, and up to %d layers",
+                      d->pattern, MIRAS__LAYERS), MIRAS_ERR_DESC;
+  if (d->layers && d->layers != count)
+    return miras__say(why, n, "layers is %d, but pattern \"%s\" has %d; set layers to 0", d->layers,
+                      d->pattern, count), MIRAS_ERR_DESC;
   d->layers = count;
   for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
     for (j = 0; miras__used(d, i) && j < MIRAS_LAYER_KINDS; j++) {
@@ -14135,11 +14125,10 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
                                          char *why, size_t n) {
   miras_result result;
   miras__case c;
-  if (d->memory.parallel) {
-    miras__say(why, n, "memory.parallel is set; a model's workers are those of its trainer: set it "
-                       "to NULL");
-    return MIRAS_ERR_DESC;
-  }
+  if (d->memory.parallel)
+    return miras__say(why, n,
+                      "memory.parallel is set; a model's workers are those of its trainer: set it "
+                      "to NULL"), MIRAS_ERR_DESC;
   if (d->type == MIRAS_LAYER_MEMORY) d->memory.batch = 1;
   if (d->memory.slopes) {
     d->memory.layer = 0;
@@ -14152,11 +14141,10 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
   if (!miras__resolve(&c, why, n)) return MIRAS_ERR_DESC;
   *d = c.l;
   s->type = miras__layer_types[d->type];
-  if (!s->type) {
-    miras__say(why, n, "type is %d (attention); this build leaves it out (MIRAS_NO_ATTENTION)",
-               (int)d->type);
-    return MIRAS_ERR_DESC;
-  }
+  if (!s->type)
+    return miras__say(why, n,
+                      "type is %d (attention); this build leaves it out (MIRAS_NO_ATTENTION)",
+                      (int)d->type), MIRAS_ERR_DESC;
   s->width = m->width;
   s->hidden = (size_t)d->hidden;
   s->ld_x = miras__pad(s->width);
@@ -14190,10 +14178,8 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
   miras_result result;
   int i, l;
   if (why && n) why[0] = 0;
-  if (!from) {
-    miras__say(why, n, "the descriptor is NULL");
-    return MIRAS_ERR_ARGUMENT;
-  }
+  if (!from)
+    return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
   memset(draft, 0, sizeof *draft);
   *d = *from;
   m->shape = draft->shape;
@@ -14263,8 +14249,8 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
   if (!v.ok) a->ok = 0;
 }
 
-/* Lay everything out over a; with a->base NULL only the size is found. */
-static MIRAS__COLD void miras__model_layout(miras_model *m, miras__arena *a) {
+static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
+  miras_model *m = (miras_model *)object;
   const size_t layers = (size_t)m->desc.layers, kinds = (size_t)m->kinds;
   miras__shape *shape = (miras__shape *)miras__take(a, kinds, sizeof *shape);
   size_t run = 16, site = 1, l;
@@ -14362,14 +14348,14 @@ struct miras_session {
   float *scratch;
 };
 
-static MIRAS__COLD void miras__session_layout(miras_session *s, miras__arena *a,
-                                              const miras_model *m) {
+static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
+  miras_session *s = (miras_session *)object;
+  const miras_model *m = s->model;
   const size_t kinds = (size_t)m->kinds;
   miras__extent e;
   memset(&e, 0, sizeof e);
   e.batch = 1;
   e.length = MIRAS__TILE;
-  s->model = m;
   s->state_bytes = m->run * sizeof(float);
   s->state = miras__take(a, m->run, sizeof(float));
   s->held = ((size_t)1 << 18) / m->ld_v;
@@ -14384,24 +14370,19 @@ static MIRAS__COLD void miras__session_layout(miras_session *s, miras__arena *a,
   s->scratch = miras__floats(a, 1, 1, m->scratch);
 }
 
-static size_t miras__session_bytes(const miras_model *m) {
-  miras__arena a = miras__arena_on(NULL);
-  miras_session s;
-  memset(&s, 0, sizeof s);
-  (void)miras__take(&a, 1, sizeof s);
-  miras__session_layout(&s, &a, m);
-  return miras__arena_bytes(&a, "session", NULL, 0);
+/* Bytes of a session of m, which s receives. */
+static size_t miras__session_bytes(miras_session *s, const miras_model *m) {
+  memset(s, 0, sizeof *s);
+  s->model = m;
+  return miras__measure(s, sizeof *s, miras__session_layout, "session", NULL, 0);
 }
 
-/* Bytes of a resolved model, for a buffer of any alignment; 0 if that, or what a session of it
- * would need, is too much. */
-static size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) {
+/* Bytes of a resolved model; 0 if that, or what a session of it would need, is too much. */
+static MIRAS__COLD size_t miras__model_bytes_of(miras_model *m, char *why, size_t why_size) {
   const uint64_t limit = m->desc.limit;
-  size_t session = miras__session_bytes(m), bytes;
-  miras__arena a = miras__arena_on(NULL);
-  (void)miras__take(&a, 1, sizeof *m);
-  miras__model_layout(m, &a);
-  bytes = miras__arena_bytes(&a, "model", why, why_size);
+  miras_session s;
+  size_t session = miras__session_bytes(&s, m), bytes;
+  bytes = miras__measure(m, sizeof *m, miras__model_layout, "model", why, why_size);
   if (!session) session = (size_t)-1;   /* more than that */
   if (!bytes || !limit || (bytes <= limit && session <= limit)) return bytes;
   miras__say(why, why_size, "limit is %zu bytes; the model takes %zu and a session of it %zu",
@@ -14431,19 +14412,14 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
 
 /* Every offset is checked by miras__model_bytes_of. */
 static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
-                                                  size_t bytes, const miras_allocator *allocator) {
-  miras__arena a;
+                                                  size_t room, const miras_allocator *allocator) {
   miras__draft draft;
-  miras_model *m;
-  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK ||
-      !miras__storage_get(&draft.model.own, buffer, bytes, allocator,
-                          miras__model_bytes_of(&draft.model, NULL, 0)))
-    return NULL;
-  draft.model.own.limit = d->limit;
-  a = miras__arena_on(draft.model.own.buffer);
-  m = (miras_model *)miras__take(&a, 1, sizeof *m);
-  *m = draft.model;
-  miras__model_layout(m, &a);
+  miras_model *m = &draft.model;
+  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return NULL;
+  m->own.limit = d->limit;
+  m = (miras_model *)miras__build(m, sizeof *m, miras__model_layout,
+                                  miras__model_bytes_of(m, NULL, 0), buffer, room, allocator);
+  if (!m) return NULL;
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
   miras__model_draw(m);
@@ -14521,10 +14497,8 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   miras_trainer_desc *d = &tr->desc;
   int heads = 1, i;
   if (why && n) why[0] = 0;
-  if (!m || !from) {
-    miras__say(why, n, "the %s is NULL", m ? "descriptor" : "model");
-    return MIRAS_ERR_ARGUMENT;
-  }
+  if (!m || !from)
+    return miras__say(why, n, "the %s is NULL", m ? "descriptor" : "model"), MIRAS_ERR_ARGUMENT;
   memset(tr, 0, sizeof *tr);
   tr->model = m;
   *d = *from;
@@ -14536,24 +14510,21 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (!miras__parallel_ok(d->parallel, why, n)) return MIRAS_ERR_DESC;
   for (i = 0; i < m->kinds; i++)
     if ((int)m->shape[i].tasks > heads) heads = (int)m->shape[i].tasks;
-  if (d->batch > INT_MAX / d->context || d->batch > INT_MAX / heads) {
-    miras__say(why, n, "batch is %d; with context %d and heads %d a step would be larger than 2^31 "
-                       "tokens or heads", d->batch, d->context, heads);
-    return MIRAS_ERR_DESC;
-  }
-  if (d->streams && m->run > (size_t)INT_MAX) {
-    miras__say(why, n, "streams is %d; each has %zu numbers, and up to %d are allowed", d->streams,
-               m->run, INT_MAX);
-    return MIRAS_ERR_DESC;
-  }
+  if (d->batch > INT_MAX / d->context || d->batch > INT_MAX / heads)
+    return miras__say(why, n,
+                      "batch is %d; with context %d and heads %d a step would be larger than 2^31 "
+                      "tokens or heads", d->batch, d->context, heads), MIRAS_ERR_DESC;
+  if (d->streams && m->run > (size_t)INT_MAX)
+    return miras__say(why, n, "streams is %d; each has %zu numbers, and up to %d are allowed",
+                      d->streams, m->run, INT_MAX), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
 
 #define MIRAS__NORM_BLOCK 4096     /* gradients whose squares are summed in one piece             */
 #define MIRAS__ADAM_BLOCK 16384    /* parameters that one task updates                            */
 
-/* Lay everything out over a; with a->base NULL only the size is found. */
-static MIRAS__COLD void miras__trainer_layout(miras_trainer *tr, miras__arena *a) {
+static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
+  miras_trainer *tr = (miras_trainer *)object;
   const miras_model *m = tr->model;
   size_t b = (size_t)tr->desc.batch, t = (size_t)tr->desc.context, n = b * t, hold;
   size_t layers = (size_t)m->desc.layers, l;
@@ -14599,14 +14570,11 @@ static MIRAS__COLD void miras__trainer_layout(miras_trainer *tr, miras__arena *a
   tr->scratch = miras__floats(a, 1, miras__workers(tr->desc.parallel), tr->scratch_size);
 }
 
-/* Bytes of a resolved trainer, for a buffer of any alignment; 0 if that is too much. */
+/* Bytes of a resolved trainer; 0 if that is too much. */
 static size_t miras__trainer_bytes(miras_trainer *tr, char *why, size_t why_size) {
   const uint64_t limit = tr->desc.limit;
-  miras__arena a = miras__arena_on(NULL);
-  size_t bytes;
-  (void)miras__take(&a, 1, sizeof *tr);
-  miras__trainer_layout(tr, &a);
-  bytes = miras__arena_bytes(&a, "trainer", why, why_size);
+  const size_t bytes =
+    miras__measure(tr, sizeof *tr, miras__trainer_layout, "trainer", why, why_size);
   if (!bytes || !limit || bytes <= limit) return bytes;
   miras__say(why, why_size, "limit is %zu bytes; the trainer takes %zu", (size_t)limit, bytes);
   return 0;
@@ -14621,19 +14589,14 @@ MIRAS_API size_t miras_trainer_size(const miras_model *m, const miras_trainer_de
 
 /* Every offset is checked by miras__trainer_bytes. */
 static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const miras_trainer_desc *d,
-                                                      void *buffer, size_t bytes,
+                                                      void *buffer, size_t room,
                                                       const miras_allocator *allocator) {
-  miras__arena a;
-  miras_trainer resolved, *tr;
-  if (miras__trainer_resolve(&resolved, m, d, NULL, 0) != MIRAS_OK ||
-      !miras__storage_get(&resolved.own, buffer, bytes, allocator,
-                          miras__trainer_bytes(&resolved, NULL, 0)))
-    return NULL;
-  resolved.own.limit = d->limit;
-  a = miras__arena_on(resolved.own.buffer);
-  tr = (miras_trainer *)miras__take(&a, 1, sizeof *tr);
-  *tr = resolved;
-  miras__trainer_layout(tr, &a);
+  miras_trainer draft, *tr = &draft;
+  if (miras__trainer_resolve(tr, m, d, NULL, 0) != MIRAS_OK) return NULL;
+  tr->own.limit = d->limit;
+  tr = (miras_trainer *)miras__build(tr, sizeof *tr, miras__trainer_layout,
+                                     miras__trainer_bytes(tr, NULL, 0), buffer, room, allocator);
+  if (!tr) return NULL;
   memset(tr->grads, 0, m->param_count * sizeof(float));
   memset(tr->moment1, 0, m->param_count * sizeof(float));
   memset(tr->moment2, 0, m->param_count * sizeof(float));
@@ -15175,21 +15138,18 @@ static size_t miras__session_next(const miras_session *s, size_t left) {
 }
 
 MIRAS_API size_t miras_session_size(const miras_model *m) {
-  return m ? miras__session_bytes(m) : 0;
+  miras_session s;
+  return m ? miras__session_bytes(&s, m) : 0;
 }
 
 static MIRAS__COLD miras_session *miras__session_make(const miras_model *m, void *buffer,
-                                                      size_t bytes,
+                                                      size_t room,
                                                       const miras_allocator *allocator) {
-  miras__storage own;
-  miras__arena a;
-  miras_session *s;
-  if (!m || !miras__storage_get(&own, buffer, bytes, allocator, miras__session_bytes(m)))
-    return NULL;
-  a = miras__arena_on(own.buffer);
-  s = (miras_session *)miras__take(&a, 1, sizeof *s);
-  miras__session_layout(s, &a, m);
-  s->own = own;
+  miras_session draft, *s = &draft;
+  if (!m) return NULL;
+  s = (miras_session *)miras__build(s, sizeof *s, miras__session_layout,
+                                    miras__session_bytes(s, m), buffer, room, allocator);
+  if (!s) return NULL;
   memset(s->state, 0, s->state_bytes);
   return s;
 }
@@ -15270,18 +15230,15 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
   const miras__layer *of;
   const miras__shape *z;
   if (why && n) why[0] = 0;
-  if (!s) {
-    miras__say(why, n, "the session is NULL");
-    return MIRAS_ERR_ARGUMENT;
-  }
+  if (!s)
+    return miras__say(why, n, "the session is NULL"), MIRAS_ERR_ARGUMENT;
   if (!miras__whole(why, n, "layer", layer, 0, s->model->desc.layers - 1))
     return MIRAS_ERR_ARGUMENT;
   of = &s->model->layers[layer];
   z = of->s;
-  if (!z->tasks) {
-    miras__say(why, n, "layer is %d; it must be one with heads, for others have no state", layer);
-    return MIRAS_ERR_ARGUMENT;
-  }
+  if (!z->tasks)
+    return miras__say(why, n, "layer is %d; it must be one with heads, for others have no state",
+                      layer), MIRAS_ERR_ARGUMENT;
   if (!miras__whole(why, n, "head", head, 0, (int)z->tasks - 1)) return MIRAS_ERR_ARGUMENT;
   miras__layer_head(of, miras__kernels_best(), (size_t)head, a);
   a->state = (float *)s->state + of->run + z->tail + (size_t)head * z->plan.head_state;
