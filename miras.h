@@ -11902,7 +11902,7 @@ struct miras_memory {
   float *keep;                       /* [heads] constant keep gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
   uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
-  size_t inputs;                     /* one past the last of them that there is                  */
+  size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
 };
 
 static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
@@ -11918,16 +11918,13 @@ static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
   m->state_bytes = states * sizeof(float);
 }
 
-static int miras__constant_gates(const miras_desc *d) {
-  return !d->separate_erase && d->value_gate == MIRAS_GATE_CONSTANT &&
-         d->keep_gate == MIRAS_GATE_CONSTANT && d->step_gate == MIRAS_GATE_CONSTANT &&
-         d->momentum_gate == MIRAS_GATE_CONSTANT && d->threshold_gate == MIRAS_GATE_CONSTANT;
-}
-
-static void miras__memory_widths(const miras_desc *d, uint32_t *width) {
+static void miras__memory_widths(miras_memory *m) {
+  const miras_desc *d = &m->plan.d;
+  uint32_t *width = m->width;
 #define MIRAS_X(name, ld, member, count) *width++ = (uint32_t)(count);
   MIRAS__INPUTS(MIRAS_X)
 #undef MIRAS_X
+  for (m->inputs = MIRAS__INPUT_COUNT; !m->width[m->inputs - 1];) m->inputs--;
 }
 
 /* Of miras_tokens or miras_token_grads, from key on: the pointer to input i. */
@@ -11950,8 +11947,15 @@ MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, 
   }
 }
 
-/* The io of head h of sequence b. Gates that the algorithm or bias do not have are NULL; without
- * tokens every pointer may be. */
+/* The gates that tokens do not bring; those that the algorithm or bias do not have are NULL. */
+static void miras__constant_gates(const miras_desc *d, const float *keep, miras__head_io *io) {
+  if (!d->keep_gate) io->keep = keep;
+  if (!d->step_gate) io->step = &d->step;
+  if (!d->momentum_gate && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
+  if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
+}
+
+/* The io of head h of sequence b; without tokens every pointer may be NULL. */
 static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
                              miras__head_io *io) {
   const miras_desc *d = &m->plan.d;
@@ -11962,10 +11966,7 @@ static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b
   io->ldy = (size_t)d->heads * (size_t)d->value_dim;
   miras__memory_inputs(m, &x->key, (size_t)b * (size_t)x->length, H, io);
   io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
-  if (!d->keep_gate) io->keep = m->keep + H;
-  if (!d->step_gate) io->step = &d->step;
-  if (!d->momentum_gate && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
-  if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
+  miras__constant_gates(d, m->keep + H, io);
 }
 
 /* Head h of sequence b: its outer parameters and its state. */
@@ -12035,12 +12036,18 @@ static void miras__memory_forward(void *argument, int index, int worker) {
   miras__head_forward(&run);
 }
 
+/* All sequences stand there. */
+static void miras__memory_at(miras_memory *m, uint64_t position) {
+  size_t b;
+  for (b = 0; b < (size_t)m->plan.d.batch; b++)
+    memcpy(m->state + b * m->plan.sequence_state, &position, sizeof position);
+}
+
 static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, float *tape,
                               float *losses) {
   const miras__plan *p = &m->plan;
-  const size_t batch = (size_t)p->d.batch;
+  const size_t tasks = (size_t)p->d.batch * (size_t)p->d.heads;
   miras__memory_call c;
-  size_t b;
   memset(&c, 0, sizeof c);
   c.m = m;
   c.x = x;
@@ -12048,12 +12055,8 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
   c.tape = tape;
   c.losses = losses;
   c.per = MIRAS__TRAINS && tape ? miras__plan_tape(p, (size_t)x->length) : 0;
-  miras__each(p->d.parallel, batch * (size_t)p->d.heads, miras__memory_forward, &c);
-  for (b = 0; b < batch; b++) {
-    float *state = m->state + b * p->sequence_state;
-    uint64_t position = miras__position(state) + (uint64_t)x->length;
-    memcpy(state, &position, sizeof position);
-  }
+  miras__each(p->d.parallel, tasks, miras__memory_forward, &c);
+  miras__memory_at(m, miras__position(m->state) + (uint64_t)x->length);
 }
 
 /* Bytes of a memory, whose plan m receives; 0 if there is none. */
@@ -12078,8 +12081,7 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, void *b
   m = (miras_memory *)miras__build(&draft, sizeof draft, miras__memory_layout, bytes, buffer, room,
                                    allocator);
   if (!m) return NULL;
-  miras__memory_widths(&p->d, m->width);
-  for (m->inputs = MIRAS__INPUT_COUNT; !m->width[m->inputs - 1];) m->inputs--;
+  miras__memory_widths(m);
   miras__constant_keeps(&p->d, p->d.layer, m->keep);
   memset(m->params, 0, p->params * sizeof(float));
   miras__plan_init_params(p, m->params, m->params + (size_t)p->d.heads * p->weights);
@@ -12113,8 +12115,7 @@ MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value
   x.key = key;
   x.value = value;
   x.query = query;
-  if (!m || !key || !value || (query && !out) || !miras__constant_gates(&m->plan.d))
-    return (float)NAN;
+  if (!m || !key || !value || (query && !out) || m->inputs > 3) return (float)NAN;
   miras__memory_run(m, &x, out, NULL, m->losses);
   heads = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
   for (i = 0; i < heads; i++) surprise += (double)m->losses[i];
@@ -12505,32 +12506,31 @@ MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head,
 }
 
 MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
-  size_t b, h;
+  size_t i, h;
   if (!m || position == miras__position(m->state)) return;
   if (!position) {
     miras_memory_reset(m);
     return;
   }
-  for (b = 0; b < (size_t)m->plan.d.batch; b++) {
-    for (h = 0; h < (size_t)m->plan.d.heads; h++) {
-      const miras__plan *p = &m->plan;
-      const miras__between_tokens *engine = &miras__states_of[p->engine];
-      miras__call a;
-      miras__memory_head(m, b, h, &a);
-      miras__between(&a, h);
-      if (!a.position) {
-        miras__entries(&a, 0, p->split, a.state);
-        miras__entries(&a, p->split, p->head_dstate - p->split, a.state + p->second);
-      } else if (miras__is_open(&a)) {
-        engine->live(&a, a.scratch + p->at_spare);
-        miras__put_state(&a, a.scratch + p->at_spare);
-      }
-      a.position = position;
-      miras__between(&a, h);
-      if (engine->clear) engine->clear(&a);
+  for (i = 0; i < (size_t)m->plan.d.batch * (size_t)m->plan.d.heads; i++) {
+    const miras__plan *p = &m->plan;
+    const miras__between_tokens *engine = &miras__states_of[p->engine];
+    miras__call a;
+    h = i % (size_t)p->d.heads;
+    miras__memory_head(m, i / (size_t)p->d.heads, h, &a);
+    miras__between(&a, h);
+    if (!a.position) {
+      miras__entries(&a, 0, p->split, a.state);
+      miras__entries(&a, p->split, p->head_dstate - p->split, a.state + p->second);
+    } else if (miras__is_open(&a)) {
+      engine->live(&a, a.scratch + p->at_spare);
+      miras__put_state(&a, a.scratch + p->at_spare);
     }
-    memcpy(m->state + b * m->plan.sequence_state, &position, sizeof position);
+    a.position = position;
+    miras__between(&a, h);
+    if (engine->clear) engine->clear(&a);
   }
+  miras__memory_at(m, position);
 }
 
 MIRAS_API float miras_memory_norm(const miras_memory *m) {
@@ -13664,10 +13664,7 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
   memcpy(io, &rows, offsetof(miras__head_io, rho));
   io->length = (int)a->n;
   io->head = h;
-  if (!io->keep) io->keep = layer->keep + h;
-  if (!io->step) io->step = &d->step;
-  if (!io->momentum && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
-  if (!io->threshold && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
+  miras__constant_gates(d, layer->keep + h, io);
   if (d->row_rates) io->rho = miras__weight(layer, MIRAS__W_RATES);
   io->y = a->kept.y + h * s->dv;
   io->ldy = s->ld_y;
@@ -14290,12 +14287,16 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
                                             miras__arena *a, miras__layer_work *work,
                                             miras__kept *kept) {
   const size_t start = a->used;
-  size_t end = start, turns;
+  size_t end = start, turns = 0;
+  float *turned;
   int i;
   for (i = 0; i < m->kinds; i++) {
     const miras__shape *s = &m->shape[i];
     miras__layer_work w;
     miras__kept k;
+    size_t floats = s->sums[MIRAS__PROJECTS];
+    miras__grow(&floats, s->sums[MIRAS__MULTIPLIES], 1);
+    if (turns < floats) turns = floats;
     memset(&w, 0, sizeof w);
     memset(&k, 0, sizeof k);
     a->used = start;
@@ -14305,18 +14306,10 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
     if (work) work[i] = w;
     if (kept) kept[i] = k;
   }
-  a->used = turns = end;
-  for (i = 0; MIRAS__TRAINS && e->train && i < m->kinds; i++) {
-    const miras__shape *s = &m->shape[i];
-    size_t floats = s->sums[MIRAS__PROJECTS];
-    float *turned;
-    miras__grow(&floats, s->sums[MIRAS__MULTIPLIES], 1);
-    a->used = turns;
-    turned = miras__floats(a, floats, 1, 1);     /* made while the layer above still works        */
-    if (work) work[i].turned = turned;
-    if (a->used > end) end = a->used;
-  }
   a->used = end;
+  if (!MIRAS__TRAINS || !e->train) return;
+  turned = miras__floats(a, turns, 1, 1);        /* made while the layer above still works        */
+  for (i = 0; work && i < m->kinds; i++) work[i].turned = turned;
 }
 
 /* The embedding's rows of n tokens. */
@@ -14489,6 +14482,11 @@ struct miras_trainer {
   uint64_t calls, call;            /* losses with train 1 since the last step; number of this one */
 };
 
+static MIRAS__UNUSED void miras__trainer_clear(miras_trainer *tr) {
+  memset(tr->grads, 0, 3 * tr->model->param_count * sizeof(float));   /* and both moments         */
+  memset(tr->streams, 0, (size_t)tr->desc.streams * tr->model->run * sizeof(float));
+}
+
 #ifndef MIRAS_NO_TRAINING
 /* Replace zeros by defaults, refuse what is not meant. */
 static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_model *m,
@@ -14534,9 +14532,9 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   e.length = t;
   e.train = 1;
   e.carries = tr->desc.streams > 0;
-  tr->grads = miras__floats(a, m->param_count, 1, 1);
-  tr->moment1 = miras__floats(a, m->param_count, 1, 1);
-  tr->moment2 = miras__floats(a, m->param_count, 1, 1);
+  tr->grads = miras__floats(a, m->param_count, 3, 1);
+  tr->moment1 = miras__to(tr->grads, m->param_count);
+  tr->moment2 = miras__to(tr->grads, 2 * m->param_count);
   tr->streams = miras__floats(a, 1, (size_t)tr->desc.streams, m->run);
   tr->runs = (float **)miras__take(a, b, sizeof(float *));
   tr->starts = (uint64_t *)miras__take(a, b, sizeof(uint64_t));
@@ -14597,10 +14595,7 @@ static MIRAS__COLD miras_trainer *miras__trainer_make(miras_model *m, const mira
   tr = (miras_trainer *)miras__build(tr, sizeof *tr, miras__trainer_layout,
                                      miras__trainer_bytes(tr, NULL, 0), buffer, room, allocator);
   if (!tr) return NULL;
-  memset(tr->grads, 0, m->param_count * sizeof(float));
-  memset(tr->moment1, 0, m->param_count * sizeof(float));
-  memset(tr->moment2, 0, m->param_count * sizeof(float));
-  memset(tr->streams, 0, (size_t)tr->desc.streams * m->run * sizeof(float));
+  miras__trainer_clear(tr);
   return tr;
 }
 
@@ -16375,12 +16370,9 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
     return MIRAS_ERR_FORMAT;
   /* From here on nothing can fail. */
   if (tr) {
-    memset(tr->streams, 0, (size_t)tr->desc.streams * m->run * sizeof(float));
-    memset(tr->moment1, 0, m->param_count * sizeof(float));
-    memset(tr->moment2, 0, m->param_count * sizeof(float));
-    memset(tr->grads, 0, m->param_count * sizeof(float));
+    miras__trainer_clear(tr);   /* as after a step: no gradient is pending */
     tr->steps = count > views ? f->steps : 0;
-    tr->calls = 0;   /* as after a step: no gradient is pending */
+    tr->calls = 0;
     tr->taped = 0;
   }
   for (miras__rewind(f); miras__next(f, &x);) {
