@@ -1609,7 +1609,8 @@ static size_t miras__put(char *out, size_t size, size_t at, const char *text, si
 }
 
 /* Digits of v, at least `width` of them. */
-static size_t miras__put_digits(char *out, size_t size, size_t at, uint64_t v, int width) {
+static MIRAS__COLD size_t miras__put_digits(char *out, size_t size, size_t at, uint64_t v,
+                                            int width) {
   char digits[24];
   int n = 0;
   do {
@@ -1621,8 +1622,8 @@ static size_t miras__put_digits(char *out, size_t size, size_t at, uint64_t v, i
 
 /* `count` significant digits, trailing zeros dropped, and an exponent below 10^low and from 10^high
  * on: 6 of them between -4 and 6 is how %g writes numbers. */
-static size_t miras__put_real(char *out, size_t size, size_t at, double v, int count, int low,
-                              int high) {
+static MIRAS__COLD size_t miras__put_real(char *out, size_t size, size_t at, double v, int count,
+                                          int low, int high) {
   uint64_t digits, unit = 1;
   int exponent = 0, shift, i;
   if (v != v) return miras__put(out, size, at, "nan", 3);
@@ -1660,7 +1661,7 @@ static size_t miras__put_real(char *out, size_t size, size_t at, double v, int c
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4), unused))
 #endif
-static void miras__say(char *why, size_t size, const char *format, ...) {
+static MIRAS__COLD void miras__say(char *why, size_t size, const char *format, ...) {
   size_t at;
   va_list list;
   if (why == NULL || size == 0) return;
@@ -1773,9 +1774,9 @@ static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t ele
   return a->base != NULL && a->ok ? a->base + at : NULL;
 }
 
-static float *miras__floats(miras__arena *a, size_t n0, size_t n1, size_t n2) {
+static float *miras__floats(miras__arena *a, size_t rows, size_t ld) {
   size_t n = 0;
-  if (!miras__size_mul(n0, n1, &n) || !miras__size_mul(n, n2, &n)) a->ok = 0;
+  if (!miras__size_mul(rows, ld, &n)) a->ok = 0;
   return (float *)miras__take(a, n, sizeof(float));
 }
 
@@ -2806,7 +2807,7 @@ static void miras__constant_keeps(const miras_desc *d, int layer, float *keep) {
  *   KL, f-divergences, sigmoid: logits of unit deviation, because a slice of equal weights would
  *   be a fixed point; signed slices of n small logits have weights near c/n times them;
  *   a threshold leaves what is well above it alone: as without a link. */
-static double miras__deviation(const miras__plan *p, int l) {
+static MIRAS__COLD double miras__deviation(const miras__plan *p, int l) {
   const miras_desc *d = &p->d;
   int in = p->in[l] - d->inner_bias, slice = miras__slice(p, l);
   double count = (double)in * (double)p->out[l], deviation = 1 / sqrt((double)in);
@@ -11912,9 +11913,9 @@ static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
   if (!miras__size_mul(p->sequence_state, (size_t)p->d.batch, &states)) a->ok = 0;
   m->params = (float *)miras__take(a, p->params, sizeof(float));
   m->state = (float *)miras__take(a, states, sizeof(float));
-  m->scratch = miras__floats(a, 1, miras__workers(p->d.parallel), p->scratch);
+  m->scratch = miras__floats(a, miras__workers(p->d.parallel), p->scratch);
   m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
-  m->losses = miras__floats(a, 1, (size_t)p->d.batch, (size_t)p->d.heads);
+  m->losses = miras__floats(a, (size_t)p->d.batch, (size_t)p->d.heads);
   m->state_bytes = states * sizeof(float);
 }
 
@@ -13128,17 +13129,17 @@ static int miras__shape_end(miras__shape *s) {
 static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
                          miras__kept *kept) {
   const size_t n = e->batch * e->length;
-  if (miras__branches(s) > 1) kept->mid = miras__floats(a, 1, n, s->ld_x);
-  kept->y = miras__floats(a, 1, n, s->ld_y);
-  kept->proj = miras__floats(a, 1, n, s->ld_p);
-  kept->ab = miras__floats(a, 2, n, s->ld_f);
-  kept->g = miras__floats(a, 1, n, s->ld_g);
-  kept->tails = miras__floats(a, 1, e->carries ? e->batch : 0, s->tail);
+  if (miras__branches(s) > 1) kept->mid = miras__floats(a, n, s->ld_x);
+  kept->y = miras__floats(a, n, s->ld_y);
+  kept->proj = miras__floats(a, n, s->ld_p);
+  kept->ab = miras__floats(a, n, 2 * s->ld_f);
+  kept->g = miras__floats(a, n, s->ld_g);
+  kept->tails = miras__floats(a, e->carries ? e->batch : 0, s->tail);
   if (!MIRAS__TRAINS || !e->train || !s->tasks) return;
   kept->per_tape = s->type->tape(s, e);
   if (!kept->per_tape || kept->per_tape > (size_t)-1 - 15) a->ok = 0;
   kept->per_tape = miras__pad(kept->per_tape);
-  kept->tape = miras__floats(a, e->batch, s->tasks, kept->per_tape);
+  kept->tape = miras__floats(a, e->batch * s->tasks, kept->per_tape);
 }
 
 static void miras__works(const miras__shape *s, const miras__extent *e, miras__arena *a,
@@ -13148,21 +13149,21 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
     a->ok = 0;
   work->per_qkv = miras__pad(work->per_qkv);
   work->context = t;
-  work->gates = miras__floats(a, 1, n, s->ld_g);
-  work->qkv = miras__floats(a, 1, runs, work->per_qkv);
+  work->gates = miras__floats(a, n, s->ld_g);
+  work->qkv = miras__floats(a, runs, work->per_qkv);
   if (!MIRAS__TRAINS || !e->train) return;
-  work->dy = miras__floats(a, 1, n, s->ld_y);
-  work->h = miras__floats(a, 1, n, s->ld_x);
-  work->h2 = miras__floats(a, 1, n, s->ld_x);
-  work->act = miras__floats(a, 1, n, s->ld_f);
-  work->dproj = miras__floats(a, 1, n, s->ld_p);
-  work->dqkv = miras__floats(a, 1, runs, work->per_qkv);
-  work->inverse = miras__floats(a, runs, s->lengths, t);
-  work->dgates = miras__floats(a, 1, n, s->ld_g);
-  work->out = miras__floats(a, 1, s->param[MIRAS__W_OUT_NORM].rows ? n : 0, s->ld_y);
-  work->part[MIRAS__BY_TILE] = miras__floats(a, b, miras__tiles(t), s->sums[MIRAS__BY_TILE]);
-  work->part[MIRAS__BY_SEQUENCE] = miras__floats(a, 1, b, s->sums[MIRAS__BY_SEQUENCE]);
-  work->part[MIRAS__BY_HEAD] = miras__floats(a, b, s->tasks, s->sums[MIRAS__BY_HEAD]);
+  work->dy = miras__floats(a, n, s->ld_y);
+  work->h = miras__floats(a, n, s->ld_x);
+  work->h2 = miras__floats(a, n, s->ld_x);
+  work->act = miras__floats(a, n, s->ld_f);
+  work->dproj = miras__floats(a, n, s->ld_p);
+  work->dqkv = miras__floats(a, runs, work->per_qkv);
+  work->inverse = miras__floats(a, runs * s->lengths, t);
+  work->dgates = miras__floats(a, n, s->ld_g);
+  work->out = miras__floats(a, s->param[MIRAS__W_OUT_NORM].rows ? n : 0, s->ld_y);
+  work->part[MIRAS__BY_TILE] = miras__floats(a, b * miras__tiles(t), s->sums[MIRAS__BY_TILE]);
+  work->part[MIRAS__BY_SEQUENCE] = miras__floats(a, b, s->sums[MIRAS__BY_SEQUENCE]);
+  work->part[MIRAS__BY_HEAD] = miras__floats(a, b * s->tasks, s->sums[MIRAS__BY_HEAD]);
 }
 
 /* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
@@ -14261,14 +14262,14 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
   if (m->views) miras__model_views(m, a);
-  m->params = miras__floats(a, m->param_count, 1, 1);
+  m->params = miras__floats(a, m->param_count, 1);
   for (i = 0; i < m->kinds; i++) {
-    m->shape[i].gate_scale = miras__floats(a, m->shape[i].outs, 1, 1);
-    m->shape[i].turns = miras__floats(a, m->shape[i].turning, 1, 1);
+    m->shape[i].gate_scale = miras__floats(a, m->shape[i].outs, 1);
+    m->shape[i].turns = miras__floats(a, m->shape[i].turning, 1);
   }
   for (l = 0; l < layers; l++) {
     const miras__shape *s = &m->shape[m->kind[l]];
-    float *keep = miras__floats(a, s->heads, 1, 1);
+    float *keep = miras__floats(a, s->heads, 1);
     if (!m->layers) continue;
     m->layers[l].s = s;
     m->layers[l].index = (int)l;
@@ -14308,7 +14309,7 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
   }
   a->used = end;
   if (!MIRAS__TRAINS || !e->train) return;
-  turned = miras__floats(a, turns, 1, 1);        /* made while the layer above still works        */
+  turned = miras__floats(a, turns, 1);        /* made while the layer above still works        */
   for (i = 0; work && i < m->kinds; i++) work[i].turned = turned;
 }
 
@@ -14354,13 +14355,13 @@ static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
   s->held = ((size_t)1 << 18) / m->ld_v;
   if (s->held < 1) s->held = 1;
   if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
-  s->x = miras__floats(a, 1, MIRAS__TILE, m->ld_x);
-  s->last = miras__floats(a, 1, MIRAS__TILE, m->ld_x);
+  s->x = miras__floats(a, MIRAS__TILE, m->ld_x);
+  s->last = miras__floats(a, MIRAS__TILE, m->ld_x);
   s->work = (miras__layer_work *)miras__take(a, kinds, sizeof(miras__layer_work));
   s->kept = (miras__kept *)miras__take(a, kinds, sizeof(miras__kept));
   miras__works_layout(m, &e, a, s->work, s->kept);
-  s->logits = miras__floats(a, 1, s->held, m->ld_v);
-  s->scratch = miras__floats(a, 1, 1, m->scratch);
+  s->logits = miras__floats(a, s->held, m->ld_v);
+  s->scratch = miras__floats(a, 1, m->scratch);
 }
 
 /* Bytes of a session of m, which s receives. */
@@ -14532,10 +14533,10 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   e.length = t;
   e.train = 1;
   e.carries = tr->desc.streams > 0;
-  tr->grads = miras__floats(a, m->param_count, 3, 1);
+  tr->grads = miras__floats(a, m->param_count, 3);
   tr->moment1 = miras__to(tr->grads, m->param_count);
   tr->moment2 = miras__to(tr->grads, 2 * m->param_count);
-  tr->streams = miras__floats(a, 1, (size_t)tr->desc.streams, m->run);
+  tr->streams = miras__floats(a, (size_t)tr->desc.streams, m->run);
   tr->runs = (float **)miras__take(a, b, sizeof(float *));
   tr->starts = (uint64_t *)miras__take(a, b, sizeof(uint64_t));
   tr->kept = (miras__kept *)miras__take(a, layers + 1, sizeof(miras__kept));
@@ -14543,29 +14544,29 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
     const miras__shape *s = &m->shape[l < layers ? m->kind[l] : 0];
     miras__kept kept;
     memset(&kept, 0, sizeof kept);
-    kept.x = miras__floats(a, 1, n, m->ld_x);
+    kept.x = miras__floats(a, n, m->ld_x);
     if (l < layers) miras__keeps(s, &e, a, &kept);
     if (tr->kept) tr->kept[l] = kept;
   }
-  tr->last = miras__floats(a, 1, n, m->ld_x);
+  tr->last = miras__floats(a, n, m->ld_x);
   /* logits of many tokens and words at once would dwarf the model: past 2^25 floats they are made
    * in groups of tiles, and once more for the backward pass */
   hold = ((size_t)1 << 25) / m->ld_v / MIRAS__TILE;
   tr->group = hold ? hold : 1;
   hold = tr->group * MIRAS__TILE;
-  tr->logits = miras__floats(a, 1, hold < n ? hold : n, m->ld_v);
-  tr->head_t = miras__floats(a, 1, m->width, m->ld_v);
-  for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, 1, n, m->ld_x);
-  for (i = 0; i < 2 && m->desc.dropout > 0; i++) tr->masked[i] = miras__floats(a, 1, n, m->ld_x);
-  tr->part = miras__floats(a, b, miras__tiles(t), m->ld_x);
+  tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
+  tr->head_t = miras__floats(a, m->width, m->ld_v);
+  for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
+  for (i = 0; i < 2 && m->desc.dropout > 0; i++) tr->masked[i] = miras__floats(a, n, m->ld_x);
+  tr->part = miras__floats(a, b * miras__tiles(t), m->ld_x);
   tr->work = (miras__layer_work *)miras__take(a, (size_t)m->kinds, sizeof(miras__layer_work));
   miras__works_layout(m, &e, a, tr->work, NULL);
   tr->norms = (double *)miras__take(a, m->param_count / MIRAS__NORM_BLOCK + 1, sizeof(double));
-  tr->losses = miras__floats(a, 1, 1, n);
+  tr->losses = miras__floats(a, 1, n);
   tr->tokens = (int32_t *)miras__take(a, n, sizeof(int32_t));
   tr->targets = (int32_t *)miras__take(a, n, sizeof(int32_t));
   tr->scratch_size = miras__pad(m->scratch_train);
-  tr->scratch = miras__floats(a, 1, miras__workers(tr->desc.parallel), tr->scratch_size);
+  tr->scratch = miras__floats(a, miras__workers(tr->desc.parallel), tr->scratch_size);
 }
 
 /* Bytes of a resolved trainer; 0 if that is too much. */
