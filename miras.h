@@ -1774,6 +1774,12 @@ static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t ele
   return a->base != NULL && a->ok ? a->base + at : NULL;
 }
 
+/* *total += n0 n1, or all ones where that is too large. */
+static MIRAS__UNUSED void miras__grow(size_t *total, size_t n0, size_t n1) {
+  size_t n = 0;
+  if (!miras__size_mul(n0, n1, &n) || !miras__size_add(*total, n, total)) *total = (size_t)-1;
+}
+
 static float *miras__floats(miras__arena *a, size_t rows, size_t ld) {
   size_t n = 0;
   if (!miras__size_mul(rows, ld, &n)) a->ok = 0;
@@ -11909,14 +11915,13 @@ struct miras_memory {
 static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
   miras_memory *m = (miras_memory *)object;
   const miras__plan *p = &m->plan;
-  size_t states = 0;
-  if (!miras__size_mul(p->sequence_state, (size_t)p->d.batch, &states)) a->ok = 0;
-  m->params = (float *)miras__take(a, p->params, sizeof(float));
-  m->state = (float *)miras__take(a, states, sizeof(float));
+  const size_t batch = (size_t)p->d.batch, heads = (size_t)p->d.heads;
+  m->params = miras__floats(a, p->params, 1);
+  m->state = miras__floats(a, batch, p->sequence_state);
   m->scratch = miras__floats(a, miras__workers(p->d.parallel), p->scratch);
-  m->keep = (float *)miras__take(a, (size_t)p->d.heads, sizeof(float));
-  m->losses = miras__floats(a, (size_t)p->d.batch, (size_t)p->d.heads);
-  m->state_bytes = states * sizeof(float);
+  m->keep = miras__floats(a, heads, 1);
+  m->losses = miras__floats(a, batch, heads);
+  m->state_bytes = batch * p->sequence_state * sizeof(float);
 }
 
 static void miras__memory_widths(miras_memory *m) {
@@ -12150,16 +12155,12 @@ static size_t miras__part_size(const miras__plan *p) {
 /* A tape: 16 floats that hold the position and the length of its call; what each head keeps; the
  * gradients of outer parameters of each; and room for each worker of the backward pass. */
 static MIRAS__COLD size_t miras__tape(const miras__plan *p, int length) {
-  size_t total = miras__plan_tape(p, (size_t)length), heads, room;
-  if (!total && length) return 0;
-  if (!miras__size_mul((size_t)p->d.heads, (size_t)p->d.batch, &heads) ||
-      !miras__size_add(total, miras__part_size(p), &total) ||
-      !miras__size_mul(total, heads, &total) ||
-      !miras__size_mul(miras__workers(p->d.parallel), p->scratch_backward, &room) ||
-      !miras__size_add(total, room, &total) || !miras__size_add(total, 16, &total) ||
-      total > (size_t)-1 / sizeof(float))
-    return 0;
-  return total;
+  size_t each = miras__plan_tape(p, (size_t)length), total = 16;
+  if (!each && length) return 0;
+  miras__grow(&each, miras__part_size(p), 1);
+  miras__grow(&total, each, (size_t)p->d.heads * (size_t)p->d.batch);
+  miras__grow(&total, miras__workers(p->d.parallel), p->scratch_backward);
+  return total > (size_t)-1 / sizeof(float) ? 0 : total;
 }
 
 MIRAS_API miras_result miras_forward(miras_memory *m, const miras_tokens *x, float *y,
@@ -12999,12 +13000,6 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
 
 static size_t miras__count(const miras__param *p) { return p->rows * (p->cols ? p->cols : 1); }
 
-/* *total += n0 n1, or all ones where that is too large. */
-static void miras__grow(size_t *total, size_t n0, size_t n1) {
-  size_t n = 0;
-  if (!miras__size_mul(n0, n1, &n) || !miras__size_add(*total, n, total)) *total = (size_t)-1;
-}
-
 static const float *miras__weight(const miras__layer *layer, int i) {
   return layer->w + layer->s->param[i].at;
 }
@@ -13101,7 +13096,7 @@ static size_t miras__branches(const miras__shape *s) { return s->value && s->hid
 
 /* What follows from all that a type has found. 0: the state of a running text is too large. */
 static int miras__shape_end(miras__shape *s) {
-  size_t states = 0, rows;
+  size_t rows;
   int i;
   miras__params_find(s);
   for (i = 0; i < MIRAS__PARAMS; i++) {
@@ -13121,8 +13116,9 @@ static int miras__shape_end(miras__shape *s) {
   if (s->scratch < rows) s->scratch = rows;
   if (s->scratch_train < rows) s->scratch_train = rows;
   s->tail = miras__pad((s->taps - 1) * s->at_out);
-  return miras__size_mul(s->plan.head_state, s->tasks, &states) &&
-         miras__size_add(states, s->tail, &s->run);
+  s->run = s->tail;
+  miras__grow(&s->run, s->plan.head_state, s->tasks);
+  return s->run + 1 != 0;
 }
 
 /* What a layer keeps of a call; all but x, which is the caller's. */
@@ -13885,10 +13881,11 @@ static MIRAS__COLD void miras__attention_layer_draw(const miras__layer *layer, u
 
 static size_t miras__attention_layer_tape(const miras__shape *s, const miras__extent *e) {
   size_t rows = 0;
-  if (!miras__size_mul(e->length, s->group * (s->dv + 2), &rows) || rows > (size_t)-1 - 15 ||
-      !miras__size_add(miras__pad(rows), e->carries ? s->plan.head_state : 0, &rows))
-    return 0;
-  return rows;
+  miras__grow(&rows, e->length, s->group * (s->dv + 2));
+  if (rows > (size_t)-1 - 15) return 0;
+  rows = miras__pad(rows);
+  miras__grow(&rows, e->carries ? s->plan.head_state : 0, 1);
+  return rows + 1 ? rows : 0;
 }
 
 /* Where a row's positions lie among its angles: cosines, then sines of each of the n rows. A
@@ -14205,14 +14202,10 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
     if (m->scratch < s->scratch) m->scratch = s->scratch;
     if (m->scratch_train < s->scratch_train) m->scratch_train = s->scratch_train;
   }
-  for (i = 0; i < d->layers; i++) {
-    if (miras__size_add(m->run, m->shape[m->kind[i]].run, &m->run) &&
-        m->run <= (size_t)-1 / sizeof(float))
-      continue;
-    miras__say(why, n, "the state of a running text is larger than this machine can address");
-    return MIRAS_ERR_DESC;
-  }
-  return MIRAS_OK;
+  for (i = 0; i < d->layers; i++) miras__grow(&m->run, m->shape[m->kind[i]].run, 1);
+  if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
+  miras__say(why, n, "the state of a running text is larger than this machine can address");
+  return MIRAS_ERR_DESC;
 }
 
 /* All parameters in order. Without m->views it counts; both passes fill the offsets. */
