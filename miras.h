@@ -12723,7 +12723,6 @@ typedef struct miras__views {
   int count, layer;                /* so far; the layer they are of, or -1                        */
   size_t floats, learned;          /* every view starts on a cache line                           */
   uint64_t seed;                   /* of the layer                                                */
-  int ok;
 } miras__views;
 
 /* How many tokens a call may have. */
@@ -12805,6 +12804,9 @@ static miras__norm miras__norm_of(const float *x, size_t ldx, const float *gain,
   of.rows = rows, of.heads = 1, of.dim = n;
   return of;
 }
+
+/* Whole cache lines; what is too large stays it. */
+static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
 
 static size_t miras__tiles(size_t tokens) { return (tokens + MIRAS__TILE - 1) / MIRAS__TILE; }
 
@@ -12917,7 +12919,7 @@ typedef struct miras__layer_type {
   /* What initial values are beyond the draws of miras__params, and constants; seed is the
    * layer's. */
   void (*draw)(const miras__layer *layer, uint64_t seed);
-  /* Floats that a task keeps for its adjoint; 0: too many. */
+  /* Floats that a task keeps for its adjoint; 0 or the largest number: too many. */
   size_t (*tape)(const miras__shape *s, const miras__extent *e);
   void (*enter)(const miras__visit *a);                /* behind the projections                  */
   void (*head)(const miras__visit *a, size_t h);
@@ -12936,10 +12938,9 @@ typedef struct miras__layer_type {
 static void miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols, int decay,
                             int stream, double mean, double deviation) {
   size_t count = 0, offset = v->floats;
-  if (!miras__size_mul(rows, cols ? cols : 1, &count) || count > (size_t)-1 - 15 ||
-      !miras__size_add(offset, miras__pad(count), &v->floats) ||
-      !miras__size_add(v->learned, count, &v->learned))
-    v->ok = 0;
+  miras__grow(&count, rows, cols ? cols : 1);
+  miras__grow(&v->floats, miras__padded(count), 1);
+  miras__grow(&v->learned, count, 1);
   if (!count) return;
   if (v->view) {
     miras_view *view = &v->view[v->count];
@@ -13132,18 +13133,16 @@ static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__a
   kept->g = miras__floats(a, n, s->ld_g);
   kept->tails = miras__floats(a, e->carries ? e->batch : 0, s->tail);
   if (!MIRAS__TRAINS || !e->train || !s->tasks) return;
-  kept->per_tape = s->type->tape(s, e);
-  if (!kept->per_tape || kept->per_tape > (size_t)-1 - 15) a->ok = 0;
-  kept->per_tape = miras__pad(kept->per_tape);
+  kept->per_tape = miras__padded(s->type->tape(s, e));
+  if (!kept->per_tape) a->ok = 0;
   kept->tape = miras__floats(a, e->batch * s->tasks, kept->per_tape);
 }
 
 static void miras__works(const miras__shape *s, const miras__extent *e, miras__arena *a,
                          miras__layer_work *work) {
   const size_t b = e->batch, t = e->length, n = b * t, runs = b * s->runs;
-  if (!miras__size_mul(t, s->per_token, &work->per_qkv) || work->per_qkv > (size_t)-1 - 15)
-    a->ok = 0;
-  work->per_qkv = miras__pad(work->per_qkv);
+  miras__grow(&work->per_qkv, t, s->per_token);
+  work->per_qkv = miras__padded(work->per_qkv);
   work->context = t;
   work->gates = miras__floats(a, n, s->ld_g);
   work->qkv = miras__floats(a, runs, work->per_qkv);
@@ -13882,10 +13881,9 @@ static MIRAS__COLD void miras__attention_layer_draw(const miras__layer *layer, u
 static size_t miras__attention_layer_tape(const miras__shape *s, const miras__extent *e) {
   size_t rows = 0;
   miras__grow(&rows, e->length, s->group * (s->dv + 2));
-  if (rows > (size_t)-1 - 15) return 0;
-  rows = miras__pad(rows);
+  rows = miras__padded(rows);
   miras__grow(&rows, e->carries ? s->plan.head_state : 0, 1);
-  return rows + 1 ? rows : 0;
+  return rows;
 }
 
 /* Where a row's positions lie among its angles: cosines, then sines of each of the n rows. A
@@ -14209,7 +14207,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
 }
 
 /* All parameters in order. Without m->views it counts; both passes fill the offsets. */
-static void miras__model_views(miras_model *m, miras__arena *a) {
+static void miras__model_views(miras_model *m) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t branches = 0;
   miras__views v;
@@ -14219,7 +14217,6 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
   v.view = m->views;
   v.layer = -1;
   v.seed = seed;
-  v.ok = 1;
   miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
   for (l = 0; l < m->desc.layers; l++) {
     v.layer = l;
@@ -14237,7 +14234,6 @@ static void miras__model_views(miras_model *m, miras__arena *a) {
   m->view_count = v.count;
   m->param_count = v.floats;
   m->learned = v.learned;
-  if (!v.ok) a->ok = 0;
 }
 
 static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
@@ -14251,10 +14247,10 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
     m->shape = shape;
   }
   m->views = NULL;
-  miras__model_views(m, a);
+  miras__model_views(m);
   m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
-  if (m->views) miras__model_views(m, a);
+  if (m->views) miras__model_views(m);
   m->params = miras__floats(a, m->param_count, 1);
   for (i = 0; i < m->kinds; i++) {
     m->shape[i].gate_scale = miras__floats(a, m->shape[i].outs, 1);
