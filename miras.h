@@ -2938,13 +2938,13 @@ typedef struct miras__kernels miras__kernels;
   X(BACK, void, sum_rows, (int add, float *s, size_t lds, const float *a, size_t lda,             \
     size_t rows, size_t n))                                                                       \
   X(ANY, void, mask_rows, (float *y, size_t ldy, float value, size_t rows, size_t n,              \
-    ptrdiff_t lo, ptrdiff_t hi))                                                                  \
+    ptrdiff_t lo, ptrdiff_t hi, size_t step))                                                     \
   X(ANY, void, feature_rows, (int map, float *f, size_t ldf, const float *x, size_t ldx,          \
     size_t rows, size_t n))                                                                       \
   X(BACK, void, feature_rows_bwd, (int map, float *dx, size_t lddx, const float *df,              \
     const float *f, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))               \
-  X(ANY, void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, \
-    size_t n))                                                                                    \
+  X(ANY, void, implicit_rows, (float *eta, const float *rate, size_t rates, const float *x,       \
+    size_t ldx, size_t rows, size_t n))                                                           \
   X(BACK, void, implicit_bwd, (const miras__kernels *K, float *bx, float *b_eta, const float *eta, \
     const float *rate, size_t rates, const float *x, size_t n))                                   \
   X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *b_eta, float *ba,        \
@@ -2986,12 +2986,8 @@ typedef struct miras__kernels miras__kernels;
     const float *alpha, size_t n, size_t r0, size_t m))                                           \
   X(EXACT, void, scalar_left, (const miras__kernels *K, float *last_c, float *last_l, float *c,   \
     float *l, size_t ld, const float *alpha, size_t r0, size_t m))                                \
-  X(EXACT, void, weigh, (const miras__kernels *K, float *p, const float *l, const float *z,       \
-    size_t ld, size_t rows, size_t first, size_t step))                                           \
   X(EXACT_BACK, void, weigh_bwd, (const miras__kernels *K, float *dl, float *dp, const float *l,  \
     const float *z, size_t ld, size_t rows, size_t first, size_t step, size_t n))                 \
-  X(EXACT_BACK, void, unseen, (float *p, size_t ld, size_t rows, size_t first, size_t step,       \
-    size_t n))                                                                                    \
   X(EXACT, void, normaliser, (const miras__kernels *K, float *den, const float *p, size_t ld,     \
     const float *eta, size_t rows, size_t first, size_t step))                                    \
   X(EXACT_BACK, void, normaliser_bwd, (const miras__kernels *K, float *deta, const float *dden,   \
@@ -3000,9 +2996,7 @@ typedef struct miras__kernels miras__kernels;
   X(ANY, void, channel_row, (const miras__channels *c, size_t r0, size_t i, int reads))           \
   X(ANY, void, channel_mix, (const miras__channels *c, float *to, const float *p, size_t row,     \
     const float *alpha))                                                                          \
-  X(ANY, void, channel_scores, (const miras__kernels *K, const miras__channels *c, size_t r0,     \
-    size_t m))                                                                                    \
-  X(ANY, void, channel_mixes, (const miras__kernels *K, const miras__channels *c, float *o,       \
+  X(ANY, void, channel_rows, (const miras__kernels *K, const miras__channels *c, float *o,        \
     size_t ldo, size_t r0, size_t m))                                                             \
   X(BACK, void, channel_bwd, (const miras__channels *c, const miras__channel_grads *g, size_t m,  \
     float *history))                                                                              \
@@ -3053,7 +3047,7 @@ typedef struct miras__kernels miras__kernels;
     const float *n, const float *afh))                                                            \
   X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__course *c,        \
     const miras__course_grads *b))                                                                \
-  X(FROZEN, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,     \
+  X(ANY, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,     \
     size_t ldx, size_t seen, size_t descents, size_t m))                                          \
   X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
     float sign, const float *g, const float *x, const miras__reads *r))                           \
@@ -3238,7 +3232,6 @@ struct miras__kernels {
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
 #define miras__channel_mix MIRAS__IN_SET(miras__channel_mix)
 #define miras__channel_bwd MIRAS__IN_SET(miras__channel_bwd)
-#define miras__implicit MIRAS__IN_SET(miras__implicit)
 #define miras__diagonal MIRAS__IN_SET(miras__diagonal)
 #define miras__both_fwd MIRAS__IN_SET(miras__both_fwd)
 #define miras__both_bwd MIRAS__IN_SET(miras__both_bwd)
@@ -3254,7 +3247,6 @@ struct miras__kernels {
 #define miras__left_bwd MIRAS__LENT(miras__left_bwd)
 #define miras__linear MIRAS__IN_SET(miras__linear)
 #define miras__linear_pass MIRAS__IN_SET(miras__linear_pass)
-#define miras__rank_one MIRAS__IN_SET(miras__rank_one)
 #define miras__rest MIRAS__IN_SET(miras__rest)
 #define miras__online_softmax MIRAS__IN_SET(miras__online_softmax)
 #define miras__online_softmax_rows MIRAS__IN_SET(miras__online_softmax_rows)
@@ -4252,13 +4244,13 @@ static void miras__copy_rows(float *y, size_t ldy, const float *x, size_t ldx, s
   else miras__copy_each(y, ldy, x, ldx, rows, n);
 }
 
-/* y_ij = value where j - i lies outside lo..hi-1 */
+/* y_ij = value where j - i step lies outside lo..hi-1 */
 static void miras__mask_rows(float *y, size_t ldy, float value, size_t rows, size_t n,
-                             ptrdiff_t lo, ptrdiff_t hi) {
-  const ptrdiff_t wide = (ptrdiff_t)n;
-  ptrdiff_t i;
-  for (i = 0; i < (ptrdiff_t)rows; i++, y += ldy) {
-    const ptrdiff_t from = i + lo < wide ? i + lo : wide, to = i + hi > 0 ? i + hi : 0;
+                             ptrdiff_t lo, ptrdiff_t hi, size_t step) {
+  const ptrdiff_t wide = (ptrdiff_t)n, by = (ptrdiff_t)step;
+  size_t i;
+  for (i = 0; i < rows; i++, y += ldy, lo += by, hi += by) {
+    const ptrdiff_t from = lo < wide ? lo : wide, to = hi > 0 ? hi : 0;
     if (from > 0) miras__fill(y, value, (size_t)from);
     if (to < wide) miras__fill(y + to, value, (size_t)(wide - to));
   }
@@ -4438,12 +4430,16 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
 }
 
-/* One row of C where there is one k. */
-static void miras__gemm_outer(int mode, float *y, float a, const float *B, size_t N) {
-  const vf s = V_SET1(a);
-  if (mode == MIRAS__SET) V_EACH(y, N, V_FMA(s, V_AT(B), V_ZERO()));
-  else if (mode == MIRAS__ADD) V_EACH(y, N, V_FMA(s, V_AT(B), V_AT(y)));
-  else V_EACH(y, N, V_SUB(V_ZERO(), V_FMA(s, V_AT(B), V_NEG(V_AT(y)))));
+/* Where there is one k. */
+static void miras__gemm_outer(int mode, float *C, size_t ldc, const float *a, size_t ars,
+                              const float *B, size_t M, size_t N) {
+  size_t i;
+  for (i = 0; i < M; i++, C += ldc, a += ars) {
+    const vf s = V_SET1(*a);
+    if (mode == MIRAS__ADD) V_EACH(C, N, V_FMA(s, V_AT(B), V_AT(C)));
+    else if (mode == MIRAS__SET) V_EACH(C, N, V_FMA(s, V_AT(B), V_ZERO()));
+    else V_EACH(C, N, V_SUB(V_ZERO(), V_FMA(s, V_AT(B), V_NEG(V_AT(C)))));
+  }
 }
 
 /* Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
@@ -4514,10 +4510,9 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
                         size_t N, size_t K, float *pack) {
   const ptrdiff_t causal = (mode >> 2) - 1;        /* row i stops at k = i + causal */
-  size_t i;
   mode &= 3;
   if (K == 1 && B.right == 1) {   /* 16 x 16: 330 instructions, 780 as tiles */
-    for (i = 0; i < M; i++) miras__gemm_outer(mode, C + i * ldc, A.p[i * A.down], B.p, N);
+    miras__gemm_outer(mode, C, ldc, A.p, A.down, B.p, M, N);
   } else if (M == 1 && (B.right == 1 || N == 1)) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
     miras__gemm_row(mode, C, A.p, A.right, B.p, B.down, N, K);
@@ -5656,22 +5651,8 @@ static void miras__scalar_left(const miras__kernels *K, float *last_c, float *la
   K->copy(last_l, l + m * ld, r0 + m);
 }
 
-/* Scores of rows that see the first `first + i step` rows of a block: p_i = l_(i step) (.) z_i, ld
- * between rows. */
-static void miras__weigh(const miras__kernels *K, float *p, const float *l, const float *z,
-                         size_t ld, size_t rows, size_t first, size_t step) {
-  size_t i;
-  for (i = 0; i < rows; i++, p += ld, z += ld, l += step * ld, first += step)
-    K->mul(p, l, z, first);
-}
-
-/* Zeros behind what those rows see, up to column n. */
-static void miras__unseen(float *p, size_t ld, size_t rows, size_t first, size_t step, size_t n) {
-  size_t i;
-  for (i = 0; i < rows; i++, p += ld, first += step) memset(p + first, 0, (n - first) * sizeof *p);
-}
-
-/* The adjoint of weigh: dl_(i step) += dp_i (.) z_i unless dl is NULL; dp_i becomes dz_i. */
+/* The adjoint of triangle with inv 1 for rows that see the first `first + i step` rows of a block:
+ * dl_(i step) += dp_i (.) z_i unless dl is NULL; dp_i becomes dz_i. */
 static void miras__weigh_bwd(const miras__kernels *K, float *dl, float *dp, const float *l,
                              const float *z, size_t ld, size_t rows, size_t first, size_t step,
                              size_t n) {
@@ -5681,7 +5662,7 @@ static void miras__weigh_bwd(const miras__kernels *K, float *dl, float *dp, cons
     if (dl) K->muladd(dl + at, dp + i * ld, z + i * ld, seen);
     K->mul(dp + i * ld, dp + i * ld, l + at, seen);
   }
-  miras__unseen(dp, ld, rows, first, step, n);
+  K->mask_rows(dp, ld, 0, rows, n, -(ptrdiff_t)n, (ptrdiff_t)first, step);
 }
 
 /* Normalisers: den_i += p_i . eta over what row i sees, kept off zero. */
@@ -5787,45 +5768,25 @@ static void miras__channel_mix(const miras__channels *c, float *to, const float 
 
 #if MIRAS__COMMON   /* the same for all sets */
 
-/* Row i of the new ones enters, live_r = eta (.) x, and is returned; now and then the others lose
- * what has faded. */
-static float *miras__channel_enter(const miras__kernels *K, const miras__channels *c, size_t r0,
-                                   size_t i) {
-  const size_t row = r0 + i;
-  const float *x = c->x + i * c->ld_x;
-  float *d = c->live + row * c->n;
-  if (row % MIRAS__SWEEP == 0) K->flush(c->live, c->live, row * c->n);
-  if (c->eta) K->mul(d, c->eta + i * c->ld_eta, x, c->n);
-  else K->copy(d, x, c->n);
-  return d;
-}
-
-/* Scores of rows r0..r0+m-1 against all rows of the block up to their own; live advances to row
- * r0+m-1. Row i of p and a is written up to its own j. */
-static void miras__channel_scores(const miras__kernels *K, const miras__channels *c, size_t r0,
-                                  size_t m) {
+/* Rows r0..r0+m-1 enter one by one, live_r = eta (.) x, and live advances to row r0+m-1; now and
+ * then it loses what has faded. Where a row is queried,
+ *   o NULL, q not   scores: row i of p and a is written up to its own j
+ *   o               o [queried rows, n] += sum_(j<=i) p_ij D_ij */
+static void miras__channel_rows(const miras__kernels *K, const miras__channels *c, float *o,
+                                size_t ldo, size_t r0, size_t m) {
+  const size_t n = c->n;
   size_t i;
   for (i = 0; i < m; i++) {
-    const size_t read = i / c->every;
-    const int reads = c->q && (i + 1) % c->every == 0;
-    const float *d = miras__channel_enter(K, c, r0, i);
-    K->channel_row(c, r0, i, reads);
-    if (reads) c->p[read * c->ld_p + r0 + i] = K->dot(c->q + read * c->ld_q, d, c->n);
-  }
-}
-
-/* o [queried rows, n] += sum_(j<=i) p_ij D_ij over rows r0..r0+m-1; live advances. o NULL: it only
- * advances. */
-static void miras__channel_mixes(const miras__kernels *K, const miras__channels *c, float *o,
-                                 size_t ldo, size_t r0, size_t m) {
-  size_t i;
-  for (i = 0; i < m; i++) {
-    const size_t read = i / c->every;
-    (void)miras__channel_enter(K, c, r0, i);
-    if (!o || (i + 1) % c->every) K->channel_row(c, r0, i, 0);
-    else
-      K->channel_mix(c, o + read * ldo, c->p + read * c->ld_p, r0 + i,
-                     c->alpha + i * c->ld_alpha);
+    const size_t row = r0 + i, read = i / c->every;
+    const float *x = c->x + i * c->ld_x;
+    const int reads = (c->q || o) && (i + 1) % c->every == 0;
+    float *d = c->live + row * n, *p = reads ? c->p + read * c->ld_p : NULL;
+    if (row % MIRAS__SWEEP == 0) K->flush(c->live, c->live, row * n);
+    if (c->eta) K->mul(d, c->eta + i * c->ld_eta, x, n);
+    else K->copy(d, x, n);
+    if (reads && o) K->channel_mix(c, o + read * ldo, p, row, c->alpha + i * c->ld_alpha);
+    else K->channel_row(c, r0, i, reads);
+    if (reads && !o) p[row] = K->dot(c->q + read * c->ld_q, d, n);
   }
 }
 #endif
@@ -5896,19 +5857,15 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
   }
 }
 
-/* Steps of the implicit rule: eta = rate / (1 + rate xx). */
-static void miras__implicit(float *eta, const float *rate, float xx, size_t n) {
-  const vf one = V_SET1(1.0f), square = V_SET1(xx);
-  V_EACH(eta, n, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
-}
-
-/* The same in place over rows x [rows, n] with `rates` steps each. */
-static void miras__implicit_rows(float *eta, size_t rates, const float *x, size_t ldx, size_t rows,
-                                 size_t n) {
-  size_t i;
-  for (i = 0; i < rows; i++)
-    miras__implicit(eta + i * rates, eta + i * rates, miras__dot(x + i * ldx, x + i * ldx, n),
-                    rates);
+/* Steps of the implicit rule over rows x [rows, n] with `rates` each:
+ * eta_i = rate_i / (1 + rate_i |x_i|^2). */
+static void miras__implicit_rows(float *eta, const float *rate, size_t rates, const float *x,
+                                 size_t ldx, size_t rows, size_t n) {
+  const vf one = V_SET1(1.0f);
+  for (; rows--; eta += rates, rate += rates, x += ldx) {
+    const vf square = V_SET1(miras__dot(x, x, n));
+    V_EACH(eta, rates, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
+  }
 }
 
 /* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
@@ -6084,16 +6041,6 @@ static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
   else miras__fold_strip(4, s, c, ld_c, x, u, n, dv);
 }
 
-/* s += x u' */
-static void miras__rank_one(float *s, const float *x, const float *u, size_t n, size_t dv) {
-  size_t i;
-  V_SYNC();
-  for (i = 0; i < n; i++, s += dv) {
-    const vf a = V_SET1(x[i]);
-    V_EACH(s, dv, V_FMA(a, V_AT(u), V_AT(s)));
-  }
-}
-
 #ifndef MIRAS__BORROWS
 /* The normaliser's column: z <- c (.) z + sum_j eta_j l_j x_j over x [rows, n]; c is one number, or
  * n with ld_c 1, l NULL is ones. */
@@ -6225,7 +6172,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     }
     xq = miras__dot(f.x, f.q, n);
     if (p->implicit) {
-      miras__implicit(steps, eta, miras__dot(f.x, f.x, n), p->rates);
+      miras__implicit_rows(steps, eta, p->rates, f.x, 0, 1, n);
       eta = steps;
     }
     if (base && p->after) miras__linear_pass(1, 1, &f);
@@ -6238,7 +6185,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     f.xp = f.x;
     f.up = u;
   }
-  if (f.up) miras__rank_one(s, f.xp, u, n, dv);
+  if (f.up) miras__gemm(MIRAS__ADD, s, dv, miras__mat(f.xp, 1), miras__mat(u, dv), n, dv, 1, NULL);
 }
 
 /* y = (1 - a) scale */
@@ -8175,7 +8122,7 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
                    dk);
     }
   }
-  if (p->implicit) K->implicit_rows(r->eta, p->rates, r->x, in, m, in);
+  if (p->implicit) K->implicit_rows(r->eta, r->eta, p->rates, r->x, in, m, in);
   for (i = 0; d->diagonal && i < m; i++)
     K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, p->after, in);
   if (p->both) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
@@ -8506,7 +8453,8 @@ static void miras__exact_scores(miras__block *k, size_t s) {
         for (j = 0; j < g->seen + i * g->step; j++)
           miras__product(K, k->pack, MIRAS__NT, k->product[s] + to + i * N + j,
                          k->z + (g->row + i) * n, k->x[s] + j * n, 1, 1, n);
-      K->weigh(K, k->score[s] + to, l, k->product[s] + to, N, g->count, g->seen, g->step);
+      K->triangle(k->score[s] + to, 1, l, g->step * N, k->product[s] + to, N, g->seen, g->step,
+                  g->count);
     }
   } else if (!k->m) {                        /* a look at the block as it is */
     K->dot_rows(0, k->score[s], 1, k->z, 0, live, n, k->r0, n);
@@ -8516,7 +8464,7 @@ static void miras__exact_scores(miras__block *k, size_t s) {
     c.z = e->count ? k->z : NULL;
     c.p = k->score[s] + q->row * N;
     c.a = k->score[s];
-    K->channel_scores(K, &c, k->r0, k->m);
+    K->channel_rows(K, &c, NULL, 0, k->r0, k->m);
   }
 }
 
@@ -8635,7 +8583,7 @@ static void miras__exact_pairs_bwd(miras__block *k) {
     K->exact_solve_bwd(k->du[last], k->dread, dv, k->score[last], N, last ? NULL : k->r.eta,
                        p->rates, m);
   if (last) {
-    K->unseen(k->score[0], N, m, 0, 1, m);
+    K->mask_rows(k->score[0], N, 0, m, m, -(ptrdiff_t)m, 0, 1);
     K->gemm(MIRAS__ADD, k->du[0], dv, miras__turned(k->score[0], N), miras__mat(k->dread, dv), m,
             dv, m, k->pack);
   }
@@ -8654,7 +8602,7 @@ static void miras__exact_mix(miras__block *k) {
   if (k->p->value_decay && k->m) {
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
     c.p = k->score[0] + q->row * N;
-    K->channel_mixes(K, &c, q->count ? read : NULL, dv, k->r0, k->m);
+    K->channel_rows(K, &c, q->count ? read : NULL, dv, k->r0, k->m);
     return;
   }
   for (s = 0; s < k->p->streams && q->count; s++) {
@@ -8678,7 +8626,7 @@ static void miras__exact_mix_bwd(miras__block *k) {
   size_t s;
   for (s = 0; s < k->p->streams; s++) {
     float *score = k->score[s] + q->row * N;
-    K->unseen(score, N, q->count, q->seen, q->step, m);
+    K->mask_rows(score, N, 0, q->count, m, -(ptrdiff_t)m, (ptrdiff_t)q->seen, q->step);
     if (!k->p->value_decay)
       K->gemm(MIRAS__ADD, k->du[s], dv, miras__turned(score, N), miras__mat(dread, dv), m, dv,
               q->count, k->pack);
@@ -8690,7 +8638,7 @@ static void miras__exact_mix_bwd(miras__block *k) {
                                     k->du[0]};
     c.q = dread;
     c.p = k->dscore[0] + q->row * N;
-    K->channel_scores(K, &c, 0, m);
+    K->channel_rows(K, &c, NULL, 0, 0, m);
     c.p = k->score[0] + q->row * N;
     K->channel_bwd(&c, &g, m, k->history);
     K->copy(k->du[0], k->du[1], m * dv);
@@ -9458,7 +9406,7 @@ static void miras__channel_rest(miras__chunk *c, size_t from) {
   int side;
   for (side = c->p->layers > 1; side >= 0; side--) {
     const miras__channels v = miras__channel_view(c, side, from);
-    c->K->channel_scores(c->K, &v, c->r0 + from, c->m - from);
+    c->K->channel_rows(c->K, &v, NULL, 0, c->r0 + from, c->m - from);
   }
 }
 
@@ -9543,7 +9491,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
     v.q = q;
     v.ld_q = in;
     v.p = c->kq[l];
-    K->channel_scores(K, &v, from, m * every);
+    K->channel_rows(K, &v, NULL, 0, from, m * every);
   } else if (p->from[l] == l) {
     K->gemm(MIRAS__SET, c->kq[l], ld, miras__mat(q, in), miras__turned(c->y[l], in), m, x->r.pairs,
             in, c->net.pack);
@@ -9553,7 +9501,7 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   if (fresh && by == 2) {
     miras__channels v = miras__channel_view(c, 0, 0);
     v.p = c->pq;
-    K->channel_mixes(K, &v, x->pass.z[l], out, from, m * every);
+    K->channel_rows(K, &v, x->pass.z[l], out, from, m * every);
     return;
   }
   for (phase = 0; phase < descents && phase < x->r.pairs; phase++)
@@ -9653,7 +9601,7 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
     v.q = bz;
     v.p = c->bp;
     v.live = c->live;
-    K->channel_scores(K, &v, 0, m * v.every);
+    K->channel_rows(K, &v, NULL, 0, 0, m * v.every);
   } else {
     K->gemm(MIRAS__SET, c->bp, ld, miras__mat(bz, out), miras__turned(c->net.d[l], out), m, pairs,
             out, pack);
@@ -10670,8 +10618,8 @@ static void miras__mesa_chunk_bwd(miras__mesa *k, const float *x) {
   /* k, v; what t < j leave there is nothing */
   K->mul_rows(k->vo, m, coefficients, c, k->vo, m, m, m);
   K->mul_rows(k->xk, m, coefficients, c, k->xk, m, m, m);
-  K->mask_rows(k->vo, m, 0, m, m, -(ptrdiff_t)m, 1);
-  K->mask_rows(k->xk, m, 0, m, m, -(ptrdiff_t)m, 1);
+  K->mask_rows(k->vo, m, 0, m, m, -(ptrdiff_t)m, 1, 1);
+  K->mask_rows(k->xk, m, 0, m, m, -(ptrdiff_t)m, 1, 1);
   miras__mesa_gemm(k, MIRAS__ADD | MIRAS__TN, k->dk, k->vo, x, m, n, m);
   miras__mesa_gemm(k, MIRAS__SUB | MIRAS__TN, k->dk, k->xk, k->z, m, n, m);
   miras__mesa_gemm(k, MIRAS__ADD | MIRAS__TN, k->dvalue, k->xk, k->dy, m, dv, m);
@@ -11047,7 +10995,7 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
       K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv.k, kv.ldk), miras__mat(w->qt, rows), kv.count,
               rows, dk, w->pack);
       for (g = 0; g < a->group && !miras__band_whole(&b); g++)
-        K->mask_rows(w->s + g * m, rows, -HUGE_VALF, kv.count, m, 1 - b.hi, 1 - b.lo);
+        K->mask_rows(w->s + g * m, rows, -HUGE_VALF, kv.count, m, 1 - b.hi, 1 - b.lo, 1);
       K->online_softmax(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
       b.ars = 1;
       b.acs = rows;

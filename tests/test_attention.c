@@ -225,7 +225,7 @@ static void test_mask(void **state) {
   for (lo = -12; lo <= 12; lo++)
     for (hi = -12; hi <= 12; hi++) {
       for (i = 0; i < 7 * 11; i++) y[i] = 1;
-      K->mask_rows(y, 11, 2, 7, 10, lo, hi);
+      K->mask_rows(y, 11, 2, 7, 10, lo, hi, 1);
       for (i = 0; i < 7; i++)
         for (j = 0; j < 11; j++) {
           const int kept = j == 10 || (j - i >= lo && j - i < hi);
