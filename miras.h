@@ -3004,9 +3004,7 @@ typedef struct miras__kernels miras__kernels;
   X(ANY, void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                     \
   X(BACK, void, both_bwd, (float *b_eta, const float *balpha, const float *alpha, float balance,   \
     size_t n))                                                                                    \
-  X(EXACT, void, exact_solve, (const miras__solve *s, size_t r0, size_t m))                       \
-  X(EXACT_BACK, void, exact_solve_bwd, (float *bu, float *r, size_t dv, const float *a,           \
-    size_t lda, const float *eta, size_t rates, size_t m))                                        \
+  X(EXACT, void, exact_solve, (int back, const miras__solve *s, size_t r0, size_t m))              \
   X(EXACT, void, fold_few, (size_t pairs, float *s, const float *c, size_t ld_c,                  \
     const float *const *x, const float *const *u, size_t n, size_t dv))                           \
   X(EXACT, void, fold_column, (float *z, const float *c, size_t ld_c, const float *eta,           \
@@ -3238,8 +3236,6 @@ struct miras__kernels {
 #define miras__linear_update MIRAS__IN_SET(miras__linear_update)
 #define miras__exact_strip MIRAS__IN_SET(miras__exact_strip)
 #define miras__exact_solve MIRAS__IN_SET(miras__exact_solve)
-#define miras__exact_strip_bwd MIRAS__IN_SET(miras__exact_strip_bwd)
-#define miras__exact_solve_bwd MIRAS__IN_SET(miras__exact_solve_bwd)
 #define miras__fold_strip MIRAS__IN_SET(miras__fold_strip)
 #define miras__fold_few MIRAS__IN_SET(miras__fold_few)
 #define miras__linear_run MIRAS__IN_SET(miras__linear_run)
@@ -5068,17 +5064,14 @@ static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, fl
 static float miras__norm_q(const float *a, float q, size_t n) {
   float row[256], most;
   double total = 0;
-  size_t i, j;
+  size_t i;
   vf top = V_ZERO();
-  for (i = 0; i < n; i += V_W) top = V_MAX(top, V_ABS(V_LOAD_N(a + i, n - i)));
+  V_FOR(n) top = V_MAX(top, V_ABS(V_AT(a)));
   most = V_MOST(top);
   if (!(most > 1e-20f)) return 0;      /* far below the clamp, and 1 / most must stay finite */
   for (i = 0; i < n; i += 256) {
-    size_t m = n - i < 256 ? n - i : 256;
-    for (j = 0; j < m; j += V_W) {
-      vf x = V_MUL(V_ABS(V_LOAD_N(a + i + j, m - j)), V_SET1(1 / most));
-      V_STORE_N(row + j, miras__v_power(x, q), m - j);
-    }
+    const size_t m = n - i < 256 ? n - i : 256;
+    V_FOR(m) V_PUT(row, miras__v_power(V_MUL(V_ABS(V_AT(a + i)), V_SET1(1 / most)), q));
     total += (double)miras__sum(row, m);
   }
   return most * (float)pow(total, 1.0 / (double)q);
@@ -5086,19 +5079,17 @@ static float miras__norm_q(const float *a, float q, size_t n) {
 
 /* c softmax over the columns of a [rows, cols], each column a slice. */
 static void miras__softmax_columns(float *w, const float *a, size_t rows, size_t cols, float c) {
-  size_t i, j;
-  for (j = 0; j < cols; j += V_W) {
-    size_t n = cols - j;
-    vf top = V_LOAD_N(a + j, n), sum = V_ZERO();
-    for (i = 1; i < rows; i++) top = V_MAX(top, V_LOAD_N(a + i * cols + j, n));
-    for (i = 0; i < rows; i++) {
-      vf x = miras__v_exp(V_SUB(V_LOAD_N(a + i * cols + j, n), top));
+  size_t i;
+  V_FOR(cols) {
+    vf top = V_AT(a), sum = V_ZERO();
+    for (i = cols; i < rows * cols; i += cols) top = V_MAX(top, V_AT(a + i));
+    for (i = 0; i < rows * cols; i += cols) {
+      const vf x = miras__v_exp(V_SUB(V_AT(a + i), top));
       sum = V_ADD(sum, x);
-      V_STORE_N(w + i * cols + j, x, n);
+      V_PUT(w + i, x);
     }
     sum = V_DIV(V_SET1(c), sum);
-    for (i = 0; i < rows; i++)
-      V_STORE_N(w + i * cols + j, V_MUL(V_LOAD_N(w + i * cols + j, n), sum), n);
+    for (i = 0; i < rows * cols; i += cols) V_PUT(w + i, V_MUL(V_AT(w + i), sum));
   }
 }
 
@@ -5264,21 +5255,16 @@ static inline vf miras__v_atan(vf size, float gamma, vf *v, vm *far_out) {
  * At gamma = 0 both are the identity. */
 static void miras__shrink_from(const miras__plan *p, float *w, const float *a, const float *b,
                                float gamma, size_t n) {
-  const int soft = gamma > 0 && !p->d.smooth_shrink, smooth = gamma > 0 && !soft;
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(a + i, n - i), size, v;
+  V_FOR(n) {
+    vf x = b ? V_SUB(V_AT(a), V_AT(b)) : V_AT(a), size = V_ABS(x), v;
     vm far_out;
-    if (b) x = V_SUB(x, V_LOAD_N(b + i, n - i));
-    size = V_ABS(x);
-    if (soft) {
+    if (gamma > 0 && p->d.smooth_shrink) {
+      x = V_MUL(x, V_MUL(miras__v_atan(size, gamma, &v, &far_out), V_SET1(0.636619772f)));
+    } else if (gamma > 0) {
       v = V_SUB(size, V_SET1(gamma));
       x = V_SELECT(V_LE(v, V_ZERO()), V_ZERO(), V_COPYSIGN(v, x));   /* NaN stays */
-    } else if (smooth) {
-      x = V_MUL(x, V_MUL(miras__v_atan(size, gamma, &v, &far_out), V_SET1(0.636619772f)));
     }
-    if (b) x = V_ADD(x, V_LOAD_N(b + i, n - i));
-    V_STORE_N(w + i, x, n - i);
+    V_PUT(w, b ? V_ADD(x, V_AT(b)) : x);
   }
 }
 
@@ -5293,15 +5279,12 @@ static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, co
   const vf one = V_SET1(1.0f), zero = V_ZERO();
   float row[256];
   double total = 0;
-  size_t i, j;
-  for (i = 0; i < n; i += 256) {
-    const size_t m = n - i < 256 ? n - i : 256;
-    for (j = 0; j < m; j += V_W) {
-      const size_t at = i + j, left = m - j;
-      const vf from = V_LOAD_N(bw + at, left);
-      vf x = V_LOAD_N(a + at, left), slope = one, down, size, to;
-      if (b) x = V_SUB(x, V_LOAD_N(b + at, left));
-      size = V_ABS(x);
+  size_t i, m;
+  for (i = 0; i < n; i += m) {
+    m = n - i < 256 ? n - i : 256;
+    V_FOR(m) {
+      const vf from = V_AT(bw + i), x = b ? V_SUB(V_AT(a + i), V_AT(b + i)) : V_AT(a + i);
+      vf slope = one, down, size = V_ABS(x), to;
       if (gamma <= 0) {
         down = V_SELECT(V_LE(size, zero), zero, one);
       } else if (p->d.smooth_shrink) {
@@ -5314,11 +5297,10 @@ static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, co
       } else {
         down = slope = V_SELECT(V_LE(V_SUB(size, V_SET1(gamma)), zero), zero, one);
       }
-      V_STORE_N(row + j, V_NEG(V_MUL(from, V_COPYSIGN(down, x))), left);
+      V_PUT(row, V_NEG(V_MUL(from, V_COPYSIGN(down, x))));
       to = V_MUL(from, slope);
-      if (b) V_STORE_N(bb + at, V_SUB(V_ADD(V_LOAD_N(bb + at, left), from), to), left);
-      if (add) to = V_ADD(to, V_LOAD_N(ba + at, left));
-      V_STORE_N(ba + at, to, left);
+      if (b) V_PUT(bb + i, V_SUB(V_ADD(V_AT(bb + i), from), to));
+      V_PUT(ba + i, add ? V_ADD(to, V_AT(ba + i)) : to);
     }
     total += (double)miras__sum(row, m);
   }
@@ -5344,7 +5326,6 @@ static void miras__lq_bwd(float *ba, const float *bw, const float *a, const floa
                           float q, int pnorm, size_t n) {
   float norm = miras__norm_q(a, q, n), inner, inv;
   const int clamped = norm < 1e-6f;
-  size_t i;
   if (clamped) norm = 1e-6f;
   inv = (float)pow((double)norm, 2.0 - (double)q);
   /* <bw, Pw> N^(2-2q) Pw = <bw, w>/N (A/N)^(q-1), because w = Pw N^(2-q), and
@@ -5352,25 +5333,24 @@ static void miras__lq_bwd(float *ba, const float *bw, const float *a, const floa
   if (pnorm) inner = miras__dot(bw, w, n) / norm;
   else inner = (miras__dot(bw, a, n) + binv) * inv / norm;
   inner = clamped ? 0 : inner * (2 - q);
-  for (i = 0; i < n; i += V_W) {
-    vf x = V_LOAD_N(a + i, n - i), by = V_LOAD_N(bw + i, n - i), u = V_SET1(inv);
-    vf s = miras__v_power(V_MUL(V_ABS(x), V_SET1(1 / norm)), q - 1), old = V_LOAD_N(ba + i, n - i);
+  V_FOR(n) {
+    const vf x = V_AT(a), s = miras__v_power(V_MUL(V_ABS(x), V_SET1(1 / norm)), q - 1);
+    vf u = V_SET1(inv);
     if (pnorm) {
-      vf small = q < 2 ? V_MAX(V_ABS(x), V_SET1(1e-6f)) : V_ABS(x);
+      const vf small = q < 2 ? V_MAX(V_ABS(x), V_SET1(1e-6f)) : V_ABS(x);
       u = V_MUL(u, V_MUL(V_SET1(q - 1), q > 1 ? miras__v_power(small, q - 2) : V_ZERO()));
     }
-    old = V_FMA(by, u, old);
-    V_STORE_N(ba + i, V_FMA(V_SET1(inner), V_COPYSIGN(s, x), old), n - i);
+    u = V_FMA(V_AT(bw), u, V_AT(ba));
+    V_PUT(ba, V_FMA(V_SET1(inner), V_COPYSIGN(s, x), u));
   }
 }
 
 /* ba += bw w (1 - w), the smaller of w and 1 - w from e^-|A| */
 static void miras__sigmoid_bwd(float *ba, const float *bw, const float *a, size_t n) {
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    vf e = miras__v_exp(V_NEG(V_ABS(V_LOAD_N(a + i, n - i)))), one = V_SET1(1.0f);
-    vf high = V_DIV(one, V_ADD(one, e)), by = V_LOAD_N(bw + i, n - i);
-    V_STORE_N(ba + i, V_FMA(by, V_MUL(high, V_MUL(e, high)), V_LOAD_N(ba + i, n - i)), n - i);
+  V_FOR(n) {
+    const vf e = miras__v_exp(V_NEG(V_ABS(V_AT(a)))), one = V_SET1(1.0f);
+    const vf high = V_DIV(one, V_ADD(one, e));
+    V_PUT(ba, V_FMA(V_AT(bw), V_MUL(high, V_MUL(e, high)), V_AT(ba)));
   }
 }
 
@@ -5524,11 +5504,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
  * simplex. In place or not; no gradient passes the clamp. */
 static void miras__log_weights(float *a, const float *w, size_t n) {
   const vf low = V_SET1(1e-8f);
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    const vf x = V_LOAD_N(w + i, n - i);
-    V_STORE_N(a + i, miras__v_log(V_SELECT(V_LE(x, low), low, x)), n - i);
-  }
+  V_FOR(n) V_PUT(a, miras__v_log(V_SELECT(V_LE(V_AT(w), low), low, V_AT(w))));
 }
 
 /* b <- b / w where w > 1e-8, else 0 */
@@ -5871,12 +5847,9 @@ static void miras__implicit_rows(float *eta, const float *rate, size_t rates, co
 /* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
 static void miras__diagonal(float *alpha, float eta, const float *x, int decay_first, size_t n) {
   const vf by = V_SET1(eta);
-  size_t i;
-  for (i = 0; i < n; i += V_W) {
-    const vf to = V_LOAD_N(alpha + i, n - i), v = V_LOAD_N(x + i, n - i);
-    vf less = V_MUL(by, V_MUL(v, v));
-    if (decay_first) less = V_MUL(to, less);
-    V_STORE_N(alpha + i, V_SUB(to, less), n - i);
+  V_FOR(n) {
+    const vf to = V_AT(alpha), less = V_MUL(by, V_MUL(V_AT(x), V_AT(x)));
+    V_PUT(alpha, V_SUB(to, decay_first ? V_MUL(to, less) : less));
   }
 }
 
@@ -5935,83 +5908,49 @@ static void miras__both_bwd(float *b_eta, const float *balpha, const float *alph
  * `left` of each. h, eta and the rows of a, aw, which are ld apart, belong to the new rows, u, w to
  * all rows of the block.
  *   w NULL:  h_i -= sum_(j<i) A_ij u_j,  u_i = eta_i (.) h_i
- *   else     u_i = h_i + sum_(j<i) Aw_ij w_j + sum_(j<i) A_ij u_j */
-MIRAS__INLINE void miras__exact_strip(size_t nv, size_t left, const miras__solve *s, size_t x,
-                                      size_t r0, size_t m) {
-  const size_t dv = s->dv, ld = s->ld, rates = s->rates;
-  const float *a = s->a, *aw = s->aw, *eta = s->eta + (rates > 1 ? x : 0);
-  const float *const w = s->w ? s->w + x : NULL;
-  float *h = s->h + x, *const u = s->u + x;
+ *   else     u_i = h_i + sum_(j<i) Aw_ij w_j + sum_(j<i) A_ij u_j
+ * back is the transpose over a whole block, from its last row, w NULL: h_j += sum_(i>j) A_ij u_i
+ * and u_j = -eta_j (.) h_j, or h_j for eta NULL: the cotangent of R_j' z_j. */
+MIRAS__INLINE void miras__exact_strip(int back, size_t nv, size_t left, const miras__solve *s,
+                                      size_t x, size_t r0, size_t m) {
+  const size_t dv = s->dv, ld = s->ld, step = back ? ld : 1;
   size_t i, j, r;
-  for (i = 0; i < m; i++, h += dv, a += ld, eta += rates) {
-    const float *uj = u, *wj = w;
-    float *to = u + (r0 + i) * dv;
+  for (i = 0; i < m; i++) {
+    const size_t row = back ? m - 1 - i : r0 + i, count = back ? i : row;
+    const float *uj = s->u + (back ? row + 1 : 0) * dv + x, *wj = s->w ? s->w + x : NULL;
+    const float *a = s->a + (back ? (row + 1) * ld + row : i * ld);
+    const float *eta = s->eta ? s->eta + (row - r0) * s->rates + (s->rates > 1 ? x : 0) : NULL;
+    float *h = s->h + (row - r0) * dv + x, *to = s->u + row * dv + x;
     vf acc[4];
     V_UNROLL for (r = 0; r < 4; r++) acc[r] = r < nv ? V_LOAD_N(h + r * V_W, left) : V_ZERO();
-    if (w) {
-      for (j = 0; j < r0 + i; j++, wj += dv) {
-        const vf by = V_SET1(aw[j]);
-        V_UNROLL for (r = 0; r < nv; r++)
-          acc[r] = V_FMA(by, V_LOAD_N(wj + r * V_W, left), acc[r]);
-      }
-      aw += ld;
+    for (j = 0; !back && wj && j < count; j++, wj += dv) {
+      const vf by = V_SET1(s->aw[i * ld + j]);
+      V_UNROLL for (r = 0; r < nv; r++) acc[r] = V_FMA(by, V_LOAD_N(wj + r * V_W, left), acc[r]);
     }
-    for (j = 0; j < r0 + i; j++, uj += dv) {
-      const vf by = V_SET1(a[j]);
-      V_UNROLL for (r = 0; r < nv; r++) {
-        const vf v = V_LOAD_N(uj + r * V_W, left);
-        acc[r] = w ? V_FMA(by, v, acc[r]) : V_FNMA(by, v, acc[r]);
-      }
+    for (j = 0; j < count; j++, uj += dv, a += step) {
+      const vf by = V_SET1(back || wj ? *a : -*a);
+      V_UNROLL for (r = 0; r < nv; r++) acc[r] = V_FMA(by, V_LOAD_N(uj + r * V_W, left), acc[r]);
     }
     V_UNROLL for (r = 0; r < nv; r++) {
       vf v = acc[r];
-      if (!w) {
-        V_STORE_N(h + r * V_W, v, left);
-        v = V_MUL(rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + r * V_W, left), v);
+      if (back || !wj) V_STORE_N(h + r * V_W, v, left);
+      if (eta && (back || !wj)) {
+        const vf by = s->rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + r * V_W, left);
+        v = V_MUL(back ? V_NEG(by) : by, v);
       }
       V_STORE_N(to + r * V_W, v, left);
     }
   }
 }
 
-static void miras__exact_solve(const miras__solve *s, size_t r0, size_t m) {
+static void miras__exact_solve(int back, const miras__solve *s, size_t r0, size_t m) {
+  const size_t dv = s->dv, wide = 4 * V_W;
   size_t x = 0;
-  for (; x + 4 * V_W <= s->dv; x += 4 * V_W) miras__exact_strip(4, V_W, s, x, r0, m);
-  for (; x < s->dv; x += V_W) miras__exact_strip(1, s->dv - x, s, x, r0, m);
-}
-
-/* Its transpose over a whole block of m rows, from the last: bu_j += sum_(i>j) A_ij r_i and
- * r_j = -eta_j (.) bu_j, or bu_j for eta NULL: the cotangent of R_j' z_j. */
-MIRAS__INLINE void miras__exact_strip_bwd(size_t nv, size_t left, float *bu, float *r, size_t dv,
-                                          const float *a, size_t lda, const float *eta,
-                                          size_t rates, size_t m) {
-  size_t i, j, v;
-  for (j = m; j-- > 0;) {
-    float *at = bu + j * dv, *to = r + j * dv;
-    const float *ri = to + dv, *aij = a + (j + 1) * lda + j, *step = eta ? eta + j * rates : NULL;
-    vf acc[4];
-    V_UNROLL for (v = 0; v < 4; v++) acc[v] = v < nv ? V_LOAD_N(at + v * V_W, left) : V_ZERO();
-    for (i = j + 1; i < m; i++, ri += dv, aij += lda) {
-      const vf s = V_SET1(*aij);
-      V_UNROLL for (v = 0; v < nv; v++) acc[v] = V_FMA(s, V_LOAD_N(ri + v * V_W, left), acc[v]);
-    }
-    V_UNROLL for (v = 0; v < nv; v++) {
-      vf x = acc[v];
-      V_STORE_N(at + v * V_W, x, left);
-      if (step) x = V_MUL(V_NEG(rates == 1 ? V_SET1(*step) : V_LOAD_N(step + v * V_W, left)), x);
-      V_STORE_N(to + v * V_W, x, left);
-    }
-  }
-}
-
-static void miras__exact_solve_bwd(float *bu, float *r, size_t dv, const float *a, size_t lda,
-                                   const float *eta, size_t rates, size_t m) {
-  size_t x = 0, step;
-  for (; x < dv; x += step, bu += step, r += step) {
-    step = dv - x >= 4 * V_W ? 4 * V_W : V_W;
-    if (step > V_W) miras__exact_strip_bwd(4, V_W, bu, r, dv, a, lda, eta, rates, m);
-    else miras__exact_strip_bwd(1, dv - x, bu, r, dv, a, lda, eta, rates, m);
-    if (eta && rates > 1) eta += step;
+  for (; x < dv; x += dv - x < wide ? V_W : wide) {
+    if (back && dv - x >= wide) miras__exact_strip(1, 4, V_W, s, x, r0, m);
+    else if (back) miras__exact_strip(1, 1, dv - x, s, x, r0, m);
+    else if (dv - x >= wide) miras__exact_strip(0, 4, V_W, s, x, r0, m);
+    else miras__exact_strip(0, 1, dv - x, s, x, r0, m);
   }
 }
 
@@ -6101,7 +6040,7 @@ typedef struct miras__linear {
   size_t stride, n, dv;
 } miras__linear;
 
-/* home, base != NULL, and after, decay first, are constants at every call. */
+/* home, base != NULL, is a constant at every call, and without it after, decay first, is. */
 MIRAS__INLINE void miras__linear_pass(int home, int after, const miras__linear *f) {
   const float *const xp = f->xp, *const alpha = f->alpha, *const x = f->x, *const q = f->q;
   const float *const up = f->up, *const base = f->base;
@@ -6132,16 +6071,12 @@ MIRAS__INLINE void miras__linear_pass(int home, int after, const miras__linear *
  * eta or n of them; y, where wanted, = b + xq u. */
 static void miras__linear_update(float *u, float *y, float *a, const float *b, const float *v,
                                  int delta, const float *eta, size_t rates, float xq, size_t n) {
-  size_t j;
-  V_SYNC();
-  for (j = 0; j < n; j += V_W) {
-    const size_t rest = n - j;
-    vf e = V_LOAD_N(v + j, rest), w = rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + j, rest);
-    if (delta) e = V_SUB(e, V_LOAD_N(a + j, rest));
-    V_STORE_N(a + j, e, rest);
-    w = V_MUL(w, e);
-    V_STORE_N(u + j, w, rest);
-    if (y) V_STORE_N(y + j, V_FMA(V_SET1(xq), w, V_LOAD_N(b + j, rest)), rest);
+  V_FOR(n) {
+    const vf e = delta ? V_SUB(V_AT(v), V_AT(a)) : V_AT(v);
+    const vf w = V_MUL(rates == 1 ? V_SET1(*eta) : V_AT(eta), e);
+    V_PUT(a, e);
+    V_PUT(u, w);
+    if (y) V_PUT(y, V_FMA(V_SET1(xq), w, V_AT(b)));
   }
 }
 
@@ -6175,8 +6110,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
       miras__implicit_rows(steps, eta, p->rates, f.x, 0, 1, n);
       eta = steps;
     }
-    if (base && p->after) miras__linear_pass(1, 1, &f);
-    else if (base) miras__linear_pass(1, 0, &f);
+    if (base) miras__linear_pass(1, p->after, &f);
     else if (p->after) miras__linear_pass(0, 1, &f);
     else miras__linear_pass(0, 0, &f);
     if (io->surprise && !p->delta) io->surprise[t] = -miras__dot(f.a, v, dv);
@@ -8566,7 +8500,7 @@ static void miras__exact_pairs(miras__block *k) {
   if (p->delta) {
     const miras__solve s = {k->read, k->open.u[last], last ? k->open.u[0] : NULL, k->score[last],
                             k->score[0], k->r.eta, dv, k->ld, p->rates};
-    K->exact_solve(&s, k->r0, k->m);
+    K->exact_solve(0, &s, k->r0, k->m);
   }
 }
 
@@ -8579,9 +8513,11 @@ static void miras__exact_pairs_bwd(miras__block *k) {
   const miras__plan *p = k->p;
   const size_t dv = (size_t)p->d.value_dim, m = k->m, N = k->ld, last = p->streams - 1;
   const float *along = p->delta && !last ? k->read : k->r.v;
-  if (p->delta)
-    K->exact_solve_bwd(k->du[last], k->dread, dv, k->score[last], N, last ? NULL : k->r.eta,
-                       p->rates, m);
+  if (p->delta) {
+    const miras__solve s = {k->du[last], k->dread, NULL, k->score[last], NULL,
+                            last ? NULL : k->r.eta, dv, N, p->rates};
+    K->exact_solve(1, &s, 0, m);
+  }
   if (last) {
     K->mask_rows(k->score[0], N, 0, m, m, -(ptrdiff_t)m, 0, 1);
     K->gemm(MIRAS__ADD, k->du[0], dv, miras__turned(k->score[0], N), miras__mat(k->dread, dv), m,
