@@ -3031,10 +3031,8 @@ typedef struct miras__kernels miras__kernels;
     const float *along, size_t count, size_t m))                                                  \
   X(FROZEN, void, norm_rows, (float *y, size_t ldy, float *xh, float *rstd, const float *z,       \
     const float *gain, const float *bias, float epsilon, size_t rows, size_t n))                  \
-  X(FROZEN, void, norm_project, (float *out, const float *y, const float *xh, float scale,        \
-    size_t n))                                                                                    \
-  X(FROZEN, void, norm_rows_bwd, (const miras__kernels *K, float *bz, const float *by,            \
-    size_t ldby, const float *gain, const float *xh, const float *rstd, size_t rows, size_t n))   \
+  X(FROZEN, void, norm_project, (float *out, const float *y, const float *xh, const float *scale, \
+    size_t rows, size_t n))                                                                       \
   X(FROZEN_BACK, void, norm_rows_begin2, (const miras__kernels *K, float *be,                     \
     const miras__norm2 *x))                                                                       \
   X(FROZEN_BACK, void, norm_rows_end2, (const miras__kernels *K, float *bz, const float *br,      \
@@ -5778,57 +5776,46 @@ static void miras__channel_rows(const miras__kernels *K, const miras__channels *
  * history: 16 m floats. */
 static void miras__channel_bwd(const miras__channels *c, const miras__channel_grads *g, size_t m,
                                float *history) {
-  const size_t n = c->n, every = c->every;
-  size_t i, j, x;
-  for (x = 0; x < n; x += V_W) {
-    const size_t rest = n - x;
+  const size_t every = c->every;
+  size_t i, j;
+  V_FOR(c->n) {
     for (j = 0; j < m; j++) {
-      vf first = V_LOAD_N(c->x + j * c->ld_x + x, rest), b, v;
-      if (c->eta) first = V_MUL(V_LOAD_N(c->eta + j * c->ld_eta + x, rest), first);
-      v = first;
+      const float *xj = c->x + j * c->ld_x, *eta = c->eta ? c->eta + j * c->ld_eta : NULL;
+      float *bx = g->x + j * g->ld_x, *b_eta = g->eta ? g->eta + j * g->ld_eta : NULL;
+      vf v = eta ? V_MUL(V_AT(eta), V_AT(xj)) : V_AT(xj), b;
       V_STORE(history, v);
       for (i = j + 1; i < m; i++) {
-        v = V_MUL(V_LOAD_N(c->alpha + i * c->ld_alpha + x, rest), v);
+        v = V_MUL(V_AT(c->alpha + i * c->ld_alpha), v);
         V_STORE(history + (i - j) * V_W, v);
       }
-      b = g->live ? V_LOAD_N(g->live + j * n + x, rest) : V_ZERO();
+      b = g->live ? V_AT(g->live + j * c->n) : V_ZERO();
       for (i = m; i-- > j;) {
         const size_t row = i / every;
         v = V_LOAD(history + (i - j) * V_W);
         if (c->q && (i + 1) % every == 0) {
-          vf bp = V_SET1(c->p[row * c->ld_p + j]);
-          b = V_FMA(bp, V_LOAD_N(c->q + row * c->ld_q + x, rest), b);
-          if (g->q) {
-            float *to = g->q + row * g->ld_q + x;
-            V_STORE_N(to, V_FMA(bp, v, V_LOAD_N(to, rest)), rest);
-          }
+          const vf bp = V_SET1(c->p[row * c->ld_p + j]);
+          float *bq = g->q ? g->q + row * g->ld_q : NULL;
+          b = V_FMA(bp, V_AT(c->q + row * c->ld_q), b);
+          if (bq) V_PUT(bq, V_FMA(bp, v, V_AT(bq)));
         }
         if (i > j) {
-          vf older = V_LOAD(history + (i - 1 - j) * V_W), ba = V_ZERO();
-          float *to = g->alpha + i * g->ld_alpha + x;
+          const vf older = V_LOAD(history + (i - 1 - j) * V_W);
+          float *balpha = g->alpha + i * g->ld_alpha;
+          vf ba = V_ZERO();
           if (c->z) {
-            float *bz = g->z + i * g->ld_z + x;
+            float *bz = g->z + i * g->ld_z;
             ba = V_SET1(c->a[i * c->ld_p + j]);
-            V_STORE_N(bz, V_FMA(ba, c->after ? v : older, V_LOAD_N(bz, rest)), rest);
-            ba = V_MUL(ba, V_LOAD_N(c->z + i * c->ld_z + x, rest));
+            V_PUT(bz, V_FMA(ba, c->after ? v : older, V_AT(bz)));
+            ba = V_MUL(ba, V_AT(c->z + i * c->ld_z));
             if (c->after) b = V_ADD(b, ba);
           }
-          V_STORE_N(to, V_FMA(b, older, V_LOAD_N(to, rest)), rest);
-          b = V_MUL(V_LOAD_N(c->alpha + i * c->ld_alpha + x, rest), b);
+          V_PUT(balpha, V_FMA(b, older, V_AT(balpha)));
+          b = V_MUL(V_AT(c->alpha + i * c->ld_alpha), b);
           if (c->z && !c->after) b = V_ADD(b, ba);
         }
       }
-      {
-        float *to = g->x + j * g->ld_x + x;
-        vf raw = b;
-        if (c->eta) b = V_MUL(V_LOAD_N(c->eta + j * c->ld_eta + x, rest), b);
-        V_STORE_N(to, V_ADD(V_LOAD_N(to, rest), b), rest);
-        if (c->eta && g->eta) {
-          to = g->eta + j * g->ld_eta + x;
-          V_STORE_N(to, V_FMA(V_LOAD_N(c->x + j * c->ld_x + x, rest), raw, V_LOAD_N(to, rest)),
-                    rest);
-        }
-      }
+      V_PUT(bx, V_ADD(V_AT(bx), eta ? V_MUL(V_AT(eta), b) : b));
+      if (eta && b_eta) V_PUT(b_eta, V_FMA(V_AT(xj), b, V_AT(b_eta)));
     }
   }
 }
@@ -5985,15 +5972,12 @@ static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
  * n with ld_c 1, l NULL is ones. */
 static void miras__fold_column(float *z, const float *c, size_t ld_c, const float *eta,
                                const float *l, const float *x, size_t rows, size_t n) {
-  size_t i, j;
-  for (i = 0; i < n; i += V_W) {
-    const size_t rest = n - i;
-    vf sum = V_MUL(ld_c ? V_LOAD_N(c + i, rest) : V_SET1(*c), V_LOAD_N(z + i, rest));
-    for (j = 0; j < rows; j++) {
-      const vf by = V_SET1(l ? eta[j] * l[j] : eta[j]);
-      sum = V_ADD(sum, V_MUL(by, V_LOAD_N(x + j * n + i, rest)));
-    }
-    V_STORE_N(z + i, sum, rest);
+  size_t j;
+  V_FOR(n) {
+    vf sum = V_MUL(ld_c ? V_AT(c) : V_SET1(*c), V_AT(z));
+    for (j = 0; j < rows; j++)
+      sum = V_ADD(sum, V_MUL(V_SET1(l ? eta[j] * l[j] : eta[j]), V_AT(x + j * n)));
+    V_PUT(z, sum);
   }
 }
 
@@ -6188,23 +6172,25 @@ static int miras__conjugate_end(const miras__conjugate *g, int last) {
 static void miras__online_softmax(float *s, float *top, float *sum, float *o, size_t dv,
                                   size_t count, size_t m) {
   const vf low = V_SET1(-FLT_MAX);
-  size_t i, j, r;
-  for (i = 0; i < m; i += V_W) {
-    vf old = V_LOAD_N(top + i, m - i), most = old, base, left, total;
-    for (j = 0; j < count; j++) most = V_MAX(V_LOAD_N(s + j * m + i, m - i), most);
+  float *const end = s + count * m, *sj;
+  size_t r;
+  V_FOR(m) {
+    vf most = V_AT(top), base, left, total;
+    for (sj = s; sj < end; sj += m) most = V_MAX(V_AT(sj), most);
     base = V_SELECT(V_LT(most, low), V_ZERO(), most);
-    left = miras__v_exp(V_SUB(old, base));
-    total = V_MUL(V_LOAD_N(sum + i, m - i), left);
-    for (j = 0; j < count; j++) {
-      vf e = miras__v_exp(V_SUB(V_LOAD_N(s + j * m + i, m - i), base));
+    left = miras__v_exp(V_SUB(V_AT(top), base));
+    total = V_MUL(V_AT(sum), left);
+    for (sj = s; sj < end; sj += m) {
+      const vf e = miras__v_exp(V_SUB(V_AT(sj), base));
       total = V_ADD(total, e);
-      V_STORE_N(s + j * m + i, e, m - i);
+      V_PUT(sj, e);
     }
-    V_STORE_N(top + i, most, m - i);
-    V_STORE_N(sum + i, total, m - i);
-    for (r = i; r < m && r < i + V_W; r++) {
-      const float rescale = V_LANE(left, r - i);
-      if (!(rescale >= 1)) miras__scale(o + r * dv, rescale, o + r * dv, dv);
+    V_PUT(top, most);
+    V_PUT(sum, total);
+    for (r = 0; r < V_W && r < v_left; r++) {
+      const float rescale = V_LANE(left, r);
+      float *row = o + (v_at + r) * dv;
+      if (!(rescale >= 1)) miras__scale(row, rescale, row, dv);
     }
   }
 }
@@ -6220,11 +6206,7 @@ static void miras__online_softmax_rows(float *s, float *top, float *sum, float *
     base = most < -FLT_MAX ? 0 : most;
     rescale = V_LANE(miras__v_exp(V_SET1(top[i] - base)), 0);
     total *= rescale;
-    V_SYNC();
-    for (j = 0; j < count; j += V_W) {
-      vf e = miras__v_exp(V_SUB(V_LOAD_N(s + j, count - j), V_SET1(base)));
-      V_STORE_N(s + j, e, count - j);
-    }
+    V_FOR(count) V_PUT(s, miras__v_exp(V_SUB(V_AT(s), V_SET1(base))));
     V_SYNC();
     for (j = 0; j < count; j++) total += s[j];
     if (!(rescale >= 1)) miras__scale(o, rescale, o, dv);
@@ -6237,15 +6219,13 @@ static void miras__online_softmax_rows(float *s, float *top, float *sum, float *
  * p (bs - along), where sum is 1 / the sum of weights. */
 static void miras__attend_bwd(float *s, float *bs, const float *top, const float *sum,
                               const float *along, size_t count, size_t m) {
-  size_t i, x;
-  for (i = 0; i < m; i += V_W) {
-    vf base = V_LOAD_N(top + i, m - i), all = V_LOAD_N(sum + i, m - i);
-    vf mean = V_LOAD_N(along + i, m - i);
-    for (x = 0; x < count; x++) {
-      float *sx = s + x * m + i, *bx = bs + x * m + i;
-      vf e = V_MUL(miras__v_exp(V_SUB(V_LOAD_N(sx, m - i), base)), all);
-      V_STORE_N(bx, V_MUL(e, V_SUB(V_LOAD_N(bx, m - i), mean)), m - i);
-      V_STORE_N(sx, e, m - i);
+  size_t x;
+  V_FOR(m) {
+    const vf base = V_AT(top), all = V_AT(sum), mean = V_AT(along);
+    for (x = 0; x < count * m; x += m) {
+      const vf e = V_MUL(miras__v_exp(V_SUB(V_AT(s + x), base)), all);
+      V_PUT(bs + x, V_MUL(e, V_SUB(V_AT(bs + x), mean)));
+      V_PUT(s + x, e);
     }
   }
 }
@@ -6267,12 +6247,14 @@ static void miras__norm_rows(float *y, size_t ldy, float *xh, float *rstd, const
   }
 }
 
-/* out = scale * P y; may be in place. */
-static void miras__norm_project(float *out, const float *y, const float *xh, float scale,
-                                size_t n) {
-  const vf mean = V_SET1(miras__sum(y, n) / (float)n), by = V_SET1(scale);
-  const vf along = V_SET1(miras__dot(y, xh, n) / (float)n);
-  V_EACH(out, n, V_MUL(V_FNMA(along, V_AT(xh), V_SUB(V_AT(y), mean)), by));
+/* out = scale * P y, row by row with a scale each; may be in place. */
+static void miras__norm_project(float *out, const float *y, const float *xh, const float *scale,
+                                size_t rows, size_t n) {
+  for (; rows--; out += n, y += n, xh += n, scale++) {
+    const vf mean = V_SET1(miras__sum(y, n) / (float)n), by = V_SET1(*scale);
+    const vf along = V_SET1(miras__dot(y, xh, n) / (float)n);
+    V_EACH(out, n, V_MUL(V_FNMA(along, V_AT(xh), V_SUB(V_AT(y), mean)), by));
+  }
 }
 
 /* P_ij = inv (G_ij X_ij) over the pairs that m reads see, `seen` the first of them and `descents`
@@ -6357,17 +6339,6 @@ static void miras__softmax_mean(const miras__kernels *K, float *o, size_t dv, fl
   }
 }
 
-/* bz = P (gain by)/s: the cotangent of z from that of y. */
-static void miras__norm_rows_bwd(const miras__kernels *K, float *bz, const float *by, size_t ldby,
-                                 const float *gain, const float *xh, const float *rstd, size_t rows,
-                                 size_t n) {
-  size_t i;
-  for (i = 0; i < rows; i++, bz += n) {
-    K->mul(bz, gain, by + i * ldby, n);
-    K->norm_project(bz, bz, xh + i * n, rstd[i], n);
-  }
-}
-
 /* The adjoint of the inner gradient d = P (gain e)/s, first half, with D its cotangent and a = gain
  * e:  u = P D/s, be = gain u, and of what else z decides
  *   bxh = -(mean(a xh) D + a mean(D xh))/s,  bs = -(D . d)/s */
@@ -6380,7 +6351,7 @@ static void miras__norm_rows_begin2(const miras__kernels *K, float *be, const mi
     x->bs[i] = -K->dot(D, x->d + i * n, n) * rstd;
     K->mul(be, x->gain, x->e + i * n, n);
     mean = K->dot(be, xh, n) / (float)n;
-    K->norm_project(x->u + i * n, D, xh, rstd, n);
+    K->norm_project(x->u + i * n, D, xh, x->rstd + i, 1, n);
     K->scale(b, -mean * rstd, D, n);
     K->axpy(b, -along * rstd, be, n);
     K->mul(be, x->gain, x->u + i * n, n);
@@ -6400,7 +6371,7 @@ static void miras__norm_rows_end2(const miras__kernels *K, float *bz, const floa
     K->muladd(b, x->gain, br, n);
     K->muladd(dgain, xh, br, n);
     K->add(dbias, br, n);
-    K->norm_project(bz, b, xh, x->rstd[i], n);
+    K->norm_project(bz, b, xh, x->rstd + i, 1, n);
     K->axpy(bz, x->bs[i] / (float)n, xh, n);
   }
 }
@@ -7494,7 +7465,8 @@ static void miras__norm_fwd(const miras__net *n, const miras__pass *s, float *o,
 
 static void miras__norm_bwd(const miras__net *n, const miras__pass *s, float *bz, const float *bo,
                             size_t ldo) {
-  n->K->norm_rows_bwd(n->K, bz, bo, ldo, n->gain, s->xh, s->rstd, s->m, MIRAS__DV(n));
+  n->K->mul_rows(bz, MIRAS__DV(n), n->gain, 0, bo, ldo, s->m, MIRAS__DV(n));
+  n->K->norm_project(bz, bz, s->xh, s->rstd, s->m, MIRAS__DV(n));
 }
 
 static void miras__norm_params(const miras__net *n, const miras__pass *s, const float *bo,
