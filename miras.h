@@ -2569,8 +2569,7 @@ typedef struct miras__channels {
   size_t n;                /* channels                                                           */
   size_t every;            /* row i is queried when (i + 1) % every == 0; r0 is a multiple       */
   int after;               /* z meets the older rows after (1) or before (0) its row's decay     */
-  const float *x, *eta, *alpha, *q, *z;                /* eta, q, z may be NULL                  */
-  size_t ld_x, ld_eta, ld_alpha, ld_q, ld_z;
+  const float *x, *eta, *alpha, *q, *z;                /* [.., n]; eta, q, z may be NULL         */
   float *p, *a;            /* [.., rows] per query, per z: scores, or mixing weights             */
   size_t ld_p;
   float *live;             /* [rows, n] all rows of the block so far, decayed up to the newest   */
@@ -2580,7 +2579,6 @@ typedef struct miras__channels {
  * live: cotangent of the rows after the block's last token, or NULL. */
 typedef struct miras__channel_grads {
   float *x, *eta, *alpha, *q, *z;
-  size_t ld_x, ld_eta, ld_alpha, ld_q, ld_z;
   const float *live;
 } miras__channel_grads;
 
@@ -2979,9 +2977,9 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN, void, log_weights, (float *a, const float *w, size_t n))                              \
   X(FROZEN_BACK, void, log_weights_bwd, (float *b, const float *w, size_t n))                     \
   X(FROZEN, void, channel_decay, (const miras__kernels *K, float *a, const float *before,         \
-    const float *alpha, size_t ld_alpha, size_t m, size_t n))                                     \
-  X(BACK, void, channel_decay_bwd, (const miras__kernels *K, float *dalpha, size_t ld_dalpha,     \
-    float *ba, const float *a, const float *alpha, size_t ld_alpha, size_t m, size_t n))          \
+    const float *alpha, size_t m, size_t n))                                                      \
+  X(BACK, void, channel_decay_bwd, (const miras__kernels *K, float *dalpha, float *ba,            \
+    const float *a, const float *alpha, size_t m, size_t n))                                      \
   X(EXACT, void, channel_left, (const miras__kernels *K, float *last, float *c,                   \
     const float *alpha, size_t n, size_t r0, size_t m))                                           \
   X(EXACT, void, scalar_left, (const miras__kernels *K, float *last_c, float *last_l, float *c,   \
@@ -3054,7 +3052,7 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN, void, bound_fwd, (const miras__kernels *K, const miras__bound *x, float *u, float *v, \
     float *z))                                                                                    \
   X(FROZEN_BACK, void, bound_bwd, (const miras__kernels *K, const miras__bound *x,                \
-    const miras__bound_grads *b, float *u, float *v, float *t1, float *t2, float *row))           \
+    const miras__bound_grads *b, float *u, float *v, float *t1, float *t2))                       \
   X(FROZEN, void, bound_share, (float *share, float *eta, const float *along, const float *spent, \
     const float *strain, float c, size_t m, size_t wide))                                         \
   X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *spent,     \
@@ -5533,31 +5531,23 @@ static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
 /* a_i = alpha_i (.) a_(i-1): what is left of the state at the block's start. a_(-1) = before, or
  * ones for NULL. */
 static void miras__channel_decay(const miras__kernels *K, float *a, const float *before,
-                                 const float *alpha, size_t ld_alpha, size_t m, size_t n) {
-  size_t i;
-  for (i = 0; i < m; i++) {
+                                 const float *alpha, size_t m, size_t n) {
+  for (; m--; before = a, a += n, alpha += n) {
     if (before) K->mul(a, alpha, before, n);
     else K->copy(a, alpha, n);
-    before = a;
-    a += n;
-    alpha += ld_alpha;
   }
 }
 
 /* Its adjoint from the block's first row on, before = NULL; ba is consumed:
  * dalpha_i += ba_i (.) a_(i-1),  ba_(i-1) += alpha_i (.) ba_i. */
-static void miras__channel_decay_bwd(const miras__kernels *K, float *dalpha, size_t ld_dalpha,
-                                     float *ba, const float *a, const float *alpha, size_t ld_alpha,
-                                     size_t m, size_t n) {
-  size_t i;
-  for (i = m; i-- > 0;) {
-    if (i == 0) {
-      K->add(dalpha, ba, n);
-      return;
-    }
-    K->muladd(dalpha + i * ld_dalpha, ba + i * n, a + (i - 1) * n, n);
-    K->muladd(ba + (i - 1) * n, alpha + i * ld_alpha, ba + i * n, n);
+static void miras__channel_decay_bwd(const miras__kernels *K, float *dalpha, float *ba,
+                                     const float *a, const float *alpha, size_t m, size_t n) {
+  for (m *= n; m > n;) {
+    m -= n;
+    K->muladd(dalpha + m, ba + m, a + m - n, n);
+    K->muladd(ba + m - n, alpha + m, ba + m, n);
   }
+  K->add(dalpha, ba, n);
 }
 
 /* The same for a block that stays open over calls, of which rows r0..r0+m-1 enter. Row i + 1 of c
@@ -5571,7 +5561,7 @@ static void miras__channel_left(const miras__kernels *K, float *last, float *c, 
   for (; m; m -= part, r0 += part, alpha += part * n, c += part * n) {
     part = MIRAS__SWEEP - r0 % MIRAS__SWEEP;
     if (part > m) part = m;
-    miras__channel_decay(K, c + n, c, alpha, n, part, n);
+    miras__channel_decay(K, c + n, c, alpha, part, n);
     if ((r0 + part) % MIRAS__SWEEP == 0) K->flush(c + part * n, c + part * n, n);
   }
   K->copy(last, c, n);
@@ -5700,8 +5690,8 @@ MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float 
  * it is queried and where there is a z. */
 static void miras__channel_row(const miras__channels *c, size_t r0, size_t i, int reads) {
   const size_t n = c->n, row = r0 + i, read = i / c->every;
-  const float *alpha = c->alpha + i * c->ld_alpha, *z = c->z ? c->z + i * c->ld_z : NULL;
-  const float *q = reads ? c->q + read * c->ld_q : NULL;
+  const float *alpha = c->alpha + i * n, *z = c->z ? c->z + i * n : NULL;
+  const float *q = reads ? c->q + read * n : NULL;
   float *p = reads ? c->p + read * c->ld_p : c->live, *a = z ? c->a + i * c->ld_p : c->live;
   float *d = c->live;
   size_t j;
@@ -5752,15 +5742,15 @@ static void miras__channel_rows(const miras__kernels *K, const miras__channels *
   size_t i;
   for (i = 0; i < m; i++) {
     const size_t row = r0 + i, read = i / c->every;
-    const float *x = c->x + i * c->ld_x;
+    const float *x = c->x + i * n;
     const int reads = (c->q || o) && (i + 1) % c->every == 0;
     float *d = c->live + row * n, *p = reads ? c->p + read * c->ld_p : NULL;
     if (row % MIRAS__SWEEP == 0) K->flush(c->live, c->live, row * n);
-    if (c->eta) K->mul(d, c->eta + i * c->ld_eta, x, n);
+    if (c->eta) K->mul(d, c->eta + i * n, x, n);
     else K->copy(d, x, n);
-    if (reads && o) K->channel_mix(c, o + read * ldo, p, row, c->alpha + i * c->ld_alpha);
+    if (reads && o) K->channel_mix(c, o + read * ldo, p, row, c->alpha + i * n);
     else K->channel_row(c, r0, i, reads);
-    if (reads && !o) p[row] = K->dot(c->q + read * c->ld_q, d, n);
+    if (reads && !o) p[row] = K->dot(c->q + read * n, d, n);
   }
 }
 #endif
@@ -5776,41 +5766,41 @@ static void miras__channel_rows(const miras__kernels *K, const miras__channels *
  * history: 16 m floats. */
 static void miras__channel_bwd(const miras__channels *c, const miras__channel_grads *g, size_t m,
                                float *history) {
-  const size_t every = c->every;
+  const size_t n = c->n, every = c->every;
   size_t i, j;
-  V_FOR(c->n) {
+  V_FOR(n) {
     for (j = 0; j < m; j++) {
-      const float *xj = c->x + j * c->ld_x, *eta = c->eta ? c->eta + j * c->ld_eta : NULL;
-      float *bx = g->x + j * g->ld_x, *b_eta = g->eta ? g->eta + j * g->ld_eta : NULL;
+      const float *xj = c->x + j * n, *eta = c->eta ? c->eta + j * n : NULL;
+      float *bx = g->x + j * n, *b_eta = g->eta ? g->eta + j * n : NULL;
       vf v = eta ? V_MUL(V_AT(eta), V_AT(xj)) : V_AT(xj), b;
       V_STORE(history, v);
       for (i = j + 1; i < m; i++) {
-        v = V_MUL(V_AT(c->alpha + i * c->ld_alpha), v);
+        v = V_MUL(V_AT(c->alpha + i * n), v);
         V_STORE(history + (i - j) * V_W, v);
       }
-      b = g->live ? V_AT(g->live + j * c->n) : V_ZERO();
+      b = g->live ? V_AT(g->live + j * n) : V_ZERO();
       for (i = m; i-- > j;) {
         const size_t row = i / every;
         v = V_LOAD(history + (i - j) * V_W);
         if (c->q && (i + 1) % every == 0) {
           const vf bp = V_SET1(c->p[row * c->ld_p + j]);
-          float *bq = g->q ? g->q + row * g->ld_q : NULL;
-          b = V_FMA(bp, V_AT(c->q + row * c->ld_q), b);
+          float *bq = g->q ? g->q + row * n : NULL;
+          b = V_FMA(bp, V_AT(c->q + row * n), b);
           if (bq) V_PUT(bq, V_FMA(bp, v, V_AT(bq)));
         }
         if (i > j) {
           const vf older = V_LOAD(history + (i - 1 - j) * V_W);
-          float *balpha = g->alpha + i * g->ld_alpha;
+          float *balpha = g->alpha + i * n;
           vf ba = V_ZERO();
           if (c->z) {
-            float *bz = g->z + i * g->ld_z;
+            float *bz = g->z + i * n;
             ba = V_SET1(c->a[i * c->ld_p + j]);
             V_PUT(bz, V_FMA(ba, c->after ? v : older, V_AT(bz)));
-            ba = V_MUL(ba, V_AT(c->z + i * c->ld_z));
+            ba = V_MUL(ba, V_AT(c->z + i * n));
             if (c->after) b = V_ADD(b, ba);
           }
           V_PUT(balpha, V_FMA(b, older, V_AT(balpha)));
-          b = V_MUL(V_AT(c->alpha + i * c->ld_alpha), b);
+          b = V_MUL(V_AT(c->alpha + i * n), b);
           if (c->z && !c->after) b = V_ADD(b, ba);
         }
       }
@@ -6542,14 +6532,14 @@ static void miras__bound_fwd(const miras__kernels *K, const miras__bound *x, flo
   if (x->J)
     K->gemm(MIRAS__SET, z, out, miras__mat(u, x->in), miras__mat(x->J, out), x->m, out, x->in,
                 x->pack);
+  if (x->J) K->mul(z, z, x->d, x->m * out);
+  else K->copy(z, x->d, x->m * out);
+  if (x->by == 2) K->mul_rows(z, out, x->eta, x->wide, z, out, x->m, out);
   for (i = 0; i < x->m; i++) {
     const float *d = x->d + i * out;
-    float *zi = z + i * out, q = x->number;
-    if (x->J) K->mul(zi, zi, d, out);
-    else K->copy(zi, d, out);
-    if (x->by == 2) K->mul(zi, x->eta + i * x->wide, zi, out);
+    float q = x->number;
     if (!x->J) q *= K->sum(u + i * x->in, x->in);
-    q *= K->dot(zi, d, out);
+    q *= K->dot(z + i * out, d, out);
     V_KEEP(x->spent[i], x->spent[i] + q);
     if (x->fed) {
       const float *y = x->fed + i * x->hears;
@@ -6563,11 +6553,13 @@ static void miras__bound_fwd(const miras__kernels *K, const miras__bound *x, flo
  *   bd += -bF Q_l/n^2 |fed| d/|d|,   bfed += -bF Q_l/n^2 |d| fed/|fed|,   bQ += bF/n
  *   b(y^2) = bQ v J', b(d^2) = bQ u J, bJ = u' (bQ v),  by += 2 y b(y^2),  bd += 2 d b(d^2)
  *   J = lambda:  b(y^2) = bQ lambda sum v,  b(d^2) = bQ lambda sum u,  blambda = bQ sum u sum v
- * t1, t2, row: room as u, v and a row of them. */
+ * t1, t2: room as u, v. */
 static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
-                             const miras__bound_grads *b, float *u, float *v, float *t1, float *t2,
-                             float *row) {
-  const size_t in = x->in, out = x->out, m = x->m;
+                             const miras__bound_grads *b, float *u, float *v, float *t1,
+                             float *t2) {
+  const size_t in = x->in, out = x->out, m = x->m, wide = x->wide, n = x->by == 2 ? out : in;
+  const float *from = x->by == 2 ? x->d : x->y;   /* what eta stands beside */
+  float *to = x->by == 2 ? t2 : t1, *squares = x->by == 2 ? v : u;
   size_t i;
   miras__bound_squares(K, x, u, v);
   if (x->J) K->gemm(MIRAS__SET, t2, out, miras__mat(u, in), miras__mat(x->J, out), m, out, in,
@@ -6579,12 +6571,12 @@ static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
     if (x->fed) {
       const float *y = x->fed + i * x->hears;
       const float said = sqrtf(K->dot(d, d, out)), heard = sqrtf(K->dot(y, y, x->hears));
-      const float n = said * heard + 1e-20f;
+      const float both = said * heard + 1e-20f;
       float q = x->J ? K->dot(t2 + i * out, vi, out) : su * sv;
-      q *= -x->number * x->strain[i] / n / n;
+      q *= -x->number * x->strain[i] / both / both;
       if (said > 0) K->axpy(b->d + i * out, q * heard / said, d, out);
       if (heard > 0) K->axpy(b->fed + i * x->hears, q * said / heard, y, x->hears);
-      bq += x->strain[i] / n;
+      bq += x->strain[i] / both;
     }
     if (x->J) {                                  /* t1 = b(y^2), t2 = b(d^2), but for their eta */
       K->scale(vi, x->number * bq, vi, out);
@@ -6600,26 +6592,19 @@ static void miras__bound_bwd(const miras__kernels *K, const miras__bound *x,
                 x->pack);
     K->gemm(b->mode, b->J, out, miras__turned(u, in), miras__mat(v, out), in, out, m, x->pack);
   }
-  for (i = 0; i < m; i++, t1 += in, t2 += out) {
-    const float *y = x->y + i * in, *d = x->d + i * out, *eta = x->eta + i * x->wide;
-    float *b_eta = b->eta + i * x->wide;
-    /* t1, t2 belong to u and v: what stands beside eta there is its slope */
-    if (x->by == 2) {
-      K->mul(row, d, d, out);
-      K->muladd(b_eta, row, t2, out);
-      K->mul(t2, eta, t2, out);
-    } else {
-      K->mul(row, y, y, in);
-      if (x->by) K->muladd(b_eta, row, t1, in);
-      else V_KEEP(*b_eta, *b_eta + K->dot(row, t1, in));
-      if (x->by) K->mul(t1, eta, t1, in);
-      else K->scale(t1, *eta, t1, in);
-    }
-    K->mul(t1, t1, y, in);
-    K->axpy(b->y + i * in, 2, t1, in);
-    K->mul(t2, t2, d, out);
-    K->axpy(b->d + i * out, 2, t2, out);
+  /* t1, t2 belong to u and v: what stands beside eta there is its slope */
+  K->mul(squares, from, from, m * n);
+  if (x->by) {
+    K->muladd_rows(b->eta, wide, squares, n, to, n, m, n);
+    K->mul_rows(to, n, x->eta, wide, to, n, m, n);
+  } else {
+    K->dot_rows(1, b->eta, wide, squares, n, to, n, m, n);
+    K->scale_rows(to, n, 1, x->eta, wide, to, n, m, n);
   }
+  K->mul(t1, t1, x->y, m * in);
+  K->axpy(b->y, 2, t1, m * in);
+  K->mul(t2, t2, x->d, m * out);
+  K->axpy(b->d, 2, t2, m * out);
 }
 
 /* s of m pairs into share, and eta [m, wide] times s; along = e.r. */
@@ -8314,7 +8299,7 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
 static miras__channels miras__exact_channels(const miras__block *k, size_t n, const float *x,
                                              const float *alpha, float *live) {
   const miras__channels c = {n, (size_t)k->p->d.descents, k->p->after, x, NULL, alpha, NULL, NULL,
-                             n, 0, n, n, n, NULL, NULL, k->ld, live};
+                             NULL, NULL, k->ld, live};
   return c;
 }
 
@@ -8330,7 +8315,7 @@ static void miras__exact_left(miras__block *k) {
 static void miras__exact_left_bwd(miras__block *k) {
   const size_t n = k->p->features;
   if (k->p->per_feature)
-    k->K->channel_decay_bwd(k->K, k->d.alpha, n, k->dc + n, k->c + n, k->r.alpha, n, k->m, n);
+    k->K->channel_decay_bwd(k->K, k->d.alpha, k->dc + n, k->c + n, k->r.alpha, k->m, n);
   else if (k->dl)
     k->K->decay_rows_bwd(k->K, k->dl + k->ld, k->ld, k->dc + 1, k->d.alpha, NULL, k->l, k->c,
                          k->r.alpha, k->m);
@@ -8382,8 +8367,8 @@ static void miras__exact_scores_bwd(miras__block *k, size_t s) {
   const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
   if (k->p->per_feature) {
     miras__channels c = miras__exact_channels(k, n, k->x[s], k->r.alpha, NULL);
-    const miras__channel_grads b = {k->dx[s], NULL, k->d.alpha, k->dz + q->row * n, k->dz, n, 0, n,
-                                    n, n, k->live ? k->dlast[s] : NULL};
+    const miras__channel_grads b = {k->dx[s], NULL, k->d.alpha, k->dz + q->row * n, k->dz,
+                                    k->live ? k->dlast[s] : NULL};
     c.q = k->z + q->row * n;
     c.z = e->count ? k->z : NULL;
     c.p = k->dscore[s] + q->row * N;
@@ -8542,8 +8527,7 @@ static void miras__exact_mix_bwd(miras__block *k) {
   if (k->p->value_decay) {
     const size_t at = q->left * dv, by = q->step * dv;
     miras__channels c = miras__exact_channels(k, dv, k->u, k->r.beta, k->open.u[0]);
-    const miras__channel_grads g = {k->du[1], NULL, k->d.beta, NULL, NULL, dv, 0, dv, 0, 0,
-                                    k->du[0]};
+    const miras__channel_grads g = {k->du[1], NULL, k->d.beta, NULL, NULL, k->du[0]};
     c.q = dread;
     c.p = k->dscore[0] + q->row * N;
     K->channel_rows(K, &c, NULL, 0, 0, m);
@@ -8552,7 +8536,7 @@ static void miras__exact_mix_bwd(miras__block *k) {
     K->copy(k->du[0], k->du[1], m * dv);
     K->muladd_rows(k->dcv + at, by, dread, dv, k->raw, dv, q->count, dv);
     K->mul_rows(dread, dv, dread, dv, k->cv + at, by, q->count, dv);
-    K->channel_decay_bwd(K, k->d.beta, dv, k->dcv + dv, k->cv + dv, k->r.beta, dv, m, dv);
+    K->channel_decay_bwd(K, k->d.beta, k->dcv + dv, k->cv + dv, k->r.beta, m, dv);
   }
 }
 
@@ -9256,7 +9240,7 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
     const miras__bound_grads b = {c->binv + l, (own ? c->bmetric : bw) + p->offset[l], n->bx[l],
                                   n->bd[l], c->brows.eta, x.fed ? n->bx[fed] : NULL,
                                   own ? MIRAS__SET : MIRAS__ADD};
-    K->bound_bwd(K, &x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2, n->row);
+    K->bound_bwd(K, &x, &b, c->query.x[l], c->query.z[l], n->t1, n->t2);
   }
   if (c->rule->metric_bwd) {
     const miras__link x = miras__anchor_link(c, bw, NULL);
@@ -9278,8 +9262,7 @@ static miras__course miras__course_of(const miras__chunk *c) {
 static void miras__piece_course(miras__chunk *c) {
   const miras__course x = miras__course_of(c);
   if (c->p->channel) {
-    c->K->channel_decay(c->K, c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->wide, c->m,
-                        c->wide);
+    c->K->channel_decay(c->K, c->ca, c->r0 ? c->last_a : NULL, c->rows.alpha, c->m, c->wide);
     return;
   }
   if (x.rate)
@@ -9292,8 +9275,7 @@ static void miras__piece_course_bwd(miras__chunk *c) {
   const miras__course_grads b = {c->bg, c->bn, c->ba, c->bf, c->bh, c->brows.alpha, c->brows.eta,
                                  c->brows.theta, c->slope, c->call->g->rho};
   if (c->p->channel)
-    c->K->channel_decay_bwd(c->K, c->brows.alpha, c->wide, c->ba, c->ca, c->rows.alpha, c->wide,
-                            c->m, c->wide);
+    c->K->channel_decay_bwd(c->K, c->brows.alpha, c->ba, c->ca, c->rows.alpha, c->m, c->wide);
   else c->K->coefficients_bwd(c->K, &x, &b);
 }
 
@@ -9304,7 +9286,7 @@ static miras__channels miras__channel_view(const miras__chunk *c, int by_input, 
   const size_t n = c->wide;
   const miras__channels v = {n, c->p->span == 1 ? 1 : (size_t)c->p->d.descents, 0,
                              (by_input ? c->new_y : c->new_d) + from * n, c->rows.eta + from * n,
-                             c->rows.alpha + from * n, NULL, NULL, n, n, n, n, 0, NULL, NULL,
+                             c->rows.alpha + from * n, NULL, NULL, NULL, NULL,
                              c->p->span, by_input ? c->live_y : c->live_d};
   return v;
 }
@@ -9325,8 +9307,7 @@ static void miras__channel_rows_bwd(miras__chunk *c, int by_input, float *b, flo
                                     const float *live) {
   miras__channels v = miras__channel_view(c, by_input, 0);
   const miras__channel_grads g = {by_input ? c->net.bx[0] : c->net.bd[c->p->layers - 1],
-                                  c->brows.eta, c->brows.alpha, dq, NULL, v.n, v.n, v.n, v.n, 0,
-                                  live};
+                                  c->brows.eta, c->brows.alpha, dq, NULL, live};
   const size_t reads = q ? c->reads : 0;
   if (reads && reads < c->m / v.every) {
     c->K->fill(b + reads * v.ld_p, 0, v.ld_p);
@@ -9397,7 +9378,6 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
   if (p->from[l] == l && fresh && by == 1) {
     miras__channels v = miras__channel_view(c, 1, 0);
     v.q = q;
-    v.ld_q = in;
     v.p = c->kq[l];
     K->channel_rows(K, &v, NULL, 0, from, m * every);
   } else if (p->from[l] == l) {
