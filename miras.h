@@ -3764,7 +3764,8 @@ static inline float miras__fold_max(const miras__vf *v) {
 
 /* V_FOR(n) goes over n elements, vector by vector: V_AT(x) is the vector of x there, and
  * V_PUT(y, value) stores one. V_EACH(y, n, value), for what is quickly computed, is V_FOR(n)
- * V_PUT(y, value) with a loop of its own for whole vectors, except where size is asked for. */
+ * V_PUT(y, value) with a loop of its own for whole vectors, except where size is asked for. What
+ * is left behind those is written so that compilers see it end inside a vector. */
 #define V_AT(x) miras__load_n((x) + v_at, v_left)
 #define V_PUT(y, value) miras__store_n((y) + v_at, value, v_left)
 #define V_FOR(n) \
@@ -3775,7 +3776,7 @@ static inline float miras__fold_max(const miras__vf *v) {
   #define V_EACH(y, n, value) do { \
     size_t v_at = (V_SYNC(), 0), v_left = V_W; \
     for (; v_at + V_W <= (n); v_at += V_W) V_PUT(y, value); \
-    v_left = (n) - v_at; \
+    v_left = (n) % V_W; \
     if (v_left) V_PUT(y, value); \
     V_SYNC(); \
   } while (0)
@@ -3791,7 +3792,7 @@ static inline float miras__fold_max(const miras__vf *v) {
       V_UNROLL for (r = 0; r < V_R; r++) v_at = v_from + r * V_W, step; \
     V_UNROLL for (r = 0; r < V_R; r++) { \
       v_at = v_from + r * V_W; \
-      if (v_at < (n)) v_left = (n) - v_at, step; \
+      if (r * V_W < (n) % 16) v_left = (n) % 16 - r * V_W, step; \
     } \
   } while (0)
 #endif
