@@ -2921,8 +2921,6 @@ typedef struct miras__kernels miras__kernels;
     size_t n))                                                                                    \
   X(ANY, void, add_rows, (float *y, size_t ldy, const float *x, size_t ldx, size_t rows,          \
     size_t n))                                                                                    \
-  X(ANY, void, sub_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,       \
-    size_t ldb, size_t rows, size_t n))                                                           \
   X(ANY, void, mul_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,       \
     size_t ldb, size_t rows, size_t n))                                                           \
   X(ANY, void, muladd_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,    \
@@ -3143,7 +3141,6 @@ struct miras__kernels {
 #define miras__fill_rows MIRAS__IN_SET(miras__fill_rows)
 #define miras__spread_rows MIRAS__IN_SET(miras__spread_rows)
 #define miras__add_rows MIRAS__IN_SET(miras__add_rows)
-#define miras__sub_rows MIRAS__IN_SET(miras__sub_rows)
 #define miras__mul_rows MIRAS__IN_SET(miras__mul_rows)
 #define miras__muladd_rows MIRAS__IN_SET(miras__muladd_rows)
 #define miras__scale_rows MIRAS__IN_SET(miras__scale_rows)
@@ -3171,8 +3168,6 @@ struct miras__kernels {
 #define miras__gemm_outer MIRAS__IN_SET(miras__gemm_outer)
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
-#define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
-#define miras__feature_bwd MIRAS__LENT(miras__feature_bwd)
 #define miras__v_power MIRAS__LENT(miras__v_power)
 #define miras__v_sech2 MIRAS__LENT(miras__v_sech2)
 #define miras__hypotenuse MIRAS__LENT(miras__hypotenuse)
@@ -4159,14 +4154,6 @@ static void miras__add_rows(float *y, size_t ldy, const float *x, size_t ldx, si
   else for (r = 0; r < rows; r++) miras__add(y + r * ldy, x + r * ldx, n);
 }
 
-/* y = a - b; y may be either. */
-static void miras__sub_rows(float *y, size_t ldy, const float *a, size_t lda, const float *b,
-                            size_t ldb, size_t rows, size_t n) {
-  size_t r;
-  if (ldy == n && lda == n && ldb == n) n *= rows, rows = 1;
-  for (r = 0; r < rows; r++) miras__sub(y + r * ldy, a + r * lda, b + r * ldb, n);
-}
-
 /* y = a b */
 static void miras__mul_rows(float *y, size_t ldy, const float *a, size_t lda, const float *b,
                             size_t ldb, size_t rows, size_t n) {
@@ -4532,102 +4519,91 @@ static float miras__length_factor(int map, const float *x, size_t n) {
   return map < 16 ? 1 : length / sqrtf(miras__dot(x, x, n) + MIRAS__LENGTH_EPS);
 }
 
-static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
-  int kind = map % 16;
-  size_t i;
-  if (map >= 16) {
-    float *u = kind == MIRAS_FEATURE_POLY2 ? f + 1 : f;
-    miras__scale(u, miras__length_factor(map, x, n), x, n);
-    x = u;
-  }
-  switch (kind) {
-    case MIRAS_FEATURE_ELU:
-      V_FOR(n) V_PUT(f, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
-                                 miras__v_exp(V_AT(x))));
-      return;
-    case MIRAS_FEATURE_RELU:
-    case MIRAS_FEATURE_RELU2:
-      V_EACH(f, n, V_MAX(V_ZERO(), V_AT(x)));   /* NaN stays: it is the second operand */
-      if (kind == MIRAS_FEATURE_RELU2) miras__mul(f, f, f, n);
-      return;
-    case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
-    case MIRAS_FEATURE_POLY2:
-      *f++ = 1;
-      miras__copy(f, x, n);
-      x = f;
-      f += n;
-      for (i = 0; i < n; f += n - i, i++) {
-        miras__scale(f, x[i], x + i, n - i);
-        V_KEEP(f[0], f[0] * 0.707106781f);
-      }
-      return;
-    default:
-      miras__copy(f, x, n);
-      return;
-  }
-}
-
-/* Rows of both: x [rows, n] ldx apart, f ldf apart. */
-static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, size_t ldx,
+/* Rows of both: from [rows, n] ldx apart, to ldf apart. */
+static void miras__feature_rows(int map, float *to, size_t ldf, const float *from, size_t ldx,
                                 size_t rows, size_t n) {
-  size_t r;
-  if (rows == 1) miras__feature_fwd(map, f, x, n);
-  else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
+  const int kind = map % 16;
+  size_t i;
+  for (; rows--; to += ldf, from += ldx) {
+    const float *x = from;
+    float *f = to;
+    if (map >= 16) {
+      float *u = kind == MIRAS_FEATURE_POLY2 ? f + 1 : f;
+      miras__scale(u, miras__length_factor(map, x, n), x, n);
+      x = u;
+    }
+    switch (kind) {
+      case MIRAS_FEATURE_ELU:
+        V_FOR(n) V_PUT(f, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
+                                   miras__v_exp(V_AT(x))));
+        break;
+      case MIRAS_FEATURE_RELU:
+      case MIRAS_FEATURE_RELU2:
+        V_EACH(f, n, V_MAX(V_ZERO(), V_AT(x)));   /* NaN stays: it is the second operand */
+        if (kind == MIRAS_FEATURE_RELU2) miras__mul(f, f, f, n);
+        break;
+      case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); break;
+      case MIRAS_FEATURE_POLY2:
+        *f++ = 1;
+        miras__copy(f, x, n);
+        x = f;
+        f += n;
+        for (i = 0; i < n; f += n - i, i++) {
+          miras__scale(f, x[i], x + i, n - i);
+          V_KEEP(f[0], f[0] * 0.707106781f);
+        }
+        break;
+      default: miras__copy(f, x, n);
+    }
+  }
 }
 
 #ifndef MIRAS__BORROWS
 /* dx = (d phi/dx)' df; f = phi as computed. dx may be df, except for POLY2, where the pairs give
  *   du_i += sum_(j>i) df_ij u_j + sqrt(2) df_ii u_i,   du_j += df_ij u_i  (j > i)
  * and the length  dx = r (du - x (x . du) / (|x|^2 + eps)). */
-static void miras__feature_bwd(int map, float *dx, const float *df, const float *x, const float *f,
-                               size_t n) {
-  const int kind = map % 16;
-  const float r = miras__length_factor(map, x, n);
-  const vf factor = V_SET1(r);
-  float along;
-  size_t i;
-  switch (kind) {
-    case MIRAS_FEATURE_ELU:
-    case MIRAS_FEATURE_RELU:
-    case MIRAS_FEATURE_RELU2:
-      V_FOR(n) {
-        vf v = V_AT(x), d = V_AT(df), low = V_ZERO();
-        vm upper = V_LT(V_ZERO(), v);
-        v = V_MUL(factor, v);
-        if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_AT(f));
-        if (kind == MIRAS_FEATURE_RELU2) d = V_MUL(d, V_ADD(v, v));
-        V_PUT(dx, V_SELECT(upper, d, low));
-      }
-      break;
-    case MIRAS_FEATURE_SOFTMAX:
-      along = miras__dot(f, df, n);
-      V_EACH(dx, n, V_MUL(V_AT(f), V_SUB(V_AT(df), V_SET1(along))));
-      break;
-    case MIRAS_FEATURE_POLY2:
-      miras__copy(dx, df + 1, n);
-      df += 1 + n;
-      for (i = 0; i < n; df += n - i, i++) {
-        const float *u = f + 1 + i;
-        V_KEEP(dx[i], dx[i] + (1.41421356f * df[0] * u[0] + miras__dot(df + 1, u + 1, n - i - 1)));
-        miras__axpy(dx + i + 1, u[0], df + 1, n - i - 1);
-      }
-      break;
-    default:
-      miras__copy(dx, df, n);
-      break;
-  }
-  if (map < 16) return;
-  along = miras__dot(x, dx, n) / (miras__dot(x, x, n) + MIRAS__LENGTH_EPS);
-  miras__axpy(dx, -along, x, n);
-  miras__scale(dx, r, dx, n);
-}
-
 static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float *df,
                                     const float *f, size_t ldf, const float *x, size_t ldx,
                                     size_t rows, size_t n) {
-  size_t r;
-  for (r = 0; r < rows; r++)
-    miras__feature_bwd(map, dx + r * lddx, df + r * ldf, x + r * ldx, f + r * ldf, n);
+  const int kind = map % 16;
+  size_t i;
+  for (; rows--; dx += lddx, df += ldf, f += ldf, x += ldx) {
+    const float r = miras__length_factor(map, x, n), *pairs = df + 1 + n;
+    const vf factor = V_SET1(r);
+    float along;
+    switch (kind) {
+      case MIRAS_FEATURE_ELU:
+      case MIRAS_FEATURE_RELU:
+      case MIRAS_FEATURE_RELU2:
+        V_FOR(n) {
+          vf v = V_AT(x), d = V_AT(df), low = V_ZERO();
+          vm upper = V_LT(V_ZERO(), v);
+          v = V_MUL(factor, v);
+          if (kind == MIRAS_FEATURE_ELU) low = V_MUL(d, V_AT(f));
+          if (kind == MIRAS_FEATURE_RELU2) d = V_MUL(d, V_ADD(v, v));
+          V_PUT(dx, V_SELECT(upper, d, low));
+        }
+        break;
+      case MIRAS_FEATURE_SOFTMAX:
+        along = miras__dot(f, df, n);
+        V_EACH(dx, n, V_MUL(V_AT(f), V_SUB(V_AT(df), V_SET1(along))));
+        break;
+      case MIRAS_FEATURE_POLY2:
+        miras__copy(dx, df + 1, n);
+        for (i = 0; i < n; pairs += n - i, i++) {
+          const float *u = f + 1 + i;
+          along = 1.41421356f * pairs[0] * u[0] + miras__dot(pairs + 1, u + 1, n - i - 1);
+          V_KEEP(dx[i], dx[i] + along);
+          miras__axpy(dx + i + 1, u[0], pairs + 1, n - i - 1);
+        }
+        break;
+      default: miras__copy(dx, df, n);
+    }
+    if (map < 16) continue;
+    along = miras__dot(x, dx, n) / (miras__dot(x, x, n) + MIRAS__LENGTH_EPS);
+    miras__axpy(dx, -along, x, n);
+    miras__scale(dx, r, dx, n);
+  }
 }
 #endif
 
@@ -5568,6 +5544,9 @@ static void miras__channel_left(const miras__kernels *K, float *last, float *c, 
   K->copy(last, c, n);
 }
 
+/* flush of a number */
+static float miras__flushed(float x) { return fabsf(x) < MIRAS__FADED ? 0 : x; }
+
 /* What is left, in rows r0..r0+m-1 of a chunk, of its rows and of what was before it, under decays
  * of one number per row:
  *   l_ij = alpha_i l_(i-1)j  (j < i)     l_ii = own_i or 1     c_i = alpha_i c_(i-1)
@@ -5580,7 +5559,7 @@ static void miras__decay_rows(const miras__kernels *K, float *l, size_t ld, floa
     K->scale(l + ld, alpha[i], l, r0 + i);
     if (!(left >= MIRAS__FADED)) {                 /* what came later has faded no further */
       K->flush(l + ld, l + ld, r0 + i);
-      if (fabsf(left) < MIRAS__FADED) left = 0;
+      left = miras__flushed(left);
     }
     l[ld + r0 + i] = own ? own[i] : 1;
     c[i + 1] = left;
@@ -6075,8 +6054,8 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     f.alpha = io->keep + t * io->ld_keep;
     if (p->map) {
       float *x = rows + t % 2 * miras__pad(n), *q = rows + 2 * miras__pad(n);
-      miras__feature_fwd(p->map, x, f.x, dk);
-      miras__feature_fwd(p->map, q, f.q, dk);
+      miras__feature_rows(p->map, x, 0, f.x, 0, 1, dk);
+      miras__feature_rows(p->map, q, 0, f.q, 0, 1, dk);
       f.x = x;
       f.q = q;
     }
@@ -6420,19 +6399,14 @@ static void miras__coefficients(const miras__kernels *K, const miras__course *c,
       gi[row] = eta;
     }
     a *= alpha;
-    c->a[i] = a;
-    c->f[i] = f;
-    c->h[i] = h;
     if ((row + 1) % MIRAS__SWEEP == 0) {
       K->flush(gi, gi, row + 1);
       K->flush(ni, ni, c->theta ? row + 1 : 0);
-      K->flush(c->a + i, c->a + i, 1);
-      K->flush(c->f + i, c->f + i, 1);
-      K->flush(c->h + i, c->h + i, 1);
-      a = c->a[i];
-      f = c->f[i];
-      h = c->h[i];
+      a = miras__flushed(a), f = miras__flushed(f), h = miras__flushed(h);
     }
+    c->a[i] = a;
+    c->f[i] = f;
+    c->h[i] = h;
     g = gi;
     n = ni;
   }
@@ -10927,7 +10901,7 @@ static void miras__attention_run(const miras__attention *a) {
     m = length - t < a->block ? length - t : a->block;
     if (io->surprise) {                            /* 1/2 |v - M(k)|^2 before each write */
       miras__attention_answer(&own, w, t, m, 1);
-      K->sub_rows(w->o, dv, w->o, dv, io->v + t * io->ldv, io->ldv, m, dv);
+      K->axpy_rows(w->o, dv, -1, NULL, 0, io->v + t * io->ldv, io->ldv, m, dv);
       K->dot_rows(0, io->surprise + t, 1, w->o, dv, w->o, dv, m, dv);
       K->scale(io->surprise + t, 0.5f, io->surprise + t, m);
     }
