@@ -3290,12 +3290,30 @@ struct miras__kernels {
 #define miras__vm MIRAS__IN_SET(miras__vm)
 #define miras__kernel_table MIRAS__IN_SET(miras__kernel_table)
 
-/* Bare cc means -O0, where vector code is slower than plain C at -O2. The kernels are therefore
+/* What stands before and behind a pass: MIRAS__TARGET(sets) for sets that the flags may not name.
+ * Bare cc means -O0, where vector code is slower than plain C at -O2. The kernels are therefore
  * compiled with -O2 whatever the flags say; define MIRAS_DEBUG to step through them. GCC only. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE__) && !defined(MIRAS_DEBUG)
-  #define MIRAS__RAISE 1
+#define MIRAS__PRAGMA(x) _Pragma(#x)
+#define MIRAS__RAISE
+#if defined(__clang__)
+  #define MIRAS__PASS
+  #define MIRAS__PASS_END
+  #define MIRAS__TARGET(sets) \
+    MIRAS__PRAGMA(clang attribute push(__attribute__((target(sets))), apply_to = function))
+  #define MIRAS__TARGET_END _Pragma("clang attribute pop")
+#elif defined(__GNUC__)
+  #if !defined(__OPTIMIZE__) && !defined(MIRAS_DEBUG)
+    #undef MIRAS__RAISE
+    #define MIRAS__RAISE _Pragma("GCC optimize(\"O2\")")   /* behind the target, or that is lost */
+  #endif
+  #define MIRAS__PASS _Pragma("GCC push_options") MIRAS__RAISE
+  #define MIRAS__PASS_END _Pragma("GCC pop_options")
+  #define MIRAS__TARGET(sets) \
+    _Pragma("GCC push_options") MIRAS__PRAGMA(GCC target(sets)) MIRAS__RAISE
+  #define MIRAS__TARGET_END MIRAS__PASS_END
 #else
-  #define MIRAS__RAISE 0
+  #define MIRAS__PASS
+  #define MIRAS__PASS_END
 #endif
 
 /* Compile the kernel rooms once per instruction set, by including this very file with MIRAS__ISA
@@ -3308,75 +3326,40 @@ struct miras__kernels {
   #endif
   #define MIRAS__KERNEL_PASS
 
-  #if defined(__GNUC__) && !defined(__clang__)
-    #pragma GCC push_options
-    #if MIRAS__RAISE
-      #pragma GCC optimize("O2")
-    #endif
-  #endif
+  MIRAS__PASS
   #define MIRAS__ISA 1
   #include MIRAS_SELF   /* not found? the file was renamed: define MIRAS_SELF as "its name" */
-  #if defined(__GNUC__) && !defined(__clang__)
-    #pragma GCC pop_options
-  #endif
+  MIRAS__PASS_END
 
   #if MIRAS__X86
-    #if defined(__clang__)
-      #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-    #else
-      #pragma GCC push_options
-      #pragma GCC target("avx2,fma")
-      #if MIRAS__RAISE
-        #pragma GCC optimize("O2")
-      #endif
-    #endif
+    MIRAS__TARGET("avx2,fma")
     #define MIRAS__ISA 2
     #include MIRAS_SELF
-    #if defined(__clang__)
-      #pragma clang attribute pop
-    #else
-      #pragma GCC pop_options
-    #endif
+    MIRAS__TARGET_END
   #endif
 
   #if MIRAS__X86 && !defined(MIRAS_NO_AVX512)
-    #if defined(__clang__)
-      #pragma clang attribute push(__attribute__((target(                                  \
-          "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw"))), apply_to = function)
-    #else
-      #pragma GCC push_options
-      #pragma GCC target("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
+    MIRAS__TARGET("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
+    #if defined(__GNUC__) && !defined(__clang__)
       /* GCC's own header trips these; the other sets compile the same kernels with them on. */
       #pragma GCC diagnostic push
       #pragma GCC diagnostic ignored "-Wsign-conversion"
       #pragma GCC diagnostic ignored "-Wuninitialized"
       #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-      #if MIRAS__RAISE
-        #pragma GCC optimize("O2")
-      #endif
     #endif
     #define MIRAS__ISA 3
     #include MIRAS_SELF
-    #if defined(__clang__)
-      #pragma clang attribute pop
-    #else
+    #if defined(__GNUC__) && !defined(__clang__)
       #pragma GCC diagnostic pop
-      #pragma GCC pop_options
     #endif
+    MIRAS__TARGET_END
   #endif
 
   #if MIRAS__NEON
-    #if !defined(__clang__)
-      #pragma GCC push_options
-      #if MIRAS__RAISE
-        #pragma GCC optimize("O2")
-      #endif
-    #endif
+    MIRAS__PASS
     #define MIRAS__ISA 4
     #include MIRAS_SELF
-    #if !defined(__clang__)
-      #pragma GCC pop_options
-    #endif
+    MIRAS__PASS_END
   #endif
 
   #undef MIRAS__KERNEL_PASS
