@@ -1561,7 +1561,6 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #else
   #define MIRAS__CURVED(f) f
 #endif
-#define MIRAS__TEST(f) MIRAS__BACK(f)   /* called by tests alone, which have everything */
 #define MIRAS__EXACT_BACK(f) MIRAS__EXACT(MIRAS__BACK(f))
 #define MIRAS__FROZEN_BACK(f) MIRAS__FROZEN(MIRAS__BACK(f))
 #define MIRAS__MESA_BACK(f) MIRAS__MESA(MIRAS__BACK(f))
@@ -2949,7 +2948,6 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN, void, act_grad, (int kind, float *d, const float *z, const float *g, size_t n))       \
   X(FROZEN_BACK, void, act_grad2, (int kind, float *gbar, float *zbar, const float *z,            \
     const float *g, const float *dbar, size_t n))                                                 \
-  X(TEST, void, softmax, (float *y, const float *x, size_t n, float c))                           \
   X(ANY, void, sub, (float *y, const float *a, const float *b, size_t n))                         \
   X(EXACT, int, any, (const float *x, size_t n))                                                  \
   X(ANY, void, gemm, (int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M, \
@@ -5617,7 +5615,8 @@ static void miras__invert(float *y, size_t n) {
 #endif
 
 /* One row of D goes one token further: d = alpha (.) d, p = q . d, a = z . d before or after. Which
- * of the two are asked for is a constant at every call. The sums run in 16 lanes as in dot. */
+ * of the two are asked for is a constant at every call, and `after` where there is a q. The sums
+ * run in 16 lanes as in dot. */
 MIRAS__INLINE vf miras__channel_part(int with_q, int with_z, int after, float *d, vf alpha,
                                      const float *q, vf *sum_q, const float *z, vf sum_z,
                                      size_t left) {
@@ -5662,10 +5661,9 @@ static void miras__channel_row(const miras__channels *c, size_t r0, size_t i, in
 #ifdef __OPTIMIZE_SIZE__
     miras__channel_step(reads, z != NULL, c->after, d, alpha, q, p + j, z, a + j, n);
 #else
-    if (z && c->after && reads) miras__channel_step(1, 1, 1, d, alpha, q, p + j, z, a + j, n);
-    else if (z && c->after) miras__channel_step(0, 1, 1, d, alpha, q, p, z, a + j, n);
-    else if (z && reads) miras__channel_step(1, 1, 0, d, alpha, q, p + j, z, a + j, n);
-    else if (z) miras__channel_step(0, 1, 0, d, alpha, q, p, z, a + j, n);
+    if (z && !reads) miras__channel_step(0, 1, c->after, d, alpha, q, p, z, a + j, n);
+    else if (z && c->after) miras__channel_step(1, 1, 1, d, alpha, q, p + j, z, a + j, n);
+    else if (z) miras__channel_step(1, 1, 0, d, alpha, q, p + j, z, a + j, n);
     else if (reads) miras__channel_step(1, 0, 0, d, alpha, q, p + j, z, a, n);
     else miras__mul(d, alpha, d, n);
 #endif

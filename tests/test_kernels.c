@@ -195,7 +195,10 @@ static float run_op(const miras__kernels *k, int op, int kind, float *y, float *
     case ACT: k->map(kind, y, a, n); break;
     case ACT_GRAD: k->act_grad(kind, y, a, b, n); break;
     case ACT_GRAD2: k->act_grad2(kind, y, y2, a, b, c, n); break;
-    default: k->softmax(y, a, n, s); break;
+    default:
+      k->feature_rows(MIRAS_FEATURE_SOFTMAX, y, 0, a, 0, 1, n);
+      k->scale(y, s, y, n);
+      break;
   }
   return 0;
 }
