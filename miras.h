@@ -2952,9 +2952,8 @@ typedef struct miras__kernels miras__kernels;
   X(EXACT, int, any, (const float *x, size_t n))                                                  \
   X(ANY, void, gemm, (int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M, \
     size_t N, size_t K, float *pack))                                                             \
-  X(FROZEN, void, bias_rows, (const miras__errors *x))                                            \
-  X(FROZEN_BACK, void, bias_rows_bwd, (const miras__errors *x, float *b, float *bv,               \
-    float *bdelta, float *room))                                                                  \
+  X(FROZEN, void, bias_rows, (const miras__errors *x, float *b, float *bv, float *bdelta,         \
+    float *room))                                                                                 \
   X(FROZEN, void, signed_fwd, (const miras__plan *p, int l, float *w, float *mass,                \
     const float *a))                                                                              \
   X(FROZEN, void, simplex_fwd, (const miras__plan *p, int l, float *w, const float *a))           \
@@ -3196,16 +3195,12 @@ struct miras__kernels {
 #define miras__bias_custom MIRAS__LENT(miras__bias_custom)
 #define miras__bias_custom_bwd MIRAS__LENT(miras__bias_custom_bwd)
 #define miras__biases MIRAS__LENT(miras__biases)
-#define miras__bias_row_of MIRAS__LENT(miras__bias_row_of)
 #define miras__bias_rows MIRAS__LENT(miras__bias_rows)
-#define miras__bias_rows_bwd MIRAS__LENT(miras__bias_rows_bwd)
 #define miras__norm_q MIRAS__LENT(miras__norm_q)
-#define miras__softmax_columns MIRAS__LENT(miras__softmax_columns)
 #define miras__v_hyperbolic MIRAS__LENT(miras__v_hyperbolic)
 #define miras__signed_fwd MIRAS__LENT(miras__signed_fwd)
 #define miras__simplex_fwd MIRAS__LENT(miras__simplex_fwd)
 #define miras__simplex_bwd MIRAS__LENT(miras__simplex_bwd)
-#define miras__v_atan_part MIRAS__LENT(miras__v_atan_part)
 #define miras__v_atan MIRAS__LENT(miras__v_atan)
 #define miras__shrink_from MIRAS__LENT(miras__shrink_from)
 #define miras__shrink_from_bwd MIRAS__LENT(miras__shrink_from_bwd)
@@ -4347,16 +4342,16 @@ static void miras__pack(float *to, size_t width, const float *B, size_t brs, siz
   V_SYNC();
 }
 
-/* y[j] += sum_k a[k*acs] B[k*brs+j] over four rows of B, whole vectors of y only. */
-static void miras__gemm_row_part(float *y, const float *a, size_t acs, const float *B, size_t brs,
-                                 size_t N) {
-  const vf a0 = V_SET1(a[0]), a1 = V_SET1(a[acs]), a2 = V_SET1(a[2 * acs]), a3 = V_SET1(a[3 * acs]);
-  size_t j;
+/* y[j] += sum_k a[k*acs] B[k*brs+j] over one row of B or four, whole vectors of y only. */
+MIRAS__ALWAYS void miras__gemm_row_part(size_t rows, float *y, const float *a, size_t acs,
+                                        const float *B, size_t brs, size_t N) {
+  vf by[4];
+  size_t j, r;
+  V_UNROLL for (r = 0; r < rows; r++) by[r] = V_SET1(a[r * acs]);
   for (j = 0; j + V_W <= N; j += V_W) {
-    vf c = V_FMA(a0, V_LOAD(B + j), V_LOAD(y + j));
-    c = V_FMA(a1, V_LOAD(B + brs + j), c);
-    c = V_FMA(a2, V_LOAD(B + 2 * brs + j), c);
-    V_STORE(y + j, V_FMA(a3, V_LOAD(B + 3 * brs + j), c));
+    vf c = V_LOAD(y + j);
+    V_UNROLL for (r = 0; r < rows; r++) c = V_FMA(by[r], V_LOAD(B + r * brs + j), c);
+    V_STORE(y + j, c);
   }
 }
 
@@ -4366,7 +4361,7 @@ static void miras__gemm_row_part(float *y, const float *a, size_t acs, const flo
  * chain through memory waits for every store. */
 static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, const float *B,
                             size_t brs, size_t N, size_t K) {
-  size_t whole = N - N % V_W, j, k = 0, n;
+  size_t whole = N - N % V_W, k = 0, n;
   for (; whole && whole <= 4 * V_W; whole -= n, N -= n, y += n, B += n) {
     n = K_ROWS2 && whole > V_W ? 2 * V_W : V_W;
     miras__any_tile(1, n / V_W, mode, y, 0, miras__operand_of(a, 0, acs),
@@ -4376,10 +4371,8 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
   else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
   for (; whole && k + 4 <= K; k += 4)
-    miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
-  for (; whole && k < K; k++)
-    for (j = 0; j < whole; j += V_W)
-      V_STORE(y + j, V_FMA(V_SET1(a[k * acs]), V_LOAD(B + k * brs + j), V_LOAD(y + j)));
+    miras__gemm_row_part(4, y, a + k * acs, acs, B + k * brs, brs, N);
+  for (; whole && k < K; k++) miras__gemm_row_part(1, y, a + k * acs, acs, B + k * brs, brs, N);
   if (whole < N) {
     vf c = V_LOAD_N(y + whole, N - whole);
     for (k = 0; k < K; k++) {
@@ -4955,42 +4948,33 @@ static const struct {
   {miras__bias_custom, MIRAS__BACK(miras__bias_custom_bwd)}
 };
 
-static miras__bias_row miras__bias_row_of(const miras__errors *x, size_t i) {
-  miras__bias_row s;
-  memset(&s, 0, sizeof s);
-  s.d = x->d;
-  s.n = x->n;
-  s.each = x->d->threshold_gate == MIRAS_GATE_CHANNEL;
-  s.r = x->r + i * x->n;
-  s.v = x->v + i * x->n;
-  s.delta = x->delta + i * x->bounds;
-  return s;
-}
-
-/* Errors and values of rows. */
-static void miras__bias_rows(const miras__errors *x) {
+/* Errors and values of rows. With b [rows, n], the cotangent of e, the adjoint: b leaves as the
+ * cotangent of r; bv [rows, n] is that of v with r held, bdelta that of delta. room [n]. */
+static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float *bdelta,
+                             float *room) {
+  const size_t n = x->n;
   size_t i;
+  if (b) miras__fill(bv, 0, x->rows * n);
   for (i = 0; i < x->rows; i++) {
-    miras__bias_row s = miras__bias_row_of(x, i);
-    s.e = x->e + i * x->n;
-    x->loss[i] = miras__biases[x->d->bias].fwd(&s);
-  }
-}
-
-/* b [rows, n] comes in as the cotangent of e and leaves as that of r; bv [rows, n] that of v with r
- * held, bdelta that of delta. room [n]. */
-static void miras__bias_rows_bwd(const miras__errors *x, float *b, float *bv, float *bdelta,
-                                 float *room) {
-  size_t i;
-  miras__fill(bv, 0, x->rows * x->n);
-  for (i = 0; i < x->rows; i++) {
-    miras__bias_row s = miras__bias_row_of(x, i);
-    float one;
-    s.be = s.br = b + i * x->n;
-    s.bv = bv + i * x->n;
-    s.bdelta = s.each ? bdelta + i * x->bounds : room;
-    one = miras__biases[x->d->bias].bwd(&s);
-    if (!s.each) bdelta[i] = one;
+    miras__bias_row s;
+    memset(&s, 0, sizeof s);
+    s.d = x->d;
+    s.n = n;
+    s.each = x->d->threshold_gate == MIRAS_GATE_CHANNEL;
+    s.r = x->r + i * n;
+    s.v = x->v + i * n;
+    s.delta = x->delta + i * x->bounds;
+    if (MIRAS__TRAINS && b) {
+      float one;
+      s.be = s.br = b + i * n;
+      s.bv = bv + i * n;
+      s.bdelta = s.each ? bdelta + i * x->bounds : room;
+      one = miras__biases[x->d->bias].bwd(&s);
+      if (!s.each) bdelta[i] = one;
+    } else {
+      s.e = x->e + i * n;
+      x->loss[i] = miras__biases[x->d->bias].fwd(&s);
+    }
   }
 }
 
@@ -5029,22 +5013,6 @@ static float miras__norm_q(const float *a, float q, size_t n) {
     total += (double)miras__sum(row, m);
   }
   return most * (float)pow(total, 1.0 / (double)q);
-}
-
-/* c softmax over the columns of a [rows, cols], each column a slice. */
-static void miras__softmax_columns(float *w, const float *a, size_t rows, size_t cols, float c) {
-  size_t i;
-  V_FOR(cols) {
-    vf top = V_AT(a), sum = V_ZERO();
-    for (i = cols; i < rows * cols; i += cols) top = V_MAX(top, V_AT(a + i));
-    for (i = 0; i < rows * cols; i += cols) {
-      const vf x = miras__v_exp(V_SUB(V_AT(a + i), top));
-      sum = V_ADD(sum, x);
-      V_PUT(w + i, x);
-    }
-    sum = V_DIV(V_SET1(c), sum);
-    for (i = 0; i < rows * cols; i += cols) V_PUT(w + i, V_MUL(V_AT(w + i), sum));
-  }
 }
 
 #if MIRAS__COMMON   /* the same for all sets */
@@ -5126,15 +5094,23 @@ static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass
 
 /* w = c softmax(a) on every slice of layer l; may be in place. */
 static void miras__simplex_fwd(const miras__plan *p, int l, float *w, const float *a) {
-  miras__slices s = miras__slices_of(p, l);
+  const miras__slices s = miras__slices_of(p, l);
+  const size_t hop = s.stride, all = s.count * s.n;
   size_t i;
-  if (s.stride > 1) {
-    miras__softmax_columns(w, a, s.n, s.count, p->d.simplex);
-  } else {
-    for (i = 0; i < s.count; i++)
-      miras__softmax(w + i * s.hop, a + i * s.hop, s.n, p->d.simplex);
+  if (hop > 1) V_FOR(s.count) {                    /* each column a slice */
+    vf top = V_AT(a), sum = V_ZERO();
+    for (i = hop; i < all; i += hop) top = V_MAX(top, V_AT(a + i));
+    for (i = 0; i < all; i += hop) {
+      const vf x = miras__v_exp(V_SUB(V_AT(a + i), top));
+      sum = V_ADD(sum, x);
+      V_PUT(w + i, x);
+    }
+    sum = V_DIV(V_SET1(p->d.simplex), sum);
+    for (i = 0; i < all; i += hop) V_PUT(w + i, V_MUL(V_AT(w + i), sum));
+  } else for (i = 0; i < all; i += s.n) {
+    miras__softmax(w + i, a + i, s.n, p->d.simplex);
   }
-  miras__flush(w, w, s.count * s.n);
+  miras__flush(w, w, all);
 }
 
 /* ba += the adjoint of simplex_fwd (mass NULL) or of signed_fwd, with t the mass and bt its
@@ -5176,31 +5152,26 @@ static void miras__simplex_bwd(const miras__plan *p, int l, float *ba, const flo
   }
 }
 
-/* atan x for 0 <= x <= 1, relative error 2e-8 before rounding: above tan(pi/8) it is
- * pi/4 + atan((x - 1)/(x + 1)). */
-static inline vf miras__v_atan_part(vf x) {
-  vf one = V_SET1(1.0f), t, s, y;
-  vm upper = V_LT(V_SET1(0.414213562f), x);
-  t = V_SELECT(upper, V_DIV(V_SUB(x, one), V_ADD(x, one)), x);
+/* The arctangent of u = size / (gamma pi/2), with v the smaller of u and 1/u. Half of them come
+ * from atan u = pi/2 - atan(1/u), so that neither tiny nor zero gamma divides. atan v, relative
+ * error 2e-8 before rounding, is pi/4 + atan((v - 1)/(v + 1)) above tan(pi/8). */
+static inline vf miras__v_atan(vf size, float gamma, vf *v, vm *far_out) {
+  const vf half_pi = V_SET1(1.57079633f), edge = V_MUL(half_pi, V_SET1(gamma)), one = V_SET1(1.0f);
+  vf t, s, y;
+  vm upper;
+  *far_out = V_LT(edge, size);
+  *v = V_DIV(V_SELECT(*far_out, edge, size),
+             V_MAX(V_SET1(FLT_MIN), V_SELECT(*far_out, size, edge)));
+  upper = V_LT(V_SET1(0.414213562f), *v);
+  t = V_SELECT(upper, V_DIV(V_SUB(*v, one), V_ADD(*v, one)), *v);
   s = V_MUL(t, t);
   y = V_SET1(8.0537227104e-2f);
   y = V_FMA(y, s, V_SET1(-1.3877678740e-1f));
   y = V_FMA(y, s, V_SET1(1.9977710026e-1f));
   y = V_FMA(y, s, V_SET1(-3.3332949139e-1f));
   y = V_FMA(V_MUL(y, s), t, t);
-  return V_SELECT(upper, V_ADD(V_SET1(0.785398163f), y), y);
-}
-
-/* The arctangent of u = size / (gamma pi/2), with v the smaller of u and 1/u. Half of them come
- * from atan u = pi/2 - atan(1/u), so that neither tiny nor zero gamma divides. */
-static inline vf miras__v_atan(vf size, float gamma, vf *v, vm *far_out) {
-  const vf half_pi = V_SET1(1.57079633f), edge = V_MUL(half_pi, V_SET1(gamma));
-  vf at;
-  *far_out = V_LT(edge, size);
-  *v = V_DIV(V_SELECT(*far_out, edge, size),
-             V_MAX(V_SET1(FLT_MIN), V_SELECT(*far_out, size, edge)));
-  at = miras__v_atan_part(*v);
-  return V_SELECT(*far_out, V_SUB(half_pi, at), at);
+  y = V_SELECT(upper, V_ADD(V_SET1(0.785398163f), y), y);
+  return V_SELECT(*far_out, V_SUB(half_pi, y), y);
 }
 
 /* w = shrink(a; gamma), or b + shrink(a - b; gamma); w may be a.
@@ -5633,17 +5604,14 @@ MIRAS__INLINE void miras__channel_step(int with_q, int with_z, int after, float 
   vf lane_q[V_R], lane[V_R];
   size_t r;
   V_UNROLL for (r = 0; r < V_R; r++) lane_q[r] = lane[r] = V_ZERO();
+#define K_PART lane[r] = miras__channel_part(with_q, with_z, after, d + v_at, V_AT(alpha), \
+    with_q ? q + v_at : NULL, &lane_q[r], with_z ? z + v_at : NULL, lane[r], v_left)
 #if V_W == 1                             /* unrolled by 16, as V_LANES is, 20 KB and no faster   */
-  for (size_t i = 0; i < n; i++) {
-    r = i % 16;
-    lane[r] = miras__channel_part(with_q, with_z, after, d + i, alpha[i], with_q ? q + i : NULL,
-                                  &lane_q[r], with_z ? z + i : NULL, lane[r], 1);
-  }
+  V_FOR(n) r = v_at % 16, K_PART;
 #else
-  V_LANES(n, r, lane[r] = miras__channel_part(with_q, with_z, after, d + v_at, V_AT(alpha),
-                                              with_q ? q + v_at : NULL, &lane_q[r],
-                                              with_z ? z + v_at : NULL, lane[r], v_left));
+  V_LANES(n, r, K_PART);
 #endif
+#undef K_PART
   if (with_q) *p = miras__fold(lane_q);
   if (with_z) *a = miras__fold(lane);
 }
@@ -7473,7 +7441,7 @@ static void miras__anchor_fwd(const miras__net *n) {
   n->answer->fwd(n, s, n->r, dv);
   if (p->d.inner_residual) K->add_rows(n->r, dv, s->x[0], (size_t)p->in[0], m, dv);
   K->sub(n->r, n->r, n->v, m * dv);
-  K->bias_rows(&errors);
+  K->bias_rows(&errors, NULL, NULL, NULL, NULL);
   n->answer->bwd(n, s, n->d[p->layers - 1], n->e, dv);
   for (l = p->layers - 1; l > 0; l--) {
     if (!MIRAS__HIDDEN(p, l)) continue;
@@ -7507,7 +7475,7 @@ static void miras__anchor_bwd(const miras__net *n) {
   }
   n->answer->begin2(n, b);
   if (n->balong) K->axpy_rows(b, dv, 1, n->balong, 1, n->r, dv, m, dv);
-  K->bias_rows_bwd(&errors, b, n->bv, n->bdelta, n->row + m);
+  K->bias_rows(&errors, b, n->bv, n->bdelta, n->row + m);
   if (n->balong) K->axpy_rows(b, dv, 1, n->balong, 1, n->e, dv, m, dv);
   n->answer->end2(n, b);
   if (p->d.inner_residual) K->add_rows(n->bx[0], (size_t)p->in[0], b, dv, m, dv);
