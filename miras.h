@@ -8088,33 +8088,28 @@ typedef struct miras__open {
  *   u, raw            value gate: rows u, answers of S_0 before cv
  *   den, l, c, cv     normalisers, and in the end 1 / that; coefficients of rows, of S_0, of values
  *   row, f            room; F, where decays lead to the initial memory
- * and of the adjoint cotangents, named after what they belong to. Those that are added to, and
- * begin at zero, lie together. dlast: of rows x as decayed at the block's end; ds: of the state. */
-#define MIRAS__OPEN_PARTS(X)                                                                      \
+ * and of the adjoint cotangents, named after what they belong to. Those before dlast are added to
+ * and begin at zero. dlast: of rows x as decayed at the block's end; ds: of the state. */
+#define MIRAS__OPEN_ARRAYS(X)                                                                     \
   X(open.x[0], many * n) X(open.u[0], rows * dv) X(open.x[1], second * many * n)                  \
   X(open.u[1], second * rows * dv) X(open.eta, p->d.normalise ? rows : 0)                         \
   X(open.l, scalar * rows) X(open.c, per) X(open.cv, p->value_decay ? dv : 0)
-#define MIRAS__BLOCK_PARTS(X)                                                                     \
+#define MIRAS__BLOCK_ARRAYS(X)                                                                    \
   X(pack, room_to_pack) X(r.beta, value * dv)                                                     \
   X(x[0], alone * rows * n) X(x[1], second * rows * n) X(r.v, rows * dv) X(r.alpha, rows * per)   \
   X(r.eta, rows * p->rates) X(score[0], stack * ld) X(score[1], second * stack * ld)              \
-  X(product[0], scalar * stack * ld) X(product[1], scalar * second * stack * ld)
-#define MIRAS__BLOCK_ARRAYS(X)                                                                    \
+  X(product[0], scalar * stack * ld) X(product[1], scalar * second * stack * ld)   \
   X(z, room * n) X(zc, (room > p->streams * rows ? room : p->streams * rows) * n)                 \
   X(read, room * dv) X(u, value * dv) X(raw, value * dv) X(den, rows) X(row, wide)                \
   X(l, scalar * (rows + 1) * ld) X(c, (rows + 1) * per) X(cv, value ? (value + 1) * dv : 0)       \
   X(f, p->pulls ? p->weights : 0)
-#define MIRAS__BLOCK_ZEROS(X)                                                                     \
+#define MIRAS__BLOCK_ARRAYS_BWD(X)                                                                \
   X(dx[0], rows * n) X(dx[1], second * rows * n) X(du[0], rows * dv)                              \
   X(du[1], (second ? rows : value) * dv) X(d.alpha, rows * per) X(d.eta, rows * p->rates)         \
   X(d.beta, value * dv) X(dl, scalar * (rows + 1) * ld) X(dc, (rows + 1) * per)                   \
-  X(dcv, value ? (value + 1) * dv : 0)
-#define MIRAS__BLOCK_PARTS_BWD(X)                                                                 \
-  X(dlast[0], rows * n) X(dlast[1], second * rows * n) X(dscore[0], stack * ld)                   \
-  X(dscore[1], second * stack * ld)
-#define MIRAS__BLOCK_ARRAYS_BWD(X)                                                                \
-  X(dz, room * n) X(dread, stack * dv) X(dden, rows) X(ds, p->weights)                            \
-  X(history, p->per_feature || value ? 16 * rows : 0)
+  X(dcv, value ? (value + 1) * dv : 0) X(dlast[0], rows * n) X(dlast[1], second * rows * n)       \
+  X(dscore[0], stack * ld) X(dscore[1], second * stack * ld) X(dz, room * n) X(dread, stack * dv) \
+  X(dden, rows) X(ds, p->weights) X(history, p->per_feature || value ? 16 * rows : 0)
 
 /* Some of the rows that read the state: of `count` rows from `row` of the stack on, row i meets the
  * state with what row left + i step of the coefficients leaves, and sees seen + i step rows. */
@@ -8133,13 +8128,15 @@ typedef struct miras__block {
   miras__open open;        /* in the state; in scratch where that holds no open block            */
   miras__rows r, d;        /* the newest rows and their cotangents                               */
   int backward, live;      /* live: does anything follow the block?                              */
-  size_t many;             /* floats of those that begin at zero                                 */
-  float *pack, *zeros, *dl, *dc, *dcv;
-  float *x[2], *product[2], *score[2], *dx[2], *du[2], *dlast[2], *dscore[2];
-#define MIRAS_X(name, floats) float *name;
-  MIRAS__BLOCK_ARRAYS(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
-#undef MIRAS_X
+  float *pack, *x[2], *product[2], *score[2], *z, *zc, *read, *u, *raw, *den, *row, *l, *c, *cv, *f;
+  float *dx[2], *du[2], *dl, *dc, *dcv, *dlast[2], *dscore[2], *dz, *dread, *dden, *ds, *history;
 } miras__block;
+
+#define MIRAS_X(name, floats) (uint16_t)offsetof(miras__block, name),
+static const uint16_t miras__open_arrays[] = {MIRAS__OPEN_ARRAYS(MIRAS_X)};
+static const uint16_t miras__block_arrays[] = {MIRAS__BLOCK_ARRAYS(MIRAS_X)};
+static const uint16_t miras__block_arrays_bwd[] = {MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)};
+#undef MIRAS_X
 
 /* Offsets of its scratch, how many floats that is (what only the adjoint needs is last), and the
  * floats of an open block, which come first where they do not lie in the state. */
@@ -8156,45 +8153,15 @@ static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backwa
   const size_t room_to_pack = rows >= 32 ? MIRAS__PACK : 64 * (deep > 128 ? 128 : deep);
   size_t *first = at;
 #define MIRAS_X(name, floats) *at++ = floats;
-  MIRAS__OPEN_PARTS(MIRAS_X)
+  MIRAS__OPEN_ARRAYS(MIRAS_X)
   *open = miras__lie(first, at, 0);
   first = at;
-  MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
+  MIRAS__BLOCK_ARRAYS(MIRAS_X)
   if (MIRAS__TRAINS && backward) {
-    *at++ = 0;                                     /* where zeros begin                           */
-    MIRAS__BLOCK_ZEROS(MIRAS_X)
-    *at++ = 0;                                     /* and end                                     */
-    MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
+    MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
   }
 #undef MIRAS_X
   return miras__lie(first, at, !backward && p->d.chunk > 1 ? 0 : *open);
-}
-
-static void miras__block_place(const miras__plan *p, float *base, float *open, int backward,
-                               const size_t *at, miras__block *k) {
-#define MIRAS_X(name, floats) k->name = open + *at++;
-  MIRAS__OPEN_PARTS(MIRAS_X)
-#undef MIRAS_X
-#define MIRAS_X(name, floats) k->name = base + *at++;
-  MIRAS__BLOCK_PARTS(MIRAS_X) MIRAS__BLOCK_ARRAYS(MIRAS_X)
-  if (p->delta && p->streams == 1) k->x[0] = k->z;
-  if (!p->value_decay) k->r.beta = NULL;
-  k->r.in = p->features;
-  k->r.x = k->x[0];
-  k->r.replace = k->x[1];
-  k->r.erase = p->streams > 1 ? k->z : NULL;
-  k->r.theta = k->r.delta = NULL;
-  if (!backward) return;
-  k->zeros = base + *at++;
-  MIRAS__BLOCK_ZEROS(MIRAS_X)
-  k->many = (size_t)(base + *at++ - k->zeros);
-  MIRAS__BLOCK_PARTS_BWD(MIRAS_X) MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
-#undef MIRAS_X
-  k->d.in = p->features;
-  k->d.x = k->dx[0];
-  k->d.v = k->du[0];
-  k->d.replace = k->dx[1];
-  k->d.erase = k->dz;
 }
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
@@ -8332,14 +8299,32 @@ static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, f
 static void miras__exact_open(const miras__call *a, size_t rows, int backward, miras__block *k) {
   const miras__plan *p = a->p;
   float *open = backward || p->d.chunk == 1 ? a->scratch : a->state + p->at_open;
-  size_t at[MIRAS__ARRAYS], floats;
-  if (backward) (void)miras__block_offsets(p, rows, 1, at, &floats);
-  miras__block_place(p, a->scratch, open, backward, backward ? at : p->at, k);
+  size_t own[MIRAS__ARRAYS], floats;
+  const size_t *at = p->at;
+  if (MIRAS__TRAINS && backward) (void)miras__block_offsets(p, rows, 1, own, &floats), at = own;
+  miras__addresses(k, miras__open_arrays, MIRAS__COUNT(miras__open_arrays), open, at);
+  at += MIRAS__COUNT(miras__open_arrays);
+  miras__addresses(k, miras__block_arrays, MIRAS__COUNT(miras__block_arrays), a->scratch, at);
+  at += MIRAS__COUNT(miras__block_arrays);
+  if (p->delta && p->streams == 1) k->x[0] = k->z;
+  if (!p->value_decay) k->r.beta = NULL;
+  k->r.in = k->d.in = p->features;
+  k->r.x = k->x[0];
+  k->r.replace = k->x[1];
+  k->r.erase = p->streams > 1 ? k->z : NULL;
+  k->r.theta = k->r.delta = NULL;
   k->ld = miras__pad(rows);
   k->backward = backward;
   k->K = a->K;
   k->p = p;
   k->base = p->pulls && a->K->any(a->init, p->weights) ? a->init : NULL;
+  if (!MIRAS__TRAINS || !backward) return;
+  miras__addresses(k, miras__block_arrays_bwd, MIRAS__COUNT(miras__block_arrays_bwd), a->scratch,
+                   at);
+  k->d.x = k->dx[0];
+  k->d.v = k->du[0];
+  k->d.replace = k->dx[1];
+  k->d.erase = k->dz;
 }
 
 /* It starts from the state s. */
@@ -8785,7 +8770,7 @@ static void miras__exact_backward(const miras__call *a) {
     const float *dy = a->dy + t * a->lddy;
     miras__exact_start(k, a->tape + block * p->tape_chunk);
     miras__exact_rows(k, io, t, 0, m);
-    K->fill(k->zeros, 0, k->many);
+    K->fill(k->dx[0], 0, (size_t)(k->dlast[0] - k->dx[0]));
     miras__exact_answers_bwd(k, dy, a->lddy);
     if (k->live) miras__exact_fold_bwd(k);
     miras__exact_mix_bwd(k);
