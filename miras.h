@@ -2530,17 +2530,21 @@ static void miras__inputs_on(void *record, size_t t) {
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
 /* A factor of a product: element (i, k) is p[i * down + k * right]. In 16 bytes it goes through
- * registers; no stride is as large as 2^32. */
+ * registers, both strides in one, which gcc does not make of two halves without memory; no stride
+ * is as large as 2^32. */
 typedef struct miras__matrix {
   const float *p;
-  uint32_t down, right;
+  uint64_t strides;        /* down, and right times 2^32                                         */
 } miras__matrix;
 
 static miras__matrix miras__strided(const float *p, size_t down, size_t right) {
   miras__matrix m;
-  m.p = p, m.down = (uint32_t)down, m.right = (uint32_t)right;
+  m.p = p, m.strides = (uint64_t)down | (uint64_t)right << 32;
   return m;
 }
+
+static size_t miras__down(miras__matrix m) { return (uint32_t)m.strides; }
+static size_t miras__right(miras__matrix m) { return (size_t)(m.strides >> 32); }
 
 /* Rows that are ld apart; the same turned by the diagonal. */
 static miras__matrix miras__mat(const float *p, size_t ld) { return miras__strided(p, ld, 1); }
@@ -4245,12 +4249,12 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   size_t i, j, k, most = (size_t)mode >> 2;
   (void)pack;
   mode &= 3;
-  for (i = 0; i < M; i++, A.p += A.down, C += ldc) {
+  for (i = 0; i < M; i++, A.p += miras__down(A), C += ldc) {
     const size_t seen = most && i + most < K ? i + most : K;
     for (j = 0; j < N; j++) C[j] = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[j] : C[j];
     for (k = 0; k < seen; k++)
       for (j = 0; j < N; j++)
-        C[j] = V_FMA(A.p[k * A.right], B.p[k * B.down + j * B.right], C[j]);
+        C[j] = V_FMA(A.p[k * miras__right(A)], B.p[k * miras__down(B) + j * miras__right(B)], C[j]);
     for (j = 0; j < N && mode == MIRAS__SUB; j++) C[j] = 0 - C[j];
   }
 }
@@ -4401,7 +4405,8 @@ static void miras__gemm_outer(int mode, float *C, size_t ldc, const float *a, si
 static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, miras__matrix A,
                               miras__matrix B, size_t M, size_t N, size_t K, float *pack) {
   const size_t part = 64, part_k = 128;   /* a packed block: rows of A or columns of B, of k */
-  const size_t ars = A.down, acs = A.right, brs = B.down, bcs = B.right;
+  const size_t ars = miras__down(A), acs = miras__right(A);
+  const size_t brs = miras__down(B), bcs = miras__right(B);
   float *const pack_a = pack + part * part_k;
   /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level
    * cache: packing takes 2048 x 512 x 512 from 80 to 150 GFLOP/s. Rows of B far apart exhaust the
@@ -4465,11 +4470,11 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
                         size_t N, size_t K, float *pack) {
   const ptrdiff_t causal = (mode >> 2) - 1;        /* row i stops at k = i + causal */
   mode &= 3;
-  if (K == 1 && B.right == 1) {   /* 16 x 16: 330 instructions, 780 as tiles */
-    miras__gemm_outer(mode, C, ldc, A.p, A.down, B.p, M, N);
-  } else if (M == 1 && (B.right == 1 || N == 1)) {
+  if (K == 1 && miras__right(B) == 1) {   /* 16 x 16: 330 instructions, 780 as tiles */
+    miras__gemm_outer(mode, C, ldc, A.p, miras__down(A), B.p, M, N);
+  } else if (M == 1 && (miras__right(B) == 1 || N == 1)) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
-    miras__gemm_row(mode, C, A.p, A.right, B.p, B.down, N, K);
+    miras__gemm_row(mode, C, A.p, miras__right(A), B.p, miras__down(B), N, K);
   } else {
     miras__gemm_tiles(mode, causal, C, ldc, A, B, M, N, K, pack);
   }
@@ -7161,8 +7166,9 @@ static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, fl
   if ((double)M * (double)N * (double)K >= (double)(MIRAS_BLIS_MIN)) {
     float alpha = mode == MIRAS__SUB ? -1.0f : 1.0f, beta = mode == MIRAS__SET ? 0.0f : 1.0f;
     bli_sgemm(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, (dim_t)M, (dim_t)N, (dim_t)K, &alpha,
-              (float *)(uintptr_t)A.p, (inc_t)A.down, (inc_t)A.right, (float *)(uintptr_t)B.p,
-              (inc_t)B.down, (inc_t)B.right, &beta, C, (inc_t)ldc, 1);
+              (float *)(uintptr_t)A.p, (inc_t)miras__down(A), (inc_t)miras__right(A),
+              (float *)(uintptr_t)B.p, (inc_t)miras__down(B), (inc_t)miras__right(B), &beta, C,
+              (inc_t)ldc, 1);
     return;
   }
 #endif
