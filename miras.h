@@ -10533,7 +10533,7 @@ typedef struct miras__attention_work {
   float *k, *v;            /* [BLOCK, ..] pairs that do not lie together                         */
   /* backward only */
   float *q, *dq;           /* [R, key_dim] queries times scale; their cotangents                 */
-  float *dot;              /* [value_dim, R] cotangents of the answers, transposed               */
+  float *d, *dot;          /* [R, value_dim] cotangents of the answers; [value_dim, R] transposed */
   float *ds;               /* [BLOCK, R] cotangents of weights, then of scores                   */
   float *along;            /* [R] do . o                                                         */
 } miras__attention_work;
@@ -10542,8 +10542,8 @@ typedef struct miras__attention_work {
   X(pack, MIRAS__PACK) X(qt, dk * rows) X(s, MIRAS__ATTENTION_BLOCK * rows) X(o, rows * dv)       \
   X(top, rows) X(sum, rows) X(k, MIRAS__ATTENTION_BLOCK * dk) X(v, MIRAS__ATTENTION_BLOCK * dv)
 #define MIRAS__WORK_ARRAYS_BWD(X)                                                                 \
-  X(q, rows * dk) X(dq, rows * dk) X(dot, dv * rows) X(ds, MIRAS__ATTENTION_BLOCK * rows)         \
-  X(along, rows)
+  X(q, rows * dk) X(dq, rows * dk) X(d, rows * dv) X(dot, dv * rows)                              \
+  X(ds, MIRAS__ATTENTION_BLOCK * rows) X(along, rows)
 
 #define MIRAS_X(name, floats) (uint16_t)offsetof(miras__attention_work, name),
 static const uint16_t miras__attention_arrays[] = {
@@ -10675,71 +10675,95 @@ static void miras__kv_keep_bwd(const miras__attention *a) {
 
 /* ---- products over a band ---- */
 
-/* C [m, n] += A B over those k in 0..depth-1 with lo <= k - i < hi, a band of A [m, depth]; for
- * each query head, whose parts lie next_ floats apart. */
+/* Scores of `group` heads with m queries each against `count` pairs, `query` floats between
+ * queries, heads behind each other, and `pair` between pairs: query i meets pairs i + lo <= k < i +
+ * hi alone. */
 typedef struct miras__band {
-  size_t group, m, n, depth;
+  size_t group, m, count, query, pair;
   ptrdiff_t lo, hi;
-  float *c;
-  const float *a, *b;
-  size_t ldc, ars, acs, ldb;               /* between rows of C, rows and columns of A, rows of B */
-  size_t next_c, next_a, next_b;
 } miras__band;
 
-/* Rows i.. of head g, columns k.. of A; causal as in gemm. */
-static void miras__band_part(const miras__kernels *K, const miras__band *b, size_t g, ptrdiff_t i,
-                             size_t rows, ptrdiff_t k, size_t depth, ptrdiff_t causal,
-                             float *pack) {
-  const float *from = b->a + g * b->next_a + (size_t)i * b->ars + (size_t)k * b->acs;
-  K->gemm(miras__causal(MIRAS__ADD, (size_t)(causal + 1)),
-          b->c + g * b->next_c + (size_t)i * b->ldc, b->ldc, miras__strided(from, b->ars, b->acs),
-          miras__mat(b->b + g * b->next_b + (size_t)k * b->ldb, b->ldb), rows, b->n, depth, pack);
+/* C [rows, n] += A B over those k in 0..depth-1 with lo <= k - i < hi. */
+typedef struct miras__strip {
+  const miras__kernels *K;
+  float *pack, *c;
+  const float *a, *b;
+  size_t rows, n, depth, ldc, ars, acs, ldb;
+  ptrdiff_t lo, hi;
+} miras__strip;
+
+/* Rows i.., columns k.. of A; causal as in gemm. */
+static void miras__strip_part(const miras__strip *x, ptrdiff_t i, size_t rows, ptrdiff_t k,
+                              size_t depth, ptrdiff_t causal) {
+  const float *from = x->a + (size_t)i * x->ars + (size_t)k * x->acs;
+  x->K->gemm(miras__causal(MIRAS__ADD, (size_t)(causal + 1)), x->c + (size_t)i * x->ldc, x->ldc,
+             miras__strided(from, x->ars, x->acs),
+             miras__mat(x->b + (size_t)k * x->ldb, x->ldb), rows, x->n, depth, x->pack);
 }
 
 /* Each element adds in the order of k, strips of rows are only a schedule. */
-static void miras__band_head(const miras__kernels *K, const miras__band *b, size_t g, float *pack) {
-  const ptrdiff_t rows = (ptrdiff_t)b->m, depth = (ptrdiff_t)b->depth, lo = b->lo, hi = b->hi;
+static void miras__strip_product(const miras__strip *x) {
+  const ptrdiff_t rows = (ptrdiff_t)x->rows, depth = (ptrdiff_t)x->depth, lo = x->lo, hi = x->hi;
   ptrdiff_t i, m, r;
   if (lo + rows - 1 <= 0) {
     i = hi < 1 ? 1 - hi : 0;                       /* rows before have nothing */
     if (i < rows)
-      miras__band_part(K, b, g, i, b->m - (size_t)i, 0, b->depth, hi >= depth ? -1 : hi - 1 + i,
-                       pack);
+      miras__strip_part(x, i, x->rows - (size_t)i, 0, x->depth, hi >= depth ? -1 : hi - 1 + i);
     return;
   }
   for (i = 0; i < rows; i += m) {
-    ptrdiff_t from, to, part;
+    ptrdiff_t from, to;
     m = rows - i < 8 ? rows - i : 8;
     from = i + m - 1 + lo > 0 ? i + m - 1 + lo : 0;     /* from..to is common to the strip */
     to = i + hi < depth ? i + hi : depth;
     if (from > to) from = to = depth;                   /* nothing is: all of it is before */
-    for (part = 0; part < 3; part++) {
-      if (part == 1) {
-        if (from < to)
-          miras__band_part(K, b, g, i, (size_t)m, from, (size_t)(to - from), -1, pack);
-        continue;
-      }
-      for (r = i; r < i + m; r++) {
-        ptrdiff_t k = r + lo > 0 ? r + lo : 0, end = r + hi < depth ? r + hi : depth;
-        if (part == 0 && end > from) end = from;
-        if (part == 2 && k < to) k = to;
-        if (k < end) miras__band_part(K, b, g, r, 1, k, (size_t)(end - k), -1, pack);
-      }
+    for (r = i; r < i + m; r++) {
+      const ptrdiff_t k = r + lo > 0 ? r + lo : 0, all = r + hi < depth ? r + hi : depth;
+      const ptrdiff_t end = all < from ? all : from;
+      if (k < end) miras__strip_part(x, r, 1, k, (size_t)(end - k), -1);
+    }
+    if (from < to) miras__strip_part(x, i, (size_t)m, from, (size_t)(to - from), -1);
+    for (r = i; r < i + m; r++) {
+      const ptrdiff_t k = r + lo > to ? r + lo : to, end = r + hi < depth ? r + hi : depth;
+      if (k < end) miras__strip_part(x, r, 1, k, (size_t)(end - k), -1);
     }
   }
 }
 
 static int miras__band_whole(const miras__band *b) {
-  return b->lo + (ptrdiff_t)b->m - 1 <= 0 && b->hi >= (ptrdiff_t)b->depth;
+  return b->lo + (ptrdiff_t)b->m - 1 <= 0 && b->hi >= (ptrdiff_t)b->count;
 }
 
-static void miras__band_product(const miras__kernels *K, const miras__band *b, float *pack) {
+/* C [group * m, n] += A B, A on the band and B [count, n]; or turned C [count, n] += A' B with B
+ * [group * m, n]. */
+static void miras__band_product(const miras__kernels *K, const miras__band *b, int turned, float *C,
+                                size_t ldc, const float *A, const float *B, size_t ldb, size_t n,
+                                float *pack) {
+  const size_t m = b->m;
+  miras__strip x = {K, pack, C, A, B, m, n, b->count, ldc, b->query, b->pair, ldb, b->lo, b->hi};
   size_t g;
-  if (miras__band_whole(b) && b->next_c == b->m * b->ldc && b->next_a == b->m * b->ars &&
-      b->next_b == 0)
-    miras__band_part(K, b, 0, 0, b->group * b->m, 0, b->depth, -1, pack);
-  else
-    for (g = 0; g < b->group; g++) miras__band_head(K, b, g, pack);
+  if (turned) {
+    x.rows = b->count, x.depth = m;
+    x.ars = b->pair, x.acs = b->query;
+    x.lo = 1 - b->hi, x.hi = 1 - b->lo;
+  } else if (miras__band_whole(b)) {
+    miras__strip_part(&x, 0, b->group * m, 0, b->count, -1);
+    return;
+  }
+  for (g = 0; g < b->group; g++) {
+    miras__strip_product(&x);
+    x.a += m * b->query;
+    if (turned) x.b += m * ldb;
+    else x.c += m * ldc;
+  }
+}
+
+/* The band of queries from pair `newest` on against `count` pairs from j on, scores transposed. */
+static miras__band miras__band_of(const miras__attention *a, size_t m, ptrdiff_t newest,
+                                  ptrdiff_t j, size_t count) {
+  const ptrdiff_t hi = newest - j + 1;
+  const miras__band b = {a->group, m, count, 1, a->group * m, hi - (ptrdiff_t)a->window, hi};
+  return b;
 }
 
 /* ---- answers ---- */
@@ -10766,45 +10790,31 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
   const ptrdiff_t newest = (ptrdiff_t)t - (ptrdiff_t)delay, last = newest + (ptrdiff_t)m;
   ptrdiff_t j, end;
   size_t g;
-  miras__band b;
   miras__attention_queries(a, w, t, m);
   K->fill(w->top, -HUGE_VALF, rows);
   K->fill(w->sum, 0, rows);
   K->fill(w->o, 0, rows * dv);
-  b.group = a->group;
-  b.m = m;
-  b.n = b.ldc = dv;
-  b.c = w->o;
-  b.next_c = m * dv;
-  b.next_b = 0;
-  b.a = w->s;
   for (j = miras__kv_oldest(a, newest - (ptrdiff_t)a->window + 1); j < last; j = end) {
     miras__kv_run kv;
+    miras__band b;
     end = miras__kv_block_end(a, j);
     if (end > last) end = last;
     kv = miras__kv_view(a, w, j, (size_t)(end - j));
-    b.depth = kv.count;
-    b.hi = newest - j + 1;                         /* query i reads i + lo <= at < i + hi */
-    b.lo = b.hi - (ptrdiff_t)a->window;
-    b.b = kv.v;
-    b.ldb = kv.ldv;
+    b = miras__band_of(a, m, newest, j, kv.count);
     if (m == 1) {            /* a row of S per query is as good; 6 us per 1024 pairs, not 20 */
       K->gemm(MIRAS__SET, w->s, kv.count, miras__turned(w->qt, rows), miras__turned(kv.k, kv.ldk),
               rows, kv.count, dk, w->pack);
       K->online_softmax_rows(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
-      b.ars = b.next_a = kv.count;
-      b.acs = 1;
+      b.query = kv.count;
+      b.pair = 1;
     } else {
       K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv.k, kv.ldk), miras__mat(w->qt, rows), kv.count,
               rows, dk, w->pack);
       for (g = 0; g < a->group && !miras__band_whole(&b); g++)
         K->mask_rows(w->s + g * m, rows, -HUGE_VALF, kv.count, m, 1 - b.hi, 1 - b.lo, 1);
       K->online_softmax(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
-      b.ars = 1;
-      b.acs = rows;
-      b.next_a = m;
     }
-    miras__band_product(K, &b, w->pack);
+    miras__band_product(K, &b, 0, w->o, dv, w->s, kv.v, kv.ldv, dv, w->pack);
   }
   for (g = 0; g < a->group; g++)                   /* the first token has nothing to read */
     K->softmax_mean(K, w->o + g * m * dv, dv, w->top + g * m, w->sum + g * m, m,
@@ -10868,26 +10878,28 @@ static void miras__attention_block_bwd(const miras__attention *a, const miras__a
                                        size_t t, size_t m) {
   const miras__kernels *K = a->K;
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * m, ld = a->group * (dv + 2);
-  const ptrdiff_t last = (ptrdiff_t)(t + m), window = (ptrdiff_t)a->window;
+  const ptrdiff_t last = (ptrdiff_t)(t + m);
   const miras__head_io *io = a->io;
   const miras__head_grads *to = a->g;
-  const float *dy = a->dy + t * a->lddy;
   ptrdiff_t j, end;
   size_t g;
   miras__attention_queries(a, w, t, m);
   K->fill(w->dq, 0, rows * dk);
   for (g = 0; g < a->group; g++) {
     const float *q = io->q + t * io->ldq + g * dk, *tape = a->tape + t * ld + g * (dv + 2);
-    K->transpose(w->dot + g * m, rows, dy + g * dv, a->lddy, m, dv);
+    float *d = w->d + g * m * dv;
+    K->copy_rows(d, dv, a->dy + t * a->lddy + g * dv, a->lddy, m, dv);
+    K->transpose(w->dot + g * m, rows, d, dv, m, dv);
     K->scale_rows(w->q + g * m * dk, dk, a->scale, NULL, 0, q, io->ldq, m, dk);
-    K->dot_rows(0, w->along + g * m, 1, dy + g * dv, a->lddy, tape, ld, m, dv);
+    K->dot_rows(0, w->along + g * m, 1, d, dv, tape, ld, m, dv);
     K->copy_rows(w->top + g * m, 1, tape + dv, ld, m, 1);
     K->copy_rows(w->sum + g * m, 1, tape + dv + 1, ld, m, 1);
   }
-  for (j = miras__kv_oldest(a, (ptrdiff_t)t - window + 1); j < last; j = end) {
-    const size_t slot = j < 0 ? miras__kv_slot(a, j) : 0;
+  for (j = miras__kv_oldest(a, (ptrdiff_t)t - (ptrdiff_t)a->window + 1); j < last; j = end) {
+    size_t ldk = to->ldk, ldv = to->ldv;
+    float *pk, *pv;                                /* cotangents of the pairs */
     miras__kv_run kv;
-    miras__band b, back;
+    miras__band b;
     end = miras__kv_block_end(a, j);
     if (end > last) end = last;
     kv = miras__kv_together(a, j, (size_t)(end - j));
@@ -10897,44 +10909,18 @@ static void miras__attention_block_bwd(const miras__attention *a, const miras__a
     K->gemm(MIRAS__SET, w->ds, rows, miras__mat(kv.v, kv.ldv), miras__mat(w->dot, rows), kv.count,
             rows, dv, w->pack);
     K->attend_bwd(w->s, w->ds, w->top, w->sum, w->along, kv.count, rows);
-    b.group = a->group;
-    b.m = m;
-    b.depth = kv.count;
-    b.hi = (ptrdiff_t)t - j + 1;
-    b.lo = b.hi - window;
-    b.c = w->dq;
-    b.n = b.ldc = dk;
-    b.next_c = m * dk;
-    b.a = w->ds;
-    b.ars = 1;
-    b.acs = rows;
-    b.next_a = m;
-    b.b = kv.k;
-    b.ldb = kv.ldk;
-    b.next_b = 0;
-    if (to->q) miras__band_product(K, &b, w->pack);
-    back = b;                                      /* the same band, transposed */
-    back.m = kv.count;
-    back.depth = m;
-    back.lo = 1 - b.hi;
-    back.hi = 1 - b.lo;
-    back.c = j < 0 ? miras__to(a->dring_k, slot * dk) : miras__to(to->k, (size_t)j * to->ldk);
-    back.ldc = j < 0 ? dk : to->ldk;
-    back.next_c = 0;
-    back.ars = rows;
-    back.acs = 1;
-    back.b = w->q;
-    back.ldb = dk;
-    back.next_b = m * dk;
-    if (back.c) miras__band_product(K, &back, w->pack);
-    back.c = j < 0 ? miras__to(a->dring_v, slot * dv) : miras__to(to->v, (size_t)j * to->ldv);
-    back.n = dv;
-    back.ldc = j < 0 ? dv : to->ldv;
-    back.a = w->s;
-    back.b = dy;
-    back.ldb = a->lddy;
-    back.next_b = dv;
-    if (back.c) miras__band_product(K, &back, w->pack);
+    if (j < 0) {
+      const size_t slot = miras__kv_slot(a, j);
+      pk = miras__to(a->dring_k, slot * (ldk = dk));
+      pv = miras__to(a->dring_v, slot * (ldv = dv));
+    } else {
+      pk = miras__to(to->k, (size_t)j * ldk);
+      pv = miras__to(to->v, (size_t)j * ldv);
+    }
+    b = miras__band_of(a, m, (ptrdiff_t)t, j, kv.count);
+    if (to->q) miras__band_product(K, &b, 0, w->dq, dk, w->ds, kv.k, kv.ldk, dk, w->pack);
+    if (pk) miras__band_product(K, &b, 1, pk, ldk, w->ds, w->q, dk, dk, w->pack);
+    if (pv) miras__band_product(K, &b, 1, pv, ldv, w->s, w->d, dv, dv, w->pack);
   }
   for (g = 0; g < a->group && to->q; g++)
     K->scale_rows(to->q + t * to->ldq + g * dk, to->ldq, a->scale, NULL, 0, w->dq + g * m * dk, dk,
