@@ -2416,37 +2416,37 @@ enum { MIRAS__RUN_EXACT, MIRAS__RUN_FROZEN, MIRAS__RUN_MESA, MIRAS__RUN_ATTENTIO
 #define MIRAS__ARRAYS 112  /* of an engine's scratch                                              */
 
 typedef struct miras__plan {
-  int engine;              /* which of the above runs a head                                     */
-  int square;              /* exact: the bias is 1/2 |e|^2, not linear                           */
-  int delta;               /* exact: the write depends on an error                               */
-  int after;               /* exact: errors are read after the decay                             */
-  int per_feature;         /* exact: decays are one number per feature                           */
-  int value_decay;         /* exact: entries of the value decay too                              */
-  size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
-  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k))                     */
-  int both;                /* steps and decays are those of L2 both                              */
+  size_t weights;          /* P                                                                  */
+  size_t features;         /* width of phi(k): rows of a matrix                                  */
+  size_t span;             /* pairs that share an anchor: chunk * descents, and 1 for chunk 1    */
   size_t decays, rates;    /* numbers of a row's decay and step: 1, or one per channel (for exact
                               matrices of the key's features and of the value)                   */
+  size_t streams;          /* exact: pairs that a row writes, 2 with a separate erase            */
+  int layers;              /* weight matrices: 1 of a matrix or vector, 3 of a gated perceptron  */
+  int in[4], out[4];       /* layer l maps in[l], ones included, to out[l]                       */
+  int from[4];             /* the layer whose input layer l reads: l, or 0 where two share it    */
+  int per_feature;         /* exact: decays are one number per feature                           */
+  int channel;             /* frozen engine: keep or step is one number per channel              */
+  int value_decay;         /* exact: entries of the value decay too                              */
+  int delta;               /* exact: the write depends on an error                               */
+  int stores_link;         /* the state keeps weights W = link(A) beside A                       */
+  int engine;              /* which of the above runs a head                                     */
+  int square;              /* exact: the bias is 1/2 |e|^2, not linear                           */
+  int after;               /* exact: errors are read after the decay                             */
+  int implicit;            /* exact: steps are eta / (1 + eta phi(k).phi(k))                     */
+  int both;                /* steps and decays are those of L2 both                              */
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
-  size_t features;         /* width of phi(k): rows of a matrix                                  */
   int map;                 /* what keys and queries go through (room @25)                        */
-  int stores_link;         /* the state keeps weights W = link(A) beside A                       */
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
   int rule, first;         /* frozen engine: records of the retention (room @42), first: of the
                               first token of a chunk, where it is exact                          */
   float growth;            /* frozen engine: how much faster than an error its slope may grow    */
-  int channel;             /* frozen engine: keep or step is one number per channel              */
   int pulls;               /* frozen and exact: (1 - a) B is part of A_t                         */
   int holds;               /* frozen engine: the state keeps the weights W_B of B                */
-  int layers;              /* weight matrices: 1 of a matrix or vector, 3 of a gated perceptron  */
   int ones;                /* inputs that are the constant 1, at the end of every row: 0 or 1    */
-  int in[4], out[4];       /* layer l maps in[l], ones included, to out[l]                       */
-  int from[4];             /* the layer whose input layer l reads: l, or 0 where two share it    */
   int widest;              /* largest in or out                                                  */
-  size_t span;             /* pairs that share an anchor: chunk * descents, and 1 for chunk 1    */
   size_t offset[4];        /* of layer l's weights [in, out] in A, W, S                          */
-  size_t weights;          /* P                                                                  */
   size_t params;           /* outer parameters of all heads                                      */
   size_t at_rho;           /* of row_rates' rho [chunk] among them                               */
   size_t at_w, at_s, at_home, at_open, at_g, at_n, at_a, at_scalars;   /* offsets in the state  */
