@@ -8228,7 +8228,7 @@ static void miras__exact_scores(miras__block *k, size_t s) {
   const miras__readers *g, *e = &k->by[0], *q = &k->by[1];
   float *live = k->open.x[s];
   if (!k->p->per_feature) {
-    const int alone = k->p->d.chunk == 1 && !k->backward;
+    const int alone = k->p->d.chunk == 1 && !(MIRAS__TRAINS && k->backward);
     if (!alone && (k->stack || k->p->d.chunk > 1))
       K->transpose(live + k->r0, N, k->x[s], n, k->m, n);
     if (!alone && k->stack)
@@ -8481,7 +8481,7 @@ static void miras__exact_reach(miras__block *k) {
     if (!per) miras__gate(K, 1, k->den, k->c + q->left, q->step, k->den, q->count, 1);
   }
   if (!k->p->value_decay) return;
-  if (k->backward) K->copy_rows(k->raw, dv, read, dv, q->count, dv);
+  if (MIRAS__TRAINS && k->backward) K->copy_rows(k->raw, dv, read, dv, q->count, dv);
   miras__gate(K, 1, read, k->cv + q->left * dv, q->step * dv, read, q->count, dv);
 }
 
@@ -9525,12 +9525,10 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   for (l = 0; l < p->layers; l++) {              /* what layers share */
     c->query.x[l] = c->query.x[p->from[l]];
     c->kq[l] = c->kq[p->from[l]];
-    if (backward) c->net.bx[l] = c->net.bx[p->from[l]];
+    if (MIRAS__TRAINS && backward) c->net.bx[l] = c->net.bx[p->from[l]];
   }
   c->net.gain = call->gain;
   c->net.bias = call->bias;
-  c->net.dgain = call->dgain;
-  c->net.dbias = call->dbias;
   miras__architecture(&c->net);
   c->wide = p->rates;
   c->b = p->d.toward ? call->init : NULL;
@@ -9538,9 +9536,12 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   c->rows.v = c->net.v;
   c->rows.delta = c->net.delta;
   if (!p->at_s) c->rows.theta = NULL;            /* no momentum */
+  c->K->fill(c->inv, 1, 4);
+  if (!MIRAS__TRAINS || !backward) return;
+  c->net.dgain = call->dgain;
+  c->net.dbias = call->dbias;
   c->brows.v = c->net.bv;
   c->brows.delta = c->net.bdelta;
-  c->K->fill(c->inv, 1, 4);
 }
 
 /* The retention of a piece and where it leads. */
@@ -10313,7 +10314,7 @@ static void miras__mesa_forward(const miras__call *a) {
   }
   for (t = 0; t < length; t += m, k->r0 = (k->r0 + m) % c) {
     float *keys = k->keys + k->r0 * n, *values = k->values + k->r0 * dv;
-    float *kept = miras__to(a->tape, t / c * p->tape_chunk);
+    float *kept = MIRAS__TRAINS ? miras__to(a->tape, t / c * p->tape_chunk) : NULL;
     const miras__rows rows = miras__rows_of(n, keys, values, k->alpha, k->eta);
     k->m = m = length - t < c - k->r0 ? length - t : c - k->r0;
     if (kept) {
@@ -10860,7 +10861,7 @@ static void miras__attention_run(const miras__attention *a) {
     miras__attention_answer(a, w, t, m, 0);
     for (g = 0; g < a->group; g++) {
       const float *o = w->o + g * m * dv;
-      float *tape = miras__to(a->tape, t * ld + g * kept);
+      float *tape = MIRAS__TRAINS ? miras__to(a->tape, t * ld + g * kept) : NULL;
       K->copy_rows(io->y + t * io->ldy + g * dv, io->ldy, o, dv, m, dv);
       if (!tape) continue;
       K->copy_rows(tape, ld, o, dv, m, dv);
@@ -10981,10 +10982,11 @@ static void miras__attention_of(const miras__call *c, miras__attention *a) {
   a->io = c->io;
   a->ring_k = c->state;
   a->ring_v = miras__to(c->state, c->p->at_d[0]);
+  a->scratch = c->scratch;
+  if (!MIRAS__TRAINS) return;
   a->tape = miras__to(c->tape, c->p->tape_once);
   a->tape_k = c->tape;
   a->tape_v = miras__to(c->tape, a->window * a->key_dim);
-  a->scratch = c->scratch;
 }
 
 static void miras__attention_forward(const miras__call *c) {
