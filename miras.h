@@ -8954,7 +8954,7 @@ typedef struct miras__chunk {
 /* Its arrays and their floats: n = C pairs of a chunk, wide = n numbers or one per channel, all =
  * P, tile [C, widest]; and where there are any: mine = P of a sum apart, own = P of a J of its own,
  * held = P where W_B is kept, two = tile of a gated layer, bounded = n, channels = n with gates per
- * channel. From bg to brows.eta and of bx, bd a piece starts at zero. */
+ * channel. From bg to the last bd a piece starts at zero. */
 #define MIRAS__CHUNK_ARRAYS(X)                                                                    \
   X(net.pack, room_to_pack) X(net.r, n * dv) X(net.e, n * dv) X(net.loss, n) X(net.v, n * dv)     \
   X(net.delta, n * p->bounds) X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n)        \
@@ -8973,7 +8973,7 @@ typedef struct miras__chunk {
   X(history, 16 * channels) X(bg, n * n) X(bn, n * n) X(ba, wide) X(bf, n) X(bh, n) X(binv, 4)    \
   X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv) X(brows.alpha, wide)          \
   X(brows.eta, wide)
-#define MIRAS__CHUNK_LAYER_BWD(X) X(net.bx, in) X(net.bd, out) X(net.bz, out)
+#define MIRAS__CHUNK_LAYER_BWD(X) X(net.bz, out) X(net.bx, in) X(net.bd, out)
 
 #define MIRAS_X(name, floats) + 1
 enum {
@@ -9781,13 +9781,9 @@ static void miras__piece_state(miras__chunk *c) {
  * the chunk goes on, the first token is in W_1 and its coefficient is 0. */
 static void miras__state_clear(const miras__chunk *c, int goes_on) {
   const miras__kernels *K = c->K;
-  K->fill(c->last_g, 0, c->p->span);
-  K->fill(c->last_n, 0, c->p->span);
-  K->fill(c->scalars, 0, 4);
-  if (c->live_y) K->fill(c->last_a, 0, c->wide);
+  K->fill(c->last_g, 0, (size_t)(c->scalars + 4 - c->last_g));   /* N and a lie between them */
   if (!goes_on) return;
-  K->fill(c->scalars, 1, 1);
-  K->fill(c->scalars + 2, 1, 1);
+  K->fill_rows(c->scalars, 2, 1, 2, 1);          /* a and h */
   if (!c->live_y) return;
   K->fill(c->last_a, 1, c->wide);
   K->fill(c->live_y, 0, (size_t)c->p->in[0]);
@@ -9919,13 +9915,9 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   const int follows = c->reads && c->rule->reads_live;
   /* Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
   float *bw = p->stores_link ? c->bw : ca;
+  const int last = p->layers - 1;
   miras__look x;
-  int l;
-  for (l = 0; l < p->layers; l++) {              /* cotangents start at zero */
-    K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
-    K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
-  }
-  K->fill(c->bg, 0, (size_t)(c->brows.eta - c->bg) + c->m * c->wide);
+  K->fill(c->bg, 0, (size_t)(c->net.bd[last] - c->bg) + c->m * (size_t)p->out[last]);
   miras__piece_end_bwd(c, ca, cs);
   if (p->stores_link) K->fill(bw, 0, p->weights);
   miras__look_at(c, c->first, c->first + 1, c->reads, &x);
@@ -10348,8 +10340,8 @@ static void miras__mesa_forward(const miras__call *a) {
       K->flush(g, g, p->weights);
     }
     if (c == 1) continue;        /* of which nothing was kept */
-    K->fill(k->open, 0, c);      /* how calls were cut must not show in the state */
-    K->fill(k->scale, 0, 1);
+    /* how calls were cut must not show in the state */
+    K->fill(k->open, 0, (size_t)(k->scale + 1 - k->open));
   }
 }
 
