@@ -12573,14 +12573,21 @@ typedef struct miras__jobs {
 #define MIRAS__JOB_COLS 128
 #define MIRAS__JOB_DEPTH 256
 
-static void miras__job_add(miras__jobs *list, miras__job j) {
-  const size_t rows = j.kind == MIRAS__REDUCE ? 1 : j.rows;
-  if (!j.rows || !j.cols) return;
+/* The next one, for its arrays; it does not count if it is empty. */
+static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_t rows,
+                                  size_t cols) {
+  const size_t down = kind == MIRAS__REDUCE ? 1 : rows;
+  miras__job *j = &list->job[list->count];
   MIRAS_ASSERT(list->count < MIRAS__JOBS);
-  j.across = (j.cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
-  j.first = list->tasks;
-  list->tasks += (rows + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS * j.across;
-  list->job[list->count++] = j;
+  j->kind = kind;
+  j->rows = rows;
+  j->cols = cols;
+  j->across = (cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
+  j->first = list->tasks;
+  if (!rows || !cols) return j;
+  list->tasks += (down + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS * j->across;
+  list->count++;
+  return j;
 }
 
 static void miras__job_task(void *argument, int index, int worker) {
@@ -12617,22 +12624,27 @@ static void miras__jobs_run(miras__jobs *list) {
 /* c [cols, rows] = a', a [rows, cols] */
 static void miras__job_transpose(miras__jobs *list, float *c, size_t ldc, const float *a,
                                  size_t rows, size_t cols) {
-  const miras__job j = {MIRAS__TRANSPOSE, a, NULL, c, cols, 0, ldc, rows, cols, 0, 0, 0};
-  miras__job_add(list, j);
+  miras__job *j = miras__job_add(list, MIRAS__TRANSPOSE, rows, cols);
+  j->c = c, j->ldc = ldc;
+  j->a = a, j->lda = cols;
 }
 
 /* dw [rows, cols] += a' b over the tokens of the step. */
 static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
                                const float *a, size_t lda, const float *b, size_t ldb) {
-  const miras__job j = {MIRAS__PRODUCT, a, b, dw, lda, ldb, cols, rows, cols, list->tokens, 0, 0};
-  miras__job_add(list, j);
+  miras__job *j = miras__job_add(list, MIRAS__PRODUCT, rows, cols);
+  j->c = dw, j->ldc = cols;
+  j->a = a, j->lda = lda;
+  j->b = b, j->ldb = ldb;
+  j->depth = list->tokens;
 }
 
 /* dw [cols] += rows of a, ld apart. */
 static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const float *a, size_t ld,
                               size_t rows) {
-  const miras__job j = {MIRAS__REDUCE, a, NULL, dw, ld, 0, 0, rows, cols, 0, 0, 0};
-  miras__job_add(list, j);
+  miras__job *j = miras__job_add(list, MIRAS__REDUCE, rows, cols);
+  j->c = dw;
+  j->a = a, j->lda = ld;
 }
 
 /* Of the inputs of the convolutions in tail and n more of proj the last taps - 1 stay in tail. */
