@@ -2948,8 +2948,8 @@ typedef struct miras__kernels miras__kernels;
     size_t rows, size_t n))                                                                       \
   X(BACK, void, feature_rows_bwd, (int map, float *dx, size_t lddx, const float *df,              \
     const float *f, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n))               \
-  X(ANY, void, implicit_rows, (float *eta, const float *rate, size_t rates, const float *x,       \
-    size_t ldx, size_t rows, size_t n))                                                           \
+  X(ANY, void, implicit_rows, (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, \
+    size_t n))                                                                                    \
   X(BACK, void, implicit_bwd, (const miras__kernels *K, float *bx, float *b_eta, const float *eta, \
     const float *rate, size_t rates, const float *x, size_t n))                                   \
   X(BACK, void, diagonal_bwd, (const miras__kernels *K, float *bx, float *b_eta, float *ba,        \
@@ -3004,7 +3004,7 @@ typedef struct miras__kernels miras__kernels;
   X(ANY, void, both_fwd, (float *alpha, float *eta, float balance, size_t n))                     \
   X(BACK, void, both_bwd, (float *b_eta, const float *balpha, const float *alpha, float balance,   \
     size_t n))                                                                                    \
-  X(EXACT, void, exact_solve, (int back, const miras__solve *s, size_t r0, size_t m))              \
+  X(EXACT, void, exact_solve, (int back, const miras__solve *s, size_t r0, size_t m))             \
   X(EXACT, void, fold_few, (size_t pairs, float *s, const float *c, size_t ld_c,                  \
     const float *const *x, const float *const *u, size_t n, size_t dv))                           \
   X(EXACT, void, fold_column, (float *z, const float *c, size_t ld_c, const float *eta,           \
@@ -3043,7 +3043,7 @@ typedef struct miras__kernels miras__kernels;
     const float *n, const float *afh))                                                            \
   X(FROZEN_BACK, void, coefficients_bwd, (const miras__kernels *K, const miras__course *c,        \
     const miras__course_grads *b))                                                                \
-  X(ANY, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,     \
+  X(ANY, void, triangle, (float *p, float inv, const float *g, size_t ldg, const float *x,        \
     size_t ldx, size_t seen, size_t descents, size_t m))                                          \
   X(FROZEN_BACK, void, triangle_bwd, (float *bp, float *p, float *bg, float *binv, float inv,     \
     float sign, const float *g, const float *x, const miras__reads *r))                           \
@@ -3150,8 +3150,10 @@ struct miras__kernels {
 #define miras__dot_rows MIRAS__IN_SET(miras__dot_rows)
 #define miras__sum_rows MIRAS__IN_SET(miras__sum_rows)
 #define miras__mask_rows MIRAS__LENT(miras__mask_rows)
+#define miras__feature_fwd MIRAS__IN_SET(miras__feature_fwd)
 #define miras__feature_rows MIRAS__IN_SET(miras__feature_rows)
 #define miras__feature_rows_bwd MIRAS__LENT(miras__feature_rows_bwd)
+#define miras__implicit MIRAS__IN_SET(miras__implicit)
 #define miras__implicit_rows MIRAS__IN_SET(miras__implicit_rows)
 #define miras__map MIRAS__IN_SET(miras__map)
 #define miras__act_grad MIRAS__IN_SET(miras__act_grad)
@@ -4243,6 +4245,16 @@ static int miras__any(const float *x, size_t n) {
  * arithmetic, not by loads. Matrices are read in place where that is possible and their rows do not
  * lie so far apart that the caches suffer; otherwise blocks of them are packed first. */
 
+/* C = / += / -= a B' for a column a [M] and a row B [N]. */
+static void miras__gemm_outer(int mode, float *C, size_t ldc, const float *a, size_t ars,
+                              const float *B, size_t M, size_t N) {
+#define K_ROWS(value) for (; M--; C += ldc, a += ars) { vf s = V_SET1(*a); V_EACH(C, N, value); }
+  if (mode == MIRAS__ADD) K_ROWS(V_FMA(s, V_AT(B), V_AT(C)))
+  else if (mode == MIRAS__SET) K_ROWS(V_FMA(s, V_AT(B), V_ZERO()))
+  else K_ROWS(V_SUB(V_ZERO(), V_FMA(s, V_AT(B), V_NEG(V_AT(C)))))
+#undef K_ROWS
+}
+
 #if defined(__OPTIMIZE_SIZE__) && MIRAS__ISA == 1
 /* Where size is asked for, without vectors: the same chains, row by row. */
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
@@ -4347,16 +4359,16 @@ static void miras__pack(float *to, size_t width, const float *B, size_t brs, siz
   V_SYNC();
 }
 
-/* y[j] += sum_k a[k*acs] B[k*brs+j] over one row of B or four, whole vectors of y only. */
-MIRAS__ALWAYS void miras__gemm_row_part(size_t rows, float *y, const float *a, size_t acs,
-                                        const float *B, size_t brs, size_t N) {
-  vf by[4];
-  size_t j, r;
-  V_UNROLL for (r = 0; r < rows; r++) by[r] = V_SET1(a[r * acs]);
+/* y[j] += sum_k a[k*acs] B[k*brs+j] over four rows of B, whole vectors of y only. */
+static void miras__gemm_row_part(float *y, const float *a, size_t acs, const float *B, size_t brs,
+                                 size_t N) {
+  const vf a0 = V_SET1(a[0]), a1 = V_SET1(a[acs]), a2 = V_SET1(a[2 * acs]), a3 = V_SET1(a[3 * acs]);
+  size_t j;
   for (j = 0; j + V_W <= N; j += V_W) {
-    vf c = V_LOAD(y + j);
-    V_UNROLL for (r = 0; r < rows; r++) c = V_FMA(by[r], V_LOAD(B + r * brs + j), c);
-    V_STORE(y + j, c);
+    vf c = V_FMA(a0, V_LOAD(B + j), V_LOAD(y + j));
+    c = V_FMA(a1, V_LOAD(B + brs + j), c);
+    c = V_FMA(a2, V_LOAD(B + 2 * brs + j), c);
+    V_STORE(y + j, V_FMA(a3, V_LOAD(B + 3 * brs + j), c));
   }
 }
 
@@ -4366,7 +4378,7 @@ MIRAS__ALWAYS void miras__gemm_row_part(size_t rows, float *y, const float *a, s
  * chain through memory waits for every store. */
 static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, const float *B,
                             size_t brs, size_t N, size_t K) {
-  size_t whole = N - N % V_W, k = 0, n;
+  size_t whole = N - N % V_W, j, k = 0, n;
   for (; whole && whole <= 4 * V_W; whole -= n, N -= n, y += n, B += n) {
     n = K_ROWS2 && whole > V_W ? 2 * V_W : V_W;
     miras__any_tile(1, n / V_W, mode, y, 0, miras__operand_of(a, 0, acs),
@@ -4376,8 +4388,10 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
   else if (mode == MIRAS__SUB) V_EACH(y, N, V_NEG(V_AT(y)));
   for (; whole && k + 4 <= K; k += 4)
-    miras__gemm_row_part(4, y, a + k * acs, acs, B + k * brs, brs, N);
-  for (; whole && k < K; k++) miras__gemm_row_part(1, y, a + k * acs, acs, B + k * brs, brs, N);
+    miras__gemm_row_part(y, a + k * acs, acs, B + k * brs, brs, N);
+  for (; whole && k < K; k++)
+    for (j = 0; j < whole; j += V_W)
+      V_STORE(y + j, V_FMA(V_SET1(a[k * acs]), V_LOAD(B + k * brs + j), V_LOAD(y + j)));
   if (whole < N) {
     vf c = V_LOAD_N(y + whole, N - whole);
     for (k = 0; k < K; k++) {
@@ -4387,18 +4401,6 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
     V_STORE_N(y + whole, c, N - whole);
   }
   if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
-}
-
-/* Where there is one k. */
-static void miras__gemm_outer(int mode, float *C, size_t ldc, const float *a, size_t ars,
-                              const float *B, size_t M, size_t N) {
-  size_t i;
-  for (i = 0; i < M; i++, C += ldc, a += ars) {
-    const vf s = V_SET1(*a);
-    if (mode == MIRAS__ADD) V_EACH(C, N, V_FMA(s, V_AT(B), V_AT(C)));
-    else if (mode == MIRAS__SET) V_EACH(C, N, V_FMA(s, V_AT(B), V_ZERO()));
-    else V_EACH(C, N, V_SUB(V_ZERO(), V_FMA(s, V_AT(B), V_NEG(V_AT(C)))));
-  }
 }
 
 /* Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
@@ -4499,43 +4501,47 @@ static float miras__length_factor(int map, const float *x, size_t n) {
   return map < 16 ? 1 : length / sqrtf(miras__dot(x, x, n) + MIRAS__LENGTH_EPS);
 }
 
-/* Rows of both: from [rows, n] ldx apart, to ldf apart. */
-static void miras__feature_rows(int map, float *to, size_t ldf, const float *from, size_t ldx,
-                                size_t rows, size_t n) {
-  const int kind = map % 16;
+static void miras__feature_fwd(int map, float *f, const float *x, size_t n) {
+  int kind = map % 16;
   size_t i;
-  for (; rows--; to += ldf, from += ldx) {
-    const float *x = from;
-    float *f = to;
-    if (map >= 16) {
-      float *u = kind == MIRAS_FEATURE_POLY2 ? f + 1 : f;
-      miras__scale(u, miras__length_factor(map, x, n), x, n);
-      x = u;
-    }
-    switch (kind) {
-      case MIRAS_FEATURE_ELU:
-        V_FOR(n) V_PUT(f, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
-                                   miras__v_exp(V_AT(x))));
-        break;
-      case MIRAS_FEATURE_RELU:
-      case MIRAS_FEATURE_RELU2:
-        V_EACH(f, n, V_MAX(V_ZERO(), V_AT(x)));   /* NaN stays: it is the second operand */
-        if (kind == MIRAS_FEATURE_RELU2) miras__mul(f, f, f, n);
-        break;
-      case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); break;
-      case MIRAS_FEATURE_POLY2:
-        *f++ = 1;
-        miras__copy(f, x, n);
-        x = f;
-        f += n;
-        for (i = 0; i < n; f += n - i, i++) {
-          miras__scale(f, x[i], x + i, n - i);
-          V_KEEP(f[0], f[0] * 0.707106781f);
-        }
-        break;
-      default: miras__copy(f, x, n);
-    }
+  if (map >= 16) {
+    float *u = kind == MIRAS_FEATURE_POLY2 ? f + 1 : f;
+    miras__scale(u, miras__length_factor(map, x, n), x, n);
+    x = u;
   }
+  switch (kind) {
+    case MIRAS_FEATURE_ELU:
+      V_FOR(n) V_PUT(f, V_SELECT(V_LT(V_ZERO(), V_AT(x)), V_ADD(V_AT(x), V_SET1(1.0f)),
+                                 miras__v_exp(V_AT(x))));
+      return;
+    case MIRAS_FEATURE_RELU:
+    case MIRAS_FEATURE_RELU2:
+      V_EACH(f, n, V_MAX(V_ZERO(), V_AT(x)));   /* NaN stays: it is the second operand */
+      if (kind == MIRAS_FEATURE_RELU2) miras__mul(f, f, f, n);
+      return;
+    case MIRAS_FEATURE_SOFTMAX: miras__softmax(f, x, n, 1.0f); return;
+    case MIRAS_FEATURE_POLY2:
+      *f++ = 1;
+      miras__copy(f, x, n);
+      x = f;
+      f += n;
+      for (i = 0; i < n; f += n - i, i++) {
+        miras__scale(f, x[i], x + i, n - i);
+        V_KEEP(f[0], f[0] * 0.707106781f);
+      }
+      return;
+    default:
+      miras__copy(f, x, n);
+      return;
+  }
+}
+
+/* Rows of both: x [rows, n] ldx apart, f ldf apart. */
+static void miras__feature_rows(int map, float *f, size_t ldf, const float *x, size_t ldx,
+                                size_t rows, size_t n) {
+  size_t r;
+  if (rows == 1) miras__feature_fwd(map, f, x, n);
+  else for (r = 0; r < rows; r++) miras__feature_fwd(map, f + r * ldf, x + r * ldx, n);
 }
 
 #ifndef MIRAS__BORROWS
@@ -5745,15 +5751,19 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
   }
 }
 
-/* Steps of the implicit rule over rows x [rows, n] with `rates` each:
- * eta_i = rate_i / (1 + rate_i |x_i|^2). */
-static void miras__implicit_rows(float *eta, const float *rate, size_t rates, const float *x,
-                                 size_t ldx, size_t rows, size_t n) {
-  const vf one = V_SET1(1.0f);
-  for (; rows--; eta += rates, rate += rates, x += ldx) {
-    const vf square = V_SET1(miras__dot(x, x, n));
-    V_EACH(eta, rates, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
-  }
+/* Steps of the implicit rule: eta = rate / (1 + rate xx). */
+static void miras__implicit(float *eta, const float *rate, float xx, size_t n) {
+  const vf one = V_SET1(1.0f), square = V_SET1(xx);
+  V_EACH(eta, n, V_DIV(V_AT(rate), V_ADD(one, V_MUL(V_AT(rate), square))));
+}
+
+/* The same in place over rows x [rows, n] with `rates` steps each. */
+static void miras__implicit_rows(float *eta, size_t rates, const float *x, size_t ldx, size_t rows,
+                                 size_t n) {
+  size_t i;
+  for (i = 0; i < rows; i++)
+    miras__implicit(eta + i * rates, eta + i * rates, miras__dot(x + i * ldx, x + i * ldx, n),
+                    rates);
 }
 
 /* The diagonal of an erase: alpha -= eta x^2, or alpha eta x^2 at decay first. */
@@ -5825,33 +5835,40 @@ static void miras__both_bwd(float *b_eta, const float *balpha, const float *alph
  * and u_j = -eta_j (.) h_j, or h_j for eta NULL: the cotangent of R_j' z_j. */
 MIRAS__INLINE void miras__exact_strip(int back, size_t nv, size_t left, const miras__solve *s,
                                       size_t x, size_t r0, size_t m) {
-  const size_t dv = s->dv, ld = s->ld, step = back ? ld : 1;
+  const size_t dv = s->dv, ld = s->ld, rates = s->rates, from = back ? m - 1 : 0;
+  const float *const w = s->w ? s->w + x : NULL;
+  const float *aw = s->aw, *a = s->a + (back ? m * ld + from : 0);
+  const float *eta = s->eta ? s->eta + from * rates + (rates > 1 ? x : 0) : NULL;
+  float *const u = s->u + x, *h = s->h + from * dv + x, *to = u + (r0 + from) * dv;
   size_t i, j, r;
   for (i = 0; i < m; i++) {
-    const size_t row = back ? m - 1 - i : r0 + i, count = back ? i : row;
-    const float *uj = s->u + (back ? row + 1 : 0) * dv + x, *wj = s->w ? s->w + x : NULL;
-    const float *a = s->a + (back ? (row + 1) * ld + row : i * ld);
-    const float *eta = s->eta ? s->eta + (row - r0) * s->rates + (s->rates > 1 ? x : 0) : NULL;
-    float *h = s->h + (row - r0) * dv + x, *to = s->u + row * dv + x;
+    const size_t count = back ? i : r0 + i;
+    const float *uj = back ? to + dv : u, *wj = w, *aij = a;
     vf acc[4];
     V_UNROLL for (r = 0; r < 4; r++) acc[r] = r < nv ? V_LOAD_N(h + r * V_W, left) : V_ZERO();
-    for (j = 0; !back && wj && j < count; j++, wj += dv) {
-      const vf by = V_SET1(s->aw[i * ld + j]);
+    for (j = 0; !back && w && j < count; j++, wj += dv) {
+      const vf by = V_SET1(aw[j]);
       V_UNROLL for (r = 0; r < nv; r++) acc[r] = V_FMA(by, V_LOAD_N(wj + r * V_W, left), acc[r]);
     }
-    for (j = 0; j < count; j++, uj += dv, a += step) {
-      const vf by = V_SET1(back || wj ? *a : -*a);
+    for (j = 0; j < count; j++, uj += dv, aij += back ? ld : 1) {
+      const vf by = V_SET1(back || w ? *aij : -*aij);
       V_UNROLL for (r = 0; r < nv; r++) acc[r] = V_FMA(by, V_LOAD_N(uj + r * V_W, left), acc[r]);
     }
     V_UNROLL for (r = 0; r < nv; r++) {
       vf v = acc[r];
-      if (back || !wj) V_STORE_N(h + r * V_W, v, left);
-      if (eta && (back || !wj)) {
-        const vf by = s->rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + r * V_W, left);
+      if (back || !w) V_STORE_N(h + r * V_W, v, left);
+      if (eta && (back || !w)) {
+        const vf by = rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + r * V_W, left);
         v = V_MUL(back ? V_NEG(by) : by, v);
       }
       V_STORE_N(to + r * V_W, v, left);
     }
+    if (i + 1 == m) return;
+    h = back ? h - dv : h + dv;
+    to = back ? to - dv : to + dv;
+    a = back ? a - ld - 1 : a + ld;
+    if (w) aw += ld;
+    if (eta) eta = back ? eta - rates : eta + rates;
   }
 }
 
@@ -6009,14 +6026,14 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     f.alpha = io->keep + t * io->ld_keep;
     if (p->map) {
       float *x = rows + t % 2 * miras__pad(n), *q = rows + 2 * miras__pad(n);
-      miras__feature_rows(p->map, x, 0, f.x, 0, 1, dk);
-      miras__feature_rows(p->map, q, 0, f.q, 0, 1, dk);
+      miras__feature_fwd(p->map, x, f.x, dk);
+      miras__feature_fwd(p->map, q, f.q, dk);
       f.x = x;
       f.q = q;
     }
     xq = miras__dot(f.x, f.q, n);
     if (p->implicit) {
-      miras__implicit_rows(steps, eta, p->rates, f.x, 0, 1, n);
+      miras__implicit(steps, eta, miras__dot(f.x, f.x, n), p->rates);
       eta = steps;
     }
     if (base) miras__linear_pass(1, p->after, &f);
@@ -6028,7 +6045,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     f.xp = f.x;
     f.up = u;
   }
-  if (f.up) miras__gemm(MIRAS__ADD, s, dv, miras__mat(f.xp, 1), miras__mat(u, dv), n, dv, 1, NULL);
+  if (f.up) miras__gemm_outer(MIRAS__ADD, s, dv, f.xp, 1, u, n, dv);
 }
 
 /* y = (1 - a) scale */
@@ -7944,7 +7961,7 @@ static void miras__rows_fwd(const miras__kernels *K, const miras__plan *p, const
                    dk);
     }
   }
-  if (p->implicit) K->implicit_rows(r->eta, r->eta, p->rates, r->x, in, m, in);
+  if (p->implicit) K->implicit_rows(r->eta, p->rates, r->x, in, m, in);
   for (i = 0; d->diagonal && i < m; i++)
     K->diagonal(r->alpha + i * p->decays, r->eta[i], r->x + i * in, p->after, in);
   if (p->both) K->both_fwd(r->alpha, r->eta, d->balance, m * p->rates);
