@@ -2881,7 +2881,9 @@ static void miras__mesa_params(const miras__plan *p, float *init, float *gain) {
 
 /* @20 KERNEL TABLE ----------------------------------------------------------------- needs 10 -- */
 
-enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB };   /* modes of gemm: C = AB, C += AB, C -= AB */
+/* Modes of gemm: C = AB, C += AB, C -= AB; and what may be added to them where engines multiply
+ * whole matrices (rooms @41, @53): A or B lies turned; without the row or column of biases. */
+enum { MIRAS__SET, MIRAS__ADD, MIRAS__SUB, MIRAS__TN = 4, MIRAS__NT = 8, MIRAS__BARE = 16 };
 
 /* What map makes of each element, besides a miras_activation. */
 enum {
@@ -7262,8 +7264,6 @@ typedef struct miras__answer {
 
 /* C [m, n] = A B, C += ... of whole matrices with k terms; how: a plain mode of gemm, and which of
  * them lies turned. A call is half as long as one of gemm with its matrices. */
-enum { MIRAS__TN = 4, MIRAS__NT = 8 };
-
 static void miras__product(const miras__kernels *K, float *pack, int how, float *C, const float *A,
                            const float *B, size_t m, size_t n, size_t k) {
   K->gemm(how % 4, C, n, how & MIRAS__TN ? miras__turned(A, m) : miras__mat(A, k),
@@ -7272,8 +7272,6 @@ static void miras__product(const miras__kernels *K, float *pack, int how, float 
 
 /* The products of layer l over m rows: z = x W, x = z W' (NT), W = x' z (TN), W in an array of all
  * weights; BARE: of x without the 1 of biases. */
-enum { MIRAS__BARE = 16 };
-
 static void miras__through(const miras__net *n, int how, int l, float *C, const float *A,
                          const float *B, size_t m) {
   const miras__plan *p = n->p;

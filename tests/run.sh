@@ -352,9 +352,11 @@ if [ "$mode" = all ]; then
     smoke_job "$compiler" '-O3 -DMIRAS_NO_SELF_INCLUDE' \
       "-std=c11 $strict_c -O3 -DMIRAS_NO_SELF_INCLUDE" tests/smoke.c plain_
   done
-  for compiler in g++ clang++; do
+  for compiler in g++ clang++; do   # the oldest standard and a new one
+    std=-std=c++11
+    [ $compiler = g++ ] && std=-std=c++20
     if has $compiler; then
-      smoke_job $compiler '-std=c++11 -O2' "-std=c++11 $strict -O2" tests/smoke.cpp simd_
+      smoke_job $compiler "$std -O2" "$std $strict -O2" tests/smoke.cpp simd_
     else
       skip "smoke: $compiler" 'it is not installed'
     fi
