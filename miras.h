@@ -75,6 +75,7 @@
    @54 Attention engine                    the pairs themselves, read by softmax
    @56 Engine table                        the engines behind one door
    @57 Making plans                        which engine runs a descriptor; sizes
+   @58 Heads of a memory                   what an engine is told of each
    @72 Results                             the sentences
    @73 The table of published models       one row each; presets
    @74 One memory                          write, read, forward, backward, state
@@ -317,7 +318,8 @@
        and above it for a contradiction
 
    WHAT IT DOES NOT DO
-     - no GPU in this header, no half precision, no quantised weights: 32-bit floats on the CPU
+     - no GPU in this header (memories have one in miras_cuda.cuh), no half precision, no quantised
+       weights: 32-bit floats
      - of a published layer only what its memory is: no token shift, no persistent tokens, no output
        norm or gate but the ones above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
@@ -597,7 +599,8 @@ extern "C" {
   X(MIRAS_ERR_IO, "a file could not be opened, read or written")                          \
   X(MIRAS_ERR_FORMAT, "the bytes are not a valid file of this kind, or are damaged")      \
   X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another descriptor")    \
-  X(MIRAS_ERR_STATE, "the call is not possible at this point of the sequence")
+  X(MIRAS_ERR_STATE, "the call is not possible at this point of the sequence")            \
+  X(MIRAS_ERR_DEVICE, "the device or its driver refused; cudaGetLastError has told why")
 
 typedef enum miras_result {
 #define MIRAS_X(name, text) name,
@@ -2388,7 +2391,7 @@ static MIRAS__COLD int miras__used(const miras_model_desc *d, int kind) {
 /* Types, kernels and engines are compiled once more for who includes this file again behind the
  * implementation, in a namespace and with words of room @21 of its own: with MIRAS__DEVICE 1 the
  * types, with MIRAS__ISA 5 the kernels of vectors whose lanes are threads, with MIRAS__DEVICE 2 the
- * engines. */
+ * engines, with MIRAS__DEVICE 3 what gives them the heads of a memory. */
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 1) || \
     (defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED))
 /* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
@@ -2514,17 +2517,31 @@ typedef struct miras__head_grads {
   float *rho;
 } miras__head_grads;
 
-/* Both begin with the pointers of the inputs, then have their strides: input i of either. */
-static float **miras__input(void *record, size_t i) { return (float **)record + i; }
-static size_t *miras__stride(void *record, size_t i) {
-  return (size_t *)(void *)miras__input(record, MIRAS__INPUT_COUNT) + i;
+/* Both begin with the pointers of the inputs and have their strides behind them. Input i of either,
+ * or of miras_tokens and miras_token_grads from key on; its stride; both set. */
+static float *miras__input(const void *record, size_t i) {
+  float *pointer;
+  memcpy(&pointer, (const char *)record + i * sizeof pointer, sizeof pointer);
+  return pointer;
+}
+static size_t miras__stride(const void *record, size_t i) {
+  const char *strides = (const char *)record + MIRAS__INPUT_COUNT * sizeof(float *);
+  size_t ld;
+  memcpy(&ld, strides + i * sizeof ld, sizeof ld);
+  return ld;
+}
+static void miras__input_set(void *record, size_t i, float *pointer, size_t ld) {
+  memcpy((char *)record + i * sizeof pointer, &pointer, sizeof pointer);
+  memcpy((char *)record + MIRAS__INPUT_COUNT * sizeof pointer + i * sizeof ld, &ld, sizeof ld);
 }
 
 /* On to token t. */
 static void miras__inputs_on(void *record, size_t t) {
   size_t i;
-  for (i = 0; i < MIRAS__INPUT_COUNT; i++)
-    *miras__input(record, i) = miras__to(*miras__input(record, i), t * *miras__stride(record, i));
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++) {
+    const size_t ld = miras__stride(record, i);
+    miras__input_set(record, i, miras__to(miras__input(record, i), t * ld), ld);
+  }
 }
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
@@ -11256,6 +11273,179 @@ static MIRAS__COLD void miras__plan_init_params(const miras__plan *p, float *ini
   if (of_engines[p->engine]) of_engines[p->engine](p, init, gain);
 }
 
+#endif   /* region G */
+
+#if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 3) || defined(MIRAS__IMPLEMENTING)
+/* @58 HEADS OF A MEMORY --------------------------------------------------- needs 14 15 20 56 -- */
+
+/* Where an object lies: its first member. */
+typedef struct miras__storage {
+  miras_allocator allocator;         /* alloc NULL: the buffer is the caller's                   */
+  void *buffer;
+  size_t bytes;
+  uint64_t limit;                    /* of a file that is loaded into it, or 0 (room @85)        */
+} miras__storage;
+
+struct miras_memory {
+  miras__storage own;
+  miras__plan plan;
+  float *params, *state, *scratch;
+  size_t state_bytes;
+  float *keep;                       /* [heads] constant keep gates                              */
+  float *losses;                     /* [batch, heads] surprise of a write                       */
+  uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
+  size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
+};
+
+/* Head h, of tokens from `first` on, has in `to`, which is zeros, what all have from `key` on. */
+MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, size_t first,
+                                        size_t h, void *to) {
+  const size_t heads = (size_t)m->plan.d.heads;
+  size_t i;
+  for (i = 0; i < m->inputs; i++) {
+    const size_t width = m->width[i], ld = heads * width;
+    if (!width) continue;
+    miras__input_set(to, i, miras__to(miras__input(key, i), first * ld + h * width), ld);
+  }
+}
+
+/* The gates that tokens do not bring; those that the algorithm or bias do not have are NULL. */
+static void miras__constant_gates(const miras_desc *d, const float *keep, miras__head_io *io) {
+  if (!d->keep_gate) io->keep = keep;
+  if (!d->step_gate) io->step = &d->step;
+  if (!d->momentum_gate && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
+  if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
+}
+
+/* The io of head h of sequence b; without tokens every pointer may be NULL. */
+static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
+                             miras__head_io *io) {
+  const miras_desc *d = &m->plan.d;
+  const size_t H = (size_t)h;
+  memset(io, 0, sizeof *io);
+  io->length = x->length;
+  io->head = H;
+  io->ldy = (size_t)d->heads * (size_t)d->value_dim;
+  miras__memory_inputs(m, &x->key, (size_t)b * (size_t)x->length, H, io);
+  io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
+  miras__constant_gates(d, m->keep + H, io);
+}
+
+/* Head h of sequence b: its outer parameters and its state. */
+static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras__call *a) {
+  const miras__plan *p = &m->plan;
+  const size_t heads = (size_t)p->d.heads, dv = (size_t)p->d.value_dim;
+  const float *gain = m->params + heads * p->weights + h * dv;
+  float *state = m->state + b * p->sequence_state;
+  a->gain = a->bias = a->ridge = a->dy = NULL;   /* memset takes 13 ns of a write of 160 */
+  a->tape = a->dinit = a->dgain = a->dbias = a->dridge = a->dstate = NULL;
+  a->io = NULL;
+  a->g = NULL;
+  a->lddy = 0;
+  a->K = miras__kernels_best();
+  a->p = p;
+  a->init = m->params + h * p->weights;
+  if (p->d.inner_norm) a->gain = gain, a->bias = gain + heads * dv;
+  if (p->engine == MIRAS__RUN_MESA)
+    a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
+  a->state = state + 16 + h * p->head_state;
+  a->scratch = m->scratch;
+  memcpy(&a->position, state, sizeof a->position);
+}
+
+/* A call on all heads of all sequences: task i is head i % heads of sequence i / heads. */
+typedef struct miras__memory_call {
+  miras_memory *m;
+  const miras_tokens *x;
+  float *y, *tape, *losses;            /* y, losses may be NULL                                  */
+  size_t per;                          /* floats of tape that a head keeps                       */
+  /* the adjoint */
+  const miras_token_grads *dx;
+  const float *dy;
+  float *dstate, *scratch, *parts;     /* per worker; per head, `part` floats                    */
+  size_t part;
+} miras__memory_call;
+
+static void miras__memory_forward(void *argument, int index, int worker) {
+  const miras__memory_call *c = (const miras__memory_call *)argument;
+  const miras__plan *p = &c->m->plan;
+  const size_t heads = (size_t)p->d.heads, b = (size_t)index / heads, h = (size_t)index % heads;
+  miras__head_io io;
+  miras__call run;
+  miras__memory_io(c->m, c->x, (int)b, (int)h, &io);
+  if (c->y)
+    io.y = c->y + (b * (size_t)c->x->length * heads + h) * (size_t)p->d.value_dim;
+  if (c->losses) io.surprise = c->losses + index;
+  miras__memory_head(c->m, b, h, &run);
+  run.io = &io;
+  run.scratch += (size_t)worker * p->scratch;
+  run.tape = miras__to(c->tape, 16 + (size_t)index * c->per);
+  miras__head_forward(&run);
+}
+
+#ifndef MIRAS_NO_TRAINING
+static void miras__memory_backward(void *argument, int index, int worker) {
+  const miras__memory_call *c = (const miras__memory_call *)argument;
+  const miras__plan *p = &c->m->plan;
+  const miras_desc *d = &p->d;
+  const size_t heads = (size_t)d->heads, b = (size_t)index / heads, h = (size_t)index % heads;
+  const size_t first = b * (size_t)c->x->length, dv = (size_t)d->value_dim;
+  miras__head_io io;
+  miras__head_grads g;
+  miras__call run;
+  miras__memory_io(c->m, c->x, (int)b, (int)h, &io);
+  memset(&g, 0, sizeof g);
+  miras__memory_inputs(c->m, &c->dx->key, first, h, &g);
+  miras__memory_head(c->m, b, h, &run);
+  run.io = &io;
+  run.g = &g;
+  run.tape = c->tape + 16 + (size_t)index * c->per;
+  run.scratch = c->scratch + (size_t)worker * p->scratch_backward;
+  memcpy(&run.position, c->tape, sizeof run.position);
+  run.dy = miras__at(c->dy, (first * heads + h) * dv);
+  run.lddy = heads * dv;
+  run.dinit = c->parts + (size_t)index * c->part;
+  run.dgain = run.dridge = run.dinit + p->weights;
+  run.dbias = run.dgain + p->widest;
+  if (d->row_rates) g.rho = run.dbias + p->widest;
+  run.K->fill(run.dinit, 0, c->part);
+  run.dstate = miras__to(c->dstate, (size_t)index * p->head_dstate);
+  miras__head_backward(&run);
+}
+
+/* dparams += what the heads h have left in their sequences, in one order, whoever made it. */
+static void miras__memory_collect(const miras__memory_call *c, size_t h, float *dparams) {
+  const miras_memory *m = c->m;
+  const miras__plan *p = &m->plan;
+  const size_t heads = (size_t)p->d.heads, batch = (size_t)p->d.batch;
+  size_t b;
+  for (b = 0; b < batch; b++) {
+    const float *part = c->parts + (b * heads + h) * c->part, *gain = part + p->weights;
+    miras__call run;
+    miras__memory_head(m, b, h, &run);
+    run.K->add(dparams + (run.init - m->params), part, p->weights);
+    if (run.gain) run.K->add(dparams + (run.gain - m->params), gain, (size_t)p->d.value_dim);
+    if (run.bias)
+      run.K->add(dparams + (run.bias - m->params), gain + p->widest, (size_t)p->d.value_dim);
+    if (run.ridge) run.K->add(dparams + (run.ridge - m->params), gain, (size_t)p->in[0]);
+  }
+}
+
+/* And the rates of rows, which all heads share. */
+static void miras__memory_collect_rates(const miras__memory_call *c, float *dparams) {
+  const miras__plan *p = &c->m->plan;
+  const size_t tasks = p->d.row_rates ? (size_t)p->d.heads * (size_t)p->d.batch : 0;
+  size_t i;
+  for (i = 0; i < tasks; i++)
+    miras__kernels_best()->add(dparams + p->at_rho,
+                               c->parts + i * c->part + p->weights + 2 * p->widest,
+                               (size_t)p->d.chunk);
+}
+#endif
+
+#endif   /* region H */
+
+#ifdef MIRAS__IMPLEMENTING
 /* @72 RESULTS ---------------------------------------------------------------------- needs 05 -- */
 
 MIRAS_API const char *miras_result_text(miras_result result) {
@@ -11573,14 +11763,6 @@ static void miras__release(const miras_allocator *from, void *pointer, size_t by
   if (from->free) from->free(pointer, bytes, from->user);
 }
 
-/* Where an object lies: its first member. */
-typedef struct miras__storage {
-  miras_allocator allocator;         /* alloc NULL: the buffer is the caller's                   */
-  void *buffer;
-  size_t bytes;
-  uint64_t limit;                    /* of a file that is loaded into it, or 0 (room @85)        */
-} miras__storage;
-
 /* Lays an object out over an arena; both passes run it. */
 typedef void miras__layout(void *object, miras__arena *a);
 
@@ -11648,17 +11830,6 @@ static MIRAS__COLD int miras__parallel_ok(const miras_parallel *p, char *why, si
   return 0;
 }
 
-struct miras_memory {
-  miras__storage own;
-  miras__plan plan;
-  float *params, *state, *scratch;
-  size_t state_bytes;
-  float *keep;                       /* [heads] constant keep gates                              */
-  float *losses;                     /* [batch, heads] surprise of a write                       */
-  uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
-  size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
-};
-
 static MIRAS__COLD void miras__memory_layout(void *object, miras__arena *a) {
   miras_memory *m = (miras_memory *)object;
   const miras__plan *p = &m->plan;
@@ -11680,76 +11851,12 @@ static void miras__memory_widths(miras_memory *m) {
   for (m->inputs = MIRAS__INPUT_COUNT; !m->width[m->inputs - 1];) m->inputs--;
 }
 
-/* Of miras_tokens or miras_token_grads, from key on: the pointer to input i. */
-static float *miras__given_input(const void *key, size_t i) {
-  float *pointer;
-  memcpy(&pointer, (const char *)key + i * sizeof pointer, sizeof pointer);
-  return pointer;
-}
-
-/* Head h, of tokens from `first` on, has in `to`, which is zeros, what all have from `key` on. */
-MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, size_t first,
-                                        size_t h, void *to) {
-  const size_t heads = (size_t)m->plan.d.heads;
-  size_t i;
-  for (i = 0; i < m->inputs; i++) {
-    const size_t width = m->width[i], ld = heads * width;
-    if (!width) continue;
-    *miras__input(to, i) = miras__to(miras__given_input(key, i), first * ld + h * width);
-    *miras__stride(to, i) = ld;
-  }
-}
-
-/* The gates that tokens do not bring; those that the algorithm or bias do not have are NULL. */
-static void miras__constant_gates(const miras_desc *d, const float *keep, miras__head_io *io) {
-  if (!d->keep_gate) io->keep = keep;
-  if (!d->step_gate) io->step = &d->step;
-  if (!d->momentum_gate && d->algorithm == MIRAS_MOMENTUM) io->momentum = &d->momentum;
-  if (!d->threshold_gate && miras__has_threshold(d->bias)) io->threshold = &d->threshold;
-}
-
-/* The io of head h of sequence b; without tokens every pointer may be NULL. */
-static void miras__memory_io(const miras_memory *m, const miras_tokens *x, int b, int h,
-                             miras__head_io *io) {
-  const miras_desc *d = &m->plan.d;
-  const size_t H = (size_t)h;
-  memset(io, 0, sizeof *io);
-  io->length = x->length;
-  io->head = H;
-  io->ldy = (size_t)d->heads * (size_t)d->value_dim;
-  miras__memory_inputs(m, &x->key, (size_t)b * (size_t)x->length, H, io);
-  io->rho = d->row_rates ? m->params + m->plan.at_rho : NULL;
-  miras__constant_gates(d, m->keep + H, io);
-}
-
-/* Head h of sequence b: its outer parameters and its state. */
-static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras__call *a) {
-  const miras__plan *p = &m->plan;
-  const size_t heads = (size_t)p->d.heads, dv = (size_t)p->d.value_dim;
-  const float *gain = m->params + heads * p->weights + h * dv;
-  float *state = m->state + b * p->sequence_state;
-  a->gain = a->bias = a->ridge = a->dy = NULL;   /* memset takes 13 ns of a write of 160 */
-  a->tape = a->dinit = a->dgain = a->dbias = a->dridge = a->dstate = NULL;
-  a->io = NULL;
-  a->g = NULL;
-  a->lddy = 0;
-  a->K = miras__kernels_best();
-  a->p = p;
-  a->init = m->params + h * p->weights;
-  if (p->d.inner_norm) a->gain = gain, a->bias = gain + heads * dv;
-  if (p->engine == MIRAS__RUN_MESA)
-    a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
-  a->state = state + 16 + h * p->head_state;
-  a->scratch = m->scratch;
-  memcpy(&a->position, state, sizeof a->position);
-}
-
 /* Is everything there that the descriptor asks for? */
 static int miras__tokens_ok(const miras_memory *m, const miras_tokens *x) {
   size_t i;
   if (!m || !x || x->length < 0) return 0;
   for (i = 0; x->length && i < m->inputs; i++)
-    if (m->width[i] && !miras__given_input(&x->key, i)) return 0;
+    if (m->width[i] && !miras__input(&x->key, i)) return 0;
   return 1;
 }
 
@@ -11757,36 +11864,6 @@ static uint64_t miras__position(const void *state) {
   uint64_t position;
   memcpy(&position, state, sizeof position);
   return position;
-}
-
-/* A call on all heads of all sequences: task i is head i % heads of sequence i / heads. */
-typedef struct miras__memory_call {
-  miras_memory *m;
-  const miras_tokens *x;
-  float *y, *tape, *losses;            /* y, losses may be NULL                                  */
-  size_t per;                          /* floats of tape that a head keeps                       */
-  /* the adjoint */
-  const miras_token_grads *dx;
-  const float *dy;
-  float *dstate, *scratch, *parts;     /* per worker; per head, `part` floats                    */
-  size_t part;
-} miras__memory_call;
-
-static void miras__memory_forward(void *argument, int index, int worker) {
-  const miras__memory_call *c = (const miras__memory_call *)argument;
-  const miras__plan *p = &c->m->plan;
-  const size_t heads = (size_t)p->d.heads, b = (size_t)index / heads, h = (size_t)index % heads;
-  miras__head_io io;
-  miras__call run;
-  miras__memory_io(c->m, c->x, (int)b, (int)h, &io);
-  if (c->y)
-    io.y = c->y + (b * (size_t)c->x->length * heads + h) * (size_t)p->d.value_dim;
-  if (c->losses) io.surprise = c->losses + index;
-  miras__memory_head(c->m, b, h, &run);
-  run.io = &io;
-  run.scratch += (size_t)worker * p->scratch;
-  run.tape = miras__to(c->tape, 16 + (size_t)index * c->per);
-  miras__head_forward(&run);
 }
 
 /* All sequences stand there. */
@@ -11938,60 +12015,11 @@ MIRAS_API size_t miras_dstate_size(const miras_memory *m) {
   return (size_t)m->plan.d.batch * (size_t)m->plan.d.heads * m->plan.head_dstate;
 }
 
-static void miras__memory_backward(void *argument, int index, int worker) {
-  const miras__memory_call *c = (const miras__memory_call *)argument;
-  const miras__plan *p = &c->m->plan;
-  const miras_desc *d = &p->d;
-  const size_t heads = (size_t)d->heads, b = (size_t)index / heads, h = (size_t)index % heads;
-  const size_t first = b * (size_t)c->x->length, dv = (size_t)d->value_dim;
-  miras__head_io io;
-  miras__head_grads g;
-  miras__call run;
-  miras__memory_io(c->m, c->x, (int)b, (int)h, &io);
-  memset(&g, 0, sizeof g);
-  miras__memory_inputs(c->m, &c->dx->key, first, h, &g);
-  miras__memory_head(c->m, b, h, &run);
-  run.io = &io;
-  run.g = &g;
-  run.tape = c->tape + 16 + (size_t)index * c->per;
-  run.scratch = c->scratch + (size_t)worker * p->scratch_backward;
-  memcpy(&run.position, c->tape, sizeof run.position);
-  run.dy = miras__at(c->dy, (first * heads + h) * dv);
-  run.lddy = heads * dv;
-  run.dinit = c->parts + (size_t)index * c->part;
-  run.dgain = run.dridge = run.dinit + p->weights;
-  run.dbias = run.dgain + p->widest;
-  if (d->row_rates) g.rho = run.dbias + p->widest;
-  memset(run.dinit, 0, c->part * sizeof *run.dinit);
-  run.dstate = miras__to(c->dstate, (size_t)index * p->head_dstate);
-  miras__head_backward(&run);
-}
-
-/* dparams += what the heads have left. */
-static void miras__memory_collect(const miras__memory_call *c, float *dparams) {
-  const miras__kernels *K = miras__kernels_best();
-  const miras_memory *m = c->m;
-  const miras__plan *p = &m->plan;
-  const size_t heads = (size_t)p->d.heads, tasks = heads * (size_t)p->d.batch;
-  size_t i;
-  for (i = 0; i < tasks; i++) {
-    const float *part = c->parts + i * c->part, *gain = part + p->weights;
-    miras__call run;
-    miras__memory_head(m, i / heads, i % heads, &run);
-    K->add(dparams + (run.init - m->params), part, p->weights);
-    if (run.gain) K->add(dparams + (run.gain - m->params), gain, (size_t)p->d.value_dim);
-    if (run.bias)
-      K->add(dparams + (run.bias - m->params), gain + p->widest, (size_t)p->d.value_dim);
-    if (run.ridge) K->add(dparams + (run.ridge - m->params), gain, (size_t)p->in[0]);
-    if (p->d.row_rates) K->add(dparams + p->at_rho, gain + 2 * p->widest, (size_t)p->d.chunk);
-  }
-}
-
 MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, float *tape,
                                       const float *dy, const miras_token_grads *dx,
                                       float *dparams, float *dstate) {
   miras__memory_call c;
-  size_t heads;
+  size_t heads, h;
   uint64_t header[2];
   if (!tape || !dx || !miras__tokens_ok(m, x) || (x->length && !dy)) return MIRAS_ERR_ARGUMENT;
   memcpy(header, tape, sizeof header);
@@ -12012,7 +12040,9 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   c.scratch = c.parts + heads * c.part;
   c.dstate = dstate;
   miras__each(m->plan.d.parallel, heads, miras__memory_backward, &c);
-  if (dparams) miras__memory_collect(&c, dparams);
+  if (!dparams) return MIRAS_OK;
+  for (h = 0; h < (size_t)m->plan.d.heads; h++) miras__memory_collect(&c, h, dparams);
+  miras__memory_collect_rates(&c, dparams);
   return MIRAS_OK;
 }
 #endif
@@ -13387,8 +13417,7 @@ static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, float
     const int gate = i >= 3 && i < 8, part = gate ? 0 : reads[i < 3 ? i : i - 5];
     float *rows = gate ? miras__gate_of(s, (int)i - 3, h, gates)
                 : s->read_dim[part] ? miras__read_rows(a, all, part, h) : NULL;
-    *miras__input(&g, i) = rows;
-    *miras__stride(&g, i) = !rows ? 0 : gate ? s->ld_g : s->read_dim[part];
+    miras__input_set(&g, i, rows, !rows ? 0 : gate ? s->ld_g : s->read_dim[part]);
   }
   return g;
 }
@@ -16611,4 +16640,4 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
   #pragma GCC pop_options
 #endif
 #undef MIRAS__IMPLEMENTING
-#endif   /* region G */
+#endif   /* region I */

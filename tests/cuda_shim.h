@@ -11,6 +11,7 @@
 
 #define __device__
 #define __global__
+#define __grid_constant__
 #define __noinline__
 #define __shared__
 
@@ -36,6 +37,7 @@ static uint64_t shim_seed = 1;
 static unsigned long shim_waits;   /* how often a thread has waited */
 
 #define threadIdx (shim.thread[shim.now].index)
+static struct { unsigned x; } blockIdx, blockDim, gridDim;
 
 static void shim_wait(unsigned mask, const char *where) {
   shim_thread *t = &shim.thread[shim.now];
@@ -96,6 +98,7 @@ static void shim_block(unsigned threads, void (*run)(void *), void *argument) {
   shim.thread = (shim_thread *)calloc(threads, sizeof *shim.thread);
   if (!stacks || !shim.thread) exit(2);
   shim.threads = threads, shim.run = run, shim.argument = argument;
+  blockDim.x = threads;
   for (i = 0; i < threads; i++) {
     shim_thread *t = &shim.thread[i];
     t->index.x = i;
@@ -143,3 +146,42 @@ static int __float_as_int(float x) {
   memcpy(&bits, &x, sizeof bits);
   return bits;
 }
+
+/* ---- what the host calls: a stream does at once what it is asked to ---- */
+
+typedef void *cudaStream_t;
+typedef enum { cudaSuccess, cudaErrorInvalidValue } cudaError_t;
+typedef enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost } cudaMemcpyKind;
+
+static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
+                                   cudaStream_t) {
+  memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+static cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
+  memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+template <class A> struct shim_kernel {
+  void (*kernel)(const A);
+  const A *argument;
+  static void run(void *call) {
+    const shim_kernel *k = (const shim_kernel *)call;
+    k->kernel(*k->argument);
+  }
+};
+/* kernel(argument) in a grid. Blocks run one after the other, the last one first. */
+template <class A>
+static int shim_launch(void (*kernel)(const A), size_t blocks, unsigned threads,
+                       const A &argument) {
+  shim_kernel<A> k = {kernel, &argument};
+  gridDim.x = (unsigned)blocks;
+  while (blocks--) {
+    blockIdx.x = (unsigned)blocks;
+    shim_block(threads, shim_kernel<A>::run, &k);
+  }
+  return 1;
+}
+#define MIRAS__LAUNCH(kernel, blocks, stream, argument) \
+  ((void)(stream), shim_launch(kernel, blocks, MIRAS_CUDA_THREADS, argument))

@@ -1,5 +1,5 @@
 /* fingerprint.h: one number of all bits that a memory produces.
- * It goes behind the implementation of miras.h; smoke.c and test_block.cpp share it. */
+ * It goes behind the implementation of miras.h; smoke.c and test_cuda.cpp share it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,12 @@ static void numbers(float *x, int n, int salt) {
 }
 
 enum { B = 1, H = 2, D = 20, T = 21, N = B * T * H * D };
+
+/* Whose calls they are. */
+#ifndef FORWARD
+  #define FORWARD miras_forward
+  #define BACKWARD miras_backward
+#endif
 
 /* All bits that a memory writes, forward and backward, into h. 1 if a call refuses. */
 static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel, uint64_t *h) {
@@ -58,11 +64,11 @@ static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel
   tape = (float *)malloc(miras_tape_size(m, T) * sizeof(float));
   dparams = (float *)calloc(count + 1, sizeof(float));
   if (!tape || !dparams) return 1;
-  if (miras_forward(m, &x, y, tape) != MIRAS_OK) return 1;
+  if (FORWARD(m, &x, y, tape) != MIRAS_OK) return 1;
   *h = hash_of(*h, y, sizeof y);
   state = miras_memory_state(m, &bytes);
   *h = hash_of(*h, state, bytes);
-  if (miras_backward(m, &x, tape, v, &g, dparams, NULL) != MIRAS_OK) return 1;
+  if (BACKWARD(m, &x, tape, v, &g, dparams, NULL) != MIRAS_OK) return 1;
   *h = hash_of(*h, dk, sizeof dk);
   *h = hash_of(*h, dv, sizeof dv);
   *h = hash_of(*h, dq, sizeof dq);

@@ -201,8 +201,8 @@ done
 
 job lint 'sh tests/lint.sh'
 job 'engines are device code' 'sh tests/test_device.sh'
-has g++ && job '# engines by blocks of threads' "
-  g++ -std=c++11 -O1 tests/test_block.cpp -o '$build/block' -lm && '$build/block'"
+has g++ && job '# miras_cuda.cuh without a GPU' "
+  g++ -std=c++11 -O1 tests/test_cuda.cpp -o '$build/cuda' -lm && '$build/cuda'"
 
 # The slowest first, so that no processor ends up waiting for the last one: NEON, emulated.
 if [ "$mode" = all ]; then

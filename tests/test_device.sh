@@ -4,8 +4,8 @@
 # First rooms 15 and 41 to 56 as C++ in which all floats behind a pointer are const, against kernels
 # that are only declared: nothing stores to an array but a kernel, and nothing calls a function of a
 # kernel room past the table, or the C library for arrays. Then with nvcc, and with the kernels of
-# rooms 22 to 29, as tests/test_block.cpp runs them on the host: device code calls nothing of the
-# host, and holds no table or record that a device cannot read.
+# rooms 22 to 29, as miras_cuda.cuh has them: device code calls nothing of the host, and holds no
+# table or record that a device cannot read.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -23,7 +23,7 @@ sed "/^static void miras__\($host\)(/,/^}/! s/\(const \)\{0,1\}float \*/const fl
   echo '#define MIRAS_IMPLEMENTATION'
   echo '#include "miras.h"'
   echo 'namespace declared {'
-  grep '^#define miras__.* miras__block_' tests/block.h
+  grep '^#define miras__.* miras__cuda_' miras_cuda.cuh | grep -v kernels
   for name in memcpy memset memmove malloc calloc realloc free printf; do
     echo "#define $name engines_do_without_$name"
   done
@@ -56,20 +56,12 @@ if [ -z "$nvcc" ]; then
   exit 77
 fi
 
-# A kernel that uses all of it, so that nothing is left out before code is made.
-cat >"$folder/block.cu" <<'END'
+cat >"$folder/all.cu" <<'END'
 #define MIRAS_IMPLEMENTATION
 #include "miras.h"
-#include "tests/block.h"
-__global__ void all(const void *call, const float *q, float *o) {
-  const miras_block::miras__call *a = (const miras_block::miras__call *)call;
-  miras_block::miras__head_forward(a);
-  miras_block::miras__head_backward(a);
-  miras_block::miras__head_read(a, 0, q, o);
-  miras_block::miras__states_of[a->p->engine].live(a, o);
-  miras_block::miras__states_of[a->p->engine].clear(a);
-}
+#define MIRAS_CUDA_IMPLEMENTATION
+#include "miras_cuda.cuh"
 END
-"$nvcc" -std=c++11 -ptx -arch=sm_80 -w -I. "$folder/block.cu" -o "$folder/block.ptx" || exit 1
-functions=$(grep -c '^ *\.func\|^\.visible .*\.func' "$folder/block.ptx")
+"$nvcc" -std=c++14 -ptx -arch=sm_80 -w -I. "$folder/all.cu" -o "$folder/all.ptx" || exit 1
+functions=$(grep -c '^ *\.func\|^\.visible .*\.func' "$folder/all.ptx")
 echo "they and the kernels of rooms 22 to 29 are device code: $functions functions"

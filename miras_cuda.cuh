@@ -1,0 +1,673 @@
+/* miras_cuda.cuh - v0.3.0 - the memories of miras.h on a GPU; public domain or MIT (see miras.h)
+
+   The engines of miras.h are programs over kernels. Here their text is compiled once more as device
+   code: a block of threads owns a memory, one head of one sequence, and runs the engine in every
+   thread alike; each kernel spreads its rows or elements over the block and ends in a barrier. So
+   every row of the table, every choice and every gradient is here too, and states, tapes and
+   parameters are laid out as on the host and have the bits of its sets with fused multiply-add.
+
+   Write this in exactly one source file for nvcc, and the includes alone in the others:
+
+       #define MIRAS_IMPLEMENTATION
+       #include "miras.h"
+       #define MIRAS_CUDA_IMPLEMENTATION
+       #include "miras_cuda.cuh"
+
+   A memory begins on the host, where it is made, read from a file, or set. Its device half lies in
+   memory that the caller gives; all calls are queued in the caller's stream, allocate nothing, wait
+   for nothing and may be captured in a graph.
+
+       miras_memory *m = miras_memory_open(&d, NULL);
+       size_t bytes = miras_cuda_memory_size(m);
+       cudaMalloc(&room, bytes);
+       miras_cuda_memory_init(&g, m, room, bytes, stream);
+       miras_cuda_forward(&g, &tokens, y, NULL, stream);     // pointers in tokens, and y: device
+       miras_cuda_memory_copy(m, &g, stream);                // and back, state and parameters
+
+   HOW IT IS COMPILED
+     unit     16 threads, half a warp, are a vector of 16 lanes, each holding one float of it. Sums
+              fold as on the host
+     kernel   by elements or rows, by units, or on the first unit alone; then a barrier. What it
+              returns is told to all threads
+     engine   runs in every thread, calls kernels and stores nothing by itself
+   Not here: the choices that call functions of the caller's (bias and retention custom). */
+#ifndef MIRAS_CUDA_H
+#define MIRAS_CUDA_H
+
+#ifdef __CUDACC__
+  #include <cuda_runtime.h>
+#endif   /* else tests/cuda_shim.h is there */
+
+/* Threads of a block: a multiple of 32. */
+#ifndef MIRAS_CUDA_THREADS
+  #define MIRAS_CUDA_THREADS 128
+#endif
+
+/* The device half of a memory: a record of the host that says where everything lies. It may be
+ * copied, which makes no second memory. */
+typedef struct miras_cuda_memory {
+  uint64_t held[256];
+} miras_cuda_memory;
+
+/* Bytes of device memory that the device half of m takes; 0 if m is NULL, or has a choice that
+ * calls a function of the caller's. */
+size_t miras_cuda_memory_size(const miras_memory *m);
+
+/* Lay the device half of m out in `bytes` of device memory, aligned to 64, and send it m's
+ * parameters and state. m may go afterwards; until `stream` has come past this call it must stay as
+ * it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE: too few bytes; MIRAS_ERR_DESC: a
+ * choice that calls a function of the caller's; MIRAS_ERR_DEVICE: as CUDA says. */
+miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
+                                    size_t bytes, cudaStream_t stream);
+
+/* Bring parameters and state to m, a memory of the same descriptor (else MIRAS_ERR_MISMATCH). They
+ * are there when `stream` has come past this call. */
+miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
+                                    cudaStream_t stream);
+
+/* The parameters and the state on the device, as miras_memory_params and miras_memory_state have
+ * them on the host. */
+float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count);
+void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
+
+/* As if no token had come. */
+miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
+
+/* miras_forward and miras_backward with device pointers in x, dx and everywhere: the same shapes,
+ * what is overwritten and what is added to. tape: miras_cuda_tape_size floats, NULL for none. Not
+ * checked here is where in a sequence a call comes, which the device alone knows: a tape begins on
+ * the chunk grid, and dstate is NULL or zeros where the call ends off it. */
+miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *x, float *y,
+                                float *tape, cudaStream_t stream);
+
+/* miras_read: query [batch, heads, key_dim], out [batch, heads, value_dim] on the device. */
+miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, float *out,
+                             cudaStream_t stream);
+#ifndef MIRAS_NO_TRAINING
+size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length);
+miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens *x, float *tape,
+                                 const float *dy, const miras_token_grads *dx, float *dparams,
+                                 float *dstate, cudaStream_t stream);
+#endif
+
+#endif   /* MIRAS_CUDA_H */
+
+#ifdef MIRAS_CUDA_IMPLEMENTATION
+#ifndef MIRAS_SELF
+  #define MIRAS_SELF "miras.h"
+#endif
+
+namespace { namespace miras_cuda {
+
+/* ---- the vocabulary of room @21 for 16 threads ---- */
+
+#define MIRAS__KERNEL_PASS
+#define MIRAS__SET_SUFFIX _unit
+#define MIRAS__LENT_SUFFIX _unit
+typedef float miras__vf;
+typedef int miras__vm;
+#define V_W 16
+#define V_MATHS static inline
+#define V_UNROLL MIRAS__UNROLL
+#define K_ROWS4 6
+#define K_ROWS2 8
+#define K_ROWS1 8
+
+__device__ static inline size_t miras__lane(void) { return threadIdx.x % 16; }
+__device__ static inline unsigned miras__unit_mask(void) { return 0xffffu << (threadIdx.x & 16); }
+__device__ static inline float miras__load_n(const float *p, size_t n) {
+  return miras__lane() < n ? p[miras__lane()] : 0.0f;
+}
+__device__ static inline void miras__store_n(float *p, float v, size_t n) {
+  if (miras__lane() < n) p[miras__lane()] = v;
+}
+__device__ static inline float miras__pow2(float n) {
+  return __int_as_float(((int)n + 127) * (1 << 23));
+}
+__device__ static inline int miras__logb(float x) {
+  return (__float_as_int(x) - 0x3f3504f3) >> 23;
+}
+__device__ static inline float miras__fraction(float x) {
+  return __int_as_float(__float_as_int(x) - miras__logb(x) * (1 << 23));
+}
+__device__ static inline void miras__transpose4(float *d, size_t ldd, const float *s, size_t lds) {
+  for (int k = 0; k < 4; k++) d[k * ldd + miras__lane()] = s[miras__lane() * lds + k];
+}
+__device__ static inline float miras__fold(const float *v) {
+  float a = *v;
+  for (int k = 8; k; k >>= 1) a = __fadd_rn(a, __shfl_xor_sync(miras__unit_mask(), a, k));
+  return a;
+}
+__device__ static inline float miras__fold_max(const float *v) {
+  float a = *v;
+  for (int k = 8; k; k >>= 1) {
+    const float b = __shfl_xor_sync(miras__unit_mask(), a, k);
+    a = a < b ? b : a;
+  }
+  return a;
+}
+__device__ static inline float miras__at_lane(float v, size_t lane) {
+  return __shfl_sync(miras__unit_mask(), v, (int)lane, 16);
+}
+#define V_LANE(v, r) miras__at_lane(v, r)
+#define V_MOST(v) miras__fold_max(&(v))
+#define V_FRONT(v, n) (miras__lane() < (n) ? (v) : 0.0f)
+#define V_SYNC() __syncwarp(miras__unit_mask())
+#define V_KEEP(to, value) do { \
+    const float v_kept = (value); \
+    V_SYNC(); \
+    (to) = v_kept; \
+  } while (0)
+#define V_ZERO() 0.0f
+#define V_SET1(x) ((float)(x))
+#define V_LOAD(p) ((p)[miras__lane()])
+#define V_STORE(p, v) ((void)((p)[miras__lane()] = (v)))
+#define V_ADD(a, b) __fadd_rn(a, b)
+#define V_SUB(a, b) __fsub_rn(a, b)
+#define V_MUL(a, b) __fmul_rn(a, b)
+#define V_DIV(a, b) __fdiv_rn(a, b)
+#define V_FMA(a, b, c) __fmaf_rn(a, b, c)
+#define V_FNMA(a, b, c) __fmaf_rn(-(a), b, c)
+#define V_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define V_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define V_ABS(a) fabsf(a)
+#define V_NEG(a) (-(a))
+#define V_SQRT(a) __fsqrt_rn(a)
+#define V_LT(a, b) ((a) < (b))
+#define V_LE(a, b) ((a) <= (b))
+#define V_SELECT(m, a, b) ((m) ? (a) : (b))
+#define V_COPYSIGN(m, s) copysignf(m, s)
+#define V_ROUND(a) rintf(a)
+#define V_LOGB(x) ((float)miras__logb(x))
+
+#undef MIRAS__INLINE
+#undef MIRAS__ALWAYS
+#define MIRAS__INLINE static inline
+#define MIRAS__ALWAYS static inline
+
+/* ---- types, kernels of a unit ---- */
+
+/* What takes types of the public part alone would be found in both namespaces. */
+#define miras__features miras__cuda_features
+#define miras__bias_growth miras__cuda_bias_growth
+#define miras__gate_width miras__cuda_gate_width
+#define miras__has_threshold miras__cuda_has_threshold
+#define miras__keep_width miras__cuda_keep_width
+#define miras__since miras__cuda_since
+#define miras__since_read miras__cuda_since_read
+#define miras__stretch miras__cuda_stretch
+#define miras__sweeps miras__cuda_sweeps
+#define miras__divergence_map miras__cuda_divergence_map
+
+#define static static __device__
+#define miras__kernels miras__unit_kernels
+#define MIRAS__DEVICE 1
+#include MIRAS_SELF
+#undef MIRAS__DEVICE
+
+#define MIRAS_X(part, result, name, arguments) static result miras__##name arguments;
+MIRAS__KERNELS(MIRAS_X)
+#undef MIRAS_X
+
+/* Kernels call each other through a record of objects that can be called. */
+template <class F, F f> struct miras__of_unit;
+template <class R, class... P, R (*f)(P...)> struct miras__of_unit<R (*)(P...), f> {
+  struct after { __device__ ~after() { V_SYNC(); } };
+  __device__ __noinline__ R operator()(P... p) const {
+    after last;
+    (void)last;
+    V_SYNC();
+    return f(p...);
+  }
+};
+struct miras__unit_kernels {
+#define MIRAS_X(part, result, name, arguments) \
+  miras__of_unit<decltype(&miras__##name), miras__##name> name;
+  MIRAS__KERNELS(MIRAS_X)
+#undef MIRAS_X
+};
+
+#define MIRAS__ISA 5
+#include MIRAS_SELF
+#undef miras__kernels
+#define MIRAS__SET_SUFFIX _unit    /* the kernel rooms end with taking these back */
+#define MIRAS__LENT_SUFFIX _unit
+
+/* ---- kernels of a block, engines ---- */
+
+struct miras__cuda_kernels;
+extern __shared__ float miras__told[];
+template <class T> struct miras__of_block { typedef T type; };
+template <> struct miras__of_block<const miras__unit_kernels *> {
+  typedef const miras__cuda_kernels *type;
+};
+template <class T> static T miras__to_unit(T x) { return x; }
+static const miras__unit_kernels *miras__to_unit(const miras__cuda_kernels *) { return 0; }
+
+/* What the units of a block share of `count` rows: as many to each, but for the last ones. */
+static size_t miras__from(size_t count) {
+  const size_t units = blockDim.x / 16, unit = threadIdx.x / 16;
+  const size_t each = (count + units - 1) / units;
+  return each * unit < count ? each * unit : count;
+}
+static size_t miras__till(size_t count) {
+  const size_t units = blockDim.x / 16, unit = threadIdx.x / 16;
+  const size_t each = (count + units - 1) / units;
+  return each * (unit + 1) < count ? each * (unit + 1) : count;
+}
+
+/* An argument of a kernel of elements, as it is for those from `at` to `end`: arrays begin there,
+ * and the number of elements, the one size among the arguments, is theirs. */
+template <class T> static T miras__of_range(T x, size_t, size_t) { return x; }
+static float *miras__of_range(float *p, size_t at, size_t) { return p ? p + at : p; }
+static const float *miras__of_range(const float *p, size_t at, size_t) { return p ? p + at : p; }
+static size_t miras__of_range(size_t, size_t at, size_t end) { return end - at; }
+
+/* The last argument. */
+static size_t miras__last(size_t n) { return n; }
+template <class T, class... P> static size_t miras__last(T, P... p) { return miras__last(p...); }
+
+/* How a kernel is spread over the block: on one unit unless said otherwise below. */
+enum { MIRAS__ONE_UNIT, MIRAS__BY_ELEMENTS };
+template <class F, F f> struct miras__spread { enum { how = MIRAS__ONE_UNIT }; };
+#define MIRAS_X(name)                                                              \
+  template <> struct miras__spread<decltype(&miras__##name), miras__##name> {      \
+    enum { how = MIRAS__BY_ELEMENTS };                                             \
+  };
+MIRAS_X(axpy)
+MIRAS_X(scale)
+MIRAS_X(add)
+MIRAS_X(mul)
+MIRAS_X(muladd)
+MIRAS_X(fill)
+MIRAS_X(flush)
+MIRAS_X(copy)
+MIRAS_X(map)
+MIRAS_X(act_grad)
+MIRAS_X(act_grad2)
+MIRAS_X(sub)
+MIRAS_X(sigmoid_bwd)
+MIRAS_X(log_weights)
+MIRAS_X(log_weights_bwd)
+MIRAS_X(rest)
+#undef MIRAS_X
+
+template <class F, F f, int how> struct miras__by_block;
+template <class... P, void (*f)(P...)>
+struct miras__by_block<void (*)(P...), f, MIRAS__ONE_UNIT> {
+  __device__ __noinline__ void operator()(typename miras__of_block<P>::type... p) const {
+    if (threadIdx.x < 16) f(miras__to_unit(p)...);
+    __syncthreads();
+  }
+};
+template <class R, class... P, R (*f)(P...)>
+struct miras__by_block<R (*)(P...), f, MIRAS__ONE_UNIT> {
+  __device__ __noinline__ R operator()(typename miras__of_block<P>::type... p) const {
+    R r = 0;
+    if (threadIdx.x < 16) r = f(miras__to_unit(p)...);
+    if (threadIdx.x == 0) *miras__told = (float)r;
+    __syncthreads();
+    r = (R)*miras__told;
+    __syncthreads();
+    return r;
+  }
+};
+template <class... P, void (*f)(P...)>
+struct miras__by_block<void (*)(P...), f, MIRAS__BY_ELEMENTS> {
+  __device__ __noinline__ void operator()(P... p) const {
+    const size_t n = miras__last(p...), vectors = (n + 15) / 16;
+    const size_t at = 16 * miras__from(vectors), most = 16 * miras__till(vectors);
+    const size_t end = most < n ? most : n;
+    if (at < end) f(miras__of_range(p, at, end)...);
+    __syncthreads();
+  }
+};
+
+/* Kernels of rows: what of the arguments begins with row r, and m of them. Where the rows of the
+ * result, `far` apart, are one row that all are added to, one unit does it. */
+#define MIRAS__BY_ROWS(name, far, arguments, part)                                                \
+  struct miras__block_##name {                                                                    \
+    __device__ __noinline__ void operator() arguments const {                                     \
+      const size_t r = far ? miras__from(rows) : 0;                                               \
+      const size_t m = far ? miras__till(rows) - r : threadIdx.x < 16 ? rows : 0;                 \
+      if (m) miras__##name part;                                                                  \
+      __syncthreads();                                                                            \
+    }                                                                                             \
+  };                                                                                              \
+  template <>                                                                                     \
+  struct miras__by_block<decltype(&miras__##name), miras__##name, MIRAS__ONE_UNIT>                \
+      : miras__block_##name {};
+MIRAS__BY_ROWS(copy_rows, ldy,
+               (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
+               (y + r * ldy, ldy, x + r * ldx, ldx, m, n))
+MIRAS__BY_ROWS(fill_rows, ldy, (float *y, size_t ldy, float value, size_t rows, size_t n),
+               (y + r * ldy, ldy, value, m, n))
+MIRAS__BY_ROWS(spread_rows, ldy,
+               (float *y, size_t ldy, const float *s, size_t lds, size_t rows, size_t n),
+               (y + r * ldy, ldy, s + r * lds, lds, m, n))
+MIRAS__BY_ROWS(add_rows, ldy,
+               (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
+               (y + r * ldy, ldy, x + r * ldx, ldx, m, n))
+MIRAS__BY_ROWS(sub_rows, ldy,
+               (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
+                size_t rows, size_t n),
+               (y + r * ldy, ldy, a + r * lda, lda, b + r * ldb, ldb, m, n))
+MIRAS__BY_ROWS(mul_rows, ldy,
+               (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
+                size_t rows, size_t n),
+               (y + r * ldy, ldy, a + r * lda, lda, b + r * ldb, ldb, m, n))
+MIRAS__BY_ROWS(muladd_rows, ldy,
+               (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
+                size_t rows, size_t n),
+               (y + r * ldy, ldy, a + r * lda, lda, b + r * ldb, ldb, m, n))
+MIRAS__BY_ROWS(scale_rows, ldy,
+               (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
+                size_t ldx, size_t rows, size_t n),
+               (y + r * ldy, ldy, c, s ? s + r * lds : s, lds, x + r * ldx, ldx, m, n))
+MIRAS__BY_ROWS(axpy_rows, ldy,
+               (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
+                size_t ldx, size_t rows, size_t n),
+               (y + r * ldy, ldy, c, s ? s + r * lds : s, lds, x + r * ldx, ldx, m, n))
+MIRAS__BY_ROWS(feature_rows, ldf,
+               (int map, float *y, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n),
+               (map, y + r * ldf, ldf, x + r * ldx, ldx, m, n))
+
+/* Every element of a product is one chain of fused multiply-adds in the order of k (room @24), and
+ * every thread has elements of its own. */
+struct miras__block_gemm {
+  __device__ __noinline__ void operator()(int mode, float *C, size_t ldc, miras__matrix A,
+                                          miras__matrix B, size_t M, size_t N, size_t K,
+                                          float *pack) const {
+    const size_t most = (size_t)mode >> 2;
+    size_t e, k;
+    (void)pack;
+    mode &= 3;
+    for (e = threadIdx.x; e < M * N; e += blockDim.x) {
+      const size_t i = e / N, j = e % N, seen = most && i + most < K ? i + most : K;
+      const float *a = A.p + i * A.down, *b = B.p + j * B.right;
+      float c = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[i * ldc + j] : C[i * ldc + j];
+      for (k = 0; k < seen; k++) c = __fmaf_rn(a[k * A.right], b[k * B.down], c);
+      C[i * ldc + j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
+    }
+    __syncthreads();
+  }
+};
+template <>
+struct miras__by_block<decltype(&miras__gemm), miras__gemm, MIRAS__ONE_UNIT> : miras__block_gemm {};
+
+struct miras__cuda_kernels {
+#define MIRAS_X(part, result, name, arguments) \
+  miras__by_block<decltype(&miras__##name), miras__##name, \
+                  miras__spread<decltype(&miras__##name), miras__##name>::how> name;
+  MIRAS__KERNELS(MIRAS_X)
+#undef MIRAS_X
+};
+static const miras__cuda_kernels *miras__kernels_best(void) { return 0; }
+
+struct miras__net;       /* what is named before it is defined, in this namespace */
+struct miras__hidden;
+struct miras__answer;
+struct miras__retention;
+#define miras__kernels miras__cuda_kernels
+#define MIRAS__DEVICE 2
+#include MIRAS_SELF
+#undef MIRAS__DEVICE
+#define MIRAS__DEVICE 3
+#include MIRAS_SELF
+#undef MIRAS__DEVICE
+#undef miras__kernels
+#undef MIRAS__SET_SUFFIX
+#undef MIRAS__LENT_SUFFIX
+#undef static
+#undef MIRAS__KERNEL_PASS
+#undef miras__features
+#undef miras__bias_growth
+#undef miras__gate_width
+#undef miras__has_threshold
+#undef miras__keep_width
+#undef miras__since
+#undef miras__since_read
+#undef miras__stretch
+#undef miras__sweeps
+#undef miras__divergence_map
+
+/* ---- grids: a block per head of a sequence ---- */
+
+/* What a grid is told. The records lie in constant memory, and what points from one to another is
+ * set there. */
+typedef struct miras__job {
+  miras_memory m;
+  miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
+  miras_tokens x;
+  miras_token_grads dx;
+  float *dparams;
+} miras__job;
+
+__device__ static miras__memory_call miras__call_of(const miras__job *a) {
+  miras__memory_call c = a->call;
+  c.m = (miras_memory *)&a->m;
+  c.x = &a->x;
+  c.dx = &a->dx;
+  return c;
+}
+
+__global__ void miras__run_forward(const __grid_constant__ miras__job a) {
+  miras__memory_call c = miras__call_of(&a);
+  miras__memory_forward(&c, (int)blockIdx.x, (int)blockIdx.x);
+}
+
+__global__ void miras__run_read(const __grid_constant__ miras__job a) {
+  const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
+  miras__call run;
+  miras__memory_head(&a.m, i / heads, i % heads, &run);
+  run.scratch += i * a.m.plan.scratch;
+  miras__head_read(&run, i % heads, a.call.dy + i * (size_t)a.m.plan.d.key_dim,
+                   a.call.y + i * (size_t)a.m.plan.d.value_dim);
+}
+
+/* After all heads: the tape's header, and where the sequences have come to. */
+__global__ void miras__run_moved(const __grid_constant__ miras__job a) {
+  uint64_t *position = (uint64_t *)(a.m.state + blockIdx.x * a.m.plan.sequence_state);
+  if (threadIdx.x) return;
+  if (!blockIdx.x && a.call.tape) {
+    uint64_t *header = (uint64_t *)a.call.tape;
+    header[0] = *position;
+    header[1] = (uint64_t)a.x.length;
+  }
+  *position += (uint64_t)a.x.length;
+}
+
+#ifndef MIRAS_NO_TRAINING
+__global__ void miras__run_backward(const __grid_constant__ miras__job a) {
+  miras__memory_call c = miras__call_of(&a);
+  miras__memory_backward(&c, (int)blockIdx.x, (int)blockIdx.x);
+}
+
+/* Block h: head h; the last one: what all heads share. */
+__global__ void miras__run_collect(const __grid_constant__ miras__job a) {
+  miras__memory_call c = miras__call_of(&a);
+  if (blockIdx.x < (unsigned)a.m.plan.d.heads)
+    miras__memory_collect(&c, blockIdx.x, a.dparams);
+  else
+    miras__memory_collect_rates(&c, a.dparams);
+}
+#endif
+
+} }
+
+#ifdef __CUDACC__
+  #define MIRAS__LAUNCH(kernel, blocks, stream, argument) \
+    (kernel<<<(unsigned)(blocks), MIRAS_CUDA_THREADS, 16, stream>>>(argument), \
+     cudaGetLastError() == cudaSuccess)
+#endif
+
+/* The record as the host knows it, which is as the device does. */
+static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
+  return (const miras_memory *)(const void *)g->held;
+}
+
+static miras_cuda::miras__job miras__cuda_job(const miras_cuda_memory *g, const miras_tokens *x) {
+  miras_cuda::miras__job job;
+  memset((void *)&job, 0, sizeof job);
+  memcpy((void *)&job.m, g->held, sizeof job.m);
+  if (x) job.x = *x;
+  return job;
+}
+
+/* Every head works in scratch of its own, as every worker does on the host. */
+static void miras__cuda_layout(miras_memory *to, const miras_memory *m, void *device,
+                               size_t *bytes) {
+  static const miras_parallel none = {NULL, NULL, 1};
+  miras_parallel heads = none;
+  miras__arena a = miras__arena_on(device);
+  miras__plan plan = m->plan;
+  heads.workers = plan.d.batch * plan.d.heads;
+  plan.d.parallel = &heads;
+  *to = *m;
+  miras__memory_layout(to, &a, &plan);
+  to->plan.d.parallel = NULL;
+  to->plan.d.custom = NULL;
+  *bytes = miras__arena_bytes(&a, "memory", NULL, 0);
+}
+
+static int miras__cuda_can(const miras_memory *m) {
+  return m->plan.d.bias != MIRAS_CUSTOM_BIAS && m->plan.d.retention != MIRAS_CUSTOM_RETENTION;
+}
+
+size_t miras_cuda_memory_size(const miras_memory *m) {
+  miras_memory to;
+  size_t bytes;
+  if (!m || !miras__cuda_can(m)) return 0;
+  miras__cuda_layout(&to, m, NULL, &bytes);
+  return bytes;
+}
+
+static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpyKind way,
+                            cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from, bytes, way, stream) == cudaSuccess;
+}
+
+miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
+                                    size_t bytes, cudaStream_t stream) {
+  miras_memory to;
+  size_t need;
+  if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
+  if (!miras__cuda_can(m)) return MIRAS_ERR_DESC;
+  miras__cuda_layout(&to, m, device, &need);
+  if (!need || bytes < need) return MIRAS_ERR_SIZE;
+  memset(g, 0, sizeof *g);
+  memcpy(g->held, &to, sizeof to);
+  return miras__cuda_move(to.params, m->params, m->plan.params * sizeof(float),
+                          cudaMemcpyHostToDevice, stream) &&
+                 miras__cuda_move(to.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float),
+                                  cudaMemcpyHostToDevice, stream) &&
+                 miras__cuda_move(to.state, m->state, m->state_bytes, cudaMemcpyHostToDevice,
+                                  stream)
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
+                                    cudaStream_t stream) {
+  const miras_memory *from = g ? miras__cuda_of(g) : NULL;
+  if (!g || !m) return MIRAS_ERR_ARGUMENT;
+  if (m->state_bytes != from->state_bytes || m->plan.params != from->plan.params ||
+      m->plan.engine != from->plan.engine)
+    return MIRAS_ERR_MISMATCH;
+  return miras__cuda_move(m->params, from->params, m->plan.params * sizeof(float),
+                          cudaMemcpyDeviceToHost, stream) &&
+                 miras__cuda_move(m->state, from->state, m->state_bytes, cudaMemcpyDeviceToHost,
+                                  stream)
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count) {
+  if (count) *count = g ? miras__cuda_of(g)->plan.params : 0;
+  return g ? miras__cuda_of(g)->params : NULL;
+}
+
+void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes) {
+  if (bytes) *bytes = g ? miras__cuda_of(g)->state_bytes : 0;
+  return g ? miras__cuda_of(g)->state : NULL;
+}
+
+miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream) {
+  const miras_memory *m = g ? miras__cuda_of(g) : NULL;
+  if (!g) return MIRAS_ERR_ARGUMENT;
+  return cudaMemsetAsync(m->state, 0, m->state_bytes, stream) == cudaSuccess ? MIRAS_OK
+                                                                             : MIRAS_ERR_DEVICE;
+}
+
+miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *x, float *y,
+                                float *tape, cudaStream_t stream) {
+  const miras_memory *m = g ? miras__cuda_of(g) : NULL;
+  miras_cuda::miras__job job;
+  size_t batch;
+  if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
+    return MIRAS_ERR_ARGUMENT;
+  batch = (size_t)m->plan.d.batch;
+  job = miras__cuda_job(g, x);
+  job.call.y = y;
+  job.call.tape = tape;
+  job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
+  return (!x->length || MIRAS__LAUNCH(miras_cuda::miras__run_forward,
+                                      batch * (size_t)m->plan.d.heads, stream, job)) &&
+                 MIRAS__LAUNCH(miras_cuda::miras__run_moved, batch, stream, job)
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, float *out,
+                             cudaStream_t stream) {
+  const miras_memory *m = g ? miras__cuda_of(g) : NULL;
+  miras_cuda::miras__job job;
+  if (!g || !query || !out) return MIRAS_ERR_ARGUMENT;
+  job = miras__cuda_job(g, NULL);
+  job.call.dy = query;
+  job.call.y = out;
+  return MIRAS__LAUNCH(miras_cuda::miras__run_read,
+                       (size_t)m->plan.d.batch * (size_t)m->plan.d.heads, stream, job)
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+#ifndef MIRAS_NO_TRAINING
+size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length) {
+  miras_parallel heads = {NULL, NULL, 1};
+  miras__plan plan;
+  if (!g || length < 0) return 0;
+  plan = miras__cuda_of(g)->plan;
+  heads.workers = plan.d.batch * plan.d.heads;
+  plan.d.parallel = &heads;
+  return miras__tape(&plan, length);
+}
+
+miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens *x, float *tape,
+                                 const float *dy, const miras_token_grads *dx, float *dparams,
+                                 float *dstate, cudaStream_t stream) {
+  const miras_memory *m = g ? miras__cuda_of(g) : NULL;
+  miras_cuda::miras__job job;
+  size_t tasks;
+  if (!g || !tape || !dx || !miras__tokens_ok(m, x) || (x->length && !dy))
+    return MIRAS_ERR_ARGUMENT;
+  tasks = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
+  job = miras__cuda_job(g, x);
+  job.dx = *dx;
+  job.dparams = dparams;
+  job.call.dy = dy;
+  job.call.tape = tape;
+  job.call.per = miras__plan_tape(&m->plan, (size_t)x->length);
+  job.call.part = miras__part_size(&m->plan);
+  job.call.parts = tape + 16 + tasks * job.call.per;
+  job.call.scratch = job.call.parts + tasks * job.call.part;
+  job.call.dstate = dstate;
+  return MIRAS__LAUNCH(miras_cuda::miras__run_backward, tasks, stream, job) &&
+                 (!dparams || MIRAS__LAUNCH(miras_cuda::miras__run_collect,
+                                            (size_t)m->plan.d.heads + 1, stream, job))
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+#endif
+
+#endif   /* MIRAS_CUDA_IMPLEMENTATION */
