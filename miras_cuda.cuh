@@ -372,6 +372,84 @@ MIRAS__BY_ROWS(feature_rows, ldf,
                (int map, float *y, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n),
                (map, y + r * ldf, ldf, x + r * ldx, ldx, m, n))
 
+MIRAS__BY_ROWS(dot_rows, lds,
+               (int add, float *s, size_t lds, const float *a, size_t lda, const float *b,
+                size_t ldb, size_t rows, size_t n),
+               (add, s + r * lds, lds, a + r * lda, lda, b + r * ldb, ldb, m, n))
+MIRAS__BY_ROWS(sum_rows, lds,
+               (int add, float *s, size_t lds, const float *a, size_t lda, size_t rows, size_t n),
+               (add, s + r * lds, lds, a + r * lda, lda, m, n))
+MIRAS__BY_ROWS(mask_rows, ldy,
+               (float *y, size_t ldy, float value, size_t rows, size_t n, ptrdiff_t lo,
+                ptrdiff_t hi),
+               (y + r * ldy, ldy, value, m, n, lo + (ptrdiff_t)r, hi + (ptrdiff_t)r))
+MIRAS__BY_ROWS(feature_rows_bwd, lddx,
+               (int map, float *dx, size_t lddx, const float *df, const float *f, size_t ldf,
+                const float *x, size_t ldx, size_t rows, size_t n),
+               (map, dx + r * lddx, lddx, df + r * ldf, f + r * ldf, ldf, x + r * ldx, ldx, m, n))
+MIRAS__BY_ROWS(implicit_rows, rates,
+               (float *eta, size_t rates, const float *x, size_t ldx, size_t rows, size_t n),
+               (eta + r * rates, rates, x + r * ldx, ldx, m, n))
+MIRAS__BY_ROWS(norm_rows, 1,
+               (float *y, size_t ldy, float *xh, float *rstd, const float *z, const float *gain,
+                const float *bias, float epsilon, size_t rows, size_t n),
+               (y + r * ldy, ldy, xh + r * n, rstd + r, z + r * n, gain, bias, epsilon, m, n))
+MIRAS__BY_ROWS(online_softmax_rows, 1,
+               (float *s, float *top, float *sum, float *o, size_t dv, size_t count, size_t rows),
+               (s + r * count, top + r, sum + r, o + r * dv, dv, count, m))
+MIRAS__BY_ROWS(fade, by,
+               (int by, float *to, const float *a, const float *home, size_t rows, size_t out),
+               (by, to + r * out, a + r * (by == 2 ? 0 : 1), home ? home + r * out : home, m, out))
+MIRAS__BY_ROWS(rms_fwd, 1,
+               (float *y, size_t ldy, const float *x, size_t ldx, const float *gain, size_t rows,
+                size_t n),
+               (y + r * ldy, ldy, x + r * ldx, ldx, gain, m, n))
+MIRAS__BY_ROWS(swiglu_fwd, 1,
+               (float *s, size_t lds, const float *a, const float *b, size_t ld, size_t rows,
+                size_t n),
+               (s + r * lds, lds, a + r * ld, b + r * ld, ld, m, n))
+MIRAS__BY_ROWS(swiglu_bwd, 1,
+               (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
+               (ds + r * lds, lds, a + r * ld, b + r * ld, ld, m, n))
+MIRAS__BY_ROWS(unit_fwd, 1, (float *x, float *inverse, float length, size_t rows, size_t n),
+               (x + r * n, inverse ? inverse + r : inverse, length, m, n))
+MIRAS__BY_ROWS(rotary, 1,
+               (float *y, size_t ldy, const float *x, size_t ldx, const float *angles, int way,
+                size_t rows, size_t heads, size_t dim),
+               (y + r * ldy, ldy, x + r * ldx, ldx, angles + r * dim, way, m, heads, dim))
+MIRAS__BY_ROWS(transpose, 1,
+               (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t cols),
+               (y + r, ldy, x + r * ldx, ldx, m, cols))
+
+/* Errors of rows: those of some of them. */
+struct miras__block_bias_rows {
+  __device__ __noinline__ void operator()(const miras__errors *all) const {
+    const size_t r = miras__from(all->rows);
+    miras__errors x = *all;
+    x.rows = miras__till(all->rows) - r;
+    x.e += r * x.n, x.loss += r, x.r += r * x.n, x.v += r * x.n, x.delta += r * x.bounds;
+    if (x.rows) miras__bias_rows(&x);
+    __syncthreads();
+  }
+};
+
+template <>
+struct miras__by_block<decltype(&miras__bias_rows), miras__bias_rows, MIRAS__ONE_UNIT>
+    : miras__block_bias_rows {};
+
+/* Columns of values do not see each other: a vector of them to each unit, in turn. */
+struct miras__block_exact_solve {
+  __device__ __noinline__ void operator()(const miras__solve *s, size_t r0, size_t m) const {
+    size_t x = threadIdx.x & ~(size_t)15;
+    for (; x < s->dv; x += blockDim.x)
+      miras__exact_strip(1, s->dv - x < 16 ? s->dv - x : 16, s, x, r0, m);
+    __syncthreads();
+  }
+};
+template <>
+struct miras__by_block<decltype(&miras__exact_solve), miras__exact_solve, MIRAS__ONE_UNIT>
+    : miras__block_exact_solve {};
+
 /* Every element of a product is one chain of fused multiply-adds in the order of k (room @24), and
  * every thread has elements of its own. */
 struct miras__block_gemm {

@@ -25,10 +25,19 @@ enum { B = 1, H = 2, D = 20, T = 21, N = B * T * H * D };
   #define BACKWARD miras_backward
 #endif
 
+/* Gates of tokens, where the row takes them; MIRAS_GATE_CONSTANT leaves the row as it is. */
+static miras_gate token_gates = MIRAS_GATE_CONSTANT;
+
+static void one_gate(miras_desc *d, miras_gate *field) {
+  const miras_gate own = *field;
+  *field = token_gates;
+  if (!miras_memory_size(d, NULL, 0)) *field = own;
+}
+
 /* All bits that a memory writes, forward and backward, into h. 1 if a call refuses. */
 static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel, uint64_t *h) {
   static float k[2 * N], v[2 * N], q[N], y[N], dk[2 * N], dv[2 * N], dq[N];   /* steps up to 2 */
-  static float erase[N], replace[N];
+  static float erase[N], replace[N], gate[2 * N], dgate[5][2 * N];
   miras_tokens x;
   miras_token_grads g;
   miras_memory *m;
@@ -36,12 +45,20 @@ static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel
   float *tape, *dparams;
   size_t count, bytes;
   void *state;
+  int i;
   if (miras_preset(&d, kind) != MIRAS_OK) return 1;
   d.batch = B;
   d.heads = H;
   d.key_dim = D;
   d.chunk = chunk;
   d.parallel = parallel;
+  if (token_gates != MIRAS_GATE_CONSTANT) {
+    one_gate(&d, &d.keep_gate);
+    one_gate(&d, &d.step_gate);
+    one_gate(&d, &d.momentum_gate);
+    one_gate(&d, &d.threshold_gate);
+    one_gate(&d, &d.value_gate);
+  }
   m = miras_memory_open(&d, NULL);
   if (!m) return 1;
   numbers(k, 2 * N, 1);
@@ -49,6 +66,9 @@ static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel
   numbers(q, N, 3);
   numbers(erase, N, 4);
   numbers(replace, N, 5);
+  numbers(gate, 2 * N, 6);
+  for (i = 0; i < 2 * N; i++) gate[i] = 0.5f + gate[i] / 2;
+  memset(dgate, 0, sizeof dgate);
   memset(&x, 0, sizeof x);
   x.length = T;
   x.key = k;
@@ -56,10 +76,13 @@ static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel
   x.query = q;
   x.erase = erase;
   x.replace = replace;
+  x.keep = x.step = x.momentum = x.threshold = x.value_keep = gate;
   memset(&g, 0, sizeof g);
   g.key = dk;
   g.value = dv;
   g.query = dq;
+  g.keep = dgate[0], g.step = dgate[1], g.momentum = dgate[2], g.threshold = dgate[3];
+  g.value_keep = dgate[4];
   (void)miras_memory_params(m, &count);
   tape = (float *)malloc(miras_tape_size(m, T) * sizeof(float));
   dparams = (float *)calloc(count + 1, sizeof(float));
@@ -72,6 +95,7 @@ static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel
   *h = hash_of(*h, dk, sizeof dk);
   *h = hash_of(*h, dv, sizeof dv);
   *h = hash_of(*h, dq, sizeof dq);
+  if (token_gates != MIRAS_GATE_CONSTANT) *h = hash_of(*h, dgate, sizeof dgate);
   *h = hash_of(*h, dparams, count * sizeof(float));
   free(tape);
   free(dparams);

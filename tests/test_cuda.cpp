@@ -63,23 +63,27 @@ static miras_result backward(miras_memory *m, const miras_tokens *x, float *tape
 #include "fingerprint.h"
 
 int main(void) {
-  const int chunks[] = {1, 8};
+  static const struct { int chunk, threads; miras_gate gates; } pass[] = {
+    {1, 96, MIRAS_GATE_CONSTANT}, {8, 32, MIRAS_GATE_CONSTANT}, {8, 96, MIRAS_GATE_CHANNEL},
+    {1, 32, MIRAS_GATE_HEAD}};
   unsigned failed = 0, kind, i;
   if (!strcmp(miras_isa(), "portable")) {
     puts("skipped: without fused multiply-add the host has other bits");
     return 77;
   }
   for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < sizeof pass / sizeof pass[0]; i++) {
       uint64_t host = 0, block = 0;
       int refused;
+      token_gates = pass[i].gates;
       threads = 0;
-      refused = one_memory((miras_kind)kind, chunks[i], NULL, &host);
-      threads = i ? 32 : 96;
+      refused = one_memory((miras_kind)kind, pass[i].chunk, NULL, &host);
+      threads = (unsigned)pass[i].threads;
       shim_waits = 0;
-      refused |= one_memory((miras_kind)kind, chunks[i], NULL, &block);
-      printf("%-20s chunk %d, %u threads, %lu waits: %s\n", miras_kind_name((miras_kind)kind),
-             chunks[i], threads, shim_waits, !refused && host == block ? "the same" : "DIFFERS");
+      refused |= one_memory((miras_kind)kind, pass[i].chunk, NULL, &block);
+      printf("%-20s chunk %d, gates %d, %u threads, %lu waits: %s\n",
+             miras_kind_name((miras_kind)kind), pass[i].chunk, (int)token_gates, threads,
+             shim_waits, !refused && host == block ? "the same" : "DIFFERS");
       failed += refused || host != block;
     }
   leave();
