@@ -43,6 +43,12 @@
   #define MIRAS_CUDA_THREADS 128
 #endif
 
+/* Bytes of stack that a thread may take, of which CUDA asks to be told where functions are called
+ * through pointers. It holds them for every thread that a device can have at a time. */
+#ifndef MIRAS_CUDA_STACK
+  #define MIRAS_CUDA_STACK 8192
+#endif
+
 /* The device half of a memory: a record of the host that says where everything lies. It may be
  * copied, which makes no second memory. */
 typedef struct miras_cuda_memory {
@@ -54,7 +60,8 @@ typedef struct miras_cuda_memory {
 size_t miras_cuda_memory_size(const miras_memory *m);
 
 /* Lay the device half of m out in `bytes` of device memory, aligned to 64, and send it m's
- * parameters and state. m may go afterwards; until `stream` has come past this call it must stay as
+ * parameters and state. Raises the device's limit of stacks to MIRAS_CUDA_STACK where it is lower,
+ * before any capture. m may go afterwards; until `stream` has come past this call it must stay as
  * it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE: too few bytes; MIRAS_ERR_DESC: a
  * choice that calls a function of the caller's; MIRAS_ERR_DEVICE: as CUDA says. */
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
@@ -579,6 +586,8 @@ __global__ void miras__run_collect(const __grid_constant__ miras__job a) {
      cudaGetLastError() == cudaSuccess)
 #endif
 
+typedef char miras__cuda_held[sizeof(miras_memory) <= sizeof(miras_cuda_memory) ? 1 : -1];
+
 /* The record as the host knows it, which is as the device does. */
 static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
   return (const miras_memory *)(const void *)g->held;
@@ -628,13 +637,17 @@ static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpy
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
                                     size_t bytes, cudaStream_t stream) {
   miras_memory to;
-  size_t need;
+  size_t need, stack = 0;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
   if (!miras__cuda_can(m)) return MIRAS_ERR_DESC;
   miras__cuda_layout(&to, m, device, &need);
   if (!need || bytes < need) return MIRAS_ERR_SIZE;
   memset(g, 0, sizeof *g);
   memcpy(g->held, &to, sizeof to);
+  if (cudaDeviceGetLimit(&stack, cudaLimitStackSize) != cudaSuccess ||
+      (stack < MIRAS_CUDA_STACK &&
+       cudaDeviceSetLimit(cudaLimitStackSize, MIRAS_CUDA_STACK) != cudaSuccess))
+    return MIRAS_ERR_DEVICE;
   return miras__cuda_move(to.params, m->params, m->plan.params * sizeof(float),
                           cudaMemcpyHostToDevice, stream) &&
                  miras__cuda_move(to.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float),

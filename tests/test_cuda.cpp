@@ -1,61 +1,127 @@
-/* test_cuda.cpp: miras_cuda.cuh without a GPU: every row of the table, forward and backward, by its
- * grids of blocks, with the bits of the host. The threads are fibers whose order is drawn
- * (cuda_shim.h): a kernel that reads what another lane has not stored yet, or adds to a number once
- * per thread, gives other bits in one order or another; an engine that does not go the same way in
- * all threads stops with a sentence.
- *   c++ -std=c++11 -O1 tests/test_cuda.cpp -o test_cuda -lm && ./test_cuda */
-#include "cuda_shim.h"
+/* test_cuda.cpp: every row of the table, forward, backward and reads, by the grids of
+ * miras_cuda.cuh, with the bits of the host.
+ *   c++ -std=c++11 -O1 tests/test_cuda.cpp -o test_cuda -lm && ./test_cuda
+ *   nvcc -O3 -arch=native -x cu tests/test_cuda.cpp -o test_cuda && ./test_cuda      on a GPU
+ * Without a GPU the threads are fibers whose order is drawn (cuda_shim.h): a kernel that reads what
+ * another lane has not stored yet, or adds to a number once per thread, gives other bits in one
+ * order or another; an engine that does not go the same way in all threads stops with a sentence.
+ */
+#ifndef __CUDACC__
+  #include "cuda_shim.h"
+#endif
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
-static unsigned threads = 16;      /* of a block; 0: the host's engines run                       */
+static unsigned threads = 32;      /* of a block; 0: the host's engines run                       */
 #define MIRAS_CUDA_THREADS threads
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
+#include <stdio.h>
 
+#ifndef __CUDACC__
+static unsigned long waits(void) { return shim_waits; }
 namespace { namespace miras_cuda {
 float miras__told[4];
 } }
+#else
+static unsigned long waits(void) { return 0; }
+#endif
 
-/* The device half of the memory that m is; its memory is the host's here. */
+/* The device half of the memory of the last forward pass, and memory of the device that is taken
+ * from one end until all of it is given back. */
 static miras_cuda_memory on_device;
-static float *room, *device_tape;
+static char *device;
+static size_t used;
+static const size_t whole = (size_t)1 << 26;
+static float *device_tape;
 
-static void leave(void) {
-  free(room);
-  free(device_tape);
-  room = device_tape = NULL;
+static float *take(size_t floats) {
+  float *p = (float *)(void *)(device + used);
+  used += (floats * sizeof(float) + 255) / 256 * 256;
+  if (used <= whole) return p;
+  puts("the test needs more memory of the device");
+  exit(2);
+}
+static float *send(const float *from, size_t floats) {
+  float *p;
+  if (!from) return NULL;
+  p = take(floats);
+  if (cudaMemcpyAsync(p, from, floats * sizeof(float), cudaMemcpyHostToDevice, 0)) exit(2);
+  return p;
+}
+static void bring(float *to, const float *from, size_t floats) {
+  if (to && cudaMemcpyAsync(to, from, floats * sizeof(float), cudaMemcpyDeviceToHost, 0)) exit(2);
+}
+
+/* So many numbers has a token and head of each input, in the order of miras_tokens. */
+static size_t width_of(const miras_memory *m, int input) { return m->width[input]; }
+
+static miras_tokens tokens_of(const miras_memory *m, const miras_tokens *x) {
+  const size_t rows = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length);
+  miras_tokens t = *x;
+  const float **pointer = &t.key;
+  int i;
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++) pointer[i] = send(pointer[i], rows * width_of(m, i));
+  return t;
 }
 
 /* Does a read between tokens answer as on the host? */
 static miras_result reads(miras_memory *m) {
-  static float q[64], host[64], device[64];
+  static float q[64], host[64], answer[64];
+  const size_t rows = (size_t)(m->plan.d.batch * m->plan.d.heads);
+  const size_t out = rows * (size_t)m->plan.d.value_dim;
+  float *dq, *o = take(out);
   miras_result result;
   int i;
   for (i = 0; i < 64; i++) q[i] = (float)(i % 7 - 3) / 5;
   miras_read(m, q, host);
-  result = miras_cuda_read(&on_device, q, device, NULL);
-  return result == MIRAS_OK && memcmp(host, device, sizeof host) ? MIRAS_ERR_STATE : result;
+  dq = send(q, rows * (size_t)m->plan.d.key_dim);
+  result = miras_cuda_read(&on_device, dq, o, 0);
+  bring(answer, o, out);
+  if (cudaDeviceSynchronize()) return MIRAS_ERR_DEVICE;
+  return result == MIRAS_OK && memcmp(host, answer, out * sizeof(float)) ? MIRAS_ERR_STATE : result;
 }
 
 static miras_result forward(miras_memory *m, const miras_tokens *x, float *y, float *tape) {
   const size_t bytes = miras_cuda_memory_size(m);
+  const size_t out = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length * m->plan.d.value_dim);
+  miras_tokens t;
   miras_result result;
+  float *dy, *room;
   if (!threads) return miras_forward(m, x, y, tape);
-  leave();
-  room = (float *)malloc(bytes);
-  memset(room, 255, bytes);
-  result = miras_cuda_memory_init(&on_device, m, room, bytes, NULL);
+  used = 0;
+  room = take(bytes / sizeof(float) + 1);
+  result = miras_cuda_memory_init(&on_device, m, room, bytes, 0);
   if (result != MIRAS_OK) return result;
-  device_tape = (float *)malloc(miras_cuda_tape_size(&on_device, x->length) * sizeof(float));
-  result = miras_cuda_forward(&on_device, x, y, device_tape, NULL);
-  if (result == MIRAS_OK) result = miras_cuda_memory_copy(m, &on_device, NULL);
+  t = tokens_of(m, x);
+  dy = take(out);
+  device_tape = take(miras_cuda_tape_size(&on_device, x->length));
+  result = miras_cuda_forward(&on_device, &t, dy, device_tape, 0);
+  bring(y, dy, out);
+  if (result == MIRAS_OK) result = miras_cuda_memory_copy(m, &on_device, 0);
+  if (cudaDeviceSynchronize()) return MIRAS_ERR_DEVICE;
   return result == MIRAS_OK ? reads(m) : result;
 }
 
 static miras_result backward(miras_memory *m, const miras_tokens *x, float *tape, const float *dy,
                              const miras_token_grads *dx, float *dparams, float *dstate) {
+  const size_t rows = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length);
+  size_t count;
+  miras_tokens t;
+  miras_token_grads g = *dx;
+  float *const *host = &dx->key, **pointer = &g.key, *d;
+  miras_result result;
+  int i;
   if (!threads) return miras_backward(m, x, tape, dy, dx, dparams, dstate);
-  return miras_cuda_backward(&on_device, x, device_tape, dy, dx, dparams, dstate, NULL);
+  t = tokens_of(m, x);
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++)
+    pointer[i] = send(pointer[i], rows * width_of(m, i));
+  (void)miras_cuda_memory_params(&on_device, &count);
+  d = send(dparams, count);
+  result = miras_cuda_backward(&on_device, &t, device_tape,
+                               send(dy, rows * (size_t)m->plan.d.value_dim), &g, d, NULL, 0);
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++) bring(host[i], pointer[i], rows * width_of(m, i));
+  bring(dparams, d, count);
+  return cudaDeviceSynchronize() ? MIRAS_ERR_DEVICE : result;
 }
 
 #define FORWARD forward
@@ -71,22 +137,27 @@ int main(void) {
     puts("skipped: without fused multiply-add the host has other bits");
     return 77;
   }
+  if (cudaMalloc((void **)&device, whole) != cudaSuccess) {
+    puts("skipped: there is no device");
+    return 77;
+  }
   for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
     for (i = 0; i < sizeof pass / sizeof pass[0]; i++) {
       uint64_t host = 0, block = 0;
+      unsigned long before;
       int refused;
       token_gates = pass[i].gates;
       threads = 0;
       refused = one_memory((miras_kind)kind, pass[i].chunk, NULL, &host);
       threads = (unsigned)pass[i].threads;
-      shim_waits = 0;
+      before = waits();
       refused |= one_memory((miras_kind)kind, pass[i].chunk, NULL, &block);
       printf("%-20s chunk %d, gates %d, %u threads, %lu waits: %s\n",
              miras_kind_name((miras_kind)kind), pass[i].chunk, (int)token_gates, threads,
-             shim_waits, !refused && host == block ? "the same" : "DIFFERS");
+             waits() - before, !refused && host == block ? "the same" : "DIFFERS");
       failed += refused || host != block;
     }
-  leave();
+  cudaFree(device);
   printf("%u differ\n", failed);
   return failed != 0;
 }
