@@ -3243,7 +3243,6 @@ struct miras__kernels {
 #define miras__diagonal MIRAS__IN_SET(miras__diagonal)
 #define miras__both_fwd MIRAS__IN_SET(miras__both_fwd)
 #define miras__both_bwd MIRAS__IN_SET(miras__both_bwd)
-#define miras__linear_update MIRAS__IN_SET(miras__linear_update)
 #define miras__exact_strip MIRAS__IN_SET(miras__exact_strip)
 #define miras__exact_solve MIRAS__IN_SET(miras__exact_solve)
 #define miras__fold_strip MIRAS__IN_SET(miras__fold_strip)
@@ -3414,6 +3413,8 @@ struct miras__kernels {
  *   V_SYNC()                what any lane has stored before, all lanes read behind it; who calls an
  *                           entry of the table does so before and after
  *   V_KEEP(to, value)       to = value of a number in memory that the value is made of
+ *   V_UNIT V_UNITS          which vector of threads this is, of those that run a kernel that says
+ *   V_MEET()                so; there they wait for each other
  * Tiles of the matrix product are up to K_ROWS4 rows when they are 4 vectors wide,
  * K_ROWS2 when 2, K_ROWS1 when 1: rows * width accumulators, one row of B and one element of A must
  * fit the registers, and at least 8 accumulators hide the latency of the multiply-add.
@@ -3820,6 +3821,9 @@ static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
 #define V_FRONT(v, n) miras__front(v, n)
 #define V_SYNC() ((void)0)
 #define V_KEEP(to, value) ((void)((to) = (value)))
+#define V_UNIT 0
+#define V_UNITS 1
+#define V_MEET() ((void)0)
 #endif
 #define MIRAS__COMMON (MIRAS__ISA == 1 || MIRAS__ISA == 5)
 #define V_R (16 / V_W)
@@ -5976,95 +5980,100 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
 
 /* One token of an exact memory whose chunk is 1, in one pass over its state, the least traffic: the
  * write of the token before is carried out while this one reads,
- *   S <- diag(alpha) (S + xp up') [+ (1 - alpha) B],  a = R' x,  b = S' q
- * so each row of S is loaded and stored once. up NULL: nothing is pending; base: B or NULL; stride
- * 0: alpha is one number. */
+ *   S <- diag(alpha) (S + xp u') [+ (1 - alpha) B],  a = S' x,  b = S' q
+ * so each row of S is loaded and stored once. xp NULL: nothing is pending; base: B or NULL; stride
+ * 0: alpha is one number. Then, still by columns, the error e = v - a, or v without delta, u = eta
+ * (.) e with one eta or dv of them, and y, unless NULL, = b + xq u; error, unless NULL, receives e,
+ * or a without delta. */
 typedef struct miras__linear {
-  float *s, *a, *b;
-  const float *base, *xp, *up, *alpha, *x, *q;
-  size_t stride, n, dv;
+  float *s, *u, *error, *y;
+  const float *base, *xp, *alpha, *x, *q, *v, *eta;
+  float xq;
+  size_t stride, rates, n, dv;
 } miras__linear;
 
 /* home, base != NULL, is a constant at every call, and without it after, decay first, is. */
-MIRAS__INLINE void miras__linear_pass(int home, int after, const miras__linear *f) {
+MIRAS__INLINE void miras__linear_pass(int home, int after, int delta, const miras__linear *f) {
   const float *const xp = f->xp, *const alpha = f->alpha, *const x = f->x, *const q = f->q;
-  const float *const up = f->up, *const base = f->base;
-  float *const s = f->s, *const a = f->a, *const b = f->b;
-  const size_t n = f->n, dv = f->dv, stride = f->stride;
+  const float *const base = f->base, *const v = f->v, *const eta = f->eta;
+  float *const s = f->s, *const u = f->u, *const y = f->y, *const error = f->error;
+  const size_t n = f->n, dv = f->dv, stride = f->stride, rates = f->rates;
+  const vf xq = V_SET1(f->xq);
   size_t i, j;
   V_SYNC();
-  for (j = 0; j < dv; j += V_W) {
+  for (j = V_UNIT * V_W; j < dv; j += V_UNITS * V_W) {
     const size_t rest = dv - j;
-    vf u = up ? V_LOAD_N(up + j, rest) : V_ZERO(), va = V_ZERO(), vb = V_ZERO();
+    vf last = xp ? V_LOAD_N(u + j, rest) : V_ZERO(), va = V_ZERO(), vb = V_ZERO(), e;
     float *row = s + j;
     for (i = 0; i < n; i++, row += dv) {
-      vf v = V_LOAD_N(row, rest);
-      if (up) v = V_FMA(V_SET1(xp[i]), u, v);
-      if (!after) va = V_FMA(V_SET1(x[i]), v, va);
-      v = V_MUL(V_SET1(alpha[i * stride]), v);
-      if (home) v = V_FMA(V_SET1(1 - alpha[i * stride]), V_LOAD_N(base + i * dv + j, rest), v);
-      if (after) va = V_FMA(V_SET1(x[i]), v, va);
-      vb = V_FMA(V_SET1(q[i]), v, vb);
-      V_STORE_N(row, v, rest);
+      vf w = V_LOAD_N(row, rest);
+      if (xp) w = V_FMA(V_SET1(xp[i]), last, w);
+      if (!after) va = V_FMA(V_SET1(x[i]), w, va);
+      w = V_MUL(V_SET1(alpha[i * stride]), w);
+      if (home) w = V_FMA(V_SET1(1 - alpha[i * stride]), V_LOAD_N(base + i * dv + j, rest), w);
+      if (after) va = V_FMA(V_SET1(x[i]), w, va);
+      vb = V_FMA(V_SET1(q[i]), w, vb);
+      V_STORE_N(row, w, rest);
     }
-    V_STORE_N(a + j, va, rest);
-    V_STORE_N(b + j, vb, rest);
-  }
-}
-
-/* What follows that pass: a becomes the error, v - a, or v without delta; u = eta (.) a with one
- * eta or n of them; y, where wanted, = b + xq u. */
-static void miras__linear_update(float *u, float *y, float *a, const float *b, const float *v,
-                                 int delta, const float *eta, size_t rates, float xq, size_t n) {
-  V_FOR(n) {
-    const vf e = delta ? V_SUB(V_AT(v), V_AT(a)) : V_AT(v);
-    const vf w = V_MUL(rates == 1 ? V_SET1(*eta) : V_AT(eta), e);
-    V_PUT(a, e);
-    V_PUT(u, w);
-    if (y) V_PUT(y, V_FMA(V_SET1(xq), w, V_AT(b)));
+    e = V_LOAD_N(v + j, rest);
+    if (delta) va = e = V_SUB(e, va);
+    if (error) V_STORE_N(error + j, va, rest);
+    e = V_MUL(rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + j, rest), e);
+    V_STORE_N(u + j, e, rest);
+    if (y) V_STORE_N(y + j, V_FMA(xq, e, vb), rest);
   }
 }
 
 /* Tokens t..end-1 of a head in chunks of 1, for plans that say `fused`; row: 4 values and 3 rows of
  * features. In the place of the rows of room @45 and of what room @50 does with a block of one row:
  * what it reads, the solution for u, the answer, the fold. Without it a write takes 2.5 times as
- * long at 16 x 16. */
+ * long at 16 x 16. All units of a block run it; its columns do not see each other. */
 static void miras__linear_run(const miras__plan *p, const miras__head_io *io, const float *base,
                               float *s, float *row, size_t t, size_t end) {
   const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  float *u = row + 2 * miras__pad(dv), *steps = u + miras__pad(dv), *rows = steps + miras__pad(dv);
+  float *steps = row + 2 * miras__pad(dv), *rows = row + 4 * miras__pad(dv);
   miras__linear f;
-  f.s = s, f.a = row, f.b = row + miras__pad(dv);
-  f.base = base, f.xp = f.up = NULL;
-  f.stride = p->decays > 1 ? 1 : 0, f.n = n, f.dv = dv;
+  size_t i;
+  f.s = s, f.u = row, f.error = io->surprise ? row + miras__pad(dv) : NULL;
+  f.base = base, f.xp = NULL;
+  f.stride = p->decays > 1 ? 1 : 0, f.rates = p->rates, f.n = n, f.dv = dv;
   for (; t < end; t++) {
-    const float *v = io->v + t * io->ldv, *eta = io->step + t * io->ld_step;
-    float *y = io->q ? io->y + t * io->ldy : NULL, xq;
+    f.v = io->v + t * io->ldv;
+    f.eta = io->step + t * io->ld_step;
+    f.y = io->q ? io->y + t * io->ldy : NULL;
     f.x = io->k + t * io->ldk;
     f.q = io->q ? io->q + t * io->ldq : f.x;
     f.alpha = io->keep + t * io->ld_keep;
     if (p->map) {
       float *x = rows + t % 2 * miras__pad(n), *q = rows + 2 * miras__pad(n);
-      miras__feature_fwd(p->map, x, f.x, dk);
-      miras__feature_fwd(p->map, q, f.q, dk);
+      if (V_UNIT == 0) {
+        miras__feature_rows(p->map, x, 0, f.x, 0, 1, dk);
+        miras__feature_rows(p->map, q, 0, f.q, 0, 1, dk);
+      }
+      V_MEET();
       f.x = x;
       f.q = q;
     }
-    xq = miras__dot(f.x, f.q, n);
+    f.xq = miras__dot(f.x, f.q, n);
     if (p->implicit) {
-      miras__implicit(steps, eta, miras__dot(f.x, f.x, n), p->rates);
-      eta = steps;
+      if (V_UNIT == 0) miras__implicit_rows(steps, f.eta, p->rates, f.x, 0, 1, n);
+      V_MEET();
+      f.eta = steps;
     }
-    if (base) miras__linear_pass(1, p->after, &f);
-    else if (p->after) miras__linear_pass(0, 1, &f);
-    else miras__linear_pass(0, 0, &f);
-    if (io->surprise && !p->delta) io->surprise[t] = -miras__dot(f.a, v, dv);
-    miras__linear_update(u, y, f.a, f.b, v, p->delta, eta, p->rates, xq, dv);
-    if (io->surprise && p->delta) io->surprise[t] = 0.5f * miras__dot(f.a, f.a, dv);
+    if (base) miras__linear_pass(1, p->after, p->delta, &f);
+    else if (p->after) miras__linear_pass(0, 1, p->delta, &f);
+    else miras__linear_pass(0, 0, p->delta, &f);
+    if (p->map || p->implicit || f.error) V_MEET();
+    if (f.error && V_UNIT == 0)
+      io->surprise[t] = p->delta ? 0.5f * miras__dot(f.error, f.error, dv)
+                                 : -miras__dot(f.error, f.v, dv);
     f.xp = f.x;
-    f.up = u;
   }
-  if (f.up) miras__gemm_outer(MIRAS__ADD, s, dv, f.xp, 1, u, n, dv);
+  V_MEET();
+  for (i = V_UNIT; f.xp && i < n; i += V_UNITS) {
+    const vf a = V_SET1(f.xp[i]);
+    V_EACH(s + i * dv, dv, V_FMA(a, V_AT(f.u), V_AT(s + i * dv)));
+  }
 }
 
 /* y = (1 - a) scale */
@@ -7114,6 +7123,9 @@ static const miras__kernels miras__kernel_table = {
 #undef V_LOGB
 #undef V_SYNC
 #undef V_KEEP
+#undef V_UNIT
+#undef V_UNITS
+#undef V_MEET
 #undef V_LANE
 #undef V_MOST
 #undef V_FRONT

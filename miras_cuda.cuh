@@ -165,6 +165,9 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
     V_SYNC(); \
     (to) = v_kept; \
   } while (0)
+#define V_UNIT (threadIdx.x / 16)
+#define V_UNITS (blockDim.x / 16)
+#define V_MEET() __syncthreads()
 #define V_ZERO() 0.0f
 #define V_SET1(x) ((float)(x))
 #define V_LOAD(p) ((p)[miras__lane()])
@@ -456,6 +459,19 @@ struct miras__block_exact_solve {
 template <>
 struct miras__by_block<decltype(&miras__exact_solve), miras__exact_solve, MIRAS__ONE_UNIT>
     : miras__block_exact_solve {};
+
+/* All units. */
+struct miras__block_linear_run {
+  __device__ __noinline__ void operator()(const miras__plan *p, const miras__head_io *io,
+                                          const float *base, float *s, float *row, size_t t,
+                                          size_t end) const {
+    miras__linear_run(p, io, base, s, row, t, end);
+    __syncthreads();
+  }
+};
+template <>
+struct miras__by_block<decltype(&miras__linear_run), miras__linear_run, MIRAS__ONE_UNIT>
+    : miras__block_linear_run {};
 
 /* Every element of a product is one chain of fused multiply-adds in the order of k (room @24), and
  * every thread has elements of its own. */
