@@ -6056,7 +6056,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     }
     f.xq = miras__dot(f.x, f.q, n);
     if (p->implicit) {
-      if (V_UNIT == 0) miras__implicit_rows(steps, f.eta, p->rates, f.x, 0, 1, n);
+      if (V_UNIT == 0) miras__implicit(steps, f.eta, miras__dot(f.x, f.x, n), p->rates);
       V_MEET();
       f.eta = steps;
     }

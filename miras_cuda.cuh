@@ -358,10 +358,6 @@ MIRAS__BY_ROWS(spread_rows, ldy,
 MIRAS__BY_ROWS(add_rows, ldy,
                (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
                (y + r * ldy, ldy, x + r * ldx, ldx, m, n))
-MIRAS__BY_ROWS(sub_rows, ldy,
-               (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
-                size_t rows, size_t n),
-               (y + r * ldy, ldy, a + r * lda, lda, b + r * ldb, ldb, m, n))
 MIRAS__BY_ROWS(mul_rows, ldy,
                (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
                 size_t rows, size_t n),
@@ -391,8 +387,9 @@ MIRAS__BY_ROWS(sum_rows, lds,
                (add, s + r * lds, lds, a + r * lda, lda, m, n))
 MIRAS__BY_ROWS(mask_rows, ldy,
                (float *y, size_t ldy, float value, size_t rows, size_t n, ptrdiff_t lo,
-                ptrdiff_t hi),
-               (y + r * ldy, ldy, value, m, n, lo + (ptrdiff_t)r, hi + (ptrdiff_t)r))
+                ptrdiff_t hi, size_t step),
+               (y + r * ldy, ldy, value, m, n, lo + (ptrdiff_t)(r * step),
+                hi + (ptrdiff_t)(r * step), step))
 MIRAS__BY_ROWS(feature_rows_bwd, lddx,
                (int map, float *dx, size_t lddx, const float *df, const float *f, size_t ldf,
                 const float *x, size_t ldx, size_t rows, size_t n),
@@ -431,28 +428,34 @@ MIRAS__BY_ROWS(transpose, 1,
                (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t cols),
                (y + r, ldy, x + r * ldx, ldx, m, cols))
 
-/* Errors of rows: those of some of them. */
+/* Errors of rows: those of some of them. Adjoints with one threshold for a row share the room. */
 struct miras__block_bias_rows {
-  __device__ __noinline__ void operator()(const miras__errors *all) const {
-    const size_t r = miras__from(all->rows);
+  __device__ __noinline__ void operator()(const miras__errors *all, float *b, float *bv,
+                                          float *bdelta, float *room) const {
+    const int apart = !b || all->d->threshold_gate == MIRAS_GATE_CHANNEL;
+    const size_t r = apart ? miras__from(all->rows) : 0;
+    const size_t m = apart ? miras__till(all->rows) - r : threadIdx.x < 16 ? all->rows : 0;
     miras__errors x = *all;
-    x.rows = miras__till(all->rows) - r;
+    x.rows = m;
     x.e += r * x.n, x.loss += r, x.r += r * x.n, x.v += r * x.n, x.delta += r * x.bounds;
-    if (x.rows) miras__bias_rows(&x);
+    if (m)
+      miras__bias_rows(&x, b ? b + r * x.n : b, b ? bv + r * x.n : bv,
+                       b ? bdelta + r * x.bounds : bdelta, room);
     __syncthreads();
   }
 };
-
 template <>
 struct miras__by_block<decltype(&miras__bias_rows), miras__bias_rows, MIRAS__ONE_UNIT>
     : miras__block_bias_rows {};
 
 /* Columns of values do not see each other: a vector of them to each unit, in turn. */
 struct miras__block_exact_solve {
-  __device__ __noinline__ void operator()(const miras__solve *s, size_t r0, size_t m) const {
+  __device__ __noinline__ void operator()(int back, const miras__solve *s, size_t r0,
+                                          size_t m) const {
     size_t x = threadIdx.x & ~(size_t)15;
     for (; x < s->dv; x += blockDim.x)
-      miras__exact_strip(1, s->dv - x < 16 ? s->dv - x : 16, s, x, r0, m);
+      if (back) miras__exact_strip(1, 1, s->dv - x, s, x, r0, m);
+      else miras__exact_strip(0, 1, s->dv - x, s, x, r0, m);
     __syncthreads();
   }
 };
@@ -485,9 +488,10 @@ struct miras__block_gemm {
     mode &= 3;
     for (e = threadIdx.x; e < M * N; e += blockDim.x) {
       const size_t i = e / N, j = e % N, seen = most && i + most < K ? i + most : K;
-      const float *a = A.p + i * A.down, *b = B.p + j * B.right;
+      const float *a = A.p + i * miras__down(A), *b = B.p + j * miras__right(B);
+      const size_t right = miras__right(A), down = miras__down(B);
       float c = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[i * ldc + j] : C[i * ldc + j];
-      for (k = 0; k < seen; k++) c = __fmaf_rn(a[k * A.right], b[k * B.down], c);
+      for (k = 0; k < seen; k++) c = __fmaf_rn(a[k * right], b[k * down], c);
       C[i * ldc + j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
     }
     __syncthreads();
@@ -617,20 +621,17 @@ static miras_cuda::miras__job miras__cuda_job(const miras_cuda_memory *g, const 
   return job;
 }
 
-/* Every head works in scratch of its own, as every worker does on the host. */
-static void miras__cuda_layout(miras_memory *to, const miras_memory *m, void *device,
-                               size_t *bytes) {
-  static const miras_parallel none = {NULL, NULL, 1};
-  miras_parallel heads = none;
+/* Every head works in scratch of its own, as every worker does on the host. 0: that is too much. */
+static size_t miras__cuda_layout(miras_memory *to, const miras_memory *m, void *device) {
+  miras_parallel heads = {NULL, NULL, 1};
   miras__arena a = miras__arena_on(device);
-  miras__plan plan = m->plan;
-  heads.workers = plan.d.batch * plan.d.heads;
-  plan.d.parallel = &heads;
+  heads.workers = m->plan.d.batch * m->plan.d.heads;
   *to = *m;
-  miras__memory_layout(to, &a, &plan);
+  to->plan.d.parallel = &heads;
+  miras__memory_layout(to, &a);
   to->plan.d.parallel = NULL;
   to->plan.d.custom = NULL;
-  *bytes = miras__arena_bytes(&a, "memory", NULL, 0);
+  return miras__arena_bytes(&a, "memory", NULL, 0);
 }
 
 static int miras__cuda_can(const miras_memory *m) {
@@ -639,10 +640,7 @@ static int miras__cuda_can(const miras_memory *m) {
 
 size_t miras_cuda_memory_size(const miras_memory *m) {
   miras_memory to;
-  size_t bytes;
-  if (!m || !miras__cuda_can(m)) return 0;
-  miras__cuda_layout(&to, m, NULL, &bytes);
-  return bytes;
+  return m && miras__cuda_can(m) ? miras__cuda_layout(&to, m, NULL) : 0;
 }
 
 static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpyKind way,
@@ -656,7 +654,7 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   size_t need, stack = 0;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
   if (!miras__cuda_can(m)) return MIRAS_ERR_DESC;
-  miras__cuda_layout(&to, m, device, &need);
+  need = miras__cuda_layout(&to, m, device);
   if (!need || bytes < need) return MIRAS_ERR_SIZE;
   memset(g, 0, sizeof *g);
   memcpy(g->held, &to, sizeof to);
