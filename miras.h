@@ -8023,7 +8023,14 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
   const miras_desc *d = &p->d;
   const size_t dk = (size_t)d->key_dim, dv = (size_t)d->value_dim, descents = (size_t)d->descents;
   const size_t in = r->in, keeps = miras__keep_width(d), rates = miras__gate_width(d, d->step_gate);
-  size_t i, n, token, s;
+  size_t i, n, token, s, ldk = g->ldk, ldx = io->ldk, ldv = g->ldv, ld_step = g->ld_step;
+  size_t ld_threshold = g->ld_threshold;
+  if (descents > 1) {                            /* between those of a token */
+    ldk = ldx = dk;
+    ldv = dv;
+    ld_step = rates;
+    ld_threshold = 0;
+  }
   if (p->both) K->both_bwd(b->eta, b->alpha, r->alpha, d->balance, m * p->rates);
   for (i = 0; p->implicit && i < m; i++) {
     const float *step, *keep;
@@ -8037,29 +8044,24 @@ static void miras__rows_bwd(const miras__kernels *K, const miras__plan *p, const
                     r->x + i * in, in);
   }
   for (i = 0; i < m; i += n) {
-    size_t first, ldk, ldv;
+    size_t first;
     n = miras__rows_run(p, i0 + i, m - i, &token, &s);
     first = s ? 0 : descents == 1 ? n : 1;             /* pairs that are the first of their token */
-    ldk = descents == 1 ? g->ldk : dk;
-    ldv = descents == 1 ? g->ldv : dv;
     if (g->k)
       K->feature_rows_bwd(p->map, g->k + token * g->ldk + s * dk, ldk, b->x + i * in, r->x + i * in,
-                          in, io->k + token * io->ldk + s * dk, descents == 1 ? io->ldk : dk, n,
-                          dk);
+                          in, io->k + token * io->ldk + s * dk, ldx, n, dk);
     if (g->v) K->copy_rows(g->v + token * g->ldv + s * dv, ldv, b->v + i * dv, dv, n, dv);
     if (g->step)
-      miras__rows_gate_bwd(K, 0, g->step + token * g->ld_step + s * rates,
-                           descents == 1 ? g->ld_step : rates, rates, b->eta + i * p->rates,
-                           p->rates, n);
+      miras__rows_gate_bwd(K, 0, g->step + token * g->ld_step + s * rates, ld_step, rates,
+                           b->eta + i * p->rates, p->rates, n);
     if (g->keep && first)
       miras__rows_gate_bwd(K, 0, g->keep + token * g->ld_keep, g->ld_keep, keeps,
                            b->alpha + i * p->decays, p->decays, first);
     if (g->momentum && first)
       K->copy_rows(g->momentum + token * g->ld_momentum, g->ld_momentum, b->theta + i, 1, first, 1);
     if (g->threshold)
-      miras__rows_gate_bwd(K, 1, g->threshold + token * g->ld_threshold,
-                           descents == 1 ? g->ld_threshold : 0, p->bounds, b->delta + i * p->bounds,
-                           p->bounds, n);
+      miras__rows_gate_bwd(K, 1, g->threshold + token * g->ld_threshold, ld_threshold, p->bounds,
+                           b->delta + i * p->bounds, p->bounds, n);
     if (g->value_keep && first)
       K->copy_rows(g->value_keep + token * g->ld_value_keep, g->ld_value_keep, b->beta + i * dv, dv,
                    first, dv);
