@@ -1762,8 +1762,7 @@ static miras__arena miras__arena_on(void *buffer) {
 static size_t miras__arena_bytes(const miras__arena *a, const char *what, char *why, size_t n) {
   size_t bytes = 0;
   if (a->ok && miras__size_add(a->used, 63, &bytes)) return bytes;
-  miras__say(why, n, "the %s is larger than this machine can address", what);
-  return 0;
+  return miras__say(why, n, "the %s is larger than this machine can address", what), 0;
 }
 
 /* count elements, starting on a 64-byte boundary. NULL while measuring. */
@@ -2711,8 +2710,7 @@ static void miras__addresses(void *record, const uint16_t *to, size_t count, flo
 
 static int miras__whole(char *why, size_t size, const char *field, int value, int low, int high) {
   if (value >= low && value <= high) return 1;
-  miras__say(why, size, "%s is %d; it must lie in %d..%d", field, value, low, high);
-  return 0;
+  return miras__say(why, size, "%s is %d; it must lie in %d..%d", field, value, low, high), 0;
 }
 
 /* Width of phi(k). */
@@ -12253,9 +12251,8 @@ static MIRAS__COLD miras_result miras__part_move(miras__call *a, size_t head, co
     if (x.found == MIRAS_PART_STATE) miras__entries(a, view.offset, view.count, to);
     else memcpy(to, miras__anchor_weights(a) + view.offset, bytes);
   } else if (x.found == MIRAS_PART_DERIVED) {
-    miras__say(why, n, "name is \"%s\", which follows from A%d; set that", x.name,
-               x.name[1] - '0');
-    return MIRAS_ERR_ARGUMENT;
+    return miras__say(why, n, "name is \"%s\", which follows from A%d; set that", x.name,
+                      x.name[1] - '0'), MIRAS_ERR_ARGUMENT;
   } else if (!a->position) {
     miras__say(why, n, "position is 0, where a memory is its initial memory; it must be more for "
                        "\"%s\" to be set", x.name);
@@ -12298,8 +12295,15 @@ MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head,
   return miras__memory_part(m, sequence, head, name, NULL, from, why, why_size);
 }
 
+/* Head i % heads of sequence i / heads between two tokens. */
+static void miras__memory_between(const miras_memory *m, size_t i, miras__call *a) {
+  const size_t heads = (size_t)m->plan.d.heads;
+  miras__memory_head(m, i / heads, i % heads, a);
+  miras__between(a, i % heads);
+}
+
 MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
-  size_t i, h;
+  size_t i;
   if (!m || position == miras__position(m->state)) return;
   if (!position) {
     miras_memory_reset(m);
@@ -12309,9 +12313,7 @@ MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
     const miras__plan *p = &m->plan;
     const miras__between_tokens *engine = &miras__states_of[p->engine];
     miras__call a;
-    h = i % (size_t)p->d.heads;
-    miras__memory_head(m, i / (size_t)p->d.heads, h, &a);
-    miras__between(&a, h);
+    miras__memory_between(m, i, &a);
     if (!a.position) {
       miras__entries(&a, 0, p->split, a.state);
       miras__entries(&a, p->split, p->head_dstate - p->split, a.state + p->second);
@@ -12320,7 +12322,7 @@ MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
       miras__put_state(&a, a.scratch + p->at_spare);
     }
     a.position = position;
-    miras__between(&a, h);
+    miras__between(&a, i % (size_t)p->d.heads);
     if (engine->clear) engine->clear(&a);
   }
   miras__memory_at(m, position);
@@ -12329,30 +12331,26 @@ MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
 MIRAS_API float miras_memory_norm(const miras_memory *m) {
   const miras__kernels *K = miras__kernels_best();
   double total = 0;
-  size_t b, h;
-  if (!m) return 0;
-  for (b = 0; b < (size_t)m->plan.d.batch; b++) {
-    for (h = 0; h < (size_t)m->plan.d.heads; h++) {
-      const miras__plan *p = &m->plan;
-      size_t held = (size_t)p->d.window;
-      const float *w;
-      miras__call a;
-      miras__memory_head(m, b, h, &a);
-      miras__between(&a, h);
-      if (a.position < (uint64_t)held) held = (size_t)a.position;
-      if (p->engine == MIRAS__RUN_ATTENTION) {         /* the rows that hold pairs */
-        w = a.state + p->second;
-        total += (double)K->dot(a.state, a.state, held * (size_t)p->d.key_dim);
-        total += (double)K->dot(w, w, held * (size_t)p->d.value_dim);
-        continue;
-      }
-      w = miras__anchor_weights(&a);
-      if (p->engine == MIRAS__RUN_EXACT && miras__is_open(&a)) {
-        miras__states_of[p->engine].live(&a, a.scratch + p->at_spare);
-        w = a.scratch + p->at_spare;
-      }
-      total += (double)K->dot(w, w, p->weights);
+  size_t i;
+  for (i = 0; m && i < (size_t)m->plan.d.batch * (size_t)m->plan.d.heads; i++) {
+    const miras__plan *p = &m->plan;
+    size_t held = (size_t)p->d.window;
+    const float *w;
+    miras__call a;
+    miras__memory_between(m, i, &a);
+    if (a.position < (uint64_t)held) held = (size_t)a.position;
+    if (p->engine == MIRAS__RUN_ATTENTION) {           /* the rows that hold pairs */
+      w = a.state + p->second;
+      total += (double)K->dot(a.state, a.state, held * (size_t)p->d.key_dim);
+      total += (double)K->dot(w, w, held * (size_t)p->d.value_dim);
+      continue;
     }
+    w = miras__anchor_weights(&a);
+    if (p->engine == MIRAS__RUN_EXACT && miras__is_open(&a)) {
+      miras__states_of[p->engine].live(&a, a.scratch + p->at_spare);
+      w = a.scratch + p->at_spare;
+    }
+    total += (double)K->dot(w, w, p->weights);
   }
   return (float)sqrt(total);
 }
@@ -13993,8 +13991,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
     result = miras__layer_resolve(m, &d->layer[i], &m->shape[m->kinds], said, sizeof said);
     if (result != MIRAS_OK) {
       if (i) miras__say(why, n, "layer[%d]: ", i);
-      miras__say(why, n, "%s", said);
-      return result;
+      return miras__say(why, n, "%s", said), result;
     }
     for (l = 0; l < d->layers; l++)
       if (m->kind[l] == i) m->kind[l] = (unsigned char)m->kinds;
