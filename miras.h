@@ -3189,7 +3189,7 @@ struct miras__kernels {
 #define miras__gemm_outer MIRAS__IN_SET(miras__gemm_outer)
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
-#define miras__v_power MIRAS__LENT(miras__v_power)
+#define miras__v_power MIRAS__IN_SET(miras__v_power)
 #define miras__v_sech2 MIRAS__LENT(miras__v_sech2)
 #define miras__hypotenuse MIRAS__LENT(miras__hypotenuse)
 #define miras__bias_row MIRAS__LENT(miras__bias_row)
@@ -3220,19 +3220,19 @@ struct miras__kernels {
 #define miras__bias_custom_bwd MIRAS__LENT(miras__bias_custom_bwd)
 #define miras__biases MIRAS__LENT(miras__biases)
 #define miras__bias_rows MIRAS__LENT(miras__bias_rows)
-#define miras__norm_q MIRAS__LENT(miras__norm_q)
-#define miras__v_hyperbolic MIRAS__LENT(miras__v_hyperbolic)
-#define miras__signed_fwd MIRAS__LENT(miras__signed_fwd)
-#define miras__simplex_fwd MIRAS__LENT(miras__simplex_fwd)
-#define miras__simplex_bwd MIRAS__LENT(miras__simplex_bwd)
-#define miras__v_atan MIRAS__LENT(miras__v_atan)
-#define miras__shrink_from MIRAS__LENT(miras__shrink_from)
-#define miras__shrink_from_bwd MIRAS__LENT(miras__shrink_from_bwd)
-#define miras__lq_fwd MIRAS__LENT(miras__lq_fwd)
-#define miras__lq_bwd MIRAS__LENT(miras__lq_bwd)
-#define miras__sigmoid_bwd MIRAS__LENT(miras__sigmoid_bwd)
-#define miras__log_weights MIRAS__LENT(miras__log_weights)
-#define miras__log_weights_bwd MIRAS__LENT(miras__log_weights_bwd)
+#define miras__norm_q MIRAS__IN_SET(miras__norm_q)
+#define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
+#define miras__signed_fwd MIRAS__IN_SET(miras__signed_fwd)
+#define miras__simplex_fwd MIRAS__IN_SET(miras__simplex_fwd)
+#define miras__simplex_bwd MIRAS__IN_SET(miras__simplex_bwd)
+#define miras__v_atan MIRAS__IN_SET(miras__v_atan)
+#define miras__shrink_from MIRAS__IN_SET(miras__shrink_from)
+#define miras__shrink_from_bwd MIRAS__IN_SET(miras__shrink_from_bwd)
+#define miras__lq_fwd MIRAS__IN_SET(miras__lq_fwd)
+#define miras__lq_bwd MIRAS__IN_SET(miras__lq_bwd)
+#define miras__sigmoid_bwd MIRAS__IN_SET(miras__sigmoid_bwd)
+#define miras__log_weights MIRAS__IN_SET(miras__log_weights)
+#define miras__log_weights_bwd MIRAS__IN_SET(miras__log_weights_bwd)
 #define miras__channel_part MIRAS__IN_SET(miras__channel_part)
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
@@ -4616,7 +4616,6 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
-#ifndef MIRAS__BORROWS
 /* x^a for x >= 0 and one exponent for all lanes: small whole exponents by multiplication, so that
  * the common p = 2, 3, 4 are exact; others through exp and log with x kept off zero. */
 static vf miras__v_power(vf x, float a) {
@@ -4629,6 +4628,7 @@ static vf miras__v_power(vf x, float a) {
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
 }
 
+#ifndef MIRAS__BORROWS
 /* 1 - tanh^2 x = 4 e^-2|x| / (1 + e^-2|x|)^2, which keeps its digits where tanh has run into 1. */
 static vf miras__v_sech2(vf x) {
   vf e = miras__v_exp(V_MUL(V_SET1(-2.0f), V_ABS(x))), one = V_ADD(V_SET1(1.0f), e);
@@ -5010,6 +5010,8 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
     }
   }
 }
+
+#endif
 
 /* @27 RETENTION LINKS -------------------------------------------------- needs 14 21 22 23 26 -- */
 
@@ -5470,7 +5472,6 @@ static void miras__log_weights_bwd(float *b, const float *w, size_t n) {
   const vf low = V_SET1(1e-8f), zero = V_ZERO();
   V_EACH(b, n, V_SELECT(V_LE(V_AT(w), low), zero, V_DIV(V_AT(b), V_AT(w))));
 }
-#endif
 
 /* @28 CHANNEL PRODUCTS ---------------------------------------------------- needs 14 21 23 25 -- */
 
