@@ -24,9 +24,6 @@ sed "/^static void miras__\($host\)(/,/^}/! s/\(const \)\{0,1\}float \*/const fl
   echo '#include "miras.h"'
   echo 'namespace declared {'
   grep '^#define miras__.* miras__cuda_' miras_cuda.cuh | grep -v kernels
-  for name in memcpy memset memmove malloc calloc realloc free printf; do
-    echo "#define $name engines_do_without_$name"
-  done
   cat <<'END'
 #define MIRAS__KERNEL_PASS
 #define miras__kernels kernels
@@ -34,6 +31,11 @@ sed "/^static void miras__\($host\)(/,/^}/! s/\(const \)\{0,1\}float \*/const fl
 #define MIRAS__DEVICE 1
 #include "const.h"
 #undef MIRAS__DEVICE
+END
+  for name in memcpy memset memmove malloc calloc realloc free printf; do
+    echo "#define $name engines_do_without_$name"
+  done
+  cat <<'END'
 struct kernels {
 #define MIRAS_X(part, result, name, arguments) result name arguments const;
   MIRAS__KERNELS(MIRAS_X)
