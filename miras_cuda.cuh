@@ -246,7 +246,14 @@ struct miras__unit_kernels {
 /* ---- kernels of a block, engines ---- */
 
 struct miras__cuda_kernels;
+/* Shared memory of a block: what a kernel returns, how many floats of room follow, and that room,
+ * from MIRAS__ROOM on. */
+#ifdef __CUDACC__
 extern __shared__ float miras__told[];
+#else
+  #define miras__told ((float *)shim_shared)
+#endif
+enum { MIRAS__ROOM = 4 };
 template <class T> struct miras__of_block { typedef T type; };
 template <> struct miras__of_block<const miras__unit_kernels *> {
   typedef const miras__cuda_kernels *type;
@@ -463,12 +470,21 @@ template <>
 struct miras__by_block<decltype(&miras__exact_solve), miras__exact_solve, MIRAS__ONE_UNIT>
     : miras__block_exact_solve {};
 
-/* All units. */
+/* All units, on a copy of the state in shared memory where it fits: the state's own is then read and
+ * written once, however many tokens come. */
 struct miras__block_linear_run {
   __device__ __noinline__ void operator()(const miras__plan *p, const miras__head_io *io,
                                           const float *base, float *s, float *row, size_t t,
                                           size_t end) const {
-    miras__linear_run(p, io, base, s, row, t, end);
+    const size_t n = p->weights;
+    const int near = n <= (size_t)miras__told[1];
+    float *const room = near ? miras__told + MIRAS__ROOM : s;
+    size_t i;
+    for (i = threadIdx.x; near && i < n; i += blockDim.x) room[i] = s[i];
+    __syncthreads();
+    miras__linear_run(p, io, base, room, row, t, end);
+    __syncthreads();
+    for (i = threadIdx.x; near && i < n; i += blockDim.x) s[i] = room[i];
     __syncthreads();
   }
 };
@@ -542,6 +558,7 @@ struct miras__retention;
  * set there. */
 typedef struct miras__job {
   miras_memory m;
+  size_t room;                       /* floats of shared memory behind MIRAS__ROOM                */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
   miras_tokens x;
   miras_token_grads dx;
@@ -550,6 +567,8 @@ typedef struct miras__job {
 
 __device__ static miras__memory_call miras__call_of(const miras__job *a) {
   miras__memory_call c = a->call;
+  if (!threadIdx.x) miras__told[1] = (float)a->room;   /* less than 2^24: exact                   */
+  __syncthreads();
   c.m = (miras_memory *)&a->m;
   c.x = &a->x;
   c.dx = &a->dx;
@@ -601,24 +620,37 @@ __global__ void miras__run_collect(const __grid_constant__ miras__job a) {
 } }
 
 #ifdef __CUDACC__
-  #define MIRAS__LAUNCH(kernel, blocks, stream, argument) \
-    (kernel<<<(unsigned)(blocks), MIRAS_CUDA_THREADS, 16, stream>>>(argument), \
+  #define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
+    (kernel<<<(unsigned)(blocks), MIRAS_CUDA_THREADS, bytes, stream>>>(argument), \
      cudaGetLastError() == cudaSuccess)
 #endif
 
-typedef char miras__cuda_held[sizeof(miras_memory) <= sizeof(miras_cuda_memory) ? 1 : -1];
+/* What miras_cuda_memory holds: the record as the host knows it, which is as the device does, and
+ * the floats of shared memory that its state takes, 0 if it does not fit or is not asked for. */
+typedef struct miras__cuda {
+  miras_memory m;
+  size_t room;
+} miras__cuda;
+typedef char miras__cuda_fits[sizeof(miras__cuda) <= sizeof(miras_cuda_memory) ? 1 : -1];
 
-/* The record as the host knows it, which is as the device does. */
 static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
-  return (const miras_memory *)(const void *)g->held;
+  return &((const miras__cuda *)(const void *)g->held)->m;
 }
 
 static miras_cuda::miras__job miras__cuda_job(const miras_cuda_memory *g, const miras_tokens *x) {
   miras_cuda::miras__job job;
   memset((void *)&job, 0, sizeof job);
-  memcpy((void *)&job.m, g->held, sizeof job.m);
+  memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
   if (x) job.x = *x;
   return job;
+}
+
+/* A grid over a memory; room: floats of shared memory for its states. */
+static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__job), size_t blocks,
+                           size_t room, cudaStream_t stream, miras_cuda::miras__job *job) {
+  job->room = room;
+  return MIRAS__LAUNCH(kernel, blocks, (miras_cuda::MIRAS__ROOM + room) * sizeof(float), stream,
+                       *job);
 }
 
 /* Every head works in scratch of its own, as every worker does on the host. 0: that is too much. */
@@ -648,16 +680,36 @@ static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpy
   return cudaMemcpyAsync(to, from, bytes, way, stream) == cudaSuccess;
 }
 
+/* Does a state fit into a block's shared memory, and is it read there? */
+static int miras__cuda_near(const miras_memory *m, size_t *room) {
+  int device, most;
+  *room = 0;
+  if (!m->plan.fused) return 1;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
+          cudaSuccess)
+    return 0;
+  if (m->plan.weights > (size_t)most / sizeof(float) - miras_cuda::MIRAS__ROOM) return 1;
+  *room = m->plan.weights;
+  return cudaFuncSetAttribute(miras_cuda::miras__run_forward,
+                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              most) == cudaSuccess;
+}
+
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
                                     size_t bytes, cudaStream_t stream) {
+  miras__cuda held;
   miras_memory to;
   size_t need, stack = 0;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
   if (!miras__cuda_can(m)) return MIRAS_ERR_DESC;
   need = miras__cuda_layout(&to, m, device);
   if (!need || bytes < need) return MIRAS_ERR_SIZE;
+  memset(&held, 0, sizeof held);
+  held.m = to;
+  if (!miras__cuda_near(m, &held.room)) return MIRAS_ERR_DEVICE;
   memset(g, 0, sizeof *g);
-  memcpy(g->held, &to, sizeof to);
+  memcpy(g->held, &held, sizeof held);
   if (cudaDeviceGetLimit(&stack, cudaLimitStackSize) != cudaSuccess ||
       (stack < MIRAS_CUDA_STACK &&
        cudaDeviceSetLimit(cudaLimitStackSize, MIRAS_CUDA_STACK) != cudaSuccess))
@@ -708,7 +760,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
                                 float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__job job;
-  size_t batch;
+  size_t batch, room;
   if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
     return MIRAS_ERR_ARGUMENT;
   batch = (size_t)m->plan.d.batch;
@@ -716,9 +768,10 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.call.y = y;
   job.call.tape = tape;
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
-  return (!x->length || MIRAS__LAUNCH(miras_cuda::miras__run_forward,
-                                      batch * (size_t)m->plan.d.heads, stream, job)) &&
-                 MIRAS__LAUNCH(miras_cuda::miras__run_moved, batch, stream, job)
+  room = ((const miras__cuda *)(const void *)g->held)->room;
+  return (!x->length || miras__cuda_run(miras_cuda::miras__run_forward,
+                                        batch * (size_t)m->plan.d.heads, room, stream, &job)) &&
+                 miras__cuda_run(miras_cuda::miras__run_moved, batch, 0, stream, &job)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }
@@ -731,8 +784,8 @@ miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, flo
   job = miras__cuda_job(g, NULL);
   job.call.dy = query;
   job.call.y = out;
-  return MIRAS__LAUNCH(miras_cuda::miras__run_read,
-                       (size_t)m->plan.d.batch * (size_t)m->plan.d.heads, stream, job)
+  return miras__cuda_run(miras_cuda::miras__run_read,
+                         (size_t)m->plan.d.batch * (size_t)m->plan.d.heads, 0, stream, &job)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }
@@ -767,9 +820,9 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
   job.call.parts = tape + 16 + tasks * job.call.per;
   job.call.scratch = job.call.parts + tasks * job.call.part;
   job.call.dstate = dstate;
-  return MIRAS__LAUNCH(miras_cuda::miras__run_backward, tasks, stream, job) &&
-                 (!dparams || MIRAS__LAUNCH(miras_cuda::miras__run_collect,
-                                            (size_t)m->plan.d.heads + 1, stream, job))
+  return miras__cuda_run(miras_cuda::miras__run_backward, tasks, 0, stream, &job) &&
+                 (!dparams || miras__cuda_run(miras_cuda::miras__run_collect,
+                                              (size_t)m->plan.d.heads + 1, 0, stream, &job))
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }

@@ -187,6 +187,19 @@ static cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit) {
 static cudaError_t cudaDeviceSetLimit(cudaLimit, size_t bytes) {
   return bytes > SHIM_STACK ? cudaErrorInvalidValue : cudaSuccess;
 }
+typedef enum { cudaDevAttrMaxSharedMemoryPerBlockOptin } cudaDeviceAttr;
+typedef enum { cudaFuncAttributeMaxDynamicSharedMemorySize } cudaFuncAttribute;
+static cudaError_t cudaGetDevice(int *device) {
+  *device = 0;
+  return cudaSuccess;
+}
+static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
+  *value = 227 << 10;
+  return cudaSuccess;
+}
+template <class F> static cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute, int) {
+  return cudaSuccess;
+}
 static cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
   memset(to, value, bytes);
   return cudaSuccess;
@@ -200,17 +213,23 @@ template <class A> struct shim_kernel {
     k->kernel(*k->argument);
   }
 };
-/* kernel(argument) in a grid. Blocks run one after the other, the last one first. */
+/* kernel(argument) in a grid. Blocks run one after the other, the last one first, each with shared
+ * memory of its own that holds no numbers yet. */
+static void *shim_shared;
 template <class A>
-static int shim_launch(void (*kernel)(const A), size_t blocks, unsigned threads,
+static int shim_launch(void (*kernel)(const A), size_t blocks, unsigned threads, size_t bytes,
                        const A &argument) {
   shim_kernel<A> k = {kernel, &argument};
   gridDim.x = (unsigned)blocks;
   while (blocks--) {
     blockIdx.x = (unsigned)blocks;
+    shim_shared = malloc(bytes);
+    if (!shim_shared) exit(2);
+    memset(shim_shared, 255, bytes);
     shim_block(threads, shim_kernel<A>::run, &k);
+    free(shim_shared);
   }
   return 1;
 }
-#define MIRAS__LAUNCH(kernel, blocks, stream, argument) \
-  ((void)(stream), shim_launch(kernel, blocks, MIRAS_CUDA_THREADS, argument))
+#define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
+  ((void)(stream), shim_launch(kernel, blocks, MIRAS_CUDA_THREADS, bytes, argument))

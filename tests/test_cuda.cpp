@@ -19,9 +19,6 @@ static unsigned threads = 32;      /* of a block; 0: the host's engines run     
 
 #ifndef __CUDACC__
 static unsigned long waits(void) { return shim_waits; }
-namespace { namespace miras_cuda {
-float miras__told[4];
-} }
 #else
 static unsigned long waits(void) { return 0; }
 #endif
