@@ -259,7 +259,10 @@ template <> struct miras__of_block<const miras__unit_kernels *> {
   typedef const miras__cuda_kernels *type;
 };
 template <class T> static T miras__to_unit(T x) { return x; }
-static const miras__unit_kernels *miras__to_unit(const miras__cuda_kernels *) { return 0; }
+static const miras__unit_kernels miras__of_units = {};
+static const miras__unit_kernels *miras__to_unit(const miras__cuda_kernels *) {
+  return &miras__of_units;
+}
 
 /* What the units of a block share of `count` rows: as many to each, but for the last ones. */
 static size_t miras__from(size_t count) {
@@ -470,8 +473,8 @@ template <>
 struct miras__by_block<decltype(&miras__exact_solve), miras__exact_solve, MIRAS__ONE_UNIT>
     : miras__block_exact_solve {};
 
-/* All units, on a copy of the state in shared memory where it fits: the state's own is then read and
- * written once, however many tokens come. */
+/* All units, on a copy of the state in shared memory where it fits: the state's own is then read
+ * and written once, however many tokens come. */
 struct miras__block_linear_run {
   __device__ __noinline__ void operator()(const miras__plan *p, const miras__head_io *io,
                                           const float *base, float *s, float *row, size_t t,
@@ -523,7 +526,8 @@ struct miras__cuda_kernels {
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
 };
-static const miras__cuda_kernels *miras__kernels_best(void) { return 0; }
+static const miras__cuda_kernels miras__of_blocks = {};
+static const miras__cuda_kernels *miras__kernels_best(void) { return &miras__of_blocks; }
 
 struct miras__net;       /* what is named before it is defined, in this namespace */
 struct miras__hidden;
