@@ -1141,7 +1141,8 @@ MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
 MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
-/* miras_write and miras_read in one pass (the last bits may differ from the two calls'). */
+/* miras_write and miras_read in one pass (the last bits may differ from the two calls'). Here and
+ * in miras_forward what is written must not overlap what is read. */
 MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
                            const float *query, float *out);
 /* Run T tokens: each is written, then read. y [batch, T, heads, value_dim] is overwritten. Key,
@@ -1534,6 +1535,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #define MIRAS__BACK(f) NULL
   #define MIRAS__TRAINS 0
 #endif
+
+/* Tasks of layers are compiled for a device as well (room @20), where a block of threads runs each.
+ * There functions that only the host has are NULL in tables; a thread works on the numbers THREAD,
+ * THREAD + THREADS, ..., then all MEET; and what has one value thread 0 stores. */
+#define MIRAS__HOST(f) f
+#define MIRAS__THREAD 0
+#define MIRAS__THREADS 1
+#define MIRAS__MEET() ((void)0)
 #ifdef MIRAS_NO_EXACT
   #define MIRAS__EXACT(f) NULL
 #else
@@ -1698,7 +1707,7 @@ static MIRAS__COLD void miras__say(char *why, size_t size, const char *format, .
 /* @11 RANDOM NUMBERS --------------------------------------------------------------- needs 10 -- */
 
 /* The finaliser of splitmix64 (Steele, Lea and Flood 2014): a bijection that mixes all 64 bits. */
-static MIRAS__UNUSED uint64_t miras__hash(uint64_t x) {
+static MIRAS__UNUSED MIRAS__BOTH uint64_t miras__hash(uint64_t x) {
   x += UINT64_C(0x9e3779b97f4a7c15);
   x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -1747,6 +1756,7 @@ typedef struct miras__arena {
   unsigned char *base;
   size_t used;
   int ok;
+  struct miras__arena *records;    /* where base is a device's memory: what the host reads        */
 } miras__arena;
 
 /* buffer NULL: to measure; else any alignment will do. */
@@ -1755,6 +1765,7 @@ static miras__arena miras__arena_on(void *buffer) {
   a.base = buffer ? (unsigned char *)buffer + (64 - (uintptr_t)buffer % 64) % 64 : NULL;
   a.used = 0;
   a.ok = 1;
+  a.records = NULL;
   return a;
 }
 
@@ -1779,6 +1790,10 @@ static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t ele
 static MIRAS__UNUSED void miras__grow(size_t *total, size_t n0, size_t n1) {
   size_t n = 0;
   if (!miras__size_mul(n0, n1, &n) || !miras__size_add(*total, n, total)) *total = (size_t)-1;
+}
+
+static MIRAS__UNUSED void *miras__take_records(miras__arena *a, size_t count, size_t element) {
+  return miras__take(a->records ? a->records : a, count, element);
 }
 
 static float *miras__floats(miras__arena *a, size_t rows, size_t ld) {
@@ -2390,7 +2405,8 @@ static MIRAS__COLD int miras__used(const miras_model_desc *d, int kind) {
 /* Types, kernels and engines are compiled once more for who includes this file again behind the
  * implementation, in a namespace and with words of room @21 of its own: with MIRAS__DEVICE 1 the
  * types, with MIRAS__ISA 5 the kernels of vectors whose lanes are threads, with MIRAS__DEVICE 2 the
- * engines, with MIRAS__DEVICE 3 what gives them the heads of a memory. */
+ * engines, with MIRAS__DEVICE 3 what gives them the heads of a memory, with MIRAS__DEVICE 4 what
+ * layers and trainers do with a tile of rows, a head or a block of parameters. */
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 1) || \
     (defined(MIRAS_IMPLEMENTATION) && !defined(MIRAS__ISA) && !defined(MIRAS__IMPLEMENTED))
 /* @15 PLAN ---------------------------------------------------------------- needs 10 11 13 14 -- */
@@ -3310,7 +3326,9 @@ struct miras__kernels {
  * Bare cc means -O0, where vector code is slower than plain C at -O2. The kernels are therefore
  * compiled with -O2 whatever the flags say; define MIRAS_DEBUG to step through them. GCC only. */
 #define MIRAS__PRAGMA(x) _Pragma(#x)
-#define MIRAS__RAISE
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE__) && !defined(MIRAS_DEBUG)
+  #define MIRAS__RAISE     /* by a pragma in a line of its own: gcc forgets one out of a macro       */
+#endif
 #if defined(__clang__)
   #define MIRAS__PASS
   #define MIRAS__PASS_END
@@ -3318,14 +3336,9 @@ struct miras__kernels {
     MIRAS__PRAGMA(clang attribute push(__attribute__((target(sets))), apply_to = function))
   #define MIRAS__TARGET_END _Pragma("clang attribute pop")
 #elif defined(__GNUC__)
-  #if !defined(__OPTIMIZE__) && !defined(MIRAS_DEBUG)
-    #undef MIRAS__RAISE
-    #define MIRAS__RAISE _Pragma("GCC optimize(\"O2\")")   /* behind the target, or that is lost */
-  #endif
-  #define MIRAS__PASS _Pragma("GCC push_options") MIRAS__RAISE
+  #define MIRAS__PASS _Pragma("GCC push_options")
   #define MIRAS__PASS_END _Pragma("GCC pop_options")
-  #define MIRAS__TARGET(sets) \
-    _Pragma("GCC push_options") MIRAS__PRAGMA(GCC target(sets)) MIRAS__RAISE
+  #define MIRAS__TARGET(sets) _Pragma("GCC push_options") MIRAS__PRAGMA(GCC target(sets))
   #define MIRAS__TARGET_END MIRAS__PASS_END
 #else
   #define MIRAS__PASS
@@ -3343,12 +3356,18 @@ struct miras__kernels {
   #define MIRAS__KERNEL_PASS
 
   MIRAS__PASS
+  #ifdef MIRAS__RAISE
+    #pragma GCC optimize("O2")
+  #endif
   #define MIRAS__ISA 1
   #include MIRAS_SELF   /* not found? the file was renamed: define MIRAS_SELF as "its name" */
   MIRAS__PASS_END
 
   #if MIRAS__X86
     MIRAS__TARGET("avx2,fma")
+    #ifdef MIRAS__RAISE
+      #pragma GCC optimize("O2")
+    #endif
     #define MIRAS__ISA 2
     #include MIRAS_SELF
     MIRAS__TARGET_END
@@ -3356,6 +3375,9 @@ struct miras__kernels {
 
   #if MIRAS__X86 && !defined(MIRAS_NO_AVX512)
     MIRAS__TARGET("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
+    #ifdef MIRAS__RAISE
+      #pragma GCC optimize("O2")
+    #endif
     #if defined(__GNUC__) && !defined(__clang__)
       /* GCC's own header trips these; the other sets compile the same kernels with them on. */
       #pragma GCC diagnostic push
@@ -3373,6 +3395,9 @@ struct miras__kernels {
 
   #if MIRAS__NEON
     MIRAS__PASS
+    #ifdef MIRAS__RAISE
+      #pragma GCC optimize("O2")
+    #endif
     #define MIRAS__ISA 4
     #include MIRAS_SELF
     MIRAS__PASS_END
@@ -4267,7 +4292,7 @@ static int miras__any(const float *x, size_t n) {
  * lie so far apart that the caches suffer; otherwise blocks of them are packed first. */
 
 /* C = / += / -= a B' for a column a [M] and a row B [N]. */
-static void miras__gemm_outer(int mode, float *C, size_t ldc, const float *a, size_t ars,
+static MIRAS__UNUSED void miras__gemm_outer(int mode, float *C, size_t ldc, const float *a, size_t ars,
                               const float *B, size_t M, size_t N) {
 #define K_ROWS(value) for (; M--; C += ldc, a += ars) { vf s = V_SET1(*a); V_EACH(C, N, value); }
   if (mode == MIRAS__ADD) K_ROWS(V_FMA(s, V_AT(B), V_AT(C)))
@@ -6023,14 +6048,14 @@ MIRAS__INLINE void miras__linear_pass(int home, int after, int delta, const mira
   }
 }
 
-/* Tokens t..end-1 of a head in chunks of 1, for plans that say `fused`; row: 4 values and 3 rows of
+/* Tokens t..end-1 of a head in chunks of 1, for plans that say `fused`; row: 3 values and 3 rows of
  * features. In the place of the rows of room @45 and of what room @50 does with a block of one row:
  * what it reads, the solution for u, the answer, the fold. Without it a write takes 2.5 times as
  * long at 16 x 16. All units of a block run it; its columns do not see each other. */
 static void miras__linear_run(const miras__plan *p, const miras__head_io *io, const float *base,
                               float *s, float *row, size_t t, size_t end) {
   const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  float *steps = row + 2 * miras__pad(dv), *rows = row + 4 * miras__pad(dv);
+  float *steps = row + 2 * miras__pad(dv), *rows = row + 3 * miras__pad(dv);
   miras__linear f;
   size_t i;
   f.s = s, f.u = row, f.error = io->surprise ? row + miras__pad(dv) : NULL;
@@ -6066,6 +6091,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     if (f.error && V_UNIT == 0)
       io->surprise[t] = p->delta ? 0.5f * miras__dot(f.error, f.error, dv)
                                  : -miras__dot(f.error, f.v, dv);
+    if (f.error) V_MEET();
     f.xp = f.x;
   }
   V_MEET();
@@ -7051,10 +7077,13 @@ static void miras__adamw(float *w, float *m, float *v, float *g, size_t n, const
  * becomes its gradient, scale (softmax(x) - one at target). */
 static float miras__cross_entropy(float *x, size_t n, size_t target, float scale) {
   const float top = miras__top(x, n), at = x[target];
-  const float total = miras__exp_sum(scale > 0 ? x : NULL, x, top, n);
+  float total;
+  V_SYNC();
+  total = miras__exp_sum(scale > 0 ? x : NULL, x, top, n);
   if (scale > 0) {
     miras__scale(x, scale / total, x, n);
-    x[target] -= scale;
+    V_SYNC();
+    V_KEEP(x[target], x[target] - scale);
   }
   return logf(total) + top - at;
 }
@@ -8229,7 +8258,7 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   p->split = p->weights;
   p->at_open = state;
   least = miras__block_offsets(p, (size_t)p->tape_tokens * descents, 1, p->at, &open);
-  p->scratch = 4 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
+  p->scratch = 3 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
   if (!p->fused) p->scratch = miras__block_offsets(p, chunk * descents, 0, p->at, &open);
   if (chunk > 1) state += open;
   p->scratch_backward = MIRAS__TRAINS && least > p->scratch ? least : p->scratch;
@@ -11310,6 +11339,13 @@ struct miras_memory {
   size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
 };
 
+/* Tokens so far: what a sequence's state begins with. */
+static uint64_t miras__position(const void *state) {
+  uint64_t position;
+  memcpy(&position, state, sizeof position);
+  return position;
+}
+
 /* Head h, of tokens from `first` on, has in `to`, which is zeros, what all have from `key` on. */
 MIRAS__INLINE void miras__memory_inputs(const miras_memory *m, const void *key, size_t first,
                                         size_t h, void *to) {
@@ -11821,11 +11857,13 @@ static void miras__close(void *object) {
   miras__release(&own.allocator, own.buffer, own.bytes);
 }
 
-/* All of a number of tasks, on whatever workers there are. */
+/* All of a number of tasks, on whatever workers there are. A device, which the host cannot do a
+ * single task for, has more than a caller's may be. */
+enum { MIRAS__WORKERS = 256 };
 static void miras__each(const miras_parallel *p, size_t count,
                         void (*task)(void *argument, int index, int worker), void *argument) {
   int i;
-  if (p && p->workers > 1 && count > 1) {
+  if (p && p->workers > 1 && (count > 1 || p->workers > MIRAS__WORKERS)) {
     p->run(p->user, (int)count, task, argument);
     return;
   }
@@ -11837,7 +11875,7 @@ static size_t miras__workers(const miras_parallel *p) { return p ? (size_t)p->wo
 /* Can this be a job system? NULL can. */
 static MIRAS__COLD int miras__parallel_ok(const miras_parallel *p, char *why, size_t n) {
   if (!p) return 1;
-  if (!miras__whole(why, n, "parallel->workers", p->workers, 1, 256)) return 0;
+  if (!miras__whole(why, n, "parallel->workers", p->workers, 1, MIRAS__WORKERS)) return 0;
   if (p->run) return 1;
   miras__say(why, n, "parallel->run is NULL; it must be a function, or parallel itself NULL");
   return 0;
@@ -11871,12 +11909,6 @@ static int miras__tokens_ok(const miras_memory *m, const miras_tokens *x) {
   for (i = 0; x->length && i < m->inputs; i++)
     if (m->width[i] && !miras__input(&x->key, i)) return 0;
   return 1;
-}
-
-static uint64_t miras__position(const void *state) {
-  uint64_t position;
-  memcpy(&position, state, sizeof position);
-  return position;
 }
 
 /* All sequences stand there. */
@@ -12361,7 +12393,10 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
   return m ? m->state : NULL;
 }
 
-#ifndef MIRAS_NO_MODEL
+#endif   /* region I */
+
+#if ((defined(MIRAS__DEVICE) && MIRAS__DEVICE == 4) || defined(MIRAS__IMPLEMENTING)) && \
+    !defined(MIRAS_NO_MODEL)
 /* @75 LAYERS: WHAT THEY SHARE --------------------------------------- needs 13 14 20 29 32 74 -- */
 
 /* Letters of the rooms 75 to 80: W width, H heads, F hidden width of the SwiGLU, V vocabulary, R
@@ -12424,7 +12459,7 @@ typedef struct miras__param {
  * `run` floats: the first `at_out` projections of the last taps - 1 tokens (one row each), then the
  * states of the heads (each part starts on a multiple of 16). */
 typedef struct miras__shape {
-  const struct miras__layer_type *type;
+  miras_layer_type type;
   size_t tasks;                    /* heads of a sequence that can be worked on apart             */
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
@@ -12453,7 +12488,8 @@ typedef struct miras__shape {
   /* of attention */
   size_t group, window;            /* heads of queries for one of the keys and values, a task     */
   double base;
-  float *turns;                    /* [tile, dk] cosines and sines of a tile's positions          */
+  float *turns;                    /* [tile, dk] cosines and sines of a tile's positions; then
+                                      dk / 2 doubles: by what a position turns each pair          */
   size_t turning;                  /* floats of it                                                */
 } miras__shape;
 
@@ -12600,118 +12636,13 @@ static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__
 
 static size_t miras__tiles(size_t tokens) { return (tokens + MIRAS__TILE - 1) / MIRAS__TILE; }
 
-/* Blocks of work on whole matrices; one list makes one phase. */
-typedef enum miras__job_kind { MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE } miras__job_kind;
-
-typedef struct miras__job {
-  miras__job_kind kind;    /* PRODUCT c [rows, cols] += a' b over depth; TRANSPOSE c = a';
-                              REDUCE c [cols] += the rows of a, in order                         */
-  const float *a, *b;
-  float *c;
-  size_t lda, ldb, ldc, rows, cols, depth;
-  size_t across;           /* blocks side by side                                                */
-  size_t first;            /* its first task                                                     */
-} miras__job;
-
-#define MIRAS__JOBS 48
-typedef struct miras__jobs {
-  const miras__kernels *k;
-  const miras_parallel *parallel;
-  float *scratch;          /* [workers, scratch_size]                                            */
-  size_t scratch_size;
-  size_t batch, tokens, tiles;   /* of the call                                                  */
-  size_t tasks;
-  int count;
-  miras__job job[MIRAS__JOBS];
-} miras__jobs;
-
-/* A block of a product: its slice of a (256 tokens x 64) and of b (256 x 128) and its part of c
- * stay in the second-level cache together. */
-#define MIRAS__JOB_ROWS 64
-#define MIRAS__JOB_COLS 128
-#define MIRAS__JOB_DEPTH 256
-
-/* The next one, for its arrays; it does not count if it is empty. */
-static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_t rows,
-                                  size_t cols) {
-  const size_t down = kind == MIRAS__REDUCE ? 1 : rows;
-  miras__job *j = &list->job[list->count];
-  MIRAS_ASSERT(list->count < MIRAS__JOBS);
-  j->kind = kind;
-  j->rows = rows;
-  j->cols = cols;
-  j->across = (cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
-  j->first = list->tasks;
-  if (!rows || !cols) return j;
-  list->tasks += (down + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS * j->across;
-  list->count++;
-  return j;
-}
-
-static void miras__job_task(void *argument, int index, int worker) {
-  const miras__jobs *list = (const miras__jobs *)argument;
-  const miras__kernels *k = list->k;
-  const miras__job *j = list->job + list->count - 1;
-  float *pack = list->scratch + (size_t)worker * list->scratch_size;
-  size_t at = (size_t)index, i, c, rows, cols, t;
-  while (j->first > at) j--;
-  at -= j->first;
-  i = at / j->across * MIRAS__JOB_ROWS;
-  c = at % j->across * MIRAS__JOB_COLS;
-  rows = j->rows - i < MIRAS__JOB_ROWS ? j->rows - i : MIRAS__JOB_ROWS;
-  cols = j->cols - c < MIRAS__JOB_COLS ? j->cols - c : MIRAS__JOB_COLS;
-  if (j->kind == MIRAS__PRODUCT) {
-    for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
-      miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc,
-                    miras__turned(j->a + t * j->lda + i, j->lda),
-                    miras__mat(j->b + t * j->ldb + c, j->ldb), rows, cols,
-                    j->depth - t < MIRAS__JOB_DEPTH ? j->depth - t : MIRAS__JOB_DEPTH, pack);
-  } else if (j->kind == MIRAS__TRANSPOSE) {
-    k->transpose(j->c + c * j->ldc + i, j->ldc, j->a + i * j->lda + c, j->lda, rows, cols);
-  } else {
-    for (t = 0; t < j->rows; t++) k->add(j->c + c, j->a + t * j->lda + c, cols);
-  }
-}
-
-static void miras__jobs_run(miras__jobs *list) {
-  miras__each(list->parallel, list->tasks, miras__job_task, list);
-  list->tasks = 0;
-  list->count = 0;
-}
-
-/* c [cols, rows] = a', a [rows, cols] */
-static void miras__job_transpose(miras__jobs *list, float *c, size_t ldc, const float *a,
-                                 size_t rows, size_t cols) {
-  miras__job *j = miras__job_add(list, MIRAS__TRANSPOSE, rows, cols);
-  j->c = c, j->ldc = ldc;
-  j->a = a, j->lda = cols;
-}
-
-/* dw [rows, cols] += a' b over the tokens of the step. */
-static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
-                               const float *a, size_t lda, const float *b, size_t ldb) {
-  miras__job *j = miras__job_add(list, MIRAS__PRODUCT, rows, cols);
-  j->c = dw, j->ldc = cols;
-  j->a = a, j->lda = lda;
-  j->b = b, j->ldb = ldb;
-  j->depth = list->tokens;
-}
-
-/* dw [cols] += rows of a, ld apart. */
-static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const float *a, size_t ld,
-                              size_t rows) {
-  miras__job *j = miras__job_add(list, MIRAS__REDUCE, rows, cols);
-  j->c = dw;
-  j->a = a, j->lda = ld;
-}
-
 /* Of the inputs of the convolutions in tail and n more of proj the last taps - 1 stay in tail. */
-static void miras__tail_move(const miras__shape *s, float *tail, const float *proj, size_t n) {
+static void miras__tail_move(const miras__kernels *k, const miras__shape *s, float *tail,
+                             const float *proj, size_t n) {
   size_t back = s->taps - 1, wide = s->at_out, t;
   for (t = 0; t < back; t++)
-    memcpy(tail + t * wide,
-           t + n < back ? tail + (t + n) * wide : proj + (t + n - back) * s->ld_p,
-           wide * sizeof(float));
+    k->copy(tail + t * wide,
+            t + n < back ? tail + (t + n) * wide : proj + (t + n - back) * s->ld_p, wide);
 }
 
 /* A type of layer: what differs. All but resolve may be NULL, and without heads so is the rest. */
@@ -12732,74 +12663,6 @@ typedef struct miras__layer_type {
   void (*head_bwd)(const miras__visit *a, size_t h);
   void (*enter_bwd)(const miras__visit *a);
 } miras__layer_type;
-
-/* ---- parameters ---- */
-
-/* Append one, unless it has no rows; cols 0: a vector. Its initial values are drawn from stream
- * `stream` of the layer. */
-static void miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols, int decay,
-                            int stream, double mean, double deviation) {
-  size_t count = 0, offset = v->floats;
-  miras__grow(&count, rows, cols ? cols : 1);
-  miras__grow(&v->floats, miras__padded(count), 1);
-  miras__grow(&v->learned, count, 1);
-  if (!count) return;
-  if (v->view) {
-    miras_view *view = &v->view[v->count];
-    miras__view_set(view, offset, rows, cols);
-    if (v->layer >= 0) miras__say(view->name, sizeof view->name, "blocks.%d.", v->layer);
-    miras__say(view->name, sizeof view->name, "%s", name);
-    view->decay = decay;
-    view->seed = v->seed + (uint64_t)stream;
-    view->mean = mean;
-    view->deviation = deviation;
-  }
-  v->count++;
-}
-
-/* All of a layer. deep: 1 / sqrt(branches of the model), which makes what they add one in size. */
-static void miras__layer_views(const miras__shape *s, miras__views *v, double deep) {
-  int i;
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    const miras__param *p = &s->param[i];
-    const int stream = miras__params[i].stream;
-    const double start = miras__params[i].start / 10.0, fan = miras__params[i].fan;
-    const double most = stream && !miras__params[i].start ? deep : start;
-    if (!p->rows) continue;
-    miras__view_add(v, miras__params[i].name, p->rows, p->cols,
-                    miras__params[i].origin <= MIRAS__MULTIPLIES, stream, stream ? 0 : most,
-                    stream ? most / sqrt(fan * (double)p->rows) : 0);
-    if (v->view && i == MIRAS__W_MEMORY)
-      v->view[v->count - 1].rate = (float)miras__init_rate(&s->plan);
-  }
-}
-
-/* In the order of their columns. */
-static const unsigned char miras__projections[] = {
-  MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE, MIRAS__W_GATES_DOWN
-};
-
-/* Which parameters there are, by their lengths; the columns of the projections. */
-static MIRAS__COLD void miras__params_find(miras__shape *s) {
-  size_t i;
-  s->norm1 = s->value ? s->width : 0;
-  s->norm2 = s->hidden ? s->width : 0;
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    miras__param *p = &s->param[i];
-    const size_t cols = miras__params[i].cols, rows = miras__params[i].rows;
-    if (cols) memcpy(&p->cols, (const char *)s + cols, sizeof p->cols);
-    if (p->cols || !cols) memcpy(&p->rows, (const char *)s + rows, sizeof p->rows);
-  }
-  for (i = s->proj = 0; i < sizeof miras__projections; i++) {
-    miras__param *p = &s->param[miras__projections[i]];
-    p->place = s->proj;
-    s->proj += p->cols;
-  }
-  s->at_k = s->param[MIRAS__W_K].place;
-  s->at_v = s->param[MIRAS__W_V].place;
-  s->at_out = s->param[MIRAS__W_OUT_GATE].place;
-  s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
-}
 
 static size_t miras__count(const miras__param *p) { return p->rows * (p->cols ? p->cols : 1); }
 
@@ -12831,13 +12694,6 @@ static void miras__times_bwd(const miras__visit *a, int i, int mode, float *dx, 
                 a->n, p->rows, p->cols, a->scratch);
 }
 
-/* And dw += x' d over all tokens, as a job. */
-static void miras__times_weight(const miras__visit *a, int i, float *g, const float *x, size_t ldx,
-                                const float *d, size_t ldd, miras__jobs *list) {
-  const miras__param *p = &a->layer->s->param[i];
-  miras__job_product(list, g + p->at, p->rows, p->cols, x, ldx, d, ldd);
-}
-
 /* The tile's sums of a gradient. */
 static float *miras__tile_sum(const miras__visit *a, int i) {
   return a->work.part[MIRAS__BY_TILE] + a->layer->s->param[i].place;
@@ -12851,117 +12707,17 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
   const size_t n = miras__count(&s->param[i]) / (own ? 1 : s->heads);
   float *sum = a->work.part[origin] + s->param[i].place + h * (own ? s->sums[origin] : n);
   if (!n) return NULL;
-  memset(sum, 0, n * sizeof *sum);
+  a->k->fill(sum, 0, n);
   return sum;
 }
-
-/* Jobs: transposed weights of a layer, for the products on its way back ... */
-static void miras__layer_transposes(const miras__layer *layer, const miras__layer_work *work,
-                                    miras__jobs *list) {
-  const miras__shape *s = layer->s;
-  int i;
-  for (i = 0; i < MIRAS__PARAMS; i++)
-    if (miras__params[i].origin <= MIRAS__MULTIPLIES)
-      miras__job_transpose(list, miras__turned_weight(s, work, i), miras__pad(s->param[i].rows),
-                           miras__weight(layer, i), s->param[i].rows, s->param[i].cols);
-}
-
-/* ... and all that its weights receive; g: the gradients of the layer's. */
-static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
-  const miras__shape *s = a->layer->s;
-  const miras__layer_work *work = &a->work;
-  const miras__kept *kept = &a->kept;
-  const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, 0, list->tiles, b, b * s->tasks};
-  const float *from = s->param[MIRAS__W_OUT_NORM].rows ? work->out : kept->y;
-  int i;
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    const miras__param *p = &s->param[i];
-    const int origin = miras__params[i].origin;
-    if (origin == MIRAS__PROJECTS)
-      miras__times_weight(a, i, g, work->h, s->ld_x, work->dproj + p->place, s->ld_p, list);
-    else if (origin != MIRAS__MULTIPLIES)
-      miras__job_reduce(list, g + p->at, miras__count(p), work->part[origin] + p->place,
-                        s->sums[origin], rows[origin]);
-  }
-  miras__times_weight(a, MIRAS__W_GATES_UP, g, kept->proj + s->at_low, s->ld_p, work->dgates,
-                      s->ld_g, list);
-  miras__times_weight(a, MIRAS__W_O, g, from, s->ld_y, a->mid_in, s->ld_x, list);
-  miras__times_weight(a, MIRAS__W_MLP_GATE, g, work->h2, s->ld_x, kept->ab, 2 * s->ld_f, list);
-  miras__times_weight(a, MIRAS__W_MLP_UP, g, work->h2, s->ld_x, kept->ab + s->ld_f, 2 * s->ld_f,
-                      list);
-  miras__times_weight(a, MIRAS__W_MLP_DOWN, g, work->act, s->ld_f, a->after_in, s->ld_x, list);
-}
-
-/* ---- sizes ---- */
 
 /* How often the layer adds to its input. */
 static size_t miras__branches(const miras__shape *s) { return s->value && s->hidden ? 2 : 1; }
 
-/* What follows from all that a type has found. 0: the state of a running text is too large. */
-static int miras__shape_end(miras__shape *s) {
-  size_t rows;
-  int i;
-  miras__params_find(s);
-  for (i = 0; i < MIRAS__PARAMS; i++) {
-    miras__param *p = &s->param[i];
-    const int origin = miras__params[i].origin, turns = origin <= MIRAS__MULTIPLIES;
-    const size_t count = miras__pad(miras__count(p));
-    p->at = s->floats;
-    miras__grow(&s->floats, count, 1);
-    if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
-    miras__grow(&s->sums[origin], turns ? p->cols : 1, turns ? miras__pad(p->rows) : count);
-  }
-  s->ld_p = miras__pad(s->proj);
-  s->ld_g = miras__pad(s->outs);
-  s->ld_y = miras__pad(s->value);
-  rows = MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
-         (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
-  if (s->scratch < rows) s->scratch = rows;
-  if (s->scratch_train < rows) s->scratch_train = rows;
-  s->tail = miras__pad((s->taps - 1) * s->at_out);
-  s->run = s->tail;
-  miras__grow(&s->run, s->plan.head_state, s->tasks);
-  return s->run + 1 != 0;
-}
-
-/* What a layer keeps of a call; all but x, which is the caller's. */
-static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
-                         miras__kept *kept) {
-  const size_t n = e->batch * e->length;
-  if (miras__branches(s) > 1) kept->mid = miras__floats(a, n, s->ld_x);
-  kept->y = miras__floats(a, n, s->ld_y);
-  kept->proj = miras__floats(a, n, s->ld_p);
-  kept->ab = miras__floats(a, n, 2 * s->ld_f);
-  kept->g = miras__floats(a, n, s->ld_g);
-  kept->tails = miras__floats(a, e->carries ? e->batch : 0, s->tail);
-  if (!MIRAS__TRAINS || !e->train || !s->tasks) return;
-  kept->per_tape = miras__padded(s->type->tape(s, e));
-  if (!kept->per_tape) a->ok = 0;
-  kept->tape = miras__floats(a, e->batch * s->tasks, kept->per_tape);
-}
-
-static void miras__works(const miras__shape *s, const miras__extent *e, miras__arena *a,
-                         miras__layer_work *work) {
-  const size_t b = e->batch, t = e->length, n = b * t, runs = b * s->runs;
-  miras__grow(&work->per_qkv, t, s->per_token);
-  work->per_qkv = miras__padded(work->per_qkv);
-  work->context = t;
-  work->gates = miras__floats(a, n, s->ld_g);
-  work->qkv = miras__floats(a, runs, work->per_qkv);
-  if (!MIRAS__TRAINS || !e->train) return;
-  work->dy = miras__floats(a, n, s->ld_y);
-  work->h = miras__floats(a, n, s->ld_x);
-  work->h2 = miras__floats(a, n, s->ld_x);
-  work->act = miras__floats(a, n, s->ld_f);
-  work->dproj = miras__floats(a, n, s->ld_p);
-  work->dqkv = miras__floats(a, runs, work->per_qkv);
-  work->inverse = miras__floats(a, runs * s->lengths, t);
-  work->dgates = miras__floats(a, n, s->ld_g);
-  work->out = miras__floats(a, s->param[MIRAS__W_OUT_NORM].rows ? n : 0, s->ld_y);
-  work->part[MIRAS__BY_TILE] = miras__floats(a, b * miras__tiles(t), s->sums[MIRAS__BY_TILE]);
-  work->part[MIRAS__BY_SEQUENCE] = miras__floats(a, b, s->sums[MIRAS__BY_SEQUENCE]);
-  work->part[MIRAS__BY_HEAD] = miras__floats(a, b * s->tasks, s->sums[MIRAS__BY_HEAD]);
-}
+/* In the order of their columns. */
+static const unsigned char miras__projections[] = {
+  MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE, MIRAS__W_GATES_DOWN
+};
 
 /* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
 
@@ -12980,27 +12736,6 @@ static void miras__project(const miras__visit *a, int count, size_t n, const flo
   }
 }
 
-static void miras__enter(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  if (!s->value) return;
-  miras__project(a, 5, a->n, a->kept.x, a->kept.proj);
-  s->type->enter(a);
-}
-
-/* dproj and mid -> before, through norm1; h for the weights. */
-static void miras__enter_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *pack = a->scratch, *t = pack + MIRAS__PACK;
-  const miras__norm in = miras__norm_of(a->kept.x, s->ld_x,
-                                        miras__weight(a->layer, MIRAS__W_NORM1), a->n, s->width);
-  if (!s->value) return;
-  s->type->enter_bwd(a);
-  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
-                miras__mat(a->work.turned, s->ld_x), a->n, s->width, s->proj, pack);
-  a->k->rms_bwd(a->before, s->ld_x, a->mid, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM1), a->work.h,
-                s->ld_x, t, s->ld_x, &in);
-}
-
 /* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
  * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
 
@@ -13015,7 +12750,7 @@ static void miras__add_branch(const miras__visit *a, size_t site, float *out, co
   const miras__shape *s = a->layer->s;
   const int drop = MIRAS__TRAINS && a->drop;
   float *t = drop ? a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
-  if (!drop && out != x) memcpy(out, x, a->n * s->ld_x * sizeof(float));
+  if (!drop && out != x) a->k->copy(out, x, a->n * s->ld_x);
   miras__times(a, i, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, a->n);
   if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
@@ -13068,24 +12803,272 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
                 s->ld_x, t, s->ld_x, &mid);
 }
 
-static void miras__leave(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  if (s->value)
-    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept.x, MIRAS__W_O,
-                      s->type->leave ? s->type->leave(a) : a->kept.y, s->ld_y);
-  if (s->hidden) miras__layer_mlp(a);
+/* Blocks of work on whole matrices; one list makes one phase. */
+typedef enum miras__job_kind { MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE } miras__job_kind;
+
+typedef struct miras__job {
+  miras__job_kind kind;    /* PRODUCT c [rows, cols] += a' b over depth; TRANSPOSE c = a';
+                              REDUCE c [cols] += the rows of a, in order                         */
+  const float *a, *b;
+  float *c;
+  size_t lda, ldb, ldc, rows, cols, depth;
+  size_t across;           /* blocks side by side                                                */
+  size_t first;            /* its first task                                                     */
+} miras__job;
+
+#define MIRAS__JOBS 48
+typedef struct miras__jobs {
+  const miras__kernels *k;
+  const miras_parallel *parallel;
+  float *scratch;          /* [workers, scratch_size]                                            */
+  size_t scratch_size;
+  size_t batch, tokens, tiles;   /* of the call                                                  */
+  size_t tasks;
+  int count;
+  miras__job job[MIRAS__JOBS];
+} miras__jobs;
+
+/* A block of a product: its slice of a (256 tokens x 64) and of b (256 x 128) and its part of c
+ * stay in the second-level cache together. */
+#define MIRAS__JOB_ROWS 64
+#define MIRAS__JOB_COLS 128
+#define MIRAS__JOB_DEPTH 256
+
+static void miras__job_task(void *argument, int index, int worker) {
+  const miras__jobs *list = (const miras__jobs *)argument;
+  const miras__kernels *k = list->k;
+  const miras__job *j = list->job + list->count - 1;
+  float *pack = list->scratch + (size_t)worker * list->scratch_size;
+  size_t at = (size_t)index, i, c, rows, cols, t;
+  while (j->first > at) j--;
+  at -= j->first;
+  i = at / j->across * MIRAS__JOB_ROWS;
+  c = at % j->across * MIRAS__JOB_COLS;
+  rows = j->rows - i < MIRAS__JOB_ROWS ? j->rows - i : MIRAS__JOB_ROWS;
+  cols = j->cols - c < MIRAS__JOB_COLS ? j->cols - c : MIRAS__JOB_COLS;
+  if (j->kind == MIRAS__PRODUCT) {
+    for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
+      miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc,
+                    miras__turned(j->a + t * j->lda + i, j->lda),
+                    miras__mat(j->b + t * j->ldb + c, j->ldb), rows, cols,
+                    j->depth - t < MIRAS__JOB_DEPTH ? j->depth - t : MIRAS__JOB_DEPTH, pack);
+  } else if (j->kind == MIRAS__TRANSPOSE) {
+    k->transpose(j->c + c * j->ldc + i, j->ldc, j->a + i * j->lda + c, j->lda, rows, cols);
+  } else {
+    for (t = 0; t < j->rows; t++) k->add(j->c + c, j->a + t * j->lda + c, cols);
+  }
 }
 
-/* after -> mid and what comes before W_o. Clears the tile's sums. */
-static void miras__leave_bwd(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  float *from = s->type->leave ? miras__from_scratch(a) : a->work.dy;
-  memset(a->work.part[MIRAS__BY_TILE], 0, s->sums[MIRAS__BY_TILE] * sizeof(float));
-  if (s->hidden) miras__layer_mlp_bwd(a);
-  if (!s->value) return;
-  miras__add_branch_bwd(a, a->layer->site, a->mid_in, a->mid, MIRAS__W_O, from, s->ld_y);
-  s->type->leave_bwd(a, from);
+#ifndef MIRAS__DEVICE
+/* The next one, for its arrays; it does not count if it is empty. */
+static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_t rows,
+                                  size_t cols) {
+  const size_t down = kind == MIRAS__REDUCE ? 1 : rows;
+  miras__job *j = &list->job[list->count];
+  MIRAS_ASSERT(list->count < MIRAS__JOBS);
+  j->kind = kind;
+  j->rows = rows;
+  j->cols = cols;
+  j->across = (cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
+  j->first = list->tasks;
+  if (!rows || !cols) return j;
+  list->tasks += (down + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS * j->across;
+  list->count++;
+  return j;
 }
+
+static void miras__jobs_run(miras__jobs *list) {
+  miras__each(list->parallel, list->tasks, miras__job_task, list);
+  list->tasks = 0;
+  list->count = 0;
+}
+
+/* c [cols, rows] = a', a [rows, cols] */
+static void miras__job_transpose(miras__jobs *list, float *c, size_t ldc, const float *a,
+                                 size_t rows, size_t cols) {
+  miras__job *j = miras__job_add(list, MIRAS__TRANSPOSE, rows, cols);
+  j->c = c, j->ldc = ldc;
+  j->a = a, j->lda = cols;
+}
+
+/* dw [rows, cols] += a' b over the tokens of the step. */
+static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t cols,
+                               const float *a, size_t lda, const float *b, size_t ldb) {
+  miras__job *j = miras__job_add(list, MIRAS__PRODUCT, rows, cols);
+  j->c = dw, j->ldc = cols;
+  j->a = a, j->lda = lda;
+  j->b = b, j->ldb = ldb;
+  j->depth = list->tokens;
+}
+
+/* dw [cols] += rows of a, ld apart. */
+static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const float *a, size_t ld,
+                              size_t rows) {
+  miras__job *j = miras__job_add(list, MIRAS__REDUCE, rows, cols);
+  j->c = dw;
+  j->a = a, j->lda = ld;
+}
+
+/* And dw += x' d over all tokens, as a job. */
+static void miras__times_weight(const miras__visit *a, int i, float *g, const float *x, size_t ldx,
+                                const float *d, size_t ldd, miras__jobs *list) {
+  const miras__param *p = &a->layer->s->param[i];
+  miras__job_product(list, g + p->at, p->rows, p->cols, x, ldx, d, ldd);
+}
+
+/* Jobs: transposed weights of a layer, for the products on its way back ... */
+static void miras__layer_transposes(const miras__layer *layer, const miras__layer_work *work,
+                                    miras__jobs *list) {
+  const miras__shape *s = layer->s;
+  int i;
+  for (i = 0; i < MIRAS__PARAMS; i++)
+    if (miras__params[i].origin <= MIRAS__MULTIPLIES)
+      miras__job_transpose(list, miras__turned_weight(s, work, i), miras__pad(s->param[i].rows),
+                           miras__weight(layer, i), s->param[i].rows, s->param[i].cols);
+}
+
+/* ... and all that its weights receive; g: the gradients of the layer's. */
+static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *list) {
+  const miras__shape *s = a->layer->s;
+  const miras__layer_work *work = &a->work;
+  const miras__kept *kept = &a->kept;
+  const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, 0, list->tiles, b, b * s->tasks};
+  const float *from = s->param[MIRAS__W_OUT_NORM].rows ? work->out : kept->y;
+  int i;
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    const miras__param *p = &s->param[i];
+    const int origin = miras__params[i].origin;
+    if (origin == MIRAS__PROJECTS)
+      miras__times_weight(a, i, g, work->h, s->ld_x, work->dproj + p->place, s->ld_p, list);
+    else if (origin != MIRAS__MULTIPLIES)
+      miras__job_reduce(list, g + p->at, miras__count(p), work->part[origin] + p->place,
+                        s->sums[origin], rows[origin]);
+  }
+  miras__times_weight(a, MIRAS__W_GATES_UP, g, kept->proj + s->at_low, s->ld_p, work->dgates,
+                      s->ld_g, list);
+  miras__times_weight(a, MIRAS__W_O, g, from, s->ld_y, a->mid_in, s->ld_x, list);
+  miras__times_weight(a, MIRAS__W_MLP_GATE, g, work->h2, s->ld_x, kept->ab, 2 * s->ld_f, list);
+  miras__times_weight(a, MIRAS__W_MLP_UP, g, work->h2, s->ld_x, kept->ab + s->ld_f, 2 * s->ld_f,
+                      list);
+  miras__times_weight(a, MIRAS__W_MLP_DOWN, g, work->act, s->ld_f, a->after_in, s->ld_x, list);
+}
+
+/* ---- parameters ---- */
+
+/* Append one, unless it has no rows; cols 0: a vector. Its initial values are drawn from stream
+ * `stream` of the layer. */
+static void miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols, int decay,
+                            int stream, double mean, double deviation) {
+  size_t count = 0, offset = v->floats;
+  miras__grow(&count, rows, cols ? cols : 1);
+  miras__grow(&v->floats, miras__padded(count), 1);
+  miras__grow(&v->learned, count, 1);
+  if (!count) return;
+  if (v->view) {
+    miras_view *view = &v->view[v->count];
+    miras__view_set(view, offset, rows, cols);
+    if (v->layer >= 0) miras__say(view->name, sizeof view->name, "blocks.%d.", v->layer);
+    miras__say(view->name, sizeof view->name, "%s", name);
+    view->decay = decay;
+    view->seed = v->seed + (uint64_t)stream;
+    view->mean = mean;
+    view->deviation = deviation;
+  }
+  v->count++;
+}
+
+/* All of a layer. deep: 1 / sqrt(branches of the model), which makes what they add one in size. */
+static void miras__layer_views(const miras__shape *s, miras__views *v, double deep) {
+  int i;
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    const miras__param *p = &s->param[i];
+    const int stream = miras__params[i].stream;
+    const double start = miras__params[i].start / 10.0, fan = miras__params[i].fan;
+    const double most = stream && !miras__params[i].start ? deep : start;
+    if (!p->rows) continue;
+    miras__view_add(v, miras__params[i].name, p->rows, p->cols,
+                    miras__params[i].origin <= MIRAS__MULTIPLIES, stream, stream ? 0 : most,
+                    stream ? most / sqrt(fan * (double)p->rows) : 0);
+    if (v->view && i == MIRAS__W_MEMORY)
+      v->view[v->count - 1].rate = (float)miras__init_rate(&s->plan);
+  }
+}
+
+/* Which parameters there are, by their lengths; the columns of the projections. */
+static MIRAS__COLD void miras__params_find(miras__shape *s) {
+  size_t i;
+  s->norm1 = s->value ? s->width : 0;
+  s->norm2 = s->hidden ? s->width : 0;
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    miras__param *p = &s->param[i];
+    const size_t cols = miras__params[i].cols, rows = miras__params[i].rows;
+    if (cols) memcpy(&p->cols, (const char *)s + cols, sizeof p->cols);
+    if (p->cols || !cols) memcpy(&p->rows, (const char *)s + rows, sizeof p->rows);
+  }
+  for (i = s->proj = 0; i < sizeof miras__projections; i++) {
+    miras__param *p = &s->param[miras__projections[i]];
+    p->place = s->proj;
+    s->proj += p->cols;
+  }
+  s->at_k = s->param[MIRAS__W_K].place;
+  s->at_v = s->param[MIRAS__W_V].place;
+  s->at_out = s->param[MIRAS__W_OUT_GATE].place;
+  s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
+}
+
+/* ---- sizes ---- */
+
+/* What follows from all that a type has found. 0: the state of a running text is too large. */
+static int miras__shape_end(miras__shape *s) {
+  size_t rows;
+  int i;
+  miras__params_find(s);
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    miras__param *p = &s->param[i];
+    const int origin = miras__params[i].origin, turns = origin <= MIRAS__MULTIPLIES;
+    const size_t count = miras__pad(miras__count(p));
+    p->at = s->floats;
+    miras__grow(&s->floats, count, 1);
+    if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
+    miras__grow(&s->sums[origin], turns ? p->cols : 1, turns ? miras__pad(p->rows) : count);
+  }
+  s->ld_p = miras__pad(s->proj);
+  s->ld_g = miras__pad(s->outs);
+  s->ld_y = miras__pad(s->value);
+  rows = MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
+         (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
+  if (s->scratch < rows) s->scratch = rows;
+  if (s->scratch_train < rows) s->scratch_train = rows;
+  s->tail = miras__pad((s->taps - 1) * s->at_out);
+  s->run = s->tail;
+  miras__grow(&s->run, s->plan.head_state, s->tasks);
+  return s->run + 1 != 0;
+}
+
+static void miras__works(const miras__shape *s, const miras__extent *e, miras__arena *a,
+                         miras__layer_work *work) {
+  const size_t b = e->batch, t = e->length, n = b * t, runs = b * s->runs;
+  miras__grow(&work->per_qkv, t, s->per_token);
+  work->per_qkv = miras__padded(work->per_qkv);
+  work->context = t;
+  work->gates = miras__floats(a, n, s->ld_g);
+  work->qkv = miras__floats(a, runs, work->per_qkv);
+  if (!MIRAS__TRAINS || !e->train) return;
+  work->dy = miras__floats(a, n, s->ld_y);
+  work->h = miras__floats(a, n, s->ld_x);
+  work->h2 = miras__floats(a, n, s->ld_x);
+  work->act = miras__floats(a, n, s->ld_f);
+  work->dproj = miras__floats(a, n, s->ld_p);
+  work->dqkv = miras__floats(a, runs, work->per_qkv);
+  work->inverse = miras__floats(a, runs * s->lengths, t);
+  work->dgates = miras__floats(a, n, s->ld_g);
+  work->out = miras__floats(a, s->param[MIRAS__W_OUT_NORM].rows ? n : 0, s->ld_y);
+  work->part[MIRAS__BY_TILE] = miras__floats(a, b * miras__tiles(t), s->sums[MIRAS__BY_TILE]);
+  work->part[MIRAS__BY_SEQUENCE] = miras__floats(a, b, s->sums[MIRAS__BY_SEQUENCE]);
+  work->part[MIRAS__BY_HEAD] = miras__floats(a, b * s->tasks, s->sums[MIRAS__BY_HEAD]);
+}
+
+#endif
 
 /* The MLP as a layer of its own is one without heads. */
 static const miras__layer_type miras__mlp_layer = {
@@ -13102,6 +13085,7 @@ static float miras__key_length(const miras__shape *s) {
   return s->key_map == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
 }
 
+#ifndef MIRAS__DEVICE
 /* The shape around s->plan. */
 static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_desc *m = &s->plan.d;
@@ -13278,6 +13262,7 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
 static size_t miras__memory_layer_tape(const miras__shape *s, const miras__extent *e) {
   return miras__plan_tape(&s->plan, e->length);
 }
+#endif
 
 /* Row a->first of a part of what head h reads, in an array like work.qkv: per head the parts one
  * behind the other, each [length, read_dim]. */
@@ -13393,7 +13378,7 @@ static const float *miras__past(const miras__visit *a, size_t *ld) {
 static void miras__memory_layer_enter(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const size_t back = s->taps - 1;
-  size_t ldpast, t;
+  size_t ldpast;
   const float *past = miras__past(a, &ldpast);
   float *g = a->kept.g, *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
   if (a->first) {
@@ -13404,8 +13389,8 @@ static void miras__memory_layer_enter(const miras__visit *a) {
   if (s->moving)
     miras__times(a, MIRAS__W_GATES_UP, MIRAS__SET, g, s->ld_g, a->kept.proj + s->at_low, s->ld_p,
                  a->n);
-  for (t = 0; s->gates > s->moving && t < a->n; t++)
-    memset(g + t * s->ld_g + s->moving, 0, (s->gates - s->moving) * sizeof *g);
+  if (s->gates > s->moving)
+    a->k->fill_rows(g + s->moving, s->ld_g, 0, a->n, s->gates - s->moving);
   if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
   miras__make_keys(a);
 }
@@ -13482,7 +13467,7 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
   run.state = a->run ? a->run + s->tail + h * state : a->scratch;
   if (!a->run) {
     run.scratch += state;
-    memset(run.state, 0, state * sizeof(float));
+    a->k->fill(run.state, 0, state);
   }
   miras__head_forward(&run);
 }
@@ -13531,7 +13516,6 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   miras__head_grads g = miras__head_rows(a, h, work->dqkv, work->dgates);
   miras__head_io io;
   miras__call run;
-  size_t t, j;
   miras__layer_call(a, h, &io, &run);
   g.rho = miras__head_sum(a, MIRAS__W_RATES, h);
   run.g = &g;
@@ -13547,8 +13531,7 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
     k->unit_bwd(g.k, io.k, inverse + work->context, length, n * s->descents, s->dk);
   }
   if (s->key_map == MIRAS_KEYS_COMPLEMENT)
-    for (t = 0; t < n; t++)
-      for (j = 0; j < s->dk; j++) g.keep[t * s->ld_g + j] -= g.k[t * s->dk + j];
+    k->axpy_rows(g.keep, s->ld_g, -1, NULL, 0, g.k, s->dk, n, s->dk);
   if (s->key_map == MIRAS_KEYS_ERASE) {
     const miras__erasing e = miras__erasing_of(a, h);
     k->erase_bwd(g.k, g.erase, g.replace, miras__gate_of(s, MIRAS__ERASE, h, work->dgates), s->ld_g,
@@ -13578,7 +13561,6 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
   float *dg = a->work.dgates;
-  size_t j;
   int i;
   miras__convolve_bwd(a);
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
@@ -13590,8 +13572,7 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
                  miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group), a->n,
                  group->count);
     if (group->from != group->first)             /* tied: its source has been there before */
-      for (j = 0; j < a->n; j++)
-        k->add(dg + j * s->ld_g + group->from, dg + j * s->ld_g + group->first, group->count);
+      k->add_rows(dg + group->from, s->ld_g, dg + group->first, s->ld_g, a->n, group->count);
   }
   if (s->moving)
     miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET,
@@ -13599,7 +13580,8 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
 }
 
 static const miras__layer_type miras__memory_layer = {
-  miras__memory_layer_resolve, miras__memory_layer_draw, MIRAS__BACK(miras__memory_layer_tape),
+  MIRAS__HOST(miras__memory_layer_resolve), MIRAS__HOST(miras__memory_layer_draw),
+  MIRAS__HOST(MIRAS__BACK(miras__memory_layer_tape)),
   miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
   MIRAS__BACK(miras__memory_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
   MIRAS__BACK(miras__memory_layer_enter_bwd)
@@ -13623,6 +13605,14 @@ static void miras__attention_layer_sizes(const miras__shape *s, miras__attention
   a->scale = 1 / sqrtf((float)s->dk);
 }
 
+/* Angle of the pair i of a head at a position: position * base^(-2i / dim). */
+static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
+  double by;
+  memcpy(&by, s->turns + MIRAS__TILE * s->dk + i * sizeof by / sizeof(float), sizeof by);
+  return (double)position * by;
+}
+
+#ifndef MIRAS__DEVICE
 static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
                                                                const miras_layer_desc *d, char *why,
                                                                size_t n) {
@@ -13636,7 +13626,7 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->window = (size_t)d->window;
   s->base = (double)d->rotary_base;
   s->qk_norm = d->qk_norm ? s->dk : 0;
-  s->turning = MIRAS__TILE * s->dk;
+  s->turning = (MIRAS__TILE + 1) * s->dk;
   s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
   s->plan.d.heads = d->kv_heads;
   s->plan.d.chunk = 1;
@@ -13660,17 +13650,16 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   return MIRAS_ERR_DESC;
 }
 
-/* Angle of the pair i of a head at a position: position * base^(-2i / dim). */
-static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
-  return (double)position * pow(s->base, -2 * (double)i / (double)s->dk);
-}
-
 static MIRAS__COLD void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
   const size_t half = s->dk / 2;
-  float *turn = s->turns;
+  float *turn = s->turns, *to = turn + MIRAS__TILE * s->dk;
   size_t t, i;
   (void)seed;
+  for (i = 0; i < half; i++) {
+    const double by = pow(s->base, -2 * (double)i / (double)s->dk);
+    memcpy(to + i * sizeof by / sizeof *to, &by, sizeof by);
+  }
   for (t = 0; t < MIRAS__TILE; t++, turn += s->dk) {
     for (i = 0; i < half; i++) {
       turn[i] = (float)cos(miras__angle(s, i, (uint64_t)t));
@@ -13686,6 +13675,7 @@ static size_t miras__attention_layer_tape(const miras__shape *s, const miras__ex
   miras__grow(&rows, e->carries ? s->plan.head_state : 0, 1);
   return rows;
 }
+#endif
 
 /* Where a row's positions lie among its angles: cosines, then sines of each of the n rows. A
  * position's is that of its tile on the grid and that of its place there, added. */
@@ -13695,7 +13685,7 @@ static const float *miras__angles(const miras__visit *a) {
   const uint64_t position = a->position + (uint64_t)a->first;
   float *out = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f);
   size_t t, i;
-  for (i = 0; i < half; i++) {
+  for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
     float c = 1, z = 0, *to = out + i;
     for (t = 0; t < a->n; t++, to += s->dk) {
       const uint64_t at = position + (uint64_t)t, near = at % MIRAS__TILE;
@@ -13708,6 +13698,7 @@ static const float *miras__angles(const miras__visit *a) {
       to[half] = turn[half] * c + turn[0] * z;
     }
   }
+  MIRAS__MEET();
   return out;
 }
 
@@ -13809,8 +13800,9 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
 }
 
 static const miras__layer_type miras__attention_layer = {
-  miras__attention_layer_resolve, miras__attention_layer_draw,
-  MIRAS__BACK(miras__attention_layer_tape), miras__attention_turn, miras__attention_layer_head,
+  MIRAS__HOST(miras__attention_layer_resolve), MIRAS__HOST(miras__attention_layer_draw),
+  MIRAS__HOST(MIRAS__BACK(miras__attention_layer_tape)), miras__attention_turn,
+  miras__attention_layer_head,
   NULL, MIRAS__BACK(miras__attention_layer_leave_bwd),
   MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd)
 };
@@ -13821,6 +13813,57 @@ static const miras__layer_type miras__attention_layer = {
 static const miras__layer_type *const miras__layer_types[] = {
   &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer
 };
+
+static const miras__layer_type *miras__layer_acts(const miras__shape *s) {
+  return miras__layer_types[s->type];
+}
+
+/* Where a text goes on, what its convolutions begin with is kept, for the adjoint too, ... */
+static void miras__enter(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  if (!s->value) return;
+  if (a->run && !a->first && a->kept.tails != a->run)
+    a->k->copy(a->kept.tails, a->run, s->tail);
+  miras__project(a, 5, a->n, a->kept.x, a->kept.proj);
+  miras__layer_acts(s)->enter(a);
+}
+
+/* dproj and mid -> before, through norm1; h for the weights. */
+static void miras__enter_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *pack = a->scratch, *t = pack + MIRAS__PACK;
+  const miras__norm in = miras__norm_of(a->kept.x, s->ld_x,
+                                        miras__weight(a->layer, MIRAS__W_NORM1), a->n, s->width);
+  if (!s->value) return;
+  miras__layer_acts(s)->enter_bwd(a);
+  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
+                miras__mat(a->work.turned, s->ld_x), a->n, s->width, s->proj, pack);
+  a->k->rms_bwd(a->before, s->ld_x, a->mid, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM1), a->work.h,
+                s->ld_x, t, s->ld_x, &in);
+}
+
+/* ... and its last rows are what the next call begins with. */
+static void miras__leave(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  if (a->run && a->first + a->n == a->length)
+    miras__tail_move(a->k, s, a->run, a->kept.proj - a->first * s->ld_p, a->length);
+  if (s->value)
+    miras__add_branch(a, a->layer->site, miras__mid(a), a->kept.x, MIRAS__W_O,
+                      miras__layer_acts(s)->leave ? miras__layer_acts(s)->leave(a) : a->kept.y,
+                      s->ld_y);
+  if (s->hidden) miras__layer_mlp(a);
+}
+
+/* after -> mid and what comes before W_o. Clears the tile's sums. */
+static void miras__leave_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *from = miras__layer_acts(s)->leave ? miras__from_scratch(a) : a->work.dy;
+  a->k->fill(a->work.part[MIRAS__BY_TILE], 0, s->sums[MIRAS__BY_TILE]);
+  if (s->hidden) miras__layer_mlp_bwd(a);
+  if (!s->value) return;
+  miras__add_branch_bwd(a, a->layer->site, a->mid_in, a->mid, MIRAS__W_O, from, s->ld_y);
+  miras__layer_acts(s)->leave_bwd(a, from);
+}
 
 #define MIRAS__LAYERS 256          /* of a model at most                                          */
 
@@ -13843,6 +13886,15 @@ struct miras_model {
   float *params;
 };
 
+/* The embedding's rows of n tokens. */
+static void miras__embed(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
+                         size_t n, float *x) {
+  size_t t;
+  for (t = 0; t < n; t++)
+    k->copy(x + t * m->ld_x, m->params + (size_t)tokens[t] * m->width, m->width);
+}
+
+#ifndef MIRAS__DEVICE
 /* A model that is being resolved: room for every kind. */
 typedef struct miras__draft {
   miras_model model;
@@ -13934,8 +13986,8 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
   c.inside = 1;
   if (!miras__resolve(&c, why, n)) return MIRAS_ERR_DESC;
   *d = c.l;
-  s->type = miras__layer_types[d->type];
-  if (!s->type)
+  s->type = d->type;
+  if (!miras__layer_acts(s))
     return miras__say(why, n,
                       "type is %d (attention); this build leaves it out (MIRAS_NO_ATTENTION)",
                       (int)d->type), MIRAS_ERR_DESC;
@@ -13944,7 +13996,7 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
   s->ld_x = miras__pad(s->width);
   s->ld_f = miras__pad(s->hidden);
   s->chunk = s->taps = 1;
-  result = s->type->resolve ? s->type->resolve(s, d, why, n) : MIRAS_OK;
+  result = miras__layer_acts(s)->resolve ? miras__layer_acts(s)->resolve(s, d, why, n) : MIRAS_OK;
   if (result != MIRAS_OK || miras__shape_end(s)) return result;
   miras__say(why, n, "the state of a running text is larger than this machine can address");
   return MIRAS_ERR_DESC;
@@ -14071,6 +14123,22 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   }
 }
 
+/* What a layer keeps of a call; all but x, which is the caller's. */
+static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__arena *a,
+                         miras__kept *kept) {
+  const size_t n = e->batch * e->length;
+  if (miras__branches(s) > 1) kept->mid = miras__floats(a, n, s->ld_x);
+  kept->y = miras__floats(a, n, s->ld_y);
+  kept->proj = miras__floats(a, n, s->ld_p);
+  kept->ab = miras__floats(a, n, 2 * s->ld_f);
+  kept->g = miras__floats(a, n, s->ld_g);
+  kept->tails = miras__floats(a, e->carries ? e->batch : 0, s->tail);
+  if (!MIRAS__TRAINS || !e->train || !s->tasks) return;
+  kept->per_tape = miras__padded(miras__layer_acts(s)->tape(s, e));
+  if (!kept->per_tape) a->ok = 0;
+  kept->tape = miras__floats(a, e->batch * s->tasks, kept->per_tape);
+}
+
 /* What layers work in, over one another, for no two kinds work at a time; without training also
  * what they keep. work [kinds], kept: NULL while measuring. */
 static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__extent *e,
@@ -14100,13 +14168,6 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
   if (!MIRAS__TRAINS || !e->train) return;
   turned = miras__floats(a, turns, 1);        /* made while the layer above still works        */
   for (i = 0; work && i < m->kinds; i++) work[i].turned = turned;
-}
-
-/* The embedding's rows of n tokens. */
-static void miras__embed(const miras_model *m, const int32_t *tokens, size_t n, float *x) {
-  size_t t;
-  for (t = 0; t < n; t++)
-    memcpy(x + t * m->ld_x, m->params + (size_t)tokens[t] * m->width, m->width * sizeof *x);
 }
 
 /* Are all of them words, or from `least` on? */
@@ -14183,8 +14244,8 @@ static void miras__model_draw(miras_model *m) {
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
   }
   for (i = 0; i < (size_t)m->desc.layers; i++)
-    if (m->layers[i].s->type->draw)
-      m->layers[i].s->type->draw(&m->layers[i], miras__hash(seed + i + 1));
+    if (miras__layer_acts(m->layers[i].s)->draw)
+      miras__layer_acts(m->layers[i].s)->draw(&m->layers[i], miras__hash(seed + i + 1));
 }
 
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
@@ -14235,6 +14296,7 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count) 
   if (count) *count = m ? m->view_count : 0;
   return m ? m->views : NULL;
 }
+#endif
 
 /* @79 TRAINING --------------------------------------------------------------- needs 29 31 78 -- */
 
@@ -14243,14 +14305,22 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count) 
  *   tiles   up to MIRAS__TILE tokens of one sequence, through everything that works row by row
  *   heads   one head of one sequence: convolutions, activations and the memory
  *   jobs    blocks of weight gradients, of sums over tiles and of transposed weights
- */
+ * Which phases there are follows from the descriptors and the number of tokens; what follows from
+ * the tokens themselves is known to tasks alone (miras__now). */
+
+typedef struct miras__now {
+  uint64_t steps;                  /* that have changed parameters                                */
+  float unit;                      /* 1 / targets that count; 0: none does                        */
+  float loss, norm;
+  float c[9];                      /* of the kernel adamw; c[5] and c[8] depend on the view       */
+} miras__now;
 
 struct miras_trainer {
   miras__storage own;
   miras_model *model;
   miras_trainer_desc desc;
   float *grads, *moment1, *moment2;
-  uint64_t steps;
+  miras__now *now;
   miras__layer_work *work;         /* [kinds]                                                     */
   miras__kept *kept;               /* [layers + 1]; the last has only x, what the layers made     */
   size_t group;                    /* tiles whose logits are held at a time                       */
@@ -14261,18 +14331,343 @@ struct miras_trainer {
   float *masked[2];                /* [N, W] the same behind dropout                              */
   float *part;                     /* [tiles, W] gradients of the final gain                      */
   double *norms;                   /* per block of parameters                                     */
-  float *losses;                   /* [N]                                                         */
+  double *losses;                  /* [tiles] sums                                                */
   int32_t *tokens, *targets;       /* [N] of the last loss                                        */
+  int32_t *stream;                 /* [B] of the last loss; -1: a text of its own                 */
+  int32_t *fresh;                  /* [B] its stream begins anew                                  */
+  int32_t *counted;                /* [B] targets that count                                      */
   float *scratch;                  /* [workers, scratch_size]                                     */
   float *streams;                  /* [streams, run] running texts                                */
   float **runs;                    /* [B] the stream of a row of the last loss, or NULL           */
   uint64_t *starts;                /* [B] its position then                                       */
   int taped, batch, length;        /* the last loss with train 1 can still be differentiated      */
-  float unit;                      /* 1 / targets that count                                      */
   uint64_t calls, call;            /* losses with train 1 since the last step; number of this one */
 };
 
+#ifndef MIRAS_NO_TRAINING
+/* Phases that work on tokens. */
+typedef struct miras__phase {
+  miras_trainer *trainer;
+  size_t per;              /* tiles of a sequence                                                */
+  size_t first;            /* tile of task 0                                                     */
+  size_t row0;             /* token whose logits come first in trainer->logits                   */
+  size_t shares;           /* tasks that gradients of the embedding are divided among            */
+  float *in, *out;         /* [N, W] what the first layer reads and the last one makes           */
+  int act;                 /* what a layer does with a tile or a head                            */
+  int drops;
+  miras__drop drop;        /* its key is the model's                                             */
+  miras__visit all;        /* what the tasks share: a layer, or none, and the call's rows        */
+} miras__phase;
+
+enum { MIRAS__ENTER, MIRAS__HEAD, MIRAS__LEAVE, MIRAS__LEAVE_BWD, MIRAS__HEAD_BWD,
+       MIRAS__ENTER_BWD };
+
+static int miras__of_heads(int act) { return act == MIRAS__HEAD || act == MIRAS__HEAD_BWD; }
+
+static void miras__act(const miras__visit *a, int act, size_t h) {
+  const miras__layer_type *type = miras__layer_acts(a->layer->s);
+  switch (act) {
+    case MIRAS__ENTER: miras__enter(a); break;
+    case MIRAS__HEAD: type->head(a, h); break;
+    case MIRAS__LEAVE: miras__leave(a); break;
+    case MIRAS__LEAVE_BWD: miras__leave_bwd(a); break;
+    case MIRAS__HEAD_BWD: type->head_bwd(a, h); break;
+    default: miras__enter_bwd(a);
+  }
+}
+
+static float *miras__worker_scratch(const miras_trainer *tr, int worker) {
+  return tr->scratch + (size_t)worker * tr->scratch_size;
+}
+
+/* Rows of tile `index`: tiles of a sequence are as equal as can be. */
+static size_t miras__tile_rows(const miras__phase *ph, size_t index, size_t *row) {
+  size_t b = index / ph->per, i = index % ph->per;
+  size_t from = i * ph->all.length / ph->per, to = (i + 1) * ph->all.length / ph->per;
+  *row = b * ph->all.length + from;
+  return to - from;
+}
+
+/* The masks of this step and call, or NULL. */
+static const miras__drop *miras__drop_of(const miras__phase *ph, miras__drop *drop) {
+  const miras_trainer *tr = ph->trainer;
+  if (!ph->drops) return NULL;
+  *drop = ph->drop;
+  drop->key = miras__hash(miras__hash(drop->key + tr->now->steps) + tr->call);
+  return drop;
+}
+
+/* Sequence `index` of the call: which stream it goes on with, and what it has to learn. */
+static void miras__call_begin(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  const size_t b = (size_t)index, n = ph->all.length, size = tr->model->run;
+  float *run = tr->stream[b] < 0 ? NULL : tr->streams + (size_t)tr->stream[b] * size;
+  uint64_t start = 0;
+  int32_t counted = 0;
+  size_t t;
+  (void)worker;
+  for (t = 0; t < n; t++) counted += tr->targets[b * n + t] >= 0;
+  if (run && tr->fresh[b]) ph->all.k->fill(run, 0, size);
+  else if (run) start = miras__position(run);
+  if (MIRAS__THREAD) return;
+  tr->runs[b] = run;
+  tr->starts[b] = start;
+  tr->counted[b] = counted;
+}
+
+static void miras__call_count(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  size_t counted = 0, b;
+  (void)index, (void)worker;
+  if (MIRAS__THREAD) return;
+  for (b = 0; b < (size_t)tr->batch; b++) counted += (size_t)tr->counted[b];
+  tr->now->unit = counted ? 1.0f / (float)counted : 0;
+  tr->now->loss = (float)counted;
+}
+
+/* Tokens become rows. */
+static void miras__tile_begin(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  const miras_model *m = tr->model;
+  size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
+  float *x = ph->in + row * m->ld_x;
+  miras__drop drop;
+  (void)worker;
+  miras__embed(ph->all.k, m, tr->tokens + row, n, x);
+  if (miras__drop_of(ph, &drop))
+    miras__drop_rows(ph->all.k, &drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
+}
+
+/* Task `index` of a layer: a tile or, where it acts by heads, a head of a sequence. */
+static void miras__layer_task(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  miras__visit a = ph->all;
+  miras__drop drop;
+  const miras__shape *s = a.layer->s;
+  const int heads = miras__of_heads(ph->act);
+  const size_t at = (size_t)index, tasks = heads ? s->tasks : ph->per, b = at / tasks;
+  size_t row = b * a.length, x, p, g, y, f, read = b * s->runs * a.work.per_qkv;
+  a.n = heads ? a.length : miras__tile_rows(ph, at, &row);
+  a.first = row - b * a.length;
+  a.row = row;
+  a.drop = miras__drop_of(ph, &drop);
+  x = row * s->ld_x, p = row * s->ld_p, g = row * s->ld_g, y = row * s->ld_y, f = row * s->ld_f;
+  a.position = tr->starts[b];
+  if (tr->runs[b]) a.run = tr->runs[b] + a.layer->run;
+  a.scratch = miras__worker_scratch(tr, worker);
+  a.kept.x += x;
+  a.kept.mid = miras__to(a.kept.mid, x);
+  a.kept.proj += p;
+  a.kept.g += g;
+  a.kept.y += y;
+  a.kept.ab += 2 * f;
+  a.kept.tape = miras__to(a.kept.tape, b * s->tasks * a.kept.per_tape);
+  a.kept.tails += b * s->tail;
+  a.work.gates += g;
+  a.work.qkv += read;
+  a.work.dqkv += read;
+  a.work.inverse += b * s->runs * s->lengths * a.work.context;
+  a.work.dproj += p;
+  a.work.dgates += g;
+  a.work.dy += y;
+  a.work.h += x;
+  a.work.h2 += x;
+  a.work.out += y;
+  a.work.act += f;
+  if (!heads) a.work.part[MIRAS__BY_TILE] += at * s->sums[MIRAS__BY_TILE];
+  a.work.part[MIRAS__BY_SEQUENCE] += b * s->sums[MIRAS__BY_SEQUENCE];
+  a.work.part[MIRAS__BY_HEAD] += b * s->tasks * s->sums[MIRAS__BY_HEAD];
+  a.out += x;
+  a.after = miras__to(a.after, x);
+  a.mid = miras__to(a.mid, x);
+  a.before = miras__to(a.before, x);
+  a.after_in = miras__to(a.after_in, x);
+  a.mid_in = miras__to(a.mid_in, x);
+  miras__act(&a, ph->act, at % tasks);
+}
+
+/* Final norm, logits, cross entropy; when training the logits become their gradient. */
+static void miras__tile_end(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  const miras_model *m = tr->model;
+  const miras__kernels *k = ph->all.k;
+  const size_t tile = ph->first + (size_t)index;
+  size_t row, n = miras__tile_rows(ph, tile, &row), t;
+  float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
+  double total = 0;
+  k->rms_fwd(last, m->ld_x, ph->out + row * m->ld_x, m->ld_x, m->params + m->norm, n, m->width);
+  miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
+                miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width,
+                miras__worker_scratch(tr, worker));
+  for (t = 0; t < n; t++, logits += m->ld_v) {
+    const int32_t target = tr->targets[row + t];
+    if (target >= 0)
+      total += (double)k->cross_entropy(logits, m->vocab, (size_t)target,
+                                        ph->all.train ? tr->now->unit : 0);
+    else if (ph->all.train) k->fill(logits, 0, m->vocab);
+  }
+  if (!MIRAS__THREAD) tr->losses[tile] = total;
+}
+
+/* Backward of miras__tile_end from the logits' gradient to that of the layers' output. */
+static void miras__tile_end_bwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  const miras_model *m = tr->model;
+  float *pack = miras__worker_scratch(tr, worker), *t = pack + MIRAS__PACK;
+  size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
+  float *dgain = tr->part + tile * m->ld_x;
+  const miras__norm last =
+    miras__norm_of(ph->out + row * m->ld_x, m->ld_x, m->params + m->norm, n, m->width);
+  miras__matmul(ph->all.k, MIRAS__SET, t, m->ld_x,
+                miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
+                miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
+  ph->all.k->fill(dgain, 0, m->width);
+  ph->all.k->rms_bwd(ph->all.before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0, t,
+                     m->ld_x, &last);
+}
+
+/* The mean loss; and the streams have come further. */
+static void miras__call_end(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  const size_t batch = (size_t)tr->batch, tiles = batch * ph->per;
+  const double counted = (double)tr->now->loss;
+  double total = 0;
+  size_t i;
+  (void)index, (void)worker;
+  if (MIRAS__THREAD) return;
+  for (i = 0; i < tiles; i++) total += tr->losses[i];
+  tr->now->loss = counted > 0 ? (float)(total / counted) : 0;
+  for (i = 0; i < batch; i++) {
+    const uint64_t position = tr->starts[i] + (uint64_t)ph->all.length;
+    if (tr->runs[i]) memcpy(tr->runs[i], &position, sizeof position);
+  }
+}
+
+/* The embedding's rows: tasks share the vocabulary out, each walks the tokens in order. */
+static void miras__embed_bwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  size_t width = tr->model->width, ld = tr->model->ld_x;
+  float *t = miras__worker_scratch(tr, worker) + MIRAS__PACK;
+  const size_t rows = (size_t)tr->batch * ph->all.length;
+  size_t row;
+  miras__drop drop;
+  const int drops = miras__drop_of(ph, &drop) != NULL;
+  for (row = 0; row < rows; row++) {
+    const float *d = ph->all.before + row * ld;
+    const size_t token = (size_t)tr->tokens[row];
+    if (token % ph->shares != (size_t)index) continue;
+    if (drops) {
+      miras__drop_rows(ph->all.k, &drop, 0, row, t, NULL, d, ld, 1, width);
+      d = t;
+    }
+    ph->all.k->add(tr->grads + token * width, d, width);
+  }
+}
+
+#define MIRAS__NORM_BLOCK 4096     /* gradients whose squares are summed in one piece             */
+#define MIRAS__ADAM_BLOCK 16384    /* parameters that one task updates                            */
+
+typedef struct miras__adam {
+  miras_trainer *trainer;
+  const miras__kernels *k;
+  miras_adamw_options o;
+  float rate;
+} miras__adam;
+
+static size_t miras__norm_blocks(const miras_model *m) {
+  return (m->param_count + MIRAS__NORM_BLOCK - 1) / MIRAS__NORM_BLOCK;
+}
+
+static void miras__norm_task(void *argument, int index, int worker) {
+  const miras__adam *o = (const miras__adam *)argument;
+  const miras_trainer *tr = o->trainer;
+  const size_t count = tr->model->param_count;
+  size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, n;
+  double total = 0;
+  (void)worker;
+  if (end > count) end = count;
+  for (; i < end; i += n) {
+    n = end - i < 256 ? end - i : 256;
+    total += (double)o->k->dot(tr->grads + i, tr->grads + i, n);
+  }
+  if (!MIRAS__THREAD) tr->norms[index] = total;
+}
+
+static double miras__power(double base, uint64_t n) {
+  double y = 1;
+  for (; n; n >>= 1, base *= base)
+    if (n & 1) y *= base;
+  return y;
+}
+
+/* What a step does: steps counts on if the gradient's norm is finite. */
+static void miras__adam_begin(void *argument, int index, int worker) {
+  const miras__adam *a = (const miras__adam *)argument;
+  const miras_trainer *tr = a->trainer;
+  const miras_adamw_options *o = &a->o;
+  const size_t blocks = miras__norm_blocks(tr->model);
+  miras__now *now = tr->now;
+  double total = 0, norm;
+  size_t i;
+  (void)index, (void)worker;
+  if (MIRAS__THREAD) return;
+  for (i = 0; i < blocks; i++) total += tr->norms[i];
+  norm = sqrt(total);
+  now->norm = (float)norm;
+  if (!(now->norm <= FLT_MAX)) return;
+  now->steps++;
+  now->c[0] = o->beta1;
+  now->c[1] = 1 - o->beta1;
+  now->c[2] = o->beta2;
+  now->c[3] = 1 - o->beta2;
+  now->c[4] = o->clip > 0 && norm > (double)o->clip ? (float)((double)o->clip / norm) : 1;
+  now->c[5] = (float)((double)a->rate / (1 - miras__power((double)o->beta1, now->steps)));
+  now->c[6] = (float)(1 / sqrt(1 - miras__power((double)o->beta2, now->steps)));
+  now->c[7] = o->epsilon;
+}
+
+/* A block of the flat array: what it has of each view. A gradient that is not finite would poison
+ * the moments for good: then it is only cleared. */
+static void miras__adam_task(void *argument, int index, int worker) {
+  const miras__adam *o = (const miras__adam *)argument;
+  const miras_trainer *tr = o->trainer;
+  const miras_model *m = tr->model;
+  const miras_view *view = m->views, *last = view + m->view_count;
+  const size_t from = (size_t)index * MIRAS__ADAM_BLOCK;
+  const size_t left = m->param_count - from;
+  const size_t end = from + (left < MIRAS__ADAM_BLOCK ? left : MIRAS__ADAM_BLOCK);
+  (void)worker;
+  if (!(tr->now->norm <= FLT_MAX)) {
+    o->k->fill(tr->grads + from, 0, end - from);
+    return;
+  }
+  while (view < last && view->offset + view->count <= from) view++;
+  for (; view < last && view->offset < end; view++) {
+    const size_t at = view->offset > from ? view->offset : from;
+    const size_t stop = view->offset + view->count < end ? view->offset + view->count : end;
+    float c[9];
+    memcpy(c, tr->now->c, sizeof c);
+    c[5] *= view->rate;
+    c[8] = view->decay ? 1 - o->rate * view->rate * o->o.weight_decay : 1;
+    o->k->adamw(m->params + at, tr->moment1 + at, tr->moment2 + at, tr->grads + at, stop - at, c);
+  }
+}
+#endif   /* MIRAS_NO_TRAINING */
+
+#endif   /* region J */
+
+#ifdef MIRAS__IMPLEMENTING
+#ifndef MIRAS_NO_MODEL
 static MIRAS__UNUSED void miras__trainer_clear(miras_trainer *tr) {
+  memset(tr->now, 0, sizeof *tr->now);
   memset(tr->grads, 0, 3 * tr->model->param_count * sizeof(float));   /* and both moments         */
   memset(tr->streams, 0, (size_t)tr->desc.streams * tr->model->run * sizeof(float));
 }
@@ -14308,9 +14703,6 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   return MIRAS_OK;
 }
 
-#define MIRAS__NORM_BLOCK 4096     /* gradients whose squares are summed in one piece             */
-#define MIRAS__ADAM_BLOCK 16384    /* parameters that one task updates                            */
-
 static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   miras_trainer *tr = (miras_trainer *)object;
   const miras_model *m = tr->model;
@@ -14328,7 +14720,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->streams = miras__floats(a, (size_t)tr->desc.streams, m->run);
   tr->runs = (float **)miras__take(a, b, sizeof(float *));
   tr->starts = (uint64_t *)miras__take(a, b, sizeof(uint64_t));
-  tr->kept = (miras__kept *)miras__take(a, layers + 1, sizeof(miras__kept));
+  tr->kept = (miras__kept *)miras__take_records(a, layers + 1, sizeof(miras__kept));
   for (l = 0; l <= layers; l++) {
     const miras__shape *s = &m->shape[l < layers ? m->kind[l] : 0];
     miras__kept kept;
@@ -14348,12 +14740,17 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
   for (i = 0; i < 2 && m->desc.dropout > 0; i++) tr->masked[i] = miras__floats(a, n, m->ld_x);
   tr->part = miras__floats(a, b * miras__tiles(t), m->ld_x);
-  tr->work = (miras__layer_work *)miras__take(a, (size_t)m->kinds, sizeof(miras__layer_work));
+  tr->work =
+    (miras__layer_work *)miras__take_records(a, (size_t)m->kinds, sizeof(miras__layer_work));
   miras__works_layout(m, &e, a, tr->work, NULL);
   tr->norms = (double *)miras__take(a, m->param_count / MIRAS__NORM_BLOCK + 1, sizeof(double));
-  tr->losses = miras__floats(a, 1, n);
+  tr->losses = (double *)miras__take(a, b * miras__tiles(t), sizeof(double));
   tr->tokens = (int32_t *)miras__take(a, n, sizeof(int32_t));
   tr->targets = (int32_t *)miras__take(a, n, sizeof(int32_t));
+  tr->stream = (int32_t *)miras__take(a, b, sizeof(int32_t));
+  tr->fresh = (int32_t *)miras__take(a, b, sizeof(int32_t));
+  tr->counted = (int32_t *)miras__take(a, b, sizeof(int32_t));
+  tr->now = (miras__now *)miras__take(a, 1, sizeof(miras__now));
   tr->scratch_size = miras__pad(m->scratch_train);
   tr->scratch = miras__floats(a, miras__workers(tr->desc.parallel), tr->scratch_size);
 }
@@ -14409,144 +14806,34 @@ MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *t
 
 MIRAS_API float *miras_trainer_grads(miras_trainer *tr) { return tr ? tr->grads : NULL; }
 
-MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *tr) { return tr ? tr->steps : 0; }
-
-/* Phases that work on tokens. */
-typedef struct miras__phase {
-  miras_trainer *trainer;
-  size_t per;              /* tiles of a sequence                                                */
-  size_t first;            /* tile of task 0                                                     */
-  size_t row0;             /* token whose logits come first in trainer->logits                   */
-  miras__visit all;        /* what the tasks share: a layer, or none, and the call's rows        */
-  void (*rows)(const miras__visit *a);         /* what it does with a tile ...                   */
-  void (*head)(const miras__visit *a, size_t h);   /* ... and with a head                        */
-} miras__phase;
-
-static float *miras__worker_scratch(const miras_trainer *tr, int worker) {
-  return tr->scratch + (size_t)worker * tr->scratch_size;
-}
-
-/* Rows of tile `index`: tiles of a sequence are as equal as can be. */
-static size_t miras__tile_rows(const miras__phase *ph, size_t index, size_t *row) {
-  size_t b = index / ph->per, i = index % ph->per;
-  size_t from = i * ph->all.length / ph->per, to = (i + 1) * ph->all.length / ph->per;
-  *row = b * ph->all.length + from;
-  return to - from;
-}
-
-/* Tokens become rows. */
-static void miras__tile_begin(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  miras_trainer *tr = ph->trainer;
-  const miras_model *m = tr->model;
-  size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
-  float *x = tr->kept->x + row * m->ld_x;
-  (void)worker;
-  miras__embed(m, tr->tokens + row, n, x);
-  if (ph->all.drop)
-    miras__drop_rows(ph->all.k, ph->all.drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
-}
-
-/* Final norm, logits, cross entropy; when training the logits become their gradient. */
-static void miras__tile_end(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const miras_trainer *tr = ph->trainer;
-  const miras_model *m = tr->model;
-  const miras__kernels *k = ph->all.k;
-  size_t row, n = miras__tile_rows(ph, ph->first + (size_t)index, &row), t;
-  float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
-  k->rms_fwd(last, m->ld_x, tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
-             m->params + m->norm, n, m->width);
-  miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
-                miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width,
-                miras__worker_scratch(tr, worker));
-  for (t = 0; t < n; t++, logits += m->ld_v) {
-    int32_t target = tr->targets[row + t];
-    if (target < 0) {
-      tr->losses[row + t] = 0;
-      if (ph->all.train) memset(logits, 0, m->vocab * sizeof(float));
-    } else {
-      tr->losses[row + t] =
-          k->cross_entropy(logits, m->vocab, (size_t)target, ph->all.train ? tr->unit : 0);
-    }
-  }
-}
-
-/* Task `index` of a layer: a tile or, where the phase has heads, a head of a sequence. */
-static void miras__layer_task(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const miras_trainer *tr = ph->trainer;
-  miras__visit a = ph->all;
-  const miras__shape *s = a.layer->s;
-  const size_t at = (size_t)index, tasks = ph->head ? s->tasks : ph->per, b = at / tasks;
-  size_t row = b * a.length, x, p, g, y, f, read = b * s->runs * a.work.per_qkv;
-  a.n = ph->head ? a.length : miras__tile_rows(ph, at, &row);
-  a.first = row - b * a.length;
-  a.row = row;
-  x = row * s->ld_x, p = row * s->ld_p, g = row * s->ld_g, y = row * s->ld_y, f = row * s->ld_f;
-  a.position = tr->starts[b];
-  if (tr->runs[b]) a.run = tr->runs[b] + a.layer->run;
-  a.scratch = miras__worker_scratch(tr, worker);
-  a.kept.x += x;
-  a.kept.mid = miras__to(a.kept.mid, x);
-  a.kept.proj += p;
-  a.kept.g += g;
-  a.kept.y += y;
-  a.kept.ab += 2 * f;
-  a.kept.tape = miras__to(a.kept.tape, b * s->tasks * a.kept.per_tape);
-  a.kept.tails += b * s->tail;
-  a.work.gates += g;
-  a.work.qkv += read;
-  a.work.dqkv += read;
-  a.work.inverse += b * s->runs * s->lengths * a.work.context;
-  a.work.dproj += p;
-  a.work.dgates += g;
-  a.work.dy += y;
-  a.work.h += x;
-  a.work.h2 += x;
-  a.work.out += y;
-  a.work.act += f;
-  if (!ph->head) a.work.part[MIRAS__BY_TILE] += at * s->sums[MIRAS__BY_TILE];
-  a.work.part[MIRAS__BY_SEQUENCE] += b * s->sums[MIRAS__BY_SEQUENCE];
-  a.work.part[MIRAS__BY_HEAD] += b * s->tasks * s->sums[MIRAS__BY_HEAD];
-  a.out += x;
-  a.after = miras__to(a.after, x);
-  a.mid = miras__to(a.mid, x);
-  a.before = miras__to(a.before, x);
-  a.after_in = miras__to(a.after_in, x);
-  a.mid_in = miras__to(a.mid_in, x);
-  if (ph->head) ph->head(&a, at % tasks);
-  else ph->rows(&a);
+MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *tr) {
+  return tr ? tr->now->steps : 0;
 }
 
 /* Layer l, there or back: its tiles, its heads, and its tiles again. */
-static void miras__layer_run(miras__phase *ph, int l, void (*before)(const miras__visit *a),
-                             void (*head)(const miras__visit *a, size_t h),
-                             void (*after)(const miras__visit *a)) {
+static void miras__layer_run(miras__phase *ph, int l, int act) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
-  const size_t tiles = (size_t)tr->batch * ph->per;
+  const int last = act + 3;
   ph->all.layer = &m->layers[l];
   ph->all.kept = tr->kept[l];
   ph->all.out = tr->kept[l + 1].x;
   ph->all.work = tr->work[m->kind[l]];
-  ph->head = NULL;
-  ph->rows = before;
-  miras__each(tr->desc.parallel, tiles, miras__layer_task, ph);
-  ph->head = head;
-  miras__each(tr->desc.parallel, (size_t)tr->batch * m->layers[l].s->tasks, miras__layer_task, ph);
-  ph->head = NULL;
-  ph->rows = after;
-  miras__each(tr->desc.parallel, tiles, miras__layer_task, ph);
+  for (ph->act = act; ph->act < last; ph->act++)
+    miras__each(tr->desc.parallel,
+                (size_t)tr->batch * (miras__of_heads(ph->act) ? m->layers[l].s->tasks : ph->per),
+                miras__layer_task, ph);
 }
 
 /* What all calls on the last loss's tokens start from. */
-static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_trainer *tr, int train,
-                               miras__drop *drop) {
+static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_trainer *tr, int train) {
   const miras_model_desc *d = &tr->model->desc;
   memset(ph, 0, sizeof *ph);
   ph->trainer = tr;
   ph->per = miras__tiles((size_t)tr->length);
+  ph->shares = 4 * miras__workers(tr->desc.parallel);
+  ph->in = tr->kept->x;
+  ph->out = tr->kept[d->layers].x;
   ph->all.k = list->k = miras__kernels_best();
   ph->all.length = (size_t)tr->length;
   ph->all.train = train;
@@ -14559,10 +14846,10 @@ static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_traine
   list->tasks = 0;
   list->count = 0;
   if (train && d->dropout > 0) {
-    drop->key = miras__hash(miras__hash(miras__hash(d->seed + 1) + tr->steps) + tr->call);
-    drop->limit = (uint32_t)((double)d->dropout * 4294967296.0);
-    drop->scale = 1.0f / (1.0f - d->dropout);
-    ph->all.drop = drop;
+    ph->drops = 1;
+    ph->drop.key = miras__hash(d->seed + 1);
+    ph->drop.limit = (uint32_t)((double)d->dropout * 4294967296.0);
+    ph->drop.scale = 1.0f / (1.0f - d->dropout);
   }
 }
 
@@ -14577,89 +14864,70 @@ static size_t miras__group_run(miras__phase *ph, size_t first) {
   return count;
 }
 
-/* Rows that go on: streams are taken up before the forward pass ... */
-static int miras__streams_take(miras_trainer *tr, int batch, int length, const int32_t *stream,
-                               const unsigned char *fresh) {
+/* The loss of the tokens, targets and streams that the trainer holds. */
+static void miras__loss_run(miras_trainer *tr, int batch, int length, int train) {
   const miras_model *m = tr->model;
-  size_t b, l;
-  for (b = 0; b < (size_t)batch; b++) {
-    size_t other;
-    tr->runs[b] = NULL;
-    tr->starts[b] = 0;
-    if (!stream) continue;
-    if (stream[b] < -1 || stream[b] >= tr->desc.streams) return 0;
-    for (l = 0; l < (size_t)m->desc.layers; l++)
-      if ((size_t)length % m->layers[l].s->chunk) return 0;
-    for (other = 0; stream[b] >= 0 && other < b; other++)
-      if (stream[other] == stream[b]) return 0;
-  }
-  for (b = 0; stream && b < (size_t)batch; b++) {
-    float *run = stream[b] < 0 ? NULL : tr->streams + (size_t)stream[b] * m->run;
-    if (!run) continue;
-    if (fresh && fresh[b]) memset(run, 0, m->run * sizeof *run);
-    tr->runs[b] = run;
-    memcpy(&tr->starts[b], run, sizeof tr->starts[b]);
-    for (l = 0; l < (size_t)m->desc.layers; l++) {
-      size_t tail = m->layers[l].s->tail;
-      if (tail)
-        memcpy(tr->kept[l].tails + b * tail, run + m->layers[l].run, tail * sizeof *run);
-    }
-  }
+  miras__phase ph;
+  miras__jobs jobs;
+  size_t i;
+  int l;
+  tr->batch = batch;
+  tr->length = length;
+  tr->taped = train;
+  if (train) tr->call = tr->calls++;
+  miras__phase_begin(&ph, &jobs, tr, train);
+  miras__each(tr->desc.parallel, (size_t)batch, miras__call_begin, &ph);
+  miras__each(tr->desc.parallel, 1, miras__call_count, &ph);
+  miras__job_transpose(&jobs, tr->head_t, m->ld_v, m->params + m->head, m->vocab, m->width);
+  miras__jobs_run(&jobs);
+  miras__each(tr->desc.parallel, jobs.tiles, miras__tile_begin, &ph);
+  for (l = 0; l < m->desc.layers; l++) miras__layer_run(&ph, l, MIRAS__ENTER);
+  for (i = 0; i < jobs.tiles;) i += miras__group_run(&ph, i);
+  miras__each(tr->desc.parallel, 1, miras__call_end, &ph);
+}
+
+/* Can rows of this length go on? */
+static int miras__length_ok(const miras_model *m, int length) {
+  int l;
+  for (l = 0; l < m->desc.layers; l++)
+    if ((size_t)length % m->layers[l].s->chunk) return 0;
   return 1;
 }
 
-/* ... and left at the window's end after it: the heads have done so. */
-static void miras__streams_leave(miras_trainer *tr) {
-  const miras_model *m = tr->model;
-  size_t b, l, n = (size_t)tr->length;
-  for (b = 0; b < (size_t)tr->batch; b++) {
-    uint64_t position = tr->starts[b] + n;
-    if (!tr->runs[b]) continue;
-    memcpy(tr->runs[b], &position, sizeof position);
-    for (l = 0; l < (size_t)m->desc.layers; l++) {
-      const miras__shape *s = m->layers[l].s;
-      miras__tail_move(s, tr->runs[b] + m->layers[l].run, tr->kept[l].proj + b * n * s->ld_p, n);
-    }
+/* And with these streams, no two with one? */
+static int miras__streams_ok(const miras_trainer *tr, int batch, int length,
+                             const int32_t *stream) {
+  int b, other;
+  if (!miras__length_ok(tr->model, length)) return 0;
+  for (b = 0; b < batch; b++) {
+    if (stream[b] < -1 || stream[b] >= tr->desc.streams) return 0;
+    for (other = 0; stream[b] >= 0 && other < b; other++)
+      if (stream[other] == stream[b]) return 0;
   }
+  return 1;
 }
 
 static float miras__loss(miras_trainer *tr, const int32_t *tokens, const int32_t *targets,
                          int batch, int length, int train, const int32_t *stream,
                          const unsigned char *fresh) {
-  const miras_model *m;
-  miras__phase ph;
-  miras__jobs jobs;
-  miras__drop drop;
-  size_t n, i, tiles, counted = 0;
-  double total = 0;
-  int l;
+  size_t n;
+  int b;
   if (!tr || !tokens || !targets || batch < 1 || batch > tr->desc.batch || length < 1 ||
       length > tr->desc.context)
     return (float)NAN;
-  m = tr->model;
   n = (size_t)batch * (size_t)length;
-  if (!miras__words_ok(m, tokens, n, 0) || !miras__words_ok(m, targets, n, -1)) return (float)NAN;
-  for (i = 0; i < n; i++) counted += targets[i] >= 0;
+  if (!miras__words_ok(tr->model, tokens, n, 0) || !miras__words_ok(tr->model, targets, n, -1))
+    return (float)NAN;
   tr->taped = 0;
-  if (!miras__streams_take(tr, batch, length, stream, fresh)) return (float)NAN;
+  if (stream && !miras__streams_ok(tr, batch, length, stream)) return (float)NAN;
   memcpy(tr->tokens, tokens, n * sizeof *tokens);
   memcpy(tr->targets, targets, n * sizeof *targets);
-  tr->batch = batch;
-  tr->length = length;
-  tr->unit = counted ? 1.0f / (float)counted : 0;
-  tr->taped = train != 0;
-  if (train) tr->call = tr->calls++;
-  miras__phase_begin(&ph, &jobs, tr, train != 0, &drop);
-  tiles = jobs.tiles;
-  miras__job_transpose(&jobs, tr->head_t, m->ld_v, m->params + m->head, m->vocab, m->width);
-  miras__jobs_run(&jobs);
-  miras__each(tr->desc.parallel, tiles, miras__tile_begin, &ph);
-  for (l = 0; l < m->desc.layers; l++)
-    miras__layer_run(&ph, l, miras__enter, m->layers[l].s->type->head, miras__leave);
-  for (i = 0; i < tiles;) i += miras__group_run(&ph, i);
-  for (i = 0; i < n; i++) total += (double)tr->losses[i];
-  miras__streams_leave(tr);
-  return counted ? (float)(total / (double)counted) : 0;
+  for (b = 0; b < batch; b++) {
+    tr->stream[b] = stream ? stream[b] : -1;
+    tr->fresh[b] = stream && fresh && fresh[b];
+  }
+  miras__loss_run(tr, batch, length, train != 0);
+  return tr->now->loss;
 }
 
 MIRAS_API float miras_trainer_loss(miras_trainer *tr, const int32_t *tokens,
@@ -14673,44 +14941,6 @@ MIRAS_API float miras_trainer_loss_streams(miras_trainer *tr, const int32_t *tok
   return stream ? miras__loss(tr, tokens, targets, batch, length, 1, stream, fresh) : (float)NAN;
 }
 
-/* Backward of miras__tile_end from the logits' gradient to that of the layers' output. */
-static void miras__tile_end_bwd(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  const miras_trainer *tr = ph->trainer;
-  const miras_model *m = tr->model;
-  float *pack = miras__worker_scratch(tr, worker), *t = pack + MIRAS__PACK;
-  size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
-  float *dgain = tr->part + tile * m->ld_x;
-  const miras__norm last = miras__norm_of(tr->kept[m->desc.layers].x + row * m->ld_x, m->ld_x,
-                                          m->params + m->norm, n, m->width);
-  miras__matmul(ph->all.k, MIRAS__SET, t, m->ld_x,
-                miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
-                miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
-  memset(dgain, 0, m->width * sizeof(float));
-  ph->all.k->rms_bwd(ph->all.before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0, t,
-                     m->ld_x, &last);
-}
-
-/* The embedding's rows: tasks share the vocabulary out, each walks the tokens in order. */
-#define MIRAS__EMBED_TASKS 8
-static void miras__embed_bwd(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
-  miras_trainer *tr = ph->trainer;
-  size_t width = tr->model->width, ld = tr->model->ld_x;
-  float *t = miras__worker_scratch(tr, worker) + MIRAS__PACK;
-  const size_t rows = (size_t)tr->batch * ph->all.length;
-  size_t row;
-  for (row = 0; row < rows; row++) {
-    const float *d = ph->all.before + row * ld;
-    if (tr->tokens[row] % MIRAS__EMBED_TASKS != index) continue;
-    if (ph->all.drop) {
-      miras__drop_rows(ph->all.k, ph->all.drop, 0, row, t, NULL, d, ld, 1, width);
-      d = t;
-    }
-    ph->all.k->add(tr->grads + (size_t)tr->tokens[row] * width, d, width);
-  }
-}
-
 /* Transposed weights of layer l, for its tiles on the way back. */
 static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs) {
   const miras__layer *layer = &tr->model->layers[l];
@@ -14722,14 +14952,13 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
   const miras__shape *s;
   miras__phase ph;
   miras__jobs jobs;
-  miras__drop drop;
   size_t tiles, tokens, i, turn = 0;
   int l;
   if (!tr) return MIRAS_ERR_ARGUMENT;
   if (!tr->taped) return MIRAS_ERR_STATE;
   tr->taped = 0;
   m = tr->model;
-  miras__phase_begin(&ph, &jobs, tr, 1, &drop);
+  miras__phase_begin(&ph, &jobs, tr, 1);
   tiles = jobs.tiles;
   tokens = jobs.tokens;
   ph.all.before = tr->d[0];
@@ -14760,103 +14989,42 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     ph.all.after = tr->d[turn];
     ph.all.before = tr->d[(turn + 2) % 3];
     ph.all.mid = !s->hidden ? ph.all.after : s->value ? tr->d[(turn + 1) % 3] : ph.all.before;
-    ph.all.after_in = ph.all.drop ? tr->masked[0] : ph.all.after;
-    ph.all.mid_in = ph.all.drop ? tr->masked[1] : ph.all.mid;
-    miras__layer_run(&ph, l, miras__leave_bwd, s->type->head_bwd, miras__enter_bwd);
+    ph.all.after_in = ph.drops ? tr->masked[0] : ph.all.after;
+    ph.all.mid_in = ph.drops ? tr->masked[1] : ph.all.mid;
+    miras__layer_run(&ph, l, MIRAS__LEAVE_BWD);
     miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, &jobs);
     if (l > 0) miras__transposes(tr, l - 1, &jobs);
     miras__jobs_run(&jobs);
   }
-  miras__each(tr->desc.parallel, MIRAS__EMBED_TASKS, miras__embed_bwd, &ph);
+  miras__each(tr->desc.parallel, ph.shares, miras__embed_bwd, &ph);
   return MIRAS_OK;
 }
 
-typedef struct miras__adam {
-  miras_trainer *trainer;
-  const miras__kernels *k;
-  float c[9], rate, decay; /* constants of the kernel; c[5] and c[8] depend on the view           */
-} miras__adam;
-
-static void miras__norm_task(void *argument, int index, int worker) {
-  const miras__adam *o = (const miras__adam *)argument;
-  const miras_trainer *tr = o->trainer;
+static void miras__step_run(miras_trainer *tr, const miras_adamw_options *options,
+                            float learning_rate) {
+  const miras_parallel *parallel = tr->desc.parallel;
   const size_t count = tr->model->param_count;
-  size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, n;
-  double total = 0;
-  (void)worker;
-  if (end > count) end = count;
-  for (; i < end; i += n) {
-    n = end - i < 256 ? end - i : 256;
-    total += (double)o->k->dot(tr->grads + i, tr->grads + i, n);
-  }
-  tr->norms[index] = total;
-}
-
-/* A block of the flat array: what it has of each view. */
-static void miras__adam_task(void *argument, int index, int worker) {
-  const miras__adam *o = (const miras__adam *)argument;
-  const miras_trainer *tr = o->trainer;
-  const miras_view *view = tr->model->views, *last = view + tr->model->view_count;
-  const size_t from = (size_t)index * MIRAS__ADAM_BLOCK, end = from + MIRAS__ADAM_BLOCK;
-  (void)worker;
-  while (view < last && view->offset + view->count <= from) view++;
-  for (; view < last && view->offset < end; view++) {
-    const size_t at = view->offset > from ? view->offset : from;
-    const size_t stop = view->offset + view->count < end ? view->offset + view->count : end;
-    float c[9];
-    memcpy(c, o->c, sizeof c);
-    c[5] *= view->rate;
-    c[8] = view->decay ? 1 - o->rate * view->rate * o->decay : 1;
-    o->k->adamw(tr->model->params + at, tr->moment1 + at, tr->moment2 + at, tr->grads + at,
-                stop - at, c);
-  }
-}
-
-/* A gradient that is not finite would poison the moments for good: such a step changes no parameter
- * and is not counted; the gradients are cleared and the caller sees the norm. */
-MIRAS_API float miras_trainer_step(miras_trainer *tr, const miras_adamw_options *options,
-                                   float learning_rate) {
-  const miras_model *m;
-  miras_adamw_options o;
   miras__adam a;
-  size_t i, blocks;
-  double total = 0, norm, t;
-  if (!tr) return (float)NAN;
-  m = tr->model;
-  memset(&o, 0, sizeof o);
-  if (options) o = *options;
-  if (!(o.beta1 > 0)) o.beta1 = 0.9f;
-  if (!(o.beta2 > 0)) o.beta2 = 0.95f;
-  if (!(o.epsilon > 0)) o.epsilon = 1e-8f;
+  memset(&a, 0, sizeof a);
+  if (options) a.o = *options;
+  if (!(a.o.beta1 > 0)) a.o.beta1 = 0.9f;
+  if (!(a.o.beta2 > 0)) a.o.beta2 = 0.95f;
+  if (!(a.o.epsilon > 0)) a.o.epsilon = 1e-8f;
   a.trainer = tr;
   a.k = miras__kernels_best();
-  blocks = (m->param_count + MIRAS__NORM_BLOCK - 1) / MIRAS__NORM_BLOCK;
-  miras__each(tr->desc.parallel, blocks, miras__norm_task, &a);
-  for (i = 0; i < blocks; i++) total += tr->norms[i];
-  norm = sqrt(total);
-  tr->taped = 0;
-  if (!(norm <= (double)FLT_MAX)) {
-    memset(tr->grads, 0, m->param_count * sizeof(float));
-    tr->calls = 0;
-    return (float)norm;
-  }
-  tr->steps++;
-  tr->calls = 0;
-  t = (double)tr->steps;
-  a.c[0] = o.beta1;
-  a.c[1] = 1 - o.beta1;
-  a.c[2] = o.beta2;
-  a.c[3] = 1 - o.beta2;
-  a.c[4] = o.clip > 0 && norm > (double)o.clip ? (float)((double)o.clip / norm) : 1;
-  a.c[5] = (float)((double)learning_rate / (1 - pow((double)o.beta1, t)));
-  a.c[6] = (float)(1 / sqrt(1 - pow((double)o.beta2, t)));
-  a.c[7] = o.epsilon;
-  a.c[8] = 1;
   a.rate = learning_rate;
-  a.decay = o.weight_decay;
-  miras__each(tr->desc.parallel, (m->param_count + MIRAS__ADAM_BLOCK - 1) / MIRAS__ADAM_BLOCK,
-              miras__adam_task, &a);
-  return (float)norm;
+  tr->taped = 0;
+  tr->calls = 0;
+  miras__each(parallel, miras__norm_blocks(tr->model), miras__norm_task, &a);
+  miras__each(parallel, 1, miras__adam_begin, &a);
+  miras__each(parallel, (count + MIRAS__ADAM_BLOCK - 1) / MIRAS__ADAM_BLOCK, miras__adam_task, &a);
+}
+
+MIRAS_API float miras_trainer_step(miras_trainer *tr, const miras_adamw_options *options,
+                                   float learning_rate) {
+  if (!tr) return (float)NAN;
+  miras__step_run(tr, options, learning_rate);
+  return tr->now->norm;
 }
 
 MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, float peak,
@@ -14887,7 +15055,7 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
   a.position = miras__position(s->state);
   a.out = s->x;
   a.scratch = s->scratch;
-  miras__embed(m, tokens, n, s->x);
+  miras__embed(k, m, tokens, n, s->x);
   for (l = 0; l < m->desc.layers; l++) {
     const miras__layer *layer = &m->layers[l];
     const miras__shape *z = layer->s;
@@ -14898,8 +15066,7 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
     a.kept.x = s->x;
     a.kept.tails = a.run;
     miras__enter(&a);
-    for (h = 0; h < z->tasks; h++) z->type->head(&a, h);
-    miras__tail_move(z, a.run, a.kept.proj, n);
+    for (h = 0; h < z->tasks; h++) miras__layer_acts(z)->head(&a, h);
     miras__leave(&a);
   }
   position = a.position + n;
@@ -15883,7 +16050,7 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
     miras__out_note(s, line, version < 4 ? miras__rename(text, 0) : text);
   }
   if (tr) {
-    text[miras__put_digits(text, sizeof text, 0, tr->steps, 1)] = 0;
+    text[miras__put_digits(text, sizeof text, 0, tr->now->steps, 1)] = 0;
     miras__out_note(s, "steps", text);
   }
   miras__out_text(s, "}");
@@ -16161,7 +16328,7 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
   /* From here on nothing can fail. */
   if (tr) {
     miras__trainer_clear(tr);   /* as after a step: no gradient is pending */
-    tr->steps = count > views ? f->steps : 0;
+    tr->now->steps = count > views ? f->steps : 0;
     tr->calls = 0;
     tr->taped = 0;
   }
@@ -16652,4 +16819,4 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
   #pragma GCC pop_options
 #endif
 #undef MIRAS__IMPLEMENTING
-#endif   /* region I */
+#endif   /* region K */

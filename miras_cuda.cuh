@@ -43,6 +43,12 @@
   #define MIRAS_CUDA_THREADS 128
 #endif
 
+/* Blocks that work on the tasks of a trainer at a time, each with a worker's scratch: at least 257.
+ * What fits on an H200 with four blocks to a multiprocessor. */
+#ifndef MIRAS_CUDA_BLOCKS
+  #define MIRAS_CUDA_BLOCKS 528
+#endif
+
 /* Bytes of stack that a thread may take, of which CUDA asks to be told where functions are called
  * through pointers. It holds them for every thread that a device can have at a time. */
 #ifndef MIRAS_CUDA_STACK
@@ -95,6 +101,65 @@ size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length);
 miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens *x, float *tape,
                                  const float *dy, const miras_token_grads *dx, float *dparams,
                                  float *dstate, cudaStream_t stream);
+#endif
+
+#ifndef MIRAS_NO_MODEL
+/* ---- models ---- */
+
+/* The device half of a model. It refers to the host's, which must stay where it is. */
+typedef struct miras_cuda_model {
+  uint64_t held[8];
+} miras_cuda_model;
+
+/* Bytes of device memory for it; 0 if m is NULL, or has a choice that calls a function of the
+ * caller's. */
+size_t miras_cuda_model_size(const miras_model *m);
+/* As miras_cuda_memory_init. */
+miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
+                                   size_t bytes, cudaStream_t stream);
+/* Bring the parameters to m, the host's model or one of the same descriptor. */
+miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
+                                   cudaStream_t stream);
+/* As miras_model_params: on the device. */
+float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
+
+#ifndef MIRAS_NO_TRAINING
+/* ---- training ---- */
+
+/* A trainer of a model on the device, which both stay where they are. Calls return before what they
+ * ask for is done, in the order of one stream. */
+typedef struct miras_cuda_trainer {
+  uint64_t held[2816];
+} miras_cuda_trainer;
+
+/* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
+size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_desc *d, char *why,
+                               size_t why_size);
+miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
+                                     const miras_trainer_desc *d, void *device, size_t bytes,
+                                     cudaStream_t stream);
+/* miras_trainer_loss and, with rows (the streams) not NULL, miras_trainer_loss_streams, of arrays
+ * on the device: tokens, targets [batch, length], which must be words of the model, rows, fresh
+ * [batch], of which rows must be as there; nothing of them is checked. loss: one float on the
+ * device, or NULL. */
+miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *tokens,
+                                     const int32_t *targets, int batch, int length, int train,
+                                     const int32_t *rows, const int32_t *fresh, float *loss,
+                                     cudaStream_t stream);
+miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream);
+/* miras_trainer_step; norm: one float on the device, or NULL. */
+miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
+                                     float learning_rate, float *norm, cudaStream_t stream);
+/* As miras_trainer_grads: on the device. */
+float *miras_cuda_trainer_grads(const miras_cuda_trainer *t, size_t *count);
+/* Gradients, moments, steps and streams to a trainer of the host, which may have another batch and
+ * context, and from one; MIRAS_ERR_MISMATCH for another model or number of streams. Parameters go
+ * by miras_cuda_model_copy and _init. */
+miras_result miras_cuda_trainer_copy(miras_trainer *to, const miras_cuda_trainer *t,
+                                     cudaStream_t stream);
+miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer *from,
+                                     cudaStream_t stream);
+#endif
 #endif
 
 #endif   /* MIRAS_CUDA_H */
@@ -540,6 +605,24 @@ struct miras__retention;
 #define MIRAS__DEVICE 3
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
+
+#ifndef MIRAS_NO_MODEL
+static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ldc, miras__matrix A,
+                          miras__matrix B, size_t M, size_t N, size_t K, float *pack) {
+  k->gemm(mode, C, ldc, A, B, M, N, K, pack);
+}
+#undef MIRAS__HOST
+#undef MIRAS__THREAD
+#undef MIRAS__THREADS
+#undef MIRAS__MEET
+#define MIRAS__HOST(f) NULL
+#define MIRAS__THREAD threadIdx.x
+#define MIRAS__THREADS blockDim.x
+#define MIRAS__MEET() __syncthreads()
+#define MIRAS__DEVICE 4
+#include MIRAS_SELF
+#undef MIRAS__DEVICE
+#endif
 #undef miras__kernels
 #undef MIRAS__SET_SUFFIX
 #undef MIRAS__LENT_SUFFIX
@@ -560,16 +643,16 @@ struct miras__retention;
 
 /* What a grid is told. The records lie in constant memory, and what points from one to another is
  * set there. */
-typedef struct miras__job {
+typedef struct miras__errand {
   miras_memory m;
   size_t room;                       /* floats of shared memory behind MIRAS__ROOM                */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
   miras_tokens x;
   miras_token_grads dx;
   float *dparams;
-} miras__job;
+} miras__errand;
 
-__device__ static miras__memory_call miras__call_of(const miras__job *a) {
+__device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   miras__memory_call c = a->call;
   if (!threadIdx.x) miras__told[1] = (float)a->room;   /* less than 2^24: exact                   */
   __syncthreads();
@@ -579,12 +662,12 @@ __device__ static miras__memory_call miras__call_of(const miras__job *a) {
   return c;
 }
 
-__global__ void miras__run_forward(const __grid_constant__ miras__job a) {
+__global__ void miras__run_forward(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
   miras__memory_forward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
-__global__ void miras__run_read(const __grid_constant__ miras__job a) {
+__global__ void miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
   miras__memory_head(&a.m, i / heads, i % heads, &run);
@@ -594,7 +677,7 @@ __global__ void miras__run_read(const __grid_constant__ miras__job a) {
 }
 
 /* After all heads: the tape's header, and where the sequences have come to. */
-__global__ void miras__run_moved(const __grid_constant__ miras__job a) {
+__global__ void miras__run_moved(const __grid_constant__ miras__errand a) {
   uint64_t *position = (uint64_t *)(a.m.state + blockIdx.x * a.m.plan.sequence_state);
   if (threadIdx.x) return;
   if (!blockIdx.x && a.call.tape) {
@@ -606,18 +689,102 @@ __global__ void miras__run_moved(const __grid_constant__ miras__job a) {
 }
 
 #ifndef MIRAS_NO_TRAINING
-__global__ void miras__run_backward(const __grid_constant__ miras__job a) {
+__global__ void miras__run_backward(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
   miras__memory_backward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
 /* Block h: head h; the last one: what all heads share. */
-__global__ void miras__run_collect(const __grid_constant__ miras__job a) {
+__global__ void miras__run_collect(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
   if (blockIdx.x < (unsigned)a.m.plan.d.heads)
     miras__memory_collect(&c, blockIdx.x, a.dparams);
   else
     miras__memory_collect_rates(&c, a.dparams);
+}
+#endif
+
+#ifndef MIRAS_NO_MODEL
+/* A block of the host that was copied here whole: what points into it. */
+template <class T> __device__ static void miras__move(T *&p, ptrdiff_t by) {
+  p = (T *)((char *)p + by);
+}
+struct miras__moved {
+  miras_model *m;
+  ptrdiff_t by;
+};
+__global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
+  miras_model *m = a.m;
+  int i;
+  if (threadIdx.x) return;
+  miras__move(m->shape, a.by);
+  miras__move(m->layers, a.by);
+  miras__move(m->views, a.by);
+  miras__move(m->params, a.by);
+  for (i = 0; i < m->kinds; i++) {
+    miras__move(m->shape[i].gate_scale, a.by);
+    miras__move(m->shape[i].turns, a.by);
+  }
+  for (i = 0; i < m->desc.layers; i++) {
+    miras__move(m->layers[i].s, a.by);
+    miras__move(m->layers[i].w, a.by);
+    miras__move(m->layers[i].keep, a.by);
+  }
+}
+#endif
+
+#ifndef MIRAS_NO_TRAINING
+/* A number of tasks, and what they are told. */
+enum { MIRAS__CALL_BEGIN, MIRAS__CALL_COUNT, MIRAS__TILE_BEGIN, MIRAS__LAYER_TASK, MIRAS__TILE_END,
+       MIRAS__CALL_END, MIRAS__TILE_END_BWD, MIRAS__EMBED_BWD, MIRAS__JOB_TASK, MIRAS__NORM_TASK,
+       MIRAS__ADAM_BEGIN, MIRAS__ADAM_TASK, MIRAS__TASKS };
+struct miras__tasks {
+  int task;
+  unsigned count;
+  size_t room;
+  miras_trainer trainer;
+  union { miras__phase phase; miras__jobs jobs; miras__adam adam; } told;
+};
+
+/* Blocks take tasks in turn, with a worker's scratch each. What they are told lies in shared memory
+ * behind the room of kernels. */
+__global__ void miras__run_tasks(const __grid_constant__ miras__tasks a) {
+  float *told = miras__told + MIRAS__ROOM + a.room;
+  const float *from = (const float *)&a.told;
+  miras__phase *phase = (miras__phase *)told;
+  miras__jobs *jobs = (miras__jobs *)told;
+  miras__adam *adam = (miras__adam *)told;
+  unsigned i;
+  for (i = threadIdx.x; i < sizeof a.told / sizeof *told; i += blockDim.x) told[i] = from[i];
+  if (!threadIdx.x) miras__told[1] = (float)a.room;
+  __syncthreads();
+  if (!threadIdx.x) {
+    if (a.task < MIRAS__JOB_TASK) {
+      phase->trainer = (miras_trainer *)&a.trainer;
+      phase->all.k = miras__kernels_best();
+    } else if (a.task == MIRAS__JOB_TASK) {
+      jobs->k = miras__kernels_best();
+    } else {
+      adam->trainer = (miras_trainer *)&a.trainer;
+      adam->k = miras__kernels_best();
+    }
+  }
+  __syncthreads();
+  for (i = blockIdx.x; i < a.count; i += gridDim.x)
+    switch (a.task) {
+      case MIRAS__CALL_BEGIN: miras__call_begin(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__CALL_COUNT: miras__call_count(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__TILE_BEGIN: miras__tile_begin(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__LAYER_TASK: miras__layer_task(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__TILE_END: miras__tile_end(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__CALL_END: miras__call_end(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__TILE_END_BWD: miras__tile_end_bwd(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__EMBED_BWD: miras__embed_bwd(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__JOB_TASK: miras__job_task(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__NORM_TASK: miras__norm_task(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__ADAM_BEGIN: miras__adam_begin(told, (int)i, (int)blockIdx.x); break;
+      default: miras__adam_task(told, (int)i, (int)blockIdx.x);
+    }
 }
 #endif
 
@@ -641,8 +808,9 @@ static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
   return &((const miras__cuda *)(const void *)g->held)->m;
 }
 
-static miras_cuda::miras__job miras__cuda_job(const miras_cuda_memory *g, const miras_tokens *x) {
-  miras_cuda::miras__job job;
+static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
+                                                    const miras_tokens *x) {
+  miras_cuda::miras__errand job;
   memset((void *)&job, 0, sizeof job);
   memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
   if (x) job.x = *x;
@@ -650,8 +818,8 @@ static miras_cuda::miras__job miras__cuda_job(const miras_cuda_memory *g, const 
 }
 
 /* A grid over a memory; room: floats of shared memory for its states. */
-static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__job), size_t blocks,
-                           size_t room, cudaStream_t stream, miras_cuda::miras__job *job) {
+static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__errand), size_t blocks,
+                           size_t room, cudaStream_t stream, miras_cuda::miras__errand *job) {
   job->room = room;
   return MIRAS__LAUNCH(kernel, blocks, (miras_cuda::MIRAS__ROOM + room) * sizeof(float), stream,
                        *job);
@@ -670,13 +838,21 @@ static size_t miras__cuda_layout(miras_memory *to, const miras_memory *m, void *
   return miras__arena_bytes(&a, "memory", NULL, 0);
 }
 
-static int miras__cuda_can(const miras_memory *m) {
-  return m->plan.d.bias != MIRAS_CUSTOM_BIAS && m->plan.d.retention != MIRAS_CUSTOM_RETENTION;
+static int miras__cuda_can(const miras__plan *p) {
+  return p->d.bias != MIRAS_CUSTOM_BIAS && p->d.retention != MIRAS_CUSTOM_RETENTION;
+}
+
+/* Give threads their stack. */
+static int miras__cuda_stack(void) {
+  size_t stack = 0;
+  return cudaDeviceGetLimit(&stack, cudaLimitStackSize) == cudaSuccess &&
+         (stack >= MIRAS_CUDA_STACK ||
+          cudaDeviceSetLimit(cudaLimitStackSize, MIRAS_CUDA_STACK) == cudaSuccess);
 }
 
 size_t miras_cuda_memory_size(const miras_memory *m) {
   miras_memory to;
-  return m && miras__cuda_can(m) ? miras__cuda_layout(&to, m, NULL) : 0;
+  return m && miras__cuda_can(&m->plan) ? miras__cuda_layout(&to, m, NULL) : 0;
 }
 
 static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpyKind way,
@@ -704,9 +880,9 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                     size_t bytes, cudaStream_t stream) {
   miras__cuda held;
   miras_memory to;
-  size_t need, stack = 0;
+  size_t need;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
-  if (!miras__cuda_can(m)) return MIRAS_ERR_DESC;
+  if (!miras__cuda_can(&m->plan)) return MIRAS_ERR_DESC;
   need = miras__cuda_layout(&to, m, device);
   if (!need || bytes < need) return MIRAS_ERR_SIZE;
   memset(&held, 0, sizeof held);
@@ -714,11 +890,8 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   if (!miras__cuda_near(m, &held.room)) return MIRAS_ERR_DEVICE;
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
-  if (cudaDeviceGetLimit(&stack, cudaLimitStackSize) != cudaSuccess ||
-      (stack < MIRAS_CUDA_STACK &&
-       cudaDeviceSetLimit(cudaLimitStackSize, MIRAS_CUDA_STACK) != cudaSuccess))
-    return MIRAS_ERR_DEVICE;
-  return miras__cuda_move(to.params, m->params, m->plan.params * sizeof(float),
+  return miras__cuda_stack() &&
+                 miras__cuda_move(to.params, m->params, m->plan.params * sizeof(float),
                           cudaMemcpyHostToDevice, stream) &&
                  miras__cuda_move(to.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float),
                                   cudaMemcpyHostToDevice, stream) &&
@@ -763,12 +936,12 @@ miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t st
 miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *x, float *y,
                                 float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
-  miras_cuda::miras__job job;
+  miras_cuda::miras__errand job;
   size_t batch, room;
   if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
     return MIRAS_ERR_ARGUMENT;
   batch = (size_t)m->plan.d.batch;
-  job = miras__cuda_job(g, x);
+  job = miras__cuda_errand(g, x);
   job.call.y = y;
   job.call.tape = tape;
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
@@ -783,9 +956,9 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
 miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, float *out,
                              cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
-  miras_cuda::miras__job job;
+  miras_cuda::miras__errand job;
   if (!g || !query || !out) return MIRAS_ERR_ARGUMENT;
-  job = miras__cuda_job(g, NULL);
+  job = miras__cuda_errand(g, NULL);
   job.call.dy = query;
   job.call.y = out;
   return miras__cuda_run(miras_cuda::miras__run_read,
@@ -809,12 +982,12 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
                                  const float *dy, const miras_token_grads *dx, float *dparams,
                                  float *dstate, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
-  miras_cuda::miras__job job;
+  miras_cuda::miras__errand job;
   size_t tasks;
   if (!g || !tape || !dx || !miras__tokens_ok(m, x) || (x->length && !dy))
     return MIRAS_ERR_ARGUMENT;
   tasks = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
-  job = miras__cuda_job(g, x);
+  job = miras__cuda_errand(g, x);
   job.dx = *dx;
   job.dparams = dparams;
   job.call.dy = dy;
@@ -831,5 +1004,275 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
              : MIRAS_ERR_DEVICE;
 }
 #endif
+
+#ifndef MIRAS_NO_MODEL
+/* ---- models and trainers ---- */
+
+/* What miras_cuda_model holds. */
+typedef struct miras__there {
+  const miras_model *m;            /* the host's                                                  */
+  ptrdiff_t by;                    /* from an address of its block to that of the device's        */
+} miras__there;
+typedef char miras__there_fits[sizeof(miras__there) <= sizeof(miras_cuda_model) ? 1 : -1];
+
+static miras__there miras__there_of(const miras_cuda_model *g) {
+  miras__there there;
+  memcpy(&there, g->held, sizeof there);
+  return there;
+}
+
+/* From the model's record to its block's end. */
+static size_t miras__model_block(const miras_model *m) {
+  return m->own.bytes - (size_t)((const char *)m - (const char *)m->own.buffer);
+}
+
+size_t miras_cuda_model_size(const miras_model *m) {
+  int i;
+  if (!m) return 0;
+  for (i = 0; i < m->kinds; i++)
+    if (m->shape[i].type == MIRAS_LAYER_MEMORY && !miras__cuda_can(&m->shape[i].plan)) return 0;
+  return miras__model_block(m);
+}
+
+miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
+                                   size_t bytes, cudaStream_t stream) {
+  const size_t need = miras_cuda_model_size(m);
+  miras_cuda::miras__moved moved;
+  miras__there there;
+  if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
+  if (!need) return MIRAS_ERR_DESC;
+  if (bytes < need) return MIRAS_ERR_SIZE;
+  there.m = m;
+  there.by = (char *)device - (char *)m;
+  memset(g, 0, sizeof *g);
+  memcpy(g->held, &there, sizeof there);
+  moved.m = (miras_cuda::miras_model *)device;
+  moved.by = there.by;
+  return miras__cuda_stack() && miras__cuda_move(device, m, need, cudaMemcpyHostToDevice, stream) &&
+                 MIRAS__LAUNCH(miras_cuda::miras__run_settle, 1, 0, stream, moved)
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count) {
+  miras__there there;
+  if (count) *count = 0;
+  if (!g) return NULL;
+  there = miras__there_of(g);
+  if (count) *count = there.m->param_count;
+  return (float *)(void *)((char *)there.m->params + there.by);
+}
+
+miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
+                                   cudaStream_t stream) {
+  size_t count;
+  const float *params = miras_cuda_model_params(g, &count);
+  if (!g || !m) return MIRAS_ERR_ARGUMENT;
+  if (miras_model_desc_differs(&m->desc, &miras__there_of(g).m->desc, NULL, 0))
+    return MIRAS_ERR_MISMATCH;
+  return miras__cuda_move(m->params, params, count * sizeof(float), cudaMemcpyDeviceToHost, stream)
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+#ifndef MIRAS_NO_TRAINING
+/* What miras_cuda_trainer holds: the record as the host knows it, with pointers to the device's
+ * memory, and the records of the host that it points to. The device is its job system. */
+typedef struct miras__cuda_trainer {
+  miras_trainer tr;
+  miras__there there;
+  miras_parallel parallel;
+  cudaStream_t stream;
+  size_t room;                     /* floats of shared memory for kernels                         */
+  int failed;
+  uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
+                   MIRAS_LAYER_KINDS * sizeof(miras__layer_work) / 8 + 32];
+} miras__cuda_trainer;
+typedef char miras__trainer_fits[sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_trainer) ? 1
+                                                                                           : -1];
+
+static miras__cuda_trainer *miras__cuda_trainer_of(const miras_cuda_trainer *t) {
+  return (miras__cuda_trainer *)(void *)t->held;
+}
+
+/* A number of tasks, as miras_parallel has it. */
+static void miras__cuda_each(void *user, int count,
+                             void (*task)(void *argument, int index, int worker), void *argument) {
+  static void (*const all[])(void *argument, int index, int worker) = {
+    miras__call_begin, miras__call_count, miras__tile_begin, miras__layer_task, miras__tile_end,
+    miras__call_end, miras__tile_end_bwd, miras__embed_bwd, miras__job_task, miras__norm_task,
+    miras__adam_begin, miras__adam_task};
+  miras__cuda_trainer *t = (miras__cuda_trainer *)user;
+  const ptrdiff_t by = t->there.by;
+  miras_cuda::miras__tasks a;
+  int i;
+  memset((void *)&a, 0, sizeof a);
+  while (all[a.task] != task) a.task++;
+  a.count = (unsigned)count;
+  a.room = t->room;
+  memcpy((void *)&a.trainer, &t->tr, sizeof a.trainer);
+  a.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
+  if (a.task < miras_cuda::MIRAS__JOB_TASK) {
+    memcpy((void *)&a.told.phase, argument, sizeof a.told.phase);
+    if (a.told.phase.all.layer) miras_cuda::miras__move(a.told.phase.all.layer, by);
+  } else if (a.task == miras_cuda::MIRAS__JOB_TASK) {
+    memcpy((void *)&a.told.jobs, argument, sizeof a.told.jobs);
+    for (i = 0; i < a.told.jobs.count; i++)          /* weights to be turned lie in the model */
+      if (a.told.jobs.job[i].kind == miras_cuda::MIRAS__TRANSPOSE)
+        miras_cuda::miras__move(a.told.jobs.job[i].a, by);
+  } else {
+    memcpy((void *)&a.told.adam, argument, sizeof a.told.adam);
+  }
+  if (count > t->parallel.workers) count = t->parallel.workers;
+  if (!MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count,
+                     (miras_cuda::MIRAS__ROOM + a.room) * sizeof(float) + sizeof a.told, t->stream,
+                     a))
+    t->failed = 1;
+}
+
+/* The trainer's record on `device`, or its size. */
+static size_t miras__cuda_trainer_layout(miras__cuda_trainer *t, const miras_cuda_model *g,
+                                         const miras_trainer_desc *d, void *device, char *why,
+                                         size_t n) {
+  miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
+  const miras__there there = miras__there_of(g);
+  miras_trainer tr;
+  if (d && d->parallel)
+    return miras__say(why, n, "parallel is set; a trainer on a device must have NULL: the device "
+                              "is its job system"), 0;
+  if (miras__trainer_resolve(&tr, (miras_model *)there.m, d, why, n) != MIRAS_OK) return 0;
+  memset(t, 0, sizeof *t);
+  t->tr = tr;
+  t->there = there;
+  t->parallel.user = t;
+  t->parallel.run = miras__cuda_each;
+  t->parallel.workers = MIRAS_CUDA_BLOCKS;
+  t->tr.desc.parallel = &t->parallel;
+  a.records = &records;
+  miras__trainer_layout(&t->tr, &a);
+  return miras__arena_bytes(&a, "trainer", why, n);
+}
+
+size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_desc *d, char *why,
+                               size_t why_size) {
+  miras_cuda_trainer draft;
+  if (why && why_size) why[0] = 0;
+  if (!g) return miras__say(why, why_size, "the model is NULL"), 0;
+  return miras__cuda_trainer_layout(miras__cuda_trainer_of(&draft), g, d, NULL, why, why_size);
+}
+
+miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_model *g,
+                                     const miras_trainer_desc *d, void *device, size_t bytes,
+                                     cudaStream_t stream) {
+  miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
+  size_t need, params, streams;
+  if (!t || !g || !d || !device) return MIRAS_ERR_ARGUMENT;
+  need = miras__cuda_trainer_layout(held, g, d, device, NULL, 0);
+  if (!need) return MIRAS_ERR_DESC;
+  if (bytes < need) return MIRAS_ERR_SIZE;
+  params = 3 * held->there.m->param_count * sizeof(float);
+  streams = (size_t)held->tr.desc.streams * held->there.m->run * sizeof(float);
+  return cudaMemsetAsync(held->tr.grads, 0, params, stream) == cudaSuccess &&
+                 (!streams ||
+                  cudaMemsetAsync(held->tr.streams, 0, streams, stream) == cudaSuccess) &&
+                 cudaMemsetAsync(held->tr.now, 0, sizeof(miras__now), stream) == cudaSuccess
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *tokens,
+                                     const int32_t *targets, int batch, int length, int train,
+                                     const int32_t *rows, const int32_t *fresh, float *loss,
+                                     cudaStream_t stream) {
+  miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
+  const cudaMemcpyKind way = cudaMemcpyDeviceToDevice;
+  size_t n, b;
+  if (!t || !tokens || !targets || batch < 1 || batch > held->tr.desc.batch || length < 1 ||
+      length > held->tr.desc.context ||
+      (rows && (!held->tr.desc.streams || !miras__length_ok(held->there.m, length))))
+    return MIRAS_ERR_ARGUMENT;
+  n = (size_t)batch * (size_t)length * sizeof *tokens;
+  b = (size_t)batch * sizeof *rows;
+  held->tr.taped = 0;
+  held->stream = stream;
+  held->failed =
+    !miras__cuda_move(held->tr.tokens, tokens, n, way, stream) ||
+    !miras__cuda_move(held->tr.targets, targets, n, way, stream) ||
+    !(rows ? miras__cuda_move(held->tr.stream, rows, b, way, stream)
+           : cudaMemsetAsync(held->tr.stream, 255, b, stream) == cudaSuccess) ||
+    !(rows && fresh ? miras__cuda_move(held->tr.fresh, fresh, b, way, stream)
+                    : cudaMemsetAsync(held->tr.fresh, 0, b, stream) == cudaSuccess);
+  miras__loss_run(&held->tr, batch, length, train != 0);
+  if (loss && !miras__cuda_move(loss, &held->tr.now->loss, sizeof *loss, way, stream))
+    held->failed = 1;
+  return held->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream) {
+  miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
+  miras_result result;
+  if (!t) return MIRAS_ERR_ARGUMENT;
+  held->stream = stream;
+  held->failed = 0;
+  result = miras_trainer_backward(&held->tr);
+  return held->failed ? MIRAS_ERR_DEVICE : result;
+}
+
+miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
+                                     float learning_rate, float *norm, cudaStream_t stream) {
+  miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
+  if (!t) return MIRAS_ERR_ARGUMENT;
+  held->stream = stream;
+  held->failed = 0;
+  miras__step_run(&held->tr, o, learning_rate);
+  if (norm && !miras__cuda_move(norm, &held->tr.now->norm, sizeof *norm, cudaMemcpyDeviceToDevice,
+                                stream))
+    held->failed = 1;
+  return held->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+float *miras_cuda_trainer_grads(const miras_cuda_trainer *t, size_t *count) {
+  if (count) *count = t ? miras__cuda_trainer_of(t)->there.m->param_count : 0;
+  return t ? miras__cuda_trainer_of(t)->tr.grads : NULL;
+}
+
+/* Gradients and moments, running texts, and how many steps there were. */
+static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__cuda_trainer *held, int to,
+                                             cudaStream_t stream) {
+  const miras_model *m = host ? host->model : NULL;
+  size_t bytes[3], i;
+  void *here[3], *there[3];
+  if (!host || !held) return MIRAS_ERR_ARGUMENT;
+  if (miras_model_desc_differs(&m->desc, &held->there.m->desc, NULL, 0) ||
+      host->desc.streams != held->tr.desc.streams)
+    return MIRAS_ERR_MISMATCH;
+  here[0] = host->grads, there[0] = held->tr.grads;
+  here[1] = host->streams, there[1] = held->tr.streams;
+  here[2] = host->now, there[2] = held->tr.now;
+  bytes[0] = 3 * m->param_count * sizeof(float);
+  bytes[1] = (size_t)host->desc.streams * m->run * sizeof(float);
+  bytes[2] = sizeof(miras__now);
+  for (i = 0; i < 3; i++)
+    if (bytes[i] &&
+        !(to ? miras__cuda_move(there[i], here[i], bytes[i], cudaMemcpyHostToDevice, stream)
+             : miras__cuda_move(here[i], there[i], bytes[i], cudaMemcpyDeviceToHost, stream)))
+      return MIRAS_ERR_DEVICE;
+  if (to) held->tr.taped = 0, held->tr.calls = host->calls;
+  else host->taped = 0, host->calls = held->tr.calls;
+  return MIRAS_OK;
+}
+
+miras_result miras_cuda_trainer_copy(miras_trainer *to, const miras_cuda_trainer *t,
+                                     cudaStream_t stream) {
+  return miras__cuda_trainer_move(to, t ? miras__cuda_trainer_of(t) : NULL, 0, stream);
+}
+
+miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer *from,
+                                     cudaStream_t stream) {
+  return miras__cuda_trainer_move((miras_trainer *)from, t ? miras__cuda_trainer_of(t) : NULL, 1,
+                                  stream);
+}
+#endif
+#endif   /* MIRAS_NO_MODEL */
 
 #endif   /* MIRAS_CUDA_IMPLEMENTATION */

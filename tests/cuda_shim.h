@@ -162,7 +162,9 @@ static int __float_as_int(float x) {
 
 typedef void *cudaStream_t;
 typedef enum { cudaSuccess, cudaErrorInvalidValue } cudaError_t;
-typedef enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost } cudaMemcpyKind;
+typedef enum {
+  cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice
+} cudaMemcpyKind;
 
 static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
                                    cudaStream_t) {

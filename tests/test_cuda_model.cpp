@@ -1,0 +1,172 @@
+/* test_cuda_model.cpp: models of every row trained by the grids of miras_cuda.cuh, with the bits of
+ * the host: loss, norm, parameters, gradients, moments and running texts after steps of each kind.
+ *   c++ -std=c++11 -O1 tests/test_cuda_model.cpp -o test_cuda_model -lm && ./test_cuda_model
+ *   nvcc -O3 -arch=native -x cu tests/test_cuda_model.cpp -o test_cuda_model     on a GPU
+ * Rows as arguments run only these. Without a GPU as test_cuda.cpp. */
+#ifndef __CUDACC__
+  #include "cuda_shim.h"
+#endif
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+static unsigned threads = 32;
+#define MIRAS_CUDA_THREADS threads
+#define MIRAS_CUDA_BLOCKS 257
+#define MIRAS_CUDA_IMPLEMENTATION
+#include "../miras_cuda.cuh"
+#include <stdio.h>
+
+enum { BATCH = 2, LENGTH = 72, STREAMS = 3, WORDS = 19 };
+
+static void *device(size_t bytes) {
+  void *p = NULL;
+  if (cudaMalloc(&p, bytes + 64) == cudaSuccess) return p;
+  puts("skipped: there is no device, or not enough memory");
+  exit(77);
+}
+
+/* A step on the device, of host arrays; rows NULL: windows of their own. */
+static miras_result step(miras_cuda_trainer *t, const int32_t *tokens, int length,
+                         const int32_t *rows, const int32_t *fresh, float *said) {
+  static char *room;
+  const size_t bytes = sizeof(int32_t) * BATCH * LENGTH;
+  miras_adamw_options o;
+  miras_result result;
+  float *out;
+  if (!room) room = (char *)device(4 * bytes);
+  out = (float *)(void *)(room + 3 * bytes);
+  memset(&o, 0, sizeof o);
+  o.clip = 1;
+  o.weight_decay = 0.1f;
+  if (cudaMemcpyAsync(room, tokens, sizeof(int32_t) * (size_t)(BATCH * length),
+                      cudaMemcpyHostToDevice, 0) ||
+      cudaMemcpyAsync(room + bytes, tokens + 1, sizeof(int32_t) * (size_t)(BATCH * length),
+                      cudaMemcpyHostToDevice, 0))
+    return MIRAS_ERR_DEVICE;
+  if (rows && (cudaMemcpyAsync(room + 2 * bytes, rows, BATCH * sizeof *rows,
+                               cudaMemcpyHostToDevice, 0) ||
+               cudaMemcpyAsync(room + 2 * bytes + 64, fresh, BATCH * sizeof *fresh,
+                               cudaMemcpyHostToDevice, 0)))
+    return MIRAS_ERR_DEVICE;
+  result = miras_cuda_trainer_loss(t, (const int32_t *)(void *)room,
+                                   (const int32_t *)(void *)(room + bytes), BATCH, length, 1,
+                                   rows ? (const int32_t *)(void *)(room + 2 * bytes) : NULL,
+                                   rows ? (const int32_t *)(void *)(room + 2 * bytes + 64) : NULL,
+                                   out, 0);
+  if (result == MIRAS_OK) result = miras_cuda_trainer_backward(t, 0);
+  if (result == MIRAS_OK) result = miras_cuda_trainer_step(t, &o, 0.01f, out + 1, 0);
+  if (cudaMemcpyAsync(said, out, 2 * sizeof *said, cudaMemcpyDeviceToHost, 0) ||
+      cudaDeviceSynchronize())
+    return MIRAS_ERR_DEVICE;
+  return result;
+}
+
+static int same(const char *what, const void *a, const void *b, size_t bytes) {
+  if (!memcmp(a, b, bytes)) return 1;
+  printf("  %s differs\n", what);
+  return 0;
+}
+
+/* Does the model learn on the device as it does here? */
+static int learns(const miras_model_desc *d) {
+  static miras_cuda_trainer t;
+  static int32_t tokens[BATCH * LENGTH + 1];
+  miras_model *m = miras_model_open(d, NULL), *there = miras_model_open(d, NULL);
+  miras_trainer_desc room;
+  miras_trainer *host, *mirror;
+  miras_cuda_model g;
+  miras_adamw_options o;
+  float *params, *params2;
+  void *of_model, *of_trainer;
+  size_t count, bytes, i;
+  char why[256];
+  int ok = 1, part;
+  if (!m || !there) return 0;
+  memset(&room, 0, sizeof room);
+  room.batch = BATCH;
+  room.context = LENGTH;
+  room.streams = STREAMS;
+  host = miras_trainer_open(m, &room, NULL);
+  room.batch = room.context = 1;
+  mirror = miras_trainer_open(m, &room, NULL);
+  room.batch = BATCH;
+  room.context = LENGTH;
+  if (!host || !mirror) return 0;
+  for (i = 0; i <= BATCH * LENGTH; i++) tokens[i] = (int32_t)(i * i % 131 % WORDS);
+  bytes = miras_cuda_model_size(m);
+  of_model = device(bytes);
+  if (miras_cuda_model_init(&g, m, of_model, bytes, 0) != MIRAS_OK) return 0;
+  bytes = miras_cuda_trainer_size(&g, &room, why, sizeof why);
+  if (!bytes) puts(why);
+  of_trainer = device(bytes);
+  if (!bytes || miras_cuda_trainer_init(&t, &g, &room, of_trainer, bytes, 0) != MIRAS_OK) return 0;
+  memset(&o, 0, sizeof o);
+  o.clip = 1;
+  o.weight_decay = 0.1f;
+  params = miras_model_params(m, &count);
+  params2 = miras_model_params(there, NULL);
+  for (part = 0; ok && part < 3; part++) {
+    const int32_t rows[BATCH] = {part == 2 ? 2 : -1, 1}, fresh[BATCH] = {0, part == 1};
+    const unsigned char new_texts[BATCH] = {0, (unsigned char)fresh[1]};
+    const int length = part ? 64 : LENGTH;     /* two tiles of 36 rows, then one of 64 */
+    float said[2], here[2];
+    here[0] = part ? miras_trainer_loss_streams(host, tokens, tokens + 1, BATCH, length, rows,
+                                                new_texts)
+                   : miras_trainer_loss(host, tokens, tokens + 1, BATCH, length, 1);
+    ok = miras_trainer_backward(host) == MIRAS_OK;
+    here[1] = miras_trainer_step(host, &o, 0.01f);
+    ok = ok && step(&t, tokens, length, part ? rows : NULL, fresh, said) == MIRAS_OK;
+    ok = ok && here[0] > 0 && here[0] < 10;
+    ok = ok && miras_cuda_model_copy(there, &g, 0) == MIRAS_OK &&
+         miras_cuda_trainer_copy(mirror, &t, 0) == MIRAS_OK && cudaDeviceSynchronize() == 0;
+    if (!ok) printf("  part %d: loss %g\n", part, (double)here[0]);
+    ok = ok && same("loss", here, said, sizeof *here) && same("norm", here + 1, said + 1,
+                                                              sizeof *here) &&
+         same("parameters", params, params2, count * sizeof(float)) &&
+         same("gradients and moments", host->grads, mirror->grads, 3 * count * sizeof(float)) &&
+         same("streams", host->streams, mirror->streams, STREAMS * m->run * sizeof(float)) &&
+         miras_trainer_steps(mirror) == (uint64_t)part + 1;
+  }
+  cudaFree(of_model);
+  cudaFree(of_trainer);
+  miras_trainer_close(host);
+  miras_trainer_close(mirror);
+  miras_model_close(m);
+  miras_model_close(there);
+  return ok;
+}
+
+int main(int argc, char **argv) {
+  unsigned failed = 0, kind, i;
+  if (!strcmp(miras_isa(), "portable")) {
+    puts("skipped: without fused multiply-add the host has other bits");
+    return 77;
+  }
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    const char *name = miras_kind_name((miras_kind)kind);
+    miras_model_desc d;
+    int ok;
+    for (i = 1; i < (unsigned)argc && strcmp(argv[i], name); i++) {
+    }
+    if (argc > 1 && i == (unsigned)argc) continue;
+    if (miras_model_preset(&d, (miras_kind)kind) != MIRAS_OK) return 1;
+    d.layer[0].memory.key_dim = 6;
+    if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;
+    d.layer[1].window = 20;
+    d.layer[1].qk_norm = 1;
+    d.heads = 2;
+    d.vocab = WORDS;
+    d.width = 20;
+    d.dropout = 0.1f;
+    d.seed = 5;
+    strcpy(d.pattern, kind % 2 ? "mw" : "mm");
+    d.untied = (int)kind % 3 == 0;
+    threads = kind % 3 ? 32 : 96;
+    ok = learns(&d);
+    printf("%-20s pattern %s, %u threads: %s\n", name, d.pattern, threads,
+           ok ? "the same" : "DIFFERS");
+    fflush(stdout);
+    failed += !ok;
+  }
+  printf("%u differ\n", failed);
+  return failed != 0;
+}
