@@ -3327,7 +3327,7 @@ struct miras__kernels {
  * compiled with -O2 whatever the flags say; define MIRAS_DEBUG to step through them. GCC only. */
 #define MIRAS__PRAGMA(x) _Pragma(#x)
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE__) && !defined(MIRAS_DEBUG)
-  #define MIRAS__RAISE     /* by a pragma in a line of its own: gcc forgets one out of a macro       */
+  #define MIRAS__RAISE    /* by pragmas in lines of their own: gcc loses one behind a target's    */
 #endif
 #if defined(__clang__)
   #define MIRAS__PASS
@@ -4292,8 +4292,8 @@ static int miras__any(const float *x, size_t n) {
  * lie so far apart that the caches suffer; otherwise blocks of them are packed first. */
 
 /* C = / += / -= a B' for a column a [M] and a row B [N]. */
-static MIRAS__UNUSED void miras__gemm_outer(int mode, float *C, size_t ldc, const float *a, size_t ars,
-                              const float *B, size_t M, size_t N) {
+static MIRAS__UNUSED void miras__gemm_outer(int mode, float *C, size_t ldc, const float *a,
+                                            size_t ars, const float *B, size_t M, size_t N) {
 #define K_ROWS(value) for (; M--; C += ldc, a += ars) { vf s = V_SET1(*a); V_EACH(C, N, value); }
   if (mode == MIRAS__ADD) K_ROWS(V_FMA(s, V_AT(B), V_AT(C)))
   else if (mode == MIRAS__SET) K_ROWS(V_FMA(s, V_AT(B), V_ZERO()))

@@ -4,9 +4,13 @@
    code: a block of threads owns a memory, one head of one sequence, and runs the engine in every
    thread alike; each kernel spreads its rows or elements over the block and ends in a barrier. So
    every row of the table, every choice and every gradient is here too, and states, tapes and
-   parameters are laid out as on the host and have the bits of its sets with fused multiply-add.
+   parameters are laid out as on the host. Compiled with -fmad=false, without --use_fast_math, they
+   have the bits of its sets with fused multiply-add, but for what takes the logarithm, sine or
+   cosine of the C library: the value of a loss and the angles of attention, whose last bit may
+   differ.
 
-   Write this in exactly one source file for nvcc, and the includes alone in the others:
+   Write this in exactly one source file for nvcc, and the includes alone in the others, which any
+   compiler of C or C++ takes:
 
        #define MIRAS_IMPLEMENTATION
        #include "miras.h"
@@ -14,8 +18,9 @@
        #include "miras_cuda.cuh"
 
    A memory begins on the host, where it is made, read from a file, or set. Its device half lies in
-   memory that the caller gives; all calls are queued in the caller's stream, allocate nothing, wait
-   for nothing and may be captured in a graph.
+   memory that the caller gives; all calls are queued in the caller's stream and allocate nothing.
+   Those between _init and _copy wait for nothing and may be captured in a graph; these two wait
+   where the host's memory is not pinned.
 
        miras_memory *m = miras_memory_open(&d, NULL);
        size_t bytes = miras_cuda_memory_size(m);
@@ -36,7 +41,13 @@
 
 #ifdef __CUDACC__
   #include <cuda_runtime.h>
-#endif   /* else tests/cuda_shim.h is there */
+#elif !defined(MIRAS_CUDA_SHIM)    /* tests/cuda_shim.h is there                                  */
+  #include <cuda_runtime_api.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Threads of a block: a multiple of 32. */
 #ifndef MIRAS_CUDA_THREADS
@@ -73,8 +84,8 @@ size_t miras_cuda_memory_size(const miras_memory *m);
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
                                     size_t bytes, cudaStream_t stream);
 
-/* Bring parameters and state to m, a memory of the same descriptor (else MIRAS_ERR_MISMATCH). They
- * are there when `stream` has come past this call. */
+/* Bring parameters and state to m, a memory of the same descriptor (MIRAS_ERR_MISMATCH where a size
+ * or one of the four choices differs). They are there when `stream` has come past this call. */
 miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
                                     cudaStream_t stream);
 
@@ -117,7 +128,8 @@ size_t miras_cuda_model_size(const miras_model *m);
 /* As miras_cuda_memory_init. */
 miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
                                    size_t bytes, cudaStream_t stream);
-/* Bring the parameters to m, the host's model or one of the same descriptor. */
+/* Bring the parameters to m, the host's model or one of the same descriptor (MIRAS_ERR_MISMATCH
+ * where a size differs). */
 miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
                                    cudaStream_t stream);
 /* As miras_model_params: on the device. */
@@ -162,6 +174,9 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 #endif
 #endif
 
+#ifdef __cplusplus
+}
+#endif
 #endif   /* MIRAS_CUDA_H */
 
 #ifdef MIRAS_CUDA_IMPLEMENTATION
@@ -211,7 +226,7 @@ __device__ static inline float miras__fold(const float *v) {
   return a;
 }
 __device__ static inline float miras__fold_max(const float *v) {
-  float a = *v;
+  float a = *v >= -HUGE_VALF ? *v : -HUGE_VALF;      /* all lanes know one number, never NaN */
   for (int k = 8; k; k >>= 1) {
     const float b = __shfl_xor_sync(miras__unit_mask(), a, k);
     a = a < b ? b : a;
@@ -539,7 +554,7 @@ struct miras__by_block<decltype(&miras__exact_solve), miras__exact_solve, MIRAS_
     : miras__block_exact_solve {};
 
 /* All units, on a copy of the state in shared memory where it fits: the state's own is then read
- * and written once, however many tokens come. */
+ * and written once in a stretch of tokens (64, or those of a tape's anchor). */
 struct miras__block_linear_run {
   __device__ __noinline__ void operator()(const miras__plan *p, const miras__head_io *io,
                                           const float *base, float *s, float *row, size_t t,
@@ -681,9 +696,8 @@ __global__ void miras__run_moved(const __grid_constant__ miras__errand a) {
   uint64_t *position = (uint64_t *)(a.m.state + blockIdx.x * a.m.plan.sequence_state);
   if (threadIdx.x) return;
   if (!blockIdx.x && a.call.tape) {
-    uint64_t *header = (uint64_t *)a.call.tape;
-    header[0] = *position;
-    header[1] = (uint64_t)a.x.length;
+    const uint64_t header[2] = {*position, (uint64_t)a.x.length};
+    memcpy(a.call.tape, header, sizeof header);
   }
   *position += (uint64_t)a.x.length;
 }
@@ -904,9 +918,14 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
 miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
                                     cudaStream_t stream) {
   const miras_memory *from = g ? miras__cuda_of(g) : NULL;
+  const miras_desc *a, *b;
   if (!g || !m) return MIRAS_ERR_ARGUMENT;
+  a = &m->plan.d, b = &from->plan.d;
   if (m->state_bytes != from->state_bytes || m->plan.params != from->plan.params ||
-      m->plan.engine != from->plan.engine)
+      a->batch != b->batch || a->heads != b->heads || a->key_dim != b->key_dim ||
+      a->value_dim != b->value_dim || a->chunk != b->chunk || a->bias != b->bias ||
+      a->architecture != b->architecture || a->retention != b->retention ||
+      a->algorithm != b->algorithm)
     return MIRAS_ERR_MISMATCH;
   return miras__cuda_move(m->params, from->params, m->plan.params * sizeof(float),
                           cudaMemcpyDeviceToHost, stream) &&
@@ -940,6 +959,9 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   size_t batch, room;
   if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
     return MIRAS_ERR_ARGUMENT;
+#ifndef MIRAS_NO_TRAINING
+  if (tape && !miras_cuda_tape_size(g, x->length)) return MIRAS_ERR_SIZE;
+#endif
   batch = (size_t)m->plan.d.batch;
   job = miras__cuda_errand(g, x);
   job.call.y = y;
@@ -1021,6 +1043,11 @@ static miras__there miras__there_of(const miras_cuda_model *g) {
   return there;
 }
 
+static int miras__alike(const miras_model *a, const miras_model *b) {
+  return a->param_count == b->param_count && a->run == b->run && a->view_count == b->view_count &&
+         a->learned == b->learned && a->desc.layers == b->desc.layers;
+}
+
 /* From the model's record to its block's end. */
 static size_t miras__model_block(const miras_model *m) {
   return m->own.bytes - (size_t)((const char *)m - (const char *)m->own.buffer);
@@ -1068,8 +1095,7 @@ miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
   size_t count;
   const float *params = miras_cuda_model_params(g, &count);
   if (!g || !m) return MIRAS_ERR_ARGUMENT;
-  if (miras_model_desc_differs(&m->desc, &miras__there_of(g).m->desc, NULL, 0))
-    return MIRAS_ERR_MISMATCH;
+  if (!miras__alike(m, miras__there_of(g).m)) return MIRAS_ERR_MISMATCH;
   return miras__cuda_move(m->params, params, count * sizeof(float), cudaMemcpyDeviceToHost, stream)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
@@ -1243,8 +1269,7 @@ static miras_result miras__cuda_trainer_move(miras_trainer *host, miras__cuda_tr
   size_t bytes[3], i;
   void *here[3], *there[3];
   if (!host || !held) return MIRAS_ERR_ARGUMENT;
-  if (miras_model_desc_differs(&m->desc, &held->there.m->desc, NULL, 0) ||
-      host->desc.streams != held->tr.desc.streams)
+  if (!miras__alike(m, held->there.m) || host->desc.streams != held->tr.desc.streams)
     return MIRAS_ERR_MISMATCH;
   here[0] = host->grads, there[0] = held->tr.grads;
   here[1] = host->streams, there[1] = held->tr.streams;

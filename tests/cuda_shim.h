@@ -10,6 +10,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#define MIRAS_CUDA_SHIM
 #define __device__
 #define __global__
 #define __grid_constant__

@@ -202,7 +202,10 @@ done
 job lint 'sh tests/lint.sh'
 job 'engines are device code' 'sh tests/test_device.sh'
 has g++ && job '# miras_cuda.cuh without a GPU' "
-  g++ -std=c++11 -O1 tests/test_cuda.cpp -o '$build/cuda' -lm && '$build/cuda'"
+  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o '$build/cuda' -lm && '$build/cuda'"
+has g++ && job '# miras_cuda.cuh without a GPU: models' "
+  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o '$build/cuda_model' -lm &&
+'$build/cuda_model'"
 
 # The slowest first, so that no processor ends up waiting for the last one: NEON, emulated.
 if [ "$mode" = all ]; then

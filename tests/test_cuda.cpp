@@ -1,7 +1,7 @@
 /* test_cuda.cpp: every row of the table, forward, backward and reads, by the grids of
  * miras_cuda.cuh, with the bits of the host.
- *   c++ -std=c++11 -O1 tests/test_cuda.cpp -o test_cuda -lm && ./test_cuda
- *   nvcc -O3 -arch=native -x cu tests/test_cuda.cpp -o test_cuda && ./test_cuda      on a GPU
+ *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o test_cuda -lm && ./test_cuda
+ *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda.cpp -o test_cuda         on a GPU
  * Without a GPU the threads are fibers whose order is drawn (cuda_shim.h): a kernel that reads what
  * another lane has not stored yet, or adds to a number once per thread, gives other bits in one
  * order or another; an engine that does not go the same way in all threads stops with a sentence.

@@ -1,7 +1,7 @@
 /* test_cuda_model.cpp: models of every row trained by the grids of miras_cuda.cuh, with the bits of
  * the host: loss, norm, parameters, gradients, moments and running texts after steps of each kind.
- *   c++ -std=c++11 -O1 tests/test_cuda_model.cpp -o test_cuda_model -lm && ./test_cuda_model
- *   nvcc -O3 -arch=native -x cu tests/test_cuda_model.cpp -o test_cuda_model     on a GPU
+ *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o test_cuda_model -lm
+ *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_model.cpp -o test_cuda_model
  * Rows as arguments run only these. Without a GPU as test_cuda.cpp. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
@@ -60,9 +60,20 @@ static miras_result step(miras_cuda_trainer *t, const int32_t *tokens, int lengt
   return result;
 }
 
-static int same(const char *what, const void *a, const void *b, size_t bytes) {
-  if (!memcmp(a, b, bytes)) return 1;
-  printf("  %s differs\n", what);
+/* A GPU has other logarithms, sines and cosines than the C library: relative to the largest number,
+ * how much may differ. Of bits that are the same nothing does. */
+static float allowed;
+
+static int same(const char *what, const float *a, const float *b, size_t count) {
+  float most = 0, worst = 0;
+  size_t i;
+  if (!memcmp(a, b, count * sizeof *a)) return 1;
+  for (i = 0; i < count; i++) {
+    if (fabsf(a[i]) > most) most = fabsf(a[i]);
+    if (!(fabsf(a[i] - b[i]) <= worst)) worst = fabsf(a[i] - b[i]);
+  }
+  if (worst <= allowed * most) return 1;
+  printf("  %s differs: by %g of %g\n", what, (double)worst, (double)most);
   return 0;
 }
 
@@ -119,11 +130,16 @@ static int learns(const miras_model_desc *d) {
     ok = ok && miras_cuda_model_copy(there, &g, 0) == MIRAS_OK &&
          miras_cuda_trainer_copy(mirror, &t, 0) == MIRAS_OK && cudaDeviceSynchronize() == 0;
     if (!ok) printf("  part %d: loss %g\n", part, (double)here[0]);
-    ok = ok && same("loss", here, said, sizeof *here) && same("norm", here + 1, said + 1,
-                                                              sizeof *here) &&
-         same("parameters", params, params2, count * sizeof(float)) &&
-         same("gradients and moments", host->grads, mirror->grads, 3 * count * sizeof(float)) &&
-         same("streams", host->streams, mirror->streams, STREAMS * m->run * sizeof(float)) &&
+#ifdef __CUDACC__
+    allowed = 2e-7f;
+#endif
+    ok = ok && same("loss", here, said, 1);
+#ifdef __CUDACC__
+    allowed = strchr(d->pattern, 'w') ? 1e-4f : 0;
+#endif
+    ok = ok && same("norm", here + 1, said + 1, 1) && same("parameters", params, params2, count) &&
+         same("gradients and moments", host->grads, mirror->grads, 3 * count) &&
+         same("streams", host->streams, mirror->streams, STREAMS * m->run) &&
          miras_trainer_steps(mirror) == (uint64_t)part + 1;
   }
   cudaFree(of_model);
