@@ -171,6 +171,27 @@ miras_result miras_cuda_trainer_copy(miras_trainer *to, const miras_cuda_trainer
                                      cudaStream_t stream);
 miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer *from,
                                      cudaStream_t stream);
+
+/* ---- running texts, many at a time ---- */
+
+/* `batch` texts side by side, each as miras_session has one. */
+typedef struct miras_cuda_session {
+  uint64_t held[2816];
+} miras_cuda_session;
+
+/* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of
+ * range or they are too many. */
+size_t miras_cuda_session_size(const miras_cuda_model *g, int batch, int length);
+miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_model *g, int batch,
+                                     int length, void *device, size_t bytes, cudaStream_t stream);
+/* Feed every text `length` tokens [batch, length], which must be words of the model; logits
+ * [batch, rows, vocab] behind the last `rows` of them, up to 64; rows 0: none. */
+miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens, int length,
+                                     float *logits, int rows, cudaStream_t stream);
+/* As if no token had come: text `text`, or -1 for all. */
+miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStream_t stream);
+/* The state of a text on the device, as miras_session_state has it on the host. */
+void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *bytes);
 #endif
 #endif
 
@@ -751,7 +772,42 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
 /* A number of tasks, and what they are told. */
 enum { MIRAS__CALL_BEGIN, MIRAS__CALL_COUNT, MIRAS__TILE_BEGIN, MIRAS__LAYER_TASK, MIRAS__TILE_END,
        MIRAS__CALL_END, MIRAS__TILE_END_BWD, MIRAS__EMBED_BWD, MIRAS__JOB_TASK, MIRAS__NORM_TASK,
-       MIRAS__ADAM_BEGIN, MIRAS__ADAM_TASK, MIRAS__TASKS };
+       MIRAS__ADAM_BEGIN, MIRAS__ADAM_TASK, MIRAS__TEXT_BEGIN, MIRAS__TEXT_END,
+       MIRAS__TEXT_MOVED };
+
+/* Running texts: text `index` is taken up; ... */
+__device__ static void miras__text_begin(const miras__phase *ph, size_t b) {
+  const miras_trainer *tr = ph->trainer;
+  float *run = tr->streams + b * tr->model->run;
+  if (threadIdx.x) return;
+  tr->runs[b] = run;
+  tr->starts[b] = miras__position(run);
+}
+
+/* ... its last ph->first rows become logits, the columns of task `index`; ... */
+enum { MIRAS__TEXT_COLS = 256 };
+__device__ static void miras__text_end(const miras__phase *ph, size_t index, int worker) {
+  const miras_trainer *tr = ph->trainer;
+  const miras_model *m = tr->model;
+  const size_t across = (m->vocab + MIRAS__TEXT_COLS - 1) / MIRAS__TEXT_COLS;
+  const size_t b = index / across, c = index % across * MIRAS__TEXT_COLS, n = ph->first;
+  const size_t row = (b + 1) * ph->all.length - n, left = m->vocab - c;
+  float *pack = miras__worker_scratch(tr, worker), *last = pack + MIRAS__PACK;
+  ph->all.k->rms_fwd(last, m->ld_x, ph->out + row * m->ld_x, m->ld_x, m->params + m->norm, n,
+                     m->width);
+  miras__matmul(ph->all.k, MIRAS__SET, tr->logits + b * n * m->vocab + c, m->vocab,
+                miras__mat(last, m->ld_x),
+                miras__turned(m->params + m->head + c * m->width, m->width), n,
+                left < MIRAS__TEXT_COLS ? left : (size_t)MIRAS__TEXT_COLS, m->width, pack);
+}
+
+/* ... and it has come further. */
+__device__ static void miras__text_moved(const miras__phase *ph, size_t b) {
+  const miras_trainer *tr = ph->trainer;
+  const uint64_t position = tr->starts[b] + (uint64_t)ph->all.length;
+  if (!threadIdx.x) memcpy(tr->runs[b], &position, sizeof position);
+}
+
 struct miras__tasks {
   int task;
   unsigned count;
@@ -773,7 +829,7 @@ __global__ void miras__run_tasks(const __grid_constant__ miras__tasks a) {
   if (!threadIdx.x) miras__told[1] = (float)a.room;
   __syncthreads();
   if (!threadIdx.x) {
-    if (a.task < MIRAS__JOB_TASK) {
+    if (a.task < MIRAS__JOB_TASK || a.task >= MIRAS__TEXT_BEGIN) {
       phase->trainer = (miras_trainer *)&a.trainer;
       phase->all.k = miras__kernels_best();
     } else if (a.task == MIRAS__JOB_TASK) {
@@ -797,7 +853,10 @@ __global__ void miras__run_tasks(const __grid_constant__ miras__tasks a) {
       case MIRAS__JOB_TASK: miras__job_task(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__NORM_TASK: miras__norm_task(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__ADAM_BEGIN: miras__adam_begin(told, (int)i, (int)blockIdx.x); break;
-      default: miras__adam_task(told, (int)i, (int)blockIdx.x);
+      case MIRAS__ADAM_TASK: miras__adam_task(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__TEXT_BEGIN: miras__text_begin(phase, i); break;
+      case MIRAS__TEXT_END: miras__text_end(phase, i, (int)blockIdx.x); break;
+      default: miras__text_moved(phase, i);
     }
 }
 #endif
@@ -1102,8 +1161,9 @@ miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
 }
 
 #ifndef MIRAS_NO_TRAINING
-/* What miras_cuda_trainer holds: the record as the host knows it, with pointers to the device's
- * memory, and the records of the host that it points to. The device is its job system. */
+/* What miras_cuda_trainer and miras_cuda_session hold: a trainer's record as the host knows it,
+ * with pointers to the device's memory, and the records of the host that it points to; a session
+ * has what a forward pass takes of it. The device is its job system. */
 typedef struct miras__cuda_trainer {
   miras_trainer tr;
   miras__there there;
@@ -1114,34 +1174,32 @@ typedef struct miras__cuda_trainer {
   uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS_LAYER_KINDS * sizeof(miras__layer_work) / 8 + 32];
 } miras__cuda_trainer;
-typedef char miras__trainer_fits[sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_trainer) ? 1
-                                                                                           : -1];
+typedef char miras__trainer_fits[sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_trainer) &&
+                                         sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_session)
+                                     ? 1
+                                     : -1];
 
 static miras__cuda_trainer *miras__cuda_trainer_of(const miras_cuda_trainer *t) {
   return (miras__cuda_trainer *)(void *)t->held;
 }
 
-/* A number of tasks, as miras_parallel has it. */
-static void miras__cuda_each(void *user, int count,
-                             void (*task)(void *argument, int index, int worker), void *argument) {
-  static void (*const all[])(void *argument, int index, int worker) = {
-    miras__call_begin, miras__call_count, miras__tile_begin, miras__layer_task, miras__tile_end,
-    miras__call_end, miras__tile_end_bwd, miras__embed_bwd, miras__job_task, miras__norm_task,
-    miras__adam_begin, miras__adam_task};
-  miras__cuda_trainer *t = (miras__cuda_trainer *)user;
+/* A number of tasks, by their number. */
+static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count,
+                              const void *argument) {
   const ptrdiff_t by = t->there.by;
+  const size_t workers = (size_t)t->parallel.workers;
   miras_cuda::miras__tasks a;
   int i;
   memset((void *)&a, 0, sizeof a);
-  while (all[a.task] != task) a.task++;
+  a.task = task;
   a.count = (unsigned)count;
   a.room = t->room;
   memcpy((void *)&a.trainer, &t->tr, sizeof a.trainer);
   a.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
-  if (a.task < miras_cuda::MIRAS__JOB_TASK) {
+  if (task < miras_cuda::MIRAS__JOB_TASK || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
     memcpy((void *)&a.told.phase, argument, sizeof a.told.phase);
     if (a.told.phase.all.layer) miras_cuda::miras__move(a.told.phase.all.layer, by);
-  } else if (a.task == miras_cuda::MIRAS__JOB_TASK) {
+  } else if (task == miras_cuda::MIRAS__JOB_TASK) {
     memcpy((void *)&a.told.jobs, argument, sizeof a.told.jobs);
     for (i = 0; i < a.told.jobs.count; i++)          /* weights to be turned lie in the model */
       if (a.told.jobs.job[i].kind == miras_cuda::MIRAS__TRANSPOSE)
@@ -1149,11 +1207,22 @@ static void miras__cuda_each(void *user, int count,
   } else {
     memcpy((void *)&a.told.adam, argument, sizeof a.told.adam);
   }
-  if (count > t->parallel.workers) count = t->parallel.workers;
-  if (!MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count,
-                     (miras_cuda::MIRAS__ROOM + a.room) * sizeof(float) + sizeof a.told, t->stream,
-                     a))
+  if (count && !MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count < workers ? count : workers,
+                              (miras_cuda::MIRAS__ROOM + a.room) * sizeof(float) + sizeof a.told,
+                              t->stream, a))
     t->failed = 1;
+}
+
+/* As miras_parallel has it. */
+static void miras__cuda_each(void *user, int count,
+                             void (*task)(void *argument, int index, int worker), void *argument) {
+  static void (*const all[])(void *argument, int index, int worker) = {
+    miras__call_begin, miras__call_count, miras__tile_begin, miras__layer_task, miras__tile_end,
+    miras__call_end, miras__tile_end_bwd, miras__embed_bwd, miras__job_task, miras__norm_task,
+    miras__adam_begin, miras__adam_task};
+  int i = 0;
+  while (all[i] != task) i++;
+  miras__cuda_tasks((miras__cuda_trainer *)user, i, (size_t)count, argument);
 }
 
 /* The trainer's record on `device`, or its size. */
@@ -1296,6 +1365,118 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
                                      cudaStream_t stream) {
   return miras__cuda_trainer_move((miras_trainer *)from, t ? miras__cuda_trainer_of(t) : NULL, 1,
                                   stream);
+}
+
+/* ---- running texts ---- */
+
+static miras__cuda_trainer *miras__cuda_session_of(const miras_cuda_session *s) {
+  return (miras__cuda_trainer *)(void *)s->held;
+}
+
+/* The session's record on `device`, or its size. */
+static size_t miras__cuda_session_layout(miras__cuda_trainer *t, const miras_cuda_model *g,
+                                         int batch, int length, void *device) {
+  miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
+  const miras__there there = miras__there_of(g);
+  const miras_model *m = there.m;
+  const size_t b = (size_t)batch, n = b * (size_t)length, layers = (size_t)m->desc.layers;
+  miras__kept kind[MIRAS_LAYER_KINDS];
+  miras__extent e;
+  float *x;
+  size_t l;
+  if (batch < 1 || batch > 65536 || length < 1 || length > INT_MAX / batch) return 0;
+  memset(t, 0, sizeof *t);
+  memset(kind, 0, sizeof kind);
+  memset(&e, 0, sizeof e);
+  t->there = there;
+  t->tr.model = (miras_model *)m;
+  t->tr.desc.batch = t->tr.desc.streams = t->tr.batch = batch;
+  t->tr.desc.context = length;
+  t->tr.desc.parallel = &t->parallel;
+  t->parallel.user = t;
+  t->parallel.run = miras__cuda_each;
+  t->parallel.workers = MIRAS_CUDA_BLOCKS;
+  e.batch = b;
+  e.length = (size_t)length;
+  e.carries = 1;
+  a.records = &records;
+  t->tr.streams = miras__floats(&a, b, m->run);
+  t->tr.runs = (float **)miras__take(&a, b, sizeof(float *));
+  t->tr.starts = (uint64_t *)miras__take(&a, b, sizeof(uint64_t));
+  t->tr.now = (miras__now *)miras__take(&a, 1, sizeof(miras__now));
+  t->tr.tokens = (int32_t *)miras__take(&a, n, sizeof(int32_t));
+  x = miras__floats(&a, n, m->ld_x);
+  t->tr.kept = (miras__kept *)miras__take(&records, layers + 1, sizeof(miras__kept));
+  t->tr.work = (miras__layer_work *)miras__take(&records, (size_t)m->kinds,
+                                                sizeof(miras__layer_work));
+  miras__works_layout(m, &e, &a, t->tr.work, kind);
+  for (l = 0; l <= layers; l++) {
+    if (l < layers) t->tr.kept[l] = kind[m->kind[l]];
+    t->tr.kept[l].x = x;
+  }
+  t->tr.scratch_size = miras__pad(m->scratch);
+  t->tr.scratch = miras__floats(&a, MIRAS_CUDA_BLOCKS, t->tr.scratch_size);
+  return miras__arena_bytes(&a, "session", NULL, 0);
+}
+
+size_t miras_cuda_session_size(const miras_cuda_model *g, int batch, int length) {
+  miras_cuda_session draft;
+  if (!g) return 0;
+  return miras__cuda_session_layout(miras__cuda_session_of(&draft), g, batch, length, NULL);
+}
+
+miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_model *g, int batch,
+                                     int length, void *device, size_t bytes, cudaStream_t stream) {
+  size_t need;
+  if (!s || !g || !device) return MIRAS_ERR_ARGUMENT;
+  need = miras__cuda_session_layout(miras__cuda_session_of(s), g, batch, length, device);
+  if (!need) return MIRAS_ERR_ARGUMENT;
+  return bytes < need ? MIRAS_ERR_SIZE : miras_cuda_session_reset(s, -1, stream);
+}
+
+miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens, int length,
+                                     float *logits, int rows, cudaStream_t stream) {
+  miras__cuda_trainer *t = s ? miras__cuda_session_of(s) : NULL;
+  miras__phase ph;
+  miras__jobs jobs;
+  size_t batch;
+  int l;
+  if (!s || !tokens || length < 1 || length > t->tr.desc.context || rows < 0 || rows > length ||
+      rows > MIRAS__TILE || (rows && !logits))
+    return MIRAS_ERR_ARGUMENT;
+  batch = (size_t)t->tr.batch;
+  t->stream = stream;
+  t->tr.length = length;
+  t->tr.logits = logits;
+  t->failed = !miras__cuda_move(t->tr.tokens, tokens, batch * (size_t)length * sizeof *tokens,
+                                cudaMemcpyDeviceToDevice, stream);
+  miras__phase_begin(&ph, &jobs, &t->tr, 0);
+  miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_BEGIN, batch, &ph);
+  miras__cuda_tasks(t, miras_cuda::MIRAS__TILE_BEGIN, jobs.tiles, &ph);
+  for (l = 0; l < t->there.m->desc.layers; l++) miras__layer_run(&ph, l, MIRAS__ENTER);
+  ph.first = (size_t)rows;
+  if (rows)
+    miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_END,
+                      batch * ((t->there.m->vocab + miras_cuda::MIRAS__TEXT_COLS - 1) /
+                               miras_cuda::MIRAS__TEXT_COLS),
+                      &ph);
+  miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_MOVED, batch, &ph);
+  return t->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
+}
+
+void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *bytes) {
+  const miras__cuda_trainer *t = s ? miras__cuda_session_of(s) : NULL;
+  const int there = s && text >= 0 && text < t->tr.batch;
+  if (bytes) *bytes = there ? t->there.m->run * sizeof(float) : 0;
+  return there ? t->tr.streams + (size_t)text * t->there.m->run : NULL;
+}
+
+miras_result miras_cuda_session_reset(miras_cuda_session *s, int text, cudaStream_t stream) {
+  size_t bytes;
+  void *state = miras_cuda_session_state(s, text < 0 ? 0 : text, &bytes);
+  if (!state) return MIRAS_ERR_ARGUMENT;
+  if (text < 0) bytes *= (size_t)miras__cuda_session_of(s)->tr.batch;
+  return cudaMemsetAsync(state, 0, bytes, stream) == cudaSuccess ? MIRAS_OK : MIRAS_ERR_DEVICE;
 }
 #endif
 #endif   /* MIRAS_NO_MODEL */

@@ -151,6 +151,67 @@ static int learns(const miras_model_desc *d) {
   return ok;
 }
 
+/* And does it answer, two texts at a time, as a session does? */
+static int answers(const miras_model_desc *d) {
+  enum { FIRST = 70, ALL = 76 };
+  static miras_cuda_session s;
+  static int32_t tokens[2][ALL];
+  static float logits[2 * 3 * WORDS], wanted[WORDS];
+  miras_model *m = miras_model_open(d, NULL);
+  miras_session *host = miras_session_open(m, NULL);
+  miras_cuda_model g;
+  size_t bytes, state, t;
+  void *of_model, *of_session;
+  int32_t *in;
+  float *out;
+  int ok = 1, text, row;
+  if (!host) return 0;
+  for (t = 0; t < ALL; t++)
+    tokens[0][t] = (int32_t)(t * t % WORDS), tokens[1][t] = (int32_t)(t % 7);
+  of_model = device(miras_cuda_model_size(m));
+  if (miras_cuda_model_init(&g, m, of_model, miras_cuda_model_size(m), 0) != MIRAS_OK) return 0;
+  bytes = miras_cuda_session_size(&g, 2, FIRST);
+  of_session = device(bytes);
+  if (miras_cuda_session_init(&s, &g, 2, FIRST, of_session, bytes, 0) != MIRAS_OK) return 0;
+  in = (int32_t *)device(sizeof tokens);
+  out = (float *)device(sizeof logits);
+  for (t = 0; ok && t < ALL;) {              /* many tokens, then three, then one by one */
+    const int n = !t ? FIRST : t == FIRST ? 3 : 1, rows = t == FIRST ? 3 : 1;
+    for (text = 0; text < 2; text++)
+      ok = ok && !cudaMemcpyAsync(in + text * n, tokens[text] + t, (size_t)n * sizeof *in,
+                                  cudaMemcpyHostToDevice, 0);
+    ok = ok && miras_cuda_session_feed(&s, in, n, out, rows, 0) == MIRAS_OK;
+    ok = ok && !cudaMemcpyAsync(logits, out, (size_t)(2 * rows * WORDS) * sizeof *out,
+                                cudaMemcpyDeviceToHost, 0) && !cudaDeviceSynchronize();
+    t += (size_t)n;
+    for (text = 0; ok && text < 2; text++) {
+      miras_session_reset(host);
+      for (row = 0; ok && row < rows; row++) {
+        const size_t fed = t - (size_t)(rows - row - 1);
+        const float *x = row ? miras_session_step(host, tokens[text][fed - 1])
+                             : miras_session_prefill(host, tokens[text], fed);
+        memcpy(wanted, x, sizeof wanted);
+        ok = same("logits", wanted, logits + (text * rows + row) * WORDS, WORDS);
+      }
+      if (ok && t == ALL) {
+        const float *there = (const float *)miras_cuda_session_state(&s, text, &state);
+        static float here[1 << 16];
+        const float *mine = (const float *)miras_session_state(host, &bytes);
+        ok = bytes == state && state <= sizeof here &&
+             !cudaMemcpyAsync(here, there, state, cudaMemcpyDeviceToHost, 0) &&
+             !cudaDeviceSynchronize() && same("state", mine, here, state / sizeof *here);
+      }
+    }
+  }
+  cudaFree(of_model);
+  cudaFree(of_session);
+  cudaFree(in);
+  cudaFree(out);
+  miras_session_close(host);
+  miras_model_close(m);
+  return ok;
+}
+
 int main(int argc, char **argv) {
   unsigned failed = 0, kind, i;
   if (!strcmp(miras_isa(), "portable")) {
@@ -177,7 +238,7 @@ int main(int argc, char **argv) {
     strcpy(d.pattern, kind % 2 ? "mw" : "mm");
     d.untied = (int)kind % 3 == 0;
     threads = kind % 3 ? 32 : 96;
-    ok = learns(&d);
+    ok = learns(&d) && answers(&d);
     printf("%-20s pattern %s, %u threads: %s\n", name, d.pattern, threads,
            ok ? "the same" : "DIFFERS");
     fflush(stdout);
