@@ -77,7 +77,7 @@ static uint64_t fuzz_look(int kind) {
   uint64_t h = 0;
   if (kind == FUZZ_MODEL) {
     n = 4 * fuzz_model->param_count;
-    h = miras__hash(fuzz_trainer->steps);
+    h = miras__hash(fuzz_trainer->now->steps);
     h = miras__hash(h ^ miras__crc32c(0, fuzz_model->params, n));
     h = miras__hash(h ^ miras__crc32c(0, fuzz_trainer->moment1, n));
     h = miras__hash(h ^ miras__crc32c(0, fuzz_trainer->moment2, n));

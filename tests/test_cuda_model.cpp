@@ -120,10 +120,13 @@ static int learns(const miras_model_desc *d) {
     const unsigned char new_texts[BATCH] = {0, (unsigned char)fresh[1]};
     const int length = part ? 64 : LENGTH;     /* two tiles of 36 rows, then one of 64 */
     float said[2], here[2];
+    if (part == 2)                             /* away and back again */
+      ok = miras_cuda_trainer_init(&t, &g, &room, of_trainer, bytes, 0) == MIRAS_OK &&
+           miras_cuda_trainer_send(&t, mirror, 0) == MIRAS_OK;
     here[0] = part ? miras_trainer_loss_streams(host, tokens, tokens + 1, BATCH, length, rows,
                                                 new_texts)
                    : miras_trainer_loss(host, tokens, tokens + 1, BATCH, length, 1);
-    ok = miras_trainer_backward(host) == MIRAS_OK;
+    ok = ok && miras_trainer_backward(host) == MIRAS_OK;
     here[1] = miras_trainer_step(host, &o, 0.01f);
     ok = ok && step(&t, tokens, length, part ? rows : NULL, fresh, said) == MIRAS_OK;
     ok = ok && here[0] > 0 && here[0] < 10;

@@ -235,7 +235,7 @@ static uint64_t print_of(const subject *s) {
     h = miras__hash(h ^ miras__crc32c(0, t->grads, n));
     h = miras__hash(h ^ miras__crc32c(0, t->moment1, n));
     h = miras__hash(h ^ miras__crc32c(0, t->moment2, n));
-    h = miras__hash(h ^ t->steps);
+    h = miras__hash(h ^ t->now->steps);
   }
   return h;
 }

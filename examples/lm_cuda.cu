@@ -1,0 +1,291 @@
+/* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures.
+ *
+ *     nvcc -O3 -arch=sm_90 examples/lm_cuda.cu -o lm_cuda && ./lm_cuda
+ *
+ * for every GPU at once: -gencode arch=compute_80,code=sm_80 and so on for sm_90, sm_100, sm_120.
+ * With -fmad=false a run reaches the very bits that lm.c reaches on a CPU with fused multiply-add,
+ * but for the last digits of printed losses and for attention layers.
+ *
+ * All of lm.c is included behind the names below, which stand for what it calls: a trainer and its
+ * model on the device beside those of the host, which files are read into and written from, and
+ * sessions on the device. */
+#define MIRAS_IMPLEMENTATION
+#define MIRAS_PTHREADS
+#include "../miras.h"
+#define MIRAS_CUDA_IMPLEMENTATION
+#include "../miras_cuda.cuh"
+#include <stdio.h>
+
+/* The first thing that fails ends the program. */
+static void must(int ok, const char *what) {
+  if (ok) return;
+  fprintf(stderr, "lm_cuda: the GPU cannot %s\n", what);
+  exit(1);
+}
+
+static void *on_device(size_t bytes) {
+  void *p = NULL;
+  must(cudaMalloc(&p, bytes + 64) == cudaSuccess, "give that much memory");
+  return p;
+}
+
+static void send(void *to, const void *from, size_t bytes) {
+  must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, 0) == cudaSuccess, "be reached");
+}
+
+static void bring(void *to, const void *from, size_t bytes) {
+  must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, 0) == cudaSuccess &&
+         cudaDeviceSynchronize() == cudaSuccess, "finish what it was asked to do");
+}
+
+typedef struct place {             /* a model on the device                                       */
+  miras_cuda_model g;
+  void *memory;
+} place;
+
+static place place_model(const miras_model *m) {
+  const size_t bytes = miras_cuda_model_size(m);
+  place p;
+  must(bytes > 0, "run a choice of the caller's");
+  p.memory = on_device(bytes);
+  must(miras_cuda_model_init(&p.g, m, p.memory, bytes, 0) == MIRAS_OK, "hold the model");
+  return p;
+}
+
+/* ---- training ---- */
+
+typedef struct cuda_trainer {
+  miras_trainer *host;             /* moments, steps and streams on their way to and from files   */
+  miras_model *m;
+  place there;
+  miras_cuda_trainer t;
+  miras_trainer_desc desc;
+  void *memory;
+  int32_t *tokens, *targets, *rows, *fresh;   /* on the device                                    */
+  float *said;
+} cuda_trainer;
+
+static cuda_trainer *training_now; /* whose parameters are ahead of its model's                   */
+
+static cuda_trainer *cuda_trainer_open(miras_model *m, const miras_trainer_desc *d,
+                                       const miras_allocator *allocator) {
+  cuda_trainer *t = (cuda_trainer *)calloc(1, sizeof *t);
+  miras_trainer_desc room = *d;
+  size_t bytes, n;
+  char why[256];
+  if (!t) return NULL;
+  t->m = m;
+  t->desc = *d;
+  room.parallel = NULL;
+  room.batch = room.context = 1;
+  t->host = miras_trainer_open(m, &room, allocator);
+  if (!t->host) return NULL;
+  t->there = place_model(m);
+  room.batch = d->batch, room.context = d->context;
+  bytes = miras_cuda_trainer_size(&t->there.g, &room, why, sizeof why);
+  if (!bytes) fprintf(stderr, "lm_cuda: %s\n", why);
+  must(bytes > 0, "hold such a trainer");
+  t->memory = on_device(bytes);
+  must(miras_cuda_trainer_init(&t->t, &t->there.g, &room, t->memory, bytes, 0) == MIRAS_OK,
+       "hold the trainer");
+  n = (size_t)room.batch * (size_t)room.context;
+  t->tokens = (int32_t *)on_device((2 * n + 2 * (size_t)room.batch) * sizeof(int32_t));
+  t->targets = t->tokens + n;
+  t->rows = t->targets + n;
+  t->fresh = t->rows + room.batch;
+  t->said = (float *)on_device(2 * sizeof(float));
+  return training_now = t;
+}
+
+/* The host's model and trainer are as those of the device. */
+static void catch_up(const cuda_trainer *t) {
+  must(miras_cuda_model_copy(t->m, &t->there.g, 0) == MIRAS_OK &&
+         miras_cuda_trainer_copy(t->host, &t->t, 0) == MIRAS_OK &&
+         cudaDeviceSynchronize() == cudaSuccess, "give back what it learned");
+}
+
+static void cuda_trainer_close(cuda_trainer *t) {
+  if (!t) return;
+  catch_up(t);
+  miras_trainer_close(t->host);
+  cudaFree(t->there.memory), cudaFree(t->memory), cudaFree(t->tokens), cudaFree(t->said);
+  if (training_now == t) training_now = NULL;
+  free(t);
+}
+
+static miras_result cuda_trainer_load(cuda_trainer *t, const char *path) {
+  const miras_result result = miras_trainer_load(t->host, path);
+  if (result != MIRAS_OK) return result;
+  must(miras_cuda_model_init(&t->there.g, t->m, t->there.memory, miras_cuda_model_size(t->m), 0) ==
+           MIRAS_OK &&
+         miras_cuda_trainer_send(&t->t, t->host, 0) == MIRAS_OK,
+       "take what a file holds");
+  return MIRAS_OK;
+}
+
+static miras_result cuda_trainer_save(const cuda_trainer *t, const char *path) {
+  catch_up(t);
+  return miras_trainer_save(t->host, path);
+}
+
+static miras_result cuda_model_save(const miras_model *m, const char *path) {
+  if (training_now && training_now->m == m) catch_up(training_now);
+  return miras_model_save(m, path);
+}
+
+static float run(cuda_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
+                 int length, int train, const int32_t *rows, const unsigned char *fresh) {
+  const size_t bytes = (size_t)batch * (size_t)length * sizeof *tokens;
+  float loss;
+  int b;
+  send(t->tokens, tokens, bytes);
+  send(t->targets, targets, bytes);
+  if (rows) send(t->rows, rows, (size_t)batch * sizeof *rows);
+  for (b = 0; rows && b < batch; b++) {
+    const int32_t anew = fresh && fresh[b];
+    send(t->fresh + b, &anew, sizeof anew);
+  }
+  must(miras_cuda_trainer_loss(&t->t, t->tokens, t->targets, batch, length, train,
+                               rows ? t->rows : NULL, rows ? t->fresh : NULL, t->said, 0) ==
+         MIRAS_OK, "run the model");
+  bring(&loss, t->said, sizeof loss);
+  return loss;
+}
+
+static float cuda_trainer_loss(cuda_trainer *t, const int32_t *tokens, const int32_t *targets,
+                               int batch, int length, int train) {
+  return run(t, tokens, targets, batch, length, train, NULL, NULL);
+}
+
+static float cuda_trainer_loss_streams(cuda_trainer *t, const int32_t *tokens,
+                                       const int32_t *targets, int batch, int length,
+                                       const int32_t *rows, const unsigned char *fresh) {
+  return run(t, tokens, targets, batch, length, 1, rows, fresh);
+}
+
+static miras_result cuda_trainer_backward(cuda_trainer *t) {
+  return miras_cuda_trainer_backward(&t->t, 0);
+}
+
+static float cuda_trainer_step(cuda_trainer *t, const miras_adamw_options *o, float rate) {
+  float norm;
+  must(miras_cuda_trainer_step(&t->t, o, rate, t->said + 1, 0) == MIRAS_OK, "take a step");
+  bring(&norm, t->said + 1, sizeof norm);
+  return norm;
+}
+
+static uint64_t cuda_trainer_steps(const cuda_trainer *t) {
+  catch_up(t);
+  return miras_trainer_steps(t->host);
+}
+
+static const miras_trainer_desc *cuda_trainer_desc_of(const cuda_trainer *t) { return &t->desc; }
+
+/* ---- sessions ---- */
+
+enum { PIECE = 64 };
+
+typedef struct cuda_session {
+  miras_cuda_session s;
+  place there;
+  void *memory;
+  int32_t *tokens;                 /* [PIECE] on the device                                       */
+  float *out, *logits;             /* [PIECE, vocab] there and here                               */
+  size_t vocab;
+} cuda_session;
+
+static cuda_session *cuda_session_open(const miras_model *m, const miras_allocator *) {
+  cuda_session *s = (cuda_session *)calloc(1, sizeof *s);
+  size_t bytes;
+  if (!s) return NULL;
+  if (training_now && training_now->m == m) catch_up(training_now);
+  s->there = place_model(m);
+  bytes = miras_cuda_session_size(&s->there.g, 1, PIECE);
+  must(bytes > 0, "hold a session");
+  s->memory = on_device(bytes);
+  must(miras_cuda_session_init(&s->s, &s->there.g, 1, PIECE, s->memory, bytes, 0) == MIRAS_OK,
+       "hold a session");
+  s->vocab = (size_t)miras_model_desc_of(m)->vocab;
+  s->tokens = (int32_t *)on_device(PIECE * sizeof *s->tokens);
+  s->out = (float *)on_device(PIECE * s->vocab * sizeof *s->out);
+  s->logits = (float *)malloc(PIECE * s->vocab * sizeof *s->logits);
+  return s->logits ? s : NULL;
+}
+
+static void cuda_session_close(cuda_session *s) {
+  if (!s) return;
+  cudaFree(s->there.memory), cudaFree(s->memory), cudaFree(s->tokens), cudaFree(s->out);
+  free(s->logits);
+  free(s);
+}
+
+static const float *feed(cuda_session *s, const int32_t *tokens, size_t n, size_t rows) {
+  send(s->tokens, tokens, n * sizeof *tokens);
+  must(miras_cuda_session_feed(&s->s, s->tokens, (int)n, s->out, (int)rows, 0) == MIRAS_OK,
+       "run the model");
+  if (rows) bring(s->logits, s->out, rows * s->vocab * sizeof *s->out);
+  return s->logits;
+}
+
+static const float *cuda_session_prefill(cuda_session *s, const int32_t *tokens, size_t count) {
+  const float *logits = NULL;
+  size_t n;
+  for (; count; tokens += n, count -= n) {
+    n = count < PIECE ? count : PIECE;
+    logits = feed(s, tokens, n, n == count);
+  }
+  return logits;
+}
+
+static const float *cuda_session_step(cuda_session *s, int32_t token) {
+  return feed(s, &token, 1, 1);
+}
+
+static double cuda_session_score(cuda_session *s, const int32_t *tokens, const int32_t *targets,
+                                 size_t count) {
+  double total = 0;
+  size_t n, t, i;
+  for (; count; tokens += n, targets += n, count -= n) {
+    const float *x;
+    n = count < PIECE ? count : PIECE;
+    x = feed(s, tokens, n, n);
+    for (t = 0; t < n; t++, x += s->vocab) {
+      double top = (double)x[0], sum = 0;
+      if (targets[t] < 0) continue;
+      for (i = 1; i < s->vocab; i++) top = (double)x[i] > top ? (double)x[i] : top;
+      for (i = 0; i < s->vocab; i++) sum += exp((double)x[i] - top);
+      total += log(sum) + top - (double)x[targets[t]];
+    }
+  }
+  return total;
+}
+
+static void cuda_session_reset(cuda_session *s) {
+  must(miras_cuda_session_reset(&s->s, -1, 0) == MIRAS_OK, "begin anew");
+}
+
+static void *cuda_session_state(cuda_session *s, size_t *bytes) {
+  return miras_cuda_session_state(&s->s, 0, bytes);
+}
+
+#define miras_model_save cuda_model_save
+#define miras_trainer cuda_trainer
+#define miras_trainer_open cuda_trainer_open
+#define miras_trainer_close cuda_trainer_close
+#define miras_trainer_load cuda_trainer_load
+#define miras_trainer_save cuda_trainer_save
+#define miras_trainer_loss cuda_trainer_loss
+#define miras_trainer_loss_streams cuda_trainer_loss_streams
+#define miras_trainer_backward cuda_trainer_backward
+#define miras_trainer_step cuda_trainer_step
+#define miras_trainer_steps cuda_trainer_steps
+#define miras_trainer_desc_of cuda_trainer_desc_of
+#define miras_session cuda_session
+#define miras_session_open cuda_session_open
+#define miras_session_close cuda_session_close
+#define miras_session_prefill cuda_session_prefill
+#define miras_session_step cuda_session_step
+#define miras_session_score cuda_session_score
+#define miras_session_reset cuda_session_reset
+#define miras_session_state cuda_session_state
+#include "lm.c"

@@ -1,0 +1,36 @@
+#!/bin/sh
+# test_cuda_lm.sh: examples/lm_cuda.cu, its GPU played by cuda_shim.h, against examples/lm.c: the
+# file of a training, scores of a text and a text of its own are the same.
+#   sh tests/test_cuda_lm.sh      exit status 77: the host has no fused multiply-add
+set -u
+cd "$(dirname "$0")/.." || exit 2
+folder=$(mktemp -d) || exit 2
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 2' HUP INT TERM
+cat >"$folder/lm_cuda.cpp" <<'END'
+#include "tests/cuda_shim.h"
+#define MIRAS_CUDA_BLOCKS 257
+#define MIRAS_CUDA_THREADS 32
+#include "examples/lm_cuda.cu"
+END
+"${CC:-cc}" -O1 examples/lm.c -o "$folder/lm" -lm -lpthread || exit 1
+"${CXX:-c++}" -std=c++17 -O1 -ffp-contract=off -w -I. "$folder/lm_cuda.cpp" -o "$folder/lm_cuda" \
+  -lm -lpthread || exit 1
+head -c 3000 README.md >"$folder/text"
+cd "$folder" || exit 2
+size='--dim 16 --layers 1 --heads 2 --context 16 --batch 2 --threads 1 --chars'
+for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
+  '--model transformer'; do
+  for program in lm lm_cuda; do
+    ./$program train text $size --steps 3 $what --out $program.safetensors >said 2>&1 ||
+      { cat said; exit 1; }
+    if grep -q 'portable' said; then echo 'skipped: no fused multiply-add'; exit 77; fi
+    ./$program generate $program.safetensors --tokens 60 >$program.text || exit 1
+    ./$program eval $program.safetensors text >score || exit 1
+    head -n 3 score >$program.score
+  done
+  for kind in safetensors text score; do
+    cmp lm.$kind lm_cuda.$kind || { echo "$what: differs"; exit 1; }
+  done
+  echo "$what: the same"
+done
