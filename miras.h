@@ -1488,6 +1488,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #define MIRAS__UNROLL4
 #endif
 
+/* nvcc's front end warns of pragmas for the host's compiler and of what instructions leave unused. */
+#ifdef __CUDACC__
+  #pragma nv_diagnostic push
+  #pragma nv_diag_suppress 1675
+  #pragma nv_diag_suppress 550
+#endif
+
 /* a * b + c rounds twice unless V_FMA says otherwise. Left to itself the compiler may fuse, and
  * then bits depend on its version, its -std and its flags. Pinned from here to room 99. */
 #if defined(__clang__)
@@ -16817,6 +16824,9 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
   #pragma STDC FP_CONTRACT DEFAULT
 #elif defined(__GNUC__)
   #pragma GCC pop_options
+#endif
+#ifdef __CUDACC__
+  #pragma nv_diagnostic pop
 #endif
 #undef MIRAS__IMPLEMENTING
 #endif   /* region K */

@@ -35,6 +35,8 @@
      kernel   by elements or rows, by units, or on the first unit alone; then a barrier. What it
               returns is told to all threads
      engine   runs in every thread, calls kernels and stores nothing by itself
+     task     of a layer or a trainer (@75 to @79 in miras.h): a tile of rows, a head, a block of
+              parameters. A block takes tasks in turn; a phase of them is a grid
    Not here: the choices that call functions of the caller's (bias and retention custom). */
 #ifndef MIRAS_CUDA_H
 #define MIRAS_CUDA_H
@@ -203,6 +205,11 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
 #ifdef MIRAS_CUDA_IMPLEMENTATION
 #ifndef MIRAS_SELF
   #define MIRAS_SELF "miras.h"
+#endif
+
+#ifdef __CUDACC__
+  #pragma nv_diagnostic push
+  #pragma nv_diag_suppress 1675    /* pragmas of the host's compiler                              */
 #endif
 
 namespace { namespace miras_cuda {
@@ -864,6 +871,7 @@ __global__ void miras__run_tasks(const __grid_constant__ miras__tasks a) {
 } }
 
 #ifdef __CUDACC__
+  #pragma nv_diagnostic pop
   #define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
     (kernel<<<(unsigned)(blocks), MIRAS_CUDA_THREADS, bytes, stream>>>(argument), \
      cudaGetLastError() == cudaSuccess)
