@@ -1488,7 +1488,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #define MIRAS__UNROLL4
 #endif
 
-/* nvcc's front end warns of pragmas for the host's compiler and of what instructions leave unused. */
+/* nvcc's front end warns of pragmas for the host's compiler and of what assembly leaves unused. */
 #ifdef __CUDACC__
   #pragma nv_diagnostic push
   #pragma nv_diag_suppress 1675

@@ -224,6 +224,11 @@ typedef int miras__vm;
 #define V_W 16
 #define V_MATHS static inline
 #define V_UNROLL MIRAS__UNROLL
+#ifdef __CUDACC__
+  #define V_UNROLL4 _Pragma("unroll 4")
+#else
+  #define V_UNROLL4
+#endif
 #define K_ROWS4 6
 #define K_ROWS2 8
 #define K_ROWS1 8
@@ -583,6 +588,19 @@ struct miras__by_block<decltype(&miras__exact_solve), miras__exact_solve, MIRAS_
 
 /* All units, on a copy of the state in shared memory where it fits: the state's own is then read
  * and written once in a stretch of tokens (64, or those of a tape's anchor). */
+__device__ static void miras__block_copy(float *to, const float *from, size_t n) {
+  const size_t by = n % 4 ? 0 : n / 4;
+  size_t i;
+  if (by) {
+    const float4 *x = (const float4 *)from;
+    float4 *y = (float4 *)to;
+    V_UNROLL4
+    for (i = threadIdx.x; i < by; i += blockDim.x) y[i] = x[i];
+  } else {
+    for (i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
+  }
+  __syncthreads();
+}
 struct miras__block_linear_run {
   __device__ __noinline__ void operator()(const miras__plan *p, const miras__head_io *io,
                                           const float *base, float *s, float *row, size_t t,
@@ -590,13 +608,10 @@ struct miras__block_linear_run {
     const size_t n = p->weights;
     const int near = n <= (size_t)miras__told[1];
     float *const room = near ? miras__told + MIRAS__ROOM : s;
-    size_t i;
-    for (i = threadIdx.x; near && i < n; i += blockDim.x) room[i] = s[i];
-    __syncthreads();
+    if (near) miras__block_copy(room, s, n);
     miras__linear_run(p, io, base, room, row, t, end);
     __syncthreads();
-    for (i = threadIdx.x; near && i < n; i += blockDim.x) s[i] = room[i];
-    __syncthreads();
+    if (near) miras__block_copy(s, room, n);
   }
 };
 template <>

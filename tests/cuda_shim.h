@@ -142,6 +142,7 @@ static void shim_block(unsigned threads, void (*run)(void *), void *argument) {
   free(stacks);
 }
 
+typedef struct { float x, y, z, w; } float4;
 static float __fadd_rn(float a, float b) { return a + b; }
 static float __fsub_rn(float a, float b) { return a - b; }
 static float __fmul_rn(float a, float b) { return a * b; }
