@@ -207,6 +207,13 @@ has g++ && job '# miras_cuda.cuh without a GPU: models' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o '$build/cuda_model' -lm &&
 '$build/cuda_model'"
 has g++ && [ "$mode" = all ] && job 'lm_cuda as lm, without a GPU' 'sh tests/test_cuda_lm.sh'
+if [ "$mode" = all ]; then
+  if has nvcc || has /usr/local/cuda/bin/nvcc; then
+    job 'miras_cuda.cuh: registers, stack and spills' 'sh tests/cuda_table.sh'
+  else
+    skip 'miras_cuda.cuh: registers, stack and spills' 'there is no nvcc'
+  fi
+fi
 
 # The slowest first, so that no processor ends up waiting for the last one: NEON, emulated.
 if [ "$mode" = all ]; then

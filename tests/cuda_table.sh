@@ -1,0 +1,205 @@
+#!/bin/sh
+# cuda_table.sh: what device code takes of a GPU: registers, stack, spills, shared memory.
+#   sh tests/cuda_table.sh           compares with cuda_table.txt; exit status 77: there is no nvcc
+#   sh tests/cuda_table.sh write     writes that table
+#   sh tests/cuda_table.sh whole     prints the table of a build in one piece, minutes for each GPU
+#   ARCHS="sm_90a" ...               these alone
+# All of miras_cuda.cuh is compiled for each GPU, with warnings as errors, and linked. More of
+# anything than the table says fails, unless another nvcc wrote it.
+#
+# The build is relocatable (-rdc=true): every function is translated once, in ten seconds. In one
+# piece, nvcc's default, all that a grid may reach is translated anew for it, and registers are
+# dealt out over the whole of its calls, which takes ptxas over two minutes and spills much more.
+#
+# Rows: the grids, whose registers are the most that anything reached from them needs, and of the
+# other functions those with 200 registers, 256 spilled bytes, or 1024 bytes of stack and more.
+# chain: the deepest stack that a grid's calls can add up to, those through pointers included. They
+# are taken to reach every function in a table that takes arguments of the same sizes, but that an
+# engine (a function of a miras__call) is called by grids alone, and that nothing calls itself. It
+# has to lie within MIRAS_CUDA_STACK.
+set -u
+LC_ALL=C
+export LC_ALL
+cd "$(dirname "$0")/.." || exit 2
+nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || { echo 'no nvcc'; exit 77; }
+PATH=$PATH:$(dirname "$nvcc")
+command -v readelf >/dev/null || { echo 'no readelf'; exit 77; }
+mode=${1:-compare}
+archs=${ARCHS:-sm_80 sm_90a sm_120}
+table=tests/cuda_table.txt
+folder=$(mktemp -d) || exit 2
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 2' HUP INT TERM
+version=$("$nvcc" --version | sed -n 's/.*release.* V//p')
+
+cat >"$folder/all.cu" <<'END2'
+#define MIRAS_IMPLEMENTATION
+#include "miras.h"
+#define MIRAS_CUDA_IMPLEMENTATION
+#include "miras_cuda.cuh"
+END2
+# pragmas of gcc, and what cpuid returns beside what is asked for, are the host's
+flags='-std=c++14 -O3 -Werror all-warnings -diag-suppress 1675,550 -I. -keep -Xptxas -v'
+
+for arch in $archs; do
+  mkdir "$folder/$arch"
+  rdc=-rdc=true
+  [ "$mode" = whole ] && rdc=
+  # shellcheck disable=SC2086 # the flags are meant to split
+  "$nvcc" $flags $rdc -arch=$arch -cubin -keep-dir "$folder/$arch" "$folder/all.cu" \
+    -o "$folder/$arch/all.cubin" >"$folder/$arch/log" 2>&1 || { cat "$folder/$arch/log"; exit 1; }
+  nvlink -arch=$arch -v "$folder/$arch/all.cubin" -o "$folder/linked" >"$folder/$arch/link" 2>&1 ||
+    { cat "$folder/$arch/link"; exit 1; }
+  # registers of functions: in section .nv.info, records of 12 bytes: 4 47 8 0, a symbol, the count
+  readelf -SsW "$folder/$arch/all.cubin" >"$folder/$arch/symbols" 2>/dev/null
+  at=$(sed -n 's/.* \.nv\.info  *[^ ]*  *[^ ]* \([^ ]*\) \([^ ]*\) .*/-j 0x\1 -N 0x\2/p' \
+    "$folder/$arch/symbols")
+  # shellcheck disable=SC2086
+  od -An -v -w12 -tu2 $at "$folder/$arch/all.cubin" >"$folder/$arch/info"
+  awk -v arch=$arch '
+    # What the house calls a function: the first of the names in a mangled one, or the kernel that
+    # a block or a unit calls.
+    function house(s,   i, n, name) {
+      kind = ""
+      if (match(s, /L_ZNS0_[0-9]+miras__/)) {
+        kind = index(s, "miras__of_unit") ? "unit." : "block."
+        s = substr(s, RSTART + 7)
+      }
+      if (!match(s, /[0-9]+miras__/)) return s
+      n = substr(s, RSTART) + 0
+      i = RSTART + RLENGTH - 7
+      name = substr(s, i + 7, n - 7)
+      if (sub(/^block_/, "", name)) kind = "block."
+      sub(/_unit$/, "", name)
+      return kind name
+    }
+    function types(s,   t) {   # sizes of the arguments in a list of them
+      t = ""
+      gsub(/\.align [0-9]+ /, "", s)
+      while (match(s, /\.param \.[bfus][0-9]+/)) {
+        t = t substr(s, RSTART + 7, RLENGTH - 7)
+        s = substr(s, RSTART + RLENGTH)
+      }
+      gsub(/[fus]/, "b", t)
+      return t
+    }
+    function deepest(f,   i, d, most) {
+      on[f] = 1
+      for (i = 1; i <= calls[f]; i++)
+        if (!on[callee[f, i]] && (d = deepest(callee[f, i])) > most) most = d
+      on[f] = 0
+      return most + frame[f]
+    }
+    function call(f, g) { if (!((f, g) in has)) { has[f, g] = 1; callee[f, ++calls[f]] = g } }
+
+    FILENAME ~ /log$/ {   # frames and spills, of ptxas
+      if (/Function properties for/) f = $NF
+      else if (/bytes stack frame/) {
+        if (!(f in frame)) names[++count] = f
+        if ($1 + 0 >= frame[f] + 0) frame[f] = $1 + 0
+        if ($5 + 0 >= stores[f] + 0) { stores[f] = $5 + 0; loads[f] = $9 + 0 }
+      }
+      next
+    }
+    FILENAME ~ /symbols$/ { if ($4 == "FUNC") symbol[$1 + 0] = $NF; next }
+    FILENAME ~ /info$/ { if ($1 == 47 * 256 + 4) registers[symbol[$3 + $4 * 65536]] = $5; next }
+    FILENAME ~ /link$/ {  # what the whole of a grid takes
+      if (/Function properties for/) { f = $NF; gsub(/[^A-Za-z0-9_$]/, "", f) }
+      if (/used [0-9]+ registers/) {
+        match($0, /used [0-9]+/)
+        registers[f] = substr($0, RSTART + 5, RLENGTH - 5) + 0
+        match($0, /[0-9]+ bytes smem/)
+        shared[f] = RLENGTH > 0 ? substr($0, RSTART) + 0 : 0
+        grid[f] = 1
+      }
+      next
+    }
+    # ptx: who calls whom
+    /^\.global/ && / = \{/ {
+      s = substr($0, index($0, "{"))
+      while (match(s, /_Z[A-Za-z0-9_$]+/)) {
+        taken[substr(s, RSTART, RLENGTH)] = 1
+        s = substr(s, RSTART + RLENGTH)
+      }
+      next
+    }
+    /^(\.visible |\.weak )?\.(func|entry)/ { head = ""; heading = 1 }
+    heading {
+      head = head $0
+      if (/^\{/ || /;[ \t]*$/) {
+        heading = 0
+        if (/^\{/ && match(head, /(_Z|__)[A-Za-z0-9_$]+/)) {
+          f = substr(head, RSTART, RLENGTH)
+          sizes[f] = (substr(head, 1, RSTART) ~ /\.param/) types(substr(head, RSTART + RLENGTH))
+          all[++functions] = f
+        }
+      }
+      next
+    }
+    / : \.callprototype / {
+      match($0, /callprototype (\([^)]*\))? *_/)
+      head = substr($0, RSTART + RLENGTH)
+      open[f, ++opens[f]] = (substr($0, RSTART, RLENGTH) ~ /param/) types(head)
+      next
+    }
+    /^[ \t]*(_Z|__)[A-Za-z0-9_$]+,?[ \t]*$/ { g = $1; sub(/,$/, "", g); call(f, g) }
+    /^[ \t]*mov\.u64.*, _Z/ { g = $NF; sub(/;$/, "", g); taken[g] = 1 }
+    END {
+      for (i = 1; i <= functions; i++) {
+        f = all[i]
+        for (j = 1; j <= opens[f]; j++)
+          for (k = 1; k <= functions; k++) {
+            g = all[k]
+            if (taken[g] && sizes[g] == open[f, j] && (f in grid || g !~ /EPKNS1_11miras__call/))
+              call(f, g)
+          }
+      }
+      for (i = 1; i <= count; i++) {
+        f = names[i]
+        if (!(f in grid) && registers[f] < 200 && stores[f] < 256 && frame[f] < 1024) continue
+        printf "%-8s%-28s%9d%7d%8d%7d", arch, house(f), registers[f], frame[f], stores[f], loads[f]
+        if (f in grid) printf "%8d%7d\n", shared[f], deepest(f)
+        else printf "%8s%7s\n", "-", "-"
+      }
+    }' "$folder/$arch/log" "$folder/$arch/symbols" "$folder/$arch/info" "$folder/$arch/link" \
+    "$folder/$arch/all.ptx" |
+    sort -k1,1 -k8,8nr -k3,3nr -k2,2 >"$folder/$arch/rows"
+  [ -s "$folder/$arch/rows" ] || { echo "$arch: no figures of the compiler's"; exit 1; }
+done
+
+new() {
+  echo "# what device code takes, by nvcc $version; tests/cuda_table.sh says what the columns are"
+  printf '%-8s%-28s%9s%7s%8s%7s%8s%7s\n' gpu function registers stack stores loads shared chain
+  for arch in $archs; do cat "$folder/$arch/rows"; done
+}
+new >"$folder/new"
+case $mode in
+  write) cp "$folder/new" $table && cat $table; exit ;;
+  whole) cat "$folder/new"; exit ;;
+esac
+
+most=$(sed -n 's/^ *#define MIRAS_CUDA_STACK //p' miras_cuda.cuh)
+awk -v most="$most" '
+  NR > 2 && $8 != "-" && $8 > most + 0 {
+    printf "%s %s: calls add up to %d bytes of stack, MIRAS_CUDA_STACK is %d\n", $1, $2, $8, most
+    bad = 1
+  }
+  END { exit bad }' "$folder/new" || exit 1
+awk -v archs="$archs" '
+  BEGIN { split("- - registers stack stores loads shared chain", what) }
+  FNR <= 2 { next }
+  NR == FNR { for (i = 3; i <= NF; i++) was[$1, $2, i] = $i; row[$1, $2] = 1; next }
+  !(($1, $2) in row) { printf "%s %s: is not in the table\n", $1, $2; more = 1; next }
+  {
+    for (i = 3; i <= NF; i++)
+      if ($i + 0 > was[$1, $2, i] + 0) {
+        printf "%s %s: %s are %s, were %s\n", $1, $2, what[i], $i, was[$1, $2, i]
+        more = 1
+      } else if ($i + 0 < was[$1, $2, i] + 0) less++
+  }
+  END {
+    if (less) printf "%d figures are less than the table has: sh tests/cuda_table.sh write\n", less
+    exit more
+  }' $table "$folder/new" && { echo "no more than $table has, for $archs"; exit 0; }
+head -n 1 $table | grep -q "nvcc $version;" && exit 1
+echo "but this nvcc is $version, and the table has: $(head -n 1 $table)"
