@@ -524,6 +524,8 @@ for file in examples/*.c bench/*.c; do
 -o '$build/bin/example_$(basename "$file" .c)' -lm -lpthread"
 done
 
+has g++ && job 'compiles: bench/gpu_count.cpp' 'g++ -std=c++11 -fsyntax-only bench/gpu_count.cpp'
+
 # The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
 # every row passes; of recall those are listed that do (Memora needs the long form).
 recall_rows=linear-attention,dfw,retnet,lightning,gla,mamba2,hgrn2,deltanet,longhorn,gated-deltanet

@@ -1,0 +1,132 @@
+/* gpu_count.cpp: what a block of miras_cuda.cuh does for a token: barriers, and accesses to memory.
+ *   g++ -std=c++11 -O2 -w -fsanitize=kernel-address --param asan-stack=0 --param asan-globals=0 \
+ *     --param asan-instrumentation-with-call-threshold=0 bench/gpu_count.cpp -o gpu_count -lm
+ *   ./gpu_count [row ...]                SIZE=128 ... heads of that size alone
+ * It needs no GPU: the threads are fibers (tests/cuda_shim.h), and the compiler announces each load
+ * and store, of which those to memory of the device and to shared memory count. Printed per token
+ * and head, for a pass, its adjoint, and a call with one token:
+ *   meets   barriers
+ *   path    accesses one after the other: from barrier to barrier, those of the busiest thread
+ *   all     accesses of all threads, in thousands; 32 of them or fewer are one of a warp
+ * Lines that begin with a row's name: row, size, chunk, bytes of state, then three for each. */
+#include <malloc.h>
+#include "../tests/cuda_shim.h"
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+/* Of all threads: how many came to the barrier, how often they all did, and accesses. */
+static char *device;
+static size_t used;
+static const size_t whole = (size_t)1 << 30;
+static unsigned arrived, mine[1024], most;
+static unsigned long meets, path, all;
+
+#define PLAIN __attribute__((no_sanitize("kernel-address")))
+PLAIN static void meet(void) {
+  unsigned *own = &mine[shim.now];
+  if (*own > most) most = *own;
+  *own = 0;
+  if (++arrived == shim.threads) meets++, path += most, most = arrived = 0;
+  shim_wait(0, "a barrier");
+}
+#undef __syncthreads
+#define __syncthreads() meet()
+
+extern "C" {
+PLAIN static void seen(const char *p) {
+  const size_t near = (size_t)(p - (char *)shim_shared), far = (size_t)(p - device);
+  if (far < whole || near < malloc_usable_size(shim_shared)) mine[shim.now]++, all++;
+}
+#define SEEN(name) PLAIN void name(void *p) { seen((const char *)p); }
+SEEN(__asan_load1_noabort) SEEN(__asan_load2_noabort) SEEN(__asan_load4_noabort)
+SEEN(__asan_load8_noabort) SEEN(__asan_load16_noabort) SEEN(__asan_store1_noabort)
+SEEN(__asan_store2_noabort) SEEN(__asan_store4_noabort) SEEN(__asan_store8_noabort)
+SEEN(__asan_store16_noabort)
+PLAIN void __asan_loadN_noabort(void *p, size_t) { seen((const char *)p); }
+PLAIN void __asan_storeN_noabort(void *p, size_t) { seen((const char *)p); }
+PLAIN void __asan_handle_no_return(void) {}
+}
+
+#define MIRAS_CUDA_IMPLEMENTATION
+#include "../miras_cuda.cuh"
+
+static float *take(size_t floats) {
+  float *p = (float *)(void *)(device + used);
+  size_t i;
+  used += (floats * sizeof(float) + 255) / 256 * 256;
+  if (used > whole) { fputs("more memory of the device is needed\n", stderr); exit(2); }
+  for (i = 0; i < floats; i++) p[i] = (float)((int)(i * 2654435761u >> 16 & 255) - 128) / 1000;
+  return p;
+}
+
+static void show(int tokens) {
+  printf(" %8.1f %8.0f %8.1f", (double)meets / tokens, (double)path / tokens,
+         (double)all / tokens / 1000);
+  meets = path = all = 0;
+}
+static void begin(void) {
+  meets = path = all = 0, arrived = most = 0;
+  memset(mine, 0, sizeof mine);
+}
+
+static void one(miras_kind kind, int size, int chunk) {
+  const int tokens = chunk > 32 ? chunk : 32, single = chunk > 4 ? chunk : 4;
+  miras_desc d;
+  miras_memory *m;
+  miras_cuda_memory g;
+  miras_tokens x;
+  miras_token_grads dx;
+  float *y, *tape;
+  size_t n, bytes, states;
+  void *room;
+  int i;
+  if (miras_preset(&d, kind) != MIRAS_OK) return;
+  d.key_dim = d.value_dim = size, d.chunk = chunk;
+  m = miras_memory_open(&d, NULL);
+  if (!m || miras_memory_desc(m)->chunk != chunk) return;
+  used = 0;
+  bytes = miras_cuda_memory_size(m);
+  (void)miras_memory_state(m, &states);
+  room = take(bytes / sizeof(float) + 1);
+  if (miras_cuda_memory_init(&g, m, room, bytes, 0) != MIRAS_OK) return;
+  n = (size_t)tokens * (size_t)size * (size_t)miras_memory_desc(m)->descents;
+  memset(&x, 0, sizeof x);
+  memset(&dx, 0, sizeof dx);
+  x.key = take(n), x.value = take(n), x.query = take(n);
+  x.erase = x.key, x.replace = x.value;
+  dx.key = take(n), dx.value = take(n), dx.query = take(n);
+  y = take(n);
+  tape = take(miras_cuda_tape_size(&g, tokens));
+  x.length = tokens;
+  printf("%-20s %4d %4d %8lu", miras_kind_name(kind), size, chunk, (unsigned long)states);
+  begin();
+  miras_cuda_forward(&g, &x, y, tape, 0);
+  show(tokens);
+  begin();
+  miras_cuda_backward(&g, &x, tape, y, &dx, NULL, NULL, 0);
+  show(tokens);
+  begin();
+  x.length = 1;
+  for (i = 0; i < single; i++) miras_cuda_forward(&g, &x, y, NULL, 0);
+  show(single);
+  putchar('\n');
+  fflush(stdout);
+  miras_memory_close(m);
+}
+
+int main(int argc, char **argv) {
+  static const int chunks[] = {1, 16, 64};
+  int kind, size, i, j;
+  device = (char *)malloc(whole);
+  if (!device) return 2;
+  printf("%-20s %4s %4s %8s %26s %26s %26s\n", "row", "size", "chunk", "state", "forward",
+         "backward", "one token");
+  for (size = 64; size <= 128; size *= 2)
+    for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+      if (getenv("SIZE") && atoi(getenv("SIZE")) != size) continue;
+      for (j = argc < 2, i = 1; i < argc; i++)
+        j |= !strcmp(argv[i], miras_kind_name((miras_kind)kind));
+      for (i = 0; j && i < 3; i++) one((miras_kind)kind, size, chunks[i]);
+    }
+  return 0;
+}
