@@ -1,42 +1,84 @@
-/* gpu.cu: how fast the memories of miras_cuda.cuh are on this GPU, and what of its bandwidth they
- * use.
- *   nvcc -O3 -arch=native bench/gpu.cu -o gpu && ./gpu [row]
- * For each row, 8 sequences of 16 heads of 128 x 128 (D=... another size): one token at a time, a
- * pass over 256 tokens, and that with its adjoint. Calls are replayed as graphs, ten times to warm
- * up and then thirty times; printed are medians. A token has to read and write all states once: the
- * fraction is how near that comes to what a copy of as many bytes takes. */
+/* gpu.cu: how fast the memories of miras_cuda.cuh are on this GPU, and how near to what it can do.
+ *   nvcc -O3 -std=c++14 -rdc=true -arch=native -w bench/gpu.cu -o gpu && ./gpu [row ...]
+ *   D=128     size of keys and values;   HEADS=32   of a sequence;   ONLY=decode or passes
+ *   PEAK=790  TFLOP/s of the matrix units that floors are reckoned with (an H200, bf16, measured)
+ * Calls are replayed as graphs: 10 times to warm up, then 100 times, or for half a second where
+ * that is less and at least 5 times; medians, and the least of all.
+ *   decode  one token for each of so many sequences that the states are 256 MB and more, which no
+ *           cache holds. A token reads and writes all of them once; the fraction is what a copy of
+ *           as many bytes takes of the time.
+ *   passes  4 sequences of 8192 tokens, or as many as half the memory holds and a tenth of a second
+ *           suffices for: forward, and forward with the adjoint. Bytes are keys, values, queries
+ *           and answers, once; operations per token and head 6 for each weight of a matrix (error,
+ *           write, read), 10 of a perceptron. Floor: the greater of the times that copying these
+ *           bytes and the matrix units at their peak would take. The adjoint counts twice as much
+ *           again. */
 #include <algorithm>
 #include <stdio.h>
 #include <stdlib.h>
+#include <vector>
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 
-enum { B = 8, H = 16, T = 256, RUNS = 30 };
+static cudaStream_t stream;
+static double copies;   /* bytes that a copy reads and writes in a second */
+static std::vector<void *> taken;
 
 static void must(cudaError_t e, const char *what) {
   if (e == cudaSuccess) return;
   fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(e));
   exit(1);
 }
-
-static float *floats(size_t n, float scale) {
-  float *host = (float *)malloc(n * sizeof(float)), *p;
-  size_t i;
-  must(cudaMalloc((void **)&p, n * sizeof(float)), "cudaMalloc");
-  for (i = 0; i < n; i++) host[i] = scale * (float)((int)(i * 2654435761u >> 16 & 255) - 128) / 128;
-  must(cudaMemcpy(p, host, n * sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
-  free(host);
-  return p;
+static void done(miras_result r, const char *what) {
+  if (r == MIRAS_OK) return;
+  fprintf(stderr, "%s: %s; %s\n", what, miras_result_text(r),
+          cudaGetErrorString(cudaGetLastError()));
+  exit(1);
+}
+static int number(const char *name, int otherwise) {
+  return getenv(name) ? atoi(getenv(name)) : otherwise;
 }
 
-/* Microseconds that what `queue` puts into a stream takes, as a graph. */
-template <class Q> static double timed(cudaStream_t stream, Q queue) {
+__global__ void fill(float *p, size_t n, float scale) {
+  size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  const size_t all = gridDim.x * (size_t)blockDim.x;
+  for (; i < n; i += all)
+    p[i] = scale * (float)((int)((unsigned)i * 2654435761u >> 16 & 255) - 128) / 128;
+}
+
+static void *take(size_t bytes) {
+  void *p;
+  must(cudaMalloc(&p, bytes), "cudaMalloc");
+  taken.push_back(p);
+  return p;
+}
+static float *floats(size_t n, float scale) {
+  float *p = (float *)take(n * sizeof(float));
+  fill<<<1024, 256, 0, stream>>>(p, n, scale);
+  return p;
+}
+static void give_back(void) {
+  must(cudaStreamSynchronize(stream), "the runs");
+  for (void *p : taken) cudaFree(p);
+  taken.clear();
+}
+static size_t room_left(void) {
+  size_t left = 0, all;
+  must(cudaMemGetInfo(&left, &all), "cudaMemGetInfo");
+  return left;
+}
+
+struct time_of { double median, least; };   /* microseconds */
+
+/* What `queue` puts into a stream, as a graph. */
+template <class Q> static time_of timed(Q queue) {
   cudaGraph_t graph;
   cudaGraphExec_t run;
   cudaEvent_t from, to;
-  float ms[RUNS];
+  std::vector<float> ms;
+  float one, all = 0;
   int i;
   must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
   queue();
@@ -44,82 +86,176 @@ template <class Q> static double timed(cudaStream_t stream, Q queue) {
   must(cudaGraphInstantiate(&run, graph, 0), "cudaGraphInstantiate");
   cudaEventCreate(&from);
   cudaEventCreate(&to);
-  for (i = -10; i < RUNS; i++) {
+  for (i = -10; i < 100; i++) {
     cudaEventRecord(from, stream);
-    cudaGraphLaunch(run, stream);
+    must(cudaGraphLaunch(run, stream), "cudaGraphLaunch");
     cudaEventRecord(to, stream);
     must(cudaEventSynchronize(to), "a run");
-    if (i >= 0) cudaEventElapsedTime(&ms[i], from, to);
+    cudaEventElapsedTime(&one, from, to);
+    all += one;
+    if (i >= 0) ms.push_back(one);
+    if (i < 0 && all > 100) i = -1;            /* warm enough                                    */
+    if (ms.size() >= 5 && all > 500) break;
   }
-  std::sort(ms, ms + RUNS);
+  std::sort(ms.begin(), ms.end());
   cudaEventDestroy(from);
   cudaEventDestroy(to);
   cudaGraphExecDestroy(run);
   cudaGraphDestroy(graph);
-  return 1000.0 * ms[RUNS / 2];
+  return {1000.0 * ms[ms.size() / 2], 1000.0 * ms[0]};
 }
 
-static void one(miras_kind kind, int size, cudaStream_t stream) {
+/* A memory and its device half, if there is one of that size and chunk, and memory for it. */
+static miras_memory *begin(miras_cuda_memory *g, miras_kind kind, int batch, int heads, int size,
+                           int chunk) {
   miras_desc d;
   miras_memory *m;
-  miras_cuda_memory g;
-  miras_tokens x;
-  miras_token_grads dx;
-  void *room, *other;
-  float *y, *tape;
-  double step, copy, there, back;
-  size_t bytes, states, n = (size_t)B * H * T * (size_t)size;
-  if (miras_preset(&d, kind) != MIRAS_OK) return;
-  d.batch = B, d.heads = H, d.key_dim = size, d.value_dim = size;
+  size_t bytes;
+  if (miras_preset(&d, kind) != MIRAS_OK) return NULL;
+  d.batch = batch, d.heads = heads, d.key_dim = size, d.value_dim = size, d.chunk = chunk;
   m = miras_memory_open(&d, NULL);
   bytes = miras_cuda_memory_size(m);
-  if (!m || !bytes) return;
-  (void)miras_memory_state(m, &states);
-  must(cudaMalloc(&room, bytes), "cudaMalloc");
-  must(cudaMalloc(&other, states), "cudaMalloc");
-  if (miras_cuda_memory_init(&g, m, room, bytes, stream) != MIRAS_OK) return;
-  n *= (size_t)miras_memory_desc(m)->descents;
-  memset(&x, 0, sizeof x);
-  memset(&dx, 0, sizeof dx);
-  x.key = floats(n, 1), x.value = floats(n, 1), x.query = floats(n, 1);
-  x.erase = x.key, x.replace = x.value;
-  dx.key = floats(n, 0), dx.value = floats(n, 0), dx.query = floats(n, 0);
-  y = floats(n, 0);
-  x.length = 1;
+  if (!bytes || miras_memory_desc(m)->chunk != chunk || bytes > room_left() / 2) {
+    miras_memory_close(m);
+    return NULL;
+  }
+  done(miras_cuda_memory_init(g, m, take(bytes), bytes, stream), "miras_cuda_memory_init");
   must(cudaStreamSynchronize(stream), "init");
-  step = timed(stream, [&] { miras_cuda_forward(&g, &x, y, NULL, stream); });
-  copy = timed(stream, [&] {
-    cudaMemcpyAsync(other, miras_cuda_memory_state(&g, NULL), states, cudaMemcpyDeviceToDevice,
-                    stream);
-  });
-  x.length = T;
-  there = timed(stream, [&] { miras_cuda_forward(&g, &x, y, NULL, stream); });
-  tape = floats(miras_cuda_tape_size(&g, T), 0);
-  back = timed(stream, [&] {
-    miras_cuda_memory_reset(&g, stream);
-    miras_cuda_forward(&g, &x, y, tape, stream);
-    miras_cuda_backward(&g, &x, tape, y, &dx, NULL, NULL, stream);
-  });
-  printf("%-20s %9.1f us a token, %5.2f of copying %.0f MB; %9.2f ms forward, %9.2f with adjoint\n",
-         miras_kind_name(kind), step, copy / step, (double)states / 1e6, there / 1000, back / 1000);
-  fflush(stdout);
-  cudaFree(room), cudaFree(other), cudaFree(y), cudaFree(tape);
-  cudaFree((void *)x.key), cudaFree((void *)x.value), cudaFree((void *)x.query);
-  cudaFree(dx.key), cudaFree(dx.value), cudaFree(dx.query);
+  return m;
+}
+
+static miras_tokens tokens(const miras_memory *m, int size, int length) {
+  const miras_desc *d = miras_memory_desc(m);
+  const size_t n = (size_t)d->batch * d->heads * length * size * d->descents;
+  miras_tokens x;
+  memset(&x, 0, sizeof x);
+  x.length = length;
+  x.key = floats(n, sqrtf(3.0f / size)), x.value = floats(n, 1), x.query = floats(n, 1);
+  x.erase = x.key, x.replace = x.value;
+  return x;
+}
+
+static size_t states_of(const miras_memory *m) {
+  size_t bytes = 0;
+  (void)miras_memory_state((miras_memory *)m, &bytes);
+  return bytes;
+}
+
+static void decode(miras_kind kind, int size, int heads) {
+  miras_cuda_memory g;
+  miras_memory *m = begin(&g, kind, 1, heads, size, 1);
+  miras_tokens x;
+  time_of step, copy;
+  size_t bytes;
+  float *y;
+  void *other;
+  int batch;
+  if (!m) return;
+  batch = (int)(((size_t)1 << 28) / states_of(m)) + 1;
   miras_memory_close(m);
+  give_back();
+  m = begin(&g, kind, batch, heads, size, 1);
+  if (!m) return;
+  bytes = states_of(m);
+  other = take(bytes);
+  x = tokens(m, size, 1);
+  y = floats((size_t)batch * heads * size, 0);
+  step = timed([&] { done(miras_cuda_forward(&g, &x, y, NULL, stream), "a token"); });
+  copy = timed([&] {
+    must(cudaMemcpyAsync(other, miras_cuda_memory_state(&g, NULL), bytes,
+                         cudaMemcpyDeviceToDevice, stream), "a copy");
+  });
+  printf("decode  %-20s %4d %6d x %2d %6.0f MB %10.1f us (least %.1f) %6.3f TB/s, "
+         "%5.3f of a copy\n", miras_kind_name(kind), size, batch, heads, bytes / 1e6, step.median,
+         step.least, 2 * bytes / step.median / 1e6, copy.median / step.median);
+  fflush(stdout);
+  miras_memory_close(m);
+  give_back();
+}
+
+static void line(const char *what, miras_kind kind, const miras_memory *m, int length, time_of t,
+                 double times) {
+  const miras_desc *d = miras_memory_desc(m);
+  const double each = (double)d->batch * d->heads * length * times;
+  const double weights = (double)m->plan.weights;
+  const double ops = each * (d->depth > 1 ? 10 : 6) * weights;
+  const double bytes = each * 4 * (2 * d->key_dim + 2 * d->value_dim);
+  const double floor = std::max(bytes / copies, ops / (number("PEAK", 790) * 1e12)) * 1e6;
+  printf("%-7s %-20s %4d chunk %2d %5d tokens %11.3f ms (least %.3f) %7.3f TB/s %8.3f TFLOP/s, "
+         "%6.4f of the floor\n", what, miras_kind_name(kind), d->key_dim, d->chunk, length,
+         t.median / 1000, t.least / 1000, bytes / t.median / 1e6, ops / t.median / 1e6,
+         floor / t.median);
+  fflush(stdout);
+}
+
+static void pass(miras_kind kind, int size, int heads, int chunk) {
+  miras_cuda_memory g;
+  miras_memory *m = begin(&g, kind, 4, heads, size, chunk);
+  miras_token_grads dx;
+  miras_tokens x;
+  time_of t;
+  size_t n;
+  float *y, *tape;
+  int length = 8192;
+  if (!m) return;
+  while (length > 64 && (miras_cuda_tape_size(&g, length) +
+                         16 * (size_t)length * heads * size * miras_memory_desc(m)->descents * 4) *
+                                sizeof(float) > room_left() / 2)
+    length /= 2;
+  x = tokens(m, size, length);
+  n = (size_t)4 * heads * length * size * miras_memory_desc(m)->descents;
+  y = floats(n, 1);
+  x.length = 64;                                 /* how many can be waited for? */
+  t = timed([&] { done(miras_cuda_forward(&g, &x, y, NULL, stream), "forward"); });
+  while (length > 64 && t.median * length / 64 > 1e5) length /= 2;
+  x.length = length;
+  t = timed([&] {
+    done(miras_cuda_memory_reset(&g, stream), "reset");
+    done(miras_cuda_forward(&g, &x, y, NULL, stream), "forward");
+  });
+  line("forward", kind, m, length, t, 1);
+  memset(&dx, 0, sizeof dx);
+  dx.key = floats(n, 0), dx.value = floats(n, 0), dx.query = floats(n, 0);
+  tape = floats(miras_cuda_tape_size(&g, length), 0);
+  t = timed([&] {
+    done(miras_cuda_memory_reset(&g, stream), "reset");
+    done(miras_cuda_forward(&g, &x, y, tape, stream), "forward");
+    done(miras_cuda_backward(&g, &x, tape, y, &dx, NULL, NULL, stream), "backward");
+  });
+  line("adjoint", kind, m, length, t, 3);
+  miras_memory_close(m);
+  give_back();
 }
 
 int main(int argc, char **argv) {
-  const int size = getenv("D") ? atoi(getenv("D")) : 128;
+  static const int chunks[] = {1, 16, 64};
+  const int size = number("D", 128), heads = number("HEADS", 32);
+  const char *only = getenv("ONLY") ? getenv("ONLY") : "";
   cudaDeviceProp is;
-  cudaStream_t stream;
-  int kind;
+  cudaFuncAttributes f;
+  int kind, i, j;
   must(cudaGetDeviceProperties(&is, 0), "cudaGetDeviceProperties");
   must(cudaStreamCreate(&stream), "cudaStreamCreate");
-  printf("%s, CUDA %d.%d, %d sequences x %d heads of %d x %d, %d threads a head\n", is.name,
-         CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, B, H, size, size, MIRAS_CUDA_THREADS);
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
-    if (argc < 2 || !strcmp(argv[1], miras_kind_name((miras_kind)kind)))
-      one((miras_kind)kind, size, stream);
+  must(cudaFuncGetAttributes(&f, miras_cuda::miras__run_forward), "cudaFuncGetAttributes");
+  {
+    const size_t n = std::min((size_t)1 << 31, room_left() / 4);
+    void *a = take(n), *b = take(n);
+    copies = 2 * n / timed([&] {
+      must(cudaMemcpyAsync(b, a, n, cudaMemcpyDeviceToDevice, stream), "a copy");
+    }).least * 1e6;
+    give_back();
+  }
+  printf("%s, %d SMs, CUDA %d.%d; a copy reads and writes %.2f TB/s; %d threads a head; "
+         "the forward grid has %d registers, %zu bytes of stack\n", is.name, is.multiProcessorCount,
+         CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, copies / 1e12, MIRAS_CUDA_THREADS,
+         f.numRegs, f.localSizeBytes);
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    for (j = argc < 2, i = 1; i < argc; i++)
+      j |= !strcmp(argv[i], miras_kind_name((miras_kind)kind));
+    if (!j) continue;
+    if (strcmp(only, "passes")) decode((miras_kind)kind, size, heads);
+    for (i = 0; strcmp(only, "decode") && i < 3; i++)
+      pass((miras_kind)kind, size, heads, chunks[i]);
+  }
   return 0;
 }

@@ -48,15 +48,15 @@ for arch in $archs; do
   # shellcheck disable=SC2086 # the flags are meant to split
   "$nvcc" $flags $rdc -arch=$arch -cubin -keep-dir "$folder/$arch" "$folder/all.cu" \
     -o "$folder/$arch/all.cubin" >"$folder/$arch/log" 2>&1 || { cat "$folder/$arch/log"; exit 1; }
-  nvlink -arch=$arch -v "$folder/$arch/all.cubin" -o "$folder/linked" >"$folder/$arch/link" 2>&1 ||
-    { cat "$folder/$arch/link"; exit 1; }
+  nvlink -arch="$arch" -v "$folder/$arch/all.cubin" -o "$folder/linked" \
+    >"$folder/$arch/link" 2>&1 || { cat "$folder/$arch/link"; exit 1; }
   # registers of functions: in section .nv.info, records of 12 bytes: 4 47 8 0, a symbol, the count
   readelf -SsW "$folder/$arch/all.cubin" >"$folder/$arch/symbols" 2>/dev/null
   at=$(sed -n 's/.* \.nv\.info  *[^ ]*  *[^ ]* \([^ ]*\) \([^ ]*\) .*/-j 0x\1 -N 0x\2/p' \
     "$folder/$arch/symbols")
   # shellcheck disable=SC2086
   od -An -v -w12 -tu2 $at "$folder/$arch/all.cubin" >"$folder/$arch/info"
-  awk -v arch=$arch '
+  awk -v arch="$arch" '
     # What the house calls a function: the first of the names in a mangled one, or the kernel that
     # a block or a unit calls.
     function house(s,   i, n, name) {
