@@ -362,11 +362,15 @@ struct miras__cuda_kernels;
 /* Shared memory of a block: what a kernel returns, how many floats of room follow, and that room,
  * from MIRAS__ROOM on. */
 #ifdef __CUDACC__
-extern __shared__ float miras__told[];
+extern __shared__ __align__(16) float miras__told[];
 #else
   #define miras__told ((float *)shim_shared)
 #endif
 enum { MIRAS__ROOM = 4 };
+static void miras__tell_room(size_t floats) {
+  if (!threadIdx.x) miras__told[1] = (float)floats;    /* less than 2^24: exact                   */
+  __syncthreads();
+}
 template <class T> struct miras__of_block { typedef T type; };
 template <> struct miras__of_block<const miras__unit_kernels *> {
   typedef const miras__cuda_kernels *type;
@@ -618,27 +622,239 @@ template <>
 struct miras__by_block<decltype(&miras__linear_run), miras__linear_run, MIRAS__ONE_UNIT>
     : miras__block_linear_run {};
 
-/* Every element of a product is one chain of fused multiply-adds in the order of k (room @24), and
- * every thread has elements of its own. */
+/* ---- products ----
+ *
+ * Every element of a product is one chain of fused multiply-adds in the order of k (room @24), and
+ * a thread has elements of its own. A tile of the result is 8 R rows of T / 2 columns for T
+ * threads, of which each holds R rows and 4 columns in registers: 8 x 4 where there are rows for
+ * it. It runs over all of k in parts of 16, which lie in shared memory [16, rows] and [16,
+ * columns], twice: while a part is multiplied the next one is on its way into registers, so that
+ * there is one barrier to a part. Then 64 x 64 elements of 128 threads take 65536 multiply-adds a
+ * barrier, 512 of a thread, over 8 KB that came from memory, and 3 loads of 16 bytes from shared
+ * memory to every 32 of them. A warp is 8 threads down by 4 across: their rows and columns are 128
+ * and 64 bytes that lie together, so that such a load is one access. What goes in turned is written
+ * down the rows of a part, 4 floats longer than they need be, two threads to a bank.
+ *
+ * A single row, which waits for memory, has a thread to a column: neighbours read neighbours, 8 of
+ * k on their way at a time. */
+enum { MIRAS__DEEP = 16, MIRAS__WIDEST = 256 };
+#define MIRAS__PRODUCT_ROOM(threads) \
+  (2 * 16 * (64 + 4 + 4 + ((threads) < 512 ? (threads) / 2 : 256)))
+#ifdef __CUDACC__
+  #define K_ALL _Pragma("unroll")
+#else
+  #define K_ALL
+#endif
+
+/* A factor as tiles take it: element (w, k) of `wide` rows of the left one, or columns of the right
+ * one, is p[w * across + k * along]. Quads of it lie along k, or else across it. */
+typedef struct miras__factor {
+  const float *p;
+  size_t across, along, wide, deep;
+  unsigned quads;                    /* of a tile across k                                        */
+  int turned;
+} miras__factor;
+
+/* Where quad q of this thread lies in a tile. */
+static unsigned miras__quad_w(const miras__factor *f, unsigned q) {
+  const unsigned e = threadIdx.x + q * blockDim.x;
+  return f->turned ? e / 4 : e % f->quads * 4;
+}
+static unsigned miras__quad_k(const miras__factor *f, unsigned q) {
+  const unsigned e = threadIdx.x + q * blockDim.x;
+  return f->turned ? e % 4 * 4 : e / f->quads;
+}
+
+static int miras__quad_in(const miras__factor *f, unsigned q) {
+  return threadIdx.x + q * blockDim.x < MIRAS__DEEP * f->quads;
+}
+
+/* The quads of this thread of the tile at (w0, k0), zeros beyond the factor's end. */
+static void miras__fetch(float v[2][4], const miras__factor *f, size_t w0, size_t k0) {
+  const size_t step = f->turned ? f->along : f->across;
+  K_ALL for (unsigned q = 0; q < 2; q++) {
+    const size_t w = w0 + miras__quad_w(f, q), k = k0 + miras__quad_k(f, q);
+    const int in = miras__quad_in(f, q) && w < f->wide && k < f->deep;
+    const size_t left = !in ? 0 : f->turned ? f->deep - k : f->wide - w;
+    const float *p = f->p + w * f->across + k * f->along;
+    if (left >= 4 && step == 1 && (uintptr_t)p % sizeof(float4) == 0) {
+      const float4 four = *(const float4 *)(const void *)p;
+      v[q][0] = four.x, v[q][1] = four.y, v[q][2] = four.z, v[q][3] = four.w;
+    } else {
+      K_ALL for (unsigned i = 0; i < 4; i++) v[q][i] = i < left ? p[i * step] : 0;
+    }
+  }
+}
+
+/* They go into a part [16, ld]. */
+static void miras__stow(float *to, size_t ld, const float v[2][4], const miras__factor *f) {
+  K_ALL for (unsigned q = 0; q < 2; q++) {
+    float *p = to + miras__quad_k(f, q) * ld + miras__quad_w(f, q);
+    if (!miras__quad_in(f, q)) continue;
+    if (f->turned) {
+      K_ALL for (unsigned i = 0; i < 4; i++) p[i * ld] = v[q][i];
+    } else {
+      float4 four;
+      four.x = v[q][0], four.y = v[q][1], four.z = v[q][2], four.w = v[q][3];
+      *(float4 *)(void *)p = four;
+    }
+  }
+}
+
+/* Row r of a thread's R in its tile. */
+template <int R> static unsigned miras__tile_row(unsigned r) {
+  return R == 8 ? r / 4 * 32 + threadIdx.x % 8 * 4 + r % 4 : threadIdx.x % 8 * R + r;
+}
+
+/* Step k of a part: to all R rows of a thread, or with `some` to those that end behind it. */
+template <int R, int some>
+static inline void miras__tile_step(float c[R][4], const float *a, const float *b, int k,
+                                    const int *end) {
+  const float4 by = *(const float4 *)(const void *)b;
+  float left[R];
+  if (R == 2) {
+    left[0] = a[0], left[R - 1] = a[1];
+  } else {
+    K_ALL for (int r = 0; r + 4 <= R; r += 4) {
+      const float4 four = *(const float4 *)(const void *)(a + r * 8);
+      left[r] = four.x, left[r + 1] = four.y, left[r + 2] = four.z, left[r + 3] = four.w;
+    }
+  }
+  K_ALL for (int r = 0; r < R; r++) {
+    if (some && k >= end[r]) continue;
+    c[r][0] = __fmaf_rn(left[r], by.x, c[r][0]);
+    c[r][1] = __fmaf_rn(left[r], by.y, c[r][1]);
+    c[r][2] = __fmaf_rn(left[r], by.z, c[r][2]);
+    c[r][3] = __fmaf_rn(left[r], by.w, c[r][3]);
+  }
+}
+
+/* The parts of the tile whose first row and column are i0 and j0; rows end at `seen` or, with most,
+ * at i + most. */
+template <int R>
+static void miras__tile_parts(float c[R][4], const miras__factor *A, const miras__factor *B,
+                              size_t i0, size_t j0, size_t most, float *room) {
+  const size_t lda = 8 * R + 4, ldb = 4 * B->quads + 4, K = A->deep;
+  const size_t last = i0 + 8 * R < A->wide ? i0 + 8 * R - 1 : A->wide - 1;
+  const size_t seen = most && last + most < K ? last + most : K;
+  const unsigned tx = threadIdx.x / 8 < B->quads ? threadIdx.x / 8 : 0;
+  float next_a[2][4], next_b[2][4], *at = room, *other = room + MIRAS__DEEP * (lda + ldb);
+  if (!seen) return;
+  miras__fetch(next_a, A, i0, 0);
+  miras__fetch(next_b, B, j0, 0);
+  miras__stow(at, lda, next_a, A);
+  miras__stow(at + MIRAS__DEEP * lda, ldb, next_b, B);
+  __syncthreads();
+  for (size_t k0 = 0; k0 < seen; k0 += MIRAS__DEEP) {
+    const int more = k0 + MIRAS__DEEP < seen;
+    const float *a = at + miras__tile_row<R>(0), *b = at + MIRAS__DEEP * lda + 4 * tx;
+    if (more) {
+      miras__fetch(next_a, A, i0, k0 + MIRAS__DEEP);
+      miras__fetch(next_b, B, j0, k0 + MIRAS__DEEP);
+    }
+    if (k0 + MIRAS__DEEP <= (most && i0 + most < K ? i0 + most : K)) {
+      K_ALL for (int k = 0; k < MIRAS__DEEP; k++)
+        miras__tile_step<R, 0>(c, a + k * lda, b + k * ldb, k, NULL);
+    } else {
+      int end[R];
+      K_ALL for (int r = 0; r < R; r++) {
+        const size_t row = i0 + miras__tile_row<R>((unsigned)r) + most;
+        const size_t stop = most && row < K ? row : K;
+        end[r] = stop < k0 ? 0 : stop - k0 < MIRAS__DEEP ? (int)(stop - k0) : (int)MIRAS__DEEP;
+      }
+      for (int k = 0; k < MIRAS__DEEP; k++)
+        miras__tile_step<R, 1>(c, a + k * lda, b + k * ldb, k, end);
+    }
+    if (more) {
+      miras__stow(other, lda, next_a, A);
+      miras__stow(other + MIRAS__DEEP * lda, ldb, next_b, B);
+    }
+    __syncthreads();
+    float *const was = at;
+    at = other;
+    other = was;
+  }
+}
+
+/* A product whose parts fit into the room. */
+template <int R>
+static void miras__tiled(int mode, float *C, size_t ldc, const miras__factor *A,
+                         const miras__factor *B, size_t most, float *room) {
+  const size_t M = A->wide, N = B->wide, tx = threadIdx.x / 8;
+  for (size_t i0 = 0; i0 < M; i0 += 8 * R)
+    for (size_t j0 = 0; j0 < N; j0 += 4 * B->quads) {
+      const size_t j = j0 + 4 * tx, own = tx >= B->quads || j >= N ? 0 : N - j < 4 ? N - j : 4;
+      float c[R][4];
+      K_ALL for (unsigned r = 0; r < R; r++) {
+        const size_t i = i0 + miras__tile_row<R>(r);
+        K_ALL for (unsigned q = 0; q < 4; q++) {
+          const float old = mode != MIRAS__SET && i < M && q < own ? C[i * ldc + j + q] : 0;
+          c[r][q] = mode == MIRAS__SUB ? -old : old;
+        }
+      }
+      miras__tile_parts<R>(c, A, B, i0, j0, most, room);
+      K_ALL for (unsigned r = 0; r < R; r++) {
+        const size_t i = i0 + miras__tile_row<R>(r);
+        K_ALL for (unsigned q = 0; q < 4; q++)
+          if (i < M && q < own)
+            C[i * ldc + j + q] = mode == MIRAS__SUB ? __fsub_rn(0, c[r][q]) : c[r][q];
+      }
+    }
+}
+
+/* Element by element, in place: a single row, or where the room is too small. */
+static void miras__by_columns(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B,
+                              size_t M, size_t N, size_t K, size_t most) {
+  const size_t right = miras__right(A), down = miras__down(B);
+  for (size_t e = threadIdx.x; e < M * N; e += blockDim.x) {
+    const size_t i = e / N, j = e % N, seen = most && i + most < K ? i + most : K;
+    const float *a = A.p + i * miras__down(A), *b = B.p + j * miras__right(B);
+    float c = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[i * ldc + j] : C[i * ldc + j];
+    size_t k = 0;
+    for (; k + 8 <= seen; k += 8) {
+      float x[8], y[8];
+      K_ALL for (size_t q = 0; q < 8; q++) x[q] = a[(k + q) * right], y[q] = b[(k + q) * down];
+      K_ALL for (size_t q = 0; q < 8; q++) c = __fmaf_rn(x[q], y[q], c);
+    }
+    for (; k < seen; k++) c = __fmaf_rn(a[k * right], b[k * down], c);
+    C[i * ldc + j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
+  }
+}
+
+static miras__factor miras__factor_of(const float *p, size_t across, size_t along, size_t wide,
+                                      size_t deep, unsigned quads) {
+  miras__factor f;
+  f.p = p, f.across = across, f.along = along, f.wide = wide, f.deep = deep, f.quads = quads;
+  f.turned = along == 1 && across != 1;
+  return f;
+}
+
 struct miras__block_gemm {
   __device__ __noinline__ void operator()(int mode, float *C, size_t ldc, miras__matrix A,
                                           miras__matrix B, size_t M, size_t N, size_t K,
                                           float *pack) const {
     const size_t most = (size_t)mode >> 2;
-    size_t e, k;
+    const unsigned T = blockDim.x, wide = T / 2 < MIRAS__WIDEST ? T / 2 : MIRAS__WIDEST;
+    float *const room = miras__told + MIRAS__ROOM;
     (void)pack;
     mode &= 3;
-    for (e = threadIdx.x; e < M * N; e += blockDim.x) {
-      const size_t i = e / N, j = e % N, seen = most && i + most < K ? i + most : K;
-      const float *a = A.p + i * miras__down(A), *b = B.p + j * miras__right(B);
-      const size_t right = miras__right(A), down = miras__down(B);
-      float c = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[i * ldc + j] : C[i * ldc + j];
-      for (k = 0; k < seen; k++) c = __fmaf_rn(a[k * right], b[k * down], c);
-      C[i * ldc + j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
+    if ((size_t)miras__told[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 ||
+        (M == 1 && miras__right(B) == 1)) {
+      miras__by_columns(mode, C, ldc, A, B, M, N, K, most);
+    } else {
+      const unsigned rows = M <= 16 || T < 64 ? 2 : M <= 32 || T < 128 ? 4 : 8;
+      const miras__factor a =
+          miras__factor_of(A.p, miras__down(A), miras__right(A), M, K, 2 * rows);
+      const miras__factor b =
+          miras__factor_of(B.p, miras__right(B), miras__down(B), N, K, wide / 4);
+      if (rows == 2) miras__tiled<2>(mode, C, ldc, &a, &b, most, room);
+      else if (rows == 4) miras__tiled<4>(mode, C, ldc, &a, &b, most, room);
+      else miras__tiled<8>(mode, C, ldc, &a, &b, most, room);
     }
     __syncthreads();
   }
 };
+#undef K_ALL
 template <>
 struct miras__by_block<decltype(&miras__gemm), miras__gemm, MIRAS__ONE_UNIT> : miras__block_gemm {};
 
@@ -712,8 +928,7 @@ typedef struct miras__errand {
 
 __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   miras__memory_call c = a->call;
-  if (!threadIdx.x) miras__told[1] = (float)a->room;   /* less than 2^24: exact                   */
-  __syncthreads();
+  miras__tell_room(a->room);
   c.m = (miras_memory *)&a->m;
   c.x = &a->x;
   c.dx = &a->dx;
@@ -728,6 +943,7 @@ __global__ void miras__run_forward(const __grid_constant__ miras__errand a) {
 __global__ void miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
+  miras__tell_room(a.room);
   miras__memory_head(&a.m, i / heads, i % heads, &run);
   run.scratch += i * a.m.plan.scratch;
   miras__head_read(&run, i % heads, a.call.dy + i * (size_t)a.m.plan.d.key_dim,
@@ -848,8 +1064,7 @@ __global__ void miras__run_tasks(const __grid_constant__ miras__tasks a) {
   miras__adam *adam = (miras__adam *)told;
   unsigned i;
   for (i = threadIdx.x; i < sizeof a.told / sizeof *told; i += blockDim.x) told[i] = from[i];
-  if (!threadIdx.x) miras__told[1] = (float)a.room;
-  __syncthreads();
+  miras__tell_room(a.room);
   if (!threadIdx.x) {
     if (a.task < MIRAS__JOB_TASK || a.task >= MIRAS__TEXT_BEGIN) {
       phase->trainer = (miras_trainer *)&a.trainer;
@@ -913,9 +1128,12 @@ static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
   return job;
 }
 
-/* A grid over a memory; room: floats of shared memory for its states. */
+/* A grid over a memory; room: floats of shared memory for its states. There is always enough for
+ * products, less than the 48 KiB that every device gives unasked. */
 static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__errand), size_t blocks,
                            size_t room, cudaStream_t stream, miras_cuda::miras__errand *job) {
+  if (room < MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS))
+    room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
   job->room = room;
   return MIRAS__LAUNCH(kernel, blocks, (miras_cuda::MIRAS__ROOM + room) * sizeof(float), stream,
                        *job);
@@ -1192,7 +1410,6 @@ typedef struct miras__cuda_trainer {
   miras__there there;
   miras_parallel parallel;
   cudaStream_t stream;
-  size_t room;                     /* floats of shared memory for kernels                         */
   int failed;
   uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS_LAYER_KINDS * sizeof(miras__layer_work) / 8 + 32];
@@ -1216,7 +1433,7 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count,
   memset((void *)&a, 0, sizeof a);
   a.task = task;
   a.count = (unsigned)count;
-  a.room = t->room;
+  a.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
   memcpy((void *)&a.trainer, &t->tr, sizeof a.trainer);
   a.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
   if (task < miras_cuda::MIRAS__JOB_TASK || task >= miras_cuda::MIRAS__TEXT_BEGIN) {

@@ -301,7 +301,9 @@ SHIM_UNWATCHED static void shim_block(unsigned threads, size_t bytes, void (*run
   free(shim_shared);
 }
 
-typedef struct { float x, y, z, w; } float4;
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
 static float __fadd_rn(float a, float b) { return a + b; }
 static float __fsub_rn(float a, float b) { return a - b; }
 static float __fmul_rn(float a, float b) { return a * b; }
