@@ -65,7 +65,7 @@ extern "C" {
 /* Bytes of stack that a thread may take, of which CUDA asks to be told where functions are called
  * through pointers. It holds them for every thread that a device can have at a time. */
 #ifndef MIRAS_CUDA_STACK
-  #define MIRAS_CUDA_STACK 8192
+  #define MIRAS_CUDA_STACK 10240
 #endif
 
 /* The device half of a memory: a record of the host that says where everything lies. It may be
