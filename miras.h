@@ -12610,6 +12610,7 @@ typedef struct miras__visit {
   uint64_t position;               /* of its first                                                */
   float *run;                      /* what the layer has in its running text; NULL: a new one     */
   int train;                       /* the adjoint will follow                                     */
+  int projected;                   /* proj has all rows of the call; else the visited ones        */
   const miras__drop *drop;         /* NULL: none                                                  */
   float *out;                      /* [N, W]                                                      */
   /* the adjoint */
@@ -13388,7 +13389,7 @@ static void miras__memory_layer_enter(const miras__visit *a) {
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
   float *g = a->kept.g, *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
-  if (a->first) {
+  if (a->first && !a->projected) {
     past = back ? again : NULL;
     if (back) miras__project(a, 3, back, a->kept.x - back * s->ld_x, again);
   }
@@ -13831,7 +13832,7 @@ static void miras__enter(const miras__visit *a) {
   if (!s->value) return;
   if (a->run && !a->first && a->kept.tails != a->run)
     a->k->copy(a->kept.tails, a->run, s->tail);
-  miras__project(a, 5, a->n, a->kept.x, a->kept.proj);
+  if (!a->projected) miras__project(a, 5, a->n, a->kept.x, a->kept.proj);
   miras__layer_acts(s)->enter(a);
 }
 
@@ -14448,20 +14449,19 @@ static void miras__tile_begin(void *argument, int index, int worker) {
     miras__drop_rows(ph->all.k, &drop, 0, row, x, NULL, x, m->ld_x, n, m->width);
 }
 
-/* Task `index` of a layer: a tile or, where it acts by heads, a head of a sequence. */
-static void miras__layer_task(void *argument, int index, int worker) {
-  const miras__phase *ph = (const miras__phase *)argument;
+/* Tile `at` of a layer or, where it acts by heads, sequence by sequence its heads. */
+static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worker,
+                                    miras__drop *drop) {
   const miras_trainer *tr = ph->trainer;
   miras__visit a = ph->all;
-  miras__drop drop;
   const miras__shape *s = a.layer->s;
   const int heads = miras__of_heads(ph->act);
-  const size_t at = (size_t)index, tasks = heads ? s->tasks : ph->per, b = at / tasks;
+  const size_t b = at / (heads ? s->tasks : ph->per);
   size_t row = b * a.length, x, p, g, y, f, read = b * s->runs * a.work.per_qkv;
   a.n = heads ? a.length : miras__tile_rows(ph, at, &row);
   a.first = row - b * a.length;
   a.row = row;
-  a.drop = miras__drop_of(ph, &drop);
+  a.drop = miras__drop_of(ph, drop);
   x = row * s->ld_x, p = row * s->ld_p, g = row * s->ld_g, y = row * s->ld_y, f = row * s->ld_f;
   a.position = tr->starts[b];
   if (tr->runs[b]) a.run = tr->runs[b] + a.layer->run;
@@ -14494,7 +14494,15 @@ static void miras__layer_task(void *argument, int index, int worker) {
   a.before = miras__to(a.before, x);
   a.after_in = miras__to(a.after_in, x);
   a.mid_in = miras__to(a.mid_in, x);
-  miras__act(&a, ph->act, at % tasks);
+  return a;
+}
+
+static void miras__layer_task(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  miras__drop drop;
+  const miras__visit a = miras__visit_of(ph, (size_t)index, worker, &drop);
+  miras__act(&a, ph->act,
+             (size_t)index % (miras__of_heads(ph->act) ? a.layer->s->tasks : ph->per));
 }
 
 /* Final norm, logits, cross entropy; when training the logits become their gradient. */
@@ -14817,15 +14825,21 @@ MIRAS_API uint64_t miras_trainer_steps(const miras_trainer *tr) {
   return tr ? tr->now->steps : 0;
 }
 
+static void miras__layer_of(miras__phase *ph, int l) {
+  const miras_trainer *tr = ph->trainer;
+  const miras_model *m = tr->model;
+  ph->all.layer = &m->layers[l];
+  ph->all.kept = tr->kept[l];
+  ph->all.out = tr->kept[l + 1].x;
+  ph->all.work = tr->work[m->kind[l]];
+}
+
 /* Layer l, there or back: its tiles, its heads, and its tiles again. */
 static void miras__layer_run(miras__phase *ph, int l, int act) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
   const int last = act + 3;
-  ph->all.layer = &m->layers[l];
-  ph->all.kept = tr->kept[l];
-  ph->all.out = tr->kept[l + 1].x;
-  ph->all.work = tr->work[m->kind[l]];
+  miras__layer_of(ph, l);
   for (ph->act = act; ph->act < last; ph->act++)
     miras__each(tr->desc.parallel,
                 (size_t)tr->batch * (miras__of_heads(ph->act) ? m->layers[l].s->tasks : ph->per),

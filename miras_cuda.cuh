@@ -1010,7 +1010,7 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
 /* A number of tasks, and what they are told. */
 enum { MIRAS__CALL_BEGIN, MIRAS__CALL_COUNT, MIRAS__TILE_BEGIN, MIRAS__LAYER_TASK, MIRAS__TILE_END,
        MIRAS__CALL_END, MIRAS__TILE_END_BWD, MIRAS__EMBED_BWD, MIRAS__JOB_TASK, MIRAS__NORM_TASK,
-       MIRAS__ADAM_BEGIN, MIRAS__ADAM_TASK, MIRAS__TEXT_BEGIN, MIRAS__TEXT_END,
+       MIRAS__ADAM_BEGIN, MIRAS__ADAM_TASK, MIRAS__TEXT_BEGIN, MIRAS__COLUMNS, MIRAS__TEXT_END,
        MIRAS__TEXT_MOVED };
 
 /* Running texts: text `index` is taken up; ... */
@@ -1022,8 +1022,77 @@ __device__ static void miras__text_begin(const miras__phase *ph, size_t b) {
   tr->starts[b] = miras__position(run);
 }
 
+/* ... a layer's products are shared out by columns, for a text has few rows: what a tile does on
+ * the host in miras__enter and miras__leave is done by four grids here, of which each begins with
+ * what its columns need of the rows; ... */
+enum { MIRAS__PROJECT, MIRAS__ADD_OUT, MIRAS__MLP_UP, MIRAS__MLP_DOWN };
+
+/* Columns c to end - 1 of parameter i, where it has them. */
+__device__ static void miras__times_columns(const miras__visit *a, int i, int mode, float *out,
+                                            size_t ldo, const float *x, size_t ldx, size_t c,
+                                            size_t end) {
+  const miras__param *p = &a->layer->s->param[i];
+  if (p->rows && c < p->cols)
+    miras__matmul(a->k, mode, out + c, ldo, miras__mat(x, ldx),
+                  miras__mat(miras__weight(a->layer, i) + c, p->cols), a->n,
+                  (end < p->cols ? end : p->cols) - c, p->rows, a->scratch);
+}
+
+__device__ static void miras__layer_columns(const miras__visit *a, int act, size_t c, size_t end) {
+  const miras__cuda_kernels *k = a->k;
+  const miras__shape *s = a->layer->s;
+  float *h = a->scratch + MIRAS__PACK, *up = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
+  const float *from = a->kept.y;
+  int i;
+  switch (act) {
+    case MIRAS__PROJECT:
+      k->rms_fwd(h, s->ld_x, a->kept.x, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM1), a->n,
+                 s->width);
+      for (i = 0; i < 5; i++) {
+        const int which = miras__projections[i];
+        const size_t at = s->param[which].place;
+        if (end > at)
+          miras__times_columns(a, which, MIRAS__SET, a->kept.proj + at, s->ld_p, h, s->ld_x,
+                               c > at ? c - at : 0, end - at);
+      }
+      break;
+    case MIRAS__ADD_OUT:
+      if (!c && a->run && a->first + a->n == a->length)
+        miras__tail_move(k, s, a->run, a->kept.proj - a->first * s->ld_p, a->length);
+      if (miras__layer_acts(s)->leave) from = miras__layer_acts(s)->leave(a);
+      if (miras__mid(a) != a->kept.x)
+        k->copy_rows(miras__mid(a) + c, s->ld_x, a->kept.x + c, s->ld_x, a->n,
+                     (end < s->width ? end : s->width) - c);
+      miras__times_columns(a, MIRAS__W_O, MIRAS__ADD, miras__mid(a), s->ld_x, from, s->ld_y, c,
+                           end);
+      break;
+    case MIRAS__MLP_UP:
+      k->rms_fwd(h, s->ld_x, miras__mid(a), s->ld_x, miras__weight(a->layer, MIRAS__W_NORM2), a->n,
+                 s->width);
+      miras__times_columns(a, MIRAS__W_MLP_GATE, MIRAS__SET, a->kept.ab, 2 * s->ld_f, h, s->ld_x,
+                           c, end);
+      miras__times_columns(a, MIRAS__W_MLP_UP, MIRAS__SET, a->kept.ab + s->ld_f, 2 * s->ld_f, h,
+                           s->ld_x, c, end);
+      break;
+    default:
+      k->swiglu_fwd(up, s->ld_f, a->kept.ab, a->kept.ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
+      if (miras__mid(a) != a->out)
+        k->copy_rows(a->out + c, s->ld_x, miras__mid(a) + c, s->ld_x, a->n,
+                     (end < s->width ? end : s->width) - c);
+      miras__times_columns(a, MIRAS__W_MLP_DOWN, MIRAS__ADD, a->out, s->ld_x, up, s->ld_f, c, end);
+  }
+}
+
+/* Task `index`: ph->first columns of a tile, which has ph->row0 such tasks. */
+__device__ static void miras__columns_task(const miras__phase *ph, size_t index, int worker) {
+  miras__drop drop;
+  const size_t c = index % ph->row0 * ph->first;
+  miras__visit a = miras__visit_of(ph, index / ph->row0, worker, &drop);
+  miras__layer_columns(&a, (int)ph->shares, c, c + ph->first);
+}
+
 /* ... its last ph->first rows become logits, the columns of task `index`; ... */
-enum { MIRAS__TEXT_COLS = 256 };
+enum { MIRAS__TEXT_COLS = 64 };
 __device__ static void miras__text_end(const miras__phase *ph, size_t index, int worker) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
@@ -1092,6 +1161,7 @@ __global__ void miras__run_tasks(const __grid_constant__ miras__tasks a) {
       case MIRAS__ADAM_BEGIN: miras__adam_begin(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__ADAM_TASK: miras__adam_task(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__TEXT_BEGIN: miras__text_begin(phase, i); break;
+      case MIRAS__COLUMNS: miras__columns_task(phase, i, (int)blockIdx.x); break;
       case MIRAS__TEXT_END: miras__text_end(phase, i, (int)blockIdx.x); break;
       default: miras__text_moved(phase, i);
     }
@@ -1674,6 +1744,35 @@ miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_mod
   return bytes < need ? MIRAS_ERR_SIZE : miras_cuda_session_reset(s, -1, stream);
 }
 
+/* Layer l of all texts. */
+static void miras__cuda_columns(miras__cuda_trainer *t, miras__phase *ph, int act, size_t columns) {
+  const size_t tiles = (size_t)t->tr.batch * ph->per;
+  ph->shares = (size_t)act;
+  ph->first = tiles > 64 ? 64 : 32;
+  ph->row0 = (columns + ph->first - 1) / ph->first;
+  miras__cuda_tasks(t, miras_cuda::MIRAS__COLUMNS, tiles * ph->row0, ph);
+}
+
+static void miras__cuda_layer(miras__cuda_trainer *t, miras__phase *ph, int l) {
+  const miras__shape *s = t->there.m->layers[l].s;
+  const size_t batch = (size_t)t->tr.batch;
+  miras__layer_of(ph, l);
+  ph->all.projected = 1;
+  ph->act = MIRAS__ENTER;
+  if (s->value) {
+    miras__cuda_columns(t, ph, miras_cuda::MIRAS__PROJECT, s->proj);
+    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph);
+    ph->act = MIRAS__HEAD;
+    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * s->tasks, ph);
+    ph->act = MIRAS__LEAVE;
+    miras__cuda_columns(t, ph, miras_cuda::MIRAS__ADD_OUT, s->width);
+  }
+  if (s->hidden) {
+    miras__cuda_columns(t, ph, miras_cuda::MIRAS__MLP_UP, s->hidden);
+    miras__cuda_columns(t, ph, miras_cuda::MIRAS__MLP_DOWN, s->width);
+  }
+}
+
 miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *tokens, int length,
                                      float *logits, int rows, cudaStream_t stream) {
   miras__cuda_trainer *t = s ? miras__cuda_session_of(s) : NULL;
@@ -1693,7 +1792,7 @@ miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *token
   miras__phase_begin(&ph, &jobs, &t->tr, 0);
   miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_BEGIN, batch, &ph);
   miras__cuda_tasks(t, miras_cuda::MIRAS__TILE_BEGIN, jobs.tiles, &ph);
-  for (l = 0; l < t->there.m->desc.layers; l++) miras__layer_run(&ph, l, MIRAS__ENTER);
+  for (l = 0; l < t->there.m->desc.layers; l++) miras__cuda_layer(t, &ph, l);
   ph.first = (size_t)rows;
   if (rows)
     miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_END,
