@@ -1,5 +1,6 @@
 /* gpu.cu: how fast the memories of miras_cuda.cuh are on this GPU, and how near to what it can do.
- *   nvcc -O3 -std=c++14 -rdc=true -arch=native -w bench/gpu.cu -o gpu && ./gpu [row ...]
+ *   nvcc -O3 -std=c++14 -fmad=false -rdc=true -arch=native -w bench/gpu.cu -o gpu
+ *   ./gpu [row ...]
  *   D=128     size of keys and values;   HEADS=32   of a sequence;   ONLY=decode or passes
  *   PEAK=790  TFLOP/s of the matrix units that floors are reckoned with (an H200, bf16, measured)
  * Calls are replayed as graphs: 10 times to warm up, then 100 times, or for half a second where

@@ -7,7 +7,8 @@
 #   OUT=folder                 also keeps logs there
 #   PYTHON=python3             has torch, and fla if it can; else peers are skipped
 # Builds are relocatable (-rdc=true): ptxas takes two minutes for one in one piece, and ten seconds
-# so. A step that fails does not keep the others from running.
+# so. -fmad=false: nvcc would fuse products and sums that the host keeps apart: other bits.
+# A step that fails does not keep the others from running.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || { echo 'no nvcc'; exit 77; }
@@ -20,7 +21,7 @@ fi
 mkdir -p "$folder" || exit 2
 trap 'exit 2' HUP INT TERM
 failed=0
-flags='-O3 -std=c++14 -w -rdc=true'
+flags='-O3 -std=c++14 -fmad=false -w -rdc=true'
 four=
 for arch in 80 90 100 120; do four="$four -gencode arch=compute_$arch,code=sm_$arch"; done
 build() {   # program, then flags and a source; its log beside it

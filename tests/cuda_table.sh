@@ -39,7 +39,7 @@ cat >"$folder/all.cu" <<'END2'
 #include "miras_cuda.cuh"
 END2
 # pragmas of gcc, and what cpuid returns beside what is asked for, are the host's
-flags='-std=c++14 -O3 -Werror all-warnings -diag-suppress 1675,550 -I. -keep -Xptxas -v'
+flags='-std=c++14 -O3 -fmad=false -Werror all-warnings -diag-suppress 1675,550 -I. -keep -Xptxas -v'
 
 for arch in $archs; do
   mkdir "$folder/$arch"
@@ -93,6 +93,8 @@ for arch in $archs; do
     function call(f, g) { if (!((f, g) in has)) { has[f, g] = 1; callee[f, ++calls[f]] = g } }
 
     FILENAME ~ /log$/ {   # frames and spills, of ptxas
+      if (match($0, /Compiling entry function .[A-Za-z0-9_$]+/))
+        grid[substr($0, RSTART + 26, RLENGTH - 26)] = 1
       if (/Function properties for/) f = $NF
       else if (/bytes stack frame/) {
         if (!(f in frame)) names[++count] = f
@@ -110,7 +112,6 @@ for arch in $archs; do
         registers[f] = substr($0, RSTART + 5, RLENGTH - 5) + 0
         match($0, /[0-9]+ bytes smem/)
         shared[f] = RLENGTH > 0 ? substr($0, RSTART) + 0 : 0
-        grid[f] = 1
       }
       next
     }
