@@ -158,7 +158,8 @@ for arch in $archs; do
       for (i = 1; i <= count; i++) {
         f = names[i]
         if (!(f in grid) && registers[f] < 200 && stores[f] < 256 && frame[f] < 1024) continue
-        printf "%-8s%-28s%9d%7d%8d%7d", arch, house(f), registers[f], frame[f], stores[f], loads[f]
+        printf "%-8s%-28s%9s%7d%8d%7d", arch, house(f), registers[f] ? registers[f] : "-",
+          frame[f], stores[f], loads[f]
         if (f in grid) printf "%8d%7d\n", shared[f], deepest(f)
         else printf "%8s%7s\n", "-", "-"
       }
