@@ -14,9 +14,9 @@
 # Rows: the grids, whose registers are the most that anything reached from them needs, and of the
 # other functions those with 200 registers, 256 spilled bytes, or 1024 bytes of stack and more.
 # chain: the deepest stack that a grid's calls can add up to, those through pointers included. They
-# are taken to reach every function in a table that takes arguments of the same sizes, but that an
-# engine (a function of a miras__call) is called by grids alone, and that nothing calls itself. It
-# has to lie within MIRAS_CUDA_STACK.
+# are taken to reach every function in a table that takes arguments of the same sizes, but that
+# nothing calls itself, engines (functions of a miras__call) are called by layers and grids alone,
+# and layers (of a miras__visit) by grids. It has to lie within MIRAS_CUDA_STACK.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -90,6 +90,14 @@ for arch in $archs; do
       on[f] = 0
       return most + frame[f]
     }
+    # 1: kernels, and what engines call; 2: engines; 3: layers and all others; 4: grids
+    function rank(f) {
+      if (f in grid) return 4
+      if (f ~ /miras__visitE/) return 3
+      if (f ~ /EPKNS1_11miras__callE/) return 2
+      if (f ~ /_unit|miras__(by_|of_)?block|_kernelsE/) return 1
+      return f ~ /EPKNS1_[0-9]+miras__(link|net|plan)E/ ? 1 : 3
+    }
     function call(f, g) { if (!((f, g) in has)) { has[f, g] = 1; callee[f, ++calls[f]] = g } }
 
     FILENAME ~ /log$/ {   # frames and spills, of ptxas
@@ -151,7 +159,7 @@ for arch in $archs; do
         for (j = 1; j <= opens[f]; j++)
           for (k = 1; k <= functions; k++) {
             g = all[k]
-            if (taken[g] && sizes[g] == open[f, j] && (f in grid || g !~ /EPKNS1_11miras__call/))
+            if (taken[g] && sizes[g] == open[f, j] && rank(f) > rank(g) - (rank(g) < 2))
               call(f, g)
           }
       }
