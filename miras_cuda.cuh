@@ -382,15 +382,25 @@ static const miras__unit_kernels *miras__to_unit(const miras__cuda_kernels *) {
 }
 
 /* What the units of a block share of `count` rows: as many to each, but for the last ones. */
+static unsigned miras__unit(void) { return threadIdx.x / 16; }
+static unsigned miras__units(void) { return blockDim.x / 16; }
 static size_t miras__from(size_t count) {
-  const size_t units = blockDim.x / 16, unit = threadIdx.x / 16;
-  const size_t each = (count + units - 1) / units;
-  return each * unit < count ? each * unit : count;
+  const size_t each = (count + miras__units() - 1) / miras__units();
+  return each * miras__unit() < count ? each * miras__unit() : count;
 }
 static size_t miras__till(size_t count) {
-  const size_t units = blockDim.x / 16, unit = threadIdx.x / 16;
-  const size_t each = (count + units - 1) / units;
-  return each * (unit + 1) < count ? each * (unit + 1) : count;
+  const size_t each = (count + miras__units() - 1) / miras__units();
+  return each * (miras__unit() + 1) < count ? each * (miras__unit() + 1) : count;
+}
+
+/* The same of n elements, in vectors. */
+static size_t miras__at_from(size_t n) {
+  const size_t at = 16 * miras__from((n + 15) / 16);
+  return at < n ? at : n;
+}
+static size_t miras__at_till(size_t n) {
+  const size_t at = 16 * miras__till((n + 15) / 16);
+  return at < n ? at : n;
 }
 
 /* An argument of a kernel of elements, as it is for those from `at` to `end`: arrays begin there,
@@ -427,6 +437,11 @@ MIRAS_X(sigmoid_bwd)
 MIRAS_X(log_weights)
 MIRAS_X(log_weights_bwd)
 MIRAS_X(rest)
+MIRAS_X(shrink_from)
+MIRAS_X(diagonal)
+MIRAS_X(both_fwd)
+MIRAS_X(both_bwd)
+MIRAS_X(invert)
 #undef MIRAS_X
 
 template <class F, F f, int how> struct miras__by_block;
@@ -452,13 +467,17 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ONE_UNIT> {
 template <class... P, void (*f)(P...)>
 struct miras__by_block<void (*)(P...), f, MIRAS__BY_ELEMENTS> {
   __device__ __noinline__ void operator()(P... p) const {
-    const size_t n = miras__last(p...), vectors = (n + 15) / 16;
-    const size_t at = 16 * miras__from(vectors), most = 16 * miras__till(vectors);
-    const size_t end = most < n ? most : n;
+    const size_t n = miras__last(p...), at = miras__at_from(n), end = miras__at_till(n);
     if (at < end) f(miras__of_range(p, at, end)...);
     __syncthreads();
   }
 };
+
+/* What a kernel is instead of a call by one unit. */
+#define MIRAS__IS(name)                                                                           \
+  template <>                                                                                     \
+  struct miras__by_block<decltype(&miras__##name), miras__##name, MIRAS__ONE_UNIT>                \
+      : miras__block_##name {}
 
 /* Kernels of rows: what of the arguments begins with row r, and m of them. Where the rows of the
  * result, `far` apart, are one row that all are added to, one unit does it. */
@@ -471,36 +490,73 @@ struct miras__by_block<void (*)(P...), f, MIRAS__BY_ELEMENTS> {
       __syncthreads();                                                                            \
     }                                                                                             \
   };                                                                                              \
-  template <>                                                                                     \
-  struct miras__by_block<decltype(&miras__##name), miras__##name, MIRAS__ONE_UNIT>                \
-      : miras__block_##name {};
-MIRAS__BY_ROWS(copy_rows, ldy,
-               (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
-               (y + r * ldy, ldy, x + r * ldx, ldx, m, n))
-MIRAS__BY_ROWS(fill_rows, ldy, (float *y, size_t ldy, float value, size_t rows, size_t n),
-               (y + r * ldy, ldy, value, m, n))
-MIRAS__BY_ROWS(spread_rows, ldy,
-               (float *y, size_t ldy, const float *s, size_t lds, size_t rows, size_t n),
-               (y + r * ldy, ldy, s + r * lds, lds, m, n))
-MIRAS__BY_ROWS(add_rows, ldy,
-               (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
-               (y + r * ldy, ldy, x + r * ldx, ldx, m, n))
-MIRAS__BY_ROWS(mul_rows, ldy,
-               (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
-                size_t rows, size_t n),
-               (y + r * ldy, ldy, a + r * lda, lda, b + r * ldb, ldb, m, n))
-MIRAS__BY_ROWS(muladd_rows, ldy,
-               (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
-                size_t rows, size_t n),
-               (y + r * ldy, ldy, a + r * lda, lda, b + r * ldb, ldb, m, n))
-MIRAS__BY_ROWS(scale_rows, ldy,
-               (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
-                size_t ldx, size_t rows, size_t n),
-               (y + r * ldy, ldy, c, s ? s + r * lds : s, lds, x + r * ldx, ldx, m, n))
-MIRAS__BY_ROWS(axpy_rows, ldy,
-               (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
-                size_t ldx, size_t rows, size_t n),
-               (y + r * ldy, ldy, c, s ? s + r * lds : s, lds, x + r * ldx, ldx, m, n))
+  MIRAS__IS(name);
+
+/* The same where columns do not see each other: where rows are few, or collected in one, w columns
+ * of all of them from `at` on. */
+#define MIRAS__BY_TILES(name, far, arguments, part)                                               \
+  struct miras__block_##name {                                                                    \
+    __device__ __noinline__ void operator() arguments const {                                     \
+      const int down = far && (n <= 16 || rows >= blockDim.x / 16);                               \
+      const size_t r = down ? miras__from(rows) : 0, m = down ? miras__till(rows) - r : rows;     \
+      const size_t at = down ? 0 : miras__at_from(n), w = down ? n : miras__at_till(n) - at;      \
+      if (m && w) miras__##name part;                                                             \
+      __syncthreads();                                                                            \
+    }                                                                                             \
+  };                                                                                              \
+  MIRAS__IS(name);
+MIRAS__BY_TILES(copy_rows, ldy,
+                (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
+                (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
+MIRAS__BY_TILES(fill_rows, ldy, (float *y, size_t ldy, float value, size_t rows, size_t n),
+                (y + r * ldy + at, ldy, value, m, w))
+MIRAS__BY_TILES(spread_rows, ldy,
+                (float *y, size_t ldy, const float *s, size_t lds, size_t rows, size_t n),
+                (y + r * ldy + at, ldy, s + r * lds, lds, m, w))
+MIRAS__BY_TILES(add_rows, ldy,
+                (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
+                (y + r * ldy + at, ldy, x + r * ldx + at, ldx, m, w))
+MIRAS__BY_TILES(mul_rows, ldy,
+                (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
+                 size_t rows, size_t n),
+                (y + r * ldy + at, ldy, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
+MIRAS__BY_TILES(muladd_rows, ldy,
+                (float *y, size_t ldy, const float *a, size_t lda, const float *b, size_t ldb,
+                 size_t rows, size_t n),
+                (y + r * ldy + at, ldy, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
+MIRAS__BY_TILES(scale_rows, ldy,
+                (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
+                 size_t ldx, size_t rows, size_t n),
+                (y + r * ldy + at, ldy, c, s ? s + r * lds : s, lds, x + r * ldx + at, ldx, m, w))
+MIRAS__BY_TILES(axpy_rows, ldy,
+                (float *y, size_t ldy, float c, const float *s, size_t lds, const float *x,
+                 size_t ldx, size_t rows, size_t n),
+                (y + r * ldy + at, ldy, c, s ? s + r * lds : s, lds, x + r * ldx + at, ldx, m, w))
+MIRAS__BY_TILES(mask_rows, ldy,
+                (float *y, size_t ldy, float value, size_t rows, size_t n, ptrdiff_t lo,
+                 ptrdiff_t hi, size_t step),
+                (y + r * ldy + at, ldy, value, m, w, lo + (ptrdiff_t)(r * step) - (ptrdiff_t)at,
+                 hi + (ptrdiff_t)(r * step) - (ptrdiff_t)at, step))
+MIRAS__BY_TILES(transpose, 1,
+                (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t n),
+                (y + r + at * ldy, ldy, x + r * ldx + at, ldx, m, w))
+MIRAS__BY_TILES(swiglu_fwd, 1,
+                (float *s, size_t lds, const float *a, const float *b, size_t ld, size_t rows,
+                 size_t n),
+                (s + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
+MIRAS__BY_TILES(swiglu_bwd, 1,
+                (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
+                (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
+MIRAS__BY_TILES(gates_fwd, 1,
+                (int form, float cap, float *y, float *g, size_t ld, const float *offset,
+                 const float *c, size_t rows, size_t n),
+                (form, cap, y + r * ld + at, g + r * ld + at, ld, miras__at(offset, at), c + at, m,
+                 w))
+MIRAS__BY_TILES(gates_bwd, 0,
+                (int form, float cap, float *dy, const float *g, size_t ld, float *doffset,
+                 float *dc, const float *c, size_t rows, size_t n),
+                (form, cap, dy + r * ld + at, g + r * ld + at, ld, doffset + at,
+                 miras__to(dc, at), c + at, m, w))
 MIRAS__BY_ROWS(feature_rows, ldf,
                (int map, float *y, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n),
                (map, y + r * ldf, ldf, x + r * ldx, ldx, m, n))
@@ -512,11 +568,6 @@ MIRAS__BY_ROWS(dot_rows, lds,
 MIRAS__BY_ROWS(sum_rows, lds,
                (int add, float *s, size_t lds, const float *a, size_t lda, size_t rows, size_t n),
                (add, s + r * lds, lds, a + r * lda, lda, m, n))
-MIRAS__BY_ROWS(mask_rows, ldy,
-               (float *y, size_t ldy, float value, size_t rows, size_t n, ptrdiff_t lo,
-                ptrdiff_t hi, size_t step),
-               (y + r * ldy, ldy, value, m, n, lo + (ptrdiff_t)(r * step),
-                hi + (ptrdiff_t)(r * step), step))
 MIRAS__BY_ROWS(feature_rows_bwd, lddx,
                (int map, float *dx, size_t lddx, const float *df, const float *f, size_t ldf,
                 const float *x, size_t ldx, size_t rows, size_t n),
@@ -531,29 +582,392 @@ MIRAS__BY_ROWS(norm_rows, 1,
 MIRAS__BY_ROWS(online_softmax_rows, 1,
                (float *s, float *top, float *sum, float *o, size_t dv, size_t count, size_t rows),
                (s + r * count, top + r, sum + r, o + r * dv, dv, count, m))
-MIRAS__BY_ROWS(fade, by,
-               (int by, float *to, const float *a, const float *home, size_t rows, size_t out),
-               (by, to + r * out, a + r * (by == 2 ? 0 : 1), home ? home + r * out : home, m, out))
 MIRAS__BY_ROWS(rms_fwd, 1,
                (float *y, size_t ldy, const float *x, size_t ldx, const float *gain, size_t rows,
                 size_t n),
                (y + r * ldy, ldy, x + r * ldx, ldx, gain, m, n))
-MIRAS__BY_ROWS(swiglu_fwd, 1,
-               (float *s, size_t lds, const float *a, const float *b, size_t ld, size_t rows,
-                size_t n),
-               (s + r * lds, lds, a + r * ld, b + r * ld, ld, m, n))
-MIRAS__BY_ROWS(swiglu_bwd, 1,
-               (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
-               (ds + r * lds, lds, a + r * ld, b + r * ld, ld, m, n))
 MIRAS__BY_ROWS(unit_fwd, 1, (float *x, float *inverse, float length, size_t rows, size_t n),
                (x + r * n, inverse ? inverse + r : inverse, length, m, n))
-MIRAS__BY_ROWS(rotary, 1,
-               (float *y, size_t ldy, const float *x, size_t ldx, const float *angles, int way,
-                size_t rows, size_t heads, size_t dim),
-               (y + r * ldy, ldy, x + r * ldx, ldx, angles + r * dim, way, m, heads, dim))
-MIRAS__BY_ROWS(transpose, 1,
-               (float *y, size_t ldy, const float *x, size_t ldx, size_t rows, size_t cols),
-               (y + r, ldy, x + r * ldx, ldx, m, cols))
+MIRAS__BY_ROWS(fade, 1,
+               (int by, float *to, const float *a, const float *home, size_t rows, size_t out),
+               (by, to + r * out, a + (by == 1 ? r : 0), miras__at(home, r * out), m, out))
+MIRAS__BY_ROWS(unit_bwd, 1,
+               (float *dx, const float *x, const float *inverse, float length, size_t rows,
+                size_t n),
+               (dx + r * n, x + r * n, inverse + r, length, m, n))
+MIRAS__BY_ROWS(norm_project, 1,
+               (float *out, const float *y, const float *xh, const float *scale, size_t rows,
+                size_t n),
+               (out + r * n, y + r * n, xh + r * n, scale + r, m, n))
+MIRAS__BY_ROWS(complement, 1,
+               (int form, float cap, float *key, const float *gate, const float *g, size_t ld,
+                size_t rows, size_t n),
+               (form, cap, key + r * n, gate + r * ld, g + r * ld, ld, m, n))
+MIRAS__BY_ROWS(attend_bwd, 1,
+               (float *s, float *bs, const float *top, const float *sum, const float *along,
+                size_t rows, size_t n),
+               (s + r * n, bs + r * n, top, sum, along, m, n))
+MIRAS__BY_ROWS(triangle, 1,
+               (float *p, float inv, const float *g, size_t ldg, const float *x, size_t ldx,
+                size_t seen, size_t descents, size_t rows),
+               (p + r * ldx, inv, miras__at(g, r * ldg), ldg, x + r * ldx, ldx,
+                seen + r * descents, descents, m))
+MIRAS__BY_ROWS(normaliser, 1,
+               (const miras__cuda_kernels *K, float *den, const float *p, size_t ld,
+                const float *eta, size_t rows, size_t first, size_t step),
+               (miras__to_unit(K), den + r, p + r * ld, ld, eta, m, first + r * step, step))
+MIRAS__BY_ROWS(row_rates, 1,
+               (int form, float *rate, float *slope, const float *rho, size_t row, size_t rows,
+                size_t descents),
+               (form, rate + r, slope + r, rho, row + r, m, descents))
+MIRAS__BY_ROWS(bound_share, 1,
+               (float *share, float *eta, const float *along, const float *spent,
+                const float *strain, float c, size_t rows, size_t wide),
+               (share + r, eta + r * wide, along + r, spent + r, strain + r, c, m, wide))
+MIRAS__BY_ROWS(bound_share_bwd, 1,
+               (float *eta, float *b_eta, float *along, float *spent, float *strain,
+                const float *share, float c, size_t rows, size_t wide),
+               (eta + r * wide, b_eta + r * wide, along + r, spent + r, strain + r, share + r, c, m,
+                wide))
+
+/* Rows, or where they are few some of the heads of all of them. */
+struct miras__block_rotary {
+  __device__ __noinline__ void operator()(float *y, size_t ldy, const float *x, size_t ldx,
+                                          const float *angles, int way, size_t rows,
+                                          size_t heads, size_t dim) const {
+    const int down = rows >= blockDim.x / 16;
+    const size_t r = down ? miras__from(rows) : 0, m = down ? miras__till(rows) - r : rows;
+    const size_t h = down ? 0 : miras__from(heads), own = down ? heads : miras__till(heads) - h;
+    if (m && own)
+      miras__rotary(y + r * ldy + h * dim, ldy, x + r * ldx + h * dim, ldx, angles + r * dim, way,
+                    m, own, dim);
+    __syncthreads();
+  }
+};
+MIRAS__IS(rotary);
+
+/* Some of the heads of a norm, from `head` on, in all of its rows. */
+static miras__norm miras__norm_heads(const miras__norm *all, size_t head, size_t end) {
+  miras__norm x = *all;
+  x.x += head * x.dim, x.gain += head * x.dim, x.gate += head * x.dim;
+  x.heads = end - head;
+  return x;
+}
+
+struct miras__block_gated_norm_fwd {
+  __device__ __noinline__ void operator()(float *m, size_t ldm, const miras__norm *all) const {
+    const int down = all->rows >= blockDim.x / 16;
+    const size_t h = down ? 0 : miras__from(all->heads);
+    const size_t r = down ? miras__from(all->rows) : 0;
+    miras__norm x = miras__norm_heads(all, h, down ? all->heads : miras__till(all->heads));
+    x.x += r * x.ldx, x.gate += r * x.ld_gate;
+    if (down) x.rows = miras__till(x.rows) - r;
+    if (x.rows && x.heads) miras__gated_norm_fwd(m + r * ldm + h * x.dim, ldm, &x);
+    __syncthreads();
+  }
+};
+MIRAS__IS(gated_norm_fwd);
+
+/* By heads: gains collect rows. */
+struct miras__block_gated_norm_bwd {
+  __device__ __noinline__ void operator()(float *dx, size_t lddx, float *dg, size_t lddg,
+                                          float *dgain, float *m, size_t ldm, float *dm,
+                                          size_t lddm, const miras__norm *all) const {
+    const size_t h = miras__from(all->heads), at = h * all->dim;
+    const miras__norm x = miras__norm_heads(all, h, miras__till(all->heads));
+    if (x.heads)
+      miras__gated_norm_bwd(dx + at, lddx, dg + at, lddg, dgain + at, m + at, ldm, dm + at, lddm,
+                            &x);
+    __syncthreads();
+  }
+};
+MIRAS__IS(gated_norm_bwd);
+
+/* Vectors of channels of a row, in turn. */
+struct miras__block_conv_fwd {
+  __device__ __noinline__ void operator()(float *z, const miras__conv *x) const {
+    const size_t each = (x->dim + 15) / 16, all = x->rows * x->heads * each;
+    for (size_t e = miras__unit(); e < all; e += miras__units()) {
+      const size_t t = e / each / x->heads, h = e / each % x->heads, at = e % each * 16;
+      const float acc = miras__conv_sum(x, t, h * x->dim + at, x->dim - at);
+      miras__store_n(z + h * x->per + t * x->dim + at, __fmul_rn(acc, miras__v_sigmoid(acc)),
+                     x->dim - at);
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(conv_fwd);
+
+struct miras__block_erase_fwd {
+  __device__ __noinline__ void operator()(float *key, float *erase, float *replace,
+                                          const miras__erasing *all) const {
+    const size_t r = miras__from(all->rows), at = r * all->n;
+    miras__erasing x = *all;
+    x.x += at, x.c += r * x.ldc, x.rows = miras__till(x.rows) - r;
+    if (x.rows) miras__erase_fwd(key + at, erase + at, replace + at, &x);
+    __syncthreads();
+  }
+};
+MIRAS__IS(erase_fwd);
+
+/* Which elements stay is drawn from key and number: with the key of the first one's number. */
+struct miras__block_dropout {
+  __device__ __noinline__ void operator()(float *y, const float *base, const float *x,
+                                          uint64_t key, uint32_t limit, float scale,
+                                          size_t n) const {
+    const size_t at = miras__at_from(n), end = miras__at_till(n);
+    const uint32_t low = (uint32_t)key + (uint32_t)at * 0x9e3779b1u;
+    if (at < end)
+      miras__dropout(y + at, miras__at(base, at), x + at, key >> 32 << 32 | low, limit, scale,
+                     end - at);
+    __syncthreads();
+  }
+};
+MIRAS__IS(dropout);
+
+struct miras__block_adamw {
+  __device__ __noinline__ void operator()(float *w, float *m, float *v, float *g, size_t n,
+                                          const float *c) const {
+    const size_t at = miras__at_from(n), end = miras__at_till(n);
+    if (at < end) miras__adamw(w + at, m + at, v + at, g + at, end - at, c);
+    __syncthreads();
+  }
+};
+MIRAS__IS(adamw);
+
+/* Every unit looks through some of it. */
+struct miras__block_any {
+  __device__ __noinline__ int operator()(const float *x, size_t n) const {
+    const size_t at = miras__at_from(n), end = miras__at_till(n);
+    if (!threadIdx.x) *miras__told = 0;
+    __syncthreads();
+    if (at < end && miras__any(x + at, end - at)) *miras__told = 1;
+    __syncthreads();
+    const int found = *miras__told > 0;
+    __syncthreads();
+    return found;
+  }
+};
+MIRAS__IS(any);
+
+/* The largest by all units, one after the other, then the exponentials; their sum, whose order is
+ * told, takes the first unit. Where none are stored it takes all of it. */
+struct miras__block_cross_entropy {
+  __device__ __noinline__ float operator()(float *x, size_t n, size_t target, float scale) const {
+    const size_t at = miras__at_from(n), end = miras__at_till(n);
+    const float own = miras__top(x + at, end - at);
+    float top, now, total = 0;
+    if (!(scale > 0)) {
+      if (miras__unit() == 0) total = miras__cross_entropy(x, n, target, scale);
+      if (!threadIdx.x) *miras__told = total;
+      __syncthreads();
+      total = *miras__told;
+      __syncthreads();
+      return total;
+    }
+    now = x[target];
+    for (unsigned unit = 0; unit < miras__units(); unit++) {
+      if (threadIdx.x == unit * 16 && (!unit || own > *miras__told)) *miras__told = own;
+      __syncthreads();
+    }
+    top = *miras__told;
+    __syncthreads();
+    (void)miras__exp_sum(x + at, x + at, top, end - at);
+    __syncthreads();
+    if (miras__unit() == 0) total = miras__sum(x, n);
+    if (!threadIdx.x) *miras__told = total;
+    __syncthreads();
+    total = *miras__told;
+    miras__scale(x + at, scale / total, x + at, end - at);
+    __syncthreads();
+    if (!threadIdx.x) x[target] = __fsub_rn(x[target], scale);
+    __syncthreads();
+    return logf(total) + top - now;
+  }
+};
+MIRAS__IS(cross_entropy);
+
+/* A cotangent of gamma is summed by 256 elements, which units take in turn, and from these. */
+struct miras__block_shrink_from_bwd {
+  __device__ __noinline__ float operator()(const miras__plan *p, float *ba, int add,
+                                           const float *bw, const float *a, const float *b,
+                                           float *bb, float gamma, size_t n) const {
+    const size_t parts = (n + 255) / 256;
+    const int spread = parts <= (size_t)miras__told[1];
+    float *const sums = miras__told + MIRAS__ROOM;
+    double total = 0;
+    for (size_t i = miras__unit(); spread && i < parts; i += miras__units()) {
+      const size_t at = 256 * i;
+      const float sum = miras__shrink_from_bwd(p, ba + at, add, bw + at, a + at, miras__at(b, at),
+                                               miras__to(bb, at), gamma,
+                                               n - at < 256 ? n - at : 256);
+      if (miras__lane() == 0) sums[i] = sum;
+    }
+    if (!spread && miras__unit() == 0)
+      total = miras__shrink_from_bwd(p, ba, add, bw, a, b, bb, gamma, n);
+    __syncthreads();
+    for (size_t i = 0; spread && i < parts; i++) total += (double)sums[i];
+    if (!threadIdx.x) *miras__told = (float)total;
+    __syncthreads();
+    const float all = *miras__told;
+    __syncthreads();
+    return all;
+  }
+};
+MIRAS__IS(shrink_from_bwd);
+
+struct miras__block_fold_few {
+  __device__ __noinline__ void operator()(size_t pairs, float *s, const float *c, size_t ld_c,
+                                          const float *const *x, const float *const *u, size_t n,
+                                          size_t dv) const {
+    const size_t r = miras__from(n), m = miras__till(n) - r;
+    const float *own[4] = {NULL, NULL, NULL, NULL};
+    for (size_t i = 0; i < pairs; i++) own[i] = x[i] + r;
+    if (m) miras__fold_few(pairs, s + r * dv, c + r * ld_c, ld_c, own, u, m, dv);
+    __syncthreads();
+  }
+};
+MIRAS__IS(fold_few);
+
+/* Rows have a decay each, or all share one, whose cotangent one unit sums; a decay of values
+ * collects rows, and a column more lies behind all of them: one unit. */
+struct miras__block_left_bwd {
+  __device__ __noinline__ void operator()(float *ds, float *dc, float *dcv, const float *s0,
+                                          const float *c, size_t ld_c, const float *cv,
+                                          int column, size_t n, size_t dv) const {
+    if (!ld_c && !cv) {
+      const size_t all = n * dv + (column ? n : 0), at = miras__at_from(all);
+      const float sum = dc && miras__unit() == 0 ? miras__dot(s0, ds, all) : 0;
+      if (dc && threadIdx.x == 0) *dc = __fadd_rn(*dc, sum);
+      __syncthreads();
+      if (at < all) miras__scale(ds + at, *c, ds + at, miras__at_till(all) - at);
+    } else if (cv || column) {
+      if (miras__unit() == 0) miras__left_bwd(ds, dc, dcv, s0, c, ld_c, cv, column, n, dv);
+    } else {
+      const size_t r = miras__from(n), m = miras__till(n) - r;
+      if (m)
+        miras__left_bwd(ds + r * dv, miras__to(dc, r), NULL, s0 + r * dv, c + r, ld_c, NULL, 0, m,
+                        dv);
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(left_bwd);
+
+struct miras__block_norm_rows_begin2 {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *be,
+                                          const miras__norm2 *all) const {
+    const size_t r = miras__from(all->rows), at = r * all->n;
+    miras__norm2 x = *all;
+    x.rows = miras__till(x.rows) - r;
+    x.bd += at, x.d += at, x.e += at, x.xh += at, x.rstd += r, x.u += at, x.bxh += at, x.bs += r;
+    if (x.rows) miras__norm_rows_begin2(&miras__of_units, be + at, &x);
+    __syncthreads();
+  }
+};
+MIRAS__IS(norm_rows_begin2);
+
+/* A row at a time, whose product needs no place to pack. */
+struct miras__block_bound_fwd {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, const miras__bound *all,
+                                          float *u, float *v, float *z) const {
+    for (size_t i = miras__unit(); i < all->m; i += miras__units()) {
+      miras__bound x = *all;
+      x.m = 1;
+      x.y += i * x.in, x.d += i * x.out, x.eta += i * x.wide;
+      x.fed = miras__at(x.fed, i * x.hears);
+      x.spent += i, x.strain = miras__to(x.strain, i);
+      miras__bound_fwd(&miras__of_units, &x, u + i * x.in, v + i * x.out, z + i * x.out);
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(bound_fwd);
+
+/* Channels do not see each other. */
+struct miras__block_channel_decay {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *a,
+                                          const float *before, const float *alpha, size_t m,
+                                          size_t n) const {
+    const size_t at = miras__at_from(n), w = miras__at_till(n) - at;
+    for (a += at, alpha += at, before = miras__at(before, at); w && m; m--) {
+      if (before) miras__mul(a, alpha, before, w);
+      else miras__copy(a, alpha, w);
+      before = a, a += n, alpha += n;
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(channel_decay);
+
+struct miras__block_channel_decay_bwd {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *dalpha, float *ba,
+                                          const float *a, const float *alpha, size_t m,
+                                          size_t n) const {
+    const size_t at = miras__at_from(n), w = miras__at_till(n) - at;
+    for (dalpha += at, ba += at, a += at, alpha += at, m *= n; w && m > n;) {
+      m -= n;
+      miras__muladd(dalpha + m, ba + m, a + m - n, w);
+      miras__muladd(ba + m - n, alpha + m, ba + m, w);
+    }
+    if (w) miras__add(dalpha, ba, w);
+    __syncthreads();
+  }
+};
+MIRAS__IS(channel_decay_bwd);
+
+/* Scores: every unit has rows of the block for its own, which no other sees: one of so many in
+ * turn, so that the older ones, which have more to do, are shared. Mixes: channels for its own. */
+struct miras__block_channel_rows {
+  __device__ void mix(const miras__channels *all, float *o, size_t ldo, size_t r0,
+                      size_t m) const {
+    const size_t n = all->n, at = miras__at_from(n), w = miras__at_till(n) - at;
+    for (size_t i = 0; w && i < m; i++) {
+      const size_t row = r0 + i, read = i / all->every;
+      const float *x = all->x + i * n + at, *alpha = all->alpha + i * n + at;
+      const float *p = (i + 1) % all->every == 0 ? all->p + read * all->ld_p : NULL;
+      float *d = all->live + at, *to = o + read * ldo + at;
+      for (size_t j = 0; j < row; j++, d += n) {
+        if (row % MIRAS__SWEEP == 0) miras__flush(d, d, w);
+        miras__mul(d, alpha, d, w);
+        if (p) miras__axpy(to, p[j], d, w);
+      }
+      if (all->eta) miras__mul(d, all->eta + i * n + at, x, w);
+      else miras__copy(d, x, w);
+      if (p) miras__axpy(to, p[row], d, w);
+    }
+  }
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, const miras__channels *all,
+                                          float *o, size_t ldo, size_t r0, size_t m) const {
+    const size_t n = all->n;
+    for (size_t j = miras__unit(); !o && j < r0 + m; j += miras__units()) {
+      miras__channels c = *all;
+      c.live += j * n, c.p = miras__to(c.p, j), c.a = miras__to(c.a, j);
+      for (size_t i = j < r0 ? 0 : j - r0; i < m; i++) {
+        const int reads = c.q && (i + 1) % c.every == 0;
+        const size_t row = r0 + i, read = i / c.every;
+        if (row > j) {
+          if (row % MIRAS__SWEEP == 0) miras__flush(c.live, c.live, n);
+          miras__channel_row(&c, 1 - i, i, reads);
+          continue;
+        }
+        if (c.eta) miras__mul(c.live, c.eta + i * n, c.x + i * n, n);
+        else miras__copy(c.live, c.x + i * n, n);
+        if (reads) {
+          const float p = miras__dot(c.q + read * n, c.live, n);
+          if (miras__lane() == 0) c.p[read * c.ld_p] = p;
+        }
+      }
+    }
+    if (o && all->z) {
+      if (miras__unit() == 0) miras__channel_rows(&miras__of_units, all, o, ldo, r0, m);
+    } else if (o) {
+      mix(all, o, ldo, r0, m);
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(channel_rows);
 
 /* Errors of rows: those of some of them. Adjoints with one threshold for a row share the room. */
 struct miras__block_bias_rows {
@@ -571,9 +985,7 @@ struct miras__block_bias_rows {
     __syncthreads();
   }
 };
-template <>
-struct miras__by_block<decltype(&miras__bias_rows), miras__bias_rows, MIRAS__ONE_UNIT>
-    : miras__block_bias_rows {};
+MIRAS__IS(bias_rows);
 
 /* Columns of values do not see each other: a vector of them to each unit, in turn. */
 struct miras__block_exact_solve {
@@ -586,9 +998,7 @@ struct miras__block_exact_solve {
     __syncthreads();
   }
 };
-template <>
-struct miras__by_block<decltype(&miras__exact_solve), miras__exact_solve, MIRAS__ONE_UNIT>
-    : miras__block_exact_solve {};
+MIRAS__IS(exact_solve);
 
 /* All units, on a copy of the state in shared memory where it fits: the state's own is then read
  * and written once in a stretch of tokens (64, or those of a tape's anchor). */
@@ -618,9 +1028,7 @@ struct miras__block_linear_run {
     if (near) miras__block_copy(s, room, n);
   }
 };
-template <>
-struct miras__by_block<decltype(&miras__linear_run), miras__linear_run, MIRAS__ONE_UNIT>
-    : miras__block_linear_run {};
+MIRAS__IS(linear_run);
 
 /* ---- products ----
  *
@@ -760,7 +1168,7 @@ static void miras__tile_parts(float c[R][4], const miras__factor *A, const miras
       K_ALL for (int r = 0; r < R; r++) {
         const size_t row = i0 + miras__tile_row<R>((unsigned)r) + most;
         const size_t stop = most && row < K ? row : K;
-        end[r] = stop < k0 ? 0 : stop - k0 < MIRAS__DEEP ? (int)(stop - k0) : (int)MIRAS__DEEP;
+        end[r] = stop < k0 ? 0 : stop - k0 < 16 ? (int)(stop - k0) : 16;
       }
       for (int k = 0; k < MIRAS__DEEP; k++)
         miras__tile_step<R, 1>(c, a + k * lda, b + k * ldb, k, end);
@@ -855,8 +1263,7 @@ struct miras__block_gemm {
   }
 };
 #undef K_ALL
-template <>
-struct miras__by_block<decltype(&miras__gemm), miras__gemm, MIRAS__ONE_UNIT> : miras__block_gemm {};
+MIRAS__IS(gemm);
 
 struct miras__cuda_kernels {
 #define MIRAS_X(part, result, name, arguments) \
