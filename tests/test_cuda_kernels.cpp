@@ -1,0 +1,434 @@
+/* test_cuda_kernels.cpp: kernels that a block of threads spreads over its units, against the
+ * host's, bit for bit: odd sizes, rows farther apart than they are long, outputs that are inputs,
+ * and blocks of 32, 96 and 128 threads, with and without room in shared memory.
+ *   c++ -std=c++11 -O1 tests/test_cuda_kernels.cpp -o kernels -lm && ./kernels
+ *   nvcc -O3 -arch=native -x cu tests/test_cuda_kernels.cpp -o kernels && ./kernels   on a GPU
+ * Names of kernels as arguments run only these. */
+#ifndef __CUDACC__
+  #include "cuda_shim.h"
+  #define BOTH
+#else
+  #define BOTH _Pragma("nv_exec_check_disable") __host__ __device__
+#endif
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+static unsigned threads = 32;
+#define MIRAS_CUDA_THREADS threads
+#define MIRAS_CUDA_IMPLEMENTATION
+#include "../miras_cuda.cuh"
+#include <stdio.h>
+
+/* The records and tables of the two sides. */
+#define RECORDS(X) X(matrix) X(norm) X(conv) X(erasing) X(channels) X(norm2) X(errors) X(plan) \
+  X(solve) X(bound)
+#define RECORD(name) typedef ::miras__##name name;
+struct host {
+  typedef ::miras__kernels table;
+  RECORDS(RECORD)
+  static matrix strided(const float *p, size_t down, size_t right) {
+    return ::miras__strided(p, down, right);
+  }
+};
+#undef RECORD
+#define RECORD(name) typedef miras_cuda::miras__##name name;
+struct block {
+  typedef miras_cuda::miras__cuda_kernels table;
+  RECORDS(RECORD)
+  BOTH static matrix strided(const float *p, size_t down, size_t right) {
+    return miras_cuda::miras__strided(p, down, right);
+  }
+};
+
+/* What a case is run with: rows, columns, what rows are apart beyond their length, and what else
+ * there is to choose. Its arrays are the parts of a piece of memory, SLOT floats each; what is
+ * left in the last one, where products pack, is nobody's. */
+typedef struct shape {
+  size_t m, n, k, gap;
+  int form;
+} shape;
+enum { SLOT = 12800, SLOTS = 14, FLOATS = SLOT * SLOTS, WHOLE = FLOATS + MIRAS__PACK };
+#define AT(i) (p + (i) * SLOT)
+#define M (s->m)
+#define N (s->n)
+#define LD (s->n + s->gap)
+#define F (s->form)
+/* Rows of an output; all of them one where the form says so. */
+#define LDY(bit) (F & (bit) ? 0 : LD)
+
+template <class Y> struct cases {
+  typedef const typename Y::table T;
+
+  /* form: mode, then which factor is turned, then whether rows end sooner */
+  BOTH static void gemm(T *K, const shape *s, float *p) {
+    const int turned = F / 3 % 4, mode = F % 3;
+    const size_t seen = F / 12 ? s->k / 2 + 1 : 0;
+    const size_t lda = (turned & 1 ? M : s->k) + s->gap, ldb = (turned & 2 ? s->k : N) + s->gap;
+    K->gemm(mode + 4 * (int)seen, AT(0), LD,
+            turned & 1 ? Y::strided(AT(1), 1, lda) : Y::strided(AT(1), lda, 1),
+            turned & 2 ? Y::strided(AT(2), 1, ldb) : Y::strided(AT(2), ldb, 1), M, N, s->k,
+            AT(SLOTS));
+  }
+
+  /* form 1: y is an input */
+#define TO(i) (F ? AT(i) : AT(0))
+  BOTH static void axpy(T *K, const shape *s, float *p) { K->axpy(AT(0), 0.7f, AT(1), M * N); }
+  BOTH static void scale(T *K, const shape *s, float *p) { K->scale(TO(1), 0.7f, AT(1), M * N); }
+  BOTH static void add(T *K, const shape *s, float *p) { K->add(TO(1), AT(1), M * N); }
+  BOTH static void sub(T *K, const shape *s, float *p) { K->sub(TO(2), AT(1), AT(2), M * N); }
+  BOTH static void mul(T *K, const shape *s, float *p) { K->mul(TO(1), AT(1), AT(2), M * N); }
+  BOTH static void muladd(T *K, const shape *s, float *p) { K->muladd(TO(1), AT(1), AT(2), M * N); }
+  BOTH static void fill(T *K, const shape *s, float *p) { K->fill(AT(0), 3, M * N); }
+  BOTH static void copy(T *K, const shape *s, float *p) { K->copy(AT(0), AT(1), M * N); }
+  BOTH static void flush(T *K, const shape *s, float *p) {
+    K->scale(AT(1), 1e-30f, AT(1), M * N);
+    K->flush(TO(1), AT(1), M * N);
+  }
+  BOTH static void rest(T *K, const shape *s, float *p) { K->rest(TO(1), AT(1), 0.3f, M * N); }
+  BOTH static void map(T *K, const shape *s, float *p) { K->map(F, AT(0), AT(1), M * N); }
+  BOTH static void act_grad(T *K, const shape *s, float *p) {
+    K->act_grad(F, AT(0), AT(1), AT(0), M * N);
+  }
+  BOTH static void act_grad2(T *K, const shape *s, float *p) {
+    K->act_grad2(F, AT(0), AT(1), AT(2), AT(3), AT(4), M * N);
+  }
+  BOTH static void sigmoid_bwd(T *K, const shape *s, float *p) {
+    K->sigmoid_bwd(AT(0), AT(1), AT(2), M * N);
+  }
+  BOTH static void log_weights(T *K, const shape *s, float *p) {
+    K->log_weights(TO(1), AT(1), M * N);
+  }
+  BOTH static void log_weights_bwd(T *K, const shape *s, float *p) {
+    K->log_weights_bwd(AT(0), AT(1), M * N);
+  }
+  BOTH static void invert(T *K, const shape *s, float *p) { K->invert(AT(0), M * N); }
+  BOTH static void diagonal(T *K, const shape *s, float *p) {
+    K->diagonal(AT(0), 0.4f, AT(1), F, M * N);
+  }
+  BOTH static void both_fwd(T *K, const shape *s, float *p) {
+    K->mul(AT(1), AT(1), AT(1), M * N);
+    K->both_fwd(AT(0), AT(1), 0.4f, M * N);
+  }
+  BOTH static void both_bwd(T *K, const shape *s, float *p) {
+    K->both_bwd(AT(0), AT(1), AT(2), 0.4f, M * N);
+  }
+  BOTH static void shrink_from(T *K, const shape *s, float *p) {
+    typename Y::plan *plan = (typename Y::plan *)(void *)AT(13);
+    plan->d.smooth_shrink = F % 2;
+    K->shrink_from(plan, AT(1), AT(1), F & 2 ? AT(2) : NULL, 0.3f, M * N);
+  }
+  BOTH static void shrink_from_bwd(T *K, const shape *s, float *p) {
+    typename Y::plan *plan = (typename Y::plan *)(void *)AT(13);
+    plan->d.smooth_shrink = F % 2;
+    *AT(5) = K->shrink_from_bwd(plan, AT(0), F & 4, AT(1), AT(2), F & 2 ? AT(3) : NULL,
+                                F & 2 ? AT(4) : NULL, 0.3f, M * N);
+  }
+  BOTH static void adamw(T *K, const shape *s, float *p) {
+    K->mul(AT(2), AT(2), AT(2), M * N);
+    K->mul(AT(4), AT(4), AT(4), 9);
+    K->adamw(AT(0), AT(1), AT(2), AT(3), M * N, AT(4));
+  }
+  BOTH static void dropout(T *K, const shape *s, float *p) {
+    K->dropout(AT(0), F ? AT(0) : NULL, AT(1), 0x123456789abcdefu, 0x50000000u, 1.5f, M * N);
+  }
+  BOTH static void any(T *K, const shape *s, float *p) {
+    K->fill(AT(0), 0, M * N);
+    if (F) K->fill(AT(0) + (size_t)(F - 1) * (M * N - 1) / 2, F == 1 ? 1e-40f : -1, 1);
+    *AT(1) = (float)K->any(AT(0), M * N);
+  }
+  BOTH static void dot(T *K, const shape *s, float *p) { *AT(0) = K->dot(AT(1), AT(2), M * N); }
+  BOTH static void sum(T *K, const shape *s, float *p) { *AT(0) = K->sum(AT(1), M * N); }
+  BOTH static void cross_entropy(T *K, const shape *s, float *p) {
+    *AT(1) = K->cross_entropy(AT(0), M * N, M * N / 2, F ? 0.1f : 0);
+  }
+
+  /* form 1: y is one row; 2: x is; 4: a number for all rows */
+  BOTH static void copy_rows(T *K, const shape *s, float *p) {
+    K->copy_rows(AT(0), LD, AT(1), LDY(2), M, N);
+  }
+  BOTH static void fill_rows(T *K, const shape *s, float *p) { K->fill_rows(AT(0), LD, 2, M, N); }
+  BOTH static void spread_rows(T *K, const shape *s, float *p) {
+    K->spread_rows(AT(0), LD, AT(1), F, M, N);
+  }
+  BOTH static void add_rows(T *K, const shape *s, float *p) {
+    K->add_rows(AT(0), LDY(1), AT(1), LDY(2), M, N);
+  }
+  BOTH static void mul_rows(T *K, const shape *s, float *p) {
+    K->mul_rows(AT(0), LD, AT(0), LD, AT(2), LDY(2), M, N);
+  }
+  BOTH static void muladd_rows(T *K, const shape *s, float *p) {
+    K->muladd_rows(AT(0), LDY(1), AT(1), LDY(2), AT(2), LD, M, N);
+  }
+  BOTH static void scale_rows(T *K, const shape *s, float *p) {
+    K->scale_rows(AT(0), LD, 0.3f, F & 4 ? NULL : AT(1), 1, F & 1 ? AT(0) : AT(2), LD, M, N);
+  }
+  BOTH static void axpy_rows(T *K, const shape *s, float *p) {
+    K->axpy_rows(AT(0), LDY(1), 0.3f, F & 4 ? NULL : AT(1), 1, AT(2), LDY(2), M, N);
+  }
+  BOTH static void dot_rows(T *K, const shape *s, float *p) {
+    K->dot_rows(1, AT(0), !(F & 1), AT(1), LD, AT(2), LDY(2), M, N);
+  }
+  BOTH static void sum_rows(T *K, const shape *s, float *p) {
+    K->sum_rows(F >> 1, AT(0), !(F & 1), AT(1), LD, M, N);
+  }
+  BOTH static void mask_rows(T *K, const shape *s, float *p) {
+    K->mask_rows(AT(0), LD, 9, M, N, F - 3, (ptrdiff_t)(N / 2), (size_t)F % 3);
+  }
+  BOTH static void transpose(T *K, const shape *s, float *p) {
+    K->transpose(AT(0), M + s->gap, AT(1), LD, M, N);
+  }
+  BOTH static void fade(T *K, const shape *s, float *p) {
+    K->fade(F % 3, AT(0), AT(1), F / 3 ? AT(2) : NULL, M, N);
+  }
+  BOTH static void norm_rows(T *K, const shape *s, float *p) {
+    K->norm_rows(AT(0), LD, AT(1), AT(2), AT(3), AT(4), AT(5), 1e-5f, M, N);
+  }
+  BOTH static void norm_project(T *K, const shape *s, float *p) {
+    K->norm_project(TO(1), AT(1), AT(2), AT(3), M, N);
+  }
+  BOTH static void norm_rows_begin2(T *K, const shape *s, float *p) {
+    const typename Y::norm2 x = {M, N, AT(1), AT(2), AT(3), AT(4), AT(5), AT(6), AT(7), AT(8),
+                                 AT(9)};
+    K->norm_rows_begin2(K, AT(0), &x);
+  }
+  BOTH static void triangle(T *K, const shape *s, float *p) {
+    K->triangle(TO(1), 0.6f, F & 2 ? AT(2) : NULL, LD + 1, AT(1), N + M, N, 1, M);
+  }
+  BOTH static void normaliser(T *K, const shape *s, float *p) {
+    K->normaliser(K, AT(0), AT(1), N + M, AT(2), M, N, (size_t)F);
+  }
+  BOTH static void row_rates(T *K, const shape *s, float *p) {
+    K->row_rates(1 + F, AT(0), AT(1), AT(2), 3, N, 2);
+  }
+  BOTH static void bound_share(T *K, const shape *s, float *p) {
+    K->bound_share(AT(0), AT(1), AT(2), AT(3), AT(4), 0.3f, M, N);
+  }
+  BOTH static void bound_share_bwd(T *K, const shape *s, float *p) {
+    K->bound_share_bwd(AT(0), AT(1), AT(2), AT(3), AT(4), AT(5), 0.3f, M, N);
+  }
+  BOTH static void bound_fwd(T *K, const shape *s, float *p) {
+    const size_t in = s->k, wide = F % 3 == 2 ? N : F % 3 ? in : 1;
+    const typename Y::bound x = {M, in, N, wide, in, F % 3, 0.4f, F / 3 % 2 ? AT(5) : NULL,
+                                 AT(6), AT(7), AT(8), F / 6 ? AT(9) : NULL, AT(0), AT(1),
+                                 AT(SLOTS)};
+    K->bound_fwd(K, &x, AT(2), AT(3), AT(4));
+  }
+  BOTH static void bias_rows(T *K, const shape *s, float *p) {
+    typename Y::plan *plan = (typename Y::plan *)(void *)AT(13);
+    const int back = F % 2, each = F / 2 % 2;
+    typename Y::errors x = {&plan->d, M, N, each ? N : 1, AT(1), AT(2), AT(3), AT(4), AT(5)};
+    plan->d.bias = (miras_bias)(F / 4);
+    plan->d.threshold_gate = each ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+    plan->d.p = 2.5f, plan->d.sharpness = 3;
+    K->mul(AT(3), AT(3), AT(3), M * N);
+    K->bias_rows(&x, back ? AT(6) : NULL, AT(7), AT(8), AT(9));
+    K->fill(AT(9), 0, N);              /* room */
+  }
+  BOTH static void feature_rows(T *K, const shape *s, float *p) {
+    K->feature_rows(F / 2 * 16 + (F % 2 ? MIRAS_FEATURE_SOFTMAX : MIRAS_FEATURE_ELU), AT(0), LD,
+                    AT(1), LD, M, N);
+  }
+  BOTH static void implicit_rows(T *K, const shape *s, float *p) {
+    K->implicit_rows(AT(0), (size_t)F + 1, AT(1), LD, M, N);
+  }
+  BOTH static void attend_bwd(T *K, const shape *s, float *p) {
+    K->attend_bwd(AT(0), AT(1), AT(2), AT(3), AT(4), M, N);
+  }
+  BOTH static void online_softmax(T *K, const shape *s, float *p) {
+    K->online_softmax(AT(0), AT(1), AT(2), AT(3), s->k, M, N);
+  }
+  BOTH static void online_softmax_rows(T *K, const shape *s, float *p) {
+    K->online_softmax_rows(AT(0), AT(1), AT(2), AT(3), s->k, N, M);
+  }
+
+  /* of the exact engine */
+  BOTH static void fold_few(T *K, const shape *s, float *p) {
+    const float *x[4] = {AT(2), AT(3), AT(4), AT(5)}, *u[4] = {AT(6), AT(7), AT(8), AT(9)};
+    K->fold_few((size_t)1 << F / 2, AT(0), AT(1), (size_t)F % 2, x, u, M, N);
+  }
+  BOTH static void left_bwd(T *K, const shape *s, float *p) {
+    K->left_bwd(AT(0), F & 8 ? NULL : AT(1), AT(2), AT(3), AT(4), (size_t)F & 1,
+                F & 2 ? AT(5) : NULL, F & 4 ? 1 : 0, M, N);
+  }
+  BOTH static void exact_solve(T *K, const shape *s, float *p) {
+    const size_t m = M < 17 ? M : 17;
+    const typename Y::solve x = {AT(0), AT(1), F == 1 ? AT(2) : NULL, AT(3), AT(4), AT(5), N, m + 3,
+                                 N};
+    K->exact_solve(F == 2, &x, 0, m);
+  }
+  BOTH static void channel_decay(T *K, const shape *s, float *p) {
+    K->channel_decay(K, AT(0), F ? AT(1) : NULL, AT(2), M, N);
+  }
+  BOTH static void channel_decay_bwd(T *K, const shape *s, float *p) {
+    K->channel_decay_bwd(K, AT(0), AT(1), AT(2), AT(3), M, N);
+  }
+  /* two parts of a block; form: scores, scores with z, mixes; of every row or every second one */
+  BOTH static void channel_rows(T *K, const shape *s, float *p) {
+    const size_t every = 1 + (size_t)F / 3, m = M % 34 / every * every;
+    const int mixes = F % 3 == 2;
+    typename Y::channels c = {N, every, F & 1, AT(0), AT(1), AT(2), mixes ? NULL : AT(3),
+                              F % 3 == 1 ? AT(4) : NULL, AT(5), AT(6), 2 * m, AT(7)};
+    K->channel_rows(K, &c, mixes ? AT(8) : NULL, LD, 0, m);
+    c.x = AT(9), c.p += m, c.eta = NULL;
+    K->channel_rows(K, &c, mixes ? AT(10) : NULL, LD, m, m);
+  }
+
+  /* of layers */
+#define HEADS (1 + (size_t)F % 5)
+#define DIM (N < 33 ? N : 33)
+#define WIDE (HEADS * DIM)
+  BOTH static void rms_fwd(T *K, const shape *s, float *p) {
+    K->rms_fwd(AT(0), LD, AT(1), LD, AT(2), M, N);
+  }
+  BOTH static void rms_bwd(T *K, const shape *s, float *p) {
+    const typename Y::norm x = {AT(1), AT(2), NULL, LD, 0, M, 1, N};
+    K->rms_bwd(AT(0), LD, F & 1 ? AT(0) : NULL, LD, AT(3), F & 2 ? AT(4) : NULL, LD,
+               F & 4 ? AT(0) : AT(5), LD, &x);
+  }
+  BOTH static void gated_norm_fwd(T *K, const shape *s, float *p) {
+    const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 4 + 1, HEADS, DIM};
+    K->gated_norm_fwd(AT(0), WIDE, &x);
+  }
+  BOTH static void gated_norm_bwd(T *K, const shape *s, float *p) {
+    const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 2 + 1, HEADS, DIM};
+    K->gated_norm_bwd(AT(0), WIDE, AT(4), WIDE + s->gap, AT(5), AT(6), WIDE, AT(7), WIDE, &x);
+  }
+  BOTH static void swiglu_fwd(T *K, const shape *s, float *p) {
+    K->swiglu_fwd(F ? AT(1) : AT(0), LD, AT(1), AT(2), LD, M, N);
+  }
+  BOTH static void swiglu_bwd(T *K, const shape *s, float *p) {
+    K->swiglu_bwd(AT(0), LD, AT(1), AT(2), LD + 1, M, N);
+  }
+  BOTH static void conv_fwd(T *K, const shape *s, float *p) {
+    const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, AT(3), WIDE + s->gap, WIDE,
+                                (M + 1) * DIM, (size_t)F / 2 % 5 + 1, M < 60 ? M : 60, HEADS, DIM};
+    K->conv_fwd(AT(5), &x);
+  }
+  BOTH static void unit_fwd(T *K, const shape *s, float *p) {
+    K->unit_fwd(AT(0), F ? AT(1) : NULL, 2, M, N);
+  }
+  BOTH static void unit_bwd(T *K, const shape *s, float *p) {
+    K->unit_bwd(AT(0), AT(1), AT(2), 2, M, N);
+  }
+  BOTH static void erase_fwd(T *K, const shape *s, float *p) {
+    const typename Y::erasing x = {AT(3), AT(4), AT(5), AT(6), LD, M, N};
+    K->erase_fwd(AT(0), AT(1), AT(2), &x);
+  }
+  BOTH static void rotary(T *K, const shape *s, float *p) {
+    const size_t dim = DIM / 2 * 2, wide = dim * HEADS + s->gap;
+    K->rotary(F & 1 ? AT(1) : AT(0), wide, AT(1), wide, AT(2), F & 2 ? 1 : -1, M / 2 + 1, HEADS,
+              dim);
+  }
+  BOTH static void gates_fwd(T *K, const shape *s, float *p) {
+    K->gates_fwd(F % 5, 0.9f, AT(0), AT(1), LD, F / 5 ? AT(2) : NULL, AT(3), M, N);
+  }
+  BOTH static void gates_bwd(T *K, const shape *s, float *p) {
+    K->gates_bwd(F % 5, 0.9f, AT(0), AT(1), LD, AT(2), AT(4), AT(3), M, N);
+  }
+  BOTH static void complement(T *K, const shape *s, float *p) {
+    K->complement(F, 0.9f, AT(0), AT(1), AT(2), LD, M, N);
+  }
+};
+
+/* Every kernel that is spread, and its forms. */
+#define CASES(X)                                                                                  \
+  X(gemm, 24) X(axpy, 1) X(scale, 2) X(add, 2) X(sub, 2) X(mul, 2) X(muladd, 2) X(fill, 1)        \
+  X(copy, 1) X(flush, 2) X(rest, 2) X(map, 8) X(act_grad, 3) X(act_grad2, 3) X(sigmoid_bwd, 1)    \
+  X(log_weights, 2) X(log_weights_bwd, 1) X(invert, 1) X(diagonal, 2) X(both_fwd, 1)              \
+  X(both_bwd, 1) X(shrink_from, 4) X(shrink_from_bwd, 8) X(adamw, 1) X(dropout, 2) X(any, 4)      \
+  X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(copy_rows, 3) X(fill_rows, 1) X(spread_rows, 2)       \
+  X(add_rows, 4) X(mul_rows, 3) X(muladd_rows, 4) X(scale_rows, 8) X(axpy_rows, 8) X(dot_rows, 4) \
+  X(sum_rows, 4) X(mask_rows, 6) X(transpose, 1) X(fade, 6) X(norm_rows, 1) X(norm_project, 2)    \
+  X(norm_rows_begin2, 1) X(triangle, 4) X(normaliser, 2) X(row_rates, 2) X(bound_share, 1)        \
+  X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_CUSTOM_BIAS) X(feature_rows, 4)   \
+  X(implicit_rows, 2) X(attend_bwd, 1) X(online_softmax, 1) X(online_softmax_rows, 1)             \
+  X(fold_few, 6) X(left_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)    \
+  X(channel_rows, 6) X(rms_fwd, 1) X(rms_bwd, 8) X(gated_norm_fwd, 5) X(gated_norm_bwd, 5)        \
+  X(swiglu_fwd, 2) X(swiglu_bwd, 1) X(conv_fwd, 10) X(unit_fwd, 2) X(unit_bwd, 1) X(erase_fwd, 1) \
+  X(rotary, 20) X(gates_fwd, 10) X(gates_bwd, 5) X(complement, 2)
+
+typedef struct job {
+  shape s;
+  int which;
+  size_t room;
+  float *p;
+} job;
+__global__ void run_case(const __grid_constant__ job a) {
+  int i = 0;
+  miras_cuda::miras__tell_room(a.room);
+#define X(name, forms) \
+  if (a.which == i++) cases<block>::name(&miras_cuda::miras__of_blocks, &a.s, a.p);
+  CASES(X)
+#undef X
+}
+
+static const struct {
+  const char *name;
+  int forms;
+  void (*run)(const ::miras__kernels *K, const shape *s, float *p);
+} list[] = {
+#define X(name, forms) {#name, forms, cases<host>::name},
+  CASES(X)
+#undef X
+};
+
+static uint32_t drawn = 1;
+static uint32_t draw(uint32_t below) {
+  drawn = drawn * 1664525u + 1013904223u;
+  return (drawn >> 8) % below;
+}
+
+/* One draw of sizes, by the host and by a block. 0: not the same. */
+static int same(int which, int form, float *device) {
+  static const size_t sizes[] = {1, 2, 15, 16, 17, 31, 33, 64, 100};
+  static const unsigned blocks[] = {32, 96, 128};
+  static float at_first[FLOATS], by_host[WHOLE], by_block[FLOATS];
+  job a;
+  int i;
+  memset(&a, 0, sizeof a);
+  a.which = which, a.p = device;
+  a.s.m = sizes[draw(9)], a.s.n = sizes[draw(9)], a.s.k = sizes[draw(9)];
+  a.s.gap = draw(2) ? 0 : draw(5), a.s.form = form;
+  threads = blocks[draw(3)];
+  a.room = draw(3) ? MIRAS__PRODUCT_ROOM(threads) : 0;
+  for (i = 0; i < FLOATS; i++) at_first[i] = (float)((int)draw(20001) - 10000) / 10000;
+  memcpy(by_host, at_first, sizeof at_first);
+  list[which].run(miras__kernels_best(), &a.s, by_host);
+  if (cudaMemcpyAsync(device, at_first, sizeof at_first, cudaMemcpyHostToDevice, 0)) exit(2);
+  if (!MIRAS__LAUNCH(run_case, 1, (4 + a.room) * sizeof(float), 0, a)) exit(2);
+  if (cudaMemcpyAsync(by_block, device, sizeof by_block, cudaMemcpyDeviceToHost, 0)) exit(2);
+  if (cudaDeviceSynchronize()) exit(2);
+  for (i = 0; i < FLOATS; i++)       /* a NaN is any NaN */
+    if (memcmp(&by_host[i], &by_block[i], sizeof(float)) &&
+        (by_host[i] <= by_host[i] || by_block[i] <= by_block[i])) {
+      printf("%s, form %d, %u threads, room %u: m %u, n %u, k %u, gap %u: array %d, %d\n",
+             list[which].name, form, threads, (unsigned)a.room, (unsigned)a.s.m, (unsigned)a.s.n,
+             (unsigned)a.s.k, (unsigned)a.s.gap, i / SLOT, i % SLOT);
+      return 0;
+    }
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  const int count = (int)(sizeof list / sizeof list[0]);
+  unsigned failed = 0, runs = 0;
+  int which, form, turn, i;
+  void *device;
+  if (!strcmp(miras_isa(), "portable")) {
+    puts("skipped: without fused multiply-add the host has other bits");
+    return 77;
+  }
+  if (cudaMalloc(&device, WHOLE * sizeof(float)) != cudaSuccess) {
+    puts("skipped: there is no device");
+    return 77;
+  }
+  for (which = 0; which < count; which++) {
+    for (i = 1; i < argc && strcmp(argv[i], list[which].name); i++) {}
+    if (argc > 1 && i == argc) continue;
+    for (form = 0; form < list[which].forms; form++)
+      for (turn = 0; turn < (list[which].forms > 9 ? 6 : 16); turn++, runs++)
+        failed += !same(which, form, (float *)device);
+  }
+  cudaFree(device);
+  printf("%d kernels, %u runs, %u differ\n", count, runs, failed);
+  return failed != 0;
+}
