@@ -3287,6 +3287,8 @@ struct miras__kernels {
 #define miras__dot3 MIRAS__LENT(miras__dot3)
 #define miras__rms_inverse MIRAS__IN_SET(miras__rms_inverse)
 #define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
+#define miras__rms_bwd_row MIRAS__LENT(miras__rms_bwd_row)
+#define miras__rms_along MIRAS__LENT(miras__rms_along)
 #define miras__rms_bwd MIRAS__LENT(miras__rms_bwd)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
 #define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
@@ -3855,6 +3857,11 @@ static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
 #define V_UNITS 1
 #define V_MEET() ((void)0)
 #endif
+/* V_FOR by all units of a block, in turn (there is one, but on a GPU): what kernels say whose
+ * vectors do not see each other. */
+#define V_SHARE(n) \
+  for (size_t v_at = (V_SYNC(), V_UNIT * V_W), v_left = (n) - v_at; v_at < (n); \
+       v_at += V_UNITS * V_W, v_left -= V_UNITS * V_W)
 #define MIRAS__COMMON (MIRAS__ISA == 1 || MIRAS__ISA == 5)
 #define V_R (16 / V_W)
 #define V_LOAD_N(p, n) miras__load_n(p, n)
@@ -5123,7 +5130,7 @@ static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
   const vf one = V_SET1(1.0f);
   size_t i, j, r;
-  for (j = 0; j < s.count; j += each) {
+  for (j = V_UNIT * each; j < s.count; j += V_UNITS * each) {
     vf top = V_ZERO(), low, sum = V_ZERO(), sine, cosine;
     for (r = 0; r < turns; r++) {
       size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
@@ -5164,7 +5171,7 @@ static void miras__simplex_fwd(const miras__plan *p, int l, float *w, const floa
   const miras__slices s = miras__slices_of(p, l);
   const size_t hop = s.stride, all = s.count * s.n;
   size_t i;
-  if (hop > 1) V_FOR(s.count) {                    /* each column a slice */
+  if (hop > 1) V_SHARE(s.count) {                  /* each column a slice */
     vf top = V_AT(a), sum = V_ZERO();
     for (i = hop; i < all; i += hop) top = V_MAX(top, V_AT(a + i));
     for (i = 0; i < all; i += hop) {
@@ -5174,10 +5181,11 @@ static void miras__simplex_fwd(const miras__plan *p, int l, float *w, const floa
     }
     sum = V_DIV(V_SET1(p->d.simplex), sum);
     for (i = 0; i < all; i += hop) V_PUT(w + i, V_MUL(V_AT(w + i), sum));
-  } else for (i = 0; i < all; i += s.n) {
+  } else for (i = V_UNIT * s.n; i < all; i += V_UNITS * s.n) {
     miras__softmax(w + i, a + i, s.n, p->d.simplex);
   }
-  miras__flush(w, w, all);
+  V_MEET();
+  for (i = V_UNIT * s.n; i < all; i += V_UNITS * s.n) miras__flush(w + i, w + i, s.n);
 }
 
 /* ba += the adjoint of simplex_fwd (mass NULL) or of signed_fwd, with t the mass and bt its
@@ -5192,7 +5200,7 @@ static void miras__simplex_bwd(const miras__plan *p, int l, float *ba, const flo
   const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
   size_t j, r;
-  for (j = 0; j < s.count; j += each) {
+  for (j = V_UNIT * each; j < s.count; j += V_UNITS * each) {
     const size_t first = j * s.hop;
     vf inner = V_ZERO();
     if (columns) {
@@ -5304,8 +5312,11 @@ static float miras__lq_fwd(float *w, const float *a, float q, int pnorm, size_t 
   const float norm = miras__norm_q(a, q, n);
   const float inv = (float)pow((double)(norm < 1e-6f ? 1e-6f : norm), 2.0 - (double)q);
   const vf by = V_SET1(inv);
-  if (!pnorm) miras__scale(w, inv, a, n);
-  else V_EACH(w, n, V_MUL(V_COPYSIGN(miras__v_power(V_ABS(V_AT(a)), q - 1), V_AT(a)), by));
+  V_MEET();
+  if (!pnorm) V_SHARE(n) V_PUT(w, V_MUL(by, V_AT(a)));
+  else
+    V_SHARE(n)
+      V_PUT(w, V_MUL(V_COPYSIGN(miras__v_power(V_ABS(V_AT(a)), q - 1), V_AT(a)), by));
   return inv;
 }
 
@@ -5325,7 +5336,8 @@ static void miras__lq_bwd(float *ba, const float *bw, const float *a, const floa
   if (pnorm) inner = miras__dot(bw, w, n) / norm;
   else inner = (miras__dot(bw, a, n) + binv) * inv / norm;
   inner = clamped ? 0 : inner * (2 - q);
-  V_FOR(n) {
+  V_MEET();
+  V_SHARE(n) {
     const vf x = V_AT(a), s = miras__v_power(V_MUL(V_ABS(x), V_SET1(1 / norm)), q - 1);
     vf u = V_SET1(inv);
     if (pnorm) {
@@ -5461,7 +5473,7 @@ static void miras__divergence_step(const miras__plan *p, float *w, float *bw, co
   for (l = 0; l < p->layers; l++) {
     const miras__slices s = miras__slices_of(p, l);
     const size_t most = s.hop == 1 ? 16 : 1;
-    for (t = 0; t < s.count; t += most) {
+    for (t = V_UNIT * most; t < s.count; t += V_UNITS * most) {
       const size_t abreast = s.count - t < most ? s.count - t : most, at = p->offset[l] + t * s.hop;
       miras__divergence_root(f, &z, w0 + at, a + at, s, abreast, (double)p->d.simplex);
       for (j = 0; j < abreast; j++) total[j] = along[j] = 0;
@@ -5763,7 +5775,7 @@ static void miras__channel_bwd(const miras__channels *c, const miras__channel_gr
                                float *history) {
   const size_t n = c->n, every = c->every;
   size_t i, j;
-  V_FOR(n) {
+  V_SHARE(n) {
     for (j = 0; j < m; j++) {
       const float *xj = c->x + j * n, *eta = c->eta ? c->eta + j * n : NULL;
       float *bx = g->x + j * n, *b_eta = g->eta ? g->eta + j * n : NULL;
@@ -5969,7 +5981,7 @@ static void miras__fold_few(size_t pairs, float *s, const float *c, size_t ld_c,
 static void miras__fold_column(float *z, const float *c, size_t ld_c, const float *eta,
                                const float *l, const float *x, size_t rows, size_t n) {
   size_t j;
-  V_FOR(n) {
+  V_SHARE(n) {
     vf sum = V_MUL(ld_c ? V_AT(c) : V_SET1(*c), V_AT(z));
     for (j = 0; j < rows; j++)
       sum = V_ADD(sum, V_MUL(V_SET1(l ? eta[j] * l[j] : eta[j]), V_AT(x + j * n)));
@@ -6134,7 +6146,7 @@ static void miras__conjugate_start(const miras__conjugate *g) {
 static void miras__conjugate_step(const miras__conjugate *g) {
   const size_t n = g->n;
   size_t i;
-  for (i = g->from; i < g->to; i++) {
+  for (i = g->from + V_UNIT; i < g->to; i += V_UNITS) {
     float *s = g->s + i * n, *u = g->u + i * n, *r = g->r + i * n, along, length, next;
     vf ratio;
     if (g->rr[i] < 0) continue;
@@ -6176,7 +6188,7 @@ static void miras__online_softmax(float *s, float *top, float *sum, float *o, si
   const vf low = V_SET1(-FLT_MAX);
   float *const end = s + count * m, *sj;
   size_t r;
-  V_FOR(m) {
+  V_SHARE(m) {
     vf most = V_AT(top), base, left, total;
     for (sj = s; sj < end; sj += m) most = V_MAX(V_AT(sj), most);
     base = V_SELECT(V_LT(most, low), V_ZERO(), most);
@@ -6498,23 +6510,32 @@ static void miras__coefficients_bwd(const miras__kernels *K, const miras__course
  * that of inv. */
 static void miras__triangle_bwd(float *bp, float *p, float *bg, float *binv, float inv, float sign,
                                 const float *g, const float *x, const miras__reads *r) {
+  const vf by = V_SET1(inv), out = V_SET1(sign * inv);
   size_t i, j, seen = r->seen;
   float sum = *binv;
-  for (i = 0; i < r->m; i++, seen += r->descents) {
+  for (i = 0; i < r->m && V_UNIT == 0; i++, seen += r->descents) {
+    const float *bpi = bp + i * r->ld, *xi = x + i * r->ld;
+    const float *gi = g ? g + i * r->descents * r->ld : NULL;
+    for (j = 0; j < seen; j++) sum -= bpi[j] * (gi ? gi[j] * xi[j] : xi[j]);
+  }
+  V_MEET();
+  if (V_UNIT == 0) *binv = sum;
+  for (i = V_UNIT; i < r->m; i += V_UNITS) {
     float *bpi = bp + i * r->ld, *pi = p + i * r->ld;
     const float *xi = x + i * r->ld, *gi = g ? g + i * r->descents * r->ld : NULL;
     float *bgi = g ? bg + i * r->descents * r->ld : NULL;
-    for (j = 0; j < seen; j++) {
-      const float b = -bpi[j], cross = gi ? gi[j] * xi[j] : xi[j];
-      sum += b * cross;
-      if (gi) V_KEEP(bgi[j], bgi[j] + inv * b * xi[j]);
-      V_SYNC();
-      bpi[j] = gi ? inv * b * gi[j] : inv * b;
-      pi[j] = sign * inv * cross;
+    seen = r->seen + i * r->descents;
+    V_FOR(seen) {
+      const vf b = V_MUL(by, V_NEG(V_AT(bpi))), at = V_AT(xi), left = gi ? V_AT(gi) : at;
+      if (gi) V_PUT(bgi, V_ADD(V_AT(bgi), V_MUL(b, at)));
+      V_PUT(bpi, gi ? V_MUL(b, left) : b);
+      V_PUT(pi, V_MUL(out, gi ? V_MUL(left, at) : at));
     }
-    for (; j < r->pairs; j++) bpi[j] = pi[j] = 0;
+    V_FOR(r->pairs - seen) {
+      V_PUT(bpi + seen, V_ZERO());
+      V_PUT(pi + seen, V_ZERO());
+    }
   }
-  *binv = sum;
 }
 
 /* ---- bounded steps (room @51) ---- */
@@ -6719,15 +6740,16 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, 
   const vf one = V_SET1(1.0f);
   size_t t, h, j;
   for (t = 0; t < rows + after; t++)
-    for (h = 0; h < x->heads; h++)
+    for (h = V_UNIT; h < x->heads; h += V_UNITS)
       V_FOR(dim) {
         vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left), sig = miras__v_sigmoid(acc);
         acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
         V_PUT(sum + t * n + h * dim, V_MUL(V_AT(dz + h * x->per + t * dim), acc));
       }
+  V_MEET();
   for (t = 0; t < rows; t++) {
     const size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
-    V_FOR(n) {
+    V_SHARE(n) {
       vf acc = V_ZERO();
       for (j = 0; j <= most; j++)
         acc = V_FMA(V_AT(x->w + (back - j) * n), V_AT(sum + (t + j) * n), acc);
@@ -6735,7 +6757,7 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, 
     }
   }
   /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
-  V_FOR(n) {
+  V_SHARE(n) {
     for (j = 0; j < x->taps; j++) {
       const size_t far = back - j;
       vf acc = V_AT(dw + j * n);
@@ -6815,26 +6837,38 @@ static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, con
   }
 }
 
+/* Of a row whose r and whose factor of x are known: n of its channels. */
+MIRAS__INLINE void miras__rms_bwd_row(float *dx, const float *base, float *dgain, float *y,
+                                      const float *dy, const float *x, const float *gain, float r1,
+                                      float s1, size_t n) {
+  const vf r = V_SET1(r1), s = V_SET1(s1);
+  V_FOR(n) {
+    vf vx = V_AT(x), vg = V_AT(gain), vd = V_AT(dy);
+    vf xr = V_MUL(vx, r), d = base ? V_AT(base) : V_ZERO();
+    V_PUT(dgain, V_FMA(vd, xr, V_AT(dgain)));
+    if (y) V_PUT(y, V_MUL(xr, vg));
+    d = V_FMA(V_MUL(vd, vg), r, d);
+    V_PUT(dx, V_FNMA(vx, s, d));
+  }
+}
+
+/* sum(dy gain x) r^3 / n */
+static float miras__rms_along(const float *dy, const float *gain, const float *x, float r,
+                              size_t n) {
+  return miras__dot3(dy, gain, x, n) / (float)n * r * r * r;
+}
+
 /* dx = base + r (dy gain) - x r^3 sum(dy gain x) / n; dgain += dy x r. base NULL is zero and may be
  * dx. y, when wanted, receives the forward output again. */
 static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldbase, float *dgain,
                            float *y, size_t ldy, const float *dy, size_t lddy,
                            const miras__norm *of) {
-  const float *x = of->x, *gain = of->gain;
-  const size_t n = of->dim;
+  const float *x = of->x;
   size_t t;
   for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
-    float r1 = miras__rms_inverse(x, n);
-    float s1 = miras__dot3(dy, gain, x, n) / (float)n * r1 * r1 * r1;
-    vf r = V_SET1(r1), s = V_SET1(s1);
-    V_FOR(n) {
-      vf vx = V_AT(x), vg = V_AT(gain), vd = V_AT(dy);
-      vf xr = V_MUL(vx, r), d = base ? V_AT(base) : V_ZERO();
-      V_PUT(dgain, V_FMA(vd, xr, V_AT(dgain)));
-      if (y) V_PUT(y, V_MUL(xr, vg));
-      d = V_FMA(V_MUL(vd, vg), r, d);
-      V_PUT(dx, V_FNMA(vx, s, d));
-    }
+    const float r = miras__rms_inverse(x, of->dim);
+    const float along = miras__rms_along(dy, of->gain, x, r, of->dim);
+    miras__rms_bwd_row(dx, base, dgain, y, dy, x, of->gain, r, along, of->dim);
     if (base) base += ldbase;
     if (y) y += ldy;
   }
@@ -7136,6 +7170,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_AT
 #undef V_PUT
 #undef V_FOR
+#undef V_SHARE
 #undef V_EACH
 #undef V_LANES
 #undef V_STORE_N

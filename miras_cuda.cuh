@@ -415,7 +415,7 @@ static size_t miras__last(size_t n) { return n; }
 template <class T, class... P> static size_t miras__last(T, P... p) { return miras__last(p...); }
 
 /* How a kernel is spread over the block: on one unit unless said otherwise below. */
-enum { MIRAS__ONE_UNIT, MIRAS__BY_ELEMENTS };
+enum { MIRAS__ONE_UNIT, MIRAS__BY_ELEMENTS, MIRAS__ALL_UNITS };
 template <class F, F f> struct miras__spread { enum { how = MIRAS__ONE_UNIT }; };
 #define MIRAS_X(name)                                                              \
   template <> struct miras__spread<decltype(&miras__##name), miras__##name> {      \
@@ -442,6 +442,24 @@ MIRAS_X(diagonal)
 MIRAS_X(both_fwd)
 MIRAS_X(both_bwd)
 MIRAS_X(invert)
+#undef MIRAS_X
+/* These share what they do by themselves (V_UNIT in their text), or read and store nothing. */
+#define MIRAS_X(name)                                                              \
+  template <> struct miras__spread<decltype(&miras__##name), miras__##name> {      \
+    enum { how = MIRAS__ALL_UNITS };                                               \
+  };
+MIRAS_X(signed_fwd)
+MIRAS_X(simplex_fwd)
+MIRAS_X(simplex_bwd)
+MIRAS_X(divergence_step)
+MIRAS_X(lq_fwd)
+MIRAS_X(lq_bwd)
+MIRAS_X(fold_column)
+MIRAS_X(online_softmax)
+MIRAS_X(conjugate_step)
+MIRAS_X(conjugate_end)
+MIRAS_X(triangle_bwd)
+MIRAS_X(conv_bwd)
 #undef MIRAS_X
 
 template <class F, F f, int how> struct miras__by_block;
@@ -470,6 +488,22 @@ struct miras__by_block<void (*)(P...), f, MIRAS__BY_ELEMENTS> {
     const size_t n = miras__last(p...), at = miras__at_from(n), end = miras__at_till(n);
     if (at < end) f(miras__of_range(p, at, end)...);
     __syncthreads();
+  }
+};
+
+template <class... P, void (*f)(P...)>
+struct miras__by_block<void (*)(P...), f, MIRAS__ALL_UNITS> {
+  __device__ __noinline__ void operator()(P... p) const {
+    f(p...);
+    __syncthreads();
+  }
+};
+template <class R, class... P, R (*f)(P...)>
+struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
+  __device__ __noinline__ R operator()(P... p) const {
+    const R r = f(p...);
+    __syncthreads();
+    return r;
   }
 };
 
@@ -916,6 +950,86 @@ struct miras__block_channel_decay_bwd {
 };
 MIRAS__IS(channel_decay_bwd);
 
+/* The history of a vector of channels lies in shared memory, as there is one to each unit; or they
+ * have one after the other. */
+struct miras__block_channel_bwd {
+  __device__ __noinline__ void operator()(const miras__channels *c, const miras__channel_grads *g,
+                                          size_t m, float *history) const {
+    if (16 * m * miras__units() <= (size_t)miras__told[1]) {
+      miras__channel_bwd(c, g, m, miras__told + MIRAS__ROOM + 16 * m * miras__unit());
+    } else {
+      for (unsigned unit = 0; unit < miras__units(); unit++) {
+        if (miras__unit() == unit) miras__channel_bwd(c, g, m, history);
+        __syncthreads();
+      }
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(channel_bwd);
+
+/* What a row is known by, row by row; then channels, whose gains collect rows. */
+struct miras__block_rms_bwd {
+  __device__ __noinline__ void operator()(float *dx, size_t lddx, const float *base, size_t ldbase,
+                                          float *dgain, float *y, size_t ldy, const float *dy,
+                                          size_t lddy, const miras__norm *of) const {
+    const size_t rows = of->rows, at = miras__at_from(of->dim), w = miras__at_till(of->dim) - at;
+    float *const known = miras__told + MIRAS__ROOM;
+    const int spread = 2 * rows <= (size_t)miras__told[1];
+    for (size_t t = miras__unit(); spread && t < rows; t += miras__units()) {
+      const float *x = of->x + t * of->ldx, r = miras__rms_inverse(x, of->dim);
+      const float along = miras__rms_along(dy + t * lddy, of->gain, x, r, of->dim);
+      if (miras__lane() == 0) known[2 * t] = r, known[2 * t + 1] = along;
+    }
+    __syncthreads();
+    for (size_t t = 0; spread && w && t < rows; t++)
+      miras__rms_bwd_row(dx + t * lddx + at, miras__at(base, t * ldbase + at), dgain + at,
+                         miras__to(y, t * ldy + at), dy + t * lddy + at, of->x + t * of->ldx + at,
+                         of->gain + at, known[2 * t], known[2 * t + 1], w);
+    if (!spread && miras__unit() == 0)
+      miras__rms_bwd(dx, lddx, base, ldbase, dgain, y, ldy, dy, lddy, of);
+    __syncthreads();
+  }
+};
+MIRAS__IS(rms_bwd);
+
+/* What is collected over rows by channels, then rows. */
+struct miras__block_norm_rows_end2 {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *bz, const float *br,
+                                          float *dgain, float *dbias,
+                                          const miras__norm2 *x) const {
+    const size_t n = x->n, at = miras__at_from(n), w = miras__at_till(n) - at;
+    for (size_t i = 0, e = at; w && i < x->rows; i++, e += n) {
+      miras__muladd(dgain + at, x->e + e, x->u + e, w);
+      miras__muladd(x->bxh + e, x->gain + at, br + e, w);
+      miras__muladd(dgain + at, x->xh + e, br + e, w);
+      miras__add(dbias + at, br + e, w);
+    }
+    __syncthreads();
+    for (size_t i = miras__unit(); i < x->rows; i += miras__units()) {
+      miras__norm_project(bz + i * n, x->bxh + i * n, x->xh + i * n, x->rstd + i, 1, n);
+      miras__axpy(bz + i * n, __fdiv_rn(x->bs[i], (float)n), x->xh + i * n, n);
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(norm_rows_end2);
+
+/* Rows, where each sees more than the one before; else one unit does it. */
+struct miras__block_weigh_bwd {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *dl, float *dp,
+                                          const float *l, const float *z, size_t ld, size_t rows,
+                                          size_t first, size_t step, size_t n) const {
+    const size_t r = step ? miras__from(rows) : 0;
+    const size_t m = step ? miras__till(rows) - r : miras__unit() ? 0 : rows;
+    if (m)
+      miras__weigh_bwd(&miras__of_units, miras__to(dl, r * step * ld), dp + r * ld,
+                       l + r * step * ld, z + r * ld, ld, m, first + r * step, step, n);
+    __syncthreads();
+  }
+};
+MIRAS__IS(weigh_bwd);
+
 /* Scores: every unit has rows of the block for its own, which no other sees: one of so many in
  * turn, so that the older ones, which have more to do, are shared. Mixes: channels for its own. */
 struct miras__block_channel_rows {
@@ -1045,7 +1159,7 @@ MIRAS__IS(linear_run);
  *
  * A single row, which waits for memory, has a thread to a column: neighbours read neighbours, 8 of
  * k on their way at a time. */
-enum { MIRAS__DEEP = 16, MIRAS__WIDEST = 256 };
+enum { MIRAS__DEEP = 16 };
 #define MIRAS__PRODUCT_ROOM(threads) \
   (2 * 16 * (64 + 4 + 4 + ((threads) < 512 ? (threads) / 2 : 256)))
 #ifdef __CUDACC__
@@ -1242,7 +1356,7 @@ struct miras__block_gemm {
                                           miras__matrix B, size_t M, size_t N, size_t K,
                                           float *pack) const {
     const size_t most = (size_t)mode >> 2;
-    const unsigned T = blockDim.x, wide = T / 2 < MIRAS__WIDEST ? T / 2 : MIRAS__WIDEST;
+    const unsigned T = blockDim.x, wide = T < 512 ? T / 2 : 256;
     float *const room = miras__told + MIRAS__ROOM;
     (void)pack;
     mode &= 3;

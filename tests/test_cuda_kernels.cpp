@@ -20,7 +20,7 @@ static unsigned threads = 32;
 
 /* The records and tables of the two sides. */
 #define RECORDS(X) X(matrix) X(norm) X(conv) X(erasing) X(channels) X(norm2) X(errors) X(plan) \
-  X(solve) X(bound)
+  X(solve) X(bound) X(channel_grads) X(conjugate) X(reads)
 #define RECORD(name) typedef ::miras__##name name;
 struct host {
   typedef ::miras__kernels table;
@@ -54,6 +54,10 @@ enum { SLOT = 12800, SLOTS = 14, FLOATS = SLOT * SLOTS, WHOLE = FLOATS + MIRAS__
 #define F (s->form)
 /* Rows of an output; all of them one where the form says so. */
 #define LDY(bit) (F & (bit) ? 0 : LD)
+
+#define HEADS (1 + (size_t)F % 5)
+#define DIM (N < 33 ? N : 33)
+#define WIDE (HEADS * DIM)
 
 template <class Y> struct cases {
   typedef const typename Y::table T;
@@ -272,10 +276,82 @@ template <class Y> struct cases {
     K->channel_rows(K, &c, mixes ? AT(10) : NULL, LD, m, m);
   }
 
+  BOTH static void channel_bwd(T *K, const shape *s, float *p) {
+    const size_t every = 1 + (size_t)F / 4, m = M % 34 / every * every;
+    const typename Y::channels c = {N, every, F & 1, AT(0), AT(1), AT(2), F & 2 ? NULL : AT(3),
+                                    F & 1 ? AT(4) : NULL, AT(5), AT(6), m, AT(7)};
+    const typename Y::channel_grads g = {AT(8), AT(9), AT(10), F & 2 ? NULL : AT(11),
+                                         F & 1 ? AT(12) : NULL, AT(13)};
+    K->channel_bwd(&c, &g, m, AT(SLOTS));
+  }
+  BOTH static void fold_column(T *K, const shape *s, float *p) {
+    K->fold_column(AT(0), AT(1), (size_t)F % 2, AT(2), F / 2 ? AT(3) : NULL, AT(4), M, N);
+  }
+  BOTH static void weigh_bwd(T *K, const shape *s, float *p) {
+    const size_t step = (size_t)F % 3, rows = M < 33 ? M : 33;
+    const size_t seen = 1 + (rows - 1) * step, ld = seen + s->gap;
+    K->weigh_bwd(K, F / 3 ? AT(0) : NULL, AT(1), AT(2), AT(3), ld, rows, 1, step, seen);
+  }
+  BOTH static void conjugate_step(T *K, const shape *s, float *p) {
+    const typename Y::conjugate g = {N, M, M / 4, M, 0.2f, AT(0), AT(1), AT(2), AT(3), AT(4),
+                                     AT(5), AT(6)};
+    K->conjugate_step(&g);
+    *AT(7) = (float)K->conjugate_end(&g, F);
+  }
+
+  /* of the frozen engine: two layers, whose slices are rows and columns, or all of each */
+  BOTH static typename Y::plan *plan_of(const shape *s, float *p) {
+    typename Y::plan *plan = (typename Y::plan *)(void *)AT(13);
+    plan->layers = 2, plan->from[0] = 0, plan->from[1] = 1;
+    plan->in[0] = plan->in[1] = (int)M / 2 + 1, plan->out[0] = plan->out[1] = (int)N;
+    plan->offset[0] = 0, plan->offset[1] = (M / 2 + 1) * N;
+    plan->d.simplex_whole = F / 2 % 2, plan->d.simplex = 2;
+    return plan;
+  }
+  BOTH static void signed_fwd(T *K, const shape *s, float *p) {
+    K->signed_fwd(plan_of(s, p), F % 2, F & 4 ? NULL : AT(1), F & 8 ? NULL : AT(2), AT(1));
+  }
+  BOTH static void simplex_fwd(T *K, const shape *s, float *p) {
+    K->scale(AT(1), 90, AT(1), M * N);
+    K->simplex_fwd(plan_of(s, p), F % 2, F & 4 ? AT(0) : AT(1), AT(1));
+  }
+  BOTH static void simplex_bwd(T *K, const shape *s, float *p) {
+    K->simplex_bwd(plan_of(s, p), F % 2, AT(0), AT(1), F & 4 ? AT(2) : NULL, AT(3),
+                   F & 12 ? AT(4) : NULL);
+  }
+  BOTH static void divergence_step(T *K, const shape *s, float *p) {
+    typename Y::plan *plan = plan_of(s, p);
+    plan->d.retention = F / 4 == 0   ? MIRAS_RETAIN_CHI2
+                        : F / 4 == 1 ? MIRAS_RETAIN_REVERSE_KL
+                                     : MIRAS_RETAIN_HELLINGER;
+    K->mul(AT(2), AT(2), AT(2), SLOT);
+    K->divergence_step(plan, F & 1 ? AT(2) : AT(0), F & 1 ? NULL : AT(1), AT(2), AT(3));
+  }
+  BOTH static void lq_fwd(T *K, const shape *s, float *p) {
+    *AT(2) = K->lq_fwd(TO(1), AT(1), 2.5f, F, M * N);
+  }
+  BOTH static void lq_bwd(T *K, const shape *s, float *p) {
+    K->lq_bwd(AT(0), AT(1), AT(2), AT(3), 0.3f, 2.5f, F, M * N);
+  }
+  BOTH static void triangle_bwd(T *K, const shape *s, float *p) {
+    const size_t m = M < 33 ? M : 33, descents = 1 + (size_t)F % 2;
+    const typename Y::reads r = {m, 3, descents, 3 + (m - 1) * descents,
+                                 3 + (m - 1) * descents + s->gap};
+    K->triangle_bwd(AT(0), AT(1), AT(2), AT(3), 0.4f, -1, F / 2 ? AT(4) : NULL, AT(5), &r);
+  }
+  BOTH static void norm_rows_end2(T *K, const shape *s, float *p) {
+    const typename Y::norm2 x = {M, N, AT(1), AT(2), AT(3), AT(4), AT(5), AT(6), AT(7), AT(8),
+                                 AT(9)};
+    K->norm_rows_end2(K, AT(0), AT(10), AT(11), AT(12), &x);
+  }
+
   /* of layers */
-#define HEADS (1 + (size_t)F % 5)
-#define DIM (N < 33 ? N : 33)
-#define WIDE (HEADS * DIM)
+  BOTH static void conv_bwd(T *K, const shape *s, float *p) {
+    const size_t taps = (size_t)F / 2 % 5 + 1, rows = M < 60 ? M : 60;
+    const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, AT(3), WIDE + s->gap, WIDE,
+                                (M + 5) * DIM, taps, rows, HEADS, DIM};
+    K->conv_bwd(AT(0), WIDE, AT(4), AT(5), F & 1 ? taps - 1 : 0, AT(8), &x);
+  }
   BOTH static void rms_fwd(T *K, const shape *s, float *p) {
     K->rms_fwd(AT(0), LD, AT(1), LD, AT(2), M, N);
   }
@@ -344,6 +420,9 @@ template <class Y> struct cases {
   X(fold_few, 6) X(left_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)    \
   X(channel_rows, 6) X(rms_fwd, 1) X(rms_bwd, 8) X(gated_norm_fwd, 5) X(gated_norm_bwd, 5)        \
   X(swiglu_fwd, 2) X(swiglu_bwd, 1) X(conv_fwd, 10) X(unit_fwd, 2) X(unit_bwd, 1) X(erase_fwd, 1) \
+  X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
+  X(lq_bwd, 2) X(signed_fwd, 12) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
+  X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10)                                         \
   X(rotary, 20) X(gates_fwd, 10) X(gates_bwd, 5) X(complement, 2)
 
 typedef struct job {
