@@ -414,7 +414,17 @@ static size_t miras__of_range(size_t, size_t at, size_t end) { return end - at; 
 static size_t miras__last(size_t n) { return n; }
 template <class T, class... P> static size_t miras__last(T, P... p) { return miras__last(p...); }
 
-/* How a kernel is spread over the block: on one unit unless said otherwise below. */
+/* How a kernel is spread over the block: on one unit unless said otherwise below. There are:
+ *   dot, sum                              the 16 lanes of a sum are a unit's, in order
+ *   decay_rows, scalar_left, coefficients, and their adjoints
+ *                                         a row comes from the one before, and is as short as a
+ *                                         chunk is long; the adjoints sum every row
+ *   implicit_bwd, diagonal_bwd            one token, with a sum in the middle
+ *   erase_bwd, fade_bwd with a home       one row of room for all rows, whose gains collect them
+ *   bound_bwd                             products in the middle, on one place to pack; of a number
+ *                                         that collects rows
+ *   channel_row, channel_mix              what channel_rows of one unit calls
+ * and what cases of others a comment there leaves to one unit. */
 enum { MIRAS__ONE_UNIT, MIRAS__BY_ELEMENTS, MIRAS__ALL_UNITS };
 template <class F, F f> struct miras__spread { enum { how = MIRAS__ONE_UNIT }; };
 #define MIRAS_X(name)                                                              \
@@ -1029,6 +1039,81 @@ struct miras__block_weigh_bwd {
   }
 };
 MIRAS__IS(weigh_bwd);
+
+/* By channels, as channel_decay. */
+struct miras__block_channel_left {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *last, float *c,
+                                          const float *alpha, size_t n, size_t r0,
+                                          size_t m) const {
+    const size_t at = miras__at_from(n), w = miras__at_till(n) - at;
+    c += at, last += at, alpha += at;
+    if (w && r0) miras__copy(c, last, w);
+    else if (w) miras__fill(c, 1, w);
+    for (size_t i = 0; w && i < m; i++, c += n, alpha += n) {
+      miras__mul(c + n, alpha, c, w);
+      if ((r0 + i + 1) % MIRAS__SWEEP == 0) miras__flush(c + n, c + n, w);
+    }
+    if (w) miras__copy(last, c, w);
+    __syncthreads();
+  }
+};
+MIRAS__IS(channel_left);
+
+struct miras__block_normaliser_bwd {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *deta,
+                                          const float *dden, const float *p, size_t ld,
+                                          size_t rows, size_t first, size_t step) const {
+    const size_t last = rows ? first + (rows - 1) * step : 0;
+    const size_t at = miras__at_from(last), end = miras__at_till(last);
+    for (size_t i = 0; at < end && i < rows; i++, p += ld, first += step)
+      if (first > at) miras__axpy(deta + at, dden[i], p + at, (first < end ? first : end) - at);
+    __syncthreads();
+  }
+};
+MIRAS__IS(normaliser_bwd);
+
+/* The row that had nothing to read by the first unit, the others by all. */
+struct miras__block_softmax_mean {
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, float *o, size_t dv,
+                                          float *top, float *sum, size_t m, const float *empty,
+                                          size_t width) const {
+    const size_t first = empty ? 1 : 0, r = first + miras__from(m - first);
+    const size_t end = first + miras__till(m - first);
+    if (empty && miras__unit() == 0)
+      miras__softmax_mean(&miras__of_units, o, dv, top, sum, 1, empty, width);
+    if (r < end)
+      miras__softmax_mean(&miras__of_units, o + r * dv, dv, top + r, sum + r, end - r, NULL, 0);
+    __syncthreads();
+  }
+};
+MIRAS__IS(softmax_mean);
+
+struct miras__block_conjugate_start {
+  __device__ __noinline__ void operator()(const miras__conjugate *all) const {
+    const size_t r = miras__from(all->rows), at = r * all->n;
+    miras__conjugate g = *all;
+    g.rows = miras__till(g.rows) - r;
+    g.x += at, g.r += at, g.s += at, g.rr += r, g.limit += r;
+    if (g.rows) miras__conjugate_start(&g);
+    __syncthreads();
+  }
+};
+MIRAS__IS(conjugate_start);
+
+/* Rows that have a decay each and no home, whose difference takes room. */
+struct miras__block_fade_bwd {
+  __device__ __noinline__ void operator()(int by, float *b, float *ba, float *bhome,
+                                          const float *a, const float *from, const float *home,
+                                          float *row, size_t in, size_t out) const {
+    const int apart = by == 1 && !home;
+    const size_t r = apart ? miras__from(in) : 0;
+    const size_t m = apart ? miras__till(in) - r : miras__unit() ? 0 : in;
+    if (m)
+      miras__fade_bwd(by, b + r * out, ba + r, bhome, a + r, from + r * out, home, row, m, out);
+    __syncthreads();
+  }
+};
+MIRAS__IS(fade_bwd);
 
 /* Scores: every unit has rows of the block for its own, which no other sees: one of so many in
  * turn, so that the older ones, which have more to do, are shared. Mixes: channels for its own. */

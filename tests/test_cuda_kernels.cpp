@@ -287,6 +287,23 @@ template <class Y> struct cases {
   BOTH static void fold_column(T *K, const shape *s, float *p) {
     K->fold_column(AT(0), AT(1), (size_t)F % 2, AT(2), F / 2 ? AT(3) : NULL, AT(4), M, N);
   }
+  BOTH static void channel_left(T *K, const shape *s, float *p) {
+    K->channel_left(K, AT(0), AT(1), AT(3), N, (size_t)F * 30, M);
+  }
+  BOTH static void normaliser_bwd(T *K, const shape *s, float *p) {
+    K->normaliser_bwd(K, AT(0), AT(1), AT(2), N + s->gap, M < N ? M : N, F ? 1 : N, (size_t)F);
+  }
+  BOTH static void softmax_mean(T *K, const shape *s, float *p) {
+    K->softmax_mean(K, AT(0), N, AT(1), AT(2), M, F ? AT(3) : NULL, 3);
+  }
+  BOTH static void conjugate_start(T *K, const shape *s, float *p) {
+    const typename Y::conjugate g = {N, M, 0, M, 0.2f, AT(0), AT(1), AT(2), AT(3), AT(4),
+                                     AT(5), AT(6)};
+    K->conjugate_start(&g);
+  }
+  BOTH static void fade_bwd(T *K, const shape *s, float *p) {
+    K->fade_bwd(F % 3, AT(0), AT(1), AT(2), AT(3), AT(4), F / 3 ? AT(5) : NULL, AT(SLOTS), M, N);
+  }
   BOTH static void weigh_bwd(T *K, const shape *s, float *p) {
     const size_t step = (size_t)F % 3, rows = M < 33 ? M : 33;
     const size_t seen = 1 + (rows - 1) * step, ld = seen + s->gap;
@@ -421,6 +438,7 @@ template <class Y> struct cases {
   X(channel_rows, 6) X(rms_fwd, 1) X(rms_bwd, 8) X(gated_norm_fwd, 5) X(gated_norm_bwd, 5)        \
   X(swiglu_fwd, 2) X(swiglu_bwd, 1) X(conv_fwd, 10) X(unit_fwd, 2) X(unit_bwd, 1) X(erase_fwd, 1) \
   X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
+  X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \
   X(lq_bwd, 2) X(signed_fwd, 12) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10)                                         \
   X(rotary, 20) X(gates_fwd, 10) X(gates_bwd, 5) X(complement, 2)
