@@ -34,6 +34,9 @@ static void one_gate(miras_desc *d, miras_gate *field) {
   if (!miras_memory_size(d, NULL, 0)) *field = own;
 }
 
+/* Keys as they come, where the row takes them so. */
+static int free_keys = 0;
+
 /* All bits that a memory writes, forward and backward, into h. 1 if a call refuses. */
 static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel, uint64_t *h) {
   static float k[2 * N], v[2 * N], q[N], y[N], dk[2 * N], dv[2 * N], dq[N];   /* steps up to 2 */
@@ -58,6 +61,12 @@ static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel
     one_gate(&d, &d.momentum_gate);
     one_gate(&d, &d.threshold_gate);
     one_gate(&d, &d.value_gate);
+  }
+  if (free_keys) {
+    const miras_desc own = d;
+    d.key_length = MIRAS_LENGTH_FREE;
+    d.feature = MIRAS_FEATURE_IDENTITY;
+    if (!miras_memory_size(&d, NULL, 0)) d = own;
   }
   m = miras_memory_open(&d, NULL);
   if (!m) return 1;

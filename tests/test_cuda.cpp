@@ -143,9 +143,10 @@ static int asked(int argc, char **argv, const char *row) {
 }
 
 int main(int argc, char **argv) {
-  static const struct { int chunk, threads; miras_gate gates; } pass[] = {
-    {1, 96, MIRAS_GATE_CONSTANT}, {8, 32, MIRAS_GATE_CONSTANT}, {8, 96, MIRAS_GATE_CHANNEL},
-    {1, 32, MIRAS_GATE_HEAD}};
+  static const struct { int chunk, threads; miras_gate gates; int free_keys; } pass[] = {
+    {1, 96, MIRAS_GATE_CONSTANT, 0}, {8, 32, MIRAS_GATE_CONSTANT, 0},
+    {8, 96, MIRAS_GATE_CHANNEL, 0}, {1, 32, MIRAS_GATE_HEAD, 0},
+    {1, 64, MIRAS_GATE_CONSTANT, 1}};
   unsigned failed = 0, kind, i;
   if (!strcmp(miras_isa(), "portable")) {
     puts("skipped: without fused multiply-add the host has other bits");
@@ -163,6 +164,7 @@ int main(int argc, char **argv) {
       unsigned long before;
       int refused;
       token_gates = pass[i].gates;
+      free_keys = pass[i].free_keys;
       threads = 0;
       refused = one_memory((miras_kind)kind, pass[i].chunk, NULL, &host);
       threads = (unsigned)pass[i].threads;
