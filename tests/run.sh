@@ -204,16 +204,41 @@ job 'engines are device code' 'sh tests/test_device.sh'
 has g++ && job '# miras_cuda.cuh without a GPU' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o '$build/cuda' -lm && '$build/cuda'"
 has g++ && job '# kernels of a block without a GPU' "
-  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm && '$build/cuda_k'"
+  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
+'$build/cuda_k'"
 has g++ && job '# miras_cuda.cuh without a GPU: models' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o '$build/cuda_model' -lm &&
 '$build/cuda_model'"
-has g++ && [ "$mode" = all ] && job 'lm_cuda as lm, without a GPU' 'sh tests/test_cuda_lm.sh'
 if [ "$mode" = all ]; then
+  has g++ && job 'lm_cuda as lm, without a GPU' 'sh tests/test_cuda_lm.sh'
   if has nvcc || has /usr/local/cuda/bin/nvcc; then
     job 'miras_cuda.cuh: registers, stack and spills' 'sh tests/cuda_table.sh'
   else
     skip 'miras_cuda.cuh: registers, stack and spills' 'there is no nvcc'
+  fi
+  # races, which link without the run-time (tests/cuda_races.h); indices; whether mistakes are found
+  cuda='miras_cuda.cuh without a GPU'
+  echo 'int main() { return 0; }' >"$build/try.cpp"
+  if has g++ && g++ -fsanitize=thread -c "$build/try.cpp" -o "$build/try.o" 2>/dev/null; then
+    for name in test_cuda test_cuda_model; do
+      rows=
+      [ $name = test_cuda_model ] && rows='deltanet titans'
+      job "$cuda: races, $name" "
+g++ -std=c++11 -O1 -g1 -ffp-contract=off -fsanitize=thread -c tests/$name.cpp \
+-o '$build/$name.races.o' && g++ '$build/$name.races.o' -o '$build/$name.races' -lm &&
+$limit '$build/$name.races' $rows"
+    done
+    job "$cuda: planted mistakes" "$limit sh tests/cuda_faults.sh"
+  else
+    skip "$cuda: races, planted mistakes" 'g++ has no -fsanitize=thread'
+  fi
+  if compiles g++ -fsanitize=address,undefined; then   # AVX-512 has the bits of AVX2
+    job "$cuda: address and undefined sanitizers" "
+g++ -std=c++11 -O0 -g1 -fno-omit-frame-pointer -DMIRAS_NO_AVX512 -fsanitize=address,undefined \
+-fno-sanitize-recover=all tests/test_cuda.cpp -o '$build/cuda_sane' -lm &&
+$limit '$build/cuda_sane'"
+  else
+    skip "$cuda: address and undefined sanitizers" 'g++ cannot'
   fi
 fi
 
