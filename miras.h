@@ -6401,12 +6401,13 @@ static void miras__row_rates(int form, float *rate, float *slope, const float *r
   for (i = 0; i < m; i++) {
     const size_t t = (row + i) / descents;
     const float r = rho ? rho[t] : 0, x = 1.0f / (float)(t + 1) + r;
-    slope[i] = x < 0 ? 0.0f : 1.0f;
-    rate[i] = x < 0 ? 0 : x;
     if (form == 2) {
       const double y = 16 * (double)r + log(expm1(16.0 / (double)(t + 1))), u = exp(-fabs(y));
       slope[i] = (float)(y > 0 ? 1 / (1 + u) : u / (1 + u));
       rate[i] = (float)((log1p(u) + (y > 0 ? y : 0)) / 16);
+    } else {
+      slope[i] = x < 0 ? 0.0f : 1.0f;
+      rate[i] = x < 0 ? 0 : x;
     }
   }
 }
