@@ -34,10 +34,12 @@ static void one_gate(miras_desc *d, miras_gate *field) {
   if (!miras_memory_size(d, NULL, 0)) *field = own;
 }
 
-/* Keys as they come, where the row takes them so. */
-static int free_keys = 0;
+/* A choice of the descriptor that is another one than the row's, or -1. */
+static size_t change_at = 0;
+static int change_to = -1;
 
-/* All bits that a memory writes, forward and backward, into h. 1 if a call refuses. */
+/* All bits that a memory writes, forward and backward, into h. 1 if a call refuses, 2 if the row
+ * does not go with the change. */
 static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel, uint64_t *h) {
   static float k[2 * N], v[2 * N], q[N], y[N], dk[2 * N], dv[2 * N], dq[N];   /* steps up to 2 */
   static float erase[N], replace[N], gate[2 * N], dgate[5][2 * N];
@@ -62,12 +64,8 @@ static int one_memory(miras_kind kind, int chunk, const miras_parallel *parallel
     one_gate(&d, &d.threshold_gate);
     one_gate(&d, &d.value_gate);
   }
-  if (free_keys) {
-    const miras_desc own = d;
-    d.key_length = MIRAS_LENGTH_FREE;
-    d.feature = MIRAS_FEATURE_IDENTITY;
-    if (!miras_memory_size(&d, NULL, 0)) d = own;
-  }
+  if (change_to >= 0) memcpy((char *)&d + change_at, &change_to, sizeof change_to);
+  if (change_to >= 0 && !miras_memory_size(&d, NULL, 0)) return 2;
   m = miras_memory_open(&d, NULL);
   if (!m) return 1;
   numbers(k, 2 * N, 1);

@@ -236,7 +236,7 @@ $limit '$build/$name.races' $rows"
     job "$cuda: address and undefined sanitizers" "
 g++ -std=c++11 -O0 -g1 -fno-omit-frame-pointer -DMIRAS_NO_AVX512 -fsanitize=address,undefined \
 -fno-sanitize-recover=all tests/test_cuda.cpp -o '$build/cuda_sane' -lm &&
-$limit '$build/cuda_sane'"
+$limit '$build/cuda_sane' gla gated-deltanet sliding-window mesa ttt-mlp titans yaad"
   else
     skip "$cuda: address and undefined sanitizers" 'g++ cannot'
   fi
