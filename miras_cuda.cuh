@@ -1721,33 +1721,35 @@ __device__ static void miras__text_moved(const miras__phase *ph, size_t b) {
   if (!threadIdx.x) memcpy(tr->runs[b], &position, sizeof position);
 }
 
+union miras__any_task { miras__phase phase; miras__jobs jobs; miras__adam adam; };
 struct miras__tasks {
   int task;
   unsigned count;
   size_t room;
-  miras_trainer trainer;
-  union { miras__phase phase; miras__jobs jobs; miras__adam adam; } told;
+  struct { miras_trainer trainer; miras__any_task task; } told;
 };
 
 /* Blocks take tasks in turn, with a worker's scratch each. What they are told lies in shared memory
  * behind the room of kernels. */
 __global__ void miras__run_tasks(const __grid_constant__ miras__tasks a) {
-  float *told = miras__told + MIRAS__ROOM + a.room;
+  float *words = miras__told + MIRAS__ROOM + a.room;
   const float *from = (const float *)&a.told;
+  miras_trainer *trainer = (miras_trainer *)words;
+  void *told = words + sizeof *trainer / sizeof *words;
   miras__phase *phase = (miras__phase *)told;
   miras__jobs *jobs = (miras__jobs *)told;
   miras__adam *adam = (miras__adam *)told;
   unsigned i;
-  for (i = threadIdx.x; i < sizeof a.told / sizeof *told; i += blockDim.x) told[i] = from[i];
+  for (i = threadIdx.x; i < sizeof a.told / sizeof *from; i += blockDim.x) words[i] = from[i];
   miras__tell_room(a.room);
   if (!threadIdx.x) {
     if (a.task < MIRAS__JOB_TASK || a.task >= MIRAS__TEXT_BEGIN) {
-      phase->trainer = (miras_trainer *)&a.trainer;
+      phase->trainer = trainer;
       phase->all.k = miras__kernels_best();
     } else if (a.task == MIRAS__JOB_TASK) {
       jobs->k = miras__kernels_best();
     } else {
-      adam->trainer = (miras_trainer *)&a.trainer;
+      adam->trainer = trainer;
       adam->k = miras__kernels_best();
     }
   }
@@ -2110,18 +2112,18 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count,
   a.task = task;
   a.count = (unsigned)count;
   a.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
-  memcpy((void *)&a.trainer, &t->tr, sizeof a.trainer);
-  a.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
+  memcpy((void *)&a.told.trainer, &t->tr, sizeof a.told.trainer);
+  a.told.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
   if (task < miras_cuda::MIRAS__JOB_TASK || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
-    memcpy((void *)&a.told.phase, argument, sizeof a.told.phase);
-    if (a.told.phase.all.layer) miras_cuda::miras__move(a.told.phase.all.layer, by);
+    memcpy((void *)&a.told.task.phase, argument, sizeof a.told.task.phase);
+    if (a.told.task.phase.all.layer) miras_cuda::miras__move(a.told.task.phase.all.layer, by);
   } else if (task == miras_cuda::MIRAS__JOB_TASK) {
-    memcpy((void *)&a.told.jobs, argument, sizeof a.told.jobs);
-    for (i = 0; i < a.told.jobs.count; i++)          /* weights to be turned lie in the model */
-      if (a.told.jobs.job[i].kind == miras_cuda::MIRAS__TRANSPOSE)
-        miras_cuda::miras__move(a.told.jobs.job[i].a, by);
+    memcpy((void *)&a.told.task.jobs, argument, sizeof a.told.task.jobs);
+    for (i = 0; i < a.told.task.jobs.count; i++)   /* weights to be turned lie in the model */
+      if (a.told.task.jobs.job[i].kind == miras_cuda::MIRAS__TRANSPOSE)
+        miras_cuda::miras__move(a.told.task.jobs.job[i].a, by);
   } else {
-    memcpy((void *)&a.told.adam, argument, sizeof a.told.adam);
+    memcpy((void *)&a.told.task.adam, argument, sizeof a.told.task.adam);
   }
   if (count && !MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count < workers ? count : workers,
                               (miras_cuda::MIRAS__ROOM + a.room) * sizeof(float) + sizeof a.told,

@@ -201,12 +201,12 @@ done
 
 job lint 'sh tests/lint.sh'
 job 'engines are device code' 'sh tests/test_device.sh'
-has g++ && job '# miras_cuda.cuh without a GPU' "
+has g++ && job 'miras_cuda.cuh without a GPU' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o '$build/cuda' -lm && '$build/cuda'"
-has g++ && job '# kernels of a block without a GPU' "
+has g++ && job 'kernels of a block without a GPU' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
 '$build/cuda_k'"
-has g++ && job '# miras_cuda.cuh without a GPU: models' "
+has g++ && job 'miras_cuda.cuh without a GPU: models' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o '$build/cuda_model' -lm &&
 '$build/cuda_model'"
 if [ "$mode" = all ]; then
