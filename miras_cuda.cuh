@@ -1244,7 +1244,7 @@ MIRAS__IS(linear_run);
  * down the rows of a part, 4 floats longer than they need be, two threads to a bank.
  *
  * A single row, which waits for memory, has a thread to a column: neighbours read neighbours, 8 of
- * k on their way at a time. */
+ * k on their way at a time; few columns of it go through shared memory. */
 enum { MIRAS__DEEP = 16 };
 #define MIRAS__PRODUCT_ROOM(threads) \
   (2 * 16 * (64 + 4 + 4 + ((threads) < 512 ? (threads) / 2 : 256)))
@@ -1410,6 +1410,33 @@ static void miras__tiled(int mode, float *C, size_t ldc, const miras__factor *A,
     }
 }
 
+/* A single row and up to 64 columns: a thread to a column, and all threads bring the next rows of
+ * the right factor, twice as many as lie in half the room, 16 bytes at a time. A thread that has no
+ * column is a part ahead. */
+static void miras__by_row(int mode, float *C, const float *a, size_t right, const float *b,
+                          size_t ldb, size_t N, size_t K, float *room) {
+  const size_t part = (size_t)miras__told[1] / 8 * 4, deep = part / N, j = threadIdx.x;
+  const int quads = N % 4 == 0 && ldb % 4 == 0 && (uintptr_t)b % sizeof(float4) == 0;
+  float c = j >= N || mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[j] : C[j];
+  for (size_t k = 0, turn = 0; k < K; k += deep, turn = !turn) {
+    const size_t rows = K - k < deep ? K - k : deep;
+    float *const to = room + turn * part;
+    if (quads) {
+      V_UNROLL4
+      for (size_t e = j; e < rows * N / 4; e += blockDim.x) {
+        const float4 four = *(const float4 *)(const void *)(b + (k + 4 * e / N) * ldb + 4 * e % N);
+        *(float4 *)(void *)(to + 4 * e) = four;
+      }
+    } else {
+      for (size_t e = j; e < rows * N; e += blockDim.x) to[e] = b[(k + e / N) * ldb + e % N];
+    }
+    __syncthreads();
+    for (size_t i = 0; j < N && i < rows; i++)
+      c = __fmaf_rn(a[(k + i) * right], to[i * N + j], c);
+  }
+  if (j < N) C[j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
+}
+
 /* Element by element, in place: a single row, or where the room is too small. */
 static void miras__by_columns(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B,
                               size_t M, size_t N, size_t K, size_t most) {
@@ -1446,8 +1473,12 @@ struct miras__block_gemm {
     float *const room = miras__told + MIRAS__ROOM;
     (void)pack;
     mode &= 3;
-    if ((size_t)miras__told[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 ||
-        (M == 1 && miras__right(B) == 1)) {
+    if (M == 1 && miras__right(B) == 1 && N <= 64 && N <= T && K >= 64 &&
+        (size_t)miras__told[1] >= MIRAS__PRODUCT_ROOM(T)) {
+      miras__by_row(mode, C, A.p, miras__right(A), B.p, miras__down(B), N,
+                    most && most < K ? most : K, room);
+    } else if ((size_t)miras__told[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 ||
+               (M == 1 && miras__right(B) == 1)) {
       miras__by_columns(mode, C, ldc, A, B, M, N, K, most);
     } else {
       const unsigned rows = M <= 16 || T < 64 ? 2 : M <= 32 || T < 128 ? 4 : 8;
