@@ -37,7 +37,8 @@
      engine   runs in every thread, calls kernels and stores nothing by itself
      task     of a layer or a trainer (@75 to @79 in miras.h): a tile of rows, a head, a block of
               parameters. A block takes tasks in turn; a phase of them is a grid
-   Not here: the choices that call functions of the caller's (bias and retention custom). */
+   Needs CUDA 12.1 (grids are told more than 4 KB) and compute capability 7.0. Not here: the choices
+   that call functions of the caller's (bias and retention custom). */
 #ifndef MIRAS_CUDA_H
 #define MIRAS_CUDA_H
 
@@ -174,7 +175,7 @@ miras_result miras_cuda_trainer_copy(miras_trainer *to, const miras_cuda_trainer
 miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer *from,
                                      cudaStream_t stream);
 
-/* ---- running texts, many at a time ---- */
+/* ---- running texts, many at a time; their grids are those of training ---- */
 
 /* `batch` texts side by side, each as miras_session has one. */
 typedef struct miras_cuda_session {
@@ -1644,7 +1645,7 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
 }
 #endif
 
-#ifndef MIRAS_NO_TRAINING
+#ifndef MIRAS__NO_TRAINER
 /* A number of tasks, and what they are told. */
 enum { MIRAS__CALL_BEGIN, MIRAS__CALL_COUNT, MIRAS__TILE_BEGIN, MIRAS__LAYER_TASK, MIRAS__TILE_END,
        MIRAS__CALL_END, MIRAS__TILE_END_BWD, MIRAS__EMBED_BWD, MIRAS__JOB_TASK, MIRAS__NORM_TASK,

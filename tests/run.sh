@@ -211,6 +211,12 @@ has g++ && job 'miras_cuda.cuh without a GPU: models' "
 '$build/cuda_model'"
 if [ "$mode" = all ]; then
   has g++ && job 'lm_cuda as lm, without a GPU' 'sh tests/test_cuda_lm.sh'
+  printf '%s\n' '#include "tests/cuda_shim.h"' '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' \
+    '#define MIRAS_CUDA_IMPLEMENTATION' '#include "miras_cuda.cuh"' >"$build/parts.cpp"
+  has g++ && job 'miras_cuda.cuh: builds that leave parts out' "
+  for part in MODEL TRAINING FILES ATTENTION; do
+    g++ -std=c++11 -fsyntax-only -w -I. -DMIRAS_NO_\$part '$build/parts.cpp' || exit 1
+  done"
   if has nvcc || has /usr/local/cuda/bin/nvcc; then
     job 'miras_cuda.cuh: registers, stack and spills' 'sh tests/cuda_table.sh'
   else
