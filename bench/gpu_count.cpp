@@ -6,10 +6,14 @@
  * and store, of which those to memory of the device and to shared memory count. Printed per token
  * and head, for a pass, its adjoint, and a call with one token:
  *   meets   barriers
- *   path    accesses one after the other: from barrier to barrier, those of the busiest thread
+ *   far     accesses to memory one after the other: from barrier to barrier, those of the thread
+ *           with the most; 4 or 16 bytes count alike
+ *   near    the same to shared memory
+ *   sums    fused multiply-adds, likewise
  *   all     accesses of all threads, in thousands; 32 of them or fewer are one of a warp
- * Lines that begin with a row's name: row, size, chunk, bytes of state, then three for each. */
+ * Lines that begin with a row's name: row, size, chunk, bytes of state, then five for each. */
 #include <malloc.h>
+#undef __SANITIZE_ADDRESS__          /* no library is there to be told of fibers                 */
 #include "../tests/cuda_shim.h"
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
@@ -18,24 +22,33 @@
 static char *device;
 static size_t used;
 static const size_t whole = (size_t)1 << 30;
-static unsigned arrived, mine[1024], most;
-static unsigned long meets, path, all;
+enum { FAR, NEAR, SUMS, WHAT };
+static unsigned arrived, mine[1024][WHAT], most[WHAT];
+static unsigned long meets, path[WHAT], all;
 
 #define PLAIN __attribute__((no_sanitize("kernel-address")))
-PLAIN static void meet(void) {
-  unsigned *own = &mine[shim.now];
-  if (*own > most) most = *own;
-  *own = 0;
-  if (++arrived == shim.threads) meets++, path += most, most = arrived = 0;
-  shim_wait(0, "a barrier");
+PLAIN static void meet(const char *where, const char *within) {
+  unsigned *own = mine[shim.now], i;
+  for (i = 0; i < WHAT; i++) {
+    if (own[i] > most[i]) most[i] = own[i];
+    own[i] = 0;
+  }
+  if (++arrived == shim.threads) {
+    for (i = 0; i < WHAT; i++) path[i] += most[i], most[i] = 0;
+    meets++, arrived = 0;
+  }
+  shim_wait(0, SHIM_BARRIER, where, within);
 }
 #undef __syncthreads
-#define __syncthreads() meet()
+#define __syncthreads() meet(SHIM_HERE)
 
 extern "C" {
 PLAIN static void seen(const char *p) {
   const size_t near = (size_t)(p - (char *)shim_shared), far = (size_t)(p - device);
-  if (far < whole || near < malloc_usable_size(shim_shared)) mine[shim.now]++, all++;
+  const char here = 0;               /* on a thread's stack, or the host's: no shared memory then */
+  if ((size_t)(&here - shim.stacks) >= shim.room * shim.apart) return;
+  if (far < whole) mine[shim.now][FAR]++, all++;
+  else if (near < malloc_usable_size(shim_shared)) mine[shim.now][NEAR]++, all++;
 }
 #define SEEN(name) PLAIN void name(void *p) { seen((const char *)p); }
 SEEN(__asan_load1_noabort) SEEN(__asan_load2_noabort) SEEN(__asan_load4_noabort)
@@ -47,6 +60,11 @@ PLAIN void __asan_storeN_noabort(void *p, size_t) { seen((const char *)p); }
 PLAIN void __asan_handle_no_return(void) {}
 }
 
+PLAIN static float count_sum(float a, float b, float c) {
+  mine[shim.now][SUMS]++;
+  return fmaf(a, b, c);
+}
+#define __fmaf_rn(a, b, c) count_sum(a, b, c)
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 
@@ -60,12 +78,14 @@ static float *take(size_t floats) {
 }
 
 static void show(int tokens) {
-  printf(" %8.1f %8.0f %8.1f", (double)meets / tokens, (double)path / tokens,
-         (double)all / tokens / 1000);
-  meets = path = all = 0;
+  const double n = tokens;
+  printf("  %7.1f %7.0f %7.0f %7.0f %7.1f", (double)meets / n, (double)path[FAR] / n,
+         (double)path[NEAR] / n, (double)path[SUMS] / n, (double)all / n / 1000);
 }
 static void begin(void) {
-  meets = path = all = 0, arrived = most = 0;
+  meets = all = 0, arrived = 0;
+  memset(path, 0, sizeof path);
+  memset(most, 0, sizeof most);
   memset(mine, 0, sizeof mine);
 }
 
@@ -119,7 +139,7 @@ int main(int argc, char **argv) {
   int kind, size, i, j;
   device = (char *)malloc(whole);
   if (!device) return 2;
-  printf("%-20s %4s %4s %8s %26s %26s %26s\n", "row", "size", "chunk", "state", "forward",
+  printf("%-20s %4s %4s %8s %40s %40s %40s\n", "row", "size", "chunk", "state", "forward",
          "backward", "one token");
   for (size = 64; size <= 128; size *= 2)
     for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
