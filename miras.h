@@ -1766,6 +1766,8 @@ typedef struct miras__arena {
   struct miras__arena *records;    /* where base is a device's memory: what the host reads        */
 } miras__arena;
 
+#define MIRAS__SLACK 63    /* bytes that a buffer of any alignment may lose                       */
+
 /* buffer NULL: to measure; else any alignment will do. */
 static miras__arena miras__arena_on(void *buffer) {
   miras__arena a;
@@ -1779,7 +1781,7 @@ static miras__arena miras__arena_on(void *buffer) {
 /* Bytes of a buffer for all that was measured; 0 and a sentence if this machine has not so many. */
 static size_t miras__arena_bytes(const miras__arena *a, const char *what, char *why, size_t n) {
   size_t bytes = 0;
-  if (a->ok && miras__size_add(a->used, 63, &bytes)) return bytes;
+  if (a->ok && miras__size_add(a->used, MIRAS__SLACK, &bytes)) return bytes;
   return miras__say(why, n, "the %s is larger than this machine can address", what), 0;
 }
 
@@ -7213,6 +7215,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_UNIT
 #undef V_UNITS
 #undef V_MEET
+#undef V_FETCH
 #undef V_LANE
 #undef V_MOST
 #undef V_FRONT
@@ -14370,7 +14373,8 @@ MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count) 
 
 typedef struct miras__now {
   uint64_t steps;                  /* that have changed parameters                                */
-  float unit;                      /* 1 / targets that count; 0: none does                        */
+  uint64_t counted;                /* targets of the last loss that count                         */
+  float unit;                      /* 1 / counted; 0: none does                                   */
   float loss, norm;
   float c[9];                      /* of the kernel adamw; c[5] and c[8] depend on the view       */
 } miras__now;
@@ -14484,7 +14488,7 @@ static void miras__call_count(void *argument, int index, int worker) {
   if (MIRAS__THREAD) return;
   for (b = 0; b < (size_t)tr->batch; b++) counted += (size_t)tr->counted[b];
   tr->now->unit = counted ? 1.0f / (float)counted : 0;
-  tr->now->loss = (float)counted;
+  tr->now->counted = (uint64_t)counted;
 }
 
 /* Tokens become rows. */
@@ -14604,7 +14608,7 @@ static void miras__call_end(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const size_t batch = (size_t)tr->batch, tiles = batch * ph->per;
-  const double counted = (double)tr->now->loss;
+  const double counted = (double)tr->now->counted;
   double total = 0;
   size_t i;
   (void)index, (void)worker;
@@ -14629,13 +14633,13 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
   const int drops = miras__drop_of(ph, &drop) != NULL;
   for (row = 0; row < rows; row++) {
     const float *d = ph->all.before + row * ld;
-    const size_t token = (size_t)tr->tokens[row];
-    if (token % ph->shares != (size_t)index) continue;
+    const uint32_t token = (uint32_t)tr->tokens[row];
+    if (token % (uint32_t)ph->shares != (uint32_t)index) continue;
     if (drops) {
       miras__drop_rows(ph->all.k, &drop, 0, row, t, NULL, d, ld, 1, width);
       d = t;
     }
-    ph->all.k->add(tr->grads + token * width, d, width);
+    ph->all.k->add(tr->grads + (size_t)token * width, d, width);
   }
 }
 

@@ -52,15 +52,19 @@
 extern "C" {
 #endif
 
-/* Threads of a block: a multiple of 32. */
+/* Threads of a block: a multiple of 32, and a constant, or else MIRAS_CUDA_MOST is what it is at
+ * most. */
 #ifndef MIRAS_CUDA_THREADS
   #define MIRAS_CUDA_THREADS 128
 #endif
+#ifndef MIRAS_CUDA_MOST
+  #define MIRAS_CUDA_MOST MIRAS_CUDA_THREADS
+#endif
 
 /* Blocks that work on the tasks of a trainer at a time, each with a worker's scratch: at least 257.
- * What fits on an H200 with four blocks to a multiprocessor. */
+ * What an H200 has room for at 128 threads: two blocks to a multiprocessor. */
 #ifndef MIRAS_CUDA_BLOCKS
-  #define MIRAS_CUDA_BLOCKS 528
+  #define MIRAS_CUDA_BLOCKS 264
 #endif
 
 /* Bytes of stack that a thread may take, of which CUDA asks to be told where functions are called
@@ -162,7 +166,8 @@ miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *token
                                      const int32_t *rows, const int32_t *fresh, float *loss,
                                      cudaStream_t stream);
 miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t stream);
-/* miras_trainer_step; norm: one float on the device, or NULL. */
+/* miras_trainer_step; norm: one float on the device, or NULL. In a graph the learning rate is that
+ * of the capture. */
 miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
                                      float learning_rate, float *norm, cudaStream_t stream);
 /* As miras_trainer_grads: on the device. */
@@ -177,7 +182,7 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 
 /* ---- running texts, many at a time; their grids are those of training ---- */
 
-/* `batch` texts side by side, each as miras_session has one. */
+/* `batch` texts side by side, each as miras_session has one. It stays where it is. */
 typedef struct miras_cuda_session {
   uint64_t held[2816];
 } miras_cuda_session;
@@ -1554,6 +1559,8 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 
 /* ---- grids: a block per head of a sequence ---- */
 
+#define MIRAS__GRID __global__ void __launch_bounds__(MIRAS_CUDA_MOST)
+
 /* What a grid is told. The records lie in constant memory, and what points from one to another is
  * set there. */
 typedef struct miras__errand {
@@ -1574,12 +1581,12 @@ __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   return c;
 }
 
-__global__ void miras__run_forward(const __grid_constant__ miras__errand a) {
+MIRAS__GRID miras__run_forward(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
   miras__memory_forward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
-__global__ void miras__run_read(const __grid_constant__ miras__errand a) {
+MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
   miras__tell_room(a.room);
@@ -1601,13 +1608,13 @@ __global__ void miras__run_moved(const __grid_constant__ miras__errand a) {
 }
 
 #ifndef MIRAS_NO_TRAINING
-__global__ void miras__run_backward(const __grid_constant__ miras__errand a) {
+MIRAS__GRID miras__run_backward(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
   miras__memory_backward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
 /* Block h: head h; the last one: what all heads share. */
-__global__ void miras__run_collect(const __grid_constant__ miras__errand a) {
+MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
   if (blockIdx.x < (unsigned)a.m.plan.d.heads)
     miras__memory_collect(&c, blockIdx.x, a.dparams);
@@ -1764,7 +1771,7 @@ struct miras__tasks {
 
 /* Blocks take tasks in turn, with a worker's scratch each. What they are told lies in shared memory
  * behind the room of kernels. */
-__global__ void miras__run_tasks(const __grid_constant__ miras__tasks a) {
+MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
   float *words = miras__told + MIRAS__ROOM + a.room;
   const float *from = (const float *)&a.told;
   miras_trainer *trainer = (miras_trainer *)words;
@@ -2061,7 +2068,7 @@ static int miras__alike(const miras_model *a, const miras_model *b) {
 
 /* From the model's record to its block's end. */
 static size_t miras__model_block(const miras_model *m) {
-  return m->own.bytes - (size_t)((const char *)m - (const char *)m->own.buffer);
+  return m->own.bytes - MIRAS__SLACK;
 }
 
 size_t miras_cuda_model_size(const miras_model *m) {
@@ -2125,6 +2132,7 @@ typedef struct miras__cuda_trainer {
   uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS_LAYER_KINDS * sizeof(miras__layer_work) / 8 + 32];
 } miras__cuda_trainer;
+typedef char miras__blocks_suffice[MIRAS_CUDA_BLOCKS > MIRAS__WORKERS ? 1 : -1];
 typedef char miras__trainer_fits[sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_trainer) &&
                                          sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_session)
                                      ? 1
@@ -2183,6 +2191,7 @@ static size_t miras__cuda_trainer_layout(miras__cuda_trainer *t, const miras_cud
   miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
   const miras__there there = miras__there_of(g);
   miras_trainer tr;
+  size_t bytes;
   if (d && d->parallel)
     return miras__say(why, n, "parallel is set; a trainer on a device must have NULL: the device "
                               "is its job system"), 0;
@@ -2196,7 +2205,10 @@ static size_t miras__cuda_trainer_layout(miras__cuda_trainer *t, const miras_cud
   t->tr.desc.parallel = &t->parallel;
   a.records = &records;
   miras__trainer_layout(&t->tr, &a);
-  return miras__arena_bytes(&a, "trainer", why, n);
+  bytes = miras__arena_bytes(&a, "trainer", why, n);
+  if (!bytes || !d->limit || bytes <= d->limit) return bytes;
+  miras__say(why, n, "limit is %zu bytes; the trainer takes %zu", (size_t)d->limit, bytes);
+  return 0;
 }
 
 size_t miras_cuda_trainer_size(const miras_cuda_model *g, const miras_trainer_desc *d, char *why,
@@ -2233,13 +2245,13 @@ miras_result miras_cuda_trainer_loss(miras_cuda_trainer *t, const int32_t *token
   miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
   const cudaMemcpyKind way = cudaMemcpyDeviceToDevice;
   size_t n, b;
+  if (t) held->tr.taped = 0;
   if (!t || !tokens || !targets || batch < 1 || batch > held->tr.desc.batch || length < 1 ||
       length > held->tr.desc.context ||
       (rows && (!held->tr.desc.streams || !miras__length_ok(held->there.m, length))))
     return MIRAS_ERR_ARGUMENT;
   n = (size_t)batch * (size_t)length * sizeof *tokens;
   b = (size_t)batch * sizeof *rows;
-  held->tr.taped = 0;
   held->stream = stream;
   held->failed =
     !miras__cuda_move(held->tr.tokens, tokens, n, way, stream) ||

@@ -56,14 +56,10 @@ plant 'no barrier behind a kernel of rows' titans 'race: .* global memory' \
   $cuh '#define MIRAS__BY_ROWS' "$barrier" "$less"
 plant 'no barrier behind a kernel of one unit' titans 'race: .* global memory' \
   $cuh 'threadIdx.x < 16) f(' "$barrier" "$less"
-plant 'a result is told before it is there' mesa 'race: .* float 0 of shared memory' \
-  $cuh '*miras__told = (float)r' "$barrier" "$less"
-plant 'the next result is told too early' mesa 'race: .* float 0 of shared memory' \
-  $cuh 'r = (R)*miras__told' "$barrier" "$less"
 plant 'no barrier before a state in shared memory is used' gla 'race: .* shared memory' \
-  $cuh 'room[i] = s[i]' "$barrier" "$less"
-plant 'an index beyond shared memory' gla "race: .* memory that is not the device's" \
-  $cuh 'room[i] = s[i]' 'room[i] = s[i]' 'room[FAULT ? i + 1 : i] = s[i]'
+  $cuh 'y[i] = x[i]' "$barrier" "$less"
+plant 'an index beyond shared memory' gla 'race: ' \
+  $cuh 'y[i] = x[i]' 'y[i] = x[i]' 'y[FAULT ? i + 1 : i] = x[i]'
 plant 'a barrier for some of the threads' titans 'they wait for each other' \
   $cuh 'struct miras__block_gemm' '__syncthreads();' \
   'if (!FAULT || threadIdx.x < 32) __syncthreads();'
@@ -71,15 +67,14 @@ plant 'two units run a kernel of one' titans 'another unit has used it' \
   $cuh 'miras__by_block<void (*)(P...), f, MIRAS__ONE_UNIT>' 'threadIdx.x < 16' \
   'threadIdx.x < (FAULT ? 32 : 16)'
 plant 'two units store one row' titans 'another unit has used it' \
-  $cuh 'static size_t miras__till' 'each * (unit + 1) <' '(each + FAULT) * (unit + 1) <'
+  $cuh 'static size_t miras__till' 'each * (miras__unit() + 1) <' \
+  '(each + FAULT) * (miras__unit() + 1) <'
 plant 'a number is stored while other lanes read it' titans 'another lane of its unit' \
   $cuh '#define V_KEEP(to, value)' 'V_SYNC();' 'if (!FAULT) V_SYNC();'
 plant 'no barrier of the unit behind elements' sliding-window 'without a barrier between them' \
   miras.h 'static void miras__online_softmax_rows(' 'V_SYNC();' 'if (!FAULT) V_SYNC();'
-plant 'no barrier of the unit in an adjoint' ttt-linear 'without a barrier between them' \
-  miras.h 'if (gi) V_KEEP(bgi[j]' 'V_SYNC();' 'if (!FAULT) V_SYNC();'
 plant 'blocks work on one head' titans 'another block of the grid' \
-  $cuh 'void miras__run_backward' '(int)blockIdx.x, (int)blockIdx.x' \
+  $cuh 'GRID miras__run_backward' '(int)blockIdx.x, (int)blockIdx.x' \
   'FAULT ? 0 : (int)blockIdx.x, FAULT ? 0 : (int)blockIdx.x'
 plant "a pointer of the host's" titans "race: .* memory that is not the device's" \
   tests/test_cuda.cpp 'result = miras_cuda_forward' 'dy, device_tape' 'FAULT ? y : dy, device_tape'

@@ -37,6 +37,7 @@
 #define __global__
 #define __grid_constant__
 #define __noinline__
+#define __launch_bounds__(threads)
 #define __shared__
 
 enum {

@@ -16,6 +16,7 @@
 #include "../miras.h"
 static unsigned threads = 32;      /* of a block; 0: the host's engines run                       */
 #define MIRAS_CUDA_THREADS threads
+#define MIRAS_CUDA_MOST 128
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #include <stddef.h>

@@ -14,6 +14,7 @@
 #include "../miras.h"
 static unsigned threads = 32;
 #define MIRAS_CUDA_THREADS threads
+#define MIRAS_CUDA_MOST 128
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 #include <stdio.h>
