@@ -14779,6 +14779,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   const miras_model *m = tr->model;
   size_t b = (size_t)tr->desc.batch, t = (size_t)tr->desc.context, n = b * t, hold;
   size_t layers = (size_t)m->desc.layers, l;
+  const size_t workers = miras__workers(tr->desc.parallel);
   miras__extent e;
   int i;
   e.batch = b;
@@ -14802,9 +14803,10 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   }
   tr->last = miras__floats(a, n, m->ld_x);
   /* logits of many tokens and words at once would dwarf the model: past 2^25 floats they are made
-   * in groups of tiles, and once more for the backward pass */
+   * in groups of tiles, and once more for the backward pass; a device works on many at a time */
   hold = ((size_t)1 << 25) / m->ld_v / MIRAS__TILE;
   tr->group = hold ? hold : 1;
+  if (workers > MIRAS__WORKERS && tr->group < workers) tr->group = workers;
   hold = tr->group * MIRAS__TILE;
   tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
   tr->head_t = miras__floats(a, m->width, m->ld_v);
@@ -14823,7 +14825,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->counted = (int32_t *)miras__take(a, b, sizeof(int32_t));
   tr->now = (miras__now *)miras__take(a, 1, sizeof(miras__now));
   tr->scratch_size = miras__pad(m->scratch_train);
-  tr->scratch = miras__floats(a, miras__workers(tr->desc.parallel), tr->scratch_size);
+  tr->scratch = miras__floats(a, workers, tr->scratch_size);
 }
 
 /* Bytes of a resolved trainer; 0 if that is too much. */
