@@ -1703,8 +1703,6 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
       }
       break;
     case MIRAS__ADD_OUT:
-      if (!c && a->run && a->first + a->n == a->length)
-        miras__tail_move(k, s, a->run, a->kept.proj - a->first * s->ld_p, a->length);
       if (miras__layer_acts(s)->leave) from = miras__layer_acts(s)->leave(a);
       if (miras__mid(a) != a->kept.x)
         k->copy_rows(miras__mid(a) + c, s->ld_x, a->kept.x + c, s->ld_x, a->n,
@@ -1729,27 +1727,44 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
   }
 }
 
-/* Task `index`: ph->first columns of a tile, which has ph->row0 such tasks. */
+/* Task `index`: ph->first columns of a tile, which has ph->row0 such tasks. Where texts bring a
+ * token each, rows of a tile are texts (miras__cuda_columns). */
 __device__ static void miras__columns_task(const miras__phase *ph, size_t index, int worker) {
+  const miras_trainer *tr = ph->trainer;
   miras__drop drop;
-  const size_t c = index % ph->row0 * ph->first;
+  const size_t c = index % ph->row0 * ph->first, each = (size_t)tr->length;
   miras__visit a = miras__visit_of(ph, index / ph->row0, worker, &drop);
+  const miras__shape *s = a.layer->s;
+  size_t i;
+  if (ph->shares == MIRAS__ADD_OUT && !c) {          /* the last rows of texts that end here */
+    for (i = 0; i < a.n; i++) {
+      const size_t row = a.row + i, b = row / each;
+      if (row % each == each - 1)
+        miras__tail_move(a.k, s, tr->runs[b] + a.layer->run,
+                         a.kept.proj + ((ptrdiff_t)(b * each) - (ptrdiff_t)a.row) *
+                                         (ptrdiff_t)s->ld_p,
+                         each);
+    }
+  }
   miras__layer_columns(&a, (int)ph->shares, c, c + ph->first);
 }
 
-/* ... its last ph->first rows become logits, the columns of task `index`; ... */
+/* ... its last ph->first rows become logits, the columns of task `index`, of a tile of texts where
+ * they bring a token each; ... */
 enum { MIRAS__TEXT_COLS = 64 };
 __device__ static void miras__text_end(const miras__phase *ph, size_t index, int worker) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
   const size_t across = (m->vocab + MIRAS__TEXT_COLS - 1) / MIRAS__TEXT_COLS;
-  const size_t b = index / across, c = index % across * MIRAS__TEXT_COLS, n = ph->first;
-  const size_t row = (b + 1) * ph->all.length - n, left = m->vocab - c;
+  const size_t at = index / across, c = index % across * MIRAS__TEXT_COLS, left = m->vocab - c;
+  const size_t single = ph->all.length == 1, texts = (size_t)tr->batch - at * MIRAS__TILE;
+  const size_t n = !single ? ph->first : texts < MIRAS__TILE ? texts : MIRAS__TILE;
+  const size_t row = single ? at * MIRAS__TILE : (at + 1) * ph->all.length - n;
   float *pack = miras__worker_scratch(tr, worker), *last = pack + MIRAS__PACK;
   ph->all.k->rms_fwd(last, m->ld_x, ph->out + row * m->ld_x, m->ld_x, m->params + m->norm, n,
                      m->width);
-  miras__matmul(ph->all.k, MIRAS__SET, tr->logits + b * n * m->vocab + c, m->vocab,
-                miras__mat(last, m->ld_x),
+  miras__matmul(ph->all.k, MIRAS__SET, tr->logits + (single ? row : at * n) * m->vocab + c,
+                m->vocab, miras__mat(last, m->ld_x),
                 miras__turned(m->params + m->head + c * m->width, m->width), n,
                 left < MIRAS__TEXT_COLS ? left : (size_t)MIRAS__TEXT_COLS, m->width, pack);
 }
@@ -2397,15 +2412,23 @@ miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_mod
   return bytes < need ? MIRAS_ERR_SIZE : miras_cuda_session_reset(s, -1, stream);
 }
 
-/* Layer l of all texts. */
-static void miras__cuda_columns(miras__cuda_trainer *t, miras__phase *ph, int act, size_t columns) {
-  const size_t tiles = (size_t)t->tr.batch * ph->per;
-  ph->shares = (size_t)act;
-  ph->first = tiles > 64 ? 64 : 32;
-  ph->row0 = (columns + ph->first - 1) / ph->first;
-  miras__cuda_tasks(t, miras_cuda::MIRAS__COLUMNS, tiles * ph->row0, ph);
+/* A layer's products. Texts that bring a token each are rows of one sequence: weights are read once
+ * for 64 of them. */
+static void miras__cuda_columns(miras__cuda_trainer *t, const miras__phase *all, int act,
+                                size_t columns) {
+  const size_t batch = (size_t)t->tr.batch;
+  const int single = all->all.length == 1;
+  miras__phase ph = *all;
+  size_t tiles;
+  if (single) ph.all.length = batch, ph.per = miras__tiles(batch);
+  tiles = single ? ph.per : batch * ph.per;
+  ph.shares = (size_t)act;
+  ph.first = tiles > 64 || ph.all.length > 8 ? 64 : 32;
+  ph.row0 = (columns + ph.first - 1) / ph.first;
+  miras__cuda_tasks(t, miras_cuda::MIRAS__COLUMNS, tiles * ph.row0, &ph);
 }
 
+/* Layer l of all texts. */
 static void miras__cuda_layer(miras__cuda_trainer *t, miras__phase *ph, int l) {
   const miras__shape *s = t->there.m->layers[l].s;
   const size_t batch = (size_t)t->tr.batch;
@@ -2449,8 +2472,9 @@ miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *token
   ph.first = (size_t)rows;
   if (rows)
     miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_END,
-                      batch * ((t->there.m->vocab + miras_cuda::MIRAS__TEXT_COLS - 1) /
-                               miras_cuda::MIRAS__TEXT_COLS),
+                      (length == 1 ? miras__tiles(batch) : batch) *
+                        ((t->there.m->vocab + miras_cuda::MIRAS__TEXT_COLS - 1) /
+                         miras_cuda::MIRAS__TEXT_COLS),
                       &ph);
   miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_MOVED, batch, &ph);
   return t->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
