@@ -155,38 +155,67 @@ static int learns(const miras_model_desc *d) {
   return ok;
 }
 
-/* And does it answer, two texts at a time, as a session does? */
-static int answers(const miras_model_desc *d) {
-  enum { FIRST = 70, ALL = 76 };
-  static miras_cuda_session s;
-  static int32_t tokens[2][ALL];
-  static float logits[2 * 3 * WORDS], wanted[WORDS];
-  miras_model *m = miras_model_open(d, NULL);
-  miras_session *host = miras_session_open(m, NULL);
+/* Texts of a model on the device, room for a call's tokens and logits there, and a session here. */
+static struct {
+  miras_model *m;
+  miras_session *host;
   miras_cuda_model g;
-  size_t bytes, state, t;
+  miras_cuda_session s;
   void *of_model, *of_session;
   int32_t *in;
   float *out;
-  int ok = 1, text, row;
-  if (!host) return 0;
+} texts;
+
+static int texts_open(const miras_model_desc *d, int batch, int length, int rows) {
+  size_t bytes;
+  texts.m = miras_model_open(d, NULL);
+  texts.host = miras_session_open(texts.m, NULL);
+  if (!texts.host) return 0;
+  bytes = miras_cuda_model_size(texts.m);
+  texts.of_model = device(bytes);
+  if (miras_cuda_model_init(&texts.g, texts.m, texts.of_model, bytes, 0) != MIRAS_OK) return 0;
+  bytes = miras_cuda_session_size(&texts.g, batch, length);
+  texts.of_session = device(bytes);
+  texts.in = (int32_t *)device((size_t)(batch * length) * sizeof *texts.in);
+  texts.out = (float *)device((size_t)(batch * rows * WORDS) * sizeof *texts.out);
+  return miras_cuda_session_init(&texts.s, &texts.g, batch, length, texts.of_session, bytes, 0) ==
+         MIRAS_OK;
+}
+
+static void texts_close(void) {
+  cudaFree(texts.of_model);
+  cudaFree(texts.of_session);
+  cudaFree(texts.in);
+  cudaFree(texts.out);
+  miras_session_close(texts.host);
+  miras_model_close(texts.m);
+}
+
+/* Feed so many tokens that lie in texts.in, and bring the logits of the last rows. */
+static int texts_feed(int length, int rows, float *logits, size_t count) {
+  return miras_cuda_session_feed(&texts.s, texts.in, length, texts.out, rows, 0) == MIRAS_OK &&
+         !cudaMemcpyAsync(logits, texts.out, count * sizeof *logits, cudaMemcpyDeviceToHost, 0) &&
+         !cudaDeviceSynchronize();
+}
+
+/* And does it answer, two texts at a time, as a session does? */
+static int answers(const miras_model_desc *d) {
+  enum { FIRST = 70, ALL = 76 };
+  static int32_t tokens[2][ALL];
+  static float logits[2 * 3 * WORDS], wanted[WORDS];
+  miras_session *host;
+  size_t bytes, state, t;
+  int ok = texts_open(d, 2, FIRST, 3), text, row;
+  if (!ok) return 0;
+  host = texts.host;
   for (t = 0; t < ALL; t++)
     tokens[0][t] = (int32_t)(t * t % WORDS), tokens[1][t] = (int32_t)(t % 7);
-  of_model = device(miras_cuda_model_size(m));
-  if (miras_cuda_model_init(&g, m, of_model, miras_cuda_model_size(m), 0) != MIRAS_OK) return 0;
-  bytes = miras_cuda_session_size(&g, 2, FIRST);
-  of_session = device(bytes);
-  if (miras_cuda_session_init(&s, &g, 2, FIRST, of_session, bytes, 0) != MIRAS_OK) return 0;
-  in = (int32_t *)device(sizeof tokens);
-  out = (float *)device(sizeof logits);
   for (t = 0; ok && t < ALL;) {              /* many tokens, then three, then one by one */
     const int n = !t ? FIRST : t == FIRST ? 3 : 1, rows = t == FIRST ? 3 : 1;
     for (text = 0; text < 2; text++)
-      ok = ok && !cudaMemcpyAsync(in + text * n, tokens[text] + t, (size_t)n * sizeof *in,
-                                  cudaMemcpyHostToDevice, 0);
-    ok = ok && miras_cuda_session_feed(&s, in, n, out, rows, 0) == MIRAS_OK;
-    ok = ok && !cudaMemcpyAsync(logits, out, (size_t)(2 * rows * WORDS) * sizeof *out,
-                                cudaMemcpyDeviceToHost, 0) && !cudaDeviceSynchronize();
+      ok = ok && !cudaMemcpyAsync(texts.in + text * n, tokens[text] + t,
+                                  (size_t)n * sizeof *texts.in, cudaMemcpyHostToDevice, 0);
+    ok = ok && texts_feed(n, rows, logits, (size_t)(2 * rows * WORDS));
     t += (size_t)n;
     for (text = 0; ok && text < 2; text++) {
       miras_session_reset(host);
@@ -198,7 +227,7 @@ static int answers(const miras_model_desc *d) {
         ok = same("logits", wanted, logits + (text * rows + row) * WORDS, WORDS);
       }
       if (ok && t == ALL) {
-        const float *there = (const float *)miras_cuda_session_state(&s, text, &state);
+        const float *there = (const float *)miras_cuda_session_state(&texts.s, text, &state);
         static float here[1 << 16];
         const float *mine = (const float *)miras_session_state(host, &bytes);
         ok = bytes == state && state <= sizeof here &&
@@ -207,56 +236,29 @@ static int answers(const miras_model_desc *d) {
       }
     }
   }
-  cudaFree(of_model);
-  cudaFree(of_session);
-  cudaFree(in);
-  cudaFree(out);
-  miras_session_close(host);
-  miras_model_close(m);
+  texts_close();
   return ok;
 }
 
 /* More texts than a tile has rows, a token of each at a time. */
 static int many(const miras_model_desc *d) {
   enum { TEXTS = 67, STEPS = 5 };
-  static miras_cuda_session s;
   static float logits[TEXTS * WORDS];
   int32_t tokens[TEXTS], fed[STEPS];
-  miras_model *m = miras_model_open(d, NULL);
-  miras_session *host = miras_session_open(m, NULL);
-  miras_cuda_model g;
-  size_t bytes;
-  void *of_model, *of_session;
-  int32_t *in;
-  float *out;
-  int ok = 1, text, step;
-  if (!host) return 0;
-  of_model = device(miras_cuda_model_size(m));
-  if (miras_cuda_model_init(&g, m, of_model, miras_cuda_model_size(m), 0) != MIRAS_OK) return 0;
-  bytes = miras_cuda_session_size(&g, TEXTS, 1);
-  of_session = device(bytes);
-  if (miras_cuda_session_init(&s, &g, TEXTS, 1, of_session, bytes, 0) != MIRAS_OK) return 0;
-  in = (int32_t *)device(sizeof tokens);
-  out = (float *)device(sizeof logits);
+  int ok = texts_open(d, TEXTS, 1, 1), text, step;
+  if (!ok) return 0;
   for (step = 0; ok && step < STEPS; step++) {
     for (text = 0; text < TEXTS; text++) tokens[text] = (text * (step + 3) + step) % WORDS;
-    ok = !cudaMemcpyAsync(in, tokens, sizeof tokens, cudaMemcpyHostToDevice, 0) &&
-         miras_cuda_session_feed(&s, in, 1, out, 1, 0) == MIRAS_OK &&
-         !cudaMemcpyAsync(logits, out, sizeof logits, cudaMemcpyDeviceToHost, 0) &&
-         !cudaDeviceSynchronize();
+    ok = !cudaMemcpyAsync(texts.in, tokens, sizeof tokens, cudaMemcpyHostToDevice, 0) &&
+         texts_feed(1, 1, logits, TEXTS * WORDS);
   }
   for (text = 0; ok && text < TEXTS; text++) {
     for (step = 0; step < STEPS; step++) fed[step] = (text * (step + 3) + step) % WORDS;
-    miras_session_reset(host);
-    ok = same("logits of many", miras_session_prefill(host, fed, STEPS), logits + text * WORDS,
-              WORDS);
+    miras_session_reset(texts.host);
+    ok = same("logits of many", miras_session_prefill(texts.host, fed, STEPS),
+              logits + text * WORDS, WORDS);
   }
-  cudaFree(of_model);
-  cudaFree(of_session);
-  cudaFree(in);
-  cudaFree(out);
-  miras_session_close(host);
-  miras_model_close(m);
+  texts_close();
   return ok;
 }
 
