@@ -23,9 +23,9 @@
    where the host's memory is not pinned.
 
        miras_memory *m = miras_memory_open(&d, NULL);
-       size_t bytes = miras_cuda_memory_size(m);
+       size_t bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
        cudaMalloc(&room, bytes);
-       miras_cuda_memory_init(&g, m, room, bytes, stream);
+       miras_cuda_memory_init(&g, m, NULL, room, bytes, stream);
        miras_cuda_forward(&g, &tokens, y, NULL, stream);     // pointers in tokens, and y: device
        miras_cuda_memory_copy(m, &g, stream);                // and back, state and parameters
 
@@ -73,23 +73,42 @@ extern "C" {
   #define MIRAS_CUDA_STACK 10240
 #endif
 
+/* How products of matrices are made. On matrix units sums are float32, and what is not a product of
+ * matrices (sums, elementary functions, substitution, products of a single row) is as ever; the
+ * same call has the same bits, but the same tokens cut into other calls may differ by rounding. */
+typedef enum miras_cuda_products {
+  MIRAS_CUDA_FLOAT,      /* a chain of fused multiply-adds for each element: the host's bits      */
+  MIRAS_CUDA_BF16X3,     /* matrix units: factors are sums of two bfloat16 each, of whose products
+                            three are taken: to 2^-16 of |a| |b|, about                           */
+  MIRAS_CUDA_BF16        /* matrix units: factors are rounded to bfloat16: to 2^-8, about         */
+} miras_cuda_products;
+
+/* Zeros, and NULL for all of it, are the host's bits. */
+typedef struct miras_cuda_options {
+  miras_cuda_products products;      /* but MIRAS_CUDA_FLOAT: compute capability 8.0, and 128 or
+                                        256 for MIRAS_CUDA_THREADS                                */
+} miras_cuda_options;
+
 /* The device half of a memory: a record of the host that says where everything lies. It may be
  * copied, which makes no second memory. */
 typedef struct miras_cuda_memory {
   uint64_t held[256];
 } miras_cuda_memory;
 
-/* Bytes of device memory that the device half of m takes; 0 if m is NULL, or has a choice that
- * calls a function of the caller's. */
-size_t miras_cuda_memory_size(const miras_memory *m);
+/* Bytes of device memory that the device half of m takes; 0 and a sentence in why (why_size bytes,
+ * or NULL) if m is NULL, has a choice that calls a function of the caller's, or an option is not
+ * for this memory or device. */
+size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o, char *why,
+                              size_t why_size);
 
 /* Lay the device half of m out in `bytes` of device memory, aligned to 64, and send it m's
  * parameters and state. Raises the device's limit of stacks to MIRAS_CUDA_STACK where it is lower,
  * before any capture. m may go afterwards; until `stream` has come past this call it must stay as
- * it is. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE: too few bytes; MIRAS_ERR_DESC: a
- * choice that calls a function of the caller's; MIRAS_ERR_DEVICE: as CUDA says. */
-miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
-                                    size_t bytes, cudaStream_t stream);
+ * it is. MIRAS_ERR_ARGUMENT: something but o is NULL; MIRAS_ERR_SIZE: too few bytes;
+ * MIRAS_ERR_DESC: as miras_cuda_memory_size says in a sentence; MIRAS_ERR_DEVICE: so says CUDA. */
+miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
+                                    const miras_cuda_options *o, void *device, size_t bytes,
+                                    cudaStream_t stream);
 
 /* Bring parameters and state to m, a memory of the same descriptor (MIRAS_ERR_MISMATCH where a size
  * or one of the four choices differs). They are there when `stream` has come past this call. */
@@ -129,12 +148,12 @@ typedef struct miras_cuda_model {
   uint64_t held[8];
 } miras_cuda_model;
 
-/* Bytes of device memory for it; 0 if m is NULL, or has a choice that calls a function of the
- * caller's. */
-size_t miras_cuda_model_size(const miras_model *m);
-/* As miras_cuda_memory_init. */
-miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
-                                   size_t bytes, cudaStream_t stream);
+/* As miras_cuda_memory_size and _init; what trains or runs the model makes its products so, too. */
+size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, char *why,
+                             size_t why_size);
+miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m,
+                                   const miras_cuda_options *o, void *device, size_t bytes,
+                                   cudaStream_t stream);
 /* Bring the parameters to m, the host's model or one of the same descriptor (MIRAS_ERR_MISMATCH
  * where a size differs). */
 miras_result miras_cuda_model_copy(miras_model *m, const miras_cuda_model *g,
@@ -366,18 +385,22 @@ struct miras__unit_kernels {
 /* ---- kernels of a block, engines ---- */
 
 struct miras__cuda_kernels;
-/* Shared memory of a block: what a kernel returns, how many floats of room follow, and that room,
- * from MIRAS__ROOM on. */
+/* Shared memory of a block: what a kernel returns, how many floats of room follow, how products are
+ * made, and that room, from MIRAS__ROOM on. */
 #ifdef __CUDACC__
 extern __shared__ __align__(16) float miras__told[];
 #else
   #define miras__told ((float *)shim_shared)
 #endif
 enum { MIRAS__ROOM = 4 };
-static void miras__tell_room(size_t floats) {
-  if (!threadIdx.x) miras__told[1] = (float)floats;    /* less than 2^24: exact                   */
+static void miras__tell_room(size_t floats, int products) {
+  if (!threadIdx.x) {
+    miras__told[1] = (float)floats;    /* less than 2^24: exact                                   */
+    miras__told[2] = (float)products;
+  }
   __syncthreads();
 }
+static int miras__products(void) { return (int)miras__told[2]; }
 template <class T> struct miras__of_block { typedef T type; };
 template <> struct miras__of_block<const miras__unit_kernels *> {
   typedef const miras__cuda_kernels *type;
@@ -1566,6 +1589,7 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 typedef struct miras__errand {
   miras_memory m;
   size_t room;                       /* floats of shared memory behind MIRAS__ROOM                */
+  int products;                      /* of miras_cuda_products                                    */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
   miras_tokens x;
   miras_token_grads dx;
@@ -1574,7 +1598,7 @@ typedef struct miras__errand {
 
 __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   miras__memory_call c = a->call;
-  miras__tell_room(a->room);
+  miras__tell_room(a->room, a->products);
   c.m = (miras_memory *)&a->m;
   c.x = &a->x;
   c.dx = &a->dx;
@@ -1589,7 +1613,7 @@ MIRAS__GRID miras__run_forward(const __grid_constant__ miras__errand a) {
 MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
-  miras__tell_room(a.room);
+  miras__tell_room(a.room, a.products);
   miras__memory_head(&a.m, i / heads, i % heads, &run);
   run.scratch += i * a.m.plan.scratch;
   miras__head_read(&run, i % heads, a.call.dy + i * (size_t)a.m.plan.d.key_dim,
@@ -1778,7 +1802,7 @@ __device__ static void miras__text_moved(const miras__phase *ph, size_t b) {
 
 union miras__any_task { miras__phase phase; miras__jobs jobs; miras__adam adam; };
 struct miras__tasks {
-  int task;
+  int task, products;
   unsigned count;
   size_t room;
   struct { miras_trainer trainer; miras__any_task task; } told;
@@ -1796,7 +1820,7 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
   miras__adam *adam = (miras__adam *)told;
   unsigned i;
   for (i = threadIdx.x; i < sizeof a.told / sizeof *from; i += blockDim.x) words[i] = from[i];
-  miras__tell_room(a.room);
+  miras__tell_room(a.room, a.products);
   if (!threadIdx.x) {
     if (a.task < MIRAS__JOB_TASK || a.task >= MIRAS__TEXT_BEGIN) {
       phase->trainer = trainer;
@@ -1845,6 +1869,7 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
 typedef struct miras__cuda {
   miras_memory m;
   size_t room;
+  miras_cuda_options options;
 } miras__cuda;
 typedef char miras__cuda_fits[sizeof(miras__cuda) <= sizeof(miras_cuda_memory) ? 1 : -1];
 
@@ -1857,6 +1882,7 @@ static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
   miras_cuda::miras__errand job;
   memset((void *)&job, 0, sizeof job);
   memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
+  job.products = ((const miras__cuda *)(const void *)g->held)->options.products;
   if (x) job.x = *x;
   return job;
 }
@@ -1873,7 +1899,8 @@ static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__errand), size
 }
 
 /* Every head works in scratch of its own, as every worker does on the host. 0: that is too much. */
-static size_t miras__cuda_layout(miras_memory *to, const miras_memory *m, void *device) {
+static size_t miras__cuda_layout(miras_memory *to, const miras_memory *m, void *device, char *why,
+                                 size_t n) {
   miras_parallel heads = {NULL, NULL, 1};
   miras__arena a = miras__arena_on(device);
   heads.workers = m->plan.d.batch * m->plan.d.heads;
@@ -1882,11 +1909,35 @@ static size_t miras__cuda_layout(miras_memory *to, const miras_memory *m, void *
   miras__memory_layout(to, &a);
   to->plan.d.parallel = NULL;
   to->plan.d.custom = NULL;
-  return miras__arena_bytes(&a, "memory", NULL, 0);
+  return miras__arena_bytes(&a, "memory", why, n);
 }
 
-static int miras__cuda_can(const miras__plan *p) {
-  return p->d.bias != MIRAS_CUSTOM_BIAS && p->d.retention != MIRAS_CUSTOM_RETENTION;
+/* Is there a device half of such a memory? */
+static int miras__cuda_can(const miras__plan *p, char *why, size_t n) {
+  if (p->d.bias != MIRAS_CUSTOM_BIAS && p->d.retention != MIRAS_CUSTOM_RETENTION) return 1;
+  miras__say(why, n, "%s is custom, which calls a function of the host's; a device has the others",
+             p->d.bias == MIRAS_CUSTOM_BIAS ? "bias" : "retention");
+  return 0;
+}
+
+/* And such options? */
+static int miras__cuda_options_ok(const miras_cuda_options *o, char *why, size_t n) {
+  const int threads = MIRAS_CUDA_THREADS;
+  int device, major;
+  if (!o || o->products == MIRAS_CUDA_FLOAT) return 1;
+  if ((int)o->products < 0 || o->products > MIRAS_CUDA_BF16)
+    return miras__say(why, n, "products is %d; it must be 0 to %d", (int)o->products,
+                      MIRAS_CUDA_BF16), 0;
+  if (threads != 128 && threads != 256)
+    return miras__say(why, n, "products is %d, which takes blocks of 128 or 256 threads; "
+                              "MIRAS_CUDA_THREADS is %d", (int)o->products, threads), 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess)
+    return miras__say(why, n, "there is no device"), 0;
+  if (major < 8)
+    return miras__say(why, n, "products is %d, which takes compute capability 8.0; the device has "
+                              "%d", (int)o->products, major), 0;
+  return 1;
 }
 
 /* Give threads their stack. */
@@ -1897,9 +1948,14 @@ static int miras__cuda_stack(void) {
           cudaDeviceSetLimit(cudaLimitStackSize, MIRAS_CUDA_STACK) == cudaSuccess);
 }
 
-size_t miras_cuda_memory_size(const miras_memory *m) {
+size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o, char *why,
+                              size_t why_size) {
   miras_memory to;
-  return m && miras__cuda_can(&m->plan) ? miras__cuda_layout(&to, m, NULL) : 0;
+  if (why && why_size) why[0] = 0;
+  if (!m) return miras__say(why, why_size, "the memory is NULL"), 0;
+  if (!miras__cuda_can(&m->plan, why, why_size) || !miras__cuda_options_ok(o, why, why_size))
+    return 0;
+  return miras__cuda_layout(&to, m, NULL, why, why_size);
 }
 
 static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpyKind way,
@@ -1923,17 +1979,19 @@ static int miras__cuda_near(const miras_memory *m, size_t *room) {
                               most) == cudaSuccess;
 }
 
-miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m, void *device,
-                                    size_t bytes, cudaStream_t stream) {
+miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
+                                    const miras_cuda_options *o, void *device, size_t bytes,
+                                    cudaStream_t stream) {
   miras__cuda held;
   miras_memory to;
   size_t need;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
-  if (!miras__cuda_can(&m->plan)) return MIRAS_ERR_DESC;
-  need = miras__cuda_layout(&to, m, device);
-  if (!need || bytes < need) return MIRAS_ERR_SIZE;
+  if (!miras_cuda_memory_size(m, o, NULL, 0)) return MIRAS_ERR_DESC;
+  need = miras__cuda_layout(&to, m, device, NULL, 0);
+  if (bytes < need) return MIRAS_ERR_SIZE;
   memset(&held, 0, sizeof held);
   held.m = to;
+  if (o) held.options = *o;
   if (!miras__cuda_near(m, &held.room)) return MIRAS_ERR_DEVICE;
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
@@ -2067,6 +2125,7 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
 typedef struct miras__there {
   const miras_model *m;            /* the host's                                                  */
   ptrdiff_t by;                    /* from an address of its block to that of the device's        */
+  miras_cuda_options options;
 } miras__there;
 typedef char miras__there_fits[sizeof(miras__there) <= sizeof(miras_cuda_model) ? 1 : -1];
 
@@ -2086,24 +2145,31 @@ static size_t miras__model_block(const miras_model *m) {
   return m->own.bytes - MIRAS__SLACK;
 }
 
-size_t miras_cuda_model_size(const miras_model *m) {
+size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, char *why,
+                             size_t why_size) {
   int i;
-  if (!m) return 0;
+  if (why && why_size) why[0] = 0;
+  if (!m) return miras__say(why, why_size, "the model is NULL"), 0;
   for (i = 0; i < m->kinds; i++)
-    if (m->shape[i].type == MIRAS_LAYER_MEMORY && !miras__cuda_can(&m->shape[i].plan)) return 0;
-  return miras__model_block(m);
+    if (m->shape[i].type == MIRAS_LAYER_MEMORY &&
+        !miras__cuda_can(&m->shape[i].plan, why, why_size))
+      return 0;
+  return miras__cuda_options_ok(o, why, why_size) ? miras__model_block(m) : 0;
 }
 
-miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m, void *device,
-                                   size_t bytes, cudaStream_t stream) {
-  const size_t need = miras_cuda_model_size(m);
+miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m,
+                                   const miras_cuda_options *o, void *device, size_t bytes,
+                                   cudaStream_t stream) {
+  const size_t need = miras_cuda_model_size(m, o, NULL, 0);
   miras_cuda::miras__moved moved;
   miras__there there;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
   if (!need) return MIRAS_ERR_DESC;
   if (bytes < need) return MIRAS_ERR_SIZE;
+  memset(&there, 0, sizeof there);
   there.m = m;
   there.by = (char *)device - (char *)m;
+  if (o) there.options = *o;
   memset(g, 0, sizeof *g);
   memcpy(g->held, &there, sizeof there);
   moved.m = (miras_cuda::miras_model *)device;
@@ -2166,6 +2232,7 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count,
   int i;
   memset((void *)&a, 0, sizeof a);
   a.task = task;
+  a.products = t->there.options.products;
   a.count = (unsigned)count;
   a.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
   memcpy((void *)&a.told.trainer, &t->tr, sizeof a.told.trainer);

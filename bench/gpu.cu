@@ -115,12 +115,12 @@ static miras_memory *begin(miras_cuda_memory *g, miras_kind kind, int batch, int
   if (miras_preset(&d, kind) != MIRAS_OK) return NULL;
   d.batch = batch, d.heads = heads, d.key_dim = size, d.value_dim = size, d.chunk = chunk;
   m = miras_memory_open(&d, NULL);
-  bytes = miras_cuda_memory_size(m);
+  bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
   if (!bytes || miras_memory_desc(m)->chunk != chunk || bytes > room_left() / 2) {
     miras_memory_close(m);
     return NULL;
   }
-  done(miras_cuda_memory_init(g, m, take(bytes), bytes, stream), "miras_cuda_memory_init");
+  done(miras_cuda_memory_init(g, m, NULL, take(bytes), bytes, stream), "miras_cuda_memory_init");
   must(cudaStreamSynchronize(stream), "init");
   return m;
 }

@@ -105,10 +105,10 @@ static void one(miras_kind kind, int size, int chunk) {
   m = miras_memory_open(&d, NULL);
   if (!m || miras_memory_desc(m)->chunk != chunk) return;
   used = 0;
-  bytes = miras_cuda_memory_size(m);
+  bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
   (void)miras_memory_state(m, &states);
   room = take(bytes / sizeof(float) + 1);
-  if (miras_cuda_memory_init(&g, m, room, bytes, 0) != MIRAS_OK) return;
+  if (miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) != MIRAS_OK) return;
   n = (size_t)tokens * (size_t)size * (size_t)miras_memory_desc(m)->descents;
   memset(&x, 0, sizeof x);
   memset(&dx, 0, sizeof dx);

@@ -44,11 +44,11 @@ typedef struct place {             /* a model on the device                     
 } place;
 
 static place place_model(const miras_model *m) {
-  const size_t bytes = miras_cuda_model_size(m);
+  const size_t bytes = miras_cuda_model_size(m, NULL, NULL, 0);
   place p;
   must(bytes > 0, "run a choice of the caller's");
   p.memory = on_device(bytes);
-  must(miras_cuda_model_init(&p.g, m, p.memory, bytes, 0) == MIRAS_OK, "hold the model");
+  must(miras_cuda_model_init(&p.g, m, NULL, p.memory, bytes, 0) == MIRAS_OK, "hold the model");
   return p;
 }
 
@@ -116,7 +116,8 @@ static void cuda_trainer_close(cuda_trainer *t) {
 static miras_result cuda_trainer_load(cuda_trainer *t, const char *path) {
   const miras_result result = miras_trainer_load(t->host, path);
   if (result != MIRAS_OK) return result;
-  must(miras_cuda_model_init(&t->there.g, t->m, t->there.memory, miras_cuda_model_size(t->m), 0) ==
+  must(miras_cuda_model_init(&t->there.g, t->m, NULL, t->there.memory,
+                             miras_cuda_model_size(t->m, NULL, NULL, 0), 0) ==
            MIRAS_OK &&
          miras_cuda_trainer_send(&t->t, t->host, 0) == MIRAS_OK,
        "take what a file holds");

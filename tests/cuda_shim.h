@@ -356,14 +356,16 @@ static cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit) {
 static cudaError_t cudaDeviceSetLimit(cudaLimit, size_t bytes) {
   return bytes > SHIM_STACK ? cudaErrorInvalidValue : cudaSuccess;
 }
-typedef enum { cudaDevAttrMaxSharedMemoryPerBlockOptin } cudaDeviceAttr;
+typedef enum {
+  cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrComputeCapabilityMajor
+} cudaDeviceAttr;
 typedef enum { cudaFuncAttributeMaxDynamicSharedMemorySize } cudaFuncAttribute;
 static cudaError_t cudaGetDevice(int *device) {
   *device = 0;
   return cudaSuccess;
 }
-static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
-  *value = 227 << 10;
+static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int) {
+  *value = what == cudaDevAttrComputeCapabilityMajor ? 9 : 227 << 10;
   return cudaSuccess;
 }
 template <class F> static cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute, int) {

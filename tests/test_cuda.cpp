@@ -89,7 +89,7 @@ static miras_result reads(miras_memory *m) {
 }
 
 static miras_result forward(miras_memory *m, const miras_tokens *x, float *y, float *tape) {
-  const size_t bytes = miras_cuda_memory_size(m);
+  const size_t bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
   const size_t out = (size_t)(m->plan.d.batch * m->plan.d.heads * x->length * m->plan.d.value_dim);
   miras_tokens t;
   miras_result result;
@@ -98,7 +98,7 @@ static miras_result forward(miras_memory *m, const miras_tokens *x, float *y, fl
   SHIM_POISON(device, used);
   used = 0;
   room = take(bytes / sizeof(float) + 1);
-  result = miras_cuda_memory_init(&on_device, m, room, bytes, 0);
+  result = miras_cuda_memory_init(&on_device, m, NULL, room, bytes, 0);
   if (result != MIRAS_OK) return result;
   t = tokens_of(m, x);
   dy = take(out);

@@ -452,7 +452,7 @@ typedef struct job {
 } job;
 __global__ void run_case(const __grid_constant__ job a) {
   int i = 0;
-  miras_cuda::miras__tell_room(a.room);
+  miras_cuda::miras__tell_room(a.room, 0);
 #define X(name, forms) \
   if (a.which == i++) cases<block>::name(&miras_cuda::miras__of_blocks, &a.s, a.p);
   CASES(X)

@@ -104,9 +104,9 @@ static int learns(const miras_model_desc *d) {
   room.context = LENGTH;
   if (!host || !mirror) return 0;
   for (i = 0; i <= BATCH * LENGTH; i++) tokens[i] = (int32_t)(i * i % 131 % WORDS);
-  bytes = miras_cuda_model_size(m);
+  bytes = miras_cuda_model_size(m, NULL, NULL, 0);
   of_model = device(bytes);
-  if (miras_cuda_model_init(&g, m, of_model, bytes, 0) != MIRAS_OK) return 0;
+  if (miras_cuda_model_init(&g, m, NULL, of_model, bytes, 0) != MIRAS_OK) return 0;
   bytes = miras_cuda_trainer_size(&g, &room, why, sizeof why);
   if (!bytes) puts(why);
   of_trainer = device(bytes);
@@ -171,9 +171,10 @@ static int texts_open(const miras_model_desc *d, int batch, int length, int rows
   texts.m = miras_model_open(d, NULL);
   texts.host = miras_session_open(texts.m, NULL);
   if (!texts.host) return 0;
-  bytes = miras_cuda_model_size(texts.m);
+  bytes = miras_cuda_model_size(texts.m, NULL, NULL, 0);
   texts.of_model = device(bytes);
-  if (miras_cuda_model_init(&texts.g, texts.m, texts.of_model, bytes, 0) != MIRAS_OK) return 0;
+  if (miras_cuda_model_init(&texts.g, texts.m, NULL, texts.of_model, bytes, 0) != MIRAS_OK)
+    return 0;
   bytes = miras_cuda_session_size(&texts.g, batch, length);
   texts.of_session = device(bytes);
   texts.in = (int32_t *)device((size_t)(batch * length) * sizeof *texts.in);
