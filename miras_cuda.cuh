@@ -236,6 +236,10 @@ void *miras_cuda_session_state(const miras_cuda_session *s, int text, size_t *by
   #pragma nv_diagnostic push
   #pragma nv_diag_suppress 1675    /* pragmas of the host's compiler                              */
 #endif
+#ifdef __GNUC__                    /* records of kernels are this file's own                      */
+  #pragma GCC diagnostic push
+  #pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
 
 namespace { namespace miras_cuda {
 
@@ -1292,26 +1296,27 @@ typedef struct miras__factor {
   int turned;
 } miras__factor;
 
-/* Where quad q of this thread lies in a tile. */
-static unsigned miras__quad_w(const miras__factor *f, unsigned q) {
+/* Where quad q of this thread lies in a part of D. */
+template <int D> static unsigned miras__quad_w(const miras__factor *f, unsigned q) {
   const unsigned e = threadIdx.x + q * blockDim.x;
-  return f->turned ? e / 4 : e % f->quads * 4;
+  return f->turned ? e / (D / 4) : e % f->quads * 4;
 }
-static unsigned miras__quad_k(const miras__factor *f, unsigned q) {
+template <int D> static unsigned miras__quad_k(const miras__factor *f, unsigned q) {
   const unsigned e = threadIdx.x + q * blockDim.x;
-  return f->turned ? e % 4 * 4 : e / f->quads;
+  return f->turned ? e % (D / 4) * 4 : e / f->quads;
 }
 
-static int miras__quad_in(const miras__factor *f, unsigned q) {
-  return threadIdx.x + q * blockDim.x < MIRAS__DEEP * f->quads;
+template <int D> static int miras__quad_in(const miras__factor *f, unsigned q) {
+  return threadIdx.x + q * blockDim.x < D * f->quads;
 }
 
-/* The quads of this thread of the tile at (w0, k0), zeros beyond the factor's end. */
-static void miras__fetch(float v[2][4], const miras__factor *f, size_t w0, size_t k0) {
+/* The Q quads of this thread of the part at (w0, k0), zeros beyond the factor's end. */
+template <int D, int Q>
+static void miras__fetch(float v[Q][4], const miras__factor *f, size_t w0, size_t k0) {
   const size_t step = f->turned ? f->along : f->across;
-  K_ALL for (unsigned q = 0; q < 2; q++) {
-    const size_t w = w0 + miras__quad_w(f, q), k = k0 + miras__quad_k(f, q);
-    const int in = miras__quad_in(f, q) && w < f->wide && k < f->deep;
+  K_ALL for (unsigned q = 0; q < Q; q++) {
+    const size_t w = w0 + miras__quad_w<D>(f, q), k = k0 + miras__quad_k<D>(f, q);
+    const int in = miras__quad_in<D>(f, q) && w < f->wide && k < f->deep;
     const size_t left = !in ? 0 : f->turned ? f->deep - k : f->wide - w;
     const float *p = f->p + w * f->across + k * f->along;
     if (left >= 4 && step == 1 && (uintptr_t)p % sizeof(float4) == 0) {
@@ -1326,8 +1331,8 @@ static void miras__fetch(float v[2][4], const miras__factor *f, size_t w0, size_
 /* They go into a part [16, ld]. */
 static void miras__stow(float *to, size_t ld, const float v[2][4], const miras__factor *f) {
   K_ALL for (unsigned q = 0; q < 2; q++) {
-    float *p = to + miras__quad_k(f, q) * ld + miras__quad_w(f, q);
-    if (!miras__quad_in(f, q)) continue;
+    float *p = to + miras__quad_k<MIRAS__DEEP>(f, q) * ld + miras__quad_w<MIRAS__DEEP>(f, q);
+    if (!miras__quad_in<MIRAS__DEEP>(f, q)) continue;
     if (f->turned) {
       K_ALL for (unsigned i = 0; i < 4; i++) p[i * ld] = v[q][i];
     } else {
@@ -1377,8 +1382,8 @@ static void miras__tile_parts(float c[R][4], const miras__factor *A, const miras
   const unsigned tx = threadIdx.x / 8 < B->quads ? threadIdx.x / 8 : 0;
   float next_a[2][4], next_b[2][4], *at = room, *other = room + MIRAS__DEEP * (lda + ldb);
   if (!seen) return;
-  miras__fetch(next_a, A, i0, 0);
-  miras__fetch(next_b, B, j0, 0);
+  miras__fetch<MIRAS__DEEP, 2>(next_a, A, i0, 0);
+  miras__fetch<MIRAS__DEEP, 2>(next_b, B, j0, 0);
   miras__stow(at, lda, next_a, A);
   miras__stow(at + MIRAS__DEEP * lda, ldb, next_b, B);
   __syncthreads();
@@ -1386,8 +1391,8 @@ static void miras__tile_parts(float c[R][4], const miras__factor *A, const miras
     const int more = k0 + MIRAS__DEEP < seen;
     const float *a = at + miras__tile_row<R>(0), *b = at + MIRAS__DEEP * lda + 4 * tx;
     if (more) {
-      miras__fetch(next_a, A, i0, k0 + MIRAS__DEEP);
-      miras__fetch(next_b, B, j0, k0 + MIRAS__DEEP);
+      miras__fetch<MIRAS__DEEP, 2>(next_a, A, i0, k0 + MIRAS__DEEP);
+      miras__fetch<MIRAS__DEEP, 2>(next_b, B, j0, k0 + MIRAS__DEEP);
     }
     if (k0 + MIRAS__DEEP <= (most && i0 + most < K ? i0 + most : K)) {
       K_ALL for (int k = 0; k < MIRAS__DEEP; k++)
@@ -1493,6 +1498,224 @@ static miras__factor miras__factor_of(const float *p, size_t across, size_t alon
   return f;
 }
 
+/* ---- products on matrix units ----
+ *
+ * A tile is 64 rows of T / 2 columns, or 32 where there are no more; of it a warp has 32 rows, 2
+ * fragments of 16, and 32 columns (16 in a tile of 32 rows), fragments of 8. Parts of a tile are 64
+ * bytes of each row or column: 32 of k, rounded to bfloat16, or 16 of k twice, what rounding leaves
+ * behind them. They lie in shared memory in the order in which the factor lies in memory, rows of
+ * k or rows of what is across it; matrix units can load either. A row is of pieces of 16 bytes,
+ * whose order differs among the eight rows that are loaded together, so that all banks have one of
+ * them. There are two parts, as above, and a barrier to each. */
+
+#ifdef __CUDACC__
+/* Two numbers rounded to bfloat16, the first one in the lower half. */
+static unsigned miras__pair_of(float low, float high) {
+  unsigned pair = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+#endif
+  return pair;
+}
+
+/* Four 8 x 8 matrices of which a thread says where a row lies: lane 8 i + r row r of matrix i. It
+ * gets of row lane / 4 of each the elements 2 (lane % 4) and the next; or of column lane / 4. */
+static void miras__load_matrices(unsigned to[4], const void *row, int turned) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+  if (turned)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+#else
+  (void)to, (void)row, (void)turned;
+#endif
+}
+
+/* c += a b of a warp: a [16, 16], b [16, 8]. A thread has of c rows lane / 4 and 8 below, columns
+ * 2 (lane % 4) and the next. */
+static void miras__multiply(float c[4], const unsigned a[4], unsigned b0, unsigned b1) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  (void)c, (void)a, (void)b0, (void)b1;
+#endif
+}
+#else
+  #define miras__pair_of shim_halves
+  #define miras__load_matrices(to, row, turned) shim_load_matrices(to, row, turned, SHIM_HERE)
+  #define miras__multiply(c, a, b0, b1) shim_multiply(c, a, b0, b1, SHIM_HERE)
+#endif
+
+/* Where element (w, k) of a part of D of k begins, in bytes; four of them lie together. */
+template <int D>
+static unsigned miras__place(const miras__factor *f, unsigned w, unsigned k) {
+  const unsigned pieces = f->turned ? D / 8 : f->quads / 2, most = pieces < 8 ? pieces : 8;
+  const unsigned row = f->turned ? w : k, column = f->turned ? k : w;
+  return (row * pieces + (column / 8 ^ (row * most / 8 & (most - 1)))) * 16 + column % 8 * 2;
+}
+
+/* The quads of this thread go into a part: what is nearest to them in bfloat16 and, with P 2, what
+ * that leaves. */
+template <int P>
+static void miras__stow_halves(char *to, const float v[4 / P][4], const miras__factor *f) {
+  const unsigned bytes = f->quads * (256 / P);
+  K_ALL for (unsigned q = 0; q < 4 / P; q++) {
+    char *p = to + miras__place<32 / P>(f, miras__quad_w<32 / P>(f, q),
+                                        miras__quad_k<32 / P>(f, q));
+    uint2 pairs;
+    if (!miras__quad_in<32 / P>(f, q)) continue;
+    pairs.x = miras__pair_of(v[q][0], v[q][1]), pairs.y = miras__pair_of(v[q][2], v[q][3]);
+    *(uint2 *)(void *)p = pairs;
+    if (P == 2) {
+      float left[4];
+      K_ALL for (int i = 0; i < 4; i++) {
+        const unsigned pair = i < 2 ? pairs.x : pairs.y;
+        left[i] = __fsub_rn(v[q][i], __int_as_float((int)(i % 2 ? pair >> 16 << 16 : pair << 16)));
+      }
+      pairs.x = miras__pair_of(left[0], left[1]), pairs.y = miras__pair_of(left[2], left[3]);
+      *(uint2 *)(void *)(p + bytes) = pairs;
+    }
+  }
+}
+
+/* A fragment of a part: 16 of what is across from w on, 16 of k from k on. The second matrix lies
+ * below the first one on the left, behind it in k on the right. */
+template <int D>
+static void miras__fragment(unsigned to[4], const char *part, const miras__factor *f, int left,
+                            unsigned w, unsigned k) {
+  const unsigned lane = threadIdx.x % 32, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
+  const unsigned i = lane % 8;
+  w += left ? second : third, k += left ? third : second;
+  if (f->turned) w += i;
+  else k += i;
+  miras__load_matrices(to, part + miras__place<D>(f, w, k), !f->turned);
+}
+
+/* Rows of the left factor end at i + most: what lies behind is zero. */
+template <int P>
+static void miras__cut(float v[4 / P][4], const miras__factor *f, size_t w0, size_t k0,
+                       size_t most) {
+  K_ALL for (unsigned q = 0; q < 4 / P; q++) {
+    const size_t w = w0 + miras__quad_w<32 / P>(f, q), k = k0 + miras__quad_k<32 / P>(f, q);
+    K_ALL for (unsigned i = 0; i < 4; i++)
+      if (k + (f->turned ? i : 0) >= w + (f->turned ? 0 : i) + most) v[q][i] = 0;
+  }
+}
+
+/* A part times a part: frags fragments of 16 rows from w on, by R fragments of 16 columns from x
+ * on. */
+template <int P, int R>
+static void miras__part_times(float c[2][2 * R][4], const char *a, const char *b,
+                              const miras__factor *A, const miras__factor *B, unsigned w,
+                              unsigned x, unsigned frags) {
+  enum { D = 32 / P };
+  K_ALL for (unsigned k = 0; k < D; k += 16) {
+    unsigned right[P][R][4];
+    K_ALL for (int part = 0; part < P; part++)
+      K_ALL for (unsigned r = 0; r < R; r++)
+        miras__fragment<D>(right[part][r], b + part * B->quads * (256 / P), B, 0, x + 16 * r, k);
+    K_ALL for (unsigned i = 0; i < 2; i++) {
+      unsigned left[P][4];
+      if (i >= frags) continue;
+      K_ALL for (int part = 0; part < P; part++)
+        miras__fragment<D>(left[part], a + part * A->quads * (256 / P), A, 1, w + 16 * i, k);
+      K_ALL for (unsigned j = 0; j < 2 * R; j++) {
+        if (P == 2) {                                /* what is small first */
+          miras__multiply(c[i][j], left[P - 1], right[0][j / 2][j % 2 * 2],
+                          right[0][j / 2][j % 2 * 2 + 1]);
+          miras__multiply(c[i][j], left[0], right[P - 1][j / 2][j % 2 * 2],
+                          right[P - 1][j / 2][j % 2 * 2 + 1]);
+        }
+        miras__multiply(c[i][j], left[0], right[0][j / 2][j % 2 * 2],
+                        right[0][j / 2][j % 2 * 2 + 1]);
+      }
+    }
+  }
+}
+
+/* All parts of the tile whose first row and column are i0 and j0. */
+template <int P, int R>
+static void miras__unit_parts(float c[2][2 * R][4], const miras__factor *A, const miras__factor *B,
+                              size_t i0, size_t j0, size_t most, char *room) {
+  enum { D = 32 / P };
+  const unsigned bytes = 256 * (A->quads + B->quads), across = blockDim.x / 32 / R;
+  const unsigned warp = threadIdx.x / 32, w = warp / across * 32, x = warp % across * (16 * R);
+  const size_t K = A->deep, left = A->wide - i0;
+  const size_t last = left < 32 * R ? A->wide - 1 : i0 + 32 * R - 1;
+  const size_t seen = most && last + most < K ? last + most : K;
+  const unsigned frags = left <= w ? 0 : left <= w + 16 ? 1 : 2;
+  float next_a[4 / P][4], next_b[4 / P][4];
+  for (size_t k0 = 0, turn = 0; k0 < seen + D; k0 += D, turn = !turn) {
+    if (k0 < seen) {
+      miras__fetch<D, 4 / P>(next_a, A, i0, k0);
+      miras__fetch<D, 4 / P>(next_b, B, j0, k0);
+      if (most) miras__cut<P>(next_a, A, i0, k0, most);
+    }
+    if (k0) {
+      const char *at = room + !turn * bytes;
+      miras__part_times<P, R>(c, at, at + 256 * A->quads, A, B, w, x, frags);
+    }
+    if (k0 < seen) {
+      char *at = room + turn * bytes;
+      miras__stow_halves<P>(at, next_a, A);
+      miras__stow_halves<P>(at + 256 * A->quads, next_b, B);
+    }
+    __syncthreads();
+  }
+}
+
+template <int P, int R>
+static void miras__on_units(int mode, float *C, size_t ldc, const miras__factor *A,
+                            const miras__factor *B, size_t most, char *room) {
+  const size_t M = A->wide, N = B->wide, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const size_t across = blockDim.x / 32 / R;
+  for (size_t i0 = 0; i0 < M; i0 += 32 * R)
+    for (size_t j0 = 0; j0 < N; j0 += 4 * B->quads) {
+      const size_t first = i0 + warp / across * 32 + lane / 4;
+      const size_t column = j0 + warp % across * (16 * R) + lane % 4 * 2;
+      float c[2][2 * R][4];
+      K_ALL for (unsigned i = 0; i < 2; i++)
+        K_ALL for (unsigned j = 0; j < 2 * R; j++)
+          K_ALL for (unsigned e = 0; e < 4; e++) {
+            const size_t row = first + 16 * i + e / 2 * 8, at = column + 8 * j + e % 2;
+            const float old = mode != MIRAS__SET && row < M && at < N ? C[row * ldc + at] : 0;
+            c[i][j][e] = mode == MIRAS__SUB ? -old : old;
+          }
+      miras__unit_parts<P, R>(c, A, B, i0, j0, most, room);
+      K_ALL for (unsigned i = 0; i < 2; i++)
+        K_ALL for (unsigned j = 0; j < 2 * R; j++)
+          K_ALL for (unsigned e = 0; e < 4; e++) {
+            const size_t row = first + 16 * i + e / 2 * 8, at = column + 8 * j + e % 2;
+            const float all = mode == MIRAS__SUB ? -c[i][j][e] : c[i][j][e];
+            if (row < M && at < N) C[row * ldc + at] = all;
+          }
+    }
+}
+
+/* A product on matrix units, of two rows and more. */
+__device__ __noinline__ void miras__unit_gemm(int mode, float *C, size_t ldc, miras__matrix A,
+                                              miras__matrix B, size_t M, size_t N, size_t K,
+                                              size_t most) {
+  char *const room = (char *)(void *)(miras__told + MIRAS__ROOM);
+  const miras__factor a = miras__factor_of(A.p, miras__down(A), miras__right(A), M, K,
+                                           M <= 32 ? 8 : 16);
+  const miras__factor b = miras__factor_of(B.p, miras__right(B), miras__down(B), N, K,
+                                           blockDim.x / 8);
+  if (miras__products() == MIRAS_CUDA_BF16X3) {
+    if (M <= 32) miras__on_units<2, 1>(mode, C, ldc, &a, &b, most, room);
+    else miras__on_units<2, 2>(mode, C, ldc, &a, &b, most, room);
+  } else {
+    if (M <= 32) miras__on_units<1, 1>(mode, C, ldc, &a, &b, most, room);
+    else miras__on_units<1, 2>(mode, C, ldc, &a, &b, most, room);
+  }
+}
+
 struct miras__block_gemm {
   __device__ __noinline__ void operator()(int mode, float *C, size_t ldc, miras__matrix A,
                                           miras__matrix B, size_t M, size_t N, size_t K,
@@ -1502,7 +1725,10 @@ struct miras__block_gemm {
     float *const room = miras__told + MIRAS__ROOM;
     (void)pack;
     mode &= 3;
-    if (M == 1 && miras__right(B) == 1 && N <= 64 && N <= T && K >= 64 &&
+    if (miras__products() && M > 1 && N > 1 && K >= 16 &&
+        (size_t)miras__told[1] >= MIRAS__PRODUCT_ROOM(T)) {
+      miras__unit_gemm(mode, C, ldc, A, B, M, N, K, most);
+    } else if (M == 1 && miras__right(B) == 1 && N <= 64 && N <= T && K >= 64 &&
         (size_t)miras__told[1] >= MIRAS__PRODUCT_ROOM(T)) {
       miras__by_row(mode, C, A.p, miras__right(A), B.p, miras__down(B), N,
                     most && most < K ? most : K, room);
@@ -1649,7 +1875,7 @@ MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
 
 #ifndef MIRAS_NO_MODEL
 /* A block of the host that was copied here whole: what points into it. */
-template <class T> __device__ static void miras__move(T *&p, ptrdiff_t by) {
+template <class T> __host__ __device__ static void miras__move(T *&p, ptrdiff_t by) {
   p = (T *)((char *)p + by);
 }
 struct miras__moved {
@@ -1857,6 +2083,9 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
 
 } }
 
+#ifdef __GNUC__
+  #pragma GCC diagnostic pop
+#endif
 #ifdef __CUDACC__
   #pragma nv_diagnostic pop
   #define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
@@ -1922,15 +2151,15 @@ static int miras__cuda_can(const miras__plan *p, char *why, size_t n) {
 
 /* And such options? */
 static int miras__cuda_options_ok(const miras_cuda_options *o, char *why, size_t n) {
-  const int threads = MIRAS_CUDA_THREADS;
+  const int each = MIRAS_CUDA_THREADS;
   int device, major;
   if (!o || o->products == MIRAS_CUDA_FLOAT) return 1;
   if ((int)o->products < 0 || o->products > MIRAS_CUDA_BF16)
     return miras__say(why, n, "products is %d; it must be 0 to %d", (int)o->products,
                       MIRAS_CUDA_BF16), 0;
-  if (threads != 128 && threads != 256)
+  if (each != 128 && each != 256)
     return miras__say(why, n, "products is %d, which takes blocks of 128 or 256 threads; "
-                              "MIRAS_CUDA_THREADS is %d", (int)o->products, threads), 0;
+                              "MIRAS_CUDA_THREADS is %d", (int)o->products, each), 0;
   if (cudaGetDevice(&device) != cudaSuccess ||
       cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess)
     return miras__say(why, n, "there is no device"), 0;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # cuda_faults.sh: are mistakes that a GPU would punish caught without one? From anywhere:
 #   sh tests/cuda_faults.sh            one line for each, the exit status is 0 if all are caught
-# Mistakes are planted in copies of miras_cuda.cuh, miras.h and test_cuda.cpp, each behind a
-# condition, so that one build under the watch of cuda_races.h has them all; small kernels hold what
+# Mistakes are planted in copies of miras_cuda.cuh, miras.h and of tests, each behind a condition,
+# so that one build under the watch of cuda_races.h has them all; small kernels hold what
 # the library has no place for. 77: this compiler does not tell of accesses.
 set -u
 LC_ALL=C
@@ -19,7 +19,9 @@ if ! "$cxx" -fsanitize=thread -c "$folder/try.cpp" -o "$folder/try.o" 2>/dev/nul
 fi
 mkdir "$folder/tests"
 cp miras.h miras_cuda.cuh "$folder"
-cp tests/test_cuda.cpp tests/cuda_shim.h tests/cuda_races.h tests/fingerprint.h "$folder/tests"
+for name in test_cuda.cpp test_cuda_units.cpp cuda_shim.h cuda_races.h fingerprint.h; do
+  cp "tests/$name" "$folder/tests"
+done
 
 # In a file, behind the first line that holds a text: the first `old` becomes `new`.
 replace() {   # file, text, old, new
@@ -44,6 +46,8 @@ plant() {   # what, row of the table, what is said, file, text, old, new
 replace tests/cuda_shim.h '} shim;' '} shim;' '  int planted; } shim;'
 replace tests/cuda_races.h enum 'SHIM_FINDINGS = 8' 'SHIM_FINDINGS = 2'
 replace tests/test_cuda.cpp 'int main(' 'unsigned failed = 0' \
+  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
+replace tests/test_cuda_units.cpp 'int main(' 'unsigned failed = 0' \
   'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
 barrier='__syncthreads();'
 less='if (!FAULT) __syncthreads();'
@@ -78,6 +82,14 @@ plant 'blocks work on one head' titans 'another block of the grid' \
   'FAULT ? 0 : (int)blockIdx.x, FAULT ? 0 : (int)blockIdx.x'
 plant "a pointer of the host's" titans "race: .* memory that is not the device's" \
   tests/test_cuda.cpp 'result = miras_cuda_forward' 'dy, device_tape' 'FAULT ? y : dy, device_tape'
+plant 'no barrier behind a part on matrix units' units 'race: .* shared memory' \
+  $cuh 'static void miras__unit_parts(' "$barrier" "$less"
+plant 'a row of a fragment in a wrong lane' units ' of what units should find' \
+  $cuh 'static void miras__fragment(' 'lane % 8' '(lane + FAULT) % 8'
+plant 'an answer in a wrong lane' units ' of what units should find' \
+  $cuh 'static void miras__on_units(' 'lane % 4 * 2' '(lane + FAULT) % 4 * 2'
+plant 'fragments of a part for half a warp' units 'they wait for each other' \
+  $cuh 'static void miras__part_times(' 'i >= frags' 'i >= frags || (FAULT && threadIdx.x & 16)'
 
 failed=0
 tell() {   # what, status, what is said
@@ -92,14 +104,18 @@ tell() {   # what, status, what is said
 }
 "$cxx" -std=c++11 -O1 -g1 -w -fsanitize=thread -c "$folder/tests/test_cuda.cpp" \
   -o "$folder/all.o" && "$cxx" "$folder/all.o" -o "$folder/all" -lm || exit 1
-if ! PLANTED=0 "$folder/all" titans gla >"$folder/said" 2>&1; then
+"$cxx" -std=c++11 -O1 -g1 -w -fsanitize=thread -c "$folder/tests/test_cuda_units.cpp" \
+  -o "$folder/units.o" && "$cxx" "$folder/units.o" -o "$folder/units" -lm || exit 1
+if ! { PLANTED=0 "$folder/all" titans gla && PLANTED=0 "$folder/units"; } >"$folder/said" 2>&1; then
   cat "$folder/said"
   exit 1
 fi
 number=0
 while IFS='|' read -r what row says; do
   number=$((number + 1))
-  PLANTED=$number timeout 100 "$folder/all" "$row" >"$folder/said" 2>&1
+  program=all
+  [ "$row" = units ] && program=units
+  PLANTED=$number timeout 100 "$folder/$program" "$row" >"$folder/said" 2>&1
   tell "$what" $? "$says"
 done <"$folder/list"
 

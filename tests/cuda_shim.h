@@ -34,6 +34,7 @@
 
 #define MIRAS_CUDA_SHIM
 #define __device__
+#define __host__
 #define __global__
 #define __grid_constant__
 #define __noinline__
@@ -88,6 +89,8 @@ typedef struct shim_thread {
   const char *waits, *within;        /* ... where in the text, and in which function              */
   unsigned mask;                     /* for whom in its warp; 0: for the block                    */
   float gives;
+  const void *row;                   /* of a matrix                                               */
+  unsigned brings[6];                /* factors of a product                                      */
   const void *path[SHIM_DEEP];       /* the calls that led here, where they are told              */
   unsigned depth;
 } shim_thread;
@@ -305,6 +308,9 @@ SHIM_UNWATCHED static void shim_block(unsigned threads, size_t bytes, void (*run
 struct alignas(16) float4 {
   float x, y, z, w;
 };
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
 static float __fadd_rn(float a, float b) { return a + b; }
 static float __fsub_rn(float a, float b) { return a - b; }
 static float __fmul_rn(float a, float b) { return a * b; }
@@ -320,6 +326,68 @@ static int __float_as_int(float x) {
   int bits;
   memcpy(&bits, &x, sizeof bits);
   return bits;
+}
+
+/* ---- matrix units: what the threads of a warp do together ---- */
+
+/* The nearest number in bfloat16, the even one of two, as its bits. */
+static unsigned shim_half(float x) {
+  const unsigned bits = (unsigned)__float_as_int(x);
+  if (x != x) return 0x7fff;
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static unsigned shim_halves(float low, float high) {
+  return shim_half(high) << 16 | shim_half(low);
+}
+static double shim_of_half(unsigned bits) { return __int_as_float((int)(bits << 16)); }
+
+/* What lane i of this thread's warp has brought, and what it has asked for. */
+SHIM_UNWATCHED static const shim_thread *shim_lane(unsigned i) {
+  return &shim.thread[shim.now / 32 * 32 + i];
+}
+static unsigned shim_read(const void *p) { return *(const unsigned *)p; }
+
+SHIM_UNWATCHED static void shim_load_matrices(unsigned to[4], const void *row, int turned,
+                                              const char *where, const char *within) {
+  const unsigned lane = shim.now % 32;
+  if ((uintptr_t)row % 16) {
+    fprintf(stderr, "thread %u loads a matrix from an odd address at %s\n", shim.now, where);
+    exit(1);
+  }
+  shim.thread[shim.now].row = row;
+  shim_wait(0xffffffffu, SHIM_EXCHANGE, where, within);
+  for (unsigned i = 0; i < 4; i++) {
+    to[i] = 0;
+    for (unsigned e = 0; e < 2; e++) {
+      const unsigned r = turned ? 2 * (lane % 4) + e : lane / 4;
+      const unsigned c = turned ? lane / 4 : 2 * (lane % 4) + e;
+      const unsigned both = shim_read((const char *)shim_lane(8 * i + r)->row + c / 2 * 4);
+      to[i] |= (c % 2 ? both >> 16 : both & 0xffff) << 16 * e;
+    }
+  }
+  shim_wait(0xffffffffu, SHIM_TAKEN, where, within);
+}
+
+/* Products are exact, their sum is rounded once. */
+SHIM_UNWATCHED static void shim_multiply(float c[4], const unsigned a[4], unsigned b0, unsigned b1,
+                                         const char *where, const char *within) {
+  const unsigned lane = shim.now % 32;
+  unsigned *const brings = shim.thread[shim.now].brings;
+  for (unsigned i = 0; i < 4; i++) brings[i] = a[i];
+  brings[4] = b0, brings[5] = b1;
+  shim_wait(0xffffffffu, SHIM_EXCHANGE, where, within);
+  for (unsigned e = 0; e < 4; e++) {
+    const unsigned row = lane / 4, column = 2 * (lane % 4) + e % 2;
+    double all = c[e];
+    for (unsigned k = 0; k < 16; k++) {
+      const unsigned x = shim_lane(4 * row + k % 8 / 2)->brings[e / 2 + k / 8 * 2];
+      const unsigned y = shim_lane(4 * column + k % 8 / 2)->brings[4 + k / 8];
+      all += shim_of_half(k % 2 ? x >> 16 : x & 0xffff) *
+             shim_of_half(k % 2 ? y >> 16 : y & 0xffff);
+    }
+    c[e] = (float)all;
+  }
+  shim_wait(0xffffffffu, SHIM_TAKEN, where, within);
 }
 
 /* ---- what the host calls: a stream does at once what it is asked to ---- */

@@ -4,8 +4,8 @@
 #   sh tests/cuda_table.sh write     writes that table
 #   sh tests/cuda_table.sh whole     prints the table of a build in one piece, minutes for each GPU
 #   ARCHS="sm_90a" ...               these alone
-# All of miras_cuda.cuh is compiled for each GPU, with warnings as errors, and linked. More of
-# anything than the table says fails, unless another nvcc wrote it.
+# All of miras_cuda.cuh is compiled for each GPU, and for the host, with warnings as errors, and
+# linked. More of anything than the table says fails, unless another nvcc wrote it.
 #
 # The build is relocatable (-rdc=true): every function is translated once, in ten seconds. In one
 # piece, nvcc's default, all that a grid may reach is translated anew for it, and registers are
@@ -39,15 +39,17 @@ cat >"$folder/all.cu" <<'END2'
 #include "miras_cuda.cuh"
 END2
 # pragmas of gcc, and what cpuid returns beside what is asked for, are the host's
-flags='-std=c++14 -O3 -fmad=false -Werror all-warnings -diag-suppress 1675,550 -I. -keep -Xptxas -v'
+flags='-std=c++14 -O3 -fmad=false -Xcompiler -Werror -Werror all-warnings -I. -keep -Xptxas -v
+-diag-suppress 1675,550'
 
 for arch in $archs; do
   mkdir "$folder/$arch"
   rdc=-rdc=true
   [ "$mode" = whole ] && rdc=
   # shellcheck disable=SC2086 # the flags are meant to split
-  "$nvcc" $flags $rdc -arch=$arch -cubin -keep-dir "$folder/$arch" "$folder/all.cu" \
-    -o "$folder/$arch/all.cubin" >"$folder/$arch/log" 2>&1 || { cat "$folder/$arch/log"; exit 1; }
+  "$nvcc" $flags $rdc -gencode arch=compute_${arch#sm_},code=$arch -c -keep-dir "$folder/$arch" \
+    "$folder/all.cu" -o "$folder/$arch/all.o" >"$folder/$arch/log" 2>&1 ||
+    { cat "$folder/$arch/log"; exit 1; }
   nvlink -arch="$arch" -v "$folder/$arch/all.cubin" -o "$folder/linked" \
     >"$folder/$arch/link" 2>&1 || { cat "$folder/$arch/link"; exit 1; }
   # registers of functions: in section .nv.info, records of 12 bytes: 4 47 8 0, a symbol, the count

@@ -209,6 +209,8 @@ has g++ && job 'kernels of a block without a GPU' "
 has g++ && job 'miras_cuda.cuh without a GPU: models' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o '$build/cuda_model' -lm &&
 '$build/cuda_model'"
+has g++ && job 'products on matrix units without a GPU' "
+  g++ -std=c++11 -O1 tests/test_cuda_units.cpp -o '$build/cuda_u' -lm && '$build/cuda_u'"
 if [ "$mode" = all ]; then
   has g++ && job 'lm_cuda as lm, without a GPU' 'sh tests/test_cuda_lm.sh'
   printf '%s\n' '#include "tests/cuda_shim.h"' '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' \
@@ -226,7 +228,7 @@ if [ "$mode" = all ]; then
   cuda='miras_cuda.cuh without a GPU'
   echo 'int main() { return 0; }' >"$build/try.cpp"
   if has g++ && g++ -fsanitize=thread -c "$build/try.cpp" -o "$build/try.o" 2>/dev/null; then
-    for name in test_cuda test_cuda_model; do
+    for name in test_cuda test_cuda_model test_cuda_units; do
       rows=
       [ $name = test_cuda_model ] && rows='deltanet titans'
       job "$cuda: races, $name" "
