@@ -1402,6 +1402,9 @@ static const option table[] = {
   {"svg", "e", 's', &given.svg, 0, 0,
    "chart of the losses by position (positions.svg by the model)"},
   {"seed", "tg", 'u', &given.seed, 0, 0, "of the parameters, windows and samples"},
+#ifdef LM_MORE_OPTIONS     /* of a program that includes this one */
+  LM_MORE_OPTIONS
+#endif
   {NULL, NULL, 0, NULL, 0, 0, NULL}};
 
 int main(int argc, char **argv) {

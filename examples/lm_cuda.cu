@@ -1,4 +1,5 @@
-/* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures.
+/* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures, and one more:
+ * --products bf16x3 or bf16 multiplies on matrix units (miras_cuda_products in miras_cuda.cuh).
  *
  *     nvcc -O3 -arch=sm_90 examples/lm_cuda.cu -o lm_cuda && ./lm_cuda
  *
@@ -43,12 +44,36 @@ typedef struct place {             /* a model on the device                     
   void *memory;
 } place;
 
+static const char *products = "float";
+#define LM_MORE_OPTIONS \
+  {"products", "tge", 's', &products, 0, 0, \
+   "float: the bits of lm; bf16x3 (nearly those), bf16: matrix units"},
+
+/* What was asked for, and the model's bytes with it. */
+static size_t room_of(const miras_model *m, miras_cuda_options *o) {
+  static const char *const words[] = {"float", "bf16x3", "bf16"};
+  char why[256];
+  size_t bytes;
+  int i = 0;
+  while (i < 3 && strcmp(products, words[i])) i++;
+  if (i == 3) {
+    fprintf(stderr, "lm_cuda: --products is \"%s\"; it must be float, bf16x3 or bf16\n", products);
+    exit(2);
+  }
+  memset(o, 0, sizeof *o);
+  o->products = (miras_cuda_products)i;
+  bytes = miras_cuda_model_size(m, o, why, sizeof why);
+  if (!bytes) fprintf(stderr, "lm_cuda: %s\n", why);
+  must(bytes > 0, "run this model");
+  return bytes;
+}
+
 static place place_model(const miras_model *m) {
-  const size_t bytes = miras_cuda_model_size(m, NULL, NULL, 0);
+  miras_cuda_options o;
+  const size_t bytes = room_of(m, &o);
   place p;
-  must(bytes > 0, "run a choice of the caller's");
   p.memory = on_device(bytes);
-  must(miras_cuda_model_init(&p.g, m, NULL, p.memory, bytes, 0) == MIRAS_OK, "hold the model");
+  must(miras_cuda_model_init(&p.g, m, &o, p.memory, bytes, 0) == MIRAS_OK, "hold the model");
   return p;
 }
 
@@ -115,10 +140,11 @@ static void cuda_trainer_close(cuda_trainer *t) {
 
 static miras_result cuda_trainer_load(cuda_trainer *t, const char *path) {
   const miras_result result = miras_trainer_load(t->host, path);
+  miras_cuda_options o;
+  size_t bytes;
   if (result != MIRAS_OK) return result;
-  must(miras_cuda_model_init(&t->there.g, t->m, NULL, t->there.memory,
-                             miras_cuda_model_size(t->m, NULL, NULL, 0), 0) ==
-           MIRAS_OK &&
+  bytes = room_of(t->m, &o);
+  must(miras_cuda_model_init(&t->there.g, t->m, &o, t->there.memory, bytes, 0) == MIRAS_OK &&
          miras_cuda_trainer_send(&t->t, t->host, 0) == MIRAS_OK,
        "take what a file holds");
   return MIRAS_OK;
