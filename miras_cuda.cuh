@@ -1977,16 +1977,23 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
   }
 }
 
-/* Task `index`: ph->first columns of a tile, which has ph->row0 such tasks. Where texts bring a
- * token each, rows of a tile are texts (miras__cuda_columns). */
-__device__ static void miras__columns_task(const miras__phase *ph, size_t index, int worker) {
+/* Which of those four, and how it is shared out: a tile has so many tasks of so many columns. Of
+ * logits: those of the last `rows` of a text. */
+struct miras__columns {
+  int act;
+  size_t tasks, each, rows;
+};
+
+/* Where texts bring a token each, rows of a tile are texts (miras__cuda_columns). */
+__device__ static void miras__columns_task(const miras__phase *ph, const miras__columns *by,
+                                           size_t index, int worker) {
   const miras_trainer *tr = ph->trainer;
   miras__drop drop;
-  const size_t c = index % ph->row0 * ph->first, each = (size_t)tr->length;
-  miras__visit a = miras__visit_of(ph, index / ph->row0, worker, &drop);
+  const size_t c = index % by->tasks * by->each, each = (size_t)tr->length;
+  miras__visit a = miras__visit_of(ph, index / by->tasks, worker, &drop);
   const miras__shape *s = a.layer->s;
   size_t i;
-  if (ph->shares == MIRAS__ADD_OUT && !c) {          /* the last rows of texts that end here */
+  if (by->act == MIRAS__ADD_OUT && !c) {          /* the last rows of texts that end here */
     for (i = 0; i < a.n; i++) {
       const size_t row = a.row + i, b = row / each;
       if (row % each == each - 1)
@@ -1996,19 +2003,20 @@ __device__ static void miras__columns_task(const miras__phase *ph, size_t index,
                          each);
     }
   }
-  miras__layer_columns(&a, (int)ph->shares, c, c + ph->first);
+  miras__layer_columns(&a, by->act, c, c + by->each);
 }
 
-/* ... its last ph->first rows become logits, the columns of task `index`, of a tile of texts where
- * they bring a token each; ... */
+/* ... its last rows become logits, the columns of task `index`, of a tile of texts where they bring
+ * a token each; ... */
 enum { MIRAS__TEXT_COLS = 64 };
-__device__ static void miras__text_end(const miras__phase *ph, size_t index, int worker) {
+__device__ static void miras__text_end(const miras__phase *ph, const miras__columns *by,
+                                       size_t index, int worker) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
-  const size_t across = (m->vocab + MIRAS__TEXT_COLS - 1) / MIRAS__TEXT_COLS;
-  const size_t at = index / across, c = index % across * MIRAS__TEXT_COLS, left = m->vocab - c;
+  const size_t at = index / by->tasks, c = index % by->tasks * MIRAS__TEXT_COLS;
+  const size_t left = m->vocab - c;
   const size_t single = ph->all.length == 1, texts = (size_t)tr->batch - at * MIRAS__TILE;
-  const size_t n = !single ? ph->first : texts < MIRAS__TILE ? texts : MIRAS__TILE;
+  const size_t n = !single ? by->rows : texts < MIRAS__TILE ? texts : MIRAS__TILE;
   const size_t row = single ? at * MIRAS__TILE : (at + 1) * ph->all.length - n;
   float *pack = miras__worker_scratch(tr, worker), *last = pack + MIRAS__PACK;
   ph->all.k->rms_fwd(last, m->ld_x, ph->out + row * m->ld_x, m->ld_x, m->params + m->norm, n,
@@ -2031,6 +2039,7 @@ struct miras__tasks {
   int task, products;
   unsigned count;
   size_t room;
+  miras__columns columns;
   struct { miras_trainer trainer; miras__any_task task; } told;
 };
 
@@ -2074,8 +2083,8 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
       case MIRAS__ADAM_BEGIN: miras__adam_begin(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__ADAM_TASK: miras__adam_task(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__TEXT_BEGIN: miras__text_begin(phase, i); break;
-      case MIRAS__COLUMNS: miras__columns_task(phase, i, (int)blockIdx.x); break;
-      case MIRAS__TEXT_END: miras__text_end(phase, i, (int)blockIdx.x); break;
+      case MIRAS__COLUMNS: miras__columns_task(phase, &a.columns, i, (int)blockIdx.x); break;
+      case MIRAS__TEXT_END: miras__text_end(phase, &a.columns, i, (int)blockIdx.x); break;
       default: miras__text_moved(phase, i);
     }
 }
@@ -2453,8 +2462,8 @@ static miras__cuda_trainer *miras__cuda_trainer_of(const miras_cuda_trainer *t) 
 }
 
 /* A number of tasks, by their number. */
-static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count,
-                              const void *argument) {
+static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, const void *argument,
+                              const miras_cuda::miras__columns *columns) {
   const ptrdiff_t by = t->there.by;
   const size_t workers = (size_t)t->parallel.workers;
   miras_cuda::miras__tasks a;
@@ -2463,6 +2472,7 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count,
   a.task = task;
   a.products = t->there.options.products;
   a.count = (unsigned)count;
+  if (columns) a.columns = *columns;
   a.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
   memcpy((void *)&a.told.trainer, &t->tr, sizeof a.told.trainer);
   a.told.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
@@ -2492,7 +2502,7 @@ static void miras__cuda_each(void *user, int count,
     miras__adam_begin, miras__adam_task};
   int i = 0;
   while (all[i] != task) i++;
-  miras__cuda_tasks((miras__cuda_trainer *)user, i, (size_t)count, argument);
+  miras__cuda_tasks((miras__cuda_trainer *)user, i, (size_t)count, argument, NULL);
 }
 
 /* The trainer's record on `device`, or its size. */
@@ -2715,13 +2725,15 @@ static void miras__cuda_columns(miras__cuda_trainer *t, const miras__phase *all,
   const size_t batch = (size_t)t->tr.batch;
   const int single = all->all.length == 1;
   miras__phase ph = *all;
+  miras_cuda::miras__columns by;
   size_t tiles;
   if (single) ph.all.length = batch, ph.per = miras__tiles(batch);
   tiles = single ? ph.per : batch * ph.per;
-  ph.shares = (size_t)act;
-  ph.first = tiles > 64 || ph.all.length > 8 ? 64 : 32;
-  ph.row0 = (columns + ph.first - 1) / ph.first;
-  miras__cuda_tasks(t, miras_cuda::MIRAS__COLUMNS, tiles * ph.row0, &ph);
+  by.act = act;
+  by.each = tiles > 64 || ph.all.length > 8 ? 64 : 32;
+  by.tasks = (columns + by.each - 1) / by.each;
+  by.rows = 0;
+  miras__cuda_tasks(t, miras_cuda::MIRAS__COLUMNS, tiles * by.tasks, &ph, &by);
 }
 
 /* Layer l of all texts. */
@@ -2733,9 +2745,9 @@ static void miras__cuda_layer(miras__cuda_trainer *t, miras__phase *ph, int l) {
   ph->act = MIRAS__ENTER;
   if (s->value) {
     miras__cuda_columns(t, ph, miras_cuda::MIRAS__PROJECT, s->proj);
-    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph);
+    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);
     ph->act = MIRAS__HEAD;
-    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * s->tasks, ph);
+    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * s->tasks, ph, NULL);
     ph->act = MIRAS__LEAVE;
     miras__cuda_columns(t, ph, miras_cuda::MIRAS__ADD_OUT, s->width);
   }
@@ -2750,6 +2762,7 @@ miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *token
   miras__cuda_trainer *t = s ? miras__cuda_session_of(s) : NULL;
   miras__phase ph;
   miras__jobs jobs;
+  miras_cuda::miras__columns by;
   size_t batch;
   int l;
   if (!s || !tokens || length < 1 || length > t->tr.desc.context || rows < 0 || rows > length ||
@@ -2762,17 +2775,16 @@ miras_result miras_cuda_session_feed(miras_cuda_session *s, const int32_t *token
   t->failed = !miras__cuda_move(t->tr.tokens, tokens, batch * (size_t)length * sizeof *tokens,
                                 cudaMemcpyDeviceToDevice, stream);
   miras__phase_begin(&ph, &jobs, &t->tr, 0);
-  miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_BEGIN, batch, &ph);
-  miras__cuda_tasks(t, miras_cuda::MIRAS__TILE_BEGIN, jobs.tiles, &ph);
+  miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_BEGIN, batch, &ph, NULL);
+  miras__cuda_tasks(t, miras_cuda::MIRAS__TILE_BEGIN, jobs.tiles, &ph, NULL);
   for (l = 0; l < t->there.m->desc.layers; l++) miras__cuda_layer(t, &ph, l);
-  ph.first = (size_t)rows;
+  memset(&by, 0, sizeof by);
+  by.tasks = (t->there.m->vocab + miras_cuda::MIRAS__TEXT_COLS - 1) / miras_cuda::MIRAS__TEXT_COLS;
+  by.rows = (size_t)rows;
   if (rows)
     miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_END,
-                      (length == 1 ? miras__tiles(batch) : batch) *
-                        ((t->there.m->vocab + miras_cuda::MIRAS__TEXT_COLS - 1) /
-                         miras_cuda::MIRAS__TEXT_COLS),
-                      &ph);
-  miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_MOVED, batch, &ph);
+                      (length == 1 ? miras__tiles(batch) : batch) * by.tasks, &ph, &by);
+  miras__cuda_tasks(t, miras_cuda::MIRAS__TEXT_MOVED, batch, &ph, NULL);
   return t->failed ? MIRAS_ERR_DEVICE : MIRAS_OK;
 }
 
