@@ -102,6 +102,7 @@ int main(void) { return 0; }' | gcc -x c - -o "$build/try" -lcmocka 2>/dev/null;
   has qemu-aarch64 || has qemu-aarch64-static || echo qemu-user
   small_arm || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
   has qemu-system-arm || echo qemu-system-arm
+  { has mpicc && has mpirun; } || echo openmpi-bin libopenmpi-dev
 }
 
 missing=$(wanted | tr '\n' ' ')
@@ -573,6 +574,11 @@ job 'soak: 3000 writes of every kind' "$gcc $quick bench/soak.c \
 -o '$build/bin/soak' -lm && $limit '$build/bin/soak' --quick --writes 3000"
 job 'examples/lm.c: its files' "$gcc -O1 -DMIRAS_NO_SIMD examples/lm.c -o '$build/bin/lm' -lm \
 -lpthread && sh tests/test_lm.sh '$build/bin/lm'"
+if has mpicc && has mpirun; then
+  job 'examples/lm_mpi.c: processes learn as one' 'sh tests/test_mpi.sh'
+else
+  skip 'examples/lm_mpi.c: processes learn as one' 'there is no mpicc'
+fi
 
 # ---- running them ----
 

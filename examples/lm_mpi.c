@@ -1,0 +1,199 @@
+/* lm_mpi.c: lm.c trained by several processes, on one machine or many. The same options, files and
+ * pictures.
+ *
+ *     mpicc -O3 examples/lm_mpi.c -o lm_mpi -lm -lpthread
+ *     mpirun -n 2 ./lm_mpi train FILE --threads 1
+ *
+ * Every process draws the windows of a step and learns from its share of them, --batch / n. Their
+ * gradients lie in one block, so one MPI_Allreduce adds those of all processes, and the loss, and
+ * all take the same step with them; the first one says and writes what there is to say. Data are
+ * read by all.
+ *
+ *     --shares 3     one process takes the shares of three in turn: a batch larger than memory
+ *     --ordered      the sum of the gradients is made in the order of the processes, which MPI does
+ *                    not promise. Then n processes reach the bits of one with --shares n (without
+ *                    --dropout, whose draws count the calls of a process)
+ *
+ * Ctrl-C ends all processes; --resume goes on from the last checkpoint (--eval-every). */
+#define MIRAS_IMPLEMENTATION
+#define MIRAS_PTHREADS
+#include "../miras.h"
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static int rank, ranks = 1;       /* this process, and how many there are                         */
+static int shares, ordered;       /* as asked for; shares 0: one to each process                  */
+#define LM_MORE_OPTIONS \
+  {"shares", "t", 'i', &shares, 0, 65536, "parts of a step for one process; 0: one to each"},    \
+  {"ordered", "t", 'f', &ordered, 0, 0, "gradients are added in the order of the processes"},
+
+static void stop(const char *why) {
+  if (!rank) fprintf(stderr, "lm_mpi: %s\n", why);
+  MPI_Finalize();
+  exit(2);
+}
+
+/* A trainer whose batch is a share; the sums of a step's gradients, and behind them its loss. */
+typedef struct mpi_trainer {
+  miras_trainer *t;
+  float *sum, *part;
+  int count;
+} mpi_trainer;
+
+static mpi_trainer *mpi_trainer_open(miras_model *m, const miras_trainer_desc *d,
+                                     const miras_allocator *allocator) {
+  mpi_trainer *t = (mpi_trainer *)calloc(1, sizeof *t);
+  miras_trainer_desc own = *d;
+  size_t count;
+  if (!shares) shares = ranks;
+  if (ranks > 1 && shares != ranks) stop("--shares is for one process, or as many as there are");
+  if (ranks > 1 && d->streams)
+    stop("--carry needs one process: a text may go on in another process than it stood in");
+  if (d->batch % shares) stop("--batch must be a multiple of the processes, or of --shares");
+  own.batch = d->batch / shares;
+  if (!t) return NULL;
+  t->t = miras_trainer_open(m, &own, allocator);
+  if (!t->t) return NULL;
+  (void)miras_model_params(m, &count);
+  if (count >= INT_MAX) stop("the model has more parameters than MPI counts");
+  t->count = (int)count + 1;
+  t->sum = (float *)malloc(2 * (count + 1) * sizeof *t->sum);
+  if (!t->sum) return NULL;
+  t->part = t->sum + t->count;
+  return t;
+}
+
+static void mpi_trainer_close(mpi_trainer *t) {
+  if (!t) return;
+  miras_trainer_close(t->t);
+  free(t->sum);
+  free(t);
+}
+
+/* sum += part, or = for the first one */
+static void add(float *sum, const float *part, int count, int first) {
+  int i;
+  for (i = 0; i < count; i++) sum[i] = first ? part[i] : sum[i] + part[i];
+}
+
+/* sum [count] = the parts of all processes in their order: each adds up a slice of all. */
+static void add_in_order(float *sum, const float *part, int count) {
+  const int each = (count + ranks - 1) / ranks;
+  float *mine = (float *)calloc((size_t)ranks * (size_t)each * 2, sizeof *mine);
+  float *all = mine + (size_t)ranks * (size_t)each;
+  int r;
+  if (!mine) MPI_Abort(MPI_COMM_WORLD, 1);
+  memcpy(all, part, (size_t)count * sizeof *part);
+  MPI_Alltoall(all, each, MPI_FLOAT, mine, each, MPI_FLOAT, MPI_COMM_WORLD);
+  for (r = 1; r < ranks; r++) add(mine, mine + (size_t)r * (size_t)each, each, 0);
+  MPI_Allgather(mine, each, MPI_FLOAT, all, each, MPI_FLOAT, MPI_COMM_WORLD);
+  memcpy(sum, all, (size_t)count * sizeof *sum);
+  free(mine);
+}
+
+/* Learn from this process's shares of a step, and all processes' gradients and loss together. */
+static float learn(mpi_trainer *t, const int32_t *tokens, const int32_t *targets, int batch,
+                   int length, const int32_t *rows, const unsigned char *fresh) {
+  const int each = batch / shares, own = ranks > 1 ? 1 : shares;
+  const int count = t->count - 1;
+  float *grads = miras_trainer_grads(t->t);
+  const size_t bytes = (size_t)count * sizeof *grads;
+  int s, i;
+  for (s = 0; s < own; s++) {
+    const size_t row = (size_t)(ranks > 1 ? rank : s) * (size_t)each, at = row * (size_t)length;
+    t->part[count] =
+      rows ? miras_trainer_loss_streams(t->t, tokens + at, targets + at, each, length, rows + row,
+                                        fresh ? fresh + row : NULL)
+           : miras_trainer_loss(t->t, tokens + at, targets + at, each, length, 1);
+    miras_trainer_backward(t->t);
+    memcpy(t->part, grads, bytes);
+    memset(grads, 0, bytes);
+    if (ranks == 1) add(t->sum, t->part, t->count, !s);
+  }
+  if (ranks > 1 && ordered) add_in_order(t->sum, t->part, t->count);
+  else if (ranks > 1)
+    MPI_Allreduce(t->part, t->sum, t->count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  for (i = 0; i < t->count; i++) t->sum[i] /= (float)shares;
+  memcpy(grads, t->sum, bytes);
+  return t->sum[count];
+}
+
+static float mpi_trainer_loss(mpi_trainer *t, const int32_t *tokens, const int32_t *targets,
+                              int batch, int length, int train) {
+  if (train) return learn(t, tokens, targets, batch, length, NULL, NULL);
+  return miras_trainer_loss(t->t, tokens, targets, batch, length, 0);
+}
+
+static float mpi_trainer_loss_streams(mpi_trainer *t, const int32_t *tokens,
+                                      const int32_t *targets, int batch, int length,
+                                      const int32_t *rows, const unsigned char *fresh) {
+  return learn(t, tokens, targets, batch, length, rows, fresh);
+}
+
+static miras_result mpi_trainer_backward(mpi_trainer *t) {
+  (void)t;                         /* the loss has brought the gradients with it                  */
+  return MIRAS_OK;
+}
+
+static float mpi_trainer_step(mpi_trainer *t, const miras_adamw_options *o, float rate) {
+  return miras_trainer_step(t->t, o, rate);
+}
+
+static uint64_t mpi_trainer_steps(const mpi_trainer *t) { return miras_trainer_steps(t->t); }
+
+static const miras_trainer_desc *mpi_trainer_desc_of(const mpi_trainer *t) {
+  return miras_trainer_desc_of(t->t);
+}
+
+static miras_result mpi_trainer_load(mpi_trainer *t, const char *path) {
+  return miras_trainer_load(t->t, path);
+}
+
+static miras_result mpi_trainer_save(const mpi_trainer *t, const char *path) {
+  return rank ? MIRAS_OK : miras_trainer_save(t->t, path);
+}
+
+static miras_result mpi_model_save(const miras_model *m, const char *path) {
+  return rank ? MIRAS_OK : miras_model_save(m, path);
+}
+
+/* All go by one clock, because what a step does depends on it. */
+static int mpi_clock(clockid_t which, struct timespec *t) {
+  const int result = clock_gettime(which, t);
+  if (ranks > 1) MPI_Bcast(t, (int)sizeof *t, MPI_BYTE, 0, MPI_COMM_WORLD);
+  return result;
+}
+
+#define clock_gettime mpi_clock
+#define sigaction(signal, action, old) ((void)(action))   /* mpirun ends all of them              */
+#define miras_model_save mpi_model_save
+#define miras_trainer mpi_trainer
+#define miras_trainer_open mpi_trainer_open
+#define miras_trainer_close mpi_trainer_close
+#define miras_trainer_load mpi_trainer_load
+#define miras_trainer_save mpi_trainer_save
+#define miras_trainer_loss mpi_trainer_loss
+#define miras_trainer_loss_streams mpi_trainer_loss_streams
+#define miras_trainer_backward mpi_trainer_backward
+#define miras_trainer_step mpi_trainer_step
+#define miras_trainer_steps mpi_trainer_steps
+#define miras_trainer_desc_of mpi_trainer_desc_of
+#define main lm_main
+#include "lm.c"
+#undef main
+
+int main(int argc, char **argv) {
+  int status = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (argc > 1 && strcmp(argv[1], "train") && strcmp(argv[1], "--help")) ranks = 1;
+  if (rank && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
+    status = 1;
+  else if (ranks > 1 || !rank) status = lm_main(argc, argv);
+  MPI_Finalize();
+  return status;
+}
