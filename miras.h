@@ -1064,6 +1064,7 @@ typedef struct miras_view {
   int rank;                /* 1..3                                                               */
   int shape[3];            /* row-major, outermost first; unused entries are 1                   */
   int decay;               /* 1 when weight decay applies: matrices, not gains, biases, offsets  */
+  int frozen;              /* 1: steps leave it alone (miras_model_train_only)                   */
   float rate;              /* what AdamW multiplies the learning rate by: 1; for memory.init with
                               MIRAS_RETAIN_LQ the first size of its entries over that of weights */
   double mean, deviation;  /* a parameter's initial values, drawn evenly about their mean, before a
@@ -1272,6 +1273,13 @@ MIRAS_API float miras_trainer_loss_streams(miras_trainer *t, const int32_t *toke
 /* Add the gradient of the last miras_trainer_loss with train 1 (or miras_trainer_loss_streams) to
  * miras_trainer_grads. Once per such call, and before any other: MIRAS_ERR_STATE otherwise. */
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *t);
+/* From now on steps of trainers of m change only parameters whose names match one of the patterns:
+ * separated by commas, and * stands for any characters, so "*memory.init,*gates.*" tunes what
+ * memories begin with and their gates. NULL: all parameters again. Returns how many floats those
+ * are; 0, and nothing changes, if a pattern matches no name. Neither norms nor clipping know of the
+ * gradients of the others, which a step clears; their moments stay. Files do not keep it. */
+MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns);
+
 /* The gradients, in the layout of miras_model_params. */
 MIRAS_API float *miras_trainer_grads(miras_trainer *t);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
@@ -14661,10 +14669,15 @@ static void miras__norm_task(void *argument, int index, int worker) {
   const miras__adam *o = (const miras__adam *)argument;
   const miras_trainer *tr = o->trainer;
   const size_t count = tr->model->param_count;
+  const miras_view *view = tr->model->views, *last = view + tr->model->view_count;
   size_t i = (size_t)index * MIRAS__NORM_BLOCK, end = i + MIRAS__NORM_BLOCK, n;
   double total = 0;
   (void)worker;
   if (end > count) end = count;
+  for (; view < last && view->offset < end; view++) {
+    const size_t at = view->offset > i ? view->offset : i, stop = view->offset + view->count;
+    if (view->frozen && stop > i) o->k->fill(tr->grads + at, 0, (stop < end ? stop : end) - at);
+  }
   for (; i < end; i += n) {
     n = end - i < 256 ? end - i : 256;
     total += (double)o->k->dot(tr->grads + i, tr->grads + i, n);
@@ -14725,6 +14738,7 @@ static void miras__adam_task(void *argument, int index, int worker) {
     const size_t at = view->offset > from ? view->offset : from;
     const size_t stop = view->offset + view->count < end ? view->offset + view->count : end;
     float c[9];
+    if (view->frozen) continue;
     memcpy(c, tr->now->c, sizeof c);
     c[5] *= view->rate;
     c[8] = view->decay ? 1 - o->rate * view->rate * o->o.weight_decay : 1;
@@ -14875,6 +14889,40 @@ MIRAS_API void miras_trainer_close(miras_trainer *tr) {
 
 MIRAS_API const miras_trainer_desc *miras_trainer_desc_of(const miras_trainer *tr) {
   return tr ? &tr->desc : NULL;
+}
+
+/* Does a name match the pattern of `length` characters? */
+static int miras__matches(const char *name, const char *pattern, size_t length) {
+  const char *const end = pattern + length, *star = NULL, *since = name;
+  while (*name) {
+    if (pattern < end && *pattern == '*') star = pattern++, since = name;
+    else if (pattern < end && *pattern == *name) pattern++, name++;
+    else if (star) pattern = star + 1, name = ++since;
+    else return 0;
+  }
+  while (pattern < end && *pattern == '*') pattern++;
+  return pattern == end;
+}
+
+MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns) {
+  const char *const all = patterns ? patterns : "*", *p;
+  size_t floats = 0, found, length;
+  int i, set;
+  for (set = 0; m && set < 2; set++) {         /* nothing is set before all have been looked at */
+    for (i = 0; set && i < m->view_count; i++) m->views[i].frozen = 1;
+    for (p = all;; p += length + 1) {
+      for (length = found = 0; p[length] && p[length] != ',';) length++;
+      for (i = 0; i < m->view_count; i++) {
+        miras_view *v = &m->views[i];
+        if (!miras__matches(v->name, p, length)) continue;
+        found++;
+        if (set) floats += v->frozen ? v->count : 0, v->frozen = 0;
+      }
+      if (!found) return 0;
+      if (!p[length]) break;
+    }
+  }
+  return floats;
 }
 
 MIRAS_API float *miras_trainer_grads(miras_trainer *tr) { return tr ? tr->grads : NULL; }

@@ -301,7 +301,7 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *pattern, *out, *prompt, *svg, *set[16];
+  const char *model, *pattern, *out, *prompt, *svg, *from, *only, *set[16];
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
   int streams, horizon, reset, anew, limit;
@@ -864,14 +864,18 @@ static const char *reason(const char *path, miras_result result) {
   return why[0] ? why : miras_result_text(result);
 }
 
+/* The model in a file, to be trained on. */
+static miras_model *open_from(const char *path) {
+  miras_result result = MIRAS_OK;
+  miras_model *m = miras_model_open_file(path, NULL, NULL, &result);
+  if (!m) die(1, "%s cannot be opened: %s", path, reason(path, result));
+  return m;
+}
+
 /* The model in the file, if it is the one that the options describe. */
 static miras_model *resume(const options *o, const miras_model_desc *want) {
-  miras_result result = MIRAS_OK;
-  miras_model *m, *fresh;
+  miras_model *m = open_from(o->out), *fresh = miras_model_open(want, NULL);
   char why[256];
-  m = miras_model_open_file(o->out, NULL, NULL, &result);
-  if (!m) die(1, "%s cannot be resumed: %s", o->out, reason(o->out, result));
-  fresh = miras_model_open(want, NULL);
   if (!fresh) die(1, "there is not enough memory for the model");
   if (miras_model_desc_differs(miras_model_desc_of(m), miras_model_desc_of(fresh), why, sizeof why))
     die(2, "%s holds another model than these options describe: %s; --resume needs those of the "
@@ -971,7 +975,13 @@ static void training_open(training *r, const options *o, const unsigned char *te
   size_t count, i;
   memset(r, 0, sizeof *r);
   r->o = o;
-  r->v = make_vocabulary(text, n, o->chars, name);
+  if (o->from) {
+    r->m = open_from(o->from);
+    r->d = *miras_model_desc_of(r->m);
+    r->v = load_vocabulary(o->from, r->d.vocab);
+  } else {
+    r->v = make_vocabulary(text, n, o->chars, name);
+  }
   r->v.context = o->context;
   r->tokens = encode(&r->v, text, n, name, &count);
   r->T = (size_t)o->context, r->rows = (size_t)o->batch, r->planned = (size_t)o->steps;
@@ -990,13 +1000,21 @@ static void training_open(training *r, const options *o, const unsigned char *te
 
   try_output(o->out), try_output(r->vocab), try_output(r->csv), try_output(r->svg);
   if (r->v.count < 2) die(2, "%s has only one character; there is nothing to learn", name);
-  r->d = describe(o, r->v.count);
+  if (!o->from) r->d = describe(o, r->v.count);
   if (o->threads > 1) {
     r->pool = miras_pool_open(o->threads, NULL);
     if (!r->pool) die(1, "%d threads cannot be started", o->threads);
   }
-  r->m = o->resume ? resume(o, &r->d) : miras_model_open(&r->d, NULL);
+  if (o->resume) {
+    miras_model_close(r->m);
+    r->m = resume(o, &r->d);
+  } else if (!o->from) {
+    r->m = miras_model_open(&r->d, NULL);
+  }
   if (!r->m) die(1, "there is not enough memory for the model");
+  if (o->only && !miras_model_train_only(r->m, o->only))
+    die(2, "--only is \"%s\"; one of its patterns matches no parameter of the model, such as %s",
+        o->only, miras_model_views(r->m, NULL)[1].name);
   r->t = open_trainer(o, r->m, r->pool);
   r->parameters = count_parameters(r->m);
   r->first = r->step = (size_t)miras_trainer_steps(r->t);
@@ -1389,6 +1407,10 @@ static const option table[] = {
   {"threads", "t", 'i', &given.threads, 1, 256, "cores to use"},
   {"out", "t", 's', &given.out, 0, 0, "the model (model.safetensors); loss.csv and .svg beside it"},
   {"resume", "t", 'f', &given.resume, 0, 0, "go on from --out; give the options of the start"},
+  {"from", "t", 's', &given.from, 0, 0,
+   "begin with this model, its vocabulary and its layers; the options for them do not count"},
+  {"only", "t", 's', &given.only, 0, 0,
+   "train these parameters alone: \"*memory.init,*gates.*\""},
   {"prompt", "g", 's', &given.prompt, 0, 0, "text to continue (a newline)"},
   {"tokens", "g", 'i', &given.tokens, 0, INT_MAX, "how many to write"},
   {"temperature", "g", 'r', &given.temperature, 0, 100, "0: always the likeliest"},

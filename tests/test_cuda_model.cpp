@@ -95,6 +95,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how) {
   char why[256];
   int ok = 1, part;
   if (!m || !there) return 0;
+  if (strcmp(d->pattern, "mw") == 0 && !miras_model_train_only(m, "*norm*,*q.weight")) return 0;
   memset(&room, 0, sizeof room);
   room.batch = BATCH;
   room.context = LENGTH;

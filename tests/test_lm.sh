@@ -67,6 +67,22 @@ train text --out out/s --carry 0.9 --streams 3 --parameters 9000 --context 16 --
 expect 0 'wrote' $?
 cmp -s out/r out/s || say 'resumed running texts end elsewhere'
 
+# A model is trained on, as its own layers are, on a text of its characters; some of it alone.
+head -c 3000 text >some
+train some --from out/y --out out/t --model titans --dim 64; expect 0 'wrote' $?
+"$lm" eval out/t some >log 2>&1; expect 0 'windows of 8' $?
+train some --from out/y --out out/u --only '*memory.init,*gates.*'; expect 0 'wrote' $?
+cmp -s out/t out/u && say '--only changes nothing'
+cmp -s out/y out/u && say '--only trains nothing'
+train some --from out/y --out out/u --only '*init,no*such'
+expect 2 'matches no parameter of the model, such as blocks.0.norm1.gain' $?
+train some --from out/none --out out/u; expect 1 'out/none cannot be opened' $?
+printf 'characters of its own: \303\246\n' >strange
+train strange --from out/y --out out/u; expect 2 'does not know the character U+00E6' $?
+train some --from out/y --out out/u --minutes 0.0000001; expect 0 'stopped' $?
+train some --from out/y --out out/u --resume; expect 0 'wrote' $?
+cmp -s out/t out/u || say 'resumed, a model that is trained on ends elsewhere'
+
 # The file alone is a hybrid or a transformer: it writes, is measured and goes on to the bit.
 for kind in '--pattern mwm' '--pattern (mw)*2a --set w.window=3' '--model transformer' \
             '--pattern mgwg'; do

@@ -1418,6 +1418,76 @@ static void test_training(void **state) {
   finish();
 }
 
+/* Does the parameter change in steps that train patterns alone? By hand: */
+static int tuned(const char *name) {
+  return strstr(name, "memory.init") != NULL || strstr(name, ".gates.") != NULL ||
+         strcmp(name, "norm.gain") == 0;
+}
+
+/* Steps that train some parameters: the others keep their bits, and have no part in the norm. */
+static void test_train_only(void **state) {
+  static const char patterns[] = "*memory.init,blocks.*.gates.*,norm.gain";
+  miras_model_desc d = describe(MIRAS_TITANS, 4);
+  miras_model *m = open_model(&d, "model");
+  miras_trainer *tr = open_trainer(m, NULL);
+  size_t count = 0, floats = 0;
+  int view_count = 0, changed = 0;
+  float *w = miras_model_params(m, &count), *before = (float *)malloc(count * sizeof *before);
+  const miras_view *v = miras_model_views(m, &view_count);
+  miras_adamw_options o;
+  (void)state;
+  start();
+  assert_non_null(tr);
+  assert_non_null(before);
+  memset(&o, 0, sizeof o);
+  o.weight_decay = 0.1f;
+  for (int i = 0; i < view_count; i++)
+    if (tuned(v[i].name)) floats += v[i].count;
+  assert_int_equal(miras_model_train_only(m, "*.init,no such"), 0);
+  assert_int_equal(miras_model_train_only(m, ""), 0);
+  assert_int_equal(miras_model_train_only(NULL, "*"), 0);
+  for (int i = 0; i < view_count; i++) assert_int_equal(v[i].frozen, 0);
+  for (int round = 0; round < 3; round++) {      /* all, some, all */
+    const int some = round == 1;
+    double sum = 0;
+    float norm;
+    if (round) {
+      const size_t chosen = miras_model_train_only(m, some ? patterns : NULL);
+      if (some) assert_int_equal(chosen, floats);
+    }
+    random_state = 12 + (uint64_t)round;
+    draw_text(20);
+    memcpy(before, w, count * sizeof *w);
+    miras_trainer_loss(tr, tokens, targets, BATCH, 20, 1);
+    assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+    for (int i = 0; i < view_count; i++)
+      for (size_t j = 0; j < v[i].count && (!some || tuned(v[i].name)); j++) {
+        const double g = (double)miras_trainer_grads(tr)[v[i].offset + j];
+        sum += g * g;
+      }
+    norm = miras_trainer_step(tr, &o, 1e-2f);
+    if (!(fabs((double)norm - sqrt(sum)) < 1e-5 * sqrt(sum)))
+      failed("round %d: the norm is %g, not %g", round, (double)norm, sqrt(sum));
+    for (int i = 0; i < view_count; i++) {
+      const size_t at = v[i].offset, bytes = v[i].count * sizeof *w;
+      const int moved = memcmp(w + at, before + at, bytes) != 0, is = !some || tuned(v[i].name);
+      changed += moved;
+      if (moved && !is) failed("%s changes though it is frozen", v[i].name);
+      if (!moved && is && !strstr(v[i].name, "memory.bias"))
+        failed("round %d: %s does not change", round, v[i].name);
+    }
+    for (size_t j = 0; j < count; j++)
+      if (miras_trainer_grads(tr)[j] != 0) {
+        failed("round %d: gradient %d is not cleared", round, (int)j);
+        break;
+      }
+  }
+  assert_true(changed > 0);
+  free(before);
+  close_both(m, tr);
+  finish();
+}
+
 /* Three steps of AdamW against the textbook, in double, every view at its own rate; gradients add
  * up and are cleared. */
 static void test_adamw(void **state) {
@@ -2093,6 +2163,7 @@ int main(void) {
     cmocka_unit_test(test_resume),
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_adamw),
+    cmocka_unit_test(test_train_only),
     cmocka_unit_test(test_dropout),
     cmocka_unit_test(test_refusals),
   };
