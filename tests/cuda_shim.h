@@ -1,7 +1,8 @@
 /* cuda_shim.h: device code as C++ on the host. The threads of a block are fibers that run one at a
  * time; a barrier or a warp's exchange is where they wait for each other, and which of those that
  * can go on does so first is drawn. Threads that wait for each other at different places, or for
- * one that has ended, stop the program with a sentence, and so does a stack that is too small.
+ * one that has ended, stop the program with a sentence, and so do a stack that is too small and
+ * copies that nobody has waited for.
  * Under -fsanitize=address what lies beyond shared memory is watched, under -fsanitize=thread races
  * are (cuda_races.h). POSIX. */
 #include <math.h>
@@ -80,6 +81,10 @@ static void shim_begin(shim_spot *p, char *stack, size_t bytes, void (*run)(void
 #endif
 
 typedef struct shim_index { unsigned x; } shim_index;
+typedef struct shim_copy_job {      /* of 16 bytes, on its way                                    */
+  void *to;
+  const void *from, *place;
+} shim_copy_job;
 typedef struct shim_thread {
   shim_spot here;                   /* where it goes on                                          */
   int done;
@@ -91,6 +96,8 @@ typedef struct shim_thread {
   float gives;
   const void *row;                   /* of a matrix                                               */
   unsigned brings[6];                /* factors of a product                                      */
+  shim_copy_job *copies;             /* that it has not waited for                                */
+  size_t copies_count, copies_room;
   const void *path[SHIM_DEEP];       /* the calls that led here, where they are told              */
   unsigned depth;
 } shim_thread;
@@ -169,10 +176,44 @@ SHIM_UNWATCHED static float shim_exchange(unsigned mask, float v, unsigned from,
 #define __shfl_sync(mask, v, lane, width) \
   shim_exchange(mask, v, shim.now / (width) * (width) + (unsigned)(lane), SHIM_HERE)
 
+/* Copies that run on while the thread does: they happen when it waits for them, of which a thread
+ * that reads too early has nothing yet. To the watch over races they may happen from the call to
+ * the wait. */
+SHIM_UNWATCHED static void shim_copy(void *to, const void *from) {
+  shim_thread *t = &shim.thread[shim.now];
+  if (((uintptr_t)to | (uintptr_t)from) % 16) {
+    fprintf(stderr, "thread %u copies 16 bytes that are not aligned to 16\n", shim.now);
+    exit(1);
+  }
+  if (t->copies_count == t->copies_room) {
+    t->copies_room = t->copies_room ? 2 * t->copies_room : 64;
+    t->copies = (shim_copy_job *)realloc(t->copies, t->copies_room * sizeof *t->copies);
+    if (!t->copies) exit(2);
+  }
+  t->copies[t->copies_count].to = to;
+  t->copies[t->copies_count].from = from;
+  t->copies[t->copies_count++].place = __builtin_return_address(0);
+  SHIM_COPIED(to, from, __builtin_return_address(0));
+}
+SHIM_UNWATCHED static void shim_copies_wait(void) {
+  shim_thread *t = &shim.thread[shim.now];
+  size_t i;
+  for (i = 0; i < t->copies_count; i++) {
+    SHIM_COPIED(t->copies[i].to, t->copies[i].from, t->copies[i].place);
+    memcpy(t->copies[i].to, t->copies[i].from, 16);
+  }
+  t->copies_count = 0;
+}
+
 SHIM_UNWATCHED static void shim_start(void) {
   shim_thread *t = &shim.thread[shim.now];
   __sanitizer_finish_switch_fiber(NULL, &shim.bottom, &shim.bytes);
   shim.run(shim.argument);
+  if (t->copies_count) {
+    fprintf(stderr, "thread %u has ended, and %lu copies are on their way\n", shim.now,
+            (unsigned long)t->copies_count);
+    exit(1);
+  }
   t->done = 1;
   __sanitizer_start_switch_fiber(NULL, shim.bottom, shim.bytes);
   shim_switch(&t->here, &shim.scheduler);
@@ -301,6 +342,7 @@ SHIM_UNWATCHED static void shim_block(unsigned threads, size_t bytes, void (*run
   SHIM_BEGUN(bytes);
   shim_schedule();
   SHIM_ENDED();
+  for (i = 0; i < threads; i++) free(shim.thread[i].copies);
   free(shim.thread);
   free(shim_shared);
 }
