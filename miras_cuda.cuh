@@ -35,6 +35,7 @@
      kernel   by elements or rows, by units, or on the first unit alone; then a barrier. What it
               returns is told to all threads
      engine   runs in every thread, calls kernels and stores nothing by itself
+     state    of a head: in shared memory while a block works on it, where it fits there
      task     of a layer or a trainer (@75 to @79 in miras.h): a tile of rows, a head, a block of
               parameters. A block takes tasks in turn; a phase of them is a grid
    Needs CUDA 12.1 (grids are told more than 4 KB) and compute capability 7.0. Not here: the choices
@@ -390,17 +391,19 @@ struct miras__unit_kernels {
 
 struct miras__cuda_kernels;
 /* Shared memory of a block: what a kernel returns, how many floats of room follow, how products are
- * made, and that room, from MIRAS__ROOM on. */
+ * made, how many floats of a head's state lie behind the room; that room, from MIRAS__ROOM on, and
+ * that state. */
 #ifdef __CUDACC__
 extern __shared__ __align__(16) float miras__told[];
 #else
   #define miras__told ((float *)shim_shared)
 #endif
 enum { MIRAS__ROOM = 4 };
-static void miras__tell_room(size_t floats, int products) {
+static void miras__tell_room(size_t floats, int products, size_t state = 0) {
   if (!threadIdx.x) {
     miras__told[1] = (float)floats;    /* less than 2^24: exact                                   */
     miras__told[2] = (float)products;
+    miras__told[3] = (float)state;     /* 0: a state stays where it is                            */
   }
   __syncthreads();
 }
@@ -504,6 +507,7 @@ MIRAS_X(conjugate_step)
 MIRAS_X(conjugate_end)
 MIRAS_X(triangle_bwd)
 MIRAS_X(conv_bwd)
+MIRAS_X(linear_run)
 #undef MIRAS_X
 
 template <class F, F f, int how> struct miras__by_block;
@@ -1233,36 +1237,6 @@ struct miras__block_exact_solve {
 };
 MIRAS__IS(exact_solve);
 
-/* All units, on a copy of the state in shared memory where it fits: the state's own is then read
- * and written once in a stretch of tokens (64, or those of a tape's anchor). */
-__device__ static void miras__block_copy(float *to, const float *from, size_t n) {
-  const size_t by = n % 4 ? 0 : n / 4;
-  size_t i;
-  if (by) {
-    const float4 *x = (const float4 *)from;
-    float4 *y = (float4 *)to;
-    V_UNROLL4
-    for (i = threadIdx.x; i < by; i += blockDim.x) y[i] = x[i];
-  } else {
-    for (i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
-  }
-  __syncthreads();
-}
-struct miras__block_linear_run {
-  __device__ __noinline__ void operator()(const miras__plan *p, const miras__head_io *io,
-                                          const float *base, float *s, float *row, size_t t,
-                                          size_t end) const {
-    const size_t n = p->weights;
-    const int near = n <= (size_t)miras__told[1];
-    float *const room = near ? miras__told + MIRAS__ROOM : s;
-    if (near) miras__block_copy(room, s, n);
-    miras__linear_run(p, io, base, room, row, t, end);
-    __syncthreads();
-    if (near) miras__block_copy(s, room, n);
-  }
-};
-MIRAS__IS(linear_run);
-
 /* ---- products ----
  *
  * Every element of a product is one chain of fused multiply-adds in the order of k (room @24), and
@@ -1769,6 +1743,62 @@ struct miras__retention;
 #define MIRAS__DEVICE 2
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
+
+/* ---- states in shared memory ----
+ *
+ * A token rewrites a state, and engines read and write it several times over. So it lies in shared
+ * memory while a block works on it, where a grid has room for it: it comes there before the engine
+ * runs and is taken back behind it, and global memory sees it once each way, whatever the tokens of
+ * the call. */
+
+/* 16 bytes of global memory are on their way to shared memory. Until its wait a thread has none of
+ * what it asked for, and the others of the block until a barrier behind that. */
+static void miras__copy16(float *to, const float *from) {
+#ifndef __CUDACC__
+  shim_copy(to, from);
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               :
+               : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
+               : "memory");
+#else
+  *(float4 *)(void *)to = *(const float4 *)(const void *)from;
+#endif
+}
+static void miras__copies_wait(void) {
+#ifndef __CUDACC__
+  shim_copies_wait();
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+
+/* n floats, a multiple of 4, all of them on their way at once; and back. */
+static void miras__state_bring(float *to, const float *from, size_t n) {
+  for (size_t i = 4 * threadIdx.x; i < n; i += 4 * blockDim.x) miras__copy16(to + i, from + i);
+  miras__copies_wait();
+  __syncthreads();
+}
+static void miras__state_take(float *to, const float *from, size_t n) {
+  const float4 *x = (const float4 *)(const void *)from;
+  float4 *y = (float4 *)(void *)to;
+  V_UNROLL4
+  for (size_t i = threadIdx.x; i < n / 4; i += blockDim.x) y[i] = x[i];
+  __syncthreads();
+}
+
+/* miras__head_forward where heads of memories and layers call it. */
+static void miras__near_forward(const miras__call *a) {
+  const size_t n = (size_t)miras__told[3];
+  miras__call run = *a;
+  if (n) {
+    run.state = miras__told + MIRAS__ROOM + (size_t)miras__told[1];
+    miras__state_bring(run.state, a->state, n);
+  }
+  miras__head_forward(&run);
+  if (n) miras__state_take(a->state, run.state, n);
+}
+#define miras__head_forward miras__near_forward
 #define MIRAS__DEVICE 3
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
@@ -1791,6 +1821,7 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 #undef MIRAS__DEVICE
 #endif
 #undef miras__kernels
+#undef miras__head_forward
 #undef MIRAS__SET_SUFFIX
 #undef MIRAS__LENT_SUFFIX
 #undef static
@@ -1814,7 +1845,7 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
  * set there. */
 typedef struct miras__errand {
   miras_memory m;
-  size_t room;                       /* floats of shared memory behind MIRAS__ROOM                */
+  size_t room, near;                 /* floats of shared memory behind MIRAS__ROOM, of a state    */
   int products;                      /* of miras_cuda_products                                    */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
   miras_tokens x;
@@ -1824,7 +1855,7 @@ typedef struct miras__errand {
 
 __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   miras__memory_call c = a->call;
-  miras__tell_room(a->room, a->products);
+  miras__tell_room(a->room, a->products, a->near);
   c.m = (miras_memory *)&a->m;
   c.x = &a->x;
   c.dx = &a->dx;
@@ -2038,15 +2069,15 @@ union miras__any_task { miras__phase phase; miras__jobs jobs; miras__adam adam; 
 struct miras__tasks {
   int task, products;
   unsigned count;
-  size_t room;
+  size_t room, near;
   miras__columns columns;
   struct { miras_trainer trainer; miras__any_task task; } told;
 };
 
 /* Blocks take tasks in turn, with a worker's scratch each. What they are told lies in shared memory
- * behind the room of kernels. */
+ * behind the room of kernels and of a state. */
 MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
-  float *words = miras__told + MIRAS__ROOM + a.room;
+  float *words = miras__told + MIRAS__ROOM + a.room + a.near;
   const float *from = (const float *)&a.told;
   miras_trainer *trainer = (miras_trainer *)words;
   void *told = words + sizeof *trainer / sizeof *words;
@@ -2055,7 +2086,7 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
   miras__adam *adam = (miras__adam *)told;
   unsigned i;
   for (i = threadIdx.x; i < sizeof a.told / sizeof *from; i += blockDim.x) words[i] = from[i];
-  miras__tell_room(a.room, a.products);
+  miras__tell_room(a.room, a.products, a.near);
   if (!threadIdx.x) {
     if (a.task < MIRAS__JOB_TASK || a.task >= MIRAS__TEXT_BEGIN) {
       phase->trainer = trainer;
@@ -2103,16 +2134,20 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
 #endif
 
 /* What miras_cuda_memory holds: the record as the host knows it, which is as the device does, and
- * the floats of shared memory that its state takes, 0 if it does not fit or is not asked for. */
+ * how many floats of shared memory there are for a head's state. */
 typedef struct miras__cuda {
   miras_memory m;
-  size_t room;
+  size_t near;
   miras_cuda_options options;
 } miras__cuda;
 typedef char miras__cuda_fits[sizeof(miras__cuda) <= sizeof(miras_cuda_memory) ? 1 : -1];
 
+static const miras__cuda *miras__cuda_held(const miras_cuda_memory *g) {
+  return (const miras__cuda *)(const void *)g->held;
+}
+
 static const miras_memory *miras__cuda_of(const miras_cuda_memory *g) {
-  return &((const miras__cuda *)(const void *)g->held)->m;
+  return &miras__cuda_held(g)->m;
 }
 
 static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
@@ -2120,20 +2155,45 @@ static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
   miras_cuda::miras__errand job;
   memset((void *)&job, 0, sizeof job);
   memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
-  job.products = ((const miras__cuda *)(const void *)g->held)->options.products;
+  job.products = miras__cuda_held(g)->options.products;
   if (x) job.x = *x;
   return job;
 }
 
-/* A grid over a memory; room: floats of shared memory for its states. There is always enough for
- * products, less than the 48 KiB that every device gives unasked. */
+/* A grid over a memory; near: floats of shared memory for a state, behind what products take, which
+ * is less than the 48 KiB that every device gives unasked. */
 static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__errand), size_t blocks,
-                           size_t room, cudaStream_t stream, miras_cuda::miras__errand *job) {
-  if (room < MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS))
-    room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
-  job->room = room;
-  return MIRAS__LAUNCH(kernel, blocks, (miras_cuda::MIRAS__ROOM + room) * sizeof(float), stream,
-                       *job);
+                           size_t near, cudaStream_t stream, miras_cuda::miras__errand *job) {
+  job->room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
+  job->near = near;
+  return MIRAS__LAUNCH(kernel, blocks,
+                       (miras_cuda::MIRAS__ROOM + job->room + near) * sizeof(float), stream, *job);
+}
+
+/* Bytes of shared memory that a block of the device may have; 0: there is no device. */
+static size_t miras__cuda_shared(void) {
+  int device, most;
+  return cudaGetDevice(&device) == cudaSuccess &&
+                 cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+                   cudaSuccess
+             ? (size_t)most
+             : 0;
+}
+
+/* How much of so many bytes is there for a state, in floats, beside `others` bytes. */
+static size_t miras__cuda_left(size_t bytes, size_t others) {
+  const size_t room = miras_cuda::MIRAS__ROOM + MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
+  others += room * sizeof(float);
+  return bytes > others ? (bytes - others) / sizeof(float) : 0;
+}
+
+/* Floats of shared memory for the state of a head in a call of `length` tokens, where there are
+ * `most`: none if it does not fit, or if it stays as it is but for a row of each token: in
+ * attention, and in a chunk that is not finished. */
+static size_t miras__cuda_near(const miras__plan *p, size_t length, size_t most) {
+  return p->engine != MIRAS__RUN_ATTENTION && length >= (size_t)p->d.chunk && p->head_state <= most
+             ? p->head_state
+             : 0;
 }
 
 /* Every head works in scratch of its own, as every worker does on the host. 0: that is too much. */
@@ -2196,30 +2256,21 @@ size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o
   return miras__cuda_layout(&to, m, NULL, why, why_size);
 }
 
+/* A grid may have as much shared memory as there is. */
+template <class F> static int miras__cuda_allow(F *kernel, size_t bytes) {
+  return bytes && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       (int)bytes) == cudaSuccess;
+}
+
 static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpyKind way,
                             cudaStream_t stream) {
   return cudaMemcpyAsync(to, from, bytes, way, stream) == cudaSuccess;
 }
 
-/* Does a state fit into a block's shared memory, and is it read there? */
-static int miras__cuda_near(const miras_memory *m, size_t *room) {
-  int device, most;
-  *room = 0;
-  if (!m->plan.fused) return 1;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
-          cudaSuccess)
-    return 0;
-  if (m->plan.weights > (size_t)most / sizeof(float) - miras_cuda::MIRAS__ROOM) return 1;
-  *room = m->plan.weights;
-  return cudaFuncSetAttribute(miras_cuda::miras__run_forward,
-                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              most) == cudaSuccess;
-}
-
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                     const miras_cuda_options *o, void *device, size_t bytes,
                                     cudaStream_t stream) {
+  const size_t most = miras__cuda_shared();
   miras__cuda held;
   miras_memory to;
   size_t need;
@@ -2230,10 +2281,10 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   memset(&held, 0, sizeof held);
   held.m = to;
   if (o) held.options = *o;
-  if (!miras__cuda_near(m, &held.room)) return MIRAS_ERR_DEVICE;
+  held.near = miras__cuda_left(most, 0);
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
-  return miras__cuda_stack() &&
+  return miras__cuda_stack() && miras__cuda_allow(miras_cuda::miras__run_forward, most) &&
                  miras__cuda_move(to.params, m->params, m->plan.params * sizeof(float),
                           cudaMemcpyHostToDevice, stream) &&
                  miras__cuda_move(to.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float),
@@ -2285,7 +2336,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
                                 float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
-  size_t batch, room;
+  size_t batch, near;
   if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
     return MIRAS_ERR_ARGUMENT;
 #ifndef MIRAS_NO_TRAINING
@@ -2296,9 +2347,9 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.call.y = y;
   job.call.tape = tape;
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
-  room = ((const miras__cuda *)(const void *)g->held)->room;
+  near = miras__cuda_near(&m->plan, (size_t)x->length, miras__cuda_held(g)->near);
   return (!x->length || miras__cuda_run(miras_cuda::miras__run_forward,
-                                        batch * (size_t)m->plan.d.heads, room, stream, &job)) &&
+                                        batch * (size_t)m->plan.d.heads, near, stream, &job)) &&
                  miras__cuda_run(miras_cuda::miras__run_moved, batch, 0, stream, &job)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
@@ -2363,6 +2414,7 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
 typedef struct miras__there {
   const miras_model *m;            /* the host's                                                  */
   ptrdiff_t by;                    /* from an address of its block to that of the device's        */
+  size_t near;                     /* floats of shared memory for a head's state in a task        */
   miras_cuda_options options;
 } miras__there;
 typedef char miras__there_fits[sizeof(miras__there) <= sizeof(miras_cuda_model) ? 1 : -1];
@@ -2408,6 +2460,12 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m,
   there.m = m;
   there.by = (char *)device - (char *)m;
   if (o) there.options = *o;
+#ifndef MIRAS__NO_TRAINER
+  if (!miras__cuda_allow(miras_cuda::miras__run_tasks, miras__cuda_shared()))
+    return MIRAS_ERR_DEVICE;
+  there.near = miras__cuda_left((miras__cuda_shared() - 1024) / 2,
+                                sizeof(miras_cuda::miras__tasks));
+#endif
   memset(g, 0, sizeof *g);
   memcpy(g->held, &there, sizeof there);
   moved.m = (miras_cuda::miras_model *)device;
@@ -2461,6 +2519,17 @@ static miras__cuda_trainer *miras__cuda_trainer_of(const miras_cuda_trainer *t) 
   return (miras__cuda_trainer *)(void *)t->held;
 }
 
+/* What of shared memory a head's state takes in such tasks: blocks have half of a multiprocessor's,
+ * less what the system takes of each, so that two of them run there. */
+static size_t miras__cuda_task_near(const miras__there *there, int task, const void *argument) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras__shape *s;
+  if (task != miras_cuda::MIRAS__LAYER_TASK || ph->act != MIRAS__HEAD) return 0;
+  s = ph->all.layer->s;
+  return s->type == MIRAS_LAYER_MEMORY ? miras__cuda_near(&s->plan, ph->all.length, there->near)
+                                       : 0;
+}
+
 /* A number of tasks, by their number. */
 static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, const void *argument,
                               const miras_cuda::miras__columns *columns) {
@@ -2474,6 +2543,7 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, co
   a.count = (unsigned)count;
   if (columns) a.columns = *columns;
   a.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
+  a.near = miras__cuda_task_near(&t->there, task, argument);
   memcpy((void *)&a.told.trainer, &t->tr, sizeof a.told.trainer);
   a.told.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
   if (task < miras_cuda::MIRAS__JOB_TASK || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
@@ -2488,7 +2558,8 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, co
     memcpy((void *)&a.told.task.adam, argument, sizeof a.told.task.adam);
   }
   if (count && !MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count < workers ? count : workers,
-                              (miras_cuda::MIRAS__ROOM + a.room) * sizeof(float) + sizeof a.told,
+                              (miras_cuda::MIRAS__ROOM + a.room + a.near) * sizeof(float) +
+                                sizeof a.told,
                               t->stream, a))
     t->failed = 1;
 }

@@ -61,9 +61,11 @@ plant 'no barrier behind a kernel of rows' titans 'race: .* global memory' \
 plant 'no barrier behind a kernel of one unit' titans 'race: .* global memory' \
   $cuh 'threadIdx.x < 16) f(' "$barrier" "$less"
 plant 'no barrier before a state in shared memory is used' gla 'race: .* shared memory' \
-  $cuh 'y[i] = x[i]' "$barrier" "$less"
+  $cuh 'void miras__state_bring' "$barrier" "$less"
+plant 'no wait for copies to shared memory' gla 'copies are on their way' \
+  $cuh 'void miras__state_bring' 'miras__copies_wait();' 'if (!FAULT) miras__copies_wait();'
 plant 'an index beyond shared memory' gla 'race: ' \
-  $cuh 'y[i] = x[i]' 'y[i] = x[i]' 'y[FAULT ? i + 1 : i] = x[i]'
+  $cuh 'void miras__state_bring' 'miras__copy16(to + i,' 'miras__copy16(to + i + 4 * FAULT,'
 plant 'a barrier for some of the threads' titans 'they wait for each other' \
   $cuh 'struct miras__block_gemm' '__syncthreads();' \
   'if (!FAULT || threadIdx.x < 32) __syncthreads();'
