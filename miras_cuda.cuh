@@ -88,6 +88,12 @@ typedef enum miras_cuda_products {
 typedef struct miras_cuda_options {
   miras_cuda_products products;      /* but MIRAS_CUDA_FLOAT: compute capability 8.0, and 128 or
                                         256 for MIRAS_CUDA_THREADS                                */
+  int half_state;                    /* 1: states on the device are bfloat16, half the bytes that a
+                                        call reads and writes. In shared memory, while a block works
+                                        on them, they are float32, and every call rounds them once,
+                                        to nearest, halfway to even; bench/results/gpu-expected.md
+                                        says how far answers drift. For memories of chunk 1 whose
+                                        states fit there; without tapes, and not for models       */
 } miras_cuda_options;
 
 /* The device half of a memory: a record of the host that says where everything lies. It may be
@@ -117,7 +123,8 @@ miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
                                     cudaStream_t stream);
 
 /* The parameters and the state on the device, as miras_memory_params and miras_memory_state have
- * them on the host. */
+ * them on the host. With half_state each sequence has its 16 floats of a header and then bfloat16,
+ * as many as floats on the host. */
 float *miras_cuda_memory_params(const miras_cuda_memory *g, size_t *count);
 void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
 
@@ -125,9 +132,10 @@ void *miras_cuda_memory_state(const miras_cuda_memory *g, size_t *bytes);
 miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t stream);
 
 /* miras_forward and miras_backward with device pointers in x, dx and everywhere: the same shapes,
- * what is overwritten and what is added to. tape: miras_cuda_tape_size floats, NULL for none. Not
- * checked here is where in a sequence a call comes, which the device alone knows: a tape begins on
- * the chunk grid, and dstate is NULL or zeros where the call ends off it. */
+ * what is overwritten and what is added to. tape: miras_cuda_tape_size floats, NULL for none, which
+ * it is with half_state. Not checked here is where in a sequence a call comes, which the device
+ * alone knows: a tape begins on the chunk grid, and dstate is NULL or zeros where the call ends off
+ * it. */
 miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *x, float *y,
                                 float *tape, cudaStream_t stream);
 
@@ -1787,16 +1795,75 @@ static void miras__state_take(float *to, const float *from, size_t n) {
   __syncthreads();
 }
 
+/* States of half_state are n bfloat16, two to a word, the first in its lower half. */
+static unsigned miras__half_of(float x) {
+  const unsigned bits = (unsigned)__float_as_int(x);
+  return x != x ? 0x7fc0u : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+}
+static unsigned miras__halves_of(float a, float b) {
+  return miras__half_of(a) | miras__half_of(b) << 16;
+}
+static float4 miras__of_halves(unsigned a, unsigned b) {
+  float4 v;
+  v.x = __int_as_float((int)(a << 16)), v.y = __int_as_float((int)(a & 0xffff0000u));
+  v.z = __int_as_float((int)(b << 16)), v.w = __int_as_float((int)(b & 0xffff0000u));
+  return v;
+}
+
+/* The same of them, n a multiple of 8: what is to be rewritten comes through registers, 16 bytes at
+ * a time and four of a thread on their way. */
+static void miras__halves_bring(float *to, const float *from, size_t n) {
+  const uint4 *x = (const uint4 *)(const void *)from;
+  float4 *y = (float4 *)(void *)to;
+  for (size_t i = threadIdx.x; i < n / 8; i += 4 * blockDim.x) {
+    uint4 v[4];
+    V_UNROLL4
+    for (unsigned q = 0; q < 4; q++)
+      if (i + q * blockDim.x < n / 8) v[q] = x[i + q * blockDim.x];
+    V_UNROLL4
+    for (unsigned q = 0; q < 4; q++) {
+      const size_t at = 2 * (i + q * blockDim.x);
+      if (at >= n / 4) continue;
+      y[at] = miras__of_halves(v[q].x, v[q].y);
+      y[at + 1] = miras__of_halves(v[q].z, v[q].w);
+    }
+  }
+  __syncthreads();
+}
+static void miras__halves_take(float *to, const float *from, size_t n) {
+  const float4 *x = (const float4 *)(const void *)from;
+  uint4 *y = (uint4 *)(void *)to;
+  for (size_t i = threadIdx.x; i < n / 8; i += blockDim.x) {
+    const float4 a = x[2 * i], b = x[2 * i + 1];
+    uint4 v;
+    v.x = miras__halves_of(a.x, a.y), v.y = miras__halves_of(a.z, a.w);
+    v.z = miras__halves_of(b.x, b.y), v.w = miras__halves_of(b.z, b.w);
+    y[i] = v;
+  }
+  __syncthreads();
+}
+
+/* If there is room for it, the state comes to shared memory and the call has it there. A plan whose
+ * heads have less room for theirs is one of half_state. */
+static int miras__bring(miras__call *a) {
+  const size_t n = (size_t)miras__told[3];
+  float *to = miras__told + MIRAS__ROOM + (size_t)miras__told[1];
+  if (!n) return 0;
+  if (a->p->head_state < n) miras__halves_bring(to, a->state, n);
+  else miras__state_bring(to, a->state, n);
+  a->state = to;
+  return 1;
+}
+
 /* miras__head_forward where heads of memories and layers call it. */
 static void miras__near_forward(const miras__call *a) {
   const size_t n = (size_t)miras__told[3];
   miras__call run = *a;
-  if (n) {
-    run.state = miras__told + MIRAS__ROOM + (size_t)miras__told[1];
-    miras__state_bring(run.state, a->state, n);
-  }
+  const int near = miras__bring(&run);
   miras__head_forward(&run);
-  if (n) miras__state_take(a->state, run.state, n);
+  if (!near) return;
+  if (a->p->head_state < n) miras__halves_take(a->state, run.state, n);
+  else miras__state_take(a->state, run.state, n);
 }
 #define miras__head_forward miras__near_forward
 #define MIRAS__DEVICE 3
@@ -1870,8 +1937,9 @@ MIRAS__GRID miras__run_forward(const __grid_constant__ miras__errand a) {
 MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
-  miras__tell_room(a.room, a.products);
+  miras__tell_room(a.room, a.products, a.near);
   miras__memory_head(&a.m, i / heads, i % heads, &run);
+  (void)miras__bring(&run);
   run.scratch += i * a.m.plan.scratch;
   miras__head_read(&run, i % heads, a.call.dy + i * (size_t)a.m.plan.d.key_dim,
                    a.call.y + i * (size_t)a.m.plan.d.value_dim);
@@ -1886,6 +1954,22 @@ __global__ void miras__run_moved(const __grid_constant__ miras__errand a) {
     memcpy(a.call.tape, header, sizeof header);
   }
   *position += (uint64_t)a.x.length;
+}
+
+/* The state of a sequence of half_state, from or to the host's form of it: block h has head h. */
+struct miras__turn {
+  float *state, *host;
+  size_t floats;                     /* of a head, on the host                                    */
+  int back;
+};
+MIRAS__GRID miras__run_turn(const __grid_constant__ miras__turn a) {
+  float *state = a.state + 16 + blockIdx.x * (a.floats / 2);
+  float *host = a.host + 16 + blockIdx.x * a.floats;
+  if (a.back) miras__halves_bring(host, state, a.floats);
+  else miras__halves_take(state, host, a.floats);
+  if (blockIdx.x || threadIdx.x >= 16) return;
+  if (a.back) a.host[threadIdx.x] = a.state[threadIdx.x];
+  else a.state[threadIdx.x] = a.host[threadIdx.x];
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -2133,11 +2217,13 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
      cudaGetLastError() == cudaSuccess)
 #endif
 
-/* What miras_cuda_memory holds: the record as the host knows it, which is as the device does, and
- * how many floats of shared memory there are for a head's state. */
+/* What miras_cuda_memory holds: the record as the host knows it, which is as the device does (with
+ * half_state a head's state is half as many floats in it), and how many floats of shared memory
+ * there are for a head's state. */
 typedef struct miras__cuda {
   miras_memory m;
   size_t near;
+  float *stage;                      /* half_state: a sequence's state in the host's form         */
   miras_cuda_options options;
 } miras__cuda;
 typedef char miras__cuda_fits[sizeof(miras__cuda) <= sizeof(miras_cuda_memory) ? 1 : -1];
@@ -2196,17 +2282,31 @@ static size_t miras__cuda_near(const miras__plan *p, size_t length, size_t most)
              : 0;
 }
 
+/* The same for a memory. With half_state it comes there whatever the call. */
+static size_t miras__cuda_memory_near(const miras__cuda *g, size_t length) {
+  const miras__plan *p = &g->m.plan;
+  return g->options.half_state ? 2 * p->head_state : miras__cuda_near(p, length, g->near);
+}
+
 /* Every head works in scratch of its own, as every worker does on the host. 0: that is too much. */
-static size_t miras__cuda_layout(miras_memory *to, const miras_memory *m, void *device, char *why,
-                                 size_t n) {
+static size_t miras__cuda_layout(miras__cuda *g, const miras_memory *m, const miras_cuda_options *o,
+                                 void *device, char *why, size_t n) {
   miras_parallel heads = {NULL, NULL, 1};
   miras__arena a = miras__arena_on(device);
+  miras__plan *p = &g->m.plan;
+  memset(g, 0, sizeof *g);
   heads.workers = m->plan.d.batch * m->plan.d.heads;
-  *to = *m;
-  to->plan.d.parallel = &heads;
-  miras__memory_layout(to, &a);
-  to->plan.d.parallel = NULL;
-  to->plan.d.custom = NULL;
+  g->m = *m;
+  if (o) g->options = *o;
+  if (g->options.half_state) {
+    p->head_state /= 2;
+    p->sequence_state = 16 + (size_t)p->d.heads * p->head_state;
+  }
+  p->d.parallel = &heads;
+  miras__memory_layout(&g->m, &a);
+  if (g->options.half_state) g->stage = miras__floats(&a, 1, m->plan.sequence_state);
+  p->d.parallel = NULL;
+  p->d.custom = NULL;
   return miras__arena_bytes(&a, "memory", why, n);
 }
 
@@ -2222,6 +2322,8 @@ static int miras__cuda_can(const miras__plan *p, char *why, size_t n) {
 static int miras__cuda_options_ok(const miras_cuda_options *o, char *why, size_t n) {
   const int each = MIRAS_CUDA_THREADS;
   int device, major;
+  if (o && (o->half_state < 0 || o->half_state > 1))
+    return miras__say(why, n, "half_state is %d; it must be 0 or 1", o->half_state), 0;
   if (!o || o->products == MIRAS_CUDA_FLOAT) return 1;
   if ((int)o->products < 0 || o->products > MIRAS_CUDA_BF16)
     return miras__say(why, n, "products is %d; it must be 0 to %d", (int)o->products,
@@ -2238,6 +2340,19 @@ static int miras__cuda_options_ok(const miras_cuda_options *o, char *why, size_t
   return 1;
 }
 
+/* And states of such a memory? */
+static int miras__cuda_state_ok(const miras__plan *p, const miras_cuda_options *o, char *why,
+                                size_t n) {
+  const size_t there = miras__cuda_left(miras__cuda_shared(), 0) * sizeof(float);
+  if (!o || !o->half_state) return 1;
+  if (p->d.chunk != 1)
+    return miras__say(why, n, "half_state is 1, which takes chunk 1; chunk is %d", p->d.chunk), 0;
+  if (!there) return miras__say(why, n, "there is no device"), 0;
+  if (p->head_state * sizeof(float) <= there) return 1;
+  return miras__say(why, n, "half_state is 1, which takes %zu bytes of shared memory for a head's "
+                            "state; there are %zu", p->head_state * sizeof(float), there), 0;
+}
+
 /* Give threads their stack. */
 static int miras__cuda_stack(void) {
   size_t stack = 0;
@@ -2248,12 +2363,13 @@ static int miras__cuda_stack(void) {
 
 size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o, char *why,
                               size_t why_size) {
-  miras_memory to;
+  miras__cuda to;
   if (why && why_size) why[0] = 0;
   if (!m) return miras__say(why, why_size, "the memory is NULL"), 0;
-  if (!miras__cuda_can(&m->plan, why, why_size) || !miras__cuda_options_ok(o, why, why_size))
+  if (!miras__cuda_can(&m->plan, why, why_size) || !miras__cuda_options_ok(o, why, why_size) ||
+      !miras__cuda_state_ok(&m->plan, o, why, why_size))
     return 0;
-  return miras__cuda_layout(&to, m, NULL, why, why_size);
+  return miras__cuda_layout(&to, m, o, NULL, why, why_size);
 }
 
 /* A grid may have as much shared memory as there is. */
@@ -2267,30 +2383,52 @@ static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpy
   return cudaMemcpyAsync(to, from, bytes, way, stream) == cudaSuccess;
 }
 
+/* The states of all sequences to the device, or back to the host's memory. */
+static int miras__cuda_states(const miras__cuda *g, float *host, int back, cudaStream_t stream) {
+  const size_t batch = (size_t)g->m.plan.d.batch, heads = (size_t)g->m.plan.d.heads;
+  miras_cuda::miras__turn turn;
+  size_t each, b;
+  int ok = 1;
+  if (!g->options.half_state)
+    return back ? miras__cuda_move(host, g->m.state, g->m.state_bytes, cudaMemcpyDeviceToHost,
+                                   stream)
+                : miras__cuda_move(g->m.state, host, g->m.state_bytes, cudaMemcpyHostToDevice,
+                                   stream);
+  turn.host = g->stage;
+  turn.floats = 2 * g->m.plan.head_state;
+  turn.back = back;
+  each = 16 + heads * turn.floats;
+  for (b = 0; ok && b < batch; b++) {          /* one behind the other in the stream */
+    turn.state = g->m.state + b * g->m.plan.sequence_state;
+    ok = back || miras__cuda_move(g->stage, host + b * each, each * sizeof(float),
+                                  cudaMemcpyHostToDevice, stream);
+    ok = ok && MIRAS__LAUNCH(miras_cuda::miras__run_turn, heads, 0, stream, turn);
+    ok = ok && (!back || miras__cuda_move(host + b * each, g->stage, each * sizeof(float),
+                                          cudaMemcpyDeviceToHost, stream));
+  }
+  return ok;
+}
+
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                     const miras_cuda_options *o, void *device, size_t bytes,
                                     cudaStream_t stream) {
   const size_t most = miras__cuda_shared();
   miras__cuda held;
-  miras_memory to;
   size_t need;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
   if (!miras_cuda_memory_size(m, o, NULL, 0)) return MIRAS_ERR_DESC;
-  need = miras__cuda_layout(&to, m, device, NULL, 0);
+  need = miras__cuda_layout(&held, m, o, device, NULL, 0);
   if (bytes < need) return MIRAS_ERR_SIZE;
-  memset(&held, 0, sizeof held);
-  held.m = to;
-  if (o) held.options = *o;
   held.near = miras__cuda_left(most, 0);
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
   return miras__cuda_stack() && miras__cuda_allow(miras_cuda::miras__run_forward, most) &&
-                 miras__cuda_move(to.params, m->params, m->plan.params * sizeof(float),
+                 miras__cuda_allow(miras_cuda::miras__run_read, most) &&
+                 miras__cuda_move(held.m.params, m->params, m->plan.params * sizeof(float),
                           cudaMemcpyHostToDevice, stream) &&
-                 miras__cuda_move(to.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float),
+                 miras__cuda_move(held.m.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float),
                                   cudaMemcpyHostToDevice, stream) &&
-                 miras__cuda_move(to.state, m->state, m->state_bytes, cudaMemcpyHostToDevice,
-                                  stream)
+                 miras__cuda_states(&held, m->state, 0, stream)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }
@@ -2299,9 +2437,12 @@ miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
                                     cudaStream_t stream) {
   const miras_memory *from = g ? miras__cuda_of(g) : NULL;
   const miras_desc *a, *b;
+  int half;
   if (!g || !m) return MIRAS_ERR_ARGUMENT;
+  half = miras__cuda_held(g)->options.half_state;
   a = &m->plan.d, b = &from->plan.d;
-  if (m->state_bytes != from->state_bytes || m->plan.params != from->plan.params ||
+  if (m->plan.head_state != from->plan.head_state * (half ? 2 : 1) ||
+      m->plan.params != from->plan.params ||
       a->batch != b->batch || a->heads != b->heads || a->key_dim != b->key_dim ||
       a->value_dim != b->value_dim || a->chunk != b->chunk || a->bias != b->bias ||
       a->architecture != b->architecture || a->retention != b->retention ||
@@ -2309,8 +2450,7 @@ miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
     return MIRAS_ERR_MISMATCH;
   return miras__cuda_move(m->params, from->params, m->plan.params * sizeof(float),
                           cudaMemcpyDeviceToHost, stream) &&
-                 miras__cuda_move(m->state, from->state, m->state_bytes, cudaMemcpyDeviceToHost,
-                                  stream)
+                 miras__cuda_states(miras__cuda_held(g), m->state, 1, stream)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }
@@ -2337,7 +2477,8 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
   size_t batch, near;
-  if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape))
+  if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape) ||
+      (tape && miras__cuda_held(g)->options.half_state))
     return MIRAS_ERR_ARGUMENT;
 #ifndef MIRAS_NO_TRAINING
   if (tape && !miras_cuda_tape_size(g, x->length)) return MIRAS_ERR_SIZE;
@@ -2347,7 +2488,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.call.y = y;
   job.call.tape = tape;
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
-  near = miras__cuda_near(&m->plan, (size_t)x->length, miras__cuda_held(g)->near);
+  near = miras__cuda_memory_near(miras__cuda_held(g), (size_t)x->length);
   return (!x->length || miras__cuda_run(miras_cuda::miras__run_forward,
                                         batch * (size_t)m->plan.d.heads, near, stream, &job)) &&
                  miras__cuda_run(miras_cuda::miras__run_moved, batch, 0, stream, &job)
@@ -2364,7 +2505,9 @@ miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, flo
   job.call.dy = query;
   job.call.y = out;
   return miras__cuda_run(miras_cuda::miras__run_read,
-                         (size_t)m->plan.d.batch * (size_t)m->plan.d.heads, 0, stream, &job)
+                         (size_t)m->plan.d.batch * (size_t)m->plan.d.heads,
+                         miras__cuda_held(g)->options.half_state ? 2 * m->plan.head_state : 0,
+                         stream, &job)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }
@@ -2373,7 +2516,7 @@ miras_result miras_cuda_read(const miras_cuda_memory *g, const float *query, flo
 size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length) {
   miras_parallel heads = {NULL, NULL, 1};
   miras__plan plan;
-  if (!g || length < 0) return 0;
+  if (!g || length < 0 || miras__cuda_held(g)->options.half_state) return 0;
   plan = miras__cuda_of(g)->plan;
   heads.workers = plan.d.batch * plan.d.heads;
   plan.d.parallel = &heads;
@@ -2386,7 +2529,8 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
   size_t tasks;
-  if (!g || !tape || !dx || !miras__tokens_ok(m, x) || (x->length && !dy))
+  if (!g || !tape || !dx || !miras__tokens_ok(m, x) || (x->length && !dy) ||
+      miras__cuda_held(g)->options.half_state)
     return MIRAS_ERR_ARGUMENT;
   tasks = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
   job = miras__cuda_errand(g, x);
@@ -2444,7 +2588,10 @@ size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, 
     if (m->shape[i].type == MIRAS_LAYER_MEMORY &&
         !miras__cuda_can(&m->shape[i].plan, why, why_size))
       return 0;
-  return miras__cuda_options_ok(o, why, why_size) ? miras__model_block(m) : 0;
+  if (!miras__cuda_options_ok(o, why, why_size)) return 0;
+  if (!o || !o->half_state) return miras__model_block(m);
+  miras__say(why, why_size, "half_state is 1; it must be 0: a model's states are float32");
+  return 0;
 }
 
 miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m,

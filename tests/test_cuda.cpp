@@ -2,6 +2,8 @@
  * miras_cuda.cuh, with the bits of the host.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o test_cuda -lm && ./test_cuda
  *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda.cpp -o test_cuda         on a GPU
+ * Then states in half the bytes (half_state), whose answers drift: SIZE=64 ./test_cuda tells by how
+ * much in heads of that size, and one compiled with -DFED=2048 after so many tokens.
  * Without a GPU the threads are fibers whose order is drawn (cuda_shim.h): a kernel that reads what
  * another lane has not stored yet, or adds to a number once per thread, gives other bits in one
  * order or another; an engine that does not go the same way in all threads stops with a sentence.
@@ -200,6 +202,216 @@ static unsigned changed(int argc, char **argv) {
   return failed;
 }
 
+/* ---- states in half the bytes ---- */
+
+static float rounded(float x) {      /* to bfloat16, halfway to even                              */
+  uint32_t bits, low;
+  memcpy(&bits, &x, sizeof bits);
+  low = bits & 0xffff;
+  bits -= low;
+  if (low > 0x8000 || (low == 0x8000 && (bits & 0x10000))) bits += 0x10000;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static size_t states_of(miras_memory *m, float **state) {
+  size_t bytes;
+  *state = (float *)miras_memory_state(m, &bytes);
+  return bytes / sizeof(float);
+}
+
+/* What a device does: behind the header. There is one sequence. */
+static void round_state(miras_memory *m) {
+  float *state;
+  const size_t n = states_of(m, &state);
+  size_t i;
+  for (i = 16; i < n; i++) state[i] = rounded(state[i]);
+}
+
+#ifndef FED                          /* tokens, and those whose answers are compared              */
+  #define FED 256
+#endif
+enum { LAST = 64 };
+
+/* Keys of length 1, values between -1 and 1, gates of the row; in[i]: [FED, heads, width]. */
+static void many_tokens(const miras_memory *m, float **in) {
+  static uint32_t seed = 1;
+  const size_t rows = (size_t)(FED * m->plan.d.heads), dim = (size_t)m->plan.d.key_dim;
+  size_t i, j, k;
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++) {
+    const size_t n = rows * width_of(m, (int)i);
+    in[i] = (float *)malloc((n + 1) * sizeof(float));
+    if (!in[i]) exit(2);
+    for (j = 0; j < n; j++) {
+      seed = seed * 1664525u + 1013904223u;
+      in[i][j] = (float)(seed >> 8) / 8388608.0f - 1;
+    }
+    for (j = 0; i != 1 && j < n; j += dim) {
+      float sum = 0;
+      for (k = 0; k < dim; k++) sum += in[i][j + k] * in[i][j + k];
+      for (k = 0; k < dim; k++) in[i][j + k] /= sqrtf(sum);
+    }
+  }
+  for (j = 0; j < rows * width_of(m, 8); j++) in[9][j] = -in[8][j] / 2;
+}
+
+/* n tokens from t on. */
+static miras_tokens piece(const miras_memory *m, float *const *in, size_t t, int n) {
+  miras_tokens x;
+  const float **pointer = &x.key;
+  int i;
+  memset(&x, 0, sizeof x);
+  x.length = n;
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++)
+    if (width_of(m, i)) pointer[i] = in[i] + t * (size_t)m->plan.d.heads * width_of(m, i);
+  return x;
+}
+
+static double relative(const float *a, const float *b, size_t n) {
+  double difference = 0, all = 0;
+  size_t i;
+  for (i = 0; i < n; i++) {
+    difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    all += (double)b[i] * (double)b[i];
+  }
+  return sqrt(difference / all);
+}
+
+/* FED tokens, one at a time, against the host's memory, whose state stays float32, and against
+ * another, whose state is rounded behind each: that has the device's bits. Then FED tokens in one
+ * call, which rounds once. */
+static unsigned drifts(miras_kind kind, int size, double bound) {
+  static float y[FED * 2 * 128], own[2 * 128], rough[FED * 2 * 128], q[2 * 128];
+  miras_cuda_options o;
+  miras_cuda_memory g;
+  miras_memory *m, *mirror, *back;
+  miras_desc d;
+  miras_tokens x;
+  float *in[MIRAS__INPUT_COUNT], *there[MIRAS__INPUT_COUNT], *dy, *room, *state[2];
+  size_t bytes, out, t, n;
+  double drift, once;
+  char why[256];
+  int ok, i;
+  (void)miras_preset(&d, kind);
+  d.batch = 1, d.heads = 2, d.key_dim = d.value_dim = size, d.chunk = 1;
+  memset(&o, 0, sizeof o);
+  o.half_state = 1;
+  m = miras_memory_open(&d, NULL), mirror = miras_memory_open(&d, NULL);
+  back = miras_memory_open(&d, NULL);
+  if (!m || !mirror || !back) return 1;
+  threads = 32;
+  SHIM_POISON(device, used);
+  used = 0;
+  printf("%-20s half of %6lu bytes: ", miras_kind_name(kind),
+         (unsigned long)(m->plan.head_state * sizeof(float)));
+  bytes = miras_cuda_memory_size(m, &o, why, sizeof why);
+  if (!bytes) return puts(why), m->plan.head_state < 30000;      /* more than there is */
+  room = take(bytes / sizeof(float) + 1);
+  ok = miras_cuda_memory_init(&g, m, &o, room, bytes, 0) == MIRAS_OK;
+  many_tokens(m, in);
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++) there[i] = send(in[i], FED * 2 * width_of(m, i));
+  out = 2 * (size_t)size;
+  dy = take(FED * out);
+  for (t = 0; ok && t < FED; t++) {
+    x = piece(m, in, t, 1);
+    miras_forward(m, &x, y + t * out, NULL);
+    miras_forward(mirror, &x, own, NULL);
+    round_state(mirror);
+    x = piece(m, there, t, 1);
+    ok = miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
+    bring(rough + t * out, dy, out);
+    ok = ok && !cudaDeviceSynchronize() && !memcmp(own, rough + t * out, out * sizeof(float));
+  }
+  memcpy(q, in[2], out * sizeof(float));
+  miras_read(mirror, q, own);
+  ok = ok && miras_cuda_read(&g, there[2], dy, 0) == MIRAS_OK;
+  bring(q, dy, out);
+  ok = ok && miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize() &&
+       !memcmp(q, own, out * sizeof(float));
+  n = states_of(mirror, &state[0]);
+  (void)states_of(back, &state[1]);
+  ok = ok && !memcmp(state[0], state[1], n * sizeof(float));
+  drift = relative(rough + (FED - LAST) * out, y + (FED - LAST) * out, LAST * out);
+  miras_memory_reset(m);
+  x = piece(m, in, 0, FED);
+  miras_forward(m, &x, y, NULL);
+  x = piece(m, there, 0, FED);
+  ok = ok && miras_cuda_memory_reset(&g, 0) == MIRAS_OK &&
+       miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
+  bring(rough, dy, FED * out);
+  ok = ok && miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize() &&
+       !memcmp(rough, y, FED * out * sizeof(float));
+  (void)states_of(m, &state[0]);
+  once = relative(state[1] + 16, state[0] + 16, n - 16);
+  round_state(m);
+  ok = ok && !memcmp(state[0], state[1], n * sizeof(float)) && once < 1.0 / 256;
+  printf("answers off by %.4f, the state of one call by %.4f: %s\n", drift, once,
+         ok ? "as rounded here" : "DIFFERS");
+  for (i = 0; i < MIRAS__INPUT_COUNT; i++) free(in[i]);
+  miras_memory_close(m), miras_memory_close(mirror), miras_memory_close(back);
+  return !ok || !(drift <= bound);
+}
+
+/* Is that refused with a sentence that says so? */
+static unsigned refuses(int size, int chunk, int half, const char *says) {
+  miras_cuda_options o;
+  miras_desc d;
+  miras_memory *m;
+  char why[256] = "";
+  int ok;
+  (void)miras_preset(&d, MIRAS_DELTANET);
+  d.key_dim = size, d.chunk = chunk;
+  m = miras_memory_open(&d, NULL);
+  memset(&o, 0, sizeof o);
+  o.half_state = half;
+  ok = m && !miras_cuda_memory_size(m, &o, why, sizeof why) && strstr(why, says);
+  printf("%s%s\n", why, ok ? "" : ": IS NOT SAID");
+  miras_memory_close(m);
+  return !ok;
+}
+
+/* Do states of three sequences go to the device and back, rounded on the way, and are tapes
+ * refused? */
+static unsigned sends(void) {
+  miras_cuda_options o;
+  miras_cuda_memory g;
+  miras_memory *m, *back;
+  miras_desc d;
+  miras_tokens x;
+  miras_token_grads dx;
+  float *state, *arrived, *room;
+  size_t bytes, there, n, i, each;
+  int ok;
+  (void)miras_preset(&d, MIRAS_TITANS);
+  d.batch = 3, d.heads = 2, d.key_dim = 20, d.chunk = 1;
+  m = miras_memory_open(&d, NULL), back = miras_memory_open(&d, NULL);
+  if (!m || !back) return 1;
+  memset(&o, 0, sizeof o);
+  memset(&dx, 0, sizeof dx);
+  o.half_state = 1;
+  SHIM_POISON(device, used);
+  used = 0;
+  bytes = miras_cuda_memory_size(m, &o, NULL, 0);
+  room = take(bytes / sizeof(float) + 1);
+  n = states_of(m, &state);
+  (void)states_of(back, &arrived);
+  each = n / 3;
+  for (i = 0; i < n; i++) state[i] = (float)(i * 7919 % 100003) / 1009.0f - 49;
+  ok = miras_cuda_memory_init(&g, m, &o, room, bytes, 0) == MIRAS_OK &&
+       miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize();
+  for (i = 0; i < n; i++)
+    if (arrived[i] != (i % each < 16 ? state[i] : rounded(state[i]))) ok = 0;
+  ok = ok && miras_cuda_memory_state(&g, &there) &&
+       there == 3 * (16 * sizeof(float) + (each - 16) * sizeof(float) / 2);
+  x = piece(m, &arrived, 0, 0);
+  ok = ok && !miras_cuda_tape_size(&g, 1) &&
+       miras_cuda_forward(&g, &x, arrived, arrived, 0) == MIRAS_ERR_ARGUMENT &&
+       miras_cuda_backward(&g, &x, arrived, arrived, &dx, NULL, NULL, 0) == MIRAS_ERR_ARGUMENT;
+  printf("states of three sequences, rounded on the way: %s\n", ok ? "the same" : "DIFFERS");
+  miras_memory_close(m), miras_memory_close(back);
+  return !ok;
+}
+
 int main(int argc, char **argv) {
   static const struct { int chunk, threads; miras_gate gates; } pass[] = {
     {1, 96, MIRAS_GATE_CONSTANT}, {8, 32, MIRAS_GATE_CONSTANT}, {8, 96, MIRAS_GATE_CHANNEL},
@@ -221,6 +433,14 @@ int main(int argc, char **argv) {
       failed += compare((miras_kind)kind, pass[i].chunk, (unsigned)pass[i].threads);
     }
   failed += changed(argc, argv);
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+    if (asked(argc, argv, miras_kind_name((miras_kind)kind)))
+      failed += drifts((miras_kind)kind, getenv("SIZE") ? atoi(getenv("SIZE")) : 20,
+                       FED > 256 ? 10 : 0.05);
+  if (argc < 2)
+    failed += sends() + refuses(20, 1, 2, "half_state is 2; it must be 0 or 1") +
+              refuses(20, 8, 1, "half_state is 1, which takes chunk 1; chunk is 8") +
+              refuses(256, 1, 1, "half_state is 1, which takes 262144 bytes of shared memory");
   cudaFree(device);
   printf("%u differ\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());

@@ -89,6 +89,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how) {
   miras_trainer *host, *mirror;
   miras_cuda_model g;
   miras_adamw_options o;
+  miras_cuda_options options;
   float *params, *params2;
   void *of_model, *of_trainer;
   size_t count, bytes, i;
@@ -107,6 +108,9 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how) {
   room.context = LENGTH;
   if (!host || !mirror) return 0;
   for (i = 0; i <= BATCH * LENGTH; i++) tokens[i] = (int32_t)(i * i % 131 % WORDS);
+  memset(&options, 0, sizeof options);
+  options.half_state = 1;            /* is for a memory alone                                     */
+  if (miras_cuda_model_size(m, &options, why, sizeof why) || !strstr(why, "half_state")) return 0;
   bytes = miras_cuda_model_size(m, how, why, sizeof why);
   if (!bytes) puts(why);
   of_model = device(bytes);
