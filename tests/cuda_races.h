@@ -28,7 +28,7 @@
   #define SHIM_ENDED() ((void)0)
   #define SHIM_MET(first, end, mask) ((void)0)
   #define SHIM_PATHS(a, b) 1
-  #define SHIM_COPIED(to, from, place) ((void)(place))
+  #define SHIM_COPIED(to, from, bytes, place) ((void)(place))
 static unsigned shim_findings(void) { return 0; }
 #else
   #include <link.h>
@@ -40,8 +40,8 @@ static unsigned shim_findings(void) { return 0; }
   #define SHIM_ENDED() shim_ended()
   #define SHIM_MET(first, end, mask) shim_met(first, end, mask)
   #define SHIM_PATHS(a, b) shim_paths(a, b)
-  #define SHIM_COPIED(to, from, place) \
-    (shim_access(from, 16, 0, place), shim_access(to, 16, 1, place))
+  #define SHIM_COPIED(to, from, bytes, place) \
+    (shim_access(from, bytes, 0, place), shim_access(to, bytes, 1, place))
 
 enum { SHIM_AREAS = 8, SHIM_FINDINGS = 8, SHIM_NOBODY = 0xffff, SHIM_MANY = 0xfffe };
 

@@ -81,9 +81,10 @@ static void shim_begin(shim_spot *p, char *stack, size_t bytes, void (*run)(void
 #endif
 
 typedef struct shim_index { unsigned x; } shim_index;
-typedef struct shim_copy_job {      /* of 16 bytes, on its way                                    */
+typedef struct shim_copy_job {      /* on its way                                                 */
   void *to;
   const void *from, *place;
+  unsigned bytes, group;
 } shim_copy_job;
 typedef struct shim_thread {
   shim_spot here;                   /* where it goes on                                          */
@@ -98,6 +99,7 @@ typedef struct shim_thread {
   unsigned brings[6];                /* factors of a product                                      */
   shim_copy_job *copies;             /* that it has not waited for                                */
   size_t copies_count, copies_room;
+  unsigned copies_group;             /* that comes next                                           */
   const void *path[SHIM_DEEP];       /* the calls that led here, where they are told              */
   unsigned depth;
 } shim_thread;
@@ -114,6 +116,7 @@ static struct {
   void *argument;
   shim_index index, block, block_size, grid_size;
   void *shared;                      /* a block's shared memory                                   */
+  size_t shared_bytes;
 } shim;
 static uint64_t shim_seed = 1;
 static unsigned long shim_waits;     /* how often a thread has waited                             */
@@ -176,13 +179,20 @@ SHIM_UNWATCHED static float shim_exchange(unsigned mask, float v, unsigned from,
 #define __shfl_sync(mask, v, lane, width) \
   shim_exchange(mask, v, shim.now / (width) * (width) + (unsigned)(lane), SHIM_HERE)
 
+/* Is that memory of the device? */
+static int __isGlobal(const void *p) {
+  return (size_t)((const char *)p - (const char *)shim.shared) >= shim.shared_bytes;
+}
+
 /* Copies that run on while the thread does: they happen when it waits for them, of which a thread
  * that reads too early has nothing yet. To the watch over races they may happen from the call to
  * the wait. */
-SHIM_UNWATCHED static void shim_copy(void *to, const void *from) {
+SHIM_UNWATCHED static void shim_copy(void *to, const void *from, unsigned bytes = 16) {
   shim_thread *t = &shim.thread[shim.now];
-  if (((uintptr_t)to | (uintptr_t)from) % 16) {
-    fprintf(stderr, "thread %u copies 16 bytes that are not aligned to 16\n", shim.now);
+  shim_copy_job *job;
+  if (((uintptr_t)to | (uintptr_t)from) % bytes || !__isGlobal(from) || __isGlobal(to)) {
+    fprintf(stderr, "thread %u copies %u bytes that are not aligned, or not to shared memory\n",
+            shim.now, bytes);
     exit(1);
   }
   if (t->copies_count == t->copies_room) {
@@ -190,19 +200,27 @@ SHIM_UNWATCHED static void shim_copy(void *to, const void *from) {
     t->copies = (shim_copy_job *)realloc(t->copies, t->copies_room * sizeof *t->copies);
     if (!t->copies) exit(2);
   }
-  t->copies[t->copies_count].to = to;
-  t->copies[t->copies_count].from = from;
-  t->copies[t->copies_count++].place = __builtin_return_address(0);
-  SHIM_COPIED(to, from, __builtin_return_address(0));
+  job = &t->copies[t->copies_count++];
+  job->to = to, job->from = from, job->place = __builtin_return_address(0);
+  job->bytes = bytes, job->group = t->copies_group;
+  SHIM_COPIED(to, from, bytes, job->place);
 }
-SHIM_UNWATCHED static void shim_copies_wait(void) {
+SHIM_UNWATCHED static void shim_copies_group(void) { shim.thread[shim.now].copies_group++; }
+/* For all but the last groups, or for all there are. */
+SHIM_UNWATCHED static void shim_copies_wait(int but = -1) {
   shim_thread *t = &shim.thread[shim.now];
-  size_t i;
+  size_t i, left = 0;
   for (i = 0; i < t->copies_count; i++) {
-    SHIM_COPIED(t->copies[i].to, t->copies[i].from, t->copies[i].place);
-    memcpy(t->copies[i].to, t->copies[i].from, 16);
+    const shim_copy_job job = t->copies[i];
+    if (but >= 0 && job.group + (unsigned)but >= t->copies_group) {
+      t->copies[left++] = job;
+      continue;
+    }
+    SHIM_COPIED(job.to, job.from, job.bytes, job.place);
+    if (job.bytes == 16) memcpy(job.to, job.from, 16);
+    else memcpy(job.to, job.from, 4);
   }
-  t->copies_count = 0;
+  t->copies_count = left;
 }
 
 SHIM_UNWATCHED static void shim_start(void) {
@@ -329,6 +347,7 @@ SHIM_UNWATCHED static void shim_block(unsigned threads, size_t bytes, void (*run
   unsigned i;
   shim_need_stacks(threads);
   shim_shared = malloc(bytes);
+  shim.shared_bytes = bytes;
   shim.thread = (shim_thread *)calloc(threads, sizeof *shim.thread);
   if (!shim_shared || !shim.thread) exit(2);
   memset(shim_shared, 255, bytes);
