@@ -1258,8 +1258,12 @@ MIRAS__IS(exact_solve);
  * and 64 bytes that lie together, so that such a load is one access. What goes in turned is written
  * down the rows of a part, 4 floats longer than they need be, two threads to a bank.
  *
- * A single row, which waits for memory, has a thread to a column: neighbours read neighbours, 8 of
- * k on their way at a time; few columns of it go through shared memory. */
+ * Products of up to 8 rows, single elements among them, wait for memory. A thread has a column and
+ * some of the rows: all of them, unless columns are few. Factors come to shared memory by copies
+ * that run on beside the chains, in parts of all rows, some columns and some of k: one part where
+ * all of k fits, or else two to four of them are there or on their way. The left factor lies there
+ * in rows along k, and so does a right one that is turned. A straight one, in rows of columns, is
+ * read in place where that is shared memory. A few steps of k are read where they are. */
 enum { MIRAS__DEEP = 16 };
 #define MIRAS__PRODUCT_ROOM(threads) \
   (2 * 16 * (64 + 4 + 4 + ((threads) < 512 ? (threads) / 2 : 256)))
@@ -1426,34 +1430,222 @@ static void miras__tiled(int mode, float *C, size_t ldc, const miras__factor *A,
     }
 }
 
-/* A single row and up to 64 columns: a thread to a column, and all threads bring the next rows of
- * the right factor, twice as many as lie in half the room, 16 bytes at a time. A thread that has no
- * column is a part ahead. */
-static void miras__by_row(int mode, float *C, const float *a, size_t right, const float *b,
-                          size_t ldb, size_t N, size_t K, float *room) {
-  const size_t part = (size_t)miras__told[1] / 8 * 4, deep = part / N, j = threadIdx.x;
-  const int quads = N % 4 == 0 && ldb % 4 == 0 && (uintptr_t)b % sizeof(float4) == 0;
-  float c = j >= N || mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[j] : C[j];
-  for (size_t k = 0, turn = 0; k < K; k += deep, turn = !turn) {
-    const size_t rows = K - k < deep ? K - k : deep;
-    float *const to = room + turn * part;
-    if (quads) {
-      V_UNROLL4
-      for (size_t e = j; e < rows * N / 4; e += blockDim.x) {
-        const float4 four = *(const float4 *)(const void *)(b + (k + 4 * e / N) * ldb + 4 * e % N);
-        *(float4 *)(void *)(to + 4 * e) = four;
-      }
-    } else {
-      for (size_t e = j; e < rows * N; e += blockDim.x) to[e] = b[(k + e / N) * ldb + e % N];
-    }
-    __syncthreads();
-    for (size_t i = 0; j < N && i < rows; i++)
-      c = __fmaf_rn(a[(k + i) * right], to[i * N + j], c);
-  }
-  if (j < N) C[j] = mode == MIRAS__SUB ? __fsub_rn(0, c) : c;
+/* 16 or 4 bytes of global memory are on their way to shared memory. Until its wait a thread has
+ * none of what it asked for, and the others of the block until a barrier behind that. */
+static void miras__copy16(float *to, const float *from) {
+#ifndef __CUDACC__
+  shim_copy(to, from);
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               :
+               : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
+               : "memory");
+#else
+  *(float4 *)(void *)to = *(const float4 *)(const void *)from;
+#endif
+}
+static void miras__copy4(float *to, const float *from) {
+#ifndef __CUDACC__
+  shim_copy(to, from, 4);
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+               :
+               : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
+               : "memory");
+#else
+  *to = *from;
+#endif
+}
+static void miras__copies_wait(void) {
+#ifndef __CUDACC__
+  shim_copies_wait();
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+/* What was asked for since the last call is a group. */
+static void miras__copies_group(void) {
+#ifndef __CUDACC__
+  shim_copies_group();
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" : : : "memory");
+#endif
+}
+/* For all but the last groups, two of them at most. */
+static void miras__copies_wait_but(unsigned groups) {
+  if (!groups) miras__copies_wait();
+#ifndef __CUDACC__
+  else shim_copies_wait((int)groups);
+#elif __CUDA_ARCH__ >= 800
+  else if (groups == 1) asm volatile("cp.async.wait_group 1;" : : : "memory");
+  else asm volatile("cp.async.wait_group 2;" : : : "memory");
+#endif
 }
 
-/* Element by element, in place: a single row, or where the room is too small. */
+/* A product of few rows, and how it goes through shared memory. A part has `deep` of k, a power of
+ * two, of all rows and of `columns` columns; a row of a straight right factor takes `wide` floats
+ * there, 0 where it is read in place. */
+typedef struct miras__few {
+  miras__matrix A, B;
+  unsigned M, N, K, columns, wide, deep, ahead;   /* ahead: parts on their way at a time          */
+  int turned;
+} miras__few;
+
+/* Quads of rows along k, of which threads read neighbours: eight of them lie in all banks. */
+static unsigned miras__few_swap(const miras__few *f, unsigned row) {
+  return f->deep == 16 ? row / 2 % 4 : row % 8;
+}
+
+/* Of `rows` rows, `down` apart, elements first, first + 1, ... n - 1, W at a time, go to rows `ld`
+ * apart; f: quads are swapped. */
+template <int W>
+static void miras__few_copy(float *to, unsigned ld, const float *from, size_t down, size_t right,
+                            unsigned rows, unsigned first, unsigned n, const miras__few *f) {
+  const unsigned by = (n - first) / W, T = blockDim.x;
+  const int far = __isGlobal(from);
+  if (!by) return;
+  for (unsigned r = threadIdx.x / by, q = threadIdx.x % by; r < rows; r += T / by, q += T % by) {
+    if (q >= by) {
+      q -= by;
+      if (++r == rows) break;
+    }
+    const unsigned k = first + q * W, quad = f ? k / 4 ^ miras__few_swap(f, r) : k / 4;
+    const float *x = from + r * down + k * right;
+    float *y = to + r * ld + 4 * quad + k % 4;
+    if (far && W == 4) miras__copy16(y, x);
+    else if (far) miras__copy4(y, x);
+    else if (W == 4) *(float4 *)(void *)y = *(const float4 *)(const void *)x;
+    else *y = *x;
+  }
+}
+static void miras__few_rows_copy(float *to, unsigned ld, const float *from, size_t down,
+                                 size_t right, unsigned rows, unsigned n, const miras__few *f) {
+  const int quads = right == 1 && (rows == 1 || down % 4 == 0) &&
+                    (uintptr_t)from % sizeof(float4) == 0;
+  if (quads) miras__few_copy<4>(to, ld, from, down, 1, rows, 0, n, f);
+  miras__few_copy<1>(to, ld, from, down, right, rows, quads ? n / 4 * 4 : 0, n, f);
+}
+
+/* Part p of all columns and all of k, a group of copies; a group of none behind the last one. */
+static float *miras__few_part(const miras__few *f, unsigned p) {
+  return miras__told + MIRAS__ROOM +
+         p % (f->ahead + 1) * (f->M + (f->turned ? f->columns : f->wide)) * f->deep;
+}
+__device__ __noinline__ void miras__few_bring(const miras__few *f, unsigned p) {
+  const unsigned parts = (f->K + f->deep - 1) / f->deep;
+  const unsigned k = p % parts * f->deep, j = p / parts * f->columns;
+  const unsigned n = f->K - k < f->deep ? f->K - k : f->deep;
+  const size_t down = miras__down(f->B), right = miras__right(f->B);
+  const float *b = f->B.p + k * down + j * right;
+  float *to = miras__few_part(f, p);
+  if (j < f->N) {
+    const unsigned w = f->N - j < f->columns ? f->N - j : f->columns;
+    miras__few_rows_copy(to, f->deep, f->A.p + k * miras__right(f->A), miras__down(f->A),
+                         miras__right(f->A), f->M, n, NULL);
+    to += f->M * f->deep;
+    if (f->turned || f->wide)
+      miras__few_rows_copy(to, f->turned ? f->deep : f->wide, b, f->turned ? right : down,
+                           f->turned ? down : right, f->turned ? w : n, f->turned ? n : w,
+                           f->turned ? f : NULL);
+  }
+  miras__copies_group();
+}
+
+/* `steps` of k: R rows from a on, of which `own` are there, and a column, along k or `ld` apart.
+ * Row r takes part in the first end[r]; all of them in `whole`, quads of them. */
+template <int R, int turned>
+static void miras__few_steps(float c[R], const float *a, unsigned deep, const float *b, size_t ld,
+                             unsigned swap, unsigned own, unsigned whole, unsigned steps,
+                             const unsigned end[R]) {
+  unsigned k = 0;
+  V_UNROLL4
+  for (; k < whole; k += 4) {
+    float y[4];
+    if (turned) {
+      const float4 by = *(const float4 *)(const void *)(b + 4 * (k / 4 ^ swap));
+      y[0] = by.x, y[1] = by.y, y[2] = by.z, y[3] = by.w;
+    } else {
+      K_ALL for (unsigned i = 0; i < 4; i++) y[i] = b[(k + i) * ld];
+    }
+    K_ALL for (unsigned r = 0; r < R; r++) {
+      const float4 x = *(const float4 *)(const void *)(a + (r < own ? r : 0) * deep + k);
+      c[r] = __fmaf_rn(x.x, y[0], c[r]);
+      c[r] = __fmaf_rn(x.y, y[1], c[r]);
+      c[r] = __fmaf_rn(x.z, y[2], c[r]);
+      c[r] = __fmaf_rn(x.w, y[3], c[r]);
+    }
+  }
+  for (; k < steps; k++) {
+    const float y = turned ? b[4 * (k / 4 ^ swap) + k % 4] : b[k * ld];
+    K_ALL for (unsigned r = 0; r < R; r++)
+      if (k < end[r]) c[r] = __fmaf_rn(a[r * deep + k], y, c[r]);
+  }
+}
+
+/* With most, row i ends at i + most. Of a block's threads some have no column, or no rows. */
+template <int R, int turned>
+static void miras__few_rows(int mode, float *C, size_t ldc, const miras__few *f, size_t most) {
+  const unsigned groups = blockDim.x / f->columns, each = (f->M + groups - 1) / groups;
+  const unsigned parts = (f->K + f->deep - 1) / f->deep, column = threadIdx.x % f->columns;
+  const unsigned i = threadIdx.x / f->columns * each, left = f->M > i ? f->M - i : 0;
+  const unsigned own = left < each ? left : each;
+  float c[R];
+  for (unsigned p = 0; p < f->ahead; p++) miras__few_bring(f, p);
+  for (unsigned p = 0; p / parts * f->columns < f->N; p++) {
+    const unsigned j = p / parts * f->columns + column, k0 = p % parts * f->deep;
+    const unsigned n = f->K - k0 < f->deep ? f->K - k0 : f->deep;
+    const float *a = miras__few_part(f, p), *b = a + f->M * f->deep;
+    unsigned end[R], last = 0;
+    K_ALL for (unsigned r = 0; r < R; r++) {
+      const float old = !k0 && mode != MIRAS__SET && j < f->N && r < own ? C[(i + r) * ldc + j] : 0;
+      const size_t stop = most ? i + r + most : f->K;
+      if (!k0) c[r] = mode == MIRAS__SUB ? -old : old;
+      end[r] = r >= own || stop <= k0 ? 0 : stop - k0 < n ? (unsigned)(stop - k0) : n;
+      if (end[r]) last = end[r];
+    }
+    miras__copies_wait_but(f->ahead - 1);
+    __syncthreads();
+    miras__few_bring(f, p + f->ahead);
+    if (j >= f->N || !own) continue;
+    if (turned) b += column * f->deep;
+    else b = f->wide ? b + column : f->B.p + k0 * miras__down(f->B) + j;
+    miras__few_steps<R, turned>(c, a + i * f->deep, f->deep, b,
+                                f->wide ? f->wide : miras__down(f->B), miras__few_swap(f, column),
+                                own, end[0] / 4 * 4, last, end);
+    K_ALL for (unsigned r = 0; r < R; r++)
+      if (k0 + n == f->K && r < own)
+        C[(i + r) * ldc + j] = mode == MIRAS__SUB ? __fsub_rn(0, c[r]) : c[r];
+  }
+}
+
+/* A product of up to 8 rows. Its parts: all of k where it fits, or else as much of it as leaves
+ * room for four of them, two where nothing has to be waited for, but not less than 16. */
+__device__ __noinline__ void miras__few_gemm(int mode, float *C, size_t ldc, miras__matrix A,
+                                             miras__matrix B, size_t M, size_t N, size_t K,
+                                             size_t most) {
+  const unsigned T = blockDim.x < 128 ? blockDim.x : 128;
+  miras__few f;
+  f.A = A, f.B = B, f.M = (unsigned)M, f.N = (unsigned)N, f.K = (unsigned)K;
+  f.turned = miras__down(B) == 1 && (N == 1 || miras__right(B) != 1);
+  f.columns = f.N < T ? f.N : T;
+  f.wide = f.turned || (miras__right(B) == 1 && !__isGlobal(B.p)) ? 0 : (f.columns + 3) / 4 * 4;
+  const unsigned all = (unsigned)miras__told[1] / (f.M + (f.turned ? f.columns : f.wide));
+  const unsigned groups = blockDim.x / f.columns, each = (f.M + groups - 1) / groups;
+  for (f.deep = 16; f.deep < f.K && 2 * f.deep <= all;) f.deep *= 2;
+  if (f.deep < f.K || f.columns < f.N)
+    for (f.deep = 16; f.deep < f.K && (__isGlobal(B.p) ? 8 : 4) * f.deep <= all;) f.deep *= 2;
+  f.ahead = all / f.deep < 3 ? 1 : all / f.deep < 4 ? 2 : 3;
+#define K_FEW(R) \
+  if (f.turned) miras__few_rows<R, 1>(mode, C, ldc, &f, most); \
+  else miras__few_rows<R, 0>(mode, C, ldc, &f, most)
+  if (each == 1) { K_FEW(1); }
+  else if (each == 2) { K_FEW(2); }
+  else if (each <= 4) { K_FEW(4); }
+  else { K_FEW(8); }
+#undef K_FEW
+}
+
+/* Element by element, in place: few steps of k, or where the room is too small. */
 static void miras__by_columns(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B,
                               size_t M, size_t N, size_t K, size_t most) {
   const size_t right = miras__right(A), down = miras__down(B);
@@ -1707,16 +1899,12 @@ struct miras__block_gemm {
     float *const room = miras__told + MIRAS__ROOM;
     (void)pack;
     mode &= 3;
-    if (miras__products() && M > 1 && N > 1 && K >= 16 &&
-        (size_t)miras__told[1] >= MIRAS__PRODUCT_ROOM(T)) {
-      miras__unit_gemm(mode, C, ldc, A, B, M, N, K, most);
-    } else if (M == 1 && miras__right(B) == 1 && N <= 64 && N <= T && K >= 64 &&
-        (size_t)miras__told[1] >= MIRAS__PRODUCT_ROOM(T)) {
-      miras__by_row(mode, C, A.p, miras__right(A), B.p, miras__down(B), N,
-                    most && most < K ? most : K, room);
-    } else if ((size_t)miras__told[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 ||
-               (M == 1 && miras__right(B) == 1)) {
+    if ((size_t)miras__told[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 || (M == 1 && K < 32)) {
       miras__by_columns(mode, C, ldc, A, B, M, N, K, most);
+    } else if (miras__products() && M > 1 && N > 1 && K >= 16) {
+      miras__unit_gemm(mode, C, ldc, A, B, M, N, K, most);
+    } else if (M <= 8) {
+      miras__few_gemm(mode, C, ldc, A, B, M, N, K, most);
     } else {
       const unsigned rows = M <= 16 || T < 64 ? 2 : M <= 32 || T < 128 ? 4 : 8;
       const miras__factor a =
