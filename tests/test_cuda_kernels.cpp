@@ -29,6 +29,7 @@ struct host {
   static matrix strided(const float *p, size_t down, size_t right) {
     return ::miras__strided(p, down, right);
   }
+  static const float *near(const float *p, size_t, size_t) { return p; }
 };
 #undef RECORD
 #define RECORD(name) typedef miras_cuda::miras__##name name;
@@ -37,6 +38,14 @@ struct block {
   RECORDS(RECORD)
   BOTH static matrix strided(const float *p, size_t down, size_t right) {
     return miras_cuda::miras__strided(p, down, right);
+  }
+  /* n floats in shared memory, as far behind the room */
+  BOTH static const float *near(const float *p, size_t n, size_t behind) {
+    using namespace miras_cuda;
+    float *to = miras__told + MIRAS__ROOM + (size_t)miras__told[1] + behind;
+    for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = p[i];
+    __syncthreads();
+    return to;
   }
 };
 
@@ -47,7 +56,7 @@ typedef struct shape {
   size_t m, n, k, gap;
   int form;
 } shape;
-enum { SLOT = 12800, SLOTS = 14, FLOATS = SLOT * SLOTS, WHOLE = FLOATS + MIRAS__PACK };
+enum { NEAR = 3072, SLOT = 12800, SLOTS = 14, FLOATS = SLOT * SLOTS, WHOLE = FLOATS + MIRAS__PACK };
 #define AT(i) (p + (i) * SLOT)
 #define M (s->m)
 #define N (s->n)
@@ -72,6 +81,20 @@ template <class Y> struct cases {
             turned & 1 ? Y::strided(AT(1), 1, lda) : Y::strided(AT(1), lda, 1),
             turned & 2 ? Y::strided(AT(2), 1, ldb) : Y::strided(AT(2), ldb, 1), M, N, s->k,
             AT(SLOTS));
+  }
+
+  /* 1 to 9 rows; form: as above, then whether factors lie in shared memory, where they fit */
+  BOTH static void gemm_few(T *K, const shape *s, float *p) {
+    const size_t m = 1 + (M + N + (size_t)F) % 9, n = N % 3 ? N : 2 * N + 3, k = 2 * s->k + F % 2;
+    const int turned = F / 3 % 4, mode = F % 3;
+    const size_t seen = F / 12 % 2 ? k - k / 3 : 0;
+    const size_t lda = (turned & 1 ? m : k) + s->gap, ldb = (turned & 2 ? k : n) + s->gap;
+    const size_t all_a = (turned & 1 ? k : m) * lda, all_b = (turned & 2 ? n : k) * ldb;
+    const float *a = F / 24 && all_a <= NEAR ? Y::near(AT(1), all_a, 0) : AT(1);
+    const float *b = F / 24 && all_b <= NEAR ? Y::near(AT(2), all_b, NEAR) : AT(2);
+    K->gemm(mode + 4 * (int)seen, AT(0), n + s->gap,
+            turned & 1 ? Y::strided(a, 1, lda) : Y::strided(a, lda, 1),
+            turned & 2 ? Y::strided(b, 1, ldb) : Y::strided(b, ldb, 1), m, n, k, AT(SLOTS));
   }
 
   /* form 1: y is an input */
@@ -441,7 +464,7 @@ template <class Y> struct cases {
   X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
   X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \
   X(lq_bwd, 2) X(signed_fwd, 12) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
-  X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10)                                         \
+  X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
   X(rotary, 20) X(gates_fwd, 10) X(gates_bwd, 5) X(complement, 2)
 
 typedef struct job {
@@ -492,7 +515,7 @@ static int same(int which, int form, float *device) {
   memcpy(by_host, at_first, sizeof at_first);
   list[which].run(miras__kernels_best(), &a.s, by_host);
   if (cudaMemcpyAsync(device, at_first, sizeof at_first, cudaMemcpyHostToDevice, 0)) exit(2);
-  if (!MIRAS__LAUNCH(run_case, 1, (4 + a.room) * sizeof(float), 0, a)) exit(2);
+  if (!MIRAS__LAUNCH(run_case, 1, (4 + a.room + 2 * NEAR) * sizeof(float), 0, a)) exit(2);
   if (cudaMemcpyAsync(by_block, device, sizeof by_block, cudaMemcpyDeviceToHost, 0)) exit(2);
   if (cudaDeviceSynchronize()) exit(2);
   for (i = 0; i < FLOATS; i++)       /* a NaN is any NaN */
