@@ -1263,7 +1263,8 @@ MIRAS__IS(exact_solve);
  * that run on beside the chains, in parts of all rows, some columns and some of k: one part where
  * all of k fits, or else two to four of them are there or on their way. The left factor lies there
  * in rows along k, and so does a right one that is turned. A straight one, in rows of columns, is
- * read in place where that is shared memory. A few steps of k are read where they are. */
+ * read in place where that is shared memory, or where each thread has a column of it: neighbours
+ * read neighbours, 16 of k on their way. A few steps of k are read where they are. */
 enum { MIRAS__DEEP = 16 };
 #define MIRAS__PRODUCT_ROOM(threads) \
   (2 * 16 * (64 + 4 + 4 + ((threads) < 512 ? (threads) / 2 : 256)))
@@ -1628,7 +1629,8 @@ __device__ __noinline__ void miras__few_gemm(int mode, float *C, size_t ldc, mir
   f.A = A, f.B = B, f.M = (unsigned)M, f.N = (unsigned)N, f.K = (unsigned)K;
   f.turned = miras__down(B) == 1 && (N == 1 || miras__right(B) != 1);
   f.columns = f.N < T ? f.N : T;
-  f.wide = f.turned || (miras__right(B) == 1 && !__isGlobal(B.p)) ? 0 : (f.columns + 3) / 4 * 4;
+  f.wide = (f.columns + 3) / 4 * 4;
+  if (f.turned || (miras__right(B) == 1 && (f.columns == T || !__isGlobal(B.p)))) f.wide = 0;
   const unsigned all = (unsigned)miras__told[1] / (f.M + (f.turned ? f.columns : f.wide));
   const unsigned groups = blockDim.x / f.columns, each = (f.M + groups - 1) / groups;
   for (f.deep = 16; f.deep < f.K && 2 * f.deep <= all;) f.deep *= 2;
