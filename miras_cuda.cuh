@@ -1666,6 +1666,39 @@ static void miras__by_columns(int mode, float *C, size_t ldc, miras__matrix A, m
   }
 }
 
+/* Up to three steps of k, of a C that lies in quads: a thread has one of each `step` rows, four of
+ * them on their way, and keeps what it needs of B. */
+static void miras__by_quads(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B,
+                            size_t M, size_t N, size_t K, size_t most) {
+  const unsigned by = (unsigned)N / 4, step = blockDim.x / by, j = threadIdx.x % by * 4;
+  float y[3][4], x[4][3], c[4][4];
+  K_ALL for (unsigned k = 0; k < 3; k++)
+    K_ALL for (unsigned i = 0; i < 4; i++)
+      y[k][i] = k < K ? B.p[k * miras__down(B) + (j + i) * miras__right(B)] : 0;
+  for (size_t i = threadIdx.x / by; threadIdx.x < step * by && i < M; i += 4 * step) {
+    K_ALL for (unsigned q = 0; q < 4; q++) {
+      const size_t row = i + q * step < M ? i + q * step : i;
+      const float4 zero = {0, 0, 0, 0};
+      const float4 old = mode == MIRAS__SET ? zero : *(const float4 *)(C + row * ldc + j);
+      c[q][0] = old.x, c[q][1] = old.y, c[q][2] = old.z, c[q][3] = old.w;
+      K_ALL for (unsigned k = 0; k < 3; k++)
+        x[q][k] = k < K ? A.p[row * miras__down(A) + k * miras__right(A)] : 0;
+    }
+    K_ALL for (unsigned q = 0; q < 4; q++) {
+      const size_t row = i + q * step;
+      float4 sum;
+      K_ALL for (unsigned e = 0; e < 4; e++) {
+        float own = mode == MIRAS__SUB ? -c[q][e] : c[q][e];
+        K_ALL for (unsigned k = 0; k < 3; k++)
+          if (k < K && (!most || k < row + most)) own = __fmaf_rn(x[q][k], y[k][e], own);
+        c[q][e] = mode == MIRAS__SUB ? __fsub_rn(0, own) : own;
+      }
+      sum.x = c[q][0], sum.y = c[q][1], sum.z = c[q][2], sum.w = c[q][3];
+      if (row < M) *(float4 *)(C + row * ldc + j) = sum;
+    }
+  }
+}
+
 static miras__factor miras__factor_of(const float *p, size_t across, size_t along, size_t wide,
                                       size_t deep, unsigned quads) {
   miras__factor f;
@@ -1901,7 +1934,10 @@ struct miras__block_gemm {
     float *const room = miras__told + MIRAS__ROOM;
     (void)pack;
     mode &= 3;
-    if ((size_t)miras__told[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 || (M == 1 && K < 32)) {
+    if (K < 4 && N % 4 == 0 && N <= 4 * T && M * N >= 16 * T && ldc % 4 == 0 &&
+        (uintptr_t)C % sizeof(float4) == 0) {
+      miras__by_quads(mode, C, ldc, A, B, M, N, K, most);
+    } else if ((size_t)miras__told[1] < MIRAS__PRODUCT_ROOM(T) || K < 4 || (M == 1 && K < 32)) {
       miras__by_columns(mode, C, ldc, A, B, M, N, K, most);
     } else if (miras__products() && M > 1 && N > 1 && K >= 16) {
       miras__unit_gemm(mode, C, ldc, A, B, M, N, K, most);
