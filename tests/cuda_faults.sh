@@ -84,6 +84,11 @@ plant 'blocks work on one head' titans 'another block of the grid' \
   'FAULT ? 0 : (int)blockIdx.x, FAULT ? 0 : (int)blockIdx.x'
 plant "a pointer of the host's" titans "race: .* memory that is not the device's" \
   tests/test_cuda.cpp 'result = miras_cuda_forward' 'dy, device_tape' 'FAULT ? y : dy, device_tape'
+plant 'no barrier before a part of few rows' titans 'race: .* shared memory' \
+  $cuh 'static void miras__few_rows(' "$barrier" "$less"
+plant 'no wait for a part of few rows' titans 'copies are on their way\|race: ' \
+  $cuh 'static void miras__few_rows(' 'miras__copies_wait_but(' \
+  'if (!FAULT) miras__copies_wait_but('
 plant 'no barrier behind a part on matrix units' units 'race: .* shared memory' \
   $cuh 'static void miras__unit_parts(' "$barrier" "$less"
 plant 'a row of a fragment in a wrong lane' units ' of what units should find' \
