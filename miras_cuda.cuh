@@ -825,14 +825,16 @@ struct miras__block_adamw {
 };
 MIRAS__IS(adamw);
 
-/* Every unit looks through some of it. */
+/* Every unit looks through some of it; they tell what they found one after the other. */
 struct miras__block_any {
   __device__ __noinline__ int operator()(const float *x, size_t n) const {
     const size_t at = miras__at_from(n), end = miras__at_till(n);
+    const int some = at < end && miras__any(x + at, end - at);
     if (!threadIdx.x) *miras__told = 0;
-    __syncthreads();
-    if (at < end && miras__any(x + at, end - at)) *miras__told = 1;
-    __syncthreads();
+    for (unsigned unit = 0; unit < miras__units(); unit++) {
+      if (some && threadIdx.x == unit * 16) *miras__told = 1;
+      __syncthreads();
+    }
     const int found = *miras__told > 0;
     __syncthreads();
     return found;
