@@ -149,6 +149,55 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
                                  float *dstate, cudaStream_t stream);
 #endif
 
+/* ---- one long sequence in segments, side by side ---- */
+
+/* Room to run segments of a sequence at the same time, where miras_cuda_forward leaves all of it to
+ * one block per head. A segment has `length` tokens, and a call brings 1 to `segments` of them for
+ * every sequence. The state behind a segment is linear in the one before it: segments run from
+ * zeros, all at once, and so does what they make of the identity; a product for each then says
+ * where they begin, and they run again from there. Forward so goes over the tokens three times and
+ * backward twice: it gains where batch * heads is well below a third of the multiprocessors, with
+ * batch * heads * segments about as many as there are. Sums are in another order than in
+ * miras_cuda_forward, so results are its up to rounding; they are the same bits on every device,
+ * and depend on `length`. The record may be copied; the memory and its device half's room stay
+ * where they are. */
+typedef struct miras_cuda_segments {
+  uint64_t held[896];
+} miras_cuda_segments;
+
+/* Bytes of device memory: for every segment of every head a state, what the segment makes of the
+ * identity ([features, features] where errors are fed back: bias l2, not diagonal; else
+ * [features]), and the scratch of two engines. 0 and a sentence in why (why_size bytes, or NULL):
+ * segments lie in 1..65536, batch * heads * segments in 1..2^20, length is a multiple of the
+ * memory's chunk; and the memory is a matrix whose update is linear in the state (bias dot or l2,
+ * retention all or l2, algorithm gradient-descent or implicit), without reset_every and value_gate,
+ * and with l2 without step_gate per channel and with up to 4096 features. */
+size_t miras_cuda_segments_size(const miras_cuda_memory *g, int segments, int length, char *why,
+                                size_t why_size);
+
+/* Lay it out in `bytes` of device memory. MIRAS_ERR_ARGUMENT: something is NULL; MIRAS_ERR_SIZE:
+ * too few bytes; MIRAS_ERR_DESC: as miras_cuda_segments_size says in a sentence; MIRAS_ERR_DEVICE:
+ * so says CUDA. */
+miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_memory *g,
+                                      int segments, int length, void *device, size_t bytes,
+                                      cudaStream_t stream);
+
+/* miras_cuda_forward, from the memory's state, which moves on; other calls may come before and
+ * after. x->length is 1 to `segments` times `length` (MIRAS_ERR_ARGUMENT). What the device alone
+ * knows is not checked: that the call begins on the chunk grid, with or without a tape. tape:
+ * miras_cuda_segments_tape_size floats, NULL for none. */
+miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_tokens *x,
+                                         float *y, float *tape, cudaStream_t stream);
+#ifndef MIRAS_NO_TRAINING
+/* Floats; 0 where x->length must not be that, or they are too many. */
+size_t miras_cuda_segments_tape_size(const miras_cuda_segments *s, int length);
+/* miras_cuda_backward, of such a tape. */
+miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_tokens *x,
+                                          float *tape, const float *dy,
+                                          const miras_token_grads *dx, float *dparams,
+                                          float *dstate, cudaStream_t stream);
+#endif
+
 #ifndef MIRAS_NO_MODEL
 /* ---- models ---- */
 
@@ -2216,6 +2265,206 @@ MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
 }
 #endif
 
+/* ---- grids of segments ----
+ *
+ * A segment of a sequence is a sequence of its own: arrays [batch, segments * length, ...] are
+ * arrays [batch * segments, length, ...], and sequence i = b segments + s is segment s of b. All
+ * of them together are the memory a.part, whose states and tape are not the memory's; `turn` has
+ * the same keys and gates, values of zeros and no initial memory to lead to. With room @50's rows,
+ *   S_end = M S_start + c
+ * where, column by column, M is the product of the rows' diag(alpha) - eta x x' diag(alpha) and
+ * the like, which know nothing of values: run from the identity with values of zeros it is what
+ * the state becomes, and from zeros with the values, c. Without errors fed back M is diagonal, and
+ * run from a column of ones; it then is what the normaliser's z goes through as well. Decays that
+ * lead to B leave M alone, for F = S - B goes through it, and c has what they add.
+ *
+ * Forward: c and M of all segments; S_(s+1) = M_s S_s + c_s, one after the other; all segments from
+ * these states. c_s is written where S_(s+1) will be: slot i + 1.
+ * Backward, with G_s the cotangent of the state behind segment s: all segments with G = 0 leave in
+ * dstate D_s, what their own answers say of the state before them; G_(s-1) = M_s' G_s + D_s; all
+ * segments from these. Gradients of tokens are those of the second run. D_s lies where G_(s-1)
+ * will be: slot i, and G_s in slot i + 1.
+ *
+ * Positions: a sweep falls on a grid of positions, so segment s stands at position + s length, and
+ * one period of the grid further on. So none stands at 0, where an engine begins with the initial
+ * memory: S_0 is that here, and afterwards the cotangent of S_0 is the initial memory's. That is
+ * all that position 0 does to dparams, also where decays lead to B: of a call, exact_backward adds
+ * dS_end - dS_start to dB, but at position 0 dS_end alone. Of all segments together these are
+ *   sum_s G_s - dS_start(s) = G_last - dS_start(0)      as dS_start(s) = G_(s-1), to rounding,
+ * and with dS_start(0) added at position 0, what one call adds. */
+
+typedef struct miras__segments_errand {
+  miras_memory m, part, turn;        /* part and turn: state and scratch of their own             */
+  size_t room;                       /* as in miras__errand                                       */
+  int products;
+  size_t now, ahead;                 /* segments of each sequence; period of the sweeps           */
+  miras_tokens x;                    /* of segments                                               */
+  const float *zeros;                /* values of turn: a token's                                 */
+  float *kept;                       /* M of every segment on the tape, or NULL                   */
+  const float *tape;                 /* of part                                                   */
+  float *slots;                      /* of cotangents                                             */
+  float *dparams, *dstate;           /* the caller's                                              */
+} miras__segments_errand;
+
+/* Columns of a state that a block passes on from segment to segment. */
+enum { MIRAS__SEGMENT_COLS = 64 };
+
+/* The state of head h of sequence i. */
+__device__ static float *miras__slot(const miras_memory *m, size_t i, size_t h) {
+  return m->state + i * m->plan.sequence_state + 16 + h * m->plan.head_state;
+}
+
+/* Where segment s of sequence b stands. */
+__device__ static uint64_t miras__segment_position(const miras__segments_errand *a, size_t b,
+                                                   size_t s) {
+  return miras__position(a->m.state + b * a->m.plan.sequence_state) +
+         (uint64_t)(a->ahead + s * (size_t)a->x.length);
+}
+
+/* Block i: head i % heads of sequence i / heads by itself: c, and in the second half of the blocks
+ * M. Of the last segment only the adjoint wants something: M. */
+MIRAS__GRID miras__run_segments(const __grid_constant__ miras__segments_errand a) {
+  const size_t heads = (size_t)a.m.plan.d.heads, tasks = gridDim.x / 2;
+  const int turning = blockIdx.x >= tasks;
+  const size_t at = blockIdx.x - (turning ? tasks : 0), i = at / heads, h = at % heads;
+  const miras_memory *m = turning ? &a.turn : &a.part;
+  const miras__plan *p = &m->plan;
+  miras__head_io io;
+  miras__call run;
+  miras__tell_room(a.room, a.products);
+  if (i % a.now + 1 == a.now && !(turning && a.kept)) return;
+  miras__memory_io(&a.part, &a.x, (int)i, (int)h, &io);
+  io.q = NULL;
+  if (turning) io.v = a.zeros, io.ldv = 0;
+  miras__memory_head(m, turning ? i : i + 1, h, &run);
+  run.io = &io;
+  run.position = miras__segment_position(&a, i / a.now, i % a.now);
+  run.scratch += at * p->scratch;
+  run.K->fill(run.state, 0, p->head_state);
+  if (turning)
+    run.K->fill_rows(run.state, (size_t)p->d.value_dim + (size_t)p->delta, 1, p->features, 1);
+  miras__head_forward(&run);
+  if (turning && a.kept) run.K->copy(a.kept + at * p->weights, run.state, p->weights);
+}
+
+/* Block: columns c to c + w - 1 of head h of sequence b. */
+typedef struct miras__join {
+  size_t b, h, c, w;
+} miras__join;
+__device__ static miras__join miras__join_of(const miras__plan *p) {
+  const size_t dv = (size_t)p->d.value_dim, heads = (size_t)p->d.heads;
+  const size_t across = (dv + MIRAS__SEGMENT_COLS - 1) / MIRAS__SEGMENT_COLS;
+  const size_t i = blockIdx.x / across;
+  miras__join j;
+  j.b = i / heads, j.h = i % heads;
+  j.c = blockIdx.x % across * MIRAS__SEGMENT_COLS;
+  j.w = dv - j.c < MIRAS__SEGMENT_COLS ? dv - j.c : (size_t)MIRAS__SEGMENT_COLS;
+  return j;
+}
+
+/* Its columns of a state, of which the first block has the normaliser's: to = from, or 0. */
+__device__ static void miras__join_copy(const miras__plan *p, const miras__join *j, float *to,
+                                        const float *from) {
+  const miras__cuda_kernels *K = miras__kernels_best();
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  const int z = p->d.normalise && !j->c;
+  if (from) {
+    K->copy_rows(to + j->c, dv, from + j->c, dv, n, j->w);
+    if (z) K->copy(to + n * dv, from + n * dv, n);
+  } else {
+    K->fill_rows(to + j->c, dv, 0, n, j->w);
+    if (z) K->fill(to + n * dv, 0, n);
+  }
+}
+
+/* to += M from, or M' from; in float, however the others make products: states are rounded nowhere
+ * else. */
+__device__ static void miras__join_add(const miras__plan *p, const miras__join *j, float *to,
+                                       const float *m, const float *from, int turned) {
+  const miras__cuda_kernels *K = miras__kernels_best();
+  const size_t n = p->features, dv = (size_t)p->d.value_dim;
+  if (p->delta) {
+    K->gemm(MIRAS__ADD, to + j->c, dv, turned ? miras__turned(m, n) : miras__mat(m, n),
+            miras__mat(from + j->c, dv), n, j->w, n, NULL);
+  } else {
+    K->axpy_rows(to + j->c, dv, 1, m, 1, from + j->c, dv, n, j->w);
+    if (p->d.normalise && !j->c) K->muladd(to + n * dv, m, from + n * dv, n);
+  }
+}
+
+/* The states that segments begin with, and where they stand. */
+MIRAS__GRID miras__run_join(const __grid_constant__ miras__segments_errand a) {
+  const miras__plan *p = &a.m.plan;
+  const miras__join j = miras__join_of(p);
+  const size_t first = j.b * a.now;
+  const uint64_t position = miras__segment_position(&a, j.b, 0);
+  size_t s;
+  miras__tell_room(a.room, MIRAS_CUDA_FLOAT);
+  miras__join_copy(p, &j, miras__slot(&a.part, first, j.h),
+                   position > a.ahead ? miras__slot(&a.m, j.b, j.h)
+                                      : a.m.params + j.h * p->weights);
+  for (s = 0; s + 1 < a.now; s++)
+    miras__join_add(p, &j, miras__slot(&a.part, first + s + 1, j.h),
+                    miras__slot(&a.turn, first + s, j.h), miras__slot(&a.part, first + s, j.h), 0);
+  for (s = threadIdx.x; !j.h && !j.c && s < a.now; s += blockDim.x) {
+    const uint64_t at = miras__segment_position(&a, j.b, s);
+    memcpy(a.part.state + (first + s) * p->sequence_state, &at, sizeof at);
+  }
+}
+
+/* Block: head h of sequence b. Its state is the last segment's, and the sequence has come further;
+ * all of a head's state, so that an open block of chunks is closed as it is there. */
+MIRAS__GRID miras__run_arrive(const __grid_constant__ miras__segments_errand a) {
+  const size_t heads = (size_t)a.m.plan.d.heads, b = blockIdx.x / heads, h = blockIdx.x % heads;
+  float *sequence = a.m.state + b * a.m.plan.sequence_state;
+  miras__tell_room(a.room, a.products);
+  miras__kernels_best()->copy(miras__slot(&a.m, b, h),
+                              miras__slot(&a.part, b * a.now + a.now - 1, h), a.m.plan.head_state);
+  if (!h && !threadIdx.x) {
+    const uint64_t position = miras__position(sequence) + (uint64_t)(a.now * (size_t)a.x.length);
+    memcpy(sequence, &position, sizeof position);
+  }
+}
+
+#ifndef MIRAS_NO_TRAINING
+/* Cotangents of states: that of head h in slot i. */
+__device__ static float *miras__cotangent(const miras__segments_errand *a, size_t i, size_t h) {
+  return a->slots + (i * (size_t)a->m.plan.d.heads + h) * a->m.plan.weights;
+}
+
+/* Those behind every segment, from what lies in dstate: zeros, if that is NULL. */
+MIRAS__GRID miras__run_join_bwd(const __grid_constant__ miras__segments_errand a) {
+  const miras__plan *p = &a.m.plan;
+  const miras__join j = miras__join_of(p);
+  const size_t heads = (size_t)p->d.heads, first = j.b * a.now;
+  size_t s;
+  miras__tell_room(a.room, MIRAS_CUDA_FLOAT);
+  miras__join_copy(p, &j, miras__cotangent(&a, first + a.now, j.h),
+                   miras__at(a.dstate, (j.b * heads + j.h) * p->weights));
+  for (s = a.now; --s > 0;)
+    miras__join_add(p, &j, miras__cotangent(&a, first + s, j.h),
+                    a.kept + ((first + s) * heads + j.h) * a.turn.plan.weights,
+                    miras__cotangent(&a, first + s + 1, j.h), 1);
+}
+
+/* Block h: head h of all sequences. What the first segments leave is the caller's, or at position 0
+ * the initial memory's. */
+MIRAS__GRID miras__run_leave(const __grid_constant__ miras__segments_errand a) {
+  const miras__cuda_kernels *K = miras__kernels_best();
+  const size_t heads = (size_t)a.m.plan.d.heads, h = blockIdx.x, all = a.m.plan.weights;
+  const int begins = miras__position(a.tape) == a.ahead;
+  size_t b;
+  miras__tell_room(a.room, a.products);
+  for (b = 0; b < (size_t)a.m.plan.d.batch; b++) {
+    const float *ds = miras__cotangent(&a, b * a.now + 1, h);
+    float *to = miras__to(a.dstate, (b * heads + h) * all);
+    if (begins && a.dparams) K->add(a.dparams + h * all, ds, all);
+    if (to && begins) K->fill(to, 0, all);
+    else if (to) K->copy(to, ds, all);
+  }
+}
+#endif
+
 #ifndef MIRAS_NO_MODEL
 /* A block of the host that was copied here whole: what points into it. */
 template <class T> __host__ __device__ static void miras__move(T *&p, ptrdiff_t by) {
@@ -2774,6 +3023,286 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
   return miras__cuda_run(miras_cuda::miras__run_backward, tasks, 0, stream, &job) &&
                  (!dparams || miras__cuda_run(miras_cuda::miras__run_collect,
                                               (size_t)m->plan.d.heads + 1, 0, stream, &job))
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+#endif
+
+/* ---- segments ---- */
+
+/* What miras_cuda_segments holds: the memory; its segments as a memory, and what they make of the
+ * identity; zeros for values. */
+typedef struct miras__segments {
+  miras_cuda_memory whole, part;
+  miras_memory turn;
+  float *zeros;
+  int segments, length;
+  size_t room;                       /* of shared memory, for states of both                      */
+} miras__segments;
+typedef char miras__segments_fit[sizeof(miras__segments) <= sizeof(miras_cuda_segments) ? 1 : -1];
+
+static const miras__segments *miras__segments_of(const miras_cuda_segments *s) {
+  return (const miras__segments *)(const void *)s->held;
+}
+
+/* Is the state behind a segment linear in the one before, and the same for every column? */
+static int miras__segments_can(const miras__plan *p, char *why, size_t n) {
+  const miras_desc *d = &p->d;
+  if (p->engine != MIRAS__RUN_EXACT)
+    return miras__say(why, n, "the memory is not linear in its state; segments need architecture "
+                              "matrix, bias dot or l2, retention all or l2, algorithm "
+                              "gradient-descent or implicit"), 0;
+  if (d->reset_every)
+    return miras__say(why, n, "reset_every is %d; segments need 0", d->reset_every), 0;
+  if (d->value_gate)
+    return miras__say(why, n, "value_gate is %d (channel); segments need 0 (constant)",
+                      (int)d->value_gate), 0;
+  if (p->delta && p->rates > 1)
+    return miras__say(why, n, "step_gate is %d (channel) with bias %d (l2); segments need 0 "
+                              "(constant) or 1 (head)", (int)d->step_gate, (int)d->bias), 0;
+  if (p->delta && p->features > 4096)
+    return miras__say(why, n, "feature is %d with bias %d (l2), which makes %zu features of a key; "
+                              "segments take up to 4096", (int)d->feature, (int)d->bias,
+                      p->features), 0;
+  return 1;
+}
+
+/* Lay out s, of the memory g, in device memory; returns the bytes, or 0. */
+static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory *g, int segments,
+                                     int length, void *device, char *why, size_t n) {
+  miras__arena a = miras__arena_on(device);
+  miras_memory *part = &((miras__cuda *)(void *)s->part.held)->m, *turn = &s->turn;
+  const miras_memory *m = miras__cuda_of(g);
+  const size_t tasks = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
+  miras_desc d = m->plan.d;
+  if (!miras__segments_can(&m->plan, why, n) ||
+      !miras__whole(why, n, "segments", segments, 1, 65536) ||
+      !miras__whole(why, n, "length", length, 1, INT_MAX / segments))
+    return 0;
+  if (length % d.chunk)
+    return miras__say(why, n, "length is %d; it must be a multiple of chunk, %d", length, d.chunk),
+           0;
+  if (tasks > ((size_t)1 << 20) / (size_t)segments)
+    return miras__say(why, n, "batch is %d, heads is %d, segments is %d; their product must lie in "
+                              "1..%d", d.batch, d.heads, segments, 1 << 20), 0;
+  d.value_dim = m->plan.delta ? (int)m->plan.features : 1;
+  d.normalise = 0;
+  d.toward = MIRAS_TOWARD_NOTHING;
+  memset(s, 0, sizeof *s);
+  if (miras__plan_make(&turn->plan, &d, why, n) != MIRAS_OK) return 0;
+  s->whole = s->part = *g;
+  s->segments = segments;
+  s->length = length;
+  part->plan.d.batch = turn->plan.d.batch = d.batch * segments;
+  part->state = miras__floats(&a, (size_t)part->plan.d.batch + 1, part->plan.sequence_state);
+  part->scratch = miras__floats(&a, tasks * (size_t)segments, part->plan.scratch);
+  turn->params = part->params;
+  turn->keep = part->keep;
+  turn->state = miras__floats(&a, (size_t)part->plan.d.batch, turn->plan.sequence_state);
+  turn->scratch = miras__floats(&a, tasks * (size_t)segments, turn->plan.scratch);
+  s->zeros = miras__floats(&a, (size_t)d.descents, (size_t)d.value_dim);
+  return miras__arena_bytes(&a, "record of segments", why, n);
+}
+
+size_t miras_cuda_segments_size(const miras_cuda_memory *g, int segments, int length, char *why,
+                                size_t why_size) {
+  miras__segments draft;
+  if (why && why_size) why[0] = 0;
+  if (!g) return miras__say(why, why_size, "the memory is NULL"), 0;
+  return miras__segments_layout(&draft, g, segments, length, NULL, why, why_size);
+}
+
+/* As miras__cuda_near, of the larger of both states that fits. */
+static int miras__segments_near(miras__segments *s) {
+  const size_t own = miras__cuda_of(&s->part)->plan.weights, turn = s->turn.plan.weights;
+  size_t all;
+  int device, most;
+  if (!s->turn.plan.fused && !miras__cuda_of(&s->part)->plan.fused) return 1;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
+          cudaSuccess)
+    return 0;
+  all = (size_t)most / sizeof(float) - miras_cuda::MIRAS__ROOM;
+  if (own <= all) s->room = own;
+  if (turn <= all && turn > s->room) s->room = turn;
+  return cudaFuncSetAttribute(miras_cuda::miras__run_segments,
+                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              most) == cudaSuccess;
+}
+
+miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_memory *g,
+                                      int segments, int length, void *device, size_t bytes,
+                                      cudaStream_t stream) {
+  miras__segments held;
+  size_t need;
+  if (!s || !g || !device) return MIRAS_ERR_ARGUMENT;
+  need = miras__segments_layout(&held, g, segments, length, device, NULL, 0);
+  if (!need) return MIRAS_ERR_DESC;
+  if (bytes < need) return MIRAS_ERR_SIZE;
+  if (!miras__segments_near(&held)) return MIRAS_ERR_DEVICE;
+  memset(s, 0, sizeof *s);
+  memcpy(s->held, &held, sizeof held);
+  return cudaMemsetAsync(held.zeros, 0,
+                         (size_t)held.turn.plan.d.descents *
+                           (size_t)held.turn.plan.d.value_dim * sizeof(float),
+                         stream) == cudaSuccess
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+/* Segments of a call of so many tokens; 0: it may not have them. */
+static size_t miras__segments_now(const miras__segments *s, int length) {
+  const int now = length / s->length;
+  return length > 0 && length % s->length == 0 && now <= s->segments ? (size_t)now : 0;
+}
+
+/* The memory of `now` segments of each sequence. */
+static miras_cuda_memory miras__segments_part(const miras__segments *s, size_t now) {
+  miras_cuda_memory g = s->part;
+  miras_memory *m = &((miras__cuda *)(void *)g.held)->m;
+  m->plan.d.batch = miras__cuda_of(&s->whole)->plan.d.batch * (int)now;
+  return g;
+}
+
+/* A tape of segments: that of miras__segments_part, M of each, cotangents of states, one more
+ * sequence of them than there are. */
+typedef struct miras__segments_tape {
+  size_t turns, slots, floats;
+} miras__segments_tape;
+
+static miras__segments_tape miras__segments_tape_of(const miras__segments *s,
+                                                    const miras_cuda_memory *part) {
+  const miras__plan *p = &miras__cuda_of(part)->plan;
+  const size_t batch = (size_t)p->d.batch, heads = (size_t)p->d.heads;
+  miras__segments_tape at = {0, 0, 0};
+#ifndef MIRAS_NO_TRAINING
+  at.turns = miras_cuda_tape_size(part, s->length);
+  if (!at.turns) return at;
+  at.turns = miras__pad(at.turns);
+  at.slots = at.turns;
+  miras__grow(&at.slots, batch * heads, s->turn.plan.weights);
+  at.floats = at.slots = miras__pad(at.slots);
+  miras__grow(&at.floats, (batch + 1) * heads, p->weights);
+  if (at.floats > (size_t)-1 / sizeof(float)) at.floats = 0;
+#endif
+  return at;
+}
+
+static miras_cuda::miras__segments_errand miras__segments_errand_of(const miras__segments *s,
+                                                                    const miras_tokens *x,
+                                                                    size_t now) {
+  const int chunk = s->turn.plan.d.chunk;
+  miras_cuda::miras__segments_errand job;
+  memset((void *)&job, 0, sizeof job);
+  memcpy((void *)&job.m, miras__cuda_of(&s->whole), sizeof job.m);
+  memcpy((void *)&job.part, miras__cuda_of(&s->part), sizeof job.part);
+  memcpy((void *)&job.turn, &s->turn, sizeof job.turn);
+  job.products = ((const miras__cuda *)(const void *)s->whole.held)->options.products;
+  job.now = now;
+  job.ahead = (size_t)(chunk < MIRAS__SWEEP ? MIRAS__SWEEP / chunk * chunk : chunk);
+  job.x = *x;
+  job.x.length = s->length;
+  job.zeros = s->zeros;
+  return job;
+}
+
+/* As miras__cuda_run. */
+static int miras__segments_run(void (*kernel)(const miras_cuda::miras__segments_errand),
+                               size_t blocks, size_t room, cudaStream_t stream,
+                               miras_cuda::miras__segments_errand *job) {
+  if (room < MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS))
+    room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
+  job->room = room;
+  return MIRAS__LAUNCH(kernel, blocks, (miras_cuda::MIRAS__ROOM + room) * sizeof(float), stream,
+                       *job);
+}
+
+/* Blocks that pass states on. */
+static size_t miras__segments_joins(const miras__plan *p) {
+  const size_t wide = miras_cuda::MIRAS__SEGMENT_COLS;
+  return (size_t)p->d.batch * (size_t)p->d.heads * (((size_t)p->d.value_dim + wide - 1) / wide);
+}
+
+miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const miras_tokens *x,
+                                         float *y, float *tape, cudaStream_t stream) {
+  const miras__segments *held = s ? miras__segments_of(s) : NULL;
+  const miras__plan *p = s ? &miras__cuda_of(&held->whole)->plan : NULL;
+  const size_t now = s && x ? miras__segments_now(held, x->length) : 0;
+  miras_cuda::miras__segments_errand job;
+  miras_cuda_memory part;
+  miras_result result;
+  size_t tasks;
+  if (!now || !miras__tokens_ok(miras__cuda_of(&held->whole), x) || !y ||
+      (!MIRAS__TRAINS && tape))
+    return MIRAS_ERR_ARGUMENT;
+  part = miras__segments_part(held, now);
+  job = miras__segments_errand_of(held, x, now);
+  if (tape) {
+    const miras__segments_tape at = miras__segments_tape_of(held, &part);
+    if (!at.floats) return MIRAS_ERR_SIZE;
+    job.kept = tape + at.turns;
+  }
+  tasks = (size_t)p->d.batch * (size_t)p->d.heads;
+  if ((now > 1 && !miras__segments_run(miras_cuda::miras__run_segments, 2 * tasks * now,
+                                       held->room, stream, &job)) ||
+      !miras__segments_run(miras_cuda::miras__run_join, miras__segments_joins(p), 0, stream, &job))
+    return MIRAS_ERR_DEVICE;
+  result = miras_cuda_forward(&part, &job.x, y, tape, stream);
+  if (result != MIRAS_OK) return result;
+  return miras__segments_run(miras_cuda::miras__run_arrive, tasks, 0, stream, &job)
+             ? MIRAS_OK
+             : MIRAS_ERR_DEVICE;
+}
+
+#ifndef MIRAS_NO_TRAINING
+size_t miras_cuda_segments_tape_size(const miras_cuda_segments *s, int length) {
+  const miras__segments *held = s ? miras__segments_of(s) : NULL;
+  const size_t now = s ? miras__segments_now(held, length) : 0;
+  miras_cuda_memory part;
+  if (!now) return 0;
+  part = miras__segments_part(held, now);
+  return miras__segments_tape_of(held, &part).floats;
+}
+
+miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const miras_tokens *x,
+                                          float *tape, const float *dy,
+                                          const miras_token_grads *dx, float *dparams,
+                                          float *dstate, cudaStream_t stream) {
+  const miras__segments *held = s ? miras__segments_of(s) : NULL;
+  const miras__plan *p = s ? &miras__cuda_of(&held->whole)->plan : NULL;
+  const size_t now = s && x ? miras__segments_now(held, x->length) : 0;
+  miras_cuda::miras__segments_errand job;
+  miras__segments_tape at;
+  miras_cuda_memory part;
+  miras_token_grads none;
+  miras_result result;
+  size_t heads, each;
+  if (!now || !tape || !dy || !dx || !miras__tokens_ok(miras__cuda_of(&held->whole), x))
+    return MIRAS_ERR_ARGUMENT;
+  heads = (size_t)p->d.heads;
+  each = heads * p->weights;
+  part = miras__segments_part(held, now);
+  at = miras__segments_tape_of(held, &part);
+  job = miras__segments_errand_of(held, x, now);
+  job.kept = tape + at.turns;
+  job.slots = tape + at.slots;
+  job.tape = tape;
+  job.dparams = dparams;
+  job.dstate = dstate;
+  memset(&none, 0, sizeof none);
+  if (now > 1) {
+    if (cudaMemsetAsync(job.slots, 0, ((size_t)p->d.batch * now + 1) * each * sizeof(float),
+                        stream) != cudaSuccess)
+      return MIRAS_ERR_DEVICE;
+    result = miras_cuda_backward(&part, &job.x, tape, dy, &none, NULL, job.slots, stream);
+    if (result != MIRAS_OK) return result;
+  }
+  if (!miras__segments_run(miras_cuda::miras__run_join_bwd, miras__segments_joins(p), 0, stream,
+                           &job))
+    return MIRAS_ERR_DEVICE;
+  result = miras_cuda_backward(&part, &job.x, tape, dy, dx, dparams, job.slots + each, stream);
+  if (result != MIRAS_OK) return result;
+  return miras__segments_run(miras_cuda::miras__run_leave, heads, 0, stream, &job)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }
