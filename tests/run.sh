@@ -204,6 +204,9 @@ job lint 'sh tests/lint.sh'
 job 'engines are device code' 'sh tests/test_device.sh'
 has g++ && job 'miras_cuda.cuh without a GPU' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o '$build/cuda' -lm && '$build/cuda'"
+has g++ && job 'miras_cuda.cuh without a GPU: segments' "
+  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_segments.cpp -o '$build/cuda_s' -lm &&
+'$build/cuda_s'"
 has g++ && job 'kernels of a block without a GPU' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
 '$build/cuda_k'"
@@ -229,9 +232,10 @@ if [ "$mode" = all ]; then
   cuda='miras_cuda.cuh without a GPU'
   echo 'int main() { return 0; }' >"$build/try.cpp"
   if has g++ && g++ -fsanitize=thread -c "$build/try.cpp" -o "$build/try.o" 2>/dev/null; then
-    for name in test_cuda test_cuda_model test_cuda_units; do
+    for name in test_cuda test_cuda_model test_cuda_units test_cuda_segments; do
       rows=
       [ $name = test_cuda_model ] && rows='deltanet titans'
+      [ $name = test_cuda_segments ] && rows='gla gated-deltanet'
       job "$cuda: races, $name" "
 g++ -std=c++11 -O1 -g1 -ffp-contract=off -fsanitize=thread -c tests/$name.cpp \
 -o '$build/$name.races.o' && g++ '$build/$name.races.o' -o '$build/$name.races' -lm &&
