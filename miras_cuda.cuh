@@ -2036,28 +2036,6 @@ struct miras__retention;
  * runs and is taken back behind it, and global memory sees it once each way, whatever the tokens of
  * the call. */
 
-/* 16 bytes of global memory are on their way to shared memory. Until its wait a thread has none of
- * what it asked for, and the others of the block until a barrier behind that. */
-static void miras__copy16(float *to, const float *from) {
-#ifndef __CUDACC__
-  shim_copy(to, from);
-#elif __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-               :
-               : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
-               : "memory");
-#else
-  *(float4 *)(void *)to = *(const float4 *)(const void *)from;
-#endif
-}
-static void miras__copies_wait(void) {
-#ifndef __CUDACC__
-  shim_copies_wait();
-#elif __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" : : : "memory");
-#endif
-}
-
 /* n floats, a multiple of 4, all of them on their way at once; and back. */
 static void miras__state_bring(float *to, const float *from, size_t n) {
   for (size_t i = 4 * threadIdx.x; i < n; i += 4 * blockDim.x) miras__copy16(to + i, from + i);
