@@ -448,19 +448,20 @@ struct miras__unit_kernels {
 
 struct miras__cuda_kernels;
 /* Shared memory of a block: what a kernel returns, how many floats of room follow, how products are
- * made, how many floats of a head's state lie behind the room; that room, from MIRAS__ROOM on, and
- * that state. */
+ * made, floats of what lies behind the room, of a head's state and of parts of rows; that room,
+ * from MIRAS__ROOM on, and those. */
 #ifdef __CUDACC__
 extern __shared__ __align__(16) float miras__told[];
 #else
   #define miras__told ((float *)shim_shared)
 #endif
-enum { MIRAS__ROOM = 4 };
-static void miras__tell_room(size_t floats, int products, size_t state = 0) {
+enum { MIRAS__ROOM = 8 };
+static void miras__tell_room(size_t floats, int products, size_t state = 0, size_t parts = 0) {
   if (!threadIdx.x) {
     miras__told[1] = (float)floats;    /* less than 2^24: exact                                   */
     miras__told[2] = (float)products;
     miras__told[3] = (float)state;     /* 0: a state stays where it is                            */
+    miras__told[4] = (float)parts;
   }
   __syncthreads();
 }
@@ -1057,24 +1058,6 @@ struct miras__block_channel_decay_bwd {
 };
 MIRAS__IS(channel_decay_bwd);
 
-/* The history of a vector of channels lies in shared memory, as there is one to each unit; or they
- * have one after the other. */
-struct miras__block_channel_bwd {
-  __device__ __noinline__ void operator()(const miras__channels *c, const miras__channel_grads *g,
-                                          size_t m, float *history) const {
-    if (16 * m * miras__units() <= (size_t)miras__told[1]) {
-      miras__channel_bwd(c, g, m, miras__told + MIRAS__ROOM + 16 * m * miras__unit());
-    } else {
-      for (unsigned unit = 0; unit < miras__units(); unit++) {
-        if (miras__unit() == unit) miras__channel_bwd(c, g, m, history);
-        __syncthreads();
-      }
-    }
-    __syncthreads();
-  }
-};
-MIRAS__IS(channel_bwd);
-
 /* What a row is known by, row by row; then channels, whose gains collect rows. */
 struct miras__block_rms_bwd {
   __device__ __noinline__ void operator()(float *dx, size_t lddx, const float *base, size_t ldbase,
@@ -1211,59 +1194,6 @@ struct miras__block_fade_bwd {
   }
 };
 MIRAS__IS(fade_bwd);
-
-/* Scores: every unit has rows of the block for its own, which no other sees: one of so many in
- * turn, so that the older ones, which have more to do, are shared. Mixes: channels for its own. */
-struct miras__block_channel_rows {
-  __device__ void mix(const miras__channels *all, float *o, size_t ldo, size_t r0,
-                      size_t m) const {
-    const size_t n = all->n, at = miras__at_from(n), w = miras__at_till(n) - at;
-    for (size_t i = 0; w && i < m; i++) {
-      const size_t row = r0 + i, read = i / all->every;
-      const float *x = all->x + i * n + at, *alpha = all->alpha + i * n + at;
-      const float *p = (i + 1) % all->every == 0 ? all->p + read * all->ld_p : NULL;
-      float *d = all->live + at, *to = o + read * ldo + at;
-      for (size_t j = 0; j < row; j++, d += n) {
-        if (row % MIRAS__SWEEP == 0) miras__flush(d, d, w);
-        miras__mul(d, alpha, d, w);
-        if (p) miras__axpy(to, p[j], d, w);
-      }
-      if (all->eta) miras__mul(d, all->eta + i * n + at, x, w);
-      else miras__copy(d, x, w);
-      if (p) miras__axpy(to, p[row], d, w);
-    }
-  }
-  __device__ __noinline__ void operator()(const miras__cuda_kernels *, const miras__channels *all,
-                                          float *o, size_t ldo, size_t r0, size_t m) const {
-    const size_t n = all->n;
-    for (size_t j = miras__unit(); !o && j < r0 + m; j += miras__units()) {
-      miras__channels c = *all;
-      c.live += j * n, c.p = miras__to(c.p, j), c.a = miras__to(c.a, j);
-      for (size_t i = j < r0 ? 0 : j - r0; i < m; i++) {
-        const int reads = c.q && (i + 1) % c.every == 0;
-        const size_t row = r0 + i, read = i / c.every;
-        if (row > j) {
-          if (row % MIRAS__SWEEP == 0) miras__flush(c.live, c.live, n);
-          miras__channel_row(&c, 1 - i, i, reads);
-          continue;
-        }
-        if (c.eta) miras__mul(c.live, c.eta + i * n, c.x + i * n, n);
-        else miras__copy(c.live, c.x + i * n, n);
-        if (reads) {
-          const float p = miras__dot(c.q + read * n, c.live, n);
-          if (miras__lane() == 0) c.p[read * c.ld_p] = p;
-        }
-      }
-    }
-    if (o && all->z) {
-      if (miras__unit() == 0) miras__channel_rows(&miras__of_units, all, o, ldo, r0, m);
-    } else if (o) {
-      mix(all, o, ldo, r0, m);
-    }
-    __syncthreads();
-  }
-};
-MIRAS__IS(channel_rows);
 
 /* Errors of rows: those of some of them. Adjoints with one threshold for a row share the room. */
 struct miras__block_bias_rows {
@@ -2007,8 +1937,472 @@ struct miras__block_gemm {
     __syncthreads();
   }
 };
-#undef K_ALL
 MIRAS__IS(gemm);
+
+/* ---- rows with a decay per channel ----
+ *
+ * In the host's bits every row goes through all older rows by itself (room @28, which has the
+ * letters). Where products are made otherwise, up to 16 rows that lie together are a part, and what
+ * a part r..e-1 has to do with the rows j < r before it are products. With
+ *   E_i = alpha_r (.) .. (.) alpha_i,  E_(r-1) = 1,  and V_j = D_(r-1)j, the rows as it finds them,
+ * D_ij = E_i (.) V_j, and the decays go to what reads or to what is answered:
+ *   P_ij = (E_i (.) q_i) . V_j     A_ij = (E_i (.) z_i) . V_j after, (E_(i-1) (.) z_i) . V_j before
+ *   o_i += E_i (.) sum_j P_ij V_j     and V_j of the next part is E_(e-1) (.) V_j
+ * Nothing is divided here either, and no product of decays begins before its row and ends behind
+ * it. Rows of a part meet each other one by one, a thread to a channel, which holds its D_ij.
+ *
+ * The adjoint takes parts from the last one. W_j is what they leave of the cotangent of D_(e-1)j,
+ * g->live_j at first. In the order of i = e-1 down to r, per channel:
+ *   T_i = sum_j bP_ij V_j     U_i = sum_j bA_ij V_j     H = sum_j W_j (.) V_j at first
+ *   H += q_i T_i + z_i U_i (after)     bq_i += E_i T_i     bz_i += E_i U_i, or E_(i-1) U_i before
+ *   balpha_i += E_(i-1) H              H <- alpha_i H + z_i U_i (before)
+ * for with B_ij, the cotangent of D_ij, balpha_i is the sum of B_ij (.) D_(i-1)j, and of this H is
+ * all but the factor E_(i-1) that every D_(i-1)j has; so alpha may be 0. Then
+ *   W_j <- E_(e-1) W_j + sum_i bP_ij E_i q_i + bA_ij E_i z_i, or E_(i-1) z_i before
+ * and rows of the part itself add as in room @28, with W for g->live. V cannot be had backwards
+ * without a division, so each part makes it anew of x, at the price of one pass over these rows. V
+ * and W lie in shared memory, for a panel of rows j at a time where they are more than it holds. */
+enum { MIRAS__PART = 16, MIRAS__PART_LEAST = 8, MIRAS__PART_END = 2 * MIRAS__PART };
+
+typedef struct miras__part {
+  size_t row, rows;                  /* of the block; the part's own                              */
+  size_t from, read, reads;          /* its first row and query among the new ones; queries       */
+} miras__part;
+
+/* The part that begins at row `row` of the block, which is row `from` of m new ones. */
+static miras__part miras__part_of(const miras__channels *c, int queried, size_t row, size_t from,
+                                  size_t m) {
+  const size_t most = MIRAS__PART / c->every * c->every;
+  miras__part t;
+  t.row = row, t.from = from, t.rows = most - row % most;
+  if (t.rows > m - from) t.rows = m - from;
+  t.read = from / c->every;
+  t.reads = queried ? (from + t.rows) / c->every - t.read : 0;
+  return t;
+}
+
+/* Room of parts: [reads, n] of queries and behind them, or from row MIRAS__PART on in the adjoint,
+ * [rows, n] of errors; E_(e-1) in row MIRAS__PART_END, and then MIRAS__PART_END rows of scores. */
+static float *miras__part_room(void) {
+  return miras__told + MIRAS__ROOM + (size_t)miras__told[1] + (size_t)miras__told[3];
+}
+
+/* A row as it enters. */
+static float miras__part_enters(const miras__channels *c, size_t at) {
+  return c->eta ? __fmul_rn(c->eta[at], c->x[at]) : c->x[at];
+}
+
+/* Lane l of a warp gets the sum of its v[l % V]. */
+template <int V> static float miras__warp_sums(float v[V]) {
+  K_ALL for (int turn = V == 32 ? 5 : 4; turn-- > 0;) {
+    const int k = 1 << turn, up = threadIdx.x >> turn & 1;
+    K_ALL for (int t = 0; t < V / 2; t++) {
+      if (t >= k) continue;
+      const float keep = up ? v[t + k] : v[t], give = up ? v[t] : v[t + k];
+      v[t] = __fadd_rn(keep, __shfl_xor_sync(0xffffffffu, give, k));
+    }
+  }
+  if (V == 16) v[0] = __fadd_rn(v[0], __shfl_xor_sync(0xffffffffu, v[0], 16));
+  return v[0];
+}
+
+/* The rows of a part enter, and their scores among themselves, for each warp its channels' part of
+ * them [rows, V], go to sums; what reads of older rows goes to x. V: 16, or 32 with errors. */
+template <int V>
+__device__ __noinline__ void miras__part_meet(const miras__channels *c, const miras__part *t,
+                                              float *x, float *sums) {
+  const size_t n = c->n, lane = threadIdx.x % 32;
+  float *const own = sums + threadIdx.x / 32 * (MIRAS__PART * V) + lane;
+  for (size_t first = 0; first < n; first += blockDim.x) {
+    const size_t w = first + threadIdx.x;
+    const int in = w < n;
+    float d[MIRAS__PART], e = 1;
+    K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) d[j] = 0;
+    for (unsigned i = 0; i < t->rows; i++) {
+      const size_t at = (t->from + i) * n + w, read = i / c->every;
+      const int reads = t->reads && (i + 1) % c->every == 0;
+      const float alpha = in ? c->alpha[at] : 0, row = in ? miras__part_enters(c, at) : 0;
+      const float q = in && reads ? c->q[(t->read + read) * n + w] : 0;
+      const float z = V == 32 && in ? c->z[at] : 0, before = e;
+      float v[V];
+      e = __fmul_rn(e, alpha);
+      K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) {
+        const float old = d[j];
+        d[j] = __fmul_rn(alpha, old);
+        if (V == 32) v[(MIRAS__PART + j) % V] = __fmul_rn(z, c->after ? d[j] : old);
+        if (j == i) d[j] = row;
+        v[j] = __fmul_rn(q, d[j]);
+      }
+      if (in && reads) x[read * n + w] = __fmul_rn(e, q);
+      if (in && V == 32) x[(t->reads + i) * n + w] = __fmul_rn(c->after ? e : before, z);
+      if (reads || V == 32) {
+        const float sum = miras__warp_sums<V>(v);
+        if (lane < V) own[i * V] = first ? __fadd_rn(own[i * V], sum) : sum;
+      }
+    }
+    if (!in) continue;
+    x[MIRAS__PART_END * n + w] = e;
+    K_ALL for (unsigned j = 0; j < MIRAS__PART; j++)
+      if (j < t->rows) c->live[(t->row + j) * n + w] = d[j];
+  }
+  __syncthreads();
+  for (size_t at = threadIdx.x; at < t->rows * V; at += blockDim.x) {
+    const size_t i = at / V, j = at % V;
+    float sum = 0;
+    if (j < MIRAS__PART ? !t->reads || (i + 1) % c->every || j > i : j - MIRAS__PART >= i) continue;
+    for (size_t warp = 0; warp < blockDim.x / 32; warp++)
+      sum = __fadd_rn(sum, sums[warp * (MIRAS__PART * V) + at]);
+    if (j < MIRAS__PART) c->p[(t->read + i / c->every) * c->ld_p + t->row + j] = sum;
+    else c->a[(t->from + i) * c->ld_p + t->row + j - MIRAS__PART] = sum;
+  }
+  __syncthreads();
+}
+
+/* The square of p, of `rows` by t->rows, that belongs to the rows of a part, to rows of 16. */
+static void miras__part_square(float *to, const float *p, size_t ld, size_t rows,
+                               const miras__part *t) {
+  for (size_t e = threadIdx.x; e < rows * MIRAS__PART; e += blockDim.x)
+    if (e % MIRAS__PART < t->rows)
+      to[e] = p[e / MIRAS__PART * ld + t->row + e % MIRAS__PART];
+}
+
+/* The rows of a part enter, and what its queries see of each other's, and of x = P V, goes to o. */
+__device__ __noinline__ void miras__part_mix(const miras__channels *c, const miras__part *t,
+                                             float *o, size_t ldo, float *x, const float *square) {
+  const size_t n = c->n;
+  for (size_t w = threadIdx.x; w < n; w += blockDim.x) {
+    float d[MIRAS__PART], e = 1;
+    K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) d[j] = 0;
+    for (unsigned i = 0; i < t->rows; i++) {
+      const size_t at = (t->from + i) * n + w, read = i / c->every;
+      const int reads = (i + 1) % c->every == 0;
+      const float alpha = c->alpha[at], row = miras__part_enters(c, at);
+      const float *p = square + read * MIRAS__PART;
+      float sum;
+      e = __fmul_rn(e, alpha);
+      sum = t->row && reads ? __fmul_rn(e, x[read * n + w]) : 0;
+      K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) {
+        d[j] = j == i ? row : __fmul_rn(alpha, d[j]);
+        if (reads && j <= i) sum = __fmaf_rn(p[j], d[j], sum);
+      }
+      if (reads) o[(t->read + read) * ldo + w] = __fadd_rn(o[(t->read + read) * ldo + w], sum);
+    }
+    x[MIRAS__PART_END * n + w] = e;
+    K_ALL for (unsigned j = 0; j < MIRAS__PART; j++)
+      if (j < t->rows) c->live[(t->row + j) * n + w] = d[j];
+  }
+  __syncthreads();
+}
+
+/* Older rows go to the part's end. */
+static void miras__part_decay(const miras__channels *c, const miras__part *t, const float *end) {
+  const size_t n = c->n, across = n < blockDim.x ? blockDim.x / n : 1;
+  const int sweeps = t->row / MIRAS__SWEEP != (t->row + t->rows) / MIRAS__SWEEP;
+  const size_t j = n < blockDim.x ? threadIdx.x / n : 0;
+  size_t w = n < blockDim.x ? threadIdx.x % n : threadIdx.x;
+  if (j < across)
+    for (; w < n; w += blockDim.x) {
+      const float by = end[w];
+      V_UNROLL4
+      for (size_t i = j; i < t->row; i += across) {
+        const float left = __fmul_rn(by, c->live[i * n + w]);
+        c->live[i * n + w] = sweeps && fabsf(left) < MIRAS__FADED ? 0 : left;
+      }
+    }
+  __syncthreads();
+}
+
+/* Scores of queries and errors with older rows: of both at once where there is room for `wide`
+ * columns of them. */
+static void miras__part_scores(const miras__channels *c, const miras__part *t, const float *x,
+                               float *scores, size_t wide) {
+  const size_t n = c->n, ld = c->ld_p, all = t->reads + t->rows;
+  float *const p = miras__to(c->p, t->read * ld), *const a = miras__to(c->a, t->from * ld);
+  const miras__block_gemm gemm = {};
+  if (!t->reads || !c->z || wide < MIRAS__PART) {
+    if (t->reads)
+      gemm(MIRAS__SET, p, ld, miras__mat(x, n), miras__turned(c->live, n), t->reads, t->row, n,
+           NULL);
+    if (c->z)
+      gemm(MIRAS__SET, a, ld, miras__mat(x + t->reads * n, n), miras__turned(c->live, n), t->rows,
+           t->row, n, NULL);
+    return;
+  }
+  for (size_t at = 0; at < t->row; at += wide) {
+    const size_t columns = t->row - at < wide ? t->row - at : wide;
+    gemm(MIRAS__SET, scores, wide, miras__mat(x, n), miras__turned(c->live + at * n, n), all,
+         columns, n, NULL);
+    for (size_t e = threadIdx.x; e < all * columns; e += blockDim.x) {
+      const size_t i = e / columns, j = e % columns;
+      (i < t->reads ? p + i * ld : a + (i - t->reads) * ld)[at + j] = scores[i * wide + j];
+    }
+    __syncthreads();
+  }
+}
+
+/* channel_rows by parts; 0: it is not for them. */
+static int miras__parts_rows(const miras__channels *c, float *o, size_t ldo, size_t r0, size_t m) {
+  const size_t n = c->n, most = MIRAS__PART / c->every * c->every, end = r0 + m;
+  const size_t least = MIRAS__PART_END, own = (least + 1) * n;
+  const miras__block_gemm gemm = {};
+  float *const x = miras__part_room(), *const room = miras__told + MIRAS__ROOM;
+  if (!most || m < MIRAS__PART_LEAST || (o && c->z) ||
+      own > (size_t)miras__told[4] ||
+      MIRAS__PART * blockDim.x > (size_t)miras__told[1])
+    return 0;
+  for (size_t row = r0; row < end;) {
+    const miras__part t = miras__part_of(c, o || c->q, row, row - r0, m);
+    if (o) {
+      const float *p = c->p + t.read * c->ld_p;
+      if (row && t.reads)
+        gemm(MIRAS__SET, x, n, miras__mat(p, c->ld_p), miras__mat(c->live, n), t.reads, n, row,
+             NULL);
+      miras__part_square(room, p, c->ld_p, t.reads, &t);
+      __syncthreads();
+      miras__part_mix(c, &t, o, ldo, x, room);
+    } else {
+      if (c->z) miras__part_meet<32>(c, &t, x, room);
+      else miras__part_meet<16>(c, &t, x, room);
+      if (row) miras__part_scores(c, &t, x, x + own, ((size_t)miras__told[4] - own) / least);
+    }
+    miras__part_decay(c, &t, x + MIRAS__PART_END * n);
+    row += t.rows;
+  }
+  return 1;
+}
+
+/* Rows j from `first` on that the adjoint has in hand, of which `older` lie before the part; own:
+ * the part's rows are among them. x holds T and U, and then E_i q_i and E_i z_i. */
+typedef struct miras__panel {
+  size_t first, older;
+  int own;
+  float *x, *v, *w;
+  const float *p, *a;                /* squares of bP and bA, for own                             */
+} miras__panel;
+
+/* Where a panel begins, W of its rows; for each part, V of the older ones. */
+static void miras__panel_begin(const miras__panel *b, const miras__channel_grads *g, size_t rows,
+                               size_t n) {
+  for (size_t w = threadIdx.x; w < n; w += blockDim.x)
+    for (size_t j = 0; j < rows; j++)
+      b->w[j * n + w] = g->live ? g->live[(b->first + j) * n + w] : 0;
+}
+static void miras__panel_rows(const miras__panel *b, const miras__channels *c, size_t row) {
+  const size_t n = c->n, end = b->first + b->older;
+  for (size_t w = threadIdx.x; w < n; w += blockDim.x) {
+    float e = 1;
+    size_t j = row;
+    V_UNROLL4
+    for (; j > end; j--) e = __fmul_rn(e, c->alpha[(j - 1) * n + w]);
+    V_UNROLL4
+    for (; j > b->first; j--) {
+      const size_t at = (j - 1) * n + w;
+      b->v[(j - 1 - b->first) * n + w] = __fmul_rn(e, miras__part_enters(c, at));
+      e = __fmul_rn(e, c->alpha[at]);
+    }
+  }
+}
+
+/* What row i of a part and row j before it in it have to do with each other: d = D_(i-1)j, b = B_ij
+ * and then B_(i-1)j, and sums over j of balpha_i, bq_i and bz_i. */
+typedef struct miras__pair {
+  float alpha, q, z, h, t, u;
+} miras__pair;
+static inline float miras__part_pair(miras__pair *s, float b, float d, float bp, float ba,
+                                     int after) {
+  if (after) b = __fmaf_rn(ba, s->z, b);
+  b = __fmaf_rn(bp, s->q, b);
+  s->h = __fmaf_rn(b, d, s->h);
+  s->t = __fmaf_rn(bp, d, s->t);
+  s->u = __fmaf_rn(ba, d, s->u);
+  b = __fmul_rn(s->alpha, b);
+  return after ? b : __fmaf_rn(ba, s->z, b);
+}
+
+/* What a part gives to its rows' gradients, channel w, and x; W of older rows goes to its start. */
+__device__ __noinline__ void miras__part_bwd(const miras__channels *c,
+                                             const miras__channel_grads *g, const miras__part *t,
+                                             const miras__panel *of, size_t w) {
+  const size_t n = c->n;
+  float alpha[MIRAS__PART], y[MIRAS__PART], b[MIRAS__PART], h = 0, e = 1;
+  K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) {
+    const size_t at = (t->row + j) * n + w;
+    const int in = j < t->rows;
+    alpha[j] = in ? c->alpha[at] : 1;
+    y[j] = in && of->own ? miras__part_enters(c, at) : 0;
+    b[j] = in && of->own ? of->w[(t->row - of->first + j) * n + w] : 0;
+    e = __fmul_rn(e, alpha[j]);
+  }
+  V_UNROLL4
+  for (size_t j = w; j < of->older * n; j += n) {
+    const float left = of->w[j];
+    h = __fmaf_rn(left, of->v[j], h);
+    of->w[j] = __fmul_rn(e, left);
+  }
+  for (unsigned i = (unsigned)t->rows; i-- > 0;) {
+    const size_t at = (t->row + i) * n + w, read = i / c->every;
+    const size_t at_q = (t->read + read) * n + w, x_q = read * n + w;
+    const size_t x_z = (MIRAS__PART + i) * n + w;
+    const int reads = c->q && (i + 1) % c->every == 0, errs = c->z != NULL;
+    const float T = reads && of->older ? of->x[x_q] : 0, U = errs && of->older ? of->x[x_z] : 0;
+    const float *p = of->p + read * MIRAS__PART, *a = of->a + i * MIRAS__PART;
+    miras__pair s = {c->alpha[at], reads ? c->q[at_q] : 0, errs ? c->z[at] : 0, 0, 0, 0};
+    float itself = 0, ends;
+    e = 1;
+    K_ALL for (unsigned j = MIRAS__PART; j-- > 0;) {
+      if (j == i && reads && of->own) {
+        b[j] = __fmaf_rn(p[j], s.q, b[j]);
+        itself = __fmul_rn(p[j], y[j]);
+      }
+      if (j < i) {
+        if (of->own)
+          b[j] = miras__part_pair(&s, b[j], __fmul_rn(e, y[j]), reads ? p[j] : 0, errs ? a[j] : 0,
+                                  c->after);
+        e = __fmul_rn(e, alpha[j]);
+      }
+    }
+    ends = __fmul_rn(s.alpha, e);
+    h = __fmaf_rn(s.q, T, h);
+    if (c->after) h = __fmaf_rn(s.z, U, h);
+    g->alpha[at] = __fadd_rn(g->alpha[at], __fmaf_rn(e, h, s.h));
+    if (reads && g->q)
+      g->q[at_q] = __fadd_rn(g->q[at_q], __fmaf_rn(ends, T, __fmaf_rn(s.alpha, s.t, itself)));
+    if (errs)
+      g->z[at] = __fadd_rn(g->z[at], c->after ? __fmaf_rn(ends, U, __fmul_rn(s.alpha, s.u))
+                                              : __fmaf_rn(e, U, s.u));
+    if (reads && of->older) of->x[x_q] = __fmul_rn(ends, s.q);
+    if (errs && of->older) of->x[x_z] = __fmul_rn(c->after ? ends : e, s.z);
+    h = __fmul_rn(s.alpha, h);
+    if (!c->after) h = __fmaf_rn(s.z, U, h);
+  }
+  K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) {
+    const size_t at = (t->row + j) * n + w;
+    if (j >= t->rows || !of->own) continue;
+    g->x[at] = __fadd_rn(g->x[at], c->eta ? __fmul_rn(c->eta[at], b[j]) : b[j]);
+    if (c->eta && g->eta) g->eta[at] = __fmaf_rn(c->x[at], b[j], g->eta[at]);
+  }
+}
+
+/* channel_bwd by parts; 0: there is no room for them. */
+static int miras__parts_bwd(const miras__channels *c, const miras__channel_grads *g, size_t m) {
+  const size_t n = c->n, most = MIRAS__PART / c->every * c->every, ld = c->ld_p;
+  const size_t fits = (size_t)miras__told[4] / n, least = MIRAS__PART_END;
+  const size_t wide = most && fits > least ? (fits - least) / 2 / most * most : 0;
+  const miras__block_gemm gemm = {};
+  float *const square = miras__told + MIRAS__ROOM;
+  miras__panel of;
+  if (!wide || 2 * MIRAS__PART * MIRAS__PART > (size_t)miras__told[1]) return 0;
+  of.x = miras__part_room(), of.v = of.x + least * n, of.w = of.v + wide * n;
+  of.p = square, of.a = square + MIRAS__PART * MIRAS__PART;
+  for (of.first = 0; of.first < m; of.first += wide) {
+    const size_t rows = m - of.first < wide ? m - of.first : wide;
+    miras__panel_begin(&of, g, rows, n);
+    for (size_t row = (m - 1) / most * most + most; row > of.first;) {
+      const miras__part t = miras__part_of(c, c->q != NULL, row - most, row - most, m);
+      const float *p, *a;
+      row = t.row;
+      of.older = row - of.first < rows ? row - of.first : rows;
+      of.own = of.older < rows;
+      p = miras__at(c->q ? c->p : NULL, t.read * ld), a = miras__at(c->z ? c->a : NULL, row * ld);
+      if (of.older) {
+        miras__panel_rows(&of, c, row);
+        __syncthreads();
+        if (p && t.reads)
+          gemm(MIRAS__SET, of.x, n, miras__mat(p + of.first, ld), miras__mat(of.v, n), t.reads, n,
+               of.older, NULL);
+        if (a)
+          gemm(MIRAS__SET, of.x + MIRAS__PART * n, n, miras__mat(a + of.first, ld),
+               miras__mat(of.v, n), t.rows, n, of.older, NULL);
+      }
+      if (of.own && p) miras__part_square(square, p, ld, t.reads, &t);
+      if (of.own && a) miras__part_square(square + MIRAS__PART * MIRAS__PART, a, ld, t.rows, &t);
+      __syncthreads();
+      for (size_t w = threadIdx.x; w < n; w += blockDim.x) miras__part_bwd(c, g, &t, &of, w);
+      __syncthreads();
+      if (of.older && p && t.reads)
+        gemm(MIRAS__ADD, of.w, n, miras__turned(p + of.first, ld), miras__mat(of.x, n), of.older,
+             n, t.reads, NULL);
+      if (of.older && a)
+        gemm(MIRAS__ADD, of.w, n, miras__turned(a + of.first, ld),
+             miras__mat(of.x + MIRAS__PART * n, n), of.older, n, t.rows, NULL);
+    }
+  }
+  return 1;
+}
+
+/* Scores: every unit has rows of the block for its own, which no other sees: one of so many in
+ * turn, so that the older ones, which have more to do, are shared. Mixes: channels for its own. */
+struct miras__block_channel_rows {
+  __device__ void mix(const miras__channels *all, float *o, size_t ldo, size_t r0,
+                      size_t m) const {
+    const size_t n = all->n, at = miras__at_from(n), w = miras__at_till(n) - at;
+    for (size_t i = 0; w && i < m; i++) {
+      const size_t row = r0 + i, read = i / all->every;
+      const float *x = all->x + i * n + at, *alpha = all->alpha + i * n + at;
+      const float *p = (i + 1) % all->every == 0 ? all->p + read * all->ld_p : NULL;
+      float *d = all->live + at, *to = o + read * ldo + at;
+      for (size_t j = 0; j < row; j++, d += n) {
+        if (row % MIRAS__SWEEP == 0) miras__flush(d, d, w);
+        miras__mul(d, alpha, d, w);
+        if (p) miras__axpy(to, p[j], d, w);
+      }
+      if (all->eta) miras__mul(d, all->eta + i * n + at, x, w);
+      else miras__copy(d, x, w);
+      if (p) miras__axpy(to, p[row], d, w);
+    }
+  }
+  __device__ __noinline__ void operator()(const miras__cuda_kernels *, const miras__channels *all,
+                                          float *o, size_t ldo, size_t r0, size_t m) const {
+    const size_t n = all->n;
+    if (miras__products() && miras__parts_rows(all, o, ldo, r0, m)) return;
+    for (size_t j = miras__unit(); !o && j < r0 + m; j += miras__units()) {
+      miras__channels c = *all;
+      c.live += j * n, c.p = miras__to(c.p, j), c.a = miras__to(c.a, j);
+      for (size_t i = j < r0 ? 0 : j - r0; i < m; i++) {
+        const int reads = c.q && (i + 1) % c.every == 0;
+        const size_t row = r0 + i, read = i / c.every;
+        if (row > j) {
+          if (row % MIRAS__SWEEP == 0) miras__flush(c.live, c.live, n);
+          miras__channel_row(&c, 1 - i, i, reads);
+          continue;
+        }
+        if (c.eta) miras__mul(c.live, c.eta + i * n, c.x + i * n, n);
+        else miras__copy(c.live, c.x + i * n, n);
+        if (reads) {
+          const float p = miras__dot(c.q + read * n, c.live, n);
+          if (miras__lane() == 0) c.p[read * c.ld_p] = p;
+        }
+      }
+    }
+    if (o && all->z) {
+      if (miras__unit() == 0) miras__channel_rows(&miras__of_units, all, o, ldo, r0, m);
+    } else if (o) {
+      mix(all, o, ldo, r0, m);
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(channel_rows);
+
+/* The history of a vector of channels lies in shared memory, as there is one to each unit; or they
+ * have one after the other. */
+struct miras__block_channel_bwd {
+  __device__ __noinline__ void operator()(const miras__channels *c, const miras__channel_grads *g,
+                                          size_t m, float *history) const {
+    if (miras__products() && miras__parts_bwd(c, g, m)) return;
+    if (16 * m * miras__units() <= (size_t)miras__told[1]) {
+      miras__channel_bwd(c, g, m, miras__told + MIRAS__ROOM + 16 * m * miras__unit());
+    } else {
+      for (unsigned unit = 0; unit < miras__units(); unit++) {
+        if (miras__unit() == unit) miras__channel_bwd(c, g, m, history);
+        __syncthreads();
+      }
+    }
+    __syncthreads();
+  }
+};
+MIRAS__IS(channel_bwd);
+#undef K_ALL
 
 struct miras__cuda_kernels {
 #define MIRAS_X(part, result, name, arguments) \
@@ -2167,7 +2561,8 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
  * set there. */
 typedef struct miras__errand {
   miras_memory m;
-  size_t room, near;                 /* floats of shared memory behind MIRAS__ROOM, of a state    */
+  size_t room, near, parts;          /* floats of shared memory behind MIRAS__ROOM, of a state, of
+                                        parts of rows                                             */
   int products;                      /* of miras_cuda_products                                    */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
   miras_tokens x;
@@ -2177,7 +2572,7 @@ typedef struct miras__errand {
 
 __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   miras__memory_call c = a->call;
-  miras__tell_room(a->room, a->products, a->near);
+  miras__tell_room(a->room, a->products, a->near, a->parts);
   c.m = (miras_memory *)&a->m;
   c.x = &a->x;
   c.dx = &a->dx;
@@ -2273,7 +2668,7 @@ MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
 
 typedef struct miras__segments_errand {
   miras_memory m, part, turn;        /* part and turn: state and scratch of their own             */
-  size_t room;                       /* as in miras__errand                                       */
+  size_t room, near[2], parts;       /* as in miras__errand; near: of part and of turn            */
   int products;
   size_t now, ahead;                 /* segments of each sequence; period of the sweeps           */
   miras_tokens x;                    /* of segments                                               */
@@ -2309,7 +2704,7 @@ MIRAS__GRID miras__run_segments(const __grid_constant__ miras__segments_errand a
   const miras__plan *p = &m->plan;
   miras__head_io io;
   miras__call run;
-  miras__tell_room(a.room, a.products);
+  miras__tell_room(a.room, a.products, a.near[turning], a.parts);
   if (i % a.now + 1 == a.now && !(turning && a.kept)) return;
   miras__memory_io(&a.part, &a.x, (int)i, (int)h, &io);
   io.q = NULL;
@@ -2608,7 +3003,7 @@ union miras__any_task { miras__phase phase; miras__jobs jobs; miras__adam adam; 
 struct miras__tasks {
   int task, products;
   unsigned count;
-  size_t room, near;
+  size_t room, near, parts;
   miras__columns columns;
   struct { miras_trainer trainer; miras__any_task task; } told;
 };
@@ -2616,7 +3011,7 @@ struct miras__tasks {
 /* Blocks take tasks in turn, with a worker's scratch each. What they are told lies in shared memory
  * behind the room of kernels and of a state. */
 MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
-  float *words = miras__told + MIRAS__ROOM + a.room + a.near;
+  float *words = miras__told + MIRAS__ROOM + a.room + a.near + a.parts;
   const float *from = (const float *)&a.told;
   miras_trainer *trainer = (miras_trainer *)words;
   void *told = words + sizeof *trainer / sizeof *words;
@@ -2625,7 +3020,7 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
   miras__adam *adam = (miras__adam *)told;
   unsigned i;
   for (i = threadIdx.x; i < sizeof a.told / sizeof *from; i += blockDim.x) words[i] = from[i];
-  miras__tell_room(a.room, a.products, a.near);
+  miras__tell_room(a.room, a.products, a.near, a.parts);
   if (!threadIdx.x) {
     if (a.task < MIRAS__JOB_TASK || a.task >= MIRAS__TEXT_BEGIN) {
       phase->trainer = trainer;
@@ -2677,7 +3072,7 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
  * there are for a head's state. */
 typedef struct miras__cuda {
   miras_memory m;
-  size_t near;
+  size_t near, parts[2];             /* parts of rows: in a pass and in its adjoint               */
   float *stage;                      /* half_state: a sequence's state in the host's form         */
   miras_cuda_options options;
 } miras__cuda;
@@ -2708,7 +3103,8 @@ static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__errand), size
   job->room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
   job->near = near;
   return MIRAS__LAUNCH(kernel, blocks,
-                       (miras_cuda::MIRAS__ROOM + job->room + near) * sizeof(float), stream, *job);
+                       (miras_cuda::MIRAS__ROOM + job->room + near + job->parts) * sizeof(float),
+                       stream, *job);
 }
 
 /* Bytes of shared memory that a block of the device may have; 0: there is no device. */
@@ -2741,6 +3137,23 @@ static size_t miras__cuda_near(const miras__plan *p, size_t length, size_t most)
 static size_t miras__cuda_memory_near(const miras__cuda *g, size_t length) {
   const miras__plan *p = &g->m.plan;
   return g->options.half_state ? 2 * p->head_state : miras__cuda_near(p, length, g->near);
+}
+
+/* Floats of shared memory that parts of rows with a decay per channel take in a pass or, back, its
+ * adjoint, up to `most`, with panels of up to 64 rows; 0: none, or too much: row by row. */
+static size_t miras__cuda_parts(const miras__plan *p, const miras_cuda_options *o, int back,
+                                size_t most) {
+  const size_t n = p->channel ? p->rates : p->per_feature ? p->features : 0;
+  const size_t dv = p->value_decay ? (size_t)p->d.value_dim : 0, wide = n > dv ? n : dv;
+  const size_t part = miras_cuda::MIRAS__PART, least = miras_cuda::MIRAS__PART_END;
+  size_t rows = p->span < 64 ? p->span : 64, need = miras__pad((least + 1) * wide + least * 48);
+  if (!wide || o->products == MIRAS_CUDA_FLOAT || p->span < miras_cuda::MIRAS__PART_LEAST)
+    return 0;
+  for (rows = (rows + part - 1) / part * part; back; rows -= part) {
+    need = miras__pad((least + 2 * rows) * wide);
+    if (!rows || need <= most) break;
+  }
+  return need > most || (back && !rows) ? 0 : need;
 }
 
 /* Every head works in scratch of its own, as every worker does on the host. 0: that is too much. */
@@ -2864,6 +3277,14 @@ static int miras__cuda_states(const miras__cuda *g, float *host, int back, cudaS
   return ok;
 }
 
+/* Shared memory is for parts of rows first, where there are such, and then for a state. */
+static void miras__cuda_share(miras__cuda *g, size_t floats) {
+  int back;
+  for (back = 0; back < 2; back++)
+    g->parts[back] = miras__cuda_parts(&g->m.plan, &g->options, back, floats);
+  g->near = floats - g->parts[0];
+}
+
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                     const miras_cuda_options *o, void *device, size_t bytes,
                                     cudaStream_t stream) {
@@ -2874,7 +3295,7 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   if (!miras_cuda_memory_size(m, o, NULL, 0)) return MIRAS_ERR_DESC;
   need = miras__cuda_layout(&held, m, o, device, NULL, 0);
   if (bytes < need) return MIRAS_ERR_SIZE;
-  held.near = miras__cuda_left(most, 0);
+  miras__cuda_share(&held, miras__cuda_left(most, 0));
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
   return miras__cuda_stack() && miras__cuda_allow(miras_cuda::miras__run_forward, most) &&
@@ -2944,6 +3365,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.call.tape = tape;
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
   near = miras__cuda_memory_near(miras__cuda_held(g), (size_t)x->length);
+  job.parts = miras__cuda_held(g)->parts[0];
   return (!x->length || miras__cuda_run(miras_cuda::miras__run_forward,
                                         batch * (size_t)m->plan.d.heads, near, stream, &job)) &&
                  miras__cuda_run(miras_cuda::miras__run_moved, batch, 0, stream, &job)
@@ -2998,6 +3420,7 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
   job.call.parts = tape + 16 + tasks * job.call.per;
   job.call.scratch = job.call.parts + tasks * job.call.part;
   job.call.dstate = dstate;
+  job.parts = miras__cuda_held(g)->parts[1];
   return miras__cuda_run(miras_cuda::miras__run_backward, tasks, 0, stream, &job) &&
                  (!dparams || miras__cuda_run(miras_cuda::miras__run_collect,
                                               (size_t)m->plan.d.heads + 1, 0, stream, &job))
@@ -3015,7 +3438,7 @@ typedef struct miras__segments {
   miras_memory turn;
   float *zeros;
   int segments, length;
-  size_t room;                       /* of shared memory, for states of both                      */
+  size_t near[2], parts;             /* of shared memory, for states of both and parts of rows    */
 } miras__segments;
 typedef char miras__segments_fit[sizeof(miras__segments) <= sizeof(miras_cuda_segments) ? 1 : -1];
 
@@ -3053,6 +3476,8 @@ static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory
   const miras_memory *m = miras__cuda_of(g);
   const size_t tasks = (size_t)m->plan.d.batch * (size_t)m->plan.d.heads;
   miras_desc d = m->plan.d;
+  if (miras__cuda_held(g)->options.half_state)
+    return miras__say(why, n, "the device half has half_state 1; segments need 0"), 0;
   if (!miras__segments_can(&m->plan, why, n) ||
       !miras__whole(why, n, "segments", segments, 1, 65536) ||
       !miras__whole(why, n, "length", length, 1, INT_MAX / segments))
@@ -3090,34 +3515,23 @@ size_t miras_cuda_segments_size(const miras_cuda_memory *g, int segments, int le
   return miras__segments_layout(&draft, g, segments, length, NULL, why, why_size);
 }
 
-/* As miras__cuda_near, of the larger of both states that fits. */
-static int miras__segments_near(miras__segments *s) {
-  const size_t own = miras__cuda_of(&s->part)->plan.weights, turn = s->turn.plan.weights;
-  size_t all;
-  int device, most;
-  if (!s->turn.plan.fused && !miras__cuda_of(&s->part)->plan.fused) return 1;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
-          cudaSuccess)
-    return 0;
-  all = (size_t)most / sizeof(float) - miras_cuda::MIRAS__ROOM;
-  if (own <= all) s->room = own;
-  if (turn <= all && turn > s->room) s->room = turn;
-  return cudaFuncSetAttribute(miras_cuda::miras__run_segments,
-                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              most) == cudaSuccess;
-}
-
 miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_memory *g,
                                       int segments, int length, void *device, size_t bytes,
                                       cudaStream_t stream) {
+  const size_t most = miras__cuda_left(miras__cuda_shared(), 0);
+  const miras__cuda *whole = g ? miras__cuda_held(g) : NULL;
   miras__segments held;
   size_t need;
   if (!s || !g || !device) return MIRAS_ERR_ARGUMENT;
   need = miras__segments_layout(&held, g, segments, length, device, NULL, 0);
   if (!need) return MIRAS_ERR_DESC;
   if (bytes < need) return MIRAS_ERR_SIZE;
-  if (!miras__segments_near(&held)) return MIRAS_ERR_DEVICE;
+  held.parts = miras__cuda_parts(&held.turn.plan, &whole->options, 0, most);
+  if (whole->parts[0] > held.parts) held.parts = whole->parts[0];
+  held.near[0] = miras__cuda_near(&whole->m.plan, (size_t)length, most - held.parts);
+  held.near[1] = miras__cuda_near(&held.turn.plan, (size_t)length, most - held.parts);
+  if (!miras__cuda_allow(miras_cuda::miras__run_segments, miras__cuda_shared()))
+    return MIRAS_ERR_DEVICE;
   memset(s, 0, sizeof *s);
   memcpy(s->held, &held, sizeof held);
   return cudaMemsetAsync(held.zeros, 0,
@@ -3175,7 +3589,8 @@ static miras_cuda::miras__segments_errand miras__segments_errand_of(const miras_
   memcpy((void *)&job.m, miras__cuda_of(&s->whole), sizeof job.m);
   memcpy((void *)&job.part, miras__cuda_of(&s->part), sizeof job.part);
   memcpy((void *)&job.turn, &s->turn, sizeof job.turn);
-  job.products = ((const miras__cuda *)(const void *)s->whole.held)->options.products;
+  job.products = miras__cuda_held(&s->whole)->options.products;
+  job.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
   job.now = now;
   job.ahead = (size_t)(chunk < MIRAS__SWEEP ? MIRAS__SWEEP / chunk * chunk : chunk);
   job.x = *x;
@@ -3184,15 +3599,12 @@ static miras_cuda::miras__segments_errand miras__segments_errand_of(const miras_
   return job;
 }
 
-/* As miras__cuda_run. */
+/* As miras__cuda_run; `more` floats of shared memory. */
 static int miras__segments_run(void (*kernel)(const miras_cuda::miras__segments_errand),
-                               size_t blocks, size_t room, cudaStream_t stream,
-                               miras_cuda::miras__segments_errand *job) {
-  if (room < MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS))
-    room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
-  job->room = room;
-  return MIRAS__LAUNCH(kernel, blocks, (miras_cuda::MIRAS__ROOM + room) * sizeof(float), stream,
-                       *job);
+                               size_t blocks, size_t more, cudaStream_t stream,
+                               const miras_cuda::miras__segments_errand *job) {
+  return MIRAS__LAUNCH(kernel, blocks, (miras_cuda::MIRAS__ROOM + job->room + more) *
+                                           sizeof(float), stream, *job);
 }
 
 /* Blocks that pass states on. */
@@ -3209,7 +3621,7 @@ miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const mir
   miras_cuda::miras__segments_errand job;
   miras_cuda_memory part;
   miras_result result;
-  size_t tasks;
+  size_t tasks, near;
   if (!now || !miras__tokens_ok(miras__cuda_of(&held->whole), x) || !y ||
       (!MIRAS__TRAINS && tape))
     return MIRAS_ERR_ARGUMENT;
@@ -3221,8 +3633,11 @@ miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const mir
     job.kept = tape + at.turns;
   }
   tasks = (size_t)p->d.batch * (size_t)p->d.heads;
+  memcpy(job.near, held->near, sizeof job.near);
+  job.parts = held->parts;
+  near = held->near[held->near[1] > held->near[0]];
   if ((now > 1 && !miras__segments_run(miras_cuda::miras__run_segments, 2 * tasks * now,
-                                       held->room, stream, &job)) ||
+                                       near + held->parts, stream, &job)) ||
       !miras__segments_run(miras_cuda::miras__run_join, miras__segments_joins(p), 0, stream, &job))
     return MIRAS_ERR_DEVICE;
   result = miras_cuda_forward(&part, &job.x, y, tape, stream);
@@ -3387,6 +3802,7 @@ typedef struct miras__cuda_trainer {
   miras__there there;
   miras_parallel parallel;
   cudaStream_t stream;
+  size_t parts;                    /* floats of shared memory for parts of rows, of any layer     */
   int failed;
   uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS_LAYER_KINDS * sizeof(miras__layer_work) / 8 + 32];
@@ -3401,15 +3817,29 @@ static miras__cuda_trainer *miras__cuda_trainer_of(const miras_cuda_trainer *t) 
   return (miras__cuda_trainer *)(void *)t->held;
 }
 
-/* What of shared memory a head's state takes in such tasks: blocks have half of a multiprocessor's,
- * less what the system takes of each, so that two of them run there. */
-static size_t miras__cuda_task_near(const miras__there *there, int task, const void *argument) {
+/* The parts of the rows of layers, where some have them; back: with their adjoints. Blocks have
+ * half of a multiprocessor's shared memory, less what the system takes of each, so that two of them
+ * run there. */
+static void miras__cuda_parts_in(miras__cuda_trainer *t, int back) {
+  const miras_model *m = t->there.m;
+  int i, pass;
+  for (i = 0; i < m->kinds; i++)
+    for (pass = 0; pass <= back && m->shape[i].type == MIRAS_LAYER_MEMORY; pass++) {
+      const size_t part = miras__cuda_parts(&m->shape[i].plan, &t->there.options, pass,
+                                            t->there.near);
+      if (part > t->parts) t->parts = part;
+    }
+}
+
+/* And a head's state in such tasks. */
+static size_t miras__cuda_task_near(const miras__cuda_trainer *t, int task, const void *argument) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras__shape *s;
   if (task != miras_cuda::MIRAS__LAYER_TASK || ph->act != MIRAS__HEAD) return 0;
   s = ph->all.layer->s;
-  return s->type == MIRAS_LAYER_MEMORY ? miras__cuda_near(&s->plan, ph->all.length, there->near)
-                                       : 0;
+  return s->type == MIRAS_LAYER_MEMORY
+             ? miras__cuda_near(&s->plan, ph->all.length, t->there.near - t->parts)
+             : 0;
 }
 
 /* A number of tasks, by their number. */
@@ -3425,7 +3855,8 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, co
   a.count = (unsigned)count;
   if (columns) a.columns = *columns;
   a.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
-  a.near = miras__cuda_task_near(&t->there, task, argument);
+  a.parts = task == miras_cuda::MIRAS__LAYER_TASK ? t->parts : 0;
+  a.near = miras__cuda_task_near(t, task, argument);
   memcpy((void *)&a.told.trainer, &t->tr, sizeof a.told.trainer);
   a.told.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
   if (task < miras_cuda::MIRAS__JOB_TASK || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
@@ -3440,7 +3871,8 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, co
     memcpy((void *)&a.told.task.adam, argument, sizeof a.told.task.adam);
   }
   if (count && !MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count < workers ? count : workers,
-                              (miras_cuda::MIRAS__ROOM + a.room + a.near) * sizeof(float) +
+                              (miras_cuda::MIRAS__ROOM + a.room + a.near + a.parts) *
+                                  sizeof(float) +
                                 sizeof a.told,
                               t->stream, a))
     t->failed = 1;
@@ -3502,6 +3934,7 @@ miras_result miras_cuda_trainer_init(miras_cuda_trainer *t, const miras_cuda_mod
   need = miras__cuda_trainer_layout(held, g, d, device, NULL, 0);
   if (!need) return MIRAS_ERR_DESC;
   if (bytes < need) return MIRAS_ERR_SIZE;
+  miras__cuda_parts_in(held, 1);
   params = 3 * held->there.m->param_count * sizeof(float);
   streams = (size_t)held->tr.desc.streams * held->there.m->run * sizeof(float);
   return cudaMemsetAsync(held->tr.grads, 0, params, stream) == cudaSuccess &&
@@ -3668,7 +4101,9 @@ miras_result miras_cuda_session_init(miras_cuda_session *s, const miras_cuda_mod
   if (!s || !g || !device) return MIRAS_ERR_ARGUMENT;
   need = miras__cuda_session_layout(miras__cuda_session_of(s), g, batch, length, device);
   if (!need) return MIRAS_ERR_ARGUMENT;
-  return bytes < need ? MIRAS_ERR_SIZE : miras_cuda_session_reset(s, -1, stream);
+  if (bytes < need) return MIRAS_ERR_SIZE;
+  miras__cuda_parts_in(miras__cuda_session_of(s), 0);
+  return miras_cuda_session_reset(s, -1, stream);
 }
 
 /* A layer's products. Texts that bring a token each are rows of one sequence: weights are read once

@@ -2,6 +2,8 @@
  *   g++ -std=c++11 -O2 -w -fsanitize=kernel-address --param asan-stack=0 --param asan-globals=0 \
  *     --param asan-instrumentation-with-call-threshold=0 bench/gpu_count.cpp -o gpu_count -lm
  *   ./gpu_count [row ...]                SIZE=128 ... heads of that size alone
+ *   GATES=1 ...      a keep gate per channel, of rows that can have one
+ *   PRODUCTS=1 ...   of miras_cuda_products: what matrix units do counts as no multiply-add
  * It needs no GPU: the threads are fibers (tests/cuda_shim.h), and the compiler announces each load
  * and store, of which those to memory of the device and to shared memory count. Printed per token
  * and head, for a pass, its adjoint, and a call with one token:
@@ -91,6 +93,7 @@ static void begin(void) {
 
 static void one(miras_kind kind, int size, int chunk) {
   const int tokens = chunk > 32 ? chunk : 32, single = chunk > 4 ? chunk : 4;
+  miras_cuda_options o = {MIRAS_CUDA_FLOAT};
   miras_desc d;
   miras_memory *m;
   miras_cuda_memory g;
@@ -102,19 +105,22 @@ static void one(miras_kind kind, int size, int chunk) {
   int i;
   if (miras_preset(&d, kind) != MIRAS_OK) return;
   d.key_dim = d.value_dim = size, d.chunk = chunk;
+  if (getenv("PRODUCTS")) o.products = (miras_cuda_products)atoi(getenv("PRODUCTS"));
+  if (getenv("GATES")) d.keep_gate = MIRAS_GATE_CHANNEL;
   m = miras_memory_open(&d, NULL);
   if (!m || miras_memory_desc(m)->chunk != chunk) return;
   used = 0;
-  bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
+  bytes = miras_cuda_memory_size(m, &o, NULL, 0);
   (void)miras_memory_state(m, &states);
   room = take(bytes / sizeof(float) + 1);
-  if (miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) != MIRAS_OK) return;
+  if (miras_cuda_memory_init(&g, m, &o, room, bytes, 0) != MIRAS_OK) return;
   n = (size_t)tokens * (size_t)size * (size_t)miras_memory_desc(m)->descents;
   memset(&x, 0, sizeof x);
   memset(&dx, 0, sizeof dx);
   x.key = take(n), x.value = take(n), x.query = take(n);
   x.erase = x.key, x.replace = x.value;
-  dx.key = take(n), dx.value = take(n), dx.query = take(n);
+  x.keep = x.step = take(n);         /* for rows that ask for them */
+  dx.key = take(n), dx.value = take(n), dx.query = take(n), dx.keep = take(n), dx.step = take(n);
   y = take(n);
   tape = take(miras_cuda_tape_size(&g, tokens));
   x.length = tokens;

@@ -1,6 +1,7 @@
 /* test_cuda_kernels.cpp: kernels that a block of threads spreads over its units, against the
  * host's, bit for bit: odd sizes, rows farther apart than they are long, outputs that are inputs,
- * and blocks of 32, 96 and 128 threads, with and without room in shared memory.
+ * and blocks of 32, 96 and 128 threads, with and without room in shared memory. Rows with a decay
+ * per channel by parts, where products are another way than the host's, to a tolerance.
  *   c++ -std=c++11 -O1 tests/test_cuda_kernels.cpp -o kernels -lm && ./kernels
  *   nvcc -O3 -arch=native -x cu tests/test_cuda_kernels.cpp -o kernels && ./kernels   on a GPU
  * Names of kernels as arguments run only these. */
@@ -308,6 +309,34 @@ template <class Y> struct cases {
                                          F & 1 ? AT(12) : NULL, AT(13)};
     K->channel_bwd(&c, &g, m, AT(SLOTS));
   }
+
+  /* Parts of rows: a block in two calls, of which the first has k whole queries; form: scores,
+   * errors, both, mixes or nothing, then where errors are read, then whether there are steps. */
+  BOTH static void part_rows(T *K, const shape *s, float *p) {
+    const size_t every = s->gap, m = M, r0 = s->k * every, at = r0 * N;
+    const int mixes = F % 5 == 3, errors = F % 5 == 1 || F % 5 == 2;
+    const float *eta = F / 10 ? AT(1) : NULL, *z = errors ? AT(4) : NULL;
+    const float *q = F % 5 == 0 || F % 5 == 2 ? AT(3) : NULL;
+    typename Y::channels c = {N, every, F / 5 % 2, AT(0), eta, AT(2), q, z, AT(5), AT(6), m, AT(7)};
+    K->channel_rows(K, &c, mixes ? AT(8) : NULL, N + 1, 0, r0);
+    c.x += at, c.alpha += at, c.p += s->k * m, c.a += r0 * m;
+    if (eta) c.eta += at;
+    if (q) c.q += s->k * N;
+    if (z) c.z += at;
+    K->channel_rows(K, &c, mixes ? AT(8) + s->k * (N + 1) : NULL, N + 1, r0, m - r0);
+  }
+  /* The same forms of a block; of mixes q are the cotangents; k: with those of the last rows. */
+  BOTH static void part_bwd(T *K, const shape *s, float *p) {
+    const int mixes = F % 5 == 3, errors = F % 5 == 1 || F % 5 == 2;
+    const int queries = F % 5 != 1 && F % 5 < 4;
+    const typename Y::channels c = {N, s->gap, F / 5 % 2, AT(0), F / 10 ? AT(1) : NULL, AT(2),
+                                    queries ? AT(3) : NULL, errors ? AT(4) : NULL, AT(5), AT(6), M,
+                                    NULL};
+    const typename Y::channel_grads g = {AT(8), F / 10 && s->k % 3 ? AT(9) : NULL, AT(10),
+                                         mixes || !queries ? NULL : AT(11),
+                                         errors ? AT(12) : NULL, s->k % 2 ? AT(13) : NULL};
+    K->channel_bwd(&c, &g, M, AT(SLOTS));
+  }
   BOTH static void fold_column(T *K, const shape *s, float *p) {
     K->fold_column(AT(0), AT(1), (size_t)F % 2, AT(2), F / 2 ? AT(3) : NULL, AT(4), M, N);
   }
@@ -467,18 +496,22 @@ template <class Y> struct cases {
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
   X(rotary, 20) X(gates_fwd, 10) X(gates_bwd, 5) X(complement, 2)
 
+/* Those by parts, of which `which` counts behind the others. */
+#define PARTS(X) X(part_rows, 20) X(part_bwd, 20)
+
 typedef struct job {
   shape s;
-  int which;
-  size_t room;
+  int which, products;
+  size_t room, parts;
   float *p;
 } job;
 __global__ void run_case(const __grid_constant__ job a) {
   int i = 0;
-  miras_cuda::miras__tell_room(a.room, 0);
+  miras_cuda::miras__tell_room(a.room, a.products, 0, a.parts);
 #define X(name, forms) \
   if (a.which == i++) cases<block>::name(&miras_cuda::miras__of_blocks, &a.s, a.p);
   CASES(X)
+  PARTS(X)
 #undef X
 }
 
@@ -489,8 +522,12 @@ static const struct {
 } list[] = {
 #define X(name, forms) {#name, forms, cases<host>::name},
   CASES(X)
+  PARTS(X)
 #undef X
 };
+#define X(name, forms) + 1
+enum { BY_PARTS = 0 PARTS(X) };
+#undef X
 
 static uint32_t drawn = 1;
 static uint32_t draw(uint32_t below) {
@@ -498,11 +535,71 @@ static uint32_t draw(uint32_t below) {
   return (drawn >> 8) % below;
 }
 
+static float at_first[FLOATS], by_host[WHOLE], by_block[FLOATS];
+
+/* From at_first to by_host and by_block. */
+static void both_run(const job *a) {
+  const size_t bytes = (miras_cuda::MIRAS__ROOM + a->room + a->parts + 2 * NEAR) * sizeof(float);
+  memcpy(by_host, at_first, sizeof at_first);
+  list[a->which].run(miras__kernels_best(), &a->s, by_host);
+  if (cudaMemcpyAsync(a->p, at_first, sizeof at_first, cudaMemcpyHostToDevice, 0)) exit(2);
+  if (!MIRAS__LAUNCH(run_case, 1, bytes, 0, *a)) exit(2);
+  if (cudaMemcpyAsync(by_block, a->p, sizeof by_block, cudaMemcpyDeviceToHost, 0)) exit(2);
+  if (cudaDeviceSynchronize()) exit(2);
+}
+
+/* Is what a block makes by parts the same up to what its products may round? An array counts by the
+ * root mean square of what is written there. Decays are 0, 1, and all between. */
+static int near(int which, int form, int products, float *device) {
+  static const size_t rows[] = {5, 8, 15, 16, 17, 31, 48, 64, 100, 112};
+  static const size_t columns[] = {1, 3, 16, 20, 33, 64, 100, 150};
+  static const size_t every[] = {1, 1, 1, 2, 3, 16, 20};
+  static const double most[] = {0, 1e-4, 3e-2};
+  job a;
+  double worst = 0;
+  int i, slot;
+  memset(&a, 0, sizeof a);
+  a.which = which, a.p = device, a.products = products;
+  a.s.gap = every[draw(7)], a.s.form = form;
+  a.s.n = columns[draw(8)];
+  a.s.m = rows[draw(10)] + a.s.gap - 1;
+  if (a.s.m > 112) a.s.m = 112;
+  if (a.s.m > SLOT / (a.s.n + 1)) a.s.m = SLOT / (a.s.n + 1);
+  a.s.m = a.s.m / a.s.gap * a.s.gap;
+  a.s.k = draw((uint32_t)(a.s.m / a.s.gap));
+  threads = 128;
+  a.room = MIRAS__PRODUCT_ROOM(threads);
+  a.parts = (33 + 2 * 16 * draw(8)) * a.s.n + 32 * draw(60);
+  for (i = 0; i < FLOATS; i++) at_first[i] = (float)((int)draw(20001) - 10000) / 10000;
+  for (i = 0; i < SLOT; i++) {
+    float *alpha = at_first + 2 * SLOT + i;
+    const uint32_t what = draw(40);
+    *alpha = what > 3 ? 1 - *alpha * *alpha * 0.1f : what == 3 ? 1e-20f : (float)(what % 2);
+  }
+  both_run(&a);
+  for (slot = 0; slot < SLOTS; slot++) {
+    const float *host = by_host + slot * SLOT, *block = by_block + slot * SLOT;
+    double sum = 0, count = 0, off = 0;
+    for (i = 0; i < SLOT; i++) {
+      const double apart = fabs((double)host[i] - (double)block[i]);
+      if (host[i] < at_first[slot * SLOT + i] || host[i] > at_first[slot * SLOT + i])
+        sum += (double)host[i] * (double)host[i], count++;
+      if (!(apart <= off)) off = apart <= HUGE_VAL ? apart : HUGE_VAL;
+    }
+    if (off > 0) off = count > 0 ? off / sqrt(sum / count + 1e-60) : HUGE_VAL;
+    if (off > worst) worst = off;
+  }
+  if (worst <= most[products]) return 1;
+  printf("%s, form %d, products %d, %u threads, %u for parts: m %u, n %u, k %u, every %u: %g\n",
+         list[which].name, form, products, threads, (unsigned)a.parts, (unsigned)a.s.m,
+         (unsigned)a.s.n, (unsigned)a.s.k, (unsigned)a.s.gap, worst);
+  return 0;
+}
+
 /* One draw of sizes, by the host and by a block. 0: not the same. */
 static int same(int which, int form, float *device) {
   static const size_t sizes[] = {1, 2, 15, 16, 17, 31, 33, 64, 100};
   static const unsigned blocks[] = {32, 96, 128};
-  static float at_first[FLOATS], by_host[WHOLE], by_block[FLOATS];
   job a;
   int i;
   memset(&a, 0, sizeof a);
@@ -512,12 +609,7 @@ static int same(int which, int form, float *device) {
   threads = blocks[draw(3)];
   a.room = draw(3) ? MIRAS__PRODUCT_ROOM(threads) : 0;
   for (i = 0; i < FLOATS; i++) at_first[i] = (float)((int)draw(20001) - 10000) / 10000;
-  memcpy(by_host, at_first, sizeof at_first);
-  list[which].run(miras__kernels_best(), &a.s, by_host);
-  if (cudaMemcpyAsync(device, at_first, sizeof at_first, cudaMemcpyHostToDevice, 0)) exit(2);
-  if (!MIRAS__LAUNCH(run_case, 1, (4 + a.room + 2 * NEAR) * sizeof(float), 0, a)) exit(2);
-  if (cudaMemcpyAsync(by_block, device, sizeof by_block, cudaMemcpyDeviceToHost, 0)) exit(2);
-  if (cudaDeviceSynchronize()) exit(2);
+  both_run(&a);
   for (i = 0; i < FLOATS; i++)       /* a NaN is any NaN */
     if (memcmp(&by_host[i], &by_block[i], sizeof(float)) &&
         (by_host[i] <= by_host[i] || by_block[i] <= by_block[i])) {
@@ -547,7 +639,8 @@ int main(int argc, char **argv) {
     if (argc > 1 && i == argc) continue;
     for (form = 0; form < list[which].forms; form++)
       for (turn = 0; turn < (list[which].forms > 9 ? 6 : 16); turn++, runs++)
-        failed += !same(which, form, (float *)device);
+        failed += !(which < count - BY_PARTS ? same(which, form, (float *)device)
+                                             : near(which, form, 1 + turn % 2, (float *)device));
   }
   cudaFree(device);
   printf("%d kernels, %u runs, %u differ\n", count, runs, failed);
