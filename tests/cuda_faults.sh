@@ -54,7 +54,7 @@ less='if (!FAULT) __syncthreads();'
 cuh=miras_cuda.cuh
 plant 'no barrier behind a product' titans 'race: .* global memory' \
   $cuh 'struct miras__block_gemm' "$barrier" "$less"
-plant 'no barrier behind a kernel of elements' titans 'race: .* global memory' \
+plant 'no barrier behind a kernel of elements' titans 'race: .* memory' \
   $cuh 'BY_ELEMENTS> {' "$barrier" "$less"
 plant 'no barrier behind a kernel of rows' titans 'race: .* global memory' \
   $cuh '#define MIRAS__BY_ROWS' "$barrier" "$less"
@@ -64,7 +64,7 @@ plant 'no barrier before a state in shared memory is used' gla 'race: .* shared 
   $cuh 'void miras__state_bring' "$barrier" "$less"
 plant 'no wait for copies to shared memory' gla 'copies are on their way' \
   $cuh 'void miras__state_bring' 'miras__copies_wait();' 'if (!FAULT) miras__copies_wait();'
-plant 'an index beyond shared memory' gla 'race: ' \
+plant 'an index beyond shared memory' gla 'not to shared memory' \
   $cuh 'void miras__state_bring' 'miras__copy16(to + i,' 'miras__copy16(to + i + 4 * FAULT,'
 plant 'a barrier for some of the threads' titans 'they wait for each other' \
   $cuh 'struct miras__block_gemm' '__syncthreads();' \
