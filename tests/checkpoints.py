@@ -1,0 +1,1441 @@
+#!/usr/bin/env python3
+"""checkpoints.py: small models in other people's published form, and the logits they must give.
+
+  python3 tests/checkpoints.py            makes every model and checks it
+  python3 tests/checkpoints.py NAME ...   only these
+  python3 tests/checkpoints.py --check    writes nothing: what is stored must come out again
+
+It is run once, by hand; the tests read the files and need no Python. For each model of the table
+MODELS it writes into tests/data/checkpoints/NAME:
+
+  config.json          the configuration, with the field names of the model's own family
+  model.safetensors    the weights, with the family's own names and layouts; one model is in shards
+                       (model-0000i-of-0000n.safetensors and model.safetensors.index.json)
+  tokens.txt           token ids
+  logits.f32           the logits after each token, little-endian float32 [tokens, vocabulary]
+
+The logits are made here, in float64, by the formulas below, from the numbers as the file stores
+them (BF16 and F16 are rounded first), and rounded to float32. Before they are stored, they are
+compared with the logits of the originals, which read the same files, compute in float32 and share
+no line with this script: max |difference| / std(logits) must be below 5e-6. The originals are
+
+  transformers   Hugging Face's model, its code for processors without a GPU
+  fla            flash-linear-attention's model; its Triton kernels run in Triton's interpreter
+  mlx            mlx-lm's model, on the CPU
+  autograd       for TTT only: the published sums over a whole mini-batch at a time, in float32, the
+                 inner gradient taken by PyTorch; written here, so a weaker witness than the others
+
+What is not installed is left out, and the table printed says so. numpy alone makes the files; for
+everything (Linux, x86-64, Python 3.11; 5 GB, since PyPI's torch brings its CUDA libraries):
+
+  pip install numpy==2.4.6 torch==2.15.0 transformers==5.23.0 einops==0.8.2
+  pip install --no-deps flash-linear-attention==0.6.0 fla-core==0.6.0
+  pip install --no-deps mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.32.2
+
+Random numbers are sums of integers, the same on every machine, and so are the weights, tokens and
+configurations, bit for bit. A logit is a float64 rounded to float32: another processor or numpy may
+sum in another order and so, once in ten million, round one the other way.
+
+The models are not near their initial values, where many errors hide: weights are of order
+1/sqrt(inputs), gains 1 + 0.3 noise, biases 0.3 noise, mixing coefficients from 0.1 to 0.9. Where a
+constant of the original hides in a default, the model has another value: eps of 1e-3 in some
+configurations, so that a reader that ignores the field fails. The column "floor" says how far
+rounding alone takes the logits: each weight moved by up to half a unit of its last place.
+"""
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+import numpy as np
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "checkpoints")
+VOCABULARY = 48
+TOKENS = 28
+BOUND = 5e-6
+
+
+# ---- random numbers, the same on every machine ----
+
+class Draw:
+    """splitmix64, seeded with a name; a normal number is a sum of twelve uniform ones."""
+
+    def __init__(self, name):
+        self.state = zlib.crc32(name.encode())
+
+    def integers(self, count):
+        """24 random bits each."""
+        steps = np.arange(self.state + 1, self.state + 1 + count, dtype=np.uint64)
+        self.state += count
+        z = steps * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return ((z ^ (z >> np.uint64(31))) >> np.uint64(40)).astype(np.int64)
+
+    def uniform(self, low, high, *shape):
+        count = int(np.prod(shape))
+        return (low + (high - low) * self.integers(count) / 2.0**24).reshape(shape)
+
+    def normal(self, *shape):
+        count = int(np.prod(shape))
+        return (self.integers(12 * count).reshape(count, 12).sum(1) / 2.0**24 - 6).reshape(shape)
+
+    def linear(self, outputs, inputs, size=1.0):
+        """[outputs, inputs], the layout of PyTorch's Linear."""
+        return size * self.normal(outputs, inputs) / math.sqrt(inputs)
+
+    def gain(self, *shape):
+        return 1 + 0.3 * self.normal(*shape)
+
+    def bias(self, *shape):
+        return 0.3 * self.normal(*shape)
+
+    def taps(self, channels, kernel):
+        """[channels, 1, kernel], the layout of PyTorch's depthwise Conv1d."""
+        return self.normal(channels, 1, kernel) / math.sqrt(kernel)
+
+
+# ---- formulas ----
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def silu(x):
+    return x * sigmoid(x)
+
+
+def softplus(x):
+    return np.logaddexp(0, x)
+
+
+def log_sigmoid(x):
+    return -np.logaddexp(0, -x)
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def gelu_tanh_slope(x):
+    t = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * math.sqrt(2 / math.pi) * (1 + 0.134145 * x * x)
+
+
+def rms(x, weight, eps):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * weight
+
+
+def layer_norm(x, weight, bias, eps):
+    x = x - x.mean(-1, keepdims=True)
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * weight + bias
+
+
+def unit(x):
+    """Rows of length one; eps inside the root of the sum of squares."""
+    return x / np.sqrt((x * x).sum(-1, keepdims=True) + 1e-6)
+
+
+def heads(x, count):
+    """[tokens, channels] -> [tokens, heads, channels of a head]."""
+    return x.reshape(len(x), count, -1)
+
+
+def rows(x):
+    """The inverse of heads()."""
+    return x.reshape(len(x), -1)
+
+
+def convolve(x, weight, bias=0.0):
+    """Depthwise and causal; the last tap meets the current token."""
+    kernel = weight.shape[-1]
+    padded = np.concatenate([np.zeros((kernel - 1, x.shape[1])), x])
+    return sum(padded[k:k + len(x)] * weight[:, 0, k] for k in range(kernel)) + bias
+
+
+def swiglu(x, tensors, prefix):
+    gate = silu(x @ tensors[prefix + "gate_proj.weight"].T)
+    return (gate * (x @ tensors[prefix + "up_proj.weight"].T)) @ tensors[
+        prefix + "down_proj.weight"].T
+
+
+def rotate(x, theta, positions, share=1.0, interleaved=False):
+    """Rotary positions on the first share of a head of [tokens, heads, channels]."""
+    size = int(x.shape[-1] * share)
+    half = size // 2
+    angle = positions[:, None] * theta ** (-np.arange(half) * 2.0 / size)
+    cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
+    first, second = (slice(0, size, 2), slice(1, size, 2)) if interleaved else (
+        slice(0, half), slice(half, size))
+    y = x.copy()
+    y[..., first] = x[..., first] * cos - x[..., second] * sin
+    y[..., second] = x[..., second] * cos + x[..., first] * sin
+    return y
+
+
+def decay_and_add(q, k, v, log_decay):
+    """S = exp(log_decay) S + k v^T, o = S^T q; all [tokens, heads, .], S [heads, key, value]."""
+    memory = np.zeros((k.shape[1], k.shape[2], v.shape[2]))
+    out = []
+    for t in range(len(q)):
+        memory = np.exp(log_decay[t])[:, :, None] * memory + k[t][:, :, None] * v[t][:, None, :]
+        out.append(np.einsum("hkv,hk->hv", memory, q[t]))
+    return np.array(out)
+
+
+def delta_rule(q, k, v, beta, log_decay):
+    """S = exp(log_decay) S, S += k (beta (v - S^T k))^T, o = S^T q; log_decay 3D."""
+    memory = np.zeros((k.shape[1], k.shape[2], v.shape[2]))
+    out = []
+    for t in range(len(q)):
+        memory = np.exp(log_decay[t])[:, :, None] * memory
+        error = v[t] - np.einsum("hkv,hk->hv", memory, k[t])
+        memory = memory + k[t][:, :, None] * (beta[t][:, None] * error)[:, None, :]
+        out.append(np.einsum("hkv,hk->hv", memory, q[t]))
+    return np.array(out)
+
+
+# ---- the frame of flash-linear-attention's models ----
+
+def fla_config(kind, model_class, **fields):
+    common = {
+        "architectures": [model_class], "model_type": kind, "attn": None, "attn_mode": "chunk",
+        "bos_token_id": 1, "eos_token_id": 2, "fuse_cross_entropy": True, "fuse_norm": True,
+        "fuse_swiglu": True, "hidden_act": "swish", "hidden_ratio": 4, "hidden_size": 32,
+        "initializer_range": 0.02, "intermediate_size": 64, "max_position_embeddings": 2048,
+        "norm_eps": 1e-6, "num_heads": 2, "num_hidden_layers": 2, "tie_word_embeddings": False,
+        "use_cache": True, "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def fla_weights(draw, config, layer):
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    tensors = {"model.embeddings.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        prefix = "model.layers.%d." % i
+        tensors[prefix + "attn_norm.weight"] = draw.gain(width)
+        tensors[prefix + "mlp_norm.weight"] = draw.gain(width)
+        tensors[prefix + "mlp.gate_proj.weight"] = draw.linear(inner, width)
+        tensors[prefix + "mlp.up_proj.weight"] = draw.linear(inner, width)
+        tensors[prefix + "mlp.down_proj.weight"] = draw.linear(width, inner)
+        for name, value in layer(draw, config).items():
+            tensors[prefix + "attn." + name] = value
+    tensors["model.norm.weight"] = draw.gain(width)
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def fla_forward(config, tensors, tokens, layer):
+    x = tensors["model.embeddings.weight"][tokens]
+    eps = config["norm_eps"]
+    for i in range(config["num_hidden_layers"]):
+        prefix = "model.layers.%d." % i
+        mine = {name[len(prefix + "attn."):]: value for name, value in tensors.items()
+                if name.startswith(prefix + "attn.")}
+        if "model.lower_bounds" in tensors:
+            share = np.exp(tensors["model.lower_bounds"])
+            share = share / share.sum(0)
+            mine["lower_bound"] = (share.cumsum(0) - share[0])[i]
+        x = x + layer(config, mine, rms(x, tensors[prefix + "attn_norm.weight"], eps))
+        h = rms(x, tensors[prefix + "mlp_norm.weight"], eps)
+        x = x + swiglu(h, tensors, prefix + "mlp.")
+    head = "model.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    return rms(x, tensors["model.norm.weight"], eps) @ tensors[head].T
+
+
+def short(x, tensors, letter):
+    """Projection, convolution, SiLU."""
+    return silu(convolve(x @ tensors[letter + "_proj.weight"].T,
+                         tensors[letter + "_conv1d.weight"]))
+
+
+# ---- gated_deltanet ----
+
+def gated_deltanet_sizes(config):
+    value_heads = config["num_v_heads"] or config["num_heads"]
+    key, value = config["head_dim"], int(config["head_dim"] * config["expand_v"])
+    return config["num_heads"], value_heads, key, value
+
+
+def gated_deltanet_weights(draw, config):
+    width = config["hidden_size"]
+    count, value_heads, key, value = gated_deltanet_sizes(config)
+    tensors = {
+        "q_proj.weight": draw.linear(count * key, width),
+        "k_proj.weight": draw.linear(count * key, width),
+        "v_proj.weight": draw.linear(value_heads * value, width),
+        "a_proj.weight": draw.linear(value_heads, width),
+        "b_proj.weight": draw.linear(value_heads, width),
+        "q_conv1d.weight": draw.taps(count * key, config["conv_size"]),
+        "k_conv1d.weight": draw.taps(count * key, config["conv_size"]),
+        "v_conv1d.weight": draw.taps(value_heads * value, config["conv_size"]),
+        "A_log": draw.uniform(-1.5, 0.5, value_heads),
+        "dt_bias": draw.bias(value_heads) - 0.5,
+        "o_norm.weight": draw.gain(value),
+        "o_proj.weight": draw.linear(width, value_heads * value),
+    }
+    if config["use_gate"]:
+        tensors["g_proj.weight"] = draw.linear(value_heads * value, width)
+    return tensors
+
+
+def gated_deltanet_layer(config, tensors, x):
+    count, value_heads, key, _ = gated_deltanet_sizes(config)
+    q, k = (unit(heads(short(x, tensors, letter), count)) for letter in "qk")
+    q, k = (np.repeat(rows_of_heads, value_heads // count, 1) for rows_of_heads in (q, k))
+    v = heads(short(x, tensors, "v"), value_heads)
+    beta = sigmoid(x @ tensors["b_proj.weight"].T) * (2 if config["allow_neg_eigval"] else 1)
+    decay = -np.exp(tensors["A_log"]) * softplus(
+        x @ tensors["a_proj.weight"].T + tensors["dt_bias"])
+    y = rms(delta_rule(q * key**-0.5, k, v, beta, decay[:, :, None]), tensors["o_norm.weight"],
+            config["norm_eps"])
+    y = rows(y)
+    if config["use_gate"]:
+        y = y * silu(x @ tensors["g_proj.weight"].T)
+    return y @ tensors["o_proj.weight"].T
+
+
+# ---- delta_net ----
+
+def delta_net_weights(draw, config):
+    width, conv, count = config["hidden_size"], config["conv_size"], config["num_heads"]
+    key, value = round(width * config["expand_k"]), round(width * config["expand_v"])
+    tensors = {
+        "q_proj.weight": draw.linear(key, width),
+        "k_proj.weight": draw.linear(key, width),
+        "v_proj.weight": draw.linear(value, width),
+        "b_proj.weight": draw.linear(count, width, 2.0),
+        "q_conv1d.weight": draw.taps(key, conv),
+        "k_conv1d.weight": draw.taps(key, conv),
+        "v_conv1d.weight": draw.taps(value, conv),
+        "o_norm.weight": draw.gain(value // count),
+        "o_proj.weight": draw.linear(width, value),
+    }
+    if config["use_gate"]:
+        tensors["g_proj.weight"] = draw.linear(value, width)
+    return tensors
+
+
+def delta_net_layer(config, tensors, x):
+    count = config["num_heads"]
+    q, k, v = (heads(short(x, tensors, letter), count) for letter in "qkv")
+    q, k = unit(q), unit(k)
+    beta = sigmoid(x @ tensors["b_proj.weight"].T) * (2 if config["allow_neg_eigval"] else 1)
+    y = delta_rule(q * q.shape[-1]**-0.5, k, v, beta, np.zeros(beta.shape + (1,)))
+    y = rows(rms(y, tensors["o_norm.weight"], config["norm_eps"]))
+    if config["use_gate"]:
+        y = y * silu(x @ tensors["g_proj.weight"].T)
+    return y @ tensors["o_proj.weight"].T
+
+
+# ---- gla ----
+
+def gla_weights(draw, config):
+    width = config["hidden_size"]
+    key, value = round(width * config["expand_k"]), round(width * config["expand_v"])
+    rank = 16
+    return {
+        "q_proj.weight": draw.linear(key, width),
+        "k_proj.weight": draw.linear(key, width),
+        "v_proj.weight": draw.linear(value, width),
+        "g_proj.weight": draw.linear(value, width),
+        "gk_proj.0.weight": draw.linear(rank, width),
+        "gk_proj.1.weight": draw.linear(key, rank, 4.0),
+        "gk_proj.1.bias": draw.bias(key) - 1.5,
+        "g_norm_swish_gate.weight": draw.gain(value // config["num_heads"]),
+        "o_proj.weight": draw.linear(width, value),
+    }
+
+
+def gla_layer(config, tensors, x):
+    count = config["num_heads"]
+    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T, count) for letter in "qkv")
+    gate = (x @ tensors["gk_proj.0.weight"].T) @ tensors["gk_proj.1.weight"].T
+    gate = log_sigmoid(gate + tensors["gk_proj.1.bias"]) / 16
+    if config["clamp_min"] is not None:
+        gate = np.maximum(gate, config["clamp_min"])
+    y = decay_and_add(q * q.shape[-1]**-0.5, k, v, heads(gate, count))
+    y = rows(rms(y, tensors["g_norm_swish_gate.weight"], config["norm_eps"]))
+    return (y * silu(x @ tensors["g_proj.weight"].T)) @ tensors["o_proj.weight"].T
+
+
+# ---- retnet ----
+
+def retnet_weights(draw, config):
+    width = config["hidden_size"]
+    key, value = round(width * config["expand_k"]), round(width * config["expand_v"])
+    return {
+        "q_proj.weight": draw.linear(key, width),
+        "k_proj.weight": draw.linear(key, width),
+        "v_proj.weight": draw.linear(value, width),
+        "g_proj.weight": draw.linear(value, width),
+        "g_norm_swish_gate.weight": draw.gain(value // config["num_heads"]),
+        "o_proj.weight": draw.linear(width, value),
+    }
+
+
+def retnet_layer(config, tensors, x):
+    count = config["num_heads"]
+    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T, count) for letter in "qkv")
+    places = np.arange(len(x))
+    q, k = rotate(q, 10000.0, places), rotate(k, 10000.0, places)
+    decay = np.log(1 - 2.0 ** (-5 - np.arange(count)))
+    y = decay_and_add(q * q.shape[-1]**-0.5, k, v,
+                      np.broadcast_to(decay[:, None], (len(x), count, 1)))
+    y = rows(rms(y, tensors["g_norm_swish_gate.weight"], config["norm_eps"]))
+    return (y * silu(x @ tensors["g_proj.weight"].T)) @ tensors["o_proj.weight"].T
+
+
+# ---- hgrn2 ----
+
+def hgrn2_weights(draw, config):
+    width = config["hidden_size"]
+    return {
+        "q_proj.weight": draw.linear(width, width),
+        "f_proj.weight": draw.linear(width, width),
+        "i_proj.weight": draw.linear(width, width),
+        "g_norm.weight": draw.gain(width),
+        "o_proj.weight": draw.linear(width, width),
+    }
+
+
+def hgrn2_all(draw, config, layer):
+    tensors = fla_weights(draw, config, layer)
+    tensors["model.lower_bounds"] = draw.normal(config["num_hidden_layers"], config["hidden_size"])
+    return tensors
+
+
+def hgrn2_layer(config, tensors, x):
+    count = config["num_heads"]
+    q, f, v = (x @ tensors[letter + "_proj.weight"].T for letter in "qfi")
+    # the first layer's bound is zero
+    keep = tensors["lower_bound"] + (1 - tensors["lower_bound"]) * sigmoid(f)
+    q = heads(silu(q), count)
+    y = decay_and_add(q * q.shape[-1]**-0.5, heads(1 - keep, count), heads(v, count),
+                      np.log(heads(keep, count)))
+    # over the whole row, and with an eps of its own
+    return rms(rows(y), tensors["g_norm.weight"], 1e-5) @ tensors["o_proj.weight"].T
+
+
+# ---- kda ----
+
+def kda_weights(draw, config):
+    width = config["hidden_size"]
+    count, value_heads, key, value = gated_deltanet_sizes(config)
+    return {
+        "q_proj.weight": draw.linear(count * key, width),
+        "k_proj.weight": draw.linear(count * key, width),
+        "v_proj.weight": draw.linear(value_heads * value, width),
+        "q_conv1d.weight": draw.taps(count * key, config["conv_size"]),
+        "k_conv1d.weight": draw.taps(count * key, config["conv_size"]),
+        "v_conv1d.weight": draw.taps(value_heads * value, config["conv_size"]),
+        "f_proj.0.weight": draw.linear(value, width),
+        "f_proj.1.weight": draw.linear(value_heads * key, value),
+        "b_proj.weight": draw.linear(value_heads, width),
+        "A_log": draw.uniform(-1.5, 0.5, value_heads),
+        "dt_bias": draw.bias(value_heads * key) - 0.5,
+        "g_proj.0.weight": draw.linear(value, width),
+        "g_proj.1.weight": draw.linear(value_heads * value, value),
+        "g_proj.1.bias": draw.bias(value_heads * value),
+        "o_norm.weight": draw.gain(value),
+        "o_proj.weight": draw.linear(width, value_heads * value),
+    }
+
+
+def kda_layer(config, tensors, x):
+    count, value_heads, key, _ = gated_deltanet_sizes(config)
+    q, k = (unit(heads(short(x, tensors, letter), count)) for letter in "qk")
+    q, k = (np.repeat(rows_of_heads, value_heads // count, 1) for rows_of_heads in (q, k))
+    v = heads(short(x, tensors, "v"), value_heads)
+    beta = sigmoid(x @ tensors["b_proj.weight"].T) * (2 if config["allow_neg_eigval"] else 1)
+    f = (x @ tensors["f_proj.0.weight"].T) @ tensors["f_proj.1.weight"].T + tensors["dt_bias"]
+    rate = np.exp(tensors["A_log"])[:, None]
+    if config["lower_bound"] is None:
+        decay = -rate * softplus(heads(f, value_heads))
+    else:
+        decay = config["lower_bound"] * sigmoid(rate * heads(f, value_heads))
+    y = delta_rule(q * key**-0.5, k, v, beta, decay)
+    y = rows(rms(y, tensors["o_norm.weight"], config["norm_eps"]))
+    gate = (x @ tensors["g_proj.0.weight"].T) @ tensors["g_proj.1.weight"].T
+    return (y * sigmoid(gate + tensors["g_proj.1.bias"])) @ tensors["o_proj.weight"].T
+
+
+# ---- rwkv7 ----
+
+def rwkv7_config(**fields):
+    common = {
+        "architectures": ["RWKV7ForCausalLM"], "model_type": "rwkv7", "a_low_rank_dim": 6,
+        "attn": None, "attn_mode": "chunk", "bos_token_id": 1, "decay_low_rank_dim": 8,
+        "eos_token_id": 2, "fuse_cross_entropy": True, "fuse_norm": False, "gate_low_rank_dim": 10,
+        "head_dim": 16, "hidden_act": "sqrelu", "hidden_ratio": 2.0, "hidden_size": 32,
+        "initializer_range": 0.02, "intermediate_size": 64, "max_position_embeddings": 2048,
+        "norm_bias": True, "norm_eps": 1e-5, "norm_first": True, "num_heads": 2,
+        "num_hidden_layers": 3, "tie_word_embeddings": False, "use_cache": True,
+        "v_low_rank_dim": 5, "value_dim": [32, 32, 32], "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def rwkv7_weights(draw, config):
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    shape = width // config["head_dim"], config["head_dim"]
+    tensors = {"model.embeddings.weight": draw.normal(VOCABULARY, width)}
+    norms = ["model.layers.0.pre_norm", "model.norm"]
+    for i in range(config["num_hidden_layers"]):
+        prefix = "model.layers.%d." % i
+        norms += [prefix + "attn_norm", prefix + "ffn_norm", prefix + "attn.g_norm"]
+        for letter in "rwkvag":
+            tensors[prefix + "attn.x_" + letter] = draw.uniform(0.1, 0.9, 1, 1, width)
+        tensors[prefix + "attn.k_k"] = draw.gain(width)
+        tensors[prefix + "attn.k_a"] = draw.uniform(0.1, 0.9, width)
+        tensors[prefix + "attn.r_k"] = draw.bias(*shape)
+        for letter in "rkvo":
+            tensors[prefix + "attn.%s_proj.weight" % letter] = draw.linear(width, width)
+        ranks = {"w": "decay_low_rank_dim", "a": "a_low_rank_dim", "g": "gate_low_rank_dim"}
+        if i > 0:
+            ranks["v"] = "v_low_rank_dim"
+        for letter, field in ranks.items():
+            lora = prefix + "attn.%s_lora.lora." % letter
+            tensors[lora + "0.weight"] = draw.linear(config[field], width)
+            tensors[lora + "2.weight"] = draw.linear(width, config[field], 2.0)
+            if letter != "g":
+                tensors[lora + "2.bias"] = draw.bias(width)
+        tensors[prefix + "ffn.x_k"] = draw.uniform(0.1, 0.9, width)
+        tensors[prefix + "ffn.key.weight"] = draw.linear(inner, width)
+        tensors[prefix + "ffn.value.weight"] = draw.linear(width, inner)
+    for name in norms:
+        tensors[name + ".weight"] = draw.gain(width)
+        tensors[name + ".bias"] = draw.bias(width)
+    tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def rwkv7_forward(config, tensors, tokens):
+    eps, count = config["norm_eps"], config["hidden_size"] // config["head_dim"]
+
+    def norm(x, name):
+        return layer_norm(x, tensors[name + ".weight"], tensors[name + ".bias"], eps)
+
+    def before(x):
+        return np.concatenate([np.zeros((1, x.shape[1])), x[:-1]])
+
+    first_values = None
+    x = norm(tensors["model.embeddings.weight"][tokens], "model.layers.0.pre_norm")
+    for i in range(config["num_hidden_layers"]):
+        prefix = "model.layers.%d." % i
+        mine = {name[len(prefix + "attn."):]: value for name, value in tensors.items()
+                if name.startswith(prefix + "attn.")}
+        h = norm(x, prefix + "attn_norm")
+        r, w, k, v, a, g = (h + (before(h) - h) * mine["x_" + letter][0, 0] for letter in "rwkvag")
+        low = {letter: u @ mine[letter + "_lora.lora.0.weight"].T
+               for letter, u in zip("wag", (w, a, g))}
+        w = np.tanh(low["w"]) @ mine["w_lora.lora.2.weight"].T + mine["w_lora.lora.2.bias"]
+        a = sigmoid(low["a"] @ mine["a_lora.lora.2.weight"].T + mine["a_lora.lora.2.bias"])
+        g = sigmoid(low["g"]) @ mine["g_lora.lora.2.weight"].T
+        decay = np.exp(-math.exp(-0.5) * sigmoid(w))
+        r, k = r @ mine["r_proj.weight"].T, k @ mine["k_proj.weight"].T
+        mixed, v = v, v @ mine["v_proj.weight"].T
+        if i == 0:
+            first_values = v
+        else:
+            share = (mixed @ mine["v_lora.lora.0.weight"].T) @ mine["v_lora.lora.2.weight"].T
+            v = v + (first_values - v) * sigmoid(share + mine["v_lora.lora.2.bias"])
+        kk = heads(k * mine["k_k"], count)
+        kk = kk / np.maximum(np.sqrt((kk * kk).sum(-1, keepdims=True)), 1e-12)
+        k = k * (1 + (a - 1) * mine["k_a"])
+        r, k, v, a, decay = (heads(u, count) for u in (r, k, v, a, decay))
+        memory = np.zeros((count, v.shape[2], k.shape[2]))   # [head][value][key]
+        y = np.empty_like(v)
+        for t in range(len(tokens)):
+            read = np.einsum("hvk,hk->hv", memory, kk[t])
+            memory = memory * decay[t][:, None, :] + v[t][:, :, None] * k[t][:, None, :]
+            memory -= read[:, :, None] * (kk[t] * a[t])[:, None, :]
+            y[t] = np.einsum("hvk,hk->hv", memory, r[t])
+        y = layer_norm(y, heads(mine["g_norm.weight"][None], count),
+                       heads(mine["g_norm.bias"][None], count), config["head_dim"] * eps)
+        y = y + (r * k * mine["r_k"]).sum(-1, keepdims=True) * v
+        x = x + (rows(y) * g) @ mine["o_proj.weight"].T
+        h = norm(x, prefix + "ffn_norm")
+        z = (h + (before(h) - h) * tensors[prefix + "ffn.x_k"]) @ tensors[
+            prefix + "ffn.key.weight"].T
+        x = x + np.maximum(z, 0)**2 @ tensors[prefix + "ffn.value.weight"].T
+    return norm(x, "model.norm") @ tensors["lm_head.weight"].T
+
+
+# ---- mamba2, as Hugging Face names it ----
+
+def mamba2_config(**fields):
+    common = {
+        "architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2", "bos_token_id": 0,
+        "chunk_size": 256, "conv_kernel": 4, "eos_token_id": 0, "expand": 2, "head_dim": 16,
+        "hidden_act": "silu", "hidden_size": 32, "initializer_range": 0.1,
+        "layer_norm_epsilon": 1e-5, "n_groups": 1, "num_heads": 4, "num_hidden_layers": 2,
+        "pad_token_id": 0, "rescale_prenorm_residual": False, "residual_in_fp32": True,
+        "rms_norm": True, "state_size": 24, "tie_word_embeddings": True, "time_step_floor": 1e-4,
+        "time_step_limit": [0.0, math.inf], "time_step_max": 0.1, "time_step_min": 0.001,
+        "time_step_rank": 2, "use_bias": False, "use_cache": True, "use_conv_bias": True,
+        "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def mamba2_weights(draw, config):
+    width, count = config["hidden_size"], config["num_heads"]
+    inner, both = count * config["head_dim"], 2 * config["n_groups"] * config["state_size"]
+    tensors = {"backbone.embeddings.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        prefix = "backbone.layers.%d." % i
+        tensors[prefix + "norm.weight"] = draw.gain(width)
+        prefix += "mixer."
+        tensors[prefix + "in_proj.weight"] = draw.linear(2 * inner + both + count, width)
+        tensors[prefix + "conv1d.weight"] = draw.taps(inner + both, config["conv_kernel"])
+        tensors[prefix + "conv1d.bias"] = draw.bias(inner + both)
+        tensors[prefix + "dt_bias"] = draw.bias(count) - 0.5
+        tensors[prefix + "A_log"] = draw.uniform(-1.5, 0.5, count)
+        tensors[prefix + "D"] = draw.gain(count)
+        tensors[prefix + "norm.weight"] = draw.gain(inner)
+        tensors[prefix + "out_proj.weight"] = draw.linear(width, inner)
+    tensors["backbone.norm_f.weight"] = draw.gain(width)
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def mamba2_forward(config, tensors, tokens):
+    count, groups, eps = config["num_heads"], config["n_groups"], config["layer_norm_epsilon"]
+    inner, state = count * config["head_dim"], groups * config["state_size"]
+    x = tensors["backbone.embeddings.weight"][tokens]
+    for i in range(config["num_hidden_layers"]):
+        prefix = "backbone.layers.%d." % i
+        h = rms(x, tensors[prefix + "norm.weight"], eps)
+        prefix += "mixer."
+        z, u, dt = np.split(h @ tensors[prefix + "in_proj.weight"].T,
+                            [inner, 2 * inner + 2 * state], 1)
+        u = silu(convolve(u, tensors[prefix + "conv1d.weight"], tensors[prefix + "conv1d.bias"]))
+        u, key, query = np.split(u, [inner, inner + state], 1)
+        dt = np.clip(softplus(dt + tensors[prefix + "dt_bias"]), *config["time_step_limit"])
+        u = heads(u, count)
+        key, query = (np.repeat(heads(rows_of_heads, groups), count // groups, 1)
+                      for rows_of_heads in (key, query))
+        decay = -dt * np.exp(tensors[prefix + "A_log"])
+        y = decay_and_add(query, key, dt[:, :, None] * u, decay[:, :, None])
+        y = rows(y + tensors[prefix + "D"][:, None] * u) * silu(z)
+        y = rms(heads(y, groups), 1.0, eps)
+        x = x + (rows(y) * tensors[prefix + "norm.weight"]) @ tensors[prefix + "out_proj.weight"].T
+    head = "backbone.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    return rms(x, tensors["backbone.norm_f.weight"], eps) @ tensors[head].T
+
+
+# ---- ttt ----
+
+def ttt_config(kind, mamba, **fields):
+    """The two backbones of the paper: the Transformer's, and Mamba's with three things more."""
+    common = {
+        "architectures": ["TTTForCausalLM"], "model_type": "ttt", "bos_token_id": 1,
+        "conv_kernel": 4, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 32,
+        "initializer_range": 0.02, "intermediate_size": 64, "max_position_embeddings": 2048,
+        "mini_batch_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2,
+        "pre_conv": mamba, "pretraining_tp": 1, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+        "scan_checkpoint_group_size": 0, "share_qk": mamba, "tie_word_embeddings": True,
+        "ttt_base_lr": 1.0 if kind == "linear" else 0.1, "ttt_layer_type": kind,
+        "use_cache": False, "use_gate": mamba, "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def ttt_weights(draw, config):
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    count, kernel = config["num_attention_heads"], config["conv_kernel"]
+    size = width // count
+    tensors = {"model.embed_tokens.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        prefix = "model.layers.%d." % i
+        tensors[prefix + "seq_norm.weight"] = draw.gain(width)
+        tensors[prefix + "ffn_norm.weight"] = draw.gain(width)
+        tensors[prefix + "mlp.gate_proj.weight"] = draw.linear(inner, width)
+        tensors[prefix + "mlp.up_proj.weight"] = draw.linear(inner, width)
+        tensors[prefix + "mlp.down_proj.weight"] = draw.linear(width, inner)
+        if config["pre_conv"]:
+            tensors[prefix + "conv.norm.weight"] = draw.gain(width)
+            tensors[prefix + "conv.conv.weight"] = draw.taps(width, kernel)
+            tensors[prefix + "conv.conv.bias"] = draw.bias(width)
+        prefix += "seq_modeling_block."
+        for letter in "qvo" if config["share_qk"] else "qkvo":
+            tensors[prefix + letter + "_proj.weight"] = draw.linear(width, width)
+        if config["share_qk"]:
+            for letter in "qk":
+                tensors[prefix + "conv_%s.weight" % letter] = draw.taps(width, kernel)
+                tensors[prefix + "conv_%s.bias" % letter] = draw.bias(width)
+        if config["use_gate"]:
+            tensors[prefix + "g_proj.weight"] = draw.linear(width, width)
+        tensors[prefix + "learnable_token_idx"] = 0.1 * draw.normal(config["mini_batch_size"])
+        tensors[prefix + "learnable_ttt_lr_weight"] = draw.linear(count, width)[:, None]
+        tensors[prefix + "learnable_ttt_lr_bias"] = draw.bias(count, 1)
+        tensors[prefix + "ttt_norm_weight"] = draw.gain(count, size)
+        tensors[prefix + "ttt_norm_bias"] = draw.bias(count, size)
+        sizes = [size, size] if config["ttt_layer_type"] == "linear" else [size, 4 * size, size]
+        for k in range(1, len(sizes)):
+            tensors[prefix + "W%d" % k] = draw.normal(count, sizes[k - 1], sizes[k]) / math.sqrt(
+                sizes[k - 1])
+            tensors[prefix + "b%d" % k] = draw.bias(count, 1, sizes[k])
+        tensors[prefix + "post_norm.weight"] = draw.gain(width)
+        tensors[prefix + "post_norm.bias"] = draw.bias(width)
+    tensors["model.norm.weight"] = draw.gain(width)
+    return tensors
+
+
+def ttt_head(q, k, v, rate, scale, gain, shift, layers):
+    """One head, token after token: q k v [tokens, size], rate of each writer, scale of each reader,
+    layers the pairs (W, b) of the inner model, [in, out]."""
+    out = np.empty_like(q)
+    deep = len(layers) == 2
+    sums = now = None
+    for t in range(len(q)):
+        place = t % len(scale)
+        if place == 0:
+            layers = layers if now is None else now
+            sums = [(0.0, 0.0)] * len(layers)
+        (w, b), (last_w, last_b) = layers[0], layers[-1]
+        # the loss 1/2 |LN(z) - (v - k)|^2 and its slope, at the weights of the mini-batch's start
+        first = k[t] @ w + b
+        inner = gelu_tanh(first) if deep else k[t]
+        z = inner @ last_w + last_b
+        deviation = math.sqrt(z.var() + 1e-6)
+        hat = (z - z.mean()) / deviation
+        slope = (hat * gain + shift - (v[t] - k[t])) * gain
+        slope = (slope - slope.mean() - hat * (slope * hat).mean()) / deviation
+        slopes = [slope * rate[t]]
+        if deep:
+            slopes.insert(0, (slope @ last_w.T) * gelu_tanh_slope(first) * rate[t])
+        inputs = [k[t], inner][:len(layers)]
+        sums = [(sum_w + np.outer(u, s), sum_b + s)
+                for (sum_w, sum_b), u, s in zip(sums, inputs, slopes)]
+        # the reader's own scale multiplies the whole sum so far
+        now = [(start_w - scale[place] * sum_w, start_b - scale[place] * sum_b)
+               for (start_w, start_b), (sum_w, sum_b) in zip(layers, sums)]
+        z = q[t] @ now[0][0] + now[0][1]
+        if deep:
+            z = gelu_tanh(z) @ now[1][0] + now[1][1]
+        out[t] = q[t] + layer_norm(z, gain, shift, 1e-6)
+    return out
+
+
+def ttt_layer(config, tensors, x):
+    count, theta = config["num_attention_heads"], config["rope_theta"]
+    if config["share_qk"]:
+        shared = x @ tensors["q_proj.weight"].T
+        q, k = (convolve(shared, tensors["conv_%s.weight" % letter],
+                         tensors["conv_%s.bias" % letter]) for letter in "qk")
+    else:
+        q, k = (x @ tensors[letter + "_proj.weight"].T for letter in "qk")
+    places = np.arange(len(x)) % config["mini_batch_size"]
+    q, k = (rotate(heads(u, count), theta, places, interleaved=True) for u in (q, k))
+    v = heads(x @ tensors["v_proj.weight"].T, count)
+    size = v.shape[2]
+    rate = x @ tensors["learnable_ttt_lr_weight"][:, 0].T + tensors["learnable_ttt_lr_bias"][:, 0]
+    rate = config["ttt_base_lr"] * sigmoid(rate) / size
+    scale = 1 / np.arange(1, config["mini_batch_size"] + 1) + tensors["learnable_token_idx"]
+    depth = 1 if config["ttt_layer_type"] == "linear" else 2
+    out = [ttt_head(q[:, h], k[:, h], v[:, h], rate[:, h], np.maximum(scale, 0),
+                    tensors["ttt_norm_weight"][h], tensors["ttt_norm_bias"][h],
+                    [(tensors["W%d" % n][h], tensors["b%d" % n][h, 0])
+                     for n in range(1, depth + 1)]) for h in range(count)]
+    y = layer_norm(rows(np.stack(out, 1)), tensors["post_norm.weight"],
+                   tensors["post_norm.bias"], 1e-6)
+    if config["use_gate"]:
+        y = y * gelu_tanh(x @ tensors["g_proj.weight"].T)
+    return y @ tensors["o_proj.weight"].T
+
+
+def ttt_forward(config, tensors, tokens):
+    eps = config["rms_norm_eps"]
+    x = tensors["model.embed_tokens.weight"][tokens]
+    for i in range(config["num_hidden_layers"]):
+        prefix = "model.layers.%d." % i
+        block = prefix + "seq_modeling_block."
+        mine = {name[len(block):]: value for name, value in tensors.items()
+                if name.startswith(block)}
+        if config["pre_conv"]:
+            x = x + convolve(rms(x, tensors[prefix + "conv.norm.weight"], eps),
+                             tensors[prefix + "conv.conv.weight"],
+                             tensors[prefix + "conv.conv.bias"])
+        x = x + ttt_layer(config, mine, rms(x, tensors[prefix + "seq_norm.weight"], eps))
+        h = rms(x, tensors[prefix + "ffn_norm.weight"], eps)
+        x = x + swiglu(h, tensors, prefix + "mlp.")
+    return rms(x, tensors["model.norm.weight"], eps) @ tensors["model.embed_tokens.weight"].T
+
+
+# ---- qwen3_next and qwen3_5 ----
+
+def qwen_text_config(**fields):
+    common = {
+        "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+        "full_attention_interval": 2, "head_dim": 16, "hidden_act": "silu", "hidden_size": 32,
+        "initializer_range": 0.02, "intermediate_size": 64, "linear_conv_kernel_dim": 4,
+        "linear_key_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+        "linear_value_head_dim": 12, "max_position_embeddings": 2048, "num_attention_heads": 4,
+        "num_hidden_layers": 3, "num_key_value_heads": 2, "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": False, "use_cache": True, "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def qwen3_next_config(**fields):
+    """Dense: every layer is in mlp_only_layers, so that no expert exists."""
+    dense = {
+        "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next",
+        "decoder_sparse_step": 1, "mlp_only_layers": [0, 1, 2], "moe_intermediate_size": 16,
+        "norm_topk_prob": True, "num_experts": 4, "num_experts_per_tok": 2,
+        "partial_rotary_factor": 0.25, "rope_scaling": None, "rope_theta": 10000.0,
+        "shared_expert_intermediate_size": 16,
+    }
+    return {**qwen_text_config(), **dense, **fields}
+
+
+def qwen3_5_config():
+    """With a vision half, whose tensors a reader of texts drops, and rotary sections for it."""
+    rope = {"mrope_interleaved": True, "mrope_section": [1, 1, 0], "partial_rotary_factor": 0.25,
+            "rope_theta": 100000.0, "rope_type": "default"}
+    layers = ["linear_attention", "full_attention", "linear_attention"]
+    text = qwen_text_config(model_type="qwen3_5_text", layer_types=layers, rope_parameters=rope,
+                            rms_norm_eps=1e-3, tie_word_embeddings=True)
+    return {"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5",
+            "image_token_id": 45, "text_config": text, "tie_word_embeddings": True,
+            "video_token_id": 46,
+            "vision_config": {"depth": 1, "hidden_size": 8, "intermediate_size": 16,
+                              "model_type": "qwen3_5", "num_heads": 1, "out_hidden_size": 32},
+            "vision_end_token_id": 44, "vision_start_token_id": 43}
+
+
+def qwen_is_full(config, i):
+    if "layer_types" in config:
+        return config["layer_types"][i] == "full_attention"
+    return (i + 1) % config["full_attention_interval"] == 0
+
+
+def qwen_weights(draw, config, prefix, split):
+    """split: qwen3_5's four input projections; otherwise qwen3_next's two, interleaved by key head.
+    The gains of most norms are stored less one."""
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    size, queries = config["head_dim"], config["num_attention_heads"] * config["head_dim"]
+    stored = config["num_key_value_heads"] * size
+    values, value = config["linear_num_value_heads"], config["linear_value_head_dim"]
+    key_rows = config["linear_num_key_heads"] * config["linear_key_head_dim"]
+    value_rows = values * value
+    tensors = {prefix + "embed_tokens.weight": draw.normal(VOCABULARY, width)}
+    for i in range(config["num_hidden_layers"]):
+        layer = prefix + "layers.%d." % i
+        tensors[layer + "input_layernorm.weight"] = draw.bias(width)
+        tensors[layer + "post_attention_layernorm.weight"] = draw.bias(width)
+        tensors[layer + "mlp.gate_proj.weight"] = draw.linear(inner, width)
+        tensors[layer + "mlp.up_proj.weight"] = draw.linear(inner, width)
+        tensors[layer + "mlp.down_proj.weight"] = draw.linear(width, inner)
+        if qwen_is_full(config, i):
+            layer += "self_attn."
+            tensors[layer + "q_proj.weight"] = draw.linear(2 * queries, width)
+            tensors[layer + "k_proj.weight"] = draw.linear(stored, width)
+            tensors[layer + "v_proj.weight"] = draw.linear(stored, width)
+            tensors[layer + "o_proj.weight"] = draw.linear(width, queries)
+            tensors[layer + "q_norm.weight"] = draw.bias(size) + 0.5
+            tensors[layer + "k_norm.weight"] = draw.bias(size) + 0.5
+            continue
+        layer += "linear_attn."
+        if split:
+            tensors[layer + "in_proj_qkv.weight"] = draw.linear(2 * key_rows + value_rows, width)
+            tensors[layer + "in_proj_z.weight"] = draw.linear(value_rows, width)
+            tensors[layer + "in_proj_b.weight"] = draw.linear(values, width)
+            tensors[layer + "in_proj_a.weight"] = draw.linear(values, width)
+        else:
+            tensors[layer + "in_proj_qkvz.weight"] = draw.linear(
+                2 * key_rows + 2 * value_rows, width)
+            tensors[layer + "in_proj_ba.weight"] = draw.linear(2 * values, width)
+        tensors[layer + "conv1d.weight"] = draw.taps(
+            2 * key_rows + value_rows, config["linear_conv_kernel_dim"])
+        tensors[layer + "A_log"] = draw.uniform(-1.5, 0.5, values)
+        tensors[layer + "dt_bias"] = draw.bias(values) - 0.5
+        tensors[layer + "norm.weight"] = draw.gain(value)
+        tensors[layer + "out_proj.weight"] = draw.linear(width, value_rows)
+    tensors[prefix + "norm.weight"] = draw.bias(width)
+    if not config["tie_word_embeddings"]:
+        tensors["lm_head.weight"] = draw.linear(VOCABULARY, width, 2.0)
+    return tensors
+
+
+def qwen3_5_weights(draw, config):
+    tensors = qwen_weights(draw, config["text_config"], "model.language_model.", True)
+    tensors["model.visual.pos_embed.weight"] = draw.normal(4, 8)   # to be dropped
+    tensors["mtp.norm.weight"] = draw.bias(32)                     # so too
+    return tensors
+
+
+def qwen_linear_layer(config, tensors, x):
+    keys, values = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    key, value = config["linear_key_head_dim"], config["linear_value_head_dim"]
+    each = values // keys
+    if "in_proj_qkvz.weight" in tensors:
+        # of each key head: its q, k, then v and z of its value heads; and b before a
+        q, k, v, z = np.split(heads(x @ tensors["in_proj_qkvz.weight"].T, keys),
+                              [key, 2 * key, 2 * key + each * value], 2)
+        b, a = np.split(heads(x @ tensors["in_proj_ba.weight"].T, keys), 2, 2)
+        u = np.concatenate([rows(q), rows(k), rows(v)], 1)
+        z, b, a = rows(z), rows(b), rows(a)
+    else:
+        u, z, b, a = (x @ tensors["in_proj_%s.weight" % part].T for part in ("qkv", "z", "b", "a"))
+    u = silu(convolve(u, tensors["conv1d.weight"]))
+    q, k, v = np.split(u, [keys * key, 2 * keys * key], 1)
+    q, k = (np.repeat(unit(heads(rows_of_heads, keys)), each, 1) for rows_of_heads in (q, k))
+    decay = -np.exp(tensors["A_log"]) * softplus(a + tensors["dt_bias"])
+    y = delta_rule(q * key**-0.5, k, heads(v, values), sigmoid(b), decay[:, :, None])
+    y = rows(rms(y, tensors["norm.weight"], config["rms_norm_eps"])) * silu(z)   # the plain gain
+    return y @ tensors["out_proj.weight"].T
+
+
+def qwen_full_layer(config, tensors, x, theta, share):
+    count, stored = config["num_attention_heads"], config["num_key_value_heads"]
+    eps, places = config["rms_norm_eps"], np.arange(len(x))
+    q, gate = np.split(heads(x @ tensors["q_proj.weight"].T, count), 2, 2)   # of each head
+    k, v = (heads(x @ tensors[letter + "_proj.weight"].T, stored) for letter in "kv")
+    q = rotate(rms(q, 1 + tensors["q_norm.weight"], eps), theta, places, share)
+    k = rotate(rms(k, 1 + tensors["k_norm.weight"], eps), theta, places, share)
+    k, v = (np.repeat(rows_of_heads, count // stored, 1) for rows_of_heads in (k, v))
+    scores = np.einsum("thd,shd->hts", q, k) * config["head_dim"]**-0.5
+    scores = np.where(places[:, None] >= places, scores, -np.inf)
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    y = np.einsum("hts,shd->thd", scores / scores.sum(-1, keepdims=True), v)
+    return rows(y * sigmoid(gate)) @ tensors["o_proj.weight"].T
+
+
+def qwen_forward(config, tensors, tokens):
+    prefix = "model."
+    if "text_config" in config:
+        config, prefix = config["text_config"], "model.language_model."
+    rope = config.get("rope_parameters", config)
+    eps = config["rms_norm_eps"]
+    x = tensors[prefix + "embed_tokens.weight"][tokens]
+    for i in range(config["num_hidden_layers"]):
+        layer = prefix + "layers.%d." % i
+        mine = {name[len(layer):].split(".", 1)[1]: value for name, value in tensors.items()
+                if name.startswith(layer) and "_attn." in name}
+        h = rms(x, 1 + tensors[layer + "input_layernorm.weight"], eps)
+        if qwen_is_full(config, i):
+            x = x + qwen_full_layer(config, mine, h, rope["rope_theta"],
+                                    rope["partial_rotary_factor"])
+        else:
+            x = x + qwen_linear_layer(config, mine, h)
+        h = rms(x, 1 + tensors[layer + "post_attention_layernorm.weight"], eps)
+        x = x + swiglu(h, tensors, layer + "mlp.")
+    head = prefix + "embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    return rms(x, 1 + tensors[prefix + "norm.weight"], eps) @ tensors[head].T
+
+
+# ---- the table ----
+
+class Model:
+    """draw and forward make weights and logits; kept: the number type of the file; shards: files;
+    originals: who else must give the same logits."""
+
+    def __init__(self, config, draw, forward, originals, kept="F32", shards=1):
+        self.config, self.draw, self.forward = config, draw, forward
+        self.originals, self.kept, self.shards = originals, kept, shards
+
+
+def fla_model(config, weights, layer, kept="F32", frame=fla_weights, more=()):
+    return Model(config, lambda draw, config: frame(draw, config, weights),
+                 lambda config, tensors, tokens: fla_forward(config, tensors, tokens, layer),
+                 ("fla",) + more, kept)
+
+
+def gated_deltanet_model(kept="F32", **fields):
+    config = fla_config("gated_deltanet", "GatedDeltaNetForCausalLM", **{
+        "allow_neg_eigval": False, "conv_size": 4, "expand_v": 2.0, "head_dim": 8,
+        "num_v_heads": None, "use_gate": True, "use_short_conv": True, **fields})
+    return fla_model(config, gated_deltanet_weights, gated_deltanet_layer, kept)
+
+
+def delta_net_model(**fields):
+    config = fla_config("delta_net", "DeltaNetForCausalLM", **{
+        "allow_neg_eigval": False, "conv_size": 4, "expand_k": 1.0, "expand_v": 1.0,
+        "qk_activation": "silu", "qk_norm": "l2", "use_beta": True, "use_gate": False,
+        "use_output_norm": True, "use_short_conv": True, **fields})
+    return fla_model(config, delta_net_weights, delta_net_layer)
+
+
+def gla_model():
+    config = fla_config(
+        "gla", "GLAForCausalLM", clamp_min=None, conv_size=4, elementwise_affine=True,
+        expand_k=0.5, expand_v=1.0, feature_map=None, num_kv_heads=None, use_gk=True, use_gv=False,
+        use_output_gate=True, use_short_conv=False)
+    return fla_model(config, gla_weights, gla_layer, "F16")
+
+
+def retnet_model():
+    config = fla_config(
+        "retnet", "RetNetForCausalLM", conv_size=4, elementwise_affine=True, expand_k=1.0,
+        expand_v=2.0, feature_map=None, hidden_ratio=2, num_kv_heads=None, use_output_gate=True,
+        use_short_conv=False)
+    return fla_model(config, retnet_weights, retnet_layer, "F16")
+
+
+def hgrn2_model():
+    config = fla_config(
+        "hgrn2", "HGRN2ForCausalLM", conv_size=4, elementwise_affine=True, expand_ratio=16,
+        norm_eps=1e-3, num_hidden_layers=3, use_lower_bound=True, use_short_conv=False)
+    return fla_model(config, hgrn2_weights, hgrn2_layer, "BF16", hgrn2_all)
+
+
+def kda_model(more=(), **fields):
+    config = fla_config("kda", "KDAForCausalLM", **{
+        "allow_neg_eigval": False, "conv_size": 4, "expand_v": 1.0, "head_dim": 12,
+        "lower_bound": None, "num_v_heads": None, "safe_gate": False, "use_short_conv": True,
+        **fields})
+    return fla_model(config, kda_weights, kda_layer, more=more)
+
+
+def mamba2_model(kept="F32", originals=("transformers",), **fields):
+    return Model(mamba2_config(**fields), mamba2_weights, mamba2_forward, originals, kept)
+
+
+def ttt_model(kind, mamba, kept="F32", **fields):
+    return Model(ttt_config(kind, mamba, **fields), ttt_weights, ttt_forward, ("autograd",), kept)
+
+
+def qwen3_next_model():
+    def draw(draw, config):
+        return qwen_weights(draw, config, "model.", False)
+    return Model(qwen3_next_config(), draw, qwen_forward, ("transformers",), "BF16", 2)
+
+
+def qwen3_5_model():
+    return Model(qwen3_5_config(), qwen3_5_weights, qwen_forward, ("transformers", "mlx"), "BF16")
+
+
+MODELS = {
+    "gated_deltanet": gated_deltanet_model(),
+    "gated_deltanet-grouped": gated_deltanet_model(
+        "BF16", num_v_heads=4, expand_v=1.5, allow_neg_eigval=True, norm_eps=1e-3),
+    "gated_deltanet-ungated": gated_deltanet_model(
+        use_gate=False, norm_eps=1e-5, tie_word_embeddings=True),
+    "delta_net": delta_net_model(norm_eps=1e-5),
+    "delta_net-gated": delta_net_model(
+        expand_k=0.5, allow_neg_eigval=True, use_gate=True, norm_eps=1e-3),
+    "gla": gla_model(),
+    "retnet": retnet_model(),
+    "hgrn2": hgrn2_model(),
+    "kda": kda_model(("mlx",)),
+    "kda-grouped": kda_model(
+        num_v_heads=4, expand_v=1.5, head_dim=8, allow_neg_eigval=True, safe_gate=True,
+        lower_bound=-5.0, norm_eps=1e-3),
+    "rwkv7": Model(rwkv7_config(), rwkv7_weights, rwkv7_forward, ("fla", "mlx")),
+    "mamba2": mamba2_model(originals=("transformers", "mlx")),
+    "mamba2-grouped": mamba2_model(
+        "BF16", n_groups=2, time_step_limit=[0.2, 0.9], tie_word_embeddings=False,
+        layer_norm_epsilon=1e-3),
+    "ttt-linear": ttt_model("linear", False),
+    "ttt-linear-mamba": ttt_model("linear", True, mini_batch_size=8, rms_norm_eps=1e-3),
+    "ttt-mlp": ttt_model("mlp", False, mini_batch_size=8),
+    "ttt-mlp-mamba": ttt_model("mlp", True, "BF16", ttt_base_lr=1.0),
+    "qwen3_next": qwen3_next_model(),
+    "qwen3_5": qwen3_5_model(),
+}
+
+# Where the draw by the name alone gives a model that multiplies rounding (a key or a read close to
+# zero, then divided by its length), the draw by another name.
+SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
+         "mamba2-grouped": 3}
+
+
+# ---- files ----
+
+def to_bits(value, kept):
+    """The bytes of an array as the file keeps them."""
+    value = np.ascontiguousarray(value, "<f4")
+    if kept == "F16":
+        return value.astype("<f2").tobytes()
+    if kept == "BF16":   # to the nearest, ties to even
+        bits = value.view("<u4").astype(np.uint64)
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes()
+    return value.tobytes()
+
+
+def from_bits(data, kept, shape):
+    if kept == "BF16":
+        value = (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+    else:
+        value = np.frombuffer(data, "<f2" if kept == "F16" else "<f4")
+    return value.astype(np.float64).reshape(shape)
+
+
+def kept_as(name, kept):
+    """The three small tensors that stay in float32 in files of half the width."""
+    return "F32" if name.rsplit(".", 1)[-1] in ("A_log", "dt_bias", "D") else kept
+
+
+def safetensors(tensors, kept):
+    """The bytes of a file: its header's length, the header, the data in the order of the header."""
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name in sorted(tensors):
+        mine = to_bits(tensors[name], kept_as(name, kept))
+        header[name] = {"dtype": kept_as(name, kept), "shape": list(tensors[name].shape),
+                        "data_offsets": [len(data), len(data) + len(mine)]}
+        data += mine
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def rounding(model, tensors, tokens, logits):
+    """How far the logits move when each weight moves by up to half a unit of its last place."""
+    draw, worst = Draw("rounding"), 0.0
+    for _ in range(3):
+        moved = {key: value * (1 + draw.uniform(-1, 1, *value.shape) * 2.0**-24)
+                 for key, value in tensors.items()}
+        apart = np.abs(model.forward(model.config, moved, tokens) - logits).max()
+        worst = max(worst, float(apart / logits.std()))
+    return worst
+
+
+def files_of(name, model):
+    """What the folder holds, as {file: bytes}; the logits in float64; and what rounding does."""
+    draw = Draw("%s.%d" % (name, SEEDS[name]) if name in SEEDS else name)
+    tensors = model.draw(draw, model.config)
+    tokens = draw.integers(TOKENS) % VOCABULARY
+    exact = {key: from_bits(to_bits(value, kept_as(key, model.kept)), kept_as(key, model.kept),
+                            value.shape) for key, value in tensors.items()}
+    logits = model.forward(model.config, exact, tokens)
+    files = {"config.json": json.dumps(model.config, indent=2, sort_keys=True).encode() + b"\n",
+             "tokens.txt": " ".join(str(token) for token in tokens).encode() + b"\n",
+             "logits.f32": logits.astype("<f4").tobytes()}
+    floor = rounding(model, exact, tokens, logits)
+    if model.shards == 1:
+        files["model.safetensors"] = safetensors(tensors, model.kept)
+        return files, logits, floor
+    names, where, size = sorted(tensors), {}, 0
+    for i in range(model.shards):
+        part = names[i * len(names) // model.shards:(i + 1) * len(names) // model.shards]
+        file = "model-%05d-of-%05d.safetensors" % (i + 1, model.shards)
+        files[file] = safetensors({key: tensors[key] for key in part}, model.kept)
+        where.update({key: file for key in part})
+        size += sum(len(to_bits(tensors[key], kept_as(key, model.kept))) for key in part)
+    index = {"metadata": {"total_size": size}, "weight_map": where}
+    files["model.safetensors.index.json"] = json.dumps(index, indent=2, sort_keys=True).encode()
+    return files, logits, floor
+
+
+# ---- the originals: each reads the folder and returns logits ----
+
+class Absent(Exception):
+    """A package is not installed."""
+
+
+def prepare_torch():
+    # Triton's interpreter wants to be chosen before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"
+    try:
+        import torch
+    except ImportError as reason:
+        raise Absent("torch") from reason
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    return torch
+
+
+def load_transformers(model_class, folder, torch, unused=()):
+    model, report = model_class.from_pretrained(
+        folder, dtype=torch.float32, output_loading_info=True)
+    assert not report["missing_keys"] and not report["mismatched_keys"], report
+    assert all(key.startswith(unused) for key in report["unexpected_keys"]), report
+    return model.eval()
+
+
+def from_transformers(folder, config, tokens):
+    torch = prepare_torch()
+    sys.modules["fla"] = None   # it would take fla's kernels instead of its own sums
+    try:
+        import transformers
+    except ImportError as reason:
+        raise Absent("transformers") from reason
+    transformers.logging.set_verbosity_error()
+    model = {"mamba2": "Mamba2ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM",
+             "qwen3_5": "Qwen3_5ForCausalLM"}[config["model_type"]]
+    model = load_transformers(getattr(transformers, model), folder, torch,
+                              ("model.visual.", "mtp."))
+    return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()
+
+
+def from_fla(folder, config, tokens):
+    torch = prepare_torch()
+    try:
+        from triton.runtime import autotuner
+        # the interpreter has no clock to tune by: the first configuration will do
+        autotuner.Autotuner._bench = lambda self, *arguments, **options: [1.0, 1.0, 1.0]
+        import fla.models
+    except ImportError as reason:
+        raise Absent("fla") from reason
+    model_class = getattr(fla.models, config["architectures"][0])
+    model = load_transformers(model_class, folder, torch)
+    return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()
+
+
+def import_mlx(name):
+    """A model's module of mlx-lm, without what the package's own start imports."""
+    import importlib
+    import importlib.util
+    import types
+    os.environ["MLX_DISABLE_COMPILE"] = "1"   # otherwise mlx starts a compiler
+    found = importlib.util.find_spec("mlx_lm")
+    if found is None or importlib.util.find_spec("mlx.core") is None:
+        raise Absent("mlx")
+    root = list(found.submodule_search_locations)[0]
+    for package, folder in (("mlx_lm", root), ("mlx_lm.models", os.path.join(root, "models"))):
+        sys.modules[package] = types.ModuleType(package)
+        sys.modules[package].__path__ = [folder]
+    return importlib.import_module("mlx_lm.models." + name)
+
+
+def kda_as_kimi(config, weights, mlx):
+    """mlx-lm knows the layer as Kimi-Linear's, in that model's frame and with its names."""
+    count, width = config["num_hidden_layers"], config["hidden_size"]
+    size = config["head_dim"]
+    arguments = dict(
+        model_type="kimi_linear", vocab_size=config["vocab_size"], hidden_size=width,
+        num_hidden_layers=count, num_attention_heads=config["num_heads"],
+        num_key_value_heads=config["num_heads"], intermediate_size=config["intermediate_size"],
+        head_dim=size, rope_theta=10000.0, rms_norm_eps=config["norm_eps"], num_experts=0,
+        linear_attn_config={"kda_layers": list(range(1, count + 1)), "full_attn_layers": [],
+                            "num_heads": config["num_heads"], "head_dim": size,
+                            "short_conv_kernel_size": config["conv_size"]},
+        model_max_length=2048, moe_intermediate_size=8, kv_lora_rank=8,
+        tie_word_embeddings=False)
+    renamed, biases = {}, {}
+    for name, value in weights.items():
+        for old, new in (("model.embeddings", "model.embed_tokens"), (".attn.", ".self_attn."),
+                         ("attn_norm", "input_layernorm"),
+                         ("mlp_norm", "post_attention_layernorm"), ("f_proj.0", "f_a_proj"),
+                         ("f_proj.1", "f_b_proj"), ("g_proj.0", "g_a_proj"),
+                         ("g_proj.1", "g_b_proj")):
+            name = name.replace(old, new)
+        if name.endswith("A_log"):
+            value = value.reshape(1, 1, -1, 1)
+        (biases if name.endswith("g_b_proj.bias") else renamed)[name] = value
+    return arguments, renamed, biases
+
+
+def from_mlx(folder, config, tokens):
+    kind = {"kda": "kimi_linear"}.get(config["model_type"], config["model_type"])
+    module = import_mlx(kind)
+    import mlx.core as mlx
+    mlx.set_default_device(mlx.cpu)
+    weights = {}
+    for file in sorted(os.listdir(folder)):
+        if file.endswith(".safetensors"):
+            weights.update(mlx.load(os.path.join(folder, file)))
+    weights = {name: value.astype(mlx.float32) for name, value in weights.items()}
+    biases = {}
+    if kind == "kimi_linear":
+        config, weights, biases = kda_as_kimi(config, weights, mlx)
+    if kind == "mamba2":   # its own field
+        config = {**config, "intermediate_size": config["expand"] * config["hidden_size"]}
+    model = module.Model(module.ModelArgs.from_dict(config))
+    if kind == "kimi_linear":
+        model.model.attn_idx = 0   # it expects one softmax layer at least
+    weights = model.sanitize(weights)
+    model.load_weights(list(weights.items()), strict=True)
+    model.eval()
+    for name, value in biases.items():   # Kimi's own projection has no bias
+        model.model.layers[int(name.split(".")[2])].self_attn.g_b_proj["bias"] = value
+    if kind == "rwkv7":   # it has heads of 64 and the eps of these heads in its code
+        for layer in model.model.layers:
+            layer.attn.g_norm.eps = config["head_dim"] * config["norm_eps"]
+    logits = model(mlx.array([int(token) for token in tokens])[None])
+    return np.array(logits.astype(mlx.float32))[0]
+
+
+def from_autograd(folder, config, tokens):
+    """TTT, a mini-batch at a time: the inner loss is differentiated by PyTorch, and the weights
+    that each token reads with are formed by sums under a triangle."""
+    torch = prepare_torch()
+    try:
+        from safetensors.torch import load_file
+    except ImportError as reason:
+        raise Absent("safetensors") from reason
+    F = torch.nn.functional
+    tensors = {name: tensor.float() for name, tensor in
+               load_file(os.path.join(folder, "model.safetensors")).items()}
+    count, width = config["num_attention_heads"], config["hidden_size"]
+    size, batch, eps = width // count, config["mini_batch_size"], config["rms_norm_eps"]
+
+    def convolved(x, name):
+        padded = F.pad(x.T, (config["conv_kernel"] - 1, 0))
+        return F.conv1d(padded[None], tensors[name + ".weight"], tensors[name + ".bias"],
+                        groups=width)[0].T
+
+    def split(x):
+        return x.view(-1, count, size).transpose(0, 1)   # [heads, tokens, size]
+
+    def rotated(x):   # a pair of neighbours is a complex number
+        angle = (torch.arange(x.shape[1]) % batch)[:, None] * config["rope_theta"] ** (
+            -torch.arange(0, size, 2) / size)
+        pairs = torch.view_as_complex(x.reshape(count, -1, size // 2, 2).contiguous())
+        turned = torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle))
+        return turned.reshape(x.shape)
+
+    def block(h, prefix):
+        mine = {name[len(prefix):]: value for name, value in tensors.items()
+                if name.startswith(prefix)}
+
+        def norm(x):
+            y = F.layer_norm(x, (size,), eps=1e-6)
+            return y * mine["ttt_norm_weight"][:, None] + mine["ttt_norm_bias"][:, None]
+
+        q = F.linear(h, mine["q_proj.weight"])
+        if config["share_qk"]:
+            q, k = convolved(q, prefix + "conv_q"), convolved(q, prefix + "conv_k")
+        else:
+            k = F.linear(h, mine["k_proj.weight"])
+        q, k, v = rotated(split(q)), rotated(split(k)), split(F.linear(h, mine["v_proj.weight"]))
+        rate = torch.einsum("tc,hc->ht", h, mine["learnable_ttt_lr_weight"][:, 0])
+        rate = torch.sigmoid(rate + mine["learnable_ttt_lr_bias"]) * config["ttt_base_lr"] / size
+        scale = (1 / torch.arange(1, batch + 1) + mine["learnable_token_idx"]).clamp(min=0)
+        depth = 1 if config["ttt_layer_type"] == "linear" else 2
+        layers = [(mine["W%d" % n], mine["b%d" % n]) for n in range(1, depth + 1)]
+        out = []
+        for start in range(0, len(h), batch):
+            part = slice(start, min(start + batch, len(h)))
+            read, seen, wanted = q[:, part], k[:, part], v[:, part] - k[:, part]
+            inputs, before = [], []
+            with torch.enable_grad():
+                u = seen
+                for n, (w, b) in enumerate(layers):
+                    inputs.append(F.gelu(u, approximate="tanh") if n else u)
+                    u = (inputs[-1] @ w + b).requires_grad_()
+                    before.append(u)
+                loss = 0.5 * (norm(u) - wanted).square().sum()
+                slopes = torch.autograd.grad(loss, before)
+            inputs = [u.detach() for u in inputs]
+            step = torch.tril(scale[:read.shape[1], None] * rate[:, None, part])
+            z = read
+            for n, (w, b) in enumerate(layers):
+                z = F.gelu(z, approximate="tanh") if n else z
+                z = z @ w + b - (step * (z @ inputs[n].mT + 1)) @ slopes[n]
+            out.append(read + norm(z))
+            last = step[:, -1, :, None]
+            layers = [(w - (last * u).mT @ s, b - (last * s).sum(1, keepdim=True))
+                      for (w, b), u, s in zip(layers, inputs, slopes)]
+        y = torch.cat(out, 1).transpose(0, 1).reshape(-1, width)
+        y = F.layer_norm(y, (width,), mine["post_norm.weight"], mine["post_norm.bias"], 1e-6)
+        if config["use_gate"]:
+            y = y * F.gelu(F.linear(h, mine["g_proj.weight"]), approximate="tanh")
+        return F.linear(y, mine["o_proj.weight"])
+
+    def normed(x, name):
+        return F.rms_norm(x, (width,), tensors[name + ".weight"], eps)
+
+    x = tensors["model.embed_tokens.weight"][torch.tensor(tokens)]
+    for i in range(config["num_hidden_layers"]):
+        prefix = "model.layers.%d." % i
+        if config["pre_conv"]:
+            x = x + convolved(normed(x, prefix + "conv.norm"), prefix + "conv.conv")
+        x = x + block(normed(x, prefix + "seq_norm"), prefix + "seq_modeling_block.")
+        h = normed(x, prefix + "ffn_norm")
+        gate, up, down = (tensors[prefix + "mlp.%s_proj.weight" % word]
+                          for word in ("gate", "up", "down"))
+        x = x + F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down)
+    return F.linear(normed(x, "model.norm"), tensors["model.embed_tokens.weight"]).numpy()
+
+
+ORIGINALS = {"transformers": from_transformers, "fla": from_fla, "mlx": from_mlx,
+             "autograd": from_autograd}
+
+
+# ---- the run ----
+
+def ask(original, name):
+    """The logits of an original, from a process of its own: in one process, one of them puts parts
+    of itself into another."""
+    with tempfile.TemporaryDirectory() as place:
+        file = os.path.join(place, "answer")
+        ended = subprocess.run([sys.executable, "-B", __file__, "--ask", original, name, file],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if not os.path.exists(file):
+            raise RuntimeError(ended.stdout.decode())
+        with open(file, "rb") as stream:
+            data = stream.read()
+    if data.startswith(b"absent "):
+        raise Absent(data[7:].decode())
+    return np.frombuffer(data, "<f4").reshape(-1, VOCABULARY)
+
+
+def answer(original, name, file):
+    """The other side of ask()."""
+    model, folder = MODELS[name], os.path.join(FOLDER, name)
+    with open(os.path.join(folder, "tokens.txt"), encoding="ascii") as stream:
+        tokens = [int(token) for token in stream.read().split()]
+    try:
+        data = ORIGINALS[original](folder, model.config, tokens).astype("<f4").tobytes()
+    except Absent as package:
+        data = ("absent %s" % package).encode()
+    with open(file, "wb") as stream:
+        stream.write(data)
+
+
+def make(name, check):
+    """Writes or checks one folder; returns its line of the table and whether all is well."""
+    model, folder = MODELS[name], os.path.join(FOLDER, name)
+    files, logits, floor = files_of(name, model)
+    well, words = True, []
+    if check:
+        stored = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+        differ = sorted(stored ^ set(files))
+        for file in sorted(stored & set(files)):
+            with open(os.path.join(folder, file), "rb") as stream:
+                if stream.read() != files[file]:
+                    differ.append(file)
+        well = not differ
+        words.append("differ: " + " ".join(differ) if differ else "same")
+    else:
+        os.makedirs(folder, exist_ok=True)
+        for file in set(os.listdir(folder)) - set(files):
+            os.remove(os.path.join(folder, file))
+        for file, data in files.items():
+            with open(os.path.join(folder, file), "wb") as stream:
+                stream.write(data)
+    for original in model.originals:
+        try:
+            other = ask(original, name)
+        except Absent as package:
+            words.append("%s: %s is not installed" % (original, package))
+            continue
+        apart = float(np.abs(other.astype(np.float64) - logits).max() / logits.std())
+        well = well and apart < BOUND
+        words.append("%s %.1e%s" % (original, apart, "" if apart < BOUND else " TOO FAR"))
+    size = sum(len(data) for data in files.values())
+    return "%-24s %7d  %.1e  %s" % (name, size, floor, ", ".join(words)), well
+
+
+def main():
+    if sys.argv[1:2] == ["--ask"]:
+        answer(*sys.argv[2:])
+        return
+    names = [word for word in sys.argv[1:] if word != "--check"]
+    for name in names:
+        if name not in MODELS:
+            sys.exit("no model of the name %s; there are %s" % (name, " ".join(MODELS)))
+    print("%-24s %7s  %-7s  %s" % ("model", "bytes", "floor", "max |difference| / std(logits)"))
+    failed = []
+    for name in names or MODELS:
+        line, well = make(name, "--check" in sys.argv)
+        print(line, flush=True)
+        if not well:
+            failed.append(name)
+    if failed:
+        sys.exit("failed: " + " ".join(failed))
+
+
+if __name__ == "__main__":
+    main()
