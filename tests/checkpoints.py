@@ -8,20 +8,25 @@
 It is run once, by hand; the tests read the files and need no Python. For each model of the table
 MODELS it writes into tests/data/checkpoints/NAME:
 
-  config.json          the configuration, with the field names of the model's own family
-  model.safetensors    the weights, with the family's own names and layouts; one model is in shards
+  config.json          the configuration, with the field names of the model's own family, which in
+                       one case (RWKV-7 as its author publishes it) has none
+  model.safetensors    the weights, with the family's own names and layouts; some are in shards
                        (model-0000i-of-0000n.safetensors and model.safetensors.index.json)
   tokens.txt           token ids
   logits.f32           the logits after each token, little-endian float32 [tokens, vocabulary]
 
 The logits are made here, in float64, by the formulas below, from the numbers as the file stores
-them (BF16 and F16 are rounded first), and rounded to float32. Before they are stored, they are
-compared with the logits of the originals, which read the same files, compute in float32 and share
-no line with this script: max |difference| / std(logits) must be below 5e-6. The originals are
+them (BF16 and F16 are rounded first), and rounded to float32. Then they are compared with the
+logits of the originals, which read the same files, compute in float32 and share no line with this
+script: max |difference| / std(logits) must be below 5e-6. The originals are
 
   transformers   Hugging Face's model, its code for processors without a GPU
   fla            flash-linear-attention's model; its Triton kernels run in Triton's interpreter
   mlx            mlx-lm's model, on the CPU
+  rwkv           the author's package, for the author's names
+  ttt            the authors' file ttt.py (its blocks), which is in no package: it has to lie in a
+                 folder of PYTHONPATH, from github.com/test-time-training/ttt-lm-pytorch at 6990c68c
+                 (the figures for it came from a copy by hand without what only its caches need)
   autograd       for TTT only: the published sums over a whole mini-batch at a time, in float32, the
                  inner gradient taken by PyTorch; written here, so a weaker witness than the others
 
@@ -30,7 +35,7 @@ everything (Linux, x86-64, Python 3.11; 5 GB, since PyPI's torch brings its CUDA
 
   pip install numpy==2.4.6 torch==2.15.0 transformers==5.23.0 einops==0.8.2
   pip install --no-deps flash-linear-attention==0.6.0 fla-core==0.6.0
-  pip install --no-deps mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.32.2
+  pip install --no-deps mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.32.2 rwkv==0.8.32
 
 Random numbers are sums of integers, the same on every machine, and so are the weights, tokens and
 configurations, bit for bit. A logit is a float64 rounded to float32: another processor or numpy may
@@ -49,6 +54,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import types
 import zlib
 
 import numpy as np
@@ -213,8 +219,15 @@ def fla_config(kind, model_class, **fields):
     return {**common, **fields}
 
 
+def fla_inner(config):
+    """The width of the MLP, which published files leave out."""
+    if config["intermediate_size"] is not None:
+        return config["intermediate_size"]
+    return 256 * math.ceil(int(config["hidden_size"] * config["hidden_ratio"] * 2 / 3) / 256)
+
+
 def fla_weights(draw, config, layer):
-    width, inner = config["hidden_size"], config["intermediate_size"]
+    width, inner = config["hidden_size"], fla_inner(config)
     tensors = {"model.embeddings.weight": draw.normal(VOCABULARY, width)}
     for i in range(config["num_hidden_layers"]):
         prefix = "model.layers.%d." % i
@@ -297,7 +310,8 @@ def gated_deltanet_layer(config, tensors, x):
             config["norm_eps"])
     y = rows(y)
     if config["use_gate"]:
-        y = y * silu(x @ tensors["g_proj.weight"].T)
+        gate = x @ tensors["g_proj.weight"].T
+        y = y * (sigmoid if config["output_gate_activation"] == "sigmoid" else silu)(gate)
     return y @ tensors["o_proj.weight"].T
 
 
@@ -516,8 +530,9 @@ def rwkv7_weights(draw, config):
     return tensors
 
 
-def rwkv7_forward(config, tensors, tokens):
+def rwkv7_forward(config, tensors, tokens, head_eps=None):
     eps, count = config["norm_eps"], config["hidden_size"] // config["head_dim"]
+    head_eps = head_eps or config["head_dim"] * eps
 
     def norm(x, name):
         return layer_norm(x, tensors[name + ".weight"], tensors[name + ".bias"], eps)
@@ -558,7 +573,7 @@ def rwkv7_forward(config, tensors, tokens):
             memory -= read[:, :, None] * (kk[t] * a[t])[:, None, :]
             y[t] = np.einsum("hvk,hk->hv", memory, r[t])
         y = layer_norm(y, heads(mine["g_norm.weight"][None], count),
-                       heads(mine["g_norm.bias"][None], count), config["head_dim"] * eps)
+                       heads(mine["g_norm.bias"][None], count), head_eps)
         y = y + (r * k * mine["r_k"]).sum(-1, keepdims=True) * v
         x = x + (rows(y) * g) @ mine["o_proj.weight"].T
         h = norm(x, prefix + "ffn_norm")
@@ -566,6 +581,52 @@ def rwkv7_forward(config, tensors, tokens):
             prefix + "ffn.key.weight"].T
         x = x + np.maximum(z, 0)**2 @ tensors[prefix + "ffn.value.weight"].T
     return norm(x, "model.norm") @ tensors["lm_head.weight"].T
+
+
+# ---- rwkv7, as its author names it ----
+
+AUTHORS_NAMES = (
+    ("model.embeddings.", "emb."), ("lm_head.", "head."), ("model.norm.", "ln_out."),
+    ("model.layers.", "blocks."), (".pre_norm.", ".ln0."), (".attn_norm.", ".ln1."),
+    (".ffn_norm.", ".ln2."), (".attn.g_norm.", ".att.ln_x."), (".attn.r_proj.", ".att.receptance."),
+    (".attn.k_proj.", ".att.key."), (".attn.v_proj.", ".att.value."),
+    (".attn.o_proj.", ".att.output."), ("_lora.lora.0.weight", "1"), ("_lora.lora.2.weight", "2"),
+    ("_lora.lora.2.bias", "0"), (".attn.", ".att."))
+
+
+def rwkv7_authors_name(name):
+    for hugging_face, author in AUTHORS_NAMES:
+        name = name.replace(hugging_face, author)
+    return name
+
+
+def rwkv7_authors_weights(draw, config):
+    """The low ranks are [in, out], vectors of channels [1, 1, channels], and the first layer holds
+    the three tensors of a value residual that it does not use."""
+    tensors = {}
+    for name, value in rwkv7_weights(draw, rwkv7_config()).items():
+        if "_lora" in name and value.ndim == 2:
+            value = value.T
+        elif name.endswith((".k_k", ".k_a", ".x_k", "lora.2.bias")):
+            value = value.reshape(1, 1, -1)
+        tensors[rwkv7_authors_name(name)] = value
+    for unused in "012":
+        tensors["blocks.0.att.v" + unused] = draw.normal(*tensors["blocks.1.att.v" + unused].shape)
+    return tensors
+
+
+def rwkv7_authors_forward(config, tensors, tokens):
+    """It has no configuration: sizes are those of the tensors, and the eps of a head is 64e-5,
+    whatever the size of a head."""
+    again = {}
+    for name in rwkv7_weights(Draw(""), rwkv7_config()):
+        value = tensors[rwkv7_authors_name(name)]
+        if "_lora" in name and value.ndim == 2:
+            value = value.T
+        elif value.ndim == 3 and ".attn.x_" not in name:
+            value = value[0, 0]
+        again[name] = value
+    return rwkv7_forward(rwkv7_config(), again, tokens, 64e-5)
 
 
 # ---- mamba2, as Hugging Face names it ----
@@ -630,6 +691,66 @@ def mamba2_forward(config, tensors, tokens):
         x = x + (rows(y) * tensors[prefix + "norm.weight"]) @ tensors[prefix + "out_proj.weight"].T
     head = "backbone.embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"
     return rms(x, tensors["backbone.norm_f.weight"], eps) @ tensors[head].T
+
+
+# ---- mamba2, as flash-linear-attention and its authors name it ----
+
+def mamba2_fla_config(**fields):
+    """The tensors are Hugging Face's, the fields are not; infinity as Transformers 5 writes it."""
+    common = {
+        "architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2", "A_init_range": [1, 16],
+        "D_has_hdim": False, "bos_token_id": 1, "chunk_size": 256, "conv_init": None,
+        "conv_kernel": 4, "dt_init_floor": 1e-4, "dt_limit": [0.0, {"__float__": "Infinity"}],
+        "dt_max": 0.1, "dt_min": 0.001, "eos_token_id": 2, "expand": 2,
+        "fuse_cross_entropy": True, "fuse_norm": True, "head_dim": 16, "hidden_act": "silu",
+        "hidden_size": 32, "initializer_range": 0.02, "n_groups": 1, "norm_before_gate": False,
+        "norm_eps": 1e-5, "num_hidden_layers": 2, "pad_token_id": 0,
+        "rescale_prenorm_residual": True, "residual_in_fp32": True, "rmsnorm": True,
+        "state_size": 24, "tie_word_embeddings": False, "use_bias": False, "use_cache": True,
+        "use_conv_bias": True, "vocab_size": VOCABULARY,
+    }
+    return {**common, **fields}
+
+
+def mamba2_authors_config():
+    """The authors leave out what their code has as a default: expand 2, d_conv 4, d_state 128,
+    headdim 64, ngroups 1; here the last three differ, and the vocabulary is rounded up to 48."""
+    return {
+        "attn_cfg": {}, "attn_layer_idx": [], "d_intermediate": 0, "d_model": 32,
+        "fused_add_norm": True, "n_layer": 3, "pad_vocab_size_multiple": 16,
+        "residual_in_fp32": True, "rms_norm": True,
+        "ssm_cfg": {"layer": "Mamba2", "d_state": 12, "headdim": 8, "ngroups": 1},
+        "tie_embeddings": True, "vocab_size": 45,
+    }
+
+
+def mamba2_fields(config):
+    """Any dialect's configuration as Hugging Face's."""
+    if "ssm_cfg" in config:
+        mixer = config["ssm_cfg"]
+        return mamba2_config(
+            hidden_size=config["d_model"], num_hidden_layers=config["n_layer"],
+            head_dim=mixer["headdim"], num_heads=2 * config["d_model"] // mixer["headdim"],
+            state_size=mixer["d_state"], n_groups=mixer["ngroups"],
+            tie_word_embeddings=config["tie_embeddings"])
+    if "dt_limit" in config:
+        limit = [float(x["__float__"]) if isinstance(x, dict) else x for x in config["dt_limit"]]
+        shared = {field: value for field, value in config.items() if field in mamba2_config()}
+        return mamba2_config(**{
+            **shared, "layer_norm_epsilon": config["norm_eps"], "time_step_limit": limit,
+            "num_heads": config["expand"] * config["hidden_size"] // config["head_dim"]})
+    return config
+
+
+def mamba2_authors_weights(draw, config):
+    tensors = mamba2_weights(draw, mamba2_fields(config))
+    table = tensors.pop("backbone.embeddings.weight")
+    return {**tensors, "backbone.embedding.weight": table, "lm_head.weight": table}
+
+
+def mamba2_authors_forward(config, tensors, tokens):
+    tensors = {**tensors, "backbone.embeddings.weight": tensors["backbone.embedding.weight"]}
+    return mamba2_forward(mamba2_fields(config), tensors, tokens)
 
 
 # ---- ttt ----
@@ -787,7 +908,7 @@ def qwen_text_config(**fields):
 
 
 def qwen3_next_config(**fields):
-    """Dense: every layer is in mlp_only_layers, so that no expert exists."""
+    """As Transformers 4 wrote it. Dense: every layer is in mlp_only_layers."""
     dense = {
         "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next",
         "decoder_sparse_step": 1, "mlp_only_layers": [0, 1, 2], "moe_intermediate_size": 16,
@@ -795,7 +916,12 @@ def qwen3_next_config(**fields):
         "partial_rotary_factor": 0.25, "rope_scaling": None, "rope_theta": 10000.0,
         "shared_expert_intermediate_size": 16,
     }
-    return {**qwen_text_config(), **dense, **fields}
+    config = {**qwen_text_config(), **dense, **fields}
+    if "rope_parameters" in config:   # as Transformers 5 writes it
+        for old in ("full_attention_interval", "partial_rotary_factor", "rope_scaling",
+                    "rope_theta"):
+            del config[old]
+    return config
 
 
 def qwen3_5_config():
@@ -819,6 +945,44 @@ def qwen_is_full(config, i):
     return (i + 1) % config["full_attention_interval"] == 0
 
 
+def qwen_has_experts(config, i):
+    return config.get("num_experts", 0) > 0 and i not in config["mlp_only_layers"]
+
+
+def swiglu_weights(draw, width, inner, prefix):
+    return {prefix + "gate_proj.weight": draw.linear(inner, width),
+            prefix + "up_proj.weight": draw.linear(inner, width),
+            prefix + "down_proj.weight": draw.linear(width, inner)}
+
+
+def qwen_experts_weights(draw, config, prefix):
+    width, count = config["hidden_size"], config["num_experts"]
+    tensors = {prefix + "gate.weight": draw.linear(count, width),
+               prefix + "shared_expert_gate.weight": draw.linear(1, width)}
+    for i in range(count):
+        tensors.update(swiglu_weights(draw, width, config["moe_intermediate_size"],
+                                      prefix + "experts.%d." % i))
+    tensors.update(swiglu_weights(draw, width, config["shared_expert_intermediate_size"],
+                                  prefix + "shared_expert."))
+    return tensors
+
+
+def qwen_experts(config, tensors, prefix, x):
+    """The best few experts by softmax over all, their shares made to sum to one; and one for all
+    tokens, behind a sigmoid."""
+    share = np.exp(x @ tensors[prefix + "gate.weight"].T)
+    share /= share.sum(1, keepdims=True)
+    least = np.sort(share, 1)[:, -config["num_experts_per_tok"]]
+    share = np.where(share >= least[:, None], share, 0)
+    if config["norm_topk_prob"]:
+        share /= share.sum(1, keepdims=True)
+    y = sigmoid(x @ tensors[prefix + "shared_expert_gate.weight"].T) * swiglu(
+        x, tensors, prefix + "shared_expert.")
+    for i in range(config["num_experts"]):
+        y = y + share[:, i:i + 1] * swiglu(x, tensors, prefix + "experts.%d." % i)
+    return y
+
+
 def qwen_weights(draw, config, prefix, split):
     """split: qwen3_5's four input projections; otherwise qwen3_next's two, interleaved by key head.
     The gains of most norms are stored less one."""
@@ -833,9 +997,10 @@ def qwen_weights(draw, config, prefix, split):
         layer = prefix + "layers.%d." % i
         tensors[layer + "input_layernorm.weight"] = draw.bias(width)
         tensors[layer + "post_attention_layernorm.weight"] = draw.bias(width)
-        tensors[layer + "mlp.gate_proj.weight"] = draw.linear(inner, width)
-        tensors[layer + "mlp.up_proj.weight"] = draw.linear(inner, width)
-        tensors[layer + "mlp.down_proj.weight"] = draw.linear(width, inner)
+        if qwen_has_experts(config, i):
+            tensors.update(qwen_experts_weights(draw, config, layer + "mlp."))
+        else:
+            tensors.update(swiglu_weights(draw, width, inner, layer + "mlp."))
         if qwen_is_full(config, i):
             layer += "self_attn."
             tensors[layer + "q_proj.weight"] = draw.linear(2 * queries, width)
@@ -929,7 +1094,10 @@ def qwen_forward(config, tensors, tokens):
         else:
             x = x + qwen_linear_layer(config, mine, h)
         h = rms(x, 1 + tensors[layer + "post_attention_layernorm.weight"], eps)
-        x = x + swiglu(h, tensors, layer + "mlp.")
+        if qwen_has_experts(config, i):
+            x = x + qwen_experts(config, tensors, layer + "mlp.", h)
+        else:
+            x = x + swiglu(h, tensors, layer + "mlp.")
     head = prefix + "embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
     return rms(x, 1 + tensors[prefix + "norm.weight"], eps) @ tensors[head].T
 
@@ -954,7 +1122,8 @@ def fla_model(config, weights, layer, kept="F32", frame=fla_weights, more=()):
 def gated_deltanet_model(kept="F32", **fields):
     config = fla_config("gated_deltanet", "GatedDeltaNetForCausalLM", **{
         "allow_neg_eigval": False, "conv_size": 4, "expand_v": 2.0, "head_dim": 8,
-        "num_v_heads": None, "use_gate": True, "use_short_conv": True, **fields})
+        "num_v_heads": None, "output_gate_activation": "swish", "use_gate": True,
+        "use_short_conv": True, **fields})
     return fla_model(config, gated_deltanet_weights, gated_deltanet_layer, kept)
 
 
@@ -970,7 +1139,7 @@ def gla_model():
     config = fla_config(
         "gla", "GLAForCausalLM", clamp_min=None, conv_size=4, elementwise_affine=True,
         expand_k=0.5, expand_v=1.0, feature_map=None, num_kv_heads=None, use_gk=True, use_gv=False,
-        use_output_gate=True, use_short_conv=False)
+        use_output_gate=True, use_short_conv=False, intermediate_size=None)
     return fla_model(config, gla_weights, gla_layer, "F16")
 
 
@@ -1002,13 +1171,14 @@ def mamba2_model(kept="F32", originals=("transformers",), **fields):
 
 
 def ttt_model(kind, mamba, kept="F32", **fields):
-    return Model(ttt_config(kind, mamba, **fields), ttt_weights, ttt_forward, ("autograd",), kept)
+    return Model(ttt_config(kind, mamba, **fields), ttt_weights, ttt_forward, ("ttt", "autograd"),
+                 kept)
 
 
-def qwen3_next_model():
+def qwen3_next_model(originals, shards, **fields):
     def draw(draw, config):
         return qwen_weights(draw, config, "model.", False)
-    return Model(qwen3_next_config(), draw, qwen_forward, ("transformers",), "BF16", 2)
+    return Model(qwen3_next_config(**fields), draw, qwen_forward, originals, "BF16", shards)
 
 
 def qwen3_5_model():
@@ -1021,6 +1191,8 @@ MODELS = {
         "BF16", num_v_heads=4, expand_v=1.5, allow_neg_eigval=True, norm_eps=1e-3),
     "gated_deltanet-ungated": gated_deltanet_model(
         use_gate=False, norm_eps=1e-5, tie_word_embeddings=True),
+    "gated_deltanet-sigmoid": gated_deltanet_model(
+        "F16", output_gate_activation="sigmoid", conv_size=3),
     "delta_net": delta_net_model(norm_eps=1e-5),
     "delta_net-gated": delta_net_model(
         expand_k=0.5, allow_neg_eigval=True, use_gate=True, norm_eps=1e-3),
@@ -1032,22 +1204,35 @@ MODELS = {
         num_v_heads=4, expand_v=1.5, head_dim=8, allow_neg_eigval=True, safe_gate=True,
         lower_bound=-5.0, norm_eps=1e-3),
     "rwkv7": Model(rwkv7_config(), rwkv7_weights, rwkv7_forward, ("fla", "mlx")),
+    "rwkv7-author": Model({}, rwkv7_authors_weights, rwkv7_authors_forward, ("rwkv",), "BF16"),
     "mamba2": mamba2_model(originals=("transformers", "mlx")),
     "mamba2-grouped": mamba2_model(
         "BF16", n_groups=2, time_step_limit=[0.2, 0.9], tie_word_embeddings=False,
         layer_norm_epsilon=1e-3),
+    "mamba2-fla": Model(
+        mamba2_fla_config(norm_eps=1e-3),
+        lambda draw, config: mamba2_weights(draw, mamba2_fields(config)),
+        lambda config, tensors, tokens: mamba2_forward(mamba2_fields(config), tensors, tokens),
+        ("fla",), "F16"),
+    "mamba2-author": Model(mamba2_authors_config(), mamba2_authors_weights, mamba2_authors_forward,
+                           ("fla",), "F16"),
     "ttt-linear": ttt_model("linear", False),
     "ttt-linear-mamba": ttt_model("linear", True, mini_batch_size=8, rms_norm_eps=1e-3),
     "ttt-mlp": ttt_model("mlp", False, mini_batch_size=8),
     "ttt-mlp-mamba": ttt_model("mlp", True, "BF16", ttt_base_lr=1.0),
-    "qwen3_next": qwen3_next_model(),
+    "qwen3_next": qwen3_next_model(("transformers",), 2),
+    "qwen3_next-experts": qwen3_next_model(
+        ("transformers", "mlx"), 3, mlp_only_layers=[1], rms_norm_eps=1e-3,
+        layer_types=["linear_attention", "full_attention", "linear_attention"],
+        rope_parameters={"partial_rotary_factor": 0.5, "rope_theta": 500.0,
+                         "rope_type": "default"}),
     "qwen3_5": qwen3_5_model(),
 }
 
 # Where the draw by the name alone gives a model that multiplies rounding (a key or a read close to
 # zero, then divided by its length), the draw by another name.
 SEEDS = {"gated_deltanet": 8, "gated_deltanet-ungated": 2, "delta_net-gated": 3,
-         "mamba2-grouped": 3}
+         "gated_deltanet-sigmoid": 2, "mamba2-grouped": 3, "mamba2-author": 3, "rwkv7-author": 2}
 
 
 # ---- files ----
@@ -1104,13 +1289,14 @@ def files_of(name, model):
     """What the folder holds, as {file: bytes}; the logits in float64; and what rounding does."""
     draw = Draw("%s.%d" % (name, SEEDS[name]) if name in SEEDS else name)
     tensors = model.draw(draw, model.config)
-    tokens = draw.integers(TOKENS) % VOCABULARY
+    tokens = draw.integers(TOKENS) % model.config.get("vocab_size", VOCABULARY)
     exact = {key: from_bits(to_bits(value, kept_as(key, model.kept)), kept_as(key, model.kept),
                             value.shape) for key, value in tensors.items()}
     logits = model.forward(model.config, exact, tokens)
-    files = {"config.json": json.dumps(model.config, indent=2, sort_keys=True).encode() + b"\n",
-             "tokens.txt": " ".join(str(token) for token in tokens).encode() + b"\n",
+    files = {"tokens.txt": " ".join(str(token) for token in tokens).encode() + b"\n",
              "logits.f32": logits.astype("<f4").tobytes()}
+    if model.config:
+        files["config.json"] = json.dumps(model.config, indent=2, sort_keys=True).encode() + b"\n"
     floor = rounding(model, exact, tokens, logits)
     if model.shards == 1:
         files["model.safetensors"] = safetensors(tensors, model.kept)
@@ -1177,8 +1363,15 @@ def from_fla(folder, config, tokens):
         import fla.models
     except ImportError as reason:
         raise Absent("fla") from reason
-    model_class = getattr(fla.models, config["architectures"][0])
-    model = load_transformers(model_class, folder, torch)
+    if "ssm_cfg" in config:   # it reads the authors' names, but not their fields
+        from safetensors.torch import load_file
+        fields = mamba2_fields(config)
+        fields["norm_eps"] = fields.pop("layer_norm_epsilon")
+        fields["dt_limit"] = fields.pop("time_step_limit")
+        model = fla.models.Mamba2ForCausalLM(fla.models.Mamba2Config(**fields)).eval()
+        model.load_state_dict(load_file(os.path.join(folder, "model.safetensors")))
+    else:
+        model = load_transformers(getattr(fla.models, config["architectures"][0]), folder, torch)
     return model(torch.tensor(tokens)[None], use_cache=False).logits[0].numpy()
 
 
@@ -1186,7 +1379,6 @@ def import_mlx(name):
     """A model's module of mlx-lm, without what the package's own start imports."""
     import importlib
     import importlib.util
-    import types
     os.environ["MLX_DISABLE_COMPILE"] = "1"   # otherwise mlx starts a compiler
     found = importlib.util.find_spec("mlx_lm")
     if found is None or importlib.util.find_spec("mlx.core") is None:
@@ -1239,8 +1431,10 @@ def from_mlx(folder, config, tokens):
     biases = {}
     if kind == "kimi_linear":
         config, weights, biases = kda_as_kimi(config, weights, mlx)
-    if kind == "mamba2":   # its own field
+    if kind == "mamba2":   # a field of its own
         config = {**config, "intermediate_size": config["expand"] * config["hidden_size"]}
+    if kind == "qwen3_next":   # and the fields of Transformers 4
+        config = {**config, **config["rope_parameters"], "full_attention_interval": 2}
     model = module.Model(module.ModelArgs.from_dict(config))
     if kind == "kimi_linear":
         model.model.attn_idx = 0   # it expects one softmax layer at least
@@ -1254,6 +1448,45 @@ def from_mlx(folder, config, tokens):
             layer.attn.g_norm.eps = config["head_dim"] * config["norm_eps"]
     logits = model(mlx.array([int(token) for token in tokens])[None])
     return np.array(logits.astype(mlx.float32))[0]
+
+
+def from_rwkv(folder, config, tokens):
+    """The author's own package; it reads PyTorch's files only."""
+    torch = prepare_torch()
+    os.environ.update(RWKV_V7_ON="1", RWKV_JIT_ON="0", RWKV_CUDA_ON="0")
+    try:
+        import rwkv.model
+        from safetensors.torch import load_file
+    except ImportError as reason:
+        raise Absent(reason.name) from reason
+    with tempfile.TemporaryDirectory() as place:
+        tensors = load_file(os.path.join(folder, "model.safetensors"))
+        torch.save(tensors, os.path.join(place, "model.pth"))
+        model = rwkv.model.RWKV(model=os.path.join(place, "model"), strategy="cpu fp32")
+    return model.forward(list(tokens), None, full_output=True)[0].numpy()
+
+
+def from_ttt(folder, config, tokens):
+    """The authors' blocks, one after another; the frame around them is a table and a norm."""
+    torch = prepare_torch()
+    try:
+        import ttt
+        from safetensors.torch import load_file
+    except ImportError as reason:
+        raise Absent(reason.name) from reason
+    tensors = {name: tensor.float() for name, tensor in
+               load_file(os.path.join(folder, "model.safetensors")).items()}
+    config = types.SimpleNamespace(**config)
+    modules = [("layers.%d." % i, ttt.Block(config, i)) for i in range(config.num_hidden_layers)]
+    modules.append(("norm.", ttt.RMSNorm(config.hidden_size, config.rms_norm_eps)))
+    x = tensors["model.embed_tokens.weight"][torch.tensor(tokens)][None]
+    for name, module in modules:
+        prefix = "model." + name
+        module.load_state_dict({key[len(prefix):]: tensor for key, tensor in tensors.items()
+                                if key.startswith(prefix)})
+        places = {} if name == "norm." else {"position_ids": torch.arange(len(tokens))[None]}
+        x = module.eval()(x, **places)
+    return (x[0] @ tensors["model.embed_tokens.weight"].T).numpy()
 
 
 def from_autograd(folder, config, tokens):
@@ -1349,8 +1582,8 @@ def from_autograd(folder, config, tokens):
     return F.linear(normed(x, "model.norm"), tensors["model.embed_tokens.weight"]).numpy()
 
 
-ORIGINALS = {"transformers": from_transformers, "fla": from_fla, "mlx": from_mlx,
-             "autograd": from_autograd}
+ORIGINALS = {"transformers": from_transformers, "fla": from_fla, "mlx": from_mlx, "rwkv": from_rwkv,
+             "ttt": from_ttt, "autograd": from_autograd}
 
 
 # ---- the run ----
