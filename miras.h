@@ -1030,6 +1030,19 @@ typedef struct miras_layer_desc {
 #define MIRAS_PATTERN 64     /* characters of a pattern, its end included                        */
 
 /* A whole language model. Fill it with miras_model_preset. */
+/* How a model that only runs holds its matrices. A product with one of them gives the bits of
+ * MIRAS_WEIGHTS_FLOAT with the same, rounded numbers. All else stays float: gains, gates' offsets,
+ * convolutions, initial memories, what sessions hold, every sum. */
+typedef enum miras_weights {
+  MIRAS_WEIGHTS_FLOAT,     /* 32 bits; the only ones that can be trained                         */
+  MIRAS_WEIGHTS_BF16,      /* the upper 16 bits of a float, to nearest, halfway to even          */
+  MIRAS_WEIGHTS_F16,       /* IEEE half precision: 11 bits of precision; 65520 and more become
+                              infinite                                                           */
+  MIRAS_WEIGHTS_Q8,        /* 32 neighbours of a row share a scale of half precision, by which
+                              whole numbers -127..127 are multiplied: 8.5 bits each              */
+  MIRAS_WEIGHTS_COUNT
+} miras_weights;
+
 typedef struct miras_model_desc {
   miras_layer_desc layer[MIRAS_LAYER_KINDS];   /* those that the pattern does not name are unused */
   char pattern[MIRAS_PATTERN];   /* which layers, from the embedding on: letters, or groups of them
@@ -1044,6 +1057,8 @@ typedef struct miras_model_desc {
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
                               refused, also when a file asks for it; 0: no limit                 */
+  miras_weights weights;   /* how matrices are held; but for MIRAS_WEIGHTS_FLOAT the model cannot be
+                              trained, and its matrices are zeros until a file is loaded         */
 } miras_model_desc;
 
 /* What the training of a model needs: room and workers. Nothing here changes a bit of it; what does
@@ -1237,7 +1252,8 @@ MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
 MIRAS_API void miras_model_close(miras_model *m);
 MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m);
 /* All parameters in one block. count is the block's floats: between the views lie zeros that must
- * stay so; what is learned is the sum of the views' counts. */
+ * stay so; what is learned is the sum of the views' counts. NULL and 0 of a model whose weights are
+ * not float; places of views mean nothing then. */
 MIRAS_API float *miras_model_params(miras_model *m, size_t *count);
 MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count);
 
@@ -1329,15 +1345,17 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
 #ifndef MIRAS_NO_FILES
 /* ---- files ----
  * A model is a safetensors file: little-endian f32 tensors named as the views, the descriptor in
- * __metadata__. A trainer's is that of its model with AdamW's moments and steps and running texts
- * beside, so that training goes on to the bit. Each can be loaded from the other's: a model takes
- * the parameters alone; a trainer that finds nothing more begins anew, and one with another number
- * of streams begins those anew. A memory's parameters and state, or a session's state (not its
- * model), are a block of their own with a checksum. Loading validates everything before it writes
- * anything, and takes a file only if the descriptors agree, in every constant and in the chunk, or
- * it says MIRAS_ERR_MISMATCH; seed, dropout and memory.reset_every of a model and the seed of a
- * memory may differ. Callbacks are not in files. The *_to and *_from forms work on memory; *_to
- * returns the bytes needed and writes only when capacity suffices (0: more than size_t). */
+ * __metadata__. Matrices of one whose weights are not float are stored as they are held; either is
+ * loaded into models of any weights, and rounded where these are shorter. A trainer's is that of
+ * its model with AdamW's moments and steps and running texts beside, so that training goes on to
+ * the bit. Each can be loaded from the other's: a model takes the parameters alone; a trainer that
+ * finds nothing more begins anew, and one with another number of streams begins those anew. A
+ * memory's parameters and state, or a session's state (not its model), are a block of their own
+ * with a checksum. Loading validates everything before it writes anything, and takes a file only if
+ * the descriptors agree, in every constant and in the chunk, or it says MIRAS_ERR_MISMATCH; seed,
+ * dropout and memory.reset_every of a model and the seed of a memory may differ. Callbacks are not
+ * in files. The *_to and *_from forms work on memory; *_to returns the bytes needed and writes only
+ * when capacity suffices (0: more than size_t). */
 #ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
@@ -1382,11 +1400,11 @@ MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
 #ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
-/* Open the model that path describes, with the limit and memory.custom of given (may be NULL: no
- * limit, no callbacks), and its memory.reset_every where that is not 0: a model that does not last
- * as it was trained can be given resets. A few kilobytes can describe a model whose sessions take
- * gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE before it is
- * allocated; result may be NULL. */
+/* Open the model that path describes, with limit, weights and memory.custom of given (may be NULL:
+ * no limit, floats, no callbacks), and its memory.reset_every where that is not 0: a model that
+ * does not last as it was trained can be given resets. A few kilobytes can describe a model whose
+ * sessions take gigabytes: set a limit for files from others. What is beyond it is MIRAS_ERR_SIZE
+ * before it is allocated; result may be NULL. */
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
                                              const miras_allocator *allocator,
                                              miras_result *result);
@@ -1973,6 +1991,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(no_mlp, 5, 0, 1, 0, "type not mlp"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
+  {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
+   "float bf16 f16 q8", ""},
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
@@ -3129,6 +3149,7 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))  \
   X(LAYER_BACK, void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc,   \
     size_t lddc, float *da, float *db, float *row, const float *erase, const miras__erasing *e))  \
+  X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t n))                    \
   X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
     int way, size_t rows, size_t heads, size_t dim))                                              \
   X(LAYER, void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld,                  \
@@ -3311,6 +3332,9 @@ struct miras__kernels {
 #define miras__unit_bwd MIRAS__LENT(miras__unit_bwd)
 #define miras__erase_fwd MIRAS__LENT(miras__erase_fwd)
 #define miras__erase_bwd MIRAS__LENT(miras__erase_bwd)
+#define miras__half_to_float MIRAS__IN_SET(miras__half_to_float)
+#define miras__widen_block MIRAS__IN_SET(miras__widen_block)
+#define miras__widen MIRAS__IN_SET(miras__widen)
 #define miras__rotary MIRAS__LENT(miras__rotary)
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
@@ -6704,6 +6728,57 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 #define MIRAS__NORM_EPS 1e-5f      /* of the root mean squares                                    */
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
 
+/* Weights of a form (room @32). Loops have no branch and a number of turns that compilers know, so
+ * that they turn them into vectors. */
+static inline float miras__half_to_float(unsigned h) {
+  const uint32_t low = h & 0x7fff, up = low >= 0x7c00 ? 224u << 23 : 112u << 23;
+  const float tiny = (float)(int)low * 5.9604645e-8f;      /* below 2^-14: 2^-24 each             */
+  const uint32_t few = low < 0x400 ? 0xffffffffu : 0;
+  uint32_t bits;
+  float x;
+  memcpy(&bits, &tiny, sizeof bits);
+  bits = (few & bits) | (~few & ((low << 13) + up)) | (uint32_t)(h & 0x8000) << 16;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* 32 of them. */
+static inline void miras__widen_block(int form, float *y, const unsigned char *x) {
+  enum { BLOCK = 32 };
+  uint16_t h[BLOCK];
+  uint32_t bits[BLOCK];
+  signed char q[BLOCK];
+  float out[BLOCK], scale;
+  int j;
+  if (form == MIRAS_WEIGHTS_Q8) {
+    memcpy(h, x, sizeof *h);
+    memcpy(q, x + sizeof *h, sizeof q);
+    scale = miras__half_to_float(h[0]);
+    for (j = 0; j < BLOCK; j++) out[j] = scale * (float)q[j];
+    memcpy(y, out, sizeof out);
+  } else if (form == MIRAS_WEIGHTS_BF16) {
+    memcpy(h, x, sizeof h);
+    for (j = 0; j < BLOCK; j++) bits[j] = (uint32_t)h[j] << 16;
+    memcpy(y, bits, sizeof bits);
+  } else {
+    memcpy(h, x, sizeof h);
+    for (j = 0; j < BLOCK; j++) out[j] = miras__half_to_float(h[j]);
+    memcpy(y, out, sizeof out);
+  }
+}
+
+/* n of them, from the first of a block on. */
+static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
+  const size_t each = form == MIRAS_WEIGHTS_Q8 ? 34 : 64;
+  unsigned char rest[64] = {0};
+  float last[32];
+  for (; n >= 32; n -= 32, y += 32, x += each) miras__widen_block(form, y, x);
+  if (!n) return;
+  memcpy(rest, x, form == MIRAS_WEIGHTS_Q8 ? each : 2 * n);
+  miras__widen_block(form, last, rest);
+  memcpy(y, last, n * sizeof *y);
+}
+
 /* s = silu(a) b. */
 static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
                               size_t rows, size_t n) {
@@ -7321,6 +7396,61 @@ static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, fl
 #endif
   kern->gemm(mode, C, ldc, A, B, M, N, K, pack);
 }
+
+#ifndef MIRAS__DEVICE
+/* ---- matrices in fewer bytes ----
+ *
+ * Rows of weights of a form, each of miras__row_bytes. A product takes them as floats, a tile at a
+ * time, of up to MIRAS__WIDEN; its chains of sums go on from tile to tile, so that bits are those
+ * of the whole. For few rows of A a tile stays in the first cache and has long rows, which memory
+ * is ahead of. */
+enum { MIRAS__WIDEN = 64 * 256 };
+
+/* Bytes of n weights; too many become too many. */
+static MIRAS__UNUSED size_t miras__row_bytes(int form, size_t n) {
+  if (form == MIRAS_WEIGHTS_Q8)
+    return n / 32 > (size_t)-1 / 34 - 1 ? (size_t)-1 : (n + 31) / 32 * 34;
+  n = n > (size_t)-1 / 4 ? (size_t)-1 / 4 : n;
+  return form ? 2 * n : 4 * n;
+}
+
+typedef struct miras__packed {
+  const unsigned char *p;
+  int form, turned;                  /* turned: a product's B is its transpose                    */
+  size_t cols;                       /* of a row                                                  */
+  float *wide;                       /* [MIRAS__WIDEN] of a product                               */
+} miras__packed;
+
+/* to [rows, n] = rows `row` on, columns `col` on, which a tile's width divides. */
+static MIRAS__UNUSED void miras__packed_widen(const miras__kernels *k, float *to, size_t ld,
+                                              const miras__packed *x, size_t row, size_t col,
+                                              size_t rows, size_t n) {
+  const size_t each = miras__row_bytes(x->form, x->cols);
+  const unsigned char *from = x->p + row * each + miras__row_bytes(x->form, col);
+  for (; rows; rows--, to += ld, from += each) k->widen(x->form, to, from, n);
+}
+
+/* C [M, N] of A [M, K] and B, which is [K, N] or, turned, lies as [N, K]. */
+static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mode, float *C,
+                                              size_t ldc, miras__matrix A, const miras__packed *B,
+                                              size_t M, size_t N, size_t K, float *pack) {
+  const size_t down = M > 8 ? 64 : B->turned ? 16 : 4, across = M > 8 || B->turned ? 256 : 1024;
+  const size_t ns = B->turned ? down : across, ks = B->turned ? across : down;
+  size_t j, k;
+  for (j = 0; j < N; j += ns)
+    for (k = 0; k < K; k += ks) {
+      const size_t n = N - j < ns ? N - j : ns, depth = K - k < ks ? K - k : ks;
+      const size_t ld = miras__pad(B->turned ? depth : n);
+      miras__matrix a = A;
+      a.p += k * miras__right(A);
+      if (B->turned) miras__packed_widen(kern, B->wide, ld, B, j, k, n, depth);
+      else miras__packed_widen(kern, B->wide, ld, B, k, j, depth, n);
+      miras__matmul(kern, k ? MIRAS__ADD : mode, C + j, ldc, a,
+                    B->turned ? miras__turned(B->wide, ld) : miras__mat(B->wide, ld), M, n, depth,
+                    pack);
+    }
+}
+#endif
 
 #endif   /* region E */
 
@@ -12518,7 +12648,8 @@ enum { MIRAS__W_NORM1, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_NORM_Q, MIRA
 
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
-  size_t at;                       /* its first float, counted from the layer's                   */
+  size_t at;                       /* its first float, counted from the layer's; of a matrix that
+                                      is not float its first byte                                 */
   size_t place;                    /* PROJECTS: the first column that it makes; MULTIPLIES: in
                                       work->turned; else in a row of sums                         */
 } miras__param;
@@ -12534,6 +12665,9 @@ typedef struct miras__shape {
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
   size_t scratch, scratch_train;   /* of a worker                                                 */
+  int form;                        /* of matrices (miras_weights)                                 */
+  size_t wide;                     /* but float: where a tile of them lies in a worker's scratch  */
+  size_t packed;                   /* and the bytes of all of them                                */
   size_t width, heads, dk, dv, value, hidden, taps;
   size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
   size_t ld_x, ld_p, ld_g, ld_y, ld_f;
@@ -12610,6 +12744,7 @@ typedef struct miras__layer {
   size_t first, run;               /* its first float among parameters, and in a running text     */
   size_t site;                     /* the first of its masks: one for each of its branches        */
   float *w;                        /* its parameters                                              */
+  unsigned char *packed;           /* and matrices that are not float                             */
   float *keep;                     /* [H] constant keep gates                                     */
 } miras__layer;
 
@@ -12618,6 +12753,8 @@ typedef struct miras__views {
   miras_view *view;                /* NULL: they are counted                                      */
   int count, layer;                /* so far; the layer they are of, or -1                        */
   size_t floats, learned;          /* every view starts on a cache line                           */
+  int form;                        /* of matrices, and their bytes if it is not float             */
+  size_t packed;
   uint64_t seed;                   /* of the layer                                                */
 } miras__views;
 
@@ -12751,7 +12888,18 @@ static float *miras__turned_weight(const miras__shape *s, const miras__layer_wor
 /* c [n, cols], set or added to, = x W of parameter i. */
 static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
                          const float *x, size_t ldx, size_t n) {
-  const miras__param *p = &a->layer->s->param[i];
+  const miras__shape *s = a->layer->s;
+  const miras__param *p = &s->param[i];
+#ifndef MIRAS__DEVICE
+  if (s->form) {
+    miras__packed w;
+    w.p = a->layer->packed + p->at, w.form = s->form, w.turned = 0, w.cols = p->cols;
+    w.wide = a->scratch + s->wide;
+    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &w, n, p->cols, p->rows,
+                        a->scratch);
+    return;
+  }
+#endif
   miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx),
                 miras__mat(miras__weight(a->layer, i), p->cols), n, p->cols, p->rows, a->scratch);
 }
@@ -13030,9 +13178,13 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
  * `stream` of the layer. */
 static void miras__view_add(miras__views *v, const char *name, size_t rows, size_t cols, int decay,
                             int stream, double mean, double deviation) {
-  size_t count = 0, offset = v->floats;
+  const int form = decay ? v->form : MIRAS_WEIGHTS_FLOAT;
+  size_t count = 0, offset = form ? v->packed : v->floats;
   miras__grow(&count, rows, cols ? cols : 1);
-  miras__grow(&v->floats, miras__padded(count), 1);
+  if (form) miras__grow(&v->packed, rows, miras__row_bytes(form, cols));
+  else miras__grow(&v->floats, count, 1);
+  v->packed = miras__padded(v->packed);
+  v->floats = miras__padded(v->floats);
   miras__grow(&v->learned, count, 1);
   if (!count) return;
   if (v->view) {
@@ -13098,8 +13250,13 @@ static int miras__shape_end(miras__shape *s) {
     miras__param *p = &s->param[i];
     const int origin = miras__params[i].origin, turns = origin <= MIRAS__MULTIPLIES;
     const size_t count = miras__pad(miras__count(p));
-    p->at = s->floats;
-    miras__grow(&s->floats, count, 1);
+    p->at = turns && s->form ? s->packed : s->floats;
+    if (turns && s->form) {
+      miras__grow(&s->packed, p->rows, miras__row_bytes(s->form, p->cols));
+      s->packed = miras__padded(s->packed);
+    } else {
+      miras__grow(&s->floats, count, 1);
+    }
     if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
     miras__grow(&s->sums[origin], turns ? p->cols : 1, turns ? miras__pad(p->rows) : count);
   }
@@ -13306,7 +13463,7 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   const miras__shape *s = layer->s;
   const miras__param *at = s->param;
   const miras__gates *step = &s->gate[MIRAS__STEP], *bound = &s->gate[MIRAS__THRESHOLD];
-  const int found = s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
+  const int found = s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT && !s->form;
   const size_t large =
     (s->plan.d.bias == MIRAS_LP ? s->heads : (s->heads + 1) / 2) * s->descents * s->dv;
   float *w = layer->w;
@@ -13954,13 +14111,32 @@ struct miras_model {
   int view_count;
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
   size_t learned;                  /* floats of all views                                         */
+  size_t packed_bytes;             /* of matrices that are not float                              */
+  size_t wide;                     /* and where a tile of them lies in scratch                    */
   float *params;
+  unsigned char *packed;
 };
+
+#ifndef MIRAS__DEVICE
+/* The rows of the embedding, at 0, or of the head, which a product takes turned. */
+static miras__packed miras__packed_at(const miras_model *m, size_t at, float *scratch) {
+  miras__packed w;
+  w.p = m->packed + at, w.form = (int)m->desc.weights, w.turned = 1, w.cols = m->width;
+  w.wide = scratch ? scratch + m->wide : NULL;
+  return w;
+}
+#endif
 
 /* The embedding's rows of n tokens. */
 static void miras__embed(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
                          size_t n, float *x) {
   size_t t;
+#ifndef MIRAS__DEVICE
+  const miras__packed rows = miras__packed_at(m, 0, NULL);
+  for (t = 0; rows.form && t < n; t++)
+    miras__packed_widen(k, x + t * m->ld_x, 0, &rows, (size_t)tokens[t], 0, 1, m->width);
+  if (rows.form) return;
+#endif
   for (t = 0; t < n; t++)
     k->copy(x + t * m->ld_x, m->params + (size_t)tokens[t] * m->width, m->width);
 }
@@ -14063,6 +14239,7 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
                       "type is %d (attention); this build leaves it out (MIRAS_NO_ATTENTION)",
                       (int)d->type), MIRAS_ERR_DESC;
   s->width = m->width;
+  s->form = (int)m->desc.weights;
   s->hidden = (size_t)d->hidden;
   s->ld_x = miras__pad(s->width);
   s->ld_f = miras__pad(s->hidden);
@@ -14123,6 +14300,9 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
     if (m->scratch < s->scratch) m->scratch = s->scratch;
     if (m->scratch_train < s->scratch_train) m->scratch_train = s->scratch_train;
   }
+  m->wide = m->scratch;
+  for (i = 0; i < m->kinds; i++) m->shape[i].wide = m->wide;
+  if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
   for (i = 0; i < d->layers; i++) miras__grow(&m->run, m->shape[m->kind[i]].run, 1);
   if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
   miras__say(why, n, "the state of a running text is larger than this machine can address");
@@ -14138,25 +14318,27 @@ static void miras__model_views(miras_model *m) {
   for (l = 0; l < m->desc.layers; l++) branches += miras__branches(&m->shape[m->kind[l]]);
   memset(&v, 0, sizeof v);
   v.view = m->views;
+  v.form = (int)m->desc.weights;
   v.layer = -1;
   v.seed = seed;
   miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
   for (l = 0; l < m->desc.layers; l++) {
     v.layer = l;
     v.seed = miras__hash(seed + (uint64_t)l + 1);
-    if (m->views) m->layers[l].first = v.floats;
+    if (m->views) m->layers[l].first = v.floats, m->layers[l].packed = m->packed + v.packed;
     miras__layer_views(&m->shape[m->kind[l]], &v, 1 / sqrt((double)branches));
   }
   v.layer = -1;
   v.seed = seed;
   m->norm = v.floats;
   miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
-  m->head = m->desc.untied ? v.floats : 0;
+  m->head = !m->desc.untied ? 0 : v.form ? v.packed : v.floats;
   if (m->desc.untied)
     miras__view_add(&v, "head.weight", m->vocab, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
   m->view_count = v.count;
   m->param_count = v.floats;
   m->learned = v.learned;
+  m->packed_bytes = v.packed;
 }
 
 static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
@@ -14173,8 +14355,9 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   miras__model_views(m);
   m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
   m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
-  if (m->views) miras__model_views(m);
   m->params = miras__floats(a, m->param_count, 1);
+  m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
+  if (m->views) miras__model_views(m);
   for (i = 0; i < m->kinds; i++) {
     m->shape[i].gate_scale = miras__floats(a, m->shape[i].outs, 1);
     m->shape[i].turns = miras__floats(a, m->shape[i].turning, 1);
@@ -14312,6 +14495,7 @@ static void miras__model_draw(miras_model *m) {
   size_t i;
   for (i = 0; i < (size_t)m->view_count; i++) {
     const miras_view *v = &m->views[i];
+    if (v->decay && m->desc.weights) continue;
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
   }
   for (i = 0; i < (size_t)m->desc.layers; i++)
@@ -14337,6 +14521,7 @@ static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, voi
   if (!m) return NULL;
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
+  if (m->packed_bytes) memset(m->packed, 0, m->packed_bytes);
   miras__model_draw(m);
   return m;
 }
@@ -14359,8 +14544,9 @@ MIRAS_API const miras_model_desc *miras_model_desc_of(const miras_model *m) {
 }
 
 MIRAS_API float *miras_model_params(miras_model *m, size_t *count) {
-  if (count) *count = m ? m->param_count : 0;
-  return m ? m->params : NULL;
+  const int whole = m && !m->desc.weights;
+  if (count) *count = whole ? m->param_count : 0;
+  return whole ? m->params : NULL;
 }
 
 MIRAS_API const miras_view *miras_model_views(const miras_model *m, int *count) {
@@ -14767,6 +14953,9 @@ static MIRAS__COLD miras_result miras__trainer_resolve(miras_trainer *tr, miras_
   if (why && n) why[0] = 0;
   if (!m || !from)
     return miras__say(why, n, "the %s is NULL", m ? "descriptor" : "model"), MIRAS_ERR_ARGUMENT;
+  if (m->desc.weights)
+    return miras__say(why, n, "the model's weights is %d; training needs 0 (float)",
+                      (int)m->desc.weights), MIRAS_ERR_DESC;
   memset(tr, 0, sizeof *tr);
   tr->model = m;
   *d = *from;
@@ -15205,6 +15394,12 @@ static void miras__session_logits(miras_session *s, const miras__kernels *k, siz
                                   size_t n) {
   const miras_model *m = s->model;
   k->rms_fwd(s->last, m->ld_x, s->x + from * m->ld_x, m->ld_x, m->params + m->norm, n, m->width);
+  if (m->desc.weights) {
+    const miras__packed head = miras__packed_at(m, m->head, s->scratch);
+    miras__packed_times(k, MIRAS__SET, s->logits, m->ld_v, miras__mat(s->last, m->ld_x), &head, n,
+                        m->vocab, m->width, s->scratch);
+    return;
+  }
   miras__matmul(k, MIRAS__SET, s->logits, m->ld_v, miras__mat(s->last, m->ld_x),
                 miras__turned(m->params + m->head, m->width), n, m->vocab, m->width, s->scratch);
 }
@@ -15934,10 +16129,12 @@ static int miras__need_list(miras__text *t, uint64_t *out, int most) {
 
 /* @85 FILES --------------------------------------------------- needs 10 11 14 74 78 79 80 84 -- */
 
-/* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 4 MiB, f32
- * tensors without gaps, everything little-endian. The header's __metadata__ holds the descriptor,
- * field by field, and a CRC-32C of the whole file in which the eight digits of the checksum itself
- * count as zeros; so no single changed byte goes unnoticed, be it in the header or in the numbers.
+/* A saved model is a safetensors file: 8 bytes of header length, a JSON header of up to 4 MiB,
+ * tensors without gaps, everything little-endian. They are f32, or its matrices as a model holds
+ * them that only runs: BF16, F16, and for Q8 U8 of [rows, bytes of a row]. The header's
+ * __metadata__ holds the descriptor, field by field, and a CRC-32C of the whole file in which the
+ * eight digits of the checksum itself count as zeros; so no single changed byte goes unnoticed, be
+ * it in the header or in the numbers.
  * From version 4 on fields of layers have the letter of a kind before them: "w.window".
  *
  * A saved memory or session is, in this order, all little-endian:
@@ -16110,7 +16307,122 @@ typedef struct miras__tensor {
   int rank;
   uint64_t shape[3];
   uint64_t range[2];                 /* bytes within the payload: from, to                       */
+  int form;                          /* miras_weights                                            */
 } miras__tensor;
+
+/* By miras_weights. */
+static const char *const miras__dtypes[MIRAS_WEIGHTS_COUNT] = {"F32", "BF16", "F16", "U8"};
+
+/* Weights of a form, n from the first of a block on, as in files, to what this machine has, or
+ * back. */
+static MIRAS__COLD void miras__weights_turn(int form, unsigned char *to, const unsigned char *from,
+                                            size_t n) {
+  const size_t bytes = miras__row_bytes(form, n);
+  size_t i;
+  memcpy(to, from, bytes);
+  if (miras__little_endian()) return;
+  if (form == MIRAS_WEIGHTS_FLOAT)
+    for (i = 0; i < bytes; i++) to[i] = from[i ^ 3];
+  else
+    for (i = 0; i + 1 < bytes; i += form == MIRAS_WEIGHTS_Q8 ? 34 : 2)
+      to[i] = from[i + 1], to[i + 1] = from[i];
+}
+
+/* x in half precision, to nearest, halfway to even; NaN stays one. */
+static unsigned miras__to_half(float x) {
+  const uint32_t bits = (uint32_t)miras__real_bits(x);
+  const unsigned sign = bits >> 16 & 0x8000;
+  const uint32_t size = bits & 0x7fffffff;
+  if (size > 0x7f800000) return sign | 0x7e00;
+  if (size >= 0x477ff000) return sign | 0x7c00;                  /* 65520 */
+  if (size < 0x38800000)                                         /* 2^-14: steps of 2^-24 */
+    return sign | (unsigned)lrintf(fabsf(x) * 16777216.0f);
+  return sign | (unsigned)((size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13);
+}
+
+/* n floats to weights of a form, from the first of a block on. */
+static MIRAS__COLD void miras__narrow(int form, unsigned char *to, const float *x, size_t n) {
+  size_t i, j;
+  if (form == MIRAS_WEIGHTS_FLOAT) memcpy(to, x, n * sizeof *x);
+  for (i = 0; form == MIRAS_WEIGHTS_Q8 && i < n; i += 32, to += 34) {
+    const size_t now = n - i < 32 ? n - i : 32;
+    float most = 0, scale;
+    uint16_t half;
+    for (j = 0; j < now; j++)
+      if (!(fabsf(x[i + j]) <= most)) most = fabsf(x[i + j]);    /* a NaN wins                    */
+    half = (uint16_t)miras__to_half(most / 127);
+    miras__kernels_best()->widen(MIRAS_WEIGHTS_F16, &scale, (const unsigned char *)&half, 1);
+    memcpy(to, &half, sizeof half);
+    memset(to + sizeof half, 0, 32);
+    for (j = 0; j < now && scale > 0 && scale <= FLT_MAX; j++) {
+      const float q = rintf(x[i + j] / scale);
+      to[sizeof half + j] = (unsigned char)(signed char)(q > 127 ? 127 : q < -127 ? -127 : q);
+    }
+  }
+  for (i = 0; (form == MIRAS_WEIGHTS_BF16 || form == MIRAS_WEIGHTS_F16) && i < n; i++, to += 2) {
+    const uint32_t bits = (uint32_t)miras__real_bits(x[i]);
+    const uint16_t half = (uint16_t)(form == MIRAS_WEIGHTS_F16 ? miras__to_half(x[i])
+                                     : x[i] != x[i] ? 0x7fc0
+                                     : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    memcpy(to, &half, sizeof half);
+  }
+}
+
+/* n weights of a file to those of a view, both from the first of a block on. */
+static MIRAS__COLD void miras__weights_read(int form, unsigned char *to, int from_form,
+                                            const unsigned char *from, size_t n) {
+  enum { PIECE = 256 };
+  unsigned char bytes[PIECE * sizeof(float)];
+  float x[PIECE];
+  size_t now;
+  for (; n; n -= now) {
+    now = n < PIECE ? n : PIECE;
+    miras__weights_turn(from_form, bytes, from, now);
+    if (from_form == MIRAS_WEIGHTS_FLOAT) memcpy(x, bytes, now * sizeof *x);
+    else miras__kernels_best()->widen(from_form, x, bytes, now);
+    if (form == from_form) memcpy(to, bytes, miras__row_bytes(form, now));
+    else miras__narrow(form, to, x, now);
+    to += miras__row_bytes(form, now);
+    from += miras__row_bytes(from_form, now);
+  }
+}
+
+/* How a model holds a view. */
+static int miras__view_form(const miras_model *m, const miras_view *v) {
+  return v->decay ? (int)m->desc.weights : MIRAS_WEIGHTS_FLOAT;
+}
+
+static unsigned char *miras__view_at(const miras_model *m, const miras_view *v) {
+  return miras__view_form(m, v) ? m->packed + v->offset
+                                : (unsigned char *)(void *)(m->params + v->offset);
+}
+
+/* A tensor that is not running texts: all its rows. */
+static MIRAS__COLD void miras__view_read(const miras_model *m, const miras_view *v, int from_form,
+                                         const unsigned char *from) {
+  const int form = miras__view_form(m, v);
+  const size_t rows = v->rank == 2 ? (size_t)v->shape[0] : 1, n = v->count / rows;
+  unsigned char *to = miras__view_at(m, v);
+  size_t i;
+  for (i = 0; i < rows; i++)
+    miras__weights_read(form, to + i * miras__row_bytes(form, n), from_form,
+                        from + i * miras__row_bytes(from_form, n), n);
+}
+
+static MIRAS__COLD void miras__view_write(miras__sink *s, const miras_model *m,
+                                          const miras_view *v) {
+  const int form = miras__view_form(m, v);
+  const size_t rows = (size_t)v->shape[0], n = v->count / rows;
+  const unsigned char *from = miras__view_at(m, v);
+  unsigned char bytes[1024];
+  size_t i, j, now;
+  for (i = 0; i < rows; i++, from += miras__row_bytes(form, n))
+    for (j = 0; j < n; j += now) {
+      now = n - j < 256 ? n - j : 256;
+      miras__weights_turn(form, bytes, from + miras__row_bytes(form, j), now);
+      miras__out(s, bytes, miras__row_bytes(form, now));
+    }
+}
 
 /* Tensor i of a file, as if it were the only one: the views, both moments, running texts. Returns
  * its floats, and how many belong to one sequence: 0 but of running texts. */
@@ -16126,7 +16438,8 @@ static float *miras__tensor_of(const miras_model *m, const miras_trainer *tr, in
     memcpy(x->name, v->name, sizeof v->name);
     x->rank = v->rank;
     for (k = 0; k < v->rank; k++) x->shape[k] = (uint64_t)v->shape[k];
-    at += v->offset;
+    x->form = miras__view_form(m, v);
+    at = x->form ? NULL : at + v->offset;
   } else {
     i -= m->view_count;
     memcpy(x->name, names[i], sizeof names[i]);
@@ -16137,7 +16450,13 @@ static float *miras__tensor_of(const miras_model *m, const miras_trainer *tr, in
     at = !tr ? NULL : i == 0 ? tr->moment1 : i == 1 ? tr->moment2 : tr->streams;
   }
   for (x->range[1] = 4, k = 0; k < x->rank; k++) x->range[1] *= x->shape[k];
+  if (x->form) x->range[1] = x->shape[0] * miras__row_bytes(x->form, (size_t)x->shape[1]);
   return at;
+}
+
+/* The second number of its shape in a file. */
+static uint64_t miras__shape_in_file(uint64_t n, int form) {
+  return form == MIRAS_WEIGHTS_Q8 ? miras__row_bytes(form, (size_t)n) : n;
 }
 
 /* ,"key":"value" */
@@ -16185,9 +16504,11 @@ static void miras__out_header(miras__sink *s, const miras_model *m, const miras_
     miras__tensor x;
     miras__tensor_of(m, tr, i, &x, &each);
     line[0] = 0;
-    miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", x.name);
+    miras__say(line, sizeof line, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", x.name,
+               miras__dtypes[x.form]);
     for (k = 0; k < x.rank; k++)
-      miras__say(line, sizeof line, k ? ",%zu" : "%zu", (size_t)x.shape[k]);
+      miras__say(line, sizeof line, k ? ",%zu" : "%zu",
+                 (size_t)(k ? miras__shape_in_file(x.shape[k], x.form) : x.shape[k]));
     end = offset + (size_t)x.range[1];
     miras__say(line, sizeof line, "],\"data_offsets\":[%zu,%zu]}", offset, end);
     miras__out_text(s, line);
@@ -16211,7 +16532,8 @@ static void miras__out_model(miras__sink *s, const miras_model *m, const miras_t
   for (i = 0; i < tensors; i++) {
     miras__tensor x;
     const float *from = miras__tensor_of(m, tr, i, &x, &each);
-    miras__out_words(s, from, (size_t)(x.range[1] / 4), each);
+    if (x.form) miras__view_write(s, m, &m->views[i]);
+    else miras__out_words(s, from, (size_t)(x.range[1] / 4), each);
   }
 }
 
@@ -16232,6 +16554,7 @@ typedef struct miras__file {
   const char *past;                  /* the end of __metadata__ once it was read: what follows   */
   miras_model_desc d;                /* 0 where the file does not say                            */
   int version;
+  int narrow;                        /* some tensors are not F32                                 */
   uint64_t steps;
   const char *checksum;              /* its eight digits                                         */
   unsigned char seen[MIRAS__PLACES], noted[MIRAS__NOTES];
@@ -16295,8 +16618,9 @@ static void miras__need_metadata(miras__file *f) {
 }
 
 static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload) {
+  static const unsigned char wide[MIRAS_WEIGHTS_COUNT] = {4, 2, 2, 1};
   char text[MIRAS__NAME_SIZE];
-  uint64_t bytes = 4;
+  uint64_t bytes;
   int seen = 0, i;
   miras__need_char(t, '{');
   do {
@@ -16309,7 +16633,9 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
     seen |= key;
     if (key == 1) {
       miras__need_string(t, text);
-      if (!miras__same(text, "F32")) miras__refuse(t);
+      for (x->form = 0; x->form < MIRAS_WEIGHTS_COUNT; x->form++)
+        if (miras__same(text, miras__dtypes[x->form])) break;
+      if (x->form == MIRAS_WEIGHTS_COUNT) x->form = 0, miras__refuse(t);
     } else if (key == 2) {
       x->rank = miras__need_list(t, x->shape, 3);
     } else if (miras__need_list(t, x->range, 2) != 2) {
@@ -16322,7 +16648,7 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
     return;
   }
   /* the range is not empty, so a zero in the shape can never match */
-  for (i = 0; i < x->rank; bytes *= x->shape[i++])
+  for (bytes = wide[x->form], i = 0; i < x->rank; bytes *= x->shape[i++])
     if (x->shape[i] && bytes > UINT64_MAX / x->shape[i]) miras__refuse(t);
   if (bytes != x->range[1] - x->range[0]) miras__refuse(t);
 }
@@ -16385,6 +16711,7 @@ static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size
   for (miras__rewind(f); miras__next(f, &x);) {
     if (count++ == MIRAS__MAX_TENSORS) return 0;
     borders += miras__hash(x.range[0]) - miras__hash(x.range[1]);
+    if (x.form) f->narrow = 1;
   }
   if (f->t.bad || !miras__complete(f)) return 0;
   if (f->checksum) {
@@ -16413,9 +16740,10 @@ static int miras__find_tensor(const miras_model *m, const miras__tensor *x, int 
     const int at = (hint + i) % n;
     miras__tensor_of(m, NULL, at, &own, &each);
     if (!miras__same(own.name, x->name)) continue;
-    if (x->rank != own.rank) return -1;
+    if (x->rank != own.rank || (x->form && (at >= m->view_count || own.rank != 2))) return -1;
     for (k = each != 0; k < own.rank; k++)
-      if (x->shape[k] != own.shape[k]) return -1;
+      if (x->shape[k] != (k ? miras__shape_in_file(own.shape[k], x->form) : own.shape[k]))
+        return -1;
     return at;
   }
   return -1;
@@ -16465,7 +16793,9 @@ static miras_result miras__load_model(miras_model *m, miras_trainer *tr, miras__
     float *to;
     at = miras__find_tensor(m, &x, at + 1);
     to = miras__tensor_of(m, tr, at, &own, &each);
-    if (to && x.shape[0] == own.shape[0])   /* as many running texts */
+    if (own.form || x.form)
+      miras__view_read(m, &m->views[at], x.form, f->payload + (size_t)x.range[0]);
+    else if (to && x.shape[0] == own.shape[0])   /* as many running texts */
       miras__get_words(to, f->payload + (size_t)x.range[0], (size_t)(own.range[1] / 4), each);
   }
   return MIRAS_OK;
@@ -16480,8 +16810,9 @@ typedef struct miras__opening {
 } miras__opening;
 
 /* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
- * before anything is allocated, so that a small file cannot ask for a large model. */
-static miras_result miras__payload_fits(const miras_model_desc *d, size_t payload) {
+ * before anything is allocated, so that a small file cannot ask for a large model. narrow: they may
+ * take down to 8.5 bits each. */
+static miras_result miras__payload_fits(const miras_model_desc *d, size_t payload, int narrow) {
   miras__draft draft;
   miras_model *m = &draft.model;
   uint64_t bytes, moments;
@@ -16489,6 +16820,8 @@ static miras_result miras__payload_fits(const miras_model_desc *d, size_t payloa
   if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
   bytes = 4 * (uint64_t)m->learned;
   moments = bytes + 8 * (uint64_t)m->param_count;
+  if (narrow)
+    return payload / 17 >= bytes / 64 ? MIRAS_OK : MIRAS_ERR_FORMAT;
   return payload == bytes || (payload >= moments && (payload - moments) % (4 * m->run) == 0)
              ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
@@ -16506,7 +16839,8 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f) {
     if (memory->bias == MIRAS_CUSTOM_BIAS || memory->retention == MIRAS_CUSTOM_RETENTION)
       memory->custom = from->custom;
   }
-  result = miras__payload_fits(d, f->payload_size);
+  if (o->given) d->weights = o->given->weights;
+  result = miras__payload_fits(d, f->payload_size, f->narrow);
   if (result != MIRAS_OK) return result;
   o->model = miras__model_make(d, NULL, 0, &o->own.allocator);
   if (!o->model) return MIRAS_ERR_ALLOC;

@@ -3738,6 +3738,9 @@ size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, 
     if (m->shape[i].type == MIRAS_LAYER_MEMORY &&
         !miras__cuda_can(&m->shape[i].plan, why, why_size))
       return 0;
+  if (m->desc.weights)
+    return miras__say(why, why_size, "the model's weights is %d; a device takes 0 (float)",
+                      (int)m->desc.weights), 0;
   if (!miras__cuda_options_ok(o, why, why_size)) return 0;
   if (!o || !o->half_state) return miras__model_block(m);
   miras__say(why, why_size, "half_state is 1; it must be 0: a model's states are float32");

@@ -15,6 +15,8 @@
  *     ./lm train FILE --model titans --chars        train any row of the table
  *     ./lm generate model.safetensors --prompt "The "
  *     ./lm eval model.safetensors FILE              bits and nats per byte of a whole file
+ *     ./lm convert model.safetensors --weights q8 --out small.safetensors
+ *     ./lm emit model.safetensors --weights q8      model.c, for a device without files
  *     ./lm models                                   the rows of the table
  *     ./lm --help                                   every option
  *
@@ -301,7 +303,7 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *pattern, *out, *prompt, *svg, *from, *only, *set[16];
+  const char *model, *pattern, *out, *prompt, *svg, *from, *only, *weights, *set[16];
   int dim, layers, heads, key_dim, value_dim, hidden, parameters, conv, context, batch, chunk;
   int steps, warmup, threads, eval_every, untied, chars, resume, tokens, top_k, window;
   int streams, horizon, reset, anew, limit;
@@ -313,7 +315,7 @@ typedef struct options {
 
 typedef struct option {
   const char *name;        /* without the dashes */
-  const char *commands;    /* t(rain), g(enerate), e(val) */
+  const char *commands;    /* t(rain), g(enerate), e(val), c(onvert and emit) */
   char type;               /* i(nt), u(int64), r(eal), s(tring), l(ist of 16 of them), f(lag) */
   void *value;
   double low, high;
@@ -327,6 +329,8 @@ static const char usage[] =
   "  lm train FILE [options]           train on a text\n"
   "  lm generate MODEL [options]       print text that a model writes\n"
   "  lm eval MODEL FILE [options]      bits and nats per byte of a whole file\n"
+  "  lm convert MODEL --out FILE       the model with shorter weights\n"
+  "  lm emit FILE --out FILE           C source of a model, or of a saved memory or session\n"
   "  lm models                         the memories to choose from\n"
   "  lm models NAME                    the fields of one, as --set takes them\n";
 
@@ -338,10 +342,10 @@ static const option *find_option(const option *table, const char *name, char com
 
 static void print_help(const option *table) {
   static const struct { char letter; const char *name; } part[] = {
-    {'t', "train"}, {'g', "generate"}, {'e', "eval"}};
+    {'t', "train"}, {'g', "generate"}, {'e', "eval"}, {'c', "convert, emit"}};
   int i;
   fputs(usage, stdout);
-  for (i = 0; i < 3; i++) {
+  for (i = 0; i < (int)(sizeof part / sizeof part[0]); i++) {
     const option *o;
     printf("\n%s\n", part[i].name);
     for (o = table; o->name; o++) {
@@ -406,6 +410,9 @@ static void parse(options *o, const option *table, int argc, char **argv, char c
   }
   if (got < files) die(2, "%s needs %s", argv[1], command == 'e' ? "a model and a text file"
                           : command == 't' ? "a text file to learn from" : "a model file");
+  if (o->weights && strcmp(o->weights, "float") && strcmp(o->weights, "bf16") &&
+      strcmp(o->weights, "f16") && strcmp(o->weights, "q8"))
+    die(2, "--weights is \"%s\"; it must be float, bf16, f16 or q8", o->weights);
 }
 
 /* ---- losses over a text ---------------------------------------------------------------------- */
@@ -1220,6 +1227,12 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
 
 /* ---- generate, eval, models ------------------------------------------------------------------ */
 
+static miras_weights weights_of(const options *o) {
+  return !o->weights || o->weights[2] == 'o' ? MIRAS_WEIGHTS_FLOAT
+         : o->weights[0] == 'b' ? MIRAS_WEIGHTS_BF16
+         : o->weights[0] == 'f' ? MIRAS_WEIGHTS_F16 : MIRAS_WEIGHTS_Q8;
+}
+
 /* A file may come from anywhere and ask for any amount of memory: --limit bounds that. */
 static miras_model *open_model(const options *o) {
   miras_result result = MIRAS_OK;
@@ -1228,6 +1241,7 @@ static miras_model *open_model(const options *o) {
   memset(&bounds, 0, sizeof bounds);
   bounds.limit = (uint64_t)o->limit << 20;
   bounds.layer[0].memory.reset_every = o->anew;
+  bounds.weights = weights_of(o);
   m = miras_model_open_file(o->file[0], &bounds, NULL, &result);
   if (result == MIRAS_ERR_SIZE)
     die(1, "%s asks for more than %d MiB; --limit allows more", o->file[0], o->limit);
@@ -1308,6 +1322,80 @@ static int evaluate(const options *o) {
   printf("\nwrote %s\n", svg);
   miras_model_close(m);
   free(text), free(tokens), free(v.code), free(svg);
+  return 0;
+}
+
+static int convert(const options *o) {
+  miras_model *m = open_model(o);
+  vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
+  save_model(m, NULL, &v, o->out);
+  printf("wrote %s\n", o->out);
+  free(v.code);
+  miras_model_close(m);
+  return 0;
+}
+
+/* Numbers of an array. */
+static void emit_bytes(FILE *f, const unsigned char *x, size_t n) {
+  size_t i;
+  for (i = 0; i < n; i++) fprintf(f, "%s%u,", i % 24 ? "" : "\n  ", x[i]);
+}
+
+/* C source that holds a file: of a model with functions that open it, and its characters. */
+static int emit(const options *o) {
+  static const char *const name[] = {"FLOAT", "BF16", "F16", "Q8"};
+  size_t n = 0;
+  unsigned char *bytes = read_file(o->file[0], &n, 0);
+  const int memory = n > 8 && !memcmp(bytes, "mirastat", 8);
+  vocabulary v = {0, 0, NULL, 0};
+  FILE *f;
+  int i;
+  if (!memory) {
+    miras_model *m = open_model(o);
+    free(bytes);
+    v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
+    n = miras_model_save_to(m, NULL, 0);
+    bytes = (unsigned char *)grow(NULL, n, 1);
+    if (miras_model_save_to(m, bytes, n) != n) die(1, "%s cannot be written", o->out);
+    miras_model_close(m);
+  }
+  f = create(o->out);
+  fprintf(f, "/* Written by lm emit. Include it behind miras.h in one source file. */\n"
+             "static const unsigned char %s_file[%lu] = {", memory ? "memory" : "model",
+          (unsigned long)n);
+  emit_bytes(f, bytes, n);
+  fprintf(f, "\n};\n");
+  if (memory)
+    fprintf(f, "\n/* miras_memory_load_from(m, memory_file, sizeof memory_file), into a memory of "
+               "the same descriptor;\n * miras_session_load_from, if it is a session's. */\n");
+  for (i = 0; i < v.count && v.characters; i++)
+    fprintf(f, i ? "%s0x%lx," : "\n/* Code points of the tokens. */\n"
+                                "static const uint32_t model_characters[] = {%s0x%lx,",
+            i % 10 ? " " : "\n  ", (unsigned long)v.code[i]);
+  if (v.characters) fprintf(f, "\n};\n");
+  if (!memory)
+    fprintf(f, "\nstatic int model_describe(miras_model_desc *d) {\n"
+               "  memset(d, 0, sizeof *d);\n"
+               "  if (miras_model_desc_from(d, model_file, sizeof model_file) != MIRAS_OK)\n"
+               "    return 0;\n  d->weights = MIRAS_WEIGHTS_%s;\n"
+               "  return 1;\n"
+               "}\n"
+               "/* The bytes that model_init needs. */\n"
+               "static size_t model_size(void) {\n"
+               "  miras_model_desc d;\n"
+               "  return model_describe(&d) ? miras_model_size(&d, NULL, 0) : 0;\n"
+               "}\n"
+               "/* NULL if they are fewer. */\n"
+               "static miras_model *model_init(void *buffer, size_t bytes) {\n"
+               "  miras_model_desc d;\n"
+               "  miras_model *m = model_describe(&d) ? miras_model_init(buffer, bytes, &d) : NULL;"
+               "\n  return m && miras_model_load_from(m, model_file, sizeof model_file) ==\n"
+               "             MIRAS_OK ? m : NULL;\n"
+               "}\n",
+            name[weights_of(o)]);
+  finish(f, o->out);
+  printf("wrote %s, %lu bytes of it the file's\n", o->out, (unsigned long)n);
+  free(bytes), free(v.code);
   return 0;
 }
 
@@ -1406,6 +1494,7 @@ static const option table[] = {
    "steps between validations and checkpoints"},
   {"threads", "t", 'i', &given.threads, 1, 256, "cores to use"},
   {"out", "t", 's', &given.out, 0, 0, "the model (model.safetensors); loss.csv and .svg beside it"},
+  {"out", "c", 's', &given.out, 0, 0, "where to (model.safetensors; model.c)"},
   {"resume", "t", 'f', &given.resume, 0, 0, "go on from --out; give the options of the start"},
   {"from", "t", 's', &given.from, 0, 0,
    "begin with this model, its vocabulary and its layers; the options for them do not count"},
@@ -1420,7 +1509,8 @@ static const option table[] = {
    "length of the windows; else the context of training"},
   {"reset", "ge", 'i', &given.anew, 0, 1 << 30,
    "tokens after which a head starts anew; 0: as trained"},
-  {"limit", "ge", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
+  {"weights", "gec", 's', &given.weights, 0, 0, "how matrices are held: float, bf16, f16, q8"},
+  {"limit", "gec", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
   {"svg", "e", 's', &given.svg, 0, 0,
    "chart of the losses by position (positions.svg by the model)"},
   {"seed", "tg", 'u', &given.seed, 0, 0, "of the parameters, windows and samples"},
@@ -1467,6 +1557,14 @@ int main(int argc, char **argv) {
   } else if (!strcmp(command, "eval")) {
     parse(o, table, argc, argv, 'e', 2);
     status = evaluate(o);
+  } else if (!strcmp(command, "convert")) {
+    parse(o, table, argc, argv, 'c', 1);
+    if (!strcmp(o->out, o->file[0])) die(2, "--out is the model itself");
+    status = convert(o);
+  } else if (!strcmp(command, "emit")) {
+    if (!strcmp(o->out, "model.safetensors")) o->out = "model.c";
+    parse(o, table, argc, argv, 'c', 1);
+    status = emit(o);
   } else die(2, "%s is no command; lm --help lists them", command);
   if (fflush(stdout) || ferror(stdout)) die(1, "the output cannot be written: %s", strerror(errno));
   return status;

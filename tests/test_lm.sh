@@ -5,6 +5,7 @@ set -u
 case $1 in /*) lm=$1 ;; *) lm=$PWD/$1 ;; esac
 folder=$(mktemp -d "${TMPDIR:-/tmp}/miras_lm.XXXXXX") || exit 2
 trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
+top=$PWD
 head -c 6000 miras.h >"$folder/text" || exit 2
 head -c 9000 miras.h | tail -c 3000 | tr 'a-f' 'A-F' >"$folder/other"
 cd "$folder" || exit 2
@@ -82,6 +83,52 @@ train strange --from out/y --out out/u; expect 2 'does not know the character U+
 train some --from out/y --out out/u --minutes 0.0000001; expect 0 'stopped' $?
 train some --from out/y --out out/u --resume; expect 0 'wrote' $?
 cmp -s out/t out/u || say 'resumed, a model that is trained on ends elsewhere'
+
+# Shorter weights: the file is shorter, a float's numbers are the shorter's, and so is what it says.
+for form in bf16 f16 q8; do
+  "$lm" convert out/y --weights $form --out out/v >log 2>&1; expect 0 'wrote out/v' $?
+  "$lm" convert out/v --weights float --out out/w >log 2>&1; expect 0 'wrote out/w' $?
+  [ "$(wc -c <out/v)" -lt "$(wc -c <out/y)" ] || say "$form takes as many bytes as float"
+  "$lm" generate out/y --weights $form --tokens 50 >said; "$lm" generate out/w --tokens 50 >same
+  cmp -s said same || say "$form writes otherwise than its numbers as floats"
+  "$lm" eval out/v some --weights $form >log 2>&1; expect 0 'windows of 8' $?
+done
+"$lm" convert out/y --weights q4 --out out/v >log 2>&1
+expect 2 'it must be float, bf16, f16 or q8' $?
+"$lm" convert out/y --out out/y >log 2>&1; expect 2 'the model itself' $?
+
+# As C source: without files the model says the same.
+"$lm" emit out/y --weights q8 --out model.c >log 2>&1; expect 0 'wrote model.c' $?
+cat >emitted.c <<'END'
+#define MIRAS_IMPLEMENTATION
+#define MIRAS_NO_STDIO
+#define MIRAS_NO_TRAINING
+#include "miras.h"
+#include "model.c"
+#include <stdio.h>
+static unsigned char bytes[1 << 20];
+int main(void) {
+  miras_model *m = model_size() <= sizeof bytes ? model_init(bytes, sizeof bytes) : NULL;
+  miras_session *s = m ? miras_session_open(m, NULL) : NULL;
+  miras_sampling likeliest = {0, 0, 0, 0};
+  const float *logits;
+  int32_t token = 0;
+  int i, vocab = m ? miras_model_desc_of(m)->vocab : 0;
+  if (!s) return 1;
+  while (model_characters[token] != 'e') token++;
+  for (i = 0; i <= 50; i++) {
+    putchar((int)model_characters[token]);
+    logits = miras_session_step(s, token);
+    token = miras_sample(logits, vocab, &likeliest);
+  }
+  putchar('\n');
+  return 0;
+}
+END
+${CC:-cc} -std=c99 -O1 -I"$top" emitted.c -o emitted -lm || say 'what emit wrote is not compiled'
+./emitted >said || say 'what emit wrote does not run'
+"$lm" generate out/y --weights q8 --prompt e --tokens 50 --temperature 0 >same
+cmp -s said same || say 'a model as C source writes otherwise'
 
 # The file alone is a hybrid or a transformer: it writes, is measured and goes on to the bit.
 for kind in '--pattern mwm' '--pattern (mw)*2a --set w.window=3' '--model transformer' \

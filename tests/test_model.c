@@ -1488,6 +1488,125 @@ static void test_train_only(void **state) {
   finish();
 }
 
+/* A model whose matrices take fewer bytes has the bits of one of floats with the same, rounded
+ * numbers; files of either are loaded into models of any weights. */
+static void *model_file(const miras_model *m, size_t *bytes) {
+  void *file = malloc(*bytes = miras_model_save_to(m, NULL, 0));
+  assert_non_null(file);
+  assert_int_equal(miras_model_save_to(m, file, *bytes), *bytes);
+  return file;
+}
+
+/* Logits behind every token of a text in pieces; returns their floats. */
+static float *told(const miras_model *m, int steps) {
+  miras_session *s = miras_session_open(m, NULL);
+  float *y = (float *)malloc((size_t)(steps * VOCAB) * sizeof *y);
+  assert_non_null(s);
+  assert_non_null(y);
+  for (int i = 0, n; i < steps; i += n) {
+    const float *logits;
+    n = i % 3 ? 1 : steps - i < 5 ? steps - i : 5;
+    logits = miras_session_prefill(s, tokens + i, (size_t)n);
+    memset(y + i * VOCAB, 0, (size_t)(n * VOCAB) * sizeof *y);
+    memcpy(y + (i + n - 1) * VOCAB, logits, VOCAB * sizeof *y);
+  }
+  miras_session_close(s);
+  return y;
+}
+
+static void test_weights(void **state) {
+  static const double worst[MIRAS_WEIGHTS_COUNT] = {0, 1.0 / 256, 1.0 / 2048, 1.0 / 254};
+  const int kinds[] = {MIRAS_GATED_DELTANET, MIRAS_TITANS, MIRAS_RWKV7};
+  (void)state;
+  start();
+  for (int i = 0; i < 3; i++)
+    for (int untied = 0; untied < 2; untied++) {
+      miras_model_desc d = describe((miras_kind)kinds[i], 4);
+      miras_model *m;
+      size_t whole, first, second, count = 0;
+      void *file;
+      float *y;
+      d.untied = untied;
+      m = open_model(&d, "model");
+      file = model_file(m, &whole);
+      random_state = 12;
+      draw_text(20);
+      y = told(m, 20);
+      for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++) {
+        miras_model_desc e = d;
+        miras_model *packed, *rounded = open_model(&d, "model"), *again;
+        void *own, *copy;
+        float *a, *b;
+        const float *w = miras_model_params(m, NULL), *x;
+        int view_count;
+        const miras_view *v = miras_model_views(m, &view_count);
+        e.weights = (miras_weights)form;
+        packed = open_model(&e, "packed model");
+        again = open_model(&e, "packed model");
+        assert_null(miras_model_params(packed, &count));
+        assert_int_equal(count, 0);
+        assert_int_equal(miras_model_load_from(packed, file, whole), MIRAS_OK);
+        own = model_file(packed, &first);
+        assert_int_equal(miras_model_load_from(rounded, own, first), MIRAS_OK);
+        assert_int_equal(miras_model_load_from(again, own, first), MIRAS_OK);
+        copy = model_file(again, &second);
+        if (second != first || memcmp(own, copy, first) != 0)
+          failed("weights %d: a saved model comes back as another", form);
+        if (first >= whole) failed("weights %d: no shorter file", form);
+        x = miras_model_params(rounded, NULL);
+        for (int j = 0; j < view_count; j++)
+          for (size_t k = 0; k < v[j].count; k++) {
+            const float was = w[v[j].offset + k], is = x[v[j].offset + k];
+            double most = worst[form] * fabs((double)was) + (form == 2 ? 3e-8 : 0);
+            if (form == MIRAS_WEIGHTS_Q8) {      /* half a step of the largest in the block */
+              const size_t cols = (size_t)v[j].shape[v[j].rank - 1], row = k / cols * cols;
+              const size_t from = row + k % cols / 32 * 32;
+              most = 0;
+              for (size_t l = from; l < from + 32 && l < row + cols; l++)
+                if (fabs((double)w[v[j].offset + l]) > most)
+                  most = fabs((double)w[v[j].offset + l]);
+              most *= worst[form] * 1.01;
+            }
+            if (v[j].decay ? !(fabs((double)was - (double)is) <= most) : was != is) {
+              failed("weights %d: %s[%d] is %g and was %g", form, v[j].name, (int)k, (double)is,
+                     (double)was);
+              break;
+            }
+          }
+        a = told(packed, 20), b = told(rounded, 20);
+        if (memcmp(a, b, (size_t)(20 * VOCAB) * sizeof *a) != 0)
+          failed("%s, weights %d: other bits than of floats", miras_kind_name(kinds[i]), form);
+        if (!memcmp(a, y, (size_t)(20 * VOCAB) * sizeof *a))
+          failed("weights %d change nothing", form);
+        free(a), free(b), free(own), free(copy);
+        miras_model_close(packed), miras_model_close(rounded), miras_model_close(again);
+      }
+      free(y), free(file);
+      miras_model_close(m);
+    }
+  finish();
+}
+
+/* What is not meant is refused. */
+static void test_weights_refused(void **state) {
+  miras_model_desc d = describe(MIRAS_GATED_DELTANET, 4);
+  miras_trainer_desc room;
+  miras_model *m;
+  char why[256];
+  (void)state;
+  d.weights = MIRAS_WEIGHTS_COUNT;
+  assert_int_equal(miras_model_size(&d, why, sizeof why), 0);
+  assert_non_null(strstr(why, "weights is 4"));
+  d.weights = MIRAS_WEIGHTS_Q8;
+  m = open_model(&d, "packed model");
+  memset(&room, 0, sizeof room);
+  room.context = 16;
+  assert_int_equal(miras_trainer_size(m, &room, why, sizeof why), 0);
+  assert_string_equal(why, "the model's weights is 3; training needs 0 (float)");
+  assert_null(miras_trainer_open(m, &room, NULL));
+  miras_model_close(m);
+}
+
 /* Three steps of AdamW against the textbook, in double, every view at its own rate; gradients add
  * up and are cleared. */
 static void test_adamw(void **state) {
@@ -2164,6 +2283,8 @@ int main(void) {
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_adamw),
     cmocka_unit_test(test_train_only),
+    cmocka_unit_test(test_weights),
+    cmocka_unit_test(test_weights_refused),
     cmocka_unit_test(test_dropout),
     cmocka_unit_test(test_refusals),
   };
