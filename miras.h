@@ -81,7 +81,7 @@
    @74 One memory                          write, read, forward, backward, state
    @75 Layers: what they share             their record; rows, views, jobs; how a layer ends
    @76 Memory layer                        a memory per head, gates and convolutions before it
-   @77 Attention layer                     rotary positions, windows, grouped heads
+   @77 Attention layer                     rotary positions, windows; a memory beside it
    @78 Model                               patterns of layers, sizes, initial values
    @79 Training                            loss, gradients, AdamW, schedule
    @80 Sessions                            one sequence, token by token; sampling
@@ -237,6 +237,12 @@
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens
        x       = x + y W_o
+       x       = x + SwiGLU(norm(x)), as above
+
+   A layer of type mag has both side by side, as Titans' memory as a gate (Behrouz et al. 2024): y
+   of attention and z of a memory, any row of the table, both of the same h:
+
+       x       = x + (norm(y) * sigmoid(norm(z))) W_o
        x       = x + SwiGLU(norm(x)), as above
 
    An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
@@ -490,13 +496,14 @@
 
    A TYPE OF LAYER
      1. @06   a name in miras_layer_type, and its fields in miras_layer_desc; @14: its word, and if
-              it has fields their rows, miras__type_of and miras__when
+              it has fields their rows, miras__types_of and miras__when
      2.       a room like @77: sizes; initial values beyond draws; what it keeps of a call; what it
               does behind its projections, with a head and before W_o, and their adjoints. What
               layers share (room @75) has the MLP that ends each, dropout and the table of
               parameters (miras__params), from which views, sums and jobs follow; a type without
               heads has no functions, as the MLP on its own at the end of that room
      3. @78   its record in miras__layer_types; @73: a letter for it in miras_model_preset
+              where it is no form of m
      Training and sessions take every record alike.
 
    AN INSTRUCTION SET
@@ -985,6 +992,10 @@ typedef enum miras_layer_type {
   MIRAS_LAYER_MEMORY,      /* a memory per head, behind convolutions and gates                   */
   MIRAS_LAYER_ATTENTION,   /* softmax attention with rotary positions                            */
   MIRAS_LAYER_MLP,         /* no heads: the SwiGLU MLP alone                                     */
+  MIRAS_LAYER_MAG,         /* attention and a memory side by side on the same input, the memory as
+                              attention's gate (Titans): W_o (norm(y) (.) sigmoid(norm(z))), y what
+                              attention says and z the memory, whose output gate and norm per head
+                              it has not got                                                     */
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
 
@@ -1003,7 +1014,7 @@ typedef struct miras_layer_desc {
   int hidden;              /* of the SwiGLU MLP, 1..2^20; 0 -> 8/3 width, rounded up to a
                               multiple of 8; with no_mlp it must be 0                            */
   int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
-  /* of type memory */
+  /* of types memory and mag */
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
                               is a whole number; batch and seed are set by the model             */
   int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
@@ -1016,7 +1027,7 @@ typedef struct miras_layer_desc {
                               number each: a sum of MIRAS_FIXED_...                              */
   int horizon;             /* 0, or the tokens that learned keep gates may at most look back:
                               alpha is held to 1 - 1/horizon, 2..2^30                            */
-  /* of type attention */
+  /* of types attention and mag; of a mag heads * head_dim must be the memory's heads * value_dim */
   int heads;               /* of queries, 1..65536; 0 -> those of the model                      */
   int kv_heads;            /* of keys and values, of which heads is a multiple; 0 -> heads       */
   int head_dim;            /* even, 2..4096; 0 -> width / heads where that is a whole number     */
@@ -1328,8 +1339,9 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
 MIRAS_API void miras_session_reset(miras_session *s);
 MIRAS_API uint64_t miras_session_position(const miras_session *s);
 /* As the calls of a memory, for a layer's: its heads, or of attention its heads of keys and values
- * (keys turned by their positions). Outer parameters are those of the model. An MLP layer has no
- * parts. */
+ * (keys turned by their positions). A layer of type mag has the memory's first, whose parts are
+ * told, then those of attention, with parts `keys` and `values`. Outer parameters are those of the
+ * model. An MLP layer has no parts. */
 MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
                                         miras_view *part);
 MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
@@ -1865,6 +1877,7 @@ typedef struct miras__case {
   int beyond;              /* layer is not below layers                                          */
   int loose;               /* those of fixed_gates that are not learned                          */
   int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
+  int unequal;             /* a memory and the attention that it gates differ in width           */
 } miras__case;
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
@@ -1906,7 +1919,7 @@ typedef struct miras__field {
 /* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
-  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp"),
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag"),
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
@@ -2009,7 +2022,8 @@ static const miras__field miras__fields[] = {
   MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither of them NULL"),
   MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither of them NULL"),
   MIRAS__F(inside, NULL), MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL),
-  MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL)
+  MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
+  MIRAS__F(unequal, NULL)
 };
 #undef MIRAS__AT
 #undef MIRAS__W
@@ -2076,6 +2090,7 @@ static const miras__rule miras__rules[] = {
   {"horizon 1", "", "it must be 0, or from 2 on"},
   {"uneven, head_dim", "", "it must be even"},
   {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
+  {"unequal, head_dim", "", "heads times it must be the memory's heads times value_dim"},
   {"tied_step", "keep_gate head, step_gate head, descents 1", NULL}
 };
 
@@ -2160,17 +2175,32 @@ static int miras__of_memory(const miras__field *f) {
 
 static int miras__of_layer(const miras__field *f) { return f->at < offsetof(miras__case, d); }
 
-/* The type of layer that a layer's field is of, by its place in miras_layer_desc; -1: all. */
-static int miras__type_of(const miras__field *f) {
-  if (!miras__of_layer(f) || f->at < offsetof(miras__case, l.memory)) return -1;
-  return f->at < offsetof(miras__case, l.heads) ? MIRAS_LAYER_MEMORY : MIRAS_LAYER_ATTENTION;
+/* Has a layer of this type memories? Attention? */
+static int miras__remembers(miras_layer_type type) {
+  return type == MIRAS_LAYER_MEMORY || type == MIRAS_LAYER_MAG;
 }
 
-/* Where it has a meaning: first of all in layers of its type. */
+static int miras__attends(miras_layer_type type) {
+  return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG;
+}
+
+/* The types of layer that a field is of, by its place in miras_layer_desc: 0 all, 1 those with
+ * memories, 2 those with attention. */
+static int miras__types_of(const miras__field *f) {
+  if (!miras__of_layer(f) || f->at < offsetof(miras__case, l.memory)) return 0;
+  return f->at < offsetof(miras__case, l.heads) ? 1 : 2;
+}
+
+/* Is this type one of them? */
+static int miras__of_type(const miras__field *f, miras_layer_type type) {
+  const int types = miras__types_of(f);
+  return !types || (types == 1 ? miras__remembers(type) : miras__attends(type));
+}
+
+/* Where it has a meaning: first of all in layers of its types. */
 static const char *miras__when(const miras__case *c, const miras__field *f) {
-  const int type = miras__type_of(f);
-  if (type < 0 || type == (int)c->l.type) return f->when;
-  return type == MIRAS_LAYER_MEMORY ? "type memory" : "type attention";
+  if (miras__of_type(f, c->l.type)) return f->when;
+  return miras__types_of(f) == 1 ? "type memory mag" : "type attention mag";
 }
 
 /* A field's name, of a memory on its own without "memory." before it. */
@@ -2306,6 +2336,8 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->beyond = d->slopes && d->layer >= d->layers;
   c->uneven = c->l.head_dim % 2;
   c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
+  c->unequal = c->l.type == MIRAS_LAYER_MAG &&
+               (int64_t)c->l.heads * c->l.head_dim != (int64_t)d->heads * d->value_dim;
   c->loose = c->l.fixed_gates & ~((d->keep_gate ? MIRAS_FIXED_KEEP : 0) |
                                   (d->step_gate && !c->l.tied_step ? MIRAS_FIXED_STEP : 0) |
                                   (d->momentum_gate ? MIRAS_FIXED_MOMENTUM : 0) |
@@ -3140,6 +3172,10 @@ typedef struct miras__kernels miras__kernels;
     size_t rows, size_t n))                                                                       \
   X(LAYER_BACK, void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld,          \
     size_t rows, size_t n))                                                                       \
+  X(LAYER, void, sigmoid_gate_fwd, (float *s, size_t lds, const float *a, const float *b,          \
+    size_t ld, size_t rows, size_t n))                                                            \
+  X(LAYER_BACK, void, sigmoid_gate_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld,     \
+    size_t rows, size_t n))                                                                       \
   X(LAYER, void, conv_fwd, (float *z, const miras__conv *x))                                      \
   X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz,              \
     size_t after, float *sum, const miras__conv *x))                                              \
@@ -3325,6 +3361,8 @@ struct miras__kernels {
 #define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
+#define miras__sigmoid_gate_fwd MIRAS__IN_SET(miras__sigmoid_gate_fwd)
+#define miras__sigmoid_gate_bwd MIRAS__IN_SET(miras__sigmoid_gate_bwd)
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
 #define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
@@ -6800,6 +6838,29 @@ static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t 
       V_PUT(ds, V_MUL(silu, vb));
       V_PUT(a, V_MUL(V_MUL(d, vb), slope));
       V_PUT(b, V_MUL(d, silu));
+    }
+  }
+}
+
+/* s = a sigmoid(b); s may be a. */
+static void miras__sigmoid_gate_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
+                                    size_t rows, size_t n) {
+  size_t t;
+  for (t = 0; t < rows; t++, s += lds, a += ld, b += ld)
+    V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_sigmoid(V_AT(b))));
+}
+
+/* In place, as swiglu_bwd. */
+static void miras__sigmoid_gate_bwd(float *ds, size_t lds, float *a, float *b, size_t ld,
+                                    size_t rows, size_t n) {
+  size_t t;
+  vf one = V_SET1(1.0f);
+  for (t = 0; t < rows; t++, ds += lds, a += ld, b += ld) {
+    V_FOR(n) {
+      vf d = V_AT(ds), sig = miras__v_sigmoid(V_AT(b)), s = V_MUL(V_AT(a), sig);
+      V_PUT(ds, s);
+      V_PUT(a, V_MUL(d, sig));
+      V_PUT(b, V_MUL(V_MUL(d, s), V_SUB(one, sig)));
     }
   }
 }
@@ -12643,8 +12704,10 @@ enum { MIRAS__W_NORM1, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_NORM_Q, MIRA
        MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V, MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
        MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
-       MIRAS__W_OUT_NORM, MIRAS__W_OUT_GATE, MIRAS__W_O, MIRAS__W_NORM2, MIRAS__W_MLP_GATE,
-       MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
+       MIRAS__W_OUT_NORM, MIRAS__W_OUT_GATE, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K,
+       MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_NORM_Y,
+       MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP,
+       MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
 
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
@@ -12656,12 +12719,15 @@ typedef struct miras__param {
 
 /* What layers of one kind share. Sizes are in floats, and rows are padded to whole cache lines
  * (ld_*). The projections of a token lie in one row: q, k, v [before the convolutions], the output
- * gate, the gates' low rank; a layer may project none of its keys. In a running text a layer has
+ * gate, the gates' low rank, q, k, v of attention beside a memory; a layer may project none of its
+ * keys. In a running text a layer has
  * `run` floats: the first `at_out` projections of the last taps - 1 tokens (one row each), then the
  * states of the heads (each part starts on a multiple of 16). */
 typedef struct miras__shape {
   miras_layer_type type;
   size_t tasks;                    /* heads of a sequence that can be worked on apart             */
+  size_t beside;                   /* of them, those of attention beside a memory, which come last
+                                      and whose shape is the next one (room @77)                  */
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
   size_t scratch, scratch_train;   /* of a worker                                                 */
@@ -12672,9 +12738,11 @@ typedef struct miras__shape {
   size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
   size_t ld_x, ld_p, ld_g, ld_y, ld_f;
   size_t runs, per_token;          /* of a sequence, arrays of what heads read; floats of a token */
+  size_t runs_beside;              /* the first of these arrays that attention beside reads       */
   size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         row_rates;                /* lengths of parameters, 0 of those that it has not got       */
+         row_rates, beside_q, beside_k, beside_norm, both; /* lengths of parameters, 0 of those
+                                      that it has not got                                         */
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -12702,7 +12770,7 @@ typedef struct miras__shape {
  * the stream does not grow with depth. rows, cols: where a shape says how many; a layer has what
  * has some of both. */
 static const struct {
-  char name[16];
+  char name[24];
   unsigned char origin, stream, start, fan;      /* start is in tenths                            */
   uint16_t rows, cols;                           /* cols 0: a vector                              */
 } miras__params[MIRAS__PARAMS] = {
@@ -12729,6 +12797,13 @@ static const struct {
   {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(row_rates), 0},
   {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(cols_out), 0},
   {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1, MIRAS__L(width), MIRAS__L(cols_out)},
+  {"attention.q.weight", MIRAS__PROJECTS, 15, 10, 1, MIRAS__L(width), MIRAS__L(beside_q)},
+  {"attention.k.weight", MIRAS__PROJECTS, 16, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
+  {"attention.v.weight", MIRAS__PROJECTS, 17, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
+  {"attention.q_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(beside_norm), 0},
+  {"attention.k_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(beside_norm), 0},
+  {"attention_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
+  {"memory_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
   {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(value), MIRAS__L(width)},
   {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm2), 0},
   {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1, MIRAS__L(width), MIRAS__L(hidden)},
@@ -12930,23 +13005,30 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
   return sum;
 }
 
+/* Is what W_o receives other than what the heads said? */
+static int miras__layer_rewrites(const miras__shape *s) {
+  return s->param[MIRAS__W_OUT_NORM].rows || s->beside;
+}
+
 /* How often the layer adds to its input. */
 static size_t miras__branches(const miras__shape *s) { return s->value && s->hidden ? 2 : 1; }
 
 /* In the order of their columns. */
 static const unsigned char miras__projections[] = {
-  MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE, MIRAS__W_GATES_DOWN
+  MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE, MIRAS__W_GATES_DOWN, MIRAS__W_BESIDE_Q,
+  MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V
 };
+#define MIRAS__PROJECTIONS MIRAS__COUNT(miras__projections)
 
 /* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
 
-/* h = norm(x), proj = h W of n rows: of the first `count` projections, all 5 or the 3 that may go
+/* h = norm(x), proj = h W of n rows: of the first `count` projections, all or the 3 that may go
  * through convolutions. */
-static void miras__project(const miras__visit *a, int count, size_t n, const float *x,
+static void miras__project(const miras__visit *a, size_t count, size_t n, const float *x,
                            float *proj) {
   const miras__shape *s = a->layer->s;
   float *h = a->scratch + MIRAS__PACK;
-  int i;
+  size_t i;
   a->k->rms_fwd(h, s->ld_x, x, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM1), n, s->width);
   for (i = 0; i < count; i++) {
     const int which = miras__projections[i];
@@ -13152,7 +13234,7 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
   const miras__layer_work *work = &a->work;
   const miras__kept *kept = &a->kept;
   const size_t b = list->batch, rows[MIRAS__ORIGINS] = {0, 0, list->tiles, b, b * s->tasks};
-  const float *from = s->param[MIRAS__W_OUT_NORM].rows ? work->out : kept->y;
+  const float *from = miras__layer_rewrites(s) ? work->out : kept->y;
   int i;
   for (i = 0; i < MIRAS__PARAMS; i++) {
     const miras__param *p = &s->param[i];
@@ -13226,6 +13308,7 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
     miras__param *p = &s->param[i];
     const size_t cols = miras__params[i].cols, rows = miras__params[i].rows;
     if (cols) memcpy(&p->cols, (const char *)s + cols, sizeof p->cols);
+    p->rows = 0;
     if (p->cols || !cols) memcpy(&p->rows, (const char *)s + rows, sizeof p->rows);
   }
   for (i = s->proj = 0; i < sizeof miras__projections; i++) {
@@ -13240,6 +13323,16 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
 }
 
 /* ---- sizes ---- */
+
+/* The shape of attention beside a memory, s[1]: its arrays are parts of the layer's, and so are its
+ * parameters. */
+static void miras__shape_beside(miras__shape *s) {
+  static const unsigned char own[] = {MIRAS__W_NORM_Q, MIRAS__W_NORM_K};
+  miras__shape *w = s + 1;
+  int i;
+  w->ld_x = s->ld_x, w->ld_p = s->ld_p, w->ld_y = s->ld_y, w->ld_f = s->ld_f;
+  for (i = 0; i < 2; i++) w->param[own[i]] = s->param[MIRAS__W_BESIDE_NORM_Q + i];
+}
 
 /* What follows from all that a type has found. 0: the state of a running text is too large. */
 static int miras__shape_end(miras__shape *s) {
@@ -13262,14 +13355,18 @@ static int miras__shape_end(miras__shape *s) {
   }
   s->ld_p = miras__pad(s->proj);
   s->ld_g = miras__pad(s->outs);
-  s->ld_y = miras__pad(s->value);
+  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0));
   rows = MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
   if (s->scratch < rows) s->scratch = rows;
   if (s->scratch_train < rows) s->scratch_train = rows;
   s->tail = miras__pad((s->taps - 1) * s->at_out);
   s->run = s->tail;
-  miras__grow(&s->run, s->plan.head_state, s->tasks);
+  miras__grow(&s->run, s->plan.head_state, s->tasks - s->beside);
+  if (s->beside) {
+    miras__grow(&s->run, s[1].plan.head_state, s->beside);
+    miras__shape_beside(s);
+  }
   return s->run + 1 != 0;
 }
 
@@ -13290,7 +13387,7 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
   work->dqkv = miras__floats(a, runs, work->per_qkv);
   work->inverse = miras__floats(a, runs * s->lengths, t);
   work->dgates = miras__floats(a, n, s->ld_g);
-  work->out = miras__floats(a, s->param[MIRAS__W_OUT_NORM].rows ? n : 0, s->ld_y);
+  work->out = miras__floats(a, miras__layer_rewrites(s) ? n : 0, s->ld_y);
   work->part[MIRAS__BY_TILE] = miras__floats(a, b * miras__tiles(t), s->sums[MIRAS__BY_TILE]);
   work->part[MIRAS__BY_SEQUENCE] = miras__floats(a, b, s->sums[MIRAS__BY_SEQUENCE]);
   work->part[MIRAS__BY_HEAD] = miras__floats(a, b * s->tasks, s->sums[MIRAS__BY_HEAD]);
@@ -13718,19 +13815,23 @@ static const float *miras__memory_layer_leave(const miras__visit *a) {
   return gated;
 }
 
-/* from -> dy and the output gate's part of dproj. Makes what the memories read once more: gates,
- * qkv. */
+/* What the memories read once more: gates, qkv. */
+static void miras__memory_layer_again(const miras__visit *a) {
+  size_t ldpast;
+  const float *past = miras__past(a, &ldpast);
+  miras__convolve(a, past, ldpast, a->work.inverse);
+  if (a->layer->s->gates) miras__make_gates(a, NULL);
+  miras__make_keys(a);
+}
+
+/* from -> dy and the output gate's part of dproj. */
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
   const miras__norm of = miras__answers_of(a);
-  size_t ldpast;
-  const float *past = miras__past(a, &ldpast);
   a->k->gated_norm_bwd(a->work.dy, s->ld_y, a->work.dproj + s->at_out, s->ld_p,
                        miras__tile_sum(a, MIRAS__W_OUT_NORM), a->work.out, s->ld_y, from, s->ld_y,
                        &of);
-  miras__convolve(a, past, ldpast, a->work.inverse);
-  if (s->gates) miras__make_gates(a, NULL);
-  miras__make_keys(a);
+  miras__memory_layer_again(a);
 }
 
 /* dy -> dqkv, dgates, and the head's sums. */
@@ -14035,11 +14136,169 @@ static const miras__layer_type miras__attention_layer = {
   MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd)
 };
 
+/* ---- attention beside a memory: a layer of type mag ---- */
+
+/* Titans' memory as a gate (Behrouz et al. 2024). Of the same rows h = norm(x) the memory of room
+ * @76 makes z, and attention makes y:
+ *   out = (y r_y g_y) (.) sigmoid(z r_z g_z)     r: 1 / RMS of the row, g: learned gains
+ * The layer's own shape is the memory's; attention has the next one, whose columns of projections
+ * and answers, whose rows of what heads read and whose heads and states lie behind the memory's.
+ * The paper's persistent tokens are learned keys and values of the attention. For the memory,
+ * tokens ahead of every text would only move what a text begins with, its learned initial memory:
+ * it has none. */
+
+/* The first of arrays like work.qkv that are the attention's: the memory has one per head. */
+static float *miras__beside_rows(const miras__visit *a, float *all) {
+  return miras__to(all, a->layer->s->runs_beside * a->work.per_qkv);
+}
+
+/* The visit as attention sees it; `layer` receives its layer. */
+static miras__visit miras__beside_of(const miras__visit *a, miras__layer *layer) {
+  const miras__shape *s = a->layer->s;
+  const size_t column = s->param[MIRAS__W_BESIDE_Q].place, heads = s->tasks - s->beside;
+  miras__visit b = *a;
+  *layer = *a->layer;
+  layer->s = s + 1;
+  b.layer = layer;
+  b.kept.proj += column;
+  b.kept.y += s->value;
+  b.kept.tape = miras__to(b.kept.tape, heads * b.kept.per_tape);
+  b.work.qkv = miras__beside_rows(a, b.work.qkv);
+  b.work.dqkv = miras__beside_rows(a, b.work.dqkv);
+  b.work.dproj = miras__to(b.work.dproj, column);
+  b.work.dy = miras__to(b.work.dy, s->value);
+  b.run = miras__to(b.run, s->tail + heads * s->plan.head_state);
+  return b;
+}
+
+#ifndef MIRAS__DEVICE
+static MIRAS__COLD miras_result miras__mag_layer_resolve(miras__shape *s, const miras_layer_desc *d,
+                                                         char *why, size_t n) {
+  miras__shape *w = s + 1;
+  miras_result result = miras__memory_layer_resolve(s, d, why, n);
+  memset(w, 0, sizeof *w);
+  w->type = MIRAS_LAYER_ATTENTION;
+  w->width = s->width;
+  if (result == MIRAS_OK) result = miras__attention_layer_resolve(w, d, why, n);
+  if (result != MIRAS_OK) return result;
+  s->cols_out = 0;
+  s->beside = w->tasks;
+  s->tasks += w->tasks;
+  s->runs_beside = s->runs;
+  s->runs += (w->per_token + s->per_token - 1) / s->per_token;
+  s->beside_q = w->cols_q;
+  s->beside_k = w->cols_k;
+  s->beside_norm = w->qk_norm;
+  s->both = s->value;
+  if (s->scratch < w->scratch) s->scratch = w->scratch;
+  if (s->scratch_train < w->scratch_train) s->scratch_train = w->scratch_train;
+  if (s->proj <= (size_t)INT_MAX - w->proj) return MIRAS_OK;
+  miras__say(why, n, "heads and their sizes make %zu numbers per token; a model allows up to %d",
+             s->proj + w->proj, INT_MAX);
+  return MIRAS_ERR_DESC;
+}
+
+static MIRAS__COLD void miras__mag_layer_draw(const miras__layer *layer, uint64_t seed) {
+  miras__layer beside = *layer;
+  beside.s = layer->s + 1;
+  miras__memory_layer_draw(layer, seed);
+  miras__attention_layer_draw(&beside, seed);
+}
+
+/* A task's room is that of whichever needs more. */
+static size_t miras__mag_layer_tape(const miras__shape *s, const miras__extent *e) {
+  const size_t memory = miras__memory_layer_tape(s, e);
+  const size_t beside = miras__attention_layer_tape(s + 1, e);
+  return !memory || memory > beside ? memory : beside;
+}
+#endif
+
+static void miras__mag_layer_enter(const miras__visit *a) {
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  miras__memory_layer_enter(a);
+  miras__attention_turn(&beside);
+}
+
+static void miras__mag_layer_head(const miras__visit *a, size_t h) {
+  const size_t heads = a->layer->s->tasks - a->layer->s->beside;
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  if (h < heads) miras__memory_layer_head(a, h);
+  else miras__attention_layer_head(&beside, h - heads);
+}
+
+/* Both branches normed, to t: y in its columns 0 to value - 1, z in the next. */
+static void miras__mag_norms(const miras__visit *a, float *t) {
+  const miras__shape *s = a->layer->s;
+  a->k->rms_fwd(t, s->ld_y, a->kept.y + s->value, s->ld_y,
+                miras__weight(a->layer, MIRAS__W_NORM_Y), a->n, s->value);
+  a->k->rms_fwd(t + s->value, s->ld_y, a->kept.y, s->ld_y,
+                miras__weight(a->layer, MIRAS__W_NORM_Z), a->n, s->value);
+}
+
+static const float *miras__mag_layer_leave(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *t = miras__from_scratch(a);
+  miras__mag_norms(a, t);
+  a->k->sigmoid_gate_fwd(t, s->ld_y, t, t + s->value, s->ld_y, a->n, s->value);
+  return t;
+}
+
+static void miras__mag_layer_leave_bwd(const miras__visit *a, float *from) {
+  const miras__shape *s = a->layer->s;
+  const miras__norm y = miras__norm_of(a->kept.y + s->value, s->ld_y,
+                                       miras__weight(a->layer, MIRAS__W_NORM_Y), a->n, s->value);
+  const miras__norm z = miras__norm_of(a->kept.y, s->ld_y,
+                                       miras__weight(a->layer, MIRAS__W_NORM_Z), a->n, s->value);
+  float *t = from + MIRAS__TILE * (s->ld_y + s->ld_f), *dy = a->work.dy;
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  miras__mag_norms(a, t);
+  a->k->sigmoid_gate_bwd(from, s->ld_y, t, t + s->value, s->ld_y, a->n, s->value);
+  a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
+  a->k->rms_bwd(dy + s->value, s->ld_y, NULL, 0, miras__tile_sum(a, MIRAS__W_NORM_Y), NULL, 0, t,
+                s->ld_y, &y);
+  a->k->rms_bwd(dy, s->ld_y, NULL, 0, miras__tile_sum(a, MIRAS__W_NORM_Z), NULL, 0, t + s->value,
+                s->ld_y, &z);
+  miras__memory_layer_again(a);
+  miras__attention_turn(&beside);
+}
+
+/* Attention has none of the sums of heads, which all tasks have room for. */
+static void miras__mag_layer_head_bwd(const miras__visit *a, size_t h) {
+  const miras__shape *s = a->layer->s;
+  const size_t heads = s->tasks - s->beside, sums = s->sums[MIRAS__BY_HEAD];
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  if (h < heads) {
+    miras__memory_layer_head_bwd(a, h);
+    return;
+  }
+  a->k->fill(miras__to(a->work.part[MIRAS__BY_HEAD], h * sums), 0, sums);
+  miras__attention_layer_head_bwd(&beside, h - heads);
+}
+
+static void miras__mag_layer_enter_bwd(const miras__visit *a) {
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  miras__memory_layer_enter_bwd(a);
+  miras__attention_layer_enter_bwd(&beside);
+}
+
+static const miras__layer_type miras__mag_layer = {
+  MIRAS__HOST(miras__mag_layer_resolve), MIRAS__HOST(miras__mag_layer_draw),
+  MIRAS__HOST(MIRAS__BACK(miras__mag_layer_tape)), miras__mag_layer_enter, miras__mag_layer_head,
+  miras__mag_layer_leave, MIRAS__BACK(miras__mag_layer_leave_bwd),
+  MIRAS__BACK(miras__mag_layer_head_bwd), MIRAS__BACK(miras__mag_layer_enter_bwd)
+};
+
 /* @78 MODEL ------------------------------------------------------------------ needs 31 74 76 -- */
 
 /* In the order of miras_layer_type. */
 static const miras__layer_type *const miras__layer_types[] = {
-  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer
+  &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer,
+  MIRAS__PAIRS(&miras__mag_layer)
 };
 
 static const miras__layer_type *miras__layer_acts(const miras__shape *s) {
@@ -14052,7 +14311,7 @@ static void miras__enter(const miras__visit *a) {
   if (!s->value) return;
   if (a->run && !a->first && a->kept.tails != a->run)
     a->k->copy(a->kept.tails, a->run, s->tail);
-  if (!a->projected) miras__project(a, 5, a->n, a->kept.x, a->kept.proj);
+  if (!a->projected) miras__project(a, MIRAS__PROJECTIONS, a->n, a->kept.x, a->kept.proj);
   miras__layer_acts(s)->enter(a);
 }
 
@@ -14098,8 +14357,8 @@ static void miras__leave_bwd(const miras__visit *a) {
 struct miras_model {
   miras__storage own;
   miras_model_desc desc;
-  unsigned char kind[MIRAS__LAYERS];            /* of its layers, counting those in use           */
-  int kinds;                                    /* in use                                         */
+  unsigned char kind[MIRAS__LAYERS];            /* of its layers: the first of their shapes       */
+  int kinds;                                    /* shapes in use                                  */
   miras__shape *shape;                          /* [kinds]                                        */
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
@@ -14142,10 +14401,12 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, const in
 }
 
 #ifndef MIRAS__DEVICE
-/* A model that is being resolved: room for every kind. */
+#define MIRAS__SHAPES (2 * MIRAS_LAYER_KINDS)
+
+/* A model that is being resolved: room for the shapes of every kind. */
 typedef struct miras__draft {
   miras_model model;
-  miras__shape shape[MIRAS_LAYER_KINDS];
+  miras__shape shape[MIRAS__SHAPES];
 } miras__draft;
 
 /* ---- patterns ---- */
@@ -14222,7 +14483,7 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
     return miras__say(why, n,
                       "memory.parallel is set; a model's workers are those of its trainer: set it "
                       "to NULL"), MIRAS_ERR_DESC;
-  if (d->type == MIRAS_LAYER_MEMORY) d->memory.batch = 1;
+  if (miras__remembers(d->type)) d->memory.batch = 1;
   if (d->memory.slopes) {
     d->memory.layer = 0;
     d->memory.layers = m->desc.layers;
@@ -14236,8 +14497,9 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
   s->type = d->type;
   if (!miras__layer_acts(s))
     return miras__say(why, n,
-                      "type is %d (attention); this build leaves it out (MIRAS_NO_ATTENTION)",
-                      (int)d->type), MIRAS_ERR_DESC;
+                      "type is %d (%s); this build leaves attention out (MIRAS_NO_ATTENTION)",
+                      (int)d->type, d->type == MIRAS_LAYER_MAG ? "mag" : "attention"),
+           MIRAS_ERR_DESC;
   s->width = m->width;
   s->form = (int)m->desc.weights;
   s->hidden = (size_t)d->hidden;
@@ -14269,6 +14531,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
   miras_model *m = &draft->model;
   miras_model_desc *d = &m->desc;
   const miras__shape *s;
+  unsigned char shape[MIRAS_LAYER_KINDS];
   miras_result result;
   int i, l;
   if (why && n) why[0] = 0;
@@ -14294,16 +14557,19 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
       if (i) miras__say(why, n, "layer[%d]: ", i);
       return miras__say(why, n, "%s", said), result;
     }
-    for (l = 0; l < d->layers; l++)
-      if (m->kind[l] == i) m->kind[l] = (unsigned char)m->kinds;
+    shape[i] = (unsigned char)m->kinds;
     s = &m->shape[m->kinds++];
+    m->kinds += s->beside > 0;
     if (m->scratch < s->scratch) m->scratch = s->scratch;
     if (m->scratch_train < s->scratch_train) m->scratch_train = s->scratch_train;
   }
   m->wide = m->scratch;
   for (i = 0; i < m->kinds; i++) m->shape[i].wide = m->wide;
   if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
-  for (i = 0; i < d->layers; i++) miras__grow(&m->run, m->shape[m->kind[i]].run, 1);
+  for (l = 0; l < d->layers; l++) {
+    m->kind[l] = shape[m->kind[l]];
+    miras__grow(&m->run, m->shape[m->kind[l]].run, 1);
+  }
   if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
   miras__say(why, n, "the state of a running text is larger than this machine can address");
   return MIRAS_ERR_DESC;
@@ -15503,6 +15769,9 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
                                         miras__call *a, char *why, size_t n) {
   const miras__layer *of;
   const miras__shape *z;
+  miras__layer beside;
+  size_t h = (size_t)head, first;
+  float *at;
   if (why && n) why[0] = 0;
   if (!s)
     return miras__say(why, n, "the session is NULL"), MIRAS_ERR_ARGUMENT;
@@ -15514,8 +15783,17 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
     return miras__say(why, n, "layer is %d; it must be one with heads, for others have no state",
                       layer), MIRAS_ERR_ARGUMENT;
   if (!miras__whole(why, n, "head", head, 0, (int)z->tasks - 1)) return MIRAS_ERR_ARGUMENT;
-  miras__layer_head(of, miras__kernels_best(), (size_t)head, a);
-  a->state = (float *)s->state + of->run + z->tail + (size_t)head * z->plan.head_state;
+  at = (float *)s->state + of->run + z->tail;
+  first = z->tasks - z->beside;
+  if (h >= first) {                /* of attention beside a memory */
+    beside = *of;
+    beside.s = z + 1;
+    of = &beside;
+    at += first * z->plan.head_state;
+    h -= first;
+  }
+  miras__layer_head(of, miras__kernels_best(), h, a);
+  a->state = at + h * of->s->plan.head_state;
   a->scratch = s->scratch;
   a->position = miras__position(s->state);
   return MIRAS_OK;
@@ -16233,12 +16511,12 @@ enum { MIRAS__PLACES = (MIRAS_LAYER_KINDS + 1) * MIRAS__FIELDS };
 static const miras__field *miras__in_file(const miras_model_desc *d, int version, int place,
                                           int *kind) {
   const miras__field *f = &miras__fields[place % MIRAS__FIELDS];
-  const int lettered = place >= MIRAS__FIELDS, type = miras__type_of(f);
+  const int lettered = place >= MIRAS__FIELDS;
   *kind = lettered ? place / MIRAS__FIELDS - 1 : 0;
   if (!f->since || f->since > version || lettered != (version >= 4 && miras__of_layer(f)))
     return NULL;
   if (!lettered) return f;
-  return miras__used(d, *kind) && (type < 0 || type == (int)d->layer[*kind].type) ? f : NULL;
+  return miras__used(d, *kind) && miras__of_type(f, d->layer[*kind].type) ? f : NULL;
 }
 
 /* The version of files that a model is saved in: the oldest that has all its fields, so that older
@@ -16834,7 +17112,7 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f) {
   for (k = 0; o->given && k < MIRAS_LAYER_KINDS; k++) {
     miras_desc *memory = &d->layer[k].memory;
     const miras_desc *from = &o->given->layer[0].memory;
-    if (!miras__used(d, k) || d->layer[k].type != MIRAS_LAYER_MEMORY) continue;
+    if (!miras__used(d, k) || !miras__remembers(d->layer[k].type)) continue;
     if (from->reset_every) memory->reset_every = from->reset_every;
     if (memory->bias == MIRAS_CUSTOM_BIAS || memory->retention == MIRAS_CUSTOM_RETENTION)
       memory->custom = from->custom;

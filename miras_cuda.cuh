@@ -687,6 +687,13 @@ MIRAS__BY_TILES(swiglu_fwd, 1,
 MIRAS__BY_TILES(swiglu_bwd, 1,
                 (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
                 (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
+MIRAS__BY_TILES(sigmoid_gate_fwd, 1,
+                (float *s, size_t lds, const float *a, const float *b, size_t ld, size_t rows,
+                 size_t n),
+                (s + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
+MIRAS__BY_TILES(sigmoid_gate_bwd, 1,
+                (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
+                (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
 MIRAS__BY_TILES(gates_fwd, 1,
                 (int form, float cap, float *y, float *g, size_t ld, const float *offset,
                  const float *c, size_t rows, size_t n),
@@ -2909,7 +2916,7 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
     case MIRAS__PROJECT:
       k->rms_fwd(h, s->ld_x, a->kept.x, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM1), a->n,
                  s->width);
-      for (i = 0; i < 5; i++) {
+      for (i = 0; i < (int)MIRAS__PROJECTIONS; i++) {
         const int which = miras__projections[i];
         const size_t at = s->param[which].place;
         if (end > at)
@@ -3735,7 +3742,7 @@ size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, 
   if (why && why_size) why[0] = 0;
   if (!m) return miras__say(why, why_size, "the model is NULL"), 0;
   for (i = 0; i < m->kinds; i++)
-    if (m->shape[i].type == MIRAS_LAYER_MEMORY &&
+    if (miras__remembers(m->shape[i].type) &&
         !miras__cuda_can(&m->shape[i].plan, why, why_size))
       return 0;
   if (m->desc.weights)
@@ -3808,7 +3815,7 @@ typedef struct miras__cuda_trainer {
   size_t parts;                    /* floats of shared memory for parts of rows, of any layer     */
   int failed;
   uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
-                   MIRAS_LAYER_KINDS * sizeof(miras__layer_work) / 8 + 32];
+                   MIRAS__SHAPES * sizeof(miras__layer_work) / 8 + 32];
 } miras__cuda_trainer;
 typedef char miras__blocks_suffice[MIRAS_CUDA_BLOCKS > MIRAS__WORKERS ? 1 : -1];
 typedef char miras__trainer_fits[sizeof(miras__cuda_trainer) <= sizeof(miras_cuda_trainer) &&
@@ -3827,7 +3834,7 @@ static void miras__cuda_parts_in(miras__cuda_trainer *t, int back) {
   const miras_model *m = t->there.m;
   int i, pass;
   for (i = 0; i < m->kinds; i++)
-    for (pass = 0; pass <= back && m->shape[i].type == MIRAS_LAYER_MEMORY; pass++) {
+    for (pass = 0; pass <= back && miras__remembers(m->shape[i].type); pass++) {
       const size_t part = miras__cuda_parts(&m->shape[i].plan, &t->there.options, pass,
                                             t->there.near);
       if (part > t->parts) t->parts = part;
@@ -3840,7 +3847,7 @@ static size_t miras__cuda_task_near(const miras__cuda_trainer *t, int task, cons
   const miras__shape *s;
   if (task != miras_cuda::MIRAS__LAYER_TASK || ph->act != MIRAS__HEAD) return 0;
   s = ph->all.layer->s;
-  return s->type == MIRAS_LAYER_MEMORY
+  return miras__remembers(s->type)
              ? miras__cuda_near(&s->plan, ph->all.length, t->there.near - t->parts)
              : 0;
 }

@@ -1737,10 +1737,14 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   ref_forward(&memory, &x, y, NULL);
   ref_close(&memory);
 
-  ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H, dv, H);
   g = (double *)ref_zeros(N * H * dv);
-  ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
-  for (size_t i = 0; i < N * H * dv; i++) out[i] *= g[i] * ref_sigmoid(g[i]);
+  if (d->type == MIRAS_LAYER_MAG) {
+    memcpy(out, y, N * H * dv * sizeof *y);
+  } else {
+    ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H, dv, H);
+    ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
+    for (size_t i = 0; i < N * H * dv; i++) out[i] *= g[i] * ref_sigmoid(g[i]);
+  }
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
   free(erase);
@@ -1775,6 +1779,14 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
   }
 }
 
+/* A parameter of a layer's attention, which has a name of its own beside a memory. */
+REF const double *ref_attention_param(const ref_model *m, int l, const char *name) {
+  char whole[64];
+  snprintf(whole, sizeof whole, "%s%s",
+           ref_layer_of(m, l)->type == MIRAS_LAYER_MAG ? "attention." : "", name);
+  return ref_param(m, l, whole);
+}
+
 /* An attention layer up to its output projection, query by query: out [batch, T, heads * dim]. */
 REF void ref_attention_layer(const ref_model *m, int l, const double *h, int batch, int T,
                              double *out) {
@@ -1784,10 +1796,11 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
   const int dim = d->head_dim == 0 ? m->d.width / heads : d->head_dim;
   const int window = d->window == 0 ? 1024 : d->window;
   const double base = d->rotary_base > 0.0f ? (double)d->rotary_base : 10000.0;
-  const double *Wq = ref_param(m, l, "q.weight"), *Wk = ref_param(m, l, "k.weight");
-  const double *Wv = ref_param(m, l, "v.weight");
-  const double *gq = d->qk_norm ? ref_param(m, l, "q_norm.gain") : NULL;
-  const double *gk = d->qk_norm ? ref_param(m, l, "k_norm.gain") : NULL;
+  const double *Wq = ref_attention_param(m, l, "q.weight");
+  const double *Wk = ref_attention_param(m, l, "k.weight");
+  const double *Wv = ref_attention_param(m, l, "v.weight");
+  const double *gq = d->qk_norm ? ref_attention_param(m, l, "q_norm.gain") : NULL;
+  const double *gk = d->qk_norm ? ref_attention_param(m, l, "k_norm.gain") : NULL;
   const size_t width = (size_t)m->d.width;
   double *q = (double *)ref_zeros((size_t)(heads * dim));
   double *k = (double *)ref_zeros((size_t)(shared * dim));
@@ -1821,6 +1834,22 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
   free(k);
 }
 
+/* Attention, and a memory as its gate: out [batch, T, n]. */
+REF void ref_mag_layer(const ref_model *m, int l, const double *h, int batch, int T, size_t n,
+                       double *out, ref_branches *branches) {
+  const size_t N = (size_t)batch * (size_t)T;
+  double *y = (double *)ref_zeros(N * n), *z = (double *)ref_zeros(N * n);
+  double *gate = (double *)ref_zeros(N * n);
+  ref_attention_layer(m, l, h, batch, T, y);
+  ref_memory_layer(m, l, h, batch, T, z, branches);
+  ref_rms(out, y, ref_param(m, l, "attention_norm.gain"), N, n, 1);
+  ref_rms(gate, z, ref_param(m, l, "memory_norm.gain"), N, n, 1);
+  for (size_t i = 0; i < N * n; i++) out[i] *= ref_sigmoid(gate[i]);
+  free(y);
+  free(z);
+  free(gate);
+}
+
 /* Mean cross entropy of targets [batch, T] (-1: left out) given tokens, without dropout.
  * logits [batch, T, vocab] or NULL. */
 REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32_t *targets,
@@ -1848,6 +1877,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
       mem = (double *)ref_zeros(N * inner);
       if (ref_layer_of(m, l)->type == MIRAS_LAYER_ATTENTION)
         ref_attention_layer(m, l, h, batch, T, mem);
+      else if (ref_layer_of(m, l)->type == MIRAS_LAYER_MAG)
+        ref_mag_layer(m, l, h, batch, T, inner, mem, branches);
       else
         ref_memory_layer(m, l, h, batch, T, mem, branches);
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);

@@ -296,6 +296,13 @@ int main(int argc, char **argv) {
     d.dropout = 0.1f;
     d.seed = 5;
     strcpy(d.pattern, kind % 2 ? "mw" : "mm");
+    if (kind % 4 == 3) {               /* the memory is the gate of attention */
+      d.layer[0].type = MIRAS_LAYER_MAG;
+      d.layer[0].window = 30;
+      d.layer[0].head_dim = 6;
+      d.layer[0].qk_norm = kind % 8 == 3;
+      d.layer[0].kv_heads = kind % 8 == 3 ? 1 : 2;
+    }
     d.untied = (int)kind % 3 == 0;
     of_block = kind % 3 ? 32 : 96;
     threads = of_block;
@@ -307,7 +314,8 @@ int main(int argc, char **argv) {
       ok = learns(&d, &how);
       allowed = 0;
     }
-    printf("%-20s pattern %s, %u threads: %s\n", name, d.pattern, of_block,
+    printf("%-20s pattern %s%s, %u threads: %s\n", name, d.pattern,
+           d.layer[0].type == MIRAS_LAYER_MAG ? " as a gate" : "", of_block,
            ok ? "the same" : "DIFFERS");
     fflush(stdout);
     failed += !ok;

@@ -172,7 +172,7 @@ static const struct {
    ".retention=l2 .toward=initial .keep_gate=head .forget=0.05 .row_rates=2"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 11, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 15, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -185,6 +185,27 @@ static subject option(int n) {
 static void without_mlp(miras_layer_desc *d) {
   d->no_mlp = 1;
   d->hidden = 0;
+}
+
+/* Layers m become a memory as the gate of attention. */
+static void beside(miras_model_desc *d, int n) {
+  miras_layer_desc *m = &d->layer[0];
+  m->type = MIRAS_LAYER_MAG;
+  m->window = 5;
+  m->head_dim = DIM;
+  if (n == 12) {
+    m->memory.heads = 1;
+    m->memory.value_dim = 4 * 6;
+    m->heads = 4;
+    m->kv_heads = 2;
+    m->head_dim = 6;
+    m->qk_norm = 1;
+    m->rotary_base = 100.0f;
+  } else if (n == 14) {
+    m->heads = 2 * HEADS;
+    m->head_dim = DIM / 2;
+    m->kv_heads = 1;
+  }
 }
 
 /* Layers of several types and kinds. */
@@ -200,10 +221,17 @@ static subject hybrid(int n) {
       "titans without an MLP, windows between",
       "MLPs as layers of their own",
       "MLPs alone",
-      "MLPs around a layer that has one"};
+      "MLPs around a layer that has one",
+      "a memory as the gate of attention",
+      "a matrix as a gate, groups of two, norms, one head of the memory, two layers",
+      "gates between two kinds of layer",
+      "a gate without an MLP, erase keys, narrow heads"};
   static const char *const patterns[HYBRIDS] = {"w*2",     "w",     "w*2",  "a",   "mwm", "(mg)*2",
-                                                "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg"};
-  subject s = row(n == 6 ? MIRAS_GATED_DELTANET : MIRAS_TITANS, 4);
+                                                "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg",
+                                                "m",       "m*2",   "wmaw", "mg"};
+  subject s = row(n == 6 || n == 12   ? MIRAS_GATED_DELTANET
+                  : n == 14 ? MIRAS_RWKV7
+                            : MIRAS_TITANS, 4);
   miras_model_desc *d = &s.d;
   miras_layer_desc *w = &d->layer[1];
   miras_model_desc other = row(MIRAS_GATED_DELTANET, 4).d;
@@ -233,9 +261,10 @@ static subject hybrid(int n) {
     d->layer[3].memory.value_dim = 0;
     d->layer[3].memory.chunk = 1;
   }
-  if (n == 7 || n == 8) without_mlp(&d->layer[0]);
+  if (n == 7 || n == 8 || n == 14) without_mlp(&d->layer[0]);
   if (n == 8) without_mlp(w);
   if (n > 7) d->layer[3].hidden = 12;
+  if (n > 10) beside(d, n);
   return s;
 }
 
@@ -1995,6 +2024,13 @@ static void test_refusals(void **state) {
         strstr(why, "layer[1]") == NULL)
       failed("a layer with a wrong %s: %s", field[i], why);
   }
+  d = hybrid(11).d;
+  d.layer[0].head_dim = 2 * DIM;
+  if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "head_dim is 16") == NULL)
+    failed("a gate of another width: %s", why);
+  d.layer[0].type = MIRAS_LAYER_MEMORY;
+  if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "type attention or mag") == NULL)
+    failed("a memory with attention's fields: %s", why);
   d = describe(MIRAS_TITANS, 4);
   d.dropout = 0.95f;
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "dropout") == NULL)

@@ -534,15 +534,25 @@ static miras_model *open_model(const char *pattern, int kind) {
     else d.layer[i].conv = 1;
     d.layer[i].hidden = 8;
   }
+  if (kind % 2 && pattern[2]) { /* beside attention */
+    d.layer[0].type = MIRAS_LAYER_MAG;
+    d.layer[0].window = 8;
+  }
   if (d.layer[0].memory.chunk > 4) d.layer[0].memory.chunk = 4;
   if (d.layer[0].memory.architecture == MIRAS_KV_CACHE) d.layer[0].memory.window = 8;
   return miras_model_open(&d, NULL);
 }
 
 static void copy_parts(miras_session *to, const miras_session *from) {
+  static const char *const beside[] = {"keys", "values"};
   float x[4096];
   char why[256];
   miras_view v;
+  for (int l = 0; l < 3; l++)
+    for (int h = 2; h < 4; h++)
+      for (int i = 0; i < 2; i++)
+        if (miras_session_get(from, l, h, beside[i], x, why, sizeof why) == MIRAS_OK)
+          assert_int_equal(miras_session_set(to, l, h, beside[i], x, why, sizeof why), MIRAS_OK);
   for (int l = 0; l < 3; l++)
     for (int h = 0; h < 2; h++)
       for (int i = 0; miras_session_part(from, l, i, &v); i++) {
