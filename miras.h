@@ -1139,6 +1139,11 @@ MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
  * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024, g an
  * MLP (of the others' own see no_mlp). */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
+/* Fill d with a published whole model of so many layers; any row's name is that of layers of it.
+ *   "titans-lmm"   layers of Titans' memory
+ *   "titans-mag"   the memory as the gate of window attention: layers of type mag
+ *   "titans-mal"   the memory as a layer: memory, then window attention, then the MLP */
+MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers);
 #endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
 MIRAS_API const char *miras_kind_name(miras_kind kind);
@@ -12051,6 +12056,39 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
     if (miras__same(name, miras__table[i].name)) return (miras_kind)i;
   return MIRAS_KIND_COUNT;
 }
+
+#ifndef MIRAS_NO_MODEL
+/* Whole models: a row, the type of its layers, and the block that is repeated if it has several
+ * layers; the first goes without an MLP then. */
+static const struct {
+  char name[16], block[8];
+  unsigned char kind, type;
+} miras__models[] = {
+  {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY},
+  {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG},
+  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY}
+};
+
+MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers) {
+  const size_t count = sizeof miras__models / sizeof miras__models[0];
+  miras_result result;
+  size_t i = 0;
+  while (i < count && !(name && miras__same(name, miras__models[i].name))) i++;
+  result = miras_model_preset(d, i < count ? (miras_kind)miras__models[i].kind
+                                           : miras_kind_find(name));
+  if (result != MIRAS_OK) return result;
+  d->layers = layers;
+  if (i == count) return MIRAS_OK;
+  d->layer[0].type = (miras_layer_type)miras__models[i].type;
+  if (d->layer[0].type == MIRAS_LAYER_MAG) d->layer[0].window = d->layer[1].window;
+  if (!miras__models[i].block[0]) return MIRAS_OK;
+  miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", miras__models[i].block, layers);
+  d->layer[0].no_mlp = 1;
+  d->layers = 0;
+  return MIRAS_OK;
+}
+#endif
+
 /* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
 
 static void *miras__default_alloc(size_t bytes, void *user) {

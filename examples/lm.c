@@ -785,25 +785,26 @@ static void set_hidden(miras_model_desc *d, int hidden) {
 static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
   const int transformer = !strcmp(o->model, "transformer");
-  miras_kind kind = transformer ? MIRAS_YAAD : miras_kind_find(o->model);
+  const char *name = transformer ? "yaad" : o->model;
   char why[256] = "";
   int k;
-  if (kind == MIRAS_KIND_COUNT) die(2, "--model is \"%s\"; lm models lists the names", o->model);
+  if (miras_model_named(&d, name, o->layers) != MIRAS_OK)
+    die(2, "--model is \"%s\"; lm models lists the names", o->model);
   if (o->dim % o->heads && !o->key_dim)
     die(2, "--dim is %d; without --key-dim it must be a multiple of --heads, %d", o->dim, o->heads);
   if ((double)o->batch * o->context > 1e8)
     die(2, "--batch times --context is more than 100 million tokens");
-  miras_model_preset(&d, kind);
   d.heads = o->heads;
   d.layer[0].memory.key_dim = o->key_dim;
   d.layer[0].memory.value_dim = o->value_dim;
   /* attention to everything: a window that holds the longest training text */
-  if (kind == MIRAS_SOFTMAX_ATTENTION && d.layer[0].memory.window < o->context)
+  if (miras_kind_find(name) == MIRAS_SOFTMAX_ATTENTION && d.layer[0].memory.window < o->context)
     d.layer[0].memory.window = o->context;
   d.layer[2].window = o->context;   /* further back would be positions that training never had */
   for (k = 0; k < 3; k++) {
-    d.layer[k].no_mlp = o->pattern && strchr(o->pattern, 'g');   /* it says where MLPs are */
-    if (k) d.layer[k].head_dim = o->key_dim;
+    if (o->pattern) d.layer[k].no_mlp = strchr(o->pattern, 'g') != NULL;   /* where MLPs are */
+    if (k || d.layer[0].type == MIRAS_LAYER_MAG)
+      d.layer[k].head_dim = !k && o->value_dim ? o->value_dim : o->key_dim;
   }
   if (o->pattern && strlen(o->pattern) >= sizeof d.pattern)
     die(2, "--pattern is longer than %d characters", (int)sizeof d.pattern - 1);
@@ -816,7 +817,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.layer[0].horizon = o->horizon;
   d.vocab = vocab;
   d.width = o->dim;
-  d.layers = o->pattern ? 0 : o->layers;
+  d.layers = d.pattern[0] ? 0 : o->layers;
   d.layer[0].conv = o->conv;
   d.dropout = (float)o->dropout;
   d.seed = o->seed;
@@ -1407,7 +1408,7 @@ static int list_models(const char *only) {
   if (only) {
     miras_model_desc d;
     char value[32];
-    if (miras_model_preset(&d, miras_kind_find(only)) != MIRAS_OK)
+    if (miras_model_named(&d, only, 1) != MIRAS_OK)
       die(2, "there is no row \"%s\"; lm models lists the names", only);
     for (i = 0; miras_model_desc_field(i) != NULL; i++)
       printf("%s=%s\n", miras_model_desc_field(i),
@@ -1424,7 +1425,7 @@ static int list_models(const char *only) {
     for (k = 0; k < 5; k++)
       printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }
-  printf("\n");
+  printf("\n\nmodels of several parts: titans-lmm, titans-mag, titans-mal\n");
   return 0;
 }
 
@@ -1455,7 +1456,7 @@ static int demonstrate(options *o) {
 static options given;
 
 static const option table[] = {
-  {"model", "t", 's', &given.model, 0, 0, "a row of lm models, or transformer (yaad)"},
+  {"model", "t", 's', &given.model, 0, 0, "of lm models, or transformer (yaad)"},
   {"pattern", "t", 's', &given.pattern, 0, 0,
    "layers: m --model, w window of 64, a attention, g MLP (then the others have none); "
    "\"mmwm\", \"(mw)*2\" (--layers times m)"},

@@ -97,6 +97,29 @@ static miras_trainer_desc small_trainer(void) {
 
 /* ---- names and texts ---- */
 
+static void named_models(void) {
+  static const char *const names[] = { "titans-lmm", "titans-mag", "titans-mal", "yaad" };
+  static const int layers[] = { 3, 3, 6, 3 }, attends[] = { 0, 1, 1, 0 };
+  miras_model_desc d;
+  int i;
+  for (i = 0; i < 4; i++) {
+    miras_model *m;
+    assert_int_equal(miras_model_named(&d, names[i], 3), MIRAS_OK);
+    d.vocab = 11;
+    d.width = 16;
+    d.heads = 2;
+    m = miras_model_open(&d, NULL);
+    assert_non_null(m);
+    assert_int_equal(miras_model_desc_of(m)->layers, layers[i]);
+    assert_int_equal(d.pattern[0] != 0 || d.layer[0].type == MIRAS_LAYER_MAG, attends[i]);
+    miras_model_close(m);
+  }
+  assert_int_equal(miras_model_named(&d, "titans-man", 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_named(&d, NULL, 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_named(NULL, "titans-mag", 3), MIRAS_ERR_ARGUMENT);
+}
+
+
 static void names_round_trip(void **state) {
   int i, j;
   (void)state;
@@ -112,6 +135,7 @@ static void names_round_trip(void **state) {
   assert_null(miras_kind_name(MIRAS_KIND_COUNT));
   assert_null(miras_kind_name((miras_kind)-1));
   assert_int_equal(miras_kind_find("no such memory"), MIRAS_KIND_COUNT);
+  named_models();
   assert_int_equal(miras_kind_find(""), MIRAS_KIND_COUNT);
   assert_int_equal(miras_kind_find("YAAD"), MIRAS_KIND_COUNT);
   assert_int_equal(miras_kind_find(NULL), MIRAS_KIND_COUNT);
