@@ -513,7 +513,7 @@ code() {   # most bytes, flags
       printf \"%d bytes of %d %s\\n\", \$1, most, flags
       exit \$1 > most }'
 }
-code 300000 && code 210000 -DMIRAS_NO_SIMD && code 133000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+code 330000 && code 225000 -DMIRAS_NO_SIMD && code 142000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 else
   skip 'sizes: machine code at -Os' 'they are promised of gcc on x86-64'
 fi
