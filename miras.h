@@ -542,7 +542,7 @@
                miras_keys, miras_model_desc.keys                  miras_key_map, .layer[0].key_map
                miras_keep, miras_model_desc.keep              miras_keep_form, .layer[0].keep_form
                miras_adamw_options.decay                          weight_decay
-             Files of versions 4 and 5 hold these; others stay of 2 or 3. Text of a field may
+             Files of versions 4 to 6 hold these; others stay of 2 or 3. Text of a field may
              have MIRAS_PATTERN characters. Fields that mean nothing to a layer's type are refused.
              Bias log-cosh, retention tanh.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
@@ -1027,6 +1027,8 @@ typedef struct miras_layer_desc {
                               number each: a sum of MIRAS_FIXED_...                              */
   int horizon;             /* 0, or the tokens that learned keep gates may at most look back:
                               alpha is held to 1 - 1/horizon, 2..2^30                            */
+  float out_epsilon;       /* type memory: norm_epsilon of the norm of what memories say, up to 1;
+                              0 -> the model's                                                   */
   /* of types attention and mag; of a mag heads * head_dim must be the memory's heads * value_dim */
   int heads;               /* of queries, 1..65536; 0 -> those of the model                      */
   int kv_heads;            /* of keys and values, of which heads is a multiple; 0 -> heads       */
@@ -1064,6 +1066,7 @@ typedef struct miras_model_desc {
   int heads;               /* of layers whose own are 0, 1..65536; 0 -> 1                        */
   int layers;              /* how many, 1..256; no default but with a pattern, which says it     */
   int untied;              /* 1: the head has its own matrix instead of the embedding's          */
+  float norm_epsilon;      /* added to the mean of squares in RMS norms, up to 1; 0 -> 1e-5      */
   float dropout;           /* 0..0.9, on what layers add and the embedding, training only        */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
@@ -2008,6 +2011,9 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("rotary_base", l.rotary_base), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL, ""},
   MIRAS__N(qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(no_mlp, 5, 0, 1, 0, "type not mlp"),
+  {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
+  {MIRAS__AT("out_epsilon", l.out_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL,
+   "type memory"},
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2768,10 +2774,11 @@ typedef struct miras__errors {
 } miras__errors;
 
 /* What a norm of room @29 takes: rows x of heads of `dim` channels, a gain for each, and the gate
- * of a gated norm. The other has one head. */
+ * of a gated norm. The other has one head. epsilon is added to the mean of squares. */
 typedef struct miras__norm {
   const float *x, *gain, *gate;
   size_t ldx, ld_gate, rows, heads, dim;
+  float epsilon;
 } miras__norm;
 
 /* A short convolution of rows of heads * dim channels (room @29): inputs c, the taps - 1 rows ahead
@@ -3166,8 +3173,7 @@ typedef struct miras__kernels miras__kernels;
     const float *strain, float c, size_t m, size_t wide))                                         \
   X(FROZEN_BACK, void, bound_share_bwd, (float *eta, float *b_eta, float *along, float *spent,     \
     float *strain, const float *share, float c, size_t m, size_t wide))                           \
-  X(LAYER, void, rms_fwd, (float *y, size_t ldy, const float *x, size_t ldx, const float *gain,   \
-    size_t rows, size_t n))                                                                       \
+  X(LAYER, void, rms_fwd, (float *y, size_t ldy, const miras__norm *x))                           \
   X(LAYER_BACK, void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,         \
     float *dgain, float *y, size_t ldy, const float *dy, size_t lddy, const miras__norm *x))      \
   X(LAYER, void, gated_norm_fwd, (float *m, size_t ldm, const miras__norm *x))                    \
@@ -6768,7 +6774,6 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
  * that row alone and on n, never on how many rows a call has: one token and sixty-four give the
  * same bits. Arguments: outputs, inputs (each with its floats between rows), sizes. */
 
-#define MIRAS__NORM_EPS 1e-5f      /* of the root mean squares                                    */
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
 
 /* Weights of a form (room @32). Loops have no branch and a number of turns that compilers know, so
@@ -6938,8 +6943,8 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, 
   }
 }
 
-static float miras__rms_inverse(const float *x, size_t n) {
-  return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + MIRAS__NORM_EPS);
+static float miras__rms_inverse(const float *x, size_t n, float epsilon) {
+  return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + epsilon);
 }
 
 /* m = (x r) gain silu(gate), with one r per head. */
@@ -6950,7 +6955,7 @@ static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
     for (h = 0; h < of->heads * dim; h += dim) {
       const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
       const float *gain = of->gain + h;
-      const vf r = V_SET1(miras__rms_inverse(x, dim));
+      const vf r = V_SET1(miras__rms_inverse(x, dim, of->epsilon));
       V_FOR(dim) V_PUT(m + h, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
                                     V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
     }
@@ -6968,7 +6973,7 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
   for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
     for (h = 0; h < of->heads * dim; h += dim) {
       const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
-      const float r1 = miras__rms_inverse(x, dim);
+      const float r1 = miras__rms_inverse(x, dim, of->epsilon);
       const vf r = V_SET1(r1);
       vf s;
       V_FOR(dim) {
@@ -6995,13 +7000,13 @@ static float miras__dot3(const float *a, const float *b, const float *c, size_t 
   return miras__fold(lane);
 }
 
-/* y = x r gain, r = 1 / sqrt(mean x^2 + eps). */
-static void miras__rms_fwd(float *y, size_t ldy, const float *x, size_t ldx, const float *gain,
-                           size_t rows, size_t n) {
+/* y = x r gain, r = 1 / sqrt(mean x^2 + epsilon). */
+static void miras__rms_fwd(float *y, size_t ldy, const miras__norm *of) {
+  const float *x = of->x, *gain = of->gain;
   size_t t;
-  for (t = 0; t < rows; t++, y += ldy, x += ldx) {
-    const vf r = V_SET1(miras__rms_inverse(x, n));
-    V_EACH(y, n, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
+  for (t = 0; t < of->rows; t++, y += ldy, x += of->ldx) {
+    const vf r = V_SET1(miras__rms_inverse(x, of->dim, of->epsilon));
+    V_EACH(y, of->dim, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
   }
 }
 
@@ -7034,7 +7039,7 @@ static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldb
   const float *x = of->x;
   size_t t;
   for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
-    const float r = miras__rms_inverse(x, of->dim);
+    const float r = miras__rms_inverse(x, of->dim, of->epsilon);
     const float along = miras__rms_along(dy, of->gain, x, r, of->dim);
     miras__rms_bwd_row(dx, base, dgain, y, dy, x, of->gain, r, along, of->dim);
     if (base) base += ldbase;
@@ -12711,6 +12716,7 @@ MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes) {
  * every sum has one order, fixed by batch and length alone: the number of workers cannot change a
  * bit. */
 
+#define MIRAS__NORM_EPS 1e-5f      /* of root mean squares                                        */
 #define MIRAS__TILE 64             /* rows of tokens that one task takes through a layer          */
 
 /* A group of learned gates: columns first..first + count - 1, each head's together. Its numbers g
@@ -12763,6 +12769,7 @@ typedef struct miras__param {
  * states of the heads (each part starts on a multiple of 16). */
 typedef struct miras__shape {
   miras_layer_type type;
+  float epsilon, out_epsilon;      /* of its norms, of what memories say                          */
   size_t tasks;                    /* heads of a sequence that can be worked on apart             */
   size_t beside;                   /* of them, those of attention beside a memory, which come last
                                       and whose shape is the next one (room @77)                  */
@@ -12944,13 +12951,15 @@ static void miras__drop_rows(const miras__kernels *k, const miras__drop *drop, s
 
 /* Rows of a norm that has one head. */
 static miras__norm miras__norm_of(const float *x, size_t ldx, const float *gain, size_t rows,
-                                  size_t n) {
+                                  size_t n, float epsilon) {
   miras__norm of;
   memset(&of, 0, sizeof of);
   of.x = x, of.ldx = ldx, of.gain = gain;
   of.rows = rows, of.heads = 1, of.dim = n;
+  of.epsilon = epsilon;
   return of;
 }
+
 
 /* Whole cache lines; what is too large stays it. */
 static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
@@ -12989,6 +12998,15 @@ static size_t miras__count(const miras__param *p) { return p->rows * (p->cols ? 
 
 static const float *miras__weight(const miras__layer *layer, int i) {
   return layer->w + layer->s->param[i].at;
+}
+
+/* What norms add to the mean of squares where a descriptor says 0. */
+static float miras__epsilon(float said, float otherwise) { return said > 0 ? said : otherwise; }
+
+/* A norm of a layer, whose gain is parameter i. */
+static miras__norm miras__layer_norm(const miras__layer *layer, int i, const float *x, size_t ldx,
+                                     size_t rows, size_t n) {
+  return miras__norm_of(x, ldx, miras__weight(layer, i), rows, n, layer->s->epsilon);
 }
 
 /* The transpose [cols, rows] of a weight, rows padded. */
@@ -13065,9 +13083,10 @@ static const unsigned char miras__projections[] = {
 static void miras__project(const miras__visit *a, size_t count, size_t n, const float *x,
                            float *proj) {
   const miras__shape *s = a->layer->s;
+  const miras__norm in = miras__layer_norm(a->layer, MIRAS__W_NORM1, x, s->ld_x, n, s->width);
   float *h = a->scratch + MIRAS__PACK;
   size_t i;
-  a->k->rms_fwd(h, s->ld_x, x, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM1), n, s->width);
+  a->k->rms_fwd(h, s->ld_x, &in);
   for (i = 0; i < count; i++) {
     const int which = miras__projections[i];
     const miras__param *p = &s->param[which];
@@ -13118,8 +13137,9 @@ static void miras__layer_mlp(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const float *mid = miras__mid(a);
   float *h = a->scratch + MIRAS__PACK, *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
+  const miras__norm in = miras__layer_norm(a->layer, MIRAS__W_NORM2, mid, s->ld_x, a->n, s->width);
   float *ab = a->kept.ab;
-  a->k->rms_fwd(h, s->ld_x, mid, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM2), a->n, s->width);
+  a->k->rms_fwd(h, s->ld_x, &in);
   miras__times(a, MIRAS__W_MLP_GATE, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, a->n);
   miras__times(a, MIRAS__W_MLP_UP, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, a->n);
   a->k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
@@ -13131,8 +13151,8 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *ab = a->kept.ab, *ds = a->work.act;
   float *t = a->scratch + MIRAS__PACK;
-  const miras__norm mid = miras__norm_of(miras__mid(a), s->ld_x,
-                                         miras__weight(a->layer, MIRAS__W_NORM2), a->n, s->width);
+  const miras__norm mid =
+    miras__layer_norm(a->layer, MIRAS__W_NORM2, miras__mid(a), s->ld_x, a->n, s->width);
   miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after, MIRAS__W_MLP_DOWN, ds,
                         s->ld_f);
   a->k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
@@ -13838,9 +13858,10 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
 /* What the memories answered, to be normed and gated. */
 static miras__norm miras__answers_of(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  miras__norm of = miras__norm_of(a->kept.y, s->ld_y,
-                                  miras__weight(a->layer, MIRAS__W_OUT_NORM), a->n, s->dv);
+  miras__norm of =
+    miras__layer_norm(a->layer, MIRAS__W_OUT_NORM, a->kept.y, s->ld_y, a->n, s->dv);
   of.heads = s->heads;
+  of.epsilon = s->out_epsilon;
   of.gate = a->kept.proj + s->at_out;
   of.ld_gate = s->ld_p;
   return of;
@@ -14077,10 +14098,12 @@ static void miras__attention_turn(const miras__visit *a) {
   float *to = a->work.qkv + a->first * ld;
   const size_t heads = s->heads + s->tasks;
   size_t h;
-  for (h = 0; s->qk_norm && h < heads; h++)
-    a->k->rms_fwd(to + h * s->dk, ld, proj + h * s->dk, s->ld_p,
-                  miras__weight(a->layer, h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K), a->n,
-                  s->dk);
+  for (h = 0; s->qk_norm && h < heads; h++) {
+    const miras__norm of =
+      miras__layer_norm(a->layer, h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K,
+                        proj + h * s->dk, s->ld_p, a->n, s->dk);
+    a->k->rms_fwd(to + h * s->dk, ld, &of);
+  }
   a->k->rotary(to, ld, s->qk_norm ? to : proj, s->qk_norm ? ld : s->ld_p, miras__angles(a), 1, a->n,
                heads, s->dk);
 }
@@ -14160,7 +14183,7 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
   for (h = 0; s->qk_norm && h < heads; h++) {
     const int which = h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K;
     const miras__norm of =
-      miras__norm_of(proj + h * s->dk, s->ld_p, miras__weight(a->layer, which), a->n, s->dk);
+      miras__layer_norm(a->layer, which, proj + h * s->dk, s->ld_p, a->n, s->dk);
     a->k->rms_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, miras__tile_sum(a, which), NULL, 0,
                   dqk + h * s->dk, ld, &of);
   }
@@ -14216,6 +14239,7 @@ static MIRAS__COLD miras_result miras__mag_layer_resolve(miras__shape *s, const 
   miras_result result = miras__memory_layer_resolve(s, d, why, n);
   memset(w, 0, sizeof *w);
   w->type = MIRAS_LAYER_ATTENTION;
+  w->epsilon = s->epsilon;
   w->width = s->width;
   if (result == MIRAS_OK) result = miras__attention_layer_resolve(w, d, why, n);
   if (result != MIRAS_OK) return result;
@@ -14266,13 +14290,20 @@ static void miras__mag_layer_head(const miras__visit *a, size_t h) {
   else miras__attention_layer_head(&beside, h - heads);
 }
 
+/* The norm of a branch: of y, whose answers lie behind the memory's, or of z. */
+static miras__norm miras__mag_norm(const miras__visit *a, int i) {
+  const miras__shape *s = a->layer->s;
+  return miras__layer_norm(a->layer, i, a->kept.y + (i == MIRAS__W_NORM_Y ? s->value : 0), s->ld_y,
+                           a->n, s->value);
+}
+
 /* Both branches normed, to t: y in its columns 0 to value - 1, z in the next. */
 static void miras__mag_norms(const miras__visit *a, float *t) {
   const miras__shape *s = a->layer->s;
-  a->k->rms_fwd(t, s->ld_y, a->kept.y + s->value, s->ld_y,
-                miras__weight(a->layer, MIRAS__W_NORM_Y), a->n, s->value);
-  a->k->rms_fwd(t + s->value, s->ld_y, a->kept.y, s->ld_y,
-                miras__weight(a->layer, MIRAS__W_NORM_Z), a->n, s->value);
+  const miras__norm y = miras__mag_norm(a, MIRAS__W_NORM_Y);
+  const miras__norm z = miras__mag_norm(a, MIRAS__W_NORM_Z);
+  a->k->rms_fwd(t, s->ld_y, &y);
+  a->k->rms_fwd(t + s->value, s->ld_y, &z);
 }
 
 static const float *miras__mag_layer_leave(const miras__visit *a) {
@@ -14285,10 +14316,8 @@ static const float *miras__mag_layer_leave(const miras__visit *a) {
 
 static void miras__mag_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
-  const miras__norm y = miras__norm_of(a->kept.y + s->value, s->ld_y,
-                                       miras__weight(a->layer, MIRAS__W_NORM_Y), a->n, s->value);
-  const miras__norm z = miras__norm_of(a->kept.y, s->ld_y,
-                                       miras__weight(a->layer, MIRAS__W_NORM_Z), a->n, s->value);
+  const miras__norm y = miras__mag_norm(a, MIRAS__W_NORM_Y);
+  const miras__norm z = miras__mag_norm(a, MIRAS__W_NORM_Z);
   float *t = from + MIRAS__TILE * (s->ld_y + s->ld_f), *dy = a->work.dy;
   miras__layer layer;
   const miras__visit beside = miras__beside_of(a, &layer);
@@ -14357,8 +14386,8 @@ static void miras__enter(const miras__visit *a) {
 static void miras__enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *pack = a->scratch, *t = pack + MIRAS__PACK;
-  const miras__norm in = miras__norm_of(a->kept.x, s->ld_x,
-                                        miras__weight(a->layer, MIRAS__W_NORM1), a->n, s->width);
+  const miras__norm in =
+    miras__layer_norm(a->layer, MIRAS__W_NORM1, a->kept.x, s->ld_x, a->n, s->width);
   if (!s->value) return;
   miras__layer_acts(s)->enter_bwd(a);
   miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
@@ -14423,6 +14452,12 @@ static miras__packed miras__packed_at(const miras_model *m, size_t at, float *sc
   return w;
 }
 #endif
+
+/* The norm before the head. */
+static miras__norm miras__last_norm(const miras_model *m, const float *x, size_t rows) {
+  return miras__norm_of(x, m->ld_x, m->params + m->norm, rows, m->width,
+                       miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS));
+}
 
 /* The embedding's rows of n tokens. */
 static void miras__embed(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
@@ -14538,6 +14573,8 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
                       "type is %d (%s); this build leaves attention out (MIRAS_NO_ATTENTION)",
                       (int)d->type, d->type == MIRAS_LAYER_MAG ? "mag" : "attention"),
            MIRAS_ERR_DESC;
+  s->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
+  s->out_epsilon = miras__epsilon(d->out_epsilon, s->epsilon);
   s->width = m->width;
   s->form = (int)m->desc.weights;
   s->hidden = (size_t)d->hidden;
@@ -15068,8 +15105,9 @@ static void miras__tile_end(void *argument, int index, int worker) {
   const size_t tile = ph->first + (size_t)index;
   size_t row, n = miras__tile_rows(ph, tile, &row), t;
   float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
+  const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
   double total = 0;
-  k->rms_fwd(last, m->ld_x, ph->out + row * m->ld_x, m->ld_x, m->params + m->norm, n, m->width);
+  k->rms_fwd(last, m->ld_x, &of);
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
                 miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width,
                 miras__worker_scratch(tr, worker));
@@ -15091,8 +15129,7 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   float *pack = miras__worker_scratch(tr, worker), *t = pack + MIRAS__PACK;
   size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
   float *dgain = tr->part + tile * m->ld_x;
-  const miras__norm last =
-    miras__norm_of(ph->out + row * m->ld_x, m->ld_x, m->params + m->norm, n, m->width);
+  const miras__norm last = miras__last_norm(m, ph->out + row * m->ld_x, n);
   miras__matmul(ph->all.k, MIRAS__SET, t, m->ld_x,
                 miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
                 miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
@@ -15697,7 +15734,8 @@ static void miras__session_rows(miras_session *s, const miras__kernels *k, const
 static void miras__session_logits(miras_session *s, const miras__kernels *k, size_t from,
                                   size_t n) {
   const miras_model *m = s->model;
-  k->rms_fwd(s->last, m->ld_x, s->x + from * m->ld_x, m->ld_x, m->params + m->norm, n, m->width);
+  const miras__norm of = miras__last_norm(m, s->x + from * m->ld_x, n);
+  k->rms_fwd(s->last, m->ld_x, &of);
   if (m->desc.weights) {
     const miras__packed head = miras__packed_at(m, m->head, s->scratch);
     miras__packed_times(k, MIRAS__SET, s->logits, m->ld_v, miras__mat(s->last, m->ld_x), &head, n,
@@ -16466,7 +16504,7 @@ static int miras__need_list(miras__text *t, uint64_t *out, int most) {
  * in a state legitimately, and it comes back bit for bit. Intent: a checksum is no signature; the
  * file of a stranger can be valid and hold a hostile model, which can do no more than a bad one. */
 
-#define MIRAS__VERSION 5   /* of models' files; those from 2 on are read                         */
+#define MIRAS__VERSION 6   /* of models' files; those from 2 on are read                         */
 
 /* ---- fields as text ---- */
 

@@ -729,10 +729,6 @@ MIRAS__BY_ROWS(norm_rows, 1,
 MIRAS__BY_ROWS(online_softmax_rows, 1,
                (float *s, float *top, float *sum, float *o, size_t dv, size_t count, size_t rows),
                (s + r * count, top + r, sum + r, o + r * dv, dv, count, m))
-MIRAS__BY_ROWS(rms_fwd, 1,
-               (float *y, size_t ldy, const float *x, size_t ldx, const float *gain, size_t rows,
-                size_t n),
-               (y + r * ldy, ldy, x + r * ldx, ldx, gain, m, n))
 MIRAS__BY_ROWS(unit_fwd, 1, (float *x, float *inverse, float length, size_t rows, size_t n),
                (x + r * n, inverse ? inverse + r : inverse, length, m, n))
 MIRAS__BY_ROWS(fade, 1,
@@ -792,6 +788,18 @@ struct miras__block_rotary {
   }
 };
 MIRAS__IS(rotary);
+
+struct miras__block_rms_fwd {
+  __device__ __noinline__ void operator()(float *y, size_t ldy, const miras__norm *all) const {
+    const size_t r = miras__from(all->rows);
+    miras__norm x = *all;
+    x.x += r * x.ldx;
+    x.rows = miras__till(x.rows) - r;
+    if (x.rows) miras__rms_fwd(y + r * ldy, ldy, &x);
+    __syncthreads();
+  }
+};
+MIRAS__IS(rms_fwd);
 
 /* Some of the heads of a norm, from `head` on, in all of its rows. */
 static miras__norm miras__norm_heads(const miras__norm *all, size_t head, size_t end) {
@@ -1074,7 +1082,7 @@ struct miras__block_rms_bwd {
     float *const known = miras__told + MIRAS__ROOM;
     const int spread = 2 * rows <= (size_t)miras__told[1];
     for (size_t t = miras__unit(); spread && t < rows; t += miras__units()) {
-      const float *x = of->x + t * of->ldx, r = miras__rms_inverse(x, of->dim);
+      const float *x = of->x + t * of->ldx, r = miras__rms_inverse(x, of->dim, of->epsilon);
       const float along = miras__rms_along(dy + t * lddy, of->gain, x, r, of->dim);
       if (miras__lane() == 0) known[2 * t] = r, known[2 * t + 1] = along;
     }
@@ -2911,11 +2919,12 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
   const miras__shape *s = a->layer->s;
   float *h = a->scratch + MIRAS__PACK, *up = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
   const float *from = a->kept.y;
+  miras__norm in;
   int i;
   switch (act) {
     case MIRAS__PROJECT:
-      k->rms_fwd(h, s->ld_x, a->kept.x, s->ld_x, miras__weight(a->layer, MIRAS__W_NORM1), a->n,
-                 s->width);
+      in = miras__layer_norm(a->layer, MIRAS__W_NORM1, a->kept.x, s->ld_x, a->n, s->width);
+      k->rms_fwd(h, s->ld_x, &in);
       for (i = 0; i < (int)MIRAS__PROJECTIONS; i++) {
         const int which = miras__projections[i];
         const size_t at = s->param[which].place;
@@ -2933,8 +2942,8 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
                            end);
       break;
     case MIRAS__MLP_UP:
-      k->rms_fwd(h, s->ld_x, miras__mid(a), s->ld_x, miras__weight(a->layer, MIRAS__W_NORM2), a->n,
-                 s->width);
+      in = miras__layer_norm(a->layer, MIRAS__W_NORM2, miras__mid(a), s->ld_x, a->n, s->width);
+      k->rms_fwd(h, s->ld_x, &in);
       miras__times_columns(a, MIRAS__W_MLP_GATE, MIRAS__SET, a->kept.ab, 2 * s->ld_f, h, s->ld_x,
                            c, end);
       miras__times_columns(a, MIRAS__W_MLP_UP, MIRAS__SET, a->kept.ab + s->ld_f, 2 * s->ld_f, h,
@@ -2991,8 +3000,8 @@ __device__ static void miras__text_end(const miras__phase *ph, const miras__colu
   const size_t n = !single ? by->rows : texts < MIRAS__TILE ? texts : MIRAS__TILE;
   const size_t row = single ? at * MIRAS__TILE : (at + 1) * ph->all.length - n;
   float *pack = miras__worker_scratch(tr, worker), *last = pack + MIRAS__PACK;
-  ph->all.k->rms_fwd(last, m->ld_x, ph->out + row * m->ld_x, m->ld_x, m->params + m->norm, n,
-                     m->width);
+  const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
+  ph->all.k->rms_fwd(last, m->ld_x, &of);
   miras__matmul(ph->all.k, MIRAS__SET, tr->logits + (single ? row : at * n) * m->vocab + c,
                 m->vocab, miras__mat(last, m->ld_x),
                 miras__turned(m->params + m->head + c * m->width, m->width), n,

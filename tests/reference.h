@@ -1440,14 +1440,19 @@ REF void ref_project(double *y, const double *x, const double *W, size_t tokens,
     }
 }
 
+/* What norms of layers add to the mean of squares. */
+REF double ref_epsilon(const ref_model *m) {
+  return m->d.norm_epsilon > 0.0f ? (double)m->d.norm_epsilon : 1e-5;
+}
+
 /* Root mean square norm of rows of n; gain has n entries, or period * n for rows in turn. */
 REF void ref_rms(double *y, const double *x, const double *gain, size_t rows, size_t n,
-                 size_t period) {
+                 size_t period, double epsilon) {
   for (size_t r = 0; r < rows; r++) {
     double mean = 0.0;
     for (size_t i = 0; i < n; i++) mean += x[r * n + i] * x[r * n + i] / (double)n;
     for (size_t i = 0; i < n; i++)
-      y[r * n + i] = x[r * n + i] / sqrt(mean + 1e-5) * gain[r % period * n + i];
+      y[r * n + i] = x[r * n + i] / sqrt(mean + epsilon) * gain[r % period * n + i];
   }
 }
 
@@ -1741,7 +1746,8 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   if (d->type == MIRAS_LAYER_MAG) {
     memcpy(out, y, N * H * dv * sizeof *y);
   } else {
-    ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H, dv, H);
+    ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H, dv, H,
+            d->out_epsilon > 0.0f ? (double)d->out_epsilon : ref_epsilon(m));
     ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
     for (size_t i = 0; i < N * H * dv; i++) out[i] *= g[i] * ref_sigmoid(g[i]);
   }
@@ -1759,7 +1765,7 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
 /* y [heads, n] = x W for one row of x [from], W [from, heads * n], each head normed with a gain (or
  * NULL) and then turned by its position, two entries as a complex number at a time. */
 REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
-                    const double *gain, double base, int position) {
+                    const double *gain, double epsilon, double base, int position) {
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
     for (int j = 0; j < n; j++) {
@@ -1769,7 +1775,7 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
       square += head[j] * head[j];
     }
     for (int j = 0; j < n && gain != NULL; j++)
-      head[j] *= gain[j] / sqrt(square / (double)n + 1e-5);
+      head[j] *= gain[j] / sqrt(square / (double)n + epsilon);
     for (int j = 0; j < n / 2; j++) {
       const double angle = (double)position / exp(log(base) * 2.0 * (double)j / (double)n);
       const double re = head[j], im = head[j + n / 2];
@@ -1809,10 +1815,11 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
       double *y = out + (size_t)(b * T + t) * (size_t)(heads * dim);
       double *sum = (double *)ref_zeros((size_t)heads);
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
-      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq, base, t);
+      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
+                 ref_epsilon(m), base, t);
       for (int i = t - window + 1 < 0 ? 0 : t - window + 1; i <= t; i++) {
         const double *x = h + (size_t)(b * T + i) * width;
-        ref_turned(k, x, Wk, width, shared, dim, gk, base, i);
+        ref_turned(k, x, Wk, width, shared, dim, gk, ref_epsilon(m), base, i);
         for (int a = 0; a < heads; a++) {
           const int of = a * shared / heads;
           double score = 0.0;
@@ -1842,8 +1849,8 @@ REF void ref_mag_layer(const ref_model *m, int l, const double *h, int batch, in
   double *gate = (double *)ref_zeros(N * n);
   ref_attention_layer(m, l, h, batch, T, y);
   ref_memory_layer(m, l, h, batch, T, z, branches);
-  ref_rms(out, y, ref_param(m, l, "attention_norm.gain"), N, n, 1);
-  ref_rms(gate, z, ref_param(m, l, "memory_norm.gain"), N, n, 1);
+  ref_rms(out, y, ref_param(m, l, "attention_norm.gain"), N, n, 1, ref_epsilon(m));
+  ref_rms(gate, z, ref_param(m, l, "memory_norm.gain"), N, n, 1, ref_epsilon(m));
   for (size_t i = 0; i < N * n; i++) out[i] *= ref_sigmoid(gate[i]);
   free(y);
   free(z);
@@ -1871,7 +1878,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     size_t F, inner;
     double *up, *gate, *mem;
     if (ref_layer_of(m, l)->type != MIRAS_LAYER_MLP) {
-      ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1);
+      ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1, ref_epsilon(m));
       snprintf(name, sizeof name, "blocks.%d.o.weight", l);
       inner = (size_t)ref_find(m, name)->shape[0];
       mem = (double *)ref_zeros(N * inner);
@@ -1888,7 +1895,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
         x[i] += add[i] * ref_mask(m, site, i / width, i % width);
     }
     if (ref_layer_of(m, l)->no_mlp) continue;
-    ref_rms(h, x, ref_param(m, l, "norm2.gain"), N, width, 1);
+    ref_rms(h, x, ref_param(m, l, "norm2.gain"), N, width, 1, ref_epsilon(m));
     snprintf(name, sizeof name, "blocks.%d.mlp.up", l);
     F = (size_t)ref_find(m, name)->shape[1];
     up = (double *)ref_zeros(N * F);
@@ -1903,7 +1910,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     free(up);
     free(gate);
   }
-  ref_rms(h, x, ref_param(m, -1, "norm.gain"), N, width, 1);
+  ref_rms(h, x, ref_param(m, -1, "norm.gain"), N, width, 1, ref_epsilon(m));
   for (size_t t = 0; t < N; t++) {
     double top = -1e300, sum = 0.0;
     for (size_t o = 0; o < vocab; o++) {

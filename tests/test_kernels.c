@@ -733,17 +733,18 @@ static operand apart(trial *t, size_t rows, size_t cols) {
   return take(t, rows, cols, cols + (t->pad ? t->pad + (size_t)t->count : 0));
 }
 
-static void layer_rms_fwd(const miras__kernels *k, trial *t) {
-  operand y = apart(t, t->rows, t->n), x = apart(t, t->rows, t->n), gain = packed(t, 1, t->n);
-  k->rms_fwd(y.p, y.ld, x.p, x.ld, gain.p, t->rows, t->n);
-}
-
 static miras__norm norm_of(operand x, operand gain, size_t rows, size_t heads, size_t dim) {
   miras__norm of;
   memset(&of, 0, sizeof of);
   of.x = x.p, of.ldx = x.ld, of.gain = gain.p;
-  of.rows = rows, of.heads = heads, of.dim = dim;
+  of.rows = rows, of.heads = heads, of.dim = dim, of.epsilon = 1e-5f;
   return of;
+}
+
+static void layer_rms_fwd(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->rows, t->n), x = apart(t, t->rows, t->n), gain = packed(t, 1, t->n);
+  miras__norm of = norm_of(x, gain, t->rows, 1, t->n);
+  k->rms_fwd(y.p, y.ld, &of);
 }
 
 static void layer_rms_bwd(const miras__kernels *k, trial *t) {

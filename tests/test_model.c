@@ -169,7 +169,9 @@ static const struct {
    ".simplex_signed=1 .simplex_logits=1 .bounded_step=2 .simplex=8 .toward=initial"},
   {MIRAS_LONGHORN, 4, "longhorn, a step per channel, resets", ".step_gate=channel .reset_every=16"},
   {MIRAS_TTT_MLP, 4, "ttt-mlp, towards the initial memory, rates that cannot die",
-   ".retention=l2 .toward=initial .keep_gate=head .forget=0.05 .row_rates=2"}
+   ".retention=l2 .toward=initial .keep_gate=head .forget=0.05 .row_rates=2"},
+  {MIRAS_GATED_DELTANET, 4, "gated-deltanet, norms with epsilons of their own",
+   "norm_epsilon=0.01 out_epsilon=0.3"}
 };
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 15, TYPES = 7 /* with dropout too */ };
@@ -201,6 +203,7 @@ static void beside(miras_model_desc *d, int n) {
     m->head_dim = 6;
     m->qk_norm = 1;
     m->rotary_base = 100.0f;
+    d->norm_epsilon = 0.01f;
   } else if (n == 14) {
     m->heads = 2 * HEADS;
     m->head_dim = DIM / 2;
