@@ -232,11 +232,11 @@
    wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
    "mmwm" has a window of attention between layers of memories, as in Samba (Ren et al. 2024), and
    "a*4" is a transformer. An attention layer, with positions by turning entries i and i +
-   head_dim/2 of queries and keys as complex numbers (Su et al. 2021):
+   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), or rotary_dim entries alone:
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens
-       x       = x + y W_o
+       x       = x + y W_o, or with output_gate x + (y * sigmoid(h W_gate)) W_o
        x       = x + SwiGLU(norm(x)), as above
 
    A layer of type mag has both side by side, as Titans' memory as a gate (Behrouz et al. 2024): y
@@ -1035,8 +1035,13 @@ typedef struct miras_layer_desc {
   int head_dim;            /* even, 2..4096; 0 -> width / heads where that is a whole number     */
   int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024      */
   float rotary_base;       /* entries i and i + head_dim/2 of queries and keys turn by the angle
-                              position * rotary_base^(-2i/head_dim), 1..1e9; 0 -> 10000          */
+                              position * rotary_base^(-2i/head_dim), 1..1e9; 0 -> 10000. Of fewer
+                              entries: see rotary_dim                                            */
   int qk_norm;             /* 1: queries and keys go through an RMS norm per head first          */
+  int rotary_dim;          /* 0, or how many of a head's entries turn, the first: even, to head_dim.
+                              They do as those of a head of rotary_dim entries would             */
+  int output_gate;         /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
+                              queries are made of, before W_o                                    */
 } miras_layer_desc;
 
 #define MIRAS_LAYER_KINDS 8  /* kinds of layer that a model may have                             */
@@ -1885,6 +1890,7 @@ typedef struct miras__case {
   int beyond;              /* layer is not below layers                                          */
   int loose;               /* those of fixed_gates that are not learned                          */
   int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
+  int unturned;            /* rotary_dim is odd or beyond head_dim                               */
   int unequal;             /* a memory and the attention that it gates differ in width           */
 } miras__case;
 
@@ -2014,6 +2020,8 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
   {MIRAS__AT("out_epsilon", l.out_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL,
    "type memory"},
+  MIRAS__N(rotary_dim, 6, 0, 4096, 0, ""),
+  MIRAS__N(output_gate, 6, 0, 1, 0, "type attention"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2034,6 +2042,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither of them NULL"),
   MIRAS__F(inside, NULL), MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL),
   MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
+  MIRAS__F(unturned, NULL),
   MIRAS__F(unequal, NULL)
 };
 #undef MIRAS__AT
@@ -2101,6 +2110,7 @@ static const miras__rule miras__rules[] = {
   {"horizon 1", "", "it must be 0, or from 2 on"},
   {"uneven, head_dim", "", "it must be even"},
   {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
+  {"unturned, rotary_dim", "", "it must be even and at most head_dim"},
   {"unequal, head_dim", "", "heads times it must be the memory's heads times value_dim"},
   {"tied_step", "keep_gate head, step_gate head, descents 1", NULL}
 };
@@ -2346,6 +2356,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->slopes && d->layer >= d->layers;
   c->uneven = c->l.head_dim % 2;
+  c->unturned = c->l.rotary_dim % 2 || c->l.rotary_dim > c->l.head_dim;
   c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
   c->unequal = c->l.type == MIRAS_LAYER_MAG &&
                (int64_t)c->l.heads * c->l.head_dim != (int64_t)d->heads * d->value_dim;
@@ -3183,10 +3194,10 @@ typedef struct miras__kernels miras__kernels;
     size_t rows, size_t n))                                                                       \
   X(LAYER_BACK, void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld,          \
     size_t rows, size_t n))                                                                       \
-  X(LAYER, void, sigmoid_gate_fwd, (float *s, size_t lds, const float *a, const float *b,          \
-    size_t ld, size_t rows, size_t n))                                                            \
-  X(LAYER_BACK, void, sigmoid_gate_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld,     \
-    size_t rows, size_t n))                                                                       \
+  X(LAYER, void, sigmoid_gate_fwd, (float *s, size_t lds, const float *a, size_t lda,             \
+    const float *b, size_t ldb, size_t rows, size_t n))                                           \
+  X(LAYER_BACK, void, sigmoid_gate_bwd, (float *ds, size_t lds, float *a, size_t lda, float *b,   \
+    size_t ldb, size_t rows, size_t n))                                                           \
   X(LAYER, void, conv_fwd, (float *z, const miras__conv *x))                                      \
   X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz,              \
     size_t after, float *sum, const miras__conv *x))                                              \
@@ -3198,7 +3209,7 @@ typedef struct miras__kernels miras__kernels;
     size_t lddc, float *da, float *db, float *row, const float *erase, const miras__erasing *e))  \
   X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t n))                    \
   X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
-    int way, size_t rows, size_t heads, size_t dim))                                              \
+    int way, size_t rows, size_t heads, size_t dim, size_t turn))                                 \
   X(LAYER, void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld,                  \
     const float *offset, const float *c, size_t rows, size_t n))                                  \
   X(LAYER, void, complement, (int form, float cap, float *key, const float *gate, const float *g, \
@@ -6853,19 +6864,19 @@ static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t 
 }
 
 /* s = a sigmoid(b); s may be a. */
-static void miras__sigmoid_gate_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
-                                    size_t rows, size_t n) {
+static void miras__sigmoid_gate_fwd(float *s, size_t lds, const float *a, size_t lda,
+                                    const float *b, size_t ldb, size_t rows, size_t n) {
   size_t t;
-  for (t = 0; t < rows; t++, s += lds, a += ld, b += ld)
+  for (t = 0; t < rows; t++, s += lds, a += lda, b += ldb)
     V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_sigmoid(V_AT(b))));
 }
 
 /* In place, as swiglu_bwd. */
-static void miras__sigmoid_gate_bwd(float *ds, size_t lds, float *a, float *b, size_t ld,
-                                    size_t rows, size_t n) {
+static void miras__sigmoid_gate_bwd(float *ds, size_t lds, float *a, size_t lda, float *b,
+                                    size_t ldb, size_t rows, size_t n) {
   size_t t;
   vf one = V_SET1(1.0f);
-  for (t = 0; t < rows; t++, ds += lds, a += ld, b += ld) {
+  for (t = 0; t < rows; t++, ds += lds, a += lda, b += ldb) {
     V_FOR(n) {
       vf d = V_AT(ds), sig = miras__v_sigmoid(V_AT(b)), s = V_MUL(V_AT(a), sig);
       V_PUT(ds, s);
@@ -7145,15 +7156,17 @@ static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, s
   }
 }
 
-/* Rotary positions: of each head of dim channels the pairs (i, i + dim/2) as complex numbers, times
- * c + way z i, way 1 or -1 (the adjoint). angles [rows, dim]: the c of a row's pairs, then its z. y
- * may be x. */
+/* Rotary positions: of each head of dim channels the pairs (i, i + turn/2) of the first `turn`, as
+ * complex numbers, times c + way z i, way 1 or -1 (the adjoint). angles [rows, turn]: the c of a
+ * row's pairs, then its z. The other channels stay. y may be x. */
 static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, const float *angles,
-                          int way, size_t rows, size_t heads, size_t dim) {
-  const size_t half = dim / 2;
+                          int way, size_t rows, size_t heads, size_t dim, size_t turn) {
+  const size_t half = turn / 2;
   const vf sign = V_SET1((float)way);
   size_t t, h;
-  for (t = 0; t < rows; t++, y += ldy, x += ldx, angles += dim) {
+  for (t = 0; t < rows; t++, y += ldy, x += ldx, angles += turn) {
+    for (h = turn; y != x && turn < dim && h < heads * dim; h += dim)
+      miras__copy(y + h, x + h, dim - turn);
     V_FOR(half) {
       const vf c = V_AT(angles), z = V_MUL(sign, V_AT(angles + half));
       for (h = 0; h < heads * dim; h += dim) {
@@ -12786,8 +12799,8 @@ typedef struct miras__shape {
   size_t runs_beside;              /* the first of these arrays that attention beside reads       */
   size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         row_rates, beside_q, beside_k, beside_norm, both; /* lengths of parameters, 0 of those
-                                      that it has not got                                         */
+         row_rates, out_norm, beside_q, beside_k, beside_norm, both; /* lengths of parameters, 0 of
+                                      those that it has not got                                   */
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -12805,8 +12818,9 @@ typedef struct miras__shape {
   /* of attention */
   size_t group, window;            /* heads of queries for one of the keys and values, a task     */
   double base;
-  float *turns;                    /* [tile, dk] cosines and sines of a tile's positions; then
-                                      dk / 2 doubles: by what a position turns each pair          */
+  size_t turn;                     /* channels of a head that turn                                */
+  float *turns;                    /* [tile, turn] cosines and sines of a tile's positions; then
+                                      turn / 2 doubles: by what a position turns each pair        */
   size_t turning;                  /* floats of it                                                */
 } miras__shape;
 
@@ -12840,7 +12854,7 @@ static const struct {
   {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
   {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(row_rates), 0},
-  {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(cols_out), 0},
+  {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(out_norm), 0},
   {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1, MIRAS__L(width), MIRAS__L(cols_out)},
   {"attention.q.weight", MIRAS__PROJECTS, 15, 10, 1, MIRAS__L(width), MIRAS__L(beside_q)},
   {"attention.k.weight", MIRAS__PROJECTS, 16, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
@@ -12986,7 +13000,7 @@ typedef struct miras__layer_type {
   size_t (*tape)(const miras__shape *s, const miras__extent *e);
   void (*enter)(const miras__visit *a);                /* behind the projections                  */
   void (*head)(const miras__visit *a, size_t h);
-  const float *(*leave)(const miras__visit *a);        /* what W_o receives: NULL for kept->y     */
+  const float *(*leave)(const miras__visit *a);        /* what W_o receives if not kept->y        */
   /* Their adjoints, in the order of a backward pass; from: of what W_o received. What the weights'
    * gradients need is left in work and, for the layer's own rows, in kept. */
   void (*leave_bwd)(const miras__visit *a, float *from);
@@ -13063,7 +13077,7 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
 
 /* Is what W_o receives other than what the heads said? */
 static int miras__layer_rewrites(const miras__shape *s) {
-  return s->param[MIRAS__W_OUT_NORM].rows || s->beside;
+  return s->cols_out || s->beside;
 }
 
 /* How often the layer adds to its input. */
@@ -13523,7 +13537,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->cols_q = s->heads * s->dk;
   s->cols_k = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->cols_q;
   s->cols_v = s->descents * s->value;
-  s->cols_out = s->value;
+  s->cols_out = s->out_norm = s->value;
   s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
   s->conv = s->taps;
   s->rate = group->form == MIRAS__GATE_RATE ? group->count : 0;   /* of keep gates                */
@@ -13981,6 +13995,7 @@ static const miras__layer_type miras__memory_layer = {
  * the layer's input x, per head
  *   q, k, v = h W_q, h W_k, h W_v             qk_norm: q and k through an RMS norm
  *   y       = attention(turn(q), turn(k), v)  turn by the token's position (rotary in room @29)
+ *   out     = y (.) sigmoid(h W_g)            with an output gate; else y
  * Each of kv_heads heads of keys and values serves heads / kv_heads heads of queries. Of a running
  * text the layer holds the turned keys and the values of its window. */
 
@@ -13993,10 +14008,10 @@ static void miras__attention_layer_sizes(const miras__shape *s, miras__attention
   a->scale = 1 / sqrtf((float)s->dk);
 }
 
-/* Angle of the pair i of a head at a position: position * base^(-2i / dim). */
+/* Angle of the pair i of a head at a position: position * base^(-2i / turn). */
 static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
   double by;
-  memcpy(&by, s->turns + MIRAS__TILE * s->dk + i * sizeof by / sizeof(float), sizeof by);
+  memcpy(&by, s->turns + MIRAS__TILE * s->turn + i * sizeof by / sizeof(float), sizeof by);
   return (double)position * by;
 }
 
@@ -14014,7 +14029,8 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->window = (size_t)d->window;
   s->base = (double)d->rotary_base;
   s->qk_norm = d->qk_norm ? s->dk : 0;
-  s->turning = (MIRAS__TILE + 1) * s->dk;
+  s->turn = d->rotary_dim ? (size_t)d->rotary_dim : s->dk;
+  s->turning = (MIRAS__TILE + 1) * s->turn;
   s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
   s->plan.d.heads = d->kv_heads;
   s->plan.d.chunk = 1;
@@ -14029,6 +14045,7 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->runs = 1;
   s->cols_q = s->value;
   s->cols_k = s->cols_v = s->tasks * s->dk;
+  s->cols_out = d->output_gate ? s->value : 0;
   miras__params_find(s);
   miras__attention_layer_sizes(s, &a);
   s->scratch = miras__attention_layout(&a, NULL, 0, &work);
@@ -14040,15 +14057,15 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
 
 static MIRAS__COLD void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed) {
   const miras__shape *s = layer->s;
-  const size_t half = s->dk / 2;
-  float *turn = s->turns, *to = turn + MIRAS__TILE * s->dk;
+  const size_t half = s->turn / 2;
+  float *turn = s->turns, *to = turn + MIRAS__TILE * s->turn;
   size_t t, i;
   (void)seed;
   for (i = 0; i < half; i++) {
-    const double by = pow(s->base, -2 * (double)i / (double)s->dk);
+    const double by = pow(s->base, -2 * (double)i / (double)s->turn);
     memcpy(to + i * sizeof by / sizeof *to, &by, sizeof by);
   }
-  for (t = 0; t < MIRAS__TILE; t++, turn += s->dk) {
+  for (t = 0; t < MIRAS__TILE; t++, turn += s->turn) {
     for (i = 0; i < half; i++) {
       turn[i] = (float)cos(miras__angle(s, i, (uint64_t)t));
       turn[half + i] = (float)sin(miras__angle(s, i, (uint64_t)t));
@@ -14069,15 +14086,15 @@ static size_t miras__attention_layer_tape(const miras__shape *s, const miras__ex
  * position's is that of its tile on the grid and that of its place there, added. */
 static const float *miras__angles(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const size_t half = s->dk / 2;
+  const size_t half = s->turn / 2;
   const uint64_t position = a->position + (uint64_t)a->first;
   float *out = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f);
   size_t t, i;
   for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
     float c = 1, z = 0, *to = out + i;
-    for (t = 0; t < a->n; t++, to += s->dk) {
+    for (t = 0; t < a->n; t++, to += s->turn) {
       const uint64_t at = position + (uint64_t)t, near = at % MIRAS__TILE;
-      const float *turn = s->turns + (size_t)near * s->dk + i;
+      const float *turn = s->turns + (size_t)near * s->turn + i;
       if (!t || !near) {
         c = (float)cos(miras__angle(s, i, at - near));
         z = (float)sin(miras__angle(s, i, at - near));
@@ -14105,7 +14122,7 @@ static void miras__attention_turn(const miras__visit *a) {
     a->k->rms_fwd(to + h * s->dk, ld, &of);
   }
   a->k->rotary(to, ld, s->qk_norm ? to : proj, s->qk_norm ? ld : s->ld_p, miras__angles(a), 1, a->n,
-               heads, s->dk);
+               heads, s->dk, s->turn);
 }
 
 /* Head h of keys and values with its queries. */
@@ -14148,8 +14165,23 @@ static void miras__attention_layer_head(const miras__visit *p, size_t h) {
   miras__attention_run(&a);
 }
 
+static const float *miras__attention_layer_leave(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *out = miras__from_scratch(a);
+  a->k->sigmoid_gate_fwd(out, s->ld_y, a->kept.y, s->ld_y, a->kept.proj + s->at_out, s->ld_p, a->n,
+                         s->value);
+  return out;
+}
+
 static void miras__attention_layer_leave_bwd(const miras__visit *a, float *from) {
-  (void)from;
+  const miras__shape *s = a->layer->s;
+  float *dy = a->work.dy, *dgate = a->work.dproj + s->at_out;
+  if (s->cols_out) {
+    a->k->copy_rows(dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
+    a->k->copy_rows(dgate, s->ld_p, a->kept.proj + s->at_out, s->ld_p, a->n, s->value);
+    a->k->sigmoid_gate_bwd(from, s->ld_y, dy, s->ld_y, dgate, s->ld_p, a->n, s->value);
+    a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
+  }
   miras__attention_turn(a);
 }
 
@@ -14179,7 +14211,7 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
   float *dqk = a->work.dqkv + a->first * ld, *dproj = a->work.dproj;
   size_t h;
   a->k->rotary(s->qk_norm ? dqk : dproj, s->qk_norm ? ld : s->ld_p, dqk, ld, miras__angles(a), -1,
-               a->n, heads, s->dk);
+               a->n, heads, s->dk, s->turn);
   for (h = 0; s->qk_norm && h < heads; h++) {
     const int which = h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K;
     const miras__norm of =
@@ -14193,7 +14225,7 @@ static const miras__layer_type miras__attention_layer = {
   MIRAS__HOST(miras__attention_layer_resolve), MIRAS__HOST(miras__attention_layer_draw),
   MIRAS__HOST(MIRAS__BACK(miras__attention_layer_tape)), miras__attention_turn,
   miras__attention_layer_head,
-  NULL, MIRAS__BACK(miras__attention_layer_leave_bwd),
+  miras__attention_layer_leave, MIRAS__BACK(miras__attention_layer_leave_bwd),
   MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd)
 };
 
@@ -14243,7 +14275,7 @@ static MIRAS__COLD miras_result miras__mag_layer_resolve(miras__shape *s, const 
   w->width = s->width;
   if (result == MIRAS_OK) result = miras__attention_layer_resolve(w, d, why, n);
   if (result != MIRAS_OK) return result;
-  s->cols_out = 0;
+  s->cols_out = s->out_norm = 0;
   s->beside = w->tasks;
   s->tasks += w->tasks;
   s->runs_beside = s->runs;
@@ -14310,7 +14342,7 @@ static const float *miras__mag_layer_leave(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *t = miras__from_scratch(a);
   miras__mag_norms(a, t);
-  a->k->sigmoid_gate_fwd(t, s->ld_y, t, t + s->value, s->ld_y, a->n, s->value);
+  a->k->sigmoid_gate_fwd(t, s->ld_y, t, s->ld_y, t + s->value, s->ld_y, a->n, s->value);
   return t;
 }
 
@@ -14322,7 +14354,7 @@ static void miras__mag_layer_leave_bwd(const miras__visit *a, float *from) {
   miras__layer layer;
   const miras__visit beside = miras__beside_of(a, &layer);
   miras__mag_norms(a, t);
-  a->k->sigmoid_gate_bwd(from, s->ld_y, t, t + s->value, s->ld_y, a->n, s->value);
+  a->k->sigmoid_gate_bwd(from, s->ld_y, t, s->ld_y, t + s->value, s->ld_y, a->n, s->value);
   a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
   a->k->rms_bwd(dy + s->value, s->ld_y, NULL, 0, miras__tile_sum(a, MIRAS__W_NORM_Y), NULL, 0, t,
                 s->ld_y, &y);
@@ -14403,7 +14435,7 @@ static void miras__leave(const miras__visit *a) {
     miras__tail_move(a->k, s, a->run, a->kept.proj - a->first * s->ld_p, a->length);
   if (s->value)
     miras__add_branch(a, a->layer->site, miras__mid(a), a->kept.x, MIRAS__W_O,
-                      miras__layer_acts(s)->leave ? miras__layer_acts(s)->leave(a) : a->kept.y,
+                      miras__layer_rewrites(s) ? miras__layer_acts(s)->leave(a) : a->kept.y,
                       s->ld_y);
   if (s->hidden) miras__layer_mlp(a);
 }
@@ -14411,7 +14443,7 @@ static void miras__leave(const miras__visit *a) {
 /* after -> mid and what comes before W_o. Clears the tile's sums. */
 static void miras__leave_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  float *from = miras__layer_acts(s)->leave ? miras__from_scratch(a) : a->work.dy;
+  float *from = miras__layer_rewrites(s) ? miras__from_scratch(a) : a->work.dy;
   a->k->fill(a->work.part[MIRAS__BY_TILE], 0, s->sums[MIRAS__BY_TILE]);
   if (s->hidden) miras__layer_mlp_bwd(a);
   if (!s->value) return;

@@ -688,12 +688,13 @@ MIRAS__BY_TILES(swiglu_bwd, 1,
                 (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
                 (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
 MIRAS__BY_TILES(sigmoid_gate_fwd, 1,
-                (float *s, size_t lds, const float *a, const float *b, size_t ld, size_t rows,
-                 size_t n),
-                (s + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
+                (float *s, size_t lds, const float *a, size_t lda, const float *b, size_t ldb,
+                 size_t rows, size_t n),
+                (s + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
 MIRAS__BY_TILES(sigmoid_gate_bwd, 1,
-                (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
-                (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
+                (float *ds, size_t lds, float *a, size_t lda, float *b, size_t ldb, size_t rows,
+                 size_t n),
+                (ds + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
 MIRAS__BY_TILES(gates_fwd, 1,
                 (int form, float cap, float *y, float *g, size_t ld, const float *offset,
                  const float *c, size_t rows, size_t n),
@@ -777,13 +778,13 @@ MIRAS__BY_ROWS(bound_share_bwd, 1,
 struct miras__block_rotary {
   __device__ __noinline__ void operator()(float *y, size_t ldy, const float *x, size_t ldx,
                                           const float *angles, int way, size_t rows,
-                                          size_t heads, size_t dim) const {
+                                          size_t heads, size_t dim, size_t turn) const {
     const int down = rows >= blockDim.x / 16;
     const size_t r = down ? miras__from(rows) : 0, m = down ? miras__till(rows) - r : rows;
     const size_t h = down ? 0 : miras__from(heads), own = down ? heads : miras__till(heads) - h;
     if (m && own)
-      miras__rotary(y + r * ldy + h * dim, ldy, x + r * ldx + h * dim, ldx, angles + r * dim, way,
-                    m, own, dim);
+      miras__rotary(y + r * ldy + h * dim, ldy, x + r * ldx + h * dim, ldx, angles + r * turn, way,
+                    m, own, dim, turn);
     __syncthreads();
   }
 };
@@ -2934,7 +2935,7 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
       }
       break;
     case MIRAS__ADD_OUT:
-      if (miras__layer_acts(s)->leave) from = miras__layer_acts(s)->leave(a);
+      if (miras__layer_rewrites(s)) from = miras__layer_acts(s)->leave(a);
       if (miras__mid(a) != a->kept.x)
         k->copy_rows(miras__mid(a) + c, s->ld_x, a->kept.x + c, s->ld_x, a->n,
                      (end < s->width ? end : s->width) - c);

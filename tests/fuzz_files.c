@@ -149,7 +149,7 @@ static void fuzz_patterns(void) {
     d.layers = patterns[i][0] ? 0 : 1;
     d.layer[1].window = d.layer[2].window = 3;
     d.layer[1].hidden = d.layer[2].hidden = 2;
-    d.layer[2].qk_norm = 1;
+    d.layer[2].qk_norm = d.layer[2].output_gate = 1;
     d.layer[3] = other.layer[0];
     d.layer[3].letter = 'g';
     d.layer[4].letter = 'f';

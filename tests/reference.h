@@ -1763,9 +1763,12 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
 }
 
 /* y [heads, n] = x W for one row of x [from], W [from, heads * n], each head normed with a gain (or
- * NULL) and then turned by its position, two entries as a complex number at a time. */
+ * NULL) and then its first `turn` entries turned by its position, two as a complex number at a
+ * time. */
 REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
-                    const double *gain, double epsilon, double base, int position) {
+                    const double *gain, double epsilon, const miras_layer_desc *d, int position) {
+  const double base = d->rotary_base > 0.0f ? (double)d->rotary_base : 10000.0;
+  const int turn = d->rotary_dim == 0 ? n : d->rotary_dim;
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
     for (int j = 0; j < n; j++) {
@@ -1776,11 +1779,11 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
     }
     for (int j = 0; j < n && gain != NULL; j++)
       head[j] *= gain[j] / sqrt(square / (double)n + epsilon);
-    for (int j = 0; j < n / 2; j++) {
-      const double angle = (double)position / exp(log(base) * 2.0 * (double)j / (double)n);
-      const double re = head[j], im = head[j + n / 2];
+    for (int j = 0; j < turn / 2; j++) {
+      const double angle = (double)position / exp(log(base) * 2.0 * (double)j / (double)turn);
+      const double re = head[j], im = head[j + turn / 2];
       head[j] = re * cos(angle) - im * sin(angle);
-      head[j + n / 2] = re * sin(angle) + im * cos(angle);
+      head[j + turn / 2] = re * sin(angle) + im * cos(angle);
     }
   }
 }
@@ -1801,7 +1804,6 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
   const int shared = d->kv_heads == 0 ? heads : d->kv_heads;
   const int dim = d->head_dim == 0 ? m->d.width / heads : d->head_dim;
   const int window = d->window == 0 ? 1024 : d->window;
-  const double base = d->rotary_base > 0.0f ? (double)d->rotary_base : 10000.0;
   const double *Wq = ref_attention_param(m, l, "q.weight");
   const double *Wk = ref_attention_param(m, l, "k.weight");
   const double *Wv = ref_attention_param(m, l, "v.weight");
@@ -1816,10 +1818,10 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
       double *sum = (double *)ref_zeros((size_t)heads);
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
       ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
-                 ref_epsilon(m), base, t);
+                 ref_epsilon(m), d, t);
       for (int i = t - window + 1 < 0 ? 0 : t - window + 1; i <= t; i++) {
         const double *x = h + (size_t)(b * T + i) * width;
-        ref_turned(k, x, Wk, width, shared, dim, gk, ref_epsilon(m), base, i);
+        ref_turned(k, x, Wk, width, shared, dim, gk, ref_epsilon(m), d, i);
         for (int a = 0; a < heads; a++) {
           const int of = a * shared / heads;
           double score = 0.0;
@@ -1834,7 +1836,13 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
           }
         }
       }
-      for (int j = 0; j < heads * dim; j++) y[j] /= sum[j / dim];
+      for (int j = 0; j < heads * dim; j++) {
+        double gate = 0.0;
+        for (size_t c = 0; c < width && d->output_gate; c++)
+          gate += h[(size_t)(b * T + t) * width + c] *
+                  ref_param(m, l, "out_gate.weight")[c * (size_t)(heads * dim) + (size_t)j];
+        y[j] /= sum[j / dim] * (d->output_gate ? 1.0 + exp(-gate) : 1.0);
+      }
       free(sum);
     }
   free(q);

@@ -448,10 +448,10 @@ template <class Y> struct cases {
     K->swiglu_bwd(AT(0), LD, AT(1), AT(2), LD + 1, M, N);
   }
   BOTH static void sigmoid_gate_fwd(T *K, const shape *s, float *p) {
-    K->sigmoid_gate_fwd(F ? AT(1) : AT(0), LD, AT(1), AT(2), LD, M, N);
+    K->sigmoid_gate_fwd(F ? AT(1) : AT(0), LD, AT(1), LD, AT(2), LD + 1, M, N);
   }
   BOTH static void sigmoid_gate_bwd(T *K, const shape *s, float *p) {
-    K->sigmoid_gate_bwd(AT(0), LD, AT(1), AT(2), LD + 1, M, N);
+    K->sigmoid_gate_bwd(AT(0), LD, AT(1), LD + 1, AT(2), LD + 2, M, N);
   }
   BOTH static void conv_fwd(T *K, const shape *s, float *p) {
     const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, AT(3), WIDE + s->gap, WIDE,
@@ -471,7 +471,7 @@ template <class Y> struct cases {
   BOTH static void rotary(T *K, const shape *s, float *p) {
     const size_t dim = DIM / 2 * 2, wide = dim * HEADS + s->gap;
     K->rotary(F & 1 ? AT(1) : AT(0), wide, AT(1), wide, AT(2), F & 2 ? 1 : -1, M / 2 + 1, HEADS,
-              dim);
+              dim, F & 4 ? dim / 4 * 2 : dim);
   }
   BOTH static void gates_fwd(T *K, const shape *s, float *p) {
     K->gates_fwd(F % 5, 0.9f, AT(0), AT(1), LD, F / 5 ? AT(2) : NULL, AT(3), M, N);

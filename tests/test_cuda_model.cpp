@@ -290,6 +290,8 @@ int main(int argc, char **argv) {
     if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;
     d.layer[1].window = 20;
     d.layer[1].qk_norm = 1;
+    d.layer[1].output_gate = kind % 4 == 1;
+    d.layer[1].rotary_dim = kind % 3 * 2;
     d.heads = 2;
     d.vocab = WORDS;
     d.width = 20;

@@ -389,7 +389,7 @@ static void test_every_field(void **state) {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
     LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, no_mlp, memory),
     BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
-    { offsetof(miras_layer_desc, qk_norm) + sizeof(int), sizeof(miras_layer_desc) }
+    { offsetof(miras_layer_desc, output_gate) + sizeof(int), sizeof(miras_layer_desc) }
   };
 #undef FIELD
 #undef LAYER

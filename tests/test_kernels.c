@@ -788,15 +788,13 @@ static void layer_swiglu_bwd(const miras__kernels *k, trial *t) {
 }
 
 static void layer_sigmoid_gate_fwd(const miras__kernels *k, trial *t) {
-  operand s = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n);
-  operand b = take(t, t->rows, t->n, a.ld);
-  k->sigmoid_gate_fwd(s.p, s.ld, a.p, b.p, a.ld, t->rows, t->n);
+  operand s = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n), b = apart(t, t->rows, t->n);
+  k->sigmoid_gate_fwd(s.p, s.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
 }
 
 static void layer_sigmoid_gate_bwd(const miras__kernels *k, trial *t) {
-  operand ds = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n);
-  operand b = take(t, t->rows, t->n, a.ld);
-  k->sigmoid_gate_bwd(ds.p, ds.ld, a.p, b.p, a.ld, t->rows, t->n);
+  operand ds = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n), b = apart(t, t->rows, t->n);
+  k->sigmoid_gate_bwd(ds.p, ds.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
 }
 
 static miras__conv conv_of(const trial *t, operand c, operand past, operand w, size_t taps,
@@ -1119,28 +1117,31 @@ static void test_complement(void **state) {
   }
 }
 
-/* Rotary positions turn pairs (i, i + dim/2) of every head, the adjoint turns them back; nothing
- * beyond the heads is written. */
+/* Rotary positions turn pairs (i, i + turn/2) of every head, the adjoint turns them back; the other
+ * channels are copied, and nothing beyond the heads is written. */
 static void test_rotary(void **state) {
   enum { ROWS = 3, HEADS = 3, MOST = 46, LD = HEADS * MOST + 3 };
-  static const int dims[] = {2, 6, 16, 34, 46};
+  static const int dims[] = {2, 6, 16, 34, 46}, turned[] = {2, 2, 16, 32, 10};
   static float x[ROWS * LD], y[ROWS * LD], back[ROWS * LD], angles[ROWS * MOST];
   int t, i, j, h, n;
   (void)state;
   for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = miras__kernel_list[t];
     if (!miras__kernels_usable(k)) continue;
-    for (n = 0; n < 5; n++) {
-      const int dim = dims[n], half = dim / 2;
+    for (n = 0; n < 10; n++) {
+      const int dim = dims[n % 5], turn = n < 5 ? dim : turned[n % 5], half = turn / 2;
       for (i = 0; i < ROWS * LD; i++) x[i] = y[i] = miras__uniform(5, (uint64_t)i);
       for (i = 0; i < ROWS; i++)
+        for (h = 0; h < HEADS; h++)
+          for (j = turn; j < dim; j++) y[i * LD + h * dim + j] = 9;
+      for (i = 0; i < ROWS; i++)
         for (j = 0; j < half; j++) {
-          angles[i * dim + j] = cosf((float)(i * 7 + j));
-          angles[i * dim + half + j] = sinf((float)(i * 7 + j));
+          angles[i * turn + j] = cosf((float)(i * 7 + j));
+          angles[i * turn + half + j] = sinf((float)(i * 7 + j));
         }
-      k->rotary(y, LD, x, LD, angles, 1, ROWS, HEADS, (size_t)dim);
+      k->rotary(y, LD, x, LD, angles, 1, ROWS, HEADS, (size_t)dim, (size_t)turn);
       memcpy(back, y, sizeof y);
-      k->rotary(back, LD, back, LD, angles, -1, ROWS, HEADS, (size_t)dim);
+      k->rotary(back, LD, back, LD, angles, -1, ROWS, HEADS, (size_t)dim, (size_t)turn);
       for (i = 0; i < ROWS; i++) {
         for (h = 0; h < HEADS; h++)
           for (j = 0; j < half; j++) {
@@ -1151,8 +1152,9 @@ static void test_rotary(void **state) {
             assert_true(fabs((double)back[re] - a) < 1e-6);
             assert_true(fabs((double)back[im] - b) < 1e-6);
           }
-        for (j = i * LD + HEADS * dim; j < (i + 1) * LD; j++)
-          assert_true(memcmp(&y[j], &x[j], sizeof *x) == 0);
+        for (j = i * LD; j < (i + 1) * LD; j++)
+          if (j >= i * LD + HEADS * dim || (j - i * LD) % dim >= turn)
+            assert_true(memcmp(&y[j], &x[j], sizeof *x) == 0);
       }
     }
   }

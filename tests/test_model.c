@@ -174,7 +174,7 @@ static const struct {
    "norm_epsilon=0.01 out_epsilon=0.3"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 15, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 17, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -204,6 +204,7 @@ static void beside(miras_model_desc *d, int n) {
     m->qk_norm = 1;
     m->rotary_base = 100.0f;
     d->norm_epsilon = 0.01f;
+    m->rotary_dim = 4;
   } else if (n == 14) {
     m->heads = 2 * HEADS;
     m->head_dim = DIM / 2;
@@ -228,10 +229,12 @@ static subject hybrid(int n) {
       "a memory as the gate of attention",
       "a matrix as a gate, groups of two, norms, one head of the memory, two layers",
       "gates between two kinds of layer",
-      "a gate without an MLP, erase keys, narrow heads"};
+      "a gate without an MLP, erase keys, narrow heads",
+      "attention with an output gate, a part of its heads turned",
+      "an output gate on groups of two, norms, a memory between"};
   static const char *const patterns[HYBRIDS] = {"w*2",     "w",     "w*2",  "a",   "mwm", "(mg)*2",
                                                 "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg",
-                                                "m",       "m*2",   "wmaw", "mg"};
+                                                "m",       "m*2",   "wmaw", "mg", "w*2", "wmw"};
   subject s = row(n == 6 || n == 12   ? MIRAS_GATED_DELTANET
                   : n == 14 ? MIRAS_RWKV7
                             : MIRAS_TITANS, 4);
@@ -263,11 +266,18 @@ static subject hybrid(int n) {
     d->layer[3].memory.key_dim = 0;
     d->layer[3].memory.value_dim = 0;
     d->layer[3].memory.chunk = 1;
+  } else if (n > 14) {
+    w->heads = 2 * HEADS;
+    w->kv_heads = n == 15 ? 0 : HEADS;
+    w->head_dim = n == 15 ? DIM : 6;
+    w->rotary_dim = 2;
+    w->output_gate = 1;
+    w->qk_norm = n == 16;
   }
   if (n == 7 || n == 8 || n == 14) without_mlp(&d->layer[0]);
   if (n == 8) without_mlp(w);
   if (n > 7) d->layer[3].hidden = 12;
-  if (n > 10) beside(d, n);
+  if (n > 10 && n < 15) beside(d, n);
   return s;
 }
 
@@ -1966,6 +1976,40 @@ static void test_layer_refusals(void) {
   refused(&d, "slopes");
 }
 
+/* Fields of attention and of MLPs. */
+static void test_kind_refusals(void) {
+  char why[256];
+  for (int i = 0; i < 17; i++) {
+    static const char *const field[17] = {"head_dim",   "heads",       "kv_heads",    "window",
+                                          "head_dim",   "rotary_base", "qk_norm",     "type",
+                                          "no_mlp",     "hidden",      "no_mlp",      "window",
+                                          "conv",       "rotary_dim",  "rotary_dim",  "output_gate",
+                                          "output_gate"};
+    miras_model_desc d = hybrid(0).d;
+    miras_layer_desc *w = &d.layer[1];
+    if (i == 0) w->head_dim = 5;
+    if (i == 1) w->heads = -1;
+    if (i == 2) w->kv_heads = 3;
+    if (i == 3) w->window = (1 << 20) + 1;
+    if (i == 4) w->heads = 3; /* and the width is no multiple of it */
+    if (i == 5) w->rotary_base = 0.5f;
+    if (i == 6) w->qk_norm = 2;
+    if (i == 7) w->type = MIRAS_LAYER_TYPE_COUNT;
+    if (i == 8) w->no_mlp = 2, w->hidden = 0;
+    if (i == 9) w->no_mlp = 1; /* and the width of one is given */
+    if (i == 10) w->type = MIRAS_LAYER_MLP, w->window = 0, w->no_mlp = 1;
+    if (i == 11) w->type = MIRAS_LAYER_MLP;
+    if (i == 12) w->type = MIRAS_LAYER_MLP, w->window = 0, w->conv = 4;
+    if (i == 13) w->rotary_dim = 3;
+    if (i == 14) w->rotary_dim = DIM + 2;
+    if (i == 15) w->output_gate = 2;
+    if (i == 16) w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->output_gate = 1;
+    if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, field[i]) == NULL ||
+        strstr(why, "layer[1]") == NULL)
+      failed("a layer with a wrong %s: %s", field[i], why);
+  }
+}
+
 static void test_refusals(void **state) {
   miras_model_desc d = describe(MIRAS_TITANS, 4);
   miras_model *m;
@@ -2004,29 +2048,7 @@ static void test_refusals(void **state) {
   d.layer[2].letter = 'm';
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "letter") == NULL)
     failed("a letter of two kinds: %s", why);
-  for (int i = 0; i < 13; i++) {
-    static const char *const field[13] = {"head_dim", "heads",       "kv_heads", "window",
-                                          "head_dim", "rotary_base", "qk_norm",  "type",
-                                          "no_mlp",   "hidden",      "no_mlp",   "window", "conv"};
-    miras_layer_desc *w = &d.layer[1];
-    d = hybrid(0).d;
-    if (i == 0) w->head_dim = 5;
-    if (i == 1) w->heads = -1;
-    if (i == 2) w->kv_heads = 3;
-    if (i == 3) w->window = (1 << 20) + 1;
-    if (i == 4) w->heads = 3; /* and the width is no multiple of it */
-    if (i == 5) w->rotary_base = 0.5f;
-    if (i == 6) w->qk_norm = 2;
-    if (i == 7) w->type = MIRAS_LAYER_TYPE_COUNT;
-    if (i == 8) w->no_mlp = 2, w->hidden = 0;
-    if (i == 9) w->no_mlp = 1; /* and the width of one is given */
-    if (i == 10) w->type = MIRAS_LAYER_MLP, w->window = 0, w->no_mlp = 1;
-    if (i == 11) w->type = MIRAS_LAYER_MLP;
-    if (i == 12) w->type = MIRAS_LAYER_MLP, w->window = 0, w->conv = 4;
-    if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, field[i]) == NULL ||
-        strstr(why, "layer[1]") == NULL)
-      failed("a layer with a wrong %s: %s", field[i], why);
-  }
+  test_kind_refusals();
   d = hybrid(11).d;
   d.layer[0].head_dim = 2 * DIM;
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "head_dim is 16") == NULL)
