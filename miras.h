@@ -970,6 +970,24 @@ typedef enum miras_key_map {
   MIRAS_KEYS_COUNT
 } miras_key_map;
 
+/* What becomes of each number of queries, keys or values behind its convolution, or where it has
+ * none behind its projection. */
+typedef enum miras_mixing {
+  MIRAS_MIX_SILU,
+  MIRAS_MIX_NONE,
+  MIRAS_MIX_RELU,
+  MIRAS_MIX_ELU,           /* elu(x) + 1, as MIRAS_FEATURE_ELU                                   */
+  MIRAS_MIX_COUNT
+} miras_mixing;
+
+/* Which of queries, keys and values go through a convolution. */
+typedef enum miras_convolved {
+  MIRAS_CONVOLVED_ALL,
+  MIRAS_CONVOLVED_KEYS,    /* queries and keys                                                   */
+  MIRAS_CONVOLVED_NONE,
+  MIRAS_CONVOLVED_COUNT
+} miras_convolved;
+
 /* How a model makes a learned keep gate alpha from the number g of its projection. */
 typedef enum miras_keep_form {
   MIRAS_KEEP_SIGMOID,      /* sigmoid(g)                                                         */
@@ -1018,6 +1036,10 @@ typedef struct miras_layer_desc {
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
                               is a whole number; batch and seed are set by the model             */
   int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
+  miras_convolved convolved;   /* what goes through them                                         */
+  int conv_bias;           /* 1: they have a learned bias                                        */
+  miras_mixing key_mixing;     /* the activation of queries and keys                             */
+  miras_mixing value_mixing;   /* of values                                                      */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32         */
   miras_key_map key_map;   /* what becomes of keys and queries                                   */
   miras_keep_form keep_form;  /* how a learned keep gate is made; 0 when it is a constant        */
@@ -1992,7 +2014,7 @@ static const miras__field miras__fields[] = {
   MIRAS__M(width, 2, 1, 65536, 0, ""),
   MIRAS__M(layers, 2, 1, 256, 0, ""),
   MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "no_mlp 0"),
-  MIRAS__N(conv, 2, 1, 8, 4, ""),
+  MIRAS__N(conv, 2, 1, 8, 4, "convolved not none"),
   MIRAS__N(gate_rank, 2, 1, 4096, 32, ""),
   MIRAS__W(key_map, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase"),
   MIRAS__W(keep_form, 2, MIRAS_KEEP_COUNT, "keep_gate not constant", "sigmoid root rate bounded"),
@@ -2022,6 +2044,10 @@ static const miras__field miras__fields[] = {
    "type memory"},
   MIRAS__N(rotary_dim, 6, 0, 4096, 0, ""),
   MIRAS__N(output_gate, 6, 0, 1, 0, "type attention"),
+  MIRAS__W(convolved, 6, MIRAS_CONVOLVED_COUNT, "", "all qk none"),
+  MIRAS__N(conv_bias, 6, 0, 1, 0, "convolved not none"),
+  MIRAS__W(key_mixing, 6, MIRAS_MIX_COUNT, "", "silu none relu elu"),
+  MIRAS__W(value_mixing, 6, MIRAS_MIX_COUNT, "", "silu none relu elu"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2793,11 +2819,13 @@ typedef struct miras__norm {
 } miras__norm;
 
 /* A short convolution of rows of heads * dim channels (room @29): inputs c, the taps - 1 rows ahead
- * of them, NULL for zeros, and weights w [taps, heads * dim]. Its result has a block [rows, dim]
- * per head, the blocks `per` apart. */
+ * of them, NULL for zeros, weights w [taps, heads * dim], NULL for none with one tap, a bias or
+ * NULL, and what comes behind it (miras_mixing). Its result has a block [rows, dim] per head, the
+ * blocks `per` apart; of gradients each of its heads has `group` blocks, one behind the other. */
 typedef struct miras__conv {
-  const float *c, *past, *w;
-  size_t ldc, ldpast, per, taps, rows, heads, dim;
+  const float *c, *past, *w, *bias;
+  size_t ldc, ldpast, per, taps, rows, heads, dim, group;
+  int mixing;
 } miras__conv;
 
 /* Keys of a memory that erases apart from them (room @29, which has the letters): x and the gate c
@@ -3199,8 +3227,8 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER_BACK, void, sigmoid_gate_bwd, (float *ds, size_t lds, float *a, size_t lda, float *b,   \
     size_t ldb, size_t rows, size_t n))                                                           \
   X(LAYER, void, conv_fwd, (float *z, const miras__conv *x))                                      \
-  X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, const float *dz,              \
-    size_t after, float *sum, const miras__conv *x))                                              \
+  X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, float *dbias,                 \
+    const float *dz, size_t after, float *sum, const miras__conv *x))                             \
   X(LAYER, void, unit_fwd, (float *x, float *inverse, float length, size_t rows, size_t n))       \
   X(LAYER_BACK, void, unit_bwd, (float *dx, const float *x, const float *inverse, float length,   \
     size_t rows, size_t n))                                                                       \
@@ -3386,6 +3414,8 @@ struct miras__kernels {
 #define miras__sigmoid_gate_fwd MIRAS__IN_SET(miras__sigmoid_gate_fwd)
 #define miras__sigmoid_gate_bwd MIRAS__IN_SET(miras__sigmoid_gate_bwd)
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
+#define miras__mix MIRAS__IN_SET(miras__mix)
+#define miras__mix_slope MIRAS__IN_SET(miras__mix_slope)
 #define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
 #define miras__unit_fwd MIRAS__LENT(miras__unit_fwd)
@@ -6891,8 +6921,9 @@ static inline vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size
   const size_t n = x->heads * x->dim, back = x->taps - 1;
   /* tap j reads `from` row t + j - back: of past while that is negative */
   const size_t ahead = t < back ? back - t : 0;
-  vf acc = V_ZERO();
+  vf acc = x->bias ? V_LOAD_N(x->bias + at, left) : V_ZERO();
   size_t j;
+  if (!x->w) return V_LOAD_N(x->c + t * x->ldc + at, left);
   for (j = x->past ? 0 : ahead; j < ahead; j++)
     acc = V_FMA(V_LOAD_N(x->w + j * n + at, left),
                 V_LOAD_N(x->past + (t + j) * x->ldpast + at, left), acc);
@@ -6902,47 +6933,74 @@ static inline vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size
   return acc;
 }
 
-/* z = silu of these. Rows outside: c is larger than the second-level cache and streams through
- * once. */
+/* What comes behind it, and the slope of that: the activation of room @06. */
+static inline vf miras__mix(int mixing, vf x) {
+  const vf zero = V_ZERO();
+  switch (mixing) {
+    case MIRAS_MIX_NONE: return x;
+    case MIRAS_MIX_RELU: return V_MAX(x, zero);
+    case MIRAS_MIX_ELU:
+      return V_SELECT(V_LT(zero, x), V_ADD(x, V_SET1(1.0f)), miras__v_exp(V_MIN(x, zero)));
+    default: return V_MUL(x, miras__v_sigmoid(x));
+  }
+}
+
+static inline vf miras__mix_slope(int mixing, vf x) {
+  const vf zero = V_ZERO(), one = V_SET1(1.0f);
+  vf sig;
+  switch (mixing) {
+    case MIRAS_MIX_NONE: return one;
+    case MIRAS_MIX_RELU: return V_SELECT(V_LT(zero, x), one, zero);
+    case MIRAS_MIX_ELU: return miras__v_exp(V_MIN(x, zero));
+    default:
+      sig = miras__v_sigmoid(x);
+      return V_MUL(sig, V_FMA(x, V_SUB(one, sig), one));
+  }
+}
+
+/* z = these behind the activation. Rows outside: c is larger than the second-level cache and
+ * streams through once. */
 static void miras__conv_fwd(float *z, const miras__conv *x) {
   const size_t dim = x->dim;
   size_t t, h;
   for (t = 0; t < x->rows; t++)
     for (h = 0; h < x->heads; h++)
       V_FOR(dim) {
-        vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
-        V_PUT(z + h * x->per + t * dim, V_MUL(acc, miras__v_sigmoid(acc)));
+        const vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
+        V_PUT(z + h * x->per + t * dim, miras__mix(x->mixing, acc));
       }
 }
 
 /* The gradient for the rows of a sequence; dz has `after` (at most taps - 1) rows behind its last.
- * dc =, dw +=. sum: (rows + after) heads dim floats of scratch, the gradient before the activation.
- */
-static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, size_t after,
-                            float *sum, const miras__conv *x) {
+ * dc =, dw +=, dbias +=; each of the two NULL where there is none. sum: (rows + after) heads dim
+ * floats of scratch, the gradient before the activation. */
+static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, const float *dz,
+                            size_t after, float *sum, const miras__conv *x) {
   const size_t dim = x->dim, n = x->heads * dim, rows = x->rows, back = x->taps - 1;
-  const vf one = V_SET1(1.0f);
   size_t t, h, j;
   for (t = 0; t < rows + after; t++)
-    for (h = V_UNIT; h < x->heads; h += V_UNITS)
+    for (h = V_UNIT; h < x->heads; h += V_UNITS) {
+      const float *block = dz + h * x->group * x->per + t * dim;
       V_FOR(dim) {
-        vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left), sig = miras__v_sigmoid(acc);
-        acc = V_MUL(sig, V_FMA(acc, V_SUB(one, sig), one));
-        V_PUT(sum + t * n + h * dim, V_MUL(V_AT(dz + h * x->per + t * dim), acc));
+        const vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
+        vf d = V_AT(block);
+        for (j = 1; j < x->group; j++) d = V_ADD(d, V_AT(block + j * x->per));
+        V_PUT(sum + t * n + h * dim, V_MUL(d, miras__mix_slope(x->mixing, acc)));
       }
+    }
   V_MEET();
   for (t = 0; t < rows; t++) {
     const size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
     V_SHARE(n) {
       vf acc = V_ZERO();
-      for (j = 0; j <= most; j++)
+      for (j = 0; x->w && j <= most; j++)
         acc = V_FMA(V_AT(x->w + (back - j) * n), V_AT(sum + (t + j) * n), acc);
-      V_PUT(dc + t * lddc, acc);
+      V_PUT(dc + t * lddc, x->w ? acc : V_AT(sum + t * n));
     }
   }
   /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
   V_SHARE(n) {
-    for (j = 0; j < x->taps; j++) {
+    for (j = 0; x->w && j < x->taps; j++) {
       const size_t far = back - j;
       vf acc = V_AT(dw + j * n);
       for (t = x->past ? 0 : far; t < rows; t++) {
@@ -6950,6 +7008,11 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, const float *dz, 
         acc = V_FMA(V_AT(sum + t * n), V_AT(c), acc);
       }
       V_PUT(dw + j * n, acc);
+    }
+    if (dbias) {
+      vf acc = V_AT(dbias);
+      for (t = 0; t < rows; t++) acc = V_ADD(acc, V_AT(sum + t * n));
+      V_PUT(dbias, acc);
     }
   }
 }
@@ -12758,7 +12821,8 @@ enum { MIRAS__PROJECTS, MIRAS__MULTIPLIES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, M
        MIRAS__ORIGINS };
 
 enum { MIRAS__W_NORM1, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_NORM_Q, MIRAS__W_NORM_K,
-       MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V, MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP,
+       MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V, MIRAS__W_CONV_BIAS_Q,
+       MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
        MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
        MIRAS__W_OUT_NORM, MIRAS__W_OUT_GATE, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K,
@@ -12799,14 +12863,16 @@ typedef struct miras__shape {
   size_t runs_beside;              /* the first of these arrays that attention beside reads       */
   size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         row_rates, out_norm, beside_q, beside_k, beside_norm, both; /* lengths of parameters, 0 of
+         row_rates, out_norm, beside_q, beside_k, beside_norm, both, /* lengths of parameters, 0 of
                                       those that it has not got                                   */
+         conv_v, bias_q, bias_k, bias_v;
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
   miras__plan plan;                /* batch 1; of attention what names the parts of its state     */
   /* of memories */
   miras_key_map key_map;
+  miras_mixing mixing[3];          /* of queries, keys and values                                 */
   int tied;                        /* the step gate's numbers are the keep gate's                 */
   float *gate_scale;               /* [outs]                                                      */
   size_t descents;
@@ -12842,7 +12908,10 @@ static const struct {
   {"k_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(qk_norm), 0},
   {"conv_q.weight", MIRAS__BY_TILE, 4, 10, 3, MIRAS__L(conv), MIRAS__L(cols_q)},
   {"conv_k.weight", MIRAS__BY_TILE, 5, 10, 3, MIRAS__L(conv), MIRAS__L(cols_k)},
-  {"conv_v.weight", MIRAS__BY_TILE, 6, 10, 3, MIRAS__L(conv), MIRAS__L(cols_v)},
+  {"conv_v.weight", MIRAS__BY_TILE, 6, 10, 3, MIRAS__L(conv_v), MIRAS__L(cols_v)},
+  {"conv_q.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_q), 0},
+  {"conv_k.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_k), 0},
+  {"conv_v.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_v), 0},
   {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_low)},
   {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1, MIRAS__L(cols_low), MIRAS__L(moving)},
   {"gates.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(gates), 0},
@@ -13493,8 +13562,10 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->tied = d->tied_step;
   s->dk = (size_t)m->key_dim;
   s->dv = (size_t)m->value_dim;
-  s->taps = (size_t)d->conv;
+  s->taps = d->conv ? (size_t)d->conv : 1;
   s->key_map = d->key_map;
+  s->mixing[0] = s->mixing[1] = d->key_mixing;
+  s->mixing[2] = d->value_mixing;
   s->value = s->heads * s->dv;
   s->descents = (size_t)m->descents;
   if (miras__key_length(s) > 0) s->lengths = 1 + s->descents;
@@ -13539,7 +13610,10 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->cols_v = s->descents * s->value;
   s->cols_out = s->out_norm = s->value;
   s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
-  s->conv = s->taps;
+  s->conv = (size_t)d->conv;
+  s->conv_v = d->convolved == MIRAS_CONVOLVED_KEYS ? 0 : s->conv;
+  if (d->conv_bias) s->bias_q = s->cols_q, s->bias_k = s->cols_k;
+  if (d->conv_bias && s->conv_v) s->bias_v = s->cols_v;
   s->rate = group->form == MIRAS__GATE_RATE ? group->count : 0;   /* of keep gates                */
   s->gain = m->inner_norm ? s->dv : 0;
   s->ridge = m->algorithm == MIRAS_LEAST_SQUARES ? (size_t)miras__features(m) : 0;
@@ -13644,7 +13718,7 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)plan.d.threshold, 0);
   if (found) {
     miras__query_as_key(s, s->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
-    miras__query_as_key(s, s->taps, w + at[MIRAS__W_CONV_Q].at, w + at[MIRAS__W_CONV_K].at);
+    miras__query_as_key(s, s->conv, w + at[MIRAS__W_CONV_Q].at, w + at[MIRAS__W_CONV_K].at);
     for (i = 0; i < s->width; i++)
       for (column = 0; column < large; column++)
         w[at[MIRAS__W_V].at + i * at[MIRAS__W_V].cols + column] *= 3;
@@ -13673,12 +13747,17 @@ static miras__conv miras__conv_of(const miras__visit *a, int which, const float 
                                   size_t ldpast) {
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[MIRAS__W_Q + which];
+  const int taps = s->param[MIRAS__W_CONV_Q + which].rows > 0;
+  const int biased = s->param[MIRAS__W_CONV_BIAS_Q + which].rows > 0;
   miras__conv of;
   of.c = a->kept.proj + p->place, of.ldc = s->ld_p;
   of.past = miras__at(past, p->place), of.ldpast = ldpast;
-  of.w = miras__weight(a->layer, MIRAS__W_CONV_Q + which), of.taps = s->taps;
+  of.w = taps ? miras__weight(a->layer, MIRAS__W_CONV_Q + which) : NULL;
+  of.bias = biased ? miras__weight(a->layer, MIRAS__W_CONV_BIAS_Q + which) : NULL;
+  of.taps = taps ? s->taps : 1;
+  of.mixing = (int)s->mixing[which];
   of.per = a->work.per_qkv;
-  of.rows = a->n, of.heads = s->heads, of.dim = p->cols / s->heads;
+  of.rows = a->n, of.heads = s->heads, of.dim = p->cols / s->heads, of.group = 1;
   return of;
 }
 
@@ -13945,15 +14024,17 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
 /* Adjoint of the convolutions: dqkv -> q, k, v of dproj, and the tile's share of the weights'. */
 static void miras__convolve_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const size_t back = s->taps - 1, rest = a->length - a->first - a->n;
+  const size_t rest = a->length - a->first - a->n;
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
   int i;
   for (i = 0; i < 3; i++) {
     const miras__conv x = miras__conv_of(a, i, past, ldpast);
+    const size_t back = x.taps - 1;
     if (x.dim)
       a->k->conv_bwd(a->work.dproj + s->param[MIRAS__W_Q + i].place, s->ld_p,
                      miras__tile_sum(a, MIRAS__W_CONV_Q + i),
+                     x.bias ? miras__tile_sum(a, MIRAS__W_CONV_BIAS_Q + i) : NULL,
                      miras__read_rows(a, a->work.dqkv, i, 0), rest < back ? rest : back,
                      a->scratch + MIRAS__PACK, &x);
   }

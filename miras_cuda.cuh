@@ -846,7 +846,7 @@ struct miras__block_conv_fwd {
     for (size_t e = miras__unit(); e < all; e += miras__units()) {
       const size_t t = e / each / x->heads, h = e / each % x->heads, at = e % each * 16;
       const float acc = miras__conv_sum(x, t, h * x->dim + at, x->dim - at);
-      miras__store_n(z + h * x->per + t * x->dim + at, __fmul_rn(acc, miras__v_sigmoid(acc)),
+      miras__store_n(z + h * x->per + t * x->dim + at, miras__mix(x->mixing, acc),
                      x->dim - at);
     }
     __syncthreads();

@@ -1458,19 +1458,19 @@ REF void ref_rms(double *y, const double *x, const double *gain, size_t rows, si
 
 REF double ref_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
-/* Causal depthwise convolution over each sequence, then SiLU. */
-REF void ref_convolve(double *y, const double *c, const double *w, int batch, int T, size_t n,
-                      int taps) {
+/* Causal depthwise convolution over each sequence; bias may be NULL. */
+REF void ref_convolve(double *y, const double *c, const double *w, const double *bias, int batch,
+                      int T, size_t n, int taps) {
   for (int b = 0; b < batch; b++)
     for (int t = 0; t < T; t++)
       for (size_t i = 0; i < n; i++) {
-        double sum = 0.0;
+        double sum = bias != NULL ? bias[i] : 0.0;
         for (int j = 0; j < taps; j++) {
           const int from = t - taps + 1 + j;
           if (from >= 0)
             sum += w[(size_t)j * n + i] * c[((size_t)b * (size_t)T + (size_t)from) * n + i];
         }
-        y[((size_t)b * (size_t)T + (size_t)t) * n + i] = sum * ref_sigmoid(sum);
+        y[((size_t)b * (size_t)T + (size_t)t) * n + i] = sum;
       }
 }
 
@@ -1530,18 +1530,36 @@ REF miras_desc ref_layer_memory(const ref_model *m, int l) {
   return ref_resolve(&d);
 }
 
-/* silu(convolution(h W)) of the weights NAME.weight and conv_NAME.weight: [tokens, columns]. */
+/* Activation of the convolution of h W, of the weights NAME.weight and conv_NAME: [tokens,
+ * columns]. */
 REF double *ref_mixed(const ref_model *m, int l, const char *name, const double *h, int batch,
                       int T, size_t columns) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
   const size_t N = (size_t)batch * (size_t)T;
-  const int taps = ref_layer_of(m, l)->conv == 0 ? 4 : ref_layer_of(m, l)->conv;
-  double *c = (double *)ref_zeros(N * columns), *y = (double *)ref_zeros(N * columns);
-  char full[40];
+  const miras_mixing mixing = name[0] == 'v' ? d->value_mixing : d->key_mixing;
+  const int taps = d->convolved == MIRAS_CONVOLVED_NONE                       ? 0
+                   : d->convolved == MIRAS_CONVOLVED_KEYS && name[0] == 'v' ? 0
+                   : d->conv == 0                                           ? 4
+                                                                            : d->conv;
+  double *c = (double *)ref_zeros(N * columns), *y = c;
+  char full[40], bias[40];
   snprintf(full, sizeof full, "%s.weight", name);
   ref_project(c, h, ref_param(m, l, full), N, (size_t)m->d.width, columns);
   snprintf(full, sizeof full, "conv_%s.weight", name);
-  ref_convolve(y, c, ref_param(m, l, full), batch, T, columns, taps);
-  free(c);
+  snprintf(bias, sizeof bias, "conv_%s.bias", name);
+  if (taps > 0) {
+    y = (double *)ref_zeros(N * columns);
+    ref_convolve(y, c, ref_param(m, l, full), d->conv_bias ? ref_param(m, l, bias) : NULL, batch, T,
+                 columns, taps);
+    free(c);
+  }
+  for (size_t i = 0; i < N * columns; i++)
+    switch (mixing) {
+      case MIRAS_MIX_SILU: y[i] *= ref_sigmoid(y[i]); break;
+      case MIRAS_MIX_RELU: y[i] = y[i] > 0.0 ? y[i] : 0.0; break;
+      case MIRAS_MIX_ELU: y[i] = y[i] > 0.0 ? y[i] + 1.0 : exp(y[i]); break;
+      default: break;
+    }
   return y;
 }
 

@@ -418,9 +418,14 @@ template <class Y> struct cases {
   /* of layers */
   BOTH static void conv_bwd(T *K, const shape *s, float *p) {
     const size_t taps = (size_t)F / 2 % 5 + 1, rows = M < 60 ? M : 60;
-    const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, AT(3), WIDE + s->gap, WIDE,
-                                (M + 5) * DIM, taps, rows, HEADS, DIM};
-    K->conv_bwd(AT(0), WIDE, AT(4), AT(5), F & 1 ? taps - 1 : 0, AT(8), &x);
+    const int bare = taps == 1 && s->gap;
+    const size_t group = taps == 1 && HEADS == 1 ? 3 : 1;
+    const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, bare ? NULL : AT(3),
+                                F & 1 && !bare ? AT(10) : NULL, WIDE + s->gap, WIDE,
+                                (M + 5) * DIM / group, taps, rows / group, HEADS, DIM, group,
+                                F / 2 % MIRAS_MIX_COUNT};
+    K->conv_bwd(AT(0), WIDE, bare ? NULL : AT(4), F & 1 && !bare ? AT(11) : NULL, AT(5),
+                F & 1 ? taps - 1 : 0, AT(8), &x);
   }
   BOTH static void rms_fwd(T *K, const shape *s, float *p) {
     const typename Y::norm x = {AT(1), AT(2), NULL, LD, 0, M, 1, N, 0.01f};
@@ -454,8 +459,11 @@ template <class Y> struct cases {
     K->sigmoid_gate_bwd(AT(0), LD, AT(1), LD + 1, AT(2), LD + 2, M, N);
   }
   BOTH static void conv_fwd(T *K, const shape *s, float *p) {
-    const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, AT(3), WIDE + s->gap, WIDE,
-                                (M + 1) * DIM, (size_t)F / 2 % 5 + 1, M < 60 ? M : 60, HEADS, DIM};
+    const size_t taps = (size_t)F / 2 % 5 + 1;
+    const int bare = taps == 1 && s->gap;
+    const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, bare ? NULL : AT(3),
+                                F & 1 ? AT(4) : NULL, WIDE + s->gap, WIDE, (M + 1) * DIM, taps,
+                                M < 60 ? M : 60, HEADS, DIM, 1, F / 2 % MIRAS_MIX_COUNT};
     K->conv_fwd(AT(5), &x);
   }
   BOTH static void unit_fwd(T *K, const shape *s, float *p) {

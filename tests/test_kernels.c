@@ -797,10 +797,13 @@ static void layer_sigmoid_gate_bwd(const miras__kernels *k, trial *t) {
   k->sigmoid_gate_bwd(ds.p, ds.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
 }
 
-static miras__conv conv_of(const trial *t, operand c, operand past, operand w, size_t taps,
-                           size_t per) {
+static miras__conv conv_of(const trial *t, operand c, operand past, operand w, operand bias,
+                           size_t taps, size_t per) {
+  const size_t form = t->variant % (2 * MIRAS_MIX_COUNT);
   miras__conv of;
-  of.c = c.p, of.ldc = c.ld, of.w = w.p;
+  of.c = c.p, of.ldc = c.ld, of.w = taps == 1 && form == 5 ? NULL : w.p;
+  of.bias = form > 4 ? bias.p : NULL, of.mixing = (int)form % MIRAS_MIX_COUNT;
+  of.group = 1;
   of.past = t->variant / 5 % 2 ? NULL : past.p, of.ldpast = past.ld;
   of.per = per, of.taps = taps, of.rows = t->rows, of.heads = t->heads, of.dim = t->dim;
   return of;
@@ -810,7 +813,8 @@ static void layer_conv_fwd(const miras__kernels *k, trial *t) {
   const size_t taps = 1 + t->variant % 5;
   operand z = apart(t, t->heads, t->rows * t->dim), c = apart(t, t->rows, t->n);
   operand past = apart(t, taps - 1, t->n), w = packed(t, taps, t->n);
-  miras__conv of = conv_of(t, c, past, w, taps, z.ld);
+  operand bias = packed(t, 1, t->n);
+  miras__conv of = conv_of(t, c, past, w, bias, taps, z.ld);
   k->conv_fwd(z.p, &of);
 }
 
@@ -819,8 +823,9 @@ static void layer_conv_bwd(const miras__kernels *k, trial *t) {
   operand dc = apart(t, t->rows, t->n), dw = packed(t, taps, t->n);
   operand dz = apart(t, t->heads, all * t->dim), c = apart(t, all, t->n);
   operand past = apart(t, taps - 1, t->n), w = packed(t, taps, t->n), sum = packed(t, all, t->n);
-  miras__conv of = conv_of(t, c, past, w, taps, dz.ld);
-  k->conv_bwd(dc.p, dc.ld, dw.p, dz.p, after, sum.p, &of);
+  operand bias = packed(t, 1, t->n), dbias = packed(t, 1, t->n);
+  miras__conv of = conv_of(t, c, past, w, bias, taps, dz.ld);
+  k->conv_bwd(dc.p, dc.ld, of.w ? dw.p : NULL, of.bias ? dbias.p : NULL, dz.p, after, sum.p, &of);
 }
 
 static void layer_unit_fwd(const miras__kernels *k, trial *t) {

@@ -171,7 +171,13 @@ static const struct {
   {MIRAS_TTT_MLP, 4, "ttt-mlp, towards the initial memory, rates that cannot die",
    ".retention=l2 .toward=initial .keep_gate=head .forget=0.05 .row_rates=2"},
   {MIRAS_GATED_DELTANET, 4, "gated-deltanet, norms with epsilons of their own",
-   "norm_epsilon=0.01 out_epsilon=0.3"}
+   "norm_epsilon=0.01 out_epsilon=0.3"},
+  {MIRAS_GATED_DELTANET, 4, "gated-deltanet, convolutions with biases", "conv_bias=1 conv=3"},
+  {MIRAS_TITANS, 4, "titans, convolutions of keys with biases and without an activation",
+   "convolved=qk conv_bias=1 key_mixing=none value_mixing=none"},
+  {MIRAS_GLA, 4, "gla, bare projections", "convolved=none key_mixing=none value_mixing=none"},
+  {MIRAS_DELTANET, 4, "deltanet, elu", "key_mixing=elu"},
+  {MIRAS_HGRN2, 4, "hgrn2, bare values, no convolution", "convolved=none value_mixing=none"}
 };
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 17, TYPES = 7 /* with dropout too */ };
@@ -668,6 +674,7 @@ static void test_views(void **state) {
     const int H = md.heads, keys = H * md.key_dim, values = H * md.value_dim;
     const int P = (int)ref_shape_of(&md).weights;
     const int taps = d->layer[0].conv > 0 ? d->layer[0].conv : 4;
+    const int convolved = d->layer[0].convolved != MIRAS_CONVOLVED_NONE;
     const int own_keys = d->layer[0].key_map == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.descents;
     int count = 0, at = 0, columns = 0, projected = 0;
     const miras_view *views;
@@ -688,10 +695,16 @@ static void test_views(void **state) {
       NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
       if (own_keys > 0) NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
       NEXT(NAME("v.weight"), 2, WIDTH, values * md.descents, 1, 1);
-      NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
-      if (own_keys > 0)
-        NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
-      NEXT(NAME("conv_v.weight"), 2, taps, values * md.descents, 1, 0);
+      if (convolved) NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
+      if (convolved && own_keys > 0) NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);
+      if (d->layer[0].convolved == MIRAS_CONVOLVED_ALL)
+        NEXT(NAME("conv_v.weight"), 2, taps, values * md.descents, 1, 0);
+      if (d->layer[0].conv_bias) {
+        NEXT(NAME("conv_q.bias"), 1, keys, 1, 1, 0);
+        NEXT(NAME("conv_k.bias"), 1, own_keys, 1, 1, 0);
+        if (d->layer[0].convolved == MIRAS_CONVOLVED_ALL)
+          NEXT(NAME("conv_v.bias"), 1, values * md.descents, 1, 1, 0);
+      }
       if (projected > 0) { /* fixed gates have no more than an offset */
         NEXT(NAME("gates.down"), 2, WIDTH, d->layer[0].gate_rank, 1, 1);
         NEXT(NAME("gates.up"), 2, d->layer[0].gate_rank, projected, 1, 1);
