@@ -235,7 +235,7 @@
    head_dim/2 of queries and keys as complex numbers (Su et al. 2021), or rotary_dim entries alone:
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
-       y       = softmax attention over the last `window` tokens
+       y       = softmax attention over the last `window` tokens and `persistent` learned pairs
        x       = x + y W_o, or with output_gate x + (y * sigmoid(h W_gate)) W_o
        x       = x + SwiGLU(norm(x)), as above
 
@@ -326,8 +326,8 @@
    WHAT IT DOES NOT DO
      - no GPU in this header (memories have one in miras_cuda.cuh), no half precision, no quantised
        weights: 32-bit floats
-     - of a published layer only what its memory is: no token shift, no persistent tokens, no output
-       norm or gate but the ones above
+     - of a published layer only what its memory is: no token shift, no output norm or gate but the
+       ones above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
      - no threads, no allocation, no printing, no files behind your back
@@ -546,6 +546,7 @@
              have MIRAS_PATTERN characters. Fields that mean nothing to a layer's type are refused.
              Bias log-cosh, retention tanh.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
+             miras_layer_desc.persistent: learned pairs in front of attention.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
              initial values were drawn.
@@ -1064,6 +1065,8 @@ typedef struct miras_layer_desc {
                               They do as those of a head of rotary_dim entries would             */
   int output_gate;         /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
                               queries are made of, before W_o                                    */
+  int persistent;          /* learned keys and values per head of them, up to 1024, that every query
+                              sees besides its window, and as it was before it turned            */
 } miras_layer_desc;
 
 #define MIRAS_LAYER_KINDS 8  /* kinds of layer that a model may have                             */
@@ -2048,6 +2051,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(conv_bias, 6, 0, 1, 0, "convolved not none"),
   MIRAS__W(key_mixing, 6, MIRAS_MIX_COUNT, "", "silu none relu elu"),
   MIRAS__W(value_mixing, 6, MIRAS_MIX_COUNT, "", "silu none relu elu"),
+  MIRAS__N(persistent, 6, 0, 1024, 0, ""),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -10936,6 +10940,13 @@ typedef struct miras__attention {
   size_t lddy;
   const miras__head_grads *g;  /* k, v, q alone                                                  */
   float *dring_k, *dring_v;    /* of the ring after the call, then of that before it; or NULL    */
+  /* pairs that every query sees, before its window */
+  size_t persistent, ldp;      /* how many, and the floats between them; 0: what follows is not
+                                  read                                                           */
+  const float *pk, *pv;        /* the pairs                                                      */
+  const float *still;          /* the queries that read them, and their gradients: like io->q    */
+  float *dstill;
+  float *dpk, *dpv;            /* like the pairs; added to                                       */
 } miras__attention;
 
 /* Scratch, R = group * block rows of queries. */
@@ -11183,16 +11194,52 @@ static miras__band miras__band_of(const miras__attention *a, size_t m, ptrdiff_t
 
 /* ---- answers ---- */
 
-/* w->qt of tokens t..t+m-1. */
+/* w->qt of tokens t..t+m-1 of q, which is io->q or like it. */
 static void miras__attention_queries(const miras__attention *a, const miras__attention_work *w,
-                                     size_t t, size_t m) {
-  const miras__head_io *io = a->io;
-  const size_t rows = a->group * m;
+                                     const float *q, size_t t, size_t m) {
+  const size_t rows = a->group * m, ldq = a->io->ldq;
   size_t g;
   for (g = 0; g < a->group; g++)
-    a->K->transpose(w->qt + g * m, rows, io->q + t * io->ldq + g * a->key_dim, io->ldq, m,
-                    a->key_dim);
+    a->K->transpose(w->qt + g * m, rows, q + t * ldq + g * a->key_dim, ldq, m, a->key_dim);
   a->K->scale(w->qt, a->scale, w->qt, a->key_dim * rows);
+}
+
+/* Pairs kv are taken in by the queries of a band. */
+static void miras__attention_take(const miras__attention *a, const miras__attention_work *w,
+                                  const miras__kv_run *kv, miras__band *b) {
+  const miras__kernels *K = a->K;
+  const size_t dk = a->key_dim, dv = a->value_dim, m = b->m, rows = a->group * m;
+  size_t g;
+  if (m == 1) {              /* a row of S per query is as good; 6 us per 1024 pairs, not 20 */
+    K->gemm(MIRAS__SET, w->s, kv->count, miras__turned(w->qt, rows),
+            miras__turned(kv->k, kv->ldk), rows, kv->count, dk, w->pack);
+    K->online_softmax_rows(w->s, w->top, w->sum, w->o, dv, kv->count, rows);
+    b->query = kv->count;
+    b->pair = 1;
+  } else {
+    K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv->k, kv->ldk), miras__mat(w->qt, rows), kv->count,
+            rows, dk, w->pack);
+    for (g = 0; g < a->group && !miras__band_whole(b); g++)
+      K->mask_rows(w->s + g * m, rows, -HUGE_VALF, kv->count, m, 1 - b->hi, 1 - b->lo, 1);
+    K->online_softmax(w->s, w->top, w->sum, w->o, dv, kv->count, rows);
+  }
+  miras__band_product(K, b, 0, w->o, dv, w->s, kv->v, kv->ldv, dv, w->pack);
+}
+
+/* The persistent pairs from `from` on, up to a block of them, and the band of m queries that see
+ * all of them. */
+static miras__kv_run miras__attention_persists(const miras__attention *a, size_t from, size_t m,
+                                               miras__band *b) {
+  const size_t left = a->persistent - from, at = from * a->ldp;
+  miras__kv_run kv;
+  kv.k = a->pk + at;
+  kv.v = a->pv + at;
+  kv.ldk = kv.ldv = a->ldp;
+  kv.count = left < MIRAS__ATTENTION_BLOCK ? left : MIRAS__ATTENTION_BLOCK;
+  b->group = a->group, b->m = m, b->count = kv.count;
+  b->query = 1, b->pair = a->group * m;
+  b->lo = -(ptrdiff_t)m, b->hi = (ptrdiff_t)kv.count;
+  return kv;
 }
 
 /* Answers w->o [group, m, value_dim] to the queries of tokens t..t+m-1, delayed by 0 or 1: query i
@@ -11204,32 +11251,24 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * m;
   const ptrdiff_t newest = (ptrdiff_t)t - (ptrdiff_t)delay, last = newest + (ptrdiff_t)m;
   ptrdiff_t j, end;
-  size_t g;
-  miras__attention_queries(a, w, t, m);
+  miras__kv_run kv;
+  miras__band b;
+  size_t g, p;
   K->fill(w->top, -HUGE_VALF, rows);
   K->fill(w->sum, 0, rows);
   K->fill(w->o, 0, rows * dv);
+  if (a->persistent) miras__attention_queries(a, w, a->still, t, m);
+  for (p = 0; p < a->persistent; p += kv.count) {
+    kv = miras__attention_persists(a, p, m, &b);
+    miras__attention_take(a, w, &kv, &b);
+  }
+  miras__attention_queries(a, w, a->io->q, t, m);
   for (j = miras__kv_oldest(a, newest - (ptrdiff_t)a->window + 1); j < last; j = end) {
-    miras__kv_run kv;
-    miras__band b;
     end = miras__kv_block_end(a, j);
     if (end > last) end = last;
     kv = miras__kv_view(a, w, j, (size_t)(end - j));
     b = miras__band_of(a, m, newest, j, kv.count);
-    if (m == 1) {            /* a row of S per query is as good; 6 us per 1024 pairs, not 20 */
-      K->gemm(MIRAS__SET, w->s, kv.count, miras__turned(w->qt, rows), miras__turned(kv.k, kv.ldk),
-              rows, kv.count, dk, w->pack);
-      K->online_softmax_rows(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
-      b.query = kv.count;
-      b.pair = 1;
-    } else {
-      K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv.k, kv.ldk), miras__mat(w->qt, rows), kv.count,
-              rows, dk, w->pack);
-      for (g = 0; g < a->group && !miras__band_whole(&b); g++)
-        K->mask_rows(w->s + g * m, rows, -HUGE_VALF, kv.count, m, 1 - b.hi, 1 - b.lo, 1);
-      K->online_softmax(w->s, w->top, w->sum, w->o, dv, kv.count, rows);
-    }
-    miras__band_product(K, &b, 0, w->o, dv, w->s, kv.v, kv.ldv, dv, w->pack);
+    miras__attention_take(a, w, &kv, &b);
   }
   for (g = 0; g < a->group; g++)                   /* the first token has nothing to read */
     K->softmax_mean(K, w->o + g * m * dv, dv, w->top + g * m, w->sum + g * m, m,
@@ -11288,42 +11327,77 @@ static void miras__attention_run(const miras__attention *a) {
 /* Its adjoint for the queries of tokens t..t+m-1, with the weights p_ti = s_i / sum again from the
  * scores, their base and 1 / sum:
  *   dp_ti = do_t . v_i     ds_ti = p_ti (dp_ti - do_t . o_t)
- *   dq_t = scale sum_i ds_ti k_i     dk_i += scale sum_t ds_ti q_t     dv_i += sum_t p_ti do_t */
+ *   dq_t = scale sum_i ds_ti k_i     dk_i += scale sum_t ds_ti q_t     dv_i += sum_t p_ti do_t
+ * dk or dv NULL: not wanted. */
+static void miras__attention_take_bwd(const miras__attention *a, const miras__attention_work *w,
+                                      const miras__kv_run *kv, const miras__band *b, float *to_k,
+                                      size_t ldk, float *to_v, size_t ldv) {
+  const miras__kernels *K = a->K;
+  const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * b->m;
+  K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv->k, kv->ldk), miras__mat(w->qt, rows), kv->count,
+          rows, dk, w->pack);
+  K->gemm(MIRAS__SET, w->ds, rows, miras__mat(kv->v, kv->ldv), miras__mat(w->dot, rows), kv->count,
+          rows, dv, w->pack);
+  K->attend_bwd(w->s, w->ds, w->top, w->sum, w->along, kv->count, rows);
+  miras__band_product(K, b, 0, w->dq, dk, w->ds, kv->k, kv->ldk, dk, w->pack);
+  if (to_k) miras__band_product(K, b, 1, to_k, ldk, w->ds, w->q, dk, dk, w->pack);
+  if (to_v) miras__band_product(K, b, 1, to_v, ldv, w->s, w->d, dv, dv, w->pack);
+}
+
+/* What queries q need, and what they receive: their cotangents, like q. */
+static void miras__attention_queries_bwd(const miras__attention *a, const miras__attention_work *w,
+                                         const float *q, size_t t, size_t m) {
+  const size_t dk = a->key_dim, ldq = a->io->ldq;
+  size_t g;
+  miras__attention_queries(a, w, q, t, m);
+  a->K->fill(w->dq, 0, a->group * m * dk);
+  for (g = 0; g < a->group; g++)
+    a->K->scale_rows(w->q + g * m * dk, dk, a->scale, NULL, 0, q + t * ldq + g * dk, ldq, m, dk);
+}
+
+static void miras__attention_receive(const miras__attention *a, const miras__attention_work *w,
+                                     float *dq, size_t t, size_t m) {
+  const size_t dk = a->key_dim, ldq = a->g->ldq;
+  size_t g;
+  for (g = 0; g < a->group && dq; g++)
+    a->K->scale_rows(dq + t * ldq + g * dk, ldq, a->scale, NULL, 0, w->dq + g * m * dk, dk, m, dk);
+}
+
+/* All pairs. */
 static void miras__attention_block_bwd(const miras__attention *a, const miras__attention_work *w,
                                        size_t t, size_t m) {
   const miras__kernels *K = a->K;
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * m, ld = a->group * (dv + 2);
   const ptrdiff_t last = (ptrdiff_t)(t + m);
-  const miras__head_io *io = a->io;
   const miras__head_grads *to = a->g;
   ptrdiff_t j, end;
-  size_t g;
-  miras__attention_queries(a, w, t, m);
-  K->fill(w->dq, 0, rows * dk);
+  miras__kv_run kv;
+  miras__band b;
+  size_t g, p;
   for (g = 0; g < a->group; g++) {
-    const float *q = io->q + t * io->ldq + g * dk, *tape = a->tape + t * ld + g * (dv + 2);
+    const float *tape = a->tape + t * ld + g * (dv + 2);
     float *d = w->d + g * m * dv;
     K->copy_rows(d, dv, a->dy + t * a->lddy + g * dv, a->lddy, m, dv);
     K->transpose(w->dot + g * m, rows, d, dv, m, dv);
-    K->scale_rows(w->q + g * m * dk, dk, a->scale, NULL, 0, q, io->ldq, m, dk);
     K->dot_rows(0, w->along + g * m, 1, d, dv, tape, ld, m, dv);
     K->copy_rows(w->top + g * m, 1, tape + dv, ld, m, 1);
     K->copy_rows(w->sum + g * m, 1, tape + dv + 1, ld, m, 1);
   }
+  if (a->persistent) miras__attention_queries_bwd(a, w, a->still, t, m);
+  for (p = 0; p < a->persistent; p += kv.count) {
+    kv = miras__attention_persists(a, p, m, &b);
+    miras__attention_take_bwd(a, w, &kv, &b, a->dpk + p * a->ldp, a->ldp, a->dpv + p * a->ldp,
+                              a->ldp);
+  }
+  if (a->persistent) miras__attention_receive(a, w, a->dstill, t, m);
+  miras__attention_queries_bwd(a, w, a->io->q, t, m);
   for (j = miras__kv_oldest(a, (ptrdiff_t)t - (ptrdiff_t)a->window + 1); j < last; j = end) {
     size_t ldk = to->ldk, ldv = to->ldv;
     float *pk, *pv;                                /* cotangents of the pairs */
-    miras__kv_run kv;
-    miras__band b;
     end = miras__kv_block_end(a, j);
     if (end > last) end = last;
     kv = miras__kv_together(a, j, (size_t)(end - j));
     end = j + (ptrdiff_t)kv.count;
-    K->gemm(MIRAS__SET, w->s, rows, miras__mat(kv.k, kv.ldk), miras__mat(w->qt, rows), kv.count,
-            rows, dk, w->pack);
-    K->gemm(MIRAS__SET, w->ds, rows, miras__mat(kv.v, kv.ldv), miras__mat(w->dot, rows), kv.count,
-            rows, dv, w->pack);
-    K->attend_bwd(w->s, w->ds, w->top, w->sum, w->along, kv.count, rows);
     if (j < 0) {
       const size_t slot = miras__kv_slot(a, j);
       pk = miras__to(a->dring_k, slot * (ldk = dk));
@@ -11333,13 +11407,9 @@ static void miras__attention_block_bwd(const miras__attention *a, const miras__a
       pv = miras__to(to->v, (size_t)j * ldv);
     }
     b = miras__band_of(a, m, (ptrdiff_t)t, j, kv.count);
-    if (to->q) miras__band_product(K, &b, 0, w->dq, dk, w->ds, kv.k, kv.ldk, dk, w->pack);
-    if (pk) miras__band_product(K, &b, 1, pk, ldk, w->ds, w->q, dk, dk, w->pack);
-    if (pv) miras__band_product(K, &b, 1, pv, ldv, w->s, w->d, dv, dv, w->pack);
+    miras__attention_take_bwd(a, w, &kv, &b, pk, ldk, pv, ldv);
   }
-  for (g = 0; g < a->group && to->q; g++)
-    K->scale_rows(to->q + t * to->ldq + g * dk, to->ldq, a->scale, NULL, 0, w->dq + g * m * dk, dk,
-                  m, dk);
+  miras__attention_receive(a, w, to->q, t, m);
 }
 
 /* All tokens; pairs before the call are those of tape_k, tape_v. What came in for rows of the ring
@@ -11369,6 +11439,7 @@ static void miras__attention_sizes(const miras__plan *p, miras__attention *a) {
   a->group = 1;
   a->block = d->chunk < MIRAS__ATTENTION_BLOCK ? (size_t)d->chunk : MIRAS__ATTENTION_BLOCK;
   a->scale = 1 / sqrtf((float)d->key_dim);
+  a->persistent = 0;
 }
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
@@ -12139,6 +12210,7 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
 }
 
 #ifndef MIRAS_NO_MODEL
+#define MIRAS__PERSISTENT 4        /* pairs of Titans' attention                                  */
 /* Whole models: a row, the type of its layers, and the block that is repeated if it has several
  * layers; the first goes without an MLP then. */
 static const struct {
@@ -12161,7 +12233,11 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
   d->layers = layers;
   if (i == count) return MIRAS_OK;
   d->layer[0].type = (miras_layer_type)miras__models[i].type;
-  if (d->layer[0].type == MIRAS_LAYER_MAG) d->layer[0].window = d->layer[1].window;
+  d->layer[1].persistent = MIRAS__PERSISTENT;
+  if (d->layer[0].type == MIRAS_LAYER_MAG) {
+    d->layer[0].window = d->layer[1].window;
+    d->layer[0].persistent = MIRAS__PERSISTENT;
+  }
   if (!miras__models[i].block[0]) return MIRAS_OK;
   miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", miras__models[i].block, layers);
   d->layer[0].no_mlp = 1;
@@ -12826,9 +12902,9 @@ enum { MIRAS__W_NORM1, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_NORM_Q, MIRA
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
        MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
        MIRAS__W_OUT_NORM, MIRAS__W_OUT_GATE, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K,
-       MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_NORM_Y,
-       MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP,
-       MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
+       MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
+       MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2,
+       MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
 
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
@@ -12863,9 +12939,8 @@ typedef struct miras__shape {
   size_t runs_beside;              /* the first of these arrays that attention beside reads       */
   size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
-         row_rates, out_norm, beside_q, beside_k, beside_norm, both, /* lengths of parameters, 0 of
-                                      those that it has not got                                   */
-         conv_v, bias_q, bias_k, bias_v;
+         row_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
+         conv_v, bias_q, bias_k, bias_v; /* lengths of parameters, 0 of those that it has not got */
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -12883,6 +12958,7 @@ typedef struct miras__shape {
   miras__gates gate[MIRAS__GATE_GROUPS];
   /* of attention */
   size_t group, window;            /* heads of queries for one of the keys and values, a task     */
+  size_t at_still;                 /* queries before they turn in a row of what heads read        */
   double base;
   size_t turn;                     /* channels of a head that turn                                */
   float *turns;                    /* [tile, turn] cosines and sines of a tile's positions; then
@@ -12930,6 +13006,8 @@ static const struct {
   {"attention.v.weight", MIRAS__PROJECTS, 17, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
   {"attention.q_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(beside_norm), 0},
   {"attention.k_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(beside_norm), 0},
+  {"persistent.k", MIRAS__BY_SEQUENCE, 18, 10, 1, MIRAS__L(persistent), MIRAS__L(cols_persistent)},
+  {"persistent.v", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(persistent), MIRAS__L(cols_persistent)},
   {"attention_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
   {"memory_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
   {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(value), MIRAS__L(width)},
@@ -13469,10 +13547,14 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
  * parameters. */
 static void miras__shape_beside(miras__shape *s) {
   static const unsigned char own[] = {MIRAS__W_NORM_Q, MIRAS__W_NORM_K};
+  static const unsigned char persistent[] = {MIRAS__W_PERSISTENT_K, MIRAS__W_PERSISTENT_V};
   miras__shape *w = s + 1;
   int i;
   w->ld_x = s->ld_x, w->ld_p = s->ld_p, w->ld_y = s->ld_y, w->ld_f = s->ld_f;
-  for (i = 0; i < 2; i++) w->param[own[i]] = s->param[MIRAS__W_BESIDE_NORM_Q + i];
+  for (i = 0; i < 2; i++) {
+    w->param[own[i]] = s->param[MIRAS__W_BESIDE_NORM_Q + i];
+    w->param[persistent[i]] = s->param[persistent[i]];
+  }
 }
 
 /* What follows from all that a type has found. 0: the state of a running text is too large. */
@@ -14078,7 +14160,9 @@ static const miras__layer_type miras__memory_layer = {
  *   y       = attention(turn(q), turn(k), v)  turn by the token's position (rotary in room @29)
  *   out     = y (.) sigmoid(h W_g)            with an output gate; else y
  * Each of kv_heads heads of keys and values serves heads / kv_heads heads of queries. Of a running
- * text the layer holds the turned keys and the values of its window. */
+ * text the layer holds the turned keys and the values of its window. Persistent pairs, learned keys
+ * and values that every query sees (Sukhbaatar et al. 2019), have no position: what reads them are
+ * queries that have not turned, so that what they mean is the same however long the text. */
 
 static void miras__attention_layer_sizes(const miras__shape *s, miras__attention *a) {
   memset(a, 0, sizeof *a);
@@ -14122,7 +14206,10 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->plan.head_dstate = 2 * s->plan.split;
   s->plan.head_state = 2 * s->plan.second;
   s->value = s->heads * s->dk;
-  s->per_token = miras__pad(s->value + s->tasks * s->dk);   /* turned queries and keys            */
+  s->persistent = (size_t)d->persistent;
+  s->cols_persistent = s->tasks * s->dk;
+  s->at_still = s->value + s->cols_persistent;   /* behind turned queries and keys                */
+  s->per_token = miras__pad(s->at_still + (s->persistent ? s->value : 0));
   s->runs = 1;
   s->cols_q = s->value;
   s->cols_k = s->cols_v = s->tasks * s->dk;
@@ -14193,17 +14280,21 @@ static void miras__attention_turn(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->per_token;
   const float *proj = a->kept.proj;
-  float *to = a->work.qkv + a->first * ld;
-  const size_t heads = s->heads + s->tasks;
+  float *to = a->work.qkv + a->first * ld, *still = s->persistent ? to + s->at_still : to;
+  const size_t heads = s->heads + s->tasks, from = s->qk_norm ? ld : s->ld_p;
+  const float *angles = miras__angles(a);
   size_t h;
   for (h = 0; s->qk_norm && h < heads; h++) {
     const miras__norm of =
       miras__layer_norm(a->layer, h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K,
                         proj + h * s->dk, s->ld_p, a->n, s->dk);
-    a->k->rms_fwd(to + h * s->dk, ld, &of);
+    a->k->rms_fwd((h < s->heads ? still : to) + h * s->dk, ld, &of);
   }
-  a->k->rotary(to, ld, s->qk_norm ? to : proj, s->qk_norm ? ld : s->ld_p, miras__angles(a), 1, a->n,
-               heads, s->dk, s->turn);
+  if (s->persistent && !s->qk_norm)
+    a->k->copy_rows(still, ld, proj, s->ld_p, a->n, s->value);
+  a->k->rotary(to, ld, s->qk_norm ? still : proj, from, angles, 1, a->n, s->heads, s->dk, s->turn);
+  a->k->rotary(to + s->at_k, ld, (s->qk_norm ? to : proj) + s->at_k, from, angles, 1, a->n,
+               s->tasks, s->dk, s->turn);
 }
 
 /* Head h of keys and values with its queries. */
@@ -14228,6 +14319,13 @@ static miras__attention miras__attention_layer_of(const miras__visit *p, size_t 
   io->ldy = s->ld_y;
   a.io = io;
   a.scratch = p->scratch;
+  a.persistent = s->persistent;
+  a.ldp = s->cols_persistent;
+  if (a.persistent) {
+    a.pk = miras__weight(p->layer, MIRAS__W_PERSISTENT_K) + h * s->dk;
+    a.pv = miras__weight(p->layer, MIRAS__W_PERSISTENT_V) + h * s->dk;
+    a.still = rows + s->at_still + q;
+  }
   if (p->run) {
     a.ring_k = p->run + 2 * h * ring;
     a.ring_v = a.ring_k + ring;
@@ -14266,6 +14364,14 @@ static void miras__attention_layer_leave_bwd(const miras__visit *a, float *from)
   miras__attention_turn(a);
 }
 
+/* Head h's columns of the sums of its persistent pairs, cleared. */
+static float *miras__persistent_sum(const miras__visit *p, int i, size_t h) {
+  const miras__shape *s = p->layer->s;
+  float *sum = p->work.part[MIRAS__BY_SEQUENCE] + s->param[i].place + h * s->dk;
+  p->k->fill_rows(sum, s->cols_persistent, 0, s->persistent, s->dk);
+  return sum;
+}
+
 static void miras__attention_layer_head_bwd(const miras__visit *p, size_t h) {
   const miras__shape *s = p->layer->s;
   const miras__layer_work *work = &p->work;
@@ -14282,6 +14388,11 @@ static void miras__attention_layer_head_bwd(const miras__visit *p, size_t h) {
   a.dy = p->work.dy + q;
   a.lddy = s->ld_y;
   a.g = &g;
+  if (s->persistent) {
+    a.dstill = work->dqkv + s->at_still + q;
+    a.dpk = miras__persistent_sum(p, MIRAS__W_PERSISTENT_K, h);
+    a.dpv = miras__persistent_sum(p, MIRAS__W_PERSISTENT_V, h);
+  }
   miras__attention_run_bwd(&a);
 }
 
@@ -14290,9 +14401,12 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
   const float *proj = a->kept.proj;
   const size_t heads = s->heads + s->tasks, ld = s->per_token;
   float *dqk = a->work.dqkv + a->first * ld, *dproj = a->work.dproj;
+  float *to = s->qk_norm ? dqk : dproj;
   size_t h;
-  a->k->rotary(s->qk_norm ? dqk : dproj, s->qk_norm ? ld : s->ld_p, dqk, ld, miras__angles(a), -1,
-               a->n, heads, s->dk, s->turn);
+  a->k->rotary(to, s->qk_norm ? ld : s->ld_p, dqk, ld, miras__angles(a), -1, a->n, heads, s->dk,
+               s->turn);
+  if (s->persistent)
+    a->k->add_rows(to, s->qk_norm ? ld : s->ld_p, dqk + s->at_still, ld, a->n, s->value);
   for (h = 0; s->qk_norm && h < heads; h++) {
     const int which = h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K;
     const miras__norm of =
@@ -14317,9 +14431,9 @@ static const miras__layer_type miras__attention_layer = {
  *   out = (y r_y g_y) (.) sigmoid(z r_z g_z)     r: 1 / RMS of the row, g: learned gains
  * The layer's own shape is the memory's; attention has the next one, whose columns of projections
  * and answers, whose rows of what heads read and whose heads and states lie behind the memory's.
- * The paper's persistent tokens are learned keys and values of the attention. For the memory,
- * tokens ahead of every text would only move what a text begins with, its learned initial memory:
- * it has none. */
+ * The paper's persistent tokens are persistent pairs of the attention. For the memory, tokens ahead
+ * of every text would only move what a text begins with, its learned initial memory: it has
+ * none. */
 
 /* The first of arrays like work.qkv that are the attention's: the memory has one per head. */
 static float *miras__beside_rows(const miras__visit *a, float *all) {
@@ -14364,6 +14478,8 @@ static MIRAS__COLD miras_result miras__mag_layer_resolve(miras__shape *s, const 
   s->beside_q = w->cols_q;
   s->beside_k = w->cols_k;
   s->beside_norm = w->qk_norm;
+  s->persistent = w->persistent;
+  s->cols_persistent = w->cols_persistent;
   s->both = s->value;
   if (s->scratch < w->scratch) s->scratch = w->scratch;
   if (s->scratch_train < w->scratch_train) s->scratch_train = w->scratch_train;

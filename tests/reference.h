@@ -1827,6 +1827,8 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
   const double *Wv = ref_attention_param(m, l, "v.weight");
   const double *gq = d->qk_norm ? ref_attention_param(m, l, "q_norm.gain") : NULL;
   const double *gk = d->qk_norm ? ref_attention_param(m, l, "k_norm.gain") : NULL;
+  const double *pk = d->persistent > 0 ? ref_param(m, l, "persistent.k") : NULL;
+  const double *pv = d->persistent > 0 ? ref_param(m, l, "persistent.v") : NULL;
   const size_t width = (size_t)m->d.width;
   double *q = (double *)ref_zeros((size_t)(heads * dim));
   double *k = (double *)ref_zeros((size_t)(shared * dim));
@@ -1835,6 +1837,17 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
       double *y = out + (size_t)(b * T + t) * (size_t)(heads * dim);
       double *sum = (double *)ref_zeros((size_t)heads);
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
+      ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
+                 ref_epsilon(m), d, 0);
+      for (int a = 0; a < heads * d->persistent; a++) { /* pairs without a position */
+        const int head = a % heads;
+        const int at = (a / heads * shared + head * shared / heads) * dim;
+        double score = 0.0;
+        for (int j = 0; j < dim; j++) score += q[head * dim + j] * pk[at + j];
+        score = exp(score / sqrt((double)dim));
+        sum[head] += score;
+        for (int j = 0; j < dim; j++) y[head * dim + j] += score * pv[at + j];
+      }
       ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
                  ref_epsilon(m), d, t);
       for (int i = t - window + 1 < 0 ? 0 : t - window + 1; i <= t; i++) {

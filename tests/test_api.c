@@ -765,7 +765,7 @@ static void types_refuse_each_other(void **state) {
   static const char *const common[] = { "pattern", "type", "vocab", "width", "layers", "hidden",
     "no_mlp", "untied", "dropout", "seed", "norm_epsilon" };
   static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
-    "qk_norm", "rotary_dim", "output_gate" };
+    "qk_norm", "rotary_dim", "output_gate", "persistent" };
   const char *name;
   int i, refusals = 0;
   (void)state;

@@ -292,6 +292,7 @@ int main(int argc, char **argv) {
     d.layer[1].qk_norm = 1;
     d.layer[1].output_gate = kind % 4 == 1;
     d.layer[1].rotary_dim = kind % 3 * 2;
+    d.layer[1].persistent = kind % 3;
     d.heads = 2;
     d.vocab = WORDS;
     d.width = 20;
@@ -302,6 +303,7 @@ int main(int argc, char **argv) {
       d.layer[0].type = MIRAS_LAYER_MAG;
       d.layer[0].window = 30;
       d.layer[0].head_dim = 6;
+      d.layer[0].persistent = kind % 8 == 3;
       d.layer[0].qk_norm = kind % 8 == 3;
       d.layer[0].kv_heads = kind % 8 == 3 ? 1 : 2;
     }

@@ -389,7 +389,7 @@ static void test_every_field(void **state) {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
     LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, no_mlp, memory),
     BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
-    { offsetof(miras_layer_desc, output_gate) + sizeof(int), sizeof(miras_layer_desc) }
+    { offsetof(miras_layer_desc, persistent) + sizeof(int), sizeof(miras_layer_desc) }
   };
 #undef FIELD
 #undef LAYER
@@ -452,6 +452,7 @@ static void hybrid(miras_model_desc *d, int n) {
   d->layer[2].qk_norm = 1;
   d->layer[2].kv_heads = 1;
   d->layer[2].rotary_base = 100.5f;
+  d->layer[2].persistent = n == 2;
   d->layer[3] = other.layer[0];
   d->layer[3].letter = 'g';
   if (n == 3) d->layer[0] = d->layer[2];
@@ -1814,7 +1815,7 @@ static void test_without_mlp(void **state) {
   };
   static const char *const edits[][3] = {   /* NULL: not what the format allows */
     { "\"version\":\"5\"", "\"version\":\"4\"", NULL },
-    { "\"version\":\"5\"", "\"version\":\"6\"", NULL },
+    { "\"version\":\"5\"", "\"version\":\"7\"", NULL },
     { "\"w.no_mlp\":\"0\",", "", NULL }, { "\"w.no_mlp\":\"0\"", "\"no_mlp\":\"0\"", NULL },
     { "\"w.no_mlp\":\"0\"", "\"w.no_mlp\":\"-1\"", NULL },
     { "\"w.no_mlp\":\"0\"", "\"w.no_mlp\":\"1\"", "hidden is 8" },

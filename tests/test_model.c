@@ -211,6 +211,7 @@ static void beside(miras_model_desc *d, int n) {
     m->rotary_base = 100.0f;
     d->norm_epsilon = 0.01f;
     m->rotary_dim = 4;
+    m->persistent = 2;
   } else if (n == 14) {
     m->heads = 2 * HEADS;
     m->head_dim = DIM / 2;
@@ -222,8 +223,8 @@ static void beside(miras_model_desc *d, int n) {
 static subject hybrid(int n) {
   static const char *const names[HYBRIDS] = {
       "attention",
-      "attention, groups of two, base 100, norms, an untied head",
-      "attention, one head of keys for four, a window of 3",
+      "attention, groups of two, base 100, norms, persistent pairs, an untied head",
+      "attention, one head of keys for four, a window of 3, 65 persistent pairs",
       "attention as it comes",
       "titans, window, titans",
       "two memories, groups in the pattern",
@@ -233,7 +234,7 @@ static subject hybrid(int n) {
       "MLPs alone",
       "MLPs around a layer that has one",
       "a memory as the gate of attention",
-      "a matrix as a gate, groups of two, norms, one head of the memory, two layers",
+      "a matrix as a gate, groups of two, norms, persistent pairs, one head, two layers",
       "gates between two kinds of layer",
       "a gate without an MLP, erase keys, narrow heads",
       "attention with an output gate, a part of its heads turned",
@@ -260,11 +261,13 @@ static subject hybrid(int n) {
     w->head_dim = 6;
     w->rotary_base = 100.0f;
     w->qk_norm = 1;
+    w->persistent = 3;
   } else if (n == 2) {
     w->heads = 4;
     w->kv_heads = 1;
     w->head_dim = 10;
     w->window = 3;
+    w->persistent = 65;
   } else if (n == 5) {
     d->layer[3] = other.layer[0];
     d->layer[3].letter = 'g';

@@ -530,7 +530,7 @@ static miras_model *open_model(const char *pattern, int kind) {
   d.heads = 2;
   d.layers = 0;
   for (int i = 0; i < MIRAS_LAYER_KINDS; i++) {
-    if (d.layer[i].type == MIRAS_LAYER_ATTENTION) d.layer[i].window = 8;
+    if (d.layer[i].type == MIRAS_LAYER_ATTENTION) d.layer[i].window = 8, d.layer[i].persistent = 1;
     else d.layer[i].conv = 1;
     d.layer[i].hidden = 8;
   }
