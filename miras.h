@@ -88,6 +88,7 @@
    @82 Thread pool                         POSIX threads, when asked for
    @84 Bytes and text                      checksums, little-endian words, JSON
    @85 Files                               safetensors; states of memories and sessions
+   @86 Other people's checkpoints          Hugging Face's folders: names, layouts, configurations
    @99 Licence
 
    WHERE DO I CHANGE ...?
@@ -1460,6 +1461,17 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
                                              miras_result *result);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path);
+/* Other people's models, as they publish them: a folder with config.json and model.safetensors, or
+ * shards of it with model.safetensors.index.json; or the path of one file of tensors. Describe it
+ * in d, of which limit and weights stay as they are: set them before. What a field or a tensor
+ * needs and layers here cannot do is refused by its name in why, as in miras_memory_size. */
+MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size);
+/* Load its tensors into a model of that descriptor; only windows of attention may differ. All is
+ * checked first, and then read piece by piece: when a disk fails meanwhile, m is a mixture. */
+MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
+                                             size_t why_size);
 #endif
 #ifndef MIRAS__NO_TRAINER
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
@@ -16638,15 +16650,22 @@ static void miras__write_real(char *text, float x) {
 /* A cursor. After a violation, bad is 1 and at is end, so every loop runs out. */
 typedef struct miras__text {
   const char *at, *end;
+  const char *wrong;     /* of a tensor, if that is what is bad                                  */
   int bad;
 } miras__text;
 
-#define MIRAS__NAME_SIZE 64   /* longer names and values than 63 are none that we know */
+#define MIRAS__NAME_SIZE 128   /* longer names and values than 127 are none that we know */
 
 static int miras__refuse(miras__text *t) {
   t->bad = 1;
   t->at = t->end;
   return 0;
+}
+
+/* The same, and why; the first reason counts. */
+static int miras__refuse_for(miras__text *t, const char *why) {
+  if (!t->wrong) t->wrong = why;
+  return miras__refuse(t);
 }
 
 static void miras__skip_space(miras__text *t) {
@@ -16888,7 +16907,7 @@ static MIRAS__COLD int miras__differs(const miras_model_desc *a, const miras_mod
 typedef struct miras__tensor {
   char name[MIRAS__NAME_SIZE];
   int rank;
-  uint64_t shape[3];
+  uint64_t shape[5];                 /* more than three are others' only                         */
   uint64_t range[2];                 /* bytes within the payload: from, to                       */
   int form;                          /* miras_weights                                            */
 } miras__tensor;
@@ -17218,22 +17237,26 @@ static void miras__need_tensor(miras__text *t, miras__tensor *x, size_t payload)
       miras__need_string(t, text);
       for (x->form = 0; x->form < MIRAS_WEIGHTS_COUNT; x->form++)
         if (miras__same(text, miras__dtypes[x->form])) break;
-      if (x->form == MIRAS_WEIGHTS_COUNT) x->form = 0, miras__refuse(t);
+      if (x->form == MIRAS_WEIGHTS_COUNT)
+        x->form = 0, miras__refuse_for(t, "its type is none of F32, F16, BF16");
     } else if (key == 2) {
-      x->rank = miras__need_list(t, x->shape, 3);
+      x->rank = miras__need_list(t, x->shape, 5);
     } else if (miras__need_list(t, x->range, 2) != 2) {
       miras__refuse(t);
     }
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
-  if (t->bad || seen != 7 || x->range[1] <= x->range[0] || x->range[1] > payload) {
+  if (t->bad || seen != 7) {
     miras__refuse(t);
     return;
   }
+  if (x->range[1] <= x->range[0] || x->range[1] > payload)
+    miras__refuse_for(t, "its place is not within the file");
   /* the range is not empty, so a zero in the shape can never match */
   for (bytes = wide[x->form], i = 0; i < x->rank; bytes *= x->shape[i++])
     if (x->shape[i] && bytes > UINT64_MAX / x->shape[i]) miras__refuse(t);
-  if (bytes != x->range[1] - x->range[0]) miras__refuse(t);
+  if (bytes != x->range[1] - x->range[0])
+    miras__refuse_for(t, "its place is not of the size of its shape");
 }
 
 /* Iterate over the tensors: rewind, then next until it returns 0; then the text is bad, or all of
@@ -17819,6 +17842,1087 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
 
 #endif   /* MIRAS_NO_STDIO */
 #endif   /* MIRAS_NO_FILES */
+
+/* @86 OTHER PEOPLE'S CHECKPOINTS ---------------------------------- needs 10 14 73 78 84 85 -- */
+
+/* A folder of others: config.json, and safetensors, one or several with an index. Three steps:
+ *
+ *   open      config.json into numbers (miras__configs); the headers of all files into a table of
+ *             tensors
+ *   describe  what a family calls its layers, as a descriptor: a function per family
+ *   match     rows of the family's table (miras__named_as) say which tensor belongs into which view
+ *             and how it lies there. A first pass finds all pieces of all views and refuses what
+ *             does not fit; a second one reads and writes
+ *
+ * A row whose view the model has not got is passed over, and so is one whose tensor the files have
+ * not got: so one table serves all dialects of a family. In the end every view must be full and
+ * every tensor used up, or one of them is named.
+ *
+ * Matrices of others are [out, in] and ours [in, out]; and [channels, 1, taps] of a convolution is
+ * [taps, channels] here. They are turned unless the row says otherwise. Several tensors may fill a
+ * view, from its first column on, and several views may share the rows of a tensor, in the order of
+ * the table. Views are written by tiles of 32 columns or of one row: whole blocks of Q8. */
+
+#if !defined(MIRAS_NO_FILES) && !defined(MIRAS_NO_MODEL) && !defined(MIRAS_NO_STDIO)
+
+enum { MIRAS__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configuration            */
+       MIRAS__MAX_SHARDS = 1024,
+       MIRAS__MAX_PIECES = 64,       /* of a layer                                                */
+       MIRAS__TILE_COLS = 32, MIRAS__TILE_ROW = 4096 };
+
+/* A tensor in their files. */
+typedef struct miras__theirs {
+  char name[MIRAS__NAME_SIZE];
+  uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
+  size_t taken;                      /* rows that views have got so far                           */
+  int rank, form, file;
+} miras__theirs;
+
+/* What a configuration may say, by whatever name. */
+enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C_VALUE_HEADS,
+       MIRAS__C_HEAD_DIM, MIRAS__C_EXPAND_K, MIRAS__C_EXPAND_V, MIRAS__C_CONV, MIRAS__C_SHORT_CONV,
+       MIRAS__C_INNER, MIRAS__C_RATIO, MIRAS__C_EPSILON, MIRAS__C_TIED, MIRAS__C_GATE,
+       MIRAS__C_GATE_FORM, MIRAS__C_NEGATIVE, MIRAS__C_BETA, MIRAS__C_ACTIVATION,
+       MIRAS__CONFIGS };
+
+/* words: what it may be, its value being the word's number; NULL: a number, or a truth. slot -1: it
+ * must be so, and needs no more. */
+static const struct { const char *name; int slot; const char *words; } miras__configs[] = {
+  {"hidden_size", MIRAS__C_WIDTH, NULL}, {"d_model", MIRAS__C_WIDTH, NULL},
+  {"num_hidden_layers", MIRAS__C_LAYERS, NULL}, {"n_layer", MIRAS__C_LAYERS, NULL},
+  {"vocab_size", MIRAS__C_VOCAB, NULL},
+  {"num_heads", MIRAS__C_HEADS, NULL}, {"num_attention_heads", MIRAS__C_HEADS, NULL},
+  {"num_v_heads", MIRAS__C_VALUE_HEADS, NULL}, {"head_dim", MIRAS__C_HEAD_DIM, NULL},
+  {"expand_k", MIRAS__C_EXPAND_K, NULL}, {"expand_v", MIRAS__C_EXPAND_V, NULL},
+  {"conv_size", MIRAS__C_CONV, NULL}, {"use_short_conv", MIRAS__C_SHORT_CONV, NULL},
+  {"intermediate_size", MIRAS__C_INNER, NULL}, {"hidden_ratio", MIRAS__C_RATIO, NULL},
+  {"norm_eps", MIRAS__C_EPSILON, NULL}, {"rms_norm_eps", MIRAS__C_EPSILON, NULL},
+  {"layer_norm_epsilon", MIRAS__C_EPSILON, NULL},
+  {"tie_word_embeddings", MIRAS__C_TIED, NULL}, {"tie_embeddings", MIRAS__C_TIED, NULL},
+  {"use_gate", MIRAS__C_GATE, NULL}, {"use_output_gate", MIRAS__C_GATE, NULL},
+  {"output_gate_activation", MIRAS__C_GATE_FORM, "silu sigmoid swish"},
+  {"allow_neg_eigval", MIRAS__C_NEGATIVE, NULL}, {"use_beta", MIRAS__C_BETA, NULL},
+  {"hidden_act", MIRAS__C_ACTIVATION, "silu sqrelu swish"},
+  {"qk_norm", -1, "l2"}, {"qk_activation", -1, "silu"}, {"use_output_norm", -1, "true"},
+  {"elementwise_affine", -1, "true"}, {"norm_first", -1, "true"}, {"norm_bias", -1, "true"},
+  {"rope_type", -1, "default"}
+};
+
+/* Fields that change no logit, and those whose members count as fields. */
+static const char miras__harmless[] =
+  "architectures auto_map _name_or_path name_or_path transformers_version torch_dtype dtype "
+  "bos_token_id eos_token_id pad_token_id unk_token_id initializer_range use_cache attn_mode "
+  "fuse_norm fuse_swiglu fuse_cross_entropy fuse_linear_cross_entropy fused_add_norm use_l2warp "
+  "max_position_embeddings attention_dropout residual_in_fp32 rescale_prenorm_residual";
+static const char miras__opened[] = "text_config rope_parameters ssm_cfg";
+
+typedef struct miras__published {
+  miras_allocator from;
+  struct { void *at; size_t bytes; } lent[12];   /* all that was allocated                        */
+  int lents;
+  char *why;
+  size_t why_size;
+  miras_result result;
+  char *path;                        /* the folder, and room for a file of it                     */
+  size_t folder;                     /* characters of the folder                                  */
+  char (*names)[MIRAS__NAME_SIZE];   /* of the files of tensors                                   */
+  int files;
+  miras__theirs *tensors;
+  size_t tensor_count;
+  size_t *index, index_size;         /* by hash: 1 + a tensor's number, or 0; a power of two      */
+  int family;                        /* -1: not known yet                                         */
+  char root[32];                     /* what its names begin with                                 */
+  double config[MIRAS__CONFIGS];
+  unsigned char said[MIRAS__CONFIGS];
+  FILE *file;                        /* the one that is open, its number, and where it stands     */
+  int open;
+  uint64_t stands;
+  float *tile;
+} miras__published;
+
+/* ---- JSON as others write it ---- */
+
+/* A number, a literal or a string, decoded: was it in quotes? Other literals than JSON's are the
+ * numbers that others write: Infinity and NaN. */
+static int miras__need_scalar(miras__text *t, char *out) {
+  static const char *const literals[] = {"true", "false", "null", "Infinity", "NaN"};
+  float real;
+  size_t n = 0, i = 0;
+  miras__skip_space(t);
+  if (t->at < t->end && *t->at == '"') {
+    miras__need_string(t, out);
+    return 1;
+  }
+  while (t->at < t->end && n < MIRAS__NAME_SIZE - 1 &&
+         (miras__is_digit(*t->at) || ((*t->at | 32) >= 'a' && (*t->at | 32) <= 'z') ||
+          *t->at == '-' || *t->at == '+' || *t->at == '.'))
+    out[n++] = *t->at++;
+  out[n] = 0;
+  while (i < sizeof literals / sizeof literals[0] && !miras__same(out, literals[i])) i++;
+  if (i == sizeof literals / sizeof literals[0] && !miras__read_real(out, &real)) miras__refuse(t);
+  return 0;
+}
+
+/* Any value. */
+static void miras__skip_value(miras__text *t, int depth) {
+  char text[MIRAS__NAME_SIZE];
+  miras__skip_space(t);
+  if (depth > 32) {
+    miras__refuse(t);
+  } else if (t->at < t->end && (*t->at == '{' || *t->at == '[')) {
+    const int close = *t->at++ == '{' ? '}' : ']';
+    if (miras__take_char(t, close)) return;
+    do {
+      if (close == '}') {
+        miras__need_string(t, text);
+        miras__need_char(t, ':');
+      }
+      miras__skip_value(t, depth + 1);
+    } while (miras__take_char(t, ','));
+    miras__need_char(t, close);
+  } else {
+    miras__need_scalar(t, text);
+  }
+}
+
+/* ---- refusals and room ---- */
+
+/* Refuse: "NAME: ", and the caller goes on. Always 0. */
+static int miras__reject(miras__published *c, miras_result result, const char *name) {
+  if (c->why && c->why_size) c->why[0] = 0;
+  c->result = result;
+  miras__say(c->why, c->why_size, "%s: ", name);
+  return 0;
+}
+
+/* The same, with the rest of the sentence. */
+static int miras__reject_as(miras__published *c, miras_result result, const char *name,
+                            const char *text) {
+  miras__reject(c, result, name);
+  miras__say(c->why, c->why_size, "%s", text);
+  return 0;
+}
+
+static MIRAS__COLD void *miras__lend(miras__published *c, size_t count, size_t each) {
+  size_t bytes = 0;
+  void *at = miras__size_mul(count, each, &bytes) ? c->from.alloc(bytes, c->from.user) : NULL;
+  if (!at) {
+    miras__reject_as(c, MIRAS_ERR_ALLOC, "room", "the allocator returned no memory");
+    return NULL;
+  }
+  MIRAS_ASSERT(c->lents < (int)MIRAS__COUNT(c->lent));
+  c->lent[c->lents].at = at;
+  c->lent[c->lents++].bytes = bytes;
+  return at;
+}
+
+static MIRAS__COLD void miras__published_end(miras__published *c) {
+  if (c->file) fclose(c->file);
+  while (c->lents--) miras__release(&c->from, c->lent[c->lents].at, c->lent[c->lents].bytes);
+}
+
+/* Open a file of the folder and find its length. One that is not needed may be missing. */
+static MIRAS__COLD FILE *miras__theirs_open(miras__published *c, const char *name, int needed,
+                                            uint64_t *size) {
+  FILE *file;
+  long end = -1;
+  memcpy(c->path + c->folder, name, strlen(name) + 1);
+  file = fopen(c->path, "rb");
+  /* reading a byte first finds out folders, as in room @85 */
+  if (file && (fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0)
+    end = ftell(file);
+  if (end >= 0 && fseek(file, 0, SEEK_SET) == 0) {
+    *size = (uint64_t)end;
+    return file;
+  }
+  if (file) fclose(file);
+  if (file || needed) miras__reject_as(c, MIRAS_ERR_IO, name, "it cannot be opened");
+  return NULL;
+}
+
+/* The first `size` bytes from where a file stands, as a text to read. */
+static MIRAS__COLD int miras__text_read(miras__published *c, const char *name, FILE *file,
+                                        uint64_t size, char *at, miras__text *t) {
+  memset(t, 0, sizeof *t);
+  if (fread(at, 1, (size_t)size, file) != (size_t)size)
+    return miras__reject_as(c, MIRAS_ERR_IO, name, "it cannot be read");
+  t->at = at;
+  t->end = at + (size_t)size;
+  return 1;
+}
+
+/* A whole text of the folder; 0 if it is refused, or is not there and not needed. */
+static MIRAS__COLD int miras__text_of(miras__published *c, const char *name, int needed,
+                                      miras__text *t) {
+  uint64_t size = 0;
+  FILE *file = miras__theirs_open(c, name, needed, &size);
+  char *at = NULL;
+  int ok = 0;
+  if (!file) return 0;
+  if (size > MIRAS__MAX_TEXT) miras__reject_as(c, MIRAS_ERR_FORMAT, name, "it is too long");
+  else at = (char *)miras__lend(c, (size_t)size + 1, 1);
+  if (at) ok = miras__text_read(c, name, file, size, at, t);
+  fclose(file);
+  return ok;
+}
+
+/* Is name one of a list's words? */
+static int miras__listed(const char *list, const char *name) {
+  char word[32];
+  while (miras__next_word(word, &list))
+    if (miras__same(word, name)) return 1;
+  return 0;
+}
+
+/* ---- tensors ---- */
+
+static size_t miras__theirs_place(const miras__published *c, const char *name) {
+  size_t at = (size_t)miras__hash(miras__crc32c(0, name, strlen(name)));
+  for (;; at++) {
+    at &= c->index_size - 1;
+    if (!c->index[at] || miras__same(c->tensors[c->index[at] - 1].name, name)) return at;
+  }
+}
+
+/* The tensor of this name; NULL if there is none. */
+static miras__theirs *miras__theirs_named(const miras__published *c, const char *name) {
+  const size_t i = c->index[miras__theirs_place(c, name)];
+  return i ? &c->tensors[i - 1] : NULL;
+}
+
+/* Those of a file's header into the table, which has room for them. */
+static MIRAS__COLD int miras__theirs_add(miras__published *c, int file, miras__text *t,
+                                         uint64_t header, uint64_t payload) {
+  const char *name = c->names[file];
+  uint64_t borders = 0;
+  miras__tensor x;
+  memset(&x, 0, sizeof x);
+  miras__need_char(t, '{');
+  do {
+    miras__need_string(t, x.name);
+    miras__need_char(t, ':');
+    if (miras__same(x.name, "__metadata__")) {
+      miras__skip_value(t, 0);
+      continue;
+    }
+    miras__need_tensor(t, &x, payload);
+    if (!t->bad) {
+      miras__theirs *to = &c->tensors[c->tensor_count];
+      size_t *place = &c->index[miras__theirs_place(c, x.name)];
+      if (x.form == MIRAS_WEIGHTS_Q8) {
+        miras__reject(c, MIRAS_ERR_FORMAT, name);
+        miras__say(c->why, c->why_size, "%s is of type U8; F32, F16 and BF16 can be read", x.name);
+        return 0;
+      }
+      if (*place || miras__same(x.name, "?")) {
+        miras__reject(c, MIRAS_ERR_FORMAT, name);
+        miras__say(c->why, c->why_size, *place ? "%s is there twice"
+                   : "a tensor's name is too long or not ASCII", x.name);
+        return 0;
+      }
+      borders += miras__hash(x.range[0]) - miras__hash(x.range[1]);
+      memcpy(to->name, x.name, sizeof to->name);
+      memcpy(to->shape, x.shape, sizeof to->shape);
+      to->rank = x.rank;
+      to->form = x.form;
+      to->file = file;
+      to->at = 8 + header + x.range[0];
+      to->count = (x.range[1] - x.range[0]) / (x.form ? 2 : 4);
+      *place = ++c->tensor_count;
+    }
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, '}');
+  miras__skip_space(t);
+  if (t->bad || t->at != t->end) {
+    miras__reject(c, MIRAS_ERR_FORMAT, name);
+    miras__say(c->why, c->why_size, "its header is not valid, at or behind %s: %s", x.name,
+               t->wrong ? t->wrong : "that is no JSON of safetensors");
+    return 0;
+  }
+  if (borders != miras__hash(0) - miras__hash(payload))
+    return miras__reject_as(c, MIRAS_ERR_FORMAT, name, "its tensors overlap or leave holes");
+  return 1;
+}
+
+/* The length of a file's header, checked against its own. */
+static MIRAS__COLD FILE *miras__header_open(miras__published *c, int i, uint64_t *header,
+                                            uint64_t *size) {
+  unsigned char bytes[8];
+  FILE *file = miras__theirs_open(c, c->names[i], 1, size);
+  if (!file) return NULL;
+  if (*size >= 10 && fread(bytes, 1, 8, file) == 8) {
+    *header = miras__get64(bytes);
+    if (*header >= 2 && *header <= MIRAS__MAX_TEXT && *header <= *size - 8) return file;
+  }
+  miras__reject_as(c, MIRAS_ERR_FORMAT, c->names[i], "it is no safetensors file");
+  fclose(file);
+  return NULL;
+}
+
+/* All tensors of all files. An entry of a header has at least 40 characters. */
+static MIRAS__COLD int miras__theirs_find(miras__published *c) {
+  uint64_t header = 0, size = 0, most = 0;
+  size_t room = 1;
+  char *text;
+  int pass, i, ok = 1;
+  for (pass = 0, text = NULL; ok && pass < 2; pass++) {
+    for (i = 0; ok && i < c->files; i++) {
+      FILE *file = miras__header_open(c, i, &header, &size);
+      miras__text t;
+      ok = file != NULL;
+      if (ok && !pass) {
+        if (most < header) most = header;
+        room += (size_t)header / 40 + 1;
+      } else if (ok) {
+        /* between the passes it may have grown */
+        ok = header <= most && c->tensor_count + header / 40 < room &&
+             miras__text_read(c, c->names[i], file, header, text, &t) &&
+             miras__theirs_add(c, i, &t, header, size - 8 - header);
+      }
+      if (file) fclose(file);
+    }
+    if (!ok || pass) break;
+    for (c->index_size = 16; c->index_size / 2 < room;) c->index_size *= 2;
+    c->tensors = (miras__theirs *)miras__lend(c, room, sizeof(miras__theirs));
+    c->index = (size_t *)miras__lend(c, c->index_size, sizeof(size_t));
+    text = (char *)miras__lend(c, (size_t)most, 1);
+    ok = c->tensors && c->index && text;
+    if (ok) memset(c->tensors, 0, room * sizeof(miras__theirs));
+    if (ok) memset(c->index, 0, c->index_size * sizeof(size_t));
+  }
+  if (!ok && c->result == MIRAS_OK)
+    miras__reject_as(c, MIRAS_ERR_IO, "folder", "its files change while they are read");
+  return ok;
+}
+
+/* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should. */
+static MIRAS__COLD int miras__index_read(miras__published *c, miras__text t, const char *index,
+                                         int pass) {
+  char name[MIRAS__NAME_SIZE], file[MIRAS__NAME_SIZE];
+  size_t count = 0;
+  int i = 0;
+  miras__need_char(&t, '{');
+  do {
+    miras__need_string(&t, name);
+    miras__need_char(&t, ':');
+    if (!miras__same(name, "weight_map")) {
+      miras__skip_value(&t, 0);
+      continue;
+    }
+    miras__need_char(&t, '{');
+    do {
+      const miras__theirs *x;
+      miras__need_string(&t, name);
+      miras__need_char(&t, ':');
+      miras__need_string(&t, file);
+      if (t.bad) break;
+      if (i >= c->files || !miras__same(c->names[i], file))
+        for (i = 0; i < c->files && !miras__same(c->names[i], file);) i++;
+      if (i == c->files) {
+        /* the name of a file in this folder, and no path */
+        if (pass || i == MIRAS__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:?"))
+          return miras__reject_as(c, MIRAS_ERR_FORMAT, index, "its names of files are not valid");
+        memcpy(c->names[c->files++], file, sizeof file);
+      }
+      x = pass ? miras__theirs_named(c, name) : NULL;
+      if (pass && (!x || x->file != i)) {
+        miras__reject(c, MIRAS_ERR_FORMAT, index);
+        miras__say(c->why, c->why_size, "%s is not in %s", name, file);
+        return 0;
+      }
+      count++;
+    } while (miras__take_char(&t, ','));
+    miras__need_char(&t, '}');
+  } while (miras__take_char(&t, ','));
+  miras__need_char(&t, '}');
+  if (t.bad || !count || (pass && count != c->tensor_count))
+    return miras__reject_as(c, MIRAS_ERR_FORMAT, index,
+                            t.bad ? "it is not valid" : "it does not list the tensors there are");
+  return 1;
+}
+
+/* ---- families ---- */
+
+/* What the configuration says, or what it means by saying nothing. */
+static double miras__config_of(const miras__published *c, int slot, double otherwise) {
+  return c->said[slot] ? c->config[slot] : otherwise;
+}
+
+/* A whole number from least to 2^24 that must be said, or follow from others: x. 0: refused. */
+static int miras__config_whole(miras__published *c, int slot, double x, int least) {
+  size_t i = 0;
+  x = miras__config_of(c, slot, x);
+  if (x >= least && x <= 1 << 24 && x <= (double)(int)x && x >= (double)(int)x) return (int)x;
+  while (miras__configs[i].slot != slot) i++;
+  if (c->result != MIRAS_OK) return 0;
+  miras__reject(c, MIRAS_ERR_DESC, "config.json");
+  miras__say(c->why, c->why_size,
+             c->said[slot] || x > 0 ? "%s is %g; it must be a whole number from %d to 16777216"
+                                    : "%s is missing", miras__configs[i].name, x, least);
+  return 0;
+}
+
+/* A product that must be a whole number: a width of c->config. */
+static int miras__config_share(miras__published *c, int slot, double x) {
+  const int saved = c->said[slot];
+  int whole;
+  c->said[slot] = 0;
+  whole = miras__config_whole(c, slot, x, 1);
+  c->said[slot] = (unsigned char)saved;
+  return whole;
+}
+
+/* The sizes that all have; of a model with a SwiGLU. */
+static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras_kind kind) {
+  const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
+  miras_layer_desc *l = &d->layer[0];
+  miras_model_preset(d, kind);
+  d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
+  d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
+  d->vocab = miras__config_whole(c, MIRAS__C_VOCAB, 0, 2);
+  d->heads = miras__config_whole(c, MIRAS__C_HEADS, 0, 1);
+  d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
+  d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-6);
+  if (ratio > 0 && ratio <= 64)
+    l->hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
+      floor((double)d->width * ratio * 2 / 3) / 256), 1);
+  l->memory.forget = l->memory.forget_ratio = 0;
+  if (c->result == MIRAS_OK && miras__config_of(c, MIRAS__C_ACTIVATION, 0) == 1)
+    miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "hidden_act is sqrelu; known here: silu");
+  return c->result == MIRAS_OK;
+}
+
+/* What no layer here can compute. */
+static int miras__config_lacks(miras__published *c, int slot) {
+  size_t i = 0;
+  while (miras__configs[i].slot != slot) i++;
+  miras__reject(c, MIRAS_ERR_DESC, "config.json");
+  miras__say(c->why, c->why_size, "%s is %g, which layers here cannot be", miras__configs[i].name,
+             c->config[slot]);
+  return 0;
+}
+
+/* Queries that are divided by sqrt(key_dim), with a norm behind the memory: that changes nothing
+ * but the norm's epsilon. */
+static void miras__describe_scale(miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  l->out_epsilon = d->norm_epsilon * (float)l->memory.key_dim;
+}
+
+static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  double key;
+  if (!miras__describe_frame(c, d, MIRAS_GATED_DELTANET)) return 0;
+  key = l->memory.key_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 1);
+  l->memory.value_dim = miras__config_share(c, MIRAS__C_EXPAND_V,
+                                            key * miras__config_of(c, MIRAS__C_EXPAND_V, 2));
+  l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, d->heads, 1);
+  l->memory.step = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
+  l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  l->gate_rank = 2 * l->memory.heads;
+  miras__describe_scale(d);
+  if (l->memory.heads != d->heads) return miras__config_lacks(c, MIRAS__C_VALUE_HEADS);
+  if (miras__config_of(c, MIRAS__C_GATE, 1) < 1) return miras__config_lacks(c, MIRAS__C_GATE);
+  if (miras__config_of(c, MIRAS__C_GATE_FORM, 0) == 1)
+    return miras__config_lacks(c, MIRAS__C_GATE_FORM);
+  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 1) < 1)
+    return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+  return c->result == MIRAS_OK;
+}
+
+static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  if (!miras__describe_frame(c, d, MIRAS_DELTANET)) return 0;
+  l->memory.heads = d->heads;
+  l->memory.key_dim = miras__config_share(
+    c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, 1) / d->heads);
+  l->memory.value_dim = miras__config_share(
+    c, MIRAS__C_EXPAND_V, d->width * miras__config_of(c, MIRAS__C_EXPAND_V, 1) / d->heads);
+  l->memory.step = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
+  l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  l->gate_rank = d->heads;
+  miras__describe_scale(d);
+  if (miras__config_of(c, MIRAS__C_BETA, 1) < 1) return miras__config_lacks(c, MIRAS__C_BETA);
+  if (miras__config_of(c, MIRAS__C_GATE, 0) < 1) return miras__config_lacks(c, MIRAS__C_GATE);
+  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 1) < 1)
+    return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+  return c->result == MIRAS_OK;
+}
+
+/* ---- names ---- */
+
+/* A view, of a layer if it begins with a dot, and the tensor for it, NULL: zeros. A tensor's name
+ * is what all names of its family or layer begin with, and theirs; after a slash theirs is all. */
+typedef struct miras__named_as {
+  const char *theirs, *ours;
+  int how;
+} miras__named_as;
+
+enum {
+  MIRAS__KEPT = 1,      /* not turned                                                             */
+  MIRAS__MORE = 2,      /* one is added                                                           */
+  MIRAS__AGAIN = 4,     /* over and over, up to the view's end                                    */
+  MIRAS__CORNER = 8     /* below the rows of those before it, too; of no tensor: ones there on the
+                           diagonal                                                               */
+};
+
+static const miras__named_as miras__fla_names[] = {
+  {"embeddings.weight", "embed.weight", MIRAS__KEPT},
+  {"norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
+  {".attn_norm.weight", ".norm1.gain", 0},
+  {".attn.q_proj.weight", ".q.weight", 0},
+  {".attn.k_proj.weight", ".k.weight", 0},
+  {".attn.v_proj.weight", ".v.weight", 0},
+  {".attn.q_conv1d.weight", ".conv_q.weight", 0},
+  {".attn.k_conv1d.weight", ".conv_k.weight", 0},
+  {".attn.v_conv1d.weight", ".conv_v.weight", 0},
+  {".attn.a_proj.weight", ".gates.down", 0},
+  {".attn.b_proj.weight", ".gates.down", 0},
+  {NULL, ".gates.up", MIRAS__CORNER},
+  {".attn.dt_bias", ".gates.offset", 0},
+  {NULL, ".gates.offset", 0},
+  {".attn.A_log", ".gates.rate", 0},
+  {NULL, ".memory.init", 0},
+  {".attn.g_proj.weight", ".out_gate.weight", 0},
+  {".attn.o_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
+  {".attn.o_proj.weight", ".o.weight", 0},
+  {".mlp_norm.weight", ".norm2.gain", 0},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
+#define MIRAS__NAMES(table) table, (int)MIRAS__COUNT(table)
+static const struct {
+  const char *models;   /* model_type in config.json                                              */
+  const char *roots;    /* what names may begin with                                              */
+  const char *stack;    /* and those of layers then, up to their number                           */
+  const char *dropped;  /* beginnings of names that are not needed                                */
+  int (*describe)(miras__published *c, miras_model_desc *d);
+  const miras__named_as *rows;
+  int count;
+} miras__families[] = {
+  {"gated_deltanet", "model.", "layers.", "", miras__describe_gated_deltanet,
+   MIRAS__NAMES(miras__fla_names)},
+  {"delta_net", "model.", "layers.", "", miras__describe_delta_net, MIRAS__NAMES(miras__fla_names)}
+};
+
+/* ---- the configuration ---- */
+
+/* The family that has this word in its list. */
+static void miras__find_family(miras__published *c, const char *type) {
+  size_t i;
+  for (i = 0; i < MIRAS__COUNT(miras__families); i++)
+    if (miras__listed(miras__families[i].models, type)) c->family = (int)i;
+  if (c->family >= 0) return;
+  miras__reject(c, MIRAS_ERR_DESC, "config.json");
+  miras__say(c->why, c->why_size, "model_type is %s; known here:", type);
+  for (i = 0; i < MIRAS__COUNT(miras__families); i++)
+    miras__say(c->why, c->why_size, " %s", miras__families[i].models);
+}
+
+/* What we cannot judge. */
+static void miras__config_unknown(miras__published *c, const char *name, const char *text) {
+  miras__reject(c, MIRAS_ERR_DESC, "config.json");
+  miras__say(c->why, c->why_size, "%s is %s, and no such field is known here; if it changes "
+                                  "nothing, take it out", name, text);
+}
+
+static void miras__config_scalar(miras__published *c, const char *name, const char *text,
+                                 int quoted) {
+  const int infinite = miras__same(text, "Infinity"), truth = miras__same(text, "true");
+  const int count = (int)MIRAS__COUNT(miras__configs), none = !quoted && miras__same(text, "null");
+  const char *list;
+  char word[32] = "";
+  float real = 0;
+  double x = 0;
+  int i = 0, slot;
+  while (i < count && !miras__same(name, miras__configs[i].name)) i++;
+  if (i == count) {
+    if (!none && !miras__listed(miras__harmless, name) && (quoted || !miras__same(text, "false")))
+      miras__config_unknown(c, name, text);
+    return;
+  }
+  if (none) return;
+  slot = miras__configs[i].slot;
+  list = miras__configs[i].words;
+  if (list) {
+    while (miras__next_word(word, &list) && !miras__same(word, text)) x++;
+    if (!word[0]) {
+      miras__reject(c, MIRAS_ERR_DESC, "config.json");
+      miras__say(c->why, c->why_size, "%s is %s; known here: %s", name, text,
+                 miras__configs[i].words);
+    }
+  } else if (truth || infinite || miras__same(text, "false")) {
+    x = truth ? 1 : infinite ? (double)FLT_MAX : 0;
+  } else if (!quoted && miras__read_real(text, &real)) {
+    x = (double)real;
+  } else {
+    miras__reject(c, MIRAS_ERR_DESC, "config.json");
+    miras__say(c->why, c->why_size, "%s is %s; it must be a number", name, text);
+  }
+  if (slot < 0 || c->result != MIRAS_OK) return;
+  if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
+    miras__reject(c, MIRAS_ERR_DESC, "config.json");
+    miras__say(c->why, c->why_size, "%s is %s and %g", name, text, c->config[slot]);
+  }
+  c->said[slot] = 1;
+  c->config[slot] = x;
+}
+
+/* The members of an object, from its brace on: for the family alone, or all else. */
+static void miras__config_object(miras__published *c, miras__text *t, int family, int depth) {
+  char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
+  if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
+  do {
+    int open;
+    miras__need_string(t, name);
+    miras__need_char(t, ':');
+    miras__skip_space(t);
+    open = t->at < t->end && (*t->at == '{' || *t->at == '[') ? *t->at : 0;
+    if (open == '{' && depth < 3 && miras__listed(miras__opened, name)) {
+      miras__config_object(c, t, family, depth + 1);
+    } else if (open) {
+      const char *from = t->at;
+      miras__skip_value(t, 0);
+      if (!family && !miras__listed(miras__harmless, name) && t->at - from > 2)
+        miras__config_unknown(c, name, open == '[' ? "a list" : "an object");
+    } else {
+      const int quoted = miras__need_scalar(t, text);
+      if (t->bad) break;
+      if (miras__same(name, "model_type")) {
+        if (family && !depth) miras__find_family(c, text);
+      } else if (!family) {
+        miras__config_scalar(c, name, text, quoted);
+      }
+    }
+    if (c->result != MIRAS_OK) return;
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, '}');
+}
+
+static MIRAS__COLD int miras__config_read(miras__published *c) {
+  miras__text all, t;
+  int family;
+  if (!miras__text_of(c, "config.json", 1, &all)) return 0;
+  for (family = 1; family >= 0; family--) {
+    t = all;
+    miras__config_object(c, &t, family, 0);
+    miras__skip_space(&t);
+    if (c->result != MIRAS_OK) return 0;
+    if (t.bad || t.at != t.end)
+      return miras__reject_as(c, MIRAS_ERR_FORMAT, "config.json", "it is not valid JSON");
+    if (c->family < 0)
+      return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "model_type is missing");
+  }
+  return 1;
+}
+
+/* ---- from a path to tables ---- */
+
+/* What the names of its tensors begin with: the first of the family's roots that one has. */
+static int miras__root_find(miras__published *c) {
+  const char *list = miras__families[c->family].roots;
+  size_t i;
+  while (miras__next_word(c->root, &list))
+    for (i = 0; i < c->tensor_count; i++)
+      if (strncmp(c->tensors[i].name, c->root, strlen(c->root)) == 0) return 1;
+  return 1;
+}
+
+/* A folder, or a file of tensors with config.json beside it. */
+static MIRAS__COLD int miras__published_open(miras__published *c, const char *path,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size) {
+  static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
+  const size_t n = strlen(path);
+  const char *single = "model.safetensors";
+  miras__text t;
+  int indexed = 0;
+  memset(c, 0, sizeof *c);
+  c->from = miras__allocator(allocator);
+  c->why = why, c->why_size = why_size;
+  c->family = c->open = -1;
+  if (why && why_size) why[0] = 0;
+  c->path = (char *)miras__lend(c, n + MIRAS__NAME_SIZE + 2, 1);
+  if (!c->path) return 0;
+  memcpy(c->path, path, n + 1);
+  c->folder = n;
+  if (n >= sizeof end && miras__same(path + n - (sizeof end - 1), end)) {
+    while (c->folder && !strchr("/\\", path[c->folder - 1])) c->folder--;
+    single = path + c->folder;
+    if (strlen(single) >= MIRAS__NAME_SIZE)
+      return miras__reject_as(c, MIRAS_ERR_ARGUMENT, "path", "the file's name is too long");
+  } else if (n && !strchr("/\\", path[n - 1])) {
+    c->path[c->folder++] = '/';
+  }
+  if (single != path + c->folder) indexed = miras__text_of(c, index, 0, &t);
+  if (c->result != MIRAS_OK) return 0;
+  c->names = (char (*)[MIRAS__NAME_SIZE])miras__lend(c, indexed ? MIRAS__MAX_SHARDS : 1,
+                                                     MIRAS__NAME_SIZE);
+  if (!c->names) return 0;
+  if (!indexed) {
+    memcpy(c->names[0], single, strlen(single) + 1);
+    c->files = 1;
+  }
+  return (!indexed || miras__index_read(c, t, index, 0)) && miras__theirs_find(c) &&
+         (!indexed || miras__index_read(c, t, index, 1)) && miras__config_read(c) &&
+         miras__root_find(c);
+}
+
+/* ---- from names to pieces ---- */
+
+/* What a tensor fills of a view. Number (i, j) of it is, of the tensor as rows of `each` numbers:
+ * turned, number i of row first + j / group * stride + j % group; kept, number j of row i, j
+ * counted anew after `each`. */
+typedef struct miras__filling {
+  const miras__theirs *from;         /* NULL: zeros, or ones on the diagonal                      */
+  int view, how;
+  size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
+  size_t each, first, group, stride;
+} miras__filling;
+
+static size_t miras__view_rows(const miras_view *v) {
+  return v->rank > 1 ? (size_t)v->shape[0] : 1;
+}
+
+static void miras__say_shape(miras__published *c, int rank, const uint64_t *theirs,
+                             const int *ours) {
+  int i;
+  for (i = 0; i < rank; i++)
+    miras__say(c->why, c->why_size, i ? ", %zu" : "[%zu",
+               theirs ? (size_t)theirs[i] : (size_t)ours[i]);
+  miras__say(c->why, c->why_size, "]");
+}
+
+static int miras__reject_shape(miras__published *c, const miras__theirs *x, const miras_view *v) {
+  miras__reject(c, MIRAS_ERR_FORMAT, x->name);
+  miras__say(c->why, c->why_size, "its shape ");
+  miras__say_shape(c, x->rank, x->shape, NULL);
+  miras__say(c->why, c->why_size, " does not fit into %s of this model, ", v->name);
+  miras__say_shape(c, v->rank, NULL, v->shape);
+  return 0;
+}
+
+/* Find the place of a tensor, or of what needs none, behind the count pieces there are. */
+static int miras__filling_fit(miras__published *c, const miras_view *v, miras__theirs *x,
+                            miras__filling *all, int count) {
+  miras__filling *p = &all[count];
+  const int turned = !(p->how & (v->rank > 1 ? MIRAS__KEPT : MIRAS__AGAIN));
+  const size_t rows = miras__view_rows(v);
+  size_t last = v->count / rows, below = rows, length;
+  int i;
+  p->row = p->col = 0;
+  for (i = 0; i < count; i++) {
+    if (all[i].view != p->view) continue;
+    p->col = all[i].col + all[i].cols;
+    if (p->how & MIRAS__CORNER) p->row = all[i].row + all[i].rows;
+  }
+  last -= p->col;
+  below -= p->row;
+  p->from = x;
+  p->rows = below;
+  p->cols = last;
+  if (!x) return 1;
+  p->each = v->rank > 1 ? (size_t)(x->count / x->shape[0]) : turned ? 1 : (size_t)x->count;
+  length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
+  p->stride = length;
+  p->first = x->taken;
+  if (turned) {
+    p->rows = p->each;
+    p->cols = length - p->first < last ? length - p->first : last;
+    p->group = p->cols;
+    x->taken += p->cols;
+  } else {
+    p->rows = v->rank > 1 ? length : 1;
+    p->cols = p->how & MIRAS__AGAIN ? last : p->each;
+    x->taken = length;
+  }
+  if (p->cols && p->cols <= last && p->rows <= below &&
+      (p->rows == below || (p->how & MIRAS__CORNER)) &&
+      (!(p->how & MIRAS__AGAIN) || p->cols % p->each == 0))
+    return 1;
+  return miras__reject_shape(c, x, v);
+}
+
+/* The name that a row means, of a layer or of the model. */
+static void miras__theirs_name(const miras__published *c, const char *theirs, int layer,
+                               char *name) {
+  name[0] = 0;
+  if (*theirs == '/') miras__say(name, MIRAS__NAME_SIZE, "%s", theirs + 1);
+  else if (layer < 0) miras__say(name, MIRAS__NAME_SIZE, "%s%s", c->root, theirs);
+  else miras__say(name, MIRAS__NAME_SIZE, "%s%s%d%s", c->root, miras__families[c->family].stack,
+                  layer, theirs);
+}
+
+/* Which view of [from, to) a row means; -1: none. skip: the characters before its own name. */
+static int miras__view_named(const miras_model *m, int from, int to, size_t skip,
+                             const char *ours) {
+  for (; from < to; from++)
+    if (miras__same(m->views[from].name + skip, ours)) return from;
+  return -1;
+}
+
+/* Why is this view not full? A row may lack its tensor, or none is meant for it. */
+static int miras__reject_gap(miras__published *c, const miras_view *v, const char *ours,
+                             int layer) {
+  char name[MIRAS__NAME_SIZE];
+  int i;
+  for (i = 0; i < miras__families[c->family].count; i++) {
+    const miras__named_as *row = &miras__families[c->family].rows[i];
+    if (!row->theirs || (layer >= 0) != (row->ours[0] == '.') ||
+        !miras__same(row->ours + (layer >= 0), ours)) continue;
+    miras__theirs_name(c, row->theirs, layer, name);
+    if (miras__theirs_named(c, name)) continue;
+    miras__reject(c, MIRAS_ERR_FORMAT, name);
+    miras__say(c->why, c->why_size, "there is no such tensor, which %s of this model needs",
+               v->name);
+    return 0;
+  }
+  miras__reject(c, MIRAS_ERR_FORMAT, v->name);
+  miras__say(c->why, c->why_size, "the tensors for it do not fill it");
+  return 0;
+}
+
+/* All pieces of a layer, or of what is no layer's (-1), whose views are [from, to): how many; -1 if
+ * something does not fit. */
+static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, int layer, int from,
+                                    int to, size_t skip, miras__filling *piece) {
+  int count = 0, i, k;
+  for (i = 0; i < miras__families[c->family].count; i++) {
+    const miras__named_as *row = &miras__families[c->family].rows[i];
+    char name[MIRAS__NAME_SIZE];
+    miras__theirs *x = NULL;
+    int v;
+    if ((layer >= 0) != (row->ours[0] == '.')) continue;
+    v = miras__view_named(m, from, to, skip, row->ours + (layer >= 0));
+    if (v < 0) continue;
+    if (row->theirs) {
+      miras__theirs_name(c, row->theirs, layer, name);
+      x = miras__theirs_named(c, name);
+      if (!x) continue;
+    }
+    memset(&piece[count], 0, sizeof piece[count]);
+    piece[count].view = v;
+    piece[count].how = row->how;
+    if (!miras__filling_fit(c, &m->views[v], x, piece, count)) return -1;
+    count++;
+  }
+  for (i = from; i < to; i++) {
+    const miras_view *v = &m->views[i];
+    size_t full = 0;
+    if (layer < 0 && strncmp(v->name, "blocks.", 7) == 0) continue;
+    for (k = 0; k < count; k++)
+      if (piece[k].view == i) full += piece[k].cols;
+    if (full != v->count / miras__view_rows(v))
+      return miras__reject_gap(c, v, v->name + skip, layer) - 1;
+  }
+  return count;
+}
+
+/* ---- from pieces to weights ---- */
+
+/* n numbers of a tensor, at most 1024, from one on. */
+static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t from, size_t n,
+                             float *to) {
+  const size_t wide = x->form ? 2 : 4;
+  const uint64_t at = x->at + (uint64_t)from * wide;
+  unsigned char bytes[4096];
+  uint64_t size;
+  if (c->open != x->file) {
+    if (c->file) fclose(c->file);
+    c->open = x->file;
+    c->file = miras__theirs_open(c, c->names[x->file], 1, &size);
+    c->stands = 0;
+    if (!c->file) return 0;
+  }
+  if (c->stands != at && fseek(c->file, (long)at, SEEK_SET) != 0) c->stands = 0;
+  if (fread(bytes, wide, n, c->file) != n)
+    return miras__reject_as(c, MIRAS_ERR_IO, c->names[x->file],
+                            "it cannot be read any more; the model is a mixture now");
+  c->stands = at + (uint64_t)(n * wide);
+  miras__weights_read(MIRAS_WEIGHTS_FLOAT, (unsigned char *)(void *)to, x->form, bytes, n);
+  return 1;
+}
+
+/* What a piece has of the tile of rows [row, row + rows) and columns [col, col + cols). */
+static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__filling *p, size_t row,
+                                        size_t rows, size_t col, size_t cols) {
+  const size_t top = row > p->row ? row : p->row, left = col > p->col ? col : p->col;
+  const size_t below = row + rows < p->row + p->rows ? row + rows : p->row + p->rows;
+  const size_t right = col + cols < p->col + p->cols ? col + cols : p->col + p->cols;
+  const float more = p->how & MIRAS__MORE ? 1.0f : 0.0f;
+  float x[1024];
+  size_t i, j, k, n;
+  for (i = top; !p->from && i < below; i++) {
+    const size_t at = p->col + i - p->row;
+    if ((p->how & MIRAS__CORNER) && at >= left && at < right)
+      c->tile[(i - row) * cols + at - col] = 1;
+  }
+  if (!p->from) return 1;
+  if (p->group) {
+    for (j = left; j < right; j++) {
+      const size_t at = j - p->col, from = p->first + at / p->group * p->stride + at % p->group;
+      for (i = top; i < below; i += n) {
+        n = below - i < 1024 ? below - i : 1024;
+        if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
+        for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
+      }
+    }
+    return 1;
+  }
+  for (i = top; i < below; i++) {
+    for (j = left; j < right; j += n) {
+      const size_t at = (j - p->col) % p->each;
+      n = right - j < p->each - at ? right - j : p->each - at;
+      if (n > 1024) n = 1024;
+      if (!miras__theirs_get(c, p->from, (i - p->row) * p->each + at, n, x)) return 0;
+      for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = x[k] + more;
+    }
+  }
+  return 1;
+}
+
+/* Write view i, of which the pieces are some. */
+static MIRAS__COLD int miras__view_fill(miras__published *c, const miras_model *m, int i,
+                                        const miras__filling *piece, int count) {
+  const miras_view *v = &m->views[i];
+  const int form = miras__view_form(m, v);
+  const size_t rows = miras__view_rows(v), all = v->count / rows;
+  const size_t line = miras__row_bytes(form, all);
+  unsigned char *to = miras__view_at(m, v);
+  size_t row, col, high = 1, wide = MIRAS__TILE_ROW, n, k;
+  int p;
+  for (p = 0; p < count; p++)
+    if (piece[p].view == i && piece[p].group && v->rank > 1) high = rows, wide = MIRAS__TILE_COLS;
+  for (row = 0; row < rows; row += high) {
+    for (col = 0; col < all; col += wide) {
+      n = all - col < wide ? all - col : wide;
+      memset(c->tile, 0, high * n * sizeof(float));
+      for (p = 0; p < count; p++)
+        if (piece[p].view == i && !miras__filling_get(c, &piece[p], row, high, col, n)) return 0;
+      for (k = 0; k < high; k++)
+        miras__narrow(form, to + (row + k) * line + miras__row_bytes(form, col), c->tile + k * n,
+                      n);
+    }
+  }
+  return 1;
+}
+
+/* Does a name begin with one of a list's words? */
+static int miras__begins(const char *list, const char *name) {
+  char word[32];
+  while (miras__next_word(word, &list))
+    if (strncmp(name, word, strlen(word)) == 0) return 1;
+  return 0;
+}
+
+/* Every view from the tensors; without `write` only: does all fit, and is every tensor used up? */
+static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_model *m, int write) {
+  miras__filling piece[MIRAS__MAX_PIECES];
+  int layer, from = 0, to = m->view_count, count, v;
+  size_t i;
+  for (i = 0; i < c->tensor_count; i++) c->tensors[i].taken = 0;
+  for (layer = -1; layer < m->desc.layers; layer++) {
+    char prefix[32] = "";
+    if (layer >= 0) {              /* the embedding is the first view, and layers are next */
+      miras__say(prefix, sizeof prefix, "blocks.%d.", layer);
+      for (to = from = layer ? to : 1; miras__begins(prefix, m->views[to].name);) to++;
+    }
+    count = miras__match(c, m, layer, from, to, strlen(prefix), piece);
+    if (count < 0) return 0;
+    for (v = from; write && v < to; v++)
+      if (!miras__view_fill(c, m, v, piece, count)) return 0;
+  }
+  for (i = 0; i < c->tensor_count; i++) {
+    const miras__theirs *x = &c->tensors[i];
+    const int last = x->rank == 1 || !x->taken || x->taken == x->shape[0];
+    if (x->taken && last) continue;
+    if (!x->taken && (miras__begins(miras__families[c->family].dropped, x->name) ||
+                      (!m->desc.untied && miras__same(x->name, "lm_head.weight")))) continue;
+    return miras__reject_as(c, MIRAS_ERR_FORMAT, x->name,
+                            x->taken ? "it has more rows than the model that config.json describes"
+                                     : "the model that config.json describes has no such tensor");
+  }
+  return 1;
+}
+
+/* ---- the public calls ---- */
+
+/* Resolve what the configuration says: 1, or a refusal. */
+static MIRAS__COLD int miras__published_resolve(miras__published *c, miras__draft *draft,
+                                                const miras_model_desc *d) {
+  char said[256];
+  const miras_result result = miras__model_resolve(draft, d, said, sizeof said);
+  if (result == MIRAS_OK) return 1;
+  miras__reject(c, result, "config.json");
+  miras__say(c->why, c->why_size, "it describes no model that can be: %s", said);
+  return 0;
+}
+
+MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size) {
+  miras__published c;
+  miras__draft draft;
+  miras_model_desc is;
+  uint64_t numbers = 0;
+  size_t i;
+  if (!d || !path) return MIRAS_ERR_ARGUMENT;
+  memset(&is, 0, sizeof is);
+  if (miras__published_open(&c, path, allocator, why, why_size) &&
+      miras__families[c.family].describe(&c, &is)) {
+    is.limit = d->limit;
+    is.weights = d->weights;
+    for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].count;
+    if (miras__published_resolve(&c, &draft, &is)) {
+      /* so that a small file cannot ask for a large model */
+      if (draft.model.learned / 16 > numbers)
+        miras__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
+                         "it describes a model far larger than its tensors");
+      else if (!miras__model_bytes_of(&draft.model, why, why_size))
+        c.result = MIRAS_ERR_SIZE;
+      else
+        *d = is;
+    }
+  }
+  miras__published_end(&c);
+  return c.result;
+}
+
+MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
+                                             size_t why_size) {
+  miras__published c;
+  miras__draft draft;
+  miras_model_desc is;
+  size_t floats = MIRAS__TILE_ROW;
+  char said[256];
+  int i;
+  if (!m || !path) return MIRAS_ERR_ARGUMENT;
+  memset(&is, 0, sizeof is);
+  if (miras__published_open(&c, path, &m->own.allocator, why, why_size) &&
+      miras__families[c.family].describe(&c, &is)) {
+    for (i = 0; i < MIRAS_LAYER_KINDS; i++)
+      if (miras__attends(is.layer[i].type)) is.layer[i].window = m->desc.layer[i].window;
+    if (!miras__published_resolve(&c, &draft, &is)) {
+      /* said */
+    } else if (said[0] = 0, miras__differs(&draft.model.desc, &m->desc, MIRAS__SHAPE, said,
+                                           sizeof said)) {
+      miras__reject_as(&c, MIRAS_ERR_MISMATCH, "config.json", said);
+    } else if (miras__published_fill(&c, m, 0)) {
+      for (i = 0; i < m->view_count; i++) {
+        const size_t rows = miras__view_rows(&m->views[i]) * MIRAS__TILE_COLS;
+        if (floats < rows) floats = rows;
+      }
+      c.tile = (float *)miras__lend(&c, floats, sizeof(float));
+      if (c.tile) miras__published_fill(&c, m, 1);
+    }
+  }
+  miras__published_end(&c);
+  return c.result;
+}
+#endif
 
 /* @99 LICENCE ---------------------------------------------------------------------------------- */
 
