@@ -18877,14 +18877,12 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
     is.weights = d->weights;
     for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].count;
     if (miras__published_resolve(&c, &draft, &is)) {
-      /* so that a small file cannot ask for a large model */
+      if (!miras__model_bytes_of(&draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
+      /* so that small files cannot ask for a large model */
       if (draft.model.learned / 16 > numbers)
         miras__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
                          "it describes a model far larger than its tensors");
-      else if (!miras__model_bytes_of(&draft.model, why, why_size))
-        c.result = MIRAS_ERR_SIZE;
-      else
-        *d = is;
+      if (c.result == MIRAS_OK) *d = is;
     }
   }
   miras__published_end(&c);
