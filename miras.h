@@ -261,6 +261,15 @@
    its length. Sessions share a model and do not know each other. Their state is flat: copy it out
    to branch a text, copy it back to undo.
 
+   SERVING. Of many sequences each is its state and no more: a block of miras_model_state_size
+   bytes, yours, the same in size from the first token to the millionth. miras_server holds what
+   calls work in. A call takes any of the states a step further, or many tokens, and multiplies the
+   rows of all by the weights at once; every text has the bits that it would have alone. Zeros are a
+   new text. To fork one copy its block: a thousand texts with one beginning cost a thousand blocks.
+   To undo tokens copy the block before them, and back. So several drafted tokens are tried for a
+   copy: feed them at once, with logits behind each; where not all are taken copy the block back and
+   feed those that are, which is one call again.
+
    ON ITS OWN. miras_preset makes a memory that takes what comes, unlike a layer, whose network
    learns to feed it what suits it: keys and queries are brought to one length, no write overshoots
    its own pair (bounded_step), and decay leads back to the memory that was given. Room @73 says
@@ -1159,6 +1168,23 @@ typedef struct miras_memory miras_memory;
 typedef struct miras_model miras_model;
 typedef struct miras_trainer miras_trainer;
 typedef struct miras_session miras_session;
+typedef struct miras_server miras_server;
+
+/* What many running texts are worked on in. Nothing here changes a bit of them. */
+typedef struct miras_server_desc {
+  int rows;                /* tokens that are worked on together, 1..65536; 0 -> 64               */
+  uint64_t limit;          /* most bytes that the server may take; 0: no limit                    */
+  const miras_parallel *parallel; /* NULL: one thread. Must outlive the server                    */
+} miras_server_desc;
+
+/* A running text's part of a call. */
+typedef struct miras_text {
+  void *state;             /* a block of miras_model_state_size bytes, aligned for uint64_t; zeros:
+                              a new text                                                          */
+  const int32_t *tokens;   /* [count] what comes next                                             */
+  size_t count;
+  size_t logits;           /* logits are wanted behind the last so many of them, 0..count         */
+} miras_text;
 
 /* @07 FUNCTIONS -------------------------------------------------------------------------------- */
 
@@ -1389,6 +1415,28 @@ MIRAS_API miras_result miras_session_set(miras_session *s, int layer, int head, 
                                          const float *from, char *why, size_t why_size);
 /* Flat, without pointers, as miras_memory_state. */
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes);
+
+/* ---- serving: many sequences at a time ---- */
+
+/* Bytes of a sequence's state, which are all that a running text needs between calls, however long
+ * it is. The first eight are its position, a uint64_t. */
+MIRAS_API size_t miras_model_state_size(const miras_model *m);
+/* A server holds what calls work in and no text: its bytes depend on rows and workers alone. */
+MIRAS_API size_t miras_server_size(const miras_model *m, const miras_server_desc *d, char *why,
+                                   size_t why_size);
+MIRAS_API miras_server *miras_server_init(void *buffer, size_t bytes, const miras_model *m,
+                                          const miras_server_desc *d);
+MIRAS_API miras_server *miras_server_open(const miras_model *m, const miras_server_desc *d,
+                                          const miras_allocator *allocator);
+MIRAS_API void miras_server_close(miras_server *s);
+MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s);
+/* Feed `count` texts, each any number of tokens, and leave their states behind them: one token of
+ * each is a step of all, many of one a prefill, or a piece of it. Bits are those of a session that
+ * has the text to itself. logits [.., vocab] receives the rows that were asked for, in the order of
+ * texts, and tokens within a text; NULL where there are none. MIRAS_ERR_ARGUMENT, and nothing has
+ * changed, if a token is out of range, a pointer missing or a state there twice. */
+MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_text *texts, size_t count,
+                                         float *logits);
 /* Draw a token from logits [vocab]; -1 if an argument is out of range. */
 MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling);
 #endif
@@ -13157,7 +13205,9 @@ typedef struct miras__layer_type {
   void (*draw)(const miras__layer *layer, uint64_t seed);
   /* Floats that a task keeps for its adjoint; 0 or the largest number: too many. */
   size_t (*tape)(const miras__shape *s, const miras__extent *e);
-  void (*enter)(const miras__visit *a);                /* behind the projections                  */
+  /* Behind the projections: what works row by row, then what looks at a text's rows before. */
+  void (*rows)(const miras__visit *a);
+  void (*enter)(const miras__visit *a);
   void (*head)(const miras__visit *a, size_t h);
   const float *(*leave)(const miras__visit *a);        /* what W_o receives if not kept->y        */
   /* Their adjoints, in the order of a backward pass; from: of what W_o received. What the weights'
@@ -13632,7 +13682,7 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
 
 /* The MLP as a layer of its own is one without heads. */
 static const miras__layer_type miras__mlp_layer = {
-  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 };
 
 /* @76 MEMORY LAYER -------------------------------------------------------- needs 29 31 57 75 -- */
@@ -13943,25 +13993,31 @@ static const float *miras__past(const miras__visit *a, size_t *ld) {
   return a->run ? a->kept.tails : NULL;
 }
 
-/* proj -> g, gates, qkv. A tile that is not the first of its sequence projects the rows ahead of
- * it, which its convolutions need, once more. */
-static void miras__memory_layer_enter(const miras__visit *a) {
+/* proj -> g, gates */
+static void miras__memory_layer_rows(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const size_t back = s->taps - 1;
-  size_t ldpast;
-  const float *past = miras__past(a, &ldpast);
-  float *g = a->kept.g, *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
-  if (a->first && !a->projected) {
-    past = back ? again : NULL;
-    if (back) miras__project(a, 3, back, a->kept.x - back * s->ld_x, again);
-  }
-  miras__convolve(a, past, ldpast, NULL);
+  float *g = a->kept.g;
   if (s->moving)
     miras__times(a, MIRAS__W_GATES_UP, MIRAS__SET, g, s->ld_g, a->kept.proj + s->at_low, s->ld_p,
                  a->n);
   if (s->gates > s->moving)
     a->k->fill_rows(g + s->moving, s->ld_g, 0, a->n, s->gates - s->moving);
   if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
+}
+
+/* proj, gates -> qkv. A tile that is not the first of its sequence projects the rows ahead of it,
+ * which its convolutions need, once more. */
+static void miras__memory_layer_enter(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const size_t back = s->taps - 1;
+  size_t ldpast;
+  const float *past = miras__past(a, &ldpast);
+  float *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
+  if (a->first && !a->projected) {
+    past = back ? again : NULL;
+    if (back) miras__project(a, 3, back, a->kept.x - back * s->ld_x, again);
+  }
+  miras__convolve(a, past, ldpast, NULL);
   miras__make_keys(a);
 }
 
@@ -14158,7 +14214,7 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
 
 static const miras__layer_type miras__memory_layer = {
   MIRAS__HOST(miras__memory_layer_resolve), MIRAS__HOST(miras__memory_layer_draw),
-  MIRAS__HOST(MIRAS__BACK(miras__memory_layer_tape)),
+  MIRAS__HOST(MIRAS__BACK(miras__memory_layer_tape)), miras__memory_layer_rows,
   miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
   MIRAS__BACK(miras__memory_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
   MIRAS__BACK(miras__memory_layer_enter_bwd)
@@ -14430,7 +14486,7 @@ static void miras__attention_layer_enter_bwd(const miras__visit *a) {
 
 static const miras__layer_type miras__attention_layer = {
   MIRAS__HOST(miras__attention_layer_resolve), MIRAS__HOST(miras__attention_layer_draw),
-  MIRAS__HOST(MIRAS__BACK(miras__attention_layer_tape)), miras__attention_turn,
+  MIRAS__HOST(MIRAS__BACK(miras__attention_layer_tape)), NULL, miras__attention_turn,
   miras__attention_layer_head,
   miras__attention_layer_leave, MIRAS__BACK(miras__attention_layer_leave_bwd),
   MIRAS__BACK(miras__attention_layer_head_bwd), MIRAS__BACK(miras__attention_layer_enter_bwd)
@@ -14596,7 +14652,8 @@ static void miras__mag_layer_enter_bwd(const miras__visit *a) {
 
 static const miras__layer_type miras__mag_layer = {
   MIRAS__HOST(miras__mag_layer_resolve), MIRAS__HOST(miras__mag_layer_draw),
-  MIRAS__HOST(MIRAS__BACK(miras__mag_layer_tape)), miras__mag_layer_enter, miras__mag_layer_head,
+  MIRAS__HOST(MIRAS__BACK(miras__mag_layer_tape)), miras__memory_layer_rows,
+  miras__mag_layer_enter, miras__mag_layer_head,
   miras__mag_layer_leave, MIRAS__BACK(miras__mag_layer_leave_bwd),
   MIRAS__BACK(miras__mag_layer_head_bwd), MIRAS__BACK(miras__mag_layer_enter_bwd)
 };
@@ -14613,13 +14670,21 @@ static const miras__layer_type *miras__layer_acts(const miras__shape *s) {
   return miras__layer_types[s->type];
 }
 
-/* Where a text goes on, what its convolutions begin with is kept, for the adjoint too, ... */
+/* What rows become by themselves, whatever text each is of, ... */
+static void miras__enter_rows(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  if (!a->projected) miras__project(a, MIRAS__PROJECTIONS, a->n, a->kept.x, a->kept.proj);
+  if (miras__layer_acts(s)->rows) miras__layer_acts(s)->rows(a);
+}
+
+/* ... and then in their text. Where it goes on, what its convolutions begin with is kept, for the
+ * adjoint too, ... */
 static void miras__enter(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   if (!s->value) return;
   if (a->run && !a->first && a->kept.tails != a->run)
     a->k->copy(a->kept.tails, a->run, s->tail);
-  if (!a->projected) miras__project(a, MIRAS__PROJECTIONS, a->n, a->kept.x, a->kept.proj);
+  miras__enter_rows(a);
   miras__layer_acts(s)->enter(a);
 }
 
@@ -15014,46 +15079,83 @@ static int miras__words_ok(const miras_model *m, const int32_t *tokens, size_t n
   return 1;
 }
 
-/* A session's state is that of a running text. */
-struct miras_session {
+/* Up to a tile of a text's rows in a round. */
+typedef struct miras__strand {
+  float *run;                      /* the text's state                                            */
+  uint64_t position;               /* where it stood before the round                             */
+  size_t row, length;              /* the first of its rows in the round, and how many            */
+  size_t first, n;                 /* of them, those of the strand                                */
+} miras__strand;
+
+/* What running texts are worked on in. A call goes in rounds of up to `most` rows, and a round
+ * layer by layer through the phases of room @75: rows of several texts make a tile. */
+struct miras_server {
   miras__storage own;
   const miras_model *model;
-  void *state;
-  size_t state_bytes;
-  size_t held;                     /* rows of logits                                              */
-  float *x, *last;                 /* [tile, W]                                                   */
+  miras_server_desc desc;
+  size_t most;
+  float *x, *last;                 /* [most, W]; after the final norm                             */
   miras__layer_work *work;         /* [kinds]                                                     */
   miras__kept *kept;               /* [kinds]                                                     */
-  float *logits;                   /* [held, V]                                                   */
-  float *scratch;
+  miras__strand *strand;           /* [most] in the order of their rows                           */
+  size_t *asked;                   /* [most] rows that logits are asked of                        */
+  float *scratch;                  /* [workers, scratch_size]                                     */
+  size_t scratch_size;
+  /* a round */
+  const miras__kernels *k;
+  const miras__layer *layer;
+  size_t rows, tiles, strands, split;  /* split: tasks that the heads of a strand are             */
+  size_t asks;                     /* rows that were asked of                                     */
+  size_t wanted, each;             /* rows of logits that are made, columns of a task             */
+  float *logits;
 };
 
-static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
-  miras_session *s = (miras_session *)object;
+static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
+  miras_server *s = (miras_server *)object;
   const miras_model *m = s->model;
   const size_t kinds = (size_t)m->kinds;
   miras__extent e;
   memset(&e, 0, sizeof e);
-  e.batch = 1;
-  e.length = MIRAS__TILE;
+  e.batch = s->most = (size_t)s->desc.rows;
+  e.length = 1;
+  s->x = miras__floats(a, s->most, m->ld_x);
+  s->last = miras__floats(a, s->most, m->ld_x);
+  s->work = (miras__layer_work *)miras__take(a, kinds, sizeof(miras__layer_work));
+  s->kept = (miras__kept *)miras__take(a, kinds, sizeof(miras__kept));
+  miras__works_layout(m, &e, a, s->work, s->kept);
+  s->strand = (miras__strand *)miras__take(a, s->most, sizeof(miras__strand));
+  s->asked = (size_t *)miras__take(a, s->most, sizeof(size_t));
+  s->scratch_size = miras__pad(m->scratch);
+  s->scratch = miras__floats(a, miras__workers(s->desc.parallel), s->scratch_size);
+}
+
+/* A text by itself: its state, and what it is worked on in. */
+struct miras_session {
+  miras__storage own;
+  miras_server in;
+  void *state;
+  size_t state_bytes;
+  size_t held;                     /* rows of logits                                              */
+  float *logits;                   /* [held, V]                                                   */
+};
+
+static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
+  miras_session *s = (miras_session *)object;
+  const miras_model *m = s->in.model;
   s->state_bytes = m->run * sizeof(float);
   s->state = miras__take(a, m->run, sizeof(float));
   s->held = ((size_t)1 << 18) / m->ld_v;
   if (s->held < 1) s->held = 1;
   if (s->held > MIRAS__TILE) s->held = MIRAS__TILE;
-  s->x = miras__floats(a, MIRAS__TILE, m->ld_x);
-  s->last = miras__floats(a, MIRAS__TILE, m->ld_x);
-  s->work = (miras__layer_work *)miras__take(a, kinds, sizeof(miras__layer_work));
-  s->kept = (miras__kept *)miras__take(a, kinds, sizeof(miras__kept));
-  miras__works_layout(m, &e, a, s->work, s->kept);
-  s->logits = miras__floats(a, s->held, m->ld_v);
-  s->scratch = miras__floats(a, 1, m->scratch);
+  miras__server_layout(&s->in, a);
+  s->logits = miras__floats(a, s->held, m->vocab);
 }
 
 /* Bytes of a session of m, which s receives. */
 static size_t miras__session_bytes(miras_session *s, const miras_model *m) {
   memset(s, 0, sizeof *s);
-  s->model = m;
+  s->in.model = m;
+  s->in.desc.rows = MIRAS__TILE;
   return miras__measure(s, sizeof *s, miras__session_layout, "session", NULL, 0);
 }
 
@@ -15938,61 +16040,332 @@ MIRAS_API float miras_cosine(uint64_t step, uint64_t warmup, uint64_t steps, flo
 
 /* @80 SESSIONS --------------------------------------------------------------- needs 31 74 78 -- */
 
-/* Run n <= MIRAS__TILE tokens through all layers: s->x and the state. */
-static void miras__session_rows(miras_session *s, const miras__kernels *k, const int32_t *tokens,
-                                size_t n) {
-  const miras_model *m = s->model;
-  float *run = (float *)s->state;
-  miras__visit a;
-  uint64_t position;
-  size_t h;
-  int l;
-  memset(&a, 0, sizeof a);
-  a.k = k;
-  a.n = a.length = n;
-  a.position = miras__position(s->state);
-  a.out = s->x;
-  a.scratch = s->scratch;
-  miras__embed(k, m, tokens, n, s->x);
-  for (l = 0; l < m->desc.layers; l++) {
-    const miras__layer *layer = &m->layers[l];
-    const miras__shape *z = layer->s;
-    a.layer = layer;
-    a.kept = s->kept[m->kind[l]];
-    a.work = s->work[m->kind[l]];
-    a.run = run + layer->run;
-    a.kept.x = s->x;
-    a.kept.tails = a.run;
-    miras__enter(&a);
-    for (h = 0; h < z->tasks; h++) miras__layer_acts(z)->head(&a, h);
-    miras__leave(&a);
-  }
-  position = a.position + n;
-  memcpy(s->state, &position, sizeof position);
+/* ---- rounds ---- */
+
+/* Which tokens of a call come next: those of text[0] from `done` on, then those of others. */
+typedef struct miras__queue {
+  const miras_text *text;
+  size_t left, done;
+} miras__queue;
+
+static miras__queue miras__queue_of(const miras_text *text, size_t count) {
+  miras__queue queue;
+  queue.text = text, queue.left = count, queue.done = 0;
+  return queue;
 }
 
-/* Logits of rows from..from + n - 1 of the tile, n <= s->held. */
-static void miras__session_logits(miras_session *s, const miras__kernels *k, size_t from,
-                                  size_t n) {
+/* The next rows of the text as strands of the round; they become those of their tokens. */
+static void miras__round_add(miras_server *s, const miras_text *text, size_t done, size_t n) {
+  const size_t silent = text->count - text->logits;
+  size_t first, t;
+  miras__embed(s->k, s->model, text->tokens + done, n, s->x + s->rows * s->model->ld_x);
+  for (first = 0; first < n; first += MIRAS__TILE) {
+    miras__strand *p = &s->strand[s->strands++];
+    p->run = (float *)text->state;
+    p->position = miras__position(text->state);
+    p->row = s->rows, p->length = n;
+    p->first = first;
+    p->n = n - first < MIRAS__TILE ? n - first : MIRAS__TILE;
+  }
+  for (t = done < silent ? silent - done : 0; t < n; t++) s->asked[s->asks++] = s->rows + t;
+  s->rows += n;
+}
+
+/* Texts in their order until the round is full. One that does not fit is cut on the grid of tiles,
+ * counted from its start, where it can be: most chunks divide a tile. 0: none are left. */
+static size_t miras__round_begin(miras_server *s, miras__queue *queue) {
+  s->k = miras__kernels_best();
+  s->rows = s->strands = s->asks = 0;
+  while (queue->left && s->rows < s->most) {
+    const miras_text *text = queue->text;
+    const uint64_t position = miras__position(text->state);
+    size_t n = text->count - queue->done;
+    if (n > s->most - s->rows) {
+      const size_t over = (size_t)((position + s->most - s->rows) % MIRAS__TILE);
+      n = s->most - s->rows;
+      if (over < n) n -= over;
+    }
+    if (n) miras__round_add(s, text, queue->done, n);
+    queue->done += n;
+    if (queue->done < text->count) break;
+    queue->text++, queue->left--;
+    queue->done = 0;
+  }
+  return s->rows;
+}
+
+/* Rows of tile `index`; tiles are as equal as can be. */
+static size_t miras__round_tile(const miras_server *s, size_t index, size_t *row) {
+  *row = index * s->rows / s->tiles;
+  return (index + 1) * s->rows / s->tiles - *row;
+}
+
+/* n rows of the round from `row` on in a layer, as rows of no text. */
+static miras__visit miras__round_rows(const miras_server *s, size_t row, size_t n, int worker) {
+  const miras__layer *layer = s->layer;
+  const miras__shape *z = layer->s;
+  const size_t kind = s->model->kind[layer->index];
+  miras__visit a;
+  memset(&a, 0, sizeof a);
+  a.k = s->k;
+  a.layer = layer;
+  a.kept = s->kept[kind];
+  a.work = s->work[kind];
+  a.row = row;
+  a.n = a.length = n;
+  a.scratch = s->scratch + (size_t)worker * s->scratch_size;
+  a.out = a.kept.x = s->x + row * z->ld_x;
+  a.kept.mid = miras__to(a.kept.mid, row * z->ld_x);
+  a.kept.proj += row * z->ld_p;
+  a.kept.g += row * z->ld_g;
+  a.kept.y += row * z->ld_y;
+  a.kept.ab += row * 2 * z->ld_f;
+  a.work.gates += row * z->ld_g;
+  return a;
+}
+
+/* A strand of a text, or all of the text's rows. */
+static miras__visit miras__round_text(const miras_server *s, const miras__strand *p, int all,
+                                      int worker) {
+  const size_t first = all ? 0 : p->first;
+  miras__visit a = miras__round_rows(s, p->row + first, all ? p->length : p->n, worker);
+  a.first = first;
+  a.length = a.work.context = p->length;
+  a.position = p->position;
+  a.projected = 1;
+  a.run = p->run + a.layer->run;
+  a.kept.tails = a.run;
+  a.work.qkv += p->row * a.layer->s->runs * a.work.per_qkv;
+  a.work.per_qkv *= p->length;
+  return a;
+}
+
+static void miras__round_enter(void *argument, int index, int worker) {
+  const miras_server *s = (const miras_server *)argument;
+  size_t row, n = miras__round_tile(s, (size_t)index, &row);
+  const miras__visit a = miras__round_rows(s, row, n, worker);
+  miras__enter_rows(&a);
+}
+
+static void miras__round_enter_text(void *argument, int index, int worker) {
+  const miras_server *s = (const miras_server *)argument;
+  const miras__visit a = miras__round_text(s, &s->strand[index], 0, worker);
+  miras__layer_acts(a.layer->s)->enter(&a);
+}
+
+/* Heads of a text; the first task also keeps the last rows for the next call. */
+static void miras__round_heads(void *argument, int index, int worker) {
+  const miras_server *s = (const miras_server *)argument;
+  const miras__strand *p = &s->strand[(size_t)index / s->split];
+  size_t h = (size_t)index % s->split;
+  if (!p->first) {
+    const miras__visit a = miras__round_text(s, p, 1, worker);
+    const miras__shape *z = a.layer->s;
+    if (!h) miras__tail_move(s->k, z, a.run, a.kept.proj, a.n);
+    for (; h < z->tasks; h += s->split) miras__layer_acts(z)->head(&a, h);
+  }
+}
+
+static void miras__round_leave(void *argument, int index, int worker) {
+  const miras_server *s = (const miras_server *)argument;
+  size_t row, n = miras__round_tile(s, (size_t)index, &row);
+  const miras__visit a = miras__round_rows(s, row, n, worker);
+  miras__leave(&a);
+}
+
+/* The next round of the call through all layers; 0: none is left. With many workers tiles are
+ * smaller, so that all have some, but not so small that reading the weights is most of the work. */
+static int miras__round(miras_server *s, miras__queue *queue) {
+  const miras_parallel *on = s->desc.parallel;
+  const size_t workers = miras__workers(on);
+  size_t i, few;
+  int l;
+  if (!miras__round_begin(s, queue)) return 0;
+  few = (s->rows + 7) / 8;
+  if (few > workers) few = workers;
+  s->tiles = miras__tiles(s->rows);
+  if (s->tiles < few) s->tiles = few;
+  for (l = 0; l < s->model->desc.layers; l++) {
+    const miras__shape *z = s->model->layers[l].s;
+    s->layer = &s->model->layers[l];
+    s->split = workers > 1 ? z->tasks : 1;
+    if (z->value) {
+      miras__each(on, s->tiles, miras__round_enter, s);
+      miras__each(on, s->strands, miras__round_enter_text, s);
+      miras__each(on, s->strands * s->split, miras__round_heads, s);
+    }
+    miras__each(on, s->tiles, miras__round_leave, s);
+  }
+  for (i = 0; i < s->strands; i++) {
+    const miras__strand *p = &s->strand[i];
+    const uint64_t position = p->position + p->length;
+    memcpy(p->run, &position, sizeof position);
+  }
+  return 1;
+}
+
+/* A tile of the wanted rows, and columns of their logits. */
+static void miras__round_logit(void *argument, int index, int worker) {
+  const miras_server *s = (const miras_server *)argument;
   const miras_model *m = s->model;
-  const miras__norm of = miras__last_norm(m, s->x + from * m->ld_x, n);
-  k->rms_fwd(s->last, m->ld_x, &of);
+  const size_t across = (m->vocab + s->each - 1) / s->each;
+  const size_t row = (size_t)index / across * MIRAS__TILE, c = (size_t)index % across * s->each;
+  const size_t rows = s->wanted - row < MIRAS__TILE ? s->wanted - row : MIRAS__TILE;
+  const size_t n = m->vocab - c < s->each ? m->vocab - c : s->each;
+  const miras__matrix last = miras__mat(s->last + row * m->ld_x, m->ld_x);
+  float *scratch = s->scratch + (size_t)worker * s->scratch_size;
+  float *to = s->logits + row * m->vocab + c;
   if (m->desc.weights) {
-    const miras__packed head = miras__packed_at(m, m->head, s->scratch);
-    miras__packed_times(k, MIRAS__SET, s->logits, m->ld_v, miras__mat(s->last, m->ld_x), &head, n,
-                        m->vocab, m->width, s->scratch);
+    const miras__packed head =
+      miras__packed_at(m, m->head + c * miras__row_bytes((int)m->desc.weights, m->width), scratch);
+    miras__packed_times(s->k, MIRAS__SET, to, m->vocab, last, &head, rows, n, m->width, scratch);
     return;
   }
-  miras__matmul(k, MIRAS__SET, s->logits, m->ld_v, miras__mat(s->last, m->ld_x),
-                miras__turned(m->params + m->head, m->width), n, m->vocab, m->width, s->scratch);
+  miras__matmul(s->k, MIRAS__SET, to, m->vocab, last,
+                miras__turned(m->params + m->head + c * m->width, m->width), rows, n, m->width,
+                scratch);
 }
 
-/* Tokens of the next tile: up to the next multiple of MIRAS__TILE, so that long inputs are cut on
- * the chunk grid wherever they start. */
-static size_t miras__session_next(const miras_session *s, size_t left) {
-  size_t room = MIRAS__TILE - (size_t)(miras__position(s->state) % MIRAS__TILE);
-  return left < room ? left : room;
+/* Logits [n, vocab] of n of the rows that were asked of, from `from` on. */
+static void miras__round_logits(miras_server *s, size_t from, size_t n, float *logits) {
+  const miras_model *m = s->model;
+  const size_t workers = miras__workers(s->desc.parallel), tiles = miras__tiles(n);
+  size_t i;
+  for (i = 0; i < n; i++) {
+    const miras__norm of = miras__last_norm(m, s->x + s->asked[from + i] * m->ld_x, 1);
+    s->k->rms_fwd(s->last + i * m->ld_x, m->ld_x, &of);
+  }
+  s->logits = logits;
+  s->wanted = n;
+  s->each = m->vocab;
+  if (workers > 1) s->each = (m->vocab * tiles / (4 * workers) + 64) / 64 * 64;
+  miras__each(s->desc.parallel, tiles * ((m->vocab + s->each - 1) / s->each), miras__round_logit,
+              s);
 }
+
+/* All of a call. */
+static void miras__serve(miras_server *s, const miras_text *texts, size_t count, float *logits) {
+  miras__queue queue = miras__queue_of(texts, count);
+  while (miras__round(s, &queue)) {
+    if (s->asks) miras__round_logits(s, 0, s->asks, logits);
+    logits = miras__to(logits, s->asks * s->model->vocab);
+  }
+}
+
+/* ---- serving ---- */
+
+MIRAS_API size_t miras_model_state_size(const miras_model *m) {
+  return m ? m->run * sizeof(float) : 0;
+}
+
+/* Replace zeros by defaults, refuse what is not meant. */
+static MIRAS__COLD miras_result miras__server_resolve(miras_server *s, const miras_model *m,
+                                                      const miras_server_desc *from, char *why,
+                                                      size_t n) {
+  miras_server_desc *d = &s->desc;
+  size_t heads = 1;
+  int i;
+  if (why && n) why[0] = 0;
+  if (!m || !from)
+    return miras__say(why, n, "the %s is NULL", m ? "descriptor" : "model"), MIRAS_ERR_ARGUMENT;
+  memset(s, 0, sizeof *s);
+  s->model = m;
+  *d = *from;
+  if (!d->rows) d->rows = MIRAS__TILE;
+  if (!miras__whole(why, n, "rows", d->rows, 1, 65536) || !miras__parallel_ok(d->parallel, why, n))
+    return MIRAS_ERR_DESC;
+  for (i = 0; i < m->kinds; i++)
+    if (m->shape[i].tasks > heads) heads = m->shape[i].tasks;
+  if ((size_t)d->rows > (size_t)INT_MAX / heads || (size_t)d->rows > (size_t)INT_MAX / m->vocab)
+    return miras__say(why, n, "rows is %d; with %zu heads and vocab %zu a call would be larger "
+                      "than 2^31", d->rows, heads, m->vocab), MIRAS_ERR_DESC;
+  return MIRAS_OK;
+}
+
+/* Bytes of a resolved server; 0 if that is too much. */
+static size_t miras__server_bytes(miras_server *s, char *why, size_t why_size) {
+  const uint64_t limit = s->desc.limit;
+  const size_t bytes =
+    miras__measure(s, sizeof *s, miras__server_layout, "server", why, why_size);
+  if (!bytes || !limit || bytes <= limit) return bytes;
+  miras__say(why, why_size, "limit is %zu bytes; the server takes %zu", (size_t)limit, bytes);
+  return 0;
+}
+
+MIRAS_API size_t miras_server_size(const miras_model *m, const miras_server_desc *d, char *why,
+                                   size_t why_size) {
+  miras_server s;
+  if (miras__server_resolve(&s, m, d, why, why_size) != MIRAS_OK) return 0;
+  return miras__server_bytes(&s, why, why_size);
+}
+
+/* Every offset is checked by miras__server_bytes. */
+static MIRAS__COLD miras_server *miras__server_make(const miras_model *m,
+                                                    const miras_server_desc *d, void *buffer,
+                                                    size_t room, const miras_allocator *allocator) {
+  miras_server draft, *s = &draft;
+  if (miras__server_resolve(s, m, d, NULL, 0) != MIRAS_OK) return NULL;
+  return (miras_server *)miras__build(s, sizeof *s, miras__server_layout,
+                                      miras__server_bytes(s, NULL, 0), buffer, room, allocator);
+}
+
+MIRAS_API miras_server *miras_server_init(void *buffer, size_t bytes, const miras_model *m,
+                                          const miras_server_desc *d) {
+  return buffer ? miras__server_make(m, d, buffer, bytes, NULL) : NULL;
+}
+
+MIRAS_API miras_server *miras_server_open(const miras_model *m, const miras_server_desc *d,
+                                          const miras_allocator *allocator) {
+  return miras__server_make(m, d, NULL, 0, allocator);
+}
+
+MIRAS_API void miras_server_close(miras_server *s) {
+  miras__close(s);
+}
+
+MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s) {
+  return s ? &s->desc : NULL;
+}
+
+/* Can these be a call? */
+static int miras__texts_ok(const miras_model *m, const miras_text *texts, size_t count,
+                           const float *logits) {
+  size_t i;
+  for (i = 0; i < count; i++) {
+    const miras_text *t = &texts[i];
+    if (!t->state || (t->count && !t->tokens) || t->logits > t->count ||
+        (t->logits && !logits) || !miras__words_ok(m, t->tokens, t->count, 0))
+      return 0;
+  }
+  return 1;
+}
+
+/* The first `count` texts as they are, marked or no longer; returns how many could be: positions
+ * are less than 2^63, and one that is not is a mark, of a text that is there twice. */
+static size_t miras__texts_mark(const miras_text *texts, size_t count, uint64_t mark) {
+  size_t i;
+  for (i = 0; i < count; i++) {
+    uint64_t position = miras__position(texts[i].state);
+    if (mark && position >> 63) break;
+    position = mark | (position << 1 >> 1);
+    memcpy(texts[i].state, &position, sizeof position);
+  }
+  return i;
+}
+
+MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_text *texts, size_t count,
+                                         float *logits) {
+  size_t alone;
+  if (!s || (count && !texts) || !miras__texts_ok(s->model, texts, count, logits))
+    return MIRAS_ERR_ARGUMENT;
+  alone = miras__texts_mark(texts, count, (uint64_t)1 << 63);
+  miras__texts_mark(texts, alone, 0);
+  if (alone < count) return MIRAS_ERR_ARGUMENT;
+  miras__serve(s, texts, count, logits);
+  return MIRAS_OK;
+}
+
+/* ---- a text by itself ---- */
 
 MIRAS_API size_t miras_session_size(const miras_model *m) {
   miras_session s;
@@ -16025,14 +16398,13 @@ MIRAS_API void miras_session_close(miras_session *s) {
 }
 
 static const float *miras__session_feed(miras_session *s, const int32_t *tokens, size_t count) {
-  const miras__kernels *k = miras__kernels_best();
-  size_t n = 0;
-  if (!s || !tokens || !count || !miras__words_ok(s->model, tokens, count, 0)) return NULL;
-  for (; count; tokens += n, count -= n) {
-    n = miras__session_next(s, count);
-    miras__session_rows(s, k, tokens, n);
-  }
-  miras__session_logits(s, k, n - 1, 1);
+  miras_text text;
+  if (!s || !tokens || !count || !miras__words_ok(s->in.model, tokens, count, 0)) return NULL;
+  text.state = s->state;
+  text.tokens = tokens;
+  text.count = count;
+  text.logits = 1;
+  miras__serve(&s->in, &text, 1, s->logits);
   return s->logits;
 }
 
@@ -16047,22 +16419,26 @@ MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *to
 
 MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
                                      const int32_t *targets, size_t count) {
-  const miras__kernels *k = miras__kernels_best();
+  const miras_model *m = s ? s->in.model : NULL;
+  miras__queue queue;
+  miras_text text;
   double total = 0;
-  size_t n, i, t, rows;
-  if (!s || (count && (!tokens || !targets)) || !miras__words_ok(s->model, tokens, count, 0) ||
-      !miras__words_ok(s->model, targets, count, -1))
+  size_t i, t, n;
+  if (!s || (count && (!tokens || !targets)) || !miras__words_ok(m, tokens, count, 0) ||
+      !miras__words_ok(m, targets, count, -1))
     return (double)NAN;
-  for (; count; tokens += n, targets += n, count -= n) {
-    n = miras__session_next(s, count);
-    miras__session_rows(s, k, tokens, n);
-    for (i = 0; i < n; i += rows) {
-      rows = n - i < s->held ? n - i : s->held;
-      miras__session_logits(s, k, i, rows);
-      for (t = 0; t < rows; t++)
-        if (targets[i + t] >= 0)
-          total += (double)k->cross_entropy(s->logits + t * s->model->ld_v, s->model->vocab,
-                                            (size_t)targets[i + t], 0);
+  text.state = s->state;
+  text.tokens = tokens;
+  text.count = text.logits = count;
+  queue = miras__queue_of(&text, 1);
+  while (miras__round(&s->in, &queue)) {
+    for (i = 0; i < s->in.rows; i += n, targets += n) {
+      n = s->in.rows - i < s->held ? s->in.rows - i : s->held;
+      miras__round_logits(&s->in, i, n, s->logits);
+      for (t = 0; t < n; t++)
+        if (targets[t] >= 0)
+          total += (double)s->in.k->cross_entropy(s->logits + t * m->vocab, m->vocab,
+                                                  (size_t)targets[t], 0);
     }
   }
   return total;
@@ -16092,9 +16468,9 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
   if (why && n) why[0] = 0;
   if (!s)
     return miras__say(why, n, "the session is NULL"), MIRAS_ERR_ARGUMENT;
-  if (!miras__whole(why, n, "layer", layer, 0, s->model->desc.layers - 1))
+  if (!miras__whole(why, n, "layer", layer, 0, s->in.model->desc.layers - 1))
     return MIRAS_ERR_ARGUMENT;
-  of = &s->model->layers[layer];
+  of = &s->in.model->layers[layer];
   z = of->s;
   if (!z->tasks)
     return miras__say(why, n, "layer is %d; it must be one with heads, for others have no state",
@@ -16111,7 +16487,7 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
   }
   miras__layer_head(of, miras__kernels_best(), h, a);
   a->state = at + h * of->s->plan.head_state;
-  a->scratch = s->scratch;
+  a->scratch = s->in.scratch;
   a->position = miras__position(s->state);
   return MIRAS_OK;
 }
@@ -17492,7 +17868,7 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
 #ifndef MIRAS_NO_MODEL
   if (what == MIRAS__A_SESSION) {
     const miras_session *session = (const miras_session *)object;
-    const miras_model_desc *d = &session->model->desc;
+    const miras_model_desc *d = &session->in.model->desc;
     const size_t own = offsetof(miras__case, d);
     const char *at = d->pattern;
     says[0] = miras__fingerprint(d, 0, *at ? own : 0, own + sizeof *d, 0);

@@ -299,7 +299,7 @@ if [ "$mode" = all ]; then
   for name in $tests; do
     if [ -n "$checker" ]; then
       case $name in   # -O1 takes clang half a minute, which short tests do not win back
-        test_api|test_attention|test_old_files|test_state) level=-O0 ;;
+        test_api|test_attention|test_old_files|test_sessions|test_state) level=-O0 ;;
         *) level=-O1 ;;
       esac
       test_job "$checker" "$name" \

@@ -456,6 +456,56 @@ static void memories_on_their_own_threads(void **state) {
   for (i = 1; i < SESSIONS; i++) assert_memory_equal(out[0], out[i], sizeof out[0]);
 }
 
+/* ---- many texts in a call ---- */
+
+/* Nine texts, a prefill each of another length and then steps of all: logits and states. */
+static trace serve(const miras_model *m, const miras_parallel *parallel) {
+  enum { TEXTS = 9, STEPS = 6 };
+  const miras_server_desc how = {40, 0, parallel};
+  const size_t bytes = miras_model_state_size(m), row = 31;
+  miras_server *s = miras_server_open(m, &how, NULL);
+  unsigned char *states = (unsigned char *)calloc(TEXTS, bytes);
+  miras_text part[TEXTS];
+  trace r;
+  size_t i, t;
+  assert_non_null(s);
+  r.count = TEXTS * (bytes / sizeof(float) + STEPS * row);
+  r.bits = (float *)malloc(r.count * sizeof(float));
+  for (t = 0; t < STEPS; t++) {
+    for (i = 0; i < TEXTS; i++) {
+      part[i].state = states + i * bytes;
+      part[i].tokens = text + i + 3 * t;
+      part[i].count = t ? 1 : 5 * i + 1;
+      part[i].logits = 1;
+    }
+    assert_int_equal(miras_server_feed(s, part, TEXTS, r.bits + t * TEXTS * row), MIRAS_OK);
+  }
+  memcpy(r.bits + STEPS * TEXTS * row, states, TEXTS * bytes);
+  free(states);
+  miras_server_close(s);
+  return r;
+}
+
+static void texts_share_the_work_of_a_call(void **state) {
+  int kind, threads;
+  (void)state;
+  make_text();
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    miras_model_desc d = model_desc((miras_kind)kind);
+    miras_model *m = miras_model_open(&d, NULL);
+    trace alone = serve(m, NULL);
+    for (threads = 2; threads <= 4; threads++) {
+      miras_pool *pool = miras_pool_open(threads, NULL);
+      trace shared = serve(m, miras_pool_parallel(pool));
+      same_trace(&alone, &shared, (miras_kind)kind, threads);
+      free(shared.bits);
+      miras_pool_close(pool);
+    }
+    free(alone.bits);
+    miras_model_close(m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(memories_on_their_own_threads),   /* first: before anything is cached */
@@ -468,6 +518,7 @@ int main(void) {
     cmocka_unit_test(a_memory_shares_its_heads_out),
     cmocka_unit_test(a_job_system_is_checked),
     cmocka_unit_test(sessions_share_a_model),
+    cmocka_unit_test(texts_share_the_work_of_a_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,365 @@
+/* Many texts in one call: whatever the call, every text has the bits of a session that it has to
+ * itself, for every row of the table and type of layer; forks, rollbacks, sizes, refusals.
+ *
+ *   cc -O2 tests/test_sessions.c -o test_sessions -lcmocka -lm && ./test_sessions
+ *
+ * Sessions themselves are held against training by test_model.c, threads are in test_threads.c. */
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { VOCAB = 29, TEXTS = 6, LONGEST = 96 };
+
+static uint64_t random_state = 1;
+
+static size_t below(size_t n) {
+  random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (size_t)(random_state >> 33) % n;
+}
+
+/* ---- a job system without threads: last tasks first, workers in turn ---- */
+
+static void backwards(void *user, int count, void (*task)(void *argument, int index, int worker),
+                      void *argument) {
+  const int workers = *(const int *)user;
+  int i;
+  for (i = count - 1; i >= 0; i--) task(argument, i, i % workers);
+}
+
+static int three = 3, thirty = 30;
+static const miras_parallel by_three = {backwards, &three, 3};
+static const miras_parallel by_thirty = {backwards, &thirty, 30};
+
+/* ---- models ---- */
+
+static void shrink(miras_model_desc *d) {
+  int i;
+  d->vocab = VOCAB;
+  d->width = 24;
+  d->heads = 2;
+  d->seed = 5;
+  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+    miras_layer_desc *layer = &d->layer[i];
+    if (layer->window) layer->window = layer->type == MIRAS_LAYER_MAG ? 20 : 7 + 5 * i;
+    if (layer->memory.window) layer->memory.window = 11;
+    if (layer->memory.chunk > 8) layer->memory.chunk = 8;
+    if (layer->hidden) layer->hidden = 16;
+  }
+}
+
+/* Row `kind` of the table, then layers of other types and whole models by name. */
+static const char *const patterns[] = {"mwga", "ag", "m(wm)*2"};
+static const char *const wholes[] = {"titans-mag", "titans-mal"};
+enum { CASES = MIRAS_KIND_COUNT + 5 };
+
+static miras_model *open_case(int i, const char **name) {
+  miras_model_desc d;
+  miras_model *m;
+  char why[256];
+  const int other = i - MIRAS_KIND_COUNT;
+  if (other < 3) {
+    miras_model_preset(&d, other < 0 ? (miras_kind)i : other ? MIRAS_KDA : MIRAS_TITANS);
+    d.layers = other < 0 ? 2 : 0;
+    if (other >= 0) strcpy(d.pattern, patterns[other]);
+    *name = other < 0 ? miras_kind_name((miras_kind)i) : patterns[other];
+  } else {
+    *name = wholes[other - 3];
+    assert_int_equal(miras_model_named(&d, *name, 2), MIRAS_OK);
+  }
+  shrink(&d);
+  if (other == 1) d.layer[2].kv_heads = 1, d.layer[2].qk_norm = 1, d.untied = 1;
+  m = miras_model_open(&d, NULL);
+  if (!m) {
+    miras_model_size(&d, why, sizeof why);
+    print_error("%s: %s\n", *name, why);
+  }
+  assert_non_null(m);
+  return m;
+}
+
+/* A model as it might be when trained: initial memories and gates that differ. */
+static void stir(miras_model *m) {
+  int count, i;
+  size_t n, k;
+  float *p = miras_model_params(m, &n);
+  const miras_view *v = miras_model_views(m, &count);
+  for (i = 0; i < count; i++)
+    for (k = 0; k < v[i].count; k++)
+      p[v[i].offset + k] += 0.05f * ((float)below(2001) / 1000.0f - 1.0f);
+}
+
+/* ---- texts, and what sessions make of them ---- */
+
+typedef struct expected {
+  int32_t token[TEXTS][LONGEST];
+  size_t length[TEXTS];
+  float *logits[TEXTS];            /* behind every token */
+  unsigned char *state[TEXTS];     /* behind the last */
+  size_t bytes;
+} expected;
+
+static void expect(const miras_model *m, expected *e) {
+  size_t b, t;
+  e->bytes = miras_model_state_size(m);
+  for (b = 0; b < TEXTS; b++) {
+    miras_session *s = miras_session_open(m, NULL);
+    size_t bytes;
+    void *state = miras_session_state(s, &bytes);
+    assert_int_equal(bytes, e->bytes);
+    e->length[b] = b ? 20 + below(LONGEST - 20) : LONGEST;
+    e->logits[b] = (float *)malloc(e->length[b] * VOCAB * sizeof(float));
+    e->state[b] = (unsigned char *)malloc(bytes);
+    for (t = 0; t < e->length[b]; t++) {
+      e->token[b][t] = (int32_t)below(VOCAB);
+      memcpy(e->logits[b] + t * VOCAB, miras_session_step(s, e->token[b][t]),
+             VOCAB * sizeof(float));
+    }
+    memcpy(e->state[b], state, bytes);
+    miras_session_close(s);
+  }
+}
+
+static void expect_free(expected *e) {
+  size_t b;
+  for (b = 0; b < TEXTS; b++) free(e->logits[b]), free(e->state[b]);
+}
+
+/* Random calls until every text has ended: some texts, in any order, any number of tokens of each,
+ * logits of any number of them. */
+static void check_calls(const char *name, miras_server *server, const expected *e) {
+  unsigned char *state[TEXTS];
+  size_t done[TEXTS] = {0}, which[TEXTS], left = TEXTS, b, i, r, count;
+  miras_text text[TEXTS];
+  for (b = 0; b < TEXTS; b++) state[b] = (unsigned char *)calloc(1, e->bytes);
+  while (left) {
+    const size_t most = below(3) ? 1 + below(3) : LONGEST;
+    float *logits, *at;
+    size_t rows = 0;
+    for (b = count = 0; b < TEXTS; b++)
+      if (done[b] < e->length[b] && below(4)) which[count++] = b;
+    for (i = count; i > 1; i--) {
+      const size_t k = below(i), w = which[k];
+      which[k] = which[i - 1], which[i - 1] = w;
+    }
+    for (i = 0; i < count; i++) {
+      size_t n = below(most + 1);
+      b = which[i];
+      if (n > e->length[b] - done[b]) n = e->length[b] - done[b];
+      text[i].state = state[b];
+      text[i].tokens = n ? e->token[b] + done[b] : NULL;
+      text[i].count = n;
+      text[i].logits = below(2) ? below(n + 1) : n > 0;
+      rows += text[i].logits;
+    }
+    logits = at = (float *)calloc(rows * VOCAB + 1, sizeof(float));
+    logits[rows * VOCAB] = 7.0f;
+    assert_int_equal(miras_server_feed(server, text, count, rows ? logits : NULL), MIRAS_OK);
+    for (i = 0; i < count; i++) {
+      b = which[i];
+      done[b] += text[i].count;
+      for (r = done[b] - text[i].logits; r < done[b]; r++, at += VOCAB)
+        if (memcmp(at, e->logits[b] + r * VOCAB, VOCAB * sizeof *at))
+          fail_msg("%s: text %d has other bits behind token %d", name, (int)b, (int)r);
+      if (text[i].count && done[b] == e->length[b]) left--;
+    }
+    assert_true(logits[rows * VOCAB] == 7.0f);
+    free(logits);
+  }
+  for (b = 0; b < TEXTS; b++) {
+    if (memcmp(state[b], e->state[b], e->bytes)) fail_msg("%s: text %d, state", name, (int)b);
+    free(state[b]);
+  }
+}
+
+static void check_model(const char *name, miras_model *m) {
+  static const struct { int rows; const miras_parallel *parallel; } how[] = {
+    {0, NULL}, {5, &by_three}, {200, NULL}, {77, &by_thirty}, {1, NULL}
+  };
+  expected e;
+  size_t i;
+  expect(m, &e);
+  for (i = 0; i < sizeof how / sizeof how[0]; i++) {
+    miras_server_desc d = {0, 0, NULL};
+    miras_server *s;
+    d.rows = how[i].rows;
+    d.parallel = how[i].parallel;
+    s = miras_server_open(m, &d, NULL);
+    assert_non_null(s);
+    assert_int_equal(miras_server_desc_of(s)->rows, d.rows ? d.rows : 64);
+    check_calls(name, s, &e);
+    miras_server_close(s);
+  }
+  expect_free(&e);
+}
+
+static void test_every_layer(void **state) {
+  int i;
+  (void)state;
+  for (i = 0; i < CASES; i++) {
+    const char *name;
+    miras_model *m = open_case(i, &name);
+    stir(m);
+    check_model(name, m);
+    miras_model_close(m);
+  }
+}
+
+static void test_shorter_weights(void **state) {
+  const char *name;
+  miras_model *m = open_case(MIRAS_KIND_COUNT, &name), *packed;
+  miras_model_desc d = *miras_model_desc_of(m);
+  const size_t bytes = miras_model_save_to(m, NULL, 0);
+  void *file = malloc(bytes);
+  (void)state;
+  stir(m);
+  assert_int_equal(miras_model_save_to(m, file, bytes), bytes);
+  d.weights = MIRAS_WEIGHTS_Q8;
+  packed = miras_model_open(&d, NULL);
+  assert_non_null(packed);
+  assert_int_equal(miras_model_load_from(packed, file, bytes), MIRAS_OK);
+  check_model("q8", packed);
+  miras_model_close(packed);
+  miras_model_close(m);
+  free(file);
+}
+
+/* ---- forks ---- */
+
+static void test_forks(void **state) {
+  enum { FORKS = 1000 };
+  const char *name;
+  miras_model *m = open_case(MIRAS_GATED_DELTANET, &name);
+  const size_t bytes = miras_model_state_size(m);
+  const miras_server_desc d = {256, 0, NULL};
+  miras_server *s = miras_server_open(m, &d, NULL);
+  unsigned char *block = (unsigned char *)calloc(FORKS, bytes);
+  miras_text *text = (miras_text *)calloc(FORKS, sizeof *text);
+  int32_t prefix[70], next[FORKS];
+  float *logits = (float *)malloc(FORKS * VOCAB * sizeof *logits);
+  size_t i;
+  (void)state;
+  for (i = 0; i < 70; i++) prefix[i] = (int32_t)below(VOCAB);
+  text->state = block, text->tokens = prefix, text->count = 70;
+  assert_int_equal(miras_server_feed(s, text, 1, NULL), MIRAS_OK);
+  for (i = 0; i < FORKS; i++) {
+    if (i) memcpy(block + i * bytes, block, bytes);
+    next[i] = (int32_t)below(VOCAB);
+    text[i].state = block + i * bytes;
+    text[i].tokens = &next[i];
+    text[i].count = text[i].logits = 1;
+  }
+  assert_int_equal(miras_server_feed(s, text, FORKS, logits), MIRAS_OK);
+  for (i = 0; i < FORKS; i += 37) {
+    miras_session *one = miras_session_open(m, NULL);
+    size_t own;
+    miras_session_prefill(one, prefix, 70);
+    assert_memory_equal(miras_session_step(one, next[i]), logits + i * VOCAB,
+                        VOCAB * sizeof *logits);
+    assert_memory_equal(miras_session_state(one, &own), block + i * bytes, bytes);
+    assert_int_equal(own, bytes);
+    miras_session_close(one);
+  }
+  free(logits), free(text), free(block);
+  miras_server_close(s);
+  miras_model_close(m);
+}
+
+/* ---- sizes, refusals ---- */
+
+static void test_sizes(void **state) {
+  const char *name;
+  char why[256];
+  miras_model *m = open_case(MIRAS_KIND_COUNT, &name);
+  miras_server_desc d = {0, 0, NULL};
+  const size_t small = miras_server_size(m, &d, why, sizeof why);
+  unsigned char *buffer = (unsigned char *)malloc(small + 1);
+  (void)state;
+  assert_true(small > 0);
+  assert_string_equal(why, "");
+  assert_null(miras_server_init(buffer, small - 1, m, &d));
+  assert_null(miras_server_init(NULL, small, m, &d));
+  assert_non_null(miras_server_init(buffer + 1, small, m, &d));
+  d.rows = 128;
+  assert_true(miras_server_size(m, &d, NULL, 0) > small);
+  d.limit = small;
+  assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
+  assert_true(strstr(why, "limit is ") == why);
+  assert_null(miras_server_open(m, &d, NULL));
+  d.rows = 0;
+  assert_int_equal(miras_server_size(m, &d, why, sizeof why), small);
+  d.rows = -1;
+  assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
+  assert_string_equal(why, "rows is -1; it must lie in 1..65536");
+  d.rows = 65537;
+  assert_int_equal(miras_server_size(m, &d, why, sizeof why), 0);
+  assert_null(miras_server_open(m, &d, NULL));
+  assert_int_equal(miras_server_size(NULL, &d, why, sizeof why), 0);
+  assert_string_equal(why, "the model is NULL");
+  assert_int_equal(miras_server_size(m, NULL, why, sizeof why), 0);
+  assert_string_equal(why, "the descriptor is NULL");
+  assert_int_equal(miras_model_state_size(NULL), 0);
+  assert_null(miras_server_desc_of(NULL));
+  miras_server_close(NULL);
+  free(buffer);
+  miras_model_close(m);
+}
+
+static void test_refusals(void **state) {
+  const char *name;
+  miras_model *m = open_case(MIRAS_KIND_COUNT, &name);
+  const size_t bytes = miras_model_state_size(m);
+  const miras_server_desc d = {0, 0, NULL};
+  miras_server *s = miras_server_open(m, &d, NULL);
+  unsigned char *a = (unsigned char *)calloc(3, bytes);
+  unsigned char *before = (unsigned char *)malloc(3 * bytes);
+  const int32_t tokens[3] = {1, 2, 3};
+  float logits[9 * VOCAB];
+  miras_text good[3], t[3];
+  int i;
+  (void)state;
+  for (i = 0; i < 3; i++) {
+    good[i].state = a + (size_t)i * bytes;
+    good[i].tokens = tokens;
+    good[i].count = good[i].logits = 3;
+  }
+  assert_int_equal(miras_server_feed(s, good, 3, logits), MIRAS_OK);
+  memcpy(before, a, 3 * bytes);
+  memset(logits, 0, sizeof logits);
+  for (i = 0; i < 7; i++) {
+    const int32_t wrong[3] = {0, i == 5 ? -1 : 0, VOCAB};
+    memcpy(t, good, sizeof t);
+    if (i == 0) t[2].state = NULL;
+    if (i == 1) t[2].tokens = NULL;
+    if (i == 2) t[2].logits = 4;
+    if (i == 3) t[2].state = t[0].state;
+    if (i == 4 || i == 5) t[2].tokens = wrong;
+    assert_int_equal(miras_server_feed(i == 6 ? NULL : s, t, 3, logits), MIRAS_ERR_ARGUMENT);
+    assert_memory_equal(a, before, 3 * bytes);
+    assert_true(logits[0] == 0 && logits[9 * VOCAB - 1] == 0);
+  }
+  assert_int_equal(miras_server_feed(s, good, 3, NULL), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_server_feed(s, NULL, 1, logits), MIRAS_ERR_ARGUMENT);
+  assert_memory_equal(a, before, 3 * bytes);
+  assert_int_equal(miras_server_feed(s, NULL, 0, NULL), MIRAS_OK);
+  for (i = 0; i < 3; i++) good[i].count = good[i].logits = 0, good[i].tokens = NULL;
+  assert_int_equal(miras_server_feed(s, good, 3, NULL), MIRAS_OK);
+  assert_memory_equal(a, before, 3 * bytes);
+  free(a), free(before);
+  miras_server_close(s);
+  miras_model_close(m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_every_layer), cmocka_unit_test(test_shorter_weights),
+    cmocka_unit_test(test_forks),       cmocka_unit_test(test_sizes),
+    cmocka_unit_test(test_refusals),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
