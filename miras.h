@@ -463,7 +463,15 @@
    block of its own with a checksum. Loading checks every size and sum against the object before it
    writes the first byte, so damage is an error and never half a model. Saving to a path writes a
    new neighbour and renames it, so that readers find the old file or the new one, whole, also while
-   several save at once: the last to end stays. Nothing is forced out to the disk. */
+   several save at once: the last to end stays. Nothing is forced out to the disk.
+
+   CHECKPOINTS OF OTHERS. miras_checkpoint_desc and miras_checkpoint_load read folders of
+   config.json and safetensors as others publish them (README has the list). Headers, places,
+   shapes, names and every field of the configuration are checked before the first number is
+   written; then tensors are read a tile at a time, turned, widened from F16 or BF16 and rounded
+   to what the model holds. A field that is not known is refused, for it may change every number;
+   take it out of config.json if you know that it does not. The files need to stay as they are
+   while they are read. */
 
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*

@@ -1,0 +1,152 @@
+#!/bin/sh
+# test_run.sh RUN LM: what examples/run.c does, the program RUN, with models of others and with one
+# that examples/lm.c, the program LM, has trained. Run where miras.h lies.
+#   cc -O2 examples/run.c -o run -lm && cc -O2 examples/lm.c -o lm -lm -lpthread
+#   sh tests/test_run.sh ./run ./lm
+set -u
+LC_ALL=C
+export LC_ALL
+case $1 in /*) run=$1 ;; *) run=$PWD/$1 ;; esac
+case $2 in /*) lm=$2 ;; *) lm=$PWD/$2 ;; esac
+top=$PWD
+models=$top/tests/data/checkpoints
+folder=$(mktemp -d "${TMPDIR:-/tmp}/miras_run.XXXXXX") || exit 2
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 2
+bad=0
+
+say() { echo "test_run.sh: $*"; bad=1; }
+expect() {   # status, words, got
+  [ "$3" = "$1" ] || say "status $3 and not $1: $(cat log)"
+  [ -z "$2" ] || grep -q "$2" log || say "no \"$2\" in: $(cat log)"
+}
+same() { cmp -s "$1" "$2" || say "$3: $(head -c 200 "$1") is not $(head -c 200 "$2")"; }
+
+model=$models/gated_deltanet
+cut -d ' ' -f 1-20 "$model/tokens.txt" >twenty
+cut -d ' ' -f 1-8 "$model/tokens.txt" >eight
+cut -d ' ' -f 9-20 "$model/tokens.txt" >twelve
+
+# The likeliest token is that of the original's logits.
+for name in gated_deltanet delta_net-gated; do
+  for n in 1 2 7 28; do
+    cut -d ' ' -f 1-$n "$models/$name/tokens.txt" |
+      "$run" "$models/$name" --ids --tokens 1 --temperature 0 2>log >got || say "$(cat log)"
+    od -An -v -tf4 -j $(((n - 1) * 192)) -N 192 "$models/$name/logits.f32" | tr -s ' \n' '\n\n' |
+      sed '/^$/d' | awk 'NR == 1 || $1 > most { most = $1; at = NR - 1 } END { print at }' >want
+    same got want "$name after $n tokens"
+  done
+done
+
+# The rest of a text is the same whatever of it came from a cache or a state.
+ids() { "$run" "$model" --ids --tokens 12 --seed 3 "$@" 2>log || say "$*: $(cat log)"; }
+ids <twenty >want
+ids --cache cache <eight >/dev/null
+grep -q '0 of 8' log || say "a cache that is not there: $(cat log)"
+ids --cache cache <twenty >got
+grep -q '7 of 20' log || say "a prompt that begins as the one before: $(cat log)"
+same got want 'with a cache'
+ids --cache cache <twenty >got
+grep -q '19 of 20' log || say "the same prompt again: $(cat log)"
+same got want 'with a cache of all of it'
+ids --cache cache <twelve >/dev/null
+grep -q '0 of 12' log || say "another prompt: $(cat log)"
+ids --cache cache <twenty >/dev/null
+"$run" "$models/delta_net-gated" --ids --cache cache <twenty 2>log >/dev/null
+grep -q '0 of 20' log || say "another model: $(cat log)"
+ids --cache cache <twenty >/dev/null
+head -c 3000 cache >half && mv half cache
+ids --cache cache <twenty >got
+same got want 'with half a cache'
+echo nonsense >cache
+"$run" "$model" --ids --cache cache <twenty >log 2>&1; expect 1 'no cache' $?
+"$run" "$model" --ids --tokens 0 --save-state state <eight >log 2>&1; expect 0 '' $?
+ids --state state <twelve >got
+same got want 'with a state'
+"$run" "$models/delta_net-gated" --ids --state state <twelve >log 2>&1; expect 1 'no state' $?
+
+# Fewer bits, a file of ours, what it is.
+"$run" "$model" --save own.safetensors >log 2>&1; expect 0 '' $?
+"$run" own.safetensors --ids --tokens 12 --seed 3 <twenty >got 2>log; expect 0 '' $?
+same got want 'a file of ours'
+"$run" "$model/model.safetensors" --ids --tokens 12 --seed 3 <twenty >got 2>log; expect 0 '' $?
+same got want 'a file and not its folder'
+for weights in bf16 f16 q8; do
+  "$run" "$model" --weights $weights --save small.safetensors >log 2>&1; expect 0 '' $?
+  "$run" "$model" --weights $weights --ids --tokens 12 --seed 3 <twenty >want 2>log
+  "$run" small.safetensors --weights $weights --ids --tokens 12 --seed 3 <twenty >got 2>log
+  same got want "$weights"
+done
+"$run" "$model" --info >log 2>&1; expect 0 'm.memory.value_dim 16' $?
+"$run" "$model" --ids --score <twenty >log 2>&1; expect 0 'nats per token, 19 tokens' $?
+"$run" "$model" --ids <twenty --limit 1000 >log 2>&1; expect 1 'limit is 1000 bytes' $?
+"$run" "$model" --weights q4 >log 2>&1; expect 2 'weights is q4' $?
+"$run" "$model" --prompt x >log 2>&1; expect 2 'has 48 tokens' $?
+"$run" "$model" --top-p 2 >log 2>&1; expect 2 'from 0 to 1' $?
+"$run" "$model" --topp 2 >log 2>&1; expect 2 'no option' $?
+"$run" missing --ids <twenty >log 2>&1; expect 1 'cannot be opened' $?
+echo 4 48 | "$run" "$model" --ids >log 2>&1; expect 1 '48 is no token' $?
+echo 4 x | "$run" "$model" --ids >log 2>&1; expect 1 'more than numbers: x' $?
+
+# A vocabulary of tokens of several bytes: the longest first, and back again.
+cat >vocab <<'END'
+1 'a' 1
+2 'ab' 2
+3 'abc' 3
+4 'b' 1
+5 'c' 1
+6 '\n' 1
+7 "'" 1
+8 '"' 1
+9 '\\' 1
+10 b'\xff' 1
+11 '\xff' 2
+12 '\u20ac' 3
+13 '\U0001f600' 4
+14 'abca' 4
+15 "it's" 4
+16 ' ' 1
+END
+printf "17 '\303\251' 2\n" >>vocab
+i=18
+while [ $i -lt 48 ]; do echo "$i 'token $i.' 9" >>vocab; i=$((i + 1)); done
+printf 'abcab' >text
+printf 'it'"'"'s \303\277\377\342\202\254\360\237\230\200\303\251"\\\nabcabc' >>text
+echo '14 4 15 16 11 10 12 13 17 8 9 6 14 4 5' >want
+# token 0 has no text here, and ends a text with a vocabulary
+"$run" "$model" --ids --tokens 9 --temperature 0 --stop 0 <want 2>log >ids || say "$(cat log)"
+"$run" "$model" --vocab vocab --file text --tokens 9 --temperature 0 2>log >got || say "$(cat log)"
+grep -q 'prompt: 15 tokens' log || say "$(cat log)"
+while read -r id; do
+  case $id in
+    6) printf '\n' ;; 7) printf "'" ;; 8) printf '"' ;; 9) printf '\\' ;; 10) printf '\377' ;;
+    11) printf '\303\277' ;; 12) printf '\342\202\254' ;; 13) printf '\360\237\230\200' ;;
+    15) printf "it's" ;; 17) printf '\303\251' ;;
+    *) grep "^$id " vocab | sed "s/^[0-9]* '\\(.*\\)' [0-9]*\$/\\1/" | tr -d '\n' ;;
+  esac
+done <ids >want
+echo >>want
+grep -q token want || say "no token but the first in $(cat want)"
+same got want 'text of a vocabulary'
+for line in "48 'x' 1" "1 'x' 1" "0 'x' 2" "0 'x 1" "0 x 1" "0 'x'" "0 '\\q' 1" "0 '' 0" "x" \
+            "0 '\\xg0' 1" "0 b'\\u20ac' 3" "0 '\\Uffffffff' 4"; do
+  { cat vocab; printf '%s\n' "$line"; } >wrong
+  "$run" "$model" --vocab wrong --prompt abc >log 2>&1; expect 1 'wrong, line 48' $?
+done
+"$run" "$model" --vocab vocab --prompt xyz >log 2>&1; expect 1 'no token for byte 120' $?
+
+# Bytes, with a model of our own.
+head -c 4000 "$top/miras.h" >learn
+"$lm" train learn --dim 8 --heads 2 --layers 1 --hidden 8 --context 8 --batch 2 --steps 4 \
+  --eval-every 2 --threads 1 --out byte.safetensors >log 2>&1; expect 0 'wrote' $?
+"$run" byte.safetensors --prompt 'The ' --tokens 40 2>log >got || say "$(cat log)"
+[ "$(wc -c <got)" = 41 ] || say "40 bytes and a newline: $(wc -c <got)"
+"$run" byte.safetensors --prompt 'The ' --tokens 40 2>log >want
+same got want 'the same seed'
+"$run" byte.safetensors --prompt 'The ' --tokens 40 --seed 2 2>log >want
+cmp -s got want && say 'another seed says the same'
+printf '84 104 101 32' | "$run" byte.safetensors --ids --tokens 40 2>log |
+  awk '{ printf "%c", $1 + 0 }' >/dev/null
+
+[ $bad = 0 ] && echo 'test_run.sh: all right'
+exit $bad
