@@ -3294,10 +3294,10 @@ typedef struct miras__kernels miras__kernels;
     size_t rows, size_t n))                                                                       \
   X(LAYER_BACK, void, swiglu_bwd, (float *ds, size_t lds, float *a, float *b, size_t ld,          \
     size_t rows, size_t n))                                                                       \
-  X(LAYER, void, sigmoid_gate_fwd, (float *s, size_t lds, const float *a, size_t lda,             \
+  X(LAYER, void, gate_rows_fwd, (int f, float *s, size_t lds, const float *a, size_t lda,         \
     const float *b, size_t ldb, size_t rows, size_t n))                                           \
-  X(LAYER_BACK, void, sigmoid_gate_bwd, (float *ds, size_t lds, float *a, size_t lda, float *b,   \
-    size_t ldb, size_t rows, size_t n))                                                           \
+  X(LAYER_BACK, void, gate_rows_bwd, (int f, float *ds, size_t lds, float *a, size_t lda,         \
+    float *b, size_t ldb, size_t rows, size_t n))                                                 \
   X(LAYER, void, conv_fwd, (float *z, const miras__conv *x))                                      \
   X(LAYER_BACK, void, conv_bwd, (float *dc, size_t lddc, float *dw, float *dbias,                 \
     const float *dz, size_t after, float *sum, const miras__conv *x))                             \
@@ -3483,8 +3483,8 @@ struct miras__kernels {
 #define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
 #define miras__swiglu_bwd MIRAS__IN_SET(miras__swiglu_bwd)
-#define miras__sigmoid_gate_fwd MIRAS__IN_SET(miras__sigmoid_gate_fwd)
-#define miras__sigmoid_gate_bwd MIRAS__IN_SET(miras__sigmoid_gate_bwd)
+#define miras__gate_rows_fwd MIRAS__IN_SET(miras__gate_rows_fwd)
+#define miras__gate_rows_bwd MIRAS__IN_SET(miras__gate_rows_bwd)
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
 #define miras__mix MIRAS__IN_SET(miras__mix)
 #define miras__mix_slope MIRAS__IN_SET(miras__mix_slope)
@@ -6965,25 +6965,29 @@ static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t 
   }
 }
 
-/* s = a sigmoid(b); s may be a. */
-static void miras__sigmoid_gate_fwd(float *s, size_t lds, const float *a, size_t lda,
-                                    const float *b, size_t ldb, size_t rows, size_t n) {
+/* s = a f(b), f a form of map: GELU or the sigmoid; s may be a. */
+static void miras__gate_rows_fwd(int f, float *s, size_t lds, const float *a, size_t lda,
+                                 const float *b, size_t ldb, size_t rows, size_t n) {
   size_t t;
-  for (t = 0; t < rows; t++, s += lds, a += lda, b += ldb)
-    V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_sigmoid(V_AT(b))));
+  for (t = 0; t < rows; t++, s += lds, a += lda, b += ldb) {
+    if (f == MIRAS_GELU) V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_gelu(V_AT(b))));
+    else V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_sigmoid(V_AT(b))));
+  }
 }
 
 /* In place, as swiglu_bwd. */
-static void miras__sigmoid_gate_bwd(float *ds, size_t lds, float *a, size_t lda, float *b,
-                                    size_t ldb, size_t rows, size_t n) {
+static void miras__gate_rows_bwd(int f, float *ds, size_t lds, float *a, size_t lda, float *b,
+                                 size_t ldb, size_t rows, size_t n) {
   size_t t;
   vf one = V_SET1(1.0f);
   for (t = 0; t < rows; t++, ds += lds, a += lda, b += ldb) {
     V_FOR(n) {
-      vf d = V_AT(ds), sig = miras__v_sigmoid(V_AT(b)), s = V_MUL(V_AT(a), sig);
+      vf x = V_AT(b), d = V_AT(ds), g = f == MIRAS_GELU ? miras__v_gelu(x) : miras__v_sigmoid(x);
+      vf s = V_MUL(V_AT(a), g), slope = V_SUB(one, g);
+      if (f == MIRAS_GELU) slope = miras__v_gelu_d(x);
+      V_PUT(b, V_MUL(V_MUL(d, f == MIRAS_GELU ? V_AT(a) : s), slope));
       V_PUT(ds, s);
-      V_PUT(a, V_MUL(d, sig));
-      V_PUT(b, V_MUL(V_MUL(d, s), V_SUB(one, sig)));
+      V_PUT(a, V_MUL(d, g));
     }
   }
 }
@@ -14423,8 +14427,8 @@ static void miras__attention_layer_head(const miras__visit *p, size_t h) {
 static const float *miras__attention_layer_leave(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *out = miras__from_scratch(a);
-  a->k->sigmoid_gate_fwd(out, s->ld_y, a->kept.y, s->ld_y, a->kept.proj + s->at_out, s->ld_p, a->n,
-                         s->value);
+  a->k->gate_rows_fwd(MIRAS__SIGMOID, out, s->ld_y, a->kept.y, s->ld_y, a->kept.proj + s->at_out,
+                      s->ld_p, a->n, s->value);
   return out;
 }
 
@@ -14434,7 +14438,8 @@ static void miras__attention_layer_leave_bwd(const miras__visit *a, float *from)
   if (s->cols_out) {
     a->k->copy_rows(dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
     a->k->copy_rows(dgate, s->ld_p, a->kept.proj + s->at_out, s->ld_p, a->n, s->value);
-    a->k->sigmoid_gate_bwd(from, s->ld_y, dy, s->ld_y, dgate, s->ld_p, a->n, s->value);
+    a->k->gate_rows_bwd(MIRAS__SIGMOID, from, s->ld_y, dy, s->ld_y, dgate, s->ld_p, a->n,
+                        s->value);
     a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
   }
   miras__attention_turn(a);
@@ -14615,7 +14620,8 @@ static const float *miras__mag_layer_leave(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *t = miras__from_scratch(a);
   miras__mag_norms(a, t);
-  a->k->sigmoid_gate_fwd(t, s->ld_y, t, s->ld_y, t + s->value, s->ld_y, a->n, s->value);
+  a->k->gate_rows_fwd(MIRAS__SIGMOID, t, s->ld_y, t, s->ld_y, t + s->value, s->ld_y, a->n,
+                      s->value);
   return t;
 }
 
@@ -14627,7 +14633,8 @@ static void miras__mag_layer_leave_bwd(const miras__visit *a, float *from) {
   miras__layer layer;
   const miras__visit beside = miras__beside_of(a, &layer);
   miras__mag_norms(a, t);
-  a->k->sigmoid_gate_bwd(from, s->ld_y, t, s->ld_y, t + s->value, s->ld_y, a->n, s->value);
+  a->k->gate_rows_bwd(MIRAS__SIGMOID, from, s->ld_y, t, s->ld_y, t + s->value, s->ld_y, a->n,
+                      s->value);
   a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
   a->k->rms_bwd(dy + s->value, s->ld_y, NULL, 0, miras__tile_sum(a, MIRAS__W_NORM_Y), NULL, 0, t,
                 s->ld_y, &y);

@@ -687,14 +687,14 @@ MIRAS__BY_TILES(swiglu_fwd, 1,
 MIRAS__BY_TILES(swiglu_bwd, 1,
                 (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
                 (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
-MIRAS__BY_TILES(sigmoid_gate_fwd, 1,
-                (float *s, size_t lds, const float *a, size_t lda, const float *b, size_t ldb,
+MIRAS__BY_TILES(gate_rows_fwd, 1,
+                (int f, float *s, size_t lds, const float *a, size_t lda, const float *b, size_t ldb,
                  size_t rows, size_t n),
-                (s + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
-MIRAS__BY_TILES(sigmoid_gate_bwd, 1,
-                (float *ds, size_t lds, float *a, size_t lda, float *b, size_t ldb, size_t rows,
-                 size_t n),
-                (ds + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
+                (f, s + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
+MIRAS__BY_TILES(gate_rows_bwd, 1,
+                (int f, float *ds, size_t lds, float *a, size_t lda, float *b, size_t ldb,
+                 size_t rows, size_t n),
+                (f, ds + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
 MIRAS__BY_TILES(gates_fwd, 1,
                 (int form, float cap, float *y, float *g, size_t ld, const float *offset,
                  const float *c, size_t rows, size_t n),

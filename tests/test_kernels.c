@@ -787,14 +787,16 @@ static void layer_swiglu_bwd(const miras__kernels *k, trial *t) {
   k->swiglu_bwd(ds.p, ds.ld, a.p, b.p, a.ld, t->rows, t->n);
 }
 
-static void layer_sigmoid_gate_fwd(const miras__kernels *k, trial *t) {
+static void layer_gate_rows_fwd(const miras__kernels *k, trial *t) {
   operand s = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n), b = apart(t, t->rows, t->n);
-  k->sigmoid_gate_fwd(s.p, s.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
+  k->gate_rows_fwd(t->variant % 2 ? (int)MIRAS_GELU : (int)MIRAS__SIGMOID, s.p, s.ld, a.p, a.ld, b.p,
+                   b.ld, t->rows, t->n);
 }
 
-static void layer_sigmoid_gate_bwd(const miras__kernels *k, trial *t) {
+static void layer_gate_rows_bwd(const miras__kernels *k, trial *t) {
   operand ds = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n), b = apart(t, t->rows, t->n);
-  k->sigmoid_gate_bwd(ds.p, ds.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
+  k->gate_rows_bwd(t->variant % 2 ? (int)MIRAS_GELU : (int)MIRAS__SIGMOID, ds.p, ds.ld, a.p, a.ld, b.p,
+                   b.ld, t->rows, t->n);
 }
 
 static miras__conv conv_of(const trial *t, operand c, operand past, operand w, operand bias,
@@ -931,8 +933,8 @@ static const struct {
   { "gated_norm_bwd", layer_gated_norm_bwd, 3, 3, 35, 7e-7 },
   { "swiglu_fwd", layer_swiglu_fwd, 3, 1, 67, 1e-7 },
   { "swiglu_bwd", layer_swiglu_bwd, 3, 1, 67, 4e-7 },
-  { "sigmoid_gate_fwd", layer_sigmoid_gate_fwd, 3, 1, 67, 2e-7 },
-  { "sigmoid_gate_bwd", layer_sigmoid_gate_bwd, 3, 1, 67, 4e-7 },
+  { "gate_rows_fwd", layer_gate_rows_fwd, 3, 1, 67, 2e-7 },
+  { "gate_rows_bwd", layer_gate_rows_bwd, 3, 1, 67, 4e-7 },
   { "conv_fwd", layer_conv_fwd, 6, 3, 35, 8e-7 },
   { "conv_bwd", layer_conv_bwd, 6, 3, 35, 2.5e-6 },
   { "unit_fwd", layer_unit_fwd, 3, 1, 67, 2e-7 },
