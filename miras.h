@@ -247,8 +247,9 @@
        x       = x + SwiGLU(norm(x)), as above
 
    An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
-   and others go without by no_mlp. Parameters lie in one flat block with a table of named views,
-   and a model is hardly more.
+   and others go without by no_mlp. A convolution (c) as a layer is x + convolution(norm(x)) + bias,
+   channel by channel. Parameters lie in one flat block with a table of named views, and a model is
+   hardly more.
 
    TRAINERS. miras_trainer is what a model needs to be trained: gradients in another block of the
    same layout, the optimizer's moments, what the backward pass wants to know of the forward one,
@@ -1033,6 +1034,8 @@ typedef enum miras_layer_type {
                               attention's gate (Titans): W_o (norm(y) (.) sigmoid(norm(z))), y what
                               attention says and z the memory, whose output gate and norm per head
                               it has not got                                                     */
+  MIRAS_LAYER_CONV,        /* a causal convolution of each channel of the normed input, with a bias:
+                              what TTT's blocks begin with on Mamba's backbone                   */
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
 
@@ -1051,12 +1054,15 @@ typedef struct miras_layer_desc {
   int hidden;              /* of the SwiGLU MLP, 1..2^20; 0 -> 8/3 width, rounded up to a
                               multiple of 8; with no_mlp it must be 0                            */
   int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
+  int taps;                /* type conv: of its convolution, 1..8; 0 -> 4                        */
   /* of types memory and mag */
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
                               is a whole number; batch and seed are set by the model             */
   int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
   miras_convolved convolved;   /* what goes through them                                         */
   int conv_bias;           /* 1: they have a learned bias                                        */
+  int shared_keys;         /* 1: keys have no projection: their convolution is one of the queries'
+                              projection (TTT on Mamba's backbone)                               */
   miras_mixing key_mixing;     /* the activation of queries and keys                             */
   miras_mixing value_mixing;   /* of values                                                      */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32         */
@@ -2026,7 +2032,7 @@ typedef struct miras__field {
 /* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
-  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag"),
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv"),
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
@@ -2120,6 +2126,8 @@ static const miras__field miras__fields[] = {
   MIRAS__W(key_mixing, 6, MIRAS_MIX_COUNT, "", "silu none relu elu"),
   MIRAS__W(value_mixing, 6, MIRAS_MIX_COUNT, "", "silu none relu elu"),
   MIRAS__N(persistent, 6, 0, 1024, 0, ""),
+  MIRAS__N(shared_keys, 6, 0, 1, 0, "convolved not none"),
+  MIRAS__N(taps, 6, 1, 8, 4, "type conv"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2203,6 +2211,7 @@ static const miras__rule miras__rules[] = {
   {"key_map erase", "separate_erase 1", NULL},
   {"separate_erase, inside", "key_map erase", NULL},
   {"key_map complement", "keep_gate channel, by_key, descents 1", NULL},
+  {"shared_keys", "descents 1, key_map not complement", "keys are made as queries are"},
   {"key_length, inside", "", "in a model the field key_map says how long they are: set it to 0"},
   {"fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
   {"horizon 1", "", "it must be 0, or from 2 on"},
@@ -2897,7 +2906,7 @@ typedef struct miras__norm {
 typedef struct miras__conv {
   const float *c, *past, *w, *bias;
   size_t ldc, ldpast, per, taps, rows, heads, dim, group;
-  int mixing;
+  int mixing, more;                /* more: the adjoint adds to the gradient of c                 */
 } miras__conv;
 
 /* Keys of a memory that erases apart from them (room @29, which has the letters): x and the gate c
@@ -6965,12 +6974,13 @@ static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t 
   }
 }
 
-/* s = a f(b), f a form of map: GELU or the sigmoid; s may be a. */
+/* s = a f(b), f a form of map: GELU, SiLU or the sigmoid; s may be a. */
 static void miras__gate_rows_fwd(int f, float *s, size_t lds, const float *a, size_t lda,
                                  const float *b, size_t ldb, size_t rows, size_t n) {
   size_t t;
   for (t = 0; t < rows; t++, s += lds, a += lda, b += ldb) {
     if (f == MIRAS_GELU) V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_gelu(V_AT(b))));
+    else if (f == MIRAS_SILU) V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_silu(V_AT(b))));
     else V_FOR(n) V_PUT(s, V_MUL(V_AT(a), miras__v_sigmoid(V_AT(b))));
   }
 }
@@ -6982,12 +6992,14 @@ static void miras__gate_rows_bwd(int f, float *ds, size_t lds, float *a, size_t 
   vf one = V_SET1(1.0f);
   for (t = 0; t < rows; t++, ds += lds, a += lda, b += ldb) {
     V_FOR(n) {
-      vf x = V_AT(b), d = V_AT(ds), g = f == MIRAS_GELU ? miras__v_gelu(x) : miras__v_sigmoid(x);
-      vf s = V_MUL(V_AT(a), g), slope = V_SUB(one, g);
-      if (f == MIRAS_GELU) slope = miras__v_gelu_d(x);
-      V_PUT(b, V_MUL(V_MUL(d, f == MIRAS_GELU ? V_AT(a) : s), slope));
-      V_PUT(ds, s);
+      const vf x = V_AT(b), d = V_AT(ds), va = V_AT(a);
+      const vf g = f == MIRAS_GELU ? miras__v_gelu(x)
+                 : f == MIRAS_SILU ? miras__v_silu(x) : miras__v_sigmoid(x);
+      const vf slope = f == MIRAS_GELU ? miras__v_gelu_d(x)
+                     : f == MIRAS_SILU ? miras__v_silu_d(x) : V_MUL(g, V_SUB(one, g));
+      V_PUT(ds, V_MUL(va, g));
       V_PUT(a, V_MUL(d, g));
+      V_PUT(b, V_MUL(V_MUL(d, va), slope));
     }
   }
 }
@@ -7048,8 +7060,8 @@ static void miras__conv_fwd(float *z, const miras__conv *x) {
 }
 
 /* The gradient for the rows of a sequence; dz has `after` (at most taps - 1) rows behind its last.
- * dc =, dw +=, dbias +=; each of the two NULL where there is none. sum: (rows + after) heads dim
- * floats of scratch, the gradient before the activation. */
+ * dc = (or +=, see more), dw +=, dbias +=; each of the two NULL where there is none. sum: (rows +
+ * after) heads dim floats of scratch, the gradient before the activation. */
 static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, const float *dz,
                             size_t after, float *sum, const miras__conv *x) {
   const size_t dim = x->dim, n = x->heads * dim, rows = x->rows, back = x->taps - 1;
@@ -7068,7 +7080,7 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
   for (t = 0; t < rows; t++) {
     const size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
     V_SHARE(n) {
-      vf acc = V_ZERO();
+      vf acc = x->more ? V_AT(dc + t * lddc) : V_ZERO();
       for (j = 0; x->w && j <= most; j++)
         acc = V_FMA(V_AT(x->w + (back - j) * n), V_AT(sum + (t + j) * n), acc);
       V_PUT(dc + t * lddc, x->w ? acc : V_AT(sum + t * n));
@@ -12266,6 +12278,9 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind) 
   d->layer[2].window = 1024;
   d->layer[3].letter = 'g';
   d->layer[3].type = MIRAS_LAYER_MLP;
+  d->layer[4].letter = 'c';
+  d->layer[4].type = MIRAS_LAYER_CONV;
+  d->layer[4].no_mlp = 1;
   return MIRAS_OK;
 }
 #endif
@@ -13006,13 +13021,15 @@ typedef struct miras__shape {
   size_t packed;                   /* and the bytes of all of them                                */
   size_t width, heads, dk, dv, value, hidden, taps;
   size_t at_k, at_v, at_out, at_low, proj;  /* columns of a row of projections, and their count   */
+  size_t plain;                    /* of them, where nothing is projected: the normed input       */
   size_t ld_x, ld_p, ld_g, ld_y, ld_f;
   size_t runs, per_token;          /* of a sequence, arrays of what heads read; floats of a token */
   size_t runs_beside;              /* the first of these arrays that attention beside reads       */
   size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
          row_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
-         conv_v, bias_q, bias_k, bias_v; /* lengths of parameters, 0 of those that it has not got */
+         said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v; /* lengths of parameters, 0 of those
+                                      that it has not got                                         */
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -13021,6 +13038,7 @@ typedef struct miras__shape {
   miras_key_map key_map;
   miras_mixing mixing[3];          /* of queries, keys and values                                 */
   int tied;                        /* the step gate's numbers are the keep gate's                 */
+  int shared;                      /* keys' convolution is one of queries                         */
   float *gate_scale;               /* [outs]                                                      */
   size_t descents;
   size_t read_at[MIRAS__READS];    /* parts of per_token: where they begin                        */
@@ -13054,8 +13072,8 @@ static const struct {
   {"v.weight", MIRAS__PROJECTS, 3, 10, 1, MIRAS__L(width), MIRAS__L(cols_v)},
   {"q_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(qk_norm), 0},
   {"k_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(qk_norm), 0},
-  {"conv_q.weight", MIRAS__BY_TILE, 4, 10, 3, MIRAS__L(conv), MIRAS__L(cols_q)},
-  {"conv_k.weight", MIRAS__BY_TILE, 5, 10, 3, MIRAS__L(conv), MIRAS__L(cols_k)},
+  {"conv_q.weight", MIRAS__BY_TILE, 4, 10, 3, MIRAS__L(conv), MIRAS__L(mix_q)},
+  {"conv_k.weight", MIRAS__BY_TILE, 5, 10, 3, MIRAS__L(conv), MIRAS__L(mix_k)},
   {"conv_v.weight", MIRAS__BY_TILE, 6, 10, 3, MIRAS__L(conv_v), MIRAS__L(cols_v)},
   {"conv_q.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_q), 0},
   {"conv_k.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_k), 0},
@@ -13082,7 +13100,7 @@ static const struct {
   {"persistent.v", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(persistent), MIRAS__L(cols_persistent)},
   {"attention_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
   {"memory_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
-  {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(value), MIRAS__L(width)},
+  {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(said), MIRAS__L(width)},
   {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm2), 0},
   {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1, MIRAS__L(width), MIRAS__L(hidden)},
   {"mlp.up", MIRAS__MULTIPLIES, 13, 10, 1, MIRAS__L(width), MIRAS__L(hidden)},
@@ -13314,14 +13332,14 @@ static const unsigned char miras__projections[] = {
 /* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
 
 /* h = norm(x), proj = h W of n rows: of the first `count` projections, all or the 3 that may go
- * through convolutions. */
+ * through convolutions; or h itself. */
 static void miras__project(const miras__visit *a, size_t count, size_t n, const float *x,
                            float *proj) {
   const miras__shape *s = a->layer->s;
   const miras__norm in = miras__layer_norm(a->layer, MIRAS__W_NORM1, x, s->ld_x, n, s->width);
-  float *h = a->scratch + MIRAS__PACK;
+  float *h = s->plain ? proj : a->scratch + MIRAS__PACK;
   size_t i;
-  a->k->rms_fwd(h, s->ld_x, &in);
+  a->k->rms_fwd(h, s->plain ? s->ld_p : s->ld_x, &in);
   for (i = 0; i < count; i++) {
     const int which = miras__projections[i];
     const miras__param *p = &s->param[which];
@@ -13336,15 +13354,18 @@ static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] *
   return a->scratch + MIRAS__PACK + 2 * MIRAS__TILE * a->layer->s->ld_x;
 }
 
-/* out = x + from W behind dropout, over the tile, W parameter i: from with rows of ld. out may be
- * x. */
+/* out = x + from W behind dropout, over the tile, W parameter i, or x + from where the layer has no
+ * such parameter: from with rows of ld. out may be x. */
 static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x, int i,
                               const float *from, size_t ld) {
   const miras__shape *s = a->layer->s;
   const int drop = MIRAS__TRAINS && a->drop;
   float *t = drop ? a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
   if (!drop && out != x) a->k->copy(out, x, a->n * s->ld_x);
-  miras__times(a, i, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, a->n);
+  if (s->param[i].rows)
+    miras__times(a, i, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, a->n);
+  else if (drop) a->k->copy_rows(t, s->ld_x, from, ld, a->n, s->width);
+  else a->k->add_rows(t, s->ld_x, from, ld, a->n, s->width);
   if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
@@ -13354,7 +13375,8 @@ static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in,
   const miras__shape *s = a->layer->s;
   if (MIRAS__TRAINS && a->drop)
     miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
-  miras__times_bwd(a, i, MIRAS__SET, dfrom, ld, in, s->ld_x);
+  if (s->param[i].rows) miras__times_bwd(a, i, MIRAS__SET, dfrom, ld, in, s->ld_x);
+  else a->k->copy_rows(dfrom, ld, in, s->ld_x, a->n, s->width);
 }
 
 /* The tile's rows of what the MLP adds to. */
@@ -13597,6 +13619,7 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
   size_t i;
   s->norm1 = s->value ? s->width : 0;
   s->norm2 = s->hidden ? s->width : 0;
+  s->said = s->plain ? 0 : s->value;
   for (i = 0; i < MIRAS__PARAMS; i++) {
     miras__param *p = &s->param[i];
     const size_t cols = miras__params[i].cols, rows = miras__params[i].rows;
@@ -13611,8 +13634,9 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
   }
   s->at_k = s->param[MIRAS__W_K].place;
   s->at_v = s->param[MIRAS__W_V].place;
-  s->at_out = s->param[MIRAS__W_OUT_GATE].place;
+  s->at_out = s->param[MIRAS__W_OUT_GATE].place + s->plain;
   s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
+  s->proj += s->plain;
 }
 
 /* ---- sizes ---- */
@@ -13762,13 +13786,16 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
     s->outs += group[MIRAS__STEP].count;
   }
   s->cols_q = s->heads * s->dk;
-  s->cols_k = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->cols_q;
+  s->mix_q = s->cols_q;
+  s->mix_k = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->cols_q;
+  s->shared = d->shared_keys;
+  s->cols_k = s->shared ? 0 : s->mix_k;
   s->cols_v = s->descents * s->value;
   s->cols_out = s->out_norm = s->value;
   s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
   s->conv = (size_t)d->conv;
   s->conv_v = d->convolved == MIRAS_CONVOLVED_KEYS ? 0 : s->conv;
-  if (d->conv_bias) s->bias_q = s->cols_q, s->bias_k = s->cols_k;
+  if (d->conv_bias) s->bias_q = s->mix_q, s->bias_k = s->mix_k;
   if (d->conv_bias && s->conv_v) s->bias_v = s->cols_v;
   s->rate = group->form == MIRAS__GATE_RATE ? group->count : 0;   /* of keep gates                */
   s->gain = m->inner_norm ? s->dv : 0;
@@ -13873,7 +13900,8 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.step, 0);
   miras__draw(s->gate_scale + bound->first, bound->count, 0, (double)plan.d.threshold, 0);
   if (found) {
-    miras__query_as_key(s, s->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
+    if (!s->shared)
+      miras__query_as_key(s, s->width, w + at[MIRAS__W_Q].at, w + at[MIRAS__W_K].at);
     miras__query_as_key(s, s->conv, w + at[MIRAS__W_CONV_Q].at, w + at[MIRAS__W_CONV_K].at);
     for (i = 0; i < s->width; i++)
       for (column = 0; column < large; column++)
@@ -13902,7 +13930,7 @@ static float *miras__read_rows(const miras__visit *a, float *all, int part, size
 static miras__conv miras__conv_of(const miras__visit *a, int which, const float *past,
                                   size_t ldpast) {
   const miras__shape *s = a->layer->s;
-  const miras__param *p = &s->param[MIRAS__W_Q + which];
+  const miras__param *p = &s->param[MIRAS__W_Q + (which == 1 && s->shared ? 0 : which)];
   const int taps = s->param[MIRAS__W_CONV_Q + which].rows > 0;
   const int biased = s->param[MIRAS__W_CONV_BIAS_Q + which].rows > 0;
   miras__conv of;
@@ -13913,7 +13941,9 @@ static miras__conv miras__conv_of(const miras__visit *a, int which, const float 
   of.taps = taps ? s->taps : 1;
   of.mixing = (int)s->mixing[which];
   of.per = a->work.per_qkv;
-  of.rows = a->n, of.heads = s->heads, of.dim = p->cols / s->heads, of.group = 1;
+  of.rows = a->n, of.heads = s->heads, of.group = 1;
+  of.dim = (p->cols + (which ? 0 : s->plain)) / s->heads;
+  of.more = which == 1 && s->shared;
   return of;
 }
 
@@ -14017,9 +14047,9 @@ static void miras__memory_layer_rows(const miras__visit *a) {
   if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
 }
 
-/* proj, gates -> qkv. A tile that is not the first of its sequence projects the rows ahead of it,
- * which its convolutions need, once more. */
-static void miras__memory_layer_enter(const miras__visit *a) {
+/* proj -> qkv. A tile that is not the first of its sequence projects the rows ahead of it, which
+ * its convolutions need, once more. */
+static void miras__mix_rows(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const size_t back = s->taps - 1;
   size_t ldpast;
@@ -14030,6 +14060,11 @@ static void miras__memory_layer_enter(const miras__visit *a) {
     if (back) miras__project(a, 3, back, a->kept.x - back * s->ld_x, again);
   }
   miras__convolve(a, past, ldpast, NULL);
+}
+
+/* proj, gates -> qkv */
+static void miras__memory_layer_enter(const miras__visit *a) {
+  miras__mix_rows(a);
   miras__make_keys(a);
 }
 
@@ -14194,7 +14229,7 @@ static void miras__convolve_bwd(const miras__visit *a) {
     const miras__conv x = miras__conv_of(a, i, past, ldpast);
     const size_t back = x.taps - 1;
     if (x.dim)
-      a->k->conv_bwd(a->work.dproj + s->param[MIRAS__W_Q + i].place, s->ld_p,
+      a->k->conv_bwd(a->work.dproj + (x.c - a->kept.proj), s->ld_p,
                      miras__tile_sum(a, MIRAS__W_CONV_Q + i),
                      x.bias ? miras__tile_sum(a, MIRAS__W_CONV_BIAS_Q + i) : NULL,
                      miras__read_rows(a, a->work.dqkv, i, 0), rest < back ? rest : back,
@@ -14230,6 +14265,51 @@ static const miras__layer_type miras__memory_layer = {
   miras__memory_layer_enter, miras__memory_layer_head, miras__memory_layer_leave,
   MIRAS__BACK(miras__memory_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
   MIRAS__BACK(miras__memory_layer_enter_bwd)
+};
+
+/* ---- a convolution as a layer ---- */
+
+/* out = x + convolution(norm(x)): the memory layer's convolution of queries, of rows that are not
+ * projected, and no more. */
+
+#ifndef MIRAS__DEVICE
+static MIRAS__COLD miras_result miras__conv_layer_resolve(miras__shape *s,
+                                                          const miras_layer_desc *d, char *why,
+                                                          size_t n) {
+  (void)why;
+  (void)n;
+  s->heads = s->runs = 1;
+  s->key_map = MIRAS_KEYS_FREE;
+  s->mixing[0] = MIRAS_MIX_NONE;
+  s->taps = s->conv = (size_t)d->taps;
+  s->value = s->plain = s->mix_q = s->bias_q = s->width;
+  s->per_token = s->read_dim[MIRAS__READ_Q] = s->width;
+  miras__params_find(s);
+  return MIRAS_OK;
+}
+#endif
+
+/* The tile's rows of the branch: [n, width]. */
+static float *miras__conv_layer_rows(const miras__visit *a, float *all) {
+  return miras__read_rows(a, all, MIRAS__READ_Q, 0);
+}
+
+static void miras__conv_layer_enter(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  miras__mix_rows(a);
+  a->k->copy_rows(a->kept.y, s->ld_y, miras__conv_layer_rows(a, a->work.qkv), s->width, a->n,
+                  s->width);
+}
+
+static void miras__conv_layer_leave_bwd(const miras__visit *a, float *from) {
+  const miras__shape *s = a->layer->s;
+  a->k->copy_rows(miras__conv_layer_rows(a, a->work.dqkv), s->width, from, s->ld_y, a->n,
+                  s->width);
+}
+
+static const miras__layer_type miras__conv_layer = {
+  MIRAS__HOST(miras__conv_layer_resolve), NULL, NULL, NULL, miras__conv_layer_enter, NULL, NULL,
+  MIRAS__BACK(miras__conv_layer_leave_bwd), NULL, MIRAS__BACK(miras__convolve_bwd)
 };
 
 /* @77 ATTENTION LAYER ----------------------------------------------------- needs 29 31 54 75 -- */
@@ -14678,7 +14758,7 @@ static const miras__layer_type miras__mag_layer = {
 /* In the order of miras_layer_type. */
 static const miras__layer_type *const miras__layer_types[] = {
   &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer,
-  MIRAS__PAIRS(&miras__mag_layer)
+  MIRAS__PAIRS(&miras__mag_layer), &miras__conv_layer
 };
 
 static const miras__layer_type *miras__layer_acts(const miras__shape *s) {
@@ -14711,8 +14791,10 @@ static void miras__enter_bwd(const miras__visit *a) {
     miras__layer_norm(a->layer, MIRAS__W_NORM1, a->kept.x, s->ld_x, a->n, s->width);
   if (!s->value) return;
   miras__layer_acts(s)->enter_bwd(a);
-  miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
-                miras__mat(a->work.turned, s->ld_x), a->n, s->width, s->proj, pack);
+  if (s->plain) a->k->copy_rows(t, s->ld_x, a->work.dproj, s->ld_p, a->n, s->width);
+  else
+    miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
+                  miras__mat(a->work.turned, s->ld_x), a->n, s->width, s->proj, pack);
   a->k->rms_bwd(a->before, s->ld_x, a->mid, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM1), a->work.h,
                 s->ld_x, t, s->ld_x, &in);
 }
@@ -16203,7 +16285,7 @@ static int miras__round(miras_server *s, miras__queue *queue) {
   for (l = 0; l < s->model->desc.layers; l++) {
     const miras__shape *z = s->model->layers[l].s;
     s->layer = &s->model->layers[l];
-    s->split = workers > 1 ? z->tasks : 1;
+    s->split = workers > 1 && z->tasks ? z->tasks : 1;
     if (z->value) {
       miras__each(on, s->tiles, miras__round_enter, s);
       miras__each(on, s->strands, miras__round_enter_text, s);

@@ -688,8 +688,8 @@ MIRAS__BY_TILES(swiglu_bwd, 1,
                 (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
                 (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
 MIRAS__BY_TILES(gate_rows_fwd, 1,
-                (int f, float *s, size_t lds, const float *a, size_t lda, const float *b, size_t ldb,
-                 size_t rows, size_t n),
+                (int f, float *s, size_t lds, const float *a, size_t lda, const float *b,
+                 size_t ldb, size_t rows, size_t n),
                 (f, s + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
 MIRAS__BY_TILES(gate_rows_bwd, 1,
                 (int f, float *ds, size_t lds, float *a, size_t lda, float *b, size_t ldb,
@@ -2926,6 +2926,9 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
     case MIRAS__PROJECT:
       in = miras__layer_norm(a->layer, MIRAS__W_NORM1, a->kept.x, s->ld_x, a->n, s->width);
       k->rms_fwd(h, s->ld_x, &in);
+      if (c < s->plain)
+        k->copy_rows(a->kept.proj + c, s->ld_p, h + c, s->ld_x, a->n,
+                     (end < s->plain ? end : s->plain) - c);
       for (i = 0; i < (int)MIRAS__PROJECTIONS; i++) {
         const int which = miras__projections[i];
         const size_t at = s->param[which].place;
@@ -2941,6 +2944,9 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
                      (end < s->width ? end : s->width) - c);
       miras__times_columns(a, MIRAS__W_O, MIRAS__ADD, miras__mid(a), s->ld_x, from, s->ld_y, c,
                            end);
+      if (s->plain)
+        k->add_rows(miras__mid(a) + c, s->ld_x, from + c, s->ld_y, a->n,
+                    (end < s->width ? end : s->width) - c);
       break;
     case MIRAS__MLP_UP:
       in = miras__layer_norm(a->layer, MIRAS__W_NORM2, miras__mid(a), s->ld_x, a->n, s->width);
@@ -4155,7 +4161,8 @@ static void miras__cuda_layer(miras__cuda_trainer *t, miras__phase *ph, int l) {
     miras__cuda_columns(t, ph, miras_cuda::MIRAS__PROJECT, s->proj);
     miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);
     ph->act = MIRAS__HEAD;
-    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * s->tasks, ph, NULL);
+    if (s->tasks)
+      miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * s->tasks, ph, NULL);
     ph->act = MIRAS__LEAVE;
     miras__cuda_columns(t, ph, miras_cuda::MIRAS__ADD_OUT, s->width);
   }

@@ -154,6 +154,7 @@ static void fuzz_patterns(void) {
     d.layer[3].letter = 'g';
     d.layer[4].letter = 'f';
     d.layer[4].type = MIRAS_LAYER_MLP;
+    d.layer[4].no_mlp = 0;
     if (strchr(patterns[i], 'f')) {
       d.layer[0].no_mlp = 1;
       d.layer[0].hidden = 0;

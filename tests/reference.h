@@ -1543,7 +1543,7 @@ REF double *ref_mixed(const ref_model *m, int l, const char *name, const double 
                                                                             : d->conv;
   double *c = (double *)ref_zeros(N * columns), *y = c;
   char full[40], bias[40];
-  snprintf(full, sizeof full, "%s.weight", name);
+  snprintf(full, sizeof full, "%s.weight", d->shared_keys && name[0] == 'k' ? "q" : name);
   ref_project(c, h, ref_param(m, l, full), N, (size_t)m->d.width, columns);
   snprintf(full, sizeof full, "conv_%s.weight", name);
   snprintf(bias, sizeof bias, "conv_%s.bias", name);
@@ -1916,19 +1916,27 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     char name[80];
     size_t F, inner;
     double *up, *gate, *mem;
-    if (ref_layer_of(m, l)->type != MIRAS_LAYER_MLP) {
+    const miras_layer_type type = ref_layer_of(m, l)->type;
+    if (type == MIRAS_LAYER_CONV) {
+      const int taps = ref_layer_of(m, l)->taps == 0 ? 4 : ref_layer_of(m, l)->taps;
+      ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1, ref_epsilon(m));
+      ref_convolve(add, h, ref_param(m, l, "conv_q.weight"), ref_param(m, l, "conv_q.bias"), batch,
+                   T, width, taps);
+    } else if (type != MIRAS_LAYER_MLP) {
       ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1, ref_epsilon(m));
       snprintf(name, sizeof name, "blocks.%d.o.weight", l);
       inner = (size_t)ref_find(m, name)->shape[0];
       mem = (double *)ref_zeros(N * inner);
-      if (ref_layer_of(m, l)->type == MIRAS_LAYER_ATTENTION)
+      if (type == MIRAS_LAYER_ATTENTION)
         ref_attention_layer(m, l, h, batch, T, mem);
-      else if (ref_layer_of(m, l)->type == MIRAS_LAYER_MAG)
+      else if (type == MIRAS_LAYER_MAG)
         ref_mag_layer(m, l, h, batch, T, inner, mem, branches);
       else
         ref_memory_layer(m, l, h, batch, T, mem, branches);
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
       free(mem);
+    }
+    if (type != MIRAS_LAYER_MLP) {
       site++;
       for (size_t i = 0; i < N * width; i++)
         x[i] += add[i] * ref_mask(m, site, i / width, i % width);

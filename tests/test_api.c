@@ -763,7 +763,7 @@ static void wrong_models_are_refused(void **state) {
 /* A field of one type of layer is refused in layers of others, unless it is 0. */
 static void types_refuse_each_other(void **state) {
   static const char *const common[] = { "pattern", "type", "vocab", "width", "layers", "hidden",
-    "no_mlp", "untied", "dropout", "seed", "norm_epsilon" };
+    "no_mlp", "taps", "untied", "dropout", "seed", "norm_epsilon" };
   static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
     "qk_norm", "rotary_dim", "output_gate", "persistent" };
   const char *name;

@@ -423,7 +423,7 @@ template <class Y> struct cases {
     const typename Y::conv x = {AT(1), F & 1 ? AT(2) : NULL, bare ? NULL : AT(3),
                                 F & 1 && !bare ? AT(10) : NULL, WIDE + s->gap, WIDE,
                                 (M + 5) * DIM / group, taps, rows / group, HEADS, DIM, group,
-                                F / 2 % MIRAS_MIX_COUNT};
+                                F / 2 % MIRAS_MIX_COUNT, F % 3 == 1};
     K->conv_bwd(AT(0), WIDE, bare ? NULL : AT(4), F & 1 && !bare ? AT(11) : NULL, AT(5),
                 F & 1 ? taps - 1 : 0, AT(8), &x);
   }
@@ -453,12 +453,12 @@ template <class Y> struct cases {
     K->swiglu_bwd(AT(0), LD, AT(1), AT(2), LD + 1, M, N);
   }
   BOTH static void gate_rows_fwd(T *K, const shape *s, float *p) {
-    K->gate_rows_fwd(F & 2 ? (int)MIRAS_GELU : (int)MIRAS__SIGMOID, F & 1 ? AT(1) : AT(0), LD, AT(1),
-                     LD, AT(2), LD + 1, M, N);
+    const int f = F / 2 == 2 ? (int)MIRAS__SIGMOID : F / 2;
+    K->gate_rows_fwd(f, F & 1 ? AT(1) : AT(0), LD, AT(1), LD, AT(2), LD + 1, M, N);
   }
   BOTH static void gate_rows_bwd(T *K, const shape *s, float *p) {
-    K->gate_rows_bwd(F ? (int)MIRAS_GELU : (int)MIRAS__SIGMOID, AT(0), LD, AT(1), LD + 1, AT(2),
-                     LD + 2, M, N);
+    const int f = F == 2 ? (int)MIRAS__SIGMOID : F;
+    K->gate_rows_bwd(f, AT(0), LD, AT(1), LD + 1, AT(2), LD + 2, M, N);
   }
   BOTH static void conv_fwd(T *K, const shape *s, float *p) {
     const size_t taps = (size_t)F / 2 % 5 + 1;
@@ -513,8 +513,8 @@ template <class Y> struct cases {
   X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \
   X(lq_bwd, 2) X(signed_fwd, 12) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
-  X(rotary, 20) X(gates_fwd, 10) X(gates_bwd, 5) X(complement, 2) X(gate_rows_fwd, 4)             \
-  X(gate_rows_bwd, 2)
+  X(rotary, 20) X(gates_fwd, 10) X(gates_bwd, 5) X(complement, 2) X(gate_rows_fwd, 6)             \
+  X(gate_rows_bwd, 3)
 
 /* Those by parts, of which `which` counts behind the others. */
 #define PARTS(X) X(part_rows, 20) X(part_bwd, 20)

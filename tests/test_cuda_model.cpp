@@ -298,7 +298,8 @@ int main(int argc, char **argv) {
     d.width = 20;
     d.dropout = 0.1f;
     d.seed = 5;
-    strcpy(d.pattern, kind % 2 ? "mw" : "mm");
+    strcpy(d.pattern, kind % 2 ? "mw" : kind % 3 ? "cm" : "mm");
+    d.layer[0].shared_keys = kind % 6 == 4;
     if (kind % 4 == 3) {               /* the memory is the gate of attention */
       d.layer[0].type = MIRAS_LAYER_MAG;
       d.layer[0].window = 30;

@@ -387,7 +387,7 @@ static void test_every_field(void **state) {
   };
   static const size_t not_of_layers[][2] = {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
-    LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, no_mlp, memory),
+    LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, taps, memory),
     BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
     { offsetof(miras_layer_desc, persistent) + sizeof(int), sizeof(miras_layer_desc) }
   };
@@ -459,6 +459,7 @@ static void hybrid(miras_model_desc *d, int n) {
   if (n == 3) d->layer[0].letter = 0;
   d->layer[4].letter = 'f';
   d->layer[4].type = MIRAS_LAYER_MLP;
+  d->layer[4].no_mlp = 0;
   d->layer[4].hidden = 5;
   if (n == 4) d->layer[0].no_mlp = d->layer[2].no_mlp = 1;
   if (n == 4) d->layer[0].hidden = d->layer[2].hidden = 0;

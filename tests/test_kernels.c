@@ -787,16 +787,19 @@ static void layer_swiglu_bwd(const miras__kernels *k, trial *t) {
   k->swiglu_bwd(ds.p, ds.ld, a.p, b.p, a.ld, t->rows, t->n);
 }
 
+/* GELU, SiLU, the sigmoid. */
+static int gate_form(const trial *t) {
+  return t->variant % 3 == 2 ? (int)MIRAS__SIGMOID : (int)t->variant % 3;
+}
+
 static void layer_gate_rows_fwd(const miras__kernels *k, trial *t) {
   operand s = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n), b = apart(t, t->rows, t->n);
-  k->gate_rows_fwd(t->variant % 2 ? (int)MIRAS_GELU : (int)MIRAS__SIGMOID, s.p, s.ld, a.p, a.ld, b.p,
-                   b.ld, t->rows, t->n);
+  k->gate_rows_fwd(gate_form(t), s.p, s.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
 }
 
 static void layer_gate_rows_bwd(const miras__kernels *k, trial *t) {
   operand ds = apart(t, t->rows, t->n), a = apart(t, t->rows, t->n), b = apart(t, t->rows, t->n);
-  k->gate_rows_bwd(t->variant % 2 ? (int)MIRAS_GELU : (int)MIRAS__SIGMOID, ds.p, ds.ld, a.p, a.ld, b.p,
-                   b.ld, t->rows, t->n);
+  k->gate_rows_bwd(gate_form(t), ds.p, ds.ld, a.p, a.ld, b.p, b.ld, t->rows, t->n);
 }
 
 static miras__conv conv_of(const trial *t, operand c, operand past, operand w, operand bias,
@@ -806,6 +809,7 @@ static miras__conv conv_of(const trial *t, operand c, operand past, operand w, o
   of.c = c.p, of.ldc = c.ld, of.w = taps == 1 && form == 5 ? NULL : w.p;
   of.bias = form > 4 ? bias.p : NULL, of.mixing = (int)form % MIRAS_MIX_COUNT;
   of.group = 1;
+  of.more = (int)t->variant % 7 == 3;
   of.past = t->variant / 5 % 2 ? NULL : past.p, of.ldpast = past.ld;
   of.per = per, of.taps = taps, of.rows = t->rows, of.heads = t->heads, of.dim = t->dim;
   return of;

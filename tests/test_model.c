@@ -177,10 +177,13 @@ static const struct {
    "convolved=qk conv_bias=1 key_mixing=none value_mixing=none"},
   {MIRAS_GLA, 4, "gla, bare projections", "convolved=none key_mixing=none value_mixing=none"},
   {MIRAS_DELTANET, 4, "deltanet, elu", "key_mixing=elu"},
-  {MIRAS_HGRN2, 4, "hgrn2, bare values, no convolution", "convolved=none value_mixing=none"}
+  {MIRAS_HGRN2, 4, "hgrn2, bare values, no convolution", "convolved=none value_mixing=none"},
+  {MIRAS_TTT_LINEAR, 4, "ttt-linear, keys of the queries' projection",
+   "shared_keys=1 convolved=qk conv_bias=1 key_mixing=none value_mixing=none"},
+  {MIRAS_MAMBA2, 4, "mamba2, keys of the queries' projection", "shared_keys=1 conv=2"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 17, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 19, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -238,10 +241,13 @@ static subject hybrid(int n) {
       "gates between two kinds of layer",
       "a gate without an MLP, erase keys, narrow heads",
       "attention with an output gate, a part of its heads turned",
-      "an output gate on groups of two, norms, a memory between"};
+      "an output gate on groups of two, norms, a memory between",
+      "convolutions between memories",
+      "convolutions with an MLP, of eight taps, alone and beside attention"};
   static const char *const patterns[HYBRIDS] = {"w*2",     "w",     "w*2",  "a",   "mwm", "(mg)*2",
                                                 "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg",
-                                                "m",       "m*2",   "wmaw", "mg", "w*2", "wmw"};
+                                                "m",       "m*2",   "wmaw", "mg", "w*2", "wmw",
+                                                "(cm)*2",  "ccw"};
   subject s = row(n == 6 || n == 12   ? MIRAS_GATED_DELTANET
                   : n == 14 ? MIRAS_RWKV7
                             : MIRAS_TITANS, 4);
@@ -275,7 +281,11 @@ static subject hybrid(int n) {
     d->layer[3].memory.key_dim = 0;
     d->layer[3].memory.value_dim = 0;
     d->layer[3].memory.chunk = 1;
-  } else if (n > 14) {
+  } else if (n == 18) {
+    d->layer[4].no_mlp = 0;
+    d->layer[4].hidden = 8;
+    d->layer[4].taps = 8;
+  } else if (n == 15 || n == 16) {
     w->heads = 2 * HEADS;
     w->kv_heads = n == 15 ? 0 : HEADS;
     w->head_dim = n == 15 ? DIM : 6;
@@ -696,7 +706,8 @@ static void test_views(void **state) {
 #define NAME(text) (snprintf(name, sizeof name, "blocks.%d." text, l), name)
       NEXT(NAME("norm1.gain"), 1, WIDTH, 1, 1, 0);
       NEXT(NAME("q.weight"), 2, WIDTH, keys, 1, 1);
-      if (own_keys > 0) NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
+      if (own_keys > 0 && !d->layer[0].shared_keys)
+        NEXT(NAME("k.weight"), 2, WIDTH, own_keys, 1, 1);
       NEXT(NAME("v.weight"), 2, WIDTH, values * md.descents, 1, 1);
       if (convolved) NEXT(NAME("conv_q.weight"), 2, taps, keys, 1, 0);
       if (convolved && own_keys > 0) NEXT(NAME("conv_k.weight"), 2, taps, own_keys, 1, 0);

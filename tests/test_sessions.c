@@ -54,7 +54,7 @@ static void shrink(miras_model_desc *d) {
 }
 
 /* Row `kind` of the table, then layers of other types and whole models by name. */
-static const char *const patterns[] = {"mwga", "ag", "m(wm)*2"};
+static const char *const patterns[] = {"cmwga", "ag", "m(wm)*2"};
 static const char *const wholes[] = {"titans-mag", "titans-mal"};
 enum { CASES = MIRAS_KIND_COUNT + 5 };
 
