@@ -246,10 +246,14 @@
        x       = x + (norm(y) * sigmoid(norm(z))) W_o
        x       = x + SwiGLU(norm(x)), as above
 
+   A layer of type rwkv is RWKV-7's as published (room @76 has its formulas): its memory with token
+   shifts, gates of low rank, values of the first such layer mixed in, and a bonus.
+
    An MLP layer is the last line alone; in "mgwg" such layers (g) stand where the pattern has them,
-   and others go without by no_mlp. A convolution (c) as a layer is x + convolution(norm(x)) + bias,
-   channel by channel. Parameters lie in one flat block with a table of named views, and a model is
-   hardly more.
+   and others go without by no_mlp. MLPs may square a ReLU instead, norms be layer norms, and one
+   more stand behind the embedding: `mlp`, `norm`, `embed_norm`. A convolution (c) as a layer is x +
+   convolution(norm(x)) + bias, channel by channel. Parameters lie in one flat block with a table of
+   named views, and a model is hardly more.
 
    TRAINERS. miras_trainer is what a model needs to be trained: gradients in another block of the
    same layout, the optimizer's moments, what the backward pass wants to know of the forward one,
@@ -337,7 +341,7 @@
    WHAT IT DOES NOT DO
      - no GPU in this header (memories have one in miras_cuda.cuh), no half precision, no quantised
        weights: 32-bit floats
-     - of a published layer only what its memory is: no token shift, no output norm or gate but the
+     - of most published layers only what their memory is: no output norm or gate but the
        ones above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
@@ -1036,8 +1040,16 @@ typedef enum miras_layer_type {
                               it has not got                                                     */
   MIRAS_LAYER_CONV,        /* a causal convolution of each channel of the normed input, with a bias:
                               what TTT's blocks begin with on Mamba's backbone                   */
+  MIRAS_LAYER_RWKV,        /* the time mixing of RWKV-7 as published (room @76)                   */
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
+
+/* The MLP that ends a layer, of h = norm(x). */
+typedef enum miras_mlp {
+  MIRAS_MLP_SWIGLU,        /* W_down (silu(W_gate h) (.) W_up h)                                  */
+  MIRAS_MLP_RELU2,         /* W_down max(W_up h, 0)^2                                             */
+  MIRAS_MLP_COUNT
+} miras_mlp;
 
 /* A kind of layer. The learned gates of a memory are those that are not MIRAS_GATE_CONSTANT. Each
  * is made from a number g of a projection, whose offset lets it begin at the constant of the
@@ -1051,11 +1063,14 @@ typedef enum miras_layer_type {
 typedef struct miras_layer_desc {
   char letter;             /* its name in a pattern, a..z or A..Z; of layer[0] 0 -> m            */
   miras_layer_type type;
-  int hidden;              /* of the SwiGLU MLP, 1..2^20; 0 -> 8/3 width, rounded up to a
-                              multiple of 8; with no_mlp it must be 0                            */
+  int hidden;              /* of the MLP, 1..2^20; 0 -> 8/3 width, rounded up to a multiple of 8, or
+                              with MIRAS_MLP_RELU2 4 width; with no_mlp it must be 0             */
   int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
+  miras_mlp mlp;           /* which                                                              */
+  int shift;               /* of type MLP, 1: it reads h + (h of the token before - h) (.) a learned
+                              mix per channel (RWKV's channel mixing)                            */
   int taps;                /* type conv: of its convolution, 1..8; 0 -> 4                        */
-  /* of types memory and mag */
+  /* of types memory, mag and rwkv, which has no conv, gate_rank and fixed_gates, and no mixings */
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
                               is a whole number; batch and seed are set by the model             */
   int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
@@ -1074,8 +1089,15 @@ typedef struct miras_layer_desc {
                               number each: a sum of MIRAS_FIXED_...                              */
   int horizon;             /* 0, or the tokens that learned keep gates may at most look back:
                               alpha is held to 1 - 1/horizon, 2..2^30                            */
-  float out_epsilon;       /* type memory: norm_epsilon of the norm of what memories say, up to 1;
-                              0 -> the model's                                                   */
+  float out_epsilon;       /* types memory, rwkv: norm_epsilon of the norm of what memories say, up
+                              to 1; 0 -> the model's, of rwkv times value_dim                    */
+  /* of type rwkv: ranks of its projections, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)) */
+  int decay_rank;          /* behind the keep gate, c = 2.5                                      */
+  int rate_rank;           /* behind rate of MIRAS_KEYS_ERASE, c = 2.5                           */
+  int out_rank;            /* behind the output gate, c = 5                                      */
+  int value_rank;          /* 0: values are the layer's own; else the rank behind a learned gate per
+                              channel that mixes in those of the model's first layer of type rwkv,
+                              which itself has none                                              */
   /* of types attention and mag; of a mag heads * head_dim must be the memory's heads * value_dim */
   int heads;               /* of queries, 1..65536; 0 -> those of the model                      */
   int kv_heads;            /* of keys and values, of which heads is a multiple; 0 -> heads       */
@@ -1110,6 +1132,13 @@ typedef enum miras_weights {
   MIRAS_WEIGHTS_COUNT
 } miras_weights;
 
+/* The norms of a model's blocks and of what its head reads. */
+typedef enum miras_norm {
+  MIRAS_NORM_RMS,          /* x / sqrt(mean x^2 + eps) (.) gain                                   */
+  MIRAS_NORM_LAYER,        /* (x - mean x) / sqrt(var x + eps) (.) gain + bias                    */
+  MIRAS_NORM_COUNT
+} miras_norm;
+
 typedef struct miras_model_desc {
   miras_layer_desc layer[MIRAS_LAYER_KINDS];   /* those that the pattern does not name are unused */
   char pattern[MIRAS_PATTERN];   /* which layers, from the embedding on: letters, or groups of them
@@ -1121,6 +1150,8 @@ typedef struct miras_model_desc {
   int layers;              /* how many, 1..256; no default but with a pattern, which says it     */
   int untied;              /* 1: the head has its own matrix instead of the embedding's          */
   float norm_epsilon;      /* added to the mean of squares in RMS norms, up to 1; 0 -> 1e-5      */
+  miras_norm norm;         /* of blocks and before the head                                      */
+  int embed_norm;          /* 1: one behind the embedding too                                    */
   float dropout;           /* 0..0.9, on what layers add and the embedding, training only        */
   uint64_t seed;           /* of the initial parameters and of dropout                           */
   uint64_t limit;          /* most bytes that the model, or one session of it, may take: more is
@@ -1216,7 +1247,9 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
 /* Fill d with a published whole model of so many layers; any row's name is that of layers of it.
  *   "titans-lmm"   layers of Titans' memory
  *   "titans-mag"   the memory as the gate of window attention: layers of type mag
- *   "titans-mal"   the memory as a layer: memory, then window attention, then the MLP */
+ *   "titans-mal"   the memory as a layer: memory, then window attention, then the MLP
+ *   "rwkv7"        time mixing, then channel mixing: two layers each. The row's memory in a layer
+ *                  of type memory is "rwkv7-memory" */
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers);
 #endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
@@ -1999,7 +2032,7 @@ enum { MIRAS__WORD, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT, MIRAS__
 enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE };
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
-       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6 };
+       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7 };
 
 typedef struct miras__field {
   const char *name;        /* as in files                                                        */
@@ -2032,7 +2065,7 @@ typedef struct miras__field {
 /* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
-  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv"),
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv"),
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
@@ -2091,8 +2124,8 @@ static const miras__field miras__fields[] = {
   MIRAS__M(width, 2, 1, 65536, 0, ""),
   MIRAS__M(layers, 2, 1, 256, 0, ""),
   MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "no_mlp 0"),
-  MIRAS__N(conv, 2, 1, 8, 4, "convolved not none"),
-  MIRAS__N(gate_rank, 2, 1, 4096, 32, ""),
+  MIRAS__N(conv, 2, 1, 8, 4, "type not rwkv, convolved not none"),
+  MIRAS__N(gate_rank, 2, 1, 4096, 32, "type not rwkv"),
   MIRAS__W(key_map, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase"),
   MIRAS__W(keep_form, 2, MIRAS_KEEP_COUNT, "keep_gate not constant", "sigmoid root rate bounded"),
   MIRAS__N(tied_step, 2, 0, 1, 0, "keep_form rate"),
@@ -2105,7 +2138,7 @@ static const miras__field miras__fields[] = {
    0, (float)(INT_MAX - 127), 0, NULL, ""},
   MIRAS__N(memory.bounded_step, 3, 0, 2, 0, "architecture not kv-cache"),
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
-  MIRAS__N(fixed_gates, 3, 0, 31, 0, ""),
+  MIRAS__N(fixed_gates, 3, 0, 31, 0, "type not rwkv"),
   MIRAS__N(horizon, 3, 0, 1 << 30, 0, "keep_gate not constant"),
   {MIRAS__AT("memory.norm_epsilon", l.memory.norm_epsilon), MIRAS__REAL, 4, MIRAS__SHAPE,
    0, 1, 0, NULL, "inner_norm"},
@@ -2118,15 +2151,24 @@ static const miras__field miras__fields[] = {
   MIRAS__N(no_mlp, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
   {MIRAS__AT("out_epsilon", l.out_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL,
-   "type memory"},
+   "type memory rwkv"},
   MIRAS__N(rotary_dim, 6, 0, 4096, 0, ""),
   MIRAS__N(output_gate, 6, 0, 1, 0, "type attention"),
-  MIRAS__W(convolved, 6, MIRAS_CONVOLVED_COUNT, "", "all qk none"),
-  MIRAS__N(conv_bias, 6, 0, 1, 0, "convolved not none"),
-  MIRAS__W(key_mixing, 6, MIRAS_MIX_COUNT, "", "silu none relu elu"),
-  MIRAS__W(value_mixing, 6, MIRAS_MIX_COUNT, "", "silu none relu elu"),
+  MIRAS__W(convolved, 6, MIRAS_CONVOLVED_COUNT, "type not rwkv", "all qk none"),
+  MIRAS__N(conv_bias, 6, 0, 1, 0, "type not rwkv, convolved not none"),
+  MIRAS__W(key_mixing, 6, MIRAS_MIX_COUNT, "type not rwkv", "silu none relu elu"),
+  MIRAS__W(value_mixing, 6, MIRAS_MIX_COUNT, "type not rwkv", "silu none relu elu"),
+  MIRAS__W(mlp, 6, MIRAS_MLP_COUNT, "no_mlp 0", "swiglu relu2"),
+  MIRAS__N(shift, 6, 0, 1, 0, "type mlp"),
+  MIRAS__N(decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
+  MIRAS__N(rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
+  MIRAS__N(out_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
+  MIRAS__N(value_rank, 6, 0, 4096, 0, "type rwkv"),
+  {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_COUNT - 1, 0,
+   "rms layer", ""},
+  MIRAS__M(embed_norm, 6, 0, 1, 0, ""),
   MIRAS__N(persistent, 6, 0, 1024, 0, ""),
-  MIRAS__N(shared_keys, 6, 0, 1, 0, "convolved not none"),
+  MIRAS__N(shared_keys, 6, 0, 1, 0, "type not rwkv, convolved not none"),
   MIRAS__N(taps, 6, 1, 8, 4, "type conv"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -2219,7 +2261,8 @@ static const miras__rule miras__rules[] = {
   {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
   {"unturned, rotary_dim", "", "it must be even and at most head_dim"},
   {"unequal, head_dim", "", "heads times it must be the memory's heads times value_dim"},
-  {"tied_step", "keep_gate head, step_gate head, descents 1", NULL}
+  {"tied_step", "keep_gate head, step_gate head, descents 1", NULL},
+  {"type rwkv", "separate_erase 1, keep_gate channel, step_gate constant", NULL}
 };
 
 #undef MIRAS__SIMPLEX
@@ -2305,7 +2348,7 @@ static int miras__of_layer(const miras__field *f) { return f->at < offsetof(mira
 
 /* Has a layer of this type memories? Attention? */
 static int miras__remembers(miras_layer_type type) {
-  return type == MIRAS_LAYER_MEMORY || type == MIRAS_LAYER_MAG;
+  return type == MIRAS_LAYER_MEMORY || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_RWKV;
 }
 
 static int miras__attends(miras_layer_type type) {
@@ -2328,7 +2371,7 @@ static int miras__of_type(const miras__field *f, miras_layer_type type) {
 /* Where it has a meaning: first of all in layers of its types. */
 static const char *miras__when(const miras__case *c, const miras__field *f) {
   if (miras__of_type(f, c->l.type)) return f->when;
-  return miras__types_of(f) == 1 ? "type memory mag" : "type attention mag";
+  return miras__types_of(f) == 1 ? "type memory mag rwkv" : "type attention mag";
 }
 
 /* A field's name, of a memory on its own without "memory." before it. */
@@ -2487,7 +2530,14 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       heads = miras__of_memory(f) ? d->heads : c->l.heads;
       x = c->d.width % heads ? 0 : c->d.width / heads;
       break;
-    case MIRAS__LIKE_WIDTH: x = ((8 * c->d.width + 2) / 3 + 7) / 8 * 8; break;
+    case MIRAS__LIKE_WIDTH:
+      x = c->l.mlp == MIRAS_MLP_RELU2 ? 4 * c->d.width : ((8 * c->d.width + 2) / 3 + 7) / 8 * 8;
+      break;
+    case MIRAS__LIKE_ROOT:
+      x = 32 * floor((f->at == offsetof(miras__case, l.out_rank) ? 5 : 2.5) *
+                       sqrt((double)c->d.width) / 32 + 0.5);
+      if (x < 32) x = 32;
+      break;
     case MIRAS__LIKE_NORM:
       x = d->inner_norm && (d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE)
               ? 3 * sqrt((double)d->value_dim) : 1;
@@ -2891,13 +2941,22 @@ typedef struct miras__errors {
   float *e, *loss;
 } miras__errors;
 
-/* What a norm of room @29 takes: rows x of heads of `dim` channels, a gain for each, and the gate
- * of a gated norm. The other has one head. epsilon is added to the mean of squares. */
+/* What a norm of room @29 takes: rows x of heads of `dim` channels, a gain for each, the gate of a
+ * gated norm, and of a layer norm biases and what is added to the variance. That of root mean
+ * squares has one head. */
 typedef struct miras__norm {
   const float *x, *gain, *gate;
   size_t ldx, ld_gate, rows, heads, dim;
   float epsilon;
+  const float *bias;
 } miras__norm;
+
+/* What the adjoint of a layer norm knows of a row: mean and 1 / deviation of x, and the means of
+ * its gradient and of that times the normed row. */
+typedef struct miras__norm_row { float mean, inverse, d, along; } miras__norm_row;
+
+/* Gradients of a norm's gain and bias. */
+typedef struct miras__norm_grads { float *gain, *bias; } miras__norm_grads;
 
 /* A short convolution of rows of heads * dim channels (room @29): inputs c, the taps - 1 rows ahead
  * of them, NULL for zeros, weights w [taps, heads * dim], NULL for none with one tap, a bias or
@@ -3129,6 +3188,9 @@ enum {
   MIRAS__GATE_SOFTPLUS = MIRAS_KEEP_COUNT
 };
 
+/* Forms of what low ranks are squashed by (room @29). */
+enum { MIRAS__SQUASH_TANH, MIRAS__SQUASH_SIGMOID };
+
 /* Forms of biases on a norm (room @26). */
 enum { MIRAS__NORM_CLIPPED, MIRAS__NORM_SHIFTED, MIRAS__NORM_PSEUDO };
 
@@ -3296,6 +3358,13 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, rms_fwd, (float *y, size_t ldy, const miras__norm *x))                           \
   X(LAYER_BACK, void, rms_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,         \
     float *dgain, float *y, size_t ldy, const float *dy, size_t lddy, const miras__norm *x))      \
+  X(LAYER, void, layer_norm_fwd, (float *y, size_t ldy, const miras__norm *x))                    \
+  X(LAYER_BACK, void, layer_norm_bwd, (float *dx, size_t lddx, const float *base, size_t ldbase,  \
+    const miras__norm_grads *g, float *y, size_t ldy, const float *dy, size_t lddy,               \
+    const miras__norm *x))                                                                        \
+  X(LAYER, void, squash_fwd, (int form, float *y, size_t ldy, size_t rows, size_t n))             \
+  X(LAYER_BACK, void, squash_bwd, (int form, float *dy, size_t lddy, const float *y, size_t ldy,  \
+    size_t rows, size_t n))                                                                       \
   X(LAYER, void, gated_norm_fwd, (float *m, size_t ldm, const miras__norm *x))                    \
   X(LAYER_BACK, void, gated_norm_bwd, (float *dy, size_t lddy, float *dg, size_t lddg,            \
     float *dgain, float *m, size_t ldm, float *dm, size_t lddm, const miras__norm *x))            \
@@ -3488,6 +3557,14 @@ struct miras__kernels {
 #define miras__rms_bwd_row MIRAS__LENT(miras__rms_bwd_row)
 #define miras__rms_along MIRAS__LENT(miras__rms_along)
 #define miras__rms_bwd MIRAS__LENT(miras__rms_bwd)
+#define miras__off MIRAS__LENT(miras__off)
+#define miras__square_off MIRAS__LENT(miras__square_off)
+#define miras__layer_norm_fwd MIRAS__LENT(miras__layer_norm_fwd)
+#define miras__layer_norm_known MIRAS__LENT(miras__layer_norm_known)
+#define miras__layer_norm_bwd_row MIRAS__LENT(miras__layer_norm_bwd_row)
+#define miras__layer_norm_bwd MIRAS__LENT(miras__layer_norm_bwd)
+#define miras__squash_fwd MIRAS__LENT(miras__squash_fwd)
+#define miras__squash_bwd MIRAS__LENT(miras__squash_bwd)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
 #define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
@@ -7206,6 +7283,106 @@ static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldb
     miras__rms_bwd_row(dx, base, dgain, y, dy, x, of->gain, r, along, of->dim);
     if (base) base += ldbase;
     if (y) y += ldy;
+  }
+}
+
+/* x - mean, and zeros behind the row's end. */
+static inline vf miras__off(const float *x, vf mean, size_t left) {
+  const vf d = V_SUB(V_LOAD_N(x, left), mean);
+  return left < V_W ? V_FRONT(d, left) : d;
+}
+
+/* sum (x - mean)^2, over 16 lanes as dot. */
+static float miras__square_off(const float *x, float mean, size_t n) {
+  const vf m = V_SET1(mean);
+  vf lane[V_R];
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_LANES(n, r, lane[r] = V_FMA(miras__off(x + v_at, m, v_left), miras__off(x + v_at, m, v_left),
+                                lane[r]));
+  return miras__fold(lane);
+}
+
+/* y = (x - mean) / sqrt(var + epsilon) gain + bias, each head of a row by itself; y may be x. */
+static void miras__layer_norm_fwd(float *y, size_t ldy, const miras__norm *of) {
+  const size_t dim = of->dim;
+  size_t t, h;
+  for (t = 0; t < of->rows; t++)
+    for (h = 0; h < of->heads * dim; h += dim) {
+      const float *x = of->x + t * of->ldx + h;
+      const float mean = miras__sum(x, dim) / (float)dim;
+      const float off = miras__square_off(x, mean, dim) / (float)dim;
+      const vf m = V_SET1(mean), r = V_SET1(1.0f / sqrtf(off + of->epsilon));
+      V_FOR(dim)
+        V_PUT(y + t * ldy + h, V_FMA(V_MUL(V_SUB(V_AT(x), m), r), V_AT(of->gain + h),
+                                     V_AT(of->bias + h)));
+    }
+}
+
+/* What a head's row dy, of a norm of x, is known by. */
+static miras__norm_row miras__layer_norm_known(const float *dy, const float *x, const float *gain,
+                                               float epsilon, size_t n) {
+  miras__norm_row k;
+  k.mean = miras__sum(x, n) / (float)n;
+  k.inverse = 1.0f / sqrtf(miras__square_off(x, k.mean, n) / (float)n + epsilon);
+  k.d = miras__dot(dy, gain, n) / (float)n;
+  k.along = (miras__dot3(dy, gain, x, n) / (float)n - k.mean * k.d) * k.inverse;
+  return k;
+}
+
+/* Channels at..at + n - 1 of such a row, where dx, base, y, dy and x begin. */
+MIRAS__INLINE void miras__layer_norm_bwd_row(float *dx, const float *base,
+                                             const miras__norm_grads *g, float *y, const float *dy,
+                                             const float *x, const miras__norm *of, size_t at,
+                                             const miras__norm_row *k, size_t n) {
+  const vf m = V_SET1(k->mean), r = V_SET1(k->inverse), d = V_SET1(k->d), along = V_SET1(k->along);
+  const float *gain = of->gain + at, *bias = of->bias + at;
+  float *dgain = g->gain + at, *dbias = g->bias + at;
+  V_FOR(n) {
+    const vf xh = V_MUL(V_SUB(V_AT(x), m), r), vd = V_AT(dy), vg = V_AT(gain);
+    const vf e = V_FNMA(xh, along, V_SUB(V_MUL(vd, vg), d));
+    V_PUT(dgain, V_FMA(vd, xh, V_AT(dgain)));
+    V_PUT(dbias, V_ADD(vd, V_AT(dbias)));
+    if (y) V_PUT(y, V_FMA(xh, vg, V_AT(bias)));
+    V_PUT(dx, V_FMA(e, r, base ? V_AT(base) : V_ZERO()));
+  }
+}
+
+/* With z = (x - mean) r the normed row, r = 1 / sqrt(var + epsilon), and e = dy gain:
+ *   dx = base + r (e - mean e - z mean(e z));  dgain += dy z, dbias += dy
+ * base NULL is zero and may be dx, and so may dy. y, when wanted, receives the forward output
+ * again. */
+static void miras__layer_norm_bwd(float *dx, size_t lddx, const float *base, size_t ldbase,
+                                  const miras__norm_grads *g, float *y, size_t ldy, const float *dy,
+                                  size_t lddy, const miras__norm *of) {
+  const size_t dim = of->dim;
+  size_t t, h;
+  for (t = 0; t < of->rows; t++)
+    for (h = 0; h < of->heads * dim; h += dim) {
+      const float *x = of->x + t * of->ldx + h, *d = dy + t * lddy + h;
+      const miras__norm_row k = miras__layer_norm_known(d, x, of->gain + h, of->epsilon, dim);
+      miras__layer_norm_bwd_row(dx + t * lddx + h, base ? base + t * ldbase + h : NULL, g,
+                                y ? y + t * ldy + h : NULL, d, x, of, h, &k, dim);
+    }
+}
+
+/* In place: y = tanh(y), or sigmoid(y). */
+static void miras__squash_fwd(int form, float *y, size_t ldy, size_t rows, size_t n) {
+  size_t t;
+  for (t = 0; t < rows; t++, y += ldy) {
+    if (form == MIRAS__SQUASH_TANH) V_EACH(y, n, miras__v_tanh(V_AT(y)));
+    else V_EACH(y, n, miras__v_sigmoid(V_AT(y)));
+  }
+}
+
+/* dy becomes the gradient in front of it, y what it made: dy (1 - y^2), or dy y (1 - y). */
+static void miras__squash_bwd(int form, float *dy, size_t lddy, const float *y, size_t ldy,
+                              size_t rows, size_t n) {
+  const vf one = V_SET1(1.0f);
+  size_t t;
+  for (t = 0; t < rows; t++, dy += lddy, y += ldy) {
+    if (form == MIRAS__SQUASH_TANH) V_EACH(dy, n, V_MUL(V_AT(dy), V_FNMA(V_AT(y), V_AT(y), one)));
+    else V_EACH(dy, n, V_MUL(V_MUL(V_AT(dy), V_AT(y)), V_SUB(one, V_AT(y))));
   }
 }
 
@@ -12306,7 +12483,9 @@ static const struct {
 } miras__models[] = {
   {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY},
   {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG},
-  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY}
+  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY},
+  {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV},
+  {"rwkv7-memory", "", MIRAS_RWKV7, MIRAS_LAYER_MEMORY}
 };
 
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers) {
@@ -12320,10 +12499,17 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
   d->layers = layers;
   if (i == count) return MIRAS_OK;
   d->layer[0].type = (miras_layer_type)miras__models[i].type;
-  d->layer[1].persistent = MIRAS__PERSISTENT;
+  if (miras__models[i].kind == MIRAS_TITANS) d->layer[1].persistent = MIRAS__PERSISTENT;
   if (d->layer[0].type == MIRAS_LAYER_MAG) {
     d->layer[0].window = d->layer[1].window;
     d->layer[0].persistent = MIRAS__PERSISTENT;
+  }
+  if (d->layer[0].type == MIRAS_LAYER_RWKV) {
+    d->norm = MIRAS_NORM_LAYER;
+    d->embed_norm = d->untied = 1;
+    d->layer[0].value_rank = 32;
+    d->layer[3].mlp = MIRAS_MLP_RELU2;
+    d->layer[3].shift = 1;
   }
   if (!miras__models[i].block[0]) return MIRAS_OK;
   miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", miras__models[i].block, layers);
@@ -12968,7 +13154,7 @@ typedef struct miras__gates {
 } miras__gates;
 
 enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE_KEEP, MIRAS__ERASE,
-       MIRAS__GATE_GROUPS };
+       MIRAS__MIX, MIRAS__GATE_GROUPS };
 
 /* What a memory reads of a token: query, keys and values of its descents and, with separate_erase,
  * the key before it was split, erase and replace. */
@@ -12983,15 +13169,18 @@ enum { MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_OWN, MIRAS__READ
 enum { MIRAS__PROJECTS, MIRAS__MULTIPLIES, MIRAS__BY_TILE, MIRAS__BY_SEQUENCE, MIRAS__BY_HEAD,
        MIRAS__ORIGINS };
 
-enum { MIRAS__W_NORM1, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_NORM_Q, MIRAS__W_NORM_K,
-       MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V, MIRAS__W_CONV_BIAS_Q,
-       MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_GATES_DOWN, MIRAS__W_GATES_UP,
+enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V,
+       MIRAS__W_NORM_Q, MIRAS__W_NORM_K, MIRAS__W_CONV_Q, MIRAS__W_CONV_K, MIRAS__W_CONV_V,
+       MIRAS__W_CONV_BIAS_Q, MIRAS__W_CONV_BIAS_K, MIRAS__W_CONV_BIAS_V, MIRAS__W_GATES_DOWN,
+       MIRAS__W_GATES_UP, MIRAS__W_DECAY_DOWN, MIRAS__W_DECAY_UP, MIRAS__W_RATE_DOWN,
+       MIRAS__W_RATE_UP, MIRAS__W_MIX_DOWN, MIRAS__W_MIX_UP, MIRAS__W_OUT_DOWN, MIRAS__W_OUT_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
        MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
-       MIRAS__W_OUT_NORM, MIRAS__W_OUT_GATE, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K,
-       MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
-       MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2,
-       MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
+       MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE,
+       MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q,
+       MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K, MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y,
+       MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2, MIRAS__W_NORM2_BIAS, MIRAS__W_MLP_GATE,
+       MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
 
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
@@ -13017,6 +13206,8 @@ typedef struct miras__shape {
   size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
   size_t scratch, scratch_train;   /* of a worker                                                 */
   int form;                        /* of matrices (miras_weights)                                 */
+  int norm;                        /* miras_norm                                                  */
+  size_t mixes, ld_h;              /* token shifts (room @76); floats of the rows that project    */
   size_t wide;                     /* but float: where a tile of them lies in a worker's scratch  */
   size_t packed;                   /* and the bytes of all of them                                */
   size_t width, heads, dk, dv, value, hidden, taps;
@@ -13028,8 +13219,8 @@ typedef struct miras__shape {
   size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
          row_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
-         said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v; /* lengths of parameters, 0 of those
-                                      that it has not got                                         */
+         said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4], bonus,
+         out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
@@ -13067,6 +13258,8 @@ static const struct {
 } miras__params[MIRAS__PARAMS] = {
 #define MIRAS__L(member) (uint16_t)offsetof(miras__shape, member)
   {"norm1.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm1), 0},
+  {"norm1.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias1), 0},
+  {"shift.mix", MIRAS__BY_TILE, 0, 5, 1, MIRAS__L(mixes), MIRAS__L(width)},
   {"q.weight", MIRAS__PROJECTS, 1, 10, 1, MIRAS__L(width), MIRAS__L(cols_q)},
   {"k.weight", MIRAS__PROJECTS, 2, 10, 1, MIRAS__L(width), MIRAS__L(cols_k)},
   {"v.weight", MIRAS__PROJECTS, 3, 10, 1, MIRAS__L(width), MIRAS__L(cols_v)},
@@ -13080,6 +13273,14 @@ static const struct {
   {"conv_v.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias_v), 0},
   {"gates.down", MIRAS__PROJECTS, 7, 10, 1, MIRAS__L(width), MIRAS__L(cols_low)},
   {"gates.up", MIRAS__MULTIPLIES, 8, 1, 1, MIRAS__L(cols_low), MIRAS__L(moving)},
+  {"decay.down", MIRAS__PROJECTS, 18, 10, 1, MIRAS__L(width), MIRAS__L(rank[0])},
+  {"decay.up", MIRAS__MULTIPLIES, 19, 1, 1, MIRAS__L(rank[0]), MIRAS__L(cols_q)},
+  {"rate.down", MIRAS__PROJECTS, 20, 10, 1, MIRAS__L(width), MIRAS__L(rank[1])},
+  {"rate.up", MIRAS__MULTIPLIES, 21, 1, 1, MIRAS__L(rank[1]), MIRAS__L(cols_q)},
+  {"value.down", MIRAS__PROJECTS, 22, 10, 1, MIRAS__L(width), MIRAS__L(rank[2])},
+  {"value.up", MIRAS__MULTIPLIES, 23, 1, 1, MIRAS__L(rank[2]), MIRAS__L(value)},
+  {"out_gate.down", MIRAS__PROJECTS, 24, 10, 1, MIRAS__L(width), MIRAS__L(rank[3])},
+  {"out_gate.up", MIRAS__MULTIPLIES, 25, 10, 1, MIRAS__L(rank[3]), MIRAS__L(value)},
   {"gates.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(gates), 0},
   {"gates.rate", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(rate), 0},
   {"erase.scale", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(gate[MIRAS__ERASE].count), 0},
@@ -13089,7 +13290,9 @@ static const struct {
   {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
   {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(row_rates), 0},
+  {"bonus.gain", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(bonus), 0},
   {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(out_norm), 0},
+  {"out_norm.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(out_bias), 0},
   {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1, MIRAS__L(width), MIRAS__L(cols_out)},
   {"attention.q.weight", MIRAS__PROJECTS, 15, 10, 1, MIRAS__L(width), MIRAS__L(beside_q)},
   {"attention.k.weight", MIRAS__PROJECTS, 16, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
@@ -13102,7 +13305,8 @@ static const struct {
   {"memory_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(both), 0},
   {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(said), MIRAS__L(width)},
   {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm2), 0},
-  {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1, MIRAS__L(width), MIRAS__L(hidden)},
+  {"norm2.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias2), 0},
+  {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1, MIRAS__L(width), MIRAS__L(gated)},
   {"mlp.up", MIRAS__MULTIPLIES, 13, 10, 1, MIRAS__L(width), MIRAS__L(hidden)},
   {"mlp.down", MIRAS__MULTIPLIES, 14, 0, 1, MIRAS__L(hidden), MIRAS__L(width)}
 #undef MIRAS__L
@@ -13114,6 +13318,7 @@ typedef struct miras__layer {
   int index;
   size_t first, run;               /* its first float among parameters, and in a running text     */
   size_t site;                     /* the first of its masks: one for each of its branches        */
+  int gives;                       /* its values are those that others mix in                     */
   float *w;                        /* its parameters                                              */
   unsigned char *packed;           /* and matrices that are not float                             */
   float *keep;                     /* [H] constant keep gates                                     */
@@ -13145,6 +13350,7 @@ typedef struct miras__kept {
   float *ab;                       /* [N, 2 F] before the SwiGLU                                  */
   float *tape;                     /* [B, tasks, per_tape]                                        */
   float *tails;                    /* [B, tail] where rows that go on began                       */
+  float *shift;                    /* [N, 2 W] see miras__shift                                   */
   size_t per_tape;
 } miras__kept;
 
@@ -13155,7 +13361,10 @@ typedef struct miras__layer_work {
   /* the adjoint */
   float *dqkv, *inverse;           /* as qkv; [B, H, lengths, context] inverse lengths            */
   float *dproj, *dgates, *dy;      /* as proj, gates, y                                           */
-  float *h, *h2, *out, *act;       /* forward values again: norm1, norm2, gated memory, SwiGLU    */
+  float *h, *h2, *out, *act;       /* forward values again: norm1 (with shifts the mixed rows),
+                                      norm2 (mixed), gated memory, SwiGLU                         */
+  float *dshift;                   /* [N, 2 W] of a shifted row: the token's own part, and that of
+                                      the token before                                            */
   float *part[MIRAS__ORIGINS];     /* [tiles | B | B H, sums] gradients                           */
   float *turned;                   /* transposed weights of one layer: the projections', [proj, W],
                                       then the others'                                            */
@@ -13184,6 +13393,7 @@ typedef struct miras__visit {
   int projected;                   /* proj has all rows of the call; else the visited ones        */
   const miras__drop *drop;         /* NULL: none                                                  */
   float *out;                      /* [N, W]                                                      */
+  float *values, *dvalues;         /* [N, value] of the first layer of type rwkv; their gradient  */
   /* the adjoint */
   float *after, *mid, *before;     /* [N, W] gradients of output, middle and input ...            */
   float *after_in, *mid_in;        /* ... as the two branches saw them, behind dropout            */
@@ -13211,6 +13421,21 @@ static miras__norm miras__norm_of(const float *x, size_t ldx, const float *gain,
   return of;
 }
 
+/* A norm of blocks or before the head: y, or dx as in rms_bwd. RMS has no bias. */
+static void miras__block_norm(const miras__kernels *k, float *y, size_t ldy,
+                              const miras__norm *of) {
+  if (of->bias) k->layer_norm_fwd(y, ldy, of);
+  else k->rms_fwd(y, ldy, of);
+}
+
+static void miras__block_norm_bwd(const miras__kernels *k, float *dx, const float *base,
+                                  float *dgain, float *dbias, float *y, const float *dy, size_t ld,
+                                  const miras__norm *of) {
+  miras__norm_grads g;
+  g.gain = dgain, g.bias = dbias;
+  if (of->bias) k->layer_norm_bwd(dx, ld, base, ld, &g, y, ld, dy, ld, of);
+  else k->rms_bwd(dx, ld, base, ld, dgain, y, ld, dy, ld, of);
+}
 
 /* Whole cache lines; what is too large stays it. */
 static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
@@ -13269,6 +13494,19 @@ static float *miras__turned_weight(const miras__shape *s, const miras__layer_wor
                            ? place * s->ld_x : s->sums[MIRAS__PROJECTS] + place);
 }
 
+/* Norm 1 or 2, i, of n rows. */
+static miras__norm miras__rows_norm(const miras__visit *a, int i, const float *x, size_t n) {
+  const miras__shape *s = a->layer->s;
+  miras__norm of = miras__layer_norm(a->layer, i, x, s->ld_x, n, s->width);
+  if (s->norm) of.bias = miras__weight(a->layer, i + 1);
+  return of;
+}
+
+static void miras__norm_rows_of(const miras__visit *a, int i, float *y, const float *x, size_t n) {
+  const miras__norm of = miras__rows_norm(a, i, x, n);
+  miras__block_norm(a->k, y, a->layer->s->ld_x, &of);
+}
+
 /* c [n, cols], set or added to, = x W of parameter i. */
 static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
                          const float *x, size_t ldx, size_t n) {
@@ -13316,7 +13554,15 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
 
 /* Is what W_o receives other than what the heads said? */
 static int miras__layer_rewrites(const miras__shape *s) {
-  return s->cols_out || s->beside;
+  return s->cols_out || s->beside || s->bonus;
+}
+
+/* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in rms_bwd. */
+static void miras__norm_rows_bwd(const miras__visit *a, int i, float *dx, const float *base,
+                                 float *y, const float *dy, const float *x) {
+  const miras__norm of = miras__rows_norm(a, i, x, a->n);
+  miras__block_norm_bwd(a->k, dx, base, miras__tile_sum(a, i), miras__tile_sum(a, i + 1), y, dy,
+                        a->layer->s->ld_x, &of);
 }
 
 /* How often the layer adds to its input. */
@@ -13325,7 +13571,8 @@ static size_t miras__branches(const miras__shape *s) { return s->value && s->hid
 /* In the order of their columns. */
 static const unsigned char miras__projections[] = {
   MIRAS__W_Q, MIRAS__W_K, MIRAS__W_V, MIRAS__W_OUT_GATE, MIRAS__W_GATES_DOWN, MIRAS__W_BESIDE_Q,
-  MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V
+  MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_MIX_DOWN, MIRAS__W_DECAY_DOWN, MIRAS__W_RATE_DOWN,
+  MIRAS__W_OUT_DOWN
 };
 #define MIRAS__PROJECTIONS MIRAS__COUNT(miras__projections)
 
@@ -13336,10 +13583,10 @@ static const unsigned char miras__projections[] = {
 static void miras__project(const miras__visit *a, size_t count, size_t n, const float *x,
                            float *proj) {
   const miras__shape *s = a->layer->s;
-  const miras__norm in = miras__layer_norm(a->layer, MIRAS__W_NORM1, x, s->ld_x, n, s->width);
+  const miras__norm in = miras__rows_norm(a, MIRAS__W_NORM1, x, n);
   float *h = s->plain ? proj : a->scratch + MIRAS__PACK;
   size_t i;
-  a->k->rms_fwd(h, s->plain ? s->ld_p : s->ld_x, &in);
+  miras__block_norm(a->k, h, s->plain ? s->ld_p : s->ld_x, &in);
   for (i = 0; i < count; i++) {
     const int which = miras__projections[i];
     const miras__param *p = &s->param[which];
@@ -13390,33 +13637,138 @@ static size_t miras__mlp_site(const miras__visit *a) {
   return a->layer->site + miras__branches(a->layer->s) - 1;
 }
 
-static void miras__layer_mlp(const miras__visit *a) {
+/* Has the MLP a shift? Otherwise, if any, the heads have it. */
+static int miras__shifts_mlp(const miras__shape *s) { return s->mixes && !s->value; }
+
+/* The shifted norm's rows, of heads or of an MLP, and those of the tokens before less these, side
+ * by side; before a text there are zeros. */
+static void miras__shift(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const float *mid = miras__mid(a);
-  float *h = a->scratch + MIRAS__PACK, *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
-  const miras__norm in = miras__layer_norm(a->layer, MIRAS__W_NORM2, mid, s->ld_x, a->n, s->width);
-  float *ab = a->kept.ab;
-  a->k->rms_fwd(h, s->ld_x, &in);
-  miras__times(a, MIRAS__W_MLP_GATE, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, a->n);
-  miras__times(a, MIRAS__W_MLP_UP, MIRAS__SET, ab + s->ld_f, 2 * s->ld_f, h, s->ld_x, a->n);
-  a->k->swiglu_fwd(act, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
-  miras__add_branch(a, miras__mlp_site(a), a->out, mid, MIRAS__W_MLP_DOWN, act, s->ld_f);
+  const int i = s->value ? MIRAS__W_NORM1 : MIRAS__W_NORM2;
+  const size_t ld = 2 * s->ld_x;
+  const float *x = a->kept.x;
+  float *h = a->kept.shift, *d = h + s->ld_x;
+  miras__norm of = miras__rows_norm(a, i, x, a->n);
+  miras__block_norm(a->k, h, ld, &of);
+  if (a->first) {
+    of = miras__rows_norm(a, i, x - s->ld_x, 1);
+    miras__block_norm(a->k, d, ld, &of);
+  } else if (a->run) {
+    a->k->copy(d, a->run, s->width);
+  } else {
+    a->k->fill(d, 0, s->width);
+  }
+  a->k->copy_rows(d + ld, ld, h, ld, a->n - 1, s->width);
+  a->k->axpy_rows(d, ld, -1, NULL, 0, h, ld, a->n, s->width);
 }
 
-/* after -> mid */
+/* The last of n of these rows is what the text goes on with. */
+static void miras__shift_keep(const miras__visit *a, size_t n) {
+  const miras__shape *s = a->layer->s;
+  a->k->copy(a->run, a->kept.shift + (n - 1) * 2 * s->ld_x, s->width);
+}
+
+/* z = h + d (.) mix j */
+static void miras__shift_mix(const miras__visit *a, size_t j, float *z, size_t ldz) {
+  const miras__shape *s = a->layer->s;
+  const float *h = a->kept.shift;
+  a->k->copy_rows(z, ldz, h, 2 * s->ld_x, a->n, s->width);
+  a->k->muladd_rows(z, ldz, h + s->ld_x, 2 * s->ld_x,
+                    miras__weight(a->layer, MIRAS__W_SHIFT) + j * s->width, 0, a->n, s->width);
+}
+
+/* The adjoint: dz into what is collected of all mixes, dshift, and into the tile's sums; t: room
+ * like dz. */
+static void miras__shift_mix_bwd(const miras__visit *a, size_t j, const float *dz, float *t) {
+  const miras__shape *s = a->layer->s;
+  const size_t ld = s->ld_x, w = s->width;
+  float *own = a->work.dshift, *back = own + ld;
+  a->k->muladd_rows(miras__tile_sum(a, MIRAS__W_SHIFT) + j * w, 0, dz, ld, a->kept.shift + ld,
+                    2 * ld, a->n, w);
+  a->k->mul_rows(t, ld, dz, ld, miras__weight(a->layer, MIRAS__W_SHIFT) + j * w, 0, a->n, w);
+  if (!j) {
+    a->k->copy_rows(own, 2 * ld, dz, ld, a->n, w);
+    a->k->copy_rows(back, 2 * ld, t, ld, a->n, w);
+  } else {
+    a->k->add_rows(own, 2 * ld, dz, ld, a->n, w);
+    a->k->add_rows(back, 2 * ld, t, ld, a->n, w);
+  }
+  a->k->axpy_rows(own, 2 * ld, -1, NULL, 0, t, ld, a->n, w);
+}
+
+/* dshift -> dx, through norm i of rows x: a row has what its own token and the next one say. */
+static void miras__shift_bwd(const miras__visit *a, int i, float *dx, const float *base,
+                             const float *x) {
+  const miras__shape *s = a->layer->s;
+  const size_t ld = s->ld_x, next = a->n - (a->first + a->n == a->length);
+  float *t = a->scratch + MIRAS__PACK;
+  a->k->copy_rows(t, ld, a->work.dshift, 2 * ld, a->n, s->width);
+  a->k->add_rows(t, ld, a->work.dshift + 3 * ld, 2 * ld, next, s->width);
+  miras__norm_rows_bwd(a, i, dx, base, NULL, t, x);
+}
+
+/* The tile's ab -> act. */
+static void miras__mlp_acts(const miras__visit *a, float *act) {
+  const miras__shape *s = a->layer->s;
+  const float *ab = a->kept.ab, *up = ab + s->ld_f;
+  if (s->gated) a->k->swiglu_fwd(act, s->ld_f, ab, up, 2 * s->ld_f, a->n, s->hidden);
+  else a->k->feature_rows(MIRAS_FEATURE_RELU2, act, s->ld_f, up, 2 * s->ld_f, a->n, s->hidden);
+}
+
+static void miras__layer_mlp(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *h = a->scratch + MIRAS__PACK, *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
+  float *ab = a->kept.ab, *up = ab + s->ld_f;
+  if (miras__shifts_mlp(s)) miras__shift_mix(a, 0, h, s->ld_x);
+  else miras__norm_rows_of(a, MIRAS__W_NORM2, h, miras__mid(a), a->n);
+  if (s->gated) miras__times(a, MIRAS__W_MLP_GATE, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, a->n);
+  miras__times(a, MIRAS__W_MLP_UP, MIRAS__SET, up, 2 * s->ld_f, h, s->ld_x, a->n);
+  miras__mlp_acts(a, act);
+  miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a), MIRAS__W_MLP_DOWN, act, s->ld_f);
+}
+
+/* after -> mid, or with a shift dshift. */
 static void miras__layer_mlp_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  float *ab = a->kept.ab, *ds = a->work.act;
+  const size_t ld = s->ld_x, ld2 = 2 * s->ld_f;
+  float *ab = a->kept.ab, *up = ab + s->ld_f, *ds = a->work.act;
   float *t = a->scratch + MIRAS__PACK;
-  const miras__norm mid =
-    miras__layer_norm(a->layer, MIRAS__W_NORM2, miras__mid(a), s->ld_x, a->n, s->width);
   miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after, MIRAS__W_MLP_DOWN, ds,
                         s->ld_f);
-  a->k->swiglu_bwd(ds, s->ld_f, ab, ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
-  miras__times_bwd(a, MIRAS__W_MLP_GATE, MIRAS__SET, t, s->ld_x, ab, 2 * s->ld_f);
-  miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__ADD, t, s->ld_x, ab + s->ld_f, 2 * s->ld_f);
-  a->k->rms_bwd(a->mid, s->ld_x, a->after, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM2), a->work.h2,
-                s->ld_x, t, s->ld_x, &mid);
+  if (s->gated) {
+    a->k->swiglu_bwd(ds, s->ld_f, ab, up, ld2, a->n, s->hidden);
+    miras__times_bwd(a, MIRAS__W_MLP_GATE, MIRAS__SET, t, ld, ab, ld2);
+    miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__ADD, t, ld, up, ld2);
+  } else {                         /* the gate's place has what takes that of up */
+    a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, ab, ld2, ds, ds, s->ld_f, up, ld2, a->n, s->hidden);
+    a->k->feature_rows(MIRAS_FEATURE_RELU2, ds, s->ld_f, up, ld2, a->n, s->hidden);
+    a->k->copy_rows(up, ld2, ab, ld2, a->n, s->hidden);
+    miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__SET, t, ld, up, ld2);
+  }
+  if (!miras__shifts_mlp(s)) {
+    miras__norm_rows_bwd(a, MIRAS__W_NORM2, a->mid, a->after, a->work.h2, t, miras__mid(a));
+    return;
+  }
+  miras__shift_mix(a, 0, a->work.h2, ld);
+  miras__shift_mix_bwd(a, 0, t, t + MIRAS__TILE * ld);
+}
+
+/* Which of the shifts a projection reads: r, w, k, v, a, g, as published. */
+static size_t miras__mix_of(int i) {
+  switch (i) {
+    case MIRAS__W_DECAY_DOWN: return 1;
+    case MIRAS__W_K: return 2;
+    case MIRAS__W_V: case MIRAS__W_MIX_DOWN: return 3;
+    case MIRAS__W_RATE_DOWN: return 4;
+    case MIRAS__W_OUT_DOWN: return 5;
+    default: return 0;
+  }
+}
+
+/* The column of g that low rank i (decay, rate, values, output gate) makes. */
+static size_t miras__up_column(const miras__shape *s, int i) {
+  static const unsigned char group[3] = {MIRAS__KEEP, MIRAS__ERASE, MIRAS__MIX};
+  return i < 3 ? s->gate[group[i]].from : s->gates;
 }
 
 /* Blocks of work on whole matrices; one list makes one phase. */
@@ -13555,13 +13907,19 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
     const miras__param *p = &s->param[i];
     const int origin = miras__params[i].origin;
     if (origin == MIRAS__PROJECTS)
-      miras__times_weight(a, i, g, work->h, s->ld_x, work->dproj + p->place, s->ld_p, list);
+      miras__times_weight(a, i, g, work->h + (s->mixes ? miras__mix_of(i) * s->ld_x : 0), s->ld_h,
+                          work->dproj + p->place, s->ld_p, list);
     else if (origin != MIRAS__MULTIPLIES)
       miras__job_reduce(list, g + p->at, miras__count(p), work->part[origin] + p->place,
                         s->sums[origin], rows[origin]);
   }
   miras__times_weight(a, MIRAS__W_GATES_UP, g, kept->proj + s->at_low, s->ld_p, work->dgates,
                       s->ld_g, list);
+  for (i = 0; i < 4; i++) {
+    const int up = MIRAS__W_DECAY_UP + 2 * i;
+    miras__times_weight(a, up, g, kept->proj + s->param[up - 1].place, s->ld_p,
+                        work->dgates + miras__up_column(s, i), s->ld_g, list);
+  }
   miras__times_weight(a, MIRAS__W_O, g, from, s->ld_y, a->mid_in, s->ld_x, list);
   miras__times_weight(a, MIRAS__W_MLP_GATE, g, work->h2, s->ld_x, kept->ab, 2 * s->ld_f, list);
   miras__times_weight(a, MIRAS__W_MLP_UP, g, work->h2, s->ld_x, kept->ab + s->ld_f, 2 * s->ld_f,
@@ -13620,6 +13978,8 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
   s->norm1 = s->value ? s->width : 0;
   s->norm2 = s->hidden ? s->width : 0;
   s->said = s->plain ? 0 : s->value;
+  s->bias1 = s->norm ? s->norm1 : 0;
+  s->bias2 = s->norm ? s->norm2 : 0;
   for (i = 0; i < MIRAS__PARAMS; i++) {
     miras__param *p = &s->param[i];
     const size_t cols = miras__params[i].cols, rows = miras__params[i].rows;
@@ -13681,7 +14041,8 @@ static int miras__shape_end(miras__shape *s) {
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
   if (s->scratch < rows) s->scratch = rows;
   if (s->scratch_train < rows) s->scratch_train = rows;
-  s->tail = miras__pad((s->taps - 1) * s->at_out);
+  s->ld_h = (s->mixes > 1 ? s->mixes : 1) * s->ld_x;
+  s->tail = s->mixes ? s->ld_x : miras__pad((s->taps - 1) * s->at_out);
   s->run = s->tail;
   miras__grow(&s->run, s->plan.head_state, s->tasks - s->beside);
   if (s->beside) {
@@ -13701,7 +14062,8 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
   work->qkv = miras__floats(a, runs, work->per_qkv);
   if (!MIRAS__TRAINS || !e->train) return;
   work->dy = miras__floats(a, n, s->ld_y);
-  work->h = miras__floats(a, n, s->ld_x);
+  work->h = miras__floats(a, n, s->ld_h);
+  work->dshift = miras__floats(a, s->mixes ? n : 0, 2 * s->ld_x);
   work->h2 = miras__floats(a, n, s->ld_x);
   work->act = miras__floats(a, n, s->ld_f);
   work->dproj = miras__floats(a, n, s->ld_p);
@@ -13765,6 +14127,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   group[MIRAS__THRESHOLD].form = MIRAS__GATE_SOFTPLUS;
   group[MIRAS__VALUE_KEEP].count = m->value_gate ? s->dv : 0;
   group[MIRAS__ERASE].count = d->key_map == MIRAS_KEYS_ERASE ? s->dk : 0;
+  group[MIRAS__MIX].count = d->value_rank ? s->dv : 0;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
     group[i].cap = i == MIRAS__KEEP && d->horizon ? 1 - 1 / (float)d->horizon : 1;
@@ -14183,6 +14546,34 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   miras__memory_layer_again(a);
 }
 
+/* The bonus of RWKV-7, adjoint of miras__bonus, of a head's rows: with d the gradient of what it
+ * was added to, which leave_bwd has put in the values' columns of dproj, and b = d . v per row
+ *   dv += a d,  dr += b k (.) u,  dk += b r (.) u,  du += sum b r (.) k */
+static void miras__bonus_bwd(const miras__visit *p, size_t h, const miras__head_io *io,
+                             const miras__head_grads *g) {
+  const miras__shape *s = p->layer->s;
+  const miras__kernels *k = p->k;
+  const size_t n = s->dk, dv = s->dv, ld = s->ld_p;
+  const float *u = miras__weight(p->layer, MIRAS__W_BONUS) + h * n;
+  const float *d = p->work.dproj + s->at_v + h * dv;
+  float *du = miras__head_sum(p, MIRAS__W_BONUS, h);
+  float *t = p->scratch, *a = t + MIRAS__TILE * n, *b = a + MIRAS__TILE;
+  size_t i, m;
+  for (i = 0; i < p->n; i += m) {
+    const float *q = io->q + i * n, *key = io->k + i * n;
+    m = p->n - i < MIRAS__TILE ? p->n - i : MIRAS__TILE;
+    k->dot_rows(0, b, 1, d + i * ld, ld, io->v + i * dv, dv, m, dv);
+    k->mul_rows(t, n, q, n, key, n, m, n);
+    k->dot_rows(0, a, 1, t, n, u, 0, m, n);
+    k->axpy_rows(g->v + i * dv, dv, 1, a, 1, d + i * ld, ld, m, dv);
+    k->axpy_rows(du, 0, 1, b, 1, t, n, m, n);
+    k->mul_rows(t, n, key, n, u, 0, m, n);
+    k->axpy_rows(g->q + i * n, n, 1, b, 1, t, n, m, n);
+    k->mul_rows(t, n, q, n, u, 0, m, n);
+    k->axpy_rows(g->k + i * n, n, 1, b, 1, t, n, m, n);
+  }
+}
+
 /* dy -> dqkv, dgates, and the head's sums. */
 static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   const miras__kernels *k = a->k;
@@ -14204,6 +14595,7 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   run.dbias = miras__head_sum(a, MIRAS__W_BIAS, h);
   run.dridge = miras__head_sum(a, MIRAS__W_RIDGE, h);
   miras__head_backward(&run);
+  if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
   if (length > 0) {
     k->unit_bwd(g.q, io.q, inverse, length, n, s->dk);
     k->unit_bwd(g.k, io.k, inverse + work->context, length, n * s->descents, s->dk);
@@ -14237,26 +14629,30 @@ static void miras__convolve_bwd(const miras__visit *a) {
   }
 }
 
-static void miras__memory_layer_enter_bwd(const miras__visit *a) {
-  const miras__kernels *k = a->k;
-  const miras__shape *s = a->layer->s;
+/* Gradients of gates become those of g, where they lie. */
+static void miras__gates_back(const miras__visit *a) {
   float *dg = a->work.dgates;
   int i;
-  miras__convolve_bwd(a);
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
-    const miras__gates *group = &s->gate[i];
+    const miras__gates *group = &a->layer->s->gate[i];
     if (!group->count) continue;
-    k->gates_bwd(group->form, group->cap, dg + group->first,
-                 a->kept.g + group->from, s->ld_g,
-                 miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
-                 miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group), a->n,
-                 group->count);
+    a->k->gates_bwd(group->form, group->cap, dg + group->first, a->kept.g + group->from,
+                    a->layer->s->ld_g, miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
+                    miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group),
+                    a->n, group->count);
     if (group->from != group->first)             /* tied: its source has been there before */
-      k->add_rows(dg + group->from, s->ld_g, dg + group->first, s->ld_g, a->n, group->count);
+      a->k->add_rows(dg + group->from, a->layer->s->ld_g, dg + group->first, a->layer->s->ld_g,
+                     a->n, group->count);
   }
+}
+
+static void miras__memory_layer_enter_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  miras__convolve_bwd(a);
+  miras__gates_back(a);
   if (s->moving)
-    miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET,
-                     a->work.dproj + s->at_low, s->ld_p, dg, s->ld_g);
+    miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET, a->work.dproj + s->at_low, s->ld_p,
+                     a->work.dgates, s->ld_g);
 }
 
 static const miras__layer_type miras__memory_layer = {
@@ -14310,6 +14706,217 @@ static void miras__conv_layer_leave_bwd(const miras__visit *a, float *from) {
 static const miras__layer_type miras__conv_layer = {
   MIRAS__HOST(miras__conv_layer_resolve), NULL, NULL, NULL, miras__conv_layer_enter, NULL, NULL,
   MIRAS__BACK(miras__conv_layer_leave_bwd), NULL, MIRAS__BACK(miras__convolve_bwd)
+};
+
+/* ---- RWKV-7's time mixing ---- */
+
+/* RWKV-7's layer as published (Peng et al. 2025), around the memory of its row. Of h, the norm of
+ * the layer's input, and h' that of the token before (0 at the start of a text), with a learned mix
+ * m per channel and its own W each time:
+ *   x_j     = h + (h' - h) (.) m_j                                      j = r, w, k, v, a, g
+ *   q, k, v = x_r W, x_k W, x_v W
+ *   keep    = exp(-exp(-1/2) sigmoid(tanh(x_w W) W + offset))           (keep_form bounded)
+ *   rate    = sigmoid(x_a W W + offset),  gate = sigmoid(x_g W) W
+ *   v       = v + (v_1 - v) (.) sigmoid(x_v W W + offset)               with value_rank; v_1 the
+ *             values of the first layer of this type, before any such mixing
+ *   erase, replace, k    by MIRAS_KEYS_ERASE
+ *   y       = memory(k, v, q, erase, replace, keep)
+ *   a       = sum over a head of q (.) k (.) u,   u learned: the bonus
+ *   out     = (layer norm per head(y) + a v) (.) gate
+ * Of a running text the layer holds the last h and the heads' states. Columns of g behind those of
+ * gates are the output gate's, and then v_1 - v. */
+
+#ifndef MIRAS__DEVICE
+static MIRAS__COLD miras_result miras__rwkv_layer_resolve(miras__shape *s,
+                                                          const miras_layer_desc *d, char *why,
+                                                          size_t n) {
+  miras_result result;
+  s->rank[0] = (size_t)d->decay_rank;
+  s->rank[1] = (size_t)d->rate_rank;
+  s->rank[2] = (size_t)d->value_rank;
+  s->rank[3] = (size_t)d->out_rank;
+  s->mixes = 6;
+  result = miras__memory_layer_resolve(s, d, why, n);
+  s->taps = 1;
+  s->outs += 2 * s->value;         /* behind the gates: the output gate, then what is mixed in    */
+  s->cols_out = 0;
+  s->bonus = s->cols_q;
+  s->out_bias = s->value;
+  return result;
+}
+
+/* Mixes from 0 to 1: some channels see the token, others the one before. */
+static MIRAS__COLD void miras__rwkv_layer_draw(const miras__layer *layer, uint64_t seed) {
+  const miras__shape *s = layer->s;
+  float *mix = layer->w + s->param[MIRAS__W_SHIFT].at;
+  size_t j, i;
+  miras__memory_layer_draw(layer, seed);
+  for (j = 0; j < s->mixes; j++)
+    for (i = 0; i < s->width; i++) *mix++ = (float)(i + 1) / (float)(s->width + 1);
+}
+#endif
+
+/* x -> proj, g, gates. Low ranks are squashed, and values mixed, where they lie. */
+static void miras__rwkv_layer_rows(const miras__visit *a) {
+  const miras__kernels *k = a->k;
+  const miras__shape *s = a->layer->s;
+  const miras__param *decay = &s->param[MIRAS__W_DECAY_DOWN], *out = &s->param[MIRAS__W_OUT_DOWN];
+  const size_t ld = s->ld_p, n = s->value;
+  float *proj = a->kept.proj, *g = a->kept.g, *z = a->scratch + MIRAS__PACK, *v = proj + s->at_v;
+  float *off = g + s->gates + n;
+  size_t i;
+  for (i = 0; i < MIRAS__PROJECTIONS; i++) {
+    const int which = miras__projections[i];
+    const miras__param *p = &s->param[which];
+    if (!p->rows) continue;
+    miras__shift_mix(a, miras__mix_of(which), z, s->ld_x);
+    miras__times(a, which, MIRAS__SET, proj + p->place, ld, z, s->ld_x, a->n);
+  }
+  k->squash_fwd(MIRAS__SQUASH_TANH, proj + decay->place, ld, a->n, decay->cols);
+  k->squash_fwd(MIRAS__SQUASH_SIGMOID, proj + out->place, ld, a->n, out->cols);
+  for (i = 0; i < 4; i++) {
+    const int up = MIRAS__W_DECAY_UP + 2 * (int)i;
+    if (s->rank[i])
+      miras__times(a, up, MIRAS__SET, g + miras__up_column(s, (int)i), s->ld_g,
+                   proj + s->param[up - 1].place, ld, a->n);
+  }
+  miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
+  if (a->layer->gives) k->copy_rows(a->values, s->ld_y, v, ld, a->n, n);
+  if (!s->rank[2]) return;
+  k->copy_rows(off, s->ld_g, a->values, s->ld_y, a->n, n);
+  k->axpy_rows(off, s->ld_g, -1, NULL, 0, v, ld, a->n, n);
+  k->muladd_rows(v, ld, off, s->ld_g, a->work.gates + s->gate[MIRAS__MIX].first, s->ld_g, a->n, n);
+}
+
+/* proj, gates -> qkv */
+static void miras__rwkv_layer_enter(const miras__visit *a) {
+  static const unsigned char reads[3] = {MIRAS__READ_Q, MIRAS__READ_OWN, MIRAS__READ_V};
+  const miras__shape *s = a->layer->s;
+  size_t h, i;
+  for (h = 0; h < s->heads; h++)
+    for (i = 0; i < 3; i++) {
+      const size_t n = s->read_dim[reads[i]];
+      a->k->copy_rows(miras__read_rows(a, a->work.qkv, reads[i], h), n,
+                      a->kept.proj + s->param[MIRAS__W_Q + i].place + h * n, s->ld_p, a->n, n);
+    }
+  miras__make_keys(a);
+}
+
+/* What W_o receives before the gate: [n, value]. */
+static float *miras__bonus(const miras__visit *p) {
+  const miras__shape *s = p->layer->s;
+  const miras__kernels *k = p->k;
+  const size_t n = s->cols_q, dk = s->dk, dv = s->dv, ld = s->ld_p, rows = p->n;
+  const float *proj = p->kept.proj, *key = proj + s->at_k;
+  miras__norm of = miras__answers_of(p);
+  float *y = miras__from_scratch(p), *t = y + MIRAS__TILE * s->ld_y, *a = t + MIRAS__TILE * n;
+  size_t h;
+  of.bias = miras__weight(p->layer, MIRAS__W_OUT_BIAS);
+  k->layer_norm_fwd(y, s->ld_y, &of);
+  k->mul_rows(t, n, key, ld, p->work.gates + s->gate[MIRAS__ERASE].first, s->ld_g, rows, n);
+  k->axpy_rows(t, n, -1, NULL, 0, key, ld, rows, n);
+  k->mul_rows(t, n, t, n, miras__weight(p->layer, MIRAS__W_ERASE_MIX), 0, rows, n);
+  k->add_rows(t, n, key, ld, rows, n);             /* the changed keys, as in erase_fwd           */
+  k->mul_rows(t, n, t, n, proj, ld, rows, n);
+  for (h = 0; h < s->heads; h++) {
+    k->dot_rows(0, a, 1, t + h * dk, n, miras__weight(p->layer, MIRAS__W_BONUS) + h * dk, 0, rows,
+                dk);
+    k->axpy_rows(y + h * dv, s->ld_y, 1, a, 1, proj + s->at_v + h * dv, ld, rows, dv);
+  }
+  return y;
+}
+
+static const float *miras__rwkv_layer_leave(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *y = miras__bonus(a);
+  a->k->mul_rows(y, s->ld_y, y, s->ld_y, a->kept.g + s->gates, s->ld_g, a->n, s->value);
+  return y;
+}
+
+/* from -> dy, the output gate's part of dgates, and what came before it in dproj's values. */
+static void miras__rwkv_layer_leave_bwd(const miras__visit *a, float *from) {
+  const miras__kernels *k = a->k;
+  const miras__shape *s = a->layer->s;
+  const float *gate = a->kept.g + s->gates;
+  float *d = a->work.dproj + s->at_v, *out = a->work.out, *y;
+  miras__norm of = miras__answers_of(a);
+  miras__norm_grads g;
+  g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM), g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
+  k->copy_rows(out, s->ld_y, from, s->ld_y, a->n, s->value);     /* where miras__bonus writes */
+  k->mul_rows(d, s->ld_p, out, s->ld_y, gate, s->ld_g, a->n, s->value);
+  miras__make_gates(a, NULL);
+  miras__rwkv_layer_enter(a);
+  y = miras__bonus(a);
+  k->mul_rows(a->work.dgates + s->gates, s->ld_g, out, s->ld_y, y, s->ld_y, a->n, s->value);
+  k->mul_rows(out, s->ld_y, y, s->ld_y, gate, s->ld_g, a->n, s->value);
+  of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
+  k->layer_norm_bwd(a->work.dy, s->ld_y, NULL, 0, &g, NULL, 0, d, s->ld_p, &of);
+}
+
+/* dqkv -> the columns of dproj that queries, keys and values are made of. What is mixed into
+ * values, v + o m, o = v_1 - v:  dm = d o,  dv_1 += d m,  dv = d - d m */
+static void miras__rwkv_reads_bwd(const miras__visit *a) {
+  static const unsigned char reads[3] = {MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V};
+  const miras__kernels *k = a->k;
+  const miras__shape *s = a->layer->s;
+  const size_t ld = s->ld_p, n = s->value, column = s->gate[MIRAS__MIX].first;
+  float *dv = a->work.dproj + s->at_v, *t = a->scratch;
+  size_t h, i;
+  for (h = 0; h < s->heads; h++)
+    for (i = 0; i < 3; i++) {
+      const size_t dim = s->read_dim[reads[i]];
+      k->copy_rows(a->work.dproj + s->param[MIRAS__W_Q + i].place + h * dim, ld,
+                   miras__read_rows(a, a->work.dqkv, reads[i], h), dim, a->n, dim);
+    }
+  if (s->rank[2]) {
+    k->mul_rows(a->work.dgates + column, s->ld_g, dv, ld, a->kept.g + s->gates + n, s->ld_g, a->n,
+                n);
+    k->mul_rows(t, n, dv, ld, a->work.gates + column, s->ld_g, a->n, n);
+    k->add_rows(a->dvalues, s->ld_y, t, n, a->n, n);
+    k->axpy_rows(dv, ld, -1, NULL, 0, t, n, a->n, n);
+  }
+  if (a->layer->gives) k->add_rows(dv, ld, a->dvalues, s->ld_y, a->n, n);
+}
+
+/* dqkv and dgates -> dproj, dshift. */
+static void miras__rwkv_layer_enter_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const miras__param *decay = &s->param[MIRAS__W_DECAY_DOWN], *out = &s->param[MIRAS__W_OUT_DOWN];
+  float *dg = a->work.dgates, *dproj = a->work.dproj, *proj = a->kept.proj;
+  float *z = a->scratch + MIRAS__PACK;
+  size_t j, i;
+  miras__rwkv_reads_bwd(a);
+  miras__gates_back(a);
+  for (i = 0; i < 4; i++) {
+    const int up = MIRAS__W_DECAY_UP + 2 * (int)i;
+    if (s->rank[i])
+      miras__times_bwd(a, up, MIRAS__SET, dproj + s->param[up - 1].place, s->ld_p,
+                       dg + miras__up_column(s, (int)i), s->ld_g);
+  }
+  a->k->squash_bwd(MIRAS__SQUASH_TANH, dproj + decay->place, s->ld_p, proj + decay->place, s->ld_p,
+                   a->n, decay->cols);
+  a->k->squash_bwd(MIRAS__SQUASH_SIGMOID, dproj + out->place, s->ld_p, proj + out->place, s->ld_p,
+                   a->n, out->cols);
+  for (j = 0; j < s->mixes; j++) {
+    int mode = MIRAS__SET;
+    miras__shift_mix(a, j, a->work.h + j * s->ld_x, s->ld_h);
+    for (i = 0; i < MIRAS__PROJECTIONS; i++) {
+      const int which = miras__projections[i];
+      const miras__param *p = &s->param[which];
+      if (!p->rows || miras__mix_of(which) != j) continue;
+      miras__times_bwd(a, which, mode, z, s->ld_x, dproj + p->place, s->ld_p);
+      mode = MIRAS__ADD;
+    }
+    miras__shift_mix_bwd(a, j, z, z + MIRAS__TILE * s->ld_x);
+  }
+}
+
+static const miras__layer_type miras__rwkv_layer = {
+  MIRAS__HOST(miras__rwkv_layer_resolve), MIRAS__HOST(miras__rwkv_layer_draw),
+  MIRAS__HOST(MIRAS__BACK(miras__memory_layer_tape)), miras__rwkv_layer_rows,
+  miras__rwkv_layer_enter, miras__memory_layer_head, miras__rwkv_layer_leave,
+  MIRAS__BACK(miras__rwkv_layer_leave_bwd), MIRAS__BACK(miras__memory_layer_head_bwd),
+  MIRAS__BACK(miras__rwkv_layer_enter_bwd)
 };
 
 /* @77 ATTENTION LAYER ----------------------------------------------------- needs 29 31 54 75 -- */
@@ -14758,7 +15365,7 @@ static const miras__layer_type miras__mag_layer = {
 /* In the order of miras_layer_type. */
 static const miras__layer_type *const miras__layer_types[] = {
   &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer,
-  MIRAS__PAIRS(&miras__mag_layer), &miras__conv_layer
+  MIRAS__PAIRS(&miras__mag_layer), &miras__conv_layer, &miras__rwkv_layer
 };
 
 static const miras__layer_type *miras__layer_acts(const miras__shape *s) {
@@ -14768,42 +15375,50 @@ static const miras__layer_type *miras__layer_acts(const miras__shape *s) {
 /* What rows become by themselves, whatever text each is of, ... */
 static void miras__enter_rows(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  if (!a->projected) miras__project(a, MIRAS__PROJECTIONS, a->n, a->kept.x, a->kept.proj);
+  if (!a->projected && !s->mixes)
+    miras__project(a, MIRAS__PROJECTIONS, a->n, a->kept.x, a->kept.proj);
   if (miras__layer_acts(s)->rows) miras__layer_acts(s)->rows(a);
 }
 
 /* ... and then in their text. Where it goes on, what its convolutions begin with is kept, for the
- * adjoint too, ... */
+ * adjoint too, ... Shifted rows come before both. */
 static void miras__enter(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  if (!s->value) return;
-  if (a->run && !a->first && a->kept.tails != a->run)
+  if (a->run && !a->first && a->kept.tails != a->run && !s->mixes)
     a->k->copy(a->kept.tails, a->run, s->tail);
+  if (s->mixes) miras__shift(a);
+  if (!s->value) return;
   miras__enter_rows(a);
   miras__layer_acts(s)->enter(a);
 }
 
-/* dproj and mid -> before, through norm1; h for the weights. */
+/* dproj and mid -> before, through norm1; h for the weights. With shifts dshift, and then ... */
 static void miras__enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *pack = a->scratch, *t = pack + MIRAS__PACK;
-  const miras__norm in =
-    miras__layer_norm(a->layer, MIRAS__W_NORM1, a->kept.x, s->ld_x, a->n, s->width);
   if (!s->value) return;
   miras__layer_acts(s)->enter_bwd(a);
+  if (s->mixes) return;
   if (s->plain) a->k->copy_rows(t, s->ld_x, a->work.dproj, s->ld_p, a->n, s->width);
   else
     miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
                   miras__mat(a->work.turned, s->ld_x), a->n, s->width, s->proj, pack);
-  a->k->rms_bwd(a->before, s->ld_x, a->mid, s->ld_x, miras__tile_sum(a, MIRAS__W_NORM1), a->work.h,
-                s->ld_x, t, s->ld_x, &in);
+  miras__norm_rows_bwd(a, MIRAS__W_NORM1, a->before, a->mid, a->work.h, t, a->kept.x);
+}
+
+/* ... it goes through the norm, in a phase of its own: a row needs the next one's. */
+static void miras__shifted_bwd(const miras__visit *a) {
+  if (a->layer->s->value) miras__shift_bwd(a, MIRAS__W_NORM1, a->before, a->mid, a->kept.x);
+  else miras__shift_bwd(a, MIRAS__W_NORM2, a->mid, a->after, a->kept.x);
 }
 
 /* ... and its last rows are what the next call begins with. */
 static void miras__leave(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  if (a->run && a->first + a->n == a->length)
-    miras__tail_move(a->k, s, a->run, a->kept.proj - a->first * s->ld_p, a->length);
+  if (a->run && a->first + a->n == a->length) {
+    if (s->mixes) miras__shift_keep(a, a->n);
+    else miras__tail_move(a->k, s, a->run, a->kept.proj - a->first * s->ld_p, a->length);
+  }
   if (s->value)
     miras__add_branch(a, a->layer->site, miras__mid(a), a->kept.x, MIRAS__W_O,
                       miras__layer_rewrites(s) ? miras__layer_acts(s)->leave(a) : a->kept.y,
@@ -14836,6 +15451,9 @@ struct miras_model {
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
                                       bytes are the position, then what its layers have           */
   size_t norm, head;               /* final gain; [V, W] of the head (the embedding's when tied)  */
+  size_t bias, embed_norm;         /* final bias; gain and bias behind the embedding: ld_x apart  */
+  size_t ld_values;                /* of rows of values that other layers mix in; 0: none do      */
+  int gives;                       /* the layer that has them                                     */
   miras_view *views;
   int view_count;
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
@@ -14856,15 +15474,25 @@ static miras__packed miras__packed_at(const miras_model *m, size_t at, float *sc
 }
 #endif
 
-/* The norm before the head. */
+/* The norm before the head, ... */
 static miras__norm miras__last_norm(const miras_model *m, const float *x, size_t rows) {
-  return miras__norm_of(x, m->ld_x, m->params + m->norm, rows, m->width,
-                       miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS));
+  miras__norm of = miras__norm_of(x, m->ld_x, m->params + m->norm, rows, m->width,
+                                  miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS));
+  if (m->desc.norm) of.bias = m->params + m->bias;
+  return of;
+}
+
+/* ... and that behind the embedding. */
+static miras__norm miras__first_norm(const miras_model *m, const float *x, size_t rows) {
+  miras__norm of = miras__last_norm(m, x, rows);
+  of.gain = m->params + m->embed_norm;
+  if (of.bias) of.bias = of.gain + m->ld_x;
+  return of;
 }
 
 /* The embedding's rows of n tokens. */
-static void miras__embed(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
-                         size_t n, float *x) {
+static void miras__embed_rows(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
+                              size_t n, float *x) {
   size_t t;
 #ifndef MIRAS__DEVICE
   const miras__packed rows = miras__packed_at(m, 0, NULL);
@@ -14874,6 +15502,14 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, const in
 #endif
   for (t = 0; t < n; t++)
     k->copy(x + t * m->ld_x, m->params + (size_t)tokens[t] * m->width, m->width);
+}
+
+/* What the first layer reads. */
+static void miras__embed(const miras__kernels *k, const miras_model *m, const int32_t *tokens,
+                         size_t n, float *x) {
+  const miras__norm of = miras__first_norm(m, x, n);
+  miras__embed_rows(k, m, tokens, n, x);
+  if (m->desc.embed_norm) miras__block_norm(k, x, m->ld_x, &of);
 }
 
 #ifndef MIRAS__DEVICE
@@ -14977,10 +15613,14 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
                       (int)d->type, d->type == MIRAS_LAYER_MAG ? "mag" : "attention"),
            MIRAS_ERR_DESC;
   s->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
-  s->out_epsilon = miras__epsilon(d->out_epsilon, s->epsilon);
+  s->out_epsilon = s->epsilon * (d->type == MIRAS_LAYER_RWKV ? (float)d->memory.value_dim : 1);
+  s->out_epsilon = miras__epsilon(d->out_epsilon, s->out_epsilon);
   s->width = m->width;
   s->form = (int)m->desc.weights;
+  s->norm = (int)m->desc.norm;
   s->hidden = (size_t)d->hidden;
+  s->gated = d->mlp == MIRAS_MLP_RELU2 ? 0 : s->hidden;
+  s->mixes = d->shift ? 1 : 0;
   s->ld_x = miras__pad(s->width);
   s->ld_f = miras__pad(s->hidden);
   s->chunk = s->taps = 1;
@@ -15002,6 +15642,29 @@ static miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n)
   return MIRAS_OK;
 }
 
+/* The model's first layer of type rwkv, whose values others mix in; the number of layers: none. */
+static int miras__gives(const miras_model *m) {
+  int l = 0;
+  while (l < m->desc.layers && m->desc.layer[m->kind[l]].type != MIRAS_LAYER_RWKV) l++;
+  return l;
+}
+
+/* Do they fit those that mix them in? */
+static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, char *why, size_t n) {
+  int l;
+  for (l = m->gives + 1; l < m->desc.layers; l++) {
+    const miras__shape *s = &m->shape[m->kind[l]];
+    if (!s->rank[2]) continue;
+    m->ld_values = s->ld_y;
+    if (s->value == m->shape[m->kind[m->gives]].value) continue;
+    miras__say(why, n,
+               "value_rank is %d; heads times value_dim must be those of the first layer of type "
+               "rwkv, whose values are mixed in", (int)s->rank[2]);
+    return MIRAS_ERR_DESC;
+  }
+  return MIRAS_OK;
+}
+
 /* Replace zeros by defaults, refuse what is not meant, find all sizes. */
 static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
                                                      const miras_model_desc *from, char *why,
@@ -15009,7 +15672,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
   miras_model *m = &draft->model;
   miras_model_desc *d = &m->desc;
   const miras__shape *s;
-  unsigned char shape[MIRAS_LAYER_KINDS];
+  unsigned char shape[MIRAS_LAYER_KINDS], gives = 0;
   miras_result result;
   int i, l;
   if (why && n) why[0] = 0;
@@ -15026,6 +15689,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
   m->ld_x = miras__pad(m->width);
   m->ld_v = miras__pad(m->vocab);
   m->run = 16;
+  m->gives = miras__gives(m);
   for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
     char said[256];
     said[0] = 0;
@@ -15038,6 +15702,12 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
     shape[i] = (unsigned char)m->kinds;
     s = &m->shape[m->kinds++];
     m->kinds += s->beside > 0;
+    if (m->gives < d->layers && i == m->kind[m->gives]) {
+      miras_layer_desc first = d->layer[i];      /* has been resolved, and is without mixing */
+      first.value_rank = 0;
+      gives = (unsigned char)m->kinds;
+      (void)miras__layer_resolve(m, &first, &m->shape[m->kinds++], said, sizeof said);
+    }
     if (m->scratch < s->scratch) m->scratch = s->scratch;
     if (m->scratch_train < s->scratch_train) m->scratch_train = s->scratch_train;
   }
@@ -15045,9 +15715,11 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
   for (i = 0; i < m->kinds; i++) m->shape[i].wide = m->wide;
   if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
   for (l = 0; l < d->layers; l++) {
-    m->kind[l] = shape[m->kind[l]];
+    m->kind[l] = l == m->gives ? gives : shape[m->kind[l]];
     miras__grow(&m->run, m->shape[m->kind[l]].run, 1);
   }
+  result = miras__values_resolve(m, why, n);
+  if (result != MIRAS_OK) return result;
   if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
   miras__say(why, n, "the state of a running text is larger than this machine can address");
   return MIRAS_ERR_DESC;
@@ -15066,6 +15738,11 @@ static void miras__model_views(miras_model *m) {
   v.layer = -1;
   v.seed = seed;
   miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
+  m->embed_norm = v.floats;
+  if (m->desc.embed_norm) {
+    miras__view_add(&v, "embed_norm.gain", m->width, 0, 0, 0, 1, 0);
+    if (m->desc.norm) miras__view_add(&v, "embed_norm.bias", m->width, 0, 0, 0, 0, 0);
+  }
   for (l = 0; l < m->desc.layers; l++) {
     v.layer = l;
     v.seed = miras__hash(seed + (uint64_t)l + 1);
@@ -15076,6 +15753,8 @@ static void miras__model_views(miras_model *m) {
   v.seed = seed;
   m->norm = v.floats;
   miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
+  m->bias = v.floats;
+  if (m->desc.norm) miras__view_add(&v, "norm.bias", m->width, 0, 0, 0, 0, 0);
   m->head = !m->desc.untied ? 0 : v.form ? v.packed : v.floats;
   if (m->desc.untied)
     miras__view_add(&v, "head.weight", m->vocab, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
@@ -15115,6 +15794,7 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
     m->layers[l].w = m->params + m->layers[l].first;
     m->layers[l].run = run;
     m->layers[l].site = site;
+    m->layers[l].gives = m->ld_values && (int)l == m->gives;
     m->layers[l].keep = keep;
     run += s->run;
     site += miras__branches(s);
@@ -15131,6 +15811,7 @@ static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__a
   kept->ab = miras__floats(a, n, 2 * s->ld_f);
   kept->g = miras__floats(a, n, s->ld_g);
   kept->tails = miras__floats(a, e->carries ? e->batch : 0, s->tail);
+  kept->shift = miras__floats(a, s->mixes ? n : 0, 2 * s->ld_x);
   if (!MIRAS__TRAINS || !e->train || !s->tasks) return;
   kept->per_tape = miras__padded(miras__layer_acts(s)->tape(s, e));
   if (!kept->per_tape) a->ok = 0;
@@ -15192,6 +15873,7 @@ struct miras_server {
   miras_server_desc desc;
   size_t most;
   float *x, *last;                 /* [most, W]; after the final norm                             */
+  float *values;                   /* [most, ld_values]                                           */
   miras__layer_work *work;         /* [kinds]                                                     */
   miras__kept *kept;               /* [kinds]                                                     */
   miras__strand *strand;           /* [most] in the order of their rows                           */
@@ -15217,6 +15899,7 @@ static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
   e.length = 1;
   s->x = miras__floats(a, s->most, m->ld_x);
   s->last = miras__floats(a, s->most, m->ld_x);
+  s->values = miras__floats(a, s->most, m->ld_values);
   s->work = (miras__layer_work *)miras__take(a, kinds, sizeof(miras__layer_work));
   s->kept = (miras__kept *)miras__take(a, kinds, sizeof(miras__kept));
   miras__works_layout(m, &e, a, s->work, s->kept);
@@ -15368,7 +16051,9 @@ struct miras_trainer {
   float *head_t;                   /* [W, V]                                                      */
   float *d[3];                     /* [N, W] gradient of the residual stream: after, mid, before  */
   float *masked[2];                /* [N, W] the same behind dropout                              */
-  float *part;                     /* [tiles, W] gradients of the final gain                      */
+  float *part;                     /* [tiles, 2 W] gradients of the final gain and bias, then of
+                                      the embedding's                                             */
+  float *values, *dvalues;         /* [N, ld_values]                                              */
   double *norms;                   /* per block of parameters                                     */
   double *losses;                  /* [tiles] sums                                                */
   int32_t *tokens, *targets;       /* [N] of the last loss                                        */
@@ -15399,7 +16084,7 @@ typedef struct miras__phase {
 } miras__phase;
 
 enum { MIRAS__ENTER, MIRAS__HEAD, MIRAS__LEAVE, MIRAS__LEAVE_BWD, MIRAS__HEAD_BWD,
-       MIRAS__ENTER_BWD };
+       MIRAS__ENTER_BWD, MIRAS__SHIFT_BWD };
 
 static int miras__of_heads(int act) { return act == MIRAS__HEAD || act == MIRAS__HEAD_BWD; }
 
@@ -15411,7 +16096,8 @@ static void miras__act(const miras__visit *a, int act, size_t h) {
     case MIRAS__LEAVE: miras__leave(a); break;
     case MIRAS__LEAVE_BWD: miras__leave_bwd(a); break;
     case MIRAS__HEAD_BWD: type->head_bwd(a, h); break;
-    default: miras__enter_bwd(a);
+    case MIRAS__ENTER_BWD: miras__enter_bwd(a); break;
+    default: miras__shifted_bwd(a);
   }
 }
 
@@ -15505,6 +16191,7 @@ static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worke
   a.kept.ab += 2 * f;
   a.kept.tape = miras__to(a.kept.tape, b * s->tasks * a.kept.per_tape);
   a.kept.tails += b * s->tail;
+  a.kept.shift = miras__to(a.kept.shift, s->mixes ? 2 * x : 0);
   a.work.gates += g;
   a.work.qkv += read;
   a.work.dqkv += read;
@@ -15512,7 +16199,8 @@ static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worke
   a.work.dproj += p;
   a.work.dgates += g;
   a.work.dy += y;
-  a.work.h += x;
+  a.work.h += row * s->ld_h;
+  a.work.dshift = miras__to(a.work.dshift, s->mixes ? 2 * x : 0);
   a.work.h2 += x;
   a.work.out += y;
   a.work.act += f;
@@ -15520,6 +16208,8 @@ static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worke
   a.work.part[MIRAS__BY_SEQUENCE] += b * s->sums[MIRAS__BY_SEQUENCE];
   a.work.part[MIRAS__BY_HEAD] += b * s->tasks * s->sums[MIRAS__BY_HEAD];
   a.out += x;
+  a.values = miras__to(a.values, s->mixes ? y : 0);
+  a.dvalues = miras__to(a.dvalues, s->mixes ? y : 0);
   a.after = miras__to(a.after, x);
   a.mid = miras__to(a.mid, x);
   a.before = miras__to(a.before, x);
@@ -15547,7 +16237,7 @@ static void miras__tile_end(void *argument, int index, int worker) {
   float *last = tr->last + row * m->ld_x, *logits = tr->logits + (row - ph->row0) * m->ld_v;
   const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
   double total = 0;
-  k->rms_fwd(last, m->ld_x, &of);
+  miras__block_norm(k, last, m->ld_x, &of);
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
                 miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width,
                 miras__worker_scratch(tr, worker));
@@ -15568,14 +16258,32 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   const miras_model *m = tr->model;
   float *pack = miras__worker_scratch(tr, worker), *t = pack + MIRAS__PACK;
   size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
-  float *dgain = tr->part + tile * m->ld_x;
+  float *dgain = tr->part + tile * 2 * m->ld_x;
   const miras__norm last = miras__last_norm(m, ph->out + row * m->ld_x, n);
   miras__matmul(ph->all.k, MIRAS__SET, t, m->ld_x,
                 miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
                 miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
-  ph->all.k->fill(dgain, 0, m->width);
-  ph->all.k->rms_bwd(ph->all.before + row * m->ld_x, m->ld_x, NULL, 0, dgain, NULL, 0, t,
-                     m->ld_x, &last);
+  ph->all.k->fill(dgain, 0, 2 * m->ld_x);
+  miras__block_norm_bwd(ph->all.k, ph->all.before + row * m->ld_x, NULL, dgain, dgain + m->ld_x,
+                        NULL, t, m->ld_x, &last);
+  ph->all.k->fill(miras__to(tr->dvalues, row * m->ld_values), 0, n * m->ld_values);
+}
+
+/* Through the norm behind the embedding, in place. */
+static void miras__tile_begin_bwd(void *argument, int index, int worker) {
+  const miras__phase *ph = (const miras__phase *)argument;
+  const miras_trainer *tr = ph->trainer;
+  const miras_model *m = tr->model;
+  size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
+  float *x = miras__worker_scratch(tr, worker) + MIRAS__PACK, *d = ph->all.before + row * m->ld_x;
+  float *dgain = tr->part + (size_t)index * 2 * m->ld_x;
+  const miras__norm first = miras__first_norm(m, x, n);
+  miras__drop drop;
+  miras__embed_rows(ph->all.k, m, tr->tokens + row, n, x);
+  if (miras__drop_of(ph, &drop))
+    miras__drop_rows(ph->all.k, &drop, 0, row, d, NULL, d, m->ld_x, n, m->width);
+  ph->all.k->fill(dgain, 0, 2 * m->ld_x);
+  miras__block_norm_bwd(ph->all.k, d, NULL, dgain, dgain + m->ld_x, NULL, d, m->ld_x, &first);
 }
 
 /* The mean loss; and the streams have come further. */
@@ -15605,7 +16313,7 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
   const size_t rows = (size_t)tr->batch * ph->all.length;
   size_t row;
   miras__drop drop;
-  const int drops = miras__drop_of(ph, &drop) != NULL;
+  const int drops = miras__drop_of(ph, &drop) && !tr->model->desc.embed_norm;
   for (row = 0; row < rows; row++) {
     const float *d = ph->all.before + row * ld;
     const uint32_t token = (uint32_t)tr->tokens[row];
@@ -15796,7 +16504,9 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->head_t = miras__floats(a, m->width, m->ld_v);
   for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
   for (i = 0; i < 2 && m->desc.dropout > 0; i++) tr->masked[i] = miras__floats(a, n, m->ld_x);
-  tr->part = miras__floats(a, b * miras__tiles(t), m->ld_x);
+  tr->part = miras__floats(a, b * miras__tiles(t), 2 * m->ld_x);
+  tr->values = miras__floats(a, n, m->ld_values);
+  tr->dvalues = miras__floats(a, n, m->ld_values);
   tr->work =
     (miras__layer_work *)miras__take_records(a, (size_t)m->kinds, sizeof(miras__layer_work));
   miras__works_layout(m, &e, a, tr->work, NULL);
@@ -15914,7 +16624,7 @@ static void miras__layer_of(miras__phase *ph, int l) {
 static void miras__layer_run(miras__phase *ph, int l, int act) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
-  const int last = act + 3;
+  const int last = act + 3 + (act == MIRAS__LEAVE_BWD && m->layers[l].s->mixes > 0);
   miras__layer_of(ph, l);
   for (ph->act = act; ph->act < last; ph->act++)
     miras__each(tr->desc.parallel,
@@ -15934,6 +16644,8 @@ static void miras__phase_begin(miras__phase *ph, miras__jobs *list, miras_traine
   ph->all.k = list->k = miras__kernels_best();
   ph->all.length = (size_t)tr->length;
   ph->all.train = train;
+  ph->all.values = tr->values;
+  ph->all.dvalues = tr->dvalues;
   list->parallel = tr->desc.parallel;
   list->scratch = tr->scratch;
   list->scratch_size = tr->scratch_size;
@@ -16044,6 +16756,15 @@ static void miras__transposes(const miras_trainer *tr, int l, miras__jobs *jobs)
   miras__layer_transposes(layer, &tr->work[tr->model->kind[l]], jobs);
 }
 
+/* What tiles have found of a norm's gain and bias, whose first floats these are. */
+static void miras__norm_reduce(const miras_trainer *tr, miras__jobs *jobs, size_t gain, size_t bias,
+                               size_t tiles) {
+  const size_t n = tr->model->width, ld = tr->model->ld_x;
+  miras__job_reduce(jobs, tr->grads + gain, n, tr->part, 2 * ld, tiles);
+  if (tr->model->desc.norm)
+    miras__job_reduce(jobs, tr->grads + bias, n, tr->part + ld, 2 * ld, tiles);
+}
+
 MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
   const miras_model *m;
   const miras__shape *s;
@@ -16075,7 +16796,7 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
                        tr->last + row0 * m->ld_x, m->ld_x);
     i += count;
     if (i == tiles) {
-      miras__job_reduce(&jobs, tr->grads + m->norm, m->width, tr->part, m->ld_x, tiles);
+      miras__norm_reduce(tr, &jobs, m->norm, m->bias, tiles);
       miras__transposes(tr, m->desc.layers - 1, &jobs);
     }
     miras__jobs_run(&jobs);
@@ -16091,6 +16812,11 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     miras__layer_run(&ph, l, MIRAS__LEAVE_BWD);
     miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, &jobs);
     if (l > 0) miras__transposes(tr, l - 1, &jobs);
+    miras__jobs_run(&jobs);
+  }
+  if (m->desc.embed_norm) {
+    miras__each(tr->desc.parallel, tiles, miras__tile_begin_bwd, &ph);
+    miras__norm_reduce(tr, &jobs, m->embed_norm, m->embed_norm + m->ld_x, tiles);
     miras__jobs_run(&jobs);
   }
   miras__each(tr->desc.parallel, ph.shares, miras__embed_bwd, &ph);
@@ -16218,6 +16944,8 @@ static miras__visit miras__round_rows(const miras_server *s, size_t row, size_t 
   a.kept.y += row * z->ld_y;
   a.kept.ab += row * 2 * z->ld_f;
   a.work.gates += row * z->ld_g;
+  a.kept.shift = miras__to(a.kept.shift, z->mixes ? row * 2 * z->ld_x : 0);
+  a.values = miras__to(s->values, z->mixes ? row * z->ld_y : 0);
   return a;
 }
 
@@ -16235,6 +16963,12 @@ static miras__visit miras__round_text(const miras_server *s, const miras__strand
   a.work.qkv += p->row * a.layer->s->runs * a.work.per_qkv;
   a.work.per_qkv *= p->length;
   return a;
+}
+
+static void miras__round_shift(void *argument, int index, int worker) {
+  const miras_server *s = (const miras_server *)argument;
+  const miras__visit a = miras__round_text(s, &s->strand[index], 0, worker);
+  miras__shift(&a);
 }
 
 static void miras__round_enter(void *argument, int index, int worker) {
@@ -16258,7 +16992,8 @@ static void miras__round_heads(void *argument, int index, int worker) {
   if (!p->first) {
     const miras__visit a = miras__round_text(s, p, 1, worker);
     const miras__shape *z = a.layer->s;
-    if (!h) miras__tail_move(s->k, z, a.run, a.kept.proj, a.n);
+    if (!h && z->mixes) miras__shift_keep(&a, a.n);
+    else if (!h) miras__tail_move(s->k, z, a.run, a.kept.proj, a.n);
     for (; h < z->tasks; h += s->split) miras__layer_acts(z)->head(&a, h);
   }
 }
@@ -16286,11 +17021,12 @@ static int miras__round(miras_server *s, miras__queue *queue) {
     const miras__shape *z = s->model->layers[l].s;
     s->layer = &s->model->layers[l];
     s->split = workers > 1 && z->tasks ? z->tasks : 1;
+    if (z->mixes) miras__each(on, s->strands, miras__round_shift, s);
     if (z->value) {
       miras__each(on, s->tiles, miras__round_enter, s);
       miras__each(on, s->strands, miras__round_enter_text, s);
-      miras__each(on, s->strands * s->split, miras__round_heads, s);
     }
+    if (z->value || z->mixes) miras__each(on, s->strands * s->split, miras__round_heads, s);
     miras__each(on, s->tiles, miras__round_leave, s);
   }
   for (i = 0; i < s->strands; i++) {
@@ -16330,7 +17066,7 @@ static void miras__round_logits(miras_server *s, size_t from, size_t n, float *l
   size_t i;
   for (i = 0; i < n; i++) {
     const miras__norm of = miras__last_norm(m, s->x + s->asked[from + i] * m->ld_x, 1);
-    s->k->rms_fwd(s->last + i * m->ld_x, m->ld_x, &of);
+    miras__block_norm(s->k, s->last + i * m->ld_x, m->ld_x, &of);
   }
   s->logits = logits;
   s->wanted = n;
@@ -19350,12 +20086,14 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
     is.weights = d->weights;
     for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].count;
     if (miras__published_resolve(&c, &draft, &is)) {
-      if (!miras__model_bytes_of(&draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
-      /* so that small files cannot ask for a large model */
+      /* so that a small file cannot ask for a large model */
       if (draft.model.learned / 16 > numbers)
         miras__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
                          "it describes a model far larger than its tensors");
-      if (c.result == MIRAS_OK) *d = is;
+      else if (!miras__model_bytes_of(&draft.model, why, why_size))
+        c.result = MIRAS_ERR_SIZE;
+      else
+        *d = is;
     }
   }
   miras__published_end(&c);

@@ -225,7 +225,7 @@ float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
 /* A trainer of a model on the device, which both stay where they are. Calls return before what they
  * ask for is done, in the order of one stream. */
 typedef struct miras_cuda_trainer {
-  uint64_t held[2816];
+  uint64_t held[3328];
 } miras_cuda_trainer;
 
 /* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
@@ -261,7 +261,7 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 
 /* `batch` texts side by side, each as miras_session has one. It stays where it is. */
 typedef struct miras_cuda_session {
-  uint64_t held[2816];
+  uint64_t held[3328];
 } miras_cuda_session;
 
 /* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of
@@ -687,6 +687,12 @@ MIRAS__BY_TILES(swiglu_fwd, 1,
 MIRAS__BY_TILES(swiglu_bwd, 1,
                 (float *ds, size_t lds, float *a, float *b, size_t ld, size_t rows, size_t n),
                 (ds + r * lds + at, lds, a + r * ld + at, b + r * ld + at, ld, m, w))
+MIRAS__BY_TILES(squash_fwd, 1, (int form, float *y, size_t ldy, size_t rows, size_t n),
+                (form, y + r * ldy + at, ldy, m, w))
+MIRAS__BY_TILES(squash_bwd, 1,
+                (int form, float *dy, size_t lddy, const float *y, size_t ldy, size_t rows,
+                 size_t n),
+                (form, dy + r * lddy + at, lddy, y + r * ldy + at, ldy, m, w))
 MIRAS__BY_TILES(gate_rows_fwd, 1,
                 (int f, float *s, size_t lds, const float *a, size_t lda, const float *b,
                  size_t ldb, size_t rows, size_t n),
@@ -805,10 +811,25 @@ MIRAS__IS(rms_fwd);
 /* Some of the heads of a norm, from `head` on, in all of its rows. */
 static miras__norm miras__norm_heads(const miras__norm *all, size_t head, size_t end) {
   miras__norm x = *all;
-  x.x += head * x.dim, x.gain += head * x.dim, x.gate += head * x.dim;
+  x.x += head * x.dim, x.gain += head * x.dim;
+  x.gate = miras__at(x.gate, head * x.dim), x.bias = miras__at(x.bias, head * x.dim);
   x.heads = end - head;
   return x;
 }
+
+struct miras__block_layer_norm_fwd {
+  __device__ __noinline__ void operator()(float *y, size_t ldy, const miras__norm *all) const {
+    const int down = all->rows >= blockDim.x / 16;
+    const size_t h = down ? 0 : miras__from(all->heads);
+    const size_t r = down ? miras__from(all->rows) : 0;
+    miras__norm x = miras__norm_heads(all, h, down ? all->heads : miras__till(all->heads));
+    x.x += r * x.ldx;
+    if (down) x.rows = miras__till(x.rows) - r;
+    if (x.rows && x.heads) miras__layer_norm_fwd(y + r * ldy + h * x.dim, ldy, &x);
+    __syncthreads();
+  }
+};
+MIRAS__IS(layer_norm_fwd);
 
 struct miras__block_gated_norm_fwd {
   __device__ __noinline__ void operator()(float *m, size_t ldm, const miras__norm *all) const {
@@ -1098,6 +1119,36 @@ struct miras__block_rms_bwd {
   }
 };
 MIRAS__IS(rms_bwd);
+
+/* The same head by head. */
+struct miras__block_layer_norm_bwd {
+  __device__ __noinline__ void operator()(float *dx, size_t lddx, const float *base, size_t ldbase,
+                                          const miras__norm_grads *g, float *y, size_t ldy,
+                                          const float *dy, size_t lddy,
+                                          const miras__norm *of) const {
+    const size_t rows = of->rows, at = miras__at_from(of->dim), w = miras__at_till(of->dim) - at;
+    miras__norm_row *const known = (miras__norm_row *)(miras__told + MIRAS__ROOM);
+    const int spread = 4 * rows <= (size_t)miras__told[1];
+    for (size_t h = 0; spread && h < of->heads * of->dim; h += of->dim) {
+      for (size_t t = miras__unit(); t < rows; t += miras__units()) {
+        const miras__norm_row k =
+          miras__layer_norm_known(dy + t * lddy + h, of->x + t * of->ldx + h, of->gain + h,
+                                  of->epsilon, of->dim);
+        if (miras__lane() == 0) known[t] = k;
+      }
+      __syncthreads();
+      for (size_t t = 0; w && t < rows; t++)
+        miras__layer_norm_bwd_row(dx + t * lddx + h + at, miras__at(base, t * ldbase + h + at), g,
+                                  miras__to(y, t * ldy + h + at), dy + t * lddy + h + at,
+                                  of->x + t * of->ldx + h + at, of, h + at, known + t, w);
+      __syncthreads();
+    }
+    if (!spread && miras__unit() == 0)
+      miras__layer_norm_bwd(dx, lddx, base, ldbase, g, y, ldy, dy, lddy, of);
+    __syncthreads();
+  }
+};
+MIRAS__IS(layer_norm_bwd);
 
 /* What is collected over rows by channels, then rows. */
 struct miras__block_norm_rows_end2 {
@@ -2886,9 +2937,9 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
 #ifndef MIRAS__NO_TRAINER
 /* A number of tasks, and what they are told. */
 enum { MIRAS__CALL_BEGIN, MIRAS__CALL_COUNT, MIRAS__TILE_BEGIN, MIRAS__LAYER_TASK, MIRAS__TILE_END,
-       MIRAS__CALL_END, MIRAS__TILE_END_BWD, MIRAS__EMBED_BWD, MIRAS__JOB_TASK, MIRAS__NORM_TASK,
-       MIRAS__ADAM_BEGIN, MIRAS__ADAM_TASK, MIRAS__TEXT_BEGIN, MIRAS__COLUMNS, MIRAS__TEXT_END,
-       MIRAS__TEXT_MOVED };
+       MIRAS__CALL_END, MIRAS__TILE_END_BWD, MIRAS__TILE_BEGIN_BWD, MIRAS__EMBED_BWD,
+       MIRAS__JOB_TASK, MIRAS__NORM_TASK, MIRAS__ADAM_BEGIN, MIRAS__ADAM_TASK, MIRAS__TEXT_BEGIN,
+       MIRAS__COLUMNS, MIRAS__TEXT_END, MIRAS__TEXT_MOVED };
 
 /* Running texts: text `index` is taken up; ... */
 __device__ static void miras__text_begin(const miras__phase *ph, size_t b) {
@@ -2920,12 +2971,10 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
   const miras__shape *s = a->layer->s;
   float *h = a->scratch + MIRAS__PACK, *up = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
   const float *from = a->kept.y;
-  miras__norm in;
   int i;
   switch (act) {
     case MIRAS__PROJECT:
-      in = miras__layer_norm(a->layer, MIRAS__W_NORM1, a->kept.x, s->ld_x, a->n, s->width);
-      k->rms_fwd(h, s->ld_x, &in);
+      miras__norm_rows_of(a, MIRAS__W_NORM1, h, a->kept.x, a->n);
       if (c < s->plain)
         k->copy_rows(a->kept.proj + c, s->ld_p, h + c, s->ld_x, a->n,
                      (end < s->plain ? end : s->plain) - c);
@@ -2949,15 +2998,14 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
                     (end < s->width ? end : s->width) - c);
       break;
     case MIRAS__MLP_UP:
-      in = miras__layer_norm(a->layer, MIRAS__W_NORM2, miras__mid(a), s->ld_x, a->n, s->width);
-      k->rms_fwd(h, s->ld_x, &in);
+      miras__norm_rows_of(a, MIRAS__W_NORM2, h, miras__mid(a), a->n);
       miras__times_columns(a, MIRAS__W_MLP_GATE, MIRAS__SET, a->kept.ab, 2 * s->ld_f, h, s->ld_x,
                            c, end);
       miras__times_columns(a, MIRAS__W_MLP_UP, MIRAS__SET, a->kept.ab + s->ld_f, 2 * s->ld_f, h,
                            s->ld_x, c, end);
       break;
     default:
-      k->swiglu_fwd(up, s->ld_f, a->kept.ab, a->kept.ab + s->ld_f, 2 * s->ld_f, a->n, s->hidden);
+      miras__mlp_acts(a, up);
       if (miras__mid(a) != a->out)
         k->copy_rows(a->out + c, s->ld_x, miras__mid(a) + c, s->ld_x, a->n,
                      (end < s->width ? end : s->width) - c);
@@ -3008,7 +3056,7 @@ __device__ static void miras__text_end(const miras__phase *ph, const miras__colu
   const size_t row = single ? at * MIRAS__TILE : (at + 1) * ph->all.length - n;
   float *pack = miras__worker_scratch(tr, worker), *last = pack + MIRAS__PACK;
   const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
-  ph->all.k->rms_fwd(last, m->ld_x, &of);
+  miras__block_norm(ph->all.k, last, m->ld_x, &of);
   miras__matmul(ph->all.k, MIRAS__SET, tr->logits + (single ? row : at * n) * m->vocab + c,
                 m->vocab, miras__mat(last, m->ld_x),
                 miras__turned(m->params + m->head + c * m->width, m->width), n,
@@ -3065,6 +3113,7 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
       case MIRAS__TILE_END: miras__tile_end(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__CALL_END: miras__call_end(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__TILE_END_BWD: miras__tile_end_bwd(told, (int)i, (int)blockIdx.x); break;
+      case MIRAS__TILE_BEGIN_BWD: miras__tile_begin_bwd(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__EMBED_BWD: miras__embed_bwd(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__JOB_TASK: miras__job_task(told, (int)i, (int)blockIdx.x); break;
       case MIRAS__NORM_TASK: miras__norm_task(told, (int)i, (int)blockIdx.x); break;
@@ -3909,8 +3958,8 @@ static void miras__cuda_each(void *user, int count,
                              void (*task)(void *argument, int index, int worker), void *argument) {
   static void (*const all[])(void *argument, int index, int worker) = {
     miras__call_begin, miras__call_count, miras__tile_begin, miras__layer_task, miras__tile_end,
-    miras__call_end, miras__tile_end_bwd, miras__embed_bwd, miras__job_task, miras__norm_task,
-    miras__adam_begin, miras__adam_task};
+    miras__call_end, miras__tile_end_bwd, miras__tile_begin_bwd, miras__embed_bwd, miras__job_task,
+    miras__norm_task, miras__adam_begin, miras__adam_task};
   int i = 0;
   while (all[i] != task) i++;
   miras__cuda_tasks((miras__cuda_trainer *)user, i, (size_t)count, argument, NULL);
@@ -4076,7 +4125,7 @@ static size_t miras__cuda_session_layout(miras__cuda_trainer *t, const miras_cud
   const miras__there there = miras__there_of(g);
   const miras_model *m = there.m;
   const size_t b = (size_t)batch, n = b * (size_t)length, layers = (size_t)m->desc.layers;
-  miras__kept kind[MIRAS_LAYER_KINDS];
+  miras__kept kind[MIRAS__SHAPES];
   miras__extent e;
   float *x;
   size_t l;
@@ -4101,6 +4150,7 @@ static size_t miras__cuda_session_layout(miras__cuda_trainer *t, const miras_cud
   t->tr.starts = (uint64_t *)miras__take(&a, b, sizeof(uint64_t));
   t->tr.now = (miras__now *)miras__take(&a, 1, sizeof(miras__now));
   t->tr.tokens = (int32_t *)miras__take(&a, n, sizeof(int32_t));
+  t->tr.values = miras__floats(&a, n, m->ld_values);
   x = miras__floats(&a, n, m->ld_x);
   t->tr.kept = (miras__kept *)miras__take(&records, layers + 1, sizeof(miras__kept));
   t->tr.work = (miras__layer_work *)miras__take(&records, (size_t)m->kinds,
@@ -4155,8 +4205,17 @@ static void miras__cuda_layer(miras__cuda_trainer *t, miras__phase *ph, int l) {
   const miras__shape *s = t->there.m->layers[l].s;
   const size_t batch = (size_t)t->tr.batch;
   miras__layer_of(ph, l);
-  ph->all.projected = 1;
+  ph->all.projected = !s->mixes;
   ph->act = MIRAS__ENTER;
+  if (s->mixes) {                  /* a row of products needs the one before: tile by tile */
+    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);
+    ph->act = MIRAS__HEAD;
+    if (s->tasks)
+      miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * s->tasks, ph, NULL);
+    ph->act = MIRAS__LEAVE;
+    miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);
+    return;
+  }
   if (s->value) {
     miras__cuda_columns(t, ph, miras_cuda::MIRAS__PROJECT, s->proj);
     miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);

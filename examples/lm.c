@@ -1425,7 +1425,8 @@ static int list_models(const char *only) {
     for (k = 0; k < 5; k++)
       printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }
-  printf("\n\nmodels of several parts: titans-lmm, titans-mag, titans-mal\n");
+  printf("\n\nmodels of several parts: titans-lmm, titans-mag, titans-mal, "
+         "rwkv7 (as published; the row alone: rwkv7-memory)\n");
   return 0;
 }
 
@@ -1533,7 +1534,7 @@ int main(int argc, char **argv) {
   o->prompt = "\n";
   o->dim = 128, o->layers = 2, o->heads = 4, o->context = 64, o->batch = 32, o->steps = 5000;
   o->streams = 128, o->reset = -1;
-  o->conv = 4, o->lr = 3e-3, o->decay = 0.1, o->warmup = 100, o->val = 0.1, o->eval_every = 250;
+  o->lr = 3e-3, o->decay = 0.1, o->warmup = 100, o->val = 0.1, o->eval_every = 250;
   o->seed = 1;
   o->threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
   o->tokens = 400, o->temperature = 0.8, o->top_k = 40, o->limit = 1024;

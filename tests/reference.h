@@ -1456,6 +1456,29 @@ REF void ref_rms(double *y, const double *x, const double *gain, size_t rows, si
   }
 }
 
+/* A norm of blocks or before the head, of the parameters NAME.gain and, if there, NAME.bias. */
+REF void ref_block_norm(const ref_model *m, double *y, const double *x, int l, const char *name,
+                  size_t rows, size_t n) {
+  char full[64];
+  const double *gain, *bias;
+  snprintf(full, sizeof full, "%s.gain", name);
+  gain = ref_param(m, l, full);
+  if (m->d.norm == MIRAS_NORM_RMS) {
+    ref_rms(y, x, gain, rows, n, 1, ref_epsilon(m));
+    return;
+  }
+  snprintf(full, sizeof full, "%s.bias", name);
+  bias = ref_param(m, l, full);
+  for (size_t r = 0; r < rows; r++) {
+    double sum = 0.0, squares = 0.0;
+    for (size_t i = 0; i < n; i++) sum += x[r * n + i];
+    for (size_t i = 0; i < n; i++) squares += pow(x[r * n + i] - sum / (double)n, 2.0);
+    for (size_t i = 0; i < n; i++)
+      y[r * n + i] = bias[i] + gain[i] * (x[r * n + i] - sum / (double)n) /
+                                 sqrt(squares / (double)n + ref_epsilon(m));
+  }
+}
+
 REF double ref_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 /* Causal depthwise convolution over each sequence; bias may be NULL. */
@@ -1896,6 +1919,137 @@ REF void ref_mag_layer(const ref_model *m, int l, const double *h, int batch, in
   free(gate);
 }
 
+/* z[i] = h[t][i] + (h[t-1][i] - h[t][i]) mix[i] of one sequence, nothing before its first row. */
+REF void ref_shift(double *z, const double *h, const double *mix, int T, size_t n) {
+  for (int t = 0; t < T; t++)
+    for (size_t i = 0; i < n; i++) {
+      const double own = h[(size_t)t * n + i];
+      const double before = t == 0 ? 0.0 : h[(size_t)(t - 1) * n + i];
+      z[(size_t)t * n + i] = (1.0 - mix[i]) * own + mix[i] * before;
+    }
+}
+
+/* One number of z W for a row z [n] and a column of W [n, columns]. */
+REF double ref_column(const double *z, const double *W, size_t n, size_t columns, size_t at) {
+  double sum = 0.0;
+  for (size_t i = 0; i < n; i++) sum += z[i] * W[i * columns + at];
+  return sum;
+}
+
+/* How low ranks are squashed: not, by tanh, by a sigmoid. */
+REF double ref_squash(int how, double x) {
+  return how == 0 ? x : how == 1 ? tanh(x) : ref_sigmoid(x);
+}
+
+/* y [T, columns] = offset + squash(z NAME.down) NAME.up */
+REF void ref_low_rank(const ref_model *m, int l, const char *name, int how, const double *z, int T,
+                      size_t columns, const double *offset, double *y) {
+  char full[64];
+  const double *down, *up;
+  size_t rank, n = (size_t)m->d.width;
+  double *low;
+  snprintf(full, sizeof full, "%s.down", name);
+  down = ref_param(m, l, full);
+  snprintf(full, sizeof full, "%s.up", name);
+  up = ref_param(m, l, full);
+  snprintf(full, sizeof full, "blocks.%d.%s.up", l, name);
+  rank = (size_t)ref_find(m, full)->shape[0];
+  low = (double *)ref_zeros(rank);
+  for (int t = 0; t < T; t++) {
+    for (size_t r = 0; r < rank; r++)
+      low[r] = ref_squash(how, ref_column(z + (size_t)t * n, down, n, rank, r));
+    for (size_t i = 0; i < columns; i++)
+      y[(size_t)t * columns + i] =
+        (offset != NULL ? offset[i] : 0.0) + ref_column(low, up, rank, columns, i);
+  }
+  free(low);
+}
+
+/* RWKV-7's time mixing of one sequence up to its output projection, its state a matrix per head:
+ * h [T, width], out [T, heads * dv]; first [T, heads * dv]: values of the first such layer, which
+ * `own` says this is. */
+REF void ref_rwkv_sequence(const ref_model *m, int l, const double *h, int T, double *out,
+                           double *first, int own) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const miras_desc md = ref_layer_memory(m, l);
+  const size_t n = (size_t)m->d.width, H = (size_t)md.heads, dk = (size_t)md.key_dim;
+  const size_t dv = (size_t)md.value_dim, K = H * dk, V = H * dv, L = (size_t)T;
+  const double *mix = ref_param(m, l, "shift.mix"), *offset = ref_param(m, l, "gates.offset");
+  const double *scale = ref_param(m, l, "erase.scale"), *change = ref_param(m, l, "erase.mix");
+  const double *bonus = ref_param(m, l, "bonus.gain"), *start = ref_param(m, l, "memory.init");
+  const double *gain = ref_param(m, l, "out_norm.gain"), *bias = ref_param(m, l, "out_norm.bias");
+  const double epsilon =
+    d->out_epsilon > 0.0f ? (double)d->out_epsilon : (double)dv * ref_epsilon(m);
+  double *z[6], *r = (double *)ref_zeros(L * K), *k = (double *)ref_zeros(L * K);
+  double *v = (double *)ref_zeros(L * V), *w = (double *)ref_zeros(L * K);
+  double *a = (double *)ref_zeros(L * K), *g = (double *)ref_zeros(L * V);
+  double *nu = (double *)ref_zeros(L * V), *S = (double *)ref_zeros(dk * dv);
+  double *y = (double *)ref_zeros(dv), *kappa = (double *)ref_zeros(dk);
+  for (int j = 0; j < 6; j++) { /* r, w, k, v, a, g */
+    z[j] = (double *)ref_zeros(L * n);
+    ref_shift(z[j], h, mix + (size_t)j * n, T, n);
+  }
+  ref_project(r, z[0], ref_param(m, l, "q.weight"), L, n, K);
+  ref_project(k, z[2], ref_param(m, l, "k.weight"), L, n, K);
+  ref_project(v, z[3], ref_param(m, l, "v.weight"), L, n, V);
+  ref_low_rank(m, l, "decay", 1, z[1], T, K, offset, w);
+  ref_low_rank(m, l, "rate", 0, z[4], T, K, offset + K, a);
+  ref_low_rank(m, l, "out_gate", 2, z[5], T, V, NULL, g);
+  if (own) {
+    memcpy(first, v, L * V * sizeof *v);
+  } else if (d->value_rank > 0) {
+    ref_low_rank(m, l, "value", 0, z[3], T, V, offset + 2 * K, nu);
+    for (size_t i = 0; i < L * V; i++) v[i] += (first[i] - v[i]) * ref_sigmoid(nu[i]);
+  }
+  for (size_t head = 0; head < H; head++) {
+    for (size_t i = 0; i < dk * dv; i++) S[i] = start[head * dk * dv + i]; /* [key][value] */
+    for (size_t t = 0; t < L; t++) {
+      const double *rt = r + t * K + head * dk, *vt = v + t * V + head * dv;
+      double *kt = k + t * K + head * dk, *to = out + t * V + head * dv;
+      double square = 1e-6, read = 0.0, mean = 0.0, variance = 0.0;
+      for (size_t i = 0; i < dk; i++) {
+        kappa[i] = kt[i] * scale[head * dk + i];
+        square += kappa[i] * kappa[i];
+      }
+      for (size_t i = 0; i < dk; i++) {
+        const double rate = ref_sigmoid(a[t * K + head * dk + i]);
+        kappa[i] /= sqrt(square);
+        kt[i] *= 1.0 + (rate - 1.0) * change[head * dk + i];
+        read += rt[i] * kt[i] * bonus[head * dk + i];
+      }
+      for (size_t j = 0; j < dv; j++) {
+        double said = 0.0;
+        for (size_t i = 0; i < dk; i++) said += S[i * dv + j] * kappa[i];
+        y[j] = 0.0;
+        for (size_t i = 0; i < dk; i++) {
+          const double rate = ref_sigmoid(a[t * K + head * dk + i]);
+          const double keep = ref_gate(d, &md, REF_KEEP, w[t * K + head * dk + i], 0.0);
+          S[i * dv + j] = keep * S[i * dv + j] - said * kappa[i] * rate + vt[j] * kt[i];
+          y[j] += S[i * dv + j] * rt[i];
+        }
+      }
+      for (size_t j = 0; j < dv; j++) mean += y[j] / (double)dv;
+      for (size_t j = 0; j < dv; j++) variance += (y[j] - mean) * (y[j] - mean) / (double)dv;
+      for (size_t j = 0; j < dv; j++)
+        to[j] = g[t * V + head * dv + j] *
+                ((y[j] - mean) / sqrt(variance + epsilon) * gain[head * dv + j] +
+                 bias[head * dv + j] + read * vt[j]);
+    }
+  }
+  for (int j = 0; j < 6; j++) free(z[j]);
+  free(r), free(k), free(v), free(w), free(a), free(g), free(nu), free(S), free(y), free(kappa);
+}
+
+/* Of all sequences; *first: [batch, T, heads * dv] of the first such layer, NULL before it. */
+REF void ref_rwkv_layer(const ref_model *m, int l, const double *h, int batch, int T, size_t inner,
+                        double *out, double **first) {
+  const size_t L = (size_t)T, n = (size_t)m->d.width;
+  const int own = *first == NULL;
+  if (own) *first = (double *)ref_zeros((size_t)batch * L * inner);
+  for (size_t b = 0; b < (size_t)batch; b++)
+    ref_rwkv_sequence(m, l, h + b * L * n, T, out + b * L * inner, *first + b * L * inner, own);
+}
+
 /* Mean cross entropy of targets [batch, T] (-1: left out) given tokens, without dropout.
  * logits [batch, T, vocab] or NULL. */
 REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32_t *targets,
@@ -1906,24 +2060,30 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
   const double *head = d->untied ? ref_param(m, -1, "head.weight") : embed;
   double *x = (double *)ref_zeros(N * width), *h = (double *)ref_zeros(N * width);
   double *add = (double *)ref_zeros(N * width);
-  double *row = (double *)ref_zeros(vocab);
+  double *row = (double *)ref_zeros(vocab), *values = NULL;
   double loss = 0.0;
   size_t counted = 0, site = 0;
   for (size_t t = 0; t < N; t++)
     for (size_t i = 0; i < width; i++)
-      x[t * width + i] = embed[(size_t)tokens[t] * width + i] * ref_mask(m, 0, t, i);
+      x[t * width + i] = embed[(size_t)tokens[t] * width + i];
+  if (d->embed_norm) {
+    memcpy(h, x, N * width * sizeof *h);
+    ref_block_norm(m, x, h, -1, "embed_norm", N, width);
+  }
+  for (size_t i = 0; i < N * width; i++) x[i] *= ref_mask(m, 0, i / width, i % width);
   for (int l = 0; l < ref_layers(m); l++) {
     char name[80];
     size_t F, inner;
     double *up, *gate, *mem;
+    const int shift = ref_layer_of(m, l)->shift;
     const miras_layer_type type = ref_layer_of(m, l)->type;
     if (type == MIRAS_LAYER_CONV) {
       const int taps = ref_layer_of(m, l)->taps == 0 ? 4 : ref_layer_of(m, l)->taps;
-      ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1, ref_epsilon(m));
+      ref_block_norm(m, h, x, l, "norm1", N, width);
       ref_convolve(add, h, ref_param(m, l, "conv_q.weight"), ref_param(m, l, "conv_q.bias"), batch,
                    T, width, taps);
     } else if (type != MIRAS_LAYER_MLP) {
-      ref_rms(h, x, ref_param(m, l, "norm1.gain"), N, width, 1, ref_epsilon(m));
+      ref_block_norm(m, h, x, l, "norm1", N, width);
       snprintf(name, sizeof name, "blocks.%d.o.weight", l);
       inner = (size_t)ref_find(m, name)->shape[0];
       mem = (double *)ref_zeros(N * inner);
@@ -1931,6 +2091,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
         ref_attention_layer(m, l, h, batch, T, mem);
       else if (type == MIRAS_LAYER_MAG)
         ref_mag_layer(m, l, h, batch, T, inner, mem, branches);
+      else if (ref_layer_of(m, l)->type == MIRAS_LAYER_RWKV)
+        ref_rwkv_layer(m, l, h, batch, T, inner, mem, &values);
       else
         ref_memory_layer(m, l, h, batch, T, mem, branches);
       ref_project(add, mem, ref_param(m, l, "o.weight"), N, inner, width);
@@ -1942,14 +2104,22 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
         x[i] += add[i] * ref_mask(m, site, i / width, i % width);
     }
     if (ref_layer_of(m, l)->no_mlp) continue;
-    ref_rms(h, x, ref_param(m, l, "norm2.gain"), N, width, 1, ref_epsilon(m));
+    ref_block_norm(m, h, x, l, "norm2", N, width);
+    for (size_t b = 0; shift && b < (size_t)batch; b++) {
+      ref_shift(add, h + b * (size_t)T * width, ref_param(m, l, "shift.mix"), T, width);
+      memcpy(h + b * (size_t)T * width, add, (size_t)T * width * sizeof *h);
+    }
     snprintf(name, sizeof name, "blocks.%d.mlp.up", l);
     F = (size_t)ref_find(m, name)->shape[1];
     up = (double *)ref_zeros(N * F);
     gate = (double *)ref_zeros(N * F);
-    ref_project(gate, h, ref_param(m, l, "mlp.gate"), N, width, F);
     ref_project(up, h, ref_param(m, l, "mlp.up"), N, width, F);
-    for (size_t i = 0; i < N * F; i++) up[i] *= gate[i] * ref_sigmoid(gate[i]);
+    if (ref_layer_of(m, l)->mlp == MIRAS_MLP_RELU2) {
+      for (size_t i = 0; i < N * F; i++) up[i] = up[i] > 0.0 ? up[i] * up[i] : 0.0;
+    } else {
+      ref_project(gate, h, ref_param(m, l, "mlp.gate"), N, width, F);
+      for (size_t i = 0; i < N * F; i++) up[i] *= gate[i] * ref_sigmoid(gate[i]);
+    }
     ref_project(add, up, ref_param(m, l, "mlp.down"), N, F, width);
     site++;
     for (size_t i = 0; i < N * width; i++)
@@ -1957,7 +2127,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
     free(up);
     free(gate);
   }
-  ref_rms(h, x, ref_param(m, -1, "norm.gain"), N, width, 1, ref_epsilon(m));
+  ref_block_norm(m, h, x, -1, "norm", N, width);
   for (size_t t = 0; t < N; t++) {
     double top = -1e300, sum = 0.0;
     for (size_t o = 0; o < vocab; o++) {
@@ -1975,6 +2145,7 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
   free(h);
   free(add);
   free(row);
+  free(values);
   return counted > 0 ? loss / (double)counted : 0.0;
 }
 

@@ -673,6 +673,16 @@ static const wrong wrong_models[] = {
   { BASES, "hidden", "2147483647", { { MI(layer[0].hidden), LARGE } } },
   { BASES, "no_mlp", "2", { { MI(layer[0].hidden), 0 }, { MI(layer[0].no_mlp), 2 } } },
   { BASES, "hidden", "24", { { MI(layer[0].no_mlp), 1 } } },
+  { BASES, "mlp", "2", { { MI(layer[0].mlp), MIRAS_MLP_COUNT } } },
+  { BASES, "mlp", "1", { { MI(layer[0].hidden), 0 }, { MI(layer[0].no_mlp), 1 },
+    { MI(layer[0].mlp), 1 } } },
+  { BASES, "shift", "1", { { MI(layer[0].shift), 1 } } },
+  { BASES, "norm", "2", { { MI(norm), MIRAS_NORM_COUNT } } },
+  { BASES, "embed_norm", "2", { { MI(embed_norm), 2 } } },
+  { BASES, "decay_rank", "8", { { MI(layer[0].decay_rank), 8 } } },
+  { BASES, "rate_rank", "8", { { MI(layer[0].rate_rank), 8 } } },
+  { BASES, "out_rank", "8", { { MI(layer[0].out_rank), 8 } } },
+  { BASES, "value_rank", "8", { { MI(layer[0].value_rank), 8 } } },
   { BASES, "conv", "-1", { { MI(layer[0].conv), -1 } } },
   { BASES, "conv", "9", { { MI(layer[0].conv), 9 } } },
   { BASES, "gate_rank", "-1", { { MI(layer[0].gate_rank), -1 } } },
@@ -763,7 +773,8 @@ static void wrong_models_are_refused(void **state) {
 /* A field of one type of layer is refused in layers of others, unless it is 0. */
 static void types_refuse_each_other(void **state) {
   static const char *const common[] = { "pattern", "type", "vocab", "width", "layers", "hidden",
-    "no_mlp", "taps", "untied", "dropout", "seed", "norm_epsilon" };
+    "no_mlp", "taps", "untied", "dropout", "seed", "norm_epsilon", "mlp", "shift", "norm",
+    "embed_norm" };
   static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
     "qk_norm", "rotary_dim", "output_gate", "persistent" };
   const char *name;

@@ -21,8 +21,8 @@ static unsigned threads = 32;
 #include <stdio.h>
 
 /* The records and tables of the two sides. */
-#define RECORDS(X) X(matrix) X(norm) X(conv) X(erasing) X(channels) X(norm2) X(errors) X(plan) \
-  X(solve) X(bound) X(channel_grads) X(conjugate) X(reads)
+#define RECORDS(X) X(matrix) X(norm) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
+  X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads)
 #define RECORD(name) typedef ::miras__##name name;
 struct host {
   typedef ::miras__kernels table;
@@ -436,6 +436,24 @@ template <class Y> struct cases {
     K->rms_bwd(AT(0), LD, F & 1 ? AT(0) : NULL, LD, AT(3), F & 2 ? AT(4) : NULL, LD,
                F & 4 ? AT(0) : AT(5), LD, &x);
   }
+  BOTH static void layer_norm_fwd(T *K, const shape *s, float *p) {
+    typename Y::norm x = {AT(1), AT(2), NULL, WIDE + s->gap, 0, M / 4 + 1, HEADS, DIM};
+    x.bias = AT(3), x.epsilon = 1e-5f;
+    K->layer_norm_fwd(F ? AT(1) : AT(0), WIDE + s->gap, &x);
+  }
+  BOTH static void layer_norm_bwd(T *K, const shape *s, float *p) {
+    typename Y::norm x = {AT(1), AT(2), NULL, WIDE + s->gap, 0, M / 2 + 1, HEADS, DIM};
+    const typename Y::norm_grads g = {AT(4), AT(5)};
+    x.bias = AT(3), x.epsilon = 1e-5f;
+    K->layer_norm_bwd(AT(0), WIDE, F & 1 ? AT(0) : NULL, WIDE, &g, F & 2 ? AT(6) : NULL, WIDE,
+                      F & 4 ? AT(0) : AT(7), WIDE, &x);
+  }
+  BOTH static void squash_fwd(T *K, const shape *s, float *p) {
+    K->squash_fwd(F, AT(0), LD, M, N);
+  }
+  BOTH static void squash_bwd(T *K, const shape *s, float *p) {
+    K->squash_bwd(F, AT(0), LD, AT(1), LD + 1, M, N);
+  }
   BOTH static void gated_norm_fwd(T *K, const shape *s, float *p) {
     const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 4 + 1, HEADS, DIM,
                               1e-5f};
@@ -507,7 +525,8 @@ template <class Y> struct cases {
   X(bound_share_bwd, 1) X(bound_fwd, 12) X(bias_rows, 4 * MIRAS_CUSTOM_BIAS) X(feature_rows, 4)   \
   X(implicit_rows, 2) X(attend_bwd, 1) X(online_softmax, 1) X(online_softmax_rows, 1)             \
   X(fold_few, 6) X(left_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)    \
-  X(channel_rows, 6) X(rms_fwd, 1) X(rms_bwd, 8) X(gated_norm_fwd, 5) X(gated_norm_bwd, 5)        \
+  X(channel_rows, 6) X(rms_fwd, 1) X(rms_bwd, 8) X(layer_norm_fwd, 2) X(layer_norm_bwd, 8)        \
+  X(squash_fwd, 2) X(squash_bwd, 2) X(gated_norm_fwd, 5) X(gated_norm_bwd, 5)                     \
   X(swiglu_fwd, 2) X(swiglu_bwd, 1) X(conv_fwd, 10) X(unit_fwd, 2) X(unit_bwd, 1) X(erase_fwd, 1) \
   X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
   X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \

@@ -278,14 +278,17 @@ int main(int argc, char **argv) {
     puts("skipped: without fused multiply-add the host has other bits");
     return 77;
   }
-  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
-    const char *name = miras_kind_name((miras_kind)kind);
+  for (kind = 0; kind <= MIRAS_KIND_COUNT; kind++) {       /* rows, then RWKV-7 as published */
+    const int published = kind == MIRAS_KIND_COUNT;
+    const char *name = published ? "rwkv7" : miras_kind_name((miras_kind)kind);
     miras_model_desc d;
     int ok;
     for (i = 1; i < (unsigned)argc && strcmp(argv[i], name); i++) {
     }
     if (argc > 1 && i == (unsigned)argc) continue;
-    if (miras_model_preset(&d, (miras_kind)kind) != MIRAS_OK) return 1;
+    if (published ? miras_model_named(&d, name, 2) != MIRAS_OK
+                  : miras_model_preset(&d, (miras_kind)kind) != MIRAS_OK)
+      return 1;
     d.layer[0].memory.key_dim = 6;
     if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;
     d.layer[1].window = 20;
@@ -298,9 +301,9 @@ int main(int argc, char **argv) {
     d.width = 20;
     d.dropout = 0.1f;
     d.seed = 5;
-    strcpy(d.pattern, kind % 2 ? "mw" : kind % 3 ? "cm" : "mm");
-    d.layer[0].shared_keys = kind % 6 == 4;
-    if (kind % 4 == 3) {               /* the memory is the gate of attention */
+    strcpy(d.pattern, published ? "mgmw" : kind % 2 ? "mw" : kind % 3 ? "cm" : "mm");
+    d.layer[0].shared_keys = kind % 6 == 4 && !published;
+    if (kind % 4 == 3 && !published) { /* the memory is the gate of attention */
       d.layer[0].type = MIRAS_LAYER_MAG;
       d.layer[0].window = 30;
       d.layer[0].head_dim = 6;

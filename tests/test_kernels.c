@@ -758,6 +758,37 @@ static void layer_rms_bwd(const miras__kernels *k, trial *t) {
              t->variant / 3 % 2 ? NULL : y.p, y.ld, dy.p, dy.ld, &of);
 }
 
+static void layer_layer_norm_fwd(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->rows, t->n), x = apart(t, t->rows, t->n);
+  operand gain = packed(t, 1, t->n), bias = packed(t, 1, t->n);
+  miras__norm of = norm_of(x, gain, t->rows, t->heads, t->dim);
+  of.bias = bias.p;
+  k->layer_norm_fwd(t->variant % 2 ? x.p : y.p, t->variant % 2 ? x.ld : y.ld, &of);
+}
+
+static void layer_layer_norm_bwd(const miras__kernels *k, trial *t) {
+  operand dx = apart(t, t->rows, t->n), base = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n);
+  operand x = apart(t, t->rows, t->n), dy = apart(t, t->rows, t->n), gain = packed(t, 1, t->n);
+  operand dgain = packed(t, 1, t->n), bias = packed(t, 1, t->n), dbias = packed(t, 1, t->n);
+  miras__norm of = norm_of(x, gain, t->rows, t->heads, t->dim);
+  miras__norm_grads g;
+  of.bias = bias.p;
+  g.gain = dgain.p, g.bias = dbias.p;
+  if (t->variant % 3 == 1) base = dx;
+  k->layer_norm_bwd(dx.p, dx.ld, t->variant % 3 == 2 ? NULL : base.p, base.ld, &g,
+                    t->variant / 3 % 2 ? NULL : y.p, y.ld, dy.p, dy.ld, &of);
+}
+
+static void layer_squash_fwd(const miras__kernels *k, trial *t) {
+  operand y = apart(t, t->rows, t->n);
+  k->squash_fwd((int)(t->variant % 2), y.p, y.ld, t->rows, t->n);
+}
+
+static void layer_squash_bwd(const miras__kernels *k, trial *t) {
+  operand dy = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n);
+  k->squash_bwd((int)(t->variant % 2), dy.p, dy.ld, y.p, y.ld, t->rows, t->n);
+}
+
 static void layer_gated_norm_fwd(const miras__kernels *k, trial *t) {
   operand m = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n);
@@ -933,6 +964,10 @@ static const struct {
 } layer_kernels[] = {
   { "rms_fwd", layer_rms_fwd, 3, 1, 67, 7e-7 },
   { "rms_bwd", layer_rms_bwd, 3, 1, 67, 7e-7 },
+  { "layer_norm_fwd", layer_layer_norm_fwd, 3, 3, 35, 2e-6 },
+  { "layer_norm_bwd", layer_layer_norm_bwd, 3, 3, 35, 2e-6 },
+  { "squash_fwd", layer_squash_fwd, 3, 1, 67, 2e-7 },
+  { "squash_bwd", layer_squash_bwd, 3, 1, 67, 4e-7 },
   { "gated_norm_fwd", layer_gated_norm_fwd, 3, 3, 35, 6e-7 },
   { "gated_norm_bwd", layer_gated_norm_bwd, 3, 3, 35, 7e-7 },
   { "swiglu_fwd", layer_swiglu_fwd, 3, 1, 67, 1e-7 },

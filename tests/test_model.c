@@ -183,7 +183,7 @@ static const struct {
   {MIRAS_MAMBA2, 4, "mamba2, keys of the queries' projection", "shared_keys=1 conv=2"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 19, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 19, FAMILIES = 5, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -300,12 +300,55 @@ static subject hybrid(int n) {
   return s;
 }
 
-/* Every row with chunks 4, 16 and 1, then the options, then hybrids; 0 past the end. */
+/* Layers as published, by name; then with other fields. */
+static const struct {
+  const char *name, *say, *pattern, *fields;
+} families[FAMILIES] = {
+  {"rwkv7", "rwkv7 as published", NULL, "m.value_rank=3"},
+  {"rwkv7", "rwkv7 with a gated MLP, sigmoid decay, narrow values, own epsilon", "mvv",
+   "norm=rms embed_norm=0 untied=0 m.no_mlp=0 m.memory.value_dim=5 m.memory.chunk=4 v.value_rank=2 "
+   "v.memory.value_dim=5 m.keep_form=sigmoid m.out_epsilon=0.01 m.horizon=30 m.value_rank=0"},
+  {"rwkv7", "rwkv7 and attention, an RMS norm behind the embedding", "(mw)*2",
+   "norm=rms norm_epsilon=0.001 w.mlp=relu2 m.value_rank=2"},
+  {"titans-mal", "layer norms around titans and shifted MLPs", "mgwg",
+   "norm=layer g.shift=1 w.no_mlp=1 m.mlp=swiglu"},
+  {"rwkv7", "a shift ahead, values of one layer", "gmg", "g.mlp=swiglu m.value_rank=2"}
+};
+
+static subject family(int n) {
+  subject s;
+  miras_layer_desc *other = &s.d.layer[4];
+  assert_int_equal(miras_model_named(&s.d, families[n].name, LAYERS), MIRAS_OK);
+  snprintf(s.name, sizeof s.name, "%s", families[n].say);
+  s.d.vocab = VOCAB;
+  s.d.width = WIDTH;
+  s.d.heads = HEADS;
+  s.d.seed = 42;
+  s.d.layer[1].window = 5;
+  s.d.layer[3].hidden = 12;
+  if (s.d.layer[0].type == MIRAS_LAYER_RWKV) {
+    s.d.layer[0].decay_rank = 4;
+    s.d.layer[0].rate_rank = 3;
+    s.d.layer[0].out_rank = 5;
+    *other = s.d.layer[0];
+    other->letter = 'v';
+  } else {
+    s.d.layer[0].gate_rank = 5;
+  }
+  if (families[n].pattern != NULL)
+    snprintf(s.d.pattern, sizeof s.d.pattern, "%s", families[n].pattern);
+  set_fields(&s.d, families[n].fields);
+  return s;
+}
+
+/* Every row with chunks 4, 16 and 1, then the options, hybrids and families; 0 past the end. */
 static const int chunks[3] = {4, 16, 1};
 
 static int subject_at(int n, subject *s) {
-  if (n >= 3 * MIRAS_KIND_COUNT + OPTIONS + HYBRIDS) return 0;
-  if (n >= 3 * MIRAS_KIND_COUNT + OPTIONS)
+  if (n >= 3 * MIRAS_KIND_COUNT + OPTIONS + HYBRIDS + FAMILIES) return 0;
+  if (n >= 3 * MIRAS_KIND_COUNT + OPTIONS + HYBRIDS)
+    *s = family(n - 3 * MIRAS_KIND_COUNT - OPTIONS - HYBRIDS);
+  else if (n >= 3 * MIRAS_KIND_COUNT + OPTIONS)
     *s = hybrid(n - 3 * MIRAS_KIND_COUNT - OPTIONS);
   else if (n >= 3 * MIRAS_KIND_COUNT)
     *s = option(n - 3 * MIRAS_KIND_COUNT);
@@ -544,7 +587,7 @@ static double unsteadiness(wide *w, miras_model *m, int T, size_t first, size_t 
 /* Parameters of gates and forms: every entry must matter. (Rates of the last block reach the loss
  * through their own row only, which may have no target.) */
 static int matters(const char *name) {
-  static const char *const of[] = {"gates.offset", "gates.rate", "erase.",
+  static const char *const of[] = {"gates.offset", "gates.rate", "erase.", "bonus.", "shift.mix",
                                    "blocks.0.memory.rates",
                                    "memory.ridge"};
   for (int i = 0; i < COUNT(of); i++)
@@ -831,9 +874,10 @@ static void test_first_values(void **state) {
 }
 
 /* A new model's parameters are what its views say, each a draw of its own, but for the gates and
- * memories of memory layers and what test_first_values is about. */
+ * memories of memory layers, shifts, and what test_first_values is about. */
 static void test_drawn_values(void **state) {
-  static const char *const own[] = {"gates.offset", "gates.rate", "memory.init", "memory.ridge"};
+  static const char *const own[] = {"gates.offset", "gates.rate", "memory.init", "memory.ridge",
+                                    "shift.mix"};
   static const char *const shaped[] = {".q.weight", ".v.weight", ".conv_q.weight"};
   subject of;
   (void)state;
@@ -852,7 +896,7 @@ static void test_drawn_values(void **state) {
       const miras__shape *s = layer < 0 ? NULL : m->layers[layer].s;
       const int found = s && s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
       int other = 0;
-      for (int i = 0; i < 4; i++) other += strstr(view->name, own[i]) != NULL;
+      for (int i = 0; i < COUNT(own); i++) other += strstr(view->name, own[i]) != NULL;
       for (int i = 0; found && i < 3; i++) other += strstr(view->name, shaped[i]) != NULL;
       for (size_t i = 0; !other && i < view->count; i++) {
         const double x = (double)params[view->offset + i];
