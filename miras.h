@@ -19083,7 +19083,7 @@ enum { MIRAS__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configu
 typedef struct miras__theirs {
   char name[MIRAS__NAME_SIZE];
   uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
-  size_t taken;                      /* rows that views have got so far                           */
+  uint64_t taken;                    /* numbers that views have got so far                        */
   int rank, form, file;
 } miras__theirs;
 
@@ -19122,7 +19122,8 @@ static const char miras__harmless[] =
   "architectures auto_map _name_or_path name_or_path transformers_version torch_dtype dtype "
   "bos_token_id eos_token_id pad_token_id unk_token_id initializer_range use_cache attn_mode "
   "fuse_norm fuse_swiglu fuse_cross_entropy fuse_linear_cross_entropy fused_add_norm use_l2warp "
-  "max_position_embeddings attention_dropout residual_in_fp32 rescale_prenorm_residual";
+  "max_position_embeddings attention_dropout residual_in_fp32 rescale_prenorm_residual "
+  "decay_low_rank_dim a_low_rank_dim v_low_rank_dim gate_low_rank_dim value_dim";
 static const char miras__opened[] = "text_config rope_parameters ssm_cfg";
 
 typedef struct miras__published {
@@ -19280,6 +19281,14 @@ static int miras__listed(const char *list, const char *name) {
   char word[32];
   while (miras__next_word(word, &list))
     if (miras__same(word, name)) return 1;
+  return 0;
+}
+
+/* Does a name begin with one of a list's words? */
+static int miras__begins(const char *list, const char *name) {
+  char word[32];
+  while (miras__next_word(word, &list))
+    if (strncmp(name, word, strlen(word)) == 0) return 1;
   return 0;
 }
 
@@ -19558,6 +19567,66 @@ static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
   return c->result == MIRAS_OK;
 }
 
+/* A length of a tensor, from the outside; 0 if there is no such tensor. */
+static int miras__theirs_length(const miras__published *c, const char *name, int i) {
+  const miras__theirs *x = miras__theirs_named(c, name);
+  return x && i < x->rank && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
+}
+
+/* RWKV-7: a layer for each half of a block. Ranks are those of the tensors. */
+static int miras__describe_rwkv(miras__published *c, miras_model_desc *d, const char *const rank[4],
+                                int turned) {
+  const int width = d->width, blocks = d->layers, vocab = d->vocab, hidden = d->layer[0].hidden;
+  const int heads = d->heads;
+  miras_layer_desc *l = &d->layer[0];
+  if (miras_model_named(d, "rwkv7", blocks) != MIRAS_OK) return 0;
+  d->width = width, d->vocab = vocab, d->heads = heads;
+  l->decay_rank = miras__theirs_length(c, rank[0], turned);
+  l->rate_rank = miras__theirs_length(c, rank[1], turned);
+  l->out_rank = miras__theirs_length(c, rank[2], turned);
+  l->value_rank = miras__theirs_length(c, rank[3], turned);
+  d->layer[3].hidden = hidden;
+  return c->result == MIRAS_OK;
+}
+
+static int miras__describe_rwkv7(miras__published *c, miras_model_desc *d) {
+  static const char *const ranks[] = {
+    "model.layers.0.attn.w_lora.lora.0.weight", "model.layers.0.attn.a_lora.lora.0.weight",
+    "model.layers.0.attn.g_lora.lora.0.weight", "model.layers.1.attn.v_lora.lora.0.weight"};
+  const int size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
+  d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
+  d->vocab = miras__config_whole(c, MIRAS__C_VOCAB, 0, 2);
+  d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
+  if (size) d->heads = miras__config_whole(c, MIRAS__C_HEADS, d->width / size, 1);
+  d->layer[0].hidden = miras__config_whole(c, MIRAS__C_INNER, 32 * floor(
+    d->width * miras__config_of(c, MIRAS__C_RATIO, 4) / 32), 1);
+  if (c->result != MIRAS_OK || !miras__describe_rwkv(c, d, ranks, 0)) return 0;
+  d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
+  d->layer[0].memory.key_dim = size;
+  d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
+  return 1;
+}
+
+/* The author's files: all is in the shapes. */
+static int miras__describe_author(miras__published *c, miras_model_desc *d) {
+  static const char *const ranks[] = {"blocks.0.att.w1", "blocks.0.att.a1", "blocks.0.att.g1",
+                                      "blocks.1.att.v1"};
+  char name[64] = "";
+  do {
+    name[0] = 0;
+    miras__say(name, sizeof name, "blocks.%d.att.r_k", d->layers++);
+  } while (miras__theirs_named(c, name) && d->layers <= MIRAS__LAYERS);
+  d->layers--;
+  d->vocab = miras__theirs_length(c, "emb.weight", 0);
+  d->width = miras__theirs_length(c, "emb.weight", 1);
+  d->heads = miras__theirs_length(c, "blocks.0.att.r_k", 0);
+  d->layer[0].hidden = miras__theirs_length(c, "blocks.0.ffn.key.weight", 0);
+  if (!miras__describe_rwkv(c, d, ranks, 1)) return 0;
+  d->norm_epsilon = 1e-5f;
+  d->layer[0].out_epsilon = 64e-5f;
+  return 1;
+}
+
 /* ---- names ---- */
 
 /* A view, of a layer if it begins with a dot, and the tensor for it, NULL: zeros. A tensor's name
@@ -19571,9 +19640,12 @@ enum {
   MIRAS__KEPT = 1,      /* not turned                                                             */
   MIRAS__MORE = 2,      /* one is added                                                           */
   MIRAS__AGAIN = 4,     /* over and over, up to the view's end                                    */
-  MIRAS__CORNER = 8     /* below the rows of those before it, too; of no tensor: ones there on the
+  MIRAS__CORNER = 8,    /* below the rows of those before it, too; of no tensor: ones there on the
                            diagonal                                                               */
+  MIRAS__BELOW = 16,    /* below those before it, from the first column on; kept                  */
+  MIRAS__ONLY = 256     /* times 1 + a miras_layer_type: for layers of this type only             */
 };
+#define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
 static const miras__named_as miras__fla_names[] = {
   {"embeddings.weight", "embed.weight", MIRAS__KEPT},
@@ -19602,20 +19674,113 @@ static const miras__named_as miras__fla_names[] = {
   {".mlp.down_proj.weight", ".mlp.down", 0}
 };
 
+static const miras__named_as miras__rwkv7_names[] = {
+  {"embeddings.weight", "embed.weight", MIRAS__KEPT},
+  {"layers.0.pre_norm.weight", "embed_norm.gain", 0},
+  {"layers.0.pre_norm.bias", "embed_norm.bias", 0},
+  {"norm.weight", "norm.gain", 0},
+  {"norm.bias", "norm.bias", 0},
+  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
+  {".attn_norm.weight", ".norm1.gain", 0},
+  {".attn_norm.bias", ".norm1.bias", 0},
+  {".attn.x_x", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_r", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_w", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_k", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_v", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_a", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.x_g", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".attn.r_proj.weight", ".q.weight", 0},
+  {".attn.k_proj.weight", ".k.weight", 0},
+  {".attn.v_proj.weight", ".v.weight", 0},
+  {".attn.o_proj.weight", ".o.weight", 0},
+  {".attn.w_lora.lora.0.weight", ".decay.down", 0},
+  {".attn.w_lora.lora.2.weight", ".decay.up", 0},
+  {".attn.a_lora.lora.0.weight", ".rate.down", 0},
+  {".attn.a_lora.lora.2.weight", ".rate.up", 0},
+  {".attn.v_lora.lora.0.weight", ".value.down", 0},
+  {".attn.v_lora.lora.2.weight", ".value.up", 0},
+  {".attn.g_lora.lora.0.weight", ".out_gate.down", 0},
+  {".attn.g_lora.lora.2.weight", ".out_gate.up", 0},
+  {".attn.w_lora.lora.2.bias", ".gates.offset", 0},
+  {".attn.a_lora.lora.2.bias", ".gates.offset", 0},
+  {".attn.v_lora.lora.2.bias", ".gates.offset", 0},
+  {".attn.k_k", ".erase.scale", 0},
+  {".attn.k_a", ".erase.mix", 0},
+  {".attn.r_k", ".bonus.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".attn.g_norm.weight", ".out_norm.gain", 0},
+  {".attn.g_norm.bias", ".out_norm.bias", 0},
+  {".ffn_norm.weight", ".norm2.gain", 0},
+  {".ffn_norm.bias", ".norm2.bias", 0},
+  {".ffn.x_k", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.key.weight", ".mlp.up", 0},
+  {".ffn.value.weight", ".mlp.down", 0}
+};
+
+static const miras__named_as miras__author_names[] = {
+  {"emb.weight", "embed.weight", MIRAS__KEPT},
+  {"blocks.0.ln0.weight", "embed_norm.gain", 0},
+  {"blocks.0.ln0.bias", "embed_norm.bias", 0},
+  {"ln_out.weight", "norm.gain", 0},
+  {"ln_out.bias", "norm.bias", 0},
+  {"head.weight", "head.weight", MIRAS__KEPT},
+  {".ln1.weight", ".norm1.gain", 0},
+  {".ln1.bias", ".norm1.bias", 0},
+  {".att.x_r", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_w", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_k", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_v", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_a", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.x_g", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_RWKV)},
+  {".att.receptance.weight", ".q.weight", 0},
+  {".att.key.weight", ".k.weight", 0},
+  {".att.value.weight", ".v.weight", 0},
+  {".att.output.weight", ".o.weight", 0},
+  {".att.w1", ".decay.down", MIRAS__KEPT},
+  {".att.w2", ".decay.up", MIRAS__KEPT},
+  {".att.a1", ".rate.down", MIRAS__KEPT},
+  {".att.a2", ".rate.up", MIRAS__KEPT},
+  {".att.v1", ".value.down", MIRAS__KEPT},
+  {".att.v2", ".value.up", MIRAS__KEPT},
+  {".att.g1", ".out_gate.down", MIRAS__KEPT},
+  {".att.g2", ".out_gate.up", MIRAS__KEPT},
+  {".att.w0", ".gates.offset", 0},
+  {".att.a0", ".gates.offset", 0},
+  {".att.v0", ".gates.offset", 0},
+  {".att.k_k", ".erase.scale", 0},
+  {".att.k_a", ".erase.mix", 0},
+  {".att.r_k", ".bonus.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".att.ln_x.weight", ".out_norm.gain", 0},
+  {".att.ln_x.bias", ".out_norm.bias", 0},
+  {".ln2.weight", ".norm2.gain", 0},
+  {".ln2.bias", ".norm2.bias", 0},
+  {".ffn.x_k", ".shift.mix", MIRAS__BELOW | MIRAS__ONLY_OF(MIRAS_LAYER_MLP)},
+  {".ffn.key.weight", ".mlp.up", 0},
+  {".ffn.value.weight", ".mlp.down", 0}
+};
+
 #define MIRAS__NAMES(table) table, (int)MIRAS__COUNT(table)
 static const struct {
-  const char *models;   /* model_type in config.json                                              */
+  const char *models;   /* model_type in config.json; empty: there is none                        */
   const char *roots;    /* what names may begin with                                              */
   const char *stack;    /* and those of layers then, up to their number                           */
+  int per;              /* layers here that are one of theirs                                     */
   const char *dropped;  /* beginnings of names that are not needed                                */
   int (*describe)(miras__published *c, miras_model_desc *d);
   const miras__named_as *rows;
   int count;
 } miras__families[] = {
-  {"gated_deltanet", "model.", "layers.", "", miras__describe_gated_deltanet,
+  {"gated_deltanet", "model.", "layers.", 1, "", miras__describe_gated_deltanet,
    MIRAS__NAMES(miras__fla_names)},
-  {"delta_net", "model.", "layers.", "", miras__describe_delta_net, MIRAS__NAMES(miras__fla_names)}
+  {"delta_net", "model.", "layers.", 1, "", miras__describe_delta_net,
+   MIRAS__NAMES(miras__fla_names)},
+  {"rwkv7", "model.", "layers.", 2, "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
+  {"", "", "blocks.", 2, "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
+   miras__describe_author, MIRAS__NAMES(miras__author_names)}
 };
+enum { MIRAS__F_AUTHOR = 3 };
 
 /* ---- the configuration ---- */
 
@@ -19628,7 +19793,8 @@ static void miras__find_family(miras__published *c, const char *type) {
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
   miras__say(c->why, c->why_size, "model_type is %s; known here:", type);
   for (i = 0; i < MIRAS__COUNT(miras__families); i++)
-    miras__say(c->why, c->why_size, " %s", miras__families[i].models);
+    if (miras__families[i].models[0])
+      miras__say(c->why, c->why_size, " %s", miras__families[i].models);
 }
 
 /* What we cannot judge. */
@@ -19714,7 +19880,9 @@ static void miras__config_object(miras__published *c, miras__text *t, int family
 static MIRAS__COLD int miras__config_read(miras__published *c) {
   miras__text all, t;
   int family;
-  if (!miras__text_of(c, "config.json", 1, &all)) return 0;
+  /* that of RWKV's author goes without */
+  if (miras__theirs_named(c, "blocks.0.att.r_k")) c->family = MIRAS__F_AUTHOR;
+  if (!miras__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
   for (family = 1; family >= 0; family--) {
     t = all;
     miras__config_object(c, &t, family, 0);
@@ -19818,15 +19986,15 @@ static int miras__reject_shape(miras__published *c, const miras__theirs *x, cons
 static int miras__filling_fit(miras__published *c, const miras_view *v, miras__theirs *x,
                             miras__filling *all, int count) {
   miras__filling *p = &all[count];
-  const int turned = !(p->how & (v->rank > 1 ? MIRAS__KEPT : MIRAS__AGAIN));
+  const int turned = !(p->how & (v->rank > 1 ? MIRAS__KEPT | MIRAS__BELOW : MIRAS__AGAIN));
   const size_t rows = miras__view_rows(v);
   size_t last = v->count / rows, below = rows, length;
   int i;
   p->row = p->col = 0;
   for (i = 0; i < count; i++) {
     if (all[i].view != p->view) continue;
-    p->col = all[i].col + all[i].cols;
-    if (p->how & MIRAS__CORNER) p->row = all[i].row + all[i].rows;
+    if (!(p->how & MIRAS__BELOW)) p->col = all[i].col + all[i].cols;
+    if (p->how & (MIRAS__CORNER | MIRAS__BELOW)) p->row = all[i].row + all[i].rows;
   }
   last -= p->col;
   below -= p->row;
@@ -19834,22 +20002,23 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
   p->rows = below;
   p->cols = last;
   if (!x) return 1;
-  p->each = v->rank > 1 ? (size_t)(x->count / x->shape[0]) : turned ? 1 : (size_t)x->count;
+  p->each = p->how & MIRAS__BELOW ? last : v->rank > 1 ? (size_t)(x->count / x->shape[0])
+          : turned ? 1 : (size_t)x->count;
   length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
   p->stride = length;
-  p->first = x->taken;
+  p->first = (size_t)(x->taken / p->each);
   if (turned) {
     p->rows = p->each;
     p->cols = length - p->first < last ? length - p->first : last;
     p->group = p->cols;
-    x->taken += p->cols;
+    x->taken += (uint64_t)p->cols * p->each;
   } else {
     p->rows = v->rank > 1 ? length : 1;
     p->cols = p->how & MIRAS__AGAIN ? last : p->each;
-    x->taken = length;
+    x->taken = x->count;
   }
-  if (p->cols && p->cols <= last && p->rows <= below &&
-      (p->rows == below || (p->how & MIRAS__CORNER)) &&
+  if (p->cols && p->cols <= last && p->rows && p->rows <= below && x->count % p->each == 0 &&
+      (p->rows == below || (p->how & (MIRAS__CORNER | MIRAS__BELOW))) &&
       (!(p->how & MIRAS__AGAIN) || p->cols % p->each == 0))
     return 1;
   return miras__reject_shape(c, x, v);
@@ -19862,7 +20031,7 @@ static void miras__theirs_name(const miras__published *c, const char *theirs, in
   if (*theirs == '/') miras__say(name, MIRAS__NAME_SIZE, "%s", theirs + 1);
   else if (layer < 0) miras__say(name, MIRAS__NAME_SIZE, "%s%s", c->root, theirs);
   else miras__say(name, MIRAS__NAME_SIZE, "%s%s%d%s", c->root, miras__families[c->family].stack,
-                  layer, theirs);
+                  layer / miras__families[c->family].per, theirs);
 }
 
 /* Which view of [from, to) a row means; -1: none. skip: the characters before its own name. */
@@ -19904,13 +20073,15 @@ static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, i
     char name[MIRAS__NAME_SIZE];
     miras__theirs *x = NULL;
     int v;
-    if ((layer >= 0) != (row->ours[0] == '.')) continue;
+    if ((layer >= 0) != (row->ours[0] == '.') ||
+        (row->how >= MIRAS__ONLY &&
+         row->how / MIRAS__ONLY != 1 + (int)m->layers[layer].s->type)) continue;
     v = miras__view_named(m, from, to, skip, row->ours + (layer >= 0));
     if (v < 0) continue;
     if (row->theirs) {
       miras__theirs_name(c, row->theirs, layer, name);
       x = miras__theirs_named(c, name);
-      if (!x) continue;
+      if (!x || miras__begins(miras__families[c->family].dropped, name)) continue;
     }
     memset(&piece[count], 0, sizeof piece[count]);
     piece[count].view = v;
@@ -19920,11 +20091,15 @@ static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, i
   }
   for (i = from; i < to; i++) {
     const miras_view *v = &m->views[i];
-    size_t full = 0;
+    const size_t rows = miras__view_rows(v);
+    size_t full = 0, whole = v->count / rows;
     if (layer < 0 && strncmp(v->name, "blocks.", 7) == 0) continue;
-    for (k = 0; k < count; k++)
-      if (piece[k].view == i) full += piece[k].cols;
-    if (full != v->count / miras__view_rows(v))
+    for (k = 0; k < count; k++) {
+      if (piece[k].view != i) continue;
+      if (piece[k].how & MIRAS__BELOW) whole = rows;
+      full += piece[k].how & MIRAS__BELOW ? piece[k].rows : piece[k].cols;
+    }
+    if (full != whole)
       return miras__reject_gap(c, v, v->name + skip, layer) - 1;
   }
   return count;
@@ -20019,14 +20194,6 @@ static MIRAS__COLD int miras__view_fill(miras__published *c, const miras_model *
   return 1;
 }
 
-/* Does a name begin with one of a list's words? */
-static int miras__begins(const char *list, const char *name) {
-  char word[32];
-  while (miras__next_word(word, &list))
-    if (strncmp(name, word, strlen(word)) == 0) return 1;
-  return 0;
-}
-
 /* Every view from the tensors; without `write` only: does all fit, and is every tensor used up? */
 static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_model *m, int write) {
   miras__filling piece[MIRAS__MAX_PIECES];
@@ -20035,9 +20202,10 @@ static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_mo
   for (i = 0; i < c->tensor_count; i++) c->tensors[i].taken = 0;
   for (layer = -1; layer < m->desc.layers; layer++) {
     char prefix[32] = "";
-    if (layer >= 0) {              /* the embedding is the first view, and layers are next */
+    if (layer >= 0) {                /* in their order, behind the embedding and before the head */
       miras__say(prefix, sizeof prefix, "blocks.%d.", layer);
-      for (to = from = layer ? to : 1; miras__begins(prefix, m->views[to].name);) to++;
+      for (from = layer ? to : 0; !miras__begins(prefix, m->views[from].name);) from++;
+      for (to = from; miras__begins(prefix, m->views[to].name);) to++;
     }
     count = miras__match(c, m, layer, from, to, strlen(prefix), piece);
     if (count < 0) return 0;
@@ -20046,8 +20214,7 @@ static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_mo
   }
   for (i = 0; i < c->tensor_count; i++) {
     const miras__theirs *x = &c->tensors[i];
-    const int last = x->rank == 1 || !x->taken || x->taken == x->shape[0];
-    if (x->taken && last) continue;
+    if (x->taken == x->count) continue;
     if (!x->taken && (miras__begins(miras__families[c->family].dropped, x->name) ||
                       (!m->desc.untied && miras__same(x->name, "lm_head.weight")))) continue;
     return miras__reject_as(c, MIRAS_ERR_FORMAT, x->name,
@@ -20086,14 +20253,12 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
     is.weights = d->weights;
     for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].count;
     if (miras__published_resolve(&c, &draft, &is)) {
-      /* so that a small file cannot ask for a large model */
+      if (!miras__model_bytes_of(&draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
+      /* so that small files cannot ask for a large model */
       if (draft.model.learned / 16 > numbers)
         miras__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
                          "it describes a model far larger than its tensors");
-      else if (!miras__model_bytes_of(&draft.model, why, why_size))
-        c.result = MIRAS_ERR_SIZE;
-      else
-        *d = is;
+      if (c.result == MIRAS_OK) *d = is;
     }
   }
   miras__published_end(&c);

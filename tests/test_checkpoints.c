@@ -2,19 +2,22 @@
  * a configuration has that cannot be computed, and what is damaged, is refused with a sentence. Run
  * from the folder that holds miras.h.
  * cc -std=c99 -O2 tests/test_checkpoints.c -lcmocka -lm */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static long test_live;
+static long test_live, test_calls, test_fail_at;
+static size_t test_largest;
 static void *test_malloc(size_t n) {
-  test_live++;
-  return malloc(n);
+  void *p = ++test_calls == test_fail_at ? NULL : malloc(n);
+  if (n > test_largest) test_largest = n;
+  test_live += p != NULL;
+  return p;
 }
 static void test_free(void *p) {
-  test_live--;
+  test_live -= p != NULL;
   free(p);
 }
 #define MIRAS_MALLOC(n) test_malloc(n)
@@ -23,12 +26,17 @@ static void test_free(void *p) {
 #include "../miras.h"
 #include "check.h"
 
+#if defined(__unix__)
+  #include <sys/stat.h>
+  #include <unistd.h>
+#endif
+
 #define FOLDER "tests/data/checkpoints/"
 enum { VOCAB = 48, TOKENS = 28 };
 
 /* Those whose layers are here, and the numbers that their files keep: f floats, b BF16, h F16. */
 static const struct { const char *name; char kept; } known[] = {
-  {"gated_deltanet", 'f'}, {"delta_net-gated", 'f'}
+  {"gated_deltanet", 'f'}, {"delta_net-gated", 'f'}, {"rwkv7", 'f'}, {"rwkv7-author", 'b'}
 };
 
 /* What the others lack, by a word of the sentence. */
@@ -36,7 +44,7 @@ static const struct { const char *name, *word; } lacking[] = {
   {"gated_deltanet-grouped", "num_v_heads"}, {"gated_deltanet-ungated", "use_gate"},
   {"gated_deltanet-sigmoid", "output_gate_activation"}, {"delta_net", "use_gate"},
   {"gla", "model_type"}, {"retnet", "model_type"}, {"hgrn2", "model_type"}, {"kda", "model_type"},
-  {"kda-grouped", "model_type"}, {"rwkv7", "model_type"}, {"rwkv7-author", "config.json"},
+  {"kda-grouped", "model_type"},
   {"mamba2", "model_type"}, {"mamba2-grouped", "model_type"}, {"mamba2-fla", "model_type"},
   {"mamba2-author", "model_type"}, {"ttt-linear", "model_type"},
   {"ttt-linear-mamba", "model_type"}, {"ttt-mlp", "model_type"}, {"ttt-mlp-mamba", "model_type"},
@@ -188,9 +196,274 @@ static void test_lacking(void **state) {
   assert_int_equal(test_live, 0);
 }
 
+/* ---- folders that somebody has changed ---- */
+
+#if defined(__unix__)
+#define BASE "gated_deltanet"
+#define Q(text) "\"" text "\""
+static const char *const files[] = {"config.json", "model.safetensors",
+                                    "model.safetensors.index.json"};
+enum { CONFIG, TENSORS, INDEX, FILES };
+
+/* Of one file the first place where `find` stands says `put`; and a word of the sentence that this
+ * must give, NULL if it may be loaded. Of tensors it is the header, whose length is put right. */
+static const struct { int file; const char *find, *put, *word; } changes[] = {
+  {CONFIG, Q("use_cache"), Q("use_cash"), "use_cash"},
+  {CONFIG, "\"attn\": null", "\"attn\": {\"layers\": [0]}", "attn"},
+  {CONFIG, "\"attn\": null", "\"attnres_block_size\": 2", "attnres_block_size"},
+  {CONFIG, "\"attn\": null", "\"attnres_block_size\": null", NULL},
+  {CONFIG, "\"attn\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\"}", "rope_scaling"},
+  {CONFIG, "\"attn\": null", "\"layer_types\": [\"full_attention\"]", "layer_types"},
+  {CONFIG, "\"attn\": null", "\"num_heads\": 4", "num_heads"},
+  {CONFIG, "\"attn\": null", "\"a\\u0062c\": true", "abc"},
+  {CONFIG, "\"attn\": null", "\"torch_dtype\": \"bfloat16\"", NULL},
+  {CONFIG, "\"swish\"", "\"gelu\"", "hidden_act"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": -32", "hidden_size"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": 32.5", "hidden_size"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": 1e30", "hidden_size"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": Infinity", "hidden_size"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": \"32\"", "hidden_size"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": null", "hidden_size"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": 31", "[48, 32]"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": 1000000", "width"},
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": 65536", "far larger"},
+  {CONFIG, "\"head_dim\": 8", "\"head_dim\": 9", "model.layers.0.attn."},
+  {CONFIG, "\"head_dim\": 8", "\"head_dim\": 8000", "key_dim"},
+  {CONFIG, "\"expand_v\": 2.0", "\"expand_v\": 2.01", "expand_v"},
+  {CONFIG, "\"conv_size\": 4", "\"conv_size\": 3", "q_conv1d"},
+  {CONFIG, "\"norm_eps\": 1e-06", "\"norm_eps\": -1", "norm_epsilon"},
+  {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", "model.layers.2."},
+  {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", "model.layers.1."},
+  {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1000", "layers"},
+  {CONFIG, "\"vocab_size\": 48", "\"vocab_size\": 47", "model.embeddings.weight"},
+  {CONFIG, "\"vocab_size\": 48", "\"vocab_size\": 16777216", "far larger"},
+  {CONFIG, "\"intermediate_size\": 64", "\"intermediate_size\": 0", "intermediate_size"},
+  {CONFIG, "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true", NULL},
+  {CONFIG, "\"use_gate\": true", "\"use_gate\": false", "g"},
+  {CONFIG, "gated_deltanet", "gated_deltanets", "model_type"},
+  {CONFIG, "\"model_type\"", "\"model_tape\"", "model_type"},
+  {CONFIG, "{", "[", "JSON"},
+  {CONFIG, "}", "", "JSON"},
+  {CONFIG, "}", "}}", "JSON"},
+  {CONFIG, "null", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "JSON"},
+  {CONFIG, "null", "nil", "JSON"},
+  {CONFIG, "null", "01", "JSON"},
+  {TENSORS, "{", "{\"__metadata__\":[{}],", NULL},
+  {TENSORS, "{", "{\"__metadata__\":,", "header"},
+  {TENSORS, "}}", "}", "header"},
+  {TENSORS, "}}", "}} x", "header"},
+  {TENSORS, "\"F32\"", "\"I32\"", "type"},
+  {TENSORS, "\"F32\"", "\"U8\"", "size of its shape"},
+  {TENSORS, "\"F32\",\"shape\":[48,32]", "\"U8\",\"shape\":[192,32]", "U8"},
+  {TENSORS, "\"F32\"", "\"BF16\"", "size of its shape"},
+  {TENSORS, "\"F32\",\"shape\":[48,32]", "\"BF16\",\"shape\":[48,64]", "[48, 64]"},
+  {TENSORS, "[48,32]", "[32,48]", "[32, 48]"},
+  {TENSORS, "[48,32]", "[48,2,16]", NULL},
+  {TENSORS, "[48,32]", "[1536]", "[1536]"},
+  {TENSORS, "[48,32]", "[48,32,1,1,1,1]", "header"},
+  {TENSORS, "[48,32]", "[]", "header"},
+  {TENSORS, "[48,32]", "[48,-32]", "header"},
+  {TENSORS, "[48,32]", "[4294967296,4294967296]", "header"},
+  {TENSORS, "[48,32]", "[48,32,0]", "size of its shape"},
+  {TENSORS, "[0,6144]", "[4,6148]", "overlap"},
+  {TENSORS, "[0,6144]", "[6144,12288]", "overlap"},
+  {TENSORS, "[0,6144]", "[6144,0]", "place"},
+  {TENSORS, "[0,6144]", "[0,18446744073709551615]", "place"},
+  {TENSORS, "[0,6144]", "[0,18446744073709551616]", "header"},
+  {TENSORS, "lm_head.weight", "model.embeddings.weight", "twice"},
+  {TENSORS, "lm_head.weight", "lm_head.weights", "lm_head.weight"},
+  {TENSORS, "lm_head.weight", "lm_head.we\\u00eeght", "too long or not ASCII"},
+  {TENSORS, "model.layers.1.attn.A_log", "model.layers.7.attn.A_log", "model.layers.1.attn.A_log"},
+  {INDEX, "\"model.safetensors\"", "\"../model.safetensors\"", "names of files"},
+  {INDEX, "\"model.safetensors\"", "\"/etc/passwd\"", "names of files"},
+  {INDEX, "\"model.safetensors\"", "\"other.safetensors\"", "other.safetensors"},
+  {INDEX, "\"model.safetensors\"", "\"config.json\"", "config.json"},
+  {INDEX, "lm_head.weight", "lm_head.weights", "lm_head.weights"},
+  {INDEX, "{\"lm_head.weight\":\"model.safetensors\",", "{", "list"},
+  {INDEX, "}", "", "not valid"},
+  {INDEX, "weight_map", "weight_maps", "list"},
+  {INDEX, "weight_map", "weight_map", NULL}
+};
+
+static char folder[] = "/tmp/miras_checkpoints.XXXXXX";
+static unsigned char *base[FILES];   /* of tensors all of it; the index lists all of them */
+static size_t length[FILES];
+
+static const char *changed_path(const char *file) {
+  static char path[100];
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  return path;
+}
+
+static void put_file(int i, const void *bytes, size_t n) {
+  FILE *file = fopen(changed_path(files[i]), "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(bytes, 1, n, file), n);
+  assert_int_equal(fclose(file), 0);
+}
+
+static void take_base(void) {
+  size_t at = 8, end;
+  int i;
+  assert_non_null(mkdtemp(folder));
+  for (i = 0; i < INDEX; i++) {
+    FILE *file = fopen(path_of(BASE, files[i]), "rb");
+    assert_non_null(file);
+    base[i] = (unsigned char *)malloc(1 << 20);
+    length[i] = fread(base[i], 1, 1 << 20, file);
+    fclose(file);
+    put_file(i, base[i], length[i]);
+  }
+  /* names stand before ":{"dtype" */
+  base[INDEX] = (unsigned char *)malloc(1 << 16);
+  length[INDEX] = (size_t)sprintf((char *)base[INDEX], "{\"metadata\":{},\"weight_map\":{");
+  end = 8 + (size_t)miras__get64(base[TENSORS]);
+  for (; at + 9 < end; at++) {
+    size_t from = at;
+    if (memcmp(base[TENSORS] + at, "\":{\"dtype", 9) != 0) continue;
+    while (base[TENSORS][from - 1] != '"') from--;
+    length[INDEX] += (size_t)sprintf((char *)base[INDEX] + length[INDEX],
+                                     "\"%.*s\":\"model.safetensors\",", (int)(at - from),
+                                     (const char *)base[TENSORS] + from);
+  }
+  length[INDEX] += (size_t)sprintf((char *)base[INDEX] + length[INDEX] - 1, "}}") - 1;
+}
+
+static void drop_base(void) {
+  int i;
+  for (i = 0; i < FILES; i++) {
+    free(base[i]);
+    remove(changed_path(files[i]));
+  }
+  rmdir(folder);
+}
+
+/* With one change: its file written. */
+static void put_change(size_t k) {
+  const int i = changes[k].file;
+  const size_t before = i == TENSORS ? 8 : 0;
+  const size_t text = i == TENSORS ? (size_t)miras__get64(base[i]) : length[i];
+  const size_t out = strlen(changes[k].find), in = strlen(changes[k].put);
+  unsigned char *bytes = (unsigned char *)malloc(length[i] + in);
+  size_t at = before;
+  /* of a closing brace the last one */
+  for (at = before + (changes[k].find[0] == '}' ? text - out : 0);
+       memcmp(base[i] + at, changes[k].find, out) != 0;) {
+    assert_true(at < before + text);
+    if (changes[k].find[0] == '}') at--;
+    else at++;
+  }
+  memcpy(bytes, base[i], at);
+  memcpy(bytes + at, changes[k].put, in);
+  memcpy(bytes + at + in, base[i] + at + out, length[i] - at - out);
+  if (i == TENSORS) miras__set64(bytes, (uint64_t)(text + in - out));
+  put_file(i, bytes, length[i] + in - out);
+  free(bytes);
+}
+
+/* What the folder gives: the sentence, empty if a model is opened and loaded, which then runs. */
+static void attempt(const char *path, char *why, size_t n) {
+  miras_model_desc d;
+  miras_model *m;
+  memset(&d, 0, sizeof d);
+  d.limit = 1 << 22;
+  why[0] = 0;
+  test_largest = 0;
+  if (miras_checkpoint_desc(&d, path, NULL, why, n) != MIRAS_OK) {
+    assert_int_equal(d.width, 0);
+  } else {
+    m = miras_model_open(&d, NULL);
+    if (m) {
+      const size_t bytes = m->param_count * sizeof(float);
+      const uint32_t before = miras__crc32c(0, m->params, bytes);
+      if (miras_checkpoint_load(m, path, why, n) == MIRAS_OK) {
+        miras_session *session = miras_session_open(m, NULL);
+        assert_true(!why[0]);
+        if (session) assert_non_null(miras_session_step(session, 1));
+        miras_session_close(session);
+      } else {
+        assert_true(why[0] != 0);
+        assert_int_equal(miras__crc32c(0, m->params, bytes), before);
+      }
+      miras_model_close(m);
+    } else {
+      assert_true(test_fail_at != 0);
+      strcpy(why, "allocator");
+    }
+  }
+  assert_true(strlen(why) < n);
+  assert_true(test_largest < 1 << 23);
+}
+
+static void test_changes(void **state) {
+  char why[256];
+  size_t k;
+  (void)state;
+  take_base();
+  for (k = 0; k < sizeof changes / sizeof changes[0]; k++) {
+    put_change(k);
+    attempt(folder, why, sizeof why);
+    if (changes[k].word ? !strstr(why, changes[k].word) : why[0] != 0)
+      fail_msg("%s -> %s: \"%s\"", changes[k].find, changes[k].put, why);
+    assert_int_equal(test_live, 0);
+    if (changes[k].file == INDEX) remove(changed_path(files[INDEX]));
+    else put_file(changes[k].file, base[changes[k].file], length[changes[k].file]);
+  }
+  attempt(changed_path(files[TENSORS]), why, sizeof why);
+  assert_string_equal(why, "");
+  attempt(changed_path("missing"), why, sizeof why);
+  assert_non_null(strstr(why, "cannot be opened"));
+  drop_base();
+}
+
+/* Every truncation of the header's part, and bytes that have changed: a refusal, or a model. */
+static void test_damage(void **state) {
+  char why[256];
+  uint64_t draw = 1;
+  size_t n;
+  int i, round, loaded = 0;
+  (void)state;
+  memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
+  take_base();
+  for (round = 0; round < 1500; round++) {
+    i = round % 3 ? TENSORS : CONFIG;
+    n = i == TENSORS ? 8 + (size_t)miras__get64(base[i]) : length[i];
+    draw = miras__hash(draw + 1);
+    if (round % 5 == 0) {
+      put_file(i, base[i], (size_t)(draw % n));
+    } else {
+      unsigned char *at = base[i] + draw % n, old = *at;
+      *at = (unsigned char)(draw >> 40);
+      if (round % 2) *at = (unsigned char)"0123456789[]{},:\"-e."[draw >> 40 & 15];
+      put_file(i, base[i], length[i]);
+      *at = old;
+    }
+    attempt(folder, why, sizeof why);
+    loaded += !why[0];
+    if (round % 5 == 0) assert_true(why[0] != 0);
+    put_file(i, base[i], length[i]);
+  }
+  assert_true(loaded > 10);
+  /* and an allocator that fails, at every call */
+  for (round = 1, why[0] = 1; why[0]; round++) {
+    test_calls = 0;
+    test_fail_at = round;
+    attempt(folder, why, sizeof why);
+    assert_true(!why[0] || strstr(why, "allocator"));
+  }
+  test_fail_at = 0;
+  assert_true(round > 8);
+  drop_base();
+  assert_int_equal(test_live, 0);
+}
+#endif
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_logits), cmocka_unit_test(test_weights), cmocka_unit_test(test_lacking)
+    cmocka_unit_test(test_logits), cmocka_unit_test(test_weights), cmocka_unit_test(test_lacking),
+#if defined(__unix__)
+    cmocka_unit_test(test_changes), cmocka_unit_test(test_damage)
+#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
