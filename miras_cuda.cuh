@@ -76,7 +76,11 @@ extern "C" {
 
 /* How products of matrices are made. On matrix units sums are float32, and what is not a product of
  * matrices (sums, elementary functions, substitution, products of a single row) is as ever; the
- * same call has the same bits, but the same tokens cut into other calls may differ by rounding. */
+ * same call has the same bits, but the same tokens cut into other calls may differ by rounding.
+ * There matrix memories that are linear in their state have a kernel of their own for passes of 16
+ * tokens and more: with a decay per head or channel, up to 128 features, the identity as feature
+ * and any length of keys; without normalise, value gate, separate erase, diagonal, descents,
+ * reset_every and step_gate per channel. Its substitution is over 16 rows at a time. */
 typedef enum miras_cuda_products {
   MIRAS_CUDA_FLOAT,      /* a chain of fused multiply-adds for each element: the host's bits      */
   MIRAS_CUDA_BF16X3,     /* matrix units: factors are sums of two bfloat16 each, of whose products
@@ -2469,7 +2473,6 @@ struct miras__block_channel_bwd {
   }
 };
 MIRAS__IS(channel_bwd);
-#undef K_ALL
 
 struct miras__cuda_kernels {
 #define MIRAS_X(part, result, name, arguments) \
@@ -2581,6 +2584,487 @@ static void miras__near_forward(const miras__call *a) {
   if (a->p->head_state < n) miras__halves_take(a->state, run.state, n);
   else miras__state_take(a->state, run.state, n);
 }
+/* ---- chunks on matrix units ----
+ *
+ * Rows of room @50 that read no normaliser and have one stream, one step and one gate of a kind
+ * each, where products are not the host's: one kernel from keys to answers, with the state in
+ * registers. A step is up to 64 tokens, four parts of 16. With S the state at a part's start (F
+ * where decays lead to B), room @50's c_i, L_ij and, by the order of error and decay, ce_i, E_ij
+ * within the part, and h_i = v_i - ce_i z_i S [- z_i B]:
+ *   (I + diag(eta) A) U = diag(eta) H     U = T H with T = (I + diag(eta) A)^-1 diag(eta)
+ *   Y = diag(c) Q S [+ Q B] + P U         S <- c_15 S + (diag(L_15) X)' U
+ * and without errors U = diag(eta) V. So there is a product of decays over 16 rows at most, nothing
+ * is divided, and T, of 16 rows, is found in float.
+ *   keys      A warp has a part: what does not depend on values, K, Q, T and P, goes to shared
+ *             memory as bfloat16, P factors of each number (1, or 2 whose sum it is). With a decay
+ *             per channel z, q and x go there times ce, c and L, and P and A are sums over channels
+ *             whose D_ij (room @28) a thread has in registers; else L scales them as they are.
+ *   values    A warp has 16 columns of S and goes through the parts by itself, as columns do not
+ *             see each other. Everything is turned by the diagonal: rows of fragments are columns
+ *             of values, so that S', H' and U', which products leave in registers, are left factors
+ *             of the next ones as they lie there.
+ * Keys, queries and decays of the next step are on their way to shared memory in the meantime.
+ * There are two barriers to a step. Blocks of a head, each with T / 2 columns of values for T
+ * threads, do the work on keys anew. */
+enum { MIRAS__CHUNKS_STEP = 64 };
+
+/* Bytes of shared memory from MIRAS__ROOM on: rows as they come; as factors; T and P; c, ce, L_15
+ * and eta of rows, or of channels what a part leaves of S. */
+template <int N, int P, int CH> struct miras__chunks_room {
+  enum {
+    ROWS = MIRAS__CHUNKS_STEP, WIDE = 16 * N, LD = WIDE + 8, SQUARE_LD = MIRAS__PART + 8,
+    RAW = ROWS * WIDE, APART = ROWS * LD * 2, SQUARE_APART = ROWS * SQUARE_LD * 2,
+    FACTORS = (2 + CH) * RAW * 4, SQUARES = FACTORS + (2 + CH) * P * APART,
+    LEFT = SQUARES + 2 * P * SQUARE_APART, BYTES = LEFT + 4 * (4 * ROWS + CH * 4 * WIDE)
+  };
+  __device__ static char *start(void) { return (char *)(void *)(miras__told + MIRAS__ROOM); }
+  __device__ static float *raw(unsigned which) { return (float *)(void *)start() + which * RAW; }
+  __device__ static char *factor(unsigned which) {     /* K, Q, and per channel X                 */
+    return start() + FACTORS + which * P * APART;
+  }
+  __device__ static char *square(unsigned which) {     /* T, P                                    */
+    return start() + SQUARES + which * P * SQUARE_APART;
+  }
+  __device__ static float *left(unsigned which) {      /* c, ce, L_15, eta                        */
+    return (float *)(void *)(start() + LEFT) + which * ROWS;
+  }
+  __device__ static float *end(unsigned part) { return left(4) + part * WIDE; }
+};
+
+/* A block's share of a head: tokens from `first` on. */
+typedef struct miras__chunks {
+  const miras__plan *p;
+  const miras__head_io *io;
+  const float *base;                 /* B, or NULL                                                */
+  float *tape;
+  size_t first, end, column;         /* column: its first of values                               */
+} miras__chunks;
+
+/* Two numbers as P factors, and where they go, `apart` bytes from each other. */
+template <int P> static void miras__split(unsigned to[P], float a, float b) {
+  to[0] = miras__pair_of(a, b);
+  if (P == 2)
+    to[P - 1] = miras__pair_of(__fsub_rn(a, __int_as_float((int)(to[0] << 16))),
+                               __fsub_rn(b, __int_as_float((int)(to[0] >> 16 << 16))));
+}
+template <int P> static void miras__split_to(char *to, unsigned apart, float a, float b) {
+  unsigned pairs[P];
+  miras__split<P>(pairs, a, b);
+  K_ALL for (int i = 0; i < P; i++) *(unsigned *)(void *)(to + i * apart) = pairs[i];
+}
+
+/* What a product left, [16, 16], as a left factor. */
+template <int P> static void miras__left_of(unsigned to[P][4], const float c[2][4]) {
+  K_ALL for (unsigned i = 0; i < 4; i++) {
+    unsigned pairs[P];
+    miras__split<P>(pairs, c[i / 2][i % 2 * 2], c[i / 2][i % 2 * 2 + 1]);
+    K_ALL for (int part = 0; part < P; part++) to[part][i] = pairs[part];
+  }
+}
+
+/* [16, 16] of rows from memory: matrices 0 and 1 below each other, 2 and 3 to their right. So it is
+ * a left factor; or a right one whose columns are these rows, pairs 0 2 and 1 3; or, turned, one
+ * whose rows of k they are, pairs 0 1 and 2 3. */
+template <int P>
+static void miras__square_of(unsigned to[P][4], const char *rows, unsigned apart, unsigned ld,
+                             unsigned row, unsigned column, int turned) {
+  const unsigned lane = threadIdx.x % 32;
+  row += lane % 16, column += lane / 16 * 8;
+  K_ALL for (int part = 0; part < P; part++)
+    miras__load_matrices(to[part], rows + part * apart + (row * ld + column) * 2, turned);
+}
+template <int P>
+static void miras__add_product(float c[4], const unsigned a[P][4], const unsigned b[P][4], int x,
+                               int y) {
+  if (P == 2) {                                      /* what is small first */
+    miras__multiply(c, a[P - 1], b[0][x], b[0][y]);
+    miras__multiply(c, a[0], b[P - 1][x], b[P - 1][y]);
+  }
+  miras__multiply(c, a[0], b[0][x], b[0][y]);
+}
+
+/* Rows of n floats, for a warp. */
+static void miras__chunks_copy(float *to, unsigned wide, const float *from, size_t ld,
+                               unsigned rows, unsigned n) {
+  const unsigned lane = threadIdx.x % 32;
+  const int quads = n % 4 == 0 && ld % 4 == 0 && (uintptr_t)from % sizeof(float4) == 0;
+  for (unsigned r = 0; r < rows; r++) {
+    if (quads)
+      for (unsigned w = 4 * lane; w < n; w += 128)
+        miras__copy16(to + r * wide + w, from + r * ld + w);
+    else
+      for (unsigned w = lane; w < n; w += 32) miras__copy4(to + r * wide + w, from + r * ld + w);
+  }
+}
+
+/* How many rows has part `part` of `rows`? */
+static unsigned miras__part_rows(unsigned rows, unsigned part) {
+  const unsigned row = part * MIRAS__PART;
+  return rows <= row ? 0 : rows - row < MIRAS__PART ? rows - row : (unsigned)MIRAS__PART;
+}
+
+/* Tokens from t on are on their way to this warp's parts. */
+template <int N, int P, int CH> static void miras__chunks_bring(const miras__chunks *g, size_t t,
+                                                                unsigned rows) {
+  typedef miras__chunks_room<N, P, CH> room;
+  const miras__head_io *io = g->io;
+  const unsigned n = (unsigned)g->p->features;
+  for (unsigned part = threadIdx.x / 32; part < 4; part += blockDim.x / 32) {
+    const unsigned m = miras__part_rows(rows, part), at = part * MIRAS__PART * room::WIDE;
+    const size_t from = t + part * MIRAS__PART;
+    if (!m) continue;
+    miras__chunks_copy(room::raw(0) + at, room::WIDE, io->k + from * io->ldk, io->ldk, m, n);
+    miras__chunks_copy(room::raw(1) + at, room::WIDE, io->q + from * io->ldq, io->ldq, m, n);
+    if (CH)
+      miras__chunks_copy(room::raw(CH * 2) + at, room::WIDE, io->keep + from * io->ld_keep,
+                         io->ld_keep, m, n);
+  }
+}
+
+/* Keys and queries get their length, and lane i the step of row i % 16. Each unit has 8 rows. */
+static float miras__chunks_rates(const miras__chunks *g, float *k, float *q, unsigned wide,
+                                 size_t t, unsigned rows) {
+  const miras__head_io *io = g->io;
+  const size_t n = g->p->features;
+  const unsigned lane = threadIdx.x % 32, first = lane / 16 * 8, own = lane % 16;
+  const unsigned m = rows <= first ? 0 : rows - first < 8 ? rows - first : 8;
+  float eta = own < rows ? io->step[(t + own) * io->ld_step] : 0, along = 0;
+  if (g->p->map && m) {
+    miras__feature_rows(g->p->map, k + first * wide, wide, k + first * wide, wide, m, n);
+    miras__feature_rows(g->p->map, q + first * wide, wide, q + first * wide, wide, m, n);
+  }
+  __syncwarp(0xffffffffu);
+  if (!g->p->implicit) return eta;
+  for (unsigned r = 0; r < m; r++) {
+    const float *row = k + (first + r) * wide, sum = miras__dot(row, row, n);
+    if (own == first + r) along = sum;
+  }
+  along = __shfl_sync(0xffffffffu, along, (int)(own < 8 ? own : own + 16), 32);
+  return __fdiv_rn(eta, __fmaf_rn(eta, along, 1));
+}
+
+/* T, from rows of diag(eta) A, `ld` apart; lane i has eta of row i % 16 and a column. */
+template <int N, int P, int CH>
+static void miras__chunks_invert(const float *m, unsigned ld, float eta, unsigned row) {
+  typedef miras__chunks_room<N, P, CH> room;
+  const unsigned own = threadIdx.x % 16;
+  float t[MIRAS__PART];
+  K_ALL for (unsigned i = 0; i < MIRAS__PART; i++) {
+    float sum = i == own ? eta : 0, other;
+    K_ALL for (unsigned j = 0; j < MIRAS__PART; j++)
+      if (j < i) sum = __fmaf_rn(-m[i * ld + j], t[j], sum);
+    t[i] = sum;
+    other = __shfl_xor_sync(0xffffffffu, sum, 1);
+    if (threadIdx.x % 32 < 16 && own % 2 == 0)
+      miras__split_to<P>(room::square(0) + ((row + i) * room::SQUARE_LD + own) * 2,
+                         room::SQUARE_APART, sum, other);
+  }
+}
+
+/* What is known of a part without its values, with one decay for a row. */
+template <int N, int P>
+static void miras__chunks_keys(const miras__chunks *g, unsigned part, size_t t, unsigned rows) {
+  typedef miras__chunks_room<N, P, 0> room;
+  const unsigned lane = threadIdx.x % 32, own = lane % 16, row = part * MIRAS__PART;
+  const unsigned n = (unsigned)g->p->features;
+  float *const k = room::raw(0) + row * room::WIDE, *const q = room::raw(1) + row * room::WIDE;
+  float *const l = k, *const m = k + 17 * MIRAS__PART;          /* where the keys were */
+  const float eta = miras__chunks_rates(g, k, q, room::WIDE, t, rows);
+  const float alpha = own < rows ? g->io->keep[(t + own) * g->io->ld_keep] : 1;
+  float kk[2][4], qk[2][4], left = 0, c = 1, c_own = 1, ce_own = 1;
+  for (unsigned r = 0; r < MIRAS__PART; r++)
+    K_ALL for (unsigned x = 0; x < N / 4; x++) {
+      const unsigned w = 64 * x + 2 * lane, at = r * room::WIDE + w;
+      const unsigned to = ((row + r) * room::LD + w) * 2;
+      const int a = r < rows && w < n, b = r < rows && w + 1 < n;
+      miras__split_to<P>(room::factor(0) + to, room::APART, a ? k[at] : 0, b ? k[at + 1] : 0);
+      miras__split_to<P>(room::factor(1) + to, room::APART, a ? q[at] : 0, b ? q[at + 1] : 0);
+    }
+  __syncwarp(0xffffffffu);
+  for (unsigned i = 0; i < MIRAS__PART; i++) {
+    const float by = __shfl_sync(0xffffffffu, alpha, (int)i, 32), before = c;
+    c = __fmul_rn(c, by);
+    left = i == own ? 1 : __fmul_rn(left, by);
+    if (lane < 16) l[i * 17 + own] = left;
+    if (i == own) c_own = c, ce_own = g->p->after ? c : before;
+  }
+  if (lane < 16) {
+    room::left(0)[row + own] = c_own, room::left(1)[row + own] = ce_own;
+    room::left(2)[row + own] = left, room::left(3)[row + own] = eta;
+  }
+  K_ALL for (unsigned e = 0; e < 8; e++) kk[e / 4][e % 4] = qk[e / 4][e % 4] = 0;
+  K_ALL for (unsigned f = 0; f < N; f++) {
+    unsigned a[P][4], b[P][4];
+    miras__square_of<P>(b, room::factor(0), room::APART, room::LD, row, 16 * f, 0);
+    miras__square_of<P>(a, room::factor(1), room::APART, room::LD, row, 16 * f, 0);
+    miras__add_product<P>(qk[0], a, b, 0, 2);
+    miras__add_product<P>(qk[1], a, b, 1, 3);
+    if (!g->p->delta) continue;
+    miras__add_product<P>(kk[0], b, b, 0, 2);
+    miras__add_product<P>(kk[1], b, b, 1, 3);
+  }
+  __syncwarp(0xffffffffu);
+  K_ALL for (unsigned x = 0; x < 4; x++) {
+    const unsigned i = lane / 4 + x % 2 * 8, j = x / 2 * 8 + lane % 4 * 2;
+    const unsigned seen = g->p->after || !i ? i : i - 1;
+    const float by = __shfl_sync(0xffffffffu, eta, (int)i, 32);
+    float p[2];
+    K_ALL for (unsigned e = 0; e < 2; e++) {
+      p[e] = j + e <= i ? __fmul_rn(l[i * 17 + j + e], qk[x / 2][x % 2 * 2 + e]) : 0;
+      m[i * 16 + j + e] = j + e >= i ? 0 : __fmul_rn(by, __fmul_rn(l[seen * 17 + j + e],
+                                                                   kk[x / 2][x % 2 * 2 + e]));
+    }
+    miras__split_to<P>(room::square(1) + ((row + i) * room::SQUARE_LD + j) * 2, room::SQUARE_APART,
+                       p[0], p[1]);
+  }
+  __syncwarp(0xffffffffu);
+  if (g->p->delta) miras__chunks_invert<N, P, 0>(m, 16, eta, row);
+}
+
+/* The same with a decay per channel: a lane has N / 2 channels, in pairs, and D_ij of theirs. */
+template <int N, int P>
+static void miras__chunks_channels(const miras__chunks *g, unsigned part, size_t t,
+                                   unsigned rows) {
+  typedef miras__chunks_room<N, P, 1> room;
+  const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART, n = (unsigned)g->p->features;
+  float *const k = room::raw(0) + row * room::WIDE, *const q = room::raw(1) + row * room::WIDE;
+  float *const m = room::raw(2) + row * room::WIDE;   /* rows of it where those of alpha were */
+  const float eta = miras__chunks_rates(g, k, q, room::WIDE, t, rows);
+  float d[N / 2][MIRAS__PART], e[N / 2];
+  if (lane < 16) room::left(3)[row + lane] = eta;
+  K_ALL for (unsigned x = 0; x < N / 2; x++) {
+    e[x] = 1;
+    K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) d[x][j] = 0;
+  }
+  for (unsigned i = 0; i < MIRAS__PART; i++) {
+    const float by = __shfl_sync(0xffffffffu, eta, (int)i, 32);
+    float v[2 * MIRAS__PART], reads[N / 2], errs[N / 2], sum, other;
+    K_ALL for (unsigned j = 0; j < 2 * MIRAS__PART; j++) v[j] = 0;
+    K_ALL for (unsigned x = 0; x < N / 2; x++) {
+      const unsigned w = x / 2 * 64 + 2 * lane + x % 2, at = i * room::WIDE + w;
+      const int in = i < rows && w < n;
+      const float alpha = in ? m[at] : 1, key = in ? k[at] : 0, query = in ? q[at] : 0;
+      const float before = e[x];
+      e[x] = __fmul_rn(before, alpha);
+      reads[x] = __fmul_rn(e[x], query);
+      errs[x] = __fmul_rn(g->p->after ? e[x] : before, key);
+      K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) {
+        const float old = d[x][j], now = __fmul_rn(alpha, old);
+        v[MIRAS__PART + j] = __fmaf_rn(key, g->p->after ? now : old, v[MIRAS__PART + j]);
+        d[x][j] = j == i ? key : now;
+        v[j] = __fmaf_rn(query, d[x][j], v[j]);
+      }
+    }
+    K_ALL for (unsigned x = 0; x < N / 2; x += 2) {
+      const unsigned to = ((row + i) * room::LD + x / 2 * 64 + 2 * lane) * 2;
+      miras__split_to<P>(room::factor(0) + to, room::APART, errs[x], errs[x + 1]);
+      miras__split_to<P>(room::factor(1) + to, room::APART, reads[x], reads[x + 1]);
+    }
+    sum = miras__warp_sums<2 * MIRAS__PART>(v);
+    if (lane % 16 > i || (lane >= 16 && lane % 16 == i)) sum = 0;
+    other = __shfl_xor_sync(0xffffffffu, sum, 1);
+    __syncwarp(0xffffffffu);                         /* all have read their decays */
+    if (lane >= 16) m[i * room::WIDE + lane - 16] = __fmul_rn(by, sum);
+    else if (lane % 2 == 0)
+      miras__split_to<P>(room::square(1) + ((row + i) * room::SQUARE_LD + lane) * 2,
+                         room::SQUARE_APART, sum, other);
+  }
+  K_ALL for (unsigned x = 0; x < N / 2; x += 2) {
+    const unsigned w = x / 2 * 64 + 2 * lane;
+    room::end(part)[w] = e[x], room::end(part)[w + 1] = e[x + 1];
+    K_ALL for (unsigned j = 0; j < MIRAS__PART; j++)
+      miras__split_to<P>(room::factor(2) + ((row + j) * room::LD + w) * 2, room::APART, d[x][j],
+                         d[x + 1][j]);
+  }
+  __syncwarp(0xffffffffu);
+  if (g->p->delta) miras__chunks_invert<N, P, 1>(m, room::WIDE, eta, row);
+}
+
+/* A lane's numbers of S': of features 8 b + 2 (lane % 4) + e % 2 and a column of values, or the
+ * next but 7 of them. Less B, or with it. */
+template <int N>
+static void miras__chunks_load(float s[2 * N][4], const miras__chunks *g, const float *from) {
+  const size_t n = g->p->features, dv = (size_t)g->p->d.value_dim;
+  const unsigned lane = threadIdx.x % 32;
+  K_ALL for (unsigned b = 0; b < 2 * N; b++)
+    K_ALL for (unsigned e = 0; e < 4; e++) {
+      const size_t w = 8 * b + lane % 4 * 2 + e % 2, at = w * dv + g->column + lane / 4 + e / 2 * 8;
+      const int in = w < n && g->column + lane / 4 + e / 2 * 8 < dv;
+      const float all = in ? from[at] : 0;
+      s[b][e] = in && g->base ? __fsub_rn(all, g->base[at]) : all;
+    }
+}
+template <int N>
+static void miras__chunks_keep(const float s[2 * N][4], const miras__chunks *g, float *to,
+                               int flushes) {
+  const size_t n = g->p->features, dv = (size_t)g->p->d.value_dim;
+  const unsigned lane = threadIdx.x % 32;
+  K_ALL for (unsigned b = 0; b < 2 * N; b++)
+    K_ALL for (unsigned e = 0; e < 4; e++) {
+      const size_t w = 8 * b + lane % 4 * 2 + e % 2, at = w * dv + g->column + lane / 4 + e / 2 * 8;
+      const int in = w < n && g->column + lane / 4 + e / 2 * 8 < dv;
+      const float all = in && g->base ? __fadd_rn(g->base[at], s[b][e]) : s[b][e];
+      if (in) to[at] = flushes && fabsf(all) < MIRAS__FADED ? 0 : all;
+    }
+}
+
+/* Two columns of a right factor, z or q of this lane's rows: from rows as they came, where those
+ * that are factors have their decays in them. */
+template <int N, int P, int CH>
+static void miras__chunks_raw(unsigned to[P][4], unsigned which, unsigned row, unsigned rows,
+                              unsigned column, unsigned n) {
+  typedef miras__chunks_room<N, P, CH> room;
+  const unsigned lane = threadIdx.x % 32;
+  K_ALL for (unsigned i = 0; i < 4; i++) {
+    const unsigned r = lane / 4 + i % 2 * 8, w = column + lane % 4 * 2 + i / 2 * 8;
+    const float *from = room::raw(which) + (row + r) * room::WIDE + w;
+    unsigned pairs[P];
+    miras__split<P>(pairs, r < rows && w < n ? from[0] : 0, r < rows && w + 1 < n ? from[1] : 0);
+    K_ALL for (int part = 0; part < P; part++) to[part][i] = pairs[part];
+  }
+}
+
+/* What is read of B is added. */
+template <int N, int P, int CH>
+static void miras__chunks_home(float u[2][4], float o[2][4], const miras__chunks *g, unsigned row,
+                               unsigned rows) {
+  typedef miras__chunks_room<N, P, CH> room;
+  const size_t n = g->p->features, dv = (size_t)g->p->d.value_dim;
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned f = 0; f < N; f++) {
+    float home[2][4];
+    unsigned a[P][4], z[P][4], q[P][4];
+    K_ALL for (unsigned e = 0; e < 8; e++) {
+      const size_t w = 16 * f + e / 4 * 8 + lane % 4 * 2 + e % 2;
+      const size_t column = g->column + lane / 4 + e % 4 / 2 * 8;
+      home[e / 4][e % 4] = w < n && column < dv ? g->base[w * dv + column] : 0;
+    }
+    miras__left_of<P>(a, home);
+    if (CH) {
+      miras__chunks_raw<N, P, CH>(z, 0, row, rows, 16 * f, (unsigned)n);
+      miras__chunks_raw<N, P, CH>(q, 1, row, rows, 16 * f, (unsigned)n);
+    } else {
+      miras__square_of<P>(z, room::factor(0), room::APART, room::LD, row, 16 * f, 0);
+      miras__square_of<P>(q, room::factor(1), room::APART, room::LD, row, 16 * f, 0);
+    }
+    K_ALL for (int b = 0; b < 2; b++) {
+      if (g->p->delta) miras__add_product<P>(u[b], a, z, b, b + 2);
+      miras__add_product<P>(o[b], a, q, b, b + 2);
+    }
+  }
+}
+
+/* A part of `rows` tokens from t on, for a warp's 16 columns. */
+template <int N, int P, int CH>
+static void miras__chunks_values(float s[2 * N][4], const miras__chunks *g, unsigned part, size_t t,
+                                 unsigned rows) {
+  typedef miras__chunks_room<N, P, CH> room;
+  const miras__head_io *io = g->io;
+  const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART, first = lane % 4 * 2;
+  const size_t column = g->column + lane / 4, dv = (size_t)g->p->d.value_dim;
+  float v[2][4], u[2][4], o[2][4];
+  unsigned a[P][4], b[P][4];
+  K_ALL for (unsigned e = 0; e < 8; e++) {
+    const unsigned r = e / 4 * 8 + first + e % 2;
+    const size_t at = column + e % 4 / 2 * 8;
+    v[e / 4][e % 4] = r < rows && at < dv ? io->v[(t + r) * io->ldv + at] : 0;
+    u[e / 4][e % 4] = o[e / 4][e % 4] = 0;
+  }
+  K_ALL for (unsigned f = 0; f < N; f++) {
+    miras__left_of<P>(a, s + 2 * f);
+    miras__square_of<P>(b, room::factor(1), room::APART, room::LD, row, 16 * f, 0);
+    K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(o[x], a, b, x, x + 2);
+    if (!g->p->delta) continue;
+    miras__square_of<P>(b, room::factor(0), room::APART, room::LD, row, 16 * f, 0);
+    K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(u[x], a, b, x, x + 2);
+  }
+  K_ALL for (unsigned e = 0; !CH && e < 8; e++) {
+    const unsigned r = row + e / 4 * 8 + first + e % 2;
+    o[e / 4][e % 4] = __fmul_rn(room::left(0)[r], o[e / 4][e % 4]);
+    u[e / 4][e % 4] = __fmul_rn(room::left(1)[r], u[e / 4][e % 4]);
+  }
+  if (g->base) miras__chunks_home<N, P, CH>(u, o, g, row, rows);
+  if (g->p->delta) {
+    K_ALL for (unsigned e = 0; e < 8; e++)
+      v[e / 4][e % 4] = __fsub_rn(v[e / 4][e % 4], u[e / 4][e % 4]), u[e / 4][e % 4] = 0;
+    miras__left_of<P>(a, v);
+    miras__square_of<P>(b, room::square(0), room::SQUARE_APART, room::SQUARE_LD, row, 0, 0);
+    K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(u[x], a, b, x, x + 2);
+  } else {
+    K_ALL for (unsigned e = 0; e < 8; e++)
+      u[e / 4][e % 4] = __fmul_rn(room::left(3)[row + e / 4 * 8 + first + e % 2],
+                                  v[e / 4][e % 4]);
+  }
+  miras__left_of<P>(a, u);
+  miras__square_of<P>(b, room::square(1), room::SQUARE_APART, room::SQUARE_LD, row, 0, 0);
+  K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(o[x], a, b, x, x + 2);
+  K_ALL for (unsigned e = 0; e < 8; e++) {
+    const unsigned r = e / 4 * 8 + first + e % 2;
+    const size_t at = column + e % 4 / 2 * 8;
+    if (r < rows && at < dv) io->y[(t + r) * io->ldy + at] = o[e / 4][e % 4];
+    if (!CH) u[e / 4][e % 4] = __fmul_rn(room::left(2)[row + r], u[e / 4][e % 4]);
+  }
+  if (!CH) miras__left_of<P>(a, u);
+  K_ALL for (unsigned f = 0; f < N; f++) {
+    K_ALL for (unsigned e = 0; e < 8; e++) {
+      const float c = CH ? room::end(part)[16 * f + e / 4 * 8 + first + e % 2]
+                         : room::left(0)[row + MIRAS__PART - 1];
+      s[2 * f + e / 4][e % 4] = __fmul_rn(c, s[2 * f + e / 4][e % 4]);
+    }
+    miras__square_of<P>(b, room::factor(CH * 2), room::APART, room::LD, row, 16 * f, 1);
+    K_ALL for (int x = 0; x < 2; x++)
+      miras__add_product<P>(s[2 * f + x], a, b, 2 * x, 2 * x + 1);
+  }
+}
+
+/* Tokens of the step that begins at token t: states of a tape lie where a part begins. */
+static unsigned miras__chunks_step(const miras__chunks *g, size_t t) {
+  const size_t per = (size_t)g->p->tape_tokens, left = g->end - t;
+  size_t step = MIRAS__CHUNKS_STEP;
+  if (g->tape && per % MIRAS__PART && per - t % per < step) step = per - t % per;
+  return (unsigned)(left < step ? left : step);
+}
+
+/* From state `from` to state `to`. */
+template <int N, int P, int CH>
+static void miras__chunks_forward(const miras__chunks *block, const float *from, float *to) {
+  const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  const size_t per = (size_t)block->p->tape_tokens, dv = (size_t)block->p->d.value_dim;
+  const int late = CH && block->base;                /* rows as they came are wanted longer */
+  miras__chunks own = *block;
+  const miras__chunks *g = &own;
+  float s[2 * N][4];
+  unsigned rows = miras__chunks_step(g, g->first);
+  own.column += 16 * warp;
+  miras__chunks_load<N>(s, g, from);
+  miras__chunks_bring<N, P, CH>(g, g->first, rows);
+  for (size_t t = g->first; t < g->end;) {
+    const size_t next = t + rows;
+    const unsigned ahead = next < g->end ? miras__chunks_step(g, next) : 0;
+    miras__copies_wait();
+    __syncwarp(0xffffffffu);
+    for (unsigned part = warp; part < 4; part += warps) {
+      const unsigned m = miras__part_rows(rows, part);
+      if (!m) continue;
+      if (CH) miras__chunks_channels<N, P>(g, part, t + part * MIRAS__PART, m);
+      else miras__chunks_keys<N, P>(g, part, t + part * MIRAS__PART, m);
+    }
+    __syncthreads();
+    if (ahead && !late) miras__chunks_bring<N, P, CH>(g, next, ahead);
+    for (unsigned part = 0; g->column < dv && part * MIRAS__PART < rows; part++) {
+      const size_t at = t + part * MIRAS__PART;
+      if (g->tape && at % per == 0)
+        miras__chunks_keep<N>(s, g, g->tape + at / per * g->p->tape_chunk, 0);
+      miras__chunks_values<N, P, CH>(s, g, part, at, miras__part_rows(rows, part));
+    }
+    __syncthreads();
+    if (ahead && late) miras__chunks_bring<N, P, CH>(g, next, ahead);
+    t = next, rows = ahead;
+  }
+  if (g->column < dv) miras__chunks_keep<N>(s, g, to, 1);
+}
+#undef K_ALL
+
 #define miras__head_forward miras__near_forward
 #define MIRAS__DEVICE 3
 #include MIRAS_SELF
@@ -2650,6 +3134,77 @@ MIRAS__GRID miras__run_forward(const __grid_constant__ miras__errand a) {
   miras__memory_call c = miras__call_of(&a);
   miras__memory_forward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
+
+/* Which tokens of a call run in chunks on matrix units, from and to: those between the chunk grid
+ * behind its first token and the last place of it, or with a tape the last one where that has a
+ * state. All others are for the engine. */
+__device__ static void miras__chunks_range(const miras__errand *a, size_t b, size_t *from,
+                                           size_t *to) {
+  const miras__plan *p = &a->m.plan;
+  const size_t length = (size_t)a->x.length, chunk = (size_t)p->d.chunk;
+  const size_t open = (size_t)(miras__position(a->m.state + b * p->sequence_state) % chunk);
+  const size_t grid = a->call.tape ? (size_t)p->tape_tokens : chunk;
+  *from = open ? chunk - open : 0;
+  if (*from > length) *from = length;
+  *to = *from + (length - *from) / grid * grid;
+}
+
+/* Blocks of a head, each with its columns of values, lie together. */
+template <int N, int P, int CH>
+MIRAS__GRID miras__run_chunks(const __grid_constant__ miras__errand a) {
+  const miras__plan *p = &a.m.plan;
+  const size_t heads = (size_t)p->d.heads, each = blockDim.x / 2;
+  const size_t across = ((size_t)p->d.value_dim + each - 1) / each, i = blockIdx.x / across;
+  const size_t b = i / heads, h = i % heads;
+  miras__chunks g;
+  miras__head_io io;
+  miras__call run;
+  miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
+  io.y = a.call.y + (b * (size_t)a.x.length * heads + h) * (size_t)p->d.value_dim;
+  miras__memory_head(&a.m, b, h, &run);
+  miras__chunks_range(&a, b, &g.first, &g.end);
+  if (g.first == g.end) return;
+  g.p = p;
+  g.io = &io;
+  g.base = p->pulls && run.K->any(run.init, p->weights) ? run.init : NULL;
+  g.tape = miras__to(a.call.tape, 16 + i * a.call.per);
+  g.column = blockIdx.x % across * each;
+  miras__chunks_forward<N, P, CH>(&g, run.position + g.first ? run.state : run.init, run.state);
+}
+
+/* What is left of a call to the engine: before that, or `behind`. */
+__device__ static void miras__rest(const miras__errand *a, int behind) {
+  const miras__plan *p = &a->m.plan;
+  const size_t heads = (size_t)p->d.heads, i = blockIdx.x, b = i / heads, h = i % heads;
+  const size_t length = (size_t)a->x.length;
+  size_t from, to;
+  miras__head_io io;
+  miras__call run;
+  miras__chunks_range(a, b, &from, &to);
+  if (behind ? to == length : !from) return;
+  miras__tell_room(a->room, a->products, a->near, a->parts);
+  miras__memory_io(&a->m, &a->x, (int)b, (int)h, &io);
+  io.y = a->call.y + (b * length * heads + h) * (size_t)p->d.value_dim;
+  if (!behind) to = 0;
+  miras__inputs_on(&io, to);
+  io.y += to * io.ldy;
+  io.length = (int)(behind ? length - to : from);
+  miras__memory_head(&a->m, b, h, &run);
+  run.io = &io;
+  run.position += (uint64_t)to;
+  run.scratch += i * p->scratch;
+  if (a->call.tape)
+    run.tape = a->call.tape + 16 + i * a->call.per + to / (size_t)p->tape_tokens * p->tape_chunk;
+  miras__head_forward(&run);
+}
+
+/* The grid of a memory that runs so, and the shared memory that it takes; NULL: it does not. */
+typedef struct miras__chunks_grid {
+  void (*grid)(const miras__errand);
+  size_t bytes;
+} miras__chunks_grid;
+MIRAS__GRID miras__run_before(const __grid_constant__ miras__errand a) { miras__rest(&a, 0); }
+MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__rest(&a, 1); }
 
 MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
@@ -3145,6 +3700,7 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
 typedef struct miras__cuda {
   miras_memory m;
   size_t near, parts[2];             /* parts of rows: in a pass and in its adjoint               */
+  size_t shared;                     /* bytes of it that a block may have                         */
   float *stage;                      /* half_state: a sequence's state in the host's form         */
   miras_cuda_options options;
 } miras__cuda;
@@ -3248,6 +3804,34 @@ static size_t miras__cuda_layout(miras__cuda *g, const miras_memory *m, const mi
   p->d.parallel = NULL;
   p->d.custom = NULL;
   return miras__arena_bytes(&a, "memory", why, n);
+}
+
+/* Does a memory run in chunks on matrix units? */
+template <int N, int P, int CH>
+static miras_cuda::miras__chunks_grid miras__cuda_chunks_of(void) {
+  miras_cuda::miras__chunks_grid c;
+  c.grid = miras_cuda::miras__run_chunks<N, P, CH>;
+  c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
+            miras_cuda::miras__chunks_room<N, P, CH>::BYTES;
+  return c;
+}
+
+static miras_cuda::miras__chunks_grid
+miras__cuda_chunks_for(const miras__plan *p, const miras_cuda_options *o, size_t most) {
+  const miras_desc *d = &p->d;
+  const int parts = o->products == MIRAS_CUDA_BF16X3 ? 2 : 1;
+  miras_cuda::miras__chunks_grid c = {NULL, 0};
+  if (o->products == MIRAS_CUDA_FLOAT || o->half_state || p->engine != MIRAS__RUN_EXACT ||
+      p->streams > 1 || d->descents > 1 || d->normalise || p->value_decay || d->diagonal ||
+      p->rates > 1 || p->map % 16 || d->reset_every || p->features > 128)
+    return c;
+#define MIRAS__CHUNKS(P, CH) \
+  (p->features > 64 ? miras__cuda_chunks_of<8, P, CH>() : miras__cuda_chunks_of<4, P, CH>())
+  if (p->per_feature) c = parts > 1 ? MIRAS__CHUNKS(2, 1) : MIRAS__CHUNKS(1, 1);
+  else c = parts > 1 ? MIRAS__CHUNKS(2, 0) : MIRAS__CHUNKS(1, 0);
+#undef MIRAS__CHUNKS
+  if (c.bytes > most) c.grid = NULL;
+  return c;
 }
 
 /* Is there a device half of such a memory? */
@@ -3361,6 +3945,7 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                     const miras_cuda_options *o, void *device, size_t bytes,
                                     cudaStream_t stream) {
   const size_t most = miras__cuda_shared();
+  miras_cuda::miras__chunks_grid chunks;
   miras__cuda held;
   size_t need;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
@@ -3368,10 +3953,15 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   need = miras__cuda_layout(&held, m, o, device, NULL, 0);
   if (bytes < need) return MIRAS_ERR_SIZE;
   miras__cuda_share(&held, miras__cuda_left(most, 0));
+  held.shared = most;
+  chunks = miras__cuda_chunks_for(&held.m.plan, &held.options, most);
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
   return miras__cuda_stack() && miras__cuda_allow(miras_cuda::miras__run_forward, most) &&
                  miras__cuda_allow(miras_cuda::miras__run_read, most) &&
+                 (!chunks.grid || (miras__cuda_allow(chunks.grid, most) &&
+                                   miras__cuda_allow(miras_cuda::miras__run_before, most) &&
+                                   miras__cuda_allow(miras_cuda::miras__run_behind, most))) &&
                  miras__cuda_move(held.m.params, m->params, m->plan.params * sizeof(float),
                           cudaMemcpyHostToDevice, stream) &&
                  miras__cuda_move(held.m.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float),
@@ -3420,11 +4010,28 @@ miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t st
                                                                              : MIRAS_ERR_DEVICE;
 }
 
+/* A pass in chunks on matrix units, and by the engine what lies off their grid, where there may be
+ * such tokens. */
+static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_t near,
+                                  cudaStream_t stream, miras_cuda::miras__errand *job) {
+  const size_t heads = (size_t)job->m.plan.d.batch * (size_t)job->m.plan.d.heads;
+  const size_t dv = (size_t)job->m.plan.d.value_dim, each = MIRAS_CUDA_THREADS / 2;
+  const size_t across = (dv + each - 1) / each;
+  const int off = job->m.plan.d.chunk > 1;
+  const int rest = job->call.tape ? job->x.length % job->m.plan.tape_tokens != 0 : off;
+  return (!off || job->call.tape ||
+          miras__cuda_run(miras_cuda::miras__run_before, heads, near, stream, job)) &&
+         MIRAS__LAUNCH(c->grid, heads * across, c->bytes, stream, *job) &&
+         (!rest || miras__cuda_run(miras_cuda::miras__run_behind, heads, near, stream, job));
+}
+
 miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *x, float *y,
                                 float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
+  miras_cuda::miras__chunks_grid chunks;
   size_t batch, near;
+  int ok;
   if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape) ||
       (tape && miras__cuda_held(g)->options.half_state))
     return MIRAS_ERR_ARGUMENT;
@@ -3438,9 +4045,14 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
   near = miras__cuda_memory_near(miras__cuda_held(g), (size_t)x->length);
   job.parts = miras__cuda_held(g)->parts[0];
-  return (!x->length || miras__cuda_run(miras_cuda::miras__run_forward,
-                                        batch * (size_t)m->plan.d.heads, near, stream, &job)) &&
-                 miras__cuda_run(miras_cuda::miras__run_moved, batch, 0, stream, &job)
+  chunks = miras__cuda_chunks_for(&m->plan, &miras__cuda_held(g)->options,
+                                  miras__cuda_held(g)->shared);
+  if (!x->length) ok = 1;
+  else if (chunks.grid && x->length >= miras_cuda::MIRAS__PART)
+    ok = miras__cuda_run_chunks(&chunks, near, stream, &job);
+  else ok = miras__cuda_run(miras_cuda::miras__run_forward, batch * (size_t)m->plan.d.heads, near,
+                            stream, &job);
+  return ok && miras__cuda_run(miras_cuda::miras__run_moved, batch, 0, stream, &job)
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;
 }

@@ -19,7 +19,8 @@ if ! "$cxx" -fsanitize=thread -c "$folder/try.cpp" -o "$folder/try.o" 2>/dev/nul
 fi
 mkdir "$folder/tests"
 cp miras.h miras_cuda.cuh "$folder"
-for name in test_cuda.cpp test_cuda_units.cpp cuda_shim.h cuda_races.h fingerprint.h; do
+for name in test_cuda.cpp test_cuda_units.cpp test_cuda_chunks.cpp cuda_shim.h cuda_races.h \
+  fingerprint.h; do
   cp "tests/$name" "$folder/tests"
 done
 
@@ -48,6 +49,8 @@ replace tests/cuda_races.h enum 'SHIM_FINDINGS = 8' 'SHIM_FINDINGS = 2'
 replace tests/test_cuda.cpp 'int main(' 'unsigned failed = 0' \
   'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
 replace tests/test_cuda_units.cpp 'int main(' 'unsigned failed = 0' \
+  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
+replace tests/test_cuda_chunks.cpp 'int main(' 'unsigned failed = 0' \
   'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
 barrier='__syncthreads();'
 less='if (!FAULT) __syncthreads();'
@@ -97,6 +100,17 @@ plant 'an answer in a wrong lane' units ' of what units should find' \
   $cuh 'static void miras__on_units(' 'lane % 4 * 2' '(lane + FAULT) % 4 * 2'
 plant 'fragments of a part for half a warp' units 'they wait for each other' \
   $cuh 'static void miras__part_times(' 'i >= frags' 'i >= frags || (FAULT && threadIdx.x & 16)'
+plant 'no barrier between keys and values of a step' chunks 'race: .* shared memory' \
+  $cuh 'static void miras__chunks_forward(' "$barrier" "$less"
+plant 'no barrier between a step and the next' chunks 'race: .* shared memory' \
+  $cuh 'miras__chunks_values<N, P, CH>(s,' "$barrier" "$less"
+plant 'no wait for the rows of a step' chunks 'copies are on their way\|race: ' \
+  $cuh 'static void miras__chunks_forward(' 'miras__copies_wait();' \
+  'if (!FAULT) miras__copies_wait();'
+plant 'scores are read before all lanes have stored theirs' chunks 'race: .* shared memory' \
+  $cuh 'm[i * 16 + j + e] =' '__syncwarp(0xffffffffu);' 'if (!FAULT) __syncwarp(0xffffffffu);'
+plant 'a row of a factor in a wrong lane' chunks "from the host's" \
+  $cuh 'static void miras__square_of(' 'lane % 16' '(lane + FAULT) % 16'
 
 failed=0
 tell() {   # what, status, what is said
@@ -113,7 +127,10 @@ tell() {   # what, status, what is said
   -o "$folder/all.o" && "$cxx" "$folder/all.o" -o "$folder/all" -lm || exit 1
 "$cxx" -std=c++11 -O1 -g1 -w -fsanitize=thread -c "$folder/tests/test_cuda_units.cpp" \
   -o "$folder/units.o" && "$cxx" "$folder/units.o" -o "$folder/units" -lm || exit 1
-if ! { PLANTED=0 "$folder/all" titans gla && PLANTED=0 "$folder/units"; } >"$folder/said" 2>&1; then
+"$cxx" -std=c++11 -O1 -g1 -w -fsanitize=thread -c "$folder/tests/test_cuda_chunks.cpp" \
+  -o "$folder/chunks.o" && "$cxx" "$folder/chunks.o" -o "$folder/chunks" -lm || exit 1
+if ! { PLANTED=0 "$folder/all" titans gla && PLANTED=0 "$folder/units" &&
+       PLANTED=0 "$folder/chunks" deltanet; } >"$folder/said" 2>&1; then
   cat "$folder/said"
   exit 1
 fi
@@ -122,6 +139,7 @@ while IFS='|' read -r what row says; do
   number=$((number + 1))
   program=all
   [ "$row" = units ] && program=units
+  [ "$row" = chunks ] && program=chunks row=deltanet
   PLANTED=$number timeout 100 "$folder/$program" "$row" >"$folder/said" 2>&1
   tell "$what" $? "$says"
 done <"$folder/list"

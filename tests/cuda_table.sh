@@ -61,7 +61,7 @@ for arch in $archs; do
   awk -v arch="$arch" '
     # What the house calls a function: the first of the names in a mangled one, or the kernel that
     # a block or a unit calls.
-    function house(s,   i, n, name) {
+    function house(s,   i, n, name, args) {
       kind = ""
       if (match(s, /L_ZNS0_[0-9]+miras__/)) {
         kind = index(s, "miras__of_unit") ? "unit." : "block."
@@ -71,9 +71,16 @@ for arch in $archs; do
       n = substr(s, RSTART) + 0
       i = RSTART + RLENGTH - 7
       name = substr(s, i + 7, n - 7)
+      s = substr(s, i + n)
+      args = ""
+      if (match(s, /^I(Li[0-9]+E)+E/)) {
+        args = substr(s, 4, RLENGTH - 5)
+        gsub(/ELi/, ",", args)
+        args = "<" args ">"
+      }
       if (sub(/^block_/, "", name)) kind = "block."
       sub(/_unit$/, "", name)
-      return kind name
+      return kind name args
     }
     function types(s,   t) {   # sizes of the arguments in a list of them
       t = ""

@@ -207,6 +207,9 @@ has g++ && job 'miras_cuda.cuh without a GPU' "
 has g++ && job 'miras_cuda.cuh without a GPU: segments' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_segments.cpp -o '$build/cuda_s' -lm &&
 '$build/cuda_s'"
+has g++ && job 'miras_cuda.cuh without a GPU: chunks' "
+  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_chunks.cpp -o '$build/cuda_c' -lm &&
+'$build/cuda_c'"
 has g++ && job 'kernels of a block without a GPU' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
 '$build/cuda_k'"
@@ -232,10 +235,11 @@ if [ "$mode" = all ]; then
   cuda='miras_cuda.cuh without a GPU'
   echo 'int main() { return 0; }' >"$build/try.cpp"
   if has g++ && g++ -fsanitize=thread -c "$build/try.cpp" -o "$build/try.o" 2>/dev/null; then
-    for name in test_cuda test_cuda_model test_cuda_units test_cuda_segments; do
+    for name in test_cuda test_cuda_model test_cuda_units test_cuda_segments test_cuda_chunks; do
       rows=
       [ $name = test_cuda_model ] && rows='deltanet titans'
       [ $name = test_cuda_segments ] && rows='gla gated-deltanet'
+      [ $name = test_cuda_chunks ] && rows='kda gated-deltanet deltanet retnet'
       job "$cuda: races, $name" "
 g++ -std=c++11 -O1 -g1 -ffp-contract=off -fsanitize=thread -c tests/$name.cpp \
 -o '$build/$name.races.o' && g++ '$build/$name.races.o' -o '$build/$name.races' -lm &&
@@ -246,6 +250,10 @@ $limit '$build/$name.races' $rows"
     skip "$cuda: races, planted mistakes" 'g++ has no -fsanitize=thread'
   fi
   if compiles g++ -fsanitize=address,undefined; then   # AVX-512 has the bits of AVX2
+    job "$cuda: address and undefined sanitizers, chunks" "
+g++ -std=c++11 -O0 -g1 -fno-omit-frame-pointer -DMIRAS_NO_AVX512 -fsanitize=address,undefined \
+-fno-sanitize-recover=all tests/test_cuda_chunks.cpp -o '$build/cuda_chunks_sane' -lm &&
+$limit '$build/cuda_chunks_sane' gla deltanet longhorn hgrn2"
     job "$cuda: address and undefined sanitizers" "
 g++ -std=c++11 -O0 -g1 -fno-omit-frame-pointer -DMIRAS_NO_AVX512 -fsanitize=address,undefined \
 -fno-sanitize-recover=all tests/test_cuda.cpp -o '$build/cuda_sane' -lm &&
