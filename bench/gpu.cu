@@ -2,6 +2,9 @@
  *   nvcc -O3 -std=c++14 -fmad=false -rdc=true -arch=native -w bench/gpu.cu -o gpu
  *   ./gpu [row ...]
  *   D=128     size of keys and values;   HEADS=32   of a sequence;   ONLY=decode or passes
+ *   PRODUCTS=2 how products are made (miras_cuda_products): 1 or 2 on matrix units, where passes of
+ *             matrix memories have a kernel of their own ("chunks" in the line)
+ *   CHANNELS=1 a keep gate per channel, of rows that can have one
  *   PEAK=790  TFLOP/s of the matrix units that floors are reckoned with (an H200, bf16, measured)
  * Calls are replayed as graphs: 10 times to warm up, then 100 times, or for half a second where
  * that is less and at least 5 times; medians, and the least of all.
@@ -26,6 +29,7 @@
 static cudaStream_t stream;
 static double copies;   /* bytes that a copy reads and writes in a second */
 static std::vector<void *> taken;
+static miras_cuda_options options;
 
 static void must(cudaError_t e, const char *what) {
   if (e == cudaSuccess) return;
@@ -47,6 +51,12 @@ __global__ void fill(float *p, size_t n, float scale) {
   const size_t all = gridDim.x * (size_t)blockDim.x;
   for (; i < n; i += all)
     p[i] = scale * (float)((int)((unsigned)i * 2654435761u >> 16 & 255) - 128) / 128;
+}
+
+__global__ void shift(float *p, size_t n, float by) {
+  size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  const size_t all = gridDim.x * (size_t)blockDim.x;
+  for (; i < n; i += all) p[i] += by;
 }
 
 static void *take(size_t bytes) {
@@ -114,13 +124,15 @@ static miras_memory *begin(miras_cuda_memory *g, miras_kind kind, int batch, int
   size_t bytes;
   if (miras_preset(&d, kind) != MIRAS_OK) return NULL;
   d.batch = batch, d.heads = heads, d.key_dim = size, d.value_dim = size, d.chunk = chunk;
+  if (number("CHANNELS", 0)) d.keep_gate = MIRAS_GATE_CHANNEL;
   m = miras_memory_open(&d, NULL);
-  bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
+  bytes = miras_cuda_memory_size(m, &options, NULL, 0);
   if (!bytes || miras_memory_desc(m)->chunk != chunk || bytes > room_left() / 2) {
     miras_memory_close(m);
     return NULL;
   }
-  done(miras_cuda_memory_init(g, m, NULL, take(bytes), bytes, stream), "miras_cuda_memory_init");
+  done(miras_cuda_memory_init(g, m, &options, take(bytes), bytes, stream),
+       "miras_cuda_memory_init");
   must(cudaStreamSynchronize(stream), "init");
   return m;
 }
@@ -133,6 +145,11 @@ static miras_tokens tokens(const miras_memory *m, int size, int length) {
   x.length = length;
   x.key = floats(n, sqrtf(3.0f / size)), x.value = floats(n, 1), x.query = floats(n, 1);
   x.erase = x.key, x.replace = x.value;
+  if (number("CHANNELS", 0)) {                   /* decays between 0.9 and 1 */
+    float *keep = floats(n, 0.05f);
+    shift<<<1024, 256, 0, stream>>>(keep, n, 0.95f);
+    x.keep = keep;
+  }
   return x;
 }
 
@@ -175,7 +192,7 @@ static void decode(miras_kind kind, int size, int heads) {
 }
 
 static void line(const char *what, miras_kind kind, const miras_memory *m, int length, time_of t,
-                 double times) {
+                 double times, int chunks) {
   const miras_desc *d = miras_memory_desc(m);
   const double each = (double)d->batch * d->heads * length * times;
   const double weights = (double)m->plan.weights;
@@ -183,9 +200,9 @@ static void line(const char *what, miras_kind kind, const miras_memory *m, int l
   const double bytes = each * 4 * (2 * d->key_dim + 2 * d->value_dim);
   const double floor = std::max(bytes / copies, ops / (number("PEAK", 790) * 1e12)) * 1e6;
   printf("%-7s %-20s %4d chunk %2d %5d tokens %11.3f ms (least %.3f) %7.3f TB/s %8.3f TFLOP/s, "
-         "%6.4f of the floor\n", what, miras_kind_name(kind), d->key_dim, d->chunk, length,
+         "%6.4f of the floor%s\n", what, miras_kind_name(kind), d->key_dim, d->chunk, length,
          t.median / 1000, t.least / 1000, bytes / t.median / 1e6, ops / t.median / 1e6,
-         floor / t.median);
+         floor / t.median, chunks ? ", chunks" : "");
   fflush(stdout);
 }
 
@@ -197,8 +214,10 @@ static void pass(miras_kind kind, int size, int heads, int chunk) {
   time_of t;
   size_t n;
   float *y, *tape;
-  int length = 8192;
+  int length = 8192, chunks;
   if (!m) return;
+  chunks = miras__cuda_chunks_for(&miras__cuda_of(&g)->plan, &options,
+                                  miras__cuda_held(&g)->shared).grid != NULL;
   while (length > 64 && (miras_cuda_tape_size(&g, length) +
                          16 * (size_t)length * heads * size * miras_memory_desc(m)->descents * 4) *
                                 sizeof(float) > room_left() / 2)
@@ -214,7 +233,7 @@ static void pass(miras_kind kind, int size, int heads, int chunk) {
     done(miras_cuda_memory_reset(&g, stream), "reset");
     done(miras_cuda_forward(&g, &x, y, NULL, stream), "forward");
   });
-  line("forward", kind, m, length, t, 1);
+  line("forward", kind, m, length, t, 1, chunks);
   memset(&dx, 0, sizeof dx);
   dx.key = floats(n, 0), dx.value = floats(n, 0), dx.query = floats(n, 0);
   tape = floats(miras_cuda_tape_size(&g, length), 0);
@@ -223,7 +242,7 @@ static void pass(miras_kind kind, int size, int heads, int chunk) {
     done(miras_cuda_forward(&g, &x, y, tape, stream), "forward");
     done(miras_cuda_backward(&g, &x, tape, y, &dx, NULL, NULL, stream), "backward");
   });
-  line("adjoint", kind, m, length, t, 3);
+  line("adjoint", kind, m, length, t, 3, chunks);
   miras_memory_close(m);
   give_back();
 }
@@ -237,6 +256,7 @@ int main(int argc, char **argv) {
   int kind, i, j;
   must(cudaGetDeviceProperties(&is, 0), "cudaGetDeviceProperties");
   must(cudaStreamCreate(&stream), "cudaStreamCreate");
+  options.products = (miras_cuda_products)number("PRODUCTS", 0);
   must(cudaFuncGetAttributes(&f, miras_cuda::miras__run_forward), "cudaFuncGetAttributes");
   {
     const size_t n = std::min((size_t)1 << 31, room_left() / 4);
@@ -247,9 +267,10 @@ int main(int argc, char **argv) {
     give_back();
   }
   printf("%s, %d SMs, CUDA %d.%d; a copy reads and writes %.2f TB/s; %d threads a head; "
-         "the forward grid has %d registers, %zu bytes of stack\n", is.name, is.multiProcessorCount,
+         "the forward grid has %d registers, %zu bytes of stack; products %d\n",
+         is.name, is.multiProcessorCount,
          CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, copies / 1e12, MIRAS_CUDA_THREADS,
-         f.numRegs, f.localSizeBytes);
+         f.numRegs, f.localSizeBytes, (int)options.products);
   for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
     for (j = argc < 2, i = 1; i < argc; i++)
       j |= !strcmp(argv[i], miras_kind_name((miras_kind)kind));

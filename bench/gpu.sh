@@ -50,6 +50,7 @@ ready() {   # program: is it there, once its build has ended?
 }
 
 build test -arch=native -x cu tests/test_cuda.cpp & test=$!
+build chunks -arch=native -x cu tests/test_cuda_chunks.cpp & chunks=$!
 build gpu -arch=native bench/gpu.cu & gpu=$!
 build few -arch=native -maxrregcount=128 bench/gpu.cu & few=$!
 build wide -arch=native -maxrregcount=128 -DMIRAS_CUDA_THREADS=256 bench/gpu.cu & wide=$!
@@ -61,10 +62,19 @@ nvidia-smi --query-gpu=driver_version,power.limit,clocks.max.sm,clocks.max.mem -
 
 wait $test
 ready test && step 'every row against the host' 300 "$folder/test"
+wait $chunks
+ready chunks && step 'chunks on matrix units against the host' 60 "$folder/chunks"
 wait $gpu
 if ready gpu; then
   step 'decode' 200 env ONLY=decode "$folder/gpu" "$@"
   step 'passes' 500 env ONLY=passes "$folder/gpu" "$@"
+  matrices='gated-deltanet deltanet retnet mamba2'
+  # shellcheck disable=SC2086 # the rows are meant to split
+  for products in 2 1; do
+    step "passes, products $products" 120 env ONLY=passes PRODUCTS=$products "$folder/gpu" $matrices
+    step "passes per channel, products $products" 120 env ONLY=passes CHANNELS=1 \
+      PRODUCTS=$products "$folder/gpu" gla kda
+  done
   step 'decode, 64 x 64' 200 env ONLY=decode D=64 "$folder/gpu" "$@"
 fi
 sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer) || {
@@ -75,6 +85,8 @@ for tool in memcheck racecheck synccheck initcheck; do   # shared memory, too, a
   [ -z "$sanitizer" ] || ! [ -x "$folder/test" ] && continue
   step "$tool" 120 "$sanitizer" --tool $tool --error-exitcode 9 "$folder/test" linear-attention \
     gated-deltanet ttt-mlp mesa
+  step "$tool, chunks" 120 "$sanitizer" --tool $tool --error-exitcode 9 "$folder/chunks" kda \
+    deltanet
 done
 compared='gated-deltanet gla ttt-mlp titans'
 wait $few $wide

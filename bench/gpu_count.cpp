@@ -3,7 +3,8 @@
  *     --param asan-instrumentation-with-call-threshold=0 bench/gpu_count.cpp -o gpu_count -lm
  *   ./gpu_count [row ...]                SIZE=128 ... heads of that size alone
  *   GATES=1 ...      a keep gate per channel, of rows that can have one
- *   PRODUCTS=1 ...   of miras_cuda_products: what matrix units do counts as no multiply-add
+ *   TOKENS=256 ...   of a pass; else a chunk, or 32
+ *   PRODUCTS=1 ...   of miras_cuda_products
  * It needs no GPU: the threads are fibers (tests/cuda_shim.h), and the compiler announces each load
  * and store, of which those to memory of the device and to shared memory count. Printed per token
  * and head, for a pass, its adjoint, and a call with one token:
@@ -12,8 +13,9 @@
  *           with the most; 4 or 16 bytes count alike
  *   near    the same to shared memory
  *   sums    fused multiply-adds, likewise
+ *   units   products of fragments on matrix units, [16, 16] x [16, 8], likewise: of a warp
  *   all     accesses of all threads, in thousands; 32 of them or fewer are one of a warp
- * Lines that begin with a row's name: row, size, chunk, bytes of state, then five for each. */
+ * Lines that begin with a row's name: row, size, chunk, bytes of state, then six for each. */
 #include <malloc.h>
 #undef __SANITIZE_ADDRESS__          /* no library is there to be told of fibers                 */
 #include "../tests/cuda_shim.h"
@@ -24,7 +26,7 @@
 static char *device;
 static size_t used;
 static const size_t whole = (size_t)1 << 30;
-enum { FAR, NEAR, SUMS, WHAT };
+enum { FAR, NEAR, SUMS, UNITS, WHAT };
 static unsigned arrived, mine[1024][WHAT], most[WHAT];
 static unsigned long meets, path[WHAT], all;
 
@@ -67,6 +69,22 @@ PLAIN static float count_sum(float a, float b, float c) {
   return fmaf(a, b, c);
 }
 #define __fmaf_rn(a, b, c) count_sum(a, b, c)
+PLAIN static void count_multiply(float c[4], const unsigned a[4], unsigned b0, unsigned b1,
+                                 const char *where, const char *within) {
+  mine[shim.now][UNITS]++;
+  shim_multiply(c, a, b0, b1, where, within);
+}
+#define shim_multiply count_multiply
+/* Four matrices are one access of 16 bytes. */
+PLAIN static void count_load(unsigned to[4], const void *row, int turned, const char *where,
+                             const char *within) {
+  const unsigned before = mine[shim.now][NEAR];
+  const unsigned long others = all;
+  shim_load_matrices(to, row, turned, where, within);
+  all = others + 1;
+  mine[shim.now][NEAR] = before + 1;
+}
+#define shim_load_matrices count_load
 #define MIRAS_CUDA_IMPLEMENTATION
 #include "../miras_cuda.cuh"
 
@@ -81,8 +99,9 @@ static float *take(size_t floats) {
 
 static void show(int tokens) {
   const double n = tokens;
-  printf("  %7.1f %7.0f %7.0f %7.0f %7.1f", (double)meets / n, (double)path[FAR] / n,
-         (double)path[NEAR] / n, (double)path[SUMS] / n, (double)all / n / 1000);
+  printf("  %7.1f %7.0f %7.0f %7.0f %7.1f %7.1f", (double)meets / n, (double)path[FAR] / n,
+         (double)path[NEAR] / n, (double)path[SUMS] / n, (double)path[UNITS] / n,
+         (double)all / n / 1000);
 }
 static void begin(void) {
   meets = all = 0, arrived = 0;
@@ -92,7 +111,8 @@ static void begin(void) {
 }
 
 static void one(miras_kind kind, int size, int chunk) {
-  const int tokens = chunk > 32 ? chunk : 32, single = chunk > 4 ? chunk : 4;
+  const int tokens = getenv("TOKENS") ? atoi(getenv("TOKENS")) : chunk > 32 ? chunk : 32;
+  const int single = chunk > 4 ? chunk : 4;
   miras_cuda_options o = {MIRAS_CUDA_FLOAT};
   miras_desc d;
   miras_memory *m;
@@ -145,7 +165,7 @@ int main(int argc, char **argv) {
   int kind, size, i, j;
   device = (char *)malloc(whole);
   if (!device) return 2;
-  printf("%-20s %4s %4s %8s %40s %40s %40s\n", "row", "size", "chunk", "state", "forward",
+  printf("%-20s %4s %4s %8s %48s %48s %48s\n", "row", "size", "chunk", "state", "forward",
          "backward", "one token");
   for (size = 64; size <= 128; size *= 2)
     for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
