@@ -1012,6 +1012,15 @@ typedef enum miras_convolved {
   MIRAS_CONVOLVED_COUNT
 } miras_convolved;
 
+/* What the normed answers of memories are multiplied by, with g = h W_g of the layer's normed input
+ * h. */
+typedef enum miras_out_gate {
+  MIRAS_OUT_SILU,
+  MIRAS_OUT_SIGMOID,
+  MIRAS_OUT_NONE,          /* nothing; there is no W_g                                           */
+  MIRAS_OUT_COUNT
+} miras_out_gate;
+
 /* How a model makes a learned keep gate alpha from the number g of its projection. */
 typedef enum miras_keep_form {
   MIRAS_KEEP_SIGMOID,      /* sigmoid(g)                                                         */
@@ -1080,6 +1089,12 @@ typedef struct miras_layer_desc {
                               projection (TTT on Mamba's backbone)                               */
   miras_mixing key_mixing;     /* the activation of queries and keys                             */
   miras_mixing value_mixing;   /* of values                                                      */
+  int norm_heads;          /* type memory: heads whose answers are normed together, of which the
+                              memory's are a multiple; 0 -> 1                                    */
+  miras_out_gate out_gate; /* type memory: what multiplies their norm                            */
+  int key_heads;           /* heads of queries and keys, of which the memory's are a multiple: each
+                              serves as many memories, one behind the other; 0 -> the memory's   */
+  int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32         */
   miras_key_map key_map;   /* what becomes of keys and queries                                   */
   miras_keep_form keep_form;  /* how a learned keep gate is made; 0 when it is a constant        */
@@ -2021,6 +2036,7 @@ typedef struct miras__case {
   int grid, off_grid;      /* miras__reset_grid; reset_every is no multiple of it                */
   int beyond;              /* layer is not below layers                                          */
   int loose;               /* those of fixed_gates that are not learned                          */
+  int unshared, unjoined;  /* a memory's heads are no multiple of key_heads, of norm_heads       */
   int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
   int unturned;            /* rotary_dim is odd or beyond head_dim                               */
   int unequal;             /* a memory and the attention that it gates differ in width           */
@@ -2170,6 +2186,10 @@ static const miras__field miras__fields[] = {
   MIRAS__N(persistent, 6, 0, 1024, 0, ""),
   MIRAS__N(shared_keys, 6, 0, 1, 0, "type not rwkv, convolved not none"),
   MIRAS__N(taps, 6, 1, 8, 4, "type conv"),
+  MIRAS__N(key_heads, 6, 0, 65536, 0, "key_map unit rms free"),
+  MIRAS__N(scaled_queries, 6, 0, 1, 0, "type not rwkv"),
+  MIRAS__N(norm_heads, 6, 0, 65536, 0, "type memory"),
+  MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2189,7 +2209,8 @@ static const miras__field miras__fields[] = {
   MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither of them NULL"),
   MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither of them NULL"),
   MIRAS__F(inside, NULL), MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL),
-  MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
+  MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
+  MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
   MIRAS__F(unturned, NULL),
   MIRAS__F(unequal, NULL)
 };
@@ -2257,6 +2278,8 @@ static const miras__rule miras__rules[] = {
   {"key_length, inside", "", "in a model the field key_map says how long they are: set it to 0"},
   {"fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
   {"horizon 1", "", "it must be 0, or from 2 on"},
+  {"unshared, key_heads", "", "the memory's heads must be a multiple of it"},
+  {"unjoined, norm_heads", "", "the memory's heads must be a multiple of it"},
   {"uneven, head_dim", "", "it must be even"},
   {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
   {"unturned, rotary_dim", "", "it must be even and at most head_dim"},
@@ -2505,6 +2528,8 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->slopes && d->layer >= d->layers;
+  c->unshared = c->l.key_heads > 0 && d->heads % c->l.key_heads;
+  c->unjoined = c->l.norm_heads > 0 && d->heads % c->l.norm_heads;
   c->uneven = c->l.head_dim % 2;
   c->unturned = c->l.rotary_dim % 2 || c->l.rotary_dim > c->l.head_dim;
   c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
@@ -2942,13 +2967,14 @@ typedef struct miras__errors {
 } miras__errors;
 
 /* What a norm of room @29 takes: rows x of heads of `dim` channels, a gain for each, the gate of a
- * gated norm, and of a layer norm biases and what is added to the variance. That of root mean
- * squares has one head. */
+ * gated norm, of a form of miras_out_gate, and of a layer norm biases. epsilon is added to the mean
+ * of squares or to the variance. That of root mean squares has one head. */
 typedef struct miras__norm {
   const float *x, *gain, *gate;
   size_t ldx, ld_gate, rows, heads, dim;
   float epsilon;
   const float *bias;
+  int form;
 } miras__norm;
 
 /* What the adjoint of a layer norm knows of a row: mean and 1 / deviation of x, and the means of
@@ -3565,6 +3591,7 @@ struct miras__kernels {
 #define miras__layer_norm_bwd MIRAS__LENT(miras__layer_norm_bwd)
 #define miras__squash_fwd MIRAS__LENT(miras__squash_fwd)
 #define miras__squash_bwd MIRAS__LENT(miras__squash_bwd)
+#define miras__out_gate MIRAS__IN_SET(miras__out_gate)
 #define miras__gated_norm_fwd MIRAS__IN_SET(miras__gated_norm_fwd)
 #define miras__gated_norm_bwd MIRAS__LENT(miras__gated_norm_bwd)
 #define miras__swiglu_fwd MIRAS__IN_SET(miras__swiglu_fwd)
@@ -7186,7 +7213,23 @@ static float miras__rms_inverse(const float *x, size_t n, float epsilon) {
   return 1.0f / sqrtf(miras__dot(x, x, n) / (float)n + epsilon);
 }
 
-/* m = (x r) gain silu(gate), with one r per head. */
+/* What a norm is multiplied by where the gate lies at g; *slope of it, where wanted. */
+static inline vf miras__out_gate(int form, const float *g, size_t left, vf *slope) {
+  const vf one = V_SET1(1.0f);
+  vf x, sig;
+  if (slope) *slope = V_ZERO();
+  if (form == MIRAS_OUT_NONE) return one;
+  x = V_LOAD_N(g, left);
+  sig = miras__v_sigmoid(x);
+  if (form == MIRAS_OUT_SIGMOID) {
+    if (slope) *slope = V_MUL(sig, V_SUB(one, sig));
+    return sig;
+  }
+  if (slope) *slope = V_MUL(sig, V_FMA(x, V_SUB(one, sig), one));
+  return V_MUL(x, sig);
+}
+
+/* m = (x r) gain f(gate), with one r per head. */
 static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
   const size_t dim = of->dim;
   size_t t, h;
@@ -7196,18 +7239,17 @@ static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
       const float *gain = of->gain + h;
       const vf r = V_SET1(miras__rms_inverse(x, dim, of->epsilon));
       V_FOR(dim) V_PUT(m + h, V_MUL(V_MUL(V_MUL(V_AT(x), r), V_AT(gain)),
-                                    V_MUL(V_AT(gate), miras__v_sigmoid(V_AT(gate)))));
+                                    miras__out_gate(of->form, gate + v_at, v_left, NULL)));
     }
   }
 }
 
 #ifndef MIRAS__BORROWS
-/* Gradients of the above: dx and, of the gate, dg; dgain +=, m again. dm is used up. */
+/* Gradients of the above: dx and, of a gate, dg; dgain +=, m again. dm is used up. */
 static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg, float *dgain,
                                   float *m, size_t ldm, float *dm, size_t lddm,
                                   const miras__norm *of) {
   const size_t dim = of->dim;
-  const vf one = V_SET1(1.0f);
   size_t t, h;
   for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
     for (h = 0; h < of->heads * dim; h += dim) {
@@ -7216,11 +7258,11 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
       const vf r = V_SET1(r1);
       vf s;
       V_FOR(dim) {
-        vf g = V_AT(gate), sig = miras__v_sigmoid(g), silu = V_MUL(g, sig);
+        vf slope, g = miras__out_gate(of->form, gate + v_at, v_left, &slope);
         vf w = V_AT(of->gain + h), d = V_AT(dm + h), xr = V_MUL(V_AT(x), r), y = V_MUL(xr, w);
-        vf ds = V_MUL(d, silu), slope = V_MUL(sig, V_FMA(g, V_SUB(one, sig), one));
-        V_PUT(m + h, V_MUL(y, silu));
-        V_PUT(dg + h, V_MUL(V_MUL(d, y), slope));
+        vf ds = V_MUL(d, g);
+        V_PUT(m + h, V_MUL(y, g));
+        if (of->form != MIRAS_OUT_NONE) V_PUT(dg + h, V_MUL(V_MUL(d, y), slope));
         V_PUT(dgain + h, V_FMA(ds, xr, V_AT(dgain + h)));
         V_PUT(dm + h, V_MUL(ds, w));
       }
@@ -13225,7 +13267,12 @@ typedef struct miras__shape {
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
   miras__plan plan;                /* batch 1; of attention what names the parts of its state     */
+  size_t group;                    /* of attention: heads of queries for one of the keys and values,
+                                      a task; of memories: those that read the same keys          */
   /* of memories */
+  size_t key_heads, norm_heads;    /* heads of queries and keys; those that share a norm          */
+  float query_scale;
+  int out_gate;
   miras_key_map key_map;
   miras_mixing mixing[3];          /* of queries, keys and values                                 */
   int tied;                        /* the step gate's numbers are the keep gate's                 */
@@ -13238,8 +13285,8 @@ typedef struct miras__shape {
   size_t moving;                   /* the first of g's, which depend on the token                 */
   miras__gates gate[MIRAS__GATE_GROUPS];
   /* of attention */
-  size_t group, window;            /* heads of queries for one of the keys and values, a task     */
   size_t at_still;                 /* queries before they turn in a row of what heads read        */
+  size_t window;
   double base;
   size_t turn;                     /* channels of a head that turn                                */
   float *turns;                    /* [tile, turn] cosines and sines of a tile's positions; then
@@ -13554,7 +13601,7 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
 
 /* Is what W_o receives other than what the heads said? */
 static int miras__layer_rewrites(const miras__shape *s) {
-  return s->cols_out || s->beside || s->bonus;
+  return s->out_norm || s->cols_out || s->beside;
 }
 
 /* dx = base + the adjoint of norm i of the tile's rows x, for dy; y as in rms_bwd. */
@@ -14104,6 +14151,11 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->tied = d->tied_step;
   s->dk = (size_t)m->key_dim;
   s->dv = (size_t)m->value_dim;
+  s->key_heads = d->key_heads ? (size_t)d->key_heads : s->heads;
+  s->group = s->heads / s->key_heads;
+  s->query_scale = d->scaled_queries ? 1 / sqrtf((float)s->dk) : 1;
+  s->norm_heads = d->norm_heads ? (size_t)d->norm_heads : 1;
+  s->out_gate = (int)d->out_gate;
   s->taps = d->conv ? (size_t)d->conv : 1;
   s->key_map = d->key_map;
   s->mixing[0] = s->mixing[1] = d->key_mixing;
@@ -14148,13 +14200,14 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
     group[MIRAS__STEP].offset = group[MIRAS__KEEP].offset;
     s->outs += group[MIRAS__STEP].count;
   }
-  s->cols_q = s->heads * s->dk;
+  s->cols_q = s->key_heads * s->dk;
   s->mix_q = s->cols_q;
   s->mix_k = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->cols_q;
   s->shared = d->shared_keys;
   s->cols_k = s->shared ? 0 : s->mix_k;
   s->cols_v = s->descents * s->value;
-  s->cols_out = s->out_norm = s->value;
+  s->out_norm = s->value;
+  s->cols_out = d->out_gate == MIRAS_OUT_NONE ? 0 : s->value;
   s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
   s->conv = (size_t)d->conv;
   s->conv_v = d->convolved == MIRAS_CONVOLVED_KEYS ? 0 : s->conv;
@@ -14231,11 +14284,11 @@ static void miras__draw_gates(const miras__shape *s, float *offset, float *rate)
     forget *= d->forget_ratio > 0 ? (double)d->forget_ratio : 1;
   }
 }
-/* q[rows, heads, key_dim]: of k[rows, heads, descents, key_dim] the keys of the first of a token's
- * descents. */
+/* q[rows, key_heads, key_dim]: of k[rows, key_heads, descents, key_dim] the keys of the first of a
+ * token's descents. */
 static void miras__query_as_key(const miras__shape *s, size_t rows, float *q, const float *k) {
   size_t i;
-  for (i = 0; i < rows * s->heads; i++)
+  for (i = 0; i < rows * s->key_heads; i++)
     memcpy(q + i * s->dk, k + i * s->descents * s->dk, s->dk * sizeof *q);
 }
 /* Initial values beyond draws: of gates and memories. With an inner norm and keys of length 1
@@ -14283,7 +14336,8 @@ static size_t miras__memory_layer_tape(const miras__shape *s, const miras__exten
 #endif
 
 /* Row a->first of a part of what head h reads, in an array like work.qkv: per head the parts one
- * behind the other, each [length, read_dim]. */
+ * behind the other, each [length, read_dim]. Queries and keys lie with the first key_heads heads;
+ * of their gradients each head has its own. */
 static float *miras__read_rows(const miras__visit *a, float *all, int part, size_t h) {
   const miras__shape *s = a->layer->s;
   return all + h * a->work.per_qkv + s->read_at[part] * a->length + a->first * s->read_dim[part];
@@ -14295,6 +14349,7 @@ static miras__conv miras__conv_of(const miras__visit *a, int which, const float 
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[MIRAS__W_Q + (which == 1 && s->shared ? 0 : which)];
   const int taps = s->param[MIRAS__W_CONV_Q + which].rows > 0;
+  const size_t heads = which < 2 ? s->key_heads : s->heads;
   const int biased = s->param[MIRAS__W_CONV_BIAS_Q + which].rows > 0;
   miras__conv of;
   of.c = a->kept.proj + p->place, of.ldc = s->ld_p;
@@ -14304,8 +14359,8 @@ static miras__conv miras__conv_of(const miras__visit *a, int which, const float 
   of.taps = taps ? s->taps : 1;
   of.mixing = (int)s->mixing[which];
   of.per = a->work.per_qkv;
-  of.rows = a->n, of.heads = s->heads, of.group = 1;
-  of.dim = (p->cols + (which ? 0 : s->plain)) / s->heads;
+  of.rows = a->n, of.heads = heads, of.group = s->heads / heads;
+  of.dim = (p->cols + (which ? 0 : s->plain)) / heads;
   of.more = which == 1 && s->shared;
   return of;
 }
@@ -14316,7 +14371,7 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
                             float *inverse) {
   const miras__shape *s = a->layer->s;
   const int key = s->read_dim[MIRAS__READ_OWN] ? MIRAS__READ_OWN : MIRAS__READ_K;
-  const float length = miras__key_length(s);
+  const float length = miras__key_length(s), scale = s->query_scale;
   float *qkv = a->work.qkv;
   size_t h;
   int i;
@@ -14324,10 +14379,14 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
     const miras__conv of = miras__conv_of(a, i, past, ldpast);
     if (of.dim) a->k->conv_fwd(miras__read_rows(a, qkv, i == MIRAS__READ_K ? key : i, 0), &of);
   }
-  for (h = 0; length > 0 && h < s->heads; h++) {
+  for (h = 0; !(length > 0) && scale < 1 && h < s->key_heads; h++) {
+    float *q = miras__read_rows(a, qkv, MIRAS__READ_Q, h);
+    a->k->scale(q, scale, q, a->n * s->dk);
+  }
+  for (h = 0; length > 0 && h < s->key_heads; h++) {
     float *r = miras__to(inverse, h * s->lengths * a->work.context);
-    a->k->unit_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h), miras__to(r, a->first), length, a->n,
-                   s->dk);
+    a->k->unit_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h), miras__to(r, a->first),
+                   length * scale, a->n, s->dk);
     a->k->unit_fwd(miras__read_rows(a, qkv, key, h),
                    miras__to(r, a->work.context + a->first * s->descents), length,
                    a->n * s->descents, s->dk);
@@ -14438,8 +14497,8 @@ static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *
 }
 
 /* Where head h's rows of all that it reads lie in arrays like work.qkv and work.gates, and how far
- * apart; NULL: the layer has none. */
-static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, float *all,
+ * apart; NULL: the layer has none. Queries and keys are those of head `keys`. */
+static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, size_t keys, float *all,
                                           float *gates) {
   static const unsigned char reads[] = {MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_Q,
                                         MIRAS__READ_ERASE, MIRAS__READ_REPLACE};
@@ -14450,7 +14509,8 @@ static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, float
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) {           /* three reads, five gates, two reads      */
     const int gate = i >= 3 && i < 8, part = gate ? 0 : reads[i < 3 ? i : i - 5];
     float *rows = gate ? miras__gate_of(s, (int)i - 3, h, gates)
-                : s->read_dim[part] ? miras__read_rows(a, all, part, h) : NULL;
+                : s->read_dim[part]
+                    ? miras__read_rows(a, all, part, part == MIRAS__READ_V ? h : keys) : NULL;
     miras__input_set(&g, i, rows, !rows ? 0 : gate ? s->ld_g : s->read_dim[part]);
   }
   return g;
@@ -14477,7 +14537,8 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
   const miras__layer *layer = a->layer;
   const miras__shape *s = layer->s;
   const miras_desc *d = &s->plan.d;
-  const miras__head_grads rows = miras__head_rows(a, h, a->work.qkv, a->work.gates);
+  const miras__head_grads rows =
+    miras__head_rows(a, h, h / s->group, a->work.qkv, a->work.gates);
   memset(io, 0, sizeof *io);
   memcpy(io, &rows, offsetof(miras__head_io, rho));
   io->length = (int)a->n;
@@ -14512,9 +14573,11 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
 static miras__norm miras__answers_of(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   miras__norm of =
-    miras__layer_norm(a->layer, MIRAS__W_OUT_NORM, a->kept.y, s->ld_y, a->n, s->dv);
-  of.heads = s->heads;
+    miras__layer_norm(a->layer, MIRAS__W_OUT_NORM, a->kept.y, s->ld_y, a->n,
+                      s->norm_heads * s->dv);
+  of.heads = s->heads / s->norm_heads;
   of.epsilon = s->out_epsilon;
+  of.form = s->out_gate;
   of.gate = a->kept.proj + s->at_out;
   of.ld_gate = s->ld_p;
   return of;
@@ -14580,9 +14643,9 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   const miras__shape *s = a->layer->s;
   const miras__layer_work *work = &a->work;
   const size_t n = a->n;
-  const float *inverse = work->inverse + h * s->lengths * work->context;
+  const float *inverse = work->inverse + h / s->group * s->lengths * work->context;
   const float length = miras__key_length(s);
-  miras__head_grads g = miras__head_rows(a, h, work->dqkv, work->dgates);
+  miras__head_grads g = miras__head_rows(a, h, h, work->dqkv, work->dgates);
   miras__head_io io;
   miras__call run;
   miras__layer_call(a, h, &io, &run);
@@ -14597,9 +14660,10 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   miras__head_backward(&run);
   if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
   if (length > 0) {
-    k->unit_bwd(g.q, io.q, inverse, length, n, s->dk);
+    k->unit_bwd(g.q, io.q, inverse, length * s->query_scale, n, s->dk);
     k->unit_bwd(g.k, io.k, inverse + work->context, length, n * s->descents, s->dk);
   }
+  if (!(length > 0) && s->query_scale < 1) k->scale(g.q, s->query_scale, g.q, n * s->dk);
   if (s->key_map == MIRAS_KEYS_COMPLEMENT)
     k->axpy_rows(g.keep, s->ld_g, -1, NULL, 0, g.k, s->dk, n, s->dk);
   if (s->key_map == MIRAS_KEYS_ERASE) {
@@ -14674,7 +14738,8 @@ static MIRAS__COLD miras_result miras__conv_layer_resolve(miras__shape *s,
                                                           size_t n) {
   (void)why;
   (void)n;
-  s->heads = s->runs = 1;
+  s->heads = s->key_heads = s->runs = 1;
+  s->query_scale = 1;
   s->key_map = MIRAS_KEYS_FREE;
   s->mixing[0] = MIRAS_MIX_NONE;
   s->taps = s->conv = (size_t)d->taps;

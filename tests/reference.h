@@ -1717,6 +1717,17 @@ REF double *ref_memory_params(const ref_model *m, const miras_desc *md, int l) {
   return params;
 }
 
+/* Rows of keys [rows, heads of keys, n] as rows of the memories that read them; frees x. */
+REF double *ref_shared(double *x, size_t rows, size_t key_heads, size_t heads, size_t n) {
+  double *y = (double *)ref_zeros(rows * heads * n);
+  for (size_t r = 0; r < rows; r++)
+    for (size_t h = 0; h < heads; h++)
+      memcpy(y + (r * heads + h) * n, x + (r * key_heads + h * key_heads / heads) * n,
+             n * sizeof *y);
+  free(x);
+  return y;
+}
+
 /* One memory layer up to its output projection: h [batch, T, width], out [batch, T, heads * dv]. */
 REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch, int T, double *out,
                           ref_branches *branches) {
@@ -1724,6 +1735,8 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   miras_desc md = ref_layer_memory(m, l);
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
   const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.descents;
+  const size_t K = d->key_heads > 0 ? (size_t)d->key_heads : H;
+  const size_t joined = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
   const double length = d->key_map == MIRAS_KEYS_UNIT  ? 1.0
                         : d->key_map == MIRAS_KEYS_RMS ? sqrt((double)dk)
                                                     : 0.0;
@@ -1733,15 +1746,16 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   ref_tokens x;
 
   ref_gates(m, &md, l, h, N, gate);
-  q = ref_mixed(m, l, "q", h, batch, T, H * dk);
+  q = ref_shared(ref_mixed(m, l, "q", h, batch, T, K * dk), N, K, H, dk);
   v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
   if (d->key_map == MIRAS_KEYS_COMPLEMENT) {
     k = (double *)ref_zeros(N * H * dk);
     for (size_t i = 0; i < N * H * dk; i++) k[i] = 1.0 - gate[REF_KEEP][i];
   } else {
-    k = ref_mixed(m, l, "k", h, batch, T, H * steps * dk);
+    k = ref_shared(ref_mixed(m, l, "k", h, batch, T, K * steps * dk), N, K, H, steps * dk);
   }
   ref_lengthen(q, N * H, dk, length);
+  for (size_t i = 0; d->scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   ref_lengthen(k, N * H * steps, dk, length);
   if (d->key_map == MIRAS_KEYS_ERASE) {
     const double *scale = ref_param(m, l, "erase.scale"), *mix = ref_param(m, l, "erase.mix");
@@ -1787,10 +1801,14 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   if (d->type == MIRAS_LAYER_MAG) {
     memcpy(out, y, N * H * dv * sizeof *y);
   } else {
-    ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H, dv, H,
+    ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H / joined, joined * dv, H / joined,
             d->out_epsilon > 0.0f ? (double)d->out_epsilon : ref_epsilon(m));
-    ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
-    for (size_t i = 0; i < N * H * dv; i++) out[i] *= g[i] * ref_sigmoid(g[i]);
+    if (d->out_gate != MIRAS_OUT_NONE)
+      ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
+    for (size_t i = 0; i < N * H * dv; i++)
+      out[i] *= d->out_gate == MIRAS_OUT_NONE      ? 1.0
+                : d->out_gate == MIRAS_OUT_SIGMOID ? ref_sigmoid(g[i])
+                                                   : g[i] * ref_sigmoid(g[i]);
   }
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);

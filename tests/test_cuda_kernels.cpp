@@ -428,11 +428,11 @@ template <class Y> struct cases {
                 F & 1 ? taps - 1 : 0, AT(8), &x);
   }
   BOTH static void rms_fwd(T *K, const shape *s, float *p) {
-    const typename Y::norm x = {AT(1), AT(2), NULL, LD, 0, M, 1, N, 0.01f};
+    const typename Y::norm x = {AT(1), AT(2), NULL, LD, 0, M, 1, N, 0.01f, 0};
     K->rms_fwd(AT(0), LD, &x);
   }
   BOTH static void rms_bwd(T *K, const shape *s, float *p) {
-    const typename Y::norm x = {AT(1), AT(2), NULL, LD, 0, M, 1, N, 1e-5f};
+    const typename Y::norm x = {AT(1), AT(2), NULL, LD, 0, M, 1, N, 1e-5f, 0};
     K->rms_bwd(AT(0), LD, F & 1 ? AT(0) : NULL, LD, AT(3), F & 2 ? AT(4) : NULL, LD,
                F & 4 ? AT(0) : AT(5), LD, &x);
   }
@@ -456,12 +456,12 @@ template <class Y> struct cases {
   }
   BOTH static void gated_norm_fwd(T *K, const shape *s, float *p) {
     const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 4 + 1, HEADS, DIM,
-                              1e-5f};
+                              1e-5f, NULL, F % MIRAS_OUT_COUNT};
     K->gated_norm_fwd(AT(0), WIDE, &x);
   }
   BOTH static void gated_norm_bwd(T *K, const shape *s, float *p) {
     const typename Y::norm x = {AT(1), AT(2), AT(3), WIDE + s->gap, WIDE, M / 2 + 1, HEADS, DIM,
-                              0.01f};
+                              0.01f, NULL, F % MIRAS_OUT_COUNT};
     K->gated_norm_bwd(AT(0), WIDE, AT(4), WIDE + s->gap, AT(5), AT(6), WIDE, AT(7), WIDE, &x);
   }
   BOTH static void swiglu_fwd(T *K, const shape *s, float *p) {

@@ -793,7 +793,7 @@ static void layer_gated_norm_fwd(const miras__kernels *k, trial *t) {
   operand m = apart(t, t->rows, t->n), y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n);
   miras__norm of = norm_of(y, gain, t->rows, t->heads, t->dim);
-  of.gate = g.p, of.ld_gate = g.ld;
+  of.gate = g.p, of.ld_gate = g.ld, of.form = (int)(t->variant % MIRAS_OUT_COUNT);
   k->gated_norm_fwd(m.p, m.ld, &of);
 }
 
@@ -802,7 +802,7 @@ static void layer_gated_norm_bwd(const miras__kernels *k, trial *t) {
   operand y = apart(t, t->rows, t->n), g = apart(t, t->rows, t->n), dm = apart(t, t->rows, t->n);
   operand gain = packed(t, 1, t->n), dgain = packed(t, 1, t->n);
   miras__norm of = norm_of(y, gain, t->rows, t->heads, t->dim);
-  of.gate = g.p, of.ld_gate = g.ld;
+  of.gate = g.p, of.ld_gate = g.ld, of.form = (int)(t->variant % MIRAS_OUT_COUNT);
   k->gated_norm_bwd(dy.p, dy.ld, dg.p, dg.ld, dgain.p, m.p, m.ld, dm.p, dm.ld, &of);
 }
 

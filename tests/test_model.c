@@ -180,7 +180,13 @@ static const struct {
   {MIRAS_HGRN2, 4, "hgrn2, bare values, no convolution", "convolved=none value_mixing=none"},
   {MIRAS_TTT_LINEAR, 4, "ttt-linear, keys of the queries' projection",
    "shared_keys=1 convolved=qk conv_bias=1 key_mixing=none value_mixing=none"},
-  {MIRAS_MAMBA2, 4, "mamba2, keys of the queries' projection", "shared_keys=1 conv=2"}
+  {MIRAS_MAMBA2, 4, "mamba2, keys of the queries' projection", "shared_keys=1 conv=2"},
+  {MIRAS_GATED_DELTANET, 4, "gated-deltanet, two heads of keys for four, norms of two heads",
+   "key_heads=2 .heads=4 scaled_queries=1 norm_heads=2 out_gate=sigmoid"},
+  {MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, one head of keys for three, no gate",
+   "key_heads=1 .heads=3 out_gate=none norm_heads=3"},
+  {MIRAS_MAMBA2, 4, "mamba2, one head of keys for two, scaled queries, bare projections",
+   "key_heads=1 scaled_queries=1 convolved=none out_gate=none"}
 };
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 19, FAMILIES = 5, TYPES = 7 /* with dropout too */ };
@@ -727,7 +733,8 @@ static void test_views(void **state) {
   for (int n = 0; subject_at(n, &of) && !of.d.pattern[0]; n++) {
     const miras_model_desc *d = &of.d;
     const miras_desc md = ref_resolve(&d->layer[0].memory);
-    const int H = md.heads, keys = H * md.key_dim, values = H * md.value_dim;
+    const int H = md.heads, values = H * md.value_dim;
+    const int keys = (d->layer[0].key_heads > 0 ? d->layer[0].key_heads : H) * md.key_dim;
     const int P = (int)ref_shape_of(&md).weights;
     const int taps = d->layer[0].conv > 0 ? d->layer[0].conv : 4;
     const int convolved = d->layer[0].convolved != MIRAS_CONVOLVED_NONE;
@@ -783,7 +790,8 @@ static void test_views(void **state) {
       if (md.algorithm == MIRAS_LEAST_SQUARES)
         NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
-      NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
+      if (d->layer[0].out_gate != MIRAS_OUT_NONE)
+        NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
       NEXT(NAME("norm2.gain"), 1, WIDTH, 1, 1, 0);
       NEXT(NAME("mlp.gate"), 2, WIDTH, 24, 1, 1);
