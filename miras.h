@@ -1012,12 +1012,20 @@ typedef enum miras_convolved {
   MIRAS_CONVOLVED_COUNT
 } miras_convolved;
 
+/* The norms of a model's blocks and of what its head reads. */
+typedef enum miras_norm {
+  MIRAS_NORM_RMS,          /* x / sqrt(mean x^2 + eps) (.) gain                                   */
+  MIRAS_NORM_LAYER,        /* (x - mean x) / sqrt(var x + eps) (.) gain + bias                    */
+  MIRAS_NORM_COUNT
+} miras_norm;
+
 /* What the normed answers of memories are multiplied by, with g = h W_g of the layer's normed input
  * h. */
 typedef enum miras_out_gate {
   MIRAS_OUT_SILU,
   MIRAS_OUT_SIGMOID,
   MIRAS_OUT_NONE,          /* nothing; there is no W_g                                           */
+  MIRAS_OUT_GELU,
   MIRAS_OUT_COUNT
 } miras_out_gate;
 
@@ -1091,7 +1099,8 @@ typedef struct miras_layer_desc {
   miras_mixing value_mixing;   /* of values                                                      */
   int norm_heads;          /* type memory: heads whose answers are normed together, of which the
                               memory's are a multiple; 0 -> 1                                    */
-  miras_out_gate out_gate; /* type memory: what multiplies their norm                            */
+  miras_norm out_norm;     /* type memory: their norm                                            */
+  miras_out_gate out_gate; /* type memory: what multiplies it                                    */
   int key_heads;           /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
@@ -1146,13 +1155,6 @@ typedef enum miras_weights {
                               whole numbers -127..127 are multiplied: 8.5 bits each              */
   MIRAS_WEIGHTS_COUNT
 } miras_weights;
-
-/* The norms of a model's blocks and of what its head reads. */
-typedef enum miras_norm {
-  MIRAS_NORM_RMS,          /* x / sqrt(mean x^2 + eps) (.) gain                                   */
-  MIRAS_NORM_LAYER,        /* (x - mean x) / sqrt(var x + eps) (.) gain + bias                    */
-  MIRAS_NORM_COUNT
-} miras_norm;
 
 typedef struct miras_model_desc {
   miras_layer_desc layer[MIRAS_LAYER_KINDS];   /* those that the pattern does not name are unused */
@@ -2189,7 +2191,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(key_heads, 6, 0, 65536, 0, "key_map unit rms free"),
   MIRAS__N(scaled_queries, 6, 0, 1, 0, "type not rwkv"),
   MIRAS__N(norm_heads, 6, 0, 65536, 0, "type memory"),
-  MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none"),
+  MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none gelu"),
+  MIRAS__W(out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -14207,6 +14210,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->cols_k = s->shared ? 0 : s->mix_k;
   s->cols_v = s->descents * s->value;
   s->out_norm = s->value;
+  s->out_bias = d->out_norm == MIRAS_NORM_LAYER ? s->value : 0;
   s->cols_out = d->out_gate == MIRAS_OUT_NONE ? 0 : s->value;
   s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
   s->conv = (size_t)d->conv;
@@ -14578,16 +14582,39 @@ static miras__norm miras__answers_of(const miras__visit *a) {
   of.heads = s->heads / s->norm_heads;
   of.epsilon = s->out_epsilon;
   of.form = s->out_gate;
+  if (s->out_bias) of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
   of.gate = a->kept.proj + s->at_out;
   of.ld_gate = s->ld_p;
   return of;
 }
 
+/* A layer norm, and GELU as a gate, are kernels of their own. */
+static int miras__gates_apart(const miras__shape *s) {
+  return s->out_bias || s->out_gate == MIRAS_OUT_GELU;
+}
+
+static int miras__gate_map(const miras__shape *s) {
+  return s->out_gate == MIRAS_OUT_GELU ? (int)MIRAS_GELU
+       : s->out_gate == MIRAS_OUT_SILU ? (int)MIRAS_SILU : (int)MIRAS__SIGMOID;
+}
+
+/* y = what W_o receives, but for a gate apart. */
+static void miras__answers_norm(const miras__visit *a, float *y, miras__norm *of) {
+  *of = miras__answers_of(a);
+  if (miras__gates_apart(a->layer->s)) of->form = MIRAS_OUT_NONE;
+  if (of->bias) a->k->layer_norm_fwd(y, a->layer->s->ld_y, of);
+  else a->k->gated_norm_fwd(y, a->layer->s->ld_y, of);
+}
+
 static const float *miras__memory_layer_leave(const miras__visit *a) {
-  const miras__norm of = miras__answers_of(a);
-  float *gated = miras__from_scratch(a);
-  a->k->gated_norm_fwd(gated, a->layer->s->ld_y, &of);
-  return gated;
+  const miras__shape *s = a->layer->s;
+  float *out = miras__from_scratch(a);
+  miras__norm of;
+  miras__answers_norm(a, out, &of);
+  if (miras__gates_apart(s) && s->cols_out)
+    a->k->gate_rows_fwd(miras__gate_map(s), out, s->ld_y, out, s->ld_y, a->kept.proj + s->at_out,
+                        s->ld_p, a->n, s->value);
+  return out;
 }
 
 /* What the memories read once more: gates, qkv. */
@@ -14602,10 +14629,28 @@ static void miras__memory_layer_again(const miras__visit *a) {
 /* from -> dy and the output gate's part of dproj. */
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
-  const miras__norm of = miras__answers_of(a);
-  a->k->gated_norm_bwd(a->work.dy, s->ld_y, a->work.dproj + s->at_out, s->ld_p,
-                       miras__tile_sum(a, MIRAS__W_OUT_NORM), a->work.out, s->ld_y, from, s->ld_y,
-                       &of);
+  float *dgate = a->work.dproj + s->at_out, *t = from + MIRAS__TILE * (s->ld_y + s->ld_f);
+  miras__norm of = miras__answers_of(a);
+  miras__norm_grads g;
+  g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM);
+  g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
+  if (!miras__gates_apart(s)) {
+    t = from;
+  } else if (s->cols_out) {              /* the gate's adjoint, t: of what it multiplies          */
+    miras__answers_norm(a, t, &of);
+    a->k->copy_rows(dgate, s->ld_p, of.gate, s->ld_p, a->n, s->value);
+    a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, t, s->ld_y, dgate, s->ld_p, a->n,
+                        s->value);
+    a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
+  } else {
+    miras__answers_norm(a, a->work.out, &of);
+    t = from;
+  }
+  if (of.bias)
+    a->k->layer_norm_bwd(a->work.dy, s->ld_y, NULL, 0, &g, NULL, 0, t, s->ld_y, &of);
+  else
+    a->k->gated_norm_bwd(a->work.dy, s->ld_y, dgate, s->ld_p, g.gain,
+                         t == from ? a->work.out : from, s->ld_y, t, s->ld_y, &of);
   miras__memory_layer_again(a);
 }
 
@@ -14876,7 +14921,6 @@ static float *miras__bonus(const miras__visit *p) {
   miras__norm of = miras__answers_of(p);
   float *y = miras__from_scratch(p), *t = y + MIRAS__TILE * s->ld_y, *a = t + MIRAS__TILE * n;
   size_t h;
-  of.bias = miras__weight(p->layer, MIRAS__W_OUT_BIAS);
   k->layer_norm_fwd(y, s->ld_y, &of);
   k->mul_rows(t, n, key, ld, p->work.gates + s->gate[MIRAS__ERASE].first, s->ld_g, rows, n);
   k->axpy_rows(t, n, -1, NULL, 0, key, ld, rows, n);
@@ -14914,7 +14958,6 @@ static void miras__rwkv_layer_leave_bwd(const miras__visit *a, float *from) {
   y = miras__bonus(a);
   k->mul_rows(a->work.dgates + s->gates, s->ld_g, out, s->ld_y, y, s->ld_y, a->n, s->value);
   k->mul_rows(out, s->ld_y, y, s->ld_y, gate, s->ld_g, a->n, s->value);
-  of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
   k->layer_norm_bwd(a->work.dy, s->ld_y, NULL, 0, &g, NULL, 0, d, s->ld_p, &of);
 }
 

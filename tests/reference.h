@@ -1445,6 +1445,19 @@ REF double ref_epsilon(const ref_model *m) {
   return m->d.norm_epsilon > 0.0f ? (double)m->d.norm_epsilon : 1e-5;
 }
 
+/* Layer norm of rows of n; gain and bias have period * n entries for rows in turn. */
+REF void ref_layer_norm(double *y, const double *x, const double *gain, const double *bias,
+                        size_t rows, size_t n, size_t period, double epsilon) {
+  for (size_t r = 0; r < rows; r++) {
+    const size_t at = r % period * n;
+    double mean = 0.0, square = 0.0;
+    for (size_t i = 0; i < n; i++) mean += x[r * n + i] / (double)n;
+    for (size_t i = 0; i < n; i++) square += pow(x[r * n + i] - mean, 2.0) / (double)n;
+    for (size_t i = 0; i < n; i++)
+      y[r * n + i] = (x[r * n + i] - mean) / sqrt(square + epsilon) * gain[at + i] + bias[at + i];
+  }
+}
+
 /* Root mean square norm of rows of n; gain has n entries, or period * n for rows in turn. */
 REF void ref_rms(double *y, const double *x, const double *gain, size_t rows, size_t n,
                  size_t period, double epsilon) {
@@ -1801,13 +1814,21 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   if (d->type == MIRAS_LAYER_MAG) {
     memcpy(out, y, N * H * dv * sizeof *y);
   } else {
-    ref_rms(out, y, ref_param(m, l, "out_norm.gain"), N * H / joined, joined * dv, H / joined,
-            d->out_epsilon > 0.0f ? (double)d->out_epsilon : ref_epsilon(m));
+    const double epsilon = d->out_epsilon > 0.0f ? (double)d->out_epsilon : ref_epsilon(m);
+    const double *gain = ref_param(m, l, "out_norm.gain");
+    if (d->out_norm == MIRAS_NORM_LAYER)
+      ref_layer_norm(out, y, gain, ref_param(m, l, "out_norm.bias"), N * H / joined, joined * dv,
+                     H / joined, epsilon);
+    else
+      ref_rms(out, y, gain, N * H / joined, joined * dv, H / joined, epsilon);
     if (d->out_gate != MIRAS_OUT_NONE)
       ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
     for (size_t i = 0; i < N * H * dv; i++)
       out[i] *= d->out_gate == MIRAS_OUT_NONE      ? 1.0
                 : d->out_gate == MIRAS_OUT_SIGMOID ? ref_sigmoid(g[i])
+                : d->out_gate == MIRAS_OUT_GELU
+                    ? 0.5 * g[i] * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) *
+                                               (g[i] + 0.044715 * pow(g[i], 3.0))))
                                                    : g[i] * ref_sigmoid(g[i]);
   }
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);

@@ -185,6 +185,9 @@ static const struct {
    "key_heads=2 .heads=4 scaled_queries=1 norm_heads=2 out_gate=sigmoid"},
   {MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, one head of keys for three, no gate",
    "key_heads=1 .heads=3 out_gate=none norm_heads=3"},
+  {MIRAS_DELTANET, 4, "deltanet, layer norms per head", "out_norm=layer out_epsilon=0.01"},
+  {MIRAS_TTT_LINEAR, 4, "ttt-linear, a layer norm of all heads, a gate by GELU",
+   "out_norm=layer norm_heads=2 out_gate=gelu"},
   {MIRAS_MAMBA2, 4, "mamba2, one head of keys for two, scaled queries, bare projections",
    "key_heads=1 scaled_queries=1 convolved=none out_gate=none"}
 };
@@ -790,6 +793,7 @@ static void test_views(void **state) {
       if (md.algorithm == MIRAS_LEAST_SQUARES)
         NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
+      if (d->layer[0].out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
       if (d->layer[0].out_gate != MIRAS_OUT_NONE)
         NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
