@@ -19200,7 +19200,11 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_HEAD_DIM, MIRAS__C_EXPAND_K, MIRAS__C_EXPAND_V, MIRAS__C_CONV, MIRAS__C_SHORT_CONV,
        MIRAS__C_INNER, MIRAS__C_RATIO, MIRAS__C_EPSILON, MIRAS__C_TIED, MIRAS__C_GATE,
        MIRAS__C_GATE_FORM, MIRAS__C_NEGATIVE, MIRAS__C_BETA, MIRAS__C_ACTIVATION,
-       MIRAS__CONFIGS };
+       MIRAS__C_KV_HEADS, MIRAS__C_KEY_HEADS, MIRAS__C_KEY_DIM, MIRAS__C_VALUE_DIM, MIRAS__C_THETA,
+       MIRAS__C_PARTIAL, MIRAS__C_INTERVAL, MIRAS__C_POSITIONS, MIRAS__C_EXPERTS,
+       MIRAS__C_SPARSE_STEP, MIRAS__C_EXPERT, MIRAS__C_SHARED_EXPERT, MIRAS__C_CHOSEN,
+       MIRAS__C_CHOSEN_NORM, MIRAS__C_STATE, MIRAS__C_GROUPS, MIRAS__C_EXPAND, MIRAS__C_LOW,
+       MIRAS__C_HIGH, MIRAS__CONFIGS };
 
 /* words: what it may be, its value being the word's number; NULL: a number, or a truth. slot -1: it
  * must be so, and needs no more. */
@@ -19211,6 +19215,19 @@ static const struct { const char *name; int slot; const char *words; } miras__co
   {"num_heads", MIRAS__C_HEADS, NULL}, {"num_attention_heads", MIRAS__C_HEADS, NULL},
   {"num_v_heads", MIRAS__C_VALUE_HEADS, NULL}, {"head_dim", MIRAS__C_HEAD_DIM, NULL},
   {"expand_k", MIRAS__C_EXPAND_K, NULL}, {"expand_v", MIRAS__C_EXPAND_V, NULL},
+  {"num_key_value_heads", MIRAS__C_KV_HEADS, NULL},
+  {"linear_num_key_heads", MIRAS__C_KEY_HEADS, NULL},
+  {"linear_num_value_heads", MIRAS__C_VALUE_HEADS, NULL},
+  {"linear_key_head_dim", MIRAS__C_KEY_DIM, NULL},
+  {"linear_value_head_dim", MIRAS__C_VALUE_DIM, NULL},
+  {"linear_conv_kernel_dim", MIRAS__C_CONV, NULL},
+  {"full_attention_interval", MIRAS__C_INTERVAL, NULL}, {"rope_theta", MIRAS__C_THETA, NULL},
+  {"partial_rotary_factor", MIRAS__C_PARTIAL, NULL},
+  {"max_position_embeddings", MIRAS__C_POSITIONS, NULL}, {"num_experts", MIRAS__C_EXPERTS, NULL},
+  {"moe_intermediate_size", MIRAS__C_EXPERT, NULL},
+  {"shared_expert_intermediate_size", MIRAS__C_SHARED_EXPERT, NULL},
+  {"num_experts_per_tok", MIRAS__C_CHOSEN, NULL}, {"norm_topk_prob", MIRAS__C_CHOSEN_NORM, NULL},
+  {"decoder_sparse_step", MIRAS__C_SPARSE_STEP, NULL}, {"attn_output_gate", -1, "true"},
   {"conv_size", MIRAS__C_CONV, NULL}, {"use_short_conv", MIRAS__C_SHORT_CONV, NULL},
   {"intermediate_size", MIRAS__C_INNER, NULL}, {"hidden_ratio", MIRAS__C_RATIO, NULL},
   {"norm_eps", MIRAS__C_EPSILON, NULL}, {"rms_norm_eps", MIRAS__C_EPSILON, NULL},
@@ -19220,7 +19237,15 @@ static const struct { const char *name; int slot; const char *words; } miras__co
   {"output_gate_activation", MIRAS__C_GATE_FORM, "silu sigmoid swish"},
   {"allow_neg_eigval", MIRAS__C_NEGATIVE, NULL}, {"use_beta", MIRAS__C_BETA, NULL},
   {"hidden_act", MIRAS__C_ACTIVATION, "silu sqrelu swish"},
-  {"qk_norm", -1, "l2"}, {"qk_activation", -1, "silu"}, {"use_output_norm", -1, "true"},
+  {"state_size", MIRAS__C_STATE, NULL}, {"d_state", MIRAS__C_STATE, NULL},
+  {"headdim", MIRAS__C_HEAD_DIM, NULL}, {"expand", MIRAS__C_EXPAND, NULL},
+  {"n_groups", MIRAS__C_GROUPS, NULL}, {"ngroups", MIRAS__C_GROUPS, NULL},
+  {"conv_kernel", MIRAS__C_CONV, NULL}, {"d_conv", MIRAS__C_CONV, NULL},
+  {"time_step_limit", MIRAS__C_LOW, NULL}, {"time_step_limit", MIRAS__C_HIGH, NULL},
+  {"layer", -1, "Mamba2"}, {"d_intermediate", -1, "0"}, {"use_conv_bias", -1, "true"},
+  {"rms_norm", -1, "true"}, {"rmsnorm", -1, "true"},
+  {"use_gk", -1, "true"}, {"gate_logit_normalizer", -1, "16"}, {"qk_norm", -1, "l2"},
+  {"qk_activation", -1, "silu"}, {"use_output_norm", -1, "true"},
   {"elementwise_affine", -1, "true"}, {"norm_first", -1, "true"}, {"norm_bias", -1, "true"},
   {"rope_type", -1, "default"}
 };
@@ -19230,9 +19255,15 @@ static const char miras__harmless[] =
   "architectures auto_map _name_or_path name_or_path transformers_version torch_dtype dtype "
   "bos_token_id eos_token_id pad_token_id unk_token_id initializer_range use_cache attn_mode "
   "fuse_norm fuse_swiglu fuse_cross_entropy fuse_linear_cross_entropy fused_add_norm use_l2warp "
-  "max_position_embeddings attention_dropout residual_in_fp32 rescale_prenorm_residual "
+  "attention_dropout residual_in_fp32 rescale_prenorm_residual vision_config image_token_id "
+  "video_token_id vision_start_token_id vision_end_token_id mtp_num_hidden_layers mamba_ssm_dtype "
+  "chunk_size time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max "
+  "dt_init_floor A_init_range pad_vocab_size_multiple "
+  "mrope_section mrope_interleaved output_router_logits router_aux_loss_coef "
   "decay_low_rank_dim a_low_rank_dim v_low_rank_dim gate_low_rank_dim value_dim";
 static const char miras__opened[] = "text_config rope_parameters ssm_cfg";
+/* Lists that mean something. */
+static const char miras__lists[] = "layer_types mlp_only_layers time_step_limit dt_limit";
 
 typedef struct miras__published {
   miras_allocator from;
@@ -19252,6 +19283,9 @@ typedef struct miras__published {
   char root[32];                     /* what its names begin with                                 */
   double config[MIRAS__CONFIGS];
   unsigned char said[MIRAS__CONFIGS];
+  unsigned char full[MIRAS__LAYERS], dense[MIRAS__LAYERS];   /* attention; no experts             */
+  int types;                         /* layers of which a list says what they are                 */
+  int groups[2];                     /* of rows: those of key heads, of heads of queries          */
   FILE *file;                        /* the one that is open, its number, and where it stands     */
   int open;
   uint64_t stands;
@@ -19618,6 +19652,12 @@ static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras
   return c->result == MIRAS_OK;
 }
 
+/* A length of a tensor, from the outside; 0 if there is no such tensor. */
+static int miras__theirs_length(const miras__published *c, const char *name, int i) {
+  const miras__theirs *x = miras__theirs_named(c, name);
+  return x && i < x->rank && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
+}
+
 /* What no layer here can compute. */
 static int miras__config_lacks(miras__published *c, int slot) {
   size_t i = 0;
@@ -19635,6 +19675,13 @@ static void miras__describe_scale(miras_model_desc *d) {
   l->out_epsilon = d->norm_epsilon * (float)l->memory.key_dim;
 }
 
+/* What multiplies the norm of what memories say. */
+static void miras__describe_gate(miras__published *c, miras_model_desc *d, int normally) {
+  d->layer[0].out_gate = miras__config_of(c, MIRAS__C_GATE, normally) < 1 ? MIRAS_OUT_NONE
+                       : miras__config_of(c, MIRAS__C_GATE_FORM, 0) == 1 ? MIRAS_OUT_SIGMOID
+                                                                         : MIRAS_OUT_SILU;
+}
+
 static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
   double key;
@@ -19646,39 +19693,49 @@ static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc 
   l->memory.step = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
   l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   l->gate_rank = 2 * l->memory.heads;
+  l->key_heads = d->heads;
   miras__describe_scale(d);
-  if (l->memory.heads != d->heads) return miras__config_lacks(c, MIRAS__C_VALUE_HEADS);
-  if (miras__config_of(c, MIRAS__C_GATE, 1) < 1) return miras__config_lacks(c, MIRAS__C_GATE);
-  if (miras__config_of(c, MIRAS__C_GATE_FORM, 0) == 1)
-    return miras__config_lacks(c, MIRAS__C_GATE_FORM);
+  miras__describe_gate(c, d, 1);
   if (miras__config_of(c, MIRAS__C_SHORT_CONV, 1) < 1)
     return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
   return c->result == MIRAS_OK;
+}
+
+/* Heads whose widths are shares of the model's. */
+static int miras__describe_heads(miras__published *c, miras_model_desc *d, double k, double v) {
+  miras_desc *m = &d->layer[0].memory;
+  m->heads = d->heads;
+  m->key_dim = miras__config_share(
+    c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, k) / d->heads);
+  m->value_dim = miras__config_share(
+    c, MIRAS__C_EXPAND_V, d->width * miras__config_of(c, MIRAS__C_EXPAND_V, v) / d->heads);
+  miras__describe_scale(d);
+  return c->result == MIRAS_OK;
+}
+
+static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  if (!miras__describe_frame(c, d, MIRAS_GLA) || !miras__describe_heads(c, d, 0.5, 1)) return 0;
+  l->gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
+  l->convolved = MIRAS_CONVOLVED_NONE;
+  l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
+  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 0) > 0)
+    return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+  miras__describe_gate(c, d, 1);
+  return 1;
 }
 
 static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_frame(c, d, MIRAS_DELTANET)) return 0;
-  l->memory.heads = d->heads;
-  l->memory.key_dim = miras__config_share(
-    c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, 1) / d->heads);
-  l->memory.value_dim = miras__config_share(
-    c, MIRAS__C_EXPAND_V, d->width * miras__config_of(c, MIRAS__C_EXPAND_V, 1) / d->heads);
+  if (!miras__describe_frame(c, d, MIRAS_DELTANET) || !miras__describe_heads(c, d, 1, 1)) return 0;
   l->memory.step = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
   l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   l->gate_rank = d->heads;
-  miras__describe_scale(d);
   if (miras__config_of(c, MIRAS__C_BETA, 1) < 1) return miras__config_lacks(c, MIRAS__C_BETA);
-  if (miras__config_of(c, MIRAS__C_GATE, 0) < 1) return miras__config_lacks(c, MIRAS__C_GATE);
+  miras__describe_gate(c, d, 0);
   if (miras__config_of(c, MIRAS__C_SHORT_CONV, 1) < 1)
     return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
   return c->result == MIRAS_OK;
-}
-
-/* A length of a tensor, from the outside; 0 if there is no such tensor. */
-static int miras__theirs_length(const miras__published *c, const char *name, int i) {
-  const miras__theirs *x = miras__theirs_named(c, name);
-  return x && i < x->rank && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
 }
 
 /* RWKV-7: a layer for each half of a block. Ranks are those of the tensors. */
@@ -19735,6 +19792,64 @@ static int miras__describe_author(miras__published *c, miras_model_desc *d) {
   return 1;
 }
 
+/* Which layers are what, as a pattern: the shortest part that all of it repeats. */
+static int miras__describe_pattern(miras__published *c, miras_model_desc *d, const char *letter) {
+  const int n = d->layers;
+  int part = 1, i;
+  for (; part < n; part++) {
+    for (i = part; i < n && letter[i] == letter[i - part];) i++;
+    if (i == n && n % part == 0) break;
+  }
+  if (part > MIRAS_PATTERN - 8)
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "its layers repeat too seldom");
+  d->pattern[0] = '(';
+  memcpy(d->pattern + 1, letter, (size_t)part);
+  d->pattern[part + 1] = 0;
+  miras__say(d->pattern, sizeof d->pattern, ")*%d", n / part);
+  d->layers = 0;
+  return 1;
+}
+
+/* Gated DeltaNet with grouped keys, and attention, gated and turned in part. */
+static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
+  const double interval = miras__config_of(c, MIRAS__C_INTERVAL, 4);
+  const double share = miras__config_of(c, MIRAS__C_PARTIAL, 0.25);
+  const double positions = miras__config_of(c, MIRAS__C_POSITIONS, 32768);
+  miras_layer_desc *l = &d->layer[0], *a = &d->layer[2];
+  char letter[MIRAS__LAYERS];
+  int i;
+  if (!miras__describe_frame(c, d, MIRAS_GATED_DELTANET)) return 0;
+  l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, 0, 1);
+  l->memory.key_dim = miras__config_whole(c, MIRAS__C_KEY_DIM, 0, 1);
+  l->memory.value_dim = miras__config_whole(c, MIRAS__C_VALUE_DIM, 0, 1);
+  l->key_heads = c->groups[0] = miras__config_whole(c, MIRAS__C_KEY_HEADS, 0, 1);
+  l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  l->gate_rank = 2 * l->memory.heads;
+  miras__describe_scale(d);
+  a->hidden = l->hidden;
+  a->heads = c->groups[1] = d->heads;
+  a->kv_heads = miras__config_whole(c, MIRAS__C_KV_HEADS, d->heads, 1);
+  a->head_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 2);
+  a->rotary_base = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
+  a->rotary_dim = share > 0 && share <= 1 ? (int)(a->head_dim * share) : 0;
+  a->window = positions < 1 << 20 ? (int)positions : 1 << 20;
+  a->qk_norm = a->output_gate = 1;
+  if (c->result != MIRAS_OK) return 0;
+  if (!(share > 0 && share <= 1)) return miras__config_lacks(c, MIRAS__C_PARTIAL);
+  if (!(interval >= 1 && interval <= MIRAS__LAYERS))
+    return miras__config_lacks(c, MIRAS__C_INTERVAL);
+  if (d->layers > MIRAS__LAYERS) return miras__config_lacks(c, MIRAS__C_LAYERS);
+  if (c->types && c->types != d->layers)
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
+  for (i = 0; i < d->layers; i++) {
+    const int full = c->types ? c->full[i] : (i + 1) % (int)interval == 0;
+    if (miras__config_of(c, MIRAS__C_EXPERTS, 0) > 0 && !c->dense[i])
+      return miras__config_lacks(c, MIRAS__C_EXPERTS);
+    letter[i] = full ? 'a' : 'm';
+  }
+  return miras__describe_pattern(c, d, letter);
+}
+
 /* ---- names ---- */
 
 /* A view, of a layer if it begins with a dot, and the tensor for it, NULL: zeros. A tensor's name
@@ -19751,7 +19866,11 @@ enum {
   MIRAS__CORNER = 8,    /* below the rows of those before it, too; of no tensor: ones there on the
                            diagonal                                                               */
   MIRAS__BELOW = 16,    /* below those before it, from the first column on; kept                  */
-  MIRAS__ONLY = 256     /* times 1 + a miras_layer_type: for layers of this type only             */
+  MIRAS__BY_KEYS = 32,  /* rows are those of key heads, one after the other, and so shared out    */
+  MIRAS__BY_QUERIES = 64,  /* of heads of queries                                                 */
+  MIRAS__HALF = 128,    /* half of the rows of each: the first                                    */
+  MIRAS__OTHER = 256,   /* with it: the other                                                     */
+  MIRAS__ONLY = 512     /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
@@ -19767,14 +19886,18 @@ static const miras__named_as miras__fla_names[] = {
   {".attn.k_conv1d.weight", ".conv_k.weight", 0},
   {".attn.v_conv1d.weight", ".conv_v.weight", 0},
   {".attn.a_proj.weight", ".gates.down", 0},
+  {".attn.gk_proj.0.weight", ".gates.down", 0},
   {".attn.b_proj.weight", ".gates.down", 0},
+  {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER},
   {NULL, ".gates.up", MIRAS__CORNER},
   {".attn.dt_bias", ".gates.offset", 0},
+  {".attn.gk_proj.1.bias", ".gates.offset", 0},
   {NULL, ".gates.offset", 0},
   {".attn.A_log", ".gates.rate", 0},
   {NULL, ".memory.init", 0},
   {".attn.g_proj.weight", ".out_gate.weight", 0},
   {".attn.o_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
+  {".attn.g_norm_swish_gate.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.o_proj.weight", ".o.weight", 0},
   {".mlp_norm.weight", ".norm2.gain", 0},
   {".mlp.gate_proj.weight", ".mlp.gate", 0},
@@ -19869,6 +19992,47 @@ static const miras__named_as miras__author_names[] = {
   {".ffn.value.weight", ".mlp.down", 0}
 };
 
+static const miras__named_as miras__qwen_names[] = {
+  {"embed_tokens.weight", "embed.weight", MIRAS__KEPT},
+  {"norm.weight", "norm.gain", MIRAS__MORE},
+  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
+  {".input_layernorm.weight", ".norm1.gain", MIRAS__MORE},
+  {".linear_attn.in_proj_qkvz.weight", ".q.weight", MIRAS__BY_KEYS},
+  {".linear_attn.in_proj_qkvz.weight", ".k.weight", MIRAS__BY_KEYS},
+  {".linear_attn.in_proj_qkvz.weight", ".v.weight", MIRAS__BY_KEYS},
+  {".linear_attn.in_proj_qkvz.weight", ".out_gate.weight", MIRAS__BY_KEYS},
+  {".linear_attn.in_proj_qkv.weight", ".q.weight", 0},
+  {".linear_attn.in_proj_qkv.weight", ".k.weight", 0},
+  {".linear_attn.in_proj_qkv.weight", ".v.weight", 0},
+  {".linear_attn.in_proj_z.weight", ".out_gate.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_q.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_k.weight", 0},
+  {".linear_attn.conv1d.weight", ".conv_v.weight", 0},
+  {".linear_attn.in_proj_ba.weight", ".gates.down", MIRAS__BY_KEYS | MIRAS__HALF | MIRAS__OTHER},
+  {".linear_attn.in_proj_ba.weight", ".gates.down", MIRAS__BY_KEYS | MIRAS__HALF},
+  {".linear_attn.in_proj_a.weight", ".gates.down", 0},
+  {".linear_attn.in_proj_b.weight", ".gates.down", 0},
+  {NULL, ".gates.up", MIRAS__CORNER},
+  {".linear_attn.dt_bias", ".gates.offset", 0},
+  {NULL, ".gates.offset", 0},
+  {".linear_attn.A_log", ".gates.rate", 0},
+  {NULL, ".memory.init", 0},
+  {".linear_attn.norm.weight", ".out_norm.gain", MIRAS__AGAIN},
+  {".linear_attn.out_proj.weight", ".o.weight", 0},
+  {".self_attn.q_proj.weight", ".q.weight", MIRAS__BY_QUERIES | MIRAS__HALF},
+  {".self_attn.q_proj.weight", ".out_gate.weight",
+   MIRAS__BY_QUERIES | MIRAS__HALF | MIRAS__OTHER},
+  {".self_attn.k_proj.weight", ".k.weight", 0},
+  {".self_attn.v_proj.weight", ".v.weight", 0},
+  {".self_attn.q_norm.weight", ".q_norm.gain", MIRAS__MORE},
+  {".self_attn.k_norm.weight", ".k_norm.gain", MIRAS__MORE},
+  {".self_attn.o_proj.weight", ".o.weight", 0},
+  {".post_attention_layernorm.weight", ".norm2.gain", MIRAS__MORE},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
 #define MIRAS__NAMES(table) table, (int)MIRAS__COUNT(table)
 static const struct {
   const char *models;   /* model_type in config.json; empty: there is none                        */
@@ -19884,11 +20048,16 @@ static const struct {
    MIRAS__NAMES(miras__fla_names)},
   {"delta_net", "model.", "layers.", 1, "", miras__describe_delta_net,
    MIRAS__NAMES(miras__fla_names)},
+  {"gla", "model.", "layers.", 1, "", miras__describe_gla, MIRAS__NAMES(miras__fla_names)},
   {"rwkv7", "model.", "layers.", 2, "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
+  {"qwen3_next", "model.", "layers.", 1, "mtp.", miras__describe_qwen,
+   MIRAS__NAMES(miras__qwen_names)},
+  {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", 1, "model.visual. mtp.",
+   miras__describe_qwen, MIRAS__NAMES(miras__qwen_names)},
   {"", "", "blocks.", 2, "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
    miras__describe_author, MIRAS__NAMES(miras__author_names)}
 };
-enum { MIRAS__F_AUTHOR = 3 };
+enum { MIRAS__F_AUTHOR = (int)MIRAS__COUNT(miras__families) - 1 };
 
 /* ---- the configuration ---- */
 
@@ -19912,13 +20081,23 @@ static void miras__config_unknown(miras__published *c, const char *name, const c
                                   "nothing, take it out", name, text);
 }
 
+/* A number, or a truth as 0 or 1. */
+static void miras__config_number(miras__published *c, const char *name, const char *text,
+                                 double *x) {
+  const int infinite = miras__same(text, "Infinity"), truth = miras__same(text, "true");
+  float real = 0;
+  if (!truth && !infinite && !miras__same(text, "false") && !miras__read_real(text, &real)) {
+    miras__reject(c, MIRAS_ERR_DESC, "config.json");
+    miras__say(c->why, c->why_size, "%s is %s; it must be a number", name, text);
+  }
+  *x = truth ? 1 : infinite ? (double)FLT_MAX : (double)real;
+}
+
 static void miras__config_scalar(miras__published *c, const char *name, const char *text,
                                  int quoted) {
-  const int infinite = miras__same(text, "Infinity"), truth = miras__same(text, "true");
   const int count = (int)MIRAS__COUNT(miras__configs), none = !quoted && miras__same(text, "null");
   const char *list;
   char word[32] = "";
-  float real = 0;
   double x = 0;
   int i = 0, slot;
   while (i < count && !miras__same(name, miras__configs[i].name)) i++;
@@ -19937,13 +20116,8 @@ static void miras__config_scalar(miras__published *c, const char *name, const ch
       miras__say(c->why, c->why_size, "%s is %s; known here: %s", name, text,
                  miras__configs[i].words);
     }
-  } else if (truth || infinite || miras__same(text, "false")) {
-    x = truth ? 1 : infinite ? (double)FLT_MAX : 0;
-  } else if (!quoted && miras__read_real(text, &real)) {
-    x = (double)real;
   } else {
-    miras__reject(c, MIRAS_ERR_DESC, "config.json");
-    miras__say(c->why, c->why_size, "%s is %s; it must be a number", name, text);
+    miras__config_number(c, name, quoted ? "a text" : text, &x);
   }
   if (slot < 0 || c->result != MIRAS_OK) return;
   if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
@@ -19952,6 +20126,43 @@ static void miras__config_scalar(miras__published *c, const char *name, const ch
   }
   c->said[slot] = 1;
   c->config[slot] = x;
+}
+
+/* Item n of a list that means something. */
+static void miras__config_item(miras__published *c, const char *name, int n, const char *text) {
+  uint64_t layer = (uint64_t)n;
+  if (name[0] == 't' || name[0] == 'd') {        /* limits of a step */
+    if (n < 2) c->said[MIRAS__C_LOW + n] = 1;
+    miras__config_number(c, name, text, &c->config[n ? MIRAS__C_HIGH : MIRAS__C_LOW]);
+    return;
+  }
+  const int types = miras__same(name, "layer_types"), full = miras__same(text, "full_attention");
+  if ((!types || full || miras__same(text, "linear_attention")) &&
+      (types || miras__read_whole(text, &layer)) && layer < MIRAS__LAYERS) {
+    if (types) c->full[n] = (unsigned char)full, c->types = n + 1;
+    else c->dense[layer] = 1;
+    return;
+  }
+  miras__reject(c, MIRAS_ERR_DESC, "config.json");
+  miras__say(c->why, c->why_size, "%s has %s at place %d, which is not known here", name, text, n);
+}
+
+static void miras__config_list(miras__published *c, miras__text *t, const char *name) {
+  char text[MIRAS__NAME_SIZE];
+  int n = 0;
+  if (!miras__need_char(t, '[') || miras__take_char(t, ']')) return;
+  do {
+    if (miras__take_char(t, '{')) {                /* {"__float__": "Infinity"} */
+      miras__need_string(t, text);
+      miras__need_char(t, ':');
+      miras__need_scalar(t, text);
+      miras__need_char(t, '}');
+    } else {
+      miras__need_scalar(t, text);
+    }
+    if (!t->bad && c->result == MIRAS_OK) miras__config_item(c, name, n++, text);
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, ']');
 }
 
 /* The members of an object, from its brace on: for the family alone, or all else. */
@@ -19966,6 +20177,8 @@ static void miras__config_object(miras__published *c, miras__text *t, int family
     open = t->at < t->end && (*t->at == '{' || *t->at == '[') ? *t->at : 0;
     if (open == '{' && depth < 3 && miras__listed(miras__opened, name)) {
       miras__config_object(c, t, family, depth + 1);
+    } else if (open == '[' && miras__listed(miras__lists, name)) {
+      miras__config_list(c, t, name);
     } else if (open) {
       const char *from = t->at;
       miras__skip_value(t, 0);
@@ -19976,6 +20189,8 @@ static void miras__config_object(miras__published *c, miras__text *t, int family
       if (t->bad) break;
       if (miras__same(name, "model_type")) {
         if (family && !depth) miras__find_family(c, text);
+      } else if (family && depth && miras__same(name, "layer")) {
+        if (miras__same(text, "Mamba2")) miras__find_family(c, "mamba2");
       } else if (!family) {
         miras__config_scalar(c, name, text, quoted);
       }
@@ -20113,12 +20328,16 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
   p->each = p->how & MIRAS__BELOW ? last : v->rank > 1 ? (size_t)(x->count / x->shape[0])
           : turned ? 1 : (size_t)x->count;
   length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
-  p->stride = length;
-  p->first = (size_t)(x->taken / p->each);
   if (turned) {
+    const size_t groups = (size_t)(p->how & MIRAS__BY_KEYS ? c->groups[0]
+                                   : p->how & MIRAS__BY_QUERIES ? c->groups[1] : 1);
     p->rows = p->each;
-    p->cols = length - p->first < last ? length - p->first : last;
-    p->group = p->cols;
+    p->stride = length / groups;
+    p->first = (size_t)(x->taken / p->each) / groups;
+    p->group = p->stride - p->first < last / groups ? p->stride - p->first : last / groups;
+    if (p->how & MIRAS__HALF) p->group = p->stride / 2;
+    if (p->how & MIRAS__HALF) p->first = p->how & MIRAS__OTHER ? p->group : 0;
+    p->cols = p->group * groups;
     x->taken += (uint64_t)p->cols * p->each;
   } else {
     p->rows = v->rank > 1 ? length : 1;

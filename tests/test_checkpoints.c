@@ -36,19 +36,18 @@ enum { VOCAB = 48, TOKENS = 28 };
 
 /* Those whose layers are here, and the numbers that their files keep: f floats, b BF16, h F16. */
 static const struct { const char *name; char kept; } known[] = {
-  {"gated_deltanet", 'f'}, {"delta_net-gated", 'f'}, {"rwkv7", 'f'}, {"rwkv7-author", 'b'}
+  {"gated_deltanet", 'f'}, {"gated_deltanet-grouped", 'b'}, {"gated_deltanet-ungated", 'f'},
+  {"gated_deltanet-sigmoid", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'}, {"gla", 'h'},
+  {"rwkv7", 'f'}, {"rwkv7-author", 'b'}, {"qwen3_next", 'b'}, {"qwen3_5", 'b'}
 };
 
 /* What the others lack, by a word of the sentence. */
 static const struct { const char *name, *word; } lacking[] = {
-  {"gated_deltanet-grouped", "num_v_heads"}, {"gated_deltanet-ungated", "use_gate"},
-  {"gated_deltanet-sigmoid", "output_gate_activation"}, {"delta_net", "use_gate"},
-  {"gla", "model_type"}, {"retnet", "model_type"}, {"hgrn2", "model_type"}, {"kda", "model_type"},
-  {"kda-grouped", "model_type"},
-  {"mamba2", "model_type"}, {"mamba2-grouped", "model_type"}, {"mamba2-fla", "model_type"},
-  {"mamba2-author", "model_type"}, {"ttt-linear", "model_type"},
+  {"retnet", "model_type"}, {"hgrn2", "model_type"}, {"kda", "model_type"},
+  {"kda-grouped", "model_type"}, {"mamba2", "model_type"}, {"mamba2-grouped", "model_type"},
+  {"mamba2-fla", "model_type"}, {"mamba2-author", "model_type"}, {"ttt-linear", "model_type"},
   {"ttt-linear-mamba", "model_type"}, {"ttt-mlp", "model_type"}, {"ttt-mlp-mamba", "model_type"},
-  {"qwen3_next", "model_type"}, {"qwen3_next-experts", "model_type"}, {"qwen3_5", "model_type"}
+  {"qwen3_next-experts", "num_experts"}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -213,7 +212,10 @@ static const struct { int file; const char *find, *put, *word; } changes[] = {
   {CONFIG, "\"attn\": null", "\"attnres_block_size\": 2", "attnres_block_size"},
   {CONFIG, "\"attn\": null", "\"attnres_block_size\": null", NULL},
   {CONFIG, "\"attn\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\"}", "rope_scaling"},
-  {CONFIG, "\"attn\": null", "\"layer_types\": [\"full_attention\"]", "layer_types"},
+  {CONFIG, "\"attn\": null", "\"layer_types\": [\"sliding_attention\"]", "layer_types"},
+  {CONFIG, "\"attn\": null", "\"layer_types\": [[]]", "JSON"},
+  {CONFIG, "\"attn\": null", "\"mlp_only_layers\": [256]", "mlp_only_layers"},
+  {CONFIG, "\"attn\": null", "\"experts\": [1]", "experts"},
   {CONFIG, "\"attn\": null", "\"num_heads\": 4", "num_heads"},
   {CONFIG, "\"attn\": null", "\"a\\u0062c\": true", "abc"},
   {CONFIG, "\"attn\": null", "\"torch_dtype\": \"bfloat16\"", NULL},
