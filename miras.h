@@ -246,6 +246,15 @@
        x       = x + (norm(y) * sigmoid(norm(z))) W_o
        x       = x + SwiGLU(norm(x)), as above
 
+   One of type mac has the memory as context. Its attention stays within segments of `window`
+   tokens, where it sees, beside persistent pairs and the tokens so far, what each of them recalls
+   of the segments before: r = memory(h W_q), as it was at the segment's start. What attention says
+   is what the memory learns, token by token, and is read with, for the gate:
+
+       y       = attention(h W_aq; pairs of r and of h W_ak, W_av)
+       z       = memory(k, v, y, gates), with k, v and gates made of y instead of h
+       x       = x + (norm(y) * sigmoid(norm(z))) W_o, and the MLP
+
    A layer of type rwkv is RWKV-7's as published (room @76 has its formulas): its memory with token
    shifts, gates of low rank, values of the first such layer mixed in, and a bonus.
 
@@ -569,7 +578,7 @@
              have MIRAS_PATTERN characters. Fields that mean nothing to a layer's type are refused.
              Bias log-cosh, retention tanh.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
-             miras_layer_desc.persistent: learned pairs in front of attention.
+             miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
              initial values were drawn.
@@ -1058,6 +1067,10 @@ typedef enum miras_layer_type {
   MIRAS_LAYER_CONV,        /* a causal convolution of each channel of the normed input, with a bias:
                               what TTT's blocks begin with on Mamba's backbone                   */
   MIRAS_LAYER_RWKV,        /* the time mixing of RWKV-7 as published (room @76)                   */
+  MIRAS_LAYER_MAC,         /* attention within segments of `window` tokens, a memory as its context
+                              (Titans): it sees what the memory of the segments before recalls,
+                              learns from what attention says, and is then read by that as its gate,
+                              as in a mag                                                        */
   MIRAS_LAYER_TYPE_COUNT
 } miras_layer_type;
 
@@ -1087,7 +1100,7 @@ typedef struct miras_layer_desc {
   int shift;               /* of type MLP, 1: it reads h + (h of the token before - h) (.) a learned
                               mix per channel (RWKV's channel mixing)                            */
   int taps;                /* type conv: of its convolution, 1..8; 0 -> 4                        */
-  /* of types memory, mag and rwkv, which has no conv, gate_rank and fixed_gates, and no mixings */
+  /* of types memory, mag, mac and rwkv; that has no conv, gate_rank, fixed_gates and mixings */
   miras_desc memory;       /* heads 0 -> those of the model, key_dim 0 -> width / heads where that
                               is a whole number; batch and seed are set by the model             */
   int conv;                /* taps of the causal convolutions, 1..8; 0 -> 4                      */
@@ -1122,11 +1135,13 @@ typedef struct miras_layer_desc {
   int value_rank;          /* 0: values are the layer's own; else the rank behind a learned gate per
                               channel that mixes in those of the model's first layer of type rwkv,
                               which itself has none                                              */
-  /* of types attention and mag; of a mag heads * head_dim must be the memory's heads * value_dim */
+  /* of types attention, mag and mac; of a mag heads * head_dim must be the memory's heads *
+   * value_dim, of a mac both must be width, and key_dim value_dim */
   int heads;               /* of queries, 1..65536; 0 -> those of the model                      */
   int kv_heads;            /* of keys and values, of which heads is a multiple; 0 -> heads       */
   int head_dim;            /* even, 2..4096; 0 -> width / heads where that is a whole number     */
-  int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024      */
+  int window;              /* tokens that a query sees, itself included, 1..2^20; 0 -> 1024. Of a
+                              mac the tokens of a segment, a multiple of memory.chunk            */
   float rotary_base;       /* entries i and i + head_dim/2 of queries and keys turn by the angle
                               position * rotary_base^(-2i/head_dim), 1..1e9; 0 -> 10000. Of fewer
                               entries: see rotary_dim                                            */
@@ -1263,10 +1278,17 @@ MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
 /* Fill d with a published whole model of so many layers; any row's name is that of layers of it.
  *   "titans-lmm"   layers of Titans' memory
+ *   "titans-mac"   the memory as the context of attention in segments: layers of type mac
  *   "titans-mag"   the memory as the gate of window attention: layers of type mag
  *   "titans-mal"   the memory as a layer: memory, then window attention, then the MLP
+ *   "moneta-h", "yaad-h", "memora-h"   MIRAS' hybrids: memory and window attention in turn, as in
+ *                  Samba; layers are of either kind
+ *   "kimi-linear"  three layers of KDA, then one of attention
+ *   "qwen3.5"      three of Gated DeltaNet, then one of attention with an output gate
  *   "rwkv7"        time mixing, then channel mixing: two layers each. The row's memory in a layer
- *                  of type memory is "rwkv7-memory" */
+ *                  of type memory is "rwkv7-memory"
+ * Of kimi-linear and qwen3.5 that is the order of layers and what each remembers: their attention
+ * turns all of a head here, and that of Kimi Linear has keys of its own. */
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers);
 #endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
@@ -1421,7 +1443,8 @@ MIRAS_API float miras_trainer_loss(miras_trainer *t, const int32_t *tokens, cons
  * stream[b] stood, memories and convolutions both, and leaves it at the window's end; gradients
  * stop at its start, but reach what every window shares, the initial memory too where decays lead
  * to it. stream[b] is one of desc.streams, no two alike, or -1 for a window of its own; fresh[b]
- * not 0 starts the stream anew. fresh NULL: none is. length must be a multiple of memory.chunk.
+ * not 0 starts the stream anew. fresh NULL: none is. length must be a multiple of memory.chunk,
+ * and of a mac's window.
  * Streams are part of a saved trainer. */
 MIRAS_API float miras_trainer_loss_streams(miras_trainer *t, const int32_t *tokens,
                                            const int32_t *targets, int batch, int length,
@@ -1468,9 +1491,10 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
 MIRAS_API void miras_session_reset(miras_session *s);
 MIRAS_API uint64_t miras_session_position(const miras_session *s);
 /* As the calls of a memory, for a layer's: its heads, or of attention its heads of keys and values
- * (keys turned by their positions). A layer of type mag has the memory's first, whose parts are
- * told, then those of attention, with parts `keys` and `values`. Outer parameters are those of the
- * model. An MLP layer has no parts. */
+ * (keys turned by their positions). Layers of types mag and mac have the memory's first, whose
+ * parts are told, then those of attention, with parts `keys` and `values`, of a mac then those of
+ * what is recalled: a memory that is set is recalled from the next segment on. Outer parameters are
+ * those of the model. An MLP layer has no parts. */
 MIRAS_API miras_part miras_session_part(const miras_session *s, int layer, int i,
                                         miras_view *part);
 MIRAS_API miras_result miras_session_get(const miras_session *s, int layer, int head,
@@ -1800,13 +1824,13 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #define MIRAS__PACK 16384
 
 /* Product and sum of sizes; 0 when the result does not fit. */
-static MIRAS__UNUSED int miras__size_mul(size_t a, size_t b, size_t *out) {
+static MIRAS__BOTH MIRAS__UNUSED int miras__size_mul(size_t a, size_t b, size_t *out) {
   if (b != 0 && a > (size_t)-1 / b) return 0;
   *out = a * b;
   return 1;
 }
 
-static MIRAS__UNUSED int miras__size_add(size_t a, size_t b, size_t *out) {
+static MIRAS__BOTH MIRAS__UNUSED int miras__size_add(size_t a, size_t b, size_t *out) {
   if (a > (size_t)-1 - b) return 0;
   *out = a + b;
   return 1;
@@ -1996,7 +2020,7 @@ static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t ele
 }
 
 /* *total += n0 n1, or all ones where that is too large. */
-static MIRAS__UNUSED void miras__grow(size_t *total, size_t n0, size_t n1) {
+static MIRAS__BOTH MIRAS__UNUSED void miras__grow(size_t *total, size_t n0, size_t n1) {
   size_t n = 0;
   if (!miras__size_mul(n0, n1, &n) || !miras__size_add(*total, n, total)) *total = (size_t)-1;
 }
@@ -2042,6 +2066,8 @@ typedef struct miras__case {
   int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
   int unturned;            /* rotary_dim is odd or beyond head_dim                               */
   int unequal;             /* a memory and the attention that it gates differ in width           */
+  int apart, broken;       /* of a mac: one of its widths is not the model's; segments of `window`
+                              tokens are no whole chunks                                         */
 } miras__case;
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
@@ -2083,7 +2109,7 @@ typedef struct miras__field {
 /* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
-  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv"),
+  MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv mac"),
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
@@ -2215,7 +2241,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
   MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
   MIRAS__F(unturned, NULL),
-  MIRAS__F(unequal, NULL)
+  MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL)
 };
 #undef MIRAS__AT
 #undef MIRAS__W
@@ -2287,6 +2313,12 @@ static const miras__rule miras__rules[] = {
   {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
   {"unturned, rotary_dim", "", "it must be even and at most head_dim"},
   {"unequal, head_dim", "", "heads times it must be the memory's heads times value_dim"},
+  {"apart, type, head_dim, key_dim, value_dim", "",
+   "each times its heads, the first times those of the layer, must be the model's width"},
+  {"broken, type, chunk", "", "the layer's window, a segment, must be a multiple of it"},
+  {"type mac", "architecture not kv-cache", "what it recalls must not be written by reading"},
+  {"type mac", "shared_keys 0, key_heads 0, scaled_queries 0",
+   "keys and queries are made of what attention says"},
   {"tied_step", "keep_gate head, step_gate head, descents 1", NULL},
   {"type rwkv", "separate_erase 1, keep_gate channel, step_gate constant", NULL}
 };
@@ -2374,11 +2406,12 @@ static int miras__of_layer(const miras__field *f) { return f->at < offsetof(mira
 
 /* Has a layer of this type memories? Attention? */
 static int miras__remembers(miras_layer_type type) {
-  return type == MIRAS_LAYER_MEMORY || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_RWKV;
+  return type == MIRAS_LAYER_MEMORY || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_RWKV ||
+         type == MIRAS_LAYER_MAC;
 }
 
 static int miras__attends(miras_layer_type type) {
-  return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG;
+  return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC;
 }
 
 /* The types of layer that a field is of, by its place in miras_layer_desc: 0 all, 1 those with
@@ -2397,7 +2430,7 @@ static int miras__of_type(const miras__field *f, miras_layer_type type) {
 /* Where it has a meaning: first of all in layers of its types. */
 static const char *miras__when(const miras__case *c, const miras__field *f) {
   if (miras__of_type(f, c->l.type)) return f->when;
-  return miras__types_of(f) == 1 ? "type memory mag rwkv" : "type attention mag";
+  return miras__types_of(f) == 1 ? "type memory mag mac rwkv" : "type attention mag mac";
 }
 
 /* A field's name, of a memory on its own without "memory." before it. */
@@ -2538,6 +2571,10 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
   c->unequal = c->l.type == MIRAS_LAYER_MAG &&
                (int64_t)c->l.heads * c->l.head_dim != (int64_t)d->heads * d->value_dim;
+  c->apart = c->l.type == MIRAS_LAYER_MAC &&
+             ((int64_t)c->l.heads * c->l.head_dim != c->d.width || d->key_dim != d->value_dim ||
+              (int64_t)d->heads * d->value_dim != c->d.width);
+  c->broken = c->l.type == MIRAS_LAYER_MAC && d->chunk > 0 && c->l.window % d->chunk;
   c->loose = c->l.fixed_gates & ~((d->keep_gate ? MIRAS_FIXED_KEEP : 0) |
                                   (d->step_gate && !c->l.tied_step ? MIRAS_FIXED_STEP : 0) |
                                   (d->momentum_gate ? MIRAS_FIXED_MOMENTUM : 0) |
@@ -11253,6 +11290,9 @@ typedef struct miras__attention {
   const float *still;          /* the queries that read them, and their gradients: like io->q    */
   float *dstill;
   float *dpk, *dpv;            /* like the pairs; added to                                       */
+  /* more pairs of the same tokens, which the same queries see: of this k, v, rings and their
+   * gradients count alone; or NULL */
+  const struct miras__attention *also;
 } miras__attention;
 
 /* Scratch, R = group * block rows of queries. */
@@ -11556,6 +11596,7 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
   const miras__kernels *K = a->K;
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * m;
   const ptrdiff_t newest = (ptrdiff_t)t - (ptrdiff_t)delay, last = newest + (ptrdiff_t)m;
+  const miras__attention *x;
   ptrdiff_t j, end;
   miras__kv_run kv;
   miras__band b;
@@ -11569,12 +11610,14 @@ static void miras__attention_answer(const miras__attention *a, const miras__atte
     miras__attention_take(a, w, &kv, &b);
   }
   miras__attention_queries(a, w, a->io->q, t, m);
-  for (j = miras__kv_oldest(a, newest - (ptrdiff_t)a->window + 1); j < last; j = end) {
-    end = miras__kv_block_end(a, j);
-    if (end > last) end = last;
-    kv = miras__kv_view(a, w, j, (size_t)(end - j));
-    b = miras__band_of(a, m, newest, j, kv.count);
-    miras__attention_take(a, w, &kv, &b);
+  for (x = a; x; x = x->also) {
+    for (j = miras__kv_oldest(x, newest - (ptrdiff_t)x->window + 1); j < last; j = end) {
+      end = miras__kv_block_end(x, j);
+      if (end > last) end = last;
+      kv = miras__kv_view(x, w, j, (size_t)(end - j));
+      b = miras__band_of(x, m, newest, j, kv.count);
+      miras__attention_take(a, w, &kv, &b);
+    }
   }
   for (g = 0; g < a->group; g++)                   /* the first token has nothing to read */
     K->softmax_mean(K, w->o + g * m * dv, dv, w->top + g * m, w->sum + g * m, m,
@@ -11628,6 +11671,7 @@ static void miras__attention_run(const miras__attention *a) {
     }
   }
   miras__kv_keep(a);                               /* after all reads of the old rows */
+  if (a->also) miras__kv_keep(a->also);
 }
 
 /* Its adjoint for the queries of tokens t..t+m-1, with the weights p_ti = s_i / sum again from the
@@ -11669,14 +11713,40 @@ static void miras__attention_receive(const miras__attention *a, const miras__att
     a->K->scale_rows(dq + t * ldq + g * dk, ldq, a->scale, NULL, 0, w->dq + g * m * dk, dk, m, dk);
 }
 
+/* Pairs of the window: x's, by the queries of a. */
+static void miras__attention_window_bwd(const miras__attention *a, const miras__attention_work *w,
+                                        const miras__attention *x, size_t t, size_t m) {
+  const ptrdiff_t last = (ptrdiff_t)(t + m);
+  const miras__head_grads *to = x->g;
+  ptrdiff_t j, end;
+  for (j = miras__kv_oldest(x, (ptrdiff_t)t - (ptrdiff_t)x->window + 1); j < last; j = end) {
+    size_t ldk = to->ldk, ldv = to->ldv;
+    float *pk, *pv;                                /* cotangents of the pairs */
+    miras__kv_run kv;
+    miras__band b;
+    end = miras__kv_block_end(x, j);
+    if (end > last) end = last;
+    kv = miras__kv_together(x, j, (size_t)(end - j));
+    end = j + (ptrdiff_t)kv.count;
+    if (j < 0) {
+      const size_t slot = miras__kv_slot(x, j);
+      pk = miras__to(x->dring_k, slot * (ldk = x->key_dim));
+      pv = miras__to(x->dring_v, slot * (ldv = x->value_dim));
+    } else {
+      pk = miras__to(to->k, (size_t)j * ldk);
+      pv = miras__to(to->v, (size_t)j * ldv);
+    }
+    b = miras__band_of(x, m, (ptrdiff_t)t, j, kv.count);
+    miras__attention_take_bwd(a, w, &kv, &b, pk, ldk, pv, ldv);
+  }
+}
+
 /* All pairs. */
 static void miras__attention_block_bwd(const miras__attention *a, const miras__attention_work *w,
                                        size_t t, size_t m) {
   const miras__kernels *K = a->K;
-  const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * m, ld = a->group * (dv + 2);
-  const ptrdiff_t last = (ptrdiff_t)(t + m);
-  const miras__head_grads *to = a->g;
-  ptrdiff_t j, end;
+  const size_t dv = a->value_dim, rows = a->group * m, ld = a->group * (dv + 2);
+  const miras__attention *x;
   miras__kv_run kv;
   miras__band b;
   size_t g, p;
@@ -11697,25 +11767,8 @@ static void miras__attention_block_bwd(const miras__attention *a, const miras__a
   }
   if (a->persistent) miras__attention_receive(a, w, a->dstill, t, m);
   miras__attention_queries_bwd(a, w, a->io->q, t, m);
-  for (j = miras__kv_oldest(a, (ptrdiff_t)t - (ptrdiff_t)a->window + 1); j < last; j = end) {
-    size_t ldk = to->ldk, ldv = to->ldv;
-    float *pk, *pv;                                /* cotangents of the pairs */
-    end = miras__kv_block_end(a, j);
-    if (end > last) end = last;
-    kv = miras__kv_together(a, j, (size_t)(end - j));
-    end = j + (ptrdiff_t)kv.count;
-    if (j < 0) {
-      const size_t slot = miras__kv_slot(a, j);
-      pk = miras__to(a->dring_k, slot * (ldk = dk));
-      pv = miras__to(a->dring_v, slot * (ldv = dv));
-    } else {
-      pk = miras__to(to->k, (size_t)j * ldk);
-      pv = miras__to(to->v, (size_t)j * ldv);
-    }
-    b = miras__band_of(a, m, (ptrdiff_t)t, j, kv.count);
-    miras__attention_take_bwd(a, w, &kv, &b, pk, ldk, pv, ldv);
-  }
-  miras__attention_receive(a, w, to->q, t, m);
+  for (x = a; x; x = x->also) miras__attention_window_bwd(a, w, x, t, m);
+  miras__attention_receive(a, w, a->g->q, t, m);
 }
 
 /* All tokens; pairs before the call are those of tape_k, tape_v. What came in for rows of the ring
@@ -11729,6 +11782,7 @@ static void miras__attention_run_bwd(const miras__attention *a) {
   before.ring_k = a->tape_k;
   before.ring_v = a->tape_v;
   miras__kv_keep_bwd(a);
+  if (a->also) miras__kv_keep_bwd(a->also);
   for (t = 0; t < length; t += m) {
     m = length - t < a->block ? length - t : a->block;
     miras__attention_block_bwd(&before, &work, t, m);
@@ -11746,6 +11800,7 @@ static void miras__attention_sizes(const miras__plan *p, miras__attention *a) {
   a->block = d->chunk < MIRAS__ATTENTION_BLOCK ? (size_t)d->chunk : MIRAS__ATTENTION_BLOCK;
   a->scale = 1 / sqrtf((float)d->key_dim);
   a->persistent = 0;
+  a->also = NULL;
 }
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
@@ -12520,23 +12575,34 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
 
 #ifndef MIRAS_NO_MODEL
 #define MIRAS__PERSISTENT 4        /* pairs of Titans' attention                                  */
-/* Whole models: a row, the type of its layers, and the block that is repeated if it has several
- * layers; the first goes without an MLP then. */
+/* Whole models: a row, the type of its layers m, and the block that is repeated where not all are
+ * alike. A block is a layer, and its first part goes without an MLP, or (mlps) each of its parts is
+ * a layer with one, and the last block may be cut. gates: full attention has an output gate and
+ * norms of queries and keys. */
 static const struct {
   char name[16], block[8];
-  unsigned char kind, type;
+  unsigned char kind, type, mlps, gates;
 } miras__models[] = {
-  {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY},
-  {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG},
-  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY},
-  {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV},
-  {"rwkv7-memory", "", MIRAS_RWKV7, MIRAS_LAYER_MEMORY}
+  {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0},
+  {"titans-mac", "", MIRAS_TITANS, MIRAS_LAYER_MAC, 0, 0},
+  {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG, 0, 0},
+  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0},
+  {"moneta-h", "mw", MIRAS_MONETA, MIRAS_LAYER_MEMORY, 1, 0},
+  {"yaad-h", "mw", MIRAS_YAAD, MIRAS_LAYER_MEMORY, 1, 0},
+  {"memora-h", "mw", MIRAS_MEMORA, MIRAS_LAYER_MEMORY, 1, 0},
+  {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0},
+  {"qwen3.5", "mmma", MIRAS_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1},
+  {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV, 0, 0},
+  {"rwkv7-memory", "", MIRAS_RWKV7, MIRAS_LAYER_MEMORY, 0, 0}
 };
 
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers) {
   const size_t count = sizeof miras__models / sizeof miras__models[0];
+  const char *block;
   miras_result result;
   size_t i = 0;
+  char rest[8] = "";
+  int parts;
   while (i < count && !(name && miras__same(name, miras__models[i].name))) i++;
   result = miras_model_preset(d, i < count ? (miras_kind)miras__models[i].kind
                                            : miras_kind_find(name));
@@ -12545,7 +12611,7 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
   if (i == count) return MIRAS_OK;
   d->layer[0].type = (miras_layer_type)miras__models[i].type;
   if (miras__models[i].kind == MIRAS_TITANS) d->layer[1].persistent = MIRAS__PERSISTENT;
-  if (d->layer[0].type == MIRAS_LAYER_MAG) {
+  if (d->layer[0].type == MIRAS_LAYER_MAG || d->layer[0].type == MIRAS_LAYER_MAC) {
     d->layer[0].window = d->layer[1].window;
     d->layer[0].persistent = MIRAS__PERSISTENT;
   }
@@ -12556,10 +12622,15 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
     d->layer[3].mlp = MIRAS_MLP_RELU2;
     d->layer[3].shift = 1;
   }
-  if (!miras__models[i].block[0]) return MIRAS_OK;
-  miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", miras__models[i].block, layers);
-  d->layer[0].no_mlp = 1;
+  d->layer[2].output_gate = d->layer[2].qk_norm = miras__models[i].gates;
+  block = miras__models[i].block;
+  if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
+  d->layer[0].no_mlp = !miras__models[i].mlps;
+  parts = miras__models[i].mlps ? (int)strlen(block) : 1;
+  memcpy(rest, block, (size_t)(layers % parts));
+  if (layers >= parts) miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", block, layers / parts);
+  miras__say(d->pattern, sizeof d->pattern, "%s", rest);
   return MIRAS_OK;
 }
 #endif
@@ -13202,9 +13273,10 @@ enum { MIRAS__KEEP, MIRAS__STEP, MIRAS__MOMENTUM, MIRAS__THRESHOLD, MIRAS__VALUE
        MIRAS__MIX, MIRAS__GATE_GROUPS };
 
 /* What a memory reads of a token: query, keys and values of its descents and, with separate_erase,
- * the key before it was split, erase and replace. */
+ * the key before it was split, erase and replace; of a mac the query is what recalls, and what
+ * attention said is another one. */
 enum { MIRAS__READ_Q, MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_OWN, MIRAS__READ_ERASE,
-       MIRAS__READ_REPLACE, MIRAS__READS };
+       MIRAS__READ_REPLACE, MIRAS__READ_SAID, MIRAS__READS };
 
 /* The parameters of layers, in their order. How the gradient of one arises:
  *   PROJECTS     h' d, with h the rows of norm1 and d of its columns of the projections
@@ -13245,8 +13317,9 @@ typedef struct miras__shape {
   miras_layer_type type;
   float epsilon, out_epsilon;      /* of its norms, of what memories say                          */
   size_t tasks;                    /* heads of a sequence that can be worked on apart             */
-  size_t beside;                   /* of them, those of attention beside a memory, which come last
-                                      and whose shape is the next one (room @77)                  */
+  size_t states;                   /* heads that have a state of plan.head_state                  */
+  size_t beside;                   /* those of attention beside them, whose shape is the next one
+                                      (room @77)                                                  */
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
   size_t scratch, scratch_train;   /* of a worker                                                 */
@@ -13261,7 +13334,13 @@ typedef struct miras__shape {
   size_t ld_x, ld_p, ld_g, ld_y, ld_f;
   size_t runs, per_token;          /* of a sequence, arrays of what heads read; floats of a token */
   size_t runs_beside;              /* the first of these arrays that attention beside reads       */
-  size_t lengths;                  /* of a token's query and keys that the adjoint wants          */
+  size_t lengths;                  /* of a token's queries and keys that the adjoint wants        */
+  int late;                        /* a mac: keys, values and gates are made of what attention
+                                      said; answers have that behind them, and what was recalled  */
+  size_t at_recalled, recalled;    /* and its keys and values are projections more                */
+  size_t at_states;                /* where scratch_train has states of a text that is new        */
+  float *idle;                     /* [2, idling] zeros and ones: gates of what only reads        */
+  size_t idling;
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
          row_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
          said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4], bonus,
@@ -13290,6 +13369,7 @@ typedef struct miras__shape {
   /* of attention */
   size_t at_still;                 /* queries before they turn in a row of what heads read        */
   size_t window;
+  size_t at_turned;                /* and turned keys of what a mac recalls                       */
   double base;
   size_t turn;                     /* channels of a head that turn                                */
   float *turns;                    /* [tile, turn] cosines and sines of a tile's positions; then
@@ -13441,6 +13521,9 @@ typedef struct miras__visit {
   float *run;                      /* what the layer has in its running text; NULL: a new one     */
   int train;                       /* the adjoint will follow                                     */
   int projected;                   /* proj has all rows of the call; else the visited ones        */
+  int only;                        /* 1: of what goes through convolutions queries alone, and no
+                                      gates; 2: all but queries                                   */
+  int adds;                        /* sums of heads are not cleared first                         */
   const miras__drop *drop;         /* NULL: none                                                  */
   float *out;                      /* [N, W]                                                      */
   float *values, *dvalues;         /* [N, value] of the first layer of type rwkv; their gradient  */
@@ -13596,9 +13679,10 @@ static float *miras__head_sum(const miras__visit *a, int i, size_t h) {
   const miras__shape *s = a->layer->s;
   const int origin = miras__params[i].origin, own = origin == MIRAS__BY_HEAD;
   const size_t n = miras__count(&s->param[i]) / (own ? 1 : s->heads);
-  float *sum = a->work.part[origin] + s->param[i].place + h * (own ? s->sums[origin] : n);
+  const size_t each = !own ? n : s->late ? 0 : s->sums[origin];   /* a mac is one task            */
+  float *sum = a->work.part[origin] + s->param[i].place + h * each;
   if (!n) return NULL;
-  a->k->fill(sum, 0, n);
+  if (!a->adds && (!h || each)) a->k->fill(sum, 0, n);
   return sum;
 }
 
@@ -13626,6 +13710,11 @@ static const unsigned char miras__projections[] = {
 };
 #define MIRAS__PROJECTIONS MIRAS__COUNT(miras__projections)
 
+/* Is it not of norm(x), but of what attention said? */
+static int miras__late(const miras__shape *s, int i) {
+  return s->late && (i == MIRAS__W_K || i == MIRAS__W_V || i == MIRAS__W_GATES_DOWN);
+}
+
 /* ---- how a layer begins: rows of norm(x) W for all its projections ---- */
 
 /* h = norm(x), proj = h W of n rows: of the first `count` projections, all or the 3 that may go
@@ -13640,7 +13729,8 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
   for (i = 0; i < count; i++) {
     const int which = miras__projections[i];
     const miras__param *p = &s->param[which];
-    if (p->rows) miras__times(a, which, MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
+    if (p->rows && !miras__late(s, which))
+      miras__times(a, which, MIRAS__SET, proj + p->place, s->ld_p, h, s->ld_x, n);
   }
 }
 
@@ -13957,8 +14047,11 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
     const miras__param *p = &s->param[i];
     const int origin = miras__params[i].origin;
     if (origin == MIRAS__PROJECTS)
-      miras__times_weight(a, i, g, work->h + (s->mixes ? miras__mix_of(i) * s->ld_x : 0), s->ld_h,
-                          work->dproj + p->place, s->ld_p, list);
+      miras__times_weight(a, i, g,
+                          miras__late(s, i) ? kept->y + s->value
+                                            : work->h + (s->mixes ? miras__mix_of(i) * s->ld_x : 0),
+                          miras__late(s, i) ? s->ld_y : s->ld_h, work->dproj + p->place, s->ld_p,
+                          list);
     else if (origin != MIRAS__MULTIPLIES)
       miras__job_reduce(list, g + p->at, miras__count(p), work->part[origin] + p->place,
                         s->sums[origin], rows[origin]);
@@ -13975,6 +14068,14 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
   miras__times_weight(a, MIRAS__W_MLP_UP, g, work->h2, s->ld_x, kept->ab + s->ld_f, 2 * s->ld_f,
                       list);
   miras__times_weight(a, MIRAS__W_MLP_DOWN, g, work->act, s->ld_f, a->after_in, s->ld_x, list);
+}
+
+/* What a mac recalls goes through attention's weights as well: jobs after those. */
+static void miras__layer_recalled(const miras__visit *a, float *g, miras__jobs *list) {
+  const miras__shape *s = a->layer->s;
+  const float *from = a->kept.y + 2 * s->value, *d = a->work.dproj + s->at_recalled;
+  miras__times_weight(a, MIRAS__W_BESIDE_K, g, from, s->ld_y, d, s->ld_p, list);
+  miras__times_weight(a, MIRAS__W_BESIDE_V, g, from, s->ld_y, d + s->beside_k, s->ld_p, list);
 }
 
 /* ---- parameters ---- */
@@ -14047,6 +14148,7 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
   s->at_out = s->param[MIRAS__W_OUT_GATE].place + s->plain;
   s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
   s->proj += s->plain;
+  s->at_recalled = s->proj;
 }
 
 /* ---- sizes ---- */
@@ -14084,17 +14186,23 @@ static int miras__shape_end(miras__shape *s) {
     if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
     miras__grow(&s->sums[origin], turns ? p->cols : 1, turns ? miras__pad(p->rows) : count);
   }
-  s->ld_p = miras__pad(s->proj);
+  s->ld_p = miras__pad(s->proj + s->recalled);
   s->ld_g = miras__pad(s->outs);
-  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0));
+  s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) + (s->late ? s->value : 0));
   rows = MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
   if (s->scratch < rows) s->scratch = rows;
   if (s->scratch_train < rows) s->scratch_train = rows;
   s->ld_h = (s->mixes > 1 ? s->mixes : 1) * s->ld_x;
+  if (s->late) {
+    s->at_states = miras__padded(s->scratch_train);
+    s->scratch_train = s->at_states;
+    miras__grow(&s->scratch_train, 2 * s->heads, s->plan.head_state);
+    miras__grow(&s->scratch_train, 2 * s->heads, miras__padded(s->plan.head_dstate));
+  }
   s->tail = s->mixes ? s->ld_x : miras__pad((s->taps - 1) * s->at_out);
   s->run = s->tail;
-  miras__grow(&s->run, s->plan.head_state, s->tasks - s->beside);
+  miras__grow(&s->run, s->plan.head_state, s->states + (s->late ? s->heads : 0));
   if (s->beside) {
     miras__grow(&s->run, s[1].plan.head_state, s->beside);
     miras__shape_beside(s);
@@ -14149,7 +14257,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   const miras_desc *m = &s->plan.d;
   miras__gates *group = s->gate;
   int i;
-  s->tasks = s->heads = s->runs = (size_t)m->heads;
+  s->tasks = s->states = s->heads = s->runs = (size_t)m->heads;
   s->chunk = (size_t)m->chunk;
   s->tied = d->tied_step;
   s->dk = (size_t)m->key_dim;
@@ -14165,11 +14273,13 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->mixing[2] = d->value_mixing;
   s->value = s->heads * s->dv;
   s->descents = (size_t)m->descents;
-  if (miras__key_length(s) > 0) s->lengths = 1 + s->descents;
+  s->late = d->type == MIRAS_LAYER_MAC;
+  if (miras__key_length(s) > 0) s->lengths = 1 + s->descents + (s->late ? 1 : 0);
   for (i = 0; i < MIRAS__READS; i++) {
     const size_t each = i == MIRAS__READ_V ? s->dv : s->dk;
     s->read_at[i] = s->per_token;
     s->read_dim[i] = i == MIRAS__READ_Q ? each : i <= MIRAS__READ_V ? s->descents * each
+                   : i == MIRAS__READ_SAID ? (s->late ? each : 0)
                    : m->separate_erase ? each : 0;
     s->per_token += s->read_dim[i];
   }
@@ -14347,6 +14457,16 @@ static float *miras__read_rows(const miras__visit *a, float *all, int part, size
   return all + h * a->work.per_qkv + s->read_at[part] * a->length + a->first * s->read_dim[part];
 }
 
+/* The same of inverse lengths, in an array like work.inverse or NULL, of queries, keys or what
+ * attention said. */
+static float *miras__length_of(const miras__visit *a, float *all, int part, size_t h) {
+  const miras__shape *s = a->layer->s;
+  const size_t keys = part == MIRAS__READ_K;
+  const size_t before = keys ? 1 : part == MIRAS__READ_Q ? 0 : 1 + s->descents;
+  return miras__to(all, (h * s->lengths + before) * a->work.context +
+                          a->first * (keys ? s->descents : 1));
+}
+
 /* The convolution of queries, keys or values (which 0, 1, 2); dim 0: none. past as in conv_fwd. */
 static miras__conv miras__conv_of(const miras__visit *a, int which, const float *past,
                                   size_t ldpast) {
@@ -14366,6 +14486,7 @@ static miras__conv miras__conv_of(const miras__visit *a, int which, const float 
   of.rows = a->n, of.heads = heads, of.group = s->heads / heads;
   of.dim = (p->cols + (which ? 0 : s->plain)) / heads;
   of.more = which == 1 && s->shared;
+  if (a->only && (a->only == 1) != !which) of.dim = 0;
   return of;
 }
 
@@ -14383,17 +14504,18 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
     const miras__conv of = miras__conv_of(a, i, past, ldpast);
     if (of.dim) a->k->conv_fwd(miras__read_rows(a, qkv, i == MIRAS__READ_K ? key : i, 0), &of);
   }
-  for (h = 0; !(length > 0) && scale < 1 && h < s->key_heads; h++) {
+  for (h = 0; !(length > 0) && scale < 1 && h < s->key_heads && a->only != 2; h++) {
     float *q = miras__read_rows(a, qkv, MIRAS__READ_Q, h);
     a->k->scale(q, scale, q, a->n * s->dk);
   }
   for (h = 0; length > 0 && h < s->key_heads; h++) {
-    float *r = miras__to(inverse, h * s->lengths * a->work.context);
-    a->k->unit_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h), miras__to(r, a->first),
-                   length * scale, a->n, s->dk);
-    a->k->unit_fwd(miras__read_rows(a, qkv, key, h),
-                   miras__to(r, a->work.context + a->first * s->descents), length,
-                   a->n * s->descents, s->dk);
+    if (a->only != 2)
+      a->k->unit_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h),
+                     miras__length_of(a, inverse, MIRAS__READ_Q, h), length * scale, a->n, s->dk);
+    if (a->only != 1)
+      a->k->unit_fwd(miras__read_rows(a, qkv, key, h),
+                     miras__length_of(a, inverse, MIRAS__READ_K, h), length, a->n * s->descents,
+                     s->dk);
   }
 }
 
@@ -14453,12 +14575,21 @@ static void miras__make_keys(const miras__visit *a) {
 }
 
 /* What lay ahead of the pass's rows in the convolutions, and how far its rows are apart: nothing
- * (NULL) at the start of a text; its last rows, where it goes on; else the rows ahead in proj. */
+ * (NULL) at the start of a text; its last rows, where it goes on; else the rows ahead in proj. Of a
+ * short segment both, together behind what scratch is used for otherwise. */
 static const float *miras__past(const miras__visit *a, size_t *ld) {
   const miras__shape *s = a->layer->s;
-  *ld = a->first ? s->ld_p : s->at_out;
-  if (a->first) return a->kept.proj - (s->taps - 1) * s->ld_p;
-  return a->run ? a->kept.tails : NULL;
+  const size_t back = s->taps - 1, wide = s->at_out, first = a->first;
+  float *rows = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f + s->ld_p);
+  *ld = first ? s->ld_p : wide;
+  if (!first) return a->run ? a->kept.tails : NULL;
+  if (first >= back) return a->kept.proj - back * s->ld_p;
+  if (a->run)
+    a->k->copy_rows(rows, s->ld_p, a->kept.tails + first * wide, wide, back - first, wide);
+  else a->k->fill_rows(rows, s->ld_p, 0, back - first, wide);
+  a->k->copy_rows(rows + (back - first) * s->ld_p, s->ld_p, a->kept.proj - first * s->ld_p, s->ld_p,
+                  first, wide);
+  return rows;
 }
 
 /* proj -> g, gates */
@@ -14500,13 +14631,18 @@ static float *miras__gate_of(const miras__shape *s, int which, size_t h, float *
   return group->count ? gates + group->first + h * (group->count / s->heads) : NULL;
 }
 
+/* The query that follows a write. */
+static unsigned char miras__reader(const miras__shape *s) {
+  return s->late ? MIRAS__READ_SAID : MIRAS__READ_Q;
+}
+
 /* Where head h's rows of all that it reads lie in arrays like work.qkv and work.gates, and how far
  * apart; NULL: the layer has none. Queries and keys are those of head `keys`. */
 static miras__head_grads miras__head_rows(const miras__visit *a, size_t h, size_t keys, float *all,
                                           float *gates) {
-  static const unsigned char reads[] = {MIRAS__READ_K, MIRAS__READ_V, MIRAS__READ_Q,
-                                        MIRAS__READ_ERASE, MIRAS__READ_REPLACE};
   const miras__shape *s = a->layer->s;
+  const unsigned char reads[] = {MIRAS__READ_K, MIRAS__READ_V, miras__reader(s),
+                                 MIRAS__READ_ERASE, MIRAS__READ_REPLACE};
   miras__head_grads g;
   size_t i;
   memset(&g, 0, sizeof g);
@@ -14553,7 +14689,7 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
   io->ldy = s->ld_y;
   miras__layer_head(layer, a->k, h, run);
   run->io = io;
-  run->position = a->position;
+  run->position = a->position + (uint64_t)a->first;
   run->scratch = a->scratch;
   if (MIRAS__TRAINS && a->train)
     run->tape = a->kept.tape + h * a->kept.per_tape;
@@ -14682,13 +14818,20 @@ static void miras__bonus_bwd(const miras__visit *p, size_t h, const miras__head_
   }
 }
 
+/* The head's sums. */
+static void miras__layer_sums(const miras__visit *a, size_t h, miras__call *run) {
+  run->dinit = miras__head_sum(a, MIRAS__W_MEMORY, h);
+  run->dgain = miras__head_sum(a, MIRAS__W_GAIN, h);
+  run->dbias = miras__head_sum(a, MIRAS__W_BIAS, h);
+  run->dridge = miras__head_sum(a, MIRAS__W_RIDGE, h);
+}
+
 /* dy -> dqkv, dgates, and the head's sums. */
-static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
+static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape, float *dstate) {
   const miras__kernels *k = a->k;
   const miras__shape *s = a->layer->s;
   const miras__layer_work *work = &a->work;
   const size_t n = a->n;
-  const float *inverse = work->inverse + h / s->group * s->lengths * work->context;
   const float length = miras__key_length(s);
   miras__head_grads g = miras__head_rows(a, h, h, work->dqkv, work->dgates);
   miras__head_io io;
@@ -14698,15 +14841,16 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
   run.g = &g;
   run.dy = a->work.dy + h * s->dv;
   run.lddy = s->ld_y;
-  run.dinit = miras__head_sum(a, MIRAS__W_MEMORY, h);
-  run.dgain = miras__head_sum(a, MIRAS__W_GAIN, h);
-  run.dbias = miras__head_sum(a, MIRAS__W_BIAS, h);
-  run.dridge = miras__head_sum(a, MIRAS__W_RIDGE, h);
+  run.tape = tape;
+  run.dstate = dstate;
+  miras__layer_sums(a, h, &run);
   miras__head_backward(&run);
   if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
   if (length > 0) {
-    k->unit_bwd(g.q, io.q, inverse, length * s->query_scale, n, s->dk);
-    k->unit_bwd(g.k, io.k, inverse + work->context, length, n * s->descents, s->dk);
+    k->unit_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
+                length * s->query_scale, n, s->dk);
+    k->unit_bwd(g.k, io.k, miras__length_of(a, work->inverse, MIRAS__READ_K, h / s->group), length,
+                n * s->descents, s->dk);
   }
   if (!(length > 0) && s->query_scale < 1) k->scale(g.q, s->query_scale, g.q, n * s->dk);
   if (s->key_map == MIRAS_KEYS_COMPLEMENT)
@@ -14717,6 +14861,10 @@ static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
                  miras__head_sum(a, MIRAS__W_ERASE_SCALE, h),
                  miras__head_sum(a, MIRAS__W_ERASE_MIX, h), a->scratch, io.erase, &e);
   }
+}
+
+static void miras__memory_layer_head_bwd(const miras__visit *a, size_t h) {
+  miras__memory_head_bwd(a, h, a->kept.tape + h * a->kept.per_tape, NULL);
 }
 
 /* Adjoint of the convolutions: dqkv -> q, k, v of dproj, and the tile's share of the weights'. */
@@ -14758,6 +14906,7 @@ static void miras__gates_back(const miras__visit *a) {
 static void miras__memory_layer_enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   miras__convolve_bwd(a);
+  if (a->only == 1) return;
   miras__gates_back(a);
   if (s->moving)
     miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET, a->work.dproj + s->at_low, s->ld_p,
@@ -15062,7 +15211,7 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   miras__attention a;
   miras__attention_work work;
   s->heads = (size_t)d->heads;
-  s->tasks = (size_t)d->kv_heads;
+  s->tasks = s->states = (size_t)d->kv_heads;
   s->group = s->heads / s->tasks;
   s->chunk = s->taps = 1;
   s->dk = s->dv = (size_t)d->head_dim;
@@ -15084,7 +15233,9 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->persistent = (size_t)d->persistent;
   s->cols_persistent = s->tasks * s->dk;
   s->at_still = s->value + s->cols_persistent;   /* behind turned queries and keys                */
-  s->per_token = miras__pad(s->at_still + (s->persistent ? s->value : 0));
+  s->at_turned = s->at_still + (s->persistent ? s->value : 0);
+  s->per_token =
+    miras__pad(s->at_turned + (d->type == MIRAS_LAYER_MAC ? s->cols_persistent : 0));
   s->runs = 1;
   s->cols_q = s->value;
   s->cols_k = s->cols_v = s->tasks * s->dk;
@@ -15150,26 +15301,51 @@ static const float *miras__angles(const miras__visit *a) {
   return out;
 }
 
+/* Heads of queries or keys, whose norm is `gain`, of rows of proj, normed to `normed`, turned to
+ * `to`. */
+static void miras__heads_turn(const miras__visit *a, int gain, size_t heads, float *to,
+                              float *normed, const float *proj, const float *angles) {
+  const miras__shape *s = a->layer->s;
+  const size_t ld = s->per_token;
+  size_t h;
+  for (h = 0; s->qk_norm && h < heads; h++) {
+    const miras__norm of =
+      miras__layer_norm(a->layer, gain, proj + h * s->dk, s->ld_p, a->n, s->dk);
+    a->k->rms_fwd(normed + h * s->dk, ld, &of);
+  }
+  a->k->rotary(to, ld, s->qk_norm ? normed : proj, s->qk_norm ? ld : s->ld_p, angles, 1, a->n,
+               heads, s->dk, s->turn);
+}
+
+/* d, which is used up, and dnormed (or NULL) -> dproj */
+static void miras__heads_turn_bwd(const miras__visit *a, int gain, size_t heads, float *d,
+                                  const float *dnormed, float *dproj, const float *proj,
+                                  const float *angles) {
+  const miras__shape *s = a->layer->s;
+  const size_t ld = s->per_token, ldt = s->qk_norm ? ld : s->ld_p;
+  float *t = s->qk_norm ? d : dproj;
+  size_t h;
+  a->k->rotary(t, ldt, d, ld, angles, -1, a->n, heads, s->dk, s->turn);
+  if (dnormed) a->k->add_rows(t, ldt, dnormed, ld, a->n, heads * s->dk);
+  for (h = 0; s->qk_norm && h < heads; h++) {
+    const miras__norm of =
+      miras__layer_norm(a->layer, gain, proj + h * s->dk, s->ld_p, a->n, s->dk);
+    a->k->rms_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, miras__tile_sum(a, gain), NULL, 0,
+                  d + h * s->dk, ld, &of);
+  }
+}
+
 /* proj -> qkv */
 static void miras__attention_turn(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->per_token;
-  const float *proj = a->kept.proj;
+  const float *proj = a->kept.proj, *angles = miras__angles(a);
   float *to = a->work.qkv + a->first * ld, *still = s->persistent ? to + s->at_still : to;
-  const size_t heads = s->heads + s->tasks, from = s->qk_norm ? ld : s->ld_p;
-  const float *angles = miras__angles(a);
-  size_t h;
-  for (h = 0; s->qk_norm && h < heads; h++) {
-    const miras__norm of =
-      miras__layer_norm(a->layer, h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K,
-                        proj + h * s->dk, s->ld_p, a->n, s->dk);
-    a->k->rms_fwd((h < s->heads ? still : to) + h * s->dk, ld, &of);
-  }
+  miras__heads_turn(a, MIRAS__W_NORM_Q, s->heads, to, still, proj, angles);
+  miras__heads_turn(a, MIRAS__W_NORM_K, s->tasks, to + s->at_k, to + s->at_k, proj + s->at_k,
+                    angles);
   if (s->persistent && !s->qk_norm)
     a->k->copy_rows(still, ld, proj, s->ld_p, a->n, s->value);
-  a->k->rotary(to, ld, s->qk_norm ? still : proj, from, angles, 1, a->n, s->heads, s->dk, s->turn);
-  a->k->rotary(to + s->at_k, ld, (s->qk_norm ? to : proj) + s->at_k, from, angles, 1, a->n,
-               s->tasks, s->dk, s->turn);
 }
 
 /* Head h of keys and values with its queries. */
@@ -15240,11 +15416,11 @@ static void miras__attention_layer_leave_bwd(const miras__visit *a, float *from)
   miras__attention_turn(a);
 }
 
-/* Head h's columns of the sums of its persistent pairs, cleared. */
+/* Head h's columns of the sums of its persistent pairs, as miras__head_sum. */
 static float *miras__persistent_sum(const miras__visit *p, int i, size_t h) {
   const miras__shape *s = p->layer->s;
   float *sum = p->work.part[MIRAS__BY_SEQUENCE] + s->param[i].place + h * s->dk;
-  p->k->fill_rows(sum, s->cols_persistent, 0, s->persistent, s->dk);
+  if (!p->adds) p->k->fill_rows(sum, s->cols_persistent, 0, s->persistent, s->dk);
   return sum;
 }
 
@@ -15274,22 +15450,12 @@ static void miras__attention_layer_head_bwd(const miras__visit *p, size_t h) {
 
 static void miras__attention_layer_enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  const float *proj = a->kept.proj;
-  const size_t heads = s->heads + s->tasks, ld = s->per_token;
-  float *dqk = a->work.dqkv + a->first * ld, *dproj = a->work.dproj;
-  float *to = s->qk_norm ? dqk : dproj;
-  size_t h;
-  a->k->rotary(to, s->qk_norm ? ld : s->ld_p, dqk, ld, miras__angles(a), -1, a->n, heads, s->dk,
-               s->turn);
-  if (s->persistent)
-    a->k->add_rows(to, s->qk_norm ? ld : s->ld_p, dqk + s->at_still, ld, a->n, s->value);
-  for (h = 0; s->qk_norm && h < heads; h++) {
-    const int which = h < s->heads ? MIRAS__W_NORM_Q : MIRAS__W_NORM_K;
-    const miras__norm of =
-      miras__layer_norm(a->layer, which, proj + h * s->dk, s->ld_p, a->n, s->dk);
-    a->k->rms_bwd(dproj + h * s->dk, s->ld_p, NULL, 0, miras__tile_sum(a, which), NULL, 0,
-                  dqk + h * s->dk, ld, &of);
-  }
+  const float *proj = a->kept.proj, *angles = miras__angles(a);
+  float *d = a->work.dqkv + a->first * s->per_token, *dproj = a->work.dproj;
+  miras__heads_turn_bwd(a, MIRAS__W_NORM_Q, s->heads, d, s->persistent ? d + s->at_still : NULL,
+                        dproj, proj, angles);
+  miras__heads_turn_bwd(a, MIRAS__W_NORM_K, s->tasks, d + s->at_k, NULL, dproj + s->at_k,
+                        proj + s->at_k, angles);
 }
 
 static const miras__layer_type miras__attention_layer = {
@@ -15319,7 +15485,7 @@ static float *miras__beside_rows(const miras__visit *a, float *all) {
 /* The visit as attention sees it; `layer` receives its layer. */
 static miras__visit miras__beside_of(const miras__visit *a, miras__layer *layer) {
   const miras__shape *s = a->layer->s;
-  const size_t column = s->param[MIRAS__W_BESIDE_Q].place, heads = s->tasks - s->beside;
+  const size_t column = s->param[MIRAS__W_BESIDE_Q].place, heads = s->states;
   miras__visit b = *a;
   *layer = *a->layer;
   layer->s = s + 1;
@@ -15388,7 +15554,7 @@ static void miras__mag_layer_enter(const miras__visit *a) {
 }
 
 static void miras__mag_layer_head(const miras__visit *a, size_t h) {
-  const size_t heads = a->layer->s->tasks - a->layer->s->beside;
+  const size_t heads = a->layer->s->states;
   miras__layer layer;
   const miras__visit beside = miras__beside_of(a, &layer);
   if (h < heads) miras__memory_layer_head(a, h);
@@ -15442,7 +15608,7 @@ static void miras__mag_layer_leave_bwd(const miras__visit *a, float *from) {
 /* Attention has none of the sums of heads, which all tasks have room for. */
 static void miras__mag_layer_head_bwd(const miras__visit *a, size_t h) {
   const miras__shape *s = a->layer->s;
-  const size_t heads = s->tasks - s->beside, sums = s->sums[MIRAS__BY_HEAD];
+  const size_t heads = s->states, sums = s->sums[MIRAS__BY_HEAD];
   miras__layer layer;
   const miras__visit beside = miras__beside_of(a, &layer);
   if (h < heads) {
@@ -15468,12 +15634,444 @@ static const miras__layer_type miras__mag_layer = {
   MIRAS__BACK(miras__mag_layer_head_bwd), MIRAS__BACK(miras__mag_layer_enter_bwd)
 };
 
+/* ---- attention that a memory gives its context: a layer of type mac ---- */
+
+/* Titans' memory as context (Behrouz et al. 2024). A text is cut into segments of `window` tokens.
+ * With h = norm(x), the memory M_t that room @76 has after token t, s the last token before t's
+ * segment, and P the persistent pairs, token t
+ *   r_t   = M_s(q_t)                                  recalls; q_t = silu(conv(h_t W_q))
+ *   y_t   = attention(h_t W_aq; P, (r_i, h_i) W_ak, (r_i, h_i) W_av; i of the segment, i <= t)
+ *   M_t   = M_(t-1) learns the pair of y_t            k, v = silu(conv(y_t W_k, y_t W_v)), gates of
+ *                                                     y_t
+ *   z_t   = M_t(y_t)
+ *   out_t = (y_t r_y g_y) (.) sigmoid(z_t r_z g_z)    as of a mag
+ * r_i has the position of h_i. What a token recalls is of whole segments before it; but what
+ * attention says it learns at once, and z has it.
+ *
+ * One task walks through the segments of a sequence. A second state per head, a copy of the
+ * memory's at the segment's start, reads: through the engine, by tokens that keep all and write
+ * nothing (keep 1, step 0, keys and values of zeros), which leave it as it is. So an open segment
+ * goes on wherever a call ended, and the adjoint is the engine's. Windows of training are whole
+ * segments.
+ *
+ * Rows of kept.y and work.dy are z, y, r. A running text has: inputs of convolutions, the memories,
+ * rings of the segment's h (heads of keys and values), of its r, and the states that read. */
+
+/* The visit's rows t..t+n-1. */
+static miras__visit miras__visit_rows(const miras__visit *a, size_t t, size_t n) {
+  const miras__shape *s = a->layer->s;
+  miras__visit b = *a;
+  b.first += t;
+  b.row += t;
+  b.n = n;
+  b.kept.proj += t * s->ld_p;
+  b.kept.g += t * s->ld_g;
+  b.kept.y += t * s->ld_y;
+  b.work.gates += t * s->ld_g;
+  b.work.dproj = miras__to(b.work.dproj, t * s->ld_p);
+  b.work.dgates = miras__to(b.work.dgates, t * s->ld_g);
+  b.work.dy = miras__to(b.work.dy, t * s->ld_y);
+  return b;
+}
+
+/* Its rows from t on, up to a tile of them. */
+static miras__visit miras__visit_tile(const miras__visit *a, size_t t) {
+  return miras__visit_rows(a, t, a->n - t < MIRAS__TILE ? a->n - t : MIRAS__TILE);
+}
+
+/* The segment, as far as the call has it, that row t of the call is in; *in: of its tokens those
+ * before t. */
+static miras__visit miras__visit_segment(const miras__visit *a, size_t t, size_t *in) {
+  const size_t segment = a->layer->s->chunk, left = a->n - t;
+  *in = (size_t)((a->position + (uint64_t)t) % segment);
+  return miras__visit_rows(a, t, segment - *in < left ? segment - *in : left);
+}
+
+#ifndef MIRAS__DEVICE
+static MIRAS__COLD miras_result miras__mac_layer_resolve(miras__shape *s, const miras_layer_desc *d,
+                                                         char *why, size_t n) {
+  const miras_desc *m = &d->memory;
+  const miras_result result = miras__mag_layer_resolve(s, d, why, n);
+  const size_t steps = miras__gate_width(m, m->step_gate) * (size_t)m->descents;
+  if (result != MIRAS_OK) return result;
+  s->tasks = 1;
+  s->chunk = s[1].window;
+  s->beside *= 2;
+  s->recalled = 2 * s->beside_k;
+  s->idling = s->descents * s->dk;               /* keys and values, and the widest gates         */
+  if (s->idling < miras__keep_width(m)) s->idling = miras__keep_width(m);
+  if (s->idling < steps) s->idling = steps;
+  s->idling = miras__pad(s->idling);
+  return MIRAS_OK;
+}
+
+static MIRAS__COLD void miras__mac_layer_draw(const miras__layer *layer, uint64_t seed) {
+  const miras__shape *s = layer->s;
+  miras__mag_layer_draw(layer, seed);
+  miras__draw(s->idle, s->idling, 0, 0, 0);
+  miras__draw(s->idle + s->idling, s->idling, 0, 1, 0);
+}
+#endif
+
+/* Floats of the tape of a head of the memory over a segment: where it writes, or recalls. */
+static size_t miras__mac_head_tape(const miras__shape *s, size_t length) {
+  return miras__padded(miras__plan_tape(&s->plan, length < s->chunk ? length : s->chunk));
+}
+
+/* Tapes of so many tokens: of each segment those of its heads, then, at *attends, those of the
+ * heads of attention. 0 or the largest number: too many. */
+static size_t miras__mac_tapes(const miras__shape *s, size_t length, size_t *attends) {
+  const size_t segments = length / s->chunk + (length % s->chunk != 0);
+  const size_t each = miras__mac_head_tape(s, length);
+  size_t all = 0;
+  if (!each) return 0;
+  miras__grow(&all, segments, 2 * s->heads);
+  if (all > (size_t)-1 / each) return (size_t)-1;
+  *attends = all *= each;
+  miras__grow(&all, length, s[1].heads * (s[1].dv + 2));
+  return all;
+}
+
+#ifndef MIRAS__DEVICE
+static size_t miras__mac_layer_tape(const miras__shape *s, const miras__extent *e) {
+  size_t attends;
+  return miras__mac_tapes(s, e->length, &attends);
+}
+#endif
+
+/* Where head h of the visit's segment keeps what it does, or NULL. */
+static float *miras__mac_tape(const miras__visit *a, size_t h, size_t writes) {
+  const miras__shape *s = a->layer->s;
+  const size_t at = (a->first / s->chunk * s->heads + h) * 2 + writes;
+  if (!MIRAS__TRAINS || !a->train) return NULL;
+  return a->kept.tape + at * miras__mac_head_tape(s, a->length);
+}
+
+/* States of heads that write, and of those that recall. */
+static float *miras__mac_states(const miras__visit *a, int recall) {
+  const miras__shape *s = a->layer->s;
+  const size_t rings = a->run ? s->beside * s[1].plan.head_state : 0;
+  float *states = a->run ? a->run + s->tail : a->scratch + s->at_states;
+  return recall ? states + s->heads * s->plan.head_state + rings : states;
+}
+
+/* norm(x) -> queries that recall, and attention's of h */
+static void miras__mac_layer_enter(const miras__visit *a) {
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  miras__visit queries = *a;
+  queries.only = 1;
+  miras__mix_rows(&queries);
+  miras__attention_turn(&beside);
+}
+
+/* Head h recalls: q -> r of the segment's tokens, which write nothing. */
+static void miras__recall_call(const miras__visit *a, size_t h, miras__head_io *io,
+                               miras__call *run) {
+  const miras__shape *s = a->layer->s;
+  const float *none = s->idle, *all = s->idle + s->idling;
+  miras__head_io is;
+  miras__layer_call(a, h, io, run);
+  is = *io;
+  memset(io, 0, sizeof *io);
+  io->length = is.length, io->head = h, io->rho = is.rho;
+  io->q = miras__read_rows(a, a->work.qkv, MIRAS__READ_Q, h), io->ldq = s->dk;
+  io->k = none, io->v = none;
+  io->keep = all, io->step = none;
+  if (is.momentum) io->momentum = none;
+  if (is.threshold) io->threshold = all;
+  if (is.value_keep) io->value_keep = all;
+  if (is.erase) io->erase = none, io->replace = none;
+  io->y = is.y + 2 * s->value, io->ldy = s->ld_y;
+  run->tape = miras__mac_tape(a, h, 0);
+}
+
+/* Attention's rows of a tile of what was recalled: their columns of proj, of what heads read and
+ * their gradients. */
+static const float *miras__recalled_rows(const miras__visit *a, float **turned, float **d) {
+  const miras__shape *w = a->layer->s + 1;
+  const size_t at = a->first * w->per_token + w->at_turned;
+  *turned = miras__beside_rows(a, a->work.qkv) + at;
+  *d = miras__to(miras__beside_rows(a, a->work.dqkv), at);
+  return a->kept.proj + a->layer->s->at_recalled;
+}
+
+/* proj -> turned keys of what was recalled */
+static void miras__recalled_turn(const miras__visit *a) {
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  float *turned, *d;
+  const float *proj = miras__recalled_rows(a, &turned, &d);
+  miras__heads_turn(&beside, MIRAS__W_NORM_K, layer.s->tasks, turned, turned, proj,
+                    miras__angles(&beside));
+}
+
+/* r -> its keys and values */
+static void miras__recalled_keys(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const float *r = a->kept.y + 2 * s->value;
+  float *proj = a->kept.proj + s->at_recalled;
+  miras__times(a, MIRAS__W_BESIDE_K, MIRAS__SET, proj, s->ld_p, r, s->ld_y, a->n);
+  miras__times(a, MIRAS__W_BESIDE_V, MIRAS__SET, proj + s->beside_k, s->ld_p, r, s->ld_y, a->n);
+  miras__recalled_turn(a);
+}
+
+/* dqkv of its keys, and of its values in dproj, -> dr */
+static void miras__recalled_keys_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *dr = a->work.dy + 2 * s->value, *dproj = a->work.dproj + s->at_recalled;
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  float *turned, *d;
+  const float *proj = miras__recalled_rows(a, &turned, &d);
+  miras__heads_turn_bwd(&beside, MIRAS__W_NORM_K, layer.s->tasks, d, NULL, dproj, proj,
+                        miras__angles(&beside));
+  miras__times_bwd(a, MIRAS__W_BESIDE_K, MIRAS__SET, dr, s->ld_y, dproj, s->ld_p);
+  miras__times_bwd(a, MIRAS__W_BESIDE_V, MIRAS__ADD, dr, s->ld_y, dproj + s->beside_k, s->ld_p);
+}
+
+/* Head h of attention in a segment of which the call has what follows its first `in` tokens. */
+typedef struct miras__context {
+  miras__layer layer;
+  miras__visit beside;
+  miras__attention of, recalled;
+  miras__head_io io, recalled_io;
+} miras__context;
+
+static void miras__context_of(const miras__visit *a, size_t h, size_t in, miras__context *c) {
+  const miras__shape *s = a->layer->s, *w = s + 1;
+  const size_t skip = a->first * w->per_token, rows = w->group * (w->dv + 2);
+  size_t attends = 0;
+  c->beside = miras__beside_of(a, &c->layer);
+  c->beside.train = 0;                           /* tapes lie elsewhere                           */
+  c->of = miras__attention_layer_of(&c->beside, h, &c->io);
+  c->io.q += skip;
+  c->io.k += skip;
+  c->of.still = miras__at(c->of.still, skip);
+  c->of.position = (uint64_t)in;
+  c->of.io = &c->io;
+  if (MIRAS__TRAINS && a->train) {
+    (void)miras__mac_tapes(s, a->length, &attends);
+    c->of.tape = a->kept.tape + attends + (h * a->length + a->first) * rows;
+  }
+  c->recalled = c->of;
+  c->recalled_io = c->io;
+  c->recalled_io.k = c->beside.work.qkv + skip + w->at_turned + h * w->dk;
+  c->recalled_io.v = a->kept.proj + s->at_recalled + s->beside_k + h * w->dk;
+  c->recalled.ring_k = miras__to(c->of.ring_k, w->tasks * w->plan.head_state);
+  c->recalled.ring_v = miras__to(c->of.ring_v, w->tasks * w->plan.head_state);
+  c->recalled.io = &c->recalled_io;
+  c->of.also = &c->recalled;
+}
+
+/* y as the query that follows a write; inverse as in miras__convolve. */
+static void miras__said(const miras__visit *a, float *inverse) {
+  const miras__shape *s = a->layer->s;
+  const float length = miras__key_length(s), *y = a->kept.y + s->value;
+  size_t h;
+  for (h = 0; h < s->heads; h++) {
+    float *rows = miras__read_rows(a, a->work.qkv, MIRAS__READ_SAID, h);
+    a->k->copy_rows(rows, s->dk, y + h * s->dk, s->ld_y, a->n, s->dk);
+    if (length > 0)
+      a->k->unit_fwd(rows, miras__length_of(a, inverse, MIRAS__READ_SAID, h), length, a->n, s->dk);
+  }
+}
+
+static const unsigned char miras__of_said[] = {MIRAS__W_K, MIRAS__W_V, MIRAS__W_GATES_DOWN};
+
+/* y -> keys, values and gates of what is learned from it */
+static void miras__said_keys(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const float *y = a->kept.y + s->value;
+  miras__visit all = *a;
+  size_t i;
+  for (i = 0; i < MIRAS__COUNT(miras__of_said); i++) {
+    const miras__param *p = &s->param[miras__of_said[i]];
+    if (p->rows)
+      miras__times(a, miras__of_said[i], MIRAS__SET, a->kept.proj + p->place, s->ld_p, y, s->ld_y,
+                   a->n);
+  }
+  all.only = 2;
+  all.projected = 1;
+  miras__memory_layer_rows(&all);
+  miras__memory_layer_enter(&all);
+  miras__said(a, NULL);
+}
+
+/* dqkv and dgates -> dproj, and what y receives of it */
+static void miras__said_keys_bwd(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  float *dy = a->work.dy + s->value;
+  miras__visit all = *a;
+  size_t i, h;
+  all.only = 2;
+  miras__memory_layer_enter_bwd(&all);
+  for (i = 0; i < MIRAS__COUNT(miras__of_said); i++) {
+    const miras__param *p = &s->param[miras__of_said[i]];
+    if (p->rows)
+      miras__times_bwd(a, miras__of_said[i], MIRAS__ADD, dy, s->ld_y, a->work.dproj + p->place,
+                       s->ld_p);
+  }
+  for (h = 0; h < s->heads; h++)
+    a->k->add_rows(dy + h * s->dk, s->ld_y,
+                   miras__read_rows(a, a->work.dqkv, MIRAS__READ_SAID, h), s->dk, a->n, s->dk);
+}
+
+/* The whole sequence. */
+static void miras__mac_layer_head(const miras__visit *a, size_t h) {
+  const miras__shape *s = a->layer->s;
+  const size_t each = s->plan.head_state;
+  float *writes = miras__mac_states(a, 0), *recalls = miras__mac_states(a, 1);
+  miras__head_io io;
+  miras__call run;
+  size_t t, i, in;
+  if (!a->run) a->k->fill(writes, 0, s->heads * each);
+  for (t = 0; t < a->n;) {
+    const miras__visit b = miras__visit_segment(a, t, &in);
+    miras__visit tile;
+    if (!in) a->k->copy(recalls, writes, s->heads * each);
+    for (h = 0; h < s->heads; h++) {
+      miras__recall_call(&b, h, &io, &run);
+      run.state = recalls + h * each;
+      miras__head_forward(&run);
+    }
+    for (i = 0; i < b.n; i += tile.n) {
+      tile = miras__visit_tile(&b, i);
+      miras__recalled_keys(&tile);
+    }
+    for (h = 0; h < s[1].tasks; h++) {
+      miras__context c;
+      miras__context_of(&b, h, in, &c);
+      miras__attention_run(&c.of);
+    }
+    for (i = 0; i < b.n; i += tile.n) {
+      tile = miras__visit_tile(&b, i);
+      miras__said_keys(&tile);
+    }
+    for (h = 0; h < s->heads; h++) {
+      miras__layer_call(&b, h, &io, &run);
+      run.state = writes + h * each;
+      run.tape = miras__mac_tape(&b, h, 1);
+      miras__head_forward(&run);
+    }
+    t += b.n;
+  }
+}
+
+static void miras__mac_layer_leave_bwd(const miras__visit *a, float *from) {
+  miras__mag_layer_leave_bwd(a, from);
+  miras__said(a, a->work.inverse);
+  miras__recalled_turn(a);
+}
+
+/* Head h of attention in a segment. */
+static void miras__context_bwd(const miras__visit *a, size_t h) {
+  const miras__shape *s = a->layer->s, *w = s + 1;
+  const size_t skip = a->first * w->per_token, q = h * w->group * w->dk;
+  miras__head_grads g, more;
+  miras__context c;
+  float *rows;
+  miras__context_of(a, h, 0, &c);
+  rows = c.beside.work.dqkv + skip;
+  memset(&g, 0, sizeof g);
+  g.q = rows + q;
+  g.k = rows + w->at_k + h * w->dk;
+  g.v = c.beside.work.dproj + w->at_v + h * w->dk;
+  g.ldq = g.ldk = w->per_token;
+  g.ldv = s->ld_p;
+  more = g;
+  more.k = rows + w->at_turned + h * w->dk;
+  more.v = a->work.dproj + s->at_recalled + s->beside_k + h * w->dk;
+  c.of.dy = c.beside.work.dy + q;
+  c.of.lddy = s->ld_y;
+  c.of.g = &g;
+  c.recalled.g = &more;
+  if (w->persistent) {
+    c.of.dstill = rows + w->at_still + q;
+    c.of.dpk = miras__persistent_sum(&c.beside, MIRAS__W_PERSISTENT_K, h);
+    c.of.dpv = miras__persistent_sum(&c.beside, MIRAS__W_PERSISTENT_V, h);
+  }
+  miras__attention_run_bwd(&c.of);
+}
+
+/* What head h recalled in a segment: dr -> dq, and what the memory of its start receives. */
+static void miras__recall_bwd(const miras__visit *a, size_t h, float *dstate, float *d) {
+  const miras__shape *s = a->layer->s;
+  const float length = miras__key_length(s);
+  const size_t n = s->plan.head_dstate;
+  miras__head_grads g;
+  miras__head_io io;
+  miras__call run;
+  miras__recall_call(a, h, &io, &run);
+  memset(&g, 0, sizeof g);
+  g.q = miras__read_rows(a, a->work.dqkv, MIRAS__READ_Q, h);
+  g.ldq = s->dk;
+  a->k->fill(d, 0, n);
+  run.g = &g;
+  run.dy = a->work.dy + 2 * s->value + h * s->dv;
+  run.lddy = s->ld_y;
+  run.dstate = d;
+  miras__layer_sums(a, h, &run);
+  miras__head_backward(&run);
+  a->k->add(dstate, d, n);
+  if (length > 0)
+    a->k->unit_bwd(g.q, io.q, miras__length_of(a, a->work.inverse, MIRAS__READ_Q, h), length, a->n,
+                   s->dk);
+}
+
+/* The whole sequence; what belongs to tiles goes to its first. */
+static void miras__mac_layer_head_bwd(const miras__visit *a, size_t h) {
+  const miras__shape *s = a->layer->s;
+  const size_t each = miras__padded(s->plan.head_dstate);
+  float *dstates = a->scratch + s->at_states, *d = dstates + s->heads * each;
+  size_t t, i, in;
+  a->k->fill(dstates, 0, s->heads * each);
+  for (t = (a->n - 1) / s->chunk * s->chunk;; t -= s->chunk) {
+    miras__visit b = miras__visit_segment(a, t, &in), tile;
+    b.work.part[MIRAS__BY_TILE] +=
+      a->row / a->length * miras__tiles(a->length) * s->sums[MIRAS__BY_TILE];
+    b.adds = t + b.n < a->n;
+    for (h = 0; h < s->heads; h++)
+      miras__memory_head_bwd(&b, h, miras__mac_tape(&b, h, 1), dstates + h * each);
+    for (i = 0; i < b.n; i += tile.n) {
+      tile = miras__visit_tile(&b, i);
+      miras__said_keys_bwd(&tile);
+    }
+    for (h = 0; h < s[1].tasks; h++) miras__context_bwd(&b, h);
+    for (i = 0; i < b.n; i += tile.n) {
+      tile = miras__visit_tile(&b, i);
+      miras__recalled_keys_bwd(&tile);
+    }
+    b.adds = 1;
+    for (h = 0; h < s->heads; h++) miras__recall_bwd(&b, h, dstates + h * each, d);
+    if (!t) return;
+  }
+}
+
+static void miras__mac_layer_enter_bwd(const miras__visit *a) {
+  miras__layer layer;
+  const miras__visit beside = miras__beside_of(a, &layer);
+  miras__visit queries = *a;
+  queries.only = 1;
+  miras__memory_layer_enter_bwd(&queries);
+  miras__attention_layer_enter_bwd(&beside);
+}
+
+static const miras__layer_type miras__mac_layer = {
+  MIRAS__HOST(miras__mac_layer_resolve), MIRAS__HOST(miras__mac_layer_draw),
+  MIRAS__HOST(MIRAS__BACK(miras__mac_layer_tape)), NULL, miras__mac_layer_enter,
+  miras__mac_layer_head,
+  miras__mag_layer_leave, MIRAS__BACK(miras__mac_layer_leave_bwd),
+  MIRAS__BACK(miras__mac_layer_head_bwd), MIRAS__BACK(miras__mac_layer_enter_bwd)
+};
+
 /* @78 MODEL ------------------------------------------------------------------ needs 31 74 76 -- */
 
 /* In the order of miras_layer_type. */
 static const miras__layer_type *const miras__layer_types[] = {
   &miras__memory_layer, MIRAS__PAIRS(&miras__attention_layer), &miras__mlp_layer,
-  MIRAS__PAIRS(&miras__mag_layer), &miras__conv_layer, &miras__rwkv_layer
+  MIRAS__PAIRS(&miras__mag_layer), &miras__conv_layer, &miras__rwkv_layer,
+  MIRAS__PAIRS(&miras__mac_layer)
 };
 
 static const miras__layer_type *miras__layer_acts(const miras__shape *s) {
@@ -15504,13 +16102,20 @@ static void miras__enter(const miras__visit *a) {
 static void miras__enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *pack = a->scratch, *t = pack + MIRAS__PACK;
+  size_t i;
   if (!s->value) return;
   miras__layer_acts(s)->enter_bwd(a);
   if (s->mixes) return;
   if (s->plain) a->k->copy_rows(t, s->ld_x, a->work.dproj, s->ld_p, a->n, s->width);
-  else
+  else if (!s->late)
     miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
                   miras__mat(a->work.turned, s->ld_x), a->n, s->width, s->proj, pack);
+  for (i = 0; s->late && i < MIRAS__PROJECTIONS; i++) {
+    const int which = miras__projections[i];
+    if (s->param[which].rows && !miras__late(s, which))
+      miras__times_bwd(a, which, i ? MIRAS__ADD : MIRAS__SET, t, s->ld_x,
+                       a->work.dproj + s->param[which].place, s->ld_p);
+  }
   miras__norm_rows_bwd(a, MIRAS__W_NORM1, a->before, a->mid, a->work.h, t, a->kept.x);
 }
 
@@ -15718,7 +16323,8 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
   if (!miras__layer_acts(s))
     return miras__say(why, n,
                       "type is %d (%s); this build leaves attention out (MIRAS_NO_ATTENTION)",
-                      (int)d->type, d->type == MIRAS_LAYER_MAG ? "mag" : "attention"),
+                      (int)d->type, d->type == MIRAS_LAYER_MAG ? "mag"
+                                    : d->type == MIRAS_LAYER_MAC ? "mac" : "attention"),
            MIRAS_ERR_DESC;
   s->epsilon = miras__epsilon(m->desc.norm_epsilon, MIRAS__NORM_EPS);
   s->out_epsilon = s->epsilon * (d->type == MIRAS_LAYER_RWKV ? (float)d->memory.value_dim : 1);
@@ -15892,6 +16498,7 @@ static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
   for (i = 0; i < m->kinds; i++) {
     m->shape[i].gate_scale = miras__floats(a, m->shape[i].outs, 1);
     m->shape[i].turns = miras__floats(a, m->shape[i].turning, 1);
+    m->shape[i].idle = miras__floats(a, 2, m->shape[i].idling);
   }
   for (l = 0; l < layers; l++) {
     const miras__shape *s = &m->shape[m->kind[l]];
@@ -16921,6 +17528,9 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, &jobs);
     if (l > 0) miras__transposes(tr, l - 1, &jobs);
     miras__jobs_run(&jobs);
+    if (!s->recalled) continue;
+    miras__layer_recalled(&ph.all, tr->grads + m->layers[l].first, &jobs);
+    miras__jobs_run(&jobs);
   }
   if (m->desc.embed_norm) {
     miras__each(tr->desc.parallel, tiles, miras__tile_begin_bwd, &ph);
@@ -17101,8 +17711,9 @@ static void miras__round_heads(void *argument, int index, int worker) {
     const miras__visit a = miras__round_text(s, p, 1, worker);
     const miras__shape *z = a.layer->s;
     if (!h && z->mixes) miras__shift_keep(&a, a.n);
-    else if (!h) miras__tail_move(s->k, z, a.run, a.kept.proj, a.n);
+    else if (!h && !z->late) miras__tail_move(s->k, z, a.run, a.kept.proj, a.n);
     for (; h < z->tasks; h += s->split) miras__layer_acts(z)->head(&a, h);
+    if (z->late) miras__tail_move(s->k, z, a.run, a.kept.proj, a.n);   /* its task made them      */
   }
 }
 
@@ -17416,9 +18027,10 @@ static miras_result miras__session_call(const miras_session *s, int layer, int h
   if (!z->tasks)
     return miras__say(why, n, "layer is %d; it must be one with heads, for others have no state",
                       layer), MIRAS_ERR_ARGUMENT;
-  if (!miras__whole(why, n, "head", head, 0, (int)z->tasks - 1)) return MIRAS_ERR_ARGUMENT;
+  if (!miras__whole(why, n, "head", head, 0, (int)(z->states + z->beside) - 1))
+    return MIRAS_ERR_ARGUMENT;
   at = (float *)s->state + of->run + z->tail;
-  first = z->tasks - z->beside;
+  first = z->states;
   if (h >= first) {                /* of attention beside a memory */
     beside = *of;
     beside.s = z + 1;

@@ -3480,6 +3480,7 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
   for (i = 0; i < m->kinds; i++) {
     miras__move(m->shape[i].gate_scale, a.by);
     miras__move(m->shape[i].turns, a.by);
+    miras__move(m->shape[i].idle, a.by);
   }
   for (i = 0; i < m->desc.layers; i++) {
     miras__move(m->layers[i].s, a.by);
@@ -3536,7 +3537,7 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
       for (i = 0; i < (int)MIRAS__PROJECTIONS; i++) {
         const int which = miras__projections[i];
         const size_t at = s->param[which].place;
-        if (end > at)
+        if (end > at && !miras__late(s, which))
           miras__times_columns(a, which, MIRAS__SET, a->kept.proj + at, s->ld_p, h, s->ld_x,
                                c > at ? c - at : 0, end - at);
       }
@@ -4524,7 +4525,7 @@ static size_t miras__cuda_task_near(const miras__cuda_trainer *t, int task, cons
   const miras__shape *s;
   if (task != miras_cuda::MIRAS__LAYER_TASK || ph->act != MIRAS__HEAD) return 0;
   s = ph->all.layer->s;
-  return miras__remembers(s->type)
+  return miras__remembers(s->type) && !s->late
              ? miras__cuda_near(&s->plan, ph->all.length, t->there.near - t->parts)
              : 0;
 }

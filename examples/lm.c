@@ -803,7 +803,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   d.layer[2].window = o->context;   /* further back would be positions that training never had */
   for (k = 0; k < 3; k++) {
     if (o->pattern) d.layer[k].no_mlp = strchr(o->pattern, 'g') != NULL;   /* where MLPs are */
-    if (k || d.layer[0].type == MIRAS_LAYER_MAG)
+    if (k || d.layer[0].type != MIRAS_LAYER_MEMORY)
       d.layer[k].head_dim = !k && o->value_dim ? o->value_dim : o->key_dim;
   }
   if (o->pattern && strlen(o->pattern) >= sizeof d.pattern)
@@ -1425,8 +1425,9 @@ static int list_models(const char *only) {
     for (k = 0; k < 5; k++)
       printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }
-  printf("\n\nmodels of several parts: titans-lmm, titans-mag, titans-mal, "
-         "rwkv7 (as published; the row alone: rwkv7-memory)\n");
+  printf("\n\nmodels of several parts: titans-lmm, titans-mac, titans-mag, titans-mal,"
+         "\n  moneta-h, yaad-h, memora-h, kimi-linear, qwen3.5,"
+         "\n  rwkv7 (as published; the row alone: rwkv7-memory)\n");
   return 0;
 }
 

@@ -1741,25 +1741,31 @@ REF double *ref_shared(double *x, size_t rows, size_t key_heads, size_t heads, s
   return y;
 }
 
-/* One memory layer up to its output projection: h [batch, T, width], out [batch, T, heads * dv]. */
-REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch, int T, double *out,
-                          ref_branches *branches) {
+/* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
+ * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
+ * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
+REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const double *h,
+                            int batch, int T, int learned, double *y, ref_branches *branches) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   miras_desc md = ref_layer_memory(m, l);
   const size_t H = (size_t)md.heads, dk = (size_t)md.key_dim, dv = (size_t)md.value_dim;
   const size_t N = (size_t)batch * (size_t)T, steps = (size_t)md.descents;
   const size_t K = d->key_heads > 0 ? (size_t)d->key_heads : H;
-  const size_t joined = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
   const double length = d->key_map == MIRAS_KEYS_UNIT  ? 1.0
                         : d->key_map == MIRAS_KEYS_RMS ? sqrt((double)dk)
                                                     : 0.0;
-  double *q, *k, *v, *g, *y = (double *)ref_zeros(N * H * dv);
+  double *q, *k, *v;
   double *erase = NULL, *replace = NULL, *gate[REF_GATES], *params;
   ref_memory memory;
   ref_tokens x;
 
   ref_gates(m, &md, l, h, N, gate);
-  q = ref_shared(ref_mixed(m, l, "q", h, batch, T, K * dk), N, K, H, dk);
+  if (asks != NULL) {
+    q = ref_shared(ref_mixed(m, l, "q", asks, batch, T, K * dk), N, K, H, dk);
+  } else {
+    q = (double *)ref_zeros(N * H * dk);
+    memcpy(q, h, N * H * dk * sizeof *q);
+  }
   v = ref_mixed(m, l, "v", h, batch, T, H * steps * dv);
   if (d->key_map == MIRAS_KEYS_COMPLEMENT) {
     k = (double *)ref_zeros(N * H * dk);
@@ -1794,7 +1800,7 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   md.batch = batch;
   params = ref_memory_params(m, &md, l);
   memset(&x, 0, sizeof x);
-  x.length = T;
+  x.length = learned;
   x.key = k;
   x.value = v;
   x.query = q;
@@ -1807,10 +1813,28 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   x.replace = replace;
   ref_open(&memory, &md, params);
   memory.branches = branches;
-  ref_forward(&memory, &x, y, NULL);
+  ref_forward(&memory, &x, learned == T ? y : NULL, NULL);
+  for (size_t i = 0; i < N * H && learned < T; i++)
+    ref_read_head(&memory, 0, (int)(i % H), q + i * dk, y + i * dv);
   ref_close(&memory);
+  for (int i = 0; i < REF_GATES; i++) free(gate[i]);
+  free(params);
+  free(erase);
+  free(replace);
+  free(q);
+  free(k);
+  free(v);
+}
 
-  g = (double *)ref_zeros(N * H * dv);
+/* A memory layer up to its output projection, or, as a gate, its answers: [tokens, heads * dv]. */
+REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch, int T, double *out,
+                          ref_branches *branches) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const miras_desc md = ref_layer_memory(m, l);
+  const size_t N = (size_t)batch * (size_t)T, H = (size_t)md.heads, dv = (size_t)md.value_dim;
+  const size_t joined = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
+  double *g = (double *)ref_zeros(N * H * dv), *y = (double *)ref_zeros(N * H * dv);
+  ref_memory_answers(m, l, h, h, batch, T, T, y, branches);
   if (d->type == MIRAS_LAYER_MAG) {
     memcpy(out, y, N * H * dv * sizeof *y);
   } else {
@@ -1831,13 +1855,6 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
                                                (g[i] + 0.044715 * pow(g[i], 3.0))))
                                                    : g[i] * ref_sigmoid(g[i]);
   }
-  for (int i = 0; i < REF_GATES; i++) free(gate[i]);
-  free(params);
-  free(erase);
-  free(replace);
-  free(q);
-  free(k);
-  free(v);
   free(g);
   free(y);
 }
@@ -1872,13 +1889,15 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
 REF const double *ref_attention_param(const ref_model *m, int l, const char *name) {
   char whole[64];
   snprintf(whole, sizeof whole, "%s%s",
-           ref_layer_of(m, l)->type == MIRAS_LAYER_MAG ? "attention." : "", name);
+           ref_layer_of(m, l)->type == MIRAS_LAYER_ATTENTION ? "" : "attention.", name);
   return ref_param(m, l, whole);
 }
 
-/* An attention layer up to its output projection, query by query: out [batch, T, heads * dim]. */
-REF void ref_attention_layer(const ref_model *m, int l, const double *h, int batch, int T,
-                             double *out) {
+/* An attention layer up to its output projection, query by query: out [batch, T, heads * dim]. With
+ * rows of what was recalled, which are there beside those of h, windows are segments, and of one
+ * sequence queries `from` to T - 1 are asked. */
+REF void ref_attention_layer(const ref_model *m, int l, const double *h, const double *recalled,
+                             int batch, int from, int T, double *out) {
   const miras_layer_desc *d = ref_layer_of(m, l);
   const int model = m->d.heads == 0 ? 1 : m->d.heads, heads = d->heads == 0 ? model : d->heads;
   const int shared = d->kv_heads == 0 ? heads : d->kv_heads;
@@ -1895,7 +1914,8 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
   double *q = (double *)ref_zeros((size_t)(heads * dim));
   double *k = (double *)ref_zeros((size_t)(shared * dim));
   for (int b = 0; b < batch; b++)
-    for (int t = 0; t < T; t++) {
+    for (int t = from; t < T; t++) {
+      const int first = recalled != NULL ? t - t % window : t - window + 1 < 0 ? 0 : t - window + 1;
       double *y = out + (size_t)(b * T + t) * (size_t)(heads * dim);
       double *sum = (double *)ref_zeros((size_t)heads);
       memset(y, 0, (size_t)(heads * dim) * sizeof *y);
@@ -1912,9 +1932,9 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
       }
       ref_turned(q, h + (size_t)(b * T + t) * width, Wq, width, heads, dim, gq,
                  ref_epsilon(m), d, t);
-      for (int i = t - window + 1 < 0 ? 0 : t - window + 1; i <= t; i++) {
-        const double *x = h + (size_t)(b * T + i) * width;
-        ref_turned(k, x, Wk, width, shared, dim, gk, ref_epsilon(m), d, i);
+      for (int i = 2 * first; i <= 2 * t + (recalled != NULL); i += recalled != NULL ? 1 : 2) {
+        const double *x = (i % 2 ? recalled : h) + (size_t)(b * T + i / 2) * width;
+        ref_turned(k, x, Wk, width, shared, dim, gk, ref_epsilon(m), d, i / 2);
         for (int a = 0; a < heads; a++) {
           const int of = a * shared / heads;
           double score = 0.0;
@@ -1942,14 +1962,33 @@ REF void ref_attention_layer(const ref_model *m, int l, const double *h, int bat
   free(k);
 }
 
-/* Attention, and a memory as its gate: out [batch, T, n]. */
+/* Attention, and a memory as its gate, or as its context too: out [batch, T, n]. What was recalled
+ * is asked of memories that learn everything before the segment anew. */
 REF void ref_mag_layer(const ref_model *m, int l, const double *h, int batch, int T, size_t n,
                        double *out, ref_branches *branches) {
   const size_t N = (size_t)batch * (size_t)T;
   double *y = (double *)ref_zeros(N * n), *z = (double *)ref_zeros(N * n);
   double *gate = (double *)ref_zeros(N * n);
-  ref_attention_layer(m, l, h, batch, T, y);
-  ref_memory_layer(m, l, h, batch, T, z, branches);
+  if (ref_layer_of(m, l)->type == MIRAS_LAYER_MAC) {
+    const int segment = ref_layer_of(m, l)->window == 0 ? 1024 : ref_layer_of(m, l)->window;
+    double *r = (double *)ref_zeros((size_t)T * n), *all = (double *)ref_zeros((size_t)T * n);
+    for (int b = 0; b < batch; b++) {
+      const double *x = h + (size_t)(b * T) * n;
+      double *said = y + (size_t)(b * T) * n;
+      for (int from = 0, to; from < T; from = to) {
+        to = from + segment < T ? from + segment : T;
+        ref_memory_answers(m, l, x, said, 1, T, from, all, branches);
+        memcpy(r + (size_t)from * n, all + (size_t)from * n, (size_t)(to - from) * n * sizeof *r);
+        ref_attention_layer(m, l, x, r, 1, from, to, said);
+      }
+      ref_memory_answers(m, l, NULL, said, 1, T, T, z + (size_t)(b * T) * n, branches);
+    }
+    free(r);
+    free(all);
+  } else {
+    ref_attention_layer(m, l, h, NULL, batch, 0, T, y);
+    ref_memory_layer(m, l, h, batch, T, z, branches);
+  }
   ref_rms(out, y, ref_param(m, l, "attention_norm.gain"), N, n, 1, ref_epsilon(m));
   ref_rms(gate, z, ref_param(m, l, "memory_norm.gain"), N, n, 1, ref_epsilon(m));
   for (size_t i = 0; i < N * n; i++) out[i] *= ref_sigmoid(gate[i]);
@@ -2127,8 +2166,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
       inner = (size_t)ref_find(m, name)->shape[0];
       mem = (double *)ref_zeros(N * inner);
       if (type == MIRAS_LAYER_ATTENTION)
-        ref_attention_layer(m, l, h, batch, T, mem);
-      else if (type == MIRAS_LAYER_MAG)
+        ref_attention_layer(m, l, h, NULL, batch, 0, T, mem);
+      else if (type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC)
         ref_mag_layer(m, l, h, batch, T, inner, mem, branches);
       else if (ref_layer_of(m, l)->type == MIRAS_LAYER_RWKV)
         ref_rwkv_layer(m, l, h, batch, T, inner, mem, &values);

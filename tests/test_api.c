@@ -98,11 +98,13 @@ static miras_trainer_desc small_trainer(void) {
 /* ---- names and texts ---- */
 
 static void named_models(void) {
-  static const char *const names[] = { "titans-lmm", "titans-mag", "titans-mal", "yaad" };
-  static const int layers[] = { 3, 3, 6, 3 }, attends[] = { 0, 1, 1, 0 };
+  static const char *const names[] = { "titans-lmm", "titans-mag", "titans-mal", "yaad",
+    "titans-mac", "moneta-h", "yaad-h", "memora-h", "kimi-linear", "qwen3.5" };
+  static const int layers[] = { 3, 3, 6, 3, 3, 3, 3, 3, 3, 3 };
+  static const int attends[] = { 0, 1, 1, 0, 1, 1, 1, 1, 1, 1 };
   miras_model_desc d;
   int i;
-  for (i = 0; i < 4; i++) {
+  for (i = 0; i < 10; i++) {
     miras_model *m;
     assert_int_equal(miras_model_named(&d, names[i], 3), MIRAS_OK);
     d.vocab = 11;
@@ -111,9 +113,13 @@ static void named_models(void) {
     m = miras_model_open(&d, NULL);
     assert_non_null(m);
     assert_int_equal(miras_model_desc_of(m)->layers, layers[i]);
-    assert_int_equal(d.pattern[0] != 0 || d.layer[0].type == MIRAS_LAYER_MAG, attends[i]);
+    assert_int_equal(d.pattern[0] != 0 || miras__attends(d.layer[0].type), attends[i]);
     miras_model_close(m);
   }
+  assert_int_equal(miras_model_named(&d, "qwen3.5", 10), MIRAS_OK);
+  assert_string_equal(d.pattern, "(mmma)*2mm");
+  assert_int_equal(miras_model_named(&d, "kimi-linear", 2), MIRAS_OK);
+  assert_string_equal(d.pattern, "mm");
   assert_int_equal(miras_model_named(&d, "titans-man", 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(&d, NULL, 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(NULL, "titans-mag", 3), MIRAS_ERR_ARGUMENT);

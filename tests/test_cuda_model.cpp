@@ -311,6 +311,12 @@ int main(int argc, char **argv) {
       d.layer[0].qk_norm = kind % 8 == 3;
       d.layer[0].kv_heads = kind % 8 == 3 ? 1 : 2;
     }
+    if (kind % 4 == 1 && d.layer[0].memory.architecture != MIRAS_KV_CACHE) {
+      d.layer[0].type = MIRAS_LAYER_MAC;     /* and its context: of texts of two segments or more */
+      d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = d.layer[0].head_dim = 10;
+      d.layer[0].window = 8;
+      d.layer[0].persistent = 1;
+    }
     d.untied = (int)kind % 3 == 0;
     of_block = kind % 3 ? 32 : 96;
     threads = of_block;
@@ -323,7 +329,10 @@ int main(int argc, char **argv) {
       allowed = 0;
     }
     printf("%-20s pattern %s%s, %u threads: %s\n", name, d.pattern,
-           d.layer[0].type == MIRAS_LAYER_MAG ? " as a gate" : "", of_block,
+           d.layer[0].type == MIRAS_LAYER_MAG   ? " as a gate"
+           : d.layer[0].type == MIRAS_LAYER_MAC ? " as context"
+                                                : "",
+           of_block,
            ok ? "the same" : "DIFFERS");
     fflush(stdout);
     failed += !ok;

@@ -435,12 +435,12 @@ static void test_every_field(void **state) {
 
 /* ---- hybrids ---- */
 
-enum { HYBRIDS = 8 };
+enum { HYBRIDS = 9 };
 
 /* Models of several kinds of layer, or of one that is no memory. */
 static void hybrid(miras_model_desc *d, int n) {
   static const char *const patterns[HYBRIDS] = { "mwm", "(mg)*2a", "a*2",  "",
-                                                 "mwa", "mfwf",    "f*2", "mw" };
+                                                 "mwa", "mfwf",    "f*2", "mw", "mw" };
   miras_model_desc other;
   tiny(d, MIRAS_TITANS);
   tiny(&other, MIRAS_GATED_DELTANET);
@@ -464,6 +464,7 @@ static void hybrid(miras_model_desc *d, int n) {
   if (n == 4) d->layer[0].no_mlp = d->layer[2].no_mlp = 1;
   if (n == 4) d->layer[0].hidden = d->layer[2].hidden = 0;
   if (n == 7) d->layer[0].type = MIRAS_LAYER_MAG, d->layer[0].kv_heads = 1;
+  if (n == 8) d->layer[0].type = MIRAS_LAYER_MAC, d->layer[0].window = d->layer[0].memory.chunk;
   if (n == 5) d->layer[0].no_mlp = 1;
   if (n == 5) d->layer[0].hidden = 0;
 }

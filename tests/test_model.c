@@ -192,7 +192,7 @@ static const struct {
    "key_heads=1 scaled_queries=1 convolved=none out_gate=none"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 19, FAMILIES = 5, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 26, FAMILIES = 5, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -231,6 +231,24 @@ static void beside(miras_model_desc *d, int n) {
   }
 }
 
+/* Layers m remember what attention says, segment by segment, and recall it. */
+static void context(miras_model_desc *d, int n) {
+  miras_layer_desc *m = &d->layer[0];
+  m->type = MIRAS_LAYER_MAC;
+  m->memory.chunk = 2;
+  m->window = 2 + 2 * (n % 2);
+  if (n == 20) {
+    m->memory.heads = 1;
+    m->memory.key_dim = m->memory.value_dim = WIDTH;
+    m->heads = 4;
+    m->kv_heads = 2;
+    m->qk_norm = 1;
+    m->rotary_base = 100.0f;
+    m->persistent = 2;
+  }
+  if (n == 21) without_mlp(m);
+}
+
 /* Layers of several types and kinds. */
 static subject hybrid(int n) {
   static const char *const names[HYBRIDS] = {
@@ -252,13 +270,24 @@ static subject hybrid(int n) {
       "attention with an output gate, a part of its heads turned",
       "an output gate on groups of two, norms, a memory between",
       "convolutions between memories",
-      "convolutions with an MLP, of eight taps, alone and beside attention"};
+      "convolutions with an MLP, of eight taps, alone and beside attention",
+      "a memory as context",
+      "two pairs a token as context, groups of two, norms, persistent pairs, a window",
+      "context without an MLP, erase keys",
+      "context, keys of what is forgotten",
+      "context, rates of rows",
+      "context, conjugate gradients",
+      "context, gates per channel"};
+  static const miras_kind contexts[] = {MIRAS_TITANS, MIRAS_GATED_DELTAPRODUCT, MIRAS_RWKV7,
+                                        MIRAS_HGRN2, MIRAS_TTT_MLP, MIRAS_MESA, MIRAS_MONETA};
   static const char *const patterns[HYBRIDS] = {"w*2",     "w",     "w*2",  "a",   "mwm", "(mg)*2",
                                                 "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg",
                                                 "m",       "m*2",   "wmaw", "mg", "w*2", "wmw",
-                                                "(cm)*2",  "ccw"};
+                                                "(cm)*2",  "ccw", "m*2", "mw", "mg", "m", "m", "m",
+                                                "m"};
   subject s = row(n == 6 || n == 12   ? MIRAS_GATED_DELTANET
                   : n == 14 ? MIRAS_RWKV7
+                  : n > 18  ? contexts[n - 19]
                             : MIRAS_TITANS, 4);
   miras_model_desc *d = &s.d;
   miras_layer_desc *w = &d->layer[1];
@@ -306,6 +335,7 @@ static subject hybrid(int n) {
   if (n == 8) without_mlp(w);
   if (n > 7) d->layer[3].hidden = 12;
   if (n > 10 && n < 15) beside(d, n);
+  if (n > 18) context(d, n);
   return s;
 }
 
@@ -1031,6 +1061,7 @@ static void test_hybrid_sessions(void **state) {
     unsigned char *kept;
     size_t bytes;
     of.d.layer[1].window = n % 2 ? 70 : 64;
+    if (of.d.layer[0].type == MIRAS_LAYER_MAC) of.d.layer[0].window = n % 2 ? 70 : 64;
     m = open_model(&of.d, of.name);
     tr = open_trainer(m, &room);
     if (tr == NULL) continue;
@@ -2137,8 +2168,21 @@ static void test_refusals(void **state) {
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "head_dim is 16") == NULL)
     failed("a gate of another width: %s", why);
   d.layer[0].type = MIRAS_LAYER_MEMORY;
-  if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "type attention or mag") == NULL)
+  if (miras_model_size(&d, why, sizeof why) != 0 ||
+      strstr(why, "type attention, mag or mac") == NULL)
     failed("a memory with attention's fields: %s", why);
+  for (int i = 0; i < 4; i++) { /* a memory as context: segments, widths, and what recalls */
+    static const char *const says[] = {"a multiple of it", "the model's width",
+                                       "the model's width", "architecture other than kv-cache"};
+    miras_layer_desc *l = &d.layer[0];
+    d = hybrid(19).d;
+    if (i == 0) l->window = 3;
+    if (i == 1) l->head_dim = 4;
+    if (i == 2) l->memory.value_dim = 4, l->memory.inner_residual = 0;
+    if (i == 3) d.layer[0].memory = row(MIRAS_SLIDING_WINDOW, 2).d.layer[0].memory;
+    if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, says[i]) == NULL)
+      failed("context %d: %s", i, why);
+  }
   d = describe(MIRAS_TITANS, 4);
   d.dropout = 0.95f;
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "dropout") == NULL)
