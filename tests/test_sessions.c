@@ -270,6 +270,44 @@ static void test_forks(void **state) {
   miras_model_close(m);
 }
 
+/* ---- drafts that are undone ---- */
+
+/* Of eight drafted tokens three are taken: the block from before them, and those three once more,
+ * are a text that never met the other five. In every layer, wherever a chunk or a ring stands. */
+static void test_rollback(void **state) {
+  int i;
+  (void)state;
+  for (i = 0; i < CASES; i++) {
+    const miras_server_desc d = {16, 0, NULL};
+    const char *name;
+    miras_model *m = open_case(i, &name);
+    const size_t bytes = miras_model_state_size(m);
+    miras_server *s = miras_server_open(m, &d, NULL);
+    unsigned char *a = (unsigned char *)calloc(3, bytes), *b = a + bytes, *before = b + bytes;
+    float of_a[VOCAB], of_b[VOCAB], tried[8 * VOCAB];
+    int32_t token[60];
+    miras_text x, y;
+    size_t t;
+    for (t = 0; t < 60; t++) token[t] = (int32_t)below(VOCAB);
+    for (t = 0; t + 8 < 60; t += 3) {
+      memcpy(before, a, bytes);
+      x.state = a, x.tokens = token + t, x.count = x.logits = 8;
+      assert_int_equal(miras_server_feed(s, &x, 1, tried), MIRAS_OK);
+      memcpy(a, before, bytes);
+      x.count = 3, x.logits = 1;
+      assert_int_equal(miras_server_feed(s, &x, 1, of_a), MIRAS_OK);
+      y = x, y.state = b;
+      assert_int_equal(miras_server_feed(s, &y, 1, of_b), MIRAS_OK);
+      if (memcmp(of_a, of_b, sizeof of_a) || memcmp(tried + 2 * VOCAB, of_b, sizeof of_b) ||
+          memcmp(a, b, bytes))
+        fail_msg("%s: token %d was not undone", name, (int)t);
+    }
+    free(a);
+    miras_server_close(s);
+    miras_model_close(m);
+  }
+}
+
 /* ---- sizes, refusals ---- */
 
 static void test_sizes(void **state) {
@@ -358,8 +396,8 @@ static void test_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_layer), cmocka_unit_test(test_shorter_weights),
-    cmocka_unit_test(test_forks),       cmocka_unit_test(test_sizes),
-    cmocka_unit_test(test_refusals),
+    cmocka_unit_test(test_forks),       cmocka_unit_test(test_rollback),
+    cmocka_unit_test(test_sizes),       cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
