@@ -227,7 +227,9 @@
        x       = x + (norm per head(y) * silu(h W_gate)) W_o
        x       = x + SwiGLU(norm(x)), unless it has no_mlp
 
-   Some rows of the table make their keys or decays otherwise: miras_key_map, miras_keep_form. The
+   Some rows of the table make their keys or decays otherwise: miras_key_map, miras_keep_form.
+   Fields of a layer say what else published ones differ in: convolutions, keys that heads share or
+   that turn with the position, the norm and gate of what memories say. The
    memory starts every sequence from learned initial weights. In a new model with inner norms and
    keys of length 1, W_q and its convolution equal those of the keys, so that it finds what it
    wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
@@ -1038,6 +1040,14 @@ typedef enum miras_out_gate {
   MIRAS_OUT_COUNT
 } miras_out_gate;
 
+/* By what queries and keys of memories turn, as those of attention (rotary_base). */
+typedef enum miras_turn {
+  MIRAS_TURN_NONE,
+  MIRAS_TURN_POSITION,     /* the token's position                                  (RetNet)     */
+  MIRAS_TURN_CHUNK,        /* its place in its chunk                                (TTT)        */
+  MIRAS_TURN_COUNT
+} miras_turn;
+
 /* How a model makes a learned keep gate alpha from the number g of its projection. */
 typedef enum miras_keep_form {
   MIRAS_KEEP_SIGMOID,      /* sigmoid(g)                                                         */
@@ -1117,6 +1127,10 @@ typedef struct miras_layer_desc {
   int key_heads;           /* heads of queries and keys, of which the memory's are a multiple: each
                               serves as many memories, one behind the other; 0 -> the memory's   */
   int scaled_queries;      /* 1: queries are divided by sqrt(key_dim) at last                    */
+  miras_turn turn;         /* entries i and i + key_dim/2 of both turn, before they get a length;
+                              needs descents 1 and keys that have the queries' shape             */
+  float turn_base;         /* as rotary_base, 1..1e9; 0 -> 10000                                 */
+  int turn_pairs;          /* 1: entries 2i and 2i + 1 instead                                   */
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32         */
   miras_key_map key_map;   /* what becomes of keys and queries                                   */
   miras_keep_form keep_form;  /* how a learned keep gate is made; 0 when it is a constant        */
@@ -2063,6 +2077,7 @@ typedef struct miras__case {
   int beyond;              /* layer is not below layers                                          */
   int loose;               /* those of fixed_gates that are not learned                          */
   int unshared, unjoined;  /* a memory's heads are no multiple of key_heads, of norm_heads       */
+  int odd;                 /* key_dim                                                            */
   int uneven, ungrouped;   /* attention: head_dim is odd; heads is no multiple of kv_heads       */
   int unturned;            /* rotary_dim is odd or beyond head_dim                               */
   int unequal;             /* a memory and the attention that it gates differ in width           */
@@ -2217,6 +2232,10 @@ static const miras__field miras__fields[] = {
   MIRAS__N(key_heads, 6, 0, 65536, 0, "key_map unit rms free"),
   MIRAS__N(scaled_queries, 6, 0, 1, 0, "type not rwkv"),
   MIRAS__N(norm_heads, 6, 0, 65536, 0, "type memory"),
+  MIRAS__W(turn, 6, MIRAS_TURN_COUNT, "type memory mag, key_map unit rms free",
+           "none position chunk"),
+  MIRAS__N(turn_pairs, 6, 0, 1, 0, "turn"),
+  {MIRAS__AT("turn_base", l.turn_base), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000, NULL, "turn"},
   MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none gelu"),
   MIRAS__W(out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
@@ -2240,7 +2259,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(inside, NULL), MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL),
   MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
   MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
-  MIRAS__F(unturned, NULL),
+  MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL)
 };
 #undef MIRAS__AT
@@ -2303,6 +2322,8 @@ static const miras__rule miras__rules[] = {
   {"key_map erase", "separate_erase 1", NULL},
   {"separate_erase, inside", "key_map erase", NULL},
   {"key_map complement", "keep_gate channel, by_key, descents 1", NULL},
+  {"turn", "descents 1", NULL},
+  {"turn, odd", "", "key_dim must be even"},
   {"shared_keys", "descents 1, key_map not complement", "keys are made as queries are"},
   {"key_length, inside", "", "in a model the field key_map says how long they are: set it to 0"},
   {"fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
@@ -2566,6 +2587,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->beyond = d->slopes && d->layer >= d->layers;
   c->unshared = c->l.key_heads > 0 && d->heads % c->l.key_heads;
   c->unjoined = c->l.norm_heads > 0 && d->heads % c->l.norm_heads;
+  c->odd = d->key_dim % 2;
   c->uneven = c->l.head_dim % 2;
   c->unturned = c->l.rotary_dim % 2 || c->l.rotary_dim > c->l.head_dim;
   c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
@@ -7567,16 +7589,26 @@ static void miras__transpose(float *y, size_t ldy, const float *x, size_t ldx, s
 }
 
 /* Rotary positions: of each head of dim channels the pairs (i, i + turn/2) of the first `turn`, as
- * complex numbers, times c + way z i, way 1 or -1 (the adjoint). angles [rows, turn]: the c of a
+ * complex numbers, times c + way z i, way 1 or -1 (the adjoint); with 2 or -2 instead the pairs
+ * (2i, 2i + 1), one at a time. angles [rows, turn]: the c of a
  * row's pairs, then its z. The other channels stay. y may be x. */
 static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, const float *angles,
                           int way, size_t rows, size_t heads, size_t dim, size_t turn) {
   const size_t half = turn / 2;
-  const vf sign = V_SET1((float)way);
-  size_t t, h;
+  const vf sign = V_SET1(way > 0 ? 1.0f : -1.0f);
+  size_t t, h, i;
   for (t = 0; t < rows; t++, y += ldy, x += ldx, angles += turn) {
+    for (i = 0; i < half && way * way > 1; i++) {
+      const vf c = V_SET1(angles[i]), z = V_MUL(sign, V_SET1(angles[half + i]));
+      for (h = 2 * i; h < heads * dim; h += dim) {
+        const vf a = V_LOAD_N(x + h, 1), b = V_LOAD_N(x + h + 1, 1);
+        V_STORE_N(y + h, V_FNMA(b, z, V_MUL(a, c)), 1);
+        V_STORE_N(y + h + 1, V_FMA(a, z, V_MUL(b, c)), 1);
+      }
+    }
     for (h = turn; y != x && turn < dim && h < heads * dim; h += dim)
       miras__copy(y + h, x + h, dim - turn);
+    if (way * way > 1) continue;
     V_FOR(half) {
       const vf c = V_AT(angles), z = V_MUL(sign, V_AT(angles + half));
       for (h = 0; h < heads * dim; h += dim) {
@@ -13372,6 +13404,8 @@ typedef struct miras__shape {
   size_t at_turned;                /* and turned keys of what a mac recalls                       */
   double base;
   size_t turn;                     /* channels of a head that turn                                */
+  size_t period;                   /* of positions that they turn by, 0: none                     */
+  int pairs;                       /* of neighbours                                               */
   float *turns;                    /* [tile, turn] cosines and sines of a tile's positions; then
                                       turn / 2 doubles: by what a position turns each pair        */
   size_t turning;                  /* floats of it                                                */
@@ -13734,12 +13768,66 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
   }
 }
 
-/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
- * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
-
+/* A tile's room behind two of its rows of the residual stream: what W_o receives. */
 static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] */
   return a->scratch + MIRAS__PACK + 2 * MIRAS__TILE * a->layer->s->ld_x;
 }
+
+/* ---- rotary positions ---- */
+
+/* Angle of the pair i of a head at a position: position * base^(-2i / turn). */
+static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
+  double by;
+  memcpy(&by, s->turns + MIRAS__TILE * s->turn + i * sizeof by / sizeof(float), sizeof by);
+  return (double)position * by;
+}
+
+#ifndef MIRAS__DEVICE
+static MIRAS__COLD void miras__draw_turns(const miras__shape *s) {
+  const size_t half = s->turn / 2;
+  float *turn = s->turns, *to = turn + MIRAS__TILE * s->turn;
+  size_t t, i;
+  for (i = 0; i < half; i++) {
+    const double by = pow(s->base, -2 * (double)i / (double)s->turn);
+    memcpy(to + i * sizeof by / sizeof *to, &by, sizeof by);
+  }
+  for (t = 0; t < MIRAS__TILE; t++, turn += s->turn) {
+    for (i = 0; i < half; i++) {
+      turn[i] = (float)cos(miras__angle(s, i, (uint64_t)t));
+      turn[half + i] = (float)sin(miras__angle(s, i, (uint64_t)t));
+    }
+  }
+}
+#endif
+
+/* Angles of the tile's rows: cosines, then sines of each of the n rows. A
+ * position's is that of its tile on the grid and that of its place there, added. */
+static const float *miras__angles(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
+  const size_t half = s->turn / 2;
+  const uint64_t position = a->position + (uint64_t)a->first;
+  float *out = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f);
+  size_t t, i;
+  for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
+    float c = 1, z = 0, *to = out + i;
+    for (t = 0; t < a->n; t++, to += s->turn) {
+      const uint64_t all = position + (uint64_t)t, at = s->period ? all % s->period : all;
+      const uint64_t near = at % MIRAS__TILE;
+      const float *turn = s->turns + (size_t)near * s->turn + i;
+      if (!t || !near) {
+        c = (float)cos(miras__angle(s, i, at - near));
+        z = (float)sin(miras__angle(s, i, at - near));
+      }
+      to[0] = turn[0] * c - turn[half] * z;
+      to[half] = turn[half] * c + turn[0] * z;
+    }
+  }
+  MIRAS__MEET();
+  return out;
+}
+
+/* ---- how a layer ends: out = mid + W_down SwiGLU(norm(mid)), mid = x + W_o from; without an MLP
+ * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
 
 /* out = x + from W behind dropout, over the tile, W parameter i, or x + from where the layer has no
  * such parameter: from with rows of ld. out may be x. */
@@ -14264,6 +14352,13 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->dv = (size_t)m->value_dim;
   s->key_heads = d->key_heads ? (size_t)d->key_heads : s->heads;
   s->group = s->heads / s->key_heads;
+  if (d->turn) {
+    s->turn = s->dk;
+    s->pairs = d->turn_pairs;
+    s->turning = (MIRAS__TILE + 1) * s->dk;
+    s->base = (double)d->turn_base;
+    s->period = d->turn == MIRAS_TURN_CHUNK ? s->chunk : 0;
+  }
   s->query_scale = d->scaled_queries ? 1 / sqrtf((float)s->dk) : 1;
   s->norm_heads = d->norm_heads ? (size_t)d->norm_heads : 1;
   s->out_gate = (int)d->out_gate;
@@ -14425,6 +14520,7 @@ static MIRAS__COLD void miras__memory_layer_draw(const miras__layer *layer, uint
   float *w = layer->w;
   miras__plan plan = s->plan;
   size_t i, column;
+  if (s->turn) miras__draw_turns(s);
   miras__constant_keeps(&plan.d, layer->index, layer->keep);
   miras__draw(s->gate_scale, s->outs, 0, 1, 0);
   miras__draw(s->gate_scale + step->first, step->count, 0, (double)plan.d.step, 0);
@@ -14490,6 +14586,12 @@ static miras__conv miras__conv_of(const miras__visit *a, int which, const float 
   return of;
 }
 
+/* The tile's queries or keys of a head turn, way 1, or back. */
+static void miras__turn_rows(const miras__visit *a, float *x, const float *angles, int way) {
+  const size_t n = a->layer->s->dk;
+  a->k->rotary(x, n, x, n, angles, a->layer->s->pairs ? 2 * way : way, a->n, 1, n, n);
+}
+
 /* Convolve, activate, and bring keys and queries to their length: proj -> qkv. inverse NULL or, per
  * head, lengths of q, k. */
 static void miras__convolve(const miras__visit *a, const float *past, size_t ldpast,
@@ -14503,6 +14605,13 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
   for (i = 0; i < 3; i++) {
     const miras__conv of = miras__conv_of(a, i, past, ldpast);
     if (of.dim) a->k->conv_fwd(miras__read_rows(a, qkv, i == MIRAS__READ_K ? key : i, 0), &of);
+  }
+  if (s->turn) {
+    const float *angles = miras__angles(a);
+    for (h = 0; h < s->key_heads; h++) {
+      miras__turn_rows(a, miras__read_rows(a, qkv, MIRAS__READ_Q, h), angles, 1);
+      miras__turn_rows(a, miras__read_rows(a, qkv, key, h), angles, 1);
+    }
   }
   for (h = 0; !(length > 0) && scale < 1 && h < s->key_heads && a->only != 2; h++) {
     float *q = miras__read_rows(a, qkv, MIRAS__READ_Q, h);
@@ -14834,6 +14943,7 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
   const size_t n = a->n;
   const float length = miras__key_length(s);
   miras__head_grads g = miras__head_rows(a, h, h, work->dqkv, work->dgates);
+  miras__visit tile;
   miras__head_io io;
   miras__call run;
   miras__layer_call(a, h, &io, &run);
@@ -14853,6 +14963,13 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
                 n * s->descents, s->dk);
   }
   if (!(length > 0) && s->query_scale < 1) k->scale(g.q, s->query_scale, g.q, n * s->dk);
+  for (tile = *a; s->turn && tile.first < n; tile.first += MIRAS__TILE) {
+    const float *angles;
+    tile.n = n - tile.first < MIRAS__TILE ? n - tile.first : MIRAS__TILE;
+    angles = miras__angles(&tile);
+    miras__turn_rows(&tile, g.q + tile.first * s->dk, angles, -1);
+    miras__turn_rows(&tile, g.k + tile.first * s->dk, angles, -1);
+  }
   if (s->key_map == MIRAS_KEYS_COMPLEMENT)
     k->axpy_rows(g.keep, s->ld_g, -1, NULL, 0, g.k, s->dk, n, s->dk);
   if (s->key_map == MIRAS_KEYS_ERASE) {
@@ -15197,13 +15314,6 @@ static void miras__attention_layer_sizes(const miras__shape *s, miras__attention
   a->scale = 1 / sqrtf((float)s->dk);
 }
 
-/* Angle of the pair i of a head at a position: position * base^(-2i / turn). */
-static double miras__angle(const miras__shape *s, size_t i, uint64_t position) {
-  double by;
-  memcpy(&by, s->turns + MIRAS__TILE * s->turn + i * sizeof by / sizeof(float), sizeof by);
-  return (double)position * by;
-}
-
 #ifndef MIRAS__DEVICE
 static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
                                                                const miras_layer_desc *d, char *why,
@@ -15250,21 +15360,8 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
 }
 
 static MIRAS__COLD void miras__attention_layer_draw(const miras__layer *layer, uint64_t seed) {
-  const miras__shape *s = layer->s;
-  const size_t half = s->turn / 2;
-  float *turn = s->turns, *to = turn + MIRAS__TILE * s->turn;
-  size_t t, i;
   (void)seed;
-  for (i = 0; i < half; i++) {
-    const double by = pow(s->base, -2 * (double)i / (double)s->turn);
-    memcpy(to + i * sizeof by / sizeof *to, &by, sizeof by);
-  }
-  for (t = 0; t < MIRAS__TILE; t++, turn += s->turn) {
-    for (i = 0; i < half; i++) {
-      turn[i] = (float)cos(miras__angle(s, i, (uint64_t)t));
-      turn[half + i] = (float)sin(miras__angle(s, i, (uint64_t)t));
-    }
-  }
+  miras__draw_turns(layer->s);
 }
 
 static size_t miras__attention_layer_tape(const miras__shape *s, const miras__extent *e) {
@@ -15275,31 +15372,6 @@ static size_t miras__attention_layer_tape(const miras__shape *s, const miras__ex
   return rows;
 }
 #endif
-
-/* Where a row's positions lie among its angles: cosines, then sines of each of the n rows. A
- * position's is that of its tile on the grid and that of its place there, added. */
-static const float *miras__angles(const miras__visit *a) {
-  const miras__shape *s = a->layer->s;
-  const size_t half = s->turn / 2;
-  const uint64_t position = a->position + (uint64_t)a->first;
-  float *out = miras__from_scratch(a) + MIRAS__TILE * (s->ld_y + s->ld_f);
-  size_t t, i;
-  for (i = MIRAS__THREAD; i < half; i += MIRAS__THREADS) {
-    float c = 1, z = 0, *to = out + i;
-    for (t = 0; t < a->n; t++, to += s->turn) {
-      const uint64_t at = position + (uint64_t)t, near = at % MIRAS__TILE;
-      const float *turn = s->turns + (size_t)near * s->turn + i;
-      if (!t || !near) {
-        c = (float)cos(miras__angle(s, i, at - near));
-        z = (float)sin(miras__angle(s, i, at - near));
-      }
-      to[0] = turn[0] * c - turn[half] * z;
-      to[half] = turn[half] * c + turn[0] * z;
-    }
-  }
-  MIRAS__MEET();
-  return out;
-}
 
 /* Heads of queries or keys, whose norm is `gain`, of rows of proj, normed to `normed`, turned to
  * `to`. */

@@ -1741,6 +1741,29 @@ REF double *ref_shared(double *x, size_t rows, size_t key_heads, size_t heads, s
   return y;
 }
 
+/* n entries, two as a complex number at a time, turned by a position: neighbours, or halves. */
+REF void ref_turn(double *x, int n, double base, int position, int neighbours) {
+  for (int j = 0; j < n / 2; j++) {
+    const double angle = (double)position / exp(log(base) * 2.0 * (double)j / (double)n);
+    double *a = neighbours ? x + 2 * j : x + j, *b = neighbours ? a + 1 : a + n / 2;
+    const double re = *a, im = *b;
+    *a = re * cos(angle) - im * sin(angle);
+    *b = re * sin(angle) + im * cos(angle);
+  }
+}
+
+/* Queries and keys [N, H, dk] of sequences of T tokens. */
+REF void ref_turn_keys(const miras_layer_desc *d, int chunk, double *q, double *k, size_t N,
+                       size_t H, size_t dk, int T) {
+  const double base = d->turn_base > 0.0f ? (double)d->turn_base : 10000.0;
+  const int whole = d->turn == MIRAS_TURN_CHUNK ? chunk : T;
+  for (size_t i = 0; i < N * H && d->turn != MIRAS_TURN_NONE; i++) {
+    const int place = (int)(i / H) % T % whole;
+    ref_turn(q + i * dk, (int)dk, base, place, d->turn_pairs);
+    ref_turn(k + i * dk, (int)dk, base, place, d->turn_pairs);
+  }
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -1773,6 +1796,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   } else {
     k = ref_shared(ref_mixed(m, l, "k", h, batch, T, K * steps * dk), N, K, H, steps * dk);
   }
+  ref_turn_keys(d, md.chunk, q, k, N, H, dk, T);
   ref_lengthen(q, N * H, dk, length);
   for (size_t i = 0; d->scaled_queries && i < N * H * dk; i++) q[i] /= sqrt((double)dk);
   ref_lengthen(k, N * H * steps, dk, length);
@@ -1876,12 +1900,7 @@ REF void ref_turned(double *y, const double *x, const double *W, size_t from, in
     }
     for (int j = 0; j < n && gain != NULL; j++)
       head[j] *= gain[j] / sqrt(square / (double)n + epsilon);
-    for (int j = 0; j < turn / 2; j++) {
-      const double angle = (double)position / exp(log(base) * 2.0 * (double)j / (double)turn);
-      const double re = head[j], im = head[j + turn / 2];
-      head[j] = re * cos(angle) - im * sin(angle);
-      head[j + turn / 2] = re * sin(angle) + im * cos(angle);
-    }
+    ref_turn(head, turn, base, position, 0);
   }
 }
 

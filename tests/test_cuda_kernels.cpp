@@ -498,8 +498,8 @@ template <class Y> struct cases {
   }
   BOTH static void rotary(T *K, const shape *s, float *p) {
     const size_t dim = DIM / 2 * 2, wide = dim * HEADS + s->gap;
-    K->rotary(F & 1 ? AT(1) : AT(0), wide, AT(1), wide, AT(2), F & 2 ? 1 : -1, M / 2 + 1, HEADS,
-              dim, F & 4 ? dim / 4 * 2 : dim);
+    K->rotary(F & 1 ? AT(1) : AT(0), wide, AT(1), wide, AT(2), (F & 2 ? 1 : -1) * (F & 8 ? 2 : 1),
+              M / 2 + 1, HEADS, dim, F & 4 ? dim / 4 * 2 : dim);
   }
   BOTH static void gates_fwd(T *K, const shape *s, float *p) {
     K->gates_fwd(F % 5, 0.9f, AT(0), AT(1), LD, F / 5 ? AT(2) : NULL, AT(3), M, N);

@@ -1174,8 +1174,9 @@ static void test_rotary(void **state) {
   for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
     const miras__kernels *k = miras__kernel_list[t];
     if (!miras__kernels_usable(k)) continue;
-    for (n = 0; n < 10; n++) {
-      const int dim = dims[n % 5], turn = n < 5 ? dim : turned[n % 5], half = turn / 2;
+    for (n = 0; n < 20; n++) {
+      const int pairs = n >= 10;
+      const int dim = dims[n % 5], turn = n % 10 < 5 ? dim : turned[n % 5], half = turn / 2;
       for (i = 0; i < ROWS * LD; i++) x[i] = y[i] = miras__uniform(5, (uint64_t)i);
       for (i = 0; i < ROWS; i++)
         for (h = 0; h < HEADS; h++)
@@ -1185,13 +1186,13 @@ static void test_rotary(void **state) {
           angles[i * turn + j] = cosf((float)(i * 7 + j));
           angles[i * turn + half + j] = sinf((float)(i * 7 + j));
         }
-      k->rotary(y, LD, x, LD, angles, 1, ROWS, HEADS, (size_t)dim, (size_t)turn);
+      k->rotary(y, LD, x, LD, angles, 1 + pairs, ROWS, HEADS, (size_t)dim, (size_t)turn);
       memcpy(back, y, sizeof y);
-      k->rotary(back, LD, back, LD, angles, -1, ROWS, HEADS, (size_t)dim, (size_t)turn);
+      k->rotary(back, LD, back, LD, angles, -1 - pairs, ROWS, HEADS, (size_t)dim, (size_t)turn);
       for (i = 0; i < ROWS; i++) {
         for (h = 0; h < HEADS; h++)
           for (j = 0; j < half; j++) {
-            const int re = i * LD + h * dim + j, im = re + half;
+            const int re = i * LD + h * dim + (pairs ? 2 * j : j), im = re + (pairs ? 1 : half);
             const double a = (double)x[re], b = (double)x[im], by = (double)(i * 7 + j);
             assert_true(fabs((double)y[re] - (a * cos(by) - b * sin(by))) < 1e-6);
             assert_true(fabs((double)y[im] - (a * sin(by) + b * cos(by))) < 1e-6);

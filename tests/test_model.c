@@ -185,6 +185,10 @@ static const struct {
    "key_heads=2 .heads=4 scaled_queries=1 norm_heads=2 out_gate=sigmoid"},
   {MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, one head of keys for three, no gate",
    "key_heads=1 .heads=3 out_gate=none norm_heads=3"},
+  {MIRAS_RETNET, 4, "retnet, keys that turn by position",
+   "turn=position turn_base=50 scaled_queries=1 key_map=free key_heads=1"},
+  {MIRAS_TTT_MLP, 4, "ttt-mlp, keys that turn in their chunk",
+   "turn=chunk turn_base=9 turn_pairs=1"},
   {MIRAS_DELTANET, 4, "deltanet, layer norms per head", "out_norm=layer out_epsilon=0.01"},
   {MIRAS_TTT_LINEAR, 4, "ttt-linear, a layer norm of all heads, a gate by GELU",
    "out_norm=layer norm_heads=2 out_gate=gelu"},
@@ -2079,6 +2083,18 @@ static void test_layer_refusals(void) {
   d = describe(MIRAS_RWKV7, 1);
   d.layer[0].key_map = MIRAS_KEYS_UNIT; /* and the memory wants to be told what to erase */
   refused(&d, "key_map");
+  d = describe(MIRAS_RETNET, 1);
+  d.layer[0].turn = MIRAS_TURN_COUNT;
+  refused(&d, "turn");
+  d.layer[0].turn = MIRAS_TURN_POSITION;
+  d.layer[0].memory.key_dim = 5; /* and pairs turn */
+  refused(&d, "key_dim");
+  d = describe(MIRAS_DELTAPRODUCT, 4);
+  d.layer[0].turn = MIRAS_TURN_CHUNK; /* and a token has two keys */
+  refused(&d, "descents");
+  d = describe(MIRAS_MAMBA2, 4);
+  d.layer[0].turn_base = 50; /* and nothing turns */
+  refused(&d, "turn_base");
   d = describe(MIRAS_RETNET, 1);
   d.layer[0].keep_form = MIRAS_KEEP_ROOT; /* and the keep gate is a constant */
   refused(&d, "keep_form");
