@@ -1054,6 +1054,9 @@ typedef enum miras_keep_form {
   MIRAS_KEEP_ROOT,         /* sigmoid(g)^(1/16)                                (GLA)             */
   MIRAS_KEEP_RATE,         /* exp(-exp(a) softplus(g)), a learned per gate     (Mamba-2, GDN)    */
   MIRAS_KEEP_BOUNDED,      /* exp(-exp(-1/2) sigmoid(g)), in (0.545, 1)        (RWKV-7)          */
+  MIRAS_KEEP_FLOOR,        /* b + (1 - b) sigmoid(g), b = sigmoid(a), a learned per gate; HGRN2,
+                              where the b of a layer follow from those before: here it has its own*/
+  MIRAS_KEEP_STEEP,        /* exp(-steepest sigmoid(exp(a) g)), a learned per gate   (KDA, safe)  */
   MIRAS_KEEP_COUNT
 } miras_keep_form;
 
@@ -1134,6 +1137,7 @@ typedef struct miras_layer_desc {
   int gate_rank;           /* rank of the projections behind the gates, 1..4096; 0 -> 32         */
   miras_key_map key_map;   /* what becomes of keys and queries                                   */
   miras_keep_form keep_form;  /* how a learned keep gate is made; 0 when it is a constant        */
+  float steepest;          /* of MIRAS_KEEP_STEEP, 1e-3..1e3; 0 -> 5                             */
   int tied_step;           /* 1: the step gate is step * softplus(g) of the keep gate's own g (dt of
                               Mamba-2); needs MIRAS_KEEP_RATE and both gates per head            */
   int fixed_gates;         /* which learned gates do not depend on the token but are one learned
@@ -2186,7 +2190,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(conv, 2, 1, 8, 4, "type not rwkv, convolved not none"),
   MIRAS__N(gate_rank, 2, 1, 4096, 32, "type not rwkv"),
   MIRAS__W(key_map, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase"),
-  MIRAS__W(keep_form, 2, MIRAS_KEEP_COUNT, "keep_gate not constant", "sigmoid root rate bounded"),
+  MIRAS__W(keep_form, 2, MIRAS_KEEP_COUNT, "keep_gate not constant",
+           "sigmoid root rate bounded floor steep"),
   MIRAS__N(tied_step, 2, 0, 1, 0, "keep_form rate"),
   MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
@@ -2229,6 +2234,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(persistent, 6, 0, 1024, 0, ""),
   MIRAS__N(shared_keys, 6, 0, 1, 0, "type not rwkv, convolved not none"),
   MIRAS__N(taps, 6, 1, 8, 4, "type conv"),
+  {MIRAS__AT("steepest", l.steepest), MIRAS__REAL, 6, MIRAS__SHAPE, 1e-3f, 1e3f, 5, NULL,
+   "keep_form steep"},
   MIRAS__N(key_heads, 6, 0, 65536, 0, "key_map unit rms free"),
   MIRAS__N(scaled_queries, 6, 0, 1, 0, "type not rwkv"),
   MIRAS__N(norm_heads, 6, 0, 65536, 0, "type memory"),
@@ -2327,6 +2334,7 @@ static const miras__rule miras__rules[] = {
   {"shared_keys", "descents 1, key_map not complement", "keys are made as queries are"},
   {"key_length, inside", "", "in a model the field key_map says how long they are: set it to 0"},
   {"fixed_gates, loose", "", "not all of these are learned gates, or one is tied to another"},
+  {"keep_form steep, horizon", "horizon 0", "a gate of this form has a bound of its own"},
   {"horizon 1", "", "it must be 0, or from 2 on"},
   {"unshared, key_heads", "", "the memory's heads must be a multiple of it"},
   {"unjoined, norm_heads", "", "the memory's heads must be a multiple of it"},
@@ -3273,6 +3281,7 @@ enum {
 enum {
   MIRAS__GATE_SIGMOID = MIRAS_KEEP_SIGMOID, MIRAS__GATE_ROOT = MIRAS_KEEP_ROOT,
   MIRAS__GATE_RATE = MIRAS_KEEP_RATE, MIRAS__GATE_BOUNDED = MIRAS_KEEP_BOUNDED,
+  MIRAS__GATE_FLOOR = MIRAS_KEEP_FLOOR, MIRAS__GATE_STEEP = MIRAS_KEEP_STEEP,
   MIRAS__GATE_SOFTPLUS = MIRAS_KEEP_COUNT
 };
 
@@ -3675,6 +3684,8 @@ struct miras__kernels {
 #define miras__rotary MIRAS__LENT(miras__rotary)
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
+#define miras__gate_bends MIRAS__IN_SET(miras__gate_bends)
+#define miras__gate_bent MIRAS__IN_SET(miras__gate_bent)
 #define miras__gates_fwd MIRAS__IN_SET(miras__gates_fwd)
 #define miras__complement MIRAS__LENT(miras__complement)
 #define miras__gates_bwd MIRAS__LENT(miras__gates_bwd)
@@ -7627,7 +7638,12 @@ static void miras__rotary(float *y, size_t ldy, const float *x, size_t ldx, cons
  *   SOFTPLUS   y = c softplus(g)               dy/dg = c s
  *   ROOT       y = exp(-softplus(-g)/16)       dy/dg = y (1 - s)/16             c is not used
  *   RATE       y = exp(-exp(c) softplus(g))    dy/dg = -y exp(c) s,  dy/dc = -y exp(c) softplus(g)
- *   BOUNDED    y = exp(-exp(-1/2) s)           dy/dg = -y exp(-1/2) s (1 - s)   c is not used */
+ *   BOUNDED    y = exp(-exp(-1/2) s)           dy/dg = -y exp(-1/2) s (1 - s)   c is not used
+ *   FLOOR      y = b + (1 - b) s               dy/dg = (1 - b) s (1 - s)         b = sigmoid(c)
+ *                                              dy/dc = b (1 - b) (1 - s)
+ * and without the factor, z = sigmoid(exp(c) g)
+ *   STEEP      y = exp(-cap z)                 dy/dg = -y cap z (1 - z) exp(c)
+ *                                              dy/dc = that times g */
 typedef struct miras__gate_form {
   int soft, outer;                     /* softplus rather than sigmoid; exp of it                 */
   vf sign, by;                         /* of g; the factor of what is in front of exp             */
@@ -7644,6 +7660,28 @@ static inline miras__gate_form miras__gate_form_of(int form, vf c) {
   return f;
 }
 
+static inline int miras__gate_bends(int form) {
+  return form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
+}
+
+/* FLOOR and STEEP: y, and its slopes by g and c where they are wanted. */
+static inline vf miras__gate_bent(int form, float cap, vf g, vf c, vf *by_g, vf *by_c) {
+  const vf one = V_SET1(1.0f), top = V_SET1(cap);
+  vf a, z, y, d;
+  if (form == MIRAS__GATE_FLOOR) {
+    a = miras__v_sigmoid(c), z = miras__v_sigmoid(g), d = V_SUB(one, a);
+    if (by_g) *by_g = V_MUL(V_MUL(top, d), V_MUL(z, V_SUB(one, z)));
+    if (by_c) *by_c = V_MUL(V_MUL(top, d), V_MUL(a, V_SUB(one, z)));
+    return V_MUL(top, V_FMA(d, z, a));
+  }
+  a = miras__v_exp(c), z = miras__v_sigmoid(V_MUL(a, g)), d = V_MUL(V_MUL(top, a), z);
+  y = miras__v_exp(V_NEG(V_MUL(top, z)));
+  d = V_NEG(V_MUL(V_MUL(y, d), V_SUB(one, z)));
+  if (by_g) *by_g = d;
+  if (by_c) *by_c = V_MUL(d, g);
+  return y;
+}
+
 static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
                              const float *offset, const float *c, size_t rows, size_t n) {
   size_t at;
@@ -7652,6 +7690,10 @@ static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
     for (at = 0; at < rows * ld; at += ld) {
       vf x = V_AT(g + at);
       if (offset) x = V_ADD(x, V_AT(offset)), V_PUT(g + at, x);
+      if (miras__gate_bends(form)) {
+        V_PUT(y + at, miras__gate_bent(form, cap, x, V_AT(c), NULL, NULL));
+        continue;
+      }
       x = V_MUL(f.sign, x);
       x = V_MUL(f.by, f.soft ? miras__v_softplus(x) : miras__v_sigmoid(x));
       V_PUT(y + at, V_MUL(V_SET1(cap), f.outer ? miras__v_exp(x) : x));
@@ -7660,10 +7702,11 @@ static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
 }
 
 #ifndef MIRAS__BORROWS
-/* dy becomes dg; doffset +=, dc += (RATE only). */
+/* dy becomes dg; doffset +=, dc += (RATE, FLOOR and STEEP only). */
 static void miras__gates_bwd(int form, float cap, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
-  const int root = form == MIRAS__GATE_ROOT, rate = form == MIRAS__GATE_RATE;
+  const int root = form == MIRAS__GATE_ROOT, bends = miras__gate_bends(form);
+  const int rate = bends || form == MIRAS__GATE_RATE;
   size_t at;
   V_FOR(n) {
     const miras__gate_form f = miras__gate_form_of(form, V_AT(c));
@@ -7671,6 +7714,15 @@ static void miras__gates_bwd(int form, float cap, float *dy, const float *g, siz
     for (at = 0; at < rows * ld; at += ld) {
       const vf x = V_AT(g + at), s = miras__v_sigmoid(x), less = V_SUB(V_SET1(1.0f), s);
       vf d = V_MUL(V_SET1(cap), V_AT(dy + at)), grow = root ? V_NEG(f.by) : f.by;
+      if (bends) {
+        vf by_g, by_c;
+        miras__gate_bent(form, cap, x, V_AT(c), &by_g, &by_c);
+        d = V_MUL(V_AT(dy + at), by_g);
+        sum_c = V_FMA(V_AT(dy + at), by_c, sum_c);
+        V_PUT(dy + at, d);
+        sum = V_ADD(sum, d);
+        continue;
+      }
       if (f.outer) {
         const vf v = V_MUL(f.by, f.soft ? miras__v_softplus(V_MUL(f.sign, x)) : s);
         const vf e = miras__v_exp(v);
@@ -14333,6 +14385,11 @@ static const miras__layer_type miras__mlp_layer = {
 
 /* A memory per head, fed by convolutions and gates (MODELS in room @01). */
 
+/* Has a gate of this form a learned number beside its offset? */
+static int miras__gate_learns(int form) {
+  return form == MIRAS__GATE_RATE || form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
+}
+
 /* Length that the layer gives keys and queries; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
   if (s->key_map == MIRAS_KEYS_UNIT) return 1;
@@ -14391,6 +14448,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     group[i].count *= s->heads;
     group[i].cap = i == MIRAS__KEEP && d->horizon ? 1 - 1 / (float)d->horizon : 1;
+    if (i == MIRAS__KEEP && group->form == MIRAS__GATE_STEEP) group[i].cap = d->steepest;
     group[i].offset = s->outs;
     if (i != MIRAS__STEP || !d->tied_step) s->outs += group[i].count;
   }
@@ -14422,7 +14480,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->conv_v = d->convolved == MIRAS_CONVOLVED_KEYS ? 0 : s->conv;
   if (d->conv_bias) s->bias_q = s->mix_q, s->bias_k = s->mix_k;
   if (d->conv_bias && s->conv_v) s->bias_v = s->cols_v;
-  s->rate = group->form == MIRAS__GATE_RATE ? group->count : 0;   /* of keep gates                */
+  s->rate = miras__gate_learns(group->form) ? group->count : 0;   /* of keep gates                */
   s->gain = m->inner_norm ? s->dv : 0;
   s->ridge = m->algorithm == MIRAS_LEAST_SQUARES ? (size_t)miras__features(m) : 0;
   s->row_rates = m->row_rates ? (size_t)m->chunk : 0;
@@ -14452,7 +14510,8 @@ static double miras__logit(double p) { return log(p / (1 - p)); }
 /* The g that makes a keep gate 1 - f, by the formulas of room @29; rate receives c of RATE. */
 static double miras__keep_start(const miras__shape *s, double f, double *rate) {
   double loss, g;
-  f = 1 - (1 - f) / (double)s->gate[MIRAS__KEEP].cap;
+  if (s->gate[MIRAS__KEEP].form != MIRAS__GATE_STEEP)
+    f = 1 - (1 - f) / (double)s->gate[MIRAS__KEEP].cap;
   if (f < 1e-4) f = 1e-4;
   if (f > 0.5) f = 0.5;
   loss = -log(1 - f);
@@ -14466,6 +14525,12 @@ static double miras__keep_start(const miras__shape *s, double f, double *rate) {
       return log(expm1(g));
     case MIRAS__GATE_BOUNDED:
       g = loss / 0.60653066;
+      return miras__logit(g < 0.95 ? g : 0.95);
+    case MIRAS__GATE_FLOOR:              /* half of it is the floor                              */
+      *rate = miras__logit((1 - f) / 2);
+      return miras__logit((1 - f) / (1 + f));
+    case MIRAS__GATE_STEEP:
+      g = loss / (double)s->gate[MIRAS__KEEP].cap;
       return miras__logit(g < 0.95 ? g : 0.95);
     default: return miras__logit(1 - f);
   }
@@ -14630,7 +14695,7 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
 
 /* What the numbers of a group are multiplied by. */
 static const float *miras__gate_scale(const miras__layer *layer, const miras__gates *group) {
-  return group->form == MIRAS__GATE_RATE ? miras__weight(layer, MIRAS__W_GATES_RATE)
+  return miras__gate_learns(group->form) ? miras__weight(layer, MIRAS__W_GATES_RATE)
                                          : layer->s->gate_scale + group->first;
 }
 

@@ -1627,7 +1627,7 @@ REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_desc *md, i
   return d->fixed_gates & fixed[which] ? 0 : ref_gate_columns(d, md, which);
 }
 
-/* What a gate is when its projection says g; a: the learned rate of MIRAS_KEEP_RATE. */
+/* What a gate is when its projection says g; a: the number learned beside it. */
 REF double ref_gate(const miras_layer_desc *d, const miras_desc *md, int which, double g,
                     double a) {
   const double most = d->horizon > 0 ? 1.0 - 1.0 / (double)d->horizon : 1.0; /* of alpha */
@@ -1635,6 +1635,10 @@ REF double ref_gate(const miras_layer_desc *d, const miras_desc *md, int which, 
     case REF_KEEP:
       if (d->keep_form == MIRAS_KEEP_ROOT) return most * pow(ref_sigmoid(g), 1.0 / 16.0);
       if (d->keep_form == MIRAS_KEEP_RATE) return most * exp(-exp(a) * ref_softplus(g));
+      if (d->keep_form == MIRAS_KEEP_FLOOR)
+        return most * (1.0 - ref_sigmoid(-g) * ref_sigmoid(-a));
+      if (d->keep_form == MIRAS_KEEP_STEEP)
+        return exp(-(d->steepest > 0.0f ? (double)d->steepest : 5.0) / (1.0 + exp(-g * exp(a))));
       if (d->keep_form == MIRAS_KEEP_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
       return most * ref_sigmoid(g);
     case REF_STEP:
@@ -1685,7 +1689,9 @@ REF void ref_gates(const ref_model *m, const miras_desc *md, int l, const double
     free(low);
     free(up);
   }
-  if (md->keep_gate != MIRAS_GATE_CONSTANT && d->keep_form == MIRAS_KEEP_RATE)
+  if (md->keep_gate != MIRAS_GATE_CONSTANT &&
+      (d->keep_form == MIRAS_KEEP_RATE || d->keep_form == MIRAS_KEEP_FLOOR ||
+       d->keep_form == MIRAS_KEEP_STEEP))
     rate = ref_param(m, l, "gates.rate");
   for (int i = 0; i < REF_GATES; i++) {
     const size_t n = H * ref_gate_columns(d, md, i);

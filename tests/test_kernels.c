@@ -912,7 +912,7 @@ static void layer_gates_bwd(const miras__kernels *k, trial *t) {
   operand dy = apart(t, t->rows, t->n), g = take(t, t->rows, t->n, dy.ld);
   operand doffset = packed(t, 1, t->n), dc = packed(t, 1, t->n), c = packed(t, 1, t->n);
   const int form = (int)(t->variant % (MIRAS__GATE_SOFTPLUS + 1));
-  k->gates_bwd(form, 0.75f, dy.p, g.p, dy.ld, doffset.p, form == MIRAS__GATE_RATE ? dc.p : NULL,
+  k->gates_bwd(form, 0.75f, dy.p, g.p, dy.ld, doffset.p, miras__gate_learns(form) ? dc.p : NULL,
                c.p, t->rows, t->n);
 }
 

@@ -183,6 +183,8 @@ static const struct {
   {MIRAS_MAMBA2, 4, "mamba2, keys of the queries' projection", "shared_keys=1 conv=2"},
   {MIRAS_GATED_DELTANET, 4, "gated-deltanet, two heads of keys for four, norms of two heads",
    "key_heads=2 .heads=4 scaled_queries=1 norm_heads=2 out_gate=sigmoid"},
+  {MIRAS_HGRN2, 4, "hgrn2, keep gates with a floor, horizon", "keep_form=floor horizon=9"},
+  {MIRAS_KDA, 4, "kda, steep keep gates", "keep_form=steep steepest=3"},
   {MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, one head of keys for three, no gate",
    "key_heads=1 .heads=3 out_gate=none norm_heads=3"},
   {MIRAS_RETNET, 4, "retnet, keys that turn by position",
@@ -811,7 +813,7 @@ static void test_views(void **state) {
         NEXT(NAME("gates.up"), 2, d->layer[0].gate_rank, projected, 1, 1);
       }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
-      if (d->layer[0].keep_form == MIRAS_KEEP_RATE)
+      if (d->layer[0].keep_form == MIRAS_KEEP_RATE || d->layer[0].keep_form >= MIRAS_KEEP_FLOOR)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
              0);
       if (d->layer[0].key_map == MIRAS_KEYS_ERASE) {
