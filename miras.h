@@ -19953,7 +19953,8 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_PARTIAL, MIRAS__C_INTERVAL, MIRAS__C_POSITIONS, MIRAS__C_EXPERTS,
        MIRAS__C_SPARSE_STEP, MIRAS__C_EXPERT, MIRAS__C_SHARED_EXPERT, MIRAS__C_CHOSEN,
        MIRAS__C_CHOSEN_NORM, MIRAS__C_STATE, MIRAS__C_GROUPS, MIRAS__C_EXPAND, MIRAS__C_LOW,
-       MIRAS__C_HIGH, MIRAS__CONFIGS };
+       MIRAS__C_HIGH, MIRAS__C_CHUNK, MIRAS__C_STEP, MIRAS__C_DEEP, MIRAS__C_SHARED, MIRAS__C_PRE,
+       MIRAS__CONFIGS };
 
 /* words: what it may be, its value being the word's number; NULL: a number, or a truth. slot -1: it
  * must be so, and needs no more. */
@@ -19991,7 +19992,10 @@ static const struct { const char *name; int slot; const char *words; } miras__co
   {"n_groups", MIRAS__C_GROUPS, NULL}, {"ngroups", MIRAS__C_GROUPS, NULL},
   {"conv_kernel", MIRAS__C_CONV, NULL}, {"d_conv", MIRAS__C_CONV, NULL},
   {"time_step_limit", MIRAS__C_LOW, NULL}, {"time_step_limit", MIRAS__C_HIGH, NULL},
-  {"layer", -1, "Mamba2"}, {"d_intermediate", -1, "0"}, {"use_conv_bias", -1, "true"},
+  {"mini_batch_size", MIRAS__C_CHUNK, NULL}, {"ttt_base_lr", MIRAS__C_STEP, NULL},
+  {"ttt_layer_type", MIRAS__C_DEEP, "linear mlp"}, {"share_qk", MIRAS__C_SHARED, NULL},
+  {"pre_conv", MIRAS__C_PRE, NULL}, {"layer", -1, "Mamba2"},
+  {"d_intermediate", -1, "0"}, {"use_conv_bias", -1, "true"},
   {"rms_norm", -1, "true"}, {"rmsnorm", -1, "true"},
   {"use_gk", -1, "true"}, {"gate_logit_normalizer", -1, "16"}, {"qk_norm", -1, "l2"},
   {"qk_activation", -1, "silu"}, {"use_output_norm", -1, "true"},
@@ -20007,7 +20011,7 @@ static const char miras__harmless[] =
   "attention_dropout residual_in_fp32 rescale_prenorm_residual vision_config image_token_id "
   "video_token_id vision_start_token_id vision_end_token_id mtp_num_hidden_layers mamba_ssm_dtype "
   "chunk_size time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max "
-  "dt_init_floor A_init_range pad_vocab_size_multiple "
+  "dt_init_floor pretraining_tp scan_checkpoint_group_size A_init_range pad_vocab_size_multiple "
   "mrope_section mrope_interleaved output_router_logits router_aux_loss_coef "
   "decay_low_rank_dim a_low_rank_dim v_low_rank_dim gate_low_rank_dim value_dim";
 static const char miras__opened[] = "text_config rope_parameters ssm_cfg";
@@ -20035,6 +20039,8 @@ typedef struct miras__published {
   unsigned char full[MIRAS__LAYERS], dense[MIRAS__LAYERS];   /* attention; no experts             */
   int types;                         /* layers of which a list says what they are                 */
   int groups[2];                     /* of rows: those of key heads, of heads of queries          */
+  int per;                           /* layers here that are one of theirs                        */
+  size_t pair;                       /* numbers of a head whose pairs turn                        */
   FILE *file;                        /* the one that is open, its number, and where it stands     */
   int open;
   uint64_t stands;
@@ -20395,7 +20401,6 @@ static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras
   if (ratio > 0 && ratio <= 64)
     l->hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
       floor((double)d->width * ratio * 2 / 3) / 256), 1);
-  l->memory.forget = l->memory.forget_ratio = 0;
   if (c->result == MIRAS_OK && miras__config_of(c, MIRAS__C_ACTIVATION, 0) == 1)
     miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "hidden_act is sqrelu; known here: silu");
   return c->result == MIRAS_OK;
@@ -20462,15 +20467,30 @@ static int miras__describe_heads(miras__published *c, miras_model_desc *d, doubl
   return c->result == MIRAS_OK;
 }
 
-static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
+/* GLA, and RetNet, whose keys and queries turn and which has no learned gates. */
+static int miras__describe_plain(miras__published *c, miras_model_desc *d, miras_kind kind,
+                                 double expand_v) {
   miras_layer_desc *l = &d->layer[0];
-  if (!miras__describe_frame(c, d, MIRAS_GLA) || !miras__describe_heads(c, d, 0.5, 1)) return 0;
-  l->gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
+  if (!miras__describe_frame(c, d, kind) ||
+      !miras__describe_heads(c, d, expand_v / 2, expand_v)) return 0;
   l->convolved = MIRAS_CONVOLVED_NONE;
+  l->key_map = MIRAS_KEYS_FREE;
   l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
-  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 0) > 0)
-    return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
   miras__describe_gate(c, d, 1);
+  return miras__config_of(c, MIRAS__C_SHORT_CONV, 0) < 1 ||
+         miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+}
+
+static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
+  if (!miras__describe_plain(c, d, MIRAS_GLA, 1)) return 0;
+  d->layer[0].gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
+  return 1;
+}
+
+static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
+  if (!c->said[MIRAS__C_RATIO]) c->said[MIRAS__C_RATIO] = 1, c->config[MIRAS__C_RATIO] = 2;
+  if (!miras__describe_plain(c, d, MIRAS_RETNET, 2)) return 0;
+  d->layer[0].turn = MIRAS_TURN_POSITION;
   return 1;
 }
 
@@ -20494,6 +20514,7 @@ static int miras__describe_rwkv(miras__published *c, miras_model_desc *d, const 
   const int heads = d->heads;
   miras_layer_desc *l = &d->layer[0];
   if (miras_model_named(d, "rwkv7", blocks) != MIRAS_OK) return 0;
+  c->per = 2;
   d->width = width, d->vocab = vocab, d->heads = heads;
   l->decay_rank = miras__theirs_length(c, rank[0], turned);
   l->rate_rank = miras__theirs_length(c, rank[1], turned);
@@ -20599,6 +20620,43 @@ static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
   return miras__describe_pattern(c, d, letter);
 }
 
+/* TTT, whose blocks may begin with a convolution. */
+static int miras__describe_ttt(miras__published *c, miras_model_desc *d) {
+  const int deep = miras__config_of(c, MIRAS__C_DEEP, 0) > 0;
+  const int shared = miras__config_of(c, MIRAS__C_SHARED, 0) > 0;
+  miras_layer_desc *l = &d->layer[0];
+  miras_desc *m = &l->memory;
+  if (!miras__describe_frame(c, d, deep ? MIRAS_TTT_MLP : MIRAS_TTT_LINEAR)) return 0;
+  d->untied = miras__config_of(c, MIRAS__C_TIED, 1) < 1;
+  m->key_dim = miras__config_share(c, MIRAS__C_HEADS, (double)d->width / d->heads);
+  m->chunk = miras__config_whole(c, MIRAS__C_CHUNK, 16, 1);
+  if (c->result != MIRAS_OK) return 0;
+  c->pair = (size_t)m->key_dim;
+  m->retention = MIRAS_RETAIN_ALL;
+  m->toward = MIRAS_TOWARD_NOTHING;
+  m->keep_gate = MIRAS_GATE_CONSTANT;
+  m->forget = m->forget_ratio = 0;
+  m->row_rates = 1;
+  m->norm_epsilon = l->out_epsilon = 1e-6f;
+  m->step = (float)(miras__config_of(c, MIRAS__C_STEP, 1) / m->key_dim);
+  l->gate_rank = l->norm_heads = d->heads;
+  l->key_map = MIRAS_KEYS_FREE;
+  l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
+  l->convolved = shared ? MIRAS_CONVOLVED_KEYS : MIRAS_CONVOLVED_NONE;
+  l->conv_bias = l->shared_keys = shared;
+  if (shared) l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  l->out_norm = MIRAS_NORM_LAYER;
+  l->out_gate = miras__config_of(c, MIRAS__C_GATE, 0) > 0 ? MIRAS_OUT_GELU : MIRAS_OUT_NONE;
+  l->turn = MIRAS_TURN_CHUNK;
+  l->turn_base = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
+  if (!(miras__config_of(c, MIRAS__C_PRE, 0) > 0)) return c->result == MIRAS_OK;
+  d->layer[4].taps = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  c->per = 2;
+  miras__say(d->pattern, sizeof d->pattern, "(cm)*%d", d->layers);
+  d->layers = 0;
+  return c->result == MIRAS_OK;
+}
+
 /* ---- names ---- */
 
 /* A view, of a layer if it begins with a dot, and the tensor for it, NULL: zeros. A tensor's name
@@ -20619,7 +20677,10 @@ enum {
   MIRAS__BY_QUERIES = 64,  /* of heads of queries                                                 */
   MIRAS__HALF = 128,    /* half of the rows of each: the first                                    */
   MIRAS__OTHER = 256,   /* with it: the other                                                     */
-  MIRAS__ONLY = 512     /* times 1 + a miras_layer_type: for layers of this type only             */
+  MIRAS__PAIRS_OUT = 512,  /* numbers 2 i and 2 i + 1 of a head turn there, i and i + half here:
+                           columns, or of what is kept and has the sizes of a head both           */
+  MIRAS__PAIRS_IN = 1024,  /* and rows                                                            */
+  MIRAS__ONLY = 2048    /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
@@ -20782,28 +20843,68 @@ static const miras__named_as miras__qwen_names[] = {
   {".mlp.down_proj.weight", ".mlp.down", 0}
 };
 
+static const miras__named_as miras__ttt_names[] = {
+  {"embed_tokens.weight", "embed.weight", MIRAS__KEPT},
+  {"norm.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
+  {".conv.norm.weight", ".norm1.gain", MIRAS__ONLY_OF(MIRAS_LAYER_CONV)},
+  {".conv.conv.weight", ".conv_q.weight", MIRAS__ONLY_OF(MIRAS_LAYER_CONV)},
+  {".conv.conv.bias", ".conv_q.bias", MIRAS__ONLY_OF(MIRAS_LAYER_CONV)},
+  {".seq_norm.weight", ".norm1.gain", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.q_proj.weight", ".q.weight", MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.k_proj.weight", ".k.weight", MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.v_proj.weight", ".v.weight", MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.conv_q.weight", ".conv_q.weight",
+   MIRAS__PAIRS_OUT | MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_q.bias", ".conv_q.bias",
+   MIRAS__PAIRS_OUT | MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_k.weight", ".conv_k.weight",
+   MIRAS__PAIRS_OUT | MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_k.bias", ".conv_k.bias",
+   MIRAS__PAIRS_OUT | MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.learnable_ttt_lr_weight", ".gates.down", 0},
+  {NULL, ".gates.up", MIRAS__CORNER},
+  {".seq_modeling_block.learnable_ttt_lr_bias", ".gates.offset", 0},
+  {".seq_modeling_block.learnable_token_idx", ".memory.rates", 0},
+  {".seq_modeling_block.W1", ".memory.init", MIRAS__KEPT | MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.b1", ".memory.init", MIRAS__KEPT | MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.W2", ".memory.init", MIRAS__KEPT | MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.b2", ".memory.init", MIRAS__KEPT | MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.ttt_norm_weight", ".memory.gain", MIRAS__KEPT | MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.ttt_norm_bias", ".memory.bias", MIRAS__KEPT | MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.post_norm.weight", ".out_norm.gain", MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.post_norm.bias", ".out_norm.bias", MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.g_proj.weight", ".out_gate.weight", MIRAS__PAIRS_OUT},
+  {".seq_modeling_block.o_proj.weight", ".o.weight", MIRAS__PAIRS_IN},
+  {".ffn_norm.weight", ".norm2.gain", 0},
+  {".mlp.gate_proj.weight", ".mlp.gate", 0},
+  {".mlp.up_proj.weight", ".mlp.up", 0},
+  {".mlp.down_proj.weight", ".mlp.down", 0}
+};
+
 #define MIRAS__NAMES(table) table, (int)MIRAS__COUNT(table)
 static const struct {
   const char *models;   /* model_type in config.json; empty: there is none                        */
   const char *roots;    /* what names may begin with                                              */
   const char *stack;    /* and those of layers then, up to their number                           */
-  int per;              /* layers here that are one of theirs                                     */
   const char *dropped;  /* beginnings of names that are not needed                                */
   int (*describe)(miras__published *c, miras_model_desc *d);
   const miras__named_as *rows;
   int count;
 } miras__families[] = {
-  {"gated_deltanet", "model.", "layers.", 1, "", miras__describe_gated_deltanet,
+  {"gated_deltanet", "model.", "layers.", "", miras__describe_gated_deltanet,
    MIRAS__NAMES(miras__fla_names)},
-  {"delta_net", "model.", "layers.", 1, "", miras__describe_delta_net,
+  {"delta_net", "model.", "layers.", "", miras__describe_delta_net,
    MIRAS__NAMES(miras__fla_names)},
-  {"gla", "model.", "layers.", 1, "", miras__describe_gla, MIRAS__NAMES(miras__fla_names)},
-  {"rwkv7", "model.", "layers.", 2, "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
-  {"qwen3_next", "model.", "layers.", 1, "mtp.", miras__describe_qwen,
+  {"gla", "model.", "layers.", "", miras__describe_gla, MIRAS__NAMES(miras__fla_names)},
+  {"retnet", "model.", "layers.", "", miras__describe_retnet, MIRAS__NAMES(miras__fla_names)},
+  {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
+  {"ttt", "model.", "layers.", "", miras__describe_ttt, MIRAS__NAMES(miras__ttt_names)},
+  {"qwen3_next", "model.", "layers.", "mtp.", miras__describe_qwen,
    MIRAS__NAMES(miras__qwen_names)},
-  {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", 1, "model.visual. mtp.",
+  {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", "model.visual. mtp.",
    miras__describe_qwen, MIRAS__NAMES(miras__qwen_names)},
-  {"", "", "blocks.", 2, "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
+  {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
    miras__describe_author, MIRAS__NAMES(miras__author_names)}
 };
 enum { MIRAS__F_AUTHOR = (int)MIRAS__COUNT(miras__families) - 1 };
@@ -20993,6 +21094,7 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   c->from = miras__allocator(allocator);
   c->why = why, c->why_size = why_size;
   c->family = c->open = -1;
+  c->per = 1;
   if (why && why_size) why[0] = 0;
   c->path = (char *)miras__lend(c, n + MIRAS__NAME_SIZE + 2, 1);
   if (!c->path) return 0;
@@ -21107,7 +21209,7 @@ static void miras__theirs_name(const miras__published *c, const char *theirs, in
   if (*theirs == '/') miras__say(name, MIRAS__NAME_SIZE, "%s", theirs + 1);
   else if (layer < 0) miras__say(name, MIRAS__NAME_SIZE, "%s%s", c->root, theirs);
   else miras__say(name, MIRAS__NAME_SIZE, "%s%s%d%s", c->root, miras__families[c->family].stack,
-                  layer / miras__families[c->family].per, theirs);
+                  layer / c->per, theirs);
 }
 
 /* Which view of [from, to) a row means; -1: none. skip: the characters before its own name. */
@@ -21206,6 +21308,26 @@ static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t
   return 1;
 }
 
+/* Where number i of heads lies in files whose pairs are neighbours; and back. */
+static size_t miras__pair_there(const miras__published *c, size_t i) {
+  const size_t at = i % c->pair, half = c->pair / 2;
+  return i - at + (at < half ? 2 * at : 2 * (at - half) + 1);
+}
+
+static size_t miras__pair_here(const miras__published *c, size_t i) {
+  const size_t at = i % c->pair;
+  return i - at + at / 2 + (at % 2 ? c->pair / 2 : 0);
+}
+
+/* Number `at` of a row of heads' weights that are kept, [in, out], in the file. */
+static size_t miras__pair_kept(const miras__published *c, const miras__filling *p, size_t at) {
+  const size_t wide = (size_t)p->from->shape[p->from->rank - 1], high = p->each / wide;
+  size_t i = at / wide, j = at % wide;
+  if (high == c->pair) i = miras__pair_there(c, i);
+  if (wide == c->pair) j = miras__pair_there(c, j);
+  return i * wide + j;
+}
+
 /* What a piece has of the tile of rows [row, row + rows) and columns [col, col + cols). */
 static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__filling *p, size_t row,
                                         size_t rows, size_t col, size_t cols) {
@@ -21223,20 +21345,25 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   if (!p->from) return 1;
   if (p->group) {
     for (j = left; j < right; j++) {
-      const size_t at = j - p->col, from = p->first + at / p->group * p->stride + at % p->group;
+      const size_t at = p->how & MIRAS__PAIRS_OUT ? miras__pair_there(c, j - p->col) : j - p->col;
+      const size_t from = p->first + at / p->group * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
         n = below - i < 1024 ? below - i : 1024;
         if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
-        for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
+        for (k = 0; k < n; k++) {
+          const size_t to = p->how & MIRAS__PAIRS_IN ? miras__pair_here(c, i + k) : i + k;
+          c->tile[(to - row) * cols + j - col] = x[k] + more;
+        }
       }
     }
     return 1;
   }
   for (i = top; i < below; i++) {
     for (j = left; j < right; j += n) {
-      const size_t at = (j - p->col) % p->each;
+      size_t at = (j - p->col) % p->each;
       n = right - j < p->each - at ? right - j : p->each - at;
       if (n > 1024) n = 1024;
+      if (p->how & MIRAS__PAIRS_OUT) n = 1, at = miras__pair_kept(c, p, at);
       if (!miras__theirs_get(c, p->from, (i - p->row) * p->each + at, n, x)) return 0;
       for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = x[k] + more;
     }

