@@ -46,17 +46,17 @@ static void shrink(miras_model_desc *d) {
   d->seed = 5;
   for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
     miras_layer_desc *layer = &d->layer[i];
-    if (layer->window) layer->window = layer->type == MIRAS_LAYER_MAG ? 20 : 7 + 5 * i;
+    if (layer->window) layer->window = layer->type == MIRAS_LAYER_MAC ? 16 : 20 - 7 * i;
     if (layer->memory.window) layer->memory.window = 11;
     if (layer->memory.chunk > 8) layer->memory.chunk = 8;
     if (layer->hidden) layer->hidden = 16;
   }
 }
 
-/* Row `kind` of the table, then layers of other types and whole models by name. */
+/* Row `kind` of the table, then layers of other types and all whole models by name. */
 static const char *const patterns[] = {"cmwga", "ag", "m(wm)*2"};
-static const char *const wholes[] = {"titans-mag", "titans-mal"};
-enum { CASES = MIRAS_KIND_COUNT + 5 };
+enum { WHOLES = sizeof miras__models / sizeof miras__models[0] };
+enum { CASES = MIRAS_KIND_COUNT + 3 + WHOLES };
 
 static miras_model *open_case(int i, const char **name) {
   miras_model_desc d;
@@ -69,8 +69,8 @@ static miras_model *open_case(int i, const char **name) {
     if (other >= 0) strcpy(d.pattern, patterns[other]);
     *name = other < 0 ? miras_kind_name((miras_kind)i) : patterns[other];
   } else {
-    *name = wholes[other - 3];
-    assert_int_equal(miras_model_named(&d, *name, 2), MIRAS_OK);
+    *name = miras__models[other - 3].name;
+    assert_int_equal(miras_model_named(&d, *name, miras__models[other - 3].mlps ? 4 : 2), MIRAS_OK);
   }
   shrink(&d);
   if (other == 1) d.layer[2].kv_heads = 1, d.layer[2].qk_norm = 1, d.untied = 1;
