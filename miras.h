@@ -581,6 +581,9 @@
              Bias log-cosh, retention tanh.
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
+             What published layers differ in: norm_epsilon, out_epsilon, convolved, conv_bias,
+             key_mixing, value_mixing, key_heads, scaled_queries, norm_heads, out_gate; keep forms
+             with a floor (HGRN2) and with a bound of their own (KDA).
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
              initial values were drawn.
