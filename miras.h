@@ -1127,7 +1127,7 @@ typedef struct miras_layer_desc {
   miras_mixing key_mixing;     /* the activation of queries and keys                             */
   miras_mixing value_mixing;   /* of values                                                      */
   int norm_heads;          /* type memory: heads whose answers are normed together, of which the
-                              memory's are a multiple; 0 -> 1                                    */
+                              memory's are a multiple, or more than there are: all; 0 -> 1       */
   miras_norm out_norm;     /* type memory: their norm                                            */
   miras_out_gate out_gate; /* type memory: what multiplies it                                    */
   int key_heads;           /* heads of queries and keys, of which the memory's are a multiple: each
@@ -1308,6 +1308,9 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
  *   "qwen3.5"      three of Gated DeltaNet, then one of attention with an output gate
  *   "rwkv7"        time mixing, then channel mixing: two layers each. The row's memory in a layer
  *                  of type memory is "rwkv7-memory"
+ *   "ttt-linear", "ttt-mlp"   TTT's layers as published, and with -mamba behind them those of its
+ *                  other backbone, where each has a convolution of its own in front: two layers.
+ *                  With -memory behind them the rows, as others are
  * Of kimi-linear and qwen3.5 that is the order of layers and what each remembers: their attention
  * turns all of a head here, and that of Kimi Linear has keys of its own. */
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers);
@@ -2597,7 +2600,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->slopes && d->layer >= d->layers;
   c->unshared = c->l.key_heads > 0 && d->heads % c->l.key_heads;
-  c->unjoined = c->l.norm_heads > 0 && d->heads % c->l.norm_heads;
+  c->unjoined = c->l.norm_heads > 0 && c->l.norm_heads < d->heads && d->heads % c->l.norm_heads;
   c->odd = d->key_dim % 2;
   c->uneven = c->l.head_dim % 2;
   c->unturned = c->l.rotary_dim % 2 || c->l.rotary_dim > c->l.head_dim;
@@ -12667,7 +12670,7 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
  * a layer with one, and the last block may be cut. gates: full attention has an output gate and
  * norms of queries and keys. */
 static const struct {
-  char name[16], block[8];
+  char name[20], block[8];
   unsigned char kind, type, mlps, gates;
 } miras__models[] = {
   {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0},
@@ -12680,8 +12683,37 @@ static const struct {
   {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0},
   {"qwen3.5", "mmma", MIRAS_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1},
   {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV, 0, 0},
-  {"rwkv7-memory", "", MIRAS_RWKV7, MIRAS_LAYER_MEMORY, 0, 0}
+  {"rwkv7-memory", "", MIRAS_RWKV7, MIRAS_LAYER_MEMORY, 0, 0},
+  {"ttt-linear", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0},
+  {"ttt-mlp", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0},
+  {"ttt-linear-mamba", "cm", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0},
+  {"ttt-mlp-mamba", "cm", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0},
+  {"ttt-linear-memory", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0},
+  {"ttt-mlp-memory", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0}
 };
+
+/* TTT's layer as published (Sun et al. 2024), in its Transformer's block or, mamba, in Mamba's: no
+ * decay, rates that can end at 0, keys as they are that turn in their chunk. The step is that of
+ * heads of 64. */
+static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
+  miras_desc *m = &l->memory;
+  m->retention = MIRAS_RETAIN_ALL;
+  m->toward = MIRAS_TOWARD_NOTHING;
+  m->keep_gate = MIRAS_GATE_CONSTANT;
+  m->forget = m->forget_ratio = 0;
+  m->row_rates = 1;
+  m->norm_epsilon = l->out_epsilon = 1e-6f;
+  m->step = m->depth == 1 ? 1.0f / 64 : 0.1f / 64;
+  l->key_map = MIRAS_KEYS_FREE;
+  l->turn = MIRAS_TURN_CHUNK;
+  l->turn_pairs = 1;
+  l->convolved = mamba ? MIRAS_CONVOLVED_KEYS : MIRAS_CONVOLVED_NONE;
+  l->conv_bias = l->shared_keys = mamba;
+  l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
+  l->out_norm = MIRAS_NORM_LAYER;
+  l->norm_heads = 65536;
+  l->out_gate = mamba ? MIRAS_OUT_GELU : MIRAS_OUT_NONE;
+}
 
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers) {
   const size_t count = sizeof miras__models / sizeof miras__models[0];
@@ -12711,9 +12743,13 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
   }
   d->layer[2].output_gate = d->layer[2].qk_norm = miras__models[i].gates;
   block = miras__models[i].block;
+  if (strncmp(name, "ttt-", 4) == 0 && !strstr(name, "-memory")) {
+    d->norm_epsilon = 1e-6f;
+    miras__publish_ttt(&d->layer[0], block[0] != 0);
+  }
   if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
-  d->layer[0].no_mlp = !miras__models[i].mlps;
+  d->layer[0].no_mlp = !miras__models[i].mlps && block[0] == 'm';
   parts = miras__models[i].mlps ? (int)strlen(block) : 1;
   memcpy(rest, block, (size_t)(layers % parts));
   if (layers >= parts) miras__say(d->pattern, sizeof d->pattern, "(%s)*%d", block, layers / parts);
@@ -14421,6 +14457,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   }
   s->query_scale = d->scaled_queries ? 1 / sqrtf((float)s->dk) : 1;
   s->norm_heads = d->norm_heads ? (size_t)d->norm_heads : 1;
+  if (s->norm_heads > s->heads) s->norm_heads = s->heads;
   s->out_gate = (int)d->out_gate;
   s->taps = d->conv ? (size_t)d->conv : 1;
   s->key_map = d->key_map;
@@ -20635,22 +20672,12 @@ static int miras__describe_ttt(miras__published *c, miras_model_desc *d) {
   m->chunk = miras__config_whole(c, MIRAS__C_CHUNK, 16, 1);
   if (c->result != MIRAS_OK) return 0;
   c->pair = (size_t)m->key_dim;
-  m->retention = MIRAS_RETAIN_ALL;
-  m->toward = MIRAS_TOWARD_NOTHING;
-  m->keep_gate = MIRAS_GATE_CONSTANT;
-  m->forget = m->forget_ratio = 0;
-  m->row_rates = 1;
-  m->norm_epsilon = l->out_epsilon = 1e-6f;
+  miras__publish_ttt(l, shared);
+  l->turn_pairs = 0;                   /* channels of a head come in another order instead       */
   m->step = (float)(miras__config_of(c, MIRAS__C_STEP, 1) / m->key_dim);
-  l->gate_rank = l->norm_heads = d->heads;
-  l->key_map = MIRAS_KEYS_FREE;
-  l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
-  l->convolved = shared ? MIRAS_CONVOLVED_KEYS : MIRAS_CONVOLVED_NONE;
-  l->conv_bias = l->shared_keys = shared;
+  l->gate_rank = d->heads;
   if (shared) l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
-  l->out_norm = MIRAS_NORM_LAYER;
   l->out_gate = miras__config_of(c, MIRAS__C_GATE, 0) > 0 ? MIRAS_OUT_GELU : MIRAS_OUT_NONE;
-  l->turn = MIRAS_TURN_CHUNK;
   l->turn_base = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
   if (!(miras__config_of(c, MIRAS__C_PRE, 0) > 0)) return c->result == MIRAS_OK;
   d->layer[4].taps = miras__config_whole(c, MIRAS__C_CONV, 4, 1);

@@ -1862,7 +1862,8 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   const miras_layer_desc *d = ref_layer_of(m, l);
   const miras_desc md = ref_layer_memory(m, l);
   const size_t N = (size_t)batch * (size_t)T, H = (size_t)md.heads, dv = (size_t)md.value_dim;
-  const size_t joined = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
+  const size_t joined = d->norm_heads > md.heads ? H : d->norm_heads > 0 ? (size_t)d->norm_heads
+                                                                         : 1;
   double *g = (double *)ref_zeros(N * H * dv), *y = (double *)ref_zeros(N * H * dv);
   ref_memory_answers(m, l, h, h, batch, T, T, y, branches);
   if (d->type == MIRAS_LAYER_MAG) {

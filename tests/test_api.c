@@ -99,12 +99,13 @@ static miras_trainer_desc small_trainer(void) {
 
 static void named_models(void) {
   static const char *const names[] = { "titans-lmm", "titans-mag", "titans-mal", "yaad",
-    "titans-mac", "moneta-h", "yaad-h", "memora-h", "kimi-linear", "qwen3.5" };
-  static const int layers[] = { 3, 3, 6, 3, 3, 3, 3, 3, 3, 3 };
-  static const int attends[] = { 0, 1, 1, 0, 1, 1, 1, 1, 1, 1 };
+    "titans-mac", "moneta-h", "yaad-h", "memora-h", "kimi-linear", "qwen3.5",
+    "ttt-linear", "ttt-mlp-mamba", "ttt-mlp-memory" };
+  static const int layers[] = { 3, 3, 6, 3, 3, 3, 3, 3, 3, 3, 3, 6, 3 };
+  static const int attends[] = { 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0 };   /* or has a pattern */
   miras_model_desc d;
   int i;
-  for (i = 0; i < 10; i++) {
+  for (i = 0; i < 13; i++) {
     miras_model *m;
     assert_int_equal(miras_model_named(&d, names[i], 3), MIRAS_OK);
     d.vocab = 11;
@@ -120,6 +121,12 @@ static void named_models(void) {
   assert_string_equal(d.pattern, "(mmma)*2mm");
   assert_int_equal(miras_model_named(&d, "kimi-linear", 2), MIRAS_OK);
   assert_string_equal(d.pattern, "mm");
+  assert_int_equal(miras_model_named(&d, "ttt-linear-mamba", 2), MIRAS_OK);
+  assert_string_equal(d.pattern, "(cm)*2");
+  assert_true(d.layer[0].shared_keys && !d.layer[0].no_mlp && d.layer[4].no_mlp);
+  assert_int_equal(d.layer[0].memory.row_rates, 1);
+  assert_int_equal(miras_model_named(&d, "ttt-linear-memory", 2), MIRAS_OK);
+  assert_int_equal(d.layer[0].memory.row_rates, 2);
   assert_int_equal(miras_model_named(&d, "titans-man", 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(&d, NULL, 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(NULL, "titans-mag", 3), MIRAS_ERR_ARGUMENT);

@@ -191,6 +191,10 @@ static const struct {
    "turn=position turn_base=50 scaled_queries=1 key_map=free key_heads=1"},
   {MIRAS_TTT_MLP, 4, "ttt-mlp, keys that turn in their chunk",
    "turn=chunk turn_base=9 turn_pairs=1"},
+  {MIRAS_TTT_MLP, 4, "ttt-mlp as published, on Mamba's backbone",
+   ".retention=all .toward=nothing .keep_gate=constant .forget=0 .forget_ratio=0 .row_rates=1 "
+   "convolved=qk conv_bias=1 shared_keys=1 key_mixing=none value_mixing=none key_map=free "
+   "turn=chunk turn_pairs=1 out_norm=layer norm_heads=9 out_gate=gelu"},
   {MIRAS_DELTANET, 4, "deltanet, layer norms per head", "out_norm=layer out_epsilon=0.01"},
   {MIRAS_TTT_LINEAR, 4, "ttt-linear, a layer norm of all heads, a gate by GELU",
    "out_norm=layer norm_heads=2 out_gate=gelu"},
