@@ -1040,6 +1040,7 @@ typedef enum miras_out_gate {
   MIRAS_OUT_SIGMOID,
   MIRAS_OUT_NONE,          /* nothing; there is no W_g                                           */
   MIRAS_OUT_GELU,
+  MIRAS_OUT_SILU_FIRST,    /* silu(g), and what it has multiplied is normed then (Mamba-2)        */
   MIRAS_OUT_COUNT
 } miras_out_gate;
 
@@ -1143,6 +1144,10 @@ typedef struct miras_layer_desc {
   float steepest;          /* of MIRAS_KEEP_STEEP, 1e-3..1e3; 0 -> 5                             */
   int tied_step;           /* 1: the step gate is step * softplus(g) of the keep gate's own g (dt of
                               Mamba-2); needs MIRAS_KEEP_RATE and both gates per head            */
+  float step_low;          /* tied_step: softplus(g) is held between these two, in both gates;   */
+  float step_high;         /* 0 -> no bound                                                      */
+  int skip;                /* type memory: 1 adds the token's value to what memories say, times a
+                              learned number per head (D of Mamba-2)                             */
   int fixed_gates;         /* which learned gates do not depend on the token but are one learned
                               number each: a sum of MIRAS_FIXED_...                              */
   int horizon;             /* 0, or the tokens that learned keep gates may at most look back:
@@ -2093,6 +2098,7 @@ typedef struct miras__case {
   int unequal;             /* a memory and the attention that it gates differ in width           */
   int apart, broken;       /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
+  int crossed;             /* step_low is not below step_high                                    */
 } miras__case;
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
@@ -2228,6 +2234,10 @@ static const miras__field miras__fields[] = {
   MIRAS__N(conv_bias, 6, 0, 1, 0, "type not rwkv, convolved not none"),
   MIRAS__W(key_mixing, 6, MIRAS_MIX_COUNT, "type not rwkv", "silu none relu elu"),
   MIRAS__W(value_mixing, 6, MIRAS_MIX_COUNT, "type not rwkv", "silu none relu elu"),
+  {MIRAS__AT("step_low", l.step_low), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL, "tied_step"},
+  {MIRAS__AT("step_high", l.step_high), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1e4f, 0, NULL,
+   "tied_step"},
+  MIRAS__N(skip, 6, 0, 1, 0, "type memory"),
   MIRAS__W(mlp, 6, MIRAS_MLP_COUNT, "no_mlp 0", "swiglu relu2"),
   MIRAS__N(shift, 6, 0, 1, 0, "type mlp"),
   MIRAS__N(decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
@@ -2249,7 +2259,7 @@ static const miras__field miras__fields[] = {
            "none position chunk"),
   MIRAS__N(turn_pairs, 6, 0, 1, 0, "turn"),
   {MIRAS__AT("turn_base", l.turn_base), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000, NULL, "turn"},
-  MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none gelu"),
+  MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none gelu silu-first"),
   MIRAS__W(out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
@@ -2273,7 +2283,7 @@ static const miras__field miras__fields[] = {
   MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
   MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
   MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
-  MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL)
+  MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL)
 };
 #undef MIRAS__AT
 #undef MIRAS__W
@@ -2355,6 +2365,8 @@ static const miras__rule miras__rules[] = {
   {"type mac", "shared_keys 0, key_heads 0, scaled_queries 0",
    "keys and queries are made of what attention says"},
   {"tied_step", "keep_gate head, step_gate head, descents 1", NULL},
+  {"crossed, step_low, step_high", "", "the first must be below the second"},
+  {"skip", "descents 1", NULL},
   {"type rwkv", "separate_erase 1, keep_gate channel, step_gate constant", NULL}
 };
 
@@ -2602,6 +2614,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->unshared = c->l.key_heads > 0 && d->heads % c->l.key_heads;
   c->unjoined = c->l.norm_heads > 0 && c->l.norm_heads < d->heads && d->heads % c->l.norm_heads;
   c->odd = d->key_dim % 2;
+  c->crossed = c->l.step_high > 0 && !(c->l.step_low < c->l.step_high);
   c->uneven = c->l.head_dim % 2;
   c->unturned = c->l.rotary_dim % 2 || c->l.rotary_dim > c->l.head_dim;
   c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
@@ -3053,6 +3066,12 @@ typedef struct miras__norm {
   int form;
 } miras__norm;
 
+/* How gates are made of numbers g (room @29): with low < high these are held between the two. */
+typedef struct miras__gating {
+  int form;
+  float cap, low, high;
+} miras__gating;
+
 /* What the adjoint of a layer norm knows of a row: mean and 1 / deviation of x, and the means of
  * its gradient and of that times the normed row. */
 typedef struct miras__norm_row { float mean, inverse, d, along; } miras__norm_row;
@@ -3491,11 +3510,11 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t n))                    \
   X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
     int way, size_t rows, size_t heads, size_t dim, size_t turn))                                 \
-  X(LAYER, void, gates_fwd, (int form, float cap, float *y, float *g, size_t ld,                  \
+  X(LAYER, void, gates_fwd, (const miras__gating *how, float *y, float *g, size_t ld,             \
     const float *offset, const float *c, size_t rows, size_t n))                                  \
   X(LAYER, void, complement, (int form, float cap, float *key, const float *gate, const float *g, \
     size_t ld, size_t rows, size_t n))                                                            \
-  X(LAYER_BACK, void, gates_bwd, (int form, float cap, float *dy, const float *g, size_t ld,      \
+  X(LAYER_BACK, void, gates_bwd, (const miras__gating *how, float *dy, const float *g, size_t ld, \
     float *doffset, float *dc, const float *c, size_t rows, size_t n))                            \
   X(LAYER, float, cross_entropy, (float *x, size_t n, size_t target, float scale))                \
   X(LAYER_BACK, void, dropout, (float *y, const float *base, const float *x, uint64_t key,        \
@@ -7688,41 +7707,44 @@ static inline vf miras__gate_bent(int form, float cap, vf g, vf c, vf *by_g, vf 
   return y;
 }
 
-static void miras__gates_fwd(int form, float cap, float *y, float *g, size_t ld,
+static void miras__gates_fwd(const miras__gating *how, float *y, float *g, size_t ld,
                              const float *offset, const float *c, size_t rows, size_t n) {
+  const int held = how->low < how->high;
   size_t at;
   V_FOR(n) {
-    const miras__gate_form f = miras__gate_form_of(form, V_AT(c));
+    const miras__gate_form f = miras__gate_form_of(how->form, V_AT(c));
     for (at = 0; at < rows * ld; at += ld) {
       vf x = V_AT(g + at);
-      if (offset) x = V_ADD(x, V_AT(offset)), V_PUT(g + at, x);
-      if (miras__gate_bends(form)) {
-        V_PUT(y + at, miras__gate_bent(form, cap, x, V_AT(c), NULL, NULL));
+      if (offset) x = V_ADD(x, V_AT(offset));
+      if (offset && held) x = V_MAX(V_MIN(x, V_SET1(how->high)), V_SET1(how->low));
+      if (offset) V_PUT(g + at, x);
+      if (miras__gate_bends(how->form)) {
+        V_PUT(y + at, miras__gate_bent(how->form, how->cap, x, V_AT(c), NULL, NULL));
         continue;
       }
       x = V_MUL(f.sign, x);
       x = V_MUL(f.by, f.soft ? miras__v_softplus(x) : miras__v_sigmoid(x));
-      V_PUT(y + at, V_MUL(V_SET1(cap), f.outer ? miras__v_exp(x) : x));
+      V_PUT(y + at, V_MUL(V_SET1(how->cap), f.outer ? miras__v_exp(x) : x));
     }
   }
 }
 
 #ifndef MIRAS__BORROWS
 /* dy becomes dg; doffset +=, dc += (RATE, FLOOR and STEEP only). */
-static void miras__gates_bwd(int form, float cap, float *dy, const float *g, size_t ld,
+static void miras__gates_bwd(const miras__gating *how, float *dy, const float *g, size_t ld,
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
-  const int root = form == MIRAS__GATE_ROOT, bends = miras__gate_bends(form);
-  const int rate = bends || form == MIRAS__GATE_RATE;
+  const int root = how->form == MIRAS__GATE_ROOT, bends = miras__gate_bends(how->form);
+  const int rate = bends || how->form == MIRAS__GATE_RATE, held = how->low < how->high;
   size_t at;
   V_FOR(n) {
-    const miras__gate_form f = miras__gate_form_of(form, V_AT(c));
+    const miras__gate_form f = miras__gate_form_of(how->form, V_AT(c));
     vf sum = V_AT(doffset), sum_c = rate ? V_AT(dc) : V_ZERO();
     for (at = 0; at < rows * ld; at += ld) {
       const vf x = V_AT(g + at), s = miras__v_sigmoid(x), less = V_SUB(V_SET1(1.0f), s);
-      vf d = V_MUL(V_SET1(cap), V_AT(dy + at)), grow = root ? V_NEG(f.by) : f.by;
+      vf d = V_MUL(V_SET1(how->cap), V_AT(dy + at)), grow = root ? V_NEG(f.by) : f.by;
       if (bends) {
         vf by_g, by_c;
-        miras__gate_bent(form, cap, x, V_AT(c), &by_g, &by_c);
+        miras__gate_bent(how->form, how->cap, x, V_AT(c), &by_g, &by_c);
         d = V_MUL(V_AT(dy + at), by_g);
         sum_c = V_FMA(V_AT(dy + at), by_c, sum_c);
         V_PUT(dy + at, d);
@@ -7736,6 +7758,10 @@ static void miras__gates_bwd(int form, float cap, float *dy, const float *g, siz
         else grow = V_MUL(grow, e);
       }
       d = V_MUL(d, V_MUL(grow, root ? less : f.soft ? s : V_MUL(s, less)));
+      if (held) {                      /* at either end g has no say */
+        d = V_SELECT(V_LT(x, V_SET1(how->high)), d, V_ZERO());
+        d = V_SELECT(V_LT(V_SET1(how->low), x), d, V_ZERO());
+      }
       V_PUT(dy + at, d);
       sum = V_ADD(sum, d);
     }
@@ -13416,7 +13442,7 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
        MIRAS__W_RATE_UP, MIRAS__W_MIX_DOWN, MIRAS__W_MIX_UP, MIRAS__W_OUT_DOWN, MIRAS__W_OUT_UP,
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
        MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
-       MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE,
+       MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE,
        MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q,
        MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K, MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y,
        MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2, MIRAS__W_NORM2_BIAS, MIRAS__W_MLP_GATE,
@@ -13466,7 +13492,8 @@ typedef struct miras__shape {
   size_t idling;
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
          row_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
-         said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4], bonus,
+         said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
+         bonus, skip,
          out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
@@ -13489,6 +13516,7 @@ typedef struct miras__shape {
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
   size_t moving;                   /* the first of g's, which depend on the token                 */
   miras__gates gate[MIRAS__GATE_GROUPS];
+  float low, high;                 /* what a tied step's g is held between                        */
   /* of attention */
   size_t at_still;                 /* queries before they turn in a row of what heads read        */
   size_t window;
@@ -13545,6 +13573,7 @@ static const struct {
   {"memory.ridge", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(ridge)},
   {"memory.bias", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(heads), MIRAS__L(gain)},
   {"memory.rates", MIRAS__BY_HEAD, 0, 0, 1, MIRAS__L(row_rates), 0},
+  {"skip.gain", MIRAS__BY_SEQUENCE, 0, 10, 1, MIRAS__L(skip), 0},
   {"bonus.gain", MIRAS__BY_SEQUENCE, 0, 0, 1, MIRAS__L(bonus), 0},
   {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(out_norm), 0},
   {"out_norm.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(out_bias), 0},
@@ -14436,6 +14465,9 @@ static float miras__key_length(const miras__shape *s) {
 }
 
 #ifndef MIRAS__DEVICE
+/* x with softplus(x) = y. */
+static double miras__softplus_inverse(double y) { return y > 30 ? y : log(expm1(y)); }
+
 /* The shape around s->plan. */
 static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
   const miras_desc *m = &s->plan.d;
@@ -14506,6 +14538,11 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
     group[MIRAS__STEP].offset = group[MIRAS__KEEP].offset;
     s->outs += group[MIRAS__STEP].count;
   }
+  if (d->step_low > 0 || d->step_high > 0) {       /* of softplus(g), so of g its inverse         */
+    s->low = d->step_low > 0 ? (float)miras__softplus_inverse((double)d->step_low) : -FLT_MAX;
+    s->high = d->step_high > 0 ? (float)miras__softplus_inverse((double)d->step_high) : FLT_MAX;
+  }
+  s->skip = d->skip ? s->heads : 0;
   s->cols_q = s->key_heads * s->dk;
   s->mix_q = s->cols_q;
   s->mix_k = d->key_map == MIRAS_KEYS_COMPLEMENT ? 0 : s->descents * s->cols_q;
@@ -14739,6 +14776,15 @@ static const float *miras__gate_scale(const miras__layer *layer, const miras__ga
                                          : layer->s->gate_scale + group->first;
 }
 
+static miras__gating miras__gating_of(const miras__shape *s, const miras__gates *group) {
+  const miras__gates *keep = &s->gate[MIRAS__KEEP];
+  const int held = s->tied && group->from == keep->from;
+  miras__gating how;
+  how.form = group->form, how.cap = group->cap;
+  how.low = held ? s->low : 0, how.high = held ? s->high : 0;
+  return how;
+}
+
 /* g [n, gates] -> gates [n, outs]. offset NULL: g holds it already. */
 static void miras__make_gates(const miras__visit *a, const float *offset) {
   const miras__shape *s = a->layer->s;
@@ -14746,9 +14792,9 @@ static void miras__make_gates(const miras__visit *a, const float *offset) {
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
     const miras__gates *group = &s->gate[i];
     const int tied = group->from != group->first;
+    const miras__gating how = miras__gating_of(s, group);
     if (group->count)
-      a->k->gates_fwd(group->form, group->cap, a->work.gates + group->first,
-                      a->kept.g + group->from, s->ld_g,
+      a->k->gates_fwd(&how, a->work.gates + group->first, a->kept.g + group->from, s->ld_g,
                       offset && !tied ? offset + group->offset : NULL,
                       miras__gate_scale(a->layer, group), a->n, group->count);
   }
@@ -14909,6 +14955,30 @@ static void miras__layer_call(const miras__visit *a, size_t h, miras__head_io *i
     run->tape = a->kept.tape + h * a->kept.per_tape;
 }
 
+/* y += D v, of the head's rows. */
+static void miras__skip(const miras__visit *a, size_t h, const miras__head_io *io) {
+  const miras__shape *s = a->layer->s;
+  a->k->axpy_rows(io->y, s->ld_y, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, io->v, s->dv,
+                  a->n, s->dv);
+}
+
+/* dv += D dy, dD += sum dy . v */
+static void miras__skip_bwd(const miras__visit *a, size_t h, const miras__head_io *io,
+                            const miras__head_grads *g) {
+  const miras__shape *s = a->layer->s;
+  const miras__kernels *k = a->k;
+  const float *dy = a->work.dy + h * s->dv;
+  float *sum = miras__head_sum(a, MIRAS__W_SKIP, h), *b = a->scratch;
+  size_t i, m;
+  k->axpy_rows(g->v, s->dv, miras__weight(a->layer, MIRAS__W_SKIP)[h], NULL, 0, dy, s->ld_y, a->n,
+               s->dv);
+  for (i = 0; i < a->n; i += m) {
+    m = a->n - i < MIRAS__TILE ? a->n - i : MIRAS__TILE;
+    k->dot_rows(0, b, 1, dy + i * s->ld_y, s->ld_y, io->v + i * s->dv, s->dv, m, s->dv);
+    k->add_rows(sum, 0, b, 1, m, 1);
+  }
+}
+
 static void miras__memory_layer_head(const miras__visit *a, size_t h) {
   const miras__shape *s = a->layer->s;
   const size_t state = s->plan.head_state;
@@ -14921,6 +14991,7 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
     a->k->fill(run.state, 0, state);
   }
   miras__head_forward(&run);
+  if (s->skip) miras__skip(a, h, &io);
 }
 
 /* What the memories answered, to be normed and gated. */
@@ -14945,15 +15016,45 @@ static int miras__gates_apart(const miras__shape *s) {
 
 static int miras__gate_map(const miras__shape *s) {
   return s->out_gate == MIRAS_OUT_GELU ? (int)MIRAS_GELU
-       : s->out_gate == MIRAS_OUT_SILU ? (int)MIRAS_SILU : (int)MIRAS__SIGMOID;
+       : s->out_gate == MIRAS_OUT_SIGMOID ? (int)MIRAS__SIGMOID : (int)MIRAS_SILU;
 }
+
+static int miras__gates_first(const miras__shape *s) { return s->out_gate == MIRAS_OUT_SILU_FIRST; }
 
 /* y = what W_o receives, but for a gate apart. */
 static void miras__answers_norm(const miras__visit *a, float *y, miras__norm *of) {
+  const miras__shape *s = a->layer->s;
   *of = miras__answers_of(a);
-  if (miras__gates_apart(a->layer->s)) of->form = MIRAS_OUT_NONE;
-  if (of->bias) a->k->layer_norm_fwd(y, a->layer->s->ld_y, of);
-  else a->k->gated_norm_fwd(y, a->layer->s->ld_y, of);
+  if (miras__gates_apart(s) || miras__gates_first(s)) of->form = MIRAS_OUT_NONE;
+  if (miras__gates_first(s)) {
+    a->k->gate_rows_fwd(miras__gate_map(s), y, s->ld_y, a->kept.y, s->ld_y, of->gate, s->ld_p, a->n,
+                        s->value);
+    of->x = y;
+  }
+  if (of->bias) a->k->layer_norm_fwd(y, s->ld_y, of);
+  else a->k->gated_norm_fwd(y, s->ld_y, of);
+}
+
+/* The adjoint where the gate comes first: from -> dy and the gate's part of dproj. */
+static void miras__gated_first_bwd(const miras__visit *a, float *from) {
+  const miras__shape *s = a->layer->s;
+  float *dgate = a->work.dproj + s->at_out, *u = from + MIRAS__TILE * (s->ld_y + s->ld_f);
+  miras__norm of = miras__answers_of(a);
+  miras__norm_grads g;
+  g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM);
+  g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
+  a->k->gate_rows_fwd(miras__gate_map(s), u, s->ld_y, of.x, s->ld_y, of.gate, s->ld_p, a->n,
+                      s->value);
+  of.x = u, of.form = MIRAS_OUT_NONE;
+  if (of.bias)
+    a->k->layer_norm_bwd(from, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y, from, s->ld_y, &of);
+  else
+    a->k->gated_norm_bwd(from, s->ld_y, dgate, s->ld_p, g.gain, a->work.out, s->ld_y, from, s->ld_y,
+                         &of);
+  a->k->copy_rows(a->work.dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
+  a->k->copy_rows(dgate, s->ld_p, of.gate, s->ld_p, a->n, s->value);
+  a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, a->work.dy, s->ld_y, dgate, s->ld_p, a->n,
+                      s->value);
 }
 
 static const float *miras__memory_layer_leave(const miras__visit *a) {
@@ -14961,7 +15062,7 @@ static const float *miras__memory_layer_leave(const miras__visit *a) {
   float *out = miras__from_scratch(a);
   miras__norm of;
   miras__answers_norm(a, out, &of);
-  if (miras__gates_apart(s) && s->cols_out)
+  if (miras__gates_apart(s) && s->cols_out && !miras__gates_first(s))
     a->k->gate_rows_fwd(miras__gate_map(s), out, s->ld_y, out, s->ld_y, a->kept.proj + s->at_out,
                         s->ld_p, a->n, s->value);
   return out;
@@ -14984,6 +15085,11 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   miras__norm_grads g;
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM);
   g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
+  if (miras__gates_first(s)) {
+    miras__gated_first_bwd(a, from);
+    miras__memory_layer_again(a);
+    return;
+  }
   if (!miras__gates_apart(s)) {
     t = from;
   } else if (s->cols_out) {              /* the gate's adjoint, t: of what it multiplies          */
@@ -15060,6 +15166,7 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
   run.dstate = dstate;
   miras__layer_sums(a, h, &run);
   miras__head_backward(&run);
+  if (s->skip) miras__skip_bwd(a, h, &io, &g);
   if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
   if (length > 0) {
     k->unit_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
@@ -15110,13 +15217,15 @@ static void miras__convolve_bwd(const miras__visit *a) {
 
 /* Gradients of gates become those of g, where they lie. */
 static void miras__gates_back(const miras__visit *a) {
+  const miras__shape *s = a->layer->s;
   float *dg = a->work.dgates;
   int i;
   for (i = 0; i < MIRAS__GATE_GROUPS; i++) {
-    const miras__gates *group = &a->layer->s->gate[i];
+    const miras__gates *group = &s->gate[i];
+    const miras__gating how = miras__gating_of(s, group);
     if (!group->count) continue;
-    a->k->gates_bwd(group->form, group->cap, dg + group->first, a->kept.g + group->from,
-                    a->layer->s->ld_g, miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
+    a->k->gates_bwd(&how, dg + group->first, a->kept.g + group->from, s->ld_g,
+                    miras__tile_sum(a, MIRAS__W_GATES_OFFSET) + group->offset,
                     miras__tile_sum(a, MIRAS__W_GATES_RATE), miras__gate_scale(a->layer, group),
                     a->n, group->count);
     if (group->from != group->first)             /* tied: its source has been there before */

@@ -706,15 +706,14 @@ MIRAS__BY_TILES(gate_rows_bwd, 1,
                  size_t rows, size_t n),
                 (f, ds + r * lds + at, lds, a + r * lda + at, lda, b + r * ldb + at, ldb, m, w))
 MIRAS__BY_TILES(gates_fwd, 1,
-                (int form, float cap, float *y, float *g, size_t ld, const float *offset,
+                (const miras__gating *how, float *y, float *g, size_t ld, const float *offset,
                  const float *c, size_t rows, size_t n),
-                (form, cap, y + r * ld + at, g + r * ld + at, ld, miras__at(offset, at), c + at, m,
-                 w))
+                (how, y + r * ld + at, g + r * ld + at, ld, miras__at(offset, at), c + at, m, w))
 MIRAS__BY_TILES(gates_bwd, 0,
-                (int form, float cap, float *dy, const float *g, size_t ld, float *doffset,
+                (const miras__gating *how, float *dy, const float *g, size_t ld, float *doffset,
                  float *dc, const float *c, size_t rows, size_t n),
-                (form, cap, dy + r * ld + at, g + r * ld + at, ld, doffset + at,
-                 miras__to(dc, at), c + at, m, w))
+                (how, dy + r * ld + at, g + r * ld + at, ld, doffset + at, miras__to(dc, at),
+                 c + at, m, w))
 MIRAS__BY_ROWS(feature_rows, ldf,
                (int map, float *y, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n),
                (map, y + r * ldf, ldf, x + r * ldx, ldx, m, n))

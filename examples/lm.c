@@ -810,7 +810,7 @@ static miras_model_desc describe(const options *o, int vocab) {
     die(2, "--pattern is longer than %d characters", (int)sizeof d.pattern - 1);
   if (o->pattern) snprintf(d.pattern, sizeof d.pattern, "%s", o->pattern);
   else if (transformer) snprintf(d.pattern, sizeof d.pattern, "a*%d", o->layers);
-  d.untied = o->untied;
+  if (o->untied) d.untied = 1;
   if (o->chunk) d.layer[0].memory.chunk = o->chunk;
   if (o->step > 0) d.layer[0].memory.step = (float)o->step;
   if (o->reset > 0) d.layer[0].memory.reset_every = o->reset;

@@ -1631,6 +1631,12 @@ REF size_t ref_gate_projected(const miras_layer_desc *d, const miras_desc *md, i
 REF double ref_gate(const miras_layer_desc *d, const miras_desc *md, int which, double g,
                     double a) {
   const double most = d->horizon > 0 ? 1.0 - 1.0 / (double)d->horizon : 1.0; /* of alpha */
+  if (d->tied_step && (which == REF_KEEP || which == REF_STEP)) { /* dt between its bounds */
+    double dt = ref_softplus(g);
+    if (dt < (double)d->step_low) dt = (double)d->step_low;
+    if (d->step_high > 0.0f && dt > (double)d->step_high) dt = (double)d->step_high;
+    return which == REF_STEP ? (double)md->step * dt : most * exp(-exp(a) * dt);
+  }
   switch (which) {
     case REF_KEEP:
       if (d->keep_form == MIRAS_KEEP_ROOT) return most * pow(ref_sigmoid(g), 1.0 / 16.0);
@@ -1642,7 +1648,7 @@ REF double ref_gate(const miras_layer_desc *d, const miras_desc *md, int which, 
       if (d->keep_form == MIRAS_KEEP_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
       return most * ref_sigmoid(g);
     case REF_STEP:
-      return (double)md->step * (d->tied_step ? ref_softplus(g) : ref_sigmoid(g));
+      return (double)md->step * ref_sigmoid(g);
     case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
     default: return ref_sigmoid(g);
   }
@@ -1770,6 +1776,39 @@ REF void ref_turn_keys(const miras_layer_desc *d, int chunk, double *q, double *
   }
 }
 
+/* What multiplies the answers of memories where its projection says g. */
+REF double ref_out_gate(miras_out_gate form, double g) {
+  switch (form) {
+    case MIRAS_OUT_NONE: return 1.0;
+    case MIRAS_OUT_SIGMOID: return ref_sigmoid(g);
+    case MIRAS_OUT_GELU:
+      return 0.5 * g * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (g + 0.044715 * pow(g, 3.0))));
+    default: return g * ref_sigmoid(g);
+  }
+}
+
+/* Answers y [N, H, dv], normed and gated: out. */
+REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size_t N, size_t H,
+                     size_t dv, double *out) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const double epsilon = d->out_epsilon > 0.0f ? (double)d->out_epsilon : ref_epsilon(m);
+  const double *gain = ref_param(m, l, "out_norm.gain");
+  const size_t joined = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
+  const int first = d->out_gate == MIRAS_OUT_SILU_FIRST;
+  double *g = (double *)ref_zeros(N * H * dv);
+  if (d->out_gate != MIRAS_OUT_NONE)
+    ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
+  for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->out_gate, g[i]);
+  for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
+  if (d->out_norm == MIRAS_NORM_LAYER)
+    ref_layer_norm(out, y, gain, ref_param(m, l, "out_norm.bias"), N * H / joined, joined * dv,
+                   H / joined, epsilon);
+  else
+    ref_rms(out, y, gain, N * H / joined, joined * dv, H / joined, epsilon);
+  for (size_t i = 0; !first && i < N * H * dv; i++) out[i] *= g[i];
+  free(g);
+}
+
 /* What a layer's memories answer, [tokens, heads * dv]: keys, values and gates are made of rows h,
  * queries of rows `asks`, or NULL: they are the rows h themselves. A token asks when it has learned
  * its own pair; or, of one sequence, after the first `learned` of T tokens all of them do. */
@@ -1847,6 +1886,8 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   for (size_t i = 0; i < N * H && learned < T; i++)
     ref_read_head(&memory, 0, (int)(i % H), q + i * dk, y + i * dv);
   ref_close(&memory);
+  for (size_t i = 0; d->skip && i < N * H * dv; i++)
+    y[i] += ref_param(m, l, "skip.gain")[i / dv % H] * v[i];
   for (int i = 0; i < REF_GATES; i++) free(gate[i]);
   free(params);
   free(erase);
@@ -1862,31 +1903,12 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
   const miras_layer_desc *d = ref_layer_of(m, l);
   const miras_desc md = ref_layer_memory(m, l);
   const size_t N = (size_t)batch * (size_t)T, H = (size_t)md.heads, dv = (size_t)md.value_dim;
-  const size_t joined = d->norm_heads > md.heads ? H : d->norm_heads > 0 ? (size_t)d->norm_heads
-                                                                         : 1;
-  double *g = (double *)ref_zeros(N * H * dv), *y = (double *)ref_zeros(N * H * dv);
+  double *y = (double *)ref_zeros(N * H * dv);
   ref_memory_answers(m, l, h, h, batch, T, T, y, branches);
-  if (d->type == MIRAS_LAYER_MAG) {
+  if (d->type == MIRAS_LAYER_MAG)
     memcpy(out, y, N * H * dv * sizeof *y);
-  } else {
-    const double epsilon = d->out_epsilon > 0.0f ? (double)d->out_epsilon : ref_epsilon(m);
-    const double *gain = ref_param(m, l, "out_norm.gain");
-    if (d->out_norm == MIRAS_NORM_LAYER)
-      ref_layer_norm(out, y, gain, ref_param(m, l, "out_norm.bias"), N * H / joined, joined * dv,
-                     H / joined, epsilon);
-    else
-      ref_rms(out, y, gain, N * H / joined, joined * dv, H / joined, epsilon);
-    if (d->out_gate != MIRAS_OUT_NONE)
-      ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
-    for (size_t i = 0; i < N * H * dv; i++)
-      out[i] *= d->out_gate == MIRAS_OUT_NONE      ? 1.0
-                : d->out_gate == MIRAS_OUT_SIGMOID ? ref_sigmoid(g[i])
-                : d->out_gate == MIRAS_OUT_GELU
-                    ? 0.5 * g[i] * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) *
-                                               (g[i] + 0.044715 * pow(g[i], 3.0))))
-                                                   : g[i] * ref_sigmoid(g[i]);
-  }
-  free(g);
+  else
+    ref_answers(m, l, h, y, N, H, dv, out);
   free(y);
 }
 

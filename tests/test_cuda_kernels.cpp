@@ -22,7 +22,7 @@ static unsigned threads = 32;
 
 /* The records and tables of the two sides. */
 #define RECORDS(X) X(matrix) X(norm) X(conv) X(erasing) X(channels) X(norm2) X(norm_grads) \
-  X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads)
+  X(gating) X(errors) X(plan) X(solve) X(bound) X(channel_grads) X(conjugate) X(reads)
 #define RECORD(name) typedef ::miras__##name name;
 struct host {
   typedef ::miras__kernels table;
@@ -502,10 +502,12 @@ template <class Y> struct cases {
               M / 2 + 1, HEADS, dim, F & 4 ? dim / 4 * 2 : dim);
   }
   BOTH static void gates_fwd(T *K, const shape *s, float *p) {
-    K->gates_fwd(F % 7, 0.9f, AT(0), AT(1), LD, F / 7 ? AT(2) : NULL, AT(3), M, N);
+    const typename Y::gating how = {F % 7, 0.9f, -0.5f, F % 2 ? 0.5f : -1.0f};
+    K->gates_fwd(&how, AT(0), AT(1), LD, F / 7 ? AT(2) : NULL, AT(3), M, N);
   }
   BOTH static void gates_bwd(T *K, const shape *s, float *p) {
-    K->gates_bwd(F % 7, 0.9f, AT(0), AT(1), LD, AT(2), AT(4), AT(3), M, N);
+    const typename Y::gating how = {F % 7, 0.9f, -0.5f, F / 7 ? 0.5f : -1.0f};
+    K->gates_bwd(&how, AT(0), AT(1), LD, AT(2), AT(4), AT(3), M, N);
   }
   BOTH static void complement(T *K, const shape *s, float *p) {
     K->complement(F, 0.9f, AT(0), AT(1), AT(2), LD, M, N);
@@ -532,7 +534,7 @@ template <class Y> struct cases {
   X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \
   X(lq_bwd, 2) X(signed_fwd, 12) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
-  X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 7) X(complement, 2) X(gate_rows_fwd, 6)             \
+  X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 6)             \
   X(gate_rows_bwd, 3)
 
 /* Those by parts, of which `which` counts behind the others. */

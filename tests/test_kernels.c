@@ -901,19 +901,26 @@ static void layer_erase_bwd(const miras__kernels *k, trial *t) {
   k->erase_bwd(dkey.p, derase.p, dreplace.p, drate.p, drate.ld, da.p, db.p, row.p, erase.p, &e);
 }
 
+static miras__gating gating_of(const trial *t) {
+  miras__gating how;
+  how.form = (int)(t->variant % (MIRAS__GATE_SOFTPLUS + 1));
+  how.cap = 0.75f, how.low = -1, how.high = t->variant / 16 % 2 ? 1.5f : -1;
+  return how;
+}
+
 static void layer_gates_fwd(const miras__kernels *k, trial *t) {
   operand y = apart(t, t->rows, t->n), g = take(t, t->rows, t->n, y.ld);
   operand offset = packed(t, 1, t->n), c = packed(t, 1, t->n);
-  k->gates_fwd((int)(t->variant % (MIRAS__GATE_SOFTPLUS + 1)), 0.75f, y.p, g.p, y.ld,
-               t->variant / 8 % 2 ? NULL : offset.p, c.p, t->rows, t->n);
+  const miras__gating how = gating_of(t);
+  k->gates_fwd(&how, y.p, g.p, y.ld, t->variant / 8 % 2 ? NULL : offset.p, c.p, t->rows, t->n);
 }
 
 static void layer_gates_bwd(const miras__kernels *k, trial *t) {
   operand dy = apart(t, t->rows, t->n), g = take(t, t->rows, t->n, dy.ld);
   operand doffset = packed(t, 1, t->n), dc = packed(t, 1, t->n), c = packed(t, 1, t->n);
-  const int form = (int)(t->variant % (MIRAS__GATE_SOFTPLUS + 1));
-  k->gates_bwd(form, 0.75f, dy.p, g.p, dy.ld, doffset.p, miras__gate_learns(form) ? dc.p : NULL,
-               c.p, t->rows, t->n);
+  const miras__gating how = gating_of(t);
+  k->gates_bwd(&how, dy.p, g.p, dy.ld, doffset.p, miras__gate_learns(how.form) ? dc.p : NULL, c.p,
+               t->rows, t->n);
 }
 
 static void layer_complement(const miras__kernels *k, trial *t) {

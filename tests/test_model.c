@@ -104,6 +104,11 @@ static const struct {
   {MIRAS_GATED_DELTANET, 16, "gated-deltanet, tied step, untied head",
    "keep_form=rate tied_step=1 untied=1 .step=0.5"},
   {MIRAS_MAMBA2, 4, "mamba2, step of its own, keep bounded", "tied_step=0 keep_form=bounded"},
+  {MIRAS_MAMBA2, 16, "mamba2, bounded steps, values past the memory",
+   "step_low=0.08 step_high=0.12 skip=1 out_gate=silu-first norm_heads=2"},
+  {MIRAS_MAMBA2, 4, "values past the memory, gated before a layer norm", "skip=1 "
+   "out_gate=silu-first out_norm=layer"},
+  {MIRAS_TITANS, 4, "titans, values past the memory", "skip=1"},
   {MIRAS_GLA, 4, "gla, rms keys, keep rate, step gate",
    "key_map=rms keep_form=rate .step_gate=head .step=0.5"},
   {MIRAS_KDA, 4, "kda, complement keys, keep root", "key_map=complement keep_form=root"},
@@ -636,9 +641,8 @@ static double unsteadiness(wide *w, miras_model *m, int T, size_t first, size_t 
 /* Parameters of gates and forms: every entry must matter. (Rates of the last block reach the loss
  * through their own row only, which may have no target.) */
 static int matters(const char *name) {
-  static const char *const of[] = {"gates.offset", "gates.rate", "erase.", "bonus.", "shift.mix",
-                                   "blocks.0.memory.rates",
-                                   "memory.ridge"};
+  static const char *const of[] = {"gates.offset", "gates.rate", "erase.", "bonus.", "skip.",
+                                   "shift.mix", "blocks.0.memory.rates", "memory.ridge"};
   for (int i = 0; i < COUNT(of); i++)
     if (strstr(name, of[i]) != NULL) return 1;
   return 0;
@@ -832,6 +836,7 @@ static void test_views(void **state) {
       if (md.row_rates) NEXT(NAME("memory.rates"), 1, md.chunk, 1, 1, 0);
       if (md.algorithm == MIRAS_LEAST_SQUARES)
         NEXT(NAME("memory.ridge"), 2, H, ref_features(&md), 1, 0);
+      if (d->layer[0].skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (d->layer[0].out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
       if (d->layer[0].out_gate != MIRAS_OUT_NONE)
