@@ -1313,6 +1313,9 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
  *   "qwen3.5"      three of Gated DeltaNet, then one of attention with an output gate
  *   "rwkv7"        time mixing, then channel mixing: two layers each. The row's memory in a layer
  *                  of type memory is "rwkv7-memory"
+ *   "mamba2"       Mamba-2's layers: keys and queries of one head, values past the memory, the
+ *                  output gate before the norm, no MLP; published with key_dim 128, value_dim 64
+ *                  and heads twice the width in all. The row alone is "mamba2-memory"
  *   "ttt-linear", "ttt-mlp"   TTT's layers as published, and with -mamba behind them those of its
  *                  other backbone, where each has a convolution of its own in front: two layers.
  *                  With -memory behind them the rows, as others are
@@ -12715,7 +12718,9 @@ static const struct {
   {"ttt-linear-mamba", "cm", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0},
   {"ttt-mlp-mamba", "cm", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0},
   {"ttt-linear-memory", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0},
-  {"ttt-mlp-memory", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0}
+  {"ttt-mlp-memory", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0},
+  {"mamba2", "m", MIRAS_MAMBA2, MIRAS_LAYER_MEMORY, 0, 0},
+  {"mamba2-memory", "", MIRAS_MAMBA2, MIRAS_LAYER_MEMORY, 0, 0}
 };
 
 /* TTT's layer as published (Sun et al. 2024), in its Transformer's block or, mamba, in Mamba's: no
@@ -12766,6 +12771,11 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
     d->layer[0].value_rank = 32;
     d->layer[3].mlp = MIRAS_MLP_RELU2;
     d->layer[3].shift = 1;
+  }
+  if (miras__models[i].kind == MIRAS_MAMBA2 && miras__models[i].block[0]) {
+    d->layer[0].conv_bias = d->layer[0].skip = d->layer[0].key_heads = 1;
+    d->layer[0].out_gate = MIRAS_OUT_SILU_FIRST;
+    d->layer[0].norm_heads = 65536;
   }
   d->layer[2].output_gate = d->layer[2].qk_norm = miras__models[i].gates;
   block = miras__models[i].block;

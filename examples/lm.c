@@ -1427,7 +1427,7 @@ static int list_models(const char *only) {
   }
   printf("\n\nmodels of several parts: titans-lmm, titans-mac, titans-mag, titans-mal,"
          "\n  moneta-h, yaad-h, memora-h, kimi-linear, qwen3.5,"
-         "\n  rwkv7, ttt-linear, ttt-mlp (as published; the rows alone: rwkv7-memory, ...),"
+         "\n  rwkv7, mamba2, ttt-linear, ttt-mlp (as published; the rows alone: rwkv7-memory, ...),"
          "\n  ttt-linear-mamba, ttt-mlp-mamba\n");
   return 0;
 }

@@ -1793,8 +1793,9 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
   const miras_layer_desc *d = ref_layer_of(m, l);
   const double epsilon = d->out_epsilon > 0.0f ? (double)d->out_epsilon : ref_epsilon(m);
   const double *gain = ref_param(m, l, "out_norm.gain");
-  const size_t joined = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
   const int first = d->out_gate == MIRAS_OUT_SILU_FIRST;
+  const size_t asked = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
+  const size_t joined = asked > H ? H : asked;
   double *g = (double *)ref_zeros(N * H * dv);
   if (d->out_gate != MIRAS_OUT_NONE)
     ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
