@@ -19203,7 +19203,7 @@ static MIRAS__COLD void miras__weights_read(int form, unsigned char *to, int fro
   float x[PIECE];
   size_t now;
   for (; n; n -= now) {
-    now = n < PIECE ? n : PIECE;
+    now = n < (size_t)PIECE ? n : (size_t)PIECE;
     miras__weights_turn(from_form, bytes, from, now);
     if (from_form == MIRAS_WEIGHTS_FLOAT) memcpy(x, bytes, now * sizeof *x);
     else miras__kernels_best()->widen(from_form, x, bytes, now);
@@ -20806,6 +20806,41 @@ static int miras__describe_ttt(miras__published *c, miras_model_desc *d) {
   return c->result == MIRAS_OK;
 }
 
+/* Mamba-2, in three dialects. Its authors leave out what their code has as a default. */
+static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
+  static const char *const tables[] = {"backbone.embeddings.weight", "backbone.embedding.weight"};
+  const double low = miras__config_of(c, MIRAS__C_LOW, 0);
+  const double high = miras__config_of(c, MIRAS__C_HIGH, (double)FLT_MAX);
+  miras_layer_desc *l = &d->layer[0];
+  int inner, size, conv;
+  miras_model_preset(d, MIRAS_MAMBA2);
+  d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
+  d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
+  /* it may be rounded up */
+  d->vocab = miras__theirs_length(c, tables[0], 0) + miras__theirs_length(c, tables[1], 0);
+  d->untied = miras__config_of(c, MIRAS__C_TIED, 1) < 1;
+  d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
+  size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
+  inner = miras__config_share(c, MIRAS__C_EXPAND,
+                              d->width * miras__config_of(c, MIRAS__C_EXPAND, 2));
+  l->memory.key_dim = miras__config_whole(c, MIRAS__C_STATE, 128, 1);
+  if (c->result != MIRAS_OK) return 0;
+  l->memory.value_dim = size;
+  d->heads = l->memory.heads = miras__config_whole(c, MIRAS__C_HEADS, inner / size, 1);
+  conv = miras__theirs_length(c, "backbone.layers.0.mixer.conv1d.weight", 0);
+  l->key_heads = miras__config_whole(c, MIRAS__C_GROUPS,
+                                     (double)((conv - inner) / (2 * l->memory.key_dim)), 1);
+  l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  if (c->result != MIRAS_OK) return 0;
+  l->norm_heads = l->memory.heads / l->key_heads;
+  l->conv_bias = l->skip = l->no_mlp = 1;
+  l->gate_rank = l->memory.heads;
+  l->out_gate = MIRAS_OUT_SILU_FIRST;
+  l->step_low = (float)low;
+  l->step_high = high < 1e4 ? (float)high : 0;
+  return 1;
+}
+
 /* ---- names ---- */
 
 /* A view, of a layer if it begins with a dot, and the tensor for it, NULL: zeros. A tensor's name
@@ -21031,6 +21066,32 @@ static const miras__named_as miras__ttt_names[] = {
   {".mlp.down_proj.weight", ".mlp.down", 0}
 };
 
+static const miras__named_as miras__mamba2_names[] = {
+  {"embeddings.weight", "embed.weight", MIRAS__KEPT},
+  {"embedding.weight", "embed.weight", MIRAS__KEPT},
+  {"norm_f.weight", "norm.gain", 0},
+  {"/lm_head.weight", "head.weight", MIRAS__KEPT},
+  {".norm.weight", ".norm1.gain", 0},
+  {".mixer.in_proj.weight", ".out_gate.weight", 0},
+  {".mixer.in_proj.weight", ".v.weight", 0},
+  {".mixer.in_proj.weight", ".k.weight", 0},
+  {".mixer.in_proj.weight", ".q.weight", 0},
+  {".mixer.in_proj.weight", ".gates.down", 0},
+  {".mixer.conv1d.weight", ".conv_v.weight", 0},
+  {".mixer.conv1d.weight", ".conv_k.weight", 0},
+  {".mixer.conv1d.weight", ".conv_q.weight", 0},
+  {".mixer.conv1d.bias", ".conv_v.bias", 0},
+  {".mixer.conv1d.bias", ".conv_k.bias", 0},
+  {".mixer.conv1d.bias", ".conv_q.bias", 0},
+  {NULL, ".gates.up", MIRAS__CORNER},
+  {".mixer.dt_bias", ".gates.offset", 0},
+  {".mixer.A_log", ".gates.rate", 0},
+  {".mixer.D", ".skip.gain", 0},
+  {NULL, ".memory.init", 0},
+  {".mixer.norm.weight", ".out_norm.gain", 0},
+  {".mixer.out_proj.weight", ".o.weight", 0}
+};
+
 #define MIRAS__NAMES(table) table, (int)MIRAS__COUNT(table)
 static const struct {
   const char *models;   /* model_type in config.json; empty: there is none                        */
@@ -21048,6 +21109,8 @@ static const struct {
   {"gla", "model.", "layers.", "", miras__describe_gla, MIRAS__NAMES(miras__fla_names)},
   {"retnet", "model.", "layers.", "", miras__describe_retnet, MIRAS__NAMES(miras__fla_names)},
   {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
+  {"mamba2", "backbone.", "layers.", "", miras__describe_mamba2,
+   MIRAS__NAMES(miras__mamba2_names)},
   {"ttt", "model.", "layers.", "", miras__describe_ttt, MIRAS__NAMES(miras__ttt_names)},
   {"qwen3_next", "model.", "layers.", "mtp.", miras__describe_qwen,
    MIRAS__NAMES(miras__qwen_names)},
