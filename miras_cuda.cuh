@@ -3004,10 +3004,10 @@ static void miras__chunks_values(float s[2 * N][4], const miras__chunks *g, unsi
     if (!CH) u[e / 4][e % 4] = __fmul_rn(room::left(2)[row + r], u[e / 4][e % 4]);
   }
   if (!CH) miras__left_of<P>(a, u);
+  const float all = CH ? 1 : room::left(0)[row + MIRAS__PART - 1];
   K_ALL for (unsigned f = 0; f < N; f++) {
     K_ALL for (unsigned e = 0; e < 8; e++) {
-      const float c = CH ? room::end(part)[16 * f + e / 4 * 8 + first + e % 2]
-                         : room::left(0)[row + MIRAS__PART - 1];
+      const float c = CH ? room::end(part)[16 * f + e / 4 * 8 + first + e % 2] : all;
       s[2 * f + e / 4][e % 4] = __fmul_rn(c, s[2 * f + e / 4][e % 4]);
     }
     miras__square_of<P>(b, room::factor(CH * 2), room::APART, room::LD, row, 16 * f, 1);

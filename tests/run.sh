@@ -227,7 +227,9 @@ if [ "$mode" = all ]; then
     g++ -std=c++11 -fsyntax-only -w -I. -DMIRAS_NO_\$part '$build/parts.cpp' || exit 1
   done"
   if has nvcc || has /usr/local/cuda/bin/nvcc; then
-    job 'miras_cuda.cuh: registers, stack and spills' 'sh tests/cuda_table.sh'
+    for gpu in sm_80 sm_90a sm_120; do
+      job "miras_cuda.cuh: registers, stack and spills, $gpu" "ARCHS=$gpu sh tests/cuda_table.sh"
+    done
   else
     skip 'miras_cuda.cuh: registers, stack and spills' 'there is no nvcc'
   fi
