@@ -200,24 +200,32 @@ for file in tests/test_*.c; do   # none is forgotten
   esac
 done
 
+# The device code's fused multiply-adds: the processor's, where it has them, not calls of fmaf.
+fused=
+grep -qw fma /proc/cpuinfo 2>/dev/null && compiles g++ -mfma && fused=-mfma
+
 job lint 'sh tests/lint.sh'
 job 'engines are device code' 'sh tests/test_device.sh'
 has g++ && job 'miras_cuda.cuh without a GPU' "
-  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o '$build/cuda' -lm && '$build/cuda'"
+  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda.cpp -o '$build/cuda' -lm &&
+'$build/cuda'"
 has g++ && job 'miras_cuda.cuh without a GPU: segments' "
-  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_segments.cpp -o '$build/cuda_s' -lm &&
+  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_segments.cpp -o '$build/cuda_s' \
+-lm &&
 '$build/cuda_s'"
 has g++ && job 'miras_cuda.cuh without a GPU: chunks' "
   g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_chunks.cpp -o '$build/cuda_c' -lm &&
 '$build/cuda_c'"
 has g++ && job 'kernels of a block without a GPU' "
-  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
+  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
 '$build/cuda_k'"
 has g++ && job 'miras_cuda.cuh without a GPU: models' "
-  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o '$build/cuda_model' -lm &&
+  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_model.cpp \
+-o '$build/cuda_model' -lm &&
 '$build/cuda_model'"
 has g++ && job 'products on matrix units without a GPU' "
-  g++ -std=c++11 -O1 tests/test_cuda_units.cpp -o '$build/cuda_u' -lm && '$build/cuda_u'"
+  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_units.cpp -o '$build/cuda_u' -lm &&
+'$build/cuda_u'"
 if [ "$mode" = all ]; then
   has g++ && job 'lm_cuda as lm, without a GPU' 'sh tests/test_cuda_lm.sh'
   printf '%s\n' '#include "tests/cuda_shim.h"' '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' \
@@ -243,7 +251,7 @@ if [ "$mode" = all ]; then
       [ $name = test_cuda_segments ] && rows='gla gated-deltanet'
       [ $name = test_cuda_chunks ] && rows='kda gated-deltanet deltanet retnet'
       job "$cuda: races, $name" "
-g++ -std=c++11 -O1 -g1 -ffp-contract=off -fsanitize=thread -c tests/$name.cpp \
+g++ -std=c++11 -O1 -g1 $fused -ffp-contract=off -fsanitize=thread -c tests/$name.cpp \
 -o '$build/$name.races.o' && g++ '$build/$name.races.o' -o '$build/$name.races' -lm &&
 $limit '$build/$name.races' $rows"
     done
@@ -257,8 +265,9 @@ g++ -std=c++11 -O0 -g1 -fno-omit-frame-pointer -DMIRAS_NO_AVX512 -fsanitize=addr
 -fno-sanitize-recover=all tests/test_cuda_chunks.cpp -o '$build/cuda_chunks_sane' -lm &&
 $limit '$build/cuda_chunks_sane' gla deltanet longhorn hgrn2"
     job "$cuda: address and undefined sanitizers" "
-g++ -std=c++11 -O0 -g1 -fno-omit-frame-pointer -DMIRAS_NO_AVX512 -fsanitize=address,undefined \
--fno-sanitize-recover=all tests/test_cuda.cpp -o '$build/cuda_sane' -lm &&
+g++ -std=c++11 -O0 -g1 $fused -ffp-contract=off -fno-omit-frame-pointer -DMIRAS_NO_AVX512 \
+-fsanitize=address,undefined -fno-sanitize-recover=all tests/test_cuda.cpp \
+-o '$build/cuda_sane' -lm &&
 $limit '$build/cuda_sane' gla gated-deltanet sliding-window mesa ttt-mlp titans yaad"
   else
     skip "$cuda: address and undefined sanitizers" 'g++ cannot'
