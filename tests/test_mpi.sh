@@ -30,7 +30,7 @@ train() {   # file, processes, options
     --context 32 --batch 6 --threads 1 --out "$out.safetensors" "$@" >said 2>&1
 }
 for n in 2 3; do
-  train many $n --steps 9 --ordered --minutes 0.0005 || fail "$n processes fail"
+  train many $n --steps 9 --ordered --minutes 0.00001 || fail "$n processes fail"
   train many $n --steps 9 --ordered --resume || fail "$n processes do not go on"
   train one 1 --steps 9 --shares $n || fail "one process with $n shares fails"
   cmp many.safetensors one.safetensors || fail "$n processes learn something else"
