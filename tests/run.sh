@@ -520,8 +520,8 @@ else
 fi
 
 # The whole library at -Os, by the text column of size: machine code, constants, tables to unwind.
-# The goals of the project are 330,000, 190,000 and 100,000 bytes; with the layers and checkpoints of
-# others they are not reached, and what there is is held.
+# The goals of the project are 330,000, 190,000 and 100,000 bytes; with layers and checkpoints as
+# published they are not reached, and what there is is held.
 if [ "$(uname -m)" = x86_64 ] && [ "$gcc" = gcc ] && has size; then
   job 'sizes: machine code at -Os' "
 code() {   # most bytes, flags
