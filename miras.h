@@ -2820,6 +2820,7 @@ typedef struct miras__plan {
   int both;                /* steps and decays are those of L2 both                              */
   size_t bounds;           /* numbers of a token's threshold: 1, or value_dim                    */
   int fused;               /* exact: chunk 1 and nothing that its single pass does not know      */
+  int strip;               /* and its scratch has room for a strip of the state                  */
   int map;                 /* what keys and queries go through (room @25)                        */
   int init_mapped;         /* the first weights are link(initial memory), stored or not          */
   int rule, first;         /* frozen engine: records of the retention (room @42), first: of the
@@ -2851,6 +2852,9 @@ typedef struct miras__plan {
 } miras__plan;
 
 #define MIRAS__SWEEP 64    /* tokens between two sweeps of a state for what has faded             */
+#define MIRAS__NEAR 32768  /* bytes of a state that surely stay in the first cache                */
+#define MIRAS__STRIP 64    /* columns of a strip of a state that does not, at most                */
+#define MIRAS__RUN 16      /* tokens for which it is worth to have a strip in one piece           */
 #define MIRAS__FADED 1e-30f   /* below this                                                       */
 
 /* Of what may be absent. */
@@ -3664,7 +3668,11 @@ struct miras__kernels {
 #define miras__fold_column MIRAS__LENT(miras__fold_column)
 #define miras__left_bwd MIRAS__LENT(miras__left_bwd)
 #define miras__linear MIRAS__IN_SET(miras__linear)
+#define miras__linear_strip MIRAS__IN_SET(miras__linear_strip)
 #define miras__linear_pass MIRAS__IN_SET(miras__linear_pass)
+#define miras__linear_token MIRAS__IN_SET(miras__linear_token)
+#define miras__linear_rows MIRAS__IN_SET(miras__linear_rows)
+#define miras__linear_strips MIRAS__IN_SET(miras__linear_strips)
 #define miras__rest MIRAS__IN_SET(miras__rest)
 #define miras__online_softmax MIRAS__IN_SET(miras__online_softmax)
 #define miras__online_softmax_rows MIRAS__IN_SET(miras__online_softmax_rows)
@@ -4201,6 +4209,14 @@ static inline float miras__fold_max(const miras__vf *v) {
   #undef K_ROWS2
   #define K_ROWS4 0
   #define K_ROWS2 0
+#endif
+
+/* Vectors of columns that a sweep over a state takes side by side (room @28); on a device they have
+ * threads of their own. */
+#if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5
+  #define K_STRIP 1
+#else
+  #define K_STRIP 4
 #endif
 
 /* V_FOR(n) goes over n elements, vector by vector: V_AT(x) is the vector of x there, and
@@ -6440,79 +6456,174 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
 /* One token of an exact memory whose chunk is 1, in one pass over its state, the least traffic: the
  * write of the token before is carried out while this one reads,
  *   S <- diag(alpha) (S + xp u') [+ (1 - alpha) B],  a = S' x,  b = S' q
- * so each row of S is loaded and stored once. xp NULL: nothing is pending; base: B or NULL; stride
- * 0: alpha is one number. Then, still by columns, the error e = v - a, or v without delta, u = eta
- * (.) e with one eta or dv of them, and y, unless NULL, = b + xq u; error, unless NULL, receives e,
- * or a without delta. */
+ * so each row of S is loaded and stored once. Rows of S are ld apart and begin at column `first`,
+ * those of base, B or NULL, dv apart. xp NULL: nothing is pending; stride 0: alpha is one number.
+ * Then, still by columns, the error e = v - a, or v without delta, u = eta (.) e with one eta or dv
+ * of them, and y, unless NULL, = b + xq u; error, unless NULL, receives e, or a without delta. The
+ * last token of a run closes: S <- S + x u', while these columns are near.
+ *
+ * Per entry of S there are 7 operations in 4 instructions, or 5 in 3 where nothing asks for a, and
+ * 8 bytes to and from the first cache. A sweep takes 4 vectors of columns: 8 chains of
+ * multiply-adds hide their latency, 14 registers hold what they need, and a number of x, xp or q is
+ * spread once for all. The bits are those of one vector a sweep. Measured alone at 64 x 64, of the
+ * peak, AVX-512 and AVX2: 1 vector 0.47 and 0.58, 2 vectors 0.60 and 0.74, 4 0.70 and 0.79, 8 0.70
+ * and 0.66; two tokens a sweep, which has other bits, 0.74 and 0.77 (bench/lab_exact.c). */
 typedef struct miras__linear {
   float *s, *u, *error, *y;
   const float *base, *xp, *alpha, *x, *q, *v, *eta;
   float xq;
-  size_t stride, rates, n, dv;
+  size_t stride, rates, n, dv, ld, first, ahead;
+  int closes;
 } miras__linear;
 
-/* home, base != NULL, is a constant at every call, and without it after, decay first, is. */
-MIRAS__INLINE void miras__linear_pass(int home, int after, int delta, const miras__linear *f) {
+/* Of columns j on; only where wide is 1 do they end inside a vector. home, base != NULL, is a
+ * constant at every call, and without it so are after, decay first, and reads, a is asked for. */
+MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int reads, int delta,
+                                       const miras__linear *f, size_t j) {
   const float *const xp = f->xp, *const alpha = f->alpha, *const x = f->x, *const q = f->q;
-  const float *const base = f->base, *const v = f->v, *const eta = f->eta;
-  float *const s = f->s, *const u = f->u, *const y = f->y, *const error = f->error;
-  const size_t n = f->n, dv = f->dv, stride = f->stride, rates = f->rates;
-  const vf xq = V_SET1(f->xq);
-  size_t i, j;
-  V_SYNC();
-  for (j = V_UNIT * V_W; j < dv; j += V_UNITS * V_W) {
-    const size_t rest = dv - j;
-    vf last = xp ? V_LOAD_N(u + j, rest) : V_ZERO(), va = V_ZERO(), vb = V_ZERO(), e;
-    float *row = s + j;
-    for (i = 0; i < n; i++, row += dv) {
-      vf w = V_LOAD_N(row, rest);
-      if (xp) w = V_FMA(V_SET1(xp[i]), last, w);
-      if (!after) va = V_FMA(V_SET1(x[i]), w, va);
-      w = V_MUL(V_SET1(alpha[i * stride]), w);
-      if (home) w = V_FMA(V_SET1(1 - alpha[i * stride]), V_LOAD_N(base + i * dv + j, rest), w);
-      if (after) va = V_FMA(V_SET1(x[i]), w, va);
-      vb = V_FMA(V_SET1(q[i]), w, vb);
-      V_STORE_N(row, w, rest);
+  const size_t n = f->n, stride = f->stride, ld = f->ld, rest = f->dv - j;
+  const float *from = home ? f->base + j : NULL;
+  float *row = f->s + (j - f->first);
+  vf last[4], va[4], vb[4];
+  size_t i, r;
+#define V_IN(p) (wide > 1 ? V_LOAD(p) : V_LOAD_N(p, rest))
+#define V_OUT(p, v) do { \
+  if (wide > 1) V_STORE(p, v); \
+  else V_STORE_N(p, v, rest); \
+} while (0)
+  V_UNROLL for (r = 0; r < wide; r++) {
+    last[r] = xp ? V_IN(f->u + j + r * V_W) : V_ZERO();
+    va[r] = vb[r] = V_ZERO();
+  }
+  for (i = 0; i < n; i++, row += ld) {
+    const vf a = V_SET1(alpha[i * stride]), xi = V_SET1(x[i]), qi = V_SET1(q[i]);
+    const vf before = xp ? V_SET1(xp[i]) : a, left = home ? V_SET1(1 - alpha[i * stride]) : a;
+    V_UNROLL for (r = 0; r < wide; r++) {
+      vf w = V_IN(row + r * V_W);
+      if (xp) w = V_FMA(before, last[r], w);
+      if (reads && !after) va[r] = V_FMA(xi, w, va[r]);
+      w = V_MUL(a, w);
+      if (home) w = V_FMA(left, V_IN(from + i * f->dv + r * V_W), w);
+      if (reads && after) va[r] = V_FMA(xi, w, va[r]);
+      vb[r] = V_FMA(qi, w, vb[r]);
+      V_OUT(row + r * V_W, w);
     }
-    e = V_LOAD_N(v + j, rest);
-    if (delta) va = e = V_SUB(e, va);
-    if (error) V_STORE_N(error + j, va, rest);
-    e = V_MUL(rates == 1 ? V_SET1(*eta) : V_LOAD_N(eta + j, rest), e);
-    V_STORE_N(u + j, e, rest);
-    if (y) V_STORE_N(y + j, V_FMA(xq, e, vb), rest);
+  }
+  V_UNROLL for (r = 0; r < wide; r++) {
+    const size_t at = j + r * V_W;
+    vf e = V_IN(f->v + at);
+    if (delta) va[r] = e = V_SUB(e, va[r]);
+    if (f->error) V_OUT(f->error + at, va[r]);
+    e = V_MUL(f->rates == 1 ? V_SET1(*f->eta) : V_IN(f->eta + at), e);
+    V_OUT(f->u + at, e);
+    if (f->y) V_OUT(f->y + at, V_FMA(V_SET1(f->xq), e, vb[r]));
+    last[r] = e;
+  }
+  if (!f->closes) return;
+  for (i = 0, row = f->s + (j - f->first); i < n; i++, row += ld) {
+    const vf xi = V_SET1(x[i]);
+    V_UNROLL for (r = 0; r < wide; r++)
+      V_OUT(row + r * V_W, V_FMA(xi, last[r], V_IN(row + r * V_W)));
+  }
+#undef V_IN
+#undef V_OUT
+}
+
+/* Columns j..end-1 of a token, by all units of a block in turn. */
+MIRAS__INLINE void miras__linear_pass(int home, int after, int reads, int delta,
+                                      const miras__linear *f, size_t j, size_t end) {
+  V_SYNC();
+#if K_STRIP > 1
+  for (; j + 4 * V_W <= end; j += 4 * V_W) miras__linear_strip(4, home, after, reads, delta, f, j);
+  for (; j + 2 * V_W <= end; j += 2 * V_W) miras__linear_strip(2, home, after, reads, delta, f, j);
+#endif
+  for (j += V_UNIT * V_W; j < end; j += V_UNITS * V_W)
+    miras__linear_strip(1, home, after, reads, delta, f, j);
+}
+
+static void miras__linear_token(const miras__plan *p, const miras__linear *f, size_t j,
+                                size_t end) {
+  const int reads = p->delta || f->error;
+  if (f->base) miras__linear_pass(1, p->after, 1, p->delta, f, j, end);
+  else if (!reads) miras__linear_pass(0, 0, 0, 0, f, j, end);
+  else if (p->after) miras__linear_pass(0, 1, 1, p->delta, f, j, end);
+  else miras__linear_pass(0, 0, 1, p->delta, f, j, end);
+}
+
+/* What f knows of token t; those two ahead are fetched: their rows lie in strides that no cache
+ * foresees, and without it long sequences take up to 1.4 times as long. */
+static void miras__linear_rows(const miras__head_io *io, miras__linear *f, size_t t, size_t end) {
+  size_t i;
+  f->v = io->v + t * io->ldv;
+  f->eta = io->step + t * io->ld_step;
+  f->y = io->q ? io->y + t * io->ldy : NULL;
+  f->x = io->k + t * io->ldk;
+  f->q = io->q ? io->q + t * io->ldq : f->x;
+  f->alpha = io->keep + t * io->ld_keep;
+  for (i = 0; end > t + 2 && i < f->ahead; i += 16) {
+    V_FETCH(f->x + 2 * io->ldk + i, 0);
+    V_FETCH(f->v + 2 * io->ldv + i, 0);
+    if (!io->q) continue;
+    V_FETCH(f->q + 2 * io->ldq + i, 0);
+    V_FETCH(f->y + 2 * io->ldy + i, 1);
   }
 }
 
+#if K_STRIP > 1
+/* A run of at most MIRAS__SWEEP tokens of which nothing but their columns matters: a strip of S in
+ * one piece sees all of them, so that it stays in the first cache where S does not (128 x 128
+ * alone, AVX-512: 0.68 of the peak instead of 0.42; where it lies, its rows fall into a few of the
+ * cache's sets, and it is 0.42 again). */
+static void miras__linear_strips(const miras__plan *p, const miras__head_io *io, miras__linear *f,
+                                 float *strip, size_t t, size_t end) {
+  float xq[MIRAS__SWEEP], *const s = f->s;
+  const size_t n = f->n, dv = f->dv;
+  size_t i, j, wide;
+  for (i = t; i < end; i++) {
+    miras__linear_rows(io, f, i, end);
+    xq[i - t] = miras__dot(f->x, f->q, n);
+  }
+  for (j = 0; j < dv; j += wide) {
+    wide = dv - j < K_STRIP * V_W ? dv - j : K_STRIP * V_W;
+    for (i = 0; i < n; i++) miras__copy(strip + i * wide, s + i * dv + j, wide);
+    f->s = strip;
+    f->ld = wide;
+    f->first = j;
+    f->xp = NULL;
+    for (i = t; i < end; i++) {
+      miras__linear_rows(io, f, i, 0);
+      f->xq = xq[i - t];
+      f->closes = i + 1 == end;
+      miras__linear_token(p, f, j, j + wide);
+      f->xp = f->x;
+    }
+    for (i = 0; i < n; i++) miras__copy(s + i * dv + j, strip + i * wide, wide);
+  }
+}
+#endif
+
 /* Tokens t..end-1 of a head in chunks of 1, for plans that say `fused`; row: 3 values and 3 rows
- * of features. In the place of the rows of room @45 and of what room @50 does with a block of one
- * row: what it reads, the solution for u, the answer, the fold. Without it a write takes 2.5 times
- * as long at 16 x 16. Tokens are fetched two ahead: their rows lie in strides that no cache
- * foresees, and without it long sequences take up to 1.4 times as long. All units of a block run
- * it; its columns do not see each other. */
+ * of features, then room for a strip where plan.strip says so. In the place of the rows of room @45
+ * and of what room @50 does with a block of one row: what it reads, the solution for u, the answer,
+ * the fold. Without it a write takes 2.5 times as long at 16 x 16. All units of a block run it; its
+ * columns do not see each other. */
 static void miras__linear_run(const miras__plan *p, const miras__head_io *io, const float *base,
                               float *s, float *row, size_t t, size_t end) {
   const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
-  const size_t ahead = dk < dv ? dk : dv;
   float *steps = row + 2 * miras__pad(dv), *rows = row + 3 * miras__pad(dv);
   miras__linear f;
-  size_t i;
   f.s = s, f.u = row, f.error = io->surprise ? row + miras__pad(dv) : NULL;
   f.base = base, f.xp = NULL;
-  f.stride = p->decays > 1 ? 1 : 0, f.rates = p->rates, f.n = n, f.dv = dv;
+  f.stride = p->decays > 1 ? 1 : 0, f.rates = p->rates, f.n = n, f.dv = f.ld = dv;
+  f.first = 0, f.ahead = dk < dv ? dk : dv;
+#if K_STRIP > 1
+  if (p->strip && end - t >= MIRAS__RUN && !p->map && !p->implicit && !f.error) {
+    miras__linear_strips(p, io, &f, rows + 3 * miras__pad(n), t, end);
+    return;
+  }
+#endif
   for (; t < end; t++) {
-    f.v = io->v + t * io->ldv;
-    f.eta = io->step + t * io->ld_step;
-    f.y = io->q ? io->y + t * io->ldy : NULL;
-    f.x = io->k + t * io->ldk;
-    f.q = io->q ? io->q + t * io->ldq : f.x;
-    f.alpha = io->keep + t * io->ld_keep;
-    for (i = 0; end - t > 2 && i < ahead; i += 16) {
-      V_FETCH(f.x + 2 * io->ldk + i, 0);
-      V_FETCH(f.v + 2 * io->ldv + i, 0);
-      if (!io->q) continue;
-      V_FETCH(f.q + 2 * io->ldq + i, 0);
-      V_FETCH(f.y + 2 * io->ldy + i, 1);
-    }
+    miras__linear_rows(io, &f, t, end);
     if (p->map) {
       float *x = rows + t % 2 * miras__pad(n), *q = rows + 2 * miras__pad(n);
       if (V_UNIT == 0) {
@@ -6529,9 +6640,8 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
       V_MEET();
       f.eta = steps;
     }
-    if (base) miras__linear_pass(1, p->after, p->delta, &f);
-    else if (p->after) miras__linear_pass(0, 1, p->delta, &f);
-    else miras__linear_pass(0, 0, p->delta, &f);
+    f.closes = t + 1 == end;
+    miras__linear_token(p, &f, 0, dv);
     if (p->map || p->implicit || f.error) V_MEET();
     if (f.error && V_UNIT == 0)
       io->surprise[t] = p->delta ? 0.5f * miras__dot(f.error, f.error, dv)
@@ -6540,10 +6650,6 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
     f.xp = f.x;
   }
   V_MEET();
-  for (i = V_UNIT; f.xp && i < n; i += V_UNITS) {
-    const vf a = V_SET1(f.xp[i]);
-    V_EACH(s + i * dv, dv, V_FMA(a, V_AT(f.u), V_AT(s + i * dv)));
-  }
 }
 
 /* y = (1 - a) scale */
@@ -7869,6 +7975,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_UNROLL
 #undef K_ROWS4
 #undef K_ROWS2
+#undef K_STRIP
 #undef K_ROWS1
 #undef vf
 #undef vm
@@ -9072,6 +9179,8 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   p->at_open = state;
   least = miras__block_offsets(p, (size_t)p->tape_tokens * descents, 1, p->at, &open);
   p->scratch = 3 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
+  p->strip = p->weights * sizeof(float) > MIRAS__NEAR;
+  if (p->strip) p->scratch += MIRAS__STRIP * p->features;
   if (!p->fused) p->scratch = miras__block_offsets(p, chunk * descents, 0, p->at, &open);
   if (chunk > 1) state += open;
   p->scratch_backward = MIRAS__TRAINS && least > p->scratch ? least : p->scratch;
