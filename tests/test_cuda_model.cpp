@@ -302,7 +302,7 @@ int main(int argc, char **argv) {
     d.dropout = 0.1f;
     d.seed = 5;
     strcpy(d.pattern, published ? "mgmw" : kind % 2 ? "mw" : kind % 3 ? "cm" : "mm");
-    d.layer[0].shared_keys = kind % 6 == 4 && !published;
+    d.layer[0].shared_keys = kind % 6 == 4 && !published && d.layer[0].memory.descents < 2;
     if (kind % 4 == 3 && !published) { /* the memory is the gate of attention */
       d.layer[0].type = MIRAS_LAYER_MAG;
       d.layer[0].window = 30;
