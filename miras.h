@@ -350,10 +350,10 @@
        and above it for a contradiction
 
    WHAT IT DOES NOT DO
-     - no GPU in this header (memories have one in miras_cuda.cuh), no half precision, no quantised
-       weights: 32-bit floats
-     - of most published layers only what their memory is: no output norm or gate but the
-       ones above
+     - no GPU in this header (miras_cuda.cuh is for that), and no arithmetic but that of 32-bit
+       floats: bf16, f16 and q8 are how a model that only runs may hold its matrices
+     - of published layers those that miras_model_named and miras_checkpoint_desc know; for the
+       other rows of the table only what their memory is, in the layer above
      - no tokenizer: tokens are integers. examples/lm.c shows bytes and characters
      - no automatic differentiation of other networks: the gradients of what is here, nothing more
      - no threads, no allocation, no printing, no files behind your back
