@@ -17433,7 +17433,7 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
   const size_t rows = (size_t)tr->batch * ph->all.length;
   size_t row;
   miras__drop drop;
-  const int drops = miras__drop_of(ph, &drop) && !tr->model->desc.embed_norm;
+  const int drops = !tr->model->desc.embed_norm && miras__drop_of(ph, &drop);
   for (row = 0; row < rows; row++) {
     const float *d = ph->all.before + row * ld;
     const uint32_t token = (uint32_t)tr->tokens[row];
