@@ -415,7 +415,7 @@
        MIRAS_NO_ATTENTION   MIRAS_KV_CACHE, and attention as a layer             (engine @54)
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 40 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 43 KB with the C
      library.
 
    MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
