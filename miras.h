@@ -20308,7 +20308,6 @@ typedef struct miras__published {
   int types;                         /* layers of which a list says what they are                 */
   int groups[2];                     /* of rows: those of key heads, of heads of queries          */
   int per;                           /* layers here that are one of theirs                        */
-  size_t pair;                       /* numbers of a head whose pairs turn                        */
   FILE *file;                        /* the one that is open, its number, and where it stands     */
   int open;
   uint64_t stands;
@@ -20899,9 +20898,7 @@ static int miras__describe_ttt(miras__published *c, miras_model_desc *d) {
   m->key_dim = miras__config_share(c, MIRAS__C_HEADS, (double)d->width / d->heads);
   m->chunk = miras__config_whole(c, MIRAS__C_CHUNK, 16, 1);
   if (c->result != MIRAS_OK) return 0;
-  c->pair = (size_t)m->key_dim;
   miras__publish_ttt(l, shared);
-  l->turn_pairs = 0;                   /* channels of a head come in another order instead       */
   m->step = (float)(miras__config_of(c, MIRAS__C_STEP, 1) / m->key_dim);
   l->gate_rank = d->heads;
   if (shared) l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
@@ -20970,10 +20967,7 @@ enum {
   MIRAS__BY_QUERIES = 64,  /* of heads of queries                                                 */
   MIRAS__HALF = 128,    /* half of the rows of each: the first                                    */
   MIRAS__OTHER = 256,   /* with it: the other                                                     */
-  MIRAS__PAIRS_OUT = 512,  /* numbers 2 i and 2 i + 1 of a head turn there, i and i + half here:
-                           columns, or of what is kept and has the sizes of a head both           */
-  MIRAS__PAIRS_IN = 1024,  /* and rows                                                            */
-  MIRAS__ONLY = 2048    /* times 1 + a miras_layer_type: for layers of this type only             */
+  MIRAS__ONLY = 512     /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
@@ -21144,31 +21138,27 @@ static const miras__named_as miras__ttt_names[] = {
   {".conv.conv.weight", ".conv_q.weight", MIRAS__ONLY_OF(MIRAS_LAYER_CONV)},
   {".conv.conv.bias", ".conv_q.bias", MIRAS__ONLY_OF(MIRAS_LAYER_CONV)},
   {".seq_norm.weight", ".norm1.gain", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.q_proj.weight", ".q.weight", MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.k_proj.weight", ".k.weight", MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.v_proj.weight", ".v.weight", MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.conv_q.weight", ".conv_q.weight",
-   MIRAS__PAIRS_OUT | MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.conv_q.bias", ".conv_q.bias",
-   MIRAS__PAIRS_OUT | MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.conv_k.weight", ".conv_k.weight",
-   MIRAS__PAIRS_OUT | MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
-  {".seq_modeling_block.conv_k.bias", ".conv_k.bias",
-   MIRAS__PAIRS_OUT | MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.q_proj.weight", ".q.weight", 0},
+  {".seq_modeling_block.k_proj.weight", ".k.weight", 0},
+  {".seq_modeling_block.v_proj.weight", ".v.weight", 0},
+  {".seq_modeling_block.conv_q.weight", ".conv_q.weight", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_q.bias", ".conv_q.bias", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_k.weight", ".conv_k.weight", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
+  {".seq_modeling_block.conv_k.bias", ".conv_k.bias", MIRAS__ONLY_OF(MIRAS_LAYER_MEMORY)},
   {".seq_modeling_block.learnable_ttt_lr_weight", ".gates.down", 0},
   {NULL, ".gates.up", MIRAS__CORNER},
   {".seq_modeling_block.learnable_ttt_lr_bias", ".gates.offset", 0},
   {".seq_modeling_block.learnable_token_idx", ".memory.rates", 0},
-  {".seq_modeling_block.W1", ".memory.init", MIRAS__KEPT | MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.b1", ".memory.init", MIRAS__KEPT | MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.W2", ".memory.init", MIRAS__KEPT | MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.b2", ".memory.init", MIRAS__KEPT | MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.ttt_norm_weight", ".memory.gain", MIRAS__KEPT | MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.ttt_norm_bias", ".memory.bias", MIRAS__KEPT | MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.post_norm.weight", ".out_norm.gain", MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.post_norm.bias", ".out_norm.bias", MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.g_proj.weight", ".out_gate.weight", MIRAS__PAIRS_OUT},
-  {".seq_modeling_block.o_proj.weight", ".o.weight", MIRAS__PAIRS_IN},
+  {".seq_modeling_block.W1", ".memory.init", MIRAS__KEPT},
+  {".seq_modeling_block.b1", ".memory.init", MIRAS__KEPT},
+  {".seq_modeling_block.W2", ".memory.init", MIRAS__KEPT},
+  {".seq_modeling_block.b2", ".memory.init", MIRAS__KEPT},
+  {".seq_modeling_block.ttt_norm_weight", ".memory.gain", MIRAS__KEPT},
+  {".seq_modeling_block.ttt_norm_bias", ".memory.bias", MIRAS__KEPT},
+  {".seq_modeling_block.post_norm.weight", ".out_norm.gain", 0},
+  {".seq_modeling_block.post_norm.bias", ".out_norm.bias", 0},
+  {".seq_modeling_block.g_proj.weight", ".out_gate.weight", 0},
+  {".seq_modeling_block.o_proj.weight", ".o.weight", 0},
   {".ffn_norm.weight", ".norm2.gain", 0},
   {".mlp.gate_proj.weight", ".mlp.gate", 0},
   {".mlp.up_proj.weight", ".mlp.up", 0},
@@ -21629,26 +21619,6 @@ static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t
   return 1;
 }
 
-/* Where number i of heads lies in files whose pairs are neighbours; and back. */
-static size_t miras__pair_there(const miras__published *c, size_t i) {
-  const size_t at = i % c->pair, half = c->pair / 2;
-  return i - at + (at < half ? 2 * at : 2 * (at - half) + 1);
-}
-
-static size_t miras__pair_here(const miras__published *c, size_t i) {
-  const size_t at = i % c->pair;
-  return i - at + at / 2 + (at % 2 ? c->pair / 2 : 0);
-}
-
-/* Number `at` of a row of heads' weights that are kept, [in, out], in the file. */
-static size_t miras__pair_kept(const miras__published *c, const miras__filling *p, size_t at) {
-  const size_t wide = (size_t)p->from->shape[p->from->rank - 1], high = p->each / wide;
-  size_t i = at / wide, j = at % wide;
-  if (high == c->pair) i = miras__pair_there(c, i);
-  if (wide == c->pair) j = miras__pair_there(c, j);
-  return i * wide + j;
-}
-
 /* What a piece has of the tile of rows [row, row + rows) and columns [col, col + cols). */
 static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__filling *p, size_t row,
                                         size_t rows, size_t col, size_t cols) {
@@ -21666,25 +21636,21 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   if (!p->from) return 1;
   if (p->group) {
     for (j = left; j < right; j++) {
-      const size_t at = p->how & MIRAS__PAIRS_OUT ? miras__pair_there(c, j - p->col) : j - p->col;
+      const size_t at = j - p->col;
       const size_t from = p->first + at / p->group * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
         n = below - i < 1024 ? below - i : 1024;
         if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
-        for (k = 0; k < n; k++) {
-          const size_t to = p->how & MIRAS__PAIRS_IN ? miras__pair_here(c, i + k) : i + k;
-          c->tile[(to - row) * cols + j - col] = x[k] + more;
-        }
+        for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
       }
     }
     return 1;
   }
   for (i = top; i < below; i++) {
     for (j = left; j < right; j += n) {
-      size_t at = (j - p->col) % p->each;
+      const size_t at = (j - p->col) % p->each;
       n = right - j < p->each - at ? right - j : p->each - at;
       if (n > 1024) n = 1024;
-      if (p->how & MIRAS__PAIRS_OUT) n = 1, at = miras__pair_kept(c, p, at);
       if (!miras__theirs_get(c, p->from, (i - p->row) * p->each + at, n, x)) return 0;
       for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = x[k] + more;
     }
