@@ -415,7 +415,7 @@
        MIRAS_NO_ATTENTION   MIRAS_KV_CACHE, and attention as a layer             (engine @54)
 
      Give the compiler -ffunction-sections and the linker --gc-sections, and what the program does
-     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 43 KB with the C
+     not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
      library.
 
    MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
@@ -2142,8 +2142,10 @@ typedef struct miras__field {
   "bias huber huber-norm huber-mixture pseudo-huber shift-robust log-cosh custom"
 /* In the order of files, which hold those of later versions only if one of them is not 0. */
 static const miras__field miras__fields[] = {
+#ifndef MIRAS_NO_MODEL
   {MIRAS__AT("pattern", d.pattern), MIRAS__TEXT, 4, MIRAS__SHAPE, 0, 0, 0, NULL, ""},
   MIRAS__W(type, 4, MIRAS_LAYER_TYPE_COUNT, "", "memory attention mlp mag conv rwkv mac"),
+#endif
   MIRAS__W(memory.architecture, 2, MIRAS_ARCHITECTURE_COUNT, "",
            "matrix mlp gated-mlp vector kv-cache"),
   MIRAS__W(memory.bias, 2, MIRAS_BIAS_COUNT, "", "dot l2 lp lp-smooth huber huber-norm "
@@ -2198,6 +2200,7 @@ static const miras__field miras__fields[] = {
   MIRAS__R(memory.balance, MIRAS__SHAPE, 1e-6, 1e6, 1, "retention l2-both"),
   MIRAS__R(memory.sparsity, MIRAS__SHAPE, 1e-8, 1e4, 1e-3, "retention elastic elastic-ftrl"),
   MIRAS__N(memory.smooth_shrink, 2, 0, 1, 0, "retention elastic elastic-ftrl"),
+#ifndef MIRAS_NO_MODEL
   MIRAS__M(vocab, 2, 2, 1 << 24, 0, ""),
   MIRAS__M(width, 2, 1, 65536, 0, ""),
   MIRAS__M(layers, 2, 1, 256, 0, ""),
@@ -2211,16 +2214,20 @@ static const miras__field miras__fields[] = {
   MIRAS__M(untied, 2, 0, 1, 0, ""),
   {MIRAS__AT("dropout", d.dropout), MIRAS__REAL, 2, MIRAS__FREE, 0, 0.9f, 0, NULL, ""},
   {MIRAS__AT("seed", d.seed), MIRAS__WIDE, 2, MIRAS__FREE, 0, 0, 0, NULL, ""},
+#endif
   MIRAS__W(memory.key_length, 3, MIRAS_LENGTH_COUNT, "architecture not kv-cache", "free unit root"),
   MIRAS__W(memory.toward, 3, MIRAS_TOWARD_COUNT, "retention not all", "nothing initial"),
   {MIRAS__AT("memory.reset_every", l.memory.reset_every), MIRAS__WHOLE, 3, MIRAS__STATE,
    0, (float)(INT_MAX - 127), 0, NULL, ""},
   MIRAS__N(memory.bounded_step, 3, 0, 2, 0, "architecture not kv-cache"),
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
+#ifndef MIRAS_NO_MODEL
   MIRAS__N(fixed_gates, 3, 0, 31, 0, "type not rwkv"),
   MIRAS__N(horizon, 3, 0, 1 << 30, 0, "keep_gate not constant"),
+#endif
   {MIRAS__AT("memory.norm_epsilon", l.memory.norm_epsilon), MIRAS__REAL, 4, MIRAS__SHAPE,
    0, 1, 0, NULL, "inner_norm"},
+#ifndef MIRAS_NO_MODEL
   MIRAS__N(heads, 4, 1, 65536, MIRAS__LIKE_MODEL, ""),
   MIRAS__N(kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
   MIRAS__N(head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
@@ -2267,6 +2274,7 @@ static const miras__field miras__fields[] = {
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
+#endif
   MIRAS__N(memory.batch, 0, 1, 1 << 20, 1, ""),
   {MIRAS__AT("grid", grid), MIRAS__WHOLE, 0, MIRAS__FREE, 0, 0, 0, NULL, ""},
   MIRAS__F(exact, "a memory that runs exactly (architecture matrix, bias dot or l2, retention all "
@@ -2282,11 +2290,12 @@ static const miras__field miras__fields[] = {
   MIRAS__F(square, "value_dim equal to key_dim"),
   MIRAS__F(has_bias, "custom->bias and custom->bias_adjoint, neither of them NULL"),
   MIRAS__F(has_link, "custom->link and custom->link_adjoint, neither of them NULL"),
-  MIRAS__F(inside, NULL), MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL),
-  MIRAS__F(beyond, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL),
-  MIRAS__F(unjoined, NULL), MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL),
-  MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
+  MIRAS__F(called, NULL), MIRAS__F(off_grid, NULL), MIRAS__F(beyond, NULL),
+#ifndef MIRAS_NO_MODEL
+  MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL), MIRAS__F(unjoined, NULL),
+  MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
   MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL)
+#endif
 };
 #undef MIRAS__AT
 #undef MIRAS__W
@@ -2345,6 +2354,7 @@ static const miras__rule miras__rules[] = {
   {"retention custom", "has_link", NULL},
   {"bias not custom, retention not custom, called", "",
    "without a custom choice the pointer custom must be NULL"},
+#ifndef MIRAS_NO_MODEL
   {"key_map erase", "separate_erase 1", NULL},
   {"separate_erase, inside", "key_map erase", NULL},
   {"key_map complement", "keep_gate channel, by_key, descents 1", NULL},
@@ -2371,6 +2381,7 @@ static const miras__rule miras__rules[] = {
   {"crossed, step_low, step_high", "", "the first must be below the second"},
   {"skip", "descents 1", NULL},
   {"type rwkv", "separate_erase 1, keep_gate channel, step_gate constant", NULL}
+#endif
 };
 
 #undef MIRAS__SIMPLEX
@@ -2614,6 +2625,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->slopes && d->layer >= d->layers;
+#ifndef MIRAS_NO_MODEL
   c->unshared = c->l.key_heads > 0 && d->heads % c->l.key_heads;
   c->unjoined = c->l.norm_heads > 0 && c->l.norm_heads < d->heads && d->heads % c->l.norm_heads;
   c->odd = d->key_dim % 2;
@@ -2632,6 +2644,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
                                   (d->momentum_gate ? MIRAS_FIXED_MOMENTUM : 0) |
                                   (d->threshold_gate ? MIRAS_FIXED_THRESHOLD : 0) |
                                   (d->value_gate ? MIRAS_FIXED_VALUE_KEEP : 0));
+#endif
 }
 
 /* A default that is not 0. */

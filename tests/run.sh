@@ -506,11 +506,11 @@ done
 exit 0"
 fi
 if small_arm && has qemu-system-arm; then
-  job 'small: Cortex-M4, at most 44 KB' "arm-none-eabi-gcc -std=c99 -Os -Wall -Wextra -Werror \
+  job 'small: Cortex-M4, at most 40 KB' "arm-none-eabi-gcc -std=c99 -Os -Wall -Wextra -Werror \
 -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections \
 tests/small.c -nostartfiles -T tests/small.ld -Wl,--gc-sections --specs=nano.specs \
 --specs=nosys.specs -lm -o '$build/small' && arm-none-eabi-size '$build/small' &&
-arm-none-eabi-size '$build/small' | awk 'NR == 2 && \$1 + \$2 > 45056 {exit 1}' &&
+arm-none-eabi-size '$build/small' | awk 'NR == 2 && \$1 + \$2 > 40960 {exit 1}' &&
 $limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel '$build/small' \
 >'$build/small.txt' 2>&1 </dev/null; status=\$?
 cat '$build/small.txt'; [ \$status = 0 ] && grep -q 'one read' '$build/small.txt' &&

@@ -7,7 +7,7 @@
  *     -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm -o small.elf
  *   qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel small.elf
  *
- * run.sh compares what is printed with the lines at the end, and the size with 44 KB. On any other
+ * run.sh compares what is printed with the lines at the end, and the size with 40 KB. On any other
  * machine it is a program like others: cc tests/small.c -lm. */
 #include <math.h>
 #include <string.h>
