@@ -20235,6 +20235,7 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_SPARSE_STEP, MIRAS__C_EXPERT, MIRAS__C_SHARED_EXPERT, MIRAS__C_CHOSEN,
        MIRAS__C_CHOSEN_NORM, MIRAS__C_STATE, MIRAS__C_GROUPS, MIRAS__C_EXPAND, MIRAS__C_LOW,
        MIRAS__C_HIGH, MIRAS__C_CHUNK, MIRAS__C_STEP, MIRAS__C_DEEP, MIRAS__C_SHARED, MIRAS__C_PRE,
+       MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS,
        MIRAS__CONFIGS };
 
 /* words: what it may be, its value being the word's number; NULL: a number, or a truth. slot -1: it
@@ -20278,6 +20279,7 @@ static const struct { const char *name; int slot; const char *words; } miras__co
   {"pre_conv", MIRAS__C_PRE, NULL}, {"layer", -1, "Mamba2"},
   {"d_intermediate", -1, "0"}, {"use_conv_bias", -1, "true"},
   {"rms_norm", -1, "true"}, {"rmsnorm", -1, "true"},
+  {"expand_ratio", MIRAS__C_EXPAND_RATIO, NULL}, {"use_lower_bound", MIRAS__C_LOWER_BOUNDS, NULL},
   {"use_gk", -1, "true"}, {"gate_logit_normalizer", -1, "16"}, {"qk_norm", -1, "l2"},
   {"qk_activation", -1, "silu"}, {"use_output_norm", -1, "true"},
   {"elementwise_affine", -1, "true"}, {"norm_first", -1, "true"}, {"norm_bias", -1, "true"},
@@ -20774,6 +20776,23 @@ static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
   return 1;
 }
 
+/* HGRN2, whose norm of the whole row has an epsilon of its own. */
+static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
+  miras_layer_desc *l = &d->layer[0];
+  if (!miras__describe_frame(c, d, MIRAS_HGRN2) || !miras__describe_heads(c, d, 1, 1)) return 0;
+  l->memory.key_dim = miras__config_whole(c, MIRAS__C_EXPAND_RATIO, l->memory.key_dim, 1);
+  l->gate_rank = d->heads * l->memory.key_dim;
+  l->convolved = MIRAS_CONVOLVED_NONE;
+  l->value_mixing = MIRAS_MIX_NONE;
+  l->out_gate = MIRAS_OUT_NONE;
+  l->out_epsilon = 1e-5f * (float)l->memory.key_dim;
+  l->norm_heads = d->heads;
+  if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0) l->keep_form = MIRAS_KEEP_FLOOR;
+  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 0) > 0)
+    return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+  return c->result == MIRAS_OK;
+}
+
 static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
   if (!miras__describe_frame(c, d, MIRAS_DELTANET) || !miras__describe_heads(c, d, 1, 1)) return 0;
@@ -20980,7 +20999,8 @@ enum {
   MIRAS__BY_QUERIES = 64,  /* of heads of queries                                                 */
   MIRAS__HALF = 128,    /* half of the rows of each: the first                                    */
   MIRAS__OTHER = 256,   /* with it: the other                                                     */
-  MIRAS__ONLY = 512     /* times 1 + a miras_layer_type: for layers of this type only             */
+  MIRAS__FLOORS = 512,  /* a row for each layer, from all of which its gates' floors follow       */
+  MIRAS__ONLY = 1024    /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
@@ -20992,10 +21012,12 @@ static const miras__named_as miras__fla_names[] = {
   {".attn.q_proj.weight", ".q.weight", 0},
   {".attn.k_proj.weight", ".k.weight", 0},
   {".attn.v_proj.weight", ".v.weight", 0},
+  {".attn.i_proj.weight", ".v.weight", 0},
   {".attn.q_conv1d.weight", ".conv_q.weight", 0},
   {".attn.k_conv1d.weight", ".conv_k.weight", 0},
   {".attn.v_conv1d.weight", ".conv_v.weight", 0},
   {".attn.a_proj.weight", ".gates.down", 0},
+  {".attn.f_proj.weight", ".gates.down", 0},
   {".attn.gk_proj.0.weight", ".gates.down", 0},
   {".attn.b_proj.weight", ".gates.down", 0},
   {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER},
@@ -21004,10 +21026,12 @@ static const miras__named_as miras__fla_names[] = {
   {".attn.gk_proj.1.bias", ".gates.offset", 0},
   {NULL, ".gates.offset", 0},
   {".attn.A_log", ".gates.rate", 0},
+  {"/model.lower_bounds", ".gates.rate", MIRAS__FLOORS},
   {NULL, ".memory.init", 0},
   {".attn.g_proj.weight", ".out_gate.weight", 0},
   {".attn.o_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.g_norm_swish_gate.weight", ".out_norm.gain", MIRAS__AGAIN},
+  {".attn.g_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.o_proj.weight", ".o.weight", 0},
   {".mlp_norm.weight", ".norm2.gain", 0},
   {".mlp.gate_proj.weight", ".mlp.gate", 0},
@@ -21220,6 +21244,7 @@ static const struct {
    MIRAS__NAMES(miras__fla_names)},
   {"gla", "model.", "layers.", "", miras__describe_gla, MIRAS__NAMES(miras__fla_names)},
   {"retnet", "model.", "layers.", "", miras__describe_retnet, MIRAS__NAMES(miras__fla_names)},
+  {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2, MIRAS__NAMES(miras__fla_names)},
   {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
   {"mamba2", "backbone.", "layers.", "", miras__describe_mamba2,
    MIRAS__NAMES(miras__mamba2_names)},
@@ -21453,7 +21478,7 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
  * counted anew after `each`. */
 typedef struct miras__filling {
   const miras__theirs *from;         /* NULL: zeros, or ones on the diagonal                      */
-  int view, how;
+  int view, how, layer;
   size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
   size_t each, first, group, stride;
 } miras__filling;
@@ -21484,7 +21509,8 @@ static int miras__reject_shape(miras__published *c, const miras__theirs *x, cons
 static int miras__filling_fit(miras__published *c, const miras_view *v, miras__theirs *x,
                             miras__filling *all, int count) {
   miras__filling *p = &all[count];
-  const int turned = !(p->how & (v->rank > 1 ? MIRAS__KEPT | MIRAS__BELOW : MIRAS__AGAIN));
+  const int turned =
+    !(p->how & (v->rank > 1 ? MIRAS__KEPT | MIRAS__BELOW : MIRAS__AGAIN | MIRAS__FLOORS));
   const size_t rows = miras__view_rows(v);
   size_t last = v->count / rows, below = rows, length;
   int i;
@@ -21500,7 +21526,8 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
   p->rows = below;
   p->cols = last;
   if (!x) return 1;
-  p->each = p->how & MIRAS__BELOW ? last : v->rank > 1 ? (size_t)(x->count / x->shape[0])
+  p->each = p->how & MIRAS__BELOW ? last
+          : v->rank > 1 || (p->how & MIRAS__FLOORS) ? (size_t)(x->count / x->shape[0])
           : turned ? 1 : (size_t)x->count;
   length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
   if (turned) {
@@ -21521,7 +21548,8 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
   }
   if (p->cols && p->cols <= last && p->rows && p->rows <= below && x->count % p->each == 0 &&
       (p->rows == below || (p->how & (MIRAS__CORNER | MIRAS__BELOW))) &&
-      (!(p->how & MIRAS__AGAIN) || p->cols % p->each == 0))
+      (!(p->how & MIRAS__AGAIN) || p->cols % p->each == 0) &&
+      (!(p->how & MIRAS__FLOORS) || x->shape[0] == (uint64_t)c->config[MIRAS__C_LAYERS]))
     return 1;
   return miras__reject_shape(c, x, v);
 }
@@ -21588,6 +21616,7 @@ static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, i
     memset(&piece[count], 0, sizeof piece[count]);
     piece[count].view = v;
     piece[count].how = row->how;
+    piece[count].layer = layer / c->per;
     if (!miras__filling_fit(c, &m->views[v], x, piece, count)) return -1;
     count++;
   }
@@ -21632,6 +21661,24 @@ static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t
   return 1;
 }
 
+/* n numbers of a layer's floors, at most 256, from one on, as MIRAS_KEEP_FLOOR takes them. Of the
+ * softmax over layers a floor is the sum from the second layer up to its own. */
+static int miras__floors_get(miras__published *c, const miras__filling *p, size_t from, size_t n,
+                             float *x) {
+  const size_t layers = (size_t)(p->from->count / p->each);
+  double sum[2][256] = {{0}};      /* of all others, and of these */
+  size_t i, j;
+  for (j = 0; j < layers; j++) {
+    if (!miras__theirs_get(c, p->from, j * p->each + from, n, x)) return 0;
+    for (i = 0; i < n; i++) sum[j && j <= (size_t)p->layer][i] += exp((double)x[i]);
+  }
+  for (i = 0; i < n; i++) {
+    const double rate = log(sum[1][i]) - log(sum[0][i]);
+    x[i] = rate > -80 ? (float)rate : -80;
+  }
+  return 1;
+}
+
 /* What a piece has of the tile of rows [row, row + rows) and columns [col, col + cols). */
 static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__filling *p, size_t row,
                                         size_t rows, size_t col, size_t cols) {
@@ -21663,8 +21710,10 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
     for (j = left; j < right; j += n) {
       const size_t at = (j - p->col) % p->each;
       n = right - j < p->each - at ? right - j : p->each - at;
-      if (n > 1024) n = 1024;
-      if (!miras__theirs_get(c, p->from, (i - p->row) * p->each + at, n, x)) return 0;
+      if (n > 256) n = 256;
+      if (!(p->how & MIRAS__FLOORS
+              ? miras__floors_get(c, p, at, n, x)
+              : miras__theirs_get(c, p->from, (i - p->row) * p->each + at, n, x))) return 0;
       for (k = 0; k < n; k++) c->tile[(i - row) * cols + j + k - col] = x[k] + more;
     }
   }

@@ -38,7 +38,7 @@ enum { VOCAB = 48, TOKENS = 28 };
 static const struct { const char *name; char kept; } known[] = {
   {"gated_deltanet", 'f'}, {"gated_deltanet-grouped", 'b'}, {"gated_deltanet-ungated", 'f'},
   {"gated_deltanet-sigmoid", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'}, {"gla", 'h'},
-  {"retnet", 'h'}, {"rwkv7", 'f'}, {"rwkv7-author", 'b'}, {"mamba2", 'f'},
+  {"retnet", 'h'}, {"hgrn2", 'b'}, {"rwkv7", 'f'}, {"rwkv7-author", 'b'}, {"mamba2", 'f'},
   {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'}, {"mamba2-author", 'h'}, {"ttt-linear", 'f'},
   {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'}, {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'},
   {"qwen3_5", 'b'}
@@ -46,7 +46,7 @@ static const struct { const char *name; char kept; } known[] = {
 
 /* What the others lack, by a word of the sentence. */
 static const struct { const char *name, *word; } lacking[] = {
-  {"hgrn2", "model_type"}, {"kda", "model_type"}, {"kda-grouped", "model_type"},
+  {"kda", "model_type"}, {"kda-grouped", "model_type"},
   {"qwen3_next-experts", "num_experts"}
 };
 
@@ -465,6 +465,7 @@ static void test_damage(void **state) {
   damage("rwkv7-author", 200);
   damage("mamba2-author", 300);
   damage("ttt-mlp-mamba", 300);
+  damage("hgrn2", 200);
 }
 #endif
 
