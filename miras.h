@@ -250,8 +250,9 @@
 
    One of type mac has the memory as context. Its attention stays within segments of `window`
    tokens, where it sees, beside persistent pairs and the tokens so far, what each of them recalls
-   of the segments before: r = memory(h W_q), as it was at the segment's start. What attention says
-   is what the memory learns, token by token, and is read with, for the gate:
+   of the segments before: r = memory(h W_q), as it was at the segment's start, or as its head began
+   anew since (reset_every). What attention says is what the memory learns, token by token, and is
+   read with, for the gate:
 
        y       = attention(h W_aq; pairs of r and of h W_ak, W_av)
        z       = memory(k, v, y, gates), with k, v and gates made of y instead of h

@@ -1884,8 +1884,11 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   ref_open(&memory, &md, params);
   memory.branches = branches;
   ref_forward(&memory, &x, learned == T ? y : NULL, NULL);
-  for (size_t i = 0; i < N * H && learned < T; i++)
-    ref_read_head(&memory, 0, (int)(i % H), q + i * dk, y + i * dv);
+  for (size_t i = 0; i < N * H && learned < T; i++) {
+    const int at = (int)(i / H), head = (int)(i % H);
+    if (at >= learned && ref_restarts(&md, head, (uint64_t)at)) ref_reset_head(&memory, 0, head);
+    ref_read_head(&memory, 0, head, q + i * dk, y + i * dv);
+  }
   ref_close(&memory);
   for (size_t i = 0; d->skip && i < N * H * dv; i++)
     y[i] += ref_param(m, l, "skip.gain")[i / dv % H] * v[i];

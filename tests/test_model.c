@@ -207,7 +207,7 @@ static const struct {
    "key_heads=1 scaled_queries=1 convolved=none out_gate=none"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 26, FAMILIES = 6, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 28, FAMILIES = 6, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -262,6 +262,8 @@ static void context(miras_model_desc *d, int n) {
     m->persistent = 2;
   }
   if (n == 21) without_mlp(m);
+  if (n > 25) m->memory.reset_every = 16;
+  if (n == 26) m->window = 6;
 }
 
 /* Layers of several types and kinds. */
@@ -292,14 +294,17 @@ static subject hybrid(int n) {
       "context, keys of what is forgotten",
       "context, rates of rows",
       "context, conjugate gradients",
-      "context, gates per channel"};
+      "context, gates per channel",
+      "context, heads that begin anew within a segment",
+      "context, a matrix that begins anew with a segment"};
   static const miras_kind contexts[] = {MIRAS_TITANS, MIRAS_GATED_DELTAPRODUCT, MIRAS_RWKV7,
-                                        MIRAS_HGRN2, MIRAS_TTT_MLP, MIRAS_MESA, MIRAS_MONETA};
+                                        MIRAS_HGRN2, MIRAS_TTT_MLP, MIRAS_MESA, MIRAS_MONETA,
+                                        MIRAS_TITANS, MIRAS_GATED_DELTANET};
   static const char *const patterns[HYBRIDS] = {"w*2",     "w",     "w*2",  "a",   "mwm", "(mg)*2",
                                                 "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg",
                                                 "m",       "m*2",   "wmaw", "mg", "w*2", "wmw",
                                                 "(cm)*2",  "ccw", "m*2", "mw", "mg", "m", "m", "m",
-                                                "m"};
+                                                "m", "m*2", "m"};
   subject s = row(n == 6 || n == 12   ? MIRAS_GATED_DELTANET
                   : n == 14 ? MIRAS_RWKV7
                   : n > 18  ? contexts[n - 19]
@@ -2326,7 +2331,8 @@ static void take_window(int32_t window[2][BATCH * CONTEXT], int n, int T) {
 }
 
 static void check_streams(subject *s) {
-  const int chunk = s->d.layer[0].memory.chunk, T = chunk > 8 ? chunk : 8, all = WINDOWS * T;
+  const int chunk = s->d.layer[0].memory.chunk, segment = s->d.layer[0].window;
+  const int T = segment == 6 ? 2 * segment : chunk > 8 ? chunk : 8, all = WINDOWS * T;
   static const int32_t own[2] = {-1, -1}, there[2] = {2, 0}, back[2] = {0, 2};
   static const unsigned char anew[2] = {1, 1};
   int32_t window[2][BATCH * CONTEXT];
