@@ -1303,7 +1303,8 @@ MIRAS_API miras_result miras_preset(miras_desc *d, miras_kind kind);
  * patterns it is the kind m; w is attention with a window of 64 tokens, a with one of 1024, g an
  * MLP (of the others' own see no_mlp). */
 MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
-/* Fill d with a published whole model of so many layers; any row's name is that of layers of it.
+/* Fill d with a published whole model of so many layers. Any other row's name is that of layers of
+ * it, as those of all rows are with "-memory" behind the name.
  *   "titans-lmm"   layers of Titans' memory
  *   "titans-mac"   the memory as the context of attention in segments: layers of type mac
  *   "titans-mag"   the memory as the gate of window attention: layers of type mag
@@ -1312,14 +1313,19 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
  *                  Samba; layers are of either kind
  *   "kimi-linear"  three layers of KDA, then one of attention
  *   "qwen3.5"      three of Gated DeltaNet, then one of attention with an output gate
- *   "rwkv7"        time mixing, then channel mixing: two layers each. The row's memory in a layer
- *                  of type memory is "rwkv7-memory"
+ *   "rwkv7"        time mixing, then channel mixing: two layers each
  *   "mamba2"       Mamba-2's layers: keys and queries of one head, values past the memory, the
  *                  output gate before the norm, no MLP; published with key_dim 128, value_dim 64
- *                  and heads twice the width in all. The row alone is "mamba2-memory"
+ *                  and heads twice the width in all
  *   "ttt-linear", "ttt-mlp"   TTT's layers as published, and with -mamba behind them those of its
- *                  other backbone, where each has a convolution of its own in front: two layers.
- *                  With -memory behind them the rows, as others are
+ *                  other backbone, where each has a convolution of its own in front: two layers
+ *   "deltanet"     without an output gate
+ *   "gla"          keys, queries and values as projected; key_dim is half of value_dim there
+ *   "retnet"       the same, turning with the position; value_dim is twice key_dim there
+ *   "hgrn2"        without convolutions and output gate, one norm for all heads, a floor of its own
+ *                  for each keep gate; gate_rank is heads * key_dim there
+ * The rows gated-deltanet and gated-deltaproduct are the published layers, but for value_dim, which
+ * is twice key_dim there, and epsilons. All published layers here have a learned initial memory.
  * Of kimi-linear and qwen3.5 that is the order of layers and what each remembers: their attention
  * turns all of a head here, and that of Kimi Linear has keys of its own. */
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers);
@@ -12730,11 +12736,8 @@ static const miras__row miras__table[MIRAS_KIND_COUNT] = {
    MIRAS__INSIDE(MIRAS__PERCEPTRON, MIRAS__CHANNELS, MIRAS__R(simplex, 256), MIRAS__R(step, 0.01f))
    {MIRAS__UNIT, MIRAS__BOUND(2, 16), MIRAS__FORGET(0.0005f, 0.5f), MIRAS__R(simplex, 65536)}},
 };
-#undef MIRAS__FIELD
 #undef MIRAS__W
 #undef MIRAS__R
-#undef MIRAS__L
-#undef MIRAS__END
 #undef MIRAS__BLOCKS
 #undef MIRAS__KEEP_HEAD
 #undef MIRAS__KEEP_CHANNEL
@@ -12817,34 +12820,55 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
 
 #ifndef MIRAS_NO_MODEL
 #define MIRAS__PERSISTENT 4        /* pairs of Titans' attention                                  */
+#define MIRAS__UNMIXED \
+  MIRAS__L(scaled_queries, 1), MIRAS__L(convolved, MIRAS_CONVOLVED_NONE), \
+  MIRAS__L(value_mixing, MIRAS_MIX_NONE)
+#define MIRAS__RAW MIRAS__UNMIXED, \
+  MIRAS__L(key_mixing, MIRAS_MIX_NONE), MIRAS__L(key_map, MIRAS_KEYS_FREE)
+/* What makes a row's layer the published one, beside the sizes. */
+static const miras__setting miras__published_as[][8] = {
+  {MIRAS__END},
+  {MIRAS__L(conv_bias, 1), MIRAS__L(skip, 1), MIRAS__L(key_heads, 1),           /* Mamba-2  */
+   MIRAS__L(out_gate, MIRAS_OUT_SILU_FIRST), MIRAS__L(norm_heads, 65536)},
+  {MIRAS__L(scaled_queries, 1), MIRAS__L(out_gate, MIRAS_OUT_NONE)},            /* DeltaNet */
+  {MIRAS__RAW, MIRAS__L(gate_rank, 16)},                                        /* GLA      */
+  {MIRAS__RAW, MIRAS__L(turn, MIRAS_TURN_POSITION)},                            /* RetNet   */
+  {MIRAS__UNMIXED, MIRAS__L(keep_form, MIRAS_KEEP_FLOOR), MIRAS__L(out_gate, MIRAS_OUT_NONE),
+   MIRAS__L(norm_heads, 65536), MIRAS__FIELD(out_epsilon, 1, 1e-5)}             /* HGRN2    */
+};
+enum { MIRAS__AS_ROW, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA, MIRAS__AS_RETNET,
+       MIRAS__AS_HGRN2, MIRAS__AS_TTT };
+
 /* Whole models: a row, the type of its layers m, and the block that is repeated where not all are
  * alike. A block is a layer, and its first part goes without an MLP, or (mlps) each of its parts is
  * a layer with one, and the last block may be cut. gates: full attention has an output gate and
- * norms of queries and keys. */
+ * norms of queries and keys. as: what its layers m differ in from the row. */
 static const struct {
   char name[20], block[8];
-  unsigned char kind, type, mlps, gates;
+  unsigned char kind, type, mlps, gates, as;
 } miras__models[] = {
-  {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0},
-  {"titans-mac", "", MIRAS_TITANS, MIRAS_LAYER_MAC, 0, 0},
-  {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG, 0, 0},
-  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0},
-  {"moneta-h", "mw", MIRAS_MONETA, MIRAS_LAYER_MEMORY, 1, 0},
-  {"yaad-h", "mw", MIRAS_YAAD, MIRAS_LAYER_MEMORY, 1, 0},
-  {"memora-h", "mw", MIRAS_MEMORA, MIRAS_LAYER_MEMORY, 1, 0},
-  {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0},
-  {"qwen3.5", "mmma", MIRAS_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1},
-  {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV, 0, 0},
-  {"rwkv7-memory", "", MIRAS_RWKV7, MIRAS_LAYER_MEMORY, 0, 0},
-  {"ttt-linear", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0},
-  {"ttt-mlp", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0},
-  {"ttt-linear-mamba", "cm", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0},
-  {"ttt-mlp-mamba", "cm", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0},
-  {"ttt-linear-memory", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0},
-  {"ttt-mlp-memory", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0},
-  {"mamba2", "m", MIRAS_MAMBA2, MIRAS_LAYER_MEMORY, 0, 0},
-  {"mamba2-memory", "", MIRAS_MAMBA2, MIRAS_LAYER_MEMORY, 0, 0}
+  {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_ROW},
+  {"titans-mac", "", MIRAS_TITANS, MIRAS_LAYER_MAC, 0, 0, MIRAS__AS_ROW},
+  {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG, 0, 0, MIRAS__AS_ROW},
+  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_ROW},
+  {"moneta-h", "mw", MIRAS_MONETA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
+  {"yaad-h", "mw", MIRAS_YAAD, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
+  {"memora-h", "mw", MIRAS_MEMORA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
+  {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
+  {"qwen3.5", "mmma", MIRAS_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1, MIRAS__AS_ROW},
+  {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV, 0, 0, MIRAS__AS_ROW},
+  {"ttt-linear", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
+  {"ttt-mlp", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
+  {"ttt-linear-mamba", "cm", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
+  {"ttt-mlp-mamba", "cm", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
+  {"mamba2", "m", MIRAS_MAMBA2, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_MAMBA2},
+  {"deltanet", "", MIRAS_DELTANET, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_DELTANET},
+  {"gla", "", MIRAS_GLA, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_GLA},
+  {"retnet", "", MIRAS_RETNET, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_RETNET},
+  {"hgrn2", "", MIRAS_HGRN2, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_HGRN2}
 };
+#undef MIRAS__UNMIXED
+#undef MIRAS__RAW
 
 /* TTT's layer as published (Sun et al. 2024), in its Transformer's block or, mamba, in Mamba's: no
  * decay, rates that can end at 0, keys as they are that turn in their chunk. The step is that of
@@ -12869,16 +12893,28 @@ static void miras__publish_ttt(miras_layer_desc *l, int mamba) {
   l->out_gate = mamba ? MIRAS_OUT_GELU : MIRAS_OUT_NONE;
 }
 
+/* The row of that name or, as whole models have some of the names, of NAME-memory. */
+static miras_kind miras__row_named(const char *name) {
+  char whole[32];
+  int i = 0;
+  for (; name && i < MIRAS_KIND_COUNT; i++) {
+    whole[0] = 0;
+    miras__say(whole, sizeof whole, "%s-memory", miras__table[i].name);
+    if (miras__same(name, whole)) return (miras_kind)i;
+  }
+  return miras_kind_find(name);
+}
+
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers) {
   const size_t count = sizeof miras__models / sizeof miras__models[0];
   const char *block;
   miras_result result;
   size_t i = 0;
   char rest[8] = "";
-  int parts;
+  int parts, as;
   while (i < count && !(name && miras__same(name, miras__models[i].name))) i++;
   result = miras_model_preset(d, i < count ? (miras_kind)miras__models[i].kind
-                                           : miras_kind_find(name));
+                                           : miras__row_named(name));
   if (result != MIRAS_OK) return result;
   d->layers = layers;
   if (i == count) return MIRAS_OK;
@@ -12895,17 +12931,12 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
     d->layer[3].mlp = MIRAS_MLP_RELU2;
     d->layer[3].shift = 1;
   }
-  if (miras__models[i].kind == MIRAS_MAMBA2 && miras__models[i].block[0]) {
-    d->layer[0].conv_bias = d->layer[0].skip = d->layer[0].key_heads = 1;
-    d->layer[0].out_gate = MIRAS_OUT_SILU_FIRST;
-    d->layer[0].norm_heads = 65536;
-  }
   d->layer[2].output_gate = d->layer[2].qk_norm = miras__models[i].gates;
   block = miras__models[i].block;
-  if (strncmp(name, "ttt-", 4) == 0 && !strstr(name, "-memory")) {
-    d->norm_epsilon = 1e-6f;
-    miras__publish_ttt(&d->layer[0], block[0] != 0);
-  }
+  as = miras__models[i].as;
+  if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
+  else miras__apply(&d->layer[0], miras__published_as[as], 8);
+  if (as > MIRAS__AS_MAMBA2) d->norm_epsilon = 1e-6f;
   if (!block[0] || layers < 1) return MIRAS_OK;
   d->layers = 0;
   d->layer[0].no_mlp = !miras__models[i].mlps && block[0] == 'm';
@@ -12916,6 +12947,9 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
   return MIRAS_OK;
 }
 #endif
+#undef MIRAS__FIELD
+#undef MIRAS__L
+#undef MIRAS__END
 
 /* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
 

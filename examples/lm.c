@@ -1425,10 +1425,10 @@ static int list_models(const char *only) {
     for (k = 0; k < 5; k++)
       printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }
-  printf("\n\nmodels of several parts: titans-lmm, titans-mac, titans-mag, titans-mal,"
-         "\n  moneta-h, yaad-h, memora-h, kimi-linear, qwen3.5,"
-         "\n  rwkv7, mamba2, ttt-linear, ttt-mlp (as published; the rows alone: rwkv7-memory, ...),"
-         "\n  ttt-linear-mamba, ttt-mlp-mamba\n");
+  printf("\n\nwhole models; in the layer above rows are NAME-memory:\n  titans-lmm titans-mac "
+         "titans-mag titans-mal moneta-h yaad-h memora-h kimi-linear qwen3.5\n  rwkv7 mamba2 "
+         "ttt-linear ttt-mlp ttt-linear-mamba ttt-mlp-mamba deltanet gla retnet hgrn2\n  "
+         "transformer\n");
   return 0;
 }
 

@@ -98,14 +98,17 @@ static miras_trainer_desc small_trainer(void) {
 /* ---- names and texts ---- */
 
 static void named_models(void) {
+  miras_model_desc row;
   static const char *const names[] = { "titans-lmm", "titans-mag", "titans-mal", "yaad",
     "titans-mac", "moneta-h", "yaad-h", "memora-h", "kimi-linear", "qwen3.5",
-    "ttt-linear", "ttt-mlp-mamba", "ttt-mlp-memory" };
-  static const int layers[] = { 3, 3, 6, 3, 3, 3, 3, 3, 3, 3, 3, 6, 3 };
-  static const int attends[] = { 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0 };   /* or has a pattern */
+    "ttt-linear", "ttt-mlp-mamba", "ttt-mlp-memory", "gla", "hgrn2", "gla-memory",
+    "linear-attention-memory" };
+  static const int layers[] = { 3, 3, 6, 3, 3, 3, 3, 3, 3, 3, 3, 6, 3, 3, 3, 3, 3 };
+  static const int attends[] = { 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0,      /* or has a pattern */
+    0, 0, 0, 0 };
   miras_model_desc d;
   int i;
-  for (i = 0; i < 13; i++) {
+  for (i = 0; i < 17; i++) {
     miras_model *m;
     assert_int_equal(miras_model_named(&d, names[i], 3), MIRAS_OK);
     d.vocab = 11;
@@ -127,7 +130,22 @@ static void named_models(void) {
   assert_int_equal(d.layer[0].memory.row_rates, 1);
   assert_int_equal(miras_model_named(&d, "ttt-linear-memory", 2), MIRAS_OK);
   assert_int_equal(d.layer[0].memory.row_rates, 2);
+  assert_int_equal(miras_model_named(&d, "gla-memory", 2), MIRAS_OK);
+  assert_int_equal(miras_model_preset(&row, MIRAS_GLA), MIRAS_OK);
+  row.layers = 2;
+  assert_memory_equal(&d, &row, sizeof d);
+  assert_int_equal(miras_model_named(&d, "retnet", 2), MIRAS_OK);
+  assert_int_equal(d.layer[0].turn, MIRAS_TURN_POSITION);
+  assert_int_equal(d.layer[0].convolved, MIRAS_CONVOLVED_NONE);
+  assert_true(d.norm_epsilon == 1e-6f && d.layer[0].out_epsilon == 0);
+  assert_int_equal(miras_model_named(&d, "hgrn2", 2), MIRAS_OK);
+  assert_int_equal(d.layer[0].keep_form, MIRAS_KEEP_FLOOR);
+  assert_true(d.layer[0].out_epsilon == 1e-5f);
+  assert_int_equal(miras_model_named(&d, "deltanet", 2), MIRAS_OK);
+  assert_int_equal(d.layer[0].out_gate, MIRAS_OUT_NONE);
   assert_int_equal(miras_model_named(&d, "titans-man", 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_named(&d, "gla-memor", 3), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_named(&d, "titans-mag-memory", 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(&d, NULL, 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(NULL, "titans-mag", 3), MIRAS_ERR_ARGUMENT);
 }

@@ -207,7 +207,7 @@ static const struct {
    "key_heads=1 scaled_queries=1 convolved=none out_gate=none"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 28, FAMILIES = 6, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 28, FAMILIES = 8, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -372,7 +372,9 @@ static const struct {
   {"titans-mal", "layer norms around titans and shifted MLPs", "mgwg",
    "norm=layer g.shift=1 w.no_mlp=1 m.mlp=swiglu"},
   {"rwkv7", "a shift ahead, values of one layer", "gmg", "g.mlp=swiglu m.value_rank=2"},
-  {"mamba2", "mamba2 as published", NULL, "m.memory.key_dim=6 m.memory.value_dim=10"}
+  {"mamba2", "mamba2 as published", NULL, "m.memory.key_dim=6 m.memory.value_dim=10"},
+  {"retnet", "retnet as published", NULL, "m.memory.value_dim=10"},
+  {"hgrn2", "hgrn2 as published", NULL, "m.memory.value_dim=10"}
 };
 
 static subject family(int n) {
