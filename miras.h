@@ -583,8 +583,8 @@
              miras_desc.norm_epsilon: what an inner norm adds to the variance.
              miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
              What published layers differ in: norm_epsilon, out_epsilon, convolved, conv_bias,
-             key_mixing, value_mixing, key_heads, scaled_queries, norm_heads, out_gate; keep forms
-             with a floor (HGRN2) and with a bound of their own (KDA).
+             key_mixing, value_mixing, key_heads, scaled_queries, norm_heads, out_gate, its rank
+             out_rank; keep forms with a floor (HGRN2) and with a bound of their own (KDA).
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
              initial values were drawn.
@@ -1158,7 +1158,8 @@ typedef struct miras_layer_desc {
   /* of type rwkv: ranks of its projections, 1..4096; 0 -> max(32, 32 round(c sqrt(width)/32)) */
   int decay_rank;          /* behind the keep gate, c = 2.5                                      */
   int rate_rank;           /* behind rate of MIRAS_KEYS_ERASE, c = 2.5                           */
-  int out_rank;            /* behind the output gate, c = 5                                      */
+  int out_rank;            /* behind the output gate, c = 5. Of type memory 0: W_g is one matrix;
+                              else g = h W W' + a learned offset, and this their rank (KDA)      */
   int value_rank;          /* 0: values are the layer's own; else the rank behind a learned gate per
                               channel that mixes in those of the model's first layer of type rwkv,
                               which itself has none                                              */
@@ -1324,6 +1325,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
  *   "retnet"       the same, turning with the position; value_dim is twice key_dim there
  *   "hgrn2"        without convolutions and output gate, one norm for all heads, a floor of its own
  *                  for each keep gate; gate_rank is heads * key_dim there
+ *   "kda"          a sigmoid of low rank as output gate: out_rank, which is value_dim there
  * The rows gated-deltanet and gated-deltaproduct are the published layers, but for value_dim, which
  * is twice key_dim there, and epsilons. All published layers here have a learned initial memory.
  * Of kimi-linear and qwen3.5 that is the order of layers and what each remembers: their attention
@@ -2259,7 +2261,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(shift, 6, 0, 1, 0, "type mlp"),
   MIRAS__N(decay_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
   MIRAS__N(rate_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
-  MIRAS__N(out_rank, 6, 1, 4096, MIRAS__LIKE_ROOT, "type rwkv"),
+  MIRAS__N(out_rank, 6, 0, 4096, MIRAS__LIKE_ROOT, "type memory rwkv"),
   MIRAS__N(value_rank, 6, 0, 4096, 0, "type rwkv"),
   {MIRAS__AT("norm", d.norm), MIRAS__WORD, 6, MIRAS__SHAPE, 0, MIRAS_NORM_COUNT - 1, 0,
    "rms layer", ""},
@@ -2387,6 +2389,7 @@ static const miras__rule miras__rules[] = {
   {"tied_step", "keep_gate head, step_gate head, descents 1", NULL},
   {"crossed, step_low, step_high", "", "the first must be below the second"},
   {"skip", "descents 1", NULL},
+  {"type memory, out_rank", "out_gate not none", NULL},
   {"type rwkv", "separate_erase 1, keep_gate channel, step_gate constant", NULL}
 #endif
 };
@@ -2674,6 +2677,7 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       x = 32 * floor((f->at == offsetof(miras__case, l.out_rank) ? 5 : 2.5) *
                        sqrt((double)c->d.width) / 32 + 0.5);
       if (x < 32) x = 32;
+      if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
       break;
     case MIRAS__LIKE_NORM:
       x = d->inner_norm && (d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE)
@@ -12828,6 +12832,8 @@ MIRAS_API miras_kind miras_kind_find(const char *name) {
 /* What makes a row's layer the published one, beside the sizes. */
 static const miras__setting miras__published_as[][8] = {
   {MIRAS__END},
+  {MIRAS__L(scaled_queries, 1), MIRAS__L(out_gate, MIRAS_OUT_SIGMOID),          /* KDA      */
+   MIRAS__L(out_rank, 32)},
   {MIRAS__L(conv_bias, 1), MIRAS__L(skip, 1), MIRAS__L(key_heads, 1),           /* Mamba-2  */
    MIRAS__L(out_gate, MIRAS_OUT_SILU_FIRST), MIRAS__L(norm_heads, 65536)},
   {MIRAS__L(scaled_queries, 1), MIRAS__L(out_gate, MIRAS_OUT_NONE)},            /* DeltaNet */
@@ -12836,8 +12842,8 @@ static const miras__setting miras__published_as[][8] = {
   {MIRAS__UNMIXED, MIRAS__L(keep_form, MIRAS_KEEP_FLOOR), MIRAS__L(out_gate, MIRAS_OUT_NONE),
    MIRAS__L(norm_heads, 65536), MIRAS__FIELD(out_epsilon, 1, 1e-5)}             /* HGRN2    */
 };
-enum { MIRAS__AS_ROW, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA, MIRAS__AS_RETNET,
-       MIRAS__AS_HGRN2, MIRAS__AS_TTT };
+enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS__AS_GLA,
+       MIRAS__AS_RETNET, MIRAS__AS_HGRN2, MIRAS__AS_TTT };
 
 /* Whole models: a row, the type of its layers m, and the block that is repeated where not all are
  * alike. A block is a layer, and its first part goes without an MLP, or (mlps) each of its parts is
@@ -12854,7 +12860,7 @@ static const struct {
   {"moneta-h", "mw", MIRAS_MONETA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
   {"yaad-h", "mw", MIRAS_YAAD, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
   {"memora-h", "mw", MIRAS_MEMORA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
-  {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
+  {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_KDA},
   {"qwen3.5", "mmma", MIRAS_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1, MIRAS__AS_ROW},
   {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV, 0, 0, MIRAS__AS_ROW},
   {"ttt-linear", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
@@ -12865,7 +12871,8 @@ static const struct {
   {"deltanet", "", MIRAS_DELTANET, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_DELTANET},
   {"gla", "", MIRAS_GLA, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_GLA},
   {"retnet", "", MIRAS_RETNET, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_RETNET},
-  {"hgrn2", "", MIRAS_HGRN2, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_HGRN2}
+  {"hgrn2", "", MIRAS_HGRN2, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_HGRN2},
+  {"kda", "", MIRAS_KDA, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_KDA}
 };
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
@@ -13610,10 +13617,10 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
        MIRAS__W_GATES_OFFSET, MIRAS__W_GATES_RATE, MIRAS__W_ERASE_SCALE, MIRAS__W_ERASE_MIX,
        MIRAS__W_MEMORY, MIRAS__W_GAIN, MIRAS__W_RIDGE, MIRAS__W_BIAS, MIRAS__W_RATES,
        MIRAS__W_SKIP, MIRAS__W_BONUS, MIRAS__W_OUT_NORM, MIRAS__W_OUT_BIAS, MIRAS__W_OUT_GATE,
-       MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V, MIRAS__W_BESIDE_NORM_Q,
-       MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K, MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y,
-       MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2, MIRAS__W_NORM2_BIAS, MIRAS__W_MLP_GATE,
-       MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
+       MIRAS__W_OUT_OFFSET, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V,
+       MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
+       MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2,
+       MIRAS__W_NORM2_BIAS, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
 
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
@@ -13660,7 +13667,7 @@ typedef struct miras__shape {
   size_t norm1, norm2, cols_q, cols_k, cols_v, cols_out, cols_low, qk_norm, conv, rate, gain, ridge,
          row_rates, out_norm, beside_q, beside_k, beside_norm, persistent, cols_persistent, both,
          said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
-         bonus, skip,
+         bonus, skip, out_offset,
          out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
   miras__param param[MIRAS__PARAMS];
   size_t floats;                   /* of all of them                                              */
@@ -13682,6 +13689,7 @@ typedef struct miras__shape {
   size_t read_dim[MIRAS__READS];   /* their numbers; 0: there is none                             */
   size_t gates, outs;              /* columns of learned gates: of g, of the gates themselves     */
   size_t moving;                   /* the first of g's, which depend on the token                 */
+  size_t at_gate;                  /* behind all: of g the output gate's, where it has a low rank */
   miras__gates gate[MIRAS__GATE_GROUPS];
   float low, high;                 /* what a tied step's g is held between                        */
   /* of attention */
@@ -13745,6 +13753,7 @@ static const struct {
   {"out_norm.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(out_norm), 0},
   {"out_norm.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(out_bias), 0},
   {"out_gate.weight", MIRAS__PROJECTS, 10, 10, 1, MIRAS__L(width), MIRAS__L(cols_out)},
+  {"out_gate.offset", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(out_offset), 0},
   {"attention.q.weight", MIRAS__PROJECTS, 15, 10, 1, MIRAS__L(width), MIRAS__L(beside_q)},
   {"attention.k.weight", MIRAS__PROJECTS, 16, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
   {"attention.v.weight", MIRAS__PROJECTS, 17, 10, 1, MIRAS__L(width), MIRAS__L(beside_k)},
@@ -14283,7 +14292,7 @@ static size_t miras__mix_of(int i) {
 /* The column of g that low rank i (decay, rate, values, output gate) makes. */
 static size_t miras__up_column(const miras__shape *s, int i) {
   static const unsigned char group[3] = {MIRAS__KEEP, MIRAS__ERASE, MIRAS__MIX};
-  return i < 3 ? s->gate[group[i]].from : s->gates;
+  return i < 3 ? s->gate[group[i]].from : s->at_gate;
 }
 
 /* Blocks of work on whole matrices; one list makes one phase. */
@@ -14705,6 +14714,9 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
     group[MIRAS__STEP].offset = group[MIRAS__KEEP].offset;
     s->outs += group[MIRAS__STEP].count;
   }
+  s->at_gate = s->outs;
+  s->rank[3] = (size_t)d->out_rank;
+  if (d->out_rank && d->type == MIRAS_LAYER_MEMORY) s->outs += s->out_offset = s->value;
   if (d->step_low > 0 || d->step_high > 0) {       /* of softplus(g), so of g its inverse         */
     s->low = d->step_low > 0 ? (float)miras__softplus_inverse((double)d->step_low) : -FLT_MAX;
     s->high = d->step_high > 0 ? (float)miras__softplus_inverse((double)d->step_high) : FLT_MAX;
@@ -14718,7 +14730,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->cols_v = s->descents * s->value;
   s->out_norm = s->value;
   s->out_bias = d->out_norm == MIRAS_NORM_LAYER ? s->value : 0;
-  s->cols_out = d->out_gate == MIRAS_OUT_NONE ? 0 : s->value;
+  s->cols_out = d->out_gate == MIRAS_OUT_NONE || d->out_rank ? 0 : s->value;
   s->cols_low = s->moving ? (size_t)d->gate_rank : 0;
   s->conv = (size_t)d->conv;
   s->conv_v = d->convolved == MIRAS_CONVOLVED_KEYS ? 0 : s->conv;
@@ -15029,6 +15041,11 @@ static void miras__memory_layer_rows(const miras__visit *a) {
   if (s->gates > s->moving)
     a->k->fill_rows(g + s->moving, s->ld_g, 0, a->n, s->gates - s->moving);
   if (s->gates) miras__make_gates(a, miras__weight(a->layer, MIRAS__W_GATES_OFFSET));
+  if (!s->out_offset) return;
+  g += s->at_gate;
+  miras__times(a, MIRAS__W_OUT_UP, MIRAS__SET, g, s->ld_g,
+               a->kept.proj + s->param[MIRAS__W_OUT_DOWN].place, s->ld_p, a->n);
+  a->k->add_rows(g, s->ld_g, miras__weight(a->layer, MIRAS__W_OUT_OFFSET), 0, a->n, s->value);
 }
 
 /* proj -> qkv. A tile that is not the first of its sequence projects the rows ahead of it, which
@@ -15161,6 +15178,11 @@ static void miras__memory_layer_head(const miras__visit *a, size_t h) {
   if (s->skip) miras__skip(a, h, &io);
 }
 
+/* The output gate's rows of arrays like proj and g, which are g's if it has a low rank. */
+static float *miras__out_gate(const miras__shape *s, float *proj, float *g) {
+  return s->out_offset ? g + s->at_gate : proj + s->at_out;
+}
+
 /* What the memories answered, to be normed and gated. */
 static miras__norm miras__answers_of(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
@@ -15171,8 +15193,8 @@ static miras__norm miras__answers_of(const miras__visit *a) {
   of.epsilon = s->out_epsilon;
   of.form = s->out_gate;
   if (s->out_bias) of.bias = miras__weight(a->layer, MIRAS__W_OUT_BIAS);
-  of.gate = a->kept.proj + s->at_out;
-  of.ld_gate = s->ld_p;
+  of.gate = miras__out_gate(s, a->kept.proj, a->kept.g);
+  of.ld_gate = s->out_offset ? s->ld_g : s->ld_p;
   return of;
 }
 
@@ -15194,34 +15216,35 @@ static void miras__answers_norm(const miras__visit *a, float *y, miras__norm *of
   *of = miras__answers_of(a);
   if (miras__gates_apart(s) || miras__gates_first(s)) of->form = MIRAS_OUT_NONE;
   if (miras__gates_first(s)) {
-    a->k->gate_rows_fwd(miras__gate_map(s), y, s->ld_y, a->kept.y, s->ld_y, of->gate, s->ld_p, a->n,
-                        s->value);
+    a->k->gate_rows_fwd(miras__gate_map(s), y, s->ld_y, a->kept.y, s->ld_y, of->gate, of->ld_gate,
+                        a->n, s->value);
     of->x = y;
   }
   if (of->bias) a->k->layer_norm_fwd(y, s->ld_y, of);
   else a->k->gated_norm_fwd(y, s->ld_y, of);
 }
 
-/* The adjoint where the gate comes first: from -> dy and the gate's part of dproj. */
+/* The adjoint where the gate comes first: from -> dy and the gate's gradient. */
 static void miras__gated_first_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
-  float *dgate = a->work.dproj + s->at_out, *u = from + MIRAS__TILE * (s->ld_y + s->ld_f);
+  float *dgate = miras__out_gate(s, a->work.dproj, a->work.dgates);
+  float *u = from + MIRAS__TILE * (s->ld_y + s->ld_f);
   miras__norm of = miras__answers_of(a);
   miras__norm_grads g;
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM);
   g.bias = miras__tile_sum(a, MIRAS__W_OUT_BIAS);
-  a->k->gate_rows_fwd(miras__gate_map(s), u, s->ld_y, of.x, s->ld_y, of.gate, s->ld_p, a->n,
+  a->k->gate_rows_fwd(miras__gate_map(s), u, s->ld_y, of.x, s->ld_y, of.gate, of.ld_gate, a->n,
                       s->value);
   of.x = u, of.form = MIRAS_OUT_NONE;
   if (of.bias)
     a->k->layer_norm_bwd(from, s->ld_y, NULL, 0, &g, a->work.out, s->ld_y, from, s->ld_y, &of);
   else
-    a->k->gated_norm_bwd(from, s->ld_y, dgate, s->ld_p, g.gain, a->work.out, s->ld_y, from, s->ld_y,
-                         &of);
+    a->k->gated_norm_bwd(from, s->ld_y, dgate, of.ld_gate, g.gain, a->work.out, s->ld_y, from,
+                         s->ld_y, &of);
   a->k->copy_rows(a->work.dy, s->ld_y, a->kept.y, s->ld_y, a->n, s->value);
-  a->k->copy_rows(dgate, s->ld_p, of.gate, s->ld_p, a->n, s->value);
-  a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, a->work.dy, s->ld_y, dgate, s->ld_p, a->n,
-                      s->value);
+  a->k->copy_rows(dgate, of.ld_gate, of.gate, of.ld_gate, a->n, s->value);
+  a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, a->work.dy, s->ld_y, dgate, of.ld_gate,
+                      a->n, s->value);
 }
 
 static const float *miras__memory_layer_leave(const miras__visit *a) {
@@ -15229,9 +15252,9 @@ static const float *miras__memory_layer_leave(const miras__visit *a) {
   float *out = miras__from_scratch(a);
   miras__norm of;
   miras__answers_norm(a, out, &of);
-  if (miras__gates_apart(s) && s->cols_out && !miras__gates_first(s))
-    a->k->gate_rows_fwd(miras__gate_map(s), out, s->ld_y, out, s->ld_y, a->kept.proj + s->at_out,
-                        s->ld_p, a->n, s->value);
+  if (miras__gates_apart(s) && s->out_gate != MIRAS_OUT_NONE && !miras__gates_first(s))
+    a->k->gate_rows_fwd(miras__gate_map(s), out, s->ld_y, out, s->ld_y, of.gate, of.ld_gate, a->n,
+                        s->value);
   return out;
 }
 
@@ -15244,10 +15267,11 @@ static void miras__memory_layer_again(const miras__visit *a) {
   miras__make_keys(a);
 }
 
-/* from -> dy and the output gate's part of dproj. */
+/* from -> dy and the output gate's gradient. */
 static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   const miras__shape *s = a->layer->s;
-  float *dgate = a->work.dproj + s->at_out, *t = from + MIRAS__TILE * (s->ld_y + s->ld_f);
+  float *dgate = miras__out_gate(s, a->work.dproj, a->work.dgates);
+  float *t = from + MIRAS__TILE * (s->ld_y + s->ld_f);
   miras__norm of = miras__answers_of(a);
   miras__norm_grads g;
   g.gain = miras__tile_sum(a, MIRAS__W_OUT_NORM);
@@ -15259,10 +15283,10 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   }
   if (!miras__gates_apart(s)) {
     t = from;
-  } else if (s->cols_out) {              /* the gate's adjoint, t: of what it multiplies          */
+  } else if (s->out_gate != MIRAS_OUT_NONE) {  /* the gate's adjoint, t: of what it multiplies    */
     miras__answers_norm(a, t, &of);
-    a->k->copy_rows(dgate, s->ld_p, of.gate, s->ld_p, a->n, s->value);
-    a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, t, s->ld_y, dgate, s->ld_p, a->n,
+    a->k->copy_rows(dgate, of.ld_gate, of.gate, of.ld_gate, a->n, s->value);
+    a->k->gate_rows_bwd(miras__gate_map(s), from, s->ld_y, t, s->ld_y, dgate, of.ld_gate, a->n,
                         s->value);
     a->k->copy_rows(a->work.out, s->ld_y, from, s->ld_y, a->n, s->value);
   } else {
@@ -15272,7 +15296,7 @@ static void miras__memory_layer_leave_bwd(const miras__visit *a, float *from) {
   if (of.bias)
     a->k->layer_norm_bwd(a->work.dy, s->ld_y, NULL, 0, &g, NULL, 0, t, s->ld_y, &of);
   else
-    a->k->gated_norm_bwd(a->work.dy, s->ld_y, dgate, s->ld_p, g.gain,
+    a->k->gated_norm_bwd(a->work.dy, s->ld_y, dgate, of.ld_gate, g.gain,
                          t == from ? a->work.out : from, s->ld_y, t, s->ld_y, &of);
   miras__memory_layer_again(a);
 }
@@ -15409,6 +15433,12 @@ static void miras__memory_layer_enter_bwd(const miras__visit *a) {
   if (s->moving)
     miras__times_bwd(a, MIRAS__W_GATES_UP, MIRAS__SET, a->work.dproj + s->at_low, s->ld_p,
                      a->work.dgates, s->ld_g);
+  if (!s->out_offset) return;
+  a->k->add_rows(miras__tile_sum(a, MIRAS__W_OUT_OFFSET), 0, a->work.dgates + s->at_gate, s->ld_g,
+                 a->n, s->value);
+  miras__times_bwd(a, MIRAS__W_OUT_UP, MIRAS__SET,
+                   a->work.dproj + s->param[MIRAS__W_OUT_DOWN].place, s->ld_p,
+                   a->work.dgates + s->at_gate, s->ld_g);
 }
 
 static const miras__layer_type miras__memory_layer = {
@@ -15491,12 +15521,10 @@ static MIRAS__COLD miras_result miras__rwkv_layer_resolve(miras__shape *s,
   s->rank[0] = (size_t)d->decay_rank;
   s->rank[1] = (size_t)d->rate_rank;
   s->rank[2] = (size_t)d->value_rank;
-  s->rank[3] = (size_t)d->out_rank;
   s->mixes = 6;
   result = miras__memory_layer_resolve(s, d, why, n);
   s->taps = 1;
   s->outs += 2 * s->value;         /* behind the gates: the output gate, then what is mixed in    */
-  s->cols_out = 0;
   s->bonus = s->cols_q;
   s->out_bias = s->value;
   return result;
@@ -20270,7 +20298,7 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_SPARSE_STEP, MIRAS__C_EXPERT, MIRAS__C_SHARED_EXPERT, MIRAS__C_CHOSEN,
        MIRAS__C_CHOSEN_NORM, MIRAS__C_STATE, MIRAS__C_GROUPS, MIRAS__C_EXPAND, MIRAS__C_LOW,
        MIRAS__C_HIGH, MIRAS__C_CHUNK, MIRAS__C_STEP, MIRAS__C_DEEP, MIRAS__C_SHARED, MIRAS__C_PRE,
-       MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS,
+       MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS, MIRAS__C_SAFE, MIRAS__C_STEEPEST,
        MIRAS__CONFIGS };
 
 /* words: what it may be, its value being the word's number; NULL: a number, or a truth. slot -1: it
@@ -20315,6 +20343,7 @@ static const struct { const char *name; int slot; const char *words; } miras__co
   {"d_intermediate", -1, "0"}, {"use_conv_bias", -1, "true"},
   {"rms_norm", -1, "true"}, {"rmsnorm", -1, "true"},
   {"expand_ratio", MIRAS__C_EXPAND_RATIO, NULL}, {"use_lower_bound", MIRAS__C_LOWER_BOUNDS, NULL},
+  {"safe_gate", MIRAS__C_SAFE, NULL}, {"lower_bound", MIRAS__C_STEEPEST, NULL},
   {"use_gk", -1, "true"}, {"gate_logit_normalizer", -1, "16"}, {"qk_norm", -1, "l2"},
   {"qk_activation", -1, "silu"}, {"use_output_norm", -1, "true"},
   {"elementwise_affine", -1, "true"}, {"norm_first", -1, "true"}, {"norm_bias", -1, "true"},
@@ -20753,23 +20782,50 @@ static void miras__describe_gate(miras__published *c, miras_model_desc *d, int n
                                                                          : MIRAS_OUT_SILU;
 }
 
-static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc *d) {
+/* Convolutions of queries, keys and values, or none of them. */
+static void miras__describe_conv(miras__published *c, miras_model_desc *d, int normally) {
+  miras_layer_desc *l = &d->layer[0];
+  if (miras__config_of(c, MIRAS__C_SHORT_CONV, normally) < 1) l->convolved = MIRAS_CONVOLVED_NONE;
+  else l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+}
+
+/* Gated DeltaNet; and KDA, whose gates have low ranks, those of the tensors. */
+static int miras__describe_gated_delta(miras__published *c, miras_model_desc *d, miras_kind kind) {
   miras_layer_desc *l = &d->layer[0];
   double key;
-  if (!miras__describe_frame(c, d, MIRAS_GATED_DELTANET)) return 0;
+  if (!miras__describe_frame(c, d, kind)) return 0;
   key = l->memory.key_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 1);
-  l->memory.value_dim = miras__config_share(c, MIRAS__C_EXPAND_V,
-                                            key * miras__config_of(c, MIRAS__C_EXPAND_V, 2));
+  l->memory.value_dim = miras__config_share(
+    c, MIRAS__C_EXPAND_V, key * miras__config_of(c, MIRAS__C_EXPAND_V, kind == MIRAS_KDA ? 1 : 2));
   l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, d->heads, 1);
   l->memory.step = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
-  l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   l->gate_rank = 2 * l->memory.heads;
   l->key_heads = d->heads;
   miras__describe_scale(d);
-  miras__describe_gate(c, d, 1);
-  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 1) < 1)
-    return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+  miras__describe_conv(c, d, 1);
   return c->result == MIRAS_OK;
+}
+
+static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc *d) {
+  if (!miras__describe_gated_delta(c, d, MIRAS_GATED_DELTANET)) return 0;
+  miras__describe_gate(c, d, 1);
+  return miras__config_of(c, MIRAS__C_SHORT_CONV, 1) > 0 ||
+         miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+}
+
+static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
+  static const char *const down[] = {"model.layers.0.attn.f_proj.0.weight",
+                                     "model.layers.0.attn.g_proj.0.weight"};
+  const double bound = miras__config_of(c, MIRAS__C_STEEPEST, 0);
+  miras_layer_desc *l = &d->layer[0];
+  if (!miras__describe_gated_delta(c, d, MIRAS_KDA)) return 0;
+  l->gate_rank = l->memory.heads + miras__theirs_length(c, down[0], 0);
+  l->out_rank = miras__theirs_length(c, down[1], 0);
+  l->out_gate = MIRAS_OUT_SIGMOID;
+  if (c->said[MIRAS__C_STEEPEST]) l->keep_form = MIRAS_KEEP_STEEP, l->steepest = (float)-bound;
+  if (c->said[MIRAS__C_STEEPEST] && !(bound < 0)) return miras__config_lacks(c, MIRAS__C_STEEPEST);
+  return miras__config_of(c, MIRAS__C_SAFE, 0) < 1 || c->said[MIRAS__C_STEEPEST] ||
+         miras__config_lacks(c, MIRAS__C_SAFE);
 }
 
 /* Heads whose widths are shares of the model's. */
@@ -21035,7 +21091,8 @@ enum {
   MIRAS__HALF = 128,    /* half of the rows of each: the first                                    */
   MIRAS__OTHER = 256,   /* with it: the other                                                     */
   MIRAS__FLOORS = 512,  /* a row for each layer, from all of which its gates' floors follow       */
-  MIRAS__ONLY = 1024    /* times 1 + a miras_layer_type: for layers of this type only             */
+  MIRAS__SPREAD = 1024, /* numbers of heads, each for all channels of its head                    */
+  MIRAS__ONLY = 2048    /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
@@ -21054,16 +21111,21 @@ static const miras__named_as miras__fla_names[] = {
   {".attn.a_proj.weight", ".gates.down", 0},
   {".attn.f_proj.weight", ".gates.down", 0},
   {".attn.gk_proj.0.weight", ".gates.down", 0},
+  {".attn.f_proj.0.weight", ".gates.down", 0},
   {".attn.b_proj.weight", ".gates.down", 0},
   {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER},
+  {".attn.f_proj.1.weight", ".gates.up", MIRAS__CORNER},
   {NULL, ".gates.up", MIRAS__CORNER},
   {".attn.dt_bias", ".gates.offset", 0},
   {".attn.gk_proj.1.bias", ".gates.offset", 0},
   {NULL, ".gates.offset", 0},
-  {".attn.A_log", ".gates.rate", 0},
+  {".attn.A_log", ".gates.rate", MIRAS__SPREAD},
   {"/model.lower_bounds", ".gates.rate", MIRAS__FLOORS},
   {NULL, ".memory.init", 0},
   {".attn.g_proj.weight", ".out_gate.weight", 0},
+  {".attn.g_proj.0.weight", ".out_gate.down", 0},
+  {".attn.g_proj.1.weight", ".out_gate.up", 0},
+  {".attn.g_proj.1.bias", ".out_gate.offset", 0},
   {".attn.o_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.g_norm_swish_gate.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.g_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
@@ -21280,6 +21342,7 @@ static const struct {
   {"gla", "model.", "layers.", "", miras__describe_gla, MIRAS__NAMES(miras__fla_names)},
   {"retnet", "model.", "layers.", "", miras__describe_retnet, MIRAS__NAMES(miras__fla_names)},
   {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2, MIRAS__NAMES(miras__fla_names)},
+  {"kda", "model.", "layers.", "", miras__describe_kda, MIRAS__NAMES(miras__fla_names)},
   {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
   {"mamba2", "backbone.", "layers.", "", miras__describe_mamba2,
    MIRAS__NAMES(miras__mamba2_names)},
@@ -21545,7 +21608,8 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
                             miras__filling *all, int count) {
   miras__filling *p = &all[count];
   const int turned =
-    !(p->how & (v->rank > 1 ? MIRAS__KEPT | MIRAS__BELOW : MIRAS__AGAIN | MIRAS__FLOORS));
+    !(p->how & (v->rank > 1 ? MIRAS__KEPT | MIRAS__BELOW
+                            : MIRAS__AGAIN | MIRAS__FLOORS | MIRAS__SPREAD));
   const size_t rows = miras__view_rows(v);
   size_t last = v->count / rows, below = rows, length;
   int i;
@@ -21578,12 +21642,12 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
     x->taken += (uint64_t)p->cols * p->each;
   } else {
     p->rows = v->rank > 1 ? length : 1;
-    p->cols = p->how & MIRAS__AGAIN ? last : p->each;
+    p->cols = p->how & (MIRAS__AGAIN | MIRAS__SPREAD) ? last : p->each;
     x->taken = x->count;
   }
   if (p->cols && p->cols <= last && p->rows && p->rows <= below && x->count % p->each == 0 &&
       (p->rows == below || (p->how & (MIRAS__CORNER | MIRAS__BELOW))) &&
-      (!(p->how & MIRAS__AGAIN) || p->cols % p->each == 0) &&
+      (!(p->how & (MIRAS__AGAIN | MIRAS__SPREAD)) || p->cols % p->each == 0) &&
       (!(p->how & MIRAS__FLOORS) || x->shape[0] == (uint64_t)c->config[MIRAS__C_LAYERS]))
     return 1;
   return miras__reject_shape(c, x, v);
@@ -21720,6 +21784,7 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   const size_t top = row > p->row ? row : p->row, left = col > p->col ? col : p->col;
   const size_t below = row + rows < p->row + p->rows ? row + rows : p->row + p->rows;
   const size_t right = col + cols < p->col + p->cols ? col + cols : p->col + p->cols;
+  const size_t same = p->how & MIRAS__SPREAD ? p->cols / p->each : 1;
   const float more = p->how & MIRAS__MORE ? 1.0f : 0.0f;
   float x[1024];
   size_t i, j, k, n;
@@ -21743,9 +21808,10 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   }
   for (i = top; i < below; i++) {
     for (j = left; j < right; j += n) {
-      const size_t at = (j - p->col) % p->each;
+      const size_t at = (j - p->col) / same % p->each;
       n = right - j < p->each - at ? right - j : p->each - at;
       if (n > 256) n = 256;
+      if (same > 1) n = 1;
       if (!(p->how & MIRAS__FLOORS
               ? miras__floors_get(c, p, at, n, x)
               : miras__theirs_get(c, p->from, (i - p->row) * p->each + at, n, x))) return 0;

@@ -1427,7 +1427,7 @@ static int list_models(const char *only) {
   }
   printf("\n\nwhole models; in the layer above rows are NAME-memory:\n  titans-lmm titans-mac "
          "titans-mag titans-mal moneta-h yaad-h memora-h kimi-linear qwen3.5\n  rwkv7 mamba2 "
-         "ttt-linear ttt-mlp ttt-linear-mamba ttt-mlp-mamba deltanet gla retnet hgrn2\n  "
+         "ttt-linear ttt-mlp ttt-linear-mamba ttt-mlp-mamba deltanet gla retnet hgrn2 kda\n  "
          "transformer\n");
   return 0;
 }

@@ -1787,6 +1787,42 @@ REF double ref_out_gate(miras_out_gate form, double g) {
   }
 }
 
+/* One number of z W for a row z [n] and a column of W [n, columns]. */
+REF double ref_column(const double *z, const double *W, size_t n, size_t columns, size_t at) {
+  double sum = 0.0;
+  for (size_t i = 0; i < n; i++) sum += z[i] * W[i * columns + at];
+  return sum;
+}
+
+/* How low ranks are squashed: not, by tanh, by a sigmoid. */
+REF double ref_squash(int how, double x) {
+  return how == 0 ? x : how == 1 ? tanh(x) : ref_sigmoid(x);
+}
+
+/* y [T, columns] = offset + squash(z NAME.down) NAME.up */
+REF void ref_low_rank(const ref_model *m, int l, const char *name, int how, const double *z, int T,
+                      size_t columns, const double *offset, double *y) {
+  char full[64];
+  const double *down, *up;
+  size_t rank, n = (size_t)m->d.width;
+  double *low;
+  snprintf(full, sizeof full, "%s.down", name);
+  down = ref_param(m, l, full);
+  snprintf(full, sizeof full, "%s.up", name);
+  up = ref_param(m, l, full);
+  snprintf(full, sizeof full, "blocks.%d.%s.up", l, name);
+  rank = (size_t)ref_find(m, full)->shape[0];
+  low = (double *)ref_zeros(rank);
+  for (int t = 0; t < T; t++) {
+    for (size_t r = 0; r < rank; r++)
+      low[r] = ref_squash(how, ref_column(z + (size_t)t * n, down, n, rank, r));
+    for (size_t i = 0; i < columns; i++)
+      y[(size_t)t * columns + i] =
+        (offset != NULL ? offset[i] : 0.0) + ref_column(low, up, rank, columns, i);
+  }
+  free(low);
+}
+
 /* Answers y [N, H, dv], normed and gated: out. */
 REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size_t N, size_t H,
                      size_t dv, double *out) {
@@ -1797,7 +1833,9 @@ REF void ref_answers(const ref_model *m, int l, const double *h, double *y, size
   const size_t asked = d->norm_heads > 0 ? (size_t)d->norm_heads : 1;
   const size_t joined = asked > H ? H : asked;
   double *g = (double *)ref_zeros(N * H * dv);
-  if (d->out_gate != MIRAS_OUT_NONE)
+  if (d->out_rank > 0)
+    ref_low_rank(m, l, "out_gate", 0, h, (int)N, H * dv, ref_param(m, l, "out_gate.offset"), g);
+  else if (d->out_gate != MIRAS_OUT_NONE)
     ref_project(g, h, ref_param(m, l, "out_gate.weight"), N, (size_t)m->d.width, H * dv);
   for (size_t i = 0; i < N * H * dv; i++) g[i] = ref_out_gate(d->out_gate, g[i]);
   for (size_t i = 0; first && i < N * H * dv; i++) y[i] *= g[i];
@@ -2057,42 +2095,6 @@ REF void ref_shift(double *z, const double *h, const double *mix, int T, size_t 
       const double before = t == 0 ? 0.0 : h[(size_t)(t - 1) * n + i];
       z[(size_t)t * n + i] = (1.0 - mix[i]) * own + mix[i] * before;
     }
-}
-
-/* One number of z W for a row z [n] and a column of W [n, columns]. */
-REF double ref_column(const double *z, const double *W, size_t n, size_t columns, size_t at) {
-  double sum = 0.0;
-  for (size_t i = 0; i < n; i++) sum += z[i] * W[i * columns + at];
-  return sum;
-}
-
-/* How low ranks are squashed: not, by tanh, by a sigmoid. */
-REF double ref_squash(int how, double x) {
-  return how == 0 ? x : how == 1 ? tanh(x) : ref_sigmoid(x);
-}
-
-/* y [T, columns] = offset + squash(z NAME.down) NAME.up */
-REF void ref_low_rank(const ref_model *m, int l, const char *name, int how, const double *z, int T,
-                      size_t columns, const double *offset, double *y) {
-  char full[64];
-  const double *down, *up;
-  size_t rank, n = (size_t)m->d.width;
-  double *low;
-  snprintf(full, sizeof full, "%s.down", name);
-  down = ref_param(m, l, full);
-  snprintf(full, sizeof full, "%s.up", name);
-  up = ref_param(m, l, full);
-  snprintf(full, sizeof full, "blocks.%d.%s.up", l, name);
-  rank = (size_t)ref_find(m, full)->shape[0];
-  low = (double *)ref_zeros(rank);
-  for (int t = 0; t < T; t++) {
-    for (size_t r = 0; r < rank; r++)
-      low[r] = ref_squash(how, ref_column(z + (size_t)t * n, down, n, rank, r));
-    for (size_t i = 0; i < columns; i++)
-      y[(size_t)t * columns + i] =
-        (offset != NULL ? offset[i] : 0.0) + ref_column(low, up, rank, columns, i);
-  }
-  free(low);
 }
 
 /* RWKV-7's time mixing of one sequence up to its output projection, its state a matrix per head:

@@ -143,6 +143,9 @@ static void named_models(void) {
   assert_true(d.layer[0].out_epsilon == 1e-5f);
   assert_int_equal(miras_model_named(&d, "deltanet", 2), MIRAS_OK);
   assert_int_equal(d.layer[0].out_gate, MIRAS_OUT_NONE);
+  assert_int_equal(miras_model_named(&d, "kda", 2), MIRAS_OK);
+  assert_int_equal(d.layer[0].out_gate, MIRAS_OUT_SIGMOID);
+  assert_int_equal(d.layer[0].out_rank, 32);
   assert_int_equal(miras_model_named(&d, "titans-man", 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(&d, "gla-memor", 3), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_model_named(&d, "titans-mag-memory", 3), MIRAS_ERR_ARGUMENT);
@@ -712,7 +715,11 @@ static const wrong wrong_models[] = {
   { BASES, "embed_norm", "2", { { MI(embed_norm), 2 } } },
   { BASES, "decay_rank", "8", { { MI(layer[0].decay_rank), 8 } } },
   { BASES, "rate_rank", "8", { { MI(layer[0].rate_rank), 8 } } },
-  { BASES, "out_rank", "8", { { MI(layer[0].out_rank), 8 } } },
+  { BASES, "out_rank", "4097", { { MI(layer[0].out_rank), 4097 } } },
+  { BASES, "out_rank", "8",
+    { { MI(layer[0].out_rank), 8 }, { MI(layer[0].out_gate), MIRAS_OUT_NONE } } },
+  { BASES, "out_rank", "8",
+    { { MI(layer[0].out_rank), 8 }, { MI(layer[0].type), MIRAS_LAYER_MAG } } },
   { BASES, "value_rank", "8", { { MI(layer[0].value_rank), 8 } } },
   { BASES, "skip", "2", { { MI(layer[0].skip), 2 } } },
   { BASES, "step_low", "0.5", { { MF(layer[0].step_low), 0.5 } } },

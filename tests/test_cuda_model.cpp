@@ -290,6 +290,7 @@ int main(int argc, char **argv) {
                   : miras_model_preset(&d, (miras_kind)kind) != MIRAS_OK)
       return 1;
     d.layer[0].memory.key_dim = 6;
+    if (kind == MIRAS_KDA || kind == MIRAS_GLA) d.layer[0].out_rank = 3;
     if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;
     d.layer[1].window = 20;
     d.layer[1].qk_norm = 1;

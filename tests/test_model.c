@@ -204,10 +204,15 @@ static const struct {
   {MIRAS_TTT_LINEAR, 4, "ttt-linear, a layer norm of all heads, a gate by GELU",
    "out_norm=layer norm_heads=2 out_gate=gelu"},
   {MIRAS_MAMBA2, 4, "mamba2, one head of keys for two, scaled queries, bare projections",
-   "key_heads=1 scaled_queries=1 convolved=none out_gate=none"}
+   "key_heads=1 scaled_queries=1 convolved=none out_gate=none"},
+  {MIRAS_KDA, 16, "kda, an output gate of low rank", "out_rank=3 out_gate=sigmoid"},
+  {MIRAS_MAMBA2, 4, "mamba2, an output gate of low rank before the norm",
+   "out_rank=2 out_gate=silu-first"},
+  {MIRAS_TTT_LINEAR, 4, "ttt-linear, layer norms, a gate of low rank by GELU",
+   "out_rank=3 out_norm=layer out_gate=gelu"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 28, FAMILIES = 8, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 28, FAMILIES = 9, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -374,7 +379,8 @@ static const struct {
   {"rwkv7", "a shift ahead, values of one layer", "gmg", "g.mlp=swiglu m.value_rank=2"},
   {"mamba2", "mamba2 as published", NULL, "m.memory.key_dim=6 m.memory.value_dim=10"},
   {"retnet", "retnet as published", NULL, "m.memory.value_dim=10"},
-  {"hgrn2", "hgrn2 as published", NULL, "m.memory.value_dim=10"}
+  {"hgrn2", "hgrn2 as published", NULL, "m.memory.value_dim=10"},
+  {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.out_rank=5"}
 };
 
 static subject family(int n) {
@@ -828,6 +834,10 @@ static void test_views(void **state) {
         NEXT(NAME("gates.down"), 2, WIDTH, d->layer[0].gate_rank, 1, 1);
         NEXT(NAME("gates.up"), 2, d->layer[0].gate_rank, projected, 1, 1);
       }
+      if (d->layer[0].out_rank > 0) {
+        NEXT(NAME("out_gate.down"), 2, WIDTH, d->layer[0].out_rank, 1, 1);
+        NEXT(NAME("out_gate.up"), 2, d->layer[0].out_rank, values, 1, 1);
+      }
       if (columns > 0) NEXT(NAME("gates.offset"), 1, columns, 1, 1, 0);
       if (d->layer[0].keep_form == MIRAS_KEEP_RATE || d->layer[0].keep_form >= MIRAS_KEEP_FLOOR)
         NEXT(NAME("gates.rate"), 1, H * (int)ref_gate_columns(&d->layer[0], &md, REF_KEEP), 1, 1,
@@ -847,7 +857,8 @@ static void test_views(void **state) {
       if (d->layer[0].skip) NEXT(NAME("skip.gain"), 1, md.heads, 1, 1, 0);
       NEXT(NAME("out_norm.gain"), 1, values, 1, 1, 0);
       if (d->layer[0].out_norm == MIRAS_NORM_LAYER) NEXT(NAME("out_norm.bias"), 1, values, 1, 1, 0);
-      if (d->layer[0].out_gate != MIRAS_OUT_NONE)
+      if (d->layer[0].out_rank > 0) NEXT(NAME("out_gate.offset"), 1, values, 1, 1, 0);
+      else if (d->layer[0].out_gate != MIRAS_OUT_NONE)
         NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
       NEXT(NAME("norm2.gain"), 1, WIDTH, 1, 1, 0);
