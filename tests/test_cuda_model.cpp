@@ -272,15 +272,21 @@ static int many(const miras_model_desc *d) {
   return ok;
 }
 
+/* Whole models as published, in patterns with other layers. */
+static const struct { const char *name, *pattern; } wholes[] = {
+  {"rwkv7", "mgmw"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"}};
+enum { WHOLES = sizeof wholes / sizeof wholes[0] };
+
 int main(int argc, char **argv) {
   unsigned failed = 0, kind, i, of_block;
   if (!strcmp(miras_isa(), "portable")) {
     puts("skipped: without fused multiply-add the host has other bits");
     return 77;
   }
-  for (kind = 0; kind <= MIRAS_KIND_COUNT; kind++) {       /* rows, then RWKV-7 as published */
-    const int published = kind == MIRAS_KIND_COUNT;
-    const char *name = published ? "rwkv7" : miras_kind_name((miras_kind)kind);
+  for (kind = 0; kind < MIRAS_KIND_COUNT + WHOLES; kind++) {       /* rows, then whole models */
+    const int published = kind >= MIRAS_KIND_COUNT;
+    const unsigned whole = published ? kind - MIRAS_KIND_COUNT : 0;
+    const char *name = published ? wholes[whole].name : miras_kind_name((miras_kind)kind);
     miras_model_desc d;
     int ok;
     for (i = 1; i < (unsigned)argc && strcmp(argv[i], name); i++) {
@@ -289,8 +295,10 @@ int main(int argc, char **argv) {
     if (published ? miras_model_named(&d, name, 2) != MIRAS_OK
                   : miras_model_preset(&d, (miras_kind)kind) != MIRAS_OK)
       return 1;
+    d.layers = 0;
     d.layer[0].memory.key_dim = 6;
     if (kind == MIRAS_KDA || kind == MIRAS_GLA) d.layer[0].out_rank = 3;
+    if (whole) d.layer[0].memory.value_dim = 10;
     if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;
     d.layer[1].window = 20;
     d.layer[1].qk_norm = 1;
@@ -302,7 +310,7 @@ int main(int argc, char **argv) {
     d.width = 20;
     d.dropout = 0.1f;
     d.seed = 5;
-    strcpy(d.pattern, published ? "mgmw" : kind % 2 ? "mw" : kind % 3 ? "cm" : "mm");
+    strcpy(d.pattern, published ? wholes[whole].pattern : kind % 2 ? "mw" : kind % 3 ? "cm" : "mm");
     d.layer[0].shared_keys = kind % 6 == 4 && !published && d.layer[0].memory.descents < 2;
     if (kind % 4 == 3 && !published) { /* the memory is the gate of attention */
       d.layer[0].type = MIRAS_LAYER_MAG;
@@ -312,7 +320,7 @@ int main(int argc, char **argv) {
       d.layer[0].qk_norm = kind % 8 == 3;
       d.layer[0].kv_heads = kind % 8 == 3 ? 1 : 2;
     }
-    if (kind % 4 == 1 && d.layer[0].memory.architecture != MIRAS_KV_CACHE) {
+    if (kind % 4 == 1 && !published && d.layer[0].memory.architecture != MIRAS_KV_CACHE) {
       d.layer[0].type = MIRAS_LAYER_MAC;     /* and its context: of texts of two segments or more */
       d.layer[0].memory.key_dim = d.layer[0].memory.value_dim = d.layer[0].head_dim = 10;
       d.layer[0].window = 8;
