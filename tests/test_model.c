@@ -2136,6 +2136,33 @@ static void test_layer_refusals(void) {
   refused(&d, "slopes");
 }
 
+/* What RWKV-7's time mixing has not got, and what it cannot do without. */
+static void test_rwkv_refusals(void) {
+  static const char *const cases[][2] = {
+    {"m.conv=4", "conv is 4"}, {"m.convolved=none", "convolved is 2 (none)"},
+    {"m.conv_bias=1", "conv_bias is 1"}, {"m.key_mixing=none", "key_mixing is 1 (none)"},
+    {"m.value_mixing=relu", "value_mixing is 2 (relu)"}, {"m.shared_keys=1", "shared_keys is 1"},
+    {"m.scaled_queries=1", "scaled_queries is 1"}, {"m.gate_rank=8", "gate_rank is 8"},
+    {"m.fixed_gates=1", "fixed_gates is 1"}, {"m.skip=1", "skip is 1"},
+    {"m.norm_heads=2", "norm_heads is 2"}, {"m.out_gate=none", "out_gate is 2 (none)"},
+    {"m.out_norm=layer", "out_norm is 1 (layer)"}, {"m.turn=position", "turn is 1 (position)"},
+    {"m.key_heads=1", "key_heads is 1"}, {"m.key_map=unit", "separate_erase is 1"},
+    {"m.key_map=unit m.memory.separate_erase=0", "it needs memory.separate_erase"},
+    {"m.memory.keep_gate=head", "it needs memory.keep_gate channel"},
+    {"m.memory.step_gate=head", "it needs memory.step_gate constant"},
+    {"m.decay_rank=4097", "decay_rank is 4097"}, {"m.rate_rank=4097", "rate_rank is 4097"},
+    {"m.out_rank=4097", "out_rank is 4097"}, {"m.value_rank=4097", "value_rank is 4097"},
+    {"m.window=5", "window is 5"}, {"m.taps=4", "taps is 4"}};
+  for (int i = 0; i < COUNT(cases); i++) {
+    miras_model_desc d = family(0).d;
+    char why[256] = "";
+    if (miras_model_size(&d, why, sizeof why) == 0) failed("rwkv7: %s", why);
+    set_fields(&d, cases[i][0]);
+    if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, cases[i][1]) == NULL)
+      failed("rwkv7 with %s: %s", cases[i][0], why);
+  }
+}
+
 /* Fields of attention and of MLPs. */
 static void test_kind_refusals(void) {
   char why[256];
@@ -2209,6 +2236,7 @@ static void test_refusals(void **state) {
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "letter") == NULL)
     failed("a letter of two kinds: %s", why);
   test_kind_refusals();
+  test_rwkv_refusals();
   d = hybrid(11).d;
   d.layer[0].head_dim = 2 * DIM;
   if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, "head_dim is 16") == NULL)
