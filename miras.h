@@ -242,6 +242,17 @@
        x       = x + y W_o, or with output_gate x + (y * sigmoid(h W_gate)) W_o
        x       = x + SwiGLU(norm(x)), as above
 
+   EXPERTS. Instead of one MLP a layer may have `experts` (Shazeer et al. 2017). A router chooses
+   experts_per_token of them for each token; with p = softmax(norm(x) W_router):
+
+       x       = x + the sum over the largest of p, each times SwiGLU of its expert(norm(x)),
+                 and over shared experts times sigmoid(norm(x) w)
+
+   They are the rows of mlp.gate, mlp.up and mlp.down, one expert below the other, the shared ones
+   at last, whose w is the last column of mlp.router. Among equals the first are chosen. Others are
+   not computed. There is no loss that balances the load: a model that is trained from the start may
+   come to use few of its experts. With norm_topk the chosen p are divided by their sum.
+
    A layer of type mag has both side by side, as Titans' memory as a gate (Behrouz et al. 2024): y
    of attention and z of a memory, any row of the table, both of the same h:
 
@@ -1073,7 +1084,7 @@ typedef enum miras_keep_form {
 #define MIRAS_FIXED_VALUE_KEEP 16
 
 /* What a layer of a model is: two additions to its input, that of the type's heads and then that of
- * a SwiGLU MLP, unless it has none. */
+ * a SwiGLU MLP or of several, unless it has none. */
 typedef enum miras_layer_type {
   MIRAS_LAYER_MEMORY,      /* a memory per head, behind convolutions and gates                   */
   MIRAS_LAYER_ATTENTION,   /* softmax attention with rotary positions                            */
@@ -1115,6 +1126,11 @@ typedef struct miras_layer_desc {
                               with MIRAS_MLP_RELU2 4 width; with no_mlp it must be 0             */
   int no_mlp;              /* 1: the layer has no MLP; not of type MLP                           */
   miras_mlp mlp;           /* which                                                              */
+  int experts;             /* 0, or how many MLPs there are instead of one, up to 1024: a mixture of
+                              experts (EXPERTS in room @01); needs MIRAS_MLP_SWIGLU and shift 0  */
+  int experts_per_token;   /* the likeliest so many do, 1..32, up to experts; 0 -> 2             */
+  int norm_topk;           /* 1: their probabilities are divided by their sum                    */
+  int shared_experts;      /* 0..8 more, that every token goes through, times a sigmoid          */
   int shift;               /* of type MLP, 1: it reads h + (h of the token before - h) (.) a learned
                               mix per channel (RWKV's channel mixing)                            */
   int taps;                /* type conv: of its convolution, 1..8; 0 -> 4                        */
@@ -2111,6 +2127,7 @@ typedef struct miras__case {
   int apart, broken;       /* of a mac: one of its widths is not the model's; segments of `window`
                               tokens are no whole chunks                                         */
   int crossed;             /* step_low is not below step_high                                    */
+  int scarce;              /* experts_per_token is more than experts                             */
 } miras__case;
 
 /* WIDE: 64 bits, of which any are right. TEXT: characters, which other rooms judge. */
@@ -2280,6 +2297,10 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("turn_base", l.turn_base), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000, NULL, "turn"},
   MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none gelu silu-first"),
   MIRAS__W(out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
+  MIRAS__N(experts, 6, 0, 1024, 0, "no_mlp 0"),
+  MIRAS__N(experts_per_token, 6, 1, 32, 2, "experts"),
+  MIRAS__N(norm_topk, 6, 0, 1, 0, "experts"),
+  MIRAS__N(shared_experts, 6, 0, 8, 0, "experts"),
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -2303,7 +2324,8 @@ static const miras__field miras__fields[] = {
 #ifndef MIRAS_NO_MODEL
   MIRAS__F(inside, NULL), MIRAS__F(loose, NULL), MIRAS__F(unshared, NULL), MIRAS__F(unjoined, NULL),
   MIRAS__F(uneven, NULL), MIRAS__F(ungrouped, NULL), MIRAS__F(unturned, NULL), MIRAS__F(odd, NULL),
-  MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL)
+  MIRAS__F(unequal, NULL), MIRAS__F(apart, NULL), MIRAS__F(broken, NULL), MIRAS__F(crossed, NULL),
+  MIRAS__F(scarce, NULL)
 #endif
 };
 #undef MIRAS__AT
@@ -2390,6 +2412,8 @@ static const miras__rule miras__rules[] = {
   {"crossed, step_low, step_high", "", "the first must be below the second"},
   {"skip", "descents 1", NULL},
   {"type memory, out_rank", "out_gate not none", NULL},
+  {"experts", "mlp swiglu, shift 0", NULL},
+  {"scarce, experts_per_token, experts", "", "the first cannot be more than the second"},
   {"type rwkv", "separate_erase 1, keep_gate channel, step_gate constant", NULL}
 #endif
 };
@@ -2640,6 +2664,7 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->unjoined = c->l.norm_heads > 0 && c->l.norm_heads < d->heads && d->heads % c->l.norm_heads;
   c->odd = d->key_dim % 2;
   c->crossed = c->l.step_high > 0 && !(c->l.step_low < c->l.step_high);
+  c->scarce = c->l.experts_per_token > c->l.experts;
   c->uneven = c->l.head_dim % 2;
   c->unturned = c->l.rotary_dim % 2 || c->l.rotary_dim > c->l.head_dim;
   c->ungrouped = c->l.kv_heads > 0 && c->l.heads % c->l.kv_heads;
@@ -13620,10 +13645,12 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
        MIRAS__W_OUT_OFFSET, MIRAS__W_BESIDE_Q, MIRAS__W_BESIDE_K, MIRAS__W_BESIDE_V,
        MIRAS__W_BESIDE_NORM_Q, MIRAS__W_BESIDE_NORM_K, MIRAS__W_PERSISTENT_K,
        MIRAS__W_PERSISTENT_V, MIRAS__W_NORM_Y, MIRAS__W_NORM_Z, MIRAS__W_O, MIRAS__W_NORM2,
-       MIRAS__W_NORM2_BIAS, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP, MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
+       MIRAS__W_NORM2_BIAS, MIRAS__W_ROUTER, MIRAS__W_MLP_GATE, MIRAS__W_MLP_UP,
+       MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
 
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
+  size_t each;                     /* of these rows, an expert's                                  */
   size_t at;                       /* its first float, counted from the layer's; of a matrix that
                                       is not float its first byte                                 */
   size_t place;                    /* PROJECTS: the first column that it makes; MULTIPLIES: in
@@ -13649,6 +13676,11 @@ typedef struct miras__shape {
   int form;                        /* of matrices (miras_weights)                                 */
   int norm;                        /* miras_norm                                                  */
   size_t mixes, ld_h;              /* token shifts (room @76); floats of the rows that project    */
+  size_t experts, routed;          /* MLPs, 0: one, for all; of them those that tokens choose     */
+  size_t routes, ld_r;             /* columns of the router                                       */
+  size_t paths;                    /* MLPs that a token goes through                              */
+  int sums_to_one;                 /* weights of those that it has chosen                         */
+  size_t mlp_rows, mlp_width;      /* of all experts, one below the other                         */
   size_t wide;                     /* but float: where a tile of them lies in a worker's scratch  */
   size_t packed;                   /* and the bytes of all of them                                */
   size_t width, heads, dk, dv, value, hidden, taps;
@@ -13766,9 +13798,10 @@ static const struct {
   {"o.weight", MIRAS__MULTIPLIES, 11, 0, 1, MIRAS__L(said), MIRAS__L(width)},
   {"norm2.gain", MIRAS__BY_TILE, 0, 10, 1, MIRAS__L(norm2), 0},
   {"norm2.bias", MIRAS__BY_TILE, 0, 0, 1, MIRAS__L(bias2), 0},
-  {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1, MIRAS__L(width), MIRAS__L(gated)},
-  {"mlp.up", MIRAS__MULTIPLIES, 13, 10, 1, MIRAS__L(width), MIRAS__L(hidden)},
-  {"mlp.down", MIRAS__MULTIPLIES, 14, 0, 1, MIRAS__L(hidden), MIRAS__L(width)}
+  {"mlp.router", MIRAS__MULTIPLIES, 26, 10, 1, MIRAS__L(width), MIRAS__L(routes)},
+  {"mlp.gate", MIRAS__MULTIPLIES, 12, 10, 1, MIRAS__L(mlp_rows), MIRAS__L(gated)},
+  {"mlp.up", MIRAS__MULTIPLIES, 13, 10, 1, MIRAS__L(mlp_rows), MIRAS__L(hidden)},
+  {"mlp.down", MIRAS__MULTIPLIES, 14, 0, 1, MIRAS__L(mlp_width), MIRAS__L(width)}
 #undef MIRAS__L
 };
 
@@ -13807,7 +13840,9 @@ typedef struct miras__kept {
   float *proj;                     /* [N, proj]                                                   */
   float *g;                        /* [N, gates] before their nonlinearity                        */
   float *y;                        /* [N, value] what the heads said                              */
-  float *ab;                       /* [N, 2 F] before the SwiGLU                                  */
+  float *ab;                       /* [N, 2 F] before the SwiGLU; with experts [pairs, 2 F]       */
+  float *route;                    /* [N, routes] weights of experts                              */
+  int32_t *place;                  /* [experts, work.rows] of pairs, or MIRAS__ELSEWHERE          */
   float *tape;                     /* [B, tasks, per_tape]                                        */
   float *tails;                    /* [B, tail] where rows that go on began                       */
   float *shift;                    /* [N, 2 W] see miras__shift                                   */
@@ -13816,13 +13851,14 @@ typedef struct miras__kept {
 
 /* What layers of one kind work in, one after the other. */
 typedef struct miras__layer_work {
-  size_t per_qkv, context;
+  size_t per_qkv, context, rows;   /* N of the largest call                                       */
   float *gates, *qkv;              /* [N, gates]; [B, runs, per_qkv]                              */
   /* the adjoint */
   float *dqkv, *inverse;           /* as qkv; [B, H, lengths, context] inverse lengths            */
   float *dproj, *dgates, *dy;      /* as proj, gates, y                                           */
   float *h, *h2, *out, *act;       /* forward values again: norm1 (with shifts the mixed rows),
                                       norm2 (mixed), gated memory, SwiGLU                         */
+  float *droute;                   /* as route                                                    */
   float *dshift;                   /* [N, 2 W] of a shifted row: the token's own part, and that of
                                       the token before                                            */
   float *part[MIRAS__ORIGINS];     /* [tiles | B | B H, sums] gradients                           */
@@ -13970,32 +14006,46 @@ static void miras__norm_rows_of(const miras__visit *a, int i, float *y, const fl
   miras__block_norm(a->k, y, a->layer->s->ld_x, &of);
 }
 
-/* c [n, cols], set or added to, = x W of parameter i. */
-static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
-                         const float *x, size_t ldx, size_t n) {
+/* c [n, cols], set or added to, = x W of parameter i, expert e's. */
+static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, float *c, size_t ldc,
+                            const float *x, size_t ldx, size_t n) {
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[i];
+  const size_t row = e * p->each;
 #ifndef MIRAS__DEVICE
   if (s->form) {
     miras__packed w;
-    w.p = a->layer->packed + p->at, w.form = s->form, w.turned = 0, w.cols = p->cols;
+    w.p = a->layer->packed + p->at + row * miras__row_bytes(s->form, p->cols);
+    w.form = s->form, w.turned = 0, w.cols = p->cols;
     w.wide = a->scratch + s->wide;
-    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &w, n, p->cols, p->rows,
+    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &w, n, p->cols, p->each,
                         a->scratch);
     return;
   }
 #endif
   miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx),
-                miras__mat(miras__weight(a->layer, i), p->cols), n, p->cols, p->rows, a->scratch);
+                miras__mat(miras__weight(a->layer, i) + row * p->cols, p->cols), n, p->cols,
+                p->each, a->scratch);
 }
 
-/* dx [n, rows], set or added to, = d W' of the tile. */
+static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
+                         const float *x, size_t ldx, size_t n) {
+  miras__times_of(a, i, 0, mode, c, ldc, x, ldx, n);
+}
+
+/* dx [n, rows], set or added to, = d W'. */
+static void miras__times_of_bwd(const miras__visit *a, int i, size_t e, int mode, float *dx,
+                                size_t ldx, const float *d, size_t ldd, size_t n) {
+  const miras__param *p = &a->layer->s->param[i];
+  const float *turned = miras__turned_weight(a->layer->s, &a->work, i) + e * p->each;
+  miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd), miras__mat(turned, miras__pad(p->rows)), n,
+                p->each, p->cols, a->scratch);
+}
+
+/* The same of the tile. */
 static void miras__times_bwd(const miras__visit *a, int i, int mode, float *dx, size_t ldx,
                              const float *d, size_t ldd) {
-  const miras__param *p = &a->layer->s->param[i];
-  miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
-                miras__mat(miras__turned_weight(a->layer->s, &a->work, i), miras__pad(p->rows)),
-                a->n, p->rows, p->cols, a->scratch);
+  miras__times_of_bwd(a, i, 0, mode, dx, ldx, d, ldd, a->n);
 }
 
 /* The tile's sums of a gradient. */
@@ -14140,12 +14190,18 @@ static void miras__add_branch(const miras__visit *a, size_t site, float *out, co
   if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
-/* dfrom = d W' of d [n, W] behind dropout, which `in` receives. */
-static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in, const float *d,
-                                  int i, float *dfrom, size_t ld) {
+/* d [n, W] behind dropout, which `in` receives. */
+static void miras__branch_bwd(const miras__visit *a, size_t site, float *in, const float *d) {
   const miras__shape *s = a->layer->s;
   if (MIRAS__TRAINS && a->drop)
     miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
+}
+
+/* dfrom = d W' of that. */
+static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in, const float *d,
+                                  int i, float *dfrom, size_t ld) {
+  const miras__shape *s = a->layer->s;
+  miras__branch_bwd(a, site, in, d);
   if (s->param[i].rows) miras__times_bwd(a, i, MIRAS__SET, dfrom, ld, in, s->ld_x);
   else a->k->copy_rows(dfrom, ld, in, s->ld_x, a->n, s->width);
 }
@@ -14231,23 +14287,173 @@ static void miras__shift_bwd(const miras__visit *a, int i, float *dx, const floa
   miras__norm_rows_bwd(a, i, dx, base, NULL, t, x);
 }
 
-/* The tile's ab -> act. */
-static void miras__mlp_acts(const miras__visit *a, float *act) {
+/* ab of n rows h, of expert e. */
+static void miras__mlp_in(const miras__visit *a, size_t e, float *ab, const float *h, size_t n) {
   const miras__shape *s = a->layer->s;
-  const float *ab = a->kept.ab, *up = ab + s->ld_f;
-  if (s->gated) a->k->swiglu_fwd(act, s->ld_f, ab, up, 2 * s->ld_f, a->n, s->hidden);
-  else a->k->feature_rows(MIRAS_FEATURE_RELU2, act, s->ld_f, up, 2 * s->ld_f, a->n, s->hidden);
+  const size_t ld2 = 2 * s->ld_f;
+  if (s->gated) miras__times_of(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, ab, ld2, h, s->ld_x, n);
+  miras__times_of(a, MIRAS__W_MLP_UP, e, MIRAS__SET, ab + s->ld_f, ld2, h, s->ld_x, n);
 }
+
+/* ab -> act */
+static void miras__mlp_acts(const miras__visit *a, float *act, const float *ab, size_t n) {
+  const miras__shape *s = a->layer->s;
+  const float *up = ab + s->ld_f;
+  if (s->gated) a->k->swiglu_fwd(act, s->ld_f, ab, up, 2 * s->ld_f, n, s->hidden);
+  else a->k->feature_rows(MIRAS_FEATURE_RELU2, act, s->ld_f, up, 2 * s->ld_f, n, s->hidden);
+}
+
+/* ---- a mixture of experts ----
+ *
+ * Of a row h, with the router's columns R, one for each of the experts that tokens choose, and r:
+ *   p = softmax(h R); K: the largest of p, among equals the lower index first
+ *   w_e = p_e of K, or that over the sum of K's; w_e = w = sigmoid(h r) of the shared ones
+ *   o = sum_e w_e y_e, experts in their order; y_e = W_down a_e, a_e = SwiGLU(h) of expert e
+ * Back, K as it was:
+ *   da_e = w_e W_down' do;  dw_e = do . y_e = (W_down' do) . a_e
+ *   dz_e = w_e (dw_e - sum_K w_j dw_j) for z = h R, 0 outside of K, which is the softmax's adjoint
+ *          at w; where w is p all p take part, and only K has a dw
+ *   dr   = w (1 - w) sum of the shared dw_e
+ *
+ * Rows of a tile that have chosen an expert are multiplied by its weights together: a row's bits do
+ * not depend on their number. Row and expert are a pair; a row has `paths` of them, and the tile's
+ * lie by expert in ab, so that row t and expert e have row t * paths + place[e][t]. */
+
+#define MIRAS__ELSEWHERE INT32_MIN
+
+/* Which experts a row has, in place[e * rows]; weights p [routes]. */
+static void miras__choose(const miras__shape *s, float *p, int32_t *place, size_t rows) {
+  const size_t chosen = s->paths - (s->experts - s->routed);
+  float sum = 0;
+  size_t e, i, best;
+  for (e = 0; e < s->experts; e++) place[e * rows] = e < s->routed ? MIRAS__ELSEWHERE : 0;
+  for (i = 0; i < chosen; i++) {                 /* of rows that are no numbers the first ones */
+    for (e = 0, best = s->routed; e < s->routed; e++)
+      if (place[e * rows] && (best == s->routed || p[e] > p[best])) best = e;
+    place[best * rows] = 0;
+    sum += p[best];
+  }
+  for (e = 0; s->sums_to_one && e < s->routed; e++) p[e] = place[e * rows] ? 0 : p[e] / sum;
+}
+
+/* The tile's pairs and weights, of its rows h. */
+static void miras__route(const miras__visit *a, const float *h) {
+  const miras__shape *s = a->layer->s;
+  const size_t rows = a->work.rows;
+  float *w = a->kept.route;
+  int32_t *place = a->kept.place, at = 0;
+  size_t e, t;
+  miras__times(a, MIRAS__W_ROUTER, MIRAS__SET, w, s->ld_r, h, s->ld_x, a->n);
+  a->k->feature_rows(MIRAS_FEATURE_SOFTMAX, w, s->ld_r, w, s->ld_r, a->n, s->routed);
+  a->k->squash_fwd(MIRAS__SQUASH_SIGMOID, w + s->routed, s->ld_r, a->n, s->routes - s->routed);
+  for (t = MIRAS__THREAD; t < a->n; t += MIRAS__THREADS)
+    miras__choose(s, w + t * s->ld_r, place + t, rows);
+  MIRAS__MEET();
+  for (e = 0; !MIRAS__THREAD && e < s->experts; e++)
+    for (t = 0; t < a->n; t++)
+      if (!place[e * rows + t]) place[e * rows + t] = at++ - (int32_t)(t * s->paths);
+  MIRAS__MEET();
+}
+
+/* The rows of the tile that expert e has, and a copy of them side by side. */
+static size_t miras__gather(const miras__visit *a, size_t e, unsigned char *row, float *to,
+                            const float *from) {
+  const miras__shape *s = a->layer->s;
+  const int32_t *place = a->kept.place + e * a->work.rows;
+  size_t m = 0, t;
+  for (t = 0; t < a->n; t++)
+    if (place[t] != MIRAS__ELSEWHERE) row[m++] = (unsigned char)t;
+  for (t = 0; t < m; t++) a->k->copy(to + t * s->ld_x, from + row[t] * s->ld_x, s->width);
+  return m;
+}
+
+/* Where rows have the weight of expert e. */
+static size_t miras__weight_of(const miras__shape *s, size_t e) {
+  return e < s->routed ? e : s->routed;
+}
+
+/* Room for the rows of an expert, and what it makes of them. */
+static float *miras__expert_rows(const miras__visit *a) {
+  return miras__from_scratch(a) + MIRAS__TILE * (a->layer->s->ld_y + a->layer->s->ld_f);
+}
+
+/* o of the tile's rows h */
+static void miras__experts(const miras__visit *a, const float *h, float *o) {
+  const miras__shape *s = a->layer->s;
+  float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
+  float *x = miras__expert_rows(a), *y = x + MIRAS__TILE * s->ld_x, *ab = a->kept.ab;
+  unsigned char row[MIRAS__TILE];
+  size_t e, i, m;
+  miras__route(a, h);
+  a->k->fill(o, 0, a->n * s->ld_x);
+  for (e = 0; e < s->experts; e++, ab += m * 2 * s->ld_f) {
+    const float *w = a->kept.route + miras__weight_of(s, e);
+    m = miras__gather(a, e, row, x, h);
+    if (!m) continue;
+    miras__mlp_in(a, e, ab, x, m);
+    miras__mlp_acts(a, act, ab, m);
+    miras__times_of(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, y, s->ld_x, act, s->ld_f, m);
+    for (i = 0; i < m; i++)
+      a->k->axpy(o + row[i] * s->ld_x, w[row[i] * s->ld_r], y + i * s->ld_x, s->width);
+  }
+}
+
+/* after_in -> dh. What the weights' gradients need is left in ab, act (times w) and droute. */
+static void miras__experts_bwd(const miras__visit *a, float *dh) {
+  const miras__shape *s = a->layer->s;
+  const size_t ld = s->ld_x, ldr = s->ld_r, ldf = s->ld_f, ld2 = 2 * ldf;
+  float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y, *ab = a->kept.ab;
+  float *x = miras__expert_rows(a), *y = x + MIRAS__TILE * ld, *da = a->work.act;
+  float *route = a->kept.route, *droute = a->work.droute;
+  unsigned char row[MIRAS__TILE];
+  size_t e, i, m;
+  a->k->fill(droute, 0, a->n * ldr);
+  a->k->fill(dh, 0, a->n * ld);
+  for (e = 0; e < s->experts; e++, ab += m * ld2, da += m * ldf) {
+    const size_t col = miras__weight_of(s, e);
+    m = miras__gather(a, e, row, x, a->after_in);
+    if (!m) continue;
+    miras__times_of_bwd(a, MIRAS__W_MLP_DOWN, e, MIRAS__SET, da, ldf, x, ld, m);
+    miras__mlp_acts(a, act, ab, m);
+    for (i = 0; i < m; i++) {
+      a->k->dot_rows(1, droute + row[i] * ldr + col, ldr, da + i * ldf, ldf, act + i * ldf, ldf, 1,
+                     s->hidden);
+      a->k->scale(da + i * ldf, route[row[i] * ldr + col], da + i * ldf, s->hidden);
+    }
+    a->k->swiglu_bwd(da, ldf, ab, ab + ldf, ld2, m, s->hidden);
+    miras__times_of_bwd(a, MIRAS__W_MLP_GATE, e, MIRAS__SET, y, ld, ab, ld2, m);
+    miras__times_of_bwd(a, MIRAS__W_MLP_UP, e, MIRAS__ADD, y, ld, ab + ldf, ld2, m);
+    for (i = 0; i < m; i++) {
+      a->k->scale(da + i * ldf, route[row[i] * ldr + col], da + i * ldf, s->hidden);
+      a->k->add(dh + row[i] * ld, y + i * ld, s->width);
+    }
+  }
+  a->k->feature_rows_bwd(MIRAS_FEATURE_SOFTMAX, droute, ldr, droute, route, ldr, route, ldr, a->n,
+                         s->routed);
+  a->k->squash_bwd(MIRAS__SQUASH_SIGMOID, droute + s->routed, ldr, route + s->routed, ldr, a->n,
+                   s->routes - s->routed);
+  miras__times_bwd(a, MIRAS__W_ROUTER, MIRAS__ADD, dh, ld, droute, ldr);
+}
+
+/* ---- the MLP ---- */
 
 static void miras__layer_mlp(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   float *h = a->scratch + MIRAS__PACK, *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
-  float *ab = a->kept.ab, *up = ab + s->ld_f;
   if (miras__shifts_mlp(s)) miras__shift_mix(a, 0, h, s->ld_x);
   else miras__norm_rows_of(a, MIRAS__W_NORM2, h, miras__mid(a), a->n);
-  if (s->gated) miras__times(a, MIRAS__W_MLP_GATE, MIRAS__SET, ab, 2 * s->ld_f, h, s->ld_x, a->n);
-  miras__times(a, MIRAS__W_MLP_UP, MIRAS__SET, up, 2 * s->ld_f, h, s->ld_x, a->n);
-  miras__mlp_acts(a, act);
+  if (s->experts) {
+    float *o = h + MIRAS__TILE * s->ld_x;
+    miras__experts(a, h, o);
+    if (MIRAS__TRAINS && a->drop)
+      miras__drop_rows(a->k, a->drop, miras__mlp_site(a), a->row, o, NULL, o, s->ld_x, a->n,
+                       s->width);
+    if (a->out != miras__mid(a)) a->k->copy(a->out, miras__mid(a), a->n * s->ld_x);
+    a->k->add_rows(a->out, s->ld_x, o, s->ld_x, a->n, s->width);
+    return;
+  }
+  miras__mlp_in(a, 0, a->kept.ab, h, a->n);
+  miras__mlp_acts(a, act, a->kept.ab, a->n);
   miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a), MIRAS__W_MLP_DOWN, act, s->ld_f);
 }
 
@@ -14257,13 +14463,18 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
   const size_t ld = s->ld_x, ld2 = 2 * s->ld_f;
   float *ab = a->kept.ab, *up = ab + s->ld_f, *ds = a->work.act;
   float *t = a->scratch + MIRAS__PACK;
-  miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after, MIRAS__W_MLP_DOWN, ds,
-                        s->ld_f);
-  if (s->gated) {
+  if (s->experts) {
+    miras__branch_bwd(a, miras__mlp_site(a), a->after_in, a->after);
+    miras__experts_bwd(a, t);
+  } else {
+    miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after, MIRAS__W_MLP_DOWN, ds,
+                          s->ld_f);
+  }
+  if (s->gated && !s->experts) {
     a->k->swiglu_bwd(ds, s->ld_f, ab, up, ld2, a->n, s->hidden);
     miras__times_bwd(a, MIRAS__W_MLP_GATE, MIRAS__SET, t, ld, ab, ld2);
     miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__ADD, t, ld, up, ld2);
-  } else {                         /* the gate's place has what takes that of up */
+  } else if (!s->experts) {        /* the gate's place has what takes that of up */
     a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, ab, ld2, ds, ds, s->ld_f, up, ld2, a->n, s->hidden);
     a->k->feature_rows(MIRAS_FEATURE_RELU2, ds, s->ld_f, up, ld2, a->n, s->hidden);
     a->k->copy_rows(up, ld2, ab, ld2, a->n, s->hidden);
@@ -14301,6 +14512,8 @@ typedef enum miras__job_kind { MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE }
 typedef struct miras__job {
   miras__job_kind kind;    /* PRODUCT c [rows, cols] += a' b over depth; TRANSPOSE c = a';
                               REDUCE c [cols] += the rows of a, in order                         */
+  int pairs;               /* 1, 2: a PRODUCT of each expert, one below the other, over the tokens
+                              that have chosen it; a, or b, has a row for each pair              */
   const float *a, *b;
   float *c;
   size_t lda, ldb, ldc, rows, cols, depth;
@@ -14315,6 +14528,8 @@ typedef struct miras__jobs {
   float *scratch;          /* [workers, scratch_size]                                            */
   size_t scratch_size;
   size_t batch, tokens, tiles;   /* of the call                                                  */
+  const int32_t *place;    /* of the layer's pairs, tokens of which are a path                   */
+  size_t ld_place, paths;
   size_t tasks;
   int count;
   miras__job job[MIRAS__JOBS];
@@ -14326,19 +14541,50 @@ typedef struct miras__jobs {
 #define MIRAS__JOB_COLS 128
 #define MIRAS__JOB_DEPTH 256
 
+/* Blocks of c [rows, cols] of a job. */
+static size_t miras__job_blocks(const miras__job *j) {
+  const size_t rows = j->kind == MIRAS__REDUCE ? 1 : j->rows;
+  return (rows + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS * j->across;
+}
+
+/* Expert e's block: tokens that have chosen it, in their order. */
+static void miras__expert_block(const miras__jobs *list, const miras__job *j, size_t e, size_t i,
+                                size_t c, size_t rows, size_t cols, float *pack) {
+  const miras__kernels *k = list->k;
+  const int32_t *place = list->place + e * list->ld_place;
+  float *a = pack + MIRAS__PACK, *b = a + MIRAS__TILE * MIRAS__JOB_ROWS;
+  float *to = j->c + (e * j->rows + i) * j->ldc + c;
+  size_t m = 0, t;
+  for (t = 0; t < j->depth; t++) {
+    if (place[t] != MIRAS__ELSEWHERE) {
+      const size_t pair = t * list->paths + (size_t)(ptrdiff_t)place[t];
+      k->copy(a + m * MIRAS__JOB_ROWS, j->a + (j->pairs == 1 ? pair : t) * j->lda + i, rows);
+      k->copy(b + m * MIRAS__JOB_COLS, j->b + (j->pairs == 1 ? t : pair) * j->ldb + c, cols);
+      m++;
+    }
+    if (!m || (m < MIRAS__TILE && t + 1 < j->depth)) continue;
+    miras__matmul(k, MIRAS__ADD, to, j->ldc, miras__turned(a, MIRAS__JOB_ROWS),
+                  miras__mat(b, MIRAS__JOB_COLS), rows, cols, m, pack);
+    m = 0;
+  }
+}
+
 static void miras__job_task(void *argument, int index, int worker) {
   const miras__jobs *list = (const miras__jobs *)argument;
   const miras__kernels *k = list->k;
   const miras__job *j = list->job + list->count - 1;
   float *pack = list->scratch + (size_t)worker * list->scratch_size;
-  size_t at = (size_t)index, i, c, rows, cols, t;
+  size_t at = (size_t)index, e = 0, i, c, rows, cols, t;
   while (j->first > at) j--;
   at -= j->first;
+  if (j->pairs) e = at / miras__job_blocks(j), at %= miras__job_blocks(j);
   i = at / j->across * MIRAS__JOB_ROWS;
   c = at % j->across * MIRAS__JOB_COLS;
   rows = j->rows - i < MIRAS__JOB_ROWS ? j->rows - i : MIRAS__JOB_ROWS;
   cols = j->cols - c < MIRAS__JOB_COLS ? j->cols - c : MIRAS__JOB_COLS;
-  if (j->kind == MIRAS__PRODUCT) {
+  if (j->pairs) {
+    miras__expert_block(list, j, e, i, c, rows, cols, pack);
+  } else if (j->kind == MIRAS__PRODUCT) {
     for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
       miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc,
                     miras__turned(j->a + t * j->lda + i, j->lda),
@@ -14355,7 +14601,6 @@ static void miras__job_task(void *argument, int index, int worker) {
 /* The next one, for its arrays; it does not count if it is empty. */
 static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_t rows,
                                   size_t cols) {
-  const size_t down = kind == MIRAS__REDUCE ? 1 : rows;
   miras__job *j = &list->job[list->count];
   MIRAS_ASSERT(list->count < MIRAS__JOBS);
   j->kind = kind;
@@ -14363,8 +14608,9 @@ static miras__job *miras__job_add(miras__jobs *list, miras__job_kind kind, size_
   j->cols = cols;
   j->across = (cols + MIRAS__JOB_COLS - 1) / MIRAS__JOB_COLS;
   j->first = list->tasks;
+  j->pairs = 0;
   if (!rows || !cols) return j;
-  list->tasks += (down + MIRAS__JOB_ROWS - 1) / MIRAS__JOB_ROWS * j->across;
+  list->tasks += miras__job_blocks(j);
   list->count++;
   return j;
 }
@@ -14399,6 +14645,19 @@ static void miras__job_reduce(miras__jobs *list, float *dw, size_t cols, const f
   miras__job *j = miras__job_add(list, MIRAS__REDUCE, rows, cols);
   j->c = dw;
   j->a = a, j->lda = ld;
+}
+
+/* The same of every expert, where a layer has some. */
+static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, float *g, int pairs,
+                               const float *a, size_t lda, const float *b, size_t ldb) {
+  const miras__shape *s = v->layer->s;
+  const miras__param *p = &s->param[i];
+  miras__job *j = &list->job[list->count];
+  miras__job_product(list, g + p->at, p->each, p->cols, a, lda, b, ldb);
+  if (!s->experts) return;
+  list->place = v->kept.place, list->ld_place = v->work.rows, list->paths = s->paths;
+  j->pairs = pairs;
+  list->tasks = j->first + s->experts * miras__job_blocks(j);
 }
 
 /* And dw += x' d over all tokens, as a job. */
@@ -14448,10 +14707,11 @@ static void miras__layer_weights(const miras__visit *a, float *g, miras__jobs *l
                         work->dgates + miras__up_column(s, i), s->ld_g, list);
   }
   miras__times_weight(a, MIRAS__W_O, g, from, s->ld_y, a->mid_in, s->ld_x, list);
-  miras__times_weight(a, MIRAS__W_MLP_GATE, g, work->h2, s->ld_x, kept->ab, 2 * s->ld_f, list);
-  miras__times_weight(a, MIRAS__W_MLP_UP, g, work->h2, s->ld_x, kept->ab + s->ld_f, 2 * s->ld_f,
-                      list);
-  miras__times_weight(a, MIRAS__W_MLP_DOWN, g, work->act, s->ld_f, a->after_in, s->ld_x, list);
+  miras__times_weight(a, MIRAS__W_ROUTER, g, work->h2, s->ld_x, work->droute, s->ld_r, list);
+  miras__job_experts(list, a, MIRAS__W_MLP_GATE, g, 2, work->h2, s->ld_x, kept->ab, 2 * s->ld_f);
+  miras__job_experts(list, a, MIRAS__W_MLP_UP, g, 2, work->h2, s->ld_x, kept->ab + s->ld_f,
+                     2 * s->ld_f);
+  miras__job_experts(list, a, MIRAS__W_MLP_DOWN, g, 1, work->act, s->ld_f, a->after_in, s->ld_x);
 }
 
 /* What a mac recalls goes through attention's weights as well: jobs after those. */
@@ -14501,7 +14761,7 @@ static void miras__layer_views(const miras__shape *s, miras__views *v, double de
     if (!p->rows) continue;
     miras__view_add(v, miras__params[i].name, p->rows, p->cols,
                     miras__params[i].origin <= MIRAS__MULTIPLIES, stream, stream ? 0 : most,
-                    stream ? most / sqrt(fan * (double)p->rows) : 0);
+                    stream ? most / sqrt(fan * (double)p->each) : 0);
     if (v->view && i == MIRAS__W_MEMORY)
       v->view[v->count - 1].rate = (float)miras__init_rate(&s->plan);
   }
@@ -14521,6 +14781,8 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
     if (cols) memcpy(&p->cols, (const char *)s + cols, sizeof p->cols);
     p->rows = 0;
     if (p->cols || !cols) memcpy(&p->rows, (const char *)s + rows, sizeof p->rows);
+    p->each = p->rows;
+    if (s->experts && i >= MIRAS__W_MLP_GATE) p->each /= s->experts;
   }
   for (i = s->proj = 0; i < sizeof miras__projections; i++) {
     miras__param *p = &s->param[miras__projections[i]];
@@ -14575,7 +14837,9 @@ static int miras__shape_end(miras__shape *s) {
   s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) + (s->late ? s->value : 0));
   rows = MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
+  if (s->experts) rows += 2 * MIRAS__TILE * s->ld_x;
   if (s->scratch < rows) s->scratch = rows;
+  if (s->experts) rows += MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS);
   if (s->scratch_train < rows) s->scratch_train = rows;
   s->ld_h = (s->mixes > 1 ? s->mixes : 1) * s->ld_x;
   if (s->late) {
@@ -14599,7 +14863,7 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
   const size_t b = e->batch, t = e->length, n = b * t, runs = b * s->runs;
   miras__grow(&work->per_qkv, t, s->per_token);
   work->per_qkv = miras__padded(work->per_qkv);
-  work->context = t;
+  work->context = t, work->rows = n;
   work->gates = miras__floats(a, n, s->ld_g);
   work->qkv = miras__floats(a, runs, work->per_qkv);
   if (!MIRAS__TRAINS || !e->train) return;
@@ -14607,7 +14871,8 @@ static void miras__works(const miras__shape *s, const miras__extent *e, miras__a
   work->h = miras__floats(a, n, s->ld_h);
   work->dshift = miras__floats(a, s->mixes ? n : 0, 2 * s->ld_x);
   work->h2 = miras__floats(a, n, s->ld_x);
-  work->act = miras__floats(a, n, s->ld_f);
+  work->act = miras__floats(a, n, s->paths * s->ld_f);
+  work->droute = miras__floats(a, n, s->ld_r);
   work->dproj = miras__floats(a, n, s->ld_p);
   work->dqkv = miras__floats(a, runs, work->per_qkv);
   work->inverse = miras__floats(a, runs * s->lengths, t);
@@ -16816,6 +17081,14 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
   s->hidden = (size_t)d->hidden;
   s->gated = d->mlp == MIRAS_MLP_RELU2 ? 0 : s->hidden;
   s->mixes = d->shift ? 1 : 0;
+  s->routed = (size_t)d->experts;
+  s->experts = (size_t)(d->experts + d->shared_experts);
+  s->routes = s->routed + (s->experts > s->routed);
+  s->ld_r = miras__pad(s->routes);
+  s->paths = s->experts ? (size_t)(d->experts_per_token + d->shared_experts) : 1;
+  s->sums_to_one = d->norm_topk;
+  s->mlp_rows = s->width * (s->experts ? s->experts : 1);
+  s->mlp_width = s->hidden * (s->experts ? s->experts : 1);
   s->ld_x = miras__pad(s->width);
   s->ld_f = miras__pad(s->hidden);
   s->chunk = s->taps = 1;
@@ -17004,7 +17277,9 @@ static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__a
   if (miras__branches(s) > 1) kept->mid = miras__floats(a, n, s->ld_x);
   kept->y = miras__floats(a, n, s->ld_y);
   kept->proj = miras__floats(a, n, s->ld_p);
-  kept->ab = miras__floats(a, n, 2 * s->ld_f);
+  kept->ab = miras__floats(a, n, 2 * s->paths * s->ld_f);
+  kept->route = miras__floats(a, n, s->ld_r);
+  kept->place = (int32_t *)miras__take(a, n, s->experts * sizeof(int32_t));
   kept->g = miras__floats(a, n, s->ld_g);
   kept->tails = miras__floats(a, e->carries ? e->batch : 0, s->tail);
   kept->shift = miras__floats(a, s->mixes ? n : 0, 2 * s->ld_x);
@@ -17375,7 +17650,8 @@ static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worke
   a.first = row - b * a.length;
   a.row = row;
   a.drop = miras__drop_of(ph, drop);
-  x = row * s->ld_x, p = row * s->ld_p, g = row * s->ld_g, y = row * s->ld_y, f = row * s->ld_f;
+  x = row * s->ld_x, p = row * s->ld_p, g = row * s->ld_g, y = row * s->ld_y;
+  f = row * s->paths * s->ld_f;
   a.position = tr->starts[b];
   if (tr->runs[b]) a.run = tr->runs[b] + a.layer->run;
   a.scratch = miras__worker_scratch(tr, worker);
@@ -17385,6 +17661,8 @@ static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worke
   a.kept.g += g;
   a.kept.y += y;
   a.kept.ab += 2 * f;
+  a.kept.route += row * s->ld_r;
+  a.kept.place += s->experts ? row : 0;
   a.kept.tape = miras__to(a.kept.tape, b * s->tasks * a.kept.per_tape);
   a.kept.tails += b * s->tail;
   a.kept.shift = miras__to(a.kept.shift, s->mixes ? 2 * x : 0);
@@ -17400,6 +17678,7 @@ static miras__visit miras__visit_of(const miras__phase *ph, size_t at, int worke
   a.work.h2 += x;
   a.work.out += y;
   a.work.act += f;
+  a.work.droute = miras__to(a.work.droute, row * s->ld_r);
   if (!heads) a.work.part[MIRAS__BY_TILE] += at * s->sums[MIRAS__BY_TILE];
   a.work.part[MIRAS__BY_SEQUENCE] += b * s->sums[MIRAS__BY_SEQUENCE];
   a.work.part[MIRAS__BY_HEAD] += b * s->tasks * s->sums[MIRAS__BY_HEAD];
@@ -18141,7 +18420,9 @@ static miras__visit miras__round_rows(const miras_server *s, size_t row, size_t 
   a.kept.proj += row * z->ld_p;
   a.kept.g += row * z->ld_g;
   a.kept.y += row * z->ld_y;
-  a.kept.ab += row * 2 * z->ld_f;
+  a.kept.ab += row * 2 * z->paths * z->ld_f;
+  a.kept.route += row * z->ld_r;
+  a.kept.place += z->experts ? row : 0;
   a.work.gates += row * z->ld_g;
   a.kept.shift = miras__to(a.kept.shift, z->mixes ? row * 2 * z->ld_x : 0);
   a.values = miras__to(s->values, z->mixes ? row * z->ld_y : 0);

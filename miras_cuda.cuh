@@ -229,7 +229,7 @@ float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
 /* A trainer of a model on the device, which both stay where they are. Calls return before what they
  * ask for is done, in the order of one stream. */
 typedef struct miras_cuda_trainer {
-  uint64_t held[3328];
+  uint64_t held[3968];
 } miras_cuda_trainer;
 
 /* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
@@ -265,7 +265,7 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 
 /* `batch` texts side by side, each as miras_session has one. It stays where it is. */
 typedef struct miras_cuda_session {
-  uint64_t held[3328];
+  uint64_t held[3968];
 } miras_cuda_session;
 
 /* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of
@@ -3560,7 +3560,7 @@ __device__ static void miras__layer_columns(const miras__visit *a, int act, size
                            s->ld_x, c, end);
       break;
     default:
-      miras__mlp_acts(a, up);
+      miras__mlp_acts(a, up, a->kept.ab, a->n);
       if (miras__mid(a) != a->out)
         k->copy_rows(a->out + c, s->ld_x, miras__mid(a) + c, s->ld_x, a->n,
                      (end < s->width ? end : s->width) - c);
@@ -4816,10 +4816,12 @@ static void miras__cuda_columns(miras__cuda_trainer *t, const miras__phase *all,
 static void miras__cuda_layer(miras__cuda_trainer *t, miras__phase *ph, int l) {
   const miras__shape *s = t->there.m->layers[l].s;
   const size_t batch = (size_t)t->tr.batch;
+  const int tiles = s->mixes || s->experts;
   miras__layer_of(ph, l);
-  ph->all.projected = !s->mixes;
+  ph->all.projected = !tiles;
   ph->act = MIRAS__ENTER;
-  if (s->mixes) {                  /* a row of products needs the one before: tile by tile */
+  /* tile by tile where a row of products needs the one before, or chooses its weights */
+  if (tiles) {
     miras__cuda_tasks(t, miras_cuda::MIRAS__LAYER_TASK, batch * ph->per, ph, NULL);
     ph->act = MIRAS__HEAD;
     if (s->tasks)

@@ -2182,6 +2182,74 @@ REF void ref_rwkv_layer(const ref_model *m, int l, const double *h, int batch, i
     ref_rwkv_sequence(m, l, h + b * L * n, T, out + b * L * inner, *first + b * L * inner, own);
 }
 
+/* out [N, width] of the MLP of rows h. */
+REF void ref_mlp(const ref_model *m, int l, const double *h, size_t N, double *out) {
+  const size_t width = (size_t)m->d.width;
+  char name[80];
+  double *up, *gate;
+  size_t F;
+  snprintf(name, sizeof name, "blocks.%d.mlp.up", l);
+  F = (size_t)ref_find(m, name)->shape[1];
+  up = (double *)ref_zeros(N * F);
+  gate = (double *)ref_zeros(N * F);
+  ref_project(up, h, ref_param(m, l, "mlp.up"), N, width, F);
+  if (ref_layer_of(m, l)->mlp == MIRAS_MLP_RELU2) {
+    for (size_t i = 0; i < N * F; i++) up[i] = up[i] > 0.0 ? up[i] * up[i] : 0.0;
+  } else {
+    ref_project(gate, h, ref_param(m, l, "mlp.gate"), N, width, F);
+    for (size_t i = 0; i < N * F; i++) up[i] *= gate[i] * ref_sigmoid(gate[i]);
+  }
+  ref_project(out, up, ref_param(m, l, "mlp.down"), N, F, width);
+  free(up);
+  free(gate);
+}
+
+/* A mixture of experts, row by row: out [N, width] of h. How far the last expert that a row chooses
+ * is from the first that it does not is a corner. */
+REF void ref_experts(const ref_model *m, int l, const double *h, size_t N, double *out,
+                     ref_branches *branches) {
+  const miras_layer_desc *d = ref_layer_of(m, l);
+  const size_t n = (size_t)m->d.width, E = (size_t)d->experts, S = (size_t)d->shared_experts;
+  const int top = d->experts_per_token == 0 ? 2 : d->experts_per_token;
+  const double *router = ref_param(m, l, "mlp.router"), *gate = ref_param(m, l, "mlp.gate");
+  const double *up = ref_param(m, l, "mlp.up"), *down = ref_param(m, l, "mlp.down");
+  double *w = (double *)ref_zeros(E + S);
+  char name[80];
+  size_t F;
+  snprintf(name, sizeof name, "blocks.%d.mlp.up", l);
+  F = (size_t)ref_find(m, name)->shape[1];
+  for (size_t t = 0; t < N; t++, h += n, out += n) {
+    double all = 0.0, kept = 0.0, low = 1.0, high = 0.0;
+    for (size_t e = 0; e < E; e++) {
+      w[e] = exp(ref_column(h, router, n, E + (S > 0), e));
+      all += w[e];
+    }
+    for (size_t e = 0; e < E; e++) {
+      int before = 0;
+      for (size_t i = 0; i < E; i++) before += w[i] > w[e] || (i < e && !(w[i] < w[e]));
+      if (before < top && w[e] / all < low) low = w[e] / all;
+      if (before >= top && w[e] / all > high) high = w[e] / all;
+      if (before < top) kept += w[e];
+      ref_branch(branches, before < top, 1.0);
+    }
+    if (top < (int)E) ref_branch(branches, 1, low - high);
+    for (size_t e = 0; e < E; e++) {
+      if (w[e] / all < low) w[e] = 0.0;
+      w[e] /= d->norm_topk ? kept : all;
+    }
+    for (size_t e = E; e < E + S; e++) w[e] = ref_sigmoid(ref_column(h, router, n, E + 1, E));
+    for (size_t i = 0; i < n; i++) out[i] = 0.0;
+    for (size_t e = 0; e < E + S; e++) {
+      for (size_t f = 0; f < F && w[e] > 0.0; f++) {
+        const double a = ref_column(h, gate + e * n * F, n, F, f);
+        const double said = a * ref_sigmoid(a) * ref_column(h, up + e * n * F, n, F, f);
+        for (size_t i = 0; i < n; i++) out[i] += w[e] * said * down[(e * F + f) * n + i];
+      }
+    }
+  }
+  free(w);
+}
+
 /* Mean cross entropy of targets [batch, T] (-1: left out) given tokens, without dropout.
  * logits [batch, T, vocab] or NULL. */
 REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32_t *targets,
@@ -2205,8 +2273,8 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
   for (size_t i = 0; i < N * width; i++) x[i] *= ref_mask(m, 0, i / width, i % width);
   for (int l = 0; l < ref_layers(m); l++) {
     char name[80];
-    size_t F, inner;
-    double *up, *gate, *mem;
+    size_t inner;
+    double *mem;
     const int shift = ref_layer_of(m, l)->shift;
     const miras_layer_type type = ref_layer_of(m, l)->type;
     if (type == MIRAS_LAYER_CONV) {
@@ -2241,23 +2309,11 @@ REF double ref_model_loss(const ref_model *m, const int32_t *tokens, const int32
       ref_shift(add, h + b * (size_t)T * width, ref_param(m, l, "shift.mix"), T, width);
       memcpy(h + b * (size_t)T * width, add, (size_t)T * width * sizeof *h);
     }
-    snprintf(name, sizeof name, "blocks.%d.mlp.up", l);
-    F = (size_t)ref_find(m, name)->shape[1];
-    up = (double *)ref_zeros(N * F);
-    gate = (double *)ref_zeros(N * F);
-    ref_project(up, h, ref_param(m, l, "mlp.up"), N, width, F);
-    if (ref_layer_of(m, l)->mlp == MIRAS_MLP_RELU2) {
-      for (size_t i = 0; i < N * F; i++) up[i] = up[i] > 0.0 ? up[i] * up[i] : 0.0;
-    } else {
-      ref_project(gate, h, ref_param(m, l, "mlp.gate"), N, width, F);
-      for (size_t i = 0; i < N * F; i++) up[i] *= gate[i] * ref_sigmoid(gate[i]);
-    }
-    ref_project(add, up, ref_param(m, l, "mlp.down"), N, F, width);
+    if (ref_layer_of(m, l)->experts > 0) ref_experts(m, l, h, N, add, branches);
+    else ref_mlp(m, l, h, N, add);
     site++;
     for (size_t i = 0; i < N * width; i++)
       x[i] += add[i] * ref_mask(m, site, i / width, i % width);
-    free(up);
-    free(gate);
   }
   ref_block_norm(m, h, x, -1, "norm", N, width);
   for (size_t t = 0; t < N; t++) {

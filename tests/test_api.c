@@ -711,6 +711,20 @@ static const wrong wrong_models[] = {
   { BASES, "mlp", "1", { { MI(layer[0].hidden), 0 }, { MI(layer[0].no_mlp), 1 },
     { MI(layer[0].mlp), 1 } } },
   { BASES, "shift", "1", { { MI(layer[0].shift), 1 } } },
+  { BASES, "experts", "-1", { { MI(layer[0].experts), -1 } } },
+  { BASES, "experts", "1025", { { MI(layer[0].experts), 1025 } } },
+  { BASES, "experts", "4", { { MI(layer[0].experts), 4 }, { MI(layer[0].mlp), 1 } } },
+  { BASES, "experts", "4", { { MI(layer[0].experts), 4 }, { MI(layer[0].hidden), 0 },
+    { MI(layer[0].no_mlp), 1 } } },
+  { BASES, "experts_per_token", "2", { { MI(layer[0].experts_per_token), 2 } } },
+  { BASES, "experts_per_token", "33",
+    { { MI(layer[0].experts), 64 }, { MI(layer[0].experts_per_token), 33 } } },
+  { BASES, "experts_per_token", "5",
+    { { MI(layer[0].experts), 4 }, { MI(layer[0].experts_per_token), 5 } } },
+  { BASES, "norm_topk", "1", { { MI(layer[0].norm_topk), 1 } } },
+  { BASES, "shared_experts", "1", { { MI(layer[0].shared_experts), 1 } } },
+  { BASES, "shared_experts", "9",
+    { { MI(layer[0].experts), 4 }, { MI(layer[0].shared_experts), 9 } } },
   { BASES, "norm", "2", { { MI(norm), MIRAS_NORM_COUNT } } },
   { BASES, "embed_norm", "2", { { MI(embed_norm), 2 } } },
   { BASES, "decay_rank", "8", { { MI(layer[0].decay_rank), 8 } } },
@@ -815,7 +829,7 @@ static void wrong_models_are_refused(void **state) {
 static void types_refuse_each_other(void **state) {
   static const char *const common[] = { "pattern", "type", "vocab", "width", "layers", "hidden",
     "no_mlp", "taps", "untied", "dropout", "seed", "norm_epsilon", "mlp", "shift", "norm",
-    "embed_norm" };
+    "embed_norm", "experts", "experts_per_token", "norm_topk", "shared_experts" };
   static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
     "qk_norm", "rotary_dim", "output_gate", "persistent" };
   const char *name;

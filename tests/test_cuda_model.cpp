@@ -326,6 +326,13 @@ int main(int argc, char **argv) {
       d.layer[0].window = 8;
       d.layer[0].persistent = 1;
     }
+    if (kind % 5 == 2 && !published) { /* a mixture of experts */
+      d.layer[0].experts = 4;
+      d.layer[0].experts_per_token = 1 + (int)kind % 2;
+      d.layer[0].norm_topk = (int)kind % 3 == 0;
+      d.layer[0].shared_experts = kind % 4 == 2;
+      d.layer[0].hidden = 12;
+    }
     d.untied = (int)kind % 3 == 0;
     of_block = kind % 3 ? 32 : 96;
     threads = of_block;
@@ -337,11 +344,11 @@ int main(int argc, char **argv) {
       ok = learns(&d, &how);
       allowed = 0;
     }
-    printf("%-20s pattern %s%s, %u threads: %s\n", name, d.pattern,
+    printf("%-20s pattern %s%s%s, %u threads: %s\n", name, d.pattern,
            d.layer[0].type == MIRAS_LAYER_MAG   ? " as a gate"
            : d.layer[0].type == MIRAS_LAYER_MAC ? " as context"
                                                 : "",
-           of_block,
+           d.layer[0].experts ? " with experts" : "", of_block,
            ok ? "the same" : "DIFFERS");
     fflush(stdout);
     failed += !ok;

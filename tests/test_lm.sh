@@ -132,7 +132,7 @@ cmp -s said same || say 'a model as C source writes otherwise'
 
 # The file alone is a hybrid or a transformer: it writes, is measured and goes on to the bit.
 for kind in '--pattern mwm' '--pattern (mw)*2a --set w.window=3' '--model transformer' \
-            '--pattern mgwg'; do
+            '--pattern mgwg --set g.experts=4 --set g.hidden=9'; do
   train text --out out/h --chars $kind; expect 0 'wrote' $?
   "$lm" generate out/h --tokens 20 >log 2>&1; expect 0 '' $?
   "$lm" eval out/h text >log 2>&1; expect 0 'windows of 8' $?

@@ -209,10 +209,16 @@ static const struct {
   {MIRAS_MAMBA2, 4, "mamba2, an output gate of low rank before the norm",
    "out_rank=2 out_gate=silu-first"},
   {MIRAS_TTT_LINEAR, 4, "ttt-linear, layer norms, a gate of low rank by GELU",
-   "out_rank=3 out_norm=layer out_gate=gelu"}
+   "out_rank=3 out_norm=layer out_gate=gelu"},
+  {MIRAS_GATED_DELTANET, 4, "gated-deltanet, four experts, of which two and a shared one",
+   "experts=4 norm_topk=1 shared_experts=1 hidden=12"},
+  {MIRAS_GATED_DELTANET, 4, "gated-deltanet, two layers of five experts, one for each token",
+   "experts=5 experts_per_token=1 hidden=9 layers=2"},
+  {MIRAS_TITANS, 16, "titans, three experts, all for all tokens, two shared ones",
+   "experts=3 experts_per_token=3 shared_experts=2 hidden=7"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 28, FAMILIES = 9, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 9, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -301,7 +307,9 @@ static subject hybrid(int n) {
       "context, conjugate gradients",
       "context, gates per channel",
       "context, heads that begin anew within a segment",
-      "context, a matrix that begins anew with a segment"};
+      "context, a matrix that begins anew with a segment",
+      "experts behind attention, one MLP behind memories",
+      "experts as layers of their own, and as a gate's"};
   static const miras_kind contexts[] = {MIRAS_TITANS, MIRAS_GATED_DELTAPRODUCT, MIRAS_RWKV7,
                                         MIRAS_HGRN2, MIRAS_TTT_MLP, MIRAS_MESA, MIRAS_MONETA,
                                         MIRAS_TITANS, MIRAS_GATED_DELTANET};
@@ -309,10 +317,10 @@ static subject hybrid(int n) {
                                                 "(mwa)*2", "mw*2m", "mgwg", "g*2", "gmg",
                                                 "m",       "m*2",   "wmaw", "mg", "w*2", "wmw",
                                                 "(cm)*2",  "ccw", "m*2", "mw", "mg", "m", "m", "m",
-                                                "m", "m*2", "m"};
+                                                "m", "m*2", "m", "wmw", "gm"};
   subject s = row(n == 6 || n == 12   ? MIRAS_GATED_DELTANET
                   : n == 14 ? MIRAS_RWKV7
-                  : n > 18  ? contexts[n - 19]
+                  : n > 18 && n < 28 ? contexts[n - 19]
                             : MIRAS_TITANS, 4);
   miras_model_desc *d = &s.d;
   miras_layer_desc *w = &d->layer[1];
@@ -359,8 +367,10 @@ static subject hybrid(int n) {
   if (n == 7 || n == 8 || n == 14) without_mlp(&d->layer[0]);
   if (n == 8) without_mlp(w);
   if (n > 7) d->layer[3].hidden = 12;
-  if (n > 10 && n < 15) beside(d, n);
-  if (n > 18) context(d, n);
+  if ((n > 10 && n < 15) || n == 29) beside(d, n);
+  if (n > 18 && n < 28) context(d, n);
+  if (n == 28) set_fields(d, "w.experts=3 w.experts_per_token=1 w.shared_experts=1 w.hidden=9");
+  if (n == 29) set_fields(d, "g.experts=5 g.norm_topk=1 m.experts=2 m.shared_experts=2 m.hidden=6");
   return s;
 }
 
@@ -800,6 +810,8 @@ static void test_views(void **state) {
     const int taps = d->layer[0].conv > 0 ? d->layer[0].conv : 4;
     const int convolved = d->layer[0].convolved != MIRAS_CONVOLVED_NONE;
     const int own_keys = d->layer[0].key_map == MIRAS_KEYS_COMPLEMENT ? 0 : keys * md.descents;
+    const int experts = d->layer[0].experts + d->layer[0].shared_experts;
+    const int mlps = experts > 0 ? experts : 1;
     int count = 0, at = 0, columns = 0, projected = 0;
     const miras_view *views;
     miras_model *m = open_model(d, of.name);
@@ -862,9 +874,12 @@ static void test_views(void **state) {
         NEXT(NAME("out_gate.weight"), 2, WIDTH, values, 1, 1);
       NEXT(NAME("o.weight"), 2, values, WIDTH, 1, 1);
       NEXT(NAME("norm2.gain"), 1, WIDTH, 1, 1, 0);
-      NEXT(NAME("mlp.gate"), 2, WIDTH, 24, 1, 1);
-      NEXT(NAME("mlp.up"), 2, WIDTH, 24, 1, 1);
-      NEXT(NAME("mlp.down"), 2, 24, WIDTH, 1, 1);
+      if (d->layer[0].experts > 0)
+        NEXT(NAME("mlp.router"), 2, WIDTH,
+             d->layer[0].experts + (d->layer[0].shared_experts > 0), 1, 1);
+      NEXT(NAME("mlp.gate"), 2, mlps * WIDTH, d->layer[0].hidden, 1, 1);
+      NEXT(NAME("mlp.up"), 2, mlps * WIDTH, d->layer[0].hidden, 1, 1);
+      NEXT(NAME("mlp.down"), 2, mlps * d->layer[0].hidden, WIDTH, 1, 1);
 #undef NAME
     }
     NEXT("norm.gain", 1, WIDTH, 1, 1, 0);
@@ -988,6 +1003,82 @@ static void test_drawn_values(void **state) {
     }
     miras_model_close(m);
   }
+  finish();
+}
+
+/* ---- experts ---- */
+
+static float *param_of(miras_model *m, const char *name, size_t *count) {
+  int views = 0;
+  const miras_view *v = miras_model_views(m, &views);
+  for (int i = 0; i < views; i++)
+    if (strcmp(v[i].name, name) == 0) {
+      *count = v[i].count;
+      return miras_model_params(m, NULL) + v[i].offset;
+    }
+  fail_msg("no %s", name);
+  return NULL;
+}
+
+/* Experts that a token has not chosen are not even read, and learn nothing; of equals the first are
+ * chosen, and so they are of a text of no numbers, which stays the only one. */
+static void test_experts(void **state) {
+  enum { E = 6, F = 9, T = 21 };
+  static const char *const parts[] = {"blocks.0.mlp.gate", "blocks.0.mlp.up", "blocks.0.mlp.down"};
+  miras_model_desc d = describe(MIRAS_GATED_DELTANET, 4);
+  miras_trainer *tr;
+  miras_model *m;
+  float *router, *embed, loss[2];
+  size_t count, routes;
+  (void)state;
+  start();
+  d.layers = 1;
+  d.untied = 1;
+  set_fields(&d, "experts=6 experts_per_token=2 shared_experts=1 hidden=9");
+  m = open_model(&d, "experts");
+  tr = open_trainer(m, NULL);
+  assert_non_null(tr);
+  disturb(m, 5);
+  draw_text(T);
+  router = param_of(m, "blocks.0.mlp.router", &routes);
+  memset(router, 0, routes * sizeof(float)); /* all are equal */
+  loss[0] = miras_trainer_loss(tr, tokens, targets, BATCH, T, 1);
+  assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+  for (int i = 0; i < 3; i++) {
+    float *w = param_of(m, parts[i], &count);
+    const float *g = miras_trainer_grads(tr) + (w - miras_model_params(m, NULL));
+    const size_t each = count / (E + 1);
+    for (size_t e = 0; e <= E; e++) {
+      double most = 0.0;
+      for (size_t j = 0; j < each; j++) most = fmax(most, fabs((double)g[e * each + j]));
+      if ((e < 2 || e == E) != (most > 1e-6)) failed("%s of expert %d: %g", parts[i], (int)e, most);
+    }
+    for (size_t j = 2 * each; j < E * each; j++) w[j] = NAN;
+  }
+  loss[1] = miras_trainer_loss(tr, tokens, targets, BATCH, T, 1);
+  if (memcmp(loss, loss + 1, sizeof *loss) != 0) failed("experts that nobody chose change %g to %g",
+                                                        (double)loss[0], (double)loss[1]);
+  assert_int_equal(miras_trainer_backward(tr), MIRAS_OK);
+  miras_model_params(m, &count);
+  for (size_t j = 0; j < count; j++) /* of which the router's adjoint alone knows all experts */
+    if (!(fabs((double)miras_trainer_grads(tr)[j]) < 1e30)) failed("gradient %d", (int)j);
+  embed = param_of(m, "embed.weight", &count);
+  for (int i = 0; i < BATCH * T; i++) tokens[i] = (int32_t)(i / T ? 1 + draw() % 10 : draw() % 11);
+  tokens[3] = 0;
+  embed[2] = NAN;
+  {
+    miras_session *s = miras_session_open(m, NULL);
+    for (int b = 0; b < BATCH; b++) {
+      int finite = 1;
+      const float *y;
+      miras_session_reset(s);
+      y = miras_session_prefill(s, tokens + b * T, T);
+      for (int i = 0; i < VOCAB; i++) finite &= fabs((double)y[i]) < 1e30;
+      if (finite != b) failed("text %d, with%s NaN", b, b ? "out" : "");
+    }
+    miras_session_close(s);
+  }
+  close_both(m, tr);
   finish();
 }
 
@@ -1263,11 +1354,12 @@ static void shuffled_run(void *user, int count, void (*task)(void *argument, int
 static void test_threads(void **state) {
   (void)state;
   start();
-  for (int kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+  for (int kind = 0; kind <= MIRAS_KIND_COUNT; kind++) {
     float loss = 0.0f, *grads = NULL, *params = NULL;
-    const char *name = miras_kind_name((miras_kind)kind);
+    const int experts = kind == MIRAS_KIND_COUNT;
+    const char *name = experts ? "experts" : miras_kind_name((miras_kind)kind);
     for (int way = 0; way < 9; way++) { /* none; 1..4 shuffled; a pool of 1..4 */
-      miras_model_desc d = describe((miras_kind)kind, 4);
+      miras_model_desc d = describe(experts ? MIRAS_DELTANET : (miras_kind)kind, 4);
       miras_trainer_desc room = {BATCH, CONTEXT, 0, 0, NULL};
       shuffle s = {0, 0};
       miras_parallel p;
@@ -1292,6 +1384,7 @@ static void test_threads(void **state) {
         room.parallel = miras_pool_parallel(pool);
       }
       d.dropout = 0.1f;
+      if (experts) set_fields(&d, "experts=4 shared_experts=1 hidden=70");
       m = open_model(&d, name);
       tr = open_trainer(m, &room);
       if (tr == NULL) {
@@ -1706,10 +1799,10 @@ static float *told(const miras_model *m, int steps) {
 
 static void test_weights(void **state) {
   static const double worst[MIRAS_WEIGHTS_COUNT] = {0, 1.0 / 256, 1.0 / 2048, 1.0 / 254};
-  const int kinds[] = {MIRAS_GATED_DELTANET, MIRAS_TITANS, MIRAS_RWKV7};
+  const int kinds[] = {MIRAS_GATED_DELTANET, MIRAS_TITANS, MIRAS_RWKV7, MIRAS_DELTANET};
   (void)state;
   start();
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < COUNT(kinds); i++)
     for (int untied = 0; untied < 2; untied++) {
       miras_model_desc d = describe((miras_kind)kinds[i], 4);
       miras_model *m;
@@ -1717,6 +1810,7 @@ static void test_weights(void **state) {
       void *file;
       float *y;
       d.untied = untied;
+      if (i == 3) set_fields(&d, "experts=5 shared_experts=1 hidden=36");
       m = open_model(&d, "model");
       file = model_file(m, &whole);
       random_state = 12;
@@ -2531,6 +2625,7 @@ int main(void) {
     cmocka_unit_test(test_drawn_values),
     cmocka_unit_test(test_forward),
     cmocka_unit_test(test_gradient),
+    cmocka_unit_test(test_experts),
     cmocka_unit_test(test_session_bits),
     cmocka_unit_test(test_session_tiles),
     cmocka_unit_test(test_session_training),
