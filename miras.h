@@ -21251,11 +21251,26 @@ static int miras__describe_pattern(miras__published *c, miras_model_desc *d, con
   return 1;
 }
 
+/* What layers with experts have instead of an MLP. */
+static void miras__describe_experts(miras__published *c, miras_layer_desc *l) {
+  const double shared = miras__config_of(c, MIRAS__C_SHARED_EXPERT, 0);
+  l->hidden = miras__config_whole(c, MIRAS__C_EXPERT, 0, 1);
+  l->experts = miras__config_whole(c, MIRAS__C_EXPERTS, 0, 1);
+  l->experts_per_token = miras__config_whole(c, MIRAS__C_CHOSEN, 0, 1);
+  l->norm_topk = miras__config_of(c, MIRAS__C_CHOSEN_NORM, 1) > 0;
+  l->shared_experts = shared > 0;
+  if (c->result == MIRAS_OK && shared > 0 && (shared < l->hidden || shared > l->hidden))
+    miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                     "shared_expert_intermediate_size must be 0 or moe_intermediate_size");
+}
+
 /* Gated DeltaNet with grouped keys, and attention, gated and turned in part. */
 static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
   const double interval = miras__config_of(c, MIRAS__C_INTERVAL, 4);
   const double share = miras__config_of(c, MIRAS__C_PARTIAL, 0.25);
   const double positions = miras__config_of(c, MIRAS__C_POSITIONS, 32768);
+  const int experts = miras__config_of(c, MIRAS__C_EXPERTS, 0) > 0;
+  const double step = miras__config_of(c, MIRAS__C_SPARSE_STEP, 1);
   miras_layer_desc *l = &d->layer[0], *a = &d->layer[2];
   char letter[MIRAS__LAYERS];
   int i;
@@ -21275,18 +21290,23 @@ static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
   a->rotary_dim = share > 0 && share <= 1 ? (int)(a->head_dim * share) : 0;
   a->window = positions < 1 << 20 ? (int)positions : 1 << 20;
   a->qk_norm = a->output_gate = 1;
+  for (i = 0; i < 2 && experts; i++) {
+    d->layer[5 + i] = i ? *a : *l;
+    d->layer[5 + i].letter = "xy"[i];
+    miras__describe_experts(c, &d->layer[5 + i]);
+  }
   if (c->result != MIRAS_OK) return 0;
   if (!(share > 0 && share <= 1)) return miras__config_lacks(c, MIRAS__C_PARTIAL);
   if (!(interval >= 1 && interval <= MIRAS__LAYERS))
     return miras__config_lacks(c, MIRAS__C_INTERVAL);
+  if (!(step >= 1 && step <= MIRAS__LAYERS)) return miras__config_lacks(c, MIRAS__C_SPARSE_STEP);
   if (d->layers > MIRAS__LAYERS) return miras__config_lacks(c, MIRAS__C_LAYERS);
   if (c->types && c->types != d->layers)
     return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
   for (i = 0; i < d->layers; i++) {
     const int full = c->types ? c->full[i] : (i + 1) % (int)interval == 0;
-    if (miras__config_of(c, MIRAS__C_EXPERTS, 0) > 0 && !c->dense[i])
-      return miras__config_lacks(c, MIRAS__C_EXPERTS);
-    letter[i] = full ? 'a' : 'm';
+    const int sparse = experts && !c->dense[i] && (i + 1) % (int)step == 0;
+    letter[i] = "maxy"[2 * sparse + full];
   }
   return miras__describe_pattern(c, d, letter);
 }
@@ -21373,7 +21393,10 @@ enum {
   MIRAS__OTHER = 256,   /* with it: the other                                                     */
   MIRAS__FLOORS = 512,  /* a row for each layer, from all of which its gates' floors follow       */
   MIRAS__SPREAD = 1024, /* numbers of heads, each for all channels of its head                    */
-  MIRAS__ONLY = 2048    /* times 1 + a miras_layer_type: for layers of this type only             */
+  MIRAS__EXPERT = 2048, /* of each expert that tokens choose, whose number # stands for           */
+  MIRAS__SHARED = 4096, /* of the shared one                                                      */
+  MIRAS__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]           */
+  MIRAS__ONLY = 16384   /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
@@ -21540,6 +21563,17 @@ static const miras__named_as miras__qwen_names[] = {
   {".self_attn.k_norm.weight", ".k_norm.gain", MIRAS__MORE},
   {".self_attn.o_proj.weight", ".o.weight", 0},
   {".post_attention_layernorm.weight", ".norm2.gain", MIRAS__MORE},
+  {".mlp.gate.weight", ".mlp.router", 0},
+  {".mlp.shared_expert_gate.weight", ".mlp.router", 0},
+  {".mlp.experts.#.gate_proj.weight", ".mlp.gate", MIRAS__EXPERT},
+  {".mlp.experts.#.up_proj.weight", ".mlp.up", MIRAS__EXPERT},
+  {".mlp.experts.#.down_proj.weight", ".mlp.down", MIRAS__EXPERT},
+  {".mlp.experts.gate_up_proj", ".mlp.gate", MIRAS__EXPERT | MIRAS__STACKED},
+  {".mlp.experts.gate_up_proj", ".mlp.up", MIRAS__EXPERT | MIRAS__STACKED},
+  {".mlp.experts.down_proj", ".mlp.down", MIRAS__EXPERT | MIRAS__STACKED},
+  {".mlp.shared_expert.gate_proj.weight", ".mlp.gate", MIRAS__SHARED},
+  {".mlp.shared_expert.up_proj.weight", ".mlp.up", MIRAS__SHARED},
+  {".mlp.shared_expert.down_proj.weight", ".mlp.down", MIRAS__SHARED},
   {".mlp.gate_proj.weight", ".mlp.gate", 0},
   {".mlp.up_proj.weight", ".mlp.up", 0},
   {".mlp.down_proj.weight", ".mlp.down", 0}
@@ -21630,8 +21664,8 @@ static const struct {
   {"ttt", "model.", "layers.", "", miras__describe_ttt, MIRAS__NAMES(miras__ttt_names)},
   {"qwen3_next", "model.", "layers.", "mtp.", miras__describe_qwen,
    MIRAS__NAMES(miras__qwen_names)},
-  {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", "model.visual. mtp.",
-   miras__describe_qwen, MIRAS__NAMES(miras__qwen_names)},
+  {"qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text", "model.language_model. model.", "layers.",
+   "model.visual. mtp.", miras__describe_qwen, MIRAS__NAMES(miras__qwen_names)},
   {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
    miras__describe_author, MIRAS__NAMES(miras__author_names)}
 };
@@ -21907,6 +21941,7 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
   p->cols = last;
   if (!x) return 1;
   p->each = p->how & MIRAS__BELOW ? last
+          : p->how & MIRAS__STACKED ? (size_t)x->shape[x->rank - 1]
           : v->rank > 1 || (p->how & MIRAS__FLOORS) ? (size_t)(x->count / x->shape[0])
           : turned ? 1 : (size_t)x->count;
   length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
@@ -21934,14 +21969,18 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
   return miras__reject_shape(c, x, v);
 }
 
-/* The name that a row means, of a layer or of the model. */
-static void miras__theirs_name(const miras__published *c, const char *theirs, int layer,
+/* The name that a row means, of a layer or of the model, and there of an expert. */
+static void miras__theirs_name(const miras__published *c, const char *theirs, int layer, int expert,
                                char *name) {
+  const char *number = strchr(theirs, '#');
   name[0] = 0;
   if (*theirs == '/') miras__say(name, MIRAS__NAME_SIZE, "%s", theirs + 1);
   else if (layer < 0) miras__say(name, MIRAS__NAME_SIZE, "%s%s", c->root, theirs);
   else miras__say(name, MIRAS__NAME_SIZE, "%s%s%d%s", c->root, miras__families[c->family].stack,
                   layer / c->per, theirs);
+  if (!number) return;
+  name[strlen(name) - strlen(number)] = 0;
+  miras__say(name, MIRAS__NAME_SIZE, "%d%s", expert, number + 1);
 }
 
 /* Which view of [from, to) a row means; -1: none. skip: the characters before its own name. */
@@ -21952,16 +21991,43 @@ static int miras__view_named(const miras_model *m, int from, int to, size_t skip
   return -1;
 }
 
+/* Has each expert of a layer a part of the view of this name? */
+static int miras__of_experts(const miras_model *m, int layer, const char *ours) {
+  return layer >= 0 && m->layers[layer].s->experts &&
+         miras__listed("mlp.gate mlp.up mlp.down", ours);
+}
+
+/* Is a row one of these: of a layer (-1: of none), or of one of its experts (-1: of none)? */
+static int miras__row_fits(const miras_model *m, int layer, int expert,
+                           const miras__named_as *row) {
+  const int shared = expert >= 0 && (size_t)expert >= m->layers[layer].s->routed;
+  if ((layer >= 0) != (row->ours[0] == '.') ||
+      (row->how & (MIRAS__EXPERT | MIRAS__SHARED)) !=
+        (expert < 0 ? 0 : shared ? MIRAS__SHARED : MIRAS__EXPERT)) return 0;
+  return row->how < MIRAS__ONLY || row->how / MIRAS__ONLY == 1 + (int)m->layers[layer].s->type;
+}
+
+/* View i, or an expert's part of it. */
+static miras_view miras__view_of(const miras_model *m, int layer, int expert, int i) {
+  miras_view v = m->views[i];
+  if (expert < 0) return v;
+  v.shape[0] /= (int)m->layers[layer].s->experts;
+  v.count = (size_t)v.shape[0] * (size_t)v.shape[1];
+  v.offset += (size_t)expert * (m->desc.weights ? (size_t)v.shape[0] *
+                miras__row_bytes((int)m->desc.weights, (size_t)v.shape[1]) : v.count);
+  return v;
+}
+
 /* Why is this view not full? A row may lack its tensor, or none is meant for it. */
-static int miras__reject_gap(miras__published *c, const miras_view *v, const char *ours,
-                             int layer) {
+static int miras__reject_gap(miras__published *c, const miras_model *m, const miras_view *v,
+                             const char *ours, int layer, int expert) {
   char name[MIRAS__NAME_SIZE];
   int i;
   for (i = 0; i < miras__families[c->family].count; i++) {
     const miras__named_as *row = &miras__families[c->family].rows[i];
-    if (!row->theirs || (layer >= 0) != (row->ours[0] == '.') ||
+    if (!row->theirs || !miras__row_fits(m, layer, expert, row) ||
         !miras__same(row->ours + (layer >= 0), ours)) continue;
-    miras__theirs_name(c, row->theirs, layer, name);
+    miras__theirs_name(c, row->theirs, layer, expert, name);
     if (miras__theirs_named(c, name)) continue;
     miras__reject(c, MIRAS_ERR_FORMAT, name);
     miras__say(c->why, c->why_size, "there is no such tensor, which %s of this model needs",
@@ -21973,23 +22039,23 @@ static int miras__reject_gap(miras__published *c, const miras_view *v, const cha
   return 0;
 }
 
-/* All pieces of a layer, or of what is no layer's (-1), whose views are [from, to): how many; -1 if
- * something does not fit. */
-static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, int layer, int from,
-                                    int to, size_t skip, miras__filling *piece) {
+/* All pieces of a layer, or of what is no layer's (-1), whose views are [from, to), or of one of
+ * its experts: how many; -1 if something does not fit. */
+static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, int layer,
+                                    int expert, int from, int to, size_t skip,
+                                    miras__filling *piece) {
   int count = 0, i, k;
   for (i = 0; i < miras__families[c->family].count; i++) {
     const miras__named_as *row = &miras__families[c->family].rows[i];
     char name[MIRAS__NAME_SIZE];
     miras__theirs *x = NULL;
+    miras_view view;
     int v;
-    if ((layer >= 0) != (row->ours[0] == '.') ||
-        (row->how >= MIRAS__ONLY &&
-         row->how / MIRAS__ONLY != 1 + (int)m->layers[layer].s->type)) continue;
+    if (!miras__row_fits(m, layer, expert, row)) continue;
     v = miras__view_named(m, from, to, skip, row->ours + (layer >= 0));
     if (v < 0) continue;
     if (row->theirs) {
-      miras__theirs_name(c, row->theirs, layer, name);
+      miras__theirs_name(c, row->theirs, layer, expert, name);
       x = miras__theirs_named(c, name);
       if (!x || miras__begins(miras__families[c->family].dropped, name)) continue;
     }
@@ -21997,21 +22063,26 @@ static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, i
     piece[count].view = v;
     piece[count].how = row->how;
     piece[count].layer = layer / c->per;
-    if (!miras__filling_fit(c, &m->views[v], x, piece, count)) return -1;
+    view = miras__view_of(m, layer, expert, v);
+    if (!miras__filling_fit(c, &view, x, piece, count)) return -1;
     count++;
   }
   for (i = from; i < to; i++) {
-    const miras_view *v = &m->views[i];
-    const size_t rows = miras__view_rows(v);
-    size_t full = 0, whole = v->count / rows;
-    if (layer < 0 && strncmp(v->name, "blocks.", 7) == 0) continue;
+    const char *name = m->views[i].name;
+    size_t rows, full = 0, whole;
+    miras_view view;
+    if ((layer < 0 && strncmp(name, "blocks.", 7) == 0) ||
+        miras__of_experts(m, layer, name + skip) != (expert >= 0)) continue;
+    view = miras__view_of(m, layer, expert, i);
+    rows = miras__view_rows(&view);
+    whole = view.count / rows;
     for (k = 0; k < count; k++) {
       if (piece[k].view != i) continue;
       if (piece[k].how & MIRAS__BELOW) whole = rows;
       full += piece[k].how & MIRAS__BELOW ? piece[k].rows : piece[k].cols;
     }
     if (full != whole)
-      return miras__reject_gap(c, v, v->name + skip, layer) - 1;
+      return miras__reject_gap(c, m, &view, name + skip, layer, expert) - 1;
   }
   return count;
 }
@@ -22102,10 +22173,10 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   return 1;
 }
 
-/* Write view i, of which the pieces are some. */
+/* Write view i, or a part v of it, of which the pieces are some. */
 static MIRAS__COLD int miras__view_fill(miras__published *c, const miras_model *m, int i,
-                                        const miras__filling *piece, int count) {
-  const miras_view *v = &m->views[i];
+                                        const miras_view *v, const miras__filling *piece,
+                                        int count) {
   const int form = miras__view_form(m, v);
   const size_t rows = miras__view_rows(v), all = v->count / rows;
   const size_t line = miras__row_bytes(form, all);
@@ -22131,7 +22202,7 @@ static MIRAS__COLD int miras__view_fill(miras__published *c, const miras_model *
 /* Every view from the tensors; without `write` only: does all fit, and is every tensor used up? */
 static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_model *m, int write) {
   miras__filling piece[MIRAS__MAX_PIECES];
-  int layer, from = 0, to = m->view_count, count, v;
+  int layer, expert, from = 0, to = m->view_count, count, v;
   size_t i;
   for (i = 0; i < c->tensor_count; i++) c->tensors[i].taken = 0;
   for (layer = -1; layer < m->desc.layers; layer++) {
@@ -22141,10 +22212,15 @@ static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_mo
       for (from = layer ? to : 0; !miras__begins(prefix, m->views[from].name);) from++;
       for (to = from; miras__begins(prefix, m->views[to].name);) to++;
     }
-    count = miras__match(c, m, layer, from, to, strlen(prefix), piece);
-    if (count < 0) return 0;
-    for (v = from; write && v < to; v++)
-      if (!miras__view_fill(c, m, v, piece, count)) return 0;
+    for (expert = -1; expert < (layer < 0 ? 0 : (int)m->layers[layer].s->experts); expert++) {
+      count = miras__match(c, m, layer, expert, from, to, strlen(prefix), piece);
+      if (count < 0) return 0;
+      for (v = from; write && v < to; v++) {
+        const miras_view view = miras__view_of(m, layer, expert, v);
+        if (miras__of_experts(m, layer, view.name + strlen(prefix)) == (expert >= 0) &&
+            !miras__view_fill(c, m, v, &view, piece, count)) return 0;
+      }
+    }
   }
   for (i = 0; i < c->tensor_count; i++) {
     const miras__theirs *x = &c->tensors[i];
