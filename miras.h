@@ -6509,7 +6509,12 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
  * those of base, B or NULL, dv apart. xp NULL: nothing is pending; stride 0: alpha is one number.
  * Then, still by columns, the error e = v - a, or v without delta, u = eta (.) e with one eta or dv
  * of them, and y, unless NULL, = b + xq u; error, unless NULL, receives e, or a without delta. The
- * last token of a run closes: S <- S + x u', while these columns are near.
+ * last token of a run closes: S <- S + x u', while these columns are near. Without delta u is known
+ * beforehand, and S + x u' is what a token leaves. With it a run of one token, which decoding is,
+ * reads S alone and then writes diag(alpha) S + x u' at once: nothing goes back to the second cache
+ * twice, and what a head next to it has, `next` floats further on, is fetched while this one has
+ * no use for memory. Of what a loop of loads and stores moves, states of 0.5 MiB go from 0.64 to
+ * 0.80, of 16 MiB from 0.71 to 0.9.
  *
  * Per entry of S there are 7 operations in 4 instructions, or 5 in 3 where nothing asks for a, and
  * 8 bytes to and from the first cache. A sweep takes 4 vectors of columns: 8 chains of
@@ -6521,61 +6526,87 @@ typedef struct miras__linear {
   float *s, *u, *error, *y;
   const float *base, *xp, *alpha, *x, *q, *v, *eta;
   float xq;
-  size_t stride, rates, n, dv, ld, first, ahead;
+  size_t stride, rates, n, dv, ld, first, ahead, next;
   int closes;
 } miras__linear;
 
 /* Of columns j on; only where wide is 1 do they end inside a vector. home, base != NULL, is a
- * constant at every call, and without it so are after, decay first, and reads, a is asked for. */
+ * constant at every call, and without it so are after, decay first, reads, a is asked for, and
+ * delta, without which u is known before S is read, and nothing is ever pending. */
 MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int reads, int delta,
                                        const miras__linear *f, size_t j) {
-  const float *const xp = f->xp, *const alpha = f->alpha, *const x = f->x, *const q = f->q;
+  const float *const xp = delta ? f->xp : NULL, *const alpha = f->alpha, *const x = f->x;
+  const float *const q = f->q, *const from = home ? f->base + j : NULL;
   const size_t n = f->n, stride = f->stride, ld = f->ld, rest = f->dv - j;
-  const float *from = home ? f->base + j : NULL;
-  float *row = f->s + (j - f->first);
-  vf last[4], va[4], vb[4];
+#ifdef __OPTIMIZE_SIZE__
+  const int alone = 0;
+#else
+  const int alone = delta && f->closes && !xp;
+#endif
+  float *const s = f->s + (j - f->first), *row = s;
+  vf u[4], va[4], vb[4];
   size_t i, r;
 #define V_IN(p) (wide > 1 ? V_LOAD(p) : V_LOAD_N(p, rest))
 #define V_OUT(p, v) do { \
   if (wide > 1) V_STORE(p, v); \
   else V_STORE_N(p, v, rest); \
 } while (0)
-  V_UNROLL for (r = 0; r < wide; r++) {
-    last[r] = xp ? V_IN(f->u + j + r * V_W) : V_ZERO();
+#define K_EACH V_UNROLL for (r = 0; r < wide; r++)
+#define K_STEP(e) V_MUL(f->rates == 1 ? V_SET1(*f->eta) : V_IN(f->eta + j + r * V_W), e)
+#define K_HOME(w) (home ? V_FMA(left, V_IN(from + i * f->dv + r * V_W), w) : w)
+/* a row of S as it is read, and what reads it */
+#define K_READ(pending, keep) \
+  for (i = 0; i < n; i++, row += ld) { \
+    const vf a = V_SET1(alpha[i * stride]), xi = V_SET1(x[i]), qi = V_SET1(q[i]); \
+    const vf before = pending ? V_SET1(xp[i]) : a; \
+    const vf left = home ? V_SET1(1 - alpha[i * stride]) : a; \
+    K_EACH { \
+      vf w = V_IN(row + r * V_W); \
+      if (pending) w = V_FMA(before, u[r], w); \
+      if (reads && !after) va[r] = V_FMA(xi, w, va[r]); \
+      w = V_MUL(a, w); \
+      w = K_HOME(w); \
+      if (reads && after) va[r] = V_FMA(xi, w, va[r]); \
+      vb[r] = V_FMA(qi, w, vb[r]); \
+      if (keep) V_OUT(row + r * V_W, delta ? w : V_FMA(xi, u[r], w)); \
+    } \
+  }
+  K_EACH {
     va[r] = vb[r] = V_ZERO();
+    u[r] = !delta ? K_STEP(V_IN(f->v + j + r * V_W)) : xp ? V_IN(f->u + j + r * V_W) : V_ZERO();
   }
-  for (i = 0; i < n; i++, row += ld) {
-    const vf a = V_SET1(alpha[i * stride]), xi = V_SET1(x[i]), qi = V_SET1(q[i]);
-    const vf before = xp ? V_SET1(xp[i]) : a, left = home ? V_SET1(1 - alpha[i * stride]) : a;
-    V_UNROLL for (r = 0; r < wide; r++) {
-      vf w = V_IN(row + r * V_W);
-      if (xp) w = V_FMA(before, last[r], w);
-      if (reads && !after) va[r] = V_FMA(xi, w, va[r]);
-      w = V_MUL(a, w);
-      if (home) w = V_FMA(left, V_IN(from + i * f->dv + r * V_W), w);
-      if (reads && after) va[r] = V_FMA(xi, w, va[r]);
-      vb[r] = V_FMA(qi, w, vb[r]);
-      V_OUT(row + r * V_W, w);
-    }
-  }
-  V_UNROLL for (r = 0; r < wide; r++) {
+  if (alone) K_READ(0, 0) else K_READ(xp, 1)
+  K_EACH {
     const size_t at = j + r * V_W;
-    vf e = V_IN(f->v + at);
-    if (delta) va[r] = e = V_SUB(e, va[r]);
+    if (delta) {
+      va[r] = V_SUB(V_IN(f->v + at), va[r]);
+      u[r] = K_STEP(va[r]);
+      V_OUT(f->u + at, u[r]);
+    }
     if (f->error) V_OUT(f->error + at, va[r]);
-    e = V_MUL(f->rates == 1 ? V_SET1(*f->eta) : V_IN(f->eta + at), e);
-    V_OUT(f->u + at, e);
-    if (f->y) V_OUT(f->y + at, V_FMA(V_SET1(f->xq), e, vb[r]));
-    last[r] = e;
+    if (f->y) V_OUT(f->y + at, V_FMA(V_SET1(f->xq), u[r], vb[r]));
   }
-  if (!f->closes) return;
-  for (i = 0, row = f->s + (j - f->first); i < n; i++, row += ld) {
+  if (!delta || !f->closes) return;
+  for (i = 0, row = s; i < n && !alone; i++, row += ld) {
     const vf xi = V_SET1(x[i]);
-    V_UNROLL for (r = 0; r < wide; r++)
-      V_OUT(row + r * V_W, V_FMA(xi, last[r], V_IN(row + r * V_W)));
+    K_EACH V_OUT(row + r * V_W, V_FMA(xi, u[r], V_IN(row + r * V_W)));
+  }
+  for (i = 0; i < n && alone; i++, row += ld) {
+    const vf a = V_SET1(alpha[i * stride]), xi = V_SET1(x[i]);
+    const vf left = home ? V_SET1(1 - alpha[i * stride]) : a;
+    V_UNROLL for (r = 0; r < (wide + 1) / 2; r += (V_W + 15) / V_W)
+      V_FETCH(row + f->next + r * V_W, 1);
+    K_EACH {
+      vf w = V_MUL(a, V_IN(row + r * V_W));
+      V_OUT(row + r * V_W, V_FMA(xi, u[r], K_HOME(w)));
+    }
   }
 #undef V_IN
 #undef V_OUT
+#undef K_EACH
+#undef K_STEP
+#undef K_HOME
+#undef K_READ
 }
 
 /* Columns j..end-1 of a token, by all units of a block in turn. */
@@ -6665,6 +6696,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
   f.base = base, f.xp = NULL;
   f.stride = p->decays > 1 ? 1 : 0, f.rates = p->rates, f.n = n, f.dv = f.ld = dv;
   f.first = 0, f.ahead = dk < dv ? dk : dv;
+  f.next = end - t == 1 && io->head + 1 < (size_t)p->d.heads ? p->head_state : 0;
 #if K_STRIP > 1
   if (p->strip && end - t >= MIRAS__RUN && !p->map && !p->implicit && !f.error) {
     miras__linear_strips(p, io, &f, rows + 3 * miras__pad(n), t, end);
@@ -6677,13 +6709,13 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
       float *x = rows + t % 2 * miras__pad(n), *q = rows + 2 * miras__pad(n);
       if (V_UNIT == 0) {
         miras__feature_rows(p->map, x, 0, f.x, 0, 1, dk);
-        miras__feature_rows(p->map, q, 0, f.q, 0, 1, dk);
+        if (io->q) miras__feature_rows(p->map, q, 0, f.q, 0, 1, dk);
       }
       V_MEET();
       f.x = x;
-      f.q = q;
+      f.q = io->q ? q : x;
     }
-    f.xq = miras__dot(f.x, f.q, n);
+    if (f.y) f.xq = miras__dot(f.x, f.q, n);
     if (p->implicit) {
       if (V_UNIT == 0) miras__implicit(steps, f.eta, miras__dot(f.x, f.x, n), p->rates);
       V_MEET();
@@ -12187,19 +12219,14 @@ static const miras__between_tokens miras__states_of[] = {
  * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
 
 /* A call, or its adjoint with the stretches in reverse. */
-static void miras__head_run(const miras__call *a, int backward) {
-  const miras__engine *engine = &miras__engines[a->p->engine];
-  void (*const stretch)(const miras__call *a) = backward ? engine->backward : engine->forward;
+static void miras__head_stretches(const miras__call *a, int backward,
+                                  void (*stretch)(const miras__call *a)) {
   const miras_desc *d = &a->p->d;
   const size_t length = (size_t)a->io->length, head = a->io->head, every = (size_t)d->reset_every;
   const size_t first = miras__stretch(d, head, a->position, length);
   const size_t others = first < length ? (length - first - 1) / every + 1 : 0;
   miras__call run = *a;
   size_t i;
-  if (!every) {
-    stretch(a);
-    return;
-  }
   for (i = 0; i <= others; i++) {
     const size_t n = backward ? others - i : i, t = n ? first + (n - 1) * every : 0;
     const size_t end = n < others ? first + n * every : length;
@@ -12223,6 +12250,13 @@ static void miras__head_run(const miras__call *a, int backward) {
     }
     stretch(&run);
   }
+}
+
+static void miras__head_run(const miras__call *a, int backward) {
+  const miras__engine *engine = &miras__engines[a->p->engine];
+  void (*const stretch)(const miras__call *a) = backward ? engine->backward : engine->forward;
+  if (a->p->d.reset_every) miras__head_stretches(a, backward, stretch);
+  else stretch(a);
 }
 
 /* Run one head of one sequence over its tokens; a->position is that of the first in the sequence.

@@ -297,14 +297,22 @@ static void add_perceptron(const char *kind, int chunk, int H, int n, int T) {
   all[add(name, 3 * work, run_training, b)].forward = forward;
 }
 
+/* Four tokens again and again: what a layer before has just written lies in a cache too. A matrix
+ * reads and writes all its weights a token; a perceptron reads them, and writes them once a
+ * chunk. */
+enum { DECODES = 4 };
+static void run_decodes(void *with) {
+  const layer *b = (const layer *)with;
+  for (int i = 0; i < b->turn; i++) run_decode(with);
+}
+
 static void add_decode(const char *kind, const char *where, int H, int n) {
-  const int T = 1 + 4096 / H;
-  layer *b = open_layer(kind, 0, T, H, n, 0);
+  layer *b = open_layer(kind, 0, DECODES, H, n, 0);
+  const double weights = sizeof(float) * (double)b->m->plan.weights * H;
   char name[80];
-  size_t bytes;
-  miras_memory_state(b->m, &bytes);
+  b->turn = 4 * (1 + 256 / H);              /* of whole chunks of 16 */
   snprintf(name, sizeof name, "decode %s %d x %d (%s)", kind, H, n, where);
-  add(name, 2.0 * (double)bytes * T, run_decode, b);
+  add(name, (1 + 1.0 / b->d.chunk) * weights * DECODES * b->turn, run_decodes, b);
 }
 
 enum { WRITES = 4096 };
@@ -403,13 +411,17 @@ int main(int argc, char **argv) {
   }
   decode = count;
   if (wanted(argc, argv, "decode")) {
-    add_stream("read and write 0.5 MiB", (size_t)512 << 10);
-    add_decode("gated-deltanet", "0.5 MiB", 32, 64);
-    add_decode("mamba2", "0.5 MiB", 32, 64);
-    add_stream("read and write 16 MiB", (size_t)16 << 20);
-    add_decode("gated-deltanet", "16 MiB", 256, 128);
-    add_stream("read and write 256 MiB", (size_t)256 << 20);
-    add_decode("gated-deltanet", "256 MiB", 4096, 128);
+    static const char *const kinds[] = {"gated-deltanet", "mamba2", "kda", "titans",
+                                        "ttt-mlp"};
+    static const char *const wheres[] = {"0.5 MiB", "16 MiB", "1 GiB"};
+    static const int heads[] = {32, 256, 16384}, dims[] = {64, 128, 128};
+    for (size_t w = 0; w < 3; w++) {
+      char name[80];
+      snprintf(name, sizeof name, "read and write %s", wheres[w]);
+      add_stream(name, sizeof(float) * (size_t)(heads[w] * dims[w] * dims[w]));
+      for (size_t i = 0; i < sizeof kinds / sizeof *kinds - (w == 2 ? 3 : 0); i++)
+        add_decode(kinds[i], wheres[w], i < 3 ? heads[w] : heads[w] / 8, dims[w]);
+    }
     add_write("gated-deltanet", 16);
     add_write("titans", 16);
   }
