@@ -21998,7 +21998,8 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
   if (p->cols && p->cols <= last && p->rows && p->rows <= below && x->count % p->each == 0 &&
       (p->rows == below || (p->how & (MIRAS__CORNER | MIRAS__BELOW))) &&
       (!(p->how & (MIRAS__AGAIN | MIRAS__SPREAD)) || p->cols % p->each == 0) &&
-      (!(p->how & MIRAS__FLOORS) || x->shape[0] == (uint64_t)c->config[MIRAS__C_LAYERS]))
+      (!(p->how & MIRAS__FLOORS) || x->shape[0] == (uint64_t)c->config[MIRAS__C_LAYERS]) &&
+      (!(p->how & MIRAS__STACKED) || x->shape[0] == (uint64_t)c->config[MIRAS__C_EXPERTS]))
     return 1;
   return miras__reject_shape(c, x, v);
 }

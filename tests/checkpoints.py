@@ -924,19 +924,31 @@ def qwen3_next_config(**fields):
     return config
 
 
-def qwen3_5_config():
+def qwen3_5_config(**fields):
     """With a vision half, whose tensors a reader of texts drops, and rotary sections for it."""
     rope = {"mrope_interleaved": True, "mrope_section": [1, 1, 0], "partial_rotary_factor": 0.25,
             "rope_theta": 100000.0, "rope_type": "default"}
     layers = ["linear_attention", "full_attention", "linear_attention"]
     text = qwen_text_config(model_type="qwen3_5_text", layer_types=layers, rope_parameters=rope,
                             rms_norm_eps=1e-3, tie_word_embeddings=True)
+    text.update(fields)
     return {"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5",
             "image_token_id": 45, "text_config": text, "tie_word_embeddings": True,
             "video_token_id": 46,
             "vision_config": {"depth": 1, "hidden_size": 8, "intermediate_size": 16,
                               "model_type": "qwen3_5", "num_heads": 1, "out_hidden_size": 32},
             "vision_end_token_id": 44, "vision_start_token_id": 43}
+
+
+def qwen3_5_moe_config():
+    """All layers have experts, whose shares always sum to one."""
+    config = qwen3_5_config(
+        model_type="qwen3_5_moe_text", moe_intermediate_size=12, num_experts=6,
+        num_experts_per_tok=3, shared_expert_intermediate_size=12)
+    del config["text_config"]["intermediate_size"]
+    return {**config, "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+            "model_type": "qwen3_5_moe",
+            "vision_config": {**config["vision_config"], "model_type": "qwen3_5_moe"}}
 
 
 def qwen_is_full(config, i):
@@ -946,7 +958,7 @@ def qwen_is_full(config, i):
 
 
 def qwen_has_experts(config, i):
-    return config.get("num_experts", 0) > 0 and i not in config["mlp_only_layers"]
+    return config.get("num_experts", 0) > 0 and i not in config.get("mlp_only_layers", ())
 
 
 def swiglu_weights(draw, width, inner, prefix):
@@ -955,16 +967,32 @@ def swiglu_weights(draw, width, inner, prefix):
             prefix + "down_proj.weight": draw.linear(width, inner)}
 
 
-def qwen_experts_weights(draw, config, prefix):
+def qwen_experts_weights(draw, config, prefix, stacked):
+    """stacked: as qwen3_5_moe's files have them, all experts in two tensors."""
     width, count = config["hidden_size"], config["num_experts"]
+    inner = config["moe_intermediate_size"]
     tensors = {prefix + "gate.weight": draw.linear(count, width),
                prefix + "shared_expert_gate.weight": draw.linear(1, width)}
-    for i in range(count):
-        tensors.update(swiglu_weights(draw, width, config["moe_intermediate_size"],
+    if stacked:
+        tensors[prefix + "experts.gate_up_proj"] = np.stack(
+            [draw.linear(2 * inner, width) for _ in range(count)])
+        tensors[prefix + "experts.down_proj"] = np.stack(
+            [draw.linear(width, inner) for _ in range(count)])
+    for i in range(0 if stacked else count):
+        tensors.update(swiglu_weights(draw, width, inner,
                                       prefix + "experts.%d." % i))
     tensors.update(swiglu_weights(draw, width, config["shared_expert_intermediate_size"],
                                   prefix + "shared_expert."))
     return tensors
+
+
+def qwen_expert(tensors, prefix, x, i):
+    name = prefix + "experts.%d." % i
+    if prefix + "experts.down_proj" in tensors:
+        gate, up = np.split(tensors[prefix + "experts.gate_up_proj"][i], 2)
+        tensors = {name + "gate_proj.weight": gate, name + "up_proj.weight": up,
+                   name + "down_proj.weight": tensors[prefix + "experts.down_proj"][i]}
+    return swiglu(x, tensors, name)
 
 
 def qwen_experts(config, tensors, prefix, x):
@@ -974,19 +1002,19 @@ def qwen_experts(config, tensors, prefix, x):
     share /= share.sum(1, keepdims=True)
     least = np.sort(share, 1)[:, -config["num_experts_per_tok"]]
     share = np.where(share >= least[:, None], share, 0)
-    if config["norm_topk_prob"]:
+    if config.get("norm_topk_prob", True):
         share /= share.sum(1, keepdims=True)
     y = sigmoid(x @ tensors[prefix + "shared_expert_gate.weight"].T) * swiglu(
         x, tensors, prefix + "shared_expert.")
     for i in range(config["num_experts"]):
-        y = y + share[:, i:i + 1] * swiglu(x, tensors, prefix + "experts.%d." % i)
+        y = y + share[:, i:i + 1] * qwen_expert(tensors, prefix, x, i)
     return y
 
 
 def qwen_weights(draw, config, prefix, split):
     """split: qwen3_5's four input projections; otherwise qwen3_next's two, interleaved by key head.
     The gains of most norms are stored less one."""
-    width, inner = config["hidden_size"], config["intermediate_size"]
+    width, inner = config["hidden_size"], config.get("intermediate_size")
     size, queries = config["head_dim"], config["num_attention_heads"] * config["head_dim"]
     stored = config["num_key_value_heads"] * size
     values, value = config["linear_num_value_heads"], config["linear_value_head_dim"]
@@ -998,7 +1026,7 @@ def qwen_weights(draw, config, prefix, split):
         tensors[layer + "input_layernorm.weight"] = draw.bias(width)
         tensors[layer + "post_attention_layernorm.weight"] = draw.bias(width)
         if qwen_has_experts(config, i):
-            tensors.update(qwen_experts_weights(draw, config, layer + "mlp."))
+            tensors.update(qwen_experts_weights(draw, config, layer + "mlp.", split))
         else:
             tensors.update(swiglu_weights(draw, width, inner, layer + "mlp."))
         if qwen_is_full(config, i):
@@ -1181,6 +1209,10 @@ def qwen3_next_model(originals, shards, **fields):
     return Model(qwen3_next_config(**fields), draw, qwen_forward, originals, "BF16", shards)
 
 
+def qwen3_5_moe_model():
+    return Model(qwen3_5_moe_config(), qwen3_5_weights, qwen_forward, ("mlx",), "F16")
+
+
 def qwen3_5_model():
     return Model(qwen3_5_config(), qwen3_5_weights, qwen_forward, ("transformers", "mlx"), "BF16")
 
@@ -1227,6 +1259,7 @@ MODELS = {
         rope_parameters={"partial_rotary_factor": 0.5, "rope_theta": 500.0,
                          "rope_type": "default"}),
     "qwen3_5": qwen3_5_model(),
+    "qwen3_5_moe": qwen3_5_moe_model(),
 }
 
 # Where the draw by the name alone gives a model that multiplies rounding (a key or a read close to

@@ -41,7 +41,8 @@ static const struct { const char *name; char kept; } known[] = {
   {"retnet", 'h'}, {"hgrn2", 'b'}, {"kda", 'f'}, {"kda-grouped", 'f'}, {"rwkv7", 'f'},
   {"rwkv7-author", 'b'}, {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
   {"mamba2-author", 'h'}, {"ttt-linear", 'f'}, {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'},
-  {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'}, {"qwen3_next-experts", 'b'}, {"qwen3_5", 'b'}
+  {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'}, {"qwen3_next-experts", 'b'}, {"qwen3_5", 'b'},
+  {"qwen3_5_moe", 'h'}
 };
 
 static const char *path_of(const char *name, const char *file) {
@@ -185,7 +186,8 @@ enum { CONFIG, TENSORS, INDEX, FILES };
 
 /* Of one file the first place where `find` stands says `put`; and a word of the sentence that this
  * must give, NULL if it may be loaded. Of tensors it is the header, whose length is put right. */
-static const struct { int file; const char *find, *put, *word; } changes[] = {
+typedef struct change { int file; const char *find, *put, *word; } change;
+static const change changes[] = {
   {CONFIG, Q("use_cache"), Q("use_cash"), "use_cash"},
   {CONFIG, "\"attn\": null", "\"attn\": {\"layers\": [0]}", "attn"},
   {CONFIG, "\"attn\": null", "\"attnres_block_size\": 2", "attnres_block_size"},
@@ -266,6 +268,35 @@ static const struct { int file; const char *find, *put, *word; } changes[] = {
   {INDEX, "weight_map", "weight_map", NULL}
 };
 
+/* And of one with experts. */
+#define EXPERTS "\"num_experts\": 6,"
+static const change expert_changes[] = {
+  {CONFIG, EXPERTS, EXPERTS " \"norm_topk_prob\": false,", NULL},
+  {CONFIG, EXPERTS, EXPERTS " \"decoder_sparse_step\": 1, \"mlp_only_layers\": [],", NULL},
+  {CONFIG, EXPERTS, EXPERTS " \"decoder_sparse_step\": 2,", "layers.0.mlp.gate_proj.weight"},
+  {CONFIG, EXPERTS, EXPERTS " \"decoder_sparse_step\": 0,", "decoder_sparse_step"},
+  {CONFIG, EXPERTS, EXPERTS " \"mlp_only_layers\": [1],", "layers.1.mlp.gate_proj.weight"},
+  {CONFIG, EXPERTS, "\"num_experts\": 7,", "blocks.0.mlp.router"},
+  {CONFIG, EXPERTS, "\"num_experts\": 5,", "shared_expert_gate"},
+  {CONFIG, EXPERTS, "\"num_experts\": 2,", "experts_per_token"},
+  {CONFIG, EXPERTS, "\"num_experts\": 1025,", "experts"},
+  {CONFIG, EXPERTS, "\"num_experts\": 6.5,", "num_experts"},
+  {CONFIG, EXPERTS, "", "layers.0.mlp.gate_proj.weight"},
+  {CONFIG, "\"num_experts_per_tok\": 3", "\"num_experts_per_tok\": 33", "experts_per_token"},
+  {CONFIG, "\"num_experts_per_tok\": 3", "\"num_experts_per_tok\": null", "num_experts_per_tok"},
+  {CONFIG, "\"moe_intermediate_size\": 12", "\"moe_intermediate_size\": 11", "shared_expert"},
+  {CONFIG, "\"moe_intermediate_size\": 12", "\"moe_intermediate_size\": null",
+   "moe_intermediate_size"},
+  {CONFIG, "\"shared_expert_intermediate_size\": 12", "\"shared_expert_intermediate_size\": 0",
+   "shared_expert_gate"},
+  {TENSORS, "[6,24,32]", "[6,32,24]", "[6, 32, 24]"},
+  {TENSORS, "[6,24,32]", "[24,6,32]", "[24, 6, 32]"},
+  {TENSORS, "[6,24,32]", "[144,32]", "[144, 32]"},
+  {TENSORS, "[6,32,12]", "[6,12,32]", "[6, 12, 32]"},
+  {TENSORS, "1.mlp.experts.down_proj", "1.mlp.experts.down_proy", "mlp.experts.0.down_proj.weight"},
+  {TENSORS, "mlp.experts.gate_up_proj", "mlp.experts.#.down_proj", "mlp.experts"}
+};
+
 static char folder[] = "/tmp/miras_checkpoints.XXXXXX";
 static unsigned char *base[FILES];   /* of tensors all of it; the index lists all of them */
 static size_t length[FILES];
@@ -321,22 +352,22 @@ static void drop_base(void) {
 }
 
 /* With one change: its file written. */
-static void put_change(size_t k) {
-  const int i = changes[k].file;
+static void put_change(const change *c) {
+  const int i = c->file;
   const size_t before = i == TENSORS ? 8 : 0;
   const size_t text = i == TENSORS ? (size_t)miras__get64(base[i]) : length[i];
-  const size_t out = strlen(changes[k].find), in = strlen(changes[k].put);
+  const size_t out = strlen(c->find), in = strlen(c->put);
   unsigned char *bytes = (unsigned char *)malloc(length[i] + in);
   size_t at = before;
   /* of a closing brace the last one */
-  for (at = before + (changes[k].find[0] == '}' ? text - out : 0);
-       memcmp(base[i] + at, changes[k].find, out) != 0;) {
+  for (at = before + (c->find[0] == '}' ? text - out : 0);
+       memcmp(base[i] + at, c->find, out) != 0;) {
     assert_true(at < before + text);
-    if (changes[k].find[0] == '}') at--;
+    if (c->find[0] == '}') at--;
     else at++;
   }
   memcpy(bytes, base[i], at);
-  memcpy(bytes + at, changes[k].put, in);
+  memcpy(bytes + at, c->put, in);
   memcpy(bytes + at + in, base[i] + at + out, length[i] - at - out);
   if (i == TENSORS) miras__set64(bytes, (uint64_t)(text + in - out));
   put_file(i, bytes, length[i] + in - out);
@@ -377,25 +408,29 @@ static void attempt(const char *path, char *why, size_t n) {
   assert_true(test_largest < 1 << 23);
 }
 
-static void test_changes(void **state) {
+static void try_changes(const char *name, const change *c, size_t count) {
   char why[256];
-  size_t k;
-  (void)state;
-  take_base(BASE);
-  for (k = 0; k < sizeof changes / sizeof changes[0]; k++) {
-    put_change(k);
+  take_base(name);
+  for (; count--; c++) {
+    put_change(c);
     attempt(folder, why, sizeof why);
-    if (changes[k].word ? !strstr(why, changes[k].word) : why[0] != 0)
-      fail_msg("%s -> %s: \"%s\"", changes[k].find, changes[k].put, why);
+    if (c->word ? !strstr(why, c->word) : why[0] != 0)
+      fail_msg("%s -> %s: \"%s\"", c->find, c->put, why);
     assert_int_equal(test_live, 0);
-    if (changes[k].file == INDEX) remove(changed_path(files[INDEX]));
-    else put_file(changes[k].file, base[changes[k].file], length[changes[k].file]);
+    if (c->file == INDEX) remove(changed_path(files[INDEX]));
+    else put_file(c->file, base[c->file], length[c->file]);
   }
   attempt(changed_path(files[TENSORS]), why, sizeof why);
   assert_string_equal(why, "");
   attempt(changed_path("missing"), why, sizeof why);
   assert_non_null(strstr(why, "cannot be opened"));
   drop_base();
+}
+
+static void test_changes(void **state) {
+  (void)state;
+  try_changes(BASE, changes, sizeof changes / sizeof changes[0]);
+  try_changes("qwen3_5_moe", expert_changes, sizeof expert_changes / sizeof expert_changes[0]);
 }
 
 /* Truncations, and bytes that have changed: a refusal, or a model. */
@@ -440,7 +475,8 @@ static void damage(const char *name, int rounds) {
 static void test_damage(void **state) {
   (void)state;
   damage(BASE, 600);
-  damage("qwen3_5", 300);
+  damage("qwen3_5", 200);
+  damage("qwen3_5_moe", 200);
   damage("rwkv7-author", 200);
   damage("mamba2-author", 300);
   damage("ttt-mlp-mamba", 300);
