@@ -9,13 +9,21 @@
  * The last command prints the instructions of 64 steps each, from callgrind's files.
  * A model of one layer of each row of the table, width 16, takes so many tokens and then 64 single
  * steps, which are counted: a chunk of any row ends in them just as often. Windows of attention
- * hold 64 pairs here. */
+ * hold 64 pairs here.
+ *
+ *   ./flat times >bench/results/flat.csv && python3 bench/plots.py
+ *
+ * prints what the next token takes of the processor after 256 to 1,048,576 tokens: one memory of
+ * one head of 64, a write and a read; attention sees all tokens before, Titans' chunks are of
+ * 16. */
+#define _POSIX_C_SOURCE 200809L
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #if defined(__has_include)
   #if __has_include(<valgrind/callgrind.h>)
     #include <valgrind/callgrind.h>
@@ -55,13 +63,74 @@ static void steps_of(miras_session *s, long at, const char *name) {
   CALLGRIND_STOP_INSTRUMENTATION;
 }
 
+/* ---- times ---- */
+
+enum { WIDE = 64, LONGEST = 1 << 20 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Nanoseconds of the next token, the least of many; `length` tokens are written before. */
+static double next_token(const char *name, int length) {
+  static float rows[STEPS + 1][WIDE], y[WIDE];
+  miras_desc d;
+  miras_tokens x;
+  miras_memory *m;
+  double best = 1e9;
+  int i, j;
+  miras_preset(&d, miras_kind_find(name));
+  d.key_dim = WIDE;
+  if (!strcmp(name, "titans")) d.chunk = 16;
+  if (d.window) d.window = length < LONGEST ? length + STEPS * WIDE : LONGEST;
+  m = miras_memory_open(&d, NULL);
+  if (!m) return fprintf(stderr, "flat: %s does not open\n", name), -1;
+  for (i = 0; i <= STEPS; i++)
+    for (j = 0; j < WIDE; j++) rows[i][j] = (float)(token_of((long)i * WIDE + j) - 16) / 64;
+  memset(&x, 0, sizeof x);
+  x.length = STEPS;
+  x.key = rows[0];
+  x.value = rows[1];
+  for (i = 0; i < length; i += STEPS) miras__memory_run(m, &x, NULL, NULL, NULL);   /* no reads */
+  for (i = 0; i < WIDE; i++) {                     /* means over 16, for chunks of 16 */
+    double s = now();
+    for (j = 0; j < 16; j++)
+      miras_step(m, rows[(i + j) % STEPS], rows[j], rows[(i + 2 * j) % STEPS], y);
+    s = (now() - s) / 16;
+    if (s < best) best = s;
+    if (i > 3 && s > 1e-3) break;
+  }
+  miras_memory_close(m);
+  return 1e9 * best;
+}
+
+static int times(void) {
+  static const char *const names[] = {"softmax-attention", "titans", "gated-deltanet", "mamba2"};
+  size_t i;
+  int length;
+  printf("tokens before");
+  for (i = 0; i < sizeof names / sizeof *names; i++) printf(",%s", names[i]);
+  for (length = 256; length <= LONGEST; length *= 4) {
+    printf("\n%d", length);
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+      printf(",%.1f", next_token(names[i], length));
+      fflush(stdout);
+    }
+  }
+  printf("\n");
+  return 0;
+}
+
 int main(int count, char **text) {
   const int reads = count == 3 && !strcmp(text[1], "read");
   FILE *f = reads || (count == 3 && !strcmp(text[1], "write")) ? fopen(text[2], reads ? "rb" : "wb")
                                                                : NULL;
   static int32_t piece[PIECE];
   int kind, k, ok = 1;
-  if (!f) return fprintf(stderr, "flat: write FILE or read FILE\n"), 1;
+  if (count == 2 && !strcmp(text[1], "times")) return times();
+  if (!f) return fprintf(stderr, "flat: write FILE, read FILE or times\n"), 1;
   for (kind = 0; kind < MIRAS_KIND_COUNT && ok; kind++) {
     miras_model *m = model_of(kind);
     miras_session *s = m ? miras_session_open(m, NULL) : NULL;

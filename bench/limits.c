@@ -34,6 +34,8 @@ typedef struct measure {
   char name[64];
   double work;             /* operations or bytes of a call                                      */
   double best;             /* seconds                                                            */
+  double flops, intensity; /* operations of a call, and of a byte that has to move; or 0: no
+                              point of the roofline                                              */
   int forward;             /* index of the forward pass beside a training, or -1                 */
   void (*run)(void *);
   void *with;
@@ -87,6 +89,12 @@ static int add(const char *name, double work, void (*run)(void *), void *with) {
   m->with = with;
   m->forward = -1;
   return count++;
+}
+
+/* So many operations of so many bytes: a point of the roofline. */
+static void is_point(int i, double flops, double bytes) {
+  all[i].flops = flops;
+  all[i].intensity = flops / bytes;
 }
 
 /* ---- the machine ---- */
@@ -278,6 +286,7 @@ static void add_exact(const char *kind, int H, int n, int T) {
   int forward;
   snprintf(name, sizeof name, "%s %d x %d forward", kind, H, n);
   forward = add(name, work, run_forward, b);
+  is_point(forward, work, sizeof(float) * 4.0 * n * H * T + 8.0 * n * n * H);
   snprintf(name, sizeof name, "%s %d x %d training", kind, H, n);
   all[add(name, work, run_training, b)].forward = forward;
 }
@@ -310,9 +319,12 @@ static void add_decode(const char *kind, const char *where, int H, int n) {
   layer *b = open_layer(kind, 0, DECODES, H, n, 0);
   const double weights = sizeof(float) * (double)b->m->plan.weights * H;
   char name[80];
+  int i;
   b->turn = 4 * (1 + 256 / H);              /* of whole chunks of 16 */
   snprintf(name, sizeof name, "decode %s %d x %d (%s)", kind, H, n, where);
-  add(name, (1 + 1.0 / b->d.chunk) * weights * DECODES * b->turn, run_decodes, b);
+  i = add(name, (1 + 1.0 / b->d.chunk) * weights * DECODES * b->turn, run_decodes, b);
+  if (b->d.chunk == 1)
+    is_point(i, exact_work(kind, n) * H * DECODES * b->turn, all[i].work);
 }
 
 enum { WRITES = 4096 };
@@ -370,11 +382,29 @@ static void add_products(size_t m, size_t n, size_t k) {
     fill(p->b, k * n, -1, 1);
     p->turns = (size_t)(2e8 / (2.0 * (double)m * (double)n * (double)k)) + 1;
     snprintf(name, sizeof name, "product %zu x %zu x %zu%s", m, n, k, names[i]);
-    add(name, 2.0 * (double)m * (double)n * (double)k * (double)p->turns, run_product, p);
+    is_point(add(name, 2.0 * (double)m * (double)n * (double)k * (double)p->turns, run_product, p),
+             2.0 * (double)m * (double)n * (double)k * (double)p->turns,
+             sizeof(float) * (double)(m * n + m * k + k * n) * (double)p->turns);
   }
 }
 
 /* ---- */
+
+/* For bench/plots.py, where POINTS names a file: what the machine can do, and the points below. */
+static int write_points(const char *path, int peak) {
+  FILE *f = path ? fopen(path, "w") : NULL;
+  if (!f) return path != NULL;
+  fprintf(f, "kind,name,flop per byte,GFLOP/s or GB/s\n");
+  for (int i = 0; i < count; i++) {
+    const double rate = 1e-9 / all[i].best;
+    if (i == peak) fprintf(f, "peak,%s,,%.1f\n", miras_isa(), all[i].work * rate);
+    else if (all[i].run == run_stream) fprintf(f, "roof,%s,,%.1f\n", all[i].name,
+                                               all[i].work * rate);
+    else if (all[i].flops > 0) fprintf(f, "point,%s,%.3f,%.2f\n", all[i].name, all[i].intensity,
+                                       all[i].flops * rate);
+  }
+  return fclose(f) != 0;
+}
 
 static int wanted(int argc, char **argv, const char *what) {
   for (int i = 1; i < argc; i++)
@@ -455,5 +485,5 @@ int main(int argc, char **argv) {
       else printf("| %s | %.1f | %.2f |\n", all[i].name, rate * 1e-9, rate / limit);
     }
   }
-  return 0;
+  return write_points(getenv("POINTS"), peak);
 }
