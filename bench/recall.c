@@ -320,7 +320,7 @@ static int list(const char *name, const char *text, char type, double low, doubl
 typedef struct point { int step; double accuracy, loss, training; } point;
 
 typedef struct run {
-  miras_kind kind;
+  const char *model;
   int pairs;
   double lr;
   int seed;
@@ -340,25 +340,25 @@ static void write_field(miras_model_desc *d, const field *f, double x) {
   else memcpy(to, &whole, sizeof whole); /* enums are ints on every machine with a C library */
 }
 
-static miras_model_desc describe(const options *o, miras_kind kind, int pairs, int seed) {
+static miras_model_desc describe(const options *o, const char *model, int pairs, int seed) {
   miras_model_desc d;
   int i;
-  miras_model_preset(&d, kind);
-  d.layer[0].memory.heads = o->heads;
-  d.layer[0].memory.key_dim = o->width / o->heads;
+  if (miras_model_named(&d, model, o->layers) != MIRAS_OK)
+    die(2, "--model holds \"%s\"; lm models lists the rows, miras_model_named other models", model);
+  d.heads = o->heads;
   d.vocab = 2 * o->symbols;
   d.width = o->width;
-  d.layers = o->layers;
   d.seed = (uint64_t)seed;
   /* attention to everything: a window that holds the whole sequence */
-  if (kind == MIRAS_SOFTMAX_ATTENTION && d.layer[0].memory.window < 4 * pairs)
+  if (d.layer[0].memory.architecture == MIRAS_KV_CACHE && strcmp(model, "sliding-window") &&
+      d.layer[0].memory.window < 4 * pairs)
     d.layer[0].memory.window = 4 * pairs;
   for (i = 0; i < o->sets; i++) write_field(&d, o->set[i], o->set_to[i]);
   return d;
 }
 
 static void train(const options *o, run *r, const miras_parallel *parallel) {
-  miras_model_desc d = describe(o, r->kind, r->pairs, r->seed);
+  miras_model_desc d = describe(o, r->model, r->pairs, r->seed);
   const miras_trainer_desc room = {o->batch, 4 * r->pairs, 0, 0, parallel};
   miras_model *m = miras_model_open(&d, NULL);
   miras_trainer *t = miras_trainer_open(m, &room, NULL);
@@ -402,7 +402,7 @@ static void train(const options *o, run *r, const miras_parallel *parallel) {
       if (s.accuracy >= 0.9 && isinf(r->reached)) r->reached = step;
       if (live) {
         fprintf(stderr, "\r%s, %d pairs, lr %g, seed %d: step %d of %d, accuracy %.3f\033[K",
-                miras_kind_name(r->kind), r->pairs, r->lr, r->seed, step, o->steps, s.accuracy);
+                r->model, r->pairs, r->lr, r->seed, step, o->steps, s.accuracy);
         progress_open = 1;
       }
       if (!isfinite(loss)) break;      /* nothing can be learned from here on */
@@ -441,7 +441,7 @@ static void write_csv(const char *path, const run *r, int count) {
   for (i = 0; i < count; i++)
     for (j = 0; j < r[i].points; j++) {
       const point *p = &r[i].curve[j];
-      fprintf(f, "%s,%d,%g,%d,%d,%.6f,%.6g,%.6g\n", miras_kind_name(r[i].kind), r[i].pairs, r[i].lr,
+      fprintf(f, "%s,%d,%g,%d,%d,%.6f,%.6g,%.6g\n", r[i].model, r[i].pairs, r[i].lr,
               r[i].seed, p->step, p->accuracy, p->loss, p->training);
     }
   finish(f, path);
@@ -459,7 +459,7 @@ static void write_svg(const char *path, const run *r, int count, const options *
   FILE *f;
   for (i = 0; i < count; i++) {
     for (j = 0; j < i; j++)
-      if (r[j].kind == r[i].kind && r[j].pairs == r[i].pairs &&
+      if (!strcmp(r[j].model, r[i].model) && r[j].pairs == r[i].pairs &&
           r[j].lr >= r[i].lr && r[j].lr <= r[i].lr) break;
     group[i] = j < i ? group[j] : groups++;
     if (r[i].points && r[i].curve[r[i].points - 1].step > last)
@@ -507,7 +507,7 @@ static void write_svg(const char *path, const run *r, int count, const options *
     if (group[i] < groups) continue;   /* only the first run of a group has a line in the legend */
     fprintf(f, "<path d=\"M796 %dh26\" stroke=\"%s\"%s stroke-width=\"3\"/>"
                "<text x=\"832\" y=\"%d\">%s", 66 + 20 * groups, colour[groups % 10],
-            dash[groups / 10 % 3], 70 + 20 * groups, miras_kind_name(r[i].kind));
+            dash[groups / 10 % 3], 70 + 20 * groups, r[i].model);
     if (several_pairs) fprintf(f, ", %d pairs", r[i].pairs);
     if (several_rates) fprintf(f, ", %g", r[i].lr);
     fprintf(f, "</text>\n");
@@ -546,7 +546,7 @@ static void print_row(const run *r, int rates, int seeds) {
     seconds[j] = chosen[j].seconds;
   }
   median(accuracy, seeds);             /* sorts */
-  printf("| %s | %d | %g | %.3f | %.3f | %.3f | %.3f |", miras_kind_name(chosen->kind),
+  printf("| %s | %d | %g | %.3f | %.3f | %.3f | %.3f |", chosen->model,
          chosen->pairs, chosen->lr, best, accuracy[0], accuracy[seeds - 1], median(loss, seeds));
   best = median(reached, seeds);
   if (isinf(best)) printf(" |");
@@ -558,7 +558,7 @@ static void print_row(const run *r, int rates, int seeds) {
 static options given;
 
 static const option table[] = {
-  {"model", 's', &given.model, 0, 0, "rows of the table with commas between, or all "
+  {"model", 's', &given.model, 0, 0, "rows or models by name, commas between; all: rows "
                                  "(yaad,gated-deltanet)"},
   {"pairs", 's', &given.pairs, 0, 0, "of a sequence, a list (8)"},
   {"seeds", 's', &given.seeds, 0, 0, "N: 1 to N; a list, such as 4,7 or 4,: these (1)"},
@@ -591,7 +591,8 @@ static const option table[] = {
 /* The models, sizes, rates and seeds to go through. */
 typedef struct grid {
   double pairs[MOST], rates[MOST], seeds[MOST];
-  int kinds[MIRAS_KIND_COUNT], n_kinds, n_pairs, n_rates, n_seeds;
+  char models[MOST][32];
+  int n_models, n_pairs, n_rates, n_seeds;
 } grid;
 
 static void grid_read(grid *g, const options *o) {
@@ -607,25 +608,27 @@ static void grid_read(grid *g, const options *o) {
     g->n_seeds = (int)g->seeds[0];
     for (i = 0; i < g->n_seeds; i++) g->seeds[i] = i + 1;
   }
-  if (!strcmp(o->model, "all"))
-    for (; g->n_kinds < MIRAS_KIND_COUNT; g->n_kinds++) g->kinds[g->n_kinds] = g->n_kinds;
-  for (text = o->model; g->n_kinds < MIRAS_KIND_COUNT && *text;) {
-    size_t length = strcspn(text, ",");
-    char word[64];
-    snprintf(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), text);
-    g->kinds[g->n_kinds] = (int)miras_kind_find(word);
-    if (g->kinds[g->n_kinds++] == MIRAS_KIND_COUNT)
-      die(2, "--model holds \"%s\"; lm models lists the rows", word);
-    text += length + (text[length] == ',');
+  if (!strcmp(o->model, "all")) {
+    for (; g->n_models < MIRAS_KIND_COUNT; g->n_models++)
+      snprintf(g->models[g->n_models], sizeof g->models[0], "%s",
+               miras_kind_name((miras_kind)g->n_models));
+    return;
   }
-  if (!g->n_kinds) die(2, "--model is empty");
+  for (text = o->model; *text; text += *text == ',') {
+    const size_t length = strcspn(text, ",");
+    if (g->n_models == MOST) die(2, "--model holds more than %d names", MOST);
+    snprintf(g->models[g->n_models++], sizeof g->models[0], "%.*s",
+             (int)(length < 31 ? length : 31), text);
+    text += length;
+  }
+  if (!g->n_models) die(2, "--model is empty");
 }
 
 /* Train and measure one run; its line of results. */
 static void run_one(const options *o, run *r, const miras_parallel *parallel) {
   train(o, r, parallel);
   printf("result model=%s pairs=%d lr=%g seed=%d steps=%d accuracy=%.4f loss=%.4f reached=",
-         miras_kind_name(r->kind), r->pairs, r->lr, r->seed, r->steps, r->end.accuracy,
+         r->model, r->pairs, r->lr, r->seed, r->steps, r->end.accuracy,
          r->end.loss);
   if (isinf(r->reached)) printf("never");
   else printf("%.0f", r->reached);
@@ -635,17 +638,17 @@ static void run_one(const options *o, run *r, const miras_parallel *parallel) {
 
 /* Everything, and the table of it; the exit status. */
 static int run_all(const options *o, const grid *g, const miras_parallel *parallel) {
-  const size_t rows = (size_t)g->n_kinds * (size_t)g->n_pairs;
+  const size_t rows = (size_t)g->n_models * (size_t)g->n_pairs;
   run *runs = (run *)grow(NULL, rows * (size_t)g->n_rates * (size_t)g->n_seeds, sizeof *runs);
   int *row_start = (int *)grow(NULL, rows, sizeof *row_start);
   int i, k, p, l, s, count = 0, table_rows = 0, status = 0;
-  for (k = 0; k < g->n_kinds; k++)
+  for (k = 0; k < g->n_models; k++)
     for (p = 0; p < g->n_pairs; p++) {
-      const miras_kind kind = (miras_kind)g->kinds[k];
+      const char *model = g->models[k];
       char why[256];
-      miras_model_desc d = describe(o, kind, (int)g->pairs[p], (int)g->seeds[0]);
+      miras_model_desc d = describe(o, model, (int)g->pairs[p], (int)g->seeds[0]);
       if (!miras_model_size(&d, why, sizeof why)) {
-        printf("refused model=%s pairs=%g: %s\n", miras_kind_name(kind), g->pairs[p], why);
+        printf("refused model=%s pairs=%g: %s\n", model, g->pairs[p], why);
         status = 1;
         continue;
       }
@@ -654,7 +657,7 @@ static int run_all(const options *o, const grid *g, const miras_parallel *parall
         for (s = 0; s < g->n_seeds; s++) {
           run *r = &runs[count++];
           memset(r, 0, sizeof *r);
-          r->kind = kind;
+          r->model = model;
           r->pairs = (int)g->pairs[p];
           r->lr = g->rates[l];
           r->seed = (int)g->seeds[s];
