@@ -2081,7 +2081,9 @@ REF void ref_mag_layer(const ref_model *m, int l, const double *h, int batch, in
   }
   ref_rms(out, y, ref_param(m, l, "attention_norm.gain"), N, n, 1, ref_epsilon(m));
   ref_rms(gate, z, ref_param(m, l, "memory_norm.gain"), N, n, 1, ref_epsilon(m));
-  for (size_t i = 0; i < N * n; i++) out[i] *= ref_sigmoid(gate[i]);
+  for (size_t i = 0; i < N * n; i++)
+    if (ref_layer_of(m, l)->type == MIRAS_LAYER_MAC) out[i] *= ref_sigmoid(gate[i]);
+    else out[i] = gate[i] * ref_sigmoid(out[i]);
   free(y);
   free(z);
   free(gate);
