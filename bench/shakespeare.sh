@@ -15,7 +15,10 @@
 #   OPTIONS  of every run   --parameters 643400 --dropout 0.05 --lr 0.002 --decay 1
 #            --eval-every 1000 (5000 steps overfit with less decay; with --reset 0 no row is
 #            given resets to outlive its windows)
-#   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32"; MODELS=all
+#   MODELS, SHAPES   which runs            e.g. MODELS="yaad titans" SHAPES="64x32". MODELS=all are
+#            the rows in the common block, MODELS=every all that lm models lists beside them
+#   MAMBA2   options of that, which has no MLP to make wider   --key-dim 128 --value-dim 64
+#   SEED     of every run                  1
 #   RESULT   the table                     bench/results/shakespeare.md
 set -eu
 LC_ALL=C
@@ -41,16 +44,34 @@ MODELS=${MODELS:-linear-attention gated-deltanet titans moneta yaad memora}
 SHAPES=${SHAPES:-64x32 256x8}
 RESULT=${RESULT:-bench/results/shakespeare.md}
 CC=${CC:-cc}
-limit=650000
+MAMBA2=${MAMBA2:---key-dim 128 --value-dim 64}
+SEED=${SEED:-1}
+limit=$(printf '%s\n' "$OPTIONS" | sed -n 's/.*--parameters \([0-9]*\).*/\1/p')
 
 mkdir -p "$OUT" "$(dirname "$RESULT")"
 $CC -O2 examples/lm.c -o "$OUT/lm" -lm
-[ "$MODELS" != all ] || MODELS=$("$OUT/lm" models | awk 'NR > 1 {print $1}')
+rows=$("$OUT/lm" models | awk 'NR > 1 && !NF {exit} NR > 1 {print $1}')
+wholes=$("$OUT/lm" models | awk 'whole {for (i = 1; i <= NF; i++) print $i} /^whole/ {whole = 1}')
+if [ "$MODELS" = all ]; then
+  MODELS=$(for row in $rows; do echo "$row-memory"; done)
+elif [ "$MODELS" = every ]; then
+  MODELS=$(for row in $rows; do
+    echo "$row"
+    ! printf '%s\n' "$wholes" | grep -qx "$row" || echo "$row-memory"
+  done
+  printf '%s\n' "$wholes" | grep -vxF "$rows")
+fi
 
-heads() { # MODEL
+# What a model needs beside the options of all: more heads for perceptrons and attention, a layer
+# for each part of a pattern, segments that training sees several of. Mamba-2 has no MLPs and so
+# twice the layers.
+own() { # MODEL
   case $1 in
-    ttt-*|titans|moneta|yaad|memora) echo 4 ;;
-    *) echo 2 ;;
+    titans-mac) echo --heads 4 --set window=16 ;;
+    ttt-*|titans*|moneta*|yaad*|memora*|transformer) echo --heads 4 ;;
+    kimi-linear|qwen3.5) echo --heads 2 --layers 4 ;;
+    mamba2) echo "--heads 2 --layers 4 --parameters 0 $MAMBA2" ;;
+    *) echo --heads 2 ;;
   esac
 }
 
@@ -58,9 +79,9 @@ heads() { # MODEL
 run() {
   dir=$OUT/$1-$2
   mkdir -p "$dir"
-  # shellcheck disable=SC2086  # OPTIONS is a list of words
+  # shellcheck disable=SC2046,SC2086  # lists of words
   "$OUT/lm" train "$text" --model "$1" --chars --context "${2%x*}" --batch "${2#*x}" \
-    --steps "$STEPS" --threads 1 --heads "$(heads "$1")" $OPTIONS \
+    --steps "$STEPS" --threads 1 --seed "$SEED" $OPTIONS $(own "$1") \
     --out "$dir/model.safetensors" \
     >"$dir/log" 2>"$dir/progress" &
   child=$!
@@ -121,34 +142,36 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -
   echo "- compiler: $($CC --version | head -n 1), \`-O2\`"
   echo "- date: $(date -u +%Y-%m-%d)"
   echo "- command: \`STEPS=$STEPS JOBS=$JOBS sh bench/shakespeare.sh $(basename "$text")\`"
-  echo "- width 128, 2 layers, characters, $STEPS steps of 2048 tokens, \`$OPTIONS\`;" \
-       "4 heads for perceptron memories, 2 for matrices; seed 1; AdamW with 100 steps of warm-up" \
-       "and a cosine to 5 %, decay 0.1 unless said, clipping 1"
+  echo "- width 128, 2 layers unless said, characters, $STEPS steps, \`$OPTIONS\`;" \
+       "4 heads for perceptron memories, 2 for matrices; seed $SEED; AdamW with 100 steps of" \
+       "warm-up and a cosine to 5 %, decay 0.1 unless said, clipping 1"
   echo
-  echo "Losses are nats per character on the last 10 % of the text, every character a target once:"
+  echo "Losses are nats per character on the text's last part, every character a target once:"
   echo "in windows of the training length, each from an empty memory; and in one pass, the memory"
   echo "carried from the first character to the last. Best is the lowest of the windowed losses"
   echo "measured on the way. State is what a running text needs per block. Seconds include the"
   echo "measurements. Reset: tokens after which a head begins anew, which windows do not see."
+  echo "Bits: those of the windows, per character."
   for shape in $SHAPES; do
     echo
     echo "## Windows of ${shape%x*}, batch ${shape#*x}"
     echo
-    echo "| model | parameters | windows | one pass | best | tokens/s | state KiB | seconds |" \
-         "peak MiB | reset |"
-    echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    echo "| model | parameters | windows | bits | one pass | best | tokens/s | state KiB |" \
+         "seconds | peak MiB | reset |"
+    echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for model in $MODELS; do
       file=$OUT/$model-$shape/result
       if [ ! -s "$file" ]; then
-        echo "| $model | | failed | | | | | | | |"
+        echo "| $model | | failed | | | | | | | | |"
         continue
       fi
       parameters=$(field "$file" parameters)
-      [ "$parameters" -le "$limit" ] || {
+      [ "$parameters" -le "${limit:-$parameters}" ] || {
         echo "shakespeare.sh: $model has $parameters parameters, more than $limit" >&2
         failed=1
       }
-      echo "| $model | $parameters | $(field "$file" val) | $(field "$file" stream) |" \
+      bits=$(field "$file" val | awk '{printf "%.3f", $1 / log(2)}')
+      echo "| $model | $parameters | $(field "$file" val) | $bits | $(field "$file" stream) |" \
            "$(field "$file" best) | $(field "$file" tokens_per_s) | $(field "$file" state_kib) |" \
            "$(field "$file" seconds) | $(field "$file" peak_mib) | $(field "$file" reset) |"
     done
