@@ -235,7 +235,7 @@
    wrote. A model may have several kinds of layer. Its pattern says their order, a letter each:
    "mmwm" has a window of attention between layers of memories, as in Samba (Ren et al. 2024), and
    "a*4" is a transformer. An attention layer, with positions by turning entries i and i +
-   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), or rotary_dim entries alone:
+   head_dim/2 of queries and keys as complex numbers (Su et al. 2021), all of them or some (rotary):
 
        q, k, v = h W_q, h W_k, h W_v; q and k turned, and normed before if qk_norm
        y       = softmax attention over the last `window` tokens and `persistent` learned pairs
@@ -1056,6 +1056,14 @@ typedef enum miras_out_gate {
   MIRAS_OUT_COUNT
 } miras_out_gate;
 
+/* How much of a head of attention turns with the position, the first entries. */
+typedef enum miras_rotary {
+  MIRAS_ROTARY_ALL,
+  MIRAS_ROTARY_QUARTER,    /* rounded up to an even number                         (Qwen3.5)      */
+  MIRAS_ROTARY_NONE,       /* nothing: attention knows no positions           (Kimi Linear)      */
+  MIRAS_ROTARY_COUNT
+} miras_rotary;
+
 /* By what queries and keys of memories turn, as those of attention (rotary_base). */
 typedef enum miras_turn {
   MIRAS_TURN_NONE,
@@ -1192,6 +1200,7 @@ typedef struct miras_layer_desc {
   int qk_norm;             /* 1: queries and keys go through an RMS norm per head first          */
   int rotary_dim;          /* 0, or how many of a head's entries turn, the first: even, to head_dim.
                               They do as those of a head of rotary_dim entries would             */
+  miras_rotary rotary;     /* how many do where rotary_dim is 0                                  */
   int output_gate;         /* type attention: 1 multiplies what heads say by sigmoid(h W), h what
                               queries are made of, before W_o                                    */
   int persistent;          /* learned keys and values per head of them, up to 1024, that every query
@@ -1344,8 +1353,7 @@ MIRAS_API miras_result miras_model_preset(miras_model_desc *d, miras_kind kind);
  *   "kda"          a sigmoid of low rank as output gate: out_rank, which is value_dim there
  * The rows gated-deltanet and gated-deltaproduct are the published layers, but for value_dim, which
  * is twice key_dim there, and epsilons. All published layers here have a learned initial memory.
- * Of kimi-linear and qwen3.5 that is the order of layers and what each remembers: their attention
- * turns all of a head here, and that of Kimi Linear has keys of its own. */
+ * Kimi Linear's attention has keys of its own here. */
 MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, int layers);
 #endif
 /* "yaad", "gated-deltanet", ...; NULL past the end. */
@@ -2258,7 +2266,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(kv_heads, 4, 1, 65536, MIRAS__LIKE_HEADS, ""),
   MIRAS__N(head_dim, 4, 2, 4096, MIRAS__LIKE_SHARE, ""),
   MIRAS__N(window, 4, 1, 1 << 20, 1024, ""),
-  {MIRAS__AT("rotary_base", l.rotary_base), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL, ""},
+  {MIRAS__AT("rotary_base", l.rotary_base), MIRAS__REAL, 4, MIRAS__SHAPE, 1, 1e9, 10000, NULL,
+   "rotary not none"},
   MIRAS__N(qk_norm, 4, 0, 1, 0, ""),
   MIRAS__N(no_mlp, 5, 0, 1, 0, "type not mlp"),
   {MIRAS__AT("norm_epsilon", d.norm_epsilon), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 1, 0, NULL, ""},
@@ -2297,6 +2306,7 @@ static const miras__field miras__fields[] = {
   {MIRAS__AT("turn_base", l.turn_base), MIRAS__REAL, 6, MIRAS__SHAPE, 1, 1e9, 10000, NULL, "turn"},
   MIRAS__W(out_gate, 6, MIRAS_OUT_COUNT, "type memory", "silu sigmoid none gelu silu-first"),
   MIRAS__W(out_norm, 6, MIRAS_NORM_COUNT, "type memory", "rms layer"),
+  MIRAS__W(rotary, 6, MIRAS_ROTARY_COUNT, "", "all quarter none"),
   MIRAS__N(experts, 6, 0, 1024, 0, "no_mlp 0"),
   MIRAS__N(experts_per_token, 6, 1, 32, 2, "experts"),
   MIRAS__N(norm_topk, 6, 0, 1, 0, "experts"),
@@ -2401,6 +2411,7 @@ static const miras__rule miras__rules[] = {
   {"uneven, head_dim", "", "it must be even"},
   {"ungrouped, kv_heads", "", "heads must be a multiple of it"},
   {"unturned, rotary_dim", "", "it must be even and at most head_dim"},
+  {"rotary, rotary_dim", "rotary all", "one of them says how much turns"},
   {"unequal, head_dim", "", "heads times it must be the memory's heads times value_dim"},
   {"apart, type, head_dim, key_dim, value_dim", "",
    "each times its heads, the first times those of the layer, must be the model's width"},
@@ -12907,31 +12918,34 @@ enum { MIRAS__AS_ROW, MIRAS__AS_KDA, MIRAS__AS_MAMBA2, MIRAS__AS_DELTANET, MIRAS
 /* Whole models: a row, the type of its layers m, and the block that is repeated where not all are
  * alike. A block is a layer, and its first part goes without an MLP, or (mlps) each of its parts is
  * a layer with one, and the last block may be cut. gates: full attention has an output gate and
- * norms of queries and keys. as: what its layers m differ in from the row. */
+ * norms of queries and keys. rotary: how much of it turns. as: what its layers m differ in from the
+ * row. */
 static const struct {
   char name[20], block[8];
-  unsigned char kind, type, mlps, gates, as;
+  unsigned char kind, type, mlps, gates, rotary, as;
 } miras__models[] = {
-  {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_ROW},
-  {"titans-mac", "", MIRAS_TITANS, MIRAS_LAYER_MAC, 0, 0, MIRAS__AS_ROW},
-  {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG, 0, 0, MIRAS__AS_ROW},
-  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_ROW},
-  {"moneta-h", "mw", MIRAS_MONETA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
-  {"yaad-h", "mw", MIRAS_YAAD, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
-  {"memora-h", "mw", MIRAS_MEMORA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_ROW},
-  {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS__AS_KDA},
-  {"qwen3.5", "mmma", MIRAS_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1, MIRAS__AS_ROW},
-  {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV, 0, 0, MIRAS__AS_ROW},
-  {"ttt-linear", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
-  {"ttt-mlp", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
-  {"ttt-linear-mamba", "cm", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
-  {"ttt-mlp-mamba", "cm", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_TTT},
-  {"mamba2", "m", MIRAS_MAMBA2, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_MAMBA2},
-  {"deltanet", "", MIRAS_DELTANET, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_DELTANET},
-  {"gla", "", MIRAS_GLA, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_GLA},
-  {"retnet", "", MIRAS_RETNET, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_RETNET},
-  {"hgrn2", "", MIRAS_HGRN2, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_HGRN2},
-  {"kda", "", MIRAS_KDA, MIRAS_LAYER_MEMORY, 0, 0, MIRAS__AS_KDA}
+  {"titans-lmm", "", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW},
+  {"titans-mac", "", MIRAS_TITANS, MIRAS_LAYER_MAC, 0, 0, 0, MIRAS__AS_ROW},
+  {"titans-mag", "", MIRAS_TITANS, MIRAS_LAYER_MAG, 0, 0, 0, MIRAS__AS_ROW},
+  {"titans-mal", "mw", MIRAS_TITANS, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_ROW},
+  {"moneta-h", "mw", MIRAS_MONETA, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
+  {"yaad-h", "mw", MIRAS_YAAD, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
+  {"memora-h", "mw", MIRAS_MEMORA, MIRAS_LAYER_MEMORY, 1, 0, 0, MIRAS__AS_ROW},
+  {"kimi-linear", "mmma", MIRAS_KDA, MIRAS_LAYER_MEMORY, 1, 0, MIRAS_ROTARY_NONE,
+   MIRAS__AS_KDA},
+  {"qwen3.5", "mmma", MIRAS_GATED_DELTANET, MIRAS_LAYER_MEMORY, 1, 1, MIRAS_ROTARY_QUARTER,
+   MIRAS__AS_ROW},
+  {"rwkv7", "mg", MIRAS_RWKV7, MIRAS_LAYER_RWKV, 0, 0, 0, MIRAS__AS_ROW},
+  {"ttt-linear", "", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
+  {"ttt-mlp", "", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
+  {"ttt-linear-mamba", "cm", MIRAS_TTT_LINEAR, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
+  {"ttt-mlp-mamba", "cm", MIRAS_TTT_MLP, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_TTT},
+  {"mamba2", "m", MIRAS_MAMBA2, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_MAMBA2},
+  {"deltanet", "", MIRAS_DELTANET, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_DELTANET},
+  {"gla", "", MIRAS_GLA, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_GLA},
+  {"retnet", "", MIRAS_RETNET, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_RETNET},
+  {"hgrn2", "", MIRAS_HGRN2, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_HGRN2},
+  {"kda", "", MIRAS_KDA, MIRAS_LAYER_MEMORY, 0, 0, 0, MIRAS__AS_KDA}
 };
 #undef MIRAS__UNMIXED
 #undef MIRAS__RAW
@@ -12998,6 +13012,7 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
     d->layer[3].shift = 1;
   }
   d->layer[2].output_gate = d->layer[2].qk_norm = miras__models[i].gates;
+  d->layer[2].rotary = (miras_rotary)miras__models[i].rotary;
   block = miras__models[i].block;
   as = miras__models[i].as;
   if (as == MIRAS__AS_TTT) miras__publish_ttt(&d->layer[0], block[0] != 0);
@@ -16037,6 +16052,7 @@ static MIRAS__COLD miras_result miras__attention_layer_resolve(miras__shape *s,
   s->base = (double)d->rotary_base;
   s->qk_norm = d->qk_norm ? s->dk : 0;
   s->turn = d->rotary_dim ? (size_t)d->rotary_dim : s->dk;
+  if (d->rotary) s->turn = d->rotary == MIRAS_ROTARY_NONE ? 0 : (s->dk / 4 + 1) / 2 * 2;
   s->turning = (MIRAS__TILE + 1) * s->turn;
   s->plan.engine = MIRAS__RUN_ATTENTION;         /* names the parts of its state                  */
   s->plan.d.heads = d->kv_heads;

@@ -1960,7 +1960,10 @@ REF void ref_memory_layer(const ref_model *m, int l, const double *h, int batch,
 REF void ref_turned(double *y, const double *x, const double *W, size_t from, int heads, int n,
                     const double *gain, double epsilon, const miras_layer_desc *d, int position) {
   const double base = d->rotary_base > 0.0f ? (double)d->rotary_base : 10000.0;
-  const int turn = d->rotary_dim == 0 ? n : d->rotary_dim;
+  const int turn = d->rotary_dim > 0                   ? d->rotary_dim
+                   : d->rotary == MIRAS_ROTARY_NONE    ? 0
+                   : d->rotary == MIRAS_ROTARY_QUARTER ? n / 4 + n / 4 % 2
+                                                       : n;
   for (int h = 0; h < heads; h++) {
     double *head = y + h * n, square = 0.0;
     for (int j = 0; j < n; j++) {

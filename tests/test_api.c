@@ -122,7 +122,9 @@ static void named_models(void) {
   }
   assert_int_equal(miras_model_named(&d, "qwen3.5", 10), MIRAS_OK);
   assert_string_equal(d.pattern, "(mmma)*2mm");
+  assert_int_equal(d.layer[2].rotary, MIRAS_ROTARY_QUARTER);
   assert_int_equal(miras_model_named(&d, "kimi-linear", 2), MIRAS_OK);
+  assert_int_equal(d.layer[2].rotary, MIRAS_ROTARY_NONE);
   assert_string_equal(d.pattern, "mm");
   assert_int_equal(miras_model_named(&d, "ttt-linear-mamba", 2), MIRAS_OK);
   assert_string_equal(d.pattern, "(cm)*2");
@@ -831,7 +833,8 @@ static void types_refuse_each_other(void **state) {
     "no_mlp", "taps", "untied", "dropout", "seed", "norm_epsilon", "mlp", "shift", "norm",
     "embed_norm", "experts", "experts_per_token", "norm_topk", "shared_experts" };
   static const char *const attention[] = { "heads", "kv_heads", "head_dim", "window", "rotary_base",
-    "qk_norm", "rotary_dim", "output_gate", "persistent" };
+    "qk_norm", "rotary_dim", "output_gate", "persistent",
+    "rotary" };
   const char *name;
   int i, refusals = 0;
   (void)state;

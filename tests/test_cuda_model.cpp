@@ -304,6 +304,7 @@ int main(int argc, char **argv) {
     d.layer[1].qk_norm = 1;
     d.layer[1].output_gate = kind % 4 == 1;
     d.layer[1].rotary_dim = kind % 3 * 2;
+    if (kind % 3 == 0) d.layer[1].rotary = (miras_rotary)(kind / 3 % 3);
     d.layer[1].persistent = kind % 3;
     d.heads = 2;
     d.vocab = WORDS;

@@ -1174,7 +1174,7 @@ static void test_complement(void **state) {
  * channels are copied, and nothing beyond the heads is written. */
 static void test_rotary(void **state) {
   enum { ROWS = 3, HEADS = 3, MOST = 46, LD = HEADS * MOST + 3 };
-  static const int dims[] = {2, 6, 16, 34, 46}, turned[] = {2, 2, 16, 32, 10};
+  static const int dims[] = {2, 6, 16, 34, 46}, turned[] = {0, 2, 16, 32, 10};
   static float x[ROWS * LD], y[ROWS * LD], back[ROWS * LD], angles[ROWS * MOST];
   int t, i, j, h, n;
   (void)state;

@@ -218,7 +218,7 @@ static const struct {
    "experts=3 experts_per_token=3 shared_experts=2 hidden=7"}
 };
 
-enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 9, TYPES = 7 /* with dropout too */ };
+enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
 
 static subject option(int n) {
   subject s = row(options[n].kind, options[n].chunk);
@@ -390,7 +390,10 @@ static const struct {
   {"mamba2", "mamba2 as published", NULL, "m.memory.key_dim=6 m.memory.value_dim=10"},
   {"retnet", "retnet as published", NULL, "m.memory.value_dim=10"},
   {"hgrn2", "hgrn2 as published", NULL, "m.memory.value_dim=10"},
-  {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.out_rank=5"}
+  {"kda", "kda as published", NULL, "m.memory.value_dim=10 m.out_rank=5"},
+  {"qwen3.5", "attention of which a quarter turns", "am", "a.head_dim=12"},
+  {"kimi-linear", "attention that knows no positions, persistent pairs", "aw",
+   "w.rotary=none w.persistent=2"}
 };
 
 static subject family(int n) {
@@ -2260,12 +2263,13 @@ static void test_rwkv_refusals(void) {
 /* Fields of attention and of MLPs. */
 static void test_kind_refusals(void) {
   char why[256];
-  for (int i = 0; i < 17; i++) {
-    static const char *const field[17] = {"head_dim",   "heads",       "kv_heads",    "window",
+  for (int i = 0; i < 20; i++) {
+    static const char *const field[20] = {"head_dim",   "heads",       "kv_heads",    "window",
                                           "head_dim",   "rotary_base", "qk_norm",     "type",
                                           "no_mlp",     "hidden",      "no_mlp",      "window",
                                           "conv",       "rotary_dim",  "rotary_dim",  "output_gate",
-                                          "output_gate"};
+                                          "output_gate", "rotary",     "rotary",
+                                          "rotary_base"};
     miras_model_desc d = hybrid(0).d;
     miras_layer_desc *w = &d.layer[1];
     if (i == 0) w->head_dim = 5;
@@ -2284,6 +2288,9 @@ static void test_kind_refusals(void) {
     if (i == 13) w->rotary_dim = 3;
     if (i == 14) w->rotary_dim = DIM + 2;
     if (i == 15) w->output_gate = 2;
+    if (i == 17) w->rotary = MIRAS_ROTARY_COUNT;
+    if (i == 18) w->rotary = MIRAS_ROTARY_QUARTER, w->rotary_dim = 2;
+    if (i == 19) w->rotary = MIRAS_ROTARY_NONE, w->rotary_base = 100; /* and nothing turns */
     if (i == 16) w->type = MIRAS_LAYER_MAG, w->memory = d.layer[0].memory, w->output_gate = 1;
     if (miras_model_size(&d, why, sizeof why) != 0 || strstr(why, field[i]) == NULL ||
         strstr(why, "layer[1]") == NULL)
