@@ -77,10 +77,11 @@ extern "C" {
 /* How products of matrices are made. On matrix units sums are float32, and what is not a product of
  * matrices (sums, elementary functions, substitution, products of a single row) is as ever; the
  * same call has the same bits, but the same tokens cut into other calls may differ by rounding.
- * There matrix memories that are linear in their state have a kernel of their own for passes of 16
+ * There matrix memories that are linear in their state have kernels of their own for passes of 16
  * tokens and more: with a decay per head or channel, up to 128 features, the identity as feature
  * and any length of keys; without normalise, value gate, separate erase, diagonal, descents,
- * reset_every and step_gate per channel. Its substitution is over 16 rows at a time. */
+ * reset_every and step_gate per channel; and for the adjoint with values and chunks of up to 128
+ * where a block has the shared memory. Their substitution is over 16 rows at a time. */
 typedef enum miras_cuda_products {
   MIRAS_CUDA_FLOAT,      /* a chain of fused multiply-adds for each element: the host's bits      */
   MIRAS_CUDA_BF16X3,     /* matrix units: factors are sums of two bfloat16 each, of whose products
@@ -2589,10 +2590,11 @@ static void miras__near_forward(const miras__call *a) {
  * each, where products are not the host's: one kernel from keys to answers, with the state in
  * registers. A step is up to 64 tokens, four parts of 16. With S the state at a part's start (F
  * where decays lead to B), room @50's c_i, L_ij and, by the order of error and decay, ce_i, E_ij
- * within the part, and h_i = v_i - ce_i z_i S [- z_i B]:
- *   (I + diag(eta) A) U = diag(eta) H     U = T H with T = (I + diag(eta) A)^-1 diag(eta)
- *   Y = diag(c) Q S [+ Q B] + P U         S <- c_15 S + (diag(L_15) X)' U
- * and without errors U = diag(eta) V. So there is a product of decays over 16 rows at most, nothing
+ * within the part, h_i = v_i - ce_i z_i S [- z_i B], and U the rows without their steps, so that
+ * room @50's are diag(eta) U:
+ *   (I + A diag(eta)) U = H     U = T H with T = (I + A diag(eta))^-1
+ *   Y = diag(c) Q S [+ Q B] + P diag(eta) U     S <- c_15 S + (diag(L_15) X)' diag(eta) U
+ * and without errors U = V. So there is a product of decays over 16 rows at most, nothing
  * is divided, and T, of 16 rows, is found in float.
  *   keys      A warp has a part: what does not depend on values, K, Q, T and P, goes to shared
  *             memory as bfloat16, P factors of each number (1, or 2 whose sum it is). With a decay
@@ -2607,14 +2609,15 @@ static void miras__near_forward(const miras__call *a) {
  * threads, do the work on keys anew. */
 enum { MIRAS__CHUNKS_STEP = 64 };
 
-/* Bytes of shared memory from MIRAS__ROOM on: rows as they come; as factors; T and P; c, ce, L_15
- * and eta of rows, or of channels what a part leaves of S. */
-template <int N, int P, int CH> struct miras__chunks_room {
+/* Bytes of shared memory from MIRAS__ROOM on: rows of a step as they come; as factors; T and P; of
+ * rows c, ce, what a row u is written with, eta; of channels what a part leaves of S. */
+template <int N_, int P_, int CH_, int ROWS_, int BACK_> struct miras__chunks_room {
   enum {
-    ROWS = MIRAS__CHUNKS_STEP, WIDE = 16 * N, LD = WIDE + 8, SQUARE_LD = MIRAS__PART + 8,
+    N = N_, P = P_, CH = CH_, ROWS = ROWS_, BACK = BACK_, PARTS = ROWS / MIRAS__PART,
+    WIDE = 16 * N, LD = WIDE + 8, SQUARE_LD = MIRAS__PART + 8,
     RAW = ROWS * WIDE, APART = ROWS * LD * 2, SQUARE_APART = ROWS * SQUARE_LD * 2,
     FACTORS = (2 + CH) * RAW * 4, SQUARES = FACTORS + (2 + CH) * P * APART,
-    LEFT = SQUARES + 2 * P * SQUARE_APART, BYTES = LEFT + 4 * (4 * ROWS + CH * 4 * WIDE)
+    LEFT = SQUARES + 2 * P * SQUARE_APART, BYTES = LEFT + 4 * (4 * ROWS + CH * PARTS * WIDE)
   };
   __device__ static char *start(void) { return (char *)(void *)(miras__told + MIRAS__ROOM); }
   __device__ static float *raw(unsigned which) { return (float *)(void *)start() + which * RAW; }
@@ -2624,7 +2627,7 @@ template <int N, int P, int CH> struct miras__chunks_room {
   __device__ static char *square(unsigned which) {     /* T, P                                    */
     return start() + SQUARES + which * P * SQUARE_APART;
   }
-  __device__ static float *left(unsigned which) {      /* c, ce, L_15, eta                        */
+  __device__ static float *left(unsigned which) {      /* c, ce, eta L_15 or eta, eta             */
     return (float *)(void *)(start() + LEFT) + which * ROWS;
   }
   __device__ static float *end(unsigned part) { return left(4) + part * WIDE; }
@@ -2703,12 +2706,12 @@ static unsigned miras__part_rows(unsigned rows, unsigned part) {
 }
 
 /* Tokens from t on are on their way to this warp's parts. */
-template <int N, int P, int CH> static void miras__chunks_bring(const miras__chunks *g, size_t t,
-                                                                unsigned rows) {
-  typedef miras__chunks_room<N, P, CH> room;
+template <class room>
+static void miras__chunks_bring(const miras__chunks *g, size_t t, unsigned rows) {
+  enum { CH = room::CH };
   const miras__head_io *io = g->io;
   const unsigned n = (unsigned)g->p->features;
-  for (unsigned part = threadIdx.x / 32; part < 4; part += blockDim.x / 32) {
+  for (unsigned part = threadIdx.x / 32; part < room::PARTS; part += blockDim.x / 32) {
     const unsigned m = miras__part_rows(rows, part), at = part * MIRAS__PART * room::WIDE;
     const size_t from = t + part * MIRAS__PART;
     if (!m) continue;
@@ -2742,14 +2745,14 @@ static float miras__chunks_rates(const miras__chunks *g, float *k, float *q, uns
   return __fdiv_rn(eta, __fmaf_rn(eta, along, 1));
 }
 
-/* T, from rows of diag(eta) A, `ld` apart; lane i has eta of row i % 16 and a column. */
-template <int N, int P, int CH>
-static void miras__chunks_invert(const float *m, unsigned ld, float eta, unsigned row) {
-  typedef miras__chunks_room<N, P, CH> room;
+/* T, from rows of A diag(eta), `ld` apart; lane i has a column. */
+template <class room>
+static void miras__chunks_invert(const float *m, unsigned ld, unsigned row) {
+  enum { P = room::P };
   const unsigned own = threadIdx.x % 16;
   float t[MIRAS__PART];
   K_ALL for (unsigned i = 0; i < MIRAS__PART; i++) {
-    float sum = i == own ? eta : 0, other;
+    float sum = i == own, other;
     K_ALL for (unsigned j = 0; j < MIRAS__PART; j++)
       if (j < i) sum = __fmaf_rn(-m[i * ld + j], t[j], sum);
     t[i] = sum;
@@ -2761,9 +2764,9 @@ static void miras__chunks_invert(const float *m, unsigned ld, float eta, unsigne
 }
 
 /* What is known of a part without its values, with one decay for a row. */
-template <int N, int P>
+template <class room>
 static void miras__chunks_keys(const miras__chunks *g, unsigned part, size_t t, unsigned rows) {
-  typedef miras__chunks_room<N, P, 0> room;
+  enum { N = room::N, P = room::P };
   const unsigned lane = threadIdx.x % 32, own = lane % 16, row = part * MIRAS__PART;
   const unsigned n = (unsigned)g->p->features;
   float *const k = room::raw(0) + row * room::WIDE, *const q = room::raw(1) + row * room::WIDE;
@@ -2789,7 +2792,7 @@ static void miras__chunks_keys(const miras__chunks *g, unsigned part, size_t t, 
   }
   if (lane < 16) {
     room::left(0)[row + own] = c_own, room::left(1)[row + own] = ce_own;
-    room::left(2)[row + own] = left, room::left(3)[row + own] = eta;
+    room::left(2)[row + own] = __fmul_rn(left, eta), room::left(3)[row + own] = eta;
   }
   K_ALL for (unsigned e = 0; e < 8; e++) kk[e / 4][e % 4] = qk[e / 4][e % 4] = 0;
   K_ALL for (unsigned f = 0; f < N; f++) {
@@ -2806,37 +2809,38 @@ static void miras__chunks_keys(const miras__chunks *g, unsigned part, size_t t, 
   K_ALL for (unsigned x = 0; x < 4; x++) {
     const unsigned i = lane / 4 + x % 2 * 8, j = x / 2 * 8 + lane % 4 * 2;
     const unsigned seen = g->p->after || !i ? i : i - 1;
-    const float by = __shfl_sync(0xffffffffu, eta, (int)i, 32);
     float p[2];
     K_ALL for (unsigned e = 0; e < 2; e++) {
-      p[e] = j + e <= i ? __fmul_rn(l[i * 17 + j + e], qk[x / 2][x % 2 * 2 + e]) : 0;
-      m[i * 16 + j + e] = j + e >= i ? 0 : __fmul_rn(by, __fmul_rn(l[seen * 17 + j + e],
-                                                                   kk[x / 2][x % 2 * 2 + e]));
+      const float by = __shfl_sync(0xffffffffu, eta, (int)(j + e), 32);
+      const float reads = __fmul_rn(by, qk[x / 2][x % 2 * 2 + e]);
+      const float errs = __fmul_rn(by, kk[x / 2][x % 2 * 2 + e]);
+      p[e] = j + e <= i ? __fmul_rn(l[i * 17 + j + e], reads) : 0;
+      m[i * 16 + j + e] = j + e < i ? __fmul_rn(l[seen * 17 + j + e], errs) : 0;
+      if (room::BACK) q[i * 16 + j + e] = reads, q[256 + i * 16 + j + e] = errs;
     }
     miras__split_to<P>(room::square(1) + ((row + i) * room::SQUARE_LD + j) * 2, room::SQUARE_APART,
                        p[0], p[1]);
   }
   __syncwarp(0xffffffffu);
-  if (g->p->delta) miras__chunks_invert<N, P, 0>(m, 16, eta, row);
+  if (g->p->delta) miras__chunks_invert<room>(m, 16, row);
 }
 
 /* The same with a decay per channel: a lane has N / 2 channels, in pairs, and D_ij of theirs. */
-template <int N, int P>
+template <class room>
 static void miras__chunks_channels(const miras__chunks *g, unsigned part, size_t t,
                                    unsigned rows) {
-  typedef miras__chunks_room<N, P, 1> room;
+  enum { N = room::N, P = room::P };
   const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART, n = (unsigned)g->p->features;
   float *const k = room::raw(0) + row * room::WIDE, *const q = room::raw(1) + row * room::WIDE;
   float *const m = room::raw(2) + row * room::WIDE;   /* rows of it where those of alpha were */
   const float eta = miras__chunks_rates(g, k, q, room::WIDE, t, rows);
   float d[N / 2][MIRAS__PART], e[N / 2];
-  if (lane < 16) room::left(3)[row + lane] = eta;
+  if (lane < 16) room::left(2)[row + lane] = room::left(3)[row + lane] = eta;
   K_ALL for (unsigned x = 0; x < N / 2; x++) {
     e[x] = 1;
     K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) d[x][j] = 0;
   }
   for (unsigned i = 0; i < MIRAS__PART; i++) {
-    const float by = __shfl_sync(0xffffffffu, eta, (int)i, 32);
     float v[2 * MIRAS__PART], reads[N / 2], errs[N / 2], sum, other;
     K_ALL for (unsigned j = 0; j < 2 * MIRAS__PART; j++) v[j] = 0;
     K_ALL for (unsigned x = 0; x < N / 2; x++) {
@@ -2859,11 +2863,11 @@ static void miras__chunks_channels(const miras__chunks *g, unsigned part, size_t
       miras__split_to<P>(room::factor(0) + to, room::APART, errs[x], errs[x + 1]);
       miras__split_to<P>(room::factor(1) + to, room::APART, reads[x], reads[x + 1]);
     }
-    sum = miras__warp_sums<2 * MIRAS__PART>(v);
+    sum = __fmul_rn(miras__warp_sums<2 * MIRAS__PART>(v), eta);
     if (lane % 16 > i || (lane >= 16 && lane % 16 == i)) sum = 0;
     other = __shfl_xor_sync(0xffffffffu, sum, 1);
     __syncwarp(0xffffffffu);                         /* all have read their decays */
-    if (lane >= 16) m[i * room::WIDE + lane - 16] = __fmul_rn(by, sum);
+    if (lane >= 16) m[i * room::WIDE + lane - 16] = sum;
     else if (lane % 2 == 0)
       miras__split_to<P>(room::square(1) + ((row + i) * room::SQUARE_LD + lane) * 2,
                          room::SQUARE_APART, sum, other);
@@ -2876,7 +2880,7 @@ static void miras__chunks_channels(const miras__chunks *g, unsigned part, size_t
                          d[x + 1][j]);
   }
   __syncwarp(0xffffffffu);
-  if (g->p->delta) miras__chunks_invert<N, P, 1>(m, room::WIDE, eta, row);
+  if (g->p->delta) miras__chunks_invert<room>(m, room::WIDE, row);
 }
 
 /* A lane's numbers of S': of features 8 b + 2 (lane % 4) + e % 2 and a column of values, or the
@@ -2909,10 +2913,10 @@ static void miras__chunks_keep(const float s[2 * N][4], const miras__chunks *g, 
 
 /* Two columns of a right factor, z or q of this lane's rows: from rows as they came, where those
  * that are factors have their decays in them. */
-template <int N, int P, int CH>
-static void miras__chunks_raw(unsigned to[P][4], unsigned which, unsigned row, unsigned rows,
+template <class room>
+static void miras__chunks_raw(unsigned to[room::P][4], unsigned which, unsigned row, unsigned rows,
                               unsigned column, unsigned n) {
-  typedef miras__chunks_room<N, P, CH> room;
+  enum { P = room::P };
   const unsigned lane = threadIdx.x % 32;
   K_ALL for (unsigned i = 0; i < 4; i++) {
     const unsigned r = lane / 4 + i % 2 * 8, w = column + lane % 4 * 2 + i / 2 * 8;
@@ -2924,10 +2928,10 @@ static void miras__chunks_raw(unsigned to[P][4], unsigned which, unsigned row, u
 }
 
 /* What is read of B is added. */
-template <int N, int P, int CH>
+template <class room>
 static void miras__chunks_home(float u[2][4], float o[2][4], const miras__chunks *g, unsigned row,
                                unsigned rows) {
-  typedef miras__chunks_room<N, P, CH> room;
+  enum { N = room::N, P = room::P, CH = room::CH };
   const size_t n = g->p->features, dv = (size_t)g->p->d.value_dim;
   const unsigned lane = threadIdx.x % 32;
   for (unsigned f = 0; f < N; f++) {
@@ -2940,8 +2944,8 @@ static void miras__chunks_home(float u[2][4], float o[2][4], const miras__chunks
     }
     miras__left_of<P>(a, home);
     if (CH) {
-      miras__chunks_raw<N, P, CH>(z, 0, row, rows, 16 * f, (unsigned)n);
-      miras__chunks_raw<N, P, CH>(q, 1, row, rows, 16 * f, (unsigned)n);
+      miras__chunks_raw<room>(z, 0, row, rows, 16 * f, (unsigned)n);
+      miras__chunks_raw<room>(q, 1, row, rows, 16 * f, (unsigned)n);
     } else {
       miras__square_of<P>(z, room::factor(0), room::APART, room::LD, row, 16 * f, 0);
       miras__square_of<P>(q, room::factor(1), room::APART, room::LD, row, 16 * f, 0);
@@ -2953,11 +2957,30 @@ static void miras__chunks_home(float u[2][4], float o[2][4], const miras__chunks
   }
 }
 
-/* A part of `rows` tokens from t on, for a warp's 16 columns. */
-template <int N, int P, int CH>
-static void miras__chunks_values(float s[2 * N][4], const miras__chunks *g, unsigned part, size_t t,
-                                 unsigned rows) {
-  typedef miras__chunks_room<N, P, CH> room;
+/* A factor rests in memory as it lies in a warp. */
+template <int P> static void miras__chunks_stow(unsigned *to, const unsigned a[P][4]) {
+  K_ALL for (unsigned i = 0; i < 4 * P; i++) to[i * 32 + threadIdx.x % 32] = a[i / 4][i % 4];
+}
+template <int P> static void miras__chunks_fetch(unsigned a[P][4], const unsigned *from) {
+  K_ALL for (unsigned i = 0; i < 4 * P; i++) a[i / 4][i % 4] = from[i * 32 + threadIdx.x % 32];
+}
+
+/* What a part leaves of 16 features of a state. */
+template <class room> static void miras__chunks_fade(float s[][4], unsigned part, unsigned f) {
+  const float all = room::CH ? 1 : room::left(0)[(part + 1) * MIRAS__PART - 1];
+  K_ALL for (unsigned e = 0; e < 8; e++) {
+    const unsigned w = 16 * f + e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
+    const float c = room::CH ? room::end(part)[w] : all;
+    s[2 * f + e / 4][e % 4] = __fmul_rn(c, s[2 * f + e / 4][e % 4]);
+  }
+}
+
+/* A part of `rows` tokens from t on, for a warp's 16 columns. To go back later (room::BACK), no
+ * answers: S and u go to `stash`, and S moves on if something follows. */
+template <class room>
+static void miras__chunks_values(float s[2 * room::N][4], const miras__chunks *g, unsigned part,
+                                 size_t t, unsigned rows, unsigned *stash, int moves) {
+  enum { N = room::N, P = room::P, CH = room::CH, BACK = room::BACK };
   const miras__head_io *io = g->io;
   const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART, first = lane % 4 * 2;
   const size_t column = g->column + lane / 4, dv = (size_t)g->p->d.value_dim;
@@ -2971,8 +2994,11 @@ static void miras__chunks_values(float s[2 * N][4], const miras__chunks *g, unsi
   }
   K_ALL for (unsigned f = 0; f < N; f++) {
     miras__left_of<P>(a, s + 2 * f);
-    miras__square_of<P>(b, room::factor(1), room::APART, room::LD, row, 16 * f, 0);
-    K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(o[x], a, b, x, x + 2);
+    if (BACK) miras__chunks_stow<P>(stash + f * P * 128, a);
+    if (!BACK) {
+      miras__square_of<P>(b, room::factor(1), room::APART, room::LD, row, 16 * f, 0);
+      K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(o[x], a, b, x, x + 2);
+    }
     if (!g->p->delta) continue;
     miras__square_of<P>(b, room::factor(0), room::APART, room::LD, row, 16 * f, 0);
     K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(u[x], a, b, x, x + 2);
@@ -2982,7 +3008,7 @@ static void miras__chunks_values(float s[2 * N][4], const miras__chunks *g, unsi
     o[e / 4][e % 4] = __fmul_rn(room::left(0)[r], o[e / 4][e % 4]);
     u[e / 4][e % 4] = __fmul_rn(room::left(1)[r], u[e / 4][e % 4]);
   }
-  if (g->base) miras__chunks_home<N, P, CH>(u, o, g, row, rows);
+  if (g->base && (!BACK || g->p->delta)) miras__chunks_home<room>(u, o, g, row, rows);
   if (g->p->delta) {
     K_ALL for (unsigned e = 0; e < 8; e++)
       v[e / 4][e % 4] = __fsub_rn(v[e / 4][e % 4], u[e / 4][e % 4]), u[e / 4][e % 4] = 0;
@@ -2990,26 +3016,25 @@ static void miras__chunks_values(float s[2 * N][4], const miras__chunks *g, unsi
     miras__square_of<P>(b, room::square(0), room::SQUARE_APART, room::SQUARE_LD, row, 0, 0);
     K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(u[x], a, b, x, x + 2);
   } else {
-    K_ALL for (unsigned e = 0; e < 8; e++)
-      u[e / 4][e % 4] = __fmul_rn(room::left(3)[row + e / 4 * 8 + first + e % 2],
-                                  v[e / 4][e % 4]);
+    K_ALL for (unsigned e = 0; e < 8; e++) u[e / 4][e % 4] = v[e / 4][e % 4];
   }
   miras__left_of<P>(a, u);
-  miras__square_of<P>(b, room::square(1), room::SQUARE_APART, room::SQUARE_LD, row, 0, 0);
-  K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(o[x], a, b, x, x + 2);
+  if (BACK) {
+    miras__chunks_stow<P>(stash + N * P * 128, a);
+    if (!moves) return;
+  } else {
+    miras__square_of<P>(b, room::square(1), room::SQUARE_APART, room::SQUARE_LD, row, 0, 0);
+    K_ALL for (int x = 0; x < 2; x++) miras__add_product<P>(o[x], a, b, x, x + 2);
+  }
   K_ALL for (unsigned e = 0; e < 8; e++) {
     const unsigned r = e / 4 * 8 + first + e % 2;
     const size_t at = column + e % 4 / 2 * 8;
-    if (r < rows && at < dv) io->y[(t + r) * io->ldy + at] = o[e / 4][e % 4];
-    if (!CH) u[e / 4][e % 4] = __fmul_rn(room::left(2)[row + r], u[e / 4][e % 4]);
+    if (!BACK && r < rows && at < dv) io->y[(t + r) * io->ldy + at] = o[e / 4][e % 4];
+    u[e / 4][e % 4] = __fmul_rn(room::left(2)[row + r], u[e / 4][e % 4]);
   }
-  if (!CH) miras__left_of<P>(a, u);
-  const float all = CH ? 1 : room::left(0)[row + MIRAS__PART - 1];
+  miras__left_of<P>(a, u);
   K_ALL for (unsigned f = 0; f < N; f++) {
-    K_ALL for (unsigned e = 0; e < 8; e++) {
-      const float c = CH ? room::end(part)[16 * f + e / 4 * 8 + first + e % 2] : all;
-      s[2 * f + e / 4][e % 4] = __fmul_rn(c, s[2 * f + e / 4][e % 4]);
-    }
+    miras__chunks_fade<room>(s, part, f);
     miras__square_of<P>(b, room::factor(CH * 2), room::APART, room::LD, row, 16 * f, 1);
     K_ALL for (int x = 0; x < 2; x++)
       miras__add_product<P>(s[2 * f + x], a, b, 2 * x, 2 * x + 1);
@@ -3024,44 +3049,758 @@ static unsigned miras__chunks_step(const miras__chunks *g, size_t t) {
   return (unsigned)(left < step ? left : step);
 }
 
+/* Keys of the step of `rows` tokens from t on, of which a warp has brought its own parts'. */
+template <class room>
+static void miras__chunks_keys_of(const miras__chunks *g, size_t t, unsigned rows) {
+  miras__copies_wait();
+  __syncwarp(0xffffffffu);
+  for (unsigned part = threadIdx.x / 32; part < room::PARTS; part += blockDim.x / 32) {
+    const unsigned m = miras__part_rows(rows, part);
+    if (!m) continue;
+    if (room::CH) miras__chunks_channels<room>(g, part, t + part * MIRAS__PART, m);
+    else miras__chunks_keys<room>(g, part, t + part * MIRAS__PART, m);
+  }
+  __syncthreads();
+}
+
 /* From state `from` to state `to`. */
-template <int N, int P, int CH>
+template <class room>
 static void miras__chunks_forward(const miras__chunks *block, const float *from, float *to) {
-  const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  enum { N = room::N };
+  const unsigned warp = threadIdx.x / 32;
   const size_t per = (size_t)block->p->tape_tokens, dv = (size_t)block->p->d.value_dim;
-  const int late = CH && block->base;                /* rows as they came are wanted longer */
+  const int late = room::CH && block->base;          /* rows as they came are wanted longer */
   miras__chunks own = *block;
   const miras__chunks *g = &own;
   float s[2 * N][4];
   unsigned rows = miras__chunks_step(g, g->first);
   own.column += 16 * warp;
   miras__chunks_load<N>(s, g, from);
-  miras__chunks_bring<N, P, CH>(g, g->first, rows);
+  miras__chunks_bring<room>(g, g->first, rows);
   for (size_t t = g->first; t < g->end;) {
     const size_t next = t + rows;
     const unsigned ahead = next < g->end ? miras__chunks_step(g, next) : 0;
-    miras__copies_wait();
-    __syncwarp(0xffffffffu);
-    for (unsigned part = warp; part < 4; part += warps) {
-      const unsigned m = miras__part_rows(rows, part);
-      if (!m) continue;
-      if (CH) miras__chunks_channels<N, P>(g, part, t + part * MIRAS__PART, m);
-      else miras__chunks_keys<N, P>(g, part, t + part * MIRAS__PART, m);
-    }
-    __syncthreads();
-    if (ahead && !late) miras__chunks_bring<N, P, CH>(g, next, ahead);
+    miras__chunks_keys_of<room>(g, t, rows);
+    if (ahead && !late) miras__chunks_bring<room>(g, next, ahead);
     for (unsigned part = 0; g->column < dv && part * MIRAS__PART < rows; part++) {
       const size_t at = t + part * MIRAS__PART;
       if (g->tape && at % per == 0)
         miras__chunks_keep<N>(s, g, g->tape + at / per * g->p->tape_chunk, 0);
-      miras__chunks_values<N, P, CH>(s, g, part, at, miras__part_rows(rows, part));
+      miras__chunks_values<room>(s, g, part, at, miras__part_rows(rows, part), NULL, 1);
     }
     __syncthreads();
-    if (ahead && late) miras__chunks_bring<N, P, CH>(g, next, ahead);
+    if (ahead && late) miras__chunks_bring<room>(g, next, ahead);
     t = next, rows = ahead;
   }
   if (g->column < dv) miras__chunks_keep<N>(s, g, to, 1);
 }
+#ifndef MIRAS_NO_TRAINING
+/* ---- their adjoint ----
+ *
+ * A block is a head, with all its columns of values, and goes through the parts from the last one
+ * to the first, with G, the cotangent of the state behind a part, in registers as S is above: a
+ * warp has 16 columns. With U of rows u_j, lam_j = eta_j L_15j (G' X is so scaled), g = dY, and
+ * l, E as above, a part is
+ *   H = V - diag(ce) Z S   U = T H   Y = diag(c) Q S + P U   S_end = c_15 S + (diag(lam) X)' U
+ *   P_ij = L_ij eta_j q_i . x_j (j <= i)     T = (I + A)^-1, A_ij = E_ij eta_j z_i . x_j (j < i)
+ * and so, column by column, which is what warps do first (values):
+ *   dU = P' g + diag(lam) X G     dH = T' dU     dV = dH
+ *   dS = c_15 G + (diag(c) Q)' g - (diag(ce) Z)' dH                       the G of the part before
+ * and over all columns, which is what they do next, each with 16 features (features):
+ *   r = g S'     s = -dH S'     w = U G'     f = diag(S G')     dP = g U'     dA = -dH U'
+ *   dq_i = c_i r_i + sum_j dP_ij L_ij eta_j x_j     dz_i = ce_i s_i + sum_j dA_ij E_ij eta_j x_j
+ *   a_j = L_15j w_j + sum_i dP_ij L_ij q_i + dA_ij E_ij z_i
+ *   dx_j = eta_j a_j     deta_j = a_j . x_j
+ * In the end rows are whole (rows): keys are read and written, dk_i = dz_i + dx_i; implicit steps,
+ * lengths; and decays, one to a row, from
+ *   dL_ij = eta_j dP_ij q_i . x_j + eta_j dA_ij z_i . x_j, the latter at (i-1)j before,
+ *   dL_15j += eta_j w_j . x_j     dc_i = q_i . r_i + z_i . s_i, or at i-1     dc_15 += sum f
+ * by B_ij = dL_ij + alpha_(i+1) B_(i+1)j and dalpha_i = sum_(j<i) B_ij L_(i-1)j, with c as a column
+ * j = -1.
+ * With a decay per channel r, s and w belong to E_i q_i, E_i z_i and D_15j, and a thread has a
+ * channel (channels): with B_ij the cotangent of D_ij = L_ij (.) x_j, of which B_15j = w_j, and F
+ * that of E_i, F = f at first, for i = 15 down to 0
+ *   B_ij += dP_ij q_i [+ dA_ij z_i after]     F += q_i r_i [+ z_i s_i after]
+ *   dq_i = E_i r_i + sum_j dP_ij D_ij     dz_i = E_i s_i + sum_j dA_ij D_ij, before: of i - 1
+ *   dalpha_i = E_(i-1) F + sum_(j<i) B_ij D_(i-1)j     a_i = B_ii
+ *   B_(i-1)j = alpha_i B_ij [+ dA_ij z_i before]     F <- alpha_i F [+ z_i s_i before]
+ * with eta_j in x_j. Nothing is divided. Where there is B, rows add g B' and -dH B' to dq and dz.
+ *
+ * S and U are made anew: for as many tokens as a step or a stretch of the tape has, whichever is
+ * more, a pass forward leaves both of each part in memory, as factors as they lie in a warp, while
+ * G rests there too, so that registers have one of S and G at a time. A part has three barriers,
+ * between what warps do; sums are made in one order, whatever the block's size. */
+
+/* Shared memory behind what keys have: dP and dA, as they are or as factors with their decays and
+ * with eta too; rows that become dq, dz and w, dk; sums of warps; g, U and dH, their rows the
+ * columns of values; S and G likewise, COLUMNS of them at a time. */
+template <class room> struct miras__chunks_more {
+  enum {
+    P = room::P, CH = room::CH, STAGE = MIRAS__PART * room::WIDE, TURNED_LD = MIRAS__PART + 8,
+    SQUARE = MIRAS__PART * MIRAS__PART, SUMS = 5 * MIRAS__PART,
+    SQUARE_APART = MIRAS__PART * room::SQUARE_LD * 2,
+    STAGES = room::BYTES + (CH ? 0 : 4 * P * SQUARE_APART) + 2 * SQUARE * 4,
+    ENDS = STAGES + (2 + CH) * STAGE * 4 + CH * room::WIDE * 4
+  };
+  static __host__ __device__ unsigned columns(unsigned warps) {
+    return P > 1 && warps > 4 ? 64 : 16 * warps;
+  }
+  static __host__ __device__ size_t bytes(unsigned warps) {
+    return ENDS + warps * (SUMS * 4 + 3 * P * MIRAS__PART * TURNED_LD * 2) +
+           (size_t)2 * P * columns(warps) * room::LD * 2;
+  }
+  /* words of memory for a head: S and U of `parts` parts, G, and S where a step ends */
+  static __host__ __device__ size_t part_words(void) { return (room::N + 1) * P * 128; }
+  static __host__ __device__ size_t words(unsigned warps, size_t parts) {
+    return warps * (parts * part_words() + 512 * room::N);
+  }
+  __device__ static float *score(unsigned which) {     /* of dP, of dA                            */
+    return (float *)(void *)(room::start() + STAGES) - (2 - which) * SQUARE;
+  }
+  __device__ static char *square(unsigned which) {     /* with decays: of dP, dA; and with eta    */
+    return room::start() + room::BYTES + which * P * SQUARE_APART;
+  }
+  __device__ static float *stage(unsigned which) {
+    return (float *)(void *)(room::start() + STAGES) + which * STAGE;
+  }
+  __device__ static float *sums(unsigned warp) {       /* q.r, z.s, x.w, a.x of rows; f           */
+    return (float *)(void *)(room::start() + ENDS) + warp * SUMS;
+  }
+  __device__ static unsigned turned_apart(void) { return blockDim.x / 2 * TURNED_LD * 2; }
+  __device__ static char *turned(unsigned which) {     /* g, U, dH                                */
+    return (char *)(void *)sums(blockDim.x / 32) + which * P * turned_apart();
+  }
+  __device__ static unsigned state_apart(void) { return columns(blockDim.x / 32) * room::LD * 2; }
+  __device__ static char *state(unsigned which) {      /* S, G                                    */
+    return turned(3) + which * P * state_apart();
+  }
+};
+
+/* What an adjoint is told beside: where gradients go, of answers and of the state behind. */
+typedef struct miras__chunks_back {
+  miras__chunks g;
+  const miras__head_grads *d;
+  const float *dy;
+  size_t lddy, position;
+  float *dinit, *dstate;             /* dinit: added to                                           */
+  unsigned *stash;
+} miras__chunks_back;
+
+/* A factor as it lies in a warp to rows of shared memory. */
+template <int P>
+static void miras__chunks_put(char *to, unsigned apart, unsigned ld, unsigned row, unsigned column,
+                              const unsigned a[P][4]) {
+  const unsigned lane = threadIdx.x % 32;
+  K_ALL for (unsigned i = 0; i < 4 * P; i++)
+    *(unsigned *)(void *)(to + i / 4 * apart +
+                          ((row + lane / 4 + i % 2 * 8) * ld + column + i % 4 / 2 * 8 +
+                           lane % 4 * 2) * 2) = a[i / 4][i % 4];
+}
+
+/* [16, 16] whose rows are k: as a right factor, and the same turned, as a left one. */
+template <int P>
+static void miras__chunks_turn(unsigned to[P][4], const unsigned b[P][4]) {
+  K_ALL for (int i = 0; i < P; i++)
+    to[i][0] = b[i][0], to[i][1] = b[i][2], to[i][2] = b[i][1], to[i][3] = b[i][3];
+}
+template <int P>
+static void miras__left_turned(unsigned to[P][4], const char *rows, unsigned apart, unsigned ld,
+                               unsigned row, unsigned column) {
+  unsigned b[P][4];
+  miras__square_of<P>(b, rows, apart, ld, row, column, 1);
+  miras__chunks_turn<P>(to, b);
+}
+
+/* Elements w and w + 1 of a factor's row. */
+template <class room>
+static void miras__chunks_pair(float to[2], unsigned which, unsigned row, unsigned w) {
+  const char *at = room::factor(which) + (row * room::LD + w) * 2;
+  to[0] = to[1] = 0;
+  K_ALL for (int i = room::P; i-- > 0;) {
+    const unsigned both = *(const unsigned *)(const void *)(at + i * room::APART);
+    to[0] = __fadd_rn(to[0], __int_as_float((int)(both << 16)));
+    to[1] = __fadd_rn(to[1], __int_as_float((int)(both & 0xffff0000u)));
+  }
+}
+
+/* Values: dU, dH and dV of a part; g, U and dH go to shared memory. Leaves g and dH. */
+template <class room>
+static void miras__chunks_values_bwd(float y[2][4], float h[2][4], float G[2 * room::N][4],
+                                     const miras__chunks_back *x, unsigned part, size_t t,
+                                     unsigned rows, const unsigned *stash) {
+  typedef miras__chunks_more<room> more;
+  enum { N = room::N, P = room::P, CH = room::CH };
+  const miras__chunks *g = &x->g;
+  const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART, first = lane % 4 * 2;
+  const unsigned own = threadIdx.x / 32 * 16;
+  const size_t column = g->column + lane / 4, dv = (size_t)g->p->d.value_dim;
+  float d[2][4];
+  unsigned a[P][4], b[P][4];
+  K_ALL for (unsigned e = 0; e < 8; e++) {
+    const unsigned r = e / 4 * 8 + first + e % 2;
+    const size_t at = column + e % 4 / 2 * 8;
+    y[e / 4][e % 4] = r < rows && at < dv ? x->dy[(t + r) * x->lddy + at] : 0;
+    d[e / 4][e % 4] = h[e / 4][e % 4] = 0;
+  }
+  K_ALL for (unsigned f = 0; f < N; f++) {
+    miras__left_of<P>(a, G + 2 * f);
+    miras__square_of<P>(b, room::factor(CH * 2), room::APART, room::LD, row, 16 * f, 0);
+    K_ALL for (int z = 0; z < 2; z++) miras__add_product<P>(d[z], a, b, z, z + 2);
+  }
+  K_ALL for (unsigned e = 0; e < 8; e++)
+    d[e / 4][e % 4] = __fmul_rn(room::left(2)[row + e / 4 * 8 + first + e % 2], d[e / 4][e % 4]);
+  miras__left_of<P>(a, y);
+  miras__chunks_put<P>(more::turned(0), more::turned_apart(), more::TURNED_LD, own, 0, a);
+  miras__square_of<P>(b, room::square(1), room::SQUARE_APART, room::SQUARE_LD, row, 0, 1);
+  K_ALL for (int z = 0; z < 2; z++) miras__add_product<P>(d[z], a, b, 2 * z, 2 * z + 1);
+  if (g->p->delta) {
+    miras__left_of<P>(a, d);
+    miras__square_of<P>(b, room::square(0), room::SQUARE_APART, room::SQUARE_LD, row, 0, 1);
+    K_ALL for (int z = 0; z < 2; z++) miras__add_product<P>(h[z], a, b, 2 * z, 2 * z + 1);
+    miras__left_of<P>(a, h);
+    miras__chunks_put<P>(more::turned(2), more::turned_apart(), more::TURNED_LD, own, 0, a);
+  }
+  miras__chunks_fetch<P>(a, stash + N * P * 128);
+  miras__chunks_put<P>(more::turned(1), more::turned_apart(), more::TURNED_LD, own, 0, a);
+  K_ALL for (unsigned e = 0; e < 8; e++) {
+    const unsigned r = e / 4 * 8 + first + e % 2;
+    const size_t at = column + e % 4 / 2 * 8;
+    if (x->d->v && r < rows && at < dv)
+      x->d->v[(t + r) * x->d->ldv + at] = g->p->delta ? h[e / 4][e % 4] : d[e / 4][e % 4];
+  }
+}
+
+/* S and G go to shared memory, and G becomes that of the part before. */
+template <class room>
+static void miras__chunks_state_bwd(float G[2 * room::N][4], float y[2][4], float h[2][4],
+                                    const miras__chunks_back *x, unsigned part,
+                                    const unsigned *stash) {
+  typedef miras__chunks_more<room> more;
+  enum { N = room::N, P = room::P, CH = room::CH };
+  const unsigned row = part * MIRAS__PART, first = threadIdx.x % 4 * 2;
+  const unsigned own = threadIdx.x / 32 * 16 % more::columns(blockDim.x / 32);
+  unsigned a[P][4], b[P][4], z[P][4];
+  K_ALL for (unsigned f = 0; f < N; f++) {
+    miras__chunks_fetch<P>(a, stash + f * P * 128);
+    miras__chunks_put<P>(more::state(0), more::state_apart(), room::LD, own, 16 * f, a);
+    miras__left_of<P>(a, G + 2 * f);
+    miras__chunks_put<P>(more::state(1), more::state_apart(), room::LD, own, 16 * f, a);
+  }
+  K_ALL for (unsigned e = 0; e < 8; e++) {
+    const unsigned r = row + e / 4 * 8 + first + e % 2;
+    if (!CH) y[e / 4][e % 4] = __fmul_rn(room::left(0)[r], y[e / 4][e % 4]);
+    h[e / 4][e % 4] = __fmul_rn(CH ? -1 : -room::left(1)[r], h[e / 4][e % 4]);
+  }
+  miras__left_of<P>(a, y);
+  miras__left_of<P>(z, h);
+  K_ALL for (unsigned f = 0; f < N; f++) {
+    miras__chunks_fade<room>(G, part, f);
+    miras__square_of<P>(b, room::factor(1), room::APART, room::LD, row, 16 * f, 1);
+    K_ALL for (int i = 0; i < 2; i++)
+      miras__add_product<P>(G[2 * f + i], a, b, 2 * i, 2 * i + 1);
+    if (!x->g.p->delta) continue;
+    miras__square_of<P>(b, room::factor(0), room::APART, room::LD, row, 16 * f, 1);
+    K_ALL for (int i = 0; i < 2; i++)
+      miras__add_product<P>(G[2 * f + i], z, b, 2 * i, 2 * i + 1);
+  }
+}
+
+/* Sums over columns, of 16 features; f is on the diagonal. */
+typedef struct miras__chunks_sums {
+  float r[2][4], s[2][4], w[2][4], f[2][4];
+} miras__chunks_sums;
+
+template <class room>
+static void miras__chunks_sum(miras__chunks_sums *to, const miras__chunks_back *x, unsigned f,
+                              size_t column) {
+  typedef miras__chunks_more<room> more;
+  enum { P = room::P };
+  const size_t dv = (size_t)x->g.p->d.value_dim, wide = more::columns(blockDim.x / 32);
+  for (size_t c = column; c < dv && c < column + wide; c += 16) {
+    const unsigned at = (unsigned)c, from = (unsigned)(c - column);
+    unsigned a[P][4], b[P][4];
+    miras__left_turned<P>(a, more::turned(0), more::turned_apart(), more::TURNED_LD, at, 0);
+    miras__square_of<P>(b, more::state(0), more::state_apart(), room::LD, from, 16 * f, 1);
+    K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(to->r[i], a, b, 2 * i, 2 * i + 1);
+    if (x->g.p->delta) {
+      miras__left_turned<P>(a, more::turned(2), more::turned_apart(), more::TURNED_LD, at, 0);
+      K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(to->s[i], a, b, 2 * i, 2 * i + 1);
+    }
+    miras__chunks_turn<P>(a, b);
+    miras__square_of<P>(b, more::state(1), more::state_apart(), room::LD, from, 16 * f, 1);
+    if (x->d->keep)
+      K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(to->f[i], a, b, 2 * i, 2 * i + 1);
+    miras__left_turned<P>(a, more::turned(1), more::turned_apart(), more::TURNED_LD, at, 0);
+    K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(to->w[i], a, b, 2 * i, 2 * i + 1);
+  }
+}
+
+/* Scores: dP, or of the second warp dA; with one decay to a row also as factors. */
+template <class room>
+static void miras__chunks_scores_bwd(const miras__chunks_back *x, unsigned part, unsigned which) {
+  typedef miras__chunks_more<room> more;
+  enum { P = room::P, CH = room::CH };
+  const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART;
+  const float *l = room::raw(0) + row * room::WIDE;
+  const float *known = room::raw(1) + row * room::WIDE + which * more::SQUARE;
+  float d[2][4], *const score = more::score(which);
+  K_ALL for (unsigned e = 0; e < 8; e++) d[e / 4][e % 4] = 0;
+  for (size_t c = 0; c < (size_t)x->g.p->d.value_dim; c += 16) {
+    unsigned a[P][4], b[P][4];
+    miras__left_turned<P>(a, more::turned(2 * which), more::turned_apart(), more::TURNED_LD,
+                          (unsigned)c, 0);
+    miras__square_of<P>(b, more::turned(1), more::turned_apart(), more::TURNED_LD, (unsigned)c, 0,
+                        1);
+    K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(d[i], a, b, 2 * i, 2 * i + 1);
+  }
+  K_ALL for (unsigned z = 0; z < 4; z++) {
+    const unsigned i = lane / 4 + z % 2 * 8, j = z / 2 * 8 + lane % 4 * 2;
+    const unsigned seen = !which || x->g.p->after || !i ? i : i - 1;
+    float plain[2], with[2];
+    K_ALL for (unsigned e = 0; e < 2; e++) {
+      const float all = d[z / 2][z % 2 * 2 + e];
+      const float own = j + e < i + !which ? (which ? -all : all) : 0;
+      if (CH) score[i * MIRAS__PART + j + e] = own;
+      if (CH) continue;
+      score[i * MIRAS__PART + j + e] = j + e < i ? __fmul_rn(own, known[i * 16 + j + e]) : 0;
+      plain[e] = own != 0 ? __fmul_rn(l[seen * 17 + j + e], own) : 0;
+      with[e] = __fmul_rn(room::left(3)[row + j + e], plain[e]);
+    }
+    if (CH) continue;
+    miras__split_to<P>(more::square(which) + (i * room::SQUARE_LD + j) * 2, more::SQUARE_APART,
+                       plain[0], plain[1]);
+    miras__split_to<P>(more::square(2 + which) + (i * room::SQUARE_LD + j) * 2,
+                       more::SQUARE_APART, with[0], with[1]);
+  }
+}
+
+/* Rows of 16 features to or from shared memory. */
+template <class room>
+static void miras__chunks_stage(const float c[2][4], unsigned which, unsigned f) {
+  float *to = miras__chunks_more<room>::stage(which);
+  const unsigned lane = threadIdx.x % 32;
+  K_ALL for (unsigned e = 0; e < 8; e++)
+    to[(lane / 4 + e % 4 / 2 * 8) * room::WIDE + 16 * f + e / 4 * 8 + lane % 4 * 2 + e % 2] =
+      c[e / 4][e % 4];
+}
+
+template <class room>
+static void miras__chunks_stage_add(float c[2][4], unsigned which, unsigned f) {
+  const float *from = miras__chunks_more<room>::stage(which);
+  const unsigned lane = threadIdx.x % 32;
+  K_ALL for (unsigned e = 0; e < 8; e++) {
+    const unsigned w = 16 * f + e / 4 * 8 + lane % 4 * 2 + e % 2;
+    c[e / 4][e % 4] = __fadd_rn(c[e / 4][e % 4],
+                                from[(lane / 4 + e % 4 / 2 * 8) * room::WIDE + w]);
+  }
+  miras__chunks_stage<room>(c, which, f);
+}
+
+/* What rows read of B. */
+template <class room>
+static void miras__chunks_home_bwd(float q[2][4], float z[2][4], const miras__chunks_back *x,
+                                   unsigned f) {
+  typedef miras__chunks_more<room> more;
+  enum { P = room::P };
+  const size_t n = x->g.p->features, dv = (size_t)x->g.p->d.value_dim;
+  const unsigned lane = threadIdx.x % 32;
+  for (size_t c = 0; c < dv; c += 16) {
+    unsigned a[P][4], b[P][4];
+    K_ALL for (unsigned i = 0; i < 4; i++) {
+      const size_t w = 16 * f + i / 2 * 8 + lane / 4, at = c + i % 2 * 8 + lane % 4 * 2;
+      const float *from = x->g.base + w * dv + at;
+      unsigned pairs[P];
+      miras__split<P>(pairs, w < n && at < dv ? from[0] : 0, w < n && at + 1 < dv ? from[1] : 0);
+      K_ALL for (int k = 0; k < P; k++) b[k][i] = pairs[k];
+    }
+    miras__left_turned<P>(a, more::turned(0), more::turned_apart(), more::TURNED_LD, (unsigned)c,
+                          0);
+    K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(q[i], a, b, 2 * i, 2 * i + 1);
+    if (!x->g.p->delta) continue;
+    miras__left_turned<P>(a, more::turned(2), more::turned_apart(), more::TURNED_LD, (unsigned)c,
+                          0);
+    K_ALL for (unsigned i = 0; i < 4 * P; i++) a[i / 4][i % 4] ^= 0x80008000u;
+    K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(z[i], a, b, 2 * i, 2 * i + 1);
+  }
+}
+
+/* Features, with one decay to a row: dq and dk, and this warp's part of sums over features. */
+template <class room>
+static void miras__chunks_features_bwd(miras__chunks_sums *of, const miras__chunks_back *x,
+                                       unsigned part, unsigned f) {
+  typedef miras__chunks_more<room> more;
+  enum { P = room::P };
+  const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART;
+  const float *last = room::raw(0) + row * room::WIDE + (MIRAS__PART - 1) * 17;
+  float sums[2][4], all = 0;
+  unsigned a[P][4], k[P][4], q[P][4];
+  K_ALL for (unsigned e = 0; e < 8; e++) sums[e / 4][e % 4] = 0;
+  K_ALL for (unsigned e = 0; e < 8; e += 2) {
+    const unsigned half = e % 4 / 2, i = lane / 4 + half * 8, w = 16 * f + e / 4 * 8 + lane % 4 * 2;
+    float keys[2], queries[2];
+    miras__chunks_pair<room>(keys, 0, row + i, w);
+    miras__chunks_pair<room>(queries, 1, row + i, w);
+    K_ALL for (unsigned o = 0; o < 2; o++) {
+      float *r = &of->r[e / 4][e % 4 + o], *s = &of->s[e / 4][e % 4 + o];
+      float *to = &of->w[e / 4][e % 4 + o];
+      *s = -*s;
+      sums[half][0] = __fmaf_rn(queries[o], *r, sums[half][0]);
+      sums[half][1] = __fmaf_rn(keys[o], *s, sums[half][1]);
+      sums[half][2] = __fmaf_rn(keys[o], *to, sums[half][2]);
+      *r = __fmul_rn(room::left(0)[row + i], *r);
+      *s = __fmul_rn(room::left(1)[row + i], *s);
+      *to = __fmul_rn(last[i], *to);
+      if (lane / 4 == lane % 4 * 2 + o && half == e / 4)
+        all = __fadd_rn(all, of->f[e / 4][e % 4 + o]);
+    }
+  }
+  miras__square_of<P>(k, room::factor(0), room::APART, room::LD, row, 16 * f, 1);
+  miras__square_of<P>(q, room::factor(1), room::APART, room::LD, row, 16 * f, 1);
+  miras__square_of<P>(a, more::square(2), more::SQUARE_APART, room::SQUARE_LD, 0, 0, 0);
+  K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(of->r[i], a, k, 2 * i, 2 * i + 1);
+  miras__left_turned<P>(a, more::square(0), more::SQUARE_APART, room::SQUARE_LD, 0, 0);
+  K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(of->w[i], a, q, 2 * i, 2 * i + 1);
+  if (x->g.p->delta) {
+    miras__square_of<P>(a, more::square(3), more::SQUARE_APART, room::SQUARE_LD, 0, 0, 0);
+    K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(of->s[i], a, k, 2 * i, 2 * i + 1);
+    miras__left_turned<P>(a, more::square(1), more::SQUARE_APART, room::SQUARE_LD, 0, 0);
+    K_ALL for (int i = 0; i < 2; i++) miras__add_product<P>(of->w[i], a, k, 2 * i, 2 * i + 1);
+  }
+  if (x->g.base) miras__chunks_home_bwd<room>(of->r, of->s, x, f);
+  K_ALL for (unsigned e = 0; e < 8; e += 2) {
+    const unsigned half = e % 4 / 2, i = lane / 4 + half * 8, w = 16 * f + e / 4 * 8 + lane % 4 * 2;
+    float keys[2];
+    miras__chunks_pair<room>(keys, 0, row + i, w);
+    K_ALL for (unsigned o = 0; o < 2; o++) {
+      float *s = &of->s[e / 4][e % 4 + o], to = of->w[e / 4][e % 4 + o];
+      sums[half][3] = __fmaf_rn(keys[o], to, sums[half][3]);
+      *s = __fmaf_rn(room::left(3)[row + i], to, *s);
+    }
+  }
+  miras__chunks_stage<room>(of->r, 0, f);
+  miras__chunks_stage<room>(of->s, 1, f);
+  K_ALL for (unsigned e = 0; e < 8; e++) {
+    float sum = sums[e / 4][e % 4];
+    sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
+    sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
+    if (lane % 4 == 0) more::sums(f)[e % 4 * MIRAS__PART + lane / 4 + e / 4 * 8] = sum;
+  }
+  for (int k2 = 16; k2; k2 /= 2) all = __fadd_rn(all, __shfl_xor_sync(0xffffffffu, all, k2));
+  if (!lane) more::sums(f)[4 * MIRAS__PART] = all;
+}
+
+/* Channels: dq, dk and a (.) k of all rows, and decays, a thread to a channel. */
+template <class room>
+static void miras__chunks_channels_bwd(const miras__chunks_back *x, unsigned part, size_t t,
+                                       unsigned rows) {
+  typedef miras__chunks_more<room> more;
+  const miras__plan *p = x->g.p;
+  const miras__head_io *io = x->g.io;
+  const unsigned row = part * MIRAS__PART;
+  for (unsigned w = threadIdx.x; w < p->features; w += blockDim.x) {
+    const float *const k = room::raw(0) + row * room::WIDE + w;
+    const float *const q = room::raw(1) + row * room::WIDE + w;
+    const float *const eta = room::left(3) + row;
+    float *const r = more::stage(0) + w, *const s = more::stage(1) + w;
+    float *const to = more::stage(2) + w;
+    float *const y = room::raw(2) + row * room::WIDE + w;
+    float alpha[MIRAS__PART], b[MIRAS__PART], all = more::stage(3)[w];
+    K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) {
+      alpha[j] = j < rows ? io->keep[(t + j) * io->ld_keep + w] : 1;
+      y[j * room::WIDE] = j < rows ? __fmul_rn(eta[j], k[j * room::WIDE]) : 0;
+      b[j] = to[j * room::WIDE];
+    }
+    for (unsigned i = rows; i-- > 0;) {
+      const unsigned at = i * room::WIDE;
+      const float *const dp = more::score(0) + i * MIRAS__PART;
+      const float *const da = more::score(1) + i * MIRAS__PART;
+      const float reads = r[at], errs = p->delta ? s[at] : 0;
+      miras__pair of = {io->keep[(t + i) * io->ld_keep + w], q[at], k[at], 0, 0, 0};
+      float itself = 0, a = 0, e = 1, z;
+      K_ALL for (unsigned j = MIRAS__PART; j-- > 0;) {
+        if (j == i) {
+          a = __fmaf_rn(dp[j], of.q, b[j]);
+          itself = __fmul_rn(dp[j], y[j * room::WIDE]);
+        }
+        if (j < i) {
+          b[j] = miras__part_pair(&of, b[j], __fmul_rn(e, y[j * room::WIDE]), dp[j],
+                                  p->delta ? da[j] : 0, p->after);
+          e = __fmul_rn(e, alpha[j]);
+        }
+      }
+      all = __fmaf_rn(of.q, reads, all);
+      if (p->after) all = __fmaf_rn(of.z, errs, all);
+      if (x->d->keep)
+        x->d->keep[(t + i) * x->d->ld_keep + w] = __fmaf_rn(e, all, of.h);
+      r[at] = __fmaf_rn(__fmul_rn(of.alpha, e), reads, __fmaf_rn(of.alpha, of.t, itself));
+      z = p->after ? __fmaf_rn(__fmul_rn(of.alpha, e), errs, __fmul_rn(of.alpha, of.u))
+                   : __fmaf_rn(e, errs, of.u);
+      s[at] = __fmaf_rn(eta[i], a, z);
+      to[at] = __fmul_rn(of.z, a);
+      all = __fmul_rn(of.alpha, all);
+      if (!p->after) all = __fmaf_rn(of.z, errs, all);
+    }
+  }
+  __syncthreads();
+}
+
+/* Decays, one to a row, of a warp: lane j has column j of dL, and lane 16 that of c. */
+template <class room>
+static void miras__chunks_decay_bwd(const miras__chunks_back *x, unsigned part, size_t t,
+                                    unsigned rows) {
+  typedef miras__chunks_more<room> more;
+  const miras__plan *p = x->g.p;
+  const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART, j = lane % MIRAS__PART;
+  const float *const l = room::raw(0) + row * room::WIDE, *const c = room::left(0) + row;
+  float b = 0, last = 0;
+  for (unsigned w = 0; w < room::N; w++)
+    last = __fadd_rn(last, lane < 16 ? __fmul_rn(room::left(3)[row + j],
+                                                 more::sums(w)[2 * MIRAS__PART + j])
+                                     : more::sums(w)[4 * MIRAS__PART]);
+  for (unsigned i = MIRAS__PART; i-- > 0;) {
+    const unsigned at = p->after ? i : i + 1;          /* the row whose error has L_ij            */
+    const float by = i + 1 < rows ? x->g.io->keep[(t + i + 1) * x->g.io->ld_keep] : 1;
+    float own = i + 1 == MIRAS__PART ? last : 0, sum;
+    if (lane < 16) {
+      if (j < i) own = __fadd_rn(own, more::score(0)[i * MIRAS__PART + j]);
+      if (p->delta && j < i && at < MIRAS__PART)
+        own = __fadd_rn(own, more::score(1)[at * MIRAS__PART + j]);
+    } else {
+      for (unsigned w = 0; w < room::N; w++) {
+        own = __fadd_rn(own, more::sums(w)[i]);
+        if (p->delta && at < MIRAS__PART)
+          own = __fadd_rn(own, more::sums(w)[MIRAS__PART + at]);
+      }
+    }
+    b = __fmaf_rn(by, b, own);
+    sum = lane > 16 || (lane < 16 && j >= i) ? 0
+        : __fmul_rn(b, lane < 16 ? l[(i ? i - 1 : 0) * 17 + j] : i ? c[i - 1] : 1);
+    for (int k = 16; k; k /= 2) sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, k));
+    if (!lane && i < rows) x->d->keep[(t + i) * x->d->ld_keep] = sum;
+  }
+}
+
+/* Rows, a unit to each: steps, and what keys and queries were made of. */
+template <class room>
+static void miras__chunks_rows_bwd(const miras__chunks_back *x, unsigned part, size_t t,
+                                   unsigned rows) {
+  typedef miras__chunks_more<room> more;
+  enum { CH = room::CH };
+  const miras__plan *p = x->g.p;
+  const miras__head_io *io = x->g.io;
+  const size_t n = p->features;
+  for (unsigned i = threadIdx.x / 16; i < rows; i += blockDim.x / 16) {
+    const unsigned own = part * MIRAS__PART + i;
+    float *const dq = more::stage(0) + i * room::WIDE, *const dk = more::stage(1) + i * room::WIDE;
+    float deta = 0;
+    if (CH)
+      for (size_t w = miras__lane(); w < n; w += 16)
+        deta = __fadd_rn(deta, more::stage(2)[i * room::WIDE + w]);
+    else for (unsigned w = 0; w < room::N; w++)
+      deta = __fadd_rn(deta, more::sums(w)[3 * MIRAS__PART + i]);
+    if (CH) deta = miras__fold(&deta);
+    if (p->implicit) {
+      const float eta = room::left(3)[own];
+      float xx = 0, by;
+      for (size_t w = miras__lane(); w < n; w += 16) {
+        float k[2];
+        if (CH) k[0] = room::raw(0)[own * room::WIDE + w];
+        else miras__chunks_pair<room>(k, 0, own, (unsigned)w / 2 * 2);
+        if (!CH && w % 2) k[0] = k[1];
+        xx = __fmaf_rn(k[0], k[0], xx);
+        dk[w] = __fmaf_rn(-2 * eta * eta * deta, k[0], dk[w]);
+      }
+      by = __fdiv_rn(1, __fmaf_rn(io->step[(t + i) * io->ld_step], miras__fold(&xx), 1));
+      deta = __fmul_rn(deta, by * by);
+    }
+    if (x->d->step && miras__lane() == 0) x->d->step[(t + i) * x->d->ld_step] = deta;
+    if (x->d->k)
+      miras__feature_rows_bwd(p->map, x->d->k + (t + i) * x->d->ldk, 0, dk, dk, 0,
+                              io->k + (t + i) * io->ldk, 0, 1, n);
+    if (x->d->q)
+      miras__feature_rows_bwd(p->map, x->d->q + (t + i) * x->d->ldq, 0, dq, dq, 0,
+                              io->q + (t + i) * io->ldq, 0, 1, n);
+  }
+}
+
+/* A part. */
+template <class room>
+static void miras__chunks_part_bwd(float G[2 * room::N][4], const miras__chunks_back *x,
+                                   unsigned part, size_t t, unsigned rows, const unsigned *stash) {
+  typedef miras__chunks_more<room> more;
+  const unsigned warp = threadIdx.x / 32, wide = more::columns(blockDim.x / 32);
+  const size_t dv = (size_t)x->g.p->d.value_dim;
+  miras__chunks_sums of;
+  float y[2][4], h[2][4];
+  K_ALL for (unsigned e = 0; e < 8; e++)
+    of.r[e / 4][e % 4] = of.s[e / 4][e % 4] = of.w[e / 4][e % 4] = of.f[e / 4][e % 4] = 0;
+  if (x->g.column < dv) miras__chunks_values_bwd<room>(y, h, G, x, part, t, rows, stash);
+  for (unsigned from = 0; from < dv; from += wide) {
+    if (from) __syncthreads();
+    if (x->g.column < dv && warp * 16 / wide * wide == from)
+      miras__chunks_state_bwd<room>(G, y, h, x, part, stash);
+    __syncthreads();
+    if (warp < room::N) miras__chunks_sum<room>(&of, x, warp, from);
+  }
+  if (warp < (x->g.p->delta ? 2u : 1u)) miras__chunks_scores_bwd<room>(x, part, warp);
+  if (room::CH && warp < room::N) {
+    const unsigned lane = threadIdx.x % 32;
+    K_ALL for (unsigned e = 0; e < 8; e++) {
+      const unsigned i = lane / 4 + e % 4 / 2 * 8;
+      of.s[e / 4][e % 4] = -of.s[e / 4][e % 4];
+      if (i == e / 4 * 8 + lane % 4 * 2 + e % 2) more::stage(3)[16 * warp + i] = of.f[e / 4][e % 4];
+    }
+    miras__chunks_stage<room>(of.r, 0, warp);
+    miras__chunks_stage<room>(of.s, 1, warp);
+    miras__chunks_stage<room>(of.w, 2, warp);
+  }
+  __syncthreads();
+  if (room::CH) miras__chunks_channels_bwd<room>(x, part, t, rows);
+  else if (warp < room::N) miras__chunks_features_bwd<room>(&of, x, part, warp);
+  if (room::CH && x->g.base) {
+    if (warp < room::N) {
+      K_ALL for (unsigned e = 0; e < 8; e++) of.r[e / 4][e % 4] = of.s[e / 4][e % 4] = 0;
+      miras__chunks_home_bwd<room>(of.r, of.s, x, warp);
+      miras__chunks_stage_add<room>(of.r, 0, warp);
+      miras__chunks_stage_add<room>(of.s, 1, warp);
+    }
+    __syncthreads();
+  } else if (!room::CH) {
+    __syncthreads();
+  }
+  miras__chunks_rows_bwd<room>(x, part, t, rows);
+  if (!room::CH && x->d->keep && warp + 1 == blockDim.x / 32)
+    miras__chunks_decay_bwd<room>(x, part, t, rows);
+}
+
+/* G rests in memory, or comes back. */
+template <int N> static void miras__chunks_rest(float s[2 * N][4], unsigned *words, int back) {
+  float *const at = (float *)(void *)words + threadIdx.x % 32;
+  K_ALL for (unsigned e = 0; e < 8 * N; e++) {
+    if (back) s[e / 4][e % 4] = at[e * 32];
+    else at[e * 32] = s[e / 4][e % 4];
+  }
+}
+
+/* to += by s, by 1 or -1. */
+template <int N>
+static void miras__chunks_add(const float s[2 * N][4], const miras__chunks *g, float *to,
+                              float by) {
+  const size_t n = g->p->features, dv = (size_t)g->p->d.value_dim;
+  const unsigned lane = threadIdx.x % 32;
+  K_ALL for (unsigned b = 0; b < 2 * N; b++)
+    K_ALL for (unsigned e = 0; e < 4; e++) {
+      const size_t w = 8 * b + lane % 4 * 2 + e % 2, c = g->column + lane / 4 + e / 2 * 8;
+      if (w < n && c < dv) to[w * dv + c] = __fmaf_rn(by, s[b][e], to[w * dv + c]);
+    }
+}
+
+/* From the last token to the first. */
+template <class room>
+static void miras__chunks_backward(const miras__chunks_back *block) {
+  typedef miras__chunks_more<room> more;
+  enum { N = room::N };
+  const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  const size_t per = (size_t)block->g.p->tape_tokens, dv = (size_t)block->g.p->d.value_dim;
+  const size_t all = room::ROWS % per ? per : (size_t)room::ROWS, each = more::part_words();
+  const int pulls = block->g.p->pulls;
+  miras__chunks_back own = *block;
+  const miras__chunks_back *x = &own;
+  const miras__chunks *g = &own.g;
+  miras__chunks plain;
+  unsigned *const rests = own.stash + (all + 15) / 16 * warps * each + warp * 512 * N;
+  float s[2 * N][4];
+  own.g.column = 16 * warp;
+  own.stash += warp * each;
+  plain = own.g;
+  plain.base = NULL;
+  K_ALL for (unsigned e = 0; e < 8 * N; e++) s[e / 4][e % 4] = 0;
+  if (x->dstate && g->column < dv) {
+    miras__chunks_load<N>(s, &plain, x->dstate);
+    if (pulls) miras__chunks_add<N>(s, g, x->dinit, 1);
+  }
+  miras__chunks_rest<N>(s, rests, 0);
+  for (size_t start = (g->end + all - 1) / all * all; start > 0;) {
+    const size_t end = start < g->end ? start : g->end;
+    size_t t, steps;
+    start -= all;
+    steps = (end - start + room::ROWS - 1) / room::ROWS;
+    for (size_t step = 0; step < 2 * steps - 1; step++) {
+      const int back = step + 1 >= steps;
+      t = start + (back ? 2 * steps - 2 - step : step) * room::ROWS;
+      const unsigned rows = (unsigned)(end - t < room::ROWS ? end - t : room::ROWS);
+      __syncthreads();
+      miras__chunks_bring<room>(g, t, rows);
+      miras__chunks_keys_of<room>(g, t, rows);
+      if (step < steps && t % per) miras__chunks_rest<N>(s, rests + 256 * N, 1);
+      for (unsigned part = 0; step < steps && g->column < dv && part * MIRAS__PART < rows; part++) {
+        const size_t at = t + part * MIRAS__PART, next = at + MIRAS__PART;
+        if (at % per == 0) miras__chunks_load<N>(s, g, g->tape + at / per * g->p->tape_chunk);
+        miras__chunks_values<room>(s, g, part, at, miras__part_rows(rows, part),
+                                   x->stash + (at - start) / MIRAS__PART * warps * each,
+                                   next < end && next % per);
+      }
+      if (!back) {
+        miras__chunks_rest<N>(s, rests + 256 * N, 0);
+        continue;
+      }
+      miras__chunks_rest<N>(s, rests, 1);
+      for (unsigned part = (rows + MIRAS__PART - 1) / MIRAS__PART; part-- > 0;) {
+        const size_t at = t + part * MIRAS__PART;
+        miras__chunks_part_bwd<room>(s, x, part, at, miras__part_rows(rows, part),
+                                     x->stash + (at - start) / MIRAS__PART * warps * each);
+      }
+      miras__chunks_rest<N>(s, rests, 0);
+    }
+  }
+  if (g->column >= dv) return;
+  if (pulls && x->position) miras__chunks_add<N>(s, g, x->dinit, -1);
+  if (!pulls && !x->position) miras__chunks_add<N>(s, g, x->dinit, 1);
+  K_ALL for (unsigned e = 0; e < 8 * N; e++) s[e / 4][e % 4] = x->position ? s[e / 4][e % 4] : 0;
+  if (x->dstate) miras__chunks_keep<N>(s, &plain, x->dstate, 0);
+}
+
+/* What all rows read of B goes to its gradient: Q' dY - Z' dV. */
+template <class room>
+static void miras__chunks_homes(const miras__chunks_back *x) {
+  enum { N = room::N, P = room::P };
+  const unsigned first = threadIdx.x % 4 * 2;
+  const size_t dv = (size_t)x->g.p->d.value_dim;
+  miras__chunks g = x->g;
+  float s[2 * N][4];
+  g.column = threadIdx.x / 32 * 16;
+  K_ALL for (unsigned e = 0; e < 8 * N; e++) s[e / 4][e % 4] = 0;
+  for (size_t t = 0; t < g.end; t += room::ROWS) {
+    const unsigned rows = (unsigned)(g.end - t < room::ROWS ? g.end - t : room::ROWS);
+    __syncthreads();
+    miras__chunks_bring<room>(&g, t, rows);
+    miras__chunks_keys_of<room>(&g, t, rows);
+    for (unsigned row = 0; g.column < dv && row < rows; row += MIRAS__PART) {
+      float y[2][4], h[2][4];
+      unsigned a[P][4], z[P][4], b[P][4];
+      K_ALL for (unsigned e = 0; e < 8; e++) {
+        const size_t r = row + e / 4 * 8 + first + e % 2;
+        const size_t at = g.column + threadIdx.x % 32 / 4 + e % 4 / 2 * 8;
+        const int in = r < rows && at < dv;
+        y[e / 4][e % 4] = in ? x->dy[(t + r) * x->lddy + at] : 0;
+        h[e / 4][e % 4] = in && g.p->delta ? -x->d->v[(t + r) * x->d->ldv + at] : 0;
+      }
+      miras__left_of<P>(a, y);
+      miras__left_of<P>(z, h);
+      K_ALL for (unsigned f = 0; f < N; f++) {
+        miras__square_of<P>(b, room::factor(1), room::APART, room::LD, row, 16 * f, 1);
+        K_ALL for (int i = 0; i < 2; i++)
+          miras__add_product<P>(s[2 * f + i], a, b, 2 * i, 2 * i + 1);
+        if (!g.p->delta) continue;
+        miras__square_of<P>(b, room::factor(0), room::APART, room::LD, row, 16 * f, 1);
+        K_ALL for (int i = 0; i < 2; i++)
+          miras__add_product<P>(s[2 * f + i], z, b, 2 * i, 2 * i + 1);
+      }
+    }
+  }
+  if (g.column < dv) miras__chunks_add<N>(s, &g, x->dinit, 1);
+}
+#endif
 #undef K_ALL
 
 #define miras__head_forward miras__near_forward
@@ -3113,6 +3852,7 @@ typedef struct miras__errand {
   miras_memory m;
   size_t room, near, parts;          /* floats of shared memory behind MIRAS__ROOM, of a state, of
                                         parts of rows                                             */
+  size_t words;                      /* of memory that a head takes in the adjoint of chunks      */
   int products;                      /* of miras_cuda_products                                    */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
   miras_tokens x;
@@ -3149,7 +3889,7 @@ __device__ static void miras__chunks_range(const miras__errand *a, size_t b, siz
 }
 
 /* Blocks of a head, each with its columns of values, lie together. */
-template <int N, int P, int CH>
+template <class room>
 MIRAS__GRID miras__run_chunks(const __grid_constant__ miras__errand a) {
   const miras__plan *p = &a.m.plan;
   const size_t heads = (size_t)p->d.heads, each = blockDim.x / 2;
@@ -3168,8 +3908,59 @@ MIRAS__GRID miras__run_chunks(const __grid_constant__ miras__errand a) {
   g.base = p->pulls && run.K->any(run.init, p->weights) ? run.init : NULL;
   g.tape = miras__to(a.call.tape, 16 + i * a.call.per);
   g.column = blockIdx.x % across * each;
-  miras__chunks_forward<N, P, CH>(&g, run.position + g.first ? run.state : run.init, run.state);
+  miras__chunks_forward<room>(&g, run.position + g.first ? run.state : run.init, run.state);
 }
+
+#ifndef MIRAS_NO_TRAINING
+/* A block of the adjoint: a head. */
+enum { MIRAS__CHUNKS_MOST = 256 };
+#define MIRAS__BACK_GRID __global__ void __launch_bounds__(MIRAS__CHUNKS_MOST)
+
+/* What it is told of a call on a memory. */
+__device__ static void miras__chunks_back_of(const miras__errand *a, miras__chunks_back *x,
+                                             miras__head_io *io, miras__head_grads *g) {
+  const miras__plan *p = &a->m.plan;
+  const size_t heads = (size_t)p->d.heads, i = blockIdx.x, b = i / heads, h = i % heads;
+  const size_t length = (size_t)a->x.length, dv = (size_t)p->d.value_dim;
+  const float *init = a->m.params + h * p->weights;
+  uint64_t position;
+  miras__memory_io(&a->m, &a->x, (int)b, (int)h, io);
+  memset(g, 0, sizeof *g);
+  miras__memory_inputs(&a->m, &a->dx.key, b * length, h, g);
+  memcpy(&position, a->call.tape, sizeof position);
+  x->g.p = p;
+  x->g.io = io;
+  x->g.base = p->pulls && miras__kernels_best()->any(init, p->weights) ? init : NULL;
+  x->g.tape = a->call.tape + 16 + i * a->call.per;
+  x->g.first = x->g.column = 0;
+  x->g.end = length;
+  x->d = g;
+  x->dy = a->call.dy + (b * length * heads + h) * dv;
+  x->lddy = heads * dv;
+  x->position = (size_t)position;
+  x->dinit = a->call.parts + i * a->call.part;
+  x->dstate = miras__to(a->call.dstate, i * p->head_dstate);
+  x->stash = (unsigned *)(void *)(a->call.scratch + i * a->words);
+}
+
+template <class room>
+MIRAS__BACK_GRID miras__run_chunks_back(const __grid_constant__ miras__errand a) {
+  miras__chunks_back x;
+  miras__head_io io;
+  miras__head_grads g;
+  miras__chunks_back_of(&a, &x, &io, &g);
+  miras__kernels_best()->fill(x.dinit, 0, a.call.part);
+  miras__chunks_backward<room>(&x);
+}
+template <class room>
+MIRAS__BACK_GRID miras__run_chunks_homes(const __grid_constant__ miras__errand a) {
+  miras__chunks_back x;
+  miras__head_io io;
+  miras__head_grads g;
+  miras__chunks_back_of(&a, &x, &io, &g);
+  miras__chunks_homes<room>(&x);
+}
+#endif
 
 /* What is left of a call to the engine: before that, or `behind`. */
 __device__ static void miras__rest(const miras__errand *a, int behind) {
@@ -3197,10 +3988,12 @@ __device__ static void miras__rest(const miras__errand *a, int behind) {
   miras__head_forward(&run);
 }
 
-/* The grid of a memory that runs so, and the shared memory that it takes; NULL: it does not. */
+/* The grid of a memory that runs so, and the shared memory that it takes; NULL: it does not. Of the
+ * adjoint also what rows read of B, the threads of a block, and words of memory for each head. */
 typedef struct miras__chunks_grid {
-  void (*grid)(const miras__errand);
-  size_t bytes;
+  void (*grid)(const miras__errand), (*homes)(const miras__errand);
+  size_t bytes, homes_bytes, words;
+  unsigned threads;
 } miras__chunks_grid;
 MIRAS__GRID miras__run_before(const __grid_constant__ miras__errand a) { miras__rest(&a, 0); }
 MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__rest(&a, 1); }
@@ -3689,9 +4482,11 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
 #endif
 #ifdef __CUDACC__
   #pragma nv_diagnostic pop
-  #define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
-    (kernel<<<(unsigned)(blocks), MIRAS_CUDA_THREADS, bytes, stream>>>(argument), \
+  #define MIRAS__LAUNCH_OF(threads, kernel, blocks, bytes, stream, argument) \
+    (kernel<<<(unsigned)(blocks), threads, bytes, stream>>>(argument), \
      cudaGetLastError() == cudaSuccess)
+  #define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
+    MIRAS__LAUNCH_OF(MIRAS_CUDA_THREADS, kernel, blocks, bytes, stream, argument)
 #endif
 
 /* What miras_cuda_memory holds: the record as the host knows it, which is as the device does (with
@@ -3809,10 +4604,12 @@ static size_t miras__cuda_layout(miras__cuda *g, const miras_memory *m, const mi
 /* Does a memory run in chunks on matrix units? */
 template <int N, int P, int CH>
 static miras_cuda::miras__chunks_grid miras__cuda_chunks_of(void) {
+  typedef miras_cuda::miras__chunks_room<N, P, CH, miras_cuda::MIRAS__CHUNKS_STEP, 0> room;
   miras_cuda::miras__chunks_grid c;
-  c.grid = miras_cuda::miras__run_chunks<N, P, CH>;
-  c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
-            miras_cuda::miras__chunks_room<N, P, CH>::BYTES;
+  memset(&c, 0, sizeof c);
+  c.grid = miras_cuda::miras__run_chunks<room>;
+  c.threads = MIRAS_CUDA_THREADS;
+  c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) + room::BYTES;
   return c;
 }
 
@@ -3820,7 +4617,8 @@ static miras_cuda::miras__chunks_grid
 miras__cuda_chunks_for(const miras__plan *p, const miras_cuda_options *o, size_t most) {
   const miras_desc *d = &p->d;
   const int parts = o->products == MIRAS_CUDA_BF16X3 ? 2 : 1;
-  miras_cuda::miras__chunks_grid c = {NULL, 0};
+  miras_cuda::miras__chunks_grid c;
+  memset(&c, 0, sizeof c);
   if (o->products == MIRAS_CUDA_FLOAT || o->half_state || p->engine != MIRAS__RUN_EXACT ||
       p->streams > 1 || d->descents > 1 || d->normalise || p->value_decay || d->diagonal ||
       p->rates > 1 || p->map % 16 || d->reset_every || p->features > 128)
@@ -3833,6 +4631,49 @@ miras__cuda_chunks_for(const miras__plan *p, const miras_cuda_options *o, size_t
   if (c.bytes > most) c.grid = NULL;
   return c;
 }
+
+#ifndef MIRAS_NO_TRAINING
+/* And its adjoint? A block has all values then, and a stretch of the tape 128 tokens at most. */
+template <int N, int P, int CH>
+static miras_cuda::miras__chunks_grid miras__cuda_chunks_back_of(const miras__plan *p) {
+  enum { ROWS = miras_cuda::MIRAS__CHUNKS_STEP / P / (1 + CH) };
+  typedef miras_cuda::miras__chunks_room<N, P, CH, ROWS, 1> room;
+  typedef miras_cuda::miras__chunks_room<N, P, 0, miras_cuda::MIRAS__CHUNKS_STEP / P, 0> plain;
+  const size_t per = (size_t)p->tape_tokens, all = ROWS % per ? per : (size_t)ROWS;
+  const unsigned warps = N > 4 || p->d.value_dim > 64 ? 8 : 4;
+  miras_cuda::miras__chunks_grid c;
+  c.grid = miras_cuda::miras__run_chunks_back<room>;
+  c.homes = miras_cuda::miras__run_chunks_homes<plain>;
+  c.threads = 32 * warps;
+  c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
+            miras_cuda::miras__chunks_more<room>::bytes(warps);
+  c.homes_bytes = miras_cuda::MIRAS__ROOM * sizeof(float) + plain::BYTES;
+  c.words = miras_cuda::miras__chunks_more<room>::words(warps, (all + 15) / 16);
+  if (p->tape_tokens > 128 || p->d.value_dim > 128) c.grid = NULL;
+  return c;
+}
+
+static miras_cuda::miras__chunks_grid
+miras__cuda_chunks_back_for(const miras__plan *p, const miras_cuda_options *o, size_t most) {
+  const int parts = o->products == MIRAS_CUDA_BF16X3 ? 2 : 1;
+  miras_cuda::miras__chunks_grid c = miras__cuda_chunks_for(p, o, most);
+  if (!c.grid) return c;
+#define MIRAS__CHUNKS(P, CH) (p->features > 64 ? miras__cuda_chunks_back_of<8, P, CH>(p) \
+                                               : miras__cuda_chunks_back_of<4, P, CH>(p))
+  if (p->per_feature) c = parts > 1 ? MIRAS__CHUNKS(2, 1) : MIRAS__CHUNKS(1, 1);
+  else c = parts > 1 ? MIRAS__CHUNKS(2, 0) : MIRAS__CHUNKS(1, 0);
+#undef MIRAS__CHUNKS
+  if (c.bytes > most) c.grid = NULL;
+  return c;
+}
+
+/* Floats of memory that the adjoint of a head takes on a tape. */
+static size_t miras__cuda_back_floats(const miras__cuda *g) {
+  const miras_cuda::miras__chunks_grid c =
+    miras__cuda_chunks_back_for(&g->m.plan, &g->options, g->shared);
+  return c.grid && c.words > g->m.plan.scratch_backward ? c.words : g->m.plan.scratch_backward;
+}
+#endif
 
 /* Is there a device half of such a memory? */
 static int miras__cuda_can(const miras__plan *p, char *why, size_t n) {
@@ -3946,6 +4787,9 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                     cudaStream_t stream) {
   const size_t most = miras__cuda_shared();
   miras_cuda::miras__chunks_grid chunks;
+#ifndef MIRAS_NO_TRAINING
+  miras_cuda::miras__chunks_grid back;
+#endif
   miras__cuda held;
   size_t need;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
@@ -3955,6 +4799,11 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   miras__cuda_share(&held, miras__cuda_left(most, 0));
   held.shared = most;
   chunks = miras__cuda_chunks_for(&held.m.plan, &held.options, most);
+#ifndef MIRAS_NO_TRAINING
+  back = miras__cuda_chunks_back_for(&held.m.plan, &held.options, most);
+  if (back.grid && !(miras__cuda_allow(back.grid, most) && miras__cuda_allow(back.homes, most)))
+    return MIRAS_ERR_DEVICE;
+#endif
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
   return miras__cuda_stack() && miras__cuda_allow(miras_cuda::miras__run_forward, most) &&
@@ -4081,7 +4930,21 @@ size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length) {
   plan = miras__cuda_of(g)->plan;
   heads.workers = plan.d.batch * plan.d.heads;
   plan.d.parallel = &heads;
+  plan.scratch_backward = miras__cuda_back_floats(miras__cuda_held(g));
   return miras__tape(&plan, length);
+}
+
+/* What rows read of B wants dV, or nothing wants that. */
+static int miras__cuda_back_can(const miras_cuda::miras__errand *job) {
+  return !job->m.plan.pulls || !job->m.plan.delta || !job->dparams || job->dx.value;
+}
+
+static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, size_t tasks,
+                                       cudaStream_t stream, miras_cuda::miras__errand *job) {
+  job->words = c->words;
+  return MIRAS__LAUNCH_OF(c->threads, c->grid, tasks, c->bytes, stream, *job) &&
+         (!job->m.plan.pulls || !job->dparams ||
+          MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, *job));
 }
 
 miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens *x, float *tape,
@@ -4089,7 +4952,9 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
                                  float *dstate, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
+  miras_cuda::miras__chunks_grid chunks;
   size_t tasks;
+  int ok;
   if (!g || !tape || !dx || !miras__tokens_ok(m, x) || (x->length && !dy) ||
       miras__cuda_held(g)->options.half_state)
     return MIRAS_ERR_ARGUMENT;
@@ -4105,8 +4970,12 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
   job.call.scratch = job.call.parts + tasks * job.call.part;
   job.call.dstate = dstate;
   job.parts = miras__cuda_held(g)->parts[1];
-  return miras__cuda_run(miras_cuda::miras__run_backward, tasks, 0, stream, &job) &&
-                 (!dparams || miras__cuda_run(miras_cuda::miras__run_collect,
+  chunks = miras__cuda_chunks_back_for(&m->plan, &miras__cuda_held(g)->options,
+                                       miras__cuda_held(g)->shared);
+  if (x->length >= miras_cuda::MIRAS__PART && chunks.grid && miras__cuda_back_can(&job))
+    ok = miras__cuda_run_chunks_back(&chunks, tasks, stream, &job);
+  else ok = miras__cuda_run(miras_cuda::miras__run_backward, tasks, 0, stream, &job);
+  return ok && (!dparams || miras__cuda_run(miras_cuda::miras__run_collect,
                                               (size_t)m->plan.d.heads + 1, 0, stream, &job))
              ? MIRAS_OK
              : MIRAS_ERR_DEVICE;

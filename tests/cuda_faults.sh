@@ -101,16 +101,29 @@ plant 'an answer in a wrong lane' units ' of what units should find' \
 plant 'fragments of a part for half a warp' units 'they wait for each other' \
   $cuh 'static void miras__part_times(' 'i >= frags' 'i >= frags || (FAULT && threadIdx.x & 16)'
 plant 'no barrier between keys and values of a step' chunks 'race: .* shared memory' \
-  $cuh 'static void miras__chunks_forward(' "$barrier" "$less"
+  $cuh 'static void miras__chunks_keys_of(' "$barrier" "$less"
 plant 'no barrier between a step and the next' chunks 'race: .* shared memory' \
-  $cuh 'miras__chunks_values<N, P, CH>(s,' "$barrier" "$less"
+  $cuh 'miras__part_rows(rows, part), NULL, 1);' "$barrier" "$less"
 plant 'no wait for the rows of a step' chunks 'copies are on their way\|race: ' \
-  $cuh 'static void miras__chunks_forward(' 'miras__copies_wait();' \
+  $cuh 'static void miras__chunks_keys_of(' 'miras__copies_wait();' \
   'if (!FAULT) miras__copies_wait();'
 plant 'scores are read before all lanes have stored theirs' chunks 'race: .* shared memory' \
   $cuh 'm[i * 16 + j + e] =' '__syncwarp(0xffffffffu);' 'if (!FAULT) __syncwarp(0xffffffffu);'
 plant 'a row of a factor in a wrong lane' chunks "from the host's" \
   $cuh 'static void miras__square_of(' 'lane % 16' '(lane + FAULT) % 16'
+plant 'no barrier between values and features of a part' chunks 'race: .* shared memory' \
+  $cuh 'miras__chunks_state_bwd<room>(G, y' "$barrier" "$less"
+plant 'no barrier before rows of a part are whole' chunks 'race: .* shared memory' \
+  $cuh '} else if (!room::CH) {' "$barrier" "$less"
+plant 'no barrier before the keys of the part before' chunks 'race: .* shared memory' \
+  $cuh 'const int back = step + 1 >= steps' "$barrier" "$less"
+plant 'no barrier behind channels of a part' channels 'race: .* shared memory' \
+  $cuh 'void miras__chunks_channels_bwd(' "$barrier" "$less"
+plant 'a part of a left factor in the place of another' chunks "from the host's" \
+  $cuh 'static void miras__chunks_turn(' 'to[i][1] = b[i][2]' 'to[i][1] = b[i][2 - FAULT]'
+plant 'what a part leaves of the cotangent, once more' channels "from the host's" \
+  $cuh 'static void miras__chunks_state_bwd(' 'miras__chunks_fade<room>(G, part, f);' \
+  'for (int o = FAULT; o >= 0; o--) miras__chunks_fade<room>(G, part, f);'
 
 failed=0
 tell() {   # what, status, what is said
@@ -130,7 +143,7 @@ tell() {   # what, status, what is said
 "$cxx" -std=c++11 -O1 -g1 -w -fsanitize=thread -c "$folder/tests/test_cuda_chunks.cpp" \
   -o "$folder/chunks.o" && "$cxx" "$folder/chunks.o" -o "$folder/chunks" -lm || exit 1
 if ! { PLANTED=0 "$folder/all" titans gla && PLANTED=0 "$folder/units" &&
-       PLANTED=0 "$folder/chunks" deltanet; } >"$folder/said" 2>&1; then
+       PLANTED=0 "$folder/chunks" deltanet hgrn2; } >"$folder/said" 2>&1; then
   cat "$folder/said"
   exit 1
 fi
@@ -140,6 +153,7 @@ while IFS='|' read -r what row says; do
   program=all
   [ "$row" = units ] && program=units
   [ "$row" = chunks ] && program=chunks row=deltanet
+  [ "$row" = channels ] && program=chunks row=hgrn2
   PLANTED=$number timeout 100 "$folder/$program" "$row" >"$folder/said" 2>&1
   tell "$what" $? "$says"
 done <"$folder/list"

@@ -529,5 +529,7 @@ SHIM_UNWATCHED static int shim_launch(void (*kernel)(const A), size_t blocks, un
   }
   return 1;
 }
+#define MIRAS__LAUNCH_OF(threads, kernel, blocks, bytes, stream, argument) \
+  ((void)(stream), shim_launch(kernel, blocks, threads, bytes, argument))
 #define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
-  ((void)(stream), shim_launch(kernel, blocks, MIRAS_CUDA_THREADS, bytes, argument))
+  MIRAS__LAUNCH_OF(MIRAS_CUDA_THREADS, kernel, blocks, bytes, stream, argument)

@@ -73,6 +73,7 @@ for arch in $archs; do
       name = substr(s, i + 7, n - 7)
       s = substr(s, i + n)
       args = ""
+      sub(/^INS[0-9A-Z]*_[0-9]+miras__[a-z_]+I/, "I", s)
       if (match(s, /^I(Li[0-9]+E)+E/)) {
         args = substr(s, 4, RLENGTH - 5)
         gsub(/ELi/, ",", args)

@@ -1,7 +1,8 @@
 /* test_cuda_chunks.cpp: chunks on matrix units as one kernel (miras__run_chunks) against the host
  * and against what it replaces, the engine on the device, whose products are on matrix units, too:
- * answers, states and every gradient, up to the rounding of products; calls that begin and end off
- * the chunk grid, sizes that no fragment has, decays of 0 and 1; and which memories run so.
+ * answers, states and every gradient, which have a kernel as well (miras__run_chunks_back), up to
+ * the rounding of products; calls that begin and end off the chunk grid, sizes that no fragment
+ * has, decays of 0 and 1; gradients one by one; and which memories run so.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_chunks.cpp -o test_cuda_chunks -lm
  *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_chunks.cpp              on a GPU
  * Names of rows as arguments run these alone. */
@@ -75,6 +76,7 @@ typedef struct memory_case {
 
 enum { HOST, ENGINE, CHUNKS, WAYS };
 static miras_cuda_options options;
+static int only = -1;              /* the one gradient of tokens that is asked for; -1: all       */
 
 static float *pass_on(int way, const float *x, size_t n, int odd) {
   float *p;
@@ -93,10 +95,14 @@ static void keep(made *to, int slot, int way, const float *from, size_t floats) 
     exit(2);
 }
 
-/* Does it run in chunks? */
+/* Does it run in chunks, and its adjoint? */
 static int in_chunks(const miras_cuda_memory *g) {
   const miras__cuda *held = miras__cuda_held(g);
   return miras__cuda_chunks_for(&held->m.plan, &held->options, held->shared).grid != NULL;
+}
+static int back_in_chunks(const miras_cuda_memory *g) {
+  const miras__cuda *held = miras__cuda_held(g);
+  return miras__cuda_chunks_back_for(&held->m.plan, &held->options, held->shared).grid != NULL;
 }
 
 static int run(const memory_case *c, int way, made *to) {
@@ -127,7 +133,9 @@ static int run(const memory_case *c, int way, made *to) {
         miras_cuda_memory_init(&g, m, &options, take(bytes / sizeof(float) + 1), bytes, 0))
       return 1;
     if (way == ENGINE) ((miras__cuda *)(void *)g.held)->shared = 0;
-    if (in_chunks(&g) != (way == CHUNKS)) return 1;
+    if (in_chunks(&g) != (way == CHUNKS) ||
+        back_in_chunks(&g) != (way == CHUNKS && c->d.value_dim <= 128 && c->d.chunk <= 128))
+      return 1;
   }
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) {
     const size_t n = all * tasks * m->width[i];
@@ -147,7 +155,7 @@ static int run(const memory_case *c, int way, made *to) {
     for (i = 0; i < MIRAS__INPUT_COUNT; i++) {
       const size_t at = done * tasks * m->width[i];
       input[i] = m->width[i] ? in[i] + at : NULL;
-      gradient[i] = m->width[i] ? out[i] + at : NULL;
+      gradient[i] = m->width[i] && (only < 0 || only == (int)i) ? out[i] + at : NULL;
     }
     tape = NULL;
     if (last && c->taped) {
@@ -172,7 +180,7 @@ static int run(const memory_case *c, int way, made *to) {
                     : miras_cuda_backward(&g, &x, tape, dy, &dx, dparams, ends, 0);
     if (r != MIRAS_OK) return 1;
     for (i = 0; i < MIRAS__INPUT_COUNT; i++)
-      if (m->width[i]) keep(to, (int)i, way, gradient[i], (size_t)x.length * tasks * m->width[i]);
+      if (gradient[i]) keep(to, (int)i, way, gradient[i], (size_t)x.length * tasks * m->width[i]);
     keep(to, MIRAS__INPUT_COUNT + 2, way, dparams, params);
     keep(to, MIRAS__INPUT_COUNT + 3, way, dstate, weights);
   }
@@ -277,29 +285,57 @@ static unsigned others(void) {
   return failed;
 }
 
-/* The same bits in blocks of another size and, without an initial memory, in calls that end where a
- * part of 16 does. */
+/* The same bits in blocks of another size, of gradients too, and, without an initial memory, of
+ * answers in calls that end where a part of 16 does. */
 static unsigned repeated(void) {
   static const int cut[3][CALLS] = {{0, 0, 0, 112}, {0, 0, 0, 112}, {48, 16, 16, 32}};
   unsigned failed = 0, i, k;
+  int t;
   for (i = 0; i < 2; i++) {
     made of[3];
     memory_case c;
     row_of(&c, i ? "kda" : "gated-deltanet", i ? MIRAS_KDA : MIRAS_GATED_DELTANET, 24, 70, 16);
     gates(&c, i ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
     options.products = MIRAS_CUDA_BF16;
+    c.taped = 1;
     for (k = 0; k < 3; k++) {
       memcpy(c.calls, cut[k], sizeof c.calls);
       block = k == 1 ? 256 : 128;
       if (run(&c, CHUNKS, &of[k])) return printf("%s does not run\n", c.name), 1u;
-      if (k && (memcmp(of[0].of[MIRAS__INPUT_COUNT], of[k].of[MIRAS__INPUT_COUNT],
-                       of[0].floats[MIRAS__INPUT_COUNT] * sizeof(float)) ||
-                memcmp(of[0].of[MIRAS__INPUT_COUNT + 1], of[k].of[MIRAS__INPUT_COUNT + 1],
-                       of[0].floats[MIRAS__INPUT_COUNT + 1] * sizeof(float)))) {
-        printf("%s: the bits differ in %s\n", c.name, k == 1 ? "larger blocks" : "other calls");
-        failed++;
-      }
+      for (t = k == 1 ? 0 : MIRAS__INPUT_COUNT; k && t < (k == 1 ? TENSORS : TENSORS - 3); t++)
+        if (memcmp(of[0].of[t], of[k].of[t], of[0].floats[t] * sizeof(float))) {
+          printf("%s: the bits of %s differ in %s\n", c.name, names[t],
+                 k == 1 ? "larger blocks" : "other calls");
+          failed++;
+        }
     }
+    give_back();
+  }
+  return failed;
+}
+
+/* Gradients that are asked for alone. */
+static unsigned alone(void) {
+  unsigned failed = 0, i;
+  for (i = 0; i < 2; i++) {
+    made all, one;
+    memory_case c;
+    row_of(&c, i ? "kda" : "gated-deltanet", i ? MIRAS_KDA : MIRAS_GATED_DELTANET, 16, 8, 16);
+    gates(&c, i ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
+    options.products = MIRAS_CUDA_BF16X3;
+    block = 128;
+    c.taped = c.home = 1, c.calls[CALLS - 1] = 20;
+    if (run(&c, CHUNKS, &all)) return printf("%s does not run\n", c.name), 1u;
+    for (only = 0; only < 5; only++) {
+      int t = only;
+      if (run(&c, CHUNKS, &one)) return printf("%s does not run\n", c.name), 1u;
+      for (; t < TENSORS; t = t == only ? MIRAS__INPUT_COUNT : t + 1)
+        if (off_by(all.of[t], one.of[t], all.floats[t]) > allowed[options.products]) {
+          printf("%s: with the gradient of %s alone, %s differs\n", c.name, names[only], names[t]);
+          failed++;
+        }
+    }
+    only = -1;
     give_back();
   }
   return failed;
@@ -329,11 +365,13 @@ int main(int argc, char **argv) {
      1},
     {"longhorn", MIRAS_LONGHORN, 48, 20, 1, {7, 64, 1, 83}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16X3, 0,
      1},
+    {"longhorn", MIRAS_LONGHORN, 16, 16, 16, {0, 0, 0, 36}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16, 0, 1},
     {"kda", MIRAS_KDA, 64, 64, 64, {0, 64, 0, 100}, 1, 0, 1, 0, 128, MIRAS_CUDA_BF16X3, 2, 1},
     {"kda", MIRAS_KDA, 100, 40, 16, {5, 60, 15, 39}, 1, 1, 1, 0, 128, MIRAS_CUDA_BF16X3, 2, 1},
     {"kda", MIRAS_KDA, 128, 20, 1, {0, 0, 17, 64}, 1, 1, 0, 0, 256, MIRAS_CUDA_BF16, 2, 1},
     {"gla", MIRAS_GLA, 30, 100, 24, {23, 50, 71, 60}, 1, 1, 1, 1, 128, MIRAS_CUDA_BF16X3, 2, 0},
     {"gla", MIRAS_GLA, 72, 16, 1, {0, 0, 3, 40}, 1, 0, 0, 0, 128, MIRAS_CUDA_BF16, 2, 0},
+    {"retnet", MIRAS_RETNET, 16, 144, 1, {0, 0, 0, 20}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16, 0, 0},
     {"retnet", MIRAS_RETNET, 64, 128, 8, {21, 64, 3, 40}, 1, 1, 0, 0, 128, MIRAS_CUDA_BF16X3, 0, 0},
     {"mamba2", MIRAS_MAMBA2, 128, 64, 1, {0, 0, 64, 65}, 1, 0, 1, 0, 128, MIRAS_CUDA_BF16X3, 1, 1},
     {"hgrn2", MIRAS_HGRN2, 16, 24, 16, {0, 0, 16, 30}, 1, 0, 1, 0, 128, MIRAS_CUDA_BF16X3, 2, 0},
@@ -357,7 +395,7 @@ int main(int argc, char **argv) {
     options.products = (miras_cuda_products)all[i].products;
     failed += compare(&c);
   }
-  if (argc < 2) failed += others() + repeated();
+  if (argc < 2) failed += others() + repeated() + alone();
   cudaFree(device);
   printf("%u differ\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
