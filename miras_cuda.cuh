@@ -453,20 +453,22 @@ struct miras__unit_kernels {
 
 struct miras__cuda_kernels;
 /* Shared memory of a block: what a kernel returns, how many floats of room follow, how products are
- * made, floats of what lies behind the room, of a head's state and of parts of rows; that room,
- * from MIRAS__ROOM on, and those. */
+ * made, floats of what lies behind the room, of a head's state and of parts of rows; whether a grid
+ * of chunks has run the heads; that room, from MIRAS__ROOM on, and those. */
 #ifdef __CUDACC__
 extern __shared__ __align__(16) float miras__told[];
 #else
   #define miras__told ((float *)shim_shared)
 #endif
 enum { MIRAS__ROOM = 8 };
-static void miras__tell_room(size_t floats, int products, size_t state = 0, size_t parts = 0) {
+static void miras__tell_room(size_t floats, int products, size_t state = 0, size_t parts = 0,
+                             int ran = 0) {
   if (!threadIdx.x) {
     miras__told[1] = (float)floats;    /* less than 2^24: exact                                   */
     miras__told[2] = (float)products;
     miras__told[3] = (float)state;     /* 0: a state stays where it is                            */
     miras__told[4] = (float)parts;
+    miras__told[5] = (float)ran;
   }
   __syncthreads();
 }
@@ -2574,16 +2576,45 @@ static int miras__bring(miras__call *a) {
   return 1;
 }
 
+/* Of a head that a grid of chunks has run: tokens behind the last state of a tape that it made,
+ * which it has left where the next one goes. */
+static void miras__forward_rest(const miras__call *a) {
+  const size_t per = (size_t)a->p->tape_tokens, t = (size_t)a->io->length / per * per;
+  miras__call run = *a;
+  miras__head_io io = *a->io;
+  if (!a->tape || t == (size_t)a->io->length) return;
+  run.tape += t / per * a->p->tape_chunk;
+  run.position += (uint64_t)t;
+  run.io = &io;
+  miras__inputs_on(&io, t);
+  io.y += t * io.ldy;
+  io.length -= (int)t;
+  a->K->copy(run.state, run.tape, a->p->weights);
+  miras__head_forward(&run);
+}
+
 /* miras__head_forward where heads of memories and layers call it. */
 static void miras__near_forward(const miras__call *a) {
   const size_t n = (size_t)miras__told[3];
   miras__call run = *a;
+  if (miras__told[5] > 0) {
+    miras__forward_rest(a);
+    return;
+  }
   const int near = miras__bring(&run);
   miras__head_forward(&run);
   if (!near) return;
   if (a->p->head_state < n) miras__halves_take(a->state, run.state, n);
   else miras__state_take(a->state, run.state, n);
 }
+
+#ifndef MIRAS_NO_TRAINING
+/* And its adjoint. */
+static void miras__near_backward(const miras__call *a) {
+  if (!(miras__told[5] > 0)) miras__head_backward(a);
+}
+#endif
+
 /* ---- chunks on matrix units ----
  *
  * Rows of room @50 that read no normaliser and have one stream, one step and one gate of a kind
@@ -3063,7 +3094,7 @@ static void miras__chunks_keys_of(const miras__chunks *g, size_t t, unsigned row
   __syncthreads();
 }
 
-/* From state `from` to state `to`. */
+/* From state `from` to state `to`, or NULL. */
 template <class room>
 static void miras__chunks_forward(const miras__chunks *block, const float *from, float *to) {
   enum { N = room::N };
@@ -3092,8 +3123,19 @@ static void miras__chunks_forward(const miras__chunks *block, const float *from,
     if (ahead && late) miras__chunks_bring<room>(g, next, ahead);
     t = next, rows = ahead;
   }
-  if (g->column < dv) miras__chunks_keep<N>(s, g, to, 1);
+  if (to && g->column < dv) miras__chunks_keep<N>(s, g, to, 1);
 }
+
+/* What an adjoint is told beside: where gradients go, of answers and of the state behind. */
+typedef struct miras__chunks_back {
+  miras__chunks g;
+  const miras__head_grads *d;
+  const float *dy;
+  size_t lddy, position;
+  float *dinit, *dstate;             /* dinit: added to                                           */
+  unsigned *stash;
+} miras__chunks_back;
+
 #ifndef MIRAS_NO_TRAINING
 /* ---- their adjoint ----
  *
@@ -3175,16 +3217,6 @@ template <class room> struct miras__chunks_more {
     return turned(3) + which * P * state_apart();
   }
 };
-
-/* What an adjoint is told beside: where gradients go, of answers and of the state behind. */
-typedef struct miras__chunks_back {
-  miras__chunks g;
-  const miras__head_grads *d;
-  const float *dy;
-  size_t lddy, position;
-  float *dinit, *dstate;             /* dinit: added to                                           */
-  unsigned *stash;
-} miras__chunks_back;
 
 /* A factor as it lies in a warp to rows of shared memory. */
 template <int P>
@@ -3702,7 +3734,7 @@ static void miras__chunks_backward(const miras__chunks_back *block) {
   enum { N = room::N };
   const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const size_t per = (size_t)block->g.p->tape_tokens, dv = (size_t)block->g.p->d.value_dim;
-  const size_t all = room::ROWS % per ? per : (size_t)room::ROWS, each = more::part_words();
+  const size_t ROWS = room::ROWS, all = ROWS % per ? per : ROWS, each = more::part_words();
   const int pulls = block->g.p->pulls;
   miras__chunks_back own = *block;
   const miras__chunks_back *x = &own;
@@ -3724,11 +3756,11 @@ static void miras__chunks_backward(const miras__chunks_back *block) {
     const size_t end = start < g->end ? start : g->end;
     size_t t, steps;
     start -= all;
-    steps = (end - start + room::ROWS - 1) / room::ROWS;
+    steps = (end - start + ROWS - 1) / ROWS;
     for (size_t step = 0; step < 2 * steps - 1; step++) {
       const int back = step + 1 >= steps;
-      t = start + (back ? 2 * steps - 2 - step : step) * room::ROWS;
-      const unsigned rows = (unsigned)(end - t < room::ROWS ? end - t : room::ROWS);
+      t = start + (back ? 2 * steps - 2 - step : step) * ROWS;
+      const unsigned rows = (unsigned)(end - t < ROWS ? end - t : ROWS);
       __syncthreads();
       miras__chunks_bring<room>(g, t, rows);
       miras__chunks_keys_of<room>(g, t, rows);
@@ -3765,13 +3797,13 @@ template <class room>
 static void miras__chunks_homes(const miras__chunks_back *x) {
   enum { N = room::N, P = room::P };
   const unsigned first = threadIdx.x % 4 * 2;
-  const size_t dv = (size_t)x->g.p->d.value_dim;
+  const size_t dv = (size_t)x->g.p->d.value_dim, ROWS = room::ROWS;
   miras__chunks g = x->g;
   float s[2 * N][4];
   g.column = threadIdx.x / 32 * 16;
   K_ALL for (unsigned e = 0; e < 8 * N; e++) s[e / 4][e % 4] = 0;
-  for (size_t t = 0; t < g.end; t += room::ROWS) {
-    const unsigned rows = (unsigned)(g.end - t < room::ROWS ? g.end - t : room::ROWS);
+  for (size_t t = 0; t < g.end; t += ROWS) {
+    const unsigned rows = (unsigned)(g.end - t < ROWS ? g.end - t : ROWS);
     __syncthreads();
     miras__chunks_bring<room>(&g, t, rows);
     miras__chunks_keys_of<room>(&g, t, rows);
@@ -3804,6 +3836,9 @@ static void miras__chunks_homes(const miras__chunks_back *x) {
 #undef K_ALL
 
 #define miras__head_forward miras__near_forward
+#ifndef MIRAS_NO_TRAINING
+  #define miras__head_backward miras__near_backward
+#endif
 #define MIRAS__DEVICE 3
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
@@ -3827,6 +3862,7 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 #endif
 #undef miras__kernels
 #undef miras__head_forward
+#undef miras__head_backward
 #undef MIRAS__SET_SUFFIX
 #undef MIRAS__LENT_SUFFIX
 #undef static
@@ -3888,80 +3924,6 @@ __device__ static void miras__chunks_range(const miras__errand *a, size_t b, siz
   *to = *from + (length - *from) / grid * grid;
 }
 
-/* Blocks of a head, each with its columns of values, lie together. */
-template <class room>
-MIRAS__GRID miras__run_chunks(const __grid_constant__ miras__errand a) {
-  const miras__plan *p = &a.m.plan;
-  const size_t heads = (size_t)p->d.heads, each = blockDim.x / 2;
-  const size_t across = ((size_t)p->d.value_dim + each - 1) / each, i = blockIdx.x / across;
-  const size_t b = i / heads, h = i % heads;
-  miras__chunks g;
-  miras__head_io io;
-  miras__call run;
-  miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
-  io.y = a.call.y + (b * (size_t)a.x.length * heads + h) * (size_t)p->d.value_dim;
-  miras__memory_head(&a.m, b, h, &run);
-  miras__chunks_range(&a, b, &g.first, &g.end);
-  if (g.first == g.end) return;
-  g.p = p;
-  g.io = &io;
-  g.base = p->pulls && run.K->any(run.init, p->weights) ? run.init : NULL;
-  g.tape = miras__to(a.call.tape, 16 + i * a.call.per);
-  g.column = blockIdx.x % across * each;
-  miras__chunks_forward<room>(&g, run.position + g.first ? run.state : run.init, run.state);
-}
-
-#ifndef MIRAS_NO_TRAINING
-/* A block of the adjoint: a head. */
-enum { MIRAS__CHUNKS_MOST = 256 };
-#define MIRAS__BACK_GRID __global__ void __launch_bounds__(MIRAS__CHUNKS_MOST)
-
-/* What it is told of a call on a memory. */
-__device__ static void miras__chunks_back_of(const miras__errand *a, miras__chunks_back *x,
-                                             miras__head_io *io, miras__head_grads *g) {
-  const miras__plan *p = &a->m.plan;
-  const size_t heads = (size_t)p->d.heads, i = blockIdx.x, b = i / heads, h = i % heads;
-  const size_t length = (size_t)a->x.length, dv = (size_t)p->d.value_dim;
-  const float *init = a->m.params + h * p->weights;
-  uint64_t position;
-  miras__memory_io(&a->m, &a->x, (int)b, (int)h, io);
-  memset(g, 0, sizeof *g);
-  miras__memory_inputs(&a->m, &a->dx.key, b * length, h, g);
-  memcpy(&position, a->call.tape, sizeof position);
-  x->g.p = p;
-  x->g.io = io;
-  x->g.base = p->pulls && miras__kernels_best()->any(init, p->weights) ? init : NULL;
-  x->g.tape = a->call.tape + 16 + i * a->call.per;
-  x->g.first = x->g.column = 0;
-  x->g.end = length;
-  x->d = g;
-  x->dy = a->call.dy + (b * length * heads + h) * dv;
-  x->lddy = heads * dv;
-  x->position = (size_t)position;
-  x->dinit = a->call.parts + i * a->call.part;
-  x->dstate = miras__to(a->call.dstate, i * p->head_dstate);
-  x->stash = (unsigned *)(void *)(a->call.scratch + i * a->words);
-}
-
-template <class room>
-MIRAS__BACK_GRID miras__run_chunks_back(const __grid_constant__ miras__errand a) {
-  miras__chunks_back x;
-  miras__head_io io;
-  miras__head_grads g;
-  miras__chunks_back_of(&a, &x, &io, &g);
-  miras__kernels_best()->fill(x.dinit, 0, a.call.part);
-  miras__chunks_backward<room>(&x);
-}
-template <class room>
-MIRAS__BACK_GRID miras__run_chunks_homes(const __grid_constant__ miras__errand a) {
-  miras__chunks_back x;
-  miras__head_io io;
-  miras__head_grads g;
-  miras__chunks_back_of(&a, &x, &io, &g);
-  miras__chunks_homes<room>(&x);
-}
-#endif
-
 /* What is left of a call to the engine: before that, or `behind`. */
 __device__ static void miras__rest(const miras__errand *a, int behind) {
   const miras__plan *p = &a->m.plan;
@@ -3988,13 +3950,6 @@ __device__ static void miras__rest(const miras__errand *a, int behind) {
   miras__head_forward(&run);
 }
 
-/* The grid of a memory that runs so, and the shared memory that it takes; NULL: it does not. Of the
- * adjoint also what rows read of B, the threads of a block, and words of memory for each head. */
-typedef struct miras__chunks_grid {
-  void (*grid)(const miras__errand), (*homes)(const miras__errand);
-  size_t bytes, homes_bytes, words;
-  unsigned threads;
-} miras__chunks_grid;
 MIRAS__GRID miras__run_before(const __grid_constant__ miras__errand a) { miras__rest(&a, 0); }
 MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__rest(&a, 1); }
 
@@ -4420,31 +4375,32 @@ __device__ static void miras__text_moved(const miras__phase *ph, size_t b) {
 
 union miras__any_task { miras__phase phase; miras__jobs jobs; miras__adam adam; };
 struct miras__tasks {
-  int task, products;
-  unsigned count;
+  int task, products, ran;           /* ran: a grid of chunks has run the heads                   */
+  unsigned count, *stash;
   size_t room, near, parts;
+  size_t records;                    /* floats of shared memory before what they are told         */
+  size_t words;                      /* of such a grid's stash, for a head                        */
   miras__columns columns;
   struct { miras_trainer trainer; miras__any_task task; } told;
 };
 
-/* Blocks take tasks in turn, with a worker's scratch each. What they are told lies in shared memory
- * behind the room of kernels and of a state. */
-MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
-  float *words = miras__told + MIRAS__ROOM + a.room + a.near + a.parts;
-  const float *from = (const float *)&a.told;
+/* What tasks are told lies in shared memory, behind what they work in. */
+__device__ static void *miras__tasks_told(const miras__tasks *a) {
+  float *words = miras__told + MIRAS__ROOM + a->records;
+  const float *from = (const float *)&a->told;
   miras_trainer *trainer = (miras_trainer *)words;
   void *told = words + sizeof *trainer / sizeof *words;
   miras__phase *phase = (miras__phase *)told;
   miras__jobs *jobs = (miras__jobs *)told;
   miras__adam *adam = (miras__adam *)told;
-  unsigned i;
-  for (i = threadIdx.x; i < sizeof a.told / sizeof *from; i += blockDim.x) words[i] = from[i];
-  miras__tell_room(a.room, a.products, a.near, a.parts);
+  for (unsigned i = threadIdx.x; i < sizeof a->told / sizeof *from; i += blockDim.x)
+    words[i] = from[i];
+  miras__tell_room(a->room, a->products, a->near, a->parts, a->ran);
   if (!threadIdx.x) {
-    if (a.task < MIRAS__JOB_TASK || a.task >= MIRAS__TEXT_BEGIN) {
+    if (a->task < MIRAS__JOB_TASK || a->task >= MIRAS__TEXT_BEGIN) {
       phase->trainer = trainer;
       phase->all.k = miras__kernels_best();
-    } else if (a.task == MIRAS__JOB_TASK) {
+    } else if (a->task == MIRAS__JOB_TASK) {
       jobs->k = miras__kernels_best();
     } else {
       adam->trainer = trainer;
@@ -4452,6 +4408,14 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
     }
   }
   __syncthreads();
+  return told;
+}
+
+/* Blocks take tasks in turn, with a worker's scratch each. */
+MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
+  void *told = miras__tasks_told(&a);
+  miras__phase *phase = (miras__phase *)told;
+  unsigned i;
   for (i = blockIdx.x; i < a.count; i += gridDim.x)
     switch (a.task) {
       case MIRAS__CALL_BEGIN: miras__call_begin(told, (int)i, (int)blockIdx.x); break;
@@ -4472,6 +4436,152 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
       case MIRAS__TEXT_END: miras__text_end(phase, &a.columns, i, (int)blockIdx.x); break;
       default: miras__text_moved(phase, i);
     }
+}
+#endif
+
+/* ---- grids of chunks on matrix units ----
+ *
+ * Heads of a call on a memory, or of a layer in all texts of a call on a model. Blocks of a head,
+ * each with its columns of values, lie together; one back is a head. */
+typedef struct miras__chunks_job {
+  miras__errand memory;
+#ifndef MIRAS__NO_TRAINER
+  miras__tasks tasks;
+  int of_layer;
+#endif
+} miras__chunks_job;
+
+/* The grid of a memory that runs so, and the shared memory that it takes; NULL: it does not. Of the
+ * adjoint also the grid of what rows read of B, and words of memory for each head. */
+typedef struct miras__chunks_grid {
+  void (*grid)(const miras__chunks_job), (*homes)(const miras__chunks_job);
+  size_t bytes, homes_bytes, words;
+  unsigned threads;
+} miras__chunks_grid;
+
+/* What a block is told: all but its columns; from: the state to begin with, to: where it goes.
+ * again: sums of heads have been begun. */
+typedef struct miras__chunks_told {
+  miras__chunks_back x;
+  miras__head_io io;
+  miras__head_grads d;
+  const float *from;
+  float *to;
+} miras__chunks_told;
+
+__device__ static void miras__chunks_of(miras__chunks_told *to, const miras__plan *p,
+                                        const float *init) {
+  memset(to, 0, sizeof *to);
+  to->x.g.p = p;
+  to->x.g.base = p->pulls && miras__kernels_best()->any(init, p->weights) ? init : NULL;
+}
+
+__device__ __noinline__ void miras__chunks_of_memory(miras__chunks_told *to,
+                                                     const miras__errand *a, size_t i, int back,
+                                                     int again) {
+  const miras__plan *p = &a->m.plan;
+  const size_t heads = (size_t)p->d.heads, b = i / heads, h = i % heads;
+  const size_t length = (size_t)a->x.length, dv = (size_t)p->d.value_dim;
+  miras__chunks *g = &to->x.g;
+  miras__call run;
+  miras__memory_head(&a->m, b, h, &run);
+  miras__chunks_of(to, p, run.init);
+  miras__memory_io(&a->m, &a->x, (int)b, (int)h, &to->io);
+  g->tape = miras__to(a->call.tape, 16 + i * a->call.per);
+  if (!back) {
+    to->io.y = a->call.y + (b * length * heads + h) * dv;
+    miras__chunks_range(a, b, &g->first, &g->end);
+    to->from = run.position + g->first ? run.state : run.init;
+    to->to = run.state;
+    return;
+  }
+  miras__memory_inputs(&a->m, &a->dx.key, b * length, h, &to->d);
+  memcpy(&run.position, a->call.tape, sizeof run.position);
+  g->end = length;
+  to->x.dy = a->call.dy + (b * length * heads + h) * dv;
+  to->x.lddy = heads * dv;
+  to->x.position = (size_t)run.position;
+  to->x.dinit = a->call.parts + i * a->call.part;
+  to->x.dstate = miras__to(a->call.dstate, i * p->head_dstate);
+  to->x.stash = (unsigned *)(void *)(a->call.scratch + i * a->words);
+  if (!again) run.K->fill(to->x.dinit, 0, a->call.part);
+}
+
+#ifndef MIRAS__NO_TRAINER
+/* Back, sums of heads are cleared here, for the tasks behind this grid add to them. Forward, what
+ * has no tape has no tokens behind those of a chunk, for the host sees to that. */
+__device__ __noinline__ void miras__chunks_of_layer(miras__chunks_told *to, const miras__tasks *a,
+                                                    size_t i, int back, int again) {
+  const miras__phase *ph = (const miras__phase *)miras__tasks_told(a);
+  const miras__shape *s = ph->all.layer->s;
+  const miras__plan *p = &s->plan;
+  const size_t h = i % s->tasks, length = ph->all.length;
+  miras__chunks *g = &to->x.g;
+  miras__drop drop;
+  miras__visit v = miras__visit_of(ph, i, 0, &drop);
+  miras__head_io io;
+  miras__call run;
+  miras__layer_call(&v, h, &io, &run);
+  miras__chunks_of(to, p, run.init);
+  to->io = io;
+  if (v.run) run.state = v.run + s->tail + h * p->head_state;
+  g->tape = back ? v.kept.tape + h * v.kept.per_tape : run.tape;
+  g->end = back || !g->tape ? length : length / (size_t)p->tape_tokens * (size_t)p->tape_tokens;
+  to->from = run.position ? run.state : run.init;
+  to->to = g->end < length ? g->tape + g->end / (size_t)p->tape_tokens * p->tape_chunk : run.state;
+#ifndef MIRAS_NO_TRAINING
+  if (!back) return;
+  v.adds = again;
+  (void)miras__head_sum(&v, MIRAS__W_RATES, h);
+  (void)miras__head_sum(&v, MIRAS__W_SKIP, h);
+  miras__layer_sums(&v, h, &run);
+  to->d = miras__head_rows(&v, h, h, v.work.dqkv, v.work.dgates);
+  to->x.dy = v.work.dy + h * s->dv;
+  to->x.lddy = s->ld_y;
+  to->x.position = (size_t)run.position;
+  to->x.dinit = run.dinit;
+  to->x.stash = a->stash + i * a->words;
+#endif
+}
+#endif
+
+__device__ static void miras__chunks_tell(miras__chunks_told *to, const miras__chunks_job *a,
+                                          size_t i, int back, int again) {
+#ifndef MIRAS__NO_TRAINER
+  if (a->of_layer) miras__chunks_of_layer(to, &a->tasks, i, back, again);
+  else
+#endif
+  miras__chunks_of_memory(to, &a->memory, i, back, again);
+  to->x.g.io = &to->io;
+  to->x.d = &to->d;
+}
+
+template <class room>
+MIRAS__GRID miras__run_chunks(const __grid_constant__ miras__chunks_job a) {
+  const size_t each = blockDim.x / 2;
+  size_t across;
+  miras__chunks_told told;
+  across = (a.memory.m.plan.d.value_dim + each - 1) / each;
+  miras__chunks_tell(&told, &a, blockIdx.x / across, 0, 0);
+  told.x.g.column = blockIdx.x % across * each;
+  if (told.x.g.first == told.x.g.end) return;
+  miras__chunks_forward<room>(&told.x.g, told.from, told.to);
+}
+
+#ifndef MIRAS_NO_TRAINING
+enum { MIRAS__CHUNKS_MOST = 256 };
+#define MIRAS__BACK_GRID __global__ void __launch_bounds__(MIRAS__CHUNKS_MOST)
+template <class room>
+MIRAS__BACK_GRID miras__run_chunks_back(const __grid_constant__ miras__chunks_job a) {
+  miras__chunks_told told;
+  miras__chunks_tell(&told, &a, blockIdx.x, 1, 0);
+  miras__chunks_backward<room>(&told.x);
+}
+template <class room>
+MIRAS__BACK_GRID miras__run_chunks_homes(const __grid_constant__ miras__chunks_job a) {
+  miras__chunks_told told;
+  miras__chunks_tell(&told, &a, blockIdx.x, 1, 1);
+  miras__chunks_homes<room>(&told.x);
 }
 #endif
 
@@ -4642,6 +4752,7 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_back_of(const miras__pl
   const size_t per = (size_t)p->tape_tokens, all = ROWS % per ? per : (size_t)ROWS;
   const unsigned warps = N > 4 || p->d.value_dim > 64 ? 8 : 4;
   miras_cuda::miras__chunks_grid c;
+  memset(&c, 0, sizeof c);
   c.grid = miras_cuda::miras__run_chunks_back<room>;
   c.homes = miras_cuda::miras__run_chunks_homes<plain>;
   c.threads = 32 * warps;
@@ -4868,9 +4979,12 @@ static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_
   const size_t across = (dv + each - 1) / each;
   const int off = job->m.plan.d.chunk > 1;
   const int rest = job->call.tape ? job->x.length % job->m.plan.tape_tokens != 0 : off;
+  miras_cuda::miras__chunks_job all;
+  memset((void *)&all, 0, sizeof all);
+  memcpy((void *)&all.memory, job, sizeof *job);
   return (!off || job->call.tape ||
           miras__cuda_run(miras_cuda::miras__run_before, heads, near, stream, job)) &&
-         MIRAS__LAUNCH(c->grid, heads * across, c->bytes, stream, *job) &&
+         MIRAS__LAUNCH(c->grid, heads * across, c->bytes, stream, all) &&
          (!rest || miras__cuda_run(miras_cuda::miras__run_behind, heads, near, stream, job));
 }
 
@@ -4941,10 +5055,13 @@ static int miras__cuda_back_can(const miras_cuda::miras__errand *job) {
 
 static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, size_t tasks,
                                        cudaStream_t stream, miras_cuda::miras__errand *job) {
+  miras_cuda::miras__chunks_job all;
   job->words = c->words;
-  return MIRAS__LAUNCH_OF(c->threads, c->grid, tasks, c->bytes, stream, *job) &&
+  memset((void *)&all, 0, sizeof all);
+  memcpy((void *)&all.memory, job, sizeof *job);
+  return MIRAS__LAUNCH_OF(c->threads, c->grid, tasks, c->bytes, stream, all) &&
          (!job->m.plan.pulls || !job->dparams ||
-          MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, *job));
+          MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, all));
 }
 
 miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens *x, float *tape,
@@ -5262,6 +5379,7 @@ typedef struct miras__there {
   const miras_model *m;            /* the host's                                                  */
   ptrdiff_t by;                    /* from an address of its block to that of the device's        */
   size_t near;                     /* floats of shared memory for a head's state in a task        */
+  size_t shared;                   /* bytes of it that a block may have                           */
   miras_cuda_options options;
 } miras__there;
 typedef char miras__there_fits[sizeof(miras__there) <= sizeof(miras_cuda_model) ? 1 : -1];
@@ -5281,6 +5399,33 @@ static int miras__alike(const miras_model *a, const miras_model *b) {
 static size_t miras__model_block(const miras_model *m) {
   return m->own.bytes - MIRAS__SLACK;
 }
+
+#ifndef MIRAS__NO_TRAINER
+/* The grids of chunks that heads of a layer have, forward or back; none: tasks run them. */
+static miras_cuda::miras__chunks_grid miras__cuda_layer_grid(const miras__there *there,
+                                                             const miras__shape *s, int back) {
+  const size_t told = sizeof(miras_cuda::miras__tasks), most = there->shared;
+  miras_cuda::miras__chunks_grid c;
+  memset(&c, 0, sizeof c);
+  if (s->type != MIRAS_LAYER_MEMORY || s->late || most < told) return c;
+#ifndef MIRAS_NO_TRAINING
+  if (back) return miras__cuda_chunks_back_for(&s->plan, &there->options, most - told);
+#endif
+  return back ? c : miras__cuda_chunks_for(&s->plan, &there->options, most - told);
+}
+
+static int miras__cuda_layers_allow(const miras__there *there) {
+  int i, back, ok = 1;
+  for (i = 0; i < there->m->kinds; i++)
+    for (back = 0; ok && back < 2; back++) {
+      const miras_cuda::miras__chunks_grid c =
+        miras__cuda_layer_grid(there, &there->m->shape[i], back);
+      ok = !c.grid || (miras__cuda_allow(c.grid, there->shared) &&
+                       (!c.homes || miras__cuda_allow(c.homes, there->shared)));
+    }
+  return ok;
+}
+#endif
 
 size_t miras_cuda_model_size(const miras_model *m, const miras_cuda_options *o, char *why,
                              size_t why_size) {
@@ -5316,8 +5461,9 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m,
 #ifndef MIRAS__NO_TRAINER
   if (!miras__cuda_allow(miras_cuda::miras__run_tasks, miras__cuda_shared()))
     return MIRAS_ERR_DEVICE;
-  there.near = miras__cuda_left((miras__cuda_shared() - 1024) / 2,
-                                sizeof(miras_cuda::miras__tasks));
+  there.shared = miras__cuda_shared();
+  there.near = miras__cuda_left((there.shared - 1024) / 2, sizeof(miras_cuda::miras__tasks));
+  if (!miras__cuda_layers_allow(&there)) return MIRAS_ERR_DEVICE;
 #endif
   memset(g, 0, sizeof *g);
   memcpy(g->held, &there, sizeof there);
@@ -5359,6 +5505,7 @@ typedef struct miras__cuda_trainer {
   miras_parallel parallel;
   cudaStream_t stream;
   size_t parts;                    /* floats of shared memory for parts of rows, of any layer     */
+  unsigned *stash;                 /* of the adjoint of chunks, for all heads of a layer          */
   int failed;
   uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS__SHAPES * sizeof(miras__layer_work) / 8 + 32];
@@ -5398,6 +5545,40 @@ static size_t miras__cuda_task_near(const miras__cuda_trainer *t, int task, cons
              : 0;
 }
 
+/* Heads of a layer in chunks on matrix units, before the tasks that do the rest of them; 0: tasks
+ * do all of it. A call of a trainer begins on the chunk grid; one of a session does where that is
+ * every token. */
+static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *ph, size_t count,
+                                    const miras_cuda::miras__tasks *tasks) {
+  const miras__shape *s = ph->all.layer->s;
+  const int back = ph->act == MIRAS__HEAD_BWD;
+  const size_t length = ph->all.length, per = (size_t)s->plan.tape_tokens;
+  const size_t across = (s->dv + MIRAS_CUDA_THREADS / 2 - 1) / (MIRAS_CUDA_THREADS / 2);
+  miras_cuda::miras__chunks_grid c;
+  miras_cuda::miras__chunks_job job;
+  int ok;
+  if (!miras__of_heads(ph->act) || length < miras_cuda::MIRAS__PART || length < per) return 0;
+  if (!back && !ph->all.train && (ph->all.kept.tape ? length % per != 0 : s->plan.d.chunk > 1))
+    return 0;
+  c = miras__cuda_layer_grid(&t->there, s, back);
+  if (!c.grid) return 0;
+  memset((void *)&job, 0, sizeof job);
+  job.memory.m.plan.d.value_dim = (int)s->dv;
+  job.of_layer = 1;
+  job.tasks = *tasks;
+  job.tasks.words = c.words;
+  job.tasks.stash = t->stash;
+  job.tasks.records = c.bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
+  ok = MIRAS__LAUNCH_OF(c.threads, c.grid, count * (back ? 1 : across),
+                        c.bytes + sizeof tasks->told, t->stream, job);
+  job.tasks.records = c.homes_bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
+  if (ok && back && s->plan.pulls)
+    ok = MIRAS__LAUNCH_OF(c.threads, c.homes, count, c.homes_bytes + sizeof tasks->told, t->stream,
+                          job);
+  if (!ok) t->failed = 1;
+  return 1;
+}
+
 /* A number of tasks, by their number. */
 static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, const void *argument,
                               const miras_cuda::miras__columns *columns) {
@@ -5426,6 +5607,11 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, co
   } else {
     memcpy((void *)&a.told.task.adam, argument, sizeof a.told.task.adam);
   }
+  a.records = a.room + a.near + a.parts;
+  if (count && task == miras_cuda::MIRAS__LAYER_TASK) {
+    a.ran = miras__cuda_layer_chunks(t, (const miras__phase *)argument, count, &a);
+    a.told.task.phase.all.adds = a.ran;
+  }
   if (count && !MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count < workers ? count : workers,
                               (miras_cuda::MIRAS__ROOM + a.room + a.near + a.parts) *
                                   sizeof(float) +
@@ -5453,7 +5639,8 @@ static size_t miras__cuda_trainer_layout(miras__cuda_trainer *t, const miras_cud
   miras__arena records = miras__arena_on(t->records), a = miras__arena_on(device);
   const miras__there there = miras__there_of(g);
   miras_trainer tr;
-  size_t bytes;
+  size_t bytes, words = 0;
+  int i;
   if (d && d->parallel)
     return miras__say(why, n, "parallel is set; a trainer on a device must have NULL: the device "
                               "is its job system"), 0;
@@ -5467,6 +5654,12 @@ static size_t miras__cuda_trainer_layout(miras__cuda_trainer *t, const miras_cud
   t->tr.desc.parallel = &t->parallel;
   a.records = &records;
   miras__trainer_layout(&t->tr, &a);
+  for (i = 0; i < there.m->kinds; i++) {
+    const miras__shape *s = &there.m->shape[i];
+    const miras_cuda::miras__chunks_grid c = miras__cuda_layer_grid(&there, s, 1);
+    if (c.grid && c.words * s->tasks > words) words = c.words * s->tasks;
+  }
+  t->stash = (unsigned *)(void *)miras__floats(&a, (size_t)t->tr.desc.batch, words);
   bytes = miras__arena_bytes(&a, "trainer", why, n);
   if (!bytes || !d->limit || bytes <= d->limit) return bytes;
   miras__say(why, n, "limit is %zu bytes; the trainer takes %zu", (size_t)d->limit, bytes);

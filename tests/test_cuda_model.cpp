@@ -1,5 +1,6 @@
 /* test_cuda_model.cpp: models of every row trained by the grids of miras_cuda.cuh, with the bits of
- * the host: loss, norm, parameters, gradients, moments and running texts after steps of each kind.
+ * the host: loss, norm, parameters, gradients, moments and running texts after steps of each kind;
+ * and with products on matrix units, where some have kernels for heads in chunks, nearly.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o test_cuda_model -lm
  *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_model.cpp -o test_cuda_model
  * Rows as arguments run only these. Without a GPU as test_cuda.cpp. */
@@ -78,10 +79,25 @@ static int same(const char *what, const float *a, const float *b, size_t count) 
   return 0;
 }
 
+/* 1: heads of the first layer must run in chunks, there and back; -1: must not, for there is no
+ * shared memory; 0: as they do. */
+static int chunks;
+
+static int in_chunks(miras_cuda_model *g) {
+  miras__there there;
+  memcpy(&there, g->held, sizeof there);
+  if (chunks < 0) there.shared = 0;
+  memcpy(g->held, &there, sizeof there);
+  return !chunks || ((miras__cuda_layer_grid(&there, there.m->layers[0].s, 0).grid != NULL) ==
+                       (chunks > 0) &&
+                     (miras__cuda_layer_grid(&there, there.m->layers[0].s, 1).grid != NULL) ==
+                       (chunks > 0));
+}
+
 /* Does the model learn on the device as it does here? With other products than the host's, which
  * AdamW's first step makes whole steps of where a gradient is nearly zero: loss and gradients, to
- * what is allowed. */
-static int learns(const miras_model_desc *d, const miras_cuda_options *how) {
+ * what is allowed, of part `first` alone. */
+static int learns(const miras_model_desc *d, const miras_cuda_options *how, int first) {
   static miras_cuda_trainer t;
   static int32_t tokens[BATCH * LENGTH + 1];
   miras_model *m = miras_model_open(d, NULL), *there = miras_model_open(d, NULL);
@@ -94,6 +110,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how) {
   void *of_model, *of_trainer;
   size_t count, bytes, i;
   char why[256];
+  const int closed = chunks > 0 && d->layer[0].memory.chunk > 1;   /* what was open is left there */
   int ok = 1, part;
   if (!m || !there) return 0;
   if (strcmp(d->pattern, "mw") == 0 && !miras_model_train_only(m, "*norm*,*q.weight")) return 0;
@@ -114,7 +131,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how) {
   bytes = miras_cuda_model_size(m, how, why, sizeof why);
   if (!bytes) puts(why);
   of_model = device(bytes);
-  if (miras_cuda_model_init(&g, m, how, of_model, bytes, 0) != MIRAS_OK) return 0;
+  if (miras_cuda_model_init(&g, m, how, of_model, bytes, 0) != MIRAS_OK || !in_chunks(&g)) return 0;
   bytes = miras_cuda_trainer_size(&g, &room, why, sizeof why);
   if (!bytes) puts(why);
   of_trainer = device(bytes);
@@ -124,7 +141,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how) {
   o.weight_decay = 0.1f;
   params = miras_model_params(m, &count);
   params2 = miras_model_params(there, NULL);
-  for (part = 0; ok && part < (how ? 1 : 3); part++) {
+  for (part = first; ok && part < (how ? first + 1 : 3); part++) {
     const int32_t rows[BATCH] = {part == 2 ? 2 : -1, 1}, fresh[BATCH] = {0, part == 1};
     const unsigned char new_texts[BATCH] = {0, (unsigned char)fresh[1]};
     const int length = part ? 64 : LENGTH;     /* two tiles of 36 rows, then one of 64 */
@@ -152,8 +169,8 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how) {
     ok = ok && same("norm", here + 1, said + 1, 1) &&
          (how || same("parameters", params, params2, count)) &&
          same("gradients and moments", host->grads, mirror->grads, (how ? 1 : 3) * count) &&
-         same("streams", host->streams, mirror->streams, STREAMS * m->run) &&
-         miras_trainer_steps(mirror) == (uint64_t)part + 1;
+         (closed || same("streams", host->streams, mirror->streams, STREAMS * m->run)) &&
+         miras_trainer_steps(mirror) == (uint64_t)(part - first) + 1;
   }
   cudaFree(of_model);
   cudaFree(of_trainer);
@@ -175,14 +192,16 @@ static struct {
   float *out;
 } texts;
 
+static const miras_cuda_options *texts_made;
 static int texts_open(const miras_model_desc *d, int batch, int length, int rows) {
   size_t bytes;
   texts.m = miras_model_open(d, NULL);
   texts.host = miras_session_open(texts.m, NULL);
   if (!texts.host) return 0;
-  bytes = miras_cuda_model_size(texts.m, NULL, NULL, 0);
+  bytes = miras_cuda_model_size(texts.m, texts_made, NULL, 0);
   texts.of_model = device(bytes);
-  if (miras_cuda_model_init(&texts.g, texts.m, NULL, texts.of_model, bytes, 0) != MIRAS_OK)
+  if (miras_cuda_model_init(&texts.g, texts.m, texts_made, texts.of_model, bytes, 0) != MIRAS_OK ||
+      !in_chunks(&texts.g))
     return 0;
   bytes = miras_cuda_session_size(&texts.g, batch, length);
   texts.of_session = device(bytes);
@@ -277,6 +296,42 @@ static const struct { const char *name, *pattern; } wholes[] = {
   {"rwkv7", "mgmw"}, {"mamba2", "mw"}, {"retnet", "m"}, {"hgrn2", "mm"}};
 enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 
+/* Heads in chunks: with tokens behind the last state of a tape, of texts that go on, and of
+ * sessions; beside tasks that do all of it. */
+static unsigned chunked(void) {
+  static const struct { miras_kind kind; miras_gate keep; int chunk, skip; } row[] = {
+    {MIRAS_GATED_DELTANET, MIRAS_GATE_HEAD, 8, 0}, {MIRAS_KDA, MIRAS_GATE_CHANNEL, 1, 0},
+    {MIRAS_MAMBA2, MIRAS_GATE_HEAD, 1, 1}};
+  const miras_cuda_options how = {MIRAS_CUDA_BF16X3};
+  unsigned failed = 0, i;
+  threads = 128;
+  texts_made = &how;
+  for (i = 0; i < sizeof row / sizeof row[0]; i++) {
+    miras_model_desc d;
+    int ok = miras_model_preset(&d, row[i].kind) == MIRAS_OK;
+    d.layer[0].memory.key_dim = 6;
+    d.layer[0].memory.chunk = row[i].chunk;
+    d.layer[0].memory.keep_gate = row[i].keep;
+    d.layer[0].skip = row[i].skip;
+    d.heads = 2;
+    d.vocab = WORDS;
+    d.width = 20;
+    d.seed = 5;
+    strcpy(d.pattern, "mm");
+    allowed = 1e-3f;
+    for (chunks = 1; ok && chunks >= (i ? 1 : -1); chunks -= 2) ok = learns(&d, &how, (int)i % 2);
+    chunks = 1;
+    ok = ok && (i < 2 || answers(&d));
+    chunks = 0;
+    allowed = 0;
+    printf("%-20s heads in chunks: %s\n", miras_kind_name(row[i].kind),
+           ok ? "nearly the same" : "DIFFERS");
+    failed += !ok;
+  }
+  texts_made = NULL;
+  return failed;
+}
+
 int main(int argc, char **argv) {
   unsigned failed = 0, kind, i, of_block;
   if (!strcmp(miras_isa(), "portable")) {
@@ -337,12 +392,12 @@ int main(int argc, char **argv) {
     d.untied = (int)kind % 3 == 0;
     of_block = kind % 3 ? 32 : 96;
     threads = of_block;
-    ok = learns(&d, NULL) && answers(&d) && (kind % 6 || many(&d));
+    ok = learns(&d, NULL, 0) && answers(&d) && (kind % 6 || many(&d));
     for (i = MIRAS_CUDA_BF16X3; ok && kind % 5 == 4 && i <= MIRAS_CUDA_BF16; i++) {
       const miras_cuda_options how = {(miras_cuda_products)i};
       threads = 128;
       allowed = i == MIRAS_CUDA_BF16 ? 0.1f : 1e-3f;
-      ok = learns(&d, &how);
+      ok = learns(&d, &how, 0);
       allowed = 0;
     }
     printf("%-20s pattern %s%s%s, %u threads: %s\n", name, d.pattern,
@@ -354,6 +409,9 @@ int main(int argc, char **argv) {
     fflush(stdout);
     failed += !ok;
   }
+  for (i = 1; i < (unsigned)argc && strcmp(argv[i], "chunks"); i++) {
+  }
+  if (argc < 2 || i < (unsigned)argc) failed += chunked();
   printf("%u differ\n", failed);
   return failed != 0;
 }
