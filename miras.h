@@ -2645,7 +2645,8 @@ static int miras__is_exact(const miras_desc *d) {
          (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_IMPLICIT);
 }
 
-#define MIRAS__BLOCK 16    /* fewest tokens per stored state in the exact engine's tape           */
+#define MIRAS__BLOCK 16    /* fewest tokens of a block of the exact engine's adjoint              */
+#define MIRAS__SPACING 64  /* and of those between two states of its tape                         */
 
 /* Tokens between two places where a memory can start anew: those between two states of a tape. */
 static MIRAS__BOTH int miras__reset_grid(const miras_desc *d) {
@@ -2902,6 +2903,7 @@ typedef struct miras__plan {
   size_t tape_chunk;       /* floats per head and chunk (exact engine: per block)                */
   size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
   int tape_tokens;         /* tokens that one tape_chunk covers                                  */
+  int tape_blocks;         /* exact engine: blocks in which the adjoint takes them               */
   size_t tape_once;        /* floats per head and call, before its chunks                        */
   size_t at[MIRAS__ARRAYS];   /* offsets of the arrays of a call's scratch                       */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
@@ -3425,6 +3427,7 @@ typedef struct miras__kernels miras__kernels;
     size_t n))                                                                                    \
   X(ANY, void, muladd_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,    \
     size_t ldb, size_t rows, size_t n))                                                           \
+  X(EXACT_BACK, void, fetch_rows, (const float *x, size_t ldx, size_t rows, size_t n, int write)) \
   X(BACK, void, sum_rows, (int add, float *s, size_t lds, const float *a, size_t lda,             \
     size_t rows, size_t n))                                                                       \
   X(ANY, void, mask_rows, (float *y, size_t ldy, float value, size_t rows, size_t n,              \
@@ -6129,6 +6132,17 @@ static void miras__weigh_bwd(const miras__kernels *K, float *dl, float *dp, cons
     K->mul(dp + i * ld, dp + i * ld, l + at, seen);
   }
   K->mask_rows(dp, ld, 0, rows, n, -(ptrdiff_t)n, (ptrdiff_t)first, step);
+}
+
+/* Rows that are wanted soon, to be written or not: those of a head lie in strides that no cache
+ * foresees. */
+static void miras__fetch_rows(const float *x, size_t ldx, size_t rows, size_t n, int write) {
+  size_t i;
+  for (; rows--; x += ldx)
+    for (i = 0; i < n; i += 16) {
+      if (write) V_FETCH(x + i, 1);
+      else V_FETCH(x + i, 0);
+    }
 }
 
 /* Normalisers: den_i += p_i . eta over what row i sees, kept off zero. */
@@ -9188,14 +9202,14 @@ typedef struct miras__open {
   X(open.u[1], second * rows * dv) X(open.eta, p->d.normalise ? rows : 0)                         \
   X(open.l, scalar * rows) X(open.c, per) X(open.cv, p->value_decay ? dv : 0)
 #define MIRAS__BLOCK_ARRAYS(X)                                                                    \
-  X(pack, room_to_pack) X(r.beta, value * dv)                                                     \
+  X(r.beta, value * dv)                                                                           \
   X(x[0], alone * rows * n) X(x[1], second * rows * n) X(r.v, rows * dv) X(r.alpha, rows * per)   \
   X(r.eta, rows * p->rates) X(score[0], stack * ld) X(score[1], second * stack * ld)              \
   X(product[0], scalar * stack * ld) X(product[1], scalar * second * stack * ld)   \
   X(z, room * n) X(zc, (room > p->streams * rows ? room : p->streams * rows) * n)                 \
   X(read, room * dv) X(u, value * dv) X(raw, value * dv) X(den, rows) X(row, wide)                \
   X(l, scalar * (rows + 1) * ld) X(c, (rows + 1) * per) X(cv, value ? (value + 1) * dv : 0)       \
-  X(f, p->pulls ? p->weights : 0)
+  X(f, p->pulls || (backward && p->tape_blocks > 1) ? p->weights : 0) X(pack, room_to_pack)
 #define MIRAS__BLOCK_ARRAYS_BWD(X)                                                                \
   X(dx[0], rows * n) X(dx[1], second * rows * n) X(du[0], rows * dv)                              \
   X(du[1], (second ? rows : value) * dv) X(d.alpha, rows * per) X(d.eta, rows * p->rates)         \
@@ -9216,11 +9230,14 @@ typedef struct miras__block {
   const float *base;       /* B, where decays lead to it and it is anything but zeros; else NULL */
   const float *s0;         /* S_0, or F_0 where there is a B                                     */
   size_t ld;
-  size_t r0, m, reads, stack;      /* the newest rows r0..r0+m-1, their queries, all that read   */
+  size_t r0, m, stack, asked;      /* the newest rows r0..r0+m-1, all that read, of whose answers
+                                      so many are wanted                                         */
   miras__readers by[2];            /* errors, queries                                            */
   miras__open open;        /* in the state; in scratch where that holds no open block            */
   miras__rows r, d;        /* the newest rows and their cotangents                               */
-  int backward, live;      /* live: does anything follow the block?                              */
+  int backward;            /* 0, or which block between two states of the tape, from 1           */
+  int live, answers;       /* does anything follow the block? is what queries read wanted: not
+                              to the adjoint, but with normalisers and value gates               */
   float *pack, *x[2], *product[2], *score[2], *z, *zc, *read, *u, *raw, *den, *row, *l, *c, *cv, *f;
   float *dx[2], *du[2], *dl, *dc, *dcv, *dlast[2], *dscore[2], *dz, *dread, *dden, *ds, *history;
 } miras__block;
@@ -9230,6 +9247,9 @@ static const uint16_t miras__open_arrays[] = {MIRAS__OPEN_ARRAYS(MIRAS_X)};
 static const uint16_t miras__block_arrays[] = {MIRAS__BLOCK_ARRAYS(MIRAS_X)};
 static const uint16_t miras__block_arrays_bwd[] = {MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)};
 #undef MIRAS_X
+enum {
+  MIRAS__PACK_AT = MIRAS__COUNT(miras__open_arrays) + MIRAS__COUNT(miras__block_arrays) - 1
+};
 
 /* Offsets of its scratch, how many floats that is (what only the adjoint needs is last), and the
  * floats of an open block, which come first where they do not lie in the state. */
@@ -9262,14 +9282,19 @@ static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backwa
 static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   const miras_desc *d = &p->d;
   const size_t chunk = (size_t)d->chunk, descents = (size_t)d->descents;
+  const size_t grid = (size_t)miras__reset_grid(d);
   size_t state = miras__pad(p->weights), open, least;
   p->tape_chunk = p->weights;
-  p->tape_tokens = miras__reset_grid(d);
+  p->tape_blocks = MIRAS__TRAINS && grid < MIRAS__SPACING ? MIRAS__SPACING / (int)grid : 1;
+  while (p->tape_blocks > 1 && (size_t)d->reset_every / grid % (size_t)p->tape_blocks)
+    p->tape_blocks--;
+  p->tape_tokens = p->tape_blocks * (int)grid;
   p->fused = chunk == 1 && descents == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
              !p->value_decay;
   p->split = p->weights;
   p->at_open = state;
-  least = miras__block_offsets(p, (size_t)p->tape_tokens * descents, 1, p->at, &open);
+  least = miras__block_offsets(p, grid * descents, 1, p->at, &open);
+  least += (size_t)(p->tape_blocks - 1) * p->at[MIRAS__PACK_AT];
   p->scratch = 3 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
   p->strip = p->weights * sizeof(float) > MIRAS__NEAR;
   if (p->strip) p->scratch += MIRAS__STRIP * p->features;
@@ -9390,17 +9415,25 @@ static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, f
 
 /* ---- a block of rows ---- */
 
-/* A block of `rows` rows in the call's scratch, its open part in the state or there too. */
+/* A block of `rows` rows in the call's scratch, its open part in the state or there too. Blocks 2
+ * and on of the adjoint have what is theirs behind all that the first has. */
 static void miras__exact_open(const miras__call *a, size_t rows, int backward, miras__block *k) {
   const miras__plan *p = a->p;
-  float *open = backward || p->d.chunk == 1 ? a->scratch : a->state + p->at_open;
+  float *from = a->scratch, *open = p->d.chunk == 1 ? from : a->state + p->at_open;
   size_t own[MIRAS__ARRAYS], floats;
   const size_t *at = p->at;
-  if (MIRAS__TRAINS && backward) (void)miras__block_offsets(p, rows, 1, own, &floats), at = own;
+  if (MIRAS__TRAINS && backward) {
+    const size_t all = miras__block_offsets(p, rows, 1, own, &floats);
+    at = own;
+    if (backward > 1) from += all + (size_t)(backward - 2) * own[MIRAS__PACK_AT];
+    open = from;
+  }
   miras__addresses(k, miras__open_arrays, MIRAS__COUNT(miras__open_arrays), open, at);
   at += MIRAS__COUNT(miras__open_arrays);
-  miras__addresses(k, miras__block_arrays, MIRAS__COUNT(miras__block_arrays), a->scratch, at);
+  miras__addresses(k, miras__block_arrays, MIRAS__COUNT(miras__block_arrays), from, at);
   at += MIRAS__COUNT(miras__block_arrays);
+  k->pack = a->scratch + at[-1];
+  k->answers = !backward || p->d.normalise || p->value_decay;
   if (p->delta && p->streams == 1) k->x[0] = k->z;
   if (!p->value_decay) k->r.beta = NULL;
   k->r.in = k->d.in = p->features;
@@ -9416,6 +9449,7 @@ static void miras__exact_open(const miras__call *a, size_t rows, int backward, m
   if (!MIRAS__TRAINS || !backward) return;
   miras__addresses(k, miras__block_arrays_bwd, MIRAS__COUNT(miras__block_arrays_bwd), a->scratch,
                    at);
+  if (!p->per_feature && !a->g->keep) k->dl = k->dc = NULL;
   k->d.x = k->dx[0];
   k->d.v = k->du[0];
   k->d.replace = k->dx[1];
@@ -9447,6 +9481,7 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
   q->seen = r0 + q->step;
   k->r.q = k->z + q->row * k->p->features;
   k->stack = e->count + reads;
+  k->asked = k->answers ? k->stack : e->count;
 }
 
 /* The new rows' u, and t or e_i in the place of what was read for an error. */
@@ -9502,7 +9537,7 @@ static void miras__exact_mix(miras__block *k) {
     K->channel_rows(K, &c, q->count ? read : NULL, dv, k->r0, k->m);
     return;
   }
-  for (s = 0; s < k->p->streams && q->count; s++) {
+  for (s = 0; s < k->p->streams && q->count && k->answers; s++) {
     const float *score = k->score[s] + q->row * N, *u = k->open.u[s];
     if (q->step <= 1)
       K->gemm(miras__causal(MIRAS__ADD, q->seen), read, dv, miras__mat(score, N),
@@ -9559,9 +9594,10 @@ static void miras__exact_reach(miras__block *k) {
   for (g = k->by; per && g < k->by + 2; g++)
     miras__gate(K, 1, k->zc + g->row * n, k->c + g->left * n, g->step * n, k->z + g->row * n,
                 g->count, n);
-  K->gemm(MIRAS__SET, k->read, dv, miras__mat(z, n), miras__mat(k->s0, dv), k->stack, dv, n,
+  if (!k->asked) return;
+  K->gemm(MIRAS__SET, k->read, dv, miras__mat(z, n), miras__mat(k->s0, dv), k->asked, dv, n,
           k->pack);
-  for (g = k->by; !per && g < k->by + 2; g++)
+  for (g = k->by; !per && g < k->by + 2 && g->row < k->asked; g++)
     miras__gate(K, 0, k->read + g->row * dv, k->c + g->left, g->step, k->read + g->row * dv,
                 g->count, dv);
   if (k->p->d.normalise) {
@@ -9577,8 +9613,8 @@ static void miras__exact_reach(miras__block *k) {
 static void miras__exact_home(miras__block *k) {
   const size_t n = k->p->features, dv = (size_t)k->p->d.value_dim;
   const miras__readers *q = &k->by[1];
-  if (!k->base || !k->stack) return;
-  miras__product(k->K, k->pack, MIRAS__ADD, k->read, k->z, k->base, k->stack, dv, n);
+  if (!k->base || !k->asked) return;
+  miras__product(k->K, k->pack, MIRAS__ADD, k->read, k->z, k->base, k->asked, dv, n);
   if (k->p->d.normalise)
     k->K->dot_rows(1, k->den, 1, k->z + q->row * n, n, k->base + n * dv, 0, q->count, n);
 }
@@ -9653,25 +9689,27 @@ static void miras__exact_rows(miras__block *k, const miras__head_io *io, size_t 
   K->invert(k->den, q->count);
 }
 
-/* s [weights]: from S_0 to the state after the block's `rows` rows, in place. */
-static void miras__exact_fold(miras__block *k, float *s, size_t rows) {
+/* s [weights]: the state after the block's `rows` rows, from S_0, `from`, which may be s. */
+static void miras__exact_fold(miras__block *k, float *s, const float *from, size_t rows) {
   const miras__kernels *K = k->K;
   const miras__plan *p = k->p;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, ld_c = (size_t)p->per_feature;
   const miras__open *o = &k->open;
   const float *x[4], *u[4], *rows_of[2];
   size_t i, j, r;
+  if (MIRAS__TRAINS && p->d.normalise) K->copy(s + n * dv, from + n * dv, n);
   for (j = 0; j < p->streams; j++)
     rows_of[j] = miras__exact_carry(k, j, rows, k->zc + j * rows * n,
                                     p->d.normalise ? s + n * dv : NULL);
   if (rows <= 2 && !p->value_decay) {              /* one pass over the state for a few pairs */
+    if (MIRAS__TRAINS) K->copy(s, from, n * dv);
     for (j = i = 0; j < p->streams; j++) {
       for (r = 0; r < rows; r++, i++) x[i] = rows_of[j] + r * n, u[i] = o->u[j] + r * dv;
     }
     K->fold_few(i, s, o->c, ld_c, x, u, n, dv);
     return;
   }
-  K->scale_rows(s, dv, 1, o->c, ld_c, s, dv, n, dv);
+  K->scale_rows(s, dv, 1, o->c, ld_c, from, dv, n, dv);
   if (p->value_decay) K->mul_rows(s, dv, s, dv, o->cv, 0, n, dv);
   for (j = 0; j < p->streams; j++)
     miras__product(K, k->pack, MIRAS__ADD | MIRAS__TN, s, rows_of[j], o->u[j], n, dv, rows);
@@ -9707,7 +9745,8 @@ static void miras__exact_fold_bwd(miras__block *k) {
 /* The block closes: s [weights] becomes the state after its rows, from F where there is a B. */
 static void miras__exact_close(miras__block *k, float *s, size_t rows) {
   const size_t all = k->p->weights;
-  miras__exact_fold(k, k->base ? k->f : s, rows);
+  float *to = k->base ? k->f : s;
+  miras__exact_fold(k, to, to, rows);
   if (!k->base) return;
   k->K->copy(s, k->f, all);
   k->K->add(s, k->base, all);
@@ -9840,8 +9879,52 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
                     q->step);
 }
 
-/* Adjoint of exact_forward, from the last block of the tape to the first; ds is the cotangent of
- * the state after the block. A block is computed again, then undone, what came last first. Towards
+/* Rows of m tokens from `from` on that the adjoint is about to read on its way forward, or with
+ * back 1 to read and write on its way back. */
+static void miras__exact_fetch(const miras__call *a, size_t from, size_t m, int back) {
+  const miras__kernels *K = a->K;
+  const miras__head_io *io = a->io;
+  const miras__head_grads *g = a->g;
+  const size_t dk = (size_t)a->p->d.key_dim, dv = (size_t)a->p->d.value_dim;
+  const size_t keeps = a->p->per_feature ? miras__keep_width(&a->p->d) : 0;
+  if (!back) {
+    K->fetch_rows(io->k + from * io->ldk, io->ldk, m, dk, 0);
+    K->fetch_rows(io->v + from * io->ldv, io->ldv, m, dv, 0);
+    K->fetch_rows(io->q + from * io->ldq, io->ldq, m, dk, 0);
+    K->fetch_rows(io->keep + from * io->ld_keep, io->ld_keep, m, keeps, 0);
+    return;
+  }
+  K->fetch_rows(a->dy + from * a->lddy, a->lddy, m, dv, 0);
+  if (g->k) K->fetch_rows(g->k + from * g->ldk, g->ldk, m, dk, 1);
+  if (g->v) K->fetch_rows(g->v + from * g->ldv, g->ldv, m, dv, 1);
+  if (g->q) K->fetch_rows(g->q + from * g->ldq, g->ldq, m, dk, 1);
+  if (g->keep) K->fetch_rows(g->keep + from * g->ld_keep, g->ld_keep, m, keeps, 1);
+}
+
+/* From the cotangents of the answers of `reads` tokens from t on, and in k->ds that of the state
+ * after them, to those of the block's inputs and of S_0: what came last first. */
+static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, size_t reads) {
+  const miras__kernels *K = k->K;
+  const miras__plan *p = k->p;
+  const size_t n = p->features, m = k->m, descents = (size_t)p->d.descents;
+  const float *dy = a->dy + t * a->lddy;
+  K->fill(k->dx[0], 0, (size_t)(k->dlast[0] - k->dx[0]));
+  miras__exact_answers_bwd(k, dy, a->lddy);
+  if (k->live) miras__exact_fold_bwd(k);
+  miras__exact_mix_bwd(k);
+  miras__exact_pairs_bwd(k);
+  miras__exact_reach_bwd(k, a->dinit, dy, a->lddy);
+  miras__exact_left_bwd(k);
+  if (p->delta && p->streams == 1) K->add_rows(k->dx[0], n, k->dz, n, m, n);
+  miras__rows_bwd(K, p, a->io, a->g, t * descents, m, &k->r, &k->d, k->row);
+  miras__rows_queries_bwd(K, p, a->io, a->g, t, reads, k->dz + k->by[1].row * n, k->r.q, n);
+}
+
+/* Adjoint of exact_forward, from the last state of the tape to the first; ds is the cotangent of
+ * the state after the block. The tokens between two states are computed again in blocks, each with
+ * arrays and an S_0 of its own, which the fold of the one before has made, and the blocks are then
+ * undone, the last first: 2 key_dim value_dim operations more for each token, and a quarter of the
+ * states to write and read, each of which is as much memory as a token takes time. Towards
  * B all is done with F_0 for S_0: dS passes S_m = B + F_m and F_0 = S_0 - B unchanged, and with
  * dS_m, dS_0 for it at the block's end and start, dB += dS_m - dS_0 besides what rows read of it.
  * The differences of a call's blocks add up to the last dS less the first, and the first comes back
@@ -9849,32 +9932,41 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
 static void miras__exact_backward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
-  const miras__head_io *io = a->io;
-  const size_t n = p->features, descents = (size_t)p->d.descents, per = (size_t)p->tape_tokens;
-  const size_t length = (size_t)io->length;
-  size_t block = (length + per - 1) / per;
-  miras__block work, *k = &work;
-  const miras__readers *q = &k->by[1];
-  miras__exact_open(a, per * descents, 1, k);
-  if (!p->per_feature && !a->g->keep) k->dl = k->dc = NULL;
+  const size_t per = (size_t)p->tape_tokens, grid = per / (size_t)p->tape_blocks;
+  const size_t descents = (size_t)p->d.descents, length = (size_t)a->io->length;
+  size_t part = (length + per - 1) / per;
+  miras__block work, next, *k = &work;
+  miras__exact_open(a, grid * descents, 1, k);
   if (a->dstate) K->copy(k->ds, a->dstate, p->weights);
   else K->fill(k->ds, 0, p->weights);
   if (p->pulls && a->dstate) K->add(a->dinit, k->ds, p->weights);
-  for (k->live = a->dstate != NULL; block-- > 0; k->live = 1) {
-    const size_t t = block * per, reads = length - t < per ? length - t : per, m = reads * descents;
-    const float *dy = a->dy + t * a->lddy;
-    miras__exact_start(k, a->tape + block * p->tape_chunk);
-    miras__exact_rows(k, io, t, 0, m);
-    K->fill(k->dx[0], 0, (size_t)(k->dlast[0] - k->dx[0]));
-    miras__exact_answers_bwd(k, dy, a->lddy);
-    if (k->live) miras__exact_fold_bwd(k);
-    miras__exact_mix_bwd(k);
-    miras__exact_pairs_bwd(k);
-    miras__exact_reach_bwd(k, a->dinit, dy, a->lddy);
-    miras__exact_left_bwd(k);
-    if (p->delta && p->streams == 1) K->add_rows(k->dx[0], n, k->dz, n, m, n);
-    miras__rows_bwd(K, p, io, a->g, t * descents, m, &k->r, &k->d, k->row);
-    miras__rows_queries_bwd(K, p, io, a->g, t, reads, k->dz + q->row * n, k->r.q, n);
+  for (k->live = a->dstate != NULL; part-- > 0; k->live = 1) {
+    const float *state = a->tape + part * p->tape_chunk;
+    const size_t first = part * per, end = first + per < length ? first + per : length;
+    size_t t = first, reads;
+    miras__exact_start(k, state);
+    for (;; t += grid) {
+      reads = end - t < grid ? end - t : grid;
+      if (end - t < 2 * grid) miras__exact_fetch(a, t, reads, 1);
+      else miras__exact_fetch(a, t + grid, grid, 0);
+      miras__exact_rows(k, a->io, t, 0, reads * descents);
+      if (end - t <= grid) break;
+      next = *k;
+      miras__exact_open(a, grid * descents, k->backward + 1, &next);
+      miras__exact_fold(k, next.f, k->s0, reads * descents);
+      next.s0 = next.f;
+      *k = next;
+    }
+    for (;; t -= grid, reads = grid) {
+      if (t > first) miras__exact_fetch(a, t - grid, grid, 1);
+      else if (part) miras__exact_fetch(a, t - per, grid, 0);
+      miras__exact_undo(a, k, t, reads);
+      if (t == first) break;
+      miras__exact_open(a, grid * descents, k->backward - 1, k);
+      k->s0 = k->backward > 1 || k->base ? k->f : state;
+      k->live = 1;
+      miras__exact_stack(k, 0, grid * descents, grid);
+    }
   }
   if (a->position && p->pulls) K->axpy(a->dinit, -1, k->ds, p->weights);
   if (a->position == 0) {
