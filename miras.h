@@ -595,7 +595,8 @@
              miras_layer_desc.persistent: learned pairs in front of attention. Layers of type mac.
              What published layers differ in: norm_epsilon, out_epsilon, convolved, conv_bias,
              key_mixing, value_mixing, key_heads, scaled_queries, norm_heads, out_gate, its rank
-             out_rank; keep forms with a floor (HGRN2) and with a bound of their own (KDA).
+             out_rank; keep forms with a floor (HGRN2) and a bound of their own (KDA), keep_low; and
+             keys divided by their sum.
              Parts of a memory's state by name: miras_memory_part, _get, _set, _move, and the same
              of a session's layers; dstate where a sequence ends inside a chunk. Views say how their
              initial values were drawn.
@@ -1017,6 +1018,7 @@ typedef enum miras_key_map {
                               channel and kappa = the key times a learned scale, of length 1 per
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
                               1 + (rate - 1) (.) a learned mix; query as it is                   */
+  MIRAS_KEYS_SUM,          /* both divided by the sum of their entries per head (DeltaNet)       */
   MIRAS_KEYS_COUNT
 } miras_key_map;
 
@@ -1169,6 +1171,8 @@ typedef struct miras_layer_desc {
   float steepest;          /* of MIRAS_KEEP_STEEP, 1e-3..1e3; 0 -> 5                             */
   int tied_step;           /* 1: the step gate is step * softplus(g) of the keep gate's own g (dt of
                               Mamba-2); needs MIRAS_KEEP_RATE and both gates per head            */
+  float keep_low;          /* forms sigmoid and root: least value of the gate before the horizon has
+                              its say, up to 0.9999; 0: no bound (GLA's clamp_min)               */
   float step_low;          /* tied_step: softplus(g) is held between these two, in both gates;   */
   float step_high;         /* 0 -> no bound                                                      */
   int skip;                /* type memory: 1 adds the token's value to what memories say, times a
@@ -2241,7 +2245,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(hidden, 2, 1, 1 << 20, MIRAS__LIKE_WIDTH, "no_mlp 0"),
   MIRAS__N(conv, 2, 1, 8, 4, "type not rwkv, convolved not none"),
   MIRAS__N(gate_rank, 2, 1, 4096, 32, "type not rwkv"),
-  MIRAS__W(key_map, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase"),
+  MIRAS__W(key_map, 2, MIRAS_KEYS_COUNT, "", "unit rms free complement erase sum"),
   MIRAS__W(keep_form, 2, MIRAS_KEEP_COUNT, "keep_gate not constant",
            "sigmoid root rate bounded floor steep"),
   MIRAS__N(tied_step, 2, 0, 1, 0, "keep_form rate"),
@@ -2297,7 +2301,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(taps, 6, 1, 8, 4, "type conv"),
   {MIRAS__AT("steepest", l.steepest), MIRAS__REAL, 6, MIRAS__SHAPE, 1e-3f, 1e3f, 5, NULL,
    "keep_form steep"},
-  MIRAS__N(key_heads, 6, 0, 65536, 0, "key_map unit rms free"),
+  MIRAS__N(key_heads, 6, 0, 65536, 0, "key_map unit rms free sum"),
   MIRAS__N(scaled_queries, 6, 0, 1, 0, "type not rwkv"),
   MIRAS__N(norm_heads, 6, 0, 65536, 0, "type memory"),
   MIRAS__W(turn, 6, MIRAS_TURN_COUNT, "type memory mag, key_map unit rms free",
@@ -2311,6 +2315,8 @@ static const miras__field miras__fields[] = {
   MIRAS__N(experts_per_token, 6, 1, 32, 2, "experts"),
   MIRAS__N(norm_topk, 6, 0, 1, 0, "experts"),
   MIRAS__N(shared_experts, 6, 0, 8, 0, "experts"),
+  {MIRAS__AT("keep_low", l.keep_low), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 0.9999f, 0, NULL,
+   "keep_gate not constant, keep_form sigmoid root"},
   MIRAS__M(heads, 0, 1, 65536, 1, ""),
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
@@ -7741,24 +7747,27 @@ static void miras__squash_bwd(int form, float *dy, size_t lddy, const float *y, 
   }
 }
 
-/* Rows of n floats one behind the other: x becomes x r, r = length / sqrt(sum x^2 + eps), kept
- * in inverse [rows] unless that is NULL. */
+/* Rows of length `length`, in place; below 0: rows whose sum is -length. r per row, inverse, may
+ * be NULL. */
 static void miras__unit_fwd(float *x, float *inverse, float length, size_t rows, size_t n) {
   size_t t;
   for (t = 0; t < rows; t++, x += n) {
-    float r = length / sqrtf(miras__dot(x, x, n) + MIRAS__UNIT_EPS);
+    float r = length > 0 ? length / sqrtf(miras__dot(x, x, n) + MIRAS__UNIT_EPS)
+                         : -length / miras__sum(x, n);
     miras__scale(x, r, x, n);
     if (inverse) inverse[t] = r;
   }
 }
 
-/* dx = r (dx - x (x . dx) / length^2), where x is unit_fwd's output and r what it left. */
+/* dx = r (dx - x (x . dx) / length^2), where x is unit_fwd's output and r what it left; of sums
+ * dx = r (dx - (x . dx) / -length). */
 static void miras__unit_bwd(float *dx, const float *x, const float *inverse, float length,
                             size_t rows, size_t n) {
+  const float by = length > 0 ? length * length : -length;
   size_t t;
   for (t = 0; t < rows; t++, dx += n, x += n) {
-    const vf s = V_SET1(miras__dot(dx, x, n) / (length * length)), r = V_SET1(inverse[t]);
-    V_EACH(dx, n, V_MUL(r, V_FNMA(V_AT(x), s, V_AT(dx))));
+    const vf s = V_SET1(miras__dot(dx, x, n) / by), r = V_SET1(inverse[t]);
+    V_EACH(dx, n, V_MUL(r, V_FNMA(length > 0 ? V_AT(x) : V_SET1(1.0f), s, V_AT(dx))));
   }
 }
 
@@ -13864,7 +13873,7 @@ typedef struct miras__shape {
   size_t moving;                   /* the first of g's, which depend on the token                 */
   size_t at_gate;                  /* behind all: of g the output gate's, where it has a low rank */
   miras__gates gate[MIRAS__GATE_GROUPS];
-  float low, high;                 /* what a tied step's g is held between                        */
+  float low, high;                 /* what g of keep gates, and of a tied step, is held between   */
   /* of attention */
   size_t at_still;                 /* queries before they turn in a row of what heads read        */
   size_t window;
@@ -15040,15 +15049,29 @@ static int miras__gate_learns(int form) {
   return form == MIRAS__GATE_RATE || form == MIRAS__GATE_FLOOR || form == MIRAS__GATE_STEEP;
 }
 
-/* Length that the layer gives keys and queries; 0: their own. */
+/* Length that the layer gives keys and queries, as unit_fwd takes it; 0: their own. */
 static float miras__key_length(const miras__shape *s) {
   if (s->key_map == MIRAS_KEYS_UNIT) return 1;
+  if (s->key_map == MIRAS_KEYS_SUM) return -1;
   return s->key_map == MIRAS_KEYS_RMS ? (float)sqrt((double)s->dk) : 0;
 }
 
 #ifndef MIRAS__DEVICE
+static double miras__logit(double p) { return log(p / (1 - p)); }
+
 /* x with softplus(x) = y. */
 static double miras__softplus_inverse(double y) { return y > 30 ? y : log(expm1(y)); }
+
+/* What g of keep gates is held between: where what is bounded, softplus(g) of a tied step or the
+ * gate, has its bounds. */
+static void miras__gate_bounds(miras__shape *s, const miras_layer_desc *d) {
+  const double low = (double)d->step_low, high = (double)d->step_high, keep = (double)d->keep_low;
+  if (!(low > 0 || high > 0 || keep > 0)) return;
+  s->low = low > 0 ? (float)miras__softplus_inverse(low) : -FLT_MAX;
+  s->high = high > 0 ? (float)miras__softplus_inverse(high) : FLT_MAX;
+  if (keep > 0)
+    s->low = (float)miras__logit(pow(keep, d->keep_form == MIRAS_KEEP_ROOT ? 16 : 1));
+}
 
 /* The shape around s->plan. */
 static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d) {
@@ -15080,7 +15103,8 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->value = s->heads * s->dv;
   s->descents = (size_t)m->descents;
   s->late = d->type == MIRAS_LAYER_MAC;
-  if (miras__key_length(s) > 0) s->lengths = 1 + s->descents + (s->late ? 1 : 0);
+  if (s->key_map == MIRAS_KEYS_SUM || miras__key_length(s) > 0)
+    s->lengths = 1 + s->descents + (s->late ? 1 : 0);
   for (i = 0; i < MIRAS__READS; i++) {
     const size_t each = i == MIRAS__READ_V ? s->dv : s->dk;
     s->read_at[i] = s->per_token;
@@ -15123,10 +15147,7 @@ static void miras__memory_layer_shape(miras__shape *s, const miras_layer_desc *d
   s->at_gate = s->outs;
   s->rank[3] = (size_t)d->out_rank;
   if (d->out_rank && d->type == MIRAS_LAYER_MEMORY) s->outs += s->out_offset = s->value;
-  if (d->step_low > 0 || d->step_high > 0) {       /* of softplus(g), so of g its inverse         */
-    s->low = d->step_low > 0 ? (float)miras__softplus_inverse((double)d->step_low) : -FLT_MAX;
-    s->high = d->step_high > 0 ? (float)miras__softplus_inverse((double)d->step_high) : FLT_MAX;
-  }
+  miras__gate_bounds(s, d);
   s->skip = d->skip ? s->heads : 0;
   s->cols_q = s->key_heads * s->dk;
   s->mix_q = s->cols_q;
@@ -15166,8 +15187,6 @@ static MIRAS__COLD miras_result miras__memory_layer_resolve(miras__shape *s,
                       "a model allows up to %d", s->proj + s->outs, INT_MAX), MIRAS_ERR_DESC;
   return MIRAS_OK;
 }
-
-static double miras__logit(double p) { return log(p / (1 - p)); }
 
 /* The g that makes a keep gate 1 - f, by the formulas of room @29; rate receives c of RATE. */
 static double miras__keep_start(const miras__shape *s, double f, double *rate) {
@@ -15340,11 +15359,11 @@ static void miras__convolve(const miras__visit *a, const float *past, size_t ldp
       miras__turn_rows(a, miras__read_rows(a, qkv, key, h), angles, 1);
     }
   }
-  for (h = 0; !(length > 0) && scale < 1 && h < s->key_heads && a->only != 2; h++) {
+  for (h = 0; !s->lengths && scale < 1 && h < s->key_heads && a->only != 2; h++) {
     float *q = miras__read_rows(a, qkv, MIRAS__READ_Q, h);
     a->k->scale(q, scale, q, a->n * s->dk);
   }
-  for (h = 0; length > 0 && h < s->key_heads; h++) {
+  for (h = 0; s->lengths && h < s->key_heads; h++) {
     if (a->only != 2)
       a->k->unit_fwd(miras__read_rows(a, qkv, MIRAS__READ_Q, h),
                      miras__length_of(a, inverse, MIRAS__READ_Q, h), length * scale, a->n, s->dk);
@@ -15362,8 +15381,7 @@ static const float *miras__gate_scale(const miras__layer *layer, const miras__ga
 }
 
 static miras__gating miras__gating_of(const miras__shape *s, const miras__gates *group) {
-  const miras__gates *keep = &s->gate[MIRAS__KEEP];
-  const int held = s->tied && group->from == keep->from;
+  const int held = group->from == s->gate[MIRAS__KEEP].from;
   miras__gating how;
   how.form = group->form, how.cap = group->cap;
   how.low = held ? s->low : 0, how.high = held ? s->high : 0;
@@ -15765,13 +15783,13 @@ static void miras__memory_head_bwd(const miras__visit *a, size_t h, float *tape,
   miras__head_backward(&run);
   if (s->skip) miras__skip_bwd(a, h, &io, &g);
   if (s->bonus) miras__bonus_bwd(a, h, &io, &g);
-  if (length > 0) {
+  if (s->lengths) {
     k->unit_bwd(g.q, io.q, miras__length_of(a, work->inverse, miras__reader(s), h / s->group),
                 length * s->query_scale, n, s->dk);
     k->unit_bwd(g.k, io.k, miras__length_of(a, work->inverse, MIRAS__READ_K, h / s->group), length,
                 n * s->descents, s->dk);
   }
-  if (!(length > 0) && s->query_scale < 1) k->scale(g.q, s->query_scale, g.q, n * s->dk);
+  if (!s->lengths && s->query_scale < 1) k->scale(g.q, s->query_scale, g.q, n * s->dk);
   for (tile = *a; s->turn && tile.first < n; tile.first += MIRAS__TILE) {
     const float *angles;
     tile.n = n - tile.first < MIRAS__TILE ? n - tile.first : MIRAS__TILE;
@@ -16773,7 +16791,7 @@ static void miras__said(const miras__visit *a, float *inverse) {
   for (h = 0; h < s->heads; h++) {
     float *rows = miras__read_rows(a, a->work.qkv, MIRAS__READ_SAID, h);
     a->k->copy_rows(rows, s->dk, y + h * s->dk, s->ld_y, a->n, s->dk);
-    if (length > 0)
+    if (s->lengths)
       a->k->unit_fwd(rows, miras__length_of(a, inverse, MIRAS__READ_SAID, h), length, a->n, s->dk);
   }
 }
@@ -16915,7 +16933,7 @@ static void miras__recall_bwd(const miras__visit *a, size_t h, float *dstate, fl
   miras__layer_sums(a, h, &run);
   miras__head_backward(&run);
   a->k->add(dstate, d, n);
-  if (length > 0)
+  if (s->lengths)
     a->k->unit_bwd(g.q, io.q, miras__length_of(a, a->work.inverse, MIRAS__READ_Q, h), length, a->n,
                    s->dk);
 }
@@ -20735,6 +20753,7 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_CHOSEN_NORM, MIRAS__C_STATE, MIRAS__C_GROUPS, MIRAS__C_EXPAND, MIRAS__C_LOW,
        MIRAS__C_HIGH, MIRAS__C_CHUNK, MIRAS__C_STEP, MIRAS__C_DEEP, MIRAS__C_SHARED, MIRAS__C_PRE,
        MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS, MIRAS__C_SAFE, MIRAS__C_STEEPEST,
+       MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM,
        MIRAS__CONFIGS };
 
 /* words: what it may be, its value being the word's number; NULL: a number, or a truth. slot -1: it
@@ -20779,9 +20798,10 @@ static const struct { const char *name; int slot; const char *words; } miras__co
   {"d_intermediate", -1, "0"}, {"use_conv_bias", -1, "true"},
   {"rms_norm", -1, "true"}, {"rmsnorm", -1, "true"},
   {"expand_ratio", MIRAS__C_EXPAND_RATIO, NULL}, {"use_lower_bound", MIRAS__C_LOWER_BOUNDS, NULL},
+  {"clamp_min", MIRAS__C_CLAMP, NULL}, {"qk_norm", MIRAS__C_KEYS, "l2 sum"},
+  {"qk_activation", MIRAS__C_KEY_FORM, "silu identity relu elu"},     /* as miras_mixing */
   {"safe_gate", MIRAS__C_SAFE, NULL}, {"lower_bound", MIRAS__C_STEEPEST, NULL},
-  {"use_gk", -1, "true"}, {"gate_logit_normalizer", -1, "16"}, {"qk_norm", -1, "l2"},
-  {"qk_activation", -1, "silu"}, {"use_output_norm", -1, "true"},
+  {"use_gk", -1, "true"}, {"gate_logit_normalizer", -1, "16"}, {"use_output_norm", -1, "true"},
   {"elementwise_affine", -1, "true"}, {"norm_first", -1, "true"}, {"norm_bias", -1, "true"},
   {"rope_type", -1, "default"}
 };
@@ -21282,18 +21302,19 @@ static int miras__describe_plain(miras__published *c, miras_model_desc *d, miras
   miras_layer_desc *l = &d->layer[0];
   if (!miras__describe_frame(c, d, kind) ||
       !miras__describe_heads(c, d, expand_v / 2, expand_v)) return 0;
-  l->convolved = MIRAS_CONVOLVED_NONE;
+  miras__describe_conv(c, d, 0);
   l->key_map = MIRAS_KEYS_FREE;
-  l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
+  if (l->convolved) l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
   miras__describe_gate(c, d, 1);
-  return miras__config_of(c, MIRAS__C_SHORT_CONV, 0) < 1 ||
-         miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+  return c->result == MIRAS_OK;
 }
 
 static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
+  const double least = miras__config_of(c, MIRAS__C_CLAMP, -100);    /* of a logarithm */
   if (!miras__describe_plain(c, d, MIRAS_GLA, 1)) return 0;
   d->layer[0].gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
-  return 1;
+  if (c->said[MIRAS__C_CLAMP]) d->layer[0].keep_low = (float)exp(least);
+  return least < -1e-4 || miras__config_lacks(c, MIRAS__C_CLAMP);
 }
 
 static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
@@ -21324,12 +21345,12 @@ static int miras__describe_delta_net(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
   if (!miras__describe_frame(c, d, MIRAS_DELTANET) || !miras__describe_heads(c, d, 1, 1)) return 0;
   l->memory.step = miras__config_of(c, MIRAS__C_NEGATIVE, 0) > 0 ? 2.0f : 1.0f;
-  l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   l->gate_rank = d->heads;
-  if (miras__config_of(c, MIRAS__C_BETA, 1) < 1) return miras__config_lacks(c, MIRAS__C_BETA);
+  if (miras__config_of(c, MIRAS__C_BETA, 1) < 1) l->memory.step_gate = MIRAS_GATE_CONSTANT;
+  if (miras__config_of(c, MIRAS__C_KEYS, 0) > 0) l->key_map = MIRAS_KEYS_SUM;
+  l->key_mixing = (miras_mixing)miras__config_of(c, MIRAS__C_KEY_FORM, 0);
+  miras__describe_conv(c, d, 1);
   miras__describe_gate(c, d, 0);
-  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 1) < 1)
-    return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
   return c->result == MIRAS_OK;
 }
 
@@ -22174,24 +22195,19 @@ static miras_view miras__view_of(const miras_model *m, int layer, int expert, in
   return v;
 }
 
-/* Why is this view not full? A row may lack its tensor, or none is meant for it. */
+/* A view is not full: which tensors for it, of this dialect or another, are not there? */
 static int miras__reject_gap(miras__published *c, const miras_model *m, const miras_view *v,
                              const char *ours, int layer, int expert) {
   char name[MIRAS__NAME_SIZE];
   int i;
+  miras__reject_as(c, MIRAS_ERR_FORMAT, v->name, "its tensors do not fill it; in no file:");
   for (i = 0; i < miras__families[c->family].count; i++) {
     const miras__named_as *row = &miras__families[c->family].rows[i];
     if (!row->theirs || !miras__row_fits(m, layer, expert, row) ||
         !miras__same(row->ours + (layer >= 0), ours)) continue;
     miras__theirs_name(c, row->theirs, layer, expert, name);
-    if (miras__theirs_named(c, name)) continue;
-    miras__reject(c, MIRAS_ERR_FORMAT, name);
-    miras__say(c->why, c->why_size, "there is no such tensor, which %s of this model needs",
-               v->name);
-    return 0;
+    if (!miras__theirs_named(c, name)) miras__say(c->why, c->why_size, " %s", name);
   }
-  miras__reject(c, MIRAS_ERR_FORMAT, v->name);
-  miras__say(c->why, c->why_size, "the tensors for it do not fill it");
   return 0;
 }
 

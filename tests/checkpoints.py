@@ -333,14 +333,34 @@ def delta_net_weights(draw, config):
     }
     if config["use_gate"]:
         tensors["g_proj.weight"] = draw.linear(value, width)
-    return tensors
+    unused = () if config["use_beta"] else ("b_proj.weight",)
+    return without(tensors, config, unused)
+
+
+def without(tensors, config, names):
+    """The tensors but for these, and for convolutions where there are none."""
+    return {name: value for name, value in tensors.items()
+            if name not in names and (config["use_short_conv"] or "conv1d" not in name)}
 
 
 def delta_net_layer(config, tensors, x):
     count = config["num_heads"]
-    q, k, v = (heads(short(x, tensors, letter), count) for letter in "qkv")
-    q, k = unit(q), unit(k)
-    beta = sigmoid(x @ tensors["b_proj.weight"].T) * (2 if config["allow_neg_eigval"] else 1)
+    q, k, v = (x @ tensors[letter + "_proj.weight"].T for letter in "qkv")
+    if config["use_short_conv"]:
+        q, k, v = (convolve(part, tensors[letter + "_conv1d.weight"])
+                   for part, letter in ((q, "q"), (k, "k"), (v, "v")))
+    form = {"silu": silu, "identity": lambda x: x, "relu": lambda x: np.maximum(x, 0),
+            "elu": lambda x: np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))}
+    q, k = (heads(form[config["qk_activation"]](part), count) for part in (q, k))
+    v = heads(silu(v), count)
+    if config["qk_norm"] == "sum":
+        q, k = q / q.sum(-1, keepdims=True), k / k.sum(-1, keepdims=True)
+    else:
+        q, k = unit(q), unit(k)
+    beta = np.ones((len(x), count))
+    if config["use_beta"]:
+        beta = sigmoid(x @ tensors["b_proj.weight"].T)
+    beta = beta * (2 if config["allow_neg_eigval"] else 1)
     y = delta_rule(q * q.shape[-1]**-0.5, k, v, beta, np.zeros(beta.shape + (1,)))
     y = rows(rms(y, tensors["o_norm.weight"], config["norm_eps"]))
     if config["use_gate"]:
@@ -354,7 +374,7 @@ def gla_weights(draw, config):
     width = config["hidden_size"]
     key, value = round(width * config["expand_k"]), round(width * config["expand_v"])
     rank = 16
-    return {
+    tensors = {
         "q_proj.weight": draw.linear(key, width),
         "k_proj.weight": draw.linear(key, width),
         "v_proj.weight": draw.linear(value, width),
@@ -365,16 +385,28 @@ def gla_weights(draw, config):
         "g_norm_swish_gate.weight": draw.gain(value // config["num_heads"]),
         "o_proj.weight": draw.linear(width, value),
     }
+    if config["use_short_conv"]:
+        tensors["q_conv1d.weight"] = draw.taps(key, config["conv_size"])
+        tensors["k_conv1d.weight"] = draw.taps(key, config["conv_size"])
+        tensors["v_conv1d.weight"] = draw.taps(value, config["conv_size"])
+    if not config["use_output_gate"]:
+        tensors["g_norm.weight"] = tensors.pop("g_norm_swish_gate.weight")
+        tensors.pop("g_proj.weight")
+    return tensors
 
 
 def gla_layer(config, tensors, x):
     count = config["num_heads"]
-    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T, count) for letter in "qkv")
+    q, k, v = (heads(short(x, tensors, letter) if config["use_short_conv"]
+                     else x @ tensors[letter + "_proj.weight"].T, count) for letter in "qkv")
     gate = (x @ tensors["gk_proj.0.weight"].T) @ tensors["gk_proj.1.weight"].T
     gate = log_sigmoid(gate + tensors["gk_proj.1.bias"]) / 16
     if config["clamp_min"] is not None:
         gate = np.maximum(gate, config["clamp_min"])
     y = decay_and_add(q * q.shape[-1]**-0.5, k, v, heads(gate, count))
+    if not config["use_output_gate"]:
+        return rows(rms(y, tensors["g_norm.weight"], config["norm_eps"])) @ tensors[
+            "o_proj.weight"].T
     y = rows(rms(y, tensors["g_norm_swish_gate.weight"], config["norm_eps"]))
     return (y * silu(x @ tensors["g_proj.weight"].T)) @ tensors["o_proj.weight"].T
 
@@ -1155,19 +1187,20 @@ def gated_deltanet_model(kept="F32", **fields):
     return fla_model(config, gated_deltanet_weights, gated_deltanet_layer, kept)
 
 
-def delta_net_model(**fields):
+def delta_net_model(kept="F32", **fields):
     config = fla_config("delta_net", "DeltaNetForCausalLM", **{
         "allow_neg_eigval": False, "conv_size": 4, "expand_k": 1.0, "expand_v": 1.0,
         "qk_activation": "silu", "qk_norm": "l2", "use_beta": True, "use_gate": False,
         "use_output_norm": True, "use_short_conv": True, **fields})
-    return fla_model(config, delta_net_weights, delta_net_layer)
+    return fla_model(config, delta_net_weights, delta_net_layer, kept)
 
 
-def gla_model():
-    config = fla_config(
-        "gla", "GLAForCausalLM", clamp_min=None, conv_size=4, elementwise_affine=True,
-        expand_k=0.5, expand_v=1.0, feature_map=None, num_kv_heads=None, use_gk=True, use_gv=False,
-        use_output_gate=True, use_short_conv=False, intermediate_size=None)
+def gla_model(**fields):
+    config = fla_config("gla", "GLAForCausalLM", **{
+        "clamp_min": None, "conv_size": 4, "elementwise_affine": True, "expand_k": 0.5,
+        "expand_v": 1.0, "feature_map": None, "num_kv_heads": None, "use_gk": True,
+        "use_gv": False, "use_output_gate": True, "use_short_conv": False,
+        "intermediate_size": None, **fields})
     return fla_model(config, gla_weights, gla_layer, "F16")
 
 
@@ -1228,7 +1261,12 @@ MODELS = {
     "delta_net": delta_net_model(norm_eps=1e-5),
     "delta_net-gated": delta_net_model(
         expand_k=0.5, allow_neg_eigval=True, use_gate=True, norm_eps=1e-3),
+    "delta_net-sum": delta_net_model("BF16", qk_norm="sum", qk_activation="elu", conv_size=3),
+    "delta_net-plain": delta_net_model(
+        "F16", qk_activation="identity", use_beta=False, use_short_conv=False),
     "gla": gla_model(),
+    "gla-clamped": gla_model(
+        clamp_min=-0.12, use_short_conv=True, use_output_gate=False, intermediate_size=64),
     "retnet": retnet_model(),
     "hgrn2": hgrn2_model(),
     "kda": kda_model(("mlx",)),

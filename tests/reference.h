@@ -1515,6 +1515,11 @@ REF double ref_softplus(double x) { return log1p(exp(-fabs(x))) + (x > 0.0 ? x :
 
 /* Rows of n to the given length, 1e-6 in the root; length 0: left as they are. */
 REF void ref_lengthen(double *x, size_t rows, size_t n, double length) {
+  for (size_t r = 0; r < rows && length < 0.0; r++) { /* of keys that are divided by their sum */
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) sum += x[r * n + i];
+    for (size_t i = 0; i < n; i++) x[r * n + i] /= sum;
+  }
   for (size_t r = 0; r < rows && length > 0.0; r++) {
     double sum = 1e-6;
     for (size_t i = 0; i < n; i++) sum += x[r * n + i] * x[r * n + i];
@@ -1639,14 +1644,15 @@ REF double ref_gate(const miras_layer_desc *d, const miras_desc *md, int which, 
   }
   switch (which) {
     case REF_KEEP:
-      if (d->keep_form == MIRAS_KEEP_ROOT) return most * pow(ref_sigmoid(g), 1.0 / 16.0);
+      if (d->keep_form == MIRAS_KEEP_ROOT)
+        return most * fmax((double)d->keep_low, pow(ref_sigmoid(g), 1.0 / 16.0));
       if (d->keep_form == MIRAS_KEEP_RATE) return most * exp(-exp(a) * ref_softplus(g));
       if (d->keep_form == MIRAS_KEEP_FLOOR)
         return most * (1.0 - ref_sigmoid(-g) * ref_sigmoid(-a));
       if (d->keep_form == MIRAS_KEEP_STEEP)
         return exp(-(d->steepest > 0.0f ? (double)d->steepest : 5.0) / (1.0 + exp(-g * exp(a))));
       if (d->keep_form == MIRAS_KEEP_BOUNDED) return most * exp(-exp(-0.5) * ref_sigmoid(g));
-      return most * ref_sigmoid(g);
+      return most * fmax((double)d->keep_low, ref_sigmoid(g));
     case REF_STEP:
       return (double)md->step * ref_sigmoid(g);
     case REF_THRESHOLD: return (double)md->threshold * ref_softplus(g);
@@ -1860,6 +1866,7 @@ REF void ref_memory_answers(const ref_model *m, int l, const double *asks, const
   const size_t K = d->key_heads > 0 ? (size_t)d->key_heads : H;
   const double length = d->key_map == MIRAS_KEYS_UNIT  ? 1.0
                         : d->key_map == MIRAS_KEYS_RMS ? sqrt((double)dk)
+                        : d->key_map == MIRAS_KEYS_SUM ? -1.0
                                                     : 0.0;
   double *q, *k, *v;
   double *erase = NULL, *replace = NULL, *gate[REF_GATES], *params;

@@ -37,7 +37,8 @@ enum { VOCAB = 48, TOKENS = 28 };
 /* Those whose layers are here, and the numbers that their files keep: f floats, b BF16, h F16. */
 static const struct { const char *name; char kept; } known[] = {
   {"gated_deltanet", 'f'}, {"gated_deltanet-grouped", 'b'}, {"gated_deltanet-ungated", 'f'},
-  {"gated_deltanet-sigmoid", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'}, {"gla", 'h'},
+  {"gated_deltanet-sigmoid", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'},
+  {"delta_net-sum", 'b'}, {"delta_net-plain", 'h'}, {"gla", 'h'}, {"gla-clamped", 'h'},
   {"retnet", 'h'}, {"hgrn2", 'b'}, {"kda", 'f'}, {"kda-grouped", 'f'}, {"rwkv7", 'f'},
   {"rwkv7-author", 'b'}, {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
   {"mamba2-author", 'h'}, {"ttt-linear", 'f'}, {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'},
@@ -297,6 +298,43 @@ static const change expert_changes[] = {
   {TENSORS, "mlp.experts.gate_up_proj", "mlp.experts.#.down_proj", "mlp.experts"}
 };
 
+/* The same of other folders. */
+static const struct { const char *name; change of; } others[] = {
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": null", NULL}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": 0.5", "clamp_min is 0.5"}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": -1e30", NULL}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": \"low\"", "clamp_min"}},
+  {"gla-clamped", {CONFIG, "\"use_short_conv\": true", "\"use_short_conv\": false", "conv1d"}},
+  {"gla-clamped", {CONFIG, "\"use_output_gate\": false", "\"use_output_gate\": true", "g_proj"}},
+  {"gla-clamped", {CONFIG, "\"feature_map\": null", "\"feature_map\": \"relu\"", "feature_map"}},
+  {"gla-clamped", {CONFIG, "\"num_kv_heads\": null", "\"num_kv_heads\": 1", "num_kv_heads"}},
+  {"delta_net-sum", {CONFIG, "\"sum\"", "\"max\"", "qk_norm is max; known here: l2 sum"}},
+  {"delta_net-sum", {CONFIG, "\"elu\"", "\"tanh\"", "qk_activation is tanh; known here: silu"}},
+  {"delta_net-sum", {CONFIG, "\"use_beta\": true", "\"use_beta\": false", "b_proj"}},
+  {"delta_net-plain", {CONFIG, "\"use_beta\": false", "\"use_beta\": true", "gates.down"}},
+  {"delta_net-plain", {CONFIG, "\"use_short_conv\": false", "\"use_short_conv\": 1", "conv1d"}},
+  {"hgrn2", {CONFIG, "\"expand_ratio\": 16", "\"expand_ratio\": 15", "its shape"}},
+  {"hgrn2", {CONFIG, "\"expand_ratio\": 16", "\"expand_ratio\": null", NULL}},
+  {"hgrn2", {CONFIG, "\"expand_ratio\": 16", "\"expand_ratio\": 0.5", "expand_ratio is 0.5"}},
+  {"hgrn2", {CONFIG, "_bound\": true", "_bound\": false", "model.lower_bounds"}},
+  {"hgrn2", {CONFIG, "\"use_short_conv\": false", "\"use_short_conv\": true", "use_short_conv"}},
+  {"hgrn2", {CONFIG, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2", "lower_bounds"}},
+  {"hgrn2", {TENSORS, "[3,32]", "[32,3]", "its shape [32, 3]"}},
+  {"hgrn2", {TENSORS, "[3,32]", "[6,16]", "its shape [6, 16]"}},
+  {"hgrn2", {TENSORS, "[3,32]", "[96]", "its shape [96]"}},
+  {"hgrn2", {TENSORS, "model.lower_bounds", "model.lower_bound", "model.lower_bound"}},
+  {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": 5", "lower_bound is 5"}},
+  {"kda", {CONFIG, "\"lower_bound\": null", "\"lower_bound\": -1e9", "steepest is 1e+09"}},
+  {"kda", {CONFIG, "\"safe_gate\": false", "\"safe_gate\": true", "safe_gate"}},
+  {"kda", {CONFIG, "\"use_short_conv\": true", "\"use_short_conv\": false", "conv1d"}},
+  {"kda", {TENSORS, "A_log\":{\"dtype\":\"F32\",\"shape\":[2]",
+           "A_log\":{\"dtype\":\"F32\",\"shape\":[1,1,2,1]", NULL}},
+  {"kda", {TENSORS, "0.attn.g_proj.1.bias", "0.attn.g_proj.1.base", "g_proj.1.bias"}},
+  {"kda", {TENSORS, "0.attn.f_proj.0.weight", "0.attn.f_proj.2.weight", "f_proj"}},
+  {"kda-grouped", {CONFIG, "\"num_v_heads\": 4", "\"num_v_heads\": 3", "key_heads"}},
+  {"kda-grouped", {CONFIG, "\"lower_bound\": -5.0", "\"lower_bound\": null", "safe_gate"}}
+};
+
 static char folder[] = "/tmp/miras_checkpoints.XXXXXX";
 static unsigned char *base[FILES];   /* of tensors all of it; the index lists all of them */
 static size_t length[FILES];
@@ -428,9 +466,12 @@ static void try_changes(const char *name, const change *c, size_t count) {
 }
 
 static void test_changes(void **state) {
+  size_t k;
   (void)state;
   try_changes(BASE, changes, sizeof changes / sizeof changes[0]);
   try_changes("qwen3_5_moe", expert_changes, sizeof expert_changes / sizeof expert_changes[0]);
+  for (k = 0; k < sizeof others / sizeof others[0]; k++)
+    try_changes(others[k].name, &others[k].of, 1);
 }
 
 /* Truncations, and bytes that have changed: a refusal, or a model. */

@@ -487,10 +487,10 @@ template <class Y> struct cases {
     K->conv_fwd(AT(5), &x);
   }
   BOTH static void unit_fwd(T *K, const shape *s, float *p) {
-    K->unit_fwd(AT(0), F ? AT(1) : NULL, 2, M, N);
+    K->unit_fwd(AT(0), F & 1 ? AT(1) : NULL, F & 2 ? -2 : 2, M, N);
   }
   BOTH static void unit_bwd(T *K, const shape *s, float *p) {
-    K->unit_bwd(AT(0), AT(1), AT(2), 2, M, N);
+    K->unit_bwd(AT(0), AT(1), AT(2), F ? -2 : 2, M, N);
   }
   BOTH static void erase_fwd(T *K, const shape *s, float *p) {
     const typename Y::erasing x = {AT(3), AT(4), AT(5), AT(6), LD, M, N};
@@ -529,7 +529,7 @@ template <class Y> struct cases {
   X(fold_few, 6) X(left_bwd, 16) X(exact_solve, 3) X(channel_decay, 2) X(channel_decay_bwd, 1)    \
   X(channel_rows, 6) X(rms_fwd, 1) X(rms_bwd, 8) X(layer_norm_fwd, 2) X(layer_norm_bwd, 8)        \
   X(squash_fwd, 2) X(squash_bwd, 2) X(gated_norm_fwd, 5) X(gated_norm_bwd, 5)                     \
-  X(swiglu_fwd, 2) X(swiglu_bwd, 1) X(conv_fwd, 10) X(unit_fwd, 2) X(unit_bwd, 1) X(erase_fwd, 1) \
+  X(swiglu_fwd, 2) X(swiglu_bwd, 1) X(conv_fwd, 10) X(unit_fwd, 4) X(unit_bwd, 2) X(erase_fwd, 1) \
   X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
   X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \
   X(lq_bwd, 2) X(signed_fwd, 12) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \

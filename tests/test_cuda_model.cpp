@@ -353,6 +353,11 @@ int main(int argc, char **argv) {
     d.layers = 0;
     d.layer[0].memory.key_dim = 6;
     if (kind == MIRAS_KDA || kind == MIRAS_GLA) d.layer[0].out_rank = 3;
+    if (kind == MIRAS_GLA) d.layer[0].keep_low = 0.87f;
+    if (kind == MIRAS_DELTANET) {
+      d.layer[0].key_map = MIRAS_KEYS_SUM;
+      d.layer[0].key_mixing = MIRAS_MIX_ELU;
+    }
     if (whole) d.layer[0].memory.value_dim = 10;
     if (d.layer[0].memory.chunk > 8) d.layer[0].memory.chunk = 8;
     d.layer[1].window = 20;

@@ -867,13 +867,15 @@ static void layer_conv_bwd(const miras__kernels *k, trial *t) {
 
 static void layer_unit_fwd(const miras__kernels *k, trial *t) {
   operand x = packed(t, t->rows, t->n), inverse = packed(t, 1, t->rows);
-  k->unit_fwd(x.p, t->variant % 2 ? NULL : inverse.p, 1.5f, t->rows, t->n);
+  const float length = t->variant / 2 % 2 ? -1.5f : 1.5f;
+  for (size_t i = 0; i < t->rows * t->n; i++) x.p[i] = fabsf(x.p[i]);   /* no sum is near 0 */
+  k->unit_fwd(x.p, t->variant % 2 ? NULL : inverse.p, length, t->rows, t->n);
 }
 
 static void layer_unit_bwd(const miras__kernels *k, trial *t) {
   operand dx = packed(t, t->rows, t->n), x = packed(t, t->rows, t->n);
   operand inverse = packed(t, 1, t->rows);
-  k->unit_bwd(dx.p, x.p, inverse.p, 1.5f, t->rows, t->n);
+  k->unit_bwd(dx.p, x.p, inverse.p, t->variant % 2 ? -1.5f : 1.5f, t->rows, t->n);
 }
 
 static miras__erasing erasing_of(const trial *t, operand x, operand rate, operand a, operand b) {

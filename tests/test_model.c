@@ -215,7 +215,13 @@ static const struct {
   {MIRAS_GATED_DELTANET, 4, "gated-deltanet, two layers of five experts, one for each token",
    "experts=5 experts_per_token=1 hidden=9 layers=2"},
   {MIRAS_TITANS, 16, "titans, three experts, all for all tokens, two shared ones",
-   "experts=3 experts_per_token=3 shared_experts=2 hidden=7"}
+   "experts=3 experts_per_token=3 shared_experts=2 hidden=7"},
+  {MIRAS_GLA, 4, "gla, keep gates held from below, horizon", "keep_low=0.87 horizon=20"},
+  {MIRAS_HGRN2, 16, "hgrn2, keep gates held from below", "keep_low=0.9"},
+  {MIRAS_DELTANET, 4, "deltanet, keys divided by their sum",
+   "key_map=sum key_mixing=elu scaled_queries=1 key_heads=1"},
+  {MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
+   "key_map=sum key_mixing=elu"}
 };
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
