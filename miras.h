@@ -21214,13 +21214,13 @@ static int miras__theirs_length(const miras__published *c, const char *name, int
   return x && i < x->rank && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
 }
 
-/* What no layer here can compute. */
-static int miras__config_lacks(miras__published *c, int slot) {
+/* What no layer here can compute; known: what they can. */
+static int miras__config_lacks(miras__published *c, int slot, const char *known) {
   size_t i = 0;
   while (miras__configs[i].slot != slot) i++;
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s is %g, which layers here cannot be", miras__configs[i].name,
-             c->config[slot]);
+  miras__say(c->why, c->why_size, "%s is %g; known here: %s", miras__configs[i].name,
+             c->config[slot], known);
   return 0;
 }
 
@@ -21266,7 +21266,7 @@ static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc 
   if (!miras__describe_gated_delta(c, d, MIRAS_GATED_DELTANET)) return 0;
   miras__describe_gate(c, d, 1);
   return miras__config_of(c, MIRAS__C_SHORT_CONV, 1) > 0 ||
-         miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+         miras__config_lacks(c, MIRAS__C_SHORT_CONV, "true");
 }
 
 static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
@@ -21279,9 +21279,10 @@ static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
   l->out_rank = miras__theirs_length(c, down[1], 0);
   l->out_gate = MIRAS_OUT_SIGMOID;
   if (c->said[MIRAS__C_STEEPEST]) l->keep_form = MIRAS_KEEP_STEEP, l->steepest = (float)-bound;
-  if (c->said[MIRAS__C_STEEPEST] && !(bound < 0)) return miras__config_lacks(c, MIRAS__C_STEEPEST);
+  if (c->said[MIRAS__C_STEEPEST] && !(bound < 0))
+    return miras__config_lacks(c, MIRAS__C_STEEPEST, "below 0");
   return miras__config_of(c, MIRAS__C_SAFE, 0) < 1 || c->said[MIRAS__C_STEEPEST] ||
-         miras__config_lacks(c, MIRAS__C_SAFE);
+         miras__config_lacks(c, MIRAS__C_SAFE, "false without lower_bound");
 }
 
 /* Heads whose widths are shares of the model's. */
@@ -21314,7 +21315,7 @@ static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
   if (!miras__describe_plain(c, d, MIRAS_GLA, 1)) return 0;
   d->layer[0].gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
   if (c->said[MIRAS__C_CLAMP]) d->layer[0].keep_low = (float)exp(least);
-  return least < -1e-4 || miras__config_lacks(c, MIRAS__C_CLAMP);
+  return least < -1e-4 || miras__config_lacks(c, MIRAS__C_CLAMP, "below 0");
 }
 
 static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
@@ -21337,7 +21338,7 @@ static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
   l->norm_heads = d->heads;
   if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0) l->keep_form = MIRAS_KEEP_FLOOR;
   if (miras__config_of(c, MIRAS__C_SHORT_CONV, 0) > 0)
-    return miras__config_lacks(c, MIRAS__C_SHORT_CONV);
+    return miras__config_lacks(c, MIRAS__C_SHORT_CONV, "false");
   return c->result == MIRAS_OK;
 }
 
@@ -21472,11 +21473,12 @@ static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
     miras__describe_experts(c, &d->layer[5 + i]);
   }
   if (c->result != MIRAS_OK) return 0;
-  if (!(share > 0 && share <= 1)) return miras__config_lacks(c, MIRAS__C_PARTIAL);
+  if (!(share > 0 && share <= 1)) return miras__config_lacks(c, MIRAS__C_PARTIAL, "0 to 1");
   if (!(interval >= 1 && interval <= MIRAS__LAYERS))
-    return miras__config_lacks(c, MIRAS__C_INTERVAL);
-  if (!(step >= 1 && step <= MIRAS__LAYERS)) return miras__config_lacks(c, MIRAS__C_SPARSE_STEP);
-  if (d->layers > MIRAS__LAYERS) return miras__config_lacks(c, MIRAS__C_LAYERS);
+    return miras__config_lacks(c, MIRAS__C_INTERVAL, "1 to 256");
+  if (!(step >= 1 && step <= MIRAS__LAYERS))
+    return miras__config_lacks(c, MIRAS__C_SPARSE_STEP, "1 to 256");
+  if (d->layers > MIRAS__LAYERS) return miras__config_lacks(c, MIRAS__C_LAYERS, "1 to 256");
   if (c->types && c->types != d->layers)
     return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
   for (i = 0; i < d->layers; i++) {
