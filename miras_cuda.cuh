@@ -2671,6 +2671,8 @@ typedef struct miras__chunks {
   const float *base;                 /* B, or NULL                                                */
   float *tape;
   size_t first, end, column;         /* column: its first of values                               */
+  int ones;                          /* a state of none: zeros, or 1 on the diagonal, or in the
+                                        only column                                               */
 } miras__chunks;
 
 /* Two numbers as P factors, and where they go, `apart` bytes from each other. */
@@ -2923,8 +2925,9 @@ static void miras__chunks_load(float s[2 * N][4], const miras__chunks *g, const 
   K_ALL for (unsigned b = 0; b < 2 * N; b++)
     K_ALL for (unsigned e = 0; e < 4; e++) {
       const size_t w = 8 * b + lane % 4 * 2 + e % 2, at = w * dv + g->column + lane / 4 + e / 2 * 8;
-      const int in = w < n && g->column + lane / 4 + e / 2 * 8 < dv;
-      const float all = in ? from[at] : 0;
+      const size_t column = g->column + lane / 4 + e / 2 * 8;
+      const int in = w < n && column < dv;
+      const float all = !in ? 0 : from ? from[at] : g->ones && (dv == 1 || w == column) ? 1 : 0;
       s[b][e] = in && g->base ? __fsub_rn(all, g->base[at]) : all;
     }
 }
@@ -3060,7 +3063,7 @@ static void miras__chunks_values(float s[2 * room::N][4], const miras__chunks *g
   K_ALL for (unsigned e = 0; e < 8; e++) {
     const unsigned r = e / 4 * 8 + first + e % 2;
     const size_t at = column + e % 4 / 2 * 8;
-    if (!BACK && r < rows && at < dv) io->y[(t + r) * io->ldy + at] = o[e / 4][e % 4];
+    if (!BACK && io->y && r < rows && at < dv) io->y[(t + r) * io->ldy + at] = o[e / 4][e % 4];
     u[e / 4][e % 4] = __fmul_rn(room::left(2)[row + r], u[e / 4][e % 4]);
   }
   miras__left_of<P>(a, u);
@@ -3094,9 +3097,10 @@ static void miras__chunks_keys_of(const miras__chunks *g, size_t t, unsigned row
   __syncthreads();
 }
 
-/* From state `from` to state `to`, or NULL. */
+/* From state `from` to states `to` and `also`, where there are such. */
 template <class room>
-static void miras__chunks_forward(const miras__chunks *block, const float *from, float *to) {
+static void miras__chunks_forward(const miras__chunks *block, const float *from, float *to,
+                                  float *also) {
   enum { N = room::N };
   const unsigned warp = threadIdx.x / 32;
   const size_t per = (size_t)block->p->tape_tokens, dv = (size_t)block->p->d.value_dim;
@@ -3124,6 +3128,7 @@ static void miras__chunks_forward(const miras__chunks *block, const float *from,
     t = next, rows = ahead;
   }
   if (to && g->column < dv) miras__chunks_keep<N>(s, g, to, 1);
+  if (also && g->column < dv) miras__chunks_keep<N>(s, g, also, 1);
 }
 
 /* What an adjoint is told beside: where gradients go, of answers and of the state behind. */
@@ -4441,10 +4446,13 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
 
 /* ---- grids of chunks on matrix units ----
  *
- * Heads of a call on a memory, or of a layer in all texts of a call on a model. Blocks of a head,
- * each with its columns of values, lie together; one back is a head. */
+ * Heads of a call on a memory; of a layer in all texts of a call on a model; or of segments, what
+ * they make of zeros or, `turning`, of the identity. Blocks of a head, each with its columns of
+ * values, lie together; one back is a head. */
 typedef struct miras__chunks_job {
   miras__errand memory;
+  miras__segments_errand segments;
+  int of_segments, turning;
 #ifndef MIRAS__NO_TRAINER
   miras__tasks tasks;
   int of_layer;
@@ -4466,7 +4474,7 @@ typedef struct miras__chunks_told {
   miras__head_io io;
   miras__head_grads d;
   const float *from;
-  float *to;
+  float *to, *also;
 } miras__chunks_told;
 
 __device__ static void miras__chunks_of(miras__chunks_told *to, const miras__plan *p,
@@ -4545,8 +4553,28 @@ __device__ __noinline__ void miras__chunks_of_layer(miras__chunks_told *to, cons
 }
 #endif
 
+__device__ __noinline__ void miras__chunks_of_segment(miras__chunks_told *to,
+                                                      const miras__segments_errand *a, size_t at,
+                                                      int turning) {
+  const miras_memory *m = turning ? &a->turn : &a->part;
+  const size_t heads = (size_t)m->plan.d.heads, i = at / heads, h = at % heads;
+  miras__call run;
+  miras__memory_head(m, turning ? i : i + 1, h, &run);
+  miras__chunks_of(to, &m->plan, run.init);
+  if (i % a->now + 1 == a->now && !(turning && a->kept)) return;
+  miras__memory_io(&a->part, &a->x, (int)i, (int)h, &to->io);
+  to->io.q = to->io.k, to->io.ldq = to->io.ldk;      /* nobody asks for answers */
+  if (turning) to->io.v = a->zeros, to->io.ldv = 0;
+  to->x.g.end = (size_t)a->x.length;
+  to->x.g.ones = turning;
+  to->to = run.state;
+  if (turning && a->kept) to->also = a->kept + at * m->plan.weights;
+}
+
 __device__ static void miras__chunks_tell(miras__chunks_told *to, const miras__chunks_job *a,
                                           size_t i, int back, int again) {
+  if (a->of_segments) miras__chunks_of_segment(to, &a->segments, i, a->turning);
+  else
 #ifndef MIRAS__NO_TRAINER
   if (a->of_layer) miras__chunks_of_layer(to, &a->tasks, i, back, again);
   else
@@ -4561,11 +4589,11 @@ MIRAS__GRID miras__run_chunks(const __grid_constant__ miras__chunks_job a) {
   const size_t each = blockDim.x / 2;
   size_t across;
   miras__chunks_told told;
-  across = (a.memory.m.plan.d.value_dim + each - 1) / each;
+  across = ((size_t)a.memory.m.plan.d.value_dim + each - 1) / each;
   miras__chunks_tell(&told, &a, blockIdx.x / across, 0, 0);
   told.x.g.column = blockIdx.x % across * each;
   if (told.x.g.first == told.x.g.end) return;
-  miras__chunks_forward<room>(&told.x.g, told.from, told.to);
+  miras__chunks_forward<room>(&told.x.g, told.from, told.to, told.also);
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -5277,6 +5305,34 @@ static int miras__segments_run(void (*kernel)(const miras_cuda::miras__segments_
                                            sizeof(float), stream, *job);
 }
 
+/* What segments make of zeros and of the identity: in chunks on matrix units, or by the engine. */
+static int miras__segments_alone(const miras__segments *s, size_t now, size_t more,
+                                 cudaStream_t stream,
+                                 const miras_cuda::miras__segments_errand *job) {
+  const miras__cuda *part = miras__cuda_held(&s->part);
+  const miras__plan *plan[2] = {&part->m.plan, &s->turn.plan};
+  const size_t tasks = (size_t)part->m.plan.d.heads * now * (size_t)part->m.plan.d.batch /
+                       (size_t)s->segments;
+  miras_cuda::miras__chunks_grid c;
+  miras_cuda::miras__chunks_job all;
+  int turning, ok = 1;
+  for (turning = 0; turning < 2; turning++) {
+    c = miras__cuda_chunks_for(plan[turning], &part->options, part->shared);
+    if (!c.grid || s->length < miras_cuda::MIRAS__PART)
+      return miras__segments_run(miras_cuda::miras__run_segments, 2 * tasks, more, stream, job);
+  }
+  memset((void *)&all, 0, sizeof all);
+  memcpy((void *)&all.segments, job, sizeof *job);
+  all.of_segments = 1;
+  for (turning = 0; turning < 2; turning++) {
+    const size_t dv = (size_t)plan[turning]->d.value_dim, each = MIRAS_CUDA_THREADS / 2;
+    all.turning = turning;
+    all.memory.m.plan.d.value_dim = (int)dv;
+    ok = ok && MIRAS__LAUNCH(c.grid, tasks * ((dv + each - 1) / each), c.bytes, stream, all);
+  }
+  return ok;
+}
+
 /* Blocks that pass states on. */
 static size_t miras__segments_joins(const miras__plan *p) {
   const size_t wide = miras_cuda::MIRAS__SEGMENT_COLS;
@@ -5306,8 +5362,7 @@ miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const mir
   memcpy(job.near, held->near, sizeof job.near);
   job.parts = held->parts;
   near = held->near[held->near[1] > held->near[0]];
-  if ((now > 1 && !miras__segments_run(miras_cuda::miras__run_segments, 2 * tasks * now,
-                                       near + held->parts, stream, &job)) ||
+  if ((now > 1 && !miras__segments_alone(held, now, near + held->parts, stream, &job)) ||
       !miras__segments_run(miras_cuda::miras__run_join, miras__segments_joins(p), 0, stream, &job))
     return MIRAS_ERR_DEVICE;
   result = miras_cuda_forward(&part, &job.x, y, tape, stream);

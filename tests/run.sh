@@ -247,7 +247,7 @@ if [ "$mode" = all ]; then
   if has g++ && g++ -fsanitize=thread -c "$build/try.cpp" -o "$build/try.o" 2>/dev/null; then
     for name in test_cuda test_cuda_model test_cuda_units test_cuda_segments test_cuda_chunks; do
       rows=
-      [ $name = test_cuda_model ] && rows='deltanet titans'
+      [ $name = test_cuda_model ] && rows='deltanet titans chunks'
       [ $name = test_cuda_segments ] && rows='gla gated-deltanet'
       [ $name = test_cuda_chunks ] && rows='kda gated-deltanet deltanet retnet'
       job "$cuda: races, $name" "
