@@ -13851,7 +13851,7 @@ typedef struct miras__shape {
          said, conv_v, mix_q, mix_k, bias_q, bias_k, bias_v, bias1, bias2, gated, rank[4],
          bonus, skip, out_offset,
          out_bias;                 /* lengths of parameters, 0 of those that it has not got       */
-  miras__param param[MIRAS__PARAMS];
+  miras__param param[MIRAS__PARAMS + 1];         /* the last is none                              */
   size_t floats;                   /* of all of them                                              */
   size_t sums[MIRAS__ORIGINS];     /* of a row of sums; of transposed weights                     */
   miras__plan plan;                /* batch 1; of attention what names the parts of its state     */
@@ -14326,7 +14326,7 @@ static const float *miras__angles(const miras__visit *a) {
  * (hidden 0) out = mid, without heads (value 0) mid = x ---- */
 
 /* out = x + from W behind dropout, over the tile, W parameter i, or x + from where the layer has no
- * such parameter: from with rows of ld. out may be x. */
+ * such parameter, or i is MIRAS__PARAMS: from with rows of ld. out may be x. */
 static void miras__add_branch(const miras__visit *a, size_t site, float *out, const float *x, int i,
                               const float *from, size_t ld) {
   const miras__shape *s = a->layer->s;
@@ -14340,18 +14340,12 @@ static void miras__add_branch(const miras__visit *a, size_t site, float *out, co
   if (drop) miras__drop_rows(a->k, a->drop, site, a->row, out, x, t, s->ld_x, a->n, s->width);
 }
 
-/* d [n, W] behind dropout, which `in` receives. */
-static void miras__branch_bwd(const miras__visit *a, size_t site, float *in, const float *d) {
-  const miras__shape *s = a->layer->s;
-  if (MIRAS__TRAINS && a->drop)
-    miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
-}
-
-/* dfrom = d W' of that. */
+/* dfrom = d W' of d [n, W] behind dropout, which `in` receives. */
 static void miras__add_branch_bwd(const miras__visit *a, size_t site, float *in, const float *d,
                                   int i, float *dfrom, size_t ld) {
   const miras__shape *s = a->layer->s;
-  miras__branch_bwd(a, site, in, d);
+  if (MIRAS__TRAINS && a->drop)
+    miras__drop_rows(a->k, a->drop, site, a->row, in, NULL, d, s->ld_x, a->n, s->width);
   if (s->param[i].rows) miras__times_bwd(a, i, MIRAS__SET, dfrom, ld, in, s->ld_x);
   else a->k->copy_rows(dfrom, ld, in, s->ld_x, a->n, s->width);
 }
@@ -14522,16 +14516,16 @@ static size_t miras__weight_of(const miras__shape *s, size_t e) {
   return e < s->routed ? e : s->routed;
 }
 
-/* Room for the rows of an expert, and what it makes of them. */
-static float *miras__expert_rows(const miras__visit *a) {
+/* Room for what an expert makes of its rows, and what all do. */
+static float *miras__expert_room(const miras__visit *a) {
   return miras__from_scratch(a) + MIRAS__TILE * (a->layer->s->ld_y + a->layer->s->ld_f);
 }
 
-/* o of the tile's rows h */
-static void miras__experts(const miras__visit *a, const float *h, float *o) {
+/* o of the tile's rows h, behind which there is room for as many */
+static float *miras__experts(const miras__visit *a, float *h) {
   const miras__shape *s = a->layer->s;
-  float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
-  float *x = miras__expert_rows(a), *y = x + MIRAS__TILE * s->ld_x, *ab = a->kept.ab;
+  float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y, *x = h + MIRAS__TILE * s->ld_x;
+  float *y = miras__expert_room(a), *o = y + MIRAS__TILE * s->ld_x, *ab = a->kept.ab;
   unsigned char row[MIRAS__TILE];
   size_t e, i, m;
   miras__route(a, h);
@@ -14546,14 +14540,16 @@ static void miras__experts(const miras__visit *a, const float *h, float *o) {
     for (i = 0; i < m; i++)
       a->k->axpy(o + row[i] * s->ld_x, w[row[i] * s->ld_r], y + i * s->ld_x, s->width);
   }
+  return o;
 }
 
-/* after_in -> dh. What the weights' gradients need is left in ab, act (times w) and droute. */
+/* after_in -> dh, which has such room. What the weights' gradients need is left in ab, act (times
+ * w) and droute. */
 static void miras__experts_bwd(const miras__visit *a, float *dh) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->ld_x, ldr = s->ld_r, ldf = s->ld_f, ld2 = 2 * ldf;
   float *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y, *ab = a->kept.ab;
-  float *x = miras__expert_rows(a), *y = x + MIRAS__TILE * ld, *da = a->work.act;
+  float *x = dh + MIRAS__TILE * ld, *y = miras__expert_room(a), *da = a->work.act;
   float *route = a->kept.route, *droute = a->work.droute;
   unsigned char row[MIRAS__TILE];
   size_t e, i, m;
@@ -14593,18 +14589,14 @@ static void miras__layer_mlp(const miras__visit *a) {
   if (miras__shifts_mlp(s)) miras__shift_mix(a, 0, h, s->ld_x);
   else miras__norm_rows_of(a, MIRAS__W_NORM2, h, miras__mid(a), a->n);
   if (s->experts) {
-    float *o = h + MIRAS__TILE * s->ld_x;
-    miras__experts(a, h, o);
-    if (MIRAS__TRAINS && a->drop)
-      miras__drop_rows(a->k, a->drop, miras__mlp_site(a), a->row, o, NULL, o, s->ld_x, a->n,
-                       s->width);
-    if (a->out != miras__mid(a)) a->k->copy(a->out, miras__mid(a), a->n * s->ld_x);
-    a->k->add_rows(a->out, s->ld_x, o, s->ld_x, a->n, s->width);
-    return;
+    act = miras__experts(a, h);
+  } else {
+    miras__mlp_in(a, 0, a->kept.ab, h, a->n);
+    miras__mlp_acts(a, act, a->kept.ab, a->n);
   }
-  miras__mlp_in(a, 0, a->kept.ab, h, a->n);
-  miras__mlp_acts(a, act, a->kept.ab, a->n);
-  miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a), MIRAS__W_MLP_DOWN, act, s->ld_f);
+  miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a),
+                    s->experts ? MIRAS__PARAMS : MIRAS__W_MLP_DOWN, act,
+                    s->experts ? s->ld_x : s->ld_f);
 }
 
 /* after -> mid, or with a shift dshift. */
@@ -14613,18 +14605,16 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
   const size_t ld = s->ld_x, ld2 = 2 * s->ld_f;
   float *ab = a->kept.ab, *up = ab + s->ld_f, *ds = a->work.act;
   float *t = a->scratch + MIRAS__PACK;
+  miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after,
+                        s->experts ? MIRAS__PARAMS : MIRAS__W_MLP_DOWN, s->experts ? t : ds,
+                        s->experts ? ld : s->ld_f);
   if (s->experts) {
-    miras__branch_bwd(a, miras__mlp_site(a), a->after_in, a->after);
     miras__experts_bwd(a, t);
-  } else {
-    miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after, MIRAS__W_MLP_DOWN, ds,
-                          s->ld_f);
-  }
-  if (s->gated && !s->experts) {
+  } else if (s->gated) {
     a->k->swiglu_bwd(ds, s->ld_f, ab, up, ld2, a->n, s->hidden);
     miras__times_bwd(a, MIRAS__W_MLP_GATE, MIRAS__SET, t, ld, ab, ld2);
     miras__times_bwd(a, MIRAS__W_MLP_UP, MIRAS__ADD, t, ld, up, ld2);
-  } else if (!s->experts) {        /* the gate's place has what takes that of up */
+  } else {                         /* the gate's place has what takes that of up */
     a->k->feature_rows_bwd(MIRAS_FEATURE_RELU2, ab, ld2, ds, ds, s->ld_f, up, ld2, a->n, s->hidden);
     a->k->feature_rows(MIRAS_FEATURE_RELU2, ds, s->ld_f, up, ld2, a->n, s->hidden);
     a->k->copy_rows(up, ld2, ab, ld2, a->n, s->hidden);
