@@ -3727,6 +3727,7 @@ struct miras__kernels {
 #define miras__channel_step MIRAS__IN_SET(miras__channel_step)
 #define miras__channel_row MIRAS__IN_SET(miras__channel_row)
 #define miras__channel_mix MIRAS__IN_SET(miras__channel_mix)
+#define miras__channel_strip MIRAS__IN_SET(miras__channel_strip)
 #define miras__channel_bwd MIRAS__IN_SET(miras__channel_bwd)
 #define miras__diagonal MIRAS__IN_SET(miras__diagonal)
 #define miras__both_fwd MIRAS__IN_SET(miras__both_fwd)
@@ -6326,52 +6327,74 @@ static void miras__channel_rows(const miras__kernels *K, const miras__channels *
  *   B += bA_ij z_i,  bz_i += bA_ij D_ij       here if after, else one row lower, with D_(i-1)j
  *   balpha_i += B (.) D_(i-1)j,  B <- alpha_i (.) B             (i > j)
  *   and at i = j:  bx_j += eta_j (.) B,  b_eta_j += x_j (.) B
- * One vector of channels at a time: the history of its D_ij over i is all that has to be kept.
- * history: 16 m floats. */
+ * The history of a vector's D_ij over i is all that has to be kept. B is a chain of a multiply and
+ * an add to each row, which waits for itself: 4 vectors of channels take it side by side, and where
+ * every row is queried nothing is divided to find out. history: 64 m floats. */
+MIRAS__INLINE void miras__channel_strip(size_t wide, const miras__channels *c,
+                                        const miras__channel_grads *g, size_t m, float *history,
+                                        size_t at, size_t left) {
+  const size_t n = c->n, every = c->every;
+  size_t i, j, r;
+#define V_EVERY V_UNROLL for (r = 0; r < wide; r++)
+#define V_IN(p) (wide > 1 ? V_LOAD((p) + at + r * V_W) : V_LOAD_N((p) + at, left))
+#define V_OUT(p, v) do { \
+  if (wide > 1) V_STORE((p) + at + r * V_W, v); \
+  else V_STORE_N((p) + at, v, left); \
+} while (0)
+  for (j = 0; j < m; j++) {
+    const float *xj = c->x + j * n, *eta = c->eta ? c->eta + j * n : NULL;
+    float *bx = g->x + j * n, *b_eta = g->eta ? g->eta + j * n : NULL, *past = history;
+    vf v[4], b[4];
+    V_EVERY v[r] = V_IN(xj), b[r] = V_ZERO();
+    if (eta) V_EVERY v[r] = V_MUL(V_IN(eta), v[r]);
+    if (g->live) V_EVERY b[r] = V_IN(g->live + j * n);
+    V_EVERY V_STORE(past + r * V_W, v[r]);
+    for (i = j + 1; i < m; i++) {
+      past += wide * V_W;
+      V_EVERY {
+        v[r] = V_MUL(V_IN(c->alpha + i * n), v[r]);
+        V_STORE(past + r * V_W, v[r]);
+      }
+    }
+    for (i = m; i-- > j;) {
+      past = history + (i - j) * wide * V_W;
+      if (c->q && (every == 1 || (i + 1) % every == 0)) {
+        const size_t row = every == 1 ? i : i / every;
+        const vf bp = V_SET1(c->p[row * c->ld_p + j]);
+        float *bq = g->q ? g->q + row * n : NULL;
+        V_EVERY b[r] = V_FMA(bp, V_IN(c->q + row * n), b[r]);
+        if (bq) V_EVERY V_OUT(bq, V_FMA(bp, V_LOAD(past + r * V_W), V_IN(bq)));
+      }
+      if (i > j) {
+        const vf by = c->z ? V_SET1(c->a[i * c->ld_p + j]) : V_ZERO();
+        const float *z = c->z ? c->z + i * n : NULL, *older = past - wide * V_W;
+        const float *seen = c->after ? past : older;
+        float *balpha = g->alpha + i * n, *bz = z ? g->z + i * n : NULL;
+        if (z) V_EVERY V_OUT(bz, V_FMA(by, V_LOAD(seen + r * V_W), V_IN(bz)));
+        if (z && c->after) V_EVERY b[r] = V_ADD(b[r], V_MUL(by, V_IN(z)));
+        V_EVERY V_OUT(balpha, V_FMA(b[r], V_LOAD(older + r * V_W), V_IN(balpha)));
+        V_EVERY b[r] = V_MUL(V_IN(c->alpha + i * n), b[r]);
+        if (z && !c->after) V_EVERY b[r] = V_ADD(b[r], V_MUL(by, V_IN(z)));
+      }
+    }
+    if (eta && b_eta) V_EVERY V_OUT(b_eta, V_FMA(V_IN(xj), b[r], V_IN(b_eta)));
+    if (eta) V_EVERY b[r] = V_MUL(V_IN(eta), b[r]);
+    V_EVERY V_OUT(bx, V_ADD(V_IN(bx), b[r]));
+  }
+#undef V_EVERY
+#undef V_IN
+#undef V_OUT
+}
+
 static void miras__channel_bwd(const miras__channels *c, const miras__channel_grads *g, size_t m,
                                float *history) {
-  const size_t n = c->n, every = c->every;
-  size_t i, j;
-  V_SHARE(n) {
-    for (j = 0; j < m; j++) {
-      const float *xj = c->x + j * n, *eta = c->eta ? c->eta + j * n : NULL;
-      float *bx = g->x + j * n, *b_eta = g->eta ? g->eta + j * n : NULL;
-      vf v = eta ? V_MUL(V_AT(eta), V_AT(xj)) : V_AT(xj), b;
-      V_STORE(history, v);
-      for (i = j + 1; i < m; i++) {
-        v = V_MUL(V_AT(c->alpha + i * n), v);
-        V_STORE(history + (i - j) * V_W, v);
-      }
-      b = g->live ? V_AT(g->live + j * n) : V_ZERO();
-      for (i = m; i-- > j;) {
-        const size_t row = i / every;
-        v = V_LOAD(history + (i - j) * V_W);
-        if (c->q && (i + 1) % every == 0) {
-          const vf bp = V_SET1(c->p[row * c->ld_p + j]);
-          float *bq = g->q ? g->q + row * n : NULL;
-          b = V_FMA(bp, V_AT(c->q + row * n), b);
-          if (bq) V_PUT(bq, V_FMA(bp, v, V_AT(bq)));
-        }
-        if (i > j) {
-          const vf older = V_LOAD(history + (i - 1 - j) * V_W);
-          float *balpha = g->alpha + i * n;
-          vf ba = V_ZERO();
-          if (c->z) {
-            float *bz = g->z + i * n;
-            ba = V_SET1(c->a[i * c->ld_p + j]);
-            V_PUT(bz, V_FMA(ba, c->after ? v : older, V_AT(bz)));
-            ba = V_MUL(ba, V_AT(c->z + i * n));
-            if (c->after) b = V_ADD(b, ba);
-          }
-          V_PUT(balpha, V_FMA(b, older, V_AT(balpha)));
-          b = V_MUL(V_AT(c->alpha + i * n), b);
-          if (c->z && !c->after) b = V_ADD(b, ba);
-        }
-      }
-      V_PUT(bx, V_ADD(V_AT(bx), eta ? V_MUL(V_AT(eta), b) : b));
-      if (eta && b_eta) V_PUT(b_eta, V_FMA(V_AT(xj), b, V_AT(b_eta)));
-    }
-  }
+  size_t x = 0;
+  V_SYNC();
+#if K_STRIP > 1
+  for (; x + 4 * V_W <= c->n; x += 4 * V_W) miras__channel_strip(4, c, g, m, history, x, V_W);
+#endif
+  for (x += V_UNIT * V_W; x < c->n; x += V_UNITS * V_W)
+    miras__channel_strip(1, c, g, m, history, x, c->n - x);
 }
 
 /* Steps of the implicit rule: eta = rate / (1 + rate xx). */
@@ -9271,7 +9294,7 @@ typedef struct miras__open {
   X(d.beta, value * dv) X(dl, scalar * (rows + 1) * ld) X(dc, (rows + 1) * per)                   \
   X(dcv, value ? (value + 1) * dv : 0) X(dlast[0], rows * n) X(dlast[1], second * rows * n)       \
   X(dscore[0], stack * ld) X(dscore[1], second * stack * ld) X(dz, room * n) X(dread, stack * dv) \
-  X(dden, rows) X(ds, p->weights) X(history, p->per_feature || value ? 16 * rows : 0)
+  X(dden, rows) X(ds, p->weights) X(history, p->per_feature || value ? 64 * rows : 0)
 
 /* Some of the rows that read the state: of `count` rows from `row` of the stack on, row i meets the
  * state with what row left + i step of the coefficients leaves, and sees seen + i step rows. */
@@ -10205,7 +10228,7 @@ typedef struct miras__chunk {
   X(net.t2, tile) X(net.t3, tile) X(net.row, 2 * most) X(brows.theta, n) X(wc, all) X(ac, all)    \
   X(dz, tile) X(dx2, two) X(dz2, two) X(bp, n * n) X(bw, all) X(bwc, all) X(bwb, held)            \
   X(bmetric, bounded && p->init_mapped ? all : 0) X(live, channels * dv) X(mixed, channels * dv)  \
-  X(history, 16 * channels) X(bg, n * n) X(bn, n * n) X(ba, wide) X(bf, n) X(bh, n) X(binv, 4)    \
+  X(history, 64 * channels) X(bg, n * n) X(bn, n * n) X(ba, wide) X(bf, n) X(bh, n) X(binv, 4)    \
   X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv) X(brows.alpha, wide)          \
   X(brows.eta, wide)
 #define MIRAS__CHUNK_LAYER_BWD(X) X(net.bz, out) X(net.bx, in) X(net.bd, out)
