@@ -5612,11 +5612,11 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
   miras_cuda::miras__chunks_grid c;
   miras_cuda::miras__chunks_job job;
   int ok;
-  if (!miras__of_heads(ph->act) || length < miras_cuda::MIRAS__PART || length < per) return 0;
+  if (!miras__of_heads(ph->act)) return 0;
+  c = miras__cuda_layer_grid(&t->there, s, back);
+  if (!c.grid || length < miras_cuda::MIRAS__PART || length < per) return 0;
   if (!back && !ph->all.train && (ph->all.kept.tape ? length % per != 0 : s->plan.d.chunk > 1))
     return 0;
-  c = miras__cuda_layer_grid(&t->there, s, back);
-  if (!c.grid) return 0;
   memset((void *)&job, 0, sizeof job);
   job.memory.m.plan.d.value_dim = (int)s->dv;
   job.of_layer = 1;
