@@ -365,6 +365,7 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 #define V_MOST(v) miras__fold_max(&(v))
 #define V_FRONT(v, n) (miras__lane() < (n) ? (v) : 0.0f)
 #define V_FETCH(p, write) ((void)0)
+#define V_AHEAD(p) ((void)0)
 #define V_SYNC() __syncwarp(miras__unit_mask())
 #define V_KEEP(to, value) do { \
     const float v_kept = (value); \
