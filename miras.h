@@ -1018,7 +1018,7 @@ typedef enum miras_key_map {
                               channel and kappa = the key times a learned scale, of length 1 per
                               head: erase = -kappa, replace = kappa (.) rate, and the key times
                               1 + (rate - 1) (.) a learned mix; query as it is                   */
-  MIRAS_KEYS_SUM,          /* both divided by the sum of their entries per head (DeltaNet)       */
+  MIRAS_KEYS_SUM,          /* both divided by the sum of their entries' sizes per head (DeltaNet) */
   MIRAS_KEYS_COUNT
 } miras_key_map;
 
@@ -7815,27 +7815,37 @@ static void miras__squash_bwd(int form, float *dy, size_t lddy, const float *y, 
   }
 }
 
-/* Rows of length `length`, in place; below 0: rows whose sum is -length. r per row, inverse, may
- * be NULL. */
+/* Rows of length `length`, in place; below 0: rows whose sizes sum to -length, but for those of
+ * sums below 1e-6, which that counts as. r per row, inverse, may be NULL. */
 static void miras__unit_fwd(float *x, float *inverse, float length, size_t rows, size_t n) {
-  size_t t;
+  size_t t, j;
   for (t = 0; t < rows; t++, x += n) {
-    float r = length > 0 ? length / sqrtf(miras__dot(x, x, n) + MIRAS__UNIT_EPS)
-                         : -length / miras__sum(x, n);
+    float r;
+    if (length > 0) {
+      r = length / sqrtf(miras__dot(x, x, n) + MIRAS__UNIT_EPS);
+    } else {
+      vf lane[V_R];
+      V_UNROLL for (j = 0; j < V_R; j++) lane[j] = V_ZERO();
+      V_LANES(n, j, lane[j] = V_ADD(lane[j], V_ABS(V_AT(x))));
+      r = miras__fold(lane);
+      r = -length / (r > MIRAS__UNIT_EPS ? r : MIRAS__UNIT_EPS);
+    }
     miras__scale(x, r, x, n);
     if (inverse) inverse[t] = r;
   }
 }
 
 /* dx = r (dx - x (x . dx) / length^2), where x is unit_fwd's output and r what it left; of sums
- * dx = r (dx - (x . dx) / -length). */
+ * dx = r (dx - sign(x) (x . dx) / -length), without the second part where they are below 1e-6. */
 static void miras__unit_bwd(float *dx, const float *x, const float *inverse, float length,
                             size_t rows, size_t n) {
   const float by = length > 0 ? length * length : -length;
   size_t t;
   for (t = 0; t < rows; t++, dx += n, x += n) {
-    const vf s = V_SET1(miras__dot(dx, x, n) / by), r = V_SET1(inverse[t]);
-    V_EACH(dx, n, V_MUL(r, V_FNMA(length > 0 ? V_AT(x) : V_SET1(1.0f), s, V_AT(dx))));
+    const int held = length <= 0 && inverse[t] >= by / MIRAS__UNIT_EPS;
+    const vf s = V_SET1(held ? 0 : miras__dot(dx, x, n) / by), r = V_SET1(inverse[t]);
+    V_EACH(dx, n, V_MUL(r, V_FNMA(length > 0 ? V_AT(x) : V_COPYSIGN(V_SET1(1.0f), V_AT(x)), s,
+                                  V_AT(dx))));
   }
 }
 

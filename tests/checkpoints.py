@@ -354,7 +354,8 @@ def delta_net_layer(config, tensors, x):
     q, k = (heads(form[config["qk_activation"]](part), count) for part in (q, k))
     v = heads(silu(v), count)
     if config["qk_norm"] == "sum":
-        q, k = q / q.sum(-1, keepdims=True), k / k.sum(-1, keepdims=True)
+        q, k = (part / np.maximum(np.abs(part).sum(-1, keepdims=True), 1e-6)
+                for part in (q, k))
     else:
         q, k = unit(q), unit(k)
     beta = np.ones((len(x), count))

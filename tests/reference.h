@@ -1515,10 +1515,10 @@ REF double ref_softplus(double x) { return log1p(exp(-fabs(x))) + (x > 0.0 ? x :
 
 /* Rows of n to the given length, 1e-6 in the root; length 0: left as they are. */
 REF void ref_lengthen(double *x, size_t rows, size_t n, double length) {
-  for (size_t r = 0; r < rows && length < 0.0; r++) { /* of keys that are divided by their sum */
+  for (size_t r = 0; r < rows && length < 0.0; r++) { /* of keys that are divided by their sizes */
     double sum = 0.0;
-    for (size_t i = 0; i < n; i++) sum += x[r * n + i];
-    for (size_t i = 0; i < n; i++) x[r * n + i] /= sum;
+    for (size_t i = 0; i < n; i++) sum += fabs(x[r * n + i]);
+    for (size_t i = 0; i < n; i++) x[r * n + i] /= fmax(sum, 1e-6);
   }
   for (size_t r = 0; r < rows && length > 0.0; r++) {
     double sum = 1e-6;
