@@ -221,7 +221,7 @@ static const struct {
   {MIRAS_DELTANET, 4, "deltanet, keys divided by their sum",
    "key_map=sum key_mixing=elu scaled_queries=1 key_heads=1"},
   {MIRAS_GATED_DELTAPRODUCT, 16, "gated-deltaproduct, keys divided by their sum",
-   "key_map=sum key_mixing=elu"}
+   "key_map=sum"}
 };
 
 enum { OPTIONS = COUNT(options), HYBRIDS = 30, FAMILIES = 11, TYPES = 7 /* with dropout too */ };
