@@ -9507,15 +9507,15 @@ static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, f
  * and on of the adjoint have what is theirs behind all that the first has. */
 static void miras__exact_open(const miras__call *a, size_t rows, int backward, miras__block *k) {
   const miras__plan *p = a->p;
-  float *from = a->scratch, *open = p->d.chunk == 1 ? from : a->state + p->at_open;
+  float *from = a->scratch, *open;
   size_t own[MIRAS__ARRAYS], floats;
   const size_t *at = p->at;
   if (MIRAS__TRAINS && backward) {
     const size_t all = miras__block_offsets(p, rows, 1, own, &floats);
     at = own;
     if (backward > 1) from += all + (size_t)(backward - 2) * own[MIRAS__PACK_AT];
-    open = from;
   }
+  open = backward || p->d.chunk == 1 ? from : a->state + p->at_open;
   miras__addresses(k, miras__open_arrays, MIRAS__COUNT(miras__open_arrays), open, at);
   at += MIRAS__COUNT(miras__open_arrays);
   miras__addresses(k, miras__block_arrays, MIRAS__COUNT(miras__block_arrays), from, at);
