@@ -558,7 +558,7 @@ static void print_row(const run *r, int rates, int seeds) {
 static options given;
 
 static const option table[] = {
-  {"model", 's', &given.model, 0, 0, "rows or models by name, commas between; all: rows "
+  {"model", 's', &given.model, 0, 0, "models by name, commas between; all: NAME-memory of the rows "
                                  "(yaad,gated-deltanet)"},
   {"pairs", 's', &given.pairs, 0, 0, "of a sequence, a list (8)"},
   {"seeds", 's', &given.seeds, 0, 0, "N: 1 to N; a list, such as 4,7 or 4,: these (1)"},
@@ -610,7 +610,7 @@ static void grid_read(grid *g, const options *o) {
   }
   if (!strcmp(o->model, "all")) {
     for (; g->n_models < MIRAS_KIND_COUNT; g->n_models++)
-      snprintf(g->models[g->n_models], sizeof g->models[0], "%s",
+      snprintf(g->models[g->n_models], sizeof g->models[0], "%s-memory",
                miras_kind_name((miras_kind)g->n_models));
     return;
   }

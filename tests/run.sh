@@ -323,7 +323,7 @@ if [ "$mode" = all ]; then
       esac
       test_job "$checker" "$name" \
         "$checker $level -DMIRAS_NO_SIMD, address and undefined sanitizers" \
-        "$sane $level -DMIRAS_NO_SIMD $(share "$name" 4)"
+        "$sane $level -DMIRAS_NO_SIMD $(share "$name" 7)"
     else
       skip "$name: address and undefined sanitizers" 'no compiler here has their run-time'
     fi
@@ -586,10 +586,13 @@ done
 has g++ && job 'compiles: bench/gpu_count.cpp' 'g++ -std=c++11 -fsyntax-only bench/gpu_count.cpp'
 
 # The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
-# every row passes; of recall those are listed that do (Memora needs the long form).
-recall_rows=linear-attention,dfw,retnet,lightning,gla,mamba2,hgrn2,deltanet,longhorn,gated-deltanet
-recall_rows=$recall_rows,deltaproduct,gated-deltaproduct,kda,rwkv7,mesa,softmax-attention
-recall_rows=$recall_rows,sliding-window,ttt-linear,ttt-mlp,titans,moneta,yaad
+# every row passes; of recall those are listed that do (Memora needs the long form), and of layers
+# as published those with a convolution or positions.
+recall_rows=linear-attention,dfw,retnet-memory,lightning,gla-memory,mamba2-memory,hgrn2-memory
+recall_rows=$recall_rows,deltanet-memory,longhorn,gated-deltanet,deltaproduct,gated-deltaproduct
+recall_rows=$recall_rows,kda-memory,rwkv7-memory,mesa,softmax-attention,sliding-window
+recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
+recall_rows=$recall_rows,retnet,mamba2,deltanet,kda,rwkv7,titans-mag
 quick='-O1 -Wall -Wextra -Werror -DMIRAS_NO_AVX512'
 job 'recall: small networks look pairs up' "$gcc $quick bench/recall.c \
 -o '$build/bin/recall' -lm -lpthread && $limit '$build/bin/recall' --quick --model $recall_rows"
