@@ -2010,6 +2010,7 @@ static void test_dropout(void **state) {
     miras_trainer *plain_tr, *tr;
     float without, with;
     wide w;
+    if (MIRAS_TEST_SHARE > 16 && kind % 3 != 1) continue;
     /* as in test_gradient */
     if (of.d.layer[0].memory.bias == MIRAS_HUBER_MIXTURE)
       of.d.layer[0].memory.threshold = sqrtf((float)ref_resolve(&of.d.layer[0].memory).value_dim);
@@ -2071,6 +2072,7 @@ static void test_learns(void **state) {
     miras_model_desc d = describe((miras_kind)kind, 16);
     const char *name = miras_kind_name((miras_kind)kind);
     float first[AGAIN];
+    if (MIRAS_TEST_SHARE > 16 && kind % 3) continue;   /* sanitizers see every third row learn */
     d.width = 32;
     d.layers = 1 + kind % 2;
     d.layer[0].hidden = 0;
