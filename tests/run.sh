@@ -214,7 +214,7 @@ has g++ && job 'miras_cuda.cuh without a GPU: segments' "
 -lm &&
 '$build/cuda_s'"
 has g++ && job 'miras_cuda.cuh without a GPU: chunks' "
-  g++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_chunks.cpp -o '$build/cuda_c' -lm &&
+  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_chunks.cpp -o '$build/cuda_c' -lm &&
 '$build/cuda_c'"
 has g++ && job 'kernels of a block without a GPU' "
   g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
@@ -255,14 +255,15 @@ g++ -std=c++11 -O1 -g1 $fused -ffp-contract=off -fsanitize=thread -c tests/$name
 -o '$build/$name.races.o' && g++ '$build/$name.races.o' -o '$build/$name.races' -lm &&
 $limit '$build/$name.races' $rows"
     done
-    job "$cuda: planted mistakes" "$limit sh tests/cuda_faults.sh"
+    job "$cuda: planted mistakes" "FUSED='$fused' $limit sh tests/cuda_faults.sh"
   else
     skip "$cuda: races, planted mistakes" 'g++ has no -fsanitize=thread'
   fi
   if compiles g++ -fsanitize=address,undefined; then   # AVX-512 has the bits of AVX2
     job "$cuda: address and undefined sanitizers, chunks" "
-g++ -std=c++11 -O0 -g1 -fno-omit-frame-pointer -DMIRAS_NO_AVX512 -fsanitize=address,undefined \
--fno-sanitize-recover=all tests/test_cuda_chunks.cpp -o '$build/cuda_chunks_sane' -lm &&
+g++ -std=c++11 -O0 -g1 $fused -ffp-contract=off -fno-omit-frame-pointer -DMIRAS_NO_AVX512 \
+-fsanitize=address,undefined -fno-sanitize-recover=all tests/test_cuda_chunks.cpp \
+-o '$build/cuda_chunks_sane' -lm &&
 $limit '$build/cuda_chunks_sane' gla deltanet longhorn hgrn2"
     job "$cuda: address and undefined sanitizers" "
 g++ -std=c++11 -O0 -g1 $fused -ffp-contract=off -fno-omit-frame-pointer -DMIRAS_NO_AVX512 \
@@ -285,7 +286,7 @@ if [ "$mode" = all ]; then
     for name in test_kernels test_memory; do
       [ -f "tests/$name.c" ] || continue
       job "$name: $arm -O2, NEON under qemu" "$arm -std=c99 $strict_c -O2 -static \
-$(share $name 7) -DMIRAS_TEST_NO_CMOCKA tests/$name.c -o '$build/bin/arm_$name' \
+$(share $name 10) -DMIRAS_TEST_NO_CMOCKA tests/$name.c -o '$build/bin/arm_$name' \
 -lm -lpthread &&
 $limit $qemu '$build/bin/arm_$name'"
     done
