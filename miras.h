@@ -3635,6 +3635,7 @@ struct miras__kernels {
 #define miras__v_gelu_dd MIRAS__IN_SET(miras__v_gelu_dd)
 #define miras__dot MIRAS__IN_SET(miras__dot)
 #define miras__sum MIRAS__IN_SET(miras__sum)
+#define miras__fetch MIRAS__IN_SET(miras__fetch)
 #define miras__axpy MIRAS__IN_SET(miras__axpy)
 #define miras__scale MIRAS__IN_SET(miras__scale)
 #define miras__add MIRAS__IN_SET(miras__add)
@@ -3672,7 +3673,6 @@ struct miras__kernels {
 #define miras__any_tile MIRAS__IN_SET(miras__any_tile)
 #define miras__pack MIRAS__IN_SET(miras__pack)
 #define miras__pack_rows MIRAS__IN_SET(miras__pack_rows)
-#define miras__gemm_fetch MIRAS__IN_SET(miras__gemm_fetch)
 #define miras__gemm_row_part MIRAS__IN_SET(miras__gemm_row_part)
 #define miras__gemm_row MIRAS__IN_SET(miras__gemm_row)
 #define miras__gemm_tiles MIRAS__IN_SET(miras__gemm_tiles)
@@ -4546,6 +4546,21 @@ static float miras__sum(const float *a, size_t n) {
   return miras__fold(lane);
 }
 
+/* Rows i..end-1 of n columns come near: into the first cache, with write 1 to be written, or with
+ * MIRAS__LATER into the second. Part of its callers, as compilers may drop a call that does nothing
+ * else. */
+#define MIRAS__LATER 2
+MIRAS__ALWAYS void miras__fetch(int write, const float *p, size_t ld, size_t i, size_t end,
+                                size_t n) {
+  size_t j;
+  for (; i < end; i++)
+    for (j = 0; j < n; j += 16) {
+      if (write == MIRAS__LATER) V_AHEAD(p + i * ld + j);
+      else if (write) V_FETCH(p + i * ld + j, 1);
+      else V_FETCH(p + i * ld + j, 0);
+    }
+}
+
 /* y = x */
 static void miras__copy(float *y, const float *x, size_t n) {
 #if MIRAS__ISA == 5
@@ -4982,17 +4997,6 @@ static miras__operand miras__pack_rows(float *to, miras__operand a, size_t rows,
   return miras__operand_of(to, depth, 1);
 }
 
-/* Rows i..end-1 of n columns come near: into the second cache, or into the first to be written. */
-static void miras__gemm_fetch(int write, const float *p, size_t ld, size_t i, size_t end,
-                              size_t n) {
-  size_t j;
-  for (; i < end; i++)
-    for (j = 0; j < n; j += 16) {
-      if (write) V_FETCH(p + i * ld + j, 1);
-      else V_AHEAD(p + i * ld + j);
-    }
-}
-
 /* Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
  * of columns; tiles of rows. While a tile is at work, the next one's C comes near, and of a panel
  * that will be packed so many rows as make it whole by the last tile: 64 x 3072 x 768 goes from 125
@@ -5061,8 +5065,8 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
               if (first + (ptrdiff_t)m - 1 < steps) steps = first + (ptrdiff_t)m - 1;
             }
             next = (i + m) * ahead / rows;
-            miras__gemm_fetch(0, panel, brs, seen, next, n);
-            miras__gemm_fetch(1, c, ldc, m, left < 2 * m ? left : 2 * m, n);
+            miras__fetch(MIRAS__LATER, panel, brs, seen, next, n);
+            miras__fetch(1, c, ldc, m, left < 2 * m ? left : 2 * m, n);
             seen = next;
             miras__any_tile(m, nv, stage, c, ldc, a, b, first, steps, n);
           }
@@ -6189,12 +6193,7 @@ static void miras__weigh_bwd(const miras__kernels *K, float *dl, float *dp, cons
 /* Rows that are wanted soon, to be written or not: those of a head lie in strides that no cache
  * foresees. */
 static void miras__fetch_rows(const float *x, size_t ldx, size_t rows, size_t n, int write) {
-  size_t i;
-  for (; rows--; x += ldx)
-    for (i = 0; i < n; i += 16) {
-      if (write) V_FETCH(x + i, 1);
-      else V_FETCH(x + i, 0);
-    }
+  miras__fetch(write, x, ldx, 0, rows, n);
 }
 
 /* Normalisers: den_i += p_i . eta over what row i sees, kept off zero. */
@@ -14668,14 +14667,13 @@ static void miras__layer_mlp(const miras__visit *a) {
   if (miras__shifts_mlp(s)) miras__shift_mix(a, 0, h, s->ld_x);
   else miras__norm_rows_of(a, MIRAS__W_NORM2, h, miras__mid(a), a->n);
   if (s->experts) {
-    act = miras__experts(a, h);
-  } else {
-    miras__mlp_in(a, 0, a->kept.ab, h, a->n);
-    miras__mlp_acts(a, act, a->kept.ab, a->n);
+    miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a), MIRAS__PARAMS,
+                      miras__experts(a, h), s->ld_x);
+    return;
   }
-  miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a),
-                    s->experts ? MIRAS__PARAMS : MIRAS__W_MLP_DOWN, act,
-                    s->experts ? s->ld_x : s->ld_f);
+  miras__mlp_in(a, 0, a->kept.ab, h, a->n);
+  miras__mlp_acts(a, act, a->kept.ab, a->n);
+  miras__add_branch(a, miras__mlp_site(a), a->out, miras__mid(a), MIRAS__W_MLP_DOWN, act, s->ld_f);
 }
 
 /* after -> mid, or with a shift dshift. */
