@@ -81,7 +81,11 @@ extern "C" {
  * tokens and more: with a decay per head or channel, up to 128 features, the identity as feature
  * and any length of keys; without normalise, value gate, separate erase, diagonal, descents,
  * reset_every and step_gate per channel; and for the adjoint with values and chunks of up to 128
- * where a block has the shared memory. Their substitution is over 16 rows at a time. */
+ * where a block has the shared memory. Their substitution is over 16 rows at a time. Perceptrons of
+ * two layers have one for passes in chunks of 8 to 128, with one number for each gate of a token,
+ * retention all, l2 or l2-both, one descent and no reset_every, where a block has the shared memory
+ * (tiles of a chunk of C tokens of 64 entries with momentum, in KB: 0.8 C, twice that with two
+ * bfloat16, beside slabs of 32 hidden columns and more). */
 typedef enum miras_cuda_products {
   MIRAS_CUDA_FLOAT,      /* a chain of fused multiply-adds for each element: the host's bits      */
   MIRAS_CUDA_BF16X3,     /* matrix units: factors are sums of two bfloat16 each, of whose products
@@ -2719,6 +2723,20 @@ static void miras__add_product(float c[4], const unsigned a[P][4], const unsigne
   miras__multiply(c, a[0], b[0][x], b[0][y]);
 }
 
+/* [16, 16] whose rows are k: as a right factor, and the same turned, as a left one. */
+template <int P>
+static void miras__chunks_turn(unsigned to[P][4], const unsigned b[P][4]) {
+  K_ALL for (int i = 0; i < P; i++)
+    to[i][0] = b[i][0], to[i][1] = b[i][2], to[i][2] = b[i][1], to[i][3] = b[i][3];
+}
+template <int P>
+static void miras__left_turned(unsigned to[P][4], const char *rows, unsigned apart, unsigned ld,
+                               unsigned row, unsigned column) {
+  unsigned b[P][4];
+  miras__square_of<P>(b, rows, apart, ld, row, column, 1);
+  miras__chunks_turn<P>(to, b);
+}
+
 /* Rows of n floats, for a warp. */
 static void miras__chunks_copy(float *to, unsigned wide, const float *from, size_t ld,
                                unsigned rows, unsigned n) {
@@ -3233,20 +3251,6 @@ static void miras__chunks_put(char *to, unsigned apart, unsigned ld, unsigned ro
     *(unsigned *)(void *)(to + i / 4 * apart +
                           ((row + lane / 4 + i % 2 * 8) * ld + column + i % 4 / 2 * 8 +
                            lane % 4 * 2) * 2) = a[i / 4][i % 4];
-}
-
-/* [16, 16] whose rows are k: as a right factor, and the same turned, as a left one. */
-template <int P>
-static void miras__chunks_turn(unsigned to[P][4], const unsigned b[P][4]) {
-  K_ALL for (int i = 0; i < P; i++)
-    to[i][0] = b[i][0], to[i][1] = b[i][2], to[i][2] = b[i][1], to[i][3] = b[i][3];
-}
-template <int P>
-static void miras__left_turned(unsigned to[P][4], const char *rows, unsigned apart, unsigned ld,
-                               unsigned row, unsigned column) {
-  unsigned b[P][4];
-  miras__square_of<P>(b, rows, apart, ld, row, column, 1);
-  miras__chunks_turn<P>(to, b);
 }
 
 /* Elements w and w + 1 of a factor's row. */
@@ -3839,6 +3843,700 @@ static void miras__chunks_homes(const miras__chunks_back *x) {
   if (g.column < dv) miras__chunks_add<N>(s, &g, x->dinit, 1);
 }
 #endif
+/* ---- perceptrons on matrix units ----
+ *
+ * Rows of room @51 of two layers whose gates are one number each and whose weights are what the
+ * recursion says, where products are not the host's: one kernel for all whole chunks of a call. In
+ * room @51's letters a chunk is
+ *   pairs   z_1 = x W_1     y = act(z_1)     z_2 = y W_2     e, d_2 from z_2 and v
+ *           d_1 = (d_2 W_2') (.) act'(z_1)
+ *   reads   z_1 = a_t q W_1 [+ (1 - a_t) q B_1] [+ f_t q S_1] - (G (.) q x') d_1     p = act(z_1)
+ *           z_2 = a_t p W_2 [+ (1 - a_t) p B_2] [+ f_t p S_2] - (G (.) p y') d_2
+ *   fold    W_1 <- a_C W_1 [+ (1 - a_C) B_1] [+ f_C S_1] - (G_C x)' d_1
+ *           S_1 <- h_C S_1 - (N_C x)' d_1
+ *           W_2 <- the same with y and d_2
+ * Of everything that has hidden columns a column meets the others in sums alone, z_2 and p y'. So
+ * they are taken in slabs of `wide`: y, act' (then d_1) and p of a slab lie in shared memory, as
+ * bfloat16, P factors of each number, and a slab goes all the way from z_1 to the fold of its
+ * weights. z_2 of the pairs is known behind all slabs; where there are several, y is made again.
+ *   weights   float32: in shared memory from the first chunk of a call to the last where they fit
+ *             beside the rest, else where the state lies, of which a chunk reads them three times.
+ *             Products take them as they are: a warp splits what it needs
+ *   tiles     x, q, d_2, the scores and what is folded, G_C x, G_C d_2 [, N_C x, N_C d_2]
+ *   rows      what is tokens by values, errors, norms and steps, the engine's kernels do in its
+ *             scratch
+ * A warp has 32 rows and 16 columns of a product. There is a barrier to a stage: of each slab five,
+ * two more where y is made again, and about 25 of rows to a chunk. No sum depends on how many
+ * threads or blocks there are. */
+enum { MIRAS__HALVES, MIRAS__HALVES_TURNED, MIRAS__FLOATS, MIRAS__FLOATS_TURNED };
+
+/* A factor: rows of bfloat16 in shared memory, `ld` of them to a row, P parts `apart` bytes from
+ * each other; or floats [rows, columns] anywhere. */
+typedef struct miras__side {
+  char *tile;
+  const float *p;
+  unsigned ld, apart, rows, columns;
+} miras__side;
+
+static miras__side miras__side_floats(const float *p, size_t ld, size_t rows, size_t columns) {
+  const miras__side s = {NULL, p, (unsigned)ld, 0, (unsigned)rows, (unsigned)columns};
+  return s;
+}
+
+/* [16, 16] of a right factor: 16 of k from k on, columns from `column` on. Pairs 0 1 and 2 3 are
+ * those of 8 columns, or, of a tile that is not turned, 0 2 and 1 3. */
+template <int P, int HOW>
+static void miras__side_right(unsigned to[P][4], const miras__side *s, unsigned k,
+                              unsigned column) {
+  const unsigned lane = threadIdx.x % 32;
+  if (HOW == MIRAS__HALVES) {
+    miras__square_of<P>(to, s->tile, s->apart, s->ld, column, k, 0);
+  } else if (HOW == MIRAS__HALVES_TURNED) {
+    miras__square_of<P>(to, s->tile, s->apart, s->ld, k, column, 1);
+  } else {
+    const int turned = HOW == MIRAS__FLOATS_TURNED;
+    const unsigned deep = turned ? s->columns : s->rows, wide = turned ? s->rows : s->columns;
+    K_ALL for (unsigned i = 0; i < 4; i++) {
+      const unsigned n = column + lane / 4 + i / 2 * 8, at = k + lane % 4 * 2 + i % 2 * 8;
+      const float *p = turned ? s->p + n * s->ld + at : s->p + at * s->ld + n;
+      unsigned pairs[P];
+      miras__split<P>(pairs, n < wide && at < deep ? p[0] : 0,
+                      n < wide && at + 1 < deep ? p[turned ? 1 : s->ld] : 0);
+      K_ALL for (int part = 0; part < P; part++) to[part][i] = pairs[part];
+    }
+  }
+}
+
+/* c [32, 16] += a left factor's rows from `row` on, of which there are `frags` times 16, times a
+ * right one's columns from `column` on, over `deep` of k. Rows of a turned left factor are k. */
+template <int P, int LEFT, int RIGHT>
+static void miras__side_product(float c[2][2][4], const miras__side *left,
+                                const miras__side *right, unsigned row, unsigned frags,
+                                unsigned column, unsigned deep) {
+  enum { Y = RIGHT == MIRAS__HALVES ? 2 : 1, X = RIGHT == MIRAS__HALVES ? 1 : 2 };
+  for (unsigned k = 0; k < deep; k += 16) {
+    unsigned b[P][4];
+    miras__side_right<P, RIGHT>(b, right, k, column);
+    K_ALL for (unsigned i = 0; i < 2; i++) {
+      unsigned a[P][4];
+      if (i >= frags) continue;
+      if (LEFT == MIRAS__HALVES_TURNED)
+        miras__left_turned<P>(a, left->tile, left->apart, left->ld, k, row + 16 * i);
+      else
+        miras__square_of<P>(a, left->tile, left->apart, left->ld, row + 16 * i, k, 0);
+      K_ALL for (int j = 0; j < 2; j++) miras__add_product<P>(c[i][j], a, b, j * X, j * X + Y);
+    }
+  }
+}
+#define K_PAIRS K_ALL for (unsigned pair = 0; pair < 8; pair++)     /* neighbours in a row of c   */
+#define K_ROW (row + pair / 4 * 16 + pair % 2 * 8 + threadIdx.x % 32 / 4)
+#define K_COLUMN (column + pair / 2 % 2 * 8 + threadIdx.x % 4 * 2)
+#define K_OF(c) (c[pair / 4][pair / 2 % 2] + pair % 2 * 2)
+
+/* A warp's share of a product [rows, columns], in turn; 0: there is no more. */
+typedef struct miras__share {
+  unsigned row, frags, column;
+} miras__share;
+static int miras__share_of(miras__share *s, unsigned turn, unsigned rows, unsigned columns) {
+  const unsigned down = (rows + 31) / 32, at = turn * (blockDim.x / 32) + threadIdx.x / 32;
+  s->row = at % down * 32, s->column = at / down * 16;
+  s->frags = rows - s->row < 32 ? 1 : 2;
+  return s->column < columns;
+}
+static void miras__share_clear(float c[2][2][4]) {
+  K_ALL for (unsigned e = 0; e < 16; e++) c[e / 8][e / 4 % 2][e % 4] = 0;
+}
+
+static void miras__share_minus(float c[2][2][4]) {
+  K_ALL for (unsigned e = 0; e < 16; e++)
+    c[e / 8][e / 4 % 2][e % 4] = -c[e / 8][e / 4 % 2][e % 4];
+}
+
+/* Two neighbours in a row of a tile. */
+template <int P>
+static void miras__side_put(const miras__side *s, unsigned row, unsigned column, float a,
+                            float b) {
+  miras__split_to<P>(s->tile + (row * s->ld + column) * 2, s->apart, a, b);
+}
+template <int P>
+static void miras__side_pair(float to[2], const miras__side *s, unsigned row, unsigned column) {
+  to[0] = to[1] = 0;
+  K_ALL for (int i = P; i-- > 0;) {
+    const unsigned both = *(const unsigned *)(const void *)(s->tile + i * s->apart +
+                                                            (row * s->ld + column) * 2);
+    to[0] = __fadd_rn(to[0], __int_as_float((int)(both << 16)));
+    to[1] = __fadd_rn(to[1], __int_as_float((int)(both & 0xffff0000u)));
+  }
+}
+
+/* m rows of n floats, each times a number of its own where there are such, become a tile of `rows`;
+ * what lies behind them is zero. */
+template <int P>
+static void miras__side_fill(const miras__side *s, unsigned rows, const float *from, unsigned m,
+                             unsigned n, const float *scale) {
+  const unsigned half = s->columns / 2;
+  for (unsigned at = threadIdx.x; at < rows * half; at += blockDim.x) {
+    const unsigned r = at / half, w = at % half * 2;
+    const float *x = from + r * n + w, by = scale && r < m ? scale[r] : 1;
+    miras__side_put<P>(s, r, w, r < m && w < n ? __fmul_rn(by, x[0]) : 0,
+                       r < m && w + 1 < n ? __fmul_rn(by, x[1]) : 0);
+  }
+}
+
+/* What a block has in shared memory, from a start on: tiles, four numbers for each row, and, near,
+ * the weights, rows of them 4 floats apart so that what a fragment asks for lies in all banks. */
+enum {
+  MIRAS__X, MIRAS__Q, MIRAS__GX, MIRAS__D2, MIRAS__GD, MIRAS__SCORES, MIRAS__Y, MIRAS__D1,
+  MIRAS__P, MIRAS__NX, MIRAS__ND, MIRAS__TILES
+};
+typedef struct miras__slabs_size {
+  unsigned parts, chunk, momentum, in, mid, mid_out, out;   /* in[0], in[1], out[0], out[1]       */
+  unsigned wide, near;
+} miras__slabs_size;
+typedef struct miras__slabs_room {
+  miras__side tile[MIRAS__TILES];
+  float *sums, *w[2];
+} miras__slabs_room;
+
+/* Lay them out; returns the bytes. start NULL: for that alone. */
+__host__ static size_t miras__slabs_lay(miras__slabs_room *to, const miras__slabs_size *s,
+                                        char *start) {
+  const unsigned rows = (s->chunk + 15) / 16 * 16, in = (s->in + 15) / 16 * 16;
+  const unsigned out = (s->out + 15) / 16 * 16;
+  const unsigned wide[MIRAS__TILES] = {in, in, in, out, out, rows, s->wide, s->wide, s->wide,
+                                       in, out};
+  size_t used = 0;
+  for (int i = 0; i < (s->momentum ? MIRAS__TILES : MIRAS__NX); i++) {
+    miras__side *t = &to->tile[i];
+    t->p = NULL;
+    t->rows = rows, t->columns = wide[i], t->ld = wide[i] + 8, t->apart = rows * t->ld * 2;
+    t->tile = start ? start + used : NULL;
+    used += (size_t)s->parts * t->apart;
+  }
+  to->sums = start ? (float *)(void *)(start + used) : NULL;
+  used += 4 * rows * sizeof(float);
+  for (int l = 0; s->near && l < 2; l++) {
+    const size_t floats = l ? (size_t)s->mid * (s->out + 4) : (size_t)s->in * (s->mid_out + 4);
+    to->w[l] = start ? (float *)(void *)(start + used) : NULL;
+    used += (floats + 3) / 4 * 4 * sizeof(float);
+  }
+  return used;
+}
+
+/* A head on its way. side: of each layer what a read goes through, W, B and S, p NULL where there
+ * is none. */
+typedef struct miras__slabs {
+  miras__chunk *c;
+  miras__slabs_size size;
+  miras__slabs_room at;
+  unsigned rows, hidden;             /* C and in[1], rounded up to fragments                      */
+  int flushes;
+  float *w[2];
+  miras__side side[2][3];
+} miras__slabs;
+
+static float miras__slab_act(int kind, float z) {
+  return kind == MIRAS_GELU ? miras__v_gelu(z) : kind == MIRAS_SILU ? miras__v_silu(z) : z;
+}
+static float miras__slab_slope(int kind, float z) {
+  return kind == MIRAS_GELU ? miras__v_gelu_d(z) : kind == MIRAS_SILU ? miras__v_silu_d(z) : 1;
+}
+
+/* A layer's side from hidden column `from` on. */
+static miras__side miras__slab_side(const miras__slabs *f, int layer, int which, unsigned from) {
+  miras__side s = f->side[layer][which];
+  unsigned *const there = layer ? &s.rows : &s.columns;
+  if (s.p) s.p += layer ? from * s.ld : from;
+  *there = *there > from ? *there - from : 0;
+  return s;
+}
+
+/* y, or p, of two hidden columns from `column` on of a token, from z; slope: act', or NULL. */
+static void miras__slab_row(const miras__slabs *f, float y[2], float *slope, const float *z,
+                            unsigned row, unsigned column) {
+  const miras__plan *p = f->c->p;
+  const int kind = (int)p->d.activation;
+  K_ALL for (unsigned e = 0; e < 2; e++) {
+    const unsigned own = column + e;
+    const int in = own < (unsigned)p->out[0];
+    y[e] = in ? miras__slab_act(kind, z[e]) : own < (unsigned)p->in[1] && row < f->size.chunk;
+    if (slope) slope[e] = in ? miras__slab_slope(kind, z[e]) : 0;
+  }
+}
+
+/* y and act' of a slab, w hidden columns from `from` on. */
+template <int P>
+static void miras__slab_up(const miras__slabs *f, unsigned from, unsigned w) {
+  const miras__side *tile = f->at.tile, weights = miras__slab_side(f, 0, 0, from);
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->rows, w); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(c, &tile[MIRAS__X], &weights, row, s.frags,
+                                                       column, tile[MIRAS__X].columns);
+    K_PAIRS {
+      float y[2], slope[2];
+      if (pair / 4 >= s.frags) continue;
+      miras__slab_row(f, y, slope, K_OF(c), K_ROW, from + K_COLUMN);
+      miras__side_put<P>(&tile[MIRAS__Y], K_ROW, K_COLUMN, y[0], y[1]);
+      miras__side_put<P>(&tile[MIRAS__D1], K_ROW, K_COLUMN, slope[0], slope[1]);
+    }
+  }
+}
+
+/* d_1 in the place of act', which the same threads have stored. */
+template <int P>
+static void miras__slab_down(const miras__slabs *f, unsigned from, unsigned w) {
+  const miras__side *tile = f->at.tile, weights = miras__slab_side(f, 1, 0, from);
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->rows, w); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS_TURNED>(
+      c, &tile[MIRAS__D2], &weights, row, s.frags, column, tile[MIRAS__D2].columns);
+    K_PAIRS {
+      float d[2];
+      if (pair / 4 >= s.frags) continue;
+      miras__side_pair<P>(d, &tile[MIRAS__D1], K_ROW, K_COLUMN);
+      miras__side_put<P>(&tile[MIRAS__D1], K_ROW, K_COLUMN, __fmul_rn(d[0], K_OF(c)[0]),
+                         __fmul_rn(d[1], K_OF(c)[1]));
+    }
+  }
+}
+
+/* Numbers of a product go to `to`, or are added to it, rows of n. */
+static void miras__slab_add(float *to, size_t ld, unsigned rows, unsigned n, int add,
+                            const float c[2][2][4], const miras__share *s) {
+  const unsigned row = s->row, column = s->column;
+  K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++)
+    if (pair / 4 < s->frags && K_ROW < rows && K_COLUMN + e < n) {
+      float *const at = to + K_ROW * ld + K_COLUMN + e;
+      *at = add ? __fadd_rn(*at, K_OF(c)[e]) : K_OF(c)[e];
+    }
+}
+
+/* What a slab adds to z_2 of the pairs. */
+template <int P>
+static void miras__slab_out(const miras__slabs *f, unsigned from, unsigned w) {
+  const miras__side *tile = f->at.tile, weights = miras__slab_side(f, 1, 0, from);
+  const unsigned n = f->size.out;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->rows, tile[MIRAS__D2].columns); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(c, &tile[MIRAS__Y], &weights, s.row,
+                                                         s.frags, s.column, w);
+    miras__slab_add(f->c->net.pairs.z[1], n, f->size.chunk, n, from > 0, c, &s);
+  }
+}
+
+/* c += a_t (x W) [+ (1 - a_t) (x B)] [+ f_t (x S)] */
+template <int P>
+static void miras__slab_look(float c[2][2][4], const miras__slabs *f, int layer, unsigned from,
+                             const miras__side *left, const miras__share *s, unsigned deep) {
+  const unsigned row = s->row;
+  for (int which = 0; which < 3; which++) {
+    const miras__side right = miras__slab_side(f, layer, which, from);
+    float t[2][2][4];
+    if (!right.p) continue;
+    miras__share_clear(t);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(t, left, &right, row, s->frags, s->column,
+                                                       deep);
+    K_PAIRS {
+      const unsigned r = K_ROW < f->size.chunk ? K_ROW : f->size.chunk - 1;
+      const float a = f->c->ca[r];
+      const float by = which == 0 ? a : which == 1 ? __fsub_rn(1, a) : f->c->cf[r];
+      K_OF(c)[0] = __fmaf_rn(by, K_OF(t)[0], K_OF(c)[0]);
+      K_OF(c)[1] = __fmaf_rn(by, K_OF(t)[1], K_OF(c)[1]);
+    }
+  }
+}
+
+/* p of the reads. */
+template <int P>
+static void miras__slab_read(const miras__slabs *f, unsigned from, unsigned w) {
+  const miras__side *tile = f->at.tile;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->rows, w); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
+      c, &tile[MIRAS__SCORES], &tile[MIRAS__D1], row, s.frags, column, row + 16 * s.frags);
+    miras__share_minus(c);
+    miras__slab_look<P>(c, f, 0, from, &tile[MIRAS__Q], &s, tile[MIRAS__Q].columns);
+    K_PAIRS {
+      float y[2];
+      if (pair / 4 >= s.frags) continue;
+      miras__slab_row(f, y, NULL, K_OF(c), K_ROW, from + K_COLUMN);
+      miras__side_put<P>(&tile[MIRAS__P], K_ROW, K_COLUMN, y[0], y[1]);
+    }
+  }
+}
+
+/* What a slab adds to p y' and to z_2 of the reads. */
+template <int P>
+static void miras__slab_answer(const miras__slabs *f, unsigned from, unsigned w) {
+  const miras__side *tile = f->at.tile;
+  const unsigned n = f->size.out;
+  miras__chunk *const k = f->c;
+  miras__share s;
+  unsigned turn;
+  for (turn = 0; miras__share_of(&s, turn, f->rows, f->rows); turn++) {
+    float c[2][2][4];
+    if (s.column >= s.row + 32) continue;
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES>(c, &tile[MIRAS__P], &tile[MIRAS__Y], s.row,
+                                                     s.frags, s.column, w);
+    miras__slab_add(k->kq[1], k->p->span, f->size.chunk, f->size.chunk, from > 0, c, &s);
+  }
+  for (turn = 0; miras__share_of(&s, turn, f->rows, tile[MIRAS__D2].columns); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__slab_look<P>(c, f, 1, from, &tile[MIRAS__P], &s, w);
+    miras__slab_add(k->query.z[1], n, f->size.chunk, n, from > 0, c, &s);
+  }
+}
+
+/* Weights of a layer from row and column 0 of a slab, [rows, columns] of them, to the chunk's end;
+ * left, right: what is folded into A, left_s, right_s: into S. */
+template <int P>
+static void miras__slab_fold(const miras__slabs *f, int layer, unsigned from, unsigned rows,
+                             unsigned columns, const miras__side *left, const miras__side *right,
+                             const miras__side *left_s, const miras__side *right_s) {
+  const miras__side w = miras__slab_side(f, layer, 0, from);
+  const miras__side b = miras__slab_side(f, layer, 1, from);
+  const miras__side v = miras__slab_side(f, layer, 2, from);
+  const unsigned last = f->size.chunk - 1;
+  const float a = f->c->ca[last], by = v.p ? f->c->cf[last] : 0, h = v.p ? f->c->ch[last] : 0;
+  float *const W = (float *)(uintptr_t)w.p, *const S = (float *)(uintptr_t)v.p;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, rows, columns); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4], t[2][2][4];
+    miras__share_clear(c);
+    miras__share_clear(t);
+    miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(c, left, right, row, s.frags,
+                                                                   column, f->rows);
+    if (S)
+      miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(t, left_s, right_s, row,
+                                                                     s.frags, column, f->rows);
+    K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
+      const unsigned i = K_ROW, j = K_COLUMN + e;
+      float all;
+      if (pair / 4 >= s.frags || i >= w.rows || j >= w.columns) continue;
+      all = __fmul_rn(a, W[i * w.ld + j]);
+      if (b.p) all = __fmaf_rn(__fsub_rn(1, a), b.p[i * b.ld + j], all);
+      if (S) {
+        const float was = S[i * v.ld + j], now = __fsub_rn(__fmul_rn(h, was), K_OF(t)[e]);
+        all = __fmaf_rn(by, was, all);
+        S[i * v.ld + j] = f->flushes && fabsf(now) < MIRAS__FADED ? 0 : now;
+      }
+      all = __fsub_rn(all, K_OF(c)[e]);
+      W[i * w.ld + j] = f->flushes && fabsf(all) < MIRAS__FADED ? 0 : all;
+    }
+  }
+}
+
+/* ---- what is done of rows ---- */
+
+static float miras__warp_sum(float v) {
+  K_ALL for (int k = 16; k; k /= 2) v = __fadd_rn(v, __shfl_xor_sync(0xffffffffu, v, k));
+  return v;
+}
+
+/* |y|^2 and |d_1|^2 of a slab are added to those of the tokens; a row is a warp's. */
+template <int P>
+static void miras__slab_squares(const miras__slabs *f, unsigned from, unsigned w) {
+  float *const sums = f->at.sums;
+  for (unsigned r = threadIdx.x / 32; r < f->size.chunk; r += blockDim.x / 32) {
+    float yy = 0, dd = 0;
+    for (unsigned at = threadIdx.x % 32; at < w / 2; at += 32) {
+      float y[2], d[2];
+      miras__side_pair<P>(y, &f->at.tile[MIRAS__Y], r, 2 * at);
+      miras__side_pair<P>(d, &f->at.tile[MIRAS__D1], r, 2 * at);
+      yy = __fmaf_rn(y[1], y[1], __fmaf_rn(y[0], y[0], yy));
+      dd = __fmaf_rn(d[1], d[1], __fmaf_rn(d[0], d[0], dd));
+    }
+    yy = miras__warp_sum(yy), dd = miras__warp_sum(dd);
+    if (threadIdx.x % 32) continue;
+    sums[r] = from ? __fadd_rn(sums[r], yy) : yy;
+    sums[f->rows + r] = from ? __fadd_rn(sums[f->rows + r], dd) : dd;
+  }
+}
+
+/* Bounded steps, from those sums: room @51's Q and F, of which every layer has a number for J. */
+static void miras__slabs_bound(const miras__slabs *f) {
+  miras__chunk *const c = f->c;
+  const miras__plan *p = c->p;
+  const size_t in = (size_t)p->in[0], dv = f->size.out;
+  c->K->fill(c->along, 1e-20f, c->m);
+  c->K->dot_rows(1, c->along, 1, c->net.e, dv, c->net.r, dv, c->m, dv);
+  for (unsigned r = threadIdx.x / 32; r < f->size.chunk; r += blockDim.x / 32) {
+    const float eta = c->rows.eta[r], yy = f->at.sums[r], dd = f->at.sums[f->rows + r];
+    float xx = 0, ee = 0, first;
+    for (size_t w = threadIdx.x % 32; w < in; w += 32) {
+      const float x = c->net.pairs.x[0][r * in + w];
+      xx = __fmaf_rn(x, x, xx);
+    }
+    for (size_t w = threadIdx.x % 32; w < dv; w += 32) {
+      const float d = c->net.d[1][r * dv + w];
+      ee = __fmaf_rn(d, d, ee);
+    }
+    xx = miras__warp_sum(xx), ee = miras__warp_sum(ee);
+    first = __fmul_rn(__fmul_rn(eta, xx), dd);
+    if (threadIdx.x % 32) continue;
+    c->spent[r] = __fmaf_rn(__fmul_rn(eta, yy), ee, first);
+    c->strain[r] = p->d.bounded_step == 2 ? __fdiv_rn(first, sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
+  }
+  __syncthreads();
+  c->K->bound_share(c->share, c->rows.eta, c->along, c->spent, c->strain, p->growth, c->m, c->wide);
+}
+
+/* Coefficients: thread j has column j of G and N, one more has a, f and h. Those of the last row go
+ * to the sums. */
+static void miras__slabs_course(const miras__slabs *f) {
+  miras__chunk *const c = f->c;
+  const unsigned n = f->size.chunk, j = threadIdx.x;
+  const float *alpha = c->rows.alpha, *theta = c->rows.theta;
+  if (j < n) {
+    const float eta = c->rows.eta[j];
+    float g = 0, now = eta;
+    for (unsigned t = j; t < n; t++) {
+      if (theta && t > j) now = __fmul_rn(theta[t], now);
+      g = theta ? t > j ? __fmaf_rn(alpha[t], g, now) : now
+          : c->p->d.row_rates ? __fmul_rn(c->rate[t], now)
+          : t > j ? __fmul_rn(alpha[t], g) : now;
+      c->g[t * c->p->span + j] = g;
+    }
+    f->at.sums[2 * f->rows + j] = g, f->at.sums[3 * f->rows + j] = now;
+  } else if (j == blockDim.x - 1) {
+    float a = 1, by = 0, h = 1;
+    for (unsigned t = 0; t < n; t++) {
+      a = __fmul_rn(a, alpha[t]);
+      if (theta) h = __fmul_rn(h, theta[t]), by = __fmaf_rn(alpha[t], by, h);
+      c->ca[t] = a, c->cf[t] = by, c->ch[t] = h;
+    }
+  }
+  __syncthreads();
+}
+
+/* G (.) x, lower triangle, of the products x, rows of ld, as scores. */
+template <int P>
+static void miras__slabs_scores(const miras__slabs *f, const float *x) {
+  const miras__side *to = &f->at.tile[MIRAS__SCORES];
+  const size_t ld = f->c->p->span;
+  for (unsigned at = threadIdx.x; at < f->rows * f->rows / 2; at += blockDim.x) {
+    const unsigned t = at / (f->rows / 2), j = at % (f->rows / 2) * 2;
+    const int in = t < f->size.chunk;
+    const float a = in && j <= t ? __fmul_rn(f->c->g[t * ld + j], x[t * ld + j]) : 0;
+    const float b = in && j < t ? __fmul_rn(f->c->g[t * ld + j + 1], x[t * ld + j + 1]) : 0;
+    miras__side_put<P>(to, t, j, a, b);
+  }
+  __syncthreads();
+}
+
+/* ---- a chunk ---- */
+
+/* Rows of the pairs from token t on, and of their queries. */
+template <int P>
+static void miras__slabs_rows(const miras__slabs *f, size_t t) {
+  const miras__side *tile = f->at.tile;
+  const unsigned n = f->size.chunk, in = f->size.in;
+  miras__chunk *const c = f->c;
+  miras__piece(c, c->p->rule, t, 0, n, 1);
+  miras__piece_state(c);
+  c->rows.x = c->net.pairs.x[0], c->rows.in = in;
+  miras__rows_fwd(c->K, c->p, &c->io, t, n, &c->rows);
+  miras__side_fill<P>(&tile[MIRAS__X], f->rows, c->rows.x, n, in, NULL);
+  if (c->reads) {
+    miras__rows_queries(c->K, c->p, &c->io, t, n, c->query.x[0], in);
+    miras__side_fill<P>(&tile[MIRAS__Q], f->rows, c->query.x[0], n, in, NULL);
+  }
+  __syncthreads();
+}
+
+/* Errors and d_2 of the pairs, from their z_2. */
+template <int P>
+static void miras__slabs_errors(const miras__slabs *f) {
+  const miras__net *n = &f->c->net;
+  const miras__pass *s = &n->pairs;
+  const size_t m = s->m, dv = f->size.out;
+  const miras__errors errors = miras__errors_of(n);
+  n->answer->fwd(n, s, n->r, dv);
+  if (n->p->d.inner_residual) n->K->add_rows(n->r, dv, s->x[0], f->size.in, m, dv);
+  n->K->sub(n->r, n->r, n->v, m * dv);
+  n->K->bias_rows(&errors, NULL, NULL, NULL, NULL);
+  n->answer->bwd(n, s, n->d[1], n->e, dv);
+  miras__side_fill<P>(&f->at.tile[MIRAS__D2], f->rows, n->d[1], f->size.chunk, f->size.out, NULL);
+  __syncthreads();
+}
+
+/* Scores of queries and keys, and what is folded. */
+template <int P>
+static void miras__slabs_folded(const miras__slabs *f) {
+  const miras__side *tile = f->at.tile;
+  const unsigned n = f->size.chunk, in = f->size.in, out = f->size.out, rows = f->rows;
+  const float *g = f->at.sums + 2 * rows, *gs = g + rows;
+  miras__chunk *const c = f->c;
+  miras__share s;
+  miras__side_fill<P>(&tile[MIRAS__GX], rows, c->rows.x, n, in, g);
+  miras__side_fill<P>(&tile[MIRAS__GD], rows, c->net.d[1], n, out, g);
+  if (c->s) {
+    miras__side_fill<P>(&tile[MIRAS__NX], rows, c->rows.x, n, in, gs);
+    miras__side_fill<P>(&tile[MIRAS__ND], rows, c->net.d[1], n, out, gs);
+  }
+  for (unsigned turn = 0; c->reads && miras__share_of(&s, turn, rows, rows); turn++) {
+    float k[2][2][4];
+    if (s.column >= s.row + 32) continue;
+    miras__share_clear(k);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES>(k, &tile[MIRAS__Q], &tile[MIRAS__X], s.row,
+                                                     s.frags, s.column, tile[MIRAS__X].columns);
+    miras__slab_add(c->kq[0], c->p->span, n, n, 0, k, &s);
+  }
+  __syncthreads();
+  if (c->reads) miras__slabs_scores<P>(f, c->kq[0]);
+}
+
+/* Answers, from what slabs have added to z_2 of the reads and to p y'. */
+template <int P>
+static void miras__slabs_answers(const miras__slabs *f) {
+  const miras__side *tile = f->at.tile;
+  const size_t dv = f->size.out;
+  miras__chunk *const k = f->c;
+  miras__pass s = k->query;
+  float *const o = k->io.y + k->token * k->io.ldy;
+  miras__share at;
+  miras__slabs_scores<P>(f, k->kq[1]);
+  for (unsigned turn = 0; miras__share_of(&at, turn, f->rows, tile[MIRAS__D2].columns); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
+      c, &tile[MIRAS__SCORES], &tile[MIRAS__D2], at.row, at.frags, at.column,
+      at.row + 16 * at.frags);
+    miras__share_minus(c);
+    miras__slab_add(k->query.z[1], dv, f->size.chunk, f->size.out, 1, c, &at);
+  }
+  __syncthreads();
+  s.m = k->m;
+  k->net.answer->fwd(&k->net, &s, o, k->io.ldy);
+  if (k->p->d.inner_residual)
+    k->K->add_rows(o, k->io.ldy, s.x[0], f->size.in, s.m, (size_t)k->p->d.key_dim);
+}
+
+template <int P>
+static void miras__slabs_chunk(const miras__slabs *f, size_t t) {
+  const miras__side *tile = f->at.tile;
+  const unsigned wide = f->size.wide;
+  const int several = wide < f->hidden, bounded = f->c->p->d.bounded_step;
+  unsigned from;
+#define K_SLABS for (from = 0; from < f->hidden; from += wide)
+#define K_WIDE (f->hidden - from < wide ? f->hidden - from : wide)
+  miras__slabs_rows<P>(f, t);
+  K_SLABS {
+    miras__slab_up<P>(f, from, K_WIDE);
+    __syncthreads();
+    miras__slab_out<P>(f, from, K_WIDE);
+    __syncthreads();
+  }
+  miras__slabs_errors<P>(f);
+  if (bounded) {
+    K_SLABS {
+      if (several) miras__slab_up<P>(f, from, K_WIDE);
+      miras__slab_down<P>(f, from, K_WIDE);
+      __syncthreads();
+      miras__slab_squares<P>(f, from, K_WIDE);
+      if (several) __syncthreads();
+    }
+    miras__slabs_bound(f);
+  }
+  miras__slabs_course(f);
+  miras__slabs_folded<P>(f);
+  K_SLABS {
+    const unsigned w = K_WIDE;
+    if (several) miras__slab_up<P>(f, from, w);
+    if (several || !bounded) miras__slab_down<P>(f, from, w);
+    __syncthreads();
+    if (f->c->reads) {
+      miras__slab_read<P>(f, from, w);
+      __syncthreads();
+      miras__slab_answer<P>(f, from, w);
+    }
+    miras__slab_fold<P>(f, 0, from, tile[MIRAS__X].columns, w, &tile[MIRAS__GX], &tile[MIRAS__D1],
+                        &tile[MIRAS__NX], &tile[MIRAS__D1]);
+    __syncthreads();
+    miras__slab_fold<P>(f, 1, from, w, tile[MIRAS__D2].columns, &tile[MIRAS__Y], &tile[MIRAS__GD],
+                        &tile[MIRAS__Y], &tile[MIRAS__ND]);
+    __syncthreads();
+  }
+  if (f->c->reads) miras__slabs_answers<P>(f);
+#undef K_SLABS
+#undef K_WIDE
+}
+
+/* Weights come to shared memory where they lie near; and go from there, or from the state, to
+ * rows without a gap. */
+static void miras__slabs_bring(const miras__slabs *f) {
+  const miras__plan *p = f->c->p;
+  for (int l = 0; l < 2; l++)
+    for (unsigned r = threadIdx.x / 32; r < (unsigned)p->in[l]; r += blockDim.x / 32)
+      miras__chunks_copy(f->w[l] + r * f->side[l][0].ld, 0,
+                         f->c->a + p->offset[l] + r * (size_t)p->out[l], 0, 1, (unsigned)p->out[l]);
+  miras__copies_wait();
+  __syncthreads();
+}
+static void miras__slabs_keep(const miras__slabs *f, float *to) {
+  const miras__plan *p = f->c->p;
+  for (int l = 0; f->size.near && l < 2; l++) {
+    const unsigned n = (unsigned)p->out[l];
+    for (unsigned at = threadIdx.x; at < (unsigned)p->in[l] * n; at += blockDim.x)
+      to[p->offset[l] + at] = f->w[l][at / n * f->side[l][0].ld + at % n];
+  }
+  if (!f->size.near) f->c->K->copy(to, f->c->a, p->weights);
+  else __syncthreads();
+}
+
+/* Whole chunks of a call, tokens first to end. */
+template <int P>
+static void miras__slabs_forward(const miras__call *call, const miras__slabs_size *size,
+                                 size_t first, size_t end) {
+  const miras__plan *p = call->p;
+  miras__chunk chunk, *c = &chunk;
+  miras__slabs slabs, *f = &slabs;
+  miras__chunk_open(call, 0, c);
+  c->io = *call->io;
+  miras__piece_rule(c, p->rule);
+  f->c = c, f->size = *size;
+  f->rows = (size->chunk + 15) / 16 * 16, f->hidden = (size->mid + 15) / 16 * 16;
+  (void)miras__slabs_lay(&f->at, size, (char *)(void *)(miras__told + MIRAS__ROOM));
+  if (call->position + first == 0) miras__begin(c);
+  if (p->d.row_rates)
+    c->K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
+  for (int l = 0; l < 2; l++) {
+    const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
+    f->w[l] = size->near ? f->at.w[l] : c->a + at;
+    f->side[l][0] = miras__side_floats(f->w[l], size->near ? out + 4 : out, in, out);
+    f->side[l][1] = miras__side_floats(miras__at(c->home, at), out, in, out);
+    f->side[l][2] = miras__side_floats(miras__at(c->s, at), out, in, out);
+  }
+  if (size->near) miras__slabs_bring(f);
+  for (size_t t = first; t < end; t += size->chunk) {
+    if (call->tape) {
+      float *to = call->tape + t / size->chunk * p->tape_state;
+      miras__slabs_keep(f, to);
+      if (c->s) c->K->copy(to + p->weights, c->s, p->weights);
+    }
+    f->flushes = miras__sweeps(&p->d, call->position + (uint64_t)t + size->chunk);
+    miras__slabs_chunk<P>(f, t);
+  }
+  if (size->near) miras__slabs_keep(f, c->a);
+}
+#undef K_PAIRS
+#undef K_ROW
+#undef K_COLUMN
+#undef K_OF
 #undef K_ALL
 
 #define miras__head_forward miras__near_forward
@@ -4453,6 +5151,7 @@ MIRAS__GRID miras__run_tasks(const __grid_constant__ miras__tasks a) {
 typedef struct miras__chunks_job {
   miras__errand memory;
   miras__segments_errand segments;
+  miras__slabs_size slabs;           /* of perceptrons                                            */
   int of_segments, turning;
 #ifndef MIRAS__NO_TRAINER
   miras__tasks tasks;
@@ -4465,7 +5164,8 @@ typedef struct miras__chunks_job {
 typedef struct miras__chunks_grid {
   void (*grid)(const miras__chunks_job), (*homes)(const miras__chunks_job);
   size_t bytes, homes_bytes, words;
-  unsigned threads;
+  unsigned threads, each;            /* each: columns of values that a block has                  */
+  miras__slabs_size slabs;
 } miras__chunks_grid;
 
 /* What a block is told: all but its columns; from: the state to begin with, to: where it goes.
@@ -4597,17 +5297,38 @@ MIRAS__GRID miras__run_chunks(const __grid_constant__ miras__chunks_job a) {
   miras__chunks_forward<room>(&told.x.g, told.from, told.to, told.also);
 }
 
-#ifndef MIRAS_NO_TRAINING
 enum { MIRAS__CHUNKS_MOST = 256 };
-#define MIRAS__BACK_GRID __global__ void __launch_bounds__(MIRAS__CHUNKS_MOST)
+#define MIRAS__WIDE_GRID __global__ void __launch_bounds__(MIRAS__CHUNKS_MOST)
+/* Perceptrons: a block is a head. */
+template <int P>
+MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job) {
+  const miras__errand *a = &job.memory;
+  const miras__plan *p = &a->m.plan;
+  const size_t heads = (size_t)p->d.heads, i = blockIdx.x, b = i / heads, h = i % heads;
+  size_t first, end;
+  miras__head_io io;
+  miras__call run;
+  miras__chunks_range(a, b, &first, &end);
+  if (first == end) return;
+  miras__tell_room(0, a->products);
+  miras__memory_io(&a->m, &a->x, (int)b, (int)h, &io);
+  io.y = a->call.y + (b * (size_t)a->x.length * heads + h) * (size_t)p->d.value_dim;
+  miras__memory_head(&a->m, b, h, &run);
+  run.io = &io;
+  run.scratch += i * p->scratch;
+  run.tape = miras__to(a->call.tape, 16 + i * a->call.per);
+  miras__slabs_forward<P>(&run, &job.slabs, first, end);
+}
+
+#ifndef MIRAS_NO_TRAINING
 template <class room>
-MIRAS__BACK_GRID miras__run_chunks_back(const __grid_constant__ miras__chunks_job a) {
+MIRAS__WIDE_GRID miras__run_chunks_back(const __grid_constant__ miras__chunks_job a) {
   miras__chunks_told told;
   miras__chunks_tell(&told, &a, blockIdx.x, 1, 0);
   miras__chunks_backward<room>(&told.x);
 }
 template <class room>
-MIRAS__BACK_GRID miras__run_chunks_homes(const __grid_constant__ miras__chunks_job a) {
+MIRAS__WIDE_GRID miras__run_chunks_homes(const __grid_constant__ miras__chunks_job a) {
   miras__chunks_told told;
   miras__chunks_tell(&told, &a, blockIdx.x, 1, 1);
   miras__chunks_homes<room>(&told.x);
@@ -4747,8 +5468,42 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_of(void) {
   miras_cuda::miras__chunks_grid c;
   memset(&c, 0, sizeof c);
   c.grid = miras_cuda::miras__run_chunks<room>;
-  c.threads = MIRAS_CUDA_THREADS;
+  c.threads = MIRAS_CUDA_THREADS, c.each = MIRAS_CUDA_THREADS / 2;
   c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) + room::BYTES;
+  return c;
+}
+
+/* Do perceptrons? Those of two layers, with one number for each gate of a token, whose weights are
+ * what the recursion says, in chunks of 8 to 128. A block has a head, with its weights in shared
+ * memory if that leaves room for slabs of 64 hidden columns; else slabs are as wide as fits, 32 of
+ * them or more. */
+static miras_cuda::miras__chunks_grid
+miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
+  const miras_desc *d = &p->d;
+  const unsigned all = ((unsigned)p->in[1] + 15) / 16, least[2] = {32, 64};
+  miras_cuda::miras__slabs_room room;
+  miras_cuda::miras__chunks_grid c;
+  miras_cuda::miras__slabs_size *s = &c.slabs;
+  int near;
+  memset((void *)&c, 0, sizeof c);
+  if (p->layers != 2 || p->from[1] != 1 || p->channel || p->rule != p->first || d->descents > 1 ||
+      d->reset_every || d->chunk < 8 || d->chunk > 128 ||
+      (d->retention != MIRAS_RETAIN_ALL && d->retention != MIRAS_RETAIN_L2 &&
+       d->retention != MIRAS_RETAIN_L2_BOTH))
+    return c;
+  s->parts = (unsigned)parts, s->chunk = (unsigned)d->chunk, s->momentum = p->at_s > 0;
+  s->in = (unsigned)p->in[0], s->mid = (unsigned)p->in[1], s->mid_out = (unsigned)p->out[0];
+  s->out = (unsigned)p->out[1];
+  for (near = 1; !c.grid && near >= 0; near--)
+    for (unsigned slabs = 1; !c.grid && slabs <= all; slabs++) {
+      s->near = (unsigned)near, s->wide = (all + slabs - 1) / slabs * 16;
+      if (slabs > 1 && s->wide < least[near]) break;
+      c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
+                miras_cuda::miras__slabs_lay(&room, s, NULL);
+      if (c.bytes > most) continue;
+      c.grid = parts > 1 ? miras_cuda::miras__run_slabs<2> : miras_cuda::miras__run_slabs<1>;
+    }
+  c.threads = miras_cuda::MIRAS__CHUNKS_MOST, c.each = s->out;
   return c;
 }
 
@@ -4757,7 +5512,9 @@ miras__cuda_chunks_for(const miras__plan *p, const miras_cuda_options *o, size_t
   const miras_desc *d = &p->d;
   const int parts = o->products == MIRAS_CUDA_BF16X3 ? 2 : 1;
   miras_cuda::miras__chunks_grid c;
-  memset(&c, 0, sizeof c);
+  memset((void *)&c, 0, sizeof c);
+  if (o->products != MIRAS_CUDA_FLOAT && !o->half_state && p->engine == MIRAS__RUN_FROZEN)
+    return miras__cuda_slabs_for(p, parts, most);
   if (o->products == MIRAS_CUDA_FLOAT || o->half_state || p->engine != MIRAS__RUN_EXACT ||
       p->streams > 1 || d->descents > 1 || d->normalise || p->value_decay || d->diagonal ||
       p->rates > 1 || p->map % 16 || d->reset_every || p->features > 128)
@@ -4797,6 +5554,7 @@ static miras_cuda::miras__chunks_grid
 miras__cuda_chunks_back_for(const miras__plan *p, const miras_cuda_options *o, size_t most) {
   const int parts = o->products == MIRAS_CUDA_BF16X3 ? 2 : 1;
   miras_cuda::miras__chunks_grid c = miras__cuda_chunks_for(p, o, most);
+  if (p->engine != MIRAS__RUN_EXACT) c.grid = NULL;
   if (!c.grid) return c;
 #define MIRAS__CHUNKS(P, CH) (p->features > 64 ? miras__cuda_chunks_back_of<8, P, CH>(p) \
                                                : miras__cuda_chunks_back_of<4, P, CH>(p))
@@ -5004,16 +5762,16 @@ miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t st
 static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_t near,
                                   cudaStream_t stream, miras_cuda::miras__errand *job) {
   const size_t heads = (size_t)job->m.plan.d.batch * (size_t)job->m.plan.d.heads;
-  const size_t dv = (size_t)job->m.plan.d.value_dim, each = MIRAS_CUDA_THREADS / 2;
-  const size_t across = (dv + each - 1) / each;
+  const size_t across = ((size_t)job->m.plan.d.value_dim + c->each - 1) / c->each;
   const int off = job->m.plan.d.chunk > 1;
   const int rest = job->call.tape ? job->x.length % job->m.plan.tape_tokens != 0 : off;
   miras_cuda::miras__chunks_job all;
   memset((void *)&all, 0, sizeof all);
   memcpy((void *)&all.memory, job, sizeof *job);
+  all.slabs = c->slabs;
   return (!off || job->call.tape ||
           miras__cuda_run(miras_cuda::miras__run_before, heads, near, stream, job)) &&
-         MIRAS__LAUNCH(c->grid, heads * across, c->bytes, stream, all) &&
+         MIRAS__LAUNCH_OF(c->threads, c->grid, heads * across, c->bytes, stream, all) &&
          (!rest || miras__cuda_run(miras_cuda::miras__run_behind, heads, near, stream, job));
 }
 
@@ -5467,6 +6225,7 @@ static miras_cuda::miras__chunks_grid miras__cuda_layer_grid(const miras__there 
 #ifndef MIRAS_NO_TRAINING
   if (back) return miras__cuda_chunks_back_for(&s->plan, &there->options, most - told);
 #endif
+  if (s->plan.engine != MIRAS__RUN_EXACT) return c;
   return back ? c : miras__cuda_chunks_for(&s->plan, &there->options, most - told);
 }
 

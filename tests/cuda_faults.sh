@@ -19,8 +19,8 @@ if ! "$cxx" -fsanitize=thread -c "$folder/try.cpp" -o "$folder/try.o" 2>/dev/nul
 fi
 mkdir "$folder/tests"
 cp miras.h miras_cuda.cuh "$folder"
-for name in test_cuda.cpp test_cuda_units.cpp test_cuda_chunks.cpp cuda_shim.h cuda_races.h \
-  fingerprint.h; do
+for name in test_cuda.cpp test_cuda_units.cpp test_cuda_chunks.cpp test_cuda_perceptrons.cpp \
+  cuda_calls.h cuda_shim.h cuda_races.h fingerprint.h; do
   cp "tests/$name" "$folder/tests"
 done
 
@@ -51,6 +51,8 @@ replace tests/test_cuda.cpp 'int main(' 'unsigned failed = 0' \
 replace tests/test_cuda_units.cpp 'int main(' 'unsigned failed = 0' \
   'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
 replace tests/test_cuda_chunks.cpp 'int main(' 'unsigned failed = 0' \
+  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
+replace tests/test_cuda_perceptrons.cpp 'int main(' 'unsigned failed = 0' \
   'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
 barrier='__syncthreads();'
 less='if (!FAULT) __syncthreads();'
@@ -124,6 +126,21 @@ plant 'a part of a left factor in the place of another' chunks "from the host's"
 plant 'what a part leaves of the cotangent, once more' channels "from the host's" \
   $cuh 'static void miras__chunks_state_bwd(' 'miras__chunks_fade<room>(G, part, f);' \
   'for (int o = FAULT; o >= 0; o--) miras__chunks_fade<room>(G, part, f);'
+plant 'no barrier between a slab of d and its reads' perceptrons 'race: .* shared memory' \
+  $cuh 'miras__slab_down<P>(f, from, w);' "$barrier" "$less"
+plant 'no barrier between a slab and the next' perceptrons 'race: .* shared memory' \
+  $cuh '&tile[MIRAS__Y], &tile[MIRAS__ND]);' "$barrier" "$less"
+plant 'no barrier between scores and what they weigh' perceptrons 'race: .* shared memory' \
+  $cuh 'static void miras__slabs_scores(' "$barrier" "$less"
+plant 'no wait for the weights' perceptrons 'copies are on their way\|race: ' \
+  $cuh 'static void miras__slabs_bring(' 'miras__copies_wait();' \
+  'if (!FAULT) miras__copies_wait();'
+plant 'weights beyond shared memory' perceptrons 'not to shared memory' \
+  $cuh 'static void miras__slabs_bring(' 'f->w[l] + r *' 'f->w[l] + (r + FAULT) *'
+plant 'a column of weights in a wrong lane' perceptrons "from the host's" \
+  $cuh 'static void miras__side_right(' 'lane / 4 + i' '(lane + FAULT) / 4 % 8 + i'
+plant 'a row of a product in a wrong lane' perceptrons "from the host's" \
+  $cuh '#define K_PAIRS' 'threadIdx.x % 32 / 4)' '(threadIdx.x + 4 * FAULT) % 32 / 4)'
 
 flags="${FUSED:-} -ffp-contract=off"   # the processor's multiply-add, where run.sh found one
 failed=0
@@ -143,8 +160,12 @@ tell() {   # what, status, what is said
   -o "$folder/units.o" && "$cxx" "$folder/units.o" -o "$folder/units" -lm || exit 1
 "$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread -c "$folder/tests/test_cuda_chunks.cpp" \
   -o "$folder/chunks.o" && "$cxx" "$folder/chunks.o" -o "$folder/chunks" -lm || exit 1
+"$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread \
+  -c "$folder/tests/test_cuda_perceptrons.cpp" -o "$folder/perceptrons.o" &&
+  "$cxx" "$folder/perceptrons.o" -o "$folder/perceptrons" -lm || exit 1
 if ! { PLANTED=0 "$folder/all" titans gla && PLANTED=0 "$folder/units" &&
-       PLANTED=0 "$folder/chunks" deltanet hgrn2; } >"$folder/said" 2>&1; then
+       PLANTED=0 "$folder/chunks" deltanet hgrn2 &&
+       PLANTED=0 "$folder/perceptrons"; } >"$folder/said" 2>&1; then
   cat "$folder/said"
   exit 1
 fi
@@ -155,6 +176,7 @@ while IFS='|' read -r what row says; do
   [ "$row" = units ] && program=units
   [ "$row" = chunks ] && program=chunks row=deltanet
   [ "$row" = channels ] && program=chunks row=hgrn2
+  [ "$row" = perceptrons ] && program=perceptrons row=ttt-mlp
   PLANTED=$number timeout 100 "$folder/$program" "$row" >"$folder/said" 2>&1
   tell "$what" $? "$says"
 done <"$folder/list"

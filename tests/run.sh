@@ -216,6 +216,10 @@ has g++ && job 'miras_cuda.cuh without a GPU: segments' "
 has g++ && job 'miras_cuda.cuh without a GPU: chunks' "
   g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_chunks.cpp -o '$build/cuda_c' -lm &&
 '$build/cuda_c'"
+has g++ && job 'miras_cuda.cuh without a GPU: perceptrons' "
+  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_perceptrons.cpp -o '$build/cuda_p' \
+-lm &&
+'$build/cuda_p'"
 has g++ && job 'kernels of a block without a GPU' "
   g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
 '$build/cuda_k'"

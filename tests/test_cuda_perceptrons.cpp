@@ -1,0 +1,122 @@
+/* test_cuda_perceptrons.cpp: perceptrons on matrix units as one kernel (miras__run_slabs) against
+ * the host and against what it replaces, the engine on the device, whose products are on matrix
+ * units, too: answers, states and what the adjoint makes of the tape, up to the rounding of
+ * products; calls that begin and end off the chunk grid, sizes that no fragment has, momentum,
+ * biases and norms, weights near and far, one slab of hidden columns and several; and which
+ * memories run so.
+ *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_perceptrons.cpp -o perceptrons -lm
+ *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_perceptrons.cpp         on a GPU
+ * Names of rows as arguments run these alone. */
+#include "cuda_calls.h"
+
+static int back_expected(const miras_desc *d) { return d->chunk < 0; }
+
+typedef struct perceptron {
+  const char *name;
+  miras_kind kind;
+  int key, value, expansion, chunk, calls[CALLS], keep, step, normed, most, products, slabs, near;
+} perceptron;
+
+/* most: KiB of shared memory that there are, or 0; normed: as inside models. */
+static const perceptron all[] = {
+  {"yaad", MIRAS_YAAD, 16, 16, 2, 16, {0, 0, 16, 32}, 0, 0, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"yaad", MIRAS_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 0, 0, 0, 0, MIRAS_CUDA_BF16, 4, 1},
+  {"yaad", MIRAS_YAAD, 20, 36, 3, 20, {7, 33, 0, 43}, 1, 1, 0, 52, MIRAS_CUDA_BF16X3, 2, 0},
+  {"titans", MIRAS_TITANS, 16, 24, 3, 16, {5, 0, 27, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"titans", MIRAS_TITANS, 64, 64, 4, 16, {0, 0, 0, 32}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"ttt-mlp", MIRAS_TTT_MLP, 20, 12, 4, 12, {0, 0, 24, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"ttt-mlp", MIRAS_TTT_MLP, 24, 24, 4, 40, {0, 29, 11, 84}, 1, 1, 1, 44, MIRAS_CUDA_BF16, 3, 0},
+};
+
+/* Memories that the engine runs. */
+static unsigned others(void) {
+  static const struct { const char *name; size_t at; int value, shared; } change[] = {
+    {"chunks of 4", offsetof(miras_desc, chunk), 4, 0},
+    {"three layers", offsetof(miras_desc, depth), 3, 0},
+    {"two descents", offsetof(miras_desc, descents), 2, 0},
+    {"resets", offsetof(miras_desc, reset_every), 64, 0},
+    {"decays per channel", offsetof(miras_desc, keep_gate), MIRAS_GATE_CHANNEL, 0},
+    {"weights through a link", offsetof(miras_desc, retention), MIRAS_RETAIN_TANH, 0},
+    {"an elastic net", offsetof(miras_desc, retention), MIRAS_RETAIN_ELASTIC, 0},
+    {"little shared memory", 0, 0, 8}};
+  unsigned failed = 0, i;
+  for (i = 0; i < sizeof change / sizeof change[0]; i++) {
+    memory_case c;
+    miras_memory *m;
+    row_of(&c, change[i].name, MIRAS_YAAD, 16, 16, 16);
+    if (!change[i].shared) memcpy((char *)&c.d + change[i].at, &change[i].value, sizeof(int));
+    options.products = MIRAS_CUDA_BF16;
+    m = miras_memory_open(&c.d, NULL);
+    most_shared = change[i].shared ? (size_t)change[i].shared << 10 : 227 << 10;
+    if (!m || miras__cuda_chunks_for(&m->plan, &options, most_shared).grid) {
+      printf("%s: %s\n", change[i].name, m ? "has a kernel of its own" : "is no memory");
+      failed++;
+    }
+    miras_memory_close(m);
+  }
+  return failed;
+}
+
+/* The same bits in calls that end on the chunk grid. */
+static unsigned repeated(void) {
+  static const int cut[2][CALLS] = {{0, 0, 0, 64}, {16, 0, 32, 16}};
+  made of[2];
+  memory_case c;
+  unsigned failed = 0, i;
+  int t;
+  row_of(&c, "titans", MIRAS_TITANS, 20, 24, 16);
+  gates(&c, MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
+  options.products = MIRAS_CUDA_BF16;
+  most_shared = 227 << 10;
+  for (i = 0; i < 2; i++) {
+    memcpy(c.calls, cut[i], sizeof c.calls);
+    if (run(&c, CHUNKS, &of[i])) return printf("%s does not run\n", c.name), 1u;
+  }
+  for (t = MIRAS__INPUT_COUNT; t < TENSORS; t++)
+    if (of[0].of[t] && memcmp(of[0].of[t], of[1].of[t], of[0].floats[t] * sizeof(float))) {
+      printf("%s: the bits of %s differ in other calls\n", c.name, names[t]);
+      failed++;
+    }
+  give_back();
+  return failed;
+}
+
+int main(int argc, char **argv) {
+  memory_case c;
+  unsigned failed = 0, i;
+  if (cudaMalloc((void **)&device, whole) != cudaSuccess) {
+    puts("skipped: there is no device");
+    return 77;
+  }
+  SHIM_POISON(device, whole);
+  for (i = 0; i < sizeof all / sizeof all[0]; i++) {
+    const perceptron *p = &all[i];
+    miras_memory *m;
+    if (!asked(argc, argv, p->name)) continue;
+    row_of(&c, p->name, p->kind, p->key, p->value, p->chunk);
+    gates(&c, (miras_gate)p->keep, (miras_gate)p->step);
+    c.d.expansion = p->expansion;
+    if (p->normed) c.d.inner_norm = c.d.inner_residual = 1, c.d.bounded_step = 0, c.d.step = 0.05f;
+    memcpy(c.calls, p->calls, sizeof c.calls);
+    c.taped = c.home = 1;
+    options.products = (miras_cuda_products)p->products;
+    most_shared = (size_t)(p->most ? p->most : 227) << 10;
+    m = miras_memory_open(&c.d, NULL);
+    if (m) {
+      const miras_cuda::miras__slabs_size s =
+        miras__cuda_chunks_for(&m->plan, &options, most_shared).slabs;
+      const int slabs = s.wide ? (int)((s.mid + s.wide - 1) / s.wide) : 0;
+      if (slabs != p->slabs || (int)s.near != p->near) {
+        printf("%s: %d slabs, near %u\n", p->name, slabs, s.near);
+        failed++;
+      }
+    }
+    miras_memory_close(m);
+    failed += compare(&c);
+  }
+  if (argc < 2) failed += others() + repeated();
+  cudaFree(device);
+  printf("%u differ\n", failed);
+  if (shim_findings()) printf("%u races\n", shim_findings());
+  return failed || shim_findings();
+}
