@@ -4533,6 +4533,925 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
   }
   if (size->near) miras__slabs_keep(f, c->a);
 }
+#ifndef MIRAS_NO_TRAINING
+/* ---- their adjoint ----
+ *
+ * b's are cotangents, A and S those that a chunk begins with, whose tokens are made again; b A and
+ * b S come in as what the state takes over its end, g and n are the last rows of G and N there, and
+ * a_C, f_C, h_C those of the coefficients; u_1, u_2 are z of the reads, P_1 = G (.) q x' and P_2 =
+ * G (.) p y' their scores. What is [in brackets] is not there without a home or momentum; a_t x
+ * stands for rows that are scaled.
+ *   fold    bd_2 = -g_j (y bA_2) [- n_j (y bS_2)]         bd_1 = -g_j (x bA_1) [- n_j (x bS_1)]
+ *           by   = -g_j (d_2 bA_2') [- n_j (d_2 bS_2')]   bx   = -g_j (d_1 bA_1') [- ..]
+ *           bg_j = -d_2 . (y bA_2) - x . (d_1 bA_1')      bn_j likewise with bS
+ *           ba_C = <A - B, bA>  [bf_C = <S, bA>  bh_C = <S, bS>]
+ *           bA <- a_C bA   [bB += (1 - a_C) bA   bS <- h_C bS + f_C bA]
+ *   reads   bp   = a_t (bu_2 A_2') [+ (1 - a_t) (bu_2 B_2') + f_t (bu_2 S_2')] + bK_2 y
+ *           bu_1 = bp (.) act'(u_1),  bq the same with bu_1, A_1, x for bu_2, A_2, y
+ *           ba_t = (bu_2 A_2' [- bu_2 B_2']) . p + the same of the first layer  [bf_t .. S ..]
+ *           bP_l = -bu_l d_l'   bG += bP_l (.) (q x', p y')   bK_l = bP_l (.) G     (j <= t)
+ *           bd_l -= P_l' bu_l   by += bK_2' p   bx += bK_1' q
+ *           bA_2 += p' (a_t bu_2)   [bB_2 += p' ((1 - a_t) bu_2)   bS_2 += p' (f_t bu_2)]
+ *           and bA_1 .. with q and bu_1
+ *   steps   from bG, bN, ba, bf, bh what rooms @28 and @51 say of gates, and of bounded steps,
+ *           which add to bd and by
+ *   anchor  c    = bd_1 (.) act'(z_1)   bd_2 += c W_2   bA_2 += c' d_2   W = A
+ *           bz_2 from bd_2, by room @41 through the bias   bA_2 += y' bz_2   by += bz_2 W_2'
+ *           bz_1 = bd_1 (.) (d_2 W_2') (.) act''(z_1) + by (.) act'(z_1)
+ *           bA_1 += x' bz_1   bx += bz_1 W_1'
+ * Hidden columns are taken in slabs as above, five times: to z_2; p of the reads and p y'; fold and
+ * reads; and twice in the anchor. What has hidden columns waits for the next time in the engine's
+ * scratch, as floats, and comes back as tiles of a slab. bA is in shared memory where it fits, from
+ * the last chunk to the first, rows 4 floats apart. Sums over hidden columns have one order: slab
+ * after slab, and those of a row 16 columns after 16. */
+
+/* Tiles: of a chunk, x, q, d_2, bu_2 (then bz_2), P_1, P_2 (then bK_2, bK_1); and of a slab, y,
+ * d_1, p, bu_1 (then c, bz_1). */
+enum {
+  MIRAS__BACK_X, MIRAS__BACK_Q, MIRAS__BACK_D2, MIRAS__BACK_U2, MIRAS__BACK_P1, MIRAS__BACK_P2,
+  MIRAS__BACK_Y, MIRAS__BACK_D1, MIRAS__BACK_P, MIRAS__BACK_U1, MIRAS__BACK_TILES
+};
+/* Numbers of a row: a, 1 - a, f; -g, -n; and what they become. */
+enum { MIRAS__BY_A, MIRAS__BY_HOME, MIRAS__BY_F, MIRAS__BY_G, MIRAS__BY_N, MIRAS__BY_ALL };
+
+typedef struct miras__back_room {
+  miras__side tile[MIRAS__BACK_TILES];
+  float *by;                         /* [BY_ALL, rows]                                            */
+  float *sums;                       /* [2 layers, BY_ALL, columns / 16, rows]                    */
+  float *whole;                      /* of warps: <A - B, bA>, <S, bA>, <S, bS>                   */
+  float *w[2];
+} miras__back_room;
+
+typedef struct miras__back {
+  miras__slabs look;                 /* what the pass has too: chunk, sizes, sides                */
+  miras__back_room at;
+  unsigned across;                   /* columns / 16 of sums                                      */
+  miras__side ca[2], cs[2];
+  float *home[2];                    /* bB, or NULL                                               */
+} miras__back;
+
+/* Lay it out; returns the bytes. start NULL: for that alone. */
+__host__ static size_t miras__back_lay(miras__back_room *to, const miras__slabs_size *s,
+                                       char *start) {
+  const unsigned rows = (s->chunk + 15) / 16 * 16, in = (s->in + 15) / 16 * 16;
+  const unsigned out = (s->out + 15) / 16 * 16, most = in > out ? in : out;
+  const unsigned across = (most > s->wide ? most : s->wide) / 16;
+  const unsigned wide[MIRAS__BACK_TILES] = {in, in, out, out, rows, rows,
+                                            s->wide, s->wide, s->wide, s->wide};
+  const size_t floats[3] = {(size_t)MIRAS__BY_ALL * rows,
+                            (size_t)2 * MIRAS__BY_ALL * across * rows, 32};
+  float **const array[3] = {&to->by, &to->sums, &to->whole};
+  size_t used = 0;
+  for (int i = 0; i < MIRAS__BACK_TILES; i++) {
+    miras__side *t = &to->tile[i];
+    t->p = NULL;
+    t->rows = rows, t->columns = wide[i], t->ld = wide[i] + 8, t->apart = rows * t->ld * 2;
+    t->tile = start ? start + used : NULL;
+    used += (size_t)s->parts * t->apart;
+  }
+  for (int i = 0; i < 3; i++) {
+    *array[i] = start ? (float *)(void *)(start + used) : NULL;
+    used += floats[i] * sizeof(float);
+  }
+  for (int l = 0; s->near && l < 2; l++) {
+    const size_t all = l ? (size_t)s->mid * (s->out + 4) : (size_t)s->in * (s->mid_out + 4);
+    to->w[l] = start ? (float *)(void *)(start + used) : NULL;
+    used += (all + 3) / 4 * 4 * sizeof(float);
+  }
+  return used;
+}
+
+static float miras__slab_bend(int kind, float z) {     /* act'' */
+  return kind == MIRAS_GELU ? miras__v_gelu_dd(z) : kind == MIRAS_SILU ? miras__v_silu_dd(z) : 0;
+}
+
+/* m rows of n floats, ld apart, become a tile; what lies behind them is zero. */
+template <int P>
+static void miras__back_fill(const miras__side *s, const float *from, size_t ld, unsigned m,
+                             unsigned n) {
+  const unsigned half = s->columns / 2;
+  for (unsigned at = threadIdx.x; at < s->rows * half; at += blockDim.x) {
+    const unsigned r = at / half, w = at % half * 2;
+    const float *x = from + r * ld + w;
+    miras__side_put<P>(s, r, w, r < m && w < n ? x[0] : 0, r < m && w + 1 < n ? x[1] : 0);
+  }
+}
+
+/* A slab of an array of hidden columns, `wide` of them in all. */
+template <int P>
+static void miras__back_slab(const miras__back *f, int which, const float *from, unsigned wide,
+                             unsigned first) {
+  const unsigned left = wide > first ? wide - first : 0, most = f->look.size.wide;
+  miras__back_fill<P>(&f->at.tile[which], from + first, wide, (unsigned)f->look.c->m,
+                      left < most ? left : most);
+}
+
+/* Hidden columns of a layer's weights from `from` on. */
+static miras__side miras__back_side(miras__side s, int layer, unsigned from) {
+  unsigned *const there = layer ? &s.rows : &s.columns;
+  if (s.p) s.p += layer ? from * s.ld : from;
+  *there = *there > from ? *there - from : 0;
+  return s;
+}
+
+/* Up to three products with numbers of each row, and sums of rows: of product i with `with`, whose
+ * first column is the product's, to sum[i], or NULL. */
+typedef struct miras__terms {
+  miras__side right[3];
+  const float *by[3];
+  const float *with;
+  size_t ld;
+  unsigned n;                        /* columns of `with`                                         */
+  float *sum[3];
+  int adds;
+} miras__terms;
+
+/* A row's sum of a fragment of 16 columns, in one lane of the four that have some of it. */
+static void miras__back_sum(const miras__back *f, const miras__terms *x, int i,
+                            const float c[2][2][4], const miras__share *s) {
+  const unsigned row = s->row, m = (unsigned)f->look.c->m;
+  K_ALL for (unsigned half = 0; half < 4; half++) {
+    const unsigned r = row + half / 2 * 16 + half % 2 * 8 + threadIdx.x % 32 / 4;
+    float *const to = x->sum[i] + s->column / 16 * f->look.rows + r;
+    float sum = 0;
+    K_ALL for (unsigned e = 0; e < 4; e++) {
+      const unsigned w = s->column + e / 2 * 8 + threadIdx.x % 4 * 2 + e % 2;
+      if (r < m && w < x->n)
+        sum = __fmaf_rn(c[half / 2][e / 2][half % 2 * 2 + e % 2], x->with[r * x->ld + w], sum);
+    }
+    sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 1));
+    sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, 2));
+    if (threadIdx.x % 4 == 0 && r < f->look.rows) *to = x->adds ? __fadd_rn(*to, sum) : sum;
+  }
+}
+
+/* c += sum_i by_i (left right_i) */
+template <int P, int RIGHT>
+static void miras__back_terms(float c[2][2][4], const miras__back *f, const miras__terms *x,
+                              const miras__side *left, const miras__share *s, unsigned deep) {
+  const unsigned row = s->row;
+  for (int i = 0; i < 3; i++) {
+    float t[2][2][4];
+    if (!x->right[i].p) continue;
+    miras__share_clear(t);
+    miras__side_product<P, MIRAS__HALVES, RIGHT>(t, left, &x->right[i], row, s->frags, s->column,
+                                                 deep);
+    if (x->sum[i]) miras__back_sum(f, x, i, t, s);
+    K_PAIRS {
+      const unsigned r = K_ROW < f->look.rows ? K_ROW : 0;
+      K_OF(c)[0] = __fmaf_rn(x->by[i][r], K_OF(t)[0], K_OF(c)[0]);
+      K_OF(c)[1] = __fmaf_rn(x->by[i][r], K_OF(t)[1], K_OF(c)[1]);
+    }
+  }
+}
+
+/* The same added to rows of n. */
+template <int P, int RIGHT>
+static void miras__back_add(const miras__back *f, const miras__terms *x, const miras__side *left,
+                            unsigned deep, float *to, unsigned n) {
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->look.rows, (n + 15) / 16 * 16); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__back_terms<P, RIGHT>(c, f, x, left, &s, deep);
+    miras__slab_add(to, n, (unsigned)f->look.c->m, n, 1, c, &s);
+  }
+}
+
+/* Numbers of a row for terms, and where sums of layer `layer` go. */
+static float *miras__back_by(const miras__back *f, int which) {
+  return f->at.by + (size_t)which * f->look.rows;
+}
+static float *miras__back_sums(const miras__back *f, int layer, int which) {
+  return f->at.sums + (size_t)(layer * MIRAS__BY_ALL + which) * f->across * f->look.rows;
+}
+
+/* What reads go through, A, B, S, with a_t, 1 - a_t, f_t; or what the fold left, bA and bS, with -g
+ * and -n. Sums with `with`. */
+static miras__terms miras__back_reads(const miras__back *f, int layer, unsigned from,
+                                      const float *with, size_t ld, unsigned n) {
+  miras__terms x;
+  memset(&x, 0, sizeof x);
+  for (int i = 0; i < 3; i++) {
+    x.right[i] = miras__back_side(f->look.side[layer][i], layer, from);
+    x.by[i] = miras__back_by(f, i);
+    x.sum[i] = with ? miras__back_sums(f, layer, i) : NULL;
+  }
+  x.with = with, x.ld = ld, x.n = n, x.adds = from > 0;
+  return x;
+}
+static miras__terms miras__back_folds(const miras__back *f, int layer, unsigned from,
+                                      const float *with, size_t ld, unsigned n) {
+  miras__terms x;
+  memset(&x, 0, sizeof x);
+  x.right[0] = miras__back_side(f->ca[layer], layer, from);
+  x.right[1] = miras__back_side(f->cs[layer], layer, from);
+  for (int i = 0; i < 2; i++) {
+    x.by[i] = miras__back_by(f, MIRAS__BY_G + i);
+    x.sum[i] = with ? miras__back_sums(f, layer, MIRAS__BY_G + i) : NULL;
+  }
+  x.with = with, x.ld = ld, x.n = n, x.adds = from > 0;
+  return x;
+}
+
+/* ---- the chunk again ---- */
+
+#define K_SLABS for (from = 0; from < l->hidden; from += l->size.wide)
+#define K_WIDE (l->hidden - from < l->size.wide ? l->hidden - from : l->size.wide)
+
+/* z_1 and y of a slab, and what it adds to z_2. */
+template <int P>
+static void miras__back_up(const miras__back *f, unsigned from, unsigned w) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile, first = miras__slab_side(l, 0, 0, from);
+  const miras__side second = miras__slab_side(l, 1, 0, from);
+  const miras__pass *n = &l->c->net.pairs;
+  const unsigned m = (unsigned)l->c->m, mid = l->size.mid, mid_out = l->size.mid_out;
+  const unsigned out = tile[MIRAS__BACK_D2].columns;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(c, &tile[MIRAS__BACK_X], &first, row,
+                                                         s.frags, column,
+                                                         tile[MIRAS__BACK_X].columns);
+    K_PAIRS {
+      float y[2];
+      if (pair / 4 >= s.frags) continue;
+      miras__slab_row(l, y, NULL, K_OF(c), K_ROW, from + K_COLUMN);
+      K_ALL for (unsigned e = 0; e < 2; e++) {
+        const unsigned at = from + K_COLUMN + e;
+        if (K_ROW >= m) y[e] = 0;
+        if (K_ROW < m && at < mid_out) n->z[0][K_ROW * mid_out + at] = K_OF(c)[e];
+        if (K_ROW < m && at < mid) n->x[1][K_ROW * mid + at] = y[e];
+      }
+      miras__side_put<P>(&tile[MIRAS__BACK_Y], K_ROW, K_COLUMN, y[0], y[1]);
+    }
+  }
+  __syncthreads();
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, out); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(c, &tile[MIRAS__BACK_Y], &second, s.row,
+                                                         s.frags, s.column, w);
+    miras__slab_add(n->z[1], l->size.out, m, l->size.out, from > 0, c, &s);
+  }
+  __syncthreads();
+}
+
+/* Errors and d_2 of the pairs, from their z_2. */
+template <int P>
+static void miras__back_errors(const miras__back *f) {
+  const miras__net *n = &f->look.c->net;
+  const miras__pass *s = &n->pairs;
+  const size_t m = s->m, dv = f->look.size.out;
+  const miras__errors errors = miras__errors_of(n);
+  n->answer->fwd(n, s, n->r, dv);
+  if (n->p->d.inner_residual) n->K->add_rows(n->r, dv, s->x[0], f->look.size.in, m, dv);
+  n->K->sub(n->r, n->r, n->v, m * dv);
+  n->K->bias_rows(&errors, NULL, NULL, NULL, NULL);
+  n->answer->bwd(n, s, n->d[1], n->e, dv);
+  miras__back_fill<P>(&f->at.tile[MIRAS__BACK_D2], n->d[1], dv, (unsigned)m, (unsigned)dv);
+  __syncthreads();
+}
+
+/* d_1 and what it was before act'. */
+template <int P> static void miras__back_down(const miras__back *f) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile, weights = miras__slab_side(l, 1, 0, 0);
+  const miras__net *n = &l->c->net;
+  const unsigned m = (unsigned)l->c->m, mid_out = l->size.mid_out;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, (mid_out + 15) / 16 * 16); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS_TURNED>(
+      c, &tile[MIRAS__BACK_D2], &weights, row, s.frags, column, tile[MIRAS__BACK_D2].columns);
+    K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
+      const size_t at = K_ROW * mid_out + K_COLUMN + e;
+      if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= mid_out) continue;
+      n->back[0][at] = K_OF(c)[e];
+      n->d[0][at] = __fmul_rn(K_OF(c)[e], miras__slab_slope((int)n->p->d.activation,
+                                                             n->pairs.z[0][at]));
+    }
+  }
+  __syncthreads();
+}
+
+/* Scores left right' of a chunk, j <= t: to `x`, added to it if adds; with G, the tile, too. */
+template <int P>
+static void miras__back_scores(const miras__back *f, float *x, int adds, int left, int right,
+                               const miras__side *with) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const unsigned m = (unsigned)l->c->m;
+  const size_t ld = l->c->p->span;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, l->rows); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4];
+    miras__share_clear(c);
+    if (column < row + 32)
+      miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES>(c, &tile[left], &tile[right], row,
+                                                           s.frags, column, tile[left].columns);
+    K_PAIRS {
+      float p[2];
+      if (pair / 4 >= s.frags) continue;
+      K_ALL for (unsigned e = 0; e < 2; e++) {
+        const unsigned t = K_ROW, j = K_COLUMN + e;
+        const int in = t < m && j <= t;
+        float *const to = x + t * ld + j;
+        p[e] = in ? __fmul_rn(l->c->g[t * ld + j], K_OF(c)[e]) : 0;
+        if (in) *to = adds ? __fadd_rn(*to, K_OF(c)[e]) : K_OF(c)[e];
+      }
+      if (with) miras__side_put<P>(with, K_ROW, K_COLUMN, p[0], p[1]);
+    }
+  }
+}
+
+/* The tile of G (.) x; or, back, from x = -bP and what it was of, k: bG += and bK = bP (.) G. */
+template <int P>
+static void miras__back_tile(const miras__back *f, const float *x, const float *k) {
+  const miras__chunk *c = f->look.c;
+  const unsigned m = (unsigned)c->m, rows = f->look.rows;
+  for (unsigned at = threadIdx.x; at < rows * rows / 2; at += blockDim.x) {
+    const unsigned t = at / (rows / 2), j = at % (rows / 2) * 2;
+    float p[2];
+    K_ALL for (unsigned e = 0; e < 2; e++) {
+      const size_t own = t * c->p->span + j + e;
+      const int in = t < m && j + e <= t;
+      const float value = in ? k ? -x[own] : x[own] : 0;
+      p[e] = in ? __fmul_rn(c->g[own], value) : 0;
+      if (in && k) c->bg[own] = __fmaf_rn(value, k[own], c->bg[own]);
+    }
+    miras__side_put<P>(&f->at.tile[MIRAS__BACK_P2], t, j, p[0], p[1]);
+  }
+  __syncthreads();
+}
+
+/* rows += by, times left' right: pairs and queries against each other. */
+template <int P>
+static void miras__back_meet(const miras__back *f, float *to, unsigned n, int turned, int right,
+                             float by) {
+  const miras__side *tile = f->at.tile;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->look.rows, (n + 15) / 16 * 16); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    if (turned)
+      miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
+        c, &tile[MIRAS__BACK_P2], &tile[right], s.row, s.frags, s.column, f->look.rows);
+    else
+      miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
+        c, &tile[MIRAS__BACK_P2], &tile[right], s.row, s.frags, s.column, f->look.rows);
+    K_ALL for (unsigned e = 0; e < 16; e++)
+      c[e / 8][e / 4 % 2][e % 4] = __fmul_rn(by, c[e / 8][e / 4 % 2][e % 4]);
+    miras__slab_add(to, n, (unsigned)f->look.c->m, n, 1, c, &s);
+  }
+}
+
+/* u_1 and p of a slab, and what it adds to p y' and, behind an inner norm, to u_2. */
+template <int P>
+static void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const miras__pass *q = &l->c->query;
+  const unsigned m = (unsigned)l->c->m, mid = l->size.mid, mid_out = l->size.mid_out;
+  const miras__terms first = miras__back_reads(f, 0, from, NULL, 0, 0);
+  const miras__terms second = miras__back_reads(f, 1, from, NULL, 0, 0);
+  miras__share s;
+  miras__back_slab<P>(f, MIRAS__BACK_Y, l->c->net.pairs.x[1], mid, from);
+  miras__back_slab<P>(f, MIRAS__BACK_D1, l->c->net.d[0], mid_out, from);
+  __syncthreads();
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
+      c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_D1], row, s.frags, column, l->rows);
+    K_ALL for (unsigned e = 0; e < 16; e++)
+      c[e / 8][e / 4 % 2][e % 4] = -c[e / 8][e / 4 % 2][e % 4];
+    miras__back_terms<P, MIRAS__FLOATS>(c, f, &first, &tile[MIRAS__BACK_Q], &s,
+                                        tile[MIRAS__BACK_Q].columns);
+    K_PAIRS {
+      float y[2];
+      if (pair / 4 >= s.frags) continue;
+      miras__slab_row(l, y, NULL, K_OF(c), K_ROW, from + K_COLUMN);
+      K_ALL for (unsigned e = 0; e < 2; e++) {
+        const unsigned at = from + K_COLUMN + e;
+        if (K_ROW >= m) y[e] = 0;
+        if (K_ROW < m && at < mid_out) q->z[0][K_ROW * mid_out + at] = K_OF(c)[e];
+        if (K_ROW < m && at < mid) q->x[1][K_ROW * mid + at] = y[e];
+      }
+      miras__side_put<P>(&tile[MIRAS__BACK_P], K_ROW, K_COLUMN, y[0], y[1]);
+    }
+  }
+  __syncthreads();
+  miras__back_scores<P>(f, l->c->kq[1], from > 0, MIRAS__BACK_P, MIRAS__BACK_Y, NULL);
+  if (l->c->p->d.inner_norm)
+    miras__back_add<P, MIRAS__FLOATS>(f, &second, &tile[MIRAS__BACK_P], w, q->z[1], l->size.out);
+  __syncthreads();
+}
+
+/* Rows from token t on, and all that their adjoint wants of the pass. */
+template <int P> static void miras__back_again(const miras__back *f, size_t t, unsigned m) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const unsigned in = l->size.in;
+  miras__chunk *const c = l->c;
+  unsigned from;
+  miras__piece(c, c->p->rule, t, 0, m, m == c->p->span);
+  miras__piece_state(c);
+  c->rows.x = c->net.pairs.x[0], c->rows.in = in;
+  miras__rows_fwd(c->K, c->p, &c->io, t, m, &c->rows);
+  miras__back_fill<P>(&tile[MIRAS__BACK_X], c->rows.x, in, m, in);
+  __syncthreads();
+  K_SLABS miras__back_up<P>(f, from, K_WIDE);
+  miras__back_errors<P>(f);
+  miras__back_down<P>(f);
+  if (c->p->d.bounded_step) miras__piece_bound(c);
+  miras__piece_course(c);
+  miras__rows_queries(c->K, c->p, &c->io, t, m, c->query.x[0], in);
+  miras__back_fill<P>(&tile[MIRAS__BACK_Q], c->query.x[0], in, m, in);
+  for (unsigned r = threadIdx.x; r < l->rows; r += blockDim.x) {
+    const unsigned last = (unsigned)((m - 1) * c->p->span);
+    const int closes = c->ends && r < m;
+    miras__back_by(f, MIRAS__BY_A)[r] = r < m ? c->ca[r] : 0;
+    miras__back_by(f, MIRAS__BY_HOME)[r] = r < m ? __fsub_rn(1, c->ca[r]) : 0;
+    miras__back_by(f, MIRAS__BY_F)[r] = r < m && c->s ? c->cf[r] : 0;
+    miras__back_by(f, MIRAS__BY_G)[r] = closes ? -c->g[last + r] : 0;
+    miras__back_by(f, MIRAS__BY_N)[r] = closes && c->s ? -c->n[last + r] : 0;
+  }
+  __syncthreads();
+  miras__back_scores<P>(f, c->kq[0], 0, MIRAS__BACK_Q, MIRAS__BACK_X, &tile[MIRAS__BACK_P1]);
+  if (c->p->d.inner_norm) c->K->fill(c->query.z[1], 0, m * (size_t)l->size.out);
+  else __syncthreads();
+  K_SLABS miras__back_read<P>(f, from, K_WIDE);
+  miras__back_tile<P>(f, c->kq[1], NULL);
+}
+
+/* ---- fold and reads, back ---- */
+
+/* bu_2 of the answers, and what meets d_2 there. */
+template <int P> static void miras__back_answers(const miras__back *f, size_t token) {
+  const miras__slabs *const l = &f->look;
+  miras__chunk *const c = l->c;
+  const miras__call *call = c->call;
+  const miras__net *n = &c->net;
+  const size_t dv = l->size.out, m = c->m;
+  const float *bo = call->dy + token * call->lddy;
+  miras__pass s = c->query;
+  s.m = m;
+  if (c->p->d.inner_norm) {
+    miras__back_meet<P>(f, s.z[1], (unsigned)dv, 0, MIRAS__BACK_D2, -1);
+    __syncthreads();
+    n->answer->fwd(n, &s, c->dz, dv);
+  }
+  if (n->answer->params) n->answer->params(n, &s, bo, call->lddy);
+  n->answer->bwd(n, &s, c->dz, bo, call->lddy);
+  miras__back_fill<P>(&f->at.tile[MIRAS__BACK_U2], c->dz, dv, (unsigned)m, (unsigned)dv);
+  __syncthreads();
+  miras__back_meet<P>(f, n->bd[1], (unsigned)dv, 1, MIRAS__BACK_U2, -1);
+  __syncthreads();
+  miras__back_scores<P>(f, c->bp, 0, MIRAS__BACK_U2, MIRAS__BACK_D2, NULL);
+  __syncthreads();
+  miras__back_tile<P>(f, c->bp, c->kq[1]);
+}
+
+/* bu_1 of a slab, and by without what the anchor adds. */
+template <int P>
+static void miras__back_hidden(const miras__back *f, unsigned from, unsigned w) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  miras__chunk *const c = l->c;
+  const unsigned m = (unsigned)c->m, mid = l->size.mid, mid_out = l->size.mid_out;
+  const int kind = (int)c->p->d.activation;
+  const miras__terms reads = miras__back_reads(f, 1, from, c->query.x[1] + from, mid, mid - from);
+  const miras__terms folds = miras__back_folds(f, 1, from, NULL, 0, 0);
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float b[2][2][4], y[2][2][4];
+    miras__share_clear(b);
+    miras__share_clear(y);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
+      b, &tile[MIRAS__BACK_P2], &tile[MIRAS__BACK_Y], row, s.frags, column, l->rows);
+    miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
+      y, &tile[MIRAS__BACK_P2], &tile[MIRAS__BACK_P], row, s.frags, column, l->rows);
+    miras__back_terms<P, MIRAS__FLOATS_TURNED>(b, f, &reads, &tile[MIRAS__BACK_U2], &s,
+                                               tile[MIRAS__BACK_U2].columns);
+    if (c->ends)
+      miras__back_terms<P, MIRAS__FLOATS_TURNED>(y, f, &folds, &tile[MIRAS__BACK_D2], &s,
+                                                 tile[MIRAS__BACK_D2].columns);
+    K_PAIRS {
+      float u[2];
+      if (pair / 4 >= s.frags) continue;
+      K_ALL for (unsigned e = 0; e < 2; e++) {
+        const unsigned at = from + K_COLUMN + e;
+        u[e] = K_ROW < m && at < mid_out
+                 ? __fmul_rn(K_OF(b)[e],
+                             miras__slab_slope(kind, c->query.z[0][K_ROW * mid_out + at])) : 0;
+        if (K_ROW < m && at < mid) c->net.bx[1][K_ROW * mid + at] = K_OF(y)[e];
+      }
+      miras__side_put<P>(&tile[MIRAS__BACK_U1], K_ROW, K_COLUMN, u[0], u[1]);
+    }
+  }
+}
+
+/* bd_1 of a slab without what steps add. */
+template <int P>
+static void miras__back_gradient(const miras__back *f, unsigned from, unsigned w) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const unsigned m = (unsigned)l->c->m, mid_out = l->size.mid_out;
+  const miras__terms folds = miras__back_folds(f, 0, from, NULL, 0, 0);
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
+      c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_U1], s.row, s.frags, s.column, l->rows);
+    K_ALL for (unsigned e = 0; e < 16; e++)
+      c[e / 8][e / 4 % 2][e % 4] = -c[e / 8][e / 4 % 2][e % 4];
+    if (l->c->ends)
+      miras__back_terms<P, MIRAS__FLOATS>(c, f, &folds, &tile[MIRAS__BACK_X], &s,
+                                          tile[MIRAS__BACK_X].columns);
+    miras__slab_add(l->c->net.bd[0] + from, mid_out, m, mid_out - from, 0, c, &s);
+  }
+}
+
+/* left' diag(by) right over the rows of a chunk, by NULL: 1. */
+template <int P>
+static void miras__back_outer(float c[2][2][4], const miras__back *f, int left, int right,
+                              const miras__share *s, const float *by) {
+  const miras__side *a = &f->at.tile[left], *b = &f->at.tile[right];
+  for (unsigned k = 0; k < f->look.rows; k += 16) {
+    unsigned y[P][4];
+    miras__side_right<P, MIRAS__HALVES_TURNED>(y, b, k, s->column);
+    K_ALL for (unsigned i = 0; by && i < 4; i++) {
+      const unsigned at = k + threadIdx.x % 4 * 2 + i % 2 * 8;
+      float low = 0, high = 0;
+      unsigned pairs[P];
+      K_ALL for (int part = P; part-- > 0;) {
+        low = __fadd_rn(low, __int_as_float((int)(y[part][i] << 16)));
+        high = __fadd_rn(high, __int_as_float((int)(y[part][i] & 0xffff0000u)));
+      }
+      miras__split<P>(pairs, __fmul_rn(by[at], low), __fmul_rn(by[at + 1], high));
+      K_ALL for (int part = 0; part < P; part++) y[part][i] = pairs[part];
+    }
+    K_ALL for (unsigned i = 0; i < 2; i++) {
+      unsigned x[P][4];
+      if (i >= s->frags) continue;
+      miras__left_turned<P>(x, a->tile, a->apart, a->ld, k, s->row + 16 * i);
+      K_ALL for (int j = 0; j < 2; j++) miras__add_product<P>(c[i][j], x, y, 2 * j, 2 * j + 1);
+    }
+  }
+}
+
+/* Cotangents of weights over fold and reads, a slab of them [rows, columns]; sums over all weights
+ * are added to `whole`, a warp's in one place. */
+template <int P>
+static void miras__back_weights(const miras__back *f, int layer, unsigned from, unsigned w) {
+  const miras__slabs *const l = &f->look;
+  const miras__chunk *c = l->c;
+  const miras__side ca = miras__back_side(f->ca[layer], layer, from);
+  const miras__side cs = miras__back_side(f->cs[layer], layer, from);
+  const miras__side a = miras__slab_side(l, layer, 0, from);
+  const miras__side b = miras__slab_side(l, layer, 1, from);
+  const miras__side sum = miras__slab_side(l, layer, 2, from);
+  const int left = layer ? MIRAS__BACK_P : MIRAS__BACK_Q;
+  const int right = layer ? MIRAS__BACK_U2 : MIRAS__BACK_U1;
+  const size_t last = c->m - 1;
+  const float keep = c->ends ? c->ca[last] : 1, by = c->ends && c->s ? c->cf[last] : 0;
+  const float stays = c->ends && c->s ? c->ch[last] : 1;
+  float *const to = (float *)(uintptr_t)ca.p, *const ts = (float *)(uintptr_t)cs.p;
+  float *const home = f->home[layer] ? f->home[layer] + (b.p - l->side[layer][1].p) : NULL;
+  const unsigned rows = layer ? w : f->at.tile[MIRAS__BACK_Q].columns;
+  const unsigned columns = layer ? f->at.tile[MIRAS__BACK_U2].columns : w;
+  float all[3] = {0, 0, 0};
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, rows, columns); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float d[3][2][2][4];
+    K_ALL for (int i = 0; i < 3; i++) {
+      miras__share_clear(d[i]);
+      if (i == 0 || (i == 1 ? home != NULL : ts != NULL))
+        miras__back_outer<P>(d[i], f, left, right, &s, miras__back_by(f, i));
+    }
+    K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
+      const unsigned i = K_ROW, j = K_COLUMN + e;
+      float old;
+      if (pair / 4 >= s.frags || i >= ca.rows || j >= ca.columns) continue;
+      old = to[i * ca.ld + j];
+      all[0] = __fmaf_rn(b.p ? __fsub_rn(a.p[i * a.ld + j], b.p[i * b.ld + j]) : a.p[i * a.ld + j],
+                         old, all[0]);
+      if (home)
+        home[i * b.ld + j] = __fadd_rn(home[i * b.ld + j],
+                                       __fmaf_rn(__fsub_rn(1, keep), old, K_OF(d[1])[e]));
+      if (ts) {
+        const float was = ts[i * cs.ld + j], of = sum.p[i * sum.ld + j];
+        all[1] = __fmaf_rn(of, old, all[1]), all[2] = __fmaf_rn(of, was, all[2]);
+        ts[i * cs.ld + j] = __fmaf_rn(stays, was, __fmaf_rn(by, old, K_OF(d[2])[e]));
+      }
+      to[i * ca.ld + j] = __fmaf_rn(keep, old, K_OF(d[0])[e]);
+    }
+  }
+  K_ALL for (unsigned i = 0; i < 3; i++) {
+    const float own = miras__warp_sum(all[i]);
+    float *const at = f->at.whole + 8 * i + threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0) *at = __fadd_rn(*at, own);
+  }
+}
+
+/* Coefficients, from sums of rows and of all weights. */
+static void miras__back_coefficients(const miras__back *f) {
+  miras__chunk *const c = f->look.c;
+  const unsigned m = (unsigned)c->m, rows = f->look.rows, wide = f->look.size.wide / 16;
+  for (unsigned r = threadIdx.x; r < m; r += blockDim.x) {
+    float all[MIRAS__BY_ALL];
+    K_ALL for (int i = 0; i < MIRAS__BY_ALL; i++) {
+      all[i] = 0;
+      if (i >= MIRAS__BY_G ? !c->ends || (i == MIRAS__BY_N && !c->s)
+                           : !f->look.side[0][i].p) continue;
+      for (int layer = 0; layer < 2; layer++) {
+        const float *sum = miras__back_sums(f, layer, i);
+        /* fold: columns of x and of d_2; reads: columns of q, and hidden ones */
+        const unsigned n = layer && i < MIRAS__BY_G ? wide
+                         : f->at.tile[layer ? MIRAS__BACK_D2 : MIRAS__BACK_X].columns / 16;
+        for (unsigned w = 0; w < n; w++) all[i] = __fadd_rn(all[i], sum[w * rows + r]);
+      }
+    }
+    c->ba[r] = __fadd_rn(c->ba[r], __fsub_rn(all[MIRAS__BY_A], all[MIRAS__BY_HOME]));
+    c->bf[r] = __fadd_rn(c->bf[r], all[MIRAS__BY_F]);
+    if (c->ends) {
+      const size_t last = (m - 1) * c->p->span + r;
+      c->bg[last] = __fsub_rn(c->bg[last], all[MIRAS__BY_G]);
+      if (c->s) c->bn[last] = __fsub_rn(c->bn[last], all[MIRAS__BY_N]);
+    }
+    if (r + 1 < m || !c->ends) continue;
+    for (unsigned warp = 0; warp < 8; warp++) {
+      c->ba[r] = __fadd_rn(c->ba[r], f->at.whole[warp]);
+      c->bf[r] = __fadd_rn(c->bf[r], f->at.whole[8 + warp]);
+      c->bh[r] = __fadd_rn(c->bh[r], f->at.whole[16 + warp]);
+    }
+  }
+  __syncthreads();
+}
+
+/* A slab of fold and reads. */
+template <int P>
+static void miras__back_slab_of(const miras__back *f, unsigned from, unsigned w, float *bq) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const unsigned in = l->size.in, out = l->size.out;
+  miras__chunk *const c = l->c;
+  const miras__terms first = miras__back_folds(f, 0, from, c->net.pairs.x[0], in, in);
+  const miras__terms second = miras__back_folds(f, 1, from, c->net.d[1], out, out);
+  const miras__terms reads = miras__back_reads(f, 0, from, c->query.x[0], in, in);
+  miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
+  miras__back_slab<P>(f, MIRAS__BACK_D1, c->net.d[0], l->size.mid_out, from);
+  miras__back_slab<P>(f, MIRAS__BACK_P, c->query.x[1], l->size.mid, from);
+  __syncthreads();
+  if (c->ends) {
+    miras__back_add<P, MIRAS__FLOATS>(f, &second, &tile[MIRAS__BACK_Y], w, c->net.bd[1], out);
+    miras__back_add<P, MIRAS__FLOATS_TURNED>(f, &first, &tile[MIRAS__BACK_D1], w, c->net.bx[0], in);
+  }
+  miras__back_hidden<P>(f, from, w);
+  __syncthreads();
+  miras__back_add<P, MIRAS__FLOATS_TURNED>(f, &reads, &tile[MIRAS__BACK_U1], w, bq, in);
+  miras__back_gradient<P>(f, from, w);
+  miras__back_scores<P>(f, c->bp, from > 0, MIRAS__BACK_U1, MIRAS__BACK_D1, NULL);
+  miras__back_weights<P>(f, 1, from, w);
+  __syncthreads();
+  miras__back_weights<P>(f, 0, from, w);
+  __syncthreads();
+}
+
+/* ---- the anchor, back ---- */
+
+/* bA += left' right, a slab of a layer's; ones: with the row of biases. */
+template <int P>
+static void miras__back_anchor(const miras__back *f, int layer, unsigned from, unsigned w, int left,
+                               int right) {
+  const miras__side ca = miras__back_side(f->ca[layer], layer, from);
+  const unsigned rows = layer ? w : f->at.tile[left].columns;
+  const unsigned columns = layer ? f->at.tile[right].columns : w;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, rows, columns); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__back_outer<P>(c, f, left, right, &s, NULL);
+    miras__slab_add((float *)(uintptr_t)ca.p, ca.ld, ca.rows, ca.columns, 1, c, &s);
+  }
+}
+
+/* Rows [w] += left W' or left W of layer `layer`, a slab's. */
+template <int P, int RIGHT>
+static void miras__back_through(const miras__back *f, int layer, unsigned from, unsigned w,
+                                float *to, unsigned n) {
+  const miras__side right = miras__slab_side(&f->look, layer, 0, from);
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->look.rows, (n + 15) / 16 * 16); turn++) {
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, RIGHT>(c, &f->at.tile[MIRAS__BACK_U1], &right, s.row,
+                                                 s.frags, s.column, w);
+    miras__slab_add(to, n, (unsigned)f->look.c->m, n, 1, c, &s);
+  }
+}
+
+/* c of a slab. */
+template <int P> static void miras__back_bend(const miras__back *f, unsigned from, unsigned w) {
+  const miras__side *to = &f->at.tile[MIRAS__BACK_U1];
+  const miras__net *n = &f->look.c->net;
+  const unsigned m = (unsigned)f->look.c->m, mid_out = f->look.size.mid_out;
+  const int kind = (int)n->p->d.activation;
+  for (unsigned at = threadIdx.x; at < to->rows * w / 2; at += blockDim.x) {
+    const unsigned r = at / (w / 2), column = at % (w / 2) * 2;
+    float c[2];
+    K_ALL for (unsigned e = 0; e < 2; e++) {
+      const unsigned j = from + column + e;
+      const size_t own = r * mid_out + j;
+      c[e] = 0;
+      if (r >= m || j >= mid_out) continue;
+      c[e] = __fmul_rn(n->bd[0][own], miras__slab_slope(kind, n->pairs.z[0][own]));
+      n->bz[0][own] = __fmul_rn(__fmul_rn(n->bd[0][own], n->back[0][own]),
+                                miras__slab_bend(kind, n->pairs.z[0][own]));
+    }
+    miras__side_put<P>(to, r, column, c[0], c[1]);
+  }
+  __syncthreads();
+}
+
+/* be, br and bv, and from them bz_2. */
+template <int P> static void miras__back_bias(const miras__back *f) {
+  miras__chunk *const c = f->look.c;
+  const miras__net *n = &c->net;
+  const miras__kernels *K = c->K;
+  const size_t m = c->m, dv = f->look.size.out;
+  const miras__errors errors = miras__errors_of(n);
+  float *const b = n->t3;
+  n->answer->begin2(n, b);
+  if (n->balong) K->axpy_rows(b, dv, 1, n->balong, 1, n->r, dv, m, dv);
+  K->bias_rows(&errors, b, n->bv, n->bdelta, n->row + m);
+  if (n->balong) K->axpy_rows(b, dv, 1, n->balong, 1, n->e, dv, m, dv);
+  n->answer->end2(n, b);
+  if (n->p->d.inner_residual) K->add_rows(n->bx[0], f->look.size.in, b, dv, m, dv);
+  K->sub(n->bv, n->bv, b, m * dv);
+  miras__back_fill<P>(&f->at.tile[MIRAS__BACK_U2], n->bz[1], dv, (unsigned)m, (unsigned)dv);
+  __syncthreads();
+}
+
+/* bz_1 of a slab. */
+template <int P> static void miras__back_first(const miras__back *f, unsigned from, unsigned w) {
+  const miras__side *tile = f->at.tile, right = miras__slab_side(&f->look, 1, 0, from);
+  const miras__net *n = &f->look.c->net;
+  const unsigned m = (unsigned)f->look.c->m, mid = f->look.size.mid;
+  const unsigned mid_out = f->look.size.mid_out;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->look.rows, w); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4];
+    miras__share_clear(c);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS_TURNED>(
+      c, &tile[MIRAS__BACK_U2], &right, row, s.frags, column, tile[MIRAS__BACK_U2].columns);
+    K_PAIRS {
+      float z[2];
+      if (pair / 4 >= s.frags) continue;
+      K_ALL for (unsigned e = 0; e < 2; e++) {
+        const unsigned at = from + K_COLUMN + e;
+        z[e] = 0;
+        if (K_ROW >= m || at >= mid_out) continue;
+        z[e] = __fmaf_rn(__fadd_rn(n->bx[1][K_ROW * mid + at], K_OF(c)[e]),
+                         miras__slab_slope((int)n->p->d.activation,
+                                           n->pairs.z[0][K_ROW * mid_out + at]),
+                         n->bz[0][K_ROW * mid_out + at]);
+      }
+      miras__side_put<P>(&tile[MIRAS__BACK_U1], K_ROW, K_COLUMN, z[0], z[1]);
+    }
+  }
+}
+
+/* ---- a chunk ---- */
+
+template <int P> static void miras__back_chunk(const miras__back *f, size_t t, unsigned m) {
+  const miras__slabs *const l = &f->look;
+  const unsigned in = l->size.in, out = l->size.out;
+  miras__chunk *const c = l->c;
+  const miras__kernels *K = c->K;
+  float *const bq = c->net.t3;
+  unsigned from;
+  miras__back_again<P>(f, t, m);
+  K->fill(c->bg, 0, (size_t)(c->net.bz[0] - c->bg));
+  K->fill(c->net.bx[0], 0, m * (size_t)in);
+  K->fill(c->net.bd[1], 0, m * (size_t)out);
+  K->fill(f->at.whole, 0, 24);
+  miras__back_answers<P>(f, t);
+  K->fill(bq, 0, m * (size_t)in);
+  K_SLABS miras__back_slab_of<P>(f, from, K_WIDE, bq);
+  miras__back_tile<P>(f, c->bp, c->kq[0]);
+  miras__back_meet<P>(f, bq, in, 0, MIRAS__BACK_X, 1);
+  miras__back_meet<P>(f, c->net.bx[0], in, 1, MIRAS__BACK_Q, 1);
+  miras__back_coefficients(f);
+  if (c->p->d.inner_residual)
+    K->add_rows(bq, in, c->call->dy + t * c->call->lddy, c->call->lddy, m, out);
+  miras__rows_queries_bwd(K, c->p, &c->io, c->call->g, t, m, bq, c->query.x[0], in);
+  miras__piece_course_bwd(c);
+  if (c->p->d.bounded_step) miras__piece_bound_bwd(c, c->bw);
+  c->net.balong = c->p->d.bounded_step ? c->along : NULL;
+  K_SLABS {
+    miras__back_bend<P>(f, from, K_WIDE);
+    miras__back_through<P, MIRAS__FLOATS>(f, 1, from, K_WIDE, c->net.bd[1], out);
+    miras__back_anchor<P>(f, 1, from, K_WIDE, MIRAS__BACK_U1, MIRAS__BACK_D2);
+    __syncthreads();
+  }
+  miras__back_bias<P>(f);
+  K_SLABS {
+    miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
+    miras__back_first<P>(f, from, K_WIDE);
+    __syncthreads();
+    miras__back_anchor<P>(f, 1, from, K_WIDE, MIRAS__BACK_Y, MIRAS__BACK_U2);
+    miras__back_anchor<P>(f, 0, from, K_WIDE, MIRAS__BACK_X, MIRAS__BACK_U1);
+    miras__back_through<P, MIRAS__FLOATS_TURNED>(f, 0, from, K_WIDE, c->net.bx[0], in);
+    __syncthreads();
+  }
+  c->brows.x = c->net.bx[0];
+  miras__rows_bwd(K, c->p, &c->io, c->call->g, t, m, &c->rows, &c->brows, c->net.row);
+}
+
+/* bA of all weights, rows without a gap, to or from where chunks have it. */
+static void miras__back_move(const miras__back *f, float *all, int back) {
+  const miras__plan *p = f->look.c->p;
+  for (int l = 0; l < 2; l++) {
+    const unsigned n = (unsigned)p->out[l], ld = f->ca[l].ld;
+    float *const near = (float *)(uintptr_t)f->ca[l].p, *const far = all + p->offset[l];
+    for (unsigned at = threadIdx.x; near != far && at < (unsigned)p->in[l] * n; at += blockDim.x) {
+      if (back) far[at] = near[at / n * ld + at % n];
+      else near[at / n * ld + at % n] = far[at];
+    }
+  }
+  __syncthreads();
+}
+
+/* All of a call, as miras__frozen_backward. */
+template <int P>
+static void miras__back_all(const miras__call *call, const miras__slabs_size *size) {
+  const miras__plan *p = call->p;
+  const miras__kernels *K = call->K;
+  const size_t all = p->weights, length = (size_t)call->io->length;
+  float *const dstate = call->dstate, *ca, *cs;
+  miras__chunk chunk, *const c = &chunk;
+  miras__back back, *const f = &back;
+  miras__chunk_open(call, 1, c);
+  c->io = *call->io;
+  c->io.ldy = (size_t)p->d.value_dim;
+  ca = c->a, cs = c->s;
+  f->look.c = c, f->look.size = *size;
+  f->look.rows = (size->chunk + 15) / 16 * 16, f->look.hidden = (size->mid + 15) / 16 * 16;
+  (void)miras__back_lay(&f->at, size, (char *)(void *)(miras__told + MIRAS__ROOM));
+  f->across = (unsigned)((float *)f->at.whole - f->at.sums) / (2 * MIRAS__BY_ALL * f->look.rows);
+  if (dstate) K->copy(ca, dstate, all);
+  else K->fill(ca, 0, all);
+  if (cs && dstate) K->copy(cs, dstate + all, all);
+  else if (cs) K->fill(cs, 0, all);
+  if (call->g->threshold)
+    K->fill_rows(call->g->threshold, call->g->ld_threshold, 0, length, p->bounds);
+  miras__piece_rule(c, p->rule);
+  for (int l = 0; l < 2; l++) {
+    const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
+    f->ca[l] = miras__side_floats(size->near ? f->at.w[l] : ca + at, size->near ? out + 4 : out,
+                                  in, out);
+    f->cs[l] = miras__side_floats(miras__at(cs, at), out, in, out);
+    f->home[l] = c->home ? call->dinit + at : NULL;
+    f->look.side[l][1] = miras__side_floats(miras__at(c->home, at), out, in, out);
+  }
+  miras__back_move(f, ca, 0);
+  for (size_t t = (length + size->chunk - 1) / size->chunk * size->chunk; t > 0;) {
+    t -= size->chunk;
+    c->a = c->w = call->tape + t / size->chunk * p->tape_state;
+    c->net.w = c->w;
+    c->s = cs ? c->a + all : NULL;
+    for (int l = 0; l < 2; l++) {
+      const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
+      f->look.side[l][0] = miras__side_floats(c->a + at, out, in, out);
+      f->look.side[l][2] = miras__side_floats(miras__at(c->s, at), out, in, out);
+    }
+    miras__back_chunk<P>(f, t, (unsigned)(length - t < size->chunk ? length - t : size->chunk));
+  }
+  miras__back_move(f, ca, 1);
+  if (call->position == 0) {
+    K->add(call->dinit, ca, all);
+    if (dstate) K->fill(dstate, 0, p->head_dstate);
+  } else if (dstate) {
+    K->copy(dstate, ca, all);
+    if (cs) K->copy(dstate + all, cs, all);
+  }
+}
+#undef K_SLABS
+#undef K_WIDE
+#endif
 #undef K_PAIRS
 #undef K_ROW
 #undef K_COLUMN
@@ -5333,6 +6252,27 @@ MIRAS__WIDE_GRID miras__run_chunks_homes(const __grid_constant__ miras__chunks_j
   miras__chunks_tell(&told, &a, blockIdx.x, 1, 1);
   miras__chunks_homes<room>(&told.x);
 }
+template <int P>
+MIRAS__WIDE_GRID miras__run_slabs_back(const __grid_constant__ miras__chunks_job job) {
+  const miras__errand *a = &job.memory;
+  const miras__plan *p = &a->m.plan;
+  const size_t heads = (size_t)p->d.heads, i = blockIdx.x;
+  miras__chunks_told told;
+  miras__call run;
+  miras__tell_room(0, a->products);
+  miras__chunks_tell(&told, &job, i, 1, 0);
+  miras__memory_head(&a->m, i / heads, i % heads, &run);
+  run.io = &told.io, run.g = &told.d;
+  run.tape = told.x.g.tape;
+  run.scratch = (float *)(void *)told.x.stash;
+  run.position = told.x.position;
+  run.dy = told.x.dy, run.lddy = told.x.lddy;
+  run.dinit = told.x.dinit, run.dstate = told.x.dstate;
+  run.dgain = run.dridge = run.dinit + p->weights;
+  run.dbias = run.dgain + p->widest;
+  if (p->d.row_rates) told.d.rho = run.dbias + p->widest;
+  miras__back_all<P>(&run, &job.slabs);
+}
 #endif
 
 } }
@@ -5550,11 +6490,35 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_back_of(const miras__pl
   return c;
 }
 
+/* Of perceptrons: what has a pass of its own, where a block has room for slabs of 16 hidden
+ * columns, or 32 with bA beside them. */
+static miras_cuda::miras__chunks_grid
+miras__cuda_slabs_back_for(const miras__plan *p, int parts, size_t most) {
+  miras_cuda::miras__chunks_grid c = miras__cuda_slabs_for(p, parts, most);
+  miras_cuda::miras__slabs_size *s = &c.slabs;
+  miras_cuda::miras__back_room room;
+  const int can = c.grid != NULL;
+  int near;
+  c.grid = NULL;
+  for (near = 1; can && !c.grid && near >= 0; near--)
+    for (unsigned all = (s->mid + 15) / 16, slabs = 1; !c.grid && slabs <= all; slabs++) {
+      s->near = (unsigned)near, s->wide = (all + slabs - 1) / slabs * 16;
+      if (near && slabs > 1 && s->wide < 32) break;
+      c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
+                miras_cuda::miras__back_lay(&room, s, NULL);
+      if (c.bytes > most) continue;
+      c.grid = parts > 1 ? miras_cuda::miras__run_slabs_back<2>
+                         : miras_cuda::miras__run_slabs_back<1>;
+    }
+  c.words = p->scratch_backward;
+  return c;
+}
+
 static miras_cuda::miras__chunks_grid
 miras__cuda_chunks_back_for(const miras__plan *p, const miras_cuda_options *o, size_t most) {
   const int parts = o->products == MIRAS_CUDA_BF16X3 ? 2 : 1;
   miras_cuda::miras__chunks_grid c = miras__cuda_chunks_for(p, o, most);
-  if (p->engine != MIRAS__RUN_EXACT) c.grid = NULL;
+  if (c.grid && p->engine == MIRAS__RUN_FROZEN) return miras__cuda_slabs_back_for(p, parts, most);
   if (!c.grid) return c;
 #define MIRAS__CHUNKS(P, CH) (p->features > 64 ? miras__cuda_chunks_back_of<8, P, CH>(p) \
                                                : miras__cuda_chunks_back_of<4, P, CH>(p))
@@ -5837,7 +6801,8 @@ size_t miras_cuda_tape_size(const miras_cuda_memory *g, int length) {
 
 /* What rows read of B wants dV, or nothing wants that. */
 static int miras__cuda_back_can(const miras_cuda::miras__errand *job) {
-  return !job->m.plan.pulls || !job->m.plan.delta || !job->dparams || job->dx.value;
+  return job->m.plan.engine == MIRAS__RUN_FROZEN || !job->m.plan.pulls || !job->m.plan.delta ||
+         !job->dparams || job->dx.value;
 }
 
 static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, size_t tasks,
@@ -5846,8 +6811,9 @@ static int miras__cuda_run_chunks_back(const miras_cuda::miras__chunks_grid *c, 
   job->words = c->words;
   memset((void *)&all, 0, sizeof all);
   memcpy((void *)&all.memory, job, sizeof *job);
+  all.slabs = c->slabs;
   return MIRAS__LAUNCH_OF(c->threads, c->grid, tasks, c->bytes, stream, all) &&
-         (!job->m.plan.pulls || !job->dparams ||
+         (!c->homes || !job->m.plan.pulls || !job->dparams ||
           MIRAS__LAUNCH_OF(c->threads, c->homes, tasks, c->homes_bytes, stream, all));
 }
 
@@ -6222,10 +7188,10 @@ static miras_cuda::miras__chunks_grid miras__cuda_layer_grid(const miras__there 
   miras_cuda::miras__chunks_grid c;
   memset(&c, 0, sizeof c);
   if (s->type != MIRAS_LAYER_MEMORY || s->late || most < told) return c;
+  if (s->plan.engine != MIRAS__RUN_EXACT) return c;
 #ifndef MIRAS_NO_TRAINING
   if (back) return miras__cuda_chunks_back_for(&s->plan, &there->options, most - told);
 #endif
-  if (s->plan.engine != MIRAS__RUN_EXACT) return c;
   return back ? c : miras__cuda_chunks_for(&s->plan, &there->options, most - told);
 }
 

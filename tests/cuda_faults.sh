@@ -141,6 +141,16 @@ plant 'a column of weights in a wrong lane' perceptrons "from the host's" \
   $cuh 'static void miras__side_right(' 'lane / 4 + i' '(lane + FAULT) / 4 % 8 + i'
 plant 'a row of a product in a wrong lane' perceptrons "from the host's" \
   $cuh '#define K_PAIRS' 'threadIdx.x % 32 / 4)' '(threadIdx.x + 4 * FAULT) % 32 / 4)'
+plant 'no barrier behind tiles of a slab, back' perceptrons 'race: .* shared memory' \
+  $cuh 'static void miras__back_slab_of(' "$barrier" "$less"
+plant 'hidden rows of the adjoint are read too soon' perceptrons 'race: .* shared memory' \
+  $cuh 'miras__back_hidden<P>(f, from, w);' "$barrier" "$less"
+plant 'weights of the adjoint change while they are read' perceptrons 'race: ' \
+  $cuh 'miras__back_weights<P>(f, 1, from, w);' "$barrier" "$less"
+plant 'a gate of another row' perceptrons "from the host's" \
+  $cuh 'static void miras__back_outer(' 'threadIdx.x % 4' '(threadIdx.x + FAULT) % 4'
+plant "a lane's part of a row's sum twice" perceptrons "from the host's" \
+  $cuh 'static void miras__back_sum(' 'sum, 2)' 'sum, 2 - FAULT)'
 
 flags="${FUSED:-} -ffp-contract=off"   # the processor's multiply-add, where run.sh found one
 failed=0

@@ -1,15 +1,15 @@
-/* test_cuda_perceptrons.cpp: perceptrons on matrix units as one kernel (miras__run_slabs) against
- * the host and against what it replaces, the engine on the device, whose products are on matrix
- * units, too: answers, states and what the adjoint makes of the tape, up to the rounding of
- * products; calls that begin and end off the chunk grid, sizes that no fragment has, momentum,
- * biases and norms, weights near and far, one slab of hidden columns and several; and which
- * memories run so.
+/* test_cuda_perceptrons.cpp: perceptrons on matrix units as one kernel (miras__run_slabs), and
+ * their adjoint as another (miras__run_slabs_back), against the host and against what they replace,
+ * the engine on the device, whose products are on matrix units, too: answers, states and every
+ * gradient, up to the rounding of products; calls that begin and end off the chunk grid, sizes that
+ * no fragment has, momentum, biases and norms, activations, weights near and far, one slab of
+ * hidden columns and several; gradients one by one; and which memories run so.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_perceptrons.cpp -o perceptrons -lm
  *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_perceptrons.cpp         on a GPU
  * Names of rows as arguments run these alone. */
 #include "cuda_calls.h"
 
-static int back_expected(const miras_desc *d) { return d->chunk < 0; }
+static int back_expected(const miras_desc *d) { return d->chunk > 0; }
 
 typedef struct perceptron {
   const char *name;
@@ -81,6 +81,32 @@ static unsigned repeated(void) {
   return failed;
 }
 
+/* Gradients that are asked for alone, and the same bits in calls that are alike. */
+static unsigned alone(void) {
+  made whole_call, one;
+  memory_case c;
+  unsigned failed = 0;
+  int t;
+  row_of(&c, "titans", MIRAS_TITANS, 16, 8, 16);
+  gates(&c, MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
+  options.products = MIRAS_CUDA_BF16;
+  c.d.toward = MIRAS_TOWARD_NOTHING;
+  c.d.momentum_gate = MIRAS_GATE_HEAD;
+  c.taped = c.home = 1, c.calls[CALLS - 1] = 32;
+  if (run(&c, CHUNKS, &whole_call)) return printf("%s does not run\n", c.name), 1u;
+  for (only = 0; only < 6; only++) {
+    if (run(&c, CHUNKS, &one)) return printf("%s does not run\n", c.name), 1u;
+    for (t = only; t < TENSORS; t = t == only ? MIRAS__INPUT_COUNT : t + 1)
+      if (memcmp(whole_call.of[t], one.of[t], one.floats[t] * sizeof(float))) {
+        printf("%s: with the gradient of %s alone, %s differs\n", c.name, names[only], names[t]);
+        failed++;
+      }
+  }
+  only = -1;
+  failed += compare(&c);
+  return failed;
+}
+
 int main(int argc, char **argv) {
   memory_case c;
   unsigned failed = 0, i;
@@ -96,6 +122,7 @@ int main(int argc, char **argv) {
     row_of(&c, p->name, p->kind, p->key, p->value, p->chunk);
     gates(&c, (miras_gate)p->keep, (miras_gate)p->step);
     c.d.expansion = p->expansion;
+    c.d.activation = (miras_activation)(i * 2 % 3);
     if (p->normed) c.d.inner_norm = c.d.inner_residual = 1, c.d.bounded_step = 0, c.d.step = 0.05f;
     memcpy(c.calls, p->calls, sizeof c.calls);
     c.taped = c.home = 1;
@@ -114,7 +141,7 @@ int main(int argc, char **argv) {
     miras_memory_close(m);
     failed += compare(&c);
   }
-  if (argc < 2) failed += others() + repeated();
+  if (argc < 2) failed += others() + repeated() + alone();
   cudaFree(device);
   printf("%u differ\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
