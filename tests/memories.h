@@ -1,9 +1,11 @@
 /* memories.h: what the tests of single memories share: descriptors from every corner of the
  * framework, random data for them in both precisions, and the search for data that float can
- * follow. Include miras.h (with its implementation), check.h and reference.h first.
+ * follow. Include miras.h, check.h and reference.h first.
  */
 #ifndef MIRAS_TEST_MEMORIES_H
 #define MIRAS_TEST_MEMORIES_H
+
+#include "inside.h"
 
 #if defined(__GNUC__)
   #define HELP static __attribute__((unused))
@@ -472,7 +474,7 @@ HELP const char *word_of(const char *field, int i) {
   static char words[8][32];
   static int turn;
   turn = (turn + 1) % 8;
-  return miras__word(words[turn], miras__named(field), i) ? words[turn] : "?";
+  return inside_word(words[turn], field, i) ? words[turn] : "?";
 }
 
 /* The four choices, then everything that is not zero. */
@@ -521,18 +523,6 @@ HELP int may_rate(const miras_desc *d) {
          (d->retention == MIRAS_RETAIN_ALL || (d->retention == MIRAS_RETAIN_L2 && d->toward));
 }
 
-/* Without the fields that have no meaning beside the others. */
-HELP miras_desc meaningful(miras_desc d) {
-  miras__case c;
-  memset(&c, 0, sizeof c);
-  c.l.memory = d;
-  miras__find_facts(&c);
-  for (int i = 0; i < MIRAS__FIELDS; i++)
-    if (miras__of_memory(&miras__fields[i]) && miras__unmet(&c, miras__fields[i].when) != NULL)
-      miras__set_bits(&c, miras__fields[i].at, miras__fields[i].size, 0);
-  return c.l.memory;
-}
-
 /* What means nothing for the other choices, or does not go with them, is refused: leave only what
  * is not. */
 HELP miras_desc tidy(miras_desc d) {
@@ -541,7 +531,7 @@ HELP miras_desc tidy(miras_desc d) {
   const int elastic =
     d.retention == MIRAS_RETAIN_ELASTIC || d.retention == MIRAS_RETAIN_ELASTIC_FTRL;
   if (d.keep_gate != MIRAS_GATE_CONSTANT) d.slopes = MIRAS_SLOPES_RATIO;
-  d = meaningful(d);
+  d = inside_meaningful(d);
   if (d.bias != MIRAS_DOT) {
     d.normalise = 0;
     d.value_gate = MIRAS_GATE_CONSTANT;
@@ -621,7 +611,7 @@ HELP miras_desc tidy(miras_desc d) {
   }
   d.custom = d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION ? &custom_choices
                                                                                   : NULL;
-  return meaningful(d);
+  return inside_meaningful(d);
 }
 
 /* Shapes of a memory: a matrix, perceptrons of 1 to 4 layers, and the other architectures. */

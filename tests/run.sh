@@ -178,9 +178,22 @@ fi
 test_job() {   # compiler, test, label, flags, libraries
   [ -f "tests/$2.c" ] || return 0
   binary=$build/bin/$(echo "$2 $3" | tr -c 'A-Za-z0-9\n' _)
-  job "$2: $3" "$1 -std=c99 $strict_c $4 tests/$2.c -o '$binary' $cmocka ${5:-} -lm -lpthread &&
+  library=
+  case " $linked " in
+    *" $2 "*)   # what these call has been compiled once for all of them, before other jobs
+      library=$build/bin/$(echo "object $3" | tr -c 'A-Za-z0-9\n' _).o
+      case "$2: $3" in
+        *"${ONLY:-}"*)
+          echo "$1 -std=c99 $strict_c $4 -c tests/object.c -o '$library'" >"$library.sh" ;;
+      esac
+      library="-DMIRAS_TEST_LINKED '$library'" ;;
+  esac
+  job "$2: $3" "$1 -std=c99 $strict_c $4 tests/$2.c $library -o '$binary' $cmocka ${5:-} -lm \
+-lpthread &&
 $limit '$binary'"
 }
+linked='test_memory test_model test_framework test_state test_threads test_sessions'
+linked="$linked test_old_files"
 
 # Some tests walk long grids. gcc walks them whole, with vectors and without; what is slower, or
 # compiles the same text again, one case in so many.
@@ -323,7 +336,7 @@ if [ "$mode" = all ]; then
   for name in $tests; do
     if [ -n "$checker" ]; then
       case $name in   # -O1 takes clang half a minute, which short tests do not win back
-        test_api|test_attention|test_old_files|test_sessions|test_state) level=-O0 ;;
+        test_api|test_attention) level=-O0 ;;
         *) level=-O1 ;;
       esac
       test_job "$checker" "$name" \
@@ -616,6 +629,8 @@ fi
 
 # ---- running them ----
 
+for object in "$build"/bin/*.o.sh; do [ -f "$object" ] && echo "$object"; done |
+  xargs -P "$jobs" -n 1 sh   # what cannot be built is missed, and shown, where it is linked
 if [ "$count" -gt 0 ]; then
   find "$build/jobs" -type f | sort | xargs -P "$jobs" -n 1 sh "$self" --job
 fi

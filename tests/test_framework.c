@@ -7,7 +7,9 @@
  *
  * Bounds are those of memories.h.
  */
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 
 #include <math.h>

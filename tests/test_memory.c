@@ -10,7 +10,9 @@
  * float and double may take different sides; the data is drawn again until no token does. Nor is
  * data used that makes the recurrence chaotic: see data_settled.
  */
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 
 #include <math.h>

@@ -7,7 +7,9 @@
  * MODEL_GRADIENT for each parameter's gradient against central differences of the double reference.
  */
 #define MIRAS_PTHREADS
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 
 #include <math.h>
@@ -993,14 +995,13 @@ static void test_drawn_values(void **state) {
     for (int v = 0; v < count; v++) {
       const miras_view *view = &views[v];
       const int layer = strncmp(view->name, "blocks.", 7) == 0 ? atoi(view->name + 7) : -1;
-      const miras__shape *s = layer < 0 ? NULL : m->layers[layer].s;
-      const int found = s && s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
+      const int found = layer >= 0 && inside_found(m, layer);
       int other = 0;
       for (int i = 0; i < COUNT(own); i++) other += strstr(view->name, own[i]) != NULL;
       for (int i = 0; found && i < 3; i++) other += strstr(view->name, shaped[i]) != NULL;
       for (size_t i = 0; !other && i < view->count; i++) {
         const double x = (double)params[view->offset + i];
-        const double u = sqrt(3.0) * (double)miras__uniform(view->seed, i);
+        const double u = sqrt(3.0) * inside_uniform(view->seed, i);
         const double is = view->mean + view->deviation * u;
         if (fabs(x - is) <= 1e-6 * (fabs(view->mean) + view->deviation)) continue;
         failed("%s: %s[%zu] is %.9g, its view says %.9g", of.name, view->name, i, x, is);

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 #include "check.h"
 

@@ -5,7 +5,9 @@
  *
  * What is read must be the state that the reference has; a set of what is there must change no bit
  * of what follows; what follows a set must be what the reference makes of such a state. */
-#define MIRAS_IMPLEMENTATION
+#ifndef MIRAS_TEST_LINKED /* else object.c has it */
+  #define MIRAS_IMPLEMENTATION
+#endif
 #include "../miras.h"
 
 #include <math.h>

@@ -1,0 +1,55 @@
+/* inside.h: what tests that otherwise call only public functions ask of the library's inside. Where
+ * the library is in their own file, these are their own functions; run.sh builds it once for all of
+ * them (object.c, -DMIRAS_TEST_LINKED), and then they are that object's. Include miras.h first. */
+#ifndef MIRAS_TEST_INSIDE_H
+#define MIRAS_TEST_INSIDE_H
+
+#if defined(MIRAS_TEST_LINKED) || defined(MIRAS_TEST_OBJECT)
+  #define INSIDE
+#elif defined(__GNUC__)
+  #define INSIDE static __attribute__((unused))
+#else
+  #define INSIDE static
+#endif
+
+/* Word i of a field, as in files, to room of 32 bytes; 0: it has no such word. */
+INSIDE int inside_word(char *to, const char *field, int i);
+/* Without the fields that have no meaning beside the others. */
+INSIDE miras_desc inside_meaningful(miras_desc d);
+/* Does a layer's initial memory depend on keys of length one? */
+INSIDE int inside_found(const miras_model *m, int layer);
+/* Draw i of a seed, in [-1, 1). */
+INSIDE double inside_uniform(uint64_t seed, uint64_t i);
+/* Whole model i of the table, NULL behind the last; layers: as many as show each kind of them. */
+INSIDE const char *inside_whole(int i, int *layers);
+
+#ifndef MIRAS_TEST_LINKED
+INSIDE int inside_word(char *to, const char *field, int i) {
+  return miras__word(to, miras__named(field), i);
+}
+
+INSIDE miras_desc inside_meaningful(miras_desc d) {
+  miras__case c;
+  memset(&c, 0, sizeof c);
+  c.l.memory = d;
+  miras__find_facts(&c);
+  for (int i = 0; i < MIRAS__FIELDS; i++)
+    if (miras__of_memory(&miras__fields[i]) && miras__unmet(&c, miras__fields[i].when) != NULL)
+      miras__set_bits(&c, miras__fields[i].at, miras__fields[i].size, 0);
+  return c.l.memory;
+}
+
+INSIDE int inside_found(const miras_model *m, int layer) {
+  const miras__shape *s = m->layers[layer].s;
+  return s && s->plan.d.inner_norm && s->key_map == MIRAS_KEYS_UNIT;
+}
+
+INSIDE double inside_uniform(uint64_t seed, uint64_t i) { return (double)miras__uniform(seed, i); }
+
+INSIDE const char *inside_whole(int i, int *layers) {
+  if (i >= (int)(sizeof miras__models / sizeof miras__models[0])) return NULL;
+  *layers = miras__models[i].mlps ? 4 : 2;
+  return miras__models[i].name;
+}
+#endif
+#endif
