@@ -2595,6 +2595,7 @@ static void miras__forward_rest(const miras__call *a) {
   io.y += t * io.ldy;
   io.length -= (int)t;
   a->K->copy(run.state, run.tape, a->p->weights);
+  if (a->p->at_s) a->K->copy(run.state + a->p->at_s, run.tape + a->p->weights, a->p->weights);
   miras__head_forward(&run);
 }
 
@@ -4498,10 +4499,17 @@ static void miras__slabs_keep(const miras__slabs *f, float *to) {
   else __syncthreads();
 }
 
-/* Whole chunks of a call, tokens first to end. */
+/* A state as a tape has it. */
+static void miras__slabs_tape(const miras__slabs *f, float *to) {
+  const miras__chunk *c = f->c;
+  miras__slabs_keep(f, to);
+  if (c->s) c->K->copy(to + c->p->weights, c->s, c->p->weights);
+}
+
+/* Whole chunks of a call, tokens first to end. rest: what lies behind them begins on the tape. */
 template <int P>
 static void miras__slabs_forward(const miras__call *call, const miras__slabs_size *size,
-                                 size_t first, size_t end) {
+                                 size_t first, size_t end, int rest) {
   const miras__plan *p = call->p;
   miras__chunk chunk, *c = &chunk;
   miras__slabs slabs, *f = &slabs;
@@ -4523,15 +4531,12 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
   }
   if (size->near) miras__slabs_bring(f);
   for (size_t t = first; t < end; t += size->chunk) {
-    if (call->tape) {
-      float *to = call->tape + t / size->chunk * p->tape_state;
-      miras__slabs_keep(f, to);
-      if (c->s) c->K->copy(to + p->weights, c->s, p->weights);
-    }
+    if (call->tape) miras__slabs_tape(f, call->tape + t / size->chunk * p->tape_state);
     f->flushes = miras__sweeps(&p->d, call->position + (uint64_t)t + size->chunk);
     miras__slabs_chunk<P>(f, t);
   }
-  if (size->near) miras__slabs_keep(f, c->a);
+  if (rest) miras__slabs_tape(f, call->tape + end / size->chunk * p->tape_state);
+  else if (size->near) miras__slabs_keep(f, c->a);
 }
 #ifndef MIRAS_NO_TRAINING
 /* ---- their adjoint ----
@@ -6218,7 +6223,26 @@ MIRAS__GRID miras__run_chunks(const __grid_constant__ miras__chunks_job a) {
 
 enum { MIRAS__CHUNKS_MOST = 256 };
 #define MIRAS__WIDE_GRID __global__ void __launch_bounds__(MIRAS__CHUNKS_MOST)
-/* Perceptrons: a block is a head. */
+/* Perceptrons: a block is a head. Of a layer its scratch, and its state where nothing else keeps
+ * that, lie in the stash; 1 is returned if tokens follow. */
+#ifndef MIRAS__NO_TRAINER
+__device__ __noinline__ int miras__slabs_of_layer(const miras__chunks_job *job, size_t i,
+                                                  miras__head_io *io, miras__call *run,
+                                                  size_t *end) {
+  const miras__phase *ph = (const miras__phase *)miras__tasks_told(&job->tasks);
+  const miras__shape *s = ph->all.layer->s;
+  const miras__plan *p = &s->plan;
+  const size_t h = i % s->tasks, length = ph->all.length, chunk = (size_t)p->d.chunk;
+  float *const own = (float *)(void *)job->tasks.stash + i * job->tasks.words;
+  miras__drop drop;
+  miras__visit v = miras__visit_of(ph, i, 0, &drop);
+  miras__layer_call(&v, h, io, run);
+  run->scratch = own + p->head_state;
+  run->state = v.run ? v.run + s->tail + h * p->head_state : own;
+  *end = length / chunk * chunk;
+  return *end < length;
+}
+#endif
 template <int P>
 MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job) {
   const miras__errand *a = &job.memory;
@@ -6227,6 +6251,13 @@ MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job)
   size_t first, end;
   miras__head_io io;
   miras__call run;
+#ifndef MIRAS__NO_TRAINER
+  if (job.of_layer) {
+    const int rest = miras__slabs_of_layer(&job, i, &io, &run, &end);
+    miras__slabs_forward<P>(&run, &job.slabs, 0, end, rest);
+    return;
+  }
+#endif
   miras__chunks_range(a, b, &first, &end);
   if (first == end) return;
   miras__tell_room(0, a->products);
@@ -6236,7 +6267,7 @@ MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job)
   run.io = &io;
   run.scratch += i * p->scratch;
   run.tape = miras__to(a->call.tape, 16 + i * a->call.per);
-  miras__slabs_forward<P>(&run, &job.slabs, first, end);
+  miras__slabs_forward<P>(&run, &job.slabs, first, end, 0);
 }
 
 #ifndef MIRAS_NO_TRAINING
@@ -6444,6 +6475,7 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
       c.grid = parts > 1 ? miras_cuda::miras__run_slabs<2> : miras_cuda::miras__run_slabs<1>;
     }
   c.threads = miras_cuda::MIRAS__CHUNKS_MOST, c.each = s->out;
+  c.words = p->head_state + p->scratch;
   return c;
 }
 
@@ -7286,7 +7318,7 @@ typedef struct miras__cuda_trainer {
   miras_parallel parallel;
   cudaStream_t stream;
   size_t parts;                    /* floats of shared memory for parts of rows, of any layer     */
-  unsigned *stash;                 /* of the adjoint of chunks, for all heads of a layer          */
+  unsigned *stash;                 /* of chunks, for all heads of a layer                         */
   int failed;
   uint64_t records[(MIRAS__LAYERS + 1) * sizeof(miras__kept) / 8 +
                    MIRAS__SHAPES * sizeof(miras__layer_work) / 8 + 32];
@@ -7334,7 +7366,6 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
   const miras__shape *s = ph->all.layer->s;
   const int back = ph->act == MIRAS__HEAD_BWD;
   const size_t length = ph->all.length, per = (size_t)s->plan.tape_tokens;
-  const size_t across = (s->dv + MIRAS_CUDA_THREADS / 2 - 1) / (MIRAS_CUDA_THREADS / 2);
   miras_cuda::miras__chunks_grid c;
   miras_cuda::miras__chunks_job job;
   int ok;
@@ -7346,11 +7377,12 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
   memset((void *)&job, 0, sizeof job);
   job.memory.m.plan.d.value_dim = (int)s->dv;
   job.of_layer = 1;
+  job.slabs = c.slabs;
   job.tasks = *tasks;
   job.tasks.words = c.words;
   job.tasks.stash = t->stash;
   job.tasks.records = c.bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
-  ok = MIRAS__LAUNCH_OF(c.threads, c.grid, count * (back ? 1 : across),
+  ok = MIRAS__LAUNCH_OF(c.threads, c.grid, count * (back ? 1 : (s->dv + c.each - 1) / c.each),
                         c.bytes + sizeof tasks->told, t->stream, job);
   job.tasks.records = c.homes_bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
   if (ok && back && s->plan.pulls)
@@ -7435,9 +7467,9 @@ static size_t miras__cuda_trainer_layout(miras__cuda_trainer *t, const miras_cud
   t->tr.desc.parallel = &t->parallel;
   a.records = &records;
   miras__trainer_layout(&t->tr, &a);
-  for (i = 0; i < there.m->kinds; i++) {
-    const miras__shape *s = &there.m->shape[i];
-    const miras_cuda::miras__chunks_grid c = miras__cuda_layer_grid(&there, s, 1);
+  for (i = 0; i < 2 * there.m->kinds; i++) {
+    const miras__shape *s = &there.m->shape[i / 2];
+    const miras_cuda::miras__chunks_grid c = miras__cuda_layer_grid(&there, s, i % 2);
     if (c.grid && c.words * s->tasks > words) words = c.words * s->tasks;
   }
   t->stash = (unsigned *)(void *)miras__floats(&a, (size_t)t->tr.desc.batch, words);
