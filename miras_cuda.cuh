@@ -3884,47 +3884,61 @@ static miras__side miras__side_floats(const float *p, size_t ld, size_t rows, si
   return s;
 }
 
-/* [16, 16] of a right factor: 16 of k from k on, columns from `column` on. Pairs 0 1 and 2 3 are
- * those of 8 columns, or, of a tile that is not turned, 0 2 and 1 3. */
-template <int P, int HOW>
-static void miras__side_right(unsigned to[P][4], const miras__side *s, unsigned k,
-                              unsigned column) {
-  const unsigned lane = threadIdx.x % 32;
-  if (HOW == MIRAS__HALVES) {
-    miras__square_of<P>(to, s->tile, s->apart, s->ld, column, k, 0);
-  } else if (HOW == MIRAS__HALVES_TURNED) {
-    miras__square_of<P>(to, s->tile, s->apart, s->ld, k, column, 1);
-  } else {
-    const int turned = HOW == MIRAS__FLOATS_TURNED;
-    const unsigned deep = turned ? s->columns : s->rows, wide = turned ? s->rows : s->columns;
-    K_ALL for (unsigned i = 0; i < 4; i++) {
-      const unsigned n = column + lane / 4 + i / 2 * 8, at = k + lane % 4 * 2 + i % 2 * 8;
-      const float *p = turned ? s->p + n * s->ld + at : s->p + at * s->ld + n;
-      unsigned pairs[P];
-      miras__split<P>(pairs, n < wide && at < deep ? p[0] : 0,
-                      n < wide && at + 1 < deep ? p[turned ? 1 : s->ld] : 0);
-      K_ALL for (int part = 0; part < P; part++) to[part][i] = pairs[part];
-    }
+/* [16, 16] of a right factor of floats: 16 of k from k on, columns from `column` on, and as a
+ * fragment, whose pairs 0 1 and 2 3 are those of 8 columns. Beyond the factor are zeros. */
+template <int TURNED>
+static void miras__side_bring(float to[4][2], const miras__side *s, unsigned k, unsigned column) {
+  const unsigned deep = TURNED ? s->columns : s->rows, wide = TURNED ? s->rows : s->columns;
+  const unsigned lane = threadIdx.x % 32, across = TURNED ? s->ld : 1, along = TURNED ? 1 : s->ld;
+  const float *p = s->p + (k + lane % 4 * 2) * along + (column + lane / 4) * across;
+  const int whole = k + 16 <= deep && column + 16 <= wide;
+  K_ALL for (unsigned e = 0; whole && e < 8; e++)
+    to[e / 2][e % 2] = p[(e / 2 % 2 * 8 + e % 2) * along + e / 4 * 8 * across];
+  K_ALL for (unsigned e = 0; !whole && e < 8; e++) {
+    const unsigned n = column + lane / 4 + e / 4 * 8, at = k + lane % 4 * 2 + e / 2 % 2 * 8 + e % 2;
+    to[e / 2][e % 2] =
+      n < wide && at < deep ? p[(e / 2 % 2 * 8 + e % 2) * along + e / 4 * 8 * across] : 0;
+  }
+}
+template <int P> static void miras__side_split(unsigned to[P][4], const float v[4][2]) {
+  K_ALL for (unsigned i = 0; i < 4; i++) {
+    unsigned pairs[P];
+    miras__split<P>(pairs, v[i][0], v[i][1]);
+    K_ALL for (int part = 0; part < P; part++) to[part][i] = pairs[part];
   }
 }
 
 /* c [32, 16] += a left factor's rows from `row` on, of which there are `frags` times 16, times a
- * right one's columns from `column` on, over `deep` of k. Rows of a turned left factor are k. */
+ * right one's columns from `column` on, over `deep` of k. Rows of a turned left factor are k; floats
+ * are on their way while those before them are multiplied. */
 template <int P, int LEFT, int RIGHT>
 static void miras__side_product(float c[2][2][4], const miras__side *left,
                                 const miras__side *right, unsigned row, unsigned frags,
                                 unsigned column, unsigned deep) {
   enum { Y = RIGHT == MIRAS__HALVES ? 2 : 1, X = RIGHT == MIRAS__HALVES ? 1 : 2 };
+  enum { FLOATS = RIGHT == MIRAS__FLOATS || RIGHT == MIRAS__FLOATS_TURNED };
+  const miras__side l = *left, r = *right;           /* they stay in registers, beside what may
+                                                        change memory                             */
+  float v[4][2];
+  if (FLOATS) miras__side_bring<RIGHT == MIRAS__FLOATS_TURNED>(v, &r, 0, column);
   for (unsigned k = 0; k < deep; k += 16) {
     unsigned b[P][4];
-    miras__side_right<P, RIGHT>(b, right, k, column);
+    if (FLOATS) {
+      miras__side_split<P>(b, v);
+      if (k + 16 < deep)
+        miras__side_bring<RIGHT == MIRAS__FLOATS_TURNED>(v, &r, k + 16, column);
+    } else if (RIGHT == MIRAS__HALVES) {
+      miras__square_of<P>(b, r.tile, r.apart, r.ld, column, k, 0);
+    } else {
+      miras__square_of<P>(b, r.tile, r.apart, r.ld, k, column, 1);
+    }
     K_ALL for (unsigned i = 0; i < 2; i++) {
       unsigned a[P][4];
       if (i >= frags) continue;
       if (LEFT == MIRAS__HALVES_TURNED)
-        miras__left_turned<P>(a, left->tile, left->apart, left->ld, k, row + 16 * i);
+        miras__left_turned<P>(a, l.tile, l.apart, l.ld, k, row + 16 * i);
       else
-        miras__square_of<P>(a, left->tile, left->apart, left->ld, row + 16 * i, k, 0);
+        miras__square_of<P>(a, l.tile, l.apart, l.ld, row + 16 * i, k, 0);
       K_ALL for (int j = 0; j < 2; j++) miras__add_product<P>(c[i][j], a, b, j * X, j * X + Y);
     }
   }

@@ -138,7 +138,7 @@ plant 'no wait for the weights' perceptrons 'copies are on their way\|race: ' \
 plant 'weights beyond shared memory' perceptrons 'not to shared memory' \
   $cuh 'static void miras__slabs_bring(' 'f->w[l] + r *' 'f->w[l] + (r + FAULT) *'
 plant 'a column of weights in a wrong lane' perceptrons "from the host's" \
-  $cuh 'static void miras__side_right(' 'lane / 4 + i' '(lane + FAULT) / 4 % 8 + i'
+  $cuh 'static void miras__side_bring(' '(column + lane / 4)' '(column + (lane + FAULT) / 4 % 8)'
 plant 'a row of a product in a wrong lane' perceptrons "from the host's" \
   $cuh '#define K_PAIRS' 'threadIdx.x % 32 / 4)' '(threadIdx.x + 4 * FAULT) % 32 / 4)'
 plant 'no barrier behind tiles of a slab, back' perceptrons 'race: .* shared memory' \
