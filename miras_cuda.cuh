@@ -3909,8 +3909,8 @@ template <int P> static void miras__side_split(unsigned to[P][4], const float v[
 }
 
 /* c [32, 16] += a left factor's rows from `row` on, of which there are `frags` times 16, times a
- * right one's columns from `column` on, over `deep` of k. Rows of a turned left factor are k; floats
- * are on their way while those before them are multiplied. */
+ * right one's columns from `column` on, over `deep` of k. Rows of a turned left factor are k.
+ * Floats are on their way while those before them are multiplied. */
 template <int P, int LEFT, int RIGHT>
 static void miras__side_product(float c[2][2][4], const miras__side *left,
                                 const miras__side *right, unsigned row, unsigned frags,

@@ -3,8 +3,8 @@
  *   ./gpu [row ...]
  *   D=128     size of keys and values;   HEADS=32   of a sequence;   ONLY=decode or passes
  *   PRODUCTS=2 how products are made (miras_cuda_products): 1 or 2 on matrix units, where passes of
- *             matrix memories have a kernel of their own, and their adjoint another ("chunks" in
- *             the line)
+ *             matrix memories have a kernel of their own, and their adjoint another, and so have
+ *             passes of perceptrons in chunks ("chunks" in the line)
  *   CHANNELS=1 a keep gate per channel, of rows that can have one
  *   PEAK=790  TFLOP/s of the matrix units that floors are reckoned with (an H200, bf16, measured)
  * Calls are replayed as graphs: 10 times to warm up, then 100 times, or for half a second where

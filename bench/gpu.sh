@@ -51,6 +51,7 @@ ready() {   # program: is it there, once its build has ended?
 
 build test -arch=native -x cu tests/test_cuda.cpp & test=$!
 build chunks -arch=native -x cu tests/test_cuda_chunks.cpp & chunks=$!
+build perceptrons -arch=native -x cu tests/test_cuda_perceptrons.cpp & perceptrons=$!
 build gpu -arch=native bench/gpu.cu & gpu=$!
 build few -arch=native -maxrregcount=128 bench/gpu.cu & few=$!
 build wide -arch=native -maxrregcount=128 -DMIRAS_CUDA_THREADS=256 bench/gpu.cu & wide=$!
@@ -64,6 +65,8 @@ wait $test
 ready test && step 'every row against the host' 300 "$folder/test"
 wait $chunks
 ready chunks && step 'chunks on matrix units against the host' 60 "$folder/chunks"
+wait $perceptrons
+ready perceptrons && step 'perceptrons on matrix units against the host' 60 "$folder/perceptrons"
 wait $gpu
 if ready gpu; then
   step 'decode' 200 env ONLY=decode "$folder/gpu" "$@"
@@ -74,6 +77,10 @@ if ready gpu; then
     step "passes, products $products" 120 env ONLY=passes PRODUCTS=$products "$folder/gpu" $matrices
     step "passes per channel, products $products" 120 env ONLY=passes CHANNELS=1 \
       PRODUCTS=$products "$folder/gpu" gla kda
+    for size in 64 128; do
+      step "passes of perceptrons, products $products, $size" 120 env ONLY=passes D=$size \
+        PRODUCTS=$products "$folder/gpu" titans yaad ttt-mlp
+    done
   done
   step 'decode, 64 x 64' 200 env ONLY=decode D=64 "$folder/gpu" "$@"
 fi
@@ -87,6 +94,8 @@ for tool in memcheck racecheck synccheck initcheck; do   # shared memory, too, a
     gated-deltanet ttt-mlp mesa
   step "$tool, chunks" 120 "$sanitizer" --tool $tool --error-exitcode 9 "$folder/chunks" kda \
     deltanet
+  step "$tool, perceptrons" 120 "$sanitizer" --tool $tool --error-exitcode 9 \
+    "$folder/perceptrons" ttt-mlp
 done
 compared='gated-deltanet gla ttt-mlp titans'
 wait $few $wide

@@ -129,7 +129,8 @@ static int run(const memory_case *c, int way, made *to) {
     if (!bytes ||
         miras_cuda_memory_init(&g, m, &options, take(bytes / sizeof(float) + 1), bytes, 0))
       return 1;
-    ((miras__cuda *)(void *)g.held)->shared = way == ENGINE ? 0 : most_shared;
+    ((miras__cuda *)(void *)g.held)->shared =
+      way == ENGINE ? 0 : most_shared < miras__cuda_shared() ? most_shared : miras__cuda_shared();
     if (in_chunks(&g) != (way == CHUNKS) ||
         back_in_chunks(&g) != (way == CHUNKS && back_expected(&c->d)))
       return 1;

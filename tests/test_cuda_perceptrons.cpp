@@ -129,7 +129,7 @@ int main(int argc, char **argv) {
     options.products = (miras_cuda_products)p->products;
     most_shared = (size_t)(p->most ? p->most : 227) << 10;
     m = miras_memory_open(&c.d, NULL);
-    if (m) {
+    if (m && most_shared <= miras__cuda_shared()) {
       const miras_cuda::miras__slabs_size s =
         miras__cuda_chunks_for(&m->plan, &options, most_shared).slabs;
       const int slabs = s.wide ? (int)((s.mid + s.wide - 1) / s.wide) : 0;
