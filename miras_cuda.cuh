@@ -3908,6 +3908,22 @@ template <int P> static void miras__side_split(unsigned to[P][4], const float v[
   }
 }
 
+/* [16, 16] of a right factor: 16 of k from k on, columns from `column` on. Pairs are as those of
+ * floats, or, of a tile that is not turned, 0 2 and 1 3. */
+template <int P, int HOW>
+static void miras__side_right(unsigned to[P][4], const miras__side *s, unsigned k,
+                              unsigned column) {
+  if (HOW == MIRAS__HALVES) {
+    miras__square_of<P>(to, s->tile, s->apart, s->ld, column, k, 0);
+  } else if (HOW == MIRAS__HALVES_TURNED) {
+    miras__square_of<P>(to, s->tile, s->apart, s->ld, k, column, 1);
+  } else {
+    float v[4][2];
+    miras__side_bring<HOW == MIRAS__FLOATS_TURNED>(v, s, k, column);
+    miras__side_split<P>(to, v);
+  }
+}
+
 /* c [32, 16] += a left factor's rows from `row` on, of which there are `frags` times 16, times a
  * right one's columns from `column` on, over `deep` of k. Rows of a turned left factor are k.
  * Floats are on their way while those before them are multiplied. */
@@ -3927,10 +3943,8 @@ static void miras__side_product(float c[2][2][4], const miras__side *left,
       miras__side_split<P>(b, v);
       if (k + 16 < deep)
         miras__side_bring<RIGHT == MIRAS__FLOATS_TURNED>(v, &r, k + 16, column);
-    } else if (RIGHT == MIRAS__HALVES) {
-      miras__square_of<P>(b, r.tile, r.apart, r.ld, column, k, 0);
     } else {
-      miras__square_of<P>(b, r.tile, r.apart, r.ld, k, column, 1);
+      miras__side_right<P, RIGHT>(b, &r, k, column);
     }
     K_ALL for (unsigned i = 0; i < 2; i++) {
       unsigned a[P][4];
