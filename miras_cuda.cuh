@@ -7248,7 +7248,7 @@ static miras_cuda::miras__chunks_grid miras__cuda_layer_grid(const miras__there 
   miras_cuda::miras__chunks_grid c;
   memset(&c, 0, sizeof c);
   if (s->type != MIRAS_LAYER_MEMORY || s->late || most < told) return c;
-  if (s->plan.engine != MIRAS__RUN_EXACT) return c;
+  if (back && s->plan.engine != MIRAS__RUN_EXACT) return c;
 #ifndef MIRAS_NO_TRAINING
   if (back) return miras__cuda_chunks_back_for(&s->plan, &there->options, most - told);
 #endif
