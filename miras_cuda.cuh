@@ -5122,7 +5122,7 @@ static void miras__back_outer(float c[2][2][4], const miras__back *f, int left, 
   const miras__side *a = &f->at.tile[left], *b = &f->at.tile[right];
   for (unsigned k = 0; k < f->look.rows; k += 16) {
     unsigned y[P][4];
-    miras__side_right<P, MIRAS__HALVES_TURNED>(y, b, k, s->column);
+    miras__square_of<P>(y, b->tile, b->apart, b->ld, k, s->column, 1);
     K_ALL for (unsigned i = 0; by && i < 4; i++) {
       const unsigned at = k + threadIdx.x % 4 * 2 + i % 2 * 8;
       float low = 0, high = 0;
