@@ -1889,8 +1889,10 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #endif
 
-/* Floats of scratch that a matrix product may need: a packed block of B and one of A. */
-#define MIRAS__PACK 16384
+/* Floats of scratch that a matrix product may need: a packed panel of B and a block of A, which is
+ * small unless sides reach 256. */
+#define MIRAS__PACK_OF(side) ((side) < 256 ? 16384 : 40960)
+#define MIRAS__PACK MIRAS__PACK_OF(256)
 
 /* Product and sum of sizes; 0 when the result does not fit. */
 static MIRAS__BOTH MIRAS__UNUSED int miras__size_mul(size_t a, size_t b, size_t *out) {
@@ -3670,7 +3672,11 @@ struct miras__kernels {
 #define miras__sub MIRAS__IN_SET(miras__sub)
 #define miras__any MIRAS__LENT(miras__any)
 #define miras__tile MIRAS__IN_SET(miras__tile)
-#define miras__any_tile MIRAS__IN_SET(miras__any_tile)
+#define miras__panel MIRAS__IN_SET(miras__panel)
+#define miras__tiles MIRAS__IN_SET(miras__tiles)
+#define miras__blocks MIRAS__IN_SET(miras__blocks)
+#define miras__blocks_of MIRAS__IN_SET(miras__blocks_of)
+#define miras__look_ahead MIRAS__IN_SET(miras__look_ahead)
 #define miras__pack MIRAS__IN_SET(miras__pack)
 #define miras__pack_rows MIRAS__IN_SET(miras__pack_rows)
 #define miras__gemm_row_part MIRAS__IN_SET(miras__gemm_row_part)
@@ -4284,6 +4290,15 @@ static inline float miras__fold_max(const miras__vf *v) {
   #define K_ROWS2 0
 #endif
 
+/* The width, in vectors, of the tiles that copy (room @24): those of six rows. */
+#if K_ROWS4 == 6
+  #define K_COPIES 4
+#elif K_ROWS2 == 6
+  #define K_COPIES 2
+#else
+  #define K_COPIES 0
+#endif
+
 /* Vectors of columns that a sweep over a state takes side by side (room @28); on a device they have
  * threads of their own. */
 #if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5
@@ -4854,68 +4869,108 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   }
 }
 #else
-/* m and nv are constants at every call: the loops unroll and the arrays become registers. Row r
- * takes part in the first `first + r` of `steps` steps of k; B is its rows; where nv is 1, only the
- * first n columns of C count. C -= AB runs on the negated sum, which rounds alike; 0 - x rather
- * than -x at the end keeps a difference of equals at +0. */
+/* Tiles of a panel, one below the other: `rows` rows of n columns of C; row r takes part in
+ * the first `first + r` of `depth` steps of k. Where there is a room `copy`, the first tile leaves
+ * the panel's B there in one piece, and the others read it. Meanwhile what is wanted next comes
+ * near: with `far`, the next tile's C; with every tile, `each` of the `left` rows ahead, which are
+ * `ahead_cols` long. */
+typedef struct miras__panel {
+  float *C, *copy;
+  size_t ldc, n, rows;
+  miras__operand A, B;
+  ptrdiff_t first, depth;
+  int far;
+  const float *ahead;
+  size_t ahead_ld, ahead_cols, left, each;
+} miras__panel;
+
+/* m, nv and copy are constants at every call: the loops unroll and the arrays become registers. B
+ * is its rows; where nv is 1, only the first n columns of C count. C -= AB runs on the negated sum,
+ * which rounds alike; 0 - x rather than -x at the end keeps a difference of equals at +0. Tiles of
+ * one height are a loop of their own: called one by one they lost 60 to 150 cycles each, of which
+ * this leaves 30 to 60. (Steps of k by twos or fours lose 4 and 8%.) */
 #define K_EACH(step) V_UNROLL for (r = 0; r < m; r++) V_UNROLL for (j = 0; j < nv; j++) step
-MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, float *C, size_t ldc,
-                               miras__operand a_of, miras__operand b_of, ptrdiff_t first,
-                               ptrdiff_t steps, size_t n) {
-  const float *A = a_of.p, *B = b_of.p;
-  const size_t ars = a_of.down, acs = a_of.right, brs = b_of.down;
-  vf acc[8][4];
-  size_t r, j;
-  ptrdiff_t k;
-  K_EACH(acc[r][j] = V_ZERO());
-  if (mode != MIRAS__SET)
-    K_EACH(acc[r][j] = nv > 1 ? V_LOAD(C + r * ldc + j * V_W) : V_LOAD_N(C + r * ldc, n));
-  if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_NEG(acc[r][j]));
-  for (k = 0; k < first; k++) {
-    vf b[4];
-    V_UNROLL for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
-    V_UNROLL for (r = 0; r < m; r++) {
-      vf a = V_SET1(A[r * ars]);
-      V_UNROLL for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, b[j], acc[r][j]);
-    }
-    A += acs;
-    B += brs;
-  }
-  for (; k < steps; k++) {
-    V_UNROLL for (r = 0; r < m; r++)
-      if (k < first + (ptrdiff_t)r) {
-        vf a = V_SET1(A[r * ars]);
-        V_UNROLL for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, V_LOAD(B + j * V_W), acc[r][j]);
+MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, int copy, miras__panel *x) {
+  const float *from = x->A.p;
+  const size_t ldc = x->ldc, ars = x->A.down, acs = x->A.right, brs = x->B.down, n = x->n;
+  const size_t least = copy ? x->rows - m + 1 : m;
+  float *C = x->C, *to = x->copy;
+  size_t r, j, rows = x->rows;
+  for (; rows >= least; rows -= m, C += m * ldc, from += m * ars, x->first += (ptrdiff_t)m) {
+    const float *A = from, *B = x->B.p;
+    const ptrdiff_t depth = x->depth, first = x->first < depth ? x->first : depth;
+    const ptrdiff_t steps = first + (ptrdiff_t)m - 1 < depth ? first + (ptrdiff_t)m - 1 : depth;
+    vf acc[8][4];
+    ptrdiff_t k;
+#if K_COPIES
+    const size_t near = x->left < x->each ? x->left : x->each;
+    miras__fetch(MIRAS__LATER, x->ahead, x->ahead_ld, 0, near, x->ahead_cols);
+    x->ahead += near * x->ahead_ld, x->left -= near;
+    if (x->far && rows >= 2 * m) miras__fetch(1, C, ldc, m, 2 * m, nv > 1 ? nv * V_W : n);
+#endif
+    K_EACH(acc[r][j] = V_ZERO());
+    if (mode != MIRAS__SET)
+      K_EACH(acc[r][j] = nv > 1 ? V_LOAD(C + r * ldc + j * V_W) : V_LOAD_N(C + r * ldc, n));
+    if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_NEG(acc[r][j]));
+    for (k = 0; k < first; k++) {
+      vf b[4];
+      V_UNROLL for (j = 0; j < nv; j++) b[j] = V_LOAD(B + j * V_W);
+      if (copy) {
+        V_UNROLL for (j = 0; j < nv; j++) V_STORE(to + j * V_W, b[j]);
+        to += nv * V_W;
       }
-    A += acs;
-    B += brs;
+      V_UNROLL for (r = 0; r < m; r++) {
+        vf a = V_SET1(A[r * ars]);
+        V_UNROLL for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, b[j], acc[r][j]);
+      }
+      A += acs;
+      B += brs;
+    }
+    for (; k < steps; k++) {
+      V_UNROLL for (r = 0; r < m; r++)
+        if (k < first + (ptrdiff_t)r) {
+          vf a = V_SET1(A[r * ars]);
+          V_UNROLL for (j = 0; j < nv; j++) acc[r][j] = V_FMA(a, V_LOAD(B + j * V_W), acc[r][j]);
+        }
+      A += acs;
+      B += brs;
+    }
+    if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_SUB(V_ZERO(), acc[r][j]));
+    K_EACH(if (nv > 1) V_STORE(C + r * ldc + j * V_W, acc[r][j]);
+           else V_STORE_N(C + r * ldc, acc[r][j], n));
   }
-  if (mode == MIRAS__SUB) K_EACH(acc[r][j] = V_SUB(V_ZERO(), acc[r][j]));
-  K_EACH(if (nv > 1) V_STORE(C + r * ldc + j * V_W, acc[r][j]);
-         else V_STORE_N(C + r * ldc, acc[r][j], n));
+  x->C = C, x->A.p = from, x->rows = rows;
 }
 #undef K_EACH
 
-/* Of a tile with m rows left to do: as many as there are registers for, or up to 4. */
-static void miras__any_tile(size_t m, size_t nv, int mode, float *C, size_t ldc, miras__operand A,
-                            miras__operand B, ptrdiff_t first, ptrdiff_t steps, size_t n) {
-#define K_TILE(m, nv) \
-  case (nv) * 16 + (m): miras__tile(m, nv, mode, C, ldc, A, B, first, steps, n); break;
-  switch (nv * 16 + m) {
-    K_TILE(1, 1) K_TILE(K_ROWS1, 1)
+/* A panel nv vectors wide: tiles of as many rows as there are registers for, then of up to 4. */
+static void miras__tiles(size_t nv, int mode, miras__panel *x) {
+  const size_t side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
+#if K_COPIES
+  if (x->copy) {
+    miras__tile(6, K_COPIES, mode, 1, x);
+    x->B = miras__operand_of(x->copy, nv * V_W, 1);
+  }
+#endif
+  while (x->rows) {
+    const size_t left = x->rows, m = left >= side ? side : !K_ROWS2 ? 1 : left < 4 ? left : 4;
+#define K_TILE(m, nv) case (nv) * 16 + (m): miras__tile(m, nv, mode, 0, x); break;
+    switch (nv * 16 + m) {
+      K_TILE(1, 1) K_TILE(K_ROWS1, 1)
 #if K_ROWS2 > 0
-    K_TILE(2, 1) K_TILE(3, 1) K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
-    K_TILE(1, 4) K_TILE(2, 4)
+      K_TILE(2, 1) K_TILE(3, 1) K_TILE(1, 2) K_TILE(2, 2) K_TILE(3, 2) K_TILE(4, 2)
+      K_TILE(1, 4) K_TILE(2, 4)
 #endif
 #if K_ROWS2 > 4
-    K_TILE(4, 1) K_TILE(K_ROWS2, 2)
+      K_TILE(4, 1) K_TILE(K_ROWS2, 2)
 #endif
 #if K_ROWS4 > 4
-    K_TILE(3, 4) K_TILE(4, 4) K_TILE(K_ROWS4, 4)
+      K_TILE(3, 4) K_TILE(4, 4) K_TILE(K_ROWS4, 4)
 #endif
-    default: break;
-  }
+      default: return;
+    }
 #undef K_TILE
+  }
 }
 
 /* to[k * width + j] = B[k, j] for j < n, 0 for the rest of the row. */
@@ -4962,9 +5017,11 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
                             size_t brs, size_t N, size_t K) {
   size_t whole = N - N % V_W, j, k = 0, n;
   for (; whole && whole <= 4 * V_W; whole -= n, N -= n, y += n, B += n) {
+    const ptrdiff_t depth = (ptrdiff_t)K;
+    miras__panel x = {y, NULL, 0, 0, 1, {a, 0, acs}, {B, brs, 1}, depth, depth, 0, B, 0, 0, 0, 0};
     n = K_ROWS2 && whole > V_W ? 2 * V_W : V_W;
-    miras__any_tile(1, n / V_W, mode, y, 0, miras__operand_of(a, 0, acs),
-                    miras__operand_of(B, brs, 1), (ptrdiff_t)K, (ptrdiff_t)K, n);
+    x.n = n;
+    miras__tiles(n / V_W, mode, &x);
   }
   if (!N) return;
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
@@ -4985,92 +5042,93 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   if (mode == MIRAS__SUB) V_EACH(y, N, V_SUB(V_ZERO(), V_AT(y)));
 }
 
-/* A block of A [rows, depth] in one piece; returns what reads it. */
+/* A block of A [rows, depth] in one piece, row by row; returns what reads it. */
 static miras__operand miras__pack_rows(float *to, miras__operand a, size_t rows, size_t depth) {
-  const size_t width = (rows + V_W - 1) / V_W * V_W;
-  size_t i;
-  if (a.right != 1) {
-    miras__pack(to, width, a.p, a.right, a.down, rows, depth);
-    return miras__operand_of(to, 1, width);
-  }
-  for (i = 0; i < rows; i++) miras__copy(to + i * depth, a.p + i * a.down, depth);
-  return miras__operand_of(to, depth, 1);
+  const size_t width = (depth + V_W - 1) / V_W * V_W;
+  miras__pack(to, width, a.p, a.down, a.right, depth, rows);
+  return miras__operand_of(to, width, 1);
+}
+
+/* How a product goes: in blocks of so many rows and so deep, columns in groups; far: more of B than
+ * the second-level cache wants to hold; wrap: blocks of A are packed. */
+typedef struct miras__blocks {
+  size_t rows, deep, group;
+  int far, large, wrap;
+} miras__blocks;
+
+/* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level cache.
+ * A large product packs both, 256 rows of A and a panel of B, 128 deep. Otherwise rows of A that
+ * stay in the second-level cache while the panels of B pass by: 1 MiB of them. A turned B is packed
+ * a panel at a time, block of k by block of k, as its rows lie. */
+static miras__blocks miras__blocks_of(miras__matrix A, miras__matrix B, size_t M, size_t N,
+                                      size_t K) {
+  const size_t acs = miras__right(A), brs = miras__down(B), bcs = miras__right(B);
+  miras__blocks b;
+  b.far = K * (bcs == 1 ? brs : bcs) > 262144;
+  b.large = K_COPIES && b.far && M >= 256 && N >= 256 && K >= 64;
+  b.wrap = b.large || (acs != 1 && M >= 16 && N >= 64 && K >= 64 && K * acs > 65536);
+  b.rows = b.large ? 256 : b.wrap || K > 4095 ? 64 : 262144 / (K + 1);
+  b.deep = b.large ? 128 : bcs != 1 && V_W == 16 ? 64 : 128;
+  if (!b.wrap && bcs == 1 && brs <= 4 * V_W && N % V_W == 0) b.deep = K;
+  b.group = bcs == 1 || b.large ? N : 64;
+  return b;
+}
+
+/* What is wanted after the panel x at k, j, which is `width` wide: the next panel of B. */
+static void miras__look_ahead(miras__panel *x, const miras__blocks *by, miras__matrix B, size_t j,
+                              size_t k, size_t width, size_t N, size_t K) {
+  const size_t brs = miras__down(B), bcs = miras__right(B), depth = (size_t)x->depth;
+  const int deeper = by->group < N && k + depth < K;
+  const size_t j2 = deeper ? j : j + width, k2 = deeper ? k + depth : by->group < N ? 0 : k;
+  const size_t depth2 = K - k2 < by->deep ? K - k2 : by->deep;
+  x->ahead = x->B.p, x->left = x->each = x->ahead_ld = x->ahead_cols = 0;
+  if (!by->far || j2 + width > N) return;
+  x->ahead = B.p + k2 * brs + j2 * bcs;
+  x->ahead_ld = bcs == 1 ? brs : bcs, x->ahead_cols = bcs == 1 ? width : depth2;
+  x->left = bcs == 1 ? depth2 : width;
+  x->each = x->left * 6 / x->rows + 1;
 }
 
 /* Loops, outermost first: blocks of rows; groups of columns; blocks of k; panels of up to 4 vectors
- * of columns; tiles of rows. While a tile is at work, the next one's C comes near, and of a panel
- * that will be packed so many rows as make it whole by the last tile: 64 x 3072 x 768 goes from 125
- * to 138 GFLOP/s, 64 x 768 x 3072 from 122 to 133 (AVX-512, beside other programs). */
+ * of columns; tiles of rows. */
 static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, miras__matrix A,
                               miras__matrix B, size_t M, size_t N, size_t K, float *pack) {
-  const size_t part = 64, part_k = 128;   /* a packed block: rows of A or columns of B, of k */
   const size_t ars = miras__down(A), acs = miras__right(A);
   const size_t brs = miras__down(B), bcs = miras__right(B);
-  /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level
-   * cache: packing takes 2048 x 512 x 512 from 80 to 150 GFLOP/s. Rows of B far apart exhaust the
-   * address translation: 1024^3 goes from 58 to 135. Nearer than that, packing costs 5%. With both
-   * in pieces, 192 rows of A and 64 columns of B, 64 deep, and a group of all columns, so that A is
-   * packed once, it goes on to 156; transposed, from 120 to 139. */
-  const int far = K * (bcs == 1 ? brs : bcs) > 262144;
-  const int both = far && M >= 256 && N >= 256 && K >= part;
-  const int wrap_a = both || (acs != 1 && M >= 16 && N >= part && K >= part && K * acs > 16384);
-  const int wrap_b = both || (!wrap_a && M >= 32 && K * brs > 262144);
-  float *const pack_a = pack + part * (both ? part : part_k);
-  /* Rows of A that stay in the second-level cache while the panels of B pass by: 1 MiB of them. */
-  const size_t least = both ? 192 : part;
-  const size_t most = !wrap_a && K < 262144 / part ? 262144 / (K + 1) : least;
-  const size_t whole = wrap_a || wrap_b || bcs != 1 || N % V_W != 0 ? part_k : K;
-  const size_t deep = both ? part : whole, group = wrap_a ? N : part;
-  size_t i0, i, j0, j, k, m, n, rows, depth;
-  for (i0 = 0; i0 < M; i0 += rows) {
-    /* Narrower than 4 vectors where the registers do not hold enough rows of them. */
-    const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4) ? 4 : 2;
-    rows = M - i0 < most ? M - i0 : most;
-    for (j0 = 0; j0 < N; j0 += group) {
-      const size_t end = N - j0 < group ? N : j0 + group;
+  const miras__blocks by = miras__blocks_of(A, B, M, N, K);
+  /* Narrower than 4 vectors where the registers do not hold enough rows of them. */
+  const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4) ? 4 : K_ROWS2 ? 2 : 1;
+  size_t i0, j0, j, k, n;
+  miras__panel x;
+  x.ldc = ldc, x.far = by.large;
+  for (i0 = 0; i0 < M; i0 += by.rows) {
+    const size_t rows = M - i0 < by.rows ? M - i0 : by.rows;
+    for (j0 = 0; j0 < N; j0 += by.group) {
+      const size_t end = N - j0 < by.group ? N : j0 + by.group;
       k = 0;
       do {
         const int stage = mode == MIRAS__SET && k > 0 ? MIRAS__ADD : mode;
+        const size_t depth = K - k < by.deep ? K - k : by.deep;
         miras__operand a = miras__operand_of(A.p + i0 * ars + k * acs, ars, acs);
-        depth = K - k < deep ? K - k : deep;
-        if (wrap_a) a = miras__pack_rows(pack_a, a, rows, depth);
+        if (by.wrap) a = miras__pack_rows(pack + 8192, a, rows, depth);
         for (j = j0; j < end; j += n) {
-          size_t nv = widest == 4 && end - j > 3 * V_W ? 4 : K_ROWS2 && end - j > V_W ? 2 : 1;
-          size_t width, side, next, ahead = 0, seen = 0;
-          miras__operand b = miras__operand_of(B.p + k * brs + j * bcs, brs, 1);
-          const float *panel = b.p;
+          size_t nv = end - j > 3 * V_W ? 4 : end - j > V_W ? 2 : 1, width;
+          if (nv > widest) nv = widest;
           if (nv > 1 && end - j < nv * V_W) nv >>= 1;               /* whole vectors first */
           width = nv * V_W;
           n = end - j < width ? end - j : width;
-          if (wrap_b && bcs == 1 && !both && k + depth < K) {
-            ahead = K - k - depth < deep ? K - k - depth : deep;
-            panel += depth * brs;
-          } else if (wrap_b && bcs == 1 && j + 2 * width <= N) {
-            ahead = deep < K - k ? deep : K - k;
-            panel = B.p + (both ? k * brs : 0) + j + width;
+          x.C = C + i0 * ldc + j, x.copy = NULL, x.n = n, x.rows = rows, x.A = a;
+          x.B = miras__operand_of(B.p + k * brs + j * bcs, brs, 1);
+          x.first = x.depth = (ptrdiff_t)depth;
+          if (causal >= 0) x.first = (ptrdiff_t)i0 + 1 + causal - (ptrdiff_t)k;
+          if (K_COPIES) miras__look_ahead(&x, &by, B, j, k, width, N, K);
+          if (bcs != 1 || n < width) {
+            miras__pack(pack, width, x.B.p, brs, bcs, n, depth);
+            x.B = miras__operand_of(pack, width, 1);
+          } else if (nv == K_COPIES && brs > width && rows >= 18 && x.first >= x.depth) {
+            x.copy = pack;
           }
-          if (wrap_b || bcs != 1 || n < width) {
-            miras__pack(pack, width, b.p, brs, bcs, n, depth);
-            b = miras__operand_of(pack, width, 1);
-          }
-          side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
-          for (i = 0; i < rows; i += m, a.p += m * a.down) {
-            const size_t left = rows - i;
-            float *c = C + (i0 + i) * ldc + j;
-            ptrdiff_t steps = (ptrdiff_t)depth, first = steps;
-            m = left >= side ? side : !K_ROWS2 ? 1 : left < 4 ? left : 4;
-            if (causal >= 0) {
-              first = (ptrdiff_t)(i0 + i) + 1 + causal - (ptrdiff_t)k;
-              if (first > steps) first = steps;
-              if (first + (ptrdiff_t)m - 1 < steps) steps = first + (ptrdiff_t)m - 1;
-            }
-            next = (i + m) * ahead / rows;
-            miras__fetch(MIRAS__LATER, panel, brs, seen, next, n);
-            miras__fetch(1, c, ldc, m, left < 2 * m ? left : 2 * m, n);
-            seen = next;
-            miras__any_tile(m, nv, stage, c, ldc, a, b, first, steps, n);
-          }
-          a.p -= rows * a.down;
+          miras__tiles(nv, stage, &x);
         }
         k += depth;
       } while (k < K);
@@ -8169,6 +8227,7 @@ static const miras__kernels miras__kernel_table = {
 #undef K_ROWS2
 #undef K_STRIP
 #undef K_ROWS1
+#undef K_COPIES
 #undef vf
 #undef vm
 #undef V_X86
@@ -9350,7 +9409,7 @@ static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backwa
   const size_t alone = p->delta && !second ? 0 : 1, many = p->per_feature ? rows : ld;
   const size_t deep = wide > rows ? wide : rows;
   /* with blocks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
-  const size_t room_to_pack = rows >= 32 ? MIRAS__PACK : 64 * (deep > 128 ? 128 : deep);
+  const size_t room_to_pack = rows >= 32 ? MIRAS__PACK_OF(deep) : 64 * (deep > 128 ? 128 : deep);
   size_t *first = at;
 #define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__OPEN_ARRAYS(MIRAS_X)
@@ -10270,7 +10329,7 @@ static void miras__chunk_offsets(miras__plan *p, size_t state) {
   const size_t mine = rule->sum == MIRAS__SUM_APART ? all : 0;
   const size_t own = rule->metric == MIRAS__J_OWN ? all : 0;
   /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
-  const size_t room_to_pack = n >= 16 ? MIRAS__PACK : 64 * (most < 128 ? most : 128);
+  const size_t room_to_pack = n >= 16 ? MIRAS__PACK_OF(most) : 64 * (most < 128 ? most : 128);
   size_t *at = p->at, *back;
   int l;
 #define MIRAS_X(name, floats) *at++ = floats;
