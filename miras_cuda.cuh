@@ -4604,12 +4604,15 @@ enum {
   MIRAS__BACK_X, MIRAS__BACK_Q, MIRAS__BACK_D2, MIRAS__BACK_U2, MIRAS__BACK_P1, MIRAS__BACK_P2,
   MIRAS__BACK_Y, MIRAS__BACK_D1, MIRAS__BACK_P, MIRAS__BACK_U1, MIRAS__BACK_TILES
 };
-/* Numbers of a row: a, 1 - a, f; -g, -n; and what they become. */
-enum { MIRAS__BY_A, MIRAS__BY_HOME, MIRAS__BY_F, MIRAS__BY_G, MIRAS__BY_N, MIRAS__BY_ALL };
+/* Numbers of a row: a, 1 - a, f; -g, -n; and, of bounded steps, |x|^2, |y|^2, |d_1|^2, |d_2|^2. */
+enum {
+  MIRAS__BY_A, MIRAS__BY_HOME, MIRAS__BY_F, MIRAS__BY_G, MIRAS__BY_N, MIRAS__BY_ALL,
+  MIRAS__BY_X = MIRAS__BY_ALL, MIRAS__BY_Y, MIRAS__BY_D1, MIRAS__BY_D2, MIRAS__BY_ROWS
+};
 
 typedef struct miras__back_room {
   miras__side tile[MIRAS__BACK_TILES];
-  float *by;                         /* [BY_ALL, rows]                                            */
+  float *by;                         /* [BY_ROWS, rows]                                           */
   float *sums;                       /* [2 layers, BY_ALL, columns / 16, rows]                    */
   float *whole;                      /* of warps: <A - B, bA>, <S, bA>, <S, bS>                   */
   float *w[2];
@@ -4631,7 +4634,7 @@ __host__ static size_t miras__back_lay(miras__back_room *to, const miras__slabs_
   const unsigned across = (most > s->wide ? most : s->wide) / 16;
   const unsigned wide[MIRAS__BACK_TILES] = {in, in, out, out, rows, rows,
                                             s->wide, s->wide, s->wide, s->wide};
-  const size_t floats[3] = {(size_t)MIRAS__BY_ALL * rows,
+  const size_t floats[3] = {(size_t)MIRAS__BY_ROWS * rows,
                             (size_t)2 * MIRAS__BY_ALL * across * rows, 32};
   float **const array[3] = {&to->by, &to->sums, &to->whole};
   size_t used = 0;
@@ -4785,6 +4788,154 @@ static miras__terms miras__back_folds(const miras__back *f, int layer, unsigned 
   }
   x.with = with, x.ld = ld, x.n = n, x.adds = from > 0;
   return x;
+}
+
+/* ---- steps: rooms @28 and @51 for one number a row; a column or a row to a thread or warp ---- */
+
+static float miras__back_square(const float *row, size_t n) {
+  float sum = 0;
+  for (size_t w = threadIdx.x % 32; w < n; w += 32) sum = __fmaf_rn(row[w], row[w], sum);
+  return miras__warp_sum(sum);
+}
+
+/* Bounded steps: eta becomes s eta. J is 1 in both layers. */
+static void miras__back_bound(const miras__back *f) {
+  miras__chunk *const c = f->look.c;
+  const miras__net *n = &c->net;
+  const size_t in = f->look.size.in, out = f->look.size.out, mid = f->look.size.mid;
+  const size_t mid_out = f->look.size.mid_out;
+  for (unsigned r = threadIdx.x / 32; r < c->m; r += blockDim.x / 32) {
+    const float xx = miras__back_square(n->pairs.x[0] + r * in, in);
+    const float yy = miras__back_square(n->pairs.x[1] + r * mid, mid);
+    const float dd = miras__back_square(n->d[0] + r * mid_out, mid_out);
+    const float ee = miras__back_square(n->d[1] + r * out, out);
+    float er = 0, first, all;
+    for (size_t w = threadIdx.x % 32; w < out; w += 32)
+      er = __fmaf_rn(n->e[r * out + w], n->r[r * out + w], er);
+    er = __fadd_rn(miras__warp_sum(er), 1e-20f);
+    if (threadIdx.x % 32) continue;
+    miras__back_by(f, MIRAS__BY_X)[r] = xx, miras__back_by(f, MIRAS__BY_Y)[r] = yy;
+    miras__back_by(f, MIRAS__BY_D1)[r] = dd, miras__back_by(f, MIRAS__BY_D2)[r] = ee;
+    first = c->rows.eta[r] * xx * dd;
+    c->along[r] = er;
+    c->spent[r] = __fmaf_rn(c->rows.eta[r] * yy, ee, first);
+    c->strain[r] = c->p->d.bounded_step == 2 ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
+    all = er * (1 + c->strain[r] / 4) + c->p->growth * c->spent[r];
+    c->share[r] = er / all;
+    c->rows.eta[r] *= c->share[r];
+  }
+  __syncthreads();
+}
+
+/* Its adjoint: b_eta leaves as that of eta, along as that of e.r; bx, by, bd_1, bd_2 += */
+static void miras__back_bound_bwd(const miras__back *f) {
+  miras__chunk *const c = f->look.c;
+  const miras__net *n = &c->net;
+  const unsigned rows = f->look.rows, m = (unsigned)c->m;
+  const size_t wide[4] = {f->look.size.in, f->look.size.mid, f->look.size.mid_out,
+                          f->look.size.out};
+  const float *const from[4] = {n->pairs.x[0], n->pairs.x[1], n->d[0], n->d[1]};
+  float *const to[4] = {n->bx[0], n->bx[1], n->bd[0], n->bd[1]}, *const by = f->at.sums;
+  for (unsigned r = threadIdx.x; r < m; r += blockDim.x) {
+    const float share = c->share[r], eta = c->rows.eta[r] / share, of = c->p->growth;
+    const float xx = miras__back_by(f, MIRAS__BY_X)[r], yy = miras__back_by(f, MIRAS__BY_Y)[r];
+    const float dd = miras__back_by(f, MIRAS__BY_D1)[r], ee = miras__back_by(f, MIRAS__BY_D2)[r];
+    const float all = c->along[r] * (1 + c->strain[r] / 4) + of * c->spent[r];
+    const float bs = c->brows.eta[r] * eta, bq = -bs * of * share / all;
+    const float bf = -bs * share * share / 4, said = sqrtf(dd), heard = sqrtf(yy);
+    const float both = said * heard + 1e-20f;
+    const int strains = c->p->d.bounded_step == 2;
+    const float first = strains ? bq + bf / both : bq;
+    const float q = strains ? -eta * xx * dd * bf / both / both : 0;
+    c->along[r] = bs * (of * c->spent[r] / all) / all;
+    c->brows.eta[r] = c->brows.eta[r] * share + first * dd * xx + bq * ee * yy;
+    c->rows.eta[r] = eta;
+    by[r] = 2 * eta * first * dd;
+    by[rows + r] = 2 * eta * bq * ee + (heard > 0 ? q * said / heard : 0);
+    by[2 * rows + r] = 2 * eta * first * xx + (said > 0 ? q * heard / said : 0);
+    by[3 * rows + r] = 2 * eta * bq * yy;
+  }
+  __syncthreads();
+  for (int i = 0; i < 4; i++)
+    for (unsigned r = threadIdx.x / 32; r < m; r += blockDim.x / 32)
+      for (size_t w = r * wide[i] + threadIdx.x % 32; w < (r + 1) * wide[i]; w += 32)
+        to[i][w] = __fmaf_rn(by[i * rows + r], from[i][w], to[i][w]);
+  __syncthreads();
+}
+
+/* Coefficients: thread j has column j of G and N, the last one a, f and h. */
+static void miras__back_course(const miras__back *f) {
+  miras__chunk *const c = f->look.c;
+  const unsigned m = (unsigned)c->m, j = threadIdx.x;
+  const float *alpha = c->rows.alpha, *theta = c->rows.theta;
+  const size_t ld = c->p->span;
+  if (j < m) {
+    float g = 0, now = c->rows.eta[j];
+    for (unsigned t = j; t < m; t++) {
+      if (theta && t > j) now = __fmul_rn(theta[t], now);
+      g = theta ? t > j ? __fmaf_rn(alpha[t], g, now) : now
+          : c->p->d.row_rates ? __fmul_rn(c->rate[t], now)
+          : t > j ? __fmul_rn(alpha[t], g) : now;
+      c->g[t * ld + j] = g, c->n[t * ld + j] = now;
+    }
+  } else if (j == blockDim.x - 1) {
+    float a = 1, by = 0, h = 1;
+    for (unsigned t = 0; t < m; t++) {
+      a = __fmul_rn(a, alpha[t]);
+      if (theta) h = __fmul_rn(h, theta[t]), by = __fmaf_rn(alpha[t], by, h);
+      c->ca[t] = a, c->cf[t] = by, c->ch[t] = h;
+    }
+  }
+  __syncthreads();
+}
+
+/* Their adjoint: from the last row, threads make bG and bN whole; then a warp has a row. */
+static void miras__back_course_bwd(const miras__back *f) {
+  miras__chunk *const c = f->look.c;
+  const unsigned m = (unsigned)c->m, j = threadIdx.x, lane = j % 32;
+  const float *alpha = c->rows.alpha, *theta = c->rows.theta;
+  const int rates = c->p->d.row_rates;
+  const size_t ld = c->p->span;
+  if (j < m) {
+    float g = 0, n = 0;
+    for (unsigned i = m; i-- > j;) {
+      g = __fadd_rn(c->bg[i * ld + j], g);
+      n = __fadd_rn(c->bn[i * ld + j], n);
+      if (theta) n = __fadd_rn(n, g);
+      else if (rates) n = __fmaf_rn(c->rate[i], g, n);
+      c->bg[i * ld + j] = g, c->bn[i * ld + j] = n;
+      if (i == j) c->brows.eta[j] = theta || rates ? n : g;
+      g = rates ? 0 : __fmul_rn(alpha[i], g);
+      if (theta) n = __fmul_rn(theta[i], n);
+    }
+  } else if (j == blockDim.x - 1) {
+    float a = 0, by = 0, h = 0;
+    for (unsigned i = m; i-- > 0;) {
+      c->ba[i] = a = __fadd_rn(c->ba[i], a);
+      c->bf[i] = by = __fadd_rn(c->bf[i], by);
+      c->bh[i] = h = __fadd_rn(__fadd_rn(c->bh[i], h), by);
+      a = __fmul_rn(alpha[i], a), by = __fmul_rn(alpha[i], by);
+      if (theta) h = __fmul_rn(theta[i], h);
+    }
+  }
+  __syncthreads();
+  for (unsigned i = threadIdx.x / 32; i < m; i += blockDim.x / 32) {
+    const size_t before = (i ? i - 1 : 0) * ld, own = i * ld;
+    float g = 0, n = 0, rho = 0;
+    for (unsigned k = lane; k <= i; k += 32) {
+      if (k < i && !rates) g = __fmaf_rn(c->g[before + k], c->bg[own + k], g);
+      if (k < i && theta) n = __fmaf_rn(c->n[before + k], c->bn[own + k], n);
+      if (rates) rho = __fmaf_rn(c->n[own + k], c->bg[own + k], rho);
+    }
+    g = miras__warp_sum(g), n = miras__warp_sum(n), rho = miras__warp_sum(rho);
+    if (lane) continue;
+    g = __fmaf_rn(i ? c->ca[i - 1] : 1, c->ba[i], g);
+    c->brows.alpha[i] = theta && i ? __fmaf_rn(c->cf[i - 1], c->bf[i], g) : g;
+    if (theta) c->brows.theta[i] = __fmaf_rn(i ? c->ch[i - 1] : 1, c->bh[i], n);
+    if (rates && c->call->g->rho && c->slope[i] > 0)
+      c->call->g->rho[i] = __fmaf_rn(c->slope[i], rho, c->call->g->rho[i]);
+  }
+  __syncthreads();
 }
 
 /* ---- the chunk again ---- */
@@ -5004,8 +5155,8 @@ template <int P> static void miras__back_again(const miras__back *f, size_t t, u
   K_SLABS miras__back_up<P>(f, from, K_WIDE);
   miras__back_errors<P>(f);
   miras__back_down<P>(f);
-  if (c->p->d.bounded_step) miras__piece_bound(c);
-  miras__piece_course(c);
+  if (c->p->d.bounded_step) miras__back_bound(f);
+  miras__back_course(f);
   miras__rows_queries(c->K, c->p, &c->io, t, m, c->query.x[0], in);
   miras__back_fill<P>(&tile[MIRAS__BACK_Q], c->query.x[0], in, m, in);
   for (unsigned r = threadIdx.x; r < l->rows; r += blockDim.x) {
@@ -5391,8 +5542,8 @@ template <int P> static void miras__back_chunk(const miras__back *f, size_t t, u
   if (c->p->d.inner_residual)
     K->add_rows(bq, in, c->call->dy + t * c->call->lddy, c->call->lddy, m, out);
   miras__rows_queries_bwd(K, c->p, &c->io, c->call->g, t, m, bq, c->query.x[0], in);
-  miras__piece_course_bwd(c);
-  if (c->p->d.bounded_step) miras__piece_bound_bwd(c, c->bw);
+  miras__back_course_bwd(f);
+  if (c->p->d.bounded_step) miras__back_bound_bwd(f);
   c->net.balong = c->p->d.bounded_step ? c->along : NULL;
   K_SLABS {
     miras__back_bend<P>(f, from, K_WIDE);
@@ -5452,6 +5603,8 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
   if (call->g->threshold)
     K->fill_rows(call->g->threshold, call->g->ld_threshold, 0, length, p->bounds);
   miras__piece_rule(c, p->rule);
+  if (p->d.row_rates)
+    K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
     f->ca[l] = miras__side_floats(size->near ? f->at.w[l] : ca + at, size->near ? out + 4 : out,
