@@ -2251,21 +2251,21 @@ static int miras__parts_rows(const miras__channels *c, float *o, size_t ldo, siz
 
 /* Rows j from `first` on that the adjoint has in hand, of which `older` lie before the part; own:
  * the part's rows are among them. x holds T and U, and then E_i q_i and E_i z_i. */
-typedef struct miras__panel {
+typedef struct miras__part_panel {
   size_t first, older;
   int own;
   float *x, *v, *w;
   const float *p, *a;                /* squares of bP and bA, for own                             */
-} miras__panel;
+} miras__part_panel;
 
 /* Where a panel begins, W of its rows; for each part, V of the older ones. */
-static void miras__panel_begin(const miras__panel *b, const miras__channel_grads *g, size_t rows,
-                               size_t n) {
+static void miras__panel_begin(const miras__part_panel *b, const miras__channel_grads *g,
+                               size_t rows, size_t n) {
   for (size_t w = threadIdx.x; w < n; w += blockDim.x)
     for (size_t j = 0; j < rows; j++)
       b->w[j * n + w] = g->live ? g->live[(b->first + j) * n + w] : 0;
 }
-static void miras__panel_rows(const miras__panel *b, const miras__channels *c, size_t row) {
+static void miras__panel_rows(const miras__part_panel *b, const miras__channels *c, size_t row) {
   const size_t n = c->n, end = b->first + b->older;
   for (size_t w = threadIdx.x; w < n; w += blockDim.x) {
     float e = 1;
@@ -2300,7 +2300,7 @@ static inline float miras__part_pair(miras__pair *s, float b, float d, float bp,
 /* What a part gives to its rows' gradients, channel w, and x; W of older rows goes to its start. */
 __device__ __noinline__ void miras__part_bwd(const miras__channels *c,
                                              const miras__channel_grads *g, const miras__part *t,
-                                             const miras__panel *of, size_t w) {
+                                             const miras__part_panel *of, size_t w) {
   const size_t n = c->n;
   float alpha[MIRAS__PART], y[MIRAS__PART], b[MIRAS__PART], h = 0, e = 1;
   K_ALL for (unsigned j = 0; j < MIRAS__PART; j++) {
@@ -2368,7 +2368,7 @@ static int miras__parts_bwd(const miras__channels *c, const miras__channel_grads
   const size_t wide = most && fits > least ? (fits - least) / 2 / most * most : 0;
   const miras__block_gemm gemm = {};
   float *const square = miras__told + MIRAS__ROOM;
-  miras__panel of;
+  miras__part_panel of;
   if (!wide || 2 * MIRAS__PART * MIRAS__PART > (size_t)miras__told[1]) return 0;
   of.x = miras__part_room(), of.v = of.x + least * n, of.w = of.v + wide * n;
   of.p = square, of.a = square + MIRAS__PART * MIRAS__PART;
