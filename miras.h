@@ -3672,8 +3672,8 @@ struct miras__kernels {
 #define miras__sub MIRAS__IN_SET(miras__sub)
 #define miras__any MIRAS__LENT(miras__any)
 #define miras__tile MIRAS__IN_SET(miras__tile)
-#define miras__panel MIRAS__IN_SET(miras__panel)
-#define miras__tiles MIRAS__IN_SET(miras__tiles)
+#define miras__tower MIRAS__IN_SET(miras__tower)
+#define miras__tower_tiles MIRAS__IN_SET(miras__tower_tiles)
 #define miras__blocks MIRAS__IN_SET(miras__blocks)
 #define miras__blocks_of MIRAS__IN_SET(miras__blocks_of)
 #define miras__look_ahead MIRAS__IN_SET(miras__look_ahead)
@@ -4882,7 +4882,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
  * the panel's B there in one piece, and the others read it. Meanwhile what is wanted next comes
  * near: with `far`, the next tile's C; with every tile, `each` of the `left` rows ahead, which are
  * `ahead_cols` long. */
-typedef struct miras__panel {
+typedef struct miras__tower {
   float *C, *copy;
   size_t ldc, n, rows;
   miras__operand A, B;
@@ -4890,7 +4890,7 @@ typedef struct miras__panel {
   int far;
   const float *ahead;
   size_t ahead_ld, ahead_cols, left, each;
-} miras__panel;
+} miras__tower;
 
 /* m, nv and copy are constants at every call: the loops unroll and the arrays become registers. B
  * is its rows; where nv is 1, only the first n columns of C count. C -= AB runs on the negated sum,
@@ -4898,7 +4898,7 @@ typedef struct miras__panel {
  * one height are a loop of their own: called one by one they lost 60 to 150 cycles each, of which
  * this leaves 30 to 60. (Steps of k by twos or fours lose 4 and 8%.) */
 #define K_EACH(step) V_UNROLL for (r = 0; r < m; r++) V_UNROLL for (j = 0; j < nv; j++) step
-MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, int copy, miras__panel *x) {
+MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, int copy, miras__tower *x) {
   const float *from = x->A.p;
   const size_t ldc = x->ldc, ars = x->A.down, acs = x->A.right, brs = x->B.down, n = x->n;
   const size_t least = copy ? x->rows - m + 1 : m;
@@ -4952,7 +4952,7 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, int copy, miras__p
 #undef K_EACH
 
 /* A panel nv vectors wide: tiles of as many rows as there are registers for, then of up to 4. */
-static void miras__tiles(size_t nv, int mode, miras__panel *x) {
+static void miras__tower_tiles(size_t nv, int mode, miras__tower *x) {
   const size_t side = nv == 4 ? K_ROWS4 : nv == 2 ? K_ROWS2 : K_ROWS1;
 #if K_COPIES
   if (x->copy) {
@@ -5026,10 +5026,10 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   size_t whole = N - N % V_W, j, k = 0, n;
   for (; whole && whole <= 4 * V_W; whole -= n, N -= n, y += n, B += n) {
     const ptrdiff_t depth = (ptrdiff_t)K;
-    miras__panel x = {y, NULL, 0, 0, 1, {a, 0, acs}, {B, brs, 1}, depth, depth, 0, B, 0, 0, 0, 0};
+    miras__tower x = {y, NULL, 0, 0, 1, {a, 0, acs}, {B, brs, 1}, depth, depth, 0, B, 0, 0, 0, 0};
     n = K_ROWS2 && whole > V_W ? 2 * V_W : V_W;
     x.n = n;
-    miras__tiles(n / V_W, mode, &x);
+    miras__tower_tiles(n / V_W, mode, &x);
   }
   if (!N) return;
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
@@ -5083,7 +5083,7 @@ static miras__blocks miras__blocks_of(miras__matrix A, miras__matrix B, size_t M
 }
 
 /* What is wanted after the panel x at k, j, which is `width` wide: the next panel of B. */
-static void miras__look_ahead(miras__panel *x, const miras__blocks *by, miras__matrix B, size_t j,
+static void miras__look_ahead(miras__tower *x, const miras__blocks *by, miras__matrix B, size_t j,
                               size_t k, size_t width, size_t N, size_t K) {
   const size_t brs = miras__down(B), bcs = miras__right(B), depth = (size_t)x->depth;
   const int deeper = by->group < N && k + depth < K;
@@ -5107,7 +5107,7 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
   /* Narrower than 4 vectors where the registers do not hold enough rows of them. */
   const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4) ? 4 : K_ROWS2 ? 2 : 1;
   size_t i0, j0, j, k, n;
-  miras__panel x;
+  miras__tower x;
   x.ldc = ldc, x.far = by.large;
   for (i0 = 0; i0 < M; i0 += by.rows) {
     const size_t rows = M - i0 < by.rows ? M - i0 : by.rows;
@@ -5136,7 +5136,7 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
           } else if (nv == K_COPIES && brs > width && rows >= 18 && x.first >= x.depth) {
             x.copy = pack;
           }
-          miras__tiles(nv, stage, &x);
+          miras__tower_tiles(nv, stage, &x);
         }
         k += depth;
       } while (k < K);
