@@ -2960,6 +2960,8 @@ typedef struct miras__head_io {
   float *surprise;
   int length;
   size_t head;                                         /* which of the heads it is               */
+  size_t on;                                           /* rows that are run next lie so many     */
+  ptrdiff_t by;                                        /* tokens and heads on; 0, 0: unknown     */
 } miras__head_io;
 
 /* Where the gradients of one head go; all overwritten but rho, which is added to; any pointer may
@@ -3749,6 +3751,7 @@ struct miras__kernels {
 #define miras__linear_strip MIRAS__IN_SET(miras__linear_strip)
 #define miras__linear_pass MIRAS__IN_SET(miras__linear_pass)
 #define miras__linear_token MIRAS__IN_SET(miras__linear_token)
+#define miras__linear_ahead MIRAS__IN_SET(miras__linear_ahead)
 #define miras__linear_rows MIRAS__IN_SET(miras__linear_rows)
 #define miras__linear_strips MIRAS__IN_SET(miras__linear_strips)
 #define miras__rest MIRAS__IN_SET(miras__rest)
@@ -6690,7 +6693,7 @@ typedef struct miras__linear {
   float *s, *u, *error, *y;
   const float *base, *xp, *alpha, *x, *q, *v, *eta;
   float xq;
-  size_t stride, rates, n, dv, ld, first, ahead, next;
+  size_t stride, rates, n, dk, dv, ld, first, ahead, next;
   int closes;
 } miras__linear;
 
@@ -6807,9 +6810,25 @@ static void miras__linear_rows(const miras__head_io *io, miras__linear *f, size_
   for (i = 0; end > t + 2 && i < f->ahead; i += 16) {
     V_FETCH(f->x + 2 * io->ldk + i, 0);
     V_FETCH(f->v + 2 * io->ldv + i, 0);
+    if (f->stride) V_FETCH(f->alpha + 2 * io->ld_keep + i, 0);
     if (!io->q) continue;
     V_FETCH(f->q + 2 * io->ldq + i, 0);
     V_FETCH(f->y + 2 * io->ldy + i, 1);
+  }
+}
+
+/* And columns j..end-1 of what is run next, into the second cache. */
+static void miras__linear_ahead(const miras__head_io *io, const miras__linear *f, size_t j,
+                                size_t end) {
+  const ptrdiff_t n = io->by * (ptrdiff_t)f->dk, dv = io->by * (ptrdiff_t)f->dv;
+  if (!io->on && !n && !dv) return;
+  for (; j < end && j < f->ahead; j += 16) {
+    V_AHEAD(f->x + ((ptrdiff_t)(io->on * io->ldk + j) + n));
+    V_AHEAD(f->v + ((ptrdiff_t)(io->on * io->ldv + j) + dv));
+    if (f->stride) V_AHEAD(f->alpha + ((ptrdiff_t)(io->on * io->ld_keep + j) + n));
+    if (!io->q) continue;
+    V_AHEAD(f->q + ((ptrdiff_t)(io->on * io->ldq + j) + n));
+    V_AHEAD(f->y + ((ptrdiff_t)(io->on * io->ldy + j) + dv));
   }
 }
 
@@ -6836,6 +6855,7 @@ static void miras__linear_strips(const miras__plan *p, const miras__head_io *io,
     f->xp = NULL;
     for (i = t; i < end; i++) {
       miras__linear_rows(io, f, i, 0);
+      miras__linear_ahead(io, f, j, j + wide);
       f->xq = xq[i - t];
       f->closes = i + 1 == end;
       miras__linear_token(p, f, j, j + wide);
@@ -6858,7 +6878,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
   miras__linear f;
   f.s = s, f.u = row, f.error = io->surprise ? row + miras__pad(dv) : NULL;
   f.base = base, f.xp = NULL;
-  f.stride = p->decays > 1 ? 1 : 0, f.rates = p->rates, f.n = n, f.dv = f.ld = dv;
+  f.stride = p->decays > 1 ? 1 : 0, f.rates = p->rates, f.n = n, f.dk = dk, f.dv = f.ld = dv;
   f.first = 0, f.ahead = dk < dv ? dk : dv;
   f.next = end - t == 1 && io->head + 1 < (size_t)p->d.heads ? p->head_state : 0;
 #if K_STRIP > 1
@@ -6869,6 +6889,7 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
 #endif
   for (; t < end; t++) {
     miras__linear_rows(io, &f, t, end);
+    miras__linear_ahead(io, &f, 0, dv);
     if (p->map) {
       float *x = rows + t % 2 * miras__pad(n), *q = rows + 2 * miras__pad(n);
       if (V_UNIT == 0) {
@@ -10033,19 +10054,20 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
                     q->step);
 }
 
-/* Rows of m tokens from `from` on that the adjoint is about to read on its way forward, or with
- * back 1 to read and write on its way back. */
+/* Rows of m tokens from `from` on that the adjoint is about to read on its way forward, with back 1
+ * to read and write on its way back, or with 2 those of the head that is run next. */
 static void miras__exact_fetch(const miras__call *a, size_t from, size_t m, int back) {
   const miras__kernels *K = a->K;
   const miras__head_io *io = a->io;
   const miras__head_grads *g = a->g;
   const size_t dk = (size_t)a->p->d.key_dim, dv = (size_t)a->p->d.value_dim;
   const size_t keeps = a->p->per_feature ? miras__keep_width(&a->p->d) : 0;
-  if (!back) {
-    K->fetch_rows(io->k + from * io->ldk, io->ldk, m, dk, 0);
-    K->fetch_rows(io->v + from * io->ldv, io->ldv, m, dv, 0);
-    K->fetch_rows(io->q + from * io->ldq, io->ldq, m, dk, 0);
-    K->fetch_rows(io->keep + from * io->ld_keep, io->ld_keep, m, keeps, 0);
+  if (back != 1) {
+    const size_t by = back ? (size_t)io->by : 0;
+    K->fetch_rows(io->k + (from * io->ldk + by * dk), io->ldk, m, dk, 0);
+    K->fetch_rows(io->v + (from * io->ldv + by * dv), io->ldv, m, dv, 0);
+    K->fetch_rows(io->q + (from * io->ldq + by * dk), io->ldq, m, dk, 0);
+    K->fetch_rows(io->keep + (from * io->ld_keep + by * keeps), io->ld_keep, m, keeps, 0);
     return;
   }
   K->fetch_rows(a->dy + from * a->lddy, a->lddy, m, dv, 0);
@@ -10114,6 +10136,7 @@ static void miras__exact_backward(const miras__call *a) {
     for (;; t -= grid, reads = grid) {
       if (t > first) miras__exact_fetch(a, t - grid, grid, 1);
       else if (part) miras__exact_fetch(a, t - per, grid, 0);
+      else if (a->io->by > 0) miras__exact_fetch(a, 0, grid < length ? grid : length, 2);
       miras__exact_undo(a, k, t, reads);
       if (t == first) break;
       miras__exact_open(a, grid * descents, k->backward - 1, k);
@@ -12749,18 +12772,35 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   memcpy(&a->position, state, sizeof a->position);
 }
 
-/* A call on all heads of all sequences: task i is head i % heads of sequence i / heads. */
+/* A call on all heads of all sequences, or some tokens of it: task i is head i % heads of sequence
+ * i / heads. */
 typedef struct miras__memory_call {
   miras_memory *m;
   const miras_tokens *x;
   float *y, *tape, *losses;            /* y, losses may be NULL                                  */
   size_t per;                          /* floats of tape that a head keeps                       */
+  size_t from, count, on;              /* so many tokens from that one on, count 0: all; and, as
+                                          in the head's io, what is run next                     */
+  ptrdiff_t by;
   /* the adjoint */
   const miras_token_grads *dx;
   const float *dy;
   float *dstate, *scratch, *parts;     /* per worker; per head, `part` floats                    */
   size_t part;
 } miras__memory_call;
+
+/* A task's tokens, and where it finds their states. */
+static void miras__memory_some(const miras__memory_call *c, miras__head_io *io, miras__call *run) {
+  const miras__plan *p = &c->m->plan;
+  if (!c->count) return;
+  miras__inputs_on(io, c->from);
+  io->length = (int)c->count;
+  io->y = miras__to(io->y, c->from * io->ldy);
+  io->on = c->on;
+  io->by = c->by;
+  run->position += (uint64_t)c->from;
+  run->tape = miras__to(run->tape, c->from / (size_t)p->tape_tokens * p->tape_chunk);
+}
 
 static void miras__memory_forward(void *argument, int index, int worker) {
   const miras__memory_call *c = (const miras__memory_call *)argument;
@@ -12777,6 +12817,7 @@ static void miras__memory_forward(void *argument, int index, int worker) {
   run.io = &io;
   run.scratch += (size_t)worker * p->scratch;
   run.tape = miras__to(c->tape, 16 + (size_t)index * c->per);
+  miras__memory_some(c, &io, &run);
   miras__head_forward(&run);
 }
 
@@ -12805,8 +12846,11 @@ static void miras__memory_backward(void *argument, int index, int worker) {
   run.dgain = run.dridge = run.dinit + p->weights;
   run.dbias = run.dgain + p->widest;
   if (d->row_rates) g.rho = run.dbias + p->widest;
-  run.K->fill(run.dinit, 0, c->part);
+  if (c->from + c->count == (size_t)c->x->length || !c->count) run.K->fill(run.dinit, 0, c->part);
   run.dstate = miras__to(c->dstate, (size_t)index * p->head_dstate);
+  miras__memory_some(c, &io, &run);
+  miras__inputs_on(&g, c->from);
+  run.dy += c->from * run.lddy;
   miras__head_backward(&run);
 }
 
@@ -13407,10 +13451,69 @@ static void miras__memory_at(miras_memory *m, uint64_t position) {
     memcpy(m->state + b * m->plan.sequence_state, &position, sizeof position);
 }
 
+/* How many tokens of a head follow each other before the next head's do: what the heads of a token
+ * have lies side by side, and pages and lines that one has fetched serve all. Not 0 where that
+ * changes no bit, the number of tokens between states of the tape times so many. */
+static size_t miras__memory_step(const miras__plan *p) {
+  const size_t each = (size_t)p->tape_tokens;
+  if (p->engine != MIRAS__RUN_EXACT || p->d.reset_every || p->pulls) return 0;
+  return (MIRAS__SPACING + each - 1) / each * each;
+}
+
+/* A call on all heads, some tokens of a group of heads after the other. */
+typedef struct miras__walk {
+  miras__memory_call call;
+  void (*task)(void *argument, int index, int worker);
+  size_t step, group, groups;          /* tokens; heads; groups of a sequence                    */
+  int backward;
+} miras__walk;
+
+static void miras__memory_walk(void *argument, int index, int worker) {
+  const miras__walk *w = (const miras__walk *)argument;
+  const size_t length = (size_t)w->call.x->length, parts = (length + w->step - 1) / w->step;
+  const size_t heads = (size_t)w->call.m->plan.d.heads, b = (size_t)index / w->groups;
+  const size_t first = (size_t)index % w->groups * w->group;
+  const size_t end = first + w->group < heads ? first + w->group : heads;
+  miras__memory_call c = w->call;
+  size_t i, h;
+  for (i = 0; i < parts; i++) {
+    c.from = (w->backward ? parts - 1 - i : i) * w->step;
+    c.count = length - c.from < w->step ? length - c.from : w->step;
+    c.on = 0;
+    c.by = 1;
+    for (h = first; h < end; h++) {
+      if (h + 1 == end) {
+        c.on = !w->backward && length - c.from - c.count >= c.count ? c.count : 0;
+        c.by = c.on ? -(ptrdiff_t)(h - first) : 0;
+      }
+      w->task(&c, (int)(b * heads + h), worker);
+    }
+  }
+}
+
+static void miras__memory_each(miras__memory_call *c, int backward,
+                               void (*task)(void *argument, int index, int worker)) {
+  const miras_desc *d = &c->m->plan.d;
+  const size_t heads = (size_t)d->heads, batch = (size_t)d->batch;
+  const size_t workers = miras__workers(d->parallel);
+  miras__walk w;
+  w.step = miras__memory_step(&c->m->plan);
+  if (!w.step || (size_t)c->x->length <= w.step) {
+    miras__each(d->parallel, batch * heads, task, c);
+    return;
+  }
+  w.call = *c;
+  w.task = task;
+  w.backward = backward;
+  w.group = (batch * heads + workers - 1) / workers;
+  if (w.group > heads) w.group = heads;
+  w.groups = (heads + w.group - 1) / w.group;
+  miras__each(d->parallel, batch * w.groups, miras__memory_walk, &w);
+}
+
 static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, float *tape,
                               float *losses) {
   const miras__plan *p = &m->plan;
-  const size_t tasks = (size_t)p->d.batch * (size_t)p->d.heads;
   miras__memory_call c;
   memset(&c, 0, sizeof c);
   c.m = m;
@@ -13419,7 +13522,7 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
   c.tape = tape;
   c.losses = losses;
   c.per = MIRAS__TRAINS && tape ? miras__plan_tape(p, (size_t)x->length) : 0;
-  miras__each(p->d.parallel, tasks, miras__memory_forward, &c);
+  miras__memory_each(&c, 0, miras__memory_forward);
   miras__memory_at(m, miras__position(m->state) + (uint64_t)x->length);
 }
 
@@ -13512,13 +13615,16 @@ static size_t miras__part_size(const miras__plan *p) {
 }
 
 /* A tape: 16 floats that hold the position and the length of its call; what each head keeps; the
- * gradients of outer parameters of each; and room for each worker of the backward pass. */
+ * gradients of outer parameters of each; room for each worker of the backward pass; and where heads
+ * take turns, what goes from one part of a head to the one before. */
 static MIRAS__COLD size_t miras__tape(const miras__plan *p, int length) {
   size_t each = miras__plan_tape(p, (size_t)length), total = 16;
   if (!each && length) return 0;
   miras__grow(&each, miras__part_size(p), 1);
   miras__grow(&total, each, (size_t)p->d.heads * (size_t)p->d.batch);
   miras__grow(&total, miras__workers(p->d.parallel), p->scratch_backward);
+  if (miras__memory_step(p))
+    miras__grow(&total, p->head_dstate, (size_t)p->d.heads * (size_t)p->d.batch);
   return total > (size_t)-1 / sizeof(float) ? 0 : total;
 }
 
@@ -13574,7 +13680,12 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
   c.parts = tape + 16 + heads * c.per;
   c.scratch = c.parts + heads * c.part;
   c.dstate = dstate;
-  miras__each(m->plan.d.parallel, heads, miras__memory_backward, &c);
+  if (!dstate && miras__memory_step(&m->plan) &&      /* carries it from part to part */
+      (size_t)x->length > miras__memory_step(&m->plan)) {
+    c.dstate = c.scratch + miras__workers(m->plan.d.parallel) * m->plan.scratch_backward;
+    miras__kernels_best()->fill(c.dstate, 0, miras_dstate_size(m));
+  }
+  miras__memory_each(&c, 1, miras__memory_backward);
   if (!dparams) return MIRAS_OK;
   for (h = 0; h < (size_t)m->plan.d.heads; h++) miras__memory_collect(&c, h, dparams);
   miras__memory_collect_rates(&c, dparams);

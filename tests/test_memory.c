@@ -1128,6 +1128,10 @@ static void test_gradient_more(void **state) {
           check_gradient(&d, 0, T, (uint64_t)T, 12);
           check_gradient(&d, T, 4, (uint64_t)T, 12);
         }
+  for (int kind = 0; kind < 6; kind++) {           /* heads take turns every 64 tokens */
+    const miras_desc d = exact_cell(kind, chunks[kind % COUNT(chunks)], (uint64_t)(45000 + kind));
+    check_gradient(&d, 0, 135, (uint64_t)kind, 6);
+  }
   for (int i = 0; i < COUNT(sizes); i++)
     for (int layers = 0; layers <= 2; layers++)
       for (int c = 0; c < COUNT(chunks); c++) {
@@ -1188,6 +1192,10 @@ static void test_gradient_chained(void **state) {
             if (c > 1 && shape != SHAPE_MATRIX && shape != SHAPE_PAIRS) continue;
             worst = fmax(worst, check_chained(&d, chunks[c % 2], c, variant));
           }
+  for (int kind = 0; kind < 6; kind++) {           /* heads take turns every 64 tokens */
+    const miras_desc d = exact_cell(kind, kind < 3 ? 1 : 16, (uint64_t)(65000 + kind));
+    worst = fmax(worst, check_chained(&d, 64, 0, ++variant));
+  }
   printf("  chained: largest difference %.2e\n", worst);
   finish();
 }
@@ -1376,7 +1384,7 @@ static void test_bits(void **state) {
       for (int n = 0; n < 24; n++) {
         const int chunk = chunks[n % COUNT(chunks)];
         const miras_desc d = exact_cell(kind, chunk, variant + 70000u);
-        check_bits(&d, chunk == 16 ? 36 : 19, ++variant);
+        check_bits(&d, n < 2 ? 141 : chunk == 16 ? 36 : 19, ++variant);
       }
   }
   finish();
