@@ -4421,11 +4421,14 @@ static inline vf miras__v_expm1_part(vf x, vf *n) {
 
 /* e^x. The scale goes on in two halves, so that results below FLT_MIN are rounded once. */
 V_MATHS vf miras__v_exp(vf x) {
-  vf n, half, y;
-  y = miras__v_expm1_part(V_MIN(V_MAX(x, V_SET1(-105.0f)), V_SET1(89.0f)), &n);
-  half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
+  vf n, y = miras__v_expm1_part(V_MIN(V_MAX(x, V_SET1(-105.0f)), V_SET1(89.0f)), &n);
+#if MIRAS__ISA == 3
+  y = _mm512_scalef_ps(V_ADD(V_SET1(1.0f), y), n);   /* isa: rounds once by itself */
+#else
+  const vf half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
   y = V_MUL(V_ADD(V_SET1(1.0f), y), miras__pow2(half));
   y = V_MUL(y, miras__pow2(V_SUB(n, half)));
+#endif
   return V_SELECT(V_LE(x, x), y, x);
 }
 
@@ -5000,6 +5003,15 @@ static void miras__pack(float *to, size_t width, const float *B, size_t brs, siz
     k = 0;
     if (brs == 1 && j + V_W <= n)
       for (; k + 4 <= K; k += 4) miras__transpose4(to + k * width + j, width, B + j * bcs + k, bcs);
+#if V_W > 1 && MIRAS__ISA < 5 && !defined(__OPTIMIZE_SIZE__)
+    else if (brs == 1 && j < n) {                  /* four of each row that there is: zeros else */
+      float four[4 * V_W] = {0};
+      for (; k + 4 <= K; k += 4) {
+        for (r = j; r < n; r++) memcpy(four + 4 * (r - j), B + r * bcs + k, 4 * sizeof *B);
+        miras__transpose4(to + k * width + j, width, four, 4);
+      }
+    }
+#endif
     for (; k < K; k++)
       for (r = j; r < j + V_W; r++)
         to[k * width + r] = r < n ? B[k * brs + r * bcs] : 0.0f;
@@ -5030,7 +5042,7 @@ static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, cons
   for (; whole && whole <= 4 * V_W; whole -= n, N -= n, y += n, B += n) {
     const ptrdiff_t depth = (ptrdiff_t)K;
     miras__tower x = {y, NULL, 0, 0, 1, {a, 0, acs}, {B, brs, 1}, depth, depth, 0, B, 0, 0, 0, 0};
-    n = K_ROWS2 && whole > V_W ? 2 * V_W : V_W;
+    n = K_ROWS4 && whole == 4 * V_W ? whole : K_ROWS2 && whole > V_W ? 2 * V_W : V_W;
     x.n = n;
     miras__tower_tiles(n / V_W, mode, &x);
   }
@@ -5275,13 +5287,14 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
-/* x^a for x >= 0 and one exponent for all lanes: small whole exponents by multiplication, so that
- * the common p = 2, 3, 4 are exact; others through exp and log with x kept off zero. */
+/* x^a for x >= 0 and one exponent for all lanes: small whole exponents, and halves beyond them, by
+ * multiplication and a square root, so that the common p = 2, 3, 4 are exact and 2.5 is cheap;
+ * others through exp and log with x kept off zero. */
 static vf miras__v_power(vf x, float a) {
-  int whole = (int)a;
-  if (!((float)whole < a) && !((float)whole > a) && whole >= 0) {
-    vf y = V_SET1(1.0f);
-    for (; whole > 0; whole--) y = V_MUL(y, x);
+  int twice = (int)(2 * a);
+  if (!((float)twice < 2 * a) && !((float)twice > 2 * a) && twice >= 0) {
+    vf y = twice & 1 ? V_SQRT(x) : V_SET1(1.0f);
+    for (; twice > 1; twice -= 2) y = V_MUL(y, x);
     return y;
   }
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
@@ -5749,39 +5762,32 @@ static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass
   const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
   const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
   const vf one = V_SET1(1.0f);
-  size_t i, j, r;
+  size_t j, r;
   for (j = V_UNIT * each; j < s.count; j += V_UNITS * each) {
     vf top = V_ZERO(), low, sum = V_ZERO(), sine, cosine;
+    float row[256], total = 0;
     for (r = 0; r < turns; r++) {
       size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
       top = V_MAX(top, V_ABS(V_LOAD_N(a + at, n)));
     }
     if (!columns) top = V_SET1(V_MOST(top));
     low = V_MUL(V_ADD(one, one), miras__v_exp(V_NEG(top)));
-    if (columns) {
-      for (r = 0; r < turns; r++) {
-        (void)miras__v_hyperbolic(V_LOAD_N(a + j + r * hop, s.count - j), top, low, &cosine);
-        sum = V_ADD(sum, cosine);
-      }
-      sum = V_DIV(V_SET1(p->d.simplex), sum);
-    } else {
-      float row[256], total = 0;
-      for (r = 0; r < s.n; r += 256) {
-        const size_t m = s.n - r < 256 ? s.n - r : 256;
-        for (i = 0; i < m; i += V_W) {
-          vf x = V_LOAD_N(a + j * s.hop + r + i, m - i);
-          (void)miras__v_hyperbolic(x, top, low, &cosine);
-          V_STORE_N(row + i, cosine, m - i);
-        }
-        total += miras__sum(row, m);
-      }
-      sum = V_SET1(p->d.simplex / total);
-    }
-    for (r = 0; r < turns; r++) {
-      size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+    for (r = 0; r < turns; r++) {                  /* both, before their sum is known */
+      const size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
       sine = miras__v_hyperbolic(V_LOAD_N(a + at, n), top, low, &cosine);
-      if (w) V_STORE_N(w + at, V_MUL(sine, sum), n);
-      if (mass) V_STORE_N(mass + at, V_MUL(cosine, sum), n);
+      if (w) V_STORE_N(w + at, sine, n);
+      if (mass) V_STORE_N(mass + at, cosine, n);
+      sum = V_ADD(sum, cosine);
+      if (columns) continue;
+      V_STORE_N(row + r * V_W % 256, cosine, n);
+      if (n > V_W && (r + 1) * V_W % 256) continue;
+      total += miras__sum(row, n > V_W ? 256 : (r * V_W) % 256 + n);
+    }
+    sum = V_DIV(V_SET1(p->d.simplex), columns ? sum : V_SET1(total));
+    for (r = 0; r < turns; r++) {
+      const size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
+      if (w) V_STORE_N(w + at, V_MUL(V_LOAD_N(w + at, n), sum), n);
+      if (mass) V_STORE_N(mass + at, V_MUL(V_LOAD_N(mass + at, n), sum), n);
     }
   }
 }
