@@ -11,8 +11,12 @@
  * the recurrence as it is written down, whatever the schedule does:
  *   exact         7 dk dv per token and head with an error, else 5; training counts the same ones,
  *                 so that its share is of a forward pass alone and "x forward" says the rest
- *   perceptrons   chunk C, per layer in x out: 14 in out + 2 C (in + out), less the 2 in out that
- *                 lead an error back to the keys; training counts three times as many
+ *   perceptrons   those of the products of a chunk of C tokens, per token and layer of in x out:
+ *                   2 in out each for the way through, the error's way back (not to the keys), the
+ *                   fold and the read; 4 in out more with momentum (its fold and its read); and
+ *                   where reads follow the open chunk, 2 in out with a decay towards the initial
+ *                   memory and C (in + out) for the chunk's own pairs, half of a square
+ *                 training counts three times as many
  * Bytes of decoding are those of the state, read once and written once. */
 #define _POSIX_C_SOURCE 200809L
 #define MIRAS_IMPLEMENTATION
@@ -294,11 +298,17 @@ static void add_exact(const char *kind, int H, int n, int T) {
 static void add_perceptron(const char *kind, int chunk, int H, int n, int T) {
   layer *b = open_layer(kind, chunk, T, H, n, 1);
   char name[80];
-  const double hidden = (double)n * b->d.expansion, wide = n + hidden;
+  const miras__plan *p = &b->m->plan;
+  const miras__retention *rule = &miras__retentions[p->rule];
   double work = 0;
-  int forward;
-  if (b->d.architecture == MIRAS_MATRIX) work = 12.0 * n * n + 4.0 * b->d.chunk * n;
-  else work = 28.0 * n * hidden - 2 * n * hidden + 4.0 * b->d.chunk * wide;
+  int forward, l;
+  for (l = 0; l < p->layers; l++) {
+    const double in = p->in[l], out = p->out[l];
+    work += (l ? 8 : 6) * in * out;
+    if (p->at_s) work += 4 * in * out;
+    if (rule->reads_live) work += b->d.chunk * (in + out);
+    if (rule->reads_live && b->d.toward && rule->home != MIRAS__HOME_NONE) work += 2 * in * out;
+  }
   work *= (double)H * T;
   snprintf(name, sizeof name, "%s chunk %d, %d x %d forward", kind, b->d.chunk, H, n);
   forward = add(name, work, run_forward, b);
