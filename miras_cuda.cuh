@@ -5762,6 +5762,102 @@ __device__ static void miras__rest(const miras__errand *a, int behind) {
 MIRAS__GRID miras__run_before(const __grid_constant__ miras__errand a) { miras__rest(&a, 0); }
 MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__rest(&a, 1); }
 
+/* ---- one token of a matrix that is linear in its state, at chunk 1 ----
+ *
+ * Decoding is one read and one write of S. So a thread has a column of it in registers, all of
+ * whose rows are on their way at once, and goes over them as miras__linear_strip does for a token
+ * alone (room @28): a = S' x, b = S' q, the error, y, and then S diag(alpha) + x u'. Sums have the
+ * host's order, so the bits are the host's. A block has up to 128 columns of a head. Memory gives
+ * and takes features x value_dim numbers, k, q and v, and where decays lead to the initial memory
+ * that, too, unless it is all zeros, as run_asks has found for each head. */
+template <int HALF> __device__ static float miras__step_in(const float *s, size_t at) {
+  const unsigned short *half = (const unsigned short *)(const void *)s;
+  return HALF ? __int_as_float((int)((unsigned)half[at] << 16)) : s[at];
+}
+template <int HALF> __device__ static void miras__step_out(float *s, size_t at, float x) {
+  if (HALF) ((unsigned short *)(void *)s)[at] = (unsigned short)miras__half_of(x);
+  else s[at] = x;
+}
+
+/* Is a head's initial memory anything but zeros? In the first float of its first scratch. */
+MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
+  miras__call run;
+  int some;
+  miras__memory_head(&a.m, 0, blockIdx.x, &run);
+  some = run.K->any(run.init, a.m.plan.weights);
+  if (!threadIdx.x) run.scratch[blockIdx.x * a.m.plan.scratch] = (float)some;
+}
+
+#ifdef __CUDACC__
+  #define MIRAS__STEP_ALL _Pragma("unroll")
+#else
+  #define MIRAS__STEP_ALL
+#endif
+
+/* N: rows of a column in registers, at least the features there are. */
+template <int N, int HALF>
+__global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
+  miras__run_step(const __grid_constant__ miras__errand a) {
+  const miras__plan *p = &a.m.plan;
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, heads = (size_t)p->d.heads;
+  const size_t across = (dv + blockDim.x - 1) / blockDim.x, i = blockIdx.x / across;
+  const size_t b = i / heads, h = i % heads;
+  const size_t column = blockIdx.x % across * blockDim.x + threadIdx.x;
+  const size_t j = column < dv ? column : 0;
+  const size_t stride = p->decays > 1 ? 1 : 0, per = stride ? n : 1;
+  float *const x = miras__told + MIRAS__ROOM, *const q = x + N, *const alpha = q + N;
+  float s[N], read = 0, answer = 0, xq, eta, u;
+  miras__head_io io;
+  miras__call run;
+  const float *home = NULL;
+  miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
+  miras__memory_head(&a.m, b, h, &run);
+  if (run.position) {
+    MIRAS__STEP_ALL
+    for (int r = 0; r < N; r++)
+      if (r < n) s[r] = miras__step_in<HALF>(run.state, (size_t)r * dv + j);
+  } else {
+    MIRAS__STEP_ALL
+    for (int r = 0; r < N; r++)
+      if (r < n) s[r] = run.init[(size_t)r * dv + j];
+  }
+  if (p->pulls && run.scratch[h * p->scratch] != 0) home = run.init + j;
+  for (size_t c = threadIdx.x; c < n; c += blockDim.x) {
+    if (!p->map) x[c] = io.k[c], q[c] = (io.q ? io.q : io.k)[c];
+    if (c < per) alpha[c] = io.keep[c];
+  }
+  if (p->map) {
+    run.K->feature_rows(p->map, x, 0, io.k, 0, 1, (size_t)p->d.key_dim);
+    run.K->feature_rows(p->map, q, 0, io.q ? io.q : io.k, 0, 1, (size_t)p->d.key_dim);
+  }
+  __syncthreads();
+  xq = run.K->dot(x, q, n);
+  eta = io.step[p->rates > 1 ? j : 0];
+  if (p->implicit) eta = __fdiv_rn(eta, __fadd_rn(1.0f, __fmul_rn(eta, run.K->dot(x, x, n))));
+  MIRAS__STEP_ALL
+  for (int r = 0; r < N; r++)
+    if (r < n) {
+      const float left = alpha[r * stride];
+      float w = s[r];
+      if (!p->after) read = __fmaf_rn(x[r], w, read);
+      w = __fmul_rn(left, w);
+      if (home) w = __fmaf_rn(__fsub_rn(1.0f, left), home[(size_t)r * dv], w);
+      if (p->after) read = __fmaf_rn(x[r], w, read);
+      answer = __fmaf_rn(q[r], w, answer);
+      s[r] = w;
+    }
+  u = __fmul_rn(eta, p->delta ? __fsub_rn(io.v[j], read) : io.v[j]);
+  if (column >= dv) return;
+  if (io.q) a.call.y[i * dv + column] = __fmaf_rn(xq, u, answer);
+  MIRAS__STEP_ALL
+  for (int r = 0; r < N; r++)
+    if (r < n) {
+      float w = __fmaf_rn(x[r], u, s[r]);
+      if ((run.position + 1) % MIRAS__SWEEP == 0 && fabsf(w) < MIRAS__FADED) w = 0;
+      miras__step_out<HALF>(run.state, (size_t)r * dv + column, w);
+    }
+}
+
 MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
@@ -6952,11 +7048,32 @@ static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_
          (!rest || miras__cuda_run(miras_cuda::miras__run_behind, heads, near, stream, job));
 }
 
+/* The grid for one token, where the memory and the call have one. */
+typedef void (*miras__cuda_step)(const miras_cuda::miras__errand);
+static miras__cuda_step miras__cuda_step_for(const miras__plan *p, int half) {
+  if (!p->fused || p->d.reset_every || p->features > 128) return NULL;
+  if (p->features > 64)
+    return half ? miras_cuda::miras__run_step<128, 1> : miras_cuda::miras__run_step<128, 0>;
+  return half ? miras_cuda::miras__run_step<64, 1> : miras_cuda::miras__run_step<64, 0>;
+}
+
+static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
+                                const miras_cuda::miras__errand *job) {
+  const miras_cuda::miras__plan *p = &job->m.plan;
+  const size_t heads = (size_t)p->d.heads, threads = p->d.value_dim > 64 ? 128 : 64;
+  const size_t across = ((size_t)p->d.value_dim + threads - 1) / threads;
+  const size_t bytes = (miras_cuda::MIRAS__ROOM + 3 * 128) * sizeof(float);
+  return (!p->pulls || MIRAS__LAUNCH(miras_cuda::miras__run_asks, heads, bytes, stream, *job)) &&
+         MIRAS__LAUNCH_OF((unsigned)threads, step, (size_t)p->d.batch * heads * across, bytes,
+                          stream, *job);
+}
+
 miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *x, float *y,
                                 float *tape, cudaStream_t stream) {
   const miras_memory *m = g ? miras__cuda_of(g) : NULL;
   miras_cuda::miras__errand job;
   miras_cuda::miras__chunks_grid chunks;
+  miras__cuda_step step;
   size_t batch, near;
   int ok;
   if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape) ||
@@ -6974,7 +7091,10 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.parts = miras__cuda_held(g)->parts[0];
   chunks = miras__cuda_chunks_for(&m->plan, &miras__cuda_held(g)->options,
                                   miras__cuda_held(g)->shared);
+  step = x->length == 1 && !tape
+           ? miras__cuda_step_for(&m->plan, miras__cuda_held(g)->options.half_state) : NULL;
   if (!x->length) ok = 1;
+  else if (step) ok = miras__cuda_run_step(step, stream, &job);
   else if (chunks.grid && x->length >= miras_cuda::MIRAS__PART)
     ok = miras__cuda_run_chunks(&chunks, near, stream, &job);
   else ok = miras__cuda_run(miras_cuda::miras__run_forward, batch * (size_t)m->plan.d.heads, near,

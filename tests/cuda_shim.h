@@ -39,7 +39,7 @@
 #define __global__
 #define __grid_constant__
 #define __noinline__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__
 
 enum {

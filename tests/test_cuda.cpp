@@ -265,7 +265,7 @@ static void many_tokens(const miras_memory *m, float **in) {
       seed = seed * 1664525u + 1013904223u;
       in[i][j] = (float)(seed >> 8) / 8388608.0f - 1;
     }
-    for (j = 0; i != 1 && j < n; j += dim) {
+    for (j = 0; i != 1 && j + dim <= n; j += dim) {
       float sum = 0;
       for (k = 0; k < dim; k++) sum += in[i][j + k] * in[i][j + k];
       for (k = 0; k < dim; k++) in[i][j + k] /= sqrtf(sum);
@@ -369,6 +369,60 @@ static unsigned drifts(miras_kind kind, int size, double bound) {
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) free(in[i]);
   miras_memory_close(m), miras_memory_close(mirror), miras_memory_close(back);
   return !ok || !(drift <= bound);
+}
+
+/* Tokens one at a time, those of a matrix that is linear in its state by the grid that has it in
+ * registers: the host's bits, before and behind a sweep, towards an initial memory, for all
+ * gates. */
+static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate gates) {
+  enum { TOKENS = 66, BATCH = 2, HEADS = 2, MOST = 100 };
+  static float own[BATCH * HEADS * MOST], theirs[BATCH * HEADS * MOST];
+  miras_cuda_memory g;
+  miras_memory *m, *back;
+  miras_desc d;
+  miras_tokens x;
+  float *in[MIRAS__INPUT_COUNT], *there[MIRAS__INPUT_COUNT], *dy, *room, *state[2], *params;
+  size_t bytes, count, n, i, at, t;
+  int ok, j;
+  (void)miras_preset(&d, kind);
+  d.batch = BATCH, d.heads = HEADS, d.key_dim = key_dim, d.value_dim = value_dim, d.chunk = 1;
+  if (gates) d.keep_gate = gates, d.step_gate = gates;
+  m = miras_memory_open(&d, NULL), back = miras_memory_open(&d, NULL);
+  if (!m || !back) return miras_memory_close(m), miras_memory_close(back), 0u;
+  params = miras_memory_params(m, &count);
+  for (i = 0; gates != MIRAS_GATE_HEAD && i < count; i++) params[i] = (float)(i % 7) / 40 - 0.1f;
+  SHIM_POISON(device, used);
+  used = 0;
+  threads = 128;
+  bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
+  room = take(bytes / sizeof(float) + 1);
+  ok = miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK &&
+       (miras__cuda_step_for(&m->plan, 0) != NULL) ==
+         (m->plan.fused && m->plan.features <= 128);
+  many_tokens(m, in);                            /* of HEADS: TOKENS times BATCH of them */
+  for (j = 0; j < MIRAS__INPUT_COUNT; j++)
+    there[j] = send(in[j], (size_t)FED * HEADS * width_of(m, j));
+  n = (size_t)(BATCH * HEADS * value_dim);
+  dy = take(n);
+  for (t = 0; ok && t < TOKENS; t++) {
+    at = BATCH * t;                              /* a token of each sequence */
+    x = piece(m, in, at, 1);
+    miras_forward(m, &x, own, NULL);
+    x = piece(m, there, at, 1);
+    ok = miras_cuda_forward(&g, &x, dy, NULL, 0) == MIRAS_OK;
+    bring(theirs, dy, n);
+    ok = ok && !cudaDeviceSynchronize() && !memcmp(own, theirs, n * sizeof(float));
+  }
+  ok = ok && miras_cuda_memory_copy(back, &g, 0) == MIRAS_OK && !cudaDeviceSynchronize();
+  n = states_of(m, &state[0]);
+  (void)states_of(back, &state[1]);
+  ok = ok && !memcmp(state[0], state[1], n * sizeof(float));
+  printf("%-20s %3d x %3d, gates %d, steps%s: %s\n", miras_kind_name(kind), key_dim, value_dim,
+         (int)gates, miras__cuda_step_for(&m->plan, 0) ? " in registers" : "",
+         ok ? "the same" : "DIFFERS");
+  for (j = 0; j < MIRAS__INPUT_COUNT; j++) free(in[j]);
+  miras_memory_close(m), miras_memory_close(back);
+  return !ok;
 }
 
 /* Is that refused with a sentence that says so? */
@@ -563,6 +617,9 @@ int main(int argc, char **argv) {
     if (asked(argc, argv, miras_kind_name((miras_kind)kind)))
       failed += drifts((miras_kind)kind, getenv("SIZE") ? atoi(getenv("SIZE")) : 20,
                        FED > 256 ? 10 : 0.05);
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+    for (i = 0; asked(argc, argv, miras_kind_name((miras_kind)kind)) && i < 3; i++)
+      failed += steps((miras_kind)kind, i ? 20 : 72, i == 1 ? 72 : 20, pass[i + 1].gates);
   if (argc < 2)
     failed += sends() + refuses(20, 1, 2, "half_state is 2; it must be 0 or 1") +
               refuses(20, 8, 1, "half_state is 1, which takes chunk 1; chunk is 8") +
