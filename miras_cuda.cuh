@@ -5823,14 +5823,18 @@ __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
   }
   if (p->pulls && run.scratch[h * p->scratch] != 0) home = run.init + j;
   for (size_t c = threadIdx.x; c < n; c += blockDim.x) {
-    if (!p->map) x[c] = io.k[c], q[c] = (io.q ? io.q : io.k)[c];
+    x[c] = io.k[c], q[c] = (io.q ? io.q : io.k)[c];
     if (c < per) alpha[c] = io.keep[c];
   }
-  if (p->map) {
-    run.K->feature_rows(p->map, x, 0, io.k, 0, 1, (size_t)p->d.key_dim);
-    run.K->feature_rows(p->map, q, 0, io.q ? io.q : io.k, 0, 1, (size_t)p->d.key_dim);
-  }
   __syncthreads();
+  if (p->map) {                      /* to keys of one length, as miras__feature_fwd */
+    const float length = p->map / 16 == MIRAS_LENGTH_ROOT ? sqrtf((float)n) : 1;
+    const float kx = length / sqrtf(run.K->dot(x, x, n) + MIRAS__LENGTH_EPS);
+    const float kq = length / sqrtf(run.K->dot(q, q, n) + MIRAS__LENGTH_EPS);
+    for (size_t c = threadIdx.x; c < n; c += blockDim.x)
+      x[c] = __fmul_rn(kx, x[c]), q[c] = __fmul_rn(kq, q[c]);
+    __syncthreads();
+  }
   xq = run.K->dot(x, q, n);
   eta = io.step[p->rates > 1 ? j : 0];
   if (p->implicit) eta = __fdiv_rn(eta, __fadd_rn(1.0f, __fmul_rn(eta, run.K->dot(x, x, n))));
@@ -7051,7 +7055,7 @@ static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_
 /* The grid for one token, where the memory and the call have one. */
 typedef void (*miras__cuda_step)(const miras_cuda::miras__errand);
 static miras__cuda_step miras__cuda_step_for(const miras__plan *p, int half) {
-  if (!p->fused || p->d.reset_every || p->features > 128) return NULL;
+  if (!p->fused || p->map % 16 || p->d.reset_every || p->features > 128) return NULL;
   if (p->features > 64)
     return half ? miras_cuda::miras__run_step<128, 1> : miras_cuda::miras__run_step<128, 0>;
   return half ? miras_cuda::miras__run_step<64, 1> : miras_cuda::miras__run_step<64, 0>;
