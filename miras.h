@@ -12846,7 +12846,7 @@ static void miras__memory_backward(void *argument, int index, int worker) {
   run.tape = c->tape + 16 + (size_t)index * c->per;
   run.scratch = c->scratch + (size_t)worker * p->scratch_backward;
   memcpy(&run.position, c->tape, sizeof run.position);
-  run.dy = miras__at(c->dy, (first * heads + h) * dv);
+  run.dy = miras__at(c->dy, ((first + c->from) * heads + h) * dv);
   run.lddy = heads * dv;
   run.dinit = c->parts + (size_t)index * c->part;
   run.dgain = run.dridge = run.dinit + p->weights;
@@ -12856,7 +12856,6 @@ static void miras__memory_backward(void *argument, int index, int worker) {
   run.dstate = miras__to(c->dstate, (size_t)index * p->head_dstate);
   miras__memory_some(c, &io, &run);
   miras__inputs_on(&g, c->from);
-  run.dy += c->from * run.lddy;
   miras__head_backward(&run);
 }
 

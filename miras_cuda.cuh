@@ -5770,15 +5770,6 @@ MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__
  * host's order, so the bits are the host's. A block has up to 128 columns of a head. Memory gives
  * and takes features x value_dim numbers, k, q and v, and where decays lead to the initial memory
  * that, too, unless it is all zeros, as run_asks has found for each head. */
-template <int HALF> __device__ static float miras__step_in(const float *s, size_t at) {
-  const unsigned short *half = (const unsigned short *)(const void *)s;
-  return HALF ? __int_as_float((int)((unsigned)half[at] << 16)) : s[at];
-}
-template <int HALF> __device__ static void miras__step_out(float *s, size_t at, float x) {
-  if (HALF) ((unsigned short *)(void *)s)[at] = (unsigned short)miras__half_of(x);
-  else s[at] = x;
-}
-
 /* Is a head's initial memory anything but zeros? In the first float of its first scratch. */
 MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
   miras__call run;
@@ -5795,7 +5786,7 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
 #endif
 
 /* N: rows of a column in registers, at least the features there are. */
-template <int N, int HALF>
+template <int N>
 __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
   miras__run_step(const __grid_constant__ miras__errand a) {
   const miras__plan *p = &a.m.plan;
@@ -5815,7 +5806,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
   if (run.position) {
     MIRAS__STEP_ALL
     for (int r = 0; r < N; r++)
-      if (r < n) s[r] = miras__step_in<HALF>(run.state, (size_t)r * dv + j);
+      if (r < n) s[r] = run.state[(size_t)r * dv + j];
   } else {
     MIRAS__STEP_ALL
     for (int r = 0; r < N; r++)
@@ -5858,7 +5849,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
     if (r < n) {
       float w = __fmaf_rn(x[r], u, s[r]);
       if ((run.position + 1) % MIRAS__SWEEP == 0 && fabsf(w) < MIRAS__FADED) w = 0;
-      miras__step_out<HALF>(run.state, (size_t)r * dv + column, w);
+      run.state[(size_t)r * dv + column] = w;
     }
 }
 
@@ -7055,10 +7046,8 @@ static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_
 /* The grid for one token, where the memory and the call have one. */
 typedef void (*miras__cuda_step)(const miras_cuda::miras__errand);
 static miras__cuda_step miras__cuda_step_for(const miras__plan *p, int half) {
-  if (!p->fused || p->map % 16 || p->d.reset_every || p->features > 128) return NULL;
-  if (p->features > 64)
-    return half ? miras_cuda::miras__run_step<128, 1> : miras_cuda::miras__run_step<128, 0>;
-  return half ? miras_cuda::miras__run_step<64, 1> : miras_cuda::miras__run_step<64, 0>;
+  if (!p->fused || half || p->map % 16 || p->d.reset_every || p->features > 128) return NULL;
+  return p->features > 64 ? miras_cuda::miras__run_step<128> : miras_cuda::miras__run_step<64>;
 }
 
 static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,

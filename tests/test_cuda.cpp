@@ -388,7 +388,7 @@ static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate ga
   d.batch = BATCH, d.heads = HEADS, d.key_dim = key_dim, d.value_dim = value_dim, d.chunk = 1;
   if (gates) d.keep_gate = gates, d.step_gate = gates;
   m = miras_memory_open(&d, NULL), back = miras_memory_open(&d, NULL);
-  if (!m || !back) return miras_memory_close(m), miras_memory_close(back), 0u;
+  if (!m || !back || !m->plan.fused) return miras_memory_close(m), miras_memory_close(back), 0u;
   params = miras_memory_params(m, &count);
   for (i = 0; gates != MIRAS_GATE_HEAD && i < count; i++) params[i] = (float)(i % 7) / 40 - 0.1f;
   SHIM_POISON(device, used);

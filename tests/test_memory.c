@@ -15,6 +15,7 @@
 #endif
 #include "../miras.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
