@@ -264,6 +264,9 @@ if [ "$mode" = all ]; then
   if has g++ && g++ -fsanitize=thread -c "$build/try.cpp" -o "$build/try.o" 2>/dev/null; then
     for name in test_cuda test_cuda_model test_cuda_units test_cuda_segments test_cuda_chunks; do
       rows=
+      [ $name = test_cuda ] &&
+        rows='linear-attention gla gated-deltanet gated-deltaproduct rwkv7 mesa' &&
+        rows="$rows softmax-attention ttt-linear titans moneta memora"
       [ $name = test_cuda_model ] && rows='deltanet titans chunks'
       [ $name = test_cuda_segments ] && rows='gla gated-deltanet'
       [ $name = test_cuda_chunks ] && rows='kda gated-deltanet deltanet retnet'
@@ -286,7 +289,7 @@ $limit '$build/cuda_chunks_sane' gla deltanet longhorn hgrn2"
 g++ -std=c++11 -O0 -g1 $fused -ffp-contract=off -fno-omit-frame-pointer -DMIRAS_NO_AVX512 \
 -fsanitize=address,undefined -fno-sanitize-recover=all tests/test_cuda.cpp \
 -o '$build/cuda_sane' -lm &&
-$limit '$build/cuda_sane' gla gated-deltanet sliding-window mesa ttt-mlp titans yaad"
+$limit '$build/cuda_sane' gla sliding-window mesa ttt-mlp titans"
   else
     skip "$cuda: address and undefined sanitizers" 'g++ cannot'
   fi
@@ -303,7 +306,7 @@ if [ "$mode" = all ]; then
     for name in test_kernels test_memory; do
       [ -f "tests/$name.c" ] || continue
       job "$name: $arm -O2, NEON under qemu" "$arm -std=c99 $strict_c -O2 -static \
-$(share $name 10) -DMIRAS_TEST_NO_CMOCKA tests/$name.c -o '$build/bin/arm_$name' \
+$(share $name 15) -DMIRAS_TEST_NO_CMOCKA tests/$name.c -o '$build/bin/arm_$name' \
 -lm -lpthread &&
 $limit $qemu '$build/bin/arm_$name'"
     done

@@ -1,16 +1,14 @@
 #!/bin/sh
 # test_device.sh: the engines are programs over kernels, so that a GPU can run the same text.
-#   sh tests/test_device.sh            exit status 77: there is no nvcc, and the first half passed
-# First rooms 15 and 41 to 56 as C++ in which all floats behind a pointer are const, against kernels
-# that are only declared: nothing stores to an array but a kernel, and nothing calls a function of a
-# kernel room past the table, or the C library for arrays. Then with nvcc, and with the kernels of
-# rooms 22 to 29, as miras_cuda.cuh has them: device code calls nothing of the host, and holds no
-# table or record that a device cannot read.
+#   sh tests/test_device.sh
+# Rooms 15 and 41 to 56 as C++ in which all floats behind a pointer are const, against kernels that
+# are only declared: nothing stores to an array but a kernel, and nothing calls a function of a
+# kernel room past the table, or the C library for arrays. That device code calls nothing of the
+# host, and holds no table or record that a device cannot read, nvcc says in cuda_table.sh.
 set -u
 LC_ALL=C
 export LC_ALL
 cd "$(dirname "$0")/.." || exit 2
-nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || nvcc=
 folder=$(mktemp -d) || exit 2
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 2' HUP INT TERM
@@ -53,17 +51,3 @@ END
 "${CXX:-c++}" -std=c++11 -fsyntax-only -fpermissive -w -I. -I"$folder" "$folder/declared.cpp" ||
   exit 1
 echo 'rooms 41 to 56 leave arrays to kernels'
-if [ -z "$nvcc" ]; then
-  echo 'there is no nvcc here'
-  exit 77
-fi
-
-cat >"$folder/all.cu" <<'END'
-#define MIRAS_IMPLEMENTATION
-#include "miras.h"
-#define MIRAS_CUDA_IMPLEMENTATION
-#include "miras_cuda.cuh"
-END
-"$nvcc" -std=c++14 -ptx -arch=sm_80 -w -I. "$folder/all.cu" -o "$folder/all.ptx" || exit 1
-functions=$(grep -c '^ *\.func\|^\.visible .*\.func' "$folder/all.ptx")
-echo "they and the kernels of rooms 22 to 29 are device code: $functions functions"
