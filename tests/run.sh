@@ -284,7 +284,7 @@ $limit '$build/$name.races' $rows"
 g++ -std=c++11 -O0 -g1 $fused -ffp-contract=off -fno-omit-frame-pointer -DMIRAS_NO_AVX512 \
 -fsanitize=address,undefined -fno-sanitize-recover=all tests/test_cuda_chunks.cpp \
 -o '$build/cuda_chunks_sane' -lm &&
-$limit '$build/cuda_chunks_sane' gla deltanet longhorn hgrn2"
+$limit '$build/cuda_chunks_sane' gla deltanet"
     job "$cuda: address and undefined sanitizers" "
 g++ -std=c++11 -O0 -g1 $fused -ffp-contract=off -fno-omit-frame-pointer -DMIRAS_NO_AVX512 \
 -fsanitize=address,undefined -fno-sanitize-recover=all tests/test_cuda.cpp \
