@@ -5642,7 +5642,6 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
 #undef K_ROW
 #undef K_COLUMN
 #undef K_OF
-#undef K_ALL
 
 #define miras__head_forward miras__near_forward
 #ifndef MIRAS_NO_TRAINING
@@ -5779,12 +5778,6 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
   if (!threadIdx.x) run.scratch[blockIdx.x * a.m.plan.scratch] = (float)some;
 }
 
-#ifdef __CUDACC__
-  #define MIRAS__STEP_ALL _Pragma("unroll")
-#else
-  #define MIRAS__STEP_ALL
-#endif
-
 /* N: rows of a column in registers, at least the features there are. */
 template <int N>
 __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
@@ -5804,11 +5797,11 @@ __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
   miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
   miras__memory_head(&a.m, b, h, &run);
   if (run.position) {
-    MIRAS__STEP_ALL
+    K_ALL
     for (int r = 0; r < N; r++)
       if (r < n) s[r] = run.state[(size_t)r * dv + j];
   } else {
-    MIRAS__STEP_ALL
+    K_ALL
     for (int r = 0; r < N; r++)
       if (r < n) s[r] = run.init[(size_t)r * dv + j];
   }
@@ -5829,7 +5822,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
   xq = run.K->dot(x, q, n);
   eta = io.step[p->rates > 1 ? j : 0];
   if (p->implicit) eta = __fdiv_rn(eta, __fadd_rn(1.0f, __fmul_rn(eta, run.K->dot(x, x, n))));
-  MIRAS__STEP_ALL
+  K_ALL
   for (int r = 0; r < N; r++)
     if (r < n) {
       const float left = alpha[r * stride];
@@ -5844,7 +5837,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
   u = __fmul_rn(eta, p->delta ? __fsub_rn(io.v[j], read) : io.v[j]);
   if (column >= dv) return;
   if (io.q) a.call.y[i * dv + column] = __fmaf_rn(xq, u, answer);
-  MIRAS__STEP_ALL
+  K_ALL
   for (int r = 0; r < N; r++)
     if (r < n) {
       float w = __fmaf_rn(x[r], u, s[r]);
@@ -5852,6 +5845,8 @@ __global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
       run.state[(size_t)r * dv + column] = w;
     }
 }
+
+#undef K_ALL
 
 MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
