@@ -6359,21 +6359,21 @@ typedef struct miras__chunks_grid {
   miras__slabs_size slabs;
 } miras__chunks_grid;
 
-/* What a block is told: all but its columns; from: the state to begin with, to: where it goes.
- * again: sums of heads have been begun. */
+/* What a block is told: all but its columns; from: the state to begin with, to: where it goes; run:
+ * of the adjoint, what the engine is called with. again: sums of heads have been begun. */
 typedef struct miras__chunks_told {
   miras__chunks_back x;
+  miras__call run;
   miras__head_io io;
   miras__head_grads d;
   const float *from;
   float *to, *also;
 } miras__chunks_told;
 
-__device__ static void miras__chunks_of(miras__chunks_told *to, const miras__plan *p,
-                                        const float *init) {
-  memset(to, 0, sizeof *to);
+__device__ static void miras__chunks_of(miras__chunks_told *to) {
+  const miras__plan *p = to->run.p;
   to->x.g.p = p;
-  to->x.g.base = p->pulls && miras__kernels_best()->any(init, p->weights) ? init : NULL;
+  to->x.g.base = p->pulls && to->run.K->any(to->run.init, p->weights) ? to->run.init : NULL;
 }
 
 __device__ __noinline__ void miras__chunks_of_memory(miras__chunks_told *to,
@@ -6383,28 +6383,30 @@ __device__ __noinline__ void miras__chunks_of_memory(miras__chunks_told *to,
   const size_t heads = (size_t)p->d.heads, b = i / heads, h = i % heads;
   const size_t length = (size_t)a->x.length, dv = (size_t)p->d.value_dim;
   miras__chunks *g = &to->x.g;
-  miras__call run;
-  miras__memory_head(&a->m, b, h, &run);
-  miras__chunks_of(to, p, run.init);
+  miras__call *const run = &to->run;
+  miras__memory_head(&a->m, b, h, run);
+  miras__chunks_of(to);
   miras__memory_io(&a->m, &a->x, (int)b, (int)h, &to->io);
   g->tape = miras__to(a->call.tape, 16 + i * a->call.per);
   if (!back) {
     to->io.y = a->call.y + (b * length * heads + h) * dv;
     miras__chunks_range(a, b, &g->first, &g->end);
-    to->from = run.position + g->first ? run.state : run.init;
-    to->to = run.state;
+    to->from = run->position + g->first ? run->state : run->init;
+    to->to = run->state;
     return;
   }
   miras__memory_inputs(&a->m, &a->dx.key, b * length, h, &to->d);
-  memcpy(&run.position, a->call.tape, sizeof run.position);
+  memcpy(&run->position, a->call.tape, sizeof run->position);
   g->end = length;
-  to->x.dy = a->call.dy + (b * length * heads + h) * dv;
-  to->x.lddy = heads * dv;
-  to->x.position = (size_t)run.position;
-  to->x.dinit = a->call.parts + i * a->call.part;
-  to->x.dstate = miras__to(a->call.dstate, i * p->head_dstate);
-  to->x.stash = (unsigned *)(void *)(a->call.scratch + i * a->words);
-  if (!again) run.K->fill(to->x.dinit, 0, a->call.part);
+  run->dy = a->call.dy + (b * length * heads + h) * dv;
+  run->lddy = heads * dv;
+  run->dinit = a->call.parts + i * a->call.part;
+  run->dstate = miras__to(a->call.dstate, i * p->head_dstate);
+  run->dgain = run->dridge = run->dinit + p->weights;
+  run->dbias = run->dgain + p->widest;
+  if (p->d.row_rates) to->d.rho = run->dbias + p->widest;
+  run->scratch = a->call.scratch + i * a->words;
+  if (!again) run->K->fill(run->dinit, 0, a->call.part);
 }
 
 #ifndef MIRAS__NO_TRAINER
@@ -6419,28 +6421,25 @@ __device__ __noinline__ void miras__chunks_of_layer(miras__chunks_told *to, cons
   miras__chunks *g = &to->x.g;
   miras__drop drop;
   miras__visit v = miras__visit_of(ph, i, 0, &drop);
-  miras__head_io io;
-  miras__call run;
-  miras__layer_call(&v, h, &io, &run);
-  miras__chunks_of(to, p, run.init);
-  to->io = io;
-  if (v.run) run.state = v.run + s->tail + h * p->head_state;
-  g->tape = back ? v.kept.tape + h * v.kept.per_tape : run.tape;
+  miras__call *const run = &to->run;
+  miras__layer_call(&v, h, &to->io, run);
+  miras__chunks_of(to);
+  if (v.run) run->state = v.run + s->tail + h * p->head_state;
+  g->tape = back ? v.kept.tape + h * v.kept.per_tape : run->tape;
   g->end = back || !g->tape ? length : length / (size_t)p->tape_tokens * (size_t)p->tape_tokens;
-  to->from = run.position ? run.state : run.init;
-  to->to = g->end < length ? g->tape + g->end / (size_t)p->tape_tokens * p->tape_chunk : run.state;
+  to->from = run->position ? run->state : run->init;
+  to->to = g->end < length ? g->tape + g->end / (size_t)p->tape_tokens * p->tape_chunk
+                           : run->state;
 #ifndef MIRAS_NO_TRAINING
   if (!back) return;
   v.adds = again;
-  (void)miras__head_sum(&v, MIRAS__W_RATES, h);
   (void)miras__head_sum(&v, MIRAS__W_SKIP, h);
-  miras__layer_sums(&v, h, &run);
+  miras__layer_sums(&v, h, run);
   to->d = miras__head_rows(&v, h, h, v.work.dqkv, v.work.dgates);
-  to->x.dy = v.work.dy + h * s->dv;
-  to->x.lddy = s->ld_y;
-  to->x.position = (size_t)run.position;
-  to->x.dinit = run.dinit;
-  to->x.stash = a->stash + i * a->words;
+  to->d.rho = miras__head_sum(&v, MIRAS__W_RATES, h);
+  run->dy = v.work.dy + h * s->dv;
+  run->lddy = s->ld_y;
+  run->scratch = (float *)(void *)(a->stash + i * a->words);
 #endif
 }
 #endif
@@ -6450,21 +6449,21 @@ __device__ __noinline__ void miras__chunks_of_segment(miras__chunks_told *to,
                                                       int turning) {
   const miras_memory *m = turning ? &a->turn : &a->part;
   const size_t heads = (size_t)m->plan.d.heads, i = at / heads, h = at % heads;
-  miras__call run;
-  miras__memory_head(m, turning ? i : i + 1, h, &run);
-  miras__chunks_of(to, &m->plan, run.init);
+  miras__memory_head(m, turning ? i : i + 1, h, &to->run);
+  miras__chunks_of(to);
   if (i % a->now + 1 == a->now && !(turning && a->kept)) return;
   miras__memory_io(&a->part, &a->x, (int)i, (int)h, &to->io);
   to->io.q = to->io.k, to->io.ldq = to->io.ldk;      /* nobody asks for answers */
   if (turning) to->io.v = a->zeros, to->io.ldv = 0;
   to->x.g.end = (size_t)a->x.length;
   to->x.g.ones = turning;
-  to->to = run.state;
+  to->to = to->run.state;
   if (turning && a->kept) to->also = a->kept + at * m->plan.weights;
 }
 
 __device__ static void miras__chunks_tell(miras__chunks_told *to, const miras__chunks_job *a,
                                           size_t i, int back, int again) {
+  memset(to, 0, sizeof *to);
   if (a->of_segments) miras__chunks_of_segment(to, &a->segments, i, a->turning);
   else
 #ifndef MIRAS__NO_TRAINER
@@ -6474,6 +6473,14 @@ __device__ static void miras__chunks_tell(miras__chunks_told *to, const miras__c
   miras__chunks_of_memory(to, &a->memory, i, back, again);
   to->x.g.io = &to->io;
   to->x.d = &to->d;
+  if (!back) return;
+  to->run.io = &to->io;
+  to->run.g = &to->d;
+  to->run.tape = to->x.g.tape;
+  to->x.dy = to->run.dy, to->x.lddy = to->run.lddy;
+  to->x.position = (size_t)to->run.position;
+  to->x.dinit = to->run.dinit, to->x.dstate = to->run.dstate;
+  to->x.stash = (unsigned *)(void *)to->run.scratch;
 }
 
 template <class room>
@@ -6551,25 +6558,11 @@ MIRAS__WIDE_GRID miras__run_chunks_homes(const __grid_constant__ miras__chunks_j
   miras__chunks_homes<room>(&told.x);
 }
 template <int P>
-MIRAS__WIDE_GRID miras__run_slabs_back(const __grid_constant__ miras__chunks_job job) {
-  const miras__errand *a = &job.memory;
-  const miras__plan *p = &a->m.plan;
-  const size_t heads = (size_t)p->d.heads, i = blockIdx.x;
+MIRAS__WIDE_GRID miras__run_slabs_back(const __grid_constant__ miras__chunks_job a) {
   miras__chunks_told told;
-  miras__call run;
-  miras__tell_room(0, a->products);
-  miras__chunks_tell(&told, &job, i, 1, 0);
-  miras__memory_head(&a->m, i / heads, i % heads, &run);
-  run.io = &told.io, run.g = &told.d;
-  run.tape = told.x.g.tape;
-  run.scratch = (float *)(void *)told.x.stash;
-  run.position = told.x.position;
-  run.dy = told.x.dy, run.lddy = told.x.lddy;
-  run.dinit = told.x.dinit, run.dstate = told.x.dstate;
-  run.dgain = run.dridge = run.dinit + p->weights;
-  run.dbias = run.dgain + p->widest;
-  if (p->d.row_rates) told.d.rho = run.dbias + p->widest;
-  miras__back_all<P>(&run, &job.slabs);
+  miras__tell_room(0, a.memory.products);
+  miras__chunks_tell(&told, &a, blockIdx.x, 1, 0);
+  miras__back_all<P>(&told.run, &a.slabs);
 }
 #endif
 
@@ -7509,7 +7502,6 @@ static miras_cuda::miras__chunks_grid miras__cuda_layer_grid(const miras__there 
   miras_cuda::miras__chunks_grid c;
   memset(&c, 0, sizeof c);
   if (s->type != MIRAS_LAYER_MEMORY || s->late || most < told) return c;
-  if (back && s->plan.engine != MIRAS__RUN_EXACT) return c;
 #ifndef MIRAS_NO_TRAINING
   if (back) return miras__cuda_chunks_back_for(&s->plan, &there->options, most - told);
 #endif
@@ -7670,11 +7662,12 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
   job.tasks = *tasks;
   job.tasks.words = c.words;
   job.tasks.stash = t->stash;
+  job.tasks.room = job.tasks.near = job.tasks.parts = 0;   /* it lies elsewhere in such grids */
   job.tasks.records = c.bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
   ok = MIRAS__LAUNCH_OF(c.threads, c.grid, count * (back ? 1 : (s->dv + c.each - 1) / c.each),
                         c.bytes + sizeof tasks->told, t->stream, job);
   job.tasks.records = c.homes_bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
-  if (ok && back && s->plan.pulls)
+  if (ok && c.homes && s->plan.pulls)
     ok = MIRAS__LAUNCH_OF(c.threads, c.homes, count, c.homes_bytes + sizeof tasks->told, t->stream,
                           job);
   if (!ok) t->failed = 1;

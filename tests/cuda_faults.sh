@@ -20,7 +20,7 @@ fi
 mkdir "$folder/tests"
 cp miras.h miras_cuda.cuh "$folder"
 for name in test_cuda.cpp test_cuda_units.cpp test_cuda_chunks.cpp test_cuda_perceptrons.cpp \
-  cuda_calls.h cuda_shim.h cuda_races.h fingerprint.h; do
+  test_cuda_model.cpp cuda_calls.h cuda_shim.h cuda_races.h fingerprint.h; do
   cp "tests/$name" "$folder/tests"
 done
 
@@ -53,6 +53,8 @@ replace tests/test_cuda_units.cpp 'int main(' 'unsigned failed = 0' \
 replace tests/test_cuda_chunks.cpp 'int main(' 'unsigned failed = 0' \
   'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
 replace tests/test_cuda_perceptrons.cpp 'int main(' 'unsigned failed = 0' \
+  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
+replace tests/test_cuda_model.cpp 'int main(' 'unsigned failed = 0' \
   'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
 barrier='__syncthreads();'
 less='if (!FAULT) __syncthreads();'
@@ -153,6 +155,10 @@ plant 'a gate of another row' perceptrons "from the host's" \
   $cuh 'static void miras__back_outer(' 'threadIdx.x % 4' '(threadIdx.x + FAULT) % 4'
 plant "a lane's part of a row's sum twice" perceptrons "from the host's" \
   $cuh 'static void miras__back_sum(' 'sum, 2)' 'sum, 2 - FAULT)'
+plant "a layer's heads go back by another head's rows" layers 'differs: by' \
+  $cuh 'void miras__chunks_of_layer(' 'v.work.dy + h *' 'v.work.dy + (h ^ (size_t)FAULT) *'
+plant "sums of a layer's heads are not begun" layers 'differs: by' \
+  $cuh 'void miras__chunks_of_layer(' 'v.adds = again' 'v.adds = again || FAULT'
 
 flags="${FUSED:-} -ffp-contract=off"   # the processor's multiply-add, where run.sh found one
 failed=0
@@ -175,9 +181,12 @@ tell() {   # what, status, what is said
 "$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread \
   -c "$folder/tests/test_cuda_perceptrons.cpp" -o "$folder/perceptrons.o" &&
   "$cxx" "$folder/perceptrons.o" -o "$folder/perceptrons" -lm || exit 1
+"$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread -c "$folder/tests/test_cuda_model.cpp" \
+  -o "$folder/model.o" && "$cxx" "$folder/model.o" -o "$folder/model" -lm || exit 1
 if ! { PLANTED=0 "$folder/all" titans gla && PLANTED=0 "$folder/units" &&
        PLANTED=0 "$folder/chunks" deltanet hgrn2 &&
-       PLANTED=0 "$folder/perceptrons"; } >"$folder/said" 2>&1; then
+       PLANTED=0 "$folder/perceptrons" &&
+       PLANTED=0 "$folder/model" chunks-ttt-mlp; } >"$folder/said" 2>&1; then
   cat "$folder/said"
   exit 1
 fi
@@ -189,6 +198,7 @@ while IFS='|' read -r what row says; do
   [ "$row" = chunks ] && program=chunks row=deltanet
   [ "$row" = channels ] && program=chunks row=hgrn2
   [ "$row" = perceptrons ] && program=perceptrons row=ttt-mlp
+  [ "$row" = layers ] && program=model row=chunks-ttt-mlp
   PLANTED=$number timeout 100 "$folder/$program" "$row" >"$folder/said" 2>&1
   tell "$what" $? "$says"
 done <"$folder/list"

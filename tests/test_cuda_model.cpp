@@ -3,9 +3,19 @@
  * and with products on matrix units, where some have kernels for heads in chunks, nearly.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o test_cuda_model -lm
  *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_model.cpp -o test_cuda_model
- * Rows as arguments run only these. Without a GPU as test_cuda.cpp. */
+ * Rows as arguments run only these; chunks: heads in chunks, chunks-ROW: those of a row. Without a
+ * GPU as test_cuda.cpp. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
+/* How often a kernel was launched, there and back. */
+static struct { void (*kernel)(void); unsigned times; } counted[2];
+template <class F> static void count_launch(F *kernel) {
+  counted[0].times += (void (*)(void))kernel == counted[0].kernel;
+  counted[1].times += (void (*)(void))kernel == counted[1].kernel;
+}
+  #undef MIRAS__LAUNCH_OF
+  #define MIRAS__LAUNCH_OF(threads, kernel, blocks, bytes, stream, argument) \
+    (count_launch(kernel), shim_launch(kernel, blocks, threads, bytes, argument))
 #endif
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
@@ -84,14 +94,33 @@ static int same(const char *what, const float *a, const float *b, size_t count) 
 static int chunks;
 
 static int in_chunks(miras_cuda_model *g) {
+  const miras__shape *s;
   miras__there there;
+  int back, ok = 1;
   memcpy(&there, g->held, sizeof there);
+  s = there.m->layers[0].s;
+#ifndef __CUDACC__
+  for (back = 0; back < 2; back++) {
+    counted[back].kernel = (void (*)(void))miras__cuda_layer_grid(&there, s, back).grid;
+    counted[back].times = 0;
+  }
+#endif
   if (chunks < 0) there.shared = 0;
   memcpy(g->held, &there, sizeof there);
-  return !chunks || ((miras__cuda_layer_grid(&there, there.m->layers[0].s, 0).grid != NULL) ==
-                       (chunks > 0) &&
-                     (miras__cuda_layer_grid(&there, there.m->layers[0].s, 1).grid != NULL) ==
-                       (chunks > 0 && there.m->layers[0].s->plan.engine == MIRAS__RUN_EXACT));
+  for (back = 0; chunks && back < 2; back++)
+    ok = ok && (miras__cuda_layer_grid(&there, s, back).grid != NULL) == (chunks > 0);
+  return ok;
+}
+
+/* And did they, in each layer of a step? */
+static int ran_in_chunks(const miras_model *m) {
+  int ok = 1;
+#ifndef __CUDACC__
+  int back;
+  for (back = 0; chunks && back < 2; back++)
+    ok = ok && counted[back].times == (chunks > 0 ? (unsigned)m->desc.layers : 0);
+#endif
+  return ok;
 }
 
 /* Does the model learn on the device as it does here? With other products than the host's, which
@@ -172,6 +201,7 @@ static int learns(const miras_model_desc *d, const miras_cuda_options *how, int 
          (closed || same("streams", host->streams, mirror->streams, STREAMS * m->run)) &&
          miras_trainer_steps(mirror) == (uint64_t)(part - first) + 1;
   }
+  if (!ran_in_chunks(m)) ok = 0, puts("  other kernels than those of chunks ran, or they did");
   cudaFree(of_model);
   cudaFree(of_trainer);
   miras_trainer_close(host);
@@ -298,17 +328,23 @@ enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 
 /* Heads in chunks: with tokens behind the last state of a tape, of texts that go on, and of
  * sessions; beside tasks that do all of it. */
-static unsigned chunked(void) {
+static unsigned chunked(int argc, char **argv) {
   static const struct { miras_kind kind; miras_gate keep; int chunk, skip; } row[] = {
     {MIRAS_GATED_DELTANET, MIRAS_GATE_HEAD, 8, 0}, {MIRAS_KDA, MIRAS_GATE_CHANNEL, 1, 0},
-    {MIRAS_MAMBA2, MIRAS_GATE_HEAD, 1, 1}, {MIRAS_TITANS, MIRAS_GATE_HEAD, 8, 0}};
+    {MIRAS_MAMBA2, MIRAS_GATE_HEAD, 1, 1}, {MIRAS_TITANS, MIRAS_GATE_HEAD, 8, 0},
+    {MIRAS_TTT_MLP, MIRAS_GATE_HEAD, 8, 0}};
   const miras_cuda_options how = {MIRAS_CUDA_BF16X3};
   unsigned failed = 0, i;
   threads = 128;
   texts_made = &how;
   for (i = 0; i < sizeof row / sizeof row[0]; i++) {
     miras_model_desc d;
-    int ok = miras_model_preset(&d, row[i].kind) == MIRAS_OK;
+    const char *name = miras_kind_name(row[i].kind);
+    int ok = miras_model_preset(&d, row[i].kind) == MIRAS_OK, at = 1;
+    while (at < argc && strcmp(argv[at], "chunks") &&
+           (strncmp(argv[at], "chunks-", 7) || strcmp(argv[at] + 7, name)))
+      at++;
+    if (argc > 1 && at == argc) continue;
     d.layer[0].memory.key_dim = 6;
     d.layer[0].memory.chunk = row[i].chunk;
     d.layer[0].memory.keep_gate = row[i].keep;
@@ -324,8 +360,7 @@ static unsigned chunked(void) {
     ok = ok && (i < 2 || answers(&d));
     chunks = 0;
     allowed = 0;
-    printf("%-20s heads in chunks: %s\n", miras_kind_name(row[i].kind),
-           ok ? "nearly the same" : "DIFFERS");
+    printf("%-20s heads in chunks: %s\n", name, ok ? "nearly the same" : "DIFFERS");
     failed += !ok;
   }
   texts_made = NULL;
@@ -414,9 +449,7 @@ int main(int argc, char **argv) {
     fflush(stdout);
     failed += !ok;
   }
-  for (i = 1; i < (unsigned)argc && strcmp(argv[i], "chunks"); i++) {
-  }
-  if (argc < 2 || i < (unsigned)argc) failed += chunked();
+  failed += chunked(argc, argv);
   printf("%u differ\n", failed);
   return failed != 0;
 }
