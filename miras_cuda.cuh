@@ -3869,10 +3869,12 @@ static void miras__chunks_homes(const miras__chunks_back *x) {
  * A warp has 32 rows and 16 columns of a product. There is a barrier to a stage: of each slab five,
  * two more where y is made again, and about 25 of rows to a chunk. No sum depends on how many
  * threads or blocks there are. */
-enum { MIRAS__HALVES, MIRAS__HALVES_TURNED, MIRAS__FLOATS, MIRAS__FLOATS_TURNED };
+enum { MIRAS__HALVES, MIRAS__HALVES_TURNED, MIRAS__FLOATS, MIRAS__FLOATS_TURNED, MIRAS__EITHER,
+       MIRAS__EITHER_TURNED };
 
 /* A factor: rows of bfloat16 in shared memory, `ld` of them to a row, P parts `apart` bytes from
- * each other; or floats [rows, columns] anywhere. */
+ * each other; or floats [rows, columns] anywhere; either: a tile of such floats where there is one,
+ * which gives the same bits. */
 typedef struct miras__side {
   char *tile;
   const float *p;
@@ -3933,6 +3935,16 @@ static void miras__side_product(float c[2][2][4], const miras__side *left,
                                 unsigned column, unsigned deep) {
   enum { Y = RIGHT == MIRAS__HALVES ? 2 : 1, X = RIGHT == MIRAS__HALVES ? 1 : 2 };
   enum { FLOATS = RIGHT == MIRAS__FLOATS || RIGHT == MIRAS__FLOATS_TURNED };
+  enum { TURNED = RIGHT == MIRAS__EITHER_TURNED };
+  if (RIGHT >= MIRAS__EITHER) {
+    if (right->tile)                                 /* turned: [columns, k], as a tile is not    */
+      miras__side_product<P, LEFT, TURNED ? MIRAS__HALVES : MIRAS__HALVES_TURNED>(
+        c, left, right, row, frags, column, deep);
+    else
+      miras__side_product<P, LEFT, TURNED ? MIRAS__FLOATS_TURNED : MIRAS__FLOATS>(
+        c, left, right, row, frags, column, deep);
+    return;
+  }
   const miras__side l = *left, r = *right;           /* they stay in registers, beside what may
                                                         change memory                             */
   float v[4][2];
@@ -4027,6 +4039,15 @@ typedef struct miras__slabs_room {
   float *sums, *w[2];
 } miras__slabs_room;
 
+/* A tile behind `used` bytes, which it adds to. */
+__host__ static void miras__side_tile(miras__side *t, unsigned parts, unsigned rows,
+                                      unsigned columns, char *start, size_t *used) {
+  t->p = NULL;
+  t->rows = rows, t->columns = columns, t->ld = columns + 8, t->apart = rows * t->ld * 2;
+  t->tile = start ? start + *used : NULL;
+  *used += (size_t)parts * t->apart;
+}
+
 /* Lay them out; returns the bytes. start NULL: for that alone. */
 __host__ static size_t miras__slabs_lay(miras__slabs_room *to, const miras__slabs_size *s,
                                         char *start) {
@@ -4035,13 +4056,8 @@ __host__ static size_t miras__slabs_lay(miras__slabs_room *to, const miras__slab
   const unsigned wide[MIRAS__TILES] = {in, in, in, out, out, rows, s->wide, s->wide, s->wide,
                                        in, out};
   size_t used = 0;
-  for (int i = 0; i < (s->momentum ? MIRAS__TILES : MIRAS__NX); i++) {
-    miras__side *t = &to->tile[i];
-    t->p = NULL;
-    t->rows = rows, t->columns = wide[i], t->ld = wide[i] + 8, t->apart = rows * t->ld * 2;
-    t->tile = start ? start + used : NULL;
-    used += (size_t)s->parts * t->apart;
-  }
+  for (int i = 0; i < (s->momentum ? MIRAS__TILES : MIRAS__NX); i++)
+    miras__side_tile(&to->tile[i], s->parts, rows, wide[i], start, &used);
   to->sums = start ? (float *)(void *)(start + used) : NULL;
   used += 4 * rows * sizeof(float);
   for (int l = 0; s->near && l < 2; l++) {
@@ -4615,7 +4631,8 @@ typedef struct miras__back_room {
   float *by;                         /* [BY_ROWS, rows]                                           */
   float *sums;                       /* [2 layers, BY_ALL, columns / 16, rows]                    */
   float *whole;                      /* of warps: <A - B, bA>, <S, bA>, <S, bS>                   */
-  float *w[2];
+  float *w[2];                       /* near & 1: bA                                              */
+  miras__side weights[2];            /* near & 2: tiles of A, else there is none                  */
 } miras__back_room;
 
 typedef struct miras__back {
@@ -4634,22 +4651,24 @@ __host__ static size_t miras__back_lay(miras__back_room *to, const miras__slabs_
   const unsigned across = (most > s->wide ? most : s->wide) / 16;
   const unsigned wide[MIRAS__BACK_TILES] = {in, in, out, out, rows, rows,
                                             s->wide, s->wide, s->wide, s->wide};
+  const unsigned down[2] = {in, (s->mid + 15) / 16 * 16};
+  const unsigned over[2] = {down[1], out};
   const size_t floats[3] = {(size_t)MIRAS__BY_ROWS * rows,
                             (size_t)2 * MIRAS__BY_ALL * across * rows, 32};
   float **const array[3] = {&to->by, &to->sums, &to->whole};
   size_t used = 0;
-  for (int i = 0; i < MIRAS__BACK_TILES; i++) {
-    miras__side *t = &to->tile[i];
-    t->p = NULL;
-    t->rows = rows, t->columns = wide[i], t->ld = wide[i] + 8, t->apart = rows * t->ld * 2;
-    t->tile = start ? start + used : NULL;
-    used += (size_t)s->parts * t->apart;
+  for (int i = 0; i < MIRAS__BACK_TILES; i++)
+    miras__side_tile(&to->tile[i], s->parts, rows, wide[i], start, &used);
+  for (int l = 0; l < 2; l++) {
+    memset(&to->weights[l], 0, sizeof to->weights[l]);
+    if (s->near & 2)
+      miras__side_tile(&to->weights[l], s->parts, down[l], over[l], start, &used);
   }
   for (int i = 0; i < 3; i++) {
     *array[i] = start ? (float *)(void *)(start + used) : NULL;
     used += floats[i] * sizeof(float);
   }
-  for (int l = 0; s->near && l < 2; l++) {
+  for (int l = 0; (s->near & 1) && l < 2; l++) {
     const size_t all = l ? (size_t)s->mid * (s->out + 4) : (size_t)s->in * (s->mid_out + 4);
     to->w[l] = start ? (float *)(void *)(start + used) : NULL;
     used += (all + 3) / 4 * 4 * sizeof(float);
@@ -4665,11 +4684,18 @@ static float miras__slab_bend(int kind, float z) {     /* act'' */
 template <int P>
 static void miras__back_fill(const miras__side *s, const float *from, size_t ld, unsigned m,
                              unsigned n) {
-  const unsigned half = s->columns / 2;
-  for (unsigned at = threadIdx.x; at < s->rows * half; at += blockDim.x) {
-    const unsigned r = at / half, w = at % half * 2;
-    const float *x = from + r * ld + w;
-    miras__side_put<P>(s, r, w, r < m && w < n ? x[0] : 0, r < m && w + 1 < n ? x[1] : 0);
+  const unsigned half = s->columns / 2, all = s->rows * half;
+  for (unsigned first = threadIdx.x; first < all; first += 4 * blockDim.x) {
+    float v[4][2];                   /* on their way at once                                      */
+    K_ALL for (unsigned q = 0; q < 4; q++) {
+      const unsigned at = first + q * blockDim.x, r = at / half, w = at % half * 2;
+      const float *x = from + r * ld + w;
+      v[q][0] = r < m && w < n ? x[0] : 0, v[q][1] = r < m && w + 1 < n ? x[1] : 0;
+    }
+    K_ALL for (unsigned q = 0; q < 4; q++) {
+      const unsigned at = first + q * blockDim.x;
+      if (at < all) miras__side_put<P>(s, at / half, at % half * 2, v[q][0], v[q][1]);
+    }
   }
 }
 
@@ -4687,6 +4713,16 @@ static miras__side miras__back_side(miras__side s, int layer, unsigned from) {
   unsigned *const there = layer ? &s.rows : &s.columns;
   if (s.p) s.p += layer ? from * s.ld : from;
   *there = *there > from ? *there - from : 0;
+  return s;
+}
+
+/* A of layer `layer` for products: from the tile where that is near. */
+static miras__side miras__back_weight(const miras__back *f, int layer, unsigned from) {
+  const miras__side *near = &f->at.weights[layer];
+  miras__side s = miras__back_side(f->look.side[layer][0], layer, from);
+  if (!near->tile) return s;
+  s.tile = near->tile + (layer ? from * near->ld : from) * 2;
+  s.ld = near->ld, s.apart = near->apart;
   return s;
 }
 
@@ -4769,7 +4805,8 @@ static miras__terms miras__back_reads(const miras__back *f, int layer, unsigned 
   miras__terms x;
   memset(&x, 0, sizeof x);
   for (int i = 0; i < 3; i++) {
-    x.right[i] = miras__back_side(f->look.side[layer][i], layer, from);
+    x.right[i] = i ? miras__back_side(f->look.side[layer][i], layer, from)
+                   : miras__back_weight(f, layer, from);
     x.by[i] = miras__back_by(f, i);
     x.sum[i] = with ? miras__back_sums(f, layer, i) : NULL;
   }
@@ -4943,41 +4980,49 @@ static void miras__back_course_bwd(const miras__back *f) {
 #define K_SLABS for (from = 0; from < l->hidden; from += l->size.wide)
 #define K_WIDE (l->hidden - from < l->size.wide ? l->hidden - from : l->size.wide)
 
+/* Of a warp's share of a slab's z_1, in a pass: its rows and theirs behind act, and their tile. */
+template <int P>
+static void miras__back_act(const miras__back *f, const miras__pass *n, int tile,
+                            const float c[2][2][4], const miras__share *s, unsigned from) {
+  const miras__slabs *const l = &f->look;
+  const unsigned m = (unsigned)l->c->m, mid = l->size.mid, mid_out = l->size.mid_out;
+  const unsigned row = s->row, column = s->column;
+  K_PAIRS {
+    float y[2];
+    if (pair / 4 >= s->frags) continue;
+    miras__slab_row(l, y, NULL, K_OF(c), K_ROW, from + K_COLUMN);
+    K_ALL for (unsigned e = 0; e < 2; e++) {
+      const unsigned at = from + K_COLUMN + e;
+      if (K_ROW >= m) y[e] = 0;
+      if (K_ROW < m && at < mid_out) n->z[0][K_ROW * mid_out + at] = K_OF(c)[e];
+      if (K_ROW < m && at < mid) n->x[1][K_ROW * mid + at] = y[e];
+    }
+    miras__side_put<P>(&f->at.tile[tile], K_ROW, K_COLUMN, y[0], y[1]);
+  }
+}
+
 /* z_1 and y of a slab, and what it adds to z_2. */
 template <int P>
 static void miras__back_up(const miras__back *f, unsigned from, unsigned w) {
   const miras__slabs *const l = &f->look;
-  const miras__side *tile = f->at.tile, first = miras__slab_side(l, 0, 0, from);
-  const miras__side second = miras__slab_side(l, 1, 0, from);
+  const miras__side *tile = f->at.tile, first = miras__back_weight(f, 0, from);
+  const miras__side second = miras__back_weight(f, 1, from);
   const miras__pass *n = &l->c->net.pairs;
-  const unsigned m = (unsigned)l->c->m, mid = l->size.mid, mid_out = l->size.mid_out;
-  const unsigned out = tile[MIRAS__BACK_D2].columns;
+  const unsigned m = (unsigned)l->c->m, out = tile[MIRAS__BACK_D2].columns;
   miras__share s;
   for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
-    const unsigned row = s.row, column = s.column;
     float c[2][2][4];
     miras__share_clear(c);
-    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(c, &tile[MIRAS__BACK_X], &first, row,
-                                                         s.frags, column,
+    miras__side_product<P, MIRAS__HALVES, MIRAS__EITHER>(c, &tile[MIRAS__BACK_X], &first, s.row,
+                                                         s.frags, s.column,
                                                          tile[MIRAS__BACK_X].columns);
-    K_PAIRS {
-      float y[2];
-      if (pair / 4 >= s.frags) continue;
-      miras__slab_row(l, y, NULL, K_OF(c), K_ROW, from + K_COLUMN);
-      K_ALL for (unsigned e = 0; e < 2; e++) {
-        const unsigned at = from + K_COLUMN + e;
-        if (K_ROW >= m) y[e] = 0;
-        if (K_ROW < m && at < mid_out) n->z[0][K_ROW * mid_out + at] = K_OF(c)[e];
-        if (K_ROW < m && at < mid) n->x[1][K_ROW * mid + at] = y[e];
-      }
-      miras__side_put<P>(&tile[MIRAS__BACK_Y], K_ROW, K_COLUMN, y[0], y[1]);
-    }
+    miras__back_act<P>(f, n, MIRAS__BACK_Y, c, &s, from);
   }
   __syncthreads();
   for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, out); turn++) {
     float c[2][2][4];
     miras__share_clear(c);
-    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(c, &tile[MIRAS__BACK_Y], &second, s.row,
+    miras__side_product<P, MIRAS__HALVES, MIRAS__EITHER>(c, &tile[MIRAS__BACK_Y], &second, s.row,
                                                          s.frags, s.column, w);
     miras__slab_add(n->z[1], l->size.out, m, l->size.out, from > 0, c, &s);
   }
@@ -5003,7 +5048,7 @@ static void miras__back_errors(const miras__back *f) {
 /* d_1 and what it was before act'. */
 template <int P> static void miras__back_down(const miras__back *f) {
   const miras__slabs *const l = &f->look;
-  const miras__side *tile = f->at.tile, weights = miras__slab_side(l, 1, 0, 0);
+  const miras__side *tile = f->at.tile, weights = miras__back_weight(f, 1, 0);
   const miras__net *n = &l->c->net;
   const unsigned m = (unsigned)l->c->m, mid_out = l->size.mid_out;
   miras__share s;
@@ -5011,7 +5056,7 @@ template <int P> static void miras__back_down(const miras__back *f) {
     const unsigned row = s.row, column = s.column;
     float c[2][2][4];
     miras__share_clear(c);
-    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS_TURNED>(
+    miras__side_product<P, MIRAS__HALVES, MIRAS__EITHER_TURNED>(
       c, &tile[MIRAS__BACK_D2], &weights, row, s.frags, column, tile[MIRAS__BACK_D2].columns);
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const size_t at = K_ROW * mid_out + K_COLUMN + e;
@@ -5102,7 +5147,7 @@ static void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const miras__pass *q = &l->c->query;
-  const unsigned m = (unsigned)l->c->m, mid = l->size.mid, mid_out = l->size.mid_out;
+  const unsigned mid = l->size.mid, mid_out = l->size.mid_out;
   const miras__terms first = miras__back_reads(f, 0, from, NULL, 0, 0);
   const miras__terms second = miras__back_reads(f, 1, from, NULL, 0, 0);
   miras__share s;
@@ -5110,32 +5155,19 @@ static void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
   miras__back_slab<P>(f, MIRAS__BACK_D1, l->c->net.d[0], mid_out, from);
   __syncthreads();
   for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
-    const unsigned row = s.row, column = s.column;
     float c[2][2][4];
     miras__share_clear(c);
     miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
-      c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_D1], row, s.frags, column, l->rows);
-    K_ALL for (unsigned e = 0; e < 16; e++)
-      c[e / 8][e / 4 % 2][e % 4] = -c[e / 8][e / 4 % 2][e % 4];
-    miras__back_terms<P, MIRAS__FLOATS>(c, f, &first, &tile[MIRAS__BACK_Q], &s,
+      c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_D1], s.row, s.frags, s.column, l->rows);
+    miras__share_minus(c);
+    miras__back_terms<P, MIRAS__EITHER>(c, f, &first, &tile[MIRAS__BACK_Q], &s,
                                         tile[MIRAS__BACK_Q].columns);
-    K_PAIRS {
-      float y[2];
-      if (pair / 4 >= s.frags) continue;
-      miras__slab_row(l, y, NULL, K_OF(c), K_ROW, from + K_COLUMN);
-      K_ALL for (unsigned e = 0; e < 2; e++) {
-        const unsigned at = from + K_COLUMN + e;
-        if (K_ROW >= m) y[e] = 0;
-        if (K_ROW < m && at < mid_out) q->z[0][K_ROW * mid_out + at] = K_OF(c)[e];
-        if (K_ROW < m && at < mid) q->x[1][K_ROW * mid + at] = y[e];
-      }
-      miras__side_put<P>(&tile[MIRAS__BACK_P], K_ROW, K_COLUMN, y[0], y[1]);
-    }
+    miras__back_act<P>(f, q, MIRAS__BACK_P, c, &s, from);
   }
   __syncthreads();
   miras__back_scores<P>(f, l->c->kq[1], from > 0, MIRAS__BACK_P, MIRAS__BACK_Y, NULL);
   if (l->c->p->d.inner_norm)
-    miras__back_add<P, MIRAS__FLOATS>(f, &second, &tile[MIRAS__BACK_P], w, q->z[1], l->size.out);
+    miras__back_add<P, MIRAS__EITHER>(f, &second, &tile[MIRAS__BACK_P], w, q->z[1], l->size.out);
   __syncthreads();
 }
 
@@ -5151,6 +5183,10 @@ template <int P> static void miras__back_again(const miras__back *f, size_t t, u
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
   miras__rows_fwd(c->K, c->p, &c->io, t, m, &c->rows);
   miras__back_fill<P>(&tile[MIRAS__BACK_X], c->rows.x, in, m, in);
+  for (int i = 0; i < 2 && f->at.weights[i].tile; i++) {
+    const miras__side *w = &l->side[i][0];
+    miras__back_fill<P>(&f->at.weights[i], w->p, w->ld, w->rows, w->columns);
+  }
   __syncthreads();
   K_SLABS miras__back_up<P>(f, from, K_WIDE);
   miras__back_errors<P>(f);
@@ -5224,7 +5260,7 @@ static void miras__back_hidden(const miras__back *f, unsigned from, unsigned w) 
       b, &tile[MIRAS__BACK_P2], &tile[MIRAS__BACK_Y], row, s.frags, column, l->rows);
     miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
       y, &tile[MIRAS__BACK_P2], &tile[MIRAS__BACK_P], row, s.frags, column, l->rows);
-    miras__back_terms<P, MIRAS__FLOATS_TURNED>(b, f, &reads, &tile[MIRAS__BACK_U2], &s,
+    miras__back_terms<P, MIRAS__EITHER_TURNED>(b, f, &reads, &tile[MIRAS__BACK_U2], &s,
                                                tile[MIRAS__BACK_U2].columns);
     if (c->ends)
       miras__back_terms<P, MIRAS__FLOATS_TURNED>(y, f, &folds, &tile[MIRAS__BACK_D2], &s,
@@ -5257,8 +5293,7 @@ static void miras__back_gradient(const miras__back *f, unsigned from, unsigned w
     miras__share_clear(c);
     miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
       c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_U1], s.row, s.frags, s.column, l->rows);
-    K_ALL for (unsigned e = 0; e < 16; e++)
-      c[e / 8][e / 4 % 2][e % 4] = -c[e / 8][e / 4 % 2][e % 4];
+    miras__share_minus(c);
     if (l->c->ends)
       miras__back_terms<P, MIRAS__FLOATS>(c, f, &folds, &tile[MIRAS__BACK_X], &s,
                                           tile[MIRAS__BACK_X].columns);
@@ -5404,7 +5439,7 @@ static void miras__back_slab_of(const miras__back *f, unsigned from, unsigned w,
   }
   miras__back_hidden<P>(f, from, w);
   __syncthreads();
-  miras__back_add<P, MIRAS__FLOATS_TURNED>(f, &reads, &tile[MIRAS__BACK_U1], w, bq, in);
+  miras__back_add<P, MIRAS__EITHER_TURNED>(f, &reads, &tile[MIRAS__BACK_U1], w, bq, in);
   miras__back_gradient<P>(f, from, w);
   miras__back_scores<P>(f, c->bp, from > 0, MIRAS__BACK_U1, MIRAS__BACK_D1, NULL);
   miras__back_weights<P>(f, 1, from, w);
@@ -5435,7 +5470,7 @@ static void miras__back_anchor(const miras__back *f, int layer, unsigned from, u
 template <int P, int RIGHT>
 static void miras__back_through(const miras__back *f, int layer, unsigned from, unsigned w,
                                 float *to, unsigned n) {
-  const miras__side right = miras__slab_side(&f->look, layer, 0, from);
+  const miras__side right = miras__back_weight(f, layer, from);
   miras__share s;
   for (unsigned turn = 0; miras__share_of(&s, turn, f->look.rows, (n + 15) / 16 * 16); turn++) {
     float c[2][2][4];
@@ -5490,7 +5525,7 @@ template <int P> static void miras__back_bias(const miras__back *f) {
 
 /* bz_1 of a slab. */
 template <int P> static void miras__back_first(const miras__back *f, unsigned from, unsigned w) {
-  const miras__side *tile = f->at.tile, right = miras__slab_side(&f->look, 1, 0, from);
+  const miras__side *tile = f->at.tile, right = miras__back_weight(f, 1, from);
   const miras__net *n = &f->look.c->net;
   const unsigned m = (unsigned)f->look.c->m, mid = f->look.size.mid;
   const unsigned mid_out = f->look.size.mid_out;
@@ -5499,7 +5534,7 @@ template <int P> static void miras__back_first(const miras__back *f, unsigned fr
     const unsigned row = s.row, column = s.column;
     float c[2][2][4];
     miras__share_clear(c);
-    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS_TURNED>(
+    miras__side_product<P, MIRAS__HALVES, MIRAS__EITHER_TURNED>(
       c, &tile[MIRAS__BACK_U2], &right, row, s.frags, column, tile[MIRAS__BACK_U2].columns);
     K_PAIRS {
       float z[2];
@@ -5547,7 +5582,7 @@ template <int P> static void miras__back_chunk(const miras__back *f, size_t t, u
   c->net.balong = c->p->d.bounded_step ? c->along : NULL;
   K_SLABS {
     miras__back_bend<P>(f, from, K_WIDE);
-    miras__back_through<P, MIRAS__FLOATS>(f, 1, from, K_WIDE, c->net.bd[1], out);
+    miras__back_through<P, MIRAS__EITHER>(f, 1, from, K_WIDE, c->net.bd[1], out);
     miras__back_anchor<P>(f, 1, from, K_WIDE, MIRAS__BACK_U1, MIRAS__BACK_D2);
     __syncthreads();
   }
@@ -5558,7 +5593,7 @@ template <int P> static void miras__back_chunk(const miras__back *f, size_t t, u
     __syncthreads();
     miras__back_anchor<P>(f, 1, from, K_WIDE, MIRAS__BACK_Y, MIRAS__BACK_U2);
     miras__back_anchor<P>(f, 0, from, K_WIDE, MIRAS__BACK_X, MIRAS__BACK_U1);
-    miras__back_through<P, MIRAS__FLOATS_TURNED>(f, 0, from, K_WIDE, c->net.bx[0], in);
+    miras__back_through<P, MIRAS__EITHER_TURNED>(f, 0, from, K_WIDE, c->net.bx[0], in);
     __syncthreads();
   }
   c->brows.x = c->net.bx[0];
@@ -5607,8 +5642,8 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
     K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-    f->ca[l] = miras__side_floats(size->near ? f->at.w[l] : ca + at, size->near ? out + 4 : out,
-                                  in, out);
+    f->ca[l] = miras__side_floats(size->near & 1 ? f->at.w[l] : ca + at,
+                                  size->near & 1 ? out + 4 : out, in, out);
     f->cs[l] = miras__side_floats(miras__at(cs, at), out, in, out);
     f->home[l] = c->home ? call->dinit + at : NULL;
     f->look.side[l][1] = miras__side_floats(miras__at(c->home, at), out, in, out);
@@ -6782,20 +6817,21 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_back_of(const miras__pl
   return c;
 }
 
-/* Of perceptrons: what has a pass of its own, where a block has room for slabs of 16 hidden
- * columns, or 32 with bA beside them. */
+/* Of perceptrons: what has a pass of its own. A block has bA in shared memory and tiles of the
+ * weights where that leaves room for slabs of 64 hidden columns; or bA alone, which is stored, too,
+ * with slabs of 32 or more; or the tiles, with slabs of 64; or slabs of 16 or more alone. */
 static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_back_for(const miras__plan *p, int parts, size_t most) {
+  static const unsigned char nears[4] = {3, 1, 2, 0}, least[4] = {0, 32, 64, 64};
   miras_cuda::miras__chunks_grid c = miras__cuda_slabs_for(p, parts, most);
   miras_cuda::miras__slabs_size *s = &c.slabs;
   miras_cuda::miras__back_room room;
   const int can = c.grid != NULL;
-  int near;
   c.grid = NULL;
-  for (near = 1; can && !c.grid && near >= 0; near--)
+  for (int i = 0; can && !c.grid && i < 4; i++)
     for (unsigned all = (s->mid + 15) / 16, slabs = 1; !c.grid && slabs <= all; slabs++) {
-      s->near = (unsigned)near, s->wide = (all + slabs - 1) / slabs * 16;
-      if (near && slabs > 1 && s->wide < 32) break;
+      s->near = nears[i], s->wide = (all + slabs - 1) / slabs * 16;
+      if (slabs > 1 && s->wide < least[s->near]) break;
       c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
                 miras_cuda::miras__back_lay(&room, s, NULL);
       if (c.bytes > most) continue;
@@ -7495,10 +7531,16 @@ static size_t miras__model_block(const miras_model *m) {
 }
 
 #ifndef MIRAS__NO_TRAINER
+/* Bytes behind what such a grid works in, for what it is told. The perceptrons' adjoint works where
+ * that has been, for blocks have read it by then. */
+static size_t miras__cuda_told(const miras__shape *s, int back) {
+  return back && s->plan.engine == MIRAS__RUN_FROZEN ? 0 : sizeof(miras_cuda::miras__tasks);
+}
+
 /* The grids of chunks that heads of a layer have, forward or back; none: tasks run them. */
 static miras_cuda::miras__chunks_grid miras__cuda_layer_grid(const miras__there *there,
                                                              const miras__shape *s, int back) {
-  const size_t told = sizeof(miras_cuda::miras__tasks), most = there->shared;
+  const size_t told = miras__cuda_told(s, back), most = there->shared;
   miras_cuda::miras__chunks_grid c;
   memset(&c, 0, sizeof c);
   if (s->type != MIRAS_LAYER_MEMORY || s->late || most < told) return c;
@@ -7647,6 +7689,7 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
   const miras__shape *s = ph->all.layer->s;
   const int back = ph->act == MIRAS__HEAD_BWD;
   const size_t length = ph->all.length, per = (size_t)s->plan.tape_tokens;
+  const size_t told = miras__cuda_told(s, back);
   miras_cuda::miras__chunks_grid c;
   miras_cuda::miras__chunks_job job;
   int ok;
@@ -7663,13 +7706,12 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
   job.tasks.words = c.words;
   job.tasks.stash = t->stash;
   job.tasks.room = job.tasks.near = job.tasks.parts = 0;   /* it lies elsewhere in such grids */
-  job.tasks.records = c.bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
+  job.tasks.records = told ? c.bytes / sizeof(float) - miras_cuda::MIRAS__ROOM : 0;
   ok = MIRAS__LAUNCH_OF(c.threads, c.grid, count * (back ? 1 : (s->dv + c.each - 1) / c.each),
-                        c.bytes + sizeof tasks->told, t->stream, job);
+                        c.bytes + told, t->stream, job);
   job.tasks.records = c.homes_bytes / sizeof(float) - miras_cuda::MIRAS__ROOM;
   if (ok && c.homes && s->plan.pulls)
-    ok = MIRAS__LAUNCH_OF(c.threads, c.homes, count, c.homes_bytes + sizeof tasks->told, t->stream,
-                          job);
+    ok = MIRAS__LAUNCH_OF(c.threads, c.homes, count, c.homes_bytes + told, t->stream, job);
   if (!ok) t->failed = 1;
   return 1;
 }

@@ -151,6 +151,10 @@ plant 'hidden rows of the adjoint are read too soon' perceptrons 'race: .* share
   $cuh 'miras__back_hidden<P>(f, from, w);' "$barrier" "$less"
 plant 'weights of the adjoint change while they are read' perceptrons 'race: ' \
   $cuh 'miras__back_weights<P>(f, 1, from, w);' "$barrier" "$less"
+plant 'tiles of the weights are read too soon' perceptrons 'race: .* shared memory' \
+  $cuh 'f->at.weights[i], w->p' "$barrier" "$less"
+plant 'a row of weights without a tile' perceptrons "from the host's" \
+  $cuh 'f->at.weights[i].tile' 'w->ld, w->rows' 'w->ld, w->rows - FAULT'
 plant 'a gate of another row' perceptrons "from the host's" \
   $cuh 'static void miras__back_outer(' 'threadIdx.x % 4' '(threadIdx.x + FAULT) % 4'
 plant "a lane's part of a row's sum twice" perceptrons "from the host's" \

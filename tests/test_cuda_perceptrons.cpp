@@ -81,6 +81,46 @@ static unsigned repeated(void) {
   return failed;
 }
 
+/* The same bits wherever weights and their cotangents lie in the adjoint. */
+static unsigned anywhere(void) {
+  unsigned failed = 0, seen, i;
+  for (i = MIRAS_CUDA_BF16X3; i <= MIRAS_CUDA_BF16; i++) {
+    made of[2];
+    memory_case c;
+    miras_memory *m;
+    int t;
+    row_of(&c, "titans", MIRAS_TITANS, 31, 28, 16);
+    gates(&c, MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
+    c.d.expansion = 1, c.d.inner_bias = 1;
+    c.taped = c.home = 1, c.calls[CALLS - 1] = 40;
+    options.products = (miras_cuda_products)i;
+    m = miras_memory_open(&c.d, NULL);
+    if (!m) return printf("%s is no memory\n", c.name), 1u;
+    seen = 0;
+    for (most_shared = 160 << 10; most_shared; most_shared -= 512) {
+      const miras_cuda::miras__chunks_grid g =
+        miras__cuda_chunks_back_for(&m->plan, &options, most_shared);
+      if (!g.grid || g.slabs.wide < g.slabs.mid) break;
+      if (seen >> g.slabs.near & 1) continue;
+      if (run(&c, CHUNKS, &of[seen != 0])) return printf("%s does not run\n", c.name), 1u;
+      for (t = 0; seen && t < TENSORS; t++)
+        if (memcmp(of[0].of[t], of[1].of[t], of[0].floats[t] * sizeof(float))) {
+          printf("%s: the bits of %s differ with near %u\n", c.name, names[t], g.slabs.near);
+          failed++;
+        }
+      seen |= 1u << g.slabs.near;
+    }
+    /* tiles of two parts take more than floats do */
+    if (seen != (i == MIRAS_CUDA_BF16 ? 15u : 11u)) {
+      printf("%s: near was %x alone\n", c.name, seen);
+      failed++;
+    }
+    miras_memory_close(m);
+    give_back();
+  }
+  return failed;
+}
+
 /* Gradients that are asked for alone, and the same bits in calls that are alike. */
 static unsigned alone(void) {
   made whole_call, one;
@@ -141,7 +181,7 @@ int main(int argc, char **argv) {
     miras_memory_close(m);
     failed += compare(&c);
   }
-  if (argc < 2) failed += others() + repeated() + alone();
+  if (argc < 2) failed += others() + repeated() + anywhere() + alone();
   cudaFree(device);
   printf("%u differ\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
