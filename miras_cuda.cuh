@@ -5815,7 +5815,7 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
 
 /* N: rows of a column in registers, at least the features there are. */
 template <int N>
-__global__ void __launch_bounds__(128, N > 64 ? 3 : N > 32 ? 4 : 8)
+__global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   miras__run_step(const __grid_constant__ miras__errand a) {
   const miras__plan *p = &a.m.plan;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, heads = (size_t)p->d.heads;
