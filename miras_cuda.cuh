@@ -6556,8 +6556,8 @@ template <int P>
 MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job) {
   const miras__errand *a = &job.memory;
   const miras__plan *p = &a->m.plan;
-  const size_t heads = (size_t)p->d.heads, i = blockIdx.x, b = i / heads, h = i % heads;
-  size_t first, end;
+  const size_t i = blockIdx.x;
+  size_t first, end, heads, b, h;
   miras__head_io io;
   miras__call run;
 #ifndef MIRAS__NO_TRAINER
@@ -6567,6 +6567,7 @@ MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job)
     return;
   }
 #endif
+  heads = (size_t)p->d.heads, b = i / heads, h = i % heads;
   miras__chunks_range(a, b, &first, &end);
   if (first == end) return;
   miras__tell_room(0, a->products);
@@ -6991,7 +6992,8 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   chunks = miras__cuda_chunks_for(&held.m.plan, &held.options, most);
 #ifndef MIRAS_NO_TRAINING
   back = miras__cuda_chunks_back_for(&held.m.plan, &held.options, most);
-  if (back.grid && !(miras__cuda_allow(back.grid, most) && miras__cuda_allow(back.homes, most)))
+  if (back.grid && !(miras__cuda_allow(back.grid, most) &&
+                     (!back.homes || miras__cuda_allow(back.homes, most))))
     return MIRAS_ERR_DEVICE;
 #endif
   memset(g, 0, sizeof *g);

@@ -500,8 +500,8 @@ static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int) 
   *value = what == cudaDevAttrComputeCapabilityMajor ? 9 : 227 << 10;
   return cudaSuccess;
 }
-template <class F> static cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute, int) {
-  return cudaSuccess;
+template <class F> static cudaError_t cudaFuncSetAttribute(F kernel, cudaFuncAttribute, int) {
+  return kernel ? cudaSuccess : cudaErrorInvalidValue;
 }
 static cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
   memset(to, value, bytes);
