@@ -390,8 +390,8 @@ static unsigned table(int argc, char **argv) {
     int chunk, length, before, count, ends, threads;
     miras_gate gates;
   } pass[] = {
-    {1, 32, 0, 2, 0, 32, MIRAS_GATE_CONSTANT}, {16, 64, 2, 3, 1, 64, MIRAS_GATE_HEAD},
-    {64, 64, 0, 5, 1, 64, MIRAS_GATE_HEAD}, {1, 40, 3, 2, 1, 64, MIRAS_GATE_CHANNEL},
+    {1, 16, 0, 5, 0, 32, MIRAS_GATE_CONSTANT}, {16, 32, 2, 3, 1, 64, MIRAS_GATE_HEAD},
+    {64, 64, 0, 3, 1, 64, MIRAS_GATE_HEAD}, {1, 24, 3, 2, 1, 64, MIRAS_GATE_CHANNEL},
     {12, 24, -1, 3, 1, 96, MIRAS_GATE_CHANNEL}, {16, 32, 0, 3, 1, 128, MIRAS_GATE_HEAD},
     {1, 20, 2, 2, 1, 128, MIRAS_GATE_CHANNEL}};     /* of 128 threads: in chunks on matrix units */
   unsigned failed = 0, i;
