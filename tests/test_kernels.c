@@ -670,6 +670,59 @@ static void test_gemm_rows(void **state) {
   }
 }
 
+/* One pair of a layer, folded in one pass, has the bits of the kernels that do it one by one. */
+static void test_fold_pair(void **state) {
+  enum { MOST = 66 * 70 };
+  static const size_t shapes[][2] = { { 1, 1 }, { 4, 16 }, { 7, 5 }, { 66, 37 }, { 9, 20 },
+                                      { 65, 64 }, { 8, 70 } };
+  static float A[2][MOST], S[2][MOST], B[MOST], x[3][70], read[2][3][70], t1[70], pack[MIRAS__PACK];
+  int t, with;
+  size_t s, i;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k)) continue;
+    for (s = 0; s < sizeof shapes / sizeof *shapes; s++)
+      for (with = 0; with < 8; with++) {
+        const size_t in = shapes[s][0], out = shapes[s][1], all = in * out;
+        const float left = 0.97f, adds = 0.3f, stays = 0.6f, g = 0.21f, n = 0.37f;
+        const miras__arrival f = { in, out, A[0], with & 1 ? S[0] : NULL, with & 2 ? B : NULL, x[0],
+                                x[1], with & 4 ? x[2] : NULL, left, adds, stays, g, n, read[0][0],
+                                read[0][1], read[0][2] };
+        draw_all(A[0], MOST, UNIFORM, 1);
+        draw_all(S[0], MOST, UNIFORM, 2);
+        draw_all(B, MOST, UNIFORM, 3);
+        draw_all(&x[0][0], 3 * 70, UNIFORM, 4);
+        draw_all(&read[0][0][0], 3 * 70, UNIFORM, 5);
+        for (i = 0; i < all; i += 5) A[0][i] = -0.0f;
+        memcpy(A[1], A[0], sizeof A[0]);
+        memcpy(S[1], S[0], sizeof S[0]);
+        memcpy(read[1], read[0], sizeof read[0]);
+        k->fold_pair(&f);
+        for (i = 0; f.x && i < 3; i++) {
+          const float *m = i == 0 ? A[1] : i == 1 ? S[1] : B;
+          if (i == 0 || (i == 1 ? f.s : f.home))
+            k->gemm(MIRAS__SET, read[1][i], out, miras__mat(f.x, in), miras__mat(m, out), 1, out,
+                    in, pack);
+        }
+        k->fade(0, A[1], &left, f.home, in, out);
+        if (f.s) k->axpy(A[1], adds, S[1], all);
+        k->scale(t1, g, f.y, in);
+        k->gemm(MIRAS__SUB, A[1], out, miras__turned(t1, in), miras__mat(f.d, out), in, out, 1,
+                pack);
+        k->scale(t1, n, f.y, in);
+        if (f.s) k->scale(S[1], stays, S[1], all);
+        if (f.s)
+          k->gemm(MIRAS__SUB, S[1], out, miras__turned(t1, in), miras__mat(f.d, out), in, out, 1,
+                  pack);
+        if (!same_bits(A[0], A[1], MOST) || !same_bits(S[0], S[1], MOST) ||
+            !same_bits(&read[0][0][0], &read[1][0][0], 3 * 70))
+          fail_msg("fold_pair of %s, %dx%d, with %d: other bits than one by one", k->name, (int)in,
+                   (int)out, with);
+      }
+  }
+}
+
 static void test_matmul(void **state) {
   enum { M = 70, N = 80, K = 90 };
   static float A[M * K], B[K * N], C[M * N], pack[MIRAS__PACK];
@@ -1244,6 +1297,7 @@ int main(void) {
     cmocka_unit_test(test_limits),        cmocka_unit_test(test_accuracy),
     cmocka_unit_test(test_gemm_small),    cmocka_unit_test(test_gemm_all_cases),
     cmocka_unit_test(test_gemm_large),    cmocka_unit_test(test_gemm_rows),
+    cmocka_unit_test(test_fold_pair),
     cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),
     cmocka_unit_test(test_rotary),
     cmocka_unit_test(test_layers)
