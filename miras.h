@@ -1843,6 +1843,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #define MIRAS__THREAD 0
 #define MIRAS__THREADS 1
 #define MIRAS__MEET() ((void)0)
+#define MIRAS__IN_FLOATS 1   /* products are of floats: a device may have others                  */
 #ifdef MIRAS_NO_EXACT
   #define MIRAS__EXACT(f) NULL
 #else
@@ -2912,6 +2913,7 @@ typedef struct miras__plan {
   size_t tape_state;       /* frozen engine: floats per anchor; chunk 1 has one for each descent */
   int tape_tokens;         /* tokens that one tape_chunk covers                                  */
   int tape_blocks;         /* exact engine: blocks in which the adjoint takes them               */
+  size_t tape_errors;      /* and floats of a token's error, which lie behind the state, or 0    */
   size_t tape_once;        /* floats per head and call, before its chunks                        */
   size_t at[MIRAS__ARRAYS];   /* offsets of the arrays of a call's scratch                       */
   size_t scratch;          /* floats per worker for head_forward and head_read                   */
@@ -3521,7 +3523,7 @@ typedef struct miras__kernels miras__kernels;
   X(EXACT_BACK, void, left_bwd, (float *ds, float *dc, float *dcv, const float *s0,               \
     const float *c, size_t ld_c, const float *cv, int column, size_t n, size_t dv))               \
   X(EXACT, void, linear_run, (const miras__plan *p, const miras__head_io *io, const float *base,  \
-    float *s, float *row, size_t t, size_t end))                                                  \
+    float *s, float *errors, float *row, size_t t, size_t end))                                   \
   X(FROZEN, void, rest, (float *y, const float *a, float scale, size_t n))                        \
   X(FROZEN, void, fold_pair, (const miras__arrival *f))                                           \
   X(MESA, void, decay_rows, (const miras__kernels *K, float *l, size_t ld, float *c,              \
@@ -6915,7 +6917,7 @@ static void miras__linear_ahead(const miras__head_io *io, const miras__linear *f
  * alone, AVX-512: 0.68 of the peak instead of 0.42; where it lies, its rows fall into a few of the
  * cache's sets, and it is 0.42 again). */
 static void miras__linear_strips(const miras__plan *p, const miras__head_io *io, miras__linear *f,
-                                 float *strip, size_t t, size_t end) {
+                                 float *errors, float *strip, size_t t, size_t end) {
   float xq[MIRAS__SWEEP], *const s = f->s;
   const size_t n = f->n, dv = f->dv;
   size_t i, j, wide;
@@ -6934,6 +6936,7 @@ static void miras__linear_strips(const miras__plan *p, const miras__head_io *io,
       miras__linear_rows(io, f, i, 0);
       miras__linear_ahead(io, f, j, j + wide);
       f->xq = xq[i - t];
+      f->error = miras__to(errors, (i - t) * dv);
       f->closes = i + 1 == end;
       miras__linear_token(p, f, j, j + wide);
       f->xp = f->x;
@@ -6946,11 +6949,11 @@ static void miras__linear_strips(const miras__plan *p, const miras__head_io *io,
 /* Tokens t..end-1 of a head in chunks of 1, for plans that say `fused`; row: 3 values and 3 rows
  * of features, then room for a strip where plan.strip says so. In the place of the rows of room @45
  * and of what room @50 does with a block of one row: what it reads, the solution for u, the answer,
- * the fold. Without it a write takes 2.5 times as long at 16 x 16. All units of a block run it; its
- * columns do not see each other. */
+ * the fold. Without it a write takes 2.5 times as long at 16 x 16. errors, [end - t, dv] or NULL,
+ * receives those of the tokens. All units of a block run it; its columns do not see each other. */
 static void miras__linear_run(const miras__plan *p, const miras__head_io *io, const float *base,
-                              float *s, float *row, size_t t, size_t end) {
-  const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim;
+                              float *s, float *errors, float *row, size_t t, size_t end) {
+  const size_t n = p->features, dk = (size_t)p->d.key_dim, dv = (size_t)p->d.value_dim, from = t;
   float *steps = row + 2 * miras__pad(dv), *rows = row + 3 * miras__pad(dv);
   miras__linear f;
   f.s = s, f.u = row, f.error = io->surprise ? row + miras__pad(dv) : NULL;
@@ -6959,8 +6962,8 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
   f.first = 0, f.ahead = dk < dv ? dk : dv;
   f.next = end - t == 1 && io->head + 1 < (size_t)p->d.heads ? p->head_state : 0;
 #if K_STRIP > 1
-  if (p->strip && end - t >= MIRAS__RUN && !p->map && !p->implicit && !f.error) {
-    miras__linear_strips(p, io, &f, rows + 3 * miras__pad(n), t, end);
+  if (p->strip && end - t >= MIRAS__RUN && !p->map && !p->implicit && !io->surprise) {
+    miras__linear_strips(p, io, &f, errors, rows + 3 * miras__pad(n), t, end);
     return;
   }
 #endif
@@ -6984,12 +6987,13 @@ static void miras__linear_run(const miras__plan *p, const miras__head_io *io, co
       f.eta = steps;
     }
     f.closes = t + 1 == end;
+    if (errors) f.error = errors + (t - from) * dv;
     miras__linear_token(p, &f, 0, dv);
-    if (p->map || p->implicit || f.error) V_MEET();
-    if (f.error && V_UNIT == 0)
+    if (p->map || p->implicit || io->surprise) V_MEET();
+    if (io->surprise && V_UNIT == 0)
       io->surprise[t] = p->delta ? 0.5f * miras__dot(f.error, f.error, dv)
                                  : -miras__dot(f.error, f.v, dv);
-    if (f.error) V_MEET();
+    if (io->surprise) V_MEET();
     f.xp = f.x;
   }
   V_MEET();
@@ -9572,6 +9576,7 @@ typedef struct miras__block {
   int backward;            /* 0, or which block between two states of the tape, from 1           */
   int live, answers;       /* does anything follow the block? is what queries read wanted: not
                               to the adjoint, but with normalisers and value gates               */
+  int errors;              /* does read begin with errors that the tape has kept?                */
   float *pack, *x[2], *product[2], *score[2], *z, *zc, *read, *u, *raw, *den, *row, *l, *c, *cv, *f;
   float *dx[2], *du[2], *dl, *dc, *dcv, *dlast[2], *dscore[2], *dz, *dread, *dden, *ds, *history;
 } miras__block;
@@ -9625,6 +9630,8 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   p->tape_tokens = p->tape_blocks * (int)grid;
   p->fused = chunk == 1 && descents == 1 && p->streams == 1 && !d->diagonal && !d->normalise &&
              !p->value_decay;
+  p->tape_errors = p->fused && p->delta ? (size_t)d->value_dim : 0;
+  p->tape_chunk += (size_t)p->tape_tokens * p->tape_errors;
   p->split = p->weights;
   p->at_open = state;
   least = miras__block_offsets(p, grid * descents, 1, p->at, &open);
@@ -9777,6 +9784,7 @@ static void miras__exact_open(const miras__call *a, size_t rows, int backward, m
   k->r.theta = k->r.delta = NULL;
   k->ld = miras__pad(rows);
   k->backward = backward;
+  k->errors = 0;
   k->K = a->K;
   k->p = p;
   k->base = p->pulls && a->K->any(a->init, p->weights) ? a->init : NULL;
@@ -9815,7 +9823,7 @@ static void miras__exact_stack(miras__block *k, size_t r0, size_t m, size_t read
   q->seen = r0 + q->step;
   k->r.q = k->z + q->row * k->p->features;
   k->stack = e->count + reads;
-  k->asked = k->answers ? k->stack : e->count;
+  k->asked = k->answers ? k->stack : k->errors ? 0 : e->count;
 }
 
 /* The new rows' u, and t or e_i in the place of what was read for an error. */
@@ -9824,10 +9832,10 @@ static void miras__exact_pairs(miras__block *k) {
   const miras__plan *p = k->p;
   const size_t dv = (size_t)p->d.value_dim, last = p->streams - 1;
   float *u = p->value_decay ? k->u : k->open.u[0] + k->r0 * dv;
-  if (!p->delta || last)
-    miras__gate(K, p->rates > 1, u, k->r.eta, p->rates, k->r.v, k->m, dv);
+  if (!p->delta || last || k->errors)
+    miras__gate(K, p->rates > 1, u, k->r.eta, p->rates, k->errors ? k->read : k->r.v, k->m, dv);
   else K->sub(k->read, k->r.v, k->read, k->m * dv);
-  if (p->delta) {
+  if (p->delta && !k->errors) {
     const miras__solve s = {k->read, k->open.u[last], last ? k->open.u[0] : NULL, k->score[last],
                             k->score[0], k->r.eta, dv, k->ld, p->rates};
     K->exact_solve(0, &s, k->r0, k->m);
@@ -10139,14 +10147,18 @@ static void miras__linear_forward(const miras__call *a) {
   const miras__plan *p = a->p;
   const size_t length = (size_t)a->io->length, per = (size_t)p->tape_tokens;
   const float *base = p->pulls && K->any(a->init, p->weights) ? a->init : NULL;
+  float *errors = NULL;
   size_t t, end;
   for (t = 0; t < length; t = end) {
     end = t + MIRAS__SWEEP - (size_t)((a->position + (uint64_t)t) % MIRAS__SWEEP);
     if (MIRAS__TRAINS && a->tape && end > t + per - t % per) end = t + per - t % per;
     if (end > length) end = length;
-    if (MIRAS__TRAINS && a->tape && t % per == 0)
-      K->copy(a->tape + t / per * p->tape_chunk, a->state, p->weights);
-    K->linear_run(p, a->io, base, a->state, a->scratch, t, end);
+    if (MIRAS__TRAINS && a->tape) {
+      float *tape = a->tape + t / per * p->tape_chunk;
+      if (t % per == 0) K->copy(tape, a->state, p->weights);
+      if (p->tape_errors) errors = tape + p->weights + t % per * p->tape_errors;
+    }
+    K->linear_run(p, a->io, base, a->state, errors, a->scratch, t, end);
     if ((a->position + (uint64_t)end) % MIRAS__SWEEP) continue;
     K->flush(a->state, a->state, p->weights);
   }
@@ -10255,6 +10267,16 @@ static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, s
   miras__rows_queries_bwd(K, p, a->io, a->g, t, reads, k->dz + k->by[1].row * n, k->r.q, n);
 }
 
+/* The errors of a block that begins at token t, where the tape has kept them: what linear_run found
+ * need not be read of S_0 and solved for again, a tenth of the adjoint's operations. */
+static void miras__exact_kept(const miras__call *a, miras__block *k, size_t t) {
+  const miras__plan *p = a->p;
+  const size_t per = (size_t)p->tape_tokens;
+  k->errors = p->tape_errors && MIRAS__IN_FLOATS;
+  if (k->errors)
+    k->read = a->tape + t / per * p->tape_chunk + p->weights + t % per * p->tape_errors;
+}
+
 /* Adjoint of exact_forward, from the last state of the tape to the first; ds is the cotangent of
  * the state after the block. The tokens between two states are computed again in blocks, each with
  * arrays and an S_0 of its own, which the fold of the one before has made, and the blocks are then
@@ -10284,6 +10306,7 @@ static void miras__exact_backward(const miras__call *a) {
       reads = end - t < grid ? end - t : grid;
       if (end - t < 2 * grid) miras__exact_fetch(a, t, reads, 1);
       else miras__exact_fetch(a, t + grid, grid, 0);
+      miras__exact_kept(a, k, t);
       miras__exact_rows(k, a->io, t, 0, reads * descents);
       if (end - t <= grid) break;
       next = *k;
@@ -10301,6 +10324,7 @@ static void miras__exact_backward(const miras__call *a) {
       miras__exact_open(a, grid * descents, k->backward - 1, k);
       k->s0 = k->backward > 1 || k->base ? k->f : state;
       k->live = 1;
+      miras__exact_kept(a, k, t - grid);
       miras__exact_stack(k, 0, grid * descents, grid);
     }
   }

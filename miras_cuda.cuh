@@ -2496,6 +2496,9 @@ struct miras__hidden;
 struct miras__answer;
 struct miras__retention;
 #define miras__kernels miras__cuda_kernels
+/* Chunks on matrix units (below) have a state on the tape and no errors. */
+#undef MIRAS__IN_FLOATS
+#define MIRAS__IN_FLOATS (miras__products() == MIRAS_CUDA_FLOAT)
 #define MIRAS__DEVICE 2
 #include MIRAS_SELF
 #undef MIRAS__DEVICE
