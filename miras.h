@@ -1894,6 +1894,7 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
  * small unless sides reach 256. */
 #define MIRAS__PACK_OF(side) ((side) < 256 ? 16384 : 40960)
 #define MIRAS__PACK MIRAS__PACK_OF(256)
+#define MIRAS__PANEL 64            /* columns of the widest panels of a right factor              */
 
 /* Product and sum of sizes; 0 when the result does not fit. */
 static MIRAS__BOTH MIRAS__UNUSED int miras__size_mul(size_t a, size_t b, size_t *out) {
@@ -3025,6 +3026,13 @@ static size_t miras__right(miras__matrix m) { return (size_t)(m.strides >> 32); 
 static miras__matrix miras__mat(const float *p, size_t ld) { return miras__strided(p, ld, 1); }
 static miras__matrix miras__turned(const float *p, size_t ld) { return miras__strided(p, 1, ld); }
 
+/* A right factor [K, N] in panels of `panel` columns (room @20) that follow each other, each with
+ * its rows in one piece: element (k, j) is p[(j - j % panel) * deep + k * panel + j % panel]. What
+ * is behind the last column may be anything. A part of the rows begins further on by whole rows. */
+static MIRAS__UNUSED miras__matrix miras__panels(const float *p, size_t deep) {
+  return miras__strided(p, deep, 0);
+}
+
 /* A factor again, as tiles take it. */
 typedef struct miras__operand {
   const float *p;
@@ -3618,6 +3626,7 @@ typedef struct miras__kernels miras__kernels;
 #ifndef MIRAS__DEVICE
 struct miras__kernels {
   const char *name;
+  size_t panel;                    /* columns of a panel of B: 16 or MIRAS__PANEL               */
 #define MIRAS_X(part, result, name, arguments) result (*name) arguments;
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
@@ -3695,6 +3704,7 @@ struct miras__kernels {
 #define miras__look_ahead MIRAS__IN_SET(miras__look_ahead)
 #define miras__pack MIRAS__IN_SET(miras__pack)
 #define miras__pack_rows MIRAS__IN_SET(miras__pack_rows)
+#define miras__factor_at MIRAS__IN_SET(miras__factor_at)
 #define miras__gemm_row_part MIRAS__IN_SET(miras__gemm_row_part)
 #define miras__gemm_row MIRAS__IN_SET(miras__gemm_row)
 #define miras__turned_part MIRAS__IN_SET(miras__turned_part)
@@ -4319,6 +4329,9 @@ static inline float miras__fold_max(const miras__vf *v) {
   #define K_COPIES 0
 #endif
 
+/* The columns of a panel: those of such a tile. */
+#define K_PANEL (K_COPIES * V_W == MIRAS__PANEL ? MIRAS__PANEL : 16)
+
 /* Vectors of columns that a sweep over a state takes side by side (room @28); on a device they have
  * threads of their own. */
 #if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5
@@ -4893,6 +4906,13 @@ static MIRAS__UNUSED void miras__gemm_outer(int mode, float *C, size_t ldc, cons
 #undef K_ROWS
 }
 
+/* B from k, j on, as a tile reads it whose columns are of one panel. */
+static miras__operand miras__factor_at(miras__matrix B, size_t k, size_t j) {
+  const size_t brs = miras__down(B), bcs = miras__right(B), in = j % K_PANEL;
+  if (bcs) return miras__operand_of(B.p + k * brs + j * bcs, brs, 1);
+  return miras__operand_of(B.p + (j - in) * brs + k * K_PANEL + in, K_PANEL, 1);
+}
+
 #if defined(__OPTIMIZE_SIZE__) && MIRAS__ISA == 1
 /* Where size is asked for, without vectors: the same chains, row by row. */
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
@@ -4905,7 +4925,7 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
     for (j = 0; j < N; j++) C[j] = mode == MIRAS__SET ? 0 : mode == MIRAS__SUB ? -C[j] : C[j];
     for (k = 0; k < seen; k++)
       for (j = 0; j < N; j++)
-        C[j] = V_FMA(A.p[k * miras__right(A)], B.p[k * miras__down(B) + j * miras__right(B)], C[j]);
+        C[j] = V_FMA(A.p[k * miras__right(A)], *miras__factor_at(B, k, j).p, C[j]);
     for (j = 0; j < N && mode == MIRAS__SUB; j++) C[j] = 0 - C[j];
   }
 }
@@ -5155,28 +5175,29 @@ static miras__blocks miras__blocks_of(miras__matrix A, miras__matrix B, size_t M
                                       size_t K) {
   const size_t acs = miras__right(A), brs = miras__down(B), bcs = miras__right(B);
   miras__blocks b;
-  b.far = K * (bcs == 1 ? brs : bcs) > 262144;
+  b.far = K * (!bcs ? N : bcs == 1 ? brs : bcs) > 262144;
   b.large = K_COPIES && b.far && M >= 256 && N >= 256 && K >= 64;
   b.wrap = b.large || (acs != 1 && M >= 16 && N >= 64 && K >= 64 && K * acs > 65536);
   b.rows = b.large ? 256 : b.wrap || K > 4095 ? 64 : 262144 / (K + 1);
-  b.deep = b.large ? 128 : bcs != 1 && V_W == 16 ? 64 : 128;
+  b.deep = b.large ? 128 : bcs > 1 && V_W == 16 ? 64 : 128;
+  if (!bcs && K_PANEL == 16) b.deep = 256;
   if (!b.wrap && bcs == 1 && brs <= 4 * V_W && N % V_W == 0) b.deep = K;
-  b.group = bcs == 1 || b.large ? N : 64;
+  b.group = bcs <= 1 || b.large ? N : 64;
   return b;
 }
 
 /* What is wanted after the panel x at k, j, which is `width` wide: the next panel of B. */
 static void miras__look_ahead(miras__tower *x, const miras__blocks *by, miras__matrix B, size_t j,
                               size_t k, size_t width, size_t N, size_t K) {
-  const size_t brs = miras__down(B), bcs = miras__right(B), depth = (size_t)x->depth;
+  const size_t bcs = miras__right(B), depth = (size_t)x->depth;
   const int deeper = by->group < N && k + depth < K;
   const size_t j2 = deeper ? j : j + width, k2 = deeper ? k + depth : by->group < N ? 0 : k;
   const size_t depth2 = K - k2 < by->deep ? K - k2 : by->deep;
   x->ahead = x->B.p, x->left = x->each = x->ahead_ld = x->ahead_cols = 0;
   if (!by->far || j2 + width > N) return;
-  x->ahead = B.p + k2 * brs + j2 * bcs;
-  x->ahead_ld = bcs == 1 ? brs : bcs, x->ahead_cols = bcs == 1 ? width : depth2;
-  x->left = bcs == 1 ? depth2 : width;
+  x->ahead = miras__factor_at(B, k2, j2).p;
+  x->ahead_ld = bcs > 1 ? bcs : x->B.down, x->ahead_cols = bcs > 1 ? depth2 : width;
+  x->left = bcs > 1 ? width : depth2;
   x->each = x->left * 6 / x->rows + 1;
 }
 
@@ -5187,8 +5208,9 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
   const size_t ars = miras__down(A), acs = miras__right(A);
   const size_t brs = miras__down(B), bcs = miras__right(B);
   const miras__blocks by = miras__blocks_of(A, B, M, N, K);
-  /* Narrower than 4 vectors where the registers do not hold enough rows of them. */
-  const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4) ? 4 : K_ROWS2 ? 2 : 1;
+  /* Narrower than 4 vectors where the registers do not hold enough rows of them, and where a panel
+   * is. */
+  const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4 && bcs) ? 4 : K_ROWS2 ? 2 : 1;
   size_t i0, j0, j, k, n;
   miras__tower x;
   x.ldc = ldc, x.far = by.large;
@@ -5209,14 +5231,14 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
           width = nv * V_W;
           n = end - j < width ? end - j : width;
           x.C = C + i0 * ldc + j, x.copy = NULL, x.n = n, x.rows = rows, x.A = a;
-          x.B = miras__operand_of(B.p + k * brs + j * bcs, brs, 1);
+          x.B = miras__factor_at(B, k, j);
           x.first = x.depth = (ptrdiff_t)depth;
           if (causal >= 0) x.first = (ptrdiff_t)i0 + 1 + causal - (ptrdiff_t)k;
           if (K_COPIES) miras__look_ahead(&x, &by, B, j, k, width, N, K);
-          if (bcs != 1 || n < width) {
+          if (bcs > 1 || (bcs && n < width)) {
             miras__pack(pack, width, x.B.p, brs, bcs, n, depth);
             x.B = miras__operand_of(pack, width, 1);
-          } else if (nv == K_COPIES && brs > width && rows >= 18 && x.first >= x.depth) {
+          } else if (nv == K_COPIES && x.B.down > width && rows >= 18 && x.first >= x.depth) {
             x.copy = pack;
           }
           miras__tower_tiles(nv, stage, &x);
@@ -5235,12 +5257,12 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   mode &= 3;
   if (K == 1 && miras__right(B) == 1) {   /* 16 x 16: 330 instructions, 780 as tiles */
     miras__gemm_outer(mode, C, ldc, A.p, miras__down(A), B.p, M, N);
-  } else if (M == 1 && (miras__right(B) == 1 || N == 1)) {
+  } else if (M == 1 && miras__right(B) && (miras__right(B) == 1 || N == 1)) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
     miras__gemm_row(mode, C, A.p, miras__right(A), B.p, miras__down(B), N, K);
   } else {
 #if !defined(__OPTIMIZE_SIZE__) && MIRAS__ISA < 5
-    if (M == 1 && miras__down(B) == 1 && causal < 0)
+    if (M == 1 && miras__right(B) && miras__down(B) == 1 && causal < 0)
       N = miras__gemm_turned_row(mode, C, A.p, miras__right(A), B.p, miras__right(B), N, K);
     if (!N) return;
 #endif
@@ -8396,7 +8418,7 @@ static float miras__cross_entropy(float *x, size_t n, size_t target, float scale
 
 #if MIRAS__ISA < 5   /* a device has a record of its own */
 static const miras__kernels miras__kernel_table = {
-  MIRAS__ISA_NAME,
+  MIRAS__ISA_NAME, K_PANEL,
 #define MIRAS_X(part, result, name, arguments) MIRAS__##part(miras__##name),
   MIRAS__KERNELS(MIRAS_X)
 #undef MIRAS_X
@@ -8420,6 +8442,7 @@ static const miras__kernels miras__kernel_table = {
 #undef K_STRIP
 #undef K_ROWS1
 #undef K_COPIES
+#undef K_PANEL
 #undef vf
 #undef vm
 #undef V_X86
@@ -14513,7 +14536,9 @@ typedef struct miras__layer_work {
                                       the token before                                            */
   float *part[MIRAS__ORIGINS];     /* [tiles | B | B H, sums] gradients                           */
   float *turned;                   /* transposed weights of one layer: the projections', [proj, W],
-                                      then the others'                                            */
+                                      then the others'; before, in a forward pass, the weights in
+                                      panels (rooms @14, @24), which on the host the transposed
+                                      ones are as well                                            */
 } miras__layer_work;
 
 /* Masks of one call: the key of a row follows from seed, step, call, site and row (dropout,
@@ -14536,6 +14561,7 @@ typedef struct miras__visit {
   uint64_t position;               /* of its first                                                */
   float *run;                      /* what the layer has in its running text; NULL: a new one     */
   int train;                       /* the adjoint will follow                                     */
+  int panels;                      /* work.turned has the layer's weights                         */
   int projected;                   /* proj has all rows of the call; else the visited ones        */
   int only;                        /* 1: of what goes through convolutions queries alone, and no
                                       gates; 2: all but queries                                   */
@@ -14589,6 +14615,10 @@ static void miras__block_norm_bwd(const miras__kernels *k, float *dx, const floa
 /* Whole cache lines; what is too large stays it. */
 static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
 
+static size_t miras__paneled(size_t n) {
+  return n > (size_t)-1 - MIRAS__PANEL ? n : (n + MIRAS__PANEL - 1) / MIRAS__PANEL * MIRAS__PANEL;
+}
+
 static size_t miras__tiles(size_t tokens) { return (tokens + MIRAS__TILE - 1) / MIRAS__TILE; }
 
 /* Of the inputs of the convolutions in tail and n more of proj the last taps - 1 stay in tail. */
@@ -14636,11 +14666,45 @@ static miras__norm miras__layer_norm(const miras__layer *layer, int i, const flo
   return miras__norm_of(x, ldx, miras__weight(layer, i), rows, n, layer->s->epsilon);
 }
 
-/* The transpose [cols, rows] of a weight, rows padded. */
-static float *miras__turned_weight(const miras__shape *s, const miras__layer_work *work, int i) {
-  const size_t place = s->param[i].place;
-  return work->turned + (miras__params[i].origin == MIRAS__PROJECTS
-                           ? place * s->ld_x : s->sums[MIRAS__PROJECTS] + place);
+/* ---- weights once more, as products of many rows want them ----
+ *
+ * A step multiplies many tiles by the same weights. The host packs those of a layer in panels
+ * before its tiles, and their transposes for the way back: a panel is read in one piece, which
+ * memory is ahead of, and no product packs anything. Those of the projections [W, proj] are one
+ * matrix, so that all projections are one product; so are their transposes, one below the other.
+ * Rows of tiles of 64 by 512 x 512 to 512 x 2064: AVX2 88 to 91 GFLOP/s of 103, 82 to 86 as rows.
+ * Experts' weights stay rows, and so do all where BLIS multiplies or a device. */
+#if defined(MIRAS__DEVICE) || defined(MIRAS_USE_BLIS)
+  #define MIRAS__PANELS 0
+#else
+  #define MIRAS__PANELS 1
+#endif
+
+/* The columns of a panel of weight i; 0: rows. */
+static size_t miras__panel_of(const miras__kernels *k, const miras__shape *s, int i) {
+#if MIRAS__PANELS
+  return s->param[i].each == s->param[i].rows ? k->panel : 0;
+#else
+  (void)k, (void)s, (void)i;
+  return 0;
+#endif
+}
+
+/* The matrix that weight i, or its transpose, is a part of. */
+static float *miras__turned_start(const miras__shape *s, const miras__layer_work *work, int i) {
+  const int projects = miras__params[i].origin == MIRAS__PROJECTS;
+  return work->turned + (projects ? 0 : s->sums[MIRAS__PROJECTS] + s->param[i].place);
+}
+
+/* The transpose of weight i, expert e's, in panels of so many columns or as rows. */
+static miras__matrix miras__turned_weight(const miras__shape *s, const miras__layer_work *work,
+                                          size_t panel, int i, size_t e) {
+  const miras__param *p = &s->param[i];
+  const float *start = miras__turned_start(s, work, i);
+  const int projects = miras__params[i].origin == MIRAS__PROJECTS;
+  const size_t row = projects ? p->place : 0;
+  if (panel) return miras__panels(start + row * panel, projects ? s->proj : p->cols);
+  return miras__mat(start + row * s->ld_x + e * p->each, miras__pad(p->rows));
 }
 
 /* Norm 1 or 2, i, of n rows. */
@@ -14662,20 +14726,21 @@ static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, fl
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[i];
   const size_t row = e * p->each;
+  miras__matrix w = miras__mat(miras__weight(a->layer, i) + row * p->cols, p->cols);
 #ifndef MIRAS__DEVICE
   if (s->form) {
-    miras__packed w;
-    w.p = a->layer->packed + p->at + row * miras__row_bytes(s->form, p->cols);
-    w.form = s->form, w.turned = 0, w.cols = p->cols;
-    w.wide = a->scratch + s->wide;
-    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &w, n, p->cols, p->each,
+    miras__packed few;
+    few.p = a->layer->packed + p->at + row * miras__row_bytes(s->form, p->cols);
+    few.form = s->form, few.turned = 0, few.cols = p->cols;
+    few.wide = a->scratch + s->wide;
+    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &few, n, p->cols, p->each,
                         a->scratch);
     return;
   }
 #endif
-  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx),
-                miras__mat(miras__weight(a->layer, i) + row * p->cols, p->cols), n, p->cols,
-                p->each, a->scratch);
+  if (a->panels && miras__params[i].origin == MIRAS__MULTIPLIES && miras__panel_of(a->k, s, i))
+    w = miras__panels(miras__turned_start(s, &a->work, i), p->rows);
+  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx), w, n, p->cols, p->each, a->scratch);
 }
 
 static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
@@ -14686,10 +14751,11 @@ static void miras__times(const miras__visit *a, int i, int mode, float *c, size_
 /* dx [n, rows], set or added to, = d W'. */
 static void miras__times_of_bwd(const miras__visit *a, int i, size_t e, int mode, float *dx,
                                 size_t ldx, const float *d, size_t ldd, size_t n) {
-  const miras__param *p = &a->layer->s->param[i];
-  const float *turned = miras__turned_weight(a->layer->s, &a->work, i) + e * p->each;
-  miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd), miras__mat(turned, miras__pad(p->rows)), n,
-                p->each, p->cols, a->scratch);
+  const miras__shape *s = a->layer->s;
+  const miras__param *p = &s->param[i];
+  miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
+                miras__turned_weight(s, &a->work, miras__panel_of(a->k, s, i), i, e), n, p->each,
+                p->cols, a->scratch);
 }
 
 /* The same of the tile. */
@@ -14756,6 +14822,13 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
   float *h = s->plain ? proj : a->scratch + MIRAS__PACK;
   size_t i;
   miras__block_norm(a->k, h, s->plain ? s->ld_p : s->ld_x, &in);
+  if (a->panels && !s->late && !s->plain) {
+    const miras__param *last = &s->param[miras__projections[count - 1]];
+    miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x),
+                  miras__panels(a->work.turned, s->width), n, last->place + last->cols, s->width,
+                  a->scratch);
+    return;
+  }
   for (i = 0; i < count; i++) {
     const int which = miras__projections[i];
     const miras__param *p = &s->param[which];
@@ -15146,11 +15219,14 @@ static size_t miras__up_column(const miras__shape *s, int i) {
 }
 
 /* Blocks of work on whole matrices; one list makes one phase. */
-typedef enum miras__job_kind { MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE } miras__job_kind;
+typedef enum miras__job_kind {
+  MIRAS__PRODUCT, MIRAS__TRANSPOSE, MIRAS__REDUCE, MIRAS__TO_PANELS, MIRAS__TURN_TO_PANELS
+} miras__job_kind;
 
 typedef struct miras__job {
   miras__job_kind kind;    /* PRODUCT c [rows, cols] += a' b over depth; TRANSPOSE c = a';
-                              REDUCE c [cols] += the rows of a, in order                         */
+                              REDUCE c [cols] += the rows of a, in order; TO_PANELS columns
+                              depth.. of the panels c, ldc deep, = a; TURN_ = a'                 */
   int pairs;               /* 1, 2: a PRODUCT of each expert, one below the other, over the tokens
                               that have chosen it; a, or b, has a row for each pair              */
   const float *a, *b;
@@ -15209,6 +15285,21 @@ static void miras__expert_block(const miras__jobs *list, const miras__job *j, si
   }
 }
 
+#if MIRAS__PANELS
+/* Columns col..col + n - 1 of panels `deep` deep = x [rows, n]; p: their first row. */
+static void miras__panels_fill(const miras__kernels *k, float *p, size_t deep, size_t col,
+                               miras__matrix x, size_t rows, size_t n) {
+  size_t m;
+  for (; n; n -= m, col += m, x.p += m * miras__right(x)) {
+    const size_t in = col % k->panel;
+    float *y = p + (col - in) * deep + in;
+    m = n < k->panel - in ? n : k->panel - in;
+    if (miras__right(x) == 1) k->copy_rows(y, k->panel, x.p, miras__down(x), rows, m);
+    else k->transpose(y, k->panel, x.p, miras__right(x), m, rows);
+  }
+}
+#endif
+
 static void miras__job_task(void *argument, int index, int worker) {
   const miras__jobs *list = (const miras__jobs *)argument;
   const miras__kernels *k = list->k;
@@ -15232,6 +15323,14 @@ static void miras__job_task(void *argument, int index, int worker) {
                     j->depth - t < MIRAS__JOB_DEPTH ? j->depth - t : MIRAS__JOB_DEPTH, pack);
   } else if (j->kind == MIRAS__TRANSPOSE) {
     k->transpose(j->c + c * j->ldc + i, j->ldc, j->a + i * j->lda + c, j->lda, rows, cols);
+#if MIRAS__PANELS
+  } else if (j->kind == MIRAS__TO_PANELS) {
+    miras__panels_fill(k, j->c + i * k->panel, j->ldc, j->depth + c,
+                       miras__mat(j->a + i * j->lda + c, j->lda), rows, cols);
+  } else if (j->kind == MIRAS__TURN_TO_PANELS) {
+    miras__panels_fill(k, j->c + c * k->panel, j->ldc, i,
+                       miras__turned(j->a + i * j->lda + c, j->lda), cols, rows);
+#endif
   } else {
     for (t = 0; t < j->rows; t++) k->add(j->c + c, j->a + t * j->lda + c, cols);
   }
@@ -15266,11 +15365,17 @@ static void miras__jobs_run(miras__jobs *list) {
   list->count = 0;
 }
 
-/* c [cols, rows] = a', a [rows, cols] */
-static void miras__job_transpose(miras__jobs *list, float *c, size_t ldc, const float *a,
-                                 size_t rows, size_t cols) {
-  miras__job *j = miras__job_add(list, MIRAS__TRANSPOSE, rows, cols);
-  j->c = c, j->ldc = ldc;
+/* Is this run by the host, which multiplies by panels? A device has more workers. */
+static int miras__jobs_panel(const miras__jobs *list) {
+  return MIRAS__PANELS && miras__workers(list->parallel) <= MIRAS__WORKERS;
+}
+
+/* c [cols, rows] = a', a [rows, cols]; or the part of panels */
+static void miras__job_transpose(miras__jobs *list, miras__matrix c, const float *a, size_t rows,
+                                 size_t cols) {
+  const int kind = miras__right(c) ? MIRAS__TRANSPOSE : MIRAS__TURN_TO_PANELS;
+  miras__job *j = miras__job_add(list, (miras__job_kind)kind, rows, cols);
+  j->c = (float *)(uintptr_t)c.p, j->ldc = miras__down(c);
   j->a = a, j->lda = cols;
 }
 
@@ -15319,15 +15424,36 @@ static void miras__times_weight(const miras__visit *a, int i, float *g, const fl
   miras__job_product(list, g + p->at, p->rows, p->cols, x, ldx, d, ldd);
 }
 
-/* Jobs: transposed weights of a layer, for the products on its way back ... */
+/* Jobs: weights of a layer in panels, for the products of a forward pass ... */
+static void miras__layer_panels(const miras__layer *layer, const miras__layer_work *work,
+                                miras__jobs *list) {
+  const miras__shape *s = layer->s;
+  int i;
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    const int projects = miras__params[i].origin == MIRAS__PROJECTS;
+    const miras__param *p = &s->param[i];
+    miras__job *j;
+    if (miras__params[i].origin > MIRAS__MULTIPLIES || !miras__panel_of(list->k, s, i)) continue;
+    if (projects && s->late) continue;             /* see miras__project */
+    j = miras__job_add(list, MIRAS__TO_PANELS, p->rows, p->cols);
+    j->c = miras__turned_start(s, work, i), j->ldc = p->rows;
+    j->a = miras__weight(layer, i), j->lda = p->cols;
+    j->depth = projects ? p->place : 0;
+  }
+}
+
+/* ... transposed weights, for the products on its way back ... */
 static void miras__layer_transposes(const miras__layer *layer, const miras__layer_work *work,
                                     miras__jobs *list) {
   const miras__shape *s = layer->s;
   int i;
-  for (i = 0; i < MIRAS__PARAMS; i++)
+  for (i = 0; i < MIRAS__PARAMS; i++) {
+    const miras__param *p = &s->param[i];
+    const size_t panel = miras__jobs_panel(list) ? miras__panel_of(list->k, s, i) : 0;
     if (miras__params[i].origin <= MIRAS__MULTIPLIES)
-      miras__job_transpose(list, miras__turned_weight(s, work, i), miras__pad(s->param[i].rows),
-                           miras__weight(layer, i), s->param[i].rows, s->param[i].cols);
+      miras__job_transpose(list, miras__turned_weight(s, work, panel, i, 0),
+                           miras__weight(layer, i), p->rows, p->cols);
+  }
 }
 
 /* ... and all that its weights receive; g: the gradients of the layer's. */
@@ -15474,6 +15600,10 @@ static int miras__shape_end(miras__shape *s) {
     miras__param *p = &s->param[i];
     const int origin = miras__params[i].origin, turns = origin <= MIRAS__MULTIPLIES;
     const size_t count = miras__pad(miras__count(p));
+    size_t room = 0, back = 0;                     /* in panels, and turned                      */
+    miras__grow(&room, p->rows, miras__paneled(p->cols));
+    miras__grow(&back, p->cols, miras__paneled(p->rows));
+    if (room < back) room = back;
     p->at = turns && s->form ? s->packed : s->floats;
     if (turns && s->form) {
       miras__grow(&s->packed, p->rows, miras__row_bytes(s->form, p->cols));
@@ -15482,7 +15612,7 @@ static int miras__shape_end(miras__shape *s) {
       miras__grow(&s->floats, count, 1);
     }
     if (origin != MIRAS__PROJECTS) p->place = s->sums[origin];
-    miras__grow(&s->sums[origin], turns ? p->cols : 1, turns ? miras__pad(p->rows) : count);
+    miras__grow(&s->sums[origin], 1, turns ? room : count);
   }
   s->ld_p = miras__pad(s->proj + s->recalled);
   s->ld_g = miras__pad(s->outs);
@@ -17530,7 +17660,9 @@ static void miras__enter_bwd(const miras__visit *a) {
   if (s->plain) a->k->copy_rows(t, s->ld_x, a->work.dproj, s->ld_p, a->n, s->width);
   else if (!s->late)
     miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
-                  miras__mat(a->work.turned, s->ld_x), a->n, s->width, s->proj, pack);
+                  miras__panel_of(a->k, s, MIRAS__W_Q) ? miras__panels(a->work.turned, s->proj)
+                                                       : miras__mat(a->work.turned, s->ld_x),
+                  a->n, s->width, s->proj, pack);
   for (i = 0; s->late && i < MIRAS__PROJECTIONS; i++) {
     const int which = miras__projections[i];
     if (s->param[which].rows && !miras__late(s, which))
@@ -18194,7 +18326,7 @@ struct miras_trainer {
   size_t group;                    /* tiles whose logits are held at a time                       */
   size_t scratch_size;
   float *last, *logits;            /* [N, W] after the final norm; [group, V]                     */
-  float *head_t;                   /* [W, V]                                                      */
+  float *head_t;                   /* [W, V] or its panels                                        */
   float *d[3];                     /* [N, W] gradient of the residual stream: after, mid, before  */
   float *masked[2];                /* [N, W] the same behind dropout                              */
   float *part;                     /* [tiles, 2 W] gradients of the final gain and bias, then of
@@ -18376,6 +18508,12 @@ static void miras__layer_task(void *argument, int index, int worker) {
              (size_t)index % (miras__of_heads(ph->act) ? a.layer->s->tasks : ph->per));
 }
 
+/* The head's transpose. */
+static miras__matrix miras__head_turned(const miras_trainer *tr, int panels) {
+  const miras_model *m = tr->model;
+  return panels ? miras__panels(tr->head_t, m->width) : miras__mat(tr->head_t, m->ld_v);
+}
+
 /* Final norm, logits, cross entropy; when training the logits become their gradient. */
 static void miras__tile_end(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
@@ -18389,7 +18527,7 @@ static void miras__tile_end(void *argument, int index, int worker) {
   double total = 0;
   miras__block_norm(k, last, m->ld_x, &of);
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
-                miras__mat(tr->head_t, m->ld_v), n, m->vocab, m->width,
+                miras__head_turned(tr, MIRAS__PANELS), n, m->vocab, m->width,
                 miras__worker_scratch(tr, worker));
   for (t = 0; t < n; t++, logits += m->ld_v) {
     const int32_t target = tr->targets[row + t];
@@ -18651,7 +18789,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   if (workers > MIRAS__WORKERS && tr->group < workers) tr->group = workers;
   hold = tr->group * MIRAS__TILE;
   tr->logits = miras__floats(a, hold < n ? hold : n, m->ld_v);
-  tr->head_t = miras__floats(a, m->width, m->ld_v);
+  tr->head_t = miras__floats(a, m->width, miras__paneled(m->vocab));
   for (i = 0; i < 3; i++) tr->d[i] = miras__floats(a, n, m->ld_x);
   for (i = 0; i < 2 && m->desc.dropout > 0; i++) tr->masked[i] = miras__floats(a, n, m->ld_x);
   tr->part = miras__floats(a, b * miras__tiles(t), 2 * m->ld_x);
@@ -18837,10 +18975,17 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train)
   miras__phase_begin(&ph, &jobs, tr, train);
   miras__each(tr->desc.parallel, (size_t)batch, miras__call_begin, &ph);
   miras__each(tr->desc.parallel, 1, miras__call_count, &ph);
-  miras__job_transpose(&jobs, tr->head_t, m->ld_v, m->params + m->head, m->vocab, m->width);
+  miras__job_transpose(&jobs, miras__head_turned(tr, miras__jobs_panel(&jobs)), m->params + m->head,
+                       m->vocab, m->width);
   miras__jobs_run(&jobs);
   miras__each(tr->desc.parallel, jobs.tiles, miras__tile_begin, &ph);
-  for (l = 0; l < m->desc.layers; l++) miras__layer_run(&ph, l, MIRAS__ENTER);
+  ph.all.panels = jobs.tiles > 1 &&   /* else packing costs more than it saves */
+                  miras__jobs_panel(&jobs);
+  for (l = 0; l < m->desc.layers; l++) {
+    if (ph.all.panels) miras__layer_panels(&m->layers[l], &tr->work[m->kind[l]], &jobs);
+    miras__jobs_run(&jobs);
+    miras__layer_run(&ph, l, MIRAS__ENTER);
+  }
   for (i = 0; i < jobs.tiles;) i += miras__group_run(&ph, i);
   miras__each(tr->desc.parallel, 1, miras__call_end, &ph);
 }

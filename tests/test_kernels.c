@@ -522,13 +522,27 @@ static matrix matrix_make(int slot, int side, int layout, size_t pad, size_t row
   return m;
 }
 
-/* One product against chains of fmaf, to the bit; gaps of C must not change. */
+/* B in panels, from row `pad` of them on; what no product may read is NaN. */
+static float *panels_of(const miras__kernels *k, matrix B, size_t pad, size_t N, size_t K) {
+  const size_t deep = K + pad, size = (N + k->panel) * deep;
+  float *p = gemm_room(size);
+  size_t i, j;
+  for (i = 0; i < size; i++) p[i] = NAN;
+  for (i = 0; i < K; i++)
+    for (j = 0; j < N; j++)
+      p[j / k->panel * k->panel * deep + (i + pad) * k->panel + j % k->panel] =
+        B.p[i * B.rs + j * B.cs];
+  return p;
+}
+
+/* One product against chains of fmaf, to the bit; gaps of C must not change. lb 3: B in panels. */
 static void check_gemm(const miras__kernels *k, int mode, int la, int lb, size_t pad, size_t M,
                        size_t N, size_t K, ptrdiff_t causal, int side) {
-  matrix A = matrix_make(0, side, la, pad, M, K), B = matrix_make(1, side, lb, pad, K, N);
+  matrix A = matrix_make(0, side, la, pad, M, K), B = matrix_make(1, side, lb % 3, pad, K, N);
   matrix C = matrix_make(2, side, 0, pad, M, N);
   float *pack = place(3, MIRAS__PACK, side);
-  float *own_a = NULL, *own_b = NULL, *before;
+  float *own_a = NULL, *own_b = NULL, *panels = NULL, *before;
+  miras__matrix right;
   size_t i, j, l;
   if (A.p == NULL) A.p = own_a = gemm_room(A.size);
   if (B.p == NULL) B.p = own_b = gemm_room(B.size);
@@ -539,8 +553,13 @@ static void check_gemm(const miras__kernels *k, int mode, int la, int lb, size_t
   for (i = 0; causal >= 0 && i < M; i++)
     for (l = i + 1 + (size_t)causal; l < K; l++) A.p[i * A.rs + l * A.cs] = NAN;
   memcpy(before, C.p, C.size * sizeof *before);
+  right = miras__strided(B.p, B.rs, B.cs);
+  if (lb == 3) {
+    panels = panels_of(k, B, pad, N, K);
+    right = miras__panels(panels + pad * k->panel, K + pad);
+  }
   k->gemm(miras__causal(mode, (size_t)(causal + 1)), C.p, C.rs, miras__strided(A.p, A.rs, A.cs),
-          miras__strided(B.p, B.rs, B.cs), M, N, K, pack);
+          right, M, N, K, pack);
   for (i = 0; i < M; i++) {
     size_t limit = causal < 0 || i + 1 + (size_t)causal > K ? K : i + 1 + (size_t)causal;
     for (j = 0; j < N; j++) {
@@ -564,6 +583,7 @@ static void check_gemm(const miras__kernels *k, int mode, int la, int lb, size_t
   }
   free(own_a);
   free(own_b);
+  free(panels);
   free(before);
 }
 
@@ -581,8 +601,8 @@ static void test_gemm_small(void **state) {
           /* every combination of the rest in turn, rather than all at every shape */
           int c;
           for (c = 0; c < 3; c++) {
-            const int pick = count++ % 27, mode = pick % 3, la = pick / 3 % 3, lb = pick / 9;
-            check_gemm(miras__kernel_list[t], mode, la, lb, (size_t)(count / 27 % 2) * 3, sides[m],
+            const int pick = count++ % 36, mode = pick % 3, la = pick / 3 % 3, lb = pick / 9;
+            check_gemm(miras__kernel_list[t], mode, la, lb, (size_t)(count / 36 % 2) * 3, sides[m],
                        sides[n], depths[k], count % 4 == 0 ? count % 5 : -1, count % 3);
           }
         }
@@ -600,7 +620,7 @@ static void test_gemm_all_cases(void **state) {
     for (s = 0; s < sizeof shapes / sizeof *shapes; s++)
       for (mode = MIRAS__SET; mode <= MIRAS__SUB; mode++)
         for (la = 0; la < 3; la++)
-          for (lb = 0; lb < 3; lb++)
+          for (lb = 0; lb < 4; lb++)
             for (pad = 0; pad <= 5; pad += 5)
               for (causal = -1; causal <= 3; causal += 2)
                 for (side = 0; side < 3; side++)
@@ -624,7 +644,7 @@ static void test_gemm_large(void **state) {
     for (s = 0; s < sizeof shapes / sizeof *shapes; s++)
       for (mode = MIRAS__SET; mode <= MIRAS__SUB; mode++)
         for (la = 0; la < 2; la++)
-          for (lb = 0; lb < 2; lb++) {
+          for (lb = 0; lb < 4; lb += lb ? 2 : 1) {
             const size_t pad = mode == MIRAS__ADD ? 700 : 1;   /* far apart, so B is packed */
             if (shapes[s][0] > 256 && mode != MIRAS__ADD) continue;
             check_gemm(miras__kernel_list[t], mode, la, lb, pad, shapes[s][0], shapes[s][1],
