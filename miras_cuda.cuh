@@ -547,7 +547,6 @@ MIRAS_X(fill)
 MIRAS_X(flush)
 MIRAS_X(copy)
 MIRAS_X(map)
-MIRAS_X(act_grad)
 MIRAS_X(act_grad2)
 MIRAS_X(sub)
 MIRAS_X(sigmoid_bwd)
@@ -722,6 +721,10 @@ MIRAS__BY_TILES(gates_bwd, 0,
                  float *dc, const float *c, size_t rows, size_t n),
                 (how, dy + r * ld + at, g + r * ld + at, ld, doffset + at, miras__to(dc, at),
                  c + at, m, w))
+MIRAS__BY_ROWS(act_rows, 1,
+               (int kind, float *y, size_t ldy, float *slope, const float *z, size_t rows,
+                size_t n),
+               (kind, y + r * ldy, ldy, miras__to(slope, r * n), z + r * n, m, n))
 MIRAS__BY_ROWS(feature_rows, ldf,
                (int map, float *y, size_t ldf, const float *x, size_t ldx, size_t rows, size_t n),
                (map, y + r * ldf, ldf, x + r * ldx, ldx, m, n))
@@ -4101,10 +4104,13 @@ typedef struct miras__slabs {
 } miras__slabs;
 
 static float miras__slab_act(int kind, float z) {
-  return kind == MIRAS_GELU ? miras__v_gelu(z) : kind == MIRAS_SILU ? miras__v_silu(z) : z;
+  float d, dd;
+  return miras__v_act(kind, z, &d, &dd);
 }
 static float miras__slab_slope(int kind, float z) {
-  return kind == MIRAS_GELU ? miras__v_gelu_d(z) : kind == MIRAS_SILU ? miras__v_silu_d(z) : 1;
+  float d, dd;
+  miras__v_act(kind, z, &d, &dd);
+  return d;
 }
 
 /* A layer's side from hidden column `from` on. */
@@ -4855,7 +4861,9 @@ __host__ static size_t miras__back_lay(miras__back_room *to, const miras__slabs_
 }
 
 static float miras__slab_bend(int kind, float z) {     /* act'' */
-  return kind == MIRAS_GELU ? miras__v_gelu_dd(z) : kind == MIRAS_SILU ? miras__v_silu_dd(z) : 0;
+  float d, dd;
+  miras__v_act(kind, z, &d, &dd);
+  return dd;
 }
 
 /* m rows of n floats, ld apart, become a tile; what lies behind them is zero. */
@@ -5741,7 +5749,7 @@ template <int P> static void miras__back_chunk(const miras__back *f, size_t t, u
   float *const bq = c->net.t3;
   unsigned from;
   miras__back_again<P>(f, t, m);
-  K->fill(c->bg, 0, (size_t)(c->net.bz[0] - c->bg));
+  K->fill(c->bg, 0, (size_t)(c->query.slope[0] - c->bg));
   K->fill(c->net.bx[0], 0, m * (size_t)in);
   K->fill(c->net.bd[1], 0, m * (size_t)out);
   K->fill(f->at.whole, 0, 24);

@@ -114,8 +114,8 @@ template <class Y> struct cases {
   }
   BOTH static void rest(T *K, const shape *s, float *p) { K->rest(TO(1), AT(1), 0.3f, M * N); }
   BOTH static void map(T *K, const shape *s, float *p) { K->map(F, AT(0), AT(1), M * N); }
-  BOTH static void act_grad(T *K, const shape *s, float *p) {
-    K->act_grad(F, AT(0), AT(1), AT(0), M * N);
+  BOTH static void act_rows(T *K, const shape *s, float *p) {
+    K->act_rows(F % 3, AT(0), LD, F / 3 ? AT(1) : NULL, AT(2), M, N);
   }
   BOTH static void act_grad2(T *K, const shape *s, float *p) {
     K->act_grad2(F, AT(0), AT(1), AT(2), AT(3), AT(4), M * N);
@@ -517,7 +517,7 @@ template <class Y> struct cases {
 /* Every kernel that is spread, and its forms. */
 #define CASES(X)                                                                                  \
   X(gemm, 24) X(axpy, 1) X(scale, 2) X(add, 2) X(sub, 2) X(mul, 2) X(muladd, 2) X(fill, 1)        \
-  X(copy, 1) X(flush, 2) X(rest, 2) X(map, 8) X(act_grad, 3) X(act_grad2, 3) X(sigmoid_bwd, 1)    \
+  X(copy, 1) X(flush, 2) X(rest, 2) X(map, 8) X(act_rows, 6) X(act_grad2, 3) X(sigmoid_bwd, 1)    \
   X(log_weights, 2) X(log_weights_bwd, 1) X(invert, 1) X(diagonal, 2) X(both_fwd, 1)              \
   X(both_bwd, 1) X(shrink_from, 4) X(shrink_from_bwd, 8) X(adamw, 1) X(dropout, 2) X(any, 4)      \
   X(dot, 1) X(sum, 1) X(cross_entropy, 2) X(copy_rows, 3) X(fill_rows, 1) X(spread_rows, 2)       \

@@ -193,7 +193,7 @@ static float run_op(const miras__kernels *k, int op, int kind, float *y, float *
     case LOG: k->map(MIRAS__LOG, y, a, n); break;
     case SOFTPLUS: k->map(MIRAS__SOFTPLUS, y, a, n); break;
     case ACT: k->map(kind, y, a, n); break;
-    case ACT_GRAD: k->act_grad(kind, y, a, b, n); break;
+    case ACT_GRAD: k->act_rows(kind, y2, n, y, a, 1, n); k->mul(y, y, b, n); break;
     case ACT_GRAD2: k->act_grad2(kind, y, y2, a, b, c, n); break;
     default:
       k->feature_rows(MIRAS_FEATURE_SOFTMAX, y, 0, a, 0, 1, n);
@@ -302,6 +302,10 @@ static void check_op(const miras__kernels *k, int op, int kind, int family, int 
   if (bad)
     fail_msg("%s of %s, kind %d, %s, side %d, n %d", op_names[op], k->name, kind,
              family_names[family], side, (int)n);
+  if (op == ACT_GRAD) {                 /* what it says beside its slope is the map */
+    k->map(kind, again, a, n);
+    if (!same_bits(y2, again, n)) fail_msg("act_rows of %s, kind %d, n %d", k->name, kind, (int)n);
+  }
   /* in place: the same bits */
   if (op == SCALE || op == MUL || op == FLUSH || (op >= EXP && op <= ACT_GRAD) || op == SOFTMAX) {
     memcpy(again, y, n * sizeof *y);
