@@ -14706,8 +14706,9 @@ static miras__norm miras__layer_norm(const miras__layer *layer, int i, const flo
  * before its tiles, and their transposes for the way back: a panel is read in one piece, which
  * memory is ahead of, and no product packs anything. Those of the projections [W, proj] are one
  * matrix, so that all projections are one product; so are their transposes, one below the other.
- * Rows of tiles of 64 by 512 x 512 to 512 x 2064: AVX2 88 to 91 GFLOP/s of 103, 82 to 86 as rows.
+ * 64 rows by weights of 512 x 512 to 512 x 2064: AVX2 91 to 97 GFLOP/s of 103, 84 to 87 as rows.
  * Experts' weights stay rows, and so do all where BLIS multiplies or a device. */
+#undef MIRAS__PANELS
 #if defined(MIRAS__DEVICE) || defined(MIRAS_USE_BLIS)
   #define MIRAS__PANELS 0
 #else
