@@ -2602,6 +2602,9 @@ static void miras__forward_rest(const miras__call *a) {
   io.length -= (int)t;
   a->K->copy(run.state, run.tape, a->p->weights);
   if (a->p->at_s) a->K->copy(run.state + a->p->at_s, run.tape + a->p->weights, a->p->weights);
+  if (a->p->stores_link)
+    miras__weights_of(a->K, a->p, run.state + a->p->at_w, run.state, run.init,
+                      run.state + a->p->at_scalars + 4);
   miras__head_forward(&run);
 }
 
@@ -3852,9 +3855,8 @@ static void miras__chunks_homes(const miras__chunks_back *x) {
 #endif
 /* ---- perceptrons on matrix units ----
  *
- * Rows of room @51 of two layers whose gates are one number each and whose weights are what the
- * recursion says, where products are not the host's: one kernel for all whole chunks of a call. In
- * room @51's letters a chunk is
+ * Rows of room @51 of two layers, where products are not the host's: one kernel for all whole
+ * chunks of a call. In room @51's letters a chunk is
  *   pairs   z_1 = x W_1     y = act(z_1)     z_2 = y W_2     e, d_2 from z_2 and v
  *           d_1 = (d_2 W_2') (.) act'(z_1)
  *   reads   z_1 = a_t q W_1 [+ (1 - a_t) q B_1] [+ f_t q S_1] - (G (.) q x') d_1     p = act(z_1)
@@ -3862,12 +3864,24 @@ static void miras__chunks_homes(const miras__chunks_back *x) {
  *   fold    W_1 <- a_C W_1 [+ (1 - a_C) B_1] [+ f_C S_1] - (G_C x)' d_1
  *           S_1 <- h_C S_1 - (N_C x)' d_1
  *           W_2 <- the same with y and d_2
+ * With gates per channel, G_tj = eta_j alpha_(j+1) .. alpha_t and a_t are vectors, of inputs of the
+ * first layer and of outputs of the last, and there is no momentum:
+ *   reads   z_1 = (a_t (.) q) W_1 [+ ((1 - a_t) (.) q) B_1] - P d_1,  P_tj = q_t . (G_tj (.) x_j)
+ *           z_2 = a_t (.) (p W_2) [+ (1 - a_t) (.) (p B_2)] - sum_j (p y')_tj (G_tj (.) d_j2)
+ *   fold    W_1 <- a_C (.) W_1 [+ (1 - a_C) (.) B_1] - (G_C (.) x)' d_1,  a_C of rows
+ *           W_2 <- W_2 (.) a_C [+ B_2 (.) (1 - a_C)] - y' (G_C (.) d_2),  a_C of columns
+ * P, and the sum over j, are floats: a row t goes from j = t back to 0 and takes the decays along,
+ * so nothing is divided.
+ * Of a link, W = link(A), the fold's W above is A. It is applied, as the engine has it, when the
+ * chunk has closed, and its last token then reads W alone. So do the other tokens before that; or,
+ * where W is A times a number, they read as above, with that number beside B, P and (p y').
  * Of everything that has hidden columns a column meets the others in sums alone, z_2 and p y'. So
  * they are taken in slabs of `wide`: y, act' (then d_1) and p of a slab lie in shared memory, as
  * bfloat16, P factors of each number, and a slab goes all the way from z_1 to the fold of its
  * weights. z_2 of the pairs is known behind all slabs; where there are several, y is made again.
  *   weights   float32: in shared memory from the first chunk of a call to the last where they fit
- *             beside the rest, else where the state lies, of which a chunk reads them three times.
+ *             beside the rest, else where the state lies, of which a chunk reads them three times;
+ *             A of a link lies there anyway
  *             Products take them as they are: a warp splits what it needs
  *   tiles     x, q, d_2, the scores and what is folded, G_C x, G_C d_2 [, N_C x, N_C d_2]
  *   rows      what is tokens by values, errors, norms and steps, the engine's kernels do in its
@@ -4034,10 +4048,12 @@ static void miras__side_fill(const miras__side *s, unsigned rows, const float *f
  * the weights, rows of them 4 floats apart so that what a fragment asks for lies in all banks. */
 enum {
   MIRAS__X, MIRAS__Q, MIRAS__GX, MIRAS__D2, MIRAS__GD, MIRAS__SCORES, MIRAS__Y, MIRAS__D1,
-  MIRAS__P, MIRAS__NX, MIRAS__ND, MIRAS__TILES
+  MIRAS__P, MIRAS__NX, MIRAS__ND, MIRAS__TILES,
+  MIRAS__HQ = MIRAS__NX              /* with gates per channel, (1 - a) (.) q; q is a (.) q then  */
 };
 typedef struct miras__slabs_size {
-  unsigned parts, chunk, momentum, in, mid, mid_out, out;   /* in[0], in[1], out[0], out[1]       */
+  unsigned parts, chunk, momentum, channel, linked;
+  unsigned in, mid, mid_out, out;    /* in[0], in[1], out[0], out[1]                              */
   unsigned wide, near;
 } miras__slabs_size;
 typedef struct miras__slabs_room {
@@ -4062,7 +4078,7 @@ __host__ static size_t miras__slabs_lay(miras__slabs_room *to, const miras__slab
   const unsigned wide[MIRAS__TILES] = {in, in, in, out, out, rows, s->wide, s->wide, s->wide,
                                        in, out};
   size_t used = 0;
-  for (int i = 0; i < (s->momentum ? MIRAS__TILES : MIRAS__NX); i++)
+  for (int i = 0; i < (s->momentum ? MIRAS__TILES : MIRAS__NX + (int)s->channel); i++)
     miras__side_tile(&to->tile[i], s->parts, rows, wide[i], start, &used);
   to->sums = start ? (float *)(void *)(start + used) : NULL;
   used += 4 * rows * sizeof(float);
@@ -4075,15 +4091,16 @@ __host__ static size_t miras__slabs_lay(miras__slabs_room *to, const miras__slab
 }
 
 /* A head on its way. side: of each layer what a read goes through, W, B and S, p NULL where there
- * is none. */
+ * is none; and A. reads: of the rows that are read, along A_t or, not live, by W alone. */
 typedef struct miras__slabs {
   miras__chunk *c;
   miras__slabs_size size;
   miras__slabs_room at;
   unsigned rows, hidden;             /* C and in[1], rounded up to fragments                      */
-  int flushes;
+  unsigned reads, read_rows;
+  int flushes, live;
   float *w[2];
-  miras__side side[2][3];
+  miras__side side[2][4];
 } miras__slabs;
 
 static float miras__slab_act(int kind, float z) {
@@ -4186,24 +4203,39 @@ static void miras__slab_out(const miras__slabs *f, unsigned from, unsigned w) {
   }
 }
 
-/* c += a_t (x W) [+ (1 - a_t) (x B)] [+ f_t (x S)] */
+/* a_t, 1 - a_t or f_t for a column of a layer, the last two times a link's number; of the first
+ * one's channels the tiles have them. */
+static float miras__slab_left(const miras__slabs *f, int layer, int which, unsigned t,
+                              unsigned column) {
+  const miras__chunk *c = f->c;
+  const unsigned n = f->size.out;
+  const float inv = c->inv[layer];
+  float a;
+  if (!f->live) return 1;
+  if (which == 2) return __fmul_rn(inv, c->cf[t]);
+  if (f->size.channel && !layer) return which ? inv : 1;
+  a = f->size.channel ? c->ca[t * n + (column < n ? column : n - 1)] : c->ca[t];
+  return which ? __fmul_rn(inv, __fsub_rn(1, a)) : a;
+}
+
+/* c += a_t (x W) [+ (1 - a_t) (x B)] [+ f_t (x S)], or x W */
 template <int P>
 static void miras__slab_look(float c[2][2][4], const miras__slabs *f, int layer, unsigned from,
                              const miras__side *left, const miras__share *s, unsigned deep) {
-  const unsigned row = s->row;
-  for (int which = 0; which < 3; which++) {
+  const unsigned row = s->row, column = s->column;
+  for (int which = 0; which < (f->live ? 3 : 1); which++) {
     const miras__side right = miras__slab_side(f, layer, which, from);
     float t[2][2][4];
     if (!right.p) continue;
+    if (which && f->size.channel && !layer) left = &f->at.tile[MIRAS__HQ];
     miras__share_clear(t);
-    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(t, left, &right, row, s->frags, s->column,
+    miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(t, left, &right, row, s->frags, column,
                                                        deep);
     K_PAIRS {
       const unsigned r = K_ROW < f->size.chunk ? K_ROW : f->size.chunk - 1;
-      const float a = f->c->ca[r];
-      const float by = which == 0 ? a : which == 1 ? __fsub_rn(1, a) : f->c->cf[r];
-      K_OF(c)[0] = __fmaf_rn(by, K_OF(t)[0], K_OF(c)[0]);
-      K_OF(c)[1] = __fmaf_rn(by, K_OF(t)[1], K_OF(c)[1]);
+      K_ALL for (unsigned e = 0; e < 2; e++)
+        K_OF(c)[e] = __fmaf_rn(miras__slab_left(f, layer, which, r, K_COLUMN + e), K_OF(t)[e],
+                               K_OF(c)[e]);
     }
   }
 }
@@ -4213,12 +4245,13 @@ template <int P>
 static void miras__slab_read(const miras__slabs *f, unsigned from, unsigned w) {
   const miras__side *tile = f->at.tile;
   miras__share s;
-  for (unsigned turn = 0; miras__share_of(&s, turn, f->rows, w); turn++) {
+  for (unsigned turn = 0; miras__share_of(&s, turn, f->read_rows, w); turn++) {
     const unsigned row = s.row, column = s.column;
     float c[2][2][4];
     miras__share_clear(c);
-    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
-      c, &tile[MIRAS__SCORES], &tile[MIRAS__D1], row, s.frags, column, row + 16 * s.frags);
+    if (f->live)
+      miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
+        c, &tile[MIRAS__SCORES], &tile[MIRAS__D1], row, s.frags, column, row + 16 * s.frags);
     miras__share_minus(c);
     miras__slab_look<P>(c, f, 0, from, &tile[MIRAS__Q], &s, tile[MIRAS__Q].columns);
     K_PAIRS {
@@ -4238,7 +4271,7 @@ static void miras__slab_answer(const miras__slabs *f, unsigned from, unsigned w)
   miras__chunk *const k = f->c;
   miras__share s;
   unsigned turn;
-  for (turn = 0; miras__share_of(&s, turn, f->rows, f->rows); turn++) {
+  for (turn = 0; f->live && miras__share_of(&s, turn, f->rows, f->rows); turn++) {
     float c[2][2][4];
     if (s.column >= s.row + 32) continue;
     miras__share_clear(c);
@@ -4246,11 +4279,11 @@ static void miras__slab_answer(const miras__slabs *f, unsigned from, unsigned w)
                                                      s.frags, s.column, w);
     miras__slab_add(k->kq[1], k->p->span, f->size.chunk, f->size.chunk, from > 0, c, &s);
   }
-  for (turn = 0; miras__share_of(&s, turn, f->rows, tile[MIRAS__D2].columns); turn++) {
+  for (turn = 0; miras__share_of(&s, turn, f->read_rows, tile[MIRAS__D2].columns); turn++) {
     float c[2][2][4];
     miras__share_clear(c);
     miras__slab_look<P>(c, f, 1, from, &tile[MIRAS__P], &s, w);
-    miras__slab_add(k->query.z[1], n, f->size.chunk, n, from > 0, c, &s);
+    miras__slab_add(k->query.z[1], n, f->reads, n, from > 0, c, &s);
   }
 }
 
@@ -4260,11 +4293,12 @@ template <int P>
 static void miras__slab_fold(const miras__slabs *f, int layer, unsigned from, unsigned rows,
                              unsigned columns, const miras__side *left, const miras__side *right,
                              const miras__side *left_s, const miras__side *right_s) {
-  const miras__side w = miras__slab_side(f, layer, 0, from);
+  const miras__side w = miras__slab_side(f, layer, 3, from);
   const miras__side b = miras__slab_side(f, layer, 1, from);
   const miras__side v = miras__slab_side(f, layer, 2, from);
-  const unsigned last = f->size.chunk - 1;
-  const float a = f->c->ca[last], by = v.p ? f->c->cf[last] : 0, h = v.p ? f->c->ch[last] : 0;
+  const unsigned last = f->size.chunk - 1, channel = f->size.channel;
+  const float *const left_a = f->c->ca + (channel ? last * f->size.out : last);
+  const float by = v.p ? f->c->cf[last] : 0, h = v.p ? f->c->ch[last] : 0;
   float *const W = (float *)(uintptr_t)w.p, *const S = (float *)(uintptr_t)v.p;
   miras__share s;
   for (unsigned turn = 0; miras__share_of(&s, turn, rows, columns); turn++) {
@@ -4279,8 +4313,9 @@ static void miras__slab_fold(const miras__slabs *f, int layer, unsigned from, un
                                                                      s.frags, column, f->rows);
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const unsigned i = K_ROW, j = K_COLUMN + e;
-      float all;
+      float all, a;
       if (pair / 4 >= s.frags || i >= w.rows || j >= w.columns) continue;
+      a = left_a[!channel ? 0 : layer ? j : i];
       all = __fmul_rn(a, W[i * w.ld + j]);
       if (b.p) all = __fmaf_rn(__fsub_rn(1, a), b.p[i * b.ld + j], all);
       if (S) {
@@ -4321,7 +4356,8 @@ static void miras__slab_squares(const miras__slabs *f, unsigned from, unsigned w
   }
 }
 
-/* Bounded steps, from those sums: room @51's Q and F, of which every layer has a number for J. */
+/* Bounded steps, from those sums: room @51's Q and F, of which every layer has a number for J, its
+ * link's or 1. */
 static void miras__slabs_bound(const miras__slabs *f) {
   miras__chunk *const c = f->c;
   const miras__plan *p = c->p;
@@ -4329,20 +4365,21 @@ static void miras__slabs_bound(const miras__slabs *f) {
   c->K->fill(c->along, 1e-20f, c->m);
   c->K->dot_rows(1, c->along, 1, c->net.e, dv, c->net.r, dv, c->m, dv);
   for (unsigned r = threadIdx.x / 32; r < f->size.chunk; r += blockDim.x / 32) {
-    const float eta = c->rows.eta[r], yy = f->at.sums[r], dd = f->at.sums[f->rows + r];
+    const float *const etas = f->size.channel ? c->rows.eta + r * dv : NULL;
+    const float eta = etas ? 1 : c->rows.eta[r], yy = f->at.sums[r], dd = f->at.sums[f->rows + r];
     float xx = 0, ee = 0, first;
     for (size_t w = threadIdx.x % 32; w < in; w += 32) {
       const float x = c->net.pairs.x[0][r * in + w];
-      xx = __fmaf_rn(x, x, xx);
+      xx = __fmaf_rn(etas ? __fmul_rn(etas[w], x) : x, x, xx);
     }
     for (size_t w = threadIdx.x % 32; w < dv; w += 32) {
       const float d = c->net.d[1][r * dv + w];
-      ee = __fmaf_rn(d, d, ee);
+      ee = __fmaf_rn(etas ? __fmul_rn(etas[w], d) : d, d, ee);
     }
     xx = miras__warp_sum(xx), ee = miras__warp_sum(ee);
-    first = __fmul_rn(__fmul_rn(eta, xx), dd);
+    first = __fmul_rn(c->inv[0], __fmul_rn(__fmul_rn(eta, xx), dd));
     if (threadIdx.x % 32) continue;
-    c->spent[r] = __fmaf_rn(__fmul_rn(eta, yy), ee, first);
+    c->spent[r] = __fmaf_rn(__fmul_rn(__fmul_rn(c->inv[1], eta), yy), ee, first);
     c->strain[r] = p->d.bounded_step == 2 ? __fdiv_rn(first, sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
   }
   __syncthreads();
@@ -4377,26 +4414,40 @@ static void miras__slabs_course(const miras__slabs *f) {
   __syncthreads();
 }
 
-/* G (.) x, lower triangle, of the products x, rows of ld, as scores. */
+/* Lower triangle of x, rows of ld, as scores of a layer: times its link's number, and g unless that
+ * is NULL. */
 template <int P>
-static void miras__slabs_scores(const miras__slabs *f, const float *x) {
+static void miras__slabs_scores(const miras__slabs *f, const float *x, const float *g, int layer) {
   const miras__side *to = &f->at.tile[MIRAS__SCORES];
   const size_t ld = f->c->p->span;
   for (unsigned at = threadIdx.x; at < f->rows * f->rows / 2; at += blockDim.x) {
     const unsigned t = at / (f->rows / 2), j = at % (f->rows / 2) * 2;
-    const int in = t < f->size.chunk;
-    const float a = in && j <= t ? __fmul_rn(f->c->g[t * ld + j], x[t * ld + j]) : 0;
-    const float b = in && j < t ? __fmul_rn(f->c->g[t * ld + j + 1], x[t * ld + j + 1]) : 0;
-    miras__side_put<P>(to, t, j, a, b);
+    const int in = t < f->reads;
+    float s[2];
+    K_ALL for (unsigned e = 0; e < 2; e++) {
+      const size_t own = t * ld + j + e;
+      s[e] = !in || j + e > t ? 0
+           : __fmul_rn(f->c->inv[layer], g ? __fmul_rn(g[own], x[own]) : x[own]);
+    }
+    miras__side_put<P>(to, t, j, s[0], s[1]);
   }
   __syncthreads();
 }
 
 /* ---- a chunk ---- */
 
+/* Rows of queries from the chunk's token on. With gates per channel their tile waits for these. */
+template <int P> static void miras__slabs_queries(const miras__slabs *f) {
+  miras__chunk *const c = f->c;
+  miras__rows_queries(c->K, c->p, &c->io, c->token, f->reads, c->query.x[0], f->size.in);
+  if (f->size.channel && f->live) return;
+  miras__side_fill<P>(&f->at.tile[MIRAS__Q], f->read_rows, c->query.x[0], f->reads, f->size.in,
+                      NULL);
+}
+
 /* Rows of the pairs from token t on, and of their queries. */
 template <int P>
-static void miras__slabs_rows(const miras__slabs *f, size_t t) {
+static void miras__slabs_rows(miras__slabs *f, size_t t) {
   const miras__side *tile = f->at.tile;
   const unsigned n = f->size.chunk, in = f->size.in;
   miras__chunk *const c = f->c;
@@ -4405,10 +4456,8 @@ static void miras__slabs_rows(const miras__slabs *f, size_t t) {
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
   miras__rows_fwd(c->K, c->p, &c->io, t, n, &c->rows);
   miras__side_fill<P>(&tile[MIRAS__X], f->rows, c->rows.x, n, in, NULL);
-  if (c->reads) {
-    miras__rows_queries(c->K, c->p, &c->io, t, n, c->query.x[0], in);
-    miras__side_fill<P>(&tile[MIRAS__Q], f->rows, c->query.x[0], n, in, NULL);
-  }
+  f->reads = (unsigned)c->reads, f->read_rows = f->rows, f->live = c->rule->reads_live;
+  if (f->reads) miras__slabs_queries<P>(f);
   __syncthreads();
 }
 
@@ -4442,7 +4491,7 @@ static void miras__slabs_folded(const miras__slabs *f) {
     miras__side_fill<P>(&tile[MIRAS__NX], rows, c->rows.x, n, in, gs);
     miras__side_fill<P>(&tile[MIRAS__ND], rows, c->net.d[1], n, out, gs);
   }
-  for (unsigned turn = 0; c->reads && miras__share_of(&s, turn, rows, rows); turn++) {
+  for (unsigned turn = 0; f->reads && f->live && miras__share_of(&s, turn, rows, rows); turn++) {
     float k[2][2][4];
     if (s.column >= s.row + 32) continue;
     miras__share_clear(k);
@@ -4451,7 +4500,100 @@ static void miras__slabs_folded(const miras__slabs *f) {
     miras__slab_add(c->kq[0], c->p->span, n, n, 0, k, &s);
   }
   __syncthreads();
-  if (c->reads) miras__slabs_scores<P>(f, c->kq[0]);
+  if (f->reads && f->live) miras__slabs_scores<P>(f, c->kq[0], c->g, 0);
+}
+
+/* ---- gates per channel ---- */
+
+/* m rows, each number times by, or 1 - by with `rest`, become a tile. */
+template <int P>
+static void miras__slabs_gated(const miras__slabs *f, int which, unsigned m, const float *from,
+                               const float *by, int rest) {
+  const miras__side *s = &f->at.tile[which];
+  const unsigned half = s->columns / 2, n = f->size.in;
+  for (unsigned at = threadIdx.x; at < f->rows * half; at += blockDim.x) {
+    const unsigned r = at / half, w = at % half * 2;
+    float x[2];
+    K_ALL for (unsigned e = 0; e < 2; e++) {
+      const size_t own = r * n + w + e;
+      x[e] = r >= m || w + e >= n ? 0
+           : __fmul_rn(rest ? __fsub_rn(1, by[own]) : by[own], from[own]);
+    }
+    miras__side_put<P>(s, r, w, x[0], x[1]);
+  }
+}
+
+/* The first layer's P: a row is a warp's, whose lanes have up to 4 channels each. */
+static void miras__slabs_met(const miras__slabs *f, const float *written) {
+  const miras__chunk *c = f->c;
+  const unsigned n = f->size.in, lane = threadIdx.x % 32;
+  for (unsigned t = threadIdx.x / 32; t < f->reads; t += blockDim.x / 32) {
+    float q[4];
+    K_ALL for (unsigned i = 0; i < 4; i++)
+      q[i] = 32 * i + lane < n ? c->query.x[0][t * n + 32 * i + lane] : 0;
+    for (unsigned j = t + 1; j-- > 0;) {
+      float sum = 0;
+      K_ALL for (unsigned i = 0; i < 4; i++) {
+        const size_t at = j * n + 32 * i + lane;
+        if (32 * i + lane >= n) continue;
+        sum = __fmaf_rn(q[i], written[at], sum);
+        q[i] = __fmul_rn(c->rows.alpha[at], q[i]);
+      }
+      sum = miras__warp_sum(sum);
+      if (!lane) c->kq[0][t * c->p->span + j] = sum;
+    }
+  }
+}
+
+/* a, and what is folded, from the chunk's end on: a thread has a channel of one of the two. Rows
+ * times their steps, eta (.) x and eta (.) d_2, are where the state has the open chunk's; queries
+ * are tiles, then their scores. */
+template <int P>
+static void miras__slabs_channels(const miras__slabs *f) {
+  miras__chunk *const c = f->c;
+  const unsigned n = f->size.in, m = f->size.chunk;
+  const float *const alpha = c->rows.alpha;
+  const int live = f->reads && f->live;
+  c->K->mul(c->live_y, c->rows.eta, c->rows.x, m * (size_t)n);
+  c->K->mul(c->live_d, c->rows.eta, c->net.d[1], m * (size_t)n);
+  for (unsigned at = threadIdx.x; at < 2 * n; at += blockDim.x) {
+    const unsigned w = at % n;
+    float left = 1;
+    for (unsigned i = 0; at < n && i < m; i++)
+      c->ca[i * n + w] = left = __fmul_rn(alpha[i * n + w], left);
+    for (unsigned j = m; at >= n && j-- > 0;) {
+      c->left[j * n + w] = left;
+      left = __fmul_rn(alpha[j * n + w], left);
+    }
+  }
+  if (live) miras__slabs_met(f, c->live_y);
+  __syncthreads();
+  miras__slabs_gated<P>(f, MIRAS__GX, m, c->live_y, c->left, 0);
+  miras__slabs_gated<P>(f, MIRAS__GD, m, c->live_d, c->left, 0);
+  if (live) {
+    miras__slabs_gated<P>(f, MIRAS__Q, f->reads, c->query.x[0], c->ca, 0);
+    if (c->home) miras__slabs_gated<P>(f, MIRAS__HQ, f->reads, c->query.x[0], c->ca, 1);
+    miras__slabs_scores<P>(f, c->kq[0], NULL, 0);
+  } else {
+    __syncthreads();
+  }
+}
+
+/* What the chunk's rows have written of the last layer, from the answers: a thread has a number. */
+static void miras__slabs_mixed(const miras__slabs *f) {
+  const miras__chunk *c = f->c;
+  const unsigned n = f->size.out;
+  for (unsigned at = threadIdx.x; at < f->reads * n; at += blockDim.x) {
+    const unsigned t = at / n, w = at % n;
+    const float *const met = c->kq[1] + t * c->p->span;
+    float left = c->inv[1], sum = 0;
+    for (unsigned j = t + 1; j-- > 0;) {
+      sum = __fmaf_rn(met[j], __fmul_rn(left, c->live_d[j * n + w]), sum);
+      left = __fmul_rn(c->rows.alpha[j * n + w], left);
+    }
+    c->query.z[1][at] = __fsub_rn(c->query.z[1][at], sum);
+  }
+  __syncthreads();
 }
 
 /* Answers, from what slabs have added to z_2 of the reads and to p y'. */
@@ -4463,31 +4605,80 @@ static void miras__slabs_answers(const miras__slabs *f) {
   miras__pass s = k->query;
   float *const o = k->io.y + k->token * k->io.ldy;
   miras__share at;
-  miras__slabs_scores<P>(f, k->kq[1]);
-  for (unsigned turn = 0; miras__share_of(&at, turn, f->rows, tile[MIRAS__D2].columns); turn++) {
+  const int scores = f->live && !f->size.channel;
+  if (scores) miras__slabs_scores<P>(f, k->kq[1], k->g, 1);
+  else if (f->live) miras__slabs_mixed(f);
+  for (unsigned turn = 0; scores &&
+       miras__share_of(&at, turn, f->rows, tile[MIRAS__D2].columns); turn++) {
     float c[2][2][4];
     miras__share_clear(c);
     miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
       c, &tile[MIRAS__SCORES], &tile[MIRAS__D2], at.row, at.frags, at.column,
       at.row + 16 * at.frags);
     miras__share_minus(c);
-    miras__slab_add(k->query.z[1], dv, f->size.chunk, f->size.out, 1, c, &at);
+    miras__slab_add(k->query.z[1], dv, f->reads, f->size.out, 1, c, &at);
   }
   __syncthreads();
-  s.m = k->m;
+  s.m = f->reads;
   k->net.answer->fwd(&k->net, &s, o, k->io.ldy);
   if (k->p->d.inner_residual)
     k->K->add_rows(o, k->io.ldy, s.x[0], f->size.in, s.m, (size_t)k->p->d.key_dim);
 }
 
+/* Weights come to shared memory where they lie near; and go from there, or from the state, to
+ * rows without a gap. */
+static void miras__slabs_bring(const miras__slabs *f) {
+  const miras__plan *p = f->c->p;
+  for (int l = 0; l < 2; l++)
+    for (unsigned r = threadIdx.x / 32; r < (unsigned)p->in[l]; r += blockDim.x / 32)
+      miras__chunks_copy(f->w[l] + r * f->side[l][0].ld, 0,
+                         f->c->w + p->offset[l] + r * (size_t)p->out[l], 0, 1, (unsigned)p->out[l]);
+  miras__copies_wait();
+  __syncthreads();
+}
+static void miras__slabs_keep(const miras__slabs *f, float *to) {
+  const miras__plan *p = f->c->p;
+  const int near = f->size.near && !f->size.linked;
+  for (int l = 0; near && l < 2; l++) {
+    const unsigned n = (unsigned)p->out[l];
+    for (unsigned at = threadIdx.x; at < (unsigned)p->in[l] * n; at += blockDim.x)
+      to[p->offset[l] + at] = f->w[l][at / n * f->side[l][0].ld + at % n];
+  }
+  if (!near) f->c->K->copy(to, f->c->a, p->weights);
+  else __syncthreads();
+}
+
+#define K_SLABS for (from = 0; from < f->hidden; from += wide)
+#define K_WIDE (f->hidden - from < wide ? f->hidden - from : wide)
+
+/* W from what A has become, and what the last token reads of it. */
 template <int P>
-static void miras__slabs_chunk(const miras__slabs *f, size_t t) {
+static void miras__slabs_close(miras__slabs *f) {
+  const unsigned wide = f->size.wide;
+  miras__chunk *const c = f->c;
+  unsigned from;
+  miras__piece_close(c, c->w, c->a, c->a, c->scalars + 4);
+  if (f->size.near) miras__slabs_bring(f);
+  if (!c->closing) return;
+  c->token += c->reads;
+  f->reads = 1, f->read_rows = 16, f->live = 0;
+  miras__slabs_queries<P>(f);
+  __syncthreads();
+  K_SLABS {
+    miras__slab_read<P>(f, from, K_WIDE);
+    __syncthreads();
+    miras__slab_answer<P>(f, from, K_WIDE);
+    __syncthreads();
+  }
+  miras__slabs_answers<P>(f);
+}
+
+template <int P>
+static void miras__slabs_chunk(miras__slabs *f, size_t t) {
   const miras__side *tile = f->at.tile;
   const unsigned wide = f->size.wide;
   const int several = wide < f->hidden, bounded = f->c->p->d.bounded_step;
   unsigned from;
-#define K_SLABS for (from = 0; from < f->hidden; from += wide)
-#define K_WIDE (f->hidden - from < wide ? f->hidden - from : wide)
   miras__slabs_rows<P>(f, t);
   K_SLABS {
     miras__slab_up<P>(f, from, K_WIDE);
@@ -4506,14 +4697,18 @@ static void miras__slabs_chunk(const miras__slabs *f, size_t t) {
     }
     miras__slabs_bound(f);
   }
-  miras__slabs_course(f);
-  miras__slabs_folded<P>(f);
+  if (f->size.channel) {
+    miras__slabs_channels<P>(f);
+  } else {
+    miras__slabs_course(f);
+    miras__slabs_folded<P>(f);
+  }
   K_SLABS {
     const unsigned w = K_WIDE;
     if (several) miras__slab_up<P>(f, from, w);
     if (several || !bounded) miras__slab_down<P>(f, from, w);
     __syncthreads();
-    if (f->c->reads) {
+    if (f->reads) {
       miras__slab_read<P>(f, from, w);
       __syncthreads();
       miras__slab_answer<P>(f, from, w);
@@ -4525,32 +4720,11 @@ static void miras__slabs_chunk(const miras__slabs *f, size_t t) {
                         &tile[MIRAS__Y], &tile[MIRAS__ND]);
     __syncthreads();
   }
-  if (f->c->reads) miras__slabs_answers<P>(f);
+  if (f->reads) miras__slabs_answers<P>(f);
+  if (f->size.linked) miras__slabs_close<P>(f);
+}
 #undef K_SLABS
 #undef K_WIDE
-}
-
-/* Weights come to shared memory where they lie near; and go from there, or from the state, to
- * rows without a gap. */
-static void miras__slabs_bring(const miras__slabs *f) {
-  const miras__plan *p = f->c->p;
-  for (int l = 0; l < 2; l++)
-    for (unsigned r = threadIdx.x / 32; r < (unsigned)p->in[l]; r += blockDim.x / 32)
-      miras__chunks_copy(f->w[l] + r * f->side[l][0].ld, 0,
-                         f->c->a + p->offset[l] + r * (size_t)p->out[l], 0, 1, (unsigned)p->out[l]);
-  miras__copies_wait();
-  __syncthreads();
-}
-static void miras__slabs_keep(const miras__slabs *f, float *to) {
-  const miras__plan *p = f->c->p;
-  for (int l = 0; f->size.near && l < 2; l++) {
-    const unsigned n = (unsigned)p->out[l];
-    for (unsigned at = threadIdx.x; at < (unsigned)p->in[l] * n; at += blockDim.x)
-      to[p->offset[l] + at] = f->w[l][at / n * f->side[l][0].ld + at % n];
-  }
-  if (!f->size.near) f->c->K->copy(to, f->c->a, p->weights);
-  else __syncthreads();
-}
 
 /* A state as a tape has it. */
 static void miras__slabs_tape(const miras__slabs *f, float *to) {
@@ -4577,10 +4751,11 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
     c->K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-    f->w[l] = size->near ? f->at.w[l] : c->a + at;
+    f->w[l] = size->near ? f->at.w[l] : c->w + at;
     f->side[l][0] = miras__side_floats(f->w[l], size->near ? out + 4 : out, in, out);
     f->side[l][1] = miras__side_floats(miras__at(c->home, at), out, in, out);
     f->side[l][2] = miras__side_floats(miras__at(c->s, at), out, in, out);
+    f->side[l][3] = size->linked ? miras__side_floats(c->a + at, out, in, out) : f->side[l][0];
   }
   if (size->near) miras__slabs_bring(f);
   for (size_t t = first; t < end; t += size->chunk) {
@@ -4589,7 +4764,7 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
     miras__slabs_chunk<P>(f, t);
   }
   if (rest) miras__slabs_tape(f, call->tape + end / size->chunk * p->tape_state);
-  else if (size->near) miras__slabs_keep(f, c->a);
+  else if (size->near && !size->linked) miras__slabs_keep(f, c->a);
 }
 #ifndef MIRAS_NO_TRAINING
 /* ---- their adjoint ----
@@ -6751,25 +6926,28 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_of(void) {
   return c;
 }
 
-/* Do perceptrons? Those of two layers, with one number for each gate of a token, whose weights are
- * what the recursion says, in chunks of 8 to 128. A block has a head, with its weights in shared
- * memory if that leaves room for slabs of 64 hidden columns; else slabs are as wide as fits, 32 of
- * them or more. */
+/* Do perceptrons? Those of two layers, with one number for each gate of a token or one per channel
+ * of up to 128, whose weights are what the recursion says or a link makes of that, a step along
+ * which is bounded by a number, in chunks of 8 to 128. A block has a head, with its weights in
+ * shared memory if that leaves room for slabs of 64 hidden columns; else slabs are as wide as fits,
+ * 32 of them or more. */
 static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   const miras_desc *d = &p->d;
   const unsigned all = ((unsigned)p->in[1] + 15) / 16, least[2] = {32, 64};
+  const miras__retention *rule = &miras__retentions[p->rule];
   miras_cuda::miras__slabs_room room;
   miras_cuda::miras__chunks_grid c;
   miras_cuda::miras__slabs_size *s = &c.slabs;
   int near;
   memset((void *)&c, 0, sizeof c);
-  if (p->layers != 2 || p->from[1] != 1 || p->channel || p->rule != p->first || d->descents > 1 ||
-      d->reset_every || d->chunk < 8 || d->chunk > 128 ||
-      (d->retention != MIRAS_RETAIN_ALL && d->retention != MIRAS_RETAIN_L2 &&
-       d->retention != MIRAS_RETAIN_L2_BOTH))
+  if (p->layers != 2 || p->from[1] != 1 || p->rule != p->first || d->descents > 1 ||
+      d->reset_every || d->chunk < 8 || d->chunk > 128 || (p->channel && p->rates > 128) ||
+      (rule->close && !rule->stores_link) || rule->from_dual ||
+      (d->bounded_step && rule->metric != MIRAS__J_NUMBER))
     return c;
   s->parts = (unsigned)parts, s->chunk = (unsigned)d->chunk, s->momentum = p->at_s > 0;
+  s->channel = p->channel != 0, s->linked = p->stores_link != 0;
   s->in = (unsigned)p->in[0], s->mid = (unsigned)p->in[1], s->mid_out = (unsigned)p->out[0];
   s->out = (unsigned)p->out[1];
   for (near = 1; !c.grid && near >= 0; near--)
@@ -6829,16 +7007,17 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_back_of(const miras__pl
   return c;
 }
 
-/* Of perceptrons: what has a pass of its own. A block has bA in shared memory and tiles of the
- * weights where that leaves room for slabs of 64 hidden columns; or bA alone, which is stored, too,
- * with slabs of 32 or more; or the tiles, with slabs of 64; or slabs of 16 or more alone. */
+/* Of perceptrons without a link, with one number for each gate: what has a pass of its own. A block
+ * has bA in shared memory and tiles of the weights where that leaves room for slabs of 64 hidden
+ * columns; or bA alone, which is stored, too, with slabs of 32 or more; or the tiles, with slabs of
+ * 64; or slabs of 16 or more alone. */
 static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_back_for(const miras__plan *p, int parts, size_t most) {
   static const unsigned char nears[4] = {3, 1, 2, 0}, least[4] = {0, 32, 64, 64};
   miras_cuda::miras__chunks_grid c = miras__cuda_slabs_for(p, parts, most);
   miras_cuda::miras__slabs_size *s = &c.slabs;
   miras_cuda::miras__back_room room;
-  const int can = c.grid != NULL;
+  const int can = c.grid != NULL && !s->channel && !s->linked;
   c.grid = NULL;
   for (int i = 0; can && !c.grid && i < 4; i++)
     for (unsigned all = (s->mid + 15) / 16, slabs = 1; !c.grid && slabs <= all; slabs++) {

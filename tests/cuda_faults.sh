@@ -145,6 +145,18 @@ plant 'a column of weights in a wrong lane' perceptrons "from the host's" \
   $cuh 'static void miras__side_bring(' '(column + lane / 4)' '(column + (lane + FAULT) / 4 % 8)'
 plant 'a row of a product in a wrong lane' perceptrons "from the host's" \
   $cuh '#define K_PAIRS' 'threadIdx.x % 32 / 4)' '(threadIdx.x + 4 * FAULT) % 32 / 4)'
+plant 'no barrier behind decays of channels' channelled 'race: ' \
+  $cuh 'miras__slabs_met(f, c->live_y);' "$barrier" "$less"
+plant 'a decay of another token' channelled "from the host's" \
+  $cuh 'static void miras__slabs_mixed(' 'alpha[j * n' 'alpha[(j + FAULT * (j > 0)) * n'
+plant "a channel's share of another channel" channelled "from the host's" \
+  $cuh 'static void miras__slab_fold(' 'layer ? j : i' 'layer ? j - (FAULT && j) : i'
+plant "no barrier before a chunk's last token reads" linked 'race: ' \
+  $cuh 'static void miras__slabs_close(' "$barrier" "$less"
+plant 'the weights of the chunk before' linked "from the host's" \
+  $cuh 'static void miras__slabs_close(' 'f->size.near' 'f->size.near && !FAULT'
+plant "reads without a link's number" linked "from the host's" \
+  $cuh 'static float miras__slab_left(' 'inv = c->inv[layer]' 'inv = FAULT ? 1 : c->inv[layer]'
 plant 'no barrier behind tiles of a slab, back' perceptrons 'race: .* shared memory' \
   $cuh 'static void miras__back_slab_of(' "$barrier" "$less"
 plant 'hidden rows of the adjoint are read too soon' perceptrons 'race: .* shared memory' \
@@ -203,6 +215,8 @@ while IFS='|' read -r what row says; do
   [ "$row" = channels ] && program=chunks row=hgrn2
   [ "$row" = perceptrons ] && program=perceptrons row=ttt-mlp
   [ "$row" = layers ] && program=model row=chunks-ttt-mlp
+  [ "$row" = channelled ] && program=perceptrons row=channels
+  [ "$row" = linked ] && program=perceptrons row=moneta
   PLANTED=$number timeout 100 "$folder/$program" "$row" >"$folder/said" 2>&1
   tell "$what" $? "$says"
 done <"$folder/list"

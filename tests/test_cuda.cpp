@@ -123,7 +123,7 @@ static miras_result forward(miras_memory *m, const miras_tokens *x, float *y, fl
   if (result != MIRAS_OK) return result;
   t = tokens_of(m, x);
   dy = take(out);
-  device_tape = take(miras_cuda_tape_size(&on_device, x->length));
+  device_tape = tape ? take(miras_cuda_tape_size(&on_device, x->length)) : NULL;
   result = miras_cuda_forward(&on_device, &t, dy, device_tape, 0);
   bring(y, dy, out);
   if (result == MIRAS_OK) result = miras_cuda_memory_copy(m, &on_device, 0);
@@ -518,15 +518,14 @@ static void give(void) {
  * one with its gradients. 1: a call refuses; 2: it is no memory with channels. */
 static int long_memory(miras_kind kind, int chunk) {
   static const int calls[] = {13, 47, LONG - 60};
-  static float y[LONG * H * D], dy[LONG * H * D], dx[MIRAS__INPUT_COUNT][MANY];
+  static float y[LONG * H * D], dy[LONG * H * D], dx[MIRAS__INPUT_COUNT][MANY], weights[1 << 14];
   miras_tokens x;
   miras_token_grads g;
   const float **input = &x.key;
   float **gradient = &g.key, *tape = NULL, *dparams = NULL;
   miras_desc d;
   miras_memory *m;
-  size_t count, bytes;
-  void *state;
+  size_t count;
   int i, call, at = 0, failed = 0;
   memset(&x, 0, sizeof x);
   memset(&g, 0, sizeof g);
@@ -540,14 +539,17 @@ static int long_memory(miras_kind kind, int chunk) {
     miras_memory_close(m);
     return 2;
   }
+  if (H * m->plan.weights > sizeof weights / sizeof *weights) exit(2);
   for (call = 0; call < 3; at += calls[call++]) {
     x.length = calls[call];
     for (i = 0; i < MIRAS__INPUT_COUNT; i++) input[i] = given[i] + (size_t)at * H * width_of(m, i);
     failed |= FORWARD(m, &x, y + at * H * m->plan.d.value_dim, NULL) != MIRAS_OK;
   }
   keep_made(0, y, (size_t)(LONG * H * m->plan.d.value_dim));
-  state = miras_memory_state(m, &bytes);
-  keep_made(1, state, bytes / sizeof(float));
+  for (i = 0; i < H; i++)          /* rows that an open chunk has not filled yet may be anything */
+    memcpy(weights + (size_t)i * m->plan.weights, m->state + 16 + (size_t)i * m->plan.head_state,
+           m->plan.weights * sizeof(float));
+  keep_made(1, weights, H * m->plan.weights);
   miras_memory_reset(m);
   x.length = LONG;
   for (i = 0; i < MIRAS__INPUT_COUNT; i++) input[i] = given[i], gradient[i] = dx[i];

@@ -93,6 +93,11 @@ static int same(const char *what, const float *a, const float *b, size_t count) 
  * shared memory; 0: as they do. */
 static int chunks;
 
+/* Of perceptrons with gates per channel or a link, there alone. */
+static int expected(const miras__plan *p, int back) {
+  return chunks > 0 && !(back && (p->channel || p->stores_link));
+}
+
 static int in_chunks(miras_cuda_model *g) {
   const miras__shape *s;
   miras__there there;
@@ -108,7 +113,8 @@ static int in_chunks(miras_cuda_model *g) {
   if (chunks < 0) there.shared = 0;
   memcpy(g->held, &there, sizeof there);
   for (back = 0; chunks && back < 2; back++)
-    ok = ok && (miras__cuda_layer_grid(&there, s, back).grid != NULL) == (chunks > 0);
+    ok = ok &&
+         (miras__cuda_layer_grid(&there, s, back).grid != NULL) == expected(&s->plan, back);
   return ok;
 }
 
@@ -118,7 +124,8 @@ static int ran_in_chunks(const miras_model *m) {
 #ifndef __CUDACC__
   int back;
   for (back = 0; chunks && back < 2; back++)
-    ok = ok && counted[back].times == (chunks > 0 ? (unsigned)m->desc.layers : 0);
+    ok = ok && counted[back].times ==
+                 (expected(&m->layers[0].s->plan, back) ? (unsigned)m->desc.layers : 0);
 #endif
   return ok;
 }
@@ -329,10 +336,12 @@ enum { WHOLES = sizeof wholes / sizeof wholes[0] };
 /* Heads in chunks: with tokens behind the last state of a tape, of texts that go on, and of
  * sessions; beside tasks that do all of it. */
 static unsigned chunked(int argc, char **argv) {
-  static const struct { miras_kind kind; miras_gate keep; int chunk, skip; } row[] = {
-    {MIRAS_GATED_DELTANET, MIRAS_GATE_HEAD, 8, 0}, {MIRAS_KDA, MIRAS_GATE_CHANNEL, 1, 0},
-    {MIRAS_MAMBA2, MIRAS_GATE_HEAD, 1, 1}, {MIRAS_TITANS, MIRAS_GATE_HEAD, 8, 0},
-    {MIRAS_TTT_MLP, MIRAS_GATE_HEAD, 8, 0}};
+  static const struct { miras_kind kind; miras_gate keep; int chunk, skip, key; } row[] = {
+    {MIRAS_GATED_DELTANET, MIRAS_GATE_HEAD, 8, 0, 6}, {MIRAS_KDA, MIRAS_GATE_CHANNEL, 1, 0, 6},
+    {MIRAS_MAMBA2, MIRAS_GATE_HEAD, 1, 1, 6}, {MIRAS_TITANS, MIRAS_GATE_HEAD, 8, 0, 6},
+    {MIRAS_TTT_MLP, MIRAS_GATE_HEAD, 8, 0, 6},
+    {MIRAS_YAAD, MIRAS_GATE_CHANNEL, 16, 0, 0}, {MIRAS_MONETA, MIRAS_GATE_CHANNEL, 16, 0, 0},
+    {MIRAS_MEMORA, MIRAS_GATE_CHANNEL, 16, 0, 0}};
   const miras_cuda_options how = {MIRAS_CUDA_BF16X3};
   unsigned failed = 0, i;
   threads = 128;
@@ -345,7 +354,7 @@ static unsigned chunked(int argc, char **argv) {
            (strncmp(argv[at], "chunks-", 7) || strcmp(argv[at] + 7, name)))
       at++;
     if (argc > 1 && at == argc) continue;
-    d.layer[0].memory.key_dim = 6;
+    d.layer[0].memory.key_dim = row[i].key;
     d.layer[0].memory.chunk = row[i].chunk;
     d.layer[0].memory.keep_gate = row[i].keep;
     d.layer[0].skip = row[i].skip;

@@ -9,7 +9,10 @@
  * Names of rows as arguments run these alone. */
 #include "cuda_calls.h"
 
-static int back_expected(const miras_desc *d) { return d->chunk > 0; }
+static int back_expected(const miras_desc *d) {
+  return d->keep_gate != MIRAS_GATE_CHANNEL && d->step_gate != MIRAS_GATE_CHANNEL &&
+         (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2);
+}
 
 typedef struct perceptron {
   const char *name;
@@ -17,7 +20,8 @@ typedef struct perceptron {
   int key, value, expansion, chunk, calls[CALLS], keep, step, normed, most, products, slabs, near;
 } perceptron;
 
-/* most: KiB of shared memory that there are, or 0; normed: as inside models. */
+/* most: KiB of shared memory that there are, or 0; normed: as inside models; keep, step: of
+ * miras_gate, and with 2, one per channel, so are Yaad's thresholds. */
 static const perceptron all[] = {
   {"yaad", MIRAS_YAAD, 16, 16, 2, 16, {0, 0, 16, 32}, 0, 0, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
   {"yaad", MIRAS_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 0, 0, 0, 0, MIRAS_CUDA_BF16, 4, 1},
@@ -26,24 +30,34 @@ static const perceptron all[] = {
   {"titans", MIRAS_TITANS, 64, 64, 4, 16, {0, 0, 0, 32}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
   {"ttt-mlp", MIRAS_TTT_MLP, 20, 12, 4, 12, {0, 0, 24, 36}, 1, 1, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
   {"ttt-mlp", MIRAS_TTT_MLP, 24, 24, 4, 40, {0, 29, 11, 84}, 1, 1, 1, 44, MIRAS_CUDA_BF16, 3, 0},
+  {"channels", MIRAS_YAAD, 12, 12, 2, 16, {5, 0, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"more channels", MIRAS_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 2, 2, 1, 0, MIRAS_CUDA_BF16, 4, 1},
+  {"more channels", MIRAS_YAAD, 36, 36, 3, 20, {7, 33, 0, 43}, 2, 0, 0, 72, MIRAS_CUDA_BF16X3,
+   3, 0},
+  {"channels", MIRAS_YAAD, 20, 20, 3, 12, {0, 0, 0, 36}, 1, 2, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"moneta", MIRAS_MONETA, 16, 16, 3, 16, {5, 0, 11, 52}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"moneta", MIRAS_MONETA, 20, 12, 4, 12, {5, 0, 19, 36}, 1, 1, 0, 26, MIRAS_CUDA_BF16X3, 2, 0},
+  {"memora", MIRAS_MEMORA, 16, 16, 4, 16, {0, 5, 27, 36}, 2, 2, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"memora", MIRAS_MEMORA, 32, 32, 4, 32, {0, 0, 0, 64}, 1, 1, 1, 0, MIRAS_CUDA_BF16X3, 1, 1},
+  {"memora", MIRAS_MEMORA, 24, 24, 2, 20, {0, 13, 27, 44}, 2, 0, 1, 52, MIRAS_CUDA_BF16X3, 2, 0},
 };
 
 /* Memories that the engine runs. */
 static unsigned others(void) {
-  static const struct { const char *name; size_t at; int value, shared; } change[] = {
-    {"chunks of 4", offsetof(miras_desc, chunk), 4, 0},
-    {"three layers", offsetof(miras_desc, depth), 3, 0},
-    {"two descents", offsetof(miras_desc, descents), 2, 0},
-    {"resets", offsetof(miras_desc, reset_every), 64, 0},
-    {"decays per channel", offsetof(miras_desc, keep_gate), MIRAS_GATE_CHANNEL, 0},
-    {"weights through a link", offsetof(miras_desc, retention), MIRAS_RETAIN_TANH, 0},
-    {"an elastic net", offsetof(miras_desc, retention), MIRAS_RETAIN_ELASTIC, 0},
-    {"little shared memory", 0, 0, 8}};
+  static const struct { const char *name; size_t at; int value, shared, size; } change[] = {
+    {"chunks of 4", offsetof(miras_desc, chunk), 4, 0, 16},
+    {"three layers", offsetof(miras_desc, depth), 3, 0, 16},
+    {"two descents", offsetof(miras_desc, descents), 2, 0, 16},
+    {"resets", offsetof(miras_desc, reset_every), 64, 0, 16},
+    {"129 channels", offsetof(miras_desc, keep_gate), MIRAS_GATE_CHANNEL, 0, 129},
+    {"a bounded step through tanh", offsetof(miras_desc, retention), MIRAS_RETAIN_TANH, 0, 16},
+    {"an elastic net", offsetof(miras_desc, retention), MIRAS_RETAIN_ELASTIC, 0, 16},
+    {"little shared memory", 0, 0, 8, 16}};
   unsigned failed = 0, i;
   for (i = 0; i < sizeof change / sizeof change[0]; i++) {
     memory_case c;
     miras_memory *m;
-    row_of(&c, change[i].name, MIRAS_YAAD, 16, 16, 16);
+    row_of(&c, change[i].name, MIRAS_YAAD, change[i].size, change[i].size, 16);
     if (!change[i].shared) memcpy((char *)&c.d + change[i].at, &change[i].value, sizeof(int));
     options.products = MIRAS_CUDA_BF16;
     m = miras_memory_open(&c.d, NULL);
@@ -58,14 +72,14 @@ static unsigned others(void) {
 }
 
 /* The same bits in calls that end on the chunk grid. */
-static unsigned repeated(void) {
+static unsigned repeated(miras_kind kind, int value, miras_gate gate) {
   static const int cut[2][CALLS] = {{0, 0, 0, 64}, {16, 0, 32, 16}};
   made of[2];
   memory_case c;
   unsigned failed = 0, i;
   int t;
-  row_of(&c, "titans", MIRAS_TITANS, 20, 24, 16);
-  gates(&c, MIRAS_GATE_HEAD, MIRAS_GATE_HEAD);
+  row_of(&c, miras_kind_name(kind), kind, 20, value, 16);
+  gates(&c, gate, gate);
   options.products = MIRAS_CUDA_BF16;
   most_shared = 227 << 10;
   for (i = 0; i < 2; i++) {
@@ -161,11 +175,13 @@ int main(int argc, char **argv) {
     if (!asked(argc, argv, p->name)) continue;
     row_of(&c, p->name, p->kind, p->key, p->value, p->chunk);
     gates(&c, (miras_gate)p->keep, (miras_gate)p->step);
+    if (p->keep == 2 && p->kind == MIRAS_YAAD) c.d.threshold_gate = MIRAS_GATE_CHANNEL;
     c.d.expansion = p->expansion;
     c.d.activation = (miras_activation)(i * 2 % 3);
     if (p->normed) c.d.inner_norm = c.d.inner_residual = 1, c.d.bounded_step = 0, c.d.step = 0.05f;
+    if (p->kind == MIRAS_MEMORA) c.d.simplex = 256, c.d.step = 0.01f;
     memcpy(c.calls, p->calls, sizeof c.calls);
-    c.taped = c.home = 1;
+    c.taped = c.home = 1, c.edges = p->keep == 2;
     options.products = (miras_cuda_products)p->products;
     most_shared = (size_t)(p->most ? p->most : 227) << 10;
     m = miras_memory_open(&c.d, NULL);
@@ -181,7 +197,9 @@ int main(int argc, char **argv) {
     miras_memory_close(m);
     failed += compare(&c);
   }
-  if (argc < 2) failed += others() + repeated() + anywhere() + alone();
+  if (argc < 2)
+    failed += others() + repeated(MIRAS_TITANS, 24, MIRAS_GATE_HEAD) +
+              repeated(MIRAS_MONETA, 20, MIRAS_GATE_CHANNEL) + anywhere() + alone();
   cudaFree(device);
   printf("%u differ\n", failed);
   if (shim_findings()) printf("%u races\n", shim_findings());
