@@ -6738,32 +6738,34 @@ __device__ __noinline__ int miras__slabs_of_layer(const miras__chunks_job *job, 
   return *end < length;
 }
 #endif
+/* The same of block i's head of a memory, whose tokens off the chunk grid are for the engine. */
+__device__ __noinline__ void miras__slabs_of_memory(const miras__errand *a, size_t i,
+                                                    miras__head_io *io, miras__call *run,
+                                                    size_t *first, size_t *end) {
+  const miras__plan *p = &a->m.plan;
+  const size_t heads = (size_t)p->d.heads, b = i / heads, h = i % heads;
+  miras__chunks_range(a, b, first, end);
+  if (*first == *end) return;
+  miras__tell_room(0, a->products);
+  miras__memory_io(&a->m, &a->x, (int)b, (int)h, io);
+  io->y = a->call.y + (b * (size_t)a->x.length * heads + h) * (size_t)p->d.value_dim;
+  miras__memory_head(&a->m, b, h, run);
+  run->io = io;
+  run->scratch += i * p->scratch;
+  run->tape = miras__to(a->call.tape, 16 + i * a->call.per);
+}
 template <int P>
 MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job) {
-  const miras__errand *a = &job.memory;
-  const miras__plan *p = &a->m.plan;
-  const size_t i = blockIdx.x;
-  size_t first, end, heads, b, h;
+  size_t first = 0, end;
+  int rest = 0;
   miras__head_io io;
   miras__call run;
 #ifndef MIRAS__NO_TRAINER
-  if (job.of_layer) {
-    const int rest = miras__slabs_of_layer(&job, i, &io, &run, &end);
-    miras__slabs_forward<P>(&run, &job.slabs, 0, end, rest);
-    return;
-  }
+  if (job.of_layer) rest = miras__slabs_of_layer(&job, blockIdx.x, &io, &run, &end);
+  else
 #endif
-  heads = (size_t)p->d.heads, b = i / heads, h = i % heads;
-  miras__chunks_range(a, b, &first, &end);
-  if (first == end) return;
-  miras__tell_room(0, a->products);
-  miras__memory_io(&a->m, &a->x, (int)b, (int)h, &io);
-  io.y = a->call.y + (b * (size_t)a->x.length * heads + h) * (size_t)p->d.value_dim;
-  miras__memory_head(&a->m, b, h, &run);
-  run.io = &io;
-  run.scratch += i * p->scratch;
-  run.tape = miras__to(a->call.tape, 16 + i * a->call.per);
-  miras__slabs_forward<P>(&run, &job.slabs, first, end, 0);
+    miras__slabs_of_memory(&job.memory, blockIdx.x, &io, &run, &first, &end);
+  if (first < end) miras__slabs_forward<P>(&run, &job.slabs, first, end, rest);
 }
 
 #ifndef MIRAS_NO_TRAINING

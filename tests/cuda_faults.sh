@@ -1,6 +1,8 @@
 #!/bin/sh
 # cuda_faults.sh: are mistakes that a GPU would punish caught without one? From anywhere:
 #   sh tests/cuda_faults.sh            one line for each, the exit status is 0 if all are caught
+#   sh tests/cuda_faults.sh few        those of the engine and of products alone: one or more of a
+#                                      kind, which is what tests/run.sh has time for
 # Mistakes are planted in copies of miras_cuda.cuh, miras.h and of tests, each behind a condition,
 # so that one build under the watch of cuda_races.h has them all; small kernels hold what
 # the library has no place for. 77: this compiler does not tell of accesses.
@@ -8,6 +10,8 @@ set -u
 LC_ALL=C
 export LC_ALL
 cd "$(dirname "$0")/.." || exit 2
+programs='test_cuda test_cuda_units'
+[ "${1:-}" = few ] || programs="$programs test_cuda_chunks test_cuda_perceptrons test_cuda_model"
 folder=$(mktemp -d) || exit 2
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 2' HUP INT TERM
@@ -19,10 +23,8 @@ if ! "$cxx" -fsanitize=thread -c "$folder/try.cpp" -o "$folder/try.o" 2>/dev/nul
 fi
 mkdir "$folder/tests"
 cp miras.h miras_cuda.cuh "$folder"
-for name in test_cuda.cpp test_cuda_units.cpp test_cuda_chunks.cpp test_cuda_perceptrons.cpp \
-  test_cuda_model.cpp cuda_calls.h cuda_shim.h cuda_races.h fingerprint.h; do
-  cp "tests/$name" "$folder/tests"
-done
+cp tests/test_cuda*.cpp tests/cuda_calls.h tests/cuda_shim.h tests/cuda_races.h \
+  tests/fingerprint.h "$folder/tests"
 
 # In a file, behind the first line that holds a text: the first `old` becomes `new`.
 replace() {   # file, text, old, new
@@ -46,16 +48,10 @@ plant() {   # what, row of the table, what is said, file, text, old, new
 
 replace tests/cuda_shim.h '} shim;' '} shim;' '  int planted; } shim;'
 replace tests/cuda_races.h enum 'SHIM_FINDINGS = 8' 'SHIM_FINDINGS = 2'
-replace tests/test_cuda.cpp 'int main(' 'unsigned failed = 0' \
-  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
-replace tests/test_cuda_units.cpp 'int main(' 'unsigned failed = 0' \
-  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
-replace tests/test_cuda_chunks.cpp 'int main(' 'unsigned failed = 0' \
-  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
-replace tests/test_cuda_perceptrons.cpp 'int main(' 'unsigned failed = 0' \
-  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
-replace tests/test_cuda_model.cpp 'int main(' 'unsigned failed = 0' \
-  'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
+for name in $programs; do
+  replace "tests/$name.cpp" 'int main(' 'unsigned failed = 0' \
+    'unsigned failed = (unsigned)(shim.planted = atoi(getenv("PLANTED"))) * 0'
+done
 barrier='__syncthreads();'
 less='if (!FAULT) __syncthreads();'
 cuh=miras_cuda.cuh
@@ -188,36 +184,33 @@ tell() {   # what, status, what is said
     failed=$((failed + 1))
   fi
 }
-"$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread -c "$folder/tests/test_cuda.cpp" \
-  -o "$folder/all.o" && "$cxx" "$folder/all.o" -o "$folder/all" -lm || exit 1
-"$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread -c "$folder/tests/test_cuda_units.cpp" \
-  -o "$folder/units.o" && "$cxx" "$folder/units.o" -o "$folder/units" -lm || exit 1
-"$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread -c "$folder/tests/test_cuda_chunks.cpp" \
-  -o "$folder/chunks.o" && "$cxx" "$folder/chunks.o" -o "$folder/chunks" -lm || exit 1
-"$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread \
-  -c "$folder/tests/test_cuda_perceptrons.cpp" -o "$folder/perceptrons.o" &&
-  "$cxx" "$folder/perceptrons.o" -o "$folder/perceptrons" -lm || exit 1
-"$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread -c "$folder/tests/test_cuda_model.cpp" \
-  -o "$folder/model.o" && "$cxx" "$folder/model.o" -o "$folder/model" -lm || exit 1
-if ! { PLANTED=0 "$folder/all" titans gla && PLANTED=0 "$folder/units" &&
-       PLANTED=0 "$folder/chunks" deltanet hgrn2 &&
-       PLANTED=0 "$folder/perceptrons" &&
-       PLANTED=0 "$folder/model" chunks-ttt-mlp; } >"$folder/said" 2>&1; then
-  cat "$folder/said"
-  exit 1
-fi
+for name in $programs; do
+  rows=
+  case $name in
+    test_cuda) rows='titans gla' ;;
+    test_cuda_chunks) rows='deltanet hgrn2' ;;
+    test_cuda_model) rows='chunks-ttt-mlp' ;;
+  esac
+  # shellcheck disable=SC2086 # flags and rows are several words
+  { "$cxx" -std=c++11 -O1 -g1 -w $flags -fsanitize=thread -c "$folder/tests/$name.cpp" \
+      -o "$folder/$name.o" && "$cxx" "$folder/$name.o" -o "$folder/$name" -lm &&
+      PLANTED=0 "$folder/$name" $rows; } >"$folder/said" 2>&1 || { cat "$folder/said"; exit 1; }
+done
 number=0
 while IFS='|' read -r what row says; do
   number=$((number + 1))
-  program=all
-  [ "$row" = units ] && program=units
-  [ "$row" = chunks ] && program=chunks row=deltanet
-  [ "$row" = channels ] && program=chunks row=hgrn2
-  [ "$row" = perceptrons ] && program=perceptrons row=ttt-mlp
-  [ "$row" = layers ] && program=model row=chunks-ttt-mlp
-  [ "$row" = channelled ] && program=perceptrons row=channels
-  [ "$row" = linked ] && program=perceptrons row=moneta
-  PLANTED=$number timeout 100 "$folder/$program" "$row" >"$folder/said" 2>&1
+  case $row in
+    units) name=test_cuda_units ;;
+    chunks) name=test_cuda_chunks row=deltanet ;;
+    channels) name=test_cuda_chunks row=hgrn2 ;;
+    perceptrons) name=test_cuda_perceptrons row=ttt-mlp ;;
+    channelled) name=test_cuda_perceptrons row=channels ;;
+    linked) name=test_cuda_perceptrons row=moneta ;;
+    layers) name=test_cuda_model row=chunks-ttt-mlp ;;
+    *) name=test_cuda ;;
+  esac
+  [ -x "$folder/$name" ] || continue
+  PLANTED=$number timeout 100 "$folder/$name" "$row" >"$folder/said" 2>&1
   tell "$what" $? "$says"
 done <"$folder/list"
 

@@ -4,8 +4,8 @@
 #   sh tests/cuda_table.sh write     writes that table
 #   sh tests/cuda_table.sh whole     prints the table of a build in one piece, minutes for each GPU
 #   ARCHS="sm_90a" ...               these alone
-# All of miras_cuda.cuh is compiled for each GPU, and for the host, with warnings as errors, and
-# linked. More of anything than the table says fails, unless another nvcc wrote it.
+# All of miras_cuda.cuh is compiled for each GPU, and with sm_80 for the host, with warnings as
+# errors, and linked. More of anything than the table says fails, unless another nvcc wrote it.
 #
 # The build is relocatable (-rdc=true): every function is translated once, in ten seconds. In one
 # piece, nvcc's default, all that a grid may reach is translated anew for it, and registers are
@@ -45,10 +45,12 @@ flags='-std=c++14 -O3 -fmad=false -Xcompiler -Werror -Werror all-warnings -I. -k
 for arch in $archs; do
   mkdir "$folder/$arch"
   rdc=-rdc=true
+  to="-cubin -o $folder/$arch/all.cubin"
   [ "$mode" = whole ] && rdc=
+  [ "$arch" = sm_80 ] && to="-c -o $folder/$arch/all.o"   # the host's half, too
   # shellcheck disable=SC2086 # the flags are meant to split
-  "$nvcc" $flags $rdc -gencode arch=compute_${arch#sm_},code=$arch -c -keep-dir "$folder/$arch" \
-    "$folder/all.cu" -o "$folder/$arch/all.o" >"$folder/$arch/log" 2>&1 ||
+  "$nvcc" $flags $rdc -gencode arch=compute_${arch#sm_},code=$arch $to \
+    -keep-dir "$folder/$arch" "$folder/all.cu" >"$folder/$arch/log" 2>&1 ||
     { cat "$folder/$arch/log"; exit 1; }
   nvlink -arch="$arch" -v "$folder/$arch/all.cubin" -o "$folder/linked" \
     >"$folder/$arch/link" 2>&1 || { cat "$folder/$arch/link"; exit 1; }

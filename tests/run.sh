@@ -262,7 +262,8 @@ if [ "$mode" = all ]; then
   cuda='miras_cuda.cuh without a GPU'
   echo 'int main() { return 0; }' >"$build/try.cpp"
   if has g++ && g++ -fsanitize=thread -c "$build/try.cpp" -o "$build/try.o" 2>/dev/null; then
-    for name in test_cuda test_cuda_model test_cuda_units test_cuda_segments test_cuda_chunks; do
+    for name in test_cuda test_cuda_model test_cuda_units test_cuda_segments test_cuda_chunks \
+      test_cuda_perceptrons; do
       rows=
       [ $name = test_cuda ] &&
         rows='linear-attention gla gated-deltanet gated-deltaproduct rwkv7 mesa' &&
@@ -270,12 +271,13 @@ if [ "$mode" = all ]; then
       [ $name = test_cuda_model ] && rows='deltanet titans chunks'
       [ $name = test_cuda_segments ] && rows='gla gated-deltanet'
       [ $name = test_cuda_chunks ] && rows='kda gated-deltanet deltanet retnet'
+      [ $name = test_cuda_perceptrons ] && rows='ttt-mlp channels moneta'
       job "$cuda: races, $name" "
 g++ -std=c++11 -O1 -g1 $fused -ffp-contract=off -fsanitize=thread -c tests/$name.cpp \
 -o '$build/$name.races.o' && g++ '$build/$name.races.o' -o '$build/$name.races' -lm &&
 $limit '$build/$name.races' $rows"
     done
-    job "$cuda: planted mistakes" "FUSED='$fused' $limit sh tests/cuda_faults.sh"
+    job "$cuda: planted mistakes" "FUSED='$fused' $limit sh tests/cuda_faults.sh few"
   else
     skip "$cuda: races, planted mistakes" 'g++ has no -fsanitize=thread'
   fi
