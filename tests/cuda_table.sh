@@ -4,12 +4,15 @@
 #   sh tests/cuda_table.sh write     writes that table
 #   sh tests/cuda_table.sh whole     prints the table of a build in one piece, minutes for each GPU
 #   ARCHS="sm_90a" ...               these alone
-# All of miras_cuda.cuh is compiled for each GPU, and with sm_80 for the host, with warnings as
-# errors, and linked. More of anything than the table says fails, unless another nvcc wrote it.
+# All of miras_cuda.cuh is translated for sm_80, and for the host, with warnings as errors. The PTX
+# that comes of it is assembled for each GPU and linked: the text is one for all of them, from sm_80
+# on, and translating it takes longer than assembling it. That nvcc takes it for the others, too, is
+# seen without optimisation. More of anything than the table says fails, unless another nvcc wrote
+# it.
 #
-# The build is relocatable (-rdc=true): every function is translated once, in ten seconds. In one
-# piece, nvcc's default, all that a grid may reach is translated anew for it, and registers are
-# dealt out over the whole of its calls, which takes ptxas over two minutes and spills much more.
+# The build is relocatable (-rdc=true): every function is translated once, in seconds. In one piece,
+# nvcc's default, all that a grid may reach is translated anew for it, and registers are dealt out
+# over the whole of its calls, which takes ptxas over two minutes and spills much more.
 #
 # Rows: the grids, whose registers are the most that anything reached from them needs, and of the
 # other functions those with 200 registers, 256 spilled bytes, or 1024 bytes of stack and more.
@@ -39,19 +42,28 @@ cat >"$folder/all.cu" <<'END2'
 #include "miras_cuda.cuh"
 END2
 # pragmas of gcc, and what cpuid returns beside what is asked for, are the host's
-flags='-std=c++14 -O3 -fmad=false -Xcompiler -Werror -Werror all-warnings -I. -keep -Xptxas -v
+flags='-std=c++14 -O3 -fmad=false -Xcompiler -Werror -Werror all-warnings -I.
 -diag-suppress 1675,550'
+rdc=-rdc=true apart=-c
+[ "$mode" = whole ] && rdc='' apart=''
+quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }; }
 
+mkdir "$folder/sm_80"
+# shellcheck disable=SC2086 # the flags are meant to split
+quietly "$nvcc" $flags $rdc -Xptxas -v -arch=compute_80 -code=sm_80 -c -keep \
+  -keep-dir "$folder/sm_80" "$folder/all.cu" -o "$folder/sm_80/all.o"
+mv "$folder/log" "$folder/sm_80/log"
 for arch in $archs; do
-  mkdir "$folder/$arch"
-  rdc=-rdc=true
-  to="-cubin -o $folder/$arch/all.cubin"
-  [ "$mode" = whole ] && rdc=
-  [ "$arch" = sm_80 ] && to="-c -o $folder/$arch/all.o"   # the host's half, too
-  # shellcheck disable=SC2086 # the flags are meant to split
-  "$nvcc" $flags $rdc -gencode arch=compute_${arch#sm_},code=$arch $to \
-    -keep-dir "$folder/$arch" "$folder/all.cu" >"$folder/$arch/log" 2>&1 ||
-    { cat "$folder/$arch/log"; exit 1; }
+  if [ "$arch" != sm_80 ]; then
+    mkdir "$folder/$arch"
+    # shellcheck disable=SC2086
+    quietly "$nvcc" $flags $rdc -Xcicc -O0 -arch="compute_${arch#sm_}" -ptx "$folder/all.cu" \
+      -o "$folder/other.ptx"
+    # shellcheck disable=SC2086
+    quietly ptxas -arch="$arch" -m64 -v --warning-as-error --fmad false $apart \
+      "$folder/sm_80/all.ptx" -o "$folder/$arch/all.cubin"
+    mv "$folder/log" "$folder/$arch/log"
+  fi
   nvlink -arch="$arch" -v "$folder/$arch/all.cubin" -o "$folder/linked" \
     >"$folder/$arch/link" 2>&1 || { cat "$folder/$arch/link"; exit 1; }
   # registers of functions: in section .nv.info, records of 12 bytes: 4 47 8 0, a symbol, the count
@@ -184,7 +196,7 @@ for arch in $archs; do
         else printf "%8s%7s\n", "-", "-"
       }
     }' "$folder/$arch/log" "$folder/$arch/symbols" "$folder/$arch/info" "$folder/$arch/link" \
-    "$folder/$arch/all.ptx" |
+    "$folder/sm_80/all.ptx" |
     sort -k1,1 -k8,8nr -k3,3nr -k2,2 >"$folder/$arch/rows"
   [ -s "$folder/$arch/rows" ] || { echo "$arch: no figures of the compiler's"; exit 1; }
 done

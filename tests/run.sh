@@ -219,30 +219,26 @@ grep -qw fma /proc/cpuinfo 2>/dev/null && compiles g++ -mfma && fused=-mfma
 
 job lint 'sh tests/lint.sh'
 job 'engines are device code' 'sh tests/test_device.sh'
-has g++ && job 'miras_cuda.cuh without a GPU' "
-  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda.cpp -o '$build/cuda' -lm &&
-'$build/cuda'"
-has g++ && job 'miras_cuda.cuh without a GPU: segments' "
-  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_segments.cpp -o '$build/cuda_s' \
--lm &&
-'$build/cuda_s'"
-has g++ && job 'miras_cuda.cuh without a GPU: chunks' "
-  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_chunks.cpp -o '$build/cuda_c' -lm &&
-'$build/cuda_c'"
-has g++ && job 'miras_cuda.cuh without a GPU: perceptrons' "
-  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_perceptrons.cpp -o '$build/cuda_p' \
--lm &&
-'$build/cuda_p'"
-has g++ && job 'kernels of a block without a GPU' "
-  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_kernels.cpp -o '$build/cuda_k' -lm &&
-'$build/cuda_k'"
-has g++ && job 'miras_cuda.cuh without a GPU: models' "
-  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_model.cpp \
--o '$build/cuda_model' -lm &&
-'$build/cuda_model'"
-has g++ && job 'products on matrix units without a GPU' "
-  g++ -std=c++11 -O1 $fused -ffp-contract=off tests/test_cuda_units.cpp -o '$build/cuda_u' -lm &&
-'$build/cuda_u'"
+if [ "$mode" = all ]; then   # ten minutes of one processor: it begins first
+  if has nvcc || has /usr/local/cuda/bin/nvcc; then
+    job 'miras_cuda.cuh: registers, stack and spills' 'sh tests/cuda_table.sh'
+  else
+    skip 'miras_cuda.cuh: registers, stack and spills' 'there is no nvcc'
+  fi
+fi
+cuda='miras_cuda.cuh without a GPU'
+cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
+  case $1 in
+    test_cuda_model|test_cuda_kernels) parts= ;;
+    *) parts=-DMIRAS_NO_MODEL ;;
+  esac
+  echo "-std=c++11 $fused -ffp-contract=off -DMIRAS_NO_AVX512 $parts tests/$1.cpp"
+}
+cuda_tests='test_cuda test_cuda_segments test_cuda_chunks test_cuda_perceptrons test_cuda_kernels'
+cuda_tests="$cuda_tests test_cuda_model test_cuda_units"
+for name in $cuda_tests; do
+  has g++ && job "$cuda: $name" "g++ -O1 $(cuda_of $name) -o '$build/$name' -lm && '$build/$name'"
+done
 if [ "$mode" = all ]; then
   has g++ && job 'lm_cuda as lm, without a GPU' 'sh tests/test_cuda_lm.sh'
   printf '%s\n' '#include "tests/cuda_shim.h"' '#define MIRAS_IMPLEMENTATION' '#include "miras.h"' \
@@ -251,47 +247,37 @@ if [ "$mode" = all ]; then
   for part in MODEL TRAINING FILES ATTENTION; do
     g++ -std=c++11 -fsyntax-only -w -I. -DMIRAS_NO_\$part '$build/parts.cpp' || exit 1
   done"
-  if has nvcc || has /usr/local/cuda/bin/nvcc; then
-    for gpu in sm_80 sm_90a sm_120; do
-      job "miras_cuda.cuh: registers, stack and spills, $gpu" "ARCHS=$gpu sh tests/cuda_table.sh"
-    done
-  else
-    skip 'miras_cuda.cuh: registers, stack and spills' 'there is no nvcc'
-  fi
   # races, which link without the run-time (tests/cuda_races.h); indices; whether mistakes are found
-  cuda='miras_cuda.cuh without a GPU'
   echo 'int main() { return 0; }' >"$build/try.cpp"
   if has g++ && g++ -fsanitize=thread -c "$build/try.cpp" -o "$build/try.o" 2>/dev/null; then
-    for name in test_cuda test_cuda_model test_cuda_units test_cuda_segments test_cuda_chunks \
-      test_cuda_perceptrons; do
+    for name in $cuda_tests; do
       rows=
-      [ $name = test_cuda ] &&
-        rows='linear-attention gla gated-deltanet gated-deltaproduct rwkv7 mesa' &&
-        rows="$rows softmax-attention ttt-linear titans moneta memora"
-      [ $name = test_cuda_model ] && rows='deltanet titans chunks'
-      [ $name = test_cuda_segments ] && rows='gla gated-deltanet'
-      [ $name = test_cuda_chunks ] && rows='kda gated-deltanet deltanet retnet'
-      [ $name = test_cuda_perceptrons ] && rows='ttt-mlp channels moneta'
+      case $name in
+        test_cuda)
+          rows='linear-attention gla gated-deltanet gated-deltaproduct rwkv7 mesa'
+          rows="$rows softmax-attention ttt-linear titans moneta memora" ;;
+        test_cuda_model) rows='deltanet titans chunks' ;;
+        test_cuda_segments) rows='gla gated-deltanet' ;;
+        test_cuda_chunks) rows='kda gated-deltanet deltanet retnet' ;;
+        test_cuda_perceptrons) rows='ttt-mlp channels moneta' ;;
+        test_cuda_kernels) continue ;;
+      esac
       job "$cuda: races, $name" "
-g++ -std=c++11 -O1 -g1 $fused -ffp-contract=off -fsanitize=thread -c tests/$name.cpp \
--o '$build/$name.races.o' && g++ '$build/$name.races.o' -o '$build/$name.races' -lm &&
-$limit '$build/$name.races' $rows"
+g++ -O1 -g1 -fsanitize=thread -c $(cuda_of $name) -o '$build/$name.races.o' &&
+g++ '$build/$name.races.o' -o '$build/$name.races' -lm && $limit '$build/$name.races' $rows"
     done
     job "$cuda: planted mistakes" "FUSED='$fused' $limit sh tests/cuda_faults.sh few"
   else
     skip "$cuda: races, planted mistakes" 'g++ has no -fsanitize=thread'
   fi
-  if compiles g++ -fsanitize=address,undefined; then   # AVX-512 has the bits of AVX2
-    job "$cuda: address and undefined sanitizers, chunks" "
-g++ -std=c++11 -O0 -g1 $fused -ffp-contract=off -fno-omit-frame-pointer -DMIRAS_NO_AVX512 \
--fsanitize=address,undefined -fno-sanitize-recover=all tests/test_cuda_chunks.cpp \
--o '$build/cuda_chunks_sane' -lm &&
-$limit '$build/cuda_chunks_sane' gla deltanet"
-    job "$cuda: address and undefined sanitizers" "
-g++ -std=c++11 -O0 -g1 $fused -ffp-contract=off -fno-omit-frame-pointer -DMIRAS_NO_AVX512 \
--fsanitize=address,undefined -fno-sanitize-recover=all tests/test_cuda.cpp \
--o '$build/cuda_sane' -lm &&
-$limit '$build/cuda_sane' gla sliding-window mesa ttt-mlp titans"
+  if compiles g++ -fsanitize=address,undefined; then
+    for name in test_cuda test_cuda_chunks; do
+      rows='gla deltanet'
+      [ $name = test_cuda ] && rows='gla sliding-window mesa ttt-mlp titans'
+      job "$cuda: address and undefined sanitizers, $name" "
+g++ -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
+$(cuda_of $name) -o '$build/$name.sane' -lm && $limit '$build/$name.sane' $rows"
+    done
   else
     skip "$cuda: address and undefined sanitizers" 'g++ cannot'
   fi
