@@ -5918,7 +5918,7 @@ typedef struct miras__errand {
   size_t room, near, parts;          /* floats of shared memory behind MIRAS__ROOM, of a state, of
                                         parts of rows                                             */
   size_t words;                      /* of memory that a head takes in the adjoint of chunks      */
-  int products;                      /* of miras_cuda_products                                    */
+  int products, half;                /* of miras_cuda_options                                     */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
   miras_tokens x;
   miras_token_grads dx;
@@ -5989,7 +5989,8 @@ MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__
  * alone (room @28): a = S' x, b = S' q, the error, y, and then S diag(alpha) + x u'. Sums have the
  * host's order, so the bits are the host's. A block has up to 128 columns of a head. Memory gives
  * and takes features x value_dim numbers, k, q and v, and where decays lead to the initial memory
- * that, too, unless it is all zeros, as run_asks has found for each head. */
+ * that, too, unless it is all zeros, as run_asks has found for each head. With half_state the
+ * numbers are bfloat16, halfway to even, behind each token. */
 /* Is a head's initial memory anything but zeros? In the first float of its first scratch. */
 MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
   miras__call run;
@@ -6017,7 +6018,12 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   const float *home = NULL;
   miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
   miras__memory_head(&a.m, b, h, &run);
-  if (run.position) {
+  if (run.position && a.half) {
+    const unsigned short *from = (const unsigned short *)(const void *)run.state + j;
+    K_ALL
+    for (int r = 0; r < N; r++)
+      if (r < n) s[r] = __int_as_float((int)((unsigned)from[(size_t)r * dv] << 16));
+  } else if (run.position) {
     K_ALL
     for (int r = 0; r < N; r++)
       if (r < n) s[r] = run.state[(size_t)r * dv + j];
@@ -6062,8 +6068,10 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   for (int r = 0; r < N; r++)
     if (r < n) {
       float w = __fmaf_rn(x[r], u, s[r]);
+      const size_t at = (size_t)r * dv + column;
       if ((run.position + 1) % MIRAS__SWEEP == 0 && fabsf(w) < MIRAS__FADED) w = 0;
-      run.state[(size_t)r * dv + column] = w;
+      if (a.half) ((unsigned short *)(void *)run.state)[at] = (unsigned short)miras__half_of(w);
+      else run.state[at] = w;
     }
 }
 
@@ -6830,6 +6838,7 @@ static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
   memset((void *)&job, 0, sizeof job);
   memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
   job.products = miras__cuda_held(g)->options.products;
+  job.half = miras__cuda_held(g)->options.half_state;
   if (x) job.x = *x;
   return job;
 }
@@ -7263,8 +7272,8 @@ static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_
 
 /* The grid for one token, where the memory and the call have one. */
 typedef void (*miras__cuda_step)(const miras_cuda::miras__errand);
-static miras__cuda_step miras__cuda_step_for(const miras__plan *p, int half) {
-  if (!p->fused || half || p->map % 16 || p->d.reset_every || p->features > 128) return NULL;
+static miras__cuda_step miras__cuda_step_for(const miras__plan *p) {
+  if (!p->fused || p->map % 16 || p->d.reset_every || p->features > 128) return NULL;
   return p->features > 64 ? miras_cuda::miras__run_step<128> : miras_cuda::miras__run_step<64>;
 }
 
@@ -7302,8 +7311,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.parts = miras__cuda_held(g)->parts[0];
   chunks = miras__cuda_chunks_for(&m->plan, &miras__cuda_held(g)->options,
                                   miras__cuda_held(g)->shared);
-  step = x->length == 1 && !tape
-           ? miras__cuda_step_for(&m->plan, miras__cuda_held(g)->options.half_state) : NULL;
+  step = x->length == 1 && !tape ? miras__cuda_step_for(&m->plan) : NULL;
   if (!x->length) ok = 1;
   else if (step) ok = miras__cuda_run_step(step, stream, &job);
   else if (chunks.grid && x->length >= miras_cuda::MIRAS__PART)
