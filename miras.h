@@ -9303,6 +9303,7 @@ typedef struct miras__call {
   const float *init, *gain, *bias, *ridge;             /* [weights], [dv], [dv], [features]      */
   float *state, *tape, *scratch;
   uint64_t position;
+  int zeros;                                           /* init is known to be                    */
   const miras__head_io *io;
   /* the adjoint */
   const float *dy;                                     /* of io->y, lddy floats between tokens   */
@@ -9805,6 +9806,11 @@ static const float *miras__exact_carry(miras__block *k, size_t s, size_t rows, f
 
 /* ---- a block of rows ---- */
 
+/* Where decays lead, NULL: to zeros. */
+static const float *miras__base(const miras__call *a) {
+  return a->p->pulls && !a->zeros && a->K->any(a->init, a->p->weights) ? a->init : NULL;
+}
+
 /* A block of `rows` rows in the call's scratch, its open part in the state or there too. Blocks 2
  * and on of the adjoint have what is theirs behind all that the first has. */
 static void miras__exact_open(const miras__call *a, size_t rows, int backward, miras__block *k) {
@@ -9836,7 +9842,7 @@ static void miras__exact_open(const miras__call *a, size_t rows, int backward, m
   k->errors = 0;
   k->K = a->K;
   k->p = p;
-  k->base = p->pulls && a->K->any(a->init, p->weights) ? a->init : NULL;
+  k->base = miras__base(a);
   if (!MIRAS__TRAINS || !backward) return;
   miras__addresses(k, miras__block_arrays_bwd, MIRAS__COUNT(miras__block_arrays_bwd), a->scratch,
                    at);
@@ -10195,7 +10201,7 @@ static void miras__linear_forward(const miras__call *a) {
   const miras__kernels *K = a->K;
   const miras__plan *p = a->p;
   const size_t length = (size_t)a->io->length, per = (size_t)p->tape_tokens;
-  const float *base = p->pulls && K->any(a->init, p->weights) ? a->init : NULL;
+  const float *base = miras__base(a);
   float *errors = NULL;
   size_t t, end;
   for (t = 0; t < length; t = end) {
@@ -13005,6 +13011,7 @@ struct miras_memory {
   size_t state_bytes;
   float *keep;                       /* [heads] constant keep gates                              */
   float *losses;                     /* [batch, heads] surprise of a write                       */
+  int zeros;                         /* the initial memory is, and nobody else can write there   */
   uint32_t width[MIRAS__INPUT_COUNT];   /* numbers per token and head of every input (room @15)  */
   size_t inputs;                     /* one past the last there is: 3 if no token brings gates   */
 };
@@ -13064,6 +13071,7 @@ static void miras__memory_head(const miras_memory *m, size_t b, size_t h, miras_
   a->K = miras__kernels_best();
   a->p = p;
   a->init = m->params + h * p->weights;
+  a->zeros = m->zeros;
   if (p->d.inner_norm) a->gain = gain, a->bias = gain + heads * dv;
   if (p->engine == MIRAS__RUN_MESA)
     a->ridge = m->params + heads * p->weights + h * (size_t)p->in[0];
@@ -13839,6 +13847,13 @@ MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_si
   return miras__memory_bytes(&m, d, why, why_size);
 }
 
+/* Somebody may have written the initial memory: is it zeros still? */
+static MIRAS__COLD void miras__memory_look(miras_memory *m) {
+  const size_t n = (size_t)m->plan.d.heads * m->plan.weights;
+  size_t i;
+  for (i = 0; m->zeros && i < n; i++) m->zeros = m->params[i] == 0;
+}
+
 static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, void *buffer, size_t room,
                                                     const miras_allocator *allocator) {
   miras_memory draft, *m;
@@ -13852,6 +13867,8 @@ static MIRAS__COLD miras_memory *miras__memory_make(const miras_desc *d, void *b
   memset(m->params, 0, p->params * sizeof(float));
   miras__plan_init_params(p, m->params, m->params + (size_t)p->d.heads * p->weights);
   memset(m->state, 0, m->state_bytes);
+  m->zeros = 1;
+  miras__memory_look(m);
   return m;
 }
 
@@ -13994,6 +14011,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
 
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count) {
   if (count) *count = m ? m->plan.params : 0;
+  if (m) m->zeros = 0;
   return m ? m->params : NULL;
 }
 
@@ -14225,7 +14243,9 @@ MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int
 
 MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
                                         const float *from, char *why, size_t why_size) {
-  return miras__memory_part(m, sequence, head, name, NULL, from, why, why_size);
+  const miras_result r = miras__memory_part(m, sequence, head, name, NULL, from, why, why_size);
+  if (m) miras__memory_look(m);
+  return r;
 }
 
 /* Head i % heads of sequence i / heads between two tokens. */
@@ -16200,6 +16220,7 @@ static void miras__layer_head(const miras__layer *layer, const miras__kernels *k
   run->K = k;
   run->p = &s->plan;
   run->init = miras__weight(layer, MIRAS__W_MEMORY) + h * s->plan.weights;
+  run->zeros = 0;
   if (ridge->rows) run->ridge = miras__weight(layer, MIRAS__W_RIDGE) + h * ridge->cols;
   if (!s->param[MIRAS__W_GAIN].rows) return;
   run->gain = miras__weight(layer, MIRAS__W_GAIN) + h * s->dv;
@@ -21089,6 +21110,7 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   /* From here on nothing can fail. */
   if (s.count) miras__get_words(s.params, head + 64, s.count, 0);
   miras__get_words(s.at, from, s.sequences * s.words, s.words);
+  if (what == MIRAS__A_MEMORY) miras__memory_look((miras_memory *)object);
   return MIRAS_OK;
 }
 

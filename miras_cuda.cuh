@@ -6912,6 +6912,7 @@ static size_t miras__cuda_layout(miras__cuda *g, const miras_memory *m, const mi
   memset(g, 0, sizeof *g);
   heads.workers = m->plan.d.batch * m->plan.d.heads;
   g->m = *m;
+  g->m.zeros = 0;                    /* the caller may write to its parameters at any time        */
   if (o) g->options = *o;
   if (g->options.half_state) {
     p->head_state /= 2;
@@ -7228,6 +7229,7 @@ miras_result miras_cuda_memory_copy(miras_memory *m, const miras_cuda_memory *g,
       a->architecture != b->architecture || a->retention != b->retention ||
       a->algorithm != b->algorithm)
     return MIRAS_ERR_MISMATCH;
+  m->zeros = 0;
   return miras__cuda_move(m->params, from->params, m->plan.params * sizeof(float),
                           cudaMemcpyDeviceToHost, stream) &&
                  miras__cuda_states(miras__cuda_held(g), m->state, 1, stream)

@@ -1934,6 +1934,49 @@ static void params_hold_from_reset(void **state) {
   miras_memory_close(same);
 }
 
+/* Decays that lead to the initial memory find what it has come to, whoever has written it: zeros
+ * that nobody could have touched are not looked at. A write of nothing leaves half of 0, and half
+ * of 4 takes its place. */
+static void initial_memory_is_seen(void **state) {
+  static const float zero[4], one[2] = {1, 0}, four[4] = {4, 4, 4, 4};
+  int way;
+  (void)state;
+  for (way = 0; way < 4; way++) {                /* nobody, the pointer, a part, a file */
+    miras_desc d;
+    miras_memory *m, *other;
+    float s[4];
+    size_t n;
+    void *file;
+    assert_int_equal(miras_preset(&d, MIRAS_RETNET), MIRAS_OK);
+    d.batch = d.heads = 1;
+    d.key_dim = d.value_dim = 2;
+    d.toward = MIRAS_TOWARD_INITIAL;
+    d.forget = 0.5f;
+    m = miras_memory_open(&d, NULL), other = miras_memory_open(&d, NULL);
+    assert_non_null(m);
+    assert_non_null(other);
+    miras_write(m, one, one);
+    miras_write(other, one, one);
+    if (way == 1) memcpy(miras_memory_params(m, NULL), four, sizeof four);
+    if (way == 2) assert_int_equal(miras_memory_set(m, 0, 0, "init.W1", four, NULL, 0), MIRAS_OK);
+    if (way == 3) {
+      memcpy(miras_memory_params(other, NULL), four, sizeof four);
+      n = miras_memory_save_to(other, NULL, 0);
+      file = malloc(n);
+      assert_non_null(file);
+      assert_int_equal(miras_memory_save_to(other, file, n), n);
+      assert_int_equal(miras_memory_load_from(m, file, n), MIRAS_OK);
+      free(file);
+    }
+    assert_int_equal(miras_memory_set(m, 0, 0, "W1", zero, NULL, 0), MIRAS_OK);
+    miras_write(m, zero, zero);
+    assert_int_equal(miras_memory_get(m, 0, 0, "W1", s, NULL, 0), MIRAS_OK);
+    assert_true(s[3] == (way ? 2.0f : 0.0f));
+    miras_memory_close(m);
+    miras_memory_close(other);
+  }
+}
+
 /* ---- sampling ---- */
 
 static void sampling_greedy(void **state) {
@@ -2133,6 +2176,7 @@ int main(void) {
     cmocka_unit_test(session_snapshot_and_rollback),
     cmocka_unit_test(calls_agree),
     cmocka_unit_test(params_hold_from_reset),
+    cmocka_unit_test(initial_memory_is_seen),
     cmocka_unit_test(sampling_greedy),
     cmocka_unit_test(sampling_follows_probabilities),
     cmocka_unit_test(sampling_tells_near_logits_apart),
