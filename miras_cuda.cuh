@@ -4414,11 +4414,11 @@ static void miras__slabs_course(const miras__slabs *f) {
   __syncthreads();
 }
 
-/* Lower triangle of x, rows of ld, as scores of a layer: times its link's number, and g unless that
- * is NULL. */
+/* Lower triangle of x, rows of ld, as a tile of scores: times a number, and g unless that is NULL.
+ */
 template <int P>
-static void miras__slabs_scores(const miras__slabs *f, const float *x, const float *g, int layer) {
-  const miras__side *to = &f->at.tile[MIRAS__SCORES];
+static void miras__slabs_scores(const miras__slabs *f, const miras__side *to, const float *x,
+                                const float *g, float by) {
   const size_t ld = f->c->p->span;
   for (unsigned at = threadIdx.x; at < f->rows * f->rows / 2; at += blockDim.x) {
     const unsigned t = at / (f->rows / 2), j = at % (f->rows / 2) * 2;
@@ -4427,7 +4427,7 @@ static void miras__slabs_scores(const miras__slabs *f, const float *x, const flo
     K_ALL for (unsigned e = 0; e < 2; e++) {
       const size_t own = t * ld + j + e;
       s[e] = !in || j + e > t ? 0
-           : __fmul_rn(f->c->inv[layer], g ? __fmul_rn(g[own], x[own]) : x[own]);
+           : __fmul_rn(by, g ? __fmul_rn(g[own], x[own]) : x[own]);
     }
     miras__side_put<P>(to, t, j, s[0], s[1]);
   }
@@ -4500,18 +4500,18 @@ static void miras__slabs_folded(const miras__slabs *f) {
     miras__slab_add(c->kq[0], c->p->span, n, n, 0, k, &s);
   }
   __syncthreads();
-  if (f->reads && f->live) miras__slabs_scores<P>(f, c->kq[0], c->g, 0);
+  if (f->reads && f->live)
+    miras__slabs_scores<P>(f, &tile[MIRAS__SCORES], c->kq[0], c->g, c->inv[0]);
 }
 
 /* ---- gates per channel ---- */
 
-/* m rows, each number times by, or 1 - by with `rest`, become a tile. */
+/* m rows of n, each number times by, or 1 - by with `rest`, become a tile. */
 template <int P>
-static void miras__slabs_gated(const miras__slabs *f, int which, unsigned m, const float *from,
+static void miras__slabs_gated(const miras__side *s, unsigned m, unsigned n, const float *from,
                                const float *by, int rest) {
-  const miras__side *s = &f->at.tile[which];
-  const unsigned half = s->columns / 2, n = f->size.in;
-  for (unsigned at = threadIdx.x; at < f->rows * half; at += blockDim.x) {
+  const unsigned half = s->columns / 2;
+  for (unsigned at = threadIdx.x; at < s->rows * half; at += blockDim.x) {
     const unsigned r = at / half, w = at % half * 2;
     float x[2];
     K_ALL for (unsigned e = 0; e < 2; e++) {
@@ -4523,14 +4523,16 @@ static void miras__slabs_gated(const miras__slabs *f, int which, unsigned m, con
   }
 }
 
-/* The first layer's P: a row is a warp's, whose lanes have up to 4 channels each. */
-static void miras__slabs_met(const miras__slabs *f, const float *written) {
+/* Scores asked_t . D_tj, D what is left at t of row j of what was written, the first layer's P: a
+ * row is a warp's, whose lanes have up to 4 channels each. */
+static void miras__slabs_met(const miras__slabs *f, const float *asked, const float *written,
+                             float *to) {
   const miras__chunk *c = f->c;
   const unsigned n = f->size.in, lane = threadIdx.x % 32;
   for (unsigned t = threadIdx.x / 32; t < f->reads; t += blockDim.x / 32) {
     float q[4];
     K_ALL for (unsigned i = 0; i < 4; i++)
-      q[i] = 32 * i + lane < n ? c->query.x[0][t * n + 32 * i + lane] : 0;
+      q[i] = 32 * i + lane < n ? asked[t * n + 32 * i + lane] : 0;
     for (unsigned j = t + 1; j-- > 0;) {
       float sum = 0;
       K_ALL for (unsigned i = 0; i < 4; i++) {
@@ -4540,20 +4542,18 @@ static void miras__slabs_met(const miras__slabs *f, const float *written) {
         q[i] = __fmul_rn(c->rows.alpha[at], q[i]);
       }
       sum = miras__warp_sum(sum);
-      if (!lane) c->kq[0][t * c->p->span + j] = sum;
+      if (!lane) to[t * c->p->span + j] = sum;
     }
   }
 }
 
 /* a, and what is folded, from the chunk's end on: a thread has a channel of one of the two. Rows
- * times their steps, eta (.) x and eta (.) d_2, are where the state has the open chunk's; queries
- * are tiles, then their scores. */
-template <int P>
-static void miras__slabs_channels(const miras__slabs *f) {
+ * times their steps, eta (.) x and eta (.) d_2, are where the state has the open chunk's; where
+ * there are live reads, P. */
+static void miras__slabs_decays(const miras__slabs *f, int live) {
   miras__chunk *const c = f->c;
-  const unsigned n = f->size.in, m = f->size.chunk;
+  const unsigned n = f->size.in, m = (unsigned)c->m;
   const float *const alpha = c->rows.alpha;
-  const int live = f->reads && f->live;
   c->K->mul(c->live_y, c->rows.eta, c->rows.x, m * (size_t)n);
   c->K->mul(c->live_d, c->rows.eta, c->net.d[1], m * (size_t)n);
   for (unsigned at = threadIdx.x; at < 2 * n; at += blockDim.x) {
@@ -4566,14 +4566,25 @@ static void miras__slabs_channels(const miras__slabs *f) {
       left = __fmul_rn(alpha[j * n + w], left);
     }
   }
-  if (live) miras__slabs_met(f, c->live_y);
+  if (live) miras__slabs_met(f, c->query.x[0], c->live_y, c->kq[0]);
   __syncthreads();
-  miras__slabs_gated<P>(f, MIRAS__GX, m, c->live_y, c->left, 0);
-  miras__slabs_gated<P>(f, MIRAS__GD, m, c->live_d, c->left, 0);
+}
+
+/* Their tiles; queries are tiles, then their scores. */
+template <int P>
+static void miras__slabs_channels(const miras__slabs *f) {
+  const miras__side *tile = f->at.tile;
+  const miras__chunk *c = f->c;
+  const unsigned n = f->size.in, m = f->size.chunk;
+  const float *const q = c->query.x[0];
+  const int live = f->reads && f->live;
+  miras__slabs_decays(f, live);
+  miras__slabs_gated<P>(&tile[MIRAS__GX], m, n, c->live_y, c->left, 0);
+  miras__slabs_gated<P>(&tile[MIRAS__GD], m, n, c->live_d, c->left, 0);
   if (live) {
-    miras__slabs_gated<P>(f, MIRAS__Q, f->reads, c->query.x[0], c->ca, 0);
-    if (c->home) miras__slabs_gated<P>(f, MIRAS__HQ, f->reads, c->query.x[0], c->ca, 1);
-    miras__slabs_scores<P>(f, c->kq[0], NULL, 0);
+    miras__slabs_gated<P>(&tile[MIRAS__Q], f->reads, n, q, c->ca, 0);
+    if (c->home) miras__slabs_gated<P>(&tile[MIRAS__HQ], f->reads, n, q, c->ca, 1);
+    miras__slabs_scores<P>(f, &tile[MIRAS__SCORES], c->kq[0], NULL, c->inv[0]);
   } else {
     __syncthreads();
   }
@@ -4606,7 +4617,7 @@ static void miras__slabs_answers(const miras__slabs *f) {
   float *const o = k->io.y + k->token * k->io.ldy;
   miras__share at;
   const int scores = f->live && !f->size.channel;
-  if (scores) miras__slabs_scores<P>(f, k->kq[1], k->g, 1);
+  if (scores) miras__slabs_scores<P>(f, &tile[MIRAS__SCORES], k->kq[1], k->g, k->inv[1]);
   else if (f->live) miras__slabs_mixed(f);
   for (unsigned turn = 0; scores &&
        miras__share_of(&at, turn, f->rows, tile[MIRAS__D2].columns); turn++) {
@@ -4788,6 +4799,27 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
  *           and bA_1 .. with q and bu_1
  *   steps   from bG, bN, ba, bf, bh what rooms @28 and @51 say of gates, and of bounded steps,
  *           which add to bd and by
+ * With gates per channel P_1 is that of the pass, D_tj is what is left at t of row j of eta (.) x
+ * or eta (.) d_2, P_2 = p y' is what mixes the latter, and B_j is the cotangent of D_tj, t = C - 1
+ * first:
+ *   fold    B_j  = -d_1 bA_1' of x, -y bA_2 of d_2
+ *           bd_1 = -(G_C (.) x) bA_1     by = -(G_C (.) d_2) bA_2'
+ *           ba_C = sums of (A [- B]) (.) bA, over rows of the first layer, columns of the last
+ *           bA_1 <- a_C (.) bA_1   [bB_1 += (1 - a_C) (.) bA_1]   by rows, A_2's by columns
+ *   reads   bP_2 = -bu_2 . D of d_2                             by += bP_2' p
+ *           bp   = (a_t (.) bu_2) A_2' [+ ((1 - a_t) (.) bu_2) B_2'] + bP_2 y
+ *           bP_1 = -bu_1 d_1'                                   bd_1 -= P_1' bu_1
+ *           bq   = a_t (.) (bu_1 A_1') [+ (1 - a_t) (.) (bu_1 B_1')]
+ *           ba_t = q (.) (bu_1 A_1' [- bu_1 B_1']) + bu_2 (.) (p A_2 [- p B_2])
+ *           bA_1 += (a_t (.) q)' bu_1 [bB_1 with 1 - a_t]       bA_2 += p' (a_t (.) bu_2) [bB_2]
+ *   rows    for t = C - 1 down to 0, with b = bP_1 and r = q of x, b = -P_2 and r = bu_2 of d_2
+ *           B_j += b_tj r_t             bq_t += b_tj D_tj, of x                         (j <= t)
+ *           balpha_t += B_j D_(t-1)j    B_j <- alpha_t B_j                              (j < t)
+ *           beta_t += x_t B_t, d_2t B_t      bx_t, bd_2t += eta_t B_t
+ *   decays  balpha_t += ba_t a_(t-1)    ba_(t-1) += alpha_t ba_t
+ * A thread has a channel of x or of d_2, with B of 8 rows j at a time: D_(t-1)j is what decays
+ * between them and t leave of D behind the 8, and the former waits in memory from 8 rows to the 8
+ * before them. So nothing is divided.
  *   anchor  c    = bd_1 (.) act'(z_1)   bd_2 += c W_2   bA_2 += c' d_2   W = A
  *           bz_2 from bd_2, by room @41 through the bias   bA_2 += y' bz_2   by += bz_2 W_2'
  *           bz_1 = bd_1 (.) (d_2 W_2') (.) act''(z_1) + by (.) act'(z_1)
@@ -4799,10 +4831,12 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
  * after slab, and those of a row 16 columns after 16. */
 
 /* Tiles: of a chunk, x, q, d_2, bu_2 (then bz_2), P_1, P_2 (then bK_2, bK_1); and of a slab, y,
- * d_1, p, bu_1 (then c, bz_1). */
+ * d_1, p, bu_1 (then c, bz_1). With gates per channel q and bu_2 are those times a_t, and times
+ * 1 - a_t they have tiles, too; from fold to reads x and d_2 are G_C x and G_C d_2; P_2 is bP_2. */
 enum {
   MIRAS__BACK_X, MIRAS__BACK_Q, MIRAS__BACK_D2, MIRAS__BACK_U2, MIRAS__BACK_P1, MIRAS__BACK_P2,
-  MIRAS__BACK_Y, MIRAS__BACK_D1, MIRAS__BACK_P, MIRAS__BACK_U1, MIRAS__BACK_TILES
+  MIRAS__BACK_Y, MIRAS__BACK_D1, MIRAS__BACK_P, MIRAS__BACK_U1, MIRAS__BACK_HQ, MIRAS__BACK_HU2,
+  MIRAS__BACK_TILES
 };
 /* Numbers of a row: a, 1 - a, f; -g, -n; and, of bounded steps, |x|^2, |y|^2, |d_1|^2, |d_2|^2. */
 enum {
@@ -4813,7 +4847,9 @@ enum {
 typedef struct miras__back_room {
   miras__side tile[MIRAS__BACK_TILES];
   float *by;                         /* [BY_ROWS, rows]                                           */
-  float *sums;                       /* [2 layers, BY_ALL, columns / 16, rows]                    */
+  float *sums;                       /* [2 layers, BY_ALL, columns / 16, rows]; or, of channels,
+                                        [2 layers, columns of a slab / 16, channels]              */
+  unsigned across;                   /* columns / 16                                              */
   float *whole;                      /* of warps: <A - B, bA>, <S, bA>, <S, bS>                   */
   float *w[2];                       /* near & 1: bA                                              */
   miras__side weights[2];            /* near & 2: tiles of A, else there is none                  */
@@ -4822,7 +4858,6 @@ typedef struct miras__back_room {
 typedef struct miras__back {
   miras__slabs look;                 /* what the pass has too: chunk, sizes, sides                */
   miras__back_room at;
-  unsigned across;                   /* columns / 16 of sums                                      */
   miras__side ca[2], cs[2];
   float *home[2];                    /* bB, or NULL                                               */
 } miras__back;
@@ -4834,14 +4869,17 @@ __host__ static size_t miras__back_lay(miras__back_room *to, const miras__slabs_
   const unsigned out = (s->out + 15) / 16 * 16, most = in > out ? in : out;
   const unsigned across = (most > s->wide ? most : s->wide) / 16;
   const unsigned wide[MIRAS__BACK_TILES] = {in, in, out, out, rows, rows,
-                                            s->wide, s->wide, s->wide, s->wide};
+                                            s->wide, s->wide, s->wide, s->wide, in, out};
   const unsigned down[2] = {in, (s->mid + 15) / 16 * 16};
   const unsigned over[2] = {down[1], out};
+  const size_t plain = (size_t)2 * MIRAS__BY_ALL * across * rows;
+  const size_t channels = (size_t)s->wide / 8 * out;
   const size_t floats[3] = {(size_t)MIRAS__BY_ROWS * rows,
-                            (size_t)2 * MIRAS__BY_ALL * across * rows, 32};
+                            s->channel && channels > plain ? channels : plain, 32};
   float **const array[3] = {&to->by, &to->sums, &to->whole};
   size_t used = 0;
-  for (int i = 0; i < MIRAS__BACK_TILES; i++)
+  to->across = across;
+  for (int i = 0; i < (s->channel ? MIRAS__BACK_TILES : MIRAS__BACK_HQ); i++)
     miras__side_tile(&to->tile[i], s->parts, rows, wide[i], start, &used);
   for (int l = 0; l < 2; l++) {
     memset(&to->weights[l], 0, sizeof to->weights[l]);
@@ -4921,6 +4959,7 @@ typedef struct miras__terms {
   size_t ld;
   unsigned n;                        /* columns of `with`                                         */
   float *sum[3];
+  const miras__side *other;          /* left factor of the second one, or NULL: the same          */
   int adds;
 } miras__terms;
 
@@ -4952,8 +4991,8 @@ static void miras__back_terms(float c[2][2][4], const miras__back *f, const mira
     float t[2][2][4];
     if (!x->right[i].p) continue;
     miras__share_clear(t);
-    miras__side_product<P, MIRAS__HALVES, RIGHT>(t, left, &x->right[i], row, s->frags, s->column,
-                                                 deep);
+    miras__side_product<P, MIRAS__HALVES, RIGHT>(t, i == 1 && x->other ? x->other : left,
+                                                 &x->right[i], row, s->frags, s->column, deep);
     if (x->sum[i]) miras__back_sum(f, x, i, t, s);
     K_PAIRS {
       const unsigned r = K_ROW < f->look.rows ? K_ROW : 0;
@@ -4981,11 +5020,12 @@ static float *miras__back_by(const miras__back *f, int which) {
   return f->at.by + (size_t)which * f->look.rows;
 }
 static float *miras__back_sums(const miras__back *f, int layer, int which) {
-  return f->at.sums + (size_t)(layer * MIRAS__BY_ALL + which) * f->across * f->look.rows;
+  return f->at.sums + (size_t)(layer * MIRAS__BY_ALL + which) * f->at.across * f->look.rows;
 }
 
 /* What reads go through, A, B, S, with a_t, 1 - a_t, f_t; or what the fold left, bA and bS, with -g
- * and -n. Sums with `with`. */
+ * and -n. Sums with `with`. Rows of gates per channel have a_t, 1 - a_t and g in their tiles, which
+ * leaves 1 and -1; `other` is that of B. */
 static miras__terms miras__back_reads(const miras__back *f, int layer, unsigned from,
                                       const float *with, size_t ld, unsigned n) {
   miras__terms x;
@@ -4997,6 +5037,7 @@ static miras__terms miras__back_reads(const miras__back *f, int layer, unsigned 
     x.sum[i] = with ? miras__back_sums(f, layer, i) : NULL;
   }
   x.with = with, x.ld = ld, x.n = n, x.adds = from > 0;
+  if (f->look.size.channel) x.other = &f->at.tile[layer ? MIRAS__BACK_HU2 : MIRAS__BACK_HQ];
   return x;
 }
 static miras__terms miras__back_folds(const miras__back *f, int layer, unsigned from,
@@ -5015,42 +5056,63 @@ static miras__terms miras__back_folds(const miras__back *f, int layer, unsigned 
 
 /* ---- steps: rooms @28 and @51 for one number a row; a column or a row to a thread or warp ---- */
 
-static float miras__back_square(const float *row, size_t n) {
+static float miras__back_square(const float *row, const float *by, size_t n) {
   float sum = 0;
-  for (size_t w = threadIdx.x % 32; w < n; w += 32) sum = __fmaf_rn(row[w], row[w], sum);
+  for (size_t w = threadIdx.x % 32; w < n; w += 32)
+    sum = __fmaf_rn(by ? __fmul_rn(by[w], row[w]) : row[w], row[w], sum);
   return miras__warp_sum(sum);
 }
 
-/* Bounded steps: eta becomes s eta. J is 1 in both layers. */
+/* Bounded steps: eta becomes s eta. J is 1 in both layers. Of channels |x|^2 and |d_2|^2 are with
+ * their steps, and eta beside them is 1. */
 static void miras__back_bound(const miras__back *f) {
   miras__chunk *const c = f->look.c;
   const miras__net *n = &c->net;
   const size_t in = f->look.size.in, out = f->look.size.out, mid = f->look.size.mid;
   const size_t mid_out = f->look.size.mid_out;
   for (unsigned r = threadIdx.x / 32; r < c->m; r += blockDim.x / 32) {
-    const float xx = miras__back_square(n->pairs.x[0] + r * in, in);
-    const float yy = miras__back_square(n->pairs.x[1] + r * mid, mid);
-    const float dd = miras__back_square(n->d[0] + r * mid_out, mid_out);
-    const float ee = miras__back_square(n->d[1] + r * out, out);
-    float er = 0, first, all;
+    float *const etas = f->look.size.channel ? c->rows.eta + r * out : NULL;
+    const float xx = miras__back_square(n->pairs.x[0] + r * in, etas, in);
+    const float yy = miras__back_square(n->pairs.x[1] + r * mid, NULL, mid);
+    const float dd = miras__back_square(n->d[0] + r * mid_out, NULL, mid_out);
+    const float ee = miras__back_square(n->d[1] + r * out, etas, out);
+    const float eta = etas ? 1 : c->rows.eta[r];
+    float er = 0, first, all, strain, spent;
     for (size_t w = threadIdx.x % 32; w < out; w += 32)
       er = __fmaf_rn(n->e[r * out + w], n->r[r * out + w], er);
     er = __fadd_rn(miras__warp_sum(er), 1e-20f);
+    first = eta * xx * dd;
+    spent = __fmaf_rn(eta * yy, ee, first);
+    strain = c->p->d.bounded_step == 2 ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
+    all = er * (1 + strain / 4) + c->p->growth * spent;
+    for (size_t w = threadIdx.x % 32; etas && w < out; w += 32) etas[w] *= er / all;
     if (threadIdx.x % 32) continue;
     miras__back_by(f, MIRAS__BY_X)[r] = xx, miras__back_by(f, MIRAS__BY_Y)[r] = yy;
     miras__back_by(f, MIRAS__BY_D1)[r] = dd, miras__back_by(f, MIRAS__BY_D2)[r] = ee;
-    first = c->rows.eta[r] * xx * dd;
     c->along[r] = er;
-    c->spent[r] = __fmaf_rn(c->rows.eta[r] * yy, ee, first);
-    c->strain[r] = c->p->d.bounded_step == 2 ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
-    all = er * (1 + c->strain[r] / 4) + c->p->growth * c->spent[r];
+    c->spent[r] = spent;
+    c->strain[r] = strain;
     c->share[r] = er / all;
-    c->rows.eta[r] *= c->share[r];
+    if (!etas) c->rows.eta[r] = eta * c->share[r];
   }
   __syncthreads();
 }
 
 /* Its adjoint: b_eta leaves as that of eta, along as that of e.r; bx, by, bd_1, bd_2 += */
+static void miras__back_bound_channels(const miras__back *f, unsigned r, const float *by) {
+  miras__chunk *const c = f->look.c;
+  const miras__net *n = &c->net;
+  const size_t wide = f->look.size.out, end = (r + 1) * wide;
+  const unsigned rows = f->look.rows;
+  for (size_t w = r * wide + threadIdx.x % 32; w < end; w += 32) {
+    const float eta = c->rows.eta[w] / c->share[r], x = n->pairs.x[0][w], d = n->d[1][w];
+    n->bx[0][w] = __fmaf_rn(by[r], eta * x, n->bx[0][w]);
+    n->bd[1][w] = __fmaf_rn(by[3 * rows + r], eta * d, n->bd[1][w]);
+    c->brows.eta[w] = c->brows.eta[w] * c->share[r] + by[r] / 2 * x * x +
+                      by[3 * rows + r] / 2 * d * d;
+    c->rows.eta[w] = eta;
+  }
+}
 static void miras__back_bound_bwd(const miras__back *f) {
   miras__chunk *const c = f->look.c;
   const miras__net *n = &c->net;
@@ -5059,27 +5121,41 @@ static void miras__back_bound_bwd(const miras__back *f) {
                           f->look.size.out};
   const float *const from[4] = {n->pairs.x[0], n->pairs.x[1], n->d[0], n->d[1]};
   float *const to[4] = {n->bx[0], n->bx[1], n->bd[0], n->bd[1]}, *const by = f->at.sums;
+  const unsigned channel = f->look.size.channel;
+  for (unsigned r = threadIdx.x / 32; channel && r < m; r += blockDim.x / 32) {
+    float sum = 0;
+    for (size_t w = r * wide[3] + threadIdx.x % 32; w < (r + 1) * wide[3]; w += 32)
+      sum = __fmaf_rn(c->brows.eta[w], c->rows.eta[w], sum);
+    sum = miras__warp_sum(sum);
+    if (threadIdx.x % 32 == 0) c->line[r] = sum / c->share[r];
+  }
+  if (channel) __syncthreads();
   for (unsigned r = threadIdx.x; r < m; r += blockDim.x) {
-    const float share = c->share[r], eta = c->rows.eta[r] / share, of = c->p->growth;
+    const float share = c->share[r], of = c->p->growth;
+    const float eta = channel ? 1 : c->rows.eta[r] / share;
     const float xx = miras__back_by(f, MIRAS__BY_X)[r], yy = miras__back_by(f, MIRAS__BY_Y)[r];
     const float dd = miras__back_by(f, MIRAS__BY_D1)[r], ee = miras__back_by(f, MIRAS__BY_D2)[r];
     const float all = c->along[r] * (1 + c->strain[r] / 4) + of * c->spent[r];
-    const float bs = c->brows.eta[r] * eta, bq = -bs * of * share / all;
+    const float bs = channel ? c->line[r] : c->brows.eta[r] * eta, bq = -bs * of * share / all;
     const float bf = -bs * share * share / 4, said = sqrtf(dd), heard = sqrtf(yy);
     const float both = said * heard + 1e-20f;
     const int strains = c->p->d.bounded_step == 2;
     const float first = strains ? bq + bf / both : bq;
     const float q = strains ? -eta * xx * dd * bf / both / both : 0;
     c->along[r] = bs * (of * c->spent[r] / all) / all;
-    c->brows.eta[r] = c->brows.eta[r] * share + first * dd * xx + bq * ee * yy;
-    c->rows.eta[r] = eta;
+    if (!channel) {
+      c->brows.eta[r] = c->brows.eta[r] * share + first * dd * xx + bq * ee * yy;
+      c->rows.eta[r] = eta;
+    }
     by[r] = 2 * eta * first * dd;
     by[rows + r] = 2 * eta * bq * ee + (heard > 0 ? q * said / heard : 0);
     by[2 * rows + r] = 2 * eta * first * xx + (said > 0 ? q * heard / said : 0);
     by[3 * rows + r] = 2 * eta * bq * yy;
   }
   __syncthreads();
-  for (int i = 0; i < 4; i++)
+  for (unsigned r = threadIdx.x / 32; channel && r < m; r += blockDim.x / 32)
+    miras__back_bound_channels(f, r, by);
+  for (int i = channel ? 1 : 0; i < (channel ? 3 : 4); i++)
     for (unsigned r = threadIdx.x / 32; r < m; r += blockDim.x / 32)
       for (size_t w = r * wide[i] + threadIdx.x % 32; w < (r + 1) * wide[i]; w += 32)
         to[i][w] = __fmaf_rn(by[i * rows + r], from[i][w], to[i][w]);
@@ -5278,7 +5354,7 @@ static void miras__back_scores(const miras__back *f, float *x, int adds, int lef
         const unsigned t = K_ROW, j = K_COLUMN + e;
         const int in = t < m && j <= t;
         float *const to = x + t * ld + j;
-        p[e] = in ? __fmul_rn(l->c->g[t * ld + j], K_OF(c)[e]) : 0;
+        p[e] = in && with ? __fmul_rn(l->c->g[t * ld + j], K_OF(c)[e]) : 0;
         if (in) *to = adds ? __fadd_rn(*to, K_OF(c)[e]) : K_OF(c)[e];
       }
       if (with) miras__side_put<P>(with, K_ROW, K_COLUMN, p[0], p[1]);
@@ -5327,6 +5403,40 @@ static void miras__back_meet(const miras__back *f, float *to, unsigned n, int tu
   }
 }
 
+/* What a slab adds to p A [- p B] of gates per channel and, behind an inner norm, to u_2. */
+template <int P>
+static void miras__back_looks(const miras__back *f, unsigned from, unsigned w) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const miras__side a = miras__back_weight(f, 1, from);
+  const miras__side b = miras__back_side(l->side[1][1], 1, from);
+  const unsigned m = (unsigned)l->c->m, n = l->size.out;
+  const int normed = l->c->p->d.inner_norm;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, tile[MIRAS__BACK_D2].columns);
+       turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4], h[2][2][4];
+    miras__share_clear(c);
+    miras__share_clear(h);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__EITHER>(c, &tile[MIRAS__BACK_P], &a, row, s.frags,
+                                                         column, w);
+    if (b.p)
+      miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS>(h, &tile[MIRAS__BACK_P], &b, row,
+                                                           s.frags, column, w);
+    K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
+      const size_t at = K_ROW * n + K_COLUMN + e;
+      float left, z;
+      if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= n) continue;
+      left = l->c->ca[at], z = __fsub_rn(K_OF(c)[e], K_OF(h)[e]);
+      l->c->mixed[at] = from ? __fadd_rn(l->c->mixed[at], z) : z;
+      if (!normed) continue;
+      z = __fmaf_rn(left, K_OF(c)[e], __fmul_rn(__fsub_rn(1, left), K_OF(h)[e]));
+      l->c->query.z[1][at] = from ? __fadd_rn(l->c->query.z[1][at], z) : z;
+    }
+  }
+}
+
 /* u_1 and p of a slab, and what it adds to p y' and, behind an inner norm, to u_2. */
 template <int P>
 static void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
@@ -5352,9 +5462,31 @@ static void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
   }
   __syncthreads();
   miras__back_scores<P>(f, l->c->kq[1], from > 0, MIRAS__BACK_P, MIRAS__BACK_Y, NULL);
-  if (l->c->p->d.inner_norm)
+  if (l->size.channel)
+    miras__back_looks<P>(f, from, w);
+  else if (l->c->p->d.inner_norm)
     miras__back_add<P, MIRAS__EITHER>(f, &second, &tile[MIRAS__BACK_P], w, q->z[1], l->size.out);
   __syncthreads();
+}
+
+/* Gates per channel: tiles of rows with their decays, and P_1. */
+template <int P> static void miras__back_gates(const miras__back *f) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const miras__chunk *c = l->c;
+  const unsigned m = (unsigned)c->m, n = l->size.in;
+  const float *const q = c->query.x[0];
+  miras__slabs_decays(l, 1);
+  miras__slabs_gated<P>(&tile[MIRAS__BACK_X], m, n, c->live_y, c->left, 0);
+  miras__slabs_gated<P>(&tile[MIRAS__BACK_D2], m, n, c->live_d, c->left, 0);
+  miras__slabs_gated<P>(&tile[MIRAS__BACK_Q], m, n, q, c->ca, 0);
+  if (c->home) miras__slabs_gated<P>(&tile[MIRAS__BACK_HQ], m, n, q, c->ca, 1);
+  for (unsigned r = threadIdx.x; r < l->rows; r += blockDim.x) {
+    miras__back_by(f, MIRAS__BY_A)[r] = miras__back_by(f, MIRAS__BY_HOME)[r] = 1;
+    miras__back_by(f, MIRAS__BY_F)[r] = miras__back_by(f, MIRAS__BY_N)[r] = 0;
+    miras__back_by(f, MIRAS__BY_G)[r] = -1;
+  }
+  miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P1], c->kq[0], NULL, 1);
 }
 
 /* Rows from token t on, and all that their adjoint wants of the pass. */
@@ -5378,8 +5510,13 @@ template <int P> static void miras__back_again(const miras__back *f, size_t t, u
   miras__back_errors<P>(f);
   miras__back_down<P>(f);
   if (c->p->d.bounded_step) miras__back_bound(f);
-  miras__back_course(f);
+  if (!l->size.channel) miras__back_course(f);
   miras__rows_queries(c->K, c->p, &c->io, t, m, c->query.x[0], in);
+  if (l->size.channel) {
+    miras__back_gates<P>(f);
+    K_SLABS miras__back_read<P>(f, from, K_WIDE);
+    return;
+  }
   miras__back_fill<P>(&tile[MIRAS__BACK_Q], c->query.x[0], in, m, in);
   for (unsigned r = threadIdx.x; r < l->rows; r += blockDim.x) {
     const unsigned last = (unsigned)((m - 1) * c->p->span);
@@ -5411,12 +5548,26 @@ template <int P> static void miras__back_answers(const miras__back *f, size_t to
   miras__pass s = c->query;
   s.m = m;
   if (c->p->d.inner_norm) {
-    miras__back_meet<P>(f, s.z[1], (unsigned)dv, 0, MIRAS__BACK_D2, -1);
-    __syncthreads();
+    if (l->size.channel) {
+      miras__slabs_mixed(l);
+    } else {
+      miras__back_meet<P>(f, s.z[1], (unsigned)dv, 0, MIRAS__BACK_D2, -1);
+      __syncthreads();
+    }
     n->answer->fwd(n, &s, c->dz, dv);
   }
   if (n->answer->params) n->answer->params(n, &s, bo, call->lddy);
   n->answer->bwd(n, &s, c->dz, bo, call->lddy);
+  if (l->size.channel) {
+    const miras__side *tile = f->at.tile;
+    const unsigned rows = (unsigned)m, wide = l->size.out;
+    miras__slabs_gated<P>(&tile[MIRAS__BACK_U2], rows, wide, c->dz, c->ca, 0);
+    if (c->home) miras__slabs_gated<P>(&tile[MIRAS__BACK_HU2], rows, wide, c->dz, c->ca, 1);
+    miras__slabs_met(l, c->dz, c->live_d, c->bp);
+    __syncthreads();
+    miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P2], c->bp, NULL, -1);
+    return;
+  }
   miras__back_fill<P>(&f->at.tile[MIRAS__BACK_U2], c->dz, dv, (unsigned)m, (unsigned)dv);
   __syncthreads();
   miras__back_meet<P>(f, n->bd[1], (unsigned)dv, 1, MIRAS__BACK_U2, -1);
@@ -5434,7 +5585,8 @@ static void miras__back_hidden(const miras__back *f, unsigned from, unsigned w) 
   miras__chunk *const c = l->c;
   const unsigned m = (unsigned)c->m, mid = l->size.mid, mid_out = l->size.mid_out;
   const int kind = (int)c->p->d.activation;
-  const miras__terms reads = miras__back_reads(f, 1, from, c->query.x[1] + from, mid, mid - from);
+  const float *const with = l->size.channel ? NULL : c->query.x[1] + from;
+  const miras__terms reads = miras__back_reads(f, 1, from, with, mid, mid - from);
   const miras__terms folds = miras__back_folds(f, 1, from, NULL, 0, 0);
   miras__share s;
   for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
@@ -5515,8 +5667,26 @@ static void miras__back_outer(float c[2][2][4], const miras__back *f, int left, 
   }
 }
 
+/* What a share of a slab's weights has for ba_C of channels, its rows in the first layer, its
+ * columns in the last: of a thread 4 sums over its own of the others. */
+static void miras__back_shares(const miras__back *f, int layer, const miras__share *s,
+                               const float of[4], int adds) {
+  const unsigned n = f->look.size.out, lane = threadIdx.x % 32, wide = f->look.size.wide / 16;
+  float *const to =
+    f->at.sums + (size_t)(layer ? wide + s->row / 32 : s->column / 16) * n;
+  K_ALL for (unsigned i = 0; i < 4; i++) {
+    const unsigned w = layer ? s->column + i / 2 * 8 + lane % 4 * 2 + i % 2
+                             : s->row + i / 2 * 16 + i % 2 * 8 + lane / 4;
+    float sum = of[i];
+    K_ALL for (unsigned k = 1; k < 32; k *= 2)
+      if (layer ? k >= 4 : k < 4) sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, k));
+    if ((layer ? lane / 4 : lane % 4) || w >= n) continue;
+    to[w] = adds ? __fadd_rn(to[w], sum) : sum;
+  }
+}
+
 /* Cotangents of weights over fold and reads, a slab of them [rows, columns]; sums over all weights
- * are added to `whole`, a warp's in one place. */
+ * are added to `whole`, a warp's in one place, or over those of a channel to `sums`. */
 template <int P>
 static void miras__back_weights(const miras__back *f, int layer, unsigned from, unsigned w) {
   const miras__slabs *const l = &f->look;
@@ -5525,11 +5695,13 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
   const miras__side cs = miras__back_side(f->cs[layer], layer, from);
   const miras__side a = miras__slab_side(l, layer, 0, from);
   const miras__side b = miras__slab_side(l, layer, 1, from);
-  const miras__side sum = miras__slab_side(l, layer, 2, from);
+  const miras__side total = miras__slab_side(l, layer, 2, from);
   const int left = layer ? MIRAS__BACK_P : MIRAS__BACK_Q;
   const int right = layer ? MIRAS__BACK_U2 : MIRAS__BACK_U1;
   const size_t last = c->m - 1;
-  const float keep = c->ends ? c->ca[last] : 1, by = c->ends && c->s ? c->cf[last] : 0;
+  const unsigned channel = l->size.channel, n = l->size.out;
+  const float whole = c->ends && !channel ? c->ca[last] : 1;
+  const float by = c->ends && c->s ? c->cf[last] : 0;
   const float stays = c->ends && c->s ? c->ch[last] : 1;
   float *const to = (float *)(uintptr_t)ca.p, *const ts = (float *)(uintptr_t)cs.p;
   float *const home = f->home[layer] ? f->home[layer] + (b.p - l->side[layer][1].p) : NULL;
@@ -5539,29 +5711,36 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
   miras__share s;
   for (unsigned turn = 0; miras__share_of(&s, turn, rows, columns); turn++) {
     const unsigned row = s.row, column = s.column;
-    float d[3][2][2][4];
+    float d[3][2][2][4], of[4] = {0, 0, 0, 0};
     K_ALL for (int i = 0; i < 3; i++) {
+      const int more = channel && i == 1;
       miras__share_clear(d[i]);
       if (i == 0 || (i == 1 ? home != NULL : ts != NULL))
-        miras__back_outer<P>(d[i], f, left, right, &s, miras__back_by(f, i));
+        miras__back_outer<P>(d[i], f, more && !layer ? MIRAS__BACK_HQ : left,
+                             more && layer ? MIRAS__BACK_HU2 : right, &s,
+                             channel ? NULL : miras__back_by(f, i));
     }
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const unsigned i = K_ROW, j = K_COLUMN + e;
-      float old;
+      float *const sum = &(channel ? of[layer ? pair / 2 % 2 * 2 + e : pair / 4 * 2 + pair % 2]
+                                   : all[0]);
+      float old, keep = whole;
       if (pair / 4 >= s.frags || i >= ca.rows || j >= ca.columns) continue;
+      if (channel && c->ends) keep = c->ca[last * n + (layer ? j : i)];
       old = to[i * ca.ld + j];
-      all[0] = __fmaf_rn(b.p ? __fsub_rn(a.p[i * a.ld + j], b.p[i * b.ld + j]) : a.p[i * a.ld + j],
-                         old, all[0]);
+      *sum = __fmaf_rn(b.p ? __fsub_rn(a.p[i * a.ld + j], b.p[i * b.ld + j]) : a.p[i * a.ld + j],
+                       old, *sum);
       if (home)
         home[i * b.ld + j] = __fadd_rn(home[i * b.ld + j],
                                        __fmaf_rn(__fsub_rn(1, keep), old, K_OF(d[1])[e]));
       if (ts) {
-        const float was = ts[i * cs.ld + j], of = sum.p[i * sum.ld + j];
-        all[1] = __fmaf_rn(of, old, all[1]), all[2] = __fmaf_rn(of, was, all[2]);
+        const float was = ts[i * cs.ld + j], own = total.p[i * total.ld + j];
+        all[1] = __fmaf_rn(own, old, all[1]), all[2] = __fmaf_rn(own, was, all[2]);
         ts[i * cs.ld + j] = __fmaf_rn(stays, was, __fmaf_rn(by, old, K_OF(d[2])[e]));
       }
       to[i * ca.ld + j] = __fmaf_rn(keep, old, K_OF(d[0])[e]);
     }
+    if (channel) miras__back_shares(f, layer, &s, of, from > 0);
   }
   K_ALL for (unsigned i = 0; i < 3; i++) {
     const float own = miras__warp_sum(all[i]);
@@ -5605,6 +5784,141 @@ static void miras__back_coefficients(const miras__back *f) {
   __syncthreads();
 }
 
+/* What a slab adds to bq and ba of gates per channel, by the first layer. */
+template <int P>
+static void miras__back_asked(const miras__back *f, unsigned from, unsigned w, float *bq) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const miras__side a = miras__back_weight(f, 0, from);
+  const miras__side b = miras__back_side(l->side[0][1], 0, from);
+  const miras__chunk *k = l->c;
+  const unsigned m = (unsigned)k->m, n = l->size.in;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, tile[MIRAS__BACK_Q].columns); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float c[2][2][4], h[2][2][4];
+    miras__share_clear(c);
+    miras__share_clear(h);
+    miras__side_product<P, MIRAS__HALVES, MIRAS__EITHER_TURNED>(c, &tile[MIRAS__BACK_U1], &a, row,
+                                                                s.frags, column, w);
+    if (b.p)
+      miras__side_product<P, MIRAS__HALVES, MIRAS__FLOATS_TURNED>(h, &tile[MIRAS__BACK_U1], &b, row,
+                                                                  s.frags, column, w);
+    K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
+      const size_t at = K_ROW * n + K_COLUMN + e;
+      float left;
+      if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= n) continue;
+      left = k->ca[at];
+      k->ba[at] = __fmaf_rn(__fsub_rn(K_OF(c)[e], K_OF(h)[e]), k->query.x[0][at], k->ba[at]);
+      bq[at] = __fmaf_rn(left, K_OF(c)[e],
+                         __fmaf_rn(__fsub_rn(1, left), K_OF(h)[e], bq[at]));
+    }
+  }
+}
+
+/* Rows x of n channels that were written, times their steps, and the rows that asked for them; b
+ * is -met. left: what decays leave until each row, as a block of rows finds it; live: B. */
+typedef struct miras__back_rows {
+  const float *x, *written, *asked, *met;
+  float *left, *live, *bx, *beta, *balpha, *basked;    /* basked: NULL, nobody wants it           */
+} miras__back_rows;
+
+/* Channel w of them. */
+static void miras__back_run(const miras__back *f, const miras__back_rows *s, unsigned w) {
+  enum { EACH = 8 };
+  const miras__chunk *c = f->look.c;
+  const unsigned m = (unsigned)c->m, n = f->look.size.out;
+  const size_t ld = c->p->span;
+  for (unsigned first = (m + EACH - 1) / EACH * EACH; first > 0;) {
+    float alpha[EACH], y[EACH], d[EACH], b[EACH], all = 1;
+    first -= EACH;
+    K_ALL for (unsigned j = EACH; j-- > 0;) {
+      const size_t at = (first + j) * n + w;
+      const int in = first + j < m;
+      alpha[j] = in ? c->rows.alpha[at] : 1;
+      y[j] = in ? s->written[at] : 0, b[j] = in ? s->live[at] : 0;
+      d[j] = __fmul_rn(all, y[j]);
+      all = __fmul_rn(all, alpha[j]);
+    }
+    for (unsigned t = m; t-- > first + EACH;) {
+      const float *const met = s->met + t * ld + first;
+      const size_t at = t * n + w;
+      const float a = c->rows.alpha[at], q = s->asked[at], left = s->left[at];
+      float h = 0, u = 0;
+      K_ALL for (unsigned j = 0; j < EACH; j++) {
+        b[j] = __fmaf_rn(-met[j], q, b[j]);
+        h = __fmaf_rn(b[j], d[j], h);
+        u = __fmaf_rn(-met[j], d[j], u);
+        b[j] = __fmul_rn(a, b[j]);
+      }
+      s->left[at] = __fmul_rn(left, all);
+      s->balpha[at] = __fmaf_rn(left, h, s->balpha[at]);
+      if (s->basked) s->basked[at] = __fmaf_rn(__fmul_rn(a, left), u, s->basked[at]);
+    }
+    K_ALL for (unsigned i = EACH; i-- > 0;) {
+      const float *const met = s->met + (first + i) * ld + first;
+      const size_t at = (first + i) * n + w;
+      float left = 1, h = 0, u = 0, q;
+      if (first + i >= m) continue;
+      q = s->asked[at];
+      b[i] = __fmaf_rn(-met[i], q, b[i]);
+      K_ALL for (unsigned j = i; j-- > 0;) {
+        const float before = __fmul_rn(left, y[j]);
+        b[j] = __fmaf_rn(-met[j], q, b[j]);
+        h = __fmaf_rn(b[j], before, h);
+        u = __fmaf_rn(-met[j], before, u);
+        b[j] = __fmul_rn(alpha[i], b[j]);
+        left = __fmul_rn(left, alpha[j]);
+      }
+      s->left[at] = left;
+      s->balpha[at] = __fadd_rn(s->balpha[at], h);
+      if (s->basked)
+        s->basked[at] = __fadd_rn(s->basked[at], __fmaf_rn(alpha[i], u, __fmul_rn(-met[i], y[i])));
+    }
+    K_ALL for (unsigned j = 0; j < EACH; j++) {
+      const size_t at = (first + j) * n + w;
+      if (first + j >= m) continue;
+      s->beta[at] = __fmaf_rn(s->x[at], b[j], s->beta[at]);
+      s->bx[at] = __fmaf_rn(c->rows.eta[at], b[j], s->bx[at]);
+    }
+  }
+}
+
+/* Gates per channel behind all slabs: a thread has a channel of x or d_2, then one of both. Tiles
+ * of x and d_2 are what they were. */
+template <int P> static void miras__back_channels(const miras__back *f, float *bq) {
+  miras__chunk *const c = f->look.c;
+  const miras__net *n = &c->net;
+  const unsigned m = (unsigned)c->m, wide = f->look.size.out, across = f->look.size.wide / 16;
+  const float *const alpha = c->rows.alpha;
+  c->K->fill(c->live, 0, m * (size_t)wide);
+  c->K->fill(c->left, 0, m * (size_t)wide);
+  for (unsigned at = threadIdx.x; at < 2 * wide; at += blockDim.x) {
+    const miras__back_rows in = {n->pairs.x[0], c->live_y, c->query.x[0], c->bp, n->t1, c->blive_y,
+                                 n->bx[0], c->brows.eta, c->brows.alpha, bq};
+    const miras__back_rows out = {n->d[1], c->live_d, c->dz, c->kq[1], n->t2, c->blive_d,
+                                  n->bd[1], c->left, c->live, NULL};
+    miras__back_run(f, at < wide ? &in : &out, at % wide);
+  }
+  __syncthreads();
+  for (unsigned w = threadIdx.x; w < wide; w += blockDim.x) {
+    float b = 0;
+    for (unsigned i = 0; c->ends && i < 2 * across; i++)
+      if (i < across + (across + 1) / 2) b = __fadd_rn(b, f->at.sums[i * wide + w]);
+    for (unsigned t = m; t-- > 0;) {
+      const size_t at = t * wide + w;
+      b = __fadd_rn(b, __fmaf_rn(c->dz[at], c->mixed[at], c->ba[at]));
+      c->brows.alpha[at] = __fmaf_rn(t ? c->ca[at - wide] : 1, b,
+                                     __fadd_rn(c->brows.alpha[at], c->live[at]));
+      c->brows.eta[at] = __fadd_rn(c->brows.eta[at], c->left[at]);
+      b = __fmul_rn(alpha[at], b);
+    }
+  }
+  miras__back_fill<P>(&f->at.tile[MIRAS__BACK_X], n->pairs.x[0], wide, m, wide);
+  miras__back_fill<P>(&f->at.tile[MIRAS__BACK_D2], n->d[1], wide, m, wide);
+  __syncthreads();
+}
+
 /* A slab of fold and reads. */
 template <int P>
 static void miras__back_slab_of(const miras__back *f, unsigned from, unsigned w, float *bq) {
@@ -5612,20 +5926,25 @@ static void miras__back_slab_of(const miras__back *f, unsigned from, unsigned w,
   const miras__side *tile = f->at.tile;
   const unsigned in = l->size.in, out = l->size.out;
   miras__chunk *const c = l->c;
-  const miras__terms first = miras__back_folds(f, 0, from, c->net.pairs.x[0], in, in);
-  const miras__terms second = miras__back_folds(f, 1, from, c->net.d[1], out, out);
+  const int channel = (int)l->size.channel;
+  const miras__terms first =
+    miras__back_folds(f, 0, from, channel ? NULL : c->net.pairs.x[0], in, in);
+  const miras__terms second = miras__back_folds(f, 1, from, channel ? NULL : c->net.d[1], out, out);
   const miras__terms reads = miras__back_reads(f, 0, from, c->query.x[0], in, in);
+  float *const bx = channel ? c->blive_y : c->net.bx[0];
+  float *const bd = channel ? c->blive_d : c->net.bd[1];
   miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
   miras__back_slab<P>(f, MIRAS__BACK_D1, c->net.d[0], l->size.mid_out, from);
   miras__back_slab<P>(f, MIRAS__BACK_P, c->query.x[1], l->size.mid, from);
   __syncthreads();
   if (c->ends) {
-    miras__back_add<P, MIRAS__FLOATS>(f, &second, &tile[MIRAS__BACK_Y], w, c->net.bd[1], out);
-    miras__back_add<P, MIRAS__FLOATS_TURNED>(f, &first, &tile[MIRAS__BACK_D1], w, c->net.bx[0], in);
+    miras__back_add<P, MIRAS__FLOATS>(f, &second, &tile[MIRAS__BACK_Y], w, bd, out);
+    miras__back_add<P, MIRAS__FLOATS_TURNED>(f, &first, &tile[MIRAS__BACK_D1], w, bx, in);
   }
   miras__back_hidden<P>(f, from, w);
   __syncthreads();
-  miras__back_add<P, MIRAS__EITHER_TURNED>(f, &reads, &tile[MIRAS__BACK_U1], w, bq, in);
+  if (channel) miras__back_asked<P>(f, from, w, bq);
+  else miras__back_add<P, MIRAS__EITHER_TURNED>(f, &reads, &tile[MIRAS__BACK_U1], w, bq, in);
   miras__back_gradient<P>(f, from, w);
   miras__back_scores<P>(f, c->bp, from > 0, MIRAS__BACK_U1, MIRAS__BACK_D1, NULL);
   miras__back_weights<P>(f, 1, from, w);
@@ -5756,14 +6075,18 @@ template <int P> static void miras__back_chunk(const miras__back *f, size_t t, u
   miras__back_answers<P>(f, t);
   K->fill(bq, 0, m * (size_t)in);
   K_SLABS miras__back_slab_of<P>(f, from, K_WIDE, bq);
-  miras__back_tile<P>(f, c->bp, c->kq[0]);
-  miras__back_meet<P>(f, bq, in, 0, MIRAS__BACK_X, 1);
-  miras__back_meet<P>(f, c->net.bx[0], in, 1, MIRAS__BACK_Q, 1);
-  miras__back_coefficients(f);
+  if (l->size.channel) {
+    miras__back_channels<P>(f, bq);
+  } else {
+    miras__back_tile<P>(f, c->bp, c->kq[0]);
+    miras__back_meet<P>(f, bq, in, 0, MIRAS__BACK_X, 1);
+    miras__back_meet<P>(f, c->net.bx[0], in, 1, MIRAS__BACK_Q, 1);
+    miras__back_coefficients(f);
+  }
   if (c->p->d.inner_residual)
     K->add_rows(bq, in, c->call->dy + t * c->call->lddy, c->call->lddy, m, out);
   miras__rows_queries_bwd(K, c->p, &c->io, c->call->g, t, m, bq, c->query.x[0], in);
-  miras__back_course_bwd(f);
+  if (!l->size.channel) miras__back_course_bwd(f);
   if (c->p->d.bounded_step) miras__back_bound_bwd(f);
   c->net.balong = c->p->d.bounded_step ? c->along : NULL;
   K_SLABS {
@@ -5816,7 +6139,6 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
   f->look.c = c, f->look.size = *size;
   f->look.rows = (size->chunk + 15) / 16 * 16, f->look.hidden = (size->mid + 15) / 16 * 16;
   (void)miras__back_lay(&f->at, size, (char *)(void *)(miras__told + MIRAS__ROOM));
-  f->across = (unsigned)((float *)f->at.whole - f->at.sums) / (2 * MIRAS__BY_ALL * f->look.rows);
   if (dstate) K->copy(ca, dstate, all);
   else K->fill(ca, 0, all);
   if (cs && dstate) K->copy(cs, dstate + all, all);
@@ -5845,7 +6167,8 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
       f->look.side[l][0] = miras__side_floats(c->a + at, out, in, out);
       f->look.side[l][2] = miras__side_floats(miras__at(c->s, at), out, in, out);
     }
-    miras__back_chunk<P>(f, t, (unsigned)(length - t < size->chunk ? length - t : size->chunk));
+    f->look.reads = (unsigned)(length - t < size->chunk ? length - t : size->chunk);
+    miras__back_chunk<P>(f, t, f->look.reads);
   }
   miras__back_move(f, ca, 1);
   if (call->position == 0) {
@@ -7019,17 +7342,17 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_back_of(const miras__pl
   return c;
 }
 
-/* Of perceptrons without a link, with one number for each gate: what has a pass of its own. A block
- * has bA in shared memory and tiles of the weights where that leaves room for slabs of 64 hidden
- * columns; or bA alone, which is stored, too, with slabs of 32 or more; or the tiles, with slabs of
- * 64; or slabs of 16 or more alone. */
+/* Of perceptrons without a link: what has a pass of its own. A block has bA in shared memory and
+ * tiles of the weights where that leaves room for slabs of 64 hidden columns; or bA alone, which is
+ * stored, too, with slabs of 32 or more; or the tiles, with slabs of 64; or slabs of 16 or more
+ * alone. */
 static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_back_for(const miras__plan *p, int parts, size_t most) {
   static const unsigned char nears[4] = {3, 1, 2, 0}, least[4] = {0, 32, 64, 64};
   miras_cuda::miras__chunks_grid c = miras__cuda_slabs_for(p, parts, most);
   miras_cuda::miras__slabs_size *s = &c.slabs;
   miras_cuda::miras__back_room room;
-  const int can = c.grid != NULL && !s->channel && !s->linked;
+  const int can = c.grid != NULL && !s->linked;
   c.grid = NULL;
   for (int i = 0; can && !c.grid && i < 4; i++)
     for (unsigned all = (s->mid + 15) / 16, slabs = 1; !c.grid && slabs <= all; slabs++) {

@@ -93,9 +93,9 @@ static int same(const char *what, const float *a, const float *b, size_t count) 
  * shared memory; 0: as they do. */
 static int chunks;
 
-/* Of perceptrons with gates per channel or a link, there alone. */
+/* Of perceptrons with a link, there alone. */
 static int expected(const miras__plan *p, int back) {
-  return chunks > 0 && !(back && (p->channel || p->stores_link));
+  return chunks > 0 && !(back && p->stores_link);
 }
 
 static int in_chunks(miras_cuda_model *g) {

@@ -10,8 +10,7 @@
 #include "cuda_calls.h"
 
 static int back_expected(const miras_desc *d) {
-  return d->keep_gate != MIRAS_GATE_CHANNEL && d->step_gate != MIRAS_GATE_CHANNEL &&
-         (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2);
+  return d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2;
 }
 
 typedef struct perceptron {
