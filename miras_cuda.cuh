@@ -5076,7 +5076,7 @@ static void miras__back_bound(const miras__back *f) {
     const float yy = miras__back_square(n->pairs.x[1] + r * mid, NULL, mid);
     const float dd = miras__back_square(n->d[0] + r * mid_out, NULL, mid_out);
     const float ee = miras__back_square(n->d[1] + r * out, etas, out);
-    const float eta = etas ? 1 : c->rows.eta[r];
+    const float eta = etas || threadIdx.x % 32 ? 1 : c->rows.eta[r];
     float er = 0, first, all, strain, spent;
     for (size_t w = threadIdx.x % 32; w < out; w += 32)
       er = __fmaf_rn(n->e[r * out + w], n->r[r * out + w], er);
@@ -5405,7 +5405,7 @@ static void miras__back_meet(const miras__back *f, float *to, unsigned n, int tu
 
 /* What a slab adds to p A [- p B] of gates per channel and, behind an inner norm, to u_2. */
 template <int P>
-static void miras__back_looks(const miras__back *f, unsigned from, unsigned w) {
+__device__ __noinline__ void miras__back_looks(const miras__back *f, unsigned from, unsigned w) {
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const miras__side a = miras__back_weight(f, 1, from);
@@ -5470,7 +5470,7 @@ static void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
 }
 
 /* Gates per channel: tiles of rows with their decays, and P_1. */
-template <int P> static void miras__back_gates(const miras__back *f) {
+template <int P> __device__ __noinline__ void miras__back_gates(const miras__back *f) {
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const miras__chunk *c = l->c;
@@ -5786,7 +5786,8 @@ static void miras__back_coefficients(const miras__back *f) {
 
 /* What a slab adds to bq and ba of gates per channel, by the first layer. */
 template <int P>
-static void miras__back_asked(const miras__back *f, unsigned from, unsigned w, float *bq) {
+__device__ __noinline__ void miras__back_asked(const miras__back *f, unsigned from, unsigned w,
+                                               float *bq) {
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const miras__side a = miras__back_weight(f, 0, from);
@@ -5822,16 +5823,31 @@ typedef struct miras__back_rows {
   const float *x, *written, *asked, *met;
   float *left, *live, *bx, *beta, *balpha, *basked;    /* basked: NULL, nobody wants it           */
 } miras__back_rows;
+enum { MIRAS__BACK_EACH = 8 };       /* of them at a time                                         */
+
+/* What a row behind the block has to do with it: its numbers, which are on their way early. */
+typedef struct miras__back_row {
+  float alpha, asked, left, met[MIRAS__BACK_EACH];
+} miras__back_row;
+static void miras__back_row_of(miras__back_row *r, const miras__chunk *c, const miras__back_rows *s,
+                               unsigned t, unsigned first, size_t at) {
+  const float *const met = s->met + t * c->p->span + first;
+  r->alpha = c->rows.alpha[at], r->asked = s->asked[at], r->left = s->left[at];
+  K_ALL for (unsigned j = 0; j < MIRAS__BACK_EACH; j++) r->met[j] = met[j];
+}
 
 /* Channel w of them. */
 static void miras__back_run(const miras__back *f, const miras__back_rows *s, unsigned w) {
-  enum { EACH = 8 };
+  enum { EACH = MIRAS__BACK_EACH };
   const miras__chunk *c = f->look.c;
   const unsigned m = (unsigned)c->m, n = f->look.size.out;
   const size_t ld = c->p->span;
   for (unsigned first = (m + EACH - 1) / EACH * EACH; first > 0;) {
-    float alpha[EACH], y[EACH], d[EACH], b[EACH], all = 1;
+    float alpha[EACH], y[EACH], d[EACH], b[EACH], h[EACH], u[EACH], all = 1, left = 1;
+    miras__back_row next;
     first -= EACH;
+    if (first + EACH < m)
+      miras__back_row_of(&next, c, s, m - 1, first, (size_t)(m - 1) * n + w);
     K_ALL for (unsigned j = EACH; j-- > 0;) {
       const size_t at = (first + j) * n + w;
       const int in = first + j < m;
@@ -5841,78 +5857,101 @@ static void miras__back_run(const miras__back *f, const miras__back_rows *s, uns
       all = __fmul_rn(all, alpha[j]);
     }
     for (unsigned t = m; t-- > first + EACH;) {
-      const float *const met = s->met + t * ld + first;
+      const miras__back_row row = next;
       const size_t at = t * n + w;
-      const float a = c->rows.alpha[at], q = s->asked[at], left = s->left[at];
-      float h = 0, u = 0;
+      float sum = 0, met = 0;
+      if (t > first + EACH) miras__back_row_of(&next, c, s, t - 1, first, at - n);
       K_ALL for (unsigned j = 0; j < EACH; j++) {
-        b[j] = __fmaf_rn(-met[j], q, b[j]);
-        h = __fmaf_rn(b[j], d[j], h);
-        u = __fmaf_rn(-met[j], d[j], u);
-        b[j] = __fmul_rn(a, b[j]);
+        b[j] = __fmaf_rn(-row.met[j], row.asked, b[j]);
+        sum = __fmaf_rn(b[j], d[j], sum);
+        met = __fmaf_rn(-row.met[j], d[j], met);
+        b[j] = __fmul_rn(row.alpha, b[j]);
       }
-      s->left[at] = __fmul_rn(left, all);
-      s->balpha[at] = __fmaf_rn(left, h, s->balpha[at]);
-      if (s->basked) s->basked[at] = __fmaf_rn(__fmul_rn(a, left), u, s->basked[at]);
+      s->left[at] = __fmul_rn(row.left, all);
+      s->balpha[at] = __fmaf_rn(row.left, sum, s->balpha[at]);
+      if (s->basked)
+        s->basked[at] = __fmaf_rn(__fmul_rn(row.alpha, row.left), met, s->basked[at]);
     }
     K_ALL for (unsigned i = EACH; i-- > 0;) {
       const float *const met = s->met + (first + i) * ld + first;
-      const size_t at = (first + i) * n + w;
-      float left = 1, h = 0, u = 0, q;
-      if (first + i >= m) continue;
-      q = s->asked[at];
-      b[i] = __fmaf_rn(-met[i], q, b[i]);
+      const int in = first + i < m;
+      const float q = in ? s->asked[(first + i) * n + w] : 0, own = in ? -met[i] : 0;
+      float since = 1;
+      h[i] = u[i] = 0;
+      b[i] = __fmaf_rn(own, q, b[i]);
       K_ALL for (unsigned j = i; j-- > 0;) {
-        const float before = __fmul_rn(left, y[j]);
-        b[j] = __fmaf_rn(-met[j], q, b[j]);
-        h = __fmaf_rn(b[j], before, h);
-        u = __fmaf_rn(-met[j], before, u);
+        const float before = __fmul_rn(since, y[j]), by = in ? -met[j] : 0;
+        b[j] = __fmaf_rn(by, q, b[j]);
+        h[i] = __fmaf_rn(b[j], before, h[i]);
+        u[i] = __fmaf_rn(by, before, u[i]);
         b[j] = __fmul_rn(alpha[i], b[j]);
-        left = __fmul_rn(left, alpha[j]);
+        since = __fmul_rn(since, alpha[j]);
       }
-      s->left[at] = left;
-      s->balpha[at] = __fadd_rn(s->balpha[at], h);
-      if (s->basked)
-        s->basked[at] = __fadd_rn(s->basked[at], __fmaf_rn(alpha[i], u, __fmul_rn(-met[i], y[i])));
+      u[i] = __fmaf_rn(alpha[i], u[i], __fmul_rn(own, y[i]));
     }
     K_ALL for (unsigned j = 0; j < EACH; j++) {
       const size_t at = (first + j) * n + w;
       if (first + j >= m) continue;
+      s->left[at] = left;
+      left = __fmul_rn(left, alpha[j]);
+      s->balpha[at] = __fadd_rn(s->balpha[at], h[j]);
+      if (s->basked) s->basked[at] = __fadd_rn(s->basked[at], u[j]);
       s->beta[at] = __fmaf_rn(s->x[at], b[j], s->beta[at]);
       s->bx[at] = __fmaf_rn(c->rows.eta[at], b[j], s->bx[at]);
     }
   }
 }
 
+/* Channel w of gates, from both kinds of rows; b comes in as what weights have for a_C. */
+static void miras__back_gate(const miras__back *f, unsigned w, float b) {
+  enum { EACH = MIRAS__BACK_EACH };
+  const miras__chunk *c = f->look.c;
+  const size_t n = f->look.size.out;
+  for (size_t end = c->m; end > 0; end = end > EACH ? end - EACH : 0) {
+    float by[EACH], alpha[EACH], before[EACH], to[EACH], eta[EACH];
+    K_ALL for (size_t k = 0; k < EACH; k++) {
+      const size_t t = end - 1 - k, at = t * n + w;
+      if (k >= end) continue;
+      by[k] = __fmaf_rn(c->dz[at], c->mixed[at], c->ba[at]);
+      alpha[k] = c->rows.alpha[at], before[k] = t ? c->ca[at - n] : 1;
+      to[k] = __fadd_rn(c->brows.alpha[at], c->live[at]);
+      eta[k] = __fadd_rn(c->brows.eta[at], c->left[at]);
+    }
+    K_ALL for (size_t k = 0; k < EACH; k++) {
+      const size_t at = (end - 1 - k) * n + w;
+      if (k >= end) continue;
+      b = __fadd_rn(b, by[k]);
+      c->brows.alpha[at] = __fmaf_rn(before[k], b, to[k]);
+      c->brows.eta[at] = eta[k];
+      b = __fmul_rn(alpha[k], b);
+    }
+  }
+}
+
 /* Gates per channel behind all slabs: a thread has a channel of x or d_2, then one of both. Tiles
  * of x and d_2 are what they were. */
-template <int P> static void miras__back_channels(const miras__back *f, float *bq) {
+template <int P>
+__device__ __noinline__ void miras__back_channels(const miras__back *f, float *bq) {
   miras__chunk *const c = f->look.c;
   const miras__net *n = &c->net;
   const unsigned m = (unsigned)c->m, wide = f->look.size.out, across = f->look.size.wide / 16;
-  const float *const alpha = c->rows.alpha;
   c->K->fill(c->live, 0, m * (size_t)wide);
   c->K->fill(c->left, 0, m * (size_t)wide);
   for (unsigned at = threadIdx.x; at < 2 * wide; at += blockDim.x) {
-    const miras__back_rows in = {n->pairs.x[0], c->live_y, c->query.x[0], c->bp, n->t1, c->blive_y,
-                                 n->bx[0], c->brows.eta, c->brows.alpha, bq};
-    const miras__back_rows out = {n->d[1], c->live_d, c->dz, c->kq[1], n->t2, c->blive_d,
-                                  n->bd[1], c->left, c->live, NULL};
-    miras__back_run(f, at < wide ? &in : &out, at % wide);
+    const int in = at < wide;
+    const miras__back_rows s = {
+      in ? n->pairs.x[0] : n->d[1], in ? c->live_y : c->live_d, in ? c->query.x[0] : c->dz,
+      in ? c->bp : c->kq[1], in ? n->t1 : n->t2, in ? c->blive_y : c->blive_d,
+      in ? n->bx[0] : n->bd[1], in ? c->brows.eta : c->left, in ? c->brows.alpha : c->live,
+      in ? bq : NULL};
+    miras__back_run(f, &s, at % wide);
   }
   __syncthreads();
   for (unsigned w = threadIdx.x; w < wide; w += blockDim.x) {
     float b = 0;
-    for (unsigned i = 0; c->ends && i < 2 * across; i++)
-      if (i < across + (across + 1) / 2) b = __fadd_rn(b, f->at.sums[i * wide + w]);
-    for (unsigned t = m; t-- > 0;) {
-      const size_t at = t * wide + w;
-      b = __fadd_rn(b, __fmaf_rn(c->dz[at], c->mixed[at], c->ba[at]));
-      c->brows.alpha[at] = __fmaf_rn(t ? c->ca[at - wide] : 1, b,
-                                     __fadd_rn(c->brows.alpha[at], c->live[at]));
-      c->brows.eta[at] = __fadd_rn(c->brows.eta[at], c->left[at]);
-      b = __fmul_rn(alpha[at], b);
-    }
+    for (unsigned i = 0; c->ends && i < across + (across + 1) / 2; i++)
+      b = __fadd_rn(b, f->at.sums[i * wide + w]);
+    miras__back_gate(f, w, b);
   }
   miras__back_fill<P>(&f->at.tile[MIRAS__BACK_X], n->pairs.x[0], wide, m, wide);
   miras__back_fill<P>(&f->at.tile[MIRAS__BACK_D2], n->d[1], wide, m, wide);

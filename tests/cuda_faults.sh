@@ -142,7 +142,7 @@ plant 'a column of weights in a wrong lane' perceptrons "from the host's" \
 plant 'a row of a product in a wrong lane' perceptrons "from the host's" \
   $cuh '#define K_PAIRS' 'threadIdx.x % 32 / 4)' '(threadIdx.x + 4 * FAULT) % 32 / 4)'
 plant 'no barrier behind decays of channels' channelled 'race: ' \
-  $cuh 'miras__slabs_met(f, c->live_y);' "$barrier" "$less"
+  $cuh 'if (live) miras__slabs_met(' "$barrier" "$less"
 plant 'a decay of another token' channelled "from the host's" \
   $cuh 'static void miras__slabs_mixed(' 'alpha[j * n' 'alpha[(j + FAULT * (j > 0)) * n'
 plant "a channel's share of another channel" channelled "from the host's" \
@@ -167,6 +167,16 @@ plant 'a gate of another row' perceptrons "from the host's" \
   $cuh 'static void miras__back_outer(' 'threadIdx.x % 4' '(threadIdx.x + FAULT) % 4'
 plant "a lane's part of a row's sum twice" perceptrons "from the host's" \
   $cuh 'static void miras__back_sum(' 'sum, 2)' 'sum, 2 - FAULT)'
+plant 'no barrier behind scores of channels, back' channelled 'race: ' \
+  $cuh 'miras__slabs_met(l, c->dz, c->live_d, c->bp);' "$barrier" "$less"
+plant 'no barrier behind rows of channels, back' channelled 'race: ' \
+  $cuh 'miras__back_run(f, &s, at' "$barrier" "$less"
+plant "a channel's row goes back by another decay" channelled "from the host's" \
+  $cuh 'static void miras__back_run(' '(row.alpha, b[j])' '(FAULT ? alpha[j] : row.alpha, b[j])'
+plant "a lane's part of a channel's share is left out" channelled "from the host's" \
+  $cuh 'static void miras__back_shares(' 'k < 4)' 'k < 4 - 2 * FAULT)'
+plant 'queries of another gate, back' channelled "from the host's" \
+  $cuh 'static void miras__back_weights(' 'more && !layer' 'more && !layer && !FAULT'
 plant "a layer's heads go back by another head's rows" layers 'differs: by' \
   $cuh 'void miras__chunks_of_layer(' 'v.work.dy + h *' 'v.work.dy + (h ^ (size_t)FAULT) *'
 plant "sums of a layer's heads are not begun" layers 'differs: by' \
