@@ -4799,6 +4799,10 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
  *           and bA_1 .. with q and bu_1
  *   steps   from bG, bN, ba, bf, bh what rooms @28 and @51 say of gates, and of bounded steps,
  *           which add to bd and by
+ *   anchor  c    = bd_1 (.) act'(z_1)   bd_2 += c W_2   bA_2 += c' d_2   W = A
+ *           bz_2 from bd_2, by room @41 through the bias   bA_2 += y' bz_2   by += bz_2 W_2'
+ *           bz_1 = bd_1 (.) (d_2 W_2') (.) act''(z_1) + by (.) act'(z_1)
+ *           bA_1 += x' bz_1   bx += bz_1 W_1'
  * With gates per channel P_1 is that of the pass, D_tj is what is left at t of row j of eta (.) x
  * or eta (.) d_2, P_2 = p y' is what mixes the latter, and B_j is the cotangent of D_tj, t = C - 1
  * first:
@@ -4820,10 +4824,6 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
  * A thread has a channel of x or of d_2, with B of 8 rows j at a time: D_(t-1)j is what decays
  * between them and t leave of D behind the 8, and the former waits in memory from 8 rows to the 8
  * before them. So nothing is divided.
- *   anchor  c    = bd_1 (.) act'(z_1)   bd_2 += c W_2   bA_2 += c' d_2   W = A
- *           bz_2 from bd_2, by room @41 through the bias   bA_2 += y' bz_2   by += bz_2 W_2'
- *           bz_1 = bd_1 (.) (d_2 W_2') (.) act''(z_1) + by (.) act'(z_1)
- *           bA_1 += x' bz_1   bx += bz_1 W_1'
  * Hidden columns are taken in slabs as above, five times: to z_2; p of the reads and p y'; fold and
  * reads; and twice in the anchor. What has hidden columns waits for the next time in the engine's
  * scratch, as floats, and comes back as tiles of a slab. bA is in shared memory where it fits, from
@@ -5722,19 +5722,23 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
     }
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const unsigned i = K_ROW, j = K_COLUMN + e;
-      float *const sum = &(channel ? of[layer ? pair / 2 % 2 * 2 + e : pair / 4 * 2 + pair % 2]
-                                   : all[0]);
-      float old, keep = whole;
+      float old, own, keep = whole;
       if (pair / 4 >= s.frags || i >= ca.rows || j >= ca.columns) continue;
       if (channel && c->ends) keep = c->ca[last * n + (layer ? j : i)];
       old = to[i * ca.ld + j];
-      *sum = __fmaf_rn(b.p ? __fsub_rn(a.p[i * a.ld + j], b.p[i * b.ld + j]) : a.p[i * a.ld + j],
-                       old, *sum);
+      own = b.p ? __fsub_rn(a.p[i * a.ld + j], b.p[i * b.ld + j]) : a.p[i * a.ld + j];
+      if (!channel)
+        all[0] = __fmaf_rn(own, old, all[0]);
+      else if (layer)
+        of[pair / 2 % 2 * 2 + e] = __fmaf_rn(own, old, of[pair / 2 % 2 * 2 + e]);
+      else
+        of[pair / 4 * 2 + pair % 2] = __fmaf_rn(own, old, of[pair / 4 * 2 + pair % 2]);
       if (home)
         home[i * b.ld + j] = __fadd_rn(home[i * b.ld + j],
                                        __fmaf_rn(__fsub_rn(1, keep), old, K_OF(d[1])[e]));
       if (ts) {
-        const float was = ts[i * cs.ld + j], own = total.p[i * total.ld + j];
+        const float was = ts[i * cs.ld + j];
+        own = total.p[i * total.ld + j];
         all[1] = __fmaf_rn(own, old, all[1]), all[2] = __fmaf_rn(own, was, all[2]);
         ts[i * cs.ld + j] = __fmaf_rn(stays, was, __fmaf_rn(by, old, K_OF(d[2])[e]));
       }
