@@ -19038,8 +19038,10 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train)
   ph.all.panels = jobs.tiles > 1 &&   /* else packing costs more than it saves */
                   miras__jobs_panel(&jobs);
   for (l = 0; l < m->desc.layers; l++) {
-    if (ph.all.panels) miras__layer_panels(&m->layers[l], &tr->work[m->kind[l]], &jobs);
-    miras__jobs_run(&jobs);
+    if (ph.all.panels) {
+      miras__layer_panels(&m->layers[l], &tr->work[m->kind[l]], &jobs);
+      miras__jobs_run(&jobs);
+    }
     miras__layer_run(&ph, l, MIRAS__ENTER);
   }
   for (i = 0; i < jobs.tiles;) i += miras__group_run(&ph, i);
