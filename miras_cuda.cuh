@@ -71,7 +71,7 @@ extern "C" {
 /* Bytes of stack that a thread may take, of which CUDA asks to be told where functions are called
  * through pointers. It holds them for every thread that a device can have at a time. */
 #ifndef MIRAS_CUDA_STACK
-  #define MIRAS_CUDA_STACK 14336
+  #define MIRAS_CUDA_STACK 10240
 #endif
 
 /* How products of matrices are made. On matrix units sums are float32, and what is not a product of
