@@ -6,6 +6,7 @@
  *             matrix memories have a kernel of their own, and their adjoint another, and so have
  *             passes of perceptrons in chunks ("chunks" in the line)
  *   CHANNELS=1 a keep gate per channel, of rows that can have one
+ *   HALF=1    decode with states of half the bytes (half_state), and nothing else
  *   PEAK=790  TFLOP/s of the matrix units that floors are reckoned with (an H200, bf16, measured)
  * Calls are replayed as graphs: 10 times to warm up, then 100 times, or for half a second where
  * that is less and at least 5 times; medians, and the least of all.
@@ -171,11 +172,12 @@ static void decode(miras_kind kind, int size, int heads) {
   int batch;
   if (!m) return;
   batch = (int)(((size_t)1 << 28) / states_of(m)) + 1;
+  if (options.half_state) batch *= 2;
   miras_memory_close(m);
   give_back();
   m = begin(&g, kind, batch, heads, size, 1);
   if (!m) return;
-  bytes = states_of(m);
+  (void)miras_cuda_memory_state(&g, &bytes);
   other = take(bytes);
   x = tokens(m, size, 1);
   y = floats((size_t)batch * heads * size, 0);
@@ -184,9 +186,10 @@ static void decode(miras_kind kind, int size, int heads) {
     must(cudaMemcpyAsync(other, miras_cuda_memory_state(&g, NULL), bytes,
                          cudaMemcpyDeviceToDevice, stream), "a copy");
   });
-  printf("decode  %-20s %4d %6d x %2d %6.0f MB %10.1f us (least %.1f) %6.3f TB/s, "
-         "%5.3f of a copy\n", miras_kind_name(kind), size, batch, heads, bytes / 1e6, step.median,
-         step.least, 2 * bytes / step.median / 1e6, copy.median / step.median);
+  printf("decode  %-20s %4d %6d x %2d %6.0f MB%s %10.1f us (least %.1f) %6.3f TB/s, "
+         "%5.3f of a copy\n", miras_kind_name(kind), size, batch, heads, bytes / 1e6,
+         options.half_state ? " of halves" : "", step.median, step.least,
+         2 * bytes / step.median / 1e6, copy.median / step.median);
   fflush(stdout);
   miras_memory_close(m);
   give_back();
@@ -260,6 +263,8 @@ int main(int argc, char **argv) {
   must(cudaGetDeviceProperties(&is, 0), "cudaGetDeviceProperties");
   must(cudaStreamCreate(&stream), "cudaStreamCreate");
   options.products = (miras_cuda_products)number("PRODUCTS", 0);
+  options.half_state = number("HALF", 0);
+  if (options.half_state) only = "decode";
   must(cudaFuncGetAttributes(&f, miras_cuda::miras__run_forward), "cudaFuncGetAttributes");
   {
     const size_t n = std::min((size_t)1 << 31, room_left() / 4);

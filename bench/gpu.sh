@@ -70,6 +70,8 @@ ready perceptrons && step 'perceptrons on matrix units against the host' 60 "$fo
 wait $gpu
 if ready gpu; then
   step 'decode' 200 env ONLY=decode "$folder/gpu" "$@"
+  step 'decode, states in half the bytes' 60 env HALF=1 "$folder/gpu" retnet gla mamba2 deltanet \
+    gated-deltanet kda
   step 'passes' 500 env ONLY=passes "$folder/gpu" "$@"
   matrices='gated-deltanet deltanet retnet mamba2'
   # shellcheck disable=SC2086 # the rows are meant to split
