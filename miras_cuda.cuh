@@ -6284,7 +6284,7 @@ typedef struct miras__errand {
   size_t room, near, parts;          /* floats of shared memory behind MIRAS__ROOM, of a state, of
                                         parts of rows                                             */
   size_t words;                      /* of memory that a head takes in the adjoint of chunks      */
-  int products, half;                /* of miras_cuda_options                                     */
+  int products;                      /* of miras_cuda_products                                    */
   miras__memory_call call;           /* of a read: dy are the queries, y what they answer         */
   miras_tokens x;
   miras_token_grads dx;
@@ -6356,7 +6356,8 @@ MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__
  * host's order, so the bits are the host's. A block has up to 128 columns of a head. Memory gives
  * and takes features x value_dim numbers, k, q and v, and where decays lead to the initial memory
  * that, too, unless it is all zeros, as run_asks has found for each head. With half_state the
- * numbers are bfloat16, halfway to even, behind each token. */
+ * numbers are bfloat16, halfway to even, behind each token; two columns share a word, which the
+ * first one's thread stores. */
 /* Is a head's initial memory anything but zeros? In the first float of its first scratch. */
 MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
   miras__call run;
@@ -6366,8 +6367,8 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
   if (!threadIdx.x) run.scratch[blockIdx.x * a.m.plan.scratch] = (float)some;
 }
 
-/* N: rows of a column in registers, at least the features there are. */
-template <int N>
+/* N: rows of a column in registers, at least the features there are; HALF: of half_state. */
+template <int N, int HALF>
 __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   miras__run_step(const __grid_constant__ miras__errand a) {
   const miras__plan *p = &a.m.plan;
@@ -6384,11 +6385,14 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   const float *home = NULL;
   miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
   miras__memory_head(&a.m, b, h, &run);
-  if (run.position && a.half) {
-    const unsigned short *from = (const unsigned short *)(const void *)run.state + j;
+  if (run.position && HALF) {
+    const unsigned *from = (const unsigned *)(const void *)run.state + j / 2;
     K_ALL
     for (int r = 0; r < N; r++)
-      if (r < n) s[r] = __int_as_float((int)((unsigned)from[(size_t)r * dv] << 16));
+      if (r < n) {
+        const unsigned both = from[(size_t)r * dv / 2];
+        s[r] = __int_as_float((int)(j % 2 ? both & 0xffff0000u : both << 16));
+      }
   } else if (run.position) {
     K_ALL
     for (int r = 0; r < N; r++)
@@ -6428,16 +6432,20 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
       s[r] = w;
     }
   u = __fmul_rn(eta, p->delta ? __fsub_rn(io.v[j], read) : io.v[j]);
-  if (column >= dv) return;
-  if (io.q) a.call.y[i * dv + column] = __fmaf_rn(xq, u, answer);
+  if (column < dv && io.q) a.call.y[i * dv + column] = __fmaf_rn(xq, u, answer);
   K_ALL
   for (int r = 0; r < N; r++)
     if (r < n) {
-      float w = __fmaf_rn(x[r], u, s[r]);
+      float w = __fmaf_rn(x[r], u, s[r]), next;
       const size_t at = (size_t)r * dv + column;
       if ((run.position + 1) % MIRAS__SWEEP == 0 && fabsf(w) < MIRAS__FADED) w = 0;
-      if (a.half) ((unsigned short *)(void *)run.state)[at] = (unsigned short)miras__half_of(w);
-      else run.state[at] = w;
+      if (HALF) {
+        next = __shfl_xor_sync(0xffffffffu, w, 1);
+        if (column < dv && column % 2 == 0)
+          ((unsigned *)(void *)run.state)[at / 2] = miras__halves_of(w, next);
+      } else if (column < dv) {
+        run.state[at] = w;
+      }
     }
 }
 
@@ -7204,7 +7212,6 @@ static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
   memset((void *)&job, 0, sizeof job);
   memcpy((void *)&job.m, miras__cuda_of(g), sizeof job.m);
   job.products = miras__cuda_held(g)->options.products;
-  job.half = miras__cuda_held(g)->options.half_state;
   if (x) job.x = *x;
   return job;
 }
@@ -7640,9 +7647,13 @@ static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_
 
 /* The grid for one token, where the memory and the call have one. */
 typedef void (*miras__cuda_step)(const miras_cuda::miras__errand);
-static miras__cuda_step miras__cuda_step_for(const miras__plan *p) {
-  if (!p->fused || p->map % 16 || p->d.reset_every || p->features > 128) return NULL;
-  return p->features > 64 ? miras_cuda::miras__run_step<128> : miras_cuda::miras__run_step<64>;
+static miras__cuda_step miras__cuda_step_for(const miras__plan *p, int half) {
+  using miras_cuda::miras__run_step;
+  if (!p->fused || p->map % 16 || p->d.reset_every || p->features > 128 ||
+      (half && p->d.value_dim % 2))
+    return NULL;
+  if (half) return p->features > 64 ? miras__run_step<128, 1> : miras__run_step<64, 1>;
+  return p->features > 64 ? miras__run_step<128, 0> : miras__run_step<64, 0>;
 }
 
 static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
@@ -7679,7 +7690,8 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.parts = miras__cuda_held(g)->parts[0];
   chunks = miras__cuda_chunks_for(&m->plan, &miras__cuda_held(g)->options,
                                   miras__cuda_held(g)->shared);
-  step = x->length == 1 && !tape ? miras__cuda_step_for(&m->plan) : NULL;
+  step = x->length == 1 && !tape
+           ? miras__cuda_step_for(&m->plan, miras__cuda_held(g)->options.half_state) : NULL;
   if (!x->length) ok = 1;
   else if (step) ok = miras__cuda_run_step(step, stream, &job);
   else if (chunks.grid && x->length >= miras_cuda::MIRAS__PART)

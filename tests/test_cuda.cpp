@@ -397,7 +397,7 @@ static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate ga
   bytes = miras_cuda_memory_size(m, NULL, NULL, 0);
   room = take(bytes / sizeof(float) + 1);
   ok = miras_cuda_memory_init(&g, m, NULL, room, bytes, 0) == MIRAS_OK &&
-       (miras__cuda_step_for(&m->plan) != NULL) ==
+       (miras__cuda_step_for(&m->plan, 0) != NULL) ==
          (m->plan.fused && d.feature == MIRAS_FEATURE_IDENTITY && m->plan.features <= 128);
   many_tokens(m, in);                            /* of HEADS: TOKENS times BATCH of them */
   for (j = 0; j < MIRAS__INPUT_COUNT; j++)
@@ -418,7 +418,7 @@ static unsigned steps(miras_kind kind, int key_dim, int value_dim, miras_gate ga
   (void)states_of(back, &state[1]);
   ok = ok && !memcmp(state[0], state[1], n * sizeof(float));
   printf("%-20s %3d x %3d, gates %d, steps%s: %s\n", miras_kind_name(kind), key_dim, value_dim,
-         (int)gates, miras__cuda_step_for(&m->plan) ? " in registers" : "",
+         (int)gates, miras__cuda_step_for(&m->plan, 0) ? " in registers" : "",
          ok ? "the same" : "DIFFERS");
   for (j = 0; j < MIRAS__INPUT_COUNT; j++) free(in[j]);
   miras_memory_close(m), miras_memory_close(back);
