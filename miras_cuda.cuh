@@ -4824,11 +4824,26 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
  * A thread has a channel of x or of d_2, with B of 8 rows j at a time: D_(t-1)j is what decays
  * between them and t leave of D behind the 8, and the former waits in memory from 8 rows to the 8
  * before them. So nothing is divided.
+ * Of a link, W = link(A), fold and a_C are those of A, and reads and anchor go through W: what they
+ * have for bA above goes to bW, which is zero at first and passes the link when all else is done,
+ *   link    bA += link'(A)' bW [+ what bi adds]
+ * A link's number i of each layer (W = i A; of others 1, and nobody asks for bi) stands beside B,
+ * S, P_1 and P_2 of reads and so beside bB, bS, bP_l and their parts of ba_t, bf_t, bp and bq; and
+ *   bi_1 = sum_t ((1 - a_t) bu_1 B_1' + f_t bu_1 S_1') . q - <bu_1 d_1', G (.) q x'>
+ *   bi_2 likewise with bu_2, B_2, S_2, p, d_2, y   [per channel 1 - a_t and G where they are above]
+ * and, where steps are bounded, by J = i, what they say of it. Tokens that do not follow A_t, and
+ * the last one of a whole chunk, read by W alone: u_1 = q W_1, u_2 = p W_2, of which
+ *   alone   bp = bu_2 W_2'   bu_1 = bp (.) act'(u_1)   bq = bu_1 W_1'   bW_2 += p' bu_2
+ *           bW_1 += q' bu_1
+ * remain. That last one has W_C = link(A_C), for which A_C is folded once more. It comes first of
+ * all: bA comes in as what the state takes over the end, gains link'(A_C)' bW_C, and then meets the
+ * fold. A slab goes back through the fold, the reads or both.
  * Hidden columns are taken in slabs as above, five times: to z_2; p of the reads and p y'; fold and
  * reads; and twice in the anchor. What has hidden columns waits for the next time in the engine's
  * scratch, as floats, and comes back as tiles of a slab. bA is in shared memory where it fits, from
- * the last chunk to the first, rows 4 floats apart. Sums over hidden columns have one order: slab
- * after slab, and those of a row 16 columns after 16. */
+ * the last chunk to the first, rows 4 floats apart; with a link, which the engine applies to rows
+ * without a gap, it is in the scratch, as are bW, W and A_C. Sums over hidden columns have one
+ * order: slab after slab, and those of a row 16 columns after 16. */
 
 /* Tiles: of a chunk, x, q, d_2, bu_2 (then bz_2), P_1, P_2 (then bK_2, bK_1); and of a slab, y,
  * d_1, p, bu_1 (then c, bz_1). With gates per channel q and bu_2 are those times a_t, and times
@@ -4850,7 +4865,8 @@ typedef struct miras__back_room {
   float *sums;                       /* [2 layers, BY_ALL, columns / 16, rows]; or, of channels,
                                         [2 layers, columns of a slab / 16, channels]              */
   unsigned across;                   /* columns / 16                                              */
-  float *whole;                      /* of warps: <A - B, bA>, <S, bA>, <S, bS>                   */
+  float *whole;                      /* of warps: <A - B, bA>, <S, bA>, <S, bS>, of a link's number
+                                        in each layer                                             */
   float *w[2];                       /* near & 1: bA                                              */
   miras__side weights[2];            /* near & 2: tiles of A, else there is none                  */
 } miras__back_room;
@@ -4859,7 +4875,9 @@ typedef struct miras__back {
   miras__slabs look;                 /* what the pass has too: chunk, sizes, sides                */
   miras__back_room at;
   miras__side ca[2], cs[2];
+  miras__side cw[2];                 /* where reads and anchor add: bW of a link, else bA         */
   float *home[2];                    /* bB, or NULL                                               */
+  int folds, asks;                   /* slabs go back through the fold, the reads, or both        */
 } miras__back;
 
 /* Lay it out; returns the bytes. start NULL: for that alone. */
@@ -4875,7 +4893,7 @@ __host__ static size_t miras__back_lay(miras__back_room *to, const miras__slabs_
   const size_t plain = (size_t)2 * MIRAS__BY_ALL * across * rows;
   const size_t channels = (size_t)s->wide / 8 * out;
   const size_t floats[3] = {(size_t)MIRAS__BY_ROWS * rows,
-                            s->channel && channels > plain ? channels : plain, 32};
+                            s->channel && channels > plain ? channels : plain, 40};
   float **const array[3] = {&to->by, &to->sums, &to->whole};
   size_t used = 0;
   to->across = across;
@@ -4954,7 +4972,8 @@ static miras__side miras__back_weight(const miras__back *f, int layer, unsigned 
  * first column is the product's, to sum[i], or NULL. */
 typedef struct miras__terms {
   miras__side right[3];
-  const float *by[3];
+  const float *by[3];                /* NULL: 1                                                   */
+  float scale;                       /* of the second and the third                               */
   const float *with;
   size_t ld;
   unsigned n;                        /* columns of `with`                                         */
@@ -4996,8 +5015,9 @@ static void miras__back_terms(float c[2][2][4], const miras__back *f, const mira
     if (x->sum[i]) miras__back_sum(f, x, i, t, s);
     K_PAIRS {
       const unsigned r = K_ROW < f->look.rows ? K_ROW : 0;
-      K_OF(c)[0] = __fmaf_rn(x->by[i][r], K_OF(t)[0], K_OF(c)[0]);
-      K_OF(c)[1] = __fmaf_rn(x->by[i][r], K_OF(t)[1], K_OF(c)[1]);
+      const float by = x->by[i] ? __fmul_rn(i ? x->scale : 1, x->by[i][r]) : 1;
+      K_OF(c)[0] = __fmaf_rn(by, K_OF(t)[0], K_OF(c)[0]);
+      K_OF(c)[1] = __fmaf_rn(by, K_OF(t)[1], K_OF(c)[1]);
     }
   }
 }
@@ -5023,16 +5043,18 @@ static float *miras__back_sums(const miras__back *f, int layer, int which) {
   return f->at.sums + (size_t)(layer * MIRAS__BY_ALL + which) * f->at.across * f->look.rows;
 }
 
-/* What reads go through, A, B, S, with a_t, 1 - a_t, f_t; or what the fold left, bA and bS, with -g
- * and -n. Sums with `with`. Rows of gates per channel have a_t, 1 - a_t and g in their tiles, which
- * leaves 1 and -1; `other` is that of B. */
+/* What reads go through, W, B, S, with a_t and a link's number times 1 - a_t, f_t, or, not live, W
+ * alone; or what the fold left, bA and bS, with -g and -n. Sums with `with`. Rows of gates per
+ * channel have a_t, 1 - a_t and g in their tiles, which leaves 1 and -1; `other` is that of B. */
 static miras__terms miras__back_reads(const miras__back *f, int layer, unsigned from,
                                       const float *with, size_t ld, unsigned n) {
   miras__terms x;
   memset(&x, 0, sizeof x);
+  x.right[0] = miras__back_weight(f, layer, from);
+  if (!f->look.live) return x;
+  x.scale = f->look.c->inv[layer];
   for (int i = 0; i < 3; i++) {
-    x.right[i] = i ? miras__back_side(f->look.side[layer][i], layer, from)
-                   : miras__back_weight(f, layer, from);
+    if (i) x.right[i] = miras__back_side(f->look.side[layer][i], layer, from);
     x.by[i] = miras__back_by(f, i);
     x.sum[i] = with ? miras__back_sums(f, layer, i) : NULL;
   }
@@ -5044,6 +5066,7 @@ static miras__terms miras__back_folds(const miras__back *f, int layer, unsigned 
                                       const float *with, size_t ld, unsigned n) {
   miras__terms x;
   memset(&x, 0, sizeof x);
+  x.scale = 1;
   x.right[0] = miras__back_side(f->ca[layer], layer, from);
   x.right[1] = miras__back_side(f->cs[layer], layer, from);
   for (int i = 0; i < 2; i++) {
@@ -5052,6 +5075,14 @@ static miras__terms miras__back_folds(const miras__back *f, int layer, unsigned 
   }
   x.with = with, x.ld = ld, x.n = n, x.adds = from > 0;
   return x;
+}
+
+/* What the threads have for the cotangent of a link's number. */
+static void miras__back_number(const miras__back *f, int layer, float sum) {
+  float *const at = f->at.whole + 24 + 8 * layer + threadIdx.x / 32;
+  if (!f->look.size.linked) return;
+  sum = miras__warp_sum(sum);
+  if (threadIdx.x % 32 == 0) *at = __fadd_rn(*at, sum);
 }
 
 /* ---- steps: rooms @28 and @51 for one number a row; a column or a row to a thread or warp ---- */
@@ -5063,8 +5094,8 @@ static float miras__back_square(const float *row, const float *by, size_t n) {
   return miras__warp_sum(sum);
 }
 
-/* Bounded steps: eta becomes s eta. J is 1 in both layers. Of channels |x|^2 and |d_2|^2 are with
- * their steps, and eta beside them is 1. */
+/* Bounded steps: eta becomes s eta. J is the link's number of each layer, or 1. Of channels |x|^2
+ * and |d_2|^2 are with their steps, and eta beside them is 1. */
 static void miras__back_bound(const miras__back *f) {
   miras__chunk *const c = f->look.c;
   const miras__net *n = &c->net;
@@ -5081,8 +5112,8 @@ static void miras__back_bound(const miras__back *f) {
     for (size_t w = threadIdx.x % 32; w < out; w += 32)
       er = __fmaf_rn(n->e[r * out + w], n->r[r * out + w], er);
     er = __fadd_rn(miras__warp_sum(er), 1e-20f);
-    first = eta * xx * dd;
-    spent = __fmaf_rn(eta * yy, ee, first);
+    first = c->inv[0] * (eta * xx * dd);
+    spent = __fmaf_rn(c->inv[1] * eta * yy, ee, first);
     strain = c->p->d.bounded_step == 2 ? first / (sqrtf(dd) * sqrtf(yy) + 1e-20f) : 0;
     all = er * (1 + strain / 4) + c->p->growth * spent;
     for (size_t w = threadIdx.x % 32; etas && w < out; w += 32) etas[w] *= er / all;
@@ -5122,6 +5153,7 @@ static void miras__back_bound_bwd(const miras__back *f) {
   const float *const from[4] = {n->pairs.x[0], n->pairs.x[1], n->d[0], n->d[1]};
   float *const to[4] = {n->bx[0], n->bx[1], n->bd[0], n->bd[1]}, *const by = f->at.sums;
   const unsigned channel = f->look.size.channel;
+  float of_J[2] = {0, 0};
   for (unsigned r = threadIdx.x / 32; channel && r < m; r += blockDim.x / 32) {
     float sum = 0;
     for (size_t w = r * wide[3] + threadIdx.x % 32; w < (r + 1) * wide[3]; w += 32)
@@ -5132,6 +5164,7 @@ static void miras__back_bound_bwd(const miras__back *f) {
   if (channel) __syncthreads();
   for (unsigned r = threadIdx.x; r < m; r += blockDim.x) {
     const float share = c->share[r], of = c->p->growth;
+    const float J = c->inv[0], L = c->inv[1];
     const float eta = channel ? 1 : c->rows.eta[r] / share;
     const float xx = miras__back_by(f, MIRAS__BY_X)[r], yy = miras__back_by(f, MIRAS__BY_Y)[r];
     const float dd = miras__back_by(f, MIRAS__BY_D1)[r], ee = miras__back_by(f, MIRAS__BY_D2)[r];
@@ -5141,17 +5174,20 @@ static void miras__back_bound_bwd(const miras__back *f) {
     const float both = said * heard + 1e-20f;
     const int strains = c->p->d.bounded_step == 2;
     const float first = strains ? bq + bf / both : bq;
-    const float q = strains ? -eta * xx * dd * bf / both / both : 0;
+    const float q = strains ? -J * eta * xx * dd * bf / both / both : 0;
+    of_J[0] = __fmaf_rn(first, eta * xx * dd, of_J[0]);
+    of_J[1] = __fmaf_rn(bq, eta * yy * ee, of_J[1]);
     c->along[r] = bs * (of * c->spent[r] / all) / all;
     if (!channel) {
-      c->brows.eta[r] = c->brows.eta[r] * share + first * dd * xx + bq * ee * yy;
+      c->brows.eta[r] = c->brows.eta[r] * share + J * first * dd * xx + L * bq * ee * yy;
       c->rows.eta[r] = eta;
     }
-    by[r] = 2 * eta * first * dd;
-    by[rows + r] = 2 * eta * bq * ee + (heard > 0 ? q * said / heard : 0);
-    by[2 * rows + r] = 2 * eta * first * xx + (said > 0 ? q * heard / said : 0);
-    by[3 * rows + r] = 2 * eta * bq * yy;
+    by[r] = 2 * J * eta * first * dd;
+    by[rows + r] = 2 * L * eta * bq * ee + (heard > 0 ? q * said / heard : 0);
+    by[2 * rows + r] = 2 * J * eta * first * xx + (said > 0 ? q * heard / said : 0);
+    by[3 * rows + r] = 2 * L * eta * bq * yy;
   }
+  for (int i = 0; i < 2; i++) miras__back_number(f, i, of_J[i]);
   __syncthreads();
   for (unsigned r = threadIdx.x / 32; channel && r < m; r += blockDim.x / 32)
     miras__back_bound_channels(f, r, by);
@@ -5331,7 +5367,8 @@ template <int P> static void miras__back_down(const miras__back *f) {
   __syncthreads();
 }
 
-/* Scores left right' of a chunk, j <= t: to `x`, added to it if adds; with G, the tile, too. */
+/* Scores left right' of a chunk, j <= t: to `x`, added to it if adds; with G, the tile of the first
+ * layer's, too. */
 template <int P>
 static void miras__back_scores(const miras__back *f, float *x, int adds, int left, int right,
                                const miras__side *with) {
@@ -5355,6 +5392,7 @@ static void miras__back_scores(const miras__back *f, float *x, int adds, int lef
         const int in = t < m && j <= t;
         float *const to = x + t * ld + j;
         p[e] = in && with ? __fmul_rn(l->c->g[t * ld + j], K_OF(c)[e]) : 0;
+        p[e] = __fmul_rn(l->c->inv[0], p[e]);
         if (in) *to = adds ? __fadd_rn(*to, K_OF(c)[e]) : K_OF(c)[e];
       }
       if (with) miras__side_put<P>(with, K_ROW, K_COLUMN, p[0], p[1]);
@@ -5362,7 +5400,8 @@ static void miras__back_scores(const miras__back *f, float *x, int adds, int lef
   }
 }
 
-/* The tile of G (.) x; or, back, from x = -bP and what it was of, k: bG += and bK = bP (.) G. */
+/* The tile of the last layer's G (.) x; or, back, from x = -bP and what it was of, k: bG += and
+ * bK = bP (.) G. */
 template <int P>
 static void miras__back_tile(const miras__back *f, const float *x, const float *k) {
   const miras__chunk *c = f->look.c;
@@ -5373,7 +5412,7 @@ static void miras__back_tile(const miras__back *f, const float *x, const float *
     K_ALL for (unsigned e = 0; e < 2; e++) {
       const size_t own = t * c->p->span + j + e;
       const int in = t < m && j + e <= t;
-      const float value = in ? k ? -x[own] : x[own] : 0;
+      const float value = in ? k ? -x[own] : __fmul_rn(c->inv[1], x[own]) : 0;
       p[e] = in ? __fmul_rn(c->g[own], value) : 0;
       if (in && k) c->bg[own] = __fmaf_rn(value, k[own], c->bg[own]);
     }
@@ -5403,7 +5442,8 @@ static void miras__back_meet(const miras__back *f, float *to, unsigned n, int tu
   }
 }
 
-/* What a slab adds to p A [- p B] of gates per channel and, behind an inner norm, to u_2. */
+/* What a slab adds to p W [- p B] of gates per channel, to a link's p B, and, behind an inner norm,
+ * to u_2. */
 template <int P>
 __device__ __noinline__ void miras__back_looks(const miras__back *f, unsigned from, unsigned w) {
   const miras__slabs *const l = &f->look;
@@ -5426,12 +5466,15 @@ __device__ __noinline__ void miras__back_looks(const miras__back *f, unsigned fr
                                                            s.frags, column, w);
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const size_t at = K_ROW * n + K_COLUMN + e;
-      float left, z;
+      float left, home, z;
       if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= n) continue;
-      left = l->c->ca[at], z = __fsub_rn(K_OF(c)[e], K_OF(h)[e]);
+      left = l->c->ca[at], home = __fmul_rn(l->c->inv[1], K_OF(h)[e]);
+      z = __fsub_rn(K_OF(c)[e], home);
       l->c->mixed[at] = from ? __fadd_rn(l->c->mixed[at], z) : z;
+      if (l->size.linked)
+        l->c->live[at] = from ? __fadd_rn(l->c->live[at], K_OF(h)[e]) : K_OF(h)[e];
       if (!normed) continue;
-      z = __fmaf_rn(left, K_OF(c)[e], __fmul_rn(__fsub_rn(1, left), K_OF(h)[e]));
+      z = __fmaf_rn(left, K_OF(c)[e], __fmul_rn(__fsub_rn(1, left), home));
       l->c->query.z[1][at] = from ? __fadd_rn(l->c->query.z[1][at], z) : z;
     }
   }
@@ -5439,7 +5482,7 @@ __device__ __noinline__ void miras__back_looks(const miras__back *f, unsigned fr
 
 /* u_1 and p of a slab, and what it adds to p y' and, behind an inner norm, to u_2. */
 template <int P>
-static void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
+__device__ __noinline__ void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const miras__pass *q = &l->c->query;
@@ -5447,57 +5490,60 @@ static void miras__back_read(const miras__back *f, unsigned from, unsigned w) {
   const miras__terms first = miras__back_reads(f, 0, from, NULL, 0, 0);
   const miras__terms second = miras__back_reads(f, 1, from, NULL, 0, 0);
   miras__share s;
-  miras__back_slab<P>(f, MIRAS__BACK_Y, l->c->net.pairs.x[1], mid, from);
-  miras__back_slab<P>(f, MIRAS__BACK_D1, l->c->net.d[0], mid_out, from);
-  __syncthreads();
+  if (l->live) {
+    miras__back_slab<P>(f, MIRAS__BACK_Y, l->c->net.pairs.x[1], mid, from);
+    miras__back_slab<P>(f, MIRAS__BACK_D1, l->c->net.d[0], mid_out, from);
+    __syncthreads();
+  }
   for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
     float c[2][2][4];
     miras__share_clear(c);
-    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
-      c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_D1], s.row, s.frags, s.column, l->rows);
+    if (l->live)
+      miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
+        c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_D1], s.row, s.frags, s.column, l->rows);
     miras__share_minus(c);
     miras__back_terms<P, MIRAS__EITHER>(c, f, &first, &tile[MIRAS__BACK_Q], &s,
                                         tile[MIRAS__BACK_Q].columns);
     miras__back_act<P>(f, q, MIRAS__BACK_P, c, &s, from);
   }
   __syncthreads();
-  miras__back_scores<P>(f, l->c->kq[1], from > 0, MIRAS__BACK_P, MIRAS__BACK_Y, NULL);
-  if (l->size.channel)
+  if (l->live)
+    miras__back_scores<P>(f, l->c->kq[1], from > 0, MIRAS__BACK_P, MIRAS__BACK_Y, NULL);
+  if (l->size.channel && l->live)
     miras__back_looks<P>(f, from, w);
   else if (l->c->p->d.inner_norm)
     miras__back_add<P, MIRAS__EITHER>(f, &second, &tile[MIRAS__BACK_P], w, q->z[1], l->size.out);
   __syncthreads();
 }
 
-/* Gates per channel: tiles of rows with their decays, and P_1. */
+/* Gates per channel: tiles of rows with their decays. */
 template <int P> __device__ __noinline__ void miras__back_gates(const miras__back *f) {
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const miras__chunk *c = l->c;
   const unsigned m = (unsigned)c->m, n = l->size.in;
-  const float *const q = c->query.x[0];
-  miras__slabs_decays(l, 1);
+  miras__slabs_decays(l, 0);
   miras__slabs_gated<P>(&tile[MIRAS__BACK_X], m, n, c->live_y, c->left, 0);
   miras__slabs_gated<P>(&tile[MIRAS__BACK_D2], m, n, c->live_d, c->left, 0);
-  miras__slabs_gated<P>(&tile[MIRAS__BACK_Q], m, n, q, c->ca, 0);
-  if (c->home) miras__slabs_gated<P>(&tile[MIRAS__BACK_HQ], m, n, q, c->ca, 1);
   for (unsigned r = threadIdx.x; r < l->rows; r += blockDim.x) {
     miras__back_by(f, MIRAS__BY_A)[r] = miras__back_by(f, MIRAS__BY_HOME)[r] = 1;
     miras__back_by(f, MIRAS__BY_F)[r] = miras__back_by(f, MIRAS__BY_N)[r] = 0;
     miras__back_by(f, MIRAS__BY_G)[r] = -1;
   }
-  miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P1], c->kq[0], NULL, 1);
+  __syncthreads();
 }
 
-/* Rows from token t on, and all that their adjoint wants of the pass. */
-template <int P> static void miras__back_again(const miras__back *f, size_t t, unsigned m) {
-  const miras__slabs *const l = &f->look;
+/* Rows from token t on, and all that their adjoint wants of the pass but the reads. */
+template <int P> static void miras__back_again(miras__back *f, size_t t, unsigned m) {
+  miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const unsigned in = l->size.in;
   miras__chunk *const c = l->c;
   unsigned from;
   miras__piece(c, c->p->rule, t, 0, m, m == c->p->span);
+  if (l->size.linked) miras__weights_of(c->K, c->p, c->w, c->a, c->b, c->scalars + 4);
   miras__piece_state(c);
+  l->reads = (unsigned)c->reads, l->live = c->rule->reads_live;
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
   miras__rows_fwd(c->K, c->p, &c->io, t, m, &c->rows);
   miras__back_fill<P>(&tile[MIRAS__BACK_X], c->rows.x, in, m, in);
@@ -5510,14 +5556,11 @@ template <int P> static void miras__back_again(const miras__back *f, size_t t, u
   miras__back_errors<P>(f);
   miras__back_down<P>(f);
   if (c->p->d.bounded_step) miras__back_bound(f);
-  if (!l->size.channel) miras__back_course(f);
-  miras__rows_queries(c->K, c->p, &c->io, t, m, c->query.x[0], in);
   if (l->size.channel) {
     miras__back_gates<P>(f);
-    K_SLABS miras__back_read<P>(f, from, K_WIDE);
     return;
   }
-  miras__back_fill<P>(&tile[MIRAS__BACK_Q], c->query.x[0], in, m, in);
+  miras__back_course(f);
   for (unsigned r = threadIdx.x; r < l->rows; r += blockDim.x) {
     const unsigned last = (unsigned)((m - 1) * c->p->span);
     const int closes = c->ends && r < m;
@@ -5528,14 +5571,58 @@ template <int P> static void miras__back_again(const miras__back *f, size_t t, u
     miras__back_by(f, MIRAS__BY_N)[r] = closes && c->s ? -c->n[last + r] : 0;
   }
   __syncthreads();
-  miras__back_scores<P>(f, c->kq[0], 0, MIRAS__BACK_Q, MIRAS__BACK_X, &tile[MIRAS__BACK_P1]);
-  if (c->p->d.inner_norm) c->K->fill(c->query.z[1], 0, m * (size_t)l->size.out);
-  else __syncthreads();
+}
+
+/* Reads from a token on, p, and u_2 behind an inner norm: of a chunk, along A_t, with their scores;
+ * rows of the chunk behind them are zero. Or, not live, by W alone. */
+template <int P> static void miras__back_asks(const miras__back *f, size_t token) {
+  const miras__slabs *const l = &f->look;
+  const miras__side *tile = f->at.tile;
+  const unsigned in = l->size.in, reads = l->reads;
+  miras__chunk *const c = l->c;
+  float *const q = c->query.x[0];
+  unsigned from;
+  miras__rows_queries(c->K, c->p, &c->io, token, reads, q, in);
+  c->K->fill(q + reads * (size_t)in, 0, (c->m - reads) * (size_t)in);
+  if (c->p->d.inner_norm) c->K->fill(c->query.z[1], 0, c->m * (size_t)l->size.out);
+  if (l->size.channel && l->live) {
+    miras__slabs_met(l, q, c->live_y, c->kq[0]);
+    miras__slabs_gated<P>(&tile[MIRAS__BACK_Q], reads, in, q, c->ca, 0);
+    if (c->home) miras__slabs_gated<P>(&tile[MIRAS__BACK_HQ], reads, in, q, c->ca, 1);
+    __syncthreads();
+    miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P1], c->kq[0], NULL, c->inv[0]);
+  } else {
+    miras__back_fill<P>(&tile[MIRAS__BACK_Q], q, in, reads, in);
+    __syncthreads();
+  }
+  if (l->live && !l->size.channel) {
+    miras__back_scores<P>(f, c->kq[0], 0, MIRAS__BACK_Q, MIRAS__BACK_X, &tile[MIRAS__BACK_P1]);
+    __syncthreads();
+  }
   K_SLABS miras__back_read<P>(f, from, K_WIDE);
-  miras__back_tile<P>(f, c->kq[1], NULL);
+  if (l->live && !l->size.channel) miras__back_tile<P>(f, c->kq[1], NULL);
 }
 
 /* ---- fold and reads, back ---- */
+
+/* Scores x of a layer, of which a link's number is to be a factor, and it becomes one: of that
+ * -<x, k>, or -<G (.) x, k>. */
+static void miras__back_factor(const miras__back *f, int layer, float *x, const float *k,
+                               const float *g) {
+  const miras__chunk *c = f->look.c;
+  const unsigned m = (unsigned)c->m, reads = f->look.reads;
+  float sum = 0;
+  if (!f->look.size.linked) return;
+  for (unsigned at = threadIdx.x; at < m * m; at += blockDim.x) {
+    const size_t t = at / m, j = at % m, own = t * c->p->span + j;
+    const float was = j <= t ? x[own] : 0;
+    if (j > t) continue;
+    if (t < reads) sum = __fmaf_rn(g ? __fmul_rn(g[own], was) : was, -k[own], sum);
+    x[own] = __fmul_rn(c->inv[layer], was);
+  }
+  miras__back_number(f, layer, sum);
+  __syncthreads();
+}
 
 /* bu_2 of the answers, and what meets d_2 there. */
 template <int P> static void miras__back_answers(const miras__back *f, size_t token) {
@@ -5543,14 +5630,15 @@ template <int P> static void miras__back_answers(const miras__back *f, size_t to
   miras__chunk *const c = l->c;
   const miras__call *call = c->call;
   const miras__net *n = &c->net;
-  const size_t dv = l->size.out, m = c->m;
+  const int live = l->live, channel = (int)l->size.channel;
+  const size_t dv = l->size.out, m = l->reads;
   const float *bo = call->dy + token * call->lddy;
   miras__pass s = c->query;
   s.m = m;
   if (c->p->d.inner_norm) {
-    if (l->size.channel) {
+    if (live && channel) {
       miras__slabs_mixed(l);
-    } else {
+    } else if (live) {
       miras__back_meet<P>(f, s.z[1], (unsigned)dv, 0, MIRAS__BACK_D2, -1);
       __syncthreads();
     }
@@ -5558,22 +5646,30 @@ template <int P> static void miras__back_answers(const miras__back *f, size_t to
   }
   if (n->answer->params) n->answer->params(n, &s, bo, call->lddy);
   n->answer->bwd(n, &s, c->dz, bo, call->lddy);
-  if (l->size.channel) {
+  c->K->fill(c->dz + m * dv, 0, (c->m - m) * dv);
+  if (live && channel) {
     const miras__side *tile = f->at.tile;
     const unsigned rows = (unsigned)m, wide = l->size.out;
+    float sum = 0;
     miras__slabs_gated<P>(&tile[MIRAS__BACK_U2], rows, wide, c->dz, c->ca, 0);
     if (c->home) miras__slabs_gated<P>(&tile[MIRAS__BACK_HU2], rows, wide, c->dz, c->ca, 1);
+    for (unsigned at = threadIdx.x; l->size.linked && at < rows * wide; at += blockDim.x)
+      sum = __fmaf_rn(__fmul_rn(c->dz[at], __fsub_rn(1, c->ca[at])), c->live[at], sum);
+    miras__back_number(f, 1, sum);
     miras__slabs_met(l, c->dz, c->live_d, c->bp);
     __syncthreads();
-    miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P2], c->bp, NULL, -1);
+    miras__slabs_scores<P>(l, &tile[MIRAS__BACK_P2], c->bp, NULL, -c->inv[1]);
+    miras__back_factor(f, 1, c->kq[1], c->bp, NULL);
     return;
   }
   miras__back_fill<P>(&f->at.tile[MIRAS__BACK_U2], c->dz, dv, (unsigned)m, (unsigned)dv);
   __syncthreads();
+  if (!live) return;
   miras__back_meet<P>(f, n->bd[1], (unsigned)dv, 1, MIRAS__BACK_U2, -1);
   __syncthreads();
   miras__back_scores<P>(f, c->bp, 0, MIRAS__BACK_U2, MIRAS__BACK_D2, NULL);
   __syncthreads();
+  miras__back_factor(f, 1, c->bp, c->kq[1], c->g);
   miras__back_tile<P>(f, c->bp, c->kq[1]);
 }
 
@@ -5585,6 +5681,7 @@ static void miras__back_hidden(const miras__back *f, unsigned from, unsigned w) 
   miras__chunk *const c = l->c;
   const unsigned m = (unsigned)c->m, mid = l->size.mid, mid_out = l->size.mid_out;
   const int kind = (int)c->p->d.activation;
+  const int live = f->asks && l->live;
   const float *const with = l->size.channel ? NULL : c->query.x[1] + from;
   const miras__terms reads = miras__back_reads(f, 1, from, with, mid, mid - from);
   const miras__terms folds = miras__back_folds(f, 1, from, NULL, 0, 0);
@@ -5594,13 +5691,16 @@ static void miras__back_hidden(const miras__back *f, unsigned from, unsigned w) 
     float b[2][2][4], y[2][2][4];
     miras__share_clear(b);
     miras__share_clear(y);
-    miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
-      b, &tile[MIRAS__BACK_P2], &tile[MIRAS__BACK_Y], row, s.frags, column, l->rows);
-    miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
-      y, &tile[MIRAS__BACK_P2], &tile[MIRAS__BACK_P], row, s.frags, column, l->rows);
-    miras__back_terms<P, MIRAS__EITHER_TURNED>(b, f, &reads, &tile[MIRAS__BACK_U2], &s,
-                                               tile[MIRAS__BACK_U2].columns);
-    if (c->ends)
+    if (live) {
+      miras__side_product<P, MIRAS__HALVES, MIRAS__HALVES_TURNED>(
+        b, &tile[MIRAS__BACK_P2], &tile[MIRAS__BACK_Y], row, s.frags, column, l->rows);
+      miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
+        y, &tile[MIRAS__BACK_P2], &tile[MIRAS__BACK_P], row, s.frags, column, l->rows);
+    }
+    if (f->asks)
+      miras__back_terms<P, MIRAS__EITHER_TURNED>(b, f, &reads, &tile[MIRAS__BACK_U2], &s,
+                                                 tile[MIRAS__BACK_U2].columns);
+    if (f->folds && c->ends)
       miras__back_terms<P, MIRAS__FLOATS_TURNED>(y, f, &folds, &tile[MIRAS__BACK_D2], &s,
                                                  tile[MIRAS__BACK_D2].columns);
     K_PAIRS {
@@ -5608,12 +5708,13 @@ static void miras__back_hidden(const miras__back *f, unsigned from, unsigned w) 
       if (pair / 4 >= s.frags) continue;
       K_ALL for (unsigned e = 0; e < 2; e++) {
         const unsigned at = from + K_COLUMN + e;
-        u[e] = K_ROW < m && at < mid_out
+        u[e] = f->asks && K_ROW < m && at < mid_out
                  ? __fmul_rn(K_OF(b)[e],
                              miras__slab_slope(kind, c->query.z[0][K_ROW * mid_out + at])) : 0;
-        if (K_ROW < m && at < mid) c->net.bx[1][K_ROW * mid + at] = K_OF(y)[e];
+        if (f->folds && K_ROW < m && at < mid) c->net.bx[1][K_ROW * mid + at] = K_OF(y)[e];
       }
-      miras__side_put<P>(&tile[MIRAS__BACK_U1], K_ROW, K_COLUMN, u[0], u[1]);
+      if (f->asks)
+        miras__side_put<P>(&tile[MIRAS__BACK_U1], K_ROW, K_COLUMN, u[0], u[1]);
     }
   }
 }
@@ -5629,8 +5730,9 @@ static void miras__back_gradient(const miras__back *f, unsigned from, unsigned w
   for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, w); turn++) {
     float c[2][2][4];
     miras__share_clear(c);
-    miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
-      c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_U1], s.row, s.frags, s.column, l->rows);
+    if (l->live)
+      miras__side_product<P, MIRAS__HALVES_TURNED, MIRAS__HALVES_TURNED>(
+        c, &tile[MIRAS__BACK_P1], &tile[MIRAS__BACK_U1], s.row, s.frags, s.column, l->rows);
     miras__share_minus(c);
     if (l->c->ends)
       miras__back_terms<P, MIRAS__FLOATS>(c, f, &folds, &tile[MIRAS__BACK_X], &s,
@@ -5693,7 +5795,8 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
   const miras__chunk *c = l->c;
   const miras__side ca = miras__back_side(f->ca[layer], layer, from);
   const miras__side cs = miras__back_side(f->cs[layer], layer, from);
-  const miras__side a = miras__slab_side(l, layer, 0, from);
+  const miras__side cw = miras__back_side(f->cw[layer], layer, from);
+  const miras__side a = miras__slab_side(l, layer, 3, from);
   const miras__side b = miras__slab_side(l, layer, 1, from);
   const miras__side total = miras__slab_side(l, layer, 2, from);
   const int left = layer ? MIRAS__BACK_P : MIRAS__BACK_Q;
@@ -5703,7 +5806,10 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
   const float whole = c->ends && !channel ? c->ca[last] : 1;
   const float by = c->ends && c->s ? c->cf[last] : 0;
   const float stays = c->ends && c->s ? c->ch[last] : 1;
+  const float inv = c->inv[layer];
   float *const to = (float *)(uintptr_t)ca.p, *const ts = (float *)(uintptr_t)cs.p;
+  float *const tw = (float *)(uintptr_t)cw.p;
+  const int alone = f->asks && !l->live;         /* reads by W alone                              */
   float *const home = f->home[layer] ? f->home[layer] + (b.p - l->side[layer][1].p) : NULL;
   const unsigned rows = layer ? w : f->at.tile[MIRAS__BACK_Q].columns;
   const unsigned columns = layer ? f->at.tile[MIRAS__BACK_U2].columns : w;
@@ -5715,15 +5821,18 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
     K_ALL for (int i = 0; i < 3; i++) {
       const int more = channel && i == 1;
       miras__share_clear(d[i]);
-      if (i == 0 || (i == 1 ? home != NULL : ts != NULL))
+      if (f->asks && (i == 0 || (!alone && (i == 1 ? home != NULL : ts != NULL))))
         miras__back_outer<P>(d[i], f, more && !layer ? MIRAS__BACK_HQ : left,
                              more && layer ? MIRAS__BACK_HU2 : right, &s,
-                             channel ? NULL : miras__back_by(f, i));
+                             channel || alone ? NULL : miras__back_by(f, i));
     }
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const unsigned i = K_ROW, j = K_COLUMN + e;
       float old, own, keep = whole;
       if (pair / 4 >= s.frags || i >= ca.rows || j >= ca.columns) continue;
+      if (f->asks && tw != to)
+        tw[i * cw.ld + j] = __fadd_rn(tw[i * cw.ld + j], K_OF(d[0])[e]);
+      if (!f->folds) continue;
       if (channel && c->ends) keep = c->ca[last * n + (layer ? j : i)];
       old = to[i * ca.ld + j];
       own = b.p ? __fsub_rn(a.p[i * a.ld + j], b.p[i * b.ld + j]) : a.p[i * a.ld + j];
@@ -5735,16 +5844,18 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
         of[pair / 4 * 2 + pair % 2] = __fmaf_rn(own, old, of[pair / 4 * 2 + pair % 2]);
       if (home)
         home[i * b.ld + j] = __fadd_rn(home[i * b.ld + j],
-                                       __fmaf_rn(__fsub_rn(1, keep), old, K_OF(d[1])[e]));
+                                       __fmaf_rn(__fsub_rn(1, keep), old,
+                                                 __fmul_rn(inv, K_OF(d[1])[e])));
       if (ts) {
         const float was = ts[i * cs.ld + j];
         own = total.p[i * total.ld + j];
         all[1] = __fmaf_rn(own, old, all[1]), all[2] = __fmaf_rn(own, was, all[2]);
-        ts[i * cs.ld + j] = __fmaf_rn(stays, was, __fmaf_rn(by, old, K_OF(d[2])[e]));
+        ts[i * cs.ld + j] =
+          __fmaf_rn(stays, was, __fmaf_rn(by, old, __fmul_rn(inv, K_OF(d[2])[e])));
       }
-      to[i * ca.ld + j] = __fmaf_rn(keep, old, K_OF(d[0])[e]);
+      to[i * ca.ld + j] = tw == to ? __fmaf_rn(keep, old, K_OF(d[0])[e]) : __fmul_rn(keep, old);
     }
-    if (channel) miras__back_shares(f, layer, &s, of, from > 0);
+    if (channel && f->folds) miras__back_shares(f, layer, &s, of, from > 0);
   }
   K_ALL for (unsigned i = 0; i < 3; i++) {
     const float own = miras__warp_sum(all[i]);
@@ -5757,18 +5868,24 @@ static void miras__back_weights(const miras__back *f, int layer, unsigned from, 
 static void miras__back_coefficients(const miras__back *f) {
   miras__chunk *const c = f->look.c;
   const unsigned m = (unsigned)c->m, rows = f->look.rows, wide = f->look.size.wide / 16;
+  float number[2] = {0, 0};
   for (unsigned r = threadIdx.x; r < m; r += blockDim.x) {
     float all[MIRAS__BY_ALL];
     K_ALL for (int i = 0; i < MIRAS__BY_ALL; i++) {
       all[i] = 0;
       if (i >= MIRAS__BY_G ? !c->ends || (i == MIRAS__BY_N && !c->s)
-                           : !f->look.side[0][i].p) continue;
+                           : !f->look.live || !f->look.side[0][i].p) continue;
       for (int layer = 0; layer < 2; layer++) {
         const float *sum = miras__back_sums(f, layer, i);
         /* fold: columns of x and of d_2; reads: columns of q, and hidden ones */
         const unsigned n = layer && i < MIRAS__BY_G ? wide
                          : f->at.tile[layer ? MIRAS__BACK_D2 : MIRAS__BACK_X].columns / 16;
-        for (unsigned w = 0; w < n; w++) all[i] = __fadd_rn(all[i], sum[w * rows + r]);
+        const int times = i == MIRAS__BY_HOME || i == MIRAS__BY_F;   /* a link's number           */
+        const float by = times ? c->inv[layer] : 1, own = miras__back_by(f, i)[r];
+        for (unsigned w = 0; w < n; w++) {
+          all[i] = __fmaf_rn(by, sum[w * rows + r], all[i]);
+          if (times) number[layer] = __fmaf_rn(own, sum[w * rows + r], number[layer]);
+        }
       }
     }
     c->ba[r] = __fadd_rn(c->ba[r], __fsub_rn(all[MIRAS__BY_A], all[MIRAS__BY_HOME]));
@@ -5785,6 +5902,7 @@ static void miras__back_coefficients(const miras__back *f) {
       c->bh[r] = __fadd_rn(c->bh[r], f->at.whole[16 + warp]);
     }
   }
+  for (int layer = 0; layer < 2; layer++) miras__back_number(f, layer, number[layer]);
   __syncthreads();
 }
 
@@ -5798,6 +5916,7 @@ __device__ __noinline__ void miras__back_asked(const miras__back *f, unsigned fr
   const miras__side b = miras__back_side(l->side[0][1], 0, from);
   const miras__chunk *k = l->c;
   const unsigned m = (unsigned)k->m, n = l->size.in;
+  float number = 0;
   miras__share s;
   for (unsigned turn = 0; miras__share_of(&s, turn, l->rows, tile[MIRAS__BACK_Q].columns); turn++) {
     const unsigned row = s.row, column = s.column;
@@ -5811,21 +5930,23 @@ __device__ __noinline__ void miras__back_asked(const miras__back *f, unsigned fr
                                                                   s.frags, column, w);
     K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
       const size_t at = K_ROW * n + K_COLUMN + e;
-      float left;
+      float left, home;
       if (pair / 4 >= s.frags || K_ROW >= m || K_COLUMN + e >= n) continue;
-      left = k->ca[at];
-      k->ba[at] = __fmaf_rn(__fsub_rn(K_OF(c)[e], K_OF(h)[e]), k->query.x[0][at], k->ba[at]);
-      bq[at] = __fmaf_rn(left, K_OF(c)[e],
-                         __fmaf_rn(__fsub_rn(1, left), K_OF(h)[e], bq[at]));
+      left = k->ca[at], home = __fmul_rn(k->inv[0], K_OF(h)[e]);
+      k->ba[at] = __fmaf_rn(__fsub_rn(K_OF(c)[e], home), k->query.x[0][at], k->ba[at]);
+      bq[at] = __fmaf_rn(left, K_OF(c)[e], __fmaf_rn(__fsub_rn(1, left), home, bq[at]));
+      number = __fmaf_rn(__fmul_rn(__fsub_rn(1, left), K_OF(h)[e]), k->query.x[0][at], number);
     }
   }
+  miras__back_number(f, 0, number);
 }
 
 /* Rows x of n channels that were written, times their steps, and the rows that asked for them; b
  * is -met. left: what decays leave until each row, as a block of rows finds it; live: B. */
 typedef struct miras__back_rows {
   const float *x, *written, *asked, *met;
-  float *left, *live, *bx, *beta, *balpha, *basked;    /* basked: NULL, nobody wants it           */
+  float *left, *live, *bx, *beta, *balpha, *basked;    /* basked: NULL, nobody wants it; met and
+                                                          asked: NULL, nobody asked               */
 } miras__back_rows;
 enum { MIRAS__BACK_EACH = 8 };       /* of them at a time                                         */
 
@@ -5835,9 +5956,9 @@ typedef struct miras__back_row {
 } miras__back_row;
 static void miras__back_row_of(miras__back_row *r, const miras__chunk *c, const miras__back_rows *s,
                                unsigned t, unsigned first, size_t at) {
-  const float *const met = s->met + t * c->p->span + first;
-  r->alpha = c->rows.alpha[at], r->asked = s->asked[at], r->left = s->left[at];
-  K_ALL for (unsigned j = 0; j < MIRAS__BACK_EACH; j++) r->met[j] = met[j];
+  r->alpha = c->rows.alpha[at], r->asked = s->met ? s->asked[at] : 0, r->left = s->left[at];
+  K_ALL for (unsigned j = 0; j < MIRAS__BACK_EACH; j++)
+    r->met[j] = s->met ? s->met[t * c->p->span + first + j] : 0;
 }
 
 /* Channel w of them. */
@@ -5877,8 +5998,8 @@ static void miras__back_run(const miras__back *f, const miras__back_rows *s, uns
         s->basked[at] = __fmaf_rn(__fmul_rn(row.alpha, row.left), met, s->basked[at]);
     }
     K_ALL for (unsigned i = EACH; i-- > 0;) {
-      const float *const met = s->met + (first + i) * ld + first;
-      const int in = first + i < m;
+      const int in = s->met && first + i < m;
+      const float *const met = in ? s->met + (first + i) * ld + first : NULL;
       const float q = in ? s->asked[(first + i) * n + w] : 0, own = in ? -met[i] : 0;
       float since = 1;
       h[i] = u[i] = 0;
@@ -5916,7 +6037,7 @@ static void miras__back_gate(const miras__back *f, unsigned w, float b) {
     K_ALL for (size_t k = 0; k < EACH; k++) {
       const size_t t = end - 1 - k, at = t * n + w;
       if (k >= end) continue;
-      by[k] = __fmaf_rn(c->dz[at], c->mixed[at], c->ba[at]);
+      by[k] = f->look.live ? __fmaf_rn(c->dz[at], c->mixed[at], c->ba[at]) : c->ba[at];
       alpha[k] = c->rows.alpha[at], before[k] = t ? c->ca[at - n] : 1;
       to[k] = __fadd_rn(c->brows.alpha[at], c->live[at]);
       eta[k] = __fadd_rn(c->brows.eta[at], c->left[at]);
@@ -5939,15 +6060,17 @@ __device__ __noinline__ void miras__back_channels(const miras__back *f, float *b
   miras__chunk *const c = f->look.c;
   const miras__net *n = &c->net;
   const unsigned m = (unsigned)c->m, wide = f->look.size.out, across = f->look.size.wide / 16;
+  const int live = f->look.live;
+  if (live) miras__back_factor(f, 0, c->bp, c->kq[0], NULL);
   c->K->fill(c->live, 0, m * (size_t)wide);
   c->K->fill(c->left, 0, m * (size_t)wide);
   for (unsigned at = threadIdx.x; at < 2 * wide; at += blockDim.x) {
     const int in = at < wide;
     const miras__back_rows s = {
       in ? n->pairs.x[0] : n->d[1], in ? c->live_y : c->live_d, in ? c->query.x[0] : c->dz,
-      in ? c->bp : c->kq[1], in ? n->t1 : n->t2, in ? c->blive_y : c->blive_d,
+      !live ? NULL : in ? c->bp : c->kq[1], in ? n->t1 : n->t2, in ? c->blive_y : c->blive_d,
       in ? n->bx[0] : n->bd[1], in ? c->brows.eta : c->left, in ? c->brows.alpha : c->live,
-      in ? bq : NULL};
+      in && live ? bq : NULL};
     miras__back_run(f, &s, at % wide);
   }
   __syncthreads();
@@ -5962,47 +6085,165 @@ __device__ __noinline__ void miras__back_channels(const miras__back *f, float *b
   __syncthreads();
 }
 
-/* A slab of fold and reads. */
+/* A slab of fold and reads, or of one of them. */
 template <int P>
-static void miras__back_slab_of(const miras__back *f, unsigned from, unsigned w, float *bq) {
+__device__ __noinline__ void miras__back_slab_of(const miras__back *f, unsigned from, unsigned w,
+                                                 float *bq) {
   const miras__slabs *const l = &f->look;
   const miras__side *tile = f->at.tile;
   const unsigned in = l->size.in, out = l->size.out;
   miras__chunk *const c = l->c;
-  const int channel = (int)l->size.channel;
+  const int channel = (int)l->size.channel, live = f->asks && l->live;
   const miras__terms first =
     miras__back_folds(f, 0, from, channel ? NULL : c->net.pairs.x[0], in, in);
   const miras__terms second = miras__back_folds(f, 1, from, channel ? NULL : c->net.d[1], out, out);
   const miras__terms reads = miras__back_reads(f, 0, from, c->query.x[0], in, in);
   float *const bx = channel ? c->blive_y : c->net.bx[0];
   float *const bd = channel ? c->blive_d : c->net.bd[1];
-  miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
-  miras__back_slab<P>(f, MIRAS__BACK_D1, c->net.d[0], l->size.mid_out, from);
-  miras__back_slab<P>(f, MIRAS__BACK_P, c->query.x[1], l->size.mid, from);
+  if (f->folds) {
+    miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
+    miras__back_slab<P>(f, MIRAS__BACK_D1, c->net.d[0], l->size.mid_out, from);
+  }
+  if (f->asks) miras__back_slab<P>(f, MIRAS__BACK_P, c->query.x[1], l->size.mid, from);
   __syncthreads();
-  if (c->ends) {
+  if (f->folds && c->ends) {
     miras__back_add<P, MIRAS__FLOATS>(f, &second, &tile[MIRAS__BACK_Y], w, bd, out);
     miras__back_add<P, MIRAS__FLOATS_TURNED>(f, &first, &tile[MIRAS__BACK_D1], w, bx, in);
   }
   miras__back_hidden<P>(f, from, w);
   __syncthreads();
-  if (channel) miras__back_asked<P>(f, from, w, bq);
-  else miras__back_add<P, MIRAS__EITHER_TURNED>(f, &reads, &tile[MIRAS__BACK_U1], w, bq, in);
-  miras__back_gradient<P>(f, from, w);
-  miras__back_scores<P>(f, c->bp, from > 0, MIRAS__BACK_U1, MIRAS__BACK_D1, NULL);
+  if (channel && live) miras__back_asked<P>(f, from, w, bq);
+  else if (f->asks)
+    miras__back_add<P, MIRAS__EITHER_TURNED>(f, &reads, &tile[MIRAS__BACK_U1], w, bq, in);
+  if (f->folds) miras__back_gradient<P>(f, from, w);
+  if (live) miras__back_scores<P>(f, c->bp, from > 0, MIRAS__BACK_U1, MIRAS__BACK_D1, NULL);
   miras__back_weights<P>(f, 1, from, w);
   __syncthreads();
   miras__back_weights<P>(f, 0, from, w);
   __syncthreads();
 }
 
+/* bq of reads from a token on goes to where it came from. */
+static void miras__back_asking(const miras__back *f, size_t token, float *bq) {
+  const miras__chunk *c = f->look.c;
+  const miras__call *call = c->call;
+  const size_t in = f->look.size.in, reads = f->look.reads;
+  if (c->p->d.inner_residual)
+    c->K->add_rows(bq, in, call->dy + token * call->lddy, call->lddy, reads, f->look.size.out);
+  miras__rows_queries_bwd(c->K, c->p, &c->io, call->g, token, reads, bq, c->query.x[0], in);
+}
+
+/* ---- a link, back ---- */
+
+/* Reads by W alone, from a token on, there and back: bW +=. */
+template <int P>
+__device__ __noinline__ void miras__back_alone(miras__back *f, size_t token, unsigned reads) {
+  miras__slabs *const l = &f->look;
+  miras__chunk *const c = l->c;
+  const int live = l->live, folds = f->folds;
+  const unsigned rows = l->rows;
+  const size_t m = c->m;
+  float *const bq = c->net.t3;
+  unsigned from;
+  c->m = l->reads = reads, l->rows = (reads + 15) / 16 * 16;
+  l->live = f->folds = 0, f->asks = 1;
+  miras__back_asks<P>(f, token);
+  miras__back_answers<P>(f, token);
+  c->K->fill(bq, 0, reads * (size_t)l->size.in);
+  K_SLABS miras__back_slab_of<P>(f, from, K_WIDE, bq);
+  miras__back_asking(f, token, bq);
+  c->m = m, l->rows = rows;
+  l->live = live, f->folds = folds;
+}
+
+/* A_C, a slab of a layer's. */
+template <int P>
+static void miras__back_folded(const miras__back *f, int layer, unsigned from, unsigned w) {
+  const miras__slabs *const l = &f->look;
+  const miras__chunk *c = l->c;
+  const miras__side a = miras__slab_side(l, layer, 3, from);
+  const miras__side b = miras__slab_side(l, layer, 1, from);
+  const miras__side v = miras__slab_side(l, layer, 2, from);
+  const unsigned channel = l->size.channel;
+  const size_t last = (c->m - 1) * (channel ? l->size.out : 1);
+  const float by = v.p ? c->cf[c->m - 1] : 0;
+  float *const to = c->ac + (a.p - c->a);
+  const unsigned rows = layer ? w : f->at.tile[MIRAS__BACK_X].columns;
+  const unsigned columns = layer ? f->at.tile[MIRAS__BACK_D2].columns : w;
+  miras__share s;
+  for (unsigned turn = 0; miras__share_of(&s, turn, rows, columns); turn++) {
+    const unsigned row = s.row, column = s.column;
+    float d[2][2][4];
+    miras__share_clear(d);
+    miras__back_outer<P>(d, f, layer ? MIRAS__BACK_Y : MIRAS__BACK_X,
+                         layer ? MIRAS__BACK_D2 : MIRAS__BACK_D1, &s,
+                         miras__back_by(f, MIRAS__BY_G));
+    K_PAIRS K_ALL for (unsigned e = 0; e < 2; e++) {
+      const unsigned i = K_ROW, j = K_COLUMN + e;
+      float all, left;
+      if (pair / 4 >= s.frags || i >= a.rows || j >= a.columns) continue;
+      left = c->ca[last + (!channel ? 0 : layer ? j : i)];
+      all = __fmul_rn(left, a.p[i * a.ld + j]);
+      if (b.p) all = __fmaf_rn(__fsub_rn(1, left), b.p[i * b.ld + j], all);
+      if (v.p) all = __fmaf_rn(by, v.p[i * v.ld + j], all);
+      to[i * a.ld + j] = __fadd_rn(all, K_OF(d)[e]);
+    }
+  }
+}
+
+/* A chunk's last read, which goes through W_C = link(A_C): bA +=. */
+template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f) {
+  miras__slabs *const l = &f->look;
+  miras__chunk *const c = l->c;
+  const miras__plan *p = c->p;
+  const unsigned reads = (unsigned)c->reads;
+  miras__side near[2];
+  unsigned from;
+  K_SLABS {
+    const unsigned w = K_WIDE;
+    miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
+    miras__back_slab<P>(f, MIRAS__BACK_D1, c->net.d[0], l->size.mid_out, from);
+    __syncthreads();
+    for (int i = 0; i < 2; i++) miras__back_folded<P>(f, i, from, w);
+    __syncthreads();
+  }
+  miras__piece_close(c, c->wc, c->ac, c->a, c->line);
+  c->K->fill(c->bwc, 0, p->weights);
+  for (int i = 0; i < 2; i++) {
+    near[i] = f->at.weights[i];
+    f->at.weights[i].tile = NULL;
+    l->side[i][0].p = c->wc + p->offset[i], f->cw[i].p = c->bwc + p->offset[i];
+  }
+  miras__back_alone<P>(f, c->token + reads, 1);
+  for (int i = 0; i < 2; i++) {
+    f->at.weights[i] = near[i];
+    l->side[i][0].p = c->w + p->offset[i], f->cw[i].p = c->bw + p->offset[i];
+  }
+  l->reads = reads;
+  miras__piece_close_bwd(c, c->state);
+}
+
+/* bW_0 goes through the link to bA, with what there is for the link's number. */
+static void miras__back_linked(const miras__back *f) {
+  miras__chunk *const c = f->look.c;
+  const miras__link link = miras__anchor_link(c, c->bw, c->state);
+  for (unsigned i = threadIdx.x; i < 2; i += blockDim.x) {
+    float sum = 0;
+    for (unsigned warp = 0; warp < 8; warp++)
+      sum = __fadd_rn(sum, f->at.whole[24 + 8 * i + warp]);
+    c->binv[i] = sum;
+  }
+  __syncthreads();
+  miras__links(&link, c->rule->link_bwd);
+}
+
 /* ---- the anchor, back ---- */
 
-/* bA += left' right, a slab of a layer's; ones: with the row of biases. */
+/* bW += left' right, a slab of a layer's; ones: with the row of biases. */
 template <int P>
 static void miras__back_anchor(const miras__back *f, int layer, unsigned from, unsigned w, int left,
                                int right) {
-  const miras__side ca = miras__back_side(f->ca[layer], layer, from);
+  const miras__side cw = miras__back_side(f->cw[layer], layer, from);
   const unsigned rows = layer ? w : f->at.tile[left].columns;
   const unsigned columns = layer ? f->at.tile[right].columns : w;
   miras__share s;
@@ -6010,7 +6251,7 @@ static void miras__back_anchor(const miras__back *f, int layer, unsigned from, u
     float c[2][2][4];
     miras__share_clear(c);
     miras__back_outer<P>(c, f, left, right, &s, NULL);
-    miras__slab_add((float *)(uintptr_t)ca.p, ca.ld, ca.rows, ca.columns, 1, c, &s);
+    miras__slab_add((float *)(uintptr_t)cw.p, cw.ld, cw.rows, cw.columns, 1, c, &s);
   }
 }
 
@@ -6103,8 +6344,9 @@ template <int P> static void miras__back_first(const miras__back *f, unsigned fr
 
 /* ---- a chunk ---- */
 
-template <int P> static void miras__back_chunk(const miras__back *f, size_t t, unsigned m) {
-  const miras__slabs *const l = &f->look;
+template <int P>
+__device__ __noinline__ void miras__back_chunk(miras__back *f, size_t t, unsigned m) {
+  miras__slabs *const l = &f->look;
   const unsigned in = l->size.in, out = l->size.out;
   miras__chunk *const c = l->c;
   const miras__kernels *K = c->K;
@@ -6114,21 +6356,29 @@ template <int P> static void miras__back_chunk(const miras__back *f, size_t t, u
   K->fill(c->bg, 0, (size_t)(c->query.slope[0] - c->bg));
   K->fill(c->net.bx[0], 0, m * (size_t)in);
   K->fill(c->net.bd[1], 0, m * (size_t)out);
-  K->fill(f->at.whole, 0, 24);
-  miras__back_answers<P>(f, t);
-  K->fill(bq, 0, m * (size_t)in);
+  K->fill(f->at.whole, 0, 40);
+  if (l->size.linked) K->fill(c->bw, 0, c->p->weights);
+  if (c->closing) miras__back_closing<P>(f);
+  f->folds = 1, f->asks = l->live;
+  if (l->live) {
+    miras__back_asks<P>(f, t);
+    miras__back_answers<P>(f, t);
+    K->fill(bq, 0, m * (size_t)in);
+  }
   K_SLABS miras__back_slab_of<P>(f, from, K_WIDE, bq);
   if (l->size.channel) {
     miras__back_channels<P>(f, bq);
   } else {
-    miras__back_tile<P>(f, c->bp, c->kq[0]);
-    miras__back_meet<P>(f, bq, in, 0, MIRAS__BACK_X, 1);
-    miras__back_meet<P>(f, c->net.bx[0], in, 1, MIRAS__BACK_Q, 1);
+    if (l->live) {
+      miras__back_factor(f, 0, c->bp, c->kq[0], c->g);
+      miras__back_tile<P>(f, c->bp, c->kq[0]);
+      miras__back_meet<P>(f, bq, in, 0, MIRAS__BACK_X, 1);
+      miras__back_meet<P>(f, c->net.bx[0], in, 1, MIRAS__BACK_Q, 1);
+    }
     miras__back_coefficients(f);
   }
-  if (c->p->d.inner_residual)
-    K->add_rows(bq, in, c->call->dy + t * c->call->lddy, c->call->lddy, m, out);
-  miras__rows_queries_bwd(K, c->p, &c->io, c->call->g, t, m, bq, c->query.x[0], in);
+  if (l->live) miras__back_asking(f, t, bq);
+  else miras__back_alone<P>(f, t, l->reads);
   if (!l->size.channel) miras__back_course_bwd(f);
   if (c->p->d.bounded_step) miras__back_bound_bwd(f);
   c->net.balong = c->p->d.bounded_step ? c->along : NULL;
@@ -6150,6 +6400,7 @@ template <int P> static void miras__back_chunk(const miras__back *f, size_t t, u
   }
   c->brows.x = c->net.bx[0];
   miras__rows_bwd(K, c->p, &c->io, c->call->g, t, m, &c->rows, &c->brows, c->net.row);
+  if (l->size.linked) miras__back_linked(f);
 }
 
 /* bA of all weights, rows without a gap, to or from where chunks have it. */
@@ -6196,22 +6447,25 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
     f->ca[l] = miras__side_floats(size->near & 1 ? f->at.w[l] : ca + at,
                                   size->near & 1 ? out + 4 : out, in, out);
     f->cs[l] = miras__side_floats(miras__at(cs, at), out, in, out);
+    f->cw[l] = size->linked ? miras__side_floats(c->bw + at, out, in, out) : f->ca[l];
     f->home[l] = c->home ? call->dinit + at : NULL;
     f->look.side[l][1] = miras__side_floats(miras__at(c->home, at), out, in, out);
   }
   miras__back_move(f, ca, 0);
   for (size_t t = (length + size->chunk - 1) / size->chunk * size->chunk; t > 0;) {
     t -= size->chunk;
-    c->a = c->w = call->tape + t / size->chunk * p->tape_state;
+    c->a = call->tape + t / size->chunk * p->tape_state;
+    if (!size->linked) c->w = c->a;
     c->net.w = c->w;
     c->s = cs ? c->a + all : NULL;
     for (int l = 0; l < 2; l++) {
       const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-      f->look.side[l][0] = miras__side_floats(c->a + at, out, in, out);
+      f->look.side[l][0] = miras__side_floats(c->w + at, out, in, out);
+      f->look.side[l][3] = miras__side_floats(c->a + at, out, in, out);
       f->look.side[l][2] = miras__side_floats(miras__at(c->s, at), out, in, out);
     }
-    f->look.reads = (unsigned)(length - t < size->chunk ? length - t : size->chunk);
-    miras__back_chunk<P>(f, t, f->look.reads);
+    miras__back_chunk<P>(f, t,
+                         (unsigned)(length - t < size->chunk ? length - t : size->chunk));
   }
   miras__back_move(f, ca, 1);
   if (call->position == 0) {
@@ -7392,19 +7646,19 @@ static miras_cuda::miras__chunks_grid miras__cuda_chunks_back_of(const miras__pl
   return c;
 }
 
-/* Of perceptrons without a link: what has a pass of its own. A block has bA in shared memory and
+/* Of perceptrons what has a pass of its own. A block has bA in shared memory and
  * tiles of the weights where that leaves room for slabs of 64 hidden columns; or bA alone, which is
  * stored, too, with slabs of 32 or more; or the tiles, with slabs of 64; or slabs of 16 or more
- * alone. */
+ * alone. bA of a link lies where the engine has it, so the first two are not tried. */
 static miras_cuda::miras__chunks_grid
 miras__cuda_slabs_back_for(const miras__plan *p, int parts, size_t most) {
   static const unsigned char nears[4] = {3, 1, 2, 0}, least[4] = {0, 32, 64, 64};
   miras_cuda::miras__chunks_grid c = miras__cuda_slabs_for(p, parts, most);
   miras_cuda::miras__slabs_size *s = &c.slabs;
   miras_cuda::miras__back_room room;
-  const int can = c.grid != NULL && !s->linked;
+  const int can = c.grid != NULL;
   c.grid = NULL;
-  for (int i = 0; can && !c.grid && i < 4; i++)
+  for (int i = s->linked ? 2 : 0; can && !c.grid && i < 4; i++)
     for (unsigned all = (s->mid + 15) / 16, slabs = 1; !c.grid && slabs <= all; slabs++) {
       s->near = nears[i], s->wide = (all + slabs - 1) / slabs * 16;
       if (slabs > 1 && s->wide < least[s->near]) break;

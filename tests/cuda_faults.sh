@@ -154,7 +154,7 @@ plant 'the weights of the chunk before' linked "from the host's" \
 plant "reads without a link's number" linked "from the host's" \
   $cuh 'static float miras__slab_left(' 'inv = c->inv[layer]' 'inv = FAULT ? 1 : c->inv[layer]'
 plant 'no barrier behind tiles of a slab, back' perceptrons 'race: .* shared memory' \
-  $cuh 'static void miras__back_slab_of(' "$barrier" "$less"
+  $cuh 'void miras__back_slab_of(' "$barrier" "$less"
 plant 'hidden rows of the adjoint are read too soon' perceptrons 'race: .* shared memory' \
   $cuh 'miras__back_hidden<P>(f, from, w);' "$barrier" "$less"
 plant 'weights of the adjoint change while they are read' perceptrons 'race: ' \
@@ -177,6 +177,12 @@ plant "a lane's part of a channel's share is left out" channelled "from the host
   $cuh 'static void miras__back_shares(' 'k < 4)' 'k < 4 - 2 * FAULT)'
 plant 'queries of another gate, back' channelled "from the host's" \
   $cuh 'static void miras__back_weights(' 'more && !layer' 'more && !layer && !FAULT'
+plant 'no barrier behind the fold of a slab, back' linked 'race: ' \
+  $cuh 'miras__back_folded<P>(f, i, from, w);' "$barrier" "$less"
+plant "a link's number without its gradient" linked "from the host's" \
+  $cuh 'static void miras__back_linked(' 'binv[i] = sum' 'binv[i] = FAULT ? 0 : sum'
+plant "a chunk's last read goes back by the weights before" linked "from the host's" \
+  $cuh 'void miras__back_closing(' 'p = c->wc' 'p = (FAULT ? c->w : c->wc)'
 plant "a layer's heads go back by another head's rows" layers 'differs: by' \
   $cuh 'void miras__chunks_of_layer(' 'v.work.dy + h *' 'v.work.dy + (h ^ (size_t)FAULT) *'
 plant "sums of a layer's heads are not begun" layers 'differs: by' \

@@ -93,11 +93,6 @@ static int same(const char *what, const float *a, const float *b, size_t count) 
  * shared memory; 0: as they do. */
 static int chunks;
 
-/* Of perceptrons with a link, there alone. */
-static int expected(const miras__plan *p, int back) {
-  return chunks > 0 && !(back && p->stores_link);
-}
-
 static int in_chunks(miras_cuda_model *g) {
   const miras__shape *s;
   miras__there there;
@@ -113,8 +108,7 @@ static int in_chunks(miras_cuda_model *g) {
   if (chunks < 0) there.shared = 0;
   memcpy(g->held, &there, sizeof there);
   for (back = 0; chunks && back < 2; back++)
-    ok = ok &&
-         (miras__cuda_layer_grid(&there, s, back).grid != NULL) == expected(&s->plan, back);
+    ok = ok && (miras__cuda_layer_grid(&there, s, back).grid != NULL) == (chunks > 0);
   return ok;
 }
 
@@ -124,8 +118,7 @@ static int ran_in_chunks(const miras_model *m) {
 #ifndef __CUDACC__
   int back;
   for (back = 0; chunks && back < 2; back++)
-    ok = ok && counted[back].times ==
-                 (expected(&m->layers[0].s->plan, back) ? (unsigned)m->desc.layers : 0);
+    ok = ok && counted[back].times == (chunks > 0 ? (unsigned)m->desc.layers : 0);
 #endif
   return ok;
 }
