@@ -1429,7 +1429,8 @@ MIRAS_API size_t miras_dstate_size(const miras_memory *m);
  * it maps; of f-divergences and of KL they are logits. At first matrices and vectors without a link
  * are 0, and all else is random, perceptrons with variance 1/in. A change of the initial memory
  * holds from the next miras_memory_reset on (as what MIRAS_TOWARD_INITIAL leads to at once), of the
- * others at once. */
+ * others at once. Before the first call a memory whose initial memory is 0 knows that it still is;
+ * after it every call of one that decays there looks, which reads as much as a token's state. */
 MIRAS_API float *miras_memory_params(miras_memory *m, size_t *count);
 /* Forget everything: back to the initial memory. */
 MIRAS_API void miras_memory_reset(miras_memory *m);

@@ -82,10 +82,12 @@ extern "C" {
  * and any length of keys; without normalise, value gate, separate erase, diagonal, descents,
  * reset_every and step_gate per channel; and for the adjoint with values and chunks of up to 128
  * where a block has the shared memory. Their substitution is over 16 rows at a time. Perceptrons of
- * two layers have one for passes in chunks of 8 to 128, with one number for each gate of a token,
- * retention all, l2 or l2-both, one descent and no reset_every, where a block has the shared memory
- * (tiles of a chunk of C tokens of 64 entries with momentum, in KB: 0.8 C, twice that with two
- * bfloat16, beside slabs of 32 hidden columns and more). */
+ * two layers have one for passes in chunks of 8 to 128 and another for the adjoint: with gates per
+ * head, or per channel of up to 128, retention all, l2, l2-both, or one whose weights follow from A
+ * by a link (LQ and its p-norm form, KL on logits, signed, tanh, sigmoid; bounded steps where that
+ * is a number), one descent and no reset_every, where a block has the shared memory (tiles of a
+ * chunk of C tokens of 64 entries with momentum, in KB: 0.8 C, twice that with two bfloat16, beside
+ * slabs of 32 hidden columns and more). */
 typedef enum miras_cuda_products {
   MIRAS_CUDA_FLOAT,      /* a chain of fused multiply-adds for each element: the host's bits      */
   MIRAS_CUDA_BF16X3,     /* matrix units: factors are sums of two bfloat16 each, of whose products
@@ -98,11 +100,12 @@ typedef struct miras_cuda_options {
   miras_cuda_products products;      /* but MIRAS_CUDA_FLOAT: compute capability 8.0, and 128 or
                                         256 for MIRAS_CUDA_THREADS                                */
   int half_state;                    /* 1: states on the device are bfloat16, half the bytes that a
-                                        call reads and writes. In shared memory, while a block works
-                                        on them, they are float32, and every call rounds them once,
-                                        to nearest, halfway to even; bench/results/gpu-expected.md
-                                        says how far answers drift. For memories of chunk 1 whose
-                                        states fit there; without tapes, and not for models       */
+                                        call reads and writes. While a block works on them, in
+                                        shared memory or, for one token of a matrix, in registers,
+                                        they are float32, and every call rounds them once, to
+                                        nearest, halfway to even; bench/results/gpu-expected.md says
+                                        how far answers drift. For memories of chunk 1 whose states
+                                        fit there; without tapes, and not for models              */
 } miras_cuda_options;
 
 /* The device half of a memory: a record of the host that says where everything lies. It may be
