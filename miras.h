@@ -3662,6 +3662,8 @@ struct miras__kernels {
 #define miras__dot MIRAS__IN_SET(miras__dot)
 #define miras__sum MIRAS__IN_SET(miras__sum)
 #define miras__fetch MIRAS__IN_SET(miras__fetch)
+#define miras__fetch_next MIRAS__IN_SET(miras__fetch_next)
+#define miras__norm_next MIRAS__IN_SET(miras__norm_next)
 #define miras__axpy MIRAS__IN_SET(miras__axpy)
 #define miras__scale MIRAS__IN_SET(miras__scale)
 #define miras__add MIRAS__IN_SET(miras__add)
@@ -3818,6 +3820,7 @@ struct miras__kernels {
 #define miras__conv_sum MIRAS__IN_SET(miras__conv_sum)
 #define miras__mix MIRAS__IN_SET(miras__mix)
 #define miras__mix_slope MIRAS__IN_SET(miras__mix_slope)
+#define miras__conv_weights MIRAS__IN_SET(miras__conv_weights)
 #define miras__conv_fwd MIRAS__IN_SET(miras__conv_fwd)
 #define miras__conv_bwd MIRAS__IN_SET(miras__conv_bwd)
 #define miras__unit_fwd MIRAS__LENT(miras__unit_fwd)
@@ -4605,6 +4608,19 @@ MIRAS__ALWAYS void miras__fetch(int write, const float *p, size_t ld, size_t i, 
       else if (write) V_FETCH(p + i * ld + j, 1);
       else V_FETCH(p + i * ld + j, 0);
     }
+}
+
+/* A loop over rows that nobody has read for long is at row t: the one MIRAS__AHEAD further on comes
+ * near, at the first one all up to there. Where a row's arithmetic is long a processor itself sees
+ * no more than the next few lines. Not where size is asked for. */
+#define MIRAS__AHEAD 4
+MIRAS__ALWAYS void miras__fetch_next(const float *p, size_t ld, size_t t, size_t rows, size_t n) {
+#if !defined(__OPTIMIZE_SIZE__) && MIRAS__ISA < 5
+  const size_t end = t + MIRAS__AHEAD < rows ? t + MIRAS__AHEAD + 1 : rows;
+  miras__fetch(0, p, ld, t ? t + MIRAS__AHEAD : 1, end, n);
+#else
+  (void)p, (void)ld, (void)t, (void)rows, (void)n;
+#endif
 }
 
 /* y = x */
@@ -7756,6 +7772,8 @@ static void miras__swiglu_bwd(float *ds, size_t lds, float *a, float *b, size_t 
   size_t t;
   vf one = V_SET1(1.0f);
   for (t = 0; t < rows; t++, ds += lds, a += ld, b += ld) {
+    miras__fetch_next(a - t * ld, ld, t, rows, n);
+    miras__fetch_next(b - t * ld, ld, t, rows, n);
     V_FOR(n) {
       vf va = V_AT(a), vb = V_AT(b), d = V_AT(ds);
       vf sig = miras__v_sigmoid(va), silu = V_MUL(va, sig);
@@ -7785,6 +7803,8 @@ static void miras__gate_rows_bwd(int f, float *ds, size_t lds, float *a, size_t 
   size_t t;
   vf one = V_SET1(1.0f);
   for (t = 0; t < rows; t++, ds += lds, a += lda, b += ldb) {
+    miras__fetch_next(a - t * lda, lda, t, rows, n);
+    miras__fetch_next(b - t * ldb, ldb, t, rows, n);
     V_FOR(n) {
       const vf x = V_AT(b), d = V_AT(ds), va = V_AT(a);
       vf g, slope, dd;
@@ -7798,13 +7818,21 @@ static void miras__gate_rows_bwd(int f, float *ds, size_t lds, float *a, size_t 
 }
 
 /* Row t before the activation, the channels from `at` on: sum_j w[j] c[t - taps + 1 + j]. */
-static inline vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size_t left) {
+MIRAS__INLINE vf miras__conv_sum(const miras__conv *x, size_t t, size_t at, size_t left) {
   const size_t n = x->heads * x->dim, back = x->taps - 1;
   /* tap j reads `from` row t + j - back: of past while that is negative */
   const size_t ahead = t < back ? back - t : 0;
   vf acc = x->bias ? V_LOAD_N(x->bias + at, left) : V_ZERO();
   size_t j;
   if (!x->w) return V_LOAD_N(x->c + t * x->ldc + at, left);
+#ifndef __OPTIMIZE_SIZE__
+  if (x->taps == 4 && !ahead) {                    /* the usual ones, without a loop */
+    V_UNROLL for (j = 0; j < 4; j++)
+      acc = V_FMA(V_LOAD_N(x->w + j * n + at, left),
+                  V_LOAD_N(x->c + (t + j - 3) * x->ldc + at, left), acc);
+    return acc;
+  }
+#endif
   for (j = x->past ? 0 : ahead; j < ahead; j++)
     acc = V_FMA(V_LOAD_N(x->w + j * n + at, left),
                 V_LOAD_N(x->past + (t + j) * x->ldpast + at, left), acc);
@@ -7844,12 +7872,41 @@ static inline vf miras__mix_slope(int mixing, vf x) {
 static void miras__conv_fwd(float *z, const miras__conv *x) {
   const size_t dim = x->dim;
   size_t t, h;
-  for (t = 0; t < x->rows; t++)
+  for (t = 0; t < x->rows; t++) {
+    miras__fetch_next(x->c, x->ldc, t, x->rows, x->heads * dim);
     for (h = 0; h < x->heads; h++)
       V_FOR(dim) {
         const vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
         V_PUT(z + h * x->per + t * dim, miras__mix(x->mixing, acc));
       }
+  }
+}
+
+/* Of the weights dw of taps j..j + m - 1 of the channels from `at` on, m a constant: += what their
+ * inputs and the rows of sum say. */
+MIRAS__ALWAYS void miras__conv_weights(size_t m, float *dw, const float *sum, size_t j,
+                                       const miras__conv *x, size_t at, size_t left) {
+  const size_t n = x->heads * x->dim, far = x->taps - 1 - j, rows = x->rows;
+  vf acc[4];
+  size_t t, i;
+  V_UNROLL for (i = 0; i < m; i++) acc[i] = V_LOAD_N(dw + i * n + at, left);
+  for (t = 0; t < rows; t++, sum += n) {
+    const vf s = V_LOAD_N(sum + at, left);
+#ifndef __OPTIMIZE_SIZE__
+    if (t >= far) {
+      const float *c = x->c + (t - far) * x->ldc + at;
+      V_UNROLL for (i = 0; i < m; i++) acc[i] = V_FMA(s, V_LOAD_N(c + i * x->ldc, left), acc[i]);
+      continue;
+    }
+#endif
+    V_UNROLL for (i = 0; i < m; i++) {             /* the first rows: of past, where there is one */
+      const int here = t + i >= far;
+      const float *c = here ? x->c + (t + i - far) * x->ldc : x->past;
+      if (!here && c) c += (t + j + i) * x->ldpast;
+      if (c) acc[i] = V_FMA(s, V_LOAD_N(c + at, left), acc[i]);
+    }
+  }
+  V_UNROLL for (i = 0; i < m; i++) V_STORE_N(dw + i * n + at, acc[i], left);
 }
 
 /* The gradient for the rows of a sequence; dz has `after` (at most taps - 1) rows behind its last.
@@ -7859,7 +7916,8 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
                             size_t after, float *sum, const miras__conv *x) {
   const size_t dim = x->dim, n = x->heads * dim, rows = x->rows, back = x->taps - 1;
   size_t t, h, j;
-  for (t = 0; t < rows + after; t++)
+  for (t = 0; t < rows + after; t++) {
+    miras__fetch_next(x->c, x->ldc, t, rows + after, n);
     for (h = V_UNIT; h < x->heads; h += V_UNITS) {
       const float *block = dz + h * x->group * x->per + t * dim;
       V_FOR(dim) {
@@ -7869,6 +7927,7 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
         V_PUT(sum + t * n + h * dim, V_MUL(d, miras__mix_slope(x->mixing, acc)));
       }
     }
+  }
   V_MEET();
   for (t = 0; t < rows; t++) {
     const size_t most = rows + after - 1 - t < back ? rows + after - 1 - t : back;
@@ -7881,21 +7940,26 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
   }
   /* the tile's rows of c are close by now, so the gradients of the weights may go by columns */
   V_SHARE(n) {
-    for (j = 0; x->w && j < x->taps; j++) {
-      const size_t far = back - j;
-      vf acc = V_AT(dw + j * n);
-      for (t = x->past ? 0 : far; t < rows; t++) {
-        const float *c = t < far ? x->past + (t + j) * x->ldpast : x->c + (t - far) * x->ldc;
-        acc = V_FMA(V_AT(sum + t * n), V_AT(c), acc);
-      }
-      V_PUT(dw + j * n, acc);
-    }
+    j = 0;
+#ifndef __OPTIMIZE_SIZE__
+    for (; x->w && j + 4 <= x->taps; j += 4)
+      miras__conv_weights(4, dw + j * n, sum, j, x, v_at, v_left);
+#endif
+    for (; x->w && j < x->taps; j++)
+      miras__conv_weights(1, dw + j * n, sum, j, x, v_at, v_left);
     if (dbias) {
       vf acc = V_AT(dbias);
       for (t = 0; t < rows; t++) acc = V_ADD(acc, V_AT(sum + t * n));
       V_PUT(dbias, acc);
     }
   }
+}
+
+/* What a norm is taken of, and its gate, of a row ahead of row t. */
+MIRAS__ALWAYS void miras__norm_next(const miras__norm *of, size_t t) {
+  miras__fetch_next(of->x, of->ldx, t, of->rows, of->heads * of->dim);
+  if (of->gate && of->form != MIRAS_OUT_NONE)
+    miras__fetch_next(of->gate, of->ld_gate, t, of->rows, of->heads * of->dim);
 }
 
 static float miras__rms_inverse(const float *x, size_t n, float epsilon) {
@@ -7923,6 +7987,7 @@ static void miras__gated_norm_fwd(float *m, size_t ldm, const miras__norm *of) {
   const size_t dim = of->dim;
   size_t t, h;
   for (t = 0; t < of->rows; t++, m += ldm) {
+    miras__norm_next(of, t);
     for (h = 0; h < of->heads * dim; h += dim) {
       const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
       const float *gain = of->gain + h;
@@ -7941,6 +8006,7 @@ static void miras__gated_norm_bwd(float *dx, size_t lddx, float *dg, size_t lddg
   const size_t dim = of->dim;
   size_t t, h;
   for (t = 0; t < of->rows; t++, dx += lddx, dg += lddg, m += ldm, dm += lddm) {
+    miras__norm_next(of, t);
     for (h = 0; h < of->heads * dim; h += dim) {
       const float *x = of->x + t * of->ldx + h, *gate = of->gate + t * of->ld_gate + h;
       const float r1 = miras__rms_inverse(x, dim, of->epsilon);
@@ -7976,6 +8042,7 @@ static void miras__rms_fwd(float *y, size_t ldy, const miras__norm *of) {
   size_t t;
   for (t = 0; t < of->rows; t++, y += ldy, x += of->ldx) {
     const vf r = V_SET1(miras__rms_inverse(x, of->dim, of->epsilon));
+    miras__fetch_next(of->x, of->ldx, t, of->rows, of->dim);
     V_EACH(y, of->dim, V_MUL(V_MUL(V_AT(x), r), V_AT(gain)));
   }
 }
@@ -8011,6 +8078,7 @@ static void miras__rms_bwd(float *dx, size_t lddx, const float *base, size_t ldb
   for (t = 0; t < of->rows; t++, dx += lddx, x += of->ldx, dy += lddy) {
     const float r = miras__rms_inverse(x, of->dim, of->epsilon);
     const float along = miras__rms_along(dy, of->gain, x, r, of->dim);
+    miras__fetch_next(of->x, of->ldx, t, of->rows, of->dim);
     miras__rms_bwd_row(dx, base, dgain, y, dy, x, of->gain, r, along, of->dim);
     if (base) base += ldbase;
     if (y) y += ldy;
@@ -8038,7 +8106,8 @@ static float miras__square_off(const float *x, float mean, size_t n) {
 static void miras__layer_norm_fwd(float *y, size_t ldy, const miras__norm *of) {
   const size_t dim = of->dim;
   size_t t, h;
-  for (t = 0; t < of->rows; t++)
+  for (t = 0; t < of->rows; t++) {
+    miras__norm_next(of, t);
     for (h = 0; h < of->heads * dim; h += dim) {
       const float *x = of->x + t * of->ldx + h;
       const float mean = miras__sum(x, dim) / (float)dim;
@@ -8048,6 +8117,7 @@ static void miras__layer_norm_fwd(float *y, size_t ldy, const miras__norm *of) {
         V_PUT(y + t * ldy + h, V_FMA(V_MUL(V_SUB(V_AT(x), m), r), V_AT(of->gain + h),
                                      V_AT(of->bias + h)));
     }
+  }
 }
 
 /* What a head's row dy, of a norm of x, is known by. */
@@ -8088,13 +8158,15 @@ static void miras__layer_norm_bwd(float *dx, size_t lddx, const float *base, siz
                                   size_t lddy, const miras__norm *of) {
   const size_t dim = of->dim;
   size_t t, h;
-  for (t = 0; t < of->rows; t++)
+  for (t = 0; t < of->rows; t++) {
+    miras__norm_next(of, t);
     for (h = 0; h < of->heads * dim; h += dim) {
       const float *x = of->x + t * of->ldx + h, *d = dy + t * lddy + h;
       const miras__norm_row k = miras__layer_norm_known(d, x, of->gain + h, of->epsilon, dim);
       miras__layer_norm_bwd_row(dx + t * lddx + h, base ? base + t * ldbase + h : NULL, g,
                                 y ? y + t * ldy + h : NULL, d, x, of, h, &k, dim);
     }
+  }
 }
 
 /* In place: y = tanh(y), or sigmoid(y). */
@@ -8314,11 +8386,13 @@ static inline vf miras__gate_bent(int form, float cap, vf g, vf c, vf *by_g, vf 
 static void miras__gates_fwd(const miras__gating *how, float *y, float *g, size_t ld,
                              const float *offset, const float *c, size_t rows, size_t n) {
   const int held = how->low < how->high;
-  size_t at;
+  size_t t;
   V_FOR(n) {
     const miras__gate_form f = miras__gate_form_of(how->form, V_AT(c));
-    for (at = 0; at < rows * ld; at += ld) {
+    for (t = 0; t < rows; t++) {
+      const size_t at = t * ld;
       vf x = V_AT(g + at);
+      miras__fetch_next(g + v_at, ld, t, rows, 1);
       if (offset) x = V_ADD(x, V_AT(offset));
       if (offset && held) x = V_MAX(V_MIN(x, V_SET1(how->high)), V_SET1(how->low));
       if (offset) V_PUT(g + at, x);
@@ -8339,13 +8413,16 @@ static void miras__gates_bwd(const miras__gating *how, float *dy, const float *g
                              float *doffset, float *dc, const float *c, size_t rows, size_t n) {
   const int root = how->form == MIRAS__GATE_ROOT, bends = miras__gate_bends(how->form);
   const int rate = bends || how->form == MIRAS__GATE_RATE, held = how->low < how->high;
-  size_t at;
+  size_t t;
   V_FOR(n) {
     const miras__gate_form f = miras__gate_form_of(how->form, V_AT(c));
     vf sum = V_AT(doffset), sum_c = rate ? V_AT(dc) : V_ZERO();
-    for (at = 0; at < rows * ld; at += ld) {
+    for (t = 0; t < rows; t++) {
+      const size_t at = t * ld;
       const vf x = V_AT(g + at), s = miras__v_sigmoid(x), less = V_SUB(V_SET1(1.0f), s);
       vf d = V_MUL(V_SET1(how->cap), V_AT(dy + at)), grow = root ? V_NEG(f.by) : f.by;
+      miras__fetch_next(g + v_at, ld, t, rows, 1);
+      miras__fetch_next(dy + v_at, ld, t, rows, 1);
       if (bends) {
         vf by_g, by_c;
         miras__gate_bent(how->form, how->cap, x, V_AT(c), &by_g, &by_c);
@@ -9381,6 +9458,25 @@ MIRAS__INLINE void miras__rows_gate(const miras__kernels *K, float *to, size_t w
   else K->spread_rows(to, wide, from, ld, rows, wide);
 }
 
+/* Rows of up to m tokens from `from` on come near: those that are soon read, or with back 1 what
+ * the adjoint reads and writes there besides, with 3 both, with 2 those of the head run next. */
+static void miras__rows_fetch(const miras__call *a, size_t from, size_t m, int back) {
+  const miras__head_io *io = a->io;
+  const size_t dk = (size_t)a->p->d.key_dim, dv = (size_t)a->p->d.value_dim;
+  const size_t widths[4] = {dk, dv, dk, a->p->per_feature ? miras__keep_width(&a->p->d) : 0};
+  const size_t by = back == 2 ? (size_t)io->by : 0;
+  size_t i;
+  if (m > (size_t)io->length - from) m = (size_t)io->length - from;
+  for (i = 0; i < 4; i++) {                        /* of keys, values, queries, gates per channel */
+    const size_t n = widths[i], ld = miras__stride(io, i);
+    const float *x = miras__input(io, i), *dx = back % 2 ? miras__input(a->g, i) : NULL;
+    const size_t ldx = back % 2 ? miras__stride(a->g, i) : 0;
+    if (x && n && back != 1) a->K->fetch_rows(x + (from * ld + by * n), ld, m, n, 0);
+    if (dx && n) a->K->fetch_rows(dx + from * ldx, ldx, m, n, 1);
+  }
+  if (back % 2) a->K->fetch_rows(a->dy + from * a->lddy, a->lddy, m, dv, 0);
+}
+
 /* Queries of `reads` tokens from `token` on. */
 static void miras__rows_queries(const miras__kernels *K, const miras__plan *p,
                                 const miras__head_io *io, size_t token, size_t reads, float *q,
@@ -10281,29 +10377,6 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
                     q->step);
 }
 
-/* Rows of m tokens from `from` on that the adjoint is about to read on its way forward, with back 1
- * to read and write on its way back, or with 2 those of the head that is run next. */
-static void miras__exact_fetch(const miras__call *a, size_t from, size_t m, int back) {
-  const miras__kernels *K = a->K;
-  const miras__head_io *io = a->io;
-  const miras__head_grads *g = a->g;
-  const size_t dk = (size_t)a->p->d.key_dim, dv = (size_t)a->p->d.value_dim;
-  const size_t keeps = a->p->per_feature ? miras__keep_width(&a->p->d) : 0;
-  if (back != 1) {
-    const size_t by = back ? (size_t)io->by : 0;
-    K->fetch_rows(io->k + (from * io->ldk + by * dk), io->ldk, m, dk, 0);
-    K->fetch_rows(io->v + (from * io->ldv + by * dv), io->ldv, m, dv, 0);
-    K->fetch_rows(io->q + (from * io->ldq + by * dk), io->ldq, m, dk, 0);
-    K->fetch_rows(io->keep + (from * io->ld_keep + by * keeps), io->ld_keep, m, keeps, 0);
-    return;
-  }
-  K->fetch_rows(a->dy + from * a->lddy, a->lddy, m, dv, 0);
-  if (g->k) K->fetch_rows(g->k + from * g->ldk, g->ldk, m, dk, 1);
-  if (g->v) K->fetch_rows(g->v + from * g->ldv, g->ldv, m, dv, 1);
-  if (g->q) K->fetch_rows(g->q + from * g->ldq, g->ldq, m, dk, 1);
-  if (g->keep) K->fetch_rows(g->keep + from * g->ld_keep, g->ld_keep, m, keeps, 1);
-}
-
 /* From the cotangents of the answers of `reads` tokens from t on, and in k->ds that of the state
  * after them, to those of the block's inputs and of S_0: what came last first. */
 static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, size_t reads) {
@@ -10360,8 +10433,8 @@ static void miras__exact_backward(const miras__call *a) {
     miras__exact_start(k, state);
     for (;; t += grid) {
       reads = end - t < grid ? end - t : grid;
-      if (end - t < 2 * grid) miras__exact_fetch(a, t, reads, 1);
-      else miras__exact_fetch(a, t + grid, grid, 0);
+      if (end - t < 2 * grid) miras__rows_fetch(a, t, grid, 1);
+      else miras__rows_fetch(a, t + grid, grid, 0);
       miras__exact_kept(a, k, t);
       miras__exact_rows(k, a->io, t, 0, reads * descents);
       if (end - t <= grid) break;
@@ -10372,9 +10445,9 @@ static void miras__exact_backward(const miras__call *a) {
       *k = next;
     }
     for (;; t -= grid, reads = grid) {
-      if (t > first) miras__exact_fetch(a, t - grid, grid, 1);
-      else if (part) miras__exact_fetch(a, t - per, grid, 0);
-      else if (a->io->by > 0) miras__exact_fetch(a, 0, grid < length ? grid : length, 2);
+      if (t > first) miras__rows_fetch(a, t - grid, grid, 1);
+      else if (part) miras__rows_fetch(a, t - per, grid, 0);
+      else if (a->io->by > 0) miras__rows_fetch(a, 0, grid, 2);
       miras__exact_undo(a, k, t, reads);
       if (t == first) break;
       miras__exact_open(a, grid * descents, k->backward - 1, k);
@@ -11478,6 +11551,7 @@ static void miras__frozen_forward(const miras__call *call) {
     const int closes = r0 + m == span, ends = closes || exact;
     miras__piece(c, exact ? p->first : p->rule, t, r0, m, ends);
     miras__piece_state(c);
+    miras__rows_fetch(call, (t + m) / descents, (size_t)p->d.chunk, 0);
     if (MIRAS__TRAINS && call->tape && r0 == 0) {
       float *to = call->tape + t / span * p->tape_state;
       K->copy(to, c->a, p->weights);
@@ -11635,7 +11709,8 @@ static void miras__frozen_backward(const miras__call *call) {
   const miras__kernels *K = call->K;
   const miras__plan *p = call->p;
   const miras__head_grads *g = call->g;
-  const size_t size = p->weights, length = (size_t)call->io->length * (size_t)p->d.descents;
+  const size_t descents = (size_t)p->d.descents, length = (size_t)call->io->length * descents;
+  const size_t size = p->weights;
   const size_t chunks = length / p->span + (length % p->span != 0);
   float *dstate = call->dstate;
   miras__chunk chunk, *c = &chunk;
@@ -11659,6 +11734,8 @@ static void miras__frozen_backward(const miras__call *call) {
   for (piece = p->first != p->rule ? 2 * chunks : chunks; piece-- > 0;) {
     if (!miras__piece_of(c, piece)) continue;
     c->bhome = c->home == c->wb ? c->bwb : call->dinit;
+    if (c->t >= p->span)
+      miras__rows_fetch(call, c->t / descents - (size_t)p->d.chunk, (size_t)p->d.chunk, 3);
     miras__piece_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */
