@@ -3707,6 +3707,7 @@ struct miras__kernels {
 #define miras__pack_rows MIRAS__IN_SET(miras__pack_rows)
 #define miras__factor_at MIRAS__IN_SET(miras__factor_at)
 #define miras__gemm_row_part MIRAS__IN_SET(miras__gemm_row_part)
+#define miras__gemm_row_held MIRAS__IN_SET(miras__gemm_row_held)
 #define miras__gemm_row MIRAS__IN_SET(miras__gemm_row)
 #define miras__turned_part MIRAS__IN_SET(miras__turned_part)
 #define miras__gemm_turned_row MIRAS__IN_SET(miras__gemm_turned_row)
@@ -4339,6 +4340,8 @@ static inline float miras__fold_max(const miras__vf *v) {
  * threads of their own. */
 #if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5
   #define K_STRIP 1
+#elif MIRAS__ISA == 3
+  #define K_STRIP 8
 #else
   #define K_STRIP 4
 #endif
@@ -5099,13 +5102,41 @@ static void miras__gemm_row_part(float *y, const float *a, size_t acs, const flo
   }
 }
 
+#ifndef __OPTIMIZE_SIZE__
+/* nv vectors of a row of C, for which there are registers. */
+MIRAS__ALWAYS void miras__gemm_row_held(size_t nv, int mode, float *y, const float *a, size_t acs,
+                                        const float *B, size_t brs, size_t K) {
+  vf sum[16];
+  size_t k, j;
+  V_UNROLL for (j = 0; j < nv; j++) {
+    sum[j] = mode == MIRAS__SET ? V_ZERO() : V_LOAD(y + j * V_W);
+    if (mode == MIRAS__SUB) sum[j] = V_NEG(sum[j]);
+  }
+  for (k = 0; k < K; k++, a += acs, B += brs) {
+    const vf x = V_SET1(*a);
+    V_UNROLL for (j = 0; j < nv; j++) sum[j] = V_FMA(x, V_LOAD(B + j * V_W), sum[j]);
+  }
+  V_UNROLL for (j = 0; j < nv; j++)
+    V_STORE(y + j * V_W, mode == MIRAS__SUB ? V_SUB(V_ZERO(), sum[j]) : sum[j]);
+}
+#endif
+
 /* One row of C. Four rows of B pass through at a time from end to end: a large B streams from
  * memory in long runs while y stays in cache. AVX2, 4096 x 1024: 25 GB/s, which is all that one
- * core can read here, where panels of columns reach 13. A short y stays in registers instead: a
- * chain through memory waits for every store. */
+ * core can read here, where panels of columns reach 13. A y of up to 32 vectors stays in registers
+ * instead, half of them or a quarter at a time: a chain through memory waits for every store. Of a
+ * second cache, 256 x 64: AVX-512 133 GB/s and 246, AVX2 128 x 64 127 and 187 (Zen 5). */
 static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, const float *B,
                             size_t brs, size_t N, size_t K) {
   size_t whole = N - N % V_W, j, k = 0, n;
+#ifndef __OPTIMIZE_SIZE__
+  for (; whole > 4 * V_W && whole <= 32 * V_W; whole -= n, N -= n, y += n, B += n) {
+    n = K_ROWS4 > 4 && whole >= 16 * V_W ? 16 * V_W : whole >= 8 * V_W ? 8 * V_W : 4 * V_W;
+    if (K_ROWS4 > 4 && n == 16 * V_W) miras__gemm_row_held(16, mode, y, a, acs, B, brs, K);
+    else if (n == 8 * V_W) miras__gemm_row_held(8, mode, y, a, acs, B, brs, K);
+    else miras__gemm_row_held(4, mode, y, a, acs, B, brs, K);
+  }
+#endif
   for (; whole && whole <= 4 * V_W; whole -= n, N -= n, y += n, B += n) {
     const ptrdiff_t depth = (ptrdiff_t)K;
     miras__tower x = {y, NULL, 0, 0, 1, {a, 0, acs}, {B, brs, 1}, depth, depth, 0, B, 0, 0, 0, 0};
@@ -5304,8 +5335,9 @@ static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__
   } else if (M == 1 && miras__right(B) && (miras__right(B) == 1 || N == 1)) {
     if (causal >= 0 && (size_t)causal < K) K = (size_t)causal + 1;
     miras__gemm_row(mode, C, A.p, miras__right(A), B.p, miras__down(B), N, K);
-  } else if (K_COPIES == 2 && miras__right(B) > 1 && miras__down(B) == 1 && causal < 0 &&
-             M <= 2 * V_W && 4 * M > 3 * (M > V_W ? 2 * V_W : V_W) && N >= 4 * M && K <= 256) {
+  } else if (K_COPIES && K > (V_W == 16 ? 64 : 0) && K <= 256 && miras__right(B) > 1 &&
+             miras__down(B) == 1 && causal < 0 && M <= 2 * V_W &&
+             4 * M > 3 * (M > V_W ? 2 * V_W : V_W) && N >= 4 * M) {
     miras__gemm_turned(mode, C, ldc, A, B, M, N, K, pack);
   } else {
 #if !defined(__OPTIMIZE_SIZE__) && MIRAS__ISA < 5
@@ -6834,9 +6866,12 @@ static void miras__left_bwd(float *ds, float *dc, float *dcv, const float *s0, c
  * Per entry of S there are 7 operations in 4 instructions, or 5 in 3 where nothing asks for a, and
  * 8 bytes to and from the first cache. A sweep takes 4 vectors of columns: 8 chains of
  * multiply-adds hide their latency, 14 registers hold what they need, and a number of x, xp or q is
- * spread once for all. The bits are those of one vector a sweep. Measured alone at 64 x 64, of the
- * peak, AVX-512 and AVX2: 1 vector 0.47 and 0.58, 2 vectors 0.60 and 0.74, 4 0.70 and 0.79, 8 0.70
- * and 0.66; two tokens a sweep, which has other bits, 0.74 and 0.77 (bench/lab_exact.c). */
+ * spread once for all. AVX-512 has registers for 8 vectors, which are no quicker in the caches, but
+ * rows of 128 then pass from end to end and the processor itself fetches the next: of what a loop
+ * of loads and stores moves, one token 16 MiB 0.62 to 0.92 and 1 GiB 0.57 to 0.77 (Zen 5). The bits
+ * are those of one vector a sweep. Measured alone at 64 x 64, of the peak, AVX-512 and AVX2: 1
+ * vector 0.47 and 0.58, 2 vectors 0.60 and 0.74, 4 0.70 and 0.79, 8 0.70 and 0.66;
+ * two tokens a sweep, which has other bits, 0.74 and 0.77 (bench/lab_exact.c). */
 typedef struct miras__linear {
   float *s, *u, *error, *y;
   const float *base, *xp, *alpha, *x, *q, *v, *eta;
@@ -6859,7 +6894,7 @@ MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int rea
   const int alone = delta && f->closes && !xp;
 #endif
   float *const s = f->s + (j - f->first), *row = s;
-  vf u[4], va[4], vb[4];
+  vf u[8], va[8], vb[8];
   size_t i, r;
 #define V_IN(p) (wide > 1 ? V_LOAD(p) : V_LOAD_N(p, rest))
 #define V_OUT(p, v) do { \
@@ -6909,8 +6944,10 @@ MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int rea
   for (i = 0; i < n && alone; i++, row += ld) {
     const vf a = V_SET1(alpha[i * stride]), xi = V_SET1(x[i]);
     const vf left = home ? V_SET1(1 - alpha[i * stride]) : a;
-    V_UNROLL for (r = 0; r < (wide + 1) / 2; r += (V_W + 15) / V_W)
-      V_FETCH(row + f->next + r * V_W, 1);
+    if (wide < 8) {                              /* whole rows need no help */
+      V_UNROLL for (r = 0; r < (wide + 1) / 2; r += (V_W + 15) / V_W)
+        V_FETCH(row + f->next + r * V_W, 1);
+    }
     K_EACH {
       vf w = V_MUL(a, V_IN(row + r * V_W));
       V_OUT(row + r * V_W, V_FMA(xi, u[r], K_HOME(w)));
@@ -6928,6 +6965,9 @@ MIRAS__INLINE void miras__linear_strip(size_t wide, int home, int after, int rea
 MIRAS__INLINE void miras__linear_pass(int home, int after, int reads, int delta,
                                       const miras__linear *f, size_t j, size_t end) {
   V_SYNC();
+#if K_STRIP > 4
+  for (; j + 8 * V_W <= end; j += 8 * V_W) miras__linear_strip(8, home, after, reads, delta, f, j);
+#endif
 #if K_STRIP > 1
   for (; j + 4 * V_W <= end; j += 4 * V_W) miras__linear_strip(4, home, after, reads, delta, f, j);
   for (; j + 2 * V_W <= end; j += 2 * V_W) miras__linear_strip(2, home, after, reads, delta, f, j);
@@ -6995,7 +7035,7 @@ static void miras__linear_strips(const miras__plan *p, const miras__head_io *io,
     xq[i - t] = miras__dot(f->x, f->q, n);
   }
   for (j = 0; j < dv; j += wide) {
-    wide = dv - j < K_STRIP * V_W ? dv - j : K_STRIP * V_W;
+    wide = dv - j < 4 * V_W ? dv - j : 4 * V_W;
     for (i = 0; i < n; i++) miras__copy(strip + i * wide, s + i * dv + j, wide);
     f->s = strip;
     f->ld = wide;
@@ -7920,6 +7960,7 @@ static void miras__conv_bwd(float *dc, size_t lddc, float *dw, float *dbias, con
     miras__fetch_next(x->c, x->ldc, t, rows + after, n);
     for (h = V_UNIT; h < x->heads; h += V_UNITS) {
       const float *block = dz + h * x->group * x->per + t * dim;
+      miras__fetch_next(block - t * dim, dim, t, rows + after, dim);
       V_FOR(dim) {
         const vf acc = miras__conv_sum(x, t, h * dim + v_at, v_left);
         vf d = V_AT(block);
