@@ -4457,15 +4457,19 @@ static inline vf miras__v_expm1_part(vf x, vf *n) {
 
 /* e^x. The scale goes on in two halves, so that results below FLT_MIN are rounded once. */
 V_MATHS vf miras__v_exp(vf x) {
-  vf n, y = miras__v_expm1_part(V_MIN(V_MAX(x, V_SET1(-105.0f)), V_SET1(89.0f)), &n);
-#if MIRAS__ISA == 3
-  y = _mm512_scalef_ps(V_ADD(V_SET1(1.0f), y), n);   /* isa: rounds once by itself */
+  const vf low = V_SET1(-105.0f), high = V_SET1(89.0f);
+  vf n, y;
+#if MIRAS__ISA == 3                                     /* isa: rounds once by itself */
+  y = miras__v_expm1_part(V_MIN(high, V_MAX(low, x)), &n);   /* NaN, as the second, stays */
+  return _mm512_scalef_ps(V_ADD(V_SET1(1.0f), y), n);
 #else
-  const vf half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
+  vf half;
+  y = miras__v_expm1_part(V_MIN(V_MAX(x, low), high), &n);
+  half = V_ROUND(V_MUL(n, V_SET1(0.5f)));
   y = V_MUL(V_ADD(V_SET1(1.0f), y), miras__pow2(half));
   y = V_MUL(y, miras__pow2(V_SUB(n, half)));
-#endif
   return V_SELECT(V_LE(x, x), y, x);
+#endif
 }
 
 /* e^a - 1 = 2^n (e^r - 1) + (2^n - 1) keeps its relative accuracy down to 0, and with it

@@ -91,6 +91,27 @@ def first(t):
     return t.transpose(1, 2)
 
 
+def perceptron(q, k, v, step, start, chunk=16):
+    """TTT-MLP without norms, biases and a residual, in its dual form: the inner gradients of a chunk
+    at its start; each query meets the pairs up to its own. As batched matrix products of heads."""
+    w1, w2 = start
+    q, k, v, eta = first(q)[0], first(k)[0], first(v)[0], first(step)[0][..., None]
+    answers = []
+    for t in range(0, q.shape[1], chunk):
+        x, asked, e = (a[:, t:t + chunk] for a in (k, q, eta))
+        z = x @ w1
+        cdf = 0.5 * (1 + torch.tanh(0.7978845608 * (z + 0.044715 * z ** 3)))
+        a = z * cdf
+        slope = cdf + 2 * z * cdf * (1 - cdf) * 0.7978845608 * (1 + 0.134145 * z ** 2)
+        d2 = a @ w2 - v[:, t:t + chunk]
+        d1 = (d2 @ w2.transpose(1, 2)) * slope
+        d1, d2 = e * d1, e * d2
+        seen = F.gelu(asked @ w1 - (asked @ x.transpose(1, 2)).tril() @ d1, approximate='tanh')
+        answers.append(seen @ w2 - (seen @ a.transpose(1, 2)).tril() @ d2)
+        w1, w2 = w1 - x.transpose(1, 2) @ d1, w2 - a.transpose(1, 2) @ d2
+    return first(torch.cat(answers, 1)[None])
+
+
 def main():
     library, shipped = Library(sys.argv[1], sys.argv[2]), Peers(shipped=True)
     torch.set_num_threads(1)
@@ -111,6 +132,7 @@ def main():
     no_forget = dict(forget=0.0)
     ridge = torch.ones(H, K)
     raw = torch.cat([torch.zeros(H * K * K), torch.log(torch.expm1(ridge)).flatten()])
+    layers = torch.randn(H, K, 4 * K) / K ** 0.5, torch.randn(H, 4 * K, K) / (4 * K) ** 0.5
     rows = [
         ('linear attention', Layer(library, 'linear-attention', {}, kqv),
          Peer(lambda q, k, v: linear(q, k, v, scale=1.0), [q, k, v])),
@@ -130,6 +152,12 @@ def main():
         ('Mesa', Layer(library, 'mesa', dict(head, **steps, **no_forget, chunk=16),
                        dict(kqv, keep=keep, step=step), raw),
          Peer(lambda q, k, v, g, b: mesa(q, k, v, g.log(), ridge, b, 64), [q, k, v, keep, step])),
+        ('TTT-MLP, chunk 16', Layer(
+            library, 'ttt-mlp',
+            dict(inner_norm=0, inner_residual=0, inner_bias=0, row_rates=0, chunk=16, forget=0.0,
+                 forget_ratio=0.0, step=1.0, **steps),
+            dict(kqv, step=step / 20), torch.cat([w.reshape(H, -1) for w in layers], 1).flatten()),
+         Peer(lambda q, k, v, b: perceptron(q, k, v, b, layers), [q, k, v, step / 20])),
         ('softmax attention', Layer(library, 'softmax-attention', dict(window=T, chunk=16), kqv),
          Peer(lambda q, k, v: first(F.scaled_dot_product_attention(
              first(q), first(k), first(v), is_causal=True)), [q, k, v])),

@@ -59,6 +59,14 @@ int main(void) {
   NUMBER(sharpness);
   NUMBER(simplex);
   NUMBER(simplex_logits);
+  NUMBER(simplex_signed);
+  NUMBER(toward);
+  NUMBER(q);
+  /* what a layer of a model has, as the papers have it: the rows of the table for memories on their
+     own bring keys to a length and lead back to the initial memory */
+  STRUCT(model_desc);
+  printf("field model_desc.memory %u %u w\n", (unsigned)offsetof(miras_model_desc, layer[0].memory),
+         (unsigned)sizeof desc);
   STRUCT(tokens);
   printf("field tokens.length %u %u w\n", (unsigned)offsetof(miras_tokens, length),
          (unsigned)sizeof(int));

@@ -55,7 +55,7 @@ class Library:
         for name, result, arguments in (
                 ('miras_isa', ctypes.c_char_p, []),
                 ('miras_kind_find', whole, [ctypes.c_char_p]),
-                ('miras_preset', whole, [any_pointer, whole]),
+                ('miras_model_preset', whole, [any_pointer, whole]),
                 ('miras_memory_size', size, [any_pointer, ctypes.c_char_p, size]),
                 ('miras_memory_open', any_pointer, [any_pointer, any_pointer]),
                 ('miras_memory_close', None, [any_pointer]),
@@ -83,12 +83,17 @@ class Library:
         return block
 
     def desc(self, preset, **fields):
-        """A descriptor: a row of the table of models, with fields changed."""
+        """A descriptor: the memory of a model's layer, with fields changed; gates that are not
+        among them are none."""
         block = self.struct('desc')
         if preset:
-            kind = self.c.miras_kind_find(preset.encode())
-            if self.c.miras_preset(block, kind) != 0:
+            kind, model = self.c.miras_kind_find(preset.encode()), self.struct('model_desc')
+            if self.c.miras_model_preset(model, kind) != 0:
                 raise Refused('there is no preset ' + preset)
+            at, size, _ = self.fields['model_desc.memory']
+            block[0:size] = model[at:at + size]
+            for gate in GATES:
+                self.put(block, 'desc.' + gate, 0)
         for field, value in fields.items():
             if isinstance(value, str):
                 value = self.constants['MIRAS_' + value]
@@ -103,6 +108,7 @@ class Refused(Exception):
     pass
 
 
+GATES = ('keep_gate', 'step_gate', 'momentum_gate', 'threshold_gate', 'value_gate')
 TOKENS = ('key', 'value', 'query', 'keep', 'step', 'momentum', 'threshold', 'value_keep', 'erase',
           'replace')
 
@@ -582,12 +588,15 @@ def ttt_parameters(x):
                       x.memory_gain.flatten(), x.memory_bias.flatten(), x.rho])
 
 
+# without what miras.h adds to the papers' forms: a decay of its own, and, below, that decays lead to
+# the initial memory
+FREE = dict(inner_norm=1, inner_residual=1, forget=0.0, forget_ratio=0.0)
 row('TTT-Linear, rates by output', 'ttt-linear',
-    dict(inner_norm=1, inner_residual=1, row_rates=1, step=0.5), TTT,
+    dict(FREE, row_rates=1, step=0.5), TTT,
     lambda x: dict(key=x.k, value=x.v, query=x.q, memory=ttt_parameters(x)), ttt_rows,
     'shipped: adds the normed z to z; corrected: to q', linear=False, chunks=(CHUNK,))
 row('TTT-Linear, and by source', 'ttt-linear',
-    dict(inner_norm=1, inner_residual=1, row_rates=1, step_gate='GATE_HEAD'),
+    dict(FREE, row_rates=1, step_gate='GATE_HEAD'),
     dict(TTT, step=uniform(0.1, 0.9, B, T, H)),
     lambda x: dict(key=x.k, value=x.v, query=x.q, step=x.step, memory=ttt_parameters(x)),
     ttt_sources, 'shipped: as above, and a step belongs to its output only', linear=False,
@@ -606,8 +615,8 @@ def titans(x, peers):
 
 
 row('Titans, one layer', 'titans',
-    dict(depth=1, inner_norm=1, inner_residual=1, keep_gate='GATE_HEAD', step_gate='GATE_HEAD',
-         momentum_gate='GATE_HEAD', forget=0.0, forget_ratio=0.0, momentum=0.0),
+    dict(FREE, depth=1, toward=0, keep_gate='GATE_HEAD', step_gate='GATE_HEAD',
+         momentum_gate='GATE_HEAD', momentum=0.0),
     dict(NORMED, keep=uniform(0.98, 1.0, B, T, H), step=uniform(0.02, 0.2, B, T, H),
          momentum=uniform(0.1, 0.9, B, T, H)),
     lambda x: dict(key=x.k, value=x.v, query=x.q, keep=x.keep, step=x.step, momentum=x.momentum,
@@ -719,13 +728,13 @@ def perceptron_row(name, preset, size, step, *update, chunks=(1, CHUNK), fields=
                  memory_gain=uniform(0.5, 1.5, H, K), memory_bias=normal(H, K, size=0.1),
                  step=uniform(0.2 * step, step, B, T, H), **inputs)
     row(name, preset,
-        dict(dict(inner_norm=1, inner_residual=1, step_gate='GATE_HEAD'), **(fields or {})), drawn,
+        dict(FREE, step_gate='GATE_HEAD', **(fields or {})), drawn,
         perceptron_tokens,
         lambda x, peers: descend(x, peers, *update),
         "the paper's update, inner gradient by PyTorch", linear=False, chunks=chunks)
 
 
-DECAYS = dict(keep_gate='GATE_HEAD', forget=0.0, forget_ratio=0.0)
+DECAYS = dict(keep_gate='GATE_HEAD', toward=0)
 SLOW = uniform(0.98, 1.0, B, T, H)
 perceptron_row('TTT-MLP', 'ttt-mlp', 0.25, 0.2, squares, chunks=(CHUNK,),
                fields=dict(row_rates=1), rho=uniform(-0.05, 0.2, CHUNK),
@@ -733,14 +742,15 @@ perceptron_row('TTT-MLP', 'ttt-mlp', 0.25, 0.2, squares, chunks=(CHUNK,),
 perceptron_row('Titans', 'titans', 0.25, 0.03, squares,
                fields=dict(DECAYS, momentum_gate='GATE_HEAD', momentum=0.0), keep=SLOW,
                momentum=uniform(0.1, 0.9, B, T, H))
-perceptron_row('Moneta', 'moneta', 0.1, 0.002, cubes, four_norm, fields=DECAYS, keep=SLOW)
+perceptron_row('Moneta', 'moneta', 0.1, 0.002, cubes, four_norm, fields=dict(DECAYS, q=4.0),
+               keep=SLOW)
 perceptron_row('Yaad', 'yaad', 0.25, 0.03, mixture,
                fields=dict(DECAYS, threshold_gate='GATE_HEAD', threshold=0.0, sharpness=2.0),
                keep=SLOW, threshold=uniform(3.0, 7.0, B, T, H))
 perceptron_row('Memora', 'memora', 2.0, 0.02, squares, simplex, True,
-               fields=dict(DECAYS, simplex=16.0), keep=SLOW)
+               fields=dict(DECAYS, simplex=16.0, simplex_signed=0, simplex_logits=0), keep=SLOW)
 perceptron_row('Memora, linear in the logits', 'memora', 2.0, 0.02, squares, simplex,
-               fields=dict(DECAYS, simplex=16.0, simplex_logits=1), keep=SLOW)
+               fields=dict(DECAYS, simplex=16.0, simplex_signed=0, simplex_logits=1), keep=SLOW)
 
 
 # ---- running them ----
