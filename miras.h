@@ -3459,7 +3459,7 @@ typedef struct miras__kernels miras__kernels;
     size_t n))                                                                                    \
   X(ANY, void, muladd_rows, (float *y, size_t ldy, const float *a, size_t lda, const float *b,    \
     size_t ldb, size_t rows, size_t n))                                                           \
-  X(EXACT_BACK, void, fetch_rows, (const float *x, size_t ldx, size_t rows, size_t n, int write)) \
+  X(BACK, void, fetch_rows, (const float *x, size_t ldx, size_t rows, size_t n, int write))       \
   X(BACK, void, sum_rows, (int add, float *s, size_t lds, const float *a, size_t lda,             \
     size_t rows, size_t n))                                                                       \
   X(ANY, void, mask_rows, (float *y, size_t ldy, float value, size_t rows, size_t n,              \
@@ -4459,9 +4459,9 @@ static inline vf miras__v_expm1_part(vf x, vf *n) {
 V_MATHS vf miras__v_exp(vf x) {
   const vf low = V_SET1(-105.0f), high = V_SET1(89.0f);
   vf n, y;
-#if MIRAS__ISA == 3                                     /* isa: rounds once by itself */
+#if MIRAS__ISA == 3
   y = miras__v_expm1_part(V_MIN(high, V_MAX(low, x)), &n);   /* NaN, as the second, stays */
-  return _mm512_scalef_ps(V_ADD(V_SET1(1.0f), y), n);
+  return _mm512_scalef_ps(V_ADD(V_SET1(1.0f), y), n);        /* isa: rounds once by itself */
 #else
   vf half;
   y = miras__v_expm1_part(V_MIN(V_MAX(x, low), high), &n);
@@ -11596,7 +11596,7 @@ static void miras__frozen_forward(const miras__call *call) {
     const int closes = r0 + m == span, ends = closes || exact;
     miras__piece(c, exact ? p->first : p->rule, t, r0, m, ends);
     miras__piece_state(c);
-    miras__rows_fetch(call, (t + m) / descents, (size_t)p->d.chunk, 0);
+    if (MIRAS__TRAINS) miras__rows_fetch(call, (t + m) / descents, span / descents, 0);
     if (MIRAS__TRAINS && call->tape && r0 == 0) {
       float *to = call->tape + t / span * p->tape_state;
       K->copy(to, c->a, p->weights);
@@ -11780,7 +11780,7 @@ static void miras__frozen_backward(const miras__call *call) {
     if (!miras__piece_of(c, piece)) continue;
     c->bhome = c->home == c->wb ? c->bwb : call->dinit;
     if (c->t >= p->span)
-      miras__rows_fetch(call, c->t / descents - (size_t)p->d.chunk, (size_t)p->d.chunk, 3);
+      miras__rows_fetch(call, (c->t - p->span) / descents, p->span / descents, 3);
     miras__piece_bwd(c, ca, cs);
   }
   if (p->holds)                                  /* W_B is a map of its logits */

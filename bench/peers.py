@@ -92,8 +92,8 @@ def first(t):
 
 
 def perceptron(q, k, v, step, start, chunk=16):
-    """TTT-MLP without norms, biases and a residual, in its dual form: the inner gradients of a chunk
-    at its start; each query meets the pairs up to its own. As batched matrix products of heads."""
+    """TTT-MLP without norms, biases and a residual, in its dual form: the inner gradients of a
+    chunk at its start; each query meets the pairs up to its own. Batched products of heads."""
     w1, w2 = start
     q, k, v, eta = first(q)[0], first(k)[0], first(v)[0], first(step)[0][..., None]
     answers = []

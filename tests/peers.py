@@ -588,8 +588,8 @@ def ttt_parameters(x):
                       x.memory_gain.flatten(), x.memory_bias.flatten(), x.rho])
 
 
-# without what miras.h adds to the papers' forms: a decay of its own, and, below, that decays lead to
-# the initial memory
+# without what miras.h adds to the papers' forms: a decay of its own, and, below, that decays lead
+# to the initial memory
 FREE = dict(inner_norm=1, inner_residual=1, forget=0.0, forget_ratio=0.0)
 row('TTT-Linear, rates by output', 'ttt-linear',
     dict(FREE, row_rates=1, step=0.5), TTT,
