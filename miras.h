@@ -5307,7 +5307,8 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
 /* A turned B and as many rows as one or two vectors hold: C' = B' A' by the same tiles, which read
  * B', row by row, where it lies. A' is packed, and C' turned, 48 columns of C at a time. Where B is
  * packed for tiles of C all of it moves once more: 16 x 257 x 64 had 0.73 of the peak, now 0.85, 16
- * x 65 x 256 0.67 and 0.88. */
+ * x 65 x 256 0.67 and 0.88. AVX-512, whose tiles of one vector wait for loads, gains where K is
+ * more than 64 (16 x 512 x 128 0.63 to 0.73 of the peak, Zen 5) and loses below. */
 static void miras__gemm_turned(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B,
                                size_t M, size_t N, size_t K, float *pack) {
   const size_t width = M > V_W ? 2 * V_W : V_W, brs = miras__right(B);
