@@ -91,7 +91,7 @@ def flat():
               "titans": "Titans", "mamba2": "Mamba-2"}
     ticks = [(v, f"{v:,}") for v in at]
     p = Plot("What the next token costs", "one head of 64, a write and a read, one core; attention "
-             "sees all tokens before", (200, 1.3e6), (100, 1e9), "tokens before it",
+             "sees all tokens before", (200, 1.3e6), (50, 1e9), "tokens before it",
              "time of a token", ticks, [(1e2, "100 ns"), (1e3, "1 \u00b5s"), (1e4, "10 \u00b5s"),
                                         (1e5, "100 \u00b5s"), (1e6, "1 ms"), (1e7, "10 ms"),
                                         (1e8, "100 ms"), (1e9, "1 s")])
@@ -109,11 +109,11 @@ def roofline():
     rows = rows_of("roofline.csv")[1:]
     peak = next(float(r[3]) for r in rows if r[0] == "peak")
     isa = next(r[1] for r in rows if r[0] == "peak")
-    x, y = (0.4, 300), (8, 400)
+    x, y = (0.15, 300), (8, 400)
     p = Plot("How near one core comes to what the machine can do",
              f"{isa}; lines: loops of multiply-adds alone, and of loads and stores alone, in the "
              "same run", x, y, "operations for a byte that has to move", "GFLOP/s",
-             [(v, f"{v:g}") for v in (0.5, 1, 2, 5, 10, 20, 50, 100, 200)],
+             [(v, f"{v:g}") for v in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)],
              [(v, f"{v:g}") for v in (10, 20, 50, 100, 200, 400)])
     p.line([(peak / max(float(r[3]) for r in rows if r[0] == "roof"), peak), (x[1], peak)], "roof")
     p.text(p.px(x[1]) - 4, p.py(peak) - 8, f"{peak:.0f} GFLOP/s", "small", "end")
@@ -124,8 +124,8 @@ def roofline():
         start = max(x[0], y[0] / rate)
         p.line([(start, start * rate), (peak / rate, peak)], "roof")
         where = r[1].replace("read and write ", "")
-        along = 1.4 if rate > 60 else 3.4
-        beside = p.py(along * rate) + (15 if rate < 30 else -7)
+        along = 0.6 * peak / rate
+        beside = p.py(along * rate) - 7
         slope = -math.degrees(math.atan2(p.py(1 * rate) - p.py(2 * rate), p.px(2) - p.px(1)))
         p.text(0, 0, f"{where}: {rate:.0f} GB/s", "small", "middle",
                f'transform="translate({p.px(along):.1f} {beside:.1f}) '
