@@ -5106,8 +5106,7 @@ static void miras__gemm_row_part(float *y, const float *a, size_t acs, const flo
   }
 }
 
-#ifndef __OPTIMIZE_SIZE__
-/* nv vectors of a row of C, for which there are registers. */
+/* nv vectors of a row of C, for which there are registers; nv is a constant at every call. */
 MIRAS__ALWAYS void miras__gemm_row_held(size_t nv, int mode, float *y, const float *a, size_t acs,
                                         const float *B, size_t brs, size_t K) {
   vf sum[16];
@@ -5123,7 +5122,6 @@ MIRAS__ALWAYS void miras__gemm_row_held(size_t nv, int mode, float *y, const flo
   V_UNROLL for (j = 0; j < nv; j++)
     V_STORE(y + j * V_W, mode == MIRAS__SUB ? V_SUB(V_ZERO(), sum[j]) : sum[j]);
 }
-#endif
 
 /* One row of C. Four rows of B pass through at a time from end to end: a large B streams from
  * memory in long runs while y stays in cache. AVX2, 4096 x 1024: 25 GB/s, which is all that one
@@ -5133,20 +5131,15 @@ MIRAS__ALWAYS void miras__gemm_row_held(size_t nv, int mode, float *y, const flo
 static void miras__gemm_row(int mode, float *y, const float *a, size_t acs, const float *B,
                             size_t brs, size_t N, size_t K) {
   size_t whole = N - N % V_W, j, k = 0, n;
-#ifndef __OPTIMIZE_SIZE__
-  for (; whole > 4 * V_W && whole <= 32 * V_W; whole -= n, N -= n, y += n, B += n) {
-    n = K_ROWS4 > 4 && whole >= 16 * V_W ? 16 * V_W : whole >= 8 * V_W ? 8 * V_W : 4 * V_W;
-    if (K_ROWS4 > 4 && n == 16 * V_W) miras__gemm_row_held(16, mode, y, a, acs, B, brs, K);
-    else if (n == 8 * V_W) miras__gemm_row_held(8, mode, y, a, acs, B, brs, K);
-    else miras__gemm_row_held(4, mode, y, a, acs, B, brs, K);
-  }
-#endif
-  for (; whole && whole <= 4 * V_W; whole -= n, N -= n, y += n, B += n) {
-    const ptrdiff_t depth = (ptrdiff_t)K;
-    miras__tower x = {y, NULL, 0, 0, 1, {a, 0, acs}, {B, brs, 1}, depth, depth, 0, B, 0, 0, 0, 0};
-    n = K_ROWS4 && whole == 4 * V_W ? whole : K_ROWS2 && whole > V_W ? 2 * V_W : V_W;
-    x.n = n;
-    miras__tower_tiles(n / V_W, mode, &x);
+  for (; whole && whole <= (K_ROWS2 ? 32 : 4) * V_W; whole -= n, N -= n, y += n, B += n) {
+    const size_t most = K_ROWS4 > 4 ? 16 : K_ROWS2 ? 8 : 1;
+    size_t nv = most;
+    while (nv * V_W > whole) nv /= 2;
+    n = nv * V_W;
+#define K_HELD(nv) case nv: if (nv <= most) miras__gemm_row_held(nv, mode, y, a, acs, B, brs, K); \
+                   break;
+    switch (nv) { K_HELD(1) K_HELD(2) K_HELD(4) K_HELD(8) K_HELD(16) default: return; }
+#undef K_HELD
   }
   if (!N) return;
   if (mode == MIRAS__SET) V_EACH(y, N, V_ZERO());
@@ -11597,7 +11590,8 @@ static void miras__frozen_forward(const miras__call *call) {
     const int closes = r0 + m == span, ends = closes || exact;
     miras__piece(c, exact ? p->first : p->rule, t, r0, m, ends);
     miras__piece_state(c);
-    if (MIRAS__TRAINS) miras__rows_fetch(call, (t + m) / descents, span / descents, 0);
+    if (MIRAS__TRAINS && left > m)
+      miras__rows_fetch(call, (t + m) / descents, span / descents, 0);
     if (MIRAS__TRAINS && call->tape && r0 == 0) {
       float *to = call->tape + t / span * p->tape_state;
       K->copy(to, c->a, p->weights);
