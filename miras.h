@@ -4149,12 +4149,20 @@ typedef __mmask16 miras__vm;
 static inline __mmask16 miras__first(size_t n) {
   return (__mmask16)(n < 16 ? (1u << n) - 1u : 0xffffu);
 }
+/* A branch that is nearly always right is shorter than a mask. */
+#ifdef __OPTIMIZE_SIZE__
+  #define V_WHOLE(n) 0
+#else
+  #define V_WHOLE(n) ((n) >= 16)
+#endif
 static inline __m512 miras__load_n(const float *p, size_t n) {
-  return _mm512_maskz_loadu_ps(miras__first(n), p);
+  return V_WHOLE(n) ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(miras__first(n), p);
 }
 static inline void miras__store_n(float *p, __m512 v, size_t n) {
-  _mm512_mask_storeu_ps(p, miras__first(n), v);
+  if (V_WHOLE(n)) _mm512_storeu_ps(p, v);
+  else _mm512_mask_storeu_ps(p, miras__first(n), v);
 }
+#undef V_WHOLE
 /* Three masked broadcasts, which unlike shuffles run on either vector port. */
 static inline __m512 miras__quads(const float *p, size_t lds) {
   __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(p));
