@@ -3493,7 +3493,7 @@ typedef struct miras__kernels miras__kernels;
     const float *bw, const float *a, const float *b, float *bb, float gamma, size_t n))           \
   X(FROZEN, float, lq_fwd, (float *w, const float *a, float q, int pnorm, size_t n))              \
   X(FROZEN_BACK, void, lq_bwd, (float *ba, const float *bw, const float *a, const float *w,       \
-    float binv, float q, int pnorm, size_t n))                                                    \
+    float norm, float binv, float q, int pnorm, size_t n))                                        \
   X(FROZEN_BACK, void, sigmoid_bwd, (float *ba, const float *bw, const float *a, size_t n))       \
   X(FROZEN, void, divergence_step, (const miras__plan *p, float *w, float *bw, const float *w0,   \
     const float *a))                                                                              \
@@ -3647,6 +3647,7 @@ struct miras__kernels {
 #define MIRAS__JOIN(a, b) MIRAS__JOIN2(a, b)
 #define MIRAS__IN_SET(name) MIRAS__JOIN(name, MIRAS__SET_SUFFIX)
 #define MIRAS__LENT(name) MIRAS__JOIN(name, MIRAS__LENT_SUFFIX)
+#define miras__v_reduce MIRAS__IN_SET(miras__v_reduce)
 #define miras__v_expm1_part MIRAS__IN_SET(miras__v_expm1_part)
 #define miras__v_exp MIRAS__IN_SET(miras__v_exp)
 #define miras__v_tanh MIRAS__IN_SET(miras__v_tanh)
@@ -3716,6 +3717,7 @@ struct miras__kernels {
 #define miras__gemm_outer MIRAS__IN_SET(miras__gemm_outer)
 #define miras__gemm MIRAS__IN_SET(miras__gemm)
 #define miras__length_factor MIRAS__IN_SET(miras__length_factor)
+#define miras__v_power_of MIRAS__IN_SET(miras__v_power_of)
 #define miras__v_power MIRAS__IN_SET(miras__v_power)
 #define miras__v_sech2 MIRAS__LENT(miras__v_sech2)
 #define miras__hypotenuse MIRAS__LENT(miras__hypotenuse)
@@ -3749,6 +3751,7 @@ struct miras__kernels {
 #define miras__bias_rows MIRAS__LENT(miras__bias_rows)
 #define miras__norm_q MIRAS__IN_SET(miras__norm_q)
 #define miras__v_hyperbolic MIRAS__IN_SET(miras__v_hyperbolic)
+#define miras__signed_part MIRAS__IN_SET(miras__signed_part)
 #define miras__signed_fwd MIRAS__IN_SET(miras__signed_fwd)
 #define miras__simplex_fwd MIRAS__IN_SET(miras__simplex_fwd)
 #define miras__simplex_bwd MIRAS__IN_SET(miras__simplex_bwd)
@@ -4265,8 +4268,12 @@ static inline float miras__fold_max(const float32x4_t *v) {
 
 #if MIRAS__ISA == 2 || MIRAS__ISA == 3   /* what differs in the width alone */
 static inline miras__vf miras__pow2(miras__vf n) {
+#if MIRAS__ISA == 3
+  return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n);
+#else
   V_INTS e = V_X86(add_epi32)(V_X86(cvtps_epi32)(n), V_X86(set1_epi32)(127));
   return V_FLOATS(V_X86(slli_epi32)(e, 23));
+#endif
 }
 static inline V_INTS miras__logb(miras__vf x) {
   return V_X86(srai_epi32)(V_X86(sub_epi32)(V_BITS(x), V_X86(set1_epi32)(0x3f3504f3)), 23);
@@ -4449,17 +4456,21 @@ static MIRAS__UNUSED vf miras__front(vf v, size_t n) {
  *   gelu 1.7, gelu' 1.7, gelu'' 2.3   silu 1.8, silu' 1.4, silu'' 1.1
  * tests/test_kernels.c holds them to it. */
 
-/* x = n ln 2 + r with |r| <= ln(2)/2; returns e^r - 1, relative error 3e-9 before rounding. */
+/* r of x = n ln 2 + r with |r| <= ln(2)/2 */
+static inline vf miras__v_reduce(vf x, vf *n) {
+  const vf k = V_ROUND(V_MUL(x, V_SET1(1.44269504f)));
+  *n = k;
+  x = V_FNMA(k, V_SET1(0.693359375f), x);   /* 355/512: k times it is exact */
+  return V_FNMA(k, V_SET1(-2.12194440e-4f), x);
+}
+
+/* e^r - 1, relative error 3e-9 before rounding. */
 static inline vf miras__v_expm1_part(vf x, vf *n) {
-  vf k = V_ROUND(V_MUL(x, V_SET1(1.44269504f))), r, q;
-  r = V_FNMA(k, V_SET1(0.693359375f), x);   /* 355/512: k times it is exact */
-  r = V_FNMA(k, V_SET1(-2.12194440e-4f), r);
-  q = V_SET1(1.3814537971e-3f);
+  vf r = miras__v_reduce(x, n), q = V_SET1(1.3814537971e-3f);
   q = V_FMA(q, r, V_SET1(8.3687450789e-3f));
   q = V_FMA(q, r, V_SET1(4.1668390811e-2f));
   q = V_FMA(q, r, V_SET1(1.6666520399e-1f));
   q = V_FMA(q, r, V_SET1(4.9999993432e-1f));
-  *n = k;
   return V_FMA(V_MUL(r, r), q, r);
 }
 
@@ -5470,14 +5481,18 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 /* x^a for x >= 0 and one exponent for all lanes: small whole exponents, and halves beyond them, by
  * multiplication and a square root, so that the common p = 2, 3, 4 are exact and 2.5 is cheap;
  * others through exp and log with x kept off zero. */
-static vf miras__v_power(vf x, float a) {
-  int twice = (int)(2 * a);
-  if (!((float)twice < 2 * a) && !((float)twice > 2 * a) && twice >= 0) {
-    vf y = twice & 1 ? V_SQRT(x) : V_SET1(1.0f);
-    for (; twice > 1; twice -= 2) y = V_MUL(y, x);
-    return y;
-  }
+static vf miras__v_power_of(vf x, float a) {
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
+}
+
+V_MATHS vf miras__v_power(vf x, float a) {
+  const int twice = (int)(2 * a);
+  vf y;
+  int i;
+  if ((float)twice < 2 * a || (float)twice > 2 * a || twice < 0) return miras__v_power_of(x, a);
+  y = twice & 1 ? V_SQRT(x) : V_SET1(1.0f);
+  for (i = twice; i > 1; i -= 2) y = V_MUL(y, x);
+  return y;
 }
 
 #ifndef MIRAS__BORROWS
@@ -5885,21 +5900,38 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
  * Further down: what a closing chunk does beyond a link, the f-divergence step and the logarithm
  * of Memora's exact token. */
 
-/* ||A||_q with the largest entry taken out first, so that no power overflows or underflows. */
+#if MIRAS__COMMON   /* the same for all sets */
+/* N^(2-q) */
+static float miras__lq_scale(float norm, float q) {
+  return (float)pow((double)norm, 2.0 - (double)q);
+}
+#endif
+
+/* ||A||_q; where powers would overflow or underflow, with the largest entry taken out first. */
 static float miras__norm_q(const float *a, float q, size_t n) {
-  float row[256], most;
-  double total = 0;
+  float row[256], scale = 1, most;
+  double total, power;
   size_t i;
-  vf top = V_ZERO();
-  V_FOR(n) top = V_MAX(top, V_ABS(V_AT(a)));
-  most = V_MOST(top);
-  if (!(most > 1e-20f)) return 0;      /* far below the clamp, and 1 / most must stay finite */
-  for (i = 0; i < n; i += 256) {
-    const size_t m = n - i < 256 ? n - i : 256;
-    V_FOR(m) V_PUT(row, miras__v_power(V_MUL(V_ABS(V_AT(a + i)), V_SET1(1 / most)), q));
-    total += (double)miras__sum(row, m);
+  for (;;) {
+    vf top = V_ZERO();
+    total = 0;
+    for (i = 0; i < n; i += 256) {
+      const size_t m = n - i < 256 ? n - i : 256;
+      V_FOR(m) {
+        const vf x = V_ABS(V_AT(a + i));
+        top = V_MAX(top, x);
+        V_PUT(row, miras__v_power(V_MUL(x, V_SET1(scale)), q));
+      }
+      total += (double)miras__sum(row, m);
+    }
+    total = pow(total, 1.0 / (double)q);
+    if (scale < 1 || scale > 1) return (float)(total / (double)scale);
+    most = V_MOST(top);
+    if (!(most > 1e-20f)) return 0;    /* far below the clamp, and 1 / most must stay finite */
+    power = pow((double)most, (double)q);
+    if (power > 1e-20 && power < 1e20) return (float)total;
+    scale = 1 / most;
   }
-  return most * (float)pow(total, 1.0 / (double)q);
 }
 
 #if MIRAS__COMMON   /* the same for all sets */
@@ -5922,52 +5954,86 @@ static miras__slices miras__slices_of(const miras__plan *p, int l) {
 
 #endif
 
-/* 2 e^-top sinh a and 2 e^-top cosh a for |a| <= top; low is 2 e^-top. Small sines come from their
- * series, because a difference of exponentials loses their digits. */
-static inline vf miras__v_hyperbolic(vf a, vf top, vf low, vf *cosine) {
-  vf up = miras__v_exp(V_SUB(a, top)), down = miras__v_exp(V_SUB(V_NEG(a), top));
-  vf square = V_MUL(a, a), sine = V_SET1(1.9841270e-4f);
-  sine = V_FMA(sine, square, V_SET1(8.3333333e-3f));
-  sine = V_FMA(sine, square, V_SET1(0.16666667f));
-  sine = V_FMA(V_MUL(sine, square), a, a);
-  *cosine = V_ADD(up, down);
-  return V_SELECT(V_LT(V_ABS(a), V_SET1(0.5f)), V_MUL(low, sine), V_SUB(up, down));
+/* 2^(1-k) sinh a and 2^(1-k) cosh a for whole k; k NULL: 0, for |a| up to 40. a = n ln 2 + r: with
+ * P = 2^(n-k), Q = 2^(-n-k), and of e^r the even part E and the odd part O, minimax fits of errors
+ * 5e-11 and 1.3e-8,
+ *   sinh  O (P + Q) + E (P - Q)     cosh  E (P + Q) + O (P - Q)
+ * where small sines keep their digits, for P = Q. What is below 2^-126 counts as that. */
+static inline vf miras__v_hyperbolic(vf a, const vf *k, vf *cosine) {
+  vf n, r = miras__v_reduce(a, &n), square = V_MUL(r, r), even, odd, high, low, sum, rest;
+  even = V_FMA(V_SET1(1.3946276e-3f), square, V_SET1(4.1666266e-2f));
+  even = V_FMA(V_FMA(even, square, V_SET1(0.5f)), square, V_SET1(1.0f));
+  odd = V_FMA(V_SET1(8.3666123e-3f), square, V_SET1(0.166665428f));
+  odd = V_FMA(V_MUL(odd, square), r, r);
+  high = n, low = V_NEG(n);
+  if (k) {
+    high = V_MAX(V_SUB(high, *k), V_SET1(-126.0f));
+    low = V_MAX(V_SUB(low, *k), V_SET1(-126.0f));
+  }
+  high = miras__pow2(high), low = miras__pow2(low);
+  sum = V_ADD(high, low), rest = V_SUB(high, low);
+  *cosine = V_FMA(even, sum, V_MUL(odd, rest));
+  return V_FMA(even, rest, V_MUL(odd, sum));
 }
 
-/* Signed slices of layer l: w = c sinh(a) / sum cosh(a) and mass = c cosh(a) / sum cosh(a). Either
- * may be NULL, and w may be a. */
+/* A signed slice from a on, or a vector of them, row by row: w = 2^(1-k) sinh a, mass = 2^(1-k)
+ * cosh a, of which it returns the sum, in *most the largest |a|. Entries beyond 2e6, where floats
+ * are an eighth apart, count as that. left: slices that are left. */
+static inline vf miras__signed_part(float *w, float *mass, const float *a, const miras__slices *s,
+                                    size_t left, const vf *k, vf *most) {
+  const int columns = s->stride > 1;
+  const size_t hop = columns ? s->stride : V_W, all = columns ? s->n * hop : s->n;
+  const vf limit = V_SET1(2e6f), least = V_NEG(limit);
+  vf top = V_ZERO(), lane[V_R];
+  size_t at, r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = top;
+  for (at = 0; at < all; at += hop) {
+    const size_t n = columns ? left : all - at;
+    vf x = V_LOAD_N(a + at, n), cosine;
+    top = V_MAX(top, V_ABS(x));
+    if (k) x = V_MIN(limit, V_MAX(least, x));
+    x = miras__v_hyperbolic(x, k, &cosine);
+    V_STORE_N(w + at, x, n);
+    if (mass) V_STORE_N(mass + at, cosine, n);
+    if (n < V_W) cosine = V_FRONT(cosine, n);
+    r = columns ? 0 : at / V_W % V_R;
+    lane[r] = V_ADD(lane[r], cosine);
+  }
+  *most = top;
+  return columns ? lane[0] : V_SET1(miras__fold(lane));
+}
+
+/* Signed slices of layer l: w = c sinh(a) / sum cosh(a), what decays have left of nothing being 0,
+ * and mass = c cosh(a) / sum cosh(a), or NULL. Eight rows have their sums before the first is
+ * divided by its own, so that none waits. */
 static void miras__signed_fwd(const miras__plan *p, int l, float *w, float *mass, const float *a) {
   const miras__slices s = miras__slices_of(p, l);
-  const int columns = s.stride > 1;                /* a vector of slices, row by row; else one   */
-  const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W;
-  const size_t turns = columns ? s.n : (s.n + V_W - 1) / V_W;
-  const vf one = V_SET1(1.0f);
-  size_t j, r;
-  for (j = V_UNIT * each; j < s.count; j += V_UNITS * each) {
-    vf top = V_ZERO(), low, sum = V_ZERO(), sine, cosine;
-    float row[256], total = 0;
-    for (r = 0; r < turns; r++) {
-      size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
-      top = V_MAX(top, V_ABS(V_LOAD_N(a + at, n)));
+  const int columns = s.stride > 1;
+  const size_t each = columns ? V_W : 1, hop = columns ? s.stride : V_W, group = 8 * each;
+  const size_t all = columns ? s.n * hop : s.n;
+  const vf c = V_SET1(p->d.simplex), least = V_SET1(MIRAS__FADED), zero = V_ZERO();
+  size_t i, j, at;
+  for (i = V_UNIT * group; i < s.count; i += V_UNITS * group) {
+    const size_t end = s.count - i < group ? s.count : i + group;
+    vf sum[8], top, k;
+    for (j = i; j < end; j += each) {
+      const size_t from = j * s.hop;
+      float *to_mass = miras__to(mass, from);
+      vf *to = sum + (j - i) / each;
+      *to = miras__signed_part(w + from, to_mass, a + from, &s, s.count - j, NULL, &top);
+      if (!(V_MOST(top) > 40)) continue;         /* 2^(1-k) is a power of two: the same bits */
+      k = columns ? top : V_SET1(V_MOST(top));
+      k = V_ROUND(V_MUL(V_MIN(k, V_SET1(2e6f)), V_SET1(1.44269504f)));
+      *to = miras__signed_part(w + from, to_mass, a + from, &s, s.count - j, &k, &top);
     }
-    if (!columns) top = V_SET1(V_MOST(top));
-    low = V_MUL(V_ADD(one, one), miras__v_exp(V_NEG(top)));
-    for (r = 0; r < turns; r++) {                  /* both, before their sum is known */
-      const size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
-      sine = miras__v_hyperbolic(V_LOAD_N(a + at, n), top, low, &cosine);
-      if (w) V_STORE_N(w + at, sine, n);
-      if (mass) V_STORE_N(mass + at, cosine, n);
-      sum = V_ADD(sum, cosine);
-      if (columns) continue;
-      V_STORE_N(row + r * V_W % 256, cosine, n);
-      if (n > V_W && (r + 1) * V_W % 256) continue;
-      total += miras__sum(row, n > V_W ? 256 : (r * V_W) % 256 + n);
-    }
-    sum = V_DIV(V_SET1(p->d.simplex), columns ? sum : V_SET1(total));
-    for (r = 0; r < turns; r++) {
-      const size_t at = j * s.hop + r * hop, n = columns ? s.count - j : s.n - r * V_W;
-      if (w) V_STORE_N(w + at, V_MUL(V_LOAD_N(w + at, n), sum), n);
-      if (mass) V_STORE_N(mass + at, V_MUL(V_LOAD_N(mass + at, n), sum), n);
+    for (j = i; j < end; j += each) {
+      const vf by = V_DIV(c, sum[(j - i) / each]);
+      for (at = j * s.hop; at < j * s.hop + all; at += hop) {
+        const size_t n = columns ? s.count - j : j * s.hop + all - at;
+        const vf x = V_MUL(V_LOAD_N(w + at, n), by);
+        if (mass) V_STORE_N(mass + at, V_MUL(V_LOAD_N(mass + at, n), by), n);
+        V_STORE_N(w + at, V_SELECT(V_LT(V_ABS(x), least), zero, x), n);
+      }
     }
   }
 }
@@ -6113,35 +6179,34 @@ static float miras__shrink_from_bwd(const miras__plan *p, float *ba, int add, co
   return (float)total;
 }
 
-/* w = a N^(2-q), or with pnorm sgn(a) |a|^(q-1) N^(2-q); returns N^(2-q), N = max(||a||_q, 1e-6) */
+/* w = a N^(2-q), or with pnorm sgn(a) |a|^(q-1) N^(2-q); returns N = max(||a||_q, 1e-6). */
 static float miras__lq_fwd(float *w, const float *a, float q, int pnorm, size_t n) {
-  const float norm = miras__norm_q(a, q, n);
-  const float inv = (float)pow((double)(norm < 1e-6f ? 1e-6f : norm), 2.0 - (double)q);
-  const vf by = V_SET1(inv);
+  float norm = miras__norm_q(a, q, n);
+  vf by;
+  if (norm < 1e-6f) norm = 1e-6f;
+  by = V_SET1(miras__lq_scale(norm, q));
   V_MEET();
   if (!pnorm) V_SHARE(n) V_PUT(w, V_MUL(by, V_AT(a)));
   else
     V_SHARE(n)
       V_PUT(w, V_MUL(V_COPYSIGN(miras__v_power(V_ABS(V_AT(a)), q - 1), V_AT(a)), by));
-  return inv;
+  return norm;
 }
 
-/* Its adjoint, added to ba; binv is the cotangent that the open chunk's reads left on N^(2-q). With
- * Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q):
+/* Its adjoint, added to ba; N is norm, binv the cotangent that the open chunk's reads left on
+ * N^(2-q). With Pw = sgn(A) |A|^(q-1), dN/dA = Pw N^(1-q), or 0 where N is held:
  *   LQ        ba = bw N^(2-q) + (2-q) (<bw, A> + binv) N^(2-2q) Pw
  *   p-norm    ba = (q-1) |A|^(q-2) bw N^(2-q) + (2-q) <bw, Pw> N^(2-2q) Pw
  * Powers of A/N, never of N alone: N^(2-2q) leaves the range of float long before A does. */
-static void miras__lq_bwd(float *ba, const float *bw, const float *a, const float *w, float binv,
-                          float q, int pnorm, size_t n) {
-  float norm = miras__norm_q(a, q, n), inner, inv;
-  const int clamped = norm < 1e-6f;
-  if (clamped) norm = 1e-6f;
-  inv = (float)pow((double)norm, 2.0 - (double)q);
+static void miras__lq_bwd(float *ba, const float *bw, const float *a, const float *w, float norm,
+                          float binv, float q, int pnorm, size_t n) {
+  const float inv = miras__lq_scale(norm, q);
+  float inner;
   /* <bw, Pw> N^(2-2q) Pw = <bw, w>/N (A/N)^(q-1), because w = Pw N^(2-q), and
    * (<bw, A> + binv) N^(2-2q) Pw = (<bw, A> + binv) N^(1-q) (A/N)^(q-1) */
   if (pnorm) inner = miras__dot(bw, w, n) / norm;
   else inner = (miras__dot(bw, a, n) + binv) * inv / norm;
-  inner = clamped ? 0 : inner * (2 - q);
+  inner = norm > 1e-6f ? inner * (2 - q) : 0;
   V_MEET();
   V_SHARE(n) {
     const vf x = V_AT(a), s = miras__v_power(V_MUL(V_ABS(x), V_SET1(1 / norm)), q - 1);
@@ -9119,9 +9184,10 @@ static void miras__anchor_bwd(const miras__net *n) {
 
 /* Weights w from the dual state a, and back; arrays of all layers, or of one for the functions that
  * have a layer. b: B, the initial dual state, where decays lead to it, else NULL.
- *   link   w = link(a); inv [layers] receives N^(2-q) of LQ (else it stays 1): in an open chunk its
- *          reads use A_t inv. Adjoint: ba += link'(a)' bw, bb += of B; binv: what those reads left,
- *          or NULL. slope: J where it is a matrix of its own, bslope its cotangent, or NULL
+ *   link   w = link(a); inv [layers] receives N^(2-q) of LQ (else it stays 1): in an open chunk
+ *          its reads use A_t inv. norm [layers] or NULL: N of LQ and p-norm. slope or NULL: J,
+ *          where it comes about beside W. Adjoint, from those: ba += link'(a)' bw, bb += of B;
+ *          binv: what the reads left, or NULL; bslope the cotangent of J, or NULL
  *   close  w = W_C from a, what the recursion came to, and from = W_0, or where decays have led it;
  *          g [span] the last row of coefficients. Adjoint: bw comes in as what the closing read
  *          leaves on W_C, ba as the cotangent of what the state carries over the close, and becomes
@@ -9133,13 +9199,14 @@ typedef struct miras__link {
   int layer;
   size_t n;
   const float *a, *b, *from, *g;
-  float *w, *inv, *slope;
+  float *w, *inv, *norm, *slope;
   const float *binv;
   float *bw, *ba, *bb, *bg, *bslope;
 } miras__link;
 
-/* J as the bounded step reads it (room @51): a number, the weights, or a matrix of its own. */
-enum { MIRAS__J_NUMBER, MIRAS__J_WEIGHTS, MIRAS__J_OWN };
+/* J as the bounded step reads it (room @51): a number, the weights, or a matrix of its own, which
+ * may come about beside W. */
+enum { MIRAS__J_NUMBER, MIRAS__J_WEIGHTS, MIRAS__J_OWN, MIRAS__J_BESIDE };
 /* What (1 - a) adds to A_t where decays lead to the initial memory: nothing (the link, or the
  * closing chunk, has it), B, or its weights W_B. */
 enum { MIRAS__HOME_NONE, MIRAS__HOME_B, MIRAS__HOME_WEIGHTS };
@@ -9157,14 +9224,14 @@ typedef struct miras__retention {
   void (*close_bwd)(const miras__link *x);
   void (*link)(const miras__link *x);                  /* NULL: the identity                     */
   void (*link_bwd)(const miras__link *x);
-  void (*metric_fwd)(const miras__link *x);            /* slope, of MIRAS__J_OWN                 */
+  void (*metric_fwd)(const miras__link *x);            /* slope, of a J of its own               */
   void (*metric_bwd)(const miras__link *x);            /* bw += what bslope says of W, or NULL   */
 } miras__retention;
 
 static miras__link miras__link_of(const miras__kernels *K, const miras__plan *p,
                                   const struct miras__retention *rule) {
   const miras__link x = {K, p, rule, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                         NULL, NULL, NULL, NULL};
+                         NULL, NULL, NULL, NULL, NULL};
   return x;
 }
 
@@ -9178,6 +9245,7 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
     one.b = miras__at(x->b, at);
     one.w = miras__to(x->w, at);
     one.inv = miras__to(x->inv, (size_t)one.layer);
+    one.norm = miras__to(x->norm, (size_t)one.layer);
     one.slope = miras__to(x->slope, at);
     one.binv = miras__at(x->binv, (size_t)one.layer);
     one.bw = miras__to(x->bw, at);
@@ -9193,13 +9261,15 @@ static void miras__links(const miras__link *x, void (*f)(const miras__link *)) {
 /* Of the p-norm form no read uses inv. */
 static void miras__link_lq(const miras__link *x) {
   const int pnorm = !x->rule->reads_live;
-  const float inv = x->K->lq_fwd(x->w, x->a, x->p->d.q, pnorm, x->n);
-  if (!pnorm) x->K->fill(x->inv, inv, 1);
+  const float norm = x->K->lq_fwd(x->w, x->a, x->p->d.q, pnorm, x->n);
+  if (!pnorm) x->K->fill(x->inv, miras__lq_scale(norm, x->p->d.q), 1);
+  if (x->norm) x->K->fill(x->norm, norm, 1);
 }
 
 static void miras__link_lq_bwd(const miras__link *x) {
   const int pnorm = !x->rule->reads_live;
-  x->K->lq_bwd(x->ba, x->bw, x->a, x->w, x->binv && !pnorm ? *x->binv : 0, x->p->d.q, pnorm, x->n);
+  x->K->lq_bwd(x->ba, x->bw, x->a, x->w, *x->norm, x->binv && !pnorm ? *x->binv : 0, x->p->d.q,
+               pnorm, x->n);
 }
 
 static void miras__link_simplex(const miras__link *x) {
@@ -9211,16 +9281,10 @@ static void miras__link_simplex_bwd(const miras__link *x) {
 }
 
 static void miras__link_signed(const miras__link *x) {
-  x->K->signed_fwd(x->p, x->layer, x->w, NULL, x->a);
-  x->K->flush(x->w, x->w, x->n);
-}
-
-static void miras__signed_metric(const miras__link *x) {
-  x->K->signed_fwd(x->p, x->layer, NULL, x->slope, x->a);
+  x->K->signed_fwd(x->p, x->layer, x->w, x->slope, x->a);
 }
 
 static void miras__link_signed_bwd(const miras__link *x) {
-  miras__signed_metric(x);
   x->K->simplex_bwd(x->p, x->layer, x->ba, x->bw, x->bslope, x->w, x->slope);
 }
 
@@ -9364,8 +9428,8 @@ static const miras__retention miras__retentions[MIRAS__RETAIN_FORMS] = {
    MIRAS__BACK(miras__tanh_metric_bwd)},
   {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_NUMBER, 1, MIRAS__LINKED,
    miras__link_custom, MIRAS__BACK(miras__link_custom_bwd), NULL, NULL},
-  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_OWN, 1, MIRAS__LINKED,
-   miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__signed_metric, NULL},
+  {1, 0, 0, MIRAS__SUM_A, MIRAS__HOME_B, MIRAS__J_BESIDE, 1, MIRAS__LINKED,
+   miras__link_signed, MIRAS__BACK(miras__link_signed_bwd), miras__link_signed, NULL},
   {0, 0, 0, MIRAS__SUM_LOG, MIRAS__HOME_B, MIRAS__J_WEIGHTS, 1,
    miras__close_link, MIRAS__BACK(miras__close_exact_bwd), MIRAS__TO_SIMPLEX},
   {0, 1, 0, MIRAS__SUM_A, MIRAS__HOME_WEIGHTS, MIRAS__J_NUMBER, 1, NULL, NULL, MIRAS__TO_SIMPLEX}
@@ -10639,6 +10703,7 @@ typedef struct miras__chunk {
   size_t t, r0, m;         /* its first pair in the call, that one's row in the chunk, how many  */
   size_t first, token, reads;   /* pairs before the first that a read follows, its token, reads  */
   int ends, closing;       /* it closes; a last read comes after that                            */
+  int measured;            /* J came about beside W_0                                            */
 #ifndef MIRAS__DEVICE
   int folds;               /* a chunk of one pair: what reads A_0 folds it on its way            */
 #endif
@@ -10652,13 +10717,15 @@ typedef struct miras__chunk {
   float *kq[4], *pq;       /* [C, C] x y', G (.) x y'                                            */
   float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of row_rates                     */
   float *left, *line;      /* rows of 1 - a; room [C]                                            */
-  float *inv;              /* N^(2-q) of a link                                                  */
+  float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
+  float *beside;           /* where a J that comes about beside W_C goes                         */
   float *u, *mix;          /* a sum apart; what decays have made of W_0                          */
   float *along, *spent, *strain, *share, *metric;   /* bounded steps: e.r, Q, F, eta'/eta, J     */
   float *new_y, *new_d;    /* new rows where what carries channels is kept times its G           */
   /* backward only */
   float *state;            /* like a head's, but with cotangents where that has A and S          */
-  float *wc, *ac;          /* W_C, A_C                                                           */
+  float *wc, *ac;          /* W_C and A_C, ...                                                   */
+  const float *kept;       /* ... or A_C on the tape, with its W_C in wc; or NULL                */
   float *bw, *bwc, *bwb;   /* of W_0, W_C, W_B                                                   */
   float *dz, *dx2, *dz2;   /* of z, and of x and z of the second half of a gated layer           */
   float *bg, *bn, *bp, *ba, *bf, *bh, *binv, *bmetric;
@@ -10679,8 +10746,8 @@ typedef struct miras__chunk {
   X(net.delta, n * p->bounds) X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n)        \
   X(query.xh, n * dv) X(query.rstd, n) X(rows.alpha, wide) X(rows.eta, wide) X(rows.theta, n)     \
   X(rate, n) X(slope, n) X(g, n * n) X(n, n * n) X(ca, wide) X(cf, n) X(ch, n) X(pq, n * n)       \
-  X(left, wide) X(line, n) X(inv, 4) X(u, mine) X(mix, mine ? held : 0) X(along, bounded)         \
-  X(spent, bounded) X(strain, bounded) X(share, bounded) X(metric, own)                           \
+  X(left, wide) X(line, n) X(inv, 4) X(norm, 8) X(u, mine) X(mix, mine ? held : 0)                \
+  X(along, bounded) X(spent, bounded) X(strain, bounded) X(share, bounded) X(metric, own)         \
   X(new_y, channels * (size_t)p->in[0]) X(new_d, channels * dv)
 #define MIRAS__CHUNK_LAYER(X)                                                                     \
   X(net.pairs.z, out) X(net.pairs.slope, l < p->layers - 1 ? out : 0) X(net.back, out)            \
@@ -10689,10 +10756,10 @@ typedef struct miras__chunk {
   X(state, state) X(net.bv, n * dv) X(net.bdelta, n * p->bounds) X(net.bkey, n * dv)              \
   X(net.t2, tile) X(net.t3, tile) X(net.row, 2 * most) X(brows.theta, n) X(wc, all) X(ac, all)    \
   X(dz, tile) X(dx2, two) X(dz2, two) X(bp, n * n) X(bw, all) X(bwc, all) X(bwb, held)            \
-  X(bmetric, bounded && p->init_mapped ? all : 0) X(live, channels * dv) X(mixed, channels * dv)  \
-  X(history, 64 * channels) X(bg, n * n) X(bn, n * n) X(ba, wide) X(bf, n) X(bh, n) X(binv, 4)    \
-  X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv) X(brows.alpha, wide)          \
-  X(brows.eta, wide)
+  X(bmetric, (bounded && p->init_mapped) || beside ? all : 0) X(live, channels * dv)              \
+  X(mixed, channels * dv) X(history, 64 * channels) X(bg, n * n) X(bn, n * n) X(ba, wide)         \
+  X(bf, n) X(bh, n) X(binv, 4) X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv)  \
+  X(brows.alpha, wide) X(brows.eta, wide)
 #define MIRAS__CHUNK_LAYER_BWD(X)                                                                 \
   X(query.slope, l < p->layers - 1 ? out : 0) X(net.bz, out) X(net.bx, in) X(net.bd, out)
 
@@ -10722,7 +10789,8 @@ static void miras__chunk_offsets(miras__plan *p, size_t state) {
   const size_t two = p->layers > 1 && p->from[1] == 0 ? tile : 0, channels = p->channel ? n : 0;
   const size_t bounded = p->d.bounded_step ? n : 0, held = p->holds ? all : 0;
   const size_t mine = rule->sum == MIRAS__SUM_APART ? all : 0;
-  const size_t own = rule->metric == MIRAS__J_OWN ? all : 0;
+  const size_t own = rule->metric >= MIRAS__J_OWN ? all : 0;
+  const size_t beside = rule->metric == MIRAS__J_BESIDE;
   /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
   const size_t room_to_pack = n >= 16 ? MIRAS__PACK_OF(most) : 64 * (most < 128 ? most : 128);
   size_t *at = p->at, *back;
@@ -10815,6 +10883,7 @@ static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *b
   x.a = c->a;
   x.b = c->b;
   x.w = c->w;
+  x.norm = c->norm;
   x.slope = c->metric;
   if (!bw) return x;
   x.binv = c->binv;
@@ -10825,12 +10894,25 @@ static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *b
   return x;
 }
 
+/* W_0 from A_0, and what comes about with it. */
+static void miras__link_anchor(miras__chunk *c) {
+  miras__link x = miras__link_of(c->K, c->p, &miras__retentions[c->p->rule]);
+  x.a = c->a;
+  x.b = c->b;
+  x.w = c->w;
+  x.inv = c->scalars + 4;
+  x.norm = c->norm;
+  x.slope = c->metric;
+  miras__close_link(&x);
+  c->measured = x.rule->metric == MIRAS__J_BESIDE;
+}
+
 /* ---- bounded steps ---- */
 
 /* Layer l of a bounded step, and the layer that hears what it says, where that counts in F. */
 static miras__bound miras__bound_layer(const miras__chunk *c, int l, int *fed) {
   const miras__plan *p = c->p;
-  const float *J = c->rule->metric == MIRAS__J_OWN ? c->metric : c->w;
+  const float *J = c->rule->metric >= MIRAS__J_OWN ? c->metric : c->w;
   miras__bound x = {c->m, (size_t)p->in[l], (size_t)p->out[l], c->wide, 0, MIRAS__BY(p, l),
                     c->inv[l] * c->rule->slope, J + p->offset[l], c->net.pairs.x[l], c->net.d[l],
                     c->rows.eta, NULL, c->spent, c->strain, c->net.pack};
@@ -10847,9 +10929,10 @@ static void miras__piece_bound(miras__chunk *c) {
   const miras__plan *p = c->p;
   const size_t m = c->m, dv = (size_t)p->d.value_dim;
   int l, fed;
-  if (c->rule->metric_fwd) {
+  if (c->rule->metric_fwd && !c->measured) {
     const miras__link x = miras__anchor_link(c, NULL, NULL);
     miras__links(&x, c->rule->metric_fwd);
+    c->measured = c->rule->metric == MIRAS__J_BESIDE;
   }
   K->fill(c->along, 1e-20f, m);
   K->dot_rows(1, c->along, 1, c->net.e, dv, c->net.r, dv, m, dv);
@@ -10868,7 +10951,7 @@ static void miras__piece_bound_bwd(miras__chunk *c, float *bw) {
   const miras__kernels *K = c->K;
   const miras__plan *p = c->p;
   const miras__net *n = &c->net;
-  const int own = c->rule->metric == MIRAS__J_OWN;
+  const int own = c->rule->metric >= MIRAS__J_OWN;
   int l, fed;
   K->bound_share_bwd(c->rows.eta, c->brows.eta, c->along, c->spent, c->strain, c->share, p->growth,
                      c->m, c->wide);
@@ -11303,6 +11386,9 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   c->wide = p->rates;
   c->b = p->d.toward ? call->init : NULL;
   c->live_y = c->live_d = NULL;
+  c->measured = 0;
+  c->kept = NULL;
+  c->beside = MIRAS__TRAINS && backward ? c->bmetric : c->metric;
 #ifndef MIRAS__DEVICE
   c->folds = 0;
 #endif
@@ -11478,6 +11564,13 @@ static void miras__piece_sum(miras__chunk *c, float *sum, const float *a, float 
   for (l = 0; l < p->layers; l++) miras__fold_layer(c, l, sum, s, c->m - 1, c->r0 + c->m);
 }
 
+/* Does what decays have left of nothing go behind the piece? (Only where a chunk ends.) */
+static int miras__piece_sweeps(const miras__chunk *c) {
+  const size_t t = c->t + c->m, descents = (size_t)c->p->d.descents;
+  return t % descents == 0 &&
+         miras__sweeps(&c->p->d, c->call->position + (uint64_t)(t / descents));
+}
+
 /* What closing takes, W_C = w from the sum and W_0 = w0. */
 static miras__link miras__closing_of(const miras__chunk *c, float *w, const float *sum,
                                      const float *w0) {
@@ -11487,6 +11580,8 @@ static miras__link miras__closing_of(const miras__chunk *c, float *w, const floa
   x.b = c->b;
   x.from = miras__apart(c) && c->wb ? c->mix : w0;
   x.g = c->g + (c->m - 1) * c->p->span;
+  x.norm = c->norm + 4;
+  x.slope = c->beside;
   return x;
 }
 
@@ -11509,13 +11604,12 @@ static void miras__piece_close(miras__chunk *c, float *w, const float *sum, cons
  * state carries over the close. */
 static void miras__piece_close_bwd(miras__chunk *c, float *ca) {
   const miras__plan *p = c->p;
-  miras__link x = miras__closing_of(c, c->wc, c->ac, c->w);
+  miras__link x = miras__closing_of(c, c->wc, c->kept ? c->kept : c->ac, c->w);
   int l;
   x.bw = c->bwc;
   x.ba = ca;
   x.bg = c->bg + (c->m - 1) * p->span;
   x.bb = c->call->dinit;
-  x.slope = p->d.bounded_step ? c->bmetric : c->metric;
   c->rule->close_bwd(&x);
   for (l = 0; x.from != c->w && l < p->layers; l++)
     miras__layer_fade_bwd(c, l, ca, c->w, c->wb, c->bwb, c->m - 1);
@@ -11532,8 +11626,8 @@ static void miras__begin(miras__chunk *c) {
   const float *init = c->call->init;
   if (!p->init_mapped || p->stores_link) K->copy(c->a, init, p->weights);
   if (c->s) K->fill(c->s, 0, p->weights);
-  if (p->init_mapped)
-    miras__weights_of(K, p, c->w, init, init, p->stores_link ? c->scalars + 4 : c->inv);
+  if (p->stores_link) miras__link_anchor(c);
+  else if (p->init_mapped) miras__weights_of(K, p, c->w, init, init, c->inv);
   if (c->wb) K->copy(c->wb, c->a, p->weights);
 }
 
@@ -11626,12 +11720,12 @@ static void miras__frozen_forward(const miras__call *call) {
       if (!c->folds)
 #endif
       miras__piece_sum(c, sum, c->a, c->s);
-      if (closes && t % descents == 0 && sum == c->a &&
-          miras__sweeps(&p->d, call->position + (uint64_t)(t / descents))) {
+      if (sum == c->a && miras__piece_sweeps(c)) {
         K->flush(sum, sum, p->weights);
         if (c->s) K->flush(c->s, c->s, p->weights);
       }
       miras__piece_close(c, c->w, sum, c->a, p->stores_link ? c->scalars + 4 : c->line);
+      c->measured = c->rule->metric == MIRAS__J_BESIDE;
       if (r0 || exact) miras__state_clear(c, !closes);   /* of others nothing was kept */
     }
     if (c->closing) {
@@ -11650,10 +11744,22 @@ static void miras__piece_again(miras__chunk *c, float *a, float *s) {
   const miras__plan *p = c->p;
   c->a = a;
   c->s = s;
-  if (p->stores_link) miras__weights_of(c->K, p, c->w, a, c->b, c->scalars + 4);
+  if (p->stores_link) miras__link_anchor(c);
   else c->w = a;
   miras__piece_state(c);
   miras__piece_run(c, c->net.bz[p->layers - 1]);   /* answers are not needed */
+}
+
+/* Before the piece in front of this one: what that one closes to is this one's anchor, with all
+ * that came about with it. */
+static void miras__anchor_passes(miras__chunk *c) {
+  float *w = c->w, *j = c->metric;
+  c->kept = c->a;
+  c->w = c->wc;
+  c->wc = w;
+  c->metric = c->bmetric;
+  c->bmetric = c->beside = j;
+  c->K->copy(c->norm + 4, c->norm, 4);
 }
 
 /* The close of a piece, again, and its adjoint: from the cotangents ca, cs of what the state takes
@@ -11667,9 +11773,12 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
   float *bsum = miras__apart(c) ? c->bwc : ca;
   int l;
   if (c->closing || (c->ends && rule->close && !rule->stores_link)) {
-    if (c->s) K->copy(c->bw, c->s, p->weights);
-    miras__piece_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
-    miras__piece_close(c, c->wc, c->ac, c->a, c->line);
+    if (!c->kept) {
+      if (c->s) K->copy(c->bw, c->s, p->weights);
+      miras__piece_sum(c, c->ac, c->a, c->s ? c->bw : NULL);
+      if (rule->sum == MIRAS__SUM_A && miras__piece_sweeps(c)) K->flush(c->ac, c->ac, p->weights);
+      miras__piece_close(c, c->wc, c->ac, c->a, c->line);
+    }
     K->fill(c->bwc, 0, p->weights);
     if (c->closing) {                            /* the closing read goes through W_C */
       const size_t token = c->token + c->reads;
@@ -11780,6 +11889,7 @@ static void miras__frozen_backward(const miras__call *call) {
   if (g->threshold)                              /* its descents add to a token's */
     K->fill_rows(g->threshold, g->ld_threshold, 0, (size_t)call->io->length, p->bounds);
   for (piece = p->first != p->rule ? 2 * chunks : chunks; piece-- > 0;) {
+    if (p->stores_link && piece + 1 < chunks) miras__anchor_passes(c);
     if (!miras__piece_of(c, piece)) continue;
     c->bhome = c->home == c->wb ? c->bwb : call->dinit;
     if (c->t >= p->span)
@@ -11859,7 +11969,7 @@ static void miras__frozen_clear(const miras__call *call) {
   const miras__plan *p = call->p;
   miras__chunk chunk, *c = &chunk;
   miras__chunk_open(call, 0, c);
-  if (p->stores_link) miras__weights_of(K, p, c->w, c->a, call->init, c->scalars + 4);
+  if (p->stores_link) miras__link_anchor(c);
   if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];

@@ -5544,7 +5544,7 @@ template <int P> static void miras__back_again(miras__back *f, size_t t, unsigne
   miras__chunk *const c = l->c;
   unsigned from;
   miras__piece(c, c->p->rule, t, 0, m, m == c->p->span);
-  if (l->size.linked) miras__weights_of(c->K, c->p, c->w, c->a, c->b, c->scalars + 4);
+  if (l->size.linked) miras__link_anchor(c);
   miras__piece_state(c);
   l->reads = (unsigned)c->reads, l->live = c->rule->reads_live;
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
@@ -6202,15 +6202,17 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
   const unsigned reads = (unsigned)c->reads;
   miras__side near[2];
   unsigned from;
-  K_SLABS {
-    const unsigned w = K_WIDE;
-    miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
-    miras__back_slab<P>(f, MIRAS__BACK_D1, c->net.d[0], l->size.mid_out, from);
-    __syncthreads();
-    for (int i = 0; i < 2; i++) miras__back_folded<P>(f, i, from, w);
-    __syncthreads();
+  if (!c->kept) {
+    K_SLABS {
+      const unsigned w = K_WIDE;
+      miras__back_slab<P>(f, MIRAS__BACK_Y, c->net.pairs.x[1], l->size.mid, from);
+      miras__back_slab<P>(f, MIRAS__BACK_D1, c->net.d[0], l->size.mid_out, from);
+      __syncthreads();
+      for (int i = 0; i < 2; i++) miras__back_folded<P>(f, i, from, w);
+      __syncthreads();
+    }
+    miras__piece_close(c, c->wc, c->ac, c->a, c->line);
   }
-  miras__piece_close(c, c->wc, c->ac, c->a, c->line);
   c->K->fill(c->bwc, 0, p->weights);
   for (int i = 0; i < 2; i++) {
     near[i] = f->at.weights[i];
@@ -6456,6 +6458,7 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
   }
   miras__back_move(f, ca, 0);
   for (size_t t = (length + size->chunk - 1) / size->chunk * size->chunk; t > 0;) {
+    if (size->linked && t < length) miras__anchor_passes(c);
     t -= size->chunk;
     c->a = call->tape + t / size->chunk * p->tape_state;
     if (!size->linked) c->w = c->a;

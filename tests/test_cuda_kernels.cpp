@@ -379,7 +379,7 @@ template <class Y> struct cases {
     return plan;
   }
   BOTH static void signed_fwd(T *K, const shape *s, float *p) {
-    K->signed_fwd(plan_of(s, p), F % 2, F & 4 ? NULL : AT(1), F & 8 ? NULL : AT(2), AT(1));
+    K->signed_fwd(plan_of(s, p), F % 2, AT(0), F & 4 ? NULL : AT(2), AT(1));
   }
   BOTH static void simplex_fwd(T *K, const shape *s, float *p) {
     K->scale(AT(1), 90, AT(1), M * N);
@@ -401,7 +401,7 @@ template <class Y> struct cases {
     *AT(2) = K->lq_fwd(TO(1), AT(1), 2.5f, F, M * N);
   }
   BOTH static void lq_bwd(T *K, const shape *s, float *p) {
-    K->lq_bwd(AT(0), AT(1), AT(2), AT(3), 0.3f, 2.5f, F, M * N);
+    K->lq_bwd(AT(0), AT(1), AT(2), AT(3), 0.7f, 0.3f, 2.5f, F, M * N);
   }
   BOTH static void triangle_bwd(T *K, const shape *s, float *p) {
     const size_t m = M < 33 ? M : 33, descents = 1 + (size_t)F % 2;
