@@ -3572,7 +3572,10 @@ typedef struct miras__kernels miras__kernels;
   X(FROZEN, void, fade, (int by, float *to, const float *a, const float *home, size_t in,         \
     size_t out))                                                                                  \
   X(FROZEN_BACK, void, fade_bwd, (int by, float *b, float *ba, float *bhome, const float *a,      \
-    const float *from, const float *home, float *row, size_t in, size_t out))                     \
+    const float *from, const float *home, size_t in, size_t out))                                 \
+  X(FROZEN, void, momentum_fwd, (float *a, float *s, float f, float h, size_t n))                 \
+  X(FROZEN_BACK, void, momentum_bwd, (float *bs, float *bf, float *bh, const float *s,            \
+    const float *ba, float f, float h, size_t n))                                                 \
   X(FROZEN, void, bound_fwd, (const miras__kernels *K, const miras__bound *x, float *u, float *v, \
     float *z))                                                                                    \
   X(FROZEN_BACK, void, bound_bwd, (const miras__kernels *K, const miras__bound *x,                \
@@ -3799,7 +3802,10 @@ struct miras__kernels {
 #define miras__conjugate_start MIRAS__IN_SET(miras__conjugate_start)
 #define miras__conjugate_step MIRAS__IN_SET(miras__conjugate_step)
 #define miras__fade MIRAS__LENT(miras__fade)
+#define miras__fade_part MIRAS__LENT(miras__fade_part)
 #define miras__fade_bwd MIRAS__LENT(miras__fade_bwd)
+#define miras__momentum_fwd MIRAS__LENT(miras__momentum_fwd)
+#define miras__momentum_bwd MIRAS__LENT(miras__momentum_bwd)
 #define miras__dot3 MIRAS__LENT(miras__dot3)
 #define miras__rms_inverse MIRAS__IN_SET(miras__rms_inverse)
 #define miras__rms_fwd MIRAS__LENT(miras__rms_fwd)
@@ -7442,34 +7448,75 @@ static void miras__fade(int by, float *to, const float *a, const float *home, si
   }
 }
 
+/* n weights of one number a: b <- a b, bhome += (1 - a) b; returns <from - home, b>, the small
+ * difference of large numbers first. */
+static float miras__fade_part(float *b, float *bhome, float a, const float *from,
+                              const float *home, size_t n) {
+  const vf keep = V_SET1(a), rest = V_SET1(1 - a);
+  vf lane[V_R];
+  size_t r;
+  if (!home) {
+    const float along = miras__dot(from, b, n);
+    miras__scale(b, a, b, n);
+    return along;
+  }
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = V_ZERO();
+  V_LANES(n, r, (lane[r] = V_FMA(V_SUB(V_AT(from), V_AT(home)), V_AT(b), lane[r]),
+                 V_PUT(bhome, V_FMA(rest, V_AT(b), V_AT(bhome))),
+                 V_PUT(b, V_MUL(keep, V_AT(b)))));
+  return miras__fold(lane);
+}
+
 /* Its adjoint, from = what `to` was: b, the cotangent of the result, becomes that of `from`.
  *   ba += <from - home, b>,  bhome += (1 - a) (.) b,  b <- a (.) b
- * each over the channel that a number of a belongs to. row [out]: room. */
+ * each over the channel that a number of a belongs to. */
 static void miras__fade_bwd(int by, float *b, float *ba, float *bhome, const float *a,
-                            const float *from, const float *home, float *row, size_t in,
-                            size_t out) {
+                            const float *from, const float *home, size_t in, size_t out) {
+  const vf one = V_SET1(1.0f);
   size_t i;
   if (!by && !home) out *= in, in = 1;
   for (i = 0; i < in; i++, b += out, from += out) {
-    const float *x = from;
     const size_t at = by == 1 ? i : 0;
-    if (home) {                                  /* a small difference of large numbers: first */
-      miras__sub(row, from, home + i * out, out);
-      x = row;
-    }
-    if (by == 2) {
-      miras__muladd(ba, x, b, out);
-      if (home) {
-        miras__rest(row, a, 1, out);
-        miras__muladd(bhome + i * out, row, b, out);
-      }
-      miras__mul(b, a, b, out);
+    if (by < 2) {
+      V_KEEP(ba[at], ba[at] + miras__fade_part(b, bhome, a[at], from, home, out));
     } else {
-      V_KEEP(ba[at], ba[at] + miras__dot(x, b, out));
-      if (home) miras__axpy(bhome + i * out, 1 - a[at], b, out);
-      miras__scale(b, a[at], b, out);
+      V_FOR(out) {
+        const vf x = V_AT(b), keep = V_AT(a);
+        vf far_out = V_AT(from);
+        if (home) {
+          far_out = V_SUB(far_out, V_AT(home));
+          V_PUT(bhome, V_FMA(V_SUB(one, keep), x, V_AT(bhome)));
+        }
+        V_PUT(ba, V_FMA(far_out, x, V_AT(ba)));
+        V_PUT(b, V_MUL(keep, x));
+      }
     }
+    if (home) home += out, bhome += out;
   }
+}
+
+/* A <- A + f S, S <- h S over n weights */
+static void miras__momentum_fwd(float *a, float *s, float f, float h, size_t n) {
+  const vf by_f = V_SET1(f), by_h = V_SET1(h);
+  V_FOR(n) {
+    const vf x = V_AT(s);
+    V_PUT(a, V_FMA(by_f, x, V_AT(a)));
+    V_PUT(s, V_MUL(by_h, x));
+  }
+}
+
+/* Its adjoint: bS becomes h bS + f bA; of the coefficients bf += <S, bA>, bh += <S, bS>. */
+static void miras__momentum_bwd(float *bs, float *bf, float *bh, const float *s, const float *ba,
+                                float f, float h, size_t n) {
+  const vf by_f = V_SET1(f), by_h = V_SET1(h);
+  vf lane[V_R], other[V_R];
+  size_t r;
+  V_UNROLL for (r = 0; r < V_R; r++) lane[r] = other[r] = V_ZERO();
+  V_LANES(n, r, (lane[r] = V_FMA(V_AT(s), V_AT(ba), lane[r]),
+                 other[r] = V_FMA(V_AT(s), V_AT(bs), other[r]),
+                 V_PUT(bs, V_FMA(by_f, V_AT(ba), V_MUL(by_h, V_AT(bs))))));
+  V_KEEP(*bf, *bf + miras__fold(lane));
+  V_KEEP(*bh, *bh + miras__fold(other));
 }
 #endif
 
@@ -10874,7 +10921,7 @@ static void miras__layer_fade_bwd(const miras__chunk *c, int l, float *b, const 
   const miras__plan *p = c->p;
   const size_t at = p->offset[l], a = row * c->wide;
   c->K->fade_bwd(MIRAS__BY(p, l), b + at, c->ba + a, home ? bhome + at : NULL, c->ca + a, from + at,
-                 miras__at(home, at), c->net.row, (size_t)p->in[l], (size_t)p->out[l]);
+                 miras__at(home, at), (size_t)p->in[l], (size_t)p->out[l]);
 }
 
 /* The link between A_0 and the anchor, and of its adjoint where cotangents lie. */
@@ -11292,12 +11339,11 @@ static void miras__fold_layer(miras__chunk *c, int l, float *a, float *s, size_t
 #endif
   miras__layer_fade(c, l, a, c->home, row);
   if (!c->p->channel) K->scale_rows(t, in, 1, c->g + at, 1, c->y[l], in, pairs, in);
-  if (s) K->axpy(a + offset, c->cf[row], s + offset, size);
+  if (s) K->momentum_fwd(a + offset, s + offset, c->cf[row], c->ch[row], size);
   miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, a, c->p->channel ? c->y[l] : t, c->d[l],
                  pairs);
   if (!s) return;
   K->scale_rows(t, in, 1, c->n + at, 1, c->y[l], in, pairs, in);
-  K->scale(s + offset, c->ch[row], s + offset, size);
   miras__through(&c->net, MIRAS__SUB | MIRAS__TN, l, s, t, c->d[l], pairs);
 }
 
@@ -11330,12 +11376,8 @@ static void miras__fold_layer_bwd(miras__chunk *c, int l, const float *a, float 
   }
   if (cs) {
     const size_t offset = c->p->offset[l];
-    const float *s = c->s + offset, *b = ca + offset;
-    float *bs = cs + offset;
-    K->dot_rows(1, c->bf + last, 1, s, size, b, size, 1, size);
-    K->dot_rows(1, c->bh + last, 1, s, size, bs, size, 1, size);
-    K->scale(bs, c->ch[last], bs, size);
-    K->axpy(bs, c->cf[last], b, size);
+    K->momentum_bwd(cs + offset, c->bf + last, c->bh + last, c->s + offset, ca + offset,
+                    c->cf[last], c->ch[last], size);
   }
   miras__layer_fade_bwd(c, l, ca, a, c->home, c->bhome, last);
 }

@@ -530,7 +530,7 @@ template <class T, class... P> static size_t miras__last(T, P... p) { return mir
  *                                         a row comes from the one before, and is as short as a
  *                                         chunk is long; the adjoints sum every row
  *   implicit_bwd, diagonal_bwd            one token, with a sum in the middle
- *   erase_bwd, fade_bwd with a home       one row of room for all rows, whose gains collect them
+ *   erase_bwd                             one row of room for all rows, whose gains collect them
  *   bound_bwd                             products in the middle, on one place to pack; of a number
  *                                         that collects rows
  *   channel_row, channel_mix              what channel_rows of one unit calls
@@ -556,6 +556,7 @@ MIRAS_X(sigmoid_bwd)
 MIRAS_X(log_weights)
 MIRAS_X(log_weights_bwd)
 MIRAS_X(rest)
+MIRAS_X(momentum_fwd)
 MIRAS_X(shrink_from)
 MIRAS_X(diagonal)
 MIRAS_X(both_fwd)
@@ -1264,20 +1265,35 @@ struct miras__block_conjugate_start {
 };
 MIRAS__IS(conjugate_start);
 
-/* Rows that have a decay each and no home, whose difference takes room. */
+/* Rows that have a decay each; of others one number or one row collects them all. */
 struct miras__block_fade_bwd {
   __device__ __noinline__ void operator()(int by, float *b, float *ba, float *bhome,
                                           const float *a, const float *from, const float *home,
-                                          float *row, size_t in, size_t out) const {
-    const int apart = by == 1 && !home;
-    const size_t r = apart ? miras__from(in) : 0;
-    const size_t m = apart ? miras__till(in) - r : miras__unit() ? 0 : in;
+                                          size_t in, size_t out) const {
+    const size_t r = by == 1 ? miras__from(in) : 0, at = r * out;
+    const size_t m = by == 1 ? miras__till(in) - r : miras__unit() ? 0 : in;
     if (m)
-      miras__fade_bwd(by, b + r * out, ba + r, bhome, a + r, from + r * out, home, row, m, out);
+      miras__fade_bwd(by, b + at, ba + r, home ? bhome + at : NULL, a + r, from + at,
+                      home ? home + at : NULL, m, out);
     __syncthreads();
   }
 };
 MIRAS__IS(fade_bwd);
+
+/* A unit for each sum, and then elements by all. */
+struct miras__block_momentum_bwd {
+  __device__ __noinline__ void operator()(float *bs, float *bf, float *bh, const float *s,
+                                          const float *ba, float f, float h, size_t n) const {
+    const size_t at = miras__at_from(n), end = miras__at_till(n);
+    if (miras__unit() == 0) miras__dot_rows(1, bf, 1, s, n, ba, n, 1, n);
+    if (miras__unit() == miras__units() - 1) miras__dot_rows(1, bh, 1, s, n, bs, n, 1, n);
+    __syncthreads();
+    if (at < end) miras__scale(bs + at, h, bs + at, end - at);
+    if (at < end) miras__axpy(bs + at, f, ba + at, end - at);
+    __syncthreads();
+  }
+};
+MIRAS__IS(momentum_bwd);
 
 /* Errors of rows: those of some of them. Adjoints with one threshold for a row share the room. */
 struct miras__block_bias_rows {

@@ -354,8 +354,14 @@ template <class Y> struct cases {
                                      AT(5), AT(6)};
     K->conjugate_start(&g);
   }
+  BOTH static void momentum_fwd(T *K, const shape *s, float *p) {
+    K->momentum_fwd(AT(0), AT(1), 0.7f, 0.4f, M * N);
+  }
+  BOTH static void momentum_bwd(T *K, const shape *s, float *p) {
+    K->momentum_bwd(AT(0), AT(1), AT(2), AT(3), AT(4), 0.7f, 0.4f, M * N);
+  }
   BOTH static void fade_bwd(T *K, const shape *s, float *p) {
-    K->fade_bwd(F % 3, AT(0), AT(1), AT(2), AT(3), AT(4), F / 3 ? AT(5) : NULL, AT(SLOTS), M, N);
+    K->fade_bwd(F % 3, AT(0), AT(1), AT(2), AT(3), AT(4), F / 3 ? AT(5) : NULL, M, N);
   }
   BOTH static void weigh_bwd(T *K, const shape *s, float *p) {
     const size_t step = (size_t)F % 3, rows = M < 33 ? M : 33;
@@ -532,7 +538,8 @@ template <class Y> struct cases {
   X(swiglu_fwd, 2) X(swiglu_bwd, 1) X(conv_fwd, 10) X(unit_fwd, 4) X(unit_bwd, 2) X(erase_fwd, 1) \
   X(channel_bwd, 8) X(fold_column, 4) X(weigh_bwd, 6) X(conjugate_step, 2) X(lq_fwd, 2)          \
   X(channel_left, 3) X(normaliser_bwd, 2) X(softmax_mean, 2) X(conjugate_start, 1) X(fade_bwd, 6) \
-  X(lq_bwd, 2) X(signed_fwd, 12) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
+  X(momentum_fwd, 1) X(momentum_bwd, 1)                                                           \
+  X(lq_bwd, 2) X(signed_fwd, 8) X(simplex_fwd, 8) X(simplex_bwd, 16) X(divergence_step, 12)      \
   X(triangle_bwd, 4) X(norm_rows_end2, 1) X(conv_bwd, 10) X(gemm_few, 48)                         \
   X(rotary, 20) X(gates_fwd, 14) X(gates_bwd, 14) X(complement, 2) X(gate_rows_fwd, 6)             \
   X(gate_rows_bwd, 3)
