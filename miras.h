@@ -3644,8 +3644,8 @@ struct miras__kernels {
 /* The kernel rooms are compiled once per instruction set under the names that they have in the
  * text, to which this block adds the set's: miras__dot becomes miras__dot_avx2. A macro does not
  * expand within itself, so the text needs no more than this. What waits for memory or takes little
- * of a program's time is LENT: AVX-512 borrows it from AVX2, which has the same bits, and leaves
- * the text out (MIRAS__BORROWS). */
+ * of a program's time is LENT: where size is asked for, AVX-512 borrows it from AVX2, which has the
+ * same bits, and leaves the text out (MIRAS__BORROWS). */
 #define MIRAS__JOIN2(a, b) a##b
 #define MIRAS__JOIN(a, b) MIRAS__JOIN2(a, b)
 #define MIRAS__IN_SET(name) MIRAS__JOIN(name, MIRAS__SET_SUFFIX)
@@ -4136,8 +4136,12 @@ static inline __m256 miras__halves(const __m256 *v, __m256 *high) {
 #elif MIRAS__ISA == 3
 
 #define MIRAS__SET_SUFFIX _avx512
-#define MIRAS__LENT_SUFFIX _avx2
-#define MIRAS__BORROWS 1
+#ifdef __OPTIMIZE_SIZE__
+  #define MIRAS__LENT_SUFFIX _avx2
+  #define MIRAS__BORROWS 1
+#else
+  #define MIRAS__LENT_SUFFIX _avx512
+#endif
 #define MIRAS__ISA_NAME "avx512"
 typedef __m512 miras__vf;
 typedef __mmask16 miras__vm;
