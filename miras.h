@@ -5919,20 +5919,21 @@ static float miras__lq_scale(float norm, float q) {
 
 /* ||A||_q; where powers would overflow or underflow, with the largest entry taken out first. */
 static float miras__norm_q(const float *a, float q, size_t n) {
-  float row[256], scale = 1, most;
+  const vf zero = V_ZERO();
+  float scale = 1, most;
   double total, power;
-  size_t i;
+  size_t i, r;
   for (;;) {
-    vf top = V_ZERO();
+    const vf by = V_SET1(scale);
+    vf top = zero, lane[V_R], x;
     total = 0;
     for (i = 0; i < n; i += 256) {
       const size_t m = n - i < 256 ? n - i : 256;
-      V_FOR(m) {
-        const vf x = V_ABS(V_AT(a + i));
-        top = V_MAX(top, x);
-        V_PUT(row, miras__v_power(V_MUL(x, V_SET1(scale)), q));
-      }
-      total += (double)miras__sum(row, m);
+      V_UNROLL for (r = 0; r < V_R; r++) lane[r] = zero;
+      V_LANES(m, r, (x = V_ABS(V_AT(a + i)), top = V_MAX(top, x),
+                     x = V_SELECT(V_LT(zero, x), miras__v_power(V_MUL(x, by), q), x),
+                     lane[r] = V_ADD(lane[r], x)));
+      total += (double)miras__fold(lane);
     }
     total = pow(total, 1.0 / (double)q);
     if (scale < 1 || scale > 1) return (float)(total / (double)scale);
