@@ -747,6 +747,148 @@ static void test_fold_pair(void **state) {
   }
 }
 
+/* ---- links ---- */
+
+enum { LINKED = 66 * 70 };
+
+/* Signed slices of any size against c sinh(a) / sum cosh(a) and c cosh(a) / sum cosh(a) in double.
+ * A float of size a moves its exponential by a / 2^24. */
+static void check_signed(const miras__kernels *k, const miras__plan *p, int l, const float *a,
+                         float *w, float *mass) {
+  const size_t in = (size_t)p->in[l], out = (size_t)p->out[l];
+  const int kind = miras__slice(p, l);
+  const size_t count = kind == 2 ? out : kind == 1 ? in : 1, n = in * out / count;
+  const size_t stride = kind == 2 ? out : 1, hop = kind == 2 ? 1 : n;
+  size_t i, j;
+  k->signed_fwd(p, l, w, mass, a);
+  for (j = 0; j < count; j++) {
+    double top = 0, sum = 0;
+    for (i = 0; i < n; i++) top = fmax(top, fabs(a[j * hop + i * stride]));
+    for (i = 0; i < n; i++) {
+      const double x = a[j * hop + i * stride];
+      sum += exp(x - top) + exp(-x - top);
+    }
+    for (i = 0; i < n; i++) {
+      const size_t at = j * hop + i * stride;
+      const double x = a[at], c = (double)p->d.simplex, near = 8e-7 + 1.5e-7 * fabs(x);
+      const double sine = top > 1 ? exp(x - top) - exp(-x - top) : 2 * sinh(x) * exp(-top);
+      const double want_w = c * sine / sum, want_m = c * (exp(x - top) + exp(-x - top)) / sum;
+      if (!(fabs((double)w[at] - want_w) <= near * fabs(want_w) + 2e-30) ||
+          (mass && !(fabs((double)mass[at] - want_m) <= near * want_m + 1e-36 * c)))
+        fail_msg("%s: slice kind %d of %d x %d, %g of up to %g: %g, %g instead of %g, %g", k->name,
+                 kind, (int)in, (int)out, x, top, (double)w[at], mass ? (double)mass[at] : 0.0,
+                 want_w, want_m);
+    }
+  }
+}
+
+static void test_signed(void **state) {
+  static const int shapes[][2] = { { 1, 1 }, { 7, 5 }, { 66, 37 }, { 9, 20 }, { 20, 64 },
+                                   { 66, 70 } };
+  static const float sizes[] = { 1e-12f, 1e-3f, 0.4f, 3, 39, 45, 100, 3e3f, 9e5f };
+  static float a[LINKED], w[3][LINKED], mass[2][LINKED];
+  const miras__kernels *first = NULL;
+  size_t shape, size, i;
+  int t, l, whole;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k)) continue;
+    if (!first && fused(k)) first = k;
+    for (shape = 0; shape < sizeof shapes / sizeof *shapes; shape++)
+      for (l = 0; l < 2; l++)
+        for (whole = 0; whole < 2; whole++)
+          for (size = 0; size < sizeof sizes / sizeof *sizes; size++) {
+            const size_t n = (size_t)(shapes[shape][0] * shapes[shape][1]);
+            miras__plan p;
+            memset(&p, 0, sizeof p);
+            p.layers = 2;
+            p.from[1] = 1;
+            p.in[0] = p.in[1] = shapes[shape][0];
+            p.out[0] = p.out[1] = shapes[shape][1];
+            p.d.simplex = 3;
+            p.d.simplex_whole = whole;
+            draw_all(a, n, UNIFORM, size);
+            for (i = 0; i < n; i++) a[i] *= sizes[size];
+            check_signed(k, &p, l, a, w[0], mass[0]);
+            check_signed(k, &p, l, a, w[1], NULL);
+            assert_true(same_bits(w[0], w[1], n));
+            if (!fused(k)) continue;
+            first->signed_fwd(&p, l, w[2], mass[1], a);
+            assert_true(same_bits(w[0], w[2], n) && same_bits(mass[0], mass[1], n));
+            /* one that is far beyond the others takes all, however far */
+            a[n / 2] = -1e30f;
+            k->signed_fwd(&p, l, w[0], mass[0], a);
+            assert_true(w[0][n / 2] < -2.9999f && mass[0][n / 2] > 2.9999f);
+            for (i = 0; i < n; i++) assert_true(fabsf(w[0][i]) < 3.0001f);
+          }
+  }
+}
+
+/* LQ: N, w and, from N, the adjoint, for weights of any size. */
+static void test_lq(void **state) {
+  static const float sizes[] = { 1e-18f, 1e-9f, 1e-4f, 1, 1e3f, 1e9f, 1e18f };
+  static const float qs[] = { 1.25f, 1.5f, 2.2f, 2.5f, 3, 4 };
+  static const size_t counts[] = { 1, 15, 16, 255, 256, 300, LINKED };
+  static float a[LINKED], bw[LINKED], w[2][LINKED], ba[2][LINKED];
+  const miras__kernels *first = NULL;
+  size_t size, count, i, e;
+  int t, pnorm;
+  (void)state;
+  for (t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k)) continue;
+    if (!first && fused(k)) first = k;
+    for (size = 0; size < sizeof sizes / sizeof *sizes; size++)
+      for (count = 0; count < sizeof counts / sizeof *counts; count++)
+        for (e = 0; e < sizeof qs / sizeof *qs; e++)
+          for (pnorm = 0; pnorm < 2; pnorm++) {
+            const size_t n = counts[count];
+            const double q = (double)qs[e];
+            double total = 0, along = 0, N;
+            float norm, other;
+            draw_all(a, n, UNIFORM, size + count);
+            draw_all(bw, n, UNIFORM, size + count + 10);
+            for (i = 0; i < n; i++) a[i] *= sizes[size];
+            if (pnorm && (sizes[size] > 1e4f || sizes[size] < 1e-4f)) continue;   /* of the range */
+            for (i = 0; i < n; i++) total += pow(fabs((double)a[i]) / (double)sizes[size], q);
+            N = fmax((double)sizes[size] * pow(total, 1 / q), (double)1e-6f);
+            memset(ba, 0, sizeof ba);
+            norm = k->lq_fwd(w[0], a, qs[e], pnorm, n);
+            k->lq_bwd(ba[0], bw, a, w[0], norm, 0.5f, qs[e], pnorm, n);
+            if (!(fabs((double)norm / N - 1) < 2e-6))
+              fail_msg("%s: q %g, %d weights of %g: N %g instead of %g", k->name, q, (int)n,
+                       (double)sizes[size], (double)norm, N);
+            for (i = 0; i < n; i++) {
+              const double power = pow(fabs((double)a[i]), q - 1);
+              along += (double)bw[i] * (pnorm ? copysign(power, (double)a[i]) : (double)a[i]);
+            }
+            if (!pnorm) along += 0.5;
+            if (!(N > (double)1e-6f)) along = 0;
+            for (i = 0; i < n; i++) {
+              const double x = (double)a[i], sign = copysign(1, x), by = pow(N, 2 - q);
+              const double power = pow(fabs(x), q - 1), unit = pow(fabs(x) / N, q - 1);
+              const double want = by * (pnorm ? sign * power : x);
+              const double least = q < 2 ? 1e-6 : 0;
+              const double slope = pnorm ? (q - 1) * pow(fmax(fabs(x), least), q - 2) : 1;
+              const double more = (2 - q) * along * sign * unit * pow(N, 1 - q);
+              const double grad = slope * (double)bw[i] * by + more;
+              const double scale = slope * fabs((double)bw[i]) * by + fabs(more) + 1e-30;
+              if (!(fabs((double)w[0][i] - want) <= 1e-5 * fabs(want) + 1e-37) ||
+                  !(fabs((double)ba[0][i] - grad) <= 2e-4 * scale))
+                fail_msg("%s: q %g, %d weights of %g, %d: w %g, ba %g instead of %g, %g", k->name,
+                         q, (int)n, (double)sizes[size], pnorm, (double)w[0][i], (double)ba[0][i],
+                         want, grad);
+            }
+            if (!fused(k)) continue;
+            other = first->lq_fwd(w[1], a, qs[e], pnorm, n);
+            first->lq_bwd(ba[1], bw, a, w[1], other, 0.5f, qs[e], pnorm, n);
+            assert_true(same_bits(&norm, &other, 1) && same_bits(w[0], w[1], n));
+            assert_true(same_bits(ba[0], ba[1], n));
+          }
+  }
+}
+
 static void test_matmul(void **state) {
   enum { M = 70, N = 80, K = 90 };
   static float A[M * K], B[K * N], C[M * N], pack[MIRAS__PACK];
@@ -1321,7 +1463,8 @@ int main(void) {
     cmocka_unit_test(test_limits),        cmocka_unit_test(test_accuracy),
     cmocka_unit_test(test_gemm_small),    cmocka_unit_test(test_gemm_all_cases),
     cmocka_unit_test(test_gemm_large),    cmocka_unit_test(test_gemm_rows),
-    cmocka_unit_test(test_fold_pair),
+    cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
+    cmocka_unit_test(test_lq),
     cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),
     cmocka_unit_test(test_rotary),
     cmocka_unit_test(test_layers)
