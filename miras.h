@@ -5488,13 +5488,13 @@ static void miras__feature_rows_bwd(int map, float *dx, size_t lddx, const float
 
 /* @26 ATTENTIONAL BIASES -------------------------------------------------- needs 14 21 22 23 -- */
 
-/* x^a for x >= 0 and one exponent for all lanes: small whole exponents, and halves beyond them, by
- * multiplication and a square root, so that the common p = 2, 3, 4 are exact and 2.5 is cheap;
- * others through exp and log with x kept off zero. */
+/* x^a of any a, with x kept off zero. */
 static vf miras__v_power_of(vf x, float a) {
   return miras__v_exp(V_MUL(V_SET1(a), miras__v_log(V_MAX(x, V_SET1(1e-30f)))));
 }
 
+/* x^a for x >= 0 and one exponent for all lanes: small whole exponents, and halves beyond them, by
+ * multiplication and a square root, so that the common p = 2, 3, 4 are exact and 2.5 is cheap. */
 V_MATHS vf miras__v_power(vf x, float a) {
   const int twice = (int)(2 * a);
   vf y;
@@ -5910,13 +5910,6 @@ static void miras__bias_rows(const miras__errors *x, float *b, float *bv, float 
  * Further down: what a closing chunk does beyond a link, the f-divergence step and the logarithm
  * of Memora's exact token. */
 
-#if MIRAS__COMMON   /* the same for all sets */
-/* N^(2-q) */
-static float miras__lq_scale(float norm, float q) {
-  return (float)pow((double)norm, 2.0 - (double)q);
-}
-#endif
-
 /* ||A||_q; where powers would overflow or underflow, with the largest entry taken out first. */
 static float miras__norm_q(const float *a, float q, size_t n) {
   const vf zero = V_ZERO();
@@ -5930,7 +5923,7 @@ static float miras__norm_q(const float *a, float q, size_t n) {
     for (i = 0; i < n; i += 256) {
       const size_t m = n - i < 256 ? n - i : 256;
       V_UNROLL for (r = 0; r < V_R; r++) lane[r] = zero;
-      V_LANES(m, r, (x = V_ABS(V_AT(a + i)), top = V_MAX(top, x),
+      V_LANES(m, r, (x = V_ABS(V_AT(a + i)), top = V_MAX(x, top),
                      x = V_SELECT(V_LT(zero, x), miras__v_power(V_MUL(x, by), q), x),
                      lane[r] = V_ADD(lane[r], x)));
       total += (double)miras__fold(lane);
@@ -5946,6 +5939,11 @@ static float miras__norm_q(const float *a, float q, size_t n) {
 }
 
 #if MIRAS__COMMON   /* the same for all sets */
+
+/* N^(2-q) */
+static float miras__lq_scale(float norm, float q) {
+  return (float)pow((double)norm, 2.0 - (double)q);
+}
 
 /* Slices of a layer: slice i has n entries, the first at i * hop, then every stride. */
 typedef struct miras__slices {
@@ -5965,9 +5963,9 @@ static miras__slices miras__slices_of(const miras__plan *p, int l) {
 
 #endif
 
-/* 2^(1-k) sinh a and 2^(1-k) cosh a for whole k; k NULL: 0, for |a| up to 40. a = n ln 2 + r: with
- * P = 2^(n-k), Q = 2^(-n-k), and of e^r the even part E and the odd part O, minimax fits of errors
- * 5e-11 and 1.3e-8,
+/* 2^(1-k) sinh a and 2^(1-k) cosh a for whole k; k NULL: 0, right for |a| up to 40. a = n ln 2 + r:
+ * with P = 2^(n-k), Q = 2^(-n-k), and of e^r the even part E and the odd part O, minimax fits of
+ * errors 5e-11 and 1.3e-8,
  *   sinh  O (P + Q) + E (P - Q)     cosh  E (P + Q) + O (P - Q)
  * where small sines keep their digits, for P = Q. What is below 2^-126 counts as that. */
 static inline vf miras__v_hyperbolic(vf a, const vf *k, vf *cosine) {
@@ -5976,11 +5974,9 @@ static inline vf miras__v_hyperbolic(vf a, const vf *k, vf *cosine) {
   even = V_FMA(V_FMA(even, square, V_SET1(0.5f)), square, V_SET1(1.0f));
   odd = V_FMA(V_SET1(8.3666123e-3f), square, V_SET1(0.166665428f));
   odd = V_FMA(V_MUL(odd, square), r, r);
-  high = n, low = V_NEG(n);
-  if (k) {
-    high = V_MAX(V_SUB(high, *k), V_SET1(-126.0f));
-    low = V_MAX(V_SUB(low, *k), V_SET1(-126.0f));
-  }
+  high = k ? V_MAX(V_SUB(n, *k), V_SET1(-126.0f))            /* NaN in n becomes a number */
+           : V_MIN(V_MAX(n, V_SET1(-64.0f)), V_SET1(64.0f));
+  low = k ? V_MAX(V_NEG(V_ADD(n, *k)), V_SET1(-126.0f)) : V_NEG(high);
   high = miras__pow2(high), low = miras__pow2(low);
   sum = V_ADD(high, low), rest = V_SUB(high, low);
   *cosine = V_FMA(even, sum, V_MUL(odd, rest));
@@ -6001,7 +5997,7 @@ static inline vf miras__signed_part(float *w, float *mass, const float *a, const
   for (at = 0; at < all; at += hop) {
     const size_t n = columns ? left : all - at;
     vf x = V_LOAD_N(a + at, n), cosine;
-    top = V_MAX(top, V_ABS(x));
+    top = V_MAX(V_ABS(x), top);                      /* of numbers: NaN, as the first, is none */
     if (k) x = V_MIN(limit, V_MAX(least, x));
     x = miras__v_hyperbolic(x, k, &cosine);
     V_STORE_N(w + at, x, n);

@@ -813,14 +813,18 @@ static void test_signed(void **state) {
             check_signed(k, &p, l, a, w[0], mass[0]);
             check_signed(k, &p, l, a, w[1], NULL);
             assert_true(same_bits(w[0], w[1], n));
-            if (!fused(k)) continue;
-            first->signed_fwd(&p, l, w[2], mass[1], a);
-            assert_true(same_bits(w[0], w[2], n) && same_bits(mass[0], mass[1], n));
+            if (fused(k)) {
+              first->signed_fwd(&p, l, w[2], mass[1], a);
+              assert_true(same_bits(w[0], w[2], n) && same_bits(mass[0], mass[1], n));
+            }
             /* one that is far beyond the others takes all, however far */
             a[n / 2] = -1e30f;
             k->signed_fwd(&p, l, w[0], mass[0], a);
             assert_true(w[0][n / 2] < -2.9999f && mass[0][n / 2] > 2.9999f);
             for (i = 0; i < n; i++) assert_true(fabsf(w[0][i]) < 3.0001f);
+            a[n / 2] = NAN;                        /* and what is none makes its slice none */
+            k->signed_fwd(&p, l, w[0], mass[0], a);
+            assert_true(w[0][n / 2] != w[0][n / 2] && mass[0][n / 2] != mass[0][n / 2]);
           }
   }
 }
