@@ -10766,7 +10766,7 @@ typedef struct miras__chunk {
   float *g, *n, *ca, *cf, *ch, *rate, *slope;  /* coefficients; of row_rates                     */
   float *left, *line;      /* rows of 1 - a; room [C]                                            */
   float *inv, *norm;       /* N^(2-q) and N of a link; norm [4..7]: of what closes               */
-  float *beside;           /* where a J that comes about beside W_C goes                         */
+  float *beside;           /* where a J that comes about beside W_C goes, where it is asked for  */
   float *u, *mix;          /* a sum apart; what decays have made of W_0                          */
   float *along, *spent, *strain, *share, *metric;   /* bounded steps: e.r, Q, F, eta'/eta, J     */
   float *new_y, *new_d;    /* new rows where what carries channels is kept times its G           */
@@ -11431,7 +11431,7 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   c->live_y = c->live_d = NULL;
   c->measured = 0;
   c->kept = NULL;
-  c->beside = MIRAS__TRAINS && backward ? c->bmetric : c->metric;
+  c->beside = MIRAS__TRAINS && backward ? c->bmetric : p->d.bounded_step ? c->metric : NULL;
 #ifndef MIRAS__DEVICE
   c->folds = 0;
 #endif

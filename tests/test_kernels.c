@@ -763,14 +763,14 @@ static void check_signed(const miras__kernels *k, const miras__plan *p, int l, c
   k->signed_fwd(p, l, w, mass, a);
   for (j = 0; j < count; j++) {
     double top = 0, sum = 0;
-    for (i = 0; i < n; i++) top = fmax(top, fabs(a[j * hop + i * stride]));
+    for (i = 0; i < n; i++) top = fmax(top, fabs((double)a[j * hop + i * stride]));
     for (i = 0; i < n; i++) {
-      const double x = a[j * hop + i * stride];
+      const double x = (double)a[j * hop + i * stride];
       sum += exp(x - top) + exp(-x - top);
     }
     for (i = 0; i < n; i++) {
       const size_t at = j * hop + i * stride;
-      const double x = a[at], c = (double)p->d.simplex, near = 8e-7 + 1.5e-7 * fabs(x);
+      const double x = (double)a[at], c = (double)p->d.simplex, near = 8e-7 + 1.5e-7 * fabs(x);
       const double sine = top > 1 ? exp(x - top) - exp(-x - top) : 2 * sinh(x) * exp(-top);
       const double want_w = c * sine / sum, want_m = c * (exp(x - top) + exp(-x - top)) / sum;
       if (!(fabs((double)w[at] - want_w) <= near * fabs(want_w) + 2e-30) ||
