@@ -10943,7 +10943,7 @@ static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *b
 }
 
 /* W_0 from A_0, and what comes about with it. */
-static void miras__link_anchor(miras__chunk *c) {
+static void miras__chunk_weights(miras__chunk *c) {
   miras__link x = miras__link_of(c->K, c->p, &miras__retentions[c->p->rule]);
   x.a = c->a;
   x.b = c->b;
@@ -11669,7 +11669,7 @@ static void miras__begin(miras__chunk *c) {
   const float *init = c->call->init;
   if (!p->init_mapped || p->stores_link) K->copy(c->a, init, p->weights);
   if (c->s) K->fill(c->s, 0, p->weights);
-  if (p->stores_link) miras__link_anchor(c);
+  if (p->stores_link) miras__chunk_weights(c);
   else if (p->init_mapped) miras__weights_of(K, p, c->w, init, init, c->inv);
   if (c->wb) K->copy(c->wb, c->a, p->weights);
 }
@@ -11787,7 +11787,7 @@ static void miras__piece_again(miras__chunk *c, float *a, float *s) {
   const miras__plan *p = c->p;
   c->a = a;
   c->s = s;
-  if (p->stores_link) miras__link_anchor(c);
+  if (p->stores_link) miras__chunk_weights(c);
   else c->w = a;
   miras__piece_state(c);
   miras__piece_run(c, c->net.bz[p->layers - 1]);   /* answers are not needed */
@@ -12012,7 +12012,7 @@ static void miras__frozen_clear(const miras__call *call) {
   const miras__plan *p = call->p;
   miras__chunk chunk, *c = &chunk;
   miras__chunk_open(call, 0, c);
-  if (p->stores_link) miras__link_anchor(c);
+  if (p->stores_link) miras__chunk_weights(c);
   if (c->wb) miras__weights_of(K, p, c->wb, call->init, NULL, c->inv);
   K->fill(call->state + p->at_open, 0, p->at_g - p->at_open);
   if (p->channel) c->live_y = c->y[0], c->live_d = c->d[p->layers - 1];

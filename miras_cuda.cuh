@@ -5560,7 +5560,7 @@ template <int P> static void miras__back_again(miras__back *f, size_t t, unsigne
   miras__chunk *const c = l->c;
   unsigned from;
   miras__piece(c, c->p->rule, t, 0, m, m == c->p->span);
-  if (l->size.linked) miras__link_anchor(c);
+  if (l->size.linked) miras__chunk_weights(c);
   miras__piece_state(c);
   l->reads = (unsigned)c->reads, l->live = c->rule->reads_live;
   c->rows.x = c->net.pairs.x[0], c->rows.in = in;
