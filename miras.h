@@ -10944,15 +10944,10 @@ static miras__link miras__anchor_link(const miras__chunk *c, float *bw, float *b
 
 /* W_0 from A_0, and what comes about with it. */
 static void miras__chunk_weights(miras__chunk *c) {
-  miras__link x = miras__link_of(c->K, c->p, &miras__retentions[c->p->rule]);
-  x.a = c->a;
-  x.b = c->b;
-  x.w = c->w;
+  miras__link x = miras__anchor_link(c, NULL, NULL);
   x.inv = c->scalars + 4;
-  x.norm = c->norm;
-  x.slope = c->metric;
   miras__close_link(&x);
-  c->measured = x.rule->metric == MIRAS__J_BESIDE;
+  c->measured = c->rule->metric == MIRAS__J_BESIDE;
 }
 
 /* ---- bounded steps ---- */
@@ -11403,6 +11398,13 @@ static void miras__chunk_state(miras__chunk *c, float *state) {
   }
 }
 
+/* The retention of a piece and where it leads. */
+static void miras__piece_rule(miras__chunk *c, int rule) {
+  c->rule = &miras__retentions[rule];
+  c->home = !c->b || c->rule->home == MIRAS__HOME_NONE ? NULL
+            : c->rule->home == MIRAS__HOME_B ? c->b : c->wb;
+}
+
 /* What a call gives to all of its pieces. */
 static void miras__chunk_open(const miras__call *call, int backward, miras__chunk *c) {
   const miras__plan *p = call->p;
@@ -11428,6 +11430,7 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   miras__architecture(&c->net);
   c->wide = p->rates;
   c->b = p->d.toward ? call->init : NULL;
+  miras__piece_rule(c, p->rule);
   c->live_y = c->live_d = NULL;
   c->measured = 0;
   c->kept = NULL;
@@ -11444,13 +11447,6 @@ static void miras__chunk_open(const miras__call *call, int backward, miras__chun
   c->net.dbias = call->dbias;
   c->brows.v = c->net.bv;
   c->brows.delta = c->net.bdelta;
-}
-
-/* The retention of a piece and where it leads. */
-static void miras__piece_rule(miras__chunk *c, int rule) {
-  c->rule = &miras__retentions[rule];
-  c->home = !c->b || c->rule->home == MIRAS__HOME_NONE ? NULL
-            : c->rule->home == MIRAS__HOME_B ? c->b : c->wb;
 }
 
 /* m pairs of the call from pair t on, which are row r0 of their chunk; do they close it? */
@@ -11970,7 +11966,6 @@ static void miras__frozen_read(const miras__call *call, const float *q, float *o
     w = call->scratch + p->at_spare;
   }
   c->m = 1;
-  miras__piece_rule(c, p->rule);
   miras__piece_state(c);
   c->live_y = c->live_d = NULL;                  /* all rows of the chunk are in the state */
   if (seen) {
@@ -11991,7 +11986,6 @@ static void miras__frozen_live(const miras__call *call, float *values) {
   miras__chunk chunk, *c = &chunk;
   float *s = p->at_s ? values + p->weights : NULL, *sum;
   miras__chunk_open(call, 0, c);
-  miras__piece_rule(c, p->rule);
   c->m = 1;                                      /* the last row before the next */
   c->r0 = (size_t)(call->position % (uint64_t)p->d.chunk) * (size_t)p->d.descents - 1;
   c->g = c->last_g;

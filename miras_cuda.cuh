@@ -4772,7 +4772,6 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
   miras__slabs slabs, *f = &slabs;
   miras__chunk_open(call, 0, c);
   c->io = *call->io;
-  miras__piece_rule(c, p->rule);
   f->c = c, f->size = *size;
   f->rows = (size->chunk + 15) / 16 * 16, f->hidden = (size->mid + 15) / 16 * 16;
   (void)miras__slabs_lay(&f->at, size, (char *)(void *)(miras__told + MIRAS__ROOM));
@@ -6460,7 +6459,6 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
   else if (cs) K->fill(cs, 0, all);
   if (call->g->threshold)
     K->fill_rows(call->g->threshold, call->g->ld_threshold, 0, length, p->bounds);
-  miras__piece_rule(c, p->rule);
   if (p->d.row_rates)
     K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
