@@ -1891,10 +1891,6 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #endif
 
-/* Floats of scratch that a matrix product may need: a packed panel of B and a block of A, which is
- * small unless sides reach 256. */
-#define MIRAS__PACK_OF(side) ((side) < 256 ? 16384 : 40960)
-#define MIRAS__PACK MIRAS__PACK_OF(256)
 #define MIRAS__PANEL 64            /* columns of the widest panels of a right factor              */
 
 /* Product and sum of sizes; 0 when the result does not fit. */
@@ -4962,6 +4958,41 @@ static MIRAS__UNUSED void miras__gemm_outer(int mode, float *C, size_t ldc, cons
 #undef K_ROWS
 }
 
+#if MIRAS__ISA == 1 || MIRAS__ISA == 5
+#if MIRAS__X86
+  #define K_LANES 16
+#else
+  #define K_LANES (MIRAS__NEON ? 4 : 1)
+#endif
+/* Floats of the scratch that has a panel of B: four vectors of the build's widest set, 128 deep, or
+ * a narrower one that is deeper. */
+static MIRAS__UNUSED size_t miras__panel_room(size_t N, size_t K) {
+  const size_t widest = 4 * K_LANES, most = 128 * widest;
+  const size_t width = N < widest ? (N + K_LANES - 1) / K_LANES * K_LANES : widest;
+  return K < most && K * width < most ? K * width : most;
+}
+
+/* Floats of scratch of every product whose sides are at most M, N and K, in every set of the build,
+ * whatever lies turned, far apart or in panels: for a panel of B with a block of A behind it
+ * (miras__gemm_tiles), or for A' with columns of C' (miras__gemm_turned). It grows with each side,
+ * so who plans for several products may ask once, of the longest sides. */
+static MIRAS__UNUSED size_t miras__gemm_room(size_t M, size_t N, size_t K) {
+  size_t few = M < N / 4 ? M : N / 4, room = miras__panel_room(N, K), turned;
+  if (few > 2 * K_LANES) few = 2 * K_LANES;
+  turned = K_LANES > 1 ? (few * 2 + K_LANES - 1) / K_LANES * K_LANES / 2 : 0;
+  turned *= (K < 256 ? K : 256) + 48;
+  if (M >= 16 && N >= 64 && K >= 64) {
+    const size_t most = M < 256 || N < 256 ? 64 : 256, deep = K < 128 ? K : 128;
+    room += (M < most ? M : most) * ((deep + K_LANES - 1) / K_LANES * K_LANES);
+  }
+#if defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON
+  room = turned = 0;               /* there are no tiles */
+#endif
+  return room > turned ? room : turned;
+}
+#undef K_LANES
+#endif
+
 /* B from k, j on, as a tile reads it whose columns are of one panel. */
 static miras__operand miras__factor_at(miras__matrix B, size_t k, size_t j) {
   const size_t brs = miras__down(B), bcs = miras__right(B), in = j % K_PANEL;
@@ -5257,7 +5288,7 @@ static miras__blocks miras__blocks_of(miras__matrix A, miras__matrix B, size_t M
   b.wrap = b.large || (acs != 1 && M >= 16 && N >= 64 && K >= 64 && K * acs > 65536);
   b.rows = b.large ? 256 : b.wrap || K > 4095 ? 64 : 262144 / (K + 1);
   b.deep = b.large ? 128 : bcs > 1 && V_W == 16 ? 64 : 128;
-  if (!bcs && K_PANEL == 16) b.deep = 256;
+  if (!bcs && K_PANEL == 16 && !b.wrap) b.deep = 256;
   if (!b.wrap && bcs == 1 && brs <= 4 * V_W && N % V_W == 0) b.deep = K;
   b.group = bcs <= 1 || b.large ? N : 64;
   return b;
@@ -5288,6 +5319,7 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
   /* Narrower than 4 vectors where the registers do not hold enough rows of them, and where a panel
    * is. */
   const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4 && bcs) ? 4 : K_ROWS2 ? 2 : 1;
+  const size_t panel = miras__panel_room(N, K);
   size_t i0, j0, j, k, n;
   miras__tower x;
   x.ldc = ldc, x.far = by.large;
@@ -5300,7 +5332,7 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
         const int stage = mode == MIRAS__SET && k > 0 ? MIRAS__ADD : mode;
         const size_t depth = K - k < by.deep ? K - k : by.deep;
         miras__operand a = miras__operand_of(A.p + i0 * ars + k * acs, ars, acs);
-        if (by.wrap) a = miras__pack_rows(pack + 8192, a, rows, depth);
+        if (by.wrap) a = miras__pack_rows(pack + panel, a, rows, depth);
         for (j = j0; j < end; j += n) {
           size_t nv = end - j > 3 * V_W ? 4 : end - j > V_W ? 2 : 1, width;
           if (nv > widest) nv = widest;
@@ -5315,7 +5347,8 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
           if (bcs > 1 || (bcs && n < width)) {
             miras__pack(pack, width, x.B.p, brs, bcs, n, depth);
             x.B = miras__operand_of(pack, width, 1);
-          } else if (nv == K_COPIES && x.B.down > width && rows >= 18 && x.first >= x.depth) {
+          } else if (nv == K_COPIES && x.B.down > width && rows >= 18 && x.first >= x.depth &&
+                     depth * width <= panel) {
             x.copy = pack;
           }
           miras__tower_tiles(nv, stage, &x);
@@ -5352,7 +5385,8 @@ static void miras__gemm_turned(int mode, float *C, size_t ldc, miras__matrix A, 
 }
 
 /* C [M, N] = / += / -= A [M, K] B [K, N] by mode, of A as much as miras__causal says; rows of C ldc
- * apart. C overlaps neither A nor B. pack: MIRAS__PACK floats. */
+ * apart. C overlaps neither A nor B. pack: miras__gemm_room(M, N, K) floats; none are touched where
+ * K is 1 and B does not lie turned, nor for a single row with such a B that is in no panels. */
 static void miras__gemm(int mode, float *C, size_t ldc, miras__matrix A, miras__matrix B, size_t M,
                         size_t N, size_t K, float *pack) {
   const ptrdiff_t causal = (mode >> 2) - 1;        /* row i stops at k = i + causal */
@@ -9590,6 +9624,14 @@ static void miras__gate_bwd(const miras__kernels *K, int wide, float *bc, size_t
   else K->dot_rows(1, bc, ldc, b, n, x, n, m, n);
 }
 
+/* Floats of scratch for products of matrices of which one side is up to `rows` and others are up to
+ * `side`, which is not less. */
+static size_t miras__rows_room(size_t rows, size_t side) {
+  const size_t thin = miras__gemm_room(rows, side, side);
+  const size_t shallow = miras__gemm_room(side, side, rows);
+  return thin > shallow ? thin : shallow;
+}
+
 /* Floats of arrays become where they lie, one behind the other from `used` on; returns the end. */
 static size_t miras__lie(size_t *at, const size_t *end, size_t used) {
   for (; at < end; at++) {
@@ -9906,9 +9948,8 @@ static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backwa
   const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
   const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
   const size_t alone = p->delta && !second ? 0 : 1, many = p->per_feature ? rows : ld;
-  const size_t deep = wide > rows ? wide : rows;
-  /* with blocks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
-  const size_t room_to_pack = rows >= 32 ? MIRAS__PACK_OF(deep) : 64 * (deep > 128 ? 128 : deep);
+  const size_t tall = stack > ld ? stack : ld;
+  const size_t room_to_pack = miras__rows_room(tall, wide > tall ? wide : tall);
   size_t *first = at;
 #define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__OPEN_ARRAYS(MIRAS_X)
@@ -10839,8 +10880,7 @@ static void miras__chunk_offsets(miras__plan *p, size_t state) {
   const size_t mine = rule->sum == MIRAS__SUM_APART ? all : 0;
   const size_t own = rule->metric >= MIRAS__J_OWN ? all : 0;
   const size_t beside = rule->metric == MIRAS__J_BESIDE;
-  /* with chunks this short gemm packs no more than one panel of 64 columns, 128 deep (room @24) */
-  const size_t room_to_pack = n >= 16 ? MIRAS__PACK_OF(most) : 64 * (most < 128 ? most : 128);
+  const size_t room_to_pack = miras__rows_room(n, most);
   size_t *at = p->at, *back;
   int l;
 #define MIRAS_X(name, floats) *at++ = floats;
@@ -12059,7 +12099,7 @@ typedef struct miras__mesa {
 } miras__mesa;
 
 #define MIRAS__MESA_ARRAYS(X)                                                                     \
-  X(pack, MIRAS__PACK) X(solve.lambda, n) X(alpha, c) X(eta, c) X(n, (c + 1) * c) X(b, c + 1)     \
+  X(pack, room_to_pack) X(solve.lambda, n) X(alpha, c) X(eta, c) X(n, (c + 1) * c) X(b, c + 1)     \
   X(kt, n * c) X(x, c * n) X(solve.r, c * n) X(solve.s, c * n) X(solve.u, c * n) X(w, c * c)      \
   X(solve.rr, c) X(solve.limit, c) X(o, c * dv)
 #define MIRAS__MESA_ARRAYS_BWD(X)                                                                 \
@@ -12080,6 +12120,7 @@ static const uint16_t miras__mesa_arrays[] = {
  * floats of a state. */
 static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   const size_t c = (size_t)p->d.chunk, n = p->features, dv = (size_t)p->d.value_dim;
+  const size_t side = n > dv ? n : dv, room_to_pack = miras__rows_room(c, side > c ? side : c);
   size_t *at = p->at, state;
   p->params += (size_t)p->d.heads * n;
   p->at_w = miras__pad(n * n);
@@ -12479,7 +12520,7 @@ typedef struct miras__attention_work {
 } miras__attention_work;
 
 #define MIRAS__WORK_ARRAYS(X)                                                                     \
-  X(pack, MIRAS__PACK) X(qt, dk * rows) X(s, MIRAS__ATTENTION_BLOCK * rows) X(o, rows * dv)       \
+  X(pack, room_to_pack) X(qt, dk * rows) X(s, MIRAS__ATTENTION_BLOCK * rows) X(o, rows * dv)       \
   X(top, rows) X(sum, rows) X(k, MIRAS__ATTENTION_BLOCK * dk) X(v, MIRAS__ATTENTION_BLOCK * dv)
 #define MIRAS__WORK_ARRAYS_BWD(X)                                                                 \
   X(q, rows * dk) X(dq, rows * dk) X(d, rows * dv) X(dot, dv * rows)                              \
@@ -12495,6 +12536,9 @@ static const uint16_t miras__attention_arrays[] = {
 static size_t miras__attention_layout(const miras__attention *a, float *base, int backward,
                                       miras__attention_work *w) {
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * a->block;
+  const size_t wide = dk > dv ? dk : dv, side = wide > rows ? wide : rows;
+  const size_t pairs = MIRAS__ATTENTION_BLOCK;
+  const size_t room_to_pack = miras__rows_room(pairs, side > pairs ? side : pairs);
   size_t arrays[MIRAS__COUNT(miras__attention_arrays)], *at = arrays, used;
 #define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__WORK_ARRAYS(MIRAS_X)
@@ -14673,6 +14717,7 @@ typedef struct miras__shape {
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
   size_t scratch, scratch_train;   /* of a worker                                                 */
+  size_t pack;                     /* of it that of products, which comes first                   */
   int form;                        /* of matrices (miras_weights)                                 */
   int norm;                        /* miras_norm                                                  */
   size_t mixes, ld_h;              /* token shifts (room @76); floats of the rows that project    */
@@ -15048,6 +15093,9 @@ static void miras__norm_rows_of(const miras__visit *a, int i, float *y, const fl
   miras__block_norm(a->k, y, a->layer->s->ld_x, &of);
 }
 
+/* A tile's room: a worker's scratch behind that of products. */
+static float *miras__room(const miras__visit *a) { return a->scratch + a->layer->s->pack; }
+
 /* c [n, cols], set or added to, = x W of parameter i, expert e's. */
 static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, float *c, size_t ldc,
                             const float *x, size_t ldx, size_t n) {
@@ -15147,7 +15195,7 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
                            float *proj) {
   const miras__shape *s = a->layer->s;
   const miras__norm in = miras__rows_norm(a, MIRAS__W_NORM1, x, n);
-  float *h = s->plain ? proj : a->scratch + MIRAS__PACK;
+  float *h = s->plain ? proj : miras__room(a);
   size_t i;
   miras__block_norm(a->k, h, s->plain ? s->ld_p : s->ld_x, &in);
   if (a->panels && !s->late && !s->plain) {
@@ -15167,7 +15215,7 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
 
 /* A tile's room behind two of its rows of the residual stream: what W_o receives. */
 static float *miras__from_scratch(const miras__visit *a) {       /* [n, value] */
-  return a->scratch + MIRAS__PACK + 2 * MIRAS__TILE * a->layer->s->ld_x;
+  return miras__room(a) + 2 * MIRAS__TILE * a->layer->s->ld_x;
 }
 
 /* ---- rotary positions ---- */
@@ -15232,7 +15280,7 @@ static void miras__add_branch(const miras__visit *a, size_t site, float *out, co
                               const float *from, size_t ld) {
   const miras__shape *s = a->layer->s;
   const int drop = MIRAS__TRAINS && a->drop;
-  float *t = drop ? a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x : out;
+  float *t = drop ? miras__room(a) + MIRAS__TILE * s->ld_x : out;
   if (!drop && out != x) a->k->copy(out, x, a->n * s->ld_x);
   if (s->param[i].rows)
     miras__times(a, i, drop ? MIRAS__SET : MIRAS__ADD, t, s->ld_x, from, ld, a->n);
@@ -15326,7 +15374,7 @@ static void miras__shift_bwd(const miras__visit *a, int i, float *dx, const floa
                              const float *x) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->ld_x, next = a->n - (a->first + a->n == a->length);
-  float *t = a->scratch + MIRAS__PACK;
+  float *t = miras__room(a);
   a->k->copy_rows(t, ld, a->work.dshift, 2 * ld, a->n, s->width);
   a->k->add_rows(t, ld, a->work.dshift + 3 * ld, 2 * ld, next, s->width);
   miras__norm_rows_bwd(a, i, dx, base, NULL, t, x);
@@ -15486,7 +15534,7 @@ static void miras__experts_bwd(const miras__visit *a, float *dh) {
 
 static void miras__layer_mlp(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  float *h = a->scratch + MIRAS__PACK, *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
+  float *h = miras__room(a), *act = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
   if (miras__shifts_mlp(s)) miras__shift_mix(a, 0, h, s->ld_x);
   else miras__norm_rows_of(a, MIRAS__W_NORM2, h, miras__mid(a), a->n);
   if (s->experts) {
@@ -15504,7 +15552,7 @@ static void miras__layer_mlp_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const size_t ld = s->ld_x, ld2 = 2 * s->ld_f;
   float *ab = a->kept.ab, *up = ab + s->ld_f, *ds = a->work.act;
-  float *t = a->scratch + MIRAS__PACK;
+  float *t = miras__room(a);
   miras__add_branch_bwd(a, miras__mlp_site(a), a->after_in, a->after,
                         s->experts ? MIRAS__PARAMS : MIRAS__W_MLP_DOWN, s->experts ? t : ds,
                         s->experts ? ld : s->ld_f);
@@ -15584,6 +15632,7 @@ typedef struct miras__jobs {
 #define MIRAS__JOB_ROWS 64
 #define MIRAS__JOB_COLS 128
 #define MIRAS__JOB_DEPTH 256
+#define MIRAS__JOB_SIDE 256        /* of the largest blocks                                       */
 
 /* Blocks of c [rows, cols] of a job. */
 static size_t miras__job_blocks(const miras__job *j) {
@@ -15596,7 +15645,8 @@ static void miras__expert_block(const miras__jobs *list, const miras__job *j, si
                                 size_t c, size_t rows, size_t cols, float *pack) {
   const miras__kernels *k = list->k;
   const int32_t *place = list->place + e * list->ld_place;
-  float *a = pack + MIRAS__PACK, *b = a + MIRAS__TILE * MIRAS__JOB_ROWS;
+  float *a = pack + miras__gemm_room(MIRAS__JOB_ROWS, MIRAS__JOB_COLS, MIRAS__TILE);
+  float *b = a + MIRAS__TILE * MIRAS__JOB_ROWS;
   float *to = j->c + (e * j->rows + i) * j->ldc + c;
   size_t m = 0, t;
   for (t = 0; t < j->depth; t++) {
@@ -15714,7 +15764,7 @@ static void miras__job_product(miras__jobs *list, float *dw, size_t rows, size_t
                                const float *a, size_t lda, const float *b, size_t ldb) {
   miras__job *j = miras__job_add(list, MIRAS__PRODUCT, rows, cols);
   const size_t workers = miras__workers(list->parallel);
-  size_t side = workers > MIRAS__WORKERS ? MIRAS__JOB_ROWS : 256;
+  size_t side = workers > MIRAS__WORKERS ? MIRAS__JOB_ROWS : MIRAS__JOB_SIDE;
   j->c = dw, j->ldc = cols;
   j->a = a, j->lda = lda;
   j->b = b, j->ldb = ldb;
@@ -15912,7 +15962,7 @@ static void miras__shape_beside(miras__shape *s) {
   static const unsigned char persistent[] = {MIRAS__W_PERSISTENT_K, MIRAS__W_PERSISTENT_V};
   miras__shape *w = s + 1;
   int i;
-  w->ld_x = s->ld_x, w->ld_p = s->ld_p, w->ld_y = s->ld_y, w->ld_f = s->ld_f;
+  w->pack = s->pack, w->ld_x = s->ld_x, w->ld_p = s->ld_p, w->ld_y = s->ld_y, w->ld_f = s->ld_f;
   for (i = 0; i < 2; i++) {
     w->param[own[i]] = s->param[MIRAS__W_BESIDE_NORM_Q + i];
     w->param[persistent[i]] = s->param[persistent[i]];
@@ -15921,9 +15971,15 @@ static void miras__shape_beside(miras__shape *s) {
 
 /* What follows from all that a type has found. 0: the state of a running text is too large. */
 static int miras__shape_end(miras__shape *s) {
-  size_t rows;
+  size_t rows, jobs, side;
   int i;
   miras__params_find(s);
+  for (side = s->proj, i = 0; i < MIRAS__PARAMS; i++) {
+    const miras__param *p = &s->param[i];
+    if (side < p->each) side = p->each;
+    if (side < p->cols) side = p->cols;
+  }
+  s->pack = miras__gemm_room(MIRAS__TILE, side, side);
   for (i = 0; i < MIRAS__PARAMS; i++) {
     miras__param *p = &s->param[i];
     const int origin = miras__params[i].origin, turns = origin <= MIRAS__MULTIPLIES;
@@ -15945,11 +16001,14 @@ static int miras__shape_end(miras__shape *s) {
   s->ld_p = miras__pad(s->proj + s->recalled);
   s->ld_g = miras__pad(s->outs);
   s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) + (s->late ? s->value : 0));
-  rows = MIRAS__PACK + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
+  rows = s->pack + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
   if (s->experts) rows += 2 * MIRAS__TILE * s->ld_x;
   if (s->scratch < rows) s->scratch = rows;
-  if (s->experts) rows += MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS);
+  jobs = miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
+  if (s->experts)
+    jobs += MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS);   /* see miras__expert_block       */
+  if (rows < jobs) rows = jobs;
   if (s->scratch_train < rows) s->scratch_train = rows;
   s->ld_h = (s->mixes > 1 ? s->mixes : 1) * s->ld_x;
   if (s->late) {
@@ -16439,7 +16498,7 @@ static void miras__mix_rows(const miras__visit *a) {
   const size_t back = s->taps - 1;
   size_t ldpast;
   const float *past = miras__past(a, &ldpast);
-  float *again = a->scratch + MIRAS__PACK + MIRAS__TILE * s->ld_x;
+  float *again = miras__room(a) + MIRAS__TILE * s->ld_x;
   if (a->first && !a->projected) {
     past = back ? again : NULL;
     if (back) miras__project(a, 3, back, a->kept.x - back * s->ld_x, again);
@@ -16787,7 +16846,7 @@ static void miras__convolve_bwd(const miras__visit *a) {
                      miras__tile_sum(a, MIRAS__W_CONV_Q + i),
                      x.bias ? miras__tile_sum(a, MIRAS__W_CONV_BIAS_Q + i) : NULL,
                      miras__read_rows(a, a->work.dqkv, i, 0), rest < back ? rest : back,
-                     a->scratch + MIRAS__PACK, &x);
+                     miras__room(a), &x);
   }
 }
 
@@ -16932,7 +16991,7 @@ static void miras__rwkv_layer_rows(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const miras__param *decay = &s->param[MIRAS__W_DECAY_DOWN], *out = &s->param[MIRAS__W_OUT_DOWN];
   const size_t ld = s->ld_p, n = s->value;
-  float *proj = a->kept.proj, *g = a->kept.g, *z = a->scratch + MIRAS__PACK, *v = proj + s->at_v;
+  float *proj = a->kept.proj, *g = a->kept.g, *z = miras__room(a), *v = proj + s->at_v;
   float *off = g + s->gates + n;
   size_t i;
   for (i = 0; i < MIRAS__PROJECTIONS; i++) {
@@ -17051,7 +17110,7 @@ static void miras__rwkv_layer_enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
   const miras__param *decay = &s->param[MIRAS__W_DECAY_DOWN], *out = &s->param[MIRAS__W_OUT_DOWN];
   float *dg = a->work.dgates, *dproj = a->work.dproj, *proj = a->kept.proj;
-  float *z = a->scratch + MIRAS__PACK;
+  float *z = miras__room(a);
   size_t j, i;
   miras__rwkv_reads_bwd(a);
   miras__gates_back(a);
@@ -17981,7 +18040,7 @@ static void miras__enter(const miras__visit *a) {
 /* dproj and mid -> before, through norm1; h for the weights. With shifts dshift, and then ... */
 static void miras__enter_bwd(const miras__visit *a) {
   const miras__shape *s = a->layer->s;
-  float *pack = a->scratch, *t = pack + MIRAS__PACK;
+  float *pack = a->scratch, *t = miras__room(a);
   size_t i;
   if (!s->value) return;
   miras__layer_acts(s)->enter_bwd(a);
@@ -18042,7 +18101,8 @@ struct miras_model {
   miras__shape *shape;                          /* [kinds]                                        */
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
-  size_t scratch, scratch_train;   /* of a worker, for any of its layers                          */
+  size_t scratch, scratch_train;   /* of a worker, for any of its layers and the head             */
+  size_t pack;                     /* of it that of the head's products                           */
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
                                       bytes are the position, then what its layers have           */
   size_t norm, head;               /* final gain; [V, W] of the head (the embedding's when tied)  */
@@ -18182,6 +18242,16 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 
 /* ---- sizes ---- */
 
+/* What the head takes of a worker's scratch: that of products, and rows (miras__tile_end_bwd). */
+static void miras__head_scratch(miras_model *m) {
+  const size_t side = m->vocab > m->width ? m->vocab : m->width;
+  size_t rows;
+  m->pack = miras__gemm_room(MIRAS__TILE, side, side);
+  rows = m->pack + MIRAS__TILE * m->ld_x;
+  if (m->scratch < m->pack) m->scratch = m->pack;
+  if (m->scratch_train < rows) m->scratch_train = rows;
+}
+
 static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, miras__shape *s,
                                          char *why, size_t n) {
   miras_result result;
@@ -18315,6 +18385,7 @@ static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
     if (m->scratch < s->scratch) m->scratch = s->scratch;
     if (m->scratch_train < s->scratch_train) m->scratch_train = s->scratch_train;
   }
+  miras__head_scratch(m);
   m->wide = m->scratch;
   for (i = 0; i < m->kinds; i++) m->shape[i].wide = m->wide;
   if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
@@ -18873,7 +18944,7 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
-  float *pack = miras__worker_scratch(tr, worker), *t = pack + MIRAS__PACK;
+  float *pack = miras__worker_scratch(tr, worker), *t = pack + m->pack;
   size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
   float *dgain = tr->part + tile * 2 * m->ld_x;
   const miras__norm last = miras__last_norm(m, ph->out + row * m->ld_x, n);
@@ -18892,7 +18963,7 @@ static void miras__tile_begin_bwd(void *argument, int index, int worker) {
   const miras_trainer *tr = ph->trainer;
   const miras_model *m = tr->model;
   size_t row, n = miras__tile_rows(ph, (size_t)index, &row);
-  float *x = miras__worker_scratch(tr, worker) + MIRAS__PACK, *d = ph->all.before + row * m->ld_x;
+  float *x = miras__worker_scratch(tr, worker), *d = ph->all.before + row * m->ld_x;
   float *dgain = tr->part + (size_t)index * 2 * m->ld_x;
   const miras__norm first = miras__first_norm(m, x, n);
   miras__drop drop;
@@ -18926,7 +18997,7 @@ static void miras__embed_bwd(void *argument, int index, int worker) {
   const miras__phase *ph = (const miras__phase *)argument;
   const miras_trainer *tr = ph->trainer;
   size_t width = tr->model->width, ld = tr->model->ld_x;
-  float *t = miras__worker_scratch(tr, worker) + MIRAS__PACK;
+  float *t = miras__worker_scratch(tr, worker);
   const size_t rows = (size_t)tr->batch * ph->all.length;
   size_t row;
   miras__drop drop;

@@ -7044,7 +7044,7 @@ __device__ static void miras__times_columns(const miras__visit *a, int i, int mo
 __device__ static void miras__layer_columns(const miras__visit *a, int act, size_t c, size_t end) {
   const miras__cuda_kernels *k = a->k;
   const miras__shape *s = a->layer->s;
-  float *h = a->scratch + MIRAS__PACK, *up = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
+  float *h = miras__room(a), *up = miras__from_scratch(a) + MIRAS__TILE * s->ld_y;
   const float *from = a->kept.y;
   int i;
   switch (act) {
@@ -7129,7 +7129,7 @@ __device__ static void miras__text_end(const miras__phase *ph, const miras__colu
   const size_t single = ph->all.length == 1, texts = (size_t)tr->batch - at * MIRAS__TILE;
   const size_t n = !single ? by->rows : texts < MIRAS__TILE ? texts : MIRAS__TILE;
   const size_t row = single ? at * MIRAS__TILE : (at + 1) * ph->all.length - n;
-  float *pack = miras__worker_scratch(tr, worker), *last = pack + MIRAS__PACK;
+  float *pack = miras__worker_scratch(tr, worker), *last = pack + m->pack;
   const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
   miras__block_norm(ph->all.k, last, m->ld_x, &of);
   miras__matmul(ph->all.k, MIRAS__SET, tr->logits + (single ? row : at * n) * m->vocab + c,

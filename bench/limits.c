@@ -387,7 +387,7 @@ static void add_products(size_t m, size_t n, size_t k) {
     char name[80];
     p->m = m, p->n = n, p->k = k, p->flags = cases[i];
     p->a = floats(m * k), p->b = floats(k * n), p->c = floats(m * n);
-    p->pack = floats(MIRAS__PACK);
+    p->pack = floats(miras__gemm_room(m, n, k));
     fill(p->a, m * k, -1, 1);
     fill(p->b, k * n, -1, 1);
     p->turns = (size_t)(2e8 / (2.0 * (double)m * (double)n * (double)k)) + 1;

@@ -114,7 +114,8 @@ int main(int argc, char **argv) {
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     const int m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
     const double work = 2.0 * m * n * k;
-    product p = {floats(m, k), floats(k, n), floats(m, n), floats(MIRAS__PACK, 1), m, n, k, 0,
+    const int room = (int)miras__gemm_room((size_t)m, (size_t)n, (size_t)k);
+    product p = {floats(m, k), floats(k, n), floats(m, n), floats(room, 1), m, n, k, 0,
                  (int)(1e8 / work) + 1};
     for (int c = 0; c < 4; c++) {
       double best[MOST] = {0}, most = 0;

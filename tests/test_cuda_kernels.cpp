@@ -57,7 +57,8 @@ typedef struct shape {
   size_t m, n, k, gap;
   int form;
 } shape;
-enum { NEAR = 3072, SLOT = 12800, SLOTS = 14, FLOATS = SLOT * SLOTS, WHOLE = FLOATS + MIRAS__PACK };
+enum { NEAR = 3072, SLOT = 12800, SLOTS = 14, FLOATS = SLOT * SLOTS, PACK = 40960 };
+enum { WHOLE = FLOATS + PACK };    /* no product asks for more (miras__gemm_room)                 */
 #define AT(i) (p + (i) * SLOT)
 #define M (s->m)
 #define N (s->n)
