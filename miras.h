@@ -1291,10 +1291,13 @@ typedef struct miras_adamw_options {
   float clip;              /* largest global gradient norm; 0 is no clipping                     */
 } miras_adamw_options;
 
+/* What miras_sample returns where it draws no token. */
+#define MIRAS_SAMPLE_NONE (-1)
+
 typedef struct miras_sampling {
-  float temperature;       /* 0: always the likeliest token                                      */
-  int top_k;               /* keep the k likeliest; 0: all                                       */
-  float top_p;             /* keep the likeliest whose probabilities sum to p; 0 or 1: all       */
+  float temperature;       /* finite, not below 0; 0: always the likeliest token                 */
+  int top_k;               /* keep the k likeliest; 0: all; not below 0                          */
+  float top_p;             /* 0..1: keep the likeliest whose probabilities sum to p; 0 or 1: all */
   uint64_t seed;           /* advanced by every draw; the same seed draws the same tokens        */
 } miras_sampling;
 
@@ -1595,7 +1598,10 @@ MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s);
  * changed, if a token is out of range, a pointer missing or a state there twice. */
 MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_text *texts, size_t count,
                                          float *logits);
-/* Draw a token from logits [vocab]; -1 if an argument is out of range. */
+/* Draw a token from logits [vocab]; one whose logit is NaN or -infinity is never drawn. The result
+ * is MIRAS_SAMPLE_NONE, and the seed stays as it is, if no token can be drawn (a damaged model has
+ * logits of NaN alone), an argument is NULL, vocab is below 1 or a number in sampling is outside
+ * its range: a caller that generates stops there. */
 MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling);
 #endif
 
@@ -20073,15 +20079,19 @@ static double miras__prefix_sum(const float *logits, size_t n, float most, doubl
   return total;
 }
 
+/* Is every number within its range? NaN is in none. */
+static int miras__sampling_ok(const miras_sampling *s) {
+  return s->temperature >= 0 && s->temperature <= FLT_MAX && s->top_k >= 0 && s->top_p >= 0 &&
+         s->top_p <= 1;
+}
+
 MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling) {
   miras__prefix keep;
   size_t n = vocab > 0 ? (size_t)vocab : 0, i, best = 0;
   double inverse, total, goal;
   uint64_t bits;
   uint32_t top = 0;
-  if (!logits || !n || !sampling) return -1;
-  sampling->seed = miras__hash(sampling->seed);
-  bits = miras__hash(sampling->seed ^ UINT64_C(0x5851f42d4c957f2d));
+  if (!logits || !n || !sampling || !miras__sampling_ok(sampling)) return MIRAS_SAMPLE_NONE;
   for (i = 0; i < n; i++) {
     uint32_t u = miras__order(logits[i]);
     if (u > top) {
@@ -20089,9 +20099,11 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
       best = i;
     }
   }
-  /* nothing to weigh: no temperature, an infinite maximum, or no number at all */
-  if (!(sampling->temperature > 0) || !top || !(fabsf(logits[best]) <= FLT_MAX))
-    return (int32_t)best;
+  if (!top) return MIRAS_SAMPLE_NONE;
+  sampling->seed = miras__hash(sampling->seed);
+  bits = miras__hash(sampling->seed ^ UINT64_C(0x5851f42d4c957f2d));
+  /* nothing to weigh: no temperature, or an infinite maximum */
+  if (!(sampling->temperature > 0) || !(fabsf(logits[best]) <= FLT_MAX)) return (int32_t)best;
   inverse = 1 / (double)sampling->temperature;
   keep.key = 1;            /* everything that is a number */
   keep.ties = n;

@@ -2114,6 +2114,51 @@ static void sampling_is_seeded(void **state) {
   assert_true(same < 30);   /* of 200, where chance gives about 4 */
 }
 
+/* Nothing is drawn, and the seed stays, of logits without a number and by settings out of range. */
+static void sampling_refuses(void **state) {
+  static const float wrong[] = { NAN, INFINITY, -INFINITY, -1 };
+  float logits[8];
+  miras_sampling s;
+  int i, round;
+  (void)state;
+  memset(&s, 0, sizeof s);
+  s.seed = 77;
+  for (round = 0; round < 4; round++) {
+    s.temperature = round % 2 ? 0.8f : 0;
+    s.top_k = round / 2 ? 3 : 0;
+    for (i = 0; i < 8; i++) logits[i] = NAN;
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    for (i = 0; i < 8; i += 2) logits[i] = -INFINITY;
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_true(s.seed == 77);
+    logits[5] = -3;                              /* a single number is the only choice            */
+    assert_int_equal(miras_sample(logits, 8, &s), 5);
+    logits[3] = INFINITY;
+    assert_int_equal(miras_sample(logits, 8, &s), 3);
+    s.seed = 77;
+  }
+  numbers(logits, 8, 3);
+  for (round = 0; round < 4; round++) {
+    memset(&s, 0, sizeof s);
+    s.seed = 77;
+    s.temperature = wrong[round];
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    s.temperature = 1;
+    s.top_p = wrong[round];
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    s.top_p = 1.01f;
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    s.top_p = 0;
+    s.top_k = -1 - round;
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    s.top_k = 0;
+    assert_int_equal(miras_sample(NULL, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sample(logits, 8, NULL), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sample(logits, -round, &s), MIRAS_SAMPLE_NONE);
+    assert_true(s.seed == 77);
+  }
+}
+
 /* ---- the schedule ---- */
 
 static void cosine_schedule(void **state) {
@@ -2181,6 +2226,7 @@ int main(void) {
     cmocka_unit_test(sampling_follows_probabilities),
     cmocka_unit_test(sampling_tells_near_logits_apart),
     cmocka_unit_test(sampling_is_seeded),
+    cmocka_unit_test(sampling_refuses),
     cmocka_unit_test(cosine_schedule),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
