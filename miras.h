@@ -2672,7 +2672,6 @@ static MIRAS__BOTH int miras__reset_grid(const miras_desc *d) {
 
 static MIRAS__COLD void miras__find_facts(miras__case *c) {
   const miras_desc *d = &c->l.memory;
-  const miras_custom *own = d->custom;
   const int mlp = d->architecture == MIRAS_MLP, gated = d->architecture == MIRAS_GATED_MLP;
   c->exact = miras__is_exact(d);
   c->frozen = !c->exact && d->architecture != MIRAS_KV_CACHE;
@@ -2682,9 +2681,6 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->by_channel = c->exact || gated || d->architecture == MIRAS_VECTOR || (mlp && d->depth <= 2);
   c->square = d->value_dim == d->key_dim;
   c->by_key = d->architecture == MIRAS_MATRIX ? d->feature != MIRAS_FEATURE_POLY2 : c->square;
-  c->called = own != NULL;
-  c->has_bias = own && own->bias && own->bias_adjoint;
-  c->has_link = own && own->link && own->link_adjoint;
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->slopes && d->layer >= d->layers;
@@ -2709,6 +2705,17 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
                                   (d->threshold_gate ? MIRAS_FIXED_THRESHOLD : 0) |
                                   (d->value_gate ? MIRAS_FIXED_VALUE_KEEP : 0));
 #endif
+}
+
+/* What rules alone ask of `custom`. Its functions are looked at last, when all choices are known to
+ * be within their ranges, and only by a choice that calls them: the pointer of a descriptor that was
+ * never filled leads nowhere. */
+static void miras__find_custom(miras__case *c) {
+  const miras_desc *d = &c->l.memory;
+  const miras_custom *own = d->custom;
+  c->called = own != NULL;
+  if (d->bias == MIRAS_CUSTOM_BIAS) c->has_bias = own && own->bias && own->bias_adjoint;
+  if (d->retention == MIRAS_CUSTOM_RETENTION) c->has_link = own && own->link && own->link_adjoint;
 }
 
 /* A default that is not 0. */
@@ -2793,6 +2800,7 @@ static int miras__resolve(miras__case *c, char *why, size_t n) {
                 : !miras__resolve_fields(c, memory, memory + sizeof(miras_desc), why, n))
     return 0;
   miras__find_facts(c);
+  miras__find_custom(c);
   for (i = 0; i < sizeof miras__rules / sizeof miras__rules[0]; i++) {
     const miras__rule *r = &miras__rules[i];
     const char *need;

@@ -931,6 +931,61 @@ static void wrong_trainers_are_refused(void **state) {
   assert_int_equal(malloc_count, 0);
 }
 
+/* Bytes that a descriptor may hold which was never filled: one byte throughout, or any. */
+static void garbage(void *to, size_t n, unsigned round) {
+  unsigned char *at = (unsigned char *)to;
+  uint64_t x = round;
+  size_t i;
+  for (i = 0; i < n; i++) {
+    x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    at[i] = (unsigned char)(round < 256 ? round : x >> 56);
+  }
+}
+
+/* A descriptor that was never filled, pointers included, is refused with a sentence and never
+ * followed; so is one whose choices are right and whose pointer `custom` leads nowhere. */
+static void garbage_is_refused(void **state) {
+  static miras_model_desc whole;
+  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_model *m = miras_model_open(&md, NULL);
+  miras_trainer_desc td;
+  miras_server_desc sd;
+  miras_desc d;
+  char why[256] = "";
+  unsigned round;
+  (void)state;
+  assert_non_null(m);
+  for (round = 1; round < 600; round++) {
+    garbage(&d, sizeof d, round);
+    assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
+    assert_true(names(why, "architecture"));
+    assert_null(miras_memory_open(&d, NULL));
+    garbage(&whole, sizeof whole, round);
+    why[0] = 0;
+    assert_int_equal(miras_model_size(&whole, why, sizeof why), 0);
+    assert_true(strlen(why) > 10);
+    memset(whole.pattern, 0, sizeof whole.pattern);   /* and when the pattern is none */
+    whole.layer[0].letter = 'm';
+    assert_int_equal(miras_model_size(&whole, why, sizeof why), 0);
+    garbage(&td, sizeof td, round);
+    if (td.batch > 0 && td.batch <= 65536) td.batch = -1;
+    assert_int_equal(miras_trainer_size(m, &td, why, sizeof why), 0);
+    assert_true(names(why, "batch"));
+    garbage(&sd, sizeof sd, round);
+    if (sd.rows > 0 && sd.rows <= 65536) sd.rows = -1;
+    assert_int_equal(miras_server_size(m, &sd, why, sizeof why), 0);
+    assert_true(names(why, "rows"));
+    d = base_desc((enum base)(round % BASES));        /* all but some fields are right */
+    if (d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION) continue;
+    garbage(&d.custom, sizeof d.custom, round);
+    refuse(miras_memory_size(&d, why, sizeof why), why, "custom", "NULL", round);
+    garbage(&d, round % offsetof(miras_desc, custom), 600 + round);
+    if (d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION) d.custom = NULL;
+    (void)miras_memory_size(&d, why, sizeof why);
+  }
+  miras_model_close(m);
+}
+
 static void no_run(void *user, int count, void (*task)(void *, int, int), void *argument) {
   int i;
   (void)user;
@@ -2204,6 +2259,7 @@ int main(void) {
     cmocka_unit_test(wrong_models_are_refused),
     cmocka_unit_test(types_refuse_each_other),
     cmocka_unit_test(wrong_parallel_is_refused),
+    cmocka_unit_test(garbage_is_refused),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
     cmocka_unit_test(wrong_trainers_are_refused),
     cmocka_unit_test(limits_are_kept),
