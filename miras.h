@@ -1382,12 +1382,17 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
 
+/* 1 if miras_write and miras_step can be used; 0 where tokens bring more than key, value and query,
+ * with a sentence in why, as in miras_memory_size, that names the field which asks for it. Such a
+ * memory runs by miras_forward. */
+MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size);
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
  * [batch, heads, value_dim]; with descents > 1 a token's pairs, key [batch, heads, descents,
  * key_dim] and value likewise. Returns the surprise: the attentional bias before the write (before
  * the first of the descents), averaged over batch and heads; with normalise of the answer before it
  * is divided, and where the chunk is part of the model at the chunk's start. Needs constant gates,
- * no value_gate and no separate_erase, which take tokens (else NaN, nothing written). */
+ * no value_gate and no separate_erase, which take tokens: where miras_memory_can_write says no the
+ * result is NaN, and nothing is written. */
 MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
@@ -1626,8 +1631,10 @@ MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says:
  * a number, or of an enum the word in files, such as "l2". A layer's field is that of layer[0] or,
- * with a letter and a dot before it, of the kind with this letter: "w.window". Whether the whole
- * means something is asked later, by miras_model_size. Names of older versions are taken too.
+ * with a letter and a dot before it, of the kind with this letter: "w.window". "memory.heads" are a
+ * memory's, "heads" a layer's heads of attention, "model.heads" d->heads, which both begin with;
+ * this one and "weights" can be set although no file holds them. Whether the whole means something
+ * is asked later, by miras_model_size. Names of older versions are taken too.
  * MIRAS_ERR_ARGUMENT if there is no such field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
@@ -2328,7 +2335,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(shared_experts, 6, 0, 8, 0, "experts"),
   {MIRAS__AT("keep_low", l.keep_low), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 0.9999f, 0, NULL,
    "keep_gate not constant, keep_form sigmoid root"},
-  MIRAS__M(heads, 0, 1, 65536, 1, ""),
+  {MIRAS__AT("model.heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
 #endif
@@ -2708,8 +2715,8 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
 }
 
 /* What rules alone ask of `custom`. Its functions are looked at last, when all choices are known to
- * be within their ranges, and only by a choice that calls them: the pointer of a descriptor that was
- * never filled leads nowhere. */
+ * be within their ranges, and only for a choice that calls them: the pointer of a descriptor that
+ * was never filled leads nowhere. */
 static void miras__find_custom(miras__case *c) {
   const miras_desc *d = &c->l.memory;
   const miras_custom *own = d->custom;
@@ -14175,6 +14182,29 @@ MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m) {
   return m ? &m->plan.d : NULL;
 }
 
+MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
+  /* what asks for each input behind key, value and query */
+  static const char *const asks[MIRAS__INPUT_COUNT - 3] = {
+    "keep_gate", "step_gate", "momentum_gate", "threshold_gate", "value_gate", "separate_erase",
+    "separate_erase"
+  };
+  const miras__field *f;
+  char word[32];
+  size_t i = 3;
+  int x;
+  if (why && why_size) why[0] = 0;
+  if (!m) return miras__say(why, why_size, "the memory is NULL"), 0;
+  while (i < m->inputs && !m->width[i]) i++;
+  if (i >= m->inputs) return 1;
+  f = miras__named(asks[i - 3]);
+  x = (int)miras__bits(&m->plan.d, f->at - offsetof(miras__case, l.memory), f->size);
+  miras__say(why, why_size, "%s is %d", asks[i - 3], x);
+  if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, why_size, " (%s)", word);
+  miras__say(why, why_size, ", which comes with tokens; for miras_write and miras_step it must be "
+                            "0: set it to 0, or use miras_forward");
+  return 0;
+}
+
 MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
                            const float *query, float *out) {
   miras_tokens x;
@@ -21503,11 +21533,21 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
   return MIRAS_OK;
 }
 
+/* A field of the model itself that no file holds; NULL if there is none of that name. */
+static MIRAS__COLD const miras__field *miras__own_field(const char *name) {
+  const size_t from = offsetof(miras__case, d), to = from + sizeof(miras_model_desc);
+  const miras__field *f = miras__fields;
+  for (; f < miras__fields + MIRAS__FIELDS; f++)
+    if (!f->since && f->at >= from && f->at < to && miras__same(name, f->name)) return f;
+  return NULL;
+}
+
 /* The field of d that a name says, and of which kind it is; NULL if there is none. */
 static const miras__field *miras__field_of(const miras_model_desc *d, const char *name, int *kind) {
   char letter = 0;
   const miras__field *f = d && name ? miras__find_field(name, &letter) : NULL;
   *kind = letter && d ? miras__kind_of(d, letter) : 0;
+  if (d && name && !f) f = miras__own_field(name);
   return *kind < 0 ? NULL : f;
 }
 

@@ -902,6 +902,32 @@ static void types_refuse_each_other(void **state) {
   }
 }
 
+/* Three fields are called heads; each has a name of its own, and a refusal says it. */
+static void heads_have_three_names(void **state) {
+  miras_model_desc d = small_model(MIRAS_TITANS), e;
+  char text[32], why[256] = "";
+  (void)state;
+  assert_int_equal(miras_model_desc_set(&d, "model.heads", "4"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "memory.heads", "2"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "heads", "3"), MIRAS_OK);
+  assert_int_equal(d.heads, 4);
+  assert_int_equal(d.layer[0].memory.heads, 2);
+  assert_int_equal(d.layer[0].heads, 3);
+  assert_string_equal(miras_model_desc_get(&d, "model.heads", text, sizeof text), "4");
+  assert_string_equal(miras_model_desc_get(&d, "heads", text, sizeof text), "3");
+  assert_int_equal(miras_model_desc_set(&d, "weights", "q8"), MIRAS_OK);
+  assert_int_equal(d.weights, MIRAS_WEIGHTS_Q8);
+  assert_string_equal(miras_model_desc_get(&d, "weights", text, sizeof text), "q8");
+  e = d;
+  assert_int_equal(miras_model_desc_set(&d, "model.width", "3"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_set(&d, "m.model.heads", "3"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_set(&d, "weights", "int4"), MIRAS_ERR_ARGUMENT);
+  assert_memory_equal(&d, &e, sizeof d);
+  d = small_model(MIRAS_TITANS);
+  d.heads = -1;
+  refuse(miras_model_size(&d, why, sizeof why), why, "model.heads", "-1", 0);
+}
+
 static void wrong_trainers_are_refused(void **state) {
   miras_model_desc md = small_model(MIRAS_TITANS);
   miras_model *m = miras_model_open(&md, NULL);
@@ -1343,6 +1369,52 @@ static void write_needs_constant_gates(void **state) {
   t.key = t.value = t.query = x;
   assert_int_equal(miras_forward(m, &t, out, NULL), MIRAS_ERR_ARGUMENT);   /* step is missing */
   miras_memory_close(m);
+}
+
+/* Whether a memory can be written without tokens is told, with the field that asks for more; the
+ * answer is what miras_write does. */
+static void can_write_says_why(void **state) {
+  static const struct { miras_kind kind; const char *field, *value; } cases[] = {
+    { MIRAS_TITANS, "keep_gate", "1 (head)" }, { MIRAS_TITANS, "step_gate", "1 (head)" },
+    { MIRAS_TITANS, "momentum_gate", "1 (head)" }, { MIRAS_YAAD, "threshold_gate", "1 (head)" },
+    { MIRAS_GATED_DELTANET, "keep_gate", "2 (channel)" }, { MIRAS_RWKV7, "separate_erase", "1" },
+    { MIRAS_GLA, "value_gate", "2 (channel)" }
+  };
+  float x[8 * 32] = { 0 };
+  char why[256] = "";
+  size_t i;
+  int k;
+  (void)state;
+  for (k = 0; k < MIRAS_KIND_COUNT; k++) {         /* all rows but one can be written as they are */
+    miras_desc d = small_memory((miras_kind)k);
+    miras_memory *m = miras_memory_open(&d, NULL);
+    assert_non_null(m);
+    assert_int_equal(miras_memory_can_write(m, why, sizeof why), k != MIRAS_RWKV7);
+    assert_int_equal(why[0] != 0, k == MIRAS_RWKV7);
+    assert_int_equal(isnan(miras_write(m, x, x)) != 0, k == MIRAS_RWKV7);
+    miras_memory_close(m);
+  }
+  for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    miras_desc d = small_memory(cases[i].kind);
+    miras_memory *m;
+    const char *f = cases[i].field;
+    const miras_gate gate = strstr(cases[i].value, "2") ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+    if (!strcmp(f, "keep_gate")) d.keep_gate = gate, d.forget = 0;
+    if (!strcmp(f, "step_gate")) d.step_gate = gate;
+    if (!strcmp(f, "momentum_gate")) d.momentum_gate = gate;
+    if (!strcmp(f, "threshold_gate")) d.threshold_gate = gate;
+    if (!strcmp(f, "value_gate")) d.value_gate = gate, d.bounded_step = 0;
+    if (!strcmp(f, "separate_erase")) d.keep_gate = MIRAS_GATE_CONSTANT;
+    if (!miras_memory_size(&d, why, sizeof why)) fail_msg("row %u: %s", (unsigned)i, why);
+    m = miras_memory_open(&d, NULL);
+    assert_non_null(m);
+    assert_int_equal(miras_memory_can_write(m, NULL, 0), 0);
+    refuse((size_t)miras_memory_can_write(m, why, sizeof why), why, f, cases[i].value, i);
+    assert_true(isnan(miras_write(m, x, x)));
+    miras_memory_close(m);
+  }
+  assert_int_equal(miras_memory_can_write(NULL, why, sizeof why), 0);
+  assert_string_equal(why, "the memory is NULL");
 }
 
 /* ---- allocations ---- */
@@ -2253,6 +2325,7 @@ int main(void) {
     cmocka_unit_test(presets_are_valid),
     cmocka_unit_test(defaults_are_filled_in),
     cmocka_unit_test(fields_as_text),
+    cmocka_unit_test(heads_have_three_names),
     cmocka_unit_test(fields_of_kinds),
     cmocka_unit_test(tables_are_right),
     cmocka_unit_test(wrong_memories_are_refused),
@@ -2267,6 +2340,7 @@ int main(void) {
     cmocka_unit_test(sentences_fit_their_buffer),
     cmocka_unit_test(null_arguments),
     cmocka_unit_test(write_needs_constant_gates),
+    cmocka_unit_test(can_write_says_why),
     cmocka_unit_test(failing_allocations),
     cmocka_unit_test(no_allocation_after_init),
     cmocka_unit_test(default_allocator),
