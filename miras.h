@@ -1284,11 +1284,11 @@ typedef enum miras_part {
 } miras_part;
 
 typedef struct miras_adamw_options {
-  float beta1;             /* 0 -> 0.9                                                           */
-  float beta2;             /* 0 -> 0.95                                                          */
-  float epsilon;           /* 0 -> 1e-8                                                          */
-  float weight_decay;      /* decoupled: w -= learning rate * weight_decay * w; 0 is none        */
-  float clip;              /* largest global gradient norm; 0 is no clipping                     */
+  float beta1;             /* 0..1 without 1; 0 -> 0.9                                           */
+  float beta2;             /* 0..1 without 1; 0 -> 0.95                                          */
+  float epsilon;           /* finite, not below 0; 0 -> 1e-8                                     */
+  float weight_decay;      /* decoupled: w -= learning rate * weight_decay * w; 0..1e6, 0 is none */
+  float clip;              /* largest global gradient norm, not below 0; 0 is no clipping        */
 } miras_adamw_options;
 
 /* What miras_sample returns where it draws no token. */
@@ -1540,8 +1540,10 @@ MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns);
 /* The gradients, in the layout of miras_model_params. */
 MIRAS_API float *miras_trainer_grads(miras_trainer *t);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
- * the defaults, no decay, no clipping. Returns the gradient norm before clipping; if that is not
- * finite only the gradients change, and no step is counted. */
+ * the defaults, no decay, no clipping. learning_rate lies in -1e6..1e6; below 0 climbs. Returns the
+ * gradient norm before clipping; if that is not finite only the gradients change, and no step is
+ * counted. NaN, and nothing changes, the gradients neither, if learning_rate or a number in o is
+ * NaN or outside its range. */
 MIRAS_API float miras_trainer_step(miras_trainer *t, const miras_adamw_options *o,
                                    float learning_rate);
 /* Steps taken so far; part of a saved trainer. */
@@ -19496,6 +19498,16 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
   return MIRAS_OK;
 }
 
+/* Is every number within its range? NaN is in none. Within these no coefficient of a step that
+ * follows from them is infinite. */
+static MIRAS__COLD int miras__adamw_ok(const miras_adamw_options *o, float learning_rate) {
+  const float most = 1e6f;
+  if (!(fabsf(learning_rate) <= most)) return 0;
+  return !o || (o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 &&
+                o->epsilon >= 0 && o->epsilon <= FLT_MAX && o->weight_decay >= 0 &&
+                o->weight_decay <= most && o->clip >= 0);
+}
+
 static void miras__step_run(miras_trainer *tr, const miras_adamw_options *options,
                             float learning_rate) {
   const miras_parallel *parallel = tr->desc.parallel;
@@ -19518,7 +19530,7 @@ static void miras__step_run(miras_trainer *tr, const miras_adamw_options *option
 
 MIRAS_API float miras_trainer_step(miras_trainer *tr, const miras_adamw_options *options,
                                    float learning_rate) {
-  if (!tr) return (float)NAN;
+  if (!tr || !miras__adamw_ok(options, learning_rate)) return (float)NAN;
   miras__step_run(tr, options, learning_rate);
   return tr->now->norm;
 }

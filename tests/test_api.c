@@ -902,6 +902,92 @@ static void types_refuse_each_other(void **state) {
   }
 }
 
+/* NaN and infinity are within the range of no field, wherever it has a meaning. */
+static void fields_are_finite(void **state) {
+  static const float wrong[] = { NAN, INFINITY, -INFINITY };
+  int kind, i, k, count = 0;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    const miras_model_desc d = small_model((miras_kind)kind);
+    for (i = 0; i < MIRAS__FIELDS; i++) {
+      const miras__field *f = &miras__fields[i];
+      const char *name = strrchr(f->name, '.') ? strrchr(f->name, '.') + 1 : f->name;
+      const size_t in_memory = f->at - offsetof(miras__case, l.memory);
+      for (k = 0; f->kind == MIRAS__REAL && k < 3; k++, count++) {
+        miras_model_desc e = d;
+        miras_desc m = small_memory((miras_kind)kind);
+        char why[256] = "";
+        memcpy((char *)&e + miras__offset(f, 0), &wrong[k], sizeof(float));
+        refuse(miras_model_size(&e, why, sizeof why), why, name, k ? "inf" : "nan", (size_t)i);
+        if (!miras__of_memory(f)) continue;
+        memcpy((char *)&m + in_memory, &wrong[k], sizeof(float));
+        refuse(miras_memory_size(&m, why, sizeof why), why, name, k ? "inf" : "nan", (size_t)i);
+      }
+    }
+  }
+  assert_true(count > 1000);
+}
+
+/* A step with a number out of its range moves nothing: parameters, moments, gradients, steps. */
+static void steps_refuse(void **state) {
+  static const float wrong[] = { NAN, INFINITY, -INFINITY };
+  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_model *m = miras_model_open(&md, NULL);
+  miras_trainer_desc td = small_trainer();
+  miras_trainer *t = miras_trainer_open(m, &td, NULL);
+  int32_t tokens[9] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+  const size_t bytes = miras_trainer_save_to(t, NULL, 0);
+  unsigned char *before = (unsigned char *)malloc(bytes), *after = (unsigned char *)malloc(bytes);
+  miras_adamw_options o;
+  float *grads, norm;
+  size_t count;
+  int i, k;
+  (void)state;
+  assert_true(m && t && before && after);
+  (void)miras_model_params(m, &count);
+  grads = (float *)malloc(count * sizeof *grads);
+  assert_non_null(grads);
+  assert_true(isfinite(miras_trainer_loss(t, tokens, tokens + 1, 1, 8, 1)));
+  assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+  memcpy(grads, miras_trainer_grads(t), count * sizeof *grads);
+  assert_int_equal(miras_trainer_save_to(t, before, bytes), bytes);
+  for (i = 0; i < 3; i++) {
+    assert_true(isnan(miras_trainer_step(t, NULL, wrong[i])));
+    assert_true(isnan(miras_trainer_step(t, NULL, i ? 1.1e6f : -1.1e6f)));
+    for (k = 0; k < 5; k++) {
+      float *const field[] = { &o.beta1, &o.beta2, &o.epsilon, &o.weight_decay, &o.clip };
+      memset(&o, 0, sizeof o);
+      *field[k] = -0.5f;
+      assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+      *field[k] = wrong[i];
+      if (k == 4 && i == 1) continue;              /* an infinite clip is none */
+      assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+      *field[k] = k < 2 ? 1 : 0;
+      if (k < 2) assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+    }
+    assert_true(isnan(miras_trainer_step(t, NULL, miras_cosine(3, 0, 9, wrong[i], 0.1f))));
+  }
+  assert_int_equal(miras_trainer_steps(t), 0);
+  assert_int_equal(miras_trainer_save_to(t, after, bytes), bytes);
+  assert_memory_equal(before, after, bytes);
+  assert_memory_equal(grads, miras_trainer_grads(t), count * sizeof *grads);
+  memset(&o, 0, sizeof o);
+  o.clip = INFINITY;
+  norm = miras_trainer_step(t, &o, 0.01f);         /* nothing is lost: the step can still be made */
+  assert_true(isfinite(norm) && norm > 0);
+  assert_int_equal(miras_trainer_steps(t), 1);
+  miras_trainer_grads(t)[0] = 1;                   /* the largest numbers leave finite parameters */
+  o.beta1 = o.beta2 = 0.99999994f;
+  o.weight_decay = 1e6f;
+  assert_true(isfinite(miras_trainer_step(t, &o, -1e6f)));
+  for (i = 0; i < (int)count; i++) assert_true(isfinite(miras_model_params(m, NULL)[i]));
+  free(before);
+  free(after);
+  free(grads);
+  miras_trainer_close(t);
+  miras_model_close(m);
+}
+
 /* Three fields are called heads; each has a name of its own, and a refusal says it. */
 static void heads_have_three_names(void **state) {
   miras_model_desc d = small_model(MIRAS_TITANS), e;
@@ -2326,6 +2412,8 @@ int main(void) {
     cmocka_unit_test(defaults_are_filled_in),
     cmocka_unit_test(fields_as_text),
     cmocka_unit_test(heads_have_three_names),
+    cmocka_unit_test(fields_are_finite),
+    cmocka_unit_test(steps_refuse),
     cmocka_unit_test(fields_of_kinds),
     cmocka_unit_test(tables_are_right),
     cmocka_unit_test(wrong_memories_are_refused),
