@@ -1316,8 +1316,8 @@ typedef struct miras_server_desc {
 
 /* A running text's part of a call. */
 typedef struct miras_text {
-  void *state;             /* a block of miras_model_state_size bytes, aligned for uint64_t; zeros:
-                              a new text                                                          */
+  void *state;             /* a block of miras_model_state_size bytes, aligned for float; zeros: a
+                              new text                                                            */
   const int32_t *tokens;   /* [count] what comes next                                             */
   size_t count;
   size_t logits;           /* logits are wanted behind the last so many of them, 0..count         */
@@ -1475,8 +1475,9 @@ MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int
 MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
                                         const float *from, char *why, size_t why_size);
 /* Go to another position, in chunks, resets and rows of a KV cache, with the memory as it is: a new
- * one that is moved on from 0 can be set. To 0: as miras_memory_reset. */
-MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position);
+ * one that is moved on from 0 can be set. To 0: as miras_memory_reset. MIRAS_ERR_ARGUMENT, and
+ * nothing has changed, for positions from 2^62 on, which files do not hold. */
+MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
  * rollback. All zeros is the state after a reset. */
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
@@ -1602,7 +1603,8 @@ MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s);
  * each is a step of all, many of one a prefill, or a piece of it. Bits are those of a session that
  * has the text to itself. logits [.., vocab] receives the rows that were asked for, in the order of
  * texts, and tokens within a text; NULL where there are none. MIRAS_ERR_ARGUMENT, and nothing has
- * changed, if a token is out of range, a pointer missing or a state there twice. */
+ * changed, if a token is out of range, a pointer missing, a state there twice, at an address that
+ * is not aligned for float or at a position from 2^62 on. */
 MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_text *texts, size_t count,
                                          float *logits);
 /* Draw a token from logits [vocab]; one whose logit is NaN or -infinity is never drawn. The result
@@ -1625,7 +1627,8 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
  * the descriptors agree, in every constant and in the chunk, or it says MIRAS_ERR_MISMATCH; seed,
  * dropout and memory.reset_every of a model and the seed of a memory may differ. Callbacks are not
  * in files. The *_to and *_from forms work on memory; *_to returns the bytes needed and writes only
- * when capacity suffices (0: more than size_t). */
+ * when capacity suffices (0: more than size_t, or a state that no load takes: sequences that stand
+ * at different positions, or at one from 2^62 on; to a path that is MIRAS_ERR_STATE). */
 #ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
@@ -13928,6 +13931,9 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
 
 /* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
 
+/* Positions that files and servers take: counts that go on from one do not wrap. */
+static int miras__is_place(uint64_t position) { return !(position >> 62); }
+
 static void *miras__default_alloc(size_t bytes, void *user) {
   (void)user;
   return MIRAS_MALLOC(bytes);
@@ -14574,12 +14580,13 @@ static void miras__memory_between(const miras_memory *m, size_t i, miras__call *
   miras__between(a, i % heads);
 }
 
-MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
+MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position) {
   size_t i;
-  if (!m || position == miras__position(m->state)) return;
+  if (!m || !miras__is_place(position)) return MIRAS_ERR_ARGUMENT;
+  if (position == miras__position(m->state)) return MIRAS_OK;
   if (!position) {
     miras_memory_reset(m);
-    return;
+    return MIRAS_OK;
   }
   for (i = 0; i < (size_t)m->plan.d.batch * (size_t)m->plan.d.heads; i++) {
     const miras__plan *p = &m->plan;
@@ -14598,6 +14605,7 @@ MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
     if (engine->clear) engine->clear(&a);
   }
   miras__memory_at(m, position);
+  return MIRAS_OK;
 }
 
 MIRAS_API float miras_memory_norm(const miras_memory *m) {
@@ -19854,8 +19862,9 @@ static int miras__texts_ok(const miras_model *m, const miras_text *texts, size_t
   size_t i;
   for (i = 0; i < count; i++) {
     const miras_text *t = &texts[i];
-    if (!t->state || (t->count && !t->tokens) || t->logits > t->count ||
-        (t->logits && !logits) || !miras__words_ok(m, t->tokens, t->count, 0))
+    if (!t->state || (uintptr_t)t->state % sizeof(float) || (t->count && !t->tokens) ||
+        t->logits > t->count || (t->logits && !logits) ||
+        !miras__is_place(miras__position(t->state)) || !miras__words_ok(m, t->tokens, t->count, 0))
       return 0;
   }
   return 1;
@@ -21264,7 +21273,7 @@ static int miras__right_streams(const miras_model *m, const unsigned char *from,
   for (; count; count--, from += 4 * m->run) {
     const uint64_t position = miras__get64(from);
     int i;
-    if (position >> 62) return 0;
+    if (!miras__is_place(position)) return 0;
     for (i = 0; i < m->desc.layers; i++)
       if (position % (uint64_t)m->layers[i].s->chunk) return 0;
   }
@@ -21422,6 +21431,16 @@ static void miras__out_state(miras__sink *to, const miras__state *s) {
   miras__out_words(to, s->at, s->sequences * s->words, s->words);
 }
 
+/* Would its file be loaded? All sequences stand at one place, which counts can go on from. States
+ * that a caller has put together may not. */
+static int miras__state_ok(const miras__state *s) {
+  const unsigned char *at = (const unsigned char *)s->at;
+  size_t i;
+  for (i = 1; i < s->sequences; i++)
+    if (memcmp(at + 4 * i * s->words, at, 8) != 0) return 0;
+  return miras__is_place(miras__position(at));
+}
+
 static miras_result miras__load_state(int what, void *object, const void *bytes, size_t size) {
   const unsigned char *head = (const unsigned char *)bytes, *from = head + 64;
   uint64_t count, state_bytes;
@@ -21440,7 +21459,7 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   if (memcmp(head + 12, s.head + 12, 28) != 0 || memcmp(head + 48, s.head + 48, 8) != 0)
     return MIRAS_ERR_MISMATCH;
   /* Kernels rely on sequences that stand at the same place, and on counts that do not wrap. */
-  if (miras__get64(head + 40) >> 62) return MIRAS_ERR_FORMAT;
+  if (!miras__is_place(miras__get64(head + 40))) return MIRAS_ERR_FORMAT;
   from += 4 * s.count;
   for (i = 0; i < s.sequences; i++)
     if (memcmp(from + 4 * i * s.words, head + 40, 8) != 0) return MIRAS_ERR_FORMAT;
@@ -21453,7 +21472,16 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
 
 /* ---- whatever can be saved and loaded ---- */
 
-/* The whole file into s, or nowhere if that is NULL. Its length; 0 if that is too large. */
+/* Is it no state, or one whose file would be loaded? */
+static MIRAS__COLD int miras__savable(int what, const void *object) {
+  miras__state state;
+  if (what >= MIRAS__A_MODEL) return 1;
+  miras__find_state(&state, what, object);
+  return miras__state_ok(&state);
+}
+
+/* The whole file into s, or nowhere if that is NULL. Its length; 0 if that is too large, or no
+ * load would take the file. */
 static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink *s) {
   miras__state state;
   miras__sink sum;
@@ -21469,6 +21497,7 @@ static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink 
     return sum.size == (size_t)-1 ? 0 : sum.size;
   }
 #endif
+  if (!miras__savable(what, object)) return 0;
   miras__find_state(&state, what, object);
   miras__out_state(&sum, &state);
   miras__set32(state.head + 56, sum.crc);
@@ -21645,6 +21674,7 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
   if (!object || !path) return MIRAS_ERR_ARGUMENT;
   from = miras__allocator(&((const miras__storage *)object)->allocator);
   length = strlen(path);
+  if (!miras__savable(what, object)) return MIRAS_ERR_STATE;
   if (!miras__emit(what, object, NULL) || !miras__size_add(length, 14, &room))
     return MIRAS_ERR_SIZE;
   part = (char *)from.alloc(room, from.user);
