@@ -1284,17 +1284,20 @@ typedef enum miras_part {
 } miras_part;
 
 typedef struct miras_adamw_options {
-  float beta1;             /* 0 -> 0.9                                                           */
-  float beta2;             /* 0 -> 0.95                                                          */
-  float epsilon;           /* 0 -> 1e-8                                                          */
-  float weight_decay;      /* decoupled: w -= learning rate * weight_decay * w; 0 is none        */
-  float clip;              /* largest global gradient norm; 0 is no clipping                     */
+  float beta1;             /* 0..1 without 1; 0 -> 0.9                                           */
+  float beta2;             /* 0..1 without 1; 0 -> 0.95                                          */
+  float epsilon;           /* finite, not below 0; 0 -> 1e-8                                     */
+  float weight_decay;      /* decoupled: w -= learning rate * weight_decay * w; 0..1e6, 0 is none */
+  float clip;              /* largest global gradient norm, not below 0; 0 is no clipping        */
 } miras_adamw_options;
 
+/* What miras_sample returns where it draws no token. */
+#define MIRAS_SAMPLE_NONE (-1)
+
 typedef struct miras_sampling {
-  float temperature;       /* 0: always the likeliest token                                      */
-  int top_k;               /* keep the k likeliest; 0: all                                       */
-  float top_p;             /* keep the likeliest whose probabilities sum to p; 0 or 1: all       */
+  float temperature;       /* finite, not below 0; 0: always the likeliest token                 */
+  int top_k;               /* keep the k likeliest; 0: all; not below 0                          */
+  float top_p;             /* 0..1: keep the likeliest whose probabilities sum to p; 0 or 1: all */
   uint64_t seed;           /* advanced by every draw; the same seed draws the same tokens        */
 } miras_sampling;
 
@@ -1313,8 +1316,8 @@ typedef struct miras_server_desc {
 
 /* A running text's part of a call. */
 typedef struct miras_text {
-  void *state;             /* a block of miras_model_state_size bytes, aligned for uint64_t; zeros:
-                              a new text                                                          */
+  void *state;             /* a block of miras_model_state_size bytes, aligned for float; zeros: a
+                              new text                                                            */
   const int32_t *tokens;   /* [count] what comes next                                             */
   size_t count;
   size_t logits;           /* logits are wanted behind the last so many of them, 0..count         */
@@ -1379,12 +1382,17 @@ MIRAS_API void miras_memory_close(miras_memory *m);
 /* The descriptor in use, every default filled in. */
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m);
 
+/* 1 if miras_write and miras_step can be used; 0 where tokens bring more than key, value and query,
+ * with a sentence in why, as in miras_memory_size, that names the field which asks for it. Such a
+ * memory runs by miras_forward. */
+MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size);
 /* Learn one pair per sequence and head with the constant gates. key [batch, heads, key_dim], value
  * [batch, heads, value_dim]; with descents > 1 a token's pairs, key [batch, heads, descents,
  * key_dim] and value likewise. Returns the surprise: the attentional bias before the write (before
  * the first of the descents), averaged over batch and heads; with normalise of the answer before it
  * is divided, and where the chunk is part of the model at the chunk's start. Needs constant gates,
- * no value_gate and no separate_erase, which take tokens (else NaN, nothing written). */
+ * no value_gate and no separate_erase, which take tokens: where miras_memory_can_write says no the
+ * result is NaN, and nothing is written. */
 MIRAS_API float miras_write(miras_memory *m, const float *key, const float *value);
 /* out [batch, heads, value_dim] = M(W; query); the memory does not change. */
 MIRAS_API void miras_read(miras_memory *m, const float *query, float *out);
@@ -1467,8 +1475,9 @@ MIRAS_API miras_result miras_memory_get(const miras_memory *m, int sequence, int
 MIRAS_API miras_result miras_memory_set(miras_memory *m, int sequence, int head, const char *name,
                                         const float *from, char *why, size_t why_size);
 /* Go to another position, in chunks, resets and rows of a KV cache, with the memory as it is: a new
- * one that is moved on from 0 can be set. To 0: as miras_memory_reset. */
-MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position);
+ * one that is moved on from 0 can be set. To 0: as miras_memory_reset. MIRAS_ERR_ARGUMENT, and
+ * nothing has changed, for positions from 2^62 on, which files do not hold. */
+MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position);
 /* The state as one flat block without pointers: copy it out for a snapshot, back in for a
  * rollback. All zeros is the state after a reset. */
 MIRAS_API void *miras_memory_state(miras_memory *m, size_t *bytes);
@@ -1532,8 +1541,10 @@ MIRAS_API size_t miras_model_train_only(miras_model *m, const char *patterns);
 /* The gradients, in the layout of miras_model_params. */
 MIRAS_API float *miras_trainer_grads(miras_trainer *t);
 /* Clip, one AdamW step (Loshchilov 2019) on all parameters, then set the gradients to zero. o NULL:
- * the defaults, no decay, no clipping. Returns the gradient norm before clipping; if that is not
- * finite only the gradients change, and no step is counted. */
+ * the defaults, no decay, no clipping. learning_rate lies in -1e6..1e6; below 0 climbs. Returns the
+ * gradient norm before clipping; if that is not finite only the gradients change, and no step is
+ * counted. NaN, and nothing changes, the gradients neither, if learning_rate or a number in o is
+ * NaN or outside its range. */
 MIRAS_API float miras_trainer_step(miras_trainer *t, const miras_adamw_options *o,
                                    float learning_rate);
 /* Steps taken so far; part of a saved trainer. */
@@ -1592,10 +1603,14 @@ MIRAS_API const miras_server_desc *miras_server_desc_of(const miras_server *s);
  * each is a step of all, many of one a prefill, or a piece of it. Bits are those of a session that
  * has the text to itself. logits [.., vocab] receives the rows that were asked for, in the order of
  * texts, and tokens within a text; NULL where there are none. MIRAS_ERR_ARGUMENT, and nothing has
- * changed, if a token is out of range, a pointer missing or a state there twice. */
+ * changed, if a token is out of range, a pointer missing, a state there twice, at an address that
+ * is not aligned for float or at a position from 2^62 on. */
 MIRAS_API miras_result miras_server_feed(miras_server *s, const miras_text *texts, size_t count,
                                          float *logits);
-/* Draw a token from logits [vocab]; -1 if an argument is out of range. */
+/* Draw a token from logits [vocab]; one whose logit is NaN or -infinity is never drawn. The result
+ * is MIRAS_SAMPLE_NONE, and the seed stays as it is, if no token can be drawn (a damaged model has
+ * logits of NaN alone), an argument is NULL, vocab is below 1 or a number in sampling is outside
+ * its range: a caller that generates stops there. */
 MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling);
 #endif
 
@@ -1612,7 +1627,8 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
  * the descriptors agree, in every constant and in the chunk, or it says MIRAS_ERR_MISMATCH; seed,
  * dropout and memory.reset_every of a model and the seed of a memory may differ. Callbacks are not
  * in files. The *_to and *_from forms work on memory; *_to returns the bytes needed and writes only
- * when capacity suffices (0: more than size_t). */
+ * when capacity suffices (0: more than size_t, or a state that no load takes: sequences that stand
+ * at different positions, or at one from 2^62 on; to a path that is MIRAS_ERR_STATE). */
 #ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
@@ -1620,8 +1636,10 @@ MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size);
 /* Set one field of d by its name in files, such as "memory.step" or "dropout", to what value says:
  * a number, or of an enum the word in files, such as "l2". A layer's field is that of layer[0] or,
- * with a letter and a dot before it, of the kind with this letter: "w.window". Whether the whole
- * means something is asked later, by miras_model_size. Names of older versions are taken too.
+ * with a letter and a dot before it, of the kind with this letter: "w.window". "memory.heads" are a
+ * memory's, "heads" a layer's heads of attention, "model.heads" d->heads, which both begin with;
+ * this one and "weights" can be set although no file holds them. Whether the whole means something
+ * is asked later, by miras_model_size. Names of older versions are taken too.
  * MIRAS_ERR_ARGUMENT if there is no such field, word or letter. */
 MIRAS_API miras_result miras_model_desc_set(miras_model_desc *d, const char *field,
                                             const char *value);
@@ -2318,7 +2336,7 @@ static const miras__field miras__fields[] = {
   MIRAS__N(shared_experts, 6, 0, 8, 0, "experts"),
   {MIRAS__AT("keep_low", l.keep_low), MIRAS__REAL, 6, MIRAS__SHAPE, 0, 0.9999f, 0, NULL,
    "keep_gate not constant, keep_form sigmoid root"},
-  MIRAS__M(heads, 0, 1, 65536, 1, ""),
+  {MIRAS__AT("model.heads", d.heads), MIRAS__WHOLE, 0, MIRAS__SHAPE, 1, 65536, 1, NULL, ""},
   {MIRAS__AT("weights", d.weights), MIRAS__WORD, 0, MIRAS__FREE, 0, MIRAS_WEIGHTS_COUNT - 1, 0,
    "float bf16 f16 q8", ""},
 #endif
@@ -2662,7 +2680,6 @@ static MIRAS__BOTH int miras__reset_grid(const miras_desc *d) {
 
 static MIRAS__COLD void miras__find_facts(miras__case *c) {
   const miras_desc *d = &c->l.memory;
-  const miras_custom *own = d->custom;
   const int mlp = d->architecture == MIRAS_MLP, gated = d->architecture == MIRAS_GATED_MLP;
   c->exact = miras__is_exact(d);
   c->frozen = !c->exact && d->architecture != MIRAS_KV_CACHE;
@@ -2672,9 +2689,6 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
   c->by_channel = c->exact || gated || d->architecture == MIRAS_VECTOR || (mlp && d->depth <= 2);
   c->square = d->value_dim == d->key_dim;
   c->by_key = d->architecture == MIRAS_MATRIX ? d->feature != MIRAS_FEATURE_POLY2 : c->square;
-  c->called = own != NULL;
-  c->has_bias = own && own->bias && own->bias_adjoint;
-  c->has_link = own && own->link && own->link_adjoint;
   c->grid = d->chunk > 0 && d->chunk <= 1024 ? miras__reset_grid(d) : 1;
   c->off_grid = d->reset_every % c->grid != 0;
   c->beyond = d->slopes && d->layer >= d->layers;
@@ -2699,6 +2713,17 @@ static MIRAS__COLD void miras__find_facts(miras__case *c) {
                                   (d->threshold_gate ? MIRAS_FIXED_THRESHOLD : 0) |
                                   (d->value_gate ? MIRAS_FIXED_VALUE_KEEP : 0));
 #endif
+}
+
+/* What rules alone ask of `custom`. Its functions are looked at last, when all choices are known to
+ * be within their ranges, and only for a choice that calls them: the pointer of a descriptor that
+ * was never filled leads nowhere. */
+static void miras__find_custom(miras__case *c) {
+  const miras_desc *d = &c->l.memory;
+  const miras_custom *own = d->custom;
+  c->called = own != NULL;
+  if (d->bias == MIRAS_CUSTOM_BIAS) c->has_bias = own && own->bias && own->bias_adjoint;
+  if (d->retention == MIRAS_CUSTOM_RETENTION) c->has_link = own && own->link && own->link_adjoint;
 }
 
 /* A default that is not 0. */
@@ -2783,6 +2808,7 @@ static int miras__resolve(miras__case *c, char *why, size_t n) {
                 : !miras__resolve_fields(c, memory, memory + sizeof(miras_desc), why, n))
     return 0;
   miras__find_facts(c);
+  miras__find_custom(c);
   for (i = 0; i < sizeof miras__rules / sizeof miras__rules[0]; i++) {
     const miras__rule *r = &miras__rules[i];
     const char *need;
@@ -13949,6 +13975,9 @@ MIRAS_API miras_result miras_model_named(miras_model_desc *d, const char *name, 
 
 /* @74 ONE MEMORY ------------------------------------------------------- needs 13 14 31 56 57 -- */
 
+/* Positions that files and servers take: counts that go on from one do not wrap. */
+static int miras__is_place(uint64_t position) { return !(position >> 62); }
+
 static void *miras__default_alloc(size_t bytes, void *user) {
   (void)user;
   return MIRAS_MALLOC(bytes);
@@ -14203,6 +14232,29 @@ MIRAS_API void miras_memory_close(miras_memory *m) {
 
 MIRAS_API const miras_desc *miras_memory_desc(const miras_memory *m) {
   return m ? &m->plan.d : NULL;
+}
+
+MIRAS_API int miras_memory_can_write(const miras_memory *m, char *why, size_t why_size) {
+  /* what asks for each input behind key, value and query */
+  static const char *const asks[MIRAS__INPUT_COUNT - 3] = {
+    "keep_gate", "step_gate", "momentum_gate", "threshold_gate", "value_gate", "separate_erase",
+    "separate_erase"
+  };
+  const miras__field *f;
+  char word[32];
+  size_t i = 3;
+  int x;
+  if (why && why_size) why[0] = 0;
+  if (!m) return miras__say(why, why_size, "the memory is NULL"), 0;
+  while (i < m->inputs && !m->width[i]) i++;
+  if (i >= m->inputs) return 1;
+  f = miras__named(asks[i - 3]);
+  x = (int)miras__bits(&m->plan.d, f->at - offsetof(miras__case, l.memory), f->size);
+  miras__say(why, why_size, "%s is %d", asks[i - 3], x);
+  if (f->kind == MIRAS__WORD && miras__word(word, f, x)) miras__say(why, why_size, " (%s)", word);
+  miras__say(why, why_size, ", which comes with tokens; for miras_write and miras_step it must be "
+                            "0: set it to 0, or use miras_forward");
+  return 0;
 }
 
 MIRAS_API float miras_step(miras_memory *m, const float *key, const float *value,
@@ -14572,12 +14624,13 @@ static void miras__memory_between(const miras_memory *m, size_t i, miras__call *
   miras__between(a, i % heads);
 }
 
-MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
+MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position) {
   size_t i;
-  if (!m || position == miras__position(m->state)) return;
+  if (!m || !miras__is_place(position)) return MIRAS_ERR_ARGUMENT;
+  if (position == miras__position(m->state)) return MIRAS_OK;
   if (!position) {
     miras_memory_reset(m);
-    return;
+    return MIRAS_OK;
   }
   for (i = 0; i < (size_t)m->plan.d.batch * (size_t)m->plan.d.heads; i++) {
     const miras__plan *p = &m->plan;
@@ -14596,6 +14649,7 @@ MIRAS_API void miras_memory_move(miras_memory *m, uint64_t position) {
     if (engine->clear) engine->clear(&a);
   }
   miras__memory_at(m, position);
+  return MIRAS_OK;
 }
 
 MIRAS_API float miras_memory_norm(const miras_memory *m) {
@@ -19523,6 +19577,16 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
   return MIRAS_OK;
 }
 
+/* Is every number within its range? NaN is in none. Within these no coefficient of a step that
+ * follows from them is infinite. */
+static MIRAS__COLD int miras__adamw_ok(const miras_adamw_options *o, float learning_rate) {
+  const float most = 1e6f;
+  if (!(fabsf(learning_rate) <= most)) return 0;
+  return !o || (o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 &&
+                o->epsilon >= 0 && o->epsilon <= FLT_MAX && o->weight_decay >= 0 &&
+                o->weight_decay <= most && o->clip >= 0);
+}
+
 static void miras__step_run(miras_trainer *tr, const miras_adamw_options *options,
                             float learning_rate) {
   const miras_parallel *parallel = tr->desc.parallel;
@@ -19545,7 +19609,7 @@ static void miras__step_run(miras_trainer *tr, const miras_adamw_options *option
 
 MIRAS_API float miras_trainer_step(miras_trainer *tr, const miras_adamw_options *options,
                                    float learning_rate) {
-  if (!tr) return (float)NAN;
+  if (!tr || !miras__adamw_ok(options, learning_rate)) return (float)NAN;
   miras__step_run(tr, options, learning_rate);
   return tr->now->norm;
 }
@@ -19869,8 +19933,9 @@ static int miras__texts_ok(const miras_model *m, const miras_text *texts, size_t
   size_t i;
   for (i = 0; i < count; i++) {
     const miras_text *t = &texts[i];
-    if (!t->state || (t->count && !t->tokens) || t->logits > t->count ||
-        (t->logits && !logits) || !miras__words_ok(m, t->tokens, t->count, 0))
+    if (!t->state || (uintptr_t)t->state % sizeof(float) || (t->count && !t->tokens) ||
+        t->logits > t->count || (t->logits && !logits) ||
+        !miras__is_place(miras__position(t->state)) || !miras__words_ok(m, t->tokens, t->count, 0))
       return 0;
   }
   return 1;
@@ -20144,15 +20209,19 @@ static double miras__prefix_sum(const float *logits, size_t n, float most, doubl
   return total;
 }
 
+/* Is every number within its range? NaN is in none. */
+static int miras__sampling_ok(const miras_sampling *s) {
+  return s->temperature >= 0 && s->temperature <= FLT_MAX && s->top_k >= 0 && s->top_p >= 0 &&
+         s->top_p <= 1;
+}
+
 MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *sampling) {
   miras__prefix keep;
   size_t n = vocab > 0 ? (size_t)vocab : 0, i, best = 0;
   double inverse, total, goal;
   uint64_t bits;
   uint32_t top = 0;
-  if (!logits || !n || !sampling) return -1;
-  sampling->seed = miras__hash(sampling->seed);
-  bits = miras__hash(sampling->seed ^ UINT64_C(0x5851f42d4c957f2d));
+  if (!logits || !n || !sampling || !miras__sampling_ok(sampling)) return MIRAS_SAMPLE_NONE;
   for (i = 0; i < n; i++) {
     uint32_t u = miras__order(logits[i]);
     if (u > top) {
@@ -20160,9 +20229,11 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
       best = i;
     }
   }
-  /* nothing to weigh: no temperature, an infinite maximum, or no number at all */
-  if (!(sampling->temperature > 0) || !top || !(fabsf(logits[best]) <= FLT_MAX))
-    return (int32_t)best;
+  if (!top) return MIRAS_SAMPLE_NONE;
+  sampling->seed = miras__hash(sampling->seed);
+  bits = miras__hash(sampling->seed ^ UINT64_C(0x5851f42d4c957f2d));
+  /* nothing to weigh: no temperature, or an infinite maximum */
+  if (!(sampling->temperature > 0) || !(fabsf(logits[best]) <= FLT_MAX)) return (int32_t)best;
   inverse = 1 / (double)sampling->temperature;
   keep.key = 1;            /* everything that is a number */
   keep.ties = n;
@@ -21273,7 +21344,7 @@ static int miras__right_streams(const miras_model *m, const unsigned char *from,
   for (; count; count--, from += 4 * m->run) {
     const uint64_t position = miras__get64(from);
     int i;
-    if (position >> 62) return 0;
+    if (!miras__is_place(position)) return 0;
     for (i = 0; i < m->desc.layers; i++)
       if (position % (uint64_t)m->layers[i].s->chunk) return 0;
   }
@@ -21431,6 +21502,16 @@ static void miras__out_state(miras__sink *to, const miras__state *s) {
   miras__out_words(to, s->at, s->sequences * s->words, s->words);
 }
 
+/* Would its file be loaded? All sequences stand at one place, which counts can go on from. States
+ * that a caller has put together may not. */
+static int miras__state_ok(const miras__state *s) {
+  const unsigned char *at = (const unsigned char *)s->at;
+  size_t i;
+  for (i = 1; i < s->sequences; i++)
+    if (memcmp(at + 4 * i * s->words, at, 8) != 0) return 0;
+  return miras__is_place(miras__position(at));
+}
+
 static miras_result miras__load_state(int what, void *object, const void *bytes, size_t size) {
   const unsigned char *head = (const unsigned char *)bytes, *from = head + 64;
   uint64_t count, state_bytes;
@@ -21449,7 +21530,7 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
   if (memcmp(head + 12, s.head + 12, 28) != 0 || memcmp(head + 48, s.head + 48, 8) != 0)
     return MIRAS_ERR_MISMATCH;
   /* Kernels rely on sequences that stand at the same place, and on counts that do not wrap. */
-  if (miras__get64(head + 40) >> 62) return MIRAS_ERR_FORMAT;
+  if (!miras__is_place(miras__get64(head + 40))) return MIRAS_ERR_FORMAT;
   from += 4 * s.count;
   for (i = 0; i < s.sequences; i++)
     if (memcmp(from + 4 * i * s.words, head + 40, 8) != 0) return MIRAS_ERR_FORMAT;
@@ -21462,7 +21543,16 @@ static miras_result miras__load_state(int what, void *object, const void *bytes,
 
 /* ---- whatever can be saved and loaded ---- */
 
-/* The whole file into s, or nowhere if that is NULL. Its length; 0 if that is too large. */
+/* Is it no state, or one whose file would be loaded? */
+static MIRAS__COLD int miras__savable(int what, const void *object) {
+  miras__state state;
+  if (what >= MIRAS__A_MODEL) return 1;
+  miras__find_state(&state, what, object);
+  return miras__state_ok(&state);
+}
+
+/* The whole file into s, or nowhere if that is NULL. Its length; 0 if that is too large, or no
+ * load would take the file. */
 static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink *s) {
   miras__state state;
   miras__sink sum;
@@ -21478,6 +21568,7 @@ static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink 
     return sum.size == (size_t)-1 ? 0 : sum.size;
   }
 #endif
+  if (!miras__savable(what, object)) return 0;
   miras__find_state(&state, what, object);
   miras__out_state(&sum, &state);
   miras__set32(state.head + 56, sum.crc);
@@ -21554,11 +21645,21 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
   return MIRAS_OK;
 }
 
+/* A field of the model itself that no file holds; NULL if there is none of that name. */
+static MIRAS__COLD const miras__field *miras__own_field(const char *name) {
+  const size_t from = offsetof(miras__case, d), to = from + sizeof(miras_model_desc);
+  const miras__field *f = miras__fields;
+  for (; f < miras__fields + MIRAS__FIELDS; f++)
+    if (!f->since && f->at >= from && f->at < to && miras__same(name, f->name)) return f;
+  return NULL;
+}
+
 /* The field of d that a name says, and of which kind it is; NULL if there is none. */
 static const miras__field *miras__field_of(const miras_model_desc *d, const char *name, int *kind) {
   char letter = 0;
   const miras__field *f = d && name ? miras__find_field(name, &letter) : NULL;
   *kind = letter && d ? miras__kind_of(d, letter) : 0;
+  if (d && name && !f) f = miras__own_field(name);
   return *kind < 0 ? NULL : f;
 }
 
@@ -21644,6 +21745,7 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
   if (!object || !path) return MIRAS_ERR_ARGUMENT;
   from = miras__allocator(&((const miras__storage *)object)->allocator);
   length = strlen(path);
+  if (!miras__savable(what, object)) return MIRAS_ERR_STATE;
   if (!miras__emit(what, object, NULL) || !miras__size_add(length, 14, &room))
     return MIRAS_ERR_SIZE;
   part = (char *)from.alloc(room, from.user);

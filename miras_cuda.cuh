@@ -8728,7 +8728,7 @@ miras_result miras_cuda_trainer_backward(miras_cuda_trainer *t, cudaStream_t str
 miras_result miras_cuda_trainer_step(miras_cuda_trainer *t, const miras_adamw_options *o,
                                      float learning_rate, float *norm, cudaStream_t stream) {
   miras__cuda_trainer *held = t ? miras__cuda_trainer_of(t) : NULL;
-  if (!t) return MIRAS_ERR_ARGUMENT;
+  if (!t || !miras__adamw_ok(o, learning_rate)) return MIRAS_ERR_ARGUMENT;
   held->stream = stream;
   held->failed = 0;
   miras__step_run(&held->tr, o, learning_rate);

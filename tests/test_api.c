@@ -902,6 +902,118 @@ static void types_refuse_each_other(void **state) {
   }
 }
 
+/* NaN and infinity are within the range of no field, wherever it has a meaning. */
+static void fields_are_finite(void **state) {
+  static const float wrong[] = { NAN, INFINITY, -INFINITY };
+  int kind, i, k, count = 0;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    const miras_model_desc d = small_model((miras_kind)kind);
+    for (i = 0; i < MIRAS__FIELDS; i++) {
+      const miras__field *f = &miras__fields[i];
+      const char *name = strrchr(f->name, '.') ? strrchr(f->name, '.') + 1 : f->name;
+      const size_t in_memory = f->at - offsetof(miras__case, l.memory);
+      for (k = 0; f->kind == MIRAS__REAL && k < 3; k++, count++) {
+        miras_model_desc e = d;
+        miras_desc m = small_memory((miras_kind)kind);
+        char why[256] = "";
+        memcpy((char *)&e + miras__offset(f, 0), &wrong[k], sizeof(float));
+        refuse(miras_model_size(&e, why, sizeof why), why, name, k ? "inf" : "nan", (size_t)i);
+        if (!miras__of_memory(f)) continue;
+        memcpy((char *)&m + in_memory, &wrong[k], sizeof(float));
+        refuse(miras_memory_size(&m, why, sizeof why), why, name, k ? "inf" : "nan", (size_t)i);
+      }
+    }
+  }
+  assert_true(count > 1000);
+}
+
+/* A step with a number out of its range moves nothing: parameters, moments, gradients, steps. */
+static void steps_refuse(void **state) {
+  static const float wrong[] = { NAN, INFINITY, -INFINITY };
+  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_model *m = miras_model_open(&md, NULL);
+  miras_trainer_desc td = small_trainer();
+  miras_trainer *t = miras_trainer_open(m, &td, NULL);
+  int32_t tokens[9] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+  const size_t bytes = miras_trainer_save_to(t, NULL, 0);
+  unsigned char *before = (unsigned char *)malloc(bytes), *after = (unsigned char *)malloc(bytes);
+  miras_adamw_options o;
+  float *grads, norm;
+  size_t count;
+  int i, k;
+  (void)state;
+  assert_true(m && t && before && after);
+  (void)miras_model_params(m, &count);
+  grads = (float *)malloc(count * sizeof *grads);
+  assert_non_null(grads);
+  assert_true(isfinite(miras_trainer_loss(t, tokens, tokens + 1, 1, 8, 1)));
+  assert_int_equal(miras_trainer_backward(t), MIRAS_OK);
+  memcpy(grads, miras_trainer_grads(t), count * sizeof *grads);
+  assert_int_equal(miras_trainer_save_to(t, before, bytes), bytes);
+  for (i = 0; i < 3; i++) {
+    assert_true(isnan(miras_trainer_step(t, NULL, wrong[i])));
+    assert_true(isnan(miras_trainer_step(t, NULL, i ? 1.1e6f : -1.1e6f)));
+    for (k = 0; k < 5; k++) {
+      float *const field[] = { &o.beta1, &o.beta2, &o.epsilon, &o.weight_decay, &o.clip };
+      memset(&o, 0, sizeof o);
+      *field[k] = -0.5f;
+      assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+      *field[k] = wrong[i];
+      if (k == 4 && i == 1) continue;              /* an infinite clip is none */
+      assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+      *field[k] = k < 2 ? 1 : 0;
+      if (k < 2) assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
+    }
+    assert_true(isnan(miras_trainer_step(t, NULL, miras_cosine(3, 0, 9, wrong[i], 0.1f))));
+  }
+  assert_int_equal(miras_trainer_steps(t), 0);
+  assert_int_equal(miras_trainer_save_to(t, after, bytes), bytes);
+  assert_memory_equal(before, after, bytes);
+  assert_memory_equal(grads, miras_trainer_grads(t), count * sizeof *grads);
+  memset(&o, 0, sizeof o);
+  o.clip = INFINITY;
+  norm = miras_trainer_step(t, &o, 0.01f);         /* nothing is lost: the step can still be made */
+  assert_true(isfinite(norm) && norm > 0);
+  assert_int_equal(miras_trainer_steps(t), 1);
+  miras_trainer_grads(t)[0] = 1;                   /* the largest numbers leave finite parameters */
+  o.beta1 = o.beta2 = 0.99999994f;
+  o.weight_decay = 1e6f;
+  assert_true(isfinite(miras_trainer_step(t, &o, -1e6f)));
+  for (i = 0; i < (int)count; i++) assert_true(isfinite(miras_model_params(m, NULL)[i]));
+  free(before);
+  free(after);
+  free(grads);
+  miras_trainer_close(t);
+  miras_model_close(m);
+}
+
+/* Three fields are called heads; each has a name of its own, and a refusal says it. */
+static void heads_have_three_names(void **state) {
+  miras_model_desc d = small_model(MIRAS_TITANS), e;
+  char text[32], why[256] = "";
+  (void)state;
+  assert_int_equal(miras_model_desc_set(&d, "model.heads", "4"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "memory.heads", "2"), MIRAS_OK);
+  assert_int_equal(miras_model_desc_set(&d, "heads", "3"), MIRAS_OK);
+  assert_int_equal(d.heads, 4);
+  assert_int_equal(d.layer[0].memory.heads, 2);
+  assert_int_equal(d.layer[0].heads, 3);
+  assert_string_equal(miras_model_desc_get(&d, "model.heads", text, sizeof text), "4");
+  assert_string_equal(miras_model_desc_get(&d, "heads", text, sizeof text), "3");
+  assert_int_equal(miras_model_desc_set(&d, "weights", "q8"), MIRAS_OK);
+  assert_int_equal(d.weights, MIRAS_WEIGHTS_Q8);
+  assert_string_equal(miras_model_desc_get(&d, "weights", text, sizeof text), "q8");
+  e = d;
+  assert_int_equal(miras_model_desc_set(&d, "model.width", "3"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_set(&d, "m.model.heads", "3"), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_model_desc_set(&d, "weights", "int4"), MIRAS_ERR_ARGUMENT);
+  assert_memory_equal(&d, &e, sizeof d);
+  d = small_model(MIRAS_TITANS);
+  d.heads = -1;
+  refuse(miras_model_size(&d, why, sizeof why), why, "model.heads", "-1", 0);
+}
+
 static void wrong_trainers_are_refused(void **state) {
   miras_model_desc md = small_model(MIRAS_TITANS);
   miras_model *m = miras_model_open(&md, NULL);
@@ -929,6 +1041,61 @@ static void wrong_trainers_are_refused(void **state) {
   assert_true(names(why, "descriptor"));
   miras_model_close(m);
   assert_int_equal(malloc_count, 0);
+}
+
+/* Bytes that a descriptor may hold which was never filled: one byte throughout, or any. */
+static void garbage(void *to, size_t n, unsigned round) {
+  unsigned char *at = (unsigned char *)to;
+  uint64_t x = round;
+  size_t i;
+  for (i = 0; i < n; i++) {
+    x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    at[i] = (unsigned char)(round < 256 ? round : x >> 56);
+  }
+}
+
+/* A descriptor that was never filled, pointers included, is refused with a sentence and never
+ * followed; so is one whose choices are right and whose pointer `custom` leads nowhere. */
+static void garbage_is_refused(void **state) {
+  static miras_model_desc whole;
+  miras_model_desc md = small_model(MIRAS_TITANS);
+  miras_model *m = miras_model_open(&md, NULL);
+  miras_trainer_desc td;
+  miras_server_desc sd;
+  miras_desc d;
+  char why[256] = "";
+  unsigned round;
+  (void)state;
+  assert_non_null(m);
+  for (round = 1; round < 600; round++) {
+    garbage(&d, sizeof d, round);
+    assert_int_equal(miras_memory_size(&d, why, sizeof why), 0);
+    assert_true(names(why, "architecture"));
+    assert_null(miras_memory_open(&d, NULL));
+    garbage(&whole, sizeof whole, round);
+    why[0] = 0;
+    assert_int_equal(miras_model_size(&whole, why, sizeof why), 0);
+    assert_true(strlen(why) > 10);
+    memset(whole.pattern, 0, sizeof whole.pattern);   /* and when the pattern is none */
+    whole.layer[0].letter = 'm';
+    assert_int_equal(miras_model_size(&whole, why, sizeof why), 0);
+    garbage(&td, sizeof td, round);
+    if (td.batch > 0 && td.batch <= 65536) td.batch = -1;
+    assert_int_equal(miras_trainer_size(m, &td, why, sizeof why), 0);
+    assert_true(names(why, "batch"));
+    garbage(&sd, sizeof sd, round);
+    if (sd.rows > 0 && sd.rows <= 65536) sd.rows = -1;
+    assert_int_equal(miras_server_size(m, &sd, why, sizeof why), 0);
+    assert_true(names(why, "rows"));
+    d = base_desc((enum base)(round % BASES));        /* all but some fields are right */
+    if (d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION) continue;
+    garbage(&d.custom, sizeof d.custom, round);
+    refuse(miras_memory_size(&d, why, sizeof why), why, "custom", "NULL", round);
+    garbage(&d, round % offsetof(miras_desc, custom), 600 + round);
+    if (d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION) d.custom = NULL;
+    (void)miras_memory_size(&d, why, sizeof why);
+  }
+  miras_model_close(m);
 }
 
 static void no_run(void *user, int count, void (*task)(void *, int, int), void *argument) {
@@ -1288,6 +1455,52 @@ static void write_needs_constant_gates(void **state) {
   t.key = t.value = t.query = x;
   assert_int_equal(miras_forward(m, &t, out, NULL), MIRAS_ERR_ARGUMENT);   /* step is missing */
   miras_memory_close(m);
+}
+
+/* Whether a memory can be written without tokens is told, with the field that asks for more; the
+ * answer is what miras_write does. */
+static void can_write_says_why(void **state) {
+  static const struct { miras_kind kind; const char *field, *value; } cases[] = {
+    { MIRAS_TITANS, "keep_gate", "1 (head)" }, { MIRAS_TITANS, "step_gate", "1 (head)" },
+    { MIRAS_TITANS, "momentum_gate", "1 (head)" }, { MIRAS_YAAD, "threshold_gate", "1 (head)" },
+    { MIRAS_GATED_DELTANET, "keep_gate", "2 (channel)" }, { MIRAS_RWKV7, "separate_erase", "1" },
+    { MIRAS_GLA, "value_gate", "2 (channel)" }
+  };
+  float x[8 * 32] = { 0 };
+  char why[256] = "";
+  size_t i;
+  int k;
+  (void)state;
+  for (k = 0; k < MIRAS_KIND_COUNT; k++) {         /* all rows but one can be written as they are */
+    miras_desc d = small_memory((miras_kind)k);
+    miras_memory *m = miras_memory_open(&d, NULL);
+    assert_non_null(m);
+    assert_int_equal(miras_memory_can_write(m, why, sizeof why), k != MIRAS_RWKV7);
+    assert_int_equal(why[0] != 0, k == MIRAS_RWKV7);
+    assert_int_equal(isnan(miras_write(m, x, x)) != 0, k == MIRAS_RWKV7);
+    miras_memory_close(m);
+  }
+  for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    miras_desc d = small_memory(cases[i].kind);
+    miras_memory *m;
+    const char *f = cases[i].field;
+    const miras_gate gate = strstr(cases[i].value, "2") ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+    if (!strcmp(f, "keep_gate")) d.keep_gate = gate, d.forget = 0;
+    if (!strcmp(f, "step_gate")) d.step_gate = gate;
+    if (!strcmp(f, "momentum_gate")) d.momentum_gate = gate;
+    if (!strcmp(f, "threshold_gate")) d.threshold_gate = gate;
+    if (!strcmp(f, "value_gate")) d.value_gate = gate, d.bounded_step = 0;
+    if (!strcmp(f, "separate_erase")) d.keep_gate = MIRAS_GATE_CONSTANT;
+    if (!miras_memory_size(&d, why, sizeof why)) fail_msg("row %u: %s", (unsigned)i, why);
+    m = miras_memory_open(&d, NULL);
+    assert_non_null(m);
+    assert_int_equal(miras_memory_can_write(m, NULL, 0), 0);
+    refuse((size_t)miras_memory_can_write(m, why, sizeof why), why, f, cases[i].value, i);
+    assert_true(isnan(miras_write(m, x, x)));
+    miras_memory_close(m);
+  }
+  assert_int_equal(miras_memory_can_write(NULL, why, sizeof why), 0);
+  assert_string_equal(why, "the memory is NULL");
 }
 
 /* ---- allocations ---- */
@@ -2114,6 +2327,51 @@ static void sampling_is_seeded(void **state) {
   assert_true(same < 30);   /* of 200, where chance gives about 4 */
 }
 
+/* Nothing is drawn, and the seed stays, of logits without a number and by settings out of range. */
+static void sampling_refuses(void **state) {
+  static const float wrong[] = { NAN, INFINITY, -INFINITY, -1 };
+  float logits[8];
+  miras_sampling s;
+  int i, round;
+  (void)state;
+  memset(&s, 0, sizeof s);
+  s.seed = 77;
+  for (round = 0; round < 4; round++) {
+    s.temperature = round % 2 ? 0.8f : 0;
+    s.top_k = round / 2 ? 3 : 0;
+    for (i = 0; i < 8; i++) logits[i] = NAN;
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    for (i = 0; i < 8; i += 2) logits[i] = -INFINITY;
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_true(s.seed == 77);
+    logits[5] = -3;                              /* a single number is the only choice            */
+    assert_int_equal(miras_sample(logits, 8, &s), 5);
+    logits[3] = INFINITY;
+    assert_int_equal(miras_sample(logits, 8, &s), 3);
+    s.seed = 77;
+  }
+  numbers(logits, 8, 3);
+  for (round = 0; round < 4; round++) {
+    memset(&s, 0, sizeof s);
+    s.seed = 77;
+    s.temperature = wrong[round];
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    s.temperature = 1;
+    s.top_p = wrong[round];
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    s.top_p = 1.01f;
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    s.top_p = 0;
+    s.top_k = -1 - round;
+    assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
+    s.top_k = 0;
+    assert_int_equal(miras_sample(NULL, 8, &s), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sample(logits, 8, NULL), MIRAS_SAMPLE_NONE);
+    assert_int_equal(miras_sample(logits, -round, &s), MIRAS_SAMPLE_NONE);
+    assert_true(s.seed == 77);
+  }
+}
+
 /* ---- the schedule ---- */
 
 static void cosine_schedule(void **state) {
@@ -2153,12 +2411,16 @@ int main(void) {
     cmocka_unit_test(presets_are_valid),
     cmocka_unit_test(defaults_are_filled_in),
     cmocka_unit_test(fields_as_text),
+    cmocka_unit_test(heads_have_three_names),
+    cmocka_unit_test(fields_are_finite),
+    cmocka_unit_test(steps_refuse),
     cmocka_unit_test(fields_of_kinds),
     cmocka_unit_test(tables_are_right),
     cmocka_unit_test(wrong_memories_are_refused),
     cmocka_unit_test(wrong_models_are_refused),
     cmocka_unit_test(types_refuse_each_other),
     cmocka_unit_test(wrong_parallel_is_refused),
+    cmocka_unit_test(garbage_is_refused),
     cmocka_unit_test(sizes_that_do_not_fit_are_refused),
     cmocka_unit_test(wrong_trainers_are_refused),
     cmocka_unit_test(limits_are_kept),
@@ -2166,6 +2428,7 @@ int main(void) {
     cmocka_unit_test(sentences_fit_their_buffer),
     cmocka_unit_test(null_arguments),
     cmocka_unit_test(write_needs_constant_gates),
+    cmocka_unit_test(can_write_says_why),
     cmocka_unit_test(failing_allocations),
     cmocka_unit_test(no_allocation_after_init),
     cmocka_unit_test(default_allocator),
@@ -2181,6 +2444,7 @@ int main(void) {
     cmocka_unit_test(sampling_follows_probabilities),
     cmocka_unit_test(sampling_tells_near_logits_apart),
     cmocka_unit_test(sampling_is_seeded),
+    cmocka_unit_test(sampling_refuses),
     cmocka_unit_test(cosine_schedule),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1016,6 +1016,53 @@ static void test_positions(void **state) {
   close_subject(&s);
 }
 
+/* What a save takes a load takes: at the last place that there is, and none beyond; and no state
+ * whose sequences stand apart. */
+static void test_places(void **state) {
+  const uint64_t last = ((uint64_t)1 << 62) - 1, beyond = last + 1;
+  miras_memory *m = tiny_memory(MIRAS_DELTANET, 2);
+  miras_session *session;
+  subject s = { NULL, NULL, NULL, NULL };
+  uint64_t before;
+  size_t n;
+  bytes b;
+  (void)state;
+  s.memory = m;
+  feed(m, 0, 2);
+  before = print_of(&s);
+  assert_int_equal(miras_memory_move(m, beyond), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_move(m, UINT64_MAX), MIRAS_ERR_ARGUMENT);
+  assert_true(print_of(&s) == before);
+  assert_int_equal(miras_memory_move(m, last), MIRAS_OK);
+  b = saved(&s, 0);
+  assert_int_equal(load(&s, b.at, b.n), MIRAS_OK);
+  assert_true(miras_memory_position(m) == last);
+  feed(m, 2, 3);                                    /* one token more */
+  assert_true(miras_memory_position(m) == beyond);
+  assert_int_equal(save(&s, 0, b.at, b.n), 0);
+#ifndef MIRAS_NO_STDIO
+  assert_int_equal(miras_memory_save(m, "test_places.bin"), MIRAS_ERR_STATE);
+  assert_null(fopen("test_places.bin", "rb"));
+#endif
+  assert_int_equal(load(&s, b.at, b.n), MIRAS_OK);
+  n = m->state_bytes / 2;
+  memset((char *)miras_memory_state(m, NULL) + n, 0, 8);
+  assert_int_equal(save(&s, 0, b.at, b.n), 0);
+  free(b.at);
+  miras_memory_close(m);
+  s.memory = NULL;
+  s.model = tiny_model(MIRAS_DELTANET);
+  s.session = session = miras_session_open(s.model, NULL);
+  assert_non_null(session);
+  memcpy(miras_session_state(session, NULL), &last, 8);
+  b = saved(&s, 0);
+  assert_int_equal(load(&s, b.at, b.n), MIRAS_OK);
+  memcpy(miras_session_state(session, NULL), &beyond, 8);
+  assert_int_equal(save(&s, 0, b.at, b.n), 0);
+  free(b.at);
+  close_subject(&s);
+}
+
 /* Fields that came with version 3, as values that are not 0. Whether a descriptor with one of them
  * runs does not matter here: it is put into a model that is built already. */
 static const struct { const char *name, *text; size_t at; int value; } later[] = {
@@ -2659,7 +2706,7 @@ int main(void) {
     cmocka_unit_test(test_capacity),
     cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_mismatch),
-    cmocka_unit_test(test_positions),
+    cmocka_unit_test(test_positions), cmocka_unit_test(test_places),
     cmocka_unit_test(test_other_writers),
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_hostile_headers),

@@ -371,7 +371,7 @@ static void test_refusals(void **state) {
   assert_int_equal(miras_server_feed(s, good, 3, logits), MIRAS_OK);
   memcpy(before, a, 3 * bytes);
   memset(logits, 0, sizeof logits);
-  for (i = 0; i < 7; i++) {
+  for (i = 0; i < 11; i++) {
     const int32_t wrong[3] = {0, i == 5 ? -1 : 0, VOCAB};
     memcpy(t, good, sizeof t);
     if (i == 0) t[2].state = NULL;
@@ -379,10 +379,34 @@ static void test_refusals(void **state) {
     if (i == 2) t[2].logits = 4;
     if (i == 3) t[2].state = t[0].state;
     if (i == 4 || i == 5) t[2].tokens = wrong;
+    if (i >= 7) t[1].state = a + bytes + (i < 10 ? i - 6 : 6);   /* odd places */
     assert_int_equal(miras_server_feed(i == 6 ? NULL : s, t, 3, logits), MIRAS_ERR_ARGUMENT);
     assert_memory_equal(a, before, 3 * bytes);
     assert_true(logits[0] == 0 && logits[9 * VOCAB - 1] == 0);
   }
+  for (i = 0; i < 2; i++) {                        /* positions that no file holds */
+    const uint64_t far = (uint64_t)(i ? 3 : 1) << 62;
+    memcpy(a + bytes, &far, sizeof far);
+    assert_int_equal(miras_server_feed(s, good, 3, logits), MIRAS_ERR_ARGUMENT);
+    assert_memory_equal(a + bytes, &far, sizeof far);
+    memcpy(a, before, 3 * bytes);
+  }
+  {                                                /* the alignment that is promised is enough */
+    float *rows = (float *)malloc(9 * VOCAB * sizeof *rows);
+    unsigned char *b = (unsigned char *)malloc(bytes + 4) + 4;
+    assert_true(rows && b);
+    memset(b, 0, bytes);
+    memcpy(t, good, sizeof t);
+    t[0].state = b;
+    memset(a, 0, bytes);
+    assert_int_equal(miras_server_feed(s, t, 1, rows), MIRAS_OK);
+    assert_int_equal(miras_server_feed(s, good, 1, logits), MIRAS_OK);
+    assert_memory_equal(a, b, bytes);
+    assert_memory_equal(rows, logits, 3 * VOCAB * sizeof *rows);
+    memcpy(a, before, 3 * bytes);
+    free(b - 4), free(rows);
+  }
+  memset(logits, 0, sizeof logits);
   assert_int_equal(miras_server_feed(s, good, 3, NULL), MIRAS_ERR_ARGUMENT);
   assert_int_equal(miras_server_feed(s, NULL, 1, logits), MIRAS_ERR_ARGUMENT);
   assert_memory_equal(a, before, 3 * bytes);
