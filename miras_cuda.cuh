@@ -39,7 +39,24 @@
      task     of a layer or a trainer (@75 to @79 in miras.h): a tile of rows, a head, a block of
               parameters. A block takes tasks in turn; a phase of them is a grid
    Needs CUDA 12.1 (grids are told more than 4 KB) and compute capability 7.0. Not here: the choices
-   that call functions of the caller's (bias and retention custom). */
+   that call functions of the caller's (bias and retention custom).
+
+   THE BUILD
+       nvcc -O3 -rdc=true -fmad=false -arch=sm_90 program.cu -o program
+   -rdc=true    translates every device function once. In one piece, nvcc's default, ptxas takes
+                many minutes, and the stack that threads need is not known
+   -arch        of the card, sm_80 and later for matrix units. nvcc's default is older code: right,
+                but translated anew by the driver when the program starts, and without matrix units
+                (miras_cuda_memory_size and miras_cuda_model_size say so)
+   -fmad=false  for the host's bits; without it products and sums fuse, which is a little faster
+
+   STACK
+   Engines are called through pointers, so CUDA asks to be told how much stack a thread may take
+   (cudaLimitStackSize, 1 KB unless set). It sets that aside for every thread that the card can
+   hold, multiprocessors x 2048 x MIRAS_CUDA_STACK bytes of device memory beside what the _size
+   calls say: 3.3 GB on an H100 with 132. The limit is of a device and a process; it is raised by
+   the _init calls to MIRAS_CUDA_STACK where it is lower, and again by a later call if something
+   else in the process has lowered it since. Replayed graphs do not ask: raise it before. */
 #ifndef MIRAS_CUDA_H
 #define MIRAS_CUDA_H
 
@@ -68,10 +85,11 @@ extern "C" {
   #define MIRAS_CUDA_BLOCKS 264
 #endif
 
-/* Bytes of stack that a thread may take, of which CUDA asks to be told where functions are called
- * through pointers. It holds them for every thread that a device can have at a time. */
+/* Bytes of stack that a thread may take (STACK, above). No chain of calls takes more than seven
+ * eighths of it in the build above (tests/cuda_table.txt). 0: the limit is the caller's business,
+ * and it must be as high before the first call: calls change nothing then. */
 #ifndef MIRAS_CUDA_STACK
-  #define MIRAS_CUDA_STACK 10240
+  #define MIRAS_CUDA_STACK 12288
 #endif
 
 /* How products of matrices are made. On matrix units sums are float32, and what is not a product of
@@ -97,8 +115,8 @@ typedef enum miras_cuda_products {
 
 /* Zeros, and NULL for all of it, are the host's bits. */
 typedef struct miras_cuda_options {
-  miras_cuda_products products;      /* but MIRAS_CUDA_FLOAT: compute capability 8.0, and 128 or
-                                        256 for MIRAS_CUDA_THREADS                                */
+  miras_cuda_products products;      /* but MIRAS_CUDA_FLOAT: code for compute capability 8.0 or
+                                        later (-arch), and 128 or 256 for MIRAS_CUDA_THREADS      */
   int half_state;                    /* 1: states on the device are bfloat16, half the bytes that a
                                         call reads and writes. While a block works on them, in
                                         shared memory or, for one token of a matrix, in registers,
@@ -124,7 +142,9 @@ size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o
  * parameters and state. Raises the device's limit of stacks to MIRAS_CUDA_STACK where it is lower,
  * before any capture. m may go afterwards; until `stream` has come past this call it must stay as
  * it is. MIRAS_ERR_ARGUMENT: something but o is NULL; MIRAS_ERR_SIZE: too few bytes;
- * MIRAS_ERR_DESC: as miras_cuda_memory_size says in a sentence; MIRAS_ERR_DEVICE: so says CUDA. */
+ * MIRAS_ERR_DESC: as miras_cuda_memory_size says in a sentence; MIRAS_ERR_DEVICE: a call of CUDA
+ * failed, and cudaGetLastError says how. An error that was pending before a call of this header
+ * stays the caller's. */
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                     const miras_cuda_options *o, void *device, size_t bytes,
                                     cudaStream_t stream);
@@ -1799,11 +1819,18 @@ static miras__factor miras__factor_of(const float *p, size_t across, size_t alon
  * them. There are two parts, as above, and a barrier to each. */
 
 #ifdef __CUDACC__
+/* Code for older GPUs has no matrix units; miras__cuda_options_ok keeps callers from here. */
+#if __CUDA_ARCH__ < 800
+static void miras__no_units(void) { asm volatile("trap;"); }
+#endif
 /* Two numbers rounded to bfloat16, the first one in the lower half. */
 static unsigned miras__pair_of(float low, float high) {
-  unsigned pair = 0;
+  unsigned pair;
 #if __CUDA_ARCH__ >= 800
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+#else
+  miras__no_units();
+  pair = low < high;
 #endif
   return pair;
 }
@@ -1820,6 +1847,7 @@ static void miras__load_matrices(unsigned to[4], const void *row, int turned) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
 #else
+  miras__no_units();
   (void)to, (void)row, (void)turned;
 #endif
 }
@@ -1833,6 +1861,7 @@ static void miras__multiply(float c[4], const unsigned a[4], unsigned b0, unsign
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
+  miras__no_units();
   (void)c, (void)a, (void)b0, (void)b1;
 #endif
 }
@@ -7453,12 +7482,52 @@ MIRAS__WIDE_GRID miras__run_slabs_back(const __grid_constant__ miras__chunks_job
 #endif
 #ifdef __CUDACC__
   #pragma nv_diagnostic pop
-  #define MIRAS__LAUNCH_OF(threads, kernel, blocks, bytes, stream, argument) \
-    (kernel<<<(unsigned)(blocks), threads, bytes, stream>>>(argument), \
-     cudaGetLastError() == cudaSuccess)
-  #define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
-    MIRAS__LAUNCH_OF(MIRAS_CUDA_THREADS, kernel, blocks, bytes, stream, argument)
 #endif
+
+/* Bytes of shared memory that a block of the device may have; 0: there is no device. */
+static size_t miras__cuda_shared(void) {
+  int device, most;
+  return cudaGetDevice(&device) == cudaSuccess &&
+                 cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+                   cudaSuccess
+             ? (size_t)most
+             : 0;
+}
+
+/* Give threads their stack, of which something else may have taken some since. */
+static int miras__cuda_stack(void) {
+  size_t stack = 0;
+  return MIRAS_CUDA_STACK == 0 ||
+         (cudaDeviceGetLimit(&stack, cudaLimitStackSize) == cudaSuccess &&
+          (stack >= MIRAS_CUDA_STACK ||
+           cudaDeviceSetLimit(cudaLimitStackSize, MIRAS_CUDA_STACK) == cudaSuccess));
+}
+
+/* A grid may have all the shared memory that there is: the same for everyone, whoever asks at the
+ * same time. Its code is on the device behind this. */
+template <class A> static int miras__cuda_allow(void (*kernel)(const A)) {
+  const size_t most = miras__cuda_shared();
+  return !kernel ||
+         (most && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       (int)most) == cudaSuccess);
+}
+
+/* All grids begin here. Blocks have more than 48 KB of shared memory only on a device that was told
+ * so, which the one that a call comes for may not have been. What the launch itself says counts,
+ * and no error that was there before. */
+template <class A>
+static int miras__cuda_launch(void (*kernel)(const A), size_t threads, size_t blocks, size_t bytes,
+                              cudaStream_t stream, const A &argument) {
+  void *arguments[1] = {(void *)&argument};
+  return blocks <= INT_MAX && miras__cuda_stack() &&
+         (bytes <= 48 << 10 || miras__cuda_allow(kernel)) &&
+         cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3((unsigned)threads), arguments, bytes,
+                          stream) == cudaSuccess;
+}
+#define MIRAS__LAUNCH_OF(threads, kernel, blocks, bytes, stream, argument) \
+  miras__cuda_launch(kernel, threads, blocks, bytes, stream, argument)
+#define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
+  MIRAS__LAUNCH_OF(MIRAS_CUDA_THREADS, kernel, blocks, bytes, stream, argument)
 
 /* What miras_cuda_memory holds: the record as the host knows it, which is as the device does (with
  * half_state a head's state is half as many floats in it), and how many floats of shared memory
@@ -7490,8 +7559,7 @@ static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
   return job;
 }
 
-/* A grid over a memory; near: floats of shared memory for a state, behind what products take, which
- * is less than the 48 KiB that every device gives unasked. */
+/* A grid over a memory; near: floats of shared memory for a state, behind what products take. */
 static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__errand), size_t blocks,
                            size_t near, cudaStream_t stream, miras_cuda::miras__errand *job) {
   job->room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
@@ -7499,16 +7567,6 @@ static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__errand), size
   return MIRAS__LAUNCH(kernel, blocks,
                        (miras_cuda::MIRAS__ROOM + job->room + near + job->parts) * sizeof(float),
                        stream, *job);
-}
-
-/* Bytes of shared memory that a block of the device may have; 0: there is no device. */
-static size_t miras__cuda_shared(void) {
-  int device, most;
-  return cudaGetDevice(&device) == cudaSuccess &&
-                 cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
-                   cudaSuccess
-             ? (size_t)most
-             : 0;
 }
 
 /* How much of so many bytes is there for a state, in floats, beside `others` bytes. */
@@ -7723,10 +7781,20 @@ static int miras__cuda_can(const miras__plan *p, char *why, size_t n) {
   return 0;
 }
 
+/* The compute capability that this code was compiled for, times ten, which may be less than the
+ * device's: nvcc's default is, and then the driver translates it. 0: there is no device, or none
+ * that it runs on. */
+static int miras__cuda_code(void) {
+  struct cudaFuncAttributes a;
+  return cudaFuncGetAttributes(&a, (const void *)miras_cuda::miras__run_moved) == cudaSuccess
+             ? a.ptxVersion
+             : 0;
+}
+
 /* And such options? */
 static int miras__cuda_options_ok(const miras_cuda_options *o, char *why, size_t n) {
   const int each = MIRAS_CUDA_THREADS;
-  int device, major;
+  int code;
   if (o && (o->half_state < 0 || o->half_state > 1))
     return miras__say(why, n, "half_state is %d; it must be 0 or 1", o->half_state), 0;
   if (!o || o->products == MIRAS_CUDA_FLOAT) return 1;
@@ -7736,12 +7804,12 @@ static int miras__cuda_options_ok(const miras_cuda_options *o, char *why, size_t
   if (each != 128 && each != 256)
     return miras__say(why, n, "products is %d, which takes blocks of 128 or 256 threads; "
                               "MIRAS_CUDA_THREADS is %d", (int)o->products, each), 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess)
-    return miras__say(why, n, "there is no device"), 0;
-  if (major < 8)
-    return miras__say(why, n, "products is %d, which takes compute capability 8.0; the device has "
-                              "%d", (int)o->products, major), 0;
+  code = miras__cuda_code();
+  if (!code) return miras__say(why, n, "there is no device that this code was compiled for"), 0;
+  if (code < 80)
+    return miras__say(why, n, "products is %d, which takes code for compute capability 8.0 or "
+                              "later (nvcc -arch=sm_80); this was compiled for %d.%d",
+                      (int)o->products, code / 10, code % 10), 0;
   return 1;
 }
 
@@ -7758,14 +7826,6 @@ static int miras__cuda_state_ok(const miras__plan *p, const miras_cuda_options *
                             "state; there are %zu", p->head_state * sizeof(float), there), 0;
 }
 
-/* Give threads their stack. */
-static int miras__cuda_stack(void) {
-  size_t stack = 0;
-  return cudaDeviceGetLimit(&stack, cudaLimitStackSize) == cudaSuccess &&
-         (stack >= MIRAS_CUDA_STACK ||
-          cudaDeviceSetLimit(cudaLimitStackSize, MIRAS_CUDA_STACK) == cudaSuccess);
-}
-
 size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o, char *why,
                               size_t why_size) {
   miras__cuda to;
@@ -7775,12 +7835,6 @@ size_t miras_cuda_memory_size(const miras_memory *m, const miras_cuda_options *o
       !miras__cuda_state_ok(&m->plan, o, why, why_size))
     return 0;
   return miras__cuda_layout(&to, m, o, NULL, why, why_size);
-}
-
-/* A grid may have as much shared memory as there is. */
-template <class F> static int miras__cuda_allow(F *kernel, size_t bytes) {
-  return bytes && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       (int)bytes) == cudaSuccess;
 }
 
 static int miras__cuda_move(void *to, const void *from, size_t bytes, cudaMemcpyKind way,
@@ -7822,14 +7876,44 @@ static void miras__cuda_share(miras__cuda *g, size_t floats) {
   g->near = floats - g->parts[0];
 }
 
+/* The grid for one token, where the memory and the call have one. */
+typedef void (*miras__cuda_step)(const miras_cuda::miras__errand);
+static miras__cuda_step miras__cuda_step_for(const miras__plan *p, int half) {
+  using miras_cuda::miras__run_step;
+  if (!p->fused || p->map % 16 || p->d.reset_every || p->features > 128 ||
+      (half && p->d.value_dim % 2))
+    return NULL;
+  if (half) return p->features > 64 ? miras__run_step<128, 1> : miras__run_step<64, 1>;
+  return p->features > 64 ? miras__run_step<128, 0> : miras__run_step<64, 0>;
+}
+
+/* All grids that calls of g may begin: loaded before any capture. */
+static int miras__cuda_grids(const miras__cuda *g) {
+  const miras__plan *p = &g->m.plan;
+  const miras_cuda::miras__chunks_grid c = miras__cuda_chunks_for(p, &g->options, g->shared);
+  int ok = miras__cuda_allow(miras_cuda::miras__run_forward) &&
+           miras__cuda_allow(miras_cuda::miras__run_read) &&
+           miras__cuda_allow(miras_cuda::miras__run_moved) &&
+           miras__cuda_allow(miras__cuda_step_for(p, g->options.half_state));
+  if (ok && p->pulls) ok = miras__cuda_allow(miras_cuda::miras__run_asks);
+  if (ok && c.grid)
+    ok = miras__cuda_allow(c.grid) && miras__cuda_allow(miras_cuda::miras__run_before) &&
+         miras__cuda_allow(miras_cuda::miras__run_behind);
+#ifndef MIRAS_NO_TRAINING
+  if (ok && !g->options.half_state) {
+    const miras_cuda::miras__chunks_grid b = miras__cuda_chunks_back_for(p, &g->options, g->shared);
+    ok = miras__cuda_allow(miras_cuda::miras__run_backward) &&
+         miras__cuda_allow(miras_cuda::miras__run_collect) &&
+         (!b.grid || (miras__cuda_allow(b.grid) && miras__cuda_allow(b.homes)));
+  }
+#endif
+  return ok;
+}
+
 miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
                                     const miras_cuda_options *o, void *device, size_t bytes,
                                     cudaStream_t stream) {
   const size_t most = miras__cuda_shared();
-  miras_cuda::miras__chunks_grid chunks;
-#ifndef MIRAS_NO_TRAINING
-  miras_cuda::miras__chunks_grid back;
-#endif
   miras__cuda held;
   size_t need;
   if (!g || !m || !device) return MIRAS_ERR_ARGUMENT;
@@ -7838,20 +7922,9 @@ miras_result miras_cuda_memory_init(miras_cuda_memory *g, const miras_memory *m,
   if (bytes < need) return MIRAS_ERR_SIZE;
   miras__cuda_share(&held, miras__cuda_left(most, 0));
   held.shared = most;
-  chunks = miras__cuda_chunks_for(&held.m.plan, &held.options, most);
-#ifndef MIRAS_NO_TRAINING
-  back = miras__cuda_chunks_back_for(&held.m.plan, &held.options, most);
-  if (back.grid && !(miras__cuda_allow(back.grid, most) &&
-                     (!back.homes || miras__cuda_allow(back.homes, most))))
-    return MIRAS_ERR_DEVICE;
-#endif
   memset(g, 0, sizeof *g);
   memcpy(g->held, &held, sizeof held);
-  return miras__cuda_stack() && miras__cuda_allow(miras_cuda::miras__run_forward, most) &&
-                 miras__cuda_allow(miras_cuda::miras__run_read, most) &&
-                 (!chunks.grid || (miras__cuda_allow(chunks.grid, most) &&
-                                   miras__cuda_allow(miras_cuda::miras__run_before, most) &&
-                                   miras__cuda_allow(miras_cuda::miras__run_behind, most))) &&
+  return miras__cuda_stack() && miras__cuda_grids(&held) &&
                  miras__cuda_move(held.m.params, m->params, m->plan.params * sizeof(float),
                           cudaMemcpyHostToDevice, stream) &&
                  miras__cuda_move(held.m.keep, m->keep, (size_t)m->plan.d.heads * sizeof(float),
@@ -7917,17 +7990,6 @@ static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_
           miras__cuda_run(miras_cuda::miras__run_before, heads, near, stream, job)) &&
          MIRAS__LAUNCH_OF(c->threads, c->grid, heads * across, c->bytes, stream, all) &&
          (!rest || miras__cuda_run(miras_cuda::miras__run_behind, heads, near, stream, job));
-}
-
-/* The grid for one token, where the memory and the call have one. */
-typedef void (*miras__cuda_step)(const miras_cuda::miras__errand);
-static miras__cuda_step miras__cuda_step_for(const miras__plan *p, int half) {
-  using miras_cuda::miras__run_step;
-  if (!p->fused || p->map % 16 || p->d.reset_every || p->features > 128 ||
-      (half && p->d.value_dim % 2))
-    return NULL;
-  if (half) return p->features > 64 ? miras__run_step<128, 1> : miras__run_step<64, 1>;
-  return p->features > 64 ? miras__run_step<128, 0> : miras__run_step<64, 0>;
 }
 
 static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
@@ -8051,6 +8113,7 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
   if (x->length >= miras_cuda::MIRAS__PART && chunks.grid && miras__cuda_back_can(&job))
     ok = miras__cuda_run_chunks_back(&chunks, tasks, stream, &job);
   else ok = miras__cuda_run(miras_cuda::miras__run_backward, tasks, 0, stream, &job);
+  job.parts = 0;
   return ok && (!dparams || miras__cuda_run(miras_cuda::miras__run_collect,
                                               (size_t)m->plan.d.heads + 1, 0, stream, &job))
              ? MIRAS_OK
@@ -8136,6 +8199,20 @@ static size_t miras__segments_layout(miras__segments *s, const miras_cuda_memory
   return miras__arena_bytes(&a, "record of segments", why, n);
 }
 
+/* As miras__cuda_grids. Grids of chunks of `turn` are of its features. */
+static int miras__segments_grids(const miras__segments *s) {
+  const miras__cuda *part = miras__cuda_held(&s->part);
+  return miras__cuda_allow(miras_cuda::miras__run_segments) &&
+         miras__cuda_allow(miras_cuda::miras__run_join) &&
+         miras__cuda_allow(miras_cuda::miras__run_arrive) &&
+#ifndef MIRAS_NO_TRAINING
+         miras__cuda_allow(miras_cuda::miras__run_join_bwd) &&
+         miras__cuda_allow(miras_cuda::miras__run_leave) &&
+#endif
+         miras__cuda_allow(
+           miras__cuda_chunks_for(&s->turn.plan, &part->options, part->shared).grid);
+}
+
 size_t miras_cuda_segments_size(const miras_cuda_memory *g, int segments, int length, char *why,
                                 size_t why_size) {
   miras__segments draft;
@@ -8159,8 +8236,7 @@ miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_m
   if (whole->parts[0] > held.parts) held.parts = whole->parts[0];
   held.near[0] = miras__cuda_near(&whole->m.plan, (size_t)length, most - held.parts);
   held.near[1] = miras__cuda_near(&held.turn.plan, (size_t)length, most - held.parts);
-  if (!miras__cuda_allow(miras_cuda::miras__run_segments, miras__cuda_shared()))
-    return MIRAS_ERR_DEVICE;
+  if (!miras__segments_grids(&held)) return MIRAS_ERR_DEVICE;
   memset(s, 0, sizeof *s);
   memcpy(s->held, &held, sizeof held);
   return cudaMemsetAsync(held.zeros, 0,
@@ -8412,8 +8488,7 @@ static int miras__cuda_layers_allow(const miras__there *there) {
     for (back = 0; ok && back < 2; back++) {
       const miras_cuda::miras__chunks_grid c =
         miras__cuda_layer_grid(there, &there->m->shape[i], back);
-      ok = !c.grid || (miras__cuda_allow(c.grid, there->shared) &&
-                       (!c.homes || miras__cuda_allow(c.homes, there->shared)));
+      ok = !c.grid || (miras__cuda_allow(c.grid) && miras__cuda_allow(c.homes));
     }
   return ok;
 }
@@ -8451,8 +8526,7 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m,
   there.by = (char *)device - (char *)m;
   if (o) there.options = *o;
 #ifndef MIRAS__NO_TRAINER
-  if (!miras__cuda_allow(miras_cuda::miras__run_tasks, miras__cuda_shared()))
-    return MIRAS_ERR_DEVICE;
+  if (!miras__cuda_allow(miras_cuda::miras__run_tasks)) return MIRAS_ERR_DEVICE;
   there.shared = miras__cuda_shared();
   there.near = miras__cuda_left((there.shared - 1024) / 2, sizeof(miras_cuda::miras__tasks));
   if (!miras__cuda_layers_allow(&there)) return MIRAS_ERR_DEVICE;
@@ -8620,9 +8694,13 @@ static void miras__cuda_each(void *user, int count,
     miras__call_begin, miras__call_count, miras__tile_begin, miras__layer_task, miras__tile_end,
     miras__call_end, miras__tile_end_bwd, miras__tile_begin_bwd, miras__embed_bwd, miras__job_task,
     miras__norm_task, miras__adam_begin, miras__adam_task};
+  const int known = (int)(sizeof all / sizeof all[0]);
+  miras__cuda_trainer *t = (miras__cuda_trainer *)user;
   int i = 0;
-  while (all[i] != task) i++;
-  miras__cuda_tasks((miras__cuda_trainer *)user, i, (size_t)count, argument, NULL);
+  while (i < known && all[i] != task) i++;
+  MIRAS_ASSERT(i < known);
+  if (i < known) miras__cuda_tasks(t, i, (size_t)count, argument, NULL);
+  else t->failed = 1;
 }
 
 /* The trainer's record on `device`, or its size. */

@@ -1,18 +1,21 @@
 #!/bin/sh
-# gpu.sh: everything about miras_cuda.cuh that takes a GPU, in ten minutes, the most needed first:
-# every row against the host, bit for bit; times of all rows; the same under the four tools of
-# compute-sanitizer; other builds; other people's kernels. Prints what belongs into
-# bench/results/gpu-NAME.md.
+# gpu.sh: everything about miras_cuda.cuh that takes a GPU, the most needed first: every row, model
+# and kernel against the host; some of that under the four tools of compute-sanitizer; times of all
+# rows; other builds; other people's kernels. Prints what belongs into bench/results/gpu-NAME.md.
 #   sh bench/gpu.sh [row ...]  exit status 77: there is no nvcc or no GPU; 1: something failed
+#   PARTS='checks sanitizer times peers builds'   which of these
 #   OUT=folder                 also keeps logs there
+#   BUILT=folder               programs that are there already are not built
 #   PYTHON=python3             has torch, and fla if it can; else peers are skipped
-# Builds are relocatable (-rdc=true): ptxas takes two minutes for one in one piece, and ten seconds
-# so. -fmad=false: nvcc would fuse products and sums that the host keeps apart: other bits.
-# A step that fails does not keep the others from running.
+# What is checked runs side by side, what is timed alone. With 16 processors checks take three
+# minutes, of which builds are two, sanitizers two, times eight.
+# Builds are relocatable (-rdc=true): in one piece ptxas takes over ten minutes. -fmad=false: nvcc
+# would fuse products and sums that the host keeps apart: other bits.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc) || { echo 'no nvcc'; exit 77; }
 nvidia-smi -L 2>/dev/null || { echo 'no GPU'; exit 77; }
+parts=" ${PARTS:-checks sanitizer times peers builds} "
 folder=${OUT:-}
 if [ -z "$folder" ]; then
   folder=$(mktemp -d) || exit 2
@@ -21,58 +24,109 @@ fi
 mkdir -p "$folder" || exit 2
 trap 'exit 2' HUP INT TERM
 failed=0
-flags='-O3 -std=c++14 -fmad=false -w -rdc=true'
-four=
-for arch in 80 90 100 120; do four="$four -gencode arch=compute_$arch,code=sm_$arch"; done
+flags='-O3 -std=c++17 -fmad=false -w -rdc=true -arch=native'
+flags="$flags -Xnvlink -suppress-stack-size-warning"
+asked() { case $parts in *" $1 "*) return 0 ;; esac; return 1; }
 build() {   # program, then flags and a source; its log beside it
   program=$1
   shift
+  [ -x "${BUILT:-}/$program" ] && cp "$BUILT/$program" "$folder/$program" && return
   # shellcheck disable=SC2086 # the flags are meant to split
   "$nvcc" $flags "$@" -o "$folder/$program" >"$folder/$program.log" 2>&1
+}
+ready() {   # program: is it there, now that its build has ended?
+  [ -x "$folder/$1" ] && return
+  echo "$1 was not built:"
+  tail -n 20 "$folder/$1.log"
+  return 1
 }
 step() {   # words, seconds, command...: its output, or the end of it if it fails
   words=$1 most=$2
   shift 2
-  echo "---- $words"
-  timeout "$most" "$@" >"$folder/log" 2>&1
+  begun=$(date +%s)
+  timeout "$most" stdbuf -oL "$@" >"$folder/step" 2>&1
   status=$?
+  echo "---- $words, $(($(date +%s) - begun)) s"
   case $status in
-    0|77) cat "$folder/log" ;;
-    *) tail -n 40 "$folder/log"; echo "FAILED: $words, status $status"; failed=1 ;;
+    0|77) cat "$folder/step" ;;
+    *) tail -n 60 "$folder/step"; echo "FAILED: $words, status $status"; failed=1 ;;
   esac
 }
-ready() {   # program: is it there, once its build has ended?
-  [ -x "$folder/$1" ] && return
-  echo "---- $1 was not built:"
-  tail -n 20 "$folder/$1.log"
-  failed=1
-  return 1
+begin() {   # program, words, seconds, command...: side by side with others, once it is built
+  (
+    program=$1 words=$2 most=$3
+    shift 3
+    ready "$program" || exit 1
+    begun=$(date +%s)
+    timeout "$most" stdbuf -oL "$@"
+    status=$?
+    echo "$words: status $status, $(($(date +%s) - begun)) s"
+    [ $status = 0 ] || [ $status = 77 ]
+  ) >"$folder/$number.said" 2>&1 && : >"$folder/$number.fine"
 }
+number=100
+told() {   # what those have said, in the order in which they began
+  wait
+  while [ "$shown" -le "$number" ]; do
+    if [ -e "$folder/$shown.said" ]; then
+      echo '----'
+      tail -n 80 "$folder/$shown.said"
+      [ -e "$folder/$shown.fine" ] ||
+        { echo "FAILED: $(tail -n 1 "$folder/$shown.said")"; failed=1; }
+    fi
+    shown=$((shown + 1))
+  done
+}
+shown=100
 
-build test -arch=native -x cu tests/test_cuda.cpp & test=$!
-build chunks -arch=native -x cu tests/test_cuda_chunks.cpp & chunks=$!
-build perceptrons -arch=native -x cu tests/test_cuda_perceptrons.cpp & perceptrons=$!
-build gpu -arch=native bench/gpu.cu & gpu=$!
-build few -arch=native -maxrregcount=128 bench/gpu.cu & few=$!
-build wide -arch=native -maxrregcount=128 -DMIRAS_CUDA_THREADS=256 bench/gpu.cu & wide=$!
-# shellcheck disable=SC2086
-build four $four -t 4 -x cu tests/test_cuda.cpp & fat=$!
-build whole -rdc=false -arch=native bench/gpu.cu & whole=$!
 echo "$("$nvcc" --version | sed -n 's/.*release.* V/nvcc /p'), $(date +%Y-%m-%d), $flags"
 nvidia-smi --query-gpu=driver_version,power.limit,clocks.max.sm,clocks.max.mem --format=csv,noheader
 
-wait $test
-ready test && step 'every row against the host' 300 "$folder/test"
-wait $chunks
-ready chunks && step 'chunks on matrix units against the host' 60 "$folder/chunks"
-wait $perceptrons
-ready perceptrons && step 'perceptrons on matrix units against the host' 60 "$folder/perceptrons"
-wait $gpu
-if ready gpu; then
+if asked checks || asked sanitizer; then
+  for name in test_cuda test_cuda_model test_cuda_chunks test_cuda_perceptrons test_cuda_kernels \
+    test_cuda_segments test_cuda_units; do
+    number=$((number + 1))
+    part=-DMIRAS_NO_MODEL
+    case $name in test_cuda_model|test_cuda_kernels) part= ;; esac
+    (
+      # shellcheck disable=SC2086
+      build $name $part -x cu tests/$name.cpp
+      asked checks && begin $name $name 150 "$folder/$name"
+    ) &
+  done
+  number=$((number + 1))
+  (
+    build lm_cuda examples/lm_cuda.cu
+    asked checks && begin lm_cuda lm_cuda 100 env LM_CUDA="$folder/lm_cuda" sh tests/test_cuda_lm.sh
+  ) &
+fi
+if asked times; then build gpu -DMIRAS_NO_MODEL bench/gpu.cu & fi
+told
+
+sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer) ||
+  sanitizer=
+if asked sanitizer && [ "$sanitizer" ]; then
+  for tool in memcheck racecheck synccheck initcheck; do
+    for name in test_cuda test_cuda_chunks test_cuda_perceptrons test_cuda_model; do
+      number=$((number + 1))
+      case $name in                  # shared memory, too, and perceptrons
+        test_cuda) rows='linear-attention gated-deltanet ttt-mlp mesa' ;;
+        test_cuda_chunks) rows='kda deltanet' ;;
+        test_cuda_perceptrons) rows=ttt-mlp ;;
+        test_cuda_model) rows='gated-deltanet chunks-kda' ;;
+      esac
+      # shellcheck disable=SC2086
+      begin $name "$tool, $name" 110 "$sanitizer" --tool $tool --error-exitcode 9 \
+        "$folder/$name" $rows &
+    done
+  done
+  told
+fi
+
+if asked times && ready gpu; then
   step 'decode' 200 env ONLY=decode "$folder/gpu" "$@"
   step 'decode, states in half the bytes' 60 env HALF=1 "$folder/gpu" retnet gla mamba2 deltanet \
     gated-deltanet kda
-  step 'passes' 500 env ONLY=passes "$folder/gpu" "$@"
   matrices='gated-deltanet deltanet retnet mamba2'
   # shellcheck disable=SC2086 # the rows are meant to split
   for products in 2 1; do
@@ -84,33 +138,28 @@ if ready gpu; then
         PRODUCTS=$products "$folder/gpu" titans yaad ttt-mlp
     done
   done
+  step 'passes' 500 env ONLY=passes "$folder/gpu" "$@"
   step 'decode, 64 x 64' 200 env ONLY=decode D=64 "$folder/gpu" "$@"
 fi
-sanitizer=$(command -v compute-sanitizer || command -v /usr/local/cuda/bin/compute-sanitizer) || {
-  sanitizer=
-  echo '---- there is no compute-sanitizer'
-}
-for tool in memcheck racecheck synccheck initcheck; do   # shared memory, too, and a perceptron
-  [ -z "$sanitizer" ] || ! [ -x "$folder/test" ] && continue
-  step "$tool" 120 "$sanitizer" --tool $tool --error-exitcode 9 "$folder/test" linear-attention \
-    gated-deltanet ttt-mlp mesa
-  step "$tool, chunks" 120 "$sanitizer" --tool $tool --error-exitcode 9 "$folder/chunks" kda \
-    deltanet
-  step "$tool, perceptrons" 120 "$sanitizer" --tool $tool --error-exitcode 9 \
-    "$folder/perceptrons" ttt-mlp
-done
-compared='gated-deltanet gla ttt-mlp titans'
-wait $few $wide
-# shellcheck disable=SC2086
-{
-  ready few && step '128 registers, 128 threads' 120 "$folder/few" $compared
-  ready wide && step '128 registers, 256 threads' 120 "$folder/wide" $compared
-}
-wait $fat
-ready four && step 'a build for four GPUs' 60 "$folder/four" gated-deltanet titans
-step 'peers' 200 "${PYTHON:-python3}" bench/gpu_peers.py
-wait $whole
-# shellcheck disable=SC2086
-ready whole && step 'a build in one piece' 120 "$folder/whole" $compared
+asked peers && step 'peers' 200 "${PYTHON:-python3}" bench/gpu_peers.py
+if asked builds; then
+  compared='gated-deltanet gla ttt-mlp titans'
+  four=
+  for arch in 80 90 100 120; do four="$four -gencode arch=compute_$arch,code=sm_$arch"; done
+  build few -DMIRAS_NO_MODEL -maxrregcount=128 bench/gpu.cu &
+  build wide -DMIRAS_NO_MODEL -maxrregcount=128 -DMIRAS_CUDA_THREADS=256 bench/gpu.cu &
+  (
+    flags=$(echo "$flags" | sed 's/-arch=native//')
+    # shellcheck disable=SC2086
+    build four -DMIRAS_NO_MODEL $four -t 4 -x cu tests/test_cuda.cpp
+  ) &
+  wait
+  # shellcheck disable=SC2086
+  {
+    ready few && step '128 registers, 128 threads' 120 "$folder/few" $compared
+    ready wide && step '128 registers, 256 threads' 120 "$folder/wide" $compared
+    ready four && step 'a build for four GPUs' 60 "$folder/four" gated-deltanet titans
+  }
+fi
 [ $failed = 0 ] && echo 'all done' || echo 'something failed'
 exit $failed

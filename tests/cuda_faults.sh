@@ -264,7 +264,9 @@ static void kernel(const job a) {
 }
 int main(int, char **argv) {
   const job a = {atoi(argv[1])};
-  return !MIRAS__LAUNCH(kernel, 2, 64 * sizeof(float), NULL, a);
+  void *arguments[1] = {(void *)&a};
+  const dim3 grid(a.planted == 8 ? 0 : 2), block(a.planted == 9 ? 288 : MIRAS_CUDA_THREADS);
+  return cudaLaunchKernel(kernel, grid, block, arguments, a.planted == 7 ? 50000 : 256, NULL);
 }
 END
 
@@ -282,6 +284,9 @@ small 'two barriers of a block, each for half of it' 3 'they wait for each other
 small 'a barrier without a thread that has ended' 2 'thread 3 has ended' -O1
 small 'two barriers of a warp, each for some of its lanes' 4 'they wait for each other' -O1
 small 'an exchange with a lane outside the mask' 5 'who is not there\|not in the mask' -O1
+small 'shared memory that nobody allowed' 7 '50000 bytes of shared memory' -O1
+small 'a grid without blocks' 8 'refuses a grid with 0 blocks' -O1
+small 'more threads than registers' 9 '288 threads, too many' -O1
 small 'a stack that is too small' 6 'more than SHIM_STACK bytes' -O0
 if "$cxx" -fsanitize=address "$folder/try.cpp" -o "$folder/try" 2>/dev/null && "$folder/try"; then
   address='-O1 -fsanitize=address'

@@ -2,7 +2,8 @@
  * time; a barrier or a warp's exchange is where they wait for each other, and which of those that
  * can go on does so first is drawn. Threads that wait for each other at different places, or for
  * one that has ended, stop the program with a sentence, and so do a stack that is too small and
- * copies that nobody has waited for.
+ * copies that nobody has waited for, and grids that a card would not begin: too much shared memory,
+ * too many blocks, threads, bytes of arguments or registers (cuda_table.txt).
  * Under -fsanitize=address what lies beyond shared memory is watched, under -fsanitize=thread races
  * are (cuda_races.h). POSIX. */
 #include <math.h>
@@ -14,6 +15,10 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
+#ifdef __linux__
+  #include <elf.h>
+  #include <sys/auxv.h>
+#endif
 #if defined(__SANITIZE_ADDRESS__)
   #define SHIM_ADDRESSES 1
 #elif defined(__has_feature)
@@ -454,13 +459,94 @@ SHIM_UNWATCHED static void shim_multiply(float c[4], const unsigned a[4], unsign
   shim_wait(0xffffffffu, SHIM_TAKEN, where, within);
 }
 
+/* ---- what a grid is called, and its registers ---- */
+
+/* The mangled name of a function of this program, which its own file knows; NULL: it does not. */
+static const char *shim_symbol(uintptr_t kernel) {
+#if defined(__ELF__) && defined(__LP64__) && defined(__linux__)
+  static const char *file;
+  static size_t bytes;
+  const Elf64_Ehdr *head;
+  const Elf64_Shdr *section;
+  uintptr_t base = 0;
+  if (!file) {
+    FILE *f = fopen("/proc/self/exe", "rb");
+    if (!f || fseek(f, 0, SEEK_END)) return NULL;
+    bytes = (size_t)ftell(f);
+    file = (const char *)mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fileno(f), 0);
+    fclose(f);
+    if (file == (const char *)MAP_FAILED) exit(2);
+  }
+  head = (const Elf64_Ehdr *)(const void *)file;
+  section = (const Elf64_Shdr *)(const void *)(file + head->e_shoff);
+  if (head->e_type == ET_DYN) {      /* where it was put: its headers say where they are          */
+    const Elf64_Phdr *p = (const Elf64_Phdr *)getauxval(AT_PHDR);
+    base = (uintptr_t)p - head->e_phoff;
+  }
+  for (unsigned i = 0; i < head->e_shnum; i++) {
+    const Elf64_Sym *s = (const Elf64_Sym *)(const void *)(file + section[i].sh_offset);
+    if (section[i].sh_type != SHT_SYMTAB) continue;
+    for (size_t n = section[i].sh_size / sizeof *s; n--; s++)
+      if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_value && s->st_value + base == kernel)
+        return file + section[section[i].sh_link].sh_offset + s->st_name;
+  }
+#endif
+  (void)kernel;
+  return NULL;
+}
+
+/* As cuda_table.txt calls it: the last of the names in a mangled one that are the house's and of a
+ * grid, and the numbers that a template was made of. */
+static const char *shim_name(uintptr_t kernel) {
+  static char name[128];
+  const char *s = shim_symbol(kernel), *run = s ? strstr(s, "miras__run_") : NULL;
+  size_t n = 0, length;
+  if (!run) return s ? s : "a grid";
+  length = (size_t)strtol(run - (run[-2] >= '0' && run[-2] <= '9' ? 2 : 1), NULL, 10) - 7;
+  n = (size_t)snprintf(name, sizeof name, "%.*s", (int)length, run + 7);
+  for (s = run + 7 + length; (s = strstr(s, "Li")); s += 2)
+    n += (size_t)snprintf(name + n, sizeof name - n, "%c%ld", strchr(name, '<') ? ',' : '<',
+                          strtol(s + 2, NULL, 10));
+  if (strchr(name, '<')) snprintf(name + n, sizeof name - n, ">");
+  return name;
+}
+
+/* The most that the table beside this file has of it for any GPU, or else that there can be. */
+static unsigned shim_registers(uintptr_t kernel) {
+  char path[1024], line[256], row[128];
+  const char *const name = shim_name(kernel), *const end = strrchr(__FILE__, '/');
+  unsigned most = 0, registers;
+  FILE *f;
+  snprintf(path, sizeof path, "%.*scuda_table.txt", end ? (int)(end + 1 - __FILE__) : 0, __FILE__);
+  f = fopen(path, "r");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "%*s %127s %u", row, &registers) == 2 && !strcmp(row, name) &&
+        registers > most)
+      most = registers;
+  if (f) fclose(f);
+  return most ? most : 255;
+}
+
 /* ---- what the host calls: a stream does at once what it is asked to ---- */
 
 typedef void *cudaStream_t;
-typedef enum { cudaSuccess, cudaErrorInvalidValue } cudaError_t;
+typedef enum { cudaSuccess, cudaErrorInvalidValue, cudaErrorLaunchOutOfResources } cudaError_t;
 typedef enum {
   cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice
 } cudaMemcpyKind;
+
+/* What fails is also remembered until somebody asks. */
+static cudaError_t shim_last;
+static cudaError_t shim_result(cudaError_t e) {
+  if (e != cudaSuccess) shim_last = e;
+  return e;
+}
+static cudaError_t cudaPeekAtLastError(void) { return shim_last; }
+static cudaError_t cudaGetLastError(void) {
+  const cudaError_t e = shim_last;
+  shim_last = cudaSuccess;
+  return e;
+}
 
 static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
                                    cudaStream_t) {
@@ -469,7 +555,7 @@ static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cud
 }
 static cudaError_t cudaMalloc(void **to, size_t bytes) {
   *to = malloc(bytes);
-  if (!*to) return cudaErrorInvalidValue;
+  if (!*to) return shim_result(cudaErrorInvalidValue);
   memset(*to, 255, bytes);           /* not a number                                              */
   SHIM_LANDED(*to, bytes);
   return cudaSuccess;
@@ -480,32 +566,104 @@ static cudaError_t cudaFree(void *p) {
   return cudaSuccess;
 }
 static cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
+static cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
+  memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+/* ---- the card: an H100's limits, and what grids take of it ---- */
+
+enum {
+  SHIM_UNASKED = 48 << 10,           /* bytes of shared memory that a block has unasked, ...      */
+  SHIM_SHARED = 227 << 10,           /* ... and at most                                           */
+  SHIM_REGISTERS = 64 << 10,
+  SHIM_ARGUMENTS = 32764             /* bytes; before CUDA 12.1 4096                              */
+};
+static size_t shim_stack = 1024;     /* bytes that threads may take                               */
+static int shim_code = 90;           /* the compute capability, times 10, that code is for        */
+static int shim_dry;                 /* 1: grids begin, and do nothing                            */
+static int shim_refuses;             /* 1: a launch that the card refuses says so to its caller
+                                        alone; else the program ends                              */
 typedef enum { cudaLimitStackSize } cudaLimit;
 static cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit) {
-  *value = 1024;
+  *value = shim_stack;
   return cudaSuccess;
 }
 static cudaError_t cudaDeviceSetLimit(cudaLimit, size_t bytes) {
-  return bytes > SHIM_STACK ? cudaErrorInvalidValue : cudaSuccess;
+  if (bytes > SHIM_STACK) return shim_result(cudaErrorInvalidValue);
+  shim_stack = bytes;
+  return cudaSuccess;
 }
-typedef enum {
-  cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrComputeCapabilityMajor
-} cudaDeviceAttr;
+typedef enum { cudaDevAttrMaxSharedMemoryPerBlockOptin } cudaDeviceAttr;
 typedef enum { cudaFuncAttributeMaxDynamicSharedMemorySize } cudaFuncAttribute;
 static cudaError_t cudaGetDevice(int *device) {
   *device = 0;
   return cudaSuccess;
 }
-static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int) {
-  *value = what == cudaDevAttrComputeCapabilityMajor ? 9 : 227 << 10;
+static cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
+  *value = SHIM_SHARED;
   return cudaSuccess;
 }
-template <class F> static cudaError_t cudaFuncSetAttribute(F kernel, cudaFuncAttribute, int) {
-  return kernel ? cudaSuccess : cudaErrorInvalidValue;
+
+/* Grids by where they are, and bytes of shared memory that a block of each may have. */
+typedef struct shim_grid {
+  uintptr_t kernel;
+  size_t allowed;
+  unsigned registers;                /* of a thread; 0: not looked up yet                         */
+} shim_grid;
+static shim_grid *shim_grid_of(uintptr_t kernel) {
+  static shim_grid grids[256];
+  static unsigned count;
+  unsigned i = 0;
+  while (i < count && grids[i].kernel != kernel) i++;
+  if (i == sizeof grids / sizeof grids[0]) exit(2);
+  if (i == count) {
+    grids[count].kernel = kernel;
+    grids[count++].allowed = SHIM_UNASKED;
+  }
+  return &grids[i];
 }
-static cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) {
-  memset(to, value, bytes);
+template <class F>
+static cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes) {
+  if (!kernel || bytes < 0 || bytes > SHIM_SHARED) return shim_result(cudaErrorInvalidValue);
+  shim_grid_of((uintptr_t)kernel)->allowed = (size_t)bytes;
   return cudaSuccess;
+}
+struct cudaFuncAttributes { int ptxVersion, binaryVersion; };
+static cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *kernel) {
+  if (!kernel) return shim_result(cudaErrorInvalidValue);
+  a->ptxVersion = shim_code, a->binaryVersion = 90;
+  return cudaSuccess;
+}
+
+struct dim3 {
+  unsigned x, y, z;
+  explicit dim3(unsigned across = 1, unsigned down = 1, unsigned deep = 1)
+      : x(across), y(down), z(deep) {}
+};
+
+/* Would a card begin such a grid? */
+static cudaError_t shim_begins(shim_grid *g, dim3 grid, dim3 block, size_t argument, size_t bytes) {
+  const unsigned long threads = (unsigned long)block.x * block.y * block.z;
+  const unsigned registers = g->registers = g->registers ? g->registers : shim_registers(g->kernel);
+  const char *why = NULL;
+  cudaError_t e = cudaErrorInvalidValue;
+  if (!grid.x || grid.x > 0x7fffffffu || !grid.y || grid.y > 65535 || !grid.z || grid.z > 65535)
+    why = "blocks", bytes = grid.x;
+  else if (!threads || threads > 1024 || !block.z || block.z > 64) why = "threads", bytes = threads;
+  else if (bytes > g->allowed) why = "bytes of shared memory";
+  else if (argument > SHIM_ARGUMENTS) why = "bytes of arguments", bytes = argument;
+  /* registers are dealt out to warps, in units of 256 */
+  else if ((threads + 31) / 32 * ((registers + 7) / 8 * 256) > SHIM_REGISTERS)
+    why = "threads, too many for its registers", bytes = threads, e = cudaErrorLaunchOutOfResources;
+  if (!why) return cudaSuccess;
+  if (!shim_refuses) {
+    fprintf(stderr, "%s: a card refuses a grid with %lu %s (allowed: %lu bytes shared; %u "
+                    "registers)\n", shim_name(g->kernel), (unsigned long)bytes, why,
+            (unsigned long)g->allowed, registers);
+    exit(1);
+  }
+  return shim_result(e);
 }
 
 template <class A> struct shim_kernel {
@@ -516,20 +674,23 @@ template <class A> struct shim_kernel {
     k->kernel(*k->argument);
   }
 };
+static void (*shim_launched)(uintptr_t kernel);   /* who wants to know                            */
+
 /* kernel(argument) in a grid. Blocks run one after the other, the last one first. */
 template <class A>
-SHIM_UNWATCHED static int shim_launch(void (*kernel)(const A), size_t blocks, unsigned threads,
-                                      size_t bytes, const A &argument) {
-  shim_kernel<A> k = {kernel, &argument};
-  gridDim.x = (unsigned)blocks;
+SHIM_UNWATCHED static cudaError_t cudaLaunchKernel(void (*kernel)(const A), dim3 grid, dim3 block,
+                                                   void **arguments, size_t bytes, cudaStream_t) {
+  shim_kernel<A> k = {kernel, (const A *)arguments[0]};
+  const cudaError_t e = shim_begins(shim_grid_of((uintptr_t)kernel), grid, block, sizeof(A), bytes);
+  unsigned blocks = grid.x;
+  if (e != cudaSuccess) return e;
+  if (shim_launched) shim_launched((uintptr_t)kernel);
+  if (shim_dry) return cudaSuccess;
+  gridDim.x = blocks;
   SHIM_LAUNCHED();
   while (blocks--) {
-    blockIdx.x = (unsigned)blocks;
-    shim_block(threads, bytes, shim_kernel<A>::run, &k);
+    blockIdx.x = blocks;
+    shim_block(block.x, bytes, shim_kernel<A>::run, &k);
   }
-  return 1;
+  return cudaSuccess;
 }
-#define MIRAS__LAUNCH_OF(threads, kernel, blocks, bytes, stream, argument) \
-  ((void)(stream), shim_launch(kernel, blocks, threads, bytes, argument))
-#define MIRAS__LAUNCH(kernel, blocks, bytes, stream, argument) \
-  MIRAS__LAUNCH_OF(MIRAS_CUDA_THREADS, kernel, blocks, bytes, stream, argument)

@@ -230,13 +230,13 @@ fi
 cuda='miras_cuda.cuh without a GPU'
 cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
   case $1 in
-    test_cuda_model|test_cuda_kernels) parts= ;;
+    test_cuda_model|test_cuda_kernels|test_cuda_limits) parts= ;;
     *) parts=-DMIRAS_NO_MODEL ;;
   esac
   echo "-std=c++11 $fused -ffp-contract=off -DMIRAS_NO_AVX512 $parts tests/$1.cpp"
 }
 cuda_tests='test_cuda test_cuda_segments test_cuda_chunks test_cuda_perceptrons test_cuda_kernels'
-cuda_tests="$cuda_tests test_cuda_model test_cuda_units"
+cuda_tests="$cuda_tests test_cuda_model test_cuda_units test_cuda_limits"
 for name in $cuda_tests; do
   has g++ && job "$cuda: $name" "g++ -O1 $(cuda_of $name) -o '$build/$name' -lm && '$build/$name'"
 done
@@ -261,7 +261,7 @@ if [ "$mode" = all ]; then
         test_cuda_segments) rows='gated-deltanet' ;;
         test_cuda_chunks) rows='kda gated-deltanet deltanet retnet' ;;
         test_cuda_perceptrons) rows='ttt-mlp channels moneta' ;;
-        test_cuda_kernels) continue ;;
+        test_cuda_kernels|test_cuda_limits) continue ;;
       esac
       job "$cuda: races, $name" "
 g++ -O1 -g1 -fsanitize=thread -c $(cuda_of $name) -o '$build/$name.races.o' &&

@@ -2,6 +2,8 @@
 # test_cuda_lm.sh: examples/lm_cuda.cu, its GPU played by cuda_shim.h, against examples/lm.c: the
 # file of a training, scores of a text and a text of its own are the same.
 #   sh tests/test_cuda_lm.sh      exit status 77: the host has no fused multiply-add
+#   LM_CUDA=program ...           built by nvcc with -fmad=false, for a GPU that is there. Attention
+#                                 has a last bit of its own then, so its files may differ
 set -u
 cd "$(dirname "$0")/.." || exit 2
 folder=$(mktemp -d) || exit 2
@@ -14,11 +16,18 @@ cat >"$folder/lm_cuda.cpp" <<'END'
 #include "examples/lm_cuda.cu"
 END
 "${CC:-cc}" -O1 examples/lm.c -o "$folder/lm" -lm -lpthread || exit 1
-"${CXX:-c++}" -std=c++17 -O1 -ffp-contract=off -w -I. "$folder/lm_cuda.cpp" -o "$folder/lm_cuda" \
-  -lm -lpthread || exit 1
+card=${LM_CUDA:+there}
+if [ "$card" ]; then
+  cp "$LM_CUDA" "$folder/lm_cuda" || exit 1
+else
+  "${CXX:-c++}" -std=c++17 -O1 -ffp-contract=off -w -I. "$folder/lm_cuda.cpp" \
+    -o "$folder/lm_cuda" -lm -lpthread || exit 1
+fi
 head -c 3000 README.md >"$folder/text"
 cd "$folder" || exit 2
-for word in bf16 half; do          # this build's blocks are too small; no such word
+words='bf16 half'                  # this build's blocks are too small; no such word
+[ "$card" ] && words=half
+for word in $words; do
   ./lm_cuda train text --products $word 2>said && { echo "--products $word is taken"; exit 1; }
   grep -E 'MIRAS_CUDA_THREADS is 32|must be float, bf16x3 or bf16' said || { cat said; exit 1; }
 done
@@ -34,7 +43,9 @@ for what in '--model yaad --carry 0.5 --dropout 0.1' '--model gated-deltanet' \
     head -n 3 score >$program.score
   done
   for kind in safetensors text score; do
-    cmp lm.$kind lm_cuda.$kind || { echo "$what: differs"; exit 1; }
+    cmp lm.$kind lm_cuda.$kind && continue
+    [ "$card$what" = 'there--model transformer' ] || { echo "$what: differs"; exit 1; }
+    [ $kind = score ] && cat lm.score lm_cuda.score
   done
-  echo "$what: the same"
+  echo "$what: compared"
 done

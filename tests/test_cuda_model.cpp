@@ -8,14 +8,11 @@
 #ifndef __CUDACC__
   #include "cuda_shim.h"
 /* How often a kernel was launched, there and back. */
-static struct { void (*kernel)(void); unsigned times; } counted[2];
-template <class F> static void count_launch(F *kernel) {
-  counted[0].times += (void (*)(void))kernel == counted[0].kernel;
-  counted[1].times += (void (*)(void))kernel == counted[1].kernel;
+static struct { uintptr_t kernel; unsigned times; } counted[2];
+static void count_launch(uintptr_t kernel) {
+  counted[0].times += kernel == counted[0].kernel;
+  counted[1].times += kernel == counted[1].kernel;
 }
-  #undef MIRAS__LAUNCH_OF
-  #define MIRAS__LAUNCH_OF(threads, kernel, blocks, bytes, stream, argument) \
-    (count_launch(kernel), shim_launch(kernel, blocks, threads, bytes, argument))
 #endif
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
@@ -100,8 +97,9 @@ static int in_chunks(miras_cuda_model *g) {
   memcpy(&there, g->held, sizeof there);
   s = there.m->layers[0].s;
 #ifndef __CUDACC__
+  shim_launched = count_launch;
   for (back = 0; back < 2; back++) {
-    counted[back].kernel = (void (*)(void))miras__cuda_layer_grid(&there, s, back).grid;
+    counted[back].kernel = (uintptr_t)miras__cuda_layer_grid(&there, s, back).grid;
     counted[back].times = 0;
   }
 #endif

@@ -15,7 +15,11 @@ static unsigned threads = 128;
 #include "../miras_cuda.cuh"
 #include <stdio.h>
 #ifdef __CUDACC__
-static unsigned shim_findings(void) { return 0; }
+static unsigned shim_findings(void) {   /* what CUDA says                                         */
+  const cudaError_t e = cudaPeekAtLastError();
+  if (e != cudaSuccess) printf("%s: %s\n", cudaGetErrorName(e), cudaGetErrorString(e));
+  return e != cudaSuccess;
+}
 #endif
 
 /* C [m, n] = mode(A [m, k] B [k, n]); rows of each lie `gap` floats farther apart than they are
