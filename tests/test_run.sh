@@ -116,6 +116,14 @@ size=$(wc -c <"$model/model.safetensors")
 [ ! -s got ] || say "a model of NaN says $(cat got)"
 "$run" damaged.folder --ids --score <eight >log 2>&1; expect 1 'not finite' $?
 "$run" damaged.folder --ids --threads 2 <eight >log 2>&1; expect 1 'not finite' $?
+"$run" damaged.folder --save nan.safetensors >log 2>&1; expect 0 '' $?
+{ echo 'miras-lm 1'; echo 'context 8'; echo 'characters 48'
+  for c in 2 3 4; do for d in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do echo $c$d; done; done
+} >nan.safetensors.vocab
+"$lm" generate nan.safetensors --prompt '1234' >log 2>&1; expect 1 'not finite' $?
+printf '1234567890' >digits
+"$lm" eval nan.safetensors digits >log 2>&1; expect 1 'not finite' $?
+[ ! -e nan.safetensors.positions.svg ] || say 'losses that are not finite were drawn'
 
 # Any number of threads says the same, and the clock on the wall is asked.
 ids <twenty >want
