@@ -803,7 +803,7 @@ static void show(progress *p, size_t step, size_t steps, double loss, double val
 }
 
 /* Is there a token to draw? */
-static int finite(const float *logits, int count) {
+static int can_draw(const float *logits, int count) {
   int i, numbers = 0;
   for (i = 0; i < count; i++) {
     if (!(logits[i] <= FLT_MAX)) return 0;
@@ -820,15 +820,17 @@ static void write_sample(const miras_model *m, const vocabulary *v, const int32_
   logits = miras_session_prefill(s, prompt, n);
   while (count-- > 0 && logits) {
     unsigned char text[4];
-    const int32_t token = finite(logits, v->count) ? miras_sample(logits, v->count, &sampling) : -1;
+    const int drawn = can_draw(logits, v->count);
+    const int32_t token = drawn ? miras_sample(logits, v->count, &sampling) : -1;
     if (token < 0) {
       fflush(stdout);
       die(1, "behind %lu tokens the model's logits are not finite: its weights are damaged, or too "
-             "large for --weights", (unsigned long)miras_session_position(s));
+             "large for --weights", (unsigned long)n);
     }
     fwrite(text, 1, token_text(v, token, text), stdout);
     fflush(stdout);
     logits = miras_session_step(s, token);
+    n++;
   }
   miras_session_close(s);
 }
