@@ -5,7 +5,7 @@
  * Run it from the folder that holds miras.h. Without arguments it learns the bytes of miras.h and
  * README.md for a minute on all cores, then leaves
  *     model.safetensors, model.safetensors.vocab    the model and its vocabulary
- *     loss.csv, loss.svg                            the losses of every step, and their chart
+ *     model.safetensors.loss.csv, .loss.svg         the losses of every step, and their chart
  * and prints text of its own, after two losses of the last tenth, which it did not learn from: in
  * windows of the length that it trained with, and in one pass from the first token to the last. The
  * second should not be the higher one: then the memory lasts.
@@ -28,6 +28,7 @@
   #define _DARWIN_C_SOURCE
 #endif
 #include <errno.h>
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -118,10 +119,8 @@ static unsigned char *read_file(const char *path, size_t *count, int quiet) {
   return text;
 }
 
-/* head + tail; with folder set, only the folder part of head. */
-static char *join(const char *head, const char *tail, int folder) {
-  const char *slash = strrchr(head, '/');
-  size_t n = folder ? (slash ? (size_t)(slash - head) + 1 : 0) : strlen(head);
+static char *join(const char *head, const char *tail) {
+  const size_t n = strlen(head);
   char *path = (char *)grow(NULL, n + strlen(tail) + 1, 1);
   memcpy(path, head, n);
   memcpy(path + n, tail, strlen(tail) + 1);
@@ -139,7 +138,7 @@ static FILE *create(const char *path) {
     char end[64];
     snprintf(end, sizeof end, ".tmp-%ld-%d", (long)getpid(), i);
     free(part);
-    part = join(path, end, 0);
+    part = join(path, end);
     f = fopen(part, "wbx"); /* x: not one that is there, be it a link */
     if (!f && errno != EEXIST) break;
   }
@@ -153,6 +152,44 @@ static void finish(FILE *f, const char *path) {
     remove(part);
     die(1, "%s cannot be written: the disk may be full", path);
   }
+}
+
+/* Do both paths lead to one file that is there? */
+static int same_file(const char *a, const char *b) {
+#ifdef _WIN32
+  char x[1024], y[1024];
+  return _fullpath(x, a, sizeof x) && _fullpath(y, b, sizeof y) && !_stricmp(x, y);
+#else
+  struct stat x, y;
+  return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+#endif
+}
+
+/* What is written must not take the place of what is read: of a file, or of its vocabulary. */
+static void not_input(const char *option, const char *out, const char *in) {
+  char *vocab = join(in, ".vocab");
+  if (same_file(out, in) || same_file(out, vocab))
+    die(2, "%s is %s, which is read from and would be replaced", option, out);
+  free(vocab);
+}
+
+/* Letters to change, leave out or put in until a is b; words of more than 63 are far from all. */
+static int distance(const char *a, const char *b) {
+  const int n = (int)strlen(a), m = (int)strlen(b);
+  int row[64], i, k;
+  if (n > 63 || m > 63) return 64;
+  for (k = 0; k <= m; k++) row[k] = k;
+  for (i = 1; i <= n; i++) {
+    int corner = row[0];
+    row[0] = i;
+    for (k = 1; k <= m; k++) {
+      const int above = row[k], best = above < row[k - 1] ? above + 1 : row[k - 1] + 1;
+      const int changed = corner + (a[i - 1] != b[k - 1]);
+      row[k] = best < changed ? best : changed;
+      corner = above;
+    }
+  }
+  return row[m];
 }
 
 /* Leave now, and not after hours, if no file can be written here. */
@@ -172,6 +209,7 @@ typedef struct vocabulary {
   int characters;          /* 0: a token is a byte; 1: token i is the character code[i] */
   uint32_t *code;          /* Unicode, ascending */
   int context;             /* that the model was trained with */
+  char model[32];          /* the name of its row or kind; "": not known */
 } vocabulary;
 
 /* One UTF-8 character; its length, or 0 where the bytes are none. */
@@ -206,7 +244,7 @@ static int by_code(const void *a, const void *b) {
 
 static vocabulary make_vocabulary(const unsigned char *text, size_t n, int characters,
                                   const char *name) {
-  vocabulary v = {256, 0, NULL, 64};
+  vocabulary v = {256, 0, NULL, 64, ""};
   unsigned char *seen;
   size_t i, length;
   uint32_t c = 0;
@@ -257,9 +295,10 @@ static size_t token_text(const vocabulary *v, int32_t token, unsigned char out[4
   return 1;
 }
 
-/* MODEL.vocab is a text file: "context 64", then "bytes", or "characters 65" and their codes. */
+/* MODEL.vocab is a text file: "context 64", then "bytes", or "characters 65" and their codes, then
+ * "model yaad", which older files do not say. */
 static void save_vocabulary(const vocabulary *v, const char *model_path) {
-  char *path = join(model_path, ".vocab", 0);
+  char *path = join(model_path, ".vocab");
   FILE *f = create(path);
   int i;
   fprintf(f, "miras-lm 1\ncontext %d\n", v->context);
@@ -267,13 +306,14 @@ static void save_vocabulary(const vocabulary *v, const char *model_path) {
   else fprintf(f, "characters %d\n", v->count);
   for (i = 0; v->characters && i < v->count; i++)
     fprintf(f, "%lx%c", (unsigned long)v->code[i], i % 16 == 15 || i + 1 == v->count ? '\n' : ' ');
+  if (v->model[0]) fprintf(f, "model %s\n", v->model);
   finish(f, path);
   free(path);
 }
 
 static vocabulary load_vocabulary(const char *model_path, int vocab) {
-  vocabulary v = {256, 0, NULL, 64};
-  char *path = join(model_path, ".vocab", 0), word[16];
+  vocabulary v = {256, 0, NULL, 64, ""};
+  char *path = join(model_path, ".vocab"), word[16];
   FILE *f = fopen(path, "r");
   int i, good = 0;
   if (!f) {
@@ -293,6 +333,7 @@ static vocabulary load_vocabulary(const char *model_path, int vocab) {
       }
     }
   }
+  if (good && fscanf(f, " model %31s", v.model) != 1) v.model[0] = 0;
   fclose(f);
   if (!good) die(1, "%s is damaged", path);
   if (v.count != vocab) die(1, "%s lists %d tokens, but the model has %d", path, v.count, vocab);
@@ -340,6 +381,31 @@ static const option *find_option(const option *table, const char *name, char com
   return NULL;
 }
 
+/* The name of what `words` begins with, up to a space. */
+static void nearest_of(const char *words, const char *name, char best[64]) {
+  while (*words) {
+    char word[64];
+    size_t n = strcspn(words, " ");
+    snprintf(word, sizeof word, "%.*s", (int)(n < 63 ? n : 63), words);
+    if (n && distance(word, name) < distance(best, name)) memcpy(best, word, sizeof word);
+    words += n + (words[n] != 0);
+  }
+}
+
+/* No option of that name: leave with the nearest. */
+static void no_option(const option *o, const char *text, const char *name, char command) {
+  char best[64] = "";
+  const option *of = o;
+  for (; o->name; o++)
+    if (strchr(o->commands, command)) nearest_of(o->name, text + 2, best);
+  for (; of->name && strcmp(of->name, text + 2);) of++;
+  if (of->name)
+    die(2, "%s is no option of %s, but of another command; lm --help lists them", text, name);
+  if (distance(best, text + 2) < 4)
+    die(2, "%s is no option of %s; is it --%s? lm --help lists them", text, name, best);
+  die(2, "%s is no option of %s; lm --help lists them", text, name);
+}
+
 static void print_help(const option *table) {
   static const struct { char letter; const char *name; } part[] = {
     {'t', "train"}, {'g', "generate"}, {'e', "eval"}, {'c', "convert, emit"}};
@@ -367,6 +433,11 @@ static void print_help(const option *table) {
   }
 }
 
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 static void parse(options *o, const option *table, int argc, char **argv, char command, int files) {
   int i, got = 0, got_list;
   for (i = 2; i < argc; i++) {
@@ -380,7 +451,7 @@ static void parse(options *o, const option *table, int argc, char **argv, char c
       continue;
     }
     p = find_option(table, text + 2, command);
-    if (!p) die(2, "%s is no option of %s; lm --help lists them", text, argv[1]);
+    if (!p) no_option(table, text, argv[1], command);
     if (p->type == 'f') { *(int *)p->value = 1; continue; }
     if (++i == argc) die(2, "%s needs a value behind it", text);
     if (p->type == 's') { *(const char **)p->value = argv[i]; continue; }
@@ -494,7 +565,7 @@ static score score_all(const score bins[BINS]) {
   return all;
 }
 
-/* ---- the record of a run: loss.csv and loss.svg ---------------------------------------------- */
+/* ---- the record of a run: its .loss.csv and .loss.svg ---------------------------------------- */
 
 typedef struct record { float *loss, *val; size_t count, room; } record; /* NAN: not measured */
 
@@ -731,6 +802,16 @@ static void show(progress *p, size_t step, size_t steps, double loss, double val
   progress_open = p->live;
 }
 
+/* Is there a token to draw? */
+static int can_draw(const float *logits, int count) {
+  int i, numbers = 0;
+  for (i = 0; i < count; i++) {
+    if (!(logits[i] <= FLT_MAX)) return 0;
+    numbers += logits[i] >= -FLT_MAX;
+  }
+  return numbers > 0;
+}
+
 static void write_sample(const miras_model *m, const vocabulary *v, const int32_t *prompt, size_t n,
                          int count, miras_sampling sampling) {
   miras_session *s = miras_session_open(m, NULL);
@@ -739,10 +820,17 @@ static void write_sample(const miras_model *m, const vocabulary *v, const int32_
   logits = miras_session_prefill(s, prompt, n);
   while (count-- > 0 && logits) {
     unsigned char text[4];
-    int32_t token = miras_sample(logits, v->count, &sampling);
+    const int drawn = can_draw(logits, v->count);
+    const int32_t token = drawn ? miras_sample(logits, v->count, &sampling) : -1;
+    if (token < 0) {
+      fflush(stdout);
+      die(1, "behind %lu tokens the model's logits are not finite: its weights are damaged, or too "
+             "large for --weights", (unsigned long)n);
+    }
     fwrite(text, 1, token_text(v, token, text), stdout);
     fflush(stdout);
     logits = miras_session_step(s, token);
+    n++;
   }
   miras_session_close(s);
 }
@@ -781,6 +869,78 @@ static void set_hidden(miras_model_desc *d, int hidden) {
     if (!d->layer[k].no_mlp) d->layer[k].hidden = hidden;
 }
 
+/* What lm models lists beside the rows. */
+static const char *const whole_models[] = {
+  "titans-lmm titans-mac titans-mag titans-mal moneta-h yaad-h memora-h kimi-linear qwen3.5",
+  "rwkv7 mamba2 ttt-linear ttt-mlp ttt-linear-mamba ttt-mlp-mamba deltanet gla retnet hgrn2 kda",
+  "transformer"};
+
+/* No model of that name: leave with the nearest. */
+static void no_model(const char *before, const char *name) {
+  char best[64] = "";
+  int i;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) nearest_of(miras_kind_name((miras_kind)i), name, best);
+  for (i = 0; i < 3; i++) nearest_of(whole_models[i], name, best);
+  if (distance(best, name) < 4)
+    die(2, "%s is \"%s\"; is it %s? lm models lists the names", before, name, best);
+  die(2, "%s is \"%s\"; lm models lists the names", before, name);
+}
+
+/* The values that some model has of a field, until `words` is full. */
+static void words_of(const char *field, char *words, size_t room) {
+  int i;
+  words[0] = 0;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    miras_model_desc d;
+    char value[MIRAS_PATTERN], near[64] = "";
+    size_t n = strlen(words);
+    miras_model_preset(&d, (miras_kind)i);
+    if (!miras_model_desc_get(&d, field, value, sizeof value) || n + strlen(value) + 2 > room)
+      continue;
+    nearest_of(words, value, near);
+    if (value[0] && strcmp(near, value)) snprintf(words + n, room - n, n ? " %s" : "%s", value);
+  }
+}
+
+/* Why --set FIELD=VALUE cannot be done: leave with a sentence. */
+static void no_set(const miras_model_desc *d, const char *text) {
+  const char *equals = strchr(text, '='), *bare, *last, *name;
+  char field[64], value[MIRAS_PATTERN], best[64] = "", words[160];
+  int i, k, near = 64;
+  if (!equals || equals == text)
+    die(2, "--set is \"%s\"; it must be FIELD=VALUE, such as memory.step=0.02", text);
+  snprintf(field, sizeof field, "%.*s", (int)(equals - text), text);
+  if (miras_model_desc_get(d, field, value, sizeof value)) {
+    words_of(field[1] == '.' ? field + 2 : field, words, sizeof words);
+    if (strspn(value, "0123456789.e+-") == strlen(value) && value[0])
+      die(2, "--set is \"%s\"; the value of %s must be a number, and without --set it is %s", text,
+          field, value);
+    die(2, "--set is \"%s\"; the value of %s must be a word, such as one of: %s", text, field,
+        words[0] ? words : value);
+  }
+  bare = field[1] == '.' ? field + 2 : field;
+  for (i = 0; (name = miras_model_desc_field(i)) != NULL; i++) {
+    int far = 2 * distance(bare, name), tail;
+    last = strrchr(name, '.');
+    tail = last ? 2 * distance(bare, last + 1) + 1 : far;
+    if (tail < far) far = tail;
+    if (far < near) near = far, snprintf(best, sizeof best, "%s", name);
+    if (!far) break;
+  }
+  if (bare != field) {
+    char letters[3 * MIRAS_LAYER_KINDS + 1] = "";
+    for (k = 0; k < MIRAS_LAYER_KINDS && d->layer[k].letter != field[0]; k++)
+      if (d->layer[k].letter)
+        snprintf(letters + strlen(letters), 3, " %c", d->layer[k].letter);
+    if (k == MIRAS_LAYER_KINDS)
+      die(2, "--set is \"%s\"; the model has no layers %c, but%s", text, field[0], letters);
+  }
+  if (near < 2 * 4)
+    die(2, "--set is \"%s\"; there is no field %s; is it %.*s%s? lm models NAME lists them all",
+        text, field, (int)(bare - field), field, best);
+  die(2, "--set is \"%s\"; there is no field %s; lm models NAME lists them all", text, field);
+}
+
 /* What the options ask for; leaves with a sentence if that is not a model. */
 static miras_model_desc describe(const options *o, int vocab) {
   miras_model_desc d;
@@ -789,7 +949,7 @@ static miras_model_desc describe(const options *o, int vocab) {
   char why[256] = "";
   int k;
   if (miras_model_named(&d, name, o->layers) != MIRAS_OK)
-    die(2, "--model is \"%s\"; lm models lists the names", o->model);
+    no_model("--model", o->model);
   if (o->dim % o->heads && !o->key_dim)
     die(2, "--dim is %d; without --key-dim it must be a multiple of --heads, %d", o->dim, o->heads);
   if ((double)o->batch * o->context > 1e8)
@@ -826,8 +986,7 @@ static miras_model_desc describe(const options *o, int vocab) {
     char field[64];
     snprintf(field, sizeof field, "%.*s", equals ? (int)(equals - o->set[k]) : 0, o->set[k]);
     if (!equals || miras_model_desc_set(&d, field, equals + 1) != MIRAS_OK)
-      die(2, "--set is \"%s\"; it must be FIELD=VALUE with a field and value of the model's "
-             "descriptor, such as memory.step=0.02 or memory.retention=l2", o->set[k]);
+      no_set(&d, o->set[k]);
   }
   for (k = 0; k < 4; k++)
     if (!d.layer[k].no_mlp && !d.layer[k].hidden) d.layer[k].hidden = o->hidden;
@@ -975,7 +1134,18 @@ typedef struct training {
   size_t parameters, first, step, planned;
   double start, budget, next, busy; /* seconds: now() of the start, the rest since then */
   double val, best;
+  double price;            /* seconds that a token of validation takes, in windows and in a pass */
+  const char *name;        /* of the model */
 } training;
+
+/* Tokens of the text that was kept back that are validated at the end. By the clock that is a part
+ * of the time, and at most a fifth of it. */
+static size_t training_kept(const training *r) {
+  const double most = r->by_clock && r->price > 0 ? r->budget / 5 / r->price : 1e300;
+  const size_t least = 2 * r->T;
+  if (most >= (double)r->val_count) return r->val_count;
+  return most > (double)least ? (size_t)most : least < r->val_count ? least : r->val_count;
+}
 
 /* What is asked for is checked before anything is trained or written. */
 static void training_open(training *r, const options *o, const unsigned char *text, size_t n,
@@ -993,8 +1163,10 @@ static void training_open(training *r, const options *o, const unsigned char *te
   r->v.context = o->context;
   r->tokens = encode(&r->v, text, n, name, &count);
   r->T = (size_t)o->context, r->rows = (size_t)o->batch, r->planned = (size_t)o->steps;
-  r->csv = join(o->out, "loss.csv", 1), r->svg = join(o->out, "loss.svg", 1);
-  r->vocab = join(o->out, ".vocab", 0);
+  r->csv = join(o->out, ".loss.csv"), r->svg = join(o->out, ".loss.svg");
+  r->vocab = join(o->out, ".vocab");
+  if (!o->from) snprintf(r->v.model, sizeof r->v.model, "%s", o->model);
+  r->name = r->v.model[0] ? r->v.model : o->from ? base_name(o->from) : o->model;
   r->by_clock = o->minutes > 0 && !o->steps_given;
   r->budget = o->minutes * 60, r->next = r->budget / 20;
   r->val = r->best = UNKNOWN;
@@ -1006,7 +1178,13 @@ static void training_open(training *r, const options *o, const unsigned char *te
   if (o->val > 0 && r->val_count < 2)
     die(2, "--val is %g; that leaves no two tokens of %s for validation", o->val, name);
 
-  try_output(o->out), try_output(r->vocab), try_output(r->csv), try_output(r->svg);
+  for (i = 0; i < 4; i++) {   /* --from may be --out: the new model takes the old one's place */
+    const char *out[4];
+    out[0] = o->out, out[1] = r->vocab, out[2] = r->csv, out[3] = r->svg;
+    if (o->file[0]) not_input("--out", out[i], o->file[0]);
+    if (i > 1 && o->from) not_input("--out", out[i], o->from);
+    try_output(out[i]);
+  }
   if (r->v.count < 2) die(2, "%s has only one character; there is nothing to learn", name);
   if (!o->from) r->d = describe(o, r->v.count);
   if (o->threads > 1) {
@@ -1051,16 +1229,23 @@ static void training_close(training *r) {
 }
 
 /* How it is shown, and how Ctrl-C ends it. */
-static void training_announce(training *r) {
+static void training_announce(training *r, const char *text) {
   const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
   const options *o = r->o;
   struct sigaction action;
   r->line.live = isatty(STDERR_FILENO);
   r->line.colour =
     r->line.live && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb");
-  fprintf(stderr, "%s: %lu parameters, %lu tokens to learn from, %lu to validate, %d thread%s, %s"
-                  "\n", o->model, (unsigned long)r->parameters, (unsigned long)r->train_count,
-          (unsigned long)r->val_count, o->threads, o->threads == 1 ? "" : "s", miras_isa());
+  fprintf(stderr, "learning to write like %s: ", text);
+  if (r->by_clock && o->minutes == 1) fputs("a minute", stderr);
+  else if (r->by_clock) fprintf(stderr, "%g minutes", o->minutes);
+  else fprintf(stderr, "%lu step%s", (unsigned long)r->planned, r->planned == 1 ? "" : "s");
+  fprintf(stderr, " on %d thread%s (%s)\n", o->threads, o->threads == 1 ? "" : "s", miras_isa());
+  fprintf(stderr, "%s: %lu parameters, %lu tokens to learn from, %lu kept for validation\n",
+          r->name, (unsigned long)r->parameters, (unsigned long)r->train_count,
+          (unsigned long)r->val_count);
+  if (o->from && strcmp(r->name, base_name(o->from)))
+    fprintf(stderr, "it begins as %s\n", o->from);
   if (r->d.layer[0].memory.reset_every)
     fprintf(stderr, "to outlive windows, heads of its memory begin anew after %d tokens, in turn\n",
             r->d.layer[0].memory.reset_every);
@@ -1099,27 +1284,41 @@ static float training_learn(training *r) {
   return loss;
 }
 
+/* The loss of the text that was kept back, of some of its windows. */
+static void training_look(training *r) {
+  const size_t most = r->by_clock ? 8192 : 131072; /* tokens of a validation on the way */
+  const int32_t *kept = r->tokens + r->train_count;
+  const double begun = now();
+  score s = score_windows(r->t, kept, r->val_count, 1 + most / r->T);
+  r->val = mean(s);
+  if (!(r->val > r->best)) r->best = r->val;
+  if (r->by_clock && !(r->price > 0)) {   /* what a token costs, so that the end has its time */
+    const double windows = (now() - begun) / (double)s.targets, then = now();
+    s = score_stream(r->m, kept, r->val_count < 2048 ? r->val_count : 2048);
+    r->price = windows + (now() - then) / (double)s.targets;
+  }
+}
+
 /* Is it time to look at the text that was kept back? If so that is done. */
 static void training_validate(training *r, float loss) {
-  const size_t most = r->by_clock ? 8192 : 131072; /* tokens of a validation on the way */
   const double elapsed = now() - r->start;
   const size_t taken = r->step + 1;
   if (!r->val_count) return;
   if (r->by_clock ? !(elapsed > r->next)
                   : !r->o->eval_every || taken % (size_t)r->o->eval_every || taken >= r->planned)
     return;
-  r->val = mean(score_windows(r->t, r->tokens + r->train_count, r->val_count, 1 + most / r->T));
+  training_look(r);
   /* by the clock: twenty times in all, and at most a tenth of the time */
   r->next = now() - r->start + fmax(r->budget / 20, 9 * (now() - r->start - elapsed));
-  if (!(r->val > r->best)) r->best = r->val;
   record_add(&r->history, r->step, loss, (float)r->val);
   r->evaluations++;
-  if (!r->by_clock) training_save(r);
+  training_save(r);
 }
 
 /* A step; 0 when there is none left to take. */
 static int training_step(training *r) {
-  const double begun = now(), budget = r->budget;
+  const double begun = now();
+  const double budget = r->budget - (r->price > 0 ? r->price * (double)training_kept(r) : 0);
   const size_t taken = r->step + 1 - r->first;
   double elapsed = begun - r->start, remaining;
   float loss;
@@ -1153,31 +1352,43 @@ static int training_step(training *r) {
   return 1;
 }
 
-/* What came of it: files, a verdict, a sample, and the line of results. */
+/* What was learned, and whether it lasts. */
+static void training_verdict(const training *r, double final, double stream, size_t kept) {
+  const float first = r->history.loss[0];
+  fprintf(stderr, "%lu tokens that it has not seen: %.4f nats per token", (unsigned long)kept,
+          final);
+  if (!r->first && !r->o->from && !isnan(first))
+    fprintf(stderr, ", %.4f before the first step", (double)first);
+  fprintf(stderr, "\nthat is in windows of %lu; in one pass, its memory carried along, %.4f",
+          (unsigned long)r->T, stream);
+  if (stream <= final + 0.01)
+    fputs(": it lives longer than its windows\n", stderr);
+  else
+    fprintf(stderr, ": its memory does not outlive its windows yet; longer training, --horizon "
+                    "%lu, --carry 0.75 or --reset %lu see to that\n", (unsigned long)r->T,
+            2 * (unsigned long)r->T);
+}
+
+/* What came of it: files, a verdict, a sample, and the line of results. The files come first, so
+ * that a signal may end the rest. */
 static void training_report(training *r, double seconds) {
   const int32_t *kept = r->tokens + r->train_count;
   const options *o = r->o;
-  const size_t step = r->step;
+  const size_t step = r->step, count = training_kept(r);
   double final, stream;
   char title[160];
   save_model(r->m, NULL, &r->v, o->out);
-  final = mean(score_windows(r->t, kept, r->val_count, 0));
+  record_csv(&r->history, r->csv);
+  signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
+  final = mean(score_windows(r->t, kept, count, 0));
   if (!(final > r->best)) r->best = final;
   if (step) record_add(&r->history, step - 1, NAN, (float)final);
-  stream = mean(score_stream(r->m, kept, r->val_count));
-  snprintf(title, sizeof title, "%s, %lu parameters, %lu steps of %lu tokens", o->model,
+  stream = mean(score_stream(r->m, kept, count));
+  snprintf(title, sizeof title, "%s, %lu parameters, %lu steps of %lu tokens", r->name,
            (unsigned long)r->parameters, (unsigned long)step, (unsigned long)(r->rows * r->T));
   record_csv(&r->history, r->csv);
   record_svg(&r->history, r->svg, title);
-  if (r->val_count) {
-    fprintf(stderr, "validation %.4f nats per token in windows of %d, %.4f in one pass\n", final,
-            o->context, stream);
-    if (stream <= final)
-      fprintf(stderr, "it lives longer than its windows: %lu tokens in one pass cost it nothing\n",
-              (unsigned long)r->val_count);
-    else if (stream > final + 0.01)
-      fputs("its memory does not outlive its windows: try --carry, --horizon, --reset\n", stderr);
-  }
+  if (count > 1 && step) training_verdict(r, final, stream, count);
   fprintf(stderr, "wrote %s, %s and %s\n", o->out, r->csv, r->svg);
 
   if (o->tokens > 0) {
@@ -1193,7 +1404,7 @@ static void training_report(training *r, double seconds) {
   printf("result model=%s parameters=%lu context=%d batch=%d steps=%lu train=%.4f best=%.4f "
          "val=%.4f stream=%.4f tokens_per_s=%.0f state_kib=%.1f reset=%d peak_mib=%.1f "
          "seconds=%.1f\n",
-         o->model, (unsigned long)r->parameters, o->context, o->batch, (unsigned long)step,
+         r->name, (unsigned long)r->parameters, o->context, o->batch, (unsigned long)step,
          record_mean(&r->history, step < 100 ? 0 : step - 100, step), r->best, final, stream,
          r->busy > 0 ? (double)((step - r->first) * r->rows * r->T) / r->busy : 0, state_kib(r->m),
          r->d.layer[0].memory.reset_every, peak_mib(), seconds);
@@ -1206,7 +1417,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   double seconds;
   int status = 0;
   training_open(&r, o, text, n, name);
-  training_announce(&r);
+  training_announce(&r, name);
   r.start = now();
   while (!stop_signal && training_step(&r)) continue;
   seconds = now() - r.start;
@@ -1215,9 +1426,15 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
   if (progress_open) fputc('\n', stderr);
   progress_open = 0;
   if (stop_signal || (!r.by_clock && r.step < r.planned)) {
+    if (!stop_signal && r.val_count && r.step > r.first) {
+      training_look(&r);
+      record_add(&r.history, r.step - 1, NAN, (float)r.val);
+    }
     training_save(&r);
-    fprintf(stderr, "stopped after %lu of %lu steps; %s holds all that --resume needs\n",
-            (unsigned long)r.step, (unsigned long)r.planned, o->out);
+    fprintf(stderr, "stopped after %lu of %lu steps", (unsigned long)r.step,
+            (unsigned long)r.planned);
+    if (!stop_signal && !isnan(r.val)) fprintf(stderr, ", validation %.4f nats per token", r.val);
+    fprintf(stderr, "; %s holds all that --resume needs, %s the losses\n", o->out, r.csv);
     status = stop_signal ? 128 + (int)stop_signal : 0;
   } else {
     training_report(&r, seconds);
@@ -1282,8 +1499,10 @@ static int evaluate(const options *o) {
   int window = o->window ? o->window : v.context;
   score s, windows[BINS], stream[BINS], tenths[10];
   miras_session *session;
-  char *svg = o->svg ? join(o->svg, "", 0) : join(o->file[0], "positions.svg", 1);
+  char *svg = o->svg ? join(o->svg, "") : join(o->file[0], ".positions.svg");
   char title[160];
+  not_input("--svg", svg, o->file[0]), not_input("--svg", svg, o->file[1]);
+  try_output(svg);
   if (count < 2) die(2, "%s is too short: it takes two tokens to predict one", o->file[1]);
   for (i = 1; i < count; i++) bytes += token_text(&v, tokens[i], unused);
   printf("%lu tokens, %lu bytes predicted       bits per byte  nats per byte  nats per token\n",
@@ -1295,6 +1514,9 @@ static int evaluate(const options *o) {
   memset(tenths, 0, sizeof tenths);
   score_positions(session, tokens, count - 1, stream, tenths);
   s = score_all(stream);
+  if (!isfinite(s.nats))
+    die(1, "the losses of %s are not finite: its weights are damaged, or too large for --weights",
+        o->file[0]);
   printf("%-44s %13.4f  %13.4f  %14.4f\n", "one pass, memory carried to the end",
          s.nats / log(2) / (double)bytes, s.nats / (double)bytes, mean(s));
   for (i = 0; i + 1 < count; i += (size_t)window)
@@ -1326,6 +1548,18 @@ static int evaluate(const options *o) {
   return 0;
 }
 
+/* What is read is not replaced, and what cannot be written is found out before. */
+static void check_outputs(const options *o, int with_vocabulary) {
+  char *vocab = join(o->out, ".vocab");
+  not_input("--out", o->out, o->file[0]);
+  try_output(o->out);
+  if (with_vocabulary) {
+    not_input("--out", vocab, o->file[0]);
+    try_output(vocab);
+  }
+  free(vocab);
+}
+
 static int convert(const options *o) {
   miras_model *m = open_model(o);
   vocabulary v = load_vocabulary(o->file[0], miras_model_desc_of(m)->vocab);
@@ -1348,7 +1582,7 @@ static int emit(const options *o) {
   size_t n = 0;
   unsigned char *bytes = read_file(o->file[0], &n, 0);
   const int memory = n > 8 && !memcmp(bytes, "mirastat", 8);
-  vocabulary v = {0, 0, NULL, 0};
+  vocabulary v = {0, 0, NULL, 0, ""};
   FILE *f;
   int i;
   if (!memory) {
@@ -1409,7 +1643,7 @@ static int list_models(const char *only) {
     miras_model_desc d;
     char value[32];
     if (miras_model_named(&d, only, 1) != MIRAS_OK)
-      die(2, "there is no row \"%s\"; lm models lists the names", only);
+      no_model("the name", only);
     for (i = 0; miras_model_desc_field(i) != NULL; i++)
       printf("%s=%s\n", miras_model_desc_field(i),
              miras_model_desc_get(&d, miras_model_desc_field(i), value, sizeof value));
@@ -1425,10 +1659,8 @@ static int list_models(const char *only) {
     for (k = 0; k < 5; k++)
       printf("%-*s", width[k], miras_model_desc_get(&d, field[k], value, sizeof value));
   }
-  printf("\n\nwhole models; in the layer above rows are NAME-memory:\n  titans-lmm titans-mac "
-         "titans-mag titans-mal moneta-h yaad-h memora-h kimi-linear qwen3.5\n  rwkv7 mamba2 "
-         "ttt-linear ttt-mlp ttt-linear-mamba ttt-mlp-mamba deltanet gla retnet hgrn2 kda\n  "
-         "transformer\n");
+  printf("\n\nwhole models; in the layer above rows are NAME-memory:\n");
+  for (i = 0; i < 3; i++) printf("  %s\n", whole_models[i]);
   return 0;
 }
 
@@ -1449,7 +1681,8 @@ static int demonstrate(options *o) {
     free(part);
   }
   o->minutes = 1;
-  o->batch = 8; /* many small steps learn most in a minute */
+  o->batch = 8;    /* many small steps learn most in a minute */
+  o->horizon = 64; /* and gates that look back no further soon outlive their windows */
   i = train(o, text, n, "miras.h and README.md");
   free(text);
   return i;
@@ -1487,7 +1720,7 @@ static const option table[] = {
   {"context", "t", 'i', &given.context, 1, 1 << 20, "tokens of a training window"},
   {"batch", "t", 'i', &given.batch, 1, 65536, "windows of a step"},
   {"steps", "t", 'i', &given.steps, 1, INT_MAX, "steps to train"},
-  {"minutes", "t", 'r', &given.minutes, 0, 1e6,
+  {"minutes", "t", 'r', &given.minutes, 1e-8, 1e6,
    "train that long, schedule by the clock; with --steps: stop then, to be resumed"},
   {"lr", "t", 'r', &given.lr, 1e-9, 10, "peak learning rate, then a cosine to 5 %"},
   {"warmup", "t", 'i', &given.warmup, 0, INT_MAX, "steps of linear warm-up"},
@@ -1497,7 +1730,8 @@ static const option table[] = {
   {"eval-every", "t", 'i', &given.eval_every, 0, INT_MAX,
    "steps between validations and checkpoints"},
   {"threads", "t", 'i', &given.threads, 1, 256, "cores to use"},
-  {"out", "t", 's', &given.out, 0, 0, "the model (model.safetensors); loss.csv and .svg beside it"},
+  {"out", "t", 's', &given.out, 0, 0,
+   "the model (model.safetensors); OUT.loss.csv and OUT.loss.svg beside it"},
   {"out", "c", 's', &given.out, 0, 0, "where to (model.safetensors; model.c)"},
   {"resume", "t", 'f', &given.resume, 0, 0, "go on from --out; give the options of the start"},
   {"from", "t", 's', &given.from, 0, 0,
@@ -1516,7 +1750,7 @@ static const option table[] = {
   {"weights", "gec", 's', &given.weights, 0, 0, "how matrices are held: float, bf16, f16, q8"},
   {"limit", "gec", 'i', &given.limit, 1, INT_MAX, "MiB that the model or a text's state may take"},
   {"svg", "e", 's', &given.svg, 0, 0,
-   "chart of the losses by position (positions.svg by the model)"},
+   "chart of the losses by position (MODEL.positions.svg)"},
   {"seed", "tg", 'u', &given.seed, 0, 0, "of the parameters, windows and samples"},
 #ifdef LM_MORE_OPTIONS     /* of a program that includes this one */
   LM_MORE_OPTIONS
@@ -1563,13 +1797,19 @@ int main(int argc, char **argv) {
     status = evaluate(o);
   } else if (!strcmp(command, "convert")) {
     parse(o, table, argc, argv, 'c', 1);
-    if (!strcmp(o->out, o->file[0])) die(2, "--out is the model itself");
+    check_outputs(o, 1);
     status = convert(o);
   } else if (!strcmp(command, "emit")) {
     if (!strcmp(o->out, "model.safetensors")) o->out = "model.c";
     parse(o, table, argc, argv, 'c', 1);
+    check_outputs(o, 0);
     status = emit(o);
-  } else die(2, "%s is no command; lm --help lists them", command);
+  } else {
+    char best[64] = "";
+    nearest_of("train generate eval convert emit models help", command, best);
+    if (distance(best, command) > 3) die(2, "%s is no command; lm --help lists them", command);
+    die(2, "%s is no command; is it %s? lm --help lists them", command, best);
+  }
   if (fflush(stdout) || ferror(stdout)) die(1, "the output cannot be written: %s", strerror(errno));
   return status;
 }

@@ -614,8 +614,8 @@ job 'soak: 3000 writes of every kind' "$gcc $quick bench/soak.c \
 job 'examples/lm.c: its files' "$gcc -O1 -DMIRAS_NO_SIMD examples/lm.c -o '$build/bin/lm' -lm \
 -lpthread && sh tests/test_lm.sh '$build/bin/lm'"
 job 'examples/run.c: models of others' "$gcc -O1 -DMIRAS_NO_SIMD examples/run.c \
--o '$build/bin/run' -lm && $gcc -O0 -DMIRAS_NO_SIMD examples/lm.c -o '$build/bin/lm_run' -lm \
--lpthread && sh tests/test_run.sh '$build/bin/run' '$build/bin/lm_run'"
+-o '$build/bin/run' -lm -lpthread && $gcc -O0 -DMIRAS_NO_SIMD examples/lm.c \
+-o '$build/bin/lm_run' -lm -lpthread && sh tests/test_run.sh '$build/bin/run' '$build/bin/lm_run'"
 if has mpicc && has mpirun; then
   job 'examples/lm_mpi.c: processes learn as one' 'sh tests/test_mpi.sh'
 else

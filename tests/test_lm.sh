@@ -24,16 +24,16 @@ expect() {   # status, words, got
 }
 
 # A place that can hold no file is refused before the first step.
-mkdir out out/loss.svg
+mkdir out out/x.loss.svg
 train text --out out; expect 2 'folder' $?
 train text --out out/; expect 2 'folder' $?
-train text --out out/x; expect 2 'loss.svg, which is a folder' $?
+train text --out out/x; expect 2 'x.loss.svg, which is a folder' $?
 train text --out ''; expect 2 'must name a file' $?
 train text --out missing/x; expect 1 'cannot be written' $?
 train text --out text/x; expect 1 'cannot be written' $?
-[ -z "$(ls out | grep -v loss.svg)" ] || say "left behind: $(ls out)"
+[ -z "$(ls out | grep -v x.loss.svg)" ] || say "left behind: $(ls out)"
 grep -q step log && say 'a step was taken'
-rmdir out/loss.svg
+rmdir out/x.loss.svg
 if [ "$(id -u)" != 0 ]; then   # to root everything is writable
   chmod a-w out
   train text --out out/x; expect 1 'cannot be written' $?
@@ -43,11 +43,11 @@ fi
 # Every file is replaced in one step: what else has the name of the old one keeps it whole.
 train text --out out/x --chars; expect 0 'wrote' $?
 mkdir kept old
-for file in x x.vocab loss.csv loss.svg; do
+for file in x x.vocab x.loss.csv x.loss.svg; do
   ln out/$file kept/$file && cp out/$file old/$file
 done
 train other --out out/x --chars --seed 2; expect 0 'wrote' $?
-for file in x x.vocab loss.csv loss.svg; do
+for file in x x.vocab x.loss.csv x.loss.svg; do
   cmp -s kept/$file old/$file || say "$file was written in place"
   cmp -s out/$file old/$file && say "$file was not written"
 done
@@ -95,7 +95,80 @@ for form in bf16 f16 q8; do
 done
 "$lm" convert out/y --weights q4 --out out/v >log 2>&1
 expect 2 'it must be float, bf16, f16 or q8' $?
-"$lm" convert out/y --out out/y >log 2>&1; expect 2 'the model itself' $?
+"$lm" convert out/y --out out/y >log 2>&1; expect 2 'out/y, which is read from' $?
+
+# Nothing that is written takes the place of what is read, by whatever name; the model goes on in
+# its place.
+cp out/y mine && cp out/y.vocab mine.vocab && ln -s mine link && ln mine hard && cp text learn
+for out in mine ./mine "$folder/mine" link hard out/../mine mine.vocab; do
+  "$lm" emit mine --out "$out" >log 2>&1; expect 2 'which is read from' $?
+  "$lm" convert mine --weights q8 --out "$out" >log 2>&1; expect 2 'which is read from' $?
+  "$lm" eval mine text --svg "$out" >log 2>&1; expect 2 'which is read from' $?
+done
+"$lm" emit link --out mine >log 2>&1; expect 2 'which is read from' $?
+"$lm" eval mine learn --svg ./learn >log 2>&1; expect 2 'which is read from' $?
+train learn --out ./learn; expect 2 'which is read from' $?
+cp text x.loss.csv
+train x.loss.csv --out x; expect 2 'which is read from' $?
+cmp -s mine out/y && cmp -s mine.vocab out/y.vocab && cmp -s learn text && cmp -s text x.loss.csv ||
+  say 'what was read was replaced'
+train learn --from mine --out mine; expect 0 'wrote mine' $?
+cmp -s mine out/y && say 'a model that goes on in its place stays as it was'
+"$lm" eval mine text >log 2>&1; expect 0 'wrote mine.positions.svg' $?
+"$lm" eval out/y text >log 2>&1; expect 0 'wrote out/y.positions.svg' $?
+
+# A model that is trained on keeps its name, in words, in the picture and in its file.
+train text --model titans --out named; expect 0 'result model=titans' $?
+train text --from named --out other.named; expect 0 '^titans: ' $?
+grep -q 'result model=titans' log || say "no titans in: $(cat log)"
+grep -q '>titans, ' other.named.loss.svg || say 'the picture has another name'
+"$lm" convert named --weights q8 --out again >log 2>&1; expect 0 'wrote' $?
+train text --from again --out other.named; expect 0 '^titans: ' $?
+grep -v '^model' named.vocab >kept.vocab && mv kept.vocab named.vocab   # of an older version
+train text --from named --out other.named; expect 0 '^named: ' $?
+
+# The time that is given holds the validation at its end, and a cut run is validated too.
+"$lm" train text --dim 8 --heads 2 --layers 1 --context 8 --batch 2 --threads 1 --minutes 0.01 \
+  --out timed >log 2>&1; expect 0 'tokens that it has not seen: [0-9.]* nats per token' $?
+train text --steps 100000000 --eval-every 0 --minutes 0.02 --out timed
+expect 0 'stopped after .* validation [0-9.]* nats per token' $?
+tail -n 1 timed.loss.csv | grep -q '^[0-9]*,[0-9.]*,[0-9.]' || say 'no validation in the record'
+
+# Mistakes are said with what is allowed.
+mistake() {   # words, arguments...: status 2
+  words=$1
+  shift
+  "$lm" "$@" >log 2>&1; expect 2 "$words" $?
+}
+mistake 'is it train?' tran text
+mistake 'is it --steps?' train text --stps 3
+mistake 'of another command' train text --prompt x
+mistake 'needs a value' train text --steps
+mistake 'threads is "-1"; it must be a whole number from 1 to 256' train text --threads -1
+mistake 'threads is "0"' train text --threads 0
+mistake 'minutes is "0"; it must be a number from' train text --minutes 0
+mistake 'model is "yad"; is it yaad?' train text --model yad
+mistake 'is it titans-mac?' train text --model titans-mc
+mistake 'is it deltanet?' models deltanot
+mistake 'there is no field p; is it memory.p?' train text --set p=2
+mistake 'there is no field m.windo; is it m.window?' train text --set m.windo=2
+mistake 'no layers z, but m w a g' train text --set z.window=2
+mistake 'the value of memory.p must be a number' train text --set memory.p=two
+mistake 'must be a word, such as one of: .*huber' train text --set memory.bias=hubber
+mistake 'must be FIELD=VALUE' train text --set memory.p
+mistake 'a text file' train
+mistake 'a model and a text file' eval out/y
+printf '' >empty && printf 'short' >short
+mistake '0 tokens to learn from' train empty
+mistake '4 tokens to learn from, and --context 64 needs at least 65' train short
+mistake 'is too short' eval out/y empty
+mistake 'prompt is empty' generate out/y --prompt ''
+"$lm" train missing >log 2>&1; expect 1 'missing cannot be opened: No such file' $?
+"$lm" train out >log 2>&1; expect 1 'out cannot be read: Is a directory' $?
+"$lm" generate missing >log 2>&1; expect 1 'missing cannot be opened' $?
+"$lm" generate text >log 2>&1; expect 1 'text cannot be opened' $?
+"$lm" --help >log 2>&1; expect 0 'minutes X' $?
+[ ! -e model.safetensors ] || say 'a mistake left a model'
 
 # As C source: without files the model says the same.
 "$lm" emit out/y --weights q8 --out model.c >log 2>&1; expect 0 'wrote model.c' $?

@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_run.sh RUN LM: what examples/run.c does, the program RUN, with models of others and with one
 # that examples/lm.c, the program LM, has trained. Run where miras.h lies.
-#   cc -O2 examples/run.c -o run -lm && cc -O2 examples/lm.c -o lm -lm -lpthread
+#   cc -O2 examples/run.c -o run -lm -lpthread && cc -O2 examples/lm.c -o lm -lm -lpthread
 #   sh tests/test_run.sh ./run ./lm
 set -u
 LC_ALL=C
@@ -58,12 +58,104 @@ ids --cache cache <twenty >/dev/null
 head -c 3000 cache >half && mv half cache
 ids --cache cache <twenty >got
 same got want 'with half a cache'
+for n in 0 7 23 50 1000; do
+  ids --cache cache <twenty >/dev/null
+  head -c $n cache >half && mv half cache
+  ids --cache cache <twenty >got
+  grep -q 'cache cache is cut off' log || say "a cache of $n bytes: $(cat log)"
+  same got want "a cache of $n bytes"
+done
+for at in 9 17 40 50 70 200 1000 3000; do   # head, tokens, session: a byte that is not the old one
+  cp cache damaged
+  dd if=cache bs=1 skip=$at count=1 2>/dev/null | tr '\000-\377' '\001-\377\000' |
+    dd of=damaged bs=1 seek=$at conv=notrunc 2>/dev/null
+  ids --cache damaged <twenty >got
+  grep -q 'the cache damaged is .*; it is made anew' log || say "damaged at $at: $(cat log)"
+  same got want "a cache that is damaged at $at"
+  ids --cache damaged <twenty >got
+  grep -q '19 of 20' log || say "a damaged cache was not replaced: $(cat log)"
+done
+ln cache kept && cp cache old
+ids --cache cache <twelve >/dev/null
+same kept old 'a cache was written in place'
+[ "$(ls | grep -c tmp)" = 0 ] || say "left behind: $(ls)"
 echo nonsense >cache
 "$run" "$model" --ids --cache cache <twenty >log 2>&1; expect 1 'no cache' $?
+[ "$(cat cache)" = nonsense ] || say 'a file that is no cache was replaced'
+"$run" "$model" --ids --cache "$folder" <twenty >log 2>&1; expect 2 'is a folder' $?
+"$run" "$model" --ids --cache none/x <twenty >log 2>&1; expect 1 'cannot be written' $?
+
+# A model whose decays alone are others says the same after one token, and is another one.
+numbers() {   # of a tensor: where its bytes lie in the file
+  length=$(od -An -tu8 -N8 "$1/model.safetensors" | tr -d ' ')
+  tail -c +9 "$1/model.safetensors" | head -c $length | tr '{}' '\n\n' | grep -A1 "$2\"" |
+    sed -n "s/.*data_offsets\": *\[\([0-9]*\), *\([0-9]*\).*/\1 \2/p" | head -n 1 |
+    awk -v header=$((length + 8)) '{ print $1 + header, $2 - $1 }'
+}
+cp -r "$model" decays && chmod -R u+w decays
+numbers decays A_log >place && read -r at count <place
+tr '\0' '\100' </dev/zero | head -c "$count" |   # 3.0 and a bit, whatever was there
+  dd of=decays/model.safetensors bs=1 seek="$at" conv=notrunc 2>/dev/null
+rm -f cache
+ids --cache cache <twenty >got
+"$run" decays --ids --tokens 12 --seed 3 <twenty >other 2>log || say "$(cat log)"
+cmp -s got other && say 'other decays say the same'
+"$run" decays --ids --tokens 12 --seed 3 --cache cache <twenty >got 2>log || say "$(cat log)"
+grep -q 'of another model' log || say "a cache of other decays was taken: $(cat log)"
+same got other 'with a cache of other decays'
+ids --weights bf16 --cache cache <twenty >/dev/null
+grep -q 'of another model' log || say "a cache of other weights was taken: $(cat log)"
+
+# What is not a number is not written, for ever and with status 0.
+cp -r "$model" damaged.folder && chmod -R u+w damaged.folder
+length=$(od -An -tu8 -N8 "$model/model.safetensors" | tr -d ' ')
+size=$(wc -c <"$model/model.safetensors")
+{ head -c $((length + 8)) "$model/model.safetensors"
+  tr '\0' '\377' </dev/zero | head -c $((size - length - 8)); } >damaged.folder/model.safetensors
+"$run" damaged.folder --ids <eight >got 2>log; expect 1 'not finite' $?
+[ ! -s got ] || say "a model of NaN says $(cat got)"
+"$run" damaged.folder --ids --score <eight >log 2>&1; expect 1 'not finite' $?
+"$run" damaged.folder --ids --threads 2 <eight >log 2>&1; expect 1 'not finite' $?
+"$run" damaged.folder --save nan.safetensors >log 2>&1; expect 0 '' $?
+{ echo 'miras-lm 1'; echo 'context 8'; echo 'characters 48'
+  for c in 2 3 4; do for d in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do echo $c$d; done; done
+} >nan.safetensors.vocab
+"$lm" generate nan.safetensors --prompt '1234' >log 2>&1; expect 1 'not finite' $?
+printf '1234567890' >digits
+"$lm" eval nan.safetensors digits >log 2>&1; expect 1 'not finite' $?
+[ ! -e nan.safetensors.positions.svg ] || say 'losses that are not finite were drawn'
+
+# Any number of threads says the same, and the clock on the wall is asked.
+ids <twenty >want
+for threads in 2 3; do
+  ids --threads $threads <twenty >got
+  same got want "$threads threads"
+  grep -q '^12 tokens in .* s, [0-9]* tokens/s' log || say "no speed: $(cat log)"
+  rm -f cache
+  ids --threads $threads --cache cache <eight >/dev/null
+  ids --threads $threads --cache cache <twenty >got
+  same got want "$threads threads with a cache"
+done
+"$run" "$model" --ids --score <twenty >one 2>log
+"$run" "$model" --ids --score --threads 2 <twenty >got 2>log
+same got one 'the score on two threads'
 "$run" "$model" --ids --tokens 0 --save-state state <eight >log 2>&1; expect 0 '' $?
 ids --state state <twelve >got
 same got want 'with a state'
 "$run" "$models/delta_net-gated" --ids --state state <twelve >log 2>&1; expect 1 'no state' $?
+
+# No output takes the place of what is read.
+cp -r "$model" mine && chmod -R u+w mine && ln -s mine/model.safetensors link
+for out in mine/model.safetensors ./mine/../mine/model.safetensors link mine/config.json; do
+  "$run" mine --save $out >log 2>&1; expect 2 'which is read from' $?
+  "$run" mine --ids --save-state $out <eight >log 2>&1; expect 2 'which is read from' $?
+  "$run" mine --ids --cache $out <eight >log 2>&1; expect 2 'which is read from' $?
+done
+"$run" mine/model.safetensors --save link >log 2>&1; expect 2 'which is read from' $?
+for file in config.json model.safetensors; do
+  cmp -s "$model/$file" mine/$file || say "$file was replaced"
+done
+"$run" "$model" --ids --tokens 0 --state state --save-state state <eight >log 2>&1; expect 0 '' $?
 
 # Fewer bits, a file of ours, what it is.
 "$run" "$model" --save own.safetensors >log 2>&1; expect 0 '' $?
@@ -83,7 +175,24 @@ done
 "$run" "$model" --weights q4 >log 2>&1; expect 2 'weights is q4' $?
 "$run" "$model" --prompt x >log 2>&1; expect 2 'has 48 tokens' $?
 "$run" "$model" --top-p 2 >log 2>&1; expect 2 'from 0 to 1' $?
-"$run" "$model" --topp 2 >log 2>&1; expect 2 'no option' $?
+"$run" "$model" --topp 2 >log 2>&1; expect 2 'no option --topp; is it --top-p?' $?
+"$run" "$model" --tokens 2.5 >log 2>&1; expect 2 'a whole number from 0 to 1000000000' $?
+"$run" "$model" --threads -1 >log 2>&1; expect 2 'threads is "-1"; it must be a whole number' $?
+"$run" "$model" --threads 0 >log 2>&1; expect 2 'from 1 to 256' $?
+"$run" "$model" --tokens >log 2>&1; expect 2 'needs a value' $?
+"$run" "$model" --ids --stop 48 <eight >log 2>&1; expect 2 'stop is 48' $?
+echo 4 | "$run" "$model" --ids --score >log 2>&1; expect 2 'two tokens' $?
+"$run" "$model" --ids --score --cache cache <eight >log 2>&1; expect 2 'no use for --cache' $?
+"$run" own.safetensors --ids --window 8 <eight >log 2>&1; expect 2 'window is 8' $?
+"$run" "$model" --ids --save-state none/x <eight >log 2>&1; expect 1 'cannot be written' $?
+grep -q tokens/s log && say 'a state that cannot be written was found out at the end'
+"$run" >log 2>&1; expect 2 'a model is needed' $?
+"$run" --help >log 2>&1; expect 0 'tokens N .*(256)' $?
+mkdir none.yet python && touch python/pytorch_model.bin
+"$run" none.yet >log 2>&1; expect 1 'to_safetensors.py none.yet/pytorch_model.bin' $?
+"$run" python/pytorch_model.bin >log 2>&1; expect 1 'to_safetensors.py python/pytorch_model' $?
+"$run" text >log 2>&1; expect 1 'cannot be opened' $?
+echo text >text; "$run" text >log 2>&1; expect 1 'none that lm has written' $?
 "$run" missing --ids <twenty >log 2>&1; expect 1 'cannot be opened' $?
 echo 4 48 | "$run" "$model" --ids >log 2>&1; expect 1 '48 is no token' $?
 echo 4 x | "$run" "$model" --ids >log 2>&1; expect 1 'more than numbers: x' $?
