@@ -430,6 +430,12 @@
      not call goes as well. tests/small.c is a gated delta memory on a Cortex-M4, 38 KB with the C
      library.
 
+   MIRAS_CHECK   For tests of the library itself: 64 bytes lie between the arrays of every object
+     and of every engine's scratch, with a pattern that MIRAS_ASSERT finds again after each call of
+     an engine, each layer and each public call that computes; and products fill the scratch that
+     they may take with NaN. States, parameters and files are as always, the bits too; objects and
+     tapes are larger. Host only.
+
    MIRAS_DEBUG   GCC only: compiling without optimisation, the kernels are still built at -O2,
      because an unoptimised vector kernel is slower than plain C. This leaves them unoptimised, to
      step through.
@@ -2076,7 +2082,21 @@ typedef struct miras__arena {
   size_t used;
   int ok;
   struct miras__arena *records;    /* where base is a device's memory: what the host reads        */
+#ifdef MIRAS_CHECK
+  int watched;             /* gaps get their pattern                                             */
+  size_t last;             /* where the newest is                                                */
+#endif
 } miras__arena;
+
+/* With MIRAS_CHECK there is a gap of 64 bytes before every array of an arena and behind every array
+ * of an engine's scratch, of a NaN with bits of its own, and it is looked at afterwards. */
+#ifdef MIRAS_CHECK
+  #define MIRAS__GAP 16              /* floats of it                                              */
+  #define MIRAS__CHECKED(x) MIRAS_ASSERT(x)
+#else
+  #define MIRAS__GAP 0
+  #define MIRAS__CHECKED(x) ((void)0)
+#endif
 
 #define MIRAS__SLACK 63    /* bytes that a buffer of any alignment may lose                       */
 
@@ -2087,8 +2107,50 @@ static miras__arena miras__arena_on(void *buffer) {
   a.used = 0;
   a.ok = 1;
   a.records = NULL;
+#ifdef MIRAS_CHECK
+  a.watched = 0;
+  a.last = 0;
+#endif
   return a;
 }
+
+#ifdef MIRAS_CHECK
+enum { MIRAS__GAP_BYTES = MIRAS__GAP * sizeof(float) };
+
+/* n bytes of a gap get their pattern, or are looked at. */
+static void miras__gap(void *gap, size_t n, int look) {
+  static const unsigned char pattern[4] = {0xa5, 0xa5, 0xe5, 0x7f};
+  unsigned char *p = (unsigned char *)gap;
+  int written = 0;
+  size_t i;
+  for (i = 0; i < n; i++) {
+    if (look) written |= p[i] != pattern[i % 4];
+    else p[i] = pattern[i % 4];
+  }
+  MIRAS_ASSERT(!written && "MIRAS_CHECK: something was written between two arrays");
+  (void)written;
+}
+
+/* The gaps of an arena are a chain: each begins with the place of the next, 0 in the last, and that
+ * inverted. */
+static void miras__gap_link(unsigned char *gap, uint64_t next) {
+  const uint64_t link[2] = {next, ~next};
+  memcpy(gap, link, sizeof link);
+  miras__gap(gap + sizeof link, MIRAS__GAP_BYTES - sizeof link, 0);
+}
+
+/* The arena of an object in this buffer: has anything been written between its arrays? */
+static void miras__arena_look(void *buffer) {
+  unsigned char *base = miras__arena_on(buffer).base;
+  uint64_t link[2] = {0, 0};
+  do {
+    unsigned char *gap = base + link[0];
+    memcpy(link, gap, sizeof link);
+    MIRAS_ASSERT(link[1] == ~link[0] && "MIRAS_CHECK: an array was written beyond its end");
+    miras__gap(gap + sizeof link, MIRAS__GAP_BYTES - sizeof link, 1);
+  } while (link[0] && link[1] == ~link[0]);
+}
+#endif
 
 /* Bytes of a buffer for all that was measured; 0 and a sentence if this machine has not so many. */
 static size_t miras__arena_bytes(const miras__arena *a, const char *what, char *why, size_t n) {
@@ -2099,8 +2161,15 @@ static size_t miras__arena_bytes(const miras__arena *a, const char *what, char *
 
 /* count elements, starting on a 64-byte boundary. NULL while measuring. */
 static MIRAS__UNUSED void *miras__take(miras__arena *a, size_t count, size_t element) {
-  const size_t at = a->used + (64 - a->used % 64) % 64;
+  const size_t from = a->used + (64 - a->used % 64) % 64, at = from + MIRAS__GAP * sizeof(float);
   size_t bytes;
+#ifdef MIRAS_CHECK
+  if (a->base && a->ok && a->watched) {
+    miras__gap_link(a->base + a->last, from);
+    miras__gap_link(a->base + from, 0);
+    a->last = from;
+  }
+#endif
   if (at < a->used || !miras__size_mul(count, element, &bytes) ||
       !miras__size_add(at, bytes, &a->used))
     a->ok = 0;
@@ -3027,6 +3096,9 @@ static void miras__inputs_on(void *record, size_t t) {
 }
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
+
+/* Whole cache lines; what is too large stays it. */
+static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
 
 /* A factor of a product: element (i, k) is p[i * down + k * right]. In 16 bytes it goes through
  * registers, both strides in one, which gcc does not make of two halves without memory; no stride
@@ -5346,9 +5418,15 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
    * is. */
   const size_t widest = K_ROWS4 > 4 || (K_ROWS4 && M <= K_ROWS4 && bcs) ? 4 : K_ROWS2 ? 2 : 1;
   const size_t panel = miras__panel_room(N, K);
+#ifdef MIRAS_CHECK
+  const size_t room = miras__gemm_room(M, N, K);
+#endif
   size_t i0, j0, j, k, n;
   miras__tower x;
   x.ldc = ldc, x.far = by.large;
+#ifdef MIRAS_CHECK
+  miras__gap(pack, room * sizeof *pack, 0);        /* what is not its own does not survive       */
+#endif
   for (i0 = 0; i0 < M; i0 += by.rows) {
     const size_t rows = M - i0 < by.rows ? M - i0 : by.rows;
     for (j0 = 0; j0 < N; j0 += by.group) {
@@ -5358,6 +5436,7 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
         const int stage = mode == MIRAS__SET && k > 0 ? MIRAS__ADD : mode;
         const size_t depth = K - k < by.deep ? K - k : by.deep;
         miras__operand a = miras__operand_of(A.p + i0 * ars + k * acs, ars, acs);
+        MIRAS__CHECKED(!by.wrap || panel + rows * ((depth + V_W - 1) / V_W * V_W) <= room);
         if (by.wrap) a = miras__pack_rows(pack + panel, a, rows, depth);
         for (j = j0; j < end; j += n) {
           size_t nv = end - j > 3 * V_W ? 4 : end - j > V_W ? 2 : 1, width;
@@ -5371,6 +5450,7 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
           if (causal >= 0) x.first = (ptrdiff_t)i0 + 1 + causal - (ptrdiff_t)k;
           if (K_COPIES) miras__look_ahead(&x, &by, B, j, k, width, N, K);
           if (bcs > 1 || (bcs && n < width)) {
+            MIRAS__CHECKED(depth * width <= panel && panel <= room);
             miras__pack(pack, width, x.B.p, brs, bcs, n, depth);
             x.B = miras__operand_of(pack, width, 1);
           } else if (nv == K_COPIES && x.B.down > width && rows >= 18 && x.first >= x.depth &&
@@ -5395,6 +5475,11 @@ static void miras__gemm_turned(int mode, float *C, size_t ldc, miras__matrix A, 
   const size_t width = M > V_W ? 2 * V_W : V_W, brs = miras__right(B);
   float *part = pack + K * width;
   size_t j, i, r, n;
+#ifdef MIRAS_CHECK
+  const size_t room = miras__gemm_room(M, N, K);
+  MIRAS_ASSERT((K + 48) * width <= room);
+  miras__gap(pack, room * sizeof *pack, 0);
+#endif
   miras__pack(pack, width, A.p, miras__right(A), miras__down(A), M, K);
   for (j = 0; j < N; j += n, C += n) {
     miras__tower x = {part, NULL, width, width, 0, {B.p + j * brs, brs, 1}, {pack, width, 1},
@@ -8970,6 +9055,14 @@ static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mo
 #endif   /* region E */
 
 #if (defined(MIRAS__DEVICE) && MIRAS__DEVICE == 2) || defined(MIRAS__IMPLEMENTING)
+/* What the host does with MIRAS_CHECK (room @13). */
+#undef MIRAS__WATCH
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+  #define MIRAS__WATCH(statement) statement
+#else
+  #define MIRAS__WATCH(statement) ((void)0)
+#endif
+
 /* @41 MEMORY ARCHITECTURES ------------------------------------------ needs 14 23 24 26 28 31 -- */
 
 /* M(W; x) with weights [in, out] and tokens as rows (x at its length, @25):
@@ -9658,15 +9751,25 @@ static size_t miras__rows_room(size_t rows, size_t side) {
   return thin > shallow ? thin : shallow;
 }
 
-/* Floats of arrays become where they lie, one behind the other from `used` on; returns the end. */
-static size_t miras__lie(size_t *at, const size_t *end, size_t used) {
+/* Floats of arrays become where they lie, one behind the other from `used` on and with such a gap
+ * behind each; returns the end. */
+static size_t miras__lie(size_t *at, const size_t *end, size_t used, size_t gap) {
   for (; at < end; at++) {
     const size_t floats = *at;
     *at = used;
-    used += miras__pad(floats);
+    used += miras__pad(floats) + gap;
   }
   return used;
 }
+
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+/* The gaps between these arrays of scratch, and the one before `end`. */
+static void miras__gaps(float *scratch, const size_t *at, size_t count, size_t end, int look) {
+  size_t i;
+  for (i = 1; i <= count; i++)
+    miras__gap(scratch + (i < count ? at[i] : end) - MIRAS__GAP, MIRAS__GAP_BYTES, look);
+}
+#endif
 
 /* How many pairs lie evenly: all `left` with one pair per token, else the rest of a token. */
 static size_t miras__rows_run(const miras__plan *p, size_t pair, size_t left, size_t *token,
@@ -9907,8 +10010,8 @@ typedef struct miras__open {
  *   u, raw            value gate: rows u, answers of S_0 before cv
  *   den, l, c, cv     normalisers, and in the end 1 / that; coefficients of rows, of S_0, of values
  *   row, f            room; F, where decays lead to the initial memory
- * and of the adjoint cotangents, named after what they belong to. Those before dlast are added to
- * and begin at zero. dlast: of rows x as decayed at the block's end; ds: of the state. */
+ * and of the adjoint cotangents, named after what they belong to. Those of the list ADDED are added
+ * to and begin at zero. dlast: of rows x as decayed at the block's end; ds: of the state. */
 #define MIRAS__OPEN_ARRAYS(X)                                                                     \
   X(open.x[0], many * n) X(open.u[0], rows * dv) X(open.x[1], second * many * n)                  \
   X(open.u[1], second * rows * dv) X(open.eta, p->d.normalise ? rows : 0)                         \
@@ -9922,11 +10025,13 @@ typedef struct miras__open {
   X(read, room * dv) X(u, value * dv) X(raw, value * dv) X(den, rows) X(row, wide)                \
   X(l, scalar * (rows + 1) * ld) X(c, (rows + 1) * per) X(cv, value ? (value + 1) * dv : 0)       \
   X(f, p->pulls || (backward && p->tape_blocks > 1) ? p->weights : 0) X(pack, room_to_pack)
-#define MIRAS__BLOCK_ARRAYS_BWD(X)                                                                \
+#define MIRAS__BLOCK_ARRAYS_ADDED(X)                                                              \
   X(dx[0], rows * n) X(dx[1], second * rows * n) X(du[0], rows * dv)                              \
   X(du[1], (second ? rows : value) * dv) X(d.alpha, rows * per) X(d.eta, rows * p->rates)         \
   X(d.beta, value * dv) X(dl, scalar * (rows + 1) * ld) X(dc, (rows + 1) * per)                   \
-  X(dcv, value ? (value + 1) * dv : 0) X(dlast[0], rows * n) X(dlast[1], second * rows * n)       \
+  X(dcv, value ? (value + 1) * dv : 0)
+#define MIRAS__BLOCK_ARRAYS_BWD(X)                                                                \
+  MIRAS__BLOCK_ARRAYS_ADDED(X) X(dlast[0], rows * n) X(dlast[1], second * rows * n)               \
   X(dscore[0], stack * ld) X(dscore[1], second * stack * ld) X(dz, room * n) X(dread, stack * dv) \
   X(dden, rows) X(ds, p->weights) X(history, p->per_feature || value ? 64 * rows : 0)
 
@@ -9941,7 +10046,7 @@ typedef struct miras__block {
   const miras__plan *p;
   const float *base;       /* B, where decays lead to it and it is anything but zeros; else NULL */
   const float *s0;         /* S_0, or F_0 where there is a B                                     */
-  size_t ld;
+  size_t rows, ld;                 /* of a block; floats between rows of its scores              */
   size_t r0, m, stack, asked;      /* the newest rows r0..r0+m-1, all that read, of whose answers
                                       so many are wanted                                         */
   miras__readers by[2];            /* errors, queries                                            */
@@ -9979,15 +10084,34 @@ static size_t miras__block_offsets(const miras__plan *p, size_t rows, int backwa
   size_t *first = at;
 #define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__OPEN_ARRAYS(MIRAS_X)
-  *open = miras__lie(first, at, 0);
+  *open = miras__lie(first, at, 0, 0);           /* it may lie in a state, which has no gaps      */
   first = at;
   MIRAS__BLOCK_ARRAYS(MIRAS_X)
   if (MIRAS__TRAINS && backward) {
     MIRAS__BLOCK_ARRAYS_BWD(MIRAS_X)
   }
 #undef MIRAS_X
-  return miras__lie(first, at, !backward && p->d.chunk > 1 ? 0 : *open);
+  return miras__lie(first, at, !backward && p->d.chunk > 1 ? 0 : *open, MIRAS__GAP);
 }
+
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+static void miras__exact_gaps(const miras__call *a, int backward, size_t end, int look) {
+  const miras__plan *p = a->p;
+  const size_t skip = MIRAS__COUNT(miras__open_arrays), count = MIRAS__COUNT(miras__block_arrays);
+  const size_t back = MIRAS__COUNT(miras__block_arrays_bwd);
+  size_t own[MIRAS__ARRAYS], open, all, rows;
+  int i;
+  if (!backward) {
+    miras__gaps(a->scratch, p->at + skip, p->fused ? 1 : count, end, look);
+    return;
+  }
+  rows = (size_t)miras__reset_grid(&p->d) * (size_t)p->d.descents;
+  all = miras__block_offsets(p, rows, 1, own, &open);
+  miras__gaps(a->scratch, own + skip, count + back, all, look);
+  for (i = 1; i < p->tape_blocks; i++, all += own[MIRAS__PACK_AT])
+    miras__gaps(a->scratch + all, own + skip, count - 1, own[MIRAS__PACK_AT], look);
+}
+#endif
 
 /* Its part of the plan: where the state of a head has what, sizes of tape and scratch. Returns the
  * floats of a state. */
@@ -10012,6 +10136,7 @@ static MIRAS__COLD size_t miras__exact_plan(miras__plan *p) {
   p->scratch = 3 * miras__pad((size_t)d->value_dim) + 3 * miras__pad(p->features);
   p->strip = p->weights * sizeof(float) > MIRAS__NEAR;
   if (p->strip) p->scratch += MIRAS__STRIP * p->features;
+  p->scratch += MIRAS__GAP;
   if (!p->fused) p->scratch = miras__block_offsets(p, chunk * descents, 0, p->at, &open);
   if (chunk > 1) state += open;
   p->scratch_backward = MIRAS__TRAINS && least > p->scratch ? least : p->scratch;
@@ -10160,6 +10285,7 @@ static void miras__exact_open(const miras__call *a, size_t rows, int backward, m
   k->r.replace = k->x[1];
   k->r.erase = p->streams > 1 ? k->z : NULL;
   k->r.theta = k->r.delta = NULL;
+  k->rows = rows;
   k->ld = miras__pad(rows);
   k->backward = backward;
   k->errors = 0;
@@ -10603,6 +10729,17 @@ static void miras__exact_answers_bwd(miras__block *k, const float *dy, size_t ld
                     q->step);
 }
 
+/* Cotangents that are added to begin at zero. */
+static void miras__exact_begin_bwd(const miras__block *k) {
+  const miras__plan *p = k->p;
+  const size_t n = p->features, dv = (size_t)p->d.value_dim, rows = k->rows, ld = k->ld;
+  const size_t scalar = p->per_feature ? 0 : 1, per = p->per_feature ? n : 1;
+  const size_t value = p->value_decay ? rows : 0, second = p->streams - 1;
+#define MIRAS_X(name, floats) if (k->name) k->K->fill(k->name, 0, floats);
+  MIRAS__BLOCK_ARRAYS_ADDED(MIRAS_X)
+#undef MIRAS_X
+}
+
 /* From the cotangents of the answers of `reads` tokens from t on, and in k->ds that of the state
  * after them, to those of the block's inputs and of S_0: what came last first. */
 static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, size_t reads) {
@@ -10610,7 +10747,7 @@ static void miras__exact_undo(const miras__call *a, miras__block *k, size_t t, s
   const miras__plan *p = k->p;
   const size_t n = p->features, m = k->m, descents = (size_t)p->d.descents;
   const float *dy = a->dy + t * a->lddy;
-  K->fill(k->dx[0], 0, (size_t)(k->dlast[0] - k->dx[0]));
+  miras__exact_begin_bwd(k);
   miras__exact_answers_bwd(k, dy, a->lddy);
   if (k->live) miras__exact_fold_bwd(k);
   miras__exact_mix_bwd(k);
@@ -10855,7 +10992,7 @@ typedef struct miras__chunk {
 /* Its arrays and their floats: n = C pairs of a chunk, wide = n numbers or one per channel, all =
  * P, tile [C, widest]; and where there are any: mine = P of a sum apart, own = P of a J of its own,
  * held = P where W_B is kept, two = tile of a gated layer, bounded = n, channels = n with gates per
- * channel. From bg on, and in bx and bd, a piece starts at zero. */
+ * channel. In the list ADDED, and in bx and bd, a piece starts at zero. */
 #define MIRAS__CHUNK_ARRAYS(X)                                                                    \
   X(net.pack, room_to_pack) X(net.r, n * dv) X(net.e, n * dv) X(net.loss, n) X(net.v, n * dv)     \
   X(net.delta, n * p->bounds) X(net.t1, tile) X(net.pairs.xh, n * dv) X(net.pairs.rstd, n)        \
@@ -10867,14 +11004,16 @@ typedef struct miras__chunk {
 #define MIRAS__CHUNK_LAYER(X)                                                                     \
   X(net.pairs.z, out) X(net.pairs.slope, l < p->layers - 1 ? out : 0) X(net.back, out)            \
   X(query.z, out) X(query.x, in) X(kq, in ? n * n : 0)
+#define MIRAS__CHUNK_ARRAYS_ADDED(X)                                                              \
+  X(bg, n * n) X(bn, n * n) X(ba, wide) X(bf, n) X(bh, n) X(binv, 4)                              \
+  X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv) X(brows.alpha, wide)          \
+  X(brows.eta, wide)
 #define MIRAS__CHUNK_ARRAYS_BWD(X)                                                                \
   X(state, state) X(net.bv, n * dv) X(net.bdelta, n * p->bounds) X(net.bkey, n * dv)              \
   X(net.t2, tile) X(net.t3, tile) X(net.row, 2 * most) X(brows.theta, n) X(wc, all) X(ac, all)    \
   X(dz, tile) X(dx2, two) X(dz2, two) X(bp, n * n) X(bw, all) X(bwc, all) X(bwb, held)            \
   X(bmetric, (bounded && p->init_mapped) || beside ? all : 0) X(live, channels * dv)              \
-  X(mixed, channels * dv) X(history, 64 * channels) X(bg, n * n) X(bn, n * n) X(ba, wide)         \
-  X(bf, n) X(bh, n) X(binv, 4) X(blive_y, channels * (size_t)p->in[0]) X(blive_d, channels * dv)  \
-  X(brows.alpha, wide) X(brows.eta, wide)
+  X(mixed, channels * dv) X(history, 64 * channels) MIRAS__CHUNK_ARRAYS_ADDED(X)
 #define MIRAS__CHUNK_LAYER_BWD(X)                                                                 \
   X(query.slope, l < p->layers - 1 ? out : 0) X(net.bz, out) X(net.bx, in) X(net.bd, out)
 
@@ -10915,7 +11054,7 @@ static void miras__chunk_offsets(miras__plan *p, size_t state) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER(MIRAS_X)
   }
-  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0);
+  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0, MIRAS__GAP);
   if (!MIRAS__TRAINS) return;
   back = at;
   MIRAS__CHUNK_ARRAYS_BWD(MIRAS_X)
@@ -10923,7 +11062,7 @@ static void miras__chunk_offsets(miras__plan *p, size_t state) {
     const size_t in = p->from[l] == l ? n * (size_t)p->in[l] : 0, out = n * (size_t)p->out[l];
     MIRAS__CHUNK_LAYER_BWD(MIRAS_X)
   }
-  p->scratch_backward = miras__lie(back, at, p->scratch);
+  p->scratch_backward = miras__lie(back, at, p->scratch, MIRAS__GAP);
 #undef MIRAS_X
 }
 
@@ -11754,7 +11893,10 @@ static void miras__piece_state(miras__chunk *c) {
  * the chunk goes on, the first token is in W_1 and its coefficient is 0. */
 static void miras__state_clear(const miras__chunk *c, int goes_on) {
   const miras__kernels *K = c->K;
-  K->fill(c->last_g, 0, (size_t)(c->scalars + 4 - c->last_g));   /* N and a lie between them */
+  K->fill(c->last_g, 0, c->p->span);
+  K->fill(c->last_n, 0, c->p->span);
+  if (c->live_y) K->fill(c->last_a, 0, c->wide);
+  K->fill(c->scalars, 0, 4);
   if (!goes_on) return;
   K->fill_rows(c->scalars, 2, 1, 2, 1);          /* a and h */
   if (!c->live_y) return;
@@ -11766,12 +11908,14 @@ static void miras__state_clear(const miras__chunk *c, int goes_on) {
 /* The coefficients of its last row wait for the next piece of the chunk. */
 static void miras__state_keep(const miras__chunk *c) {
   const miras__kernels *K = c->K;
-  const size_t last = c->m - 1, rows = c->r0 + c->m, apart = (size_t)(c->cf - c->ca);
+  const size_t last = c->m - 1, rows = c->r0 + c->m;
   if (c->live_y) {
     K->copy(c->last_a, c->ca + last * c->wide, c->wide);
     return;
   }
-  K->copy_rows(c->scalars, 1, c->ca + last, apart, 3, 1);      /* and f, h, as far apart */
+  K->copy_rows(c->scalars, 1, c->ca + last, 1, 1, 1);
+  K->copy_rows(c->scalars + 1, 1, c->cf + last, 1, 1, 1);
+  K->copy_rows(c->scalars + 2, 1, c->ch + last, 1, 1, 1);
   K->copy(c->last_g, c->g + last * c->p->span, rows);
   if (c->s || c->p->d.row_rates) K->copy(c->last_n, c->n + last * c->p->span, rows);
 }
@@ -11904,6 +12048,21 @@ static void miras__piece_end_bwd(miras__chunk *c, float *ca, float *cs) {
   if (rule->sum == MIRAS__SUM_LOG) K->log_weights_bwd(ca, c->a, p->weights);
 }
 
+/* Cotangents that are added to begin at zero. */
+static void miras__piece_begin_bwd(const miras__chunk *c) {
+  const miras__plan *p = c->p;
+  const size_t n = p->span, dv = (size_t)p->d.value_dim, wide = n * p->rates;
+  const size_t channels = p->channel ? n : 0;
+  int l;
+#define MIRAS_X(name, floats) c->K->fill(c->name, 0, floats);
+  MIRAS__CHUNK_ARRAYS_ADDED(MIRAS_X)
+#undef MIRAS_X
+  for (l = 0; l < p->layers; l++) {
+    if (p->from[l] == l) c->K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
+    c->K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
+  }
+}
+
 /* The adjoint of a piece, ca and cs as above. */
 static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   const miras__kernels *K = c->K;
@@ -11912,12 +12071,7 @@ static void miras__piece_bwd(miras__chunk *c, float *ca, float *cs) {
   /* Through a link the weights of reads and anchor collect in bw and pass the link's adjoint. */
   float *bw = p->stores_link ? c->bw : ca;
   miras__look x;
-  int l;
-  K->fill(c->bg, 0, (size_t)(c->query.slope[0] - c->bg));
-  for (l = 0; l < p->layers; l++) {
-    if (p->from[l] == l) K->fill(c->net.bx[l], 0, c->m * (size_t)p->in[l]);
-    K->fill(c->net.bd[l], 0, c->m * (size_t)p->out[l]);
-  }
+  miras__piece_begin_bwd(c);
   miras__piece_end_bwd(c, ca, cs);
   if (p->stores_link) K->fill(bw, 0, p->weights);
   miras__look_at(c, c->first, c->first + 1, c->reads, &x);
@@ -12162,11 +12316,11 @@ static MIRAS__COLD size_t miras__mesa_plan(miras__plan *p) {
   p->tape_tokens = p->d.chunk;
 #define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__MESA_ARRAYS(MIRAS_X)
-  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0);
+  p->scratch = p->scratch_backward = miras__lie(p->at, at, 0, MIRAS__GAP);
   if (!MIRAS__TRAINS) return state;
   MIRAS__MESA_ARRAYS_BWD(MIRAS_X)
 #undef MIRAS_X
-  p->scratch_backward = miras__lie(p->at + MIRAS__MESA_ONCE, at, p->scratch);
+  p->scratch_backward = miras__lie(p->at + MIRAS__MESA_ONCE, at, p->scratch, MIRAS__GAP);
   return state;
 }
 
@@ -12445,7 +12599,9 @@ static void miras__mesa_backward(const miras__call *a) {
   c = k->c, n = k->features, dv = k->dv;
   rows = miras__rows_of(n, k->k, k->v, k->alpha, k->eta);
   drows = miras__rows_of(n, k->dk, k->dvalue, k->dalpha, k->deta);
-  K->fill(k->dh, 0, (size_t)(k->dlambda - k->dh) + n);
+  K->fill(k->dh, 0, n * n);
+  K->fill(k->dg, 0, n * dv);
+  K->fill(k->dlambda, 0, n);
   if (a->dstate) {
     K->transpose(k->dh, n, a->dstate, n, n, n);
     K->add(k->dh, a->dstate, n * n);
@@ -12459,7 +12615,10 @@ static void miras__mesa_backward(const miras__call *a) {
     k->g = k->h + n * n;
     miras__rows_fwd(K, p, io, t, m, &rows);
     miras__mesa_rows(k);
-    K->fill(k->dn, 0, (size_t)(k->dvalue - k->dn) + m * dv);
+    K->fill(k->dn, 0, c * c);
+    K->fill(k->db, 0, c);
+    K->fill(k->dk, 0, c * n);
+    K->fill(k->dvalue, 0, m * dv);
     if (m == c) miras__mesa_close_bwd(k);
     K->copy_rows(k->dy, dv, a->dy + t * a->lddy, a->lddy, m, dv);
     miras__mesa_chunk_bwd(k, k->g + p->weights);
@@ -12558,24 +12717,42 @@ static const uint16_t miras__attention_arrays[] = {
 };
 #undef MIRAS_X
 
-/* The floats of a's scratch; and, where base is not NULL, its arrays. */
-static size_t miras__attention_layout(const miras__attention *a, float *base, int backward,
-                                      miras__attention_work *w) {
+/* The floats of a's scratch; the offsets of its arrays, and how many there are. */
+static size_t miras__attention_offsets(const miras__attention *a, int backward, size_t *at,
+                                       size_t *count) {
   const size_t dk = a->key_dim, dv = a->value_dim, rows = a->group * a->block;
   const size_t wide = dk > dv ? dk : dv, side = wide > rows ? wide : rows;
   const size_t pairs = MIRAS__ATTENTION_BLOCK;
   const size_t room_to_pack = miras__rows_room(pairs, side > pairs ? side : pairs);
-  size_t arrays[MIRAS__COUNT(miras__attention_arrays)], *at = arrays, used;
+  size_t *first = at;
 #define MIRAS_X(name, floats) *at++ = floats;
   MIRAS__WORK_ARRAYS(MIRAS_X)
   if (backward) {
     MIRAS__WORK_ARRAYS_BWD(MIRAS_X)
   }
 #undef MIRAS_X
-  used = miras__lie(arrays, at, 0);
-  if (base) miras__addresses(w, miras__attention_arrays, (size_t)(at - arrays), base, arrays);
+  *count = (size_t)(at - first);
+  return miras__lie(first, at, 0, MIRAS__GAP);
+}
+
+/* The same, and where base is not NULL, its arrays. */
+static size_t miras__attention_layout(const miras__attention *a, float *base, int backward,
+                                      miras__attention_work *w) {
+  size_t at[MIRAS__COUNT(miras__attention_arrays)], count;
+  const size_t used = miras__attention_offsets(a, backward, at, &count);
+  if (!base) return used;
+  miras__addresses(w, miras__attention_arrays, count, base, at);
+  MIRAS__WATCH(miras__gaps(base, at, count, used, 0));
   return used;
 }
+
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+static void miras__attention_gaps(const miras__attention *a, int backward) {
+  size_t at[MIRAS__COUNT(miras__attention_arrays)], count;
+  const size_t used = miras__attention_offsets(a, backward, at, &count);
+  miras__gaps(a->scratch, at, count, used, 1);
+}
+#endif
 
 /* ---- pairs: token j >= 0 of the call, or j < 0 before it ---- */
 
@@ -12868,6 +13045,7 @@ static void miras__attention_look(const miras__attention *a, float *o) {
   miras__attention_layout(a, a->scratch, 0, &work);
   miras__attention_answer(a, &work, 0, 1, 1);
   a->K->copy(o, work.o, a->group * a->value_dim);
+  MIRAS__WATCH(miras__attention_gaps(a, 0));
 }
 
 /* All tokens of a call: answers, surprises, tape, ring. */
@@ -12910,6 +13088,7 @@ static void miras__attention_run(const miras__attention *a) {
   }
   miras__kv_keep(a);                               /* after all reads of the old rows */
   if (a->also) miras__kv_keep(a->also);
+  MIRAS__WATCH(miras__attention_gaps(a, 0));
 }
 
 /* Its adjoint for the queries of tokens t..t+m-1, with the weights p_ti = s_i / sum again from the
@@ -13025,6 +13204,7 @@ static void miras__attention_run_bwd(const miras__attention *a) {
     m = length - t < a->block ? length - t : a->block;
     miras__attention_block_bwd(&before, &work, t, m);
   }
+  MIRAS__WATCH(miras__attention_gaps(a, 1));
 }
 
 /* ---- the memory: a group of one ---- */
@@ -13147,6 +13327,28 @@ static const miras__between_tokens miras__states_of[] = {
  * The engines know nothing of resets: they begin at position 0, and that is what a head does when
  * it starts anew. Here a call is cut into stretches, each at its position since the last reset. */
 
+#if defined(MIRAS_CHECK) && !defined(MIRAS__DEVICE)
+/* The gaps of an engine's scratch; attention does that itself. */
+static void miras__head_gaps(const miras__call *a, int backward, int look) {
+  const miras__plan *p = a->p;
+  const size_t end = backward ? p->scratch_backward : p->at_spare;
+  size_t count = 0;
+#ifndef MIRAS_NO_EXACT
+  if (p->engine == MIRAS__RUN_EXACT) miras__exact_gaps(a, backward, end, look);
+#endif
+#ifndef MIRAS_NO_FROZEN
+  if (p->engine == MIRAS__RUN_FROZEN)
+    count = MIRAS__ONCE + (size_t)p->layers * MIRAS__EACH +
+            (backward ? MIRAS__ONCE_BWD + (size_t)p->layers * MIRAS__EACH_BWD : 0);
+#endif
+#ifndef MIRAS_NO_MESA
+  if (p->engine == MIRAS__RUN_MESA)
+    count = backward ? MIRAS__COUNT(miras__mesa_arrays) : (size_t)MIRAS__MESA_ONCE;
+#endif
+  miras__gaps(a->scratch, p->at, count, end, look);
+}
+#endif
+
 /* A call, or its adjoint with the stretches in reverse. */
 static void miras__head_stretches(const miras__call *a, int backward,
                                   void (*stretch)(const miras__call *a)) {
@@ -13184,8 +13386,10 @@ static void miras__head_stretches(const miras__call *a, int backward,
 static void miras__head_run(const miras__call *a, int backward) {
   const miras__engine *engine = &miras__engines[a->p->engine];
   void (*const stretch)(const miras__call *a) = backward ? engine->backward : engine->forward;
+  MIRAS__WATCH(miras__head_gaps(a, backward, 0));
   if (a->p->d.reset_every) miras__head_stretches(a, backward, stretch);
   else stretch(a);
+  MIRAS__WATCH(miras__head_gaps(a, backward, 1));
 }
 
 /* Run one head of one sequence over its tokens; a->position is that of the first in the sequence.
@@ -13203,7 +13407,9 @@ static void miras__head_backward(const miras__call *a) { miras__head_run(a, 1); 
 static void miras__head_read(const miras__call *a, size_t head, const float *q, float *o) {
   miras__call run = *a;
   run.position = miras__since_read(&a->p->d, head, a->position);
+  MIRAS__WATCH(miras__head_gaps(&run, 0, 0));
   miras__engines[a->p->engine].read(&run, q, o);
+  MIRAS__WATCH(miras__head_gaps(&run, 0, 1));
 }
 
 #endif   /* region F */
@@ -14008,6 +14214,9 @@ static MIRAS__COLD size_t miras__measure(void *draft, size_t size, miras__layout
   miras__arena a = miras__arena_on(NULL);
   (void)miras__take(&a, 1, size);
   layout(draft, &a);
+#ifdef MIRAS_CHECK
+  (void)miras__take(&a, 0, 1);
+#endif
   return miras__arena_bytes(&a, what, why, n);
 }
 
@@ -14029,11 +14238,26 @@ static MIRAS__COLD void *miras__build(void *draft, size_t size, miras__layout *l
   own->buffer = buffer;
   own->bytes = bytes;
   a = miras__arena_on(buffer);
+#ifdef MIRAS_CHECK
+  a.watched = 1;
+#endif
   object = miras__take(&a, 1, size);
   memcpy(object, draft, size);
   layout(object, &a);
+#ifdef MIRAS_CHECK
+  (void)miras__take(&a, 0, 1);
+#endif
   return object;
 }
+
+#ifdef MIRAS_CHECK
+/* The arena of an object, if miras__build made it. */
+static void miras__object_look(const void *object) {
+  miras__storage own;
+  memcpy(&own, object, sizeof own);
+  if (own.buffer) miras__arena_look(own.buffer);
+}
+#endif
 
 /* The object goes with it. */
 static void miras__close(void *object) {
@@ -14057,6 +14281,20 @@ static void miras__each(const miras_parallel *p, size_t count,
 }
 
 static size_t miras__workers(const miras_parallel *p) { return p ? (size_t)p->workers : 1; }
+
+/* Scratch of so many workers, of `size` floats each and padded; returns that of the first. *each is
+ * what they are apart. */
+static float *miras__worker_floats(miras__arena *a, size_t workers, size_t size, size_t *each) {
+#ifdef MIRAS_CHECK
+  float *first = miras__floats(a, 1, miras__padded(size));
+  while (--workers) (void)miras__floats(a, 1, miras__padded(size));
+  *each = miras__padded(size) + MIRAS__GAP;
+  return first;
+#else
+  *each = miras__padded(size);
+  return miras__floats(a, workers, *each);
+#endif
+}
 
 /* Can this be a job system? NULL can. */
 static MIRAS__COLD int miras__parallel_ok(const miras_parallel *p, char *why, size_t n) {
@@ -14177,6 +14415,7 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
   c.per = MIRAS__TRAINS && tape ? miras__plan_tape(p, (size_t)x->length) : 0;
   miras__memory_each(&c, 0, miras__memory_forward);
   miras__memory_at(m, miras__position(m->state) + (uint64_t)x->length);
+  MIRAS__WATCH(miras__object_look(m));
 }
 
 /* Bytes of a memory, whose plan m receives; 0 if there is none. */
@@ -14371,6 +14610,7 @@ MIRAS_API miras_result miras_backward(miras_memory *m, const miras_tokens *x, fl
     miras__kernels_best()->fill(c.dstate, 0, miras_dstate_size(m));
   }
   miras__memory_each(&c, 1, miras__memory_backward);
+  MIRAS__WATCH(miras__object_look(m));
   if (!dparams) return MIRAS_OK;
   for (h = 0; h < (size_t)m->plan.d.heads; h++) miras__memory_collect(&c, h, dparams);
   miras__memory_collect_rates(&c, dparams);
@@ -15038,9 +15278,6 @@ static void miras__block_norm_bwd(const miras__kernels *k, float *dx, const floa
   else k->rms_bwd(dx, ld, base, ld, dgain, y, ld, dy, ld, of);
 }
 
-/* Whole cache lines; what is too large stays it. */
-static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
-
 static size_t miras__paneled(size_t n) {
   return n > (size_t)-1 - MIRAS__PANEL ? n : (n + MIRAS__PANEL - 1) / MIRAS__PANEL * MIRAS__PANEL;
 }
@@ -15157,6 +15394,7 @@ static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, fl
   const miras__param *p = &s->param[i];
   const size_t row = e * p->each;
   miras__matrix w = miras__mat(miras__weight(a->layer, i) + row * p->cols, p->cols);
+  MIRAS__CHECKED(miras__gemm_room(n, p->cols, p->each) <= s->pack);
 #ifndef MIRAS__DEVICE
   if (s->form) {
     miras__packed few;
@@ -15183,6 +15421,7 @@ static void miras__times_of_bwd(const miras__visit *a, int i, size_t e, int mode
                                 size_t ldx, const float *d, size_t ldd, size_t n) {
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[i];
+  MIRAS__CHECKED(miras__gemm_room(n, p->each, p->cols) <= s->pack);
   miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
                 miras__turned_weight(s, &a->work, miras__panel_of(a->k, s, i), i, e), n, p->each,
                 p->cols, a->scratch);
@@ -15254,6 +15493,7 @@ static void miras__project(const miras__visit *a, size_t count, size_t n, const 
   miras__block_norm(a->k, h, s->plain ? s->ld_p : s->ld_x, &in);
   if (a->panels && !s->late && !s->plain) {
     const miras__param *last = &s->param[miras__projections[count - 1]];
+    MIRAS__CHECKED(miras__gemm_room(n, last->place + last->cols, s->width) <= s->pack);
     miras__matmul(a->k, MIRAS__SET, proj, s->ld_p, miras__mat(h, s->ld_x),
                   miras__panels(a->work.turned, s->width), n, last->place + last->cols, s->width,
                   a->scratch);
@@ -15748,6 +15988,7 @@ static void miras__job_task(void *argument, int index, int worker) {
   if (j->pairs) {
     miras__expert_block(list, j, e, i, c, rows, cols, pack);
   } else if (j->kind == MIRAS__PRODUCT) {
+    MIRAS__CHECKED(miras__gemm_room(rows, cols, MIRAS__JOB_DEPTH) <= list->scratch_size);
     for (t = 0; t < j->depth; t += MIRAS__JOB_DEPTH)
       miras__matmul(k, MIRAS__ADD, j->c + i * j->ldc + c, j->ldc,
                     miras__turned(j->a + t * j->lda + i, j->lda),
@@ -18099,6 +18340,7 @@ static void miras__enter_bwd(const miras__visit *a) {
   if (!s->value) return;
   miras__layer_acts(s)->enter_bwd(a);
   if (s->mixes) return;
+  MIRAS__CHECKED(miras__gemm_room(a->n, s->width, s->proj) <= s->pack);
   if (s->plain) a->k->copy_rows(t, s->ld_x, a->work.dproj, s->ld_p, a->n, s->width);
   else if (!s->late)
     miras__matmul(a->k, MIRAS__SET, t, s->ld_x, miras__mat(a->work.dproj, s->ld_p),
@@ -18559,6 +18801,10 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
   size_t end = start, turns = 0;
   float *turned;
   int i;
+#ifdef MIRAS_CHECK
+  const int watched = a->watched;
+  if (m->kinds > 1) a->watched = 0;              /* gaps of one kind are arrays of another        */
+#endif
   for (i = 0; i < m->kinds; i++) {
     const miras__shape *s = &m->shape[i];
     miras__layer_work w;
@@ -18576,6 +18822,9 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
     if (kept) kept[i] = k;
   }
   a->used = end;
+#ifdef MIRAS_CHECK
+  a->watched = watched;
+#endif
   if (!MIRAS__TRAINS || !e->train) return;
   turned = miras__floats(a, turns, 1);        /* made while the layer above still works        */
   for (i = 0; work && i < m->kinds; i++) work[i].turned = turned;
@@ -18637,8 +18886,8 @@ static MIRAS__COLD void miras__server_layout(void *object, miras__arena *a) {
   miras__works_layout(m, &e, a, s->work, s->kept);
   s->strand = (miras__strand *)miras__take(a, s->most, sizeof(miras__strand));
   s->asked = (size_t *)miras__take(a, s->most, sizeof(size_t));
-  s->scratch_size = miras__pad(m->scratch);
-  s->scratch = miras__floats(a, miras__workers(s->desc.parallel), s->scratch_size);
+  s->scratch = miras__worker_floats(a, miras__workers(s->desc.parallel), m->scratch,
+                                    &s->scratch_size);
 }
 
 /* A text by itself: its state, and what it is worked on in. */
@@ -18980,6 +19229,7 @@ static void miras__tile_end(void *argument, int index, int worker) {
   const miras__norm of = miras__last_norm(m, ph->out + row * m->ld_x, n);
   double total = 0;
   miras__block_norm(k, last, m->ld_x, &of);
+  MIRAS__CHECKED(miras__gemm_room(n, m->vocab, m->width) <= m->pack);
   miras__matmul(k, MIRAS__SET, logits, m->ld_v, miras__mat(last, m->ld_x),
                 miras__head_turned(tr, MIRAS__PANELS), n, m->vocab, m->width,
                 miras__worker_scratch(tr, worker));
@@ -19002,6 +19252,7 @@ static void miras__tile_end_bwd(void *argument, int index, int worker) {
   size_t tile = ph->first + (size_t)index, row, n = miras__tile_rows(ph, tile, &row);
   float *dgain = tr->part + tile * 2 * m->ld_x;
   const miras__norm last = miras__last_norm(m, ph->out + row * m->ld_x, n);
+  MIRAS__CHECKED(miras__gemm_room(n, m->width, m->vocab) <= m->pack);
   miras__matmul(ph->all.k, MIRAS__SET, t, m->ld_x,
                 miras__mat(tr->logits + (row - ph->row0) * m->ld_v, m->ld_v),
                 miras__mat(m->params + m->head, m->width), n, m->width, m->vocab, pack);
@@ -19260,8 +19511,7 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->fresh = (int32_t *)miras__take(a, b, sizeof(int32_t));
   tr->counted = (int32_t *)miras__take(a, b, sizeof(int32_t));
   tr->now = (miras__now *)miras__take(a, 1, sizeof(miras__now));
-  tr->scratch_size = miras__pad(m->scratch_train);
-  tr->scratch = miras__floats(a, workers, tr->scratch_size);
+  tr->scratch = miras__worker_floats(a, workers, m->scratch_train, &tr->scratch_size);
 }
 
 /* Bytes of a resolved trainer; 0 if that is too much. */
@@ -19441,9 +19691,11 @@ static void miras__loss_run(miras_trainer *tr, int batch, int length, int train)
       miras__jobs_run(&jobs);
     }
     miras__layer_run(&ph, l, MIRAS__ENTER);
+    MIRAS__WATCH(miras__object_look(tr));
   }
   for (i = 0; i < jobs.tiles;) i += miras__group_run(&ph, i);
   miras__each(tr->desc.parallel, 1, miras__call_end, &ph);
+  MIRAS__WATCH(miras__object_look(tr));
 }
 
 /* Can rows of this length go on? */
@@ -19564,6 +19816,7 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     miras__layer_weights(&ph.all, tr->grads + m->layers[l].first, &jobs);
     if (l > 0) miras__transposes(tr, l - 1, &jobs);
     miras__jobs_run(&jobs);
+    MIRAS__WATCH(miras__object_look(tr));
     if (!s->recalled) continue;
     miras__layer_recalled(&ph.all, tr->grads + m->layers[l].first, &jobs);
     miras__jobs_run(&jobs);
@@ -19574,6 +19827,7 @@ MIRAS_API miras_result miras_trainer_backward(miras_trainer *tr) {
     miras__jobs_run(&jobs);
   }
   miras__each(tr->desc.parallel, ph.shares, miras__embed_bwd, &ph);
+  MIRAS__WATCH(miras__object_look(tr));
   return MIRAS_OK;
 }
 
@@ -19795,6 +20049,7 @@ static int miras__round(miras_server *s, miras__queue *queue) {
     }
     if (z->value || z->mixes) miras__each(on, s->strands * s->split, miras__round_heads, s);
     miras__each(on, s->tiles, miras__round_leave, s);
+    MIRAS__WATCH(miras__object_look(s));
   }
   for (i = 0; i < s->strands; i++) {
     const miras__strand *p = &s->strand[i];
@@ -19850,6 +20105,8 @@ static void miras__serve(miras_server *s, const miras_text *texts, size_t count,
     if (s->asks) miras__round_logits(s, 0, s->asks, logits);
     logits = miras__to(logits, s->asks * s->model->vocab);
   }
+  MIRAS__WATCH(miras__object_look(s));
+  MIRAS__WATCH(miras__object_look(s->model));
 }
 
 /* ---- serving ---- */
@@ -20006,6 +20263,7 @@ static const float *miras__session_feed(miras_session *s, const int32_t *tokens,
   text.count = count;
   text.logits = 1;
   miras__serve(&s->in, &text, 1, s->logits);
+  MIRAS__WATCH(miras__object_look(s));
   return s->logits;
 }
 

@@ -361,6 +361,12 @@ $limit $around '$build/bin/tsan'"
     skip 'test_threads: thread sanitizer' 'it does not run on this machine'
   fi
 
+  # gaps between arrays, looked at after every engine and layer
+  for name in test_memory test_model; do
+    test_job "$gcc" "$name" "$gcc -O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512" \
+      "-O1 -DMIRAS_CHECK -DMIRAS_NO_AVX512 $(share "$name" 4)"
+  done
+
   # the portable kernels: sanitizers above have run all tests on them; the optimiser is met where
   # numbers are, and the kernel test tries every table in any build
   for name in $numbers; do
