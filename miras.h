@@ -654,7 +654,7 @@ extern "C" {
   X(MIRAS_ERR_DESC, "the descriptor is not valid; the text beside it says which field")   \
   X(MIRAS_ERR_ALLOC, "the allocator returned no memory")                                  \
   X(MIRAS_ERR_SIZE, "the size does not fit: into the buffer, the limit or this machine")  \
-  X(MIRAS_ERR_IO, "a file could not be opened, read or written")                          \
+  X(MIRAS_ERR_IO, "a file could not be opened, read or written, or is no regular file")   \
   X(MIRAS_ERR_FORMAT, "the bytes are not a valid file of this kind, or are damaged")      \
   X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another descriptor")    \
   X(MIRAS_ERR_STATE, "the call is not possible at this point of the sequence")            \
@@ -1666,10 +1666,15 @@ MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *byt
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
 #ifndef MIRAS_NO_STDIO
-/* Saving writes a new file beside path, path.tmp- and eight letters, and renames it: path is always
- * the old file or the whole new one, however many save to it (on Windows it is missing between two
- * steps). A link at path is replaced, not followed. A killed save leaves its new file behind. Where
- * long has 32 bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
+/* Saving writes a new file beside path, its name and .tmp- and eight letters (of a long name only
+ * the beginning, so that what can be a name can be saved to), and renames it: path is always the
+ * old file or the whole new one, however many save to it (on Windows it is missing between two
+ * steps). So the folder must be writable. Under POSIX a symbolic link at path stays, and what it
+ * leads to is replaced; the new file has the old one's mode and, as far as allowed, its owner and
+ * group; what is there and is no regular file, such as a folder, a device or a FIFO, is neither
+ * replaced nor written to nor read: MIRAS_ERR_IO at once. A killed save leaves its new file behind.
+ * Paths are UTF-8 on Windows; one that is not is taken in the system's code page. Where long has 32
+ * bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
 #ifndef MIRAS_NO_MODEL
@@ -1729,6 +1734,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #ifndef MIRAS_NO_STDIO
   #include <stdio.h>
   #include <time.h>
+  #if defined(_WIN32)
+    #include <wchar.h>
+  #elif defined(__unix__) || defined(__APPLE__)
+    #define MIRAS__POSIX 1   /* modes and owners of files, and links                             */
+    #include <sys/types.h>
+    #include <sys/stat.h>
+    #include <unistd.h>
+  #endif
 #endif
 #ifndef MIRAS_ASSERT
   #include <assert.h>
@@ -21639,6 +21652,119 @@ MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *by
 
 #ifndef MIRAS_NO_STDIO
 
+#ifdef _WIN32
+enum { MIRAS__WIDE_PATH = 1024 };
+
+/* The characters of a path, which is UTF-8, as UTF-16 into to[MIRAS__WIDE_PATH]; 0 if it is not, or
+ * too long. */
+static MIRAS__COLD int miras__wide_path(wchar_t *to, const char *path) {
+  const unsigned char *p = (const unsigned char *)path;
+  static const uint32_t least[4] = {0, 0x80, 0x800, 0x10000};
+  size_t n = 0;
+  while (*p) {
+    uint32_t c = *p++;
+    const int more = c < 0x80 ? 0 : c < 0xc2 ? -1 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : -1;
+    int i;
+    if (more < 0 || n + 3 > MIRAS__WIDE_PATH) return 0;
+    if (more) c &= 0x3fu >> more;
+    for (i = 0; i < more; i++, p++) {
+      if ((*p & 0xc0) != 0x80) return 0;
+      c = c << 6 | (*p & 0x3fu);
+    }
+    if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return 0;
+    if (c >= 0x10000) {
+      to[n++] = (wchar_t)(0xd7c0 + (c >> 10));
+      c = 0xdc00 + (c & 0x3ff);
+    }
+    to[n++] = (wchar_t)c;
+  }
+  to[n] = 0;
+  return 1;
+}
+#endif
+
+/* fopen, rename and remove for paths that are UTF-8 on Windows too. */
+static MIRAS__COLD FILE *miras__file_open(const char *path, const char *mode) {
+#ifdef _WIN32
+  wchar_t wide[MIRAS__WIDE_PATH], how[8];
+  size_t i;
+  if (miras__wide_path(wide, path)) {
+    for (i = 0; mode[i]; i++) how[i] = (wchar_t)mode[i];
+    how[i] = 0;
+    return _wfopen(wide, how);
+  }
+#endif
+  return fopen(path, mode);
+}
+
+static MIRAS__COLD int miras__file_rename(const char *from, const char *to) {
+#ifdef _WIN32
+  wchar_t wide[2][MIRAS__WIDE_PATH];
+  if (miras__wide_path(wide[0], from) && miras__wide_path(wide[1], to))
+    return _wrename(wide[0], wide[1]);
+#endif
+  return rename(from, to);
+}
+
+static MIRAS__COLD int miras__file_remove(const char *path) {
+#ifdef _WIN32
+  wchar_t wide[MIRAS__WIDE_PATH];
+  if (miras__wide_path(wide, path)) return _wremove(wide);
+#endif
+  return remove(path);
+}
+
+/* Open a file to read. A FIFO would keep the caller waiting, and what is no regular file has no
+ * length: NULL, where there is a way to know. */
+static MIRAS__COLD FILE *miras__file_read(const char *path) {
+#ifdef MIRAS__POSIX
+  struct stat st;
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) return NULL;
+#endif
+  return miras__file_open(path, "rb");
+}
+
+#ifdef MIRAS__POSIX
+#if !defined(__cplusplus) && defined(__STRICT_ANSI__)
+extern ssize_t readlink(const char *path, char *to, size_t size);   /* hidden by -std=c99         */
+#endif
+
+/* What a new file takes over of the one that it will replace. Where its group cannot be, what the
+ * group could do is left to the others that could do so too. */
+static MIRAS__COLD void miras__file_like(const char *path, const struct stat *old) {
+  mode_t mode = old->st_mode & 0777;
+  if (chown(path, old->st_uid, old->st_gid) != 0 && chown(path, (uid_t)-1, old->st_gid) != 0)
+    mode &= (mode_t)(0707 | (mode & 7) << 3);
+  (void)chmod(path, mode);
+}
+#endif
+
+/* Where a save to path, of `length` characters, will end: path, or what the links that start there
+ * lead to. to and spare have `room` bytes each. 0 if there are too many links. */
+static MIRAS__COLD int miras__save_target(const char *path, size_t length, char *to, char *spare,
+                                          size_t room) {
+  memcpy(to, path, length + 1);
+#ifdef MIRAS__POSIX
+  {
+    int hops;
+    for (hops = 0; hops < 40; hops++) {
+      const char *slash = strrchr(to, '/');
+      const ssize_t n = readlink(to, spare, room);
+      size_t keep = slash ? (size_t)(slash + 1 - to) : 0;
+      if (n < 1) return 1;             /* no link: a file, or nothing                             */
+      if (spare[0] == '/') keep = 0;
+      if ((size_t)n >= room - keep) return 0;
+      memcpy(to + keep, spare, (size_t)n);
+      to[keep + (size_t)n] = 0;
+    }
+    return 0;
+  }
+#else
+  (void)spare, (void)room;
+  return 1;
+#endif
+}
+
 /* "x" asks fopen for a file that is not there yet, not even as a link. C11 has it; the run-time
  * decides and not -std: glibc, musl, bionic and the BSDs with macOS know it. Of Windows only new
  * versions do, and older ones end the program over it: there an unlikely name must do. */
@@ -21647,6 +21773,17 @@ MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *by
 #else
   #define MIRAS__NEW_FILE "wbx"
 #endif
+
+/* Of the `length` characters of a path those that a new file's name, 13 characters longer, begins
+ * with: all, or if the name is long so few that the new one is no longer, and no character of UTF-8
+ * is cut. Names have up to 255 bytes, whole paths on Windows 259. */
+static size_t miras__stem(const char *path, size_t length) {
+  size_t name = length, stem;
+  while (name && path[name - 1] != '/' && path[name - 1] != '\\') name--;
+  if (length - name <= 13 || (length - name <= 200 && length <= 230)) return length;
+  for (stem = length - 13; stem > name && (path[stem] & 0xc0) == 0x80;) stem--;
+  return stem;
+}
 
 /* Create the file that part[length] continues to, with a name that no other call should choose:
  * part has room for 14 more characters. What differs between calls: a place on the stack between
@@ -21660,46 +21797,74 @@ static FILE *miras__new_file(char *part, size_t length) {
   for (tries = 0; !file && tries < 100; tries++) {
     name = miras__hash(name ^ (uint64_t)clock());
     for (i = 0; i < 8; i++) part[length + 5 + (size_t)i] = (char)('a' + (int)(name >> 4 * i & 15));
-    file = fopen(part, MIRAS__NEW_FILE);
+    file = miras__file_open(part, MIRAS__NEW_FILE);
   }
   return file;
 }
 
-static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path) {
-  miras_allocator from;
+/* Rename part to path, replacing what is there; else remove it. */
+static MIRAS__COLD int miras__replace(const char *part, const char *path) {
+  int ok = miras__file_rename(part, path) == 0, gone = 0;
+#ifdef _WIN32
+  /* There, rename does not replace a file, and another writer may come between the two calls. */
+  int tries = 0;
+  for (; !ok && tries < 100; tries++) {
+    gone |= miras__file_remove(path) == 0;
+    ok = miras__file_rename(part, path) == 0;
+  }
+#endif
+  if (!ok && !gone) (void)miras__file_remove(part);   /* never the only one that is left */
+  return ok;
+}
+
+/* Into a new file beside `path`, which then replaces it. part: room for 14 characters more. */
+static MIRAS__COLD int miras__save_beside(int what, const void *object, const char *path,
+                                          char *part) {
+  const size_t length = strlen(path), stem = miras__stem(path, length);
   miras__sink s;
-  size_t length, room;
-  char *part;
-  int ok, gone = 0;
+  int ok;
+#ifdef MIRAS__POSIX
+  struct stat old;
+  const int there = stat(path, &old) == 0;
+  if (there && !S_ISREG(old.st_mode)) return 0;
+#endif
+  memcpy(part, path, stem);
+  memset(&s, 0, sizeof s);
+  s.file = miras__new_file(part, stem);
+  if (!s.file) return 0;
+#ifdef MIRAS__POSIX
+  if (there) miras__file_like(part, &old);           /* before a word of it could be read         */
+#endif
+  miras__emit(what, object, &s);
+  ok = fflush(s.file) == 0 && !ferror(s.file);
+  if (fclose(s.file) != 0) ok = 0;
+  if (ok) return miras__replace(part, path);
+  (void)miras__file_remove(part);
+  return 0;
+}
+
+static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path) {
+#ifdef MIRAS__POSIX
+  const size_t links = 4096;             /* characters that links may add                         */
+#else
+  const size_t links = 0;
+#endif
+  miras_allocator from;
+  size_t length, each, room;
+  char *to;
+  int ok;
   if (!object || !path) return MIRAS_ERR_ARGUMENT;
   from = miras__allocator(&((const miras__storage *)object)->allocator);
   length = strlen(path);
   if (!miras__savable(what, object)) return MIRAS_ERR_STATE;
-  if (!miras__emit(what, object, NULL) || !miras__size_add(length, 14, &room))
+  if (!miras__emit(what, object, NULL) || !miras__size_add(length, links + 14, &each) ||
+      !miras__size_add(each, each, &room))
     return MIRAS_ERR_SIZE;
-  part = (char *)from.alloc(room, from.user);
-  if (!part) return MIRAS_ERR_ALLOC;
-  memcpy(part, path, length);
-  memset(&s, 0, sizeof s);
-  s.file = miras__new_file(part, length);
-  ok = s.file != NULL;
-  if (ok) {
-    miras__emit(what, object, &s);
-    ok = fflush(s.file) == 0 && !ferror(s.file);
-    if (fclose(s.file) != 0) ok = 0;
-#ifdef _WIN32
-    /* There, rename does not replace a file, and another writer may come between the two calls. */
-    if (ok && rename(part, path) != 0) {
-      int tries = 0;
-      do gone |= remove(path) == 0;
-      while (!(ok = rename(part, path) == 0) && ++tries < 100);
-    }
-#else
-    ok = ok && rename(part, path) == 0;
-#endif
-    if (!ok && !gone) remove(part);   /* never the only one that is left */
-  }
-  miras__release(&from, part, room);
+  to = (char *)from.alloc(room, from.user);
+  if (!to) return MIRAS_ERR_ALLOC;
+  ok = miras__save_target(path, length, to, to + each, each - 13) &&
+       miras__save_beside(what, object, to, to + each);
+  miras__release(&from, to, room);
   return ok ? MIRAS_OK : MIRAS_ERR_IO;
 }
 
@@ -21709,7 +21874,7 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
 static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path) {
   const long most_header = 8 + (long)MIRAS__MAX_HEADER;
   miras_result result = MIRAS_ERR_IO;
-  FILE *file = path && object ? fopen(path, "rb") : NULL;
+  FILE *file = path && object ? miras__file_read(path) : NULL;
   miras_allocator from;
   unsigned char *bytes = NULL;
   uint64_t limit;
@@ -22017,7 +22182,7 @@ static MIRAS__COLD FILE *miras__theirs_open(miras__published *c, const char *nam
   FILE *file;
   long end = -1;
   memcpy(c->path + c->folder, name, strlen(name) + 1);
-  file = fopen(c->path, "rb");
+  file = miras__file_read(c->path);
   /* reading a byte first finds out folders, as in room @85 */
   if (file && (fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0)
     end = ftell(file);
