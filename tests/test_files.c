@@ -391,7 +391,8 @@ static void test_every_field(void **state) {
   };
   static const size_t not_of_layers[][2] = {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
-    LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, taps, memory),
+    LAYER(memory.seed), LAYER(memory.parallel), LAYER(memory.limit),
+    BETWEEN(miras_layer_desc, taps, memory),
     BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
     { offsetof(miras_layer_desc, persistent) + sizeof(int), sizeof(miras_layer_desc) }
   };
@@ -1018,6 +1019,162 @@ static void test_positions(void **state) {
   }
   free(b.at);
   close_subject(&s);
+}
+
+/* A state belongs to the weights that it came about with: under others it is refused, whichever
+ * tensor differs, and can be adopted; and its logits come with it. */
+static void test_session_weights(void **state) {
+  subject s = { NULL, NULL, NULL, NULL };
+  int kind, i;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    float want[VOCAB], *params;
+    const float *logits;
+    miras_session *other;
+    uint64_t before, on;
+    size_t silent;
+    bytes b, again;
+    s.model = tiny_model((miras_kind)kind);
+    s.session = miras_session_open(s.model, NULL);
+    other = miras_session_open(s.model, NULL);
+    assert_true(s.session && other);
+    silent = save(&s, 0, NULL, 0);
+    assert_null(miras_session_logits(s.session));
+    prefill(s.session, 0, 5);
+    assert_non_null(logits = miras_session_logits(s.session));
+    memcpy(want, logits, sizeof want);
+    b = saved(&s, 0);
+    assert_int_equal(b.n, silent + WIDTH * 4);
+    /* without a token: the same logits, the same bits from there on, the same file */
+    prefill(other, 3, 9);
+    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    assert_non_null(logits = miras_session_logits(other));
+    assert_memory_equal(logits, want, sizeof want);
+    again.n = miras_session_save_to(other, NULL, 0);
+    again.at = (unsigned char *)malloc(again.n);
+    assert_true(again.at && miras_session_save_to(other, again.at, again.n) == b.n);
+    assert_memory_equal(again.at, b.at, b.n);
+    free(again.at);
+    on = prefill(s.session, 5, 9);
+    assert_true(prefill(other, 5, 9) == on);
+    /* a score, a reset, a state that somebody has, and none are left */
+    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    (void)miras_session_score(other, (const int32_t *)want, (const int32_t *)want, 0);
+    assert_null(miras_session_logits(other));
+    assert_int_equal(miras_session_save_to(other, NULL, 0), silent);
+    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    miras_session_reset(other);
+    assert_null(miras_session_logits(other));
+    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    (void)miras_session_state(other, NULL);
+    assert_null(miras_session_logits(other));
+    miras_session_close(other);
+    /* one number of any tensor */
+    params = miras_model_params(s.model, NULL);
+    for (i = 0; i < s.model->view_count; i++) {
+      float *x = params + s.model->views[i].offset + s.model->views[i].count - 1, was = *x;
+      *x += 0.25f;
+      before = print_of(&s);
+      assert_int_equal(load(&s, b.at, b.n), MIRAS_ERR_WEIGHTS);
+      assert_true(print_of(&s) == before);
+      if (!i) {
+        assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n), MIRAS_OK);
+        assert_int_equal(miras_session_position(s.session), 5);
+        assert_null(miras_session_logits(s.session));
+      }
+      *x = was;
+    }
+    assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n), MIRAS_OK);
+    assert_memory_equal(miras_session_logits(s.session), want, sizeof want);
+    assert_true(prefill(s.session, 5, 9) == on);
+    free(b.at);
+    close_subject(&s);
+    s.session = NULL;
+  }
+  assert_int_equal(miras_session_adopt_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_null(miras_session_logits(NULL));
+}
+
+/* A memory's file says what it is of: its descriptor comes back, a memory opens from it alone, and
+ * a mismatch has a sentence. */
+static void test_memory_opens(void **state) {
+  int kind;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    subject a = { NULL, NULL, NULL, NULL };
+    miras_desc d, e;
+    char why[256] = "";
+    uint64_t on = 0;
+    size_t i;
+    bytes b;
+    a.memory = tiny_memory((miras_kind)kind, 2);
+    feed(a.memory, 0, 4);
+    b = saved(&a, 0);
+    memset(&d, 0, sizeof d);
+    d.seed = 9;
+    d.limit = 77;
+    assert_int_equal(miras_memory_desc_from(&d, b.at, b.n), MIRAS_OK);
+    assert_true(d.seed == 9 && d.limit == 77);
+    e = *miras_memory_desc(a.memory);
+    assert_int_equal(miras_memory_desc_differs(&d, &e, why, sizeof why), 0);
+    assert_string_equal(why, "");
+    d.seed = e.seed;
+    d.limit = e.limit;
+    assert_memory_equal(&d, &e, sizeof d);
+    e.step = 0.75f;
+    e.chunk++;
+    assert_int_equal(miras_memory_desc_differs(&d, &e, why, sizeof why), 1);
+    if (!strstr(why, "chunk is ")) fail_msg("%s", why);
+    e = d;
+    e.batch = 3;
+    assert_int_equal(miras_memory_desc_differs(&d, &e, why, sizeof why), 1);
+    assert_string_equal(why, "batch is 2 and not 3");
+    for (i = 0; i < b.n; i += i < 700 ? 1 : 13) {    /* damage */
+      b.at[i] ^= 4;
+      assert_int_equal(miras_memory_desc_from(&e, b.at, b.n), MIRAS_ERR_FORMAT);
+      b.at[i] ^= 4;
+    }
+#if defined(__unix__) && !defined(MIRAS_NO_STDIO)
+    {
+      char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+      miras_result result;
+      const long live = test_live;
+      miras_memory *m;
+      assert_non_null(mkdtemp(folder));
+      sprintf(path, "%s/x", folder);
+      assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+      memset(&e, 0, sizeof e);
+      e.limit = 1000;
+      assert_null(miras_memory_open_file(path, &e, NULL, &result));
+      assert_int_equal(result, MIRAS_ERR_SIZE);
+      assert_int_equal(test_live, live);
+      e.limit = 1 << 26;
+      e.seed = 4;
+      m = miras_memory_open_file(path, &e, NULL, &result);
+      assert_true(m && result == MIRAS_OK);
+      assert_true(miras_memory_desc(m)->limit == 1 << 26 && miras_memory_desc(m)->seed == 4);
+      miras_memory_close(m);
+      m = miras_memory_open_file(path, NULL, NULL, NULL);
+      assert_non_null(m);
+      assert_int_equal(miras_memory_position(m), 4);
+      on = feed(a.memory, 4, 9);
+      assert_true(feed(m, 4, 9) == on);
+      miras_memory_close(m);
+      assert_int_equal(test_live, live);
+      assert_int_equal(remove(path), 0);
+      assert_null(miras_memory_open_file(path, NULL, NULL, &result));
+      assert_int_equal(result, MIRAS_ERR_IO);
+      assert_null(miras_memory_open_file(NULL, NULL, NULL, &result));
+      assert_int_equal(result, MIRAS_ERR_ARGUMENT);
+      assert_int_equal(rmdir(folder), 0);
+    }
+#endif
+    (void)on;
+    free(b.at);
+    close_subject(&a);
+  }
+  assert_int_equal(miras_memory_desc_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_differs(NULL, NULL, NULL, 0), 0);
 }
 
 /* What a save takes a load takes: at the last place that there is, and none beyond; and no state
@@ -2484,6 +2641,9 @@ static void paths_without_memory(subject *a, const char *path) {
   miras_model_close(m);
   for (k = 0; k < 8; k++) {
     long live = test_live;
+    assert_int_equal(k == 1 ? miras_memory_save(a->memory, path)
+                     : k == 2 ? miras_session_save(a->session, path)
+                     : miras_trainer_save(a->trainer, path), MIRAS_OK);
     test_calls = 0;
     test_fail_at = 1;
     result = k == 0 ? miras_model_load(a->model, path)
@@ -2842,6 +3002,62 @@ static void test_long_names(void **state) {
   remove_all(folder);
 }
 
+/* A file that cannot be right is refused by its head and its length: a gigabyte that a state or a
+ * model does not have is neither allocated nor read. */
+static void test_first_look(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  subject a = { NULL, NULL, NULL, NULL };
+  miras_model *other = tiny_model(MIRAS_DELTANET);
+  miras_result result;
+  int i;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x", folder);
+  with_trainer(&a, tiny_model(MIRAS_YAAD));
+  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  a.session = miras_session_open(a.model, NULL);
+  for (i = 0; i < 5; i++) {
+    if (i == 0) assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    if (i == 1) assert_int_equal(miras_session_save(a.session, path), MIRAS_OK);
+    if (i == 2) assert_int_equal(miras_model_save(a.model, path), MIRAS_OK);
+    if (i == 3) assert_int_equal(miras_model_save(other, path), MIRAS_OK);
+    if (i == 4) assert_int_equal(remove(path), 0);
+    if (i == 4) write_file(path, (bytes){ (unsigned char *)"?", 1 });
+    assert_int_equal(truncate(path, (off_t)1 << 30), 0);   /* a hole of a gigabyte */
+    test_largest = 0;
+    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_session_load(a.session, path), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_model_load(a.model, path), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_trainer_load(a.trainer, path), MIRAS_ERR_FORMAT);
+    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_int_equal(result, MIRAS_ERR_FORMAT);
+    assert_null(miras_memory_open_file(path, NULL, NULL, &result));
+    assert_int_equal(result, MIRAS_ERR_FORMAT);
+    assert_true(test_largest < 1 << 20);
+  }
+  /* a model of more than a megabyte loads by way of both looks, and of another descriptor not */
+  {
+    miras_model_desc d;
+    miras_model *big, *back;
+    tiny(&d, MIRAS_DELTANET);
+    d.vocab = 40000;
+    big = open_model(&d);
+    assert_int_equal(miras_model_save(big, path), MIRAS_OK);
+    back = miras_model_open_file(path, NULL, NULL, &result);
+    assert_true(back && result == MIRAS_OK);
+    assert_memory_equal(big->params, back->params, big->param_count * 4);
+    assert_int_equal(miras_model_load(back, path), MIRAS_OK);
+    test_largest = 0;
+    assert_int_equal(miras_model_load(other, path), MIRAS_ERR_MISMATCH);
+    assert_true(test_largest < 1 << 20);
+    miras_model_close(big);
+    miras_model_close(back);
+  }
+  miras_model_close(other);
+  close_subject(&a);
+  remove_all(folder);
+}
+
 /* A folder that cannot be written to: refused, and the file there is as it was. */
 static void test_closed_folder(void **state) {
   char folder[] = "/tmp/miras_files_XXXXXX", path[80];
@@ -2896,6 +3112,7 @@ int main(void) {
     cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_mismatch),
     cmocka_unit_test(test_positions), cmocka_unit_test(test_places),
+    cmocka_unit_test(test_session_weights), cmocka_unit_test(test_memory_opens),
     cmocka_unit_test(test_other_writers),
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_hostile_headers),
@@ -2917,7 +3134,7 @@ int main(void) {
     cmocka_unit_test(test_writers),
     cmocka_unit_test(test_links), cmocka_unit_test(test_planted), cmocka_unit_test(test_modes),
     cmocka_unit_test(test_special_files), cmocka_unit_test(test_long_names),
-    cmocka_unit_test(test_closed_folder),
+    cmocka_unit_test(test_closed_folder), cmocka_unit_test(test_first_look),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
