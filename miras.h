@@ -660,11 +660,12 @@ extern "C" {
   X(MIRAS_ERR_DESC, "the descriptor is not valid; the text beside it says which field")   \
   X(MIRAS_ERR_ALLOC, "the allocator returned no memory")                                  \
   X(MIRAS_ERR_SIZE, "the size does not fit: into the buffer, the limit or this machine")  \
-  X(MIRAS_ERR_IO, "a file could not be opened, read or written")                          \
+  X(MIRAS_ERR_IO, "a file could not be opened, read or written, or is no regular file")   \
   X(MIRAS_ERR_FORMAT, "the bytes are not a valid file of this kind, or are damaged")      \
   X(MIRAS_ERR_MISMATCH, "the file belongs to a model or memory of another descriptor")    \
   X(MIRAS_ERR_STATE, "the call is not possible at this point of the sequence")            \
-  X(MIRAS_ERR_DEVICE, "the device or its driver refused; cudaGetLastError has told why")
+  X(MIRAS_ERR_DEVICE, "the device or its driver refused; cudaGetLastError has told why")  \
+  X(MIRAS_ERR_WEIGHTS, "the session was saved under other weights; adopting it is possible")
 
 typedef enum miras_result {
 #define MIRAS_X(name, text) name,
@@ -979,6 +980,8 @@ typedef struct miras_desc {
   const miras_parallel *parallel; /* workers of miras_forward and miras_backward, which share out
                               sequences and heads; NULL: one thread. Must outlive the memory; NULL
                               inside a model, which has its own                                  */
+  uint64_t limit;          /* most bytes that the memory may take; 0: no limit; 0 inside a model,
+                              which has its own                                                  */
 } miras_desc;
 
 /* T tokens for every sequence and head. Row-major, outermost first:
@@ -1575,6 +1578,10 @@ MIRAS_API const float *miras_session_prefill(miras_session *s, const int32_t *to
  * NaN if a token or target is out of range. */
 MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
                                      const int32_t *targets, size_t count);
+/* What the last step or prefill returned, or after a load what had been saved with the state; NULL
+ * if there is none: before the first token, and after a reset, miras_session_score,
+ * miras_session_state (whose caller may change the text) or a file without. */
+MIRAS_API const float *miras_session_logits(const miras_session *s);
 MIRAS_API void miras_session_reset(miras_session *s);
 MIRAS_API uint64_t miras_session_position(const miras_session *s);
 /* As the calls of a memory, for a layer's: its heads, or of attention its heads of keys and values
@@ -1631,10 +1638,12 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
  * memory's parameters and state, or a session's state (not its model), are a block of their own
  * with a checksum. Loading validates everything before it writes anything, and takes a file only if
  * the descriptors agree, in every constant and in the chunk, or it says MIRAS_ERR_MISMATCH; seed,
- * dropout and memory.reset_every of a model and the seed of a memory may differ. Callbacks are not
- * in files. The *_to and *_from forms work on memory; *_to returns the bytes needed and writes only
- * when capacity suffices (0: more than size_t, or a state that no load takes: sequences that stand
- * at different positions, or at one from 2^62 on; to a path that is MIRAS_ERR_STATE). */
+ * dropout and memory.reset_every of a model and the seed of a memory may differ. A session's state
+ * is of the weights that it came about with: under others loading says MIRAS_ERR_WEIGHTS, by some
+ * numbers of each tensor. Callbacks are not in files. The *_to and *_from forms work on memory;
+ * *_to returns the bytes needed and writes only when capacity suffices (0: more than size_t, or a
+ * state that no load takes: sequences that stand at different positions, or at one from 2^62 on; to
+ * a path that is MIRAS_ERR_STATE). */
 #ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, size_t size);
@@ -1664,6 +1673,9 @@ MIRAS_API int miras_model_desc_differs(const miras_model_desc *a, const miras_mo
                                        char *why, size_t why_size);
 MIRAS_API size_t miras_session_save_to(const miras_session *s, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size);
+/* The same under whatever weights of that descriptor, as after more training: a text that goes on
+ * with them. If they are others there are no logits before the next token. */
+MIRAS_API miras_result miras_session_adopt_from(miras_session *s, const void *bytes, size_t size);
 #endif
 #ifndef MIRAS__NO_TRAINER
 MIRAS_API size_t miras_trainer_save_to(const miras_trainer *t, void *buffer, size_t capacity);
@@ -1671,13 +1683,31 @@ MIRAS_API miras_result miras_trainer_load_from(miras_trainer *t, const void *byt
 #endif
 MIRAS_API size_t miras_memory_save_to(const miras_memory *m, void *buffer, size_t capacity);
 MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes, size_t size);
+/* Read the descriptor of a saved memory; seed, limit and parallel stay as they are in d, custom
+ * becomes NULL. Files of versions up to 0.3.0 hold none: MIRAS_ERR_FORMAT. */
+MIRAS_API miras_result miras_memory_desc_from(miras_desc *d, const void *bytes, size_t size);
+/* Do two memories differ in a field that a load asks for, batch and reset_every too? Then 1 and a
+ * sentence in why, as miras_model_desc_differs: what miras_memory_desc_from says of a file that
+ * gave MIRAS_ERR_MISMATCH, beside miras_memory_desc. */
+MIRAS_API int miras_memory_desc_differs(const miras_desc *a, const miras_desc *b, char *why,
+                                        size_t why_size);
 #ifndef MIRAS_NO_STDIO
-/* Saving writes a new file beside path, path.tmp- and eight letters, and renames it: path is always
- * the old file or the whole new one, however many save to it (on Windows it is missing between two
- * steps). A link at path is replaced, not followed. A killed save leaves its new file behind. Where
- * long has 32 bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
+/* Saving writes a new file beside path, its name and .tmp- and eight letters (of a long name only
+ * the beginning, so that what can be a name can be saved to), and renames it: path is always the
+ * old file or the whole new one, however many save to it (on Windows it is missing between two
+ * steps). So the folder must be writable. Under POSIX a symbolic link at path stays, and what it
+ * leads to is replaced; the new file has the old one's mode and, as far as allowed, its owner and
+ * group; what is there and is no regular file, such as a folder, a device or a FIFO, is neither
+ * replaced nor written to nor read: MIRAS_ERR_IO at once. A killed save leaves its new file behind.
+ * Paths are UTF-8 on Windows; one that is not is taken in the system's code page. Where long has 32
+ * bits, as on Windows, files from 2 GiB on are loaded by the *_from forms only. */
 MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path);
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path);
+/* Open the memory that path describes, with custom, seed, limit and parallel of given (may be NULL:
+ * none). What is beyond the limit is MIRAS_ERR_SIZE before it is allocated; result may be NULL. */
+MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_desc *given,
+                                               const miras_allocator *allocator,
+                                               miras_result *result);
 #ifndef MIRAS_NO_MODEL
 MIRAS_API miras_result miras_model_save(const miras_model *m, const char *path);
 MIRAS_API miras_result miras_model_load(miras_model *m, const char *path);
@@ -1691,6 +1721,7 @@ MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model
                                              miras_result *result);
 MIRAS_API miras_result miras_session_save(const miras_session *s, const char *path);
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path);
+MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path);
 /* Other people's models, as they publish them: a folder with config.json and model.safetensors, or
  * shards of it with model.safetensors.index.json; or the path of one file of tensors. Describe it
  * in d, of which limit and weights stay as they are: set them before. What a field or a tensor
@@ -1735,6 +1766,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #ifndef MIRAS_NO_STDIO
   #include <stdio.h>
   #include <time.h>
+  #if defined(_WIN32)
+    #include <wchar.h>
+  #elif defined(__unix__) || defined(__APPLE__)
+    #define MIRAS__POSIX 1   /* modes and owners of files, and links                             */
+    #include <sys/types.h>
+    #include <sys/stat.h>
+    #include <unistd.h>
+  #endif
 #endif
 #ifndef MIRAS_ASSERT
   #include <assert.h>
@@ -2901,8 +2940,10 @@ static MIRAS__COLD miras_result miras__desc_resolve(miras_desc *d, char *why, si
 
 /* ---- kinds of layer ---- */
 
-/* Where a field lies in a model's descriptor: one of a layer, in that of the kind. */
+/* Where a field lies in a model's descriptor: one of a layer, in that of the kind. kind -1: where a
+ * memory's field lies in miras_desc. */
 static size_t miras__offset(const miras__field *f, int kind) {
+  if (kind < 0) return f->at - offsetof(miras__case, l.memory);
   if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d);
   return offsetof(miras_model_desc, layer) + (size_t)kind * sizeof(miras_layer_desc) + f->at;
 }
@@ -14421,10 +14462,15 @@ static void miras__memory_run(miras_memory *m, const miras_tokens *x, float *y, 
 /* Bytes of a memory, whose plan m receives; 0 if there is none. */
 static MIRAS__COLD size_t miras__memory_bytes(miras_memory *m, const miras_desc *d, char *why,
                                               size_t n) {
+  size_t bytes;
   memset(m, 0, sizeof *m);
   if (miras__plan_make(&m->plan, d, why, n) != MIRAS_OK || !miras__parallel_ok(d->parallel, why, n))
     return 0;
-  return miras__measure(m, sizeof *m, miras__memory_layout, "memory", why, n);
+  m->own.limit = d->limit;
+  bytes = miras__measure(m, sizeof *m, miras__memory_layout, "memory", why, n);
+  if (!bytes || !d->limit || bytes <= d->limit) return bytes;
+  miras__say(why, n, "limit is %zu bytes; the memory takes %zu", (size_t)d->limit, bytes);
+  return 0;
 }
 
 MIRAS_API size_t miras_memory_size(const miras_desc *d, char *why, size_t why_size) {
@@ -18556,6 +18602,9 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
     return miras__say(why, n,
                       "memory.parallel is set; a model's workers are those of its trainer: set it "
                       "to NULL"), MIRAS_ERR_DESC;
+  if (d->memory.limit)
+    return miras__say(why, n, "memory.limit is %zu; a model's limit is its own: set it to 0",
+                      (size_t)d->memory.limit), MIRAS_ERR_DESC;
   if (miras__remembers(d->type)) d->memory.batch = 1;
   if (d->memory.slopes) {
     d->memory.layer = 0;
@@ -18898,6 +18947,8 @@ struct miras_session {
   size_t state_bytes;
   size_t held;                     /* rows of logits                                              */
   float *logits;                   /* [held, V]                                                   */
+  const float *row;                /* the row of `in` that the first of them are of; NULL: none   */
+  uint64_t at;                     /* the position behind its token                               */
 };
 
 static MIRAS__COLD void miras__session_layout(void *object, miras__arena *a) {
@@ -20263,8 +20314,19 @@ static const float *miras__session_feed(miras_session *s, const int32_t *tokens,
   text.count = count;
   text.logits = 1;
   miras__serve(&s->in, &text, 1, s->logits);
+  s->row = s->in.x + s->in.asked[0] * s->in.model->ld_x;
+  s->at = miras__position(s->state);
   MIRAS__WATCH(miras__object_look(s));
   return s->logits;
+}
+
+/* Are there logits of the last token? Not if the state was changed from outside since. */
+static int miras__session_said(const miras_session *s) {
+  return s->row && s->at == miras__position(s->state);
+}
+
+MIRAS_API const float *miras_session_logits(const miras_session *s) {
+  return s && miras__session_said(s) ? s->logits : NULL;
 }
 
 MIRAS_API const float *miras_session_step(miras_session *s, int32_t token) {
@@ -20286,6 +20348,7 @@ MIRAS_API double miras_session_score(miras_session *s, const int32_t *tokens,
   if (!s || (count && (!tokens || !targets)) || !miras__words_ok(m, tokens, count, 0) ||
       !miras__words_ok(m, targets, count, -1))
     return (double)NAN;
+  s->row = NULL;
   text.state = s->state;
   text.tokens = tokens;
   text.count = text.logits = count;
@@ -20313,6 +20376,7 @@ MIRAS_API uint64_t miras_session_position(const miras_session *s) {
 
 MIRAS_API void *miras_session_state(miras_session *s, size_t *bytes) {
   if (bytes) *bytes = s ? s->state_bytes : 0;
+  if (s) s->row = NULL;
   return s ? s->state : NULL;
 }
 
@@ -20982,12 +21046,17 @@ static int miras__need_list(miras__text *t, uint64_t *out, int most) {
  * From version 4 on fields of layers have the letter of a kind before them: "w.window".
  *
  * A saved memory or session is, in this order, all little-endian:
- *    0  "mirastat"   8  u32 version 1       12  u32 what: 1 memory, 2 session
+ *    0  "mirastat"   8  u32 version 2       12  u32 what: 1 memory, 2 session
  *   16  u64 fingerprint of the descriptor   24  u64 floats of outer parameters (session: 0)
  *   32  u64 bytes of state                  40  u64 position
  *   48  u64 sequences   56  u32 CRC-32C of the payload   60  u32 CRC-32C of the 60 bytes before
- *   64  the payload: the outer parameters as f32; then for each sequence its position as u64, the
- *       same for all, and the rest of its state as 32-bit words.
+ *   64  the payload: u64 fingerprint of the model's weights (memory: 0), u64 floats of the row (0:
+ *       none), u64 bytes of the text (session: 0);
+ *   88  of a memory its descriptor as text, a line NAME=VALUE for each field that is not 0, filled
+ *       up with line ends to a multiple of four; of a session the row of its last token before the
+ *       last norm, from which its logits follow; the outer parameters as f32; then for each
+ *       sequence its position as u64, the same for all, and the rest of its state as 32-bit words.
+ * In version 1 there are neither the three numbers nor text and row.
  *
  * Loading checks everything first and writes second: after any error the destination is as it was.
  * It needs no memory of its own. Two things are not checked. Values: a NaN or an infinity may be
@@ -21021,9 +21090,10 @@ static MIRAS__COLD const miras__field *miras__find_field(const char *name, char 
   return f < miras__fields + MIRAS__FIELDS && (!*letter || miras__of_layer(f)) ? f : NULL;
 }
 
-/* A field of a kind into text[MIRAS_PATTERN]; of a word that does not exist its number. */
-static MIRAS__COLD void miras__write_field(char *text, const miras__field *f,
-                                           const miras_model_desc *d, int kind) {
+/* Here and below d and kind are as in miras__offset. A field of a kind into text[MIRAS_PATTERN]; of
+ * a word that does not exist its number. */
+static MIRAS__COLD void miras__write_field(char *text, const miras__field *f, const void *d,
+                                           int kind) {
   const size_t at = miras__offset(f, kind);
   const uint64_t bits = f->kind == MIRAS__TEXT ? 0 : miras__bits(d, at, f->size);
   if (f->kind == MIRAS__WORD && miras__word(text, f, (int)bits)) return;
@@ -21035,8 +21105,8 @@ static MIRAS__COLD void miras__write_field(char *text, const miras__field *f,
 }
 
 /* And back. 1 on success. */
-static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text,
-                                         miras_model_desc *d, int kind) {
+static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text, void *d,
+                                         int kind) {
   const size_t at = miras__offset(f, kind);
   uint64_t bits = 0;
   float real = 0;
@@ -21060,8 +21130,8 @@ static MIRAS__COLD int miras__read_field(const miras__field *f, const char *text
   return 1;
 }
 
-/* Of a model: 0 of a field that is 0, or of a text that is empty. */
-static uint64_t miras__field_bits(const miras_model_desc *d, const miras__field *f, int kind) {
+/* 0 of a field that is 0, or of a text that is empty. */
+static uint64_t miras__field_bits(const void *d, const miras__field *f, int kind) {
   const char *at = (const char *)d + miras__offset(f, kind);
   if (f->kind != MIRAS__TEXT) return miras__bits(at, 0, f->size);
   return *at ? (uint64_t)1 << 32 | miras__crc32c(0, at, strlen(at)) : 0;
@@ -21098,7 +21168,7 @@ static int miras__version(const miras_model_desc *d) {
 
 /* Of the fields of d in [from, to) of a case: those of version 2 in their order, and by name later
  * ones that are not 0. So states of version 0.2 keep theirs, and all do when fields come. */
-static uint64_t miras__fingerprint(const miras_model_desc *d, int kind, size_t from, size_t to,
+static uint64_t miras__fingerprint(const void *d, int kind, size_t from, size_t to,
                                    uint64_t start) {
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++) {
@@ -21543,8 +21613,9 @@ static int miras__complete(const miras__file *f) {
          f->noted[MIRAS__NOTE_WRITER] == f->noted[MIRAS__NOTE_CHECKSUM];
 }
 
-/* All that can be said without a model: syntax, types, ranges, metadata, checksum, tiling. */
-static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size_t size) {
+/* All that the header says without a model: syntax, types, ranges, metadata, tiling. What follows
+ * it in the `size` bytes is not looked at. */
+static MIRAS__COLD int miras__check_header(miras__file *f, const void *bytes, size_t size) {
   const unsigned char *base = (const unsigned char *)bytes;
   miras__tensor x;
   uint64_t length, borders = 0;
@@ -21562,19 +21633,26 @@ static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size
     if (x.form) f->narrow = 1;
   }
   if (f->t.bad || !miras__complete(f)) return 0;
-  if (f->checksum) {
-    const size_t before = (size_t)(f->checksum - (const char *)base);
-    uint32_t crc = miras__crc32c(0, base, before);
-    char said[9];
-    crc = miras__crc32c(crc, "00000000", 8);
-    crc = miras__crc32c(crc, base + before + 8, size - before - 8);
-    miras__crc_text(said, crc);
-    if (memcmp(said, f->checksum, 8) != 0) return 0;
-  }
   /* Without a hole or an overlap, in whatever order, tensors begin where others end, but for the
    * borders of the payload. Sums of hashes say so in one pass; a file that is made to deceive them
    * has tensors that share bytes, and each is within the payload all the same. */
   return borders == miras__hash(0) - miras__hash(f->payload_size);
+}
+
+/* That, and the checksum. */
+static MIRAS__COLD int miras__check_file(miras__file *f, const void *bytes, size_t size) {
+  const unsigned char *base = (const unsigned char *)bytes;
+  size_t before;
+  uint32_t crc;
+  char said[9];
+  if (!miras__check_header(f, bytes, size)) return 0;
+  if (!f->checksum) return 1;
+  before = (size_t)(f->checksum - (const char *)base);
+  crc = miras__crc32c(0, base, before);
+  crc = miras__crc32c(crc, "00000000", 8);
+  crc = miras__crc32c(crc, base + before + 8, size - before - 8);
+  miras__crc_text(said, crc);
+  return memcmp(said, f->checksum, 8) == 0;
 }
 
 /* Which tensor of a file of m this is, of running texts however many; -1 for none. hint is where
@@ -21657,26 +21735,26 @@ typedef struct miras__opening {
   miras_model *model;
 } miras__opening;
 
-/* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
- * before anything is allocated, so that a small file cannot ask for a large model. narrow: they may
- * take down to 8.5 bits each. */
+/* Can the payload be m's parameters, by its size? narrow: they may take down to 8.5 bits each. */
+static int miras__fits(const miras_model *m, size_t payload, int narrow) {
+  const uint64_t bytes = 4 * (uint64_t)m->learned, moments = bytes + 8 * (uint64_t)m->param_count;
+  if (narrow) return payload / 17 >= bytes / 64;
+  return payload == bytes || (payload >= moments && (payload - moments) % (4 * m->run) == 0);
+}
+
+/* Is this a model within its limit, and can the payload be its parameters? Asked before anything is
+ * allocated, so that a small file cannot ask for a large model. */
 static miras_result miras__payload_fits(const miras_model_desc *d, size_t payload, int narrow) {
   miras__draft draft;
   miras_model *m = &draft.model;
-  uint64_t bytes, moments;
   if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
   if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
-  bytes = 4 * (uint64_t)m->learned;
-  moments = bytes + 8 * (uint64_t)m->param_count;
-  if (narrow)
-    return payload / 17 >= bytes / 64 ? MIRAS_OK : MIRAS_ERR_FORMAT;
-  return payload == bytes || (payload >= moments && (payload - moments) % (4 * m->run) == 0)
-             ? MIRAS_OK : MIRAS_ERR_FORMAT;
+  return miras__fits(m, payload, narrow) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
-static miras_result miras__open_model(miras__opening *o, miras__file *f) {
+/* What the descriptor of a file becomes by what was given, and whether its model can be opened. */
+static miras_result miras__opening_fits(const miras__opening *o, miras__file *f) {
   miras_model_desc *d = &f->d;
-  miras_result result;
   int k;
   d->limit = o->own.limit;
   for (k = 0; o->given && k < MIRAS_LAYER_KINDS; k++) {
@@ -21688,9 +21766,13 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f) {
       memory->custom = from->custom;
   }
   if (o->given) d->weights = o->given->weights;
-  result = miras__payload_fits(d, f->payload_size, f->narrow);
+  return miras__payload_fits(d, f->payload_size, f->narrow);
+}
+
+static miras_result miras__open_model(miras__opening *o, miras__file *f) {
+  const miras_result result = miras__opening_fits(o, f);
   if (result != MIRAS_OK) return result;
-  o->model = miras__model_make(d, NULL, 0, &o->own.allocator);
+  o->model = miras__model_make(&f->d, NULL, 0, &o->own.allocator);
   if (!o->model) return MIRAS_ERR_ALLOC;
   if (miras__load_model(o->model, NULL, f) == MIRAS_OK) return MIRAS_OK;
   miras__close(o->model);
@@ -21703,29 +21785,84 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f) {
 
 /* ---- states ---- */
 
-/* What can be saved and loaded; the first two are numbers in files. */
-enum { MIRAS__A_MEMORY = 1, MIRAS__A_SESSION, MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING };
+/* What can be saved and loaded; the first two are numbers in files. Adopting is loading a session
+ * that was saved under other weights. */
+enum { MIRAS__A_MEMORY = 1, MIRAS__A_SESSION, MIRAS__AN_ADOPTION, MIRAS__A_NEW_MEMORY,
+       MIRAS__A_MODEL, MIRAS__A_TRAINER, MIRAS__AN_OPENING };
+
+/* Bytes before the text, here and in version 1. */
+enum { MIRAS__STATE_HEAD = 88, MIRAS__OLD_HEAD = 64 };
 
 /* What lies in a state's file: the head, without checksums, then these. */
 typedef struct miras__state {
-  unsigned char head[64];
+  unsigned char head[MIRAS__STATE_HEAD];
+  const miras_desc *desc;            /* what the text says; NULL: there is none                  */
+  const float *row;
   float *params;
   void *at;
+  size_t width;                      /* floats of row, if there is one                           */
   size_t count, sequences, words;    /* floats of params; the state, and words of each           */
 } miras__state;
 
+/* The descriptor of a memory as text. */
+static MIRAS__COLD void miras__out_memory(miras__sink *s, const miras_desc *d) {
+  const size_t start = s->size;
+  const miras__field *f = miras__fields;
+  for (; f < miras__fields + MIRAS__FIELDS; f++) {
+    char value[MIRAS_PATTERN], line[96];
+    if (!f->since || !miras__of_memory(f) || !miras__field_bits(d, f, -1)) continue;
+    miras__write_field(value, f, d, -1);
+    line[0] = 0;
+    miras__say(line, sizeof line, "%s=%s\n", miras__name(f, 0), value);
+    miras__out_text(s, line);
+  }
+  while ((s->size - start) % 4) miras__out_text(s, "\n");
+}
+
+/* And back, into zeros; 0 if there is a field that is not known, or a value that is none. */
+static MIRAS__COLD int miras__read_memory(miras_desc *d, const char *at, size_t n) {
+  const char *const end = at + n;
+  while (at < end) {
+    const miras__field *f = miras__fields;
+    char word[2][48];
+    int i;
+    if (*at == '\n') {
+      at++;
+      continue;
+    }
+    for (i = 0; i < 2; i++) {
+      const char *stop = (const char *)memchr(at, i ? '\n' : '=', (size_t)(end - at));
+      if (!stop || stop - at >= (ptrdiff_t)sizeof word[i] || memchr(at, 0, (size_t)(stop - at)))
+        return 0;
+      memcpy(word[i], at, (size_t)(stop - at));
+      word[i][stop - at] = 0;
+      at = stop + 1;
+    }
+    while (f < miras__fields + MIRAS__FIELDS &&
+           !(f->since && miras__of_memory(f) && miras__same(miras__name(f, 0), word[0])))
+      f++;
+    if (f == miras__fields + MIRAS__FIELDS || !miras__read_field(f, word[1], d, -1)) return 0;
+  }
+  return 1;
+}
+
+static uint64_t miras__memory_print(const miras_desc *d) {
+  const size_t at = offsetof(miras__case, l.memory);
+  return miras__fingerprint(d, -1, at, at + sizeof *d, (uint64_t)d->batch);
+}
+
 static void miras__find_state(miras__state *s, int what, const void *object) {
   uint64_t says[5] = {0, 0, 0, 0, 1};   /* fingerprint, parameters, bytes, position, sequences */
+  miras__sink text;
   int i;
   memset(s, 0, sizeof *s);
+  memset(&text, 0, sizeof text);
   if (what == MIRAS__A_MEMORY) {
     const miras_memory *m = (const miras_memory *)object;
-    const size_t at = offsetof(miras__case, l.memory);
-    miras_model_desc d;
-    memset(&d, 0, sizeof d);
-    d.layer[0].memory = m->plan.d;
+    s->desc = &m->plan.d;
+    miras__out_memory(&text, s->desc);
     says[4] = (uint64_t)m->plan.d.batch;
-    says[0] = miras__fingerprint(&d, 0, at, at + sizeof(miras_desc), says[4]);
+    says[0] = miras__memory_print(s->desc);
     says[1] = m->plan.params;
     says[2] = m->state_bytes;
     s->params = m->params;
@@ -21743,19 +21880,27 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
         says[0] = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, says[0]);
     says[2] = session->state_bytes;
     s->at = session->state;
+    s->width = session->in.model->width;
+    if (miras__session_said(session)) s->row = session->row;
   }
 #endif
   memcpy(&says[3], s->at, 8);
   memcpy(s->head, "mirastat", 8);
-  miras__set32(s->head + 8, 1);
+  miras__set32(s->head + 8, 2);
   miras__set32(s->head + 12, (uint32_t)what);
   for (i = 0; i < 5; i++) miras__set64(s->head + 16 + 8 * i, says[i]);
+  miras__set64(s->head + 72, s->row ? s->width : 0);
+  miras__set64(s->head + 80, text.size);
   s->count = (size_t)says[1];
   s->sequences = (size_t)says[4];
   s->words = (size_t)says[2] / 4 / s->sequences;
 }
 
+/* The payload. */
 static void miras__out_state(miras__sink *to, const miras__state *s) {
+  miras__out(to, s->head + MIRAS__OLD_HEAD, MIRAS__STATE_HEAD - MIRAS__OLD_HEAD);
+  if (s->desc) miras__out_memory(to, s->desc);
+  if (s->row) miras__out_words(to, s->row, s->width, 0);
   if (s->count) miras__out_words(to, s->params, s->count, 0);
   miras__out_words(to, s->at, s->sequences * s->words, s->words);
 }
@@ -21770,33 +21915,187 @@ static int miras__state_ok(const miras__state *s) {
   return miras__is_place(miras__position(at));
 }
 
+#ifndef MIRAS_NO_MODEL
+/* What tells the weights that a session's state came about with from others: sixteen blocks of 32
+ * numbers of every tensor, which are all of a small one, evenly from the first to the last. A step
+ * of training moves every number of a tensor, another file has others, and however large the model
+ * is a save is not slowed down by reading all of it. */
+static MIRAS__COLD uint64_t miras__weights_print(const miras_model *m) {
+  enum { BLOCK = 32, SAMPLES = 16 };
+  unsigned char bytes[BLOCK * sizeof(float)];
+  uint64_t print = 1;
+  int k;
+  for (k = 0; k < m->view_count; k++) {
+    const miras_view *v = &m->views[k];
+    const int form = miras__view_form(m, v);
+    const size_t rows = v->rank == 2 ? (size_t)v->shape[0] : 1, n = v->count / rows;
+    const size_t across = (n + BLOCK - 1) / BLOCK, blocks = rows * across;
+    size_t i;
+    for (i = 0; i < blocks && i < SAMPLES; i++) {
+      const size_t b =
+        blocks <= SAMPLES ? i : (size_t)((uint64_t)(blocks - 1) * i / (SAMPLES - 1));
+      const size_t first = b % across * BLOCK, now = n - first < BLOCK ? n - first : BLOCK;
+      const unsigned char *row = miras__view_at(m, v) + b / across * miras__row_bytes(form, n);
+      miras__weights_turn(form, bytes, row + miras__row_bytes(form, first), now);
+      print = miras__hash(print ^ miras__crc32c(0, bytes, miras__row_bytes(form, now)));
+    }
+  }
+  return print;
+}
+
+/* The logits that follow from a row as they did when it was saved. */
+static MIRAS__COLD void miras__session_say(miras_session *s, const unsigned char *row) {
+  s->row = NULL;
+  if (!row) return;
+  miras__get_words(s->in.x, row, s->in.model->width, 0);
+  s->in.k = miras__kernels_best();
+  s->in.asked[0] = 0;
+  miras__round_logits(&s->in, 0, 1, s->logits);
+  s->row = s->in.x;
+  s->at = miras__position(s->state);
+}
+#endif
+
+/* Where the parts of a state's file begin, each where the one before ends: some are empty. */
+typedef struct miras__places {
+  size_t text, row, params, state;
+} miras__places;
+
+/* Of a file that begins with `size` bytes of head and is `whole` bytes long: is its head whole, and
+ * its length what the head says? */
+static MIRAS__COLD int miras__state_places(const unsigned char *head, size_t size, uint64_t whole,
+                                           miras__places *at) {
+  uint64_t left = whole, part[4];
+  size_t start = MIRAS__OLD_HEAD;
+  uint32_t version;
+  int i;
+  if (size < start || memcmp(head, "mirastat", 8) != 0 ||
+      miras__crc32c(0, head, 60) != miras__get32(head + 60))
+    return 0;
+  version = miras__get32(head + 8);
+  if (version == 2) start = MIRAS__STATE_HEAD;
+  else if (version != 1) return 0;
+  if (size < start || whole < start) return 0;
+  part[0] = version == 2 ? miras__get64(head + 80) : 0;
+  part[1] = version == 2 ? miras__get64(head + 72) : 0;
+  part[2] = miras__get64(head + 24);
+  part[3] = miras__get64(head + 32);
+  left -= start;
+  for (i = 0; i < 4; i++) {
+    const uint64_t wide = i == 1 || i == 2 ? 4 : 1;
+    if (part[i] > left / wide || (i == 0 && part[i] % 4)) return 0;
+    left -= part[i] *= wide;
+  }
+  if (left) return 0;
+  at->text = start;
+  at->row = at->text + (size_t)part[0];
+  at->params = at->row + (size_t)part[1];
+  at->state = at->params + (size_t)part[2];
+  return 1;
+}
+
+/* Does a head that is whole belong to the object? All but the version and the position. */
+static int miras__state_alike(const unsigned char *head, const miras__state *s) {
+  return memcmp(head + 12, s->head + 12, 28) == 0 && memcmp(head + 48, s->head + 48, 8) == 0;
+}
+
+/* Is it a state's file, and undamaged? */
+static MIRAS__COLD int miras__state_whole(const unsigned char *head, size_t size,
+                                          miras__places *at) {
+  return miras__state_places(head, size, size, at) &&
+         miras__crc32c(0, head + 64, size - 64) == miras__get32(head + 56);
+}
+
 static miras_result miras__load_state(int what, void *object, const void *bytes, size_t size) {
-  const unsigned char *head = (const unsigned char *)bytes, *from = head + 64;
-  uint64_t count, state_bytes;
+  const int one = what == MIRAS__A_MEMORY ? MIRAS__A_MEMORY : MIRAS__A_SESSION;
+  const unsigned char *head = (const unsigned char *)bytes, *from;
+  int says = 0;                          /* a row that the model at hand can make logits of      */
+  miras__places at;
   miras__state s;
   size_t i;
-  miras__find_state(&s, what, object);
-  if (size < 64 || size % 4 || memcmp(head, s.head, 12) != 0 ||
-      miras__crc32c(0, head, 60) != miras__get32(head + 60) ||
-      miras__crc32c(0, from, size - 64) != miras__get32(head + 56))
-    return MIRAS_ERR_FORMAT;
-  count = miras__get64(head + 24);
-  state_bytes = miras__get64(head + 32);
-  /* In this order nothing wraps, and a file of the wrong length is never called a mismatch. */
-  if (state_bytes > size - 64 || count != (size - 64 - state_bytes) / 4) return MIRAS_ERR_FORMAT;
-  /* all but the position */
-  if (memcmp(head + 12, s.head + 12, 28) != 0 || memcmp(head + 48, s.head + 48, 8) != 0)
-    return MIRAS_ERR_MISMATCH;
+  miras__find_state(&s, one, object);
+  if (!miras__state_whole(head, size, &at)) return MIRAS_ERR_FORMAT;
+  if (!miras__state_alike(head, &s)) return MIRAS_ERR_MISMATCH;
+  if (at.params > at.row && at.params - at.row != 4 * s.width) return MIRAS_ERR_FORMAT;
   /* Kernels rely on sequences that stand at the same place, and on counts that do not wrap. */
   if (!miras__is_place(miras__get64(head + 40))) return MIRAS_ERR_FORMAT;
-  from += 4 * s.count;
+  from = head + at.state;
   for (i = 0; i < s.sequences; i++)
     if (memcmp(from + 4 * i * s.words, head + 40, 8) != 0) return MIRAS_ERR_FORMAT;
+#ifndef MIRAS_NO_MODEL
+  if (one == MIRAS__A_SESSION && at.text > MIRAS__OLD_HEAD) {
+    says = miras__get64(head + 64) == miras__weights_print(((miras_session *)object)->in.model);
+    if (!says && what != MIRAS__AN_ADOPTION) return MIRAS_ERR_WEIGHTS;
+  }
+#endif
   /* From here on nothing can fail. */
-  if (s.count) miras__get_words(s.params, head + 64, s.count, 0);
+  if (s.count) miras__get_words(s.params, head + at.params, s.count, 0);
   miras__get_words(s.at, from, s.sequences * s.words, s.words);
-  if (what == MIRAS__A_MEMORY) miras__memory_look((miras_memory *)object);
+  if (one == MIRAS__A_MEMORY) miras__memory_look((miras_memory *)object);
+#ifndef MIRAS_NO_MODEL
+  else
+    miras__session_say((miras_session *)object,
+                       says && at.params > at.row ? head + at.row : NULL);
+#endif
+  (void)says;
   return MIRAS_OK;
+}
+
+/* ---- memories from their files alone ---- */
+
+/* Its descriptor, of which what no file holds stays as it is; 0 if it holds none or is damaged. */
+static MIRAS__COLD int miras__memory_desc(miras_desc *to, const void *bytes, size_t size) {
+  const unsigned char *head = (const unsigned char *)bytes;
+  miras__places at;
+  miras_desc d;
+  uint64_t batch;
+  if (!miras__state_whole(head, size, &at) || miras__get32(head + 12) != MIRAS__A_MEMORY ||
+      at.text == MIRAS__OLD_HEAD)
+    return 0;
+  memset(&d, 0, sizeof d);
+  batch = miras__get64(head + 48);
+  if (batch < 1 || batch > INT_MAX ||
+      !miras__read_memory(&d, (const char *)head + at.text, at.row - at.text))
+    return 0;
+  d.batch = (int)batch;
+  if (miras__memory_print(&d) != miras__get64(head + 16)) return 0;
+  d.seed = to->seed;
+  d.limit = to->limit;
+  d.parallel = to->parallel;
+  *to = d;
+  return 1;
+}
+
+/* A memory that is to be made of a file. */
+typedef struct miras__memory_opening {
+  miras__storage own;
+  const miras_desc *given;
+  miras_memory *memory;
+} miras__memory_opening;
+
+static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, const void *bytes,
+                                                   size_t size) {
+  const unsigned char *head = (const unsigned char *)bytes;
+  miras_memory draft;
+  miras_desc d;
+  size_t takes;
+  memset(&d, 0, sizeof d);
+  if (o->given) d.seed = o->given->seed, d.parallel = o->given->parallel;
+  if (!miras__memory_desc(&d, bytes, size)) return MIRAS_ERR_FORMAT;
+  if (o->given && (d.bias == MIRAS_CUSTOM_BIAS || d.retention == MIRAS_CUSTOM_RETENTION))
+    d.custom = o->given->custom;
+  takes = miras__memory_bytes(&draft, &d, NULL, 0);
+  if (!takes) return MIRAS_ERR_DESC;
+  if (o->own.limit && takes > o->own.limit) return MIRAS_ERR_SIZE;
+  if (draft.plan.params != miras__get64(head + 24) || draft.state_bytes != miras__get64(head + 32))
+    return MIRAS_ERR_FORMAT;
+  d.limit = o->own.limit;
+  o->memory = miras__memory_make(&d, NULL, 0, &o->own.allocator);
+  if (!o->memory) return MIRAS_ERR_ALLOC;
+  if (miras__load_state(MIRAS__A_MEMORY, o->memory, bytes, size) == MIRAS_OK) return MIRAS_OK;
+  miras__close(o->memory);
+  o->memory = NULL;
+  return MIRAS_ERR_FORMAT;   /* of a 0 where a default is another number */
 }
 
 /* ---- whatever can be saved and loaded ---- */
@@ -21826,16 +22125,21 @@ static MIRAS__COLD size_t miras__emit(int what, const void *object, miras__sink 
     return sum.size == (size_t)-1 ? 0 : sum.size;
   }
 #endif
-  if (!miras__savable(what, object)) return 0;
   miras__find_state(&state, what, object);
+  if (!miras__state_ok(&state)) return 0;
+#ifndef MIRAS_NO_MODEL
+  if (s && what == MIRAS__A_SESSION)
+    miras__set64(state.head + 64,
+                 miras__weights_print(((const miras_session *)object)->in.model));
+#endif
   miras__out_state(&sum, &state);
   miras__set32(state.head + 56, sum.crc);
   miras__set32(state.head + 60, miras__crc32c(0, state.head, 60));
   if (s) {
-    miras__out(s, state.head, 64);
+    miras__out(s, state.head, MIRAS__OLD_HEAD);
     miras__out_state(s, &state);
   }
-  return miras__size_add(sum.size, 64, &sum.size) ? sum.size : 0;
+  return miras__size_add(sum.size, MIRAS__OLD_HEAD, &sum.size) ? sum.size : 0;
 }
 
 static MIRAS__COLD miras_result miras__accept(int what, void *object, const void *bytes,
@@ -21852,6 +22156,8 @@ static MIRAS__COLD miras_result miras__accept(int what, void *object, const void
     return miras__load_model(tr ? tr->model : (miras_model *)object, tr, &f);
   }
 #endif
+  if (what == MIRAS__A_NEW_MEMORY)
+    return miras__open_memory((miras__memory_opening *)object, bytes, size);
   return miras__load_state(what, object, bytes, size);
 }
 
@@ -21877,6 +22183,28 @@ MIRAS_API miras_result miras_memory_load_from(miras_memory *m, const void *bytes
   return miras__accept(MIRAS__A_MEMORY, m, bytes, size);
 }
 
+MIRAS_API miras_result miras_memory_desc_from(miras_desc *d, const void *bytes, size_t size) {
+  if (!d || !bytes) return MIRAS_ERR_ARGUMENT;
+  return miras__memory_desc(d, bytes, size) ? MIRAS_OK : MIRAS_ERR_FORMAT;
+}
+
+MIRAS_API int miras_memory_desc_differs(const miras_desc *a, const miras_desc *b, char *why,
+                                        size_t why_size) {
+  const miras__field *f = miras__fields;
+  if (why && why_size) why[0] = 0;
+  for (; a && b && f < miras__fields + MIRAS__FIELDS; f++) {
+    char one[MIRAS_PATTERN], other[MIRAS_PATTERN];
+    if (!miras__of_memory(f) || f->kind > MIRAS__REAL ||
+        miras__field_bits(a, f, -1) == miras__field_bits(b, f, -1))
+      continue;
+    miras__write_field(one, f, a, -1);
+    miras__write_field(other, f, b, -1);
+    miras__say(why, why_size, "%s is %s and not %s", miras__name(f, 0), one, other);
+    return 1;
+  }
+  return 0;
+}
+
 #ifndef MIRAS_NO_MODEL
 MIRAS_API size_t miras_model_save_to(const miras_model *m, void *buffer, size_t capacity) {
   return miras__save_to(MIRAS__A_MODEL, m, buffer, capacity);
@@ -21892,6 +22220,10 @@ MIRAS_API miras_result miras_model_load_from(miras_model *m, const void *bytes, 
 
 MIRAS_API miras_result miras_session_load_from(miras_session *s, const void *bytes, size_t size) {
   return miras__accept(MIRAS__A_SESSION, s, bytes, size);
+}
+
+MIRAS_API miras_result miras_session_adopt_from(miras_session *s, const void *bytes, size_t size) {
+  return miras__accept(MIRAS__AN_ADOPTION, s, bytes, size);
 }
 
 MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *bytes, size_t size) {
@@ -21968,6 +22300,119 @@ MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *by
 
 #ifndef MIRAS_NO_STDIO
 
+#ifdef _WIN32
+enum { MIRAS__WIDE_PATH = 1024 };
+
+/* The characters of a path, which is UTF-8, as UTF-16 into to[MIRAS__WIDE_PATH]; 0 if it is not, or
+ * too long. */
+static MIRAS__COLD int miras__wide_path(wchar_t *to, const char *path) {
+  const unsigned char *p = (const unsigned char *)path;
+  static const uint32_t least[4] = {0, 0x80, 0x800, 0x10000};
+  size_t n = 0;
+  while (*p) {
+    uint32_t c = *p++;
+    const int more = c < 0x80 ? 0 : c < 0xc2 ? -1 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : -1;
+    int i;
+    if (more < 0 || n + 3 > MIRAS__WIDE_PATH) return 0;
+    if (more) c &= 0x3fu >> more;
+    for (i = 0; i < more; i++, p++) {
+      if ((*p & 0xc0) != 0x80) return 0;
+      c = c << 6 | (*p & 0x3fu);
+    }
+    if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return 0;
+    if (c >= 0x10000) {
+      to[n++] = (wchar_t)(0xd7c0 + (c >> 10));
+      c = 0xdc00 + (c & 0x3ff);
+    }
+    to[n++] = (wchar_t)c;
+  }
+  to[n] = 0;
+  return 1;
+}
+#endif
+
+/* fopen, rename and remove for paths that are UTF-8 on Windows too. */
+static MIRAS__COLD FILE *miras__file_open(const char *path, const char *mode) {
+#ifdef _WIN32
+  wchar_t wide[MIRAS__WIDE_PATH], how[8];
+  size_t i;
+  if (miras__wide_path(wide, path)) {
+    for (i = 0; mode[i]; i++) how[i] = (wchar_t)mode[i];
+    how[i] = 0;
+    return _wfopen(wide, how);
+  }
+#endif
+  return fopen(path, mode);
+}
+
+static MIRAS__COLD int miras__file_rename(const char *from, const char *to) {
+#ifdef _WIN32
+  wchar_t wide[2][MIRAS__WIDE_PATH];
+  if (miras__wide_path(wide[0], from) && miras__wide_path(wide[1], to))
+    return _wrename(wide[0], wide[1]);
+#endif
+  return rename(from, to);
+}
+
+static MIRAS__COLD int miras__file_remove(const char *path) {
+#ifdef _WIN32
+  wchar_t wide[MIRAS__WIDE_PATH];
+  if (miras__wide_path(wide, path)) return _wremove(wide);
+#endif
+  return remove(path);
+}
+
+/* Open a file to read. A FIFO would keep the caller waiting, and what is no regular file has no
+ * length: NULL, where there is a way to know. */
+static MIRAS__COLD FILE *miras__file_read(const char *path) {
+#ifdef MIRAS__POSIX
+  struct stat st;
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) return NULL;
+#endif
+  return miras__file_open(path, "rb");
+}
+
+#ifdef MIRAS__POSIX
+#if !defined(__cplusplus) && defined(__STRICT_ANSI__)
+extern ssize_t readlink(const char *path, char *to, size_t size);   /* hidden by -std=c99         */
+#endif
+
+/* What a new file takes over of the one that it will replace. Where its group cannot be, what the
+ * group could do is left to the others that could do so too. */
+static MIRAS__COLD void miras__file_like(const char *path, const struct stat *old) {
+  mode_t mode = old->st_mode & 0777;
+  if (chown(path, old->st_uid, old->st_gid) != 0 && chown(path, (uid_t)-1, old->st_gid) != 0)
+    mode &= (mode_t)(0707 | (mode & 7) << 3);
+  (void)chmod(path, mode);
+}
+#endif
+
+/* Where a save to path, of `length` characters, will end: path, or what the links that start there
+ * lead to. to and spare have `room` bytes each. 0 if there are too many links. */
+static MIRAS__COLD int miras__save_target(const char *path, size_t length, char *to, char *spare,
+                                          size_t room) {
+  memcpy(to, path, length + 1);
+#ifdef MIRAS__POSIX
+  {
+    int hops;
+    for (hops = 0; hops < 40; hops++) {
+      const char *slash = strrchr(to, '/');
+      const ssize_t n = readlink(to, spare, room);
+      size_t keep = slash ? (size_t)(slash + 1 - to) : 0;
+      if (n < 1) return 1;             /* no link: a file, or nothing                             */
+      if (spare[0] == '/') keep = 0;
+      if ((size_t)n >= room - keep) return 0;
+      memcpy(to + keep, spare, (size_t)n);
+      to[keep + (size_t)n] = 0;
+    }
+    return 0;
+  }
+#else
+  (void)spare, (void)room;
+  return 1;
+#endif
+}
+
 /* "x" asks fopen for a file that is not there yet, not even as a link. C11 has it; the run-time
  * decides and not -std: glibc, musl, bionic and the BSDs with macOS know it. Of Windows only new
  * versions do, and older ones end the program over it: there an unlikely name must do. */
@@ -21976,6 +22421,17 @@ MIRAS_API miras_result miras_trainer_load_from(miras_trainer *tr, const void *by
 #else
   #define MIRAS__NEW_FILE "wbx"
 #endif
+
+/* Of the `length` characters of a path those that a new file's name, 13 characters longer, begins
+ * with: all, or if the name is long so few that the new one is no longer, and no character of UTF-8
+ * is cut. Names have up to 255 bytes, whole paths on Windows 259. */
+static size_t miras__stem(const char *path, size_t length) {
+  size_t name = length, stem;
+  while (name && path[name - 1] != '/' && path[name - 1] != '\\') name--;
+  if (length - name <= 13 || (length - name <= 200 && length <= 230)) return length;
+  for (stem = length - 13; stem > name && (path[stem] & 0xc0) == 0x80;) stem--;
+  return stem;
+}
 
 /* Create the file that part[length] continues to, with a name that no other call should choose:
  * part has room for 14 more characters. What differs between calls: a place on the stack between
@@ -21989,47 +22445,127 @@ static FILE *miras__new_file(char *part, size_t length) {
   for (tries = 0; !file && tries < 100; tries++) {
     name = miras__hash(name ^ (uint64_t)clock());
     for (i = 0; i < 8; i++) part[length + 5 + (size_t)i] = (char)('a' + (int)(name >> 4 * i & 15));
-    file = fopen(part, MIRAS__NEW_FILE);
+    file = miras__file_open(part, MIRAS__NEW_FILE);
   }
   return file;
 }
 
-static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path) {
-  miras_allocator from;
+/* Rename part to path, replacing what is there; else remove it. */
+static MIRAS__COLD int miras__replace(const char *part, const char *path) {
+  int ok = miras__file_rename(part, path) == 0, gone = 0;
+#ifdef _WIN32
+  /* There, rename does not replace a file, and another writer may come between the two calls. */
+  int tries = 0;
+  for (; !ok && tries < 100; tries++) {
+    gone |= miras__file_remove(path) == 0;
+    ok = miras__file_rename(part, path) == 0;
+  }
+#endif
+  if (!ok && !gone) (void)miras__file_remove(part);   /* never the only one that is left */
+  return ok;
+}
+
+/* Into a new file beside `path`, which then replaces it. part: room for 14 characters more. */
+static MIRAS__COLD int miras__save_beside(int what, const void *object, const char *path,
+                                          char *part) {
+  const size_t length = strlen(path), stem = miras__stem(path, length);
   miras__sink s;
-  size_t length, room;
-  char *part;
-  int ok, gone = 0;
+  int ok;
+#ifdef MIRAS__POSIX
+  struct stat old;
+  const int there = stat(path, &old) == 0;
+  if (there && !S_ISREG(old.st_mode)) return 0;
+#endif
+  memcpy(part, path, stem);
+  memset(&s, 0, sizeof s);
+  s.file = miras__new_file(part, stem);
+  if (!s.file) return 0;
+#ifdef MIRAS__POSIX
+  if (there) miras__file_like(part, &old);           /* before a word of it could be read         */
+#endif
+  miras__emit(what, object, &s);
+  ok = fflush(s.file) == 0 && !ferror(s.file);
+  if (fclose(s.file) != 0) ok = 0;
+  if (ok) return miras__replace(part, path);
+  (void)miras__file_remove(part);
+  return 0;
+}
+
+static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path) {
+#ifdef MIRAS__POSIX
+  const size_t links = 4096;             /* characters that links may add                         */
+#else
+  const size_t links = 0;
+#endif
+  miras_allocator from;
+  size_t length, each, room;
+  char *to;
+  int ok;
   if (!object || !path) return MIRAS_ERR_ARGUMENT;
   from = miras__allocator(&((const miras__storage *)object)->allocator);
   length = strlen(path);
   if (!miras__savable(what, object)) return MIRAS_ERR_STATE;
-  if (!miras__emit(what, object, NULL) || !miras__size_add(length, 14, &room))
+  if (!miras__emit(what, object, NULL) || !miras__size_add(length, links + 14, &each) ||
+      !miras__size_add(each, each, &room))
     return MIRAS_ERR_SIZE;
-  part = (char *)from.alloc(room, from.user);
-  if (!part) return MIRAS_ERR_ALLOC;
-  memcpy(part, path, length);
-  memset(&s, 0, sizeof s);
-  s.file = miras__new_file(part, length);
-  ok = s.file != NULL;
-  if (ok) {
-    miras__emit(what, object, &s);
-    ok = fflush(s.file) == 0 && !ferror(s.file);
-    if (fclose(s.file) != 0) ok = 0;
-#ifdef _WIN32
-    /* There, rename does not replace a file, and another writer may come between the two calls. */
-    if (ok && rename(part, path) != 0) {
-      int tries = 0;
-      do gone |= remove(path) == 0;
-      while (!(ok = rename(part, path) == 0) && ++tries < 100);
-    }
-#else
-    ok = ok && rename(part, path) == 0;
-#endif
-    if (!ok && !gone) remove(part);   /* never the only one that is left */
-  }
-  miras__release(&from, part, room);
+  to = (char *)from.alloc(room, from.user);
+  if (!to) return MIRAS_ERR_ALLOC;
+  ok = miras__save_target(path, length, to, to + each, each - 13) &&
+       miras__save_beside(what, object, to, to + each);
+  miras__release(&from, to, room);
   return ok ? MIRAS_OK : MIRAS_ERR_IO;
+}
+
+#ifndef MIRAS_NO_MODEL
+/* Can a file with this header, of `size` bytes, be loaded? If its size is that of one of the
+ * object's files the checksum decides what is wrong with it. */
+static MIRAS__COLD miras_result miras__header_look(int what, const void *object, const void *header,
+                                                   size_t size) {
+  const miras_model *m = what == MIRAS__A_MODEL ? (const miras_model *)object : NULL;
+  miras__file f;
+  if (!miras__check_header(&f, header, size)) return MIRAS_ERR_FORMAT;
+  if (what == MIRAS__AN_OPENING)
+    return miras__opening_fits((const miras__opening *)object, &f);
+  if (MIRAS__TRAINS && what == MIRAS__A_TRAINER) m = ((const miras_trainer *)object)->model;
+  if (miras__fits(m, f.payload_size, f.narrow)) return MIRAS_OK;
+  return miras__differs(&m->desc, &f.d, MIRAS__SHAPE, NULL, 0) ? MIRAS_ERR_MISMATCH
+                                                              : MIRAS_ERR_FORMAT;
+}
+#endif
+
+/* Can a file of `size` bytes be loaded that begins with `n` bytes of `first`? Asked before more is
+ * read: of states all but the checksum, of models of a megabyte and more what the header says. */
+static MIRAS__COLD miras_result miras__first_look(int what, const void *object, FILE *file,
+                                                  const unsigned char *first, size_t n,
+                                                  size_t size) {
+  miras__places at;
+#ifndef MIRAS_NO_MODEL
+  const miras_allocator from = miras__allocator(&((const miras__storage *)object)->allocator);
+  miras_result result = MIRAS_ERR_IO;
+  uint64_t header;
+  void *bytes;
+  if (what >= MIRAS__A_MODEL) {
+    header = n < 10 ? 0 : miras__get64(first);
+    if (header < 2 || header > MIRAS__MAX_HEADER || header > size - 8 || first[8] != '{')
+      return MIRAS_ERR_FORMAT;
+    if (size - 8 - header < 1u << 20) return MIRAS_OK;
+    header += 8;
+    bytes = from.alloc((size_t)header, from.user);
+    if (!bytes) return MIRAS_ERR_ALLOC;
+    if (fseek(file, 0, SEEK_SET) == 0 && fread(bytes, 1, (size_t)header, file) == header)
+      result = miras__header_look(what, object, bytes, size);
+    miras__release(&from, bytes, (size_t)header);
+    return result;
+  }
+#endif
+  (void)file;
+  if (!miras__state_places(first, n, size, &at)) return MIRAS_ERR_FORMAT;
+  if (what != MIRAS__A_NEW_MEMORY) {
+    miras__state state;
+    miras__find_state(&state, what == MIRAS__A_MEMORY ? what : MIRAS__A_SESSION, object);
+    if (!miras__state_alike(first, &state)) return MIRAS_ERR_MISMATCH;
+  }
+  return MIRAS_OK;
 }
 
 /* A whole file in one allocation of its length and a byte. Where a model has a limit, the file's
@@ -22037,26 +22573,31 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
  * longer is refused as well. */
 static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path) {
   const long most_header = 8 + (long)MIRAS__MAX_HEADER;
+  unsigned char first[MIRAS__STATE_HEAD], *bytes = NULL;
   miras_result result = MIRAS_ERR_IO;
-  FILE *file = path && object ? fopen(path, "rb") : NULL;
+  FILE *file = path && object ? miras__file_read(path) : NULL;
   miras_allocator from;
-  unsigned char *bytes = NULL;
   uint64_t limit;
-  size_t size = 0;
+  size_t size = 0, n;
   long end = -1;
   if (!file) return path && object ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
   from = miras__allocator(&((const miras__storage *)object)->allocator);
   limit = ((const miras__storage *)object)->limit;
-  /* Reading a byte first finds out folders, which open and have an absurd length. */
-  if ((fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+  /* Reading first finds out folders, which may open and have an absurd length. */
+  n = fread(first, 1, sizeof first, file);
+  if (!ferror(file) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
   if (limit && end > most_header && (uint64_t)(end - most_header - 1) / 3 >= limit) {
     result = MIRAS_ERR_SIZE;
-  } else if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
+  } else if (end >= 0 && (unsigned long)end < (size_t)-1) {
     size = (size_t)end;
+    result = miras__first_look(what, object, file, first, n, size);
+  }
+  if (result == MIRAS_OK && fseek(file, 0, SEEK_SET) != 0) result = MIRAS_ERR_IO;
+  if (result == MIRAS_OK) {
     bytes = (unsigned char *)from.alloc(size + 1, from.user);
     if (!bytes) result = MIRAS_ERR_ALLOC;
-    else if (fread(bytes, 1, size, file) == size && fgetc(file) == EOF && !ferror(file))
-      result = MIRAS_OK;
+    else if (fread(bytes, 1, size, file) != size || fgetc(file) != EOF || ferror(file))
+      result = MIRAS_ERR_IO;
   }
   fclose(file);
   if (result == MIRAS_OK) result = miras__accept(what, object, bytes, size);
@@ -22070,6 +22611,20 @@ MIRAS_API miras_result miras_memory_save(const miras_memory *m, const char *path
 
 MIRAS_API miras_result miras_memory_load(miras_memory *m, const char *path) {
   return miras__load_path(MIRAS__A_MEMORY, m, path);
+}
+
+MIRAS_API miras_memory *miras_memory_open_file(const char *path, const miras_desc *given,
+                                               const miras_allocator *allocator,
+                                               miras_result *result) {
+  miras__memory_opening o;
+  miras_result said;
+  memset(&o, 0, sizeof o);
+  o.own.allocator = miras__allocator(allocator);
+  o.own.limit = given ? given->limit : 0;
+  o.given = given;
+  said = miras__load_path(MIRAS__A_NEW_MEMORY, &o, path);
+  if (result) *result = said;
+  return o.memory;
 }
 
 #ifndef MIRAS_NO_MODEL
@@ -22087,6 +22642,10 @@ MIRAS_API miras_result miras_model_load(miras_model *m, const char *path) {
 
 MIRAS_API miras_result miras_session_load(miras_session *s, const char *path) {
   return miras__load_path(MIRAS__A_SESSION, s, path);
+}
+
+MIRAS_API miras_result miras_session_adopt(miras_session *s, const char *path) {
+  return miras__load_path(MIRAS__AN_ADOPTION, s, path);
 }
 
 MIRAS_API miras_model *miras_model_open_file(const char *path, const miras_model_desc *given,
@@ -22346,7 +22905,7 @@ static MIRAS__COLD FILE *miras__theirs_open(miras__published *c, const char *nam
   FILE *file;
   long end = -1;
   memcpy(c->path + c->folder, name, strlen(name) + 1);
-  file = fopen(c->path, "rb");
+  file = miras__file_read(c->path);
   /* reading a byte first finds out folders, as in room @85 */
   if (file && (fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0)
     end = ftell(file);

@@ -1,6 +1,7 @@
 /* Files: what is saved comes back to the bit, what is damaged is refused without a trace.
  * cc -std=c99 -O2 -I. tests/test_files.c -lcmocka -lm */
 #define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE   /* makedev */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -35,6 +36,9 @@ static FILE *test_fopen(const char *path, const char *mode);
   #include <signal.h>
   #include <sys/resource.h>
   #include <sys/stat.h>
+  #ifdef __linux__
+    #include <sys/sysmacros.h>
+  #endif
   #include <sys/wait.h>
   #include <unistd.h>
 #endif
@@ -387,7 +391,8 @@ static void test_every_field(void **state) {
   };
   static const size_t not_of_layers[][2] = {
     LAYER(letter), BETWEEN(miras_layer_desc, letter, type), LAYER(memory.batch),
-    LAYER(memory.seed), LAYER(memory.parallel), BETWEEN(miras_layer_desc, taps, memory),
+    LAYER(memory.seed), LAYER(memory.parallel), LAYER(memory.limit),
+    BETWEEN(miras_layer_desc, taps, memory),
     BETWEEN(miras_layer_desc, memory.smooth_shrink, memory.seed),
     { offsetof(miras_layer_desc, persistent) + sizeof(int), sizeof(miras_layer_desc) }
   };
@@ -1014,6 +1019,162 @@ static void test_positions(void **state) {
   }
   free(b.at);
   close_subject(&s);
+}
+
+/* A state belongs to the weights that it came about with: under others it is refused, whichever
+ * tensor differs, and can be adopted; and its logits come with it. */
+static void test_session_weights(void **state) {
+  subject s = { NULL, NULL, NULL, NULL };
+  int kind, i;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    float want[VOCAB], *params;
+    const float *logits;
+    miras_session *other;
+    uint64_t before, on;
+    size_t silent;
+    bytes b, again;
+    s.model = tiny_model((miras_kind)kind);
+    s.session = miras_session_open(s.model, NULL);
+    other = miras_session_open(s.model, NULL);
+    assert_true(s.session && other);
+    silent = save(&s, 0, NULL, 0);
+    assert_null(miras_session_logits(s.session));
+    prefill(s.session, 0, 5);
+    assert_non_null(logits = miras_session_logits(s.session));
+    memcpy(want, logits, sizeof want);
+    b = saved(&s, 0);
+    assert_int_equal(b.n, silent + WIDTH * 4);
+    /* without a token: the same logits, the same bits from there on, the same file */
+    prefill(other, 3, 9);
+    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    assert_non_null(logits = miras_session_logits(other));
+    assert_memory_equal(logits, want, sizeof want);
+    again.n = miras_session_save_to(other, NULL, 0);
+    again.at = (unsigned char *)malloc(again.n);
+    assert_true(again.at && miras_session_save_to(other, again.at, again.n) == b.n);
+    assert_memory_equal(again.at, b.at, b.n);
+    free(again.at);
+    on = prefill(s.session, 5, 9);
+    assert_true(prefill(other, 5, 9) == on);
+    /* a score, a reset, a state that somebody has, and none are left */
+    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    (void)miras_session_score(other, (const int32_t *)want, (const int32_t *)want, 0);
+    assert_null(miras_session_logits(other));
+    assert_int_equal(miras_session_save_to(other, NULL, 0), silent);
+    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    miras_session_reset(other);
+    assert_null(miras_session_logits(other));
+    assert_int_equal(miras_session_load_from(other, b.at, b.n), MIRAS_OK);
+    (void)miras_session_state(other, NULL);
+    assert_null(miras_session_logits(other));
+    miras_session_close(other);
+    /* one number of any tensor */
+    params = miras_model_params(s.model, NULL);
+    for (i = 0; i < s.model->view_count; i++) {
+      float *x = params + s.model->views[i].offset + s.model->views[i].count - 1, was = *x;
+      *x += 0.25f;
+      before = print_of(&s);
+      assert_int_equal(load(&s, b.at, b.n), MIRAS_ERR_WEIGHTS);
+      assert_true(print_of(&s) == before);
+      if (!i) {
+        assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n), MIRAS_OK);
+        assert_int_equal(miras_session_position(s.session), 5);
+        assert_null(miras_session_logits(s.session));
+      }
+      *x = was;
+    }
+    assert_int_equal(miras_session_adopt_from(s.session, b.at, b.n), MIRAS_OK);
+    assert_memory_equal(miras_session_logits(s.session), want, sizeof want);
+    assert_true(prefill(s.session, 5, 9) == on);
+    free(b.at);
+    close_subject(&s);
+    s.session = NULL;
+  }
+  assert_int_equal(miras_session_adopt_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_null(miras_session_logits(NULL));
+}
+
+/* A memory's file says what it is of: its descriptor comes back, a memory opens from it alone, and
+ * a mismatch has a sentence. */
+static void test_memory_opens(void **state) {
+  int kind;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
+    subject a = { NULL, NULL, NULL, NULL };
+    miras_desc d, e;
+    char why[256] = "";
+    uint64_t on = 0;
+    size_t i;
+    bytes b;
+    a.memory = tiny_memory((miras_kind)kind, 2);
+    feed(a.memory, 0, 4);
+    b = saved(&a, 0);
+    memset(&d, 0, sizeof d);
+    d.seed = 9;
+    d.limit = 77;
+    assert_int_equal(miras_memory_desc_from(&d, b.at, b.n), MIRAS_OK);
+    assert_true(d.seed == 9 && d.limit == 77);
+    e = *miras_memory_desc(a.memory);
+    assert_int_equal(miras_memory_desc_differs(&d, &e, why, sizeof why), 0);
+    assert_string_equal(why, "");
+    d.seed = e.seed;
+    d.limit = e.limit;
+    assert_memory_equal(&d, &e, sizeof d);
+    e.step = 0.75f;
+    e.chunk++;
+    assert_int_equal(miras_memory_desc_differs(&d, &e, why, sizeof why), 1);
+    if (!strstr(why, "chunk is ")) fail_msg("%s", why);
+    e = d;
+    e.batch = 3;
+    assert_int_equal(miras_memory_desc_differs(&d, &e, why, sizeof why), 1);
+    assert_string_equal(why, "batch is 2 and not 3");
+    for (i = 0; i < b.n; i += i < 700 ? 1 : 13) {    /* damage */
+      b.at[i] ^= 4;
+      assert_int_equal(miras_memory_desc_from(&e, b.at, b.n), MIRAS_ERR_FORMAT);
+      b.at[i] ^= 4;
+    }
+#if defined(__unix__) && !defined(MIRAS_NO_STDIO)
+    {
+      char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+      miras_result result;
+      const long live = test_live;
+      miras_memory *m;
+      assert_non_null(mkdtemp(folder));
+      sprintf(path, "%s/x", folder);
+      assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+      memset(&e, 0, sizeof e);
+      e.limit = 1000;
+      assert_null(miras_memory_open_file(path, &e, NULL, &result));
+      assert_int_equal(result, MIRAS_ERR_SIZE);
+      assert_int_equal(test_live, live);
+      e.limit = 1 << 26;
+      e.seed = 4;
+      m = miras_memory_open_file(path, &e, NULL, &result);
+      assert_true(m && result == MIRAS_OK);
+      assert_true(miras_memory_desc(m)->limit == 1 << 26 && miras_memory_desc(m)->seed == 4);
+      miras_memory_close(m);
+      m = miras_memory_open_file(path, NULL, NULL, NULL);
+      assert_non_null(m);
+      assert_int_equal(miras_memory_position(m), 4);
+      on = feed(a.memory, 4, 9);
+      assert_true(feed(m, 4, 9) == on);
+      miras_memory_close(m);
+      assert_int_equal(test_live, live);
+      assert_int_equal(remove(path), 0);
+      assert_null(miras_memory_open_file(path, NULL, NULL, &result));
+      assert_int_equal(result, MIRAS_ERR_IO);
+      assert_null(miras_memory_open_file(NULL, NULL, NULL, &result));
+      assert_int_equal(result, MIRAS_ERR_ARGUMENT);
+      assert_int_equal(rmdir(folder), 0);
+    }
+#endif
+    (void)on;
+    free(b.at);
+    close_subject(&a);
+  }
+  assert_int_equal(miras_memory_desc_from(NULL, "", 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_memory_desc_differs(NULL, NULL, NULL, 0), 0);
 }
 
 /* What a save takes a load takes: at the last place that there is, and none beyond; and no state
@@ -2480,6 +2641,9 @@ static void paths_without_memory(subject *a, const char *path) {
   miras_model_close(m);
   for (k = 0; k < 8; k++) {
     long live = test_live;
+    assert_int_equal(k == 1 ? miras_memory_save(a->memory, path)
+                     : k == 2 ? miras_session_save(a->session, path)
+                     : miras_trainer_save(a->trainer, path), MIRAS_OK);
     test_calls = 0;
     test_fail_at = 1;
     result = k == 0 ? miras_model_load(a->model, path)
@@ -2634,9 +2798,24 @@ static void test_writers(void **state) {
   close_subject(&s[1]);
 }
 
+/* Everything in a folder goes, and the folder. */
+static void remove_all(const char *folder) {
+  DIR *open = opendir(folder);
+  struct dirent *entry;
+  assert_non_null(open);
+  while ((entry = readdir(open)) != NULL) {
+    char name[600];
+    snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+      assert_int_equal(remove(name), 0);
+  }
+  closedir(open);
+  assert_int_equal(rmdir(folder), 0);
+}
+
 /* A save writes to no file but its own: not through links that wait at the names which it chooses,
- * however many, and not through a link at the path, which it replaces. */
-static void test_links(void **state) {
+ * however many. */
+static void test_planted(void **state) {
   char folder[] = "/tmp/miras_files_XXXXXX", path[80], victim[80], word[8] = "";
   subject a = { NULL, NULL, NULL, NULL };
   bytes precious;
@@ -2654,7 +2833,6 @@ static void test_links(void **state) {
   a.memory = tiny_memory(MIRAS_DELTANET, 1);
   for (i = 0; i < 5; i++) {
     long planted = i == 4 ? LONG_MAX : i;
-    if (i == 3) assert_true(remove(path) == 0 && symlink(victim, path) == 0);
     test_plants = planted;
     assert_int_equal(miras_memory_save(a.memory, path), i == 4 ? MIRAS_ERR_IO : MIRAS_OK);
     planted -= test_plants;
@@ -2669,18 +2847,245 @@ static void test_links(void **state) {
     assert_int_equal(names_in(folder), 2 + (i < 4 ? i * (i + 1) / 2 : 6 + planted));
   }
   close_subject(&a);
-  {   /* away with the links */
-    DIR *open = opendir(folder);
-    struct dirent *entry;
-    assert_non_null(open);
-    while ((entry = readdir(open)) != NULL) {
-      char name[400];
-      snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
-      if (entry->d_name[0] != '.') assert_int_equal(remove(name), 0);
-    }
-    closedir(open);
+  remove_all(folder);
+}
+
+/* A link at the path stays, and what it leads to is replaced: by way of other links, from another
+ * folder, and where nothing is yet. Links in a ring are refused. */
+static void test_links(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], inner[90], name[120], text[40];
+  subject a = { NULL, NULL, NULL, NULL };
+  struct stat st;
+  int i;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(inner, "%s/inner", folder);
+  assert_int_equal(mkdir(inner, 0700), 0);
+  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  sprintf(path, "%s/x", folder);
+  assert_int_equal(symlink("inner/second", path), 0);
+  sprintf(name, "%s/second", inner);
+  sprintf(text, "../inner/./third");
+  assert_int_equal(symlink(text, name), 0);
+  for (i = 0; i < 2; i++) {                        /* a new file, then another in its place */
+    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    assert_true(lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
+    assert_true(lstat(name, &st) == 0 && S_ISLNK(st.st_mode));
+    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_OK);
+    assert_int_equal(names_in(folder), 2);
+    assert_int_equal(names_in(inner), 2);
   }
-  assert_int_equal(rmdir(folder), 0);
+  sprintf(name, "%s/third", inner);
+  assert_true(lstat(name, &st) == 0 && S_ISREG(st.st_mode));
+  sprintf(path, "%s/whole", folder);                /* a link that says a whole path */
+  assert_int_equal(symlink(name, path), 0);
+  assert_int_equal(chmod(name, 0640), 0);
+  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+  assert_true(lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
+  assert_true(lstat(name, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 07777) == 0640);
+  sprintf(path, "%s/ring", folder);
+  assert_int_equal(symlink("ring", path), 0);
+  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_ERR_IO);
+  assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_IO);
+  assert_int_equal(names_in(folder), 4);
+  close_subject(&a);
+  remove_all(inner);
+  remove_all(folder);
+}
+
+/* A new file has the mode of the old one, also while it is written; one that was not there has that
+ * of the process; and as root the owner stays. */
+static void test_modes(void **state) {
+  static const mode_t modes[] = { 0600, 0644, 0640, 0664, 0666, 0400, 0755 };
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  subject a = { NULL, NULL, NULL, NULL };
+  const mode_t mask = umask(022);
+  struct stat st;
+  size_t i;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x", folder);
+  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+  assert_true(stat(path, &st) == 0 && (st.st_mode & 07777) == 0644);
+  for (i = 0; i < sizeof modes / sizeof *modes; i++) {
+    assert_int_equal(chmod(path, modes[i]), 0);
+    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    assert_true(stat(path, &st) == 0);
+    if ((st.st_mode & 07777) != modes[i])
+      fail_msg("mode %o became %o", (unsigned)modes[i], (unsigned)(st.st_mode & 07777));
+    if (getuid() != 0) continue;
+    assert_int_equal(chown(path, 12345, 23456), 0);
+    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    assert_true(stat(path, &st) == 0 && st.st_uid == 12345 && st.st_gid == 23456);
+    assert_int_equal(st.st_mode & 07777, modes[i]);
+  }
+  (void)umask(mask);
+  close_subject(&a);
+  remove_all(folder);
+}
+
+/* What is no regular file is neither replaced nor waited for, by no save and by no load. */
+static void test_special_files(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  subject a = { NULL, NULL, NULL, NULL };
+  miras_result result;
+  struct stat st;
+  char why[200] = "";
+  miras_model_desc d;
+  int i;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x", folder);
+  with_trainer(&a, tiny_model(MIRAS_YAAD));
+  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  a.session = miras_session_open(a.model, NULL);
+  memset(&d, 0, sizeof d);
+  for (i = 0; i < 3; i++) {
+    mode_t type;
+    if (i == 0) assert_int_equal(mkfifo(path, 0600), 0);
+    else if (i == 1) assert_int_equal(mkdir(path, 0700), 0);
+#ifdef __linux__
+    else if (mknod(path, S_IFCHR | 0600, makedev(1, 3)) != 0) break;   /* of root alone */
+#else
+    else break;
+#endif
+    assert_int_equal(stat(path, &st), 0);
+    type = st.st_mode & S_IFMT;
+    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_session_save(a.session, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_model_save(a.model, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_trainer_save(a.trainer, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_session_load(a.session, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_model_load(a.model, path), MIRAS_ERR_IO);
+    assert_int_equal(miras_trainer_load(a.trainer, path), MIRAS_ERR_IO);
+    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_int_equal(result, MIRAS_ERR_IO);
+    assert_true(miras_checkpoint_desc(&d, path, NULL, why, sizeof why) != MIRAS_OK && why[0]);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true((st.st_mode & S_IFMT) == type);
+    assert_int_equal(names_in(folder), 1);
+    assert_int_equal(remove(path), 0);
+  }
+  close_subject(&a);
+  remove_all(folder);
+}
+
+/* Whatever can be a name can be saved to, and twice, and the new file's name begins alike and cuts
+ * no character of UTF-8. */
+static void test_long_names(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[300];
+  subject a = { NULL, NULL, NULL, NULL };
+  size_t at, n;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  at = (size_t)sprintf(path, "%s/", folder);
+  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  for (n = 1; n <= 256; n += n < 12 || n >= 185 ? 1 : 7) {
+    memset(path + at, 'n', n);
+    path[at + n] = 0;
+    assert_int_equal(miras_memory_save(a.memory, path), n < 256 ? MIRAS_OK : MIRAS_ERR_IO);
+    if (n == 256) break;
+    assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    assert_int_equal(names_in(folder), 1);
+    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_OK);
+    assert_int_equal(remove(path), 0);
+  }
+  for (n = 0; n < 255; n++) path[at + n] = "\xe2\x82\xac"[n % 3];   /* a sign of three bytes */
+  path[at + 255] = 0;
+  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+  assert_int_equal(miras_memory_load(a.memory, path), MIRAS_OK);
+  n = miras__stem(path, at + 255);
+  assert_true(n <= at + 242 && n > at + 230 && (path[n] & 0xc0) != 0x80);
+  close_subject(&a);
+  remove_all(folder);
+}
+
+/* A file that cannot be right is refused by its head and its length: a gigabyte that a state or a
+ * model does not have is neither allocated nor read. */
+static void test_first_look(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  subject a = { NULL, NULL, NULL, NULL };
+  miras_model *other = tiny_model(MIRAS_DELTANET);
+  miras_result result;
+  int i;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x", folder);
+  with_trainer(&a, tiny_model(MIRAS_YAAD));
+  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  a.session = miras_session_open(a.model, NULL);
+  for (i = 0; i < 5; i++) {
+    if (i == 0) assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+    if (i == 1) assert_int_equal(miras_session_save(a.session, path), MIRAS_OK);
+    if (i == 2) assert_int_equal(miras_model_save(a.model, path), MIRAS_OK);
+    if (i == 3) assert_int_equal(miras_model_save(other, path), MIRAS_OK);
+    if (i == 4) assert_int_equal(remove(path), 0);
+    if (i == 4) write_file(path, (bytes){ (unsigned char *)"?", 1 });
+    assert_int_equal(truncate(path, (off_t)1 << 30), 0);   /* a hole of a gigabyte */
+    test_largest = 0;
+    assert_int_equal(miras_memory_load(a.memory, path), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_session_load(a.session, path), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_model_load(a.model, path), MIRAS_ERR_FORMAT);
+    assert_int_equal(miras_trainer_load(a.trainer, path), MIRAS_ERR_FORMAT);
+    assert_null(miras_model_open_file(path, NULL, NULL, &result));
+    assert_int_equal(result, MIRAS_ERR_FORMAT);
+    assert_null(miras_memory_open_file(path, NULL, NULL, &result));
+    assert_int_equal(result, MIRAS_ERR_FORMAT);
+    assert_true(test_largest < 1 << 20);
+  }
+  /* a model of more than a megabyte loads by way of both looks, and of another descriptor not */
+  {
+    miras_model_desc d;
+    miras_model *big, *back;
+    tiny(&d, MIRAS_DELTANET);
+    d.vocab = 40000;
+    big = open_model(&d);
+    assert_int_equal(miras_model_save(big, path), MIRAS_OK);
+    back = miras_model_open_file(path, NULL, NULL, &result);
+    assert_true(back && result == MIRAS_OK);
+    assert_memory_equal(big->params, back->params, big->param_count * 4);
+    assert_int_equal(miras_model_load(back, path), MIRAS_OK);
+    test_largest = 0;
+    assert_int_equal(miras_model_load(other, path), MIRAS_ERR_MISMATCH);
+    assert_true(test_largest < 1 << 20);
+    miras_model_close(big);
+    miras_model_close(back);
+  }
+  miras_model_close(other);
+  close_subject(&a);
+  remove_all(folder);
+}
+
+/* A folder that cannot be written to: refused, and the file there is as it was. */
+static void test_closed_folder(void **state) {
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80];
+  subject a = { NULL, NULL, NULL, NULL };
+  pid_t child;
+  int status;
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  sprintf(path, "%s/x", folder);
+  a.memory = tiny_memory(MIRAS_DELTANET, 1);
+  assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
+  assert_int_equal(chmod(path, 0666), 0);
+  assert_int_equal(chmod(folder, 0555), 0);
+  feed(a.memory, 0, 3);
+  fflush(stdout);
+  child = fork();
+  assert_true(child >= 0);
+  if (!child) {                                    /* root may write everywhere */
+    if (getuid() == 0 && setuid(12345) != 0) _exit(2);
+    if (miras_memory_save(a.memory, path) != MIRAS_ERR_IO) _exit(3);
+    if (miras_memory_load(a.memory, path) != MIRAS_OK) _exit(4);
+    _exit(miras_memory_position(a.memory) == 0 ? 0 : 5);
+  }
+  assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_int_equal(chmod(folder, 0700), 0);
+  close_subject(&a);
+  remove_all(folder);
 }
 
 #endif
@@ -2707,6 +3112,7 @@ int main(void) {
     cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_mismatch),
     cmocka_unit_test(test_positions), cmocka_unit_test(test_places),
+    cmocka_unit_test(test_session_weights), cmocka_unit_test(test_memory_opens),
     cmocka_unit_test(test_other_writers),
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_hostile_headers),
@@ -2726,7 +3132,9 @@ int main(void) {
     cmocka_unit_test(test_paths),
     cmocka_unit_test(test_disk_full),
     cmocka_unit_test(test_writers),
-    cmocka_unit_test(test_links),
+    cmocka_unit_test(test_links), cmocka_unit_test(test_planted), cmocka_unit_test(test_modes),
+    cmocka_unit_test(test_special_files), cmocka_unit_test(test_long_names),
+    cmocka_unit_test(test_closed_folder), cmocka_unit_test(test_first_look),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
