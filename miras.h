@@ -21725,80 +21725,285 @@ typedef struct miras__theirs {
 enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C_VALUE_HEADS,
        MIRAS__C_HEAD_DIM, MIRAS__C_EXPAND_K, MIRAS__C_EXPAND_V, MIRAS__C_CONV, MIRAS__C_SHORT_CONV,
        MIRAS__C_INNER, MIRAS__C_RATIO, MIRAS__C_EPSILON, MIRAS__C_TIED, MIRAS__C_GATE,
-       MIRAS__C_GATE_FORM, MIRAS__C_NEGATIVE, MIRAS__C_BETA, MIRAS__C_ACTIVATION,
+       MIRAS__C_GATE_FORM, MIRAS__C_NEGATIVE, MIRAS__C_BETA,
        MIRAS__C_KV_HEADS, MIRAS__C_KEY_HEADS, MIRAS__C_KEY_DIM, MIRAS__C_VALUE_DIM, MIRAS__C_THETA,
        MIRAS__C_PARTIAL, MIRAS__C_INTERVAL, MIRAS__C_POSITIONS, MIRAS__C_EXPERTS,
        MIRAS__C_SPARSE_STEP, MIRAS__C_EXPERT, MIRAS__C_SHARED_EXPERT, MIRAS__C_CHOSEN,
        MIRAS__C_CHOSEN_NORM, MIRAS__C_STATE, MIRAS__C_GROUPS, MIRAS__C_EXPAND, MIRAS__C_LOW,
        MIRAS__C_HIGH, MIRAS__C_CHUNK, MIRAS__C_STEP, MIRAS__C_DEEP, MIRAS__C_SHARED, MIRAS__C_PRE,
        MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS, MIRAS__C_SAFE, MIRAS__C_STEEPEST,
-       MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM,
+       MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM, MIRAS__C_ONE_CONV, MIRAS__C_DECAY_RANK,
+       MIRAS__C_RATE_RANK, MIRAS__C_OUT_RANK, MIRAS__C_VALUE_RANK, MIRAS__C_VALUES,
+       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_TYPES, MIRAS__C_DENSE,
        MIRAS__CONFIGS };
 
-/* words: what it may be, its value being the word's number; NULL: a number, or a truth. slot -1: it
- * must be so, and needs no more. */
-static const struct { const char *name; int slot; const char *words; } miras__configs[] = {
-  {"hidden_size", MIRAS__C_WIDTH, NULL}, {"d_model", MIRAS__C_WIDTH, NULL},
-  {"num_hidden_layers", MIRAS__C_LAYERS, NULL}, {"n_layer", MIRAS__C_LAYERS, NULL},
-  {"vocab_size", MIRAS__C_VOCAB, NULL},
-  {"num_heads", MIRAS__C_HEADS, NULL}, {"num_attention_heads", MIRAS__C_HEADS, NULL},
-  {"num_v_heads", MIRAS__C_VALUE_HEADS, NULL}, {"head_dim", MIRAS__C_HEAD_DIM, NULL},
-  {"expand_k", MIRAS__C_EXPAND_K, NULL}, {"expand_v", MIRAS__C_EXPAND_V, NULL},
-  {"num_key_value_heads", MIRAS__C_KV_HEADS, NULL},
-  {"linear_num_key_heads", MIRAS__C_KEY_HEADS, NULL},
-  {"linear_num_value_heads", MIRAS__C_VALUE_HEADS, NULL},
-  {"linear_key_head_dim", MIRAS__C_KEY_DIM, NULL},
-  {"linear_value_head_dim", MIRAS__C_VALUE_DIM, NULL},
-  {"linear_conv_kernel_dim", MIRAS__C_CONV, NULL},
-  {"full_attention_interval", MIRAS__C_INTERVAL, NULL}, {"rope_theta", MIRAS__C_THETA, NULL},
-  {"partial_rotary_factor", MIRAS__C_PARTIAL, NULL},
-  {"max_position_embeddings", MIRAS__C_POSITIONS, NULL}, {"num_experts", MIRAS__C_EXPERTS, NULL},
-  {"moe_intermediate_size", MIRAS__C_EXPERT, NULL},
-  {"shared_expert_intermediate_size", MIRAS__C_SHARED_EXPERT, NULL},
-  {"num_experts_per_tok", MIRAS__C_CHOSEN, NULL}, {"norm_topk_prob", MIRAS__C_CHOSEN_NORM, NULL},
-  {"decoder_sparse_step", MIRAS__C_SPARSE_STEP, NULL}, {"attn_output_gate", -1, "true"},
-  {"conv_size", MIRAS__C_CONV, NULL}, {"use_short_conv", MIRAS__C_SHORT_CONV, NULL},
-  {"intermediate_size", MIRAS__C_INNER, NULL}, {"hidden_ratio", MIRAS__C_RATIO, NULL},
-  {"norm_eps", MIRAS__C_EPSILON, NULL}, {"rms_norm_eps", MIRAS__C_EPSILON, NULL},
-  {"layer_norm_epsilon", MIRAS__C_EPSILON, NULL},
-  {"tie_word_embeddings", MIRAS__C_TIED, NULL}, {"tie_embeddings", MIRAS__C_TIED, NULL},
-  {"use_gate", MIRAS__C_GATE, NULL}, {"use_output_gate", MIRAS__C_GATE, NULL},
-  {"output_gate_activation", MIRAS__C_GATE_FORM, "silu sigmoid swish"},
-  {"allow_neg_eigval", MIRAS__C_NEGATIVE, NULL}, {"use_beta", MIRAS__C_BETA, NULL},
-  {"hidden_act", MIRAS__C_ACTIVATION, "silu sqrelu swish"},
-  {"state_size", MIRAS__C_STATE, NULL}, {"d_state", MIRAS__C_STATE, NULL},
-  {"headdim", MIRAS__C_HEAD_DIM, NULL}, {"expand", MIRAS__C_EXPAND, NULL},
-  {"n_groups", MIRAS__C_GROUPS, NULL}, {"ngroups", MIRAS__C_GROUPS, NULL},
-  {"conv_kernel", MIRAS__C_CONV, NULL}, {"d_conv", MIRAS__C_CONV, NULL},
-  {"time_step_limit", MIRAS__C_LOW, NULL}, {"time_step_limit", MIRAS__C_HIGH, NULL},
-  {"mini_batch_size", MIRAS__C_CHUNK, NULL}, {"ttt_base_lr", MIRAS__C_STEP, NULL},
-  {"ttt_layer_type", MIRAS__C_DEEP, "linear mlp"}, {"share_qk", MIRAS__C_SHARED, NULL},
-  {"pre_conv", MIRAS__C_PRE, NULL}, {"layer", -1, "Mamba2"},
-  {"d_intermediate", -1, "0"}, {"use_conv_bias", -1, "true"},
-  {"rms_norm", -1, "true"}, {"rmsnorm", -1, "true"},
-  {"expand_ratio", MIRAS__C_EXPAND_RATIO, NULL}, {"use_lower_bound", MIRAS__C_LOWER_BOUNDS, NULL},
-  {"clamp_min", MIRAS__C_CLAMP, NULL}, {"qk_norm", MIRAS__C_KEYS, "l2 sum"},
-  {"qk_activation", MIRAS__C_KEY_FORM, "silu identity relu elu"},     /* as miras_mixing */
-  {"safe_gate", MIRAS__C_SAFE, NULL}, {"lower_bound", MIRAS__C_STEEPEST, NULL},
-  {"use_gk", -1, "true"}, {"gate_logit_normalizer", -1, "16"}, {"use_output_norm", -1, "true"},
-  {"elementwise_affine", -1, "true"}, {"norm_first", -1, "true"}, {"norm_bias", -1, "true"},
-  {"rope_type", -1, "default"}
+/* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
+ * of
+ *
+ *   number     a number, which the slot gets
+ *   positive   one above 0, and finite
+ *   null       nothing: what the original takes then
+ *   any        anything, for it changes no logit of the original
+ *   list       a list, whose items are looked at
+ *   object     an object, whose members are fields of the same family
+ *   {} or []   one that is empty
+ *
+ * and of words, numbers and truths that are meant themselves; the slot gets the place among these.
+ * Slot -1: those all mean the same. What no row of a family allows is refused by its name. */
+typedef struct miras__allowed { const char *names, *says; int slot; } miras__allowed;
+
+/* Of all families. */
+static const miras__allowed miras__says_all[] = {
+  {"architectures auto_map _name_or_path name_or_path _commit_hash transformers_version "
+   "torch_dtype dtype tokenizer_class prefix return_dict output_attentions output_hidden_states "
+   "torchscript use_bfloat16 tf_legacy_loss is_decoder is_encoder_decoder problem_type "
+   "task_specific_params finetuning_task id2label label2id chunk_size_feed_forward", "any", -1},
+  {"bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id "
+   "temperature top_k top_p typical_p do_sample num_beams max_length min_length", "any", -1},
+  {"initializer_range use_cache", "any", -1},
+  {"hidden_size", "positive", MIRAS__C_WIDTH},
+  {"num_hidden_layers", "positive", MIRAS__C_LAYERS},
+  {"vocab_size", "positive", MIRAS__C_VOCAB},
+  {"tie_word_embeddings", "false true", MIRAS__C_TIED}
 };
 
-/* Fields that change no logit, and those whose members count as fields. */
-static const char miras__harmless[] =
-  "architectures auto_map _name_or_path name_or_path transformers_version torch_dtype dtype "
-  "bos_token_id eos_token_id pad_token_id unk_token_id initializer_range use_cache attn_mode "
-  "fuse_norm fuse_swiglu fuse_cross_entropy fuse_linear_cross_entropy fused_add_norm use_l2warp "
-  "attention_dropout residual_in_fp32 rescale_prenorm_residual vision_config image_token_id "
-  "video_token_id vision_start_token_id vision_end_token_id mtp_num_hidden_layers mamba_ssm_dtype "
-  "chunk_size time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max "
-  "dt_init_floor pretraining_tp scan_checkpoint_group_size A_init_range pad_vocab_size_multiple "
-  "mrope_section mrope_interleaved output_router_logits router_aux_loss_coef "
-  "decay_low_rank_dim a_low_rank_dim v_low_rank_dim gate_low_rank_dim value_dim";
-static const char miras__opened[] = "text_config rope_parameters ssm_cfg";
-/* Lists that mean something. */
-static const char miras__lists[] = "layer_types mlp_only_layers time_step_limit dt_limit";
+/* Of all models of flash-linear-attention. */
+#define MIRAS__SAYS_FLA \
+  {"attn_mode fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp " \
+   "max_position_embeddings", "any", -1}, \
+  {"attn attnres_block_size", "null", -1}, \
+  {"norm_eps", "positive", MIRAS__C_EPSILON}, \
+  {"intermediate_size", "positive null", MIRAS__C_INNER}, \
+  {"hidden_ratio", "positive null", MIRAS__C_RATIO}
+/* Of those with a SwiGLU, which silu(x) = x sigmoid(x), elsewhere called swish, opens. */
+#define MIRAS__SAYS_SWIGLU \
+  MIRAS__SAYS_FLA, {"fuse_swiglu", "any", -1}, {"hidden_act", "swish silu", -1}, \
+  {"num_heads", "positive", MIRAS__C_HEADS}
+
+static const miras__allowed miras__says_gated_deltanet[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"num_v_heads", "positive null", MIRAS__C_VALUE_HEADS},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"use_gate", "false true", MIRAS__C_GATE},
+  {"output_gate_activation", "silu sigmoid swish", MIRAS__C_GATE_FORM},
+  {"use_short_conv", "true", -1},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE}
+};
+
+static const miras__allowed miras__says_delta_net[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"expand_k", "positive", MIRAS__C_EXPAND_K},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"use_gate", "false true", MIRAS__C_GATE},
+  {"use_beta", "false true", MIRAS__C_BETA},
+  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
+  {"share_conv_kernel", "false true", MIRAS__C_ONE_CONV},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
+  {"use_output_norm", "true", -1},
+  {"qk_norm", "l2 sum", MIRAS__C_KEYS},
+  {"qk_activation", "silu identity relu elu", MIRAS__C_KEY_FORM}      /* as miras_mixing */
+};
+
+static const miras__allowed miras__says_gla[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"expand_k", "positive", MIRAS__C_EXPAND_K},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
+  {"feature_map", "null", -1},
+  {"use_output_gate", "false true", MIRAS__C_GATE},
+  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
+  {"share_conv_kernel", "false true", MIRAS__C_ONE_CONV},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"elementwise_affine", "true", -1},
+  {"use_gk", "true", -1},
+  {"use_gv", "false", -1},
+  {"clamp_min", "number null", MIRAS__C_CLAMP},
+  {"gate_logit_normalizer", "16", -1},
+  {"gate_low_rank_dim", "positive", MIRAS__C_OUT_RANK}
+};
+
+static const miras__allowed miras__says_retnet[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"expand_k", "positive", MIRAS__C_EXPAND_K},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
+  {"feature_map", "null", -1},
+  {"use_output_gate", "false true", MIRAS__C_GATE},
+  {"use_short_conv", "false", -1},
+  {"share_conv_kernel conv_size", "any", -1},
+  {"elementwise_affine", "true", -1}
+};
+
+static const miras__allowed miras__says_hgrn2[] = {
+  {"num_heads", "positive null", MIRAS__C_HEADS},
+  MIRAS__SAYS_SWIGLU,
+  {"expand_ratio", "positive null", MIRAS__C_EXPAND_RATIO},
+  {"use_lower_bound", "false true", MIRAS__C_LOWER_BOUNDS},
+  {"use_short_conv", "false", -1},
+  {"share_conv_kernel conv_size", "any", -1},
+  {"elementwise_affine", "true", -1}
+};
+
+static const miras__allowed miras__says_kda[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"num_v_heads", "positive null", MIRAS__C_VALUE_HEADS},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
+  {"safe_gate", "false true", MIRAS__C_SAFE},
+  {"lower_bound", "number null", MIRAS__C_STEEPEST}
+};
+
+/* What its layers learn by low ranks is told by the tensors too, and must be the same. */
+static const miras__allowed miras__says_rwkv7[] = {
+  MIRAS__SAYS_FLA,
+  {"hidden_act", "sqrelu", -1},
+  {"head_dim", "positive null", MIRAS__C_HEAD_DIM},
+  {"num_heads", "positive null", MIRAS__C_HEADS},
+  {"decay_low_rank_dim", "positive null", MIRAS__C_DECAY_RANK},
+  {"a_low_rank_dim", "positive null", MIRAS__C_RATE_RANK},
+  {"gate_low_rank_dim", "positive null", MIRAS__C_OUT_RANK},
+  {"v_low_rank_dim", "positive null", MIRAS__C_VALUE_RANK},
+  {"value_dim", "positive list null", MIRAS__C_VALUES},
+  {"norm_first norm_bias", "true", -1}
+};
+
+/* Of the three dialects of Mamba-2; silu has a second name. */
+#define MIRAS__SAYS_MAMBA2 \
+  {"time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max dt_init_floor " \
+   "A_init_range conv_init chunk_size residual_in_fp32 rescale_prenorm_residual " \
+   "fused_add_norm", "any", -1}
+
+static const miras__allowed miras__says_mamba2[] = {
+  MIRAS__SAYS_MAMBA2,
+  {"layer_norm_epsilon", "positive", MIRAS__C_EPSILON},
+  {"num_heads", "positive", MIRAS__C_HEADS},
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"state_size", "positive", MIRAS__C_STATE},
+  {"expand", "positive", MIRAS__C_EXPAND},
+  {"n_groups", "positive", MIRAS__C_GROUPS},
+  {"conv_kernel", "positive", MIRAS__C_CONV},
+  {"time_step_limit", "list", MIRAS__C_LOW},
+  {"use_bias", "false", -1},
+  {"use_conv_bias", "true", -1},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm norm_before_gate", "any", -1}
+};
+
+static const miras__allowed miras__says_mamba2_fla[] = {
+  MIRAS__SAYS_MAMBA2,
+  {"fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp", "any", -1},
+  {"norm_eps", "positive", MIRAS__C_EPSILON},
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"state_size", "positive", MIRAS__C_STATE},
+  {"expand", "positive", MIRAS__C_EXPAND},
+  {"n_groups", "positive", MIRAS__C_GROUPS},
+  {"conv_kernel", "positive", MIRAS__C_CONV},
+  {"dt_limit", "list", MIRAS__C_LOW},
+  {"use_bias", "false", -1},
+  {"use_conv_bias", "true", -1},
+  {"hidden_act", "silu swish", -1},
+  {"rmsnorm", "true", -1},
+  {"norm_before_gate D_has_hdim", "false", -1}
+};
+
+static const miras__allowed miras__says_mamba2_author[] = {
+  MIRAS__SAYS_MAMBA2,
+  {"ssm_cfg", "object", -1},
+  {"d_model", "positive", MIRAS__C_WIDTH},
+  {"n_layer", "positive", MIRAS__C_LAYERS},
+  {"layer", "Mamba2", MIRAS__C_LAYER},
+  {"headdim", "positive", MIRAS__C_HEAD_DIM},
+  {"d_state", "positive", MIRAS__C_STATE},
+  {"expand", "positive", MIRAS__C_EXPAND},
+  {"ngroups", "positive", MIRAS__C_GROUPS},
+  {"d_conv", "positive", MIRAS__C_CONV},
+  {"dt_limit", "list", MIRAS__C_LOW},
+  {"pad_vocab_size_multiple", "positive", MIRAS__C_PADDED},
+  {"tie_embeddings", "false true", MIRAS__C_TIED},
+  {"d_intermediate", "0", -1},
+  {"attn_layer_idx", "[] null", -1},
+  {"attn_cfg", "{} null", -1},
+  {"rms_norm rmsnorm", "true", -1},
+  {"norm_before_gate D_has_hdim bias", "false", -1},
+  {"conv_bias", "true", -1}
+};
+
+static const miras__allowed miras__says_ttt[] = {
+  {"max_position_embeddings pretraining_tp scan_checkpoint_group_size", "any", -1},
+  {"num_attention_heads", "positive", MIRAS__C_HEADS},
+  {"intermediate_size", "positive", MIRAS__C_INNER},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm_eps", "positive", MIRAS__C_EPSILON},
+  {"rope_theta", "positive", MIRAS__C_THETA},
+  {"mini_batch_size", "positive", MIRAS__C_CHUNK},
+  {"ttt_base_lr", "positive", MIRAS__C_STEP},
+  {"ttt_layer_type", "linear mlp", MIRAS__C_DEEP},
+  {"share_qk", "false true", MIRAS__C_SHARED},
+  {"pre_conv", "false true", MIRAS__C_PRE},
+  {"use_gate", "false true", MIRAS__C_GATE},
+  {"conv_kernel", "positive", MIRAS__C_CONV}
+};
+
+/* Of all of Qwen's with such layers. How far attention looks back here is told by the positions
+ * that it was trained for. */
+#define MIRAS__SAYS_QWEN \
+  {"num_attention_heads", "positive", MIRAS__C_HEADS}, \
+  {"num_key_value_heads", "positive", MIRAS__C_KV_HEADS}, \
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM}, \
+  {"hidden_act", "silu swish", -1}, \
+  {"rms_norm_eps", "positive", MIRAS__C_EPSILON}, \
+  {"attention_bias", "false", -1}, \
+  {"attn_output_gate", "true", -1}, \
+  {"attention_dropout mtp_num_hidden_layers mamba_ssm_dtype", "any", -1}, \
+  {"max_position_embeddings", "positive", MIRAS__C_POSITIONS}, \
+  {"rope_parameters", "object null", -1}, \
+  {"rope_scaling", "null", -1}, \
+  {"rope_type", "default", -1}, \
+  {"rope_theta", "positive", MIRAS__C_THETA}, \
+  {"partial_rotary_factor", "positive", MIRAS__C_PARTIAL}, \
+  {"full_attention_interval", "positive", MIRAS__C_INTERVAL}, \
+  {"layer_types", "list null", MIRAS__C_TYPES}, \
+  {"linear_num_key_heads", "positive", MIRAS__C_KEY_HEADS}, \
+  {"linear_num_value_heads", "positive", MIRAS__C_VALUE_HEADS}, \
+  {"linear_key_head_dim", "positive", MIRAS__C_KEY_DIM}, \
+  {"linear_value_head_dim", "positive", MIRAS__C_VALUE_DIM}, \
+  {"linear_conv_kernel_dim", "positive", MIRAS__C_CONV}
+#define MIRAS__SAYS_EXPERTS \
+  {"num_experts", "positive 0", MIRAS__C_EXPERTS}, \
+  {"moe_intermediate_size", "positive", MIRAS__C_EXPERT}, \
+  {"shared_expert_intermediate_size", "positive 0", MIRAS__C_SHARED_EXPERT}, \
+  {"num_experts_per_tok", "positive", MIRAS__C_CHOSEN}, \
+  {"output_router_logits router_aux_loss_coef", "any", -1}
+/* Texts only: what pictures need is passed over, and their places in a text are ordinary ones. */
+#define MIRAS__SAYS_PICTURES \
+  {"text_config", "object", -1}, \
+  {"vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id " \
+   "mrope_section mrope_interleaved", "any", -1}
+
+static const miras__allowed miras__says_qwen3_next[] = {
+  MIRAS__SAYS_QWEN, MIRAS__SAYS_EXPERTS,
+  {"intermediate_size", "positive", MIRAS__C_INNER},
+  {"norm_topk_prob", "false true", MIRAS__C_CHOSEN_NORM},
+  {"decoder_sparse_step", "positive", MIRAS__C_SPARSE_STEP},
+  {"mlp_only_layers", "list null", MIRAS__C_DENSE}
+};
+
+static const miras__allowed miras__says_qwen3_5[] = {
+  MIRAS__SAYS_QWEN, MIRAS__SAYS_PICTURES,
+  {"intermediate_size", "positive", MIRAS__C_INNER}
+};
+
+static const miras__allowed miras__says_qwen3_5_moe[] = {
+  MIRAS__SAYS_QWEN, MIRAS__SAYS_EXPERTS, MIRAS__SAYS_PICTURES,
+  {"intermediate_size", "any", -1},
+  {"norm_topk_prob", "true", -1}
+};
 
 typedef struct miras__published {
   miras_allocator from;
@@ -21815,13 +22020,18 @@ typedef struct miras__published {
   size_t tensor_count;
   size_t *index, index_size;         /* by hash: 1 + a tensor's number, or 0; a power of two      */
   int family;                        /* -1: not known yet                                         */
+  const miras__allowed *says;        /* its own fields                                            */
+  int says_count, dialect;           /* whether a field told another dialect                      */
   char root[32];                     /* what its names begin with                                 */
   double config[MIRAS__CONFIGS];
-  unsigned char said[MIRAS__CONFIGS];
+  unsigned char said[MIRAS__CONFIGS], none[MIRAS__CONFIGS];  /* a value, null                   */
   unsigned char full[MIRAS__LAYERS], dense[MIRAS__LAYERS];   /* attention; no experts             */
-  int types;                         /* layers of which a list says what they are                 */
+  int types, values;                 /* layers of which a list says what they are, how wide      */
+  int empty;                         /* a list of numbers that has none                          */
   int groups[2];                     /* of rows: those of key heads, of heads of queries          */
   int per;                           /* layers here that are one of theirs                        */
+  int shared, again;                 /* heads of keys and values that are stored; how many heads
+                                        here each of them is                                      */
   FILE *file;                        /* the one that is open, its number, and where it stands     */
   int open;
   uint64_t stands;
@@ -21833,7 +22043,7 @@ typedef struct miras__published {
 /* A number, a literal or a string, decoded: was it in quotes? Other literals than JSON's are the
  * numbers that others write: Infinity and NaN. */
 static int miras__need_scalar(miras__text *t, char *out) {
-  static const char *const literals[] = {"true", "false", "null", "Infinity", "NaN"};
+  static const char *const literals[] = {"true", "false", "null", "Infinity", "-Infinity", "NaN"};
   float real;
   size_t n = 0, i = 0;
   miras__skip_space(t);
@@ -22144,17 +22354,25 @@ static double miras__config_of(const miras__published *c, int slot, double other
   return c->said[slot] ? c->config[slot] : otherwise;
 }
 
+/* The name of a field for a slot. */
+static const char *miras__config_name(const miras__published *c, int slot) {
+  int i;
+  for (i = 0; i < c->says_count; i++)
+    if (c->says[i].slot == slot) return c->says[i].names;
+  for (i = 0; i < (int)MIRAS__COUNT(miras__says_all); i++)
+    if (miras__says_all[i].slot == slot) return miras__says_all[i].names;
+  return "a field";
+}
+
 /* A whole number from least to 2^24 that must be said, or follow from others: x. 0: refused. */
 static int miras__config_whole(miras__published *c, int slot, double x, int least) {
-  size_t i = 0;
   x = miras__config_of(c, slot, x);
   if (x >= least && x <= 1 << 24 && x <= (double)(int)x && x >= (double)(int)x) return (int)x;
-  while (miras__configs[i].slot != slot) i++;
   if (c->result != MIRAS_OK) return 0;
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
   miras__say(c->why, c->why_size,
              c->said[slot] || x > 0 ? "%s is %g; it must be a whole number from %d to 16777216"
-                                    : "%s is missing", miras__configs[i].name, x, least);
+                                    : "%s is missing", miras__config_name(c, slot), x, least);
   return 0;
 }
 
@@ -22168,6 +22386,14 @@ static int miras__config_share(miras__published *c, int slot, double x) {
   return whole;
 }
 
+/* What no layer here can compute; known: what they can. */
+static int miras__config_lacks(miras__published *c, int slot, const char *known) {
+  miras__reject(c, MIRAS_ERR_DESC, "config.json");
+  miras__say(c->why, c->why_size, "%s is %g; known here: %s", miras__config_name(c, slot),
+             c->config[slot], known);
+  return 0;
+}
+
 /* The sizes that all have; of a model with a SwiGLU. */
 static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras_kind kind) {
   const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
@@ -22179,11 +22405,11 @@ static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras
   d->heads = miras__config_whole(c, MIRAS__C_HEADS, 0, 1);
   d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
   d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-6);
-  if (ratio > 0 && ratio <= 64)
-    l->hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
-      floor((double)d->width * ratio * 2 / 3) / 256), 1);
-  if (c->result == MIRAS_OK && miras__config_of(c, MIRAS__C_ACTIVATION, 0) == 1)
-    miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "hidden_act is sqrelu; known here: silu");
+  if (c->result != MIRAS_OK) return 0;
+  if (!c->said[MIRAS__C_INNER] && !(ratio > 0 && ratio <= 64))
+    return miras__config_lacks(c, MIRAS__C_RATIO, "above 0, up to 64");
+  l->hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
+    floor((double)d->width * ratio * 2 / 3) / 256), 1);
   return c->result == MIRAS_OK;
 }
 
@@ -22193,13 +22419,12 @@ static int miras__theirs_length(const miras__published *c, const char *name, int
   return x && i < x->rank && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
 }
 
-/* What no layer here can compute; known: what they can. */
-static int miras__config_lacks(miras__published *c, int slot, const char *known) {
-  size_t i = 0;
-  while (miras__configs[i].slot != slot) i++;
+/* A rank that a tensor has, and a field may say too. */
+static int miras__config_rank(miras__published *c, int slot, int rank) {
+  if (!c->said[slot] || !rank || (c->config[slot] <= rank && c->config[slot] >= rank)) return 1;
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s is %g; known here: %s", miras__configs[i].name,
-             c->config[slot], known);
+  miras__say(c->why, c->why_size, "%s is %g, but the tensors have a rank of %d",
+             miras__config_name(c, slot), c->config[slot], rank);
   return 0;
 }
 
@@ -22217,11 +22442,14 @@ static void miras__describe_gate(miras__published *c, miras_model_desc *d, int n
                                                                          : MIRAS_OUT_SILU;
 }
 
-/* Convolutions of queries, keys and values, or none of them. */
+/* Convolutions of queries, keys and values, or none of them, of which two would have been one. */
 static void miras__describe_conv(miras__published *c, miras_model_desc *d, int normally) {
   miras_layer_desc *l = &d->layer[0];
   if (miras__config_of(c, MIRAS__C_SHORT_CONV, normally) < 1) l->convolved = MIRAS_CONVOLVED_NONE;
-  else l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  else if (!(miras__config_of(c, MIRAS__C_ONE_CONV, 0) > 0))
+    l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  else if (c->result == MIRAS_OK)
+    miras__config_lacks(c, MIRAS__C_ONE_CONV, "false, or true where use_short_conv is false");
 }
 
 /* Gated DeltaNet; and KDA, whose gates have low ranks, those of the tensors. */
@@ -22244,8 +22472,7 @@ static int miras__describe_gated_delta(miras__published *c, miras_model_desc *d,
 static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc *d) {
   if (!miras__describe_gated_delta(c, d, MIRAS_GATED_DELTANET)) return 0;
   miras__describe_gate(c, d, 1);
-  return miras__config_of(c, MIRAS__C_SHORT_CONV, 1) > 0 ||
-         miras__config_lacks(c, MIRAS__C_SHORT_CONV, "true");
+  return 1;
 }
 
 static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
@@ -22276,12 +22503,22 @@ static int miras__describe_heads(miras__published *c, miras_model_desc *d, doubl
   return c->result == MIRAS_OK;
 }
 
+/* Keys and values that several heads share: each gets them as its own. */
+static int miras__describe_shared(miras__published *c, const miras_model_desc *d) {
+  c->shared = miras__config_whole(c, MIRAS__C_KV_HEADS, d->heads, 1);
+  if (c->result != MIRAS_OK) return 0;
+  c->again = d->heads / c->shared;
+  return d->heads % c->shared == 0 ||
+         miras__config_lacks(c, MIRAS__C_KV_HEADS, "a number that divides num_heads");
+}
+
 /* GLA, and RetNet, whose keys and queries turn and which has no learned gates. */
 static int miras__describe_plain(miras__published *c, miras_model_desc *d, miras_kind kind,
                                  double expand_v) {
   miras_layer_desc *l = &d->layer[0];
   if (!miras__describe_frame(c, d, kind) ||
       !miras__describe_heads(c, d, expand_v / 2, expand_v)) return 0;
+  if (!miras__describe_shared(c, d)) return 0;
   miras__describe_conv(c, d, 0);
   l->key_map = MIRAS_KEYS_FREE;
   if (l->convolved) l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
@@ -22294,21 +22531,33 @@ static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
   if (!miras__describe_plain(c, d, MIRAS_GLA, 1)) return 0;
   d->layer[0].gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
   if (c->said[MIRAS__C_CLAMP]) d->layer[0].keep_low = (float)exp(least);
+  if (!miras__config_rank(c, MIRAS__C_OUT_RANK, d->layer[0].gate_rank)) return 0;
   return least < -1e-4 || miras__config_lacks(c, MIRAS__C_CLAMP, "below 0");
 }
 
 static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
-  if (!c->said[MIRAS__C_RATIO]) c->said[MIRAS__C_RATIO] = 1, c->config[MIRAS__C_RATIO] = 2;
+  if (!c->said[MIRAS__C_RATIO] && !c->none[MIRAS__C_RATIO])
+    c->said[MIRAS__C_RATIO] = 1, c->config[MIRAS__C_RATIO] = 2;
   if (!miras__describe_plain(c, d, MIRAS_RETNET, 2)) return 0;
   d->layer[0].turn = MIRAS_TURN_POSITION;
   return 1;
 }
 
-/* HGRN2, whose norm of the whole row has an epsilon of its own. */
+/* HGRN2, whose norm of the whole row has an epsilon of its own. The number of heads follows from
+ * their keys' length, whatever num_heads says; without one, it is the other way round. */
 static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
+  const int length = c->none[MIRAS__C_EXPAND_RATIO] ? 0
+                   : miras__config_whole(c, MIRAS__C_EXPAND_RATIO, 128, 1);
+  if (length) {
+    c->config[MIRAS__C_HEADS] = floor(miras__config_whole(c, MIRAS__C_WIDTH, 0, 1) /
+                                      (double)length);
+    c->said[MIRAS__C_HEADS] = 1;
+    if (c->result == MIRAS_OK && c->config[MIRAS__C_HEADS] < 1)
+      return miras__config_lacks(c, MIRAS__C_EXPAND_RATIO, "up to hidden_size");
+  }
   if (!miras__describe_frame(c, d, MIRAS_HGRN2) || !miras__describe_heads(c, d, 1, 1)) return 0;
-  l->memory.key_dim = miras__config_whole(c, MIRAS__C_EXPAND_RATIO, l->memory.key_dim, 1);
+  if (length) l->memory.key_dim = length;
   l->gate_rank = d->heads * l->memory.key_dim;
   l->convolved = MIRAS_CONVOLVED_NONE;
   l->value_mixing = MIRAS_MIX_NONE;
@@ -22316,8 +22565,6 @@ static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
   l->out_epsilon = 1e-5f * (float)l->memory.key_dim;
   l->norm_heads = d->heads;
   if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0) l->keep_form = MIRAS_KEEP_FLOOR;
-  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 0) > 0)
-    return miras__config_lacks(c, MIRAS__C_SHORT_CONV, "false");
   return c->result == MIRAS_OK;
 }
 
@@ -22355,14 +22602,37 @@ static int miras__describe_rwkv7(miras__published *c, miras_model_desc *d) {
   static const char *const ranks[] = {
     "model.layers.0.attn.w_lora.lora.0.weight", "model.layers.0.attn.a_lora.lora.0.weight",
     "model.layers.0.attn.g_lora.lora.0.weight", "model.layers.1.attn.v_lora.lora.0.weight"};
-  const int size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
+  const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
+  const miras_layer_desc *l = &d->layer[0];
+  int size;
   d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
   d->vocab = miras__config_whole(c, MIRAS__C_VOCAB, 0, 2);
   d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
-  if (size) d->heads = miras__config_whole(c, MIRAS__C_HEADS, d->width / size, 1);
-  d->layer[0].hidden = miras__config_whole(c, MIRAS__C_INNER, 32 * floor(
-    d->width * miras__config_of(c, MIRAS__C_RATIO, 4) / 32), 1);
-  if (c->result != MIRAS_OK || !miras__describe_rwkv(c, d, ranks, 0)) return 0;
+  /* num_heads counts where there is no head_dim */
+  if (c->none[MIRAS__C_HEAD_DIM]) {
+    d->heads = miras__config_whole(c, MIRAS__C_HEADS, 0, 1);
+    if (c->result != MIRAS_OK) return 0;
+    size = miras__config_share(c, MIRAS__C_HEADS, (double)d->width / d->heads);
+  } else {
+    size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
+    if (c->result != MIRAS_OK) return 0;
+    d->heads = miras__config_share(c, MIRAS__C_HEAD_DIM, (double)d->width / size);
+  }
+  if (c->result != MIRAS_OK) return 0;
+  if (!c->said[MIRAS__C_INNER] && !(ratio > 0 && ratio <= 64))
+    return miras__config_lacks(c, MIRAS__C_RATIO, "above 0, up to 64");
+  d->layer[0].hidden = miras__config_whole(c, MIRAS__C_INNER, 32 * ceil(
+    floor(d->width * ratio) / 32), 1);
+  if ((c->values && c->values != d->layers) || c->empty)
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "value_dim is not of all layers");
+  if (c->said[MIRAS__C_VALUES] &&
+      !(c->config[MIRAS__C_VALUES] <= d->width && c->config[MIRAS__C_VALUES] >= d->width))
+    return miras__config_lacks(c, MIRAS__C_VALUES, "hidden_size");
+  if (c->result != MIRAS_OK || !miras__describe_rwkv(c, d, ranks, 0) ||
+      !miras__config_rank(c, MIRAS__C_DECAY_RANK, l->decay_rank) ||
+      !miras__config_rank(c, MIRAS__C_RATE_RANK, l->rate_rank) ||
+      !miras__config_rank(c, MIRAS__C_OUT_RANK, l->out_rank) ||
+      !miras__config_rank(c, MIRAS__C_VALUE_RANK, l->value_rank)) return 0;
   d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
   d->layer[0].memory.key_dim = size;
   d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
@@ -22422,14 +22692,12 @@ static void miras__describe_experts(miras__published *c, miras_layer_desc *l) {
 
 /* Gated DeltaNet with grouped keys, and attention, gated and turned in part. */
 static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
-  const double interval = miras__config_of(c, MIRAS__C_INTERVAL, 4);
   const double share = miras__config_of(c, MIRAS__C_PARTIAL, 0.25);
   const double positions = miras__config_of(c, MIRAS__C_POSITIONS, 32768);
   const int experts = miras__config_of(c, MIRAS__C_EXPERTS, 0) > 0;
-  const double step = miras__config_of(c, MIRAS__C_SPARSE_STEP, 1);
   miras_layer_desc *l = &d->layer[0], *a = &d->layer[2];
   char letter[MIRAS__LAYERS];
-  int i;
+  int i, interval, step;
   if (!miras__describe_frame(c, d, MIRAS_GATED_DELTANET)) return 0;
   l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, 0, 1);
   l->memory.key_dim = miras__config_whole(c, MIRAS__C_KEY_DIM, 0, 1);
@@ -22444,7 +22712,7 @@ static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
   a->head_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 2);
   a->rotary_base = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
   a->rotary_dim = share > 0 && share <= 1 ? (int)(a->head_dim * share) : 0;
-  a->window = positions < 1 << 20 ? (int)positions : 1 << 20;
+  a->window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
   a->qk_norm = a->output_gate = 1;
   for (i = 0; i < 2 && experts; i++) {
     d->layer[5 + i] = i ? *a : *l;
@@ -22453,16 +22721,16 @@ static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
   }
   if (c->result != MIRAS_OK) return 0;
   if (!(share > 0 && share <= 1)) return miras__config_lacks(c, MIRAS__C_PARTIAL, "0 to 1");
-  if (!(interval >= 1 && interval <= MIRAS__LAYERS))
-    return miras__config_lacks(c, MIRAS__C_INTERVAL, "1 to 256");
-  if (!(step >= 1 && step <= MIRAS__LAYERS))
-    return miras__config_lacks(c, MIRAS__C_SPARSE_STEP, "1 to 256");
+  if (!(positions >= 1)) return miras__config_lacks(c, MIRAS__C_POSITIONS, "1 and more");
+  interval = miras__config_whole(c, MIRAS__C_INTERVAL, 4, 1);
+  step = miras__config_whole(c, MIRAS__C_SPARSE_STEP, 1, 1);
+  if (c->result != MIRAS_OK) return 0;
   if (d->layers > MIRAS__LAYERS) return miras__config_lacks(c, MIRAS__C_LAYERS, "1 to 256");
-  if (c->types && c->types != d->layers)
+  if (c->empty || (c->types && c->types != d->layers))
     return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
   for (i = 0; i < d->layers; i++) {
-    const int full = c->types ? c->full[i] : (i + 1) % (int)interval == 0;
-    const int sparse = experts && !c->dense[i] && (i + 1) % (int)step == 0;
+    const int full = c->types ? c->full[i] : (i + 1) % interval == 0;
+    const int sparse = experts && !c->dense[i] && (i + 1) % step == 0;
     letter[i] = "maxy"[2 * sparse + full];
   }
   return miras__describe_pattern(c, d, letter);
@@ -22498,14 +22766,24 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   static const char *const tables[] = {"backbone.embeddings.weight", "backbone.embedding.weight"};
   const double low = miras__config_of(c, MIRAS__C_LOW, 0);
   const double high = miras__config_of(c, MIRAS__C_HIGH, (double)FLT_MAX);
+  const int authors = c->says == miras__says_mamba2_author;
   miras_layer_desc *l = &d->layer[0];
-  int inner, size, conv;
+  int inner, size, conv, words, step;
   miras_model_preset(d, MIRAS_MAMBA2);
   d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
   d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
-  /* it may be rounded up */
+  /* the authors round it up */
   d->vocab = miras__theirs_length(c, tables[0], 0) + miras__theirs_length(c, tables[1], 0);
-  d->untied = miras__config_of(c, MIRAS__C_TIED, 1) < 1;
+  step = authors ? miras__config_whole(c, MIRAS__C_PADDED, 8, 1) : 1;
+  words = miras__config_whole(c, MIRAS__C_VOCAB, d->vocab, 2);
+  if (c->empty || c->said[MIRAS__C_LOW] != c->said[MIRAS__C_HIGH])
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                            "the limits of a step must be two numbers");
+  if (authors && !c->said[MIRAS__C_LAYER])
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer of ssm_cfg is missing");
+  if (c->result == MIRAS_OK && (words + step - 1) / step * step != d->vocab)
+    return miras__config_lacks(c, MIRAS__C_VOCAB, "the rows of the embedding");
+  d->untied = miras__config_of(c, MIRAS__C_TIED, authors) < 1;
   d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
   size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
   inner = miras__config_share(c, MIRAS__C_EXPAND,
@@ -22514,6 +22792,9 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   if (c->result != MIRAS_OK) return 0;
   l->memory.value_dim = size;
   d->heads = l->memory.heads = miras__config_whole(c, MIRAS__C_HEADS, inner / size, 1);
+  if (c->result == MIRAS_OK && (double)d->heads * size != (double)inner)
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                            "expand times hidden_size is not all heads times head_dim");
   conv = miras__theirs_length(c, "backbone.layers.0.mixer.conv1d.weight", 0);
   l->key_heads = miras__config_whole(c, MIRAS__C_GROUPS,
                                      (double)((conv - inner) / (2 * l->memory.key_dim)), 1);
@@ -22553,7 +22834,8 @@ enum {
   MIRAS__EXPERT = 2048, /* of each expert that tokens choose, whose number # stands for           */
   MIRAS__SHARED = 4096, /* of the shared one                                                      */
   MIRAS__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]           */
-  MIRAS__ONLY = 16384   /* times 1 + a miras_layer_type: for layers of this type only             */
+  MIRAS__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same                */
+  MIRAS__ONLY = 32768   /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
@@ -22563,22 +22845,22 @@ static const miras__named_as miras__fla_names[] = {
   {"/lm_head.weight", "head.weight", MIRAS__KEPT},
   {".attn_norm.weight", ".norm1.gain", 0},
   {".attn.q_proj.weight", ".q.weight", 0},
-  {".attn.k_proj.weight", ".k.weight", 0},
-  {".attn.v_proj.weight", ".v.weight", 0},
+  {".attn.k_proj.weight", ".k.weight", MIRAS__AS_KEYS},
+  {".attn.v_proj.weight", ".v.weight", MIRAS__AS_KEYS},
   {".attn.i_proj.weight", ".v.weight", 0},
   {".attn.q_conv1d.weight", ".conv_q.weight", 0},
-  {".attn.k_conv1d.weight", ".conv_k.weight", 0},
-  {".attn.v_conv1d.weight", ".conv_v.weight", 0},
+  {".attn.k_conv1d.weight", ".conv_k.weight", MIRAS__AS_KEYS},
+  {".attn.v_conv1d.weight", ".conv_v.weight", MIRAS__AS_KEYS},
   {".attn.a_proj.weight", ".gates.down", 0},
   {".attn.f_proj.weight", ".gates.down", 0},
   {".attn.gk_proj.0.weight", ".gates.down", 0},
   {".attn.f_proj.0.weight", ".gates.down", 0},
   {".attn.b_proj.weight", ".gates.down", 0},
-  {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER},
+  {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER | MIRAS__AS_KEYS},
   {".attn.f_proj.1.weight", ".gates.up", MIRAS__CORNER},
   {NULL, ".gates.up", MIRAS__CORNER},
   {".attn.dt_bias", ".gates.offset", 0},
-  {".attn.gk_proj.1.bias", ".gates.offset", 0},
+  {".attn.gk_proj.1.bias", ".gates.offset", MIRAS__AS_KEYS},
   {NULL, ".gates.offset", 0},
   {".attn.A_log", ".gates.rate", MIRAS__SPREAD},
   {"/model.lower_bounds", ".gates.rate", MIRAS__FLOORS},
@@ -22806,27 +23088,45 @@ static const struct {
   int (*describe)(miras__published *c, miras_model_desc *d);
   const miras__named_as *rows;
   int count;
+  const miras__allowed *says;
+  int says_count;
 } miras__families[] = {
   {"gated_deltanet", "model.", "layers.", "", miras__describe_gated_deltanet,
-   MIRAS__NAMES(miras__fla_names)},
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gated_deltanet)},
   {"delta_net", "model.", "layers.", "", miras__describe_delta_net,
-   MIRAS__NAMES(miras__fla_names)},
-  {"gla", "model.", "layers.", "", miras__describe_gla, MIRAS__NAMES(miras__fla_names)},
-  {"retnet", "model.", "layers.", "", miras__describe_retnet, MIRAS__NAMES(miras__fla_names)},
-  {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2, MIRAS__NAMES(miras__fla_names)},
-  {"kda", "model.", "layers.", "", miras__describe_kda, MIRAS__NAMES(miras__fla_names)},
-  {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
-  {"mamba2", "backbone.", "layers.", "", miras__describe_mamba2,
-   MIRAS__NAMES(miras__mamba2_names)},
-  {"ttt", "model.", "layers.", "", miras__describe_ttt, MIRAS__NAMES(miras__ttt_names)},
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_delta_net)},
+  {"gla", "model.", "layers.", "", miras__describe_gla,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gla)},
+  {"retnet", "model.", "layers.", "", miras__describe_retnet,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_retnet)},
+  {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_hgrn2)},
+  {"kda", "model.", "layers.", "", miras__describe_kda,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_kda)},
+  {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names),
+   MIRAS__NAMES(miras__says_rwkv7)},
+  {"ttt", "model.", "layers.", "", miras__describe_ttt, MIRAS__NAMES(miras__ttt_names),
+   MIRAS__NAMES(miras__says_ttt)},
   {"qwen3_next", "model.", "layers.", "mtp.", miras__describe_qwen,
-   MIRAS__NAMES(miras__qwen_names)},
-  {"qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text", "model.language_model. model.", "layers.",
-   "model.visual. mtp.", miras__describe_qwen, MIRAS__NAMES(miras__qwen_names)},
+   MIRAS__NAMES(miras__qwen_names), MIRAS__NAMES(miras__says_qwen3_next)},
+  {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", "model.visual. mtp.",
+   miras__describe_qwen, MIRAS__NAMES(miras__qwen_names), MIRAS__NAMES(miras__says_qwen3_5)},
+  {"qwen3_5_moe qwen3_5_moe_text", "model.language_model. model.", "layers.",
+   "model.visual. mtp.", miras__describe_qwen, MIRAS__NAMES(miras__qwen_names),
+   MIRAS__NAMES(miras__says_qwen3_5_moe)},
+  {"mamba2", "backbone.", "layers.", "", miras__describe_mamba2,
+   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2)},
+  /* without a model_type of their own: fields or tensors tell them */
+  {"", "backbone.", "layers.", "", miras__describe_mamba2,
+   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2_fla)},
+  {"", "backbone.", "layers.", "", miras__describe_mamba2,
+   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2_author)},
   {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
-   miras__describe_author, MIRAS__NAMES(miras__author_names)}
+   miras__describe_author, MIRAS__NAMES(miras__author_names), NULL, 0}
 };
-enum { MIRAS__F_AUTHOR = (int)MIRAS__COUNT(miras__families) - 1 };
+enum { MIRAS__F_AUTHOR = (int)MIRAS__COUNT(miras__families) - 1,
+       MIRAS__F_MAMBA2_AUTHOR = MIRAS__F_AUTHOR - 1, MIRAS__F_MAMBA2_FLA = MIRAS__F_AUTHOR - 2,
+       MIRAS__F_MAMBA2 = MIRAS__F_AUTHOR - 3 };
 
 /* ---- the configuration ---- */
 
@@ -22843,127 +23143,218 @@ static void miras__find_family(miras__published *c, const char *type) {
       miras__say(c->why, c->why_size, " %s", miras__families[i].models);
 }
 
-/* What we cannot judge. */
+/* What cannot be judged. */
 static void miras__config_unknown(miras__published *c, const char *name, const char *text) {
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s is %s, and no such field is known here; if it changes "
-                                  "nothing, take it out", name, text);
+  miras__say(c->why, c->why_size, "%s is %s, and no such field of this model_type is known here; "
+                                  "if it changes nothing, take it out", name, text);
 }
 
-/* A number, or a truth as 0 or 1. */
-static void miras__config_number(miras__published *c, const char *name, const char *text,
-                                 double *x) {
-  const int infinite = miras__same(text, "Infinity"), truth = miras__same(text, "true");
+/* The row of the family for a field; NULL: it has none. */
+static const miras__allowed *miras__config_row(const miras__published *c, const char *name) {
+  int i;
+  for (i = 0; i < c->says_count; i++)
+    if (miras__listed(c->says[i].names, name)) return &c->says[i];
+  for (i = 0; i < (int)MIRAS__COUNT(miras__says_all); i++)
+    if (miras__listed(miras__says_all[i].names, name)) return &miras__says_all[i];
+  return NULL;
+}
+
+/* A number as others write it, which may be infinite: a large one then. */
+static int miras__config_number(const char *text, double *x) {
+  const int infinite = miras__same(text, "Infinity") || miras__same(text, "-Infinity");
   float real = 0;
-  if (!truth && !infinite && !miras__same(text, "false") && !miras__read_real(text, &real)) {
-    miras__reject(c, MIRAS_ERR_DESC, "config.json");
-    miras__say(c->why, c->why_size, "%s is %s; it must be a number", name, text);
-  }
-  *x = truth ? 1 : infinite ? (double)FLT_MAX : (double)real;
+  if (!infinite && !miras__read_real(text, &real)) return 0;
+  *x = !infinite ? (double)real : *text == '-' ? -(double)FLT_MAX : (double)FLT_MAX;
+  return 1;
 }
 
-static void miras__config_scalar(miras__published *c, const char *name, const char *text,
-                                 int quoted) {
-  const int count = (int)MIRAS__COUNT(miras__configs), none = !quoted && miras__same(text, "null");
-  const char *list;
-  char word[32] = "";
-  double x = 0;
-  int i = 0, slot;
-  while (i < count && !miras__same(name, miras__configs[i].name)) i++;
-  if (i == count) {
-    if (!none && !miras__listed(miras__harmless, name) && (quoted || !miras__same(text, "false")))
-      miras__config_unknown(c, name, text);
-    return;
-  }
-  if (none) return;
-  slot = miras__configs[i].slot;
-  list = miras__configs[i].words;
-  if (list) {
-    while (miras__next_word(word, &list) && !miras__same(word, text)) x++;
-    if (!word[0]) {
-      miras__reject(c, MIRAS_ERR_DESC, "config.json");
-      miras__say(c->why, c->why_size, "%s is %s; known here: %s", name, text,
-                 miras__configs[i].words);
+/* Is a literal one of JSON's, or a text? */
+static int miras__literal(const char *word) {
+  double x;
+  return miras__listed("true false", word) || miras__config_number(word, &x);
+}
+
+/* Do a row's words allow this scalar? x gets the number that it means; 2: it means nothing. */
+static int miras__config_allows(const char *says, const char *text, int quoted, double *x) {
+  double place = 0, number, same;
+  char word[32];
+  while (miras__next_word(word, &says)) {
+    if (miras__same(word, "any")) return 2;
+    if (miras__same(word, "null")) {
+      if (!quoted && miras__same(text, word)) return 2;
+    } else if (miras__same(word, "number") || miras__same(word, "positive")) {
+      if (!quoted && miras__config_number(text, x) &&
+          (word[0] == 'n' || (*x > 0 && *x < (double)FLT_MAX))) return 1;
+    } else if (!miras__listed("list object {} []", word)) {
+      *x = place++;
+      if (quoted != miras__literal(word) && miras__same(text, word)) return 1;
+      /* a number in another form; and truths as numbers */
+      if (!quoted && miras__config_number(text, &number) &&
+          ((miras__config_number(word, &same) && number <= same && number >= same) ||
+           (miras__same(word, "false") && number <= 0 && number >= 0) ||
+           (miras__same(word, "true") && number <= 1 && number >= 1))) return 1;
     }
-  } else {
-    miras__config_number(c, name, quoted ? "a text" : text, &x);
   }
-  if (slot < 0 || c->result != MIRAS_OK) return;
+  return 0;
+}
+
+/* A number into a slot, where another field may have put one. */
+static void miras__config_keep(miras__published *c, int slot, const char *name, double x) {
   if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
     miras__reject(c, MIRAS_ERR_DESC, "config.json");
-    miras__say(c->why, c->why_size, "%s is %s and %g", name, text, c->config[slot]);
+    miras__say(c->why, c->why_size, "%s is %g and %g", name, x, c->config[slot]);
   }
   c->said[slot] = 1;
   c->config[slot] = x;
 }
 
+static void miras__config_scalar(miras__published *c, const char *name, const char *text,
+                                 int quoted) {
+  const miras__allowed *row = miras__config_row(c, name);
+  const int none = !quoted && miras__same(text, "null");
+  double x = 0;
+  int allowed;
+  if (!row) {
+    if (!none) miras__config_unknown(c, name, text);
+    return;
+  }
+  allowed = miras__config_allows(row->says, text, quoted, &x);
+  if (!allowed) {
+    miras__reject(c, MIRAS_ERR_DESC, "config.json");
+    miras__say(c->why, c->why_size, quoted && !text[0] ? "%s is an empty text; known here: %s%s"
+               : "%s is %s; known here: %s", name, quoted && !text[0] ? row->says : text,
+               quoted && !text[0] ? "" : row->says);
+  } else if (row->slot >= 0 && allowed == 1) {
+    miras__config_keep(c, row->slot, name, x);
+  } else if (row->slot >= 0 && none) {
+    c->none[row->slot] = 1;
+  }
+}
+
 /* Item n of a list that means something. */
-static void miras__config_item(miras__published *c, const char *name, int n, const char *text) {
+static void miras__config_item(miras__published *c, const miras__allowed *row, const char *name,
+                               int n, const char *text, int quoted) {
+  const int full = miras__same(text, "full_attention");
   uint64_t layer = (uint64_t)n;
-  if (name[0] == 't' || name[0] == 'd') {        /* limits of a step */
-    if (n < 2) c->said[MIRAS__C_LOW + n] = 1;
-    miras__config_number(c, name, text, &c->config[n ? MIRAS__C_HIGH : MIRAS__C_LOW]);
-    return;
+  double x = 0;
+  int known = 0;
+  if (row->slot == MIRAS__C_TYPES) {
+    known = quoted && n < MIRAS__LAYERS && (full || miras__same(text, "linear_attention"));
+    if (known) c->full[n] = (unsigned char)full, c->types = n + 1;
+  } else if (row->slot == MIRAS__C_DENSE) {
+    known = !quoted && miras__read_whole(text, &layer) && layer < MIRAS__LAYERS;
+    if (known) c->dense[layer] = 1;
+  } else {                                         /* numbers: the same slot, or two limits */
+    const int slot = row->slot == MIRAS__C_LOW && n == 1 ? (int)MIRAS__C_HIGH : row->slot;
+    known = !quoted && miras__config_number(text, &x) && x >= 0 &&
+            (row->slot != MIRAS__C_LOW || n < 2);
+    if (known) miras__config_keep(c, slot, name, x);
+    if (row->slot == MIRAS__C_VALUES) c->values = n + 1;
   }
-  const int types = miras__same(name, "layer_types"), full = miras__same(text, "full_attention");
-  if ((!types || full || miras__same(text, "linear_attention")) &&
-      (types || miras__read_whole(text, &layer)) && layer < MIRAS__LAYERS) {
-    if (types) c->full[n] = (unsigned char)full, c->types = n + 1;
-    else c->dense[layer] = 1;
-    return;
-  }
+  if (known) return;
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
   miras__say(c->why, c->why_size, "%s has %s at place %d, which is not known here", name, text, n);
 }
 
-static void miras__config_list(miras__published *c, miras__text *t, const char *name) {
+/* A scalar, or an object that stands for a number: {"__float__": "Infinity"}. 0 if there is
+ * neither; *quoted: is it in quotes? */
+static int miras__take_scalar(miras__text *t, char *text, int *quoted) {
+  miras__text object = *t;
+  miras__skip_space(t);
+  if (t->at < t->end && *t->at == '[') return 0;
+  if (!miras__take_char(&object, '{')) {
+    *quoted = miras__need_scalar(t, text);
+    return 1;
+  }
+  miras__skip_space(&object);
+  if (object.at == object.end || *object.at != '"') return 0;
+  miras__need_string(&object, text);
+  if (!miras__same(text, "__float__")) return 0;
+  miras__need_char(&object, ':');
+  miras__need_scalar(&object, text);
+  miras__need_char(&object, '}');
+  *t = object;
+  *quoted = 0;
+  return 1;
+}
+
+static void miras__config_list(miras__published *c, miras__text *t, const miras__allowed *row,
+                               const char *name) {
   char text[MIRAS__NAME_SIZE];
-  int n = 0;
-  if (!miras__need_char(t, '[') || miras__take_char(t, ']')) return;
+  int n = 0, quoted = 0;
+  if (!miras__need_char(t, '[')) return;
+  if (miras__take_char(t, ']')) {
+    if (row->slot != MIRAS__C_DENSE) c->empty = 1;
+    return;
+  }
   do {
-    if (miras__take_char(t, '{')) {                /* {"__float__": "Infinity"} */
-      miras__need_string(t, text);
-      miras__need_char(t, ':');
-      miras__need_scalar(t, text);
-      miras__need_char(t, '}');
-    } else {
-      miras__need_scalar(t, text);
+    if (!miras__take_scalar(t, text, &quoted)) {
+      if (!t->bad) miras__config_unknown(c, name, "a list of lists or objects");
+      return;
     }
-    if (!t->bad && c->result == MIRAS_OK) miras__config_item(c, name, n++, text);
-  } while (miras__take_char(t, ','));
+    if (!t->bad && c->result == MIRAS_OK) miras__config_item(c, row, name, n++, text, quoted);
+  } while (c->result == MIRAS_OK && miras__take_char(t, ','));
   miras__need_char(t, ']');
 }
 
-/* The members of an object, from its brace on: for the family alone, or all else. */
-static void miras__config_object(miras__published *c, miras__text *t, int family, int depth) {
+/* A list, read where its items count, or an object: 1, and it is still to be read, if its members
+ * count. */
+static int miras__config_nested(miras__published *c, miras__text *t, const char *name) {
+  const miras__allowed *row = miras__config_row(c, name);
+  const int object = *t->at == '{';
+  const char *from = t->at;
+  if (row && !object && miras__listed(row->says, "list")) {
+    miras__config_list(c, t, row, name);
+  } else if (row && object && miras__listed(row->says, "object")) {
+    return 1;
+  } else {
+    miras__skip_value(t, 0);
+    if (t->bad || (row && miras__listed(row->says, "any"))) return 0;
+    if (row && t->at - from == 2 && miras__listed(row->says, object ? "{}" : "[]")) return 0;
+    miras__config_unknown(c, name, object ? "an object" : "a list");
+  }
+  return 0;
+}
+
+/* The members of an object, from its brace on. */
+static void miras__config_object(miras__published *c, miras__text *t, int depth) {
   char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
+  int quoted = 0;
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
   do {
-    int open;
     miras__need_string(t, name);
     miras__need_char(t, ':');
     miras__skip_space(t);
-    open = t->at < t->end && (*t->at == '{' || *t->at == '[') ? *t->at : 0;
-    if (open == '{' && depth < 3 && miras__listed(miras__opened, name)) {
-      miras__config_object(c, t, family, depth + 1);
-    } else if (open == '[' && miras__listed(miras__lists, name)) {
-      miras__config_list(c, t, name);
-    } else if (open) {
-      const char *from = t->at;
-      miras__skip_value(t, 0);
-      if (!family && !miras__listed(miras__harmless, name) && t->at - from > 2)
-        miras__config_unknown(c, name, open == '[' ? "a list" : "an object");
-    } else {
-      const int quoted = miras__need_scalar(t, text);
-      if (t->bad) break;
-      if (miras__same(name, "model_type")) {
-        if (family && !depth) miras__find_family(c, text);
-      } else if (family && depth && miras__same(name, "layer")) {
-        if (miras__same(text, "Mamba2")) miras__find_family(c, "mamba2");
-      } else if (!family) {
-        miras__config_scalar(c, name, text, quoted);
-      }
+    if (!miras__take_scalar(t, text, &quoted)) {
+      if (!miras__config_nested(c, t, name)) continue;
+      if (depth < 3) miras__config_object(c, t, depth + 1);
+      else miras__refuse(t);
+    } else if (!t->bad && !miras__same(name, "model_type")) {
+      miras__config_scalar(c, name, text, quoted);
     }
+  } while (c->result == MIRAS_OK && miras__take_char(t, ','));
+  miras__need_char(t, '}');
+}
+
+/* The family: by model_type; of Mamba-2's dialects, by what only one of them says. */
+static void miras__config_family(miras__published *c, miras__text *t) {
+  char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
+  if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
+  do {
+    miras__need_string(t, name);
+    miras__need_char(t, ':');
+    miras__skip_space(t);
+    if (miras__same(name, "ssm_cfg") && c->family < 0)
+      c->family = MIRAS__F_MAMBA2_AUTHOR;
+    if (t->at < t->end && (*t->at == '{' || *t->at == '[')) {
+      miras__skip_value(t, 0);
+    } else {
+      miras__need_scalar(t, text);
+      if (t->bad) return;
+      if (miras__same(name, "model_type")) miras__find_family(c, text);
+    }
+    if (miras__listed("norm_eps rmsnorm dt_limit D_has_hdim", name)) c->dialect = 1;
     if (c->result != MIRAS_OK) return;
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
@@ -22971,19 +23362,23 @@ static void miras__config_object(miras__published *c, miras__text *t, int family
 
 static MIRAS__COLD int miras__config_read(miras__published *c) {
   miras__text all, t;
-  int family;
+  int pass;
   /* that of RWKV's author goes without */
   if (miras__theirs_named(c, "blocks.0.att.r_k")) c->family = MIRAS__F_AUTHOR;
   if (!miras__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
-  for (family = 1; family >= 0; family--) {
+  for (pass = 0; pass < 2; pass++) {
     t = all;
-    miras__config_object(c, &t, family, 0);
+    if (pass) miras__config_object(c, &t, 0);
+    else miras__config_family(c, &t);
     miras__skip_space(&t);
     if (c->result != MIRAS_OK) return 0;
     if (t.bad || t.at != t.end)
       return miras__reject_as(c, MIRAS_ERR_FORMAT, "config.json", "it is not valid JSON");
     if (c->family < 0)
       return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "model_type is missing");
+    if (c->family == MIRAS__F_MAMBA2 && c->dialect) c->family = MIRAS__F_MAMBA2_FLA;
+    c->says = miras__families[c->family].says;
+    c->says_count = miras__families[c->family].says_count;
   }
   return 1;
 }
@@ -23013,7 +23408,7 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   c->from = miras__allocator(allocator);
   c->why = why, c->why_size = why_size;
   c->family = c->open = -1;
-  c->per = 1;
+  c->per = c->again = 1;
   if (why && why_size) why[0] = 0;
   c->path = (char *)miras__lend(c, n + MIRAS__NAME_SIZE + 2, 1);
   if (!c->path) return 0;
@@ -23044,13 +23439,13 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
 /* ---- from names to pieces ---- */
 
 /* What a tensor fills of a view. Number (i, j) of it is, of the tensor as rows of `each` numbers:
- * turned, number i of row first + j / group * stride + j % group; kept, number j of row i, j
- * counted anew after `each`. */
+ * turned, number i of row first + j / group / again * stride + j % group; kept, number j of row i,
+ * j counted anew after `each`. */
 typedef struct miras__filling {
   const miras__theirs *from;         /* NULL: zeros, or ones on the diagonal                      */
   int view, how, layer;
   size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
-  size_t each, first, group, stride;
+  size_t each, first, group, stride, again;
 } miras__filling;
 
 static size_t miras__view_rows(const miras_view *v) {
@@ -23102,7 +23497,15 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
           : v->rank > 1 || (p->how & MIRAS__FLOORS) ? (size_t)(x->count / x->shape[0])
           : turned ? 1 : (size_t)x->count;
   length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
-  if (turned) {
+  p->again = 1;
+  if (turned && (p->how & MIRAS__AS_KEYS) && c->again > 1) {
+    p->rows = p->each;
+    p->again = (size_t)c->again;
+    p->stride = p->group = length / (size_t)c->shared;
+    p->cols = p->group * (size_t)c->shared * p->again;
+    x->taken = x->count;
+    if (length % (size_t)c->shared) return miras__reject_shape(c, x, v);
+  } else if (turned) {
     const size_t groups = (size_t)(p->how & MIRAS__BY_KEYS ? c->groups[0]
                                    : p->how & MIRAS__BY_QUERIES ? c->groups[1] : 1);
     p->rows = p->each;
@@ -23302,7 +23705,7 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   if (p->group) {
     for (j = left; j < right; j++) {
       const size_t at = j - p->col;
-      const size_t from = p->first + at / p->group * p->stride + at % p->group;
+      const size_t from = p->first + at / p->group / p->again * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
         n = below - i < 1024 ? below - i : 1024;
         if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
