@@ -21713,12 +21713,12 @@ enum { MIRAS__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configu
        MIRAS__MAX_PIECES = 64,       /* of a layer                                                */
        MIRAS__TILE_COLS = 32, MIRAS__TILE_ROW = 4096 };
 
-/* A tensor in their files. */
+/* A tensor in their files. One that no model here could use may be anything. */
 typedef struct miras__theirs {
-  char name[MIRAS__NAME_SIZE];
+  char name[MIRAS__NAME_SIZE], type[16];
   uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
   uint64_t taken;                    /* numbers that views have got so far                        */
-  int rank, form, file;
+  int rank, form, file;              /* a rank above 5 is of no shape here; form -1: of its type  */
 } miras__theirs;
 
 /* What a configuration may say, by whatever name. */
@@ -22009,6 +22009,9 @@ typedef struct miras__published {
   miras_allocator from;
   struct { void *at; size_t bytes; } lent[12];   /* all that was allocated                        */
   int lents;
+  size_t used;                       /* bytes of all of that, of which there may be `limit`, if
+                                        that is not 0                                             */
+  uint64_t limit;
   char *why;
   size_t why_size;
   miras_result result;
@@ -22016,9 +22019,11 @@ typedef struct miras__published {
   size_t folder;                     /* characters of the folder                                  */
   char (*names)[MIRAS__NAME_SIZE];   /* of the files of tensors                                   */
   int files;
+  size_t name_room;
   miras__theirs *tensors;
   size_t tensor_count;
-  size_t *index, index_size;         /* by hash: 1 + a tensor's number, or 0; a power of two      */
+  size_t tensor_room;
+  size_t *order;                     /* of tensors, by name                                       */
   int family;                        /* -1: not known yet                                         */
   const miras__allowed *says;        /* its own fields                                            */
   int says_count, dialect;           /* whether a field told another dialect                      */
@@ -22103,14 +22108,45 @@ static int miras__reject_as(miras__published *c, miras_result result, const char
 
 static MIRAS__COLD void *miras__lend(miras__published *c, size_t count, size_t each) {
   size_t bytes = 0;
-  void *at = miras__size_mul(count, each, &bytes) ? c->from.alloc(bytes, c->from.user) : NULL;
+  void *at = NULL;
+  const int fits = miras__size_mul(count, each, &bytes);
+  if (fits && c->limit && (bytes > c->limit || c->used > c->limit - bytes)) {
+    miras__reject(c, MIRAS_ERR_SIZE, "room");
+    miras__say(c->why, c->why_size, "limit is %zu bytes; reading these files takes %zu more than "
+                                    "the %zu so far", (size_t)c->limit, bytes, c->used);
+    return NULL;
+  }
+  if (fits) at = c->from.alloc(bytes, c->from.user);
   if (!at) {
     miras__reject_as(c, MIRAS_ERR_ALLOC, "room", "the allocator returned no memory");
     return NULL;
   }
   MIRAS_ASSERT(c->lents < (int)MIRAS__COUNT(c->lent));
+  c->used += bytes;
   c->lent[c->lents].at = at;
   c->lent[c->lents++].bytes = bytes;
+  return at;
+}
+
+/* An array that was lent, or NULL, with room for `count`: itself or a larger one with the same in
+ * it; NULL if it cannot be. */
+static MIRAS__COLD void *miras__lend_more(miras__published *c, void *old, size_t *room,
+                                          size_t count, size_t each) {
+  const size_t wanted = count > 2 * *room ? count : 2 * *room;
+  void *at;
+  int i = 0;
+  if (count <= *room) return old;
+  at = miras__lend(c, wanted, each);
+  if (!at || !old) {
+    if (at) *room = wanted;
+    return at;
+  }
+  memcpy(at, old, *room * each);
+  while (c->lent[i].at != old) i++;
+  c->used -= c->lent[i].bytes;
+  miras__release(&c->from, old, c->lent[i].bytes);
+  c->lent[i] = c->lent[--c->lents];
+  *room = wanted;
   return at;
 }
 
@@ -22182,66 +22218,172 @@ static int miras__begins(const char *list, const char *name) {
 
 /* ---- tensors ---- */
 
-static size_t miras__theirs_place(const miras__published *c, const char *name) {
-  size_t at = (size_t)miras__hash(miras__crc32c(0, name, strlen(name)));
-  for (;; at++) {
-    at &= c->index_size - 1;
-    if (!c->index[at] || miras__same(c->tensors[c->index[at] - 1].name, name)) return at;
+/* Put the tensors in the order of their names: by a heap, so that no file can choose names that
+ * take longer. `size` is that of the heap, below whose place `at` all is in order. */
+static void miras__order_sift(const miras__theirs *x, size_t *order, size_t at, size_t size) {
+  const size_t moved = order[at];
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= size) break;
+    if (child + 1 < size && strcmp(x[order[child]].name, x[order[child + 1]].name) < 0) child++;
+    if (strcmp(x[moved].name, x[order[child]].name) >= 0) break;
+    order[at] = order[child];
+    at = child;
   }
+  order[at] = moved;
+}
+
+static MIRAS__COLD int miras__theirs_sort(miras__published *c) {
+  const size_t count = c->tensor_count;
+  size_t i;
+  c->order = (size_t *)miras__lend(c, count + 1, sizeof(size_t));
+  if (!c->order) return 0;
+  for (i = 0; i < count; i++) c->order[i] = i;
+  for (i = count / 2; i--;) miras__order_sift(c->tensors, c->order, i, count);
+  for (i = count; i-- > 1;) {
+    const size_t last = c->order[i];
+    c->order[i] = c->order[0];
+    c->order[0] = last;
+    miras__order_sift(c->tensors, c->order, 0, i);
+  }
+  for (i = 1; i < count; i++) {
+    const miras__theirs *x = &c->tensors[c->order[i - 1]], *y = &c->tensors[c->order[i]];
+    if (!miras__same(x->name, y->name)) continue;
+    miras__reject(c, MIRAS_ERR_FORMAT, c->names[x->file > y->file ? x->file : y->file]);
+    miras__say(c->why, c->why_size, "%s is there twice", x->name);
+    return 0;
+  }
+  return 1;
 }
 
 /* The tensor of this name; NULL if there is none. */
 static miras__theirs *miras__theirs_named(const miras__published *c, const char *name) {
-  const size_t i = c->index[miras__theirs_place(c, name)];
-  return i ? &c->tensors[i - 1] : NULL;
+  size_t from = 0, to = c->tensor_count;
+  while (from < to) {
+    const size_t middle = from + (to - from) / 2;
+    miras__theirs *x = &c->tensors[c->order[middle]];
+    const int side = strcmp(x->name, name);
+    if (!side) return x;
+    if (side < 0) from = middle + 1;
+    else to = middle;
+  }
+  return NULL;
 }
 
-/* Those of a file's header into the table, which has room for them. */
+/* The bytes of a number of a type; 0 if that is not known. */
+static uint64_t miras__type_bytes(const char *type) {
+  static const char *const types[] = {"F32 I32 U32", "F16 BF16 I16 U16",
+                                      "BOOL I8 U8 F8_E4M3 F8_E5M2", "F64 I64 U64 C64"};
+  static const unsigned char bytes[] = {4, 2, 1, 8};
+  int i;
+  for (i = 0; i < 4; i++)
+    if (miras__listed(types[i], type)) return bytes[i];
+  return 0;
+}
+
+/* The shape of a tensor: any, of which five lengths are kept; how many numbers that are. */
+static void miras__need_shape(miras__text *t, miras__theirs *x) {
+  uint64_t length = 0;
+  int empty = 0;
+  x->rank = 0;
+  x->count = 1;
+  if (!miras__need_char(t, '[')) return;
+  if (miras__take_char(t, ']')) {              /* one number */
+    x->rank = 1;
+    x->shape[0] = 1;
+    return;
+  }
+  do {
+    miras__skip_space(t);
+    t->at = miras__scan_whole(t->at, t->end, &length);
+    if (!t->at) {
+      miras__refuse(t);
+      return;
+    }
+    if (x->rank < 5) x->shape[x->rank] = length;
+    if (x->rank < 6) x->rank++;
+    if (!length) empty = 1;
+    else if (!empty && x->count > UINT64_MAX / 16 / length) miras__refuse(t);
+    else if (!empty) x->count *= length;
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, ']');
+  if (empty) x->count = 0;
+}
+
+/* What a header says of a tensor, whose bytes are in range. */
+static MIRAS__COLD void miras__need_theirs(miras__text *t, miras__theirs *x, uint64_t *range,
+                                           uint64_t payload) {
+  static const char *const forms[] = {"F32", "BF16", "F16"};
+  char text[MIRAS__NAME_SIZE];
+  uint64_t each;
+  int seen = 0;
+  miras__need_char(t, '{');
+  do {
+    int key;
+    miras__need_string(t, text);
+    miras__need_char(t, ':');
+    key = miras__same(text, "dtype") ? 1 : miras__same(text, "shape") ? 2
+        : miras__same(text, "data_offsets") ? 4 : 0;
+    if (!key || (seen & key)) miras__refuse(t);
+    seen |= key;
+    if (key == 1) {
+      miras__need_string(t, text);
+      memcpy(x->type, text, sizeof x->type - 1);
+      for (x->form = 2; x->form >= 0 && !miras__same(x->type, forms[x->form]);) x->form--;
+    } else if (key == 2) {
+      miras__need_shape(t, x);
+    } else if (miras__need_list(t, range, 2) != 2) {
+      miras__refuse(t);
+    }
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, '}');
+  if (seen != 7) miras__refuse(t);
+  if (t->bad) return;
+  each = miras__type_bytes(x->type);
+  if (range[1] < range[0] || range[1] > payload)
+    miras__refuse_for(t, "its place is not within the file");
+  else if (each && each * x->count != range[1] - range[0])
+    miras__refuse_for(t, "its place is not of the size of its shape");
+}
+
+/* Those of a file's header into the table. */
 static MIRAS__COLD int miras__theirs_add(miras__published *c, int file, miras__text *t,
                                          uint64_t header, uint64_t payload) {
   const char *name = c->names[file];
-  uint64_t borders = 0;
-  miras__tensor x;
-  memset(&x, 0, sizeof x);
+  uint64_t borders = 0, range[2] = {0, 0};
+  char last[MIRAS__NAME_SIZE];
   miras__need_char(t, '{');
   do {
-    miras__need_string(t, x.name);
+    miras__theirs *x;
+    miras__need_string(t, last);
     miras__need_char(t, ':');
-    if (miras__same(x.name, "__metadata__")) {
+    if (miras__same(last, "__metadata__")) {
       miras__skip_value(t, 0);
       continue;
     }
-    miras__need_tensor(t, &x, payload);
-    if (!t->bad) {
-      miras__theirs *to = &c->tensors[c->tensor_count];
-      size_t *place = &c->index[miras__theirs_place(c, x.name)];
-      if (x.form == MIRAS_WEIGHTS_Q8) {
-        miras__reject(c, MIRAS_ERR_FORMAT, name);
-        miras__say(c->why, c->why_size, "%s is of type U8; F32, F16 and BF16 can be read", x.name);
-        return 0;
-      }
-      if (*place || miras__same(x.name, "?")) {
-        miras__reject(c, MIRAS_ERR_FORMAT, name);
-        miras__say(c->why, c->why_size, *place ? "%s is there twice"
-                   : "a tensor's name is too long or not ASCII", x.name);
-        return 0;
-      }
-      borders += miras__hash(x.range[0]) - miras__hash(x.range[1]);
-      memcpy(to->name, x.name, sizeof to->name);
-      memcpy(to->shape, x.shape, sizeof to->shape);
-      to->rank = x.rank;
-      to->form = x.form;
-      to->file = file;
-      to->at = 8 + header + x.range[0];
-      to->count = (x.range[1] - x.range[0]) / (x.form ? 2 : 4);
-      *place = ++c->tensor_count;
-    }
+    if (t->bad) break;
+    x = (miras__theirs *)miras__lend_more(c, c->tensors, &c->tensor_room, c->tensor_count + 1,
+                                          sizeof *x);
+    if (!x) return 0;
+    c->tensors = x;
+    x += c->tensor_count;
+    memset(x, 0, sizeof *x);
+    memcpy(x->name, last, sizeof last);
+    miras__need_theirs(t, x, range, payload);
+    if (t->bad) break;
+    if (miras__same(last, "?"))
+      return miras__reject_as(c, MIRAS_ERR_FORMAT, name,
+                              "a tensor's name is too long or not ASCII");
+    borders += miras__hash(range[0]) - miras__hash(range[1]);
+    x->file = file;
+    x->at = 8 + header + range[0];
+    c->tensor_count++;
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
   miras__skip_space(t);
   if (t->bad || t->at != t->end) {
     miras__reject(c, MIRAS_ERR_FORMAT, name);
-    miras__say(c->why, c->why_size, "its header is not valid, at or behind %s: %s", x.name,
+    miras__say(c->why, c->why_size, "its header is not valid, at or behind %s: %s", last,
                t->wrong ? t->wrong : "that is no JSON of safetensors");
     return 0;
   }
@@ -22265,48 +22407,71 @@ static MIRAS__COLD FILE *miras__header_open(miras__published *c, int i, uint64_t
   return NULL;
 }
 
-/* All tensors of all files. An entry of a header has at least 40 characters. */
+/* All tensors of all files. Tables grow by what was read, never by what a file says of its size. */
 static MIRAS__COLD int miras__theirs_find(miras__published *c) {
-  uint64_t header = 0, size = 0, most = 0;
-  size_t room = 1;
-  char *text;
-  int pass, i, ok = 1;
-  for (pass = 0, text = NULL; ok && pass < 2; pass++) {
-    for (i = 0; ok && i < c->files; i++) {
-      FILE *file = miras__header_open(c, i, &header, &size);
-      miras__text t;
-      ok = file != NULL;
-      if (ok && !pass) {
-        if (most < header) most = header;
-        room += (size_t)header / 40 + 1;
-      } else if (ok) {
-        /* between the passes it may have grown */
-        ok = header <= most && c->tensor_count + header / 40 < room &&
-             miras__text_read(c, c->names[i], file, header, text, &t) &&
-             miras__theirs_add(c, i, &t, header, size - 8 - header);
-      }
-      if (file) fclose(file);
-    }
-    if (!ok || pass) break;
-    for (c->index_size = 16; c->index_size / 2 < room;) c->index_size *= 2;
-    c->tensors = (miras__theirs *)miras__lend(c, room, sizeof(miras__theirs));
-    c->index = (size_t *)miras__lend(c, c->index_size, sizeof(size_t));
-    text = (char *)miras__lend(c, (size_t)most, 1);
-    ok = c->tensors && c->index && text;
-    if (ok) memset(c->tensors, 0, room * sizeof(miras__theirs));
-    if (ok) memset(c->index, 0, c->index_size * sizeof(size_t));
+  uint64_t header = 0, size = 0;
+  size_t room = 0;
+  char *text = NULL;
+  int i, ok = 1;
+  for (i = 0; ok && i < c->files; i++) {
+    FILE *file = miras__header_open(c, i, &header, &size);
+    miras__text t;
+    if (!file) return 0;
+    text = (char *)miras__lend_more(c, text, &room, (size_t)header, 1);
+    ok = text && miras__text_read(c, c->names[i], file, header, text, &t) &&
+         miras__theirs_add(c, i, &t, header, size - 8 - header);
+    fclose(file);
   }
-  if (!ok && c->result == MIRAS_OK)
-    miras__reject_as(c, MIRAS_ERR_IO, "folder", "its files change while they are read");
-  return ok;
+  return ok && miras__theirs_sort(c);
 }
 
-/* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should. */
+/* The place of a file among the names, which are in order; or where it would be. */
+static int miras__file_place(const miras__published *c, const char *file) {
+  int from = 0, to = c->files;
+  while (from < to) {
+    const int middle = (from + to) / 2;
+    if (strcmp(c->names[middle], file) < 0) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/* A file of the index among the names, which must be that of a file in this folder, and no path. */
+static MIRAS__COLD int miras__file_add(miras__published *c, const char *index, const char *file) {
+  const int place = miras__file_place(c, file);
+  void *names;
+  if (place < c->files && miras__same(c->names[place], file)) return 1;
+  if (c->files == MIRAS__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:?"))
+    return miras__reject_as(c, MIRAS_ERR_FORMAT, index, "its names of files are not valid");
+  names = miras__lend_more(c, c->names, &c->name_room, (size_t)c->files + 1, MIRAS__NAME_SIZE);
+  if (!names) return 0;
+  c->names = (char (*)[MIRAS__NAME_SIZE])names;
+  memmove(c->names[place + 1], c->names[place], (size_t)(c->files - place) * MIRAS__NAME_SIZE);
+  memcpy(c->names[place], file, MIRAS__NAME_SIZE);
+  c->files++;
+  return 1;
+}
+
+/* An entry of the index: its file has the tensor? */
+static MIRAS__COLD int miras__index_entry(miras__published *c, const char *index, const char *name,
+                                          const char *file) {
+  miras__theirs *x = miras__theirs_named(c, name);
+  const int place = miras__file_place(c, file);
+  if (x && x->file == place && place < c->files && miras__same(c->names[place], file)) {
+    x->taken = 1;
+    return 1;
+  }
+  miras__reject(c, MIRAS_ERR_FORMAT, index);
+  miras__say(c->why, c->why_size, "%s is not in %s", name, file);
+  return 0;
+}
+
+/* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should, and
+ * that every tensor is in it. */
 static MIRAS__COLD int miras__index_read(miras__published *c, miras__text t, const char *index,
                                          int pass) {
   char name[MIRAS__NAME_SIZE], file[MIRAS__NAME_SIZE];
-  size_t count = 0;
-  int i = 0;
+  size_t count = 0, i;
   miras__need_char(&t, '{');
   do {
     miras__need_string(&t, name);
@@ -22317,34 +22482,48 @@ static MIRAS__COLD int miras__index_read(miras__published *c, miras__text t, con
     }
     miras__need_char(&t, '{');
     do {
-      const miras__theirs *x;
       miras__need_string(&t, name);
       miras__need_char(&t, ':');
       miras__need_string(&t, file);
       if (t.bad) break;
-      if (i >= c->files || !miras__same(c->names[i], file))
-        for (i = 0; i < c->files && !miras__same(c->names[i], file);) i++;
-      if (i == c->files) {
-        /* the name of a file in this folder, and no path */
-        if (pass || i == MIRAS__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:?"))
-          return miras__reject_as(c, MIRAS_ERR_FORMAT, index, "its names of files are not valid");
-        memcpy(c->names[c->files++], file, sizeof file);
-      }
-      x = pass ? miras__theirs_named(c, name) : NULL;
-      if (pass && (!x || x->file != i)) {
-        miras__reject(c, MIRAS_ERR_FORMAT, index);
-        miras__say(c->why, c->why_size, "%s is not in %s", name, file);
+      if (!(pass ? miras__index_entry(c, index, name, file) : miras__file_add(c, index, file)))
         return 0;
-      }
       count++;
     } while (miras__take_char(&t, ','));
     miras__need_char(&t, '}');
   } while (miras__take_char(&t, ','));
   miras__need_char(&t, '}');
-  if (t.bad || !count || (pass && count != c->tensor_count))
+  if (t.bad || !count)
     return miras__reject_as(c, MIRAS_ERR_FORMAT, index,
-                            t.bad ? "it is not valid" : "it does not list the tensors there are");
+                            t.bad ? "it is not valid" : "it does not list tensors in a weight_map");
+  for (i = 0; pass && i < c->tensor_count; i++) {
+    if (c->tensors[i].taken) continue;
+    miras__reject(c, MIRAS_ERR_FORMAT, index);
+    miras__say(c->why, c->why_size, "%s is in %s, but this does not list it", c->tensors[i].name,
+               c->names[c->tensors[i].file]);
+    return 0;
+  }
   return 1;
+}
+
+/* A file that the index names is not there. Is this the index of other files, whose tensors are in
+ * model.safetensors? */
+static MIRAS__COLD int miras__index_stray(miras__published *c, const char *index,
+                                          const char *single) {
+  char why[256];
+  uint64_t size;
+  FILE *file;
+  if (c->result != MIRAS_ERR_IO || !c->why || !c->why_size) return 0;
+  why[0] = 0;
+  miras__say(why, sizeof why, "%s", c->why);
+  file = miras__theirs_open(c, single, 0, &size);
+  if (file) fclose(file);
+  c->result = MIRAS_ERR_IO;
+  c->why[0] = 0;
+  miras__say(c->why, c->why_size, file ? "%s; %s names it, but %s is there too: if that is the "
+                                         "whole model, take the index away"
+                                       : "%s; %s names it", why, index, single);
+  return 0;
 }
 
 /* ---- families ---- */
@@ -22416,7 +22595,7 @@ static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras
 /* A length of a tensor, from the outside; 0 if there is no such tensor. */
 static int miras__theirs_length(const miras__published *c, const char *name, int i) {
   const miras__theirs *x = miras__theirs_named(c, name);
-  return x && i < x->rank && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
+  return x && i < x->rank && i < 5 && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
 }
 
 /* A rank that a tensor has, and a field may say too. */
@@ -23397,8 +23576,8 @@ static int miras__root_find(miras__published *c) {
 
 /* A folder, or a file of tensors with config.json beside it. */
 static MIRAS__COLD int miras__published_open(miras__published *c, const char *path,
-                                             const miras_allocator *allocator, char *why,
-                                             size_t why_size) {
+                                             const miras_allocator *allocator, uint64_t limit,
+                                             char *why, size_t why_size) {
   static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
   const size_t n = strlen(path);
   const char *single = "model.safetensors";
@@ -23407,6 +23586,7 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   memset(c, 0, sizeof *c);
   c->from = miras__allocator(allocator);
   c->why = why, c->why_size = why_size;
+  c->limit = limit;
   c->family = c->open = -1;
   c->per = c->again = 1;
   if (why && why_size) why[0] = 0;
@@ -23424,16 +23604,18 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   }
   if (single != path + c->folder) indexed = miras__text_of(c, index, 0, &t);
   if (c->result != MIRAS_OK) return 0;
-  c->names = (char (*)[MIRAS__NAME_SIZE])miras__lend(c, indexed ? MIRAS__MAX_SHARDS : 1,
-                                                     MIRAS__NAME_SIZE);
-  if (!c->names) return 0;
-  if (!indexed) {
+  if (indexed) {
+    if (!miras__index_read(c, t, index, 0)) return 0;
+    if (!miras__theirs_find(c)) return miras__index_stray(c, index, single);
+    if (!miras__index_read(c, t, index, 1)) return 0;
+  } else {
+    c->names = (char (*)[MIRAS__NAME_SIZE])miras__lend(c, 1, MIRAS__NAME_SIZE);
+    if (!c->names) return 0;
     memcpy(c->names[0], single, strlen(single) + 1);
     c->files = 1;
+    if (!miras__theirs_find(c)) return 0;
   }
-  return (!indexed || miras__index_read(c, t, index, 0)) && miras__theirs_find(c) &&
-         (!indexed || miras__index_read(c, t, index, 1)) && miras__config_read(c) &&
-         miras__root_find(c);
+  return miras__config_read(c) && miras__root_find(c);
 }
 
 /* ---- from names to pieces ---- */
@@ -23579,10 +23761,26 @@ static miras_view miras__view_of(const miras_model *m, int layer, int expert, in
   return v;
 }
 
+/* A name in the files that ends like this one, but has more before it, or less; NULL: none. */
+static const char *miras__theirs_ending(const miras__published *c, const char *name) {
+  const size_t n = strlen(name), root = strlen(c->root);
+  size_t i;
+  for (i = 0; i < c->tensor_count; i++) {
+    const char *theirs = c->tensors[i].name;
+    const size_t more = strlen(theirs);
+    if (more > n && theirs[more - n - 1] == '.' && miras__same(theirs + more - n, name))
+      return theirs;
+    if (root && strncmp(name, c->root, root) == 0 && miras__same(theirs, name + root))
+      return theirs;
+  }
+  return NULL;
+}
+
 /* A view is not full: which tensors for it, of this dialect or another, are not there? */
 static int miras__reject_gap(miras__published *c, const miras_model *m, const miras_view *v,
                              const char *ours, int layer, int expert) {
   char name[MIRAS__NAME_SIZE];
+  const char *like = NULL;
   int i;
   miras__reject_as(c, MIRAS_ERR_FORMAT, v->name, "its tensors do not fill it; in no file:");
   for (i = 0; i < miras__families[c->family].count; i++) {
@@ -23590,9 +23788,36 @@ static int miras__reject_gap(miras__published *c, const miras_model *m, const mi
     if (!row->theirs || !miras__row_fits(m, layer, expert, row) ||
         !miras__same(row->ours + (layer >= 0), ours)) continue;
     miras__theirs_name(c, row->theirs, layer, expert, name);
-    if (!miras__theirs_named(c, name)) miras__say(c->why, c->why_size, " %s", name);
+    if (miras__theirs_named(c, name)) continue;
+    miras__say(c->why, c->why_size, " %s", name);
+    if (!like) like = miras__theirs_ending(c, name);
   }
+  if (like) miras__say(c->why, c->why_size, "; there is %s, whose beginning is not known", like);
   return 0;
+}
+
+/* Can a tensor that a view needs be read? */
+static int miras__theirs_fit(miras__published *c, const miras__theirs *x) {
+  if (x->form >= 0 && x->rank <= 5 && x->count) return 1;
+  miras__reject(c, MIRAS_ERR_FORMAT, x->name);
+  if (x->form < 0)
+    miras__say(c->why, c->why_size, "it is of type %s; F32, F16 and BF16 can be read", x->type);
+  else
+    miras__say(c->why, c->why_size, x->count ? "its shape has more than 5 lengths"
+                                             : "its shape has no numbers");
+  return 0;
+}
+
+/* Is a tensor none that a model could be computed with: of a part that is passed over, a head that
+ * is the embedding, the angles of rotary positions, without numbers, or of whole ones? */
+static int miras__theirs_needless(const miras__published *c, const miras_model *m,
+                                  const miras__theirs *x) {
+  static const char angles[] = ".inv_freq";
+  const size_t n = strlen(x->name), end = sizeof angles - 1;
+  return !x->count || miras__listed("BOOL I8 U8 I16 U16 I32 U32 I64 U64", x->type) ||
+         miras__begins(miras__families[c->family].dropped, x->name) ||
+         (!m->desc.untied && miras__same(x->name, "lm_head.weight")) ||
+         (n >= end && miras__same(x->name + n - end, angles));
 }
 
 /* All pieces of a layer, or of what is no layer's (-1), whose views are [from, to), or of one of
@@ -23614,6 +23839,7 @@ static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, i
       miras__theirs_name(c, row->theirs, layer, expert, name);
       x = miras__theirs_named(c, name);
       if (!x || miras__begins(miras__families[c->family].dropped, name)) continue;
+      if (!miras__theirs_fit(c, x)) return -1;
     }
     memset(&piece[count], 0, sizeof piece[count]);
     piece[count].view = v;
@@ -23780,9 +24006,7 @@ static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_mo
   }
   for (i = 0; i < c->tensor_count; i++) {
     const miras__theirs *x = &c->tensors[i];
-    if (x->taken == x->count) continue;
-    if (!x->taken && (miras__begins(miras__families[c->family].dropped, x->name) ||
-                      (!m->desc.untied && miras__same(x->name, "lm_head.weight")))) continue;
+    if (x->taken == x->count || (!x->taken && miras__theirs_needless(c, m, x))) continue;
     return miras__reject_as(c, MIRAS_ERR_FORMAT, x->name,
                             x->taken ? "it has more rows than the model that config.json describes"
                                      : "the model that config.json describes has no such tensor");
@@ -23813,11 +24037,11 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
   size_t i;
   if (!d || !path) return MIRAS_ERR_ARGUMENT;
   memset(&is, 0, sizeof is);
-  if (miras__published_open(&c, path, allocator, why, why_size) &&
+  if (miras__published_open(&c, path, allocator, d->limit, why, why_size) &&
       miras__families[c.family].describe(&c, &is)) {
     is.limit = d->limit;
     is.weights = d->weights;
-    for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].count;
+    for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].form < 0 ? 0 : c.tensors[i].count;
     if (miras__published_resolve(&c, &draft, &is)) {
       if (!miras__model_bytes_of(&draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
       /* so that small files cannot ask for a large model */
@@ -23841,7 +24065,7 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
   int i;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
   memset(&is, 0, sizeof is);
-  if (miras__published_open(&c, path, &m->own.allocator, why, why_size) &&
+  if (miras__published_open(&c, path, &m->own.allocator, m->desc.limit, why, why_size) &&
       miras__families[c.family].describe(&c, &is)) {
     for (i = 0; i < MIRAS_LAYER_KINDS; i++)
       if (miras__attends(is.layer[i].type)) is.layer[i].window = m->desc.layer[i].window;

@@ -244,7 +244,7 @@ static const change changes[] = {
   {TENSORS, "[48,32]", "[32,48]", "[32, 48]"},
   {TENSORS, "[48,32]", "[48,2,16]", NULL},
   {TENSORS, "[48,32]", "[1536]", "[1536]"},
-  {TENSORS, "[48,32]", "[48,32,1,1,1,1]", "header"},
+  {TENSORS, "[48,32]", "[48,32,1,1,1,1]", "more than 5"},
   {TENSORS, "[48,32]", "[]", "header"},
   {TENSORS, "[48,32]", "[48,-32]", "header"},
   {TENSORS, "[48,32]", "[4294967296,4294967296]", "header"},
@@ -726,7 +726,7 @@ static void test_fields(void **state) {
     fwrite(config, 1, strlen(config), file);
     fclose(file);
     if (!first_logits(logits, why, sizeof why)) fail_msg("%s: %s", name, why);
-    assert_true(miras__published_open(&c, folder, NULL, why, sizeof why));
+    assert_true(miras__published_open(&c, folder, NULL, 0, why, sizeof why));
     miras__published_end(&c);
     own_values = c.says == last;
     last = c.says;
