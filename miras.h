@@ -23571,6 +23571,11 @@ static int miras__root_find(miras__published *c) {
   while (miras__next_word(c->root, &list))
     for (i = 0; i < c->tensor_count; i++)
       if (strncmp(c->tensors[i].name, c->root, strlen(c->root)) == 0) return 1;
+  /* they may go without, or begin with something else, which a sentence then says */
+  for (i = 0; i < c->tensor_count; i++)
+    if (miras__begins(miras__families[c->family].stack, c->tensors[i].name)) return 1;
+  list = miras__families[c->family].roots;
+  miras__next_word(c->root, &list);
   return 1;
 }
 

@@ -16,14 +16,23 @@ static void *test_malloc(size_t n) {
   test_live += p != NULL;
   return p;
 }
+/* The steps that a search takes, which no file may make many. */
+static long test_compared;
+static int test_strcmp(const char *a, const char *b) {
+  test_compared++;
+  return strcmp(a, b);
+}
 static void test_free(void *p) {
   test_live -= p != NULL;
   free(p);
 }
 #define MIRAS_MALLOC(n) test_malloc(n)
 #define MIRAS_FREE(p) test_free(p)
+#undef strcmp
+#define strcmp(a, b) test_strcmp(a, b)
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#undef strcmp
 #include "check.h"
 
 #if defined(__unix__)
@@ -254,6 +263,16 @@ static const change changes[] = {
   {TENSORS, "[0,6144]", "[6144,0]", "place"},
   {TENSORS, "[0,6144]", "[0,18446744073709551615]", "place"},
   {TENSORS, "[0,6144]", "[0,18446744073709551616]", "header"},
+  {TENSORS, "{", "{\"model.empty\":{\"dtype\":\"F32\",\"shape\":[0,8],\"data_offsets\":[0,0]},",
+   NULL},
+  {TENSORS, "{", "{\"model.none\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[0,0]},", NULL},
+  {TENSORS, "{", "{\"model.x\":{\"dtype\":\"X9\",\"shape\":[1,1,1,1,1,1],\"data_offsets\":[0,0]},",
+   "model.x: the model that config.json describes has no such tensor"},
+  {TENSORS, "{", "{\"model.a.rotary_emb.inv_freq\":{\"dtype\":\"X9\",\"shape\":[4],"
+   "\"data_offsets\":[0,0]},", NULL},
+  {TENSORS, "lm_head.weight", "_orig_mod.lm_head.weight", "there is _orig_mod.lm_head.weight"},
+  {TENSORS, "model.embeddings.weight", "module.model.embeddings.weight",
+   "model.embeddings.weight; there is module.model.embeddings.weight"},
   {TENSORS, "lm_head.weight", "model.embeddings.weight", "twice"},
   {TENSORS, "lm_head.weight", "lm_head.weights", "lm_head.weight"},
   {TENSORS, "lm_head.weight", "lm_head.we\\u00eeght", "too long or not ASCII"},
@@ -263,7 +282,11 @@ static const change changes[] = {
   {INDEX, "\"model.safetensors\"", "\"other.safetensors\"", "other.safetensors"},
   {INDEX, "\"model.safetensors\"", "\"config.json\"", "config.json"},
   {INDEX, "lm_head.weight", "lm_head.weights", "lm_head.weights"},
-  {INDEX, "{\"lm_head.weight\":\"model.safetensors\",", "{", "list"},
+  {INDEX, "{\"lm_head.weight\":\"model.safetensors\",", "{",
+   "lm_head.weight is in model.safetensors, but this does not list it"},
+  {INDEX, "\"model.safetensors\"", "\"model-1.safetensors\"",
+   "model-1.safetensors: it cannot be opened; model.safetensors.index.json names it, but "
+   "model.safetensors is there too"},
   {INDEX, "}", "", "not valid"},
   {INDEX, "weight_map", "weight_maps", "list"},
   {INDEX, "weight_map", "weight_map", NULL}
@@ -296,7 +319,21 @@ static const change expert_changes[] = {
   {TENSORS, "[6,24,32]", "[144,32]", "[144, 32]"},
   {TENSORS, "[6,32,12]", "[6,12,32]", "[6, 12, 32]"},
   {TENSORS, "1.mlp.experts.down_proj", "1.mlp.experts.down_proy", "mlp.experts.0.down_proj.weight"},
-  {TENSORS, "mlp.experts.gate_up_proj", "mlp.experts.#.down_proj", "mlp.experts"}
+  {TENSORS, "mlp.experts.gate_up_proj", "mlp.experts.#.down_proj", "mlp.experts"},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"I64\",\"shape\":[8]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"BOOL\",\"shape\":[64]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"F64\",\"shape\":[8]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"NEW\",\"shape\":[]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"F16\",\"shape\":[2,2,2,2,2,1]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.count\":{\"dtype\":\"I64\",\"shape\":[8]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.other\":{\"dtype\":\"F64\",\"shape\":[8]", "model.other: the model"}
 };
 
 /* The same of other folders. */
@@ -305,6 +342,14 @@ static const struct { const char *name; change of; } others[] = {
   {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": 0.5",
                    "clamp_min is 0.5; known here: below 0"}},
   {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": -1e30", NULL}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": -Infinity", NULL}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12",
+                   "\"clamp_min\": {\"__float__\": \"-Infinity\"}", NULL}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": NaN", "clamp_min is NaN"}},
+  {"rwkv7", {CONFIG, "\"sqrelu\"", "\"swish\"", "hidden_act is swish; known here: sqrelu"}},
+  {"hgrn2", {CONFIG, "\"expand_ratio\": 16", "\"expand_ratio\": 16777216", "expand_ratio"}},
+  {"qwen3_5", {CONFIG, "\"max_position_embeddings\": 2048",
+               "\"max_position_embeddings\": -1e30", "max_position_embeddings"}},
   {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": \"low\"", "clamp_min"}},
   {"gla-clamped", {CONFIG, "\"use_short_conv\": true", "\"use_short_conv\": false", "conv1d"}},
   {"gla-clamped", {CONFIG, "\"use_output_gate\": false", "\"use_output_gate\": true", "g_proj"}},
@@ -476,6 +521,108 @@ static void test_changes(void **state) {
   try_changes("qwen3_5_moe", expert_changes, sizeof expert_changes / sizeof expert_changes[0]);
   for (k = 0; k < sizeof others / sizeof others[0]; k++)
     try_changes(others[k].name, &others[k].of, 1);
+}
+
+/* ---- files that would take long, or much room ---- */
+
+/* A file of n tensors, whose names have the same CRC-32C: of 52 places each is a or c, and the sum
+ * is linear in the choices. */
+static void put_names(int n) {
+  uint32_t sums[52], lead[32] = {0}, same;
+  uint64_t made[32], none[20];
+  char name[53];
+  unsigned char *bytes = (unsigned char *)malloc((size_t)n * 120 + 64);
+  size_t at = 8;
+  int i, k, free_count = 0;
+  memset(name, 'a', 52);
+  same = miras__crc32c(0, name, 52);
+  for (i = 0; i < 52; i++) {         /* choices that leave the sum as it is */
+    uint64_t choice = (uint64_t)1 << i;
+    memset(name, 'a', 52);
+    name[i] = 'c';
+    sums[i] = miras__crc32c(0, name, 52) ^ same;
+    for (k = 31; k >= 0 && sums[i]; k--) {
+      if (!(sums[i] >> k & 1)) continue;
+      if (!lead[k]) {
+        lead[k] = sums[i], made[k] = choice;
+        break;
+      }
+      sums[i] ^= lead[k], choice ^= made[k];
+    }
+    if (!sums[i] && free_count < 20) none[free_count++] = choice;
+  }
+  assert_true(free_count >= 20 && n <= 1 << 20);
+  bytes[at++] = '{';
+  for (i = 0; i < n; i++) {
+    uint64_t choice = 0;
+    for (k = 0; k < 20; k++)
+      if (i >> k & 1) choice ^= none[k];
+    for (k = 0; k < 52; k++) name[k] = choice >> k & 1 ? 'c' : 'a';
+    name[52] = 0;
+    assert_int_equal(miras__crc32c(0, name, 52), same);
+    at += (size_t)sprintf((char *)bytes + at,
+                          "%s\"%s\":{\"dtype\":\"F16\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                          i ? "," : "", name);
+  }
+  bytes[at++] = '}';
+  miras__set64(bytes, (uint64_t)at - 8);
+  put_file(TENSORS, bytes, at);
+  free(bytes);
+}
+
+static void test_names(void **state) {
+  enum { NAMES = 20000 };
+  miras_model_desc d;
+  char why[256];
+  (void)state;
+  take_base(BASE);
+  put_names(NAMES);
+  test_compared = 0;
+  memset(&d, 0, sizeof d);
+  why[0] = 0;
+  assert_int_equal(miras_checkpoint_desc(&d, folder, NULL, why, sizeof why), MIRAS_ERR_FORMAT);
+  assert_non_null(strstr(why, "far larger"));
+  /* sorting, 2 n log2 n at most, and the words of each tensor's type */
+  if (test_compared > 60L * NAMES) fail_msg("%ld comparisons", test_compared);
+  assert_int_equal(test_live, 0);
+  drop_base();
+}
+
+/* Headers that are long on the disk, or only say so, with a limit. */
+static void test_room(void **state) {
+  static char index[4096];
+  unsigned char head[8];
+  char why[256], name[32];
+  size_t n;
+  int i;
+  (void)state;
+  take_base(BASE);
+  n = (size_t)sprintf(index, "{\"weight_map\":{");
+  for (i = 0; i < 20; i++) {
+    FILE *file;
+    sprintf(name, "m%d.safetensors", i);
+    file = fopen(changed_path(name), "wb");
+    assert_non_null(file);
+    miras__set64(head, 1 << 25);
+    fwrite(head, 1, 8, file);
+    fclose(file);
+    assert_int_equal(truncate(changed_path(name), 8 + (1 << 25)), 0);
+    n += (size_t)sprintf(index + n, "%s\"t%d\":\"%s\"", i ? "," : "", i, name);
+  }
+  n += (size_t)sprintf(index + n, "}}");
+  put_file(INDEX, index, n);
+  attempt(folder, why, sizeof why);  /* which limits it to 4 MiB, and looks at what was asked for */
+  assert_non_null(strstr(why, "limit is 4194304 bytes"));
+  for (i = 0; i < 20; i++) {
+    sprintf(name, "m%d.safetensors", i);
+    remove(changed_path(name));
+  }
+  remove(changed_path(files[INDEX]));
+  /* entries that are there count too: 20,000 of 250 bytes and more */
+  put_names(20000);
+  attempt(folder, why, sizeof why);
+  assert_non_null(strstr(why, "limit is 4194304 bytes"));
+  drop_base();
 }
 
 /* ---- every field, with every value ---- */
@@ -814,7 +961,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_logits), cmocka_unit_test(test_weights),
 #if defined(__unix__)
-    cmocka_unit_test(test_changes), cmocka_unit_test(test_fields), cmocka_unit_test(test_damage)
+    cmocka_unit_test(test_changes), cmocka_unit_test(test_names), cmocka_unit_test(test_room),
+    cmocka_unit_test(test_fields), cmocka_unit_test(test_damage)
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
