@@ -129,7 +129,8 @@ typedef struct miras_cuda_options {
 /* The device half of a memory: a record of the host that says where everything lies. It may be
  * copied, which makes no second memory. */
 typedef struct miras_cuda_memory {
-  uint64_t held[256];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[2040];
 } miras_cuda_memory;
 
 /* Bytes of device memory that the device half of m takes; 0 and a sentence in why (why_size bytes,
@@ -194,7 +195,8 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
  * and depend on `length`. The record may be copied; the memory and its device half's room stay
  * where they are. */
 typedef struct miras_cuda_segments {
-  uint64_t held[896];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[7160];
 } miras_cuda_segments;
 
 /* Bytes of device memory: for every segment of every head a state, what the segment makes of the
@@ -235,7 +237,8 @@ miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const mi
 
 /* The device half of a model. It refers to the host's, which must stay where it is. */
 typedef struct miras_cuda_model {
-  uint64_t held[8];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[56];
 } miras_cuda_model;
 
 /* As miras_cuda_memory_size and _init; what trains or runs the model makes its products so, too. */
@@ -257,7 +260,8 @@ float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
 /* A trainer of a model on the device, which both stay where they are. Calls return before what they
  * ask for is done, in the order of one stream. */
 typedef struct miras_cuda_trainer {
-  uint64_t held[3968];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[31736];
 } miras_cuda_trainer;
 
 /* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
@@ -293,7 +297,8 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 
 /* `batch` texts side by side, each as miras_session has one. It stays where it is. */
 typedef struct miras_cuda_session {
-  uint64_t held[3968];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[31736];
 } miras_cuda_session;
 
 /* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of

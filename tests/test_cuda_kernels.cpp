@@ -8,7 +8,11 @@
 #ifndef __CUDACC__
   #include "cuda_shim.h"
   #define BOTH
+  #define DEVICE 1
 #else
+  #ifdef __CUDA_ARCH__             /* the host has no threads that could meet                     */
+    #define DEVICE 1
+  #endif
   #define BOTH _Pragma("nv_exec_check_disable") __host__ __device__
 #endif
 #define MIRAS_IMPLEMENTATION
@@ -44,8 +48,10 @@ struct block {
   BOTH static const float *near(const float *p, size_t n, size_t behind) {
     using namespace miras_cuda;
     float *to = miras__told + MIRAS__ROOM + (size_t)miras__told[1] + behind;
+#ifdef DEVICE
     for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = p[i];
     __syncthreads();
+#endif
     return to;
   }
 };
