@@ -3,7 +3,7 @@
  * and blocks of 32, 96 and 128 threads, with and without room in shared memory. Rows with a decay
  * per channel by parts, where products are another way than the host's, to a tolerance.
  *   c++ -std=c++11 -O1 tests/test_cuda_kernels.cpp -o kernels -lm && ./kernels
- *   nvcc -O3 -arch=native -x cu tests/test_cuda_kernels.cpp -o kernels && ./kernels   on a GPU
+ *   nvcc -O3 -rdc=true -arch=native -x cu tests/test_cuda_kernels.cpp -o kernels && ./kernels
  * Names of kernels as arguments run only these. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"

@@ -5,7 +5,7 @@
  * no fragment has, momentum, biases and norms, activations, weights near and far, one slab of
  * hidden columns and several; links; gradients one by one; and which memories run so.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_perceptrons.cpp -o perceptrons -lm
- *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_perceptrons.cpp         on a GPU
+ *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda_perceptrons.cpp
  * Names of rows as arguments run these alone. */
 #include "cuda_calls.h"
 

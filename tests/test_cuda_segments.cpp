@@ -2,7 +2,7 @@
  * host, which runs them one after the other: answers, states and every gradient of a call at the
  * sequence's start and of one that follows, in float, up to rounding; what is refused says so.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_segments.cpp -o test_cuda_segments -lm
- *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_segments.cpp             on a GPU
+ *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda_segments.cpp
  * Names of rows as arguments run these alone. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
