@@ -44,7 +44,8 @@
    THE BUILD
        nvcc -O3 -rdc=true -fmad=false -arch=sm_90 program.cu -o program
    -rdc=true    translates every device function once. In one piece, nvcc's default, ptxas takes
-                many minutes, and the stack that threads need is not known
+                many minutes, and the stack that threads need is not known. nvlink says of each
+                grid that its stack cannot be determined (-Xnvlink -suppress-stack-size-warning)
    -arch        of the card, sm_80 and later for matrix units. nvcc's default is older code: right,
                 but translated anew by the driver when the program starts, and without matrix units
                 (miras_cuda_memory_size and miras_cuda_model_size say so)
@@ -129,7 +130,8 @@ typedef struct miras_cuda_options {
 /* The device half of a memory: a record of the host that says where everything lies. It may be
  * copied, which makes no second memory. */
 typedef struct miras_cuda_memory {
-  uint64_t held[256];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[2040];
 } miras_cuda_memory;
 
 /* Bytes of device memory that the device half of m takes; 0 and a sentence in why (why_size bytes,
@@ -194,7 +196,8 @@ miras_result miras_cuda_backward(const miras_cuda_memory *g, const miras_tokens 
  * and depend on `length`. The record may be copied; the memory and its device half's room stay
  * where they are. */
 typedef struct miras_cuda_segments {
-  uint64_t held[896];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[7160];
 } miras_cuda_segments;
 
 /* Bytes of device memory: for every segment of every head a state, what the segment makes of the
@@ -235,7 +238,8 @@ miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const mi
 
 /* The device half of a model. It refers to the host's, which must stay where it is. */
 typedef struct miras_cuda_model {
-  uint64_t held[8];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[56];
 } miras_cuda_model;
 
 /* As miras_cuda_memory_size and _init; what trains or runs the model makes its products so, too. */
@@ -257,7 +261,8 @@ float *miras_cuda_model_params(const miras_cuda_model *g, size_t *count);
 /* A trainer of a model on the device, which both stay where they are. Calls return before what they
  * ask for is done, in the order of one stream. */
 typedef struct miras_cuda_trainer {
-  uint64_t held[3968];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[31736];
 } miras_cuda_trainer;
 
 /* Bytes of device memory; 0 and a sentence in why, as miras_trainer_size. d->parallel is NULL. */
@@ -293,7 +298,8 @@ miras_result miras_cuda_trainer_send(miras_cuda_trainer *t, const miras_trainer 
 
 /* `batch` texts side by side, each as miras_session has one. It stays where it is. */
 typedef struct miras_cuda_session {
-  uint64_t held[3968];
+  uint64_t first;                    /* aligns what lies in the bytes behind it                   */
+  unsigned char held[31736];
 } miras_cuda_session;
 
 /* Bytes of device memory for calls of up to `length` tokens of each; 0 if an argument is out of
@@ -6594,6 +6600,20 @@ typedef struct miras__errand {
   float *dparams;
 } miras__errand;
 
+/* A copy of that in shared memory. Engines follow pointers into it all the time, and through a
+ * pointer constant memory is as far as any. */
+#ifdef __CUDACC__
+template <class T> __device__ static const T &miras__near_by(const T &a) {
+  __shared__ __align__(16) unsigned to[sizeof(T) / sizeof(unsigned)];
+  for (unsigned i = threadIdx.x; i < sizeof(T) / sizeof(unsigned); i += blockDim.x)
+    to[i] = ((const unsigned *)(const void *)&a)[i];
+  __syncthreads();
+  return *(const T *)(const void *)to;
+}
+#else
+  #define miras__near_by(a) (a)
+#endif
+
 __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   miras__memory_call c = a->call;
   miras__tell_room(a->room, a->products, a->near, a->parts);
@@ -6604,7 +6624,7 @@ __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
 }
 
 MIRAS__GRID miras__run_forward(const __grid_constant__ miras__errand a) {
-  miras__memory_call c = miras__call_of(&a);
+  miras__memory_call c = miras__call_of(&miras__near_by(a));
   miras__memory_forward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
@@ -6648,8 +6668,12 @@ __device__ static void miras__rest(const miras__errand *a, int behind) {
   miras__head_forward(&run);
 }
 
-MIRAS__GRID miras__run_before(const __grid_constant__ miras__errand a) { miras__rest(&a, 0); }
-MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__rest(&a, 1); }
+MIRAS__GRID miras__run_before(const __grid_constant__ miras__errand a) {
+  miras__rest(&miras__near_by(a), 0);
+}
+MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) {
+  miras__rest(&miras__near_by(a), 1);
+}
 
 /* ---- one token of a matrix that is linear in its state, at chunk 1 ----
  *
@@ -6673,7 +6697,8 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
 /* N: rows of a column in registers, at least the features there are; HALF: of half_state. */
 template <int N, int HALF>
 __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
-  miras__run_step(const __grid_constant__ miras__errand a) {
+  miras__run_step(const __grid_constant__ miras__errand told) {
+  const miras__errand &a = miras__near_by(told);
   const miras__plan *p = &a.m.plan;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, heads = (size_t)p->d.heads;
   const size_t across = (dv + blockDim.x - 1) / blockDim.x, i = blockIdx.x / across;
@@ -6754,7 +6779,8 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
 
 #undef K_ALL
 
-MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
+MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand told) {
+  const miras__errand &a = miras__near_by(told);
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
   miras__tell_room(a.room, a.products, a.near);
@@ -6794,13 +6820,13 @@ MIRAS__GRID miras__run_turn(const __grid_constant__ miras__turn a) {
 
 #ifndef MIRAS_NO_TRAINING
 MIRAS__GRID miras__run_backward(const __grid_constant__ miras__errand a) {
-  miras__memory_call c = miras__call_of(&a);
+  miras__memory_call c = miras__call_of(&miras__near_by(a));
   miras__memory_backward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
 /* Block h: head h; the last one: what all heads share. */
 MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
-  miras__memory_call c = miras__call_of(&a);
+  miras__memory_call c = miras__call_of(&miras__near_by(a));
   if (blockIdx.x < (unsigned)a.m.plan.d.heads)
     miras__memory_collect(&c, blockIdx.x, a.dparams);
   else
@@ -6866,7 +6892,8 @@ __device__ static uint64_t miras__segment_position(const miras__segments_errand 
 
 /* Block i: head i % heads of sequence i / heads by itself: c, and in the second half of the blocks
  * M. Of the last segment only the adjoint wants something: M. */
-MIRAS__GRID miras__run_segments(const __grid_constant__ miras__segments_errand a) {
+MIRAS__GRID miras__run_segments(const __grid_constant__ miras__segments_errand told) {
+  const miras__segments_errand &a = miras__near_by(told);
   const size_t heads = (size_t)a.m.plan.d.heads, tasks = gridDim.x / 2;
   const int turning = blockIdx.x >= tasks;
   const size_t at = blockIdx.x - (turning ? tasks : 0), i = at / heads, h = at % heads;
@@ -6936,7 +6963,8 @@ __device__ static void miras__join_add(const miras__plan *p, const miras__join *
 }
 
 /* The states that segments begin with, and where they stand. */
-MIRAS__GRID miras__run_join(const __grid_constant__ miras__segments_errand a) {
+MIRAS__GRID miras__run_join(const __grid_constant__ miras__segments_errand told) {
+  const miras__segments_errand &a = miras__near_by(told);
   const miras__plan *p = &a.m.plan;
   const miras__join j = miras__join_of(p);
   const size_t first = j.b * a.now;
@@ -6957,7 +6985,8 @@ MIRAS__GRID miras__run_join(const __grid_constant__ miras__segments_errand a) {
 
 /* Block: head h of sequence b. Its state is the last segment's, and the sequence has come further;
  * all of a head's state, so that an open block of chunks is closed as it is there. */
-MIRAS__GRID miras__run_arrive(const __grid_constant__ miras__segments_errand a) {
+MIRAS__GRID miras__run_arrive(const __grid_constant__ miras__segments_errand told) {
+  const miras__segments_errand &a = miras__near_by(told);
   const size_t heads = (size_t)a.m.plan.d.heads, b = blockIdx.x / heads, h = blockIdx.x % heads;
   float *sequence = a.m.state + b * a.m.plan.sequence_state;
   miras__tell_room(a.room, a.products);
@@ -6976,7 +7005,8 @@ __device__ static float *miras__cotangent(const miras__segments_errand *a, size_
 }
 
 /* Those behind every segment, from what lies in dstate: zeros, if that is NULL. */
-MIRAS__GRID miras__run_join_bwd(const __grid_constant__ miras__segments_errand a) {
+MIRAS__GRID miras__run_join_bwd(const __grid_constant__ miras__segments_errand told) {
+  const miras__segments_errand &a = miras__near_by(told);
   const miras__plan *p = &a.m.plan;
   const miras__join j = miras__join_of(p);
   const size_t heads = (size_t)p->d.heads, first = j.b * a.now;
@@ -6992,7 +7022,8 @@ MIRAS__GRID miras__run_join_bwd(const __grid_constant__ miras__segments_errand a
 
 /* Block h: head h of all sequences. What the first segments leave is the caller's, or at position 0
  * the initial memory's. */
-MIRAS__GRID miras__run_leave(const __grid_constant__ miras__segments_errand a) {
+MIRAS__GRID miras__run_leave(const __grid_constant__ miras__segments_errand told) {
+  const miras__segments_errand &a = miras__near_by(told);
   const miras__cuda_kernels *K = miras__kernels_best();
   const size_t heads = (size_t)a.m.plan.d.heads, h = blockIdx.x, all = a.m.plan.weights;
   const int begins = miras__position(a.tape) == a.ahead;
@@ -7370,13 +7401,13 @@ __device__ __noinline__ void miras__chunks_of_segment(miras__chunks_told *to,
 __device__ static void miras__chunks_tell(miras__chunks_told *to, const miras__chunks_job *a,
                                           size_t i, int back, int again) {
   memset(to, 0, sizeof *to);
-  if (a->of_segments) miras__chunks_of_segment(to, &a->segments, i, a->turning);
+  if (a->of_segments) miras__chunks_of_segment(to, &miras__near_by(a->segments), i, a->turning);
   else
 #ifndef MIRAS__NO_TRAINER
   if (a->of_layer) miras__chunks_of_layer(to, &a->tasks, i, back, again);
   else
 #endif
-  miras__chunks_of_memory(to, &a->memory, i, back, again);
+  miras__chunks_of_memory(to, &miras__near_by(a->memory), i, back, again);
   to->x.g.io = &to->io;
   to->x.d = &to->d;
   if (!back) return;
@@ -7449,7 +7480,7 @@ MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job)
   if (job.of_layer) rest = miras__slabs_of_layer(&job, blockIdx.x, &io, &run, &end);
   else
 #endif
-    miras__slabs_of_memory(&job.memory, blockIdx.x, &io, &run, &first, &end);
+    miras__slabs_of_memory(&miras__near_by(job.memory), blockIdx.x, &io, &run, &first, &end);
   if (first < end) miras__slabs_forward<P>(&run, &job.slabs, first, end, rest);
 }
 
@@ -7484,13 +7515,17 @@ MIRAS__WIDE_GRID miras__run_slabs_back(const __grid_constant__ miras__chunks_job
   #pragma nv_diagnostic pop
 #endif
 
-/* Bytes of shared memory that a block of the device may have; 0: there is no device. */
+/* Bytes of shared memory that a block of the device may have beside its copies of what it is told
+ * (miras__near_by): of a call on a memory or on segments, which grids of chunks have room for both
+ * of; 0: there is no device. */
 static size_t miras__cuda_shared(void) {
+  const size_t told =
+    sizeof(miras_cuda::miras__errand) + sizeof(miras_cuda::miras__segments_errand);
   int device, most;
   return cudaGetDevice(&device) == cudaSuccess &&
                  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
                    cudaSuccess
-             ? (size_t)most
+             ? (size_t)most - (told + 127) / 128 * 128
              : 0;
 }
 
@@ -7512,15 +7547,15 @@ template <class A> static int miras__cuda_allow(void (*kernel)(const A)) {
                                        (int)most) == cudaSuccess);
 }
 
-/* All grids begin here. Blocks have more than 48 KB of shared memory only on a device that was told
- * so, which the one that a call comes for may not have been. What the launch itself says counts,
- * and no error that was there before. */
+/* All grids begin here. Blocks have more than 48 KB of shared memory, their copies of what they are
+ * told among it, only on a device that was told so, which the one that a call comes for may not
+ * have been. What the launch itself says counts, and no error that was there before. */
 template <class A>
 static int miras__cuda_launch(void (*kernel)(const A), size_t threads, size_t blocks, size_t bytes,
                               cudaStream_t stream, const A &argument) {
   void *arguments[1] = {(void *)&argument};
   return blocks <= INT_MAX && miras__cuda_stack() &&
-         (bytes <= 48 << 10 || miras__cuda_allow(kernel)) &&
+         (bytes <= 40 << 10 || miras__cuda_allow(kernel)) &&
          cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3((unsigned)threads), arguments, bytes,
                           stream) == cudaSuccess;
 }

@@ -1,5 +1,5 @@
 /* gpu.cu: how fast the memories of miras_cuda.cuh are on this GPU, and how near to what it can do.
- *   nvcc -O3 -std=c++14 -fmad=false -rdc=true -arch=native -w bench/gpu.cu -o gpu
+ *   nvcc -O3 -rdc=true -fmad=false -arch=native -w bench/gpu.cu -o gpu
  *   ./gpu [row ...]
  *   D=128     size of keys and values;   HEADS=32   of a sequence;   ONLY=decode or passes
  *   PRODUCTS=2 how products are made (miras_cuda_products): 1 or 2 on matrix units, where passes of

@@ -1,7 +1,7 @@
 /* lm_cuda.cu: lm.c with the model on a GPU. The same options, files and pictures, and one more:
  * --products bf16x3 or bf16 multiplies on matrix units (miras_cuda_products in miras_cuda.cuh).
  *
- *     nvcc -O3 -arch=sm_90 examples/lm_cuda.cu -o lm_cuda && ./lm_cuda
+ *     nvcc -O3 -rdc=true -arch=sm_90 examples/lm_cuda.cu -o lm_cuda && ./lm_cuda
  *
  * for every GPU at once: -gencode arch=compute_80,code=sm_80 and so on for sm_90, sm_100, sm_120.
  * With -fmad=false a run reaches the very bits that lm.c reaches on a CPU with fused multiply-add,

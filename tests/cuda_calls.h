@@ -32,7 +32,8 @@ static float *take(size_t floats) {
   used += (floats * sizeof(float) + 255) / 256 * 256 + 256;
   SHIM_UNPOISON(p, floats * sizeof(float));
   if (used <= whole) return p;
-  puts("the test needs more memory of the device");
+  printf("the test needs more memory of the device: %lu bytes for %lu floats\n",
+         (unsigned long)used, (unsigned long)floats);
   exit(2);
 }
 

@@ -10,16 +10,16 @@
 # seen without optimisation. More of anything than the table says fails, unless another nvcc wrote
 # it.
 #
-# The build is relocatable (-rdc=true): every function is translated once, in seconds. In one piece,
-# nvcc's default, all that a grid may reach is translated anew for it, and registers are dealt out
-# over the whole of its calls, which takes ptxas over two minutes and spills much more.
+# The build is the documented one, relocatable (-rdc=true): every function is translated once. In
+# one piece, nvcc's default, all that a grid may reach is translated anew for it, and registers are
+# dealt out over the whole of its calls, which takes ptxas over ten minutes and spills much more.
 #
 # Rows: the grids, whose registers are the most that anything reached from them needs, and of the
 # other functions those with 200 registers, 256 spilled bytes, or 1024 bytes of stack and more.
 # chain: the deepest stack that a grid's calls can add up to, those through pointers included. They
 # are taken to reach every function in a table that takes arguments of the same sizes, but that
 # nothing calls itself, engines (functions of a miras__call) are called by layers and grids alone,
-# and layers (of a miras__visit) by grids. It has to lie within MIRAS_CUDA_STACK.
+# and layers (of a miras__visit) by grids. It has to lie within seven eighths of MIRAS_CUDA_STACK.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -214,8 +214,9 @@ esac
 
 most=$(sed -n 's/^ *#define MIRAS_CUDA_STACK //p' miras_cuda.cuh)
 awk -v most="$most" '
-  NR > 2 && $8 != "-" && $8 > most + 0 {
-    printf "%s %s: calls add up to %d bytes of stack, MIRAS_CUDA_STACK is %d\n", $1, $2, $8, most
+  NR > 2 && $8 != "-" && $8 > most * 7 / 8 {
+    printf "%s %s: calls add up to %d bytes of stack, more than 7/8 of MIRAS_CUDA_STACK, %d\n",
+      $1, $2, $8, most
     bad = 1
   }
   END { exit bad }' "$folder/new" || exit 1

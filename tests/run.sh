@@ -231,6 +231,7 @@ cuda='miras_cuda.cuh without a GPU'
 cuda_of() {   # test: how its source is built; AVX-512 has the bits of AVX2
   case $1 in
     test_cuda_model|test_cuda_kernels|test_cuda_limits) parts= ;;
+    test_cuda_segments) parts='-DMIRAS_NO_MODEL -O3' ;;   # the host's half as nvcc -O3 has it
     *) parts=-DMIRAS_NO_MODEL ;;
   esac
   echo "-std=c++11 $fused -ffp-contract=off -DMIRAS_NO_AVX512 $parts tests/$1.cpp"

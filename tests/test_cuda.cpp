@@ -2,7 +2,7 @@
  * miras_cuda.cuh, with the bits of the host; and rows with gates per channel, whose products are
  * told to be another way, near it.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda.cpp -o test_cuda -lm && ./test_cuda
- *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda.cpp -o test_cuda         on a GPU
+ *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda.cpp -o test_cuda
  * Then states in half the bytes (half_state), whose answers drift: SIZE=64 ./test_cuda tells by how
  * much in heads of that size, and one compiled with -DFED=2048 after so many tokens.
  * Without a GPU the threads are fibers whose order is drawn (cuda_shim.h): a kernel that reads what
@@ -69,7 +69,8 @@ static float *take(size_t floats) {
   used += (floats * sizeof(float) + 255) / 256 * 256 + 256;
   SHIM_UNPOISON(p, floats * sizeof(float));
   if (used <= whole) return p;
-  puts("the test needs more memory of the device");
+  printf("the test needs more memory of the device: %lu bytes for %lu floats\n",
+         (unsigned long)used, (unsigned long)floats);
   exit(2);
 }
 static float *send(const float *from, size_t floats) {

@@ -4,7 +4,7 @@
  * the rounding of products; calls that begin and end off the chunk grid, sizes that no fragment
  * has, decays of 0 and 1; gradients one by one; and which memories run so.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_chunks.cpp -o test_cuda_chunks -lm
- *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_chunks.cpp              on a GPU
+ *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda_chunks.cpp
  * Names of rows as arguments run these alone. */
 #include "cuda_calls.h"
 

@@ -3,12 +3,16 @@
  * and blocks of 32, 96 and 128 threads, with and without room in shared memory. Rows with a decay
  * per channel by parts, where products are another way than the host's, to a tolerance.
  *   c++ -std=c++11 -O1 tests/test_cuda_kernels.cpp -o kernels -lm && ./kernels
- *   nvcc -O3 -arch=native -x cu tests/test_cuda_kernels.cpp -o kernels && ./kernels   on a GPU
+ *   nvcc -O3 -rdc=true -arch=native -x cu tests/test_cuda_kernels.cpp -o kernels && ./kernels
  * Names of kernels as arguments run only these. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
   #define BOTH
+  #define DEVICE 1
 #else
+  #ifdef __CUDA_ARCH__             /* the host has no threads that could meet                     */
+    #define DEVICE 1
+  #endif
   #define BOTH _Pragma("nv_exec_check_disable") __host__ __device__
 #endif
 #define MIRAS_IMPLEMENTATION
@@ -44,8 +48,10 @@ struct block {
   BOTH static const float *near(const float *p, size_t n, size_t behind) {
     using namespace miras_cuda;
     float *to = miras__told + MIRAS__ROOM + (size_t)miras__told[1] + behind;
+#ifdef DEVICE
     for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = p[i];
     __syncthreads();
+#endif
     return to;
   }
 };

@@ -2,7 +2,7 @@
  * the host: loss, norm, parameters, gradients, moments and running texts after steps of each kind;
  * and with products on matrix units, where some have kernels for heads in chunks, nearly.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_model.cpp -o test_cuda_model -lm
- *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_model.cpp -o test_cuda_model
+ *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda_model.cpp -o test_cuda_model
  * Rows as arguments run only these; chunks: heads in chunks, chunks-ROW: those of a row. Without a
  * GPU as test_cuda.cpp. */
 #ifndef __CUDACC__

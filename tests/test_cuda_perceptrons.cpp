@@ -5,7 +5,7 @@
  * no fragment has, momentum, biases and norms, activations, weights near and far, one slab of
  * hidden columns and several; links; gradients one by one; and which memories run so.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_perceptrons.cpp -o perceptrons -lm
- *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_perceptrons.cpp         on a GPU
+ *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda_perceptrons.cpp
  * Names of rows as arguments run these alone. */
 #include "cuda_calls.h"
 
@@ -21,7 +21,7 @@ typedef struct perceptron {
 
 /* most: KiB of shared memory that there are, or 0; normed: as inside models; keep, step: of
  * miras_gate, and with 2, one per channel, so are Yaad's thresholds. */
-static const perceptron all[] = {
+static const perceptron every[] = {
   {"yaad", MIRAS_YAAD, 16, 16, 2, 16, {0, 0, 16, 32}, 0, 0, 0, 0, MIRAS_CUDA_BF16X3, 1, 1},
   {"yaad", MIRAS_YAAD, 64, 64, 4, 64, {0, 0, 0, 64}, 0, 0, 0, 0, MIRAS_CUDA_BF16, 4, 1},
   {"yaad", MIRAS_YAAD, 20, 36, 3, 20, {7, 33, 0, 43}, 1, 1, 0, 52, MIRAS_CUDA_BF16X3, 2, 0},
@@ -224,8 +224,8 @@ int main(int argc, char **argv) {
     return 77;
   }
   SHIM_POISON(device, whole);
-  for (i = 0; i < sizeof all / sizeof all[0]; i++) {
-    const perceptron *p = &all[i];
+  for (i = 0; i < sizeof every / sizeof every[0]; i++) {
+    const perceptron *p = &every[i];
     miras_memory *m;
     if (!asked(argc, argv, p->name)) continue;
     row_of(&c, p->name, p->kind, p->key, p->value, p->chunk);

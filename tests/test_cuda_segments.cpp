@@ -2,7 +2,7 @@
  * host, which runs them one after the other: answers, states and every gradient of a call at the
  * sequence's start and of one that follows, in float, up to rounding; what is refused says so.
  *   c++ -std=c++11 -O1 -ffp-contract=off tests/test_cuda_segments.cpp -o test_cuda_segments -lm
- *   nvcc -O3 -fmad=false -arch=native -x cu tests/test_cuda_segments.cpp             on a GPU
+ *   nvcc -O3 -rdc=true -fmad=false -arch=native -x cu tests/test_cuda_segments.cpp
  * Names of rows as arguments run these alone. */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
@@ -35,7 +35,8 @@ static float *take(size_t floats) {
   used += (floats * sizeof(float) + 255) / 256 * 256 + 256;
   SHIM_UNPOISON(p, floats * sizeof(float));
   if (used <= whole) return p;
-  puts("the test needs more memory of the device");
+  printf("the test needs more memory of the device: %lu bytes for %lu floats\n",
+         (unsigned long)used, (unsigned long)floats);
   exit(2);
 }
 static void give_back(void) {

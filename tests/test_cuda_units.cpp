@@ -2,7 +2,7 @@
  * rounded, which a fragment in a wrong lane misses by far, and against those of the factors
  * themselves, within what miras_cuda_products promises.
  *   c++ -std=c++11 -O1 tests/test_cuda_units.cpp -o units -lm && ./units
- *   nvcc -O3 -arch=native -x cu tests/test_cuda_units.cpp -o units && ./units    on a GPU */
+ *   nvcc -O3 -rdc=true -arch=native -x cu tests/test_cuda_units.cpp -o units && ./units */
 #ifndef __CUDACC__
   #include "cuda_shim.h"
 #endif
