@@ -937,7 +937,7 @@ static void no_set(const miras_model_desc *d, const char *text) {
     if (k == MIRAS_LAYER_KINDS)
       die(2, "--set is \"%s\"; the model has no layers %c, but%s", text, field[0], letters);
   }
-  if (near < 2 * 4)
+  if (near < 2 * 4 && near / 2 < (int)strlen(bare))
     die(2, "--set is \"%s\"; there is no field %s; is it %.*s%s? lm models NAME lists them all",
         text, field, (int)(bare - field), field, best);
   die(2, "--set is \"%s\"; there is no field %s; lm models NAME lists them all", text, field);
