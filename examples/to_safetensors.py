@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""to_safetensors.py IN... OUT: the tensors of PyTorch files (.pth, .pt, .bin) as one of safetensors.
+"""to_safetensors.py IN... OUT: the tensors of PyTorch files (.pth, .pt, .bin) as safetensors.
 
   python3 examples/to_safetensors.py rwkv7-g1.pth folder/model.safetensors
   python3 examples/to_safetensors.py folder/pytorch_model*.bin folder/model.safetensors
@@ -54,7 +54,8 @@ def read_tensors(path):
     try:
         tensors = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:   # pickles fail in many ways
-        stop(1, f"{path} cannot be read as a PyTorch file: {(str(error) or 'damaged').splitlines()[0]}")
+        why = (str(error) or "it is damaged").splitlines()[0]
+        stop(1, f"{path} cannot be read as a PyTorch file: {why}")
     for inner in ("model_state_dict", "state_dict", "model"):
         if isinstance(tensors, dict) and isinstance(tensors.get(inner), dict):
             tensors = tensors[inner]

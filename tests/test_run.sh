@@ -189,7 +189,8 @@ grep -q tokens/s log && say 'a state that cannot be written was found out at the
 "$run" >log 2>&1; expect 2 'a model is needed' $?
 "$run" --help >log 2>&1; expect 0 'tokens N .*(256)' $?
 mkdir none.yet python && touch python/pytorch_model.bin
-"$run" none.yet >log 2>&1; expect 1 'to_safetensors.py none.yet/pytorch_model\*.bin none.yet/model' $?
+"$run" none.yet >log 2>&1
+expect 1 'to_safetensors.py none.yet/pytorch_model\*.bin none.yet/model' $?
 "$run" python/pytorch_model.bin >log 2>&1; expect 1 'to_safetensors.py python/pytorch_model' $?
 "$run" text >log 2>&1; expect 1 'cannot be opened' $?
 echo text >text; "$run" text >log 2>&1; expect 1 'none that lm has written' $?
