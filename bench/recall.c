@@ -4,7 +4,7 @@
  *   cc -O2 bench/recall.c -o recall -lm         (older C libraries: add -pthread)
  *   ./recall                                    yaad and gated-deltanet, 8 pairs
  *   ./recall --model all --pairs 8,16 --seeds 3 --lr 1e-3,3e-3 --svg recall.svg
- *   ./recall --model yaad --set toward=1 --step 0.02
+ *   ./recall --model yaad --set memory.toward=1 --step 0.02
  *   ./recall --help                             every option
  *
  * A sequence of n pairs shows n different keys, each followed by a value, both drawn at random for
@@ -20,11 +20,12 @@
  * end over --sequences others. The same options give the same bits, for any number of threads; a
  * run of 8 pairs takes a matrix memory about a minute of one core and a perceptron about two.
  *
- * --set changes a field of miras_model_desc or of its memory by number, enums too, after the preset
- * has filled it in; a row that refuses is reported and left out. --quick is a check of seconds: 2
- * pairs of 16 keys and values in one layer, which a memory that learns reaches within 1,000 steps
- * and one that hardly does (yaad with --step 0.001) does not; it sets --bar, below which no run may
- * end. Exit status: 0 done, 1 below the bar, refused or out of memory, 2 wrong arguments. */
+ * --set FIELD=VALUE changes a field of the descriptor after the preset has filled it in, by the
+ * names and words that lm's --set has; a row that refuses is reported and left out. --quick is a
+ * check of seconds: 2 pairs of 16 keys and values in one layer, which a memory that learns reaches
+ * within 1,000 steps and one that hardly does (yaad with --step 0.001) does not; it sets --bar,
+ * below which no run may end. Exit status: 0 done, 1 below the bar, refused or out of memory, 2
+ * wrong arguments. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
@@ -191,56 +192,26 @@ static score measure(const miras_model *m, judge *a, const miras_parallel *paral
 
 /* ---- options ---- */
 
-/* Fields that --set knows, all by number. */
-typedef struct field {
-  const char *name;
-  size_t at;               /* in miras_model_desc */
-  int real;                /* a float, else an int or an enum */
-} field;
-
-#define MEMORY(name, real) {#name, offsetof(miras_model_desc, layer[0].memory.name), real}
-#define LAYER(name, real) {#name, offsetof(miras_model_desc, layer[0].name), real}
-#define MODEL(name, real) {#name, offsetof(miras_model_desc, name), real}
-static const field fields[] = {
-  MEMORY(architecture, 0), MEMORY(bias, 0), MEMORY(retention, 0), MEMORY(algorithm, 0),
-  MEMORY(order, 0), MEMORY(chunk, 0), MEMORY(depth, 0), MEMORY(expansion, 0), MEMORY(activation, 0),
-  MEMORY(inner_norm, 0), MEMORY(inner_residual, 0), MEMORY(inner_bias, 0), MEMORY(feature, 0),
-  MEMORY(normalise, 0), MEMORY(descents, 0), MEMORY(diagonal, 0), MEMORY(row_rates, 0),
-  MEMORY(window, 0), MEMORY(iterations, 0), MEMORY(tolerance, 1), MEMORY(ridge, 1),
-  MEMORY(keep_gate, 0), MEMORY(step_gate, 0), MEMORY(momentum_gate, 0), MEMORY(threshold_gate, 0),
-  MEMORY(value_gate, 0), MEMORY(toward, 0), MEMORY(forget, 1), MEMORY(forget_ratio, 1),
-  MEMORY(slopes, 0), MEMORY(reset_every, 0), MEMORY(step, 1), MEMORY(bounded_step, 0),
-  MEMORY(momentum, 1), MEMORY(threshold, 1), MEMORY(p, 1), MEMORY(q, 1), MEMORY(sharpness, 1),
-  MEMORY(simplex, 1), MEMORY(simplex_whole, 0), MEMORY(simplex_signed, 0),
-  MEMORY(simplex_logits, 0), MEMORY(balance, 1), MEMORY(sparsity, 1), MEMORY(smooth_shrink, 0),
-  LAYER(hidden, 0), LAYER(conv, 0), LAYER(gate_rank, 0), LAYER(key_map, 0), LAYER(keep_form, 0),
-  LAYER(tied_step, 0), LAYER(fixed_gates, 0), LAYER(horizon, 0), MODEL(untied, 0),
-  MODEL(dropout, 1), {NULL, 0, 0}};
-#undef MEMORY
-#undef LAYER
-#undef MODEL
-
 typedef struct options {
   const char *model, *pairs, *lr, *seeds, *svg, *csv;
   int symbols, width, layers, heads, batch, steps, warmup, sequences, curve_sequences, every;
   int threads, quick;
   double decay, stop, bar;
-  const field *set[MOST];              /* the changes of --set and its relatives, in their order */
-  double set_to[MOST];
+  const char *field[MOST], *value[MOST]; /* of --set and its relatives, in their order */
   int sets;
 } options;
 
 typedef struct option {
   const char *name;        /* without the dashes */
-  char type;               /* i(nt), r(eal), s(tring), f(lag), = (a field of --set) */
+  char type;               /* i(nt), r(eal), s(tring), f(lag), = (a field: what --set takes) */
   void *value;
   double low, high;
   const char *help;
 } option;
 
 static void print_help(const option *o) {
-  const field *f;
-  int column = 0;
+  const char *f;
+  int column = 0, i;
   puts("recall: how well a network of memories looks up what it was told\n");
   for (; o->name; o++) {
     char left[40], value[32] = "";
@@ -250,12 +221,42 @@ static void print_help(const option *o) {
     if (x > 0) snprintf(value, sizeof value, " (%g)", x);
     printf("  %-22s %s%s\n", left, o->help, value);
   }
-  puts("\nFields that --set FIELD=NUMBER changes:");
-  for (f = fields; f->name; f++) {
-    if (column + (int)strlen(f->name) > 92) column = 0, puts(",");
-    column += printf("%s%s", column ? ", " : "  ", f->name);
+  puts("\nFields that --set FIELD=VALUE changes (lm models NAME has their values):");
+  for (i = 0; (f = miras_model_desc_field(i)) != NULL; i++) {
+    if (column + (int)strlen(f) > 92) column = 0, puts(",");
+    column += printf("%s%s", column ? ", " : "  ", f);
   }
   putchar('\n');
+}
+
+/* Letters to change, leave out or put in until a is b; words of more than 63 are far from all. */
+static int distance(const char *a, const char *b) {
+  const int n = (int)strlen(a), m = (int)strlen(b);
+  int row[64], i, k;
+  if (n > 63 || m > 63) return 64;
+  for (k = 0; k <= m; k++) row[k] = k;
+  for (i = 1; i <= n; i++) {
+    int corner = row[0];
+    row[0] = i;
+    for (k = 1; k <= m; k++) {
+      const int above = row[k], best = above < row[k - 1] ? above + 1 : row[k - 1] + 1;
+      const int changed = corner + (a[i - 1] != b[k - 1]);
+      row[k] = best < changed ? best : changed;
+      corner = above;
+    }
+  }
+  return row[m];
+}
+
+/* The name of what `words` begins with, up to a space. */
+static void nearest_of(const char *words, const char *name, char best[64]) {
+  while (*words) {
+    char word[64];
+    size_t n = strcspn(words, " ");
+    snprintf(word, sizeof word, "%.*s", (int)(n < 63 ? n : 63), words);
+    if (n && distance(word, name) < distance(best, name)) memcpy(best, word, sizeof word);
+    words += n + (words[n] != 0);
+  }
 }
 
 static double number(const char *name, const char *text, char type, double low, double high) {
@@ -269,14 +270,10 @@ static double number(const char *name, const char *text, char type, double low, 
   return x;
 }
 
-static void set(options *o, const char *name, size_t length, const char *text) {
-  const field *f = fields;
-  while (f->name && (strlen(f->name) != length || strncmp(f->name, name, length))) f++;
-  if (!f->name)
-    die(2, "--set does not know %.*s; recall --help lists the fields", (int)length, name);
+static void set(options *o, const char *field, const char *value) {
   if (o->sets == MOST) die(2, "%d fields are the most that --set takes", MOST);
-  o->set[o->sets] = f;
-  o->set_to[o->sets++] = number(f->name, text, f->real ? 'r' : 'i', -1e30, 1e30);
+  o->field[o->sets] = field;
+  o->value[o->sets++] = value;
 }
 
 static void parse(options *o, const option *table, int argc, char **argv) {
@@ -285,17 +282,27 @@ static void parse(options *o, const option *table, int argc, char **argv) {
     const option *p = table;
     const char *text = argv[i];
     while (p->name && (strncmp(text, "--", 2) || strcmp(p->name, text + 2))) p++;
-    if (!p->name) die(2, "%s is no option; recall --help lists them", text);
+    if (!p->name) {
+      char best[64] = "";
+      for (p = table; p->name; p++) nearest_of(p->name, text + (strlen(text) > 1 ? 2 : 0), best);
+      if (strncmp(text, "--", 2) || distance(best, text + 2) > 3)
+        die(2, "%s is no option; recall --help lists them", text);
+      die(2, "%s is no option; is it --%s? recall --help lists them", text, best);
+    }
     if (p->type == 'f') { *(int *)p->value = 1; continue; }
     if (++i == argc) die(2, "%s needs a value behind it", text);
     if (p->type == 's') *(const char **)p->value = argv[i];
     else if (p->type == 'i') *(int *)p->value = (int)number(text, argv[i], 'i', p->low, p->high);
     else if (p->type == 'r') *(double *)p->value = number(text, argv[i], 'r', p->low, p->high);
-    else if (p->value) set(o, (const char *)p->value, strlen((const char *)p->value), argv[i]);
+    else if (p->value) set(o, (const char *)p->value, argv[i]);
     else {
-      const char *equals = strchr(argv[i], '=');
-      if (!equals) die(2, "--set is \"%s\"; it must be FIELD=NUMBER", argv[i]);
-      set(o, argv[i], (size_t)(equals - argv[i]), equals + 1);
+      const size_t n = strcspn(argv[i], "=");
+      char *field = (char *)grow(NULL, n + 1, 1);
+      if (!argv[i][n])
+        die(2, "--set is \"%s\"; it must be FIELD=VALUE, such as memory.step=0.02", argv[i]);
+      memcpy(field, argv[i], n);
+      field[n] = 0;
+      set(o, field, argv[i] + n + 1);
     }
   }
 }
@@ -332,19 +339,69 @@ typedef struct run {
   int points;
 } run;
 
-static void write_field(miras_model_desc *d, const field *f, double x) {
-  unsigned char *to = (unsigned char *)d + f->at;
-  float real = (float)x;
-  int whole = (int)x;
-  if (f->real) memcpy(to, &real, sizeof real);
-  else memcpy(to, &whole, sizeof whole); /* enums are ints on every machine with a C library */
+/* The values that some model has of a field, until `words` is full. */
+static void words_of(const char *field, char *words, size_t room) {
+  int i;
+  words[0] = 0;
+  for (i = 0; i < MIRAS_KIND_COUNT; i++) {
+    miras_model_desc d;
+    char value[MIRAS_PATTERN], near[64] = "";
+    size_t n = strlen(words);
+    miras_model_preset(&d, (miras_kind)i);
+    if (!miras_model_desc_get(&d, field, value, sizeof value) || n + strlen(value) + 2 > room)
+      continue;
+    nearest_of(words, value, near);
+    if (value[0] && strcmp(near, value)) snprintf(words + n, room - n, n ? " %s" : "%s", value);
+  }
+}
+
+/* Why --set FIELD=VALUE cannot be done: leave with a sentence. */
+static void no_set(const miras_model_desc *d, const char *field, const char *text) {
+  const char *bare = field[0] && field[1] == '.' ? field + 2 : field, *last, *name;
+  char value[MIRAS_PATTERN], best[64] = "", words[160];
+  int i, k, near = 64;
+  if (miras_model_desc_get(d, field, value, sizeof value)) {
+    words_of(bare, words, sizeof words);
+    if (strspn(value, "0123456789.e+-") == strlen(value) && value[0])
+      die(2, "--set is \"%s=%s\"; the value must be a number, and without --set it is %s",
+          field, text, value);
+    die(2, "--set is \"%s=%s\"; the value must be a word, such as one of: %s", field, text,
+        words[0] ? words : value);
+  }
+  for (i = 0; (name = miras_model_desc_field(i)) != NULL; i++) {
+    int far = 2 * distance(bare, name), tail;
+    last = strrchr(name, '.');
+    tail = last ? 2 * distance(bare, last + 1) + 1 : far;
+    if (tail < far) far = tail;
+    if (far < near) near = far, snprintf(best, sizeof best, "%s", name);
+    if (!far) break;
+  }
+  if (bare != field) {
+    char letters[3 * MIRAS_LAYER_KINDS + 1] = "";
+    for (k = 0; k < MIRAS_LAYER_KINDS && d->layer[k].letter != field[0]; k++)
+      if (d->layer[k].letter)
+        snprintf(letters + strlen(letters), 3, " %c", d->layer[k].letter);
+    if (k == MIRAS_LAYER_KINDS)
+      die(2, "--set is \"%s=%s\"; the model has no layers %c, but%s", field, text, field[0],
+          letters);
+  }
+  if (near < 2 * 4 && near / 2 < (int)strlen(bare))
+    die(2, "--set is \"%s=%s\"; there is no field %s; is it %.*s%s? lm models NAME lists them all",
+        field, text, field, (int)(bare - field), field, best);
+  die(2, "--set is \"%s=%s\"; there is no field %s; lm models NAME lists them all", field, text,
+      field);
 }
 
 static miras_model_desc describe(const options *o, const char *model, int pairs, int seed) {
   miras_model_desc d;
   int i;
-  if (miras_model_named(&d, model, o->layers) != MIRAS_OK)
-    die(2, "--model holds \"%s\"; lm models lists the rows, miras_model_named other models", model);
+  if (miras_model_named(&d, model, o->layers) != MIRAS_OK) {
+    char best[64] = "";
+    for (i = 0; i < MIRAS_KIND_COUNT; i++) nearest_of(miras_kind_name((miras_kind)i), model, best);
+    if (distance(best, model) < 4)
+      die(2, "--model holds \"%s\"; is it %s? lm models lists the names", model, best);
+    die(2, "--model holds \"%s\"; lm models lists the names", model);
+  }
   d.heads = o->heads;
   d.vocab = 2 * o->symbols;
   d.width = o->width;
@@ -353,7 +410,9 @@ static miras_model_desc describe(const options *o, const char *model, int pairs,
   if (d.layer[0].memory.architecture == MIRAS_KV_CACHE && strcmp(model, "sliding-window") &&
       d.layer[0].memory.window < 4 * pairs)
     d.layer[0].memory.window = 4 * pairs;
-  for (i = 0; i < o->sets; i++) write_field(&d, o->set[i], o->set_to[i]);
+  for (i = 0; i < o->sets; i++)
+    if (miras_model_desc_set(&d, o->field[i], o->value[i]) != MIRAS_OK)
+      no_set(&d, o->field[i], o->value[i]);
   return d;
 }
 
@@ -571,12 +630,13 @@ static const option table[] = {
   {"heads", 'i', &given.heads, 1, 4096, "memories of a block; keys are width / heads wide"},
   {"decay", 'r', &given.decay, 0, 1, "weight decay of the matrices"},
   {"warmup", 'i', &given.warmup, 0, 1e9, "steps of linear warm-up"},
-  {"step", '=', "step", 0, 0, "of the memory: --set step=X"},
-  {"threshold", '=', "threshold", 0, 0, "of the memory"},
-  {"forget", '=', "forget", 0, 0, "of the memory"},
-  {"forget-ratio", '=', "forget_ratio", 0, 0, "of the memory"},
-  {"chunk", '=', "chunk", 0, 0, "of the memory"},
-  {"set", '=', NULL, 0, 0, "FIELD=NUMBER, as often as you like"},
+  {"step", '=', "memory.step", 0, 0, "of the memory: --set memory.step=X"},
+  {"threshold", '=', "memory.threshold", 0, 0, "of the memory"},
+  {"forget", '=', "memory.forget", 0, 0, "of the memory"},
+  {"forget-ratio", '=', "memory.forget_ratio", 0, 0, "of the memory"},
+  {"chunk", '=', "memory.chunk", 0, 0, "of the memory"},
+  {"set", '=', NULL, 0, 0,
+   "FIELD=VALUE of the descriptor, as often as you like: memory.bias=huber, conv=2"},
   {"sequences", 'i', &given.sequences, 1, 1e9, "to measure the end with"},
   {"curve-sequences", 'i', &given.curve_sequences, 1, 1e9, "to measure the curve with"},
   {"every", 'i', &given.every, 1, 1e9, "steps between two points of the curve"},
@@ -675,6 +735,13 @@ static int run_all(const options *o, const grid *g, const miras_parallel *parall
   return status;
 }
 
+/* Leave now, and not after hours, if it cannot be written. */
+static void try_output(const char *name, const char *path) {
+  FILE *f = path ? fopen(path, "ab") : NULL;   /* what is there stays */
+  if (path && !f) die(1, "%s is %s, which cannot be written: %s", name, path, strerror(errno));
+  if (f) fclose(f);
+}
+
 int main(int argc, char **argv) {
   options *o = &given;
   grid g;
@@ -696,6 +763,8 @@ int main(int argc, char **argv) {
   if (o->width % o->heads)
     die(2, "--width is %d; it must be a multiple of --heads, %d", o->width, o->heads);
   grid_read(&g, o);
+  for (i = 0; i < g.n_models; i++) (void)describe(o, g.models[i], (int)g.pairs[0], 1);
+  try_output("--svg", o->svg), try_output("--csv", o->csv);
   if (o->threads > 1) {
     pool = miras_pool_open(o->threads, NULL);
     if (!pool) die(1, "%d threads cannot be started", o->threads);
@@ -705,7 +774,7 @@ int main(int argc, char **argv) {
          "%d thread%s, %s\n", o->width, o->layers, o->layers == 1 ? "" : "s", o->heads,
          o->heads == 1 ? "" : "s", o->width / o->heads, o->symbols, o->symbols, o->batch, o->steps,
          o->threads, o->threads == 1 ? "" : "s", miras_isa());
-  for (i = 0; i < o->sets; i++) printf("- %s = %g\n", o->set[i]->name, o->set_to[i]);
+  for (i = 0; i < o->sets; i++) printf("- %s = %s\n", o->field[i], o->value[i]);
   status = run_all(o, &g, miras_pool_parallel(pool));
   if (o->bar > 0 && status) printf("\nNot every run reached %g.\n", o->bar);
   miras_pool_close(pool);

@@ -582,13 +582,18 @@ static double number(const char *name, const char *text, double low, double high
 /* Sets chosen[i] for every name in a list with commas; name(i) is the i-th there is. */
 static void choose(const char *option, const char *list, int *chosen, int most,
                    const char *(*name)(int)) {
+  char names[1024] = "";
   int i;
   memset(chosen, 0, (size_t)most * sizeof *chosen);
+  for (i = 0; i < most; i++)
+    snprintf(names + strlen(names), sizeof names - strlen(names), " %s", name(i));
+  if (!*list) die(2, "%s is empty; its names are:%s", option, names);
   while (*list) {
     size_t length = strcspn(list, ",");
     for (i = 0; i < most; i++)
       if (strlen(name(i)) == length && !strncmp(name(i), list, length)) break;
-    if (i == most) die(2, "%s: there is no \"%.*s\"", option, (int)length, list);
+    if (i == most)
+      die(2, "%s has \"%.*s\", which is none of its names:%s", option, (int)length, list, names);
     chosen[i] = 1;
     list += length + (list[length] == ',');
   }
@@ -620,7 +625,9 @@ int main(int argc, char **argv) {
            "  --counts           instructions per write, by valgrind");
       return 0;
     }
-    if (!value) die(2, "%s is no option, or needs a value; soak --help lists them", argv[i]);
+    if (!value && (argv[i][0] != '-' || !strstr(" --rows --inputs --writes --dim --seed", argv[i])))
+      die(2, "%s is no option; soak --help lists them", argv[i]);
+    if (!value) die(2, "%s needs a value behind it", argv[i]);
     if (!strcmp(argv[i], "--rows")) choose(argv[i], value, kinds, MIRAS_KIND_COUNT, name_of_kind);
     else if (!strcmp(argv[i], "--inputs")) choose(argv[i], value, inputs, INPUTS, name_of_input);
     else if (!strcmp(argv[i], "--writes")) count = (uint64_t)number(argv[i], value, 512, 1e12);

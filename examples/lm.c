@@ -401,7 +401,7 @@ static void no_option(const option *o, const char *text, const char *name, char 
   for (; of->name && strcmp(of->name, text + 2);) of++;
   if (of->name)
     die(2, "%s is no option of %s, but of another command; lm --help lists them", text, name);
-  if (distance(best, text + 2) < 4)
+  if (best[0] && distance(best, text + 2) < 4)
     die(2, "%s is no option of %s; is it --%s? lm --help lists them", text, name, best);
   die(2, "%s is no option of %s; lm --help lists them", text, name);
 }
@@ -445,6 +445,8 @@ static void parse(options *o, const option *table, int argc, char **argv, char c
     const char *text = argv[i];
     char *end = NULL;
     double x = 0;
+    if (text[0] == '-' && text[1] && text[1] != '-')
+      die(2, "%s is no option; they begin with two dashes. lm --help lists them", text);
     if (strncmp(text, "--", 2) != 0) {
       if (got == files) die(2, "%s is one argument too many; lm --help lists what is read", text);
       o->file[got++] = text;
@@ -935,7 +937,7 @@ static void no_set(const miras_model_desc *d, const char *text) {
     if (k == MIRAS_LAYER_KINDS)
       die(2, "--set is \"%s\"; the model has no layers %c, but%s", text, field[0], letters);
   }
-  if (near < 2 * 4)
+  if (near < 2 * 4 && near / 2 < (int)strlen(bare))
     die(2, "--set is \"%s\"; there is no field %s; is it %.*s%s? lm models NAME lists them all",
         text, field, (int)(bare - field), field, best);
   die(2, "--set is \"%s\"; there is no field %s; lm models NAME lists them all", text, field);
@@ -1028,6 +1030,14 @@ static const char *reason(const char *path, miras_result result) {
   if (bytes && miras_model_desc_from(&d, bytes, n) == MIRAS_OK)
     (void)miras_model_size(&d, why, sizeof why);
   free(bytes);
+  if (result == MIRAS_ERR_IO) {
+    FILE *f = fopen(path, "rb");
+    if (!f || (fgetc(f) == EOF && ferror(f))) snprintf(why, sizeof why, "%s", strerror(errno));
+    if (f) fclose(f);
+  } else if (result == MIRAS_ERR_FORMAT) {
+    snprintf(why, sizeof why, "it is no model that lm has written, or it is damaged; models of "
+                              "others are for examples/run.c");
+  }
   return why[0] ? why : miras_result_text(result);
 }
 
@@ -1352,6 +1362,13 @@ static int training_step(training *r) {
   return 1;
 }
 
+static void training_draw(const training *r) {
+  char title[160];
+  snprintf(title, sizeof title, "%s, %lu parameters, %lu steps of %lu tokens", r->name,
+           (unsigned long)r->parameters, (unsigned long)r->step, (unsigned long)(r->rows * r->T));
+  record_svg(&r->history, r->svg, title);
+}
+
 /* What was learned, and whether it lasts. */
 static void training_verdict(const training *r, double final, double stream, size_t kept) {
   const float first = r->history.loss[0];
@@ -1376,7 +1393,6 @@ static void training_report(training *r, double seconds) {
   const options *o = r->o;
   const size_t step = r->step, count = training_kept(r);
   double final, stream;
-  char title[160];
   save_model(r->m, NULL, &r->v, o->out);
   record_csv(&r->history, r->csv);
   signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
@@ -1384,10 +1400,8 @@ static void training_report(training *r, double seconds) {
   if (!(final > r->best)) r->best = final;
   if (step) record_add(&r->history, step - 1, NAN, (float)final);
   stream = mean(score_stream(r->m, kept, count));
-  snprintf(title, sizeof title, "%s, %lu parameters, %lu steps of %lu tokens", r->name,
-           (unsigned long)r->parameters, (unsigned long)step, (unsigned long)(r->rows * r->T));
   record_csv(&r->history, r->csv);
-  record_svg(&r->history, r->svg, title);
+  training_draw(r);
   if (count > 1 && step) training_verdict(r, final, stream, count);
   fprintf(stderr, "wrote %s, %s and %s\n", o->out, r->csv, r->svg);
 
@@ -1431,6 +1445,7 @@ static int train(const options *o, const unsigned char *text, size_t n, const ch
       record_add(&r.history, r.step - 1, NAN, (float)r.val);
     }
     training_save(&r);
+    training_draw(&r);
     fprintf(stderr, "stopped after %lu of %lu steps", (unsigned long)r.step,
             (unsigned long)r.planned);
     if (!stop_signal && !isnan(r.val)) fprintf(stderr, ", validation %.4f nats per token", r.val);

@@ -607,7 +607,7 @@ static void not_opened(const char *model, const char *why) {
   if (!can_be_read(model) && !can_be_read(tensors) && !can_be_read(index))
     die(1, "%s: %s; there is no model.safetensors and no model.safetensors.index.json. Weights in "
            "files of PyTorch (.bin, .pth) become one: python3 examples/to_safetensors.py "
-           "%s/pytorch_model.bin %s", model, why, model, tensors);
+           "%s/pytorch_model*.bin %s", model, why, model, tensors);
   die(1, "%s: %s", model, why);
 }
 

@@ -3,6 +3,7 @@
  *     cc -O2 examples/serve.c -o serve -lm -lpthread && ./serve
  *     ./serve model.safetensors --threads 4 --users 1,16,256,1024
  *     ./serve kda --width 512 --layers 8 --heads 8
+ *     ./serve --help                                every option
  *
  * Without a file the model is a row of the table with random weights, over bytes: what it writes is
  * noise, what it costs is not. All users begin with one prefix, which is fed once; each is a copy
@@ -20,6 +21,9 @@
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +69,17 @@ static void stop(const char *what, const char *why) {
   exit(1);
 }
 
+/* Arguments are wrong. */
+static void mistake(const char *format, ...) {
+  va_list list;
+  fputs("serve: ", stderr);
+  va_start(list, format);
+  vfprintf(stderr, format, list);
+  va_end(list);
+  fputc('\n', stderr);
+  exit(2);
+}
+
 static void *room(size_t count, size_t each) {
   void *p = calloc(count ? count : 1, each);
   if (!p) stop("out of memory", NULL);
@@ -78,6 +93,16 @@ static int by_size(const void *a, const void *b) {
 
 static void must(miras_result result) {
   if (result != MIRAS_OK) stop("a call was refused", miras_result_text(result));
+}
+
+/* A token by its logits; a damaged model ends the program. */
+static int32_t drawn(const house *h, const float *logits, miras_sampling *how) {
+  int32_t token = logits ? miras_sample(logits, (int)h->vocab, how) : -1;
+  size_t i;
+  for (i = 0; token >= 0 && i < h->vocab; i++)
+    if (!(logits[i] < HUGE_VALF)) token = -1;
+  if (token < 0) stop(h->o->model, "its logits are not finite: the weights are damaged");
+  return token;
 }
 
 /* Text that is neither one letter nor noise. */
@@ -117,8 +142,7 @@ static void step(house *h, size_t n, const miras_text *beside) {
   if (beside) h->parts[n] = *beside;
   must(miras_server_feed(h->server, h->parts, n + (beside != NULL), h->logits));
   for (i = 0; i < n; i++)
-    h->users[i].token =
-      miras_sample(h->logits + i * h->vocab, (int)h->vocab, &h->users[i].how);
+    h->users[i].token = drawn(h, h->logits + i * h->vocab, &h->users[i].how);
 }
 
 /* One user by a session, for comparison: tokens per second. */
@@ -135,7 +159,7 @@ static double alone(house *h, int steps) {
     user *u = h->users;
     const double start = now();
     double took;
-    u->token = miras_sample(miras_session_step(s, u->token), (int)h->vocab, &u->how);
+    u->token = drawn(h, miras_session_step(s, u->token), &u->how);
     took = now() - start;
     if (took < best) best = took;
   }
@@ -193,7 +217,7 @@ static void newcomer(house *h, size_t n, size_t piece) {
 
 static int32_t likeliest(const house *h, size_t row) {
   miras_sampling greedy = {0, 0, 0, 0};
-  return miras_sample(h->logits + row * h->vocab, (int)h->vocab, &greedy);
+  return drawn(h, h->logits + row * h->vocab, &greedy);
 }
 
 /* The likeliest continuation of the prefix, with drafts or without. Guesses are what followed the
@@ -242,53 +266,101 @@ static void drafts(house *h) {
 
 /* ---- the program ---- */
 
-static int number(const char *text) {
+static int number(const char *option, const char *text) {
   char *end;
   const long n = strtol(text, &end, 10);
-  if (end == text || *end || n < 1 || n > 1 << 20) stop("a number in 1..1048576 is wanted", text);
+  if (end == text || *end || n < 1 || n > 1 << 20)
+    mistake("%s is \"%s\"; it must be a whole number from 1 to %d", option, text, 1 << 20);
   return (int)n;
 }
 
-static void sizes(options *o, char *list) {
-  char *at;
-  for (o->sizes = 0, at = strtok(list, ","); at && o->sizes < MOST_SIZES; at = strtok(NULL, ","))
-    o->users[o->sizes++] = number(at);
+static void sizes(options *o, const char *list) {
+  for (o->sizes = 0; *list; list += *list == ',') {
+    const size_t n = strcspn(list, ",");
+    char word[16];
+    if (o->sizes == MOST_SIZES) mistake("--users has more than %d numbers", MOST_SIZES);
+    snprintf(word, sizeof word, "%.*s", (int)(n < 15 ? n : 15), list);
+    o->users[o->sizes++] = number("--users", word);
+    list += n;
+  }
+  if (!o->sizes) mistake("--users is empty; it must be numbers with commas between");
+}
+
+static const struct { const char *name; size_t at; const char *help; } numbers[] = {
+  {"--threads", offsetof(options, threads), "cores to use (1)"},
+  {"--rows", offsetof(options, rows), "tokens that a call works on together (256)"},
+  {"--steps", offsetof(options, steps), "calls of every size that are timed (20)"},
+  {"--prompt", offsetof(options, prompt), "tokens of the newcomer's prompt (2048)"},
+  {"--width", offsetof(options, width), "of a row's network, like the next two (256)"},
+  {"--layers", offsetof(options, layers), "(4)"},
+  {"--heads", offsetof(options, heads), "(4)"}};
+
+static void print_help(void) {
+  size_t k;
+  int i;
+  puts("serve: what many users of one model cost\n\n"
+       "  serve                      a row of the table, gated-deltanet, with random weights\n"
+       "  serve MODEL [options]      a model that lm train has written, such as "
+       "model.safetensors\n"
+       "  serve ROW [options]        another row with random weights\n\n"
+       "  --users N,N,...    so many at a time (1,4,16,64,256,1024)");
+  for (k = 0; k < sizeof numbers / sizeof *numbers; k++)
+    printf("  %s N%*s%s\n", numbers[k].name, 17 - (int)strlen(numbers[k].name), "",
+           numbers[k].help);
+  fputs("\nRows:", stdout);
+  for (i = 0; i < MIRAS_KIND_COUNT; i++)
+    printf("%s %s", i % 6 ? "" : "\n ", miras_kind_name((miras_kind)i));
+  putchar('\n');
 }
 
 static void read_options(options *o, int count, char **text) {
-  static const struct { const char *name; size_t at; } numbers[] = {
-    {"--width", offsetof(options, width)},     {"--layers", offsetof(options, layers)},
-    {"--heads", offsetof(options, heads)},     {"--threads", offsetof(options, threads)},
-    {"--rows", offsetof(options, rows)},       {"--steps", offsetof(options, steps)},
-    {"--prompt", offsetof(options, prompt)}};
-  int i;
+  const size_t all = sizeof numbers / sizeof *numbers;
+  int i, model = 0;
   size_t k;
+  for (i = 1; i < count; i++)
+    if (!strcmp(text[i], "--help") || !strcmp(text[i], "-h")) {
+      print_help();
+      exit(0);
+    }
   for (i = 1; i < count; i++) {
-    for (k = 0; k < sizeof numbers / sizeof *numbers; k++)
-      if (i + 1 < count && !strcmp(text[i], numbers[k].name)) {
-        const int n = number(text[++i]);
-        memcpy((char *)o + numbers[k].at, &n, sizeof n);
-        break;
-      }
-    if (k < sizeof numbers / sizeof *numbers) continue;
-    if (i + 1 < count && !strcmp(text[i], "--users")) sizes(o, text[++i]);
-    else if (text[i][0] != '-') o->model = text[i];
-    else
-      stop("[FILE or row] [--users 1,8,64] [--threads 1] [--rows 256] [--steps 20] "
-           "[--prompt 2048] [--width 256] [--layers 4] [--heads 4]", NULL);
+    const char *name = text[i];
+    if (name[0] != '-') {
+      if (model++) mistake("%s: there is a model already: %s", name, o->model);
+      o->model = name;
+      continue;
+    }
+    for (k = 0; k < all && strcmp(name, numbers[k].name);) k++;
+    if (k == all && strcmp(name, "--users"))
+      mistake("there is no option %s; serve --help lists them", name);
+    if (++i == count) mistake("%s needs a value behind it", name);
+    if (k == all) sizes(o, text[i]);
+    else {
+      const int n = number(name, text[i]);
+      memcpy((char *)o + numbers[k].at, &n, sizeof n);
+    }
   }
+  if (o->threads > 256) mistake("--threads is %d; it must be from 1 to 256", o->threads);
+  if (o->width % o->heads)
+    mistake("--width is %d; it must be a multiple of --heads, %d", o->width, o->heads);
+  if (o->rows > 65536) mistake("--rows is %d; it must be from 1 to 65536", o->rows);
 }
 
 static miras_model *open_model(const options *o) {
+  static const char wanted[] = "it must be a row of the table (serve --help lists them) or a file "
+                               "that lm train has written, such as model.safetensors";
   const miras_kind kind = miras_kind_find(o->model);
   miras_model_desc d;
   miras_model *m;
-  char why[256];
+  char why[400];
   if (kind == MIRAS_KIND_COUNT) {
-    miras_result result;
+    miras_result result = MIRAS_OK;
+    errno = 0;
     m = miras_model_open_file(o->model, NULL, NULL, &result);
-    if (!m) stop(o->model, miras_result_text(result));
-    return m;
+    if (m) return m;
+    snprintf(why, sizeof why, "%s; %s", result == MIRAS_ERR_IO && errno ? strerror(errno)
+                                                                        : miras_result_text(result),
+             result == MIRAS_ERR_IO || result == MIRAS_ERR_FORMAT ? wanted : "it cannot be opened");
+    stop(o->model, why);
   }
   miras_model_preset(&d, kind);
   d.vocab = 256, d.width = o->width, d.layers = o->layers, d.heads = o->heads;
@@ -322,7 +394,8 @@ int main(int count, char **text) {
   memset(&h, 0, sizeof h);
   h.o = &o;
   h.model = open_model(&o);
-  if (o.threads > 1 && !(pool = miras_pool_open(o.threads, NULL))) stop("no threads", NULL);
+  if (o.threads > 1 && !(pool = miras_pool_open(o.threads, NULL)))
+    stop("the threads cannot be started", NULL);
   d.rows = o.rows;
   d.parallel = pool ? miras_pool_parallel(pool) : NULL;
   bytes = miras_server_size(h.model, &d, why, sizeof why);

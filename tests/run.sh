@@ -615,7 +615,8 @@ recall_rows=$recall_rows,ttt-linear-memory,ttt-mlp-memory,titans,moneta,yaad
 recall_rows=$recall_rows,retnet,mamba2,deltanet,kda,rwkv7,titans-mag
 quick='-O1 -Wall -Wextra -Werror -DMIRAS_NO_AVX512'
 job 'recall: small networks look pairs up' "$gcc $quick bench/recall.c \
--o '$build/bin/recall' -lm -lpthread && $limit '$build/bin/recall' --quick --model $recall_rows"
+-o '$build/bin/recall' -lm -lpthread && $limit '$build/bin/recall' --quick --model $recall_rows &&
+{ '$build/bin/recall' --set p=2 2>&1 || :; } | grep 'is it memory.p?'"
 job 'soak: 3000 writes of every kind' "$gcc $quick bench/soak.c \
 -o '$build/bin/soak' -lm && $limit '$build/bin/soak' --quick --writes 3000"
 job 'examples/lm.c: its files' "$gcc -O1 -DMIRAS_NO_SIMD examples/lm.c -o '$build/bin/lm' -lm \

@@ -189,13 +189,28 @@ grep -q tokens/s log && say 'a state that cannot be written was found out at the
 "$run" >log 2>&1; expect 2 'a model is needed' $?
 "$run" --help >log 2>&1; expect 0 'tokens N .*(256)' $?
 mkdir none.yet python && touch python/pytorch_model.bin
-"$run" none.yet >log 2>&1; expect 1 'to_safetensors.py none.yet/pytorch_model.bin' $?
+"$run" none.yet >log 2>&1
+expect 1 'to_safetensors.py none.yet/pytorch_model\*.bin none.yet/model' $?
 "$run" python/pytorch_model.bin >log 2>&1; expect 1 'to_safetensors.py python/pytorch_model' $?
 "$run" text >log 2>&1; expect 1 'cannot be opened' $?
 echo text >text; "$run" text >log 2>&1; expect 1 'none that lm has written' $?
 "$run" missing --ids <twenty >log 2>&1; expect 1 'cannot be opened' $?
 echo 4 48 | "$run" "$model" --ids >log 2>&1; expect 1 '48 is no token' $?
 echo 4 x | "$run" "$model" --ids >log 2>&1; expect 1 'more than numbers: x' $?
+
+# What the converter refuses, before it looks for torch.
+if command -v python3 >/dev/null; then
+  converter="python3 $top/examples/to_safetensors.py"
+  cp own.safetensors copy.safetensors
+  $converter >log 2>&1; expect 2 'are needed' $?
+  $converter --help >log 2>&1; expect 0 'runs nothing' $?
+  $converter missing.bin x.safetensors >log 2>&1; expect 1 'missing.bin is not there' $?
+  $converter python x.safetensors >log 2>&1; expect 1 'python is a folder' $?
+  $converter text x >log 2>&1; expect 2 'must end in .safetensors' $?
+  $converter text none/x.safetensors >log 2>&1; expect 1 'its folder none is not there' $?
+  $converter copy.safetensors ./copy.safetensors >log 2>&1; expect 2 'would be replaced' $?
+  cmp -s own.safetensors copy.safetensors || say 'the converter replaced what it reads'
+fi
 
 # A vocabulary of tokens of several bytes: the longest first, and back again.
 cat >vocab <<'END'
