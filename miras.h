@@ -947,6 +947,9 @@ typedef struct miras_desc {
                               step to first order, on matrices with L2 exactly Longhorn's eta / (1 +
                               eta k.k). J: how far weights move with A, 1 without a link, of
                               others see room @27; c: p - 1 of the L_p biases with p > 2, else 1.
+                              0 -> 1 where steps would grow by their own size (L_p biases with
+                              p > 2, no inner norm, and a retention that does not bound weights:
+                              all, L2, L2 both, the elastic nets, L_q), else no bound.
                               2: nor does it where layers move together, which slopes do not see: no
                               layer below the last gains more than about four times what it says
                               (room @51); the same as 1 where there is one layer.
@@ -2275,7 +2278,7 @@ enum { MIRAS__WORD, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT, MIRAS__
 enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE };
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
-       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7 };
+       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7, MIRAS__LIKE_BIAS = -8 };
 
 typedef struct miras__field {
   const char *name;        /* as in files                                                        */
@@ -2384,7 +2387,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.toward, 3, MIRAS_TOWARD_COUNT, "retention not all", "nothing initial"),
   {MIRAS__AT("memory.reset_every", l.memory.reset_every), MIRAS__WHOLE, 3, MIRAS__STATE,
    0, (float)(INT_MAX - 127), 0, NULL, ""},
-  MIRAS__N(memory.bounded_step, 3, 0, 2, 0, "architecture not kv-cache"),
+  MIRAS__N(memory.bounded_step, 3, 0, 2, MIRAS__LIKE_BIAS, "architecture not kv-cache"),
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
 #ifndef MIRAS_NO_MODEL
   MIRAS__N(fixed_gates, 3, 0, 31, 0, "type not rwkv"),
@@ -2834,7 +2837,19 @@ static void miras__find_custom(miras__case *c) {
   if (d->retention == MIRAS_CUSTOM_RETENTION) c->has_link = own && own->link && own->link_adjoint;
 }
 
-/* A default that is not 0. */
+/* Can the steps of these choices grow by their own size? The gradient of |r|^p with p > 2 grows
+ * faster than r: once a step overshoots by more than r was, each one does by more than the one
+ * before, and within tens of tokens the state is no number. What keeps r within limits are a norm
+ * behind the weights and links whose weights are bounded. */
+static int miras__runs_away(const miras_desc *d) {
+  return (d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH) && d->p > 2 && !d->inner_norm &&
+         (d->algorithm == MIRAS_GRADIENT_DESCENT || d->algorithm == MIRAS_MOMENTUM) &&
+         (d->retention == MIRAS_RETAIN_ALL || d->retention == MIRAS_RETAIN_L2 ||
+          d->retention == MIRAS_RETAIN_L2_BOTH || d->retention == MIRAS_RETAIN_ELASTIC ||
+          d->retention == MIRAS_RETAIN_ELASTIC_FTRL || d->retention == MIRAS_RETAIN_LQ);
+}
+
+/* A default that is not always 0. */
 static void miras__set_default(miras__case *c, const miras__field *f) {
   const miras_desc *d = &c->l.memory;
   double x = (double)f->normal;
@@ -2856,6 +2871,7 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       if (x < 32) x = 32;
       if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
       break;
+    case MIRAS__LIKE_BIAS: x = miras__runs_away(d); break;
     case MIRAS__LIKE_NORM:
       x = d->inner_norm && (d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE)
               ? 3 * sqrt((double)d->value_dim) : 1;

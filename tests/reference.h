@@ -147,6 +147,23 @@ REF uint64_t ref_age(const miras_desc *d, int h, uint64_t t) {
 }
 
 /* The defaults that the comments in miras_desc promise. */
+/* Do steps grow by their own size, |r|^(p-1) with p > 2, with no norm and no link that keeps r within
+ * limits? Then 0 in bounded_step stands for 1. */
+REF int ref_runs_away(const miras_desc *d) {
+  if (d->bias != MIRAS_LP && d->bias != MIRAS_LP_SMOOTH) return 0;
+  if (!(d->p > 2.0f) || d->inner_norm) return 0;
+  if (d->algorithm != MIRAS_GRADIENT_DESCENT && d->algorithm != MIRAS_MOMENTUM) return 0;
+  switch (d->retention) {
+    case MIRAS_RETAIN_ALL:
+    case MIRAS_RETAIN_L2:
+    case MIRAS_RETAIN_L2_BOTH:
+    case MIRAS_RETAIN_ELASTIC:
+    case MIRAS_RETAIN_ELASTIC_FTRL:
+    case MIRAS_RETAIN_LQ: return 1;
+    default: return 0;
+  }
+}
+
 REF miras_desc ref_resolve(const miras_desc *given) {
   miras_desc d = *given;
   if (d.batch == 0) d.batch = 1;
@@ -173,6 +190,7 @@ REF miras_desc ref_resolve(const miras_desc *given) {
   if (!(d.q > 0.0f)) d.q = 4.0f;
   if (!(d.sharpness > 0.0f)) d.sharpness = 10.0f;
   if (!(d.simplex > 0.0f)) d.simplex = 1.0f;
+  if (d.bounded_step == 0) d.bounded_step = ref_runs_away(&d);
   return d;
 }
 

@@ -2634,6 +2634,50 @@ static void test_streams(void **state) {
   finish();
 }
 
+/* A bias that grows faster than its residual, put into every row's model: logits of 256 tokens and
+ * the losses of three steps are finite, or the descriptor is refused. */
+static void test_growing_biases(void **state) {
+  static const char *const exponents[] = {"3", "5"};
+  int kind, n;
+  (void)state;
+  for (kind = 0; kind < MIRAS_KIND_COUNT; kind++)
+    for (n = 0; n < 4; n++) {
+      miras_trainer_desc of;
+      miras_adamw_options options;
+      miras_model_desc d;
+      miras_model *m;
+      miras_session *s;
+      miras_trainer *t;
+      int32_t token[65];
+      int i, j;
+      miras_model_preset(&d, (miras_kind)kind);
+      d.vocab = 64, d.width = 64, d.heads = 2, d.layers = 4, d.seed = (uint64_t)n + 1;
+      if (d.layer[0].memory.window > 32) d.layer[0].memory.window = 32;
+      assert_int_equal(miras_model_desc_set(&d, "memory.bias", n % 2 ? "lp-smooth" : "lp"), MIRAS_OK);
+      assert_int_equal(miras_model_desc_set(&d, "memory.p", exponents[n / 2]), MIRAS_OK);
+      if (!miras_model_size(&d, NULL, 0)) continue;
+      m = miras_model_open(&d, NULL);
+      s = miras_session_open(m, NULL);
+      for (i = 0; i < 256; i++) {
+        const float *logits = miras_session_step(s, (i * 37 + i / 7) % 64);
+        for (j = 0; j < 64; j++) assert_true(fabsf(logits[j]) < 1e6f);
+      }
+      miras_session_close(s);
+      memset(&of, 0, sizeof of);
+      memset(&options, 0, sizeof options);
+      of.context = 64, options.clip = 1;
+      t = miras_trainer_open(m, &of, NULL);
+      for (i = 0; i < 65; i++) token[i] = (i * 37 + i / 7) % 64;
+      for (i = 0; i < 3; i++) {
+        assert_true(miras_trainer_loss(t, token, token + 1, 1, 64, 1) < 100);
+        miras_trainer_backward(t);
+        assert_true(miras_trainer_step(t, &options, 3e-3f) < 1e30f);
+      }
+      miras_trainer_close(t);
+      miras_model_close(m);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_views),
@@ -2653,6 +2697,7 @@ int main(void) {
     cmocka_unit_test(test_neighbours),
     cmocka_unit_test(test_training),
     cmocka_unit_test(test_learns),
+    cmocka_unit_test(test_growing_biases),
     cmocka_unit_test(test_resume),
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_adamw),
