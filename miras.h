@@ -2609,12 +2609,14 @@ static double miras__number(const void *base, const miras__field *f) {
   return f->kind == MIRAS__REAL ? (double)miras__bits_real(bits) : (double)(int32_t)bits;
 }
 
-/* The next word of a list or condition into word[32]; 0 at its end. */
+/* The next word of a list or condition into word[32], which has room for any of the tables; 0 at
+ * its end. */
 static int miras__next_word(char *word, const char **text) {
   const char *from = *text;
   int n = 0;
   while (*from == ' ') from++;
-  while (*from && *from != ' ' && *from != ',') word[n++] = *from++;
+  for (; *from && *from != ' ' && *from != ','; from++)
+    if (n < 31) word[n++] = *from;
   word[n] = 0;
   *text = from;
   return n > 0;
@@ -2682,9 +2684,9 @@ static const char *miras__name(const miras__field *f, int inside) {
 
 /* The field or fact that a condition names; a memory's before a model's. */
 static const miras__field *miras__named(const char *name) {
-  const miras__field *f = miras__fields;
-  while (!miras__same(miras__name(f, 0), name)) f++;
-  MIRAS_ASSERT(f < miras__fields + MIRAS__FIELDS);   /* the tables are right */
+  const miras__field *f = miras__fields, *last = miras__fields + MIRAS__FIELDS - 1;
+  while (f < last && !miras__same(miras__name(f, 0), name)) f++;
+  MIRAS_ASSERT(miras__same(miras__name(f, 0), name));   /* the tables are right */
   return f;
 }
 
@@ -7518,9 +7520,11 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
  *   xa = x A, xs = x S, xb = x B       A <- left A + (1 - left) B [+ adds S] - (g y) d'
  *                                      S <- stays S - (n y) d'
  * Per entry of A there are 3 operations, 2 more with B, 5 with S, 2 for each product with x, and 8
- * bytes to and from memory, 4 more of B, 8 of S. Rows by fours, so that xa, xb, xs are loaded and
- * stored once for four. AVX2, a token of a memory of 64 x 256 x 64 with chunk 1, one head: titans
- * 25.2 to 15.4 us, ttt-mlp 14.6 to 11.2. */
+ * bytes to and from memory, 4 more of B, 8 of S. Bits are those of the kernels that it replaces but
+ * for the sign of a zero: -0 less a product that is 0 stays -0, where gemm has +0. Rows by fours, so
+ * that xa, xb, xs are loaded and stored once for four. AVX2, a token of a memory of 64 x 256 x 64
+ * with chunk 1, one head: titans 25.2 to 15.4 us, ttt-mlp 14.6 to 11.2, before - g y d' was one
+ * operation instead of three. */
 MIRAS__ALWAYS void miras__pair_part(size_t rows, const miras__arrival *f, const vf *gy,
                                     const vf *ny, const vf *x, size_t at, size_t j, size_t some) {
   const size_t out = f->out;
@@ -7554,13 +7558,11 @@ MIRAS__ALWAYS void miras__pair_part(size_t rows, const miras__arrival *f, const 
       V_UNROLL for (r = 0; r < rows; r++) sum = V_FMA(x[r], s[r], sum);
       V_STORE_N(f->xs + j, sum, some);
     }
-    V_UNROLL for (r = 0; r < rows; r++) {
-      s[r] = V_FMA(ny[r], d, V_NEG(V_MUL(stays, s[r])));
-      V_STORE_N(f->s + at + r * out, V_SUB(V_ZERO(), s[r]), some);
-    }
+    V_UNROLL for (r = 0; r < rows; r++)
+      V_STORE_N(f->s + at + r * out, V_FNMA(ny[r], d, V_MUL(stays, s[r])), some);
   }
   V_UNROLL for (r = 0; r < rows; r++)
-    V_STORE_N(f->a + at + r * out, V_SUB(V_ZERO(), V_FMA(gy[r], d, V_NEG(a[r]))), some);
+    V_STORE_N(f->a + at + r * out, V_FNMA(gy[r], d, a[r]), some);
 }
 
 MIRAS__ALWAYS void miras__pair_rows(size_t rows, const miras__arrival *f, size_t i) {
@@ -11466,10 +11468,11 @@ static void miras__look_layer(miras__chunk *c, int l, const miras__look *x) {
 }
 
 /* What home adds per channel, with h = (1 - a) inv:
- *   by output, h (.) (x B):  bt = h (.) bz, bB += x' bt, left in t1; u = x B: ba -= inv bz (.) u,
+ *   by output, h (.) (x B):  bt = h (.) bz, bB += x' bt, left in t1; u = x B:
  *                            binv += sum bz (.) (1 - a) (.) u
- *   by input, (h (.) x) B:   bu = bz B', bx += h (.) bu, bB += (h (.) x)' bz; ba -= inv bu (.) x,
- *                            binv += sum bu (.) (1 - a) (.) x */
+ *   by input, (h (.) x) B:   bu = bz B', bx += inv bu, bB += (h (.) x)' bz,
+ *                            binv += sum bu (.) (1 - a) (.) x
+ * What ba and, by input, bx lose came with W - inv B (miras__look_layer_bwd). */
 static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x,
                                     const float *bz) {
   const miras__kernels *K = c->K;
@@ -11483,21 +11486,29 @@ static void miras__channel_home_bwd(miras__chunk *c, int l, const miras__look *x
   if (by_input) miras__through(&c->net, MIRAS__SET | MIRAS__NT, l, c->net.t2, bz, c->home, m);
   else miras__through(&c->net, MIRAS__SET, l, c->net.bz[l], q, c->home, m);   /* not in use yet */
   K->mul(c->mixed, one, other, m * n);
-  K->axpy_rows(c->ba + at, apart, -inv, NULL, 0, c->mixed, n, m, n);
   K->rest(c->left, c->ca + at, 1, (m - 1) * apart + n);
   K->dot_rows(1, c->binv + l, 0, c->left, apart, c->mixed, n, m, n);
   K->scale(c->left, inv, c->left, (m - 1) * apart + n);
-  if (by_input) K->muladd_rows(c->net.t3, in, c->left, apart, one, in, m, in);
+  if (by_input) K->axpy_rows(c->net.t3, in, inv, NULL, 0, one, in, m, in);
   miras__gate(K, 1, t, c->left, apart, by_input ? other : one, m, n);
   miras__through(&c->net, MIRAS__ADD | MIRAS__TN, l, c->bhome, by_input ? t : q,
                  by_input ? bz : t, m);
+}
+
+/* W - inv B in layer l, where what the close needs of A_C lay. W and B are large and near to each
+ * other where memories return; the difference of their products with x had lost what it is of. */
+static const float *miras__away(const miras__chunk *c, int l, const float *w) {
+  const size_t at = c->p->offset[l], size = (size_t)c->p->in[l] * (size_t)c->p->out[l];
+  c->K->copy(c->ac + at, w + at, size);
+  c->K->axpy(c->ac + at, -c->inv[l], c->home + at, size);
+  return c->ac;
 }
 
 /* Adjoint of look_layer, bx in t3 from bz; += bw, bs, bhome, binv, what pairs and coefficients
  * receive.
  *   T1 = bz W' (by output T1 = bz, x = x W):  ba_t += T1_t . x_t, per channel (.);  bx = a (.) T1
  *   bW += x' (a (.) bz), by input (a (.) x)' bz
- *   home: T3 = bz B', h = (1 - a_t) inv:  ba_t -= inv T3_t . x_t,  bx += h T3,  bB += x' (h bz)
+ *   home: T1 is of W - inv B; T3 = bz B', h = (1 - a_t) inv:  bx += inv T3,  bB += x' (h bz)
  *   T2 = bz S',  bf_t += inv T2_t . x_t,  bx += f_t inv T2,  bS += x' (f_t inv bz)
  *   bP = -bz d' inv (lower),  bG += bP (x y'),  b(x y') = bP G,  bd -= inv P' bz
  *   bx += b(x y') y,  by += b(x y')' x
@@ -11515,18 +11526,18 @@ static void miras__look_layer_bwd(miras__chunk *c, int l, const miras__look *x, 
   const float *a = c->ca + first * c->wide, *f = c->cf + first, inv = c->inv[l];
   float *q = x->pass.x[l], *bx = c->net.t3, *t = c->net.t1, *u = c->net.t2, *pack = c->net.pack;
   float *ba = c->ba + first * c->wide, *binv = c->binv + l;
-  if (by == 2 && x->a) miras__through(n, MIRAS__SET, l, t, q, x->w, m);
-  else miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, bz, x->w, m);
+  const float *away = x->a && c->home ? miras__away(c, l, x->w) : x->w;
+  if (by == 2 && x->a) miras__through(n, MIRAS__SET, l, t, q, away, m);
+  else miras__through(n, MIRAS__SET | MIRAS__NT, l, bx, bz, away, m);
   if (!x->a) {
     miras__through(n, MIRAS__ADD | MIRAS__TN, l, bw, q, bz, m);
     return;
   }
-  if (scalar_home) {                             /* T1 - inv T3, and a_t of that on top of inv T3 */
+  if (scalar_home) {
     miras__through(n, MIRAS__SET | MIRAS__NT, l, t, bz, c->home, m);
     K->rest(c->left, a, 1, (m - 1) * descents + 1);
     K->dot_rows(0, c->line, 1, t, in, q, in, m, in);
     K->dot_rows(1, binv, 0, c->left, descents, c->line, 1, m, 1);
-    K->axpy_rows(bx, in, -inv, NULL, 0, t, in, m, in);
   }
   if (by == 2) miras__gate_bwd(K, by, ba, apart, bz, t, m, out);
   else miras__gate_bwd(K, by, ba, apart, bx, q, m, in);
@@ -17935,7 +17946,8 @@ static const miras__layer_type miras__mag_layer = {
 /* Titans' memory as context (Behrouz et al. 2024). A text is cut into segments of `window` tokens.
  * With h = norm(x), the memory M_t that room @76 has after token t, s the last token before t's
  * segment, and P the persistent pairs, token t
- *   r_t   = M_s(q_t)                                  recalls; q_t = silu(conv(h_t W_q))
+ *   r_t   = M_s(q_t)                                  recalls; q_t = silu(conv(h_t W_q)), at the
+ *                                                     length that key_map gives keys
  *   y_t   = attention(h_t W_aq; P, (r_i, h_i) W_ak, (r_i, h_i) W_av; i of the segment, i <= t)
  *   M_t   = M_(t-1) learns the pair of y_t            k, v = silu(conv(y_t W_k, y_t W_v)), gates of
  *                                                     y_t

@@ -783,6 +783,82 @@ static void check_gradient(const miras_desc *given, int before, int T, uint64_t 
   taping_close(&t);
 }
 
+/* A call of a chunk's tokens is its tokens one by one, to the bit, where features are many: keys of
+ * 96 in pairs are 4,753, in columns of 32. */
+static void test_features_many(void **state) {
+  enum { N = 96, DV = 8, T = 32 };
+  float *key = (float *)zeros(T * N, sizeof(float)), *value = (float *)zeros(T * DV, sizeof(float));
+  float *all = (float *)zeros(T * DV, sizeof(float)), *one = (float *)zeros(T * DV, sizeof(float));
+  (void)state;
+  if (MIRAS_TEST_SHARE == 1) {
+    miras_memory *m[2];
+    miras_tokens x;
+    miras_desc d;
+    start();
+    random_state = 9;
+    for (int i = 0; i < T * N; i++) key[i] = uniform(-0.1f, 0.1f);
+    for (int i = 0; i < T * DV; i++) value[i] = uniform(-1.0f, 1.0f);
+    miras_preset(&d, MIRAS_MESA);
+    d.key_dim = N;
+    d.value_dim = DV;
+    d.chunk = T;
+    d.heads = d.iterations = 1;
+    d.feature = MIRAS_FEATURE_POLY2;
+    for (int i = 0; i < 2; i++) m[i] = miras_memory_open(&d, NULL);
+    memset(&x, 0, sizeof x);
+    x.key = x.query = key;
+    x.value = value;
+    x.length = T;
+    if (miras_forward(m[0], &x, all, NULL) != MIRAS_OK) failed("a call: %s", label(&d));
+    x.length = 1;
+    for (int t = 0; t < T; t++, x.key = x.query = x.key + N, x.value += DV)
+      if (miras_forward(m[1], &x, one + t * DV, NULL) != MIRAS_OK) failed("token %d", t);
+    if (memcmp(all, one, T * DV * sizeof *all) != 0) failed("a call is not its tokens");
+    for (int i = 0; i < 2; i++) miras_memory_close(m[i]);
+    finish();
+  }
+  free(key);
+  free(value);
+  free(all);
+  free(one);
+}
+
+/* Where a memory is hardly away from the B that it returns to, a keep gate's gradient is of their
+ * difference, not the difference of what either says. Each is of float, so that 2^-24 B / (A - B)
+ * cannot be had. */
+static void test_gradient_near(void **state) {
+  (void)state;
+  start();
+  random_state = 5;
+  for (int i = 0; i < 6; i++) {
+    double top = 0, most = 0;
+    gradient g;
+    miras_desc d;
+    taping t;
+    miras_preset(&d, MIRAS_TTT_LINEAR);
+    d.key_dim = d.value_dim = 48;
+    d.chunk = 4;
+    d.heads = 1;
+    d.bounded_step = 0;
+    d.toward = MIRAS_TOWARD_INITIAL;
+    d.keep_gate = i % 2 ? MIRAS_GATE_CHANNEL : MIRAS_GATE_HEAD;
+    d.step = 1e-3f;
+    if (!taping_open(&t, &d, 8, 8, 40u + (uint64_t)i)) continue;
+    g = (gradient){"keep", t.x.in[KEEP].d, t.dx[KEEP], t.x.in[KEEP].count, t.x.per[KEEP], 0, 0};
+    for (size_t j = 0; j < g.count; j++) top = fmax(top, fabs((double)g.grad[j]));
+    for (size_t j = 0; j < g.count; j += 1 + g.count / 32) {
+      double should;
+      if (difference(&t.f, g.values + j, 0, 0, &should))
+        most = fmax(most, fabs((double)g.grad[j] - should) / top);
+    }
+    printf("  %s: keep gradients within %.1e of the largest\n", i % 2 ? "channels" : "heads",
+           most);
+    if (!(most <= 8e-6)) failed("keep gradient off by %.1e: %s", most, label(&d));
+    taping_close(&t);
+  }
+  finish();
+}
+
 static void gradient_start(void) {
   start();
   random_state = 5;
@@ -798,6 +874,30 @@ static void gradient_finish(void) {
   if (excused > 4 && excused * 100 > checked_gradients) failed("too many are excused");
   if (skipped_coordinates * 100 > checked_coordinates) failed("too many coordinates were skipped");
   finish();
+}
+
+/* Heads as large as published models have them: products there go other ways than at small sizes,
+ * in blocks of 16 rows and, of 256 columns, through scratch of another size. */
+static void test_gradient_heads(void **state) {
+  static const miras_kind kinds[] = {MIRAS_DELTANET, MIRAS_GATED_DELTANET, MIRAS_LONGHORN,
+                                     MIRAS_KDA, MIRAS_RWKV7};
+  static const int sizes[][2] = {{256, 256}, {128, 216}, {160, 240}};
+  (void)state;
+  gradient_start();
+  for (int i = 0; i < COUNT(kinds); i++)
+    for (int s = 0; s < (MIRAS_TEST_SHARE > 1 ? 1 : COUNT(sizes)); s++) {
+      taping t;
+      miras_desc d;
+      miras_preset(&d, kinds[i]);
+      d.key_dim = sizes[s][0];
+      d.value_dim = sizes[s][1];
+      d.heads = 1;
+      d.chunk = s == 2 ? 8 : 1;
+      if (!taping_open(&t, &d, 0, 20, 70u + (uint64_t)(3 * i + s))) continue;
+      check_inputs(&t, 8);
+      taping_close(&t);
+    }
+  gradient_finish();
 }
 
 /* What a case that names a bias in the first pool takes in later ones. */
@@ -1959,6 +2059,9 @@ int main(void) {
     cmocka_unit_test(test_long),
     cmocka_unit_test(test_ragged),
     cmocka_unit_test(test_gradient_state),
+    cmocka_unit_test(test_gradient_near),
+    cmocka_unit_test(test_gradient_heads),
+    cmocka_unit_test(test_features_many),
     cmocka_unit_test(test_gradient_more),
     cmocka_unit_test(test_gradient_chained),
     cmocka_unit_test(test_bits),
