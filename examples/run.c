@@ -15,6 +15,7 @@
  *     --temperature T, --top-k K, --top-p P, --seed S    0.8, all, all, 1; 0 takes the likeliest
  *     --weights W          float, bf16, f16 or q8: how matrices are held
  *     --window N           tokens that attention sees at most; without it what the model says
+ *     --ignore FIELDS      of config.json that count as not there, with commas between
  *     --limit BYTES        the most that the model, and a session of it, may take
  *     --vocab FILE         RWKV's vocabulary: lines of id, Python literal, length
  *     --cache FILE         of prompts: what has been read of this one before is not read again
@@ -291,7 +292,7 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
 /* ---- the program ----------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *prompt, *file, *weights, *vocab, *cache, *state, *save_state, *save;
+  const char *model, *prompt, *file, *weights, *ignore, *vocab, *cache, *state, *save_state, *save;
   long count, stop, window;
   double limit;
   int ids, score, info;
@@ -329,6 +330,7 @@ static options read_options(int argc, char **argv) {
     else if (strcmp(a, "--file") == 0) o.file = x;
     else if (strcmp(a, "--weights") == 0) o.weights = x;
     else if (strcmp(a, "--vocab") == 0) o.vocab = x;
+    else if (strcmp(a, "--ignore") == 0) o.ignore = x;
     else if (strcmp(a, "--cache") == 0) o.cache = x;
     else if (strcmp(a, "--state") == 0) o.state = x;
     else if (strcmp(a, "--save-state") == 0) o.save_state = x;
@@ -370,15 +372,12 @@ static miras_model *open_model(const options *o) {
     m = miras_model_open_file(o->model, &d, NULL, &result);
   if (m) return m;
   if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
-  if (miras_checkpoint_desc(&d, o->model, NULL, why, sizeof why) != MIRAS_OK)
+  if (miras_checkpoint_desc_without(&d, o->model, o->ignore, NULL, why, sizeof why) != MIRAS_OK)
     die(1, "%s: %s", o->model, why);
   for (i = 0; o->window && i < MIRAS_LAYER_KINDS; i++)
     if (d.layer[i].window > o->window) d.layer[i].window = (int)o->window;
-  if (!miras_model_size(&d, why, sizeof why)) die(1, "%s: %s", o->model, why);
-  m = miras_model_open(&d, NULL);
-  if (!m) die(1, "%s: there is not enough memory", o->model);
-  if (miras_checkpoint_load(m, o->model, why, sizeof why) != MIRAS_OK)
-    die(1, "%s: %s", o->model, why);
+  m = miras_checkpoint_open(&d, o->model, o->ignore, NULL, why, sizeof why);
+  if (!m) die(1, "%s: %s", o->model, why);
   return m;
 }
 
