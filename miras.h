@@ -18573,10 +18573,12 @@ static MIRAS__COLD size_t miras__model_bytes_of(miras_model *m, char *why, size_
 
 /* ---- building ---- */
 
-static void miras__model_draw(miras_model *m) {
+/* Initial values, of which those of matrices are most of the work; and what layers keep beside what
+ * they learn, which is needed in any case. */
+static void miras__model_draw(miras_model *m, int matrices) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t i;
-  for (i = 0; i < (size_t)m->view_count; i++) {
+  for (i = 0; matrices && i < (size_t)m->view_count; i++) {
     const miras_view *v = &m->views[i];
     if (v->decay && m->desc.weights) continue;
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
@@ -18592,8 +18594,8 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
   return miras__model_bytes_of(&draft.model, why, why_size);
 }
 
-/* Every offset is checked by miras__model_bytes_of. draw: are there initial values, or is all that
- * is learned written next? */
+/* Every offset is checked by miras__model_bytes_of. draw: are there initial values, or does the
+ * caller write all that is learned next? */
 static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
                                                   size_t room, const miras_allocator *allocator,
                                                   int draw) {
@@ -18607,7 +18609,7 @@ static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, voi
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
   if (m->packed_bytes) memset(m->packed, 0, m->packed_bytes);
-  if (draw) miras__model_draw(m);
+  miras__model_draw(m, draw);
   return m;
 }
 
