@@ -1736,6 +1736,18 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
  * checked first, and then read piece by piece: when a disk fails meanwhile, m is a mixture. */
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
                                              size_t why_size);
+/* The same, but fields of config.json in `ignored`, a list with blanks or commas between, count as
+ * not there: for those that you know to change nothing. NULL: none. */
+MIRAS_API miras_result miras_checkpoint_desc_without(miras_model_desc *d, const char *path,
+                                                     const char *ignored,
+                                                     const miras_allocator *allocator, char *why,
+                                                     size_t why_size);
+/* miras_model_open and miras_checkpoint_load in one, without initial values that the tensors would
+ * replace: d is what miras_checkpoint_desc_without says of path. NULL, and why in words. */
+MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
+                                             const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size);
 #endif
 #ifndef MIRAS__NO_TRAINER
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
@@ -2278,7 +2290,8 @@ enum { MIRAS__WORD, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT, MIRAS__
 enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE };
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
-       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7, MIRAS__LIKE_BIAS = -8 };
+       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7,
+       MIRAS__LIKE_BIAS = -8 };
 
 typedef struct miras__field {
   const char *name;        /* as in files                                                        */
@@ -19014,10 +19027,12 @@ static MIRAS__COLD size_t miras__model_bytes_of(miras_model *m, char *why, size_
 
 /* ---- building ---- */
 
-static void miras__model_draw(miras_model *m) {
+/* Initial values, of which those of matrices are most of the work; and what layers keep beside what
+ * they learn, which is needed in any case. */
+static void miras__model_draw(miras_model *m, int matrices) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t i;
-  for (i = 0; i < (size_t)m->view_count; i++) {
+  for (i = 0; matrices && i < (size_t)m->view_count; i++) {
     const miras_view *v = &m->views[i];
     if (v->decay && m->desc.weights) continue;
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
@@ -19033,9 +19048,11 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
   return miras__model_bytes_of(&draft.model, why, why_size);
 }
 
-/* Every offset is checked by miras__model_bytes_of. */
+/* Every offset is checked by miras__model_bytes_of. draw: are there initial values, or does the
+ * caller write all that is learned next? */
 static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
-                                                  size_t room, const miras_allocator *allocator) {
+                                                  size_t room, const miras_allocator *allocator,
+                                                  int draw) {
   miras__draft draft;
   miras_model *m = &draft.model;
   if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return NULL;
@@ -19046,17 +19063,17 @@ static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, voi
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
   if (m->packed_bytes) memset(m->packed, 0, m->packed_bytes);
-  miras__model_draw(m);
+  miras__model_draw(m, draw);
   return m;
 }
 
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
-  return buffer ? miras__model_make(d, buffer, bytes, NULL) : NULL;
+  return buffer ? miras__model_make(d, buffer, bytes, NULL, 1) : NULL;
 }
 
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator) {
-  return miras__model_make(d, NULL, 0, allocator);
+  return miras__model_make(d, NULL, 0, allocator, 1);
 }
 
 MIRAS_API void miras_model_close(miras_model *m) {
@@ -20813,8 +20830,20 @@ static void miras__set64(unsigned char *p, uint64_t x) {
   miras__set32(p + 4, (uint32_t)(x >> 32));
 }
 
+/* The sums of all choices among constants: an entry of a table whose place has a bit for each. */
+#define MIRAS__CRC_1(x, a) (x), (x) ^ (a)
+#define MIRAS__CRC_2(x, a, b) MIRAS__CRC_1(x, a), MIRAS__CRC_1((x) ^ (b), a)
+#define MIRAS__CRC_3(x, a, b, c) MIRAS__CRC_2(x, a, b), MIRAS__CRC_2((x) ^ (c), a, b)
+#define MIRAS__CRC_4(x, a, b, c, d) MIRAS__CRC_3(x, a, b, c), MIRAS__CRC_3((x) ^ (d), a, b, c)
+#define MIRAS__CRC_6(x, a, b, c, d, e, f) \
+  MIRAS__CRC_4(x, a, b, c, d), MIRAS__CRC_4((x) ^ (e), a, b, c, d), \
+  MIRAS__CRC_4((x) ^ (f), a, b, c, d), MIRAS__CRC_4((x) ^ (e) ^ (f), a, b, c, d)
+#define MIRAS__CRC_8(x, a, b, c, d, e, f, g, h) \
+  MIRAS__CRC_6(x, a, b, c, d, e, f), MIRAS__CRC_6((x) ^ (g), a, b, c, d, e, f), \
+  MIRAS__CRC_6((x) ^ (h), a, b, c, d, e, f), MIRAS__CRC_6((x) ^ (g) ^ (h), a, b, c, d, e, f)
+
 /* CRC-32C (Castagnoli): start with 0; pass the last result on to continue. Four bits at a time by
- * a table of the checksums of four bits. Where that pays, and the stack has room, eight bytes at a
+ * a table of the checksums of four bits. Where 8 KiB of constants are no matter, eight bytes at a
  * time: t[256 k + b] is the checksum of the byte b with k zeros behind it. */
 static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
   static const uint32_t half[16] = {
@@ -20822,21 +20851,33 @@ static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
     0x7198540du, 0x82f63b78u, 0x92a8fc17u, 0xa24bb5a6u, 0xb21572c9u, 0xc38d26c4u, 0xd3d3e1abu,
     0xe330a81au, 0xf36e6f75u};
   const unsigned char *p = (const unsigned char *)bytes;
+#if !defined(__OPTIMIZE_SIZE__) && SIZE_MAX > 0xffffffffu
+  static const uint32_t t[8 * 256] = {
+    MIRAS__CRC_8(0u, 0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu, 0x105ec76fu,
+                 0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u),
+    MIRAS__CRC_8(0u, 0x13a29877u, 0x274530eeu, 0x4e8a61dcu, 0x9d14c3b8u, 0x3fc5f181u,
+                 0x7f8be302u, 0xff17c604u, 0xfbc3faf9u),
+    MIRAS__CRC_8(0u, 0xa541927eu, 0x4f6f520du, 0x9edea41au, 0x38513ec5u, 0x70a27d8au,
+                 0xe144fb14u, 0xc76580d9u, 0x8b277743u),
+    MIRAS__CRC_8(0u, 0xdd45aab8u, 0xbf672381u, 0x7b2231f3u, 0xf64463e6u, 0xe964b13du,
+                 0xd725148bu, 0xaba65fe7u, 0x52a0c93fu),
+    MIRAS__CRC_8(0u, 0x38116facu, 0x7022df58u, 0xe045beb0u, 0xc5670b91u, 0x8f2261d3u,
+                 0x1ba8b557u, 0x37516aaeu, 0x6ea2d55cu),
+    MIRAS__CRC_8(0u, 0xef306b19u, 0xdb8ca0c3u, 0xb2f53777u, 0x6006181fu, 0xc00c303eu,
+                 0x85f4168du, 0x0e045bebu, 0x1c08b7d6u),
+    MIRAS__CRC_8(0u, 0x68032cc8u, 0xd0065990u, 0xa5e0c5d1u, 0x4e2dfd53u, 0x9c5bfaa6u,
+                 0x3d5b83bdu, 0x7ab7077au, 0xf56e0ef4u),
+    MIRAS__CRC_8(0u, 0x493c7d27u, 0x9278fa4eu, 0x211d826du, 0x423b04dau, 0x847609b4u,
+                 0x0d006599u, 0x1a00cb32u, 0x34019664u)
+  };
+#endif
   crc = ~crc;
 #if !defined(__OPTIMIZE_SIZE__) && SIZE_MAX > 0xffffffffu
-  if (n >= 512) {
-    uint32_t t[8 * 256], i;
-    for (i = 0; i < 256; i++) {
-      const uint32_t one = i >> 4 ^ half[i & 15];
-      t[i] = one >> 4 ^ half[one & 15];
-    }
-    for (; i < 8 * 256; i++) t[i] = t[i - 256] >> 8 ^ t[t[i - 256] & 255];
-    for (; n >= 8; n -= 8, p += 8) {
-      const uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
-      crc = t[1792 + (a & 255)] ^ t[1536 + (a >> 8 & 255)] ^ t[1280 + (a >> 16 & 255)] ^
-            t[1024 + (a >> 24)] ^ t[768 + (b & 255)] ^ t[512 + (b >> 8 & 255)] ^
-            t[256 + (b >> 16 & 255)] ^ t[b >> 24];
-    }
+  for (; n >= 8; n -= 8, p += 8) {
+    const uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
+    crc = t[1792 + (a & 255)] ^ t[1536 + (a >> 8 & 255)] ^ t[1280 + (a >> 16 & 255)] ^
+          t[1024 + (a >> 24)] ^ t[768 + (b & 255)] ^ t[512 + (b >> 8 & 255)] ^
+          t[256 + (b >> 16 & 255)] ^ t[b >> 24];
   }
 #endif
   for (; n; n--, p++) {
@@ -21800,7 +21841,7 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f)
 static miras_result miras__open_model(miras__opening *o, miras__file *f) {
   const miras_result result = miras__opening_fits(o, f);
   if (result != MIRAS_OK) return result;
-  o->model = miras__model_make(&f->d, NULL, 0, &o->own.allocator);
+  o->model = miras__model_make(&f->d, NULL, 0, &o->own.allocator, 0);
   if (!o->model) return MIRAS_ERR_ALLOC;
   if (miras__load_model(o->model, NULL, f) == MIRAS_OK) return MIRAS_OK;
   miras__close(o->model);
@@ -22596,27 +22637,78 @@ static MIRAS__COLD miras_result miras__first_look(int what, const void *object, 
   return MIRAS_OK;
 }
 
+/* Where long has 32 bits, files have more bytes than it counts, and go on where one step ends. */
+#ifndef MIRAS__SEEK_STEP
+  #define MIRAS__SEEK_STEP LONG_MAX
+#endif
+
+static MIRAS__COLD int miras__file_seek(FILE *file, uint64_t at) {
+#ifdef _WIN32
+  return at < UINT64_MAX / 2 && _fseeki64(file, (long long)at, SEEK_SET) == 0;
+#else
+  int from = SEEK_SET;
+  do {
+    const long step = at < (uint64_t)MIRAS__SEEK_STEP ? (long)at : (long)MIRAS__SEEK_STEP;
+    if (fseek(file, step, from) != 0) return 0;
+    at -= (uint64_t)step;
+    from = SEEK_CUR;
+  } while (at);
+  return 1;
+#endif
+}
+
+/* The length of a file, which then stands at its beginning: 1 on success. One that a long cannot
+ * count is looked for by reading single bytes. A byte read first finds out folders, which open and
+ * have an absurd length. */
+static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
+#ifdef _WIN32
+  long long end = -1;
+  if ((fgetc(file) != EOF || !ferror(file)) && _fseeki64(file, 0, SEEK_END) == 0)
+    end = _ftelli64(file);
+  *size = (uint64_t)end;
+  return end >= 0 && _fseeki64(file, 0, SEEK_SET) == 0;
+#else
+  uint64_t least = 0, most = MIRAS__SEEK_STEP;   /* bytes that are there, and those that are not */
+  long end;
+  if ((fgetc(file) == EOF && ferror(file)) || fseek(file, 0, SEEK_END) != 0) return 0;
+  end = ftell(file);
+  *size = (uint64_t)end;
+  if (end >= 0 && end < MIRAS__SEEK_STEP) return fseek(file, 0, SEEK_SET) == 0;
+  if (sizeof(long) > 4 && MIRAS__SEEK_STEP == LONG_MAX) return 0;
+  for (; miras__file_seek(file, most) && fgetc(file) != EOF; most *= 2) {
+    least = most + 1;
+    if (most > UINT64_MAX / 4) return 0;
+  }
+  while (least < most) {
+    const uint64_t middle = least + (most - least) / 2;
+    if (!miras__file_seek(file, middle) || fgetc(file) == EOF) most = middle;
+    else least = middle + 1;
+  }
+  *size = least;
+  return miras__file_seek(file, 0);
+#endif
+}
+
 /* A whole file in one allocation of its length and a byte. Where a model has a limit, the file's
  * payload, with both moments, is at most three times that; a file whose running texts make it
  * longer is refused as well. */
 static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path) {
-  const long most_header = 8 + (long)MIRAS__MAX_HEADER;
+  const uint64_t most_header = 8 + (uint64_t)MIRAS__MAX_HEADER;
   unsigned char first[MIRAS__STATE_HEAD], *bytes = NULL;
   miras_result result = MIRAS_ERR_IO;
   FILE *file = path && object ? miras__file_read(path) : NULL;
   miras_allocator from;
-  uint64_t limit;
+  uint64_t limit, end = 0;
   size_t size = 0, n;
-  long end = -1;
+  int known;
   if (!file) return path && object ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
   from = miras__allocator(&((const miras__storage *)object)->allocator);
   limit = ((const miras__storage *)object)->limit;
-  /* Reading first finds out folders, which may open and have an absurd length. */
   n = fread(first, 1, sizeof first, file);
-  if (!ferror(file) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-  if (limit && end > most_header && (uint64_t)(end - most_header - 1) / 3 >= limit) {
+  known = !ferror(file) && miras__file_size(file, &end);
+  if (known && limit && end > most_header && (end - most_header - 1) / 3 >= limit) {
     result = MIRAS_ERR_SIZE;
-  } else if (end >= 0 && (unsigned long)end < (size_t)-1) {
+  } else if (known && end < (size_t)-1) {
     size = (size_t)end;
     result = miras__first_look(what, object, file, first, n, size);
   }
@@ -23044,6 +23136,7 @@ typedef struct miras__published {
   size_t *order;                     /* of tensors, by name                                       */
   int family;                        /* -1: not known yet                                         */
   const miras__allowed *says;        /* its own fields                                            */
+  const char *ignored;               /* names of fields, or NULL                                  */
   int says_count, dialect;           /* whether a field told another dialect                      */
   char root[32];                     /* what its names begin with                                 */
   double config[MIRAS__CONFIGS];
@@ -23177,16 +23270,9 @@ static MIRAS__COLD void miras__published_end(miras__published *c) {
 static MIRAS__COLD FILE *miras__theirs_open(miras__published *c, const char *name, int needed,
                                             uint64_t *size) {
   FILE *file;
-  long end = -1;
   memcpy(c->path + c->folder, name, strlen(name) + 1);
   file = miras__file_read(c->path);
-  /* reading a byte first finds out folders, as in room @85 */
-  if (file && (fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0)
-    end = ftell(file);
-  if (end >= 0 && fseek(file, 0, SEEK_SET) == 0) {
-    *size = (uint64_t)end;
-    return file;
-  }
+  if (file && miras__file_size(file, size)) return file;
   if (file) fclose(file);
   if (file || needed) miras__reject_as(c, MIRAS_ERR_IO, name, "it cannot be opened");
   return NULL;
@@ -24514,6 +24600,18 @@ static int miras__config_nested(miras__published *c, miras__text *t, const char 
   return 0;
 }
 
+/* Did the caller say to pass over a field? */
+static int miras__config_ignored(const miras__published *c, const char *name) {
+  const size_t n = strlen(name);
+  const char *at = c->ignored;
+  while (at && *at) {
+    const size_t word = strcspn(at, " ,");
+    if (word == n && n && memcmp(at, name, n) == 0) return 1;
+    at += word + (at[word] != 0);
+  }
+  return 0;
+}
+
 /* The members of an object, from its brace on. */
 static void miras__config_object(miras__published *c, miras__text *t, int depth) {
   char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
@@ -24523,7 +24621,9 @@ static void miras__config_object(miras__published *c, miras__text *t, int depth)
     miras__need_string(t, name);
     miras__need_char(t, ':');
     miras__skip_space(t);
-    if (!miras__take_scalar(t, text, &quoted)) {
+    if (miras__config_ignored(c, name)) {
+      miras__skip_value(t, 0);
+    } else if (!miras__take_scalar(t, text, &quoted)) {
       if (!miras__config_nested(c, t, name)) continue;
       if (depth < 3) miras__config_object(c, t, depth + 1);
       else miras__refuse(t);
@@ -24600,7 +24700,7 @@ static int miras__root_find(miras__published *c) {
 /* A folder, or a file of tensors with config.json beside it. */
 static MIRAS__COLD int miras__published_open(miras__published *c, const char *path,
                                              const miras_allocator *allocator, uint64_t limit,
-                                             char *why, size_t why_size) {
+                                             const char *ignored, char *why, size_t why_size) {
   static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
   const size_t n = strlen(path);
   const char *single = "model.safetensors";
@@ -24610,6 +24710,7 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   c->from = miras__allocator(allocator);
   c->why = why, c->why_size = why_size;
   c->limit = limit;
+  c->ignored = ignored;
   c->family = c->open = -1;
   c->per = c->again = 1;
   if (why && why_size) why[0] = 0;
@@ -24908,7 +25009,7 @@ static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t
     c->stands = 0;
     if (!c->file) return 0;
   }
-  if (c->stands != at && fseek(c->file, (long)at, SEEK_SET) != 0) c->stands = 0;
+  if (c->stands != at && !miras__file_seek(c->file, at)) c->stands = 0;
   if (fread(bytes, wide, n, c->file) != n)
     return miras__reject_as(c, MIRAS_ERR_IO, c->names[x->file],
                             "it cannot be read any more; the model is a mixture now");
@@ -25050,9 +25151,10 @@ static MIRAS__COLD int miras__published_resolve(miras__published *c, miras__draf
   return 0;
 }
 
-MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
-                                             const miras_allocator *allocator, char *why,
-                                             size_t why_size) {
+MIRAS_API miras_result miras_checkpoint_desc_without(miras_model_desc *d, const char *path,
+                                                     const char *ignored,
+                                                     const miras_allocator *allocator, char *why,
+                                                     size_t why_size) {
   miras__published c;
   miras__draft draft;
   miras_model_desc is;
@@ -25060,7 +25162,7 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
   size_t i;
   if (!d || !path) return MIRAS_ERR_ARGUMENT;
   memset(&is, 0, sizeof is);
-  if (miras__published_open(&c, path, allocator, d->limit, why, why_size) &&
+  if (miras__published_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
       miras__families[c.family].describe(&c, &is)) {
     is.limit = d->limit;
     is.weights = d->weights;
@@ -25078,8 +25180,15 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
   return c.result;
 }
 
-MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
+MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
+                                             const miras_allocator *allocator, char *why,
                                              size_t why_size) {
+  return miras_checkpoint_desc_without(d, path, NULL, allocator, why, why_size);
+}
+
+static MIRAS__COLD miras_result miras__checkpoint_load(miras_model *m, const char *path,
+                                                       const char *ignored, char *why,
+                                                       size_t why_size) {
   miras__published c;
   miras__draft draft;
   miras_model_desc is;
@@ -25088,7 +25197,7 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
   int i;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
   memset(&is, 0, sizeof is);
-  if (miras__published_open(&c, path, &m->own.allocator, m->desc.limit, why, why_size) &&
+  if (miras__published_open(&c, path, &m->own.allocator, m->desc.limit, ignored, why, why_size) &&
       miras__families[c.family].describe(&c, &is)) {
     for (i = 0; i < MIRAS_LAYER_KINDS; i++)
       if (miras__attends(is.layer[i].type)) is.layer[i].window = m->desc.layer[i].window;
@@ -25108,6 +25217,25 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
   }
   miras__published_end(&c);
   return c.result;
+}
+
+MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
+                                             size_t why_size) {
+  return miras__checkpoint_load(m, path, NULL, why, why_size);
+}
+
+MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
+                                             const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size) {
+  miras_model *m;
+  if (why && why_size) why[0] = 0;
+  if (!d || !path || !miras_model_size(d, why, why_size)) return NULL;
+  m = miras__model_make(d, NULL, 0, allocator, 0);
+  if (!m) miras__say(why, why_size, "the allocator returned no memory");
+  if (!m || miras__checkpoint_load(m, path, ignored, why, why_size) == MIRAS_OK) return m;
+  miras__close(m);
+  return NULL;
 }
 #endif
 

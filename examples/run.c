@@ -86,6 +86,17 @@ static int is_folder(const char *path) {
 #endif
 }
 
+/* Is there a device or a pipe? */
+static int special(const char *path) {
+#if defined(_POSIX_C_SOURCE)
+  struct stat s;
+  return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+#else
+  (void)path;
+  return 0;
+#endif
+}
+
 static int can_be_read(const char *path) {
   FILE *f = fopen(path, "rb");
   int good = f && (fgetc(f) != EOF || !ferror(f));   /* folders open, and cannot be read */
@@ -300,7 +311,7 @@ static void encode(vocabulary *v, tokens *t, const char *text, size_t count) {
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *prompt, *file, *weights, *vocab, *cache, *state, *save_state, *save;
+  const char *model, *prompt, *file, *weights, *ignore, *vocab, *cache, *state, *save_state, *save;
   double count, stop, window, limit, threads, temperature, top_k, top_p, seed;
   int ids, score, info;
 } options;
@@ -332,6 +343,8 @@ static const option table[] = {
   {"--weights", 's', &given.weights, 0, 0, "float, bf16, f16 or q8: how matrices are held (float)"},
   {"--window", 'i', &given.window, 1, 1 << 20,
    "tokens that attention sees at most; else what the model says"},
+  {"--ignore", 's', &given.ignore, 0, 0,
+   "fields of config.json that count as not there, with commas between"},
   {"--limit", 'i', &given.limit, 1, 1e18, "bytes that the model, and a session of it, may take"},
   {"--cache", 's', &given.cache, 0, 0,
    "of prompts: what this file has of the prompt is not read again"},
@@ -422,7 +435,9 @@ static void read_options(options *o, int argc, char **argv) {
     if (p->type != 's') *(double *)p->value = number(p, argv[i]);
     else if (argv[i][0] || p->value == &o->prompt) *(const char **)p->value = argv[i];
     else die(2, "%s is empty; it must be %s", p->name,
-             p->value == &o->weights ? "float, bf16, f16 or q8" : "a file");
+             p->value == &o->weights  ? "float, bf16, f16 or q8"
+             : p->value == &o->ignore ? "fields of config.json"
+                                      : "a file");
   }
   check_options(o);
 }
@@ -528,6 +543,11 @@ static void try_output(const output *out) {
   FILE *f;
   if (is_folder(out->path))
     die(2, "%s is %s, which is a folder and no file", out->option, out->path);
+  if (special(out->path)) {
+    if (strcmp(out->option, "--cache") == 0)
+      die(2, "--cache is %s, which is a device or a pipe and no file", out->path);
+    return;
+  }
   f = new_file(out->path, &part);
   if (!f) die(1, "%s is %s, which cannot be written: %s", out->option, out->path, strerror(errno));
   fclose(f);
@@ -630,17 +650,16 @@ static miras_model *open_model(const options *o) {
   if (m && o->window > 0)
     die(2, "--window is %g, but a file of miras.h has its windows: it is for models of others",
         o->window);
+  if (m && o->ignore)
+    die(2, "--ignore is %s, but a file of miras.h has no config.json", o->ignore);
   if (m) return m;
   if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
-  if (miras_checkpoint_desc(&d, o->model, NULL, why, sizeof why) != MIRAS_OK)
+  if (miras_checkpoint_desc_without(&d, o->model, o->ignore, NULL, why, sizeof why) != MIRAS_OK)
     not_opened(o->model, why);
   for (i = 0; o->window > 0 && i < MIRAS_LAYER_KINDS; i++)
     if (d.layer[i].window > o->window) d.layer[i].window = (int)o->window;
-  if (!miras_model_size(&d, why, sizeof why)) die(1, "%s: %s", o->model, why);
-  m = miras_model_open(&d, NULL);
-  if (!m) die(1, "%s: there is not enough memory", o->model);
-  if (miras_checkpoint_load(m, o->model, why, sizeof why) != MIRAS_OK)
-    die(1, "%s: %s", o->model, why);
+  m = miras_checkpoint_open(&d, o->model, o->ignore, NULL, why, sizeof why);
+  if (!m) die(1, "%s: %s", o->model, why);
   return m;
 }
 
@@ -718,7 +737,7 @@ static void writer_open(writer *w, const miras_model *m, int threads) {
 #ifdef MIRAS_PTHREADS
   if (threads > 1) {
     miras_server_desc d = {0, 0, NULL};
-    d.rows = 16 * threads < PIECE ? PIECE : 16 * threads;   /* some for every thread */
+    d.rows = 256;          /* of a prompt that is read: some for every thread                     */
     w->pool = miras_pool_open(threads, NULL);
     if (!w->pool) die(1, "--threads is %d; so many cannot be started", threads);
     d.parallel = miras_pool_parallel(w->pool);
@@ -861,6 +880,9 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
   cache_head head = {{'m', 'i', 'r', 'a', 'p', 'r', 'o', 'm'}, CACHE_VERSION, 0, 0, 0, 0};
   FILE *f = new_file(path, &part);
   int good = f != NULL;
+#if defined(_POSIX_C_SOURCE)
+  struct stat old;
+#endif
   head.model = model;
   head.count = count;
   head.bytes = n;
@@ -871,7 +893,9 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
     good = fwrite(&head, sizeof head, 1, f) == 1 &&
            fwrite(bytes, 1, n + tokens_size, f) == n + tokens_size;
     if (fclose(f)) good = 0;
-#ifdef _WIN32
+#if defined(_POSIX_C_SOURCE)
+    if (good && !stat(path, &old)) (void)chmod(part, old.st_mode & 0777);   /* who may read it */
+#elif defined(_WIN32)
     if (good) remove(path);    /* there, rename does not replace */
 #endif
     if (good && rename(part, path) != 0) good = 0;

@@ -147,8 +147,8 @@ REF uint64_t ref_age(const miras_desc *d, int h, uint64_t t) {
 }
 
 /* The defaults that the comments in miras_desc promise. */
-/* Do steps grow by their own size, |r|^(p-1) with p > 2, with no norm and no link that keeps r within
- * limits? Then 0 in bounded_step stands for 1. */
+/* Do steps grow by their own size, |r|^(p-1) with p > 2, with no norm and no link that keeps r
+ * within limits? Then 0 in bounded_step stands for 1. */
 REF int ref_runs_away(const miras_desc *d) {
   if (d->bias != MIRAS_LP && d->bias != MIRAS_LP_SMOOTH) return 0;
   if (!(d->p > 2.0f) || d->inner_norm) return 0;

@@ -13,6 +13,7 @@ static size_t test_largest;
 static void *test_malloc(size_t n) {
   void *p = ++test_calls == test_fail_at ? NULL : malloc(n);
   if (n > test_largest) test_largest = n;
+  if (p) memset(p, 0xff, n);         /* nothing may live on what was there before */
   test_live += p != NULL;
   return p;
 }
@@ -30,6 +31,8 @@ static void test_free(void *p) {
 #define MIRAS_FREE(p) test_free(p)
 #undef strcmp
 #define strcmp(a, b) test_strcmp(a, b)
+/* Files as where long is short: several steps to a place, and lengths that are looked for. */
+#define MIRAS__SEEK_STEP 20011
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 #undef strcmp
@@ -41,7 +44,7 @@ static void test_free(void *p) {
 #endif
 
 #define FOLDER "tests/data/checkpoints/"
-enum { VOCAB = 48, TOKENS = 28 };
+enum { VOCAB = 48, TOKENS = 28, SHORT = 6 };
 
 /* Those whose layers are here, and the numbers that their files keep: f floats, b BF16, h F16. */
 static const struct { const char *name; char kept; } known[] = {
@@ -523,6 +526,91 @@ static void test_changes(void **state) {
     try_changes(others[k].name, &others[k].of, 1);
 }
 
+/* The first logits of the folder: 1; or the sentence. */
+static int first_logits(float *logits, char *why, size_t n) {
+  miras_model_desc d;
+  miras_model *m;
+  miras_session *s;
+  int ok = 0, i;
+  memset(&d, 0, sizeof d);
+  d.limit = 1 << 22;
+  why[0] = 0;
+  if (miras_checkpoint_desc(&d, folder, NULL, why, n) != MIRAS_OK) return 0;
+  m = miras_model_open(&d, NULL);
+  if (!m) return 0;
+  if (miras_checkpoint_load(m, folder, why, n) == MIRAS_OK && d.vocab == VOCAB) {
+    s = miras_session_open(m, NULL);
+    assert_non_null(s);
+    for (i = 0; i < SHORT; i++)
+      memcpy(logits + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));
+    miras_session_close(s);
+    ok = 1;
+  }
+  miras_model_close(m);
+  return ok;
+}
+
+/* Fields that the caller says to pass over, wherever they are; and opening in one. */
+static void test_ignored(void **state) {
+  static const change unknown = {CONFIG, "\"attn\": null",
+                                 "\"attn\": {\"a\": [1]}, \"new_field\": 0.5", NULL};
+  static float want[SHORT * VOCAB], got[SHORT * VOCAB];
+  static const char both[] = "new_field,attn";
+  static float logits[2][TOKENS * VOCAB];
+  const int32_t tokens[TOKENS] = {5, 17, 3, 40, 5, 17, 2, 1};
+  size_t k;
+  char why[256] = "";
+  const size_t n = sizeof why;
+  miras_model_desc d;
+  miras_model *m;
+  miras_session *s;
+  int i;
+  (void)state;
+  take_base(BASE);
+  assert_true(first_logits(want, why, n));
+  put_change(&unknown);
+  memset(&d, 0, sizeof d);
+  assert_int_equal(miras_checkpoint_desc_without(&d, folder, "attn_ new_field", NULL, why, n),
+                   MIRAS_ERR_DESC);
+  assert_non_null(strstr(why, "attn is an object"));
+  assert_int_equal(miras_checkpoint_desc_without(&d, folder, "attn", NULL, why, n),
+                   MIRAS_ERR_DESC);
+  assert_non_null(strstr(why, "new_field"));
+  assert_int_equal(miras_checkpoint_desc_without(&d, folder, both, NULL, why, n), MIRAS_OK);
+  assert_null(miras_checkpoint_open(&d, folder, "attn", NULL, why, n));
+  assert_non_null(strstr(why, "new_field"));
+  assert_null(miras_checkpoint_open(&d, NULL, NULL, NULL, why, n));
+  assert_null(miras_checkpoint_open(NULL, folder, NULL, NULL, NULL, 0));
+  assert_int_equal(miras_checkpoint_desc(NULL, folder, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(&d, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_load(NULL, folder, NULL, 0), MIRAS_ERR_ARGUMENT);
+  m = miras_checkpoint_open(&d, folder, both, NULL, why, n);
+  assert_non_null(m);
+  assert_int_equal(miras_checkpoint_load(m, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  s = miras_session_open(m, NULL);
+  assert_non_null(s);
+  for (i = 0; i < SHORT; i++)
+    memcpy(got + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));
+  assert_memory_equal(got, want, sizeof want);
+  miras_session_close(s);
+  miras_model_close(m);
+  drop_base();
+  /* of every family the same model as opened and loaded */
+  for (k = 0; k < sizeof known / sizeof known[0]; k++) {
+    miras_model *other = load(path_of(known[k].name, ""), MIRAS_WEIGHTS_FLOAT);
+    d = *miras_model_desc_of(other);
+    m = miras_checkpoint_open(&d, path_of(known[k].name, ""), NULL, NULL, why, n);
+    if (!m) fail_msg("%s: %s", known[k].name, why);
+    assert_memory_equal(m->params, other->params, m->param_count * sizeof(float));
+    say(m, tokens, logits[0]);
+    say(other, tokens, logits[1]);
+    assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+    miras_model_close(m);
+    miras_model_close(other);
+  }
+  assert_int_equal(test_live, 0);
+}
+
 /* ---- files that would take long, or much room ---- */
 
 /* A file of n tensors, whose names have the same CRC-32C: of 52 places each is a or c, and the sum
@@ -689,7 +777,7 @@ static const char *const odd[] = {
   "[[]]", "[0.1, 0.2, 0.3]", "[0.125, 0.5]", "[\"full_attention\"]", "\"\"", "\"other\"",
   "\"1\"", "{\"__float__\": \"Infinity\"}", "{\"__float__\": \"-Infinity\"}",
   "{\"rope_type\": \"yarn\"}"};
-enum { VALUES = 128, SHORT = 6 };
+enum { VALUES = 128 };
 static char values[VALUES][48];
 static int value_count, own_values;   /* own_values: only the words of a field, and a few more */
 
@@ -760,30 +848,6 @@ static void link_folder(const char *name, int making) {
   if (making) return;
   remove(changed_path("config.json"));
   rmdir(folder);
-}
-
-/* The first logits of the folder: 1; or the sentence. */
-static int first_logits(float *logits, char *why, size_t n) {
-  miras_model_desc d;
-  miras_model *m;
-  miras_session *s;
-  int ok = 0, i;
-  memset(&d, 0, sizeof d);
-  d.limit = 1 << 22;
-  why[0] = 0;
-  if (miras_checkpoint_desc(&d, folder, NULL, why, n) != MIRAS_OK) return 0;
-  m = miras_model_open(&d, NULL);
-  if (!m) return 0;
-  if (miras_checkpoint_load(m, folder, why, n) == MIRAS_OK && d.vocab == VOCAB) {
-    s = miras_session_open(m, NULL);
-    assert_non_null(s);
-    for (i = 0; i < SHORT; i++)
-      memcpy(logits + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));
-    miras_session_close(s);
-    ok = 1;
-  }
-  miras_model_close(m);
-  return ok;
 }
 
 static int may_idle(const char *name, const char *field, const char *value) {
@@ -873,7 +937,7 @@ static void test_fields(void **state) {
     fwrite(config, 1, strlen(config), file);
     fclose(file);
     if (!first_logits(logits, why, sizeof why)) fail_msg("%s: %s", name, why);
-    assert_true(miras__published_open(&c, folder, NULL, 0, why, sizeof why));
+    assert_true(miras__published_open(&c, folder, NULL, 0, NULL, why, sizeof why));
     miras__published_end(&c);
     own_values = c.says == last;
     last = c.says;
@@ -961,7 +1025,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_logits), cmocka_unit_test(test_weights),
 #if defined(__unix__)
-    cmocka_unit_test(test_changes), cmocka_unit_test(test_names), cmocka_unit_test(test_room),
+    cmocka_unit_test(test_changes), cmocka_unit_test(test_ignored),
+    cmocka_unit_test(test_names), cmocka_unit_test(test_room),
     cmocka_unit_test(test_fields), cmocka_unit_test(test_damage)
 #endif
   };

@@ -2653,7 +2653,8 @@ static void test_growing_biases(void **state) {
       miras_model_preset(&d, (miras_kind)kind);
       d.vocab = 64, d.width = 64, d.heads = 2, d.layers = 4, d.seed = (uint64_t)n + 1;
       if (d.layer[0].memory.window > 32) d.layer[0].memory.window = 32;
-      assert_int_equal(miras_model_desc_set(&d, "memory.bias", n % 2 ? "lp-smooth" : "lp"), MIRAS_OK);
+      assert_int_equal(miras_model_desc_set(&d, "memory.bias", n % 2 ? "lp-smooth" : "lp"),
+                       MIRAS_OK);
       assert_int_equal(miras_model_desc_set(&d, "memory.p", exponents[n / 2]), MIRAS_OK);
       if (!miras_model_size(&d, NULL, 0)) continue;
       m = miras_model_open(&d, NULL);
