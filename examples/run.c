@@ -86,6 +86,17 @@ static int is_folder(const char *path) {
 #endif
 }
 
+/* Is there a device or a pipe? */
+static int special(const char *path) {
+#if defined(_POSIX_C_SOURCE)
+  struct stat s;
+  return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+#else
+  (void)path;
+  return 0;
+#endif
+}
+
 static int can_be_read(const char *path) {
   FILE *f = fopen(path, "rb");
   int good = f && (fgetc(f) != EOF || !ferror(f));   /* folders open, and cannot be read */
@@ -528,6 +539,11 @@ static void try_output(const output *out) {
   FILE *f;
   if (is_folder(out->path))
     die(2, "%s is %s, which is a folder and no file", out->option, out->path);
+  if (special(out->path)) {
+    if (strcmp(out->option, "--cache") == 0)
+      die(2, "--cache is %s, which is a device or a pipe and no file", out->path);
+    return;
+  }
   f = new_file(out->path, &part);
   if (!f) die(1, "%s is %s, which cannot be written: %s", out->option, out->path, strerror(errno));
   fclose(f);
@@ -861,6 +877,9 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
   cache_head head = {{'m', 'i', 'r', 'a', 'p', 'r', 'o', 'm'}, CACHE_VERSION, 0, 0, 0, 0};
   FILE *f = new_file(path, &part);
   int good = f != NULL;
+#if defined(_POSIX_C_SOURCE)
+  struct stat old;
+#endif
   head.model = model;
   head.count = count;
   head.bytes = n;
@@ -871,7 +890,9 @@ static void cache_write(const char *path, const miras_session *s, const tokens *
     good = fwrite(&head, sizeof head, 1, f) == 1 &&
            fwrite(bytes, 1, n + tokens_size, f) == n + tokens_size;
     if (fclose(f)) good = 0;
-#ifdef _WIN32
+#if defined(_POSIX_C_SOURCE)
+    if (good && !stat(path, &old)) (void)chmod(part, old.st_mode & 0777);   /* who may read it */
+#elif defined(_WIN32)
     if (good) remove(path);    /* there, rename does not replace */
 #endif
     if (good && rename(part, path) != 0) good = 0;

@@ -79,6 +79,12 @@ ln cache kept && cp cache old
 ids --cache cache <twelve >/dev/null
 same kept old 'a cache was written in place'
 [ "$(ls | grep -c tmp)" = 0 ] || say "left behind: $(ls)"
+chmod 600 cache
+ids --cache cache <twenty >/dev/null
+case $(ls -l cache) in -rw-------*) ;; *) say "now others may read: $(ls -l cache)" ;; esac
+if mkfifo pipe 2>/dev/null; then
+  "$run" "$model" --ids --cache pipe <twenty >log 2>&1; expect 2 'device or a pipe' $?
+fi
 echo nonsense >cache
 "$run" "$model" --ids --cache cache <twenty >log 2>&1; expect 1 'no cache' $?
 [ "$(cat cache)" = nonsense ] || say 'a file that is no cache was replaced'
