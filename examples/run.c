@@ -734,7 +734,7 @@ static void writer_open(writer *w, const miras_model *m, int threads) {
 #ifdef MIRAS_PTHREADS
   if (threads > 1) {
     miras_server_desc d = {0, 0, NULL};
-    d.rows = 16 * threads < PIECE ? PIECE : 16 * threads;   /* some for every thread */
+    d.rows = 256;          /* of a prompt that is read: some for every thread                     */
     w->pool = miras_pool_open(threads, NULL);
     if (!w->pool) die(1, "--threads is %d; so many cannot be started", threads);
     d.parallel = miras_pool_parallel(w->pool);
