@@ -1678,6 +1678,18 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
  * checked first, and then read piece by piece: when a disk fails meanwhile, m is a mixture. */
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
                                              size_t why_size);
+/* The same, but fields of config.json in `ignored`, a list with blanks or commas between, count as
+ * not there: for those that you know to change nothing. NULL: none. */
+MIRAS_API miras_result miras_checkpoint_desc_without(miras_model_desc *d, const char *path,
+                                                     const char *ignored,
+                                                     const miras_allocator *allocator, char *why,
+                                                     size_t why_size);
+/* miras_model_open and miras_checkpoint_load in one, without initial values that the tensors would
+ * replace: d is what miras_checkpoint_desc_without says of path. NULL, and why in words. */
+MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
+                                             const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size);
 #endif
 #ifndef MIRAS__NO_TRAINER
 MIRAS_API miras_result miras_trainer_save(const miras_trainer *t, const char *path);
@@ -18561,10 +18573,12 @@ static MIRAS__COLD size_t miras__model_bytes_of(miras_model *m, char *why, size_
 
 /* ---- building ---- */
 
-static void miras__model_draw(miras_model *m) {
+/* Initial values, of which those of matrices are most of the work; and what layers keep beside what
+ * they learn, which is needed in any case. */
+static void miras__model_draw(miras_model *m, int matrices) {
   const uint64_t seed = miras__hash(m->desc.seed);
   size_t i;
-  for (i = 0; i < (size_t)m->view_count; i++) {
+  for (i = 0; matrices && i < (size_t)m->view_count; i++) {
     const miras_view *v = &m->views[i];
     if (v->decay && m->desc.weights) continue;
     miras__draw(m->params + v->offset, v->count, v->seed, v->mean, v->deviation);
@@ -18580,9 +18594,11 @@ MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t w
   return miras__model_bytes_of(&draft.model, why, why_size);
 }
 
-/* Every offset is checked by miras__model_bytes_of. */
+/* Every offset is checked by miras__model_bytes_of. draw: are there initial values, or does the
+ * caller write all that is learned next? */
 static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
-                                                  size_t room, const miras_allocator *allocator) {
+                                                  size_t room, const miras_allocator *allocator,
+                                                  int draw) {
   miras__draft draft;
   miras_model *m = &draft.model;
   if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return NULL;
@@ -18593,17 +18609,17 @@ static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, voi
   /* padding must be zero and stay so: sums over the whole block may then ignore it */
   memset(m->params, 0, m->param_count * sizeof(float));
   if (m->packed_bytes) memset(m->packed, 0, m->packed_bytes);
-  miras__model_draw(m);
+  miras__model_draw(m, draw);
   return m;
 }
 
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
-  return buffer ? miras__model_make(d, buffer, bytes, NULL) : NULL;
+  return buffer ? miras__model_make(d, buffer, bytes, NULL, 1) : NULL;
 }
 
 MIRAS_API miras_model *miras_model_open(const miras_model_desc *d,
                                         const miras_allocator *allocator) {
-  return miras__model_make(d, NULL, 0, allocator);
+  return miras__model_make(d, NULL, 0, allocator, 1);
 }
 
 MIRAS_API void miras_model_close(miras_model *m) {
@@ -20321,8 +20337,20 @@ static void miras__set64(unsigned char *p, uint64_t x) {
   miras__set32(p + 4, (uint32_t)(x >> 32));
 }
 
+/* The sums of all choices among constants: an entry of a table whose place has a bit for each. */
+#define MIRAS__CRC_1(x, a) (x), (x) ^ (a)
+#define MIRAS__CRC_2(x, a, b) MIRAS__CRC_1(x, a), MIRAS__CRC_1((x) ^ (b), a)
+#define MIRAS__CRC_3(x, a, b, c) MIRAS__CRC_2(x, a, b), MIRAS__CRC_2((x) ^ (c), a, b)
+#define MIRAS__CRC_4(x, a, b, c, d) MIRAS__CRC_3(x, a, b, c), MIRAS__CRC_3((x) ^ (d), a, b, c)
+#define MIRAS__CRC_6(x, a, b, c, d, e, f) \
+  MIRAS__CRC_4(x, a, b, c, d), MIRAS__CRC_4((x) ^ (e), a, b, c, d), \
+  MIRAS__CRC_4((x) ^ (f), a, b, c, d), MIRAS__CRC_4((x) ^ (e) ^ (f), a, b, c, d)
+#define MIRAS__CRC_8(x, a, b, c, d, e, f, g, h) \
+  MIRAS__CRC_6(x, a, b, c, d, e, f), MIRAS__CRC_6((x) ^ (g), a, b, c, d, e, f), \
+  MIRAS__CRC_6((x) ^ (h), a, b, c, d, e, f), MIRAS__CRC_6((x) ^ (g) ^ (h), a, b, c, d, e, f)
+
 /* CRC-32C (Castagnoli): start with 0; pass the last result on to continue. Four bits at a time by
- * a table of the checksums of four bits. Where that pays, and the stack has room, eight bytes at a
+ * a table of the checksums of four bits. Where 8 KiB of constants are no matter, eight bytes at a
  * time: t[256 k + b] is the checksum of the byte b with k zeros behind it. */
 static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
   static const uint32_t half[16] = {
@@ -20330,21 +20358,33 @@ static uint32_t miras__crc32c(uint32_t crc, const void *bytes, size_t n) {
     0x7198540du, 0x82f63b78u, 0x92a8fc17u, 0xa24bb5a6u, 0xb21572c9u, 0xc38d26c4u, 0xd3d3e1abu,
     0xe330a81au, 0xf36e6f75u};
   const unsigned char *p = (const unsigned char *)bytes;
+#if !defined(__OPTIMIZE_SIZE__) && SIZE_MAX > 0xffffffffu
+  static const uint32_t t[8 * 256] = {
+    MIRAS__CRC_8(0u, 0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu, 0x105ec76fu,
+                 0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u),
+    MIRAS__CRC_8(0u, 0x13a29877u, 0x274530eeu, 0x4e8a61dcu, 0x9d14c3b8u, 0x3fc5f181u,
+                 0x7f8be302u, 0xff17c604u, 0xfbc3faf9u),
+    MIRAS__CRC_8(0u, 0xa541927eu, 0x4f6f520du, 0x9edea41au, 0x38513ec5u, 0x70a27d8au,
+                 0xe144fb14u, 0xc76580d9u, 0x8b277743u),
+    MIRAS__CRC_8(0u, 0xdd45aab8u, 0xbf672381u, 0x7b2231f3u, 0xf64463e6u, 0xe964b13du,
+                 0xd725148bu, 0xaba65fe7u, 0x52a0c93fu),
+    MIRAS__CRC_8(0u, 0x38116facu, 0x7022df58u, 0xe045beb0u, 0xc5670b91u, 0x8f2261d3u,
+                 0x1ba8b557u, 0x37516aaeu, 0x6ea2d55cu),
+    MIRAS__CRC_8(0u, 0xef306b19u, 0xdb8ca0c3u, 0xb2f53777u, 0x6006181fu, 0xc00c303eu,
+                 0x85f4168du, 0x0e045bebu, 0x1c08b7d6u),
+    MIRAS__CRC_8(0u, 0x68032cc8u, 0xd0065990u, 0xa5e0c5d1u, 0x4e2dfd53u, 0x9c5bfaa6u,
+                 0x3d5b83bdu, 0x7ab7077au, 0xf56e0ef4u),
+    MIRAS__CRC_8(0u, 0x493c7d27u, 0x9278fa4eu, 0x211d826du, 0x423b04dau, 0x847609b4u,
+                 0x0d006599u, 0x1a00cb32u, 0x34019664u)
+  };
+#endif
   crc = ~crc;
 #if !defined(__OPTIMIZE_SIZE__) && SIZE_MAX > 0xffffffffu
-  if (n >= 512) {
-    uint32_t t[8 * 256], i;
-    for (i = 0; i < 256; i++) {
-      const uint32_t one = i >> 4 ^ half[i & 15];
-      t[i] = one >> 4 ^ half[one & 15];
-    }
-    for (; i < 8 * 256; i++) t[i] = t[i - 256] >> 8 ^ t[t[i - 256] & 255];
-    for (; n >= 8; n -= 8, p += 8) {
-      const uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
-      crc = t[1792 + (a & 255)] ^ t[1536 + (a >> 8 & 255)] ^ t[1280 + (a >> 16 & 255)] ^
-            t[1024 + (a >> 24)] ^ t[768 + (b & 255)] ^ t[512 + (b >> 8 & 255)] ^
-            t[256 + (b >> 16 & 255)] ^ t[b >> 24];
-    }
+  for (; n >= 8; n -= 8, p += 8) {
+    const uint32_t a = crc ^ miras__get32(p), b = miras__get32(p + 4);
+    crc = t[1792 + (a & 255)] ^ t[1536 + (a >> 8 & 255)] ^ t[1280 + (a >> 16 & 255)] ^
+          t[1024 + (a >> 24)] ^ t[768 + (b & 255)] ^ t[512 + (b >> 8 & 255)] ^
+          t[256 + (b >> 16 & 255)] ^ t[b >> 24];
   }
 #endif
   for (; n; n--, p++) {
@@ -21290,7 +21330,7 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f) {
   if (o->given) d->weights = o->given->weights;
   result = miras__payload_fits(d, f->payload_size, f->narrow);
   if (result != MIRAS_OK) return result;
-  o->model = miras__model_make(d, NULL, 0, &o->own.allocator);
+  o->model = miras__model_make(d, NULL, 0, &o->own.allocator, 0);
   if (!o->model) return MIRAS_ERR_ALLOC;
   if (miras__load_model(o->model, NULL, f) == MIRAS_OK) return MIRAS_OK;
   miras__close(o->model);
@@ -21601,26 +21641,77 @@ static MIRAS__COLD miras_result miras__save_path(int what, const void *object, c
   return ok ? MIRAS_OK : MIRAS_ERR_IO;
 }
 
+/* Where long has 32 bits, files have more bytes than it counts, and go on where one step ends. */
+#ifndef MIRAS__SEEK_STEP
+  #define MIRAS__SEEK_STEP LONG_MAX
+#endif
+
+static MIRAS__COLD int miras__file_seek(FILE *file, uint64_t at) {
+#ifdef _WIN32
+  return at < UINT64_MAX / 2 && _fseeki64(file, (long long)at, SEEK_SET) == 0;
+#else
+  int from = SEEK_SET;
+  do {
+    const long step = at < (uint64_t)MIRAS__SEEK_STEP ? (long)at : (long)MIRAS__SEEK_STEP;
+    if (fseek(file, step, from) != 0) return 0;
+    at -= (uint64_t)step;
+    from = SEEK_CUR;
+  } while (at);
+  return 1;
+#endif
+}
+
+/* The length of a file, which then stands at its beginning: 1 on success. One that a long cannot
+ * count is looked for by reading single bytes. A byte read first finds out folders, which open and
+ * have an absurd length. */
+static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
+#ifdef _WIN32
+  long long end = -1;
+  if ((fgetc(file) != EOF || !ferror(file)) && _fseeki64(file, 0, SEEK_END) == 0)
+    end = _ftelli64(file);
+  *size = (uint64_t)end;
+  return end >= 0 && _fseeki64(file, 0, SEEK_SET) == 0;
+#else
+  uint64_t least = 0, most = MIRAS__SEEK_STEP;   /* bytes that are there, and those that are not */
+  long end;
+  if ((fgetc(file) == EOF && ferror(file)) || fseek(file, 0, SEEK_END) != 0) return 0;
+  end = ftell(file);
+  *size = (uint64_t)end;
+  if (end >= 0 && end < MIRAS__SEEK_STEP) return fseek(file, 0, SEEK_SET) == 0;
+  if (sizeof(long) > 4 && MIRAS__SEEK_STEP == LONG_MAX) return 0;
+  for (; miras__file_seek(file, most) && fgetc(file) != EOF; most *= 2) {
+    least = most + 1;
+    if (most > UINT64_MAX / 4) return 0;
+  }
+  while (least < most) {
+    const uint64_t middle = least + (most - least) / 2;
+    if (!miras__file_seek(file, middle) || fgetc(file) == EOF) most = middle;
+    else least = middle + 1;
+  }
+  *size = least;
+  return miras__file_seek(file, 0);
+#endif
+}
+
 /* A whole file in one allocation of its length and a byte. Where a model has a limit, the file's
  * payload, with both moments, is at most three times that; a file whose running texts make it
  * longer is refused as well. */
 static MIRAS__COLD miras_result miras__load_path(int what, void *object, const char *path) {
-  const long most_header = 8 + (long)MIRAS__MAX_HEADER;
+  const uint64_t most_header = 8 + (uint64_t)MIRAS__MAX_HEADER;
   miras_result result = MIRAS_ERR_IO;
   FILE *file = path && object ? fopen(path, "rb") : NULL;
   miras_allocator from;
   unsigned char *bytes = NULL;
-  uint64_t limit;
+  uint64_t limit, end = 0;
   size_t size = 0;
-  long end = -1;
+  int known;
   if (!file) return path && object ? MIRAS_ERR_IO : MIRAS_ERR_ARGUMENT;
   from = miras__allocator(&((const miras__storage *)object)->allocator);
   limit = ((const miras__storage *)object)->limit;
-  /* Reading a byte first finds out folders, which open and have an absurd length. */
-  if ((fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-  if (limit && end > most_header && (uint64_t)(end - most_header - 1) / 3 >= limit) {
+  known = miras__file_size(file, &end);
+  if (known && limit && end > most_header && (end - most_header - 1) / 3 >= limit) {
     result = MIRAS_ERR_SIZE;
-  } else if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
+  } else if (known && end < (size_t)-1) {
     size = (size_t)end;
     bytes = (unsigned char *)from.alloc(size + 1, from.user);
     if (!bytes) result = MIRAS_ERR_ALLOC;
@@ -21713,97 +21804,305 @@ enum { MIRAS__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configu
        MIRAS__MAX_PIECES = 64,       /* of a layer                                                */
        MIRAS__TILE_COLS = 32, MIRAS__TILE_ROW = 4096 };
 
-/* A tensor in their files. */
+/* A tensor in their files. One that no model here could use may be anything. */
 typedef struct miras__theirs {
-  char name[MIRAS__NAME_SIZE];
+  char name[MIRAS__NAME_SIZE], type[16];
   uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
   uint64_t taken;                    /* numbers that views have got so far                        */
-  int rank, form, file;
+  int rank, form, file;              /* a rank above 5 is of no shape here; form -1: of its type  */
 } miras__theirs;
 
 /* What a configuration may say, by whatever name. */
 enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C_VALUE_HEADS,
        MIRAS__C_HEAD_DIM, MIRAS__C_EXPAND_K, MIRAS__C_EXPAND_V, MIRAS__C_CONV, MIRAS__C_SHORT_CONV,
        MIRAS__C_INNER, MIRAS__C_RATIO, MIRAS__C_EPSILON, MIRAS__C_TIED, MIRAS__C_GATE,
-       MIRAS__C_GATE_FORM, MIRAS__C_NEGATIVE, MIRAS__C_BETA, MIRAS__C_ACTIVATION,
+       MIRAS__C_GATE_FORM, MIRAS__C_NEGATIVE, MIRAS__C_BETA,
        MIRAS__C_KV_HEADS, MIRAS__C_KEY_HEADS, MIRAS__C_KEY_DIM, MIRAS__C_VALUE_DIM, MIRAS__C_THETA,
        MIRAS__C_PARTIAL, MIRAS__C_INTERVAL, MIRAS__C_POSITIONS, MIRAS__C_EXPERTS,
        MIRAS__C_SPARSE_STEP, MIRAS__C_EXPERT, MIRAS__C_SHARED_EXPERT, MIRAS__C_CHOSEN,
        MIRAS__C_CHOSEN_NORM, MIRAS__C_STATE, MIRAS__C_GROUPS, MIRAS__C_EXPAND, MIRAS__C_LOW,
        MIRAS__C_HIGH, MIRAS__C_CHUNK, MIRAS__C_STEP, MIRAS__C_DEEP, MIRAS__C_SHARED, MIRAS__C_PRE,
        MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS, MIRAS__C_SAFE, MIRAS__C_STEEPEST,
-       MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM,
+       MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM, MIRAS__C_ONE_CONV, MIRAS__C_DECAY_RANK,
+       MIRAS__C_RATE_RANK, MIRAS__C_OUT_RANK, MIRAS__C_VALUE_RANK, MIRAS__C_VALUES,
+       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_TYPES, MIRAS__C_DENSE,
        MIRAS__CONFIGS };
 
-/* words: what it may be, its value being the word's number; NULL: a number, or a truth. slot -1: it
- * must be so, and needs no more. */
-static const struct { const char *name; int slot; const char *words; } miras__configs[] = {
-  {"hidden_size", MIRAS__C_WIDTH, NULL}, {"d_model", MIRAS__C_WIDTH, NULL},
-  {"num_hidden_layers", MIRAS__C_LAYERS, NULL}, {"n_layer", MIRAS__C_LAYERS, NULL},
-  {"vocab_size", MIRAS__C_VOCAB, NULL},
-  {"num_heads", MIRAS__C_HEADS, NULL}, {"num_attention_heads", MIRAS__C_HEADS, NULL},
-  {"num_v_heads", MIRAS__C_VALUE_HEADS, NULL}, {"head_dim", MIRAS__C_HEAD_DIM, NULL},
-  {"expand_k", MIRAS__C_EXPAND_K, NULL}, {"expand_v", MIRAS__C_EXPAND_V, NULL},
-  {"num_key_value_heads", MIRAS__C_KV_HEADS, NULL},
-  {"linear_num_key_heads", MIRAS__C_KEY_HEADS, NULL},
-  {"linear_num_value_heads", MIRAS__C_VALUE_HEADS, NULL},
-  {"linear_key_head_dim", MIRAS__C_KEY_DIM, NULL},
-  {"linear_value_head_dim", MIRAS__C_VALUE_DIM, NULL},
-  {"linear_conv_kernel_dim", MIRAS__C_CONV, NULL},
-  {"full_attention_interval", MIRAS__C_INTERVAL, NULL}, {"rope_theta", MIRAS__C_THETA, NULL},
-  {"partial_rotary_factor", MIRAS__C_PARTIAL, NULL},
-  {"max_position_embeddings", MIRAS__C_POSITIONS, NULL}, {"num_experts", MIRAS__C_EXPERTS, NULL},
-  {"moe_intermediate_size", MIRAS__C_EXPERT, NULL},
-  {"shared_expert_intermediate_size", MIRAS__C_SHARED_EXPERT, NULL},
-  {"num_experts_per_tok", MIRAS__C_CHOSEN, NULL}, {"norm_topk_prob", MIRAS__C_CHOSEN_NORM, NULL},
-  {"decoder_sparse_step", MIRAS__C_SPARSE_STEP, NULL}, {"attn_output_gate", -1, "true"},
-  {"conv_size", MIRAS__C_CONV, NULL}, {"use_short_conv", MIRAS__C_SHORT_CONV, NULL},
-  {"intermediate_size", MIRAS__C_INNER, NULL}, {"hidden_ratio", MIRAS__C_RATIO, NULL},
-  {"norm_eps", MIRAS__C_EPSILON, NULL}, {"rms_norm_eps", MIRAS__C_EPSILON, NULL},
-  {"layer_norm_epsilon", MIRAS__C_EPSILON, NULL},
-  {"tie_word_embeddings", MIRAS__C_TIED, NULL}, {"tie_embeddings", MIRAS__C_TIED, NULL},
-  {"use_gate", MIRAS__C_GATE, NULL}, {"use_output_gate", MIRAS__C_GATE, NULL},
-  {"output_gate_activation", MIRAS__C_GATE_FORM, "silu sigmoid swish"},
-  {"allow_neg_eigval", MIRAS__C_NEGATIVE, NULL}, {"use_beta", MIRAS__C_BETA, NULL},
-  {"hidden_act", MIRAS__C_ACTIVATION, "silu sqrelu swish"},
-  {"state_size", MIRAS__C_STATE, NULL}, {"d_state", MIRAS__C_STATE, NULL},
-  {"headdim", MIRAS__C_HEAD_DIM, NULL}, {"expand", MIRAS__C_EXPAND, NULL},
-  {"n_groups", MIRAS__C_GROUPS, NULL}, {"ngroups", MIRAS__C_GROUPS, NULL},
-  {"conv_kernel", MIRAS__C_CONV, NULL}, {"d_conv", MIRAS__C_CONV, NULL},
-  {"time_step_limit", MIRAS__C_LOW, NULL}, {"time_step_limit", MIRAS__C_HIGH, NULL},
-  {"mini_batch_size", MIRAS__C_CHUNK, NULL}, {"ttt_base_lr", MIRAS__C_STEP, NULL},
-  {"ttt_layer_type", MIRAS__C_DEEP, "linear mlp"}, {"share_qk", MIRAS__C_SHARED, NULL},
-  {"pre_conv", MIRAS__C_PRE, NULL}, {"layer", -1, "Mamba2"},
-  {"d_intermediate", -1, "0"}, {"use_conv_bias", -1, "true"},
-  {"rms_norm", -1, "true"}, {"rmsnorm", -1, "true"},
-  {"expand_ratio", MIRAS__C_EXPAND_RATIO, NULL}, {"use_lower_bound", MIRAS__C_LOWER_BOUNDS, NULL},
-  {"clamp_min", MIRAS__C_CLAMP, NULL}, {"qk_norm", MIRAS__C_KEYS, "l2 sum"},
-  {"qk_activation", MIRAS__C_KEY_FORM, "silu identity relu elu"},     /* as miras_mixing */
-  {"safe_gate", MIRAS__C_SAFE, NULL}, {"lower_bound", MIRAS__C_STEEPEST, NULL},
-  {"use_gk", -1, "true"}, {"gate_logit_normalizer", -1, "16"}, {"use_output_norm", -1, "true"},
-  {"elementwise_affine", -1, "true"}, {"norm_first", -1, "true"}, {"norm_bias", -1, "true"},
-  {"rope_type", -1, "default"}
+/* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
+ * of
+ *
+ *   number     a number, which the slot gets
+ *   positive   one above 0, and finite
+ *   null       nothing: what the original takes then
+ *   any        anything, for it changes no logit of the original
+ *   list       a list, whose items are looked at
+ *   object     an object, whose members are fields of the same family
+ *   {} or []   one that is empty
+ *
+ * and of words, numbers and truths that are meant themselves; the slot gets the place among these.
+ * Slot -1: those all mean the same. What no row of a family allows is refused by its name. */
+typedef struct miras__allowed { const char *names, *says; int slot; } miras__allowed;
+
+/* Of all families. */
+static const miras__allowed miras__says_all[] = {
+  {"architectures auto_map _name_or_path name_or_path _commit_hash transformers_version "
+   "torch_dtype dtype tokenizer_class prefix return_dict output_attentions output_hidden_states "
+   "torchscript use_bfloat16 tf_legacy_loss is_decoder is_encoder_decoder problem_type "
+   "task_specific_params finetuning_task id2label label2id chunk_size_feed_forward", "any", -1},
+  {"bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id "
+   "temperature top_k top_p typical_p do_sample num_beams max_length min_length", "any", -1},
+  {"initializer_range use_cache", "any", -1},
+  {"hidden_size", "positive", MIRAS__C_WIDTH},
+  {"num_hidden_layers", "positive", MIRAS__C_LAYERS},
+  {"vocab_size", "positive", MIRAS__C_VOCAB},
+  {"tie_word_embeddings", "false true", MIRAS__C_TIED}
 };
 
-/* Fields that change no logit, and those whose members count as fields. */
-static const char miras__harmless[] =
-  "architectures auto_map _name_or_path name_or_path transformers_version torch_dtype dtype "
-  "bos_token_id eos_token_id pad_token_id unk_token_id initializer_range use_cache attn_mode "
-  "fuse_norm fuse_swiglu fuse_cross_entropy fuse_linear_cross_entropy fused_add_norm use_l2warp "
-  "attention_dropout residual_in_fp32 rescale_prenorm_residual vision_config image_token_id "
-  "video_token_id vision_start_token_id vision_end_token_id mtp_num_hidden_layers mamba_ssm_dtype "
-  "chunk_size time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max "
-  "dt_init_floor pretraining_tp scan_checkpoint_group_size A_init_range pad_vocab_size_multiple "
-  "mrope_section mrope_interleaved output_router_logits router_aux_loss_coef "
-  "decay_low_rank_dim a_low_rank_dim v_low_rank_dim gate_low_rank_dim value_dim";
-static const char miras__opened[] = "text_config rope_parameters ssm_cfg";
-/* Lists that mean something. */
-static const char miras__lists[] = "layer_types mlp_only_layers time_step_limit dt_limit";
+/* Of all models of flash-linear-attention. */
+#define MIRAS__SAYS_FLA \
+  {"attn_mode fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp " \
+   "max_position_embeddings", "any", -1}, \
+  {"attn attnres_block_size", "null", -1}, \
+  {"norm_eps", "positive", MIRAS__C_EPSILON}, \
+  {"intermediate_size", "positive null", MIRAS__C_INNER}, \
+  {"hidden_ratio", "positive null", MIRAS__C_RATIO}
+/* Of those with a SwiGLU, which silu(x) = x sigmoid(x), elsewhere called swish, opens. */
+#define MIRAS__SAYS_SWIGLU \
+  MIRAS__SAYS_FLA, {"fuse_swiglu", "any", -1}, {"hidden_act", "swish silu", -1}, \
+  {"num_heads", "positive", MIRAS__C_HEADS}
+
+static const miras__allowed miras__says_gated_deltanet[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"num_v_heads", "positive null", MIRAS__C_VALUE_HEADS},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"use_gate", "false true", MIRAS__C_GATE},
+  {"output_gate_activation", "silu sigmoid swish", MIRAS__C_GATE_FORM},
+  {"use_short_conv", "true", -1},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE}
+};
+
+static const miras__allowed miras__says_delta_net[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"expand_k", "positive", MIRAS__C_EXPAND_K},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"use_gate", "false true", MIRAS__C_GATE},
+  {"use_beta", "false true", MIRAS__C_BETA},
+  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
+  {"share_conv_kernel", "false true", MIRAS__C_ONE_CONV},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
+  {"use_output_norm", "true", -1},
+  {"qk_norm", "l2 sum", MIRAS__C_KEYS},
+  {"qk_activation", "silu identity relu elu", MIRAS__C_KEY_FORM}      /* as miras_mixing */
+};
+
+static const miras__allowed miras__says_gla[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"expand_k", "positive", MIRAS__C_EXPAND_K},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
+  {"feature_map", "null", -1},
+  {"use_output_gate", "false true", MIRAS__C_GATE},
+  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
+  {"share_conv_kernel", "false true", MIRAS__C_ONE_CONV},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"elementwise_affine", "true", -1},
+  {"use_gk", "true", -1},
+  {"use_gv", "false", -1},
+  {"clamp_min", "number null", MIRAS__C_CLAMP},
+  {"gate_logit_normalizer", "16", -1},
+  {"gate_low_rank_dim", "positive", MIRAS__C_OUT_RANK}
+};
+
+static const miras__allowed miras__says_retnet[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"expand_k", "positive", MIRAS__C_EXPAND_K},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
+  {"feature_map", "null", -1},
+  {"use_output_gate", "false true", MIRAS__C_GATE},
+  {"use_short_conv", "false", -1},
+  {"share_conv_kernel conv_size", "any", -1},
+  {"elementwise_affine", "true", -1}
+};
+
+static const miras__allowed miras__says_hgrn2[] = {
+  {"num_heads", "positive null", MIRAS__C_HEADS},
+  MIRAS__SAYS_SWIGLU,
+  {"expand_ratio", "positive null", MIRAS__C_EXPAND_RATIO},
+  {"use_lower_bound", "false true", MIRAS__C_LOWER_BOUNDS},
+  {"use_short_conv", "false", -1},
+  {"share_conv_kernel conv_size", "any", -1},
+  {"elementwise_affine", "true", -1}
+};
+
+static const miras__allowed miras__says_kda[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"num_v_heads", "positive null", MIRAS__C_VALUE_HEADS},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
+  {"safe_gate", "false true", MIRAS__C_SAFE},
+  {"lower_bound", "number null", MIRAS__C_STEEPEST}
+};
+
+/* What its layers learn by low ranks is told by the tensors too, and must be the same. */
+static const miras__allowed miras__says_rwkv7[] = {
+  MIRAS__SAYS_FLA,
+  {"hidden_act", "sqrelu", -1},
+  {"head_dim", "positive null", MIRAS__C_HEAD_DIM},
+  {"num_heads", "positive null", MIRAS__C_HEADS},
+  {"decay_low_rank_dim", "positive null", MIRAS__C_DECAY_RANK},
+  {"a_low_rank_dim", "positive null", MIRAS__C_RATE_RANK},
+  {"gate_low_rank_dim", "positive null", MIRAS__C_OUT_RANK},
+  {"v_low_rank_dim", "positive null", MIRAS__C_VALUE_RANK},
+  {"value_dim", "positive list null", MIRAS__C_VALUES},
+  {"norm_first norm_bias", "true", -1}
+};
+
+/* Of the three dialects of Mamba-2; silu has a second name. */
+#define MIRAS__SAYS_MAMBA2 \
+  {"time_step_rank time_step_min time_step_max time_step_floor dt_min dt_max dt_init_floor " \
+   "A_init_range conv_init chunk_size residual_in_fp32 rescale_prenorm_residual " \
+   "fused_add_norm", "any", -1}
+
+static const miras__allowed miras__says_mamba2[] = {
+  MIRAS__SAYS_MAMBA2,
+  {"layer_norm_epsilon", "positive", MIRAS__C_EPSILON},
+  {"num_heads", "positive", MIRAS__C_HEADS},
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"state_size", "positive", MIRAS__C_STATE},
+  {"expand", "positive", MIRAS__C_EXPAND},
+  {"n_groups", "positive", MIRAS__C_GROUPS},
+  {"conv_kernel", "positive", MIRAS__C_CONV},
+  {"time_step_limit", "list", MIRAS__C_LOW},
+  {"use_bias", "false", -1},
+  {"use_conv_bias", "true", -1},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm norm_before_gate", "any", -1}
+};
+
+static const miras__allowed miras__says_mamba2_fla[] = {
+  MIRAS__SAYS_MAMBA2,
+  {"fuse_norm fuse_cross_entropy fuse_linear_cross_entropy use_l2warp", "any", -1},
+  {"norm_eps", "positive", MIRAS__C_EPSILON},
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"state_size", "positive", MIRAS__C_STATE},
+  {"expand", "positive", MIRAS__C_EXPAND},
+  {"n_groups", "positive", MIRAS__C_GROUPS},
+  {"conv_kernel", "positive", MIRAS__C_CONV},
+  {"dt_limit", "list", MIRAS__C_LOW},
+  {"use_bias", "false", -1},
+  {"use_conv_bias", "true", -1},
+  {"hidden_act", "silu swish", -1},
+  {"rmsnorm", "true", -1},
+  {"norm_before_gate D_has_hdim", "false", -1}
+};
+
+static const miras__allowed miras__says_mamba2_author[] = {
+  MIRAS__SAYS_MAMBA2,
+  {"ssm_cfg", "object", -1},
+  {"d_model", "positive", MIRAS__C_WIDTH},
+  {"n_layer", "positive", MIRAS__C_LAYERS},
+  {"layer", "Mamba2", MIRAS__C_LAYER},
+  {"headdim", "positive", MIRAS__C_HEAD_DIM},
+  {"d_state", "positive", MIRAS__C_STATE},
+  {"expand", "positive", MIRAS__C_EXPAND},
+  {"ngroups", "positive", MIRAS__C_GROUPS},
+  {"d_conv", "positive", MIRAS__C_CONV},
+  {"dt_limit", "list", MIRAS__C_LOW},
+  {"pad_vocab_size_multiple", "positive", MIRAS__C_PADDED},
+  {"tie_embeddings", "false true", MIRAS__C_TIED},
+  {"d_intermediate", "0", -1},
+  {"attn_layer_idx", "[] null", -1},
+  {"attn_cfg", "{} null", -1},
+  {"rms_norm rmsnorm", "true", -1},
+  {"norm_before_gate D_has_hdim bias", "false", -1},
+  {"conv_bias", "true", -1}
+};
+
+static const miras__allowed miras__says_ttt[] = {
+  {"max_position_embeddings pretraining_tp scan_checkpoint_group_size", "any", -1},
+  {"num_attention_heads", "positive", MIRAS__C_HEADS},
+  {"intermediate_size", "positive", MIRAS__C_INNER},
+  {"hidden_act", "silu swish", -1},
+  {"rms_norm_eps", "positive", MIRAS__C_EPSILON},
+  {"rope_theta", "positive", MIRAS__C_THETA},
+  {"mini_batch_size", "positive", MIRAS__C_CHUNK},
+  {"ttt_base_lr", "positive", MIRAS__C_STEP},
+  {"ttt_layer_type", "linear mlp", MIRAS__C_DEEP},
+  {"share_qk", "false true", MIRAS__C_SHARED},
+  {"pre_conv", "false true", MIRAS__C_PRE},
+  {"use_gate", "false true", MIRAS__C_GATE},
+  {"conv_kernel", "positive", MIRAS__C_CONV}
+};
+
+/* Of all of Qwen's with such layers. How far attention looks back here is told by the positions
+ * that it was trained for. */
+#define MIRAS__SAYS_QWEN \
+  {"num_attention_heads", "positive", MIRAS__C_HEADS}, \
+  {"num_key_value_heads", "positive", MIRAS__C_KV_HEADS}, \
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM}, \
+  {"hidden_act", "silu swish", -1}, \
+  {"rms_norm_eps", "positive", MIRAS__C_EPSILON}, \
+  {"attention_bias", "false", -1}, \
+  {"attn_output_gate", "true", -1}, \
+  {"attention_dropout mtp_num_hidden_layers mamba_ssm_dtype", "any", -1}, \
+  {"max_position_embeddings", "positive", MIRAS__C_POSITIONS}, \
+  {"rope_parameters", "object null", -1}, \
+  {"rope_scaling", "null", -1}, \
+  {"rope_type", "default", -1}, \
+  {"rope_theta", "positive", MIRAS__C_THETA}, \
+  {"partial_rotary_factor", "positive", MIRAS__C_PARTIAL}, \
+  {"full_attention_interval", "positive", MIRAS__C_INTERVAL}, \
+  {"layer_types", "list null", MIRAS__C_TYPES}, \
+  {"linear_num_key_heads", "positive", MIRAS__C_KEY_HEADS}, \
+  {"linear_num_value_heads", "positive", MIRAS__C_VALUE_HEADS}, \
+  {"linear_key_head_dim", "positive", MIRAS__C_KEY_DIM}, \
+  {"linear_value_head_dim", "positive", MIRAS__C_VALUE_DIM}, \
+  {"linear_conv_kernel_dim", "positive", MIRAS__C_CONV}
+#define MIRAS__SAYS_EXPERTS \
+  {"num_experts", "positive 0", MIRAS__C_EXPERTS}, \
+  {"moe_intermediate_size", "positive", MIRAS__C_EXPERT}, \
+  {"shared_expert_intermediate_size", "positive 0", MIRAS__C_SHARED_EXPERT}, \
+  {"num_experts_per_tok", "positive", MIRAS__C_CHOSEN}, \
+  {"output_router_logits router_aux_loss_coef", "any", -1}
+/* Texts only: what pictures need is passed over, and their places in a text are ordinary ones. */
+#define MIRAS__SAYS_PICTURES \
+  {"text_config", "object", -1}, \
+  {"vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id " \
+   "mrope_section mrope_interleaved", "any", -1}
+
+static const miras__allowed miras__says_qwen3_next[] = {
+  MIRAS__SAYS_QWEN, MIRAS__SAYS_EXPERTS,
+  {"intermediate_size", "positive", MIRAS__C_INNER},
+  {"norm_topk_prob", "false true", MIRAS__C_CHOSEN_NORM},
+  {"decoder_sparse_step", "positive", MIRAS__C_SPARSE_STEP},
+  {"mlp_only_layers", "list null", MIRAS__C_DENSE}
+};
+
+static const miras__allowed miras__says_qwen3_5[] = {
+  MIRAS__SAYS_QWEN, MIRAS__SAYS_PICTURES,
+  {"intermediate_size", "positive", MIRAS__C_INNER}
+};
+
+static const miras__allowed miras__says_qwen3_5_moe[] = {
+  MIRAS__SAYS_QWEN, MIRAS__SAYS_EXPERTS, MIRAS__SAYS_PICTURES,
+  {"intermediate_size", "any", -1},
+  {"norm_topk_prob", "true", -1}
+};
 
 typedef struct miras__published {
   miras_allocator from;
   struct { void *at; size_t bytes; } lent[12];   /* all that was allocated                        */
   int lents;
+  size_t used;                       /* bytes of all of that, of which there may be `limit`, if
+                                        that is not 0                                             */
+  uint64_t limit;
   char *why;
   size_t why_size;
   miras_result result;
@@ -21811,17 +22110,25 @@ typedef struct miras__published {
   size_t folder;                     /* characters of the folder                                  */
   char (*names)[MIRAS__NAME_SIZE];   /* of the files of tensors                                   */
   int files;
+  size_t name_room;
   miras__theirs *tensors;
   size_t tensor_count;
-  size_t *index, index_size;         /* by hash: 1 + a tensor's number, or 0; a power of two      */
+  size_t tensor_room;
+  size_t *order;                     /* of tensors, by name                                       */
   int family;                        /* -1: not known yet                                         */
+  const miras__allowed *says;        /* its own fields                                            */
+  const char *ignored;               /* names of fields, or NULL                                  */
+  int says_count, dialect;           /* whether a field told another dialect                      */
   char root[32];                     /* what its names begin with                                 */
   double config[MIRAS__CONFIGS];
-  unsigned char said[MIRAS__CONFIGS];
+  unsigned char said[MIRAS__CONFIGS], none[MIRAS__CONFIGS];  /* a value, null                   */
   unsigned char full[MIRAS__LAYERS], dense[MIRAS__LAYERS];   /* attention; no experts             */
-  int types;                         /* layers of which a list says what they are                 */
+  int types, values;                 /* layers of which a list says what they are, how wide      */
+  int empty;                         /* a list of numbers that has none                          */
   int groups[2];                     /* of rows: those of key heads, of heads of queries          */
   int per;                           /* layers here that are one of theirs                        */
+  int shared, again;                 /* heads of keys and values that are stored; how many heads
+                                        here each of them is                                      */
   FILE *file;                        /* the one that is open, its number, and where it stands     */
   int open;
   uint64_t stands;
@@ -21833,7 +22140,7 @@ typedef struct miras__published {
 /* A number, a literal or a string, decoded: was it in quotes? Other literals than JSON's are the
  * numbers that others write: Infinity and NaN. */
 static int miras__need_scalar(miras__text *t, char *out) {
-  static const char *const literals[] = {"true", "false", "null", "Infinity", "NaN"};
+  static const char *const literals[] = {"true", "false", "null", "Infinity", "-Infinity", "NaN"};
   float real;
   size_t n = 0, i = 0;
   miras__skip_space(t);
@@ -21893,14 +22200,45 @@ static int miras__reject_as(miras__published *c, miras_result result, const char
 
 static MIRAS__COLD void *miras__lend(miras__published *c, size_t count, size_t each) {
   size_t bytes = 0;
-  void *at = miras__size_mul(count, each, &bytes) ? c->from.alloc(bytes, c->from.user) : NULL;
+  void *at = NULL;
+  const int fits = miras__size_mul(count, each, &bytes);
+  if (fits && c->limit && (bytes > c->limit || c->used > c->limit - bytes)) {
+    miras__reject(c, MIRAS_ERR_SIZE, "room");
+    miras__say(c->why, c->why_size, "limit is %zu bytes; reading these files takes %zu more than "
+                                    "the %zu so far", (size_t)c->limit, bytes, c->used);
+    return NULL;
+  }
+  if (fits) at = c->from.alloc(bytes, c->from.user);
   if (!at) {
     miras__reject_as(c, MIRAS_ERR_ALLOC, "room", "the allocator returned no memory");
     return NULL;
   }
   MIRAS_ASSERT(c->lents < (int)MIRAS__COUNT(c->lent));
+  c->used += bytes;
   c->lent[c->lents].at = at;
   c->lent[c->lents++].bytes = bytes;
+  return at;
+}
+
+/* An array that was lent, or NULL, with room for `count`: itself or a larger one with the same in
+ * it; NULL if it cannot be. */
+static MIRAS__COLD void *miras__lend_more(miras__published *c, void *old, size_t *room,
+                                          size_t count, size_t each) {
+  const size_t wanted = count > 2 * *room ? count : 2 * *room;
+  void *at;
+  int i = 0;
+  if (count <= *room) return old;
+  at = miras__lend(c, wanted, each);
+  if (!at || !old) {
+    if (at) *room = wanted;
+    return at;
+  }
+  memcpy(at, old, *room * each);
+  while (c->lent[i].at != old) i++;
+  c->used -= c->lent[i].bytes;
+  miras__release(&c->from, old, c->lent[i].bytes);
+  c->lent[i] = c->lent[--c->lents];
+  *room = wanted;
   return at;
 }
 
@@ -21913,16 +22251,9 @@ static MIRAS__COLD void miras__published_end(miras__published *c) {
 static MIRAS__COLD FILE *miras__theirs_open(miras__published *c, const char *name, int needed,
                                             uint64_t *size) {
   FILE *file;
-  long end = -1;
   memcpy(c->path + c->folder, name, strlen(name) + 1);
   file = fopen(c->path, "rb");
-  /* reading a byte first finds out folders, as in room @85 */
-  if (file && (fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0)
-    end = ftell(file);
-  if (end >= 0 && fseek(file, 0, SEEK_SET) == 0) {
-    *size = (uint64_t)end;
-    return file;
-  }
+  if (file && miras__file_size(file, size)) return file;
   if (file) fclose(file);
   if (file || needed) miras__reject_as(c, MIRAS_ERR_IO, name, "it cannot be opened");
   return NULL;
@@ -21972,66 +22303,172 @@ static int miras__begins(const char *list, const char *name) {
 
 /* ---- tensors ---- */
 
-static size_t miras__theirs_place(const miras__published *c, const char *name) {
-  size_t at = (size_t)miras__hash(miras__crc32c(0, name, strlen(name)));
-  for (;; at++) {
-    at &= c->index_size - 1;
-    if (!c->index[at] || miras__same(c->tensors[c->index[at] - 1].name, name)) return at;
+/* Put the tensors in the order of their names: by a heap, so that no file can choose names that
+ * take longer. `size` is that of the heap, below whose place `at` all is in order. */
+static void miras__order_sift(const miras__theirs *x, size_t *order, size_t at, size_t size) {
+  const size_t moved = order[at];
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= size) break;
+    if (child + 1 < size && strcmp(x[order[child]].name, x[order[child + 1]].name) < 0) child++;
+    if (strcmp(x[moved].name, x[order[child]].name) >= 0) break;
+    order[at] = order[child];
+    at = child;
   }
+  order[at] = moved;
+}
+
+static MIRAS__COLD int miras__theirs_sort(miras__published *c) {
+  const size_t count = c->tensor_count;
+  size_t i;
+  c->order = (size_t *)miras__lend(c, count + 1, sizeof(size_t));
+  if (!c->order) return 0;
+  for (i = 0; i < count; i++) c->order[i] = i;
+  for (i = count / 2; i--;) miras__order_sift(c->tensors, c->order, i, count);
+  for (i = count; i-- > 1;) {
+    const size_t last = c->order[i];
+    c->order[i] = c->order[0];
+    c->order[0] = last;
+    miras__order_sift(c->tensors, c->order, 0, i);
+  }
+  for (i = 1; i < count; i++) {
+    const miras__theirs *x = &c->tensors[c->order[i - 1]], *y = &c->tensors[c->order[i]];
+    if (!miras__same(x->name, y->name)) continue;
+    miras__reject(c, MIRAS_ERR_FORMAT, c->names[x->file > y->file ? x->file : y->file]);
+    miras__say(c->why, c->why_size, "%s is there twice", x->name);
+    return 0;
+  }
+  return 1;
 }
 
 /* The tensor of this name; NULL if there is none. */
 static miras__theirs *miras__theirs_named(const miras__published *c, const char *name) {
-  const size_t i = c->index[miras__theirs_place(c, name)];
-  return i ? &c->tensors[i - 1] : NULL;
+  size_t from = 0, to = c->tensor_count;
+  while (from < to) {
+    const size_t middle = from + (to - from) / 2;
+    miras__theirs *x = &c->tensors[c->order[middle]];
+    const int side = strcmp(x->name, name);
+    if (!side) return x;
+    if (side < 0) from = middle + 1;
+    else to = middle;
+  }
+  return NULL;
 }
 
-/* Those of a file's header into the table, which has room for them. */
+/* The bytes of a number of a type; 0 if that is not known. */
+static uint64_t miras__type_bytes(const char *type) {
+  static const char *const types[] = {"F32 I32 U32", "F16 BF16 I16 U16",
+                                      "BOOL I8 U8 F8_E4M3 F8_E5M2", "F64 I64 U64 C64"};
+  static const unsigned char bytes[] = {4, 2, 1, 8};
+  int i;
+  for (i = 0; i < 4; i++)
+    if (miras__listed(types[i], type)) return bytes[i];
+  return 0;
+}
+
+/* The shape of a tensor: any, of which five lengths are kept; how many numbers that are. */
+static void miras__need_shape(miras__text *t, miras__theirs *x) {
+  uint64_t length = 0;
+  int empty = 0;
+  x->rank = 0;
+  x->count = 1;
+  if (!miras__need_char(t, '[')) return;
+  if (miras__take_char(t, ']')) {              /* one number */
+    x->rank = 1;
+    x->shape[0] = 1;
+    return;
+  }
+  do {
+    miras__skip_space(t);
+    t->at = miras__scan_whole(t->at, t->end, &length);
+    if (!t->at) {
+      miras__refuse(t);
+      return;
+    }
+    if (x->rank < 5) x->shape[x->rank] = length;
+    if (x->rank < 6) x->rank++;
+    if (!length) empty = 1;
+    else if (!empty && x->count > UINT64_MAX / 16 / length) miras__refuse(t);
+    else if (!empty) x->count *= length;
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, ']');
+  if (empty) x->count = 0;
+}
+
+/* What a header says of a tensor, whose bytes are in range. */
+static MIRAS__COLD void miras__need_theirs(miras__text *t, miras__theirs *x, uint64_t *range,
+                                           uint64_t payload) {
+  static const char *const forms[] = {"F32", "BF16", "F16"};
+  char text[MIRAS__NAME_SIZE];
+  uint64_t each;
+  int seen = 0;
+  miras__need_char(t, '{');
+  do {
+    int key;
+    miras__need_string(t, text);
+    miras__need_char(t, ':');
+    key = miras__same(text, "dtype") ? 1 : miras__same(text, "shape") ? 2
+        : miras__same(text, "data_offsets") ? 4 : 0;
+    if (!key || (seen & key)) miras__refuse(t);
+    seen |= key;
+    if (key == 1) {
+      miras__need_string(t, text);
+      memcpy(x->type, text, sizeof x->type - 1);
+      for (x->form = 2; x->form >= 0 && !miras__same(x->type, forms[x->form]);) x->form--;
+    } else if (key == 2) {
+      miras__need_shape(t, x);
+    } else if (miras__need_list(t, range, 2) != 2) {
+      miras__refuse(t);
+    }
+  } while (miras__take_char(t, ','));
+  miras__need_char(t, '}');
+  if (seen != 7) miras__refuse(t);
+  if (t->bad) return;
+  each = miras__type_bytes(x->type);
+  if (range[1] < range[0] || range[1] > payload)
+    miras__refuse_for(t, "its place is not within the file");
+  else if (each && each * x->count != range[1] - range[0])
+    miras__refuse_for(t, "its place is not of the size of its shape");
+}
+
+/* Those of a file's header into the table. */
 static MIRAS__COLD int miras__theirs_add(miras__published *c, int file, miras__text *t,
                                          uint64_t header, uint64_t payload) {
   const char *name = c->names[file];
-  uint64_t borders = 0;
-  miras__tensor x;
-  memset(&x, 0, sizeof x);
+  uint64_t borders = 0, range[2] = {0, 0};
+  char last[MIRAS__NAME_SIZE];
   miras__need_char(t, '{');
   do {
-    miras__need_string(t, x.name);
+    miras__theirs *x;
+    miras__need_string(t, last);
     miras__need_char(t, ':');
-    if (miras__same(x.name, "__metadata__")) {
+    if (miras__same(last, "__metadata__")) {
       miras__skip_value(t, 0);
       continue;
     }
-    miras__need_tensor(t, &x, payload);
-    if (!t->bad) {
-      miras__theirs *to = &c->tensors[c->tensor_count];
-      size_t *place = &c->index[miras__theirs_place(c, x.name)];
-      if (x.form == MIRAS_WEIGHTS_Q8) {
-        miras__reject(c, MIRAS_ERR_FORMAT, name);
-        miras__say(c->why, c->why_size, "%s is of type U8; F32, F16 and BF16 can be read", x.name);
-        return 0;
-      }
-      if (*place || miras__same(x.name, "?")) {
-        miras__reject(c, MIRAS_ERR_FORMAT, name);
-        miras__say(c->why, c->why_size, *place ? "%s is there twice"
-                   : "a tensor's name is too long or not ASCII", x.name);
-        return 0;
-      }
-      borders += miras__hash(x.range[0]) - miras__hash(x.range[1]);
-      memcpy(to->name, x.name, sizeof to->name);
-      memcpy(to->shape, x.shape, sizeof to->shape);
-      to->rank = x.rank;
-      to->form = x.form;
-      to->file = file;
-      to->at = 8 + header + x.range[0];
-      to->count = (x.range[1] - x.range[0]) / (x.form ? 2 : 4);
-      *place = ++c->tensor_count;
-    }
+    if (t->bad) break;
+    x = (miras__theirs *)miras__lend_more(c, c->tensors, &c->tensor_room, c->tensor_count + 1,
+                                          sizeof *x);
+    if (!x) return 0;
+    c->tensors = x;
+    x += c->tensor_count;
+    memset(x, 0, sizeof *x);
+    memcpy(x->name, last, sizeof last);
+    miras__need_theirs(t, x, range, payload);
+    if (t->bad) break;
+    if (miras__same(last, "?"))
+      return miras__reject_as(c, MIRAS_ERR_FORMAT, name,
+                              "a tensor's name is too long or not ASCII");
+    borders += miras__hash(range[0]) - miras__hash(range[1]);
+    x->file = file;
+    x->at = 8 + header + range[0];
+    c->tensor_count++;
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
   miras__skip_space(t);
   if (t->bad || t->at != t->end) {
     miras__reject(c, MIRAS_ERR_FORMAT, name);
-    miras__say(c->why, c->why_size, "its header is not valid, at or behind %s: %s", x.name,
+    miras__say(c->why, c->why_size, "its header is not valid, at or behind %s: %s", last,
                t->wrong ? t->wrong : "that is no JSON of safetensors");
     return 0;
   }
@@ -22055,48 +22492,71 @@ static MIRAS__COLD FILE *miras__header_open(miras__published *c, int i, uint64_t
   return NULL;
 }
 
-/* All tensors of all files. An entry of a header has at least 40 characters. */
+/* All tensors of all files. Tables grow by what was read, never by what a file says of its size. */
 static MIRAS__COLD int miras__theirs_find(miras__published *c) {
-  uint64_t header = 0, size = 0, most = 0;
-  size_t room = 1;
-  char *text;
-  int pass, i, ok = 1;
-  for (pass = 0, text = NULL; ok && pass < 2; pass++) {
-    for (i = 0; ok && i < c->files; i++) {
-      FILE *file = miras__header_open(c, i, &header, &size);
-      miras__text t;
-      ok = file != NULL;
-      if (ok && !pass) {
-        if (most < header) most = header;
-        room += (size_t)header / 40 + 1;
-      } else if (ok) {
-        /* between the passes it may have grown */
-        ok = header <= most && c->tensor_count + header / 40 < room &&
-             miras__text_read(c, c->names[i], file, header, text, &t) &&
-             miras__theirs_add(c, i, &t, header, size - 8 - header);
-      }
-      if (file) fclose(file);
-    }
-    if (!ok || pass) break;
-    for (c->index_size = 16; c->index_size / 2 < room;) c->index_size *= 2;
-    c->tensors = (miras__theirs *)miras__lend(c, room, sizeof(miras__theirs));
-    c->index = (size_t *)miras__lend(c, c->index_size, sizeof(size_t));
-    text = (char *)miras__lend(c, (size_t)most, 1);
-    ok = c->tensors && c->index && text;
-    if (ok) memset(c->tensors, 0, room * sizeof(miras__theirs));
-    if (ok) memset(c->index, 0, c->index_size * sizeof(size_t));
+  uint64_t header = 0, size = 0;
+  size_t room = 0;
+  char *text = NULL;
+  int i, ok = 1;
+  for (i = 0; ok && i < c->files; i++) {
+    FILE *file = miras__header_open(c, i, &header, &size);
+    miras__text t;
+    if (!file) return 0;
+    text = (char *)miras__lend_more(c, text, &room, (size_t)header, 1);
+    ok = text && miras__text_read(c, c->names[i], file, header, text, &t) &&
+         miras__theirs_add(c, i, &t, header, size - 8 - header);
+    fclose(file);
   }
-  if (!ok && c->result == MIRAS_OK)
-    miras__reject_as(c, MIRAS_ERR_IO, "folder", "its files change while they are read");
-  return ok;
+  return ok && miras__theirs_sort(c);
 }
 
-/* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should. */
+/* The place of a file among the names, which are in order; or where it would be. */
+static int miras__file_place(const miras__published *c, const char *file) {
+  int from = 0, to = c->files;
+  while (from < to) {
+    const int middle = (from + to) / 2;
+    if (strcmp(c->names[middle], file) < 0) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/* A file of the index among the names, which must be that of a file in this folder, and no path. */
+static MIRAS__COLD int miras__file_add(miras__published *c, const char *index, const char *file) {
+  const int place = miras__file_place(c, file);
+  void *names;
+  if (place < c->files && miras__same(c->names[place], file)) return 1;
+  if (c->files == MIRAS__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:?"))
+    return miras__reject_as(c, MIRAS_ERR_FORMAT, index, "its names of files are not valid");
+  names = miras__lend_more(c, c->names, &c->name_room, (size_t)c->files + 1, MIRAS__NAME_SIZE);
+  if (!names) return 0;
+  c->names = (char (*)[MIRAS__NAME_SIZE])names;
+  memmove(c->names[place + 1], c->names[place], (size_t)(c->files - place) * MIRAS__NAME_SIZE);
+  memcpy(c->names[place], file, MIRAS__NAME_SIZE);
+  c->files++;
+  return 1;
+}
+
+/* An entry of the index: its file has the tensor? */
+static MIRAS__COLD int miras__index_entry(miras__published *c, const char *index, const char *name,
+                                          const char *file) {
+  miras__theirs *x = miras__theirs_named(c, name);
+  const int place = miras__file_place(c, file);
+  if (x && x->file == place && place < c->files && miras__same(c->names[place], file)) {
+    x->taken = 1;
+    return 1;
+  }
+  miras__reject(c, MIRAS_ERR_FORMAT, index);
+  miras__say(c->why, c->why_size, "%s is not in %s", name, file);
+  return 0;
+}
+
+/* The files that an index names: pass 0 finds them, pass 1 checks that each has what it should, and
+ * that every tensor is in it. */
 static MIRAS__COLD int miras__index_read(miras__published *c, miras__text t, const char *index,
                                          int pass) {
   char name[MIRAS__NAME_SIZE], file[MIRAS__NAME_SIZE];
-  size_t count = 0;
-  int i = 0;
+  size_t count = 0, i;
   miras__need_char(&t, '{');
   do {
     miras__need_string(&t, name);
@@ -22107,34 +22567,48 @@ static MIRAS__COLD int miras__index_read(miras__published *c, miras__text t, con
     }
     miras__need_char(&t, '{');
     do {
-      const miras__theirs *x;
       miras__need_string(&t, name);
       miras__need_char(&t, ':');
       miras__need_string(&t, file);
       if (t.bad) break;
-      if (i >= c->files || !miras__same(c->names[i], file))
-        for (i = 0; i < c->files && !miras__same(c->names[i], file);) i++;
-      if (i == c->files) {
-        /* the name of a file in this folder, and no path */
-        if (pass || i == MIRAS__MAX_SHARDS || file[0] == '.' || strpbrk(file, "/\\:?"))
-          return miras__reject_as(c, MIRAS_ERR_FORMAT, index, "its names of files are not valid");
-        memcpy(c->names[c->files++], file, sizeof file);
-      }
-      x = pass ? miras__theirs_named(c, name) : NULL;
-      if (pass && (!x || x->file != i)) {
-        miras__reject(c, MIRAS_ERR_FORMAT, index);
-        miras__say(c->why, c->why_size, "%s is not in %s", name, file);
+      if (!(pass ? miras__index_entry(c, index, name, file) : miras__file_add(c, index, file)))
         return 0;
-      }
       count++;
     } while (miras__take_char(&t, ','));
     miras__need_char(&t, '}');
   } while (miras__take_char(&t, ','));
   miras__need_char(&t, '}');
-  if (t.bad || !count || (pass && count != c->tensor_count))
+  if (t.bad || !count)
     return miras__reject_as(c, MIRAS_ERR_FORMAT, index,
-                            t.bad ? "it is not valid" : "it does not list the tensors there are");
+                            t.bad ? "it is not valid" : "it does not list tensors in a weight_map");
+  for (i = 0; pass && i < c->tensor_count; i++) {
+    if (c->tensors[i].taken) continue;
+    miras__reject(c, MIRAS_ERR_FORMAT, index);
+    miras__say(c->why, c->why_size, "%s is in %s, but this does not list it", c->tensors[i].name,
+               c->names[c->tensors[i].file]);
+    return 0;
+  }
   return 1;
+}
+
+/* A file that the index names is not there. Is this the index of other files, whose tensors are in
+ * model.safetensors? */
+static MIRAS__COLD int miras__index_stray(miras__published *c, const char *index,
+                                          const char *single) {
+  char why[256];
+  uint64_t size;
+  FILE *file;
+  if (c->result != MIRAS_ERR_IO || !c->why || !c->why_size) return 0;
+  why[0] = 0;
+  miras__say(why, sizeof why, "%s", c->why);
+  file = miras__theirs_open(c, single, 0, &size);
+  if (file) fclose(file);
+  c->result = MIRAS_ERR_IO;
+  c->why[0] = 0;
+  miras__say(c->why, c->why_size, file ? "%s; %s names it, but %s is there too: if that is the "
+                                         "whole model, take the index away"
+                                       : "%s; %s names it", why, index, single);
+  return 0;
 }
 
 /* ---- families ---- */
@@ -22144,17 +22618,25 @@ static double miras__config_of(const miras__published *c, int slot, double other
   return c->said[slot] ? c->config[slot] : otherwise;
 }
 
+/* The name of a field for a slot. */
+static const char *miras__config_name(const miras__published *c, int slot) {
+  int i;
+  for (i = 0; i < c->says_count; i++)
+    if (c->says[i].slot == slot) return c->says[i].names;
+  for (i = 0; i < (int)MIRAS__COUNT(miras__says_all); i++)
+    if (miras__says_all[i].slot == slot) return miras__says_all[i].names;
+  return "a field";
+}
+
 /* A whole number from least to 2^24 that must be said, or follow from others: x. 0: refused. */
 static int miras__config_whole(miras__published *c, int slot, double x, int least) {
-  size_t i = 0;
   x = miras__config_of(c, slot, x);
   if (x >= least && x <= 1 << 24 && x <= (double)(int)x && x >= (double)(int)x) return (int)x;
-  while (miras__configs[i].slot != slot) i++;
   if (c->result != MIRAS_OK) return 0;
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
   miras__say(c->why, c->why_size,
              c->said[slot] || x > 0 ? "%s is %g; it must be a whole number from %d to 16777216"
-                                    : "%s is missing", miras__configs[i].name, x, least);
+                                    : "%s is missing", miras__config_name(c, slot), x, least);
   return 0;
 }
 
@@ -22168,6 +22650,14 @@ static int miras__config_share(miras__published *c, int slot, double x) {
   return whole;
 }
 
+/* What no layer here can compute; known: what they can. */
+static int miras__config_lacks(miras__published *c, int slot, const char *known) {
+  miras__reject(c, MIRAS_ERR_DESC, "config.json");
+  miras__say(c->why, c->why_size, "%s is %g; known here: %s", miras__config_name(c, slot),
+             c->config[slot], known);
+  return 0;
+}
+
 /* The sizes that all have; of a model with a SwiGLU. */
 static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras_kind kind) {
   const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
@@ -22179,27 +22669,26 @@ static int miras__describe_frame(miras__published *c, miras_model_desc *d, miras
   d->heads = miras__config_whole(c, MIRAS__C_HEADS, 0, 1);
   d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
   d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-6);
-  if (ratio > 0 && ratio <= 64)
-    l->hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
-      floor((double)d->width * ratio * 2 / 3) / 256), 1);
-  if (c->result == MIRAS_OK && miras__config_of(c, MIRAS__C_ACTIVATION, 0) == 1)
-    miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "hidden_act is sqrelu; known here: silu");
+  if (c->result != MIRAS_OK) return 0;
+  if (!c->said[MIRAS__C_INNER] && !(ratio > 0 && ratio <= 64))
+    return miras__config_lacks(c, MIRAS__C_RATIO, "above 0, up to 64");
+  l->hidden = miras__config_whole(c, MIRAS__C_INNER, 256 * ceil(
+    floor((double)d->width * ratio * 2 / 3) / 256), 1);
   return c->result == MIRAS_OK;
 }
 
 /* A length of a tensor, from the outside; 0 if there is no such tensor. */
 static int miras__theirs_length(const miras__published *c, const char *name, int i) {
   const miras__theirs *x = miras__theirs_named(c, name);
-  return x && i < x->rank && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
+  return x && i < x->rank && i < 5 && x->shape[i] <= 1 << 24 ? (int)x->shape[i] : 0;
 }
 
-/* What no layer here can compute; known: what they can. */
-static int miras__config_lacks(miras__published *c, int slot, const char *known) {
-  size_t i = 0;
-  while (miras__configs[i].slot != slot) i++;
+/* A rank that a tensor has, and a field may say too. */
+static int miras__config_rank(miras__published *c, int slot, int rank) {
+  if (!c->said[slot] || !rank || (c->config[slot] <= rank && c->config[slot] >= rank)) return 1;
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s is %g; known here: %s", miras__configs[i].name,
-             c->config[slot], known);
+  miras__say(c->why, c->why_size, "%s is %g, but the tensors have a rank of %d",
+             miras__config_name(c, slot), c->config[slot], rank);
   return 0;
 }
 
@@ -22217,11 +22706,14 @@ static void miras__describe_gate(miras__published *c, miras_model_desc *d, int n
                                                                          : MIRAS_OUT_SILU;
 }
 
-/* Convolutions of queries, keys and values, or none of them. */
+/* Convolutions of queries, keys and values, or none of them, of which two would have been one. */
 static void miras__describe_conv(miras__published *c, miras_model_desc *d, int normally) {
   miras_layer_desc *l = &d->layer[0];
   if (miras__config_of(c, MIRAS__C_SHORT_CONV, normally) < 1) l->convolved = MIRAS_CONVOLVED_NONE;
-  else l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  else if (!(miras__config_of(c, MIRAS__C_ONE_CONV, 0) > 0))
+    l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
+  else if (c->result == MIRAS_OK)
+    miras__config_lacks(c, MIRAS__C_ONE_CONV, "false, or true where use_short_conv is false");
 }
 
 /* Gated DeltaNet; and KDA, whose gates have low ranks, those of the tensors. */
@@ -22244,8 +22736,7 @@ static int miras__describe_gated_delta(miras__published *c, miras_model_desc *d,
 static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc *d) {
   if (!miras__describe_gated_delta(c, d, MIRAS_GATED_DELTANET)) return 0;
   miras__describe_gate(c, d, 1);
-  return miras__config_of(c, MIRAS__C_SHORT_CONV, 1) > 0 ||
-         miras__config_lacks(c, MIRAS__C_SHORT_CONV, "true");
+  return 1;
 }
 
 static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
@@ -22276,12 +22767,22 @@ static int miras__describe_heads(miras__published *c, miras_model_desc *d, doubl
   return c->result == MIRAS_OK;
 }
 
+/* Keys and values that several heads share: each gets them as its own. */
+static int miras__describe_shared(miras__published *c, const miras_model_desc *d) {
+  c->shared = miras__config_whole(c, MIRAS__C_KV_HEADS, d->heads, 1);
+  if (c->result != MIRAS_OK) return 0;
+  c->again = d->heads / c->shared;
+  return d->heads % c->shared == 0 ||
+         miras__config_lacks(c, MIRAS__C_KV_HEADS, "a number that divides num_heads");
+}
+
 /* GLA, and RetNet, whose keys and queries turn and which has no learned gates. */
 static int miras__describe_plain(miras__published *c, miras_model_desc *d, miras_kind kind,
                                  double expand_v) {
   miras_layer_desc *l = &d->layer[0];
   if (!miras__describe_frame(c, d, kind) ||
       !miras__describe_heads(c, d, expand_v / 2, expand_v)) return 0;
+  if (!miras__describe_shared(c, d)) return 0;
   miras__describe_conv(c, d, 0);
   l->key_map = MIRAS_KEYS_FREE;
   if (l->convolved) l->key_mixing = l->value_mixing = MIRAS_MIX_NONE;
@@ -22294,21 +22795,33 @@ static int miras__describe_gla(miras__published *c, miras_model_desc *d) {
   if (!miras__describe_plain(c, d, MIRAS_GLA, 1)) return 0;
   d->layer[0].gate_rank = miras__theirs_length(c, "model.layers.0.attn.gk_proj.0.weight", 0);
   if (c->said[MIRAS__C_CLAMP]) d->layer[0].keep_low = (float)exp(least);
+  if (!miras__config_rank(c, MIRAS__C_OUT_RANK, d->layer[0].gate_rank)) return 0;
   return least < -1e-4 || miras__config_lacks(c, MIRAS__C_CLAMP, "below 0");
 }
 
 static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
-  if (!c->said[MIRAS__C_RATIO]) c->said[MIRAS__C_RATIO] = 1, c->config[MIRAS__C_RATIO] = 2;
+  if (!c->said[MIRAS__C_RATIO] && !c->none[MIRAS__C_RATIO])
+    c->said[MIRAS__C_RATIO] = 1, c->config[MIRAS__C_RATIO] = 2;
   if (!miras__describe_plain(c, d, MIRAS_RETNET, 2)) return 0;
   d->layer[0].turn = MIRAS_TURN_POSITION;
   return 1;
 }
 
-/* HGRN2, whose norm of the whole row has an epsilon of its own. */
+/* HGRN2, whose norm of the whole row has an epsilon of its own. The number of heads follows from
+ * their keys' length, whatever num_heads says; without one, it is the other way round. */
 static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
   miras_layer_desc *l = &d->layer[0];
+  const int length = c->none[MIRAS__C_EXPAND_RATIO] ? 0
+                   : miras__config_whole(c, MIRAS__C_EXPAND_RATIO, 128, 1);
+  if (length) {
+    c->config[MIRAS__C_HEADS] = floor(miras__config_whole(c, MIRAS__C_WIDTH, 0, 1) /
+                                      (double)length);
+    c->said[MIRAS__C_HEADS] = 1;
+    if (c->result == MIRAS_OK && c->config[MIRAS__C_HEADS] < 1)
+      return miras__config_lacks(c, MIRAS__C_EXPAND_RATIO, "up to hidden_size");
+  }
   if (!miras__describe_frame(c, d, MIRAS_HGRN2) || !miras__describe_heads(c, d, 1, 1)) return 0;
-  l->memory.key_dim = miras__config_whole(c, MIRAS__C_EXPAND_RATIO, l->memory.key_dim, 1);
+  if (length) l->memory.key_dim = length;
   l->gate_rank = d->heads * l->memory.key_dim;
   l->convolved = MIRAS_CONVOLVED_NONE;
   l->value_mixing = MIRAS_MIX_NONE;
@@ -22316,8 +22829,6 @@ static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
   l->out_epsilon = 1e-5f * (float)l->memory.key_dim;
   l->norm_heads = d->heads;
   if (miras__config_of(c, MIRAS__C_LOWER_BOUNDS, 1) > 0) l->keep_form = MIRAS_KEEP_FLOOR;
-  if (miras__config_of(c, MIRAS__C_SHORT_CONV, 0) > 0)
-    return miras__config_lacks(c, MIRAS__C_SHORT_CONV, "false");
   return c->result == MIRAS_OK;
 }
 
@@ -22355,14 +22866,37 @@ static int miras__describe_rwkv7(miras__published *c, miras_model_desc *d) {
   static const char *const ranks[] = {
     "model.layers.0.attn.w_lora.lora.0.weight", "model.layers.0.attn.a_lora.lora.0.weight",
     "model.layers.0.attn.g_lora.lora.0.weight", "model.layers.1.attn.v_lora.lora.0.weight"};
-  const int size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
+  const double ratio = miras__config_of(c, MIRAS__C_RATIO, 4);
+  const miras_layer_desc *l = &d->layer[0];
+  int size;
   d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
   d->vocab = miras__config_whole(c, MIRAS__C_VOCAB, 0, 2);
   d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
-  if (size) d->heads = miras__config_whole(c, MIRAS__C_HEADS, d->width / size, 1);
-  d->layer[0].hidden = miras__config_whole(c, MIRAS__C_INNER, 32 * floor(
-    d->width * miras__config_of(c, MIRAS__C_RATIO, 4) / 32), 1);
-  if (c->result != MIRAS_OK || !miras__describe_rwkv(c, d, ranks, 0)) return 0;
+  /* num_heads counts where there is no head_dim */
+  if (c->none[MIRAS__C_HEAD_DIM]) {
+    d->heads = miras__config_whole(c, MIRAS__C_HEADS, 0, 1);
+    if (c->result != MIRAS_OK) return 0;
+    size = miras__config_share(c, MIRAS__C_HEADS, (double)d->width / d->heads);
+  } else {
+    size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
+    if (c->result != MIRAS_OK) return 0;
+    d->heads = miras__config_share(c, MIRAS__C_HEAD_DIM, (double)d->width / size);
+  }
+  if (c->result != MIRAS_OK) return 0;
+  if (!c->said[MIRAS__C_INNER] && !(ratio > 0 && ratio <= 64))
+    return miras__config_lacks(c, MIRAS__C_RATIO, "above 0, up to 64");
+  d->layer[0].hidden = miras__config_whole(c, MIRAS__C_INNER, 32 * ceil(
+    floor(d->width * ratio) / 32), 1);
+  if ((c->values && c->values != d->layers) || c->empty)
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "value_dim is not of all layers");
+  if (c->said[MIRAS__C_VALUES] &&
+      !(c->config[MIRAS__C_VALUES] <= d->width && c->config[MIRAS__C_VALUES] >= d->width))
+    return miras__config_lacks(c, MIRAS__C_VALUES, "hidden_size");
+  if (c->result != MIRAS_OK || !miras__describe_rwkv(c, d, ranks, 0) ||
+      !miras__config_rank(c, MIRAS__C_DECAY_RANK, l->decay_rank) ||
+      !miras__config_rank(c, MIRAS__C_RATE_RANK, l->rate_rank) ||
+      !miras__config_rank(c, MIRAS__C_OUT_RANK, l->out_rank) ||
+      !miras__config_rank(c, MIRAS__C_VALUE_RANK, l->value_rank)) return 0;
   d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
   d->layer[0].memory.key_dim = size;
   d->untied = miras__config_of(c, MIRAS__C_TIED, 0) < 1;
@@ -22422,14 +22956,12 @@ static void miras__describe_experts(miras__published *c, miras_layer_desc *l) {
 
 /* Gated DeltaNet with grouped keys, and attention, gated and turned in part. */
 static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
-  const double interval = miras__config_of(c, MIRAS__C_INTERVAL, 4);
   const double share = miras__config_of(c, MIRAS__C_PARTIAL, 0.25);
   const double positions = miras__config_of(c, MIRAS__C_POSITIONS, 32768);
   const int experts = miras__config_of(c, MIRAS__C_EXPERTS, 0) > 0;
-  const double step = miras__config_of(c, MIRAS__C_SPARSE_STEP, 1);
   miras_layer_desc *l = &d->layer[0], *a = &d->layer[2];
   char letter[MIRAS__LAYERS];
-  int i;
+  int i, interval, step;
   if (!miras__describe_frame(c, d, MIRAS_GATED_DELTANET)) return 0;
   l->memory.heads = miras__config_whole(c, MIRAS__C_VALUE_HEADS, 0, 1);
   l->memory.key_dim = miras__config_whole(c, MIRAS__C_KEY_DIM, 0, 1);
@@ -22444,7 +22976,7 @@ static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
   a->head_dim = miras__config_whole(c, MIRAS__C_HEAD_DIM, 256, 2);
   a->rotary_base = (float)miras__config_of(c, MIRAS__C_THETA, 10000);
   a->rotary_dim = share > 0 && share <= 1 ? (int)(a->head_dim * share) : 0;
-  a->window = positions < 1 << 20 ? (int)positions : 1 << 20;
+  a->window = positions < 1 ? 1 : positions < 1 << 20 ? (int)positions : 1 << 20;
   a->qk_norm = a->output_gate = 1;
   for (i = 0; i < 2 && experts; i++) {
     d->layer[5 + i] = i ? *a : *l;
@@ -22453,16 +22985,16 @@ static int miras__describe_qwen(miras__published *c, miras_model_desc *d) {
   }
   if (c->result != MIRAS_OK) return 0;
   if (!(share > 0 && share <= 1)) return miras__config_lacks(c, MIRAS__C_PARTIAL, "0 to 1");
-  if (!(interval >= 1 && interval <= MIRAS__LAYERS))
-    return miras__config_lacks(c, MIRAS__C_INTERVAL, "1 to 256");
-  if (!(step >= 1 && step <= MIRAS__LAYERS))
-    return miras__config_lacks(c, MIRAS__C_SPARSE_STEP, "1 to 256");
+  if (!(positions >= 1)) return miras__config_lacks(c, MIRAS__C_POSITIONS, "1 and more");
+  interval = miras__config_whole(c, MIRAS__C_INTERVAL, 4, 1);
+  step = miras__config_whole(c, MIRAS__C_SPARSE_STEP, 1, 1);
+  if (c->result != MIRAS_OK) return 0;
   if (d->layers > MIRAS__LAYERS) return miras__config_lacks(c, MIRAS__C_LAYERS, "1 to 256");
-  if (c->types && c->types != d->layers)
+  if (c->empty || (c->types && c->types != d->layers))
     return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer_types is not of all layers");
   for (i = 0; i < d->layers; i++) {
-    const int full = c->types ? c->full[i] : (i + 1) % (int)interval == 0;
-    const int sparse = experts && !c->dense[i] && (i + 1) % (int)step == 0;
+    const int full = c->types ? c->full[i] : (i + 1) % interval == 0;
+    const int sparse = experts && !c->dense[i] && (i + 1) % step == 0;
     letter[i] = "maxy"[2 * sparse + full];
   }
   return miras__describe_pattern(c, d, letter);
@@ -22498,14 +23030,24 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   static const char *const tables[] = {"backbone.embeddings.weight", "backbone.embedding.weight"};
   const double low = miras__config_of(c, MIRAS__C_LOW, 0);
   const double high = miras__config_of(c, MIRAS__C_HIGH, (double)FLT_MAX);
+  const int authors = c->says == miras__says_mamba2_author;
   miras_layer_desc *l = &d->layer[0];
-  int inner, size, conv;
+  int inner, size, conv, words, step;
   miras_model_preset(d, MIRAS_MAMBA2);
   d->width = miras__config_whole(c, MIRAS__C_WIDTH, 0, 1);
   d->layers = miras__config_whole(c, MIRAS__C_LAYERS, 0, 1);
-  /* it may be rounded up */
+  /* the authors round it up */
   d->vocab = miras__theirs_length(c, tables[0], 0) + miras__theirs_length(c, tables[1], 0);
-  d->untied = miras__config_of(c, MIRAS__C_TIED, 1) < 1;
+  step = authors ? miras__config_whole(c, MIRAS__C_PADDED, 8, 1) : 1;
+  words = miras__config_whole(c, MIRAS__C_VOCAB, d->vocab, 2);
+  if (c->empty || c->said[MIRAS__C_LOW] != c->said[MIRAS__C_HIGH])
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                            "the limits of a step must be two numbers");
+  if (authors && !c->said[MIRAS__C_LAYER])
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "layer of ssm_cfg is missing");
+  if (c->result == MIRAS_OK && (words + step - 1) / step * step != d->vocab)
+    return miras__config_lacks(c, MIRAS__C_VOCAB, "the rows of the embedding");
+  d->untied = miras__config_of(c, MIRAS__C_TIED, authors) < 1;
   d->norm_epsilon = (float)miras__config_of(c, MIRAS__C_EPSILON, 1e-5);
   size = miras__config_whole(c, MIRAS__C_HEAD_DIM, 64, 1);
   inner = miras__config_share(c, MIRAS__C_EXPAND,
@@ -22514,6 +23056,9 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   if (c->result != MIRAS_OK) return 0;
   l->memory.value_dim = size;
   d->heads = l->memory.heads = miras__config_whole(c, MIRAS__C_HEADS, inner / size, 1);
+  if (c->result == MIRAS_OK && (double)d->heads * size != (double)inner)
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                            "expand times hidden_size is not all heads times head_dim");
   conv = miras__theirs_length(c, "backbone.layers.0.mixer.conv1d.weight", 0);
   l->key_heads = miras__config_whole(c, MIRAS__C_GROUPS,
                                      (double)((conv - inner) / (2 * l->memory.key_dim)), 1);
@@ -22553,7 +23098,8 @@ enum {
   MIRAS__EXPERT = 2048, /* of each expert that tokens choose, whose number # stands for           */
   MIRAS__SHARED = 4096, /* of the shared one                                                      */
   MIRAS__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]           */
-  MIRAS__ONLY = 16384   /* times 1 + a miras_layer_type: for layers of this type only             */
+  MIRAS__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same                */
+  MIRAS__ONLY = 32768   /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
 
@@ -22563,22 +23109,22 @@ static const miras__named_as miras__fla_names[] = {
   {"/lm_head.weight", "head.weight", MIRAS__KEPT},
   {".attn_norm.weight", ".norm1.gain", 0},
   {".attn.q_proj.weight", ".q.weight", 0},
-  {".attn.k_proj.weight", ".k.weight", 0},
-  {".attn.v_proj.weight", ".v.weight", 0},
+  {".attn.k_proj.weight", ".k.weight", MIRAS__AS_KEYS},
+  {".attn.v_proj.weight", ".v.weight", MIRAS__AS_KEYS},
   {".attn.i_proj.weight", ".v.weight", 0},
   {".attn.q_conv1d.weight", ".conv_q.weight", 0},
-  {".attn.k_conv1d.weight", ".conv_k.weight", 0},
-  {".attn.v_conv1d.weight", ".conv_v.weight", 0},
+  {".attn.k_conv1d.weight", ".conv_k.weight", MIRAS__AS_KEYS},
+  {".attn.v_conv1d.weight", ".conv_v.weight", MIRAS__AS_KEYS},
   {".attn.a_proj.weight", ".gates.down", 0},
   {".attn.f_proj.weight", ".gates.down", 0},
   {".attn.gk_proj.0.weight", ".gates.down", 0},
   {".attn.f_proj.0.weight", ".gates.down", 0},
   {".attn.b_proj.weight", ".gates.down", 0},
-  {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER},
+  {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER | MIRAS__AS_KEYS},
   {".attn.f_proj.1.weight", ".gates.up", MIRAS__CORNER},
   {NULL, ".gates.up", MIRAS__CORNER},
   {".attn.dt_bias", ".gates.offset", 0},
-  {".attn.gk_proj.1.bias", ".gates.offset", 0},
+  {".attn.gk_proj.1.bias", ".gates.offset", MIRAS__AS_KEYS},
   {NULL, ".gates.offset", 0},
   {".attn.A_log", ".gates.rate", MIRAS__SPREAD},
   {"/model.lower_bounds", ".gates.rate", MIRAS__FLOORS},
@@ -22806,27 +23352,45 @@ static const struct {
   int (*describe)(miras__published *c, miras_model_desc *d);
   const miras__named_as *rows;
   int count;
+  const miras__allowed *says;
+  int says_count;
 } miras__families[] = {
   {"gated_deltanet", "model.", "layers.", "", miras__describe_gated_deltanet,
-   MIRAS__NAMES(miras__fla_names)},
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gated_deltanet)},
   {"delta_net", "model.", "layers.", "", miras__describe_delta_net,
-   MIRAS__NAMES(miras__fla_names)},
-  {"gla", "model.", "layers.", "", miras__describe_gla, MIRAS__NAMES(miras__fla_names)},
-  {"retnet", "model.", "layers.", "", miras__describe_retnet, MIRAS__NAMES(miras__fla_names)},
-  {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2, MIRAS__NAMES(miras__fla_names)},
-  {"kda", "model.", "layers.", "", miras__describe_kda, MIRAS__NAMES(miras__fla_names)},
-  {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names)},
-  {"mamba2", "backbone.", "layers.", "", miras__describe_mamba2,
-   MIRAS__NAMES(miras__mamba2_names)},
-  {"ttt", "model.", "layers.", "", miras__describe_ttt, MIRAS__NAMES(miras__ttt_names)},
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_delta_net)},
+  {"gla", "model.", "layers.", "", miras__describe_gla,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gla)},
+  {"retnet", "model.", "layers.", "", miras__describe_retnet,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_retnet)},
+  {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_hgrn2)},
+  {"kda", "model.", "layers.", "", miras__describe_kda,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_kda)},
+  {"rwkv7", "model.", "layers.", "", miras__describe_rwkv7, MIRAS__NAMES(miras__rwkv7_names),
+   MIRAS__NAMES(miras__says_rwkv7)},
+  {"ttt", "model.", "layers.", "", miras__describe_ttt, MIRAS__NAMES(miras__ttt_names),
+   MIRAS__NAMES(miras__says_ttt)},
   {"qwen3_next", "model.", "layers.", "mtp.", miras__describe_qwen,
-   MIRAS__NAMES(miras__qwen_names)},
-  {"qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text", "model.language_model. model.", "layers.",
-   "model.visual. mtp.", miras__describe_qwen, MIRAS__NAMES(miras__qwen_names)},
+   MIRAS__NAMES(miras__qwen_names), MIRAS__NAMES(miras__says_qwen3_next)},
+  {"qwen3_5 qwen3_5_text", "model.language_model. model.", "layers.", "model.visual. mtp.",
+   miras__describe_qwen, MIRAS__NAMES(miras__qwen_names), MIRAS__NAMES(miras__says_qwen3_5)},
+  {"qwen3_5_moe qwen3_5_moe_text", "model.language_model. model.", "layers.",
+   "model.visual. mtp.", miras__describe_qwen, MIRAS__NAMES(miras__qwen_names),
+   MIRAS__NAMES(miras__says_qwen3_5_moe)},
+  {"mamba2", "backbone.", "layers.", "", miras__describe_mamba2,
+   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2)},
+  /* without a model_type of their own: fields or tensors tell them */
+  {"", "backbone.", "layers.", "", miras__describe_mamba2,
+   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2_fla)},
+  {"", "backbone.", "layers.", "", miras__describe_mamba2,
+   MIRAS__NAMES(miras__mamba2_names), MIRAS__NAMES(miras__says_mamba2_author)},
   {"", "", "blocks.", "blocks.0.att.v0 blocks.0.att.v1 blocks.0.att.v2",
-   miras__describe_author, MIRAS__NAMES(miras__author_names)}
+   miras__describe_author, MIRAS__NAMES(miras__author_names), NULL, 0}
 };
-enum { MIRAS__F_AUTHOR = (int)MIRAS__COUNT(miras__families) - 1 };
+enum { MIRAS__F_AUTHOR = (int)MIRAS__COUNT(miras__families) - 1,
+       MIRAS__F_MAMBA2_AUTHOR = MIRAS__F_AUTHOR - 1, MIRAS__F_MAMBA2_FLA = MIRAS__F_AUTHOR - 2,
+       MIRAS__F_MAMBA2 = MIRAS__F_AUTHOR - 3 };
 
 /* ---- the configuration ---- */
 
@@ -22843,127 +23407,232 @@ static void miras__find_family(miras__published *c, const char *type) {
       miras__say(c->why, c->why_size, " %s", miras__families[i].models);
 }
 
-/* What we cannot judge. */
+/* What cannot be judged. */
 static void miras__config_unknown(miras__published *c, const char *name, const char *text) {
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
-  miras__say(c->why, c->why_size, "%s is %s, and no such field is known here; if it changes "
-                                  "nothing, take it out", name, text);
+  miras__say(c->why, c->why_size, "%s is %s, and no such field of this model_type is known here; "
+                                  "if it changes nothing, take it out", name, text);
 }
 
-/* A number, or a truth as 0 or 1. */
-static void miras__config_number(miras__published *c, const char *name, const char *text,
-                                 double *x) {
-  const int infinite = miras__same(text, "Infinity"), truth = miras__same(text, "true");
+/* The row of the family for a field; NULL: it has none. */
+static const miras__allowed *miras__config_row(const miras__published *c, const char *name) {
+  int i;
+  for (i = 0; i < c->says_count; i++)
+    if (miras__listed(c->says[i].names, name)) return &c->says[i];
+  for (i = 0; i < (int)MIRAS__COUNT(miras__says_all); i++)
+    if (miras__listed(miras__says_all[i].names, name)) return &miras__says_all[i];
+  return NULL;
+}
+
+/* A number as others write it, which may be infinite: a large one then. */
+static int miras__config_number(const char *text, double *x) {
+  const int infinite = miras__same(text, "Infinity") || miras__same(text, "-Infinity");
   float real = 0;
-  if (!truth && !infinite && !miras__same(text, "false") && !miras__read_real(text, &real)) {
-    miras__reject(c, MIRAS_ERR_DESC, "config.json");
-    miras__say(c->why, c->why_size, "%s is %s; it must be a number", name, text);
-  }
-  *x = truth ? 1 : infinite ? (double)FLT_MAX : (double)real;
+  if (!infinite && !miras__read_real(text, &real)) return 0;
+  *x = !infinite ? (double)real : *text == '-' ? -(double)FLT_MAX : (double)FLT_MAX;
+  return 1;
 }
 
-static void miras__config_scalar(miras__published *c, const char *name, const char *text,
-                                 int quoted) {
-  const int count = (int)MIRAS__COUNT(miras__configs), none = !quoted && miras__same(text, "null");
-  const char *list;
-  char word[32] = "";
-  double x = 0;
-  int i = 0, slot;
-  while (i < count && !miras__same(name, miras__configs[i].name)) i++;
-  if (i == count) {
-    if (!none && !miras__listed(miras__harmless, name) && (quoted || !miras__same(text, "false")))
-      miras__config_unknown(c, name, text);
-    return;
-  }
-  if (none) return;
-  slot = miras__configs[i].slot;
-  list = miras__configs[i].words;
-  if (list) {
-    while (miras__next_word(word, &list) && !miras__same(word, text)) x++;
-    if (!word[0]) {
-      miras__reject(c, MIRAS_ERR_DESC, "config.json");
-      miras__say(c->why, c->why_size, "%s is %s; known here: %s", name, text,
-                 miras__configs[i].words);
+/* Is a literal one of JSON's, or a text? */
+static int miras__literal(const char *word) {
+  double x;
+  return miras__listed("true false", word) || miras__config_number(word, &x);
+}
+
+/* Do a row's words allow this scalar? x gets the number that it means; 2: it means nothing. */
+static int miras__config_allows(const char *says, const char *text, int quoted, double *x) {
+  double place = 0, number, same;
+  char word[32];
+  while (miras__next_word(word, &says)) {
+    if (miras__same(word, "any")) return 2;
+    if (miras__same(word, "null")) {
+      if (!quoted && miras__same(text, word)) return 2;
+    } else if (miras__same(word, "number") || miras__same(word, "positive")) {
+      if (!quoted && miras__config_number(text, x) &&
+          (word[0] == 'n' || (*x > 0 && *x < (double)FLT_MAX))) return 1;
+    } else if (!miras__listed("list object {} []", word)) {
+      *x = place++;
+      if (quoted != miras__literal(word) && miras__same(text, word)) return 1;
+      /* a number in another form; and truths as numbers */
+      if (!quoted && miras__config_number(text, &number) &&
+          ((miras__config_number(word, &same) && number <= same && number >= same) ||
+           (miras__same(word, "false") && number <= 0 && number >= 0) ||
+           (miras__same(word, "true") && number <= 1 && number >= 1))) return 1;
     }
-  } else {
-    miras__config_number(c, name, quoted ? "a text" : text, &x);
   }
-  if (slot < 0 || c->result != MIRAS_OK) return;
+  return 0;
+}
+
+/* A number into a slot, where another field may have put one. */
+static void miras__config_keep(miras__published *c, int slot, const char *name, double x) {
   if (c->said[slot] && (c->config[slot] < x || c->config[slot] > x)) {
     miras__reject(c, MIRAS_ERR_DESC, "config.json");
-    miras__say(c->why, c->why_size, "%s is %s and %g", name, text, c->config[slot]);
+    miras__say(c->why, c->why_size, "%s is %g and %g", name, x, c->config[slot]);
   }
   c->said[slot] = 1;
   c->config[slot] = x;
 }
 
+static void miras__config_scalar(miras__published *c, const char *name, const char *text,
+                                 int quoted) {
+  const miras__allowed *row = miras__config_row(c, name);
+  const int none = !quoted && miras__same(text, "null");
+  double x = 0;
+  int allowed;
+  if (!row) {
+    if (!none) miras__config_unknown(c, name, text);
+    return;
+  }
+  allowed = miras__config_allows(row->says, text, quoted, &x);
+  if (!allowed) {
+    miras__reject(c, MIRAS_ERR_DESC, "config.json");
+    miras__say(c->why, c->why_size, quoted && !text[0] ? "%s is an empty text; known here: %s%s"
+               : "%s is %s; known here: %s", name, quoted && !text[0] ? row->says : text,
+               quoted && !text[0] ? "" : row->says);
+  } else if (row->slot >= 0 && allowed == 1) {
+    miras__config_keep(c, row->slot, name, x);
+  } else if (row->slot >= 0 && none) {
+    c->none[row->slot] = 1;
+  }
+}
+
 /* Item n of a list that means something. */
-static void miras__config_item(miras__published *c, const char *name, int n, const char *text) {
+static void miras__config_item(miras__published *c, const miras__allowed *row, const char *name,
+                               int n, const char *text, int quoted) {
+  const int full = miras__same(text, "full_attention");
   uint64_t layer = (uint64_t)n;
-  if (name[0] == 't' || name[0] == 'd') {        /* limits of a step */
-    if (n < 2) c->said[MIRAS__C_LOW + n] = 1;
-    miras__config_number(c, name, text, &c->config[n ? MIRAS__C_HIGH : MIRAS__C_LOW]);
-    return;
+  double x = 0;
+  int known = 0;
+  if (row->slot == MIRAS__C_TYPES) {
+    known = quoted && n < MIRAS__LAYERS && (full || miras__same(text, "linear_attention"));
+    if (known) c->full[n] = (unsigned char)full, c->types = n + 1;
+  } else if (row->slot == MIRAS__C_DENSE) {
+    known = !quoted && miras__read_whole(text, &layer) && layer < MIRAS__LAYERS;
+    if (known) c->dense[layer] = 1;
+  } else {                                         /* numbers: the same slot, or two limits */
+    const int slot = row->slot == MIRAS__C_LOW && n == 1 ? (int)MIRAS__C_HIGH : row->slot;
+    known = !quoted && miras__config_number(text, &x) && x >= 0 &&
+            (row->slot != MIRAS__C_LOW || n < 2);
+    if (known) miras__config_keep(c, slot, name, x);
+    if (row->slot == MIRAS__C_VALUES) c->values = n + 1;
   }
-  const int types = miras__same(name, "layer_types"), full = miras__same(text, "full_attention");
-  if ((!types || full || miras__same(text, "linear_attention")) &&
-      (types || miras__read_whole(text, &layer)) && layer < MIRAS__LAYERS) {
-    if (types) c->full[n] = (unsigned char)full, c->types = n + 1;
-    else c->dense[layer] = 1;
-    return;
-  }
+  if (known) return;
   miras__reject(c, MIRAS_ERR_DESC, "config.json");
   miras__say(c->why, c->why_size, "%s has %s at place %d, which is not known here", name, text, n);
 }
 
-static void miras__config_list(miras__published *c, miras__text *t, const char *name) {
+/* A scalar, or an object that stands for a number: {"__float__": "Infinity"}. 0 if there is
+ * neither; *quoted: is it in quotes? */
+static int miras__take_scalar(miras__text *t, char *text, int *quoted) {
+  miras__text object = *t;
+  miras__skip_space(t);
+  if (t->at < t->end && *t->at == '[') return 0;
+  if (!miras__take_char(&object, '{')) {
+    *quoted = miras__need_scalar(t, text);
+    return 1;
+  }
+  miras__skip_space(&object);
+  if (object.at == object.end || *object.at != '"') return 0;
+  miras__need_string(&object, text);
+  if (!miras__same(text, "__float__")) return 0;
+  miras__need_char(&object, ':');
+  miras__need_scalar(&object, text);
+  miras__need_char(&object, '}');
+  *t = object;
+  *quoted = 0;
+  return 1;
+}
+
+static void miras__config_list(miras__published *c, miras__text *t, const miras__allowed *row,
+                               const char *name) {
   char text[MIRAS__NAME_SIZE];
-  int n = 0;
-  if (!miras__need_char(t, '[') || miras__take_char(t, ']')) return;
+  int n = 0, quoted = 0;
+  if (!miras__need_char(t, '[')) return;
+  if (miras__take_char(t, ']')) {
+    if (row->slot != MIRAS__C_DENSE) c->empty = 1;
+    return;
+  }
   do {
-    if (miras__take_char(t, '{')) {                /* {"__float__": "Infinity"} */
-      miras__need_string(t, text);
-      miras__need_char(t, ':');
-      miras__need_scalar(t, text);
-      miras__need_char(t, '}');
-    } else {
-      miras__need_scalar(t, text);
+    if (!miras__take_scalar(t, text, &quoted)) {
+      if (!t->bad) miras__config_unknown(c, name, "a list of lists or objects");
+      return;
     }
-    if (!t->bad && c->result == MIRAS_OK) miras__config_item(c, name, n++, text);
-  } while (miras__take_char(t, ','));
+    if (!t->bad && c->result == MIRAS_OK) miras__config_item(c, row, name, n++, text, quoted);
+  } while (c->result == MIRAS_OK && miras__take_char(t, ','));
   miras__need_char(t, ']');
 }
 
-/* The members of an object, from its brace on: for the family alone, or all else. */
-static void miras__config_object(miras__published *c, miras__text *t, int family, int depth) {
+/* A list, read where its items count, or an object: 1, and it is still to be read, if its members
+ * count. */
+static int miras__config_nested(miras__published *c, miras__text *t, const char *name) {
+  const miras__allowed *row = miras__config_row(c, name);
+  const int object = *t->at == '{';
+  const char *from = t->at;
+  if (row && !object && miras__listed(row->says, "list")) {
+    miras__config_list(c, t, row, name);
+  } else if (row && object && miras__listed(row->says, "object")) {
+    return 1;
+  } else {
+    miras__skip_value(t, 0);
+    if (t->bad || (row && miras__listed(row->says, "any"))) return 0;
+    if (row && t->at - from == 2 && miras__listed(row->says, object ? "{}" : "[]")) return 0;
+    miras__config_unknown(c, name, object ? "an object" : "a list");
+  }
+  return 0;
+}
+
+/* Did the caller say to pass over a field? */
+static int miras__config_ignored(const miras__published *c, const char *name) {
+  const size_t n = strlen(name);
+  const char *at = c->ignored;
+  while (at && *at) {
+    const size_t word = strcspn(at, " ,");
+    if (word == n && n && memcmp(at, name, n) == 0) return 1;
+    at += word + (at[word] != 0);
+  }
+  return 0;
+}
+
+/* The members of an object, from its brace on. */
+static void miras__config_object(miras__published *c, miras__text *t, int depth) {
   char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
+  int quoted = 0;
   if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
   do {
-    int open;
     miras__need_string(t, name);
     miras__need_char(t, ':');
     miras__skip_space(t);
-    open = t->at < t->end && (*t->at == '{' || *t->at == '[') ? *t->at : 0;
-    if (open == '{' && depth < 3 && miras__listed(miras__opened, name)) {
-      miras__config_object(c, t, family, depth + 1);
-    } else if (open == '[' && miras__listed(miras__lists, name)) {
-      miras__config_list(c, t, name);
-    } else if (open) {
-      const char *from = t->at;
+    if (miras__config_ignored(c, name)) {
       miras__skip_value(t, 0);
-      if (!family && !miras__listed(miras__harmless, name) && t->at - from > 2)
-        miras__config_unknown(c, name, open == '[' ? "a list" : "an object");
-    } else {
-      const int quoted = miras__need_scalar(t, text);
-      if (t->bad) break;
-      if (miras__same(name, "model_type")) {
-        if (family && !depth) miras__find_family(c, text);
-      } else if (family && depth && miras__same(name, "layer")) {
-        if (miras__same(text, "Mamba2")) miras__find_family(c, "mamba2");
-      } else if (!family) {
-        miras__config_scalar(c, name, text, quoted);
-      }
+    } else if (!miras__take_scalar(t, text, &quoted)) {
+      if (!miras__config_nested(c, t, name)) continue;
+      if (depth < 3) miras__config_object(c, t, depth + 1);
+      else miras__refuse(t);
+    } else if (!t->bad && !miras__same(name, "model_type")) {
+      miras__config_scalar(c, name, text, quoted);
     }
+  } while (c->result == MIRAS_OK && miras__take_char(t, ','));
+  miras__need_char(t, '}');
+}
+
+/* The family: by model_type; of Mamba-2's dialects, by what only one of them says. */
+static void miras__config_family(miras__published *c, miras__text *t) {
+  char name[MIRAS__NAME_SIZE], text[MIRAS__NAME_SIZE];
+  if (!miras__need_char(t, '{') || miras__take_char(t, '}')) return;
+  do {
+    miras__need_string(t, name);
+    miras__need_char(t, ':');
+    miras__skip_space(t);
+    if (miras__same(name, "ssm_cfg") && c->family < 0)
+      c->family = MIRAS__F_MAMBA2_AUTHOR;
+    if (t->at < t->end && (*t->at == '{' || *t->at == '[')) {
+      miras__skip_value(t, 0);
+    } else {
+      miras__need_scalar(t, text);
+      if (t->bad) return;
+      if (miras__same(name, "model_type")) miras__find_family(c, text);
+    }
+    if (miras__listed("norm_eps rmsnorm dt_limit D_has_hdim", name)) c->dialect = 1;
     if (c->result != MIRAS_OK) return;
   } while (miras__take_char(t, ','));
   miras__need_char(t, '}');
@@ -22971,19 +23640,23 @@ static void miras__config_object(miras__published *c, miras__text *t, int family
 
 static MIRAS__COLD int miras__config_read(miras__published *c) {
   miras__text all, t;
-  int family;
+  int pass;
   /* that of RWKV's author goes without */
   if (miras__theirs_named(c, "blocks.0.att.r_k")) c->family = MIRAS__F_AUTHOR;
   if (!miras__text_of(c, "config.json", c->family < 0, &all)) return c->result == MIRAS_OK;
-  for (family = 1; family >= 0; family--) {
+  for (pass = 0; pass < 2; pass++) {
     t = all;
-    miras__config_object(c, &t, family, 0);
+    if (pass) miras__config_object(c, &t, 0);
+    else miras__config_family(c, &t);
     miras__skip_space(&t);
     if (c->result != MIRAS_OK) return 0;
     if (t.bad || t.at != t.end)
       return miras__reject_as(c, MIRAS_ERR_FORMAT, "config.json", "it is not valid JSON");
     if (c->family < 0)
       return miras__reject_as(c, MIRAS_ERR_DESC, "config.json", "model_type is missing");
+    if (c->family == MIRAS__F_MAMBA2 && c->dialect) c->family = MIRAS__F_MAMBA2_FLA;
+    c->says = miras__families[c->family].says;
+    c->says_count = miras__families[c->family].says_count;
   }
   return 1;
 }
@@ -22997,13 +23670,18 @@ static int miras__root_find(miras__published *c) {
   while (miras__next_word(c->root, &list))
     for (i = 0; i < c->tensor_count; i++)
       if (strncmp(c->tensors[i].name, c->root, strlen(c->root)) == 0) return 1;
+  /* they may go without, or begin with something else, which a sentence then says */
+  for (i = 0; i < c->tensor_count; i++)
+    if (miras__begins(miras__families[c->family].stack, c->tensors[i].name)) return 1;
+  list = miras__families[c->family].roots;
+  miras__next_word(c->root, &list);
   return 1;
 }
 
 /* A folder, or a file of tensors with config.json beside it. */
 static MIRAS__COLD int miras__published_open(miras__published *c, const char *path,
-                                             const miras_allocator *allocator, char *why,
-                                             size_t why_size) {
+                                             const miras_allocator *allocator, uint64_t limit,
+                                             const char *ignored, char *why, size_t why_size) {
   static const char index[] = "model.safetensors.index.json", end[] = ".safetensors";
   const size_t n = strlen(path);
   const char *single = "model.safetensors";
@@ -23012,8 +23690,10 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   memset(c, 0, sizeof *c);
   c->from = miras__allocator(allocator);
   c->why = why, c->why_size = why_size;
+  c->limit = limit;
+  c->ignored = ignored;
   c->family = c->open = -1;
-  c->per = 1;
+  c->per = c->again = 1;
   if (why && why_size) why[0] = 0;
   c->path = (char *)miras__lend(c, n + MIRAS__NAME_SIZE + 2, 1);
   if (!c->path) return 0;
@@ -23029,28 +23709,30 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   }
   if (single != path + c->folder) indexed = miras__text_of(c, index, 0, &t);
   if (c->result != MIRAS_OK) return 0;
-  c->names = (char (*)[MIRAS__NAME_SIZE])miras__lend(c, indexed ? MIRAS__MAX_SHARDS : 1,
-                                                     MIRAS__NAME_SIZE);
-  if (!c->names) return 0;
-  if (!indexed) {
+  if (indexed) {
+    if (!miras__index_read(c, t, index, 0)) return 0;
+    if (!miras__theirs_find(c)) return miras__index_stray(c, index, single);
+    if (!miras__index_read(c, t, index, 1)) return 0;
+  } else {
+    c->names = (char (*)[MIRAS__NAME_SIZE])miras__lend(c, 1, MIRAS__NAME_SIZE);
+    if (!c->names) return 0;
     memcpy(c->names[0], single, strlen(single) + 1);
     c->files = 1;
+    if (!miras__theirs_find(c)) return 0;
   }
-  return (!indexed || miras__index_read(c, t, index, 0)) && miras__theirs_find(c) &&
-         (!indexed || miras__index_read(c, t, index, 1)) && miras__config_read(c) &&
-         miras__root_find(c);
+  return miras__config_read(c) && miras__root_find(c);
 }
 
 /* ---- from names to pieces ---- */
 
 /* What a tensor fills of a view. Number (i, j) of it is, of the tensor as rows of `each` numbers:
- * turned, number i of row first + j / group * stride + j % group; kept, number j of row i, j
- * counted anew after `each`. */
+ * turned, number i of row first + j / group / again * stride + j % group; kept, number j of row i,
+ * j counted anew after `each`. */
 typedef struct miras__filling {
   const miras__theirs *from;         /* NULL: zeros, or ones on the diagonal                      */
   int view, how, layer;
   size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
-  size_t each, first, group, stride;
+  size_t each, first, group, stride, again;
 } miras__filling;
 
 static size_t miras__view_rows(const miras_view *v) {
@@ -23102,7 +23784,15 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
           : v->rank > 1 || (p->how & MIRAS__FLOORS) ? (size_t)(x->count / x->shape[0])
           : turned ? 1 : (size_t)x->count;
   length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
-  if (turned) {
+  p->again = 1;
+  if (turned && (p->how & MIRAS__AS_KEYS) && c->again > 1) {
+    p->rows = p->each;
+    p->again = (size_t)c->again;
+    p->stride = p->group = length / (size_t)c->shared;
+    p->cols = p->group * (size_t)c->shared * p->again;
+    x->taken = x->count;
+    if (length % (size_t)c->shared) return miras__reject_shape(c, x, v);
+  } else if (turned) {
     const size_t groups = (size_t)(p->how & MIRAS__BY_KEYS ? c->groups[0]
                                    : p->how & MIRAS__BY_QUERIES ? c->groups[1] : 1);
     p->rows = p->each;
@@ -23176,10 +23866,26 @@ static miras_view miras__view_of(const miras_model *m, int layer, int expert, in
   return v;
 }
 
+/* A name in the files that ends like this one, but has more before it, or less; NULL: none. */
+static const char *miras__theirs_ending(const miras__published *c, const char *name) {
+  const size_t n = strlen(name), root = strlen(c->root);
+  size_t i;
+  for (i = 0; i < c->tensor_count; i++) {
+    const char *theirs = c->tensors[i].name;
+    const size_t more = strlen(theirs);
+    if (more > n && theirs[more - n - 1] == '.' && miras__same(theirs + more - n, name))
+      return theirs;
+    if (root && strncmp(name, c->root, root) == 0 && miras__same(theirs, name + root))
+      return theirs;
+  }
+  return NULL;
+}
+
 /* A view is not full: which tensors for it, of this dialect or another, are not there? */
 static int miras__reject_gap(miras__published *c, const miras_model *m, const miras_view *v,
                              const char *ours, int layer, int expert) {
   char name[MIRAS__NAME_SIZE];
+  const char *like = NULL;
   int i;
   miras__reject_as(c, MIRAS_ERR_FORMAT, v->name, "its tensors do not fill it; in no file:");
   for (i = 0; i < miras__families[c->family].count; i++) {
@@ -23187,9 +23893,36 @@ static int miras__reject_gap(miras__published *c, const miras_model *m, const mi
     if (!row->theirs || !miras__row_fits(m, layer, expert, row) ||
         !miras__same(row->ours + (layer >= 0), ours)) continue;
     miras__theirs_name(c, row->theirs, layer, expert, name);
-    if (!miras__theirs_named(c, name)) miras__say(c->why, c->why_size, " %s", name);
+    if (miras__theirs_named(c, name)) continue;
+    miras__say(c->why, c->why_size, " %s", name);
+    if (!like) like = miras__theirs_ending(c, name);
   }
+  if (like) miras__say(c->why, c->why_size, "; there is %s, whose beginning is not known", like);
   return 0;
+}
+
+/* Can a tensor that a view needs be read? */
+static int miras__theirs_fit(miras__published *c, const miras__theirs *x) {
+  if (x->form >= 0 && x->rank <= 5 && x->count) return 1;
+  miras__reject(c, MIRAS_ERR_FORMAT, x->name);
+  if (x->form < 0)
+    miras__say(c->why, c->why_size, "it is of type %s; F32, F16 and BF16 can be read", x->type);
+  else
+    miras__say(c->why, c->why_size, x->count ? "its shape has more than 5 lengths"
+                                             : "its shape has no numbers");
+  return 0;
+}
+
+/* Is a tensor none that a model could be computed with: of a part that is passed over, a head that
+ * is the embedding, the angles of rotary positions, without numbers, or of whole ones? */
+static int miras__theirs_needless(const miras__published *c, const miras_model *m,
+                                  const miras__theirs *x) {
+  static const char angles[] = ".inv_freq";
+  const size_t n = strlen(x->name), end = sizeof angles - 1;
+  return !x->count || miras__listed("BOOL I8 U8 I16 U16 I32 U32 I64 U64", x->type) ||
+         miras__begins(miras__families[c->family].dropped, x->name) ||
+         (!m->desc.untied && miras__same(x->name, "lm_head.weight")) ||
+         (n >= end && miras__same(x->name + n - end, angles));
 }
 
 /* All pieces of a layer, or of what is no layer's (-1), whose views are [from, to), or of one of
@@ -23211,6 +23944,7 @@ static MIRAS__COLD int miras__match(miras__published *c, const miras_model *m, i
       miras__theirs_name(c, row->theirs, layer, expert, name);
       x = miras__theirs_named(c, name);
       if (!x || miras__begins(miras__families[c->family].dropped, name)) continue;
+      if (!miras__theirs_fit(c, x)) return -1;
     }
     memset(&piece[count], 0, sizeof piece[count]);
     piece[count].view = v;
@@ -23256,7 +23990,7 @@ static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t
     c->stands = 0;
     if (!c->file) return 0;
   }
-  if (c->stands != at && fseek(c->file, (long)at, SEEK_SET) != 0) c->stands = 0;
+  if (c->stands != at && !miras__file_seek(c->file, at)) c->stands = 0;
   if (fread(bytes, wide, n, c->file) != n)
     return miras__reject_as(c, MIRAS_ERR_IO, c->names[x->file],
                             "it cannot be read any more; the model is a mixture now");
@@ -23302,7 +24036,7 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   if (p->group) {
     for (j = left; j < right; j++) {
       const size_t at = j - p->col;
-      const size_t from = p->first + at / p->group * p->stride + at % p->group;
+      const size_t from = p->first + at / p->group / p->again * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
         n = below - i < 1024 ? below - i : 1024;
         if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
@@ -23377,9 +24111,7 @@ static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_mo
   }
   for (i = 0; i < c->tensor_count; i++) {
     const miras__theirs *x = &c->tensors[i];
-    if (x->taken == x->count) continue;
-    if (!x->taken && (miras__begins(miras__families[c->family].dropped, x->name) ||
-                      (!m->desc.untied && miras__same(x->name, "lm_head.weight")))) continue;
+    if (x->taken == x->count || (!x->taken && miras__theirs_needless(c, m, x))) continue;
     return miras__reject_as(c, MIRAS_ERR_FORMAT, x->name,
                             x->taken ? "it has more rows than the model that config.json describes"
                                      : "the model that config.json describes has no such tensor");
@@ -23400,9 +24132,10 @@ static MIRAS__COLD int miras__published_resolve(miras__published *c, miras__draf
   return 0;
 }
 
-MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
-                                             const miras_allocator *allocator, char *why,
-                                             size_t why_size) {
+MIRAS_API miras_result miras_checkpoint_desc_without(miras_model_desc *d, const char *path,
+                                                     const char *ignored,
+                                                     const miras_allocator *allocator, char *why,
+                                                     size_t why_size) {
   miras__published c;
   miras__draft draft;
   miras_model_desc is;
@@ -23410,11 +24143,11 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
   size_t i;
   if (!d || !path) return MIRAS_ERR_ARGUMENT;
   memset(&is, 0, sizeof is);
-  if (miras__published_open(&c, path, allocator, why, why_size) &&
+  if (miras__published_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
       miras__families[c.family].describe(&c, &is)) {
     is.limit = d->limit;
     is.weights = d->weights;
-    for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].count;
+    for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].form < 0 ? 0 : c.tensors[i].count;
     if (miras__published_resolve(&c, &draft, &is)) {
       if (!miras__model_bytes_of(&draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
       /* so that small files cannot ask for a large model */
@@ -23428,8 +24161,15 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
   return c.result;
 }
 
-MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
+MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *path,
+                                             const miras_allocator *allocator, char *why,
                                              size_t why_size) {
+  return miras_checkpoint_desc_without(d, path, NULL, allocator, why, why_size);
+}
+
+static MIRAS__COLD miras_result miras__checkpoint_load(miras_model *m, const char *path,
+                                                       const char *ignored, char *why,
+                                                       size_t why_size) {
   miras__published c;
   miras__draft draft;
   miras_model_desc is;
@@ -23438,7 +24178,7 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
   int i;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
   memset(&is, 0, sizeof is);
-  if (miras__published_open(&c, path, &m->own.allocator, why, why_size) &&
+  if (miras__published_open(&c, path, &m->own.allocator, m->desc.limit, ignored, why, why_size) &&
       miras__families[c.family].describe(&c, &is)) {
     for (i = 0; i < MIRAS_LAYER_KINDS; i++)
       if (miras__attends(is.layer[i].type)) is.layer[i].window = m->desc.layer[i].window;
@@ -23458,6 +24198,25 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
   }
   miras__published_end(&c);
   return c.result;
+}
+
+MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
+                                             size_t why_size) {
+  return miras__checkpoint_load(m, path, NULL, why, why_size);
+}
+
+MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const char *path,
+                                             const char *ignored,
+                                             const miras_allocator *allocator, char *why,
+                                             size_t why_size) {
+  miras_model *m;
+  if (why && why_size) why[0] = 0;
+  if (!d || !path || !miras_model_size(d, why, why_size)) return NULL;
+  m = miras__model_make(d, NULL, 0, allocator, 0);
+  if (!m) miras__say(why, why_size, "the allocator returned no memory");
+  if (!m || miras__checkpoint_load(m, path, ignored, why, why_size) == MIRAS_OK) return m;
+  miras__close(m);
+  return NULL;
 }
 #endif
 

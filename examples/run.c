@@ -311,7 +311,7 @@ static void encode(vocabulary *v, tokens *t, const char *text, size_t count) {
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *model, *prompt, *file, *weights, *vocab, *cache, *state, *save_state, *save;
+  const char *model, *prompt, *file, *weights, *ignore, *vocab, *cache, *state, *save_state, *save;
   double count, stop, window, limit, threads, temperature, top_k, top_p, seed;
   int ids, score, info;
 } options;
@@ -343,6 +343,8 @@ static const option table[] = {
   {"--weights", 's', &given.weights, 0, 0, "float, bf16, f16 or q8: how matrices are held (float)"},
   {"--window", 'i', &given.window, 1, 1 << 20,
    "tokens that attention sees at most; else what the model says"},
+  {"--ignore", 's', &given.ignore, 0, 0,
+   "fields of config.json that count as not there, with commas between"},
   {"--limit", 'i', &given.limit, 1, 1e18, "bytes that the model, and a session of it, may take"},
   {"--cache", 's', &given.cache, 0, 0,
    "of prompts: what this file has of the prompt is not read again"},
@@ -433,7 +435,9 @@ static void read_options(options *o, int argc, char **argv) {
     if (p->type != 's') *(double *)p->value = number(p, argv[i]);
     else if (argv[i][0] || p->value == &o->prompt) *(const char **)p->value = argv[i];
     else die(2, "%s is empty; it must be %s", p->name,
-             p->value == &o->weights ? "float, bf16, f16 or q8" : "a file");
+             p->value == &o->weights  ? "float, bf16, f16 or q8"
+             : p->value == &o->ignore ? "fields of config.json"
+                                      : "a file");
   }
   check_options(o);
 }
@@ -646,17 +650,16 @@ static miras_model *open_model(const options *o) {
   if (m && o->window > 0)
     die(2, "--window is %g, but a file of miras.h has its windows: it is for models of others",
         o->window);
+  if (m && o->ignore)
+    die(2, "--ignore is %s, but a file of miras.h has no config.json", o->ignore);
   if (m) return m;
   if (result != MIRAS_ERR_FORMAT) die(1, "%s: %s", o->model, miras_result_text(result));
-  if (miras_checkpoint_desc(&d, o->model, NULL, why, sizeof why) != MIRAS_OK)
+  if (miras_checkpoint_desc_without(&d, o->model, o->ignore, NULL, why, sizeof why) != MIRAS_OK)
     not_opened(o->model, why);
   for (i = 0; o->window > 0 && i < MIRAS_LAYER_KINDS; i++)
     if (d.layer[i].window > o->window) d.layer[i].window = (int)o->window;
-  if (!miras_model_size(&d, why, sizeof why)) die(1, "%s: %s", o->model, why);
-  m = miras_model_open(&d, NULL);
-  if (!m) die(1, "%s: there is not enough memory", o->model);
-  if (miras_checkpoint_load(m, o->model, why, sizeof why) != MIRAS_OK)
-    die(1, "%s: %s", o->model, why);
+  m = miras_checkpoint_open(&d, o->model, o->ignore, NULL, why, sizeof why);
+  if (!m) die(1, "%s: %s", o->model, why);
   return m;
 }
 

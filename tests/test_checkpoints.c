@@ -13,8 +13,15 @@ static size_t test_largest;
 static void *test_malloc(size_t n) {
   void *p = ++test_calls == test_fail_at ? NULL : malloc(n);
   if (n > test_largest) test_largest = n;
+  if (p) memset(p, 0xff, n);         /* nothing may live on what was there before */
   test_live += p != NULL;
   return p;
+}
+/* The steps that a search takes, which no file may make many. */
+static long test_compared;
+static int test_strcmp(const char *a, const char *b) {
+  test_compared++;
+  return strcmp(a, b);
 }
 static void test_free(void *p) {
   test_live -= p != NULL;
@@ -22,8 +29,13 @@ static void test_free(void *p) {
 }
 #define MIRAS_MALLOC(n) test_malloc(n)
 #define MIRAS_FREE(p) test_free(p)
+#undef strcmp
+#define strcmp(a, b) test_strcmp(a, b)
+/* Files as where long is short: several steps to a place, and lengths that are looked for. */
+#define MIRAS__SEEK_STEP 20011
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
+#undef strcmp
 #include "check.h"
 
 #if defined(__unix__)
@@ -32,7 +44,7 @@ static void test_free(void *p) {
 #endif
 
 #define FOLDER "tests/data/checkpoints/"
-enum { VOCAB = 48, TOKENS = 28 };
+enum { VOCAB = 48, TOKENS = 28, SHORT = 6 };
 
 /* Those whose layers are here, and the numbers that their files keep: f floats, b BF16, h F16. */
 static const struct { const char *name; char kept; } known[] = {
@@ -195,7 +207,7 @@ static const change changes[] = {
   {CONFIG, "\"attn\": null", "\"attnres_block_size\": null", NULL},
   {CONFIG, "\"attn\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\"}", "rope_scaling"},
   {CONFIG, "\"attn\": null", "\"layer_types\": [\"sliding_attention\"]", "layer_types"},
-  {CONFIG, "\"attn\": null", "\"layer_types\": [[]]", "JSON"},
+  {CONFIG, "\"attn\": null", "\"layer_types\": [[]]", "layer_types"},
   {CONFIG, "\"attn\": null", "\"mlp_only_layers\": [256]", "mlp_only_layers"},
   {CONFIG, "\"attn\": null", "\"experts\": [1]", "experts"},
   {CONFIG, "\"attn\": null", "\"num_heads\": 4", "num_heads"},
@@ -215,7 +227,7 @@ static const change changes[] = {
   {CONFIG, "\"head_dim\": 8", "\"head_dim\": 8000", "key_dim"},
   {CONFIG, "\"expand_v\": 2.0", "\"expand_v\": 2.01", "expand_v"},
   {CONFIG, "\"conv_size\": 4", "\"conv_size\": 3", "q_conv1d"},
-  {CONFIG, "\"norm_eps\": 1e-06", "\"norm_eps\": -1", "norm_epsilon"},
+  {CONFIG, "\"norm_eps\": 1e-06", "\"norm_eps\": -1", "norm_eps is -1"},
   {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", "model.layers.2."},
   {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", "model.layers.1."},
   {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1000", "layers"},
@@ -244,7 +256,7 @@ static const change changes[] = {
   {TENSORS, "[48,32]", "[32,48]", "[32, 48]"},
   {TENSORS, "[48,32]", "[48,2,16]", NULL},
   {TENSORS, "[48,32]", "[1536]", "[1536]"},
-  {TENSORS, "[48,32]", "[48,32,1,1,1,1]", "header"},
+  {TENSORS, "[48,32]", "[48,32,1,1,1,1]", "more than 5"},
   {TENSORS, "[48,32]", "[]", "header"},
   {TENSORS, "[48,32]", "[48,-32]", "header"},
   {TENSORS, "[48,32]", "[4294967296,4294967296]", "header"},
@@ -254,6 +266,16 @@ static const change changes[] = {
   {TENSORS, "[0,6144]", "[6144,0]", "place"},
   {TENSORS, "[0,6144]", "[0,18446744073709551615]", "place"},
   {TENSORS, "[0,6144]", "[0,18446744073709551616]", "header"},
+  {TENSORS, "{", "{\"model.empty\":{\"dtype\":\"F32\",\"shape\":[0,8],\"data_offsets\":[0,0]},",
+   NULL},
+  {TENSORS, "{", "{\"model.none\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[0,0]},", NULL},
+  {TENSORS, "{", "{\"model.x\":{\"dtype\":\"X9\",\"shape\":[1,1,1,1,1,1],\"data_offsets\":[0,0]},",
+   "model.x: the model that config.json describes has no such tensor"},
+  {TENSORS, "{", "{\"model.a.rotary_emb.inv_freq\":{\"dtype\":\"X9\",\"shape\":[4],"
+   "\"data_offsets\":[0,0]},", NULL},
+  {TENSORS, "lm_head.weight", "_orig_mod.lm_head.weight", "there is _orig_mod.lm_head.weight"},
+  {TENSORS, "model.embeddings.weight", "module.model.embeddings.weight",
+   "model.embeddings.weight; there is module.model.embeddings.weight"},
   {TENSORS, "lm_head.weight", "model.embeddings.weight", "twice"},
   {TENSORS, "lm_head.weight", "lm_head.weights", "lm_head.weight"},
   {TENSORS, "lm_head.weight", "lm_head.we\\u00eeght", "too long or not ASCII"},
@@ -263,7 +285,11 @@ static const change changes[] = {
   {INDEX, "\"model.safetensors\"", "\"other.safetensors\"", "other.safetensors"},
   {INDEX, "\"model.safetensors\"", "\"config.json\"", "config.json"},
   {INDEX, "lm_head.weight", "lm_head.weights", "lm_head.weights"},
-  {INDEX, "{\"lm_head.weight\":\"model.safetensors\",", "{", "list"},
+  {INDEX, "{\"lm_head.weight\":\"model.safetensors\",", "{",
+   "lm_head.weight is in model.safetensors, but this does not list it"},
+  {INDEX, "\"model.safetensors\"", "\"model-1.safetensors\"",
+   "model-1.safetensors: it cannot be opened; model.safetensors.index.json names it, but "
+   "model.safetensors is there too"},
   {INDEX, "}", "", "not valid"},
   {INDEX, "weight_map", "weight_maps", "list"},
   {INDEX, "weight_map", "weight_map", NULL}
@@ -272,11 +298,12 @@ static const change changes[] = {
 /* And of one with experts. */
 #define EXPERTS "\"num_experts\": 6,"
 static const change expert_changes[] = {
-  {CONFIG, EXPERTS, EXPERTS " \"norm_topk_prob\": false,", NULL},
-  {CONFIG, EXPERTS, EXPERTS " \"decoder_sparse_step\": 1, \"mlp_only_layers\": [],", NULL},
-  {CONFIG, EXPERTS, EXPERTS " \"decoder_sparse_step\": 2,", "layers.0.mlp.gate_proj.weight"},
-  {CONFIG, EXPERTS, EXPERTS " \"decoder_sparse_step\": 0,", "decoder_sparse_step"},
-  {CONFIG, EXPERTS, EXPERTS " \"mlp_only_layers\": [1],", "layers.1.mlp.gate_proj.weight"},
+  {CONFIG, EXPERTS, EXPERTS " \"norm_topk_prob\": true,", NULL},
+  {CONFIG, EXPERTS, EXPERTS " \"norm_topk_prob\": false,", "norm_topk_prob"},
+  {CONFIG, EXPERTS, EXPERTS " \"decoder_sparse_step\": 2,", "decoder_sparse_step"},
+  {CONFIG, EXPERTS, EXPERTS " \"mlp_only_layers\": [1],", "mlp_only_layers"},
+  {CONFIG, EXPERTS, EXPERTS " \"layer_types\": [[]],", "layer_types"},
+  {CONFIG, EXPERTS, EXPERTS " \"layer_types\": [0],", "layer_types has 0 at place 0"},
   {CONFIG, EXPERTS, "\"num_experts\": 7,", "blocks.0.mlp.router"},
   {CONFIG, EXPERTS, "\"num_experts\": 5,", "shared_expert_gate"},
   {CONFIG, EXPERTS, "\"num_experts\": 2,", "experts_per_token"},
@@ -295,7 +322,21 @@ static const change expert_changes[] = {
   {TENSORS, "[6,24,32]", "[144,32]", "[144, 32]"},
   {TENSORS, "[6,32,12]", "[6,12,32]", "[6, 12, 32]"},
   {TENSORS, "1.mlp.experts.down_proj", "1.mlp.experts.down_proy", "mlp.experts.0.down_proj.weight"},
-  {TENSORS, "mlp.experts.gate_up_proj", "mlp.experts.#.down_proj", "mlp.experts"}
+  {TENSORS, "mlp.experts.gate_up_proj", "mlp.experts.#.down_proj", "mlp.experts"},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"I64\",\"shape\":[8]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"BOOL\",\"shape\":[64]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"F64\",\"shape\":[8]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"NEW\",\"shape\":[]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.visual.x\":{\"dtype\":\"F16\",\"shape\":[2,2,2,2,2,1]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.count\":{\"dtype\":\"I64\",\"shape\":[8]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.other\":{\"dtype\":\"F64\",\"shape\":[8]", "model.other: the model"}
 };
 
 /* The same of other folders. */
@@ -304,11 +345,19 @@ static const struct { const char *name; change of; } others[] = {
   {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": 0.5",
                    "clamp_min is 0.5; known here: below 0"}},
   {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": -1e30", NULL}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": -Infinity", NULL}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12",
+                   "\"clamp_min\": {\"__float__\": \"-Infinity\"}", NULL}},
+  {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": NaN", "clamp_min is NaN"}},
+  {"rwkv7", {CONFIG, "\"sqrelu\"", "\"swish\"", "hidden_act is swish; known here: sqrelu"}},
+  {"hgrn2", {CONFIG, "\"expand_ratio\": 16", "\"expand_ratio\": 16777216", "expand_ratio"}},
+  {"qwen3_5", {CONFIG, "\"max_position_embeddings\": 2048",
+               "\"max_position_embeddings\": -1e30", "max_position_embeddings"}},
   {"gla-clamped", {CONFIG, "\"clamp_min\": -0.12", "\"clamp_min\": \"low\"", "clamp_min"}},
   {"gla-clamped", {CONFIG, "\"use_short_conv\": true", "\"use_short_conv\": false", "conv1d"}},
   {"gla-clamped", {CONFIG, "\"use_output_gate\": false", "\"use_output_gate\": true", "g_proj"}},
   {"gla-clamped", {CONFIG, "\"feature_map\": null", "\"feature_map\": \"relu\"", "feature_map"}},
-  {"gla-clamped", {CONFIG, "\"num_kv_heads\": null", "\"num_kv_heads\": 1", "num_kv_heads"}},
+  {"gla-clamped", {CONFIG, "\"num_kv_heads\": null", "\"num_kv_heads\": 1", "k_proj"}},
   {"delta_net-sum", {CONFIG, "\"sum\"", "\"max\"", "qk_norm is max; known here: l2 sum"}},
   {"delta_net-sum", {CONFIG, "\"elu\"", "\"tanh\"", "qk_activation is tanh; known here: silu"}},
   {"delta_net-sum", {CONFIG, "\"use_beta\": true", "\"use_beta\": false", "b_proj"}},
@@ -319,7 +368,7 @@ static const struct { const char *name; change of; } others[] = {
   {"hgrn2", {CONFIG, "\"expand_ratio\": 16", "\"expand_ratio\": 0.5", "expand_ratio is 0.5"}},
   {"hgrn2", {CONFIG, "_bound\": true", "_bound\": false", "model.lower_bounds"}},
   {"hgrn2", {CONFIG, "\"use_short_conv\": false", "\"use_short_conv\": true",
-             "_conv is 1; known here: false"}},
+             "_conv is true; known here: false"}},
   {"hgrn2", {CONFIG, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2", "lower_bounds"}},
   {"hgrn2", {TENSORS, "[3,32]", "[32,3]", "its shape [32, 3]"}},
   {"hgrn2", {TENSORS, "[3,32]", "[6,16]", "its shape [6, 16]"}},
@@ -477,6 +526,449 @@ static void test_changes(void **state) {
     try_changes(others[k].name, &others[k].of, 1);
 }
 
+/* The first logits of the folder: 1; or the sentence. */
+static int first_logits(float *logits, char *why, size_t n) {
+  miras_model_desc d;
+  miras_model *m;
+  miras_session *s;
+  int ok = 0, i;
+  memset(&d, 0, sizeof d);
+  d.limit = 1 << 22;
+  why[0] = 0;
+  if (miras_checkpoint_desc(&d, folder, NULL, why, n) != MIRAS_OK) return 0;
+  m = miras_model_open(&d, NULL);
+  if (!m) return 0;
+  if (miras_checkpoint_load(m, folder, why, n) == MIRAS_OK && d.vocab == VOCAB) {
+    s = miras_session_open(m, NULL);
+    assert_non_null(s);
+    for (i = 0; i < SHORT; i++)
+      memcpy(logits + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));
+    miras_session_close(s);
+    ok = 1;
+  }
+  miras_model_close(m);
+  return ok;
+}
+
+/* Fields that the caller says to pass over, wherever they are; and opening in one. */
+static void test_ignored(void **state) {
+  static const change unknown = {CONFIG, "\"attn\": null",
+                                 "\"attn\": {\"a\": [1]}, \"new_field\": 0.5", NULL};
+  static float want[SHORT * VOCAB], got[SHORT * VOCAB];
+  static const char both[] = "new_field,attn";
+  static float logits[2][TOKENS * VOCAB];
+  const int32_t tokens[TOKENS] = {5, 17, 3, 40, 5, 17, 2, 1};
+  size_t k;
+  char why[256] = "";
+  const size_t n = sizeof why;
+  miras_model_desc d;
+  miras_model *m;
+  miras_session *s;
+  int i;
+  (void)state;
+  take_base(BASE);
+  assert_true(first_logits(want, why, n));
+  put_change(&unknown);
+  memset(&d, 0, sizeof d);
+  assert_int_equal(miras_checkpoint_desc_without(&d, folder, "attn_ new_field", NULL, why, n),
+                   MIRAS_ERR_DESC);
+  assert_non_null(strstr(why, "attn is an object"));
+  assert_int_equal(miras_checkpoint_desc_without(&d, folder, "attn", NULL, why, n),
+                   MIRAS_ERR_DESC);
+  assert_non_null(strstr(why, "new_field"));
+  assert_int_equal(miras_checkpoint_desc_without(&d, folder, both, NULL, why, n), MIRAS_OK);
+  assert_null(miras_checkpoint_open(&d, folder, "attn", NULL, why, n));
+  assert_non_null(strstr(why, "new_field"));
+  assert_null(miras_checkpoint_open(&d, NULL, NULL, NULL, why, n));
+  assert_null(miras_checkpoint_open(NULL, folder, NULL, NULL, NULL, 0));
+  assert_int_equal(miras_checkpoint_desc(NULL, folder, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(&d, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_load(NULL, folder, NULL, 0), MIRAS_ERR_ARGUMENT);
+  m = miras_checkpoint_open(&d, folder, both, NULL, why, n);
+  assert_non_null(m);
+  assert_int_equal(miras_checkpoint_load(m, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  s = miras_session_open(m, NULL);
+  assert_non_null(s);
+  for (i = 0; i < SHORT; i++)
+    memcpy(got + i * VOCAB, miras_session_step(s, 7 * i + 3), VOCAB * sizeof(float));
+  assert_memory_equal(got, want, sizeof want);
+  miras_session_close(s);
+  miras_model_close(m);
+  drop_base();
+  /* of every family the same model as opened and loaded */
+  for (k = 0; k < sizeof known / sizeof known[0]; k++) {
+    miras_model *other = load(path_of(known[k].name, ""), MIRAS_WEIGHTS_FLOAT);
+    d = *miras_model_desc_of(other);
+    m = miras_checkpoint_open(&d, path_of(known[k].name, ""), NULL, NULL, why, n);
+    if (!m) fail_msg("%s: %s", known[k].name, why);
+    assert_memory_equal(m->params, other->params, m->param_count * sizeof(float));
+    say(m, tokens, logits[0]);
+    say(other, tokens, logits[1]);
+    assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+    miras_model_close(m);
+    miras_model_close(other);
+  }
+  assert_int_equal(test_live, 0);
+}
+
+/* ---- files that would take long, or much room ---- */
+
+/* A file of n tensors, whose names have the same CRC-32C: of 52 places each is a or c, and the sum
+ * is linear in the choices. */
+static void put_names(int n) {
+  uint32_t sums[52], lead[32] = {0}, same;
+  uint64_t made[32], none[20];
+  char name[53];
+  unsigned char *bytes = (unsigned char *)malloc((size_t)n * 120 + 64);
+  size_t at = 8;
+  int i, k, free_count = 0;
+  memset(name, 'a', 52);
+  same = miras__crc32c(0, name, 52);
+  for (i = 0; i < 52; i++) {         /* choices that leave the sum as it is */
+    uint64_t choice = (uint64_t)1 << i;
+    memset(name, 'a', 52);
+    name[i] = 'c';
+    sums[i] = miras__crc32c(0, name, 52) ^ same;
+    for (k = 31; k >= 0 && sums[i]; k--) {
+      if (!(sums[i] >> k & 1)) continue;
+      if (!lead[k]) {
+        lead[k] = sums[i], made[k] = choice;
+        break;
+      }
+      sums[i] ^= lead[k], choice ^= made[k];
+    }
+    if (!sums[i] && free_count < 20) none[free_count++] = choice;
+  }
+  assert_true(free_count >= 20 && n <= 1 << 20);
+  bytes[at++] = '{';
+  for (i = 0; i < n; i++) {
+    uint64_t choice = 0;
+    for (k = 0; k < 20; k++)
+      if (i >> k & 1) choice ^= none[k];
+    for (k = 0; k < 52; k++) name[k] = choice >> k & 1 ? 'c' : 'a';
+    name[52] = 0;
+    assert_int_equal(miras__crc32c(0, name, 52), same);
+    at += (size_t)sprintf((char *)bytes + at,
+                          "%s\"%s\":{\"dtype\":\"F16\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                          i ? "," : "", name);
+  }
+  bytes[at++] = '}';
+  miras__set64(bytes, (uint64_t)at - 8);
+  put_file(TENSORS, bytes, at);
+  free(bytes);
+}
+
+static void test_names(void **state) {
+  enum { NAMES = 20000 };
+  miras_model_desc d;
+  char why[256];
+  (void)state;
+  take_base(BASE);
+  put_names(NAMES);
+  test_compared = 0;
+  memset(&d, 0, sizeof d);
+  why[0] = 0;
+  assert_int_equal(miras_checkpoint_desc(&d, folder, NULL, why, sizeof why), MIRAS_ERR_FORMAT);
+  assert_non_null(strstr(why, "far larger"));
+  /* sorting, 2 n log2 n at most, and the words of each tensor's type */
+  if (test_compared > 60L * NAMES) fail_msg("%ld comparisons", test_compared);
+  assert_int_equal(test_live, 0);
+  drop_base();
+}
+
+/* Headers that are long on the disk, or only say so, with a limit. */
+static void test_room(void **state) {
+  static char index[4096];
+  unsigned char head[8];
+  char why[256], name[32];
+  size_t n;
+  int i;
+  (void)state;
+  take_base(BASE);
+  n = (size_t)sprintf(index, "{\"weight_map\":{");
+  for (i = 0; i < 20; i++) {
+    FILE *file;
+    sprintf(name, "m%d.safetensors", i);
+    file = fopen(changed_path(name), "wb");
+    assert_non_null(file);
+    miras__set64(head, 1 << 25);
+    fwrite(head, 1, 8, file);
+    fclose(file);
+    assert_int_equal(truncate(changed_path(name), 8 + (1 << 25)), 0);
+    n += (size_t)sprintf(index + n, "%s\"t%d\":\"%s\"", i ? "," : "", i, name);
+  }
+  n += (size_t)sprintf(index + n, "}}");
+  put_file(INDEX, index, n);
+  attempt(folder, why, sizeof why);  /* which limits it to 4 MiB, and looks at what was asked for */
+  assert_non_null(strstr(why, "limit is 4194304 bytes"));
+  for (i = 0; i < 20; i++) {
+    sprintf(name, "m%d.safetensors", i);
+    remove(changed_path(name));
+  }
+  remove(changed_path(files[INDEX]));
+  /* entries that are there count too: 20,000 of 250 bytes and more */
+  put_names(20000);
+  attempt(folder, why, sizeof why);
+  assert_non_null(strstr(why, "limit is 4194304 bytes"));
+  drop_base();
+}
+
+/* ---- every field, with every value ---- */
+
+/* Fields that change nothing in these folders, as in the originals: where another field, or the
+ * folder's own tensors, decide. */
+static const struct { const char *folders, *field, *values; } idle[] = {
+  /* a second name of the same */
+  {"", "hidden_act", "\"silu\" \"swish\""},
+  {"gated_deltanet gated_deltanet-grouped", "output_gate_activation", "\"silu\" \"swish\""},
+  {"gated_deltanet-ungated", "output_gate_activation", ""},       /* of a gate that is not there */
+  /* the width of the MLP is said */
+  {"", "hidden_ratio", ""},
+  /* convolutions, of which there are none */
+  {"delta_net-plain gla ttt-linear ttt-mlp", "conv_size", ""},
+  {"delta_net-plain gla ttt-linear ttt-mlp", "conv_kernel", ""},
+  {"delta_net-plain gla", "share_conv_kernel", ""},
+  /* as many as there are anyhow */
+  {"gated_deltanet gated_deltanet-ungated gated_deltanet-sigmoid kda", "num_v_heads", "2"},
+  {"gla gla-clamped retnet", "num_kv_heads", "2"},
+  /* heads follow from their length */
+  {"hgrn2 rwkv7", "num_heads", ""},
+  {"hgrn2", "expand_ratio", "null"},
+  {"rwkv7", "intermediate_size", "null"},
+  {"qwen3_next", "num_experts", ""},                 /* no layer has any */
+  {"qwen3_next", "moe_intermediate_size", ""},
+  {"qwen3_next", "shared_expert_intermediate_size", ""},
+  {"qwen3_next", "num_experts_per_tok", ""},
+  {"qwen3_next", "norm_topk_prob", ""},
+  {"qwen3_next", "decoder_sparse_step", ""},
+  {"rwkv7", "value_dim", "32 null"},
+  {"rwkv7", "head_dim", "null"},
+  {"rwkv7", "decay_low_rank_dim", "null"},
+  {"rwkv7", "a_low_rank_dim", "null"},
+  {"rwkv7", "gate_low_rank_dim", "null"},
+  {"rwkv7", "v_low_rank_dim", "null"},
+  {"kda-grouped", "safe_gate", "false 0"},     /* lower_bound decides */
+  {"gla", "clamp_min", ""},                    /* no gate is so far down */
+  {"gla gla-clamped", "gate_low_rank_dim", "16"},
+  {"delta_net delta_net-gated delta_net-sum gla-clamped", "share_conv_kernel", "false 0"},
+  {"mamba2-author", "expand", "2"},
+  {"mamba2-author", "d_conv", "4"},
+  {"mamba2-author", "hidden_size", "32"},
+  {"mamba2-author", "num_hidden_layers", "3"},
+  {"mamba2-author", "vocab_size", "48"},
+  {"mamba2-author", "pad_vocab_size_multiple", "4 8 24 48"},
+  {"mamba2-author", "attn_layer_idx", "null"},
+  {"mamba2-author", "attn_cfg", "null"},
+  {"mamba2-author", "tie_word_embeddings", ""},      /* the head's tensor is the embedding */
+  {"mamba2-author", "tie_embeddings", ""},
+  /* beyond the text of this test */
+  {"", "max_position_embeddings", ""},
+  /* a list of layers decides; or the interval of it does not reach them */
+  {"qwen3_next-experts qwen3_5 qwen3_5_moe", "full_attention_interval", ""},
+  {"qwen3_next qwen3_5 qwen3_5_moe", "layer_types", "null"},
+  {"qwen3_5 qwen3_5_moe", "rope_parameters", ""},
+  {"qwen3_next-experts", "rope_parameters", ""}
+};
+
+/* The values that a field is given: all words that any field of any family knows, and these. */
+static const char *const odd[] = {
+  "true", "false", "0", "1", "null", "2", "3", "4", "8", "15", "16", "24", "32", "48", "64", "0.5",
+  "1.5", "-1", "-5", "1e30", "-1e30", "1e-3", "-Infinity", "Infinity", "NaN", "[]", "{}", "[0]",
+  "[[]]", "[0.1, 0.2, 0.3]", "[0.125, 0.5]", "[\"full_attention\"]", "\"\"", "\"other\"",
+  "\"1\"", "{\"__float__\": \"Infinity\"}", "{\"__float__\": \"-Infinity\"}",
+  "{\"rope_type\": \"yarn\"}"};
+enum { VALUES = 128 };
+static char values[VALUES][48];
+static int value_count, own_values;   /* own_values: only the words of a field, and a few more */
+
+static void add_value(const char *text) {
+  int i = 0;
+  while (i < value_count && strcmp(values[i], text) != 0) i++;
+  assert_true(i < VALUES && strlen(text) < sizeof values[0]);
+  if (i == value_count) strcpy(values[value_count++], text);
+}
+
+static void list_values(void) {
+  size_t i;
+  int k;
+  value_count = 0;
+  for (i = 0; i < sizeof odd / sizeof odd[0]; i++) add_value(odd[i]);
+  for (i = 0; i < MIRAS__COUNT(miras__families); i++) {
+    for (k = 0; k < miras__families[i].says_count; k++) {
+      const char *list = miras__families[i].says[k].says;
+      char word[32], text[48];
+      while (miras__next_word(word, &list)) {
+        if (miras__listed("number null any list object {} [] true false", word)) continue;
+        snprintf(text, sizeof text, miras__literal(word) ? "%s" : "\"%s\"", word);
+        add_value(text);
+      }
+    }
+  }
+}
+
+/* config with a field set to value, whether or not it has the field; where the old value stood. */
+static void set_field(const char *config, const char *field, const char *value, char *out,
+                      char *old, size_t size) {
+  char quoted[64];
+  const char *at;
+  snprintf(quoted, sizeof quoted, "\"%s\":", field);
+  at = strstr(config, quoted);
+  old[0] = 0;
+  if (at) {
+    miras__text t;
+    memset(&t, 0, sizeof t);
+    t.at = at + strlen(quoted), t.end = config + strlen(config);
+    miras__skip_space(&t);
+    at = t.at;
+    miras__skip_value(&t, 0);
+    snprintf(old, size, "%.*s", (int)(t.at - at), at);
+    sprintf(out, "%.*s%s%s", (int)(at - config), config, value, t.at);
+  } else {
+    sprintf(out, "{\"%s\": %s,%s", field, value, config + 1);
+  }
+}
+
+/* A folder with the files of another, but for its config.json. */
+static void link_folder(const char *name, int making) {
+  static const char *const shards[] = {
+    "model.safetensors", "model.safetensors.index.json", "model-00001-of-00002.safetensors",
+    "model-00002-of-00002.safetensors", "model-00001-of-00003.safetensors",
+    "model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors"};
+  char from[4096];
+  size_t i;
+  if (making) {
+    memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
+    assert_non_null(mkdtemp(folder));
+  }
+  for (i = 0; i < sizeof shards / sizeof shards[0]; i++) {
+    if (!making) remove(changed_path(shards[i]));
+    else if (realpath(path_of(name, shards[i]), from))
+      assert_int_equal(symlink(from, changed_path(shards[i])), 0);
+  }
+  if (making) return;
+  remove(changed_path("config.json"));
+  rmdir(folder);
+}
+
+static int may_idle(const char *name, const char *field, const char *value) {
+  size_t i;
+  for (i = 0; i < sizeof idle / sizeof idle[0]; i++)
+    if ((!idle[i].folders[0] || miras__listed(idle[i].folders, name)) &&
+        strcmp(idle[i].field, field) == 0 &&
+        (!idle[i].values[0] || miras__listed(idle[i].values, value))) return 1;
+  return 0;
+}
+
+/* Both mean the same: a field that is not there, or a number, as its default or written otherwise;
+ * such a pair gives the same descriptor. */
+static int same_meaning(const miras__allowed *row, const char *old, const char *value) {
+  double a = 0, b = 0;
+  char text[2][48];
+  int i, quoted[2];
+  for (i = 0; i < 2; i++) {
+    const char *from = i ? value : old;
+    quoted[i] = from[0] == '"';
+    snprintf(text[i], sizeof text[i], "%.*s", (int)strlen(from) - 2 * quoted[i], from + quoted[i]);
+  }
+  return miras__config_allows(row->says, text[0], quoted[0], &a) == 1 &&
+         miras__config_allows(row->says, text[1], quoted[1], &b) == 1 && a <= b && a >= b;
+}
+
+static int faults;
+
+static void fault(const char *name, const char *field, const char *value, const char *what) {
+  print_error("%s: %s = %s: %s\n", name, field, value, what);
+  faults++;
+}
+
+/* One field of a family, with all values. The logits must be others, or a sentence must say why
+ * not; if the words decide it, by the field's name. */
+static void try_field(const char *name, const char *config, const miras__allowed *row,
+                      const char *field, const float *base_logits) {
+  static float logits[SHORT * VOCAB];
+  char why[256], old[512], word[48];
+  char *text = (char *)malloc(strlen(config) + 256);
+  int i;
+  for (i = 0; i < value_count; i++) {
+    const int q = values[i][0] == '"';
+    FILE *file;
+    snprintf(word, sizeof word, "%.*s", (int)strlen(values[i]) - 2 * q, values[i] + q);
+    if (own_values && i > 5 && !miras__listed(row->says, word)) continue;
+    set_field(config, field, values[i], text, old, sizeof old);
+    if (strcmp(old, values[i]) == 0) continue;
+    file = fopen(changed_path("config.json"), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+    if (!first_logits(logits, why, sizeof why)) {
+      assert_true(why[0] != 0);
+      if ((!row || row->slot < 0) && !strstr(why, field) && !strstr(row ? row->says : "", "object"))
+        fault(name, field, values[i], why);
+      continue;
+    }
+    if (!row) fault(name, field, values[i], "is not a field of it");
+    else if (memcmp(logits, base_logits, sizeof logits) == 0 && !miras__listed(row->says, "any") &&
+        !may_idle(name, field, values[i]) && !same_meaning(row, old, values[i]) &&
+        !(!old[0] && row->slot < 0) && !(strcmp(values[i], "null") == 0 && !old[0]))
+      fault(name, field, values[i], "changes nothing");
+  }
+  free(text);
+}
+
+static void test_fields(void **state) {
+  static float logits[SHORT * VOCAB];
+  const miras__allowed *last = NULL;
+  char why[256], word[32];
+  size_t i, k;
+  (void)state;
+  list_values();
+  for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+    const char *name = known[i].name, *list;
+    char config[1 << 14];
+    miras__published c;
+    FILE *file = fopen(path_of(name, "config.json"), "rb");
+    int n, all = (int)MIRAS__COUNT(miras__says_all);
+    if (!file) continue;             /* RWKV's author writes no configuration */
+    config[fread(config, 1, sizeof config - 1, file)] = 0;
+    fclose(file);
+    link_folder(name, 1);
+    file = fopen(changed_path("config.json"), "wb");
+    assert_non_null(file);
+    fwrite(config, 1, strlen(config), file);
+    fclose(file);
+    if (!first_logits(logits, why, sizeof why)) fail_msg("%s: %s", name, why);
+    assert_true(miras__published_open(&c, folder, NULL, 0, NULL, why, sizeof why));
+    miras__published_end(&c);
+    own_values = c.says == last;
+    last = c.says;
+    for (n = -all; n < c.says_count; n++) {
+      const miras__allowed *row = n < 0 ? &miras__says_all[n + all] : &c.says[n];
+      list = row->names;
+      /* of fields without effect one is enough */
+      while (miras__next_word(word, &list)) {
+        try_field(name, config, miras__config_row(&c, word), word, logits);
+        if (miras__listed(row->says, "any")) break;
+      }
+    }
+    /* and those of the others, of which it knows none, not even with a value like false */
+    value_count = 4;
+    for (k = 0; !own_values && k < MIRAS__COUNT(miras__families); k++) {
+      for (n = 0; n < miras__families[k].says_count; n++) {
+        list = miras__families[k].says[n].names;
+        while (miras__next_word(word, &list))
+          if (!miras__config_row(&c, word) && !miras__listed("ssm_cfg num_heads", word) &&
+              !(miras__same(c.root, "backbone.") && miras__listed(
+                "norm_eps rmsnorm dt_limit D_has_hdim", word)))
+            try_field(name, config, NULL, word, logits);
+      }
+    }
+    list_values();
+    link_folder(name, 0);
+  }
+  assert_int_equal(faults, 0);
+  assert_int_equal(test_live, 0);
+}
+
 /* Truncations, and bytes that have changed: a refusal, or a model. */
 static void damage(const char *name, int rounds) {
   char why[256];
@@ -533,7 +1025,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_logits), cmocka_unit_test(test_weights),
 #if defined(__unix__)
-    cmocka_unit_test(test_changes), cmocka_unit_test(test_damage)
+    cmocka_unit_test(test_changes), cmocka_unit_test(test_ignored),
+    cmocka_unit_test(test_names), cmocka_unit_test(test_room),
+    cmocka_unit_test(test_fields), cmocka_unit_test(test_damage)
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,6 +190,7 @@ done
 echo 4 | "$run" "$model" --ids --score >log 2>&1; expect 2 'two tokens' $?
 "$run" "$model" --ids --score --cache cache <eight >log 2>&1; expect 2 'no use for --cache' $?
 "$run" own.safetensors --ids --window 8 <eight >log 2>&1; expect 2 'window is 8' $?
+"$run" own.safetensors --ids --ignore x <eight >log 2>&1; expect 2 'no config.json' $?
 "$run" "$model" --ids --save-state none/x <eight >log 2>&1; expect 1 'cannot be written' $?
 grep -q tokens/s log && say 'a state that cannot be written was found out at the end'
 "$run" >log 2>&1; expect 2 'a model is needed' $?
