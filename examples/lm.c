@@ -128,13 +128,25 @@ static char *join(const char *head, const char *tail) {
 }
 
 /* A file is written under a name of its own beside its place, and renamed when it is whole. Only
- * one is written at a time, and this is its name. */
+ * one is written at a time, and this is its name; NULL where there is a device or a pipe, which is
+ * written into. */
 static char *part;
+
+/* Is there something that is no file and no folder? */
+static int special(const char *path) {
+  struct stat st;
+  return !stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
 
 static FILE *create(const char *path) {
   FILE *f = NULL;
   int i;
-  for (i = 0; !f && i < 100; i++) {
+  if (special(path)) {
+    free(part);
+    part = NULL;
+    f = fopen(path, "wb");
+  }
+  for (i = special(path) ? 100 : 0; !f && i < 100; i++) {
     char end[64];
     snprintf(end, sizeof end, ".tmp-%ld-%d", (long)getpid(), i);
     free(part);
@@ -148,8 +160,12 @@ static FILE *create(const char *path) {
 
 static void finish(FILE *f, const char *path) {
   int bad = ferror(f);
-  if (fclose(f) || bad || rename(part, path)) {
-    remove(part);
+#ifndef _WIN32
+  struct stat old;
+  if (part && !stat(path, &old)) (void)chmod(part, old.st_mode & 0777);   /* who may read it */
+#endif
+  if (fclose(f) || bad || (part && rename(part, path))) {
+    if (part) remove(part);
     die(1, "%s cannot be written: the disk may be full", path);
   }
 }
@@ -198,6 +214,7 @@ static void try_output(const char *path) {
   if (!*path) die(2, "--out is empty; it must name a file");
   if (!stat(path, &st) && S_ISDIR(st.st_mode))
     die(2, "--out needs a file at %s, which is a folder", path);
+  if (special(path)) return;
   fclose(create(path));
   remove(part);
 }

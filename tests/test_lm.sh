@@ -117,6 +117,19 @@ cmp -s mine out/y && say 'a model that goes on in its place stays as it was'
 "$lm" eval mine text >log 2>&1; expect 0 'wrote mine.positions.svg' $?
 "$lm" eval out/y text >log 2>&1; expect 0 'wrote out/y.positions.svg' $?
 
+# Into a pipe is written, and who may read a file stays so.
+if mkfifo pipe 2>/dev/null; then
+  "$lm" emit out/y --out plain.c >log 2>&1; expect 0 'wrote' $?
+  cat pipe >piped.c &
+  "$lm" emit out/y --out pipe >log 2>&1; expect 0 'wrote' $?
+  wait $!
+  [ -p pipe ] || say 'a pipe was replaced'
+  cmp -s plain.c piped.c || say 'through a pipe comes something else'
+fi
+chmod 600 plain.c
+"$lm" emit out/y --out plain.c >log 2>&1; expect 0 'wrote' $?
+case $(ls -l plain.c) in -rw-------*) ;; *) say "now others may read: $(ls -l plain.c)" ;; esac
+
 # A model that is trained on keeps its name, in words, in the picture and in its file.
 train text --model titans --out named; expect 0 'result model=titans' $?
 train text --from named --out other.named; expect 0 '^titans: ' $?

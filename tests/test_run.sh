@@ -79,6 +79,12 @@ ln cache kept && cp cache old
 ids --cache cache <twelve >/dev/null
 same kept old 'a cache was written in place'
 [ "$(ls | grep -c tmp)" = 0 ] || say "left behind: $(ls)"
+chmod 600 cache
+ids --cache cache <twenty >/dev/null
+case $(ls -l cache) in -rw-------*) ;; *) say "now others may read: $(ls -l cache)" ;; esac
+if mkfifo pipe 2>/dev/null; then
+  "$run" "$model" --ids --cache pipe <twenty >log 2>&1; expect 2 'device or a pipe' $?
+fi
 echo nonsense >cache
 "$run" "$model" --ids --cache cache <twenty >log 2>&1; expect 1 'no cache' $?
 [ "$(cat cache)" = nonsense ] || say 'a file that is no cache was replaced'
@@ -184,6 +190,7 @@ done
 echo 4 | "$run" "$model" --ids --score >log 2>&1; expect 2 'two tokens' $?
 "$run" "$model" --ids --score --cache cache <eight >log 2>&1; expect 2 'no use for --cache' $?
 "$run" own.safetensors --ids --window 8 <eight >log 2>&1; expect 2 'window is 8' $?
+"$run" own.safetensors --ids --ignore x <eight >log 2>&1; expect 2 'no config.json' $?
 "$run" "$model" --ids --save-state none/x <eight >log 2>&1; expect 1 'cannot be written' $?
 grep -q tokens/s log && say 'a state that cannot be written was found out at the end'
 "$run" >log 2>&1; expect 2 'a model is needed' $?
