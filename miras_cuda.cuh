@@ -54,10 +54,11 @@
    STACK
    Engines are called through pointers, so CUDA asks to be told how much stack a thread may take
    (cudaLimitStackSize, 1 KB unless set). It sets that aside for every thread that the card can
-   hold, multiprocessors x 2048 x MIRAS_CUDA_STACK bytes of device memory beside what the _size
-   calls say: 3.3 GB on an H100 with 132. The limit is of a device and a process; it is raised by
-   the _init calls to MIRAS_CUDA_STACK where it is lower, and again by a later call if something
-   else in the process has lowered it since. Replayed graphs do not ask: raise it before. */
+   hold, some 2048 x MIRAS_CUDA_STACK bytes for each multiprocessor beside what the _size calls
+   say: 3.0 GB of an H100's memory. The limit is of a device and a process. Where it is lower than
+   MIRAS_CUDA_STACK it is raised by the _init calls, and by any later call if something else in the
+   process has lowered it since; not in a capture, where CUDA refuses that, nor for graphs that are
+   replayed: see to it before. */
 #ifndef MIRAS_CUDA_H
 #define MIRAS_CUDA_H
 
