@@ -54,10 +54,11 @@
    STACK
    Engines are called through pointers, so CUDA asks to be told how much stack a thread may take
    (cudaLimitStackSize, 1 KB unless set). It sets that aside for every thread that the card can
-   hold, multiprocessors x 2048 x MIRAS_CUDA_STACK bytes of device memory beside what the _size
-   calls say: 3.3 GB on an H100 with 132. The limit is of a device and a process; it is raised by
-   the _init calls to MIRAS_CUDA_STACK where it is lower, and again by a later call if something
-   else in the process has lowered it since. Replayed graphs do not ask: raise it before. */
+   hold, some 2048 x MIRAS_CUDA_STACK bytes for each multiprocessor beside what the _size calls
+   say: 3.0 GB of an H100's memory. The limit is of a device and a process. Where it is lower than
+   MIRAS_CUDA_STACK it is raised by the _init calls, and by any later call if something else in the
+   process has lowered it since; not in a capture, where CUDA refuses that, nor for graphs that are
+   replayed: see to it before. */
 #ifndef MIRAS_CUDA_H
 #define MIRAS_CUDA_H
 
@@ -2839,7 +2840,32 @@ static void miras__chunks_bring(const miras__chunks *g, size_t t, unsigned rows)
   }
 }
 
+/* m rows of a unit get their length, as miras__feature_fwd gives it, two at a time. What lies
+ * behind a row's n numbers is left. */
+template <int N>
+static void miras__chunks_lengths(float *x, unsigned wide, unsigned m, unsigned n, float length) {
+  const unsigned own = threadIdx.x % 16;
+  for (unsigned r = 0; r < m; r += 2) {
+    const unsigned next = r + 1 < m ? wide : 0;      /* an odd row is its own other one           */
+    float *const row = x + r * wide + own;
+    float a[N], b[N], sum = 0, other = 0;
+    K_ALL for (unsigned w = 0; w < N; w++) {
+      a[w] = 16 * w + own < n ? row[16 * w] : 0, b[w] = 16 * w + own < n ? row[next + 16 * w] : 0;
+      sum = __fmaf_rn(a[w], a[w], sum), other = __fmaf_rn(b[w], b[w], other);
+    }
+    sum = miras__fold(&sum), other = miras__fold(&other);
+    sum = __fdiv_rn(length, __fsqrt_rn(__fadd_rn(sum, MIRAS__LENGTH_EPS)));
+    other = __fdiv_rn(length, __fsqrt_rn(__fadd_rn(other, MIRAS__LENGTH_EPS)));
+    K_ALL for (unsigned w = 0; w < N; w++)
+      if (16 * w + own < n) {
+        row[16 * w] = __fmul_rn(sum, a[w]);
+        if (next) row[next + 16 * w] = __fmul_rn(other, b[w]);
+      }
+  }
+}
+
 /* Keys and queries get their length, and lane i the step of row i % 16. Each unit has 8 rows. */
+template <int N>
 static float miras__chunks_rates(const miras__chunks *g, float *k, float *q, unsigned wide,
                                  size_t t, unsigned rows) {
   const miras__head_io *io = g->io;
@@ -2847,9 +2873,10 @@ static float miras__chunks_rates(const miras__chunks *g, float *k, float *q, uns
   const unsigned lane = threadIdx.x % 32, first = lane / 16 * 8, own = lane % 16;
   const unsigned m = rows <= first ? 0 : rows - first < 8 ? rows - first : 8;
   float eta = own < rows ? io->step[(t + own) * io->ld_step] : 0, along = 0;
-  if (g->p->map && m) {
-    miras__feature_rows(g->p->map, k + first * wide, wide, k + first * wide, wide, m, n);
-    miras__feature_rows(g->p->map, q + first * wide, wide, q + first * wide, wide, m, n);
+  if (g->p->map) {
+    const float length = g->p->map / 16 == MIRAS_LENGTH_ROOT ? sqrtf((float)n) : 1;
+    miras__chunks_lengths<N>(k + first * wide, wide, m, (unsigned)n, length);
+    miras__chunks_lengths<N>(q + first * wide, wide, m, (unsigned)n, length);
   }
   __syncwarp(0xffffffffu);
   if (!g->p->implicit) return eta;
@@ -2887,7 +2914,7 @@ static void miras__chunks_keys(const miras__chunks *g, unsigned part, size_t t, 
   const unsigned n = (unsigned)g->p->features;
   float *const k = room::raw(0) + row * room::WIDE, *const q = room::raw(1) + row * room::WIDE;
   float *const l = k, *const m = k + 17 * MIRAS__PART;          /* where the keys were */
-  const float eta = miras__chunks_rates(g, k, q, room::WIDE, t, rows);
+  const float eta = miras__chunks_rates<N>(g, k, q, room::WIDE, t, rows);
   const float alpha = own < rows ? g->io->keep[(t + own) * g->io->ld_keep] : 1;
   float kk[2][4], qk[2][4], left = 0, c = 1, c_own = 1, ce_own = 1;
   for (unsigned r = 0; r < MIRAS__PART; r++)
@@ -2949,7 +2976,7 @@ static void miras__chunks_channels(const miras__chunks *g, unsigned part, size_t
   const unsigned lane = threadIdx.x % 32, row = part * MIRAS__PART, n = (unsigned)g->p->features;
   float *const k = room::raw(0) + row * room::WIDE, *const q = room::raw(1) + row * room::WIDE;
   float *const m = room::raw(2) + row * room::WIDE;   /* rows of it where those of alpha were */
-  const float eta = miras__chunks_rates(g, k, q, room::WIDE, t, rows);
+  const float eta = miras__chunks_rates<N>(g, k, q, room::WIDE, t, rows);
   float d[N / 2][MIRAS__PART], e[N / 2];
   if (lane < 16) room::left(2)[row + lane] = room::left(3)[row + lane] = eta;
   K_ALL for (unsigned x = 0; x < N / 2; x++) {
@@ -6600,20 +6627,6 @@ typedef struct miras__errand {
   float *dparams;
 } miras__errand;
 
-/* A copy of that in shared memory. Engines follow pointers into it all the time, and through a
- * pointer constant memory is as far as any. */
-#ifdef __CUDACC__
-template <class T> __device__ static const T &miras__near_by(const T &a) {
-  __shared__ __align__(16) unsigned to[sizeof(T) / sizeof(unsigned)];
-  for (unsigned i = threadIdx.x; i < sizeof(T) / sizeof(unsigned); i += blockDim.x)
-    to[i] = ((const unsigned *)(const void *)&a)[i];
-  __syncthreads();
-  return *(const T *)(const void *)to;
-}
-#else
-  #define miras__near_by(a) (a)
-#endif
-
 __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   miras__memory_call c = a->call;
   miras__tell_room(a->room, a->products, a->near, a->parts);
@@ -6624,7 +6637,7 @@ __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
 }
 
 MIRAS__GRID miras__run_forward(const __grid_constant__ miras__errand a) {
-  miras__memory_call c = miras__call_of(&miras__near_by(a));
+  miras__memory_call c = miras__call_of(&a);
   miras__memory_forward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
@@ -6668,12 +6681,8 @@ __device__ static void miras__rest(const miras__errand *a, int behind) {
   miras__head_forward(&run);
 }
 
-MIRAS__GRID miras__run_before(const __grid_constant__ miras__errand a) {
-  miras__rest(&miras__near_by(a), 0);
-}
-MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) {
-  miras__rest(&miras__near_by(a), 1);
-}
+MIRAS__GRID miras__run_before(const __grid_constant__ miras__errand a) { miras__rest(&a, 0); }
+MIRAS__GRID miras__run_behind(const __grid_constant__ miras__errand a) { miras__rest(&a, 1); }
 
 /* ---- one token of a matrix that is linear in its state, at chunk 1 ----
  *
@@ -6697,43 +6706,41 @@ MIRAS__GRID miras__run_asks(const __grid_constant__ miras__errand a) {
 /* N: rows of a column in registers, at least the features there are; HALF: of half_state. */
 template <int N, int HALF>
 __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
-  miras__run_step(const __grid_constant__ miras__errand told) {
-  const miras__errand &a = miras__near_by(told);
+  miras__run_step(const __grid_constant__ miras__errand a) {
   const miras__plan *p = &a.m.plan;
   const size_t n = p->features, dv = (size_t)p->d.value_dim, heads = (size_t)p->d.heads;
   const size_t across = (dv + blockDim.x - 1) / blockDim.x, i = blockIdx.x / across;
   const size_t b = i / heads, h = i % heads;
   const size_t column = blockIdx.x % across * blockDim.x + threadIdx.x;
   const size_t j = column < dv ? column : 0;
-  const size_t stride = p->decays > 1 ? 1 : 0, per = stride ? n : 1;
+  const int stride = p->decays > 1;
   float *const x = miras__told + MIRAS__ROOM, *const q = x + N, *const alpha = q + N;
+  const unsigned rows = (unsigned)n, ld = (unsigned)dv;
   float s[N], read = 0, answer = 0, xq, eta, u;
+  const float *home = NULL, *from;
+  float *to;
   miras__head_io io;
   miras__call run;
-  const float *home = NULL;
+  int after, sweep;
   miras__memory_io(&a.m, &a.x, (int)b, (int)h, &io);
   miras__memory_head(&a.m, b, h, &run);
+  from = run.position ? run.state : run.init;
   if (run.position && HALF) {
-    const unsigned *from = (const unsigned *)(const void *)run.state + j / 2;
-    K_ALL
-    for (int r = 0; r < N; r++)
-      if (r < n) {
-        const unsigned both = from[(size_t)r * dv / 2];
+    const unsigned *const words = (const unsigned *)(const void *)from + j / 2;
+    K_ALL for (unsigned r = 0; r < N; r++)
+      if (r < rows) {
+        const unsigned both = words[r * (ld / 2)];
         s[r] = __int_as_float((int)(j % 2 ? both & 0xffff0000u : both << 16));
       }
-  } else if (run.position) {
-    K_ALL
-    for (int r = 0; r < N; r++)
-      if (r < n) s[r] = run.state[(size_t)r * dv + j];
   } else {
-    K_ALL
-    for (int r = 0; r < N; r++)
-      if (r < n) s[r] = run.init[(size_t)r * dv + j];
+    from += j;
+    K_ALL for (unsigned r = 0; r < N; r++)
+      if (r < rows) s[r] = from[r * ld];
   }
   if (p->pulls && run.scratch[h * p->scratch] != 0) home = run.init + j;
-  for (size_t c = threadIdx.x; c < n; c += blockDim.x) {
-    x[c] = io.k[c], q[c] = (io.q ? io.q : io.k)[c];
-    if (c < per) alpha[c] = io.keep[c];
+  for (unsigned c = threadIdx.x; c < N; c += blockDim.x) {   /* rows that there are not are zeros */
+    x[c] = c < rows ? io.k[c] : 0, q[c] = c < rows ? (io.q ? io.q : io.k)[c] : 0;
+    alpha[c] = c < rows ? io.keep[stride ? c : 0] : 1;
   }
   __syncthreads();
   if (p->map) {                      /* to keys of one length, as miras__feature_fwd */
@@ -6747,40 +6754,49 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
   xq = run.K->dot(x, q, n);
   eta = io.step[p->rates > 1 ? j : 0];
   if (p->implicit) eta = __fdiv_rn(eta, __fadd_rn(1.0f, __fmul_rn(eta, run.K->dot(x, x, n))));
-  K_ALL
-  for (int r = 0; r < N; r++)
-    if (r < n) {
-      const float left = alpha[r * stride];
-      float w = s[r];
-      if (!p->after) read = __fmaf_rn(x[r], w, read);
-      w = __fmul_rn(left, w);
-      if (home) w = __fmaf_rn(__fsub_rn(1.0f, left), home[(size_t)r * dv], w);
-      if (p->after) read = __fmaf_rn(x[r], w, read);
-      answer = __fmaf_rn(q[r], w, answer);
-      s[r] = w;
-    }
+  after = p->after;
+  K_ALL for (unsigned r = 0; r < N; r += 4) {
+    const float4 left = *(const float4 *)(const void *)(alpha + r);
+    const float4 key = *(const float4 *)(const void *)(x + r);
+    const float4 query = *(const float4 *)(const void *)(q + r);
+    const float by[4] = {left.x, left.y, left.z, left.w}, ks[4] = {key.x, key.y, key.z, key.w};
+    const float qs[4] = {query.x, query.y, query.z, query.w};
+    K_ALL for (unsigned i = 0; i < 4; i++)
+      if (r + i < rows) {
+        const float old = s[r + i];
+        float w = __fmul_rn(by[i], old);
+        if (home) w = __fmaf_rn(__fsub_rn(1.0f, by[i]), home[(r + i) * ld], w);
+        read = __fmaf_rn(ks[i], after ? w : old, read);
+        answer = __fmaf_rn(qs[i], w, answer);
+        s[r + i] = w;
+      }
+  }
   u = __fmul_rn(eta, p->delta ? __fsub_rn(io.v[j], read) : io.v[j]);
   if (column < dv && io.q) a.call.y[i * dv + column] = __fmaf_rn(xq, u, answer);
-  K_ALL
-  for (int r = 0; r < N; r++)
-    if (r < n) {
-      float w = __fmaf_rn(x[r], u, s[r]), next;
-      const size_t at = (size_t)r * dv + column;
-      if ((run.position + 1) % MIRAS__SWEEP == 0 && fabsf(w) < MIRAS__FADED) w = 0;
-      if (HALF) {
-        next = __shfl_xor_sync(0xffffffffu, w, 1);
-        if (column < dv && column % 2 == 0)
-          ((unsigned *)(void *)run.state)[at / 2] = miras__halves_of(w, next);
-      } else if (column < dv) {
-        run.state[at] = w;
+  sweep = (run.position + 1) % MIRAS__SWEEP == 0;
+  to = HALF ? run.state + column / 2 : run.state + column;
+  if (!HALF && column >= dv) return;
+  K_ALL for (unsigned r = 0; r < N; r += 4) {
+    const float4 key = *(const float4 *)(const void *)(x + r);
+    const float ks[4] = {key.x, key.y, key.z, key.w};
+    K_ALL for (unsigned i = 0; i < 4; i++)
+      if (r + i < rows) {
+        float w = __fmaf_rn(ks[i], u, s[r + i]), next;
+        if (sweep && fabsf(w) < MIRAS__FADED) w = 0;
+        if (HALF) {
+          next = __shfl_xor_sync(0xffffffffu, w, 1);
+          if (column < dv && column % 2 == 0)
+            ((unsigned *)(void *)to)[(r + i) * (ld / 2)] = miras__halves_of(w, next);
+        } else {
+          to[(r + i) * ld] = w;
+        }
       }
-    }
+  }
 }
 
 #undef K_ALL
 
-MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand told) {
-  const miras__errand &a = miras__near_by(told);
+MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
   miras__tell_room(a.room, a.products, a.near);
@@ -6820,13 +6836,13 @@ MIRAS__GRID miras__run_turn(const __grid_constant__ miras__turn a) {
 
 #ifndef MIRAS_NO_TRAINING
 MIRAS__GRID miras__run_backward(const __grid_constant__ miras__errand a) {
-  miras__memory_call c = miras__call_of(&miras__near_by(a));
+  miras__memory_call c = miras__call_of(&a);
   miras__memory_backward(&c, (int)blockIdx.x, (int)blockIdx.x);
 }
 
 /* Block h: head h; the last one: what all heads share. */
 MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
-  miras__memory_call c = miras__call_of(&miras__near_by(a));
+  miras__memory_call c = miras__call_of(&a);
   if (blockIdx.x < (unsigned)a.m.plan.d.heads)
     miras__memory_collect(&c, blockIdx.x, a.dparams);
   else
@@ -6892,8 +6908,7 @@ __device__ static uint64_t miras__segment_position(const miras__segments_errand 
 
 /* Block i: head i % heads of sequence i / heads by itself: c, and in the second half of the blocks
  * M. Of the last segment only the adjoint wants something: M. */
-MIRAS__GRID miras__run_segments(const __grid_constant__ miras__segments_errand told) {
-  const miras__segments_errand &a = miras__near_by(told);
+MIRAS__GRID miras__run_segments(const __grid_constant__ miras__segments_errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, tasks = gridDim.x / 2;
   const int turning = blockIdx.x >= tasks;
   const size_t at = blockIdx.x - (turning ? tasks : 0), i = at / heads, h = at % heads;
@@ -6963,8 +6978,7 @@ __device__ static void miras__join_add(const miras__plan *p, const miras__join *
 }
 
 /* The states that segments begin with, and where they stand. */
-MIRAS__GRID miras__run_join(const __grid_constant__ miras__segments_errand told) {
-  const miras__segments_errand &a = miras__near_by(told);
+MIRAS__GRID miras__run_join(const __grid_constant__ miras__segments_errand a) {
   const miras__plan *p = &a.m.plan;
   const miras__join j = miras__join_of(p);
   const size_t first = j.b * a.now;
@@ -6985,8 +6999,7 @@ MIRAS__GRID miras__run_join(const __grid_constant__ miras__segments_errand told)
 
 /* Block: head h of sequence b. Its state is the last segment's, and the sequence has come further;
  * all of a head's state, so that an open block of chunks is closed as it is there. */
-MIRAS__GRID miras__run_arrive(const __grid_constant__ miras__segments_errand told) {
-  const miras__segments_errand &a = miras__near_by(told);
+MIRAS__GRID miras__run_arrive(const __grid_constant__ miras__segments_errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, b = blockIdx.x / heads, h = blockIdx.x % heads;
   float *sequence = a.m.state + b * a.m.plan.sequence_state;
   miras__tell_room(a.room, a.products);
@@ -7005,8 +7018,7 @@ __device__ static float *miras__cotangent(const miras__segments_errand *a, size_
 }
 
 /* Those behind every segment, from what lies in dstate: zeros, if that is NULL. */
-MIRAS__GRID miras__run_join_bwd(const __grid_constant__ miras__segments_errand told) {
-  const miras__segments_errand &a = miras__near_by(told);
+MIRAS__GRID miras__run_join_bwd(const __grid_constant__ miras__segments_errand a) {
   const miras__plan *p = &a.m.plan;
   const miras__join j = miras__join_of(p);
   const size_t heads = (size_t)p->d.heads, first = j.b * a.now;
@@ -7022,8 +7034,7 @@ MIRAS__GRID miras__run_join_bwd(const __grid_constant__ miras__segments_errand t
 
 /* Block h: head h of all sequences. What the first segments leave is the caller's, or at position 0
  * the initial memory's. */
-MIRAS__GRID miras__run_leave(const __grid_constant__ miras__segments_errand told) {
-  const miras__segments_errand &a = miras__near_by(told);
+MIRAS__GRID miras__run_leave(const __grid_constant__ miras__segments_errand a) {
   const miras__cuda_kernels *K = miras__kernels_best();
   const size_t heads = (size_t)a.m.plan.d.heads, h = blockIdx.x, all = a.m.plan.weights;
   const int begins = miras__position(a.tape) == a.ahead;
@@ -7401,13 +7412,13 @@ __device__ __noinline__ void miras__chunks_of_segment(miras__chunks_told *to,
 __device__ static void miras__chunks_tell(miras__chunks_told *to, const miras__chunks_job *a,
                                           size_t i, int back, int again) {
   memset(to, 0, sizeof *to);
-  if (a->of_segments) miras__chunks_of_segment(to, &miras__near_by(a->segments), i, a->turning);
+  if (a->of_segments) miras__chunks_of_segment(to, &a->segments, i, a->turning);
   else
 #ifndef MIRAS__NO_TRAINER
   if (a->of_layer) miras__chunks_of_layer(to, &a->tasks, i, back, again);
   else
 #endif
-  miras__chunks_of_memory(to, &miras__near_by(a->memory), i, back, again);
+  miras__chunks_of_memory(to, &a->memory, i, back, again);
   to->x.g.io = &to->io;
   to->x.d = &to->d;
   if (!back) return;
@@ -7480,7 +7491,7 @@ MIRAS__WIDE_GRID miras__run_slabs(const __grid_constant__ miras__chunks_job job)
   if (job.of_layer) rest = miras__slabs_of_layer(&job, blockIdx.x, &io, &run, &end);
   else
 #endif
-    miras__slabs_of_memory(&miras__near_by(job.memory), blockIdx.x, &io, &run, &first, &end);
+    miras__slabs_of_memory(&job.memory, blockIdx.x, &io, &run, &first, &end);
   if (first < end) miras__slabs_forward<P>(&run, &job.slabs, first, end, rest);
 }
 
@@ -7515,17 +7526,13 @@ MIRAS__WIDE_GRID miras__run_slabs_back(const __grid_constant__ miras__chunks_job
   #pragma nv_diagnostic pop
 #endif
 
-/* Bytes of shared memory that a block of the device may have beside its copies of what it is told
- * (miras__near_by): of a call on a memory or on segments, which grids of chunks have room for both
- * of; 0: there is no device. */
+/* Bytes of shared memory that a block of the device may have; 0: there is no device. */
 static size_t miras__cuda_shared(void) {
-  const size_t told =
-    sizeof(miras_cuda::miras__errand) + sizeof(miras_cuda::miras__segments_errand);
   int device, most;
   return cudaGetDevice(&device) == cudaSuccess &&
                  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
                    cudaSuccess
-             ? (size_t)most - (told + 127) / 128 * 128
+             ? (size_t)most
              : 0;
 }
 
@@ -7547,15 +7554,15 @@ template <class A> static int miras__cuda_allow(void (*kernel)(const A)) {
                                        (int)most) == cudaSuccess);
 }
 
-/* All grids begin here. Blocks have more than 48 KB of shared memory, their copies of what they are
- * told among it, only on a device that was told so, which the one that a call comes for may not
- * have been. What the launch itself says counts, and no error that was there before. */
+/* All grids begin here. Blocks have more than 48 KB of shared memory only on a device that was told
+ * so, which the one that a call comes for may not have been. What the launch itself says counts,
+ * and no error that was there before. */
 template <class A>
 static int miras__cuda_launch(void (*kernel)(const A), size_t threads, size_t blocks, size_t bytes,
                               cudaStream_t stream, const A &argument) {
   void *arguments[1] = {(void *)&argument};
   return blocks <= INT_MAX && miras__cuda_stack() &&
-         (bytes <= 40 << 10 || miras__cuda_allow(kernel)) &&
+         (bytes <= 48 << 10 || miras__cuda_allow(kernel)) &&
          cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3((unsigned)threads), arguments, bytes,
                           stream) == cudaSuccess;
 }

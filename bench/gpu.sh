@@ -7,8 +7,8 @@
 #   OUT=folder                 also keeps logs there
 #   BUILT=folder               programs that are there already are not built
 #   PYTHON=python3             has torch, and fla if it can; else peers are skipped
-# What is checked runs side by side, what is timed alone. With 16 processors checks take three
-# minutes, of which builds are two, sanitizers two, times eight.
+# What is checked runs side by side, what is timed alone. With 16 processors builds take two or
+# three minutes, checks half of one behind them, sanitizers one and a half, times eight.
 # Builds are relocatable (-rdc=true): in one piece ptxas takes over ten minutes. -fmad=false: nvcc
 # would fuse products and sums that the host keeps apart: other bits.
 set -u
@@ -25,7 +25,7 @@ mkdir -p "$folder" || exit 2
 trap 'exit 2' HUP INT TERM
 failed=0
 flags='-O3 -std=c++17 -fmad=false -w -rdc=true -arch=native'
-flags="$flags -Xnvlink -suppress-stack-size-warning"
+flags="$flags -split-compile=8 -Xnvlink -suppress-stack-size-warning"
 asked() { case $parts in *" $1 "*) return 0 ;; esac; return 1; }
 build() {   # program, then flags and a source; its log beside it
   program=$1
@@ -44,7 +44,7 @@ step() {   # words, seconds, command...: its output, or the end of it if it fail
   words=$1 most=$2
   shift 2
   begun=$(date +%s)
-  timeout "$most" stdbuf -oL "$@" >"$folder/step" 2>&1
+  timeout -k 5 "$most" stdbuf -oL "$@" >"$folder/step" 2>&1
   status=$?
   echo "---- $words, $(($(date +%s) - begun)) s"
   case $status in
@@ -58,7 +58,7 @@ begin() {   # program, words, seconds, command...: side by side with others, onc
     shift 3
     ready "$program" || exit 1
     begun=$(date +%s)
-    timeout "$most" stdbuf -oL "$@"
+    timeout -k 5 "$most" stdbuf -oL "$@"
     status=$?
     echo "$words: status $status, $(($(date +%s) - begun)) s"
     [ $status = 0 ] || [ $status = 77 ]

@@ -70,7 +70,8 @@ plant 'no wait for copies to shared memory' gla 'copies are on their way' \
 plant 'an index beyond shared memory' gla 'not to shared memory' \
   $cuh 'void miras__state_bring' 'miras__copy16(to + i,' 'miras__copy16(to + i + 4 * FAULT,'
 plant 'two threads store one column of a state' lightning 'race: .* global memory' \
-  $cuh 'miras__run_step(const' 'run.state[at] = w' 'run.state[at - FAULT * (column % 2)] = w'
+  $cuh 'miras__run_step(const' 'to[(r + i) * ld] = w' \
+  'to[(r + i) * ld - FAULT * (column % 2)] = w'
 plant 'a barrier for some of the threads' titans 'they wait for each other' \
   $cuh 'struct miras__block_gemm' '__syncthreads();' \
   'if (!FAULT || threadIdx.x < 32) __syncthreads();'
