@@ -3846,13 +3846,13 @@ struct miras__kernels {
 #define miras__load8 MIRAS__IN_SET(miras__load8)
 #define miras__load4 MIRAS__IN_SET(miras__load4)
 #define miras__load16 MIRAS__IN_SET(miras__load16)
-#define miras__widen_from MIRAS__IN_SET(miras__widen_from)
-#define miras__widen_blocks MIRAS__IN_SET(miras__widen_blocks)
-#define miras__widen MIRAS__IN_SET(miras__widen)
+#define miras__widen_from MIRAS__LENT(miras__widen_from)
+#define miras__widen_blocks MIRAS__LENT(miras__widen_blocks)
+#define miras__widen MIRAS__LENT(miras__widen)
 #define miras__widen_sums MIRAS__IN_SET(miras__widen_sums)
 #define miras__widen_rest MIRAS__IN_SET(miras__widen_rest)
 #define miras__widen_rows MIRAS__IN_SET(miras__widen_rows)
-#define miras__widen_times MIRAS__IN_SET(miras__widen_times)
+#define miras__widen_times MIRAS__LENT(miras__widen_times)
 #define miras__rotary MIRAS__LENT(miras__rotary)
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
@@ -7964,6 +7964,7 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 
 /* ---- weights of a form (room @32) ---- */
 
+#ifndef MIRAS__BORROWS
 #define K_WIDE (32 / V_W)          /* vectors of a block                                          */
 
 /* A vector of them at x, those of Q8 times their block's scale. */
@@ -7972,13 +7973,19 @@ MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, vf scale) {
   return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x) : V_F16(x);
 }
 
+#ifdef __OPTIMIZE_SIZE__
+  #define K_UNROLL
+#else
+  #define K_UNROLL V_UNROLL
+#endif
+
 /* The whole blocks of n. */
-MIRAS__ALWAYS void miras__widen_blocks(int form, float *y, const unsigned char *x, size_t n) {
+MIRAS__INLINE void miras__widen_blocks(int form, float *y, const unsigned char *x, size_t n) {
   const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
   size_t r;
   for (; n >= 32; n -= 32, y += 32, x += head + 32 * size) {
     const vf scale = head ? V_HALF(x) : V_ZERO();
-    V_UNROLL for (r = 0; r < K_WIDE; r++)
+    K_UNROLL for (r = 0; r < K_WIDE; r++)
       V_STORE(y + r * V_W, miras__widen_from(form, x + head + r * V_W * size, scale));
   }
 }
@@ -8002,6 +8009,23 @@ static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
   memcpy(y + whole, last, rest * sizeof *y);
 }
 
+#if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5
+/* Slower, with the same bits. */
+static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
+                               const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
+  const size_t acs = miras__right(A);
+  float wide[32];
+  size_t i, j, k, n;
+  for (i = 0; i < M && mode == MIRAS__SET; i++) miras__fill(C + i * ldc, 0, N);
+  for (k = 0; k < K; k++, B += ldb)
+    for (j = 0; j < N; j += n) {
+      n = N - j < 32 ? N - j : 32;
+      miras__widen(form, wide, B + (form == MIRAS_WEIGHTS_Q8 ? j / 32 * 34 : 2 * j), n);
+      for (i = 0; i < M; i++)
+        miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * acs], wide, n);
+    }
+}
+#else
 /* Sums of a block's columns go on over `rows` rows of B, from x on ld apart, with a's numbers. */
 MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
                                      const unsigned char *x, size_t ld, size_t rows) {
@@ -8065,17 +8089,16 @@ MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, m
  * the bits of the product with B as floats. */
 static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
                                const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
-#ifdef __OPTIMIZE_SIZE__
-  miras__widen_rows(form, mode, C, ldc, A, B, ldb, M, N, K);
-#else
 #define K_FORM(form) miras__widen_rows(form, mode, C, ldc, A, B, ldb, M, N, K)
   if (form == MIRAS_WEIGHTS_BF16) K_FORM(MIRAS_WEIGHTS_BF16);
   else if (form == MIRAS_WEIGHTS_F16) K_FORM(MIRAS_WEIGHTS_F16);
   else K_FORM(MIRAS_WEIGHTS_Q8);
 #undef K_FORM
-#endif
 }
+#endif
 #undef K_WIDE
+#undef K_UNROLL
+#endif
 
 /* s = silu(a) b. */
 static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
