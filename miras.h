@@ -2111,10 +2111,11 @@ static MIRAS__UNUSED int miras__cpu(void) {
   int has = 0;
 #if MIRAS__X86
   unsigned a, b, c, d, low, high;
+  const unsigned need = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;     /* fma, osxsave, avx, f16c */
   const unsigned avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;   /* f, dq, bw, vl */
   if (__get_cpuid_max(0, NULL) < 7) return 0;
   __cpuid(1, a, b, c, d);
-  if (!(c & 1u << 12) || !(c & 1u << 27) || !(c & 1u << 28)) return 0;   /* fma, osxsave, avx */
+  if ((c & need) != need) return 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   if ((low & 0x06u) != 0x06u) return 0;
   __cpuid_count(7, 0, a, b, c, d);
@@ -3780,7 +3781,9 @@ typedef struct miras__kernels miras__kernels;
   X(LAYER, void, erase_fwd, (float *key, float *erase, float *replace, const miras__erasing *e))  \
   X(LAYER_BACK, void, erase_bwd, (float *dkey, float *derase, const float *dreplace, float *dc,   \
     size_t lddc, float *da, float *db, float *row, const float *erase, const miras__erasing *e))  \
-  X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t n))                    \
+  X(LAYER, void, widen, (int form, float *y, const unsigned char *x, size_t n))                   \
+  X(LAYER, void, widen_times, (int form, int mode, float *C, size_t ldc, miras__matrix A,         \
+    const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K))                            \
   X(LAYER, void, rotary, (float *y, size_t ldy, const float *x, size_t ldx, const float *angles,  \
     int way, size_t rows, size_t heads, size_t dim, size_t turn))                                 \
   X(LAYER, void, gates_fwd, (const miras__gating *how, float *y, float *g, size_t ld,             \
@@ -4004,8 +4007,18 @@ struct miras__kernels {
 #define miras__erase_fwd MIRAS__LENT(miras__erase_fwd)
 #define miras__erase_bwd MIRAS__LENT(miras__erase_bwd)
 #define miras__half_to_float MIRAS__IN_SET(miras__half_to_float)
-#define miras__widen_block MIRAS__IN_SET(miras__widen_block)
-#define miras__widen MIRAS__IN_SET(miras__widen)
+#define miras__bfloat_at MIRAS__IN_SET(miras__bfloat_at)
+#define miras__half_at MIRAS__IN_SET(miras__half_at)
+#define miras__load8 MIRAS__IN_SET(miras__load8)
+#define miras__load4 MIRAS__IN_SET(miras__load4)
+#define miras__load16 MIRAS__IN_SET(miras__load16)
+#define miras__widen_from MIRAS__LENT(miras__widen_from)
+#define miras__widen_blocks MIRAS__LENT(miras__widen_blocks)
+#define miras__widen MIRAS__LENT(miras__widen)
+#define miras__widen_sums MIRAS__IN_SET(miras__widen_sums)
+#define miras__widen_rest MIRAS__IN_SET(miras__widen_rest)
+#define miras__widen_rows MIRAS__IN_SET(miras__widen_rows)
+#define miras__widen_times MIRAS__LENT(miras__widen_times)
 #define miras__rotary MIRAS__LENT(miras__rotary)
 #define miras__gate_form MIRAS__IN_SET(miras__gate_form)
 #define miras__gate_form_of MIRAS__IN_SET(miras__gate_form_of)
@@ -4081,7 +4094,7 @@ struct miras__kernels {
   MIRAS__PASS_END
 
   #if MIRAS__X86
-    MIRAS__TARGET("avx2,fma")
+    MIRAS__TARGET("avx2,fma,f16c")
     #ifdef MIRAS__RAISE
       #pragma GCC optimize("O2")
     #endif
@@ -4091,7 +4104,7 @@ struct miras__kernels {
   #endif
 
   #if MIRAS__X86 && !defined(MIRAS_NO_AVX512)
-    MIRAS__TARGET("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
+    MIRAS__TARGET("avx2,fma,f16c,avx512f,avx512vl,avx512dq,avx512bw")
     #ifdef MIRAS__RAISE
       #pragma GCC optimize("O2")
     #endif
@@ -4149,6 +4162,8 @@ struct miras__kernels {
  *   V_MOST(v)               the largest lane of one vector of numbers >= 0
  *   V_LANE(v, r)            lane r of v
  *   V_FRONT(v, n)           the first n lanes of v, and zeros
+ *   V_BF16(p) V_F16(p)      V_W numbers of 2 bytes from p on, as floats, V_I8(p) of 1 byte, signed:
+ *                           all of them exactly; V_HALF(p) the F16 at p in all lanes
  *   V_FETCH(p, write)       the cache line of p is wanted soon, to be written or not
  *   V_AHEAD(p)              that it is wanted later: the second cache will do
  * On a device the lanes of a vector are threads, numbers are what all of them know, and
@@ -4256,6 +4271,10 @@ static inline float miras__fold_max(const float *v) {
   #define V_ROUND(a) rintf(a)      /* sums that are held with more digits would not round        */
 #endif
 #define V_LOGB(x) ((float)miras__logb(x))
+#define V_BF16(p) miras__bfloat_at(p)
+#define V_F16(p) miras__half_at(p)
+#define V_I8(p) ((float)*(const signed char *)(p))
+#define V_HALF(p) miras__half_at(p)
 
 #elif MIRAS__ISA == 2
 
@@ -4298,6 +4317,22 @@ static inline __m256 miras__halves(const __m256 *v, __m256 *high) {
   *high = v[1];
   return v[0];
 }
+
+static inline __m128i miras__load16(const unsigned char *p) {
+  return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+static inline __m128i miras__load8(const unsigned char *p) {
+  return _mm_loadl_epi64((const __m128i *)(const void *)p);
+}
+static inline __m256 miras__half_at(const unsigned char *p) {
+  short h;
+  memcpy(&h, p, sizeof h);
+  return _mm256_cvtph_ps(_mm_set1_epi16(h));
+}
+#define V_BF16(p) V_FLOATS(_mm256_slli_epi32(_mm256_cvtepu16_epi32(miras__load16(p)), 16))
+#define V_F16(p) _mm256_cvtph_ps(miras__load16(p))
+#define V_I8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(miras__load8(p)))
+#define V_HALF(p) miras__half_at(p)
 
 #elif MIRAS__ISA == 3
 
@@ -4354,6 +4389,22 @@ static inline __m256 miras__halves(const __m512 *v, __m256 *high) {
   return _mm512_castps512_ps256(v[0]);
 }
 
+static inline __m256i miras__load16(const unsigned char *p) {
+  return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+static inline __m128i miras__load8(const unsigned char *p) {
+  return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+static inline __m512 miras__half_at(const unsigned char *p) {
+  short h;
+  memcpy(&h, p, sizeof h);
+  return _mm512_cvtph_ps(_mm256_set1_epi16(h));
+}
+#define V_BF16(p) V_FLOATS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(miras__load16(p)), 16))
+#define V_F16(p) _mm512_cvtph_ps(miras__load16(p))
+#define V_I8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(miras__load8(p)))
+#define V_HALF(p) miras__half_at(p)
+
 #elif MIRAS__ISA == 4
 
 #define MIRAS__SET_SUFFIX _neon
@@ -4384,6 +4435,19 @@ static inline void miras__store_n(float *p, float32x4_t v, size_t n) {
   if (n >= 2) vst1_f32(p, vget_low_f32(v));
   if (n == 3) vst1q_lane_f32(p + 2, v, 2);
   if (n == 1) vst1q_lane_f32(p, v, 0);
+}
+static inline uint16x4_t miras__load8(const unsigned char *p) {
+  return vreinterpret_u16_u8(vld1_u8(p));
+}
+static inline int16x4_t miras__load4(const unsigned char *p) {
+  uint32_t four;
+  memcpy(&four, p, sizeof four);
+  return vget_low_s16(vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(four))));
+}
+static inline float32x4_t miras__half_at(const unsigned char *p) {
+  uint16_t h;
+  memcpy(&h, p, sizeof h);
+  return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h)));
 }
 static inline float32x4_t miras__pow2(float32x4_t n) {
   return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
@@ -4439,6 +4503,10 @@ static inline float miras__fold_max(const float32x4_t *v) {
 #define V_COPYSIGN(m, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, m)
 #define V_ROUND(a) vrndnq_f32(a)
 #define V_LOGB(x) vcvtq_f32_s32(miras__logb(x))
+#define V_BF16(p) vreinterpretq_f32_u32(vshll_n_u16(miras__load8(p), 16))
+#define V_F16(p) vcvt_f32_f16(vreinterpret_f16_u16(miras__load8(p)))
+#define V_I8(p) vcvtq_f32_s32(vmovl_s16(miras__load4(p)))
+#define V_HALF(p) miras__half_at(p)
 
 #endif
 
@@ -4504,6 +4572,34 @@ static inline float miras__fold_max(const miras__vf *v) {
 #define V_LE(a, b) V_CMP(a, b, _CMP_LE_OQ)
 #define V_COPYSIGN(m, s) V_X86(or_ps)(V_ABS(m), V_X86(and_ps)(V_SET1(-0.0f), s))
 #define V_LOGB(x) V_X86(cvtepi32_ps)(miras__logb(x))
+#endif
+
+#if MIRAS__ISA == 1 || MIRAS__ISA == 5   /* without vectors, or by one thread */
+static inline float miras__half_to_float(unsigned h) {
+  const uint32_t low = h & 0x7fff, up = low >= 0x7c00 ? 224u << 23 : 112u << 23;
+  const float tiny = (float)(int)low * 5.9604645e-8f;      /* below 2^-14: 2^-24 each             */
+  const uint32_t few = low < 0x400 ? 0xffffffffu : 0;
+  uint32_t bits;
+  float x;
+  memcpy(&bits, &tiny, sizeof bits);
+  bits = (few & bits) | (~few & ((low << 13) + up)) | (uint32_t)(h & 0x8000) << 16;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+static inline float miras__half_at(const unsigned char *p) {
+  uint16_t h;
+  memcpy(&h, p, sizeof h);
+  return miras__half_to_float(h);
+}
+static inline float miras__bfloat_at(const unsigned char *p) {
+  uint32_t bits;
+  uint16_t h;
+  float x;
+  memcpy(&h, p, sizeof h);
+  bits = (uint32_t)h << 16;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 #endif
 
 /* Where size is asked for, tiles come in two shapes, one vector wide and K_ROWS1 rows or one:
@@ -7533,9 +7629,9 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
  *   xa = x A, xs = x S, xb = x B       A <- left A + (1 - left) B [+ adds S] - (g y) d'
  *                                      S <- stays S - (n y) d'
  * Per entry of A there are 3 operations, 2 more with B, 5 with S, 2 for each product with x, and 8
- * bytes to and from memory, 4 more of B, 8 of S. Bits are those of the kernels that it replaces but
- * for the sign of a zero: -0 less a product that is 0 stays -0, where gemm has +0. Rows by fours, so
- * that xa, xb, xs are loaded and stored once for four. AVX2, a token of a memory of 64 x 256 x 64
+ * bytes to and from memory, 4 more of B, 8 of S. Bits are those of the kernels that it replaces
+ * but for the sign of a zero: -0 less a product that is 0 stays -0, where gemm has +0. Rows by
+ * fours, so that xa, xb, xs are loaded and stored once for four. AVX2, a token of a memory of 64 x 256 x 64
  * with chunk 1, one head: titans 25.2 to 15.4 us, ttt-mlp 14.6 to 11.2, before - g y d' was one
  * operation instead of three. */
 MIRAS__ALWAYS void miras__pair_part(size_t rows, const miras__arrival *f, const vf *gy,
@@ -8083,56 +8179,143 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 
 #define MIRAS__UNIT_EPS 1e-6f      /* of the unit keys and queries                                */
 
-/* Weights of a form (room @32). Loops have no branch and a number of turns that compilers know, so
- * that they turn them into vectors. */
-static inline float miras__half_to_float(unsigned h) {
-  const uint32_t low = h & 0x7fff, up = low >= 0x7c00 ? 224u << 23 : 112u << 23;
-  const float tiny = (float)(int)low * 5.9604645e-8f;      /* below 2^-14: 2^-24 each             */
-  const uint32_t few = low < 0x400 ? 0xffffffffu : 0;
-  uint32_t bits;
-  float x;
-  memcpy(&bits, &tiny, sizeof bits);
-  bits = (few & bits) | (~few & ((low << 13) + up)) | (uint32_t)(h & 0x8000) << 16;
-  memcpy(&x, &bits, sizeof x);
-  return x;
+/* ---- weights of a form (room @32) ---- */
+
+#ifndef MIRAS__BORROWS
+#define K_WIDE (32 / V_W)          /* vectors of a block                                          */
+
+/* A vector of them at x, those of Q8 times their block's scale. */
+MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, vf scale) {
+  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_I8(x));
+  return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x) : V_F16(x);
 }
 
-/* 32 of them. */
-static inline void miras__widen_block(int form, float *y, const unsigned char *x) {
-  enum { BLOCK = 32 };
-  uint16_t h[BLOCK];
-  uint32_t bits[BLOCK];
-  signed char q[BLOCK];
-  float out[BLOCK], scale;
-  int j;
-  if (form == MIRAS_WEIGHTS_Q8) {
-    memcpy(h, x, sizeof *h);
-    memcpy(q, x + sizeof *h, sizeof q);
-    scale = miras__half_to_float(h[0]);
-    for (j = 0; j < BLOCK; j++) out[j] = scale * (float)q[j];
-    memcpy(y, out, sizeof out);
-  } else if (form == MIRAS_WEIGHTS_BF16) {
-    memcpy(h, x, sizeof h);
-    for (j = 0; j < BLOCK; j++) bits[j] = (uint32_t)h[j] << 16;
-    memcpy(y, bits, sizeof bits);
-  } else {
-    memcpy(h, x, sizeof h);
-    for (j = 0; j < BLOCK; j++) out[j] = miras__half_to_float(h[j]);
-    memcpy(y, out, sizeof out);
+#ifdef __OPTIMIZE_SIZE__
+  #define K_UNROLL
+#else
+  #define K_UNROLL V_UNROLL
+#endif
+
+/* The whole blocks of n. */
+MIRAS__INLINE void miras__widen_blocks(int form, float *y, const unsigned char *x, size_t n) {
+  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
+  size_t r;
+  for (; n >= 32; n -= 32, y += 32, x += head + 32 * size) {
+    const vf scale = head ? V_HALF(x) : V_ZERO();
+    K_UNROLL for (r = 0; r < K_WIDE; r++)
+      V_STORE(y + r * V_W, miras__widen_from(form, x + head + r * V_W * size, scale));
   }
 }
 
-/* n of them, from the first of a block on. */
+/* y = n of them, from the first of a block on. */
 static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
-  const size_t each = form == MIRAS_WEIGHTS_Q8 ? 34 : 64;
-  unsigned char rest[64] = {0};
+  const size_t whole = n / 32 * 32, rest = n - whole;
+  unsigned char few[64] = {0};
   float last[32];
-  for (; n >= 32; n -= 32, y += 32, x += each) miras__widen_block(form, y, x);
-  if (!n) return;
-  memcpy(rest, x, form == MIRAS_WEIGHTS_Q8 ? each : 2 * n);
-  miras__widen_block(form, last, rest);
-  memcpy(y, last, n * sizeof *y);
+#ifdef __OPTIMIZE_SIZE__
+  miras__widen_blocks(form, y, x, n);
+#else
+  if (form == MIRAS_WEIGHTS_BF16) miras__widen_blocks(MIRAS_WEIGHTS_BF16, y, x, n);
+  else if (form == MIRAS_WEIGHTS_F16) miras__widen_blocks(MIRAS_WEIGHTS_F16, y, x, n);
+  else miras__widen_blocks(MIRAS_WEIGHTS_Q8, y, x, n);
+#endif
+  if (!rest) return;
+  x += form == MIRAS_WEIGHTS_Q8 ? whole / 32 * 34 : 2 * whole;
+  memcpy(few, x, form == MIRAS_WEIGHTS_Q8 ? 34 : 2 * rest);
+  miras__widen_blocks(form, last, few, 32);
+  memcpy(y + whole, last, rest * sizeof *y);
 }
+
+#if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5
+/* Slower, with the same bits. */
+static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
+                               const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
+  const size_t acs = miras__right(A);
+  float wide[32];
+  size_t i, j, k, n;
+  for (i = 0; i < M && mode == MIRAS__SET; i++) miras__fill(C + i * ldc, 0, N);
+  for (k = 0; k < K; k++, B += ldb)
+    for (j = 0; j < N; j += n) {
+      n = N - j < 32 ? N - j : 32;
+      miras__widen(form, wide, B + (form == MIRAS_WEIGHTS_Q8 ? j / 32 * 34 : 2 * j), n);
+      for (i = 0; i < M; i++)
+        miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * acs], wide, n);
+    }
+}
+#else
+/* Sums of a block's columns go on over `rows` rows of B, from x on ld apart, with a's numbers. */
+MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
+                                     const unsigned char *x, size_t ld, size_t rows) {
+  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
+  size_t r;
+  for (; rows; rows--, a += acs, x += ld) {
+    const vf s = V_SET1(*a), scale = head ? V_HALF(x) : V_ZERO();
+    V_UNROLL for (r = 0; r < K_WIDE; r++)
+      sum[r] = V_FMA(s, miras__widen_from(form, x + head + r * V_W * size, scale), sum[r]);
+  }
+}
+
+/* The n < 32 columns of a row's last block: sums in registers over all K. Of the last rows of B a
+ * whole block would end behind B; they are copied first. */
+MIRAS__ALWAYS void miras__widen_rest(int form, int mode, float *y, const float *a, size_t acs,
+                                     const unsigned char *x, size_t ld, size_t n, size_t K) {
+  size_t most = K, r;
+  vf sum[K_WIDE];
+  V_UNROLL for (r = 0; r < K_WIDE; r++)
+    sum[r] = mode == MIRAS__SET || r * V_W >= n ? V_ZERO() : V_LOAD_N(y + r * V_W, n - r * V_W);
+  while (form != MIRAS_WEIGHTS_Q8 && most && (K - most) * ld + 2 * n < 64) most--;
+  miras__widen_sums(form, sum, a, acs, x, ld, most);
+  for (; most < K; most++) {
+    unsigned char few[64] = {0};
+    memcpy(few, x + most * ld, 2 * n);
+    miras__widen_sums(form, sum, a + most * acs, acs, few, ld, 1);
+  }
+  V_UNROLL for (r = 0; r < K_WIDE; r++)
+    if (r * V_W < n) V_STORE_N(y + r * V_W, sum[r], n - r * V_W);
+}
+
+/* Eight rows of B at a time pass through from end to end, widened in registers, while C stays in
+ * cache; the next eight come near. Other rows of A find them in the first cache. */
+MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, miras__matrix A,
+                                     const unsigned char *B, size_t ldb, size_t M, size_t N,
+                                     size_t K) {
+  const size_t each = form == MIRAS_WEIGHTS_Q8 ? 34 : 64, acs = miras__right(A);
+  size_t i, j, k, r;
+  for (k = 0; k < K && N >= 32; k += 8) {
+    const size_t rows = K - k < 8 ? K - k : 8, far = K - k >= 16 ? 8 * ldb : 0;
+    for (i = 0; i < M; i++) {
+      const float *a = A.p + i * miras__down(A) + k * acs;
+      const unsigned char *x = B + k * ldb;
+      float *y = C + i * ldc;
+      for (j = 0; j + 32 <= N; j += 32, x += each, y += 32) {
+        vf sum[K_WIDE];
+        V_UNROLL for (r = 0; r < K_WIDE; r++)
+          sum[r] = mode == MIRAS__SET && !k ? V_ZERO() : V_LOAD(y + r * V_W);
+        for (r = 0; far && !i && r < 8; r++) V_FETCH(x + far + r * ldb, 0);
+        miras__widen_sums(form, sum, a, acs, x, ldb, rows);
+        V_UNROLL for (r = 0; r < K_WIDE; r++) V_STORE(y + r * V_W, sum[r]);
+      }
+    }
+  }
+  for (i = 0; i < M && N % 32; i++)
+    miras__widen_rest(form, mode, C + i * ldc + N / 32 * 32, A.p + i * miras__down(A), acs,
+                      B + N / 32 * each, ldb, N % 32, K);
+}
+
+/* C [M, N], set or added to, = A [M, K] B for few rows and B [K, N] of a form, rows of ldb bytes:
+ * the bits of the product with B as floats. */
+static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
+                               const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
+#define K_FORM(form) miras__widen_rows(form, mode, C, ldc, A, B, ldb, M, N, K)
+  if (form == MIRAS_WEIGHTS_BF16) K_FORM(MIRAS_WEIGHTS_BF16);
+  else if (form == MIRAS_WEIGHTS_F16) K_FORM(MIRAS_WEIGHTS_F16);
+  else K_FORM(MIRAS_WEIGHTS_Q8);
+#undef K_FORM
+}
+#endif
+#undef K_WIDE
+#undef K_UNROLL
+#endif
 
 /* s = silu(a) b. */
 static void miras__swiglu_fwd(float *s, size_t lds, const float *a, const float *b, size_t ld,
@@ -8964,6 +9147,10 @@ static const miras__kernels miras__kernel_table = {
 #undef V_COPYSIGN
 #undef V_ROUND
 #undef V_LOGB
+#undef V_BF16
+#undef V_F16
+#undef V_I8
+#undef V_HALF
 #undef V_SYNC
 #undef V_KEEP
 #undef V_UNIT
@@ -9076,7 +9263,7 @@ static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, fl
  * time, of up to MIRAS__WIDEN; its chains of sums go on from tile to tile, so that bits are those
  * of the whole. For few rows of A a tile stays in the first cache and has long rows, which memory
  * is ahead of. */
-enum { MIRAS__WIDEN = 64 * 256 };
+enum { MIRAS__WIDEN = 64 * 256, MIRAS__WIDEN_ROWS = 2 };
 
 /* Bytes of n weights; too many become too many. */
 static MIRAS__UNUSED size_t miras__row_bytes(int form, size_t n) {
@@ -9106,6 +9293,10 @@ static MIRAS__UNUSED void miras__packed_widen(const miras__kernels *k, float *to
 static MIRAS__UNUSED void miras__packed_times(const miras__kernels *kern, int mode, float *C,
                                               size_t ldc, miras__matrix A, const miras__packed *B,
                                               size_t M, size_t N, size_t K, float *pack) {
+  if (!B->turned && M <= MIRAS__WIDEN_ROWS) {
+    kern->widen_times(B->form, mode, C, ldc, A, B->p, miras__row_bytes(B->form, B->cols), M, N, K);
+    return;
+  }
   const size_t down = M > 8 ? 64 : B->turned ? 16 : 4, across = M > 8 || B->turned ? 256 : 1024;
   const size_t ns = B->turned ? down : across, ks = B->turned ? across : down;
   size_t j, k;
@@ -21323,7 +21514,9 @@ static unsigned miras__to_half(float x) {
   return sign | (unsigned)((size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13);
 }
 
-/* n floats to weights of a form, from the first of a block on. */
+/* n floats to weights of a form, from the first of a block on. In a block of Q8 with a NaN or an
+ * infinity, or a number whose scale half precision does not hold, the scale is none that is finite,
+ * and with numbers of 0 all of the block is NaN to who reads it. */
 static MIRAS__COLD void miras__narrow(int form, unsigned char *to, const float *x, size_t n) {
   size_t i, j;
   if (form == MIRAS_WEIGHTS_FLOAT) memcpy(to, x, n * sizeof *x);
@@ -21332,7 +21525,7 @@ static MIRAS__COLD void miras__narrow(int form, unsigned char *to, const float *
     float most = 0, scale;
     uint16_t half;
     for (j = 0; j < now; j++)
-      if (!(fabsf(x[i + j]) <= most)) most = fabsf(x[i + j]);    /* a NaN wins                    */
+      if (x[i + j] != x[i + j] || fabsf(x[i + j]) > most) most = fabsf(x[i + j]);
     half = (uint16_t)miras__to_half(most / 127);
     miras__kernels_best()->widen(MIRAS_WEIGHTS_F16, &scale, (const unsigned char *)&half, 1);
     memcpy(to, &half, sizeof half);

@@ -1505,6 +1505,147 @@ static void test_rotary(void **state) {
   }
 }
 
+/* ---- weights in fewer bytes ---- */
+
+/* The half or bfloat of these 16 bits. */
+static double short_value(int form, unsigned h) {
+  const int digits = form == MIRAS_WEIGHTS_F16 ? 10 : 7, top = form == MIRAS_WEIGHTS_F16 ? 31 : 255;
+  const int e = (int)(h >> digits) & top, m = (int)h & ((1 << digits) - 1);
+  double v = ldexp(m + (e ? 1 << digits : 0), (e ? e : 1) - top / 2 - digits);
+  if (e == top) v = m ? (double)NAN : (double)INFINITY;
+  return h & 0x8000 ? -v : v;
+}
+
+/* bytes of a form that end at the page that faults */
+static unsigned char *place_bytes(int slot, size_t bytes) {
+  return slot_base[slot] + SLOT_BYTES - bytes;
+}
+
+static int as_short(float is, double want) {
+  const float value = (float)want;
+  return isnan(want) ? isnan(is) : memcmp(&is, &value, sizeof is) == 0;
+}
+
+/* Every number of 2 bytes, every number of a block, every length of a rest. */
+static void test_widen(void **state) {
+  enum { ALL = 65536 };
+  (void)state;
+  for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    unsigned char *x = place_bytes(0, 2 * ALL);
+    float *y = place(1, ALL, 0), few[40];
+    if (!miras__kernels_usable(k)) continue;
+    for (unsigned i = 0; i < ALL; i++) {
+      const uint16_t h = (uint16_t)i;
+      memcpy(x + 2 * i, &h, sizeof h);
+    }
+    for (int form = MIRAS_WEIGHTS_BF16; form <= MIRAS_WEIGHTS_F16; form++) {
+      k->widen(form, y, x, ALL);
+      for (unsigned i = 0; i < ALL; i++)
+        if (!as_short(y[i], short_value(form, i)))
+          fail_msg("%s, weights %d: %x is %a", k->name, form, i, (double)y[i]);
+      for (size_t n = 0; n <= 37; n++) {
+        memset(few, 0x55, sizeof few);
+        k->widen(form, few, x + 2 * (ALL - n), n);
+        assert_true(memcmp(few, y + ALL - n, n * sizeof *few) == 0);
+        assert_int_equal(((unsigned char *)&few[n])[0], 0x55);
+      }
+    }
+    for (unsigned i = 0; i < ALL; i += 7) {          /* scales, and a part of the numbers with each */
+      unsigned char *block = place_bytes(2, 34);
+      const uint16_t h = (uint16_t)i;
+      const size_t n = 1 + i % 32;
+      memcpy(block, &h, sizeof h);
+      for (unsigned j = 0; j < 32; j++) block[2 + j] = (unsigned char)(i / 7 * 32 + j);
+      memset(few, 0x55, sizeof few);
+      k->widen(MIRAS_WEIGHTS_Q8, few, block, n);
+      for (size_t j = 0; j < n; j++) {
+        const int q = (signed char)block[2 + j];
+        if (!as_short(few[j], short_value(MIRAS_WEIGHTS_F16, i) * q))
+          fail_msg("%s: scale %x times %d is %a", k->name, i, q, (double)few[j]);
+      }
+      assert_int_equal(((unsigned char *)&few[n])[0], 0x55);
+    }
+  }
+}
+
+/* A [M, K] times B of a form: near the sum in double, the bits of the product with B as floats. */
+static void check_widen_times(const miras__kernels *k, int form, int mode, size_t M, size_t N,
+                              size_t K) {
+  const size_t ldb = miras__row_bytes(form, N), lda = K + 3, ldc = N + 5;
+  const size_t all = (M - 1) * ldc + N;
+  unsigned char *b = place_bytes(0, K * ldb);
+  float *a = place(1, (M - 1) * lda + K, 0), *c = place(2, all, 0);
+  float *wide = place(3, K * N, 1), *want = place(4, all, 1), *was = place(5, all, 1);
+  const uint64_t seed = K * 10000 + N * 10 + M;
+  for (size_t i = 0; i < K; i++) {
+    draw_all(was, N, UNIFORM, seed + i);
+    miras__narrow(form, b + i * ldb, was, N);
+    k->widen(form, wide + i * N, b + i * ldb, N);
+  }
+  draw_all(a, (M - 1) * lda + K, UNIFORM, ~seed);
+  draw_all(was, all, UNIFORM, seed + 77);
+  memcpy(want, was, all * sizeof *c);
+  memcpy(c, was, all * sizeof *c);
+  k->gemm(mode, want, ldc, miras__mat(a, lda), miras__mat(wide, N), M, N, K, place(6, MIRAS__PACK, 1));
+  k->widen_times(form, mode, c, ldc, miras__mat(a, lda), b, ldb, M, N, K);
+  if (!same_bits(c, want, all))
+    fail_msg("%s, weights %d, mode %d: %d x %d x %d has other bits than with floats", k->name, form,
+             mode, (int)M, (int)N, (int)K);
+  for (size_t i = 0; i < all; i++) {
+    const size_t row = i / ldc, j = i % ldc;
+    double sum = mode == MIRAS__ADD ? (double)was[i] : 0, size = fabs(sum);
+    for (size_t l = 0; j < N && l < K; l++) {
+      const double term = (double)a[row * lda + l] * (double)wide[l * N + j];
+      sum += term, size += fabs(term);
+    }
+    if (j < N) assert_true(fabs((double)c[i] - sum) <= (double)(2 * K + 2) * EPS * size);
+  }
+}
+
+static void test_widen_times(void **state) {
+  static const size_t widths[] = { 1, 7, 15, 16, 17, 31, 32, 33, 40, 63, 64, 70, 100, 127, 160 };
+  static const size_t depths[] = { 1, 2, 7, 8, 9, 16, 23, 64, 67 };
+  (void)state;
+  for (int t = 0; t < MIRAS__KERNEL_COUNT; t++) {
+    const miras__kernels *k = miras__kernel_list[t];
+    if (!miras__kernels_usable(k)) continue;
+    for (int form = 1; form < MIRAS_WEIGHTS_COUNT; form++)
+      for (int mode = MIRAS__SET; mode <= MIRAS__ADD; mode++)
+        for (size_t n = 0; n < sizeof widths / sizeof widths[0]; n++)
+          for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
+            for (size_t m = 1; m <= 3; m++)
+              check_widen_times(k, form, mode, m, widths[n], depths[d]);
+  }
+}
+
+/* A number that is not finite is none in any form, in Q8 all of its block, wherever in the block and
+ * whatever stands beside it; the next block does not see it. */
+static void test_narrow(void **state) {
+  static const uint32_t bad[] = { 0x7f800001, 0x7fc00000, 0x7fffffff, 0xff800001, 0xffffffff,
+                                  0x7f800000, 0xff800000 };
+  const miras__kernels *k = miras__kernels_best();
+  (void)state;
+  for (int form = MIRAS_WEIGHTS_BF16; form < MIRAS_WEIGHTS_COUNT; form++)
+    for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
+      for (size_t at = 0; at < 37; at++) {
+        const size_t block = at / 32 * 32;
+        float x[37], y[37];
+        unsigned char *to = place_bytes(0, miras__row_bytes(form, 37));
+        for (size_t i = 0; i < 37; i++) x[i] = i % 3 ? 1.0f : -50.0f;
+        memcpy(&x[at], &bad[b], sizeof x[at]);
+        miras__narrow(form, to, x, 37);
+        k->widen(form, y, to, 37);
+        for (size_t i = 0; i < 37; i++) {
+          const int seen = form == MIRAS_WEIGHTS_Q8 ? i / 32 * 32 == block : i == at;
+          if (seen == (isfinite(y[i]) != 0))
+            fail_msg("weights %d: %x at %d is %a at %d", form, (unsigned)bad[b], (int)at,
+                     (double)y[i], (int)i);
+          if (i == at && form != MIRAS_WEIGHTS_Q8) assert_int_equal(isnan(y[i]), b < 5);
+        }
+      }
+}
+
 static void test_dispatch(void **state) {
   const miras__kernels *best = miras__kernels_best();
   int t, seen = 0;
@@ -1533,6 +1674,8 @@ int main(void) {
     cmocka_unit_test(test_gemm_small),    cmocka_unit_test(test_gemm_all_cases),
     cmocka_unit_test(test_gemm_large),    cmocka_unit_test(test_gemm_scratch),
     cmocka_unit_test(test_gemm_rows),
+    cmocka_unit_test(test_narrow),
+    cmocka_unit_test(test_widen),         cmocka_unit_test(test_widen_times),
     cmocka_unit_test(test_fold_pair),     cmocka_unit_test(test_signed),
     cmocka_unit_test(test_lq),
     cmocka_unit_test(test_matmul),        cmocka_unit_test(test_complement),

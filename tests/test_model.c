@@ -1807,6 +1807,35 @@ static float *told(const miras_model *m, int steps) {
   return y;
 }
 
+/* A model with one NaN says so in every form, also where a larger number stands before it. */
+static void test_weights_damaged(void **state) {
+  (void)state;
+  start();
+  for (int form = 0; form < MIRAS_WEIGHTS_COUNT; form++) {
+    miras_model_desc d = describe(MIRAS_GATED_DELTANET, 4);
+    miras_model *m = open_model(&d, "model"), *packed;
+    float *w = miras_model_params(m, NULL), *y;
+    size_t bytes;
+    void *file;
+    int count, finite = 0;
+    const miras_view *v = miras_model_views(m, &count);
+    for (int i = 0; i < count; i++)
+      if (strstr(v[i].name, "o.weight")) w[v[i].offset] = 5, w[v[i].offset + 1] = NAN;
+    file = model_file(m, &bytes);
+    d.weights = (miras_weights)form;
+    packed = open_model(&d, "packed model");
+    assert_int_equal(miras_model_load_from(packed, file, bytes), MIRAS_OK);
+    random_state = 12;
+    draw_text(20);
+    y = told(packed, 20);
+    for (int i = 0; i < VOCAB; i++) finite += isfinite(y[19 * VOCAB + i]) != 0;
+    if (finite) failed("weights %d: %d logits of a model with a NaN are finite", form, finite);
+    free(y), free(file);
+    miras_model_close(m), miras_model_close(packed);
+  }
+  finish();
+}
+
 static void test_weights(void **state) {
   static const double worst[MIRAS_WEIGHTS_COUNT] = {0, 1.0 / 256, 1.0 / 2048, 1.0 / 254};
   const int kinds[] = {MIRAS_GATED_DELTANET, MIRAS_TITANS, MIRAS_RWKV7, MIRAS_DELTANET};
@@ -2703,6 +2732,7 @@ int main(void) {
     cmocka_unit_test(test_streams),
     cmocka_unit_test(test_adamw),
     cmocka_unit_test(test_train_only),
+    cmocka_unit_test(test_weights_damaged),
     cmocka_unit_test(test_weights),
     cmocka_unit_test(test_weights_refused),
     cmocka_unit_test(test_dropout),
