@@ -1696,7 +1696,10 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path);
 
 #ifdef MIRAS_PTHREADS
 /* A small thread pool (POSIX threads). threads 1..256 counts the calling thread. NULL on failure.
- * The pool is the caller's; miras_pool_parallel is valid until the pool is closed. */
+ * The pool is the caller's; miras_pool_parallel is valid until the pool is closed. Its threads
+ * block all signals. A child of fork() has none of them: there a pool works on the calling thread
+ * alone, with the same results, and can be closed; what another thread was at work on at the fork
+ * stays unfinished. */
 typedef struct miras_pool miras_pool;
 MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator);
 MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool);
@@ -20136,6 +20139,20 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
 #endif
 #include <pthread.h>
 #include <sched.h>
+#ifndef _WIN32
+  #include <signal.h>
+  #include <unistd.h>
+#endif
+
+/* A strict dialect hides POSIX's part of <signal.h>, but the C library has it all the same. */
+#if !defined(_WIN32) && !defined(SIG_SETMASK)
+  #if !defined(__linux__) || defined(__mips__) || defined(__sparc__) || defined(__alpha__)
+    #error "MIRAS_PTHREADS needs POSIX: compile with a GNU dialect such as -std=gnu99"
+  #endif
+  #define MIRAS__SIGNALS_HIDDEN
+typedef struct miras__signals { unsigned char set[128]; } miras__signals;
+extern int pthread_sigmask(int how, const miras__signals *set, miras__signals *old);
+#endif
 
 /* Phases of a training step last from tens of microseconds up, so workers wait for the next one by
  * spinning for a while before they sleep.
@@ -20162,11 +20179,20 @@ struct miras_pool {
   int count, done;
   int asleep, waiting, stop;
   int threads;             /* without the caller                                                  */
+  long process;            /* that has them: fork() leaves them out of its copy                   */
   miras_allocator allocator;
   miras__worker worker[255];
 };
 
 #define MIRAS__SPIN 2000   /* about 100 microseconds of pauses */
+
+static long miras__process(void) {
+#ifdef _WIN32
+  return 0;   /* no process there is a copy of another */
+#else
+  return (long)getpid();
+#endif
+}
 
 static void miras__relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -20228,8 +20254,8 @@ static void miras__pool_run(void *user, int count,
   uint64_t word;
   int i;
   if (count <= 0) return;
-  /* a job inside a job, or of a second thread, runs on its own thread */
-  if (pthread_mutex_trylock(&p->busy)) {
+  /* a job inside a job, of a second thread, or in a child of fork(), runs on its own thread */
+  if (p->process != miras__process() || pthread_mutex_trylock(&p->busy)) {
     for (i = 0; i < count; i++) task(argument, i, 0);
     return;
   }
@@ -20263,17 +20289,47 @@ MIRAS_API void miras_pool_close(miras_pool *pool) {
   miras_allocator from;
   int i;
   if (!pool) return;
-  pthread_mutex_lock(&pool->lock);
-  __atomic_store_n(&pool->stop, 1, __ATOMIC_RELAXED);
-  pthread_cond_broadcast(&pool->wake);
-  pthread_mutex_unlock(&pool->lock);
-  for (i = 0; i < pool->threads; i++) pthread_join(pool->worker[i].thread, NULL);
-  pthread_cond_destroy(&pool->finished);
-  pthread_cond_destroy(&pool->wake);
-  pthread_mutex_destroy(&pool->lock);
-  pthread_mutex_destroy(&pool->busy);
+  if (pool->process == miras__process()) {   /* in a child locks are as they were at the fork */
+    pthread_mutex_lock(&pool->lock);
+    __atomic_store_n(&pool->stop, 1, __ATOMIC_RELAXED);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (i = 0; i < pool->threads; i++) pthread_join(pool->worker[i].thread, NULL);
+    pthread_cond_destroy(&pool->finished);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+    pthread_mutex_destroy(&pool->busy);
+  }
   from = pool->allocator;
   miras__release(&from, pool, sizeof *pool);
+}
+
+/* Make all threads but the caller, with all signals blocked: those are for threads that the program
+ * knows. 0 if one cannot be made; p->threads says how many there are. */
+static int miras__pool_start(miras_pool *p, int threads) {
+  int ok = 1;
+#ifndef _WIN32
+  #ifdef MIRAS__SIGNALS_HIDDEN
+  miras__signals all, old;
+  const int how = 2;   /* SIG_SETMASK */
+  memset(&all, 255, sizeof all);
+  #else
+  sigset_t all, old;
+  const int how = SIG_SETMASK;
+  sigfillset(&all);
+  #endif
+  if (pthread_sigmask(how, &all, &old)) return 0;
+#endif
+  for (; ok && p->threads < threads - 1; p->threads += ok) {
+    miras__worker *w = &p->worker[p->threads];
+    w->pool = p;
+    w->number = p->threads + 1;
+    ok = !pthread_create(&w->thread, NULL, miras__pool_main, w);
+  }
+#ifndef _WIN32
+  pthread_sigmask(how, &old, NULL);
+#endif
+  return ok;
 }
 
 MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator) {
@@ -20288,14 +20344,10 @@ MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *alloca
   if (pthread_mutex_init(&p->lock, NULL)) goto busy;
   if (pthread_cond_init(&p->wake, NULL)) goto lock;
   if (pthread_cond_init(&p->finished, NULL)) goto wake;
-  for (; p->threads < threads - 1; p->threads++) {
-    miras__worker *w = &p->worker[p->threads];
-    w->pool = p;
-    w->number = p->threads + 1;
-    if (pthread_create(&w->thread, NULL, miras__pool_main, w)) {
-      miras_pool_close(p);
-      return NULL;
-    }
+  p->process = miras__process();
+  if (!miras__pool_start(p, threads)) {
+    miras_pool_close(p);
+    return NULL;
   }
   p->parallel.run = miras__pool_run;
   p->parallel.user = p;
