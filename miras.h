@@ -375,14 +375,18 @@
 /* @02 CONFIGURATION AND PROMISES --------------------------------------------------------------- */
 /*
    CONFIGURATION. Macros are defined before the include, in the file that holds the implementation;
-   MIRAS_STATIC, MIRAS_PTHREADS and those that leave calls out (MIRAS_NO_STDIO, _FILES, _MODEL,
-   _TRAINING) change declarations and must be the same wherever the header is included.
+   MIRAS_STATIC, MIRAS_API, MIRAS_PTHREADS and those that leave calls out (MIRAS_NO_STDIO, _FILES,
+   _MODEL, _TRAINING) change declarations and must be the same wherever the header is included.
 
    MIRAS_IMPLEMENTATION   Compile the bodies here. In one source file per program. A second include
      in the same file does no harm.
 
    MIRAS_STATIC   Every function is static to its file, so that two libraries that each carry a
      miras.h do not collide. Costs one copy of the code per file that implements.
+
+   MIRAS_API   What stands in front of each public function, declared or defined; default extern. A
+     shared library exports them by __declspec(dllexport), its users import them by dllimport; with
+     -fvisibility=hidden it is __attribute__((visibility("default"))).
 
    MIRAS_PTHREADS   Adds miras_pool, a small thread pool over POSIX threads. Without it the header
      knows no threads at all; you can still hand it your own job system (below).
@@ -441,7 +445,11 @@
      step through.
 
    Compile with any optimisation level and no -m flags: the instruction set is chosen when the
-   program runs. -ffast-math is refused, because it gives away NaN and the order of additions.
+   program runs. -ffast-math is refused, and -ffinite-math-only and other parts of it are, because
+   they give away NaN, signs of zeros and the order of additions. One flag cannot be seen from here
+   and changes bits: clang's -ffp-contract=fast fuses products and sums of plain code in spite of
+   the pragma that forbids it (GCC's, which is its default, obeys). Give that file
+   -ffp-contract=off.
 
    MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
    alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
@@ -639,13 +647,13 @@
   #define MIRAS__NO_TRAINER
 #endif
 
-#ifdef MIRAS_STATIC
-  #if defined(__GNUC__)
-    #define MIRAS_API static __attribute__((unused))
-  #else
-    #define MIRAS_API static
-  #endif
-#else
+#if defined(MIRAS_STATIC) && defined(MIRAS_API)
+  #error "define one of MIRAS_STATIC and MIRAS_API, or neither"
+#elif defined(MIRAS_STATIC) && defined(__GNUC__)
+  #define MIRAS_API static __attribute__((unused))
+#elif defined(MIRAS_STATIC)
+  #define MIRAS_API static
+#elif !defined(MIRAS_API)
   #define MIRAS_API extern
 #endif
 
@@ -1758,7 +1766,10 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *t, const char *path);
 
 #ifdef MIRAS_PTHREADS
 /* A small thread pool (POSIX threads). threads 1..256 counts the calling thread. NULL on failure.
- * The pool is the caller's; miras_pool_parallel is valid until the pool is closed. */
+ * The pool is the caller's; miras_pool_parallel is valid until the pool is closed. Its threads
+ * block all signals. A child of fork() has none of them: there a pool works on the calling thread
+ * alone, with the same results, and can be closed; what another thread was at work on at the fork
+ * stays unfinished. */
 typedef struct miras_pool miras_pool;
 MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator);
 MIRAS_API const miras_parallel *miras_pool_parallel(const miras_pool *pool);
@@ -1795,8 +1806,12 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
   #define MIRAS_ASSERT(x) assert(x)
 #endif
 
-#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST)
-  #error "miras.h relies on NaN, infinities and the order of additions: no -ffast-math, please"
+/* -ffast-math and what of its parts a compiler tells of: clang the first two alone. */
+#if defined(__FAST_MATH__) || defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ || \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
+  #error "miras.h relies on NaN, infinities, signs of zeros and the order of additions: compile \
+it without -ffast-math, -ffinite-math-only and the other parts of it"
 #endif
 #if FLT_RADIX != 2 || FLT_MANT_DIG != 24 || FLT_MAX_EXP != 128
   #error "miras.h needs float to be the 32-bit IEEE type"
@@ -1868,8 +1883,14 @@ MIRAS_API void miras_pool_close(miras_pool *pool);
 #endif
 
 /* a * b + c rounds twice unless V_FMA says otherwise. Left to itself the compiler may fuse, and
- * then bits depend on its version, its -std and its flags. Pinned from here to room 99. */
+ * then bits depend on its version, its -std and its flags. Pinned from here to room 99. Clang says
+ * nothing of the parts of -ffast-math that it was given one by one: float_control takes them
+ * back. */
 #if defined(__clang__)
+  #if __clang_major__ >= 12 && !defined(__CUDACC__)
+    #define MIRAS__PRECISE 1
+    #pragma float_control(precise, on, push)
+  #endif
   #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
   #pragma GCC push_options
@@ -3500,8 +3521,8 @@ static MIRAS__COLD double miras__deviation(const miras__plan *p, int l) {
   double count = (double)in * (double)p->out[l], deviation = 1 / sqrt((double)in);
   if (d->simplex_signed) {
     double n = slice == 2 ? (double)p->in[l] : slice == 1 ? (double)p->out[l] : count;
-    double small = n / ((double)d->simplex * sqrt((double)in));
-    return small < 1 ? small : 1;
+    double little = n / ((double)d->simplex * sqrt((double)in));
+    return little < 1 ? little : 1;
   }
   if (d->retention == MIRAS_RETAIN_KL || d->retention == MIRAS_RETAIN_SIGMOID ||
       miras__divergence(d->retention))
@@ -5293,7 +5314,7 @@ typedef struct miras__tower {
   size_t ldc, n, rows;
   miras__operand A, B;
   ptrdiff_t first, depth;
-  int far;
+  int afar;
   const float *ahead;
   size_t ahead_ld, ahead_cols, left, each;
 } miras__tower;
@@ -5317,10 +5338,10 @@ MIRAS__ALWAYS void miras__tile(size_t m, size_t nv, int mode, int copy, miras__t
     vf acc[8][4];
     ptrdiff_t k;
 #if K_COPIES
-    const size_t near = x->left < x->each ? x->left : x->each;
-    miras__fetch(MIRAS__LATER, x->ahead, x->ahead_ld, 0, near, x->ahead_cols);
-    x->ahead += near * x->ahead_ld, x->left -= near;
-    if (x->far && rows >= 2 * m) miras__fetch(1, C, ldc, m, 2 * m, nv > 1 ? nv * V_W : n);
+    const size_t few = x->left < x->each ? x->left : x->each;
+    miras__fetch(MIRAS__LATER, x->ahead, x->ahead_ld, 0, few, x->ahead_cols);
+    x->ahead += few * x->ahead_ld, x->left -= few;
+    if (x->afar && rows >= 2 * m) miras__fetch(1, C, ldc, m, 2 * m, nv > 1 ? nv * V_W : n);
 #endif
     K_EACH(acc[r][j] = V_ZERO());
     if (mode != MIRAS__SET)
@@ -5534,11 +5555,11 @@ static miras__operand miras__pack_rows(float *to, miras__operand a, size_t rows,
   return miras__operand_of(to, width, 1);
 }
 
-/* How a product goes: in blocks of so many rows and so deep, columns in groups; far: more of B than
- * the second-level cache wants to hold; wrap: blocks of A are packed. */
+/* How a product goes: in blocks of so many rows and so deep, columns in groups; afar: more of B
+ * than the second-level cache wants to hold; wrap: blocks of A are packed. */
 typedef struct miras__blocks {
   size_t rows, deep, group;
-  int far, large, wrap;
+  int afar, large, wrap;
 } miras__blocks;
 
 /* Columns of A far apart (the gradient of a weight, X'Y) fall on few sets of the first-level cache.
@@ -5549,8 +5570,8 @@ static miras__blocks miras__blocks_of(miras__matrix A, miras__matrix B, size_t M
                                       size_t K) {
   const size_t acs = miras__right(A), brs = miras__down(B), bcs = miras__right(B);
   miras__blocks b;
-  b.far = K * (!bcs ? N : bcs == 1 ? brs : bcs) > 262144;
-  b.large = K_COPIES && b.far && M >= 256 && N >= 256 && K >= 64;
+  b.afar = K * (!bcs ? N : bcs == 1 ? brs : bcs) > 262144;
+  b.large = K_COPIES && b.afar && M >= 256 && N >= 256 && K >= 64;
   b.wrap = b.large || (acs != 1 && M >= 16 && N >= 64 && K >= 64 && K * acs > 65536);
   b.rows = b.large ? 256 : b.wrap || K > 4095 ? 64 : 262144 / (K + 1);
   b.deep = b.large ? 128 : bcs > 1 && V_W == 16 ? 64 : 128;
@@ -5568,7 +5589,7 @@ static void miras__look_ahead(miras__tower *x, const miras__blocks *by, miras__m
   const size_t j2 = deeper ? j : j + width, k2 = deeper ? k + depth : by->group < N ? 0 : k;
   const size_t depth2 = K - k2 < by->deep ? K - k2 : by->deep;
   x->ahead = x->B.p, x->left = x->each = x->ahead_ld = x->ahead_cols = 0;
-  if (!by->far || j2 + width > N) return;
+  if (!by->afar || j2 + width > N) return;
   x->ahead = miras__factor_at(B, k2, j2).p;
   x->ahead_ld = bcs > 1 ? bcs : x->B.down, x->ahead_cols = bcs > 1 ? depth2 : width;
   x->left = bcs > 1 ? width : depth2;
@@ -5591,7 +5612,7 @@ static void miras__gemm_tiles(int mode, ptrdiff_t causal, float *C, size_t ldc, 
 #endif
   size_t i0, j0, j, k, n;
   miras__tower x;
-  x.ldc = ldc, x.far = by.large;
+  x.ldc = ldc, x.afar = by.large;
 #ifdef MIRAS_CHECK
   miras__gap(pack, room * sizeof *pack, 0);        /* what is not its own does not survive       */
 #endif
@@ -6532,8 +6553,8 @@ static void miras__lq_bwd(float *ba, const float *bw, const float *a, const floa
     const vf x = V_AT(a), s = miras__v_power(V_MUL(V_ABS(x), V_SET1(1 / norm)), q - 1);
     vf u = V_SET1(inv);
     if (pnorm) {
-      const vf small = q < 2 ? V_MAX(V_ABS(x), V_SET1(1e-6f)) : V_ABS(x);
-      u = V_MUL(u, V_MUL(V_SET1(q - 1), q > 1 ? miras__v_power(small, q - 2) : V_ZERO()));
+      const vf little = q < 2 ? V_MAX(V_ABS(x), V_SET1(1e-6f)) : V_ABS(x);
+      u = V_MUL(u, V_MUL(V_SET1(q - 1), q > 1 ? miras__v_power(little, q - 2) : V_ZERO()));
     }
     u = V_FMA(V_AT(bw), u, V_AT(ba));
     V_PUT(ba, V_FMA(V_SET1(inner), V_COPYSIGN(s, x), u));
@@ -8445,22 +8466,22 @@ static void miras__conv_fwd(float *z, const miras__conv *x) {
  * inputs and the rows of sum say. */
 MIRAS__ALWAYS void miras__conv_weights(size_t m, float *dw, const float *sum, size_t j,
                                        const miras__conv *x, size_t at, size_t left) {
-  const size_t n = x->heads * x->dim, far = x->taps - 1 - j, rows = x->rows;
+  const size_t n = x->heads * x->dim, lag = x->taps - 1 - j, rows = x->rows;
   vf acc[4];
   size_t t, i;
   V_UNROLL for (i = 0; i < m; i++) acc[i] = V_LOAD_N(dw + i * n + at, left);
   for (t = 0; t < rows; t++, sum += n) {
     const vf s = V_LOAD_N(sum + at, left);
 #ifndef __OPTIMIZE_SIZE__
-    if (t >= far) {
-      const float *c = x->c + (t - far) * x->ldc + at;
+    if (t >= lag) {
+      const float *c = x->c + (t - lag) * x->ldc + at;
       V_UNROLL for (i = 0; i < m; i++) acc[i] = V_FMA(s, V_LOAD_N(c + i * x->ldc, left), acc[i]);
       continue;
     }
 #endif
     V_UNROLL for (i = 0; i < m; i++) {             /* the first rows: of past, where there is one */
-      const int here = t + i >= far;
-      const float *c = here ? x->c + (t + i - far) * x->ldc : x->past;
+      const int here = t + i >= lag;
+      const float *c = here ? x->c + (t + i - lag) * x->ldc : x->past;
       if (!here && c) c += (t + j + i) * x->ldpast;
       if (c) acc[i] = V_FMA(s, V_LOAD_N(c + at, left), acc[i]);
     }
@@ -13576,12 +13597,12 @@ static const miras__engine miras__engines[] = {   /* in the order of MIRAS__RUN_
 };
 
 /* And what states are, to those who look into them between tokens. live: what dstate is the
- * gradient of, in an open chunk; clear: nothing is open any more, what was put into the state as if
+ * gradient of, in an open chunk; empty: nothing is open any more, what was put into the state as if
  * the chunk were closed is what the next token sees; weights_of: with links, the weights of a dual
  * state. */
 typedef struct miras__between_tokens {
   void (*live)(const miras__call *a, float *values);
-  void (*clear)(const miras__call *a);
+  void (*empty)(const miras__call *a);
   void (*weights_of)(const miras__kernels *K, const miras__plan *p, float *w, const float *a,
                      const float *b, float *inv);
 } miras__between_tokens;
@@ -14972,7 +14993,7 @@ static void miras__set_entries(const miras__call *a, size_t at, size_t count, co
   if (!memcmp(to, from, count * sizeof *from)) return;
   memcpy(to, from, count * sizeof *from);
   if (open) miras__put_state(a, live);
-  if (engine->clear) engine->clear(a);
+  if (engine->empty) engine->empty(a);
 }
 
 /* A walk over all parts, up to the one of that index or, where there is one, of that name. */
@@ -15163,7 +15184,7 @@ MIRAS_API miras_result miras_memory_move(miras_memory *m, uint64_t position) {
     }
     a.position = position;
     miras__between(&a, i % (size_t)p->d.heads);
-    if (engine->clear) engine->clear(&a);
+    if (engine->empty) engine->empty(&a);
   }
   miras__memory_at(m, position);
   return MIRAS_OK;
@@ -15828,11 +15849,11 @@ static const float *miras__angles(const miras__visit *a) {
     float c = 1, z = 0, *to = out + i;
     for (t = 0; t < a->n; t++, to += s->turn) {
       const uint64_t all = position + (uint64_t)t, at = s->period ? all % s->period : all;
-      const uint64_t near = at % MIRAS__TILE;
-      const float *turn = s->turns + (size_t)near * s->turn + i;
-      if (!t || !near) {
-        c = (float)cos(miras__angle(s, i, at - near));
-        z = (float)sin(miras__angle(s, i, at - near));
+      const uint64_t within = at % MIRAS__TILE;
+      const float *turn = s->turns + (size_t)within * s->turn + i;
+      if (!t || !within) {
+        c = (float)cos(miras__angle(s, i, at - within));
+        z = (float)sin(miras__angle(s, i, at - within));
       }
       to[0] = turn[0] * c - turn[half] * z;
       to[half] = turn[half] * c + turn[0] * z;
@@ -20818,6 +20839,20 @@ MIRAS_API int32_t miras_sample(const float *logits, int vocab, miras_sampling *s
 #endif
 #include <pthread.h>
 #include <sched.h>
+#ifndef _WIN32
+  #include <signal.h>
+  #include <unistd.h>
+#endif
+
+/* A strict dialect hides POSIX's part of <signal.h>, but the C library has it all the same. */
+#if !defined(_WIN32) && !defined(SIG_SETMASK)
+  #if !defined(__linux__) || defined(__mips__) || defined(__sparc__) || defined(__alpha__)
+    #error "MIRAS_PTHREADS needs POSIX: compile with a GNU dialect such as -std=gnu99"
+  #endif
+  #define MIRAS__SIGNALS_HIDDEN
+typedef struct miras__signals { unsigned char set[128]; } miras__signals;
+extern int pthread_sigmask(int how, const miras__signals *set, miras__signals *old);
+#endif
 
 /* Phases of a training step last from tens of microseconds up, so workers wait for the next one by
  * spinning for a while before they sleep.
@@ -20844,11 +20879,20 @@ struct miras_pool {
   int count, done;
   int asleep, waiting, stop;
   int threads;             /* without the caller                                                  */
+  long process;            /* that has them: fork() leaves them out of its copy                   */
   miras_allocator allocator;
   miras__worker worker[255];
 };
 
 #define MIRAS__SPIN 2000   /* about 100 microseconds of pauses */
+
+static long miras__process(void) {
+#ifdef _WIN32
+  return 0;   /* no process there is a copy of another */
+#else
+  return (long)getpid();
+#endif
+}
 
 static void miras__relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -20910,8 +20954,8 @@ static void miras__pool_run(void *user, int count,
   uint64_t word;
   int i;
   if (count <= 0) return;
-  /* a job inside a job, or of a second thread, runs on its own thread */
-  if (pthread_mutex_trylock(&p->busy)) {
+  /* a job inside a job, of a second thread, or in a child of fork(), runs on its own thread */
+  if (p->process != miras__process() || pthread_mutex_trylock(&p->busy)) {
     for (i = 0; i < count; i++) task(argument, i, 0);
     return;
   }
@@ -20945,17 +20989,47 @@ MIRAS_API void miras_pool_close(miras_pool *pool) {
   miras_allocator from;
   int i;
   if (!pool) return;
-  pthread_mutex_lock(&pool->lock);
-  __atomic_store_n(&pool->stop, 1, __ATOMIC_RELAXED);
-  pthread_cond_broadcast(&pool->wake);
-  pthread_mutex_unlock(&pool->lock);
-  for (i = 0; i < pool->threads; i++) pthread_join(pool->worker[i].thread, NULL);
-  pthread_cond_destroy(&pool->finished);
-  pthread_cond_destroy(&pool->wake);
-  pthread_mutex_destroy(&pool->lock);
-  pthread_mutex_destroy(&pool->busy);
+  if (pool->process == miras__process()) {   /* in a child locks are as they were at the fork */
+    pthread_mutex_lock(&pool->lock);
+    __atomic_store_n(&pool->stop, 1, __ATOMIC_RELAXED);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (i = 0; i < pool->threads; i++) pthread_join(pool->worker[i].thread, NULL);
+    pthread_cond_destroy(&pool->finished);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+    pthread_mutex_destroy(&pool->busy);
+  }
   from = pool->allocator;
   miras__release(&from, pool, sizeof *pool);
+}
+
+/* Make all threads but the caller, with all signals blocked: those are for threads that the program
+ * knows. 0 if one cannot be made; p->threads says how many there are. */
+static int miras__pool_start(miras_pool *p, int threads) {
+  int ok = 1;
+#ifndef _WIN32
+  #ifdef MIRAS__SIGNALS_HIDDEN
+  miras__signals all, old;
+  const int how = 2;   /* SIG_SETMASK */
+  memset(&all, 255, sizeof all);
+  #else
+  sigset_t all, old;
+  const int how = SIG_SETMASK;
+  sigfillset(&all);
+  #endif
+  if (pthread_sigmask(how, &all, &old)) return 0;
+#endif
+  for (; ok && p->threads < threads - 1; p->threads += ok) {
+    miras__worker *w = &p->worker[p->threads];
+    w->pool = p;
+    w->number = p->threads + 1;
+    ok = !pthread_create(&w->thread, NULL, miras__pool_main, w);
+  }
+#ifndef _WIN32
+  pthread_sigmask(how, &old, NULL);
+#endif
+  return ok;
 }
 
 MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *allocator) {
@@ -20970,14 +21044,10 @@ MIRAS_API miras_pool *miras_pool_open(int threads, const miras_allocator *alloca
   if (pthread_mutex_init(&p->lock, NULL)) goto busy;
   if (pthread_cond_init(&p->wake, NULL)) goto lock;
   if (pthread_cond_init(&p->finished, NULL)) goto wake;
-  for (; p->threads < threads - 1; p->threads++) {
-    miras__worker *w = &p->worker[p->threads];
-    w->pool = p;
-    w->number = p->threads + 1;
-    if (pthread_create(&w->thread, NULL, miras__pool_main, w)) {
-      miras_pool_close(p);
-      return NULL;
-    }
+  p->process = miras__process();
+  if (!miras__pool_start(p, threads)) {
+    miras_pool_close(p);
+    return NULL;
   }
   p->parallel.run = miras__pool_run;
   p->parallel.user = p;
@@ -25470,6 +25540,10 @@ MIRAS_API miras_model *miras_checkpoint_open(const miras_model_desc *d, const ch
   #pragma GCC diagnostic pop
 #endif
 #if defined(__clang__)
+  #ifdef MIRAS__PRECISE
+    #pragma float_control(pop)
+    #undef MIRAS__PRECISE
+  #endif
   #pragma STDC FP_CONTRACT DEFAULT
 #elif defined(__GNUC__)
   #pragma GCC pop_options

@@ -667,11 +667,11 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
 
 /* Kernels of rows: what of the arguments begins with row r, and m of them. Where the rows of the
  * result, `far` apart, are one row that all are added to, one unit does it. */
-#define MIRAS__BY_ROWS(name, far, arguments, part)                                                \
+#define MIRAS__BY_ROWS(name, afar, arguments, part)                                                \
   struct miras__block_##name {                                                                    \
     __device__ __noinline__ void operator() arguments const {                                     \
-      const size_t r = far ? miras__from(rows) : 0;                                               \
-      const size_t m = far ? miras__till(rows) - r : threadIdx.x < 16 ? rows : 0;                 \
+      const size_t r = afar ? miras__from(rows) : 0;                                               \
+      const size_t m = afar ? miras__till(rows) - r : threadIdx.x < 16 ? rows : 0;                 \
       if (m) miras__##name part;                                                                  \
       __syncthreads();                                                                            \
     }                                                                                             \
@@ -680,10 +680,10 @@ struct miras__by_block<R (*)(P...), f, MIRAS__ALL_UNITS> {
 
 /* The same where columns do not see each other: where rows are few, or collected in one, w columns
  * of all of them from `at` on. */
-#define MIRAS__BY_TILES(name, far, arguments, part)                                               \
+#define MIRAS__BY_TILES(name, afar, arguments, part)                                               \
   struct miras__block_##name {                                                                    \
     __device__ __noinline__ void operator() arguments const {                                     \
-      const int down = far && (n <= 16 || rows >= blockDim.x / 16);                               \
+      const int down = afar && (n <= 16 || rows >= blockDim.x / 16);                               \
       const size_t r = down ? miras__from(rows) : 0, m = down ? miras__till(rows) - r : rows;     \
       const size_t at = down ? 0 : miras__at_from(n), w = down ? n : miras__at_till(n) - at;      \
       if (m && w) miras__##name part;                                                             \
@@ -1615,7 +1615,7 @@ template <int W>
 static void miras__few_copy(float *to, unsigned ld, const float *from, size_t down, size_t right,
                             unsigned rows, unsigned first, unsigned n, const miras__few *f) {
   const unsigned by = (n - first) / W, T = blockDim.x;
-  const int far = __isGlobal(from);
+  const int afar = __isGlobal(from);
   if (!by) return;
   for (unsigned r = threadIdx.x / by, q = threadIdx.x % by; r < rows; r += T / by, q += T % by) {
     if (q >= by) {
@@ -1625,8 +1625,8 @@ static void miras__few_copy(float *to, unsigned ld, const float *from, size_t do
     const unsigned k = first + q * W, quad = f ? k / 4 ^ miras__few_swap(f, r) : k / 4;
     const float *x = from + r * down + k * right;
     float *y = to + r * ld + 4 * quad + k % 4;
-    if (far && W == 4) miras__copy16(y, x);
-    else if (far) miras__copy4(y, x);
+    if (afar && W == 4) miras__copy16(y, x);
+    else if (afar) miras__copy4(y, x);
     else if (W == 4) *(float4 *)(void *)y = *(const float4 *)(const void *)x;
     else *y = *x;
   }
@@ -2675,9 +2675,9 @@ static void miras__near_forward(const miras__call *a) {
     miras__forward_rest(a);
     return;
   }
-  const int near = miras__bring(&run);
+  const int nearby = miras__bring(&run);
   miras__head_forward(&run);
-  if (!near) return;
+  if (!nearby) return;
   if (a->p->head_state < n) miras__halves_take(a->state, run.state, n);
   else miras__state_take(a->state, run.state, n);
 }
@@ -4129,8 +4129,9 @@ static void miras__side_fill(const miras__side *s, unsigned rows, const float *f
   }
 }
 
-/* What a block has in shared memory, from a start on: tiles, four numbers for each row, and, near,
- * the weights, rows of them 4 floats apart so that what a fragment asks for lies in all banks. */
+/* What a block has in shared memory, from a start on: tiles, four numbers for each row, and,
+ * nearby, the weights, rows of them 4 floats apart so that what a fragment asks for lies in all
+ * banks. */
 enum {
   MIRAS__X, MIRAS__Q, MIRAS__GX, MIRAS__D2, MIRAS__GD, MIRAS__SCORES, MIRAS__Y, MIRAS__D1,
   MIRAS__P, MIRAS__NX, MIRAS__ND, MIRAS__TILES,
@@ -4139,7 +4140,7 @@ enum {
 typedef struct miras__slabs_size {
   unsigned parts, chunk, momentum, channel, linked;
   unsigned in, mid, mid_out, out;    /* in[0], in[1], out[0], out[1]                              */
-  unsigned wide, near;
+  unsigned wide, nearby;
 } miras__slabs_size;
 typedef struct miras__slabs_room {
   miras__side tile[MIRAS__TILES];
@@ -4167,7 +4168,7 @@ __host__ static size_t miras__slabs_lay(miras__slabs_room *to, const miras__slab
     miras__side_tile(&to->tile[i], s->parts, rows, wide[i], start, &used);
   to->sums = start ? (float *)(void *)(start + used) : NULL;
   used += 4 * rows * sizeof(float);
-  for (int l = 0; s->near && l < 2; l++) {
+  for (int l = 0; s->nearby && l < 2; l++) {
     const size_t floats = l ? (size_t)s->mid * (s->out + 4) : (size_t)s->in * (s->mid_out + 4);
     to->w[l] = start ? (float *)(void *)(start + used) : NULL;
     used += (floats + 3) / 4 * 4 * sizeof(float);
@@ -4734,13 +4735,13 @@ static void miras__slabs_bring(const miras__slabs *f) {
 }
 static void miras__slabs_keep(const miras__slabs *f, float *to) {
   const miras__plan *p = f->c->p;
-  const int near = f->size.near && !f->size.linked;
-  for (int l = 0; near && l < 2; l++) {
+  const int nearby = f->size.nearby && !f->size.linked;
+  for (int l = 0; nearby && l < 2; l++) {
     const unsigned n = (unsigned)p->out[l];
     for (unsigned at = threadIdx.x; at < (unsigned)p->in[l] * n; at += blockDim.x)
       to[p->offset[l] + at] = f->w[l][at / n * f->side[l][0].ld + at % n];
   }
-  if (!near) f->c->K->copy(to, f->c->a, p->weights);
+  if (!nearby) f->c->K->copy(to, f->c->a, p->weights);
   else __syncthreads();
 }
 
@@ -4754,7 +4755,7 @@ static void miras__slabs_close(miras__slabs *f) {
   miras__chunk *const c = f->c;
   unsigned from;
   miras__piece_close(c, c->w, c->a, c->a, c->scalars + 4);
-  if (f->size.near) miras__slabs_bring(f);
+  if (f->size.nearby) miras__slabs_bring(f);
   if (!c->closing) return;
   c->token += c->reads;
   f->reads = 1, f->read_rows = 16, f->live = 0;
@@ -4846,20 +4847,20 @@ static void miras__slabs_forward(const miras__call *call, const miras__slabs_siz
     c->K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-    f->w[l] = size->near ? f->at.w[l] : c->w + at;
-    f->side[l][0] = miras__side_floats(f->w[l], size->near ? out + 4 : out, in, out);
+    f->w[l] = size->nearby ? f->at.w[l] : c->w + at;
+    f->side[l][0] = miras__side_floats(f->w[l], size->nearby ? out + 4 : out, in, out);
     f->side[l][1] = miras__side_floats(miras__at(c->home, at), out, in, out);
     f->side[l][2] = miras__side_floats(miras__at(c->s, at), out, in, out);
     f->side[l][3] = size->linked ? miras__side_floats(c->a + at, out, in, out) : f->side[l][0];
   }
-  if (size->near) miras__slabs_bring(f);
+  if (size->nearby) miras__slabs_bring(f);
   for (size_t t = first; t < end; t += size->chunk) {
     if (call->tape) miras__slabs_tape(f, call->tape + t / size->chunk * p->tape_state);
     f->flushes = miras__sweeps(&p->d, call->position + (uint64_t)t + size->chunk);
     miras__slabs_chunk<P>(f, t);
   }
   if (rest) miras__slabs_tape(f, call->tape + end / size->chunk * p->tape_state);
-  else if (size->near && !size->linked) miras__slabs_keep(f, c->a);
+  else if (size->nearby && !size->linked) miras__slabs_keep(f, c->a);
 }
 #ifndef MIRAS_NO_TRAINING
 /* ---- their adjoint ----
@@ -4951,8 +4952,8 @@ typedef struct miras__back_room {
   unsigned across;                   /* columns / 16                                              */
   float *whole;                      /* of warps: <A - B, bA>, <S, bA>, <S, bS>, of a link's number
                                         in each layer                                             */
-  float *w[2];                       /* near & 1: bA                                              */
-  miras__side weights[2];            /* near & 2: tiles of A, else there is none                  */
+  float *w[2];                       /* nearby & 1: bA                                            */
+  miras__side weights[2];            /* nearby & 2: tiles of A, else there is none                */
 } miras__back_room;
 
 typedef struct miras__back {
@@ -4985,14 +4986,14 @@ __host__ static size_t miras__back_lay(miras__back_room *to, const miras__slabs_
     miras__side_tile(&to->tile[i], s->parts, rows, wide[i], start, &used);
   for (int l = 0; l < 2; l++) {
     memset(&to->weights[l], 0, sizeof to->weights[l]);
-    if (s->near & 2)
+    if (s->nearby & 2)
       miras__side_tile(&to->weights[l], s->parts, down[l], over[l], start, &used);
   }
   for (int i = 0; i < 3; i++) {
     *array[i] = start ? (float *)(void *)(start + used) : NULL;
     used += floats[i] * sizeof(float);
   }
-  for (int l = 0; (s->near & 1) && l < 2; l++) {
+  for (int l = 0; (s->nearby & 1) && l < 2; l++) {
     const size_t all = l ? (size_t)s->mid * (s->out + 4) : (size_t)s->in * (s->mid_out + 4);
     to->w[l] = start ? (float *)(void *)(start + used) : NULL;
     used += (all + 3) / 4 * 4 * sizeof(float);
@@ -5044,11 +5045,11 @@ static miras__side miras__back_side(miras__side s, int layer, unsigned from) {
 
 /* A of layer `layer` for products: from the tile where that is near. */
 static miras__side miras__back_weight(const miras__back *f, int layer, unsigned from) {
-  const miras__side *near = &f->at.weights[layer];
+  const miras__side *nearby = &f->at.weights[layer];
   miras__side s = miras__back_side(f->look.side[layer][0], layer, from);
-  if (!near->tile) return s;
-  s.tile = near->tile + (layer ? from * near->ld : from) * 2;
-  s.ld = near->ld, s.apart = near->apart;
+  if (!nearby->tile) return s;
+  s.tile = nearby->tile + (layer ? from * nearby->ld : from) * 2;
+  s.ld = nearby->ld, s.apart = nearby->apart;
   return s;
 }
 
@@ -6281,7 +6282,7 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
   miras__chunk *const c = l->c;
   const miras__plan *p = c->p;
   const unsigned reads = (unsigned)c->reads;
-  miras__side near[2];
+  miras__side nearby[2];
   unsigned from;
   if (!c->kept) {
     K_SLABS {
@@ -6296,13 +6297,13 @@ template <int P> __device__ __noinline__ void miras__back_closing(miras__back *f
   }
   c->K->fill(c->bwc, 0, p->weights);
   for (int i = 0; i < 2; i++) {
-    near[i] = f->at.weights[i];
+    nearby[i] = f->at.weights[i];
     f->at.weights[i].tile = NULL;
     l->side[i][0].p = c->wc + p->offset[i], f->cw[i].p = c->bwc + p->offset[i];
   }
   miras__back_alone<P>(f, c->token + reads, 1);
   for (int i = 0; i < 2; i++) {
-    f->at.weights[i] = near[i];
+    f->at.weights[i] = nearby[i];
     l->side[i][0].p = c->w + p->offset[i], f->cw[i].p = c->bw + p->offset[i];
   }
   l->reads = reads;
@@ -6494,10 +6495,11 @@ static void miras__back_move(const miras__back *f, float *all, int back) {
   const miras__plan *p = f->look.c->p;
   for (int l = 0; l < 2; l++) {
     const unsigned n = (unsigned)p->out[l], ld = f->ca[l].ld;
-    float *const near = (float *)(uintptr_t)f->ca[l].p, *const far = all + p->offset[l];
-    for (unsigned at = threadIdx.x; near != far && at < (unsigned)p->in[l] * n; at += blockDim.x) {
-      if (back) far[at] = near[at / n * ld + at % n];
-      else near[at / n * ld + at % n] = far[at];
+    float *const nearby = (float *)(uintptr_t)f->ca[l].p, *const afar = all + p->offset[l];
+    const unsigned count = nearby != afar ? (unsigned)p->in[l] * n : 0;
+    for (unsigned at = threadIdx.x; at < count; at += blockDim.x) {
+      if (back) afar[at] = nearby[at / n * ld + at % n];
+      else nearby[at / n * ld + at % n] = afar[at];
     }
   }
   __syncthreads();
@@ -6529,8 +6531,8 @@ static void miras__back_all(const miras__call *call, const miras__slabs_size *si
     K->row_rates(p->d.row_rates, c->rate, c->slope, c->io.rho, 0, size->chunk, 1);
   for (int l = 0; l < 2; l++) {
     const size_t in = (size_t)p->in[l], out = (size_t)p->out[l], at = p->offset[l];
-    f->ca[l] = miras__side_floats(size->near & 1 ? f->at.w[l] : ca + at,
-                                  size->near & 1 ? out + 4 : out, in, out);
+    f->ca[l] = miras__side_floats(size->nearby & 1 ? f->at.w[l] : ca + at,
+                                  size->nearby & 1 ? out + 4 : out, in, out);
     f->cs[l] = miras__side_floats(miras__at(cs, at), out, in, out);
     f->cw[l] = size->linked ? miras__side_floats(c->bw + at, out, in, out) : f->ca[l];
     f->home[l] = c->home ? call->dinit + at : NULL;
@@ -6621,7 +6623,7 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
  * set there. */
 typedef struct miras__errand {
   miras_memory m;
-  size_t room, near, parts;          /* floats of shared memory behind MIRAS__ROOM, of a state, of
+  size_t room, nearby, parts;          /* floats of shared memory behind MIRAS__ROOM, of a state, of
                                         parts of rows                                             */
   size_t words;                      /* of memory that a head takes in the adjoint of chunks      */
   int products;                      /* of miras_cuda_products                                    */
@@ -6633,7 +6635,7 @@ typedef struct miras__errand {
 
 __device__ static miras__memory_call miras__call_of(const miras__errand *a) {
   miras__memory_call c = a->call;
-  miras__tell_room(a->room, a->products, a->near, a->parts);
+  miras__tell_room(a->room, a->products, a->nearby, a->parts);
   c.m = (miras_memory *)&a->m;
   c.x = &a->x;
   c.dx = &a->dx;
@@ -6669,7 +6671,7 @@ __device__ static void miras__rest(const miras__errand *a, int behind) {
   miras__call run;
   miras__chunks_range(a, b, &from, &to);
   if (behind ? to == length : !from) return;
-  miras__tell_room(a->room, a->products, a->near, a->parts);
+  miras__tell_room(a->room, a->products, a->nearby, a->parts);
   miras__memory_io(&a->m, &a->x, (int)b, (int)h, &io);
   io.y = a->call.y + (b * length * heads + h) * (size_t)p->d.value_dim;
   if (!behind) to = 0;
@@ -6803,7 +6805,7 @@ __global__ void __launch_bounds__(128, N > 64 ? 2 : N > 32 ? 3 : 8)
 MIRAS__GRID miras__run_read(const __grid_constant__ miras__errand a) {
   const size_t heads = (size_t)a.m.plan.d.heads, i = blockIdx.x;
   miras__call run;
-  miras__tell_room(a.room, a.products, a.near);
+  miras__tell_room(a.room, a.products, a.nearby);
   miras__memory_head(&a.m, i / heads, i % heads, &run);
   (void)miras__bring(&run);
   run.scratch += i * a.m.plan.scratch;
@@ -6884,14 +6886,14 @@ MIRAS__GRID miras__run_collect(const __grid_constant__ miras__errand a) {
 
 typedef struct miras__segments_errand {
   miras_memory m, part, turn;        /* part and turn: state and scratch of their own             */
-  size_t room, near[2], parts;       /* as in miras__errand; near: of part and of turn            */
+  size_t room, nearby[2], parts;     /* as in miras__errand; nearby: of part and of turn          */
   int products;
   size_t now, ahead;                 /* segments of each sequence; period of the sweeps           */
   miras_tokens x;                    /* of segments                                               */
   const float *zeros;                /* values of turn: a token's                                 */
   float *kept;                       /* M of every segment on the tape, or NULL                   */
   const float *tape;                 /* of part                                                   */
-  float *slots;                      /* of cotangents                                             */
+  float *slot_at;                    /* of cotangents                                             */
   float *dparams, *dstate;           /* the caller's                                              */
 } miras__segments_errand;
 
@@ -6920,7 +6922,7 @@ MIRAS__GRID miras__run_segments(const __grid_constant__ miras__segments_errand a
   const miras__plan *p = &m->plan;
   miras__head_io io;
   miras__call run;
-  miras__tell_room(a.room, a.products, a.near[turning], a.parts);
+  miras__tell_room(a.room, a.products, a.nearby[turning], a.parts);
   if (i % a.now + 1 == a.now && !(turning && a.kept)) return;
   miras__memory_io(&a.part, &a.x, (int)i, (int)h, &io);
   io.q = NULL;
@@ -7018,7 +7020,7 @@ MIRAS__GRID miras__run_arrive(const __grid_constant__ miras__segments_errand a) 
 #ifndef MIRAS_NO_TRAINING
 /* Cotangents of states: that of head h in slot i. */
 __device__ static float *miras__cotangent(const miras__segments_errand *a, size_t i, size_t h) {
-  return a->slots + (i * (size_t)a->m.plan.d.heads + h) * a->m.plan.weights;
+  return a->slot_at + (i * (size_t)a->m.plan.d.heads + h) * a->m.plan.weights;
 }
 
 /* Those behind every segment, from what lies in dstate: zeros, if that is NULL. */
@@ -7224,7 +7226,7 @@ union miras__any_task { miras__phase phase; miras__jobs jobs; miras__adam adam; 
 struct miras__tasks {
   int task, products, ran;           /* ran: a grid of chunks has run the heads                   */
   unsigned count, *stash;
-  size_t room, near, parts;
+  size_t room, nearby, parts;
   size_t records;                    /* floats of shared memory before what they are told         */
   size_t words;                      /* of such a grid's stash, for a head                        */
   miras__columns columns;
@@ -7242,7 +7244,7 @@ __device__ static void *miras__tasks_told(const miras__tasks *a) {
   miras__adam *adam = (miras__adam *)told;
   for (unsigned i = threadIdx.x; i < sizeof a->told / sizeof *from; i += blockDim.x)
     words[i] = from[i];
-  miras__tell_room(a->room, a->products, a->near, a->parts, a->ran);
+  miras__tell_room(a->room, a->products, a->nearby, a->parts, a->ran);
   if (!threadIdx.x) {
     if (a->task < MIRAS__JOB_TASK || a->task >= MIRAS__TEXT_BEGIN) {
       phase->trainer = trainer;
@@ -7580,7 +7582,7 @@ static int miras__cuda_launch(void (*kernel)(const A), size_t threads, size_t bl
  * there are for a head's state. */
 typedef struct miras__cuda {
   miras_memory m;
-  size_t near, parts[2];             /* parts of rows: in a pass and in its adjoint               */
+  size_t nearby, parts[2];           /* parts of rows: in a pass and in its adjoint               */
   size_t shared;                     /* bytes of it that a block may have                         */
   float *stage;                      /* half_state: a sequence's state in the host's form         */
   miras_cuda_options options;
@@ -7605,13 +7607,13 @@ static miras_cuda::miras__errand miras__cuda_errand(const miras_cuda_memory *g,
   return job;
 }
 
-/* A grid over a memory; near: floats of shared memory for a state, behind what products take. */
+/* A grid over a memory; nearby: floats of shared memory for a state, behind what products take. */
 static int miras__cuda_run(void (*kernel)(const miras_cuda::miras__errand), size_t blocks,
-                           size_t near, cudaStream_t stream, miras_cuda::miras__errand *job) {
+                           size_t nearby, cudaStream_t stream, miras_cuda::miras__errand *job) {
   job->room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
-  job->near = near;
+  job->nearby = nearby;
   return MIRAS__LAUNCH(kernel, blocks,
-                       (miras_cuda::MIRAS__ROOM + job->room + near + job->parts) * sizeof(float),
+                       (miras_cuda::MIRAS__ROOM + job->room + nearby + job->parts) * sizeof(float),
                        stream, *job);
 }
 
@@ -7634,7 +7636,7 @@ static size_t miras__cuda_near(const miras__plan *p, size_t length, size_t most)
 /* The same for a memory. With half_state it comes there whatever the call. */
 static size_t miras__cuda_memory_near(const miras__cuda *g, size_t length) {
   const miras__plan *p = &g->m.plan;
-  return g->options.half_state ? 2 * p->head_state : miras__cuda_near(p, length, g->near);
+  return g->options.half_state ? 2 * p->head_state : miras__cuda_near(p, length, g->nearby);
 }
 
 /* Floats of shared memory that parts of rows with a decay per channel take in a pass or, back, its
@@ -7702,7 +7704,7 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   miras_cuda::miras__slabs_room room;
   miras_cuda::miras__chunks_grid c;
   miras_cuda::miras__slabs_size *s = &c.slabs;
-  int near;
+  int nearby;
   memset((void *)&c, 0, sizeof c);
   if (p->layers != 2 || p->from[1] != 1 || p->rule != p->first || d->descents > 1 ||
       d->reset_every || d->chunk < 8 || d->chunk > 128 || (p->channel && p->rates > 128) ||
@@ -7713,10 +7715,10 @@ miras__cuda_slabs_for(const miras__plan *p, int parts, size_t most) {
   s->channel = p->channel != 0, s->linked = p->stores_link != 0;
   s->in = (unsigned)p->in[0], s->mid = (unsigned)p->in[1], s->mid_out = (unsigned)p->out[0];
   s->out = (unsigned)p->out[1];
-  for (near = 1; !c.grid && near >= 0; near--)
+  for (nearby = 1; !c.grid && nearby >= 0; nearby--)
     for (unsigned slabs = 1; !c.grid && slabs <= all; slabs++) {
-      s->near = (unsigned)near, s->wide = (all + slabs - 1) / slabs * 16;
-      if (slabs > 1 && s->wide < least[near]) break;
+      s->nearby = (unsigned)nearby, s->wide = (all + slabs - 1) / slabs * 16;
+      if (slabs > 1 && s->wide < least[nearby]) break;
       c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
                 miras_cuda::miras__slabs_lay(&room, s, NULL);
       if (c.bytes > most) continue;
@@ -7784,8 +7786,8 @@ miras__cuda_slabs_back_for(const miras__plan *p, int parts, size_t most) {
   c.grid = NULL;
   for (int i = s->linked ? 2 : 0; can && !c.grid && i < 4; i++)
     for (unsigned all = (s->mid + 15) / 16, slabs = 1; !c.grid && slabs <= all; slabs++) {
-      s->near = nears[i], s->wide = (all + slabs - 1) / slabs * 16;
-      if (slabs > 1 && s->wide < least[s->near]) break;
+      s->nearby = nears[i], s->wide = (all + slabs - 1) / slabs * 16;
+      if (slabs > 1 && s->wide < least[s->nearby]) break;
       c.bytes = miras_cuda::MIRAS__ROOM * sizeof(float) +
                 miras_cuda::miras__back_lay(&room, s, NULL);
       if (c.bytes > most) continue;
@@ -7919,7 +7921,7 @@ static void miras__cuda_share(miras__cuda *g, size_t floats) {
   int back;
   for (back = 0; back < 2; back++)
     g->parts[back] = miras__cuda_parts(&g->m.plan, &g->options, back, floats);
-  g->near = floats - g->parts[0];
+  g->nearby = floats - g->parts[0];
 }
 
 /* The grid for one token, where the memory and the call have one. */
@@ -8022,7 +8024,7 @@ miras_result miras_cuda_memory_reset(const miras_cuda_memory *g, cudaStream_t st
 
 /* A pass in chunks on matrix units, and by the engine what lies off their grid, where there may be
  * such tokens. */
-static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_t near,
+static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_t nearby,
                                   cudaStream_t stream, miras_cuda::miras__errand *job) {
   const size_t heads = (size_t)job->m.plan.d.batch * (size_t)job->m.plan.d.heads;
   const size_t across = ((size_t)job->m.plan.d.value_dim + c->each - 1) / c->each;
@@ -8033,9 +8035,9 @@ static int miras__cuda_run_chunks(const miras_cuda::miras__chunks_grid *c, size_
   memcpy((void *)&all.memory, job, sizeof *job);
   all.slabs = c->slabs;
   return (!off || job->call.tape ||
-          miras__cuda_run(miras_cuda::miras__run_before, heads, near, stream, job)) &&
+          miras__cuda_run(miras_cuda::miras__run_before, heads, nearby, stream, job)) &&
          MIRAS__LAUNCH_OF(c->threads, c->grid, heads * across, c->bytes, stream, all) &&
-         (!rest || miras__cuda_run(miras_cuda::miras__run_behind, heads, near, stream, job));
+         (!rest || miras__cuda_run(miras_cuda::miras__run_behind, heads, nearby, stream, job));
 }
 
 static int miras__cuda_run_step(miras__cuda_step step, cudaStream_t stream,
@@ -8055,7 +8057,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   miras_cuda::miras__errand job;
   miras_cuda::miras__chunks_grid chunks;
   miras__cuda_step step;
-  size_t batch, near;
+  size_t batch, nearby;
   int ok;
   if (!g || !miras__tokens_ok(m, x) || (x->length && !y) || (!MIRAS__TRAINS && tape) ||
       (tape && miras__cuda_held(g)->options.half_state))
@@ -8068,7 +8070,7 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   job.call.y = y;
   job.call.tape = tape;
   job.call.per = tape ? miras__plan_tape(&m->plan, (size_t)x->length) : 0;
-  near = miras__cuda_memory_near(miras__cuda_held(g), (size_t)x->length);
+  nearby = miras__cuda_memory_near(miras__cuda_held(g), (size_t)x->length);
   job.parts = miras__cuda_held(g)->parts[0];
   chunks = miras__cuda_chunks_for(&m->plan, &miras__cuda_held(g)->options,
                                   miras__cuda_held(g)->shared);
@@ -8077,8 +8079,8 @@ miras_result miras_cuda_forward(const miras_cuda_memory *g, const miras_tokens *
   if (!x->length) ok = 1;
   else if (step) ok = miras__cuda_run_step(step, stream, &job);
   else if (chunks.grid && x->length >= miras_cuda::MIRAS__PART)
-    ok = miras__cuda_run_chunks(&chunks, near, stream, &job);
-  else ok = miras__cuda_run(miras_cuda::miras__run_forward, batch * (size_t)m->plan.d.heads, near,
+    ok = miras__cuda_run_chunks(&chunks, nearby, stream, &job);
+  else ok = miras__cuda_run(miras_cuda::miras__run_forward, batch * (size_t)m->plan.d.heads, nearby,
                             stream, &job);
   return ok && miras__cuda_run(miras_cuda::miras__run_moved, batch, 0, stream, &job)
              ? MIRAS_OK
@@ -8176,7 +8178,7 @@ typedef struct miras__segments {
   miras_memory turn;
   float *zeros;
   int segments, length;
-  size_t near[2], parts;             /* of shared memory, for states of both and parts of rows    */
+  size_t nearby[2], parts;           /* of shared memory, for states of both and parts of rows    */
 } miras__segments;
 typedef char miras__segments_fit[sizeof(miras__segments) <= sizeof(miras_cuda_segments) ? 1 : -1];
 
@@ -8280,8 +8282,8 @@ miras_result miras_cuda_segments_init(miras_cuda_segments *s, const miras_cuda_m
   if (bytes < need) return MIRAS_ERR_SIZE;
   held.parts = miras__cuda_parts(&held.turn.plan, &whole->options, 0, most);
   if (whole->parts[0] > held.parts) held.parts = whole->parts[0];
-  held.near[0] = miras__cuda_near(&whole->m.plan, (size_t)length, most - held.parts);
-  held.near[1] = miras__cuda_near(&held.turn.plan, (size_t)length, most - held.parts);
+  held.nearby[0] = miras__cuda_near(&whole->m.plan, (size_t)length, most - held.parts);
+  held.nearby[1] = miras__cuda_near(&held.turn.plan, (size_t)length, most - held.parts);
   if (!miras__segments_grids(&held)) return MIRAS_ERR_DEVICE;
   memset(s, 0, sizeof *s);
   memcpy(s->held, &held, sizeof held);
@@ -8310,7 +8312,7 @@ static miras_cuda_memory miras__segments_part(const miras__segments *s, size_t n
 /* A tape of segments: that of miras__segments_part, M of each, cotangents of states, one more
  * sequence of them than there are. */
 typedef struct miras__segments_tape {
-  size_t turns, slots, floats;
+  size_t turns, slot_at, floats;
 } miras__segments_tape;
 
 static miras__segments_tape miras__segments_tape_of(const miras__segments *s,
@@ -8322,9 +8324,9 @@ static miras__segments_tape miras__segments_tape_of(const miras__segments *s,
   at.turns = miras_cuda_tape_size(part, s->length);
   if (!at.turns) return at;
   at.turns = miras__pad(at.turns);
-  at.slots = at.turns;
-  miras__grow(&at.slots, batch * heads, s->turn.plan.weights);
-  at.floats = at.slots = miras__pad(at.slots);
+  at.slot_at = at.turns;
+  miras__grow(&at.slot_at, batch * heads, s->turn.plan.weights);
+  at.floats = at.slot_at = miras__pad(at.slot_at);
   miras__grow(&at.floats, (batch + 1) * heads, p->weights);
   if (at.floats > (size_t)-1 / sizeof(float)) at.floats = 0;
 #endif
@@ -8400,7 +8402,7 @@ miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const mir
   miras_cuda::miras__segments_errand job;
   miras_cuda_memory part;
   miras_result result;
-  size_t tasks, near;
+  size_t tasks, nearby;
   if (!now || !miras__tokens_ok(miras__cuda_of(&held->whole), x) || !y ||
       (!MIRAS__TRAINS && tape))
     return MIRAS_ERR_ARGUMENT;
@@ -8412,10 +8414,10 @@ miras_result miras_cuda_segments_forward(const miras_cuda_segments *s, const mir
     job.kept = tape + at.turns;
   }
   tasks = (size_t)p->d.batch * (size_t)p->d.heads;
-  memcpy(job.near, held->near, sizeof job.near);
+  memcpy(job.nearby, held->nearby, sizeof job.nearby);
   job.parts = held->parts;
-  near = held->near[held->near[1] > held->near[0]];
-  if ((now > 1 && !miras__segments_alone(held, now, near + held->parts, stream, &job)) ||
+  nearby = held->nearby[held->nearby[1] > held->nearby[0]];
+  if ((now > 1 && !miras__segments_alone(held, now, nearby + held->parts, stream, &job)) ||
       !miras__segments_run(miras_cuda::miras__run_join, miras__segments_joins(p), 0, stream, &job))
     return MIRAS_ERR_DEVICE;
   result = miras_cuda_forward(&part, &job.x, y, tape, stream);
@@ -8456,22 +8458,22 @@ miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const mi
   at = miras__segments_tape_of(held, &part);
   job = miras__segments_errand_of(held, x, now);
   job.kept = tape + at.turns;
-  job.slots = tape + at.slots;
+  job.slot_at = tape + at.slot_at;
   job.tape = tape;
   job.dparams = dparams;
   job.dstate = dstate;
   memset(&none, 0, sizeof none);
   if (now > 1) {
-    if (cudaMemsetAsync(job.slots, 0, ((size_t)p->d.batch * now + 1) * each * sizeof(float),
+    if (cudaMemsetAsync(job.slot_at, 0, ((size_t)p->d.batch * now + 1) * each * sizeof(float),
                         stream) != cudaSuccess)
       return MIRAS_ERR_DEVICE;
-    result = miras_cuda_backward(&part, &job.x, tape, dy, &none, NULL, job.slots, stream);
+    result = miras_cuda_backward(&part, &job.x, tape, dy, &none, NULL, job.slot_at, stream);
     if (result != MIRAS_OK) return result;
   }
   if (!miras__segments_run(miras_cuda::miras__run_join_bwd, miras__segments_joins(p), 0, stream,
                            &job))
     return MIRAS_ERR_DEVICE;
-  result = miras_cuda_backward(&part, &job.x, tape, dy, dx, dparams, job.slots + each, stream);
+  result = miras_cuda_backward(&part, &job.x, tape, dy, dx, dparams, job.slot_at + each, stream);
   if (result != MIRAS_OK) return result;
   return miras__segments_run(miras_cuda::miras__run_leave, heads, 0, stream, &job)
              ? MIRAS_OK
@@ -8486,7 +8488,7 @@ miras_result miras_cuda_segments_backward(const miras_cuda_segments *s, const mi
 typedef struct miras__there {
   const miras_model *m;            /* the host's                                                  */
   ptrdiff_t by;                    /* from an address of its block to that of the device's        */
-  size_t near;                     /* floats of shared memory for a head's state in a task        */
+  size_t nearby;                   /* floats of shared memory for a head's state in a task        */
   size_t shared;                   /* bytes of it that a block may have                           */
   miras_cuda_options options;
 } miras__there;
@@ -8574,7 +8576,7 @@ miras_result miras_cuda_model_init(miras_cuda_model *g, const miras_model *m,
 #ifndef MIRAS__NO_TRAINER
   if (!miras__cuda_allow(miras_cuda::miras__run_tasks)) return MIRAS_ERR_DEVICE;
   there.shared = miras__cuda_shared();
-  there.near = miras__cuda_left((there.shared - 1024) / 2, sizeof(miras_cuda::miras__tasks));
+  there.nearby = miras__cuda_left((there.shared - 1024) / 2, sizeof(miras_cuda::miras__tasks));
   if (!miras__cuda_layers_allow(&there)) return MIRAS_ERR_DEVICE;
 #endif
   memset(g, 0, sizeof *g);
@@ -8641,7 +8643,7 @@ static void miras__cuda_parts_in(miras__cuda_trainer *t, int back) {
   for (i = 0; i < m->kinds; i++)
     for (pass = 0; pass <= back && miras__remembers(m->shape[i].type); pass++) {
       const size_t part = miras__cuda_parts(&m->shape[i].plan, &t->there.options, pass,
-                                            t->there.near);
+                                            t->there.nearby);
       if (part > t->parts) t->parts = part;
     }
 }
@@ -8653,7 +8655,7 @@ static size_t miras__cuda_task_near(const miras__cuda_trainer *t, int task, cons
   if (task != miras_cuda::MIRAS__LAYER_TASK || ph->act != MIRAS__HEAD) return 0;
   s = ph->all.layer->s;
   return miras__remembers(s->type) && !s->late
-             ? miras__cuda_near(&s->plan, ph->all.length, t->there.near - t->parts)
+             ? miras__cuda_near(&s->plan, ph->all.length, t->there.nearby - t->parts)
              : 0;
 }
 
@@ -8681,7 +8683,7 @@ static int miras__cuda_layer_chunks(miras__cuda_trainer *t, const miras__phase *
   job.tasks = *tasks;
   job.tasks.words = c.words;
   job.tasks.stash = t->stash;
-  job.tasks.room = job.tasks.near = job.tasks.parts = 0;   /* it lies elsewhere in such grids */
+  job.tasks.room = job.tasks.nearby = job.tasks.parts = 0; /* it lies elsewhere in such grids */
   job.tasks.records = told ? c.bytes / sizeof(float) - miras_cuda::MIRAS__ROOM : 0;
   ok = MIRAS__LAUNCH_OF(c.threads, c.grid, count * (back ? 1 : (s->dv + c.each - 1) / c.each),
                         c.bytes + told, t->stream, job);
@@ -8706,7 +8708,7 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, co
   if (columns) a.columns = *columns;
   a.room = MIRAS__PRODUCT_ROOM(MIRAS_CUDA_THREADS);
   a.parts = task == miras_cuda::MIRAS__LAYER_TASK ? t->parts : 0;
-  a.near = miras__cuda_task_near(t, task, argument);
+  a.nearby = miras__cuda_task_near(t, task, argument);
   memcpy((void *)&a.told.trainer, &t->tr, sizeof a.told.trainer);
   a.told.trainer.model = (miras_cuda::miras_model *)((char *)t->there.m + by);
   if (task < miras_cuda::MIRAS__JOB_TASK || task >= miras_cuda::MIRAS__TEXT_BEGIN) {
@@ -8720,13 +8722,13 @@ static void miras__cuda_tasks(miras__cuda_trainer *t, int task, size_t count, co
   } else {
     memcpy((void *)&a.told.task.adam, argument, sizeof a.told.task.adam);
   }
-  a.records = a.room + a.near + a.parts;
+  a.records = a.room + a.nearby + a.parts;
   if (count && task == miras_cuda::MIRAS__LAYER_TASK) {
     a.ran = miras__cuda_layer_chunks(t, (const miras__phase *)argument, count, &a);
     a.told.task.phase.all.adds = a.ran;
   }
   if (count && !MIRAS__LAUNCH(miras_cuda::miras__run_tasks, count < workers ? count : workers,
-                              (miras_cuda::MIRAS__ROOM + a.room + a.near + a.parts) *
+                              (miras_cuda::MIRAS__ROOM + a.room + a.nearby + a.parts) *
                                   sizeof(float) +
                                 sizeof a.told,
                               t->stream, a))

@@ -498,6 +498,41 @@ abort|remove|rename|getenv|time|rand|pthread_.*|setlocale|strtod)\$' && {
   echo 'the library should not call these'; bad=1; }
 exit \$bad"
 
+# A host says what stands in front of the public functions: all of them leave a shared library.
+job 'MIRAS_API of a host: every call is exported' "printf '%s\\n' \
+'#define MIRAS_API __attribute__((visibility(\"default\")))' '#define MIRAS_IMPLEMENTATION' \
+'#include \"miras.h\"' >'$build/exports.c' &&
+$gcc -std=c99 $strict_c -O0 -DMIRAS_NO_SIMD -shared -fPIC -fvisibility=hidden -I. \
+'$build/exports.c' -o '$build/exports.so' -lm &&
+nm -D --defined-only '$build/exports.so' | awk '{print \$3}' | sort >'$build/exported' &&
+sed -n 's/^MIRAS_API[^(]*[ *]\\(miras_[a-z0-9_]*\\)(.*/\\1/p' miras.h | sort -u |
+grep -v '^miras_pool_' | diff - '$build/exported' && wc -l <'$build/exported'"
+
+# Headers of hosts define macros with names that are words (tests/macros.txt).
+macros() {   # label, compiler, headers that come first, the library's includes
+  job "macros of hosts: $1" "{ printf '#include <%s>\\n' $3 &&
+sed 's/#.*//' tests/macros.txt | tr -s ' ' '\\n' | grep . |
+  sed 's/^\([^(]*\).*/#undef \1/' &&
+sed 's/#.*//' tests/macros.txt | tr -s ' ' '\\n' | grep . |
+  sed 's/()/(...)/; s/.*/#define & 0bad/' &&
+printf '%s\\n' $4; } >'$build/macros_$count.c' &&
+grep -q 'define near 0bad' '$build/macros_$count.c' && grep -q 'define clear(...) 0bad' \
+'$build/macros_$count.c' && $2 -I. -fsyntax-only '$build/macros_$count.c'"
+}
+before='assert.h float.h limits.h math.h stdarg.h stddef.h stdint.h stdio.h stdlib.h string.h'
+before="$before time.h pthread.h sched.h signal.h unistd.h"
+[ "$(uname -m)" != x86_64 ] || before="$before cpuid.h immintrin.h"
+library="'#define MIRAS_PTHREADS' '#include \"miras.h\"' '#define MIRAS_IMPLEMENTATION'"
+library="$library '#include \"miras.h\"'"
+macros miras.h "$gcc -std=gnu99" "$before" "$library"
+if has g++; then
+  macros 'miras.h in C++' 'g++ -std=c++11 -x c++' "$before cmath cstdlib" "$library"
+  macros miras_cuda.cuh "g++ -std=c++11 -x c++ $fused -w" \
+    "$before cmath cstdlib vector algorithm" \
+    "'#include \"tests/cuda_shim.h\"' $library '#define MIRAS_CUDA_IMPLEMENTATION' \
+'#include \"miras_cuda.cuh\"'"
+fi
+
 # What must not compile.
 refuse() {   # label, flags
   job "refused: $1" "printf '%s\n' '#define MIRAS_IMPLEMENTATION' '#include \"miras.h\"' \
@@ -506,6 +541,13 @@ refuse() {   # label, flags
 grep -q '#error' '$build/refuse_$count.log'"
 }
 refuse '-ffast-math' -ffast-math
+refuse '-ffinite-math-only' -ffinite-math-only
+if [ "$gcc" = gcc ]; then   # clang does not tell of these, and takes them back where it compiles
+  refuse '-fassociative-math' '-fassociative-math -fno-signed-zeros -fno-trapping-math'
+  refuse '-fno-signed-zeros' -fno-signed-zeros
+  refuse '-freciprocal-math' -freciprocal-math
+fi
+refuse 'MIRAS_STATIC with MIRAS_API' '-DMIRAS_STATIC -DMIRAS_API=extern'
 refuse 'MIRAS_MALLOC without MIRAS_FREE' "'-DMIRAS_MALLOC(n)=malloc(n)'"
 refuse 'MIRAS_FREE without MIRAS_MALLOC' "'-DMIRAS_FREE(p)=free(p)'"
 

@@ -3,9 +3,13 @@
  *   cc -std=c99 -O2 tests/test_threads.c -o test_threads -lcmocka -lm -lpthread */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 #include "check.h"
 
 #define MIRAS_PTHREADS
@@ -96,6 +100,92 @@ static void pools_come_and_go(void **state) {
     miras_pool_close(a);
     miras_pool_close(b);
   }
+}
+
+/* What a child of fork() does with a pool whose threads it has not: `last` closes it. */
+static int child_works(const miras_parallel *p, miras_pool *last) {
+  static ledger l;
+  int i, bad = 0;
+  memset(&l, 0, sizeof l);
+  l.workers = 4;
+  for (i = 0; i < 50; i++) p->run(p->user, MOST, enter, &l);
+  for (i = 0; i < MOST; i++) bad |= l.seen[i] != 50;
+  bad |= l.by_worker[0] != 50 * MOST;
+  if (last) miras_pool_close(last);
+  return bad;
+}
+
+/* Threads asleep, spinning, or between the two; locks held or not. */
+static void a_child_works_without_the_pool(void **state) {
+  miras_pool *pool = miras_pool_open(4, NULL);
+  const miras_parallel *p;
+  static ledger l;
+  int round;
+  (void)state;
+  assert_non_null(pool);
+  p = miras_pool_parallel(pool);
+  l.workers = 4;
+  for (round = 0; round < 60; round++) {
+    const struct timespec nap = { 0, 50000 * (round % 5) };
+    int status = 0;
+    pid_t child;
+    p->run(p->user, 40, enter, &l);
+    nanosleep(&nap, NULL);
+    child = fork();
+    if (!child) {
+      alarm(20);
+      _exit(child_works(p, round & 1 ? pool : NULL));
+    }
+    assert_true(child > 0);
+    assert_true(waitpid(child, &status, 0) == child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+  }
+  miras_pool_close(pool);
+}
+
+static pthread_t caller;
+static volatile sig_atomic_t signalled, elsewhere;
+
+static void take_signal(int number) {
+  (void)number;
+  signalled = 1;
+  if (!pthread_equal(pthread_self(), caller)) elsewhere = 1;
+}
+
+/* A signal to the process finds the thread that does not block it, or waits until one does not. */
+static void threads_of_a_pool_take_no_signal(void **state) {
+  struct sigaction action, before;
+  sigset_t one, old, now;
+  miras_pool *pool;
+  int i;
+  (void)state;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = take_signal;
+  sigaction(SIGUSR1, &action, &before);
+  caller = pthread_self();
+  pool = miras_pool_open(4, NULL);
+  assert_non_null(pool);
+  pthread_sigmask(SIG_SETMASK, NULL, &now);
+  assert_int_equal(sigismember(&now, SIGUSR1), 0);   /* the caller's mask is as it was */
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &one, &old);
+  kill(getpid(), SIGUSR1);
+  for (i = 0; i < 20 && !signalled; i++) {
+    const struct timespec nap = { 0, 1000000 };
+    nanosleep(&nap, NULL);
+  }
+  assert_int_equal(signalled, 0);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  for (i = 0; i < 1000 && !signalled; i++) {
+    const struct timespec nap = { 0, 1000000 };
+    nanosleep(&nap, NULL);
+  }
+  assert_int_equal(signalled, 1);
+  assert_int_equal(elsewhere, 0);
+  miras_pool_close(pool);
+  sigaction(SIGUSR1, &before, NULL);
 }
 
 static void pool_refuses_wrong_counts(void **state) {
@@ -515,6 +605,8 @@ int main(void) {
     cmocka_unit_test(pool_survives_many_tiny_runs),
     cmocka_unit_test(pools_come_and_go),
     cmocka_unit_test(pool_refuses_wrong_counts),
+    cmocka_unit_test(a_child_works_without_the_pool),
+    cmocka_unit_test(threads_of_a_pool_take_no_signal),
     cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
     cmocka_unit_test(any_order_of_tasks_gives_the_same_bits),
     cmocka_unit_test(a_memory_shares_its_heads_out),
