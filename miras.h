@@ -7652,9 +7652,9 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
  * Per entry of A there are 3 operations, 2 more with B, 5 with S, 2 for each product with x, and 8
  * bytes to and from memory, 4 more of B, 8 of S. Bits are those of the kernels that it replaces
  * but for the sign of a zero: -0 less a product that is 0 stays -0, where gemm has +0. Rows by
- * fours, so that xa, xb, xs are loaded and stored once for four. AVX2, a token of a memory of 64 x 256 x 64
- * with chunk 1, one head: titans 25.2 to 15.4 us, ttt-mlp 14.6 to 11.2, before - g y d' was one
- * operation instead of three. */
+ * fours, so that xa, xb, xs are loaded and stored once for four. AVX2, a token of a memory of
+ * 64 x 256 x 64 with chunk 1, one head: titans 25.2 to 15.4 us, ttt-mlp 14.6 to 11.2, before
+ * - g y d' was one operation instead of three. */
 MIRAS__ALWAYS void miras__pair_part(size_t rows, const miras__arrival *f, const vf *gy,
                                     const vf *ny, const vf *x, size_t at, size_t j, size_t some) {
   const size_t out = f->out;
@@ -8303,7 +8303,7 @@ MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, m
   const size_t each = form == MIRAS_WEIGHTS_Q8 ? 34 : 64, acs = miras__right(A);
   size_t i, j, k, r;
   for (k = 0; k < K && N >= 32; k += 8) {
-    const size_t rows = K - k < 8 ? K - k : 8, far = K - k >= 16 ? 8 * ldb : 0;
+    const size_t rows = K - k < 8 ? K - k : 8, afar = K - k >= 16 ? 8 * ldb : 0;
     for (i = 0; i < M; i++) {
       const float *a = A.p + i * miras__down(A) + k * acs;
       const unsigned char *x = B + k * ldb;
@@ -8312,7 +8312,7 @@ MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, m
         vf sum[K_WIDE];
         V_UNROLL for (r = 0; r < K_WIDE; r++)
           sum[r] = mode == MIRAS__SET && !k ? V_ZERO() : V_LOAD(y + r * V_W);
-        for (r = 0; far && !i && r < 8; r++) V_FETCH(x + far + r * ldb, 0);
+        for (r = 0; afar && !i && r < 8; r++) V_FETCH(x + afar + r * ldb, 0);
         miras__widen_sums(form, sum, a, acs, x, ldb, rows);
         V_UNROLL for (r = 0; r < K_WIDE; r++) V_STORE(y + r * V_W, sum[r]);
       }
