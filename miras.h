@@ -2140,11 +2140,35 @@ static float *miras__floats(miras__arena *a, size_t rows, size_t ld) {
  * "slopes not ratio" if it is none of them, a name alone if the number is not 0; of several, with
  * commas between, all must hold. They may name facts, numbers that follow from several fields. */
 
+/* A model's descriptor without its layers: what calls have on their stacks. */
+typedef struct miras__own {
+  char pattern[MIRAS_PATTERN];
+  int vocab, width, heads, layers, untied;
+  float norm_epsilon;
+  miras_norm norm;
+  int embed_norm;
+  float dropout;
+  uint64_t seed, limit;
+  miras_weights weights;
+} miras__own;
+
+/* Its members lie as they do in miras_model_desc, from the pattern on. */
+#define MIRAS__OWN_AT offsetof(miras_model_desc, pattern)
+#define MIRAS__OWN_END (offsetof(miras__own, weights) + sizeof(miras_weights))
+#define MIRAS__OWN_FITS(f) \
+  (offsetof(miras_model_desc, f) == MIRAS__OWN_AT + offsetof(miras__own, f) && \
+   sizeof(((miras_model_desc *)0)->f) == sizeof(((miras__own *)0)->f))
+typedef char miras__own_fits[
+  MIRAS__OWN_FITS(vocab) && MIRAS__OWN_FITS(width) && MIRAS__OWN_FITS(heads) &&
+  MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
+  MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(dropout) &&
+  MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) ? 1 : -1];
+
 /* A descriptor between zeros and defaults, and the facts. Of a memory on its own all of d but
  * d.memory is 0. */
 typedef struct miras__case {
   miras_layer_desc l;      /* first: places in it are places in a layer's descriptor             */
-  miras_model_desc d;      /* what the model says of all its layers                              */
+  miras__own d;            /* what the model says of all its layers                              */
   int inside;              /* the memory is a model's                                            */
   int exact, frozen;       /* the memory's engine: exact; or that of frozen gradients            */
   int decays, fades;       /* it has a keep gate, and `forget` describes it                      */
@@ -2833,7 +2857,7 @@ static MIRAS__COLD miras_result miras__desc_resolve(miras_desc *d, char *why, si
 
 /* Where a field lies in a model's descriptor: one of a layer, in that of the kind. */
 static size_t miras__offset(const miras__field *f, int kind) {
-  if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d);
+  if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d) + MIRAS__OWN_AT;
   return offsetof(miras_model_desc, layer) + (size_t)kind * sizeof(miras_layer_desc) + f->at;
 }
 
@@ -18060,7 +18084,10 @@ struct miras_model {
   miras_model_desc desc;
   unsigned char kind[MIRAS__LAYERS];            /* of its layers: the first of their shapes       */
   int kinds;                                    /* shapes in use                                  */
-  miras__shape *shape;                          /* [kinds]                                        */
+  miras__shape *shape;                          /* [kinds]; NULL: they are counted, one by one    */
+  miras__views all;                             /* of layers: what is counted of their parameters */
+  size_t arrays, works;            /* floats of what layout hands out behind them; bytes that a
+                                      session's layers work in                                    */
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
   size_t scratch, scratch_train;   /* of a worker, for any of its layers                          */
@@ -18070,6 +18097,7 @@ struct miras_model {
   size_t bias, embed_norm;         /* final bias; gain and bias behind the embedding: ld_x apart  */
   size_t ld_values;                /* of rows of values that other layers mix in; 0: none do      */
   int gives;                       /* the layer that has them                                     */
+  int gives_kind;                  /* and its kind; -1: there is none                             */
   miras_view *views;
   int view_count;
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
@@ -18129,12 +18157,10 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, const in
 }
 
 #ifndef MIRAS__DEVICE
-#define MIRAS__SHAPES (2 * MIRAS_LAYER_KINDS)
-
-/* A model that is being resolved: room for the shapes of every kind. */
+/* A model that is being resolved: room for the shape of a kind and that of attention beside it. */
 typedef struct miras__draft {
   miras_model model;
-  miras__shape shape[MIRAS__SHAPES];
+  miras__shape room[2];
 } miras__draft;
 
 /* ---- patterns ---- */
@@ -18203,10 +18229,22 @@ static miras_result miras__pattern_resolve(miras_model *m, char *why, size_t n) 
 
 /* ---- sizes ---- */
 
-static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, miras__shape *s,
-                                         char *why, size_t n) {
-  miras_result result;
+/* Its fields; apart from what follows, whose stack need not hold the case as well. */
+static MIRAS__CALLED int miras__layer_fields(const miras_model *m, miras_layer_desc *d, char *why,
+                                             size_t n) {
   miras__case c;
+  memset(&c, 0, sizeof c);
+  c.l = *d;
+  memcpy(&c.d, (const char *)&m->desc + MIRAS__OWN_AT, MIRAS__OWN_END);
+  c.inside = 1;
+  if (!miras__resolve(&c, why, n)) return 0;
+  *d = c.l;
+  return 1;
+}
+
+static miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc *d,
+                                         miras__shape *s, char *why, size_t n) {
+  miras_result result;
   if (d->memory.parallel)
     return miras__say(why, n,
                       "memory.parallel is set; a model's workers are those of its trainer: set it "
@@ -18216,12 +18254,7 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
     d->memory.layer = 0;
     d->memory.layers = m->desc.layers;
   }
-  memset(&c, 0, sizeof c);
-  c.l = *d;
-  c.d = m->desc;
-  c.inside = 1;
-  if (!miras__resolve(&c, why, n)) return MIRAS_ERR_DESC;
-  *d = c.l;
+  if (!miras__layer_fields(m, d, why, n)) return MIRAS_ERR_DESC;
   s->type = d->type;
   if (!miras__layer_acts(s))
     return miras__say(why, n,
@@ -18256,14 +18289,14 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
 }
 
 /* The fields of the model itself. */
-static miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n) {
+static MIRAS__CALLED miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n) {
   const size_t at = offsetof(miras__case, d);
   miras__case c;
   memset(&c, 0, sizeof c);
-  c.d = *d;
+  memcpy(&c.d, (const char *)d + MIRAS__OWN_AT, MIRAS__OWN_END);
   c.inside = 1;
-  if (!miras__resolve_fields(&c, at, at + sizeof *d, why, n)) return MIRAS_ERR_DESC;
-  *d = c.d;
+  if (!miras__resolve_fields(&c, at, at + sizeof c.d, why, n)) return MIRAS_ERR_DESC;
+  memcpy((char *)d + MIRAS__OWN_AT, &c.d, MIRAS__OWN_END);
   return MIRAS_OK;
 }
 
@@ -18274,157 +18307,26 @@ static int miras__gives(const miras_model *m) {
   return l;
 }
 
-/* Do they fit those that mix them in? */
-static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, char *why, size_t n) {
+/* What layers of a kind say of values that others mix in. */
+typedef struct miras__seen {
+  size_t rank, value, ld_y;
+} miras__seen;
+
+/* Do the values of the first layer of type rwkv fit those that mix them in? */
+static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, const miras__seen *seen,
+                                                      char *why, size_t n) {
   int l;
   for (l = m->gives + 1; l < m->desc.layers; l++) {
-    const miras__shape *s = &m->shape[m->kind[l]];
-    if (!s->rank[2]) continue;
+    const miras__seen *s = &seen[m->kind[l]];
+    if (!s->rank) continue;
     m->ld_values = s->ld_y;
-    if (s->value == m->shape[m->kind[m->gives]].value) continue;
+    if (s->value == seen[m->gives_kind].value) continue;
     miras__say(why, n,
                "value_rank is %d; heads times value_dim must be those of the first layer of type "
-               "rwkv, whose values are mixed in", (int)s->rank[2]);
+               "rwkv, whose values are mixed in", (int)s->rank);
     return MIRAS_ERR_DESC;
   }
   return MIRAS_OK;
-}
-
-/* Replace zeros by defaults, refuse what is not meant, find all sizes. */
-static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
-                                                     const miras_model_desc *from, char *why,
-                                                     size_t n) {
-  miras_model *m = &draft->model;
-  miras_model_desc *d = &m->desc;
-  const miras__shape *s;
-  unsigned char shape[MIRAS_LAYER_KINDS], gives = 0;
-  miras_result result;
-  int i, l;
-  if (why && n) why[0] = 0;
-  if (!from)
-    return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
-  memset(draft, 0, sizeof *draft);
-  *d = *from;
-  m->shape = draft->shape;
-  result = miras__pattern_resolve(m, why, n);
-  if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
-  if (result != MIRAS_OK) return result;
-  m->width = (size_t)d->width;
-  m->vocab = (size_t)d->vocab;
-  m->ld_x = miras__pad(m->width);
-  m->ld_v = miras__pad(m->vocab);
-  m->run = 16;
-  m->gives = miras__gives(m);
-  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
-    char said[256];
-    said[0] = 0;
-    if (!miras__used(d, i)) continue;
-    result = miras__layer_resolve(m, &d->layer[i], &m->shape[m->kinds], said, sizeof said);
-    if (result != MIRAS_OK) {
-      if (i) miras__say(why, n, "layer[%d]: ", i);
-      return miras__say(why, n, "%s", said), result;
-    }
-    shape[i] = (unsigned char)m->kinds;
-    s = &m->shape[m->kinds++];
-    m->kinds += s->beside > 0;
-    if (m->gives < d->layers && i == m->kind[m->gives]) {
-      miras_layer_desc first = d->layer[i];      /* has been resolved, and is without mixing */
-      first.value_rank = 0;
-      gives = (unsigned char)m->kinds;
-      (void)miras__layer_resolve(m, &first, &m->shape[m->kinds++], said, sizeof said);
-    }
-    if (m->scratch < s->scratch) m->scratch = s->scratch;
-    if (m->scratch_train < s->scratch_train) m->scratch_train = s->scratch_train;
-  }
-  m->wide = m->scratch;
-  for (i = 0; i < m->kinds; i++) m->shape[i].wide = m->wide;
-  if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
-  for (l = 0; l < d->layers; l++) {
-    m->kind[l] = l == m->gives ? gives : shape[m->kind[l]];
-    miras__grow(&m->run, m->shape[m->kind[l]].run, 1);
-  }
-  result = miras__values_resolve(m, why, n);
-  if (result != MIRAS_OK) return result;
-  if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
-  miras__say(why, n, "the state of a running text is larger than this machine can address");
-  return MIRAS_ERR_DESC;
-}
-
-/* All parameters in order. Without m->views it counts; both passes fill the offsets. */
-static void miras__model_views(miras_model *m) {
-  const uint64_t seed = miras__hash(m->desc.seed);
-  size_t branches = 0;
-  miras__views v;
-  int l;
-  for (l = 0; l < m->desc.layers; l++) branches += miras__branches(&m->shape[m->kind[l]]);
-  memset(&v, 0, sizeof v);
-  v.view = m->views;
-  v.form = (int)m->desc.weights;
-  v.layer = -1;
-  v.seed = seed;
-  miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
-  m->embed_norm = v.floats;
-  if (m->desc.embed_norm) {
-    miras__view_add(&v, "embed_norm.gain", m->width, 0, 0, 0, 1, 0);
-    if (m->desc.norm) miras__view_add(&v, "embed_norm.bias", m->width, 0, 0, 0, 0, 0);
-  }
-  for (l = 0; l < m->desc.layers; l++) {
-    v.layer = l;
-    v.seed = miras__hash(seed + (uint64_t)l + 1);
-    if (m->views) m->layers[l].first = v.floats, m->layers[l].packed = m->packed + v.packed;
-    miras__layer_views(&m->shape[m->kind[l]], &v, 1 / sqrt((double)branches));
-  }
-  v.layer = -1;
-  v.seed = seed;
-  m->norm = v.floats;
-  miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
-  m->bias = v.floats;
-  if (m->desc.norm) miras__view_add(&v, "norm.bias", m->width, 0, 0, 0, 0, 0);
-  m->head = !m->desc.untied ? 0 : v.form ? v.packed : v.floats;
-  if (m->desc.untied)
-    miras__view_add(&v, "head.weight", m->vocab, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
-  m->view_count = v.count;
-  m->param_count = v.floats;
-  m->learned = v.learned;
-  m->packed_bytes = v.packed;
-}
-
-static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
-  miras_model *m = (miras_model *)object;
-  const size_t layers = (size_t)m->desc.layers, kinds = (size_t)m->kinds;
-  miras__shape *shape = (miras__shape *)miras__take(a, kinds, sizeof *shape);
-  size_t run = 16, site = 1, l;
-  int i;
-  if (shape) {
-    memcpy(shape, m->shape, kinds * sizeof *shape);
-    m->shape = shape;
-  }
-  m->views = NULL;
-  miras__model_views(m);
-  m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
-  m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
-  m->params = miras__floats(a, m->param_count, 1);
-  m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
-  if (m->views) miras__model_views(m);
-  for (i = 0; i < m->kinds; i++) {
-    m->shape[i].gate_scale = miras__floats(a, m->shape[i].outs, 1);
-    m->shape[i].turns = miras__floats(a, m->shape[i].turning, 1);
-    m->shape[i].idle = miras__floats(a, 2, m->shape[i].idling);
-  }
-  for (l = 0; l < layers; l++) {
-    const miras__shape *s = &m->shape[m->kind[l]];
-    float *keep = miras__floats(a, s->heads, 1);
-    if (!m->layers) continue;
-    m->layers[l].s = s;
-    m->layers[l].index = (int)l;
-    m->layers[l].w = m->params + m->layers[l].first;
-    m->layers[l].run = run;
-    m->layers[l].site = site;
-    m->layers[l].gives = m->ld_values && (int)l == m->gives;
-    m->layers[l].keep = keep;
-    run += s->run;
-    site += miras__branches(s);
-  }
 }
 
 /* What a layer keeps of a call; all but x, which is the caller's. */
@@ -18446,6 +18348,226 @@ static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__a
   kept->tape = miras__floats(a, e->batch * s->tasks, kept->per_tape);
 }
 
+/* Bytes that a session's layers of this shape work in; all kinds have the same room. */
+static MIRAS__CALLED void miras__shape_works(miras_model *m, const miras__shape *s) {
+  miras__arena a = miras__arena_on(NULL);
+  miras__layer_work w;
+  miras__kept k;
+  miras__extent e;
+  memset(&w, 0, sizeof w);
+  memset(&k, 0, sizeof k);
+  memset(&e, 0, sizeof e);
+  e.batch = MIRAS__TILE;
+  e.length = 1;
+  miras__works(s, &e, &a, &w);
+  miras__keeps(s, &e, &a, &k);
+  if (!a.ok) m->works = (size_t)-1;
+  if (m->works < a.used) m->works = a.used;
+}
+
+/* Count a shape, and that beside it, of so many layers. */
+static MIRAS__CALLED void miras__shape_counts(miras_model *m, const miras__shape *s,
+                                              size_t layers) {
+  miras__views v;
+  int i;
+  memset(&v, 0, sizeof v);
+  v.form = (int)m->desc.weights;
+  miras__layer_views(s, &v, 1);
+  m->all.count += (int)layers * v.count;
+  miras__grow(&m->all.floats, layers, v.floats);
+  miras__grow(&m->all.learned, layers, v.learned);
+  miras__grow(&m->all.packed, layers, v.packed);
+  miras__grow(&m->run, layers, s->run);
+  miras__grow(&m->arrays, layers, miras__padded(s->heads));
+  for (i = 0; i <= (s->beside > 0); i++) {
+    miras__grow(&m->arrays, 1, miras__padded(s[i].outs));
+    miras__grow(&m->arrays, 1, miras__padded(s[i].turning));
+    miras__grow(&m->arrays, 2, miras__padded(s[i].idling));
+    miras__shape_works(m, &s[i]);
+  }
+}
+
+/* The shape of kind i, and that beside it; mixes 0: of the layer whose values others mix in. */
+static MIRAS__COLD miras_result miras__kind_resolve(miras_model *m, int i, int mixes,
+                                                    miras__shape *s, char *why, size_t n) {
+  miras_layer_desc *d = &m->desc.layer[i];
+  const int rank = d->value_rank;
+  miras_result result;
+  if (mixes) return miras__layer_resolve(m, d, s, why, n);
+  d->value_rank = 0;
+  result = miras__layer_resolve(m, d, s, why, n);
+  d->value_rank = rank;
+  return result;
+}
+
+/* The shapes of all kinds, one behind the other in m->shape. The descriptor has been resolved. */
+static MIRAS__COLD void miras__shapes_make(miras_model *m) {
+  int i, again, kinds = 0;
+  memset(m->shape, 0, (size_t)m->kinds * sizeof *m->shape);
+  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
+      (void)miras__kind_resolve(m, i, !again, &m->shape[kinds], NULL, 0);
+      kinds += 1 + (m->shape[kinds].beside > 0);
+    }
+  }
+  for (i = 0; i < kinds; i++) m->shape[i].wide = m->wide;
+}
+
+/* Resolve the kinds one after the other in room [2], and count what they take. first: the shape of
+ * each; returns that of the layer whose values others mix in, or 0. */
+static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__shape *room,
+                                                     miras__seen *seen, unsigned char *first,
+                                                     unsigned char *gives, char *why, size_t n) {
+  const int layers = m->desc.layers;
+  miras_result result;
+  int i, l, again;
+  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+    size_t count = 0, at = 0;
+    if (!miras__used(&m->desc, i)) continue;
+    for (l = 0; l < layers; l++) count += m->kind[l] == i && l != m->gives;
+    if (i) miras__say(why, n, "layer[%d]: ", i);
+    if (why && n) at = strlen(why);
+    for (again = 0; again <= (i == m->gives_kind); again++) {
+      memset(room, 0, 2 * sizeof *room);
+      result = miras__kind_resolve(m, i, !again, room, why ? why + at : NULL, n - at);
+      if (result != MIRAS_OK && !again) return result;
+      miras__shape_counts(m, room, again ? 1 : count);
+      *(again ? gives : &first[i]) = (unsigned char)m->kinds;
+      m->kinds += 1 + (room->beside > 0);
+      if (again) break;
+      seen[i].rank = room->rank[2], seen[i].value = room->value, seen[i].ld_y = room->ld_y;
+      if (m->scratch < room->scratch) m->scratch = room->scratch;
+      if (m->scratch_train < room->scratch_train) m->scratch_train = room->scratch_train;
+    }
+    if (why && n) why[0] = 0;
+  }
+  return MIRAS_OK;
+}
+
+/* Replace zeros by defaults, refuse what is not meant, find all sizes: m is a draft, without
+ * shapes, for which room [2] is lent, one kind at a time. */
+static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shape *room,
+                                                     const miras_model_desc *from, char *why,
+                                                     size_t n) {
+  miras_model_desc *d = &m->desc;
+  miras__seen seen[MIRAS_LAYER_KINDS];
+  unsigned char first[MIRAS_LAYER_KINDS], gives = 0;
+  miras_result result;
+  int l;
+  if (why && n) why[0] = 0;
+  if (!from)
+    return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
+  memset(m, 0, sizeof *m);
+  *d = *from;
+  result = miras__pattern_resolve(m, why, n);
+  if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
+  if (result != MIRAS_OK) return result;
+  m->width = (size_t)d->width;
+  m->vocab = (size_t)d->vocab;
+  m->ld_x = miras__pad(m->width);
+  m->ld_v = miras__pad(m->vocab);
+  m->run = 16;
+  m->gives = miras__gives(m);
+  m->gives_kind = m->gives < d->layers ? m->kind[m->gives] : -1;
+  result = miras__kinds_resolve(m, room, seen, first, &gives, why, n);
+  if (result == MIRAS_OK) result = miras__values_resolve(m, seen, why, n);
+  if (result != MIRAS_OK) return result;
+  m->wide = m->scratch;
+  if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
+  for (l = 0; l < d->layers; l++) m->kind[l] = l == m->gives ? gives : first[m->kind[l]];
+  if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
+  miras__say(why, n, "the state of a running text is larger than this machine can address");
+  return MIRAS_ERR_DESC;
+}
+
+/* All parameters in order. Without m->views those of layers have been counted; both passes fill the
+ * offsets. */
+static void miras__model_views(miras_model *m) {
+  const uint64_t seed = miras__hash(m->desc.seed);
+  size_t branches = 0;
+  miras__views v;
+  int l;
+  for (l = 0; m->views && l < m->desc.layers; l++)
+    branches += miras__branches(&m->shape[m->kind[l]]);
+  memset(&v, 0, sizeof v);
+  v.view = m->views;
+  v.form = (int)m->desc.weights;
+  v.layer = -1;
+  v.seed = seed;
+  miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
+  m->embed_norm = v.floats;
+  if (m->desc.embed_norm) {
+    miras__view_add(&v, "embed_norm.gain", m->width, 0, 0, 0, 1, 0);
+    if (m->desc.norm) miras__view_add(&v, "embed_norm.bias", m->width, 0, 0, 0, 0, 0);
+  }
+  if (!m->views) {
+    v.count += m->all.count;
+    miras__grow(&v.floats, m->all.floats, 1);
+    miras__grow(&v.learned, m->all.learned, 1);
+    miras__grow(&v.packed, m->all.packed, 1);
+  }
+  for (l = 0; m->views && l < m->desc.layers; l++) {
+    v.layer = l;
+    v.seed = miras__hash(seed + (uint64_t)l + 1);
+    m->layers[l].first = v.floats, m->layers[l].packed = m->packed + v.packed;
+    miras__layer_views(&m->shape[m->kind[l]], &v, 1 / sqrt((double)branches));
+  }
+  v.layer = -1;
+  v.seed = seed;
+  m->norm = v.floats;
+  miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
+  m->bias = v.floats;
+  if (m->desc.norm) miras__view_add(&v, "norm.bias", m->width, 0, 0, 0, 0, 0);
+  m->head = !m->desc.untied ? 0 : v.form ? v.packed : v.floats;
+  if (m->desc.untied)
+    miras__view_add(&v, "head.weight", m->vocab, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
+  m->view_count = v.count;
+  m->param_count = v.floats;
+  m->learned = v.learned;
+  m->packed_bytes = v.packed;
+}
+
+static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
+  miras_model *m = (miras_model *)object;
+  const size_t layers = (size_t)m->desc.layers;
+  miras__shape *shape = (miras__shape *)miras__take(a, (size_t)m->kinds, sizeof *shape);
+  miras__arena arrays;
+  size_t run = 16, site = 1, l;
+  float *behind;
+  int i;
+  m->views = NULL;
+  miras__model_views(m);
+  m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
+  m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
+  m->params = miras__floats(a, m->param_count, 1);
+  m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
+  behind = miras__floats(a, m->arrays, 1);
+  if (!shape) return;
+  m->shape = shape;
+  miras__shapes_make(m);
+  miras__model_views(m);
+  arrays = miras__arena_on(behind);
+  for (i = 0; i < m->kinds; i++) {
+    shape[i].gate_scale = miras__floats(&arrays, shape[i].outs, 1);
+    shape[i].turns = miras__floats(&arrays, shape[i].turning, 1);
+    shape[i].idle = miras__floats(&arrays, 2, shape[i].idling);
+  }
+  for (l = 0; l < layers; l++) {
+    const miras__shape *s = &m->shape[m->kind[l]];
+    float *keep = miras__floats(&arrays, s->heads, 1);
+    m->layers[l].s = s;
+    m->layers[l].index = (int)l;
+    m->layers[l].w = m->params + m->layers[l].first;
+    m->layers[l].run = run;
+    m->layers[l].site = site;
+    m->layers[l].gives = m->ld_values && (int)l == m->gives;
+    m->layers[l].keep = keep;
+    run += s->run;
+    site += miras__branches(s);
+  }
+  MIRAS_ASSERT(arrays.used <= m->arrays * sizeof(float));
+}
+
 /* What layers work in, over one another, for no two kinds work at a time; without training also
  * what they keep. work [kinds], kept: NULL while measuring. */
 static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__extent *e,
@@ -18455,6 +18577,11 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
   size_t end = start, turns = 0;
   float *turned;
   int i;
+  if (!m->shape) {   /* a draft, which has counted */
+    if (m->works) a->used = start + (64 - start % 64) % 64;
+    if (!miras__size_add(a->used, m->works, &a->used)) a->ok = 0;
+    return;
+  }
   for (i = 0; i < m->kinds; i++) {
     const miras__shape *s = &m->shape[i];
     miras__layer_work w;
@@ -18597,17 +18724,14 @@ static void miras__model_draw(miras_model *m) {
 
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
   miras__draft draft;
-  if (miras__model_resolve(&draft, d, why, why_size) != MIRAS_OK) return 0;
+  if (miras__model_resolve(&draft.model, draft.room, d, why, why_size) != MIRAS_OK) return 0;
   return miras__model_bytes_of(&draft.model, why, why_size);
 }
 
-/* Every offset is checked by miras__model_bytes_of. */
-static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
-                                                  size_t room, const miras_allocator *allocator) {
-  miras__draft draft;
-  miras_model *m = &draft.model;
-  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return NULL;
-  m->own.limit = d->limit;
+/* Of a draft; every offset is checked by miras__model_bytes_of. */
+static MIRAS__COLD miras_model *miras__model_build(miras_model *m, void *buffer, size_t room,
+                                                   const miras_allocator *allocator) {
+  m->own.limit = m->desc.limit;
   m = (miras_model *)miras__build(m, sizeof *m, miras__model_layout,
                                   miras__model_bytes_of(m, NULL, 0), buffer, room, allocator);
   if (!m) return NULL;
@@ -18616,6 +18740,13 @@ static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, voi
   if (m->packed_bytes) memset(m->packed, 0, m->packed_bytes);
   miras__model_draw(m);
   return m;
+}
+
+static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
+                                                  size_t room, const miras_allocator *allocator) {
+  miras__draft draft;
+  if (miras__model_resolve(&draft.model, draft.room, d, NULL, 0) != MIRAS_OK) return NULL;
+  return miras__model_build(&draft.model, buffer, room, allocator);
 }
 
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
@@ -21330,11 +21461,11 @@ typedef struct miras__opening {
 /* Is this a model within its limit, and can the payload be its parameters, by its size? Asked
  * before anything is allocated, so that a small file cannot ask for a large model. narrow: they may
  * take down to 8.5 bits each. */
-static miras_result miras__payload_fits(const miras_model_desc *d, size_t payload, int narrow) {
-  miras__draft draft;
-  miras_model *m = &draft.model;
+static miras_result miras__payload_fits(miras__draft *draft, const miras_model_desc *d,
+                                        size_t payload, int narrow) {
+  miras_model *m = &draft->model;
   uint64_t bytes, moments;
-  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+  if (miras__model_resolve(m, draft->room, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
   if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
   bytes = 4 * (uint64_t)m->learned;
   moments = bytes + 8 * (uint64_t)m->param_count;
@@ -21346,6 +21477,7 @@ static miras_result miras__payload_fits(const miras_model_desc *d, size_t payloa
 
 static miras_result miras__open_model(miras__opening *o, miras__file *f) {
   miras_model_desc *d = &f->d;
+  miras__draft *draft;
   miras_result result;
   int k;
   d->limit = o->own.limit;
@@ -21358,9 +21490,13 @@ static miras_result miras__open_model(miras__opening *o, miras__file *f) {
       memory->custom = from->custom;
   }
   if (o->given) d->weights = o->given->weights;
-  result = miras__payload_fits(d, f->payload_size, f->narrow);
+  draft = (miras__draft *)o->own.allocator.alloc(sizeof *draft, o->own.allocator.user);
+  if (!draft) return MIRAS_ERR_ALLOC;
+  result = miras__payload_fits(draft, d, f->payload_size, f->narrow);
+  if (result == MIRAS_OK)
+    o->model = miras__model_build(&draft->model, NULL, 0, &o->own.allocator);
+  miras__release(&o->own.allocator, draft, sizeof *draft);
   if (result != MIRAS_OK) return result;
-  o->model = miras__model_make(d, NULL, 0, &o->own.allocator);
   if (!o->model) return MIRAS_ERR_ALLOC;
   if (miras__load_model(o->model, NULL, f) == MIRAS_OK) return MIRAS_OK;
   miras__close(o->model);
@@ -21391,11 +21527,12 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
   if (what == MIRAS__A_MEMORY) {
     const miras_memory *m = (const miras_memory *)object;
     const size_t at = offsetof(miras__case, l.memory);
-    miras_model_desc d;
-    memset(&d, 0, sizeof d);
-    d.layer[0].memory = m->plan.d;
+    miras_layer_desc layer;   /* as the first of a model, whose descriptor begins with it */
+    memset(&layer, 0, sizeof layer);
+    layer.memory = m->plan.d;
     says[4] = (uint64_t)m->plan.d.batch;
-    says[0] = miras__fingerprint(&d, 0, at, at + sizeof(miras_desc), says[4]);
+    says[0] = miras__fingerprint((const miras_model_desc *)(const void *)&layer, 0, at,
+                                 at + sizeof(miras_desc), says[4]);
     says[1] = m->plan.params;
     says[2] = m->state_bytes;
     s->params = m->params;
@@ -21407,7 +21544,7 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
     const miras_model_desc *d = &session->in.model->desc;
     const size_t own = offsetof(miras__case, d);
     const char *at = d->pattern;
-    says[0] = miras__fingerprint(d, 0, *at ? own : 0, own + sizeof *d, 0);
+    says[0] = miras__fingerprint(d, 0, *at ? own : 0, own + sizeof(miras__own), 0);
     for (; *at; at++)
       if (miras__is_letter(*at))
         says[0] = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, says[0]);
@@ -21872,7 +22009,7 @@ static const char miras__lists[] = "layer_types mlp_only_layers time_step_limit 
 
 typedef struct miras__published {
   miras_allocator from;
-  struct { void *at; size_t bytes; } lent[12];   /* all that was allocated                        */
+  struct { void *at; size_t bytes; } lent[16];   /* all that was allocated                        */
   int lents;
   char *why;
   size_t why_size;
@@ -23459,11 +23596,24 @@ static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_mo
 
 /* ---- the public calls ---- */
 
-/* Resolve what the configuration says: 1, or a refusal. */
-static MIRAS__COLD int miras__published_resolve(miras__published *c, miras__draft *draft,
-                                                const miras_model_desc *d) {
+/* What a configuration says; too much for a stack. */
+typedef struct miras__described {
+  miras_model_desc is;
+  miras__draft draft;
+} miras__described;
+
+static MIRAS__COLD miras__described *miras__describe(miras__published *c) {
+  miras__described *to = (miras__described *)miras__lend(c, 1, sizeof *to);
+  if (!to) return NULL;
+  memset(to, 0, sizeof *to);
+  return miras__families[c->family].describe(c, &to->is) ? to : NULL;
+}
+
+/* Resolve it: 1, or a refusal. */
+static MIRAS__COLD int miras__published_resolve(miras__published *c, miras__described *to) {
   char said[256];
-  const miras_result result = miras__model_resolve(draft, d, said, sizeof said);
+  const miras_result result = miras__model_resolve(&to->draft.model, to->draft.room, &to->is, said,
+                                                   sizeof said);
   if (result == MIRAS_OK) return 1;
   miras__reject(c, result, "config.json");
   miras__say(c->why, c->why_size, "it describes no model that can be: %s", said);
@@ -23474,24 +23624,22 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
                                              const miras_allocator *allocator, char *why,
                                              size_t why_size) {
   miras__published c;
-  miras__draft draft;
-  miras_model_desc is;
+  miras__described *to;
   uint64_t numbers = 0;
   size_t i;
   if (!d || !path) return MIRAS_ERR_ARGUMENT;
-  memset(&is, 0, sizeof is);
   if (miras__published_open(&c, path, allocator, why, why_size) &&
-      miras__families[c.family].describe(&c, &is)) {
-    is.limit = d->limit;
-    is.weights = d->weights;
+      (to = miras__describe(&c)) != NULL) {
+    to->is.limit = d->limit;
+    to->is.weights = d->weights;
     for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].count;
-    if (miras__published_resolve(&c, &draft, &is)) {
-      if (!miras__model_bytes_of(&draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
+    if (miras__published_resolve(&c, to)) {
+      if (!miras__model_bytes_of(&to->draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
       /* so that small files cannot ask for a large model */
-      if (draft.model.learned / 16 > numbers)
+      if (to->draft.model.learned / 16 > numbers)
         miras__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
                          "it describes a model far larger than its tensors");
-      if (c.result == MIRAS_OK) *d = is;
+      if (c.result == MIRAS_OK) *d = to->is;
     }
   }
   miras__published_end(&c);
@@ -23501,20 +23649,18 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
                                              size_t why_size) {
   miras__published c;
-  miras__draft draft;
-  miras_model_desc is;
+  miras__described *to;
   size_t floats = MIRAS__TILE_ROW;
   char said[256];
   int i;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  memset(&is, 0, sizeof is);
   if (miras__published_open(&c, path, &m->own.allocator, why, why_size) &&
-      miras__families[c.family].describe(&c, &is)) {
+      (to = miras__describe(&c)) != NULL) {
     for (i = 0; i < MIRAS_LAYER_KINDS; i++)
-      if (miras__attends(is.layer[i].type)) is.layer[i].window = m->desc.layer[i].window;
-    if (!miras__published_resolve(&c, &draft, &is)) {
+      if (miras__attends(to->is.layer[i].type)) to->is.layer[i].window = m->desc.layer[i].window;
+    if (!miras__published_resolve(&c, to)) {
       /* said */
-    } else if (said[0] = 0, miras__differs(&draft.model.desc, &m->desc, MIRAS__SHAPE, said,
+    } else if (said[0] = 0, miras__differs(&to->draft.model.desc, &m->desc, MIRAS__SHAPE, said,
                                            sizeof said)) {
       miras__reject_as(&c, MIRAS_ERR_MISMATCH, "config.json", said);
     } else if (miras__published_fill(&c, m, 0)) {
