@@ -406,6 +406,11 @@
    MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
      AVX2 at up to half the speed.
 
+   MIRAS_WINDOWS_AVX   GCC for 64-bit Windows (MinGW) has frames that are aligned to 16 bytes and puts
+     vectors of 32 there as if they were to 32 (its bug 54412), so that programs crash. It gets the
+     portable kernels therefore. With -Wa,-muse-unaligned-vector-move, which assemblers from
+     binutils 2.38 on know, this macro brings the vectors back. Clang has no need of it.
+
    MIRAS_NO_SELF_INCLUDE   The header compiles its kernel rooms once per instruction set by
      including itself. Where tools object to that (or glue files together), this compiles them
      once, portably, in line.
@@ -444,6 +449,10 @@
    and changes bits: clang's -ffp-contract=fast fuses products and sums of plain code in spite of
    the pragma that forbids it (GCC's, which is its default, obeys). Give that file
    -ffp-contract=off.
+
+   STACK. Any call needs at most 16 KB on x86-64 as gcc -O2 compiles it, one that opens a model or
+   asks for its size the most; a memory on its own about 6 KB, files apart. A caller's thread has to
+   have that, and what its allocator and its C library take.
 
    MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
    alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
@@ -1826,7 +1835,9 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
  * take the portable set. */
 #if !defined(MIRAS_NO_SIMD) && !defined(MIRAS_NO_SELF_INCLUDE) && defined(__GNUC__) && \
     !defined(__TINYC__)
-  #if defined(__x86_64__)
+  #if defined(_WIN64) && !defined(__clang__) && !defined(MIRAS_WINDOWS_AVX)
+    /* GCC stores vectors of 32 bytes into frames that the system aligns to 16 (its bug 54412) */
+  #elif defined(__x86_64__)
     #define MIRAS__X86 1
   #elif defined(__aarch64__) && defined(__LITTLE_ENDIAN__) || \
       defined(__aarch64__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -1995,7 +2006,9 @@ static MIRAS__COLD size_t miras__put_real(char *out, size_t size, size_t at, dou
 
 /* Append to the sentence in why[size]: %s, %d, %zu, %g and %% of printf, without stdio and without
  * the locale. Always terminated; why may be NULL. */
-#if defined(__GNUC__)
+#if defined(__MINGW32__) && !defined(__clang__)   /* whose printf is that of another C library */
+__attribute__((format(gnu_printf, 3, 4), unused))
+#elif defined(__GNUC__)
 __attribute__((format(printf, 3, 4), unused))
 #endif
 static MIRAS__COLD void miras__say(char *why, size_t size, const char *format, ...) {
@@ -14695,7 +14708,6 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
 
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
-  size_t each;                     /* of these rows, an expert's                                  */
   size_t at;                       /* its first float, counted from the layer's; of a matrix that
                                       is not float its first byte                                 */
   size_t place;                    /* PROJECTS: the first column that it makes; MULTIPLIES: in
@@ -15038,6 +15050,12 @@ static miras__norm miras__layer_norm(const miras__layer *layer, int i, const flo
   return miras__norm_of(x, ldx, miras__weight(layer, i), rows, n, layer->s->epsilon);
 }
 
+/* Of the rows of parameter i an expert's, or all. */
+static size_t miras__each_rows(const miras__shape *s, int i) {
+  const size_t rows = s->param[i].rows;
+  return s->experts && i >= MIRAS__W_MLP_GATE ? rows / s->experts : rows;
+}
+
 /* ---- weights once more, as products of many rows want them ----
  *
  * A step multiplies many tiles by the same weights. The host packs those of a layer in panels
@@ -15056,7 +15074,7 @@ static miras__norm miras__layer_norm(const miras__layer *layer, int i, const flo
 /* The columns of a panel of weight i; 0: rows. */
 static size_t miras__panel_of(const miras__kernels *k, const miras__shape *s, int i) {
 #if MIRAS__PANELS
-  return s->param[i].each == s->param[i].rows ? k->panel : 0;
+  return miras__each_rows(s, i) == s->param[i].rows ? k->panel : 0;
 #else
   (void)k, (void)s, (void)i;
   return 0;
@@ -15077,7 +15095,7 @@ static miras__matrix miras__turned_weight(const miras__shape *s, const miras__la
   const int projects = miras__params[i].origin == MIRAS__PROJECTS;
   const size_t row = projects ? p->place : 0;
   if (panel) return miras__panels(start + row * panel, projects ? s->proj : p->cols);
-  return miras__mat(start + row * s->ld_x + e * p->each, miras__pad(p->rows));
+  return miras__mat(start + row * s->ld_x + e * miras__each_rows(s, i), miras__pad(p->rows));
 }
 
 /* Norm 1 or 2, i, of n rows. */
@@ -15098,7 +15116,7 @@ static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, fl
                             const float *x, size_t ldx, size_t n) {
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[i];
-  const size_t row = e * p->each;
+  const size_t each = miras__each_rows(s, i), row = e * each;
   miras__matrix w = miras__mat(miras__weight(a->layer, i) + row * p->cols, p->cols);
 #ifndef MIRAS__DEVICE
   if (s->form) {
@@ -15106,14 +15124,14 @@ static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, fl
     few.p = a->layer->packed + p->at + row * miras__row_bytes(s->form, p->cols);
     few.form = s->form, few.turned = 0, few.cols = p->cols;
     few.wide = a->scratch + s->wide;
-    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &few, n, p->cols, p->each,
+    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &few, n, p->cols, each,
                         a->scratch);
     return;
   }
 #endif
   if (a->panels && miras__params[i].origin == MIRAS__MULTIPLIES && miras__panel_of(a->k, s, i))
     w = miras__panels(miras__turned_start(s, &a->work, i), p->rows);
-  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx), w, n, p->cols, p->each, a->scratch);
+  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx), w, n, p->cols, each, a->scratch);
 }
 
 static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
@@ -15127,8 +15145,8 @@ static void miras__times_of_bwd(const miras__visit *a, int i, size_t e, int mode
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[i];
   miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
-                miras__turned_weight(s, &a->work, miras__panel_of(a->k, s, i), i, e), n, p->each,
-                p->cols, a->scratch);
+                miras__turned_weight(s, &a->work, miras__panel_of(a->k, s, i), i, e), n,
+                miras__each_rows(s, i), p->cols, a->scratch);
 }
 
 /* The same of the tile. */
@@ -15782,7 +15800,7 @@ static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, 
   const miras__shape *s = v->layer->s;
   const miras__param *p = &s->param[i];
   miras__job *j = &list->job[list->count];
-  miras__job_product(list, g + p->at, p->each, p->cols, a, lda, b, ldb);
+  miras__job_product(list, g + p->at, miras__each_rows(s, i), p->cols, a, lda, b, ldb);
   if (!s->experts) return;
   list->place = v->kept.place, list->ld_place = v->work.rows, list->paths = s->paths;
   j->pairs = pairs;
@@ -15912,7 +15930,7 @@ static void miras__layer_views(const miras__shape *s, miras__views *v, double de
     if (!p->rows) continue;
     miras__view_add(v, miras__params[i].name, p->rows, p->cols,
                     miras__params[i].origin <= MIRAS__MULTIPLIES, stream, stream ? 0 : most,
-                    stream ? most / sqrt(fan * (double)p->each) : 0);
+                    stream ? most / sqrt(fan * (double)miras__each_rows(s, i)) : 0);
     if (v->view && i == MIRAS__W_MEMORY)
       v->view[v->count - 1].rate = (float)miras__init_rate(&s->plan);
   }
@@ -15932,8 +15950,6 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
     if (cols) memcpy(&p->cols, (const char *)s + cols, sizeof p->cols);
     p->rows = 0;
     if (p->cols || !cols) memcpy(&p->rows, (const char *)s + rows, sizeof p->rows);
-    p->each = p->rows;
-    if (s->experts && i >= MIRAS__W_MLP_GATE) p->each /= s->experts;
   }
   for (i = s->proj = 0; i < sizeof miras__projections; i++) {
     miras__param *p = &s->param[miras__projections[i]];
@@ -21827,7 +21843,7 @@ static MIRAS__COLD miras_result miras__load_path(int what, void *object, const c
   if ((fgetc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
   if (limit && end > most_header && (uint64_t)(end - most_header - 1) / 3 >= limit) {
     result = MIRAS_ERR_SIZE;
-  } else if (end >= 0 && (unsigned long)end < (size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
+  } else if (end >= 0 && (uint64_t)end < (uint64_t)(size_t)-1 && fseek(file, 0, SEEK_SET) == 0) {
     size = (size_t)end;
     bytes = (unsigned char *)from.alloc(size + 1, from.user);
     if (!bytes) result = MIRAS_ERR_ALLOC;
@@ -23559,9 +23575,10 @@ static MIRAS__COLD int miras__view_fill(miras__published *c, const miras_model *
   return 1;
 }
 
-/* Every view from the tensors; without `write` only: does all fit, and is every tensor used up? */
-static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_model *m, int write) {
-  miras__filling piece[MIRAS__MAX_PIECES];
+/* Every view from the tensors; without `write` only: does all fit, and is every tensor used up?
+ * piece [MIRAS__MAX_PIECES] is to work in. */
+static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_model *m,
+                                             miras__filling *piece, int write) {
   int layer, expert, from = 0, to = m->view_count, count, v;
   size_t i;
   for (i = 0; i < c->tensor_count; i++) c->tensors[i].taken = 0;
@@ -23650,6 +23667,7 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
                                              size_t why_size) {
   miras__published c;
   miras__described *to;
+  miras__filling *piece;
   size_t floats = MIRAS__TILE_ROW;
   char said[256];
   int i;
@@ -23663,13 +23681,14 @@ MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, c
     } else if (said[0] = 0, miras__differs(&to->draft.model.desc, &m->desc, MIRAS__SHAPE, said,
                                            sizeof said)) {
       miras__reject_as(&c, MIRAS_ERR_MISMATCH, "config.json", said);
-    } else if (miras__published_fill(&c, m, 0)) {
+    } else if (piece = (miras__filling *)miras__lend(&c, MIRAS__MAX_PIECES, sizeof *piece),
+               piece && miras__published_fill(&c, m, piece, 0)) {
       for (i = 0; i < m->view_count; i++) {
         const size_t rows = miras__view_rows(&m->views[i]) * MIRAS__TILE_COLS;
         if (floats < rows) floats = rows;
       }
       c.tile = (float *)miras__lend(&c, floats, sizeof(float));
-      if (c.tile) miras__published_fill(&c, m, 1);
+      if (c.tile) miras__published_fill(&c, m, piece, 1);
     }
   }
   miras__published_end(&c);
