@@ -406,6 +406,11 @@
    MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
      AVX2 at up to half the speed.
 
+   MIRAS_WINDOWS_AVX   GCC for 64-bit Windows (MinGW) has frames that are aligned to 16 bytes and
+     puts vectors of 32 there as if they were to 32 (its bug 54412), so that programs crash. It gets
+     the portable kernels therefore. With -Wa,-muse-unaligned-vector-move, which assemblers from
+     binutils 2.38 on know, this macro brings the vectors back. Clang has no need of it.
+
    MIRAS_NO_SELF_INCLUDE   The header compiles its kernel rooms once per instruction set by
      including itself. Where tools object to that (or glue files together), this compiles them
      once, portably, in line.
@@ -450,6 +455,10 @@
    and changes bits: clang's -ffp-contract=fast fuses products and sums of plain code in spite of
    the pragma that forbids it (GCC's, which is its default, obeys). Give that file
    -ffp-contract=off.
+
+   STACK. Any call needs at most 16 KB on x86-64 as gcc -O2 compiles it, one that opens a model or
+   asks for its size the most; a memory on its own about 6 KB, files apart. A caller's thread has to
+   have that, and what its allocator and its C library take.
 
    MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
    alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
@@ -1904,7 +1913,9 @@ it without -ffast-math, -ffinite-math-only and the other parts of it"
  * take the portable set. */
 #if !defined(MIRAS_NO_SIMD) && !defined(MIRAS_NO_SELF_INCLUDE) && defined(__GNUC__) && \
     !defined(__TINYC__)
-  #if defined(__x86_64__)
+  #if defined(_WIN64) && !defined(__clang__) && !defined(MIRAS_WINDOWS_AVX)
+    /* GCC stores vectors of 32 bytes into frames that the system aligns to 16 (its bug 54412) */
+  #elif defined(__x86_64__)
     #define MIRAS__X86 1
   #elif defined(__aarch64__) && defined(__LITTLE_ENDIAN__) || \
       defined(__aarch64__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -2069,7 +2080,9 @@ static MIRAS__COLD size_t miras__put_real(char *out, size_t size, size_t at, dou
 
 /* Append to the sentence in why[size]: %s, %d, %zu, %g and %% of printf, without stdio and without
  * the locale. Always terminated; why may be NULL. */
-#if defined(__GNUC__)
+#if defined(__MINGW32__) && !defined(__clang__)   /* whose printf is that of another C library */
+__attribute__((format(gnu_printf, 3, 4), unused))
+#elif defined(__GNUC__)
 __attribute__((format(printf, 3, 4), unused))
 #endif
 static MIRAS__COLD void miras__say(char *why, size_t size, const char *format, ...) {
@@ -2278,11 +2291,35 @@ static float *miras__floats(miras__arena *a, size_t rows, size_t ld) {
  * "slopes not ratio" if it is none of them, a name alone if the number is not 0; of several, with
  * commas between, all must hold. They may name facts, numbers that follow from several fields. */
 
+/* A model's descriptor without its layers: what calls have on their stacks. */
+typedef struct miras__own {
+  char pattern[MIRAS_PATTERN];
+  int vocab, width, heads, layers, untied;
+  float norm_epsilon;
+  miras_norm norm;
+  int embed_norm;
+  float dropout;
+  uint64_t seed, limit;
+  miras_weights weights;
+} miras__own;
+
+/* Its members lie as they do in miras_model_desc, from the pattern on. */
+#define MIRAS__OWN_AT offsetof(miras_model_desc, pattern)
+#define MIRAS__OWN_END (offsetof(miras__own, weights) + sizeof(miras_weights))
+#define MIRAS__OWN_FITS(f) \
+  (offsetof(miras_model_desc, f) == MIRAS__OWN_AT + offsetof(miras__own, f) && \
+   sizeof(((miras_model_desc *)0)->f) == sizeof(((miras__own *)0)->f))
+typedef char miras__own_fits[
+  MIRAS__OWN_FITS(vocab) && MIRAS__OWN_FITS(width) && MIRAS__OWN_FITS(heads) &&
+  MIRAS__OWN_FITS(layers) && MIRAS__OWN_FITS(untied) && MIRAS__OWN_FITS(norm_epsilon) &&
+  MIRAS__OWN_FITS(norm) && MIRAS__OWN_FITS(embed_norm) && MIRAS__OWN_FITS(dropout) &&
+  MIRAS__OWN_FITS(seed) && MIRAS__OWN_FITS(limit) && MIRAS__OWN_FITS(weights) ? 1 : -1];
+
 /* A descriptor between zeros and defaults, and the facts. Of a memory on its own all of d but
  * d.memory is 0. */
 typedef struct miras__case {
   miras_layer_desc l;      /* first: places in it are places in a layer's descriptor             */
-  miras_model_desc d;      /* what the model says of all its layers                              */
+  miras__own d;            /* what the model says of all its layers                              */
   int inside;              /* the memory is a model's                                            */
   int exact, frozen;       /* the memory's engine: exact; or that of frozen gradients            */
   int decays, fades;       /* it has a keep gate, and `forget` describes it                      */
@@ -2997,7 +3034,7 @@ static MIRAS__COLD miras_result miras__desc_resolve(miras_desc *d, char *why, si
  * memory's field lies in miras_desc. */
 static size_t miras__offset(const miras__field *f, int kind) {
   if (kind < 0) return f->at - offsetof(miras__case, l.memory);
-  if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d);
+  if (!miras__of_layer(f)) return f->at - offsetof(miras__case, d) + MIRAS__OWN_AT;
   return offsetof(miras_model_desc, layer) + (size_t)kind * sizeof(miras_layer_desc) + f->at;
 }
 
@@ -15286,7 +15323,6 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
 
 typedef struct miras__param {
   size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
-  size_t each;                     /* of these rows, an expert's                                  */
   size_t at;                       /* its first float, counted from the layer's; of a matrix that
                                       is not float its first byte                                 */
   size_t place;                    /* PROJECTS: the first column that it makes; MULTIPLIES: in
@@ -15627,6 +15663,12 @@ static miras__norm miras__layer_norm(const miras__layer *layer, int i, const flo
   return miras__norm_of(x, ldx, miras__weight(layer, i), rows, n, layer->s->epsilon);
 }
 
+/* Of the rows of parameter i an expert's, or all. */
+static size_t miras__each_rows(const miras__shape *s, int i) {
+  const size_t rows = s->param[i].rows;
+  return s->experts && i >= MIRAS__W_MLP_GATE ? rows / s->experts : rows;
+}
+
 /* ---- weights once more, as products of many rows want them ----
  *
  * A step multiplies many tiles by the same weights. The host packs those of a layer in panels
@@ -15645,7 +15687,7 @@ static miras__norm miras__layer_norm(const miras__layer *layer, int i, const flo
 /* The columns of a panel of weight i; 0: rows. */
 static size_t miras__panel_of(const miras__kernels *k, const miras__shape *s, int i) {
 #if MIRAS__PANELS
-  return s->param[i].each == s->param[i].rows ? k->panel : 0;
+  return miras__each_rows(s, i) == s->param[i].rows ? k->panel : 0;
 #else
   (void)k, (void)s, (void)i;
   return 0;
@@ -15666,7 +15708,7 @@ static miras__matrix miras__turned_weight(const miras__shape *s, const miras__la
   const int projects = miras__params[i].origin == MIRAS__PROJECTS;
   const size_t row = projects ? p->place : 0;
   if (panel) return miras__panels(start + row * panel, projects ? s->proj : p->cols);
-  return miras__mat(start + row * s->ld_x + e * p->each, miras__pad(p->rows));
+  return miras__mat(start + row * s->ld_x + e * miras__each_rows(s, i), miras__pad(p->rows));
 }
 
 /* Norm 1 or 2, i, of n rows. */
@@ -15690,23 +15732,23 @@ static void miras__times_of(const miras__visit *a, int i, size_t e, int mode, fl
                             const float *x, size_t ldx, size_t n) {
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[i];
-  const size_t row = e * p->each;
+  const size_t each = miras__each_rows(s, i), row = e * each;
   miras__matrix w = miras__mat(miras__weight(a->layer, i) + row * p->cols, p->cols);
-  MIRAS__CHECKED(miras__gemm_room(n, p->cols, p->each) <= s->pack);
+  MIRAS__CHECKED(miras__gemm_room(n, p->cols, each) <= s->pack);
 #ifndef MIRAS__DEVICE
   if (s->form) {
     miras__packed few;
     few.p = a->layer->packed + p->at + row * miras__row_bytes(s->form, p->cols);
     few.form = s->form, few.turned = 0, few.cols = p->cols;
     few.wide = a->scratch + s->wide;
-    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &few, n, p->cols, p->each,
+    miras__packed_times(a->k, mode, c, ldc, miras__mat(x, ldx), &few, n, p->cols, each,
                         a->scratch);
     return;
   }
 #endif
   if (a->panels && miras__params[i].origin == MIRAS__MULTIPLIES && miras__panel_of(a->k, s, i))
     w = miras__panels(miras__turned_start(s, &a->work, i), p->rows);
-  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx), w, n, p->cols, p->each, a->scratch);
+  miras__matmul(a->k, mode, c, ldc, miras__mat(x, ldx), w, n, p->cols, each, a->scratch);
 }
 
 static void miras__times(const miras__visit *a, int i, int mode, float *c, size_t ldc,
@@ -15719,10 +15761,10 @@ static void miras__times_of_bwd(const miras__visit *a, int i, size_t e, int mode
                                 size_t ldx, const float *d, size_t ldd, size_t n) {
   const miras__shape *s = a->layer->s;
   const miras__param *p = &s->param[i];
-  MIRAS__CHECKED(miras__gemm_room(n, p->each, p->cols) <= s->pack);
+  MIRAS__CHECKED(miras__gemm_room(n, miras__each_rows(s, i), p->cols) <= s->pack);
   miras__matmul(a->k, mode, dx, ldx, miras__mat(d, ldd),
-                miras__turned_weight(s, &a->work, miras__panel_of(a->k, s, i), i, e), n, p->each,
-                p->cols, a->scratch);
+                miras__turned_weight(s, &a->work, miras__panel_of(a->k, s, i), i, e), n,
+                miras__each_rows(s, i), p->cols, a->scratch);
 }
 
 /* The same of the tile. */
@@ -16380,7 +16422,7 @@ static void miras__job_experts(miras__jobs *list, const miras__visit *v, int i, 
   const miras__shape *s = v->layer->s;
   const miras__param *p = &s->param[i];
   miras__job *j = &list->job[list->count];
-  miras__job_product(list, g + p->at, p->each, p->cols, a, lda, b, ldb);
+  miras__job_product(list, g + p->at, miras__each_rows(s, i), p->cols, a, lda, b, ldb);
   if (!s->experts) return;
   list->place = v->kept.place, list->ld_place = v->work.rows, list->paths = s->paths;
   j->pairs = pairs;
@@ -16510,7 +16552,7 @@ static void miras__layer_views(const miras__shape *s, miras__views *v, double de
     if (!p->rows) continue;
     miras__view_add(v, miras__params[i].name, p->rows, p->cols,
                     miras__params[i].origin <= MIRAS__MULTIPLIES, stream, stream ? 0 : most,
-                    stream ? most / sqrt(fan * (double)p->each) : 0);
+                    stream ? most / sqrt(fan * (double)miras__each_rows(s, i)) : 0);
     if (v->view && i == MIRAS__W_MEMORY)
       v->view[v->count - 1].rate = (float)miras__init_rate(&s->plan);
   }
@@ -16530,8 +16572,6 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
     if (cols) memcpy(&p->cols, (const char *)s + cols, sizeof p->cols);
     p->rows = 0;
     if (p->cols || !cols) memcpy(&p->rows, (const char *)s + rows, sizeof p->rows);
-    p->each = p->rows;
-    if (s->experts && i >= MIRAS__W_MLP_GATE) p->each /= s->experts;
   }
   for (i = s->proj = 0; i < sizeof miras__projections; i++) {
     miras__param *p = &s->param[miras__projections[i]];
@@ -16569,7 +16609,7 @@ static int miras__shape_end(miras__shape *s) {
   miras__params_find(s);
   for (side = s->proj, i = 0; i < MIRAS__PARAMS; i++) {
     const miras__param *p = &s->param[i];
-    if (side < p->each) side = p->each;
+    if (side < miras__each_rows(s, i)) side = miras__each_rows(s, i);
     if (side < p->cols) side = p->cols;
   }
   s->pack = miras__gemm_room(MIRAS__TILE, side, side);
@@ -18693,7 +18733,10 @@ struct miras_model {
   miras_model_desc desc;
   unsigned char kind[MIRAS__LAYERS];            /* of its layers: the first of their shapes       */
   int kinds;                                    /* shapes in use                                  */
-  miras__shape *shape;                          /* [kinds]                                        */
+  miras__shape *shape;                          /* [kinds]; NULL: they are counted, one by one    */
+  miras__views all;                             /* of layers: what is counted of their parameters */
+  size_t arrays, works;            /* floats of what layout hands out behind them; bytes that a
+                                      session's layers work in                                    */
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
   size_t scratch, scratch_train;   /* of a worker, for any of its layers and the head             */
@@ -18704,6 +18747,7 @@ struct miras_model {
   size_t bias, embed_norm;         /* final bias; gain and bias behind the embedding: ld_x apart  */
   size_t ld_values;                /* of rows of values that other layers mix in; 0: none do      */
   int gives;                       /* the layer that has them                                     */
+  int gives_kind;                  /* and its kind; -1: there is none                             */
   miras_view *views;
   int view_count;
   size_t param_count;              /* every view starts on a cache line; what lies between is 0   */
@@ -18763,12 +18807,10 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, const in
 }
 
 #ifndef MIRAS__DEVICE
-#define MIRAS__SHAPES (2 * MIRAS_LAYER_KINDS)
-
-/* A model that is being resolved: room for the shapes of every kind. */
+/* A model that is being resolved: room for the shape of a kind and that of attention beside it. */
 typedef struct miras__draft {
   miras_model model;
-  miras__shape shape[MIRAS__SHAPES];
+  miras__shape room[2];
 } miras__draft;
 
 /* ---- patterns ---- */
@@ -18847,10 +18889,22 @@ static void miras__head_scratch(miras_model *m) {
   if (m->scratch_train < rows) m->scratch_train = rows;
 }
 
-static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, miras__shape *s,
-                                         char *why, size_t n) {
-  miras_result result;
+/* Its fields; apart from what follows, whose stack need not hold the case as well. */
+static MIRAS__CALLED int miras__layer_fields(const miras_model *m, miras_layer_desc *d, char *why,
+                                             size_t n) {
   miras__case c;
+  memset(&c, 0, sizeof c);
+  c.l = *d;
+  memcpy(&c.d, (const char *)&m->desc + MIRAS__OWN_AT, MIRAS__OWN_END);
+  c.inside = 1;
+  if (!miras__resolve(&c, why, n)) return 0;
+  *d = c.l;
+  return 1;
+}
+
+static miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc *d,
+                                         miras__shape *s, char *why, size_t n) {
+  miras_result result;
   if (d->memory.parallel)
     return miras__say(why, n,
                       "memory.parallel is set; a model's workers are those of its trainer: set it "
@@ -18863,12 +18917,7 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
     d->memory.layer = 0;
     d->memory.layers = m->desc.layers;
   }
-  memset(&c, 0, sizeof c);
-  c.l = *d;
-  c.d = m->desc;
-  c.inside = 1;
-  if (!miras__resolve(&c, why, n)) return MIRAS_ERR_DESC;
-  *d = c.l;
+  if (!miras__layer_fields(m, d, why, n)) return MIRAS_ERR_DESC;
   s->type = d->type;
   if (!miras__layer_acts(s))
     return miras__say(why, n,
@@ -18903,14 +18952,14 @@ static miras_result miras__layer_resolve(miras_model *m, miras_layer_desc *d, mi
 }
 
 /* The fields of the model itself. */
-static miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n) {
+static MIRAS__CALLED miras_result miras__own_resolve(miras_model_desc *d, char *why, size_t n) {
   const size_t at = offsetof(miras__case, d);
   miras__case c;
   memset(&c, 0, sizeof c);
-  c.d = *d;
+  memcpy(&c.d, (const char *)d + MIRAS__OWN_AT, MIRAS__OWN_END);
   c.inside = 1;
-  if (!miras__resolve_fields(&c, at, at + sizeof *d, why, n)) return MIRAS_ERR_DESC;
-  *d = c.d;
+  if (!miras__resolve_fields(&c, at, at + sizeof c.d, why, n)) return MIRAS_ERR_DESC;
+  memcpy((char *)d + MIRAS__OWN_AT, &c.d, MIRAS__OWN_END);
   return MIRAS_OK;
 }
 
@@ -18921,158 +18970,26 @@ static int miras__gives(const miras_model *m) {
   return l;
 }
 
-/* Do they fit those that mix them in? */
-static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, char *why, size_t n) {
+/* What layers of a kind say of values that others mix in. */
+typedef struct miras__seen {
+  size_t rank, value, ld_y;
+} miras__seen;
+
+/* Do the values of the first layer of type rwkv fit those that mix them in? */
+static MIRAS__COLD miras_result miras__values_resolve(miras_model *m, const miras__seen *seen,
+                                                      char *why, size_t n) {
   int l;
   for (l = m->gives + 1; l < m->desc.layers; l++) {
-    const miras__shape *s = &m->shape[m->kind[l]];
-    if (!s->rank[2]) continue;
+    const miras__seen *s = &seen[m->kind[l]];
+    if (!s->rank) continue;
     m->ld_values = s->ld_y;
-    if (s->value == m->shape[m->kind[m->gives]].value) continue;
+    if (s->value == seen[m->gives_kind].value) continue;
     miras__say(why, n,
                "value_rank is %d; heads times value_dim must be those of the first layer of type "
-               "rwkv, whose values are mixed in", (int)s->rank[2]);
+               "rwkv, whose values are mixed in", (int)s->rank);
     return MIRAS_ERR_DESC;
   }
   return MIRAS_OK;
-}
-
-/* Replace zeros by defaults, refuse what is not meant, find all sizes. */
-static MIRAS__COLD miras_result miras__model_resolve(miras__draft *draft,
-                                                     const miras_model_desc *from, char *why,
-                                                     size_t n) {
-  miras_model *m = &draft->model;
-  miras_model_desc *d = &m->desc;
-  const miras__shape *s;
-  unsigned char shape[MIRAS_LAYER_KINDS], gives = 0;
-  miras_result result;
-  int i, l;
-  if (why && n) why[0] = 0;
-  if (!from)
-    return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
-  memset(draft, 0, sizeof *draft);
-  *d = *from;
-  m->shape = draft->shape;
-  result = miras__pattern_resolve(m, why, n);
-  if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
-  if (result != MIRAS_OK) return result;
-  m->width = (size_t)d->width;
-  m->vocab = (size_t)d->vocab;
-  m->ld_x = miras__pad(m->width);
-  m->ld_v = miras__pad(m->vocab);
-  m->run = 16;
-  m->gives = miras__gives(m);
-  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
-    char said[256];
-    said[0] = 0;
-    if (!miras__used(d, i)) continue;
-    result = miras__layer_resolve(m, &d->layer[i], &m->shape[m->kinds], said, sizeof said);
-    if (result != MIRAS_OK) {
-      if (i) miras__say(why, n, "layer[%d]: ", i);
-      return miras__say(why, n, "%s", said), result;
-    }
-    shape[i] = (unsigned char)m->kinds;
-    s = &m->shape[m->kinds++];
-    m->kinds += s->beside > 0;
-    if (m->gives < d->layers && i == m->kind[m->gives]) {
-      miras_layer_desc first = d->layer[i];      /* has been resolved, and is without mixing */
-      first.value_rank = 0;
-      gives = (unsigned char)m->kinds;
-      (void)miras__layer_resolve(m, &first, &m->shape[m->kinds++], said, sizeof said);
-    }
-    if (m->scratch < s->scratch) m->scratch = s->scratch;
-    if (m->scratch_train < s->scratch_train) m->scratch_train = s->scratch_train;
-  }
-  miras__head_scratch(m);
-  m->wide = m->scratch;
-  for (i = 0; i < m->kinds; i++) m->shape[i].wide = m->wide;
-  if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
-  for (l = 0; l < d->layers; l++) {
-    m->kind[l] = l == m->gives ? gives : shape[m->kind[l]];
-    miras__grow(&m->run, m->shape[m->kind[l]].run, 1);
-  }
-  result = miras__values_resolve(m, why, n);
-  if (result != MIRAS_OK) return result;
-  if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
-  miras__say(why, n, "the state of a running text is larger than this machine can address");
-  return MIRAS_ERR_DESC;
-}
-
-/* All parameters in order. Without m->views it counts; both passes fill the offsets. */
-static void miras__model_views(miras_model *m) {
-  const uint64_t seed = miras__hash(m->desc.seed);
-  size_t branches = 0;
-  miras__views v;
-  int l;
-  for (l = 0; l < m->desc.layers; l++) branches += miras__branches(&m->shape[m->kind[l]]);
-  memset(&v, 0, sizeof v);
-  v.view = m->views;
-  v.form = (int)m->desc.weights;
-  v.layer = -1;
-  v.seed = seed;
-  miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
-  m->embed_norm = v.floats;
-  if (m->desc.embed_norm) {
-    miras__view_add(&v, "embed_norm.gain", m->width, 0, 0, 0, 1, 0);
-    if (m->desc.norm) miras__view_add(&v, "embed_norm.bias", m->width, 0, 0, 0, 0, 0);
-  }
-  for (l = 0; l < m->desc.layers; l++) {
-    v.layer = l;
-    v.seed = miras__hash(seed + (uint64_t)l + 1);
-    if (m->views) m->layers[l].first = v.floats, m->layers[l].packed = m->packed + v.packed;
-    miras__layer_views(&m->shape[m->kind[l]], &v, 1 / sqrt((double)branches));
-  }
-  v.layer = -1;
-  v.seed = seed;
-  m->norm = v.floats;
-  miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
-  m->bias = v.floats;
-  if (m->desc.norm) miras__view_add(&v, "norm.bias", m->width, 0, 0, 0, 0, 0);
-  m->head = !m->desc.untied ? 0 : v.form ? v.packed : v.floats;
-  if (m->desc.untied)
-    miras__view_add(&v, "head.weight", m->vocab, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
-  m->view_count = v.count;
-  m->param_count = v.floats;
-  m->learned = v.learned;
-  m->packed_bytes = v.packed;
-}
-
-static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
-  miras_model *m = (miras_model *)object;
-  const size_t layers = (size_t)m->desc.layers, kinds = (size_t)m->kinds;
-  miras__shape *shape = (miras__shape *)miras__take(a, kinds, sizeof *shape);
-  size_t run = 16, site = 1, l;
-  int i;
-  if (shape) {
-    memcpy(shape, m->shape, kinds * sizeof *shape);
-    m->shape = shape;
-  }
-  m->views = NULL;
-  miras__model_views(m);
-  m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
-  m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
-  m->params = miras__floats(a, m->param_count, 1);
-  m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
-  if (m->views) miras__model_views(m);
-  for (i = 0; i < m->kinds; i++) {
-    m->shape[i].gate_scale = miras__floats(a, m->shape[i].outs, 1);
-    m->shape[i].turns = miras__floats(a, m->shape[i].turning, 1);
-    m->shape[i].idle = miras__floats(a, 2, m->shape[i].idling);
-  }
-  for (l = 0; l < layers; l++) {
-    const miras__shape *s = &m->shape[m->kind[l]];
-    float *keep = miras__floats(a, s->heads, 1);
-    if (!m->layers) continue;
-    m->layers[l].s = s;
-    m->layers[l].index = (int)l;
-    m->layers[l].w = m->params + m->layers[l].first;
-    m->layers[l].run = run;
-    m->layers[l].site = site;
-    m->layers[l].gives = m->ld_values && (int)l == m->gives;
-    m->layers[l].keep = keep;
-    run += s->run;
-    site += miras__branches(s);
-  }
 }
 
 /* What a layer keeps of a call; all but x, which is the caller's. */
@@ -19094,6 +19011,228 @@ static void miras__keeps(const miras__shape *s, const miras__extent *e, miras__a
   kept->tape = miras__floats(a, e->batch * s->tasks, kept->per_tape);
 }
 
+/* Bytes that a session's layers of this shape work in; all kinds have the same room. */
+static MIRAS__CALLED void miras__shape_works(miras_model *m, const miras__shape *s) {
+  miras__arena a = miras__arena_on(NULL);
+  miras__layer_work w;
+  miras__kept k;
+  miras__extent e;
+  memset(&w, 0, sizeof w);
+  memset(&k, 0, sizeof k);
+  memset(&e, 0, sizeof e);
+  e.batch = MIRAS__TILE;
+  e.length = 1;
+  miras__works(s, &e, &a, &w);
+  miras__keeps(s, &e, &a, &k);
+  if (!a.ok) m->works = (size_t)-1;
+  if (m->works < a.used) m->works = a.used;
+}
+
+/* Count a shape, and that beside it, of so many layers. */
+static MIRAS__CALLED void miras__shape_counts(miras_model *m, const miras__shape *s,
+                                              size_t layers) {
+  miras__views v;
+  int i;
+  memset(&v, 0, sizeof v);
+  v.form = (int)m->desc.weights;
+  miras__layer_views(s, &v, 1);
+  m->all.count += (int)layers * v.count;
+  miras__grow(&m->all.floats, layers, v.floats);
+  miras__grow(&m->all.learned, layers, v.learned);
+  miras__grow(&m->all.packed, layers, v.packed);
+  miras__grow(&m->run, layers, s->run);
+  miras__grow(&m->arrays, layers, MIRAS__GAP + miras__padded(s->heads));
+  for (i = 0; i <= (s->beside > 0); i++) {
+    miras__grow(&m->arrays, 1, MIRAS__GAP + miras__padded(s[i].outs));
+    miras__grow(&m->arrays, 1, MIRAS__GAP + miras__padded(s[i].turning));
+    miras__grow(&m->arrays, 1, MIRAS__GAP);
+    miras__grow(&m->arrays, 2, miras__padded(s[i].idling));
+    miras__shape_works(m, &s[i]);
+  }
+}
+
+/* The shape of kind i, and that beside it; mixes 0: of the layer whose values others mix in. */
+static MIRAS__COLD miras_result miras__kind_resolve(miras_model *m, int i, int mixes,
+                                                    miras__shape *s, char *why, size_t n) {
+  miras_layer_desc *d = &m->desc.layer[i];
+  const int rank = d->value_rank;
+  miras_result result;
+  if (mixes) return miras__layer_resolve(m, d, s, why, n);
+  d->value_rank = 0;
+  result = miras__layer_resolve(m, d, s, why, n);
+  d->value_rank = rank;
+  return result;
+}
+
+/* The shapes of all kinds, one behind the other in m->shape. The descriptor has been resolved. */
+static MIRAS__COLD void miras__shapes_make(miras_model *m) {
+  int i, again, kinds = 0;
+  memset(m->shape, 0, (size_t)m->kinds * sizeof *m->shape);
+  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+    for (again = 0; miras__used(&m->desc, i) && again <= (i == m->gives_kind); again++) {
+      (void)miras__kind_resolve(m, i, !again, &m->shape[kinds], NULL, 0);
+      kinds += 1 + (m->shape[kinds].beside > 0);
+    }
+  }
+  for (i = 0; i < kinds; i++) m->shape[i].wide = m->wide;
+}
+
+/* Resolve the kinds one after the other in room [2], and count what they take. first: the shape of
+ * each; returns that of the layer whose values others mix in, or 0. */
+static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__shape *room,
+                                                     miras__seen *seen, unsigned char *first,
+                                                     unsigned char *gives, char *why, size_t n) {
+  const int layers = m->desc.layers;
+  miras_result result;
+  int i, l, again;
+  for (i = 0; i < MIRAS_LAYER_KINDS; i++) {
+    size_t count = 0, at = 0;
+    if (!miras__used(&m->desc, i)) continue;
+    for (l = 0; l < layers; l++) count += m->kind[l] == i && l != m->gives;
+    if (i) miras__say(why, n, "layer[%d]: ", i);
+    if (why && n) at = strlen(why);
+    for (again = 0; again <= (i == m->gives_kind); again++) {
+      memset(room, 0, 2 * sizeof *room);
+      result = miras__kind_resolve(m, i, !again, room, why ? why + at : NULL, n - at);
+      if (result != MIRAS_OK && !again) return result;
+      miras__shape_counts(m, room, again ? 1 : count);
+      *(again ? gives : &first[i]) = (unsigned char)m->kinds;
+      m->kinds += 1 + (room->beside > 0);
+      if (again) break;
+      seen[i].rank = room->rank[2], seen[i].value = room->value, seen[i].ld_y = room->ld_y;
+      if (m->scratch < room->scratch) m->scratch = room->scratch;
+      if (m->scratch_train < room->scratch_train) m->scratch_train = room->scratch_train;
+    }
+    if (why && n) why[0] = 0;
+  }
+  return MIRAS_OK;
+}
+
+/* Replace zeros by defaults, refuse what is not meant, find all sizes: m is a draft, without
+ * shapes, for which room [2] is lent, one kind at a time. */
+static MIRAS__COLD miras_result miras__model_resolve(miras_model *m, miras__shape *room,
+                                                     const miras_model_desc *from, char *why,
+                                                     size_t n) {
+  miras_model_desc *d = &m->desc;
+  miras__seen seen[MIRAS_LAYER_KINDS];
+  unsigned char first[MIRAS_LAYER_KINDS], gives = 0;
+  miras_result result;
+  int l;
+  if (why && n) why[0] = 0;
+  if (!from)
+    return miras__say(why, n, "the descriptor is NULL"), MIRAS_ERR_ARGUMENT;
+  memset(m, 0, sizeof *m);
+  *d = *from;
+  result = miras__pattern_resolve(m, why, n);
+  if (result == MIRAS_OK) result = miras__own_resolve(d, why, n);
+  if (result != MIRAS_OK) return result;
+  m->width = (size_t)d->width;
+  m->vocab = (size_t)d->vocab;
+  m->ld_x = miras__pad(m->width);
+  m->ld_v = miras__pad(m->vocab);
+  m->run = 16;
+  m->gives = miras__gives(m);
+  m->gives_kind = m->gives < d->layers ? m->kind[m->gives] : -1;
+  result = miras__kinds_resolve(m, room, seen, first, &gives, why, n);
+  if (result == MIRAS_OK) result = miras__values_resolve(m, seen, why, n);
+  if (result != MIRAS_OK) return result;
+  miras__head_scratch(m);
+  m->wide = m->scratch;
+  if (d->weights) miras__grow(&m->scratch, MIRAS__WIDEN, 1);
+  for (l = 0; l < d->layers; l++) m->kind[l] = l == m->gives ? gives : first[m->kind[l]];
+  if (m->run <= (size_t)-1 / sizeof(float)) return MIRAS_OK;
+  miras__say(why, n, "the state of a running text is larger than this machine can address");
+  return MIRAS_ERR_DESC;
+}
+
+/* All parameters in order. Without m->views those of layers have been counted; both passes fill the
+ * offsets. */
+static void miras__model_views(miras_model *m) {
+  const uint64_t seed = miras__hash(m->desc.seed);
+  size_t branches = 0;
+  miras__views v;
+  int l;
+  for (l = 0; m->views && l < m->desc.layers; l++)
+    branches += miras__branches(&m->shape[m->kind[l]]);
+  memset(&v, 0, sizeof v);
+  v.view = m->views;
+  v.form = (int)m->desc.weights;
+  v.layer = -1;
+  v.seed = seed;
+  miras__view_add(&v, "embed.weight", m->vocab, m->width, 1, 0, 0, 0.02);
+  m->embed_norm = v.floats;
+  if (m->desc.embed_norm) {
+    miras__view_add(&v, "embed_norm.gain", m->width, 0, 0, 0, 1, 0);
+    if (m->desc.norm) miras__view_add(&v, "embed_norm.bias", m->width, 0, 0, 0, 0, 0);
+  }
+  if (!m->views) {
+    v.count += m->all.count;
+    miras__grow(&v.floats, m->all.floats, 1);
+    miras__grow(&v.learned, m->all.learned, 1);
+    miras__grow(&v.packed, m->all.packed, 1);
+  }
+  for (l = 0; m->views && l < m->desc.layers; l++) {
+    v.layer = l;
+    v.seed = miras__hash(seed + (uint64_t)l + 1);
+    m->layers[l].first = v.floats, m->layers[l].packed = m->packed + v.packed;
+    miras__layer_views(&m->shape[m->kind[l]], &v, 1 / sqrt((double)branches));
+  }
+  v.layer = -1;
+  v.seed = seed;
+  m->norm = v.floats;
+  miras__view_add(&v, "norm.gain", m->width, 0, 0, 0, 1, 0);
+  m->bias = v.floats;
+  if (m->desc.norm) miras__view_add(&v, "norm.bias", m->width, 0, 0, 0, 0, 0);
+  m->head = !m->desc.untied ? 0 : v.form ? v.packed : v.floats;
+  if (m->desc.untied)
+    miras__view_add(&v, "head.weight", m->vocab, m->width, 1, 1, 0, 1 / sqrt((double)m->width));
+  m->view_count = v.count;
+  m->param_count = v.floats;
+  m->learned = v.learned;
+  m->packed_bytes = v.packed;
+}
+
+static MIRAS__COLD void miras__model_layout(void *object, miras__arena *a) {
+  miras_model *m = (miras_model *)object;
+  const size_t layers = (size_t)m->desc.layers;
+  miras__shape *shape = (miras__shape *)miras__take(a, (size_t)m->kinds, sizeof *shape);
+  miras__arena arrays;
+  size_t run = 16, site = 1, l;
+  float *behind;
+  int i;
+  m->views = NULL;
+  miras__model_views(m);
+  m->layers = (miras__layer *)miras__take(a, layers, sizeof(miras__layer));
+  m->views = (miras_view *)miras__take(a, (size_t)m->view_count, sizeof(miras_view));
+  m->params = miras__floats(a, m->param_count, 1);
+  m->packed = (unsigned char *)miras__take(a, m->packed_bytes, 1);
+  behind = miras__floats(a, m->arrays, 1);
+  if (!shape) return;
+  m->shape = shape;
+  miras__shapes_make(m);
+  miras__model_views(m);
+  arrays = miras__arena_on(behind);
+  for (i = 0; i < m->kinds; i++) {
+    shape[i].gate_scale = miras__floats(&arrays, shape[i].outs, 1);
+    shape[i].turns = miras__floats(&arrays, shape[i].turning, 1);
+    shape[i].idle = miras__floats(&arrays, 2, shape[i].idling);
+  }
+  for (l = 0; l < layers; l++) {
+    const miras__shape *s = &m->shape[m->kind[l]];
+    float *keep = miras__floats(&arrays, s->heads, 1);
+    m->layers[l].s = s;
+    m->layers[l].index = (int)l;
+    m->layers[l].w = m->params + m->layers[l].first;
+    m->layers[l].run = run;
+    m->layers[l].site = site;
+    m->layers[l].gives = m->ld_values && (int)l == m->gives;
+    m->layers[l].keep = keep;
+    run += s->run;
+    site += miras__branches(s);
+  }
+  MIRAS_ASSERT(arrays.used <= m->arrays * sizeof(float));
+}
+
 /* What layers work in, over one another, for no two kinds work at a time; without training also
  * what they keep. work [kinds], kept: NULL while measuring. */
 static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__extent *e,
@@ -19105,6 +19244,13 @@ static MIRAS__COLD void miras__works_layout(const miras_model *m, const miras__e
   int i;
 #ifdef MIRAS_CHECK
   const int watched = a->watched;
+#endif
+  if (!m->shape) {   /* a draft, which has counted */
+    if (m->works) a->used = start + (64 - start % 64) % 64;
+    if (!miras__size_add(a->used, m->works, &a->used)) a->ok = 0;
+    return;
+  }
+#ifdef MIRAS_CHECK
   if (m->kinds > 1) a->watched = 0;              /* gaps of one kind are arrays of another        */
 #endif
   for (i = 0; i < m->kinds; i++) {
@@ -19256,19 +19402,16 @@ static void miras__model_draw(miras_model *m, int matrices) {
 
 MIRAS_API size_t miras_model_size(const miras_model_desc *d, char *why, size_t why_size) {
   miras__draft draft;
-  if (miras__model_resolve(&draft, d, why, why_size) != MIRAS_OK) return 0;
+  if (miras__model_resolve(&draft.model, draft.room, d, why, why_size) != MIRAS_OK) return 0;
   return miras__model_bytes_of(&draft.model, why, why_size);
 }
 
-/* Every offset is checked by miras__model_bytes_of. draw: are there initial values, or does the
- * caller write all that is learned next? */
-static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
-                                                  size_t room, const miras_allocator *allocator,
-                                                  int draw) {
-  miras__draft draft;
-  miras_model *m = &draft.model;
-  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return NULL;
-  m->own.limit = d->limit;
+/* Of a draft; every offset is checked by miras__model_bytes_of. draw: are there initial values, or
+ * does the caller write all that is learned next? */
+static MIRAS__COLD miras_model *miras__model_build(miras_model *m, void *buffer, size_t room,
+                                                   const miras_allocator *allocator,
+                                                   int draw) {
+  m->own.limit = m->desc.limit;
   m = (miras_model *)miras__build(m, sizeof *m, miras__model_layout,
                                   miras__model_bytes_of(m, NULL, 0), buffer, room, allocator);
   if (!m) return NULL;
@@ -19277,6 +19420,14 @@ static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, voi
   if (m->packed_bytes) memset(m->packed, 0, m->packed_bytes);
   miras__model_draw(m, draw);
   return m;
+}
+
+static MIRAS__COLD miras_model *miras__model_make(const miras_model_desc *d, void *buffer,
+                                                  size_t room, const miras_allocator *allocator,
+                                                  int draw) {
+  miras__draft draft;
+  if (miras__model_resolve(&draft.model, draft.room, d, NULL, 0) != MIRAS_OK) return NULL;
+  return miras__model_build(&draft.model, buffer, room, allocator, draw);
 }
 
 MIRAS_API miras_model *miras_model_init(void *buffer, size_t bytes, const miras_model_desc *d) {
@@ -22076,17 +22227,21 @@ static int miras__fits(const miras_model *m, size_t payload, int narrow) {
 
 /* Is this a model within its limit, and can the payload be its parameters? Asked before anything is
  * allocated, so that a small file cannot ask for a large model. */
-static miras_result miras__payload_fits(const miras_model_desc *d, size_t payload, int narrow) {
-  miras__draft draft;
-  miras_model *m = &draft.model;
-  if (miras__model_resolve(&draft, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
+static miras_result miras__payload_fits(miras__draft *draft, const miras_model_desc *d,
+                                        size_t payload, int narrow) {
+  miras_model *m = &draft->model;
+  if (miras__model_resolve(m, draft->room, d, NULL, 0) != MIRAS_OK) return MIRAS_ERR_DESC;
   if (!miras__model_bytes_of(m, NULL, 0)) return MIRAS_ERR_SIZE;
   return miras__fits(m, payload, narrow) ? MIRAS_OK : MIRAS_ERR_FORMAT;
 }
 
-/* What the descriptor of a file becomes by what was given, and whether its model can be opened. */
-static miras_result miras__opening_fits(const miras__opening *o, miras__file *f) {
+/* What the descriptor of a file becomes by what was given, and whether its model can be opened:
+ * made, if not NULL, receives it, or NULL where there is no memory for it. */
+static miras_result miras__opening_fits(const miras__opening *o, miras__file *f,
+                                        miras_model **made) {
   miras_model_desc *d = &f->d;
+  miras__draft *draft;
+  miras_result result;
   int k;
   d->limit = o->own.limit;
   for (k = 0; o->given && k < MIRAS_LAYER_KINDS; k++) {
@@ -22098,13 +22253,18 @@ static miras_result miras__opening_fits(const miras__opening *o, miras__file *f)
       memory->custom = from->custom;
   }
   if (o->given) d->weights = o->given->weights;
-  return miras__payload_fits(d, f->payload_size, f->narrow);
+  draft = (miras__draft *)o->own.allocator.alloc(sizeof *draft, o->own.allocator.user);
+  if (!draft) return MIRAS_ERR_ALLOC;
+  result = miras__payload_fits(draft, d, f->payload_size, f->narrow);
+  if (result == MIRAS_OK && made)
+    *made = miras__model_build(&draft->model, NULL, 0, &o->own.allocator, 0);
+  miras__release(&o->own.allocator, draft, sizeof *draft);
+  return result;
 }
 
 static miras_result miras__open_model(miras__opening *o, miras__file *f) {
-  const miras_result result = miras__opening_fits(o, f);
+  const miras_result result = miras__opening_fits(o, f, &o->model);
   if (result != MIRAS_OK) return result;
-  o->model = miras__model_make(&f->d, NULL, 0, &o->own.allocator, 0);
   if (!o->model) return MIRAS_ERR_ALLOC;
   if (miras__load_model(o->model, NULL, f) == MIRAS_OK) return MIRAS_OK;
   miras__close(o->model);
@@ -22206,7 +22366,7 @@ static void miras__find_state(miras__state *s, int what, const void *object) {
     const miras_model_desc *d = &session->in.model->desc;
     const size_t own = offsetof(miras__case, d);
     const char *at = d->pattern;
-    says[0] = miras__fingerprint(d, 0, *at ? own : 0, own + sizeof *d, 0);
+    says[0] = miras__fingerprint(d, 0, *at ? own : 0, own + sizeof(miras__own), 0);
     for (; *at; at++)
       if (miras__is_letter(*at))
         says[0] = miras__fingerprint(d, miras__kind_of(d, *at), 0, own, says[0]);
@@ -22569,7 +22729,7 @@ MIRAS_API miras_result miras_model_desc_from(miras_model_desc *d, const void *by
 
 /* A field of the model itself that no file holds; NULL if there is none of that name. */
 static MIRAS__COLD const miras__field *miras__own_field(const char *name) {
-  const size_t from = offsetof(miras__case, d), to = from + sizeof(miras_model_desc);
+  const size_t from = offsetof(miras__case, d), to = from + sizeof(miras__own);
   const miras__field *f = miras__fields;
   for (; f < miras__fields + MIRAS__FIELDS; f++)
     if (!f->since && f->at >= from && f->at < to && miras__same(name, f->name)) return f;
@@ -22857,7 +23017,7 @@ static MIRAS__COLD miras_result miras__header_look(int what, const void *object,
   miras__file f;
   if (!miras__check_header(&f, header, size)) return MIRAS_ERR_FORMAT;
   if (what == MIRAS__AN_OPENING)
-    return miras__opening_fits((const miras__opening *)object, &f);
+    return miras__opening_fits((const miras__opening *)object, &f, NULL);
   if (MIRAS__TRAINS && what == MIRAS__A_TRAINER) m = ((const miras_trainer *)object)->model;
   if (miras__fits(m, f.payload_size, f.narrow)) return MIRAS_OK;
   return miras__differs(&m->desc, &f.d, MIRAS__SHAPE, NULL, 0) ? MIRAS_ERR_MISMATCH
@@ -23380,7 +23540,7 @@ static const miras__allowed miras__says_qwen3_5_moe[] = {
 
 typedef struct miras__published {
   miras_allocator from;
-  struct { void *at; size_t bytes; } lent[12];   /* all that was allocated                        */
+  struct { void *at; size_t bytes; } lent[16];   /* all that was allocated                        */
   int lents;
   size_t used;                       /* bytes of all of that, of which there may be `limit`, if
                                         that is not 0                                             */
@@ -25368,9 +25528,10 @@ static MIRAS__COLD int miras__view_fill(miras__published *c, const miras_model *
   return 1;
 }
 
-/* Every view from the tensors; without `write` only: does all fit, and is every tensor used up? */
-static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_model *m, int write) {
-  miras__filling piece[MIRAS__MAX_PIECES];
+/* Every view from the tensors; without `write` only: does all fit, and is every tensor used up?
+ * piece [MIRAS__MAX_PIECES] is to work in. */
+static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_model *m,
+                                             miras__filling *piece, int write) {
   int layer, expert, from = 0, to = m->view_count, count, v;
   size_t i;
   for (i = 0; i < c->tensor_count; i++) c->tensors[i].taken = 0;
@@ -25403,11 +25564,24 @@ static MIRAS__COLD int miras__published_fill(miras__published *c, const miras_mo
 
 /* ---- the public calls ---- */
 
-/* Resolve what the configuration says: 1, or a refusal. */
-static MIRAS__COLD int miras__published_resolve(miras__published *c, miras__draft *draft,
-                                                const miras_model_desc *d) {
+/* What a configuration says; too much for a stack. */
+typedef struct miras__described {
+  miras_model_desc is;
+  miras__draft draft;
+} miras__described;
+
+static MIRAS__COLD miras__described *miras__describe(miras__published *c) {
+  miras__described *to = (miras__described *)miras__lend(c, 1, sizeof *to);
+  if (!to) return NULL;
+  memset(to, 0, sizeof *to);
+  return miras__families[c->family].describe(c, &to->is) ? to : NULL;
+}
+
+/* Resolve it: 1, or a refusal. */
+static MIRAS__COLD int miras__published_resolve(miras__published *c, miras__described *to) {
   char said[256];
-  const miras_result result = miras__model_resolve(draft, d, said, sizeof said);
+  const miras_result result = miras__model_resolve(&to->draft.model, to->draft.room, &to->is, said,
+                                                   sizeof said);
   if (result == MIRAS_OK) return 1;
   miras__reject(c, result, "config.json");
   miras__say(c->why, c->why_size, "it describes no model that can be: %s", said);
@@ -25419,24 +25593,22 @@ MIRAS_API miras_result miras_checkpoint_desc_without(miras_model_desc *d, const 
                                                      const miras_allocator *allocator, char *why,
                                                      size_t why_size) {
   miras__published c;
-  miras__draft draft;
-  miras_model_desc is;
+  miras__described *to;
   uint64_t numbers = 0;
   size_t i;
   if (!d || !path) return MIRAS_ERR_ARGUMENT;
-  memset(&is, 0, sizeof is);
   if (miras__published_open(&c, path, allocator, d->limit, ignored, why, why_size) &&
-      miras__families[c.family].describe(&c, &is)) {
-    is.limit = d->limit;
-    is.weights = d->weights;
+      (to = miras__describe(&c)) != NULL) {
+    to->is.limit = d->limit;
+    to->is.weights = d->weights;
     for (i = 0; i < c.tensor_count; i++) numbers += c.tensors[i].form < 0 ? 0 : c.tensors[i].count;
-    if (miras__published_resolve(&c, &draft, &is)) {
-      if (!miras__model_bytes_of(&draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
+    if (miras__published_resolve(&c, to)) {
+      if (!miras__model_bytes_of(&to->draft.model, why, why_size)) c.result = MIRAS_ERR_SIZE;
       /* so that small files cannot ask for a large model */
-      if (draft.model.learned / 16 > numbers)
+      if (to->draft.model.learned / 16 > numbers)
         miras__reject_as(&c, MIRAS_ERR_FORMAT, "config.json",
                          "it describes a model far larger than its tensors");
-      if (c.result == MIRAS_OK) *d = is;
+      if (c.result == MIRAS_OK) *d = to->is;
     }
   }
   miras__published_end(&c);
@@ -25453,29 +25625,29 @@ static MIRAS__COLD miras_result miras__checkpoint_load(miras_model *m, const cha
                                                        const char *ignored, char *why,
                                                        size_t why_size) {
   miras__published c;
-  miras__draft draft;
-  miras_model_desc is;
+  miras__described *to;
+  miras__filling *piece;
   size_t floats = MIRAS__TILE_ROW;
   char said[256];
   int i;
   if (!m || !path) return MIRAS_ERR_ARGUMENT;
-  memset(&is, 0, sizeof is);
   if (miras__published_open(&c, path, &m->own.allocator, m->desc.limit, ignored, why, why_size) &&
-      miras__families[c.family].describe(&c, &is)) {
+      (to = miras__describe(&c)) != NULL) {
     for (i = 0; i < MIRAS_LAYER_KINDS; i++)
-      if (miras__attends(is.layer[i].type)) is.layer[i].window = m->desc.layer[i].window;
-    if (!miras__published_resolve(&c, &draft, &is)) {
+      if (miras__attends(to->is.layer[i].type)) to->is.layer[i].window = m->desc.layer[i].window;
+    if (!miras__published_resolve(&c, to)) {
       /* said */
-    } else if (said[0] = 0, miras__differs(&draft.model.desc, &m->desc, MIRAS__SHAPE, said,
+    } else if (said[0] = 0, miras__differs(&to->draft.model.desc, &m->desc, MIRAS__SHAPE, said,
                                            sizeof said)) {
       miras__reject_as(&c, MIRAS_ERR_MISMATCH, "config.json", said);
-    } else if (miras__published_fill(&c, m, 0)) {
+    } else if (piece = (miras__filling *)miras__lend(&c, MIRAS__MAX_PIECES, sizeof *piece),
+               piece && miras__published_fill(&c, m, piece, 0)) {
       for (i = 0; i < m->view_count; i++) {
         const size_t rows = miras__view_rows(&m->views[i]) * MIRAS__TILE_COLS;
         if (floats < rows) floats = rows;
       }
       c.tile = (float *)miras__lend(&c, floats, sizeof(float));
-      if (c.tile) miras__published_fill(&c, m, 1);
+      if (c.tile) miras__published_fill(&c, m, piece, 1);
     }
   }
   miras__published_end(&c);

@@ -1,0 +1,257 @@
+/* test_stack.c: how deep the stack of public calls goes. Each runs on a thread whose stack is
+ * painted before; what has lost its paint was used. The manual promises 16 KB on x86-64.
+ *   cc -std=c99 -O2 tests/test_stack.c -o test_stack -lcmocka -lm -lpthread
+ * Sanitizers and builds without optimisation have frames of their own: there it only says so. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "check.h"
+
+#define MIRAS_IMPLEMENTATION
+#include "../miras.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  #define UNUSUAL 1
+#elif defined(__has_feature)
+  #if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+    #define UNUSUAL 1
+  #endif
+#endif
+#if !defined(UNUSUAL) && (!defined(__OPTIMIZE__) || !defined(__x86_64__))
+  #define UNUSUAL 1
+#endif
+
+enum { STACK = 1 << 20, MOST = 16384, VOCAB = 33, CONTEXT = 64, BYTES = 1 << 24 };
+
+/* What a call works on; each of the functions below is one, or a few of one object. */
+typedef struct work {
+  const char *name;            /* of a row or a whole model                                       */
+  miras_model_desc d;
+  miras_memory *memory;
+  miras_model *model;
+  miras_trainer *trainer;
+  miras_session *session;
+  unsigned char *bytes;
+  size_t saved;
+  char path[64];
+  int wrong;
+} work;
+
+typedef struct step {
+  const char *name;
+  void (*run)(work *w);
+} step;
+
+static void nothing(work *w) { (void)w; }
+
+static void memory_open(work *w) {
+  miras_desc d;
+  char why[256];
+  miras_preset(&d, miras_kind_find(w->name));
+  d.key_dim = 32;
+  w->wrong |= !miras_memory_size(&d, why, sizeof why);
+  w->memory = miras_memory_open(&d, NULL);
+  d.feature = MIRAS_FEATURE_POLY2;
+  d.depth = 9;
+  miras_memory_size(&d, why, sizeof why);   /* a refusal */
+}
+
+static void memory_step(work *w) {
+  float key[64] = {1, 2, 3}, value[64] = {1}, out[64];
+  miras_write(w->memory, key, value);
+  miras_read(w->memory, key, out);
+  miras_step(w->memory, key, value, key, out);
+}
+
+static void memory_file(work *w) {
+  w->saved = miras_memory_save_to(w->memory, w->bytes, BYTES);
+  w->wrong |= !w->saved || miras_memory_load_from(w->memory, w->bytes, w->saved) != MIRAS_OK;
+}
+
+static void memory_path(work *w) {
+  w->wrong |= miras_memory_save(w->memory, w->path) != MIRAS_OK;
+  w->wrong |= miras_memory_load(w->memory, w->path) != MIRAS_OK;
+}
+
+static void model_named(work *w) {
+  w->wrong |= miras_model_named(&w->d, w->name, 4) != MIRAS_OK;
+}
+
+static void model_size(work *w) {
+  const int layers = w->d.layers;
+  char why[256];
+  w->wrong |= !miras_model_size(&w->d, why, sizeof why);
+  w->d.layers = -1;
+  w->wrong |= !!miras_model_size(&w->d, why, sizeof why);
+  w->d.layers = layers;
+}
+
+static void model_open(work *w) {
+  w->model = miras_model_open(&w->d, NULL);
+  w->wrong |= !w->model;
+}
+
+static void model_file(work *w) {
+  w->saved = miras_model_save_to(w->model, w->bytes, BYTES);
+  w->wrong |= !w->saved || miras_model_load_from(w->model, w->bytes, w->saved) != MIRAS_OK;
+}
+
+static void model_path(work *w) {
+  miras_model *other;
+  w->wrong |= miras_model_save(w->model, w->path) != MIRAS_OK;
+  w->wrong |= miras_model_load(w->model, w->path) != MIRAS_OK;
+  other = miras_model_open_file(w->path, NULL, NULL, NULL);
+  w->wrong |= !other;
+  miras_model_close(other);
+}
+
+static void session(work *w) {
+  int32_t tokens[100] = {1, 2, 3};
+  w->session = miras_session_open(w->model, NULL);
+  w->wrong |= !w->session;
+  miras_session_step(w->session, 3);
+  miras_session_prefill(w->session, tokens, 100);
+}
+
+static void session_path(work *w) {
+  w->wrong |= miras_session_save(w->session, w->path) != MIRAS_OK;
+  w->wrong |= miras_session_load(w->session, w->path) != MIRAS_OK;
+}
+
+static void trainer(work *w) {
+  static int32_t tokens[CONTEXT];
+  miras_trainer_desc d;
+  memset(&d, 0, sizeof d);
+  d.context = CONTEXT;
+  w->trainer = miras_trainer_open(w->model, &d, NULL);
+  w->wrong |= !w->trainer;
+  miras_trainer_loss(w->trainer, tokens, tokens, 1, CONTEXT, 1);
+  miras_trainer_backward(w->trainer);
+  miras_trainer_step(w->trainer, NULL, 1e-3f);
+}
+
+static void sample(work *w) {
+  float logits[VOCAB] = {1, 2};
+  miras_sampling s = {1, 5, 0.9f, 1};
+  (void)w;
+  miras_sample(logits, VOCAB, &s);
+}
+
+static void checkpoint(work *w) {
+  static miras_model_desc d;
+  char why[256];
+  w->wrong |= miras_checkpoint_desc(&d, w->name, NULL, why, sizeof why) != MIRAS_OK;
+  w->model = miras_model_open(&d, NULL);
+  w->wrong |= !w->model || miras_checkpoint_load(w->model, w->name, why, sizeof why) != MIRAS_OK;
+}
+
+typedef struct entry {
+  const step *step;
+  work *work;
+} entry;
+
+static void *enter(void *x) {
+  const entry *e = (const entry *)x;
+  e->step->run(e->work);
+  return NULL;
+}
+
+static unsigned char *stack;
+
+/* The bytes of stack that a thread has used. */
+static size_t depth(const step *s, work *w) {
+  entry e;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  size_t left = 0;
+  e.step = s;
+  e.work = w;
+  memset(stack, 0xa5, STACK);
+  assert_int_equal(pthread_attr_init(&attributes), 0);
+  assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK), 0);
+  assert_int_equal(pthread_create(&thread, &attributes, enter, &e), 0);
+  pthread_join(thread, NULL);
+  pthread_attr_destroy(&attributes);
+  while (left < STACK && stack[left] == 0xa5) left++;
+  return STACK - left;
+}
+
+static const step memory_steps[] = {
+  {"memory_open", memory_open}, {"write, read, step", memory_step},
+  {"memory_save_to, _load_from", memory_file}, {"memory_save, _load", memory_path}};
+static const step model_steps[] = {
+  {"model_named", model_named}, {"model_size", model_size}, {"model_open", model_open},
+  {"model_save_to, _load_from", model_file}, {"model_save, _load, _open_file", model_path},
+  {"session: step, prefill", session}, {"session_save, _load", session_path},
+  {"trainer: loss, backward, step", trainer}, {"sample", sample}};
+static const step checkpoint_steps[] = {{"checkpoint_desc, _load", checkpoint}};
+
+static size_t deepest;
+
+/* warm: what the first calls cost is the dynamic linker's, and not looked at. */
+static void run_all(const char *name, const step *steps, size_t count, int warm) {
+  static const step none = {"nothing", nothing};
+  static work w;
+  size_t i, base;
+  const char *directory = getenv("TMPDIR");
+  memset(&w, 0, sizeof w);
+  w.name = name;
+  w.bytes = (unsigned char *)malloc(BYTES);
+  assert_non_null(w.bytes);
+  snprintf(w.path, sizeof w.path, "%.40s/stack.%ld", directory ? directory : "/tmp",
+           (long)getpid());
+  base = depth(&none, &w);
+  for (i = 0; i < count; i++) {
+    size_t used;
+    if (steps[i].run == model_size) w.d.vocab = VOCAB, w.d.width = 32, w.d.heads = 2;
+    used = depth(&steps[i], &w) - base;
+    if (w.wrong) printf("  %s: %s has failed\n", name, steps[i].name);
+    assert_int_equal(w.wrong, 0);
+    if (warm) continue;
+    if (used > deepest) deepest = used;
+    if (used > MOST || getenv("STACK_ALL"))
+      printf("  %s: %s: %zu bytes\n", name, steps[i].name, used);
+    assert_true(used <= MOST);
+  }
+  remove(w.path);
+  miras_session_close(w.session);
+  miras_trainer_close(w.trainer);
+  miras_model_close(w.model);
+  miras_memory_close(w.memory);
+  free(w.bytes);
+}
+
+static void calls_need_little_stack(void **state) {
+  static const char *const memories[] = {
+    "gated-deltanet", "kda", "mesa", "softmax-attention", "ttt-mlp", "titans", "moneta", "memora"};
+  static const char *const models[] = {
+    "gated-deltanet", "titans-mac", "titans-mag", "rwkv7", "mamba2", "kimi-linear", "moneta-h",
+    "ttt-mlp-mamba", "hgrn2"};
+  size_t i;
+  int warm;
+  (void)state;
+#ifdef UNUSUAL
+  printf("  skipped: stacks are promised of optimised builds on x86-64 without sanitizers\n");
+  return;
+#endif
+  stack = (unsigned char *)mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                -1, 0);
+  assert_true(stack != MAP_FAILED);
+  for (warm = 1; warm >= 0; warm--) {
+    for (i = 0; i < sizeof memories / sizeof *memories; i++)
+      run_all(memories[i], memory_steps, sizeof memory_steps / sizeof *memory_steps, warm);
+    for (i = 0; i < sizeof models / sizeof *models; i++)
+      run_all(models[i], model_steps, sizeof model_steps / sizeof *model_steps, warm);
+    run_all("tests/data/checkpoints/qwen3_5_moe", checkpoint_steps, 1, warm);
+  }
+  printf("  deepest: %zu bytes\n", deepest);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(calls_need_little_stack)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
