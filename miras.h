@@ -2156,6 +2156,9 @@ static MIRAS__UNUSED int miras__cpu(void) {
   if (b & 1u << 5) {
     has = MIRAS__HAS_AVX2;
     if ((b & avx512) == avx512 && (low & 0xe6u) == 0xe6u) has |= MIRAS__HAS_AVX512;
+#ifdef MIRAS_TEST_SIMDE
+    has |= MIRAS__HAS_AVX512;
+#endif
   }
 #endif
   return has;
@@ -3228,6 +3231,8 @@ static void miras__inputs_on(void *record, size_t t) {
 
 static size_t miras__pad(size_t n) { return (n + 15) & ~(size_t)15; }
 
+static size_t miras__larger(size_t a, size_t b) { return a > b ? a : b; }
+
 /* Whole cache lines; what is too large stays it. */
 static size_t miras__padded(size_t n) { return n > (size_t)-1 - 15 ? n : miras__pad(n); }
 
@@ -4162,7 +4167,11 @@ struct miras__kernels {
   #endif
 
   #if MIRAS__X86 && !defined(MIRAS_NO_AVX512)
-    MIRAS__TARGET("avx2,fma,f16c,avx512f,avx512vl,avx512dq,avx512bw")
+    #ifdef MIRAS_TEST_SIMDE          /* tests/test_kernels.c: the words are emulated */
+      MIRAS__TARGET("avx2,fma,f16c")
+    #else
+      MIRAS__TARGET("avx2,fma,f16c,avx512f,avx512vl,avx512dq,avx512bw")
+    #endif
     #ifdef MIRAS__RAISE
       #pragma GCC optimize("O2")
     #endif
@@ -5309,8 +5318,8 @@ static MIRAS__UNUSED size_t miras__gemm_room(size_t M, size_t N, size_t K) {
     const size_t most = M < 256 || N < 256 ? 64 : 256, deep = K < 128 ? K : 128;
     room += (M < most ? M : most) * ((deep + K_LANES - 1) / K_LANES * K_LANES);
   }
-#if defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON
-  room = turned = 0;               /* there are no tiles */
+#if MIRAS__ISA == 5 || (defined(__OPTIMIZE_SIZE__) && !MIRAS__X86 && !MIRAS__NEON)
+  room = turned = 0;               /* there are no tiles; a device has shared memory */
 #endif
   return room > turned ? room : turned;
 }
@@ -7687,7 +7696,7 @@ static void miras__attend_bwd(float *s, float *bs, const float *top, const float
  *   xa = x A, xs = x S, xb = x B       A <- left A + (1 - left) B [+ adds S] - (g y) d'
  *                                      S <- stays S - (n y) d'
  * Per entry of A there are 3 operations, 2 more with B, 5 with S, 2 for each product with x, and 8
- * bytes to and from memory, 4 more of B, 8 of S. Bits are those of the kernels that it replaces
+ * bytes to and from memory, 4 more of B, 8 of S. Bits are those of the kernels that it replaces,
  * but for the sign of a zero: -0 less a product that is 0 stays -0, where gemm has +0. Rows by
  * fours, so that xa, xb, xs are loaded and stored once for four. AVX2, a token of a memory of
  * 64 x 256 x 64 with chunk 1, one head: titans 25.2 to 15.4 us, ttt-mlp 14.6 to 11.2, before
@@ -15345,7 +15354,8 @@ typedef struct miras__shape {
   size_t chunk;                    /* windows of running texts are multiples of it                */
   size_t tail, run;                /* of a running text: inputs of convolutions; all of it        */
   size_t scratch, scratch_train;   /* of a worker                                                 */
-  size_t pack;                     /* of it that of products, which comes first                   */
+  size_t pack;                     /* of it that of products, which comes first; 0 on a device    */
+  size_t bare, bare_train;         /* and where products need none                                */
   int form;                        /* of matrices (miras_weights)                                 */
   int norm;                        /* miras_norm                                                  */
   size_t mixes, ld_h;              /* token shifts (room @76); floats of the rows that project    */
@@ -16634,21 +16644,22 @@ static int miras__shape_end(miras__shape *s) {
   s->ld_p = miras__pad(s->proj + s->recalled);
   s->ld_g = miras__pad(s->outs);
   s->ld_y = miras__pad(s->value + (s->beside ? s[1].value : 0) + (s->late ? s->value : 0));
-  rows = s->pack + MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
+  rows = MIRAS__TILE * (2 * s->ld_x + s->ld_y + s->ld_f) +
          (MIRAS__TILE + 8) * s->ld_p;            /* see miras__from_scratch                       */
   if (s->experts) rows += 2 * MIRAS__TILE * s->ld_x;
-  if (s->scratch < rows) s->scratch = rows;
-  jobs = miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
-  if (s->experts)
-    jobs += MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS);   /* see miras__expert_block       */
-  if (rows < jobs) rows = jobs;
-  if (s->scratch_train < rows) s->scratch_train = rows;
+  s->bare = miras__larger(s->scratch, rows);
+  s->scratch = miras__larger(s->scratch, s->pack + rows);
+  jobs = s->experts ? MIRAS__TILE * (MIRAS__JOB_ROWS + MIRAS__JOB_COLS) : 0;   /* expert_block    */
+  s->bare_train = miras__larger(s->scratch_train, miras__larger(rows, jobs));
+  jobs += miras__gemm_room(MIRAS__JOB_SIDE, MIRAS__JOB_SIDE, MIRAS__JOB_DEPTH);
+  s->scratch_train = miras__larger(s->scratch_train, miras__larger(s->pack + rows, jobs));
   s->ld_h = (s->mixes > 1 ? s->mixes : 1) * s->ld_x;
   if (s->late) {
     s->at_states = miras__padded(s->scratch_train);
     s->scratch_train = s->at_states;
     miras__grow(&s->scratch_train, 2 * s->heads, s->plan.head_state);
     miras__grow(&s->scratch_train, 2 * s->heads, miras__padded(s->plan.head_dstate));
+    s->bare_train = s->scratch_train;            /* a device has these states in that place       */
   }
   s->tail = s->mixes ? s->ld_x : miras__pad((s->taps - 1) * s->at_out);
   s->run = s->tail;
@@ -18740,7 +18751,8 @@ struct miras_model {
   miras__layer *layers;
   size_t width, vocab, ld_x, ld_v;
   size_t scratch, scratch_train;   /* of a worker, for any of its layers and the head             */
-  size_t pack;                     /* of it that of the head's products                           */
+  size_t pack;                     /* of it that of the head's products; 0 on a device            */
+  size_t bare, bare_train;         /* a worker's where products need none                         */
   size_t run;                      /* floats of a running text: a header of 16, whose first eight
                                       bytes are the position, then what its layers have           */
   size_t norm, head;               /* final gain; [V, W] of the head (the embedding's when tied)  */
@@ -18887,6 +18899,8 @@ static void miras__head_scratch(miras_model *m) {
   rows = m->pack + MIRAS__TILE * m->ld_x;
   if (m->scratch < m->pack) m->scratch = m->pack;
   if (m->scratch_train < rows) m->scratch_train = rows;
+  m->bare = miras__larger(m->bare, rows - m->pack);
+  m->bare_train = miras__larger(m->bare_train, rows - m->pack);
 }
 
 /* Its fields; apart from what follows, whose stack need not hold the case as well. */
@@ -19102,6 +19116,8 @@ static MIRAS__COLD miras_result miras__kinds_resolve(miras_model *m, miras__shap
       seen[i].rank = room->rank[2], seen[i].value = room->value, seen[i].ld_y = room->ld_y;
       if (m->scratch < room->scratch) m->scratch = room->scratch;
       if (m->scratch_train < room->scratch_train) m->scratch_train = room->scratch_train;
+      m->bare = miras__larger(m->bare, room->bare);
+      m->bare_train = miras__larger(m->bare_train, room->bare_train);
     }
     if (why && n) why[0] = 0;
   }
@@ -19970,7 +19986,9 @@ static MIRAS__COLD void miras__trainer_layout(void *object, miras__arena *a) {
   tr->fresh = (int32_t *)miras__take(a, b, sizeof(int32_t));
   tr->counted = (int32_t *)miras__take(a, b, sizeof(int32_t));
   tr->now = (miras__now *)miras__take(a, 1, sizeof(miras__now));
-  tr->scratch = miras__worker_floats(a, workers, m->scratch_train, &tr->scratch_size);
+  tr->scratch = miras__worker_floats(a, workers, workers > MIRAS__WORKERS ? m->bare_train
+                                                                          : m->scratch_train,
+                                     &tr->scratch_size);
 }
 
 /* Bytes of a resolved trainer; 0 if that is too much. */

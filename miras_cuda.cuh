@@ -453,6 +453,10 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 #define miras__stretch miras__cuda_stretch
 #define miras__sweeps miras__cuda_sweeps
 #define miras__divergence_map miras__cuda_divergence_map
+#define miras__gemm_room miras__cuda_gemm_room
+#define miras__panel_room miras__cuda_panel_room
+#define miras__rows_room miras__cuda_rows_room
+#define miras__larger miras__cuda_larger
 
 #define static static __device__
 #define miras__kernels miras__unit_kernels
@@ -6614,6 +6618,10 @@ static void miras__matmul(const miras__kernels *k, int mode, float *C, size_t ld
 #undef miras__stretch
 #undef miras__sweeps
 #undef miras__divergence_map
+#undef miras__gemm_room
+#undef miras__panel_room
+#undef miras__rows_room
+#undef miras__larger
 
 /* ---- grids: a block per head of a sequence ---- */
 
@@ -7073,7 +7081,9 @@ __global__ void miras__run_settle(const __grid_constant__ miras__moved a) {
   miras__move(m->layers, a.by);
   miras__move(m->views, a.by);
   miras__move(m->params, a.by);
+  m->pack = 0;
   for (i = 0; i < m->kinds; i++) {
+    m->shape[i].pack = 0;
     miras__move(m->shape[i].gate_scale, a.by);
     miras__move(m->shape[i].turns, a.by);
     miras__move(m->shape[i].idle, a.by);
@@ -8953,7 +8963,7 @@ static size_t miras__cuda_session_layout(miras__cuda_trainer *t, const miras_cud
     if (l < layers) t->tr.kept[l] = kind[m->kind[l]];
     t->tr.kept[l].x = x;
   }
-  t->tr.scratch_size = miras__pad(m->scratch);
+  t->tr.scratch_size = miras__pad(m->bare);
   t->tr.scratch = miras__floats(&a, MIRAS_CUDA_BLOCKS, t->tr.scratch_size);
   return miras__arena_bytes(&a, "session", NULL, 0);
 }

@@ -80,6 +80,11 @@ small_arm() {   # a cross compiler for microcontrollers, with a C library
     arm-none-eabi-gcc -x c --specs=nano.specs -fsyntax-only - 2>/dev/null
 }
 
+emulates() {   # AVX-512 where the processor has AVX2 alone (SIMDE=1: anywhere)
+  [ "$(uname -m)" = x86_64 ] && grep -qw avx2 /proc/cpuinfo 2>/dev/null &&
+    { [ -n "${SIMDE:-}" ] || ! grep -qw avx512f /proc/cpuinfo; }
+}
+
 wanted() {   # the packages that are missing, one per line
   compiles gcc -lm || echo gcc libc6-dev
   has cmp || echo diffutils
@@ -100,6 +105,7 @@ int main(void) { return 0; }' | gcc -x c - -o "$build/try" -lcmocka 2>/dev/null;
     aarch64-linux-gnu-gcc -x c - -static -o "$build/try" 2>/dev/null; } ||
     echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   has qemu-aarch64 || has qemu-aarch64-static || echo qemu-user
+  ! emulates || [ -f /usr/include/simde/x86/avx512.h ] || echo libsimde-dev
   small_arm || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
   has qemu-system-arm || echo qemu-system-arm
   { has mpicc && has mpirun; } || echo openmpi-bin libopenmpi-dev
@@ -200,7 +206,7 @@ linked="$linked test_old_files"
 share() {   # test, times
   case $1 in
     test_memory|test_model) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2 * $2))" ;;
-    test_framework) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
+    test_framework|test_kernels) echo "-DMIRAS_TEST_SHARE=$((SHARE * $2))" ;;
   esac
 }
 
@@ -360,6 +366,16 @@ if [ "$mode" = all ]; then
 $limit $around '$build/bin/tsan'"
   else
     skip 'test_threads: thread sanitizer' 'it does not run on this machine'
+  fi
+
+  if emulates; then
+    if [ -f /usr/include/simde/x86/avx512.h ] && has gcc; then
+      job 'test_kernels: AVX-512, emulated by SIMDe' "gcc -std=gnu99 -O1 -w -mavx2 -mfma \
+-include tests/simde.h tests/test_kernels.c -o '$build/bin/simde' $cmocka -lm &&
+$limit '$build/bin/simde'"
+    else
+      skip 'test_kernels: AVX-512' 'neither the processor nor libsimde-dev has it'
+    fi
   fi
 
   # gaps between arrays, looked at after every engine and layer
