@@ -497,9 +497,11 @@
    config.json and safetensors as others publish them (README has the list). Headers, places,
    shapes, names and every field of the configuration are checked before the first number is
    written; then tensors are read a tile at a time, turned, widened from F16 or BF16 and rounded
-   to what the model holds. A field that is not known is refused, for it may change every number;
-   take it out of config.json if you know that it does not. The files need to stay as they are
-   while they are read. */
+   to what the model holds. Each family has its own fields and words, a table each in room @86;
+   one that it does not know is refused, for it may change every number, unless the caller names it
+   to miras_checkpoint_desc_without. Tensors that no model needs may be of any type and shape. What
+   is allocated meanwhile counts against limit. The files need to stay as they are while they are
+   read. */
 
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -21825,7 +21827,7 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS, MIRAS__C_SAFE, MIRAS__C_STEEPEST,
        MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM, MIRAS__C_ONE_CONV, MIRAS__C_DECAY_RANK,
        MIRAS__C_RATE_RANK, MIRAS__C_OUT_RANK, MIRAS__C_VALUE_RANK, MIRAS__C_VALUES,
-       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_TYPES, MIRAS__C_DENSE,
+       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_CONV_BIAS, MIRAS__C_TYPES, MIRAS__C_DENSE,
        MIRAS__CONFIGS };
 
 /* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
@@ -21981,7 +21983,7 @@ static const miras__allowed miras__says_mamba2[] = {
   {"conv_kernel", "positive", MIRAS__C_CONV},
   {"time_step_limit", "list", MIRAS__C_LOW},
   {"use_bias", "false", -1},
-  {"use_conv_bias", "true", -1},
+  {"use_conv_bias", "false true", MIRAS__C_CONV_BIAS},
   {"hidden_act", "silu swish", -1},
   {"rms_norm norm_before_gate", "any", -1}
 };
@@ -21997,7 +21999,7 @@ static const miras__allowed miras__says_mamba2_fla[] = {
   {"conv_kernel", "positive", MIRAS__C_CONV},
   {"dt_limit", "list", MIRAS__C_LOW},
   {"use_bias", "false", -1},
-  {"use_conv_bias", "true", -1},
+  {"use_conv_bias", "false true", MIRAS__C_CONV_BIAS},
   {"hidden_act", "silu swish", -1},
   {"rmsnorm", "true", -1},
   {"norm_before_gate D_has_hdim", "false", -1}
@@ -22022,7 +22024,7 @@ static const miras__allowed miras__says_mamba2_author[] = {
   {"attn_cfg", "{} null", -1},
   {"rms_norm rmsnorm", "true", -1},
   {"norm_before_gate D_has_hdim bias", "false", -1},
-  {"conv_bias", "true", -1}
+  {"conv_bias", "false true", MIRAS__C_CONV_BIAS}
 };
 
 static const miras__allowed miras__says_ttt[] = {
@@ -23065,7 +23067,8 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   if (c->result != MIRAS_OK) return 0;
   l->norm_heads = l->memory.heads / l->key_heads;
-  l->conv_bias = l->skip = l->no_mlp = 1;
+  l->conv_bias = miras__config_of(c, MIRAS__C_CONV_BIAS, 1) > 0;
+  l->skip = l->no_mlp = 1;
   l->gate_rank = l->memory.heads;
   l->out_gate = MIRAS_OUT_SILU_FIRST;
   l->step_low = (float)low;
