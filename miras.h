@@ -21930,6 +21930,18 @@ static const miras__allowed miras__says_retnet[] = {
   {"elementwise_affine", "true", -1}
 };
 
+/* Of its maps of keys and queries those without tensors of their own. */
+static const miras__allowed miras__says_linear_attn[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"expand_k", "positive", MIRAS__C_EXPAND_K},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
+  {"feature_map", "identity relu elu", MIRAS__C_KEY_FORM},
+  {"tie_feature_map_qk", "any", -1},
+  {"norm_q norm_k norm_feature_map", "false", -1},
+  {"elementwise_affine", "true", -1}
+};
+
 static const miras__allowed miras__says_hgrn2[] = {
   {"num_heads", "positive null", MIRAS__C_HEADS},
   MIRAS__SAYS_SWIGLU,
@@ -22809,6 +22821,22 @@ static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
   return 1;
 }
 
+/* Plain linear attention. Its own default is a map with tensors, which is none of the known. */
+static int miras__describe_linear_attn(miras__published *c, miras_model_desc *d) {
+  static const miras_mixing forms[] = {MIRAS_MIX_NONE, MIRAS_MIX_RELU, MIRAS_MIX_ELU};
+  miras_layer_desc *l = &d->layer[0];
+  if (!miras__describe_plain(c, d, MIRAS_LINEAR_ATTENTION, 1)) return 0;
+  l->memory.key_dim = miras__config_share(
+    c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, 1) / d->heads);
+  miras__describe_scale(d);
+  l->out_gate = MIRAS_OUT_NONE;
+  if (c->result == MIRAS_OK && !c->said[MIRAS__C_KEY_FORM])
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                            "feature_map is elementwise_product; known here: identity relu elu");
+  l->key_mixing = forms[(int)c->config[MIRAS__C_KEY_FORM]];
+  return c->result == MIRAS_OK;
+}
+
 /* HGRN2, whose norm of the whole row has an epsilon of its own. The number of heads follows from
  * their keys' length, whatever num_heads says; without one, it is the other way round. */
 static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
@@ -23139,6 +23167,7 @@ static const miras__named_as miras__fla_names[] = {
   {".attn.o_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.g_norm_swish_gate.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.g_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
+  {".attn.norm.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.o_proj.weight", ".o.weight", 0},
   {".mlp_norm.weight", ".norm2.gain", 0},
   {".mlp.gate_proj.weight", ".mlp.gate", 0},
@@ -23366,6 +23395,8 @@ static const struct {
    MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gla)},
   {"retnet", "model.", "layers.", "", miras__describe_retnet,
    MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_retnet)},
+  {"linear_attn", "model.", "layers.", "", miras__describe_linear_attn,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_linear_attn)},
   {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2,
    MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_hgrn2)},
   {"kda", "model.", "layers.", "", miras__describe_kda,

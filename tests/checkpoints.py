@@ -449,6 +449,32 @@ def retnet_layer(config, tensors, x):
     return (y * silu(x @ tensors["g_proj.weight"].T)) @ tensors["o_proj.weight"].T
 
 
+# ---- linear_attn ----
+
+def linear_attn_weights(draw, config):
+    width, share = config["hidden_size"], shared_heads(config)
+    key, value = round(width * config["expand_k"]), round(width * config["expand_v"])
+    return {
+        "q_proj.weight": draw.linear(key, width),
+        "k_proj.weight": draw.linear(key // share, width),
+        "v_proj.weight": draw.linear(value // share, width),
+        "norm.weight": draw.gain(value // config["num_heads"]),
+        "o_proj.weight": draw.linear(width, value),
+    }
+
+
+def linear_attn_layer(config, tensors, x):
+    count, share = config["num_heads"], shared_heads(config)
+    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T,
+                     count if letter == "q" else count // share) for letter in "qkv")
+    k, v = np.repeat(k, share, 1), np.repeat(v, share, 1)
+    form = {"identity": lambda x: x, "relu": lambda x: np.maximum(x, 0),
+            "elu": lambda x: np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))}
+    q, k = form[config["feature_map"]](q), form[config["feature_map"]](k)
+    y = decay_and_add(q * q.shape[-1]**-0.5, k, v, np.zeros((len(x), count, 1)))
+    return rows(rms(y, tensors["norm.weight"], config["norm_eps"])) @ tensors["o_proj.weight"].T
+
+
 # ---- hgrn2 ----
 
 def hgrn2_weights(draw, config):
@@ -1225,6 +1251,14 @@ def retnet_model(kept="F16", **fields):
     return fla_model(config, retnet_weights, retnet_layer, kept)
 
 
+def linear_attn_model(feature_map):
+    config = fla_config(
+        "linear_attn", "LinearAttentionForCausalLM", elementwise_affine=True, expand_k=1.0,
+        expand_v=2.0, feature_map=feature_map, norm_feature_map=False, norm_k=False, norm_q=False,
+        num_heads=4, num_kv_heads=2, tie_feature_map_qk=False, norm_eps=1e-4)
+    return fla_model(config, linear_attn_weights, linear_attn_layer)
+
+
 def hgrn2_model():
     config = fla_config(
         "hgrn2", "HGRN2ForCausalLM", conv_size=4, elementwise_affine=True, expand_ratio=16,
@@ -1284,6 +1318,8 @@ MODELS = {
                             intermediate_size=64),
     "retnet": retnet_model(),
     "retnet-shared": retnet_model("F32", num_heads=4, num_kv_heads=2),
+    "linear_attn": linear_attn_model("elu"),
+    "linear_attn-plain": linear_attn_model("identity"),
     "hgrn2": hgrn2_model(),
     "kda": kda_model(("mlx",)),
     "kda-grouped": kda_model(

@@ -56,6 +56,7 @@ static const struct { const char *name; char kept; } known[] = {
   {"mamba2-author", 'h'}, {"ttt-linear", 'f'}, {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'},
   {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'}, {"qwen3_next-experts", 'b'}, {"qwen3_5", 'b'},
   {"gla-shared", 'f'}, {"retnet-shared", 'f'}, {"mamba2-unbiased", 'f'},
+  {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
   {"qwen3_5_moe", 'h'}
 };
 
