@@ -520,9 +520,11 @@
    config.json and safetensors as others publish them (README has the list). Headers, places,
    shapes, names and every field of the configuration are checked before the first number is
    written; then tensors are read a tile at a time, turned, widened from F16 or BF16 and rounded
-   to what the model holds. A field that is not known is refused, for it may change every number;
-   take it out of config.json if you know that it does not. The files need to stay as they are
-   while they are read. */
+   to what the model holds. Each family has its own fields and words, a table each in room @86;
+   one that it does not know is refused, for it may change every number, unless the caller names it
+   to miras_checkpoint_desc_without. Tensors that no model needs may be of any type and shape. What
+   is allocated meanwhile counts against limit. The files need to stay as they are while they are
+   read. */
 
 /* @03 RECIPES ---------------------------------------------------------------------------------- */
 /*
@@ -23285,7 +23287,7 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_EXPAND_RATIO, MIRAS__C_LOWER_BOUNDS, MIRAS__C_SAFE, MIRAS__C_STEEPEST,
        MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM, MIRAS__C_ONE_CONV, MIRAS__C_DECAY_RANK,
        MIRAS__C_RATE_RANK, MIRAS__C_OUT_RANK, MIRAS__C_VALUE_RANK, MIRAS__C_VALUES,
-       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_TYPES, MIRAS__C_DENSE,
+       MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_CONV_BIAS, MIRAS__C_TYPES, MIRAS__C_DENSE,
        MIRAS__CONFIGS };
 
 /* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
@@ -23388,6 +23390,18 @@ static const miras__allowed miras__says_retnet[] = {
   {"elementwise_affine", "true", -1}
 };
 
+/* Of its maps of keys and queries those without tensors of their own. */
+static const miras__allowed miras__says_linear_attn[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"expand_k", "positive", MIRAS__C_EXPAND_K},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"num_kv_heads", "positive null", MIRAS__C_KV_HEADS},
+  {"feature_map", "identity relu elu", MIRAS__C_KEY_FORM},
+  {"tie_feature_map_qk", "any", -1},
+  {"norm_q norm_k norm_feature_map", "false", -1},
+  {"elementwise_affine", "true", -1}
+};
+
 static const miras__allowed miras__says_hgrn2[] = {
   {"num_heads", "positive null", MIRAS__C_HEADS},
   MIRAS__SAYS_SWIGLU,
@@ -23441,7 +23455,7 @@ static const miras__allowed miras__says_mamba2[] = {
   {"conv_kernel", "positive", MIRAS__C_CONV},
   {"time_step_limit", "list", MIRAS__C_LOW},
   {"use_bias", "false", -1},
-  {"use_conv_bias", "true", -1},
+  {"use_conv_bias", "false true", MIRAS__C_CONV_BIAS},
   {"hidden_act", "silu swish", -1},
   {"rms_norm norm_before_gate", "any", -1}
 };
@@ -23457,7 +23471,7 @@ static const miras__allowed miras__says_mamba2_fla[] = {
   {"conv_kernel", "positive", MIRAS__C_CONV},
   {"dt_limit", "list", MIRAS__C_LOW},
   {"use_bias", "false", -1},
-  {"use_conv_bias", "true", -1},
+  {"use_conv_bias", "false true", MIRAS__C_CONV_BIAS},
   {"hidden_act", "silu swish", -1},
   {"rmsnorm", "true", -1},
   {"norm_before_gate D_has_hdim", "false", -1}
@@ -23482,7 +23496,7 @@ static const miras__allowed miras__says_mamba2_author[] = {
   {"attn_cfg", "{} null", -1},
   {"rms_norm rmsnorm", "true", -1},
   {"norm_before_gate D_has_hdim bias", "false", -1},
-  {"conv_bias", "true", -1}
+  {"conv_bias", "false true", MIRAS__C_CONV_BIAS}
 };
 
 static const miras__allowed miras__says_ttt[] = {
@@ -24267,6 +24281,22 @@ static int miras__describe_retnet(miras__published *c, miras_model_desc *d) {
   return 1;
 }
 
+/* Plain linear attention. Its own default is a map with tensors, which is none of the known. */
+static int miras__describe_linear_attn(miras__published *c, miras_model_desc *d) {
+  static const miras_mixing forms[] = {MIRAS_MIX_NONE, MIRAS_MIX_RELU, MIRAS_MIX_ELU};
+  miras_layer_desc *l = &d->layer[0];
+  if (!miras__describe_plain(c, d, MIRAS_LINEAR_ATTENTION, 1)) return 0;
+  l->memory.key_dim = miras__config_share(
+    c, MIRAS__C_EXPAND_K, d->width * miras__config_of(c, MIRAS__C_EXPAND_K, 1) / d->heads);
+  miras__describe_scale(d);
+  l->out_gate = MIRAS_OUT_NONE;
+  if (c->result == MIRAS_OK && !c->said[MIRAS__C_KEY_FORM])
+    return miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                            "feature_map is elementwise_product; known here: identity relu elu");
+  l->key_mixing = forms[(int)c->config[MIRAS__C_KEY_FORM]];
+  return c->result == MIRAS_OK;
+}
+
 /* HGRN2, whose norm of the whole row has an epsilon of its own. The number of heads follows from
  * their keys' length, whatever num_heads says; without one, it is the other way round. */
 static int miras__describe_hgrn2(miras__published *c, miras_model_desc *d) {
@@ -24525,7 +24555,8 @@ static int miras__describe_mamba2(miras__published *c, miras_model_desc *d) {
   l->conv = miras__config_whole(c, MIRAS__C_CONV, 4, 1);
   if (c->result != MIRAS_OK) return 0;
   l->norm_heads = l->memory.heads / l->key_heads;
-  l->conv_bias = l->skip = l->no_mlp = 1;
+  l->conv_bias = miras__config_of(c, MIRAS__C_CONV_BIAS, 1) > 0;
+  l->skip = l->no_mlp = 1;
   l->gate_rank = l->memory.heads;
   l->out_gate = MIRAS_OUT_SILU_FIRST;
   l->step_low = (float)low;
@@ -24596,6 +24627,7 @@ static const miras__named_as miras__fla_names[] = {
   {".attn.o_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.g_norm_swish_gate.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.g_norm.weight", ".out_norm.gain", MIRAS__AGAIN},
+  {".attn.norm.weight", ".out_norm.gain", MIRAS__AGAIN},
   {".attn.o_proj.weight", ".o.weight", 0},
   {".mlp_norm.weight", ".norm2.gain", 0},
   {".mlp.gate_proj.weight", ".mlp.gate", 0},
@@ -24823,6 +24855,8 @@ static const struct {
    MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gla)},
   {"retnet", "model.", "layers.", "", miras__describe_retnet,
    MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_retnet)},
+  {"linear_attn", "model.", "layers.", "", miras__describe_linear_attn,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_linear_attn)},
   {"hgrn2", "model.", "layers.", "", miras__describe_hgrn2,
    MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_hgrn2)},
   {"kda", "model.", "layers.", "", miras__describe_kda,

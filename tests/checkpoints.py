@@ -371,25 +371,30 @@ def delta_net_layer(config, tensors, x):
 
 # ---- gla ----
 
+def shared_heads(config):
+    """How many heads of queries read with the same keys and values."""
+    return config["num_heads"] // (config["num_kv_heads"] or config["num_heads"])
+
+
 def gla_weights(draw, config):
     width = config["hidden_size"]
     key, value = round(width * config["expand_k"]), round(width * config["expand_v"])
-    rank = 16
+    rank, share = 16, shared_heads(config)
     tensors = {
         "q_proj.weight": draw.linear(key, width),
-        "k_proj.weight": draw.linear(key, width),
-        "v_proj.weight": draw.linear(value, width),
+        "k_proj.weight": draw.linear(key // share, width),
+        "v_proj.weight": draw.linear(value // share, width),
         "g_proj.weight": draw.linear(value, width),
         "gk_proj.0.weight": draw.linear(rank, width),
-        "gk_proj.1.weight": draw.linear(key, rank, 4.0),
-        "gk_proj.1.bias": draw.bias(key) - 1.5,
+        "gk_proj.1.weight": draw.linear(key // share, rank, 4.0),
+        "gk_proj.1.bias": draw.bias(key // share) - 1.5,
         "g_norm_swish_gate.weight": draw.gain(value // config["num_heads"]),
         "o_proj.weight": draw.linear(width, value),
     }
     if config["use_short_conv"]:
         tensors["q_conv1d.weight"] = draw.taps(key, config["conv_size"])
-        tensors["k_conv1d.weight"] = draw.taps(key, config["conv_size"])
-        tensors["v_conv1d.weight"] = draw.taps(value, config["conv_size"])
+        tensors["k_conv1d.weight"] = draw.taps(key // share, config["conv_size"])
+        tensors["v_conv1d.weight"] = draw.taps(value // share, config["conv_size"])
     if not config["use_output_gate"]:
         tensors["g_norm.weight"] = tensors.pop("g_norm_swish_gate.weight")
         tensors.pop("g_proj.weight")
@@ -397,14 +402,17 @@ def gla_weights(draw, config):
 
 
 def gla_layer(config, tensors, x):
-    count = config["num_heads"]
+    count, share = config["num_heads"], shared_heads(config)
     q, k, v = (heads(short(x, tensors, letter) if config["use_short_conv"]
-                     else x @ tensors[letter + "_proj.weight"].T, count) for letter in "qkv")
+                     else x @ tensors[letter + "_proj.weight"].T,
+                     count if letter == "q" else count // share) for letter in "qkv")
+    k, v = np.repeat(k, share, 1), np.repeat(v, share, 1)
     gate = (x @ tensors["gk_proj.0.weight"].T) @ tensors["gk_proj.1.weight"].T
     gate = log_sigmoid(gate + tensors["gk_proj.1.bias"]) / 16
     if config["clamp_min"] is not None:
         gate = np.maximum(gate, config["clamp_min"])
-    y = decay_and_add(q * q.shape[-1]**-0.5, k, v, heads(gate, count))
+    gate = np.repeat(heads(gate, count // share), share, 1)
+    y = decay_and_add(q * q.shape[-1]**-0.5, k, v, gate)
     if not config["use_output_gate"]:
         return rows(rms(y, tensors["g_norm.weight"], config["norm_eps"])) @ tensors[
             "o_proj.weight"].T
@@ -415,12 +423,12 @@ def gla_layer(config, tensors, x):
 # ---- retnet ----
 
 def retnet_weights(draw, config):
-    width = config["hidden_size"]
+    width, share = config["hidden_size"], shared_heads(config)
     key, value = round(width * config["expand_k"]), round(width * config["expand_v"])
     return {
         "q_proj.weight": draw.linear(key, width),
-        "k_proj.weight": draw.linear(key, width),
-        "v_proj.weight": draw.linear(value, width),
+        "k_proj.weight": draw.linear(key // share, width),
+        "v_proj.weight": draw.linear(value // share, width),
         "g_proj.weight": draw.linear(value, width),
         "g_norm_swish_gate.weight": draw.gain(value // config["num_heads"]),
         "o_proj.weight": draw.linear(width, value),
@@ -428,8 +436,10 @@ def retnet_weights(draw, config):
 
 
 def retnet_layer(config, tensors, x):
-    count = config["num_heads"]
-    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T, count) for letter in "qkv")
+    count, share = config["num_heads"], shared_heads(config)
+    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T,
+                     count if letter == "q" else count // share) for letter in "qkv")
+    k, v = np.repeat(k, share, 1), np.repeat(v, share, 1)
     places = np.arange(len(x))
     q, k = rotate(q, 10000.0, places), rotate(k, 10000.0, places)
     decay = np.log(1 - 2.0 ** (-5 - np.arange(count)))
@@ -437,6 +447,32 @@ def retnet_layer(config, tensors, x):
                       np.broadcast_to(decay[:, None], (len(x), count, 1)))
     y = rows(rms(y, tensors["g_norm_swish_gate.weight"], config["norm_eps"]))
     return (y * silu(x @ tensors["g_proj.weight"].T)) @ tensors["o_proj.weight"].T
+
+
+# ---- linear_attn ----
+
+def linear_attn_weights(draw, config):
+    width, share = config["hidden_size"], shared_heads(config)
+    key, value = round(width * config["expand_k"]), round(width * config["expand_v"])
+    return {
+        "q_proj.weight": draw.linear(key, width),
+        "k_proj.weight": draw.linear(key // share, width),
+        "v_proj.weight": draw.linear(value // share, width),
+        "norm.weight": draw.gain(value // config["num_heads"]),
+        "o_proj.weight": draw.linear(width, value),
+    }
+
+
+def linear_attn_layer(config, tensors, x):
+    count, share = config["num_heads"], shared_heads(config)
+    q, k, v = (heads(x @ tensors[letter + "_proj.weight"].T,
+                     count if letter == "q" else count // share) for letter in "qkv")
+    k, v = np.repeat(k, share, 1), np.repeat(v, share, 1)
+    form = {"identity": lambda x: x, "relu": lambda x: np.maximum(x, 0),
+            "elu": lambda x: np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))}
+    q, k = form[config["feature_map"]](q), form[config["feature_map"]](k)
+    y = decay_and_add(q * q.shape[-1]**-0.5, k, v, np.zeros((len(x), count, 1)))
+    return rows(rms(y, tensors["norm.weight"], config["norm_eps"])) @ tensors["o_proj.weight"].T
 
 
 # ---- hgrn2 ----
@@ -689,7 +725,8 @@ def mamba2_weights(draw, config):
         prefix += "mixer."
         tensors[prefix + "in_proj.weight"] = draw.linear(2 * inner + both + count, width)
         tensors[prefix + "conv1d.weight"] = draw.taps(inner + both, config["conv_kernel"])
-        tensors[prefix + "conv1d.bias"] = draw.bias(inner + both)
+        if config["use_conv_bias"]:
+            tensors[prefix + "conv1d.bias"] = draw.bias(inner + both)
         tensors[prefix + "dt_bias"] = draw.bias(count) - 0.5
         tensors[prefix + "A_log"] = draw.uniform(-1.5, 0.5, count)
         tensors[prefix + "D"] = draw.gain(count)
@@ -711,7 +748,8 @@ def mamba2_forward(config, tensors, tokens):
         prefix += "mixer."
         z, u, dt = np.split(h @ tensors[prefix + "in_proj.weight"].T,
                             [inner, 2 * inner + 2 * state], 1)
-        u = silu(convolve(u, tensors[prefix + "conv1d.weight"], tensors[prefix + "conv1d.bias"]))
+        u = silu(convolve(u, tensors[prefix + "conv1d.weight"],
+                          tensors.get(prefix + "conv1d.bias", 0.0)))
         u, key, query = np.split(u, [inner, inner + state], 1)
         dt = np.clip(softplus(dt + tensors[prefix + "dt_bias"]), *config["time_step_limit"])
         u = heads(u, count)
@@ -1196,21 +1234,29 @@ def delta_net_model(kept="F32", **fields):
     return fla_model(config, delta_net_weights, delta_net_layer, kept)
 
 
-def gla_model(**fields):
+def gla_model(kept="F16", **fields):
     config = fla_config("gla", "GLAForCausalLM", **{
         "clamp_min": None, "conv_size": 4, "elementwise_affine": True, "expand_k": 0.5,
         "expand_v": 1.0, "feature_map": None, "num_kv_heads": None, "use_gk": True,
         "use_gv": False, "use_output_gate": True, "use_short_conv": False,
         "intermediate_size": None, **fields})
-    return fla_model(config, gla_weights, gla_layer, "F16")
+    return fla_model(config, gla_weights, gla_layer, kept)
 
 
-def retnet_model():
+def retnet_model(kept="F16", **fields):
+    config = fla_config("retnet", "RetNetForCausalLM", **{
+        "conv_size": 4, "elementwise_affine": True, "expand_k": 1.0, "expand_v": 2.0,
+        "feature_map": None, "hidden_ratio": 2, "num_kv_heads": None, "use_output_gate": True,
+        "use_short_conv": False, **fields})
+    return fla_model(config, retnet_weights, retnet_layer, kept)
+
+
+def linear_attn_model(feature_map):
     config = fla_config(
-        "retnet", "RetNetForCausalLM", conv_size=4, elementwise_affine=True, expand_k=1.0,
-        expand_v=2.0, feature_map=None, hidden_ratio=2, num_kv_heads=None, use_output_gate=True,
-        use_short_conv=False)
-    return fla_model(config, retnet_weights, retnet_layer, "F16")
+        "linear_attn", "LinearAttentionForCausalLM", elementwise_affine=True, expand_k=1.0,
+        expand_v=2.0, feature_map=feature_map, norm_feature_map=False, norm_k=False, norm_q=False,
+        num_heads=4, num_kv_heads=2, tie_feature_map_qk=False, norm_eps=1e-4)
+    return fla_model(config, linear_attn_weights, linear_attn_layer)
 
 
 def hgrn2_model():
@@ -1268,7 +1314,12 @@ MODELS = {
     "gla": gla_model(),
     "gla-clamped": gla_model(
         clamp_min=-0.12, use_short_conv=True, use_output_gate=False, intermediate_size=64),
+    "gla-shared": gla_model("F32", num_heads=4, num_kv_heads=2, share_conv_kernel=True,
+                            intermediate_size=64),
     "retnet": retnet_model(),
+    "retnet-shared": retnet_model("F32", num_heads=4, num_kv_heads=2),
+    "linear_attn": linear_attn_model("elu"),
+    "linear_attn-plain": linear_attn_model("identity"),
     "hgrn2": hgrn2_model(),
     "kda": kda_model(("mlx",)),
     "kda-grouped": kda_model(
@@ -1280,6 +1331,7 @@ MODELS = {
     "mamba2-grouped": mamba2_model(
         "BF16", n_groups=2, time_step_limit=[0.2, 0.9], tie_word_embeddings=False,
         layer_norm_epsilon=1e-3),
+    "mamba2-unbiased": mamba2_model(use_conv_bias=False, norm_before_gate=True),
     "mamba2-fla": Model(
         mamba2_fla_config(norm_eps=1e-3),
         lambda draw, config: mamba2_weights(draw, mamba2_fields(config)),

@@ -55,6 +55,8 @@ static const struct { const char *name; char kept; } known[] = {
   {"rwkv7-author", 'b'}, {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
   {"mamba2-author", 'h'}, {"ttt-linear", 'f'}, {"ttt-linear-mamba", 'f'}, {"ttt-mlp", 'f'},
   {"ttt-mlp-mamba", 'b'}, {"qwen3_next", 'b'}, {"qwen3_next-experts", 'b'}, {"qwen3_5", 'b'},
+  {"gla-shared", 'f'}, {"retnet-shared", 'f'}, {"mamba2-unbiased", 'f'},
+  {"linear_attn", 'f'}, {"linear_attn-plain", 'f'},
   {"qwen3_5_moe", 'h'}
 };
 
@@ -749,8 +751,12 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   {"rwkv7", "v_low_rank_dim", "null"},
   {"kda-grouped", "safe_gate", "false 0"},     /* lower_bound decides */
   {"gla", "clamp_min", ""},                    /* no gate is so far down */
-  {"gla gla-clamped", "gate_low_rank_dim", "16"},
+  {"gla gla-clamped gla-shared", "gate_low_rank_dim", "16"},
+  {"gla-shared", "clamp_min", ""},
+  {"gla-shared", "conv_size", ""},
   {"delta_net delta_net-gated delta_net-sum gla-clamped", "share_conv_kernel", "false 0"},
+  {"gla-shared", "share_conv_kernel", ""},
+  {"mamba2-author", "conv_bias", "true 1"},
   {"mamba2-author", "expand", "2"},
   {"mamba2-author", "d_conv", "4"},
   {"mamba2-author", "hidden_size", "32"},
@@ -893,6 +899,9 @@ static void try_field(const char *name, const char *config, const miras__allowed
     const int q = values[i][0] == '"';
     FILE *file;
     snprintf(word, sizeof word, "%.*s", (int)strlen(values[i]) - 2 * q, values[i] + q);
+    /* of words that the field does not know a few are enough */
+    if (row && i >= (int)(sizeof odd / sizeof odd[0]) && i % 5 &&
+        !miras__listed(row->says, word)) continue;
     if (own_values && i > 5 && !miras__listed(row->says, word)) continue;
     set_field(config, field, values[i], text, old, sizeof old);
     if (strcmp(old, values[i]) == 0) continue;
