@@ -236,9 +236,21 @@ static void company(void) {
   miras_memory_close(m);
 }
 
+/* The registers that a card would count are the table's. */
+static void registers(void) {
+  void (*const step)(const miras_cuda::miras__errand) = miras_cuda::miras__run_step<64, 0>;
+  const uintptr_t grid = (uintptr_t)step;
+#if defined(__ELF__) && defined(__linux__)
+  want(!strcmp(shim_name(grid), "run_step<64,0>"), shim_name(grid));
+  want(shim_registers(grid) < 255, "the table has no registers of a step");
+#endif
+  (void)grid;
+}
+
 int main(void) {
   anything = (float *)device((size_t)1 << 31);   /* none of it is touched                         */
   shim_dry = 1;
+  registers();
   company();
   memories();
   models();
