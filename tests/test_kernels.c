@@ -1486,7 +1486,7 @@ static void test_widen(void **state) {
         assert_int_equal(((unsigned char *)&few[n])[0], 0x55);
       }
     }
-    for (unsigned i = 0; i < ALL; i += 7) {          /* scales, and a part of the numbers with each */
+    for (unsigned i = 0; i < ALL; i += 7) {      /* scales, and a part of the numbers with each */
       unsigned char *block = place_bytes(2, 34);
       const uint16_t h = (uint16_t)i;
       const size_t n = 1 + i % 32;
@@ -1522,7 +1522,8 @@ static void check_widen_times(const miras__kernels *k, int form, int mode, size_
   draw_all(was, all, UNIFORM, seed + 77);
   memcpy(want, was, all * sizeof *c);
   memcpy(c, was, all * sizeof *c);
-  k->gemm(mode, want, ldc, miras__mat(a, lda), miras__mat(wide, N), M, N, K, place(6, MIRAS__PACK, 1));
+  k->gemm(mode, want, ldc, miras__mat(a, lda), miras__mat(wide, N), M, N, K,
+          place(6, MIRAS__PACK, 1));
   k->widen_times(form, mode, c, ldc, miras__mat(a, lda), b, ldb, M, N, K);
   if (!same_bits(c, want, all))
     fail_msg("%s, weights %d, mode %d: %d x %d x %d has other bits than with floats", k->name, form,
@@ -1554,8 +1555,8 @@ static void test_widen_times(void **state) {
   }
 }
 
-/* A number that is not finite is none in any form, in Q8 all of its block, wherever in the block and
- * whatever stands beside it; the next block does not see it. */
+/* A number that is not finite is none in any form, in Q8 all of its block, wherever in the block
+ * and whatever stands beside it; the next block does not see it. */
 static void test_narrow(void **state) {
   static const uint32_t bad[] = { 0x7f800001, 0x7fc00000, 0x7fffffff, 0xff800001, 0xffffffff,
                                   0x7f800000, 0xff800000 };
