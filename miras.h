@@ -4077,9 +4077,11 @@ struct miras__kernels {
 #define miras__load8 MIRAS__IN_SET(miras__load8)
 #define miras__load4 MIRAS__IN_SET(miras__load4)
 #define miras__load16 MIRAS__IN_SET(miras__load16)
-#define miras__widen_from MIRAS__LENT(miras__widen_from)
-#define miras__widen_blocks MIRAS__LENT(miras__widen_blocks)
-#define miras__widen MIRAS__LENT(miras__widen)
+#ifndef __OPTIMIZE_SIZE__          /* else one for all, whose bits are the same                   */
+#define miras__widen_from MIRAS__IN_SET(miras__widen_from)
+#define miras__widen_blocks MIRAS__IN_SET(miras__widen_blocks)
+#define miras__widen MIRAS__IN_SET(miras__widen)
+#endif
 #define miras__widen_sums MIRAS__IN_SET(miras__widen_sums)
 #define miras__widen_rest MIRAS__IN_SET(miras__widen_rest)
 #define miras__widen_rows MIRAS__IN_SET(miras__widen_rows)
@@ -8250,53 +8252,25 @@ static void miras__bound_share_bwd(float *eta, float *b_eta, float *along, float
 
 /* ---- weights of a form (room @32) ---- */
 
-#ifndef MIRAS__BORROWS
-#define K_WIDE (32 / V_W)          /* vectors of a block                                          */
-
-/* A vector of them at x, those of Q8 times their block's scale. */
-MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, vf scale) {
-  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_I8(x));
-  return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x) : V_F16(x);
-}
-
-#ifdef __OPTIMIZE_SIZE__
-  #define K_UNROLL
-#else
-  #define K_UNROLL V_UNROLL
-#endif
-
-/* The whole blocks of n. */
-MIRAS__INLINE void miras__widen_blocks(int form, float *y, const unsigned char *x, size_t n) {
-  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
-  size_t r;
-  for (; n >= 32; n -= 32, y += 32, x += head + 32 * size) {
-    const vf scale = head ? V_HALF(x) : V_ZERO();
-    K_UNROLL for (r = 0; r < K_WIDE; r++)
-      V_STORE(y + r * V_W, miras__widen_from(form, x + head + r * V_W * size, scale));
-  }
-}
-
+#if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5      /* slower, with the same bits */
+#if MIRAS__COMMON
 /* y = n of them, from the first of a block on. */
 static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
-  const size_t whole = n / 32 * 32, rest = n - whole;
-  unsigned char few[64] = {0};
-  float last[32];
-#ifdef __OPTIMIZE_SIZE__
-  miras__widen_blocks(form, y, x, n);
-#else
-  if (form == MIRAS_WEIGHTS_BF16) miras__widen_blocks(MIRAS_WEIGHTS_BF16, y, x, n);
-  else if (form == MIRAS_WEIGHTS_F16) miras__widen_blocks(MIRAS_WEIGHTS_F16, y, x, n);
-  else miras__widen_blocks(MIRAS_WEIGHTS_Q8, y, x, n);
-#endif
-  if (!rest) return;
-  x += form == MIRAS_WEIGHTS_Q8 ? whole / 32 * 34 : 2 * whole;
-  memcpy(few, x, form == MIRAS_WEIGHTS_Q8 ? 34 : 2 * rest);
-  miras__widen_blocks(form, last, few, 32);
-  memcpy(y + whole, last, rest * sizeof *y);
+  float scale = 0;
+  size_t i;
+  for (i = 0; i < n; i++) {
+    if (form == MIRAS_WEIGHTS_Q8) {
+      if (i % 32 == 0) scale = miras__half_at(x), x += 2;
+      y[i] = scale * (float)(signed char)*x++;
+    } else {
+      y[i] = form == MIRAS_WEIGHTS_BF16 ? miras__bfloat_at(x) : miras__half_at(x);
+      x += 2;
+    }
+  }
 }
+#endif
 
-#if defined(__OPTIMIZE_SIZE__) || MIRAS__ISA == 5
-/* Slower, with the same bits. */
+#ifndef MIRAS__BORROWS
 static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__matrix A,
                                const unsigned char *B, size_t ldb, size_t M, size_t N, size_t K) {
   const size_t acs = miras__right(A);
@@ -8311,7 +8285,42 @@ static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__
         miras__axpy(C + i * ldc + j, A.p[i * miras__down(A) + k * acs], wide, n);
     }
 }
+#endif
 #else
+#define K_WIDE (32 / V_W)          /* vectors of a block                                          */
+
+/* A vector of them at x, those of Q8 times their block's scale. */
+MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, vf scale) {
+  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_I8(x));
+  return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x) : V_F16(x);
+}
+
+/* The whole blocks of n. */
+MIRAS__ALWAYS void miras__widen_blocks(int form, float *y, const unsigned char *x, size_t n) {
+  const size_t head = form == MIRAS_WEIGHTS_Q8 ? 2 : 0, size = form == MIRAS_WEIGHTS_Q8 ? 1 : 2;
+  size_t r;
+  for (; n >= 32; n -= 32, y += 32, x += head + 32 * size) {
+    const vf scale = head ? V_HALF(x) : V_ZERO();
+    V_UNROLL for (r = 0; r < K_WIDE; r++)
+      V_STORE(y + r * V_W, miras__widen_from(form, x + head + r * V_W * size, scale));
+  }
+}
+
+/* y = n of them, from the first of a block on. */
+static void miras__widen(int form, float *y, const unsigned char *x, size_t n) {
+  const size_t whole = n / 32 * 32, rest = n - whole;
+  unsigned char few[64] = {0};
+  float last[32];
+  if (form == MIRAS_WEIGHTS_BF16) miras__widen_blocks(MIRAS_WEIGHTS_BF16, y, x, n);
+  else if (form == MIRAS_WEIGHTS_F16) miras__widen_blocks(MIRAS_WEIGHTS_F16, y, x, n);
+  else miras__widen_blocks(MIRAS_WEIGHTS_Q8, y, x, n);
+  if (!rest) return;
+  x += form == MIRAS_WEIGHTS_Q8 ? whole / 32 * 34 : 2 * whole;
+  memcpy(few, x, form == MIRAS_WEIGHTS_Q8 ? 34 : 2 * rest);
+  miras__widen_blocks(form, last, few, 32);
+  memcpy(y + whole, last, rest * sizeof *y);
+}
+
 /* Sums of a block's columns go on over `rows` rows of B, from x on ld apart, with a's numbers. */
 MIRAS__ALWAYS void miras__widen_sums(int form, vf *sum, const float *a, size_t acs,
                                      const unsigned char *x, size_t ld, size_t rows) {
@@ -8343,15 +8352,16 @@ MIRAS__ALWAYS void miras__widen_rest(int form, int mode, float *y, const float *
     if (r * V_W < n) V_STORE_N(y + r * V_W, sum[r], n - r * V_W);
 }
 
-/* Eight rows of B at a time pass through from end to end, widened in registers, while C stays in
- * cache; the next eight come near. Other rows of A find them in the first cache. */
+/* Four rows of B at a time pass through from end to end, widened in registers, while C stays in
+ * cache; the next four come near. Other rows of A find them in the first cache. Eight rows of 2 KB
+ * fall on too few sets of that: AVX2, 1024 x 1024 in bf16, 98 us where four take 71. */
 MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, miras__matrix A,
                                      const unsigned char *B, size_t ldb, size_t M, size_t N,
                                      size_t K) {
   const size_t each = form == MIRAS_WEIGHTS_Q8 ? 34 : 64, acs = miras__right(A);
   size_t i, j, k, r;
-  for (k = 0; k < K && N >= 32; k += 8) {
-    const size_t rows = K - k < 8 ? K - k : 8, afar = K - k >= 16 ? 8 * ldb : 0;
+  for (k = 0; k < K && N >= 32; k += 4) {
+    const size_t rows = K - k < 4 ? K - k : 4, afar = K - k >= 8 ? 4 * ldb : 0;
     for (i = 0; i < M; i++) {
       const float *a = A.p + i * miras__down(A) + k * acs;
       const unsigned char *x = B + k * ldb;
@@ -8360,7 +8370,7 @@ MIRAS__ALWAYS void miras__widen_rows(int form, int mode, float *C, size_t ldc, m
         vf sum[K_WIDE];
         V_UNROLL for (r = 0; r < K_WIDE; r++)
           sum[r] = mode == MIRAS__SET && !k ? V_ZERO() : V_LOAD(y + r * V_W);
-        for (r = 0; afar && !i && r < 8; r++) V_FETCH(x + afar + r * ldb, 0);
+        for (r = 0; afar && !i && r < 4; r++) V_FETCH(x + afar + r * ldb, 0);
         miras__widen_sums(form, sum, a, acs, x, ldb, rows);
         V_UNROLL for (r = 0; r < K_WIDE; r++) V_STORE(y + r * V_W, sum[r]);
       }
@@ -8381,9 +8391,7 @@ static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__
   else K_FORM(MIRAS_WEIGHTS_Q8);
 #undef K_FORM
 }
-#endif
 #undef K_WIDE
-#undef K_UNROLL
 #endif
 
 /* s = silu(a) b. */
@@ -9332,7 +9340,7 @@ static MIRAS__UNUSED void miras__matmul(const miras__kernels *kern, int mode, fl
  * time, of up to MIRAS__WIDEN; its chains of sums go on from tile to tile, so that bits are those
  * of the whole. For few rows of A a tile stays in the first cache and has long rows, which memory
  * is ahead of. */
-enum { MIRAS__WIDEN = 64 * 256, MIRAS__WIDEN_ROWS = 2 };
+enum { MIRAS__WIDEN = 64 * 256, MIRAS__WIDEN_ROWS = 8 };
 
 /* Bytes of n weights; too many become too many. */
 static MIRAS__UNUSED size_t miras__row_bytes(int form, size_t n) {

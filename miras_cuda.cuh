@@ -430,10 +430,6 @@ __device__ static inline float miras__at_lane(float v, size_t lane) {
 #define V_COPYSIGN(m, s) copysignf(m, s)
 #define V_ROUND(a) rintf(a)
 #define V_LOGB(x) ((float)miras__logb(x))
-#define V_BF16(p) miras__bfloat_at((p) + 2 * miras__lane())
-#define V_F16(p) miras__half_at((p) + 2 * miras__lane())
-#define V_I8(p) ((float)((const signed char *)(p))[miras__lane()])
-#define V_HALF(p) miras__half_at(p)
 
 #undef MIRAS__INLINE
 #undef MIRAS__ALWAYS

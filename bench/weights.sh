@@ -1,26 +1,53 @@
 #!/bin/sh
-# weights.sh: what shorter weights cost models that `lm train` saved, in bits per byte of one text.
+# weights.sh: what shorter weights save in time, and what they cost models that `lm train` saved,
+# in bits per byte of one text.
 #
-#   sh bench/weights.sh TEXT MODEL...      TEXT: what the models have not seen
+#   sh bench/weights.sh                    ms a token, under 5 minutes
+#   sh bench/weights.sh TEXT MODEL...      bits per byte; TEXT: what the models have not seen
 #
-# Each model is evaluated on the text in windows of its training and in one pass, with its matrices
-# as they are, in bf16, in f16 and in q8; KiB are those of the file that `lm convert` writes. A
-# model is called what the folder is called that it lies in.
+# Time is that of bench/weights.c, one thread, models in turns, with every compiler that there is
+# and with and without AVX-512. For bits, each model is evaluated on the text in windows of its
+# training and in one pass, with its matrices as they are, in bf16, in f16 and in q8; KiB are those
+# of the file that `lm convert` writes. A model is called what the folder is called that it lies in.
 #
-#   OUT      where lm and converted models are kept     bench/out
+#   OUT        where programs and converted models are kept  bench/out
+#   COMPILERS  that time is measured with                    gcc clang
 set -eu
 LC_ALL=C
 export LC_ALL
 
-if [ $# -lt 2 ]; then
-  echo "weights.sh: needs a text and a model: sh bench/weights.sh TEXT MODEL..." >&2
+if [ $# = 1 ]; then
+  echo "weights.sh: needs a text and a model, or neither: sh bench/weights.sh TEXT MODEL..." >&2
   exit 2
 fi
-text=$1
-shift
 OUT=${OUT:-bench/out}
 CC=${CC:-cc}
 mkdir -p "$OUT"
+
+# Programs run in turns, so that what else the machine does meets all of them.
+if [ $# = 0 ]; then
+  set --
+  for compiler in ${COMPILERS:-gcc clang}; do
+    command -v "$compiler" >/dev/null || continue
+    for flags in -DMIRAS_NO_AVX512 ''; do
+      program=$OUT/weights_$compiler$flags
+      # shellcheck disable=SC2086  # no flag, or one
+      "$compiler" -O2 $flags -DMIRAS_NO_TRAINING "$(dirname "$0")/weights.c" -o "$program" -lm
+      set -- "$@" "$program"
+    done
+  done
+  echo "| compiler | call | model, set | float | bf16 | f16 | q8 | bf16: times as fast | f16 | q8 |"
+  echo "|---|---|---|--:|--:|--:|--:|--:|--:|--:|"
+  for size in 512x4 1024x8; do
+    for program in "$@"; do
+      label=${program##*/weights_}
+      "$program" "${label%%-*}" "$size"
+    done
+  done
+  exit 0
+fi
+text=$1
+shift
 $CC -O2 "$(dirname "$0")/../examples/lm.c" -o "$OUT/lm" -lm
 
 echo "| model | weights | KiB | windows | more | one pass | more |"
