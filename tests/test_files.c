@@ -3090,6 +3090,34 @@ static void test_closed_folder(void **state) {
 
 #endif
 
+#ifdef _WIN32
+/* A path is UTF-8: the file has the name that it spells, and what spells none is left to fopen. */
+static void test_wide_paths(void **state) {
+  static const char path[] = "na\xc3\xafve-\xe2\x82\xac-\xf0\x9f\x98\x80.bin";
+  static const wchar_t name[] = {'n', 'a', 0xef, 'v', 'e', '-', 0x20ac, '-', 0xd83d, 0xde00, '.',
+                                 'b', 'i', 'n', 0};
+  static const char *const wrong[] = {"\xff", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80", "\xc3(", "\xe0\x9f\xbf"};
+  miras_memory *m = tiny_memory(MIRAS_DELTANET, 1);
+  wchar_t wide[MIRAS__WIDE_PATH];
+  size_t i;
+  FILE *f;
+  (void)state;
+  assert_true(miras__wide_path(wide, path) && wcscmp(wide, name) == 0);
+  for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal(miras__wide_path(wide, wrong[i]), 0);
+  assert_int_equal(miras_memory_save(m, path), MIRAS_OK);
+  assert_int_equal(miras_memory_save(m, path), MIRAS_OK);
+  f = _wfopen(name, L"rb");
+  assert_non_null(f);
+  fclose(f);
+  assert_int_equal(miras_memory_load(m, path), MIRAS_OK);
+  assert_int_equal(_wremove(name), 0);
+  assert_int_equal(miras_memory_load(m, path), MIRAS_ERR_IO);
+  miras_memory_close(m);
+}
+#endif
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_checksum),
@@ -3112,6 +3140,9 @@ int main(void) {
     cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_mismatch),
     cmocka_unit_test(test_positions), cmocka_unit_test(test_places),
+#ifdef _WIN32
+    cmocka_unit_test(test_wide_paths),
+#endif
     cmocka_unit_test(test_session_weights), cmocka_unit_test(test_memory_opens),
     cmocka_unit_test(test_other_writers),
     cmocka_unit_test(test_streams),
