@@ -2853,7 +2853,7 @@ static void test_planted(void **state) {
 /* A link at the path stays, and what it leads to is replaced: by way of other links, from another
  * folder, and where nothing is yet. Links in a ring are refused. */
 static void test_links(void **state) {
-  char folder[] = "/tmp/miras_files_XXXXXX", path[80], inner[90], name[120], text[40];
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], inner[90], name[120], to[40];
   subject a = { NULL, NULL, NULL, NULL };
   struct stat st;
   int i;
@@ -2865,8 +2865,8 @@ static void test_links(void **state) {
   sprintf(path, "%s/x", folder);
   assert_int_equal(symlink("inner/second", path), 0);
   sprintf(name, "%s/second", inner);
-  sprintf(text, "../inner/./third");
-  assert_int_equal(symlink(text, name), 0);
+  sprintf(to, "../inner/./third");
+  assert_int_equal(symlink(to, name), 0);
   for (i = 0; i < 2; i++) {                        /* a new file, then another in its place */
     assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
     assert_true(lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
