@@ -510,11 +510,14 @@
    programs can read it as it is. Saved by a trainer it has the optimizer's moments and step count
    and running texts as well, and training continues to the bit: from a save between two steps, with
    the same seed and dropout, which miras_model_open_file takes from the file, and
-   miras_trainer_load the rest. A memory (outer parameters and state) or a session (state) is a
-   block of its own with a checksum. Loading checks every size and sum against the object before it
-   writes the first byte, so damage is an error and never half a model. Saving to a path writes a
-   new neighbour and renames it, so that readers find the old file or the new one, whole, also while
-   several save at once: the last to end stays. Nothing is forced out to the disk.
+   miras_trainer_load the rest. A memory (descriptor, outer parameters and state) or a session
+   (state, and the row that its last logits follow from) is a block of its own with a checksum; a
+   session's is refused under other weights, unless it is adopted. Loading checks every size and sum
+   against the object before it writes the first byte, so damage is an error and never half a model;
+   what its head and length show to be wrong is neither allocated nor read. Saving to a path writes
+   a new neighbour and renames it, so that readers find the old file or the new one, whole, also
+   while several save at once: the last to end stays, with mode and owner of the file it replaces.
+   Nothing is forced out to the disk.
 
    CHECKPOINTS OF OTHERS. miras_checkpoint_desc and miras_checkpoint_load read folders of
    config.json and safetensors as others publish them (README has the list). Headers, places,
@@ -22454,7 +22457,8 @@ static MIRAS__COLD uint64_t miras__weights_print(const miras_model *m) {
     for (i = 0; i < blocks && i < SAMPLES; i++) {
       const size_t b =
         blocks <= SAMPLES ? i : (size_t)((uint64_t)(blocks - 1) * i / (SAMPLES - 1));
-      const size_t first = b % across * BLOCK, now = n - first < BLOCK ? n - first : BLOCK;
+      const size_t first = b % across * BLOCK, left = n - first;
+      const size_t now = left < (size_t)BLOCK ? left : (size_t)BLOCK;
       const unsigned char *row = miras__view_at(m, v) + b / across * miras__row_bytes(form, n);
       miras__weights_turn(form, bytes, row + miras__row_bytes(form, first), now);
       print = miras__hash(print ^ miras__crc32c(0, bytes, miras__row_bytes(form, now)));
@@ -22586,6 +22590,7 @@ static MIRAS__COLD int miras__memory_desc(miras_desc *to, const void *bytes, siz
   return 1;
 }
 
+#ifndef MIRAS_NO_STDIO
 /* A memory that is to be made of a file. */
 typedef struct miras__memory_opening {
   miras__storage own;
@@ -22617,16 +22622,9 @@ static MIRAS__COLD miras_result miras__open_memory(miras__memory_opening *o, con
   o->memory = NULL;
   return MIRAS_ERR_FORMAT;   /* of a 0 where a default is another number */
 }
+#endif
 
 /* ---- whatever can be saved and loaded ---- */
-
-/* Is it no state, or one whose file would be loaded? */
-static MIRAS__COLD int miras__savable(int what, const void *object) {
-  miras__state state;
-  if (what >= MIRAS__A_MODEL) return 1;
-  miras__find_state(&state, what, object);
-  return miras__state_ok(&state);
-}
 
 /* The whole file into s, or nowhere if that is NULL. Its length; 0 if that is too large, or no
  * load would take the file. */
@@ -22676,8 +22674,10 @@ static MIRAS__COLD miras_result miras__accept(int what, void *object, const void
     return miras__load_model(tr ? tr->model : (miras_model *)object, tr, &f);
   }
 #endif
+#ifndef MIRAS_NO_STDIO
   if (what == MIRAS__A_NEW_MEMORY)
     return miras__open_memory((miras__memory_opening *)object, bytes, size);
+#endif
   return miras__load_state(what, object, bytes, size);
 }
 
@@ -23009,6 +23009,14 @@ static MIRAS__COLD int miras__save_beside(int what, const void *object, const ch
   if (ok) return miras__replace(part, path);
   (void)miras__file_remove(part);
   return 0;
+}
+
+/* Is it no state, or one whose file would be loaded? */
+static MIRAS__COLD int miras__savable(int what, const void *object) {
+  miras__state state;
+  if (what >= MIRAS__A_MODEL) return 1;
+  miras__find_state(&state, what, object);
+  return miras__state_ok(&state);
 }
 
 static MIRAS__COLD miras_result miras__save_path(int what, const void *object, const char *path) {

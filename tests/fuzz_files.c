@@ -220,6 +220,16 @@ static void fuzz_mend(int kind, unsigned char *file, size_t n) {
       return;
     }
   } else if (n >= 64) {
+    if (kind == FUZZ_MEMORY && n >= MIRAS__STATE_HEAD) {   /* the fingerprint of what it says */
+      miras__places at;
+      miras_desc d;
+      memset(&d, 0, sizeof d);
+      d.batch = (int)(miras__get32(file + 48) & INT_MAX);
+      miras__set32(file + 60, miras__crc32c(0, file, 60));
+      if (miras__state_places(file, n, n, &at) &&
+          miras__read_memory(&d, (const char *)file + at.text, at.row - at.text))
+        miras__set64(file + 16, miras__memory_print(&d));
+    }
     miras__set32(file + 56, miras__crc32c(0, file + 64, n - 64));
     miras__set32(file + 60, miras__crc32c(0, file, 60));
   }
@@ -268,6 +278,46 @@ static void fuzz_open(unsigned char *file, size_t n) {
   fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
 }
 
+/* Open a memory of whatever the bytes describe, and run it. */
+static void fuzz_open_memory(unsigned char *file, size_t n) {
+  const miras_memory *was = fuzz_memory;
+  miras_result result = MIRAS_OK;
+  miras_memory *m;
+  miras_desc d, given;
+  char why[160];
+  memset(&given, 0, sizeof given);
+  given.limit = FUZZ_LIMIT;
+  d = given;
+  result = miras_memory_desc_from(&d, file, n);
+  fuzz_check(result == MIRAS_OK || result == MIRAS_ERR_FORMAT, "desc_from: a strange result");
+  if (result == MIRAS_OK) {
+    (void)miras_memory_size(&d, why, sizeof why);
+    (void)miras_memory_desc_differs(&d, miras_memory_desc(was), why, sizeof why);
+  }
+  fuzz_input = file;
+  fuzz_length = n;
+  fuzz_largest = 0;
+  m = miras_memory_open_file("", &given, NULL, &result);
+  fuzz_check((m != NULL) == (result == MIRAS_OK), "a memory and an error, or neither");
+  fuzz_check(m || result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_DESC ||
+             result == MIRAS_ERR_SIZE, "memory_open_file: a strange result");
+  if (m) {
+    const miras_desc *is = miras_memory_desc(m);
+    const size_t wide = (size_t)(is->key_dim > is->value_dim ? is->key_dim : is->value_dim);
+    const size_t key = (size_t)is->batch * (size_t)is->heads * (size_t)is->descents * wide;
+    float *x;
+    size_t i;
+    fuzz_opened++;
+    x = (float *)malloc(2 * key * sizeof *x);
+    fuzz_check(x != NULL, "no memory for tokens");
+    for (i = 0; i < key; i++) x[i] = 0.25f;
+    for (i = 0; i < 3; i++) (void)miras_step(m, x, x, x, x + key);
+    free(x);
+    miras_memory_close(m);
+  }
+  fuzz_check(fuzz_largest <= (n < FUZZ_LIMIT ? FUZZ_LIMIT : n + 1), "more than the limit");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   unsigned char *file;
@@ -296,8 +346,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   result = fuzz_load(kind, file, n);
   fuzz_check(fuzz_calls == 0, "loading has allocated");
   if (kind == FUZZ_MODEL && n) fuzz_open(file, n);
+  if (kind == FUZZ_MEMORY && n) fuzz_open_memory(file, n);
   if (result != MIRAS_OK) {
-    fuzz_check(result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_MISMATCH, "a strange result");
+    fuzz_check(result == MIRAS_ERR_FORMAT || result == MIRAS_ERR_MISMATCH ||
+               (kind == FUZZ_SESSION && result == MIRAS_ERR_WEIGHTS), "a strange result");
+    if (result == MIRAS_ERR_WEIGHTS)
+      fuzz_check(miras_session_adopt_from(fuzz_session, file, n) == MIRAS_OK &&
+                 fuzz_load(kind, fuzz_base[kind], fuzz_size[kind]) == MIRAS_OK, "no adoption");
     fuzz_check(fuzz_look(kind) == fuzz_print[kind], "an error has changed the object");
   } else {
     uint64_t look = fuzz_look(kind);

@@ -904,7 +904,7 @@ static void types_refuse_each_other(void **state) {
 
 /* NaN and infinity are within the range of no field, wherever it has a meaning. */
 static void fields_are_finite(void **state) {
-  static const float wrong[] = { NAN, INFINITY, -INFINITY };
+  static const float bad[] = { NAN, INFINITY, -INFINITY };
   int kind, i, k, count = 0;
   (void)state;
   for (kind = 0; kind < MIRAS_KIND_COUNT; kind++) {
@@ -917,10 +917,10 @@ static void fields_are_finite(void **state) {
         miras_model_desc e = d;
         miras_desc m = small_memory((miras_kind)kind);
         char why[256] = "";
-        memcpy((char *)&e + miras__offset(f, 0), &wrong[k], sizeof(float));
+        memcpy((char *)&e + miras__offset(f, 0), &bad[k], sizeof(float));
         refuse(miras_model_size(&e, why, sizeof why), why, name, k ? "inf" : "nan", (size_t)i);
         if (!miras__of_memory(f)) continue;
-        memcpy((char *)&m + in_memory, &wrong[k], sizeof(float));
+        memcpy((char *)&m + in_memory, &bad[k], sizeof(float));
         refuse(miras_memory_size(&m, why, sizeof why), why, name, k ? "inf" : "nan", (size_t)i);
       }
     }
@@ -930,7 +930,7 @@ static void fields_are_finite(void **state) {
 
 /* A step with a number out of its range moves nothing: parameters, moments, gradients, steps. */
 static void steps_refuse(void **state) {
-  static const float wrong[] = { NAN, INFINITY, -INFINITY };
+  static const float bad[] = { NAN, INFINITY, -INFINITY };
   miras_model_desc md = small_model(MIRAS_TITANS);
   miras_model *m = miras_model_open(&md, NULL);
   miras_trainer_desc td = small_trainer();
@@ -952,20 +952,20 @@ static void steps_refuse(void **state) {
   memcpy(grads, miras_trainer_grads(t), count * sizeof *grads);
   assert_int_equal(miras_trainer_save_to(t, before, bytes), bytes);
   for (i = 0; i < 3; i++) {
-    assert_true(isnan(miras_trainer_step(t, NULL, wrong[i])));
+    assert_true(isnan(miras_trainer_step(t, NULL, bad[i])));
     assert_true(isnan(miras_trainer_step(t, NULL, i ? 1.1e6f : -1.1e6f)));
     for (k = 0; k < 5; k++) {
       float *const field[] = { &o.beta1, &o.beta2, &o.epsilon, &o.weight_decay, &o.clip };
       memset(&o, 0, sizeof o);
       *field[k] = -0.5f;
       assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
-      *field[k] = wrong[i];
+      *field[k] = bad[i];
       if (k == 4 && i == 1) continue;              /* an infinite clip is none */
       assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
       *field[k] = k < 2 ? 1 : 0;
       if (k < 2) assert_true(isnan(miras_trainer_step(t, &o, 0.01f)));
     }
-    assert_true(isnan(miras_trainer_step(t, NULL, miras_cosine(3, 0, 9, wrong[i], 0.1f))));
+    assert_true(isnan(miras_trainer_step(t, NULL, miras_cosine(3, 0, 9, bad[i], 0.1f))));
   }
   assert_int_equal(miras_trainer_steps(t), 0);
   assert_int_equal(miras_trainer_save_to(t, after, bytes), bytes);
@@ -2329,7 +2329,7 @@ static void sampling_is_seeded(void **state) {
 
 /* Nothing is drawn, and the seed stays, of logits without a number and by settings out of range. */
 static void sampling_refuses(void **state) {
-  static const float wrong[] = { NAN, INFINITY, -INFINITY, -1 };
+  static const float bad[] = { NAN, INFINITY, -INFINITY, -1 };
   float logits[8];
   miras_sampling s;
   int i, round;
@@ -2354,10 +2354,10 @@ static void sampling_refuses(void **state) {
   for (round = 0; round < 4; round++) {
     memset(&s, 0, sizeof s);
     s.seed = 77;
-    s.temperature = wrong[round];
+    s.temperature = bad[round];
     assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
     s.temperature = 1;
-    s.top_p = wrong[round];
+    s.top_p = bad[round];
     assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);
     s.top_p = 1.01f;
     assert_int_equal(miras_sample(logits, 8, &s), MIRAS_SAMPLE_NONE);

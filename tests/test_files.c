@@ -2859,7 +2859,7 @@ static void test_planted(void **state) {
 /* A link at the path stays, and what it leads to is replaced: by way of other links, from another
  * folder, and where nothing is yet. Links in a ring are refused. */
 static void test_links(void **state) {
-  char folder[] = "/tmp/miras_files_XXXXXX", path[80], inner[90], name[120], text[40];
+  char folder[] = "/tmp/miras_files_XXXXXX", path[80], inner[90], name[120], to[40];
   subject a = { NULL, NULL, NULL, NULL };
   struct stat st;
   int i;
@@ -2871,8 +2871,8 @@ static void test_links(void **state) {
   sprintf(path, "%s/x", folder);
   assert_int_equal(symlink("inner/second", path), 0);
   sprintf(name, "%s/second", inner);
-  sprintf(text, "../inner/./third");
-  assert_int_equal(symlink(text, name), 0);
+  sprintf(to, "../inner/./third");
+  assert_int_equal(symlink(to, name), 0);
   for (i = 0; i < 2; i++) {                        /* a new file, then another in its place */
     assert_int_equal(miras_memory_save(a.memory, path), MIRAS_OK);
     assert_true(lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
@@ -3096,6 +3096,34 @@ static void test_closed_folder(void **state) {
 
 #endif
 
+#ifdef _WIN32
+/* A path is UTF-8: the file has the name that it spells, and what spells none is left to fopen. */
+static void test_wide_paths(void **state) {
+  static const char path[] = "na\xc3\xafve-\xe2\x82\xac-\xf0\x9f\x98\x80.bin";
+  static const wchar_t name[] = {'n', 'a', 0xef, 'v', 'e', '-', 0x20ac, '-', 0xd83d, 0xde00, '.',
+                                 'b', 'i', 'n', 0};
+  static const char *const wrong[] = {"\xff", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80", "\xc3(", "\xe0\x9f\xbf"};
+  miras_memory *m = tiny_memory(MIRAS_DELTANET, 1);
+  wchar_t wide[MIRAS__WIDE_PATH];
+  size_t i;
+  FILE *f;
+  (void)state;
+  assert_true(miras__wide_path(wide, path) && wcscmp(wide, name) == 0);
+  for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal(miras__wide_path(wide, wrong[i]), 0);
+  assert_int_equal(miras_memory_save(m, path), MIRAS_OK);
+  assert_int_equal(miras_memory_save(m, path), MIRAS_OK);
+  f = _wfopen(name, L"rb");
+  assert_non_null(f);
+  fclose(f);
+  assert_int_equal(miras_memory_load(m, path), MIRAS_OK);
+  assert_int_equal(_wremove(name), 0);
+  assert_int_equal(miras_memory_load(m, path), MIRAS_ERR_IO);
+  miras_memory_close(m);
+}
+#endif
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_checksum),
@@ -3118,6 +3146,9 @@ int main(void) {
     cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_mismatch),
     cmocka_unit_test(test_positions), cmocka_unit_test(test_places),
+#ifdef _WIN32
+    cmocka_unit_test(test_wide_paths),
+#endif
     cmocka_unit_test(test_session_weights), cmocka_unit_test(test_memory_opens),
     cmocka_unit_test(test_other_writers),
     cmocka_unit_test(test_streams),

@@ -179,6 +179,7 @@ static void old_models(void **state) {
     near_by(run(s, 0, 24, &size), o->logits, &size, o->name);
     assert_int_equal(miras_session_load(s, path_of(o->name, "session")), MIRAS_OK);
     assert_int_equal(miras_session_position(s), 5);
+    assert_null(miras_session_logits(s));            /* files of that version hold none */
     size = 0;
     near_by(run(s, 5, 24, &size), o->session, &size, o->name);
     miras_session_close(s);
