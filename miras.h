@@ -406,10 +406,10 @@
    MIRAS_NO_AVX512   Leaves that instruction set out: a quicker compile, and the same bits from
      AVX2 at up to half the speed.
 
-   MIRAS_WINDOWS_AVX   GCC for 64-bit Windows (MinGW) has frames that are aligned to 16 bytes and
-     puts vectors of 32 there as if they were to 32 (its bug 54412), so that programs crash. It gets
-     the portable kernels therefore. With -Wa,-muse-unaligned-vector-move, which assemblers from
-     binutils 2.38 on know, this macro brings the vectors back. Clang has no need of it.
+   MIRAS_WINDOWS_AVX   GCC for 64-bit Windows (MinGW) aligns frames to 16 bytes and puts vectors of
+     32 there as if to 32 (its bug 54412): programs crash. So it gets the portable kernels. With
+     -Wa,-muse-unaligned-vector-move, which assemblers of binutils 2.38 and later know, this macro
+     brings the vectors back. Clang has no need of it.
 
    MIRAS_NO_SELF_INCLUDE   The header compiles its kernel rooms once per instruction set by
      including itself. Where tools object to that (or glue files together), this compiles them
@@ -16265,7 +16265,7 @@ typedef struct miras__job {
   const float *a, *b;
   float *c;
   size_t lda, ldb, ldc, rows, cols, depth;
-  size_t tall, wide;       /* a block                                                            */
+  uint32_t tall, wide;     /* a block                                                            */
   size_t across;           /* blocks side by side                                                */
   size_t first;            /* its first task                                                     */
 } miras__job;
@@ -16375,7 +16375,7 @@ static void miras__job_task(void *argument, int index, int worker) {
 #ifndef MIRAS__DEVICE
 /* The last one in such blocks. */
 static void miras__job_cut(miras__jobs *list, miras__job *j, size_t tall, size_t wide) {
-  j->tall = tall, j->wide = wide;
+  j->tall = (uint32_t)tall, j->wide = (uint32_t)wide;
   j->across = (j->cols + wide - 1) / wide;
   if (j->rows) list->tasks = j->first + miras__job_blocks(j);
 }

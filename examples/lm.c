@@ -36,7 +36,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#ifndef _WIN32
+  #include <sys/resource.h>
+#endif
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,12 +78,16 @@ static double now(void) {
 }
 
 static double peak_mib(void) {
+#ifdef _WIN32
+  return 0;   /* not known without that system's own library */
+#else
   struct rusage u;
   getrusage(RUSAGE_SELF, &u);
-#if defined(__APPLE__)
+  #if defined(__APPLE__)
   return (double)u.ru_maxrss / 1048576; /* bytes there, KiB elsewhere */
-#else
+  #else
   return (double)u.ru_maxrss / 1024;
+  #endif
 #endif
 }
 
@@ -1255,11 +1261,25 @@ static void training_close(training *r) {
   texts_close(&r->running);
 }
 
+/* A second Ctrl-C ends the program at once. */
+static void catch_signals(void) {
+#ifdef _WIN32
+  signal(SIGINT, on_signal);   /* goes back to its default by itself there */
+  signal(SIGTERM, on_signal);
+#else
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_signal;
+  action.sa_flags = (int)SA_RESETHAND;
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+#endif
+}
+
 /* How it is shown, and how Ctrl-C ends it. */
 static void training_announce(training *r, const char *text) {
   const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
   const options *o = r->o;
-  struct sigaction action;
   r->line.live = isatty(STDERR_FILENO);
   r->line.colour =
     r->line.live && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb");
@@ -1277,11 +1297,7 @@ static void training_announce(training *r, const char *text) {
     fprintf(stderr, "to outlive windows, heads of its memory begin anew after %d tokens, in turn\n",
             r->d.layer[0].memory.reset_every);
 
-  memset(&action, 0, sizeof action);
-  action.sa_handler = on_signal;
-  action.sa_flags = (int)SA_RESETHAND; /* a second Ctrl-C ends the program at once */
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  catch_signals();
 }
 
 static void training_save(training *r) {

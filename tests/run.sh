@@ -596,6 +596,43 @@ else
   skip 'small: Cortex-M4' 'gcc-arm-none-eabi, its C library or qemu-system-arm is not installed'
 fi
 
+# Windows: what its compiler takes, and what runs under wine. Both are large: where they are not
+# installed this is skipped.
+windows=x86_64-w64-mingw32-gcc
+if [ "$mode" = all ] && has $windows; then
+  job 'Windows: every configuration compiles' "
+printf '%s\\n' '#include <windows.h>' '#include \"miras.h\"' '#define MIRAS_IMPLEMENTATION' \
+'#include \"miras.h\"' >'$build/windows.c'
+for flags in -DNDEBUG -DMIRAS_STATIC -DMIRAS_NO_STDIO -DMIRAS_NO_SIMD -DMIRAS_WINDOWS_AVX \
+  -DMIRAS_PTHREADS -DMIRAS_NO_TRAINING -DMIRAS_NO_MODEL -DMIRAS_NO_FILES \
+  '-DMIRAS_API=__declspec(dllexport)'; do
+  $windows -std=c99 -fsyntax-only -Wall -Wextra -Werror -I. \"\$flags\" '$build/windows.c' ||
+    exit 1
+done
+for file in examples/*.c bench/*.c; do
+  case \$file in *lm_mpi.c|*/flat.c|*/products.c) continue ;; esac
+  $windows -fsyntax-only -Wall -Wextra -Werror \$file || exit 1
+done"
+  if has wine; then
+    job 'Windows: programs under wine' "
+WINEPREFIX='$build/wine' WINEDEBUG=-all; export WINEPREFIX WINEDEBUG
+mkdir '$build/windows' && for file in examples/quickstart examples/lm tests/test_api; do
+  $windows -static -O1 -Wall -Wextra -Werror -DMIRAS_TEST_NO_CMOCKA \$file.c \
+    -o '$build/windows/'\$(basename \$file).exe -lm -lpthread || exit 1
+done
+cd '$build/windows' && $limit wine quickstart.exe && $limit wine test_api.exe &&
+cp '$root/README.md' . && $limit wine lm.exe train README.md --dim 16 --heads 1 --steps 3 \
+  --out small.safetensors && ls -l small.safetensors
+status=\$?
+wineserver -k
+exit \$status"
+  else
+    skip 'Windows: programs under wine' 'wine is not installed'
+  fi
+else
+  [ "$mode" != all ] || skip 'Windows' 'gcc-mingw-w64-x86-64 is not installed'
+fi
+
 # The whole library at -Os, by the text column of size: machine code, constants, tables to unwind.
 # The goals of the project are 330,000, 190,000 and 100,000 bytes; with layers and checkpoints as
 # published they are not reached, and what there is is held.
