@@ -951,7 +951,9 @@ typedef struct miras_desc {
                               (room @51); the same as 1 where there is one layer.
                               Needs a bias with a residual of its own (not the dot product, not a
                               custom one), and not separate_erase, least squares or the implicit
-                              step                                                               */
+                              step. 0 inside a model, for an L_p bias with p > 2 on weights that
+                              neither inner_norm nor a link bounds -> 1, with activations 2: there
+                              a step of the network's own outgrows what is stored within tokens  */
   float momentum;          /* constant momentum gate, 0..1                                       */
   float threshold;         /* constant threshold, 1e-6..1e30; 0 -> 3 sqrt(value_dim), twice what |r|
                               is at first, for a bias on |r| behind an inner norm, else 1        */
@@ -2218,7 +2220,8 @@ enum { MIRAS__WORD, MIRAS__WHOLE, MIRAS__REAL, MIRAS__WIDE, MIRAS__TEXT, MIRAS__
 enum { MIRAS__FREE, MIRAS__STATE, MIRAS__SHAPE };
 /* Defaults that follow from other fields. */
 enum { MIRAS__LIKE_KEY = -1, MIRAS__LIKE_NORM = -2, MIRAS__LIKE_WIDTH = -3, MIRAS__LIKE_MODEL = -4,
-       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7 };
+       MIRAS__LIKE_HEADS = -5, MIRAS__LIKE_SHARE = -6, MIRAS__LIKE_ROOT = -7,
+       MIRAS__LIKE_BIAS = -8 };
 
 typedef struct miras__field {
   const char *name;        /* as in files                                                        */
@@ -2327,7 +2330,7 @@ static const miras__field miras__fields[] = {
   MIRAS__W(memory.toward, 3, MIRAS_TOWARD_COUNT, "retention not all", "nothing initial"),
   {MIRAS__AT("memory.reset_every", l.memory.reset_every), MIRAS__WHOLE, 3, MIRAS__STATE,
    0, (float)(INT_MAX - 127), 0, NULL, ""},
-  MIRAS__N(memory.bounded_step, 3, 0, 2, 0, "architecture not kv-cache"),
+  MIRAS__N(memory.bounded_step, 3, 0, 2, MIRAS__LIKE_BIAS, "architecture not kv-cache"),
   MIRAS__N(memory.simplex_signed, 3, 0, 1, 0, "retention kl"),
 #ifndef MIRAS_NO_MODEL
   MIRAS__N(fixed_gates, 3, 0, 31, 0, "type not rwkv"),
@@ -2729,6 +2732,16 @@ static MIRAS__BOTH int miras__reset_grid(const miras_desc *d) {
   return d->chunk * ((MIRAS__BLOCK + d->chunk - 1) / d->chunk);
 }
 
+/* Does a write grow by a power of what is stored, with nothing to hold it? An L_p bias with p > 2
+ * makes |r|^(p-1) of a residual, and neither an inner norm nor the link bounds the answer. (Fields
+ * follow p, which has its default here.) */
+static int miras__runs_away(const miras_desc *d) {
+  return (d->bias == MIRAS_LP || d->bias == MIRAS_LP_SMOOTH) && d->p > 2 && !d->inner_norm &&
+         d->architecture != MIRAS_KV_CACHE &&
+         (d->retention <= MIRAS_RETAIN_LQ || d->retention == MIRAS_RETAIN_L2_BOTH ||
+          d->retention == MIRAS_RETAIN_ELASTIC || d->retention == MIRAS_RETAIN_ELASTIC_FTRL);
+}
+
 static MIRAS__COLD void miras__find_facts(miras__case *c) {
   const miras_desc *d = &c->l.memory;
   const miras_custom *own = d->custom;
@@ -2791,6 +2804,9 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
                        sqrt((double)c->d.width) / 32 + 0.5);
       if (x < 32) x = 32;
       if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
+      break;
+    case MIRAS__LIKE_BIAS:
+      x = c->inside && miras__runs_away(d) ? 1 + c->deep : 0;
       break;
     case MIRAS__LIKE_NORM:
       x = d->inner_norm && (d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE)

@@ -164,9 +164,10 @@ static double loss_at(miras_trainer *tr, float *p, const float *kept, const floa
 }
 
 /* Along a view's own gradient its length |g| is the derivative. The loss is a float near 4, whose
- * rounding and that of the sums behind it are some 1e-6; a step that changes it by 0.02 leaves
- * 1e-6 / 0.04 of noise, and from steps s and 2s the error of s^2 is taken out. Where no step of a
- * twentieth of the parameters changes the loss by 4e-4, float cannot tell, and the view is left. */
+ * rounding and that of the sums behind it are some 1e-6; a step that changes it by 0.005 leaves
+ * 1e-6 / 0.01 of noise, and from steps s and 2s the error of s^2 is taken out, as the loss bends
+ * within a tenth of some parameters. Where no step of an eightieth changes the loss by 2e-4, float
+ * cannot tell, and the view is left. */
 static int check_view(miras_trainer *tr, const miras_view *v, float *p, const float *grads,
                       const char *name, int width) {
   float *kept = (float *)malloc(v->count * sizeof *kept);
@@ -180,9 +181,9 @@ static int check_view(miras_trainer *tr, const miras_view *v, float *p, const fl
     size += (double)p[i] * (double)p[i];
   }
   length = sqrt(square);
-  s = 0.05 * sqrt(size);
-  if (s * length > 0.01) s = 0.01 / length;
-  if (!(s * length > 2e-4)) {
+  s = 0.0125 * sqrt(size);
+  if (s * length > 0.005) s = 0.005 / length;
+  if (!(s * length > 1e-4)) {
     free(kept);
     return isfinite(length) ? 0 : -1;
   }
