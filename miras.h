@@ -969,9 +969,10 @@ typedef struct miras_desc {
                               step to first order, on matrices with L2 exactly Longhorn's eta / (1 +
                               eta k.k). J: how far weights move with A, 1 without a link, of
                               others see room @27; c: p - 1 of the L_p biases with p > 2, else 1.
-                              0 -> 1 where steps would grow by their own size (L_p biases with
-                              p > 2, no inner norm, and a retention that does not bound weights:
-                              all, L2, L2 both, the elastic nets, L_q), else no bound.
+                              0 -> 1, of several layers 2, where steps would grow by their own
+                              size (L_p biases with p > 2, no inner norm, and a retention that does
+                              not bound weights: all, L2, L2 both, the elastic nets, L_q), else no
+                              bound.
                               2: nor does it where layers move together, which slopes do not see: no
                               layer below the last gains more than about four times what it says
                               (room @51); the same as 1 where there is one layer.
@@ -2953,7 +2954,7 @@ static void miras__set_default(miras__case *c, const miras__field *f) {
       if (x < 32) x = 32;
       if (c->l.type != MIRAS_LAYER_RWKV) x = 0;
       break;
-    case MIRAS__LIKE_BIAS: x = miras__runs_away(d); break;
+    case MIRAS__LIKE_BIAS: x = miras__runs_away(d) ? 1 + c->deep : 0; break;
     case MIRAS__LIKE_NORM:
       x = d->inner_norm && (d->bias == MIRAS_HUBER_NORM || d->bias == MIRAS_HUBER_MIXTURE)
               ? 3 * sqrt((double)d->value_dim) : 1;

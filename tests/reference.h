@@ -148,7 +148,7 @@ REF uint64_t ref_age(const miras_desc *d, int h, uint64_t t) {
 
 /* The defaults that the comments in miras_desc promise. */
 /* Do steps grow by their own size, |r|^(p-1) with p > 2, with no norm and no link that keeps r
- * within limits? Then 0 in bounded_step stands for 1. */
+ * within limits? Then 0 in bounded_step stands for a bound. */
 REF int ref_runs_away(const miras_desc *d) {
   if (d->bias != MIRAS_LP && d->bias != MIRAS_LP_SMOOTH) return 0;
   if (!(d->p > 2.0f) || d->inner_norm) return 0;
@@ -190,7 +190,9 @@ REF miras_desc ref_resolve(const miras_desc *given) {
   if (!(d.q > 0.0f)) d.q = 4.0f;
   if (!(d.sharpness > 0.0f)) d.sharpness = 10.0f;
   if (!(d.simplex > 0.0f)) d.simplex = 1.0f;
-  if (d.bounded_step == 0) d.bounded_step = ref_runs_away(&d);
+  if (d.bounded_step == 0 && ref_runs_away(&d))
+    d.bounded_step = d.architecture == MIRAS_GATED_MLP ||
+                             (d.architecture == MIRAS_MLP && d.depth > 1) ? 2 : 1;
   return d;
 }
 

@@ -1030,14 +1030,93 @@ static void test_damage(void **state) {
 }
 #endif
 
+/* ---- what is least, longest, or nothing ---- */
+
+static void test_no_arguments(void **state) {
+  const char *path = path_of(BASE, "");
+  char why[64] = "";
+  miras_model_desc d, before;
+  miras_model *m = load(path, MIRAS_WEIGHTS_FLOAT);
+  (void)state;
+  memset(&d, 0, sizeof d);
+  d.seed = 7;
+  before = d;
+  assert_int_equal(miras_checkpoint_desc(NULL, path, NULL, why, sizeof why), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(&d, NULL, NULL, why, sizeof why), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_desc(NULL, NULL, NULL, NULL, 0), MIRAS_ERR_ARGUMENT);
+  assert_memory_equal(&d, &before, sizeof d);
+  assert_int_equal(miras_checkpoint_load(NULL, path, why, sizeof why), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_load(m, NULL, why, sizeof why), MIRAS_ERR_ARGUMENT);
+  assert_int_equal(miras_checkpoint_load(m, path, NULL, 0), MIRAS_OK);
+  assert_int_equal(miras_checkpoint_desc(&d, path, NULL, NULL, 0), MIRAS_OK);
+  miras_model_close(m);
+}
+
+#if defined(__unix__)
+/* Below the least value: refused by the name of the field, not taken for a default. */
+static const change least_changes[] = {
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": 0", "hidden_size is 0"},
+  {CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 0", "num_hidden_layers is 0"},
+  {CONFIG, "\"vocab_size\": 48", "\"vocab_size\": 1", "vocab_size is 1"},
+  {CONFIG, "\"vocab_size\": 48", "\"vocab_size\": 0", "vocab_size is 0"},
+  {CONFIG, "\"num_heads\": 2", "\"num_heads\": 0", "num_heads is 0"},
+  {CONFIG, "\"head_dim\": 8", "\"head_dim\": 0", "head_dim is 0"},
+  {CONFIG, "\"conv_size\": 4", "\"conv_size\": 0", " is 0; "},
+  {CONFIG, "\"intermediate_size\": 64", "\"intermediate_size\": 0", "intermediate_size is 0"}
+};
+static const change least_rwkv[] = {
+  {CONFIG, "\"hidden_size\": 32", "\"hidden_size\": 0", "hidden_size is 0"},
+  {CONFIG, "\"num_hidden_layers\": ", "\"num_hidden_layers\": -", "num_hidden_layers is -"},
+  {CONFIG, "\"vocab_size\": 48", "\"vocab_size\": 1", "vocab_size is 1"},
+  {CONFIG, "\"head_dim\": ", "\"head_dim\": -", "head_dim is -"}
+};
+static const change least_qwen[] = {
+  {CONFIG, "\"linear_num_value_heads\": 4", "\"linear_num_value_heads\": 0",
+   " is 0; it must be"},
+  {CONFIG, "\"linear_num_key_heads\": 2", "\"linear_num_key_heads\": 0",
+   " is 0; it must be"},
+  {CONFIG, "\"linear_key_head_dim\": 8", "\"linear_key_head_dim\": 0",
+   " is 0; it must be"},
+  {CONFIG, "\"linear_value_head_dim\": 12", "\"linear_value_head_dim\": 0",
+   " is 0; it must be"},
+  {CONFIG, "\"linear_conv_kernel_dim\": 4", "\"linear_conv_kernel_dim\": 0",
+   " is 0; it must be"},
+  {CONFIG, "\"num_attention_heads\": 4", "\"num_attention_heads\": 0",
+   " is 0; it must be"}
+};
+
+static void test_least(void **state) {
+  (void)state;
+  try_changes(BASE, least_changes, sizeof least_changes / sizeof least_changes[0]);
+  try_changes("rwkv7", least_rwkv, sizeof least_rwkv / sizeof least_rwkv[0]);
+  try_changes("qwen3_5_moe", least_qwen, sizeof least_qwen / sizeof least_qwen[0]);
+}
+
+/* Names of tensors of 127 characters are names like others, longer ones are refused. */
+static void test_long_names(void **state) {
+  char fits[128], beyond[129];
+  const change names[] = {
+    {TENSORS, "lm_head.weight", fits, "lm_head.weight"},
+    {TENSORS, "lm_head.weight", beyond, "too long or not ASCII"}
+  };
+  (void)state;
+  memset(fits, 'x', 127);
+  memset(beyond, 'x', 128);
+  fits[127] = beyond[128] = 0;
+  try_changes(BASE, names, sizeof names / sizeof names[0]);
+}
+#endif
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_logits), cmocka_unit_test(test_weights),
 #if defined(__unix__)
     cmocka_unit_test(test_changes), cmocka_unit_test(test_ignored),
     cmocka_unit_test(test_names), cmocka_unit_test(test_room),
-    cmocka_unit_test(test_fields), cmocka_unit_test(test_damage)
+    cmocka_unit_test(test_fields), cmocka_unit_test(test_damage),
+    cmocka_unit_test(test_least), cmocka_unit_test(test_long_names),
 #endif
+    cmocka_unit_test(test_no_arguments)
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
