@@ -23305,7 +23305,7 @@ enum { MIRAS__C_WIDTH, MIRAS__C_LAYERS, MIRAS__C_VOCAB, MIRAS__C_HEADS, MIRAS__C
        MIRAS__C_CLAMP, MIRAS__C_KEYS, MIRAS__C_KEY_FORM, MIRAS__C_ONE_CONV, MIRAS__C_DECAY_RANK,
        MIRAS__C_RATE_RANK, MIRAS__C_OUT_RANK, MIRAS__C_VALUE_RANK, MIRAS__C_VALUES,
        MIRAS__C_PADDED, MIRAS__C_LAYER, MIRAS__C_CONV_BIAS, MIRAS__C_TYPES, MIRAS__C_DENSE,
-       MIRAS__CONFIGS };
+       MIRAS__C_FORGET, MIRAS__C_STEPS, MIRAS__CONFIGS };
 
 /* Fields of a configuration: their names, what they may say, and what that means. `says` is a list
  * of
@@ -23360,6 +23360,18 @@ static const miras__allowed miras__says_gated_deltanet[] = {
   {"use_short_conv", "true", -1},
   {"conv_size", "positive", MIRAS__C_CONV},
   {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE}
+};
+
+static const miras__allowed miras__says_gated_deltaproduct[] = {
+  MIRAS__SAYS_SWIGLU,
+  {"head_dim", "positive", MIRAS__C_HEAD_DIM},
+  {"expand_v", "positive", MIRAS__C_EXPAND_V},
+  {"use_output_gate", "false true", MIRAS__C_GATE},
+  {"use_short_conv", "false true", MIRAS__C_SHORT_CONV},
+  {"conv_size", "positive", MIRAS__C_CONV},
+  {"use_forget_gate", "false true", MIRAS__C_FORGET},
+  {"allow_neg_eigval", "false true", MIRAS__C_NEGATIVE},
+  {"num_householder", "positive", MIRAS__C_STEPS}
 };
 
 static const miras__allowed miras__says_delta_net[] = {
@@ -23620,6 +23632,7 @@ typedef struct miras__published {
   int per;                           /* layers here that are one of theirs                        */
   int shared, again;                 /* heads of keys and values that are stored; how many heads
                                         here each of them is                                      */
+  int steps;                         /* pairs of a token, each with keys of all heads             */
   FILE *file;                        /* the one that is open, its number, and where it stands     */
   int open;
   uint64_t stands;
@@ -24230,6 +24243,21 @@ static int miras__describe_gated_deltanet(miras__published *c, miras_model_desc 
   return 1;
 }
 
+/* Gated DeltaProduct, which by its own default forgets nothing and has one pair a token. */
+static int miras__describe_gated_deltaproduct(miras__published *c, miras_model_desc *d) {
+  const int forgets = miras__config_of(c, MIRAS__C_FORGET, 0) > 0;
+  const int steps = miras__config_whole(c, MIRAS__C_STEPS, 1, 1);
+  miras_layer_desc *l = &d->layer[0];
+  if (!miras__describe_gated_delta(c, d, forgets ? MIRAS_GATED_DELTAPRODUCT : MIRAS_DELTAPRODUCT))
+    return 0;
+  if (steps > 8) return miras__config_lacks(c, MIRAS__C_STEPS, "1 to 8");
+  c->steps = l->memory.descents = steps;
+  c->shared = d->heads;
+  l->gate_rank = (forgets + steps) * d->heads;
+  miras__describe_gate(c, d, 1);
+  return 1;
+}
+
 static int miras__describe_kda(miras__published *c, miras_model_desc *d) {
   static const char *const down[] = {"model.layers.0.attn.f_proj.0.weight",
                                      "model.layers.0.attn.g_proj.0.weight"};
@@ -24606,7 +24634,8 @@ enum {
   MIRAS__EXPERT = 2048, /* of each expert that tokens choose, whose number # stands for           */
   MIRAS__SHARED = 4096, /* of the shared one                                                      */
   MIRAS__STACKED = 8192,   /* rows of all experts below one another, [experts, out, in]           */
-  MIRAS__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same                */
+  MIRAS__AS_KEYS = 16384,  /* rows of heads, of which several here may be the same, once for each
+                              of a token's pairs; here a head has those of all its pairs          */
   MIRAS__ONLY = 32768   /* times 1 + a miras_layer_type: for layers of this type only             */
 };
 #define MIRAS__ONLY_OF(type) ((1 + (int)(type)) * MIRAS__ONLY)
@@ -24627,7 +24656,7 @@ static const miras__named_as miras__fla_names[] = {
   {".attn.f_proj.weight", ".gates.down", 0},
   {".attn.gk_proj.0.weight", ".gates.down", 0},
   {".attn.f_proj.0.weight", ".gates.down", 0},
-  {".attn.b_proj.weight", ".gates.down", 0},
+  {".attn.b_proj.weight", ".gates.down", MIRAS__AS_KEYS},
   {".attn.gk_proj.1.weight", ".gates.up", MIRAS__CORNER | MIRAS__AS_KEYS},
   {".attn.f_proj.1.weight", ".gates.up", MIRAS__CORNER},
   {NULL, ".gates.up", MIRAS__CORNER},
@@ -24866,6 +24895,8 @@ static const struct {
 } miras__families[] = {
   {"gated_deltanet", "model.", "layers.", "", miras__describe_gated_deltanet,
    MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gated_deltanet)},
+  {"gated_deltaproduct", "model.", "layers.", "", miras__describe_gated_deltaproduct,
+   MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_gated_deltaproduct)},
   {"delta_net", "model.", "layers.", "", miras__describe_delta_net,
    MIRAS__NAMES(miras__fla_names), MIRAS__NAMES(miras__says_delta_net)},
   {"gla", "model.", "layers.", "", miras__describe_gla,
@@ -24905,9 +24936,17 @@ enum { MIRAS__F_AUTHOR = (int)MIRAS__COUNT(miras__families) - 1,
 
 /* ---- the configuration ---- */
 
-/* The family that has this word in its list. */
+/* The family that has this word in its list. MesaNet's solver adds 1e-5 to what it divides by: its
+ * answers stay up to several hundredths of their deviation away from the solution, prefill's
+ * otherwise than those of steps, and no tolerance here stops where they do. */
 static void miras__find_family(miras__published *c, const char *type) {
   size_t i;
+  if (miras__same(type, "mesa_net")) {
+    miras__reject_as(c, MIRAS_ERR_DESC, "config.json",
+                     "model_type is mesa_net, whose solver stops before the solution; the layers "
+                     "mesa here go on to it, and would give other logits");
+    return;
+  }
   for (i = 0; i < MIRAS__COUNT(miras__families); i++)
     if (miras__listed(miras__families[i].models, type)) c->family = (int)i;
   if (c->family >= 0) return;
@@ -25204,7 +25243,7 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
   c->limit = limit;
   c->ignored = ignored;
   c->family = c->open = -1;
-  c->per = c->again = 1;
+  c->per = c->again = c->steps = 1;
   if (why && why_size) why[0] = 0;
   c->path = (char *)miras__lend(c, n + MIRAS__NAME_SIZE + 2, 1);
   if (!c->path) return 0;
@@ -25237,13 +25276,13 @@ static MIRAS__COLD int miras__published_open(miras__published *c, const char *pa
 /* ---- from names to pieces ---- */
 
 /* What a tensor fills of a view. Number (i, j) of it is, of the tensor as rows of `each` numbers:
- * turned, number i of row first + j / group / again * stride + j % group; kept, number j of row i,
- * j counted anew after `each`. */
+ * turned, number i of row first + b % steps * apart + b / steps / again * stride + j % group, where
+ * b is j / group; kept, number j of row i, j counted anew after `each`. */
 typedef struct miras__filling {
   const miras__theirs *from;         /* NULL: zeros, or ones on the diagonal                      */
   int view, how, layer;
   size_t row, rows, col, cols;       /* place in the view, whose rows are one if it is a vector   */
-  size_t each, first, group, stride, again;
+  size_t each, first, group, stride, again, steps, apart;
 } miras__filling;
 
 static size_t miras__view_rows(const miras_view *v) {
@@ -25295,14 +25334,16 @@ static int miras__filling_fit(miras__published *c, const miras_view *v, miras__t
           : v->rank > 1 || (p->how & MIRAS__FLOORS) ? (size_t)(x->count / x->shape[0])
           : turned ? 1 : (size_t)x->count;
   length = (size_t)(x->count / p->each);                  /* its rows, of which the next are ours */
-  p->again = 1;
-  if (turned && (p->how & MIRAS__AS_KEYS) && c->again > 1) {
+  p->again = p->steps = 1;
+  if (turned && (p->how & MIRAS__AS_KEYS) && (c->again > 1 || c->steps > 1)) {
     p->rows = p->each;
     p->again = (size_t)c->again;
-    p->stride = p->group = length / (size_t)c->shared;
-    p->cols = p->group * (size_t)c->shared * p->again;
+    p->steps = (size_t)c->steps;
+    p->apart = length / p->steps;
+    p->stride = p->group = p->apart / (size_t)c->shared;
+    p->cols = p->group * (size_t)c->shared * p->again * p->steps;
     x->taken = x->count;
-    if (length % (size_t)c->shared) return miras__reject_shape(c, x, v);
+    if (length % ((size_t)c->shared * p->steps)) return miras__reject_shape(c, x, v);
   } else if (turned) {
     const size_t groups = (size_t)(p->how & MIRAS__BY_KEYS ? c->groups[0]
                                    : p->how & MIRAS__BY_QUERIES ? c->groups[1] : 1);
@@ -25546,8 +25587,9 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   if (!p->from) return 1;
   if (p->group) {
     for (j = left; j < right; j++) {
-      const size_t at = j - p->col;
-      const size_t from = p->first + at / p->group / p->again * p->stride + at % p->group;
+      const size_t at = j - p->col, b = at / p->group;
+      const size_t from = p->first + b % p->steps * p->apart +
+                          b / p->steps / p->again * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
         n = below - i < 1024 ? below - i : 1024;
         if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;

@@ -315,6 +315,59 @@ def gated_deltanet_layer(config, tensors, x):
     return y @ tensors["o_proj.weight"].T
 
 
+# ---- gated_deltaproduct ----
+
+def gated_deltaproduct_weights(draw, config):
+    width, count, pairs = config["hidden_size"], config["num_heads"], config["num_householder"]
+    key, value = config["head_dim"], int(config["head_dim"] * config["expand_v"])
+    tensors = {
+        "q_proj.weight": draw.linear(count * key, width),
+        "k_proj.weight": draw.linear(pairs * count * key, width),
+        "v_proj.weight": draw.linear(pairs * count * value, width),
+        "b_proj.weight": draw.linear(pairs * count, width, 2.0),
+        "q_conv1d.weight": draw.taps(count * key, config["conv_size"]),
+        "k_conv1d.weight": draw.taps(pairs * count * key, config["conv_size"]),
+        "v_conv1d.weight": draw.taps(pairs * count * value, config["conv_size"]),
+        "o_norm.weight": draw.gain(value),
+        "o_proj.weight": draw.linear(width, count * value),
+    }
+    if config["use_forget_gate"]:
+        tensors["a_proj.weight"] = draw.linear(count, width)
+        tensors["A_log"] = draw.uniform(-1.5, 0.5, count)
+        tensors["dt_bias"] = draw.bias(count) - 0.5
+    if config["use_output_gate"]:
+        tensors["g_proj.weight"] = draw.linear(count * value, width)
+    return without(tensors, config, ())
+
+
+def gated_deltaproduct_layer(config, tensors, x):
+    """A token is num_householder steps of the delta rule: the first one forgets, and the answer is
+    read behind the last."""
+    count, pairs = config["num_heads"], config["num_householder"]
+
+    def made(letter):
+        if config["use_short_conv"]:
+            return short(x, tensors, letter)
+        return silu(x @ tensors[letter + "_proj.weight"].T)
+
+    def steps(numbers):   # [tokens, pairs, heads, ...] as rows of pairs
+        return numbers.reshape(len(x) * pairs, count, -1)
+
+    k, v = unit(steps(made("k"))), steps(made("v"))
+    q = np.repeat(unit(heads(made("q"), count)) * config["head_dim"]**-0.5, pairs, 0)
+    beta = steps(sigmoid(x @ tensors["b_proj.weight"].T))[:, :, 0]
+    beta = beta * (2 if config["allow_neg_eigval"] else 1)
+    decay = np.zeros((len(x), pairs, count, 1))
+    if config["use_forget_gate"]:
+        decay[:, 0, :, 0] = -np.exp(tensors["A_log"]) * softplus(
+            x @ tensors["a_proj.weight"].T + tensors["dt_bias"])
+    y = delta_rule(q, k, v, beta, decay.reshape(-1, count, 1))[pairs - 1::pairs]
+    y = rows(rms(y, tensors["o_norm.weight"], config["norm_eps"]))
+    if config["use_output_gate"]:
+        y = y * silu(x @ tensors["g_proj.weight"].T)
+    return y @ tensors["o_proj.weight"].T
+
+
 # ---- delta_net ----
 
 def delta_net_weights(draw, config):
@@ -1226,6 +1279,14 @@ def gated_deltanet_model(kept="F32", **fields):
     return fla_model(config, gated_deltanet_weights, gated_deltanet_layer, kept)
 
 
+def gated_deltaproduct_model(kept="F32", **fields):
+    config = fla_config("gated_deltaproduct", "GatedDeltaProductForCausalLM", **{
+        "allow_neg_eigval": False, "conv_size": 4, "expand_v": 2.0, "head_dim": 8,
+        "num_householder": 2, "use_forget_gate": True, "use_output_gate": True,
+        "use_short_conv": True, **fields})
+    return fla_model(config, gated_deltaproduct_weights, gated_deltaproduct_layer, kept)
+
+
 def delta_net_model(kept="F32", **fields):
     config = fla_config("delta_net", "DeltaNetForCausalLM", **{
         "allow_neg_eigval": False, "conv_size": 4, "expand_k": 1.0, "expand_v": 1.0,
@@ -1305,6 +1366,11 @@ MODELS = {
         use_gate=False, norm_eps=1e-5, tie_word_embeddings=True),
     "gated_deltanet-sigmoid": gated_deltanet_model(
         "F16", output_gate_activation="sigmoid", conv_size=3),
+    "gated_deltaproduct": gated_deltaproduct_model(allow_neg_eigval=True, norm_eps=1e-3),
+    "gated_deltaproduct-plain": gated_deltaproduct_model(
+        "BF16", num_householder=3, use_forget_gate=False, use_output_gate=False,
+        use_short_conv=False, expand_v=1.5),
+    "gated_deltaproduct-single": gated_deltaproduct_model("F16", num_householder=1),
     "delta_net": delta_net_model(norm_eps=1e-5),
     "delta_net-gated": delta_net_model(
         expand_k=0.5, allow_neg_eigval=True, use_gate=True, norm_eps=1e-3),

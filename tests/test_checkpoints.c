@@ -49,7 +49,8 @@ enum { VOCAB = 48, TOKENS = 28, SHORT = 6 };
 /* Those whose layers are here, and the numbers that their files keep: f floats, b BF16, h F16. */
 static const struct { const char *name; char kept; } known[] = {
   {"gated_deltanet", 'f'}, {"gated_deltanet-grouped", 'b'}, {"gated_deltanet-ungated", 'f'},
-  {"gated_deltanet-sigmoid", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'},
+  {"gated_deltanet-sigmoid", 'h'}, {"gated_deltaproduct", 'f'}, {"gated_deltaproduct-plain", 'b'},
+  {"gated_deltaproduct-single", 'h'}, {"delta_net", 'f'}, {"delta_net-gated", 'f'},
   {"delta_net-sum", 'b'}, {"delta_net-plain", 'h'}, {"gla", 'h'}, {"gla-clamped", 'h'},
   {"retnet", 'h'}, {"hgrn2", 'b'}, {"kda", 'f'}, {"kda-grouped", 'f'}, {"rwkv7", 'f'},
   {"rwkv7-author", 'b'}, {"mamba2", 'f'}, {"mamba2-grouped", 'b'}, {"mamba2-fla", 'h'},
@@ -239,6 +240,7 @@ static const change changes[] = {
   {CONFIG, "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true", NULL},
   {CONFIG, "\"use_gate\": true", "\"use_gate\": false", "g"},
   {CONFIG, "gated_deltanet", "gated_deltanets", "model_type"},
+  {CONFIG, "gated_deltanet", "mesa_net", "mesa_net, whose solver stops before the solution"},
   {CONFIG, "\"model_type\"", "\"model_tape\"", "model_type"},
   {CONFIG, "{", "[", "JSON"},
   {CONFIG, "}", "", "JSON"},
@@ -727,7 +729,7 @@ static const struct { const char *folders, *field, *values; } idle[] = {
   /* the width of the MLP is said */
   {"", "hidden_ratio", ""},
   /* convolutions, of which there are none */
-  {"delta_net-plain gla ttt-linear ttt-mlp", "conv_size", ""},
+  {"delta_net-plain gated_deltaproduct-plain gla ttt-linear ttt-mlp", "conv_size", ""},
   {"delta_net-plain gla ttt-linear ttt-mlp", "conv_kernel", ""},
   {"delta_net-plain gla", "share_conv_kernel", ""},
   /* as many as there are anyhow */
@@ -1085,8 +1087,21 @@ static const change least_qwen[] = {
    " is 0; it must be"}
 };
 
+/* Pairs of a token. */
+static const change least_pairs[] = {
+  {CONFIG, "\"num_householder\": 2", "\"num_householder\": 0", "num_householder"},
+  {CONFIG, "\"num_householder\": 2", "\"num_householder\": 1.5", "num_householder is 1.5"},
+  {CONFIG, "\"num_householder\": 2", "\"num_householder\": 3", "model.layers.0.attn.k_proj.weight"},
+  {CONFIG, "\"num_householder\": 2", "\"num_householder\": 9", "num_householder is 9; known here: "
+                                                                 "1 to 8"},
+  {CONFIG, "\"use_forget_gate\": true", "\"use_forget_gate\": false", "a_proj"},
+  {CONFIG, "\"use_output_gate\": true", "\"use_output_gate\": false", "g_proj"},
+  {CONFIG, "\"num_heads\": 2", "\"num_heads\": 2, \"num_v_heads\": 2", "num_v_heads"}
+};
+
 static void test_least(void **state) {
   (void)state;
+  try_changes("gated_deltaproduct", least_pairs, sizeof least_pairs / sizeof least_pairs[0]);
   try_changes(BASE, least_changes, sizeof least_changes / sizeof least_changes[0]);
   try_changes("rwkv7", least_rwkv, sizeof least_rwkv / sizeof least_rwkv[0]);
   try_changes("qwen3_5_moe", least_qwen, sizeof least_qwen / sizeof least_qwen[0]);
