@@ -1094,7 +1094,7 @@ static const change least_pairs[] = {
   {CONFIG, "\"num_householder\": 2", "\"num_householder\": 3", "model.layers.0.attn.k_proj.weight"},
   {CONFIG, "\"num_householder\": 2", "\"num_householder\": 9", "num_householder is 9; known here: "
                                                                  "1 to 8"},
-  {CONFIG, "\"use_forget_gate\": true", "\"use_forget_gate\": false", "a_proj"},
+  {CONFIG, "\"use_forget_gate\": true", "\"use_forget_gate\": false", "attn.b_proj.weight"},
   {CONFIG, "\"use_output_gate\": true", "\"use_output_gate\": false", "g_proj"},
   {CONFIG, "\"num_heads\": 2", "\"num_heads\": 2, \"num_v_heads\": 2", "num_v_heads"}
 };
