@@ -2739,11 +2739,38 @@ static int miras__attends(miras_layer_type type) {
   return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC;
 }
 
-/* The types of layer that a field is of, by its place in miras_layer_desc: 0 all, 1 those with
- * memories, 2 those with attention. */
+/* Which fields of a layer all types have, and which are of those with attention; the others are of
+ * those with memories. */
+#define MIRAS__AT_FIELD(field) (uint16_t)offsetof(miras__case, l.field)
+static const uint16_t miras__common_fields[] = {
+  MIRAS__AT_FIELD(letter), MIRAS__AT_FIELD(type), MIRAS__AT_FIELD(hidden), MIRAS__AT_FIELD(no_mlp),
+  MIRAS__AT_FIELD(mlp), MIRAS__AT_FIELD(experts), MIRAS__AT_FIELD(experts_per_token),
+  MIRAS__AT_FIELD(norm_topk), MIRAS__AT_FIELD(shared_experts), MIRAS__AT_FIELD(shift),
+  MIRAS__AT_FIELD(taps)
+};
+static const uint16_t miras__attention_fields[] = {
+  MIRAS__AT_FIELD(heads), MIRAS__AT_FIELD(kv_heads), MIRAS__AT_FIELD(head_dim),
+  MIRAS__AT_FIELD(window), MIRAS__AT_FIELD(rotary_base), MIRAS__AT_FIELD(qk_norm),
+  MIRAS__AT_FIELD(rotary_dim), MIRAS__AT_FIELD(rotary), MIRAS__AT_FIELD(output_gate),
+  MIRAS__AT_FIELD(persistent)
+};
+#undef MIRAS__AT_FIELD
+
+static int miras__is_among(const uint16_t *list, size_t n, size_t at) {
+  size_t i = 0;
+  while (i < n && list[i] != at) i++;
+  return i < n;
+}
+
+/* The types of layer that a field is of: 0 all, 1 those with memories, 2 those with attention. */
 static int miras__types_of(const miras__field *f) {
-  if (!miras__of_layer(f) || f->at < offsetof(miras__case, l.memory)) return 0;
-  return f->at < offsetof(miras__case, l.heads) ? 1 : 2;
+  if (!miras__of_layer(f)) return 0;
+  if (miras__is_among(miras__common_fields,
+                      sizeof miras__common_fields / sizeof miras__common_fields[0], f->at))
+    return 0;
+  return miras__is_among(miras__attention_fields,
+                         sizeof miras__attention_fields / sizeof miras__attention_fields[0],
+                         f->at) ? 2 : 1;
 }
 
 /* Is this type one of them? */
