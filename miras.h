@@ -18860,6 +18860,8 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, const in
 }
 
 #ifndef MIRAS__DEVICE
+#define MIRAS__SHAPES (2 * MIRAS_LAYER_KINDS)   /* most that a model has */
+
 /* A model that is being resolved: room for the shape of a kind and that of attention beside it. */
 typedef struct miras__draft {
   miras_model model;
@@ -23144,24 +23146,10 @@ static MIRAS__COLD int miras__file_seek(FILE *file, uint64_t at) {
 #endif
 }
 
-/* The length of a file, which then stands at its beginning: 1 on success. One that a long cannot
- * count is looked for by reading single bytes. A byte read first finds out folders, which open and
- * have an absurd length. */
-static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
-#ifdef _WIN32
-  long long end = -1;
-  if ((fgetc(file) != EOF || !ferror(file)) && _fseeki64(file, 0, SEEK_END) == 0)
-    end = _ftelli64(file);
-  *size = (uint64_t)end;
-  return end >= 0 && _fseeki64(file, 0, SEEK_SET) == 0;
-#else
+#if !defined(_WIN32) && MIRAS__SEEK_STEP <= 2147483647
+/* The length of a file that a long cannot count, by reading single bytes. */
+static MIRAS__COLD int miras__long_file(FILE *file, uint64_t *size) {
   uint64_t least = 0, most = MIRAS__SEEK_STEP;   /* bytes that are there, and those that are not */
-  long end;
-  if ((fgetc(file) == EOF && ferror(file)) || fseek(file, 0, SEEK_END) != 0) return 0;
-  end = ftell(file);
-  *size = (uint64_t)end;
-  if (end >= 0 && end < MIRAS__SEEK_STEP) return fseek(file, 0, SEEK_SET) == 0;
-  if (sizeof(long) > 4 && MIRAS__SEEK_STEP == LONG_MAX) return 0;
   for (; miras__file_seek(file, most) && fgetc(file) != EOF; most *= 2) {
     least = most + 1;
     if (most > UINT64_MAX / 4) return 0;
@@ -23173,6 +23161,28 @@ static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
   }
   *size = least;
   return miras__file_seek(file, 0);
+}
+#endif
+
+/* The length of a file, which then stands at its beginning: 1 on success. A byte read first finds
+ * out folders, which open and have an absurd length. */
+static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
+#ifdef _WIN32
+  long long end = -1;
+  if ((fgetc(file) != EOF || !ferror(file)) && _fseeki64(file, 0, SEEK_END) == 0)
+    end = _ftelli64(file);
+  *size = (uint64_t)end;
+  return end >= 0 && _fseeki64(file, 0, SEEK_SET) == 0;
+#else
+  const long end = (fgetc(file) == EOF && ferror(file)) || fseek(file, 0, SEEK_END) ? -1
+                                                                                   : ftell(file);
+  *size = (uint64_t)end;
+  if (end >= 0 && end < MIRAS__SEEK_STEP) return fseek(file, 0, SEEK_SET) == 0;
+  #if MIRAS__SEEK_STEP > 2147483647
+  return 0;
+  #else
+  return miras__long_file(file, size);
+  #endif
 #endif
 }
 
