@@ -2739,11 +2739,38 @@ static int miras__attends(miras_layer_type type) {
   return type == MIRAS_LAYER_ATTENTION || type == MIRAS_LAYER_MAG || type == MIRAS_LAYER_MAC;
 }
 
-/* The types of layer that a field is of, by its place in miras_layer_desc: 0 all, 1 those with
- * memories, 2 those with attention. */
+/* Which fields of a layer all types have, and which are of those with attention; the others are of
+ * those with memories. */
+#define MIRAS__AT_FIELD(field) (uint16_t)offsetof(miras__case, l.field)
+static const uint16_t miras__common_fields[] = {
+  MIRAS__AT_FIELD(letter), MIRAS__AT_FIELD(type), MIRAS__AT_FIELD(hidden), MIRAS__AT_FIELD(no_mlp),
+  MIRAS__AT_FIELD(mlp), MIRAS__AT_FIELD(experts), MIRAS__AT_FIELD(experts_per_token),
+  MIRAS__AT_FIELD(norm_topk), MIRAS__AT_FIELD(shared_experts), MIRAS__AT_FIELD(shift),
+  MIRAS__AT_FIELD(taps)
+};
+static const uint16_t miras__attention_fields[] = {
+  MIRAS__AT_FIELD(heads), MIRAS__AT_FIELD(kv_heads), MIRAS__AT_FIELD(head_dim),
+  MIRAS__AT_FIELD(window), MIRAS__AT_FIELD(rotary_base), MIRAS__AT_FIELD(qk_norm),
+  MIRAS__AT_FIELD(rotary_dim), MIRAS__AT_FIELD(rotary), MIRAS__AT_FIELD(output_gate),
+  MIRAS__AT_FIELD(persistent)
+};
+#undef MIRAS__AT_FIELD
+
+static int miras__is_among(const uint16_t *list, size_t n, size_t at) {
+  size_t i = 0;
+  while (i < n && list[i] != at) i++;
+  return i < n;
+}
+
+/* The types of layer that a field is of: 0 all, 1 those with memories, 2 those with attention. */
 static int miras__types_of(const miras__field *f) {
-  if (!miras__of_layer(f) || f->at < offsetof(miras__case, l.memory)) return 0;
-  return f->at < offsetof(miras__case, l.heads) ? 1 : 2;
+  if (!miras__of_layer(f)) return 0;
+  if (miras__is_among(miras__common_fields,
+                      sizeof miras__common_fields / sizeof miras__common_fields[0], f->at))
+    return 0;
+  return miras__is_among(miras__attention_fields,
+                         sizeof miras__attention_fields / sizeof miras__attention_fields[0],
+                         f->at) ? 2 : 1;
 }
 
 /* Is this type one of them? */
@@ -18833,6 +18860,8 @@ static void miras__embed(const miras__kernels *k, const miras_model *m, const in
 }
 
 #ifndef MIRAS__DEVICE
+#define MIRAS__SHAPES (2 * MIRAS_LAYER_KINDS)   /* most that a model has */
+
 /* A model that is being resolved: room for the shape of a kind and that of attention beside it. */
 typedef struct miras__draft {
   miras_model model;
@@ -23117,24 +23146,10 @@ static MIRAS__COLD int miras__file_seek(FILE *file, uint64_t at) {
 #endif
 }
 
-/* The length of a file, which then stands at its beginning: 1 on success. One that a long cannot
- * count is looked for by reading single bytes. A byte read first finds out folders, which open and
- * have an absurd length. */
-static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
-#ifdef _WIN32
-  long long end = -1;
-  if ((fgetc(file) != EOF || !ferror(file)) && _fseeki64(file, 0, SEEK_END) == 0)
-    end = _ftelli64(file);
-  *size = (uint64_t)end;
-  return end >= 0 && _fseeki64(file, 0, SEEK_SET) == 0;
-#else
+#if !defined(_WIN32) && MIRAS__SEEK_STEP <= 2147483647
+/* The length of a file that a long cannot count, by reading single bytes. */
+static MIRAS__COLD int miras__long_file(FILE *file, uint64_t *size) {
   uint64_t least = 0, most = MIRAS__SEEK_STEP;   /* bytes that are there, and those that are not */
-  long end;
-  if ((fgetc(file) == EOF && ferror(file)) || fseek(file, 0, SEEK_END) != 0) return 0;
-  end = ftell(file);
-  *size = (uint64_t)end;
-  if (end >= 0 && end < MIRAS__SEEK_STEP) return fseek(file, 0, SEEK_SET) == 0;
-  if (sizeof(long) > 4 && MIRAS__SEEK_STEP == LONG_MAX) return 0;
   for (; miras__file_seek(file, most) && fgetc(file) != EOF; most *= 2) {
     least = most + 1;
     if (most > UINT64_MAX / 4) return 0;
@@ -23146,6 +23161,28 @@ static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
   }
   *size = least;
   return miras__file_seek(file, 0);
+}
+#endif
+
+/* The length of a file, which then stands at its beginning: 1 on success. A byte read first finds
+ * out folders, which open and have an absurd length. */
+static MIRAS__COLD int miras__file_size(FILE *file, uint64_t *size) {
+#ifdef _WIN32
+  long long end = -1;
+  if ((fgetc(file) != EOF || !ferror(file)) && _fseeki64(file, 0, SEEK_END) == 0)
+    end = _ftelli64(file);
+  *size = (uint64_t)end;
+  return end >= 0 && _fseeki64(file, 0, SEEK_SET) == 0;
+#else
+  const long end = (fgetc(file) == EOF && ferror(file)) || fseek(file, 0, SEEK_END) ? -1
+                                                                                   : ftell(file);
+  *size = (uint64_t)end;
+  if (end >= 0 && end < MIRAS__SEEK_STEP) return fseek(file, 0, SEEK_SET) == 0;
+  #if MIRAS__SEEK_STEP > 2147483647
+  return 0;
+  #else
+  return miras__long_file(file, size);
+  #endif
 #endif
 }
 

@@ -151,7 +151,7 @@ plant "a channel's share of another channel" channelled "from the host's" \
 plant "no barrier before a chunk's last token reads" linked 'race: ' \
   $cuh 'static void miras__slabs_close(' "$barrier" "$less"
 plant 'the weights of the chunk before' linked "from the host's" \
-  $cuh 'static void miras__slabs_close(' 'f->size.near' 'f->size.near && !FAULT'
+  $cuh 'static void miras__slabs_close(' 'f->size.nearby' 'f->size.nearby && !FAULT'
 plant "reads without a link's number" linked "from the host's" \
   $cuh 'static float miras__slab_left(' 'inv = c->inv[layer]' 'inv = FAULT ? 1 : c->inv[layer]'
 plant 'no barrier behind tiles of a slab, back' perceptrons 'race: .* shared memory' \

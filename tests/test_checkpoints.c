@@ -1074,17 +1074,17 @@ static const change least_rwkv[] = {
 };
 static const change least_qwen[] = {
   {CONFIG, "\"linear_num_value_heads\": 4", "\"linear_num_value_heads\": 0",
-   " is 0; it must be"},
+   "linear_num_value_heads is 0"},
   {CONFIG, "\"linear_num_key_heads\": 2", "\"linear_num_key_heads\": 0",
-   " is 0; it must be"},
+   "linear_num_key_heads is 0"},
   {CONFIG, "\"linear_key_head_dim\": 8", "\"linear_key_head_dim\": 0",
-   " is 0; it must be"},
+   "linear_key_head_dim is 0"},
   {CONFIG, "\"linear_value_head_dim\": 12", "\"linear_value_head_dim\": 0",
-   " is 0; it must be"},
+   "linear_value_head_dim is 0"},
   {CONFIG, "\"linear_conv_kernel_dim\": 4", "\"linear_conv_kernel_dim\": 0",
-   " is 0; it must be"},
+   "linear_conv_kernel_dim is 0"},
   {CONFIG, "\"num_attention_heads\": 4", "\"num_attention_heads\": 0",
-   " is 0; it must be"}
+   "num_attention_heads is 0"}
 };
 
 /* Pairs of a token. */

@@ -123,14 +123,14 @@ static unsigned anywhere(int channels) {
       const miras_cuda::miras__chunks_grid g =
         miras__cuda_chunks_back_for(&m->plan, &options, most_shared);
       if (!g.grid || g.slabs.wide < g.slabs.mid) break;
-      if (seen >> g.slabs.near & 1) continue;
+      if (seen >> g.slabs.nearby & 1) continue;
       if (run(&c, CHUNKS, &of[seen != 0])) return printf("%s does not run\n", c.name), 1u;
       for (t = 0; seen && t < TENSORS; t++)
         if (memcmp(of[0].of[t], of[1].of[t], of[0].floats[t] * sizeof(float))) {
-          printf("%s: the bits of %s differ with near %u\n", c.name, names[t], g.slabs.near);
+          printf("%s: the bits of %s differ with near %u\n", c.name, names[t], g.slabs.nearby);
           failed++;
         }
-      seen |= 1u << g.slabs.near;
+      seen |= 1u << g.slabs.nearby;
     }
     /* tiles of two parts take more than floats do */
     if (seen != (i == MIRAS_CUDA_BF16 ? 15u : 11u)) {
@@ -244,8 +244,8 @@ int main(int argc, char **argv) {
       const miras_cuda::miras__slabs_size s =
         miras__cuda_chunks_for(&m->plan, &options, most_shared).slabs;
       const int slabs = s.wide ? (int)((s.mid + s.wide - 1) / s.wide) : 0;
-      if (slabs != p->slabs || (int)s.near != p->near) {
-        printf("%s: %d slabs, near %u\n", p->name, slabs, s.near);
+      if (slabs != p->slabs || (int)s.nearby != p->near) {
+        printf("%s: %d slabs, near %u\n", p->name, slabs, s.nearby);
         failed++;
       }
     }

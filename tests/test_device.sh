@@ -22,6 +22,7 @@ sed "/^static void miras__\($host\)(/,/^}/! s/\(const \)\{0,1\}float \*/const fl
   echo '#include "miras.h"'
   echo 'namespace declared {'
   grep '^#define miras__.* miras__cuda_' miras_cuda.cuh | grep -v kernels
+  echo 'size_t miras__cuda_gemm_room(size_t, size_t, size_t);   // how much, and no array'
   cat <<'END'
 #define MIRAS__KERNEL_PASS
 #define miras__kernels kernels
