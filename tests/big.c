@@ -105,7 +105,7 @@ static miras_model_desc describe(const char *name, const char *pattern, int laye
     memset(d.pattern, 0, sizeof d.pattern);
     strcpy(d.pattern, pattern);
   }
-  size_layers(&d, width >= 1024 ? 128 : 64);
+  size_layers(&d, width == 2048 ? 128 : 64);
   return d;
 }
 
@@ -148,24 +148,67 @@ static void same_sessions(miras_session *a, miras_session *b, int vocab, const c
 }
 
 /* One prefill, and another whose last tokens are steps. */
-static void check_suffix(const miras_model_desc *d, int prefix, int suffix) {
-  miras_model *m = open_model(d);
+static void check_text(const miras_model *m, int prefix, int suffix) {
+  const int vocab = miras_model_desc_of(m)->vocab;
   miras_session *whole = open_session(m), *steps = open_session(m);
-  int32_t *text = words((size_t)(prefix + suffix), d->vocab);
+  int32_t *text = words((size_t)(prefix + suffix), vocab);
   int i;
   miras_session_prefill(whole, text, (size_t)(prefix + suffix));
   miras_session_prefill(steps, text, (size_t)prefix);
   for (i = 0; i < suffix; i++) miras_session_step(steps, text[prefix + i]);
-  same_sessions(whole, steps, d->vocab, "a prefill and its steps");
+  same_sessions(whole, steps, vocab, "a prefill and its steps");
   miras_session_close(whole);
   miras_session_close(steps);
-  miras_model_close(m);
   free(text);
 }
 
+static void check_suffix(const miras_model_desc *d, int prefix, int suffix) {
+  miras_model *m = open_model(d);
+  check_text(m, prefix, suffix);
+  miras_model_close(m);
+}
+
 static void run_row(const char *name, int layers) {
+  const miras_model_desc d = describe(name, "", layers, 4096, 512);
+  check_suffix(&d, 75, 38);
+}
+
+static void run_name(const char *name, int layers) {
   const miras_model_desc d = describe(name, "", layers, 2048, 512);
   check_suffix(&d, 75, 38);
+}
+
+/* Eight experts of which each token's likeliest two do, and one that all go through. */
+static void run_experts(const char *name, int layers) {
+  miras_model_desc d = describe(name, "", layers, 2048, 512);
+  d.layer[0].hidden = 1024;
+  d.layer[0].experts = 8;
+  d.layer[0].shared_experts = 1;
+  check_suffix(&d, 75, 38);
+}
+
+/* The same of a model whose matrices are short: a float model's, saved and loaded. */
+static void run_weights(const char *name, int ignored) {
+  static const char *const word[] = {"float", "bf16", "f16", "q8"};
+  miras_model_desc d = describe("gated-deltanet", "", 1, 4096, 512);
+  miras_model *m;
+  void *bytes;
+  size_t size;
+  int weights;
+  (void)ignored;
+  for (weights = 1; weights < 3 && strcmp(word[weights], name) != 0; weights++) ;
+  m = open_model(&d);
+  size = miras_model_save_to(m, NULL, 0);
+  bytes = room(size);
+  if (miras_model_save_to(m, bytes, size) != size) fault("it cannot be saved");
+  miras_model_close(m);
+  d.weights = (miras_weights)weights;
+  m = miras_model_open(&d, NULL);
+  if (!m) give_up("model", "it cannot be opened");
+  if (miras_model_load_from(m, bytes, size) != MIRAS_OK) fault("it cannot be loaded");
+  free(bytes);
+  check_text(m, 75, 38);
+  miras_model_close(m);
 }
 
 /* ---- training ---- */
@@ -543,7 +586,7 @@ typedef struct big_case {
   int number;
 } big_case;
 
-static big_case cases[160];
+static big_case cases[200];
 static int case_count;
 
 static void add(const char *kind, const char *model, const char *pattern, const char *what,
@@ -561,37 +604,36 @@ static void list_cases(void) {
   static const struct { const char *name, *pattern; } trained[] = {
     {"gated-deltanet", ""}, {"titans", ""}, {"mesa", ""}, {"deltanet-memory", "a"},
     {"deltanet-memory", "g"}, {"deltanet-memory", "cm"}, {"titans-mag", ""}, {"titans-mac", ""},
-    {"rwkv7", "mg"}
-  };
-  /* one engine each, exact ones by token and by chunk */
-  static const struct { const char *name; int chunk; } engines[] = {
-    {"gated-deltanet", 1}, {"kda-memory", 32}, {"rwkv7-memory", 1}, {"gla-memory", 16},
-    {"titans", 16}, {"yaad", 1}, {"mesa", 16}, {"softmax-attention", 16}
+    {"rwkv7", "mg"}, {"memora-h", "mw"}, {"ttt-mlp-mamba", "cm"}, {"gla", ""}, {"kda", ""}
   };
   static const struct { const char *name; int heads; } states[] = {
-    {"gated-deltanet", 64}, {"kda-memory", 64}, {"titans", 32}, {"mesa", 128},
+    {"gated-deltanet", 64}, {"kda", 64}, {"titans", 16}, {"mesa", 128},
     {"softmax-attention", 16}
   };
+  static const char *const weights[] = {"bf16", "f16", "q8"};
   static char names[MIRAS_KIND_COUNT][40];
   const char *name;
   size_t i;
   int layers;
   for (i = 0; i < MIRAS_KIND_COUNT; i++) {
     snprintf(names[i], sizeof names[i], "%s-memory", miras_kind_name((miras_kind)i));
-    add("row", names[i], "", "width 2048: prefill = steps", run_row, 1);
+    add("row", names[i], "", "width 4,096, 64 heads: prefill = steps", run_row, 1);
   }
   for (i = 0; (name = inside_whole((int)i, &layers)) != NULL; i++)
-    add("name", name, "", "width 2048: prefill = steps", run_row, layers);
+    add("name", name, "", "width 2,048: prefill = steps", run_name, layers);
+  add("experts", "deltanet-memory", "", "width 2,048: prefill = steps", run_experts, 1);
+  for (i = 0; i < 3; i++)
+    add("weights", weights[i], "", "width 4,096: prefill = steps", run_weights, 0);
   add("words", "gated-deltanet", "", "151,936 words: prefill = steps", run_words, 0);
   add("score", "gated-deltanet", "", "151,936 words: score = logits in double", run_score, 0);
   add("step", "gated-deltanet", "", "151,936 words: gradient = differences, threads 1 = 2",
       run_words, 1);
-  for (i = 0; i < sizeof engines / sizeof engines[0]; i++)
-    add("heads", engines[i].name, "", "64 heads: one call = many, threads 1 = 2, gradients too",
-        run_heads, engines[i].chunk);
-  for (i = 0; i < sizeof engines / sizeof engines[0]; i++)
-    add("tokens", engines[i].name, "", "100,000 tokens: one call = many", run_tokens,
-        engines[i].chunk);
+  for (i = 0; i < 2 * MIRAS_KIND_COUNT; i++)
+    add("heads", miras_kind_name((miras_kind)(i / 2)), i % 2 ? "16" : "1",
+        "64 heads: one call = many, threads 1 = 2, gradients too", run_heads, i % 2 ? 16 : 1);
+  for (i = 0; i < 2 * MIRAS_KIND_COUNT; i++)
+    add("tokens", miras_kind_name((miras_kind)(i / 2)), i % 2 ? "16" : "1",
+        "100,000 tokens: one call = many", run_tokens, i % 2 ? 16 : 1);
   add("prefill", "qwen3.5", "", "100,000 tokens: one prefill = many", run_prefill, 4);
   for (i = 0; i < sizeof states / sizeof states[0]; i++)
     add("state", states[i].name, "", "state of 16 MB: saved, loaded, gone on", run_state,

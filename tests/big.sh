@@ -7,12 +7,15 @@
 # N failed"; the exit status is 0 only if nothing failed. Each case is a process that may take
 # 16 GiB. bench/results/big.md has what was measured.
 #
-#   row/, name/    every row and every whole model, width 2,048, heads of 128, a block of layers: a
-#                  prefill and one whose last 38 tokens are steps have the same bits, all finite
+#   row/           every row, width 4,096, 64 heads, one layer: a prefill and one whose last 38
+#                  tokens are steps have the same bits, all finite
+#   name/          the same of every whole model, width 2,048, heads of 128, two to four layers
+#   experts/, weights/   of a mixture of experts; of matrices in 16 and 8 bits, width 4,096
 #   words/, score/, step/   151,936 words: the same; a score is that of its logits in double; the
 #                  gradient of a batch of one is what differences of the loss say
-#   heads/         64 heads, a memory of each engine: one call and many, one thread and two
-#   tokens/        100,000 tokens in one call and in many
+#   heads/         64 heads, a memory of each row, chunks of 1 and 16: one call and many, one thread
+#                  and two, gradients too
+#   tokens/        the same memories with one head: 100,000 tokens in one call and in many
 #   prefill/       100,000 tokens in one prefill and in many
 #   state/, session/   a state of 16 MB: saved, loaded, gone on
 #   trainer/       batches of 4 x 2,048 tokens, a model per type of layer: loss and gradient by one
