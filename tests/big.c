@@ -653,6 +653,12 @@ static int wanted(const char *name, int count, char **parts) {
 
 static double seconds_of(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }
 
+#ifdef __APPLE__
+  static const long peak_unit = 1 << 20;   /* bytes */
+#else
+  static const long peak_unit = 1 << 10;   /* KiB   */
+#endif
+
 static int run_case(const big_case *c, int index, int count) {   /* 1: it passes */
   struct timeval from, to;
   struct rusage used;
@@ -679,7 +685,7 @@ static int run_case(const big_case *c, int index, int count) {   /* 1: it passes
   if (WIFSIGNALED(status)) printf("killed by signal %d; ", WTERMSIG(status));
   printf("%s, %.1f s (%.1f s of processor), %ld MB\n", good ? "pass" : "FAIL",
          seconds_of(to) - seconds_of(from), seconds_of(used.ru_utime) + seconds_of(used.ru_stime),
-         used.ru_maxrss / 1024);
+         used.ru_maxrss / peak_unit);
   fflush(stdout);
   return good;
 }
