@@ -232,27 +232,32 @@ static miras_trainer *open_trainer(miras_model *m, int batch, int context,
 
 /* The loss along the gradient g, by differences over s and 2 s, whose errors of s^2 cancel. What
  * the differences should say is summed over the steps that floats really take. A loss is a float
- * of up to 12, and a change of 0.01 of it is held to 2 percent. */
+ * of up to 12, and a change of 0.01 of it is held to 2 percent. Where a norm reads an answer near 0
+ * the loss bends sooner, and steps a fifth as long are tried, down to 1/625 of the first. */
 static void check_slope(miras_trainer *tr, miras_model *m, const float *g, const int32_t *text,
                         const int32_t *next, int batch, int length) {
   size_t n, i;
   float *p = miras_model_params(m, &n);
   float *kept = (float *)room(n * sizeof *kept);
-  double square = 0, s, ratio[2];
+  double square = 0, s, ratio[2] = {0, 0};
   int k, sign;
   memcpy(kept, p, n * sizeof *kept);
   for (i = 0; i < n; i++) square += (double)g[i] * (double)g[i];
   s = 0.005 / square;
-  for (k = 0; k < 2; k++) {
+  for (k = 0; k < 10; k++) {
+    if (k && k % 2 == 0) {
+      if (fabs((4 * ratio[0] - ratio[1]) / 3 - 1) <= 0.02) break;
+      s *= 0.2;
+    }
     double loss = 0, should = 0;
     for (sign = -1; sign <= 1; sign += 2) {
       for (i = 0; i < n; i++) {
-        p[i] = (float)((double)kept[i] + sign * (k + 1) * s * (double)g[i]);
+        p[i] = (float)((double)kept[i] + sign * (k % 2 + 1) * s * (double)g[i]);
         should += sign * ((double)p[i] - (double)kept[i]) * (double)g[i];
       }
       loss += sign * (double)miras_trainer_loss(tr, text, next, batch, length, 0);
     }
-    ratio[k] = loss / should;
+    ratio[k % 2] = loss / should;
   }
   memcpy(p, kept, n * sizeof *kept);
   free(kept);
