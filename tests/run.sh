@@ -699,6 +699,7 @@ for file in examples/*.c bench/*.c; do
 -o '$build/bin/example_$(basename "$file" .c)' -lm -lpthread"
 done
 
+job 'compiles: tests/big.c' "$gcc -std=c99 $strict_c -DMIRAS_TEST_LINKED -fsyntax-only tests/big.c"
 has g++ && job 'compiles: bench/gpu_count.cpp' 'g++ -std=c++11 -fsyntax-only bench/gpu_count.cpp'
 
 # The quick forms of two benchmarks, built the quick way, as AVX2 has the bits of AVX-512. In soak
