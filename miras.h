@@ -23318,7 +23318,8 @@ MIRAS_API miras_result miras_trainer_load(miras_trainer *tr, const char *path) {
 enum { MIRAS__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configuration            */
        MIRAS__MAX_SHARDS = 1024,
        MIRAS__MAX_PIECES = 64,       /* of a layer                                                */
-       MIRAS__TILE_COLS = 32, MIRAS__TILE_ROW = 4096 };
+       MIRAS__TILE_COLS = 32, MIRAS__TILE_ROW = 4096,
+       MIRAS__PIECE = 512 };           /* numbers that are read at a time: what lies on a stack       */
 
 /* A tensor in their files. One that no model here could use may be anything. */
 typedef struct miras__theirs {
@@ -25570,7 +25571,7 @@ static int miras__theirs_get(miras__published *c, const miras__theirs *x, size_t
                              float *to) {
   const size_t wide = x->form ? 2 : 4;
   const uint64_t at = x->at + (uint64_t)from * wide;
-  unsigned char bytes[4096];
+  unsigned char bytes[4 * MIRAS__PIECE];
   uint64_t size;
   if (c->open != x->file) {
     if (c->file) fclose(c->file);
@@ -25614,7 +25615,7 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
   const size_t right = col + cols < p->col + p->cols ? col + cols : p->col + p->cols;
   const size_t same = p->how & MIRAS__SPREAD ? p->cols / p->each : 1;
   const float more = p->how & MIRAS__MORE ? 1.0f : 0.0f;
-  float x[1024];
+  float x[MIRAS__PIECE];
   size_t i, j, k, n;
   for (i = top; !p->from && i < below; i++) {
     const size_t at = p->col + i - p->row;
@@ -25628,7 +25629,7 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
       const size_t from = p->first + b % p->steps * p->apart +
                           b / p->steps / p->again * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
-        n = below - i < 1024 ? below - i : 1024;
+        n = below - i < MIRAS__PIECE ? below - i : MIRAS__PIECE;
         if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
         for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
       }
