@@ -23319,7 +23319,7 @@ enum { MIRAS__MAX_TEXT = 1 << 25,    /* bytes of a header, an index or a configu
        MIRAS__MAX_SHARDS = 1024,
        MIRAS__MAX_PIECES = 64,       /* of a layer                                                */
        MIRAS__TILE_COLS = 32, MIRAS__TILE_ROW = 4096,
-       MIRAS__PIECE = 512 };         /* numbers read at a time, which lie on the stack             */
+       MIRAS__PIECE = 512 };         /* numbers read at a time, which lie on the stack            */
 
 /* A tensor in their files. One that no model here could use may be anything. */
 typedef struct miras__theirs {
