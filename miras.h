@@ -4264,7 +4264,7 @@ struct miras__kernels {
  *   V_MOST(v)               the largest lane of one vector of numbers >= 0
  *   V_LANE(v, r)            lane r of v
  *   V_FRONT(v, n)           the first n lanes of v, and zeros
- *   V_BF16(p) V_F16(p)      V_W numbers of 2 bytes from p on, as floats, V_I8(p) of 1 byte, signed:
+ *   V_BF16(p) V_F16(p)      V_W numbers of 2 bytes from p on, as floats, V_INT8(p) of 1 byte, signed:
  *                           all of them exactly; V_HALF(p) the F16 at p in all lanes
  *   V_FETCH(p, write)       the cache line of p is wanted soon, to be written or not
  *   V_AHEAD(p)              that it is wanted later: the second cache will do
@@ -4375,7 +4375,7 @@ static inline float miras__fold_max(const float *v) {
 #define V_LOGB(x) ((float)miras__logb(x))
 #define V_BF16(p) miras__bfloat_at(p)
 #define V_F16(p) miras__half_at(p)
-#define V_I8(p) ((float)*(const signed char *)(p))
+#define V_INT8(p) ((float)*(const signed char *)(p))
 #define V_HALF(p) miras__half_at(p)
 
 #elif MIRAS__ISA == 2
@@ -4433,7 +4433,7 @@ static inline __m256 miras__half_at(const unsigned char *p) {
 }
 #define V_BF16(p) V_FLOATS(_mm256_slli_epi32(_mm256_cvtepu16_epi32(miras__load16(p)), 16))
 #define V_F16(p) _mm256_cvtph_ps(miras__load16(p))
-#define V_I8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(miras__load8(p)))
+#define V_INT8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(miras__load8(p)))
 #define V_HALF(p) miras__half_at(p)
 
 #elif MIRAS__ISA == 3
@@ -4504,7 +4504,7 @@ static inline __m512 miras__half_at(const unsigned char *p) {
 }
 #define V_BF16(p) V_FLOATS(_mm512_slli_epi32(_mm512_cvtepu16_epi32(miras__load16(p)), 16))
 #define V_F16(p) _mm512_cvtph_ps(miras__load16(p))
-#define V_I8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(miras__load8(p)))
+#define V_INT8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(miras__load8(p)))
 #define V_HALF(p) miras__half_at(p)
 
 #elif MIRAS__ISA == 4
@@ -4607,7 +4607,7 @@ static inline float miras__fold_max(const float32x4_t *v) {
 #define V_LOGB(x) vcvtq_f32_s32(miras__logb(x))
 #define V_BF16(p) vreinterpretq_f32_u32(vshll_n_u16(miras__load8(p), 16))
 #define V_F16(p) vcvt_f32_f16(vreinterpret_f16_u16(miras__load8(p)))
-#define V_I8(p) vcvtq_f32_s32(vmovl_s16(miras__load4(p)))
+#define V_INT8(p) vcvtq_f32_s32(vmovl_s16(miras__load4(p)))
 #define V_HALF(p) miras__half_at(p)
 
 #endif
@@ -8322,7 +8322,7 @@ static void miras__widen_times(int form, int mode, float *C, size_t ldc, miras__
 
 /* A vector of them at x, those of Q8 times their block's scale. */
 MIRAS__ALWAYS vf miras__widen_from(int form, const unsigned char *x, vf scale) {
-  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_I8(x));
+  if (form == MIRAS_WEIGHTS_Q8) return V_MUL(scale, V_INT8(x));
   return form == MIRAS_WEIGHTS_BF16 ? V_BF16(x) : V_F16(x);
 }
 
@@ -9257,7 +9257,7 @@ static const miras__kernels miras__kernel_table = {
 #undef V_LOGB
 #undef V_BF16
 #undef V_F16
-#undef V_I8
+#undef V_INT8
 #undef V_HALF
 #undef V_SYNC
 #undef V_KEEP

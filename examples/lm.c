@@ -164,13 +164,21 @@ static FILE *create(const char *path) {
   return f;
 }
 
+/* A new file takes the place of the old one, which has to go first under Windows. */
+static int take_place(const char *from, const char *path) {
+#ifdef _WIN32
+  remove(path);
+#endif
+  return rename(from, path);
+}
+
 static void finish(FILE *f, const char *path) {
   int bad = ferror(f);
 #ifndef _WIN32
   struct stat old;
   if (part && !stat(path, &old)) (void)chmod(part, old.st_mode & 0777);   /* who may read it */
 #endif
-  if (fclose(f) || bad || (part && rename(part, path))) {
+  if (fclose(f) || bad || (part && take_place(part, path))) {
     if (part) remove(part);
     die(1, "%s cannot be written: the disk may be full", path);
   }
