@@ -4264,8 +4264,8 @@ struct miras__kernels {
  *   V_MOST(v)               the largest lane of one vector of numbers >= 0
  *   V_LANE(v, r)            lane r of v
  *   V_FRONT(v, n)           the first n lanes of v, and zeros
- *   V_BF16(p) V_F16(p)      V_W numbers of 2 bytes from p on, as floats, V_INT8(p) of 1 byte, signed:
- *                           all of them exactly; V_HALF(p) the F16 at p in all lanes
+ *   V_BF16(p) V_F16(p)      V_W numbers of 2 bytes from p on, as floats, V_INT8(p) of 1 byte,
+ *                           signed: all of them exactly; V_HALF(p) the F16 at p in all lanes
  *   V_FETCH(p, write)       the cache line of p is wanted soon, to be written or not
  *   V_AHEAD(p)              that it is wanted later: the second cache will do
  * On a device the lanes of a vector are threads, numbers are what all of them know, and
