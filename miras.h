@@ -25629,7 +25629,7 @@ static MIRAS__COLD int miras__filling_get(miras__published *c, const miras__fill
       const size_t from = p->first + b % p->steps * p->apart +
                           b / p->steps / p->again * p->stride + at % p->group;
       for (i = top; i < below; i += n) {
-        n = below - i < MIRAS__PIECE ? below - i : MIRAS__PIECE;
+        n = below - i < MIRAS__PIECE ? below - i : (size_t)MIRAS__PIECE;
         if (!miras__theirs_get(c, p->from, from * p->each + i - p->row, n, x)) return 0;
         for (k = 0; k < n; k++) c->tile[(i + k - row) * cols + j - col] = x[k] + more;
       }
