@@ -195,7 +195,8 @@ static int same_file(const char *a, const char *b) {
 #endif
 }
 
-/* What is written must not take the place of what is read: of a file, or of its vocabulary. */
+/* A file that the program writes must not take the place of one that it reads, nor of that one's
+ * vocabulary. */
 static void not_input(const char *option, const char *out, const char *in) {
   char *vocab = join(in, ".vocab");
   if (same_file(out, in) || same_file(out, vocab))
@@ -902,7 +903,7 @@ static void set_hidden(miras_model_desc *d, int hidden) {
     if (!d->layer[k].no_mlp) d->layer[k].hidden = hidden;
 }
 
-/* What lm models lists beside the rows. */
+/* The whole models by name, which `lm models` lists beside the rows. */
 static const char *const whole_models[] = {
   "titans-lmm titans-mac titans-mag titans-mal moneta-h yaad-h memora-h kimi-linear qwen3.5",
   "rwkv7 mamba2 ttt-linear ttt-mlp ttt-linear-mamba ttt-mlp-mamba deltanet gla retnet hgrn2 kda",
@@ -1410,7 +1411,7 @@ static void training_draw(const training *r) {
   record_svg(&r->history, r->svg, title);
 }
 
-/* What was learned, and whether it lasts. */
+/* Two sentences: how far the loss came down, and whether the model outlives its windows. */
 static void training_verdict(const training *r, double final, double stream, size_t kept) {
   const float first = r->history.loss[0];
   fprintf(stderr, "%lu tokens that it has not seen: %.4f nats per token", (unsigned long)kept,
@@ -1427,8 +1428,8 @@ static void training_verdict(const training *r, double final, double stream, siz
             2 * (unsigned long)r->T);
 }
 
-/* What came of it: files, a verdict, a sample, and the line of results. The files come first, so
- * that a signal may end the rest. */
+/* The end of a training: files, a verdict, a sample, and the line of results. The files come first,
+ * so that a signal may end the rest. */
 static void training_report(training *r, double seconds) {
   const int32_t *kept = r->tokens + r->train_count;
   const options *o = r->o;
@@ -1604,7 +1605,7 @@ static int evaluate(const options *o) {
   return 0;
 }
 
-/* What is read is not replaced, and what cannot be written is found out before. */
+/* Before a training: no output replaces an input, and every output can be written. */
 static void check_outputs(const options *o, int with_vocabulary) {
   char *vocab = join(o->out, ".vocab");
   not_input("--out", o->out, o->file[0]);
