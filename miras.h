@@ -457,8 +457,8 @@
    -ffp-contract=off.
 
    STACK. Any call needs at most 16 KB on x86-64 as gcc -O2 compiles it, one that opens a model or
-   asks for its size the most; a memory on its own about 6 KB, files apart. A caller's thread has to
-   have that, and what its allocator and its C library take.
+   trains it the most; a memory on its own 7 KB, and 3 KB on a Cortex-M4 (gcc -Os, without training
+   and files). A caller's thread has to have that, and what its allocator and its C library take.
 
    MEMORY. Ask, then give: *_size returns bytes, *_init builds inside a buffer of that size at any
    alignment, *_open does both with an allocator. After that nothing allocates: not a write, not a
@@ -15373,7 +15373,7 @@ enum { MIRAS__W_NORM1, MIRAS__W_NORM1_BIAS, MIRAS__W_SHIFT, MIRAS__W_Q, MIRAS__W
        MIRAS__W_MLP_DOWN, MIRAS__PARAMS };
 
 typedef struct miras__param {
-  size_t rows, cols;               /* rows 0: the layer has none; cols 0: a vector                */
+  uint32_t rows, cols;             /* rows 0: the layer has none; cols 0: a vector                */
   size_t at;                       /* its first float, counted from the layer's; of a matrix that
                                       is not float its first byte                                 */
   size_t place;                    /* PROJECTS: the first column that it makes; MULTIPLIES: in
@@ -15700,7 +15700,9 @@ typedef struct miras__layer_type {
   void (*enter_bwd)(const miras__visit *a);
 } miras__layer_type;
 
-static size_t miras__count(const miras__param *p) { return p->rows * (p->cols ? p->cols : 1); }
+static size_t miras__count(const miras__param *p) {
+  return (size_t)p->rows * (p->cols ? p->cols : 1);
+}
 
 static const float *miras__weight(const miras__layer *layer, int i) {
   return layer->w + layer->s->param[i].at;
@@ -16610,8 +16612,8 @@ static void miras__layer_views(const miras__shape *s, miras__views *v, double de
   }
 }
 
-/* Which parameters there are, by their lengths; the columns of the projections. */
-static MIRAS__COLD void miras__params_find(miras__shape *s) {
+/* Which parameters there are, by their lengths; the columns of the projections. 0: one is too long. */
+static MIRAS__COLD int miras__params_find(miras__shape *s) {
   size_t i;
   s->norm1 = s->value ? s->width : 0;
   s->norm2 = s->hidden ? s->width : 0;
@@ -16621,9 +16623,11 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
   for (i = 0; i < MIRAS__PARAMS; i++) {
     miras__param *p = &s->param[i];
     const size_t cols = miras__params[i].cols, rows = miras__params[i].rows;
-    if (cols) memcpy(&p->cols, (const char *)s + cols, sizeof p->cols);
-    p->rows = 0;
-    if (p->cols || !cols) memcpy(&p->rows, (const char *)s + rows, sizeof p->rows);
+    size_t across = 0, down = 0;
+    if (cols) memcpy(&across, (const char *)s + cols, sizeof across);
+    if (across || !cols) memcpy(&down, (const char *)s + rows, sizeof down);
+    p->cols = (uint32_t)across, p->rows = (uint32_t)down;
+    if (p->cols != across || p->rows != down) return 0;
   }
   for (i = s->proj = 0; i < sizeof miras__projections; i++) {
     miras__param *p = &s->param[miras__projections[i]];
@@ -16636,6 +16640,7 @@ static MIRAS__COLD void miras__params_find(miras__shape *s) {
   s->at_low = s->param[MIRAS__W_GATES_DOWN].place;
   s->proj += s->plain;
   s->at_recalled = s->proj;
+  return 1;
 }
 
 /* ---- sizes ---- */
@@ -16654,11 +16659,12 @@ static void miras__shape_beside(miras__shape *s) {
   }
 }
 
-/* What follows from all that a type has found. 0: the state of a running text is too large. */
+/* What follows from all that a type has found. 0: a parameter or the state of a running text is too
+ * large. */
 static int miras__shape_end(miras__shape *s) {
   size_t rows, jobs, side;
   int i;
-  miras__params_find(s);
+  if (!miras__params_find(s)) return 0;
   for (side = s->proj, i = 0; i < MIRAS__PARAMS; i++) {
     const miras__param *p = &s->param[i];
     if (side < miras__each_rows(s, i)) side = miras__each_rows(s, i);
@@ -19005,7 +19011,8 @@ static miras_result miras__layer_resolve(const miras_model *m, miras_layer_desc 
   s->chunk = s->taps = 1;
   result = miras__layer_acts(s)->resolve ? miras__layer_acts(s)->resolve(s, d, why, n) : MIRAS_OK;
   if (result != MIRAS_OK || miras__shape_end(s)) return result;
-  miras__say(why, n, "the state of a running text is larger than this machine can address");
+  miras__say(why, n, "a layer's parameter or the state of a running text is larger than this "
+                     "machine can address");
   return MIRAS_ERR_DESC;
 }
 

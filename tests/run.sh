@@ -584,15 +584,20 @@ done
 exit 0"
 fi
 if small_arm && has qemu-system-arm; then
-  job 'small: Cortex-M4, at most 40 KB' "arm-none-eabi-gcc -std=c99 -Os -Wall -Wextra -Werror \
--mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections \
-tests/small.c -nostartfiles -T tests/small.ld -Wl,--gc-sections --specs=nano.specs \
---specs=nosys.specs -lm -o '$build/small' && arm-none-eabi-size '$build/small' &&
+  cortex="arm-none-eabi-gcc -std=c99 -Os -Wall -Wextra -Werror -mcpu=cortex-m4 -mthumb \
+-mfloat-abi=hard -mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections tests/small.c -nostartfiles \
+-T tests/small.ld -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm"
+  emulated="$limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel"
+  job 'small: Cortex-M4, at most 40 KB' "$cortex -o '$build/small' &&
+arm-none-eabi-size '$build/small' &&
 arm-none-eabi-size '$build/small' | awk 'NR == 2 && \$1 + \$2 > 40960 {exit 1}' &&
-$limit qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel '$build/small' \
->'$build/small.txt' 2>&1 </dev/null; status=\$?
+$emulated '$build/small' >'$build/small.txt' 2>&1 </dev/null; status=\$?
 cat '$build/small.txt'; [ \$status = 0 ] && grep -q 'one read' '$build/small.txt' &&
 grep -q MIRAS_NO_FROZEN '$build/small.txt'"
+  job 'small: Cortex-M4, a memory of any row in 4 KB of stack' "$cortex -DEVERY_ROW \
+-o '$build/small_rows' && $emulated '$build/small_rows' >'$build/small_rows.txt' 2>&1 </dev/null
+status=\$?; cat '$build/small_rows.txt'; [ \$status = 0 ] &&
+grep -q '^stack of the deepest: ' '$build/small_rows.txt'"
 else
   skip 'small: Cortex-M4' 'gcc-arm-none-eabi, its C library or qemu-system-arm is not installed'
 fi

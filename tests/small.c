@@ -7,16 +7,20 @@
  *     -Wl,--gc-sections --specs=nano.specs --specs=nosys.specs -lm -o small.elf
  *   qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel small.elf
  *
- * run.sh compares what is printed with the lines at the end, and the size with 40 KB. On any other
- * machine it is a program like others: cc tests/small.c -lm. */
+ * run.sh compares what is printed with the lines at the end, and the size with 40 KB. With
+ * -DEVERY_ROW all engines are there, and it paints the stack and says how deep a memory of each row
+ * goes: opened, written, read, stepped, as a call over tokens, and after a refusal. The manual
+ * promises 4 KB. On any other machine it is a program like others: cc tests/small.c -lm. */
 #include <math.h>
 #include <string.h>
 #define MIRAS_NO_TRAINING
 #define MIRAS_NO_MODEL
 #define MIRAS_NO_FILES
-#define MIRAS_NO_FROZEN
-#define MIRAS_NO_MESA
-#define MIRAS_NO_ATTENTION
+#ifndef EVERY_ROW
+  #define MIRAS_NO_FROZEN
+  #define MIRAS_NO_MESA
+  #define MIRAS_NO_ATTENTION
+#endif
 #define MIRAS_NO_SIMD
 #define MIRAS_STATIC
 #define NDEBUG
@@ -67,8 +71,13 @@ __attribute__((section(".vectors"), used)) static void *const vectors[16] = {
 static void print(const char *line) { puts(line); }
 #endif
 
+#ifdef EVERY_ROW
+enum { EVERY_ROW_BYTES = 32768 };
+#else
+enum { EVERY_ROW_BYTES = 8192 };
+#endif
 enum { WIDTH = 8 };
-static unsigned char bytes[8192];
+static unsigned char bytes[EVERY_ROW_BYTES];
 
 static void pair(int t, float *key, float *value) {
   int i;
@@ -77,6 +86,69 @@ static void pair(int t, float *key, float *value) {
     value[i] = (float)((5 * t + i) % 13 - 6) * 0.25f;
   }
 }
+
+#if defined(EVERY_ROW) && defined(__arm__)
+/* The bytes of stack below this frame that a call has written. */
+__attribute__((noinline)) static size_t deep(int (*call)(miras_kind), miras_kind kind,
+                                             int *result) {
+  unsigned char *top, *p;
+  __asm__ volatile("mov %0, sp" : "=r"(top));
+  for (p = _bss_end; p < top; p++) *(volatile unsigned char *)p = 0xa5;
+  *result = call(kind);
+  for (p = _bss_end; p < top && *(volatile unsigned char *)p == 0xa5;) p++;
+  return (size_t)(top - p);
+}
+
+static int open_and_use(miras_kind kind) {
+  float key[WIDTH], value[WIDTH], out[WIDTH];
+  miras_desc d;
+  miras_tokens token;
+  miras_memory *m;
+  char why[128];
+  int t;
+  miras_preset(&d, kind);
+  d.key_dim = WIDTH;
+  if (d.window) d.window = 16;
+  if (!miras_memory_size(&d, why, sizeof why)) return print(why), 1;
+  m = miras_memory_init(bytes, sizeof bytes, &d);
+  if (!m) return print("the memory needs more room"), 1;
+  for (t = 0; t < 40; t++) {
+    pair(t, key, value);
+    if (!miras_memory_can_write(m, why, sizeof why)) break;
+    miras_write(m, key, value);
+    miras_read(m, key, out);
+    miras_step(m, key, value, key, out);
+  }
+  memset(&token, 0, sizeof token);
+  token.key = key, token.value = value, token.query = key;
+  token.length = 1;
+  if (t) miras_forward(m, &token, out, NULL);
+  d.depth = 99;
+  return miras_memory_size(&d, why, sizeof why) != 0;
+}
+
+static void number(const char *name, size_t n) {
+  char line[96] = "stack of ", digits[12];
+  size_t i = sizeof digits;
+  digits[--i] = 0;
+  do digits[--i] = (char)('0' + n % 10); while (n /= 10);
+  strcat(strcat(strcat(line, name), ": "), digits + i);
+  print(line);
+}
+
+static int every_row(void) {
+  size_t deepest = 0;
+  int kind, result;
+  for (kind = 0; kind < (int)MIRAS_KIND_COUNT; kind++) {
+    const size_t used = deep(open_and_use, (miras_kind)kind, &result);
+    if (result) return print(miras_kind_name((miras_kind)kind)), 1;
+    if (used > deepest) deepest = used;
+    number(miras_kind_name((miras_kind)kind), used);
+  }
+  number("the deepest", deepest);
+  return deepest > 4096;
+}
+#endif
 
 int main(void) {
   /* What pair 7 recalls after pairs 0 to 19, by the recurrence in double: with a key k of length 1
@@ -103,6 +175,9 @@ int main(void) {
   for (i = 0; i < WIDTH; i++)
     if (!(fabsf(out[i] - expected[i]) < 1e-5f)) return print("the answer is wrong"), 1;
   print("20 pairs written, one read");
+#if defined(EVERY_ROW) && defined(__arm__)
+  return every_row();
+#endif
   miras_preset(&d, MIRAS_YAAD);
   d.key_dim = WIDTH;
   if (miras_memory_size(&d, why, sizeof why)) return print("a perceptron is there"), 1;

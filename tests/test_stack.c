@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "check.h"
 
+#define MIRAS_PTHREADS
 #define MIRAS_IMPLEMENTATION
 #include "../miras.h"
 
@@ -141,6 +142,87 @@ static void sample(work *w) {
   miras_sample(logits, VOCAB, &s);
 }
 
+/* In buffers of the caller's own, and trained. */
+static void memory_init(work *w) {
+  enum { TOKENS = 4 };
+  static float x[TOKENS * 512], y[TOKENS * 512];
+  miras_desc d;
+  miras_memory *m;
+  miras_tokens tokens;
+  miras_token_grads grads;
+  float *tape;
+  memset(&tokens, 0, sizeof tokens);
+  memset(&grads, 0, sizeof grads);
+  miras_preset(&d, miras_kind_find(w->name));
+  d.key_dim = 32;
+  m = miras_memory_init(w->bytes, BYTES, &d);
+  w->wrong |= !m;
+  tape = (float *)calloc(miras_tape_size(m, TOKENS), sizeof *tape);
+  tokens.length = TOKENS, tokens.key = tokens.value = tokens.query = x;
+  w->wrong |= !tape || miras_forward(m, &tokens, y, tape) != MIRAS_OK ||
+              miras_backward(m, &tokens, tape, y, &grads, NULL, NULL) != MIRAS_OK;
+  miras_memory_reset(m);
+  miras_memory_norm(m);
+  free(tape);
+}
+
+static void model_init(work *w) {
+  char why[256];
+  const size_t bytes = miras_model_size(&w->d, why, sizeof why);
+  w->wrong |= !bytes || bytes > BYTES || !miras_model_init(w->bytes, BYTES, &w->d);
+}
+
+static void server(work *w) {
+  static int32_t tokens[100] = {1, 2, 3};
+  static float logits[3 * VOCAB];
+  const miras_server_desc d = {0, 0, NULL};
+  miras_server *s = miras_server_open(w->model, &d, NULL);
+  miras_text text[2];
+  size_t i;
+  memset(text, 0, sizeof text);
+  for (i = 0; i < 2; i++) {
+    text[i].state = calloc(1, miras_model_state_size(w->model));
+    text[i].tokens = tokens, text[i].count = i ? 100 : 2, text[i].logits = 1;
+  }
+  w->wrong |= !s || miras_server_feed(s, text, 2, logits) != MIRAS_OK;
+  for (i = 0; i < 2; i++) free(text[i].state);
+  miras_server_close(s);
+}
+
+static void session_other(work *w) {
+  static int32_t tokens[100] = {1, 2, 3};
+  miras_part part;
+  miras_view view;
+  miras_session_score(w->session, tokens, tokens, 100);
+  part = miras_session_part(w->session, 0, 0, &view);
+  (void)part;
+  miras_session_reset(w->session);
+}
+
+/* A trainer's tasks on threads, whose stacks are the pool's own: of the caller's, what it takes. */
+static void pool(work *w) {
+  static int32_t tokens[CONTEXT];
+  miras_pool *p = miras_pool_open(2, NULL);
+  miras_trainer_desc d;
+  miras_trainer *t;
+  memset(&d, 0, sizeof d);
+  d.context = CONTEXT, d.parallel = miras_pool_parallel(p);
+  t = miras_trainer_open(w->model, &d, NULL);
+  w->wrong |= !t || !p;
+  miras_trainer_loss(t, tokens, tokens, 1, CONTEXT, 1);
+  miras_trainer_backward(t);
+  w->wrong |= miras_trainer_save(t, w->path) != MIRAS_OK ||
+              miras_trainer_load(t, w->path) != MIRAS_OK;
+  miras_trainer_close(t);
+  miras_pool_close(p);
+}
+
+static void model_set(work *w) {
+  miras_model_desc d = w->d;
+  w->wrong |= miras_model_desc_set(&d, "dropout", "0.125") != MIRAS_OK;
+  w->wrong |= miras_model_desc_set(&d, "memory.no_such", "1") == MIRAS_OK;
+}
+
 static void checkpoint(work *w) {
   static miras_model_desc d;
   char why[256];
@@ -182,12 +264,15 @@ static size_t depth(const step *s, work *w) {
 
 static const step memory_steps[] = {
   {"memory_open", memory_open}, {"write, read, step", memory_step},
-  {"memory_save_to, _load_from", memory_file}, {"memory_save, _load", memory_path}};
+  {"memory_save_to, _load_from", memory_file}, {"memory_save, _load", memory_path},
+  {"memory_init, forward, backward", memory_init}};
 static const step model_steps[] = {
   {"model_named", model_named}, {"model_size", model_size}, {"model_open", model_open},
   {"model_save_to, _load_from", model_file}, {"model_save, _load, _open_file", model_path},
   {"session: step, prefill", session}, {"session_save, _load", session_path},
-  {"trainer: loss, backward, step", trainer}, {"sample", sample}};
+  {"session: score, part, reset", session_other}, {"trainer: loss, backward, step", trainer},
+  {"trainer with a pool, saved, loaded", pool}, {"server", server}, {"sample", sample},
+  {"model_desc_set", model_set}, {"model_init", model_init}};
 static const step checkpoint_steps[] = {{"checkpoint_desc, _load", checkpoint}};
 
 static size_t deepest;
