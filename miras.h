@@ -16612,7 +16612,7 @@ static void miras__layer_views(const miras__shape *s, miras__views *v, double de
   }
 }
 
-/* Which parameters there are, by their lengths; the columns of the projections. 0: one is too long. */
+/* Which parameters there are, by their lengths; the columns of projections. 0: one is too long. */
 static MIRAS__COLD int miras__params_find(miras__shape *s) {
   size_t i;
   s->norm1 = s->value ? s->width : 0;
