@@ -1760,7 +1760,8 @@ MIRAS_API miras_result miras_checkpoint_desc(miras_model_desc *d, const char *pa
 MIRAS_API miras_result miras_checkpoint_load(miras_model *m, const char *path, char *why,
                                              size_t why_size);
 /* The same, but fields of config.json in `ignored`, a list with blanks or commas between, count as
- * not there: for those that you know to change nothing. NULL: none. */
+ * not there: for those that you know to change nothing. NULL: none. A name that the file does not
+ * have is refused (of the first 64). */
 MIRAS_API miras_result miras_checkpoint_desc_without(miras_model_desc *d, const char *path,
                                                      const char *ignored,
                                                      const miras_allocator *allocator, char *why,
@@ -23335,6 +23336,7 @@ typedef struct miras__theirs {
   uint64_t shape[5], count, at;      /* its numbers; its first byte in its file                   */
   uint64_t taken;                    /* numbers that views have got so far                        */
   int rank, form, file;              /* a rank above 5 is of no shape here; form -1: of its type  */
+  int alone;                         /* one number of shape [], here [1]                          */
 } miras__theirs;
 
 /* What a configuration may say, by whatever name. */
@@ -23667,6 +23669,7 @@ typedef struct miras__published {
   int family;                        /* -1: not known yet                                         */
   const miras__allowed *says;        /* its own fields                                            */
   const char *ignored;               /* names of fields, or NULL                                  */
+  uint64_t met;                      /* bit i: the file has the field of the list's word i        */
   int says_count, dialect;           /* whether a field told another dialect                      */
   char root[32];                     /* what its names begin with                                 */
   double config[MIRAS__CONFIGS];
@@ -23923,7 +23926,8 @@ static void miras__need_shape(miras__text *t, miras__theirs *x) {
   x->rank = 0;
   x->count = 1;
   if (!miras__need_char(t, '[')) return;
-  if (miras__take_char(t, ']')) {              /* one number */
+  x->alone = miras__take_char(t, ']');
+  if (x->alone) {
     x->rank = 1;
     x->shape[0] = 1;
     return;
@@ -25177,16 +25181,38 @@ static int miras__config_nested(miras__published *c, miras__text *t, const char 
   return 0;
 }
 
-/* Did the caller say to pass over a field? */
-static int miras__config_ignored(const miras__published *c, const char *name) {
+/* Did the caller say to pass over a field? Then the word of the list is met. */
+static int miras__config_ignored(miras__published *c, const char *name) {
   const size_t n = strlen(name);
   const char *at = c->ignored;
-  while (at && *at) {
+  int i;
+  for (i = 0; at && *at; i++) {
     const size_t word = strcspn(at, " ,");
-    if (word == n && n && memcmp(at, name, n) == 0) return 1;
+    if (word == n && n && memcmp(at, name, n) == 0) {
+      if (i < 64) c->met |= (uint64_t)1 << i;
+      return 1;
+    }
     at += word + (at[word] != 0);
   }
   return 0;
+}
+
+/* Was each of the first 64 words met? */
+static int miras__config_met(miras__published *c) {
+  const char *at = c->ignored;
+  int i;
+  for (i = 0; at && *at && i < 64; i++) {
+    const size_t word = strcspn(at, " ,");
+    if (word && !(c->met >> i & 1)) {
+      char name[64] = "";
+      memcpy(name, at, word < 63 ? word : 63);
+      miras__reject(c, MIRAS_ERR_ARGUMENT, "config.json");
+      miras__say(c->why, c->why_size, "it has no field \"%s\", which was to be ignored", name);
+      return 0;
+    }
+    at += word + (at[word] != 0);
+  }
+  return 1;
 }
 
 /* The members of an object, from its brace on. */
@@ -25254,7 +25280,7 @@ static MIRAS__COLD int miras__config_read(miras__published *c) {
     c->says = miras__families[c->family].says;
     c->says_count = miras__families[c->family].says_count;
   }
-  return 1;
+  return miras__config_met(c);
 }
 
 /* ---- from a path to tables ---- */
@@ -25512,12 +25538,14 @@ static int miras__theirs_fit(miras__published *c, const miras__theirs *x) {
 }
 
 /* Is a tensor none that a model could be computed with: of a part that is passed over, a head that
- * is the embedding, the angles of rotary positions, without numbers, or of whole ones? */
+ * is the embedding, the angles of rotary positions, without numbers, of whole ones, of doubles, one
+ * number of shape [], or of more than five lengths? No parameter of the families here is. */
 static int miras__theirs_needless(const miras__published *c, const miras_model *m,
                                   const miras__theirs *x) {
   static const char angles[] = ".inv_freq";
   const size_t n = strlen(x->name), end = sizeof angles - 1;
-  return !x->count || miras__listed("BOOL I8 U8 I16 U16 I32 U32 I64 U64", x->type) ||
+  return !x->count || x->alone || x->rank > 5 ||
+         miras__listed("BOOL I8 U8 I16 U16 I32 U32 I64 U64 F64", x->type) ||
          miras__begins(miras__families[c->family].dropped, x->name) ||
          (!m->desc.untied && miras__same(x->name, "lm_head.weight")) ||
          (n >= end && miras__same(x->name + n - end, angles));

@@ -274,6 +274,8 @@ static const change changes[] = {
    NULL},
   {TENSORS, "{", "{\"model.none\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[0,0]},", NULL},
   {TENSORS, "{", "{\"model.x\":{\"dtype\":\"X9\",\"shape\":[1,1,1,1,1,1],\"data_offsets\":[0,0]},",
+   NULL},
+  {TENSORS, "{", "{\"model.x\":{\"dtype\":\"X9\",\"shape\":[1,1,1,1],\"data_offsets\":[0,0]},",
    "model.x: the model that config.json describes has no such tensor"},
   {TENSORS, "{", "{\"model.a.rotary_emb.inv_freq\":{\"dtype\":\"X9\",\"shape\":[4],"
    "\"data_offsets\":[0,0]},", NULL},
@@ -340,7 +342,13 @@ static const change expert_changes[] = {
   {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
    "\"model.count\":{\"dtype\":\"I64\",\"shape\":[8]", NULL},
   {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
-   "\"model.other\":{\"dtype\":\"F64\",\"shape\":[8]", "model.other: the model"}
+   "\"model.other\":{\"dtype\":\"F64\",\"shape\":[8]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.other\":{\"dtype\":\"NEW\",\"shape\":[]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.other\":{\"dtype\":\"F16\",\"shape\":[2,2,2,2,2,1]", NULL},
+  {TENSORS, "\"mtp.norm.weight\":{\"dtype\":\"F16\",\"shape\":[32]",
+   "\"model.other\":{\"dtype\":\"F16\",\"shape\":[32]", "model.other: the model"}
 };
 
 /* The same of other folders. */
@@ -581,6 +589,9 @@ static void test_ignored(void **state) {
                    MIRAS_ERR_DESC);
   assert_non_null(strstr(why, "new_field"));
   assert_int_equal(miras_checkpoint_desc_without(&d, folder, both, NULL, why, n), MIRAS_OK);
+  assert_int_equal(miras_checkpoint_desc_without(&d, folder, "attn, new_field new_feild", NULL, why,
+                                                 n), MIRAS_ERR_ARGUMENT);
+  assert_string_equal(why, "config.json: it has no field \"new_feild\", which was to be ignored");
   assert_null(miras_checkpoint_open(&d, folder, "attn", NULL, why, n));
   assert_non_null(strstr(why, "new_field"));
   assert_null(miras_checkpoint_open(&d, NULL, NULL, NULL, why, n));
